@@ -1,0 +1,220 @@
+/*
+ * abi.h: what backends and gpuvmd share: the arena's layout, the job, and the
+ * words on the socket.
+ *
+ * The arena is one memfd mapping; every reference in it is an offset from its
+ * first byte. PostgreSQL's side allocates all of it (store/ and pg/arena.h own
+ * the allocator, under an LWLock that gpuvmd never sees); gpuvmd reads
+ * programs, versions and tablets, and writes only into the Job and the result
+ * buffers that the job names. Neither side trusts an offset or a length that
+ * the other wrote: gpuvmd copies the request before checking it.
+ *
+ * A session is one connection of a backend to gpuvmd's Unix socket
+ * (pg_stat_tmp/gpuvm.sock, SO_PEERCRED checked), served by a thread of its own.
+ * After SessionHello the socket carries only doorbells, one byte each way: a
+ * byte to gpuvmd means "look at your job", a byte back means "the job moved".
+ * A doorbell is rung only when the other side's `waiting` word says that it
+ * sleeps; before sleeping each side sets its word, then looks once more. End of
+ * file means that the other process is gone.
+ *
+ * Life of a job. The backend fills the request, stores state = Submitted
+ * (release) and rings. gpuvmd moves it to Running, then to Done or Failed.
+ * Rows leave through result buffers: Free -> Filling -> Full by gpuvmd, Full ->
+ * Free by the backend, which rings when gpuvmd may be starved (state
+ * Suspended). `cancel` asks gpuvmd to stop; the backend frees or reuses the
+ * job's memory only when the state is Done or Failed, or the socket is at end
+ * of file and the process is reaped.
+ */
+#ifndef GPUVM_ENGINE_ABI_H
+#define GPUVM_ENGINE_ABI_H
+
+#include <atomic>
+
+#include "core/types.h"
+#include "vm/program.h"
+
+namespace gpuvm {
+
+constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
+constexpr uint32_t ABI_VERSION = 1;
+constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
+constexpr int JOB_MAX_BUFFERS = 16;
+constexpr uint32_t RESULT_PAD_ROWS = 64;
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free, "shared between processes");
+
+struct ArenaHeader
+{
+	uint32_t	magic;
+	uint32_t	abi_version;
+	uint64_t	size;			/* bytes reserved */
+	uint64_t	epoch;			/* differs for every life of the shared memory */
+	std::atomic<uint32_t> engine_pid;	/* gpuvmd, 0 while there is none */
+	std::atomic<uint32_t> engine_generation;	/* counts starts of gpuvmd */
+	std::atomic<uint32_t> engine_threads;
+	uint32_t	reserved0;
+	char		engine_status[256];	/* a sentence for gpuvm.status(), written before engine_pid */
+};
+
+/* First message on the socket, backend to gpuvmd. gpuvmd answers one byte, or closes. */
+struct SessionHello
+{
+	uint32_t	magic;			/* JOB_MAGIC */
+	uint32_t	abi_version;
+	uint64_t	epoch;
+	uint64_t	job;			/* arena offset of the session's Job */
+	uint32_t	backend_pid;
+	uint32_t	reserved;
+};
+
+enum class JobKind : uint32_t
+{
+	Ping = 0,					/* the empty program */
+	Run = 1,
+};
+
+enum class JobState : uint32_t
+{
+	Idle = 0,
+	Submitted = 1,
+	Running = 2,
+	Suspended = 3,				/* every buffer is Full: ring when one is Free */
+	Done = 4,					/* all results are in Full buffers or taken; see `errors` */
+	Failed = 5,					/* see `failure`; nothing more will come */
+};
+
+enum class Device : uint32_t
+{
+	Auto = 0,
+	Cpu = 1,
+	Cuda = 2,
+};
+
+enum class BufferState : uint32_t
+{
+	Free = 0,
+	Filling = 1,
+	Full = 2,
+};
+
+/*
+ * A result tablet: `nrows` rows in the program's result columns, from
+ * `offset`: for each result column, in order and 64-byte aligned, a null bitmap
+ * (1 = null) of row_capacity bits, then row_capacity values of
+ * type_width(type) bytes. row_capacity is a multiple of RESULT_PAD_ROWS (see
+ * result_layout). A buffer holds the rows of whole units only.
+ */
+struct ResultBuffer
+{
+	std::atomic<uint32_t> state;	/* BufferState */
+	uint32_t	nrows;
+	uint32_t	unit;			/* row programs: the unit that these rows come from */
+	uint32_t	errors;			/* row programs: ErrorBits of the unit; if not 0, nrows is 0
+								 * and the backend evaluates the unit by PostgreSQL's own means */
+	uint64_t	offset;			/* arena offset of the area, set by the backend */
+};
+
+/*
+ * The unit of work and of emission of a row program: rows [u * unit_rows,
+ * (u + 1) * unit_rows) of one tablet. Units are numbered through the tablets in
+ * order: tablet t has ceil(nrows / unit_rows) of them. unit_rows is a multiple
+ * of 1024 and result_capacity is at least unit_rows, so that a unit always
+ * fits one buffer.
+ */
+struct JobCursor
+{
+	uint64_t	version;		/* arena offset of the TableVersion */
+};
+
+struct Job
+{
+	/* -- the request, written by the backend before Submitted ---------------- */
+	uint32_t	magic;
+	JobKind		kind;
+	uint64_t	program;		/* arena offset of the sealed Program */
+	uint32_t	program_size;
+	uint32_t	nparams;
+	ParamValue	params[PROGRAM_MAX_PARAMS];
+	JobCursor	cursors[PROGRAM_MAX_CURSORS];
+	uint32_t	ncursors;
+	Device		device;
+	uint32_t	threads;		/* at most; 0 means all of the engine's */
+	uint32_t	unit_rows;
+	uint32_t	result_capacity;	/* rows a result buffer */
+	uint32_t	nbuffers;
+	uint64_t	skip_units;		/* arena offset of a bitmap of units not to run, or 0 */
+	uint32_t	skip_bytes;
+	uint32_t	reserved0;
+	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
+	ResultBuffer buffers[JOB_MAX_BUFFERS];
+
+	/* -- the conversation ----------------------------------------------------- */
+	std::atomic<uint32_t> state;	/* JobState */
+	std::atomic<uint32_t> cancel;
+	std::atomic<uint32_t> backend_waiting;
+	std::atomic<uint32_t> engine_waiting;
+
+	/* -- the outcome, valid once Done or Failed -------------------------------- */
+	uint32_t	errors;			/* grouped programs: ErrorBits; if not 0 there are no rows */
+	Device		ran_on;
+	uint32_t	tablets_scanned;
+	uint32_t	tablets_skipped;	/* by their zone maps */
+	uint64_t	rows_in;
+	uint64_t	rows_out;
+	uint64_t	bytes_read;
+	uint64_t	engine_ns;		/* from Running to Done, waits for buffers left out */
+	uint32_t	threads_used;
+	uint32_t	reserved1;
+	char		failure[128];
+};
+
+/* Offsets of result column `col` within a result buffer's area. */
+struct ResultColumnLayout
+{
+	uint64_t	nulls;
+	uint64_t	values;
+};
+
+constexpr uint64_t
+align_up(uint64_t v, uint64_t a)
+{
+	return (v + a - 1) & ~(a - 1);
+}
+
+/*
+ * Lays out result columns of the given types for `capacity` rows (a multiple of
+ * RESULT_PAD_ROWS); returns the bytes of one buffer's area. `out` may be null.
+ */
+inline uint64_t
+result_layout(const Type *types, int ncols, uint32_t capacity, ResultColumnLayout *out)
+{
+	uint64_t	at = 0;
+
+	for (int i = 0; i < ncols; i++)
+	{
+		uint64_t	nulls = at;
+		uint64_t	values = align_up(nulls + capacity / 8, 64);
+
+		at = align_up(values + static_cast<uint64_t>(capacity) * type_width(types[i]), 64);
+		if (out)
+			out[i] = ResultColumnLayout{nulls, values};
+	}
+	return at;
+}
+
+/* The types of a program's result columns, from its ResultColumn operations. */
+inline void
+program_result_types(const Program *program, Type *types)
+{
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode == Opcode::ResultColumn)
+			types[op.p1] = op.type;
+	}
+}
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,26 @@
+/* settings.h: the gpuvm.* settings. Defined by settings.cc, read everywhere. */
+#ifndef GPUVM_PG_SETTINGS_H
+#define GPUVM_PG_SETTINGS_H
+
+#include "pg/pg.h"
+
+namespace gpuvm {
+
+enum DeviceSetting { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+enum RequireSetting { REQUIRE_ANY, REQUIRE_VM, REQUIRE_CPU, REQUIRE_CUDA };
+
+extern bool setting_enabled;		/* gpuvm.enabled */
+extern int	setting_device;			/* gpuvm.device: DeviceSetting */
+extern bool setting_force;			/* gpuvm.force */
+extern int	setting_require;		/* gpuvm.require: RequireSetting */
+extern bool setting_float_sums;		/* gpuvm.float_sums */
+extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
+extern int	setting_tablet_kb;		/* gpuvm.tablet_size, kB */
+extern int	setting_threads;		/* gpuvm.threads; 0 = all cores */
+
+/* Defines every setting; called once from _PG_init. */
+void		define_settings(void);
+
+}  // namespace gpuvm
+
+#endif

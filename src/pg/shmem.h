@@ -1,0 +1,50 @@
+/*
+ * shmem.h: gpuvm's part of PostgreSQL's shared memory, and the arena.
+ *
+ * The arena is a memfd mapping made in shmem_startup_hook (rule 24). Its
+ * allocator works in pages of ARENA_PAGE bytes; its state is in PostgreSQL's
+ * shared memory under one LWLock. Pages are fallocated before use and their
+ * memory is given back (FALLOC_FL_PUNCH_HOLE) when freed.
+ *
+ * Lock order: registry lock, then arena lock. Neither is held while waiting for
+ * gpuvmd, while reading a buffer, or across ereport.
+ */
+#ifndef GPUVM_PG_SHMEM_H
+#define GPUVM_PG_SHMEM_H
+
+#include "pg/pg.h"
+
+namespace gpuvm {
+
+constexpr Size ARENA_PAGE = 65536;
+
+/* Was the library preloaded, so that shared memory, arena and supervisor exist? */
+bool		shmem_available(void);
+
+/*
+ * Raises ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE with a hint about
+ * shared_preload_libraries unless shmem_available().
+ */
+void		require_preload(void);
+
+/* The arena's first byte in this process, and its size; NULL and 0 without one. */
+char	   *arena_base(void);
+uint64		arena_size(void);
+uint64		arena_used(void);
+
+/* Offset of `size` bytes (rounded up to whole pages, contents undefined), or 0 when memory is short. Never raises. */
+uint64		arena_alloc(uint64 size);
+
+/* Gives back what arena_alloc returned. 0 is ignored. */
+void		arena_free(uint64 offset);
+
+template <typename T>
+inline T *
+arena_at(uint64 offset)
+{
+	return reinterpret_cast<T *>(arena_base() + offset);
+}
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,33 @@
+/* stats.h: the cluster's counters behind gpuvm.stats. */
+#ifndef GPUVM_PG_STATS_H
+#define GPUVM_PG_STATS_H
+
+#include "pg/pg.h"
+
+namespace gpuvm {
+
+/* Why a statement that had a gpuvm plan ran PostgreSQL's own instead. */
+enum FallbackReason
+{
+	FALLBACK_DISABLED,			/* gpuvm.enabled turned off after planning */
+	FALLBACK_ENGINE_AWAY,
+	FALLBACK_NO_TABLETS,		/* released, or never published */
+	FALLBACK_TABLE_CHANGED,		/* blocks changed since import */
+	FALLBACK_SCHEMA_CHANGED,	/* file node or column signature differ */
+	FALLBACK_SNAPSHOT,			/* not an MVCC snapshot, old_snapshot_threshold, row rechecks */
+	FALLBACK_MEMORY,
+	FALLBACK_ERROR_FLAG,		/* a live row set an error bit: PostgreSQL decides */
+	FALLBACK_QUARANTINED,
+	FALLBACK_ENGINE_FAILED,
+	FALLBACK_COUNT_
+};
+
+/* The name in gpuvm.stats and in EXPLAIN, e.g. "table changed". */
+const char *fallback_reason_name(FallbackReason reason);
+
+void		stats_count_query(uint64 rows_in, uint64 rows_out, uint64 bytes_read);
+void		stats_count_fallback(FallbackReason reason);
+
+}  // namespace gpuvm
+
+#endif

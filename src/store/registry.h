@@ -1,0 +1,71 @@
+/*
+ * registry.h: which tables are imported, cluster-wide.
+ *
+ * A shared hash table from (database, relation) to the current TableVersion
+ * with the file node and the column signature that it was made for. A version
+ * is immutable; import replaces the pointer, release and a replaced version
+ * are freed when the last pin goes. Pins are dropped by the caller or by
+ * transaction and process end.
+ */
+#ifndef GPUVM_STORE_REGISTRY_H
+#define GPUVM_STORE_REGISTRY_H
+
+#include "pg/pg.h"
+#include "tablet/format.h"
+
+extern "C" {
+#include "utils/rel.h"
+#include "utils/snapshot.h"
+}
+
+namespace gpuvm {
+
+/* Is any table of any database imported? One shared load: what a query on other tables pays. */
+bool		registry_any(void);
+
+/* Is this relation of this database imported (published, whatever its state now)? */
+bool		registry_known(Oid relid);
+
+struct VersionPin;
+
+/*
+ * Pins the relation's current version if its file node and signature equal the
+ * relation's, which the caller has open and locked. NULL with *reason (a
+ * FallbackReason from pg/stats.h) otherwise.
+ */
+VersionPin *registry_pin(Relation rel, int *reason);
+void		registry_unpin(VersionPin *pin);
+const TableVersion *pin_version(VersionPin *pin);
+uint64		pin_offset(VersionPin *pin);	/* arena offset of the TableVersion */
+
+/* Column index in the version for an attribute number, or -1 when it was left out. */
+int			version_column(const TableVersion *version, AttrNumber attnum);
+
+/*
+ * The order of rule 7, from the snapshot on: PredicateLockRelation, VM stamps
+ * and bits, number of blocks. True when every block of the relation is served by
+ * the version under this snapshot; otherwise false with *reason. *blocks gets
+ * how many blocks are not served, for EXPLAIN.
+ */
+bool		version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int *reason, BlockNumber *blocks);
+
+/* ctid of a row: advances *block_hint (start at 0) through the tablet's block map. */
+void		tablet_row_ctid(const TabletHeader *tablet, uint32 row, uint32 *block_hint, ItemPointer ctid);
+
+/* What the planner needs to know of an imported table, from one look under the lock. */
+struct ImportedTable
+{
+	uint64		nrows;
+	uint64		bytes;
+	uint32		ntablets;
+	uint32		ncols;
+	int16		attnums[VERSION_MAX_COLS];
+	uint8		types[VERSION_MAX_COLS];	/* Type */
+};
+
+/* False when the relation is not imported. For planning only: the answer may be stale by execution. */
+bool		registry_describe(Oid relid, ImportedTable *table);
+
+}  // namespace gpuvm
+
+#endif

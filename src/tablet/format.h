@@ -1,0 +1,179 @@
+/*
+ * format.h: the tablet, a self-contained, relocatable, column-major piece of a
+ * table (Bakkum and Chakradhar's tablet, with narrowed columns).
+ *
+ * A tablet holds the rows of a whole number of consecutive heap blocks, in heap
+ * order. Every offset is in bytes from the tablet's first byte, which is
+ * 64-byte aligned. Four areas, in this order:
+ *
+ *   meta   TabletHeader, then ncols ColumnChunk
+ *   keys   per heap block: first row, page LSN, line pointers where they have gaps
+ *   fixed  per column: null bitmap (if it has nulls), values
+ *   var    variable-length data (reserved: not written yet)
+ *
+ * Value arrays and null bitmaps are 64-byte aligned and padded with zeroes to
+ * whole multiples of TABLET_PAD_ROWS rows, so that no engine needs a scalar tail.
+ *
+ * Stored form of integers (I16, I32, I64) and Bool: width w in {0, 1, 2, 4, 8}.
+ *   w = 0                       every row is `base`; there is no array
+ *   0 < w < natural width       unsigned w-byte code, value = base + code
+ *   w = natural width           the value itself, base = 0 (Bool: 0 or 1, w = 1)
+ * Floats are stored as they are (w = 4 or 8, original bits, -0 and NaN payloads
+ * included) or, when every row has the same bits, w = 0 with the bits in `base`.
+ * A null row stores code 0, so whatever lies under a null is a value in
+ * [min, max] (or base 0 for an all-null chunk): arithmetic on it cannot leave
+ * the range that a program was checked for.
+ */
+#ifndef GPUVM_TABLET_FORMAT_H
+#define GPUVM_TABLET_FORMAT_H
+
+#include "core/types.h"
+
+namespace gpuvm {
+
+constexpr uint32_t TABLET_MAGIC = 0x54565047;	/* "GPVT" */
+constexpr uint16_t TABLET_VERSION = 1;
+constexpr uint32_t TABLET_PAD_ROWS = 4096;
+constexpr uint32_t TABLET_ALIGN = 64;
+constexpr uint32_t TABLET_MAX_ROWS = 1u << 20;
+
+enum class Encoding : uint8_t
+{
+	Fixed = 0,					/* narrowed integers, floats, bool */
+	Int128 = 1,					/* reserved: scaled numeric, 16 bytes */
+	Dictionary = 2,				/* reserved: codes into a dictionary of the table */
+	Variable = 3,				/* reserved: offsets into the variable area */
+};
+
+enum ChunkFlag : uint16_t
+{
+	CHUNK_HAS_NULLS = 1u << 0,	/* the null bitmap is present */
+	CHUNK_ALL_NULL = 1u << 1,
+	CHUNK_HAS_NAN = 1u << 2,	/* floats */
+	CHUNK_HAS_INF = 1u << 3,
+	CHUNK_HAS_NEG_ZERO = 1u << 4,
+};
+
+/*
+ * One column of one tablet. min and max are over the non-null rows: integers as
+ * they are, floats as the bits of a double over the finite values (min > max
+ * when there is none). exp_hi and exp_lo bound the bits of the finite non-zero
+ * floats: every one is a multiple of 2^exp_lo and less than 2^exp_hi in
+ * magnitude (exp_lo > exp_hi when there is none); float sums choose their grid
+ * from them.
+ */
+struct ColumnChunk
+{
+	Type		type;
+	Encoding	encoding;
+	uint8_t		width;
+	uint8_t		reserved0;
+	uint16_t	flags;
+	int16_t		attnum;
+	uint32_t	null_count;
+	int16_t		exp_hi;
+	int16_t		exp_lo;
+	int64_t		base;
+	int64_t		min;
+	int64_t		max;
+	uint64_t	data;			/* offset of the value array, 0 when width is 0 */
+	uint64_t	data_bytes;
+	uint64_t	nulls;			/* offset of the null bitmap (1 = null), 0 when absent */
+};
+static_assert(sizeof(ColumnChunk) == 64, "part of the format");
+
+struct TabletHeader
+{
+	uint32_t	magic;
+	uint16_t	version;
+	uint16_t	ncols;
+	uint64_t	size;			/* bytes of the whole tablet */
+	uint32_t	nrows;
+	uint32_t	padded_rows;	/* nrows rounded up to TABLET_PAD_ROWS */
+	uint32_t	first_block;	/* heap blocks [first_block, first_block + nblocks) */
+	uint32_t	nblocks;
+	uint64_t	block_rows;		/* offset of uint32[nblocks + 1]: first row of each block, then nrows */
+	uint64_t	block_lsns;		/* offset of uint64[nblocks]: page LSN when copied */
+	uint64_t	block_lps;		/* offset of uint32[nblocks]: index into lps, or LPS_DENSE */
+	uint64_t	lps;			/* offset of uint16[]: line pointer of each row of the listed blocks */
+	uint32_t	nlps;
+	uint32_t	reserved0;
+	uint64_t	var;			/* offset of the variable area, 0 when empty */
+	uint64_t	var_bytes;
+	uint64_t	reserved1[5];
+};
+static_assert(sizeof(TabletHeader) == 128, "part of the format");
+
+/* The rows of the block have the line pointers 1..n: nothing is stored. */
+constexpr uint32_t LPS_DENSE = 0xffffffffu;
+
+inline const ColumnChunk *
+tablet_chunks(const TabletHeader *t)
+{
+	return reinterpret_cast<const ColumnChunk *>(t + 1);
+}
+
+inline ColumnChunk *
+tablet_chunks(TabletHeader *t)
+{
+	return reinterpret_cast<ColumnChunk *>(t + 1);
+}
+
+template <typename T>
+inline const T *
+tablet_at(const TabletHeader *t, uint64_t offset)
+{
+	return reinterpret_cast<const T *>(reinterpret_cast<const char *>(t) + offset);
+}
+
+/* Table-wide summary of a column: what programs are bound and lowered with. */
+struct ColumnSummary
+{
+	Type		type;
+	uint8_t		max_width;		/* widest stored width of any tablet */
+	uint16_t	flags;			/* ChunkFlag bits of all tablets, OR-ed (ALL_NULL: AND-ed) */
+	int16_t		attnum;
+	int16_t		exp_hi;			/* as in ColumnChunk, over all tablets */
+	int16_t		exp_lo;
+	int16_t		reserved0;
+	uint32_t	reserved1;
+	int64_t		min;
+	int64_t		max;
+	uint64_t	null_count;
+};
+static_assert(sizeof(ColumnSummary) == 40, "part of the format");
+
+constexpr uint32_t VERSION_MAGIC = 0x56565047;	/* "GPVV" */
+constexpr uint32_t VERSION_MAX_COLS = 1600;
+
+/*
+ * A table version: one immutable blob in the arena that names the tablets of an
+ * imported table and the stamps that say when they may be served (design,
+ * section 4). Offsets in `columns`, `tablets` and `stamps` are from the blob's
+ * first byte; a tablet's own offset is from the arena's first byte.
+ */
+struct TableVersion
+{
+	uint32_t	magic;
+	uint32_t	ncols;
+	uint32_t	ntablets;
+	uint32_t	nblocks;		/* heap blocks at import */
+	uint32_t	nstamps;		/* visibility map pages */
+	uint32_t	served_blocks;	/* blocks whose rows are in the tablets */
+	uint64_t	nrows;
+	uint64_t	bytes;			/* this blob and its tablets */
+	uint64_t	columns;		/* offset of ColumnSummary[ncols] */
+	uint64_t	tablets;		/* offset of uint64[ntablets]: arena offsets */
+	uint64_t	stamps;			/* offset of uint64[nstamps]: LSN of each map page, read before its blocks */
+};
+
+template <typename T>
+inline const T *
+version_at(const TableVersion *v, uint64_t offset)
+{
+	return reinterpret_cast<const T *>(reinterpret_cast<const char *>(v) + offset);
+}
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * cpu_vm.h: the CPU virtual machine. No threads, no I/O: the engine's scheduler
+ * owns both and calls this with tablets and areas.
+ *
+ * CpuJob is a program bound to its parameters and to the table version's column
+ * summaries, and lowered (fused, widths and overflow checks chosen). It is
+ * immutable after construction and shared by all workers. CpuState is what one
+ * worker accumulates: scratch vectors and, for grouped programs, a partial
+ * aggregation. Merging states in any order gives the same bits.
+ */
+#ifndef GPUVM_VM_CPU_VM_H
+#define GPUVM_VM_CPU_VM_H
+
+#include <cstdint>
+#include <memory>
+
+#include "tablet/format.h"
+#include "vm/program.h"
+
+namespace gpuvm {
+
+constexpr uint32_t CPU_VECTOR_ROWS = 1024;
+
+class CpuState
+{
+public:
+	virtual ~CpuState() = default;
+};
+
+struct CpuUnitOutcome
+{
+	uint32_t	rows;			/* emitted into the area */
+	uint32_t	errors;			/* ErrorBits; the area is then unspecified */
+};
+
+class CpuJob
+{
+public:
+	/*
+	 * `program` has passed verify_program against `columns` and outlives the job.
+	 * `total_rows` sizes group tables. Throws std::bad_alloc.
+	 */
+	static std::unique_ptr<CpuJob> create(const Program *program, const ParamValue *params, uint32_t nparams,
+										  const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows);
+	virtual ~CpuJob() = default;
+
+	/* Do the tablet's zone maps prove that no row of it can reach a sink, and that none can raise before? */
+	virtual bool can_skip(const TabletHeader *tablet) const = 0;
+
+	/* Bytes of column data and null bitmaps that the program reads from the tablet. */
+	virtual uint64_t bytes_of(const TabletHeader *tablet) const = 0;
+
+	virtual std::unique_ptr<CpuState> new_state() const = 0;
+
+	/*
+	 * Row programs: runs rows [first, last) (first a multiple of
+	 * CPU_VECTOR_ROWS) and writes the result rows, in row order, to `area`, laid
+	 * out by result_layout for `capacity` >= last - first rows.
+	 */
+	virtual CpuUnitOutcome run_rows(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+									char *area, uint32_t capacity) const = 0;
+
+	/* Grouped programs: takes rows [first, last) into the state. */
+	virtual void run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last) const = 0;
+
+	/* into += from; `from` is spent. */
+	virtual void merge(CpuState *into, CpuState *from) const = 0;
+
+	/* Ends the accumulation; returns the ErrorBits of all rows taken. */
+	virtual uint32_t finish(CpuState *state) const = 0;
+
+	/* After finish: how many groups there are, and rows [from, from + n) of them into an area; returns n <= capacity. */
+	virtual uint64_t ngroups(const CpuState *state) const = 0;
+	virtual uint32_t emit_groups(const CpuState *state, uint64_t from, char *area, uint32_t capacity) const = 0;
+};
+
+}  // namespace gpuvm
+
+#endif

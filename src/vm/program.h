@@ -1,0 +1,259 @@
+/*
+ * program.h: what the compiler produces and every engine runs.
+ *
+ * A program is a flat list of operations: host opcodes, then one pipeline
+ * between Parallel and Converge, then Finish. Addresses are indexes into the
+ * list; jumps go forward only, to an address not past the pipeline's Converge.
+ *
+ * Registers are virtual, three-address, and written once in program order
+ * (`Select` and `Coalesce` merge the two sides of a branch). A register has one
+ * Type for the whole program, given by the operation that writes it. Each engine
+ * lowers registers as it likes.
+ *
+ * Control is by lanes, as in Bakkum and Skadron. Every lane (row) starts live.
+ *   COMPARE and BRANCH with target p3: lanes whose condition holds (or, with
+ *     JUMP_IF_NULL in p5, is null) leave. p4 = VERDICT_DIES: the row is not in
+ *     the result. p4 = VERDICT_JUMPS: the lane is pending at p3 and live again
+ *     from there on.
+ *   COMPARE with COMPARE_STORES in p5: no jump; p3 is the Bool register that
+ *     takes the three-valued result.
+ * An operation's error counts only on lanes that are live and whose operands
+ * are not null. A register read on a lane that never wrote it (it was jumped
+ * over) is unspecified but harmless: AND, OR and CASE select the other side.
+ * At Group, AggStep and Result only live lanes take part.
+ *
+ * The form of an opcode says what its operands are (dst: written register, src:
+ * read register):
+ *   TABLE     p1 relation index, p3 cursor
+ *   RESCOL    p1 result column, p4 offset of its name in the names area
+ *   AGGOPEN   p1 number of group keys, p2 number of aggregates,
+ *             p3 aux index of ResultSource[number of result columns]
+ *   PARALLEL  p1 number of cursors, p3 address of Converge
+ *   COLUMN    p1 dst, p2 column of the cursor's table version, p3 cursor
+ *   ROWID     p1 dst, p3 cursor
+ *   IMM32     p1 dst, p2 value        IMM64  p1 dst, p4 value       IMMNULL p1 dst
+ *   VARIABLE  p1 dst, p2 parameter index
+ *   CAST      p1 dst (type), p2 src (Type in p5)
+ *   UNARY     p1 dst, p2 src, both of `type`; UNARY_IL: src I32, dst I64; UNARY_LI the reverse
+ *   BINARY    p1 dst, p2 src, p3 src, all of `type`
+ *   SHIFT     p1 dst, p2 src of `type`, p3 src of I32
+ *   LOGIC1/2  Bool
+ *   NULLTEST  p1 dst Bool, p2 src of `type`
+ *   DISTINCT  p1 dst Bool, p2 src, p3 src of `type`
+ *   IN        p1 dst Bool, p2 src of `type`, p3 aux index, p4 count (>= 1), p5 IN_HAS_NULL
+ *   COMPARE   p1 src, p2 src of `type`, p3 target or dst, p4 verdict, p5 flags
+ *   BRANCH    p1 src Bool, p3 target, p4 verdict, p5 flags
+ *   JUMP      p3 target; every live lane becomes pending there
+ *   COPY      p1 dst, p2 src
+ *   SELECT    p1 dst, p2 src, p3 src, of `type`; p4 src Bool (null counts as false)
+ *   PICK      p1 dst, p2 src, p3 src, of `type`
+ *   GROUP     p1 number of keys, p2 aux index of the key registers
+ *   AGGSTEP   p1 aggregate, p2 src of `type` (-1 for CountStar), p3 src Bool filter or -1, p5 AggFn
+ *   RESULT    p1 first of p2 consecutive registers
+ *
+ * A program ends in rows (Result) or in groups (AggOpen ... AggStep): not both.
+ * With groups, the result columns are taken from the keys and the aggregates as
+ * ResultSource says. Without Group there is one group, present even when no row
+ * is; with Group, only groups that a live row has.
+ */
+#ifndef GPUVM_VM_PROGRAM_H
+#define GPUVM_VM_PROGRAM_H
+
+#include "core/types.h"
+
+namespace gpuvm {
+
+enum class Opcode : uint16_t
+{
+#define GPUVM_OPCODE(name, form, types, errors, synopsis) name,
+#include "vm/opcodes.def"
+#undef GPUVM_OPCODE
+	Count_
+};
+
+enum class OpForm : uint8_t
+{
+	TABLE, RESCOL, AGGOPEN, PARALLEL, CONVERGE, FINISH,
+	COLUMN, ROWID, IMM32, IMM64, IMMNULL, VARIABLE, CAST,
+	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT,
+	LOGIC1, LOGIC2, NULLTEST, DISTINCT, IN,
+	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
+	GROUP, AGGSTEP, RESULT
+};
+
+struct OpcodeInfo
+{
+	const char *name;
+	OpForm		form;
+	const char *types;
+	uint32_t	errors;
+	const char *synopsis;
+};
+
+/* Indexed by Opcode. */
+extern const OpcodeInfo opcode_info[];
+
+enum : int64_t
+{
+	VERDICT_DIES = 0,
+	VERDICT_JUMPS = 1,
+};
+
+enum OpFlag : uint8_t			/* p5 of COMPARE and BRANCH */
+{
+	COMPARE_STORES = 1,			/* COMPARE only */
+	JUMP_IF_NULL = 2,
+};
+
+enum : uint8_t
+{
+	IN_HAS_NULL = 1,			/* p5 of IN */
+};
+
+/*
+ * Aggregate functions. Every one has init, step, merge and final; merge is
+ * associative and commutative, so any split of the rows gives the same bits.
+ */
+enum class AggFn : uint8_t
+{
+	CountStar = 0,				/* I64 */
+	Count = 1,					/* I64: rows where the argument is not null */
+	Sum = 2,					/* integers: I128, exact. Floats: F64, the exact sum rounded once
+								 * (rule 15). Null when no argument was non-null */
+	Min = 3,					/* the argument's type; null when empty */
+	Max = 4,
+	BoolAnd = 5,				/* Bool; null when empty */
+	BoolOr = 6,
+};
+
+constexpr Type
+agg_result_type(AggFn fn, Type arg)
+{
+	return fn == AggFn::CountStar || fn == AggFn::Count ? Type::I64
+		: fn == AggFn::Sum ? (type_is_float(arg) ? Type::F64 : Type::I128)
+		: arg;
+}
+
+/* Where a result column of a grouped program comes from. */
+enum : int64_t
+{
+	RESULT_FROM_AGG = 1LL << 32,	/* | aggregate index; otherwise a key index */
+};
+
+struct Op
+{
+	Opcode		opcode;
+	Type		type;
+	uint8_t		p5;
+	int32_t		p1;
+	int32_t		p2;
+	int32_t		p3;
+	int64_t		p4;
+};
+static_assert(sizeof(Op) == 24, "sent between processes");
+
+constexpr uint32_t PROGRAM_MAGIC = 0x50565047;	/* "GPVP" */
+constexpr int PROGRAM_MAX_OPS = 512;
+constexpr int PROGRAM_MAX_REGS = 256;
+constexpr int PROGRAM_MAX_AUX = 4096;
+constexpr int PROGRAM_MAX_NAMES = 16384;
+constexpr int PROGRAM_MAX_PARAMS = 64;
+constexpr int PROGRAM_MAX_COLUMNS = 128;	/* result columns, also keys + aggregates */
+constexpr int PROGRAM_MAX_CURSORS = 3;
+
+/*
+ * The sealed form: this header, then Op[nops], int64[naux], char[names_len].
+ * Position-independent, sent through the arena, hashed for quarantine and
+ * caches. gpuvmd copies it before it verifies it.
+ */
+struct Program
+{
+	uint32_t	magic;
+	uint32_t	size;			/* bytes in all */
+	uint16_t	nops;
+	uint16_t	nregs;
+	uint16_t	nresults;		/* result columns */
+	uint16_t	nkeys;
+	uint16_t	naggs;
+	uint16_t	nparams;
+	uint16_t	ncursors;
+	uint16_t	parallel;		/* address of Parallel */
+	uint16_t	converge;		/* address of Converge */
+	uint16_t	grouped;		/* 1: ends in groups (AggOpen), 0: in rows */
+	uint32_t	naux;
+	uint32_t	names_len;
+	uint64_t	hash;			/* of everything after this field */
+
+	const Op   *ops() const { return reinterpret_cast<const Op *>(this + 1); }
+	const int64_t *aux() const { return reinterpret_cast<const int64_t *>(ops() + nops); }
+	const char *names() const { return reinterpret_cast<const char *>(aux() + naux); }
+};
+static_assert(sizeof(Program) == 48, "sent between processes");
+
+/*
+ * Builds a program in fixed arrays, without a destructor, so that an ereport in
+ * the middle leaks nothing. `failed` is set instead of overrunning an array.
+ */
+struct ProgramBuilder
+{
+	Op			ops[PROGRAM_MAX_OPS];
+	int64_t		aux[PROGRAM_MAX_AUX];
+	char		names[PROGRAM_MAX_NAMES];
+	Type		reg_type[PROGRAM_MAX_REGS];
+	int			nops, nregs, nresults, nkeys, naggs, nparams, ncursors;
+	int			parallel, converge;
+	uint32_t	naux, names_len;
+	bool		grouped;
+	bool		failed;
+
+	void		init();
+	int			emit(Opcode opcode, Type type, int p1, int p2, int p3, int64_t p4 = 0, uint8_t p5 = 0);
+	int			new_reg(Type type);		/* -1 and `failed` when there is none left */
+	int			add_aux(const int64_t *values, int n);	/* index of the first */
+	int			add_name(const char *name);		/* offset */
+	/* Bytes that seal() will write. */
+	uint32_t	sealed_size() const;
+	/* Writes the sealed program to `to`, which has room for sealed_size(). */
+	void		seal(Program *to) const;
+};
+
+/* The value of a parameter (Variable): integers and Bool as they are, floats as the bits of a double. */
+struct ParamValue
+{
+	int64_t		value;
+	uint32_t	is_null;
+	uint32_t	type;			/* Type: must equal the Variable's */
+};
+
+/*
+ * Checks that a program is well-formed: sizes, known opcodes, types, registers
+ * written before use (on every path that keeps a lane live up to jumps),
+ * forward targets, columns within `columns` (per cursor) and of their type.
+ * Returns nullptr, or a sentence that says what is wrong. Never reads past
+ * `size`.
+ */
+struct CursorSchema
+{
+	uint32_t	ncols;
+	const Type *types;			/* Type::None: the column does not exist */
+};
+const char *verify_program(const Program *program, size_t size, const CursorSchema *cursors, int ncursors);
+
+/*
+ * Writes one operation as text, for gpuvm.disassemble: opcode, operands and a
+ * comment in the words of its synopsis with the operands filled in. Buffers are
+ * NUL-terminated and truncated if short.
+ */
+struct DisassembledOp
+{
+	int			address;
+	const char *opcode;
+	int64_t		p1, p2, p3;
+	char		p4[64];
+	char		comment[160];
+};
+void		disassemble_op(const Program *program, int address, DisassembledOp *out);
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,371 @@
+/*
+ * semantics.h: PostgreSQL's scalar semantics, once, for every engine.
+ *
+ * One inline function an elementwise opcode, for host and device. Operands are
+ * in register form (I16 values in int32_t). Each returns the value and ORs
+ * ErrorBits into *err; under an error the value is unspecified but the function
+ * must not trap (no integer division by zero, no INT_MIN / -1). The functions
+ * avoid branches where a vectoriser would mind them.
+ *
+ * Sources are named by PostgreSQL's file and function.
+ */
+#ifndef GPUVM_VM_SEMANTICS_H
+#define GPUVM_VM_SEMANTICS_H
+
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "core/types.h"
+
+namespace gpuvm {
+namespace sem {
+
+template <typename T> GPUVM_HD bool is_nan(T v) { return v != v; }
+GPUVM_HD bool is_inf(float v) { return v - v != v - v && v == v; }
+GPUVM_HD bool is_inf(double v) { return v - v != v - v && v == v; }
+
+/* Range of a type narrower than its register. */
+template <Type T> struct Reg;
+template <> struct Reg<Type::Bool> { using type = uint8_t; };
+template <> struct Reg<Type::I16> { using type = int32_t; };
+template <> struct Reg<Type::I32> { using type = int32_t; };
+template <> struct Reg<Type::I64> { using type = int64_t; };
+template <> struct Reg<Type::F32> { using type = float; };
+template <> struct Reg<Type::F64> { using type = double; };
+template <Type T> using reg_t = typename Reg<T>::type;
+
+GPUVM_HD uint32_t out_of_i16(int32_t v) { return v != static_cast<int16_t>(v) ? ERR_INT_OVERFLOW : 0u; }
+
+/*
+ * Integer arithmetic (int.c, int8.c). Wrapping in unsigned arithmetic, the
+ * overflow found from the signs, so that loops over it vectorise.
+ */
+template <Type T>
+GPUVM_HD reg_t<T> int_add(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	using V = reg_t<T>;
+	using U = std::make_unsigned_t<V>;
+	V r = static_cast<V>(static_cast<U>(a) + static_cast<U>(b));
+	if constexpr (T == Type::I16)
+		*err |= out_of_i16(r);
+	else
+		*err |= ((a ^ r) & (b ^ r)) < 0 ? ERR_INT_OVERFLOW : 0u;
+	return r;
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> int_sub(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	using V = reg_t<T>;
+	using U = std::make_unsigned_t<V>;
+	V r = static_cast<V>(static_cast<U>(a) - static_cast<U>(b));
+	if constexpr (T == Type::I16)
+		*err |= out_of_i16(r);
+	else
+		*err |= ((a ^ b) & (a ^ r)) < 0 ? ERR_INT_OVERFLOW : 0u;
+	return r;
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> int_mul(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	if constexpr (T == Type::I64)
+	{
+#if defined(__CUDA_ARCH__)
+		int64_t hi = __mul64hi(a, b);
+		int64_t r = static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+		*err |= hi != (r >> 63) ? ERR_INT_OVERFLOW : 0u;
+		return r;
+#else
+		int64_t r;
+		*err |= __builtin_mul_overflow(a, b, &r) ? ERR_INT_OVERFLOW : 0u;
+		return r;
+#endif
+	}
+	else
+	{
+		int64_t w = static_cast<int64_t>(a) * b;
+		int32_t r = static_cast<int32_t>(w);
+		if constexpr (T == Type::I16)
+			*err |= w != static_cast<int16_t>(w) ? ERR_INT_OVERFLOW : 0u;
+		else
+			*err |= w != r ? ERR_INT_OVERFLOW : 0u;
+		return r;
+	}
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> int_min()
+{
+	return T == Type::I16 ? static_cast<reg_t<T>>(INT16_MIN)
+		: T == Type::I32 ? static_cast<reg_t<T>>(INT32_MIN) : static_cast<reg_t<T>>(INT64_MIN);
+}
+
+/* int4div and its kin: truncates; min / -1 overflows. */
+template <Type T>
+GPUVM_HD reg_t<T> int_div(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	using V = reg_t<T>;
+	bool zero = b == 0;
+	bool over = b == -1 && a == int_min<T>();
+	*err |= (zero ? ERR_DIVISION_BY_ZERO : 0u) | (over ? ERR_INT_OVERFLOW : 0u);
+	return a / (zero || over ? static_cast<V>(1) : b);
+}
+
+/* int4mod and its kin: the sign of the dividend; anything % -1 is 0. */
+template <Type T>
+GPUVM_HD reg_t<T> int_rem(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	using V = reg_t<T>;
+	*err |= b == 0 ? ERR_DIVISION_BY_ZERO : 0u;
+	return b == 0 || b == -1 ? static_cast<V>(0) : static_cast<V>(a % b);
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> int_neg(reg_t<T> a, uint32_t *err)
+{
+	using V = reg_t<T>;
+	using U = std::make_unsigned_t<V>;
+	*err |= a == int_min<T>() ? ERR_INT_OVERFLOW : 0u;
+	return static_cast<V>(static_cast<U>(0) - static_cast<U>(a));
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> int_abs(reg_t<T> a, uint32_t *err)
+{
+	return a < 0 ? int_neg<T>(a, err) : a;
+}
+
+/*
+ * Floats (utils/float.h: float8_pl and its kin): overflow when the result is
+ * infinite and no operand was, underflow when a product or quotient is zero and
+ * no operand explains it.
+ */
+template <typename F>
+GPUVM_HD F float_add(F a, F b, uint32_t *err)
+{
+	F r = a + b;
+	*err |= is_inf(r) && !is_inf(a) && !is_inf(b) ? ERR_FLOAT_OVERFLOW : 0u;
+	return r;
+}
+
+template <typename F>
+GPUVM_HD F float_sub(F a, F b, uint32_t *err)
+{
+	F r = a - b;
+	*err |= is_inf(r) && !is_inf(a) && !is_inf(b) ? ERR_FLOAT_OVERFLOW : 0u;
+	return r;
+}
+
+template <typename F>
+GPUVM_HD F float_mul(F a, F b, uint32_t *err)
+{
+	F r = a * b;
+	*err |= (is_inf(r) && !is_inf(a) && !is_inf(b) ? ERR_FLOAT_OVERFLOW : 0u)
+		| (r == 0 && a != 0 && b != 0 ? ERR_FLOAT_UNDERFLOW : 0u);
+	return r;
+}
+
+template <typename F>
+GPUVM_HD F float_div(F a, F b, uint32_t *err)
+{
+	F r = a / b;
+	*err |= (b == 0 && !is_nan(a) ? ERR_DIVISION_BY_ZERO : 0u)
+		| (is_inf(r) && !is_inf(a) ? ERR_FLOAT_OVERFLOW : 0u)
+		| (r == 0 && a != 0 && !is_inf(b) ? ERR_FLOAT_UNDERFLOW : 0u);
+	return r;
+}
+
+/* -- the opcodes ----------------------------------------------------------- */
+
+template <Type T>
+GPUVM_HD reg_t<T> Add(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	if constexpr (type_is_float(T)) return float_add(a, b, err); else return int_add<T>(a, b, err);
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> Sub(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	if constexpr (type_is_float(T)) return float_sub(a, b, err); else return int_sub<T>(a, b, err);
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> Mul(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	if constexpr (type_is_float(T)) return float_mul(a, b, err); else return int_mul<T>(a, b, err);
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> Div(reg_t<T> a, reg_t<T> b, uint32_t *err)
+{
+	if constexpr (type_is_float(T)) return float_div(a, b, err); else return int_div<T>(a, b, err);
+}
+
+template <Type T> GPUVM_HD reg_t<T> Remainder(reg_t<T> a, reg_t<T> b, uint32_t *err) { return int_rem<T>(a, b, err); }
+
+template <Type T>
+GPUVM_HD reg_t<T> Neg(reg_t<T> a, uint32_t *err)
+{
+	if constexpr (type_is_float(T)) return -a; else return int_neg<T>(a, err);
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> Abs(reg_t<T> a, uint32_t *err)
+{
+	if constexpr (T == Type::F32) return fabsf(a);
+	else if constexpr (T == Type::F64) return fabs(a);
+	else return int_abs<T>(a, err);
+}
+
+template <Type T> GPUVM_HD reg_t<T> BitAnd(reg_t<T> a, reg_t<T> b, uint32_t *) { return a & b; }
+template <Type T> GPUVM_HD reg_t<T> BitOr(reg_t<T> a, reg_t<T> b, uint32_t *) { return a | b; }
+template <Type T> GPUVM_HD reg_t<T> BitXor(reg_t<T> a, reg_t<T> b, uint32_t *) { return a ^ b; }
+template <Type T> GPUVM_HD reg_t<T> BitNot(reg_t<T> a, uint32_t *) { return ~a; }
+
+/* int2shl and its kin: C's shift on the machine's own terms, the count modulo the operand's width. */
+template <Type T>
+GPUVM_HD reg_t<T> ShiftLeft(reg_t<T> a, int32_t n, uint32_t *)
+{
+	using V = reg_t<T>;
+	using U = std::make_unsigned_t<V>;
+	V r = static_cast<V>(static_cast<U>(a) << (n & (sizeof(V) * 8 - 1)));
+	return T == Type::I16 ? static_cast<V>(static_cast<int16_t>(r)) : r;
+}
+
+template <Type T>
+GPUVM_HD reg_t<T> ShiftRight(reg_t<T> a, int32_t n, uint32_t *)
+{
+	return a >> (n & (sizeof(reg_t<T>) * 8 - 1));
+}
+
+/* -- comparison: -1, 0, 1 with NaN equal to NaN and above all (float8_cmp_internal) -- */
+
+template <Type T> GPUVM_HD bool Eq(reg_t<T> a, reg_t<T> b)
+{
+	if constexpr (type_is_float(T)) return (a == b) | (is_nan(a) & is_nan(b)); else return a == b;
+}
+template <Type T> GPUVM_HD bool Lt(reg_t<T> a, reg_t<T> b)
+{
+	if constexpr (type_is_float(T)) return !is_nan(a) & (is_nan(b) | (a < b)); else return a < b;
+}
+template <Type T> GPUVM_HD bool Ne(reg_t<T> a, reg_t<T> b) { return !Eq<T>(a, b); }
+template <Type T> GPUVM_HD bool Gt(reg_t<T> a, reg_t<T> b) { return Lt<T>(b, a); }
+template <Type T> GPUVM_HD bool Le(reg_t<T> a, reg_t<T> b) { return !Lt<T>(b, a); }
+template <Type T> GPUVM_HD bool Ge(reg_t<T> a, reg_t<T> b) { return !Lt<T>(a, b); }
+
+/* -- dates (date.c, timestamp.c) ------------------------------------------------- */
+
+constexpr int32_t DATE_NOBEGIN = INT32_MIN;
+constexpr int32_t DATE_NOEND = INT32_MAX;
+constexpr int64_t TS_NOBEGIN = INT64_MIN;
+constexpr int64_t TS_NOEND = INT64_MAX;
+constexpr int64_t US_PER_DAY = 86400000000LL;
+/* IS_VALID_DATE: Julian day 0 up to 5874898-01-01, relative to 2000-01-01. */
+constexpr int32_t DATE_MIN = -2451545;
+constexpr int32_t DATE_LIMIT = 2147483494 - 2451545;
+/* TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE: the first day that a timestamp cannot express. */
+constexpr int32_t TS_LIMIT_DAYS = 109203528 - 2451545;
+constexpr int64_t TS_MIN = -211813488000000000LL;	/* MIN_TIMESTAMP */
+constexpr int64_t TS_LIMIT = 9223371331200000000LL;	/* END_TIMESTAMP */
+
+GPUVM_HD bool date_infinite(int32_t d) { return d == DATE_NOBEGIN || d == DATE_NOEND; }
+
+/* date_pli: infinities stay; the sum must be a valid date. */
+template <Type T = Type::I32>
+GPUVM_HD int32_t DateAdd(int32_t d, int32_t n, uint32_t *err)
+{
+	int32_t r = static_cast<int32_t>(static_cast<uint32_t>(d) + static_cast<uint32_t>(n));
+	bool inf = date_infinite(d);
+	bool bad = (n >= 0 ? r < d : r > d) || r < DATE_MIN || r >= DATE_LIMIT;
+	*err |= bad && !inf ? ERR_DATETIME_RANGE : 0u;
+	return inf ? d : r;
+}
+
+/* date_mii */
+template <Type T = Type::I32>
+GPUVM_HD int32_t DateSub(int32_t d, int32_t n, uint32_t *err)
+{
+	int32_t r = static_cast<int32_t>(static_cast<uint32_t>(d) - static_cast<uint32_t>(n));
+	bool inf = date_infinite(d);
+	bool bad = (n >= 0 ? r > d : r < d) || r < DATE_MIN || r >= DATE_LIMIT;
+	*err |= bad && !inf ? ERR_DATETIME_RANGE : 0u;
+	return inf ? d : r;
+}
+
+/* date_mi: infinite dates raise. */
+template <Type T = Type::I32>
+GPUVM_HD int32_t DateDiff(int32_t a, int32_t b, uint32_t *err)
+{
+	*err |= date_infinite(a) || date_infinite(b) ? ERR_DATETIME_RANGE : 0u;
+	return static_cast<int32_t>(static_cast<uint32_t>(a) - static_cast<uint32_t>(b));
+}
+
+/* date2timestamp: a date past the timestamp range raises. */
+GPUVM_HD int64_t DateToTimestamp(int32_t d, uint32_t *err)
+{
+	*err |= d >= TS_LIMIT_DAYS && d != DATE_NOEND ? ERR_DATETIME_RANGE : 0u;
+	int64_t r = static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(d)) * static_cast<uint64_t>(US_PER_DAY));
+	return d == DATE_NOBEGIN ? TS_NOBEGIN : d == DATE_NOEND ? TS_NOEND : r;
+}
+
+/* date_cmp_timestamp_internal: such a date is above every finite timestamp and below infinity. */
+GPUVM_HD int64_t DateToTimestampSat(int32_t d, uint32_t *)
+{
+	uint32_t	ignored = 0;
+
+	return d >= TS_LIMIT_DAYS && d != DATE_NOEND ? TS_NOEND - 1 : DateToTimestamp(d, &ignored);
+}
+
+/* timestamp_date: the day that the timestamp falls in; infinities stay. */
+GPUVM_HD int32_t TimestampToDate(int64_t ts, uint32_t *)
+{
+	int64_t q = ts / US_PER_DAY;
+	q -= (ts % US_PER_DAY) < 0 ? 1 : 0;
+	return ts == TS_NOBEGIN ? DATE_NOBEGIN : ts == TS_NOEND ? DATE_NOEND : static_cast<int32_t>(q);
+}
+
+/* -- casts (int.c, int8.c, float.c) ------------------------------------------------ */
+
+/*
+ * Float to integer: dtoi4 and its kin round to nearest even first, then check
+ * the range; NaN fails. Integer to float rounds to nearest even. float8 to
+ * float4 (dtof) raises when a finite value becomes infinite or a non-zero zero.
+ */
+template <Type To, Type From>
+GPUVM_HD reg_t<To> Cast(reg_t<From> v, uint32_t *err)
+{
+	if constexpr (To == From)
+		return v;
+	else if constexpr (To == Type::Bool)
+		return v != 0;
+	else if constexpr (type_is_float(To))
+	{
+		reg_t<To> r = static_cast<reg_t<To>>(v);
+		if constexpr (To == Type::F32 && From == Type::F64)
+			*err |= (is_inf(r) && !is_inf(v) ? ERR_FLOAT_OVERFLOW : 0u) | (r == 0 && v != 0 ? ERR_FLOAT_UNDERFLOW : 0u);
+		return r;
+	}
+	else if constexpr (type_is_float(From))
+	{
+		reg_t<From> n;
+		if constexpr (From == Type::F32) n = rintf(v); else n = rint(v);
+		constexpr double lo = To == Type::I16 ? -32768.0 : To == Type::I32 ? -2147483648.0 : -9223372036854775808.0;
+		bool ok = n >= static_cast<reg_t<From>>(lo) && n < static_cast<reg_t<From>>(-lo);
+		*err |= ok ? 0u : ERR_CAST_RANGE;
+		return static_cast<reg_t<To>>(ok ? n : 0);
+	}
+	else
+	{
+		int64_t w = static_cast<int64_t>(v);
+		if constexpr (To == Type::I16) *err |= w != static_cast<int16_t>(w) ? ERR_CAST_RANGE : 0u;
+		if constexpr (To == Type::I32) *err |= w != static_cast<int32_t>(w) ? ERR_CAST_RANGE : 0u;
+		return static_cast<reg_t<To>>(w);
+	}
+}
+
+}  // namespace sem
+}  // namespace gpuvm
+
+#endif
