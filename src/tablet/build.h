@@ -1,0 +1,58 @@
+/*
+ * build.h: makes a tablet from staged columns. No allocation and no server:
+ * plan first (chooses encodings, returns the size), then write into memory that
+ * the caller got.
+ */
+#ifndef GPUVM_TABLET_BUILD_H
+#define GPUVM_TABLET_BUILD_H
+
+#include "tablet/format.h"
+
+namespace gpuvm {
+
+/*
+ * One column's rows in heap order: `values` in PostgreSQL's own width
+ * (type_natural_width), unspecified under a null; `nulls` a bitmap (1 = null) of
+ * at least nrows bits in whole uint64 words, bits past nrows zero, or nullptr.
+ */
+struct StagedColumn
+{
+	Type		type;
+	int16_t		attnum;
+	const void *values;
+	const uint64_t *nulls;
+};
+
+struct StagedTablet
+{
+	uint32_t	nrows;			/* 1 .. TABLET_MAX_ROWS */
+	uint32_t	ncols;
+	const StagedColumn *columns;
+	uint32_t	first_block;
+	uint32_t	nblocks;
+	const uint32_t *block_rows;	/* nblocks + 1 */
+	const uint64_t *block_lsns;	/* nblocks */
+	const uint32_t *block_lps;	/* nblocks: index into lps or LPS_DENSE */
+	const uint16_t *lps;
+	uint32_t	nlps;
+};
+
+/* Fills chunks[ncols] (statistics, encoding, offsets) and *header; returns the tablet's size in bytes. */
+uint64_t	plan_tablet(const StagedTablet &staged, TabletHeader *header, ColumnChunk *chunks);
+
+/* Writes the planned tablet to `to` (64-byte aligned, header->size bytes, contents undefined before). */
+void		write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks, char *to);
+
+/* Adds a tablet's chunk to the table-wide summary; `first` for the first tablet. */
+void		summarize_chunk(ColumnSummary *summary, const ColumnChunk &chunk, bool first);
+
+/*
+ * Is this a well-formed tablet of at most `available` bytes? Every offset and
+ * length is checked; gpuvmd calls it once for each tablet it meets. Returns
+ * nullptr, or what is wrong.
+ */
+const char *check_tablet(const TabletHeader *tablet, uint64_t available);
+
+}  // namespace gpuvm
+
+#endif
