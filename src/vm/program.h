@@ -190,6 +190,9 @@ struct Program
 };
 static_assert(sizeof(Program) == 48, "sent between processes");
 
+/* The hash of everything after the header, as seal() stores it. */
+uint64_t	hash_program(const Program *program);
+
 /*
  * Builds a program in fixed arrays, without a destructor, so that an ereport in
  * the middle leaks nothing. `failed` is set instead of overrunning an array.
@@ -238,6 +241,9 @@ struct CursorSchema
 	const Type *types;			/* Type::None: the column does not exist */
 };
 const char *verify_program(const Program *program, size_t size, const CursorSchema *cursors, int ncursors);
+
+/* Do these parameters fit a verified program? Returns nullptr, or what is wrong. */
+const char *verify_params(const Program *program, const ParamValue *params, uint32_t nparams);
 
 /*
  * Writes one operation as text, for gpuvm.disassemble: opcode, operands and a

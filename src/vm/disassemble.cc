@@ -1,0 +1,236 @@
+/*
+ * disassemble.cc: one operation of a program as text.
+ *
+ * Linked into backends: no allocation, no exceptions; output is truncated to
+ * its buffers. The comment is the opcode's synopsis with its operands filled
+ * in, followed by what the flags change.
+ */
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "vm/program.h"
+
+namespace gpuvm {
+
+namespace {
+
+/* Appends to a fixed buffer. */
+struct Text
+{
+	char	   *buffer;
+	size_t		size;
+	size_t		len;
+
+	void		put(char c)
+	{
+		if (len + 1 < size)
+		{
+			buffer[len++] = c;
+			buffer[len] = '\0';
+		}
+	}
+	void		format(const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+};
+
+void
+Text::format(const char *fmt, ...)
+{
+	va_list		args;
+
+	va_start(args, fmt);
+	int			n = vsnprintf(buffer + len, size - len, fmt, args);
+
+	va_end(args);
+	if (n > 0)
+		len = len + n < size ? len + n : size - 1;
+}
+
+const char *
+type_text(Type t)
+{
+	switch (t)
+	{
+		case Type::Bool: return "bool";
+		case Type::I16: return "int2";
+		case Type::I32: return "int4";
+		case Type::I64: return "int8";
+		case Type::F32: return "float4";
+		case Type::F64: return "float8";
+		case Type::I128: return "int16";
+		case Type::RowId: return "row position";
+		default: return "none";
+	}
+}
+
+const char *
+aggregate_text(uint8_t fn)
+{
+	switch (static_cast<AggFn>(fn))
+	{
+		case AggFn::CountStar: return "count(*)";
+		case AggFn::Count: return "count";
+		case AggFn::Sum: return "sum";
+		case AggFn::Min: return "min";
+		case AggFn::Max: return "max";
+		case AggFn::BoolAnd: return "bool_and";
+		case AggFn::BoolOr: return "bool_or";
+	}
+	return "?";
+}
+
+/* Is the 'p' at s an operand ("p1" .. "p5", not part of a word)? */
+bool
+is_operand(const char *synopsis, const char *s)
+{
+	return s[0] == 'p' && s[1] >= '1' && s[1] <= '5' && (s == synopsis || s[-1] == ' ' || s[-1] == '[');
+}
+
+void
+fill_synopsis(Text *out, const Op &op, const char *p4)
+{
+	const char *synopsis = opcode_info[static_cast<int>(op.opcode)].synopsis;
+	const bool	immediate = op.opcode == Opcode::Float;
+
+	for (const char *s = synopsis; *s; s++)
+	{
+		if (!is_operand(synopsis, s))
+		{
+			out->put(*s);
+			continue;
+		}
+		switch (*++s)
+		{
+			case '1': out->format("%d", op.p1); break;
+			case '2': out->format("%d", op.p2); break;
+			case '3': out->format("%d", op.p3); break;
+			case '4': out->format("%s", p4); break;
+			default:
+				out->format("%s", op.opcode == Opcode::Cast ? type_text(static_cast<Type>(op.p5)) : aggregate_text(op.p5));
+				break;
+		}
+		/* "p4, the bits of a double": the value says it all */
+		if (immediate && *s == '4')
+			break;
+	}
+}
+
+const char *
+compare_sign(Opcode opcode)
+{
+	switch (opcode)
+	{
+		case Opcode::Eq: return "=";
+		case Opcode::Ne: return "<>";
+		case Opcode::Lt: return "<";
+		case Opcode::Le: return "<=";
+		case Opcode::Gt: return ">";
+		default: return ">=";
+	}
+}
+
+/* Comparisons and branches: what happens depends on verdict and flags. */
+void
+jump_comment(Text *out, const Op &op, OpForm form)
+{
+	char		condition[64];
+
+	if (form == OpForm::COMPARE)
+		snprintf(condition, sizeof(condition), "r[%d] %s r[%d]", op.p1, compare_sign(op.opcode), op.p2);
+	else
+		snprintf(condition, sizeof(condition), "%sr[%d]", op.opcode == Opcode::IfNot ? "not " : "", op.p1);
+	if (op.p5 & COMPARE_STORES)
+	{
+		out->format("r[%d] = %s", op.p3, condition);
+		return;
+	}
+	out->format("if %s%s ", condition, op.p5 & JUMP_IF_NULL ? " or null" : "");
+	if (op.p4 == VERDICT_DIES)
+		out->format("the row is not in the result");
+	else
+		out->format("goto %d", op.p3);
+}
+
+void
+p4_text(const Program *program, const Op &op, OpForm form, Text *out)
+{
+	switch (form)
+	{
+		case OpForm::RESCOL:
+			if (op.p4 >= 0 && op.p4 < program->names_len)
+				out->format("%s", program->names() + op.p4);
+			break;
+		case OpForm::IMM64:
+			if (op.opcode == Opcode::Float)
+			{
+				double		d;
+
+				memcpy(&d, &op.p4, sizeof(d));
+				out->format("%.17g", d);
+				break;
+			}
+			/* an integer as it is */
+			[[fallthrough]];
+		default:
+			out->format("%lld", static_cast<long long>(op.p4));
+			break;
+	}
+}
+
+}  // namespace
+
+void
+disassemble_op(const Program *program, int address, DisassembledOp *out)
+{
+	const Op   &op = program->ops()[address];
+	const OpcodeInfo &info = opcode_info[static_cast<int>(op.opcode)];
+	Text		p4 = {out->p4, sizeof(out->p4), 0};
+	Text		comment = {out->comment, sizeof(out->comment), 0};
+
+	out->address = address;
+	out->opcode = info.name;
+	out->p1 = op.p1;
+	out->p2 = op.p2;
+	out->p3 = op.p3;
+	out->p4[0] = out->comment[0] = '\0';
+	p4_text(program, op, info.form, &p4);
+
+	switch (info.form)
+	{
+		case OpForm::COMPARE:
+		case OpForm::BRANCH:
+			jump_comment(&comment, op, info.form);
+			break;
+		case OpForm::RESCOL:
+			comment.format("declare result column %d, %s, named %s", op.p1, type_text(op.type), out->p4);
+			return;
+		case OpForm::AGGSTEP:
+			comment.format("aggregate %d: %s", op.p1, aggregate_text(op.p5));
+			if (op.p2 >= 0)
+				comment.format(" of r[%d]", op.p2);
+			if (op.p3 >= 0)
+				comment.format(" where r[%d] is true", op.p3);
+			break;
+		case OpForm::GROUP:
+			comment.format("the row's group, by");
+			for (int i = 0; i < op.p1 && op.p2 + i < static_cast<int>(program->naux); i++)
+				comment.format("%s r[%lld]", i > 0 ? "," : "", static_cast<long long>(program->aux()[op.p2 + i]));
+			break;
+		case OpForm::RESULT:
+			if (op.p2 == 0)
+				comment.format("emit a result row without columns");
+			else
+				comment.format("emit r[%d] .. r[%d] as a result row", op.p1, op.p1 + op.p2 - 1);
+			break;
+		case OpForm::SELECT:
+			comment.format("r[%d] = r[%lld] is true ? r[%d] : r[%d]", op.p1, static_cast<long long>(op.p4), op.p2, op.p3);
+			break;
+		default:
+			fill_synopsis(&comment, op, out->p4);
+			break;
+	}
+	if (op.type != Type::None)
+		comment.format(" (%s)", type_text(op.type));
+}
+
+}  // namespace gpuvm
