@@ -1,0 +1,59 @@
+#!/bin/bash
+# Installs what building and testing gpuvm needs on Debian 12, and nothing that
+# is there already.
+#
+#   tests/setup/install.sh            build, demo and the test suites
+#   tests/setup/install.sh --bench    and DuckDB and matplotlib, in build/venv
+#
+# As root it installs; as another user it says what to install and fails.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+packages=(
+	g++ make
+	postgresql-15 postgresql-server-dev-15	# the server, its headers and PGXS
+	postgresql-contrib						# pageinspect and pg_visibility in tests
+	libgtest-dev							# unit tests
+	libipc-run-perl							# TAP tests
+	python3 python3-psycopg2				# demo, differential suite, bench driver
+)
+bench=no
+for arg in "$@"; do
+	case $arg in
+		--bench) bench=yes; packages+=(python3-venv) ;;
+		*) echo "usage: $0 [--bench]" >&2; exit 2 ;;
+	esac
+done
+
+missing=()
+for p in "${packages[@]}"; do
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+	if [ "$(id -u)" != 0 ]; then
+		echo "Please install these packages first, as root:" >&2
+		echo "    apt-get install ${missing[*]}" >&2
+		exit 1
+	fi
+	echo "Installing ${missing[*]} ..."
+	export DEBIAN_FRONTEND=noninteractive
+	mkdir -p build
+	if ! { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >build/install.log 2>&1; then
+		tail -n 20 build/install.log >&2
+		echo "apt-get failed; the whole output is in build/install.log" >&2
+		exit 1
+	fi
+fi
+
+# Debian's own python3: psycopg2 belongs to it, whatever else is on the PATH.
+if [ $bench = yes ]; then
+	if [ ! -x build/venv/bin/python ]; then
+		echo "Making build/venv ..."
+		/usr/bin/python3 -m venv --system-site-packages build/venv
+	fi
+	if ! build/venv/bin/python -c 'import duckdb, matplotlib' 2>/dev/null; then
+		echo "Installing DuckDB and matplotlib into build/venv ..."
+		build/venv/bin/pip install -q duckdb matplotlib
+	fi
+fi
