@@ -1,0 +1,85 @@
+/*
+ * compile.h: from the planner's expressions to a program.
+ *
+ * Everything that a program cannot express is refused here, at plan time, with
+ * a reason in words that gpuvm.why_not() repeats. Columns are named by
+ * attribute number in p2 of Column; the executor binds them to the table
+ * version that it pins (rule 21).
+ */
+#ifndef GPUVM_COMPILER_COMPILE_H
+#define GPUVM_COMPILER_COMPILE_H
+
+#include "pg/pg.h"
+#include "vm/program.h"
+
+extern "C" {
+#include "nodes/pg_list.h"
+#include "nodes/primnodes.h"
+}
+
+namespace gpuvm {
+
+struct ImportedTable;
+
+/* What a compilation works on, and why it failed. */
+struct CompileInput
+{
+	Index		varno;			/* the relation's range table index */
+	Oid			relid;
+	const ImportedTable *table;
+	const char *reason;			/* out: set on failure */
+	const char *hint;			/* out: NULL or set on failure */
+};
+
+struct CompiledProgram
+{
+	Program    *program;		/* sealed, palloc'd */
+	List	   *params;			/* expressions for Variable, in order; no Vars in them */
+};
+
+/*
+ * Rows: those that pass every qual (bare clauses, in the order to evaluate),
+ * with the columns of `attnums` (integer list) and, last, the row's position.
+ */
+bool		compile_rows(CompileInput *input, List *quals, List *attnums, CompiledProgram *out);
+
+/* One aggregate of the program. */
+struct VmAggregate
+{
+	AggFn		fn;
+	Expr	   *arg;			/* NULL for CountStar */
+	Expr	   *filter;			/* NULL without FILTER */
+};
+
+/* Groups: result columns are the keys (expressions) in order, then the aggregates. */
+bool		compile_groups(CompileInput *input, List *quals, List *keys,
+						   const VmAggregate *aggs, int naggs, CompiledProgram *out);
+
+/*
+ * The aggregate functions of PostgreSQL that programs can compute: each is one
+ * or two VM aggregates and a way to end them (executor/finalize.cc).
+ */
+enum class FinalKind : int
+{
+	Direct,						/* the VM's value in PostgreSQL's type: count, min, max, bool_and, bool_or */
+	SumToInt8,					/* sum(int2), sum(int4) */
+	SumToNumeric,				/* sum(int8) */
+	SumToFloat4,
+	SumToFloat8,
+	AvgToNumeric,				/* avg of integers: sum and count */
+	AvgToFloat8,				/* avg of floats: sum and count */
+};
+
+struct AggregatePlan
+{
+	FinalKind	kind;
+	AggFn		first;
+	bool		needs_count;	/* a second VM aggregate: Count of the same argument */
+};
+
+/* False, with reason, when the aggregate stays with PostgreSQL. */
+bool		plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan);
+
+}  // namespace gpuvm
+
+#endif

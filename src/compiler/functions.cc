@@ -1,0 +1,140 @@
+/* functions.cc: the whitelist of functions and types. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "utils/fmgroids.h"
+}
+
+#include <algorithm>
+
+#include "compiler/functions.h"
+
+namespace gpuvm {
+
+/* clang-format off */
+#define ARITH(fn, op, t) {fn, FnKind::Binary, Opcode::op, Type::t}
+#define SHIFT(fn, op, t) {fn, FnKind::Shift, Opcode::op, Type::t}
+#define UNARY(fn, op, t) {fn, FnKind::Unary, Opcode::op, Type::t}
+#define SAME(fn, t)      {fn, FnKind::Same, Opcode::Copy, Type::t}
+#define CAST(fn, t)      {fn, FnKind::Cast, Opcode::Cast, Type::t}
+#define CONVERT(fn, op, t) {fn, FnKind::Convert, Opcode::op, Type::t}
+#define COMPARE1(kind, fn, op, t) {fn, FnKind::kind, Opcode::op, Type::t}
+#define COMPARE6(prefix, t) \
+	COMPARE1(Compare, prefix##EQ, Eq, t), COMPARE1(Compare, prefix##NE, Ne, t), \
+	COMPARE1(Compare, prefix##LT, Lt, t), COMPARE1(Compare, prefix##LE, Le, t), \
+	COMPARE1(Compare, prefix##GT, Gt, t), COMPARE1(Compare, prefix##GE, Ge, t)
+#define COMPARE6_(prefix, t) \
+	COMPARE1(Compare, prefix##_EQ, Eq, t), COMPARE1(Compare, prefix##_NE, Ne, t), \
+	COMPARE1(Compare, prefix##_LT, Lt, t), COMPARE1(Compare, prefix##_LE, Le, t), \
+	COMPARE1(Compare, prefix##_GT, Gt, t), COMPARE1(Compare, prefix##_GE, Ge, t)
+#define ARITH4(prefix, t) \
+	ARITH(prefix##PL, Add, t), ARITH(prefix##MI, Sub, t), \
+	ARITH(prefix##MUL, Mul, t), ARITH(prefix##DIV, Div, t)
+#define BITS(prefix, t) \
+	ARITH(prefix##AND, BitAnd, t), ARITH(prefix##OR, BitOr, t), ARITH(prefix##XOR, BitXor, t), \
+	UNARY(prefix##NOT, BitNot, t), SHIFT(prefix##SHL, ShiftLeft, t), SHIFT(prefix##SHR, ShiftRight, t)
+
+static FnEntry entries[] = {
+	ARITH4(F_INT2, I16), ARITH4(F_INT4, I32), ARITH4(F_INT8, I64),
+	ARITH4(F_INT24, I32), ARITH4(F_INT42, I32),
+	ARITH4(F_INT28, I64), ARITH4(F_INT82, I64), ARITH4(F_INT48, I64), ARITH4(F_INT84, I64),
+	ARITH4(F_FLOAT4, F32), ARITH4(F_FLOAT8, F64), ARITH4(F_FLOAT48, F64), ARITH4(F_FLOAT84, F64),
+	ARITH(F_INT2MOD, Remainder, I16), ARITH(F_INT4MOD, Remainder, I32), ARITH(F_INT8MOD, Remainder, I64),
+	ARITH(F_MOD_INT2_INT2, Remainder, I16), ARITH(F_MOD_INT4_INT4, Remainder, I32),
+	ARITH(F_MOD_INT8_INT8, Remainder, I64),
+	BITS(F_INT2, I16), BITS(F_INT4, I32), BITS(F_INT8, I64),
+	UNARY(F_INT2UM, Neg, I16), UNARY(F_INT4UM, Neg, I32), UNARY(F_INT8UM, Neg, I64),
+	UNARY(F_FLOAT4UM, Neg, F32), UNARY(F_FLOAT8UM, Neg, F64),
+	UNARY(F_INT2ABS, Abs, I16), UNARY(F_INT4ABS, Abs, I32), UNARY(F_INT8ABS, Abs, I64),
+	UNARY(F_FLOAT4ABS, Abs, F32), UNARY(F_FLOAT8ABS, Abs, F64),
+	UNARY(F_ABS_INT2, Abs, I16), UNARY(F_ABS_INT4, Abs, I32), UNARY(F_ABS_INT8, Abs, I64),
+	UNARY(F_ABS_FLOAT4, Abs, F32), UNARY(F_ABS_FLOAT8, Abs, F64),
+	SAME(F_INT2UP, I16), SAME(F_INT4UP, I32), SAME(F_INT8UP, I64),
+	SAME(F_FLOAT4UP, F32), SAME(F_FLOAT8UP, F64),
+
+	COMPARE6(F_INT2, I16), COMPARE6(F_INT4, I32), COMPARE6(F_INT8, I64),
+	COMPARE6(F_INT24, I32), COMPARE6(F_INT42, I32),
+	COMPARE6(F_INT28, I64), COMPARE6(F_INT82, I64), COMPARE6(F_INT48, I64), COMPARE6(F_INT84, I64),
+	COMPARE6(F_FLOAT4, F32), COMPARE6(F_FLOAT8, F64), COMPARE6(F_FLOAT48, F64), COMPARE6(F_FLOAT84, F64),
+	COMPARE6(F_BOOL, Bool),
+	COMPARE6_(F_DATE, I32), COMPARE6_(F_TIMESTAMP, I64), COMPARE6_(F_TIMESTAMPTZ, I64),
+	COMPARE1(CompareDateLeft, F_DATE_EQ_TIMESTAMP, Eq, I64), COMPARE1(CompareDateLeft, F_DATE_NE_TIMESTAMP, Ne, I64),
+	COMPARE1(CompareDateLeft, F_DATE_LT_TIMESTAMP, Lt, I64), COMPARE1(CompareDateLeft, F_DATE_LE_TIMESTAMP, Le, I64),
+	COMPARE1(CompareDateLeft, F_DATE_GT_TIMESTAMP, Gt, I64), COMPARE1(CompareDateLeft, F_DATE_GE_TIMESTAMP, Ge, I64),
+	COMPARE1(CompareDateRight, F_TIMESTAMP_EQ_DATE, Eq, I64), COMPARE1(CompareDateRight, F_TIMESTAMP_NE_DATE, Ne, I64),
+	COMPARE1(CompareDateRight, F_TIMESTAMP_LT_DATE, Lt, I64), COMPARE1(CompareDateRight, F_TIMESTAMP_LE_DATE, Le, I64),
+	COMPARE1(CompareDateRight, F_TIMESTAMP_GT_DATE, Gt, I64), COMPARE1(CompareDateRight, F_TIMESTAMP_GE_DATE, Ge, I64),
+
+	ARITH(F_DATE_PLI, DateAdd, I32), ARITH(F_DATE_MII, DateSub, I32), ARITH(F_DATE_MI, DateDiff, I32),
+	CONVERT(F_TIMESTAMP_DATE, DateToTimestamp, I64), CONVERT(F_DATE_TIMESTAMP, TimestampToDate, I32),
+
+	CAST(F_INT2_INT4, I16), CAST(F_INT2_INT8, I16), CAST(F_INT2_FLOAT4, I16), CAST(F_INT2_FLOAT8, I16),
+	CAST(F_INT4_INT2, I32), CAST(F_INT4_INT8, I32), CAST(F_INT4_FLOAT4, I32), CAST(F_INT4_FLOAT8, I32),
+	CAST(F_INT4_BOOL, I32),
+	CAST(F_INT8_INT2, I64), CAST(F_INT8_INT4, I64), CAST(F_INT8_FLOAT4, I64), CAST(F_INT8_FLOAT8, I64),
+	CAST(F_FLOAT4_INT2, F32), CAST(F_FLOAT4_INT4, F32), CAST(F_FLOAT4_INT8, F32), CAST(F_FLOAT4_FLOAT8, F32),
+	CAST(F_FLOAT8_INT2, F64), CAST(F_FLOAT8_INT4, F64), CAST(F_FLOAT8_INT8, F64), CAST(F_FLOAT8_FLOAT4, F64),
+	CAST(F_BOOL_INT4, Bool),
+};
+/* clang-format on */
+
+const FnEntry *
+lookup_function(Oid function)
+{
+	static bool sorted = false;
+	auto		less = [](const FnEntry &a, const FnEntry &b) { return a.function < b.function; };
+
+	if (!sorted)
+	{
+		std::sort(std::begin(entries), std::end(entries), less);
+		sorted = true;
+	}
+
+	FnEntry		key{function, FnKind::Same, Opcode::Copy, Type::None};
+	const FnEntry *found = std::lower_bound(std::begin(entries), std::end(entries), key, less);
+
+	return found != std::end(entries) && found->function == function ? found : nullptr;
+}
+
+Type
+vm_type(Oid type)
+{
+	switch (type)
+	{
+		case BOOLOID:
+			return Type::Bool;
+		case INT2OID:
+			return Type::I16;
+		case INT4OID:
+		case DATEOID:
+			return Type::I32;
+		case INT8OID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return Type::I64;
+		case FLOAT4OID:
+			return Type::F32;
+		case FLOAT8OID:
+			return Type::F64;
+		default:
+			return Type::None;
+	}
+}
+
+bool
+function_can_raise(const FnEntry *entry, Type argument)
+{
+	if (entry->kind == FnKind::Cast)
+	{
+		/* From a narrower integer, to a float from an integer, from float4 to float8, to or from bool. */
+		if (entry->operand == Type::Bool || argument == Type::Bool)
+			return false;
+		if (type_is_float(entry->operand))
+			return entry->operand == Type::F32 && argument == Type::F64;
+		return type_is_float(argument) || argument > entry->operand;
+	}
+	return opcode_info[static_cast<int>(entry->opcode)].errors != 0;
+}
+
+}  // namespace gpuvm
