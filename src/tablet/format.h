@@ -20,9 +20,10 @@
  *   w = natural width           the value itself, base = 0 (Bool: 0 or 1, w = 1)
  * Floats are stored as they are (w = 4 or 8, original bits, -0 and NaN payloads
  * included) or, when every row has the same bits, w = 0 with the bits in `base`.
- * A null row stores code 0, so whatever lies under a null is a value in
- * [min, max] (or base 0 for an all-null chunk): arithmetic on it cannot leave
- * the range that a program was checked for.
+ * A null row stores code 0 (min at the natural width, 0.0 for floats), so
+ * whatever lies under a null is a value in [min, max], which an all-null chunk
+ * has as [0, 0]: arithmetic on it cannot leave the range that a program was
+ * checked for.
  */
 #ifndef GPUVM_TABLET_FORMAT_H
 #define GPUVM_TABLET_FORMAT_H
