@@ -49,7 +49,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-GPUVM_CXXFLAGS = -std=c++17 -Isrc -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers \
+GPUVM_CXXFLAGS = -std=c++17 -Isrc -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-register -Wno-cast-function-type \
 	-fno-strict-aliasing -fwrapv -ffp-contract=off -fno-math-errno -MMD -MP
 BRIDGE_CXXFLAGS = $(GPUVM_CXXFLAGS) -O2 -g -fPIC -fvisibility=hidden -fexcess-precision=standard
 ENGINE_CXXFLAGS = $(GPUVM_CXXFLAGS) -O3 -g -fno-trapping-math -pthread

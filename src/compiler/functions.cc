@@ -7,6 +7,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/functions.h"
 

@@ -1,0 +1,1207 @@
+/*
+ * compile.cc: expressions and quals to operations.
+ *
+ * Each compile_* function emits the operations for one expression and returns
+ * the register that holds its value, or -1 with input->reason set. Nothing here
+ * has a destructor, so an ereport from PostgreSQL may pass through.
+ *
+ * A register is only defined on the lanes that were live when it was written.
+ * The operands of AND, OR, CASE and COALESCE that can raise are therefore
+ * compiled between a jump and its target (an error counts on live lanes only, as
+ * PostgreSQL's short circuit has it), and the columns loaded in between are
+ * forgotten at the target. Operands that cannot raise are evaluated on every
+ * lane: cheaper than a branch, and nobody can tell.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/attnum.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/regproc.h"
+}
+
+#include <algorithm>
+#include <cstring>
+
+#include "compiler/compile.h"
+#include "compiler/functions.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+constexpr int MAX_CACHED_COLUMNS = 256;
+/* An OR of comparisons in place of In is not worth more registers than this. */
+constexpr int MAX_IN_CHAIN = 32;
+
+struct CachedColumn
+{
+	AttrNumber	attnum;
+	int			reg;
+};
+
+struct Compiler
+{
+	CompileInput *input;
+	ProgramBuilder *b;
+	List	   *params;
+	int			depth;			/* branches around the current operation */
+	int			ncached;
+	CachedColumn cached[MAX_CACHED_COLUMNS];
+	int			noutputs;		/* registers set aside for result columns, not loaded yet */
+	CachedColumn outputs[PROGRAM_MAX_COLUMNS];
+};
+
+static int	compile_expr(Compiler *c, const Expr *expr);
+
+static int
+refuse(Compiler *c, const char *fmt, ...) pg_attribute_printf(2, 3);
+
+static int
+refuse(Compiler *c, const char *fmt, ...)
+{
+	if (c->input->reason == nullptr)
+	{
+		StringInfoData buf;
+		va_list		args;
+		int			needed;
+
+		initStringInfo(&buf);
+		do
+		{
+			va_start(args, fmt);
+			needed = appendStringInfoVA(&buf, fmt, args);
+			va_end(args);
+			if (needed != 0)
+				enlargeStringInfo(&buf, needed);
+		} while (needed != 0);
+		c->input->reason = buf.data;
+	}
+	return -1;
+}
+
+static int
+emit(Compiler *c, Opcode op, Type type, int p1, int p2, int p3, int64_t p4 = 0, uint8_t p5 = 0)
+{
+	return c->b->emit(op, type, p1, p2, p3, p4, p5);
+}
+
+/* -- leaves ------------------------------------------------------------------ */
+
+static Type
+column_type(Compiler *c, AttrNumber attnum)
+{
+	const ImportedTable *t = c->input->table;
+
+	for (uint32 i = 0; i < t->ncols; i++)
+	{
+		if (t->attnums[i] == attnum)
+			return static_cast<Type>(t->types[i]);
+	}
+	return Type::None;
+}
+
+static int
+load_column(Compiler *c, AttrNumber attnum, Oid type)
+{
+	Type		vt;
+	int			reg = -1;
+
+	for (int i = 0; i < c->ncached; i++)
+	{
+		if (c->cached[i].attnum == attnum)
+			return c->cached[i].reg;
+	}
+
+	if (attnum <= 0)
+		return refuse(c, "system columns and whole rows are not in tablets");
+	vt = column_type(c, attnum);
+	if (vt == Type::None || vt != vm_type(type))
+	{
+		c->input->hint = "Import the table with that column, if its type can be imported.";
+		return refuse(c, "column \"%s\" was not imported", get_attname(c->input->relid, attnum, false));
+	}
+
+	/* A result column is loaded straight into its own register, unless a branch is open. */
+	if (c->depth == 0)
+	{
+		for (int i = 0; i < c->noutputs; i++)
+		{
+			if (c->outputs[i].attnum == attnum)
+			{
+				reg = c->outputs[i].reg;
+				break;
+			}
+		}
+	}
+	if (reg < 0)
+		reg = c->b->new_reg(vt);
+	emit(c, Opcode::Column, vt, reg, attnum, 0);
+	if (c->ncached < MAX_CACHED_COLUMNS)
+		c->cached[c->ncached++] = CachedColumn{attnum, reg};
+	return reg;
+}
+
+static int
+emit_int(Compiler *c, Type type, int64_t value)
+{
+	int			reg = c->b->new_reg(type);
+
+	if (type == Type::I64 && value != static_cast<int32_t>(value))
+		emit(c, Opcode::Int64, type, reg, 0, 0, value);
+	else
+		emit(c, Opcode::Integer, type, reg, static_cast<int32_t>(value), 0);
+	return reg;
+}
+
+static int
+emit_float(Compiler *c, Type type, double value)
+{
+	int			reg = c->b->new_reg(type);
+	int64_t		bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	emit(c, Opcode::Float, type, reg, 0, 0, bits);
+	return reg;
+}
+
+/* A non-null constant of integer class as int64. */
+static int64_t
+const_int(Oid type, Datum value)
+{
+	switch (type)
+	{
+		case BOOLOID:
+			return DatumGetBool(value);
+		case INT2OID:
+			return DatumGetInt16(value);
+		case INT4OID:
+		case DATEOID:
+			return DatumGetInt32(value);
+		default:
+			return DatumGetInt64(value);
+	}
+}
+
+static int
+compile_const(Compiler *c, const Const *con)
+{
+	Type		type = vm_type(con->consttype);
+
+	if (type == Type::None)
+		return refuse(c, "type %s is not supported", format_type_be(con->consttype));
+	if (con->constisnull)
+	{
+		int			reg = c->b->new_reg(type);
+
+		emit(c, Opcode::Null, type, reg, 0, 0);
+		return reg;
+	}
+	if (type == Type::F32)
+		return emit_float(c, type, DatumGetFloat4(con->constvalue));
+	if (type == Type::F64)
+		return emit_float(c, type, DatumGetFloat8(con->constvalue));
+	return emit_int(c, type, const_int(con->consttype, con->constvalue));
+}
+
+/* A leaf without Vars whose value is known when execution starts. */
+static int
+compile_param(Compiler *c, const Expr *expr)
+{
+	Oid			pgtype = exprType(reinterpret_cast<const Node *>(expr));
+	Type		type = vm_type(pgtype);
+	int			index = 0;
+	int			reg;
+	ListCell   *lc;
+
+	if (type == Type::None)
+		return refuse(c, "a parameter of type %s is not supported", format_type_be(pgtype));
+	foreach(lc, c->params)
+	{
+		if (equal(lfirst(lc), expr))
+			break;
+		index++;
+	}
+	if (lc == nullptr)
+	{
+		if (index >= PROGRAM_MAX_PARAMS)
+			return refuse(c, "the expression has more than %d parameters", PROGRAM_MAX_PARAMS);
+		c->params = lappend(c->params, const_cast<Expr *>(expr));
+	}
+	reg = c->b->new_reg(type);
+	emit(c, Opcode::Variable, type, reg, index, 0);
+	return reg;
+}
+
+/* -- functions and operators --------------------------------------------------- */
+
+static bool
+can_raise_walker(Node *node, void *context)
+{
+	Oid			function = InvalidOid;
+	List	   *args = NIL;
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, FuncExpr))
+	{
+		function = ((FuncExpr *) node)->funcid;
+		args = ((FuncExpr *) node)->args;
+	}
+	else if (IsA(node, OpExpr))
+	{
+		function = ((OpExpr *) node)->opfuncid;
+		args = ((OpExpr *) node)->args;
+	}
+	if (OidIsValid(function))
+	{
+		const FnEntry *fn = lookup_function(function);
+
+		if (fn == nullptr || function_can_raise(fn, vm_type(exprType((Node *) linitial(args)))))
+			return true;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(can_raise_walker), context);
+}
+
+static bool
+can_raise(const Expr *expr)
+{
+	return can_raise_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), nullptr);
+}
+
+static int
+convert(Compiler *c, int reg, Type to)
+{
+	Type		from;
+	int			out;
+
+	if (reg < 0)
+		return -1;
+	from = c->b->reg_type[reg];
+	if (from == to)
+		return reg;
+	out = c->b->new_reg(to);
+	emit(c, Opcode::Cast, to, out, reg, 0, 0, static_cast<uint8_t>(from));
+	return out;
+}
+
+/* Can `con` be expressed in `type` without changing the outcome of a comparison with a value of that type? */
+static bool
+const_fits(const Const *con, Type type)
+{
+	Type		from = vm_type(con->consttype);
+
+	if (con->constisnull)
+		return false;
+	if (type_is_int(type) && type_is_int(from))
+	{
+		int64_t		v = const_int(con->consttype, con->constvalue);
+
+		return type == Type::I16 ? v == static_cast<int16_t>(v)
+			: type == Type::I32 ? v == static_cast<int32_t>(v) : true;
+	}
+	if (type == Type::F32 && from == Type::F64)
+	{
+		double		v = DatumGetFloat8(con->constvalue);
+
+		return static_cast<double>(static_cast<float>(v)) == v;
+	}
+	return false;
+}
+
+static int
+compile_const_as(Compiler *c, const Const *con, Type type)
+{
+	if (type == Type::F32)
+		return emit_float(c, type, DatumGetFloat8(con->constvalue));
+	return emit_int(c, type, const_int(con->consttype, con->constvalue));
+}
+
+/*
+ * Both operands of a comparison. PostgreSQL widens to the operator's type; where
+ * one side is a constant that the other side's narrower type can express, the
+ * outcome is the same there, and cheaper.
+ */
+static bool
+compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra, int *rb)
+{
+	const Expr *a = static_cast<const Expr *>(linitial(args));
+	const Expr *b = static_cast<const Expr *>(lsecond(args));
+	Type		ta = vm_type(exprType(reinterpret_cast<const Node *>(a)));
+	Type		tb = vm_type(exprType(reinterpret_cast<const Node *>(b)));
+
+	*type = fn->operand;
+	if (fn->kind == FnKind::Compare && IsA(b, Const) && ta != fn->operand && const_fits((const Const *) b, ta))
+	{
+		*type = ta;
+		*ra = compile_expr(c, a);
+		*rb = *ra < 0 ? -1 : compile_const_as(c, (const Const *) b, ta);
+		return *rb >= 0;
+	}
+	if (fn->kind == FnKind::Compare && IsA(a, Const) && tb != fn->operand && const_fits((const Const *) a, tb))
+	{
+		*type = tb;
+		*rb = compile_expr(c, b);
+		*ra = *rb < 0 ? -1 : compile_const_as(c, (const Const *) a, tb);
+		return *ra >= 0;
+	}
+
+	*ra = compile_expr(c, a);
+	if (*ra < 0)
+		return false;
+	*rb = compile_expr(c, b);
+	if (*rb < 0)
+		return false;
+	if (fn->kind == FnKind::CompareDateLeft || fn->kind == FnKind::CompareDateRight)
+	{
+		int		   *date = fn->kind == FnKind::CompareDateLeft ? ra : rb;
+		int			out = c->b->new_reg(Type::I64);
+
+		emit(c, Opcode::DateToTimestampSat, Type::I64, out, *date, 0);
+		*date = out;
+		return true;
+	}
+	*ra = convert(c, *ra, fn->operand);
+	*rb = convert(c, *rb, fn->operand);
+	return true;
+}
+
+static bool
+is_comparison(const FnEntry *fn)
+{
+	return fn->kind == FnKind::Compare || fn->kind == FnKind::CompareDateLeft || fn->kind == FnKind::CompareDateRight;
+}
+
+static int
+emit_compare(Compiler *c, Opcode op, Type type, int ra, int rb)
+{
+	int			out = c->b->new_reg(Type::Bool);
+
+	emit(c, op, type, ra, rb, out, 0, COMPARE_STORES);
+	return out;
+}
+
+static int
+compile_call(Compiler *c, Oid function, List *args)
+{
+	const FnEntry *fn = lookup_function(function);
+	int			ra;
+	int			rb;
+	int			out;
+
+	if (fn == nullptr)
+	{
+		if (function == F_NOW && args == NIL)
+			return refuse(c, "function now() is evaluated by PostgreSQL");
+		return refuse(c, "function %s is not supported", format_procedure(function));
+	}
+	if (is_comparison(fn) || fn->kind == FnKind::Binary)
+	{
+		Type		type;
+
+		if (!compile_operands(c, fn, args, &type, &ra, &rb))
+			return -1;
+		if (is_comparison(fn))
+			return emit_compare(c, fn->opcode, type, ra, rb);
+		out = c->b->new_reg(type);
+		emit(c, fn->opcode, type, out, ra, rb);
+		return out;
+	}
+
+	ra = compile_expr(c, static_cast<const Expr *>(linitial(args)));
+	if (ra < 0)
+		return -1;
+	switch (fn->kind)
+	{
+		case FnKind::Shift:
+			rb = compile_expr(c, static_cast<const Expr *>(lsecond(args)));
+			if (rb < 0)
+				return -1;
+			out = c->b->new_reg(fn->operand);
+			emit(c, fn->opcode, fn->operand, out, ra, rb);
+			return out;
+		case FnKind::Same:
+			return ra;
+		case FnKind::Cast:
+			return convert(c, ra, fn->operand);
+		default:				/* Unary, Convert */
+			out = c->b->new_reg(fn->operand);
+			emit(c, fn->opcode, fn->operand, out, ra, 0);
+			return out;
+	}
+}
+
+/* -- control -------------------------------------------------------------------- */
+
+/* Between branch_open and branch_close, lanes for which `reg` is true (or false: IfNot) are elsewhere. */
+struct Branch
+{
+	int			jump;
+	int			ncached;
+};
+
+static Branch
+branch_open(Compiler *c, Opcode op, int reg, bool null_jumps)
+{
+	Branch		br;
+
+	br.jump = emit(c, op, Type::Bool, reg, 0, 0, VERDICT_JUMPS, null_jumps ? JUMP_IF_NULL : 0);
+	br.ncached = c->ncached;
+	c->depth++;
+	return br;
+}
+
+static void
+branch_close(Compiler *c, const Branch &br)
+{
+	c->b->ops[br.jump].p3 = c->b->nops;
+	c->ncached = br.ncached;
+	c->depth--;
+}
+
+/* AND, OR of n operands: PostgreSQL stops at the first that decides. */
+static int
+compile_and_or(Compiler *c, const BoolExpr *expr)
+{
+	bool		is_and = expr->boolop == AND_EXPR;
+	int			acc = -1;
+	ListCell   *lc;
+
+	foreach(lc, expr->args)
+	{
+		const Expr *arm = static_cast<const Expr *>(lfirst(lc));
+		int			reg;
+		int			out;
+
+		if (acc < 0)
+		{
+			acc = compile_expr(c, arm);
+			if (acc < 0)
+				return -1;
+			continue;
+		}
+		if (can_raise(arm))
+		{
+			Branch		br = branch_open(c, is_and ? Opcode::IfNot : Opcode::If, acc, false);
+
+			reg = compile_expr(c, arm);
+			branch_close(c, br);
+		}
+		else
+			reg = compile_expr(c, arm);
+		if (reg < 0)
+			return -1;
+		out = c->b->new_reg(Type::Bool);
+		emit(c, is_and ? Opcode::And : Opcode::Or, Type::Bool, out, acc, reg);
+		acc = out;
+	}
+	return acc;
+}
+
+static int
+compile_not(Compiler *c, int reg)
+{
+	int			out;
+
+	if (reg < 0)
+		return -1;
+	out = c->b->new_reg(Type::Bool);
+	emit(c, Opcode::Not, Type::Bool, out, reg, 0);
+	return out;
+}
+
+/* The register for `expr`, jumped over by lanes where `cond` is true (skip_if) or not true. */
+static int
+compile_guarded(Compiler *c, const Expr *expr, int cond, bool skip_if)
+{
+	int			reg;
+
+	if (!can_raise(expr))
+		return compile_expr(c, expr);
+
+	Branch		br = branch_open(c, skip_if ? Opcode::If : Opcode::IfNot, cond, !skip_if);
+
+	reg = compile_expr(c, expr);
+	branch_close(c, br);
+	return reg;
+}
+
+/* WHEN number `i` onwards; a CASE with an argument has it as CaseTestExpr in its conditions. */
+static int
+compile_case_from(Compiler *c, const CaseExpr *expr, int i, const Expr *arg, Type type)
+{
+	const CaseWhen *when;
+	int			cond;
+	int			then;
+	int			rest;
+	int			out;
+	Branch		br;
+	bool		guarded = false;
+
+	if (i == list_length(expr->args))
+	{
+		if (expr->defresult != nullptr)
+			return compile_expr(c, expr->defresult);
+		out = c->b->new_reg(type);
+		emit(c, Opcode::Null, type, out, 0, 0);
+		return out;
+	}
+	when = static_cast<const CaseWhen *>(list_nth(expr->args, i));
+	cond = compile_expr(c, when->expr);
+	if (cond < 0)
+		return -1;
+	then = compile_guarded(c, when->result, cond, false);
+	if (then < 0)
+		return -1;
+
+	for (int j = i + 1; j < list_length(expr->args) && !guarded; j++)
+		guarded = can_raise(reinterpret_cast<const Expr *>(list_nth(expr->args, j)));
+	if (expr->defresult != nullptr && can_raise(expr->defresult))
+		guarded = true;
+	if (guarded)
+		br = branch_open(c, Opcode::If, cond, false);
+	rest = compile_case_from(c, expr, i + 1, arg, type);
+	if (guarded)
+		branch_close(c, br);
+	if (rest < 0)
+		return -1;
+	out = c->b->new_reg(type);
+	emit(c, Opcode::Select, type, out, then, rest, cond);
+	return out;
+}
+
+static Node *
+replace_case_test(Node *node, void *context)
+{
+	if (node == nullptr)
+		return nullptr;
+	if (IsA(node, CaseTestExpr))
+		return static_cast<Node *>(copyObjectImpl(context));
+	/* An inner CASE with an argument has CaseTestExprs of its own, but its argument is ours. */
+	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != nullptr)
+	{
+		CaseExpr   *inner = static_cast<CaseExpr *>(copyObjectImpl(node));
+
+		inner->arg = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(inner->arg), context));
+		return reinterpret_cast<Node *>(inner);
+	}
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_case_test), context);
+}
+
+static int
+compile_case(Compiler *c, const CaseExpr *expr)
+{
+	Type		type = vm_type(expr->casetype);
+
+	if (type == Type::None)
+		return refuse(c, "type %s is not supported", format_type_be(expr->casetype));
+	if (expr->arg != nullptr)
+	{
+		/*
+		 * CASE x WHEN v: the conditions take x itself. x is evaluated once in
+		 * PostgreSQL and cannot be volatile here, so a copy for each WHEN is the
+		 * same value; the column cache makes it cheap.
+		 */
+		CaseExpr   *copy = static_cast<CaseExpr *>(copyObjectImpl(expr));
+		ListCell   *lc;
+
+		foreach(lc, copy->args)
+		{
+			CaseWhen   *when = static_cast<CaseWhen *>(lfirst(lc));
+
+			when->expr = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(when->expr), copy->arg));
+		}
+		copy->arg = nullptr;
+		expr = copy;
+	}
+	return compile_case_from(c, expr, 0, nullptr, type);
+}
+
+static int
+compile_coalesce(Compiler *c, const CoalesceExpr *expr)
+{
+	Type		type = vm_type(expr->coalescetype);
+	int			acc = -1;
+	ListCell   *lc;
+
+	if (type == Type::None)
+		return refuse(c, "type %s is not supported", format_type_be(expr->coalescetype));
+	foreach(lc, expr->args)
+	{
+		const Expr *arm = static_cast<const Expr *>(lfirst(lc));
+		int			reg;
+		int			out;
+
+		if (acc < 0)
+		{
+			acc = compile_expr(c, arm);
+			if (acc < 0)
+				return -1;
+			continue;
+		}
+		if (can_raise(arm))
+		{
+			int			found = c->b->new_reg(Type::Bool);
+
+			emit(c, Opcode::NotNull, type, found, acc, 0);
+			reg = compile_guarded(c, arm, found, true);
+		}
+		else
+			reg = compile_expr(c, arm);
+		if (reg < 0)
+			return -1;
+		out = c->b->new_reg(type);
+		emit(c, Opcode::Coalesce, type, out, acc, reg);
+		acc = out;
+	}
+	return acc;
+}
+
+static int
+compile_minmax(Compiler *c, const MinMaxExpr *expr)
+{
+	Type		type = vm_type(expr->minmaxtype);
+	int			acc = -1;
+	ListCell   *lc;
+
+	if (type == Type::None)
+		return refuse(c, "type %s is not supported", format_type_be(expr->minmaxtype));
+	foreach(lc, expr->args)
+	{
+		int			reg = compile_expr(c, static_cast<const Expr *>(lfirst(lc)));
+		int			out;
+
+		if (reg < 0)
+			return -1;
+		if (acc < 0)
+		{
+			acc = reg;
+			continue;
+		}
+		out = c->b->new_reg(type);
+		emit(c, expr->op == IS_GREATEST ? Opcode::Greatest : Opcode::Least, type, out, acc, reg);
+		acc = out;
+	}
+	return acc;
+}
+
+/* NULLIF(a, b): its operator compares in the operator's type, the result is a. */
+static int
+compile_nullif(Compiler *c, const NullIfExpr *expr)
+{
+	const FnEntry *fn = lookup_function(expr->opfuncid);
+	const Expr *first = static_cast<const Expr *>(linitial(expr->args));
+	Type		type;
+	int			ra;
+	int			rb;
+	int			value;
+	int			null;
+	int			out;
+
+	if (fn == nullptr || !is_comparison(fn))
+		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
+	value = compile_expr(c, first);
+	if (value < 0 || !compile_operands(c, fn, expr->args, &type, &ra, &rb))
+		return -1;
+	out = c->b->new_reg(c->b->reg_type[value]);
+	if (fn->kind == FnKind::Compare && type == c->b->reg_type[value])
+	{
+		emit(c, Opcode::NullIf, type, out, value, rb);
+		return out;
+	}
+
+	int			equal = emit_compare(c, fn->opcode, type, ra, rb);
+
+	null = c->b->new_reg(c->b->reg_type[value]);
+	emit(c, Opcode::Null, c->b->reg_type[value], null, 0, 0);
+	emit(c, Opcode::Select, c->b->reg_type[value], out, null, value, equal);
+	return out;
+}
+
+static int
+compile_distinct(Compiler *c, const DistinctExpr *expr)
+{
+	const FnEntry *fn = lookup_function(expr->opfuncid);
+	Type		type;
+	int			ra;
+	int			rb;
+	int			out;
+
+	if (fn == nullptr || !is_comparison(fn))
+		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
+	if (!compile_operands(c, fn, expr->args, &type, &ra, &rb))
+		return -1;
+	out = c->b->new_reg(Type::Bool);
+	emit(c, Opcode::IsDistinct, type, out, ra, rb);
+	return out;
+}
+
+/*
+ * x = ANY (array), x <> ALL (array): an In over the sorted constants when they
+ * are integers, otherwise a chain of comparisons.
+ */
+static int
+compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
+{
+	const FnEntry *fn = lookup_function(expr->opfuncid);
+	const Expr *left = static_cast<const Expr *>(linitial(expr->args));
+	const Expr *right = static_cast<const Expr *>(lsecond(expr->args));
+	Opcode		wanted = expr->useOr ? Opcode::Eq : Opcode::Ne;
+	List	   *elements = NIL;
+	int			acc = -1;
+	ListCell   *lc;
+
+	if (fn == nullptr || !is_comparison(fn))
+		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
+
+	if (IsA(right, Const) && !((const Const *) right)->constisnull)
+	{
+		ArrayType  *array = DatumGetArrayTypeP(((const Const *) right)->constvalue);
+		Oid			elemtype = ARR_ELEMTYPE(array);
+		int16		len;
+		bool		byval;
+		char		align;
+		Datum	   *values;
+		bool	   *nulls;
+		int			n;
+
+		if (vm_type(elemtype) == Type::None)
+			return refuse(c, "type %s is not supported", format_type_be(elemtype));
+		get_typlenbyvalalign(elemtype, &len, &byval, &align);
+		deconstruct_array(array, elemtype, len, byval, align, &values, &nulls, &n);
+
+		if (fn->kind == FnKind::Compare && type_is_int(fn->operand) && fn->opcode == wanted && n > 0 &&
+			n <= PROGRAM_MAX_AUX / 2)
+		{
+			int64_t    *list = static_cast<int64_t *>(palloc(sizeof(int64_t) * n));
+			int			count = 0;
+			int			reg = convert(c, compile_expr(c, left), fn->operand);
+			int			out;
+
+			if (reg < 0)
+				return -1;
+			for (int i = 0; i < n; i++)
+			{
+				if (!nulls[i])
+					list[count++] = const_int(elemtype, values[i]);
+			}
+			std::sort(list, list + count);
+			count = static_cast<int>(std::unique(list, list + count) - list);
+			if (count > 0)
+			{
+				out = c->b->new_reg(Type::Bool);
+				emit(c, Opcode::In, fn->operand, out, reg, c->b->add_aux(list, count), count,
+					 std::find(nulls, nulls + n, true) != nulls + n ? IN_HAS_NULL : 0);
+				return expr->useOr ? out : compile_not(c, out);
+			}
+		}
+		for (int i = 0; i < n; i++)
+			elements = lappend(elements, makeConst(elemtype, -1, InvalidOid, len, values[i], nulls[i], byval));
+	}
+	else if (IsA(right, ArrayExpr) && !((const ArrayExpr *) right)->multidims)
+		elements = ((const ArrayExpr *) right)->elements;
+	else
+		return refuse(c, "the array is not a list of constants or parameters");
+
+	if (list_length(elements) > MAX_IN_CHAIN)
+		return refuse(c, "the list has more than %d elements", MAX_IN_CHAIN);
+	if (elements == NIL)
+		return emit_int(c, Type::Bool, expr->useOr ? 0 : 1);
+	foreach(lc, elements)
+	{
+		List	   *pair = list_make2(const_cast<Expr *>(left), lfirst(lc));
+		int			reg = compile_call(c, expr->opfuncid, pair);
+		int			out;
+
+		if (reg < 0)
+			return -1;
+		if (acc < 0)
+		{
+			acc = reg;
+			continue;
+		}
+		out = c->b->new_reg(Type::Bool);
+		emit(c, expr->useOr ? Opcode::Or : Opcode::And, Type::Bool, out, acc, reg);
+		acc = out;
+	}
+	return acc;
+}
+
+static int
+compile_boolean_test(Compiler *c, const BooleanTest *expr)
+{
+	int			reg = compile_expr(c, expr->arg);
+	Opcode		op;
+	int			out;
+
+	if (reg < 0)
+		return -1;
+	switch (expr->booltesttype)
+	{
+		case IS_TRUE:
+		case IS_NOT_TRUE:
+			op = Opcode::IsTrue;
+			break;
+		case IS_FALSE:
+		case IS_NOT_FALSE:
+			op = Opcode::IsFalse;
+			break;
+		default:
+			op = Opcode::IsNull;
+			break;
+	}
+	out = c->b->new_reg(Type::Bool);
+	emit(c, op, Type::Bool, out, reg, 0);
+	if (expr->booltesttype == IS_NOT_TRUE || expr->booltesttype == IS_NOT_FALSE ||
+		expr->booltesttype == IS_NOT_UNKNOWN)
+		return compile_not(c, out);
+	return out;
+}
+
+static int
+compile_null_test(Compiler *c, const NullTest *expr)
+{
+	int			reg;
+	int			out;
+
+	if (expr->argisrow)
+		return refuse(c, "row-valued tests are not supported");
+	reg = compile_expr(c, expr->arg);
+	if (reg < 0)
+		return -1;
+	out = c->b->new_reg(Type::Bool);
+	emit(c, expr->nulltesttype == IS_NULL ? Opcode::IsNull : Opcode::NotNull, c->b->reg_type[reg], out, reg, 0);
+	return out;
+}
+
+static int
+compile_expr(Compiler *c, const Expr *expr)
+{
+	check_stack_depth();
+	switch (nodeTag(expr))
+	{
+		case T_Var:
+			{
+				const Var  *var = (const Var *) expr;
+
+				if (var->varno != static_cast<int>(c->input->varno) || var->varlevelsup != 0)
+					return refuse(c, "a column of another relation is used");
+				return load_column(c, var->varattno, var->vartype);
+			}
+		case T_Const:
+			return compile_const(c, (const Const *) expr);
+		case T_Param:
+		case T_SQLValueFunction:
+			return compile_param(c, expr);
+		case T_RelabelType:
+			{
+				const RelabelType *r = (const RelabelType *) expr;
+
+				if (vm_type(r->resulttype) == Type::None ||
+					vm_type(r->resulttype) != vm_type(exprType((const Node *) r->arg)))
+					return refuse(c, "type %s is not supported", format_type_be(r->resulttype));
+				return compile_expr(c, r->arg);
+			}
+		case T_FuncExpr:
+			{
+				const FuncExpr *f = (const FuncExpr *) expr;
+
+				if (f->funcid == F_NOW && f->args == NIL)
+					return compile_param(c, expr);
+				return compile_call(c, f->funcid, f->args);
+			}
+		case T_OpExpr:
+			return compile_call(c, ((const OpExpr *) expr)->opfuncid, ((const OpExpr *) expr)->args);
+		case T_BoolExpr:
+			if (((const BoolExpr *) expr)->boolop == NOT_EXPR)
+				return compile_not(c, compile_expr(c, static_cast<const Expr *>(linitial(((const BoolExpr *) expr)->args))));
+			return compile_and_or(c, (const BoolExpr *) expr);
+		case T_NullTest:
+			return compile_null_test(c, (const NullTest *) expr);
+		case T_BooleanTest:
+			return compile_boolean_test(c, (const BooleanTest *) expr);
+		case T_CaseExpr:
+			return compile_case(c, (const CaseExpr *) expr);
+		case T_CoalesceExpr:
+			return compile_coalesce(c, (const CoalesceExpr *) expr);
+		case T_MinMaxExpr:
+			return compile_minmax(c, (const MinMaxExpr *) expr);
+		case T_NullIfExpr:
+			return compile_nullif(c, (const NullIfExpr *) expr);
+		case T_DistinctExpr:
+			return compile_distinct(c, (const DistinctExpr *) expr);
+		case T_ScalarArrayOpExpr:
+			return compile_array_op(c, (const ScalarArrayOpExpr *) expr);
+		case T_SubPlan:
+		case T_AlternativeSubPlan:
+			return refuse(c, "a subquery is evaluated for each row");
+		default:
+			return refuse(c, "an expression of this kind is not supported");
+	}
+}
+
+/* -- quals and programs ------------------------------------------------------------ */
+
+static Opcode
+inverse(Opcode op)
+{
+	switch (op)
+	{
+		case Opcode::Eq: return Opcode::Ne;
+		case Opcode::Ne: return Opcode::Eq;
+		case Opcode::Lt: return Opcode::Ge;
+		case Opcode::Le: return Opcode::Gt;
+		case Opcode::Gt: return Opcode::Le;
+		default: return Opcode::Lt;
+	}
+}
+
+/*
+ * One conjunct of WHERE: lanes where it is not true die. A comparison becomes
+ * the papers' inverted jump; the targets are patched once Converge is known.
+ */
+static bool
+compile_qual(Compiler *c, const Expr *qual)
+{
+	int			reg;
+
+	if (IsA(qual, BoolExpr) && ((const BoolExpr *) qual)->boolop == AND_EXPR)
+	{
+		ListCell   *lc;
+
+		foreach(lc, ((const BoolExpr *) qual)->args)
+		{
+			if (!compile_qual(c, static_cast<const Expr *>(lfirst(lc))))
+				return false;
+		}
+		return true;
+	}
+	if (IsA(qual, OpExpr))
+	{
+		const OpExpr *op = (const OpExpr *) qual;
+		const FnEntry *fn = lookup_function(op->opfuncid);
+
+		if (fn != nullptr && is_comparison(fn))
+		{
+			Type		type;
+			int			ra;
+			int			rb;
+
+			if (!compile_operands(c, fn, op->args, &type, &ra, &rb))
+				return false;
+			emit(c, inverse(fn->opcode), type, ra, rb, 0, VERDICT_DIES, JUMP_IF_NULL);
+			return true;
+		}
+	}
+	reg = compile_expr(c, qual);
+	if (reg < 0)
+		return false;
+	if (c->b->reg_type[reg] != Type::Bool)
+	{
+		refuse(c, "the condition is not boolean");
+		return false;
+	}
+	emit(c, Opcode::IfNot, Type::Bool, reg, 0, 0, VERDICT_DIES, JUMP_IF_NULL);
+	return true;
+}
+
+static Compiler *
+start(CompileInput *input)
+{
+	Compiler   *c = static_cast<Compiler *>(palloc0(sizeof(Compiler)));
+
+	c->input = input;
+	input->reason = nullptr;
+	input->hint = nullptr;
+	c->b = static_cast<ProgramBuilder *>(palloc(sizeof(ProgramBuilder)));
+	c->b->init();
+	emit(c, Opcode::Table, Type::None, 0, 0, 0);
+	return c;
+}
+
+static bool
+compile_quals(Compiler *c, List *quals)
+{
+	ListCell   *lc;
+
+	foreach(lc, quals)
+	{
+		if (!compile_qual(c, static_cast<const Expr *>(lfirst(lc))))
+			return false;
+	}
+	return true;
+}
+
+static bool
+finish(Compiler *c, CompiledProgram *out)
+{
+	ProgramBuilder *b = c->b;
+	int			converge = emit(c, Opcode::Converge, Type::None, 0, 0, 0);
+
+	emit(c, Opcode::Finish, Type::None, 0, 0, 0);
+	b->ops[b->parallel].p3 = converge;
+	for (int i = 0; i < b->nops; i++)
+	{
+		OpForm		form = opcode_info[static_cast<int>(b->ops[i].opcode)].form;
+		bool		jumps = form == OpForm::BRANCH ||
+			(form == OpForm::COMPARE && (b->ops[i].p5 & COMPARE_STORES) == 0);
+
+		if (jumps && b->ops[i].p4 == VERDICT_DIES)
+			b->ops[i].p3 = converge;
+	}
+	if (b->failed)
+	{
+		refuse(c, "the query needs a larger program than the virtual machine takes");
+		return false;
+	}
+	out->program = static_cast<Program *>(palloc(b->sealed_size()));
+	b->seal(out->program);
+	out->params = c->params;
+	pfree(b);
+	return true;
+}
+
+bool
+compile_rows(CompileInput *input, List *quals, List *attnums, CompiledProgram *out)
+{
+	Compiler   *c = start(input);
+	int			n = list_length(attnums);
+	int			first = 0;
+	ListCell   *lc;
+
+	if (n + 1 > PROGRAM_MAX_COLUMNS)
+	{
+		refuse(c, "the query needs more than %d columns", PROGRAM_MAX_COLUMNS - 1);
+		return false;
+	}
+	foreach(lc, attnums)
+	{
+		int			i = foreach_current_index(lc);
+		AttrNumber	attnum = static_cast<AttrNumber>(lfirst_int(lc));
+		Type		type = column_type(c, attnum);
+
+		if (type == Type::None)
+		{
+			load_column(c, attnum, InvalidOid);		/* says why */
+			return false;
+		}
+		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name(get_attname(input->relid, attnum, false)));
+		c->outputs[i] = CachedColumn{attnum, c->b->new_reg(type)};
+	}
+	c->noutputs = n;
+	emit(c, Opcode::ResultColumn, Type::RowId, n, 0, 0, c->b->add_name("ctid"));
+
+	int			rowid = c->b->new_reg(Type::RowId);
+
+	emit(c, Opcode::Parallel, Type::None, 1, 0, 0);
+	if (!compile_quals(c, quals))
+		return false;
+	foreach(lc, attnums)
+	{
+		AttrNumber	attnum = static_cast<AttrNumber>(lfirst_int(lc));
+		CachedColumn *o = &c->outputs[foreach_current_index(lc)];
+		int			reg = load_column(c, attnum, get_atttype(input->relid, attnum));
+
+		if (reg < 0)
+			return false;
+		/* Never so today: depth is 0 at every first use outside a branch. */
+		if (reg != o->reg)
+			emit(c, Opcode::Copy, c->b->reg_type[o->reg], o->reg, reg, 0);
+	}
+	emit(c, Opcode::Rowid, Type::RowId, rowid, 0, 0);
+	emit(c, Opcode::Result, Type::None, first, n + 1, 0);
+	return finish(c, out);
+}
+
+bool
+compile_groups(CompileInput *input, List *quals, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
+{
+	Compiler   *c = start(input);
+	int			nkeys = list_length(keys);
+	int64_t		sources[PROGRAM_MAX_COLUMNS];
+	int64_t		key_regs[PROGRAM_MAX_COLUMNS];
+	ListCell   *lc;
+
+	if (nkeys + naggs > PROGRAM_MAX_COLUMNS)
+	{
+		refuse(c, "the query needs more than %d group keys and aggregates", PROGRAM_MAX_COLUMNS);
+		return false;
+	}
+	foreach(lc, keys)
+	{
+		int			i = foreach_current_index(lc);
+		Node	   *key = static_cast<Node *>(lfirst(lc));
+		Type		type = vm_type(exprType(key));
+		const char *name = "?column?";
+
+		if (type == Type::None)
+		{
+			refuse(c, "grouping by type %s is not supported", format_type_be(exprType(key)));
+			return false;
+		}
+		if (IsA(key, Var) && ((Var *) key)->varattno > 0 && ((Var *) key)->varno == static_cast<int>(input->varno))
+			name = get_attname(input->relid, ((Var *) key)->varattno, false);
+		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name(name));
+		sources[i] = i;
+	}
+	for (int i = 0; i < naggs; i++)
+	{
+		static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or"};
+		Type		arg = aggs[i].arg == nullptr ? Type::None : vm_type(exprType((Node *) aggs[i].arg));
+
+		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, arg), nkeys + i, 0, 0,
+			 c->b->add_name(names[static_cast<int>(aggs[i].fn)]));
+		sources[nkeys + i] = RESULT_FROM_AGG | i;
+	}
+	emit(c, Opcode::AggOpen, Type::None, nkeys, naggs, c->b->add_aux(sources, nkeys + naggs));
+	emit(c, Opcode::Parallel, Type::None, 1, 0, 0);
+	if (!compile_quals(c, quals))
+		return false;
+	foreach(lc, keys)
+	{
+		int			reg = compile_expr(c, static_cast<Expr *>(lfirst(lc)));
+
+		if (reg < 0)
+			return false;
+		key_regs[foreach_current_index(lc)] = reg;
+	}
+	if (nkeys > 0)
+		emit(c, Opcode::Group, Type::None, nkeys, c->b->add_aux(key_regs, nkeys), 0);
+	for (int i = 0; i < naggs; i++)
+	{
+		int			filter = -1;
+		int			arg = -1;
+		Type		type = Type::None;
+		Branch		br;
+		bool		guarded = false;
+
+		if (aggs[i].filter != nullptr)
+		{
+			filter = compile_expr(c, aggs[i].filter);
+			if (filter < 0)
+				return false;
+			/* PostgreSQL evaluates the argument only where the filter is true. */
+			guarded = aggs[i].arg != nullptr && can_raise(aggs[i].arg);
+		}
+		if (guarded)
+			br = branch_open(c, Opcode::IfNot, filter, true);
+		if (aggs[i].arg != nullptr)
+		{
+			arg = compile_expr(c, aggs[i].arg);
+			if (arg < 0)
+				return false;
+			type = c->b->reg_type[arg];
+		}
+		if (guarded)
+			branch_close(c, br);
+		emit(c, Opcode::AggStep, type, i, arg, filter, 0, static_cast<uint8_t>(aggs[i].fn));
+	}
+	return finish(c, out);
+}
+
+}  // namespace gpuvm
