@@ -8,13 +8,18 @@ namespace gpuvm {
 
 enum DeviceSetting { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 enum RequireSetting { REQUIRE_ANY, REQUIRE_VM, REQUIRE_CPU, REQUIRE_CUDA };
+enum TransferSetting { TRANSFER_AUTO, TRANSFER_SERIAL, TRANSFER_STREAM, TRANSFER_MAPPED, TRANSFER_CACHED };
+enum JitSetting { JIT_AUTO, JIT_ON, JIT_OFF };
 
 extern bool setting_enabled;		/* gpuvm.enabled */
 extern int	setting_device;			/* gpuvm.device: DeviceSetting */
 extern bool setting_force;			/* gpuvm.force */
 extern int	setting_require;		/* gpuvm.require: RequireSetting */
+extern int	setting_transfer;		/* gpuvm.transfer: TransferSetting */
+extern int	setting_jit;			/* gpuvm.jit: JitSetting */
 extern bool setting_float_sums;		/* gpuvm.float_sums */
 extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
+extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's choice */
 extern int	setting_tablet_kb;		/* gpuvm.tablet_size, kB */
 extern int	setting_threads;		/* gpuvm.threads; 0 = all cores */
 

@@ -28,6 +28,18 @@ const char *fallback_reason_name(FallbackReason reason);
 void		stats_count_query(uint64 rows_in, uint64 rows_out, uint64 bytes_read);
 void		stats_count_fallback(FallbackReason reason);
 
+/* The counters since the server started; all zero without shared memory. */
+struct StatsSnapshot
+{
+	uint64		queries;		/* programs that ran to their end */
+	uint64		rows_in;
+	uint64		rows_out;
+	uint64		bytes_read;
+	uint64		fallbacks[FALLBACK_COUNT_];
+};
+
+void		stats_read(StatsSnapshot *snapshot);
+
 }  // namespace gpuvm
 
 #endif

@@ -1,0 +1,189 @@
+/* settings.cc: the gpuvm.* settings; docs/settings.md describes them for users. */
+#include "pg/settings.h"
+
+#include "pg/compat.h"
+#include "pg/startup.h"
+
+extern "C" {
+#include "utils/plancache.h"
+}
+
+namespace gpuvm {
+
+constexpr int MIN_MEMORY_MB = 16;
+constexpr int MAX_MEMORY_MB = 16 * 1024 * 1024;
+constexpr int DEFAULT_TABLET_KB = 16 * 1024;
+constexpr int MIN_TABLET_KB = 64;
+constexpr int MAX_TABLET_KB = 1024 * 1024;
+constexpr int MAX_THREADS = 1024;
+
+bool		setting_enabled = true;
+int			setting_device = DEVICE_AUTO;
+bool		setting_force = false;
+int			setting_require = REQUIRE_ANY;
+int			setting_transfer = TRANSFER_AUTO;
+int			setting_jit = JIT_AUTO;
+bool		setting_float_sums = true;
+int			setting_memory_mb = 0;
+int			setting_device_memory_mb = 0;
+int			setting_tablet_kb = DEFAULT_TABLET_KB;
+int			setting_threads = 0;
+
+static const struct config_enum_entry device_options[] = {
+	{"auto", DEVICE_AUTO, false},
+	{"cpu", DEVICE_CPU, false},
+	{"cuda", DEVICE_CUDA, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry require_options[] = {
+	{"any", REQUIRE_ANY, false},
+	{"vm", REQUIRE_VM, false},
+	{"cpu", REQUIRE_CPU, false},
+	{"cuda", REQUIRE_CUDA, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry transfer_options[] = {
+	{"auto", TRANSFER_AUTO, false},
+	{"serial", TRANSFER_SERIAL, false},
+	{"stream", TRANSFER_STREAM, false},
+	{"mapped", TRANSFER_MAPPED, false},
+	{"cached", TRANSFER_CACHED, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry jit_options[] = {
+	{"auto", JIT_AUTO, false},
+	{"on", JIT_ON, false},
+	{"off", JIT_OFF, false},
+	{NULL, 0, false}
+};
+
+/* Cached plans were made under the old value (rule 21). Assign hooks also run when nothing changes. */
+static void
+assign_bool_setting(bool newval, bool oldval)
+{
+	if (newval != oldval)
+		ResetPlanCache();
+}
+
+static void
+assign_int_setting(int newval, int oldval)
+{
+	if (newval != oldval)
+		ResetPlanCache();
+}
+
+static void
+assign_enabled(bool newval, void *)
+{
+	assign_bool_setting(newval, setting_enabled);
+}
+
+static void
+assign_device(int newval, void *)
+{
+	assign_int_setting(newval, setting_device);
+}
+
+static void
+assign_force(bool newval, void *)
+{
+	assign_bool_setting(newval, setting_force);
+}
+
+static void
+assign_require(int newval, void *)
+{
+	assign_int_setting(newval, setting_require);
+}
+
+static void
+assign_float_sums(bool newval, void *)
+{
+	assign_bool_setting(newval, setting_float_sums);
+}
+
+static void
+assign_threads(int newval, void *)
+{
+	assign_int_setting(newval, setting_threads);
+}
+
+/* 0 is replaced at once, so that SHOW tells the size that is in force. */
+static bool
+check_memory(int *newval, void **, GucSource)
+{
+	if (*newval == 0)
+		*newval = default_memory_mb();
+	else if (*newval < MIN_MEMORY_MB)
+	{
+		GUC_check_errdetail("\"gpuvm.memory\" must be 0 or at least %d MB.", MIN_MEMORY_MB);
+		return false;
+	}
+	return true;
+}
+
+void
+define_settings(void)
+{
+	DefineCustomBoolVariable("gpuvm.enabled",
+							 "Lets queries on imported tables run on the virtual machine.",
+							 NULL,
+							 &setting_enabled, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_enabled, NULL);
+	DefineCustomEnumVariable("gpuvm.device",
+							 "Selects the device that runs programs.",
+							 NULL,
+							 &setting_device, DEVICE_AUTO, device_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_device, NULL);
+	DefineCustomBoolVariable("gpuvm.force",
+							 "Uses the virtual machine for every query that qualifies, whatever the cost.",
+							 NULL,
+							 &setting_force, false,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_force, NULL);
+	DefineCustomEnumVariable("gpuvm.require",
+							 "Raises an error if a statement on imported tables would not run as required.",
+							 "Meant for tests and benchmarks.",
+							 &setting_require, REQUIRE_ANY, require_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_require, NULL);
+	DefineCustomEnumVariable("gpuvm.transfer",
+							 "Selects how tablets reach a GPU.",
+							 NULL,
+							 &setting_transfer, TRANSFER_AUTO, transfer_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpuvm.jit",
+							 "Selects whether programs are compiled for a GPU in the background.",
+							 NULL,
+							 &setting_jit, JIT_AUTO, jit_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpuvm.float_sums",
+							 "Lets the virtual machine sum floating-point values.",
+							 "Its sums are exact and rounded once, so they may differ from PostgreSQL's in the last digits.",
+							 &setting_float_sums, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_float_sums, NULL);
+	DefineCustomIntVariable("gpuvm.memory",
+							"Sets the memory for imported tables and query results.",
+							"0 selects a quarter of the memory, less where a control group limits it.",
+							&setting_memory_mb, 0, 0, MAX_MEMORY_MB,
+							PGC_POSTMASTER, GUC_UNIT_MB, check_memory, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.device_memory",
+							"Sets the memory that gpuvm may use on each GPU.",
+							"0 lets the engine choose.",
+							&setting_device_memory_mb, 0, 0, MAX_MEMORY_MB,
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.tablet_size",
+							"Sets the size at which an import begins a new tablet.",
+							NULL,
+							&setting_tablet_kb, DEFAULT_TABLET_KB, MIN_TABLET_KB, MAX_TABLET_KB,
+							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.threads",
+							"Sets the number of threads that run a program on the CPU.",
+							"0 selects all cores. A session can lower it below the engine's number, not raise it above.",
+							&setting_threads, 0, 0, MAX_THREADS,
+							PGC_USERSET, GUC_EXPLAIN, NULL, assign_threads, NULL);
+	compat_reserve_setting_prefix("gpuvm");
+}
+
+}  // namespace gpuvm

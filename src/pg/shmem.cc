@@ -1,0 +1,458 @@
+/*
+ * shmem.cc: shared memory of the cluster, and the arena's pages.
+ *
+ * The arena is a memfd of gpuvm.memory bytes, mapped in the postmaster by
+ * shmem_startup_hook, so every backend inherits mapping and descriptor, and
+ * gpuvmd the descriptor alone. It is made anew for each life of the shared
+ * memory: a gpuvmd that outlived a crash still has the old file and cannot write
+ * into the new one, and the epoch in the header tells the two apart. The file's
+ * size is sealed, for a file that shrinks means SIGBUS and thus a restart of the
+ * cluster. It is sparse: pages are fallocated before they are handed out, again
+ * because a page that cannot be had at first touch would be a SIGBUS, and
+ * punched out when they come back.
+ *
+ * The allocator is first fit over two bitmaps in PostgreSQL's shared memory, not
+ * in the arena, where gpuvmd could damage it: `used`, and `last`, which marks
+ * the end of each allocation, so that a free needs no size. The lock is held for
+ * the bits alone. The system calls, which take long for large allocations, run
+ * outside it: pages are marked used before they are fallocated and punched out
+ * before they are marked free, so no page is ever in two hands.
+ */
+#include "pg/shmem.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "pg/settings.h"
+#include "pg/startup.h"
+#include "store/store.h"
+
+extern "C" {
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+}
+
+namespace gpuvm {
+
+#define ARENA_TRANCHE "gpuvm_arena"
+
+/* A fallocate that a signal interrupts gives back what it got; small steps make progress all the same. */
+constexpr uint64 FALLOCATE_STEP = 16 * 1024 * 1024;
+
+struct ArenaShared
+{
+	uint64		npages;
+	uint64		first_free;		/* no page below is free */
+	pg_atomic_uint64 used_pages;	/* changed under the lock, read without */
+	uint64		words[FLEXIBLE_ARRAY_MEMBER];	/* bitmap `used`, then bitmap `last` */
+};
+
+static ArenaShared *arena = NULL;
+static LWLock *arena_lock = NULL;
+static char *base = NULL;
+static uint64 mapped_size = 0;
+static int	memfd = -1;
+static bool preloaded = false;
+static char failure[256];
+
+static char *shared = NULL;
+
+#if PG_VERSION_NUM >= 150000
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+#endif
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static uint64
+configured_size(void)
+{
+	return static_cast<uint64>(setting_memory_mb) * 1024 * 1024;
+}
+
+static uint64
+bitmap_words(uint64 npages)
+{
+	return (npages + 63) / 64;
+}
+
+static Size
+arena_shared_size(void)
+{
+	return MAXALIGN(offsetof(ArenaShared, words) +
+					2 * bitmap_words(configured_size() / ARENA_PAGE) * sizeof(uint64));
+}
+
+static Size
+shared_size(void)
+{
+	return stats_shared_size() + quarantine_shared_size() + arena_shared_size();
+}
+
+StatsShared *
+stats_shared(void)
+{
+	return reinterpret_cast<StatsShared *>(shared);
+}
+
+QuarantineShared *
+quarantine_shared(void)
+{
+	return shared ? reinterpret_cast<QuarantineShared *>(shared + stats_shared_size()) : NULL;
+}
+
+/* ---- the mapping ---------------------------------------------------------- */
+
+static void
+unmap_arena(void)
+{
+	if (base != NULL)
+		munmap(base, mapped_size);
+	if (memfd >= 0)
+		close(memfd);
+	base = NULL;
+	mapped_size = 0;
+	memfd = -1;
+}
+
+static bool
+arena_failed(const char *what)
+{
+	int			save_errno = errno;
+
+	snprintf(failure, sizeof(failure), "%s of %d MB of memory failed: %s",
+			 what, setting_memory_mb, strerror(save_errno));
+	ereport(LOG, (errmsg("gpuvm is off: %s", failure)));
+	unmap_arena();
+	return false;
+}
+
+static bool
+map_arena(void)
+{
+	uint64		size = configured_size();
+	void	   *at;
+
+	memfd = memfd_create("gpuvm arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (memfd < 0)
+		return arena_failed("creation");
+	if (ftruncate(memfd, static_cast<off_t>(size)) != 0 ||
+		fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		return arena_failed("reservation");
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0);
+	if (at == MAP_FAILED)
+		return arena_failed("mapping");
+	base = static_cast<char *>(at);
+	mapped_size = size;
+	if (fallocate(memfd, 0, 0, ARENA_PAGE) != 0)
+		return arena_failed("allocation");
+
+	/* Both are wishes: a core file without the data, huge pages where the system offers them. */
+	(void) madvise(base, size, MADV_DONTDUMP);
+	(void) madvise(base, size, MADV_HUGEPAGE);
+	return true;
+}
+
+static void
+init_header(void)
+{
+	ArenaHeader *header = new (base) ArenaHeader();
+
+	header->magic = ARENA_MAGIC;
+	header->abi_version = ABI_VERSION;
+	header->size = mapped_size;
+	header->epoch = static_cast<uint64>(GetCurrentTimestamp());
+	strlcpy(header->engine_status,
+			"its supervisor has not started; it does once recovery has reached a consistent state, "
+			"unless max_worker_processes leaves it no slot",
+			sizeof(header->engine_status));
+}
+
+/* ---- hooks ---------------------------------------------------------------- */
+
+static void
+request_shmem(void)
+{
+#if PG_VERSION_NUM >= 150000
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+#endif
+	RequestAddinShmemSpace(shared_size());
+	RequestNamedLWLockTranche(ARENA_TRANCHE, 1);
+	store_shmem_request();
+}
+
+static void
+startup_shmem(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	/* After a crash this runs again in the same postmaster. */
+	unmap_arena();
+	failure[0] = '\0';
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = static_cast<char *>(ShmemInitStruct("gpuvm", shared_size(), &found));
+	if (!found)
+		memset(shared, 0, shared_size());
+	arena = reinterpret_cast<ArenaShared *>(shared + stats_shared_size() + quarantine_shared_size());
+	arena_lock = &GetNamedLWLockTranche(ARENA_TRANCHE)->lock;
+
+	if (map_arena())
+	{
+		init_header();
+		arena->npages = mapped_size / ARENA_PAGE;
+		/* The header's page is taken for ever, so offset 0 is never handed out. */
+		arena->words[0] = 1;
+		arena->words[bitmap_words(arena->npages)] = 1;
+		arena->first_free = 1;
+		pg_atomic_write_u64(&arena->used_pages, 1);
+	}
+	store_shmem_startup();
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+shmem_install(void)
+{
+	preloaded = true;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup_shmem;
+#if PG_VERSION_NUM >= 150000
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shmem;
+#else
+	request_shmem();
+#endif
+}
+
+/* ---- what there is -------------------------------------------------------- */
+
+bool
+shmem_available(void)
+{
+	return base != NULL;
+}
+
+void
+require_preload(void)
+{
+	if (base != NULL)
+		return;
+	if (preloaded)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("gpuvm has no memory for imported tables"),
+				 errdetail_internal("%s", failure),
+				 errhint("Lower \"gpuvm.memory\" and restart the server.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("gpuvm must be loaded via \"shared_preload_libraries\""),
+			 errhint("Add gpuvm to \"shared_preload_libraries\" and restart the server.")));
+}
+
+const char *
+arena_failure(void)
+{
+	if (base != NULL)
+		return NULL;
+	return preloaded ? failure : "gpuvm is not in shared_preload_libraries";
+}
+
+int
+arena_fd(void)
+{
+	return memfd;
+}
+
+char *
+arena_base(void)
+{
+	return base;
+}
+
+ArenaHeader *
+arena_header(void)
+{
+	return reinterpret_cast<ArenaHeader *>(base);
+}
+
+uint64
+arena_size(void)
+{
+	return mapped_size;
+}
+
+uint64
+arena_used(void)
+{
+	return base ? pg_atomic_read_u64(&arena->used_pages) * ARENA_PAGE : 0;
+}
+
+/* ---- the allocator -------------------------------------------------------- */
+
+static inline bool
+get_bit(const uint64 *bitmap, uint64 i)
+{
+	return (bitmap[i / 64] >> (i % 64)) & 1;
+}
+
+static void
+set_bits(uint64 *bitmap, uint64 from, uint64 n, bool value)
+{
+	for (uint64 i = from; i < from + n;)
+	{
+		uint64		shift = i % 64;
+		uint64		len = Min(64 - shift, from + n - i);
+		uint64		mask = (len == 64 ? ~UINT64CONST(0) : ((UINT64CONST(1) << len) - 1)) << shift;
+
+		if (value)
+			bitmap[i / 64] |= mask;
+		else
+			bitmap[i / 64] &= ~mask;
+		i += len;
+	}
+}
+
+/* First page of the first run of n free pages, or 0. */
+static uint64
+find_run(const uint64 *used, uint64 npages, uint64 from, uint64 n)
+{
+	uint64		run = 0;
+
+	for (uint64 i = from; i < npages;)
+	{
+		uint64		word = used[i / 64];
+		bool		whole = i % 64 == 0 && npages - i >= 64;
+
+		if (whole && word == ~UINT64CONST(0))
+		{
+			run = 0;
+			i += 64;
+		}
+		else if (whole && word == 0 && run + 64 < n)
+		{
+			run += 64;
+			i += 64;
+		}
+		else
+		{
+			run = get_bit(used, i) ? 0 : run + 1;
+			i++;
+			if (run == n)
+				return i - n;
+		}
+	}
+	return 0;
+}
+
+static void
+mark_pages(uint64 first, uint64 n, bool used)
+{
+	uint64	   *bits = arena->words;
+	uint64	   *last = arena->words + bitmap_words(arena->npages);
+
+	set_bits(bits, first, n, used);
+	set_bits(last, first + n - 1, 1, used);
+	if (used)
+	{
+		pg_atomic_write_u64(&arena->used_pages, pg_atomic_read_u64(&arena->used_pages) + n);
+		if (first == arena->first_free)
+			arena->first_free = first + n;
+	}
+	else
+	{
+		pg_atomic_write_u64(&arena->used_pages, pg_atomic_read_u64(&arena->used_pages) - n);
+		if (first < arena->first_free)
+			arena->first_free = first;
+	}
+}
+
+static void
+punch_out(uint64 offset, uint64 size)
+{
+	while (fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					 static_cast<off_t>(offset), static_cast<off_t>(size)) != 0 && errno == EINTR)
+		;
+}
+
+static bool
+populate(uint64 offset, uint64 size)
+{
+	for (uint64 done = 0; done < size;)
+	{
+		uint64		step = Min(size - done, FALLOCATE_STEP);
+
+		if (fallocate(memfd, 0, static_cast<off_t>(offset + done), static_cast<off_t>(step)) == 0)
+			done += step;
+		else if (errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
+uint64
+arena_alloc(uint64 size)
+{
+	uint64		n = size / ARENA_PAGE + (size % ARENA_PAGE != 0);
+	uint64		first;
+
+	if (base == NULL || n == 0 || n >= arena->npages)
+		return 0;
+
+	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
+	first = find_run(arena->words, arena->npages, arena->first_free, n);
+	if (first != 0)
+		mark_pages(first, n, true);
+	LWLockRelease(arena_lock);
+	if (first == 0)
+		return 0;
+
+	if (!populate(first * ARENA_PAGE, n * ARENA_PAGE))
+	{
+		arena_free(first * ARENA_PAGE);
+		return 0;
+	}
+	return first * ARENA_PAGE;
+}
+
+void
+arena_free(uint64 offset)
+{
+	uint64		first = offset / ARENA_PAGE;
+	uint64		n = 0;
+	const uint64 *last;
+
+	if (base == NULL || offset == 0)
+		return;
+	last = arena->words + bitmap_words(arena->npages);
+
+	LWLockAcquire(arena_lock, LW_SHARED);
+	if (offset % ARENA_PAGE == 0 && first < arena->npages && get_bit(arena->words, first) &&
+		(!get_bit(arena->words, first - 1) || get_bit(last, first - 1)))
+	{
+		for (n = 1; !get_bit(last, first + n - 1); n++)
+			;
+	}
+	LWLockRelease(arena_lock);
+	if (n == 0)
+	{
+		ereport(WARNING, (errmsg_internal("gpuvm arena offset " UINT64_FORMAT " is not allocated", offset)));
+		return;
+	}
+
+	punch_out(offset, n * ARENA_PAGE);
+
+	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
+	mark_pages(first, n, false);
+	LWLockRelease(arena_lock);
+}
+
+}  // namespace gpuvm

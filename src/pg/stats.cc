@@ -1,0 +1,85 @@
+/* stats.cc: counters in shared memory, each an atomic of its own: a reader may see a query half counted. */
+#include "pg/stats.h"
+
+#include "pg/startup.h"
+
+extern "C" {
+#include "port/atomics.h"
+}
+
+namespace gpuvm {
+
+struct StatsShared
+{
+	pg_atomic_uint64 queries;
+	pg_atomic_uint64 rows_in;
+	pg_atomic_uint64 rows_out;
+	pg_atomic_uint64 bytes_read;
+	pg_atomic_uint64 fallbacks[FALLBACK_COUNT_];
+};
+
+Size
+stats_shared_size(void)
+{
+	return MAXALIGN(sizeof(StatsShared));
+}
+
+const char *
+fallback_reason_name(FallbackReason reason)
+{
+	switch (reason)
+	{
+		case FALLBACK_DISABLED: return "disabled";
+		case FALLBACK_ENGINE_AWAY: return "engine away";
+		case FALLBACK_NO_TABLETS: return "no tablets";
+		case FALLBACK_TABLE_CHANGED: return "table changed";
+		case FALLBACK_SCHEMA_CHANGED: return "schema changed";
+		case FALLBACK_SNAPSHOT: return "snapshot";
+		case FALLBACK_MEMORY: return "memory short";
+		case FALLBACK_ERROR_FLAG: return "error flag";
+		case FALLBACK_QUARANTINED: return "quarantined";
+		case FALLBACK_ENGINE_FAILED: return "engine failed";
+		case FALLBACK_COUNT_: break;
+	}
+	return "unknown";
+}
+
+void
+stats_count_query(uint64 rows_in, uint64 rows_out, uint64 bytes_read)
+{
+	StatsShared *stats = stats_shared();
+
+	if (stats == NULL)
+		return;
+	pg_atomic_fetch_add_u64(&stats->queries, 1);
+	pg_atomic_fetch_add_u64(&stats->rows_in, rows_in);
+	pg_atomic_fetch_add_u64(&stats->rows_out, rows_out);
+	pg_atomic_fetch_add_u64(&stats->bytes_read, bytes_read);
+}
+
+void
+stats_count_fallback(FallbackReason reason)
+{
+	StatsShared *stats = stats_shared();
+
+	if (stats != NULL && reason >= 0 && reason < FALLBACK_COUNT_)
+		pg_atomic_fetch_add_u64(&stats->fallbacks[reason], 1);
+}
+
+void
+stats_read(StatsSnapshot *snapshot)
+{
+	StatsShared *stats = stats_shared();
+
+	*snapshot = StatsSnapshot();
+	if (stats == NULL)
+		return;
+	snapshot->queries = pg_atomic_read_u64(&stats->queries);
+	snapshot->rows_in = pg_atomic_read_u64(&stats->rows_in);
+	snapshot->rows_out = pg_atomic_read_u64(&stats->rows_out);
+	snapshot->bytes_read = pg_atomic_read_u64(&stats->bytes_read);
+	for (int i = 0; i < FALLBACK_COUNT_; i++)
+		snapshot->fallbacks[i] = pg_atomic_read_u64(&stats->fallbacks[i]);
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,414 @@
+/*
+ * supervisor.cc: the background worker that keeps gpuvmd running.
+ *
+ * gpuvmd is a child of this worker, started by fork and exec, and tied to it in
+ * three ways: it reads a socketpair whose end of file makes it leave; the kernel
+ * kills it when the worker dies (PR_SET_PDEATHSIG); and the worker kills it when
+ * it leaves in order. It can therefore crash, hang or be killed without taking
+ * the cluster along, and cannot outlive it.
+ *
+ * What gpuvmd writes to its standard error goes through a pipe into the server
+ * log. One byte on the socketpair says that it listens; only then do the
+ * arena's header and thereby gpuvm.status() call it running.
+ *
+ * A gpuvmd that lived for a second is restarted at once. One that ends sooner is
+ * given more and more time, up to ten seconds, so that a broken installation
+ * does not flood the log.
+ */
+#include "pg/pg.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pg/compat.h"
+#include "pg/settings.h"
+#include "pg/shmem.h"
+#include "pg/startup.h"
+
+extern "C" {
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "utils/timestamp.h"
+
+PGDLLEXPORT void gpuvm_supervisor_main(Datum arg);
+}
+
+namespace gpuvm {
+
+constexpr int ARENA_FD = 3;		/* in gpuvmd */
+constexpr int CONTROL_FD = 4;
+constexpr int STABLE_MS = 1000;
+constexpr int FIRST_DELAY_MS = 100;
+constexpr int MAX_DELAY_MS = 10000;
+constexpr int STOP_MS = 1000;
+
+struct Engine
+{
+	pid_t		pid;			/* 0: none */
+	int			control;
+	int			log;
+	bool		ready;
+	TimestampTz started;
+	WaitEventSet *events;
+	char		line[1000];		/* of its log, not yet ended */
+	int			line_len;
+};
+
+static Engine engine = {0, -1, -1, false, 0, NULL, {0}, 0};
+static int	delay_ms = 0;		/* before the next start */
+static TimestampTz next_start = 0;
+
+static void
+set_status(const char *text)
+{
+	strlcpy(arena_header()->engine_status, text, sizeof(arena_header()->engine_status));
+}
+
+/* ---- in the child, between fork and exec ---------------------------------- */
+
+[[noreturn]] static void
+exec_failed(const char *what)
+{
+	char		message[MAXPGPATH + 200];
+	int			len = snprintf(message, sizeof(message), "%s: %s\n", what, strerror(errno));
+
+	if (write(STDERR_FILENO, message, Min(static_cast<size_t>(len), sizeof(message))) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+[[noreturn]] static void
+become_engine(const char *path, char *const argv[], pid_t parent, int control, int log)
+{
+	struct sigaction action;
+	sigset_t	none;
+	int			arena;
+	int			null;
+	int			oom;
+
+	/* The parent blocked all signals before the fork: no PostgreSQL handler ever runs here. */
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = SIG_DFL;
+	for (int sig = 1; sig < NSIG; sig++)
+		(void) sigaction(sig, &action, NULL);
+
+	/* PostgreSQL signals whole process groups. */
+	(void) setsid();
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+		_exit(1);
+
+	oom = open("/proc/self/oom_score_adj", O_WRONLY);
+	if (oom >= 0)
+	{
+		/* When memory is short, the engine is the process that queries survive. */
+		if (write(oom, "500", 3) < 0)
+			exec_failed("could not raise oom_score_adj");
+		(void) close(oom);
+	}
+
+	/* Out of the way of the numbers that they are to have, then there. */
+	null = open("/dev/null", O_RDWR);
+	null = fcntl(null, F_DUPFD, 10);
+	arena = fcntl(arena_fd(), F_DUPFD, 10);
+	control = fcntl(control, F_DUPFD, 10);
+	log = fcntl(log, F_DUPFD, 10);
+	if (dup2(log, STDERR_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(null, STDIN_FILENO) < 0 ||
+		dup2(arena, ARENA_FD) < 0 || dup2(control, CONTROL_FD) < 0)
+		exec_failed("could not arrange file descriptors");
+	if (syscall(SYS_close_range, CONTROL_FD + 1, ~0U, 0) != 0)
+	{
+		long		max = sysconf(_SC_OPEN_MAX);
+
+		for (int fd = CONTROL_FD + 1; fd < max; fd++)
+			(void) close(fd);
+	}
+
+	sigemptyset(&none);
+	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(path, argv);
+	exec_failed(path);
+}
+
+/* ---- starting and ending -------------------------------------------------- */
+
+static void
+schedule_next_start(void)
+{
+	bool		stable = TimestampDifferenceExceeds(engine.started, GetCurrentTimestamp(), STABLE_MS);
+
+	delay_ms = stable ? 0 : delay_ms == 0 ? FIRST_DELAY_MS : Min(delay_ms * 2, MAX_DELAY_MS);
+	next_start = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay_ms);
+}
+
+static void
+start_engine(void)
+{
+	static char path[MAXPGPATH];
+	static char threads[64];
+	static char arena_arg[64];
+	static char control_arg[64];
+	char	   *argv[] = {pstrdup("gpuvmd"), arena_arg, control_arg, threads,
+		pstrdup("--socket=" GPUVM_SOCKET_PATH), NULL};
+	int			control[2];
+	int			log[2];
+	sigset_t	all;
+	sigset_t	before;
+	pid_t		parent = getpid();
+	pid_t		pid;
+
+	engine.started = GetCurrentTimestamp();
+	snprintf(path, sizeof(path), "%s/gpuvmd", pkglib_path);
+	snprintf(threads, sizeof(threads), "--threads=%d", setting_threads);
+	snprintf(arena_arg, sizeof(arena_arg), "--arena-fd=%d", ARENA_FD);
+	snprintf(control_arg, sizeof(control_arg), "--control-fd=%d", CONTROL_FD);
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0)
+	{
+		ereport(LOG, (errmsg("could not start gpuvmd: socketpair failed: %m")));
+		schedule_next_start();
+		return;
+	}
+	if (pipe2(log, O_CLOEXEC) != 0)
+	{
+		ereport(LOG, (errmsg("could not start gpuvmd: pipe failed: %m")));
+		close(control[0]);
+		close(control[1]);
+		schedule_next_start();
+		return;
+	}
+
+	set_status("it is starting");
+	arena_header()->engine_generation.fetch_add(1);
+	sigfillset(&all);
+	(void) sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	if (pid == 0)
+		become_engine(path, argv, parent, control[1], log[1]);
+	(void) sigprocmask(SIG_SETMASK, &before, NULL);
+	close(control[1]);
+	close(log[1]);
+	pfree(argv[0]);
+	pfree(argv[4]);
+
+	if (pid < 0)
+	{
+		ereport(LOG, (errmsg("could not start gpuvmd: fork failed: %m")));
+		set_status("the last fork failed");
+		close(control[0]);
+		close(log[0]);
+		schedule_next_start();
+		return;
+	}
+
+	engine.pid = pid;
+	engine.control = control[0];
+	engine.log = log[0];
+	engine.ready = false;
+	engine.line_len = 0;
+	(void) fcntl(engine.control, F_SETFL, O_NONBLOCK);
+	(void) fcntl(engine.log, F_SETFL, O_NONBLOCK);
+
+	engine.events = compat_create_wait_event_set(4);
+	AddWaitEventToSet(engine.events, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(engine.events, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	AddWaitEventToSet(engine.events, WL_SOCKET_READABLE, engine.control, NULL, NULL);
+	AddWaitEventToSet(engine.events, WL_SOCKET_READABLE, engine.log, NULL, NULL);
+}
+
+static void
+log_line(void)
+{
+	engine.line[engine.line_len] = '\0';
+	if (engine.line_len > 0)
+		ereport(LOG, (errmsg("gpuvmd: %s", engine.line)));
+	engine.line_len = 0;
+}
+
+/* Passes on what the log pipe holds; false at its end. */
+static bool
+forward_log(void)
+{
+	char		buf[4096];
+	ssize_t		n;
+
+	while ((n = read(engine.log, buf, sizeof(buf))) > 0)
+	{
+		for (ssize_t i = 0; i < n; i++)
+		{
+			if (buf[i] == '\n' || engine.line_len == static_cast<int>(sizeof(engine.line)) - 1)
+				log_line();
+			if (buf[i] != '\n')
+				engine.line[engine.line_len++] = buf[i];
+		}
+	}
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* Takes what gpuvmd says on the socketpair; false at its end. */
+static bool
+read_control(void)
+{
+	char		buf[16];
+	ssize_t		n = recv(engine.control, buf, sizeof(buf), 0);
+
+	if (n > 0 && !engine.ready)
+	{
+		engine.ready = true;
+		set_status("it is running");
+		arena_header()->engine_pid.store(static_cast<uint32_t>(engine.pid));
+	}
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static void
+reap_engine(bool expected)
+{
+	int			status;
+	pid_t		rc;
+	char		text[200];
+
+	arena_header()->engine_pid.store(0);
+	do
+	{
+		rc = waitpid(engine.pid, &status, 0);
+	} while (rc < 0 && errno == EINTR);
+
+	(void) forward_log();
+	log_line();
+	if (rc < 0)
+		snprintf(text, sizeof(text), "it ended");
+	else if (WIFSIGNALED(status))
+		snprintf(text, sizeof(text), "it was terminated by signal %d", WTERMSIG(status));
+	else
+		snprintf(text, sizeof(text), "it ended with exit code %d", WEXITSTATUS(status));
+	if (!expected)
+		ereport(LOG, (errmsg("gpuvmd (PID %d): %s", static_cast<int>(engine.pid), text)));
+	set_status(text);
+
+	FreeWaitEventSet(engine.events);
+	close(engine.control);
+	close(engine.log);
+	engine.pid = 0;
+	engine.events = NULL;
+	engine.control = engine.log = -1;
+}
+
+/* End of file on the socketpair asks it to leave; SIGKILL if it does not. */
+static void
+stop_engine(int, Datum)
+{
+	siginfo_t	info;
+
+	if (engine.pid == 0)
+		return;
+	(void) shutdown(engine.control, SHUT_RDWR);
+	for (int ms = 0; ms < STOP_MS; ms += 5)
+	{
+		info.si_pid = 0;
+		if (waitid(P_PID, static_cast<id_t>(engine.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+			info.si_pid != 0)
+			break;
+		pg_usleep(5000);
+	}
+	(void) kill(engine.pid, SIGKILL);
+	reap_engine(true);
+	set_status("the server is shutting down");
+}
+
+static void
+wait_for_engine(void)
+{
+	WaitEvent	events[4];
+	int			n = WaitEventSetWait(engine.events, -1, events, lengthof(events), PG_WAIT_EXTENSION);
+	bool		alive = true;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (events[i].events & WL_LATCH_SET)
+			ResetLatch(MyLatch);
+		else if (events[i].fd == engine.control)
+			alive = read_control() && alive;
+		else if (events[i].fd == engine.log)
+			alive = forward_log() && alive;
+	}
+	if (!alive)
+	{
+		/* Either it is ending, or it closed what ties it to us. */
+		(void) kill(engine.pid, SIGKILL);
+		reap_engine(false);
+		schedule_next_start();
+	}
+}
+
+static void
+wait_for_next_start(void)
+{
+	long		ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_start);
+
+	if (ms > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+	}
+	if (!ShutdownRequestPending && GetCurrentTimestamp() >= next_start)
+		start_engine();
+}
+
+void
+supervisor_register(void)
+{
+	BackgroundWorker worker;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, "gpuvm", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "gpuvm_supervisor_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "gpuvm supervisor", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "gpuvm supervisor", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+}
+
+static void
+supervise(void)
+{
+	/* Without an arena there is nothing to do; exit code 0 means: do not start again. */
+	if (!shmem_available())
+		proc_exit(0);
+
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+	before_shmem_exit(stop_engine, 0);
+
+	while (!ShutdownRequestPending)
+	{
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (engine.pid == 0)
+			wait_for_next_start();
+		else
+			wait_for_engine();
+	}
+	proc_exit(1);
+}
+
+}  // namespace gpuvm
+
+void
+gpuvm_supervisor_main(Datum)
+{
+	gpuvm::supervise();
+}
