@@ -1,0 +1,43 @@
+/*
+ * cost.cc: a minimal cost rule from measured constants.
+ *
+ * PostgreSQL's units are relative: a sequential scan with one qual charges
+ * cpu_tuple_cost + cpu_operator_cost a row and takes about 50 ns for it, so a
+ * microsecond is about 20 rows' worth. The constants are in microseconds and
+ * are scaled with the user's own cost settings. Measured figures are in
+ * docs/benchmarks.md.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+}
+
+#include "pg/settings.h"
+#include "planner/cost.h"
+#include "vm/program.h"
+
+namespace gpuvm {
+
+/* Starting a program: the check of the visibility map, the request, the wake-ups, the end. */
+constexpr double STARTUP_US = 60.0;
+/* One operation on one row, all threads of a small machine. */
+constexpr double OP_US = 0.0002;
+/* Handing a row to the executor. */
+constexpr double ROW_US = 0.018;
+/* What gpuvm.force makes of it: the cheapest path there is, but for ties. */
+constexpr double FORCED_SHARE = 1e-6;
+
+void
+cost_program(Path *path, const Program *program, double rows_in, double rows_out)
+{
+	double		unit = 20.0 * (cpu_tuple_cost + cpu_operator_cost);
+	double		scale = setting_force ? unit * FORCED_SHARE : unit;
+	double		run = rows_in * program->nops * OP_US;
+
+	path->startup_cost = scale * (STARTUP_US + (program->grouped ? run : 0.0));
+	path->total_cost = scale * (STARTUP_US + run + rows_out * ROW_US);
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,483 @@
+/*
+ * paths.cc: Custom Scan paths, each with PostgreSQL's own path as its
+ * alternative (design, section 4; rule 20).
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/sysattr.h"
+#include "catalog/pg_class.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/prep.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+}
+
+#include "compiler/compile.h"
+#include "compiler/functions.h"
+#include "planner/cost.h"
+#include "planner/paths.h"
+#include "planner/reasons.h"
+#include "planner/scan_plan.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+static Plan *plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
+							  List *clauses, List *custom_plans);
+
+static const CustomPathMethods path_methods = {
+	"GpuVM",
+	plan_custom_path,
+	nullptr,					/* not for partitionwise use */
+};
+
+static void
+note(PlannerInfo *root, RelOptInfo *rel, const char *what, const char *reason, const char *hint)
+{
+	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
+	char		node[NAMEDATALEN + 32];
+
+	snprintf(node, sizeof(node), "%s on %s", what, rte->eref->aliasname);
+	reasons_add(rte->relid, node, reason, hint);
+}
+
+bool
+usable_relation(PlannerInfo *root, RelOptInfo *rel, ImportedTable *table)
+{
+	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
+	const char *reason = nullptr;
+
+	if (rel->rtekind != RTE_RELATION ||
+		(rel->reloptkind != RELOPT_BASEREL && rel->reloptkind != RELOPT_OTHER_MEMBER_REL) ||
+		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || rte->inh)
+		return false;
+	if (!registry_describe(rte->relid, table))
+	{
+		if (reasons_wanted)
+			note(root, rel, "Scan", "the table is not imported", psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
+		return false;
+	}
+
+	if (rte->tablesample != nullptr)
+		reason = "TABLESAMPLE is not supported";
+	else if (static_cast<int>(rel->relid) == root->parse->resultRelation ||
+			 bms_is_member(rel->relid, root->all_result_relids))
+		reason = "the statement changes the table";
+	else if (get_plan_rowmark(root->rowMarks, rel->relid) != nullptr)
+		reason = "the statement locks rows or may recheck them";
+	else if (!bms_is_empty(rel->lateral_relids))
+		reason = "the scan depends on another relation (LATERAL)";
+	else if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL && root->append_rel_array != nullptr &&
+			 root->append_rel_array[rel->relid] != nullptr &&
+			 planner_rt_fetch(root->append_rel_array[rel->relid]->parent_relid, root)->relid == rte->relid)
+		reason = "an inheritance parent's own rows are read by PostgreSQL";
+	if (reason != nullptr)
+	{
+		note(root, rel, "Scan", reason, nullptr);
+		return false;
+	}
+	return true;
+}
+
+static Size
+path_size(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_Path: return sizeof(Path);
+		case T_IndexPath: return sizeof(IndexPath);
+		case T_BitmapHeapPath: return sizeof(BitmapHeapPath);
+		case T_TidPath: return sizeof(TidPath);
+		case T_TidRangePath: return sizeof(TidRangePath);
+		case T_AggPath: return sizeof(AggPath);
+		case T_GroupPath: return sizeof(GroupPath);
+		case T_ProjectionPath: return sizeof(ProjectionPath);
+		case T_SortPath: return sizeof(SortPath);
+		case T_GatherPath: return sizeof(GatherPath);
+		case T_GatherMergePath: return sizeof(GatherMergePath);
+		default: return 0;
+	}
+}
+
+/*
+ * A copy of a path, because add_path may free the original (rule 20), without
+ * gpuvm's own scans below: each gives way to its alternative. NULL when it is of
+ * a kind that cannot stand below a custom scan.
+ */
+static Path *
+ordinary_path(const Path *path)
+{
+	Size		size = path_size(path);
+	Path	   *copy;
+	Path	  **subpath = nullptr;
+
+	if (IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods)
+	{
+		copy = ordinary_path(static_cast<Path *>(linitial(((const CustomPath *) path)->custom_paths)));
+		if (copy != nullptr)
+			copy->pathtarget = path->pathtarget;
+		return copy;
+	}
+	if (size == 0)
+		return nullptr;
+	copy = static_cast<Path *>(palloc(size));
+	memcpy(static_cast<void *>(copy), path, size);
+	switch (nodeTag(copy))
+	{
+		case T_AggPath: subpath = &((AggPath *) copy)->subpath; break;
+		case T_GroupPath: subpath = &((GroupPath *) copy)->subpath; break;
+		case T_ProjectionPath: subpath = &((ProjectionPath *) copy)->subpath; break;
+		case T_SortPath: subpath = &((SortPath *) copy)->subpath; break;
+		default: break;			/* parallel paths have none of ours below */
+	}
+	if (subpath != nullptr)
+	{
+		*subpath = ordinary_path(*subpath);
+		if (*subpath == nullptr)
+			return nullptr;
+	}
+	return copy;
+}
+
+/* PostgreSQL's cheapest path for the relation. */
+static Path *
+alternative_path(RelOptInfo *rel)
+{
+	Path	   *best = nullptr;
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = static_cast<Path *>(lfirst(lc));
+
+		/* MinMaxAggPath rewrites the aggregates of the whole plan in setrefs: not below ours. */
+		if (path->param_info != nullptr || IsA(path, CustomPath) || IsA(path, MinMaxAggPath))
+			continue;
+		if (best == nullptr || path->total_cost < best->total_cost)
+			best = path;
+	}
+	return best == nullptr ? nullptr : ordinary_path(best);
+}
+
+/* The relation's own conditions, as bare clauses in the order of their security level (rule 22). */
+static List *
+ordered_quals(RelOptInfo *rel)
+{
+	List	   *quals = NIL;
+
+	for (Index level = 0;; level++)
+	{
+		bool		more = false;
+		ListCell   *lc;
+
+		foreach(lc, rel->baserestrictinfo)
+		{
+			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+			more |= rinfo->security_level > level;
+			if (rinfo->security_level == level && !rinfo->pseudoconstant)
+				quals = lappend(quals, rinfo->clause);
+		}
+		if (!more)
+			return quals;
+	}
+}
+
+/* A copy of an expression tree in which the relation has varno 1 and operators know their functions. */
+static List *
+detached(List *exprs, Index varno)
+{
+	List	   *copy = static_cast<List *>(copyObjectImpl(exprs));
+
+	if (varno != 1)
+		ChangeVarNodes(reinterpret_cast<Node *>(copy), varno, 1, 0);
+	fix_opfuncids(reinterpret_cast<Node *>(copy));
+	return copy;
+}
+
+static CustomPath *
+make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, double rows_in, double rows_out)
+{
+	CustomPath *path = makeNode(CustomPath);
+
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = rel;
+	path->path.pathtarget = target;
+	path->path.rows = rows_out;
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->custom_paths = list_make1(alternative);
+	path->custom_private = scan_plan_to_list(plan);
+	path->methods = &path_methods;
+	cost_program(&path->path, plan->program, rows_in, rows_out);
+	/* PostgreSQL charges for evaluating the target wherever it is evaluated: so do we. */
+	path->path.startup_cost += target->cost.startup;
+	path->path.total_cost += target->cost.startup + target->cost.per_tuple * rows_out;
+	return path;
+}
+
+void
+add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
+{
+	CompileInput input = {};
+	CompiledProgram compiled;
+	ScanPlan	plan = {};
+	List	   *quals = ordered_quals(rel);
+	List	   *vars;
+	Path	   *alternative = alternative_path(rel);
+	ListCell   *lc;
+
+	if (alternative == nullptr)
+		return;
+
+	input.varno = rel->relid;
+	input.relid = planner_rt_fetch(rel->relid, root)->relid;
+	input.table = table;
+
+	/* What the custom scan's tuple holds is what the alternative's target list holds. */
+	vars = rel->reltarget->exprs;
+	foreach(lc, vars)
+	{
+		Node	   *node = static_cast<Node *>(lfirst(lc));
+
+		if (!IsA(node, Var))
+		{
+			note(root, rel, "Scan", "an expression must be evaluated at the scan", nullptr);
+			return;
+		}
+		if (((Var *) node)->varattno <= 0)
+		{
+			note(root, rel, "Scan", "system columns and whole rows are not in tablets", nullptr);
+			return;
+		}
+		plan.attnums = lappend_int(plan.attnums, ((Var *) node)->varattno);
+	}
+
+	if (!compile_rows(&input, quals, plan.attnums, &compiled))
+	{
+		note(root, rel, "Scan", input.reason, input.hint);
+		return;
+	}
+	plan.kind = SCAN_ROWS;
+	plan.relid = input.relid;
+	plan.program = compiled.program;
+	plan.params = compiled.params;
+	plan.quals = detached(quals, rel->relid);
+	add_path(rel, &make_path(rel, rel->reltarget, alternative, &plan, table->nrows, rel->rows)->path);
+}
+
+/* -- aggregation ------------------------------------------------------------------ */
+
+/* Replaces keys and aggregates by Vars over the raw columns. */
+struct RawContext
+{
+	List	   *keys;
+	List	   *aggs;
+	bool		failed;			/* a column is left that is neither */
+};
+
+static Node *
+to_raw(Node *node, void *context)
+{
+	RawContext *rc = static_cast<RawContext *>(context);
+	ListCell   *lc;
+
+	if (node == nullptr)
+		return nullptr;
+	foreach(lc, rc->keys)
+	{
+		if (equal(lfirst(lc), node))
+			return (Node *) makeVar(1, foreach_current_index(lc) + 1, exprType(node), exprTypmod(node),
+									exprCollation(node), 0);
+	}
+	if (IsA(node, Aggref))
+	{
+		foreach(lc, rc->aggs)
+		{
+			if (equal(lfirst(lc), node))
+				return (Node *) makeVar(1, list_length(rc->keys) + foreach_current_index(lc) + 1, exprType(node),
+										exprTypmod(node), exprCollation(node), 0);
+		}
+		rc->failed = true;
+		return node;
+	}
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
+		IsA(node, GroupingFunc))
+	{
+		rc->failed = true;
+		return node;
+	}
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(to_raw), context);
+}
+
+static List *
+distinct_aggrefs(List *exprs)
+{
+	List	   *found = pull_var_clause(reinterpret_cast<Node *>(exprs),
+										PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
+	List	   *aggs = NIL;
+	ListCell   *lc;
+
+	foreach(lc, found)
+	{
+		Node	   *node = static_cast<Node *>(lfirst(lc));
+
+		if (IsA(node, Aggref))
+			aggs = list_append_unique(aggs, node);
+	}
+	return aggs;
+}
+
+static int
+add_vm_aggregate(VmAggregate *list, int *n, const VmAggregate &agg)
+{
+	for (int i = 0; i < *n; i++)
+	{
+		if (list[i].fn == agg.fn && equal(list[i].arg, agg.arg) && equal(list[i].filter, agg.filter))
+			return i;
+	}
+	if (*n < PROGRAM_MAX_COLUMNS)
+		list[*n] = agg;
+	return (*n)++;
+}
+
+void
+add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, RelOptInfo *grouped_rel,
+				GroupPathExtraData *extra)
+{
+	Query	   *parse = root->parse;
+	PathTarget *target = grouped_rel->reltarget;
+	CompileInput input = {};
+	CompiledProgram compiled;
+	ScanPlan	plan = {};
+	VmAggregate *aggs = static_cast<VmAggregate *>(palloc(sizeof(VmAggregate) * PROGRAM_MAX_COLUMNS));
+	int			naggs = 0;
+	List	   *keys = NIL;
+	List	   *having = (List *) extra->havingQual;
+	List	   *outputs = list_concat_copy(target->exprs, having);
+	List	   *quals = ordered_quals(rel);
+	RawContext	raw = {};
+	Path	   *alternative = alternative_path(grouped_rel);
+	double		groups;
+	ListCell   *lc;
+
+	if (alternative == nullptr)
+		return;
+	if (parse->groupingSets != NIL)
+	{
+		note(root, rel, "Aggregate", "grouping sets are not supported", nullptr);
+		return;
+	}
+
+	input.varno = rel->relid;
+	input.relid = planner_rt_fetch(rel->relid, root)->relid;
+	input.table = table;
+
+	foreach(lc, parse->groupClause)
+	{
+		SortGroupClause *sgc = lfirst_node(SortGroupClause, lc);
+		Node	   *key = get_sortgroupclause_expr(sgc, root->processed_tlist);
+		const FnEntry *fn = lookup_function(get_opcode(sgc->eqop));
+
+		if (fn == nullptr || fn->kind != FnKind::Compare || fn->opcode != Opcode::Eq || fn->operand != vm_type(exprType(key)))
+		{
+			note(root, rel, "Aggregate", "the type of a group key is not supported", nullptr);
+			return;
+		}
+		keys = lappend(keys, key);
+	}
+
+	raw.keys = keys;
+	raw.aggs = distinct_aggrefs(outputs);
+	foreach(lc, raw.aggs)
+	{
+		Aggref	   *agg = lfirst_node(Aggref, lc);
+		AggregatePlan ap;
+		VmAggregate vm;
+		int			first;
+		int			count = -1;
+
+		if (!plan_aggregate(agg, &input, &ap))
+		{
+			note(root, rel, "Aggregate", input.reason, input.hint);
+			return;
+		}
+		vm.fn = ap.first;
+		vm.arg = agg->args == NIL ? nullptr : static_cast<TargetEntry *>(linitial(agg->args))->expr;
+		vm.filter = agg->aggfilter;
+		first = add_vm_aggregate(aggs, &naggs, vm);
+		if (ap.needs_count)
+		{
+			vm.fn = AggFn::Count;
+			count = add_vm_aggregate(aggs, &naggs, vm);
+		}
+		plan.finals = lappend(plan.finals, list_make3_int(static_cast<int>(ap.kind), first, count));
+	}
+	if (naggs + list_length(keys) > PROGRAM_MAX_COLUMNS)
+	{
+		note(root, rel, "Aggregate", "the query has too many group keys and aggregates", nullptr);
+		return;
+	}
+
+	plan.exprs = (List *) to_raw((Node *) target->exprs, &raw);
+	plan.having = (List *) to_raw((Node *) having, &raw);
+	if (raw.failed)
+	{
+		note(root, rel, "Aggregate", "the output needs a column that is neither grouped nor aggregated", nullptr);
+		return;
+	}
+	if (!compile_groups(&input, quals, keys, aggs, naggs, &compiled))
+	{
+		note(root, rel, "Aggregate", input.reason, input.hint);
+		return;
+	}
+
+	foreach(lc, list_concat_copy(raw.keys, raw.aggs))
+	{
+		Node	   *node = static_cast<Node *>(lfirst(lc));
+
+		plan.raw_types = lappend_oid(plan.raw_types, exprType(node));
+		plan.raw_typmods = lappend_int(plan.raw_typmods, exprTypmod(node));
+		plan.raw_collations = lappend_oid(plan.raw_collations, exprCollation(node));
+	}
+	plan.kind = SCAN_GROUPS;
+	plan.relid = input.relid;
+	plan.program = compiled.program;
+	plan.params = compiled.params;
+	plan.quals = detached(quals, rel->relid);
+	plan.keys = detached(keys, rel->relid);
+	plan.exprs = detached(plan.exprs, 1);
+	plan.having = detached(plan.having, 1);
+	groups = alternative->rows;
+	add_path(grouped_rel, &make_path(grouped_rel, target, alternative, &plan, table->nrows, groups)->path);
+}
+
+/* -- from path to plan ----------------------------------------------------------------- */
+
+static Plan *
+plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses, List *custom_plans)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	ScanPlan   *plan = scan_plan_from_list(best_path->custom_private);
+	Plan	   *alternative = static_cast<Plan *>(linitial(custom_plans));
+
+	scan->scan.plan.targetlist = tlist;
+	/* The program has evaluated every clause, and so has the alternative. */
+	scan->scan.plan.qual = NIL;
+	scan->scan.scanrelid = plan->kind == SCAN_ROWS ? rel->relid : 0;
+	scan->flags = best_path->flags;
+	scan->custom_plans = custom_plans;
+	scan->custom_private = best_path->custom_private;
+	scan->custom_scan_tlist = static_cast<List *>(copyObjectImpl(alternative->targetlist));
+	scan->methods = gpuvm_scan_methods;
+	return &scan->scan.plan;
+}
+
+}  // namespace gpuvm

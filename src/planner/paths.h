@@ -1,0 +1,27 @@
+/* paths.h: the two kinds of path, made by the hooks in planner.cc. */
+#ifndef GPUVM_PLANNER_PATHS_H
+#define GPUVM_PLANNER_PATHS_H
+
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+}
+
+namespace gpuvm {
+
+struct ImportedTable;
+
+/* The imported table behind a base relation that a program may scan; false (and a reason noted) otherwise. */
+bool		usable_relation(PlannerInfo *root, RelOptInfo *rel, ImportedTable *table);
+
+/* Adds a path that filters the relation, if all of its quals compile. */
+void		add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table);
+
+/* Adds a path that filters and aggregates it, if everything compiles. */
+void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table,
+							RelOptInfo *grouped_rel, GroupPathExtraData *extra);
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,95 @@
+/* planner.cc: the planner hooks. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+}
+
+#include "pg/settings.h"
+#include "planner/paths.h"
+#include "planner/planner.h"
+#include "planner/reasons.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+static planner_hook_type next_planner;
+static set_rel_pathlist_hook_type next_set_rel_pathlist;
+static create_upper_paths_hook_type next_create_upper_paths;
+
+/* Depth of nested planning (functions inlined or evaluated while planning): reasons belong to the outermost. */
+static int	planning_depth;
+
+/* What a query pays that reads no imported table: this, once for each relation. */
+static bool
+active(void)
+{
+	return setting_enabled && (registry_any() || reasons_wanted);
+}
+
+static PlannedStmt *
+gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+{
+	PlannedStmt *result = nullptr;
+
+	if (planning_depth == 0)
+		reasons_reset();
+	planning_depth++;
+	PG_TRY();
+	{
+		result = next_planner != nullptr ? next_planner(parse, query_string, cursor_options, params)
+			: standard_planner(parse, query_string, cursor_options, params);
+	}
+	PG_FINALLY();
+	{
+		planning_depth--;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+static void
+gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+{
+	ImportedTable *table;
+
+	if (next_set_rel_pathlist != nullptr)
+		next_set_rel_pathlist(root, rel, rti, rte);
+	if (!active() || rte->rtekind != RTE_RELATION || (!reasons_wanted && !registry_known(rte->relid)))
+		return;
+	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+	if (usable_relation(root, rel, table))
+		add_rows_path(root, rel, table);
+	pfree(table);
+}
+
+static void
+gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	ImportedTable *table;
+
+	if (next_create_upper_paths != nullptr)
+		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
+	if (stage != UPPERREL_GROUP_AGG || !active() || input_rel->reloptkind != RELOPT_BASEREL ||
+		input_rel->rtekind != RTE_RELATION || output_rel->reloptkind != RELOPT_UPPER_REL)
+		return;
+	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+	if (usable_relation(root, input_rel, table))
+		add_groups_path(root, input_rel, table, output_rel, static_cast<GroupPathExtraData *>(extra));
+	pfree(table);
+}
+
+void
+planner_install(void)
+{
+	next_planner = planner_hook;
+	planner_hook = gpuvm_planner;
+	next_set_rel_pathlist = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = gpuvm_set_rel_pathlist;
+	next_create_upper_paths = create_upper_paths_hook;
+	create_upper_paths_hook = gpuvm_create_upper_paths;
+}
+
+}  // namespace gpuvm

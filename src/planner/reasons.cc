@@ -1,0 +1,50 @@
+/* reasons.cc: the backend's list of reasons. */
+#include "pg/pg.h"
+
+#include "planner/reasons.h"
+
+namespace gpuvm {
+
+bool		reasons_wanted;
+
+static Reason list[MAX_REASONS];
+static int	count;
+
+void
+reasons_reset(void)
+{
+	count = 0;
+}
+
+void
+reasons_add(Oid relid, const char *node, const char *reason, const char *hint)
+{
+	Reason	   *r;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (list[i].relid == relid && strcmp(list[i].node, node) == 0 && strncmp(list[i].reason, reason, sizeof(r->reason) - 1) == 0)
+			return;
+	}
+	if (count == MAX_REASONS)
+		return;
+	r = &list[count++];
+	r->relid = relid;
+	strlcpy(r->node, node, sizeof(r->node));
+	strlcpy(r->reason, reason, sizeof(r->reason));
+	strlcpy(r->hint, hint != nullptr ? hint : "", sizeof(r->hint));
+}
+
+int
+reasons_count(void)
+{
+	return count;
+}
+
+const Reason *
+reasons_get(int i)
+{
+	return &list[i];
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,86 @@
+/* scan_plan.cc: a ScanPlan as a list of nodes, and back. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/value.h"
+}
+
+#include <cstring>
+
+#include "planner/scan_plan.h"
+
+namespace gpuvm {
+
+const CustomScanMethods *gpuvm_scan_methods;
+
+/* A program travels as a bytea constant, which PostgreSQL knows how to copy. */
+static Const *
+program_to_const(const Program *program)
+{
+	bytea	   *b = static_cast<bytea *>(palloc(VARHDRSZ + program->size));
+
+	SET_VARSIZE(b, VARHDRSZ + program->size);
+	memcpy(VARDATA(b), program, program->size);
+	return makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(b), false, false);
+}
+
+/* bytea data is 4-byte aligned, a program's operations want 8. */
+static const Program *
+program_from_const(const Const *con)
+{
+	bytea	   *b = DatumGetByteaPP(con->constvalue);
+	Size		size = VARSIZE_ANY_EXHDR(b);
+	Program    *program = static_cast<Program *>(palloc(size));
+
+	memcpy(static_cast<void *>(program), VARDATA_ANY(b), size);
+	return program;
+}
+
+List *
+scan_plan_to_list(const ScanPlan *p)
+{
+	List	   *list = list_make5(makeInteger(p->kind), list_make1_oid(p->relid), program_to_const(p->program),
+								  p->params, p->attnums);
+
+	list = lappend(list, p->quals);
+	list = lappend(list, p->keys);
+	list = lappend(list, p->finals);
+	list = lappend(list, p->raw_types);
+	list = lappend(list, p->raw_typmods);
+	list = lappend(list, p->raw_collations);
+	list = lappend(list, p->exprs);
+	return lappend(list, p->having);
+}
+
+ScanPlan *
+scan_plan_from_list(List *list)
+{
+	ScanPlan   *p = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
+	int			i = 0;
+	auto		next = [&]() { return static_cast<List *>(list_nth(list, i++)); };
+
+	p->kind = intVal(list_nth(list, i++));
+	p->relid = linitial_oid(next());
+	p->program = program_from_const(static_cast<const Const *>(list_nth(list, i++)));
+	p->params = next();
+	p->attnums = next();
+	p->quals = next();
+	p->keys = next();
+	p->finals = next();
+	p->raw_types = next();
+	p->raw_typmods = next();
+	p->raw_collations = next();
+	p->exprs = next();
+	p->having = next();
+	return p;
+}
+
+bool
+is_gpuvm_scan(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == gpuvm_scan_methods;
+}
+
+}  // namespace gpuvm

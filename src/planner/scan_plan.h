@@ -1,0 +1,59 @@
+/*
+ * scan_plan.h: what a Custom Scan (GpuVM) carries from planning to execution.
+ *
+ * Kept as a list of nodes in custom_private, so that plans can be copied and
+ * cached. setrefs does not touch it: Vars in `quals` and `keys` have varno 1 and
+ * attribute numbers of the relation, Vars in `exprs` and `having` have varno 1
+ * and number the raw columns of a group (keys, then aggregates).
+ */
+#ifndef GPUVM_PLANNER_SCAN_PLAN_H
+#define GPUVM_PLANNER_SCAN_PLAN_H
+
+#include "pg/pg.h"
+#include "vm/program.h"
+
+extern "C" {
+#include "executor/execdesc.h"
+#include "tcop/dest.h"
+#include "commands/explain.h"
+#include "nodes/extensible.h"
+#include "nodes/pg_list.h"
+}
+
+namespace gpuvm {
+
+enum ScanPlanKind
+{
+	SCAN_ROWS,					/* a filter: rows of the relation */
+	SCAN_GROUPS,				/* a filter and an aggregation */
+};
+
+struct ScanPlan
+{
+	int			kind;			/* ScanPlanKind */
+	Oid			relid;
+	const Program *program;
+	List	   *params;			/* expressions of the program's Variables */
+	List	   *attnums;		/* rows: attribute number of each result column but the last (row position) */
+	List	   *quals;
+	List	   *keys;			/* groups: key expressions */
+	List	   *finals;			/* groups, for each PostgreSQL aggregate, int list: FinalKind, VM aggregate, count's VM aggregate or -1 */
+	List	   *raw_types;		/* groups: OIDs of the raw columns */
+	List	   *raw_typmods;
+	List	   *raw_collations;
+	List	   *exprs;			/* groups: the output columns over the raw columns */
+	List	   *having;			/* groups: qual over the raw columns */
+};
+
+List	   *scan_plan_to_list(const ScanPlan *plan);
+ScanPlan   *scan_plan_from_list(List *list);
+
+/* Is this plan node one of ours? */
+bool		is_gpuvm_scan(const Plan *plan);
+
+/* Set by executor_install, before any planning. */
+extern const CustomScanMethods *gpuvm_scan_methods;
+
+}  // namespace gpuvm
+
+#endif
