@@ -1,0 +1,103 @@
+"""Whether two answers are equal: as multisets of text, float sums by the rule.
+
+The rule (docs/semantics.md): the VM returns the exact sum, rounded once;
+PostgreSQL's own additions may be off by n * 2^-53 * sum |x|. So an engine's sum
+s is right if |s - r| <= n * 2^-53 * sum |x| for the reference r, and its
+average likewise, divided by n. sum(float4) is compared with the float4 nearest
+to such a sum.
+"""
+import math
+import struct
+
+
+def float4(v):
+    try:
+        return struct.unpack("f", struct.pack("f", v))[0]
+    except OverflowError:
+        return math.copysign(math.inf, v)
+
+
+def sums_equal(kind, got, reference, magnitude, rows):
+    """`reference` is PostgreSQL's float8 sum or average, `magnitude` sum |x|, `rows` at least n."""
+    if got is None or reference is None:
+        return got is None and reference is None
+    g, r, m = float(got), float(reference), float(magnitude)
+    if not (math.isfinite(g) and math.isfinite(r)):
+        return got == reference
+    slack = rows * 2.0**-53 * m
+    if kind.startswith("avg"):
+        slack = 2.0**-53 * (m + 2 * abs(r))	# the sum's slack / n, and both divisions round
+    if kind == "sum float4":
+        return float4(r - slack) <= float4(g) <= float4(r + slack)
+    return abs(g - r) <= slack
+
+
+def sort_key(row):
+    return [(v is None, v or "") for v in row]
+
+
+def difference(query, got, reference, rows):
+    """None, or a few lines that show where the answers differ."""
+    inexact = [i for i, kind in enumerate(query.columns) if kind != "exact"]
+    if not inexact:
+        if not query.ordered:
+            got, reference = sorted(got, key=sort_key), sorted(reference, key=sort_key)
+        return None if got == reference else show(got, reference)
+    exact = [i for i in range(len(query.columns)) if i not in inexact]
+
+    def key(row):
+        return sort_key([row[i] for i in exact])
+
+    got, reference = sorted(got, key=key), sorted(reference, key=key)
+    if [key(r) for r in got] != [key(r) for r in reference]:
+        return show([tuple(r[i] for i in exact) for r in got], [tuple(r[i] for i in exact) for r in reference])
+    for a, b in zip(got, reference):
+        for i in inexact:
+            kind, total, magnitude = query.columns[i]
+            if not sums_equal(kind, a[i], b[total], b[magnitude], rows):
+                return f"  column {i + 1} ({kind}): {a[i]}\n  reference: {b[total]}, sum |x| = {b[magnitude]}\n  row: {a}"
+    return None
+
+
+def show(got, reference, most=8):
+    extra, missing = list(got), []
+    counts = {}
+    for r in got:
+        counts[r] = counts.get(r, 0) + 1
+    for r in reference:
+        if counts.get(r, 0) > 0:
+            counts[r] -= 1
+        else:
+            missing.append(r)
+    extra = [r for r, n in counts.items() for _ in range(n)]
+    lines = [f"  {len(got)} rows, reference {len(reference)} rows"]
+    if not extra and not missing:
+        lines.append("  the same rows in another order")
+        at = next(i for i, (a, b) in enumerate(zip(got, reference)) if a != b)
+        lines.append(f"  from row {at + 1}: {got[at:at + 3]}\n  reference: {reference[at:at + 3]}")
+    for name, rows in (("only in the engine's answer", extra), ("only in PostgreSQL's", missing)):
+        for r in rows[:most]:
+            lines.append(f"  {name}: {r}")
+        if len(rows) > most:
+            lines.append(f"  ... and {len(rows) - most} more {name}")
+    return "\n".join(lines)
+
+
+def self_test():
+    """The comparison must see what it is there to see."""
+    class Q:
+        columns, ordered = ["exact"], False
+    assert difference(Q, [("1",), (None,)], [(None,), ("1",)], 2) is None
+    assert difference(Q, [("-0",)], [("0",)], 1) is not None
+    assert difference(Q, [("1",), ("1",)], [("1",)], 2) is not None
+    Q.ordered = True
+    assert difference(Q, [("1",), ("2",)], [("2",), ("1",)], 2) is not None
+
+    class S:
+        columns, ordered = ["exact", ("sum float8", 2, 3)], False
+    assert difference(S, [("a", "1.0000000000000002")], [("a", "1", "1", "3")], 10) is None
+    assert difference(S, [("a", "1.00000001")], [("a", "1", "1", "3")], 10) is not None
+    assert difference(S, [("b", "1")], [("a", "1", "1", "3")], 10) is not None
+    assert difference(S, [("a", None)], [("a", "1", "1", "3")], 10) is not None
+    assert sums_equal("sum float4", "0.1", "0.1", "0.1", 4) and not sums_equal("sum float4", "0.10000002", "0.1", "0.1", 4)
+    assert not sums_equal("sum float8", "NaN", "1", "1", 4) and sums_equal("sum float8", "NaN", "NaN", "NaN", 4)

@@ -1,0 +1,289 @@
+"""Random queries over the suite's tables.
+
+A Query is a statement for the engine under test and one for the reference:
+they differ where a float sum is compared by the documented rule, for which the
+reference also returns the sum of magnitudes. LIMIT stands only under a total
+order, and nothing that depends on a float sum decides which rows come out.
+"""
+import random
+from dataclasses import dataclass, field
+
+from expressions import Expr, Generator
+from tables import FLOATS, INTS, TYPES
+
+KEY_TYPES = TYPES
+
+
+@dataclass
+class Query:
+    sql: str
+    reference: str = ""
+    # How output column i is compared: "exact", or (kind, column of the
+    # reference with the exact sum or average as float8, column with sum |x|).
+    columns: list = field(default_factory=list)
+    ordered: bool = False
+    params: list = field(default_factory=list)	# [(type, [value of each execution])]
+    raising: bool = False
+    shape: str = ""
+
+
+class Aggregates:
+    """The select list of an aggregate query, for both statements."""
+
+    def __init__(self, generator, rng, float_sums=True):
+        self.g, self.rng, self.float_sums = generator, rng, float_sums
+        self.items, self.extra, self.kinds = [], [], []
+
+    def key(self, sql):
+        self.items.append((sql, sql))
+        self.kinds.append(["exact"])
+
+    def add(self):
+        rng, g = self.rng, self.g
+        filter = f" FILTER (WHERE {g.bool(1)})" if rng.random() < 0.25 else ""
+        name = rng.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max", "bool"))
+        if name == "count(*)":
+            return self.exact(f"count(*){filter}")
+        if name == "bool":
+            return self.exact(f"{rng.choice(('bool_and', 'bool_or', 'every'))}({g.bool(2)}){filter}")
+        if name in ("count", "min", "max"):
+            types = TYPES if name == "count" else [t for t in TYPES if t != "bool"]
+            sql = f"{name}({g.any(rng.choice(types), rng.choice((0, 1, 2)))}){filter}"
+            if name == "count" and rng.random() < 0.2:
+                sql = f"({sql} + {rng.randint(1, 9)})"
+            return self.exact(sql)
+        x = g.any(rng.choice(INTS + FLOATS), rng.choice((0, 0, 1, 2)))
+        if x.type in INTS:
+            sql = f"{name}({x}){filter}"
+            if rng.random() < 0.15:
+                sql = f"coalesce({sql}, 0)"
+            return self.exact(sql)
+        if x.range.lo is None or not self.float_sums:
+            return self.exact(f"count({x}){filter}")
+        # sum(float4) of PostgreSQL accumulates in float4: the reference sums the values as float8.
+        reference = f"{name}(({x})::float8){filter}"
+        self.kinds.append([f"{name} {x.type}", len(self.extra), len(self.extra) + 1])
+        self.extra += [reference, f"sum(abs(({x})::float8)){filter}"]
+        self.items.append((f"{name}({x}){filter}", reference + ("::float4" if name == "sum" and x.type == "float4" else "")))
+
+    def exact(self, sql):
+        self.items.append((sql, sql))
+        self.kinds.append(["exact"])
+
+    def lists(self):
+        """(select list, reference's select list, how to compare)."""
+        n = len(self.items)
+        kinds = [k if k[0] == "exact" else (k[0], n + k[1], n + k[2]) for k in self.kinds]
+        kinds = ["exact" if k == ["exact"] else k for k in kinds]
+        return (", ".join(sql for sql, _ in self.items), ", ".join([ref for _, ref in self.items] + self.extra), kinds)
+
+
+class Queries:
+    def __init__(self, seed, tables):
+        self.seed, self.tables = seed, tables
+        self.by_name = {t.name: t for t in tables}
+        self.weights = [1 if t.rows < 2 else 2 if t.rows < 100 else 8 for t in tables]
+
+    def make(self, k):
+        rng = random.Random(f"{self.seed}:query:{k}")
+        shape = rng.choices(
+            (self.rows, self.ordered, self.total, self.grouped, self.join, self.nested, self.union, self.prepared, self.odd, self.raising),
+            (24, 5, 22, 24, 5, 7, 3, 8, 1, 6))[0]
+        query = shape(rng)
+        query.shape = shape.__name__
+        if not query.reference:
+            query.reference = query.sql
+        return query
+
+    # -- parts --------------------------------------------------------------------
+
+    def source(self, rng, prepared=False):
+        table = rng.choices(self.tables, self.weights)[0]
+        return table, Generator(rng, [(c.name, c) for c in table.columns if c.imported], prepared)
+
+    def where(self, rng, g, always=False):
+        if not always and rng.random() < 0.2:
+            return ""
+        parts = [g.bool(rng.choice((1, 1, 2, 3))).sql for _ in range(rng.choice((1, 1, 1, 2)))]
+        return " WHERE " + " AND ".join(parts)
+
+    def outputs(self, rng, g, most=4):
+        items = []
+        for _ in range(rng.randint(1, most)):
+            items.append(str(g.any(rng.choice(TYPES), rng.choice((0, 0, 1, 2, 3)))))
+        return items
+
+    # -- shapes ---------------------------------------------------------------------
+
+    def rows(self, rng, prepared=False):
+        table, g = self.source(rng, prepared)
+        items = ["id"] * (rng.random() < 0.7) + self.outputs(rng, g)
+        if rng.random() < 0.05:
+            items = ["*"]
+        sql = f"SELECT {', '.join(items)} FROM {table.name}{self.where(rng, g)}"
+        return Query(sql, params=g.params or [])
+
+    def ordered(self, rng):
+        """LIMIT under a total order, ORDER BY over what the scan returns."""
+        table, g = self.source(rng)
+        columns = [e for e in g.columns_of(INTS) if e.sql != "id"]	# a bare constant would be a position
+        first = f"{rng.choice(columns)}, " if columns and rng.random() < 0.4 else ""
+        direction = rng.choice((" DESC", ""))
+        outputs = ", ".join(f"{o} AS x{i}" for i, o in enumerate(self.outputs(rng, g, 2)))
+        sql = f"SELECT id, {outputs} FROM {table.name}{self.where(rng, g)} ORDER BY {first}id{direction}"
+        if rng.random() < 0.8:
+            sql += f" LIMIT {rng.choice((0, 1, 3, 10, 100))}"
+            if rng.random() < 0.3:
+                sql += f" OFFSET {rng.choice((1, 5, 50))}"
+        return Query(sql, ordered=True)
+
+    def total(self, rng, prepared=False):
+        table, g = self.source(rng, prepared)
+        aggregates = Aggregates(g, rng)
+        for _ in range(rng.randint(1, 4)):
+            aggregates.add()
+        tail = f" FROM {table.name}{self.where(rng, g)}"
+        if rng.random() < 0.08:
+            tail += f" HAVING count(*) > {rng.choice((0, 10, 10**6))}"
+        mine, theirs, kinds = aggregates.lists()
+        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds, params=g.params or [])
+
+    def grouped(self, rng, prepared=False):
+        table, g = self.source(rng, prepared)
+        aggregates = Aggregates(g, rng)
+        keys = []
+        for _ in range(rng.choices((1, 2, 3), (5, 3, 1))[0]):
+            keys.append(self.group_key(rng, g))
+        for key in keys:
+            aggregates.key(key)
+        for _ in range(rng.randint(0, 3)):
+            aggregates.add()
+        group = ", ".join(str(i + 1) for i in range(len(keys)))
+        tail = f" FROM {table.name}{self.where(rng, g)} GROUP BY {group}"
+        if rng.random() < 0.2:
+            x = g.leaf(rng.choice(INTS))
+            tail += rng.choice((f" HAVING count(*) > {rng.randint(0, 30)}", f" HAVING max({x}) > {g.literal(x.type)[0]}",
+                                f" HAVING sum({x}) <> 0 AND count(*) < {rng.randint(1, 500)}"))
+        mine, theirs, kinds = aggregates.lists()
+        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds, params=g.params or [])
+
+    def group_key(self, rng, g):
+        params, g.params = g.params, None	# a parameter in a key could not be repeated by number
+        if rng.random() < 0.65:
+            e = g.column((rng.choice(KEY_TYPES),)) or g.leaf("int4")
+        else:
+            e = g.any(rng.choice(KEY_TYPES), 2)
+        g.params = params
+        return str(e)
+
+    def join(self, rng):
+        """PostgreSQL joins what two scans return."""
+        left, right = rng.choice(self.tables), rng.choice([t for t in self.tables if t.rows <= 1000])
+        key = rng.choice((("id", "id"), ("id", "id"), None))
+        g = Generator(rng, [(f"a.{c.name}", c) for c in left.columns if c.imported])
+        h = Generator(rng, [(f"b.{c.name}", c) for c in right.columns if c.imported])
+        both = Generator(rng, g.columns + h.columns)
+        if key is None:
+            a, b = g.column(("int4",)), h.column(("int4",))
+            on = f"{a} % 50 = {b} % 50 AND a.id < 500"
+        else:
+            on = "a.id = b.id"
+        kind = rng.choice(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN")) if key else "JOIN"
+        source = f"{left.name} a {kind} {right.name} b ON {on}"
+        where = f" WHERE {g.bool(1)} AND {h.bool(1)}"
+        if rng.random() < 0.5:
+            aggregates = Aggregates(both, rng, float_sums=False)
+            for _ in range(rng.randint(1, 3)):
+                aggregates.add()
+            return Query(f"SELECT {aggregates.lists()[0]} FROM {source}{where}", columns=aggregates.lists()[2])
+        if key is None:
+            where += " AND a.id < 100"
+        return Query(f"SELECT a.id, b.id, {both.any(rng.choice(TYPES), 2)} FROM {source}{where}")
+
+    def nested(self, rng):
+        """Scans below subqueries, CTEs, EXISTS, scalar and correlated subqueries."""
+        table, g = self.source(rng)
+        other, h = self.source(rng)
+        inner = f"SELECT id, {g.any('int4', 2)} AS x, {g.any('float8', 1)} AS y FROM {table.name}{self.where(rng, g)}"
+        kind = rng.choice(("from", "cte", "exists", "in", "scalar", "correlated", "lateral", "groups"))
+        if kind == "from":
+            sql = f"SELECT count(*), sum(x), min(y), max(id) FROM ({inner}) s WHERE x IS NOT NULL"
+        elif kind == "cte":
+            form = rng.choice(("AS", "AS MATERIALIZED", "AS NOT MATERIALIZED"))
+            sql = f"WITH s {form} ({inner}) SELECT id, x FROM s WHERE x > 0 UNION ALL SELECT count(*), max(x) FROM s"
+        elif kind == "exists":
+            sql = (f"SELECT o.id FROM {other.name} o WHERE {rng.choice(('', 'NOT '))}EXISTS "
+                   f"(SELECT 1 FROM ({inner}) s WHERE s.id = o.id) AND o.id < 3000")
+        elif kind == "in":
+            sql = f"SELECT id FROM {other.name} WHERE id {rng.choice(('IN', 'NOT IN'))} (SELECT id FROM ({inner}) s) AND {h.bool(1)}"
+        elif kind == "scalar":
+            sql = (f"SELECT count(*), min(id) FROM {other.name} WHERE id > (SELECT max(id) / 2 FROM {table.name}{self.where(rng, g)}) "
+                   f"AND {h.bool(1)}")
+        elif kind == "correlated":
+            sql = (f"SELECT d.id, (SELECT count(*) FROM {table.name} t WHERE t.id % 40 = d.id AND t.id > d.int4_1) "
+                   "FROM d_dim d WHERE d.id < 12")
+        elif kind == "lateral":
+            sql = (f"SELECT d.id, s.n, s.m FROM d_dim d, LATERAL (SELECT count(*) AS n, max(t.id) AS m FROM {table.name} t "
+                   "WHERE t.id < d.id * 10) s WHERE d.id < 12")
+        else:
+            key = self.group_key(rng, g)
+            sql = (f"SELECT count(*), max(n) FROM (SELECT {key} AS k, count(*) AS n FROM {table.name}{self.where(rng, g)} "
+                   "GROUP BY 1) s")
+        return Query(sql)
+
+    def union(self, rng):
+        parts = []
+        type = rng.choice(TYPES)
+        for _ in range(rng.choice((2, 3))):
+            table, g = self.source(rng)
+            parts.append(f"SELECT id, {g.any(type, 2)} AS x FROM {table.name}{self.where(rng, g)}")
+        # UNION would keep either of -0 and 0, or of two equal values that print differently.
+        op = " UNION ALL " if type in FLOATS else rng.choice((" UNION ALL ", " UNION ", " INTERSECT ", " EXCEPT "))
+        return Query(op.join(parts))
+
+    def prepared(self, rng):
+        return rng.choice((self.rows, self.total, self.grouped))(rng, prepared=True)
+
+    def odd(self, rng):
+        """What the VM does not take: it must stay with PostgreSQL, with a reason."""
+        table, g = self.source(rng)
+        where = self.where(rng, g, always=True)
+        sql = rng.choice((
+            f"SELECT ctid, tableoid::regclass, id FROM {table.name}{where}",
+            f"SELECT count(DISTINCT {g.leaf('int4')}) FROM {table.name}{where}",
+            f"SELECT id, row_number() OVER (ORDER BY id) FROM {table.name}{where}",
+            f"SELECT id, {g.leaf('int4')}::text || 'x' FROM {table.name}{where}",
+            f"SELECT id, {g.leaf('float8')}::numeric(20, 3) FROM {table.name}{where} AND {g.leaf('float8')} BETWEEN -1000 AND 1000",
+            f"SELECT DISTINCT {g.leaf('int4')} FROM {table.name}{where}",
+            f"SELECT {g.leaf('int2')}, {g.leaf('bool')}, count(*) FROM {table.name}{where} GROUP BY ROLLUP (1, 2)",
+            f"SELECT t, id FROM {table.name} t{where} AND id < 50",
+            f"SELECT id FROM {table.name}{where} AND sqrt(id) < 10",
+            f"SELECT id, xmin IS NULL FROM {table.name}{where}",
+        ))
+        return Query(sql)
+
+    def raising(self, rng):
+        """One operation that may raise, in one place: PostgreSQL decides, and the VM must agree."""
+        table, g = self.source(rng)
+        e = g.raising()
+        place = rng.choice(("output", "where", "aggregate", "key", "guarded"))
+        if place == "output":
+            sql = f"SELECT id, {e} FROM {table.name}{self.where(rng, g)}"
+        elif place == "where":
+            sql = f"SELECT id FROM {table.name} WHERE ({e} IS NOT NULL)"
+        elif place == "aggregate":
+            sql = f"SELECT count(*), max({e}) FROM {table.name}{self.where(rng, g)}"
+        elif place == "key":
+            sql = f"SELECT {e} IS NULL, count(*) FROM {table.name}{self.where(rng, g)} GROUP BY 1"
+        else:
+            sql = f"SELECT id, CASE WHEN {g.bool(1)} THEN {e} END FROM {table.name}{self.where(rng, g)}"
+        return Query(sql, raising=True)
+
+
+def statements(query, sql):
+    """What to run for one side of a query: one statement, or PREPARE and several EXECUTE."""
+    if not query.params:
+        return [sql]
+    types = ", ".join(type for type, _ in query.params)
+    calls = [f"EXECUTE q ({', '.join(values[i] for _, values in query.params)})" for i in range(len(query.params[0][1]))]
+    return [f"PREPARE q ({types}) AS {sql}"] + calls
