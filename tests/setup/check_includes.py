@@ -8,7 +8,7 @@ A layer may use itself, the layers that it depends on, and theirs. The layers
 without PostgreSQL (core, tablet, vm, engine, cuda) may include neither a
 PostgreSQL header nor a layer that does.
 
-With --self-test, checks that violations of each kind are found.
+Each run first checks that violations of each kind are found.
 """
 import os
 import re
@@ -101,8 +101,6 @@ def self_test():
 def main():
     if not self_test():
         return 1
-    if "--self-test" in sys.argv:
-        return 0
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     problems, checked = check(root)
     for problem in problems:

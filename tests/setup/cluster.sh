@@ -7,7 +7,8 @@
 #   cluster.sh stop  DIR
 #   cluster.sh drop  DIR                       stop it and remove the folder
 #   cluster.sh psql  DIR [psql arguments ...]
-#   cluster.sh place NAME                      prints a folder that the server's user can reach
+#   cluster.sh place NAME                      prints a folder for it that the server's user can reach
+#   cluster.sh socket DIR                      prints the folder of its socket
 #
 # PostgreSQL refuses to run as root: then the server runs as `postgres`, which
 # owns DIR; otherwise as the caller. The database superuser is `postgres` in
@@ -28,7 +29,7 @@ as_server() {
 # In the checkout if the server's user can get there (not below /root), else in /var/tmp.
 cluster_place() {
 	if as_server test -x "$CHECKOUT"; then
-		echo "$CHECKOUT/tmp_check/$1"
+		echo "$CHECKOUT/$1"
 	else
 		echo "/var/tmp/gpuvm-$(id -u)-$(echo "$CHECKOUT" | cksum | cut -d' ' -f1)/$1"
 	fi

@@ -1,0 +1,1 @@
+"""Named workloads: what to load and which queries to run (see papers.py for the form)."""
