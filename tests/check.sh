@@ -1,0 +1,164 @@
+#!/bin/bash
+# make check: builds and runs every suite, and closes with "N passed, N failed",
+# the sum over all of them.
+#
+# A suite that runs nothing counts as one failure; a suite that cannot run here
+# (no nvcc) is skipped, and says so. Logs are in build/check/.
+# Environment: DIFF_QUERIES (2000), SUITES (all; names separated by spaces).
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. tests/setup/cluster.sh
+
+logs=build/check
+jobs=$(nproc)
+total_passed=0
+total_failed=0
+skipped=()
+cluster=
+
+# Adds a suite's counts; its log is shown when something failed.
+count() {
+	local name=$1 passed=$2 failed=$3 rc=$4 log=$5
+	if [ "$rc" != 0 ] && [ "$failed" = 0 ]; then
+		failed=1
+	fi
+	if [ "$passed" = 0 ] && [ "$failed" = 0 ]; then
+		echo "$name: nothing ran"
+		failed=1
+	fi
+	if [ "$failed" != 0 ]; then
+		echo "---- $name failed; the end of $log:"
+		tail -n "${LOG_LINES:-60}" "$log"
+		echo "----"
+	fi
+	total_passed=$((total_passed + passed))
+	total_failed=$((total_failed + failed))
+	printf '%-26s %6d passed, %d failed  (%d s)\n' "$name" "$passed" "$failed" $((SECONDS - suite_started))
+}
+
+wanted() {
+	suite_started=$SECONDS
+	[ -z "${SUITES:-}" ] || [[ " $SUITES " == *" $1 "* ]]
+}
+
+# Sums the numbers that a sed expression finds in a log.
+sum_of() {
+	sed -n "$1" "$2" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+gtest_suite() {
+	local name=$1 target=$2 log=$logs/$2.log rc
+	wanted "$2" || return 0
+	make -j"$jobs" "$target" >"$log" 2>&1
+	rc=$?
+	count "$name" "$(sum_of 's/^\[  PASSED  \] \([0-9]*\) tests\{0,1\}\..*/\1/p' "$log")" \
+		"$(sum_of 's/^\[  FAILED  \] \([0-9]*\) tests\{0,1\}, listed below.*/\1/p' "$log")" $rc "$log"
+}
+
+# pg_regress and pg_isolation_regress print the same lines.
+regress_suite() {
+	local name=$1 log=$logs/$2.log rc
+	shift 2
+	PGHOST=$(cluster_socket "$cluster") PGPORT=5432 PGUSER=postgres make installcheck "$@" >"$log" 2>&1
+	rc=$?
+	if [ $rc != 0 ] && [ -s regression.diffs ]; then
+		cat regression.diffs >>"$log"
+	fi
+	count "$name" "$(grep -cE '^(test )? *[^ ]+ +\.\.\. ok ' "$log")" "$(grep -cE '^(test )? *[^ ]+ +\.\.\. FAILED' "$log")" $rc "$log"
+}
+
+tap_suite() {
+	local log=$logs/tap.log place rc
+	# The tests start servers, so they run as the server's user, from a folder that it can read and write.
+	place=$(as_server mktemp -d /tmp/gpuvm-tap.XXXXXX)
+	cp -r tests/t "$place/t"
+	[ "$(id -u)" != 0 ] || chown -R postgres: "$place"
+	as_server env -u PGHOST -u PGPORT -u PGUSER TESTDIR="$place" PATH="$PG_BIN:$PATH" PGPORT=65432 \
+		PERL5LIB="$(dirname "$(pg_config --pgxs)")/../test/perl" PG_REGRESS="$(dirname "$(pg_config --pgxs)")/../test/regress/pg_regress" \
+		bash -c 'cd "$TESTDIR" && prove -v t/*.pl' >"$log" 2>&1
+	rc=$?
+	count "TAP" "$(grep -cE '^ok [0-9]+' "$log")" "$(grep -cE '^not ok [0-9]+' "$log")" $rc "$log"
+	if [ $rc = 0 ]; then
+		rm -rf "$place"
+	else
+		echo "the servers' logs are in $place"
+	fi
+}
+
+diff_suite() {
+	local log=$logs/diff.log queries differences rc
+	tests/diff/run --queries "${DIFF_QUERIES:-2000}" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
+	rc=$?
+	queries=$(sum_of 's/^\([0-9]*\) queries, [0-9]* differences, [0-9]* plans.*/\1/p' "$log")
+	differences=$(sum_of 's/^[0-9]* queries, \([0-9]*\) differences, [0-9]* plans.*/\1/p' "$log")
+	grep -E 'queries ran there' "$log"
+	count "differential" $((queries - differences)) "$differences" $rc "$log"
+}
+
+cuda_suite() {
+	local log=$logs/cuda.log passed=0 failed=0 nvcc f
+	nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+	if [ ! -x "$nvcc" ]; then
+		skipped+=("CUDA compile: no nvcc here")
+		return
+	fi
+	if ! ls cuda/*.cu >/dev/null 2>&1; then
+		skipped+=("CUDA compile: there is no cuda/*.cu")
+		return
+	fi
+	: >"$log"
+	mkdir -p build/check/cuda
+	for f in cuda/*.cu; do
+		echo "== $f" >>"$log"
+		if "$nvcc" -std=c++17 -Isrc -Icuda -O2 --fmad=false -cudart static -Xcompiler -fPIC -arch=sm_90 -c "$f" \
+			-o "build/check/cuda/$(basename "$f" .cu).o" >>"$log" 2>&1; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1))
+		fi
+	done
+	count "CUDA compile" $passed $failed 0 "$log"
+}
+
+finish() {
+	[ -z "$cluster" ] || cluster_drop "$cluster"
+}
+trap finish EXIT
+
+tests/setup/install.sh || exit 1
+mkdir -p $logs
+
+if wanted includes; then
+	/usr/bin/python3 tests/setup/check_includes.py >$logs/includes.log 2>&1
+	rc=$?
+	count "include directions" $((rc == 0)) 0 $rc $logs/includes.log
+fi
+gtest_suite "unit" unit
+gtest_suite "unit (ASan, UBSan)" unit-asan
+gtest_suite "unit (TSan)" unit-tsan
+wanted cuda && cuda_suite
+
+suite_started=$SECONDS
+if ! tests/setup/build.sh >$logs/build.log 2>&1; then
+	count "build" 0 1 1 $logs/build.log
+else
+	count "build" 1 0 0 $logs/build.log
+	cluster=$(cluster_place tmp_check/check)
+	cluster_drop "$cluster"
+	if ! { cluster_init "$cluster" shared_buffers=256MB max_worker_processes=16 && cluster_start "$cluster"; } >$logs/cluster.log 2>&1; then
+		count "private cluster" 0 1 1 $logs/cluster.log
+		cluster=
+	fi
+	if [ -n "$cluster" ]; then
+		wanted regress && regress_suite "regression" regress ISOLATION=
+		wanted isolation && regress_suite "isolation" isolation REGRESS=
+		wanted diff && diff_suite
+	fi
+	wanted tap && tap_suite
+fi
+
+for s in "${skipped[@]}"; do
+	echo "skipped: $s"
+done
+echo "$total_passed passed, $total_failed failed"
+[ $total_failed = 0 ]
