@@ -1,11 +1,17 @@
 /*
- * engine_client.h: a backend's end of its session with gpuvmd (engine/abi.h).
+ * engine_client.h: a backend's sessions with gpuvmd (engine/abi.h).
  *
- * One Job a backend, allocated in the arena at the first use and kept. Nothing
- * here raises except through CHECK_FOR_INTERRUPTS in engine_wait; the caller
- * decides between fallback and error. A Job in flight is ended by
+ * A session is a connection, a Job in the arena and an area for results. It is
+ * kept for the next use when it is released. A Job in flight is ended by
  * engine_abort, which transaction-abort and process-exit callbacks call too, so
- * result buffers are never reused while gpuvmd may still write to them.
+ * the Job and the area are never reused while gpuvmd may still write to them.
+ *
+ * Nothing here raises except through CHECK_FOR_INTERRUPTS in engine_wait; the
+ * caller decides between fallback and error. When the ResourceOwner that was
+ * current at engine_acquire ends, the session is released: at an abort that is
+ * before any other part of gpuvm gives up what the Job may refer to, provided
+ * that it does so in RESOURCE_RELEASE_AFTER_LOCKS or by the transaction
+ * callbacks of _PG_init's time.
  */
 #ifndef GPUVM_PG_ENGINE_CLIENT_H
 #define GPUVM_PG_ENGINE_CLIENT_H
@@ -15,29 +21,40 @@
 
 namespace gpuvm {
 
-/*
- * Connects if need be (waiting up to `wait_ms` for a gpuvmd that is starting).
- * Returns the session's Job, state Idle, for the caller to fill; NULL with
- * *reason (static or palloc'd text) when there is no engine. A second job while
- * one is in flight in this backend (nested query, several cursors) gets its own
- * session: the caller owns the handle until engine_release.
- */
 struct EngineSession;
 
+/*
+ * A session whose Job is Idle, for the caller to fill, connecting if need be
+ * (and waiting up to `wait_ms` for a gpuvmd that is starting); NULL with *reason
+ * (static text) when there is no engine. A second job in flight in this backend
+ * (nested query, several cursors) needs a second session: the caller owns the
+ * handle until engine_release.
+ */
 EngineSession *engine_acquire(int wait_ms, const char **reason);
 Job		   *engine_job(EngineSession *session);
 
-/* Stores Submitted and rings. */
+/*
+ * Arena offset of `size` bytes that belong to the session, contents undefined;
+ * 0 when memory is short. A later call replaces them, and only while no job is
+ * in flight. For result buffers, program and bitmap of units: the session keeps
+ * the memory, so that a query need not allocate.
+ */
+uint64		engine_area(EngineSession *session, uint64 size);
+
+/* Stores Submitted and rings. The caller has set every buffer Free. */
 void		engine_submit(EngineSession *session);
 
 enum EngineWait
 {
 	ENGINE_BUFFER_FULL,			/* at least one result buffer is Full */
-	ENGINE_ENDED,				/* Done or Failed (a Full buffer is reported first) */
-	ENGINE_LOST,				/* gpuvmd has gone; buffers that are Full are valid */
+	ENGINE_ENDED,				/* Done or Failed, and no buffer is Full */
+	ENGINE_LOST,				/* gpuvmd has gone, and no buffer is Full; those Filling are void */
 };
 
-/* Spins briefly, then sleeps on the socket and the latch; serves interrupts. */
+/*
+ * Spins briefly, then sleeps on the socket and the latch; serves interrupts.
+ * After ENGINE_LOST the session is good for nothing but engine_release.
+ */
 EngineWait	engine_wait(EngineSession *session);
 
 /* To be called after setting a buffer Free: rings if gpuvmd is suspended. */
@@ -55,6 +72,9 @@ int64		engine_ping(const char **reason);
 /* Was this program running at two crashes of gpuvmd? And: it was running when gpuvmd was lost. */
 bool		engine_quarantined(uint64 program_hash);
 void		engine_note_crash(uint64 program_hash);
+
+/* A sentence on gpuvmd for gpuvm.status(); true when it is running. */
+bool		engine_status_sentence(char *buf, size_t size);
 
 }  // namespace gpuvm
 

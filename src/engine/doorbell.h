@@ -1,0 +1,103 @@
+/*
+ * doorbell.h: gpuvmd's end of a session's socket and waiting words (abi.h).
+ *
+ * A doorbell is rung only when the other side's waiting word is set. The side
+ * that goes to sleep sets its word and then looks at what it waits for; the side
+ * that moves something does so and then looks at the word. All four accesses are
+ * sequentially consistent, so at least one of the two sees the other's.
+ */
+#ifndef GPUVM_ENGINE_DOORBELL_H
+#define GPUVM_ENGINE_DOORBELL_H
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "engine/abi.h"
+
+namespace gpuvm {
+
+inline void
+cpu_relax()
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	asm volatile("yield");
+#endif
+}
+
+class Doorbell
+{
+public:
+	Doorbell(int fd, Job *job) : fd_(fd), job_(job) {}
+
+	/* Wakes the backend if it sleeps. Any thread may call this. */
+	void ring()
+	{
+		if (job_->backend_waiting.load() != 0 && job_->backend_waiting.exchange(0) != 0)
+			(void) send(fd_, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+
+	/* Has the backend gone? Does not wait. */
+	bool gone() const
+	{
+		struct pollfd p = {fd_, POLLRDHUP, 0};
+
+		return poll(&p, 1, 0) > 0;
+	}
+
+	/* Waits awake for moved(), at most so long; true when it came. */
+	template <typename Moved>
+	static bool spin(Moved moved, std::chrono::nanoseconds limit)
+	{
+		auto		end = std::chrono::steady_clock::now() + limit;
+
+		do
+		{
+			for (int i = 0; i < SPIN_CHECKS; i++)
+			{
+				if (moved())
+					return true;
+				cpu_relax();
+			}
+		} while (std::chrono::steady_clock::now() < end);
+		return false;
+	}
+
+	/* Sleeps until moved(). False when the backend has gone. */
+	template <typename Moved>
+	bool sleep(Moved moved)
+	{
+		for (;;)
+		{
+			char		bytes[64];
+			ssize_t		n;
+
+			job_->engine_waiting.store(1);
+			if (moved())
+			{
+				job_->engine_waiting.store(0);
+				return true;
+			}
+			n = recv(fd_, bytes, sizeof(bytes), 0);
+			job_->engine_waiting.store(0);
+			if (n == 0 || (n < 0 && errno != EINTR))
+				return false;
+			if (moved())
+				return true;
+		}
+	}
+
+private:
+	static constexpr int SPIN_CHECKS = 64;	/* between two looks at the clock */
+
+	int			fd_;
+	Job		   *job_;
+};
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * main.cc: gpuvmd, the process that owns the devices. Started by gpuvm's
+ * background worker, never by hand:
+ *
+ *   gpuvmd --arena-fd=N --control-fd=N --socket=PATH --threads=N
+ *
+ * It says one byte on the control socket when it listens, and leaves when that
+ * socket ends: it lives no longer than the shared memory that it was started
+ * for. There is nothing to clean up, so it always leaves by _exit.
+ */
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "engine/log.h"
+#include "engine/server.h"
+
+using namespace gpuvm;
+
+constexpr int MAX_THREADS = 1024;
+constexpr std::chrono::microseconds SPIN(100);
+
+struct Options
+{
+	int			arena_fd = -1;
+	int			control_fd = -1;
+	int			threads = 0;
+	const char *socket = nullptr;
+};
+
+static bool
+int_option(const char *arg, const char *name, int *value)
+{
+	size_t		len = strlen(name);
+	char	   *end;
+
+	if (strncmp(arg, name, len) != 0)
+		return false;
+	*value = static_cast<int>(strtol(arg + len, &end, 10));
+	return end != arg + len && *end == '\0';
+}
+
+static bool
+parse_options(int argc, char **argv, Options *options)
+{
+	for (int i = 1; i < argc; i++)
+	{
+		if (strncmp(argv[i], "--socket=", 9) == 0)
+			options->socket = argv[i] + 9;
+		else if (!int_option(argv[i], "--arena-fd=", &options->arena_fd) &&
+				 !int_option(argv[i], "--control-fd=", &options->control_fd) &&
+				 !int_option(argv[i], "--threads=", &options->threads))
+			return false;
+	}
+	return options->arena_fd >= 0 && options->control_fd >= 0 && options->socket != nullptr;
+}
+
+static int
+choose_threads(int wanted)
+{
+	int			cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+
+	return std::min(wanted > 0 ? wanted : cores, MAX_THREADS);
+}
+
+/*
+ * Group tables live in private memory. A limit on it turns a query that asks for
+ * too much into std::bad_alloc, and thus into a fallback, before the kernel has
+ * to end a process.
+ */
+static void
+limit_memory()
+{
+	struct rlimit limit;
+	rlim_t		memory = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+
+	if (getrlimit(RLIMIT_DATA, &limit) != 0)
+		return;
+	limit.rlim_cur = std::min(limit.rlim_max, memory / 2);
+	(void) setrlimit(RLIMIT_DATA, &limit);
+}
+
+/* Returns only by ending the process. */
+static void
+watch_supervisor(int fd)
+{
+	char		byte;
+	ssize_t		n;
+
+	do
+	{
+		n = recv(fd, &byte, 1, 0);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	_exit(0);
+}
+
+int
+main(int argc, char **argv)
+{
+	Options		options;
+
+	if (!parse_options(argc, argv, &options))
+	{
+		log_line("gpuvmd is started by the gpuvm extension of PostgreSQL");
+		return 2;
+	}
+	(void) signal(SIGPIPE, SIG_IGN);
+	limit_memory();
+
+	/* Both live until _exit: sessions and the watching thread use them to the last moment. */
+	static EngineContext context;
+	static Server server(&context);
+	const char *wrong = context.arena.map(options.arena_fd);
+
+	if (wrong != nullptr)
+	{
+		log_line("%s", wrong);
+		_exit(1);
+	}
+
+	int			threads = choose_threads(options.threads);
+	int			cores = choose_threads(0);
+
+	context.pool = new WorkerPool(threads - 1);
+	context.make_cpu_job = CpuJob::create;
+	context.spin = SPIN;
+	context.max_spinning = std::max(1, cores / 2);
+	std::thread(watch_supervisor, options.control_fd).detach();
+
+	wrong = server.listen_at(options.socket);
+	if (wrong != nullptr)
+	{
+		log_line("could not listen at \"%s\": %s: %s", options.socket, wrong, strerror(errno));
+		_exit(1);
+	}
+	context.arena.header()->engine_threads.store(static_cast<uint32_t>(threads));
+	if (send(options.control_fd, "", 1, MSG_NOSIGNAL) != 1)
+		_exit(1);
+	server.serve();
+	_exit(0);
+}

@@ -1,0 +1,242 @@
+/* request.cc: copying and checking a job's request. */
+#include "engine/request.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "tablet/build.h"
+#include "vm/cpu_vm.h"
+
+namespace gpuvm {
+
+constexpr uint32_t PROGRAM_MAX_SIZE = sizeof(Program) + PROGRAM_MAX_OPS * sizeof(Op) +
+	PROGRAM_MAX_AUX * sizeof(int64_t) + PROGRAM_MAX_NAMES;
+constexpr size_t CHECKED_TABLETS_MAX = 1 << 20;
+constexpr uint32_t RESULT_AREA_ALIGN = 64;
+
+/* ---- tablets --------------------------------------------------------------- */
+
+static uint64_t
+fingerprint(const void *data, size_t bytes)
+{
+	const char *at = static_cast<const char *>(data);
+	uint64_t	hash = bytes;
+
+	for (; bytes >= 8; at += 8, bytes -= 8)
+	{
+		uint64_t	word;
+
+		memcpy(&word, at, 8);
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+const char *
+CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet)
+{
+	size_t		head = sizeof(TabletHeader) + tablet->ncols * sizeof(ColumnChunk);
+
+	if (arena.at<char>(offset, head) == nullptr)
+		return "a tablet reaches past the arena's end";
+
+	uint64_t	print = fingerprint(tablet, head);
+	std::lock_guard<std::mutex> lock(mutex_);
+	auto		it = fingerprints_.find(offset);
+
+	if (it != fingerprints_.end() && it->second == print)
+		return nullptr;
+
+	const char *wrong = check_tablet(tablet, arena.available(offset));
+
+	if (wrong != nullptr)
+		return wrong;
+	if (fingerprints_.size() >= CHECKED_TABLETS_MAX)
+		fingerprints_.clear();
+	fingerprints_[offset] = print;
+	return nullptr;
+}
+
+/* A program is lowered by the version's summary, so no tablet may hold more than it says. */
+static bool
+matches_summary(const TabletHeader *tablet, const std::vector<ColumnSummary> &columns)
+{
+	const ColumnChunk *chunks = tablet_chunks(tablet);
+
+	if (tablet->ncols != columns.size())
+		return false;
+	for (size_t i = 0; i < columns.size(); i++)
+	{
+		if (chunks[i].type != columns[i].type || chunks[i].width > columns[i].max_width ||
+			((chunks[i].flags & ~columns[i].flags) & CHUNK_HAS_NULLS))
+			return false;
+	}
+	return true;
+}
+
+static const char *
+read_version(const ArenaMap &arena, uint64_t offset, CheckedTablets *checked, Request *request)
+{
+	const TableVersion *at = arena.at<TableVersion>(offset);
+	TableVersion version;
+
+	if (at == nullptr)
+		return "the table version lies outside the arena";
+	memcpy(&version, at, sizeof(version));
+	if (version.magic != VERSION_MAGIC || version.ncols == 0 || version.ncols > VERSION_MAX_COLS)
+		return "the table version is damaged";
+
+	uint64_t	left = arena.available(offset);
+
+	if (version.columns > left || version.tablets > left)
+		return "the table version reaches past the arena's end";
+
+	const ColumnSummary *columns = arena.at<ColumnSummary>(offset + version.columns,
+														   version.ncols * sizeof(ColumnSummary));
+	const uint64_t *tablets = arena.at<uint64_t>(offset + version.tablets,
+												 version.ntablets * sizeof(uint64_t));
+
+	if (columns == nullptr || (tablets == nullptr && version.ntablets > 0))
+		return "the table version reaches past the arena's end";
+	request->columns.assign(columns, columns + version.ncols);
+	request->tablets.reserve(version.ntablets);
+	for (uint32_t i = 0; i < version.ntablets; i++)
+	{
+		uint64_t	tablet_offset = tablets[i];
+		const TabletHeader *tablet = arena.at<TabletHeader>(tablet_offset, sizeof(TabletHeader), TABLET_ALIGN);
+
+		if (tablet == nullptr)
+			return "a tablet lies outside the arena";
+
+		const char *wrong = checked->check(arena, tablet_offset, tablet);
+
+		if (wrong != nullptr)
+			return wrong;
+		if (!matches_summary(tablet, request->columns))
+			return "a tablet differs from its table version's columns";
+		request->tablets.push_back(tablet);
+		request->total_rows += tablet->nrows;
+	}
+	return nullptr;
+}
+
+/* ---- program and parameters -------------------------------------------------- */
+
+static const char *
+read_program(const ArenaMap &arena, uint64_t offset, uint32_t size, Request *request)
+{
+	const char *at = arena.at<char>(offset, size, alignof(Program));
+
+	if (at == nullptr || size < sizeof(Program) || size > PROGRAM_MAX_SIZE)
+		return "the program lies outside the arena";
+	request->program_copy.reset(new uint64_t[(size + 7) / 8]);
+	memcpy(request->program_copy.get(), at, size);
+	request->program = reinterpret_cast<const Program *>(request->program_copy.get());
+
+	Type		types[VERSION_MAX_COLS];
+
+	for (size_t i = 0; i < request->columns.size(); i++)
+		types[i] = request->columns[i].type;
+
+	CursorSchema schema = {static_cast<uint32_t>(request->columns.size()), types};
+
+	return verify_program(request->program, size, &schema, 1);
+}
+
+static const char *
+check_params(const Request &request)
+{
+	for (int i = 0; i < request.program->nops; i++)
+	{
+		const Op   &op = request.program->ops()[i];
+
+		if (op.opcode == Opcode::Variable &&
+			(op.p2 < 0 || static_cast<uint32_t>(op.p2) >= request.nparams ||
+			 request.params[op.p2].type != static_cast<uint32_t>(op.type)))
+			return "a parameter is missing or has another type";
+	}
+	return nullptr;
+}
+
+/* ---- results ------------------------------------------------------------------- */
+
+static const char *
+read_buffers(const ArenaMap &arena, const Job *job, Request *request)
+{
+	Type		types[PROGRAM_MAX_COLUMNS] = {};
+
+	if (request->nbuffers == 0 || request->nbuffers > JOB_MAX_BUFFERS ||
+		request->capacity == 0 || request->capacity > TABLET_MAX_ROWS ||
+		request->capacity % RESULT_PAD_ROWS != 0)
+		return "the job's result buffers are malformed";
+	program_result_types(request->program, types);
+
+	uint64_t	bytes = result_layout(types, request->program->nresults, request->capacity, nullptr);
+
+	for (uint32_t i = 0; i < request->nbuffers; i++)
+	{
+		request->areas[i] = arena.at<char>(job->buffers[i].offset, bytes, RESULT_AREA_ALIGN);
+		if (request->areas[i] == nullptr)
+			return "a result buffer lies outside the arena";
+	}
+	return nullptr;
+}
+
+static const char *
+read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Request *request)
+{
+	if (request->program->grouped)
+		return skip_units == 0 ? nullptr : "a grouped program has no units to skip";
+	if (request->unit_rows == 0 || request->unit_rows % CPU_VECTOR_ROWS != 0 ||
+		request->unit_rows > request->capacity)
+		return "the job's unit does not fit a result buffer";
+	if (skip_units != 0)
+	{
+		const uint8_t *bits = arena.at<uint8_t>(skip_units, skip_bytes);
+
+		if (bits == nullptr)
+			return "the bitmap of units lies outside the arena";
+		request->skip_units.assign(bits, bits + skip_bytes);
+	}
+	return nullptr;
+}
+
+const char *
+read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Request *request)
+{
+	uint64_t	program = job->program;
+	uint32_t	program_size = job->program_size;
+	uint64_t	version = job->cursors[0].version;
+	uint64_t	skip_units = job->skip_units;
+	uint32_t	skip_bytes = job->skip_bytes;
+	const char *wrong;
+
+	if (job->magic != JOB_MAGIC)
+		return "the job is damaged";
+	if (job->ncursors != 1)
+		return "the CPU virtual machine runs programs of one cursor";
+	request->nparams = job->nparams;
+	if (request->nparams > PROGRAM_MAX_PARAMS)
+		return "the job has too many parameters";
+	memcpy(request->params, job->params, sizeof(request->params));
+	request->device = job->device;
+	if (request->device != Device::Auto && request->device != Device::Cpu)
+		return "there is no CUDA device";
+	request->threads = job->threads;
+	request->unit_rows = job->unit_rows;
+	request->capacity = job->result_capacity;
+	request->nbuffers = job->nbuffers;
+	request->row_limit = job->row_limit;
+	/* What was read above is what is checked below, whatever the backend writes meanwhile. */
+	std::atomic_signal_fence(std::memory_order_seq_cst);
+
+	if ((wrong = read_version(arena, version, checked, request)) != nullptr ||
+		(wrong = read_program(arena, program, program_size, request)) != nullptr ||
+		(wrong = check_params(*request)) != nullptr ||
+		(wrong = read_buffers(arena, job, request)) != nullptr)
+		return wrong;
+	return read_units(arena, skip_units, skip_bytes, request);
+}
+
+}  // namespace gpuvm

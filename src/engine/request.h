@@ -1,0 +1,67 @@
+/*
+ * request.h: a job's request, copied out of the arena and checked.
+ *
+ * The backend's half of a Job may be damaged or change while it is read, so
+ * everything that decides where gpuvmd reads or writes is copied first and
+ * checked in the copy. Tablets are read in place: they are immutable and too
+ * large to copy; their layout is checked.
+ */
+#ifndef GPUVM_ENGINE_REQUEST_H
+#define GPUVM_ENGINE_REQUEST_H
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/abi.h"
+#include "engine/arena_map.h"
+#include "tablet/format.h"
+
+namespace gpuvm {
+
+/*
+ * Which tablets passed check_tablet. A tablet is known by its offset and by a
+ * fingerprint of its header and chunks, as its memory may become another tablet.
+ */
+class CheckedTablets
+{
+public:
+	/* nullptr, or what is wrong with the tablet. */
+	const char *check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet);
+
+private:
+	std::mutex	mutex_;
+	std::unordered_map<uint64_t, uint64_t> fingerprints_;
+};
+
+struct Request
+{
+	std::unique_ptr<uint64_t[]> program_copy;
+	const Program *program = nullptr;
+	ParamValue	params[PROGRAM_MAX_PARAMS];
+	uint32_t	nparams = 0;
+	std::vector<ColumnSummary> columns;
+	std::vector<const TabletHeader *> tablets;
+	uint64_t	total_rows = 0;
+	Device		device = Device::Auto;
+	uint32_t	threads = 0;
+	uint32_t	unit_rows = 0;
+	uint32_t	capacity = 0;
+	uint32_t	nbuffers = 0;
+	char	   *areas[JOB_MAX_BUFFERS];
+	std::vector<uint8_t> skip_units;
+	uint64_t	row_limit = 0;
+
+	bool skips(uint64_t unit) const
+	{
+		return unit / 8 < skip_units.size() && (skip_units[unit / 8] >> (unit % 8) & 1);
+	}
+};
+
+/* Fills *request; nullptr, or why the job cannot run. Throws std::bad_alloc. */
+const char *read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Request *request);
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,105 @@
+/* session.cc: the conversation of one session. */
+#include "engine/session.h"
+
+#include <sys/time.h>
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+namespace gpuvm {
+
+constexpr int HELLO_TIMEOUT_S = 5;
+constexpr uint64_t JOB_ALIGN = 64;
+
+static void
+set_receive_timeout(int fd, int seconds)
+{
+	struct timeval timeout = {seconds, 0};
+
+	(void) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+}
+
+/* The session's Job, or nullptr when the first message is not what it should be. */
+static Job *
+receive_hello(const ArenaMap &arena, int fd)
+{
+	SessionHello hello;
+	ssize_t		n;
+
+	set_receive_timeout(fd, HELLO_TIMEOUT_S);
+	n = recv(fd, &hello, sizeof(hello), MSG_WAITALL);
+	set_receive_timeout(fd, 0);
+	if (n != static_cast<ssize_t>(sizeof(hello)) || hello.magic != JOB_MAGIC ||
+		hello.abi_version != ABI_VERSION || hello.epoch != arena.header()->epoch)
+		return nullptr;
+	return arena.at<Job>(hello.job, sizeof(Job), JOB_ALIGN);
+}
+
+static void
+finish_job(Job *job, Doorbell *doorbell, const char *failure)
+{
+	if (failure != nullptr)
+		snprintf(job->failure, sizeof(job->failure), "%s", failure);
+	job->state.store(static_cast<uint32_t>(failure ? JobState::Failed : JobState::Done));
+	doorbell->ring();
+}
+
+static const char *
+run_job(EngineContext *context, Job *job, Doorbell *doorbell)
+{
+	try
+	{
+		Request		request;
+		const char *wrong = read_request(context->arena, job, &context->checked, &request);
+
+		if (wrong != nullptr)
+			return wrong;
+
+		JobRun		run(request, job, doorbell, context->pool);
+
+		return run.run(context->make_cpu_job);
+	}
+	catch (const std::bad_alloc &)
+	{
+		return "out of memory";
+	}
+	catch (const std::exception &)
+	{
+		return "unexpected error in the virtual machine";
+	}
+}
+
+/* Waits for a job, at first awake, as sleeping and waking costs tens of microseconds. False at the session's end. */
+static bool
+next_job(EngineContext *context, Job *job, Doorbell *doorbell)
+{
+	auto		submitted = [job] { return job->state.load() == static_cast<uint32_t>(JobState::Submitted); };
+	bool		come = false;
+
+	if (context->spinning.fetch_add(1) < context->max_spinning)
+		come = Doorbell::spin(submitted, context->spin);
+	context->spinning.fetch_sub(1);
+	return come || doorbell->sleep(submitted);
+}
+
+void
+serve_session(EngineContext *context, int fd)
+{
+	Job		   *job = receive_hello(context->arena, fd);
+
+	if (job == nullptr || send(fd, "", 1, MSG_NOSIGNAL) != 1)
+		return;
+
+	Doorbell	doorbell(fd, job);
+
+	while (next_job(context, job, &doorbell))
+	{
+		job->state.store(static_cast<uint32_t>(JobState::Running));
+		job->errors = 0;
+		job->failure[0] = '\0';
+		finish_job(job, &doorbell, job->kind == JobKind::Ping ? nullptr : run_job(context, job, &doorbell));
+	}
+}
+
+}  // namespace gpuvm

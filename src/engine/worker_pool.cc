@@ -1,0 +1,83 @@
+/* worker_pool.cc: the engine's pool threads. */
+#include "engine/worker_pool.h"
+
+#include <algorithm>
+
+namespace gpuvm {
+
+WorkerPool::WorkerPool(int nthreads)
+{
+	for (int i = 0; i < nthreads; i++)
+		threads_.emplace_back(&WorkerPool::run, this);
+}
+
+WorkerPool::~WorkerPool()
+{
+	{
+		std::lock_guard<std::mutex> lock(mutex_);
+
+		stop_ = true;
+	}
+	work_.notify_all();
+	for (std::thread &thread : threads_)
+		thread.join();
+}
+
+void
+WorkerPool::invite(PoolTask *task, int helpers)
+{
+	helpers = std::min(helpers, size());
+	if (helpers <= 0)
+		return;
+	{
+		std::lock_guard<std::mutex> lock(mutex_);
+
+		if (task->invited_ == 0)
+			tasks_.push_back(task);
+		task->invited_ = helpers;
+	}
+	if (helpers == 1)
+		work_.notify_one();
+	else
+		work_.notify_all();
+}
+
+void
+WorkerPool::dismiss(PoolTask *task)
+{
+	std::unique_lock<std::mutex> lock(mutex_);
+
+	if (task->invited_ > 0)
+	{
+		task->invited_ = 0;
+		tasks_.erase(std::find(tasks_.begin(), tasks_.end(), task));
+	}
+	left_.wait(lock, [task] { return task->helping_ == 0; });
+}
+
+void
+WorkerPool::run()
+{
+	std::unique_lock<std::mutex> lock(mutex_);
+
+	for (;;)
+	{
+		work_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
+		if (stop_)
+			return;
+
+		PoolTask   *task = tasks_.front();
+
+		tasks_.pop_front();
+		if (--task->invited_ > 0)
+			tasks_.push_back(task);
+		task->helping_++;
+		lock.unlock();
+		task->help();
+		lock.lock();
+		if (--task->helping_ == 0)
+			left_.notify_all();
+	}
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,530 @@
+/*
+ * engine_client.cc: a backend's sessions with gpuvmd.
+ *
+ * Sessions live in a list in TopMemoryContext. A Job's memory may be reused only
+ * when gpuvmd has stopped writing to it: when its state says so, or when the
+ * socket is at its end. The kernel closes a process's sockets only after its
+ * last thread has left its address space, and gpuvmd closes a session's socket
+ * only after the job has ended, so the end of the socket is proof enough.
+ *
+ * The end of a session's use: engine_release by its owner; a ResourceOwner's end
+ * (errors, cursors); the transaction's abort, which stops all jobs before the
+ * transaction callbacks of the other parts free tablets (callbacks run last
+ * registered first, and engine_client_install comes last in _PG_init); the end
+ * of the process.
+ */
+#include "pg/engine_client.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "engine/doorbell.h"
+#include "pg/compat.h"
+#include "pg/shmem.h"
+#include "pg/startup.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "pgstat.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "utils/resowner.h"
+}
+
+namespace gpuvm {
+
+/* A job that takes longer than this is worth going to sleep for. */
+constexpr std::chrono::microseconds SPIN(30);
+constexpr int HELLO_TIMEOUT_MS = 2000;
+constexpr int CONNECT_RETRY_MS = 10;
+/* What a released session keeps; more is given back. */
+constexpr uint64 KEEP_AREA = 16 * 1024 * 1024;
+/* A gpuvmd that does not stop a job in so long hangs, and is killed. */
+constexpr int ABORT_TIMEOUT_MS = 30000;
+
+struct EngineSession
+{
+	EngineSession *next;
+	int			fd;
+	uint32		generation;		/* of the gpuvmd at the other end */
+	bool		in_use;
+	bool		in_flight;		/* submitted, and not known to have ended */
+	ResourceOwner owner;
+	uint64		job;			/* arena offsets */
+	uint64		area;
+	uint64		area_size;
+	WaitEventSet *events;
+};
+
+static EngineSession *sessions = NULL;
+static bool exit_registered = false;
+
+static inline bool
+job_ended(const Job *job)
+{
+	uint32_t	state = job->state.load();
+
+	return state == static_cast<uint32_t>(JobState::Done) || state == static_cast<uint32_t>(JobState::Failed);
+}
+
+static bool
+any_full(const Job *job)
+{
+	uint32_t	nbuffers = Min(job->nbuffers, static_cast<uint32_t>(JOB_MAX_BUFFERS));
+
+	for (uint32_t i = 0; i < nbuffers; i++)
+	{
+		if (job->buffers[i].state.load() == static_cast<uint32_t>(BufferState::Full))
+			return true;
+	}
+	return false;
+}
+
+/* ---- connections ------------------------------------------------------------ */
+
+static void
+destroy_session(EngineSession *session)
+{
+	EngineSession **at = &sessions;
+
+	while (*at != session)
+		at = &(*at)->next;
+	*at = session->next;
+	if (session->events != NULL)
+		FreeWaitEventSet(session->events);
+	if (session->fd >= 0)
+		close(session->fd);
+	arena_free(session->area);
+	arena_free(session->job);
+	pfree(session);
+}
+
+/* Waits for the socket without serving interrupts; false on timeout or when an interrupt is pending. */
+static bool
+wait_readable(int fd, int timeout_ms)
+{
+	for (int ms = 0; ms < timeout_ms; ms += CONNECT_RETRY_MS)
+	{
+		struct pollfd p = {fd, POLLIN, 0};
+
+		if (poll(&p, 1, CONNECT_RETRY_MS) > 0)
+			return true;
+		if (InterruptPending)
+			return false;
+	}
+	return false;
+}
+
+/* A connected socket, or -1 with errno. */
+static int
+connect_once(void)
+{
+	struct sockaddr_un address;
+	int			fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	memset(&address, 0, sizeof(address));
+	address.sun_family = AF_UNIX;
+	strlcpy(address.sun_path, GPUVM_SOCKET_PATH, sizeof(address.sun_path));
+	if (connect(fd, reinterpret_cast<struct sockaddr *>(&address), sizeof(address)) != 0)
+	{
+		int			save_errno = errno;
+
+		close(fd);
+		errno = save_errno;
+		return -1;
+	}
+	return fd;
+}
+
+static bool
+peer_is_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t	len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+}
+
+static bool
+say_hello(EngineSession *session)
+{
+	SessionHello hello = {};
+	char		answer;
+
+	hello.magic = JOB_MAGIC;
+	hello.abi_version = ABI_VERSION;
+	hello.epoch = arena_header()->epoch;
+	hello.job = session->job;
+	hello.backend_pid = static_cast<uint32_t>(MyProcPid);
+	return peer_is_ours(session->fd) &&
+		send(session->fd, &hello, sizeof(hello), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(hello)) &&
+		wait_readable(session->fd, HELLO_TIMEOUT_MS) &&
+		recv(session->fd, &answer, 1, 0) == 1;
+}
+
+static bool
+connect_session(EngineSession *session, int wait_ms, const char **reason)
+{
+	for (int ms = 0;; ms += CONNECT_RETRY_MS)
+	{
+		/* Before connecting: a gpuvmd started later can only make the number too low, never too high. */
+		session->generation = arena_header()->engine_generation.load();
+		session->fd = connect_once();
+		if (session->fd >= 0)
+			break;
+		if (InterruptPending || ms >= wait_ms)
+		{
+			*reason = "gpuvmd is not running";
+			return false;
+		}
+		(void) poll(NULL, 0, CONNECT_RETRY_MS);
+	}
+	if (!say_hello(session))
+	{
+		*reason = "gpuvmd refused the session";
+		return false;
+	}
+	session->events = compat_create_wait_event_set(3);
+	AddWaitEventToSet(session->events, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(session->events, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	AddWaitEventToSet(session->events, WL_SOCKET_READABLE, session->fd, NULL, NULL);
+	return true;
+}
+
+static EngineSession *
+create_session(int wait_ms, const char **reason)
+{
+	EngineSession *session = static_cast<EngineSession *>(
+		MemoryContextAllocExtended(TopMemoryContext, sizeof(EngineSession), MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO));
+
+	if (session == NULL)
+	{
+		*reason = "out of memory";
+		return NULL;
+	}
+	session->fd = -1;
+	session->next = sessions;
+	sessions = session;
+	session->job = arena_alloc(sizeof(Job));
+	if (session->job == 0)
+	{
+		*reason = "gpuvm.memory is used up";
+		destroy_session(session);
+		return NULL;
+	}
+	new (arena_at<Job>(session->job)) Job();
+	engine_job(session)->magic = JOB_MAGIC;
+	if (!connect_session(session, wait_ms, reason))
+	{
+		destroy_session(session);
+		return NULL;
+	}
+	return session;
+}
+
+/* Is the other end still there? Takes stale doorbells from the socket on the way. */
+static bool
+session_alive(EngineSession *session)
+{
+	char		bytes[64];
+	ssize_t		n;
+
+	do
+	{
+		n = recv(session->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+static EngineSession *
+idle_session(void)
+{
+	EngineSession *next;
+
+	for (EngineSession *session = sessions; session != NULL; session = next)
+	{
+		next = session->next;
+		if (session->in_use)
+			continue;
+		if (session_alive(session))
+			return session;
+		destroy_session(session);
+	}
+	return NULL;
+}
+
+/* ---- the ends of a session's use ------------------------------------------------- */
+
+static void
+end_all_sessions(int, Datum)
+{
+	while (sessions != NULL)
+	{
+		engine_abort(sessions);
+		destroy_session(sessions);
+	}
+}
+
+static void
+release_owned(ResourceReleasePhase phase, bool, bool, void *)
+{
+	EngineSession *next;
+
+	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
+		return;
+	for (EngineSession *session = sessions; session != NULL; session = next)
+	{
+		next = session->next;
+		if (session->in_use && session->owner == CurrentResourceOwner)
+			engine_release(session);
+	}
+}
+
+static void
+abort_all(XactEvent event, void *)
+{
+	if (event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT)
+		return;
+	for (EngineSession *session = sessions; session != NULL; session = session->next)
+		engine_abort(session);
+}
+
+void
+engine_client_install(void)
+{
+	RegisterResourceReleaseCallback(release_owned, NULL);
+	RegisterXactCallback(abort_all, NULL);
+}
+
+/* ---- the interface --------------------------------------------------------------- */
+
+EngineSession *
+engine_acquire(int wait_ms, const char **reason)
+{
+	EngineSession *session;
+
+	if (!shmem_available())
+	{
+		*reason = arena_failure();
+		return NULL;
+	}
+	if (!exit_registered)
+	{
+		before_shmem_exit(end_all_sessions, 0);
+		exit_registered = true;
+	}
+	session = idle_session();
+	if (session == NULL)
+		session = create_session(wait_ms, reason);
+	if (session == NULL)
+		return NULL;
+
+	session->in_use = true;
+	session->owner = CurrentResourceOwner;
+	engine_job(session)->cancel.store(0);
+	engine_job(session)->state.store(static_cast<uint32_t>(JobState::Idle));
+	return session;
+}
+
+Job *
+engine_job(EngineSession *session)
+{
+	return arena_at<Job>(session->job);
+}
+
+uint64
+engine_area(EngineSession *session, uint64 size)
+{
+	Assert(!session->in_flight);
+	if (size > session->area_size)
+	{
+		arena_free(session->area);
+		session->area_size = 0;
+		session->area = arena_alloc(size);
+		if (session->area != 0)
+			session->area_size = TYPEALIGN(ARENA_PAGE, size);
+	}
+	return session->area;
+}
+
+static void
+ring(EngineSession *session)
+{
+	Job		   *job = engine_job(session);
+
+	if (job->engine_waiting.load() != 0 && job->engine_waiting.exchange(0) != 0)
+		(void) send(session->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void
+engine_submit(EngineSession *session)
+{
+	session->in_flight = true;
+	engine_job(session)->state.store(static_cast<uint32_t>(JobState::Submitted));
+	ring(session);
+}
+
+void
+engine_buffer_freed(EngineSession *session)
+{
+	if (engine_job(session)->state.load() == static_cast<uint32_t>(JobState::Suspended))
+		ring(session);
+}
+
+EngineWait
+engine_wait(EngineSession *session)
+{
+	Job		   *job = engine_job(session);
+	bool		lost = !session->in_flight && !job_ended(job);
+	/* The end is looked at first: what was published before it is then seen too. */
+	auto		moved = [job] { return job_ended(job) || any_full(job); };
+
+	if (!lost)
+		(void) Doorbell::spin(moved, SPIN);
+	for (;;)
+	{
+		bool		ended = job_ended(job);
+		WaitEvent	events[3];
+		int			n;
+
+		if (ended || lost)
+			session->in_flight = false;
+		if (any_full(job))
+			return ENGINE_BUFFER_FULL;
+		if (ended)
+			return ENGINE_ENDED;
+		if (lost)
+			return ENGINE_LOST;
+
+		CHECK_FOR_INTERRUPTS();
+		job->backend_waiting.store(1);
+		if (moved())
+		{
+			job->backend_waiting.store(0);
+			continue;
+		}
+		n = WaitEventSetWait(session->events, -1, events, lengthof(events), PG_WAIT_EXTENSION);
+		job->backend_waiting.store(0);
+		for (int i = 0; i < n; i++)
+		{
+			if (events[i].events & WL_LATCH_SET)
+				ResetLatch(MyLatch);
+			if (events[i].events & WL_SOCKET_READABLE)
+				lost = !session_alive(session);
+		}
+	}
+}
+
+void
+engine_abort(EngineSession *session)
+{
+	Job		   *job = engine_job(session);
+	bool		killed = false;
+
+	if (!session->in_flight)
+		return;
+	job->cancel.store(1);
+	(void) Doorbell::spin([job] { return job_ended(job); }, SPIN);
+	for (int ms = 0; !job_ended(job); ms++)
+	{
+		struct pollfd p = {session->fd, POLLIN, 0};
+
+		ring(session);
+		job->backend_waiting.store(1);
+		if (!job_ended(job))
+			(void) poll(&p, 1, 1);
+		job->backend_waiting.store(0);
+		if (!session_alive(session))
+			break;
+		if (ms > ABORT_TIMEOUT_MS && !killed)
+		{
+			pid_t		pid = static_cast<pid_t>(arena_header()->engine_pid.load());
+
+			ereport(LOG, (errmsg("gpuvmd (PID %d) does not stop a canceled job and is terminated",
+								 static_cast<int>(pid))));
+			killed = pid != 0 && kill(pid, SIGKILL) == 0;
+		}
+	}
+	session->in_flight = false;
+}
+
+void
+engine_release(EngineSession *session)
+{
+	engine_abort(session);
+	session->in_use = false;
+	session->owner = NULL;
+	if (!session_alive(session))
+	{
+		destroy_session(session);
+		return;
+	}
+	if (session->area_size > KEEP_AREA)
+	{
+		arena_free(session->area);
+		session->area = 0;
+		session->area_size = 0;
+	}
+}
+
+int64
+engine_ping(const char **reason)
+{
+	EngineSession *session = engine_acquire(0, reason);
+	struct timespec start;
+	struct timespec end;
+	EngineWait	outcome;
+
+	if (session == NULL)
+		return -1;
+	engine_job(session)->kind = JobKind::Ping;
+	engine_job(session)->nbuffers = 0;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	engine_submit(session);
+	outcome = engine_wait(session);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	engine_release(session);
+	if (outcome != ENGINE_ENDED)
+	{
+		*reason = "gpuvmd is not running";
+		return -1;
+	}
+	return (static_cast<int64>(end.tv_sec) - start.tv_sec) * 1000000000 + (end.tv_nsec - start.tv_nsec);
+}
+
+bool
+engine_status_sentence(char *buf, size_t size)
+{
+	ArenaHeader *header = arena_header();
+	uint32_t	pid;
+
+	if (header == NULL)
+	{
+		snprintf(buf, size, "gpuvmd is not started: %s", arena_failure());
+		return false;
+	}
+	pid = header->engine_pid.load();
+	if (pid == 0)
+	{
+		char		status[sizeof(header->engine_status)];
+
+		strlcpy(status, header->engine_status, sizeof(status));
+		snprintf(buf, size, "gpuvmd is not running: %s", status);
+		return false;
+	}
+	snprintf(buf, size, "gpuvmd is running: PID %u, %u threads, start number %u, " UINT64_FORMAT " of " UINT64_FORMAT
+			 " MB of memory in use",
+			 pid, header->engine_threads.load(), header->engine_generation.load(),
+			 arena_used() / (1024 * 1024), arena_size() / (1024 * 1024));
+	return true;
+}
+
+}  // namespace gpuvm
