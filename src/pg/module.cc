@@ -7,7 +7,7 @@
  */
 #include "pg/pg.h"
 
-#include "executor/executor.h"
+#include "executor/custom_scan.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
 #include "planner/planner.h"

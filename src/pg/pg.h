@@ -28,4 +28,10 @@ extern "C" {
 #undef ngettext
 #undef dngettext
 
+/* Before version 16 this is empty, and the library is built with -fvisibility=hidden. */
+#if PG_VERSION_NUM < 160000
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#endif
+
 #endif

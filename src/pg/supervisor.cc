@@ -17,6 +17,7 @@
  */
 #include "pg/pg.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
@@ -150,6 +151,21 @@ schedule_next_start(void)
 	next_start = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay_ms);
 }
 
+/* gpuvmd lies beside the library that this code is in: $libdir, unless dynamic_library_path led elsewhere. */
+static void
+engine_path(char *path, size_t size)
+{
+	Dl_info		info;
+	const char *slash = NULL;
+
+	if (dladdr(reinterpret_cast<void *>(engine_path), &info) != 0 && info.dli_fname != NULL)
+		slash = strrchr(info.dli_fname, '/');
+	if (slash != NULL)
+		snprintf(path, size, "%.*s/gpuvmd", static_cast<int>(slash - info.dli_fname), info.dli_fname);
+	else
+		snprintf(path, size, "%s/gpuvmd", pkglib_path);
+}
+
 static void
 start_engine(void)
 {
@@ -167,7 +183,7 @@ start_engine(void)
 	pid_t		pid;
 
 	engine.started = GetCurrentTimestamp();
-	snprintf(path, sizeof(path), "%s/gpuvmd", pkglib_path);
+	engine_path(path, sizeof(path));
 	snprintf(threads, sizeof(threads), "--threads=%d", setting_threads);
 	snprintf(arena_arg, sizeof(arena_arg), "--arena-fd=%d", ARENA_FD);
 	snprintf(control_arg, sizeof(control_arg), "--control-fd=%d", CONTROL_FD);
