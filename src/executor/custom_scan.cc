@@ -1,0 +1,270 @@
+/*
+ * custom_scan.cc: the custom scan's executor methods.
+ *
+ * The scan tuple is the alternative plan's target list, as a virtual slot;
+ * whatever the planner put above it is projected by PostgreSQL. See
+ * scan_state.h for how a scan decides who answers.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
+#include "utils/memutils.h"
+}
+
+#include "executor/custom_scan.h"
+#include "executor/scan_state.h"
+#include "pg/settings.h"
+
+namespace gpuvm {
+
+static void begin_scan(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *exec_scan(CustomScanState *node);
+static void end_scan(CustomScanState *node);
+static void rescan(CustomScanState *node);
+
+static const CustomExecMethods exec_methods = {
+	"GpuVM", begin_scan, exec_scan, end_scan, rescan,
+	nullptr, nullptr,			/* no mark and restore */
+	nullptr, nullptr, nullptr, nullptr,	/* not in parallel workers */
+	nullptr,					/* nothing to do at shutdown: a cursor may go on */
+	explain_scan,
+};
+
+static Node *
+create_scan_state(CustomScan *cscan)
+{
+	GpuvmScanState *state = static_cast<GpuvmScanState *>(palloc0(sizeof(GpuvmScanState)));
+
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = &exec_methods;
+	state->plan = scan_plan_from_list(cscan->custom_private);
+	state->buffer = -1;
+	state->figures.fallback = -1;
+	return reinterpret_cast<Node *>(state);
+}
+
+static const CustomScanMethods scan_methods = {"GpuVM", create_scan_state};
+
+/* The slot that keys and aggregates are put into, and the projection to the scan tuple. */
+static void
+begin_groups(GpuvmScanState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ScanPlan   *plan = state->plan;
+	TupleDesc	desc = CreateTemplateTupleDesc(list_length(plan->raw_types));
+	List	   *tlist = NIL;
+	ListCell   *lc;
+
+	foreach(lc, plan->raw_types)
+	{
+		int			i = foreach_current_index(lc);
+
+		TupleDescInitEntry(desc, i + 1, nullptr, lfirst_oid(lc), list_nth_int(plan->raw_typmods, i), 0);
+		TupleDescInitEntryCollation(desc, i + 1, list_nth_oid(plan->raw_collations, i));
+	}
+	foreach(lc, plan->exprs)
+		tlist = lappend(tlist, makeTargetEntry(static_cast<Expr *>(lfirst(lc)), foreach_current_index(lc) + 1, nullptr, false));
+	state->raw_slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
+	state->raw_project = ExecBuildProjectionInfo(tlist, state->css.ss.ps.ps_ExprContext, state->css.ss.ss_ScanTupleSlot,
+												 &state->css.ss.ps, desc);
+	state->having = ExecInitQual(plan->having, &state->css.ss.ps);
+}
+
+static void
+begin_scan(CustomScanState *node, EState *estate, int eflags)
+{
+	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+
+	/* Always: function privileges are checked here, and any execution may need it (rule 20). */
+	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate, eflags);
+	node->custom_ps = list_make1(state->alternative);
+
+	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
+	state->ncols = state->plan->program->nresults;
+	program_result_types(state->plan->program, state->types);
+	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
+	if (state->plan->kind == SCAN_GROUPS)
+		begin_groups(state);
+}
+
+/* The alternative's row in our virtual slot, which parents and projections were compiled for. */
+static TupleTableSlot *
+alternative_row(GpuvmScanState *state)
+{
+	TupleTableSlot *from = ExecProcNode(state->alternative);
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+	int			n;
+
+	ExecClearTuple(slot);
+	if (TupIsNull(from))
+	{
+		/* PostgreSQL did not raise where a program flagged an error (rule 19). */
+		if (state->flagged && setting_require != REQUIRE_ANY)
+			require_violation(fallback_reason_name(FALLBACK_ERROR_FLAG), nullptr);
+		return slot;
+	}
+	slot_getallattrs(from);
+	n = Min(from->tts_tupleDescriptor->natts, slot->tts_tupleDescriptor->natts);
+	memcpy(slot->tts_values, from->tts_values, n * sizeof(Datum));
+	memcpy(slot->tts_isnull, from->tts_isnull, n * sizeof(bool));
+	for (int i = n; i < slot->tts_tupleDescriptor->natts; i++)
+		slot->tts_isnull[i] = true;
+	slot->tts_tid = from->tts_tid;
+	slot->tts_tableOid = from->tts_tableOid;
+	return ExecStoreVirtualTuple(slot);
+}
+
+static TupleTableSlot *
+vm_row(GpuvmScanState *state)
+{
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+
+	ExecClearTuple(slot);
+	if (!run_next_row(state, slot))
+	{
+		if (state->mode == MODE_VM)
+		{
+			run_stop(state);
+			state->mode = MODE_END;
+			if (state->flagged && setting_require != REQUIRE_ANY)
+				require_violation(fallback_reason_name(FALLBACK_ERROR_FLAG), nullptr);
+		}
+		return slot;
+	}
+	slot->tts_tableOid = state->plan->relid;
+	return ExecStoreVirtualTuple(slot);
+}
+
+static TupleTableSlot *
+vm_group(GpuvmScanState *state)
+{
+	ScanPlan   *plan = state->plan;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *raw = state->raw_slot;
+	int			nkeys = list_length(plan->keys);
+
+	for (;;)
+	{
+		MemoryContext old;
+		uint32		row;
+		ListCell   *lc;
+
+		while (state->chunk != nullptr && state->chunk_row >= state->chunk->nrows)
+		{
+			state->chunk = state->chunk->next;
+			state->chunk_row = 0;
+		}
+		if (state->chunk == nullptr)
+		{
+			run_stop(state);
+			state->mode = MODE_END;
+			return ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+		}
+		if (state->chunk_row == 0)
+		{
+			for (int i = 0; i < state->ncols; i++)
+			{
+				state->views[i] = ColumnView{state->types[i],
+					reinterpret_cast<const uint64 *>(state->chunk->area + state->layout[i].nulls),
+					state->chunk->area + state->layout[i].values};
+			}
+		}
+		row = state->chunk_row++;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		ExecClearTuple(raw);
+		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+		for (int i = 0; i < nkeys; i++)
+		{
+			raw->tts_isnull[i] = view_is_null(state->views[i], row);
+			raw->tts_values[i] = view_datum(state->views[i], row);
+		}
+		foreach(lc, plan->finals)
+		{
+			List	   *final = static_cast<List *>(lfirst(lc));
+			int			i = nkeys + foreach_current_index(lc);
+			int			count = lthird_int(final);
+
+			raw->tts_values[i] = finalize_aggregate(static_cast<FinalKind>(linitial_int(final)),
+													state->views[nkeys + lsecond_int(final)],
+													count < 0 ? nullptr : &state->views[nkeys + count],
+													row, &raw->tts_isnull[i]);
+		}
+		MemoryContextSwitchTo(old);
+		ExecStoreVirtualTuple(raw);
+		econtext->ecxt_scantuple = raw;
+		if (ExecQual(state->having, econtext))
+			return ExecProject(state->raw_project);
+	}
+}
+
+static TupleTableSlot *
+exec_scan(CustomScanState *node)
+{
+	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
+	ProjectionInfo *project = node->ss.ps.ps_ProjInfo;
+	TupleTableSlot *slot;
+
+	CHECK_FOR_INTERRUPTS();
+	if (state->mode == MODE_START)
+	{
+		state->mode = run_start(state);
+		if (state->mode == MODE_VM && state->plan->kind == SCAN_GROUPS)
+			run_collect_groups(state);
+	}
+	if (project != nullptr)
+		ResetExprContext(node->ss.ps.ps_ExprContext);
+
+	slot = nullptr;
+	if (state->mode == MODE_VM)
+		slot = state->plan->kind == SCAN_ROWS ? vm_row(state) : vm_group(state);
+	/* Not else: the VM may have given way before its first row. */
+	if (state->mode == MODE_ALTERNATIVE)
+		slot = alternative_row(state);
+	if (TupIsNull(slot))
+		return project != nullptr ? ExecClearTuple(node->ss.ps.ps_ResultTupleSlot) : ExecClearTuple(node->ss.ss_ScanTupleSlot);
+	if (project == nullptr)
+		return slot;
+	node->ss.ps.ps_ExprContext->ecxt_scantuple = slot;
+	return ExecProject(project);
+}
+
+static void
+end_scan(CustomScanState *node)
+{
+	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
+
+	run_stop(state);
+	ExecEndNode(state->alternative);
+}
+
+static void
+rescan(CustomScanState *node)
+{
+	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
+
+	run_stop(state);
+	state->mode = MODE_START;
+	state->flagged = false;
+	if (node->ss.ps.chgParam != nullptr)
+		UpdateChangedParamSet(state->alternative, node->ss.ps.chgParam);
+	/* With changed parameters its next ExecProcNode rescans it. */
+	if (state->alternative->chgParam == nullptr)
+		ExecReScan(state->alternative);
+}
+
+void
+executor_install(void)
+{
+	gpuvm_scan_methods = &scan_methods;
+	if (GetCustomScanMethods(scan_methods.CustomName, true) == nullptr)
+		RegisterCustomScanMethods(&scan_methods);
+	region_install();
+	require_install();
+}
+
+}  // namespace gpuvm

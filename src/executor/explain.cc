@@ -1,0 +1,95 @@
+/* explain.cc: what EXPLAIN shows of a Custom Scan (GpuVM), all through ExplainProperty*. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "commands/explain.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+}
+
+#include "executor/scan_state.h"
+#include "pg/settings.h"
+
+namespace gpuvm {
+
+static char *
+deparse_list(List *exprs, const char *separator, List *context)
+{
+	StringInfoData buf;
+	ListCell   *lc;
+
+	initStringInfo(&buf);
+	foreach(lc, exprs)
+	{
+		if (buf.len > 0)
+			appendStringInfoString(&buf, separator);
+		appendStringInfoString(&buf, deparse_expression(static_cast<Node *>(lfirst(lc)), context, false, false));
+	}
+	return buf.data;
+}
+
+static void
+show_program(const Program *program, ExplainState *es)
+{
+	List	   *lines = NIL;
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		DisassembledOp op;
+
+		disassemble_op(program, i, &op);
+		lines = lappend(lines, psprintf("%d %s %lld %lld %lld %s", op.address, op.opcode, (long long) op.p1,
+										(long long) op.p2, (long long) op.p3, op.p4));
+	}
+	ExplainPropertyList("Program", lines, es);
+}
+
+void
+explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
+	ScanPlan   *plan = state->plan;
+	ScanFigures *f = &state->figures;
+	const char *relname = get_rel_name(plan->relid);
+	List	   *context = deparse_context_for(relname, plan->relid);
+
+	if (plan->kind == SCAN_GROUPS)
+		ExplainPropertyText("Relation", quote_identifier(relname), es);
+	if (plan->quals != NIL)
+		ExplainPropertyText("VM Filter", deparse_list(plan->quals, " AND ", context), es);
+	if (plan->keys != NIL)
+		ExplainPropertyText("VM Group Key", deparse_list(plan->keys, ", ", context), es);
+	if (es->verbose)
+		show_program(plan->program, es);
+	if (!es->analyze)
+		return;
+
+	/* A LIMIT above may have left the job in flight: its figures count, too. */
+	run_stop(state);
+	if (f->fallback >= 0)
+		ExplainPropertyText("Fallback", f->fallback_detail[0] == '\0' ? fallback_reason_name(static_cast<FallbackReason>(f->fallback))
+							: psprintf("%s (%s)", fallback_reason_name(static_cast<FallbackReason>(f->fallback)), f->fallback_detail), es);
+	if (!f->ran)
+	{
+		ExplainPropertyText("Device", "none", es);
+		return;
+	}
+	ExplainPropertyText("Device", f->device, es);
+	ExplainPropertyText("Tier", "interpreter", es);
+	ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
+	ExplainPropertyInteger("Tablets Skipped", nullptr, f->tablets_skipped, es);
+	ExplainPropertyInteger("VM Rows In", nullptr, f->rows_in, es);
+	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
+	if (f->units_by_heap > 0)
+		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);
+	if (es->costs)
+	{
+		ExplainPropertyInteger("Bytes Read", nullptr, f->bytes_read, es);
+		ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
+	}
+	if (es->summary)
+		ExplainPropertyFloat("Device Time", "ms", f->engine_ns / 1e6, 3, es);
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,35 @@
+/* finalize.h: from the VM's result values to PostgreSQL's. */
+#ifndef GPUVM_EXECUTOR_FINALIZE_H
+#define GPUVM_EXECUTOR_FINALIZE_H
+
+#include "compiler/compile.h"
+#include "pg/pg.h"
+
+namespace gpuvm {
+
+/* One result column of a result buffer, as a view. */
+struct ColumnView
+{
+	Type		type;
+	const uint64 *nulls;
+	const char *values;
+};
+
+inline bool
+view_is_null(const ColumnView &v, uint32 row)
+{
+	return (v.nulls[row / 64] >> (row % 64)) & 1;
+}
+
+/* A non-null value of a PostgreSQL type whose VM type is the view's. */
+Datum		view_datum(const ColumnView &view, uint32 row);
+
+/*
+ * The value of an aggregate from the VM's. Numeric results are palloc'd in the
+ * current context and formed by PostgreSQL's own numeric functions (rule 17).
+ */
+Datum		finalize_aggregate(FinalKind kind, const ColumnView &value, const ColumnView *count, uint32 row, bool *isnull);
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * heap.cc: a unit of rows evaluated by PostgreSQL's own expressions.
+ *
+ * The unit's rows are fetched by ctid under the query's snapshot, in tablet
+ * order. Every one is visible to it: that is what serving the tablets rested on.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/tableam.h"
+}
+
+#include "executor/scan_state.h"
+#include "pg/shmem.h"
+
+namespace gpuvm {
+
+const TabletHeader *
+unit_range(GpuvmScanState *state, uint32 unit, uint32 *first, uint32 *last)
+{
+	const uint64 *tablets = version_at<uint64>(state->version, state->version->tablets);
+	uint32		lo = 0;
+	uint32		hi = state->version->ntablets;
+	const TabletHeader *tablet;
+
+	/* The last tablet whose first unit is not past this one. */
+	while (hi - lo > 1)
+	{
+		uint32		mid = (lo + hi) / 2;
+
+		if (state->first_unit[mid] <= unit)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	tablet = arena_at<TabletHeader>(tablets[lo]);
+	*first = (unit - state->first_unit[lo]) * UNIT_ROWS;
+	*last = Min(*first + UNIT_ROWS, tablet->nrows);
+	return tablet;
+}
+
+void
+heap_start_unit(GpuvmScanState *state, uint32 unit)
+{
+	state->tablet = unit_range(state, unit, &state->heap_row, &state->heap_last);
+	state->heap_unit = unit;
+	state->block_hint = 0;
+	state->by_heap = true;
+	state->figures.units_by_heap++;
+	if (state->heap_slot == nullptr)
+	{
+		EState	   *estate = state->css.ss.ps.state;
+		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+
+		state->heap_slot = table_slot_create(state->rel, &estate->es_tupleTable);
+		state->heap_qual = ExecInitQual(state->plan->quals, &state->css.ss.ps);
+		MemoryContextSwitchTo(old);
+	}
+}
+
+bool
+heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	Snapshot	snapshot = state->css.ss.ps.state->es_snapshot;
+
+	while (state->heap_row < state->heap_last)
+	{
+		ItemPointerData tid;
+		ListCell   *lc;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		tablet_row_ctid(state->tablet, state->heap_row++, &state->block_hint, &tid);
+		if (!table_tuple_fetch_row_version(state->rel, &tid, snapshot, state->heap_slot))
+			elog(ERROR, "gpuvm: row (%u,%u) of \"%s\" is not visible although its block is",
+				 ItemPointerGetBlockNumber(&tid), ItemPointerGetOffsetNumber(&tid),
+				 RelationGetRelationName(state->rel));
+		econtext->ecxt_scantuple = state->heap_slot;
+		if (!ExecQual(state->heap_qual, econtext))
+			continue;
+
+		foreach(lc, state->plan->attnums)
+		{
+			int			i = foreach_current_index(lc);
+
+			slot->tts_values[i] = slot_getattr(state->heap_slot, lfirst_int(lc), &slot->tts_isnull[i]);
+		}
+		slot->tts_tid = tid;
+		return true;
+	}
+	state->by_heap = false;
+	return false;
+}
+
+}  // namespace gpuvm

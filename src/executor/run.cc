@@ -1,0 +1,616 @@
+/*
+ * run.cc: the life of a scan's job: decide, bind, submit, take results, and go
+ * on when the engine cannot.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/table.h"
+#include "nodes/execnodes.h"
+#include "utils/memutils.h"
+}
+
+#include <cstring>
+
+#include "executor/scan_state.h"
+#include "pg/settings.h"
+#include "pg/shmem.h"
+
+namespace gpuvm {
+
+/* How long a query waits for a gpuvmd that is being started again. */
+constexpr int START_WAIT_MS = 0;
+constexpr int RESTART_WAIT_MS = 5000;
+
+static const char *
+required_device(void)
+{
+	return setting_require == REQUIRE_CUDA ? "cuda" : setting_require == REQUIRE_CPU ? "cpu" : "a virtual machine";
+}
+
+void
+require_violation(const char *reason, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("statement would not run on %s as gpuvm.require demands", required_device()),
+			 errdetail("%s%s%s.", reason, detail != nullptr && detail[0] != '\0' ? ": " : "",
+					   detail != nullptr ? detail : "")));
+}
+
+ScanMode
+run_fall_back(GpuvmScanState *state, int reason, const char *detail)
+{
+	ScanFigures *f = &state->figures;
+
+	f->fallback = reason;
+	strlcpy(f->fallback_detail, detail != nullptr ? detail : "", sizeof(f->fallback_detail));
+	run_stop(state);
+	stats_count_fallback(static_cast<FallbackReason>(reason));
+	/* A flagged error still runs PostgreSQL's plan: what it raises comes first (rule 19). */
+	if (reason == FALLBACK_ERROR_FLAG)
+		state->flagged = true;
+	else if (setting_require != REQUIRE_ANY)
+		require_violation(fallback_reason_name(static_cast<FallbackReason>(reason)), detail);
+	return MODE_ALTERNATIVE;
+}
+
+/* -- start ------------------------------------------------------------------------- */
+
+static ParamValue
+param_value(Datum value, bool isnull, Type type)
+{
+	ParamValue	p = {};
+	double		d;
+
+	p.type = static_cast<uint32_t>(type);
+	p.is_null = isnull;
+	if (isnull)
+		return p;
+	switch (type)
+	{
+		case Type::Bool:
+			p.value = DatumGetBool(value);
+			break;
+		case Type::I16:
+			p.value = DatumGetInt16(value);
+			break;
+		case Type::I32:
+			p.value = DatumGetInt32(value);
+			break;
+		case Type::I64:
+			p.value = DatumGetInt64(value);
+			break;
+		default:
+			d = type == Type::F32 ? DatumGetFloat4(value) : DatumGetFloat8(value);
+			memcpy(&p.value, &d, sizeof(d));
+			break;
+	}
+	return p;
+}
+
+static void
+bind_params(GpuvmScanState *state, Job *job)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	const Program *program = state->plan->program;
+	Type		types[PROGRAM_MAX_PARAMS] = {};
+	ListCell   *lc;
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode == Opcode::Variable)
+			types[op.p2] = op.type;
+	}
+	ResetExprContext(econtext);
+	foreach(lc, state->param_states)
+	{
+		int			i = foreach_current_index(lc);
+		bool		isnull;
+		Datum		value = ExecEvalExprSwitchContext(static_cast<ExprState *>(lfirst(lc)), econtext, &isnull);
+
+		job->params[i] = param_value(value, isnull, types[i]);
+	}
+	job->nparams = list_length(state->param_states);
+}
+
+/*
+ * Copies the program into the region with its columns bound to the pinned
+ * version. False when the version lacks one (re-imported with other columns).
+ */
+static bool
+bind_program(GpuvmScanState *state, Program *to)
+{
+	const ColumnSummary *columns = version_at<ColumnSummary>(state->version, state->version->columns);
+
+	memcpy(static_cast<void *>(to), state->plan->program, state->plan->program->size);
+	for (int i = 0; i < to->nops; i++)
+	{
+		Op		   *op = const_cast<Op *>(&to->ops()[i]);
+
+		if (op->opcode != Opcode::Column)
+			continue;
+		op->p2 = version_column(state->version, static_cast<AttrNumber>(op->p2));
+		if (op->p2 < 0 || columns[op->p2].type != op->type)
+			return false;
+	}
+	to->hash = hash_program(to);
+	return true;
+}
+
+static void
+count_units(GpuvmScanState *state)
+{
+	const uint64 *tablets = version_at<uint64>(state->version, state->version->tablets);
+	uint32		n = state->version->ntablets;
+	MemoryContext old = MemoryContextSwitchTo(state->group_context);
+
+	state->first_unit = static_cast<uint32 *>(palloc(sizeof(uint32) * (n + 1)));
+	state->nunits = 0;
+	for (uint32 i = 0; i < n; i++)
+	{
+		state->first_unit[i] = state->nunits;
+		state->nunits += (arena_at<TabletHeader>(tablets[i])->nrows + UNIT_ROWS - 1) / UNIT_ROWS;
+	}
+	state->first_unit[n] = state->nunits;
+	state->units_done = static_cast<uint8 *>(palloc0((state->nunits + 7) / 8 + 1));
+	MemoryContextSwitchTo(old);
+}
+
+/* Fills the session's job and submits it; NULL, or the reason why not. */
+static const char *
+submit(GpuvmScanState *state, int wait_ms, int *fallback)
+{
+	const Program *program = state->plan->program;
+	bool		rows = state->plan->kind == SCAN_ROWS;
+	uint64		buffer_bytes = result_layout(state->types, state->ncols, UNIT_ROWS, state->layout);
+	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
+	uint64		program_bytes = align_up(program->size, 64);
+	int			nbuffers = rows ? Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u))) : 1;
+	const char *reason = nullptr;
+	Job		   *job;
+
+	*fallback = FALLBACK_ENGINE_AWAY;
+	if (!rows && program->nkeys > 0)
+		nbuffers = 4;
+	if (state->region == nullptr)
+	{
+		state->region = region_acquire(program_bytes + skip_bytes + buffer_bytes * nbuffers);
+		if (state->region == nullptr)
+		{
+			*fallback = FALLBACK_MEMORY;
+			return "no room in gpuvm.memory for result buffers";
+		}
+	}
+	if (!bind_program(state, arena_at<Program>(state->region->offset)))
+	{
+		*fallback = FALLBACK_NO_TABLETS;
+		return "a column of the query is not in the tablets";
+	}
+	state->session = engine_acquire(wait_ms, &reason);
+	if (state->session == nullptr)
+		return reason;
+
+	job = state->job = engine_job(state->session);
+	job->magic = JOB_MAGIC;
+	job->kind = JobKind::Run;
+	job->program = state->region->offset;
+	job->program_size = program->size;
+	bind_params(state, job);
+	job->cursors[0].version = pin_offset(state->pin);
+	job->ncursors = 1;
+	job->device = Device::Cpu;
+	job->threads = setting_threads;
+	job->unit_rows = UNIT_ROWS;
+	job->result_capacity = UNIT_ROWS;
+	job->nbuffers = nbuffers;
+	job->skip_units = 0;
+	job->skip_bytes = 0;
+	job->row_limit = 0;
+	if (rows)
+	{
+		state->skip_offset = state->region->offset + program_bytes;
+		memcpy(arena_at<char>(state->skip_offset), state->units_done, (state->nunits + 7) / 8 + 1);
+		job->skip_units = state->skip_offset;
+		job->skip_bytes = skip_bytes;
+	}
+	for (int i = 0; i < nbuffers; i++)
+	{
+		job->buffers[i].state.store(static_cast<uint32>(BufferState::Free), std::memory_order_relaxed);
+		job->buffers[i].offset = state->region->offset + program_bytes + skip_bytes + buffer_bytes * i;
+	}
+	state->buffer = -1;
+	engine_submit(state->session);
+	return nullptr;
+}
+
+static Relation
+scanned_relation(GpuvmScanState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ListCell   *lc;
+
+	if (state->css.ss.ss_currentRelation != nullptr)
+		return state->css.ss.ss_currentRelation;
+	/* An aggregation names no relation in its plan node: any range table entry for it will do, it is locked. */
+	foreach(lc, estate->es_range_table)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind == RTE_RELATION && rte->relid == state->plan->relid)
+			return ExecGetRangeTableRelation(estate, foreach_current_index(lc) + 1);
+	}
+	elog(ERROR, "gpuvm: relation %u is not in the range table", state->plan->relid);
+}
+
+ScanMode
+run_start(GpuvmScanState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	int			reason;
+	BlockNumber unserved = 0;
+	const char *failure;
+
+	state->emitted = false;
+	if (!setting_enabled)
+		return run_fall_back(state, FALLBACK_DISABLED, nullptr);
+	if (estate->es_epq_active != nullptr)
+		return run_fall_back(state, FALLBACK_SNAPSHOT, "a changed row is being rechecked");
+	if (setting_device == DEVICE_CUDA || setting_require == REQUIRE_CUDA)
+		return run_fall_back(state, FALLBACK_ENGINE_AWAY, "no CUDA device is loaded");
+	if (engine_quarantined(state->plan->program->hash))
+		return run_fall_back(state, FALLBACK_QUARANTINED, nullptr);
+
+	state->rel = scanned_relation(state);
+	state->pin = registry_pin(state->rel, &reason);
+	if (state->pin == nullptr)
+		return run_fall_back(state, reason, nullptr);
+	state->version = pin_version(state->pin);
+	if (!version_serves(state->rel, estate->es_snapshot, state->version, &reason, &unserved))
+		return run_fall_back(state, reason, unserved > 0 ? psprintf("%u blocks", unserved) : nullptr);
+	if (state->plan->kind == SCAN_ROWS)
+		count_units(state);
+	failure = submit(state, START_WAIT_MS, &reason);
+	if (failure != nullptr)
+		return run_fall_back(state, reason, failure);
+	return MODE_VM;
+}
+
+/* -- end --------------------------------------------------------------------------------- */
+
+static void
+take_figures(GpuvmScanState *state)
+{
+	ScanFigures *f = &state->figures;
+	const Job  *job = state->job;
+
+	f->ran = true;
+	f->device = job->ran_on == Device::Cuda ? "cuda" : "cpu";
+	f->tablets_scanned += job->tablets_scanned;
+	f->tablets_skipped += job->tablets_skipped;
+	f->rows_in += job->rows_in;
+	f->rows_out += job->rows_out;
+	f->bytes_read += job->bytes_read;
+	f->engine_ns += job->engine_ns;
+	f->threads = job->threads_used;
+	stats_count_query(job->rows_in, job->rows_out, job->bytes_read);
+}
+
+static void
+end_job(GpuvmScanState *state, bool lost)
+{
+	if (state->session == nullptr)
+		return;
+	if (!lost)
+	{
+		engine_abort(state->session);
+		take_figures(state);
+	}
+	engine_release(state->session);
+	state->session = nullptr;
+	state->job = nullptr;
+}
+
+void
+run_stop(GpuvmScanState *state)
+{
+	end_job(state, false);
+	if (state->region != nullptr)
+		region_release(state->region);
+	state->region = nullptr;
+	if (state->pin != nullptr)
+		registry_unpin(state->pin);
+	state->pin = nullptr;
+	state->version = nullptr;
+	state->first_unit = nullptr;
+	state->units_done = nullptr;
+	state->by_heap = false;
+	state->rest_by_heap = false;
+	state->buffer = -1;
+	state->chunks = state->chunk = nullptr;
+	state->chunk_row = 0;
+	MemoryContextReset(state->group_context);
+}
+
+/* -- rows ------------------------------------------------------------------------------------ */
+
+static void
+view_area(GpuvmScanState *state, const char *area)
+{
+	for (int i = 0; i < state->ncols; i++)
+	{
+		state->views[i].type = state->types[i];
+		state->views[i].nulls = reinterpret_cast<const uint64 *>(area + state->layout[i].nulls);
+		state->views[i].values = area + state->layout[i].values;
+	}
+}
+
+static bool
+unit_is_done(GpuvmScanState *state, uint32 unit)
+{
+	return (state->units_done[unit / 8] >> (unit % 8)) & 1;
+}
+
+static void
+set_unit_done(GpuvmScanState *state, uint32 unit)
+{
+	state->units_done[unit / 8] |= 1 << (unit % 8);
+}
+
+/*
+ * gpuvmd has gone, or failed, in the middle. Before the first row the
+ * alternative takes over; after it the units that are left are submitted again,
+ * or evaluated from the heap if there is no engine to submit them to.
+ */
+static void
+resume_rows(GpuvmScanState *state, bool lost, const char *detail)
+{
+	int			reason;
+	const char *failure;
+
+	if (lost)
+		engine_note_crash(state->plan->program->hash);
+	if (!state->emitted)
+	{
+		end_job(state, lost);
+		state->mode = run_fall_back(state, lost ? FALLBACK_ENGINE_AWAY : FALLBACK_ENGINE_FAILED, detail);
+		return;
+	}
+	end_job(state, lost);
+	if (lost && !engine_quarantined(state->plan->program->hash))
+	{
+		failure = submit(state, RESTART_WAIT_MS, &reason);
+		if (failure == nullptr)
+			return;
+		detail = failure;
+	}
+	state->figures.fallback = lost ? FALLBACK_ENGINE_AWAY : FALLBACK_ENGINE_FAILED;
+	strlcpy(state->figures.fallback_detail, detail, sizeof(state->figures.fallback_detail));
+	stats_count_fallback(static_cast<FallbackReason>(state->figures.fallback));
+	if (setting_require != REQUIRE_ANY)
+		require_violation("The engine was lost in the middle of the statement", detail);
+	state->rest_by_heap = true;
+	state->heap_unit = 0;
+}
+
+/* The next unit that nobody has handed out yet, from the heap; false when there is none. */
+static bool
+next_heap_unit(GpuvmScanState *state)
+{
+	for (uint32 u = state->heap_unit; u < state->nunits; u++)
+	{
+		if (!unit_is_done(state, u))
+		{
+			set_unit_done(state, u);
+			heap_start_unit(state, u);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Takes a Full buffer if there is one. */
+static bool
+take_buffer(GpuvmScanState *state)
+{
+	for (uint32 i = 0; i < state->job->nbuffers; i++)
+	{
+		ResultBuffer *b = &state->job->buffers[i];
+		uint32		first;
+		uint32		last;
+
+		if (b->state.load(std::memory_order_acquire) != static_cast<uint32>(BufferState::Full))
+			continue;
+		if (b->unit >= state->nunits || b->nrows > UNIT_ROWS || unit_is_done(state, b->unit))
+			elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
+		set_unit_done(state, b->unit);
+		state->buffer = i;
+		state->row = 0;
+		state->nrows = b->nrows;
+		if (b->errors != 0)
+		{
+			/* Somebody must raise, or not, in PostgreSQL's words. */
+			state->flagged = true;
+			state->nrows = 0;
+			if (!state->emitted)
+			{
+				state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
+				return true;
+			}
+			heap_start_unit(state, b->unit);
+			return true;
+		}
+		state->tablet = unit_range(state, b->unit, &first, &last);
+		state->block_hint = 0;
+		view_area(state, arena_at<char>(b->offset));
+		return true;
+	}
+	return false;
+}
+
+static void
+give_buffer_back(GpuvmScanState *state)
+{
+	ResultBuffer *b = &state->job->buffers[state->buffer];
+
+	b->state.store(static_cast<uint32>(BufferState::Free), std::memory_order_release);
+	state->buffer = -1;
+	engine_buffer_freed(state->session);
+}
+
+static void
+read_row(GpuvmScanState *state, TupleTableSlot *slot)
+{
+	uint32		row = state->row++;
+	int			n = state->ncols - 1;
+	uint32		position;
+
+	for (int i = 0; i < n; i++)
+	{
+		const ColumnView &v = state->views[i];
+
+		slot->tts_isnull[i] = view_is_null(v, row);
+		slot->tts_values[i] = view_datum(v, row);
+	}
+	memcpy(&position, state->views[n].values + row * sizeof(position), sizeof(position));
+	tablet_row_ctid(state->tablet, position, &state->block_hint, &slot->tts_tid);
+}
+
+bool
+run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
+{
+	for (;;)
+	{
+		if (state->by_heap)
+		{
+			if (heap_next_row(state, slot))
+			{
+				state->emitted = true;
+				return true;
+			}
+			continue;
+		}
+		if (state->rest_by_heap)
+		{
+			if (!next_heap_unit(state))
+				return false;
+			continue;
+		}
+		if (state->buffer >= 0)
+		{
+			if (state->row < state->nrows)
+			{
+				read_row(state, slot);
+				state->emitted = true;
+				return true;
+			}
+			give_buffer_back(state);
+		}
+		if (take_buffer(state))
+		{
+			if (state->mode != MODE_VM)
+				return false;
+			continue;
+		}
+		switch (engine_wait(state->session))
+		{
+			case ENGINE_BUFFER_FULL:
+				break;
+			case ENGINE_ENDED:
+				if (take_buffer(state))
+				{
+					if (state->mode != MODE_VM)
+						return false;
+					continue;
+				}
+				if (state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done))
+					return false;
+				resume_rows(state, false, pnstrdup(state->job->failure, sizeof(state->job->failure)));
+				if (state->mode != MODE_VM)
+					return false;
+				break;
+			case ENGINE_LOST:
+				if (take_buffer(state))
+				{
+					if (state->mode != MODE_VM)
+						return false;
+					continue;
+				}
+				resume_rows(state, true, "gpuvmd has gone");
+				if (state->mode != MODE_VM)
+					return false;
+				break;
+		}
+	}
+}
+
+/* -- groups ------------------------------------------------------------------------------------ */
+
+static void
+take_chunk(GpuvmScanState *state, ResultBuffer *b, GroupChunk ***tail)
+{
+	uint64		bytes = result_layout(state->types, state->ncols, UNIT_ROWS, nullptr);
+	GroupChunk *chunk = static_cast<GroupChunk *>(MemoryContextAlloc(state->group_context, sizeof(GroupChunk)));
+
+	chunk->area = static_cast<char *>(MemoryContextAlloc(state->group_context, bytes));
+	memcpy(chunk->area, arena_at<char>(b->offset), bytes);
+	chunk->nrows = Min(b->nrows, UNIT_ROWS);
+	chunk->next = nullptr;
+	**tail = chunk;
+	*tail = &chunk->next;
+}
+
+bool
+run_collect_groups(GpuvmScanState *state)
+{
+	GroupChunk **tail = &state->chunks;
+	EngineWait	w;
+
+	for (;;)
+	{
+		bool		any = false;
+
+		w = engine_wait(state->session);
+		if (w == ENGINE_LOST)
+		{
+			engine_note_crash(state->plan->program->hash);
+			end_job(state, true);
+			state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
+			return false;
+		}
+		for (uint32 i = 0; i < state->job->nbuffers; i++)
+		{
+			ResultBuffer *b = &state->job->buffers[i];
+
+			if (b->state.load(std::memory_order_acquire) != static_cast<uint32>(BufferState::Full))
+				continue;
+			any = true;
+			take_chunk(state, b, &tail);
+			b->state.store(static_cast<uint32>(BufferState::Free), std::memory_order_release);
+		}
+		if (any)
+			engine_buffer_freed(state->session);
+		else if (w == ENGINE_ENDED)
+			break;
+	}
+	if (state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Failed))
+	{
+		const char *detail = pnstrdup(state->job->failure, sizeof(state->job->failure));
+
+		state->mode = run_fall_back(state, FALLBACK_ENGINE_FAILED, detail);
+		return false;
+	}
+	if (state->job->errors != 0)
+	{
+		state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
+		return false;
+	}
+	end_job(state, false);
+	state->chunk = state->chunks;
+	state->chunk_row = 0;
+	return true;
+}
+
+}  // namespace gpuvm

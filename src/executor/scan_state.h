@@ -1,0 +1,162 @@
+/*
+ * scan_state.h: the state of a Custom Scan (GpuVM) while it runs.
+ *
+ * A scan decides at its first row, and again after each rescan, whether the
+ * virtual machine or the alternative plan answers. Before the first row is
+ * handed out any obstacle leads to the alternative. After it (row programs
+ * only; groups are taken whole before the first is handed out) the scan goes on
+ * by units: a unit that gpuvmd could not finish is evaluated here, from the
+ * heap, by PostgreSQL's own expressions (rule 13), so no answer is ever cut
+ * short.
+ */
+#ifndef GPUVM_EXECUTOR_SCAN_STATE_H
+#define GPUVM_EXECUTOR_SCAN_STATE_H
+
+#include "engine/abi.h"
+#include "executor/finalize.h"
+#include "executor/region.h"
+#include "pg/engine_client.h"
+#include "pg/stats.h"
+#include "planner/scan_plan.h"
+#include "store/registry.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "nodes/execnodes.h"
+}
+
+namespace gpuvm {
+
+enum ScanMode
+{
+	MODE_START,					/* nothing decided */
+	MODE_VM,
+	MODE_ALTERNATIVE,
+	MODE_END,
+};
+
+/* A result buffer's rows, copied out of the arena (groups only). */
+struct GroupChunk
+{
+	char	   *area;
+	uint32		nrows;
+	GroupChunk *next;
+};
+
+/* What EXPLAIN ANALYZE shows, summed over rescans. */
+struct ScanFigures
+{
+	bool		ran;			/* on a virtual machine, at least once */
+	const char *device;
+	uint64		tablets_scanned;
+	uint64		tablets_skipped;
+	uint64		rows_in;
+	uint64		rows_out;
+	uint64		bytes_read;
+	uint64		engine_ns;
+	uint32		threads;
+	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
+	int			fallback;		/* FallbackReason of the last fallback, or -1 */
+	char		fallback_detail[160];
+};
+
+struct GpuvmScanState
+{
+	CustomScanState css;		/* must be first */
+	ScanPlan   *plan;
+	PlanState  *alternative;
+	List	   *param_states;
+	ScanMode	mode;
+	bool		emitted;		/* a row was handed out since the last (re)start */
+	bool		flagged;		/* an error bit made PostgreSQL evaluate something */
+
+	/* the relation and its version, while MODE_VM */
+	Relation	rel;
+	VersionPin *pin;
+	const TableVersion *version;
+
+	/* the job, while one is in flight */
+	EngineSession *session;
+	Job		   *job;
+	Region	   *region;
+	uint64		skip_offset;
+	int			ncols;			/* result columns */
+	Type		types[PROGRAM_MAX_COLUMNS];
+	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
+	ColumnView	views[PROGRAM_MAX_COLUMNS];
+	int			buffer;			/* rows: the one being read, or -1 */
+	uint32		row;
+	uint32		nrows;
+
+	/* rows: units */
+	uint32		nunits;
+	uint32	   *first_unit;		/* of each tablet, and nunits at the end */
+	uint8	   *units_done;		/* bitmap: handed out, or being so */
+	const TabletHeader *tablet;	/* of the current unit */
+	uint32		block_hint;
+
+	/* rows: a unit, or all that remain, by the heap */
+	bool		by_heap;
+	bool		rest_by_heap;
+	uint32		heap_unit;
+	uint32		heap_row;
+	uint32		heap_last;
+	ExprState  *heap_qual;
+	TupleTableSlot *heap_slot;
+
+	/* groups */
+	GroupChunk *chunks;
+	GroupChunk *chunk;
+	uint32		chunk_row;
+	TupleTableSlot *raw_slot;
+	ProjectionInfo *raw_project;
+	ExprState  *having;
+	MemoryContext group_context;
+
+	ScanFigures figures;
+};
+
+constexpr uint32 UNIT_ROWS = 16384;
+constexpr int ROW_BUFFERS = 8;
+
+/* -- run.cc: the life of a job ------------------------------------------------- */
+
+/* Decides and, for the VM, submits. Returns the mode to go on in. */
+ScanMode	run_start(GpuvmScanState *state);
+
+/* Rows: fills the scan slot; false at the end. May change to MODE_ALTERNATIVE (then false, nothing emitted). */
+bool		run_next_row(GpuvmScanState *state, TupleTableSlot *slot);
+
+/* Groups: waits for the job and takes its chunks; false when the alternative must run. */
+bool		run_collect_groups(GpuvmScanState *state);
+
+/* Ends the job, if any, takes its figures, and gives back what the run holds. */
+void		run_stop(GpuvmScanState *state);
+
+/* Leaves the VM for the alternative; raises 55000 when gpuvm.require forbids it. */
+ScanMode	run_fall_back(GpuvmScanState *state, int reason, const char *detail);
+
+/* -- heap.cc: a unit by PostgreSQL's own means ------------------------------------ */
+
+void		heap_start_unit(GpuvmScanState *state, uint32 unit);
+/* False when the unit is exhausted. */
+bool		heap_next_row(GpuvmScanState *state, TupleTableSlot *slot);
+
+/* The tablet of a unit and its first and last (exclusive) row. */
+const TabletHeader *unit_range(GpuvmScanState *state, uint32 unit, uint32 *first, uint32 *last);
+
+/* -- explain.cc -------------------------------------------------------------------- */
+
+void		explain_scan(CustomScanState *node, List *ancestors, ExplainState *es);
+
+/* -- require.cc -------------------------------------------------------------------- */
+
+/* Registers the ExecutorStart hook that serves gpuvm.require. */
+void		require_install(void);
+
+/* The relation's other complaint: statement-level check before execution. */
+void		require_violation(const char *reason, const char *detail) pg_attribute_noreturn();
+
+}  // namespace gpuvm
+
+#endif
