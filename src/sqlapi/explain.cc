@@ -197,7 +197,7 @@ PGDLLEXPORT Datum
 gpuvm_disassemble(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	char	   *text = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	int			level;
 	PlannedStmt *stmt;
 
@@ -205,7 +205,7 @@ gpuvm_disassemble(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	level = NewGUCNestLevel();
 	(void) set_config_option("gpuvm.force", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	stmt = plan_statement(text);
+	stmt = plan_statement(query);
 	AtEOXact_GUC(true, level);
 	visit_statement(stmt, put_program, rsinfo);
 	return (Datum) 0;
@@ -215,7 +215,7 @@ PGDLLEXPORT Datum
 gpuvm_why_not(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	char	   *text = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	PlannedStmt *stmt = nullptr;
 
 	require_preload();
@@ -224,7 +224,7 @@ gpuvm_why_not(PG_FUNCTION_ARGS)
 	reasons_wanted = true;
 	PG_TRY();
 	{
-		stmt = plan_statement(text);
+		stmt = plan_statement(query);
 	}
 	PG_FINALLY();
 	{
