@@ -1,0 +1,46 @@
+/*
+ * lower.h: from a verified Program to a DeviceProgram. Pure C++: needs no CUDA.
+ *
+ * A program is lowered for one execution: its parameters become immediates, and
+ * the columns' ranges decide which operations need their overflow check.
+ */
+#ifndef GPUVM_CUDA_LOWER_H
+#define GPUVM_CUDA_LOWER_H
+
+#include "device_program.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/* A column of the table: its summary, and the narrowest form that a tablet stores it in. */
+struct ColumnBinding
+{
+	ColumnSummary summary;
+	uint8_t		min_width;
+};
+
+struct LowerOptions
+{
+	uint16_t	rows_per_lane;	/* 4, 8 or 16; 0 chooses */
+	uint16_t	stages;			/* 1 or 2; 0 chooses */
+	uint16_t	stage_tiles;	/* 1, 2 or 4; 0 chooses */
+	bool		trust_ranges;	/* leave out checks that the columns' ranges prove needless */
+};
+
+struct LowerInput
+{
+	const Program *program;
+	const ParamValue *params;
+	const ColumnBinding *columns;	/* of the cursor's table version */
+	uint32_t	ncolumns;
+	uint64_t	total_rows;
+	LowerOptions options;
+};
+
+/* Returns nullptr, or why the program does not run on the device. */
+const char *lower(const LowerInput &input, DeviceProgram *out);
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,1017 @@
+/*
+ * operations.cuh: what each opcode does to a tile. Scalar rules come from
+ * vm/semantics.h; here are only operands, masks and the fused forms.
+ *
+ * A mask of a null never has its value bit set (value & null = 0).
+ */
+#ifndef GPUVM_CUDA_OPERATIONS_CUH
+#define GPUVM_CUDA_OPERATIONS_CUH
+
+#include "machine.cuh"
+
+namespace gpuvm {
+namespace cuda {
+
+using sem::reg_t;
+
+/* -- the opcode table at compile time ------------------------------------------- */
+
+GPUVM_HD constexpr OpForm
+form_of(Opcode o)
+{
+	constexpr OpForm forms[] = {
+#define GPUVM_OPCODE(name, form, types, errors, synopsis) OpForm::form,
+#include "vm/opcodes.def"
+#undef GPUVM_OPCODE
+	};
+	return forms[static_cast<int>(o)];
+}
+
+GPUVM_HD constexpr uint32_t
+errors_of(Opcode o)
+{
+	constexpr uint32_t errors[] = {
+#define GPUVM_OPCODE(name, form, types, errors, synopsis) errors,
+#include "vm/opcodes.def"
+#undef GPUVM_OPCODE
+	};
+	return errors[static_cast<int>(o)];
+}
+
+GPUVM_HD constexpr bool
+accepts(const char *types, Type t)
+{
+	char		letter = t == Type::Bool ? 'B' : t == Type::I16 ? 'S' : t == Type::I32 ? 'I' : t == Type::I64 ? 'L'
+		: t == Type::F32 ? 'F' : t == Type::F64 ? 'D' : t == Type::RowId ? 'R' : '-';
+
+	for (; *types; types++)
+		if (*types == letter)
+			return true;
+	return false;
+}
+
+/* The scalar function of an elementwise opcode. */
+template <Opcode O, Type T, typename A>
+GPUVM_D auto
+apply1(A a, uint32_t *err)
+{
+	if constexpr (O == Opcode::DateToTimestamp) return sem::DateToTimestamp(a, err);
+	else if constexpr (O == Opcode::DateToTimestampSat) return sem::DateToTimestampSat(a, err);
+	else if constexpr (O == Opcode::TimestampToDate) return sem::TimestampToDate(a, err);
+	else if constexpr (O == Opcode::Neg) return sem::Neg<T>(a, err);
+	else if constexpr (O == Opcode::Abs) return sem::Abs<T>(a, err);
+	else
+	{
+		static_assert(O == Opcode::BitNot, "a UNARY opcode has a function in semantics.h");
+		return sem::BitNot<T>(a, err);
+	}
+}
+
+template <Opcode O, Type T, typename A, typename B>
+GPUVM_D auto
+apply2(A a, B b, uint32_t *err)
+{
+	if constexpr (O == Opcode::Add) return sem::Add<T>(a, b, err);
+	else if constexpr (O == Opcode::Sub) return sem::Sub<T>(a, b, err);
+	else if constexpr (O == Opcode::Mul) return sem::Mul<T>(a, b, err);
+	else if constexpr (O == Opcode::Div) return sem::Div<T>(a, b, err);
+	else if constexpr (O == Opcode::Remainder) return sem::Remainder<T>(a, b, err);
+	else if constexpr (O == Opcode::BitAnd) return sem::BitAnd<T>(a, b, err);
+	else if constexpr (O == Opcode::BitOr) return sem::BitOr<T>(a, b, err);
+	else if constexpr (O == Opcode::BitXor) return sem::BitXor<T>(a, b, err);
+	else if constexpr (O == Opcode::ShiftLeft) return sem::ShiftLeft<T>(a, b, err);
+	else if constexpr (O == Opcode::ShiftRight) return sem::ShiftRight<T>(a, b, err);
+	else if constexpr (O == Opcode::DateAdd) return sem::DateAdd<T>(a, b, err);
+	else if constexpr (O == Opcode::DateSub) return sem::DateSub<T>(a, b, err);
+	else
+	{
+		static_assert(O == Opcode::DateDiff, "a BINARY or SHIFT opcode has a function in semantics.h");
+		return sem::DateDiff<T>(a, b, err);
+	}
+}
+
+template <Opcode O, Type T, typename V>
+GPUVM_D bool
+compare(V a, V b)
+{
+	if constexpr (O == Opcode::Eq) return sem::Eq<T>(a, b);
+	else if constexpr (O == Opcode::Ne) return sem::Ne<T>(a, b);
+	else if constexpr (O == Opcode::Lt) return sem::Lt<T>(a, b);
+	else if constexpr (O == Opcode::Le) return sem::Le<T>(a, b);
+	else if constexpr (O == Opcode::Gt) return sem::Gt<T>(a, b);
+	else
+	{
+		static_assert(O == Opcode::Ge, "a COMPARE opcode has a function in semantics.h");
+		return sem::Ge<T>(a, b);
+	}
+}
+
+/* Rows 4k .. 4k + 3 whose bit of `active` is set keep their errors. */
+GPUVM_D uint32_t
+live_errors(const uint32_t (&e)[4], uint32_t active, int k)
+{
+	uint32_t	err = 0;
+
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		err |= active >> (4 * k + i) & 1 ? e[i] : 0;
+	return err;
+}
+
+/* Unrolling hides shared memory latency; wide values would spill. */
+template <typename V> constexpr int unroll_of = sizeof(V) == 4 ? 2 : 1;
+
+/* -- elementwise arithmetic ------------------------------------------------------ */
+
+template <Opcode O, Type T, bool CHECKED, typename A, typename D, int R>
+GPUVM_D void
+unary_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
+{
+	Operand<A, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	uint32_t	active = m.live & ~nulls;
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		A			x[4];
+		D			r[4];
+		uint32_t	e[4] = {0, 0, 0, 0};
+
+		a.get(k, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			r[i] = apply1<O, T>(x[i], &e[i]);
+		store4(m, op.dst, k, r);
+		if constexpr (CHECKED)
+			m.err |= live_errors(e, active, k);
+	}
+}
+
+template <Opcode O, Type T, bool CHECKED, typename B, int R>
+GPUVM_D void
+binary_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
+{
+	using V = reg_t<T>;
+	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	Operand<B, R> b(m, op.b, op.flags & DOP_B_IMM, op.imm_b);
+	uint32_t	active = m.live & ~nulls;
+
+#pragma unroll unroll_of<V>
+	for (int k = 0; k < R / 4; k++)
+	{
+		V			x[4], r[4];
+		B			y[4];
+		uint32_t	e[4] = {0, 0, 0, 0};
+
+		a.get(k, x);
+		b.get(k, y);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			r[i] = apply2<O, T>(x[i], y[i], &e[i]);
+		store4(m, op.dst, k, r);
+		if constexpr (CHECKED)
+			m.err |= live_errors(e, active, k);
+	}
+}
+
+template <Opcode O, Type T, int R>
+GPUVM_D void
+op_unary(Machine<R> &m, const DeviceOp &op)
+{
+	using A = std::conditional_t<form_of(O) == OpForm::UNARY_IL, int32_t,
+		  std::conditional_t<form_of(O) == OpForm::UNARY_LI, int64_t, reg_t<T>>>;
+	uint32_t	nulls = mask_read(m, op.a_null);
+
+	mask_write(m, op.dst_null, nulls);
+	if (errors_of(O) != 0 && (op.flags & DOP_CHECKED))
+		unary_loop<O, T, errors_of(O) != 0, A, reg_t<T>>(m, op, nulls);
+	else
+		unary_loop<O, T, false, A, reg_t<T>>(m, op, nulls);
+}
+
+template <Opcode O, Type T, int R>
+GPUVM_D void
+op_binary(Machine<R> &m, const DeviceOp &op)
+{
+	using B = std::conditional_t<form_of(O) == OpForm::SHIFT, int32_t, reg_t<T>>;
+	uint32_t	nulls = mask_read(m, op.a_null) | mask_read(m, op.b_null);
+
+	mask_write(m, op.dst_null, nulls);
+	if (errors_of(O) != 0 && (op.flags & DOP_CHECKED))
+		binary_loop<O, T, errors_of(O) != 0, B>(m, op, nulls);
+	else
+		binary_loop<O, T, false, B>(m, op, nulls);
+}
+
+template <Type T, Type From, int R>
+GPUVM_D void
+cast_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
+{
+	Operand<reg_t<From>, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	uint32_t	active = m.live & ~nulls;
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		reg_t<From> x[4];
+		reg_t<T>	r[4];
+		uint32_t	e[4] = {0, 0, 0, 0};
+
+		a.get(k, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			r[i] = sem::Cast<T, From>(x[i], &e[i]);
+		store4(m, op.dst, k, r);
+		m.err |= live_errors(e, active, k);
+	}
+}
+
+/* The truth mask of x <> 0, and 0 or 1 from a truth mask. */
+template <Type From, int R>
+GPUVM_D uint32_t
+nonzero_mask(Machine<R> &m, const DeviceOp &op)
+{
+	Operand<reg_t<From>, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	uint32_t	bits = 0, ignored = 0;
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		reg_t<From> x[4];
+
+		a.get(k, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			bits |= static_cast<uint32_t>(sem::Cast<Type::Bool, From>(x[i], &ignored)) << (4 * k + i);
+	}
+	return bits;
+}
+
+template <Type T, int R>
+GPUVM_D void
+op_cast(Machine<R> &m, const DeviceOp &op)
+{
+	uint32_t	nulls = mask_read(m, op.a_null);
+
+	mask_write(m, op.dst_null, nulls);
+	if constexpr (T == Type::Bool)
+	{
+		uint32_t	bits;
+
+		switch (static_cast<Type>(op.aux))
+		{
+			case Type::Bool: bits = mask_read(m, op.a); break;
+			case Type::I16: bits = nonzero_mask<Type::I16>(m, op); break;
+			case Type::I32: bits = nonzero_mask<Type::I32>(m, op); break;
+			case Type::I64: bits = nonzero_mask<Type::I64>(m, op); break;
+			case Type::F32: bits = nonzero_mask<Type::F32>(m, op); break;
+			case Type::F64: bits = nonzero_mask<Type::F64>(m, op); break;
+			default: __builtin_unreachable();
+		}
+		mask_write(m, op.dst, bits & ~nulls);
+	}
+	else
+	{
+		switch (static_cast<Type>(op.aux))
+		{
+			case Type::Bool:
+			{
+				uint32_t	bits = mask_read(m, op.a);
+
+#pragma unroll 1
+				for (int k = 0; k < R / 4; k++)
+				{
+					reg_t<T>	r[4];
+
+#pragma unroll
+					for (int i = 0; i < 4; i++)
+						r[i] = static_cast<reg_t<T>>(bits >> (4 * k + i) & 1);
+					store4(m, op.dst, k, r);
+				}
+				break;
+			}
+			case Type::I16: cast_loop<T, Type::I16>(m, op, nulls); break;
+			case Type::I32: cast_loop<T, Type::I32>(m, op, nulls); break;
+			case Type::I64: cast_loop<T, Type::I64>(m, op, nulls); break;
+			case Type::F32: cast_loop<T, Type::F32>(m, op, nulls); break;
+			case Type::F64: cast_loop<T, Type::F64>(m, op, nulls); break;
+			default: __builtin_unreachable();
+		}
+	}
+}
+
+/* -- columns ------------------------------------------------------------------------ */
+
+template <int W, typename V, int R>
+GPUVM_D void
+widen(Machine<R> &m, const DeviceOp &op, int64_t base, bool is_signed)
+{
+	if constexpr (W < 4)
+	{
+		Codes<R, W> codes(m, op.a);
+		uint32_t	flip = is_signed ? 1u << (W * 8 - 1) : 0;
+
+#pragma unroll
+		for (int k = 0; k < R / 4; k++)
+		{
+			V			r[4];
+
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				r[i] = static_cast<V>(base) + static_cast<V>((codes.get(4 * k + i) ^ flip) - flip);
+			store4(m, op.dst, k, r);
+		}
+	}
+	else
+	{
+		using S = std::conditional_t<W == 4, uint32_t, uint64_t>;
+		Source		from = source<S>(m, op.a);
+
+#pragma unroll 1
+		for (int k = 0; k < R / 4; k++)
+		{
+			S			x[4];
+			V			r[4];
+
+			load4(from, k, x);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				r[i] = static_cast<V>(static_cast<std::make_unsigned_t<V>>(base) + x[i]);
+			store4(m, op.dst, k, r);
+		}
+	}
+}
+
+/* A column whose tablets do not all store it as registers hold it. */
+template <Type T, int R>
+GPUVM_D void
+op_column(Machine<R> &m, const DeviceOp &op)
+{
+	StageColumn col = stage_column(m, op.column);
+
+	if constexpr (T == Type::Bool)
+	{
+		uint32_t	bits = 0;
+
+		if (col.width == 0)
+			bits = col.base ? all_rows<R> : 0;
+		else
+		{
+			Codes<R, 1> codes(m, op.a);
+
+#pragma unroll
+			for (int i = 0; i < R; i++)
+				bits |= codes.get(i) << i;
+		}
+		mask_write(m, op.dst, bits & ~mask_read(m, op.a_null));
+	}
+	else if constexpr (type_is_float(T))
+	{
+		using S = std::conditional_t<T == Type::F32, int32_t, int64_t>;
+
+		if (col.width != 0)
+			widen<sizeof(S), S>(m, op, 0, false);
+		else
+		{
+			S			v = static_cast<S>(col.base), r[4] = {v, v, v, v};
+
+#pragma unroll 1
+			for (int k = 0; k < R / 4; k++)
+				store4(m, op.dst, k, r);
+		}
+	}
+	else
+	{
+		using V = reg_t<T>;
+
+		switch (col.width)
+		{
+			case 1: widen<1, V>(m, op, col.base, false); break;
+			case 2: widen<2, V>(m, op, col.base, T == Type::I16); break;
+			case 4: widen<4, V>(m, op, col.base, false); break;
+			case 8:
+				if constexpr (sizeof(V) == 8)
+				{
+					widen<8, V>(m, op, 0, false);
+					break;
+				}
+				__builtin_unreachable();
+			default:
+			{
+				V			v = static_cast<V>(col.base), r[4] = {v, v, v, v};
+
+#pragma unroll 1
+				for (int k = 0; k < R / 4; k++)
+					store4(m, op.dst, k, r);
+			}
+		}
+	}
+}
+
+template <int W, int R>
+GPUVM_D uint32_t
+codes_in_range(const Machine<R> &m, uint16_t operand, uint64_t first, uint64_t span)
+{
+	uint32_t	bits = 0;
+
+	if constexpr (W < 4)
+	{
+		Codes<R, W> codes(m, operand);
+		uint32_t	lo = static_cast<uint32_t>(first) << (32 - W * 8);
+		uint32_t	n = static_cast<uint32_t>(span) << (32 - W * 8) | ((1u << (32 - W * 8)) - 1);
+
+#pragma unroll
+		for (int i = 0; i < R; i++)
+			if (codes.top(i) - lo <= n)
+				bits |= 1u << i;
+	}
+	else
+	{
+		using S = std::conditional_t<W == 4, uint32_t, uint64_t>;
+		Source		from = source<S>(m, operand | OPERAND_STAGED);
+		S			lo = static_cast<S>(first), n = static_cast<S>(span);
+
+#pragma unroll
+		for (int k = 0; k < R / 4; k++)
+		{
+			S			x[4];
+
+			load4(from, k, x);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				if (x[i] - lo <= n)
+					bits |= 1u << (4 * k + i);
+		}
+	}
+	return bits;
+}
+
+template <typename V, int R>
+GPUVM_D uint32_t
+floats_in_range(const Machine<R> &m, uint16_t operand, V lo, V hi)
+{
+	Source		from = source<V>(m, operand | OPERAND_STAGED);
+	uint32_t	bits = 0;
+
+#pragma unroll
+	for (int k = 0; k < R / 4; k++)
+	{
+		V			x[4];
+
+		load4(from, k, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			if (x[i] >= lo && x[i] <= hi)
+				bits |= 1u << (4 * k + i);
+	}
+	return bits;
+}
+
+/* Rows of a staged column within [imm_a, imm_b]; lowering made sure that imm_a <= imm_b. */
+template <int R>
+GPUVM_D uint32_t
+column_in_range(const Machine<R> &m, const DeviceOp &op)
+{
+	StageColumn col = stage_column(m, op.column);
+	Type		type = static_cast<Type>(op.aux);
+
+	if (type_is_float(type))
+	{
+		if (type == Type::F32)
+		{
+			float		lo = from_imm<float>(op.imm_a), hi = from_imm<float>(op.imm_b);
+
+			if (col.width != 0)
+				return floats_in_range(m, op.a, lo, hi);
+
+			float		v = from_imm<float>(col.base);
+
+			return v >= lo && v <= hi ? all_rows<R> : 0;
+		}
+
+		double		lo = from_imm<double>(op.imm_a), hi = from_imm<double>(op.imm_b);
+
+		if (col.width != 0)
+			return floats_in_range(m, op.a, lo, hi);
+
+		double		v = from_imm<double>(col.base);
+
+		return v >= lo && v <= hi ? all_rows<R> : 0;
+	}
+
+	/* The interval in the domain of the stored codes; values of natural width are their own codes. */
+	uint64_t	first, last;
+
+	if (col.width == static_cast<uint32_t>(type_natural_width(type)))
+	{
+		first = static_cast<uint64_t>(op.imm_a);
+		last = static_cast<uint64_t>(op.imm_b);
+	}
+	else
+	{
+		uint64_t	max_code = col.width == 0 ? 0 : (1ull << (col.width * 8)) - 1;
+
+		if (op.imm_b < col.base)
+			return 0;
+		first = op.imm_a <= col.base ? 0 : static_cast<uint64_t>(op.imm_a) - static_cast<uint64_t>(col.base);
+		if (first > max_code)
+			return 0;
+		last = min(static_cast<uint64_t>(op.imm_b) - static_cast<uint64_t>(col.base), max_code);
+	}
+	switch (col.width)
+	{
+		case 0: return all_rows<R>;
+		case 1: return codes_in_range<1>(m, op.a, first, last - first);
+		case 2: return codes_in_range<2>(m, op.a, first, last - first);
+		case 4: return codes_in_range<4>(m, op.a, first, last - first);
+		case 8: return codes_in_range<8>(m, op.a, first, last - first);
+		default: __builtin_unreachable();
+	}
+}
+
+/* -- comparisons and control ---------------------------------------------------------- */
+
+/* The end of every comparison and branch: stores the truth value, or moves lanes; returns whether any is live. */
+template <int R>
+GPUVM_D bool
+branch(Machine<R> &m, const DeviceOp &op, uint32_t bits, uint32_t nulls)
+{
+	bits &= ~nulls;
+	if (op.flags & DOP_STORES)
+	{
+		mask_write(m, op.dst, bits);
+		mask_write(m, op.dst_null, nulls);
+		return true;
+	}
+	if (op.flags & DOP_JUMP_IF_NULL)
+		bits |= nulls;
+	bits &= m.live;
+	if (op.pending != OPERAND_NONE)
+		mask_write(m, op.pending, mask_read(m, op.pending) | bits);
+	m.live ^= bits;
+	return __any_sync(~0u, m.live != 0);
+}
+
+template <Opcode O, Type T, int R>
+GPUVM_D uint32_t
+compare_mask(Machine<R> &m, const DeviceOp &op)
+{
+	if constexpr (T == Type::Bool)
+	{
+		uint32_t	a = mask_read(m, op.a), b = mask_read(m, op.b);
+
+		if constexpr (O == Opcode::Eq) return ~(a ^ b) & all_rows<R>;
+		else if constexpr (O == Opcode::Ne) return a ^ b;
+		else if constexpr (O == Opcode::Lt) return ~a & b;
+		else if constexpr (O == Opcode::Le) return (~a | b) & all_rows<R>;
+		else if constexpr (O == Opcode::Gt) return a & ~b;
+		else return (a | ~b) & all_rows<R>;
+	}
+	else
+	{
+		using V = reg_t<T>;
+		Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+		Operand<V, R> b(m, op.b, op.flags & DOP_B_IMM, op.imm_b);
+		uint32_t	bits = 0;
+
+#pragma unroll unroll_of<V>
+		for (int k = 0; k < R / 4; k++)
+		{
+			V			x[4], y[4];
+			uint32_t	four = 0;
+
+			a.get(k, x);
+			b.get(k, y);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				if (compare<O, T>(x[i], y[i]))
+					four |= 1u << i;
+			bits |= four << (4 * k);
+		}
+		return bits;
+	}
+}
+
+/* -- truth values ------------------------------------------------------------------------ */
+
+template <Opcode O, int R>
+GPUVM_D void
+op_logic(Machine<R> &m, const DeviceOp &op)
+{
+	uint32_t	a = mask_read(m, op.a), an = mask_read(m, op.a_null);
+
+	if constexpr (O == Opcode::And || O == Opcode::Or)
+	{
+		uint32_t	b = mask_read(m, op.b), bn = mask_read(m, op.b_null);
+
+		if constexpr (O == Opcode::And)
+		{
+			mask_write(m, op.dst, a & b);
+			mask_write(m, op.dst_null, (an | bn) & (a | an) & (b | bn));
+		}
+		else
+		{
+			mask_write(m, op.dst, a | b);
+			mask_write(m, op.dst_null, (an | bn) & ~(a | b));
+		}
+	}
+	else if constexpr (O == Opcode::Not)
+	{
+		mask_write(m, op.dst, ~(a | an) & all_rows<R>);
+		mask_write(m, op.dst_null, an);
+	}
+	else if constexpr (O == Opcode::IsTrue)
+		mask_write(m, op.dst, a);
+	else
+	{
+		static_assert(O == Opcode::IsFalse, "a LOGIC opcode is one of these");
+		mask_write(m, op.dst, ~(a | an) & all_rows<R>);
+	}
+}
+
+template <Type T, int R>
+GPUVM_D void
+op_distinct(Machine<R> &m, const DeviceOp &op)
+{
+	uint32_t	an = mask_read(m, op.a_null), bn = mask_read(m, op.b_null);
+	uint32_t	ne = compare_mask<Opcode::Ne, T>(m, op);
+
+	mask_write(m, op.dst, (an ^ bn) | (ne & ~an & ~bn));
+}
+
+template <Type T, int R>
+GPUVM_D void
+op_in(Machine<R> &m, const DeviceOp &op, const int64_t *values)
+{
+	using V = reg_t<T>;
+	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	uint32_t	nulls = mask_read(m, op.a_null), bits = 0;
+	int			n = op.count;
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		V			x[4];
+
+		a.get(k, x);
+#pragma unroll 1
+		for (int i = 0; i < 4; i++)
+		{
+			V			v = i == 0 ? x[0] : i == 1 ? x[1] : i == 2 ? x[2] : x[3];
+			int			at = 0;
+
+			for (int step = n; step > 0;)
+			{
+				int			half = step / 2;
+
+				if (values[at + half] < v)
+				{
+					at += half + 1;
+					step -= half + 1;
+				}
+				else
+					step = half;
+			}
+			if (at < n && values[at] == v)
+				bits |= 1u << (4 * k + i);
+		}
+	}
+	bits &= ~nulls;
+	mask_write(m, op.dst, bits);
+	mask_write(m, op.dst_null, op.aux & IN_HAS_NULL ? ~bits & all_rows<R> : nulls);
+}
+
+/* -- values chosen lane by lane ------------------------------------------------------------- */
+
+/* r = bit of `second` ? b : a */
+template <Type T, int R>
+GPUVM_D void
+blend(Machine<R> &m, const DeviceOp &op, uint32_t second)
+{
+	if constexpr (T == Type::Bool)
+		mask_write(m, op.dst, (mask_read(m, op.a) & ~second) | (mask_read(m, op.b) & second));
+	else
+	{
+		using V = std::conditional_t<sizeof(reg_t<T>) == 4, uint32_t, uint64_t>;
+		Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+		Operand<V, R> b(m, op.b, op.flags & DOP_B_IMM, op.imm_b);
+
+#pragma unroll 1
+		for (int k = 0; k < R / 4; k++)
+		{
+			V			x[4], y[4];
+
+			a.get(k, x);
+			b.get(k, y);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				x[i] = second >> (4 * k + i) & 1 ? y[i] : x[i];
+			store4(m, op.dst, k, x);
+		}
+	}
+}
+
+template <Opcode O, Type T, int R>
+GPUVM_D void
+op_pick(Machine<R> &m, const DeviceOp &op)
+{
+	uint32_t	an = mask_read(m, op.a_null), bn = mask_read(m, op.b_null);
+	uint32_t	second, nulls;
+
+	if constexpr (O == Opcode::Select)
+	{
+		second = ~mask_read(m, op.c) & all_rows<R>;
+		nulls = (an & ~second) | (bn & second);
+	}
+	else if constexpr (O == Opcode::Coalesce)
+	{
+		second = an;
+		nulls = an & bn;
+	}
+	else if constexpr (O == Opcode::NullIf)
+	{
+		second = 0;
+		nulls = an | (compare_mask<Opcode::Eq, T>(m, op) & ~bn);
+	}
+	else
+	{
+		/* ExecEvalMinMax: the later value only if it is better; nulls are ignored. */
+		constexpr Opcode better = O == Opcode::Greatest ? Opcode::Lt : Opcode::Gt;
+
+		static_assert(O == Opcode::Greatest || O == Opcode::Least, "a PICK opcode is one of these");
+		second = an | (compare_mask<better, T>(m, op) & ~bn);
+		nulls = an & bn;
+	}
+	blend<T>(m, op, second);
+	if constexpr (T == Type::Bool)
+		mask_write(m, op.dst, mask_read(m, op.dst) & ~nulls);
+	mask_write(m, op.dst_null, nulls);
+}
+
+/* The value again, for a register that lives elsewhere; nulls with it. */
+template <Type T, int R>
+GPUVM_D void
+op_copy(Machine<R> &m, const DeviceOp &op)
+{
+	mask_write(m, op.dst_null, mask_read(m, op.a_null));
+	if constexpr (T == Type::Bool)
+		mask_write(m, op.dst, mask_read(m, op.a));
+	else
+		blend<T>(m, op, 0);
+}
+
+/* -- aggregates: every lane has its own accumulator ------------------------------------------- */
+
+template <int R>
+struct Accumulator
+{
+	uint32_t   *word;
+	uint64_t   *lo;
+	int64_t    *hi;
+
+	GPUVM_D Accumulator(const Machine<R> &m, uint16_t slot)
+	{
+		char	   *at = shared_regions + m.region + slot * 16u;
+
+		word = reinterpret_cast<uint32_t *>(at) + m.lane;
+		lo = reinterpret_cast<uint64_t *>(at + 128) + m.lane;
+		hi = reinterpret_cast<int64_t *>(at + 384) + m.lane;
+	}
+	GPUVM_D void add(uint32_t active, bool wide, uint64_t sum_lo, int64_t sum_hi)
+	{
+		uint64_t	before = *lo;
+
+		*lo = before + sum_lo;
+		if (wide)
+			*hi += sum_hi + (before + sum_lo < before ? 1 : 0);
+		if (active)
+			*word |= SUM_SEEN;
+	}
+};
+
+struct Sum128
+{
+	uint64_t	lo = 0;
+	int64_t		hi = 0;
+
+	GPUVM_D void add(int64_t v)
+	{
+		uint64_t	before = lo;
+
+		lo += static_cast<uint64_t>(v);
+		hi += (v >> 63) + (lo < before ? 1 : 0);
+	}
+};
+
+template <Type T, int R>
+GPUVM_D void
+sum_ints(Machine<R> &m, const DeviceOp &op, uint32_t active)
+{
+	using V = reg_t<T>;
+	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	bool		wide = op.flags & DOP_WIDE;
+	Sum128		sum;
+
+#pragma unroll unroll_of<V>
+	for (int k = 0; k < R / 4; k++)
+	{
+		V			x[4];
+
+		a.get(k, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+		{
+			V			v = active >> (4 * k + i) & 1 ? x[i] : 0;
+
+			if (sizeof(V) == 8 && wide)
+				sum.add(v);
+			else
+				sum.lo += static_cast<uint64_t>(static_cast<int64_t>(v));
+		}
+	}
+	if (sizeof(V) == 4)
+		sum.hi = static_cast<int64_t>(sum.lo) >> 63;
+	Accumulator<R>(m, op.column).add(active, wide, sum.lo, sum.hi);
+}
+
+/* Fixed point in units of 2^agg_scale, chosen by lowering so that every value is a whole number of them. */
+template <Type T, int R>
+GPUVM_D void
+sum_floats(Machine<R> &m, const DeviceOp &op, uint32_t active)
+{
+	using V = reg_t<T>;
+	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	bool		wide = op.flags & DOP_WIDE;
+	double		scale = from_imm<double>(op.imm_b);
+	uint32_t	special = 0;
+	Sum128		sum;
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		V			x[4];
+
+		a.get(k, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+		{
+			double		v = active >> (4 * k + i) & 1 ? static_cast<double>(x[i]) : 0.0;
+
+			if (v - v != 0)
+			{
+				special |= sem::is_nan(v) ? SUM_NAN : v > 0 ? SUM_POS_INF : SUM_NEG_INF;
+				v = 0;
+			}
+			v *= scale;
+			if (wide)
+			{
+				int64_t		high = __double2ll_rd(v * 0x1p-64);
+				uint64_t	low = __double2ull_rz(v - static_cast<double>(high) * 0x1p64);
+
+				sum.lo += low;
+				sum.hi += high + (sum.lo < low ? 1 : 0);
+			}
+			else
+				sum.lo += static_cast<uint64_t>(__double2ll_rn(v));
+		}
+	}
+
+	Accumulator<R> acc(m, op.column);
+
+	acc.add(active, wide, sum.lo, sum.hi);
+	if (special)
+		*acc.word |= special;
+}
+
+template <Type T, int R>
+GPUVM_D void
+min_max(Machine<R> &m, const DeviceOp &op, uint32_t active)
+{
+	using V = reg_t<T>;
+	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	Accumulator<R> acc(m, op.column);
+	uint32_t	word = *acc.word;
+	V			best = from_imm<V>(static_cast<int64_t>(*acc.lo));
+	bool		is_max = static_cast<AggFn>(op.aux) == AggFn::Max;
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		V			x[4];
+
+		a.get(k, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			if (active >> (4 * k + i) & 1)
+			{
+				if (!(word & SUM_SEEN) || (is_max ? sem::Lt<T>(best, x[i]) : sem::Lt<T>(x[i], best)))
+					best = x[i];
+				word |= SUM_SEEN;
+				if constexpr (type_is_float(T))
+					if (x[i] == 0)
+						word |= 1 / x[i] < 0 ? SUM_NEG_ZERO : SUM_POS_ZERO;
+			}
+	}
+
+	int64_t		bits = 0;
+
+	if constexpr (type_is_float(T))
+		memcpy(&bits, &best, sizeof(best));
+	else
+		bits = best;
+	*acc.lo = static_cast<uint64_t>(bits);
+	*acc.word = word;
+}
+
+template <Type T, int R>
+GPUVM_D void
+op_agg(Machine<R> &m, const DeviceOp &op)
+{
+	AggFn		fn = static_cast<AggFn>(op.aux);
+	uint32_t	active = m.live & ~mask_read(m, op.a_null);
+
+	if (op.c != OPERAND_NONE)
+		active &= mask_read(m, op.c);
+	if (fn == AggFn::Count || fn == AggFn::CountStar)
+	{
+		*Accumulator<R>(m, op.column).word += __popc(active);
+		return;
+	}
+	if constexpr (T == Type::Bool)
+	{
+		/* lo: whether any row was true (BoolOr, Max) or false (BoolAnd, Min) */
+		uint32_t	a = mask_read(m, op.a);
+		bool		any = fn == AggFn::BoolOr || fn == AggFn::Max;
+		Accumulator<R> acc(m, op.column);
+
+		if (active & (any ? a : ~a))
+			*acc.lo = 1;
+		if (active)
+			*acc.word |= SUM_SEEN;
+	}
+	else if constexpr (T != Type::None)
+	{
+		if (fn != AggFn::Sum)
+			min_max<T>(m, op, active);
+		else if constexpr (type_is_float(T))
+			sum_floats<T>(m, op, active);
+		else
+			sum_ints<T>(m, op, active);
+	}
+}
+
+/* sum(a * b): the product stays in hardware registers. */
+template <Type T, bool CHECKED, int R>
+GPUVM_D void
+mulsum_loop(Machine<R> &m, const DeviceOp &op, uint32_t active)
+{
+	using V = reg_t<T>;
+	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	Operand<V, R> b(m, op.b, op.flags & DOP_B_IMM, op.imm_b);
+	bool		wide = op.flags & DOP_WIDE;
+	Sum128		sum;
+
+#pragma unroll unroll_of<V>
+	for (int k = 0; k < R / 4; k++)
+	{
+		V			x[4], y[4], r[4];
+		uint32_t	e[4] = {0, 0, 0, 0};
+
+		a.get(k, x);
+		b.get(k, y);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+		{
+			r[i] = sem::Mul<T>(x[i], y[i], &e[i]);
+			r[i] = active >> (4 * k + i) & 1 ? r[i] : 0;
+			if (sizeof(V) == 8 && wide)
+				sum.add(r[i]);
+			else
+				sum.lo += static_cast<uint64_t>(static_cast<int64_t>(r[i]));
+		}
+		if constexpr (CHECKED)
+			m.err |= live_errors(e, active, k);
+	}
+	if (sizeof(V) == 4)
+		sum.hi = static_cast<int64_t>(sum.lo) >> 63;
+	Accumulator<R>(m, op.column).add(active, wide, sum.lo, sum.hi);
+}
+
+template <Type T, int R>
+GPUVM_D void
+op_mulsum(Machine<R> &m, const DeviceOp &op)
+{
+	uint32_t	nulls = mask_read(m, op.a_null) | mask_read(m, op.b_null);
+	uint32_t	checked_on = m.live & ~nulls;
+
+	/* A filtered aggregate has no fused form: the product's errors count on rows that the filter drops. */
+	if (op.flags & DOP_CHECKED)
+		mulsum_loop<T, true>(m, op, checked_on);
+	else
+		mulsum_loop<T, false>(m, op, checked_on);
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif
