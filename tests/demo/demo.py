@@ -12,24 +12,11 @@ sys.path[:0] = [os.path.join(TESTS, name) for name in ("setup", "diff", "bench")
 
 import compare  # noqa: E402
 import psycopg2  # noqa: E402
+from engines import Multiset, plan_nodes  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
 from workloads import papers  # noqa: E402
 
 RUNS = 3
-
-
-class Multiset:
-    """What COPY writes, line by line: equal for equal multisets of lines, and (as good as) only for them."""
-
-    def __init__(self):
-        self.lines, self.sum = 0, 0
-
-    def write(self, line):
-        self.lines += 1
-        self.sum += hash(line)
-
-    def __eq__(self, other):
-        return (self.lines, self.sum) == (other.lines, other.sum)
 
 
 def execute(conn, sql):
@@ -45,21 +32,13 @@ def answer(conn, sql):
     return found
 
 
-def gpuvm_devices(node):
-    """The devices named in a plan's gpuvm nodes."""
-    found = [node.get("Device", "?")] if node.get("Custom Plan Provider") == "GpuVM" else []
-    for child in node.get("Plans", ()):
-        found += gpuvm_devices(child)
-    return found
-
-
 def measure(conn, sql):
     """(rows, median execution time in ms, engine) of some warm runs."""
     times = []
     for _ in range(RUNS + 1):
         plan = json.loads(execute(conn, f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")[0][0])[0]
         times.append(plan["Execution Time"])
-    engines = gpuvm_devices(plan["Plan"])
+    engines = [n.get("Device", "?") for n in plan_nodes(plan["Plan"]) if n.get("Custom Plan Provider") == "GpuVM"]
     return int(plan["Plan"]["Actual Rows"]), statistics.median(times[1:]), ", ".join(engines) or "PostgreSQL"
 
 

@@ -3,7 +3,7 @@
 # is there already.
 #
 #   tests/setup/install.sh            build, demo and the test suites
-#   tests/setup/install.sh --bench    and DuckDB and matplotlib, in build/venv
+#   tests/setup/install.sh --bench    and the bench driver's peers: SQLite, and DuckDB in build/venv
 #
 # As root it installs; as another user it says what to install and fails.
 set -euo pipefail
@@ -20,7 +20,7 @@ packages=(
 bench=no
 for arg in "$@"; do
 	case $arg in
-		--bench) bench=yes; packages+=(python3-venv) ;;
+		--bench) bench=yes; packages+=(python3-venv gcc libsqlite3-dev) ;;
 		*) echo "usage: $0 [--bench]" >&2; exit 2 ;;
 	esac
 done
