@@ -263,7 +263,6 @@ executor_install(void)
 	gpuvm_scan_methods = &scan_methods;
 	if (GetCustomScanMethods(scan_methods.CustomName, true) == nullptr)
 		RegisterCustomScanMethods(&scan_methods);
-	region_install();
 	require_install();
 }
 

@@ -170,33 +170,31 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	uint64		program_bytes = align_up(program->size, 64);
 	int			nbuffers = rows ? Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u))) : 1;
 	const char *reason = nullptr;
+	uint64		area;
 	Job		   *job;
 
 	*fallback = FALLBACK_ENGINE_AWAY;
 	if (!rows && program->nkeys > 0)
 		nbuffers = 4;
-	if (state->region == nullptr)
+	state->session = engine_acquire(wait_ms, &reason);
+	if (state->session == nullptr)
+		return reason;
+	area = engine_area(state->session, program_bytes + skip_bytes + buffer_bytes * nbuffers);
+	if (area == 0)
 	{
-		state->region = region_acquire(program_bytes + skip_bytes + buffer_bytes * nbuffers);
-		if (state->region == nullptr)
-		{
-			*fallback = FALLBACK_MEMORY;
-			return "no room in gpuvm.memory for result buffers";
-		}
+		*fallback = FALLBACK_MEMORY;
+		return "no room in gpuvm.memory for result buffers";
 	}
-	if (!bind_program(state, arena_at<Program>(state->region->offset)))
+	if (!bind_program(state, arena_at<Program>(area)))
 	{
 		*fallback = FALLBACK_NO_TABLETS;
 		return "a column of the query is not in the tablets";
 	}
-	state->session = engine_acquire(wait_ms, &reason);
-	if (state->session == nullptr)
-		return reason;
 
 	job = state->job = engine_job(state->session);
 	job->magic = JOB_MAGIC;
 	job->kind = JobKind::Run;
-	job->program = state->region->offset;
+	job->program = area;
 	job->program_size = program->size;
 	bind_params(state, job);
 	job->cursors[0].version = pin_offset(state->pin);
@@ -211,15 +209,14 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->row_limit = 0;
 	if (rows)
 	{
-		state->skip_offset = state->region->offset + program_bytes;
-		memcpy(arena_at<char>(state->skip_offset), state->units_done, (state->nunits + 7) / 8 + 1);
-		job->skip_units = state->skip_offset;
+		job->skip_units = area + program_bytes;
+		memcpy(arena_at<char>(job->skip_units), state->units_done, (state->nunits + 7) / 8 + 1);
 		job->skip_bytes = skip_bytes;
 	}
 	for (int i = 0; i < nbuffers; i++)
 	{
 		job->buffers[i].state.store(static_cast<uint32>(BufferState::Free), std::memory_order_relaxed);
-		job->buffers[i].offset = state->region->offset + program_bytes + skip_bytes + buffer_bytes * i;
+		job->buffers[i].offset = area + program_bytes + skip_bytes + buffer_bytes * i;
 	}
 	state->buffer = -1;
 	engine_submit(state->session);
@@ -303,7 +300,7 @@ end_job(GpuvmScanState *state, bool lost)
 {
 	if (state->session == nullptr)
 		return;
-	if (!lost)
+	if (!lost && state->job != nullptr)
 	{
 		engine_abort(state->session);
 		take_figures(state);
@@ -317,9 +314,6 @@ void
 run_stop(GpuvmScanState *state)
 {
 	end_job(state, false);
-	if (state->region != nullptr)
-		region_release(state->region);
-	state->region = nullptr;
 	if (state->pin != nullptr)
 		registry_unpin(state->pin);
 	state->pin = nullptr;

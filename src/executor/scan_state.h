@@ -14,7 +14,6 @@
 
 #include "engine/abi.h"
 #include "executor/finalize.h"
-#include "executor/region.h"
 #include "pg/engine_client.h"
 #include "pg/stats.h"
 #include "planner/scan_plan.h"
@@ -78,8 +77,6 @@ struct GpuvmScanState
 	/* the job, while one is in flight */
 	EngineSession *session;
 	Job		   *job;
-	Region	   *region;
-	uint64		skip_offset;
 	int			ncols;			/* result columns */
 	Type		types[PROGRAM_MAX_COLUMNS];
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
