@@ -1,0 +1,546 @@
+/*
+ * copy.cc: heap blocks into tablets.
+ *
+ * The blocks of a table are cut into slices; a process takes the next slice,
+ * copies its blocks one by one (page image under the share lock, everything else
+ * from the image) and stages their rows, one array a column, until the next
+ * block would not fit a tablet. A tablet is registered in the job's manifest, in
+ * the arena, in the same breath as its memory is allocated: whatever happens to
+ * the processes, the importing transaction frees what the manifest lists.
+ *
+ * A block is copied when its all-visible bit and PD_ALL_VISIBLE are set, both
+ * read under the page's share lock: who clears them holds it exclusively. On a
+ * standby replay does not keep PD_ALL_VISIBLE exact, and the bit alone decides. On
+ * an all-visible page every line pointer in normal use is a row that everybody
+ * sees, so no snapshot is needed.
+ *
+ * Deforming goes column by column over a page: where all its tuples are complete
+ * and without nulls, a column before the first variable-length one is at one
+ * offset in every tuple. Other columns, and other pages, are walked row by row.
+ */
+#include "store/internal.h"
+
+#include "pg/settings.h"
+#include "pg/shmem.h"
+#include "tablet/build.h"
+
+extern "C" {
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/tupdesc_details.h"
+#include "access/visibilitymap.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+}
+
+namespace gpuvm {
+
+constexpr uint32 MAX_TABLET_BLOCKS = 1u << 20;
+constexpr int BLOCKS_PER_CHECK = 64;
+
+/* What walking a tuple needs to know of one attribute. */
+struct WalkAttribute
+{
+	int16		len;
+	int16		column;			/* staged column, -1 when not wanted */
+	char		align;
+};
+
+struct CopyColumn
+{
+	Type		type;
+	int16		attnum;
+	uint8		width;
+	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
+	bool		has_nulls;		/* in the tablet being staged */
+	bool		missing;		/* older tuples lack it: they have missing_value, or null */
+	Datum		missing_value;
+	char	   *values;
+	uint64	   *nulls;
+};
+
+struct Copier
+{
+	Relation	rel;
+	CopyJob    *job;
+	bool		in_recovery;
+	int			ncols;
+	CopyColumn *columns;
+	StagedColumn *staged;
+	ColumnChunk *chunks;
+	int			natts;			/* attributes up to the last wanted one */
+	WalkAttribute *attributes;
+	int			first_walked;	/* attribute where the row walk of a complete tuple begins; natts: no walk */
+	uint32		first_walked_offset;
+
+	/* the tablet being staged */
+	uint32		nrows;
+	uint32		nblocks;
+	BlockNumber first_block;
+	uint32		block_capacity;
+	uint32	   *block_rows;
+	uint64	   *block_lsns;
+	uint32	   *block_lps;
+	uint32		nlps;
+	uint16	   *lps;
+
+	/* the page being read */
+	PGAlignedBlock page;
+	int			ntuples;
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+};
+
+Type
+importable_type(Oid type)
+{
+	switch (type)
+	{
+		case BOOLOID: return Type::Bool;
+		case INT2OID: return Type::I16;
+		case INT4OID: return Type::I32;
+		case INT8OID: return Type::I64;
+		case FLOAT4OID: return Type::F32;
+		case FLOAT8OID: return Type::F64;
+		case DATEOID: return Type::I32;
+		case TIMESTAMPOID: return Type::I64;
+		case TIMESTAMPTZOID: return Type::I64;
+		default: return Type::None;
+	}
+}
+
+uint32
+tablet_rows_for(TupleDesc desc, const int16 *attnums, int ncols)
+{
+	uint64		width = 0;
+	uint64		rows;
+
+	for (int i = 0; i < ncols; i++)
+		width += TupleDescAttr(desc, attnums[i] - 1)->attlen;
+	rows = uint64{1024} * setting_tablet_kb / Max(width, 1);
+	rows = rows / TABLET_PAD_ROWS * TABLET_PAD_ROWS;
+	return static_cast<uint32>(Min(Max(rows, TABLET_PAD_ROWS), TABLET_MAX_ROWS));
+}
+
+uint64
+max_tablets_of_slice(BlockNumber blocks, uint32 tablet_rows)
+{
+	/* A tablet is full when a block of at most MaxHeapTuplesPerPage rows does not fit, or by its blocks. */
+	return uint64{blocks} * MaxHeapTuplesPerPage / (tablet_rows - MaxHeapTuplesPerPage) + blocks / MAX_TABLET_BLOCKS + 2;
+}
+
+static Copier *
+make_copier(Relation rel, CopyJob *job)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	Copier	   *c = static_cast<Copier *>(palloc0(sizeof(Copier)));
+	int32		offset = 0;
+
+	c->rel = rel;
+	c->job = job;
+	c->in_recovery = RecoveryInProgress();
+	c->ncols = static_cast<int>(job->ncols);
+	c->columns = static_cast<CopyColumn *>(palloc0(sizeof(CopyColumn) * Max(c->ncols, 1)));
+	c->staged = static_cast<StagedColumn *>(palloc0(sizeof(StagedColumn) * Max(c->ncols, 1)));
+	c->chunks = static_cast<ColumnChunk *>(palloc0(sizeof(ColumnChunk) * Max(c->ncols, 1)));
+	for (int i = 0; i < c->ncols; i++)
+		c->natts = Max(c->natts, job->attnums[i]);
+	c->attributes = static_cast<WalkAttribute *>(palloc0(sizeof(WalkAttribute) * Max(c->natts, 1)));
+
+	for (int a = 0; a < c->natts; a++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, a);
+
+		c->attributes[a].len = att->attlen;
+		c->attributes[a].align = att->attalign;
+		c->attributes[a].column = -1;
+	}
+	for (int i = 0; i < c->ncols; i++)
+	{
+		CopyColumn *column = &c->columns[i];
+		Form_pg_attribute att = TupleDescAttr(desc, job->attnums[i] - 1);
+
+		c->attributes[att->attnum - 1].column = static_cast<int16>(i);
+		column->type = importable_type(att->atttypid);
+		column->attnum = att->attnum;
+		column->width = static_cast<uint8>(att->attlen);
+		column->offset = -1;
+		if (desc->constr && desc->constr->missing && desc->constr->missing[att->attnum - 1].am_present)
+		{
+			column->missing = true;
+			column->missing_value = desc->constr->missing[att->attnum - 1].am_value;
+		}
+		column->values = static_cast<char *>(palloc_extended(Size{job->tablet_rows} * column->width, MCXT_ALLOC_HUGE));
+		column->nulls = static_cast<uint64 *>(palloc0(job->tablet_rows / 8));
+	}
+
+	/* Offsets up to the first attribute of variable length. */
+	for (c->first_walked = 0; c->first_walked < c->natts; c->first_walked++)
+	{
+		const WalkAttribute *att = &c->attributes[c->first_walked];
+
+		if (att->len <= 0)
+			break;
+		offset = att_align_nominal(offset, att->align);
+		if (att->column >= 0)
+			c->columns[att->column].offset = offset;
+		offset += att->len;
+	}
+	c->first_walked_offset = offset;
+
+	c->block_capacity = 1024;
+	c->block_rows = static_cast<uint32 *>(palloc(sizeof(uint32) * (c->block_capacity + 1)));
+	c->block_lsns = static_cast<uint64 *>(palloc(sizeof(uint64) * c->block_capacity));
+	c->block_lps = static_cast<uint32 *>(palloc(sizeof(uint32) * c->block_capacity));
+	c->lps = static_cast<uint16 *>(palloc(sizeof(uint16) * job->tablet_rows));
+	return c;
+}
+
+static void
+free_copier(Copier *c)
+{
+	for (int i = 0; i < c->ncols; i++)
+	{
+		pfree(c->columns[i].values);
+		pfree(c->columns[i].nulls);
+	}
+	pfree(c->lps);
+	pfree(c->block_lps);
+	pfree(c->block_lsns);
+	pfree(c->block_rows);
+	pfree(c->attributes);
+	pfree(c->chunks);
+	pfree(c->staged);
+	pfree(c->columns);
+	pfree(c);
+}
+
+/* Makes a tablet of the staged rows and starts the next one at `next_block`. */
+static void
+flush_tablet(Copier *c, BlockNumber next_block)
+{
+	CopyJob    *job = c->job;
+
+	if (c->nrows > 0)
+	{
+		StagedTablet staged;
+		TabletHeader header;
+		uint64		size;
+		uint64		offset;
+		uint32		index;
+
+		for (int i = 0; i < c->ncols; i++)
+		{
+			c->staged[i].type = c->columns[i].type;
+			c->staged[i].attnum = c->columns[i].attnum;
+			c->staged[i].values = c->columns[i].values;
+			c->staged[i].nulls = c->columns[i].has_nulls ? c->columns[i].nulls : NULL;
+		}
+		staged.nrows = c->nrows;
+		staged.ncols = static_cast<uint32>(c->ncols);
+		staged.columns = c->staged;
+		staged.first_block = c->first_block;
+		staged.nblocks = c->nblocks;
+		c->block_rows[c->nblocks] = c->nrows;
+		staged.block_rows = c->block_rows;
+		staged.block_lsns = c->block_lsns;
+		staged.block_lps = c->block_lps;
+		staged.lps = c->lps;
+		staged.nlps = c->nlps;
+
+		size = plan_tablet(staged, &header, c->chunks);
+		index = pg_atomic_fetch_add_u32(&job->ntablets, 1);
+		Assert(index < job->max_tablets);
+		offset = arena_alloc(size);
+		arena_at<uint64>(job->manifest)[index] = offset;
+		if (offset == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory for imported tables"),
+					 errdetail("A tablet of %llu bytes does not fit: %llu of %llu bytes are in use.",
+							   static_cast<unsigned long long>(size),
+							   static_cast<unsigned long long>(arena_used()),
+							   static_cast<unsigned long long>(arena_size())),
+					 errhint("Increase \"gpuvm.memory\", release tables with gpuvm.release(), or import fewer columns.")));
+		write_tablet(staged, header, c->chunks, arena_at<char>(offset));
+
+		for (int i = 0; i < c->ncols; i++)
+			if (c->columns[i].has_nulls)
+			{
+				memset(c->columns[i].nulls, 0, (c->nrows + 63) / 64 * sizeof(uint64));
+				c->columns[i].has_nulls = false;
+			}
+	}
+	c->nrows = 0;
+	c->nblocks = 0;
+	c->nlps = 0;
+	c->first_block = next_block;
+}
+
+static inline void
+set_null(CopyColumn *column, uint32 row)
+{
+	column->nulls[row / 64] |= uint64{1} << (row % 64);
+	column->has_nulls = true;
+}
+
+static inline void
+store_value(CopyColumn *column, uint32 row, const char *from)
+{
+	switch (column->width)
+	{
+		case 1:
+			column->values[row] = *from;
+			break;
+		case 2:
+			memcpy(column->values + Size{row} * 2, from, 2);
+			break;
+		case 4:
+			memcpy(column->values + Size{row} * 4, from, 4);
+			break;
+		default:
+			memcpy(column->values + Size{row} * 8, from, 8);
+			break;
+	}
+}
+
+static inline void
+store_datum(CopyColumn *column, uint32 row, Datum value)
+{
+	char		bytes[sizeof(Datum)];
+
+	store_att_byval(bytes, value, column->width);
+	store_value(column, row, bytes);
+}
+
+/* Attributes from `first` (at `offset`) of one tuple into row `row` of the staged columns. */
+static void
+walk_tuple(Copier *c, HeapTupleHeader tuple, int first, uint32 offset, uint32 row)
+{
+	const char *data = reinterpret_cast<const char *>(tuple) + tuple->t_hoff;
+	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	int			natts = Min(static_cast<int>(HeapTupleHeaderGetNatts(tuple)), c->natts);
+	int			a;
+
+	for (a = first; a < natts; a++)
+	{
+		const WalkAttribute *att = &c->attributes[a];
+
+		if (has_nulls && att_isnull(a, tuple->t_bits))
+		{
+			if (att->column >= 0)
+				set_null(&c->columns[att->column], row);
+			continue;
+		}
+		offset = att_align_pointer(offset, att->align, att->len, data + offset);
+		if (att->column >= 0)
+			store_value(&c->columns[att->column], row, data + offset);
+		offset = att_addlength_pointer(offset, att->len, data + offset);
+	}
+	for (; a < c->natts; a++)
+	{
+		CopyColumn *column;
+
+		if (c->attributes[a].column < 0)
+			continue;
+		column = &c->columns[c->attributes[a].column];
+		if (column->missing)
+			store_datum(column, row, column->missing_value);
+		else
+			set_null(column, row);
+	}
+}
+
+template <typename T>
+static void
+gather(const Copier *c, const CopyColumn *column)
+{
+	T		   *to = reinterpret_cast<T *>(column->values) + c->nrows;
+
+	for (int i = 0; i < c->ntuples; i++)
+	{
+		const char *tuple = reinterpret_cast<const char *>(c->tuples[i]);
+
+		memcpy(&to[i], tuple + c->tuples[i]->t_hoff + column->offset, sizeof(T));
+	}
+}
+
+/* Stages the page's rows. */
+static void
+deform_page(Copier *c)
+{
+	uint16		infomask = 0;
+	int			natts = INT16_MAX;
+
+	for (int i = 0; i < c->ntuples; i++)
+	{
+		infomask |= c->tuples[i]->t_infomask;
+		natts = Min(natts, static_cast<int>(HeapTupleHeaderGetNatts(c->tuples[i])));
+	}
+	if ((infomask & HEAP_HASNULL) || natts < c->natts)
+	{
+		for (int i = 0; i < c->ntuples; i++)
+			walk_tuple(c, c->tuples[i], 0, 0, c->nrows + i);
+		return;
+	}
+
+	for (int i = 0; i < c->ncols; i++)
+	{
+		const CopyColumn *column = &c->columns[i];
+
+		if (column->offset < 0)
+			continue;
+		switch (column->width)
+		{
+			case 1:
+				gather<uint8>(c, column);
+				break;
+			case 2:
+				gather<uint16>(c, column);
+				break;
+			case 4:
+				gather<uint32>(c, column);
+				break;
+			default:
+				gather<uint64>(c, column);
+				break;
+		}
+	}
+	if (c->first_walked < c->natts)
+		for (int i = 0; i < c->ntuples; i++)
+			walk_tuple(c, c->tuples[i], c->first_walked, c->first_walked_offset, c->nrows + i);
+}
+
+/* Takes the image of a block; false when it is not all-visible. */
+static bool
+read_block(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *vm_buffer, XLogRecPtr *lsn)
+{
+	Buffer		buffer = ReadBufferExtended(c->rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	Page		page = BufferGetPage(buffer);
+	bool		visible;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	visible = (visibilitymap_get_status(c->rel, block, vm_buffer) & VISIBILITYMAP_ALL_VISIBLE) != 0 &&
+		!PageIsNew(page) && (c->in_recovery || PageIsAllVisible(page));
+	if (visible)
+	{
+		const PageHeaderData *header = reinterpret_cast<const PageHeaderData *>(page);
+
+		*lsn = BufferGetLSNAtomic(buffer);
+		memcpy(c->page.data, page, header->pd_lower);
+		memcpy(c->page.data + header->pd_upper, page + header->pd_upper, BLCKSZ - header->pd_upper);
+	}
+	UnlockReleaseBuffer(buffer);
+	return visible;
+}
+
+static bool
+find_tuples(Copier *c)
+{
+	Page		page = c->page.data;
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+	bool		dense = true;
+
+	c->ntuples = 0;
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		c->tuples[c->ntuples] = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
+		c->offsets[c->ntuples] = offset;
+		dense = dense && offset == c->ntuples + 1;
+		c->ntuples++;
+	}
+	return dense;
+}
+
+static void
+append_block(Copier *c, XLogRecPtr lsn, bool dense)
+{
+	if (c->nblocks == c->block_capacity)
+	{
+		c->block_capacity *= 2;
+		c->block_rows = static_cast<uint32 *>(repalloc(c->block_rows, sizeof(uint32) * (c->block_capacity + 1)));
+		c->block_lsns = static_cast<uint64 *>(repalloc(c->block_lsns, sizeof(uint64) * c->block_capacity));
+		c->block_lps = static_cast<uint32 *>(repalloc(c->block_lps, sizeof(uint32) * c->block_capacity));
+	}
+	c->block_rows[c->nblocks] = c->nrows;
+	c->block_lsns[c->nblocks] = lsn;
+	c->block_lps[c->nblocks] = dense ? LPS_DENSE : c->nlps;
+	if (!dense)
+	{
+		memcpy(c->lps + c->nlps, c->offsets, sizeof(uint16) * c->ntuples);
+		c->nlps += c->ntuples;
+	}
+	c->nblocks++;
+	if (c->ntuples > 0)
+		deform_page(c);
+	c->nrows += c->ntuples;
+}
+
+static void
+copy_slice(Copier *c, BlockNumber from, BlockNumber to)
+{
+	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
+	CopyJob    *job = c->job;
+	Buffer		vm_buffer = InvalidBuffer;
+	uint64		rows = 0;
+	uint64		rows_shown = 0;
+	uint64		served = 0;
+	BlockNumber blocks_shown = from;
+
+	c->first_block = from;
+	for (BlockNumber block = from; block < to; block++)
+	{
+		XLogRecPtr	lsn = InvalidXLogRecPtr;
+		bool		dense = true;
+
+		if (block % BLOCKS_PER_CHECK == 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			progress_add(job->progress_slot, block - blocks_shown, rows - rows_shown);
+			blocks_shown = block;
+			rows_shown = rows;
+		}
+
+		c->ntuples = 0;
+		if (read_block(c, block, strategy, &vm_buffer, &lsn))
+		{
+			dense = find_tuples(c);
+			served++;
+		}
+		if (c->nrows + c->ntuples > job->tablet_rows || c->nblocks == MAX_TABLET_BLOCKS)
+			flush_tablet(c, block);
+		append_block(c, lsn, dense);
+		rows += c->ntuples;
+	}
+	flush_tablet(c, to);
+	if (BufferIsValid(vm_buffer))
+		ReleaseBuffer(vm_buffer);
+	FreeAccessStrategy(strategy);
+
+	progress_add(job->progress_slot, to - blocks_shown, rows - rows_shown);
+	pg_atomic_fetch_add_u64(&job->nrows, rows);
+	pg_atomic_fetch_add_u64(&job->served_blocks, served);
+}
+
+void
+copy_slices(Relation rel, CopyJob *job)
+{
+	Copier	   *c = make_copier(rel, job);
+	uint32		slice;
+
+	while ((slice = pg_atomic_fetch_add_u32(&job->next_slice, 1)) < job->nslices)
+	{
+		BlockNumber from = slice * job->slice_blocks;
+
+		copy_slice(c, from, Min(job->nblocks - from, job->slice_blocks) + from);
+	}
+	free_copier(c);
+}
+
+}  // namespace gpuvm

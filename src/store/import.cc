@@ -1,0 +1,440 @@
+/*
+ * import.cc: one import from its checks to its publication.
+ *
+ * Order (design, section 4): the relation is locked against changes of its file
+ * and columns until the transaction ends; VACUUM sets the bits; the number of
+ * blocks and the stamp of every visibility map page are read; then the blocks
+ * are copied, by parallel workers too; the version's blob is made; it becomes
+ * visible to others when the transaction commits.
+ *
+ * Memory: tablets are listed in a manifest in the arena from the moment they
+ * exist. Until the version is handed to the registry, `building` is what an
+ * abort has to free. Parallel workers have ended by then: PostgreSQL ends them
+ * before it calls the abort callbacks.
+ */
+#include "store/internal.h"
+
+#include "pg/settings.h"
+#include "pg/shmem.h"
+#include "tablet/build.h"
+
+extern "C" {
+#include "access/heapam.h"
+#include "access/parallel.h"
+#include "access/relation.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/catalog.h"
+#include "catalog/namespace.h"
+#include "catalog/objectaddress.h"
+#include "catalog/pg_class.h"
+#include "lib/stringinfo.h"
+#include "optimizer/optimizer.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "storage/shm_toc.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+
+PGDLLEXPORT void gpuvm_copy_main(dsm_segment *segment, shm_toc *toc);
+}
+
+namespace gpuvm {
+
+constexpr BlockNumber MIN_SLICE_BLOCKS = 8192;
+constexpr uint64 COPY_JOB_KEY = 1;
+
+/* What the import in progress owns in the arena; offsets, 0 when there is none. */
+static struct
+{
+	uint64		manifest;
+	uint32		max_tablets;
+	uint64		version;
+} building;
+
+/* -- what may be imported ------------------------------------------------------ */
+
+static void
+refuse_kind(Relation rel, int code, const char *what, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(code),
+			 errmsg("cannot import \"%s\"", RelationGetRelationName(rel)),
+			 errdetail("%s cannot be imported.", what),
+			 hint ? errhint("%s", hint) : 0));
+}
+
+static void
+check_kind(Relation rel)
+{
+	switch (rel->rd_rel->relkind)
+	{
+		case RELKIND_RELATION:
+		case RELKIND_MATVIEW:
+			break;
+		case RELKIND_PARTITIONED_TABLE:
+			refuse_kind(rel, ERRCODE_WRONG_OBJECT_TYPE, "Partitioned tables hold no rows of their own and",
+						"Import the leaf partitions, which pg_partition_tree() lists.");
+			break;
+		case RELKIND_VIEW:
+			refuse_kind(rel, ERRCODE_WRONG_OBJECT_TYPE, "Views",
+						"Import the tables that the view reads, or make it a materialized view.");
+			break;
+		case RELKIND_FOREIGN_TABLE:
+			refuse_kind(rel, ERRCODE_WRONG_OBJECT_TYPE, "Foreign tables", "Copy the rows into a table and import that.");
+			break;
+		case RELKIND_TOASTVALUE:
+			refuse_kind(rel, ERRCODE_WRONG_OBJECT_TYPE, "TOAST tables", NULL);
+			break;
+		default:
+			refuse_kind(rel, ERRCODE_WRONG_OBJECT_TYPE, "Relations of this kind",
+						"Only tables, leaf partitions and materialized views can be imported.");
+	}
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		refuse_kind(rel, ERRCODE_FEATURE_NOT_SUPPORTED, "Temporary tables", "Use a permanent table.");
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		refuse_kind(rel, ERRCODE_FEATURE_NOT_SUPPORTED, "Unlogged tables",
+					"Make the table permanent with ALTER TABLE ... SET LOGGED.");
+	if (IsCatalogRelation(rel))
+		refuse_kind(rel, ERRCODE_FEATURE_NOT_SUPPORTED, "System catalogs", NULL);
+	if (RelationGetNamespace(rel) == get_namespace_oid("information_schema", true))
+		refuse_kind(rel, ERRCODE_FEATURE_NOT_SUPPORTED, "Tables of information_schema", NULL);
+	if (rel->rd_tableam != GetHeapamTableAmRoutine())
+		refuse_kind(rel, ERRCODE_FEATURE_NOT_SUPPORTED, "Tables of an access method other than heap", NULL);
+	if (!RelationIsPopulated(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("materialized view \"%s\" has not been populated", RelationGetRelationName(rel)),
+				 errhint("Use the REFRESH MATERIALIZED VIEW command.")));
+	if (RelationInThisTransaction(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot import table \"%s\" because it was created, truncated or rewritten in this transaction",
+						RelationGetRelationName(rel)),
+				 errhint("Commit first.")));
+}
+
+Relation
+open_importable(Oid relid, LOCKMODE lockmode)
+{
+	Relation	rel = try_relation_open(relid, lockmode);
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relid)));
+	if (!RelationOwnedBy(relid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
+	check_kind(rel);
+	return rel;
+}
+
+int16 *
+importable_columns(Relation rel, int *count)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	int16	   *attnums = static_cast<int16 *>(palloc(sizeof(int16) * Max(desc->natts, 1)));
+	StringInfoData left_out;
+	int			nleft_out = 0;
+
+	*count = 0;
+	initStringInfo(&left_out);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (att->attisdropped)
+			continue;
+		if (importable_type(att->atttypid) != Type::None)
+		{
+			attnums[(*count)++] = att->attnum;
+			continue;
+		}
+		appendStringInfo(&left_out, "%s\"%s\" (%s%s)", nleft_out++ > 0 ? ", " : "", NameStr(att->attname),
+						 get_typtype(att->atttypid) == TYPTYPE_DOMAIN ? "domain " : "type ",
+						 format_type_be(att->atttypid));
+	}
+	if (nleft_out > 0)
+		ereport(NOTICE,
+				(errmsg_plural("%d column of table \"%s\" is left out", "%d columns of table \"%s\" are left out",
+							   nleft_out, nleft_out, RelationGetRelationName(rel)),
+				 errdetail("Tablets cannot store the type of: %s.", left_out.data),
+				 errhint("Queries that need such a column run on PostgreSQL.")));
+	pfree(left_out.data);
+	return attnums;
+}
+
+/* -- steps ------------------------------------------------------------------------ */
+
+void
+import_abandon(void)
+{
+	if (building.manifest != 0)
+	{
+		const uint64 *tablets = arena_at<uint64>(building.manifest);
+
+		for (uint32 i = 0; i < building.max_tablets; i++)
+			arena_free(tablets[i]);
+	}
+	arena_free(building.manifest);
+	arena_free(building.version);
+	memset(&building, 0, sizeof(building));
+	progress_end();
+}
+
+static uint64
+alloc_or_raise(uint64 size)
+{
+	uint64		offset = arena_alloc(size);
+
+	if (offset == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory for imported tables"),
+				 errhint("Increase \"gpuvm.memory\" or release tables with gpuvm.release().")));
+	return offset;
+}
+
+static BlockNumber
+count_not_visible(Relation rel, BlockNumber nblocks)
+{
+	BlockNumber count = 0;
+
+	for (BlockNumber i = 0; i < vm_pages(nblocks); i++)
+	{
+		uint32		not_visible;
+
+		read_vm_page(rel, i, Min(nblocks - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE), &not_visible);
+		count += not_visible;
+	}
+	return count;
+}
+
+static int
+workers_for(BlockNumber nblocks)
+{
+	int			workers = static_cast<int>(Min(nblocks / MIN_SLICE_BLOCKS, static_cast<BlockNumber>(max_parallel_maintenance_workers)));
+
+	if (setting_threads > 0)
+		workers = Min(workers, setting_threads - 1);
+	return IsInParallelMode() ? 0 : Max(workers, 0);
+}
+
+static void
+init_job(CopyJob *job, Relation rel, const int16 *attnums, int ncols, BlockNumber nblocks, int workers, int slot)
+{
+	uint64		max_tablets;
+
+	memset(static_cast<void *>(job), 0, offsetof(CopyJob, attnums));
+	job->relid = RelationGetRelid(rel);
+	job->progress_slot = slot;
+	job->nblocks = nblocks;
+	job->slice_blocks = workers == 0 ? nblocks : Max(nblocks / (4 * (workers + 1)) + 1, MIN_SLICE_BLOCKS / 2);
+	job->nslices = nblocks == 0 ? 0 : (nblocks - 1) / job->slice_blocks + 1;
+	job->tablet_rows = tablet_rows_for(RelationGetDescr(rel), attnums, ncols);
+	job->ncols = static_cast<uint32>(ncols);
+	memcpy(job->attnums, attnums, sizeof(int16) * ncols);
+	pg_atomic_init_u32(&job->next_slice, 0);
+	pg_atomic_init_u32(&job->ntablets, 0);
+	pg_atomic_init_u64(&job->nrows, 0);
+	pg_atomic_init_u64(&job->served_blocks, 0);
+
+	max_tablets = max_tablets_of_slice(job->slice_blocks, job->tablet_rows) * Max(job->nslices, 1);
+	job->max_tablets = static_cast<uint32>(Min(max_tablets, PG_UINT32_MAX));
+
+	building.manifest = alloc_or_raise(max_tablets * sizeof(uint64));
+	memset(arena_at<char>(building.manifest), 0, max_tablets * sizeof(uint64));
+	building.max_tablets = job->max_tablets;
+	job->manifest = building.manifest;
+}
+
+/* Runs the job with parallel workers. The result is copied to `result`, which has no room for attnums. */
+static void
+copy_in_parallel(Relation rel, const int16 *attnums, int ncols, BlockNumber nblocks, int workers, int slot, CopyJob *result)
+{
+	Size		size = offsetof(CopyJob, attnums) + sizeof(int16) * ncols;
+	ParallelContext *context;
+	CopyJob    *job;
+
+	EnterParallelMode();
+	context = CreateParallelContext("gpuvm", "gpuvm_copy_main", workers);
+	shm_toc_estimate_chunk(&context->estimator, size);
+	shm_toc_estimate_keys(&context->estimator, 1);
+	InitializeParallelDSM(context);
+	job = static_cast<CopyJob *>(shm_toc_allocate(context->toc, size));
+	init_job(job, rel, attnums, ncols, nblocks, workers, slot);
+	shm_toc_insert(context->toc, COPY_JOB_KEY, job);
+
+	LaunchParallelWorkers(context);
+	copy_slices(rel, job);
+	WaitForParallelWorkersToFinish(context);
+
+	memcpy(static_cast<void *>(result), job, offsetof(CopyJob, attnums));
+	DestroyParallelContext(context);
+	ExitParallelMode();
+}
+
+static int
+compare_tablets(const void *a, const void *b)
+{
+	uint32		first_a = arena_at<TabletHeader>(*static_cast<const uint64 *>(a))->first_block;
+	uint32		first_b = arena_at<TabletHeader>(*static_cast<const uint64 *>(b))->first_block;
+
+	return first_a < first_b ? -1 : first_a > first_b;
+}
+
+/* Summary of an imported column that no tablet describes: an empty table's. */
+static void
+summarize_nothing(ColumnSummary *summary, Form_pg_attribute att)
+{
+	memset(summary, 0, sizeof(*summary));
+	summary->type = importable_type(att->atttypid);
+	summary->attnum = att->attnum;
+	summary->exp_hi = INT16_MIN;
+	summary->exp_lo = INT16_MAX;
+}
+
+/* Makes the blob: TableVersion, columns, tablets, stamps, signature. Leaves its offset in `building`. */
+static void
+make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint64 *stamps, const Signature &signature)
+{
+	uint32		ntablets = pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&job->ntablets));
+	uint32		nstamps = vm_pages(job->nblocks);
+	uint64		columns_at = MAXALIGN(sizeof(TableVersion));
+	uint64		tablets_at = columns_at + uint64{job->ncols} * sizeof(ColumnSummary);
+	uint64		stamps_at = tablets_at + uint64{ntablets} * sizeof(uint64_t);
+	uint64		size = stamps_at + uint64{nstamps} * sizeof(uint64_t) + signature.len;
+	TableVersion *version;
+	uint64	   *tablets;
+	ColumnSummary *columns;
+
+	building.version = alloc_or_raise(size);
+	version = arena_at<TableVersion>(building.version);
+	memset(version, 0, sizeof(*version));
+	version->magic = VERSION_MAGIC;
+	version->ncols = job->ncols;
+	version->ntablets = ntablets;
+	version->nblocks = job->nblocks;
+	version->nstamps = nstamps;
+	version->served_blocks = static_cast<uint32>(pg_atomic_read_u64(const_cast<pg_atomic_uint64 *>(&job->served_blocks)));
+	version->nrows = pg_atomic_read_u64(const_cast<pg_atomic_uint64 *>(&job->nrows));
+	version->bytes = size;
+	version->columns = columns_at;
+	version->tablets = tablets_at;
+	version->stamps = stamps_at;
+
+	tablets = arena_at<uint64>(building.version + tablets_at);
+	memcpy(tablets, arena_at<uint64>(job->manifest), ntablets * sizeof(uint64));
+	qsort(tablets, ntablets, sizeof(uint64), compare_tablets);
+	memcpy(arena_at<char>(building.version + stamps_at), stamps, nstamps * sizeof(uint64));
+	memcpy(arena_at<char>(building.version + stamps_at + nstamps * sizeof(uint64)), signature.data, signature.len);
+
+	columns = arena_at<ColumnSummary>(building.version + columns_at);
+	for (uint32 i = 0; i < job->ncols; i++)
+		summarize_nothing(&columns[i], TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1));
+	for (uint32 t = 0; t < ntablets; t++)
+	{
+		const TabletHeader *tablet = arena_at<TabletHeader>(tablets[t]);
+
+		version->bytes += tablet->size;
+		for (uint32 i = 0; i < job->ncols; i++)
+			summarize_chunk(&columns[i], tablet_chunks(tablet)[i], t == 0);
+	}
+}
+
+/* Why blocks were left out, as far as it is cheap to know. */
+static void
+report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum, const char *no_vacuum)
+{
+	TransactionId own = GetTopTransactionIdIfAny();
+	TransactionId oldest = GetOldestNonRemovableTransactionId(rel);
+	const char *detail;
+
+	if (!vacuum)
+		detail = "The others have rows that are not known to be visible to every transaction, and no VACUUM was asked for.";
+	else if (no_vacuum != NULL)
+		detail = psprintf("The others have rows that are not known to be visible to every transaction, and the table could not be vacuumed: %s.", no_vacuum);
+	else if (TransactionIdIsValid(own) && TransactionIdEquals(own, oldest))
+		detail = "The others have rows that are not visible to every transaction. The oldest transaction is this one.";
+	else
+		detail = psprintf("The others have rows that are not visible to every transaction. The oldest transaction or snapshot in use is %u, the next transaction is %u.",
+						  oldest, XidFromFullTransactionId(ReadNextFullTransactionId()));
+	ereport(NOTICE,
+			(errmsg("copied %u of %u blocks of table \"%s\"", copied, total, RelationGetRelationName(rel)),
+			 errdetail("%s", detail),
+			 errhint("Queries on the table run on PostgreSQL until it is imported again, after the old transactions have ended.")));
+}
+
+uint64
+import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns, bool vacuum)
+{
+	int			slot = progress_begin(RelationGetRelid(rel), RelationGetNumberOfBlocks(rel));
+	const char *no_vacuum = NULL;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	uint64	   *stamps;
+	int			workers;
+	CopyJob    *job;
+	Signature	signature;
+	uint64		nrows;
+	BlockNumber copied;
+
+	if (vacuum && count_not_visible(rel, nblocks) > 0)
+		no_vacuum = vacuum_relation(rel, slot);
+
+	/* Stamps before blocks: a bit set from here on moves the LSN that a query will find. */
+	nblocks = RelationGetNumberOfBlocks(rel);
+	stamps = static_cast<uint64 *>(palloc_extended(sizeof(uint64) * Max(vm_pages(nblocks), 1), MCXT_ALLOC_HUGE));
+	for (BlockNumber i = 0; i < vm_pages(nblocks); i++)
+	{
+		uint32		not_visible;
+
+		stamps[i] = read_vm_page(rel, i, 0, &not_visible);
+	}
+	signature = make_signature(RelationGetDescr(rel));
+
+	progress_phase(slot, IMPORT_COPYING);
+	progress_blocks_total(slot, nblocks);
+	workers = workers_for(nblocks);
+	job = static_cast<CopyJob *>(palloc0(offsetof(CopyJob, attnums) + sizeof(int16) * Max(ncols, 1)));
+	if (workers > 0)
+		copy_in_parallel(rel, attnums, ncols, nblocks, workers, slot, job);
+	else
+	{
+		init_job(job, rel, attnums, ncols, nblocks, 0, slot);
+		copy_slices(rel, job);
+	}
+
+	progress_phase(slot, IMPORT_PUBLISHING);
+	make_version(rel, job, attnums, stamps, signature);
+	CacheInvalidateRelcache(rel);
+	registry_sweep();
+	nrows = pg_atomic_read_u64(&job->nrows);
+	copied = static_cast<BlockNumber>(pg_atomic_read_u64(&job->served_blocks));
+	if (copied < nblocks)
+		report_left_out(rel, copied, nblocks, vacuum, no_vacuum);
+
+	/* The registry owns version and tablets from here; nothing may raise until `building` forgets them. */
+	registry_publish(rel, building.version, signature, all_columns);
+	arena_free(building.manifest);
+	memset(&building, 0, sizeof(building));
+	progress_end();
+
+	pfree(signature.data);
+	pfree(job);
+	pfree(stamps);
+	return nrows;
+}
+
+}  // namespace gpuvm
+
+void
+gpuvm_copy_main(dsm_segment *, shm_toc *toc)
+{
+	gpuvm::CopyJob *job = static_cast<gpuvm::CopyJob *>(shm_toc_lookup(toc, gpuvm::COPY_JOB_KEY, false));
+	Relation	rel = relation_open(job->relid, AccessShareLock);
+
+	gpuvm::copy_slices(rel, job);
+	relation_close(rel, AccessShareLock);
+}

@@ -1,0 +1,219 @@
+/*
+ * internal.h: what the files of src/store share, and src/sqlapi calls.
+ */
+#ifndef GPUVM_STORE_INTERNAL_H
+#define GPUVM_STORE_INTERNAL_H
+
+#include "store/registry.h"
+
+extern "C" {
+#include "access/xlogdefs.h"
+#include "port/atomics.h"
+#include "storage/bufpage.h"
+#include "storage/lwlock.h"
+#include "utils/acl.h"
+}
+
+namespace gpuvm {
+
+/* -- PostgreSQL 16 renamed these ------------------------------------------ */
+
+#if PG_VERSION_NUM >= 160000
+typedef RelFileLocator FileNode;
+#define RelationFileNode(rel) ((rel)->rd_locator)
+#define FileNodeEquals(a, b) RelFileLocatorEquals(a, b)
+#define RelationInThisTransaction(rel) \
+	((rel)->rd_createSubid != InvalidSubTransactionId || \
+	 (rel)->rd_newRelfilelocatorSubid != InvalidSubTransactionId || \
+	 (rel)->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
+#define RelationOwnedBy(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#else
+typedef RelFileNode FileNode;
+#define RelationFileNode(rel) ((rel)->rd_node)
+#define FileNodeEquals(a, b) RelFileNodeEquals(a, b)
+#define RelationInThisTransaction(rel) \
+	((rel)->rd_createSubid != InvalidSubTransactionId || \
+	 (rel)->rd_newRelfilenodeSubid != InvalidSubTransactionId || \
+	 (rel)->rd_firstRelfilenodeSubid != InvalidSubTransactionId)
+#define RelationOwnedBy(relid, role) pg_class_ownercheck(relid, role)
+#endif
+
+/* -- signature.cc: what must be equal for tablets to be this table's (rule 2) -- */
+
+struct Signature
+{
+	char	   *data;
+	Size		len;
+};
+
+/* Of every column; palloc'd in the current context. */
+Signature	make_signature(TupleDesc desc);
+
+/* -- shared.cc: the store's shared memory ----------------------------------- */
+
+struct RegistryShared;
+struct ProgressShared;
+RegistryShared *registry_shared(void);
+ProgressShared *progress_shared(void);	/* both NULL without preloading */
+Size		registry_shared_size(void);
+Size		progress_shared_size(void);
+void		registry_init(RegistryShared *shared);
+void		progress_init(ProgressShared *shared);
+void		registry_hash_startup(void);
+Size		registry_hash_size(void);
+LWLock	   *registry_lock(void);
+LWLock	   *progress_lock(void);
+
+/* -- registry.cc -------------------------------------------------------------- */
+
+void		registry_install(void);
+
+/*
+ * Makes `version` (arena offset, complete) the relation's version when the
+ * top-level transaction commits, and frees it when the transaction or this
+ * subtransaction aborts. Raises if there is no room; the version is then still
+ * the caller's.
+ */
+void		registry_publish(Relation rel, uint64 version, const Signature &signature, bool all_columns);
+
+/* Forgets the relation's version when the top-level transaction commits. relid InvalidOid: all of the database. */
+void		registry_release(Oid database, Oid relid);
+
+/* Frees a version and its tablets. */
+void		free_version(uint64 version);
+
+/* Entries of this database whose relation is gone (dropped while this server was a standby, say) are released. */
+void		registry_sweep(void);
+
+/* One published table of this database, as the views and refresh see it. */
+struct RegistryRow
+{
+	Oid			relid;
+	bool		all_columns;	/* imported without a list of columns */
+};
+
+/* palloc'd array of this database's published tables. */
+RegistryRow *registry_list(int *count);
+
+/* Pins the relation's version whatever its state now; NULL when there is none. For the views. */
+VersionPin *registry_pin_any(Oid relid);
+
+/* Was this version made for the relation as it is now? */
+bool		pin_matches(VersionPin *pin, Relation rel);
+bool		pin_all_columns(VersionPin *pin);
+
+/* -- visibility.cc -------------------------------------------------------------- */
+
+constexpr BlockNumber VM_BLOCKS_PER_PAGE = (BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * 4;
+
+inline uint32
+vm_pages(BlockNumber nblocks)
+{
+	return nblocks / VM_BLOCKS_PER_PAGE + (nblocks % VM_BLOCKS_PER_PAGE != 0);
+}
+
+/*
+ * Reads visibility map page `map_block` under its share lock: its LSN, and how
+ * many of the first `nblocks` blocks that it covers are not all-visible. A page
+ * that does not exist has LSN 0 and no bit set.
+ */
+XLogRecPtr	read_vm_page(Relation rel, BlockNumber map_block, uint32 nblocks, uint32 *not_visible);
+
+/* version_serves without the predicate lock and the snapshot: are all blocks as they were at import? */
+bool		version_unchanged(Relation rel, const TableVersion *version, BlockNumber *blocks);
+
+/* -- progress.cc ------------------------------------------------------------------ */
+
+enum ImportPhase
+{
+	IMPORT_VACUUMING,
+	IMPORT_COPYING,
+	IMPORT_PUBLISHING,
+};
+
+struct ProgressRow
+{
+	int			pid;
+	Oid			relid;
+	ImportPhase phase;
+	uint64		blocks_total;
+	uint64		blocks_done;
+	uint64		rows;
+};
+
+/* A slot for this backend's import; -1 when all are taken (the import then shows no progress). */
+int			progress_begin(Oid relid, BlockNumber blocks_total);
+void		progress_phase(int slot, ImportPhase phase);
+void		progress_blocks_total(int slot, BlockNumber blocks_total);
+void		progress_add(int slot, uint64 blocks, uint64 rows);
+void		progress_end(void);
+bool		progress_vacuumed(int slot);
+void		progress_set_vacuumed(int slot);
+
+/* palloc'd array of this database's imports. */
+ProgressRow *progress_list(int *count);
+
+/* -- vacuum.cc ---------------------------------------------------------------------- */
+
+/*
+ * Has a background worker vacuum the relation (rule 5) and waits for it. NULL, or
+ * why that was not possible.
+ */
+const char *vacuum_relation(Relation rel, int progress_slot);
+
+/* -- copy.cc -------------------------------------------------------------------------- */
+
+/* One import's work, shared by the processes that take part. */
+struct CopyJob
+{
+	Oid			relid;
+	int			progress_slot;
+	BlockNumber nblocks;
+	BlockNumber slice_blocks;
+	uint32		nslices;
+	uint32		tablet_rows;
+	uint32		max_tablets;
+	uint32		ncols;
+	uint64		manifest;		/* arena offset of uint64[max_tablets]: the tablets made so far */
+	pg_atomic_uint32 next_slice;
+	pg_atomic_uint32 ntablets;	/* entries of the manifest in use */
+	pg_atomic_uint64 nrows;
+	pg_atomic_uint64 served_blocks;
+	int16		attnums[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/* The Type that a tablet stores this PostgreSQL type as; Type::None when it cannot. */
+Type		importable_type(Oid type);
+
+/* Rows that a tablet of these columns gets, by gpuvm.tablet_size. */
+uint32		tablet_rows_for(TupleDesc desc, const int16 *attnums, int ncols);
+
+/* Upper limit of the tablets that one slice can make. */
+uint64		max_tablets_of_slice(BlockNumber blocks, uint32 tablet_rows);
+
+/* Copies slices until there are none left. */
+void		copy_slices(Relation rel, CopyJob *job);
+
+/* -- import.cc ------------------------------------------------------------------------- */
+
+/* Frees what an import that did not end had allocated; from the callbacks at abort. */
+void		import_abandon(void);
+
+/*
+ * Opens a relation that the caller may import: it exists, is of an importable
+ * kind (rule 10), and is the caller's.
+ */
+Relation	open_importable(Oid relid, LOCKMODE lockmode);
+
+/* Attribute numbers of the columns that can be imported, ascending; palloc'd. A NOTICE names the others. */
+int16	   *importable_columns(Relation rel, int *count);
+
+/*
+ * Imports the columns (ascending, all of importable types), to be published at
+ * commit. Returns the rows imported.
+ */
+uint64		import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns, bool vacuum);
+
+}  // namespace gpuvm
+
+#endif
