@@ -10,6 +10,7 @@
 #define GPUVM_ENGINE_DOORBELL_H
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -49,11 +50,16 @@ public:
 		return poll(&p, 1, 0) > 0;
 	}
 
-	/* Waits awake for moved(), at most so long; true when it came. */
+	/*
+	 * Waits awake for moved(), at most so long; true when it came. Gives the
+	 * processor to whoever wants it, and gives up when somebody took it: then
+	 * processors are busy, and being woken by the doorbell is the faster way.
+	 */
 	template <typename Moved>
 	static bool spin(Moved moved, std::chrono::nanoseconds limit)
 	{
-		auto		end = std::chrono::steady_clock::now() + limit;
+		auto		now = std::chrono::steady_clock::now();
+		auto		end = now + limit;
 
 		do
 		{
@@ -63,8 +69,15 @@ public:
 					return true;
 				cpu_relax();
 			}
-		} while (std::chrono::steady_clock::now() < end);
-		return false;
+
+			auto		before = now;
+
+			(void) sched_yield();
+			now = std::chrono::steady_clock::now();
+			if (now - before > SPIN_CONTENDED)
+				break;
+		} while (now < end);
+		return moved();
 	}
 
 	/* Sleeps until moved(). False when the backend has gone. */
@@ -92,7 +105,8 @@ public:
 	}
 
 private:
-	static constexpr int SPIN_CHECKS = 64;	/* between two looks at the clock */
+	static constexpr int SPIN_CHECKS = 32;	/* between two looks at the clock */
+	static constexpr std::chrono::microseconds SPIN_CONTENDED{20};
 
 	int			fd_;
 	Job		   *job_;

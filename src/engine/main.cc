@@ -26,7 +26,6 @@
 using namespace gpuvm;
 
 constexpr int MAX_THREADS = 1024;
-constexpr std::chrono::microseconds SPIN(100);
 
 struct Options
 {
@@ -131,7 +130,6 @@ main(int argc, char **argv)
 
 	context.pool = new WorkerPool(threads - 1);
 	context.make_cpu_job = CpuJob::create;
-	context.spin = SPIN;
 	context.max_spinning = std::max(1, cores / 2);
 	std::thread(watch_supervisor, options.control_fd).detach();
 

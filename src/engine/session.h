@@ -16,9 +16,8 @@ struct EngineContext
 	WorkerPool *pool;
 	CheckedTablets checked;
 	MakeCpuJob	make_cpu_job;
-	std::chrono::nanoseconds spin;	/* how long a session waits awake for its next job */
 	std::atomic<int> spinning{0};
-	int			max_spinning;	/* sessions that may do so at once */
+	int			max_spinning = 1;	/* sessions that may wait awake at once */
 };
 
 /* Serves the session on `fd` until its end; does not close it. Never throws. */

@@ -39,8 +39,8 @@ extern "C" {
 
 namespace gpuvm {
 
-/* A job that takes longer than this is worth going to sleep for. */
-constexpr std::chrono::microseconds SPIN(30);
+/* Going to sleep and being woken takes about half of this. */
+constexpr std::chrono::microseconds SPIN(150);
 constexpr int HELLO_TIMEOUT_MS = 2000;
 constexpr int CONNECT_RETRY_MS = 10;
 /* What a released session keeps; more is given back. */
