@@ -1,0 +1,121 @@
+\echo Use "CREATE EXTENSION gpuvm" to load this file. \quit
+
+GRANT USAGE ON SCHEMA gpuvm TO PUBLIC;
+
+-- Import -----------------------------------------------------------------
+
+-- Ownership of the table is checked inside: EXECUTE can stay with PUBLIC.
+CREATE FUNCTION gpuvm.import(relation regclass, columns name[] DEFAULT NULL, vacuum boolean DEFAULT true)
+RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_import';
+COMMENT ON FUNCTION gpuvm.import(regclass, name[], boolean) IS
+	'copies a table, or the named columns of it, into tablets; returns the rows imported';
+
+CREATE FUNCTION gpuvm.refresh(relation regclass)
+RETURNS bigint
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_refresh';
+COMMENT ON FUNCTION gpuvm.refresh(regclass) IS
+	're-reads what changed in an imported table; returns the rows re-read';
+
+CREATE FUNCTION gpuvm.release(relation regclass)
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_release';
+COMMENT ON FUNCTION gpuvm.release(regclass) IS
+	'drops the tablets of a table';
+
+-- Questions about a query ------------------------------------------------
+
+-- No search_path of their own: the names in the query are the caller's.
+CREATE FUNCTION gpuvm.disassemble(query text)
+RETURNS TABLE (address integer, opcode text, p1 bigint, p2 bigint, p3 bigint, p4 text, comment text)
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'gpuvm_disassemble';
+COMMENT ON FUNCTION gpuvm.disassemble(text) IS
+	'the program that a query would run on the virtual machine';
+
+CREATE FUNCTION gpuvm.why_not(query text)
+RETURNS TABLE (node text, reason text, hint text)
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'gpuvm_why_not';
+COMMENT ON FUNCTION gpuvm.why_not(text) IS
+	'why parts of a query stay with PostgreSQL, one row a reason';
+
+-- State ------------------------------------------------------------------
+
+CREATE FUNCTION gpuvm.status()
+RETURNS TABLE (backend text, loaded boolean, detail text)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_status';
+COMMENT ON FUNCTION gpuvm.status() IS
+	'the engine''s backends, whether each is loaded, and why';
+
+CREATE FUNCTION gpuvm.list_tables()
+RETURNS TABLE (relation regclass, columns name[], rows bigint, tablets integer, blocks bigint,
+			   served_blocks bigint, bytes bigint, state text, changed_blocks bigint)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_tables';
+COMMENT ON FUNCTION gpuvm.list_tables() IS 'behind the view gpuvm.tables';
+
+CREATE VIEW gpuvm.tables AS SELECT * FROM gpuvm.list_tables();
+COMMENT ON VIEW gpuvm.tables IS 'imported tables of this database';
+
+CREATE FUNCTION gpuvm.list_tablets()
+RETURNS TABLE (relation regclass, tablet integer, first_block bigint, blocks bigint, rows bigint, bytes bigint,
+			   "column" name, type text, width integer, data_bytes bigint, nulls bigint, min text, max text)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_tablets';
+COMMENT ON FUNCTION gpuvm.list_tablets() IS 'behind the view gpuvm.tablets';
+
+CREATE VIEW gpuvm.tablets AS SELECT * FROM gpuvm.list_tablets();
+COMMENT ON VIEW gpuvm.tablets IS 'tablets of the imported tables, one row a column';
+
+CREATE FUNCTION gpuvm.list_devices()
+RETURNS TABLE (device text, available boolean, threads integer, detail text)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_devices';
+COMMENT ON FUNCTION gpuvm.list_devices() IS 'behind the view gpuvm.devices';
+
+CREATE VIEW gpuvm.devices AS SELECT * FROM gpuvm.list_devices();
+COMMENT ON VIEW gpuvm.devices IS 'devices that programs can run on';
+
+CREATE FUNCTION gpuvm.list_import_progress()
+RETURNS TABLE (pid integer, relation regclass, phase text, blocks_total bigint, blocks_done bigint, rows bigint)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_import_progress';
+COMMENT ON FUNCTION gpuvm.list_import_progress() IS 'behind the view gpuvm.import_progress';
+
+CREATE VIEW gpuvm.import_progress AS SELECT * FROM gpuvm.list_import_progress();
+COMMENT ON VIEW gpuvm.import_progress IS 'imports that are running in this database';
+
+CREATE FUNCTION gpuvm.list_stats()
+RETURNS TABLE (counter text, value bigint)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_stats';
+COMMENT ON FUNCTION gpuvm.list_stats() IS 'behind the view gpuvm.stats';
+
+CREATE VIEW gpuvm.stats AS SELECT * FROM gpuvm.list_stats();
+COMMENT ON VIEW gpuvm.stats IS 'counters since the server started';
+
+CREATE FUNCTION gpuvm.list_opcodes()
+RETURNS TABLE (opcode integer, name text, form text, types text, synopsis text)
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_opcodes';
+COMMENT ON FUNCTION gpuvm.list_opcodes() IS 'behind the view gpuvm.opcodes';
+
+CREATE VIEW gpuvm.opcodes AS SELECT * FROM gpuvm.list_opcodes();
+COMMENT ON VIEW gpuvm.opcodes IS 'the instruction set of the virtual machine';
+
+GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;

@@ -1,0 +1,410 @@
+/*
+ * views.cc: the functions behind the views of schema gpuvm, and gpuvm.status().
+ *
+ * They show a table to those who may SELECT from it, or from any of its columns.
+ * What a column's statistics would give away (rule 22) is null for those who may
+ * not read the column, and for everybody to whom row security applies.
+ */
+#include "store/internal.h"
+
+#include "pg/engine_client.h"
+#include "pg/shmem.h"
+#include "pg/startup.h"
+#include "pg/stats.h"
+
+extern "C" {
+#include "access/relation.h"
+#include "catalog/pg_class.h"
+#include "funcapi.h"
+#include "storage/lmgr.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+#include "utils/timestamp.h"
+}
+
+namespace gpuvm {
+
+static void
+put_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+{
+	ReturnSetInfo *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* The relation, locked, if it exists, may be read by the caller and is not locked by a change of its definition. */
+static Relation
+open_readable(Oid relid)
+{
+	Relation	rel;
+
+	if (!ConditionalLockRelationOid(relid, AccessShareLock))
+		return NULL;
+	rel = try_relation_open(relid, NoLock);
+	if (rel == NULL)
+	{
+		UnlockRelationOid(relid, AccessShareLock);
+		return NULL;
+	}
+	if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+		pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK)
+		return rel;
+	relation_close(rel, AccessShareLock);
+	return NULL;
+}
+
+static bool
+may_read_column(Oid relid, AttrNumber attnum)
+{
+	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+		pg_attribute_aclcheck(relid, attnum, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
+static const char *
+version_state(VersionPin *pin, Relation rel, BlockNumber *changed_blocks)
+{
+	*changed_blocks = pin_version(pin)->nblocks;
+	if (!pin_matches(pin, rel))
+		return "schema changed";
+	return version_unchanged(rel, pin_version(pin), changed_blocks) ? "current" : "table changed";
+}
+
+static ArrayType *
+column_names(Relation rel, const TableVersion *version)
+{
+	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+	Datum	   *names = static_cast<Datum *>(palloc(sizeof(Datum) * Max(version->ncols, 1)));
+
+	for (uint32 i = 0; i < version->ncols; i++)
+		names[i] = PointerGetDatum(columns[i].attnum <= RelationGetNumberOfAttributes(rel)
+								   ? &TupleDescAttr(RelationGetDescr(rel), columns[i].attnum - 1)->attname
+								   : static_cast<Name>(palloc0(NAMEDATALEN)));
+	return construct_array(names, static_cast<int>(version->ncols), NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR);
+}
+
+static const char *
+type_name(Type type)
+{
+	switch (type)
+	{
+		case Type::Bool: return "Bool";
+		case Type::I16: return "I16";
+		case Type::I32: return "I32";
+		case Type::I64: return "I64";
+		case Type::F32: return "F32";
+		case Type::F64: return "F64";
+		case Type::I128: return "I128";
+		case Type::RowId: return "RowId";
+		case Type::None: break;
+	}
+	return "None";
+}
+
+/* min or max as text in the column's SQL type; NULL when there is none. */
+static char *
+bound_text(Form_pg_attribute att, const ColumnChunk &chunk, int64_t bound)
+{
+	Datum		value;
+	Oid			output;
+	bool		is_varlena;
+	double		number;
+
+	if ((chunk.flags & CHUNK_ALL_NULL) || importable_type(att->atttypid) != chunk.type)
+		return NULL;
+	memcpy(&number, &bound, sizeof(number));
+	switch (chunk.type)
+	{
+		case Type::Bool:
+			value = BoolGetDatum(bound != 0);
+			break;
+		case Type::I16:
+			value = Int16GetDatum(static_cast<int16>(bound));
+			break;
+		case Type::I32:
+			value = Int32GetDatum(static_cast<int32>(bound));
+			break;
+		case Type::I64:
+			value = Int64GetDatum(bound);
+			break;
+		default:
+			if (chunk.exp_lo > chunk.exp_hi && number != 0)
+				return NULL;	/* no finite value */
+			value = chunk.type == Type::F32 ? Float4GetDatum(static_cast<float4>(number)) : Float8GetDatum(number);
+			break;
+	}
+	getTypeOutputInfo(att->atttypid, &output, &is_varlena);
+	return OidOutputFunctionCall(output, value);
+}
+
+/* One row for each column of a tablet; one with null columns for a tablet without any. */
+static void
+put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, uint32 index, const TabletHeader *tablet)
+{
+	for (uint32 i = 0; i < Max(tablet->ncols, 1); i++)
+	{
+		Datum		values[13];
+		bool		nulls[13] = {};
+
+		values[0] = ObjectIdGetDatum(RelationGetRelid(rel));
+		values[1] = Int32GetDatum(static_cast<int32>(index));
+		values[2] = Int64GetDatum(tablet->first_block);
+		values[3] = Int64GetDatum(tablet->nblocks);
+		values[4] = Int64GetDatum(tablet->nrows);
+		values[5] = Int64GetDatum(static_cast<int64>(tablet->size));
+		for (int v = 6; v < 13; v++)
+			nulls[v] = true;
+
+		if (i < tablet->ncols)
+		{
+			const ColumnChunk &chunk = tablet_chunks(tablet)[i];
+			Form_pg_attribute att;
+
+			if (chunk.attnum > RelationGetNumberOfAttributes(rel))
+				continue;		/* imported in a transaction that this one does not see */
+			att = TupleDescAttr(RelationGetDescr(rel), chunk.attnum - 1);
+			values[6] = PointerGetDatum(&att->attname);
+			values[7] = CStringGetTextDatum(type_name(chunk.type));
+			nulls[6] = nulls[7] = false;
+			if (!row_security && may_read_column(RelationGetRelid(rel), chunk.attnum))
+			{
+				char	   *min = bound_text(att, chunk, chunk.min);
+				char	   *max = bound_text(att, chunk, chunk.max);
+
+				values[8] = Int32GetDatum(chunk.width);
+				values[9] = Int64GetDatum(static_cast<int64>(chunk.data_bytes));
+				values[10] = Int64GetDatum(chunk.null_count);
+				nulls[8] = nulls[9] = nulls[10] = false;
+				if (min != NULL && max != NULL)
+				{
+					values[11] = CStringGetTextDatum(min);
+					values[12] = CStringGetTextDatum(max);
+					nulls[11] = nulls[12] = false;
+				}
+			}
+		}
+		put_row(fcinfo, values, nulls);
+	}
+}
+
+static const char *const form_names[] = {
+#define GPUVM_OPCODE(name, form, types, errors, synopsis) #form,
+#include "vm/opcodes.def"
+#undef GPUVM_OPCODE
+};
+
+static const char *
+phase_name(ImportPhase phase)
+{
+	switch (phase)
+	{
+		case IMPORT_VACUUMING: return "vacuuming";
+		case IMPORT_COPYING: return "copying";
+		case IMPORT_PUBLISHING: return "publishing";
+	}
+	return "unknown";
+}
+
+}  // namespace gpuvm
+
+using namespace gpuvm;
+
+extern "C" {
+PG_FUNCTION_INFO_V1(gpuvm_list_tables);
+PG_FUNCTION_INFO_V1(gpuvm_list_tablets);
+PG_FUNCTION_INFO_V1(gpuvm_list_devices);
+PG_FUNCTION_INFO_V1(gpuvm_list_import_progress);
+PG_FUNCTION_INFO_V1(gpuvm_list_stats);
+PG_FUNCTION_INFO_V1(gpuvm_list_opcodes);
+PG_FUNCTION_INFO_V1(gpuvm_status);
+
+PGDLLEXPORT Datum
+gpuvm_list_tables(PG_FUNCTION_ARGS)
+{
+	int			count;
+	RegistryRow *rows;
+
+	require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	rows = registry_list(&count);
+	for (int i = 0; i < count; i++)
+	{
+		Relation	rel = open_readable(rows[i].relid);
+		VersionPin *pin = rel ? registry_pin_any(rows[i].relid) : NULL;
+
+		if (pin != NULL)
+		{
+			const TableVersion *version = pin_version(pin);
+			BlockNumber changed;
+			Datum		values[9];
+			bool		nulls[9] = {};
+
+			values[0] = ObjectIdGetDatum(rows[i].relid);
+			values[7] = CStringGetTextDatum(version_state(pin, rel, &changed));
+			values[1] = PointerGetDatum(column_names(rel, version));
+			values[2] = Int64GetDatum(static_cast<int64>(version->nrows));
+			values[3] = Int32GetDatum(static_cast<int32>(version->ntablets));
+			values[4] = Int64GetDatum(version->nblocks);
+			values[5] = Int64GetDatum(version->served_blocks);
+			values[6] = Int64GetDatum(static_cast<int64>(version->bytes));
+			values[8] = Int64GetDatum(changed);
+			put_row(fcinfo, values, nulls);
+			registry_unpin(pin);
+		}
+		if (rel)
+			relation_close(rel, AccessShareLock);
+	}
+	return (Datum) 0;
+}
+
+PGDLLEXPORT Datum
+gpuvm_list_tablets(PG_FUNCTION_ARGS)
+{
+	int			count;
+	RegistryRow *rows;
+
+	require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	rows = registry_list(&count);
+	for (int i = 0; i < count; i++)
+	{
+		Relation	rel = open_readable(rows[i].relid);
+		VersionPin *pin = rel ? registry_pin_any(rows[i].relid) : NULL;
+
+		if (pin != NULL)
+		{
+			const TableVersion *version = pin_version(pin);
+			bool		row_security = check_enable_rls(rows[i].relid, InvalidOid, true) == RLS_ENABLED;
+
+			for (uint32 t = 0; t < version->ntablets; t++)
+			{
+				CHECK_FOR_INTERRUPTS();
+				put_tablet(fcinfo, rel, row_security, t,
+						   arena_at<TabletHeader>(version_at<uint64_t>(version, version->tablets)[t]));
+			}
+			registry_unpin(pin);
+		}
+		if (rel)
+			relation_close(rel, AccessShareLock);
+	}
+	return (Datum) 0;
+}
+
+PGDLLEXPORT Datum
+gpuvm_list_devices(PG_FUNCTION_ARGS)
+{
+	Datum		values[4];
+	bool		nulls[4] = {};
+	char		sentence[512];
+	bool		running;
+
+	require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	running = engine_status_sentence(sentence, sizeof(sentence));
+	values[0] = CStringGetTextDatum("cpu");
+	values[1] = BoolGetDatum(running);
+	values[2] = Int32GetDatum(running ? static_cast<int32>(arena_header()->engine_threads.load()) : 0);
+	values[3] = CStringGetTextDatum(sentence);
+	put_row(fcinfo, values, nulls);
+	return (Datum) 0;
+}
+
+PGDLLEXPORT Datum
+gpuvm_list_import_progress(PG_FUNCTION_ARGS)
+{
+	int			count;
+	ProgressRow *rows;
+
+	require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	rows = progress_list(&count);
+	for (int i = 0; i < count; i++)
+	{
+		Relation	rel = open_readable(rows[i].relid);
+		Datum		values[6];
+		bool		nulls[6] = {};
+
+		if (rel == NULL)
+			continue;
+		values[0] = Int32GetDatum(rows[i].pid);
+		values[1] = ObjectIdGetDatum(rows[i].relid);
+		values[2] = CStringGetTextDatum(phase_name(rows[i].phase));
+		values[3] = Int64GetDatum(static_cast<int64>(rows[i].blocks_total));
+		values[4] = Int64GetDatum(static_cast<int64>(rows[i].blocks_done));
+		values[5] = Int64GetDatum(static_cast<int64>(rows[i].rows));
+		put_row(fcinfo, values, nulls);
+		relation_close(rel, AccessShareLock);
+	}
+	return (Datum) 0;
+}
+
+PGDLLEXPORT Datum
+gpuvm_list_stats(PG_FUNCTION_ARGS)
+{
+	StatsSnapshot stats;
+	bool		nulls[2] = {};
+	auto		put = [&](const char *counter, uint64 value)
+	{
+		Datum		values[2] = {CStringGetTextDatum(counter), Int64GetDatum(static_cast<int64>(value))};
+
+		put_row(fcinfo, values, nulls);
+	};
+
+	require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	stats_read(&stats);
+	put("queries", stats.queries);
+	put("rows in", stats.rows_in);
+	put("rows out", stats.rows_out);
+	put("bytes read", stats.bytes_read);
+	for (int i = 0; i < FALLBACK_COUNT_; i++)
+		put(psprintf("fallbacks: %s", fallback_reason_name(static_cast<FallbackReason>(i))), stats.fallbacks[i]);
+	return (Datum) 0;
+}
+
+PGDLLEXPORT Datum
+gpuvm_list_opcodes(PG_FUNCTION_ARGS)
+{
+	InitMaterializedSRF(fcinfo, 0);
+	for (size_t i = 0; i < lengthof(form_names); i++)
+	{
+		Datum		values[5];
+		bool		nulls[5] = {};
+
+		values[0] = Int32GetDatum(static_cast<int32>(i));
+		values[1] = CStringGetTextDatum(opcode_info[i].name);
+		values[2] = CStringGetTextDatum(form_names[i]);
+		values[3] = CStringGetTextDatum(opcode_info[i].types);
+		values[4] = CStringGetTextDatum(opcode_info[i].synopsis);
+		put_row(fcinfo, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/* Works without preloading too: it says so then. */
+PGDLLEXPORT Datum
+gpuvm_status(PG_FUNCTION_ARGS)
+{
+	Datum		values[3];
+	bool		nulls[3] = {};
+	char		sentence[512];
+
+	InitMaterializedSRF(fcinfo, 0);
+	values[0] = CStringGetTextDatum("cpu");
+	if (shmem_available())
+	{
+		values[1] = BoolGetDatum(engine_status_sentence(sentence, sizeof(sentence)));
+		values[2] = CStringGetTextDatum(sentence);
+	}
+	else
+	{
+		values[1] = BoolGetDatum(false);
+		values[2] = CStringGetTextDatum("gpuvm was not preloaded: add it to shared_preload_libraries and restart the server");
+	}
+	put_row(fcinfo, values, nulls);
+	return (Datum) 0;
+}
+}
