@@ -279,17 +279,16 @@ class Bench:
         rows = [r for r in self.results if r["workload"] == workload]
         names = [n for n in dict.fromkeys(n for r in rows for n in r["ms"])]
         peers = [n for n in names if n != against]
-        lines = [f"### {title}\n", "| query | rows out | " + " | ".join(f"{n}, ms" for n in names) + " | " +
-                 " | ".join(f"{against} over {n}" for n in peers if against in names) + " | device |"]
-        lines.append("|" + "---|" * lines[1].count("|", 1))
+        ratios_of = peers if against in names else []
+        header = ["query", "rows out"] + [f"{n}, ms" for n in names] + [f"{against} over {n}" for n in ratios_of] + ["device"]
+        lines = [f"### {title}\n", "| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
         for r in rows:
             cells = [r["query"], f"{r.get('rows', 0):,}"] + [f"{r['ms'][n]:.3g}" if n in r["ms"] else "-" for n in names]
-            if against in names:
-                cells += [f"{r['ms'][n] / r['ms'][against]:.2f}x" if n in r["ms"] and against in r["ms"] else "-" for n in peers]
+            cells += [f"{r['ms'][n] / r['ms'][against]:.2f}x" if n in r["ms"] and against in r["ms"] else "-" for n in ratios_of]
             lines.append("| " + " | ".join(cells + [r["device"] or r["note"] or ""]) + " |")
-        if against in names and len(rows) > 1:
+        if ratios_of and len(rows) > 1:
             means = []
-            for n in peers:
+            for n in ratios_of:
                 ratios = [r["ms"][n] / r["ms"][against] for r in rows if n in r["ms"] and against in r["ms"]]
                 if ratios:
                     means.append(f"{geometric(ratios):.1f}x over {n}")
