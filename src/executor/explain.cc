@@ -29,6 +29,7 @@ deparse_list(List *exprs, const char *separator, List *context)
 	return buf.data;
 }
 
+/* A line an operation in text; a list of the same lines otherwise. */
 static void
 show_program(const Program *program, ExplainState *es)
 {
@@ -39,10 +40,16 @@ show_program(const Program *program, ExplainState *es)
 		DisassembledOp op;
 
 		disassemble_op(program, i, &op);
-		lines = lappend(lines, psprintf("%d %s %lld %lld %lld %s", op.address, op.opcode, (long long) op.p1,
-										(long long) op.p2, (long long) op.p3, op.p4));
+		lines = lappend(lines, psprintf("%s %lld %lld %lld %s", op.opcode, (long long) op.p1, (long long) op.p2,
+										(long long) op.p3, op.p4));
 	}
-	ExplainPropertyList("Program", lines, es);
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyList("Program", lines, es);
+		return;
+	}
+	for (int i = 0; i < program->nops; i++)
+		ExplainPropertyText(psprintf("Program %d", i), static_cast<char *>(list_nth(lines, i)), es);
 }
 
 void
