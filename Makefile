@@ -114,6 +114,10 @@ build/unit/bench/%: build/unit/tests/bench/%.o $(CORE_SRC:%.cc=build/unit/%.o)
 .PHONY: engine-bench
 engine-bench: $(BENCH_SRC:tests/bench/%.cc=build/unit/bench/%)
 
+# The floor of row-returning queries: LOAD it by its path.
+build/floor.so: build/so/tests/bench/floor/floor.o
+	$(CXX) -shared $^ -o $@
+
 -include $(shell find build -name '*.d' 2>/dev/null)
 
 endif
