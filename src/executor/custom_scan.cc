@@ -82,12 +82,22 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate, eflags);
 	node->custom_ps = list_make1(state->alternative);
 
+	state->own_values = node->ss.ss_ScanTupleSlot->tts_values;
+	state->own_nulls = node->ss.ss_ScanTupleSlot->tts_isnull;
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
 	state->ncols = state->plan->program->nresults;
 	program_result_types(state->plan->program, state->types);
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
 	if (state->plan->kind == SCAN_GROUPS)
 		begin_groups(state);
+}
+
+/* The scan slot may point into a batch (decode.cc): whoever writes to it takes its own arrays back first. */
+static void
+use_own_arrays(GpuvmScanState *state)
+{
+	state->css.ss.ss_ScanTupleSlot->tts_values = state->own_values;
+	state->css.ss.ss_ScanTupleSlot->tts_isnull = state->own_nulls;
 }
 
 /* The alternative's row in our virtual slot, which parents and projections were compiled for. */
@@ -98,6 +108,7 @@ alternative_row(GpuvmScanState *state)
 	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
 	int			n;
 
+	use_own_arrays(state);
 	ExecClearTuple(slot);
 	if (TupIsNull(from))
 	{
@@ -122,6 +133,7 @@ vm_row(GpuvmScanState *state)
 {
 	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
 
+	use_own_arrays(state);
 	ExecClearTuple(slot);
 	if (!run_next_row(state, slot))
 	{
@@ -238,6 +250,7 @@ end_scan(CustomScanState *node)
 {
 	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
 
+	use_own_arrays(state);
 	run_stop(state);
 	ExecEndNode(state->alternative);
 }

@@ -323,6 +323,7 @@ run_stop(GpuvmScanState *state)
 	state->by_heap = false;
 	state->rest_by_heap = false;
 	state->buffer = -1;
+	state->batch_row = state->batch_rows = 0;
 	state->chunks = state->chunk = nullptr;
 	state->chunk_row = 0;
 	MemoryContextReset(state->group_context);
@@ -423,6 +424,7 @@ take_buffer(GpuvmScanState *state)
 		state->buffer = i;
 		state->row = 0;
 		state->nrows = b->nrows;
+		state->batch_row = state->batch_rows = 0;
 		if (b->errors != 0)
 		{
 			/* Somebody must raise, or not, in PostgreSQL's words. */
@@ -454,24 +456,6 @@ give_buffer_back(GpuvmScanState *state)
 	engine_buffer_freed(state->session);
 }
 
-static void
-read_row(GpuvmScanState *state, TupleTableSlot *slot)
-{
-	uint32		row = state->row++;
-	int			n = state->ncols - 1;
-	uint32		position;
-
-	for (int i = 0; i < n; i++)
-	{
-		const ColumnView &v = state->views[i];
-
-		slot->tts_isnull[i] = view_is_null(v, row);
-		slot->tts_values[i] = view_datum(v, row);
-	}
-	memcpy(&position, state->views[n].values + row * sizeof(position), sizeof(position));
-	tablet_row_ctid(state->tablet, position, &state->block_hint, &slot->tts_tid);
-}
-
 bool
 run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 {
@@ -494,9 +478,9 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		}
 		if (state->buffer >= 0)
 		{
-			if (state->row < state->nrows)
+			if (state->batch_row < state->batch_rows || decode_batch(state))
 			{
-				read_row(state, slot);
+				decode_next(state, slot);
 				state->emitted = true;
 				return true;
 			}

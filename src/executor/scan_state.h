@@ -82,8 +82,15 @@ struct GpuvmScanState
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	ColumnView	views[PROGRAM_MAX_COLUMNS];
 	int			buffer;			/* rows: the one being read, or -1 */
-	uint32		row;
+	uint32		row;			/* next row of the buffer that is not decoded */
 	uint32		nrows;
+
+	/* rows: decoded ahead, row by row, for the scan slot to point into (decode.cc) */
+	Datum	   *batch_values;
+	bool	   *batch_nulls;
+	ItemPointerData *batch_tids;
+	uint32		batch_row;
+	uint32		batch_rows;
 
 	/* rows: units */
 	uint32		nunits;
@@ -100,6 +107,8 @@ struct GpuvmScanState
 	uint32		heap_last;
 	ExprState  *heap_qual;
 	TupleTableSlot *heap_slot;
+	Datum	   *own_values;		/* the scan slot's own arrays */
+	bool	   *own_nulls;
 
 	/* groups */
 	GroupChunk *chunks;
@@ -132,6 +141,22 @@ void		run_stop(GpuvmScanState *state);
 
 /* Leaves the VM for the alternative; raises 55000 when gpuvm.require forbids it. */
 ScanMode	run_fall_back(GpuvmScanState *state, int reason, const char *detail);
+
+/* -- decode.cc: result buffers to slots ------------------------------------------- */
+
+/* Decodes the next rows of the current buffer; false when it is exhausted. */
+bool		decode_batch(GpuvmScanState *state);
+
+/* Points the slot at the next decoded row. */
+inline void
+decode_next(GpuvmScanState *state, TupleTableSlot *slot)
+{
+	uint32		row = state->batch_row++;
+
+	slot->tts_values = state->batch_values + static_cast<Size>(row) * (state->ncols - 1);
+	slot->tts_isnull = state->batch_nulls + static_cast<Size>(row) * (state->ncols - 1);
+	slot->tts_tid = state->batch_tids[row];
+}
 
 /* -- heap.cc: a unit by PostgreSQL's own means ------------------------------------ */
 

@@ -1,0 +1,112 @@
+/*
+ * decode.cc: result buffers to slots.
+ *
+ * Rows are decoded a batch at a time, a column after the other, into row-major
+ * arrays, and the scan slot is pointed at one row after the other: a row costs
+ * three stores then. The batch stays within the first-level cache.
+ */
+#include "pg/pg.h"
+
+#include <cstring>
+
+#include "executor/scan_state.h"
+
+namespace gpuvm {
+
+constexpr uint32 BATCH_ROWS = 128;
+
+/* One column of the batch; Wide converts the stored value to a Datum. */
+template <typename T, typename Wide>
+static void
+decode_column(const ColumnView &v, uint32 first, uint32 n, Datum *values, int stride, Wide wide)
+{
+	const T    *from = reinterpret_cast<const T *>(v.values) + first;
+
+	for (uint32 r = 0; r < n; r++)
+		values[static_cast<Size>(r) * stride] = wide(from[r]);
+}
+
+static void
+decode_values(const ColumnView &v, uint32 first, uint32 n, Datum *values, int stride)
+{
+	switch (v.type)
+	{
+		case Type::Bool:
+			decode_column<uint8>(v, first, n, values, stride, [](uint8 x) { return BoolGetDatum(x != 0); });
+			break;
+		case Type::I16:
+			decode_column<int32>(v, first, n, values, stride, [](int32 x) { return Int16GetDatum(static_cast<int16>(x)); });
+			break;
+		case Type::I32:
+			decode_column<int32>(v, first, n, values, stride, [](int32 x) { return Int32GetDatum(x); });
+			break;
+		case Type::I64:
+			decode_column<int64>(v, first, n, values, stride, [](int64 x) { return Int64GetDatum(x); });
+			break;
+		case Type::F32:
+			decode_column<float>(v, first, n, values, stride, [](float x) { return Float4GetDatum(x); });
+			break;
+		default:
+			decode_column<double>(v, first, n, values, stride, [](double x) { return Float8GetDatum(x); });
+			break;
+	}
+}
+
+static void
+decode_nulls(const ColumnView &v, uint32 first, uint32 n, bool *nulls, int stride)
+{
+	for (uint32 r = 0; r < n; r++)
+		nulls[static_cast<Size>(r) * stride] = view_is_null(v, first + r);
+}
+
+bool
+decode_batch(GpuvmScanState *state)
+{
+	int			ncols = state->ncols - 1;
+	uint32		first = state->row;
+	uint32		n = Min(BATCH_ROWS, state->nrows - first);
+	const char *positions = state->views[ncols].values;
+
+	if (n == 0)
+		return false;
+	if (state->batch_values == nullptr)
+	{
+		MemoryContext query = state->css.ss.ps.state->es_query_cxt;
+
+		state->batch_values = static_cast<Datum *>(MemoryContextAlloc(query, sizeof(Datum) * BATCH_ROWS * Max(ncols, 1)));
+		state->batch_nulls = static_cast<bool *>(MemoryContextAlloc(query, sizeof(bool) * BATCH_ROWS * Max(ncols, 1)));
+		state->batch_tids = static_cast<ItemPointerData *>(MemoryContextAlloc(query, sizeof(ItemPointerData) * BATCH_ROWS));
+	}
+
+	/* Any null in the batch? Batches start at whole words of the bitmaps. */
+	static_assert(BATCH_ROWS % 64 == 0, "null bitmaps are read in words");
+	for (int i = 0; i < ncols; i++)
+	{
+		const ColumnView &v = state->views[i];
+		uint64		any = 0;
+
+		for (uint32 w = first / 64; w < (first + n + 63) / 64; w++)
+			any |= v.nulls[w];
+		decode_values(v, first, n, state->batch_values + i, ncols);
+		if (any != 0)
+			decode_nulls(v, first, n, state->batch_nulls + i, ncols);
+		else
+		{
+			for (uint32 r = 0; r < n; r++)
+				state->batch_nulls[static_cast<Size>(r) * ncols + i] = false;
+		}
+	}
+	for (uint32 r = 0; r < n; r++)
+	{
+		uint32		position;
+
+		memcpy(&position, positions + static_cast<Size>(first + r) * sizeof(position), sizeof(position));
+		tablet_row_ctid(state->tablet, position, &state->block_hint, &state->batch_tids[r]);
+	}
+	state->row = first + n;
+	state->batch_row = 0;
+	state->batch_rows = n;
+	return true;
+}
+
+}  // namespace gpuvm
