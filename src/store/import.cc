@@ -43,7 +43,8 @@ PGDLLEXPORT void gpuvm_copy_main(dsm_segment *segment, shm_toc *toc);
 
 namespace gpuvm {
 
-constexpr BlockNumber MIN_SLICE_BLOCKS = 8192;
+constexpr BlockNumber BLOCKS_PER_WORKER = 8192;	/* a worker takes a millisecond to start */
+constexpr BlockNumber MIN_SLICE_BLOCKS = 1024;
 constexpr uint64 COPY_JOB_KEY = 1;
 
 /* What the import in progress owns in the arena; offsets, 0 when there is none. */
@@ -215,11 +216,30 @@ count_not_visible(Relation rel, BlockNumber nblocks)
 static int
 workers_for(BlockNumber nblocks)
 {
-	int			workers = static_cast<int>(Min(nblocks / MIN_SLICE_BLOCKS, static_cast<BlockNumber>(max_parallel_maintenance_workers)));
+	int			workers = static_cast<int>(Min(nblocks / BLOCKS_PER_WORKER, static_cast<BlockNumber>(max_parallel_maintenance_workers)));
 
 	if (setting_threads > 0)
 		workers = Min(workers, setting_threads - 1);
 	return IsInParallelMode() ? 0 : Max(workers, 0);
+}
+
+/*
+ * Slices for several processes: as many blocks as will fill a tablet, a little
+ * less rather than more, going by the statistics that VACUUM has just written;
+ * several tablets where they are small. Wrong statistics only make the tablets'
+ * sizes uneven.
+ */
+static BlockNumber
+slice_for(Relation rel, uint32 tablet_rows)
+{
+	double		rows = rel->rd_rel->reltuples;
+	double		blocks = rel->rd_rel->relpages;
+	BlockNumber slice = MIN_SLICE_BLOCKS;
+
+	if (rows > 0 && blocks > 0)
+		slice = static_cast<BlockNumber>(Max(0.97 * tablet_rows * blocks / rows, 1));
+	slice = Min(slice, BLOCKS_PER_WORKER);
+	return slice * ((MIN_SLICE_BLOCKS - 1) / slice + 1);
 }
 
 static void
@@ -231,9 +251,9 @@ init_job(CopyJob *job, Relation rel, const int16 *attnums, int ncols, BlockNumbe
 	job->relid = RelationGetRelid(rel);
 	job->progress_slot = slot;
 	job->nblocks = nblocks;
-	job->slice_blocks = workers == 0 ? nblocks : Max(nblocks / (4 * (workers + 1)) + 1, MIN_SLICE_BLOCKS / 2);
-	job->nslices = nblocks == 0 ? 0 : (nblocks - 1) / job->slice_blocks + 1;
 	job->tablet_rows = tablet_rows_for(RelationGetDescr(rel), attnums, ncols);
+	job->slice_blocks = workers == 0 ? nblocks : slice_for(rel, job->tablet_rows);
+	job->nslices = nblocks == 0 ? 0 : (nblocks - 1) / job->slice_blocks + 1;
 	job->ncols = static_cast<uint32>(ncols);
 	memcpy(job->attnums, attnums, sizeof(int16) * ncols);
 	pg_atomic_init_u32(&job->next_slice, 0);
