@@ -144,21 +144,6 @@ read_program(const ArenaMap &arena, uint64_t offset, uint32_t size, Request *req
 	return verify_program(request->program, size, &schema, 1);
 }
 
-static const char *
-check_params(const Request &request)
-{
-	for (int i = 0; i < request.program->nops; i++)
-	{
-		const Op   &op = request.program->ops()[i];
-
-		if (op.opcode == Opcode::Variable &&
-			(op.p2 < 0 || static_cast<uint32_t>(op.p2) >= request.nparams ||
-			 request.params[op.p2].type != static_cast<uint32_t>(op.type)))
-			return "a parameter is missing or has another type";
-	}
-	return nullptr;
-}
-
 /* ---- results ------------------------------------------------------------------- */
 
 static const char *
@@ -233,7 +218,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 
 	if ((wrong = read_version(arena, version, checked, request)) != nullptr ||
 		(wrong = read_program(arena, program, program_size, request)) != nullptr ||
-		(wrong = check_params(*request)) != nullptr ||
+		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;
 	return read_units(arena, skip_units, skip_bytes, request);

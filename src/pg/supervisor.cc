@@ -280,6 +280,8 @@ read_control(void)
 	if (n > 0 && !engine.ready)
 	{
 		engine.ready = true;
+		ereport(LOG, (errmsg("gpuvmd started (PID %d, %u threads)", static_cast<int>(engine.pid),
+							 arena_header()->engine_threads.load())));
 		set_status("it is running");
 		arena_header()->engine_pid.store(static_cast<uint32_t>(engine.pid));
 	}
@@ -291,7 +293,8 @@ reap_engine(bool expected)
 {
 	int			status;
 	pid_t		rc;
-	char		text[200];
+	char		text[100];
+	char		status_text[120];
 
 	arena_header()->engine_pid.store(0);
 	do
@@ -302,14 +305,15 @@ reap_engine(bool expected)
 	(void) forward_log();
 	log_line();
 	if (rc < 0)
-		snprintf(text, sizeof(text), "it ended");
+		snprintf(text, sizeof(text), "ended");
 	else if (WIFSIGNALED(status))
-		snprintf(text, sizeof(text), "it was terminated by signal %d", WTERMSIG(status));
+		snprintf(text, sizeof(text), "was terminated by signal %d", WTERMSIG(status));
 	else
-		snprintf(text, sizeof(text), "it ended with exit code %d", WEXITSTATUS(status));
+		snprintf(text, sizeof(text), "ended with exit code %d", WEXITSTATUS(status));
 	if (!expected)
-		ereport(LOG, (errmsg("gpuvmd (PID %d): %s", static_cast<int>(engine.pid), text)));
-	set_status(text);
+		ereport(LOG, (errmsg("gpuvmd (PID %d) %s", static_cast<int>(engine.pid), text)));
+	snprintf(status_text, sizeof(status_text), "it %s", text);
+	set_status(status_text);
 
 	FreeWaitEventSet(engine.events);
 	close(engine.control);

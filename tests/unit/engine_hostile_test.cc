@@ -1,0 +1,93 @@
+/* What a damaged backend may write into a request: gpuvmd refuses it and goes on. */
+#include "engine_fixture.h"
+
+namespace {
+
+class HostileRequest : public EngineJobTest
+{
+public:
+	/* The request must be refused, and the session must still work. */
+	void expect_refused(void (*damage)(Job *job, HostileRequest *test), const char *what)
+	{
+		Backend		backend(this);
+
+		backend.prepare();
+		damage(backend.job, this);
+		backend.run();
+		EXPECT_EQ(backend.state(), JobState::Failed) << what;
+		EXPECT_NE(backend.failure(), "") << what;
+		EXPECT_EQ(knobs.units, 0) << what;
+	}
+
+	TableVersion *version() { return at<TableVersion>(version_); }
+	uint64_t   *tablets() { return at<uint64_t>(version_ + version()->tablets); }
+	TabletHeader *tablet() { return at<TabletHeader>(first_tablet_); }
+};
+
+#define REFUSED(damage) \
+	expect_refused([](Job *job, HostileRequest *test) { (void) job; (void) test; damage; }, #damage)
+
+TEST_F(HostileRequest, Job)
+{
+	REFUSED(job->magic = 0);
+	REFUSED(job->program = 0);
+	REFUSED(job->program = UINT64_MAX - 7);
+	REFUSED(job->program = ARENA_SIZE - 8);
+	REFUSED(job->program += 4);
+	REFUSED(job->program_size = 0);
+	REFUSED(job->program_size = UINT32_MAX);
+	REFUSED(job->program_size -= 8);
+	REFUSED(job->nparams = PROGRAM_MAX_PARAMS + 1);
+	REFUSED(job->ncursors = 0);
+	REFUSED(job->ncursors = 2);
+	REFUSED(job->device = static_cast<Device>(77));
+	REFUSED(job->cursors[0].version = UINT64_MAX);
+	REFUSED(job->cursors[0].version = 8);
+	REFUSED(job->unit_rows = 0);
+	REFUSED(job->unit_rows = 1000);
+	REFUSED(job->unit_rows = 2 * UNIT_ROWS);
+	REFUSED(job->result_capacity = UINT32_MAX);
+	REFUSED(job->result_capacity = UNIT_ROWS + 1);
+	REFUSED(job->nbuffers = 0);
+	REFUSED(job->nbuffers = JOB_MAX_BUFFERS + 1);
+	REFUSED(job->buffers[1].offset = ARENA_SIZE - 64);
+	REFUSED(job->buffers[1].offset = 0);
+	REFUSED(job->buffers[1].offset += 8);
+	REFUSED(job->skip_units = ARENA_SIZE - 1; job->skip_bytes = 2);
+	REFUSED(job->skip_units = 1);
+}
+
+TEST_F(HostileRequest, Program)
+{
+	REFUSED(test->at<Program>(job->program)->nops = 500);
+	REFUSED(const_cast<Op *>(test->at<Program>(job->program)->ops())[3].p2 = 1);
+}
+
+TEST_F(HostileRequest, VersionMagic) { REFUSED(test->version()->magic = 0); }
+TEST_F(HostileRequest, VersionManyColumns) { REFUSED(test->version()->ncols = 1u << 30); }
+TEST_F(HostileRequest, VersionManyTablets) { REFUSED(test->version()->ntablets = UINT32_MAX); }
+TEST_F(HostileRequest, VersionColumnsOffset) { REFUSED(test->version()->columns = UINT64_MAX - 7); }
+TEST_F(HostileRequest, VersionTabletsOffset) { REFUSED(test->version()->tablets = ARENA_SIZE); }
+TEST_F(HostileRequest, VersionTabletOutside) { REFUSED(test->tablets()[3] = ARENA_SIZE - 64); }
+TEST_F(HostileRequest, VersionTabletMisaligned) { REFUSED(test->tablets()[3] += 8); }
+TEST_F(HostileRequest, TabletMagic) { REFUSED(test->tablet()->magic = 1); }
+TEST_F(HostileRequest, TabletTooLarge) { REFUSED(test->tablet()->size = ARENA_SIZE); }
+TEST_F(HostileRequest, TabletManyRows) { REFUSED(test->tablet()->nrows = TABLET_MAX_ROWS); }
+TEST_F(HostileRequest, TabletColumnOutside) { REFUSED(tablet_chunks(test->tablet())->data = ARENA_SIZE); }
+TEST_F(HostileRequest, TabletOfOtherType) { REFUSED(tablet_chunks(test->tablet())->type = Type::F64); }
+
+/* A tablet that passed is looked at again when its memory holds another one. */
+TEST_F(HostileRequest, TabletThatChangesAfterItPassed)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	backend.run();
+	ASSERT_EQ(backend.state(), JobState::Done);
+	tablet_chunks(tablet())->data = ARENA_SIZE;
+	backend.prepare();
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+}
+
+}  // namespace

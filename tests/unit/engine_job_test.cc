@@ -1,0 +1,293 @@
+/* The engine's half of the job protocol: rows, groups, suspension, cancel, backends that go. */
+#include "engine_fixture.h"
+
+namespace {
+
+TEST_F(EngineJobTest, PingAnswers)
+{
+	Backend		backend(this);
+
+	for (int i = 0; i < 100; i++)
+	{
+		backend.job->kind = JobKind::Ping;
+		backend.submit();
+		ASSERT_TRUE(backend.wait([&] { return backend.ended(); }));
+		EXPECT_EQ(backend.state(), JobState::Done);
+	}
+}
+
+TEST_F(EngineJobTest, HelloOfAnotherLifeIsRefused)
+{
+	Backend		backend(this, false);
+
+	EXPECT_FALSE(backend.say_hello(41, 65536));
+}
+
+TEST_F(EngineJobTest, HelloWithJobOutsideArenaIsRefused)
+{
+	for (uint64_t offset : {uint64_t(0), ARENA_SIZE, ARENA_SIZE - 64, UINT64_MAX - 63, uint64_t(65537)})
+	{
+		Backend		backend(this, false);
+
+		EXPECT_FALSE(backend.say_hello(42, offset)) << offset;
+	}
+}
+
+TEST_F(EngineJobTest, RowsComeOnceEach)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	backend.expect_whole_table();
+	EXPECT_EQ(backend.units.size(), NUNITS);
+	EXPECT_EQ(backend.job->rows_in, NROWS);
+	EXPECT_EQ(backend.job->rows_out, NROWS);
+	EXPECT_EQ(backend.job->tablets_scanned, NTABLETS);
+	EXPECT_EQ(backend.job->ran_on, Device::Cpu);
+	EXPECT_EQ(backend.job->bytes_read, NROWS * 8ull);
+}
+
+TEST_F(EngineJobTest, HelpersShareTheWork)
+{
+	Backend		backend(this);
+
+	backend.prepare(false, 8);
+	knobs.hold = true;
+	backend.submit();
+	EXPECT_TRUE(eventually([] { return knobs.inside == 4; }));
+	knobs.hold = false;
+	backend.drain();
+	backend.expect_whole_table();
+	EXPECT_GE(backend.job->threads_used, 4u);
+}
+
+TEST_F(EngineJobTest, ThreadsAreCapped)
+{
+	Backend		backend(this);
+
+	backend.prepare(true);
+	backend.job->threads = 1;
+	backend.run();
+	EXPECT_EQ(backend.job->threads_used, 1u);
+}
+
+TEST_F(EngineJobTest, SuspendsWhenNobodyTakesRows)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	backend.submit();
+	ASSERT_TRUE(eventually([&] { return backend.state() == JobState::Suspended && backend.job->engine_waiting == 1; }));
+
+	int			units = knobs.units;
+
+	EXPECT_EQ(units, 2);
+	std::this_thread::sleep_for(std::chrono::milliseconds(50));
+	EXPECT_EQ(knobs.units, units);
+	backend.drain();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	backend.expect_whole_table();
+}
+
+TEST_F(EngineJobTest, SkipsUnitsThatTheBackendHas)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	backend.job->skip_bytes = 1;
+	backend.job->skip_units = allocate(1);
+	*at<uint8_t>(backend.job->skip_units) = 0x81;
+	backend.run();
+	EXPECT_EQ(backend.units.size(), NUNITS - 2);
+	EXPECT_EQ(backend.units.count(0), 0u);
+	EXPECT_EQ(backend.units.count(7), 0u);
+}
+
+TEST_F(EngineJobTest, SkipsTabletsByTheirZoneMaps)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	knobs.skip_odd = true;
+	backend.run();
+	EXPECT_EQ(backend.job->tablets_skipped, NTABLETS / 2);
+	EXPECT_EQ(backend.job->tablets_scanned, NTABLETS / 2);
+	EXPECT_EQ(backend.values.size(), NROWS / 2);
+	/* Units are numbered over all tablets, the skipped ones too. */
+	EXPECT_EQ(backend.units.count(UNITS_PER_TABLET), 0u);
+	EXPECT_EQ(backend.units.count(2 * UNITS_PER_TABLET), 1u);
+}
+
+TEST_F(EngineJobTest, EmptyUnitsNeedNoBuffer)
+{
+	Backend		backend(this);
+
+	backend.prepare(false, 1);
+	knobs.empty = true;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	EXPECT_EQ(backend.units.size(), 0u);
+	EXPECT_EQ(backend.job->rows_in, NROWS);
+}
+
+TEST_F(EngineJobTest, ErrorsAreReportedWithTheirUnit)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	knobs.error_row = TABLET_ROWS + UNIT_ROWS;	/* second tablet, second unit */
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	EXPECT_EQ(backend.units.size(), NUNITS);
+	EXPECT_EQ(backend.units[UNITS_PER_TABLET + 1], ERR_INT_OVERFLOW);
+	EXPECT_EQ(backend.values.size(), NROWS - UNIT_ROWS);
+}
+
+TEST_F(EngineJobTest, RowLimitStopsEarly)
+{
+	Backend		backend(this);
+
+	backend.prepare(false, 4);
+	backend.job->row_limit = 10;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	EXPECT_GE(backend.values.size(), 10u);
+	EXPECT_LE(knobs.units, 4);
+}
+
+TEST_F(EngineJobTest, GroupsAreMergedOverThreads)
+{
+	Backend		backend(this);
+
+	backend.prepare(true);
+	knobs.groups = 3 * UNIT_ROWS + 5;	/* more than the buffers hold */
+	backend.run();
+	ASSERT_EQ(backend.state(), JobState::Done);
+
+	uint64_t	sum = static_cast<uint64_t>(NROWS) * (NROWS - 1) / 2;
+
+	std::sort(backend.values.begin(), backend.values.end());
+	ASSERT_EQ(backend.values.size(), knobs.groups);
+	EXPECT_EQ(backend.values.front(), sum);
+	EXPECT_EQ(backend.values.back(), sum + knobs.groups - 1);
+	EXPECT_EQ(backend.units.size(), 4u);
+}
+
+TEST_F(EngineJobTest, GroupedErrorsGiveNoRows)
+{
+	Backend		backend(this);
+
+	backend.prepare(true);
+	knobs.error_row = 0;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	EXPECT_EQ(backend.job->errors, ERR_SUM_OVERFLOW);
+	EXPECT_EQ(backend.values.size(), 0u);
+}
+
+TEST_F(EngineJobTest, CancelStopsARunningJob)
+{
+	Backend		backend(this);
+
+	backend.prepare(true);
+	knobs.hold = true;
+	backend.submit();
+	ASSERT_TRUE(eventually([] { return knobs.inside > 0; }));
+	backend.job->cancel.store(1);
+	knobs.hold = false;
+	ASSERT_TRUE(backend.wait([&] { return backend.ended(); }));
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.failure(), "canceled");
+	EXPECT_LE(knobs.units, 4);
+}
+
+TEST_F(EngineJobTest, CancelStopsASuspendedJob)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	backend.submit();
+	ASSERT_TRUE(eventually([&] { return backend.job->engine_waiting == 1; }));
+	backend.job->cancel.store(1);
+	backend.ring();
+	ASSERT_TRUE(backend.wait([&] { return backend.ended(); }));
+	EXPECT_EQ(backend.state(), JobState::Failed);
+
+	/* The session is as good as new. */
+	backend.prepare();
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	backend.expect_whole_table();
+}
+
+TEST_F(EngineJobTest, BackendThatGoesEndsARunningJob)
+{
+	Backend		backend(this);
+	Backend		other(this);
+
+	backend.prepare(true);
+	knobs.hold = true;
+	backend.submit();
+	ASSERT_TRUE(eventually([] { return knobs.inside > 0; }));
+	backend.hang_up();
+	std::this_thread::sleep_for(std::chrono::milliseconds(10));
+	knobs.hold = false;
+	EXPECT_TRUE(eventually([&] { return backend.ended(); }));
+	EXPECT_EQ(backend.failure(), "the backend has gone");
+
+	other.prepare();
+	other.run();
+	other.expect_whole_table();
+}
+
+TEST_F(EngineJobTest, BackendThatGoesEndsASuspendedJob)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	backend.submit();
+	ASSERT_TRUE(eventually([&] { return backend.job->engine_waiting == 1; }));
+	backend.hang_up();
+	EXPECT_TRUE(eventually([&] { return backend.ended(); }));
+	EXPECT_EQ(backend.failure(), "the backend has gone");
+}
+
+TEST_F(EngineJobTest, OutOfMemoryIsAFailure)
+{
+	for (bool grouped : {false, true})
+	{
+		Backend		backend(this);
+
+		backend.prepare(grouped, 8);
+		knobs.no_memory = true;
+		backend.run();
+		EXPECT_EQ(backend.state(), JobState::Failed);
+		EXPECT_EQ(backend.failure(), "out of memory");
+	}
+}
+
+TEST_F(EngineJobTest, SessionsRunSideBySide)
+{
+	std::vector<std::thread> threads;
+
+	std::vector<std::unique_ptr<Backend>> backends;
+
+	for (int i = 0; i < 8; i++)
+		backends.emplace_back(new Backend(this));
+	for (auto &backend : backends)
+	{
+		backend->prepare();
+		threads.emplace_back([&backend] { backend->run(); });
+	}
+	for (std::thread &thread : threads)
+		thread.join();
+	for (auto &backend : backends)
+	{
+		EXPECT_EQ(backend->state(), JobState::Done);
+		backend->expect_whole_table();
+	}
+}
+
+}  // namespace
