@@ -695,6 +695,16 @@ Lowering::place_result(DeviceOp *d, const Op &op, int r, bool in_place_ok, int a
 	d->dst = result.at;
 	if (result.nullable)
 	{
+		/* Null exactly where one staged column is: no mask of its own. */
+		OpForm		form = form_of(op.opcode);
+		bool		strict = form == OpForm::UNARY || form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::CAST;
+		uint16_t	only = d->a_null == OPERAND_NONE ? d->b_null : d->b_null == OPERAND_NONE ? d->a_null : OPERAND_NONE;
+
+		if (strict && only != OPERAND_NONE && (only & OPERAND_STAGED))
+		{
+			result.nulls_at = only;
+			return nullptr;
+		}
 		result.nulls_at = allocate(mask_units());
 		result.owns_nulls = true;
 		d->dst_null = result.nulls_at;
