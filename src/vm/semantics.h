@@ -248,7 +248,7 @@ template <Type T> GPUVM_HD bool Eq(reg_t<T> a, reg_t<T> b)
 }
 template <Type T> GPUVM_HD bool Lt(reg_t<T> a, reg_t<T> b)
 {
-	if constexpr (type_is_float(T)) return !is_nan(a) & (is_nan(b) | (a < b)); else return a < b;
+	if constexpr (type_is_float(T)) return (!is_nan(a)) & (is_nan(b) | (a < b)); else return a < b;
 }
 template <Type T> GPUVM_HD bool Ne(reg_t<T> a, reg_t<T> b) { return !Eq<T>(a, b); }
 template <Type T> GPUVM_HD bool Gt(reg_t<T> a, reg_t<T> b) { return Lt<T>(b, a); }

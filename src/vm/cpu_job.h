@@ -1,0 +1,341 @@
+/*
+ * cpu_job.h: a program lowered for the CPU, and what a worker runs it with.
+ * Private to the CPU virtual machine (cpu_*.cc).
+ *
+ * A tile is a vector of 1,024 rows. Which lanes live is a bitmap of 16 words;
+ * so are nulls and truth values. Every value opcode runs over the whole vector,
+ * dead lanes included (they cost less than picking the live ones would), and
+ * only errors look at who lives. Lowering turns the program into steps:
+ *
+ *   - Column, Rowid and immediates are no steps but kinds of registers. A column
+ *     is decoded when a step first needs its values in a vector, so the ones
+ *     behind a selective filter may never be, and those stored as they are in a
+ *     register are never copied. What only compares, sums, or takes the extremes
+ *     of a column works on the stored codes.
+ *   - A target is a Label step with a pending mask. When no lane lives, the
+ *     machine goes to the next Label. A jump to Converge is a lane's death.
+ *   - A register's vector is a slot; slots are reused after a register's last
+ *     use. Truth values and null masks are small and keep their own place, so a
+ *     null mask may simply be that of an operand.
+ *
+ * Memory that a jumped-over step did not write holds what was there before:
+ * initialised, and never a pointer past its own tablet (bind() resets them).
+ */
+#ifndef GPUVM_VM_CPU_JOB_H
+#define GPUVM_VM_CPU_JOB_H
+
+#include <cstdlib>
+#include <vector>
+
+#include "core/bits.h"
+#include "vm/result_layout.h"
+#include "vm/cpu_kernels.h"
+#include "vm/float_sum.h"
+#include "vm/value_range.h"
+
+namespace gpuvm {
+
+enum class StepKind : uint8_t
+{
+	Binary, Unary, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
+	Branch, Goto, Invalid, Select, Coalesce, Greatest, Least, NullIf, Label, Group, AggStep, Result
+};
+
+constexpr int LABEL_DIES = -1;
+
+struct Step
+{
+	StepKind	kind;
+	Type		type;			/* of the operands */
+	OperandForm form;
+	Opcode		opcode;
+	bool		stores;			/* Compare: into dst, else a jump */
+	bool		jump_null;
+	bool		jump_if;		/* Branch: the truth value that leaves */
+	bool		has_null;		/* In */
+	int			dst;
+	int			a;
+	int			b;
+	int			c;				/* Select: the condition */
+	int			label;			/* Label, or where a jump goes; LABEL_DIES */
+	int			next_label;		/* the step to go to when no lane lives */
+	int			test;			/* Compare of a column with a constant: index of its ColumnTest, or -1 */
+	int			list;			/* In: first value in aux */
+	int			list_len;
+	BinaryFn	binary;
+	UnaryFn		unary;
+	CompareFn	compare;
+	CheckFn		check;			/* nullptr: cannot raise */
+};
+
+enum class RegKind : uint8_t
+{
+	Computed, Constant, Column, Rowid
+};
+
+struct RegInfo
+{
+	RegKind		kind;
+	Type		type;
+	bool		is_null;		/* Constant */
+	bool		broadcast;		/* Constant: a step wants it as a vector */
+	int			column;			/* Column: index into used columns */
+	int			slot;			/* of its vector; -1: has none */
+	int			first_use;
+	int			last_use;
+	union
+	{
+		int32_t		i32;
+		int64_t		i64;
+		float		f32;
+		double		f64;
+	}			value;			/* Constant */
+};
+
+/* A column that the program reads. */
+struct UsedColumn
+{
+	int			number;
+	Type		type;
+	int			reg;
+	ValueRange	range;			/* of the table */
+};
+
+/* column OP constant, for integers: "value in [lo, hi]", or not. */
+struct ColumnTest
+{
+	int			column;			/* index into used columns */
+	bool		negate;
+	bool		empty;			/* no value is in it */
+	int64_t		lo;
+	int64_t		hi;
+};
+
+enum class AggKind : uint8_t
+{
+	Count,						/* int64 */
+	SumInt64,					/* int64 sum, int64 rows (if tracked) */
+	SumInt128,					/* int128 sum, int64 rows */
+	Extreme,					/* uint64: greatest ordered key, 0 when none; byte: ExtremeFlag */
+	Bools,						/* byte: BoolFlag */
+	SumFixed,					/* int128 on the grid 2^exp_lo, FloatSumInfo */
+	SumLimbs,					/* FloatSumInfo, limbs */
+};
+
+enum ExtremeFlag : uint8_t
+{
+	EXTREME_SEEN = 1,
+	EXTREME_POS_ZERO = 2,
+	EXTREME_NEG_ZERO = 4,
+};
+
+enum BoolFlag : uint8_t
+{
+	BOOL_SEEN_TRUE = 1,
+	BOOL_SEEN_FALSE = 2,
+};
+
+struct AggInfo
+{
+	AggFn		fn;
+	Type		type;			/* of the argument */
+	AggKind		kind;
+	bool		tracked;		/* SumInt: rows are counted, since the result may be null */
+	int			arg;			/* register, -1: count(*) */
+	int			filter;			/* register or -1 */
+	int			offset;			/* of its state in a group's row */
+	int			exp_lo;			/* SumFixed */
+	FloatSumWindow window;		/* SumLimbs */
+};
+
+struct KeyInfo
+{
+	int			reg;
+	Type		type;
+	bool		may_null;
+	int			offset;			/* hash: of its 8 bytes in a group's row */
+	int64_t		lo;				/* dense: least value */
+	uint32_t	values;			/* dense: values, the null after them not counted */
+	uint32_t	stride;			/* dense: slots between neighbours */
+};
+
+/* What a tablet makes of the used columns. Lives for one run. */
+struct BoundColumn
+{
+	const ColumnChunk *chunk;
+	const char *data;			/* at row 0 */
+	const uint64_t *nulls;		/* at row 0, or nullptr */
+	int			width;
+	int64_t		base;
+	bool		direct;			/* stored just as a register holds it */
+};
+
+enum class TestMode : uint8_t
+{
+	Never, Always, Range
+};
+
+struct BoundTest
+{
+	TestMode	mode;
+	bool		negate;
+	uint64_t	lo;				/* in the codes' domain */
+	uint64_t	span;
+};
+
+struct RegState
+{
+	const void *values;			/* Bool: bits */
+	const uint64_t *nulls;		/* nullptr: none is null */
+	bool		ready;
+};
+
+class CpuProgram;
+
+/* One worker's vectors and, for grouped programs, its groups. */
+class WorkerState final : public CpuState
+{
+public:
+	explicit WorkerState(const CpuProgram &program);
+	~WorkerState() override;
+
+	/* A contiguous allocation of zeroes, freed with the state. */
+	struct FreeDeleter
+	{
+		void		operator()(void *p) const { free(p); }
+	};
+	template <typename T> using Zeroed = std::unique_ptr<T, FreeDeleter>;
+
+	/* -- vectors ----------------------------------------------------------- */
+	Zeroed<char> arena;			/* everything below that is a pointer into it */
+	std::vector<RegState> regs;
+	std::vector<uint64_t *> own_nulls;	/* per register */
+	std::vector<uint64_t *> own_bits;	/* per Bool register */
+	std::vector<char *> slots;
+	std::vector<uint64_t *> pending;	/* per label */
+	std::vector<uint8_t> pending_set;
+	int			npending = 0;	/* labels with a pending lane */
+	uint64_t	live[CPU_WORDS];
+	char	   *scratch[3];		/* vectors of 8-byte values */
+	uint16_t   *rows;			/* selected lanes, ascending */
+
+	/* the vector being run */
+	const TabletHeader *tablet = nullptr;
+	std::vector<BoundColumn> columns;
+	std::vector<BoundTest> tests;
+	uint32_t	row0 = 0;
+
+	uint32_t	errors = 0;
+	uint64_t	rows_taken = 0;
+
+	/* -- where Result writes ------------------------------------------------- */
+	char	   *area = nullptr;
+	const ResultColumnLayout *layout = nullptr;
+	uint32_t	emitted = 0;
+
+	/* -- groups (cpu_groups.cc) ------------------------------------------------ */
+	char	  **group_row;		/* per lane */
+	uint32_t   *dense_index;
+	uint32_t   *dense_part;
+	uint64_t   *hashes;
+	uint64_t   *key_null_words;	/* per lane and word, hash mode */
+	std::vector<uint64_t *> key_values;	/* per key */
+	uint8_t		key_zeroes[PROGRAM_MAX_COLUMNS] = {};	/* ExtremeFlag bits of float keys */
+	Zeroed<char> table;			/* dense rows, or the one row of a program without Group */
+	std::vector<Zeroed<char>> chunks;	/* hash rows */
+	Zeroed<uint64_t> buckets;	/* hash tag << 32 | group number + 1 */
+	int			bucket_bits = 0;
+	uint64_t	nrows = 0;		/* hash groups */
+	bool		finished = false;
+	std::vector<uint32_t> present;	/* dense slots that have rows, after finish */
+};
+
+class CpuProgram final : public CpuJob
+{
+public:
+	CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
+			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows);
+
+	bool		can_skip(const TabletHeader *tablet) const override;
+	uint64_t	bytes_of(const TabletHeader *tablet) const override;
+	std::unique_ptr<CpuState> new_state() const override;
+	CpuUnitOutcome run_rows(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+							char *area, uint32_t capacity) const override;
+	void		run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last) const override;
+	void		merge(CpuState *into, CpuState *from) const override;
+	uint32_t	finish(CpuState *state) const override;
+	uint64_t	ngroups(const CpuState *state) const override;
+	uint32_t	emit_groups(const CpuState *state, uint64_t from, char *area, uint32_t capacity) const override;
+
+	const Program *program;
+	const Kernels *kernels;
+	std::vector<ParamValue> params;
+	uint64_t	total_rows;
+
+	std::vector<Step> steps;
+	std::vector<RegInfo> regs;
+	std::vector<ValueRange> ranges;	/* per register */
+	std::vector<UsedColumn> columns;
+	std::vector<ColumnTest> tests;
+	int			nslots = 0;
+	int			nlabels = 0;
+	int			ncolumns_of_table = 0;
+	int			result_first = 0;	/* Result's first register */
+	std::vector<int> result_regs;	/* per result column, copies resolved */
+	std::vector<Type> result_types;
+
+	/* groups */
+	std::vector<AggInfo> aggs;
+	std::vector<KeyInfo> keys;
+	bool		dense = false;
+	uint32_t	dense_slots = 0;
+	uint32_t	replicas = 1;	/* rows a slot, power of two: neighbouring lanes do not wait for each other */
+	int			null_words = 0;	/* hash rows: words of key null bits */
+	int			row_bytes = 0;
+	int			chunk_bits = 0;	/* hash rows a chunk, as a power of two */
+
+private:
+	friend class Lowering;
+
+	/* cpu_run.cc */
+	bool		bind(WorkerState &s, const TabletHeader *tablet) const;
+	void		bind_test(const ColumnTest &test, const BoundColumn &column, BoundTest *out) const;
+	void		run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last) const;
+	void		run_vector(WorkerState &s, uint32_t row, uint32_t n) const;
+	const void *values_of(WorkerState &s, int reg) const;
+	const void *operand(WorkerState &s, int reg, bool constant) const;
+	const uint64_t *bits_of(WorkerState &s, int reg) const;
+	void		decode_column(WorkerState &s, int reg) const;
+	const uint64_t *either_null(WorkerState &s, int dst, const uint64_t *a, const uint64_t *b) const;
+	void		arithmetic(WorkerState &s, const Step &step) const;
+	void		comparison(WorkerState &s, const Step &step, uint64_t *out) const;
+	void		logic(WorkerState &s, const Step &step) const;
+	void		pick(WorkerState &s, const Step &step) const;
+	void		in_list(WorkerState &s, const Step &step) const;
+	void		leave(WorkerState &s, const Step &step, const uint64_t *condition, const uint64_t *nulls) const;
+	void		emit_rows(WorkerState &s) const;
+
+	/* cpu_aggregate.cc */
+	bool		agg_mask(WorkerState &s, const AggInfo &agg, uint64_t *mask) const;
+	void		step_whole(WorkerState &s, const AggInfo &agg) const;
+	void		step_grouped(WorkerState &s, const AggInfo &agg) const;
+	void		sum_floats(WorkerState &s, const AggInfo &agg, const uint64_t *mask, char *state) const;
+	void		merge_row(char *into, char *from) const;
+	uint32_t	finish_row(char *row) const;
+	void		emit_agg(const AggInfo &agg, const char *row, Type type, char *values, uint64_t *nulls, uint32_t at) const;
+
+	/* cpu_groups.cc */
+	void		find_groups(WorkerState &s) const;
+	void		find_dense(WorkerState &s) const;
+	void		find_hashed(WorkerState &s) const;
+	void		probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const;
+	char	   *hash_row(const WorkerState &s, uint64_t group) const;
+	char	   *insert_or_find(WorkerState &s, uint32_t lane) const;
+	bool		same_key(const WorkerState &s, const char *row, uint32_t lane) const;
+	void		reserve_groups(WorkerState &s, uint64_t more) const;
+	void		merge_hashed(WorkerState &to, WorkerState &from) const;
+};
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,22 @@
+/* cpu_kernels_v4.cc: the kernels for x86-64-v4. */
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include "vm/cpu_kernels.h"
+#include "vm/float_sum.h"
+#include "vm/semantics.h"
+
+#pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math", "no-math-errno")
+#pragma GCC target("arch=x86-64-v4")
+
+#define GPUVM_LEVEL v4
+#include "vm/cpu_kernels_impl.h"
+
+namespace gpuvm {
+const Kernels kernels_v4 = v4::table;
+}
+
+#endif

@@ -1,0 +1,623 @@
+/* value_range.cc: see value_range.h. */
+#include "vm/value_range.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/bits.h"
+#include "vm/float_sum.h"
+
+namespace gpuvm {
+
+namespace {
+
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
+
+int64_t
+type_min(Type t)
+{
+	return t == Type::I16 ? INT16_MIN : t == Type::I32 ? INT32_MIN : t == Type::Bool ? 0 : INT64_MIN;
+}
+
+int64_t
+type_max(Type t)
+{
+	return t == Type::I16 ? INT16_MAX : t == Type::I32 ? INT32_MAX : t == Type::Bool ? 1 : INT64_MAX;
+}
+
+int
+type_exp_lo(Type t)
+{
+	return t == Type::F32 ? -149 : -1074;
+}
+
+int
+type_exp_hi(Type t)
+{
+	return t == Type::F32 ? 128 : 1024;
+}
+
+/* Any value of the type. */
+ValueRange
+full_range(Type t)
+{
+	ValueRange	r = {};
+
+	r.type = t;
+	r.may_null = r.may_value = true;
+	r.may_true = r.may_false = true;
+	r.may_nan = r.may_inf = type_is_float(t);
+	r.exp_lo = type_exp_lo(t);
+	r.exp_hi = type_exp_hi(t);
+	r.lo = type_min(t);
+	r.hi = type_max(t);
+	r.flo = -INFINITE;
+	r.fhi = INFINITE;
+	return r;
+}
+
+ValueRange
+null_range(Type t)
+{
+	ValueRange	r = full_range(t);
+
+	r.may_value = r.may_true = r.may_false = r.may_nan = r.may_inf = false;
+	r.lo = r.hi = 0;
+	r.flo = r.fhi = 0;
+	r.exp_lo = r.exp_hi = type_exp_lo(t);
+	return r;
+}
+
+/* Brings exponents into what the type has. */
+void
+clamp_exps(ValueRange *r)
+{
+	r->exp_lo = std::clamp(r->exp_lo, type_exp_lo(r->type), type_exp_hi(r->type));
+	r->exp_hi = std::clamp(r->exp_hi, r->exp_lo, type_exp_hi(r->type));
+}
+
+ValueRange
+float_constant(Type t, double v)
+{
+	ValueRange	r = full_range(t);
+
+	r.may_null = false;
+	r.may_nan = v != v;
+	r.may_inf = v == INFINITE || v == -INFINITE;
+	r.flo = r.fhi = r.may_nan || r.may_inf ? 0 : v;
+	r.exp_lo = r.exp_hi = type_exp_lo(t);
+	if (r.flo != 0)
+	{
+		int			e;
+		int64_t		m = float_sum_split(v, &e);
+
+		r.exp_lo = e + __builtin_ctzll(static_cast<uint64_t>(m));
+		r.exp_hi = float_sum_exp(v) - 2048;
+		clamp_exps(&r);
+	}
+	return r;
+}
+
+ValueRange
+int_constant(Type t, int64_t v)
+{
+	ValueRange	r = full_range(t);
+
+	r.may_null = false;
+	r.lo = r.hi = v;
+	r.may_true = v != 0;
+	r.may_false = v == 0;
+	return r;
+}
+
+template <typename Stats>
+ValueRange
+stats_range(const Stats &c)
+{
+	ValueRange	r = full_range(c.type);
+
+	if (c.flags & CHUNK_ALL_NULL)
+		return null_range(c.type);
+	r.may_null = c.null_count > 0 || (c.flags & CHUNK_HAS_NULLS);
+	if (type_is_float(c.type))
+	{
+		r.may_nan = c.flags & CHUNK_HAS_NAN;
+		r.may_inf = c.flags & CHUNK_HAS_INF;
+		r.exp_lo = c.exp_lo;
+		r.exp_hi = c.exp_hi;
+		memcpy(&r.flo, &c.min, sizeof(double));
+		memcpy(&r.fhi, &c.max, sizeof(double));
+		if (!(r.flo <= r.fhi))
+			r.flo = r.fhi = 0;
+		if (c.exp_lo > c.exp_hi)
+			r.exp_lo = r.exp_hi = type_exp_lo(c.type);
+		clamp_exps(&r);
+	}
+	else if (c.min <= c.max)
+	{
+		r.lo = c.min;
+		r.hi = c.max;
+		r.may_true = c.max != 0;
+		r.may_false = c.min == 0;
+	}
+	return r;
+}
+
+/* [lo, hi] computed exactly: clamped to the type, with the error if that cut something off. */
+uint32_t
+set_interval(ValueRange *r, int128 lo, int128 hi, uint32_t error)
+{
+	const int128 least = type_min(r->type), most = type_max(r->type);
+	const bool	cut = lo < least || hi > most;
+
+	r->lo = static_cast<int64_t>(std::clamp(lo, least, most));
+	r->hi = static_cast<int64_t>(std::clamp(hi, least, most));
+	return cut ? error : 0;
+}
+
+uint32_t
+int_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRange *r)
+{
+	const int128 al = a.lo, ah = a.hi, bl = b.lo, bh = b.hi;
+
+	switch (op.opcode)
+	{
+		case Opcode::Add:
+			return set_interval(r, al + bl, ah + bh, ERR_INT_OVERFLOW);
+		case Opcode::Sub:
+			return set_interval(r, al - bh, ah - bl, ERR_INT_OVERFLOW);
+		case Opcode::Mul:
+			{
+				int128		p[4] = {al * bl, al * bh, ah * bl, ah * bh};
+
+				return set_interval(r, *std::min_element(p, p + 4), *std::max_element(p, p + 4), ERR_INT_OVERFLOW);
+			}
+		case Opcode::Div:
+			{
+				int128		m = std::max(ah < 0 ? -ah : ah, al < 0 ? -al : al);
+				uint32_t	zero = bl <= 0 && bh >= 0 ? uint32_t(ERR_DIVISION_BY_ZERO) : 0;
+				uint32_t	over = set_interval(r, al >= 0 && bl >= 0 ? int128(0) : -m, m, ERR_INT_OVERFLOW);
+
+				return zero | (bl <= -1 && bh >= -1 ? over : 0);
+			}
+		case Opcode::Remainder:
+			{
+				int128		m = std::max(bh < 0 ? -bh : bh, bl < 0 ? -bl : bl) - 1;
+
+				m = std::max<int128>(m, 0);
+				set_interval(r, al < 0 ? -m : int128(0), ah > 0 ? m : int128(0), 0);
+				return bl <= 0 && bh >= 0 ? uint32_t(ERR_DIVISION_BY_ZERO) : 0;
+			}
+		case Opcode::BitAnd:
+			if (al >= 0 || bl >= 0)
+				set_interval(r, 0, al < 0 ? bh : bl < 0 ? ah : std::min(ah, bh), 0);
+			return 0;
+		case Opcode::ShiftRight:
+			set_interval(r, std::min<int128>(al, 0), std::max<int128>(ah, 0), 0);
+			return 0;
+		case Opcode::DateAdd:
+		case Opcode::DateSub:
+		case Opcode::DateDiff:
+			return ERR_DATETIME_RANGE;
+		default:
+			return 0;
+	}
+}
+
+uint32_t
+float_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRange *r)
+{
+	uint32_t	errors = 0;
+
+	r->may_nan = true;
+	r->may_inf = a.may_inf || b.may_inf;
+	if (op.opcode == Opcode::Div)
+		return opcode_info[static_cast<int>(op.opcode)].errors & ~static_cast<uint32_t>(ERR_INT_OVERFLOW);
+	if (!a.may_inf && !b.may_inf)
+		r->may_nan = a.may_nan || b.may_nan;
+	if (op.opcode == Opcode::Mul)
+	{
+		r->exp_hi = a.exp_hi + b.exp_hi;
+		r->exp_lo = a.exp_lo + b.exp_lo;
+		if (r->exp_lo < type_exp_lo(r->type))
+			errors |= ERR_FLOAT_UNDERFLOW;
+	}
+	else
+	{
+		r->exp_hi = std::max(a.exp_hi, b.exp_hi) + 1;
+		r->exp_lo = std::min(a.exp_lo, b.exp_lo);
+	}
+	/* at most 2^exp_hi, a power of two: rounding does not pass it */
+	if (r->exp_hi >= type_exp_hi(r->type))
+		errors |= ERR_FLOAT_OVERFLOW;
+	clamp_exps(r);
+	return errors;
+}
+
+uint32_t
+cast_range(Type from, const ValueRange &a, ValueRange *r)
+{
+	const Type	to = r->type;
+	uint32_t	errors = 0;
+
+	r->may_nan = r->may_inf = false;
+	if (to == from)
+	{
+		*r = a;
+		return 0;
+	}
+	if (to == Type::Bool)
+	{
+		r->may_true = r->may_false = true;
+		return 0;
+	}
+	if (type_is_float(from) && type_is_float(to))
+	{
+		r->may_nan = a.may_nan;
+		r->may_inf = a.may_inf;
+		r->exp_lo = a.exp_lo;
+		r->exp_hi = a.exp_hi;
+		r->flo = a.flo;
+		r->fhi = a.fhi;
+		if (to == Type::F32)
+		{
+			if (a.exp_hi >= 128)
+				errors |= ERR_FLOAT_OVERFLOW;
+			if (a.exp_lo < -149)
+				errors |= ERR_FLOAT_UNDERFLOW;
+			r->flo = -INFINITE;
+			r->fhi = INFINITE;
+		}
+		clamp_exps(r);
+	}
+	else if (type_is_float(to))
+	{
+		const int128 lo = from == Type::Bool ? 0 : a.lo, hi = from == Type::Bool ? 1 : a.hi;
+		const uint128 m = static_cast<uint128>(std::max(lo < 0 ? -lo : lo, hi < 0 ? -hi : hi));
+
+		r->exp_lo = 0;
+		r->exp_hi = m >> 63 ? 64 : ceil_log2(static_cast<uint64_t>(m));
+		clamp_exps(r);
+	}
+	else if (type_is_float(from))
+		errors = ERR_CAST_RANGE;
+	else if (from == Type::Bool)
+		set_interval(r, 0, 1, 0);
+	else
+		errors = set_interval(r, a.lo, a.hi, ERR_CAST_RANGE);
+	return errors;
+}
+
+void
+unite(ValueRange *r, const ValueRange &a, const ValueRange &b)
+{
+	const ValueRange *only = !a.may_value ? &b : !b.may_value ? &a : nullptr;
+
+	if (only)
+	{
+		bool		may_null = r->may_null;
+
+		*r = *only;
+		r->may_null = may_null;
+		return;
+	}
+	r->may_value = true;
+	r->may_true = a.may_true || b.may_true;
+	r->may_false = a.may_false || b.may_false;
+	r->may_nan = a.may_nan || b.may_nan;
+	r->may_inf = a.may_inf || b.may_inf;
+	r->exp_lo = std::min(a.exp_lo, b.exp_lo);
+	r->exp_hi = std::max(a.exp_hi, b.exp_hi);
+	r->lo = std::min(a.lo, b.lo);
+	r->hi = std::max(a.hi, b.hi);
+	r->flo = std::min(a.flo, b.flo);
+	r->fhi = std::max(a.fhi, b.fhi);
+}
+
+/* May a < b, and may not? In PostgreSQL's order, NaN above infinity. */
+struct Order
+{
+	bool		less, equal, greater;
+};
+
+Order
+order_of(const ValueRange &a, const ValueRange &b)
+{
+	if (a.type == Type::Bool)
+		return Order{a.may_false && b.may_true, (a.may_true && b.may_true) || (a.may_false && b.may_false),
+			a.may_true && b.may_false};
+	if (!type_is_float(a.type))
+		return Order{a.lo < b.hi, a.lo <= b.hi && b.lo <= a.hi, a.hi > b.lo};
+
+	const double al = a.may_inf ? -INFINITE : a.flo, ah = a.may_inf ? INFINITE : a.fhi;
+	const double bl = b.may_inf ? -INFINITE : b.flo, bh = b.may_inf ? INFINITE : b.fhi;
+
+	return Order{al < bh || b.may_nan, (al <= bh && bl <= ah) || (a.may_nan && b.may_nan), ah > bl || a.may_nan};
+}
+
+void
+compare_ranges(Opcode opcode, const ValueRange &a, const ValueRange &b, bool *may_true, bool *may_false)
+{
+	Order		o = {};
+
+	if (a.may_value && b.may_value)
+		o = order_of(a, b);
+	switch (opcode)
+	{
+		case Opcode::Eq: *may_true = o.equal; *may_false = o.less || o.greater; break;
+		case Opcode::Ne: *may_true = o.less || o.greater; *may_false = o.equal; break;
+		case Opcode::Lt: *may_true = o.less; *may_false = o.equal || o.greater; break;
+		case Opcode::Le: *may_true = o.less || o.equal; *may_false = o.greater; break;
+		case Opcode::Gt: *may_true = o.greater; *may_false = o.less || o.equal; break;
+		default: *may_true = o.greater || o.equal; *may_false = o.less; break;
+	}
+}
+
+void
+set_bool(ValueRange *r, bool may_true, bool may_false, bool may_null)
+{
+	*r = full_range(Type::Bool);
+	r->may_true = may_true;
+	r->may_false = may_false;
+	r->may_null = may_null;
+	r->may_value = may_true || may_false;
+	r->lo = may_false ? 0 : 1;
+	r->hi = may_true ? 1 : 0;
+	if (!r->may_value)
+		r->lo = r->hi = 0;
+}
+
+void
+logic_range(const Op &op, const ValueRange *regs, ValueRange *r)
+{
+	const ValueRange &a = regs[op.p2];
+
+	switch (op.opcode)
+	{
+		case Opcode::And:
+			{
+				const ValueRange &b = regs[op.p3];
+
+				set_bool(r, a.may_true && b.may_true, a.may_false || b.may_false,
+						 (a.may_null && (b.may_null || b.may_true)) || (b.may_null && a.may_true));
+				break;
+			}
+		case Opcode::Or:
+			{
+				const ValueRange &b = regs[op.p3];
+
+				set_bool(r, a.may_true || b.may_true, a.may_false && b.may_false,
+						 (a.may_null && (b.may_null || b.may_false)) || (b.may_null && a.may_false));
+				break;
+			}
+		case Opcode::Not:
+			set_bool(r, a.may_false, a.may_true, a.may_null);
+			break;
+		case Opcode::IsTrue:
+			set_bool(r, a.may_true, a.may_false || a.may_null, false);
+			break;
+		default:
+			set_bool(r, a.may_false, a.may_true || a.may_null, false);
+			break;
+	}
+}
+
+uint32_t
+op_range(const Program *program, const Op &op, const ParamValue *params, const ValueRange *columns, ValueRange *regs)
+{
+	const OpForm form = opcode_info[static_cast<int>(op.opcode)].form;
+
+	switch (form)
+	{
+		case OpForm::COLUMN:
+			regs[op.p1] = columns[op.p2];
+			return 0;
+		case OpForm::ROWID:
+			regs[op.p1] = full_range(op.type);
+			regs[op.p1].may_null = false;
+			return 0;
+		case OpForm::IMM32:
+			regs[op.p1] = int_constant(op.type, op.p2);
+			return 0;
+		case OpForm::IMM64:
+			{
+				double		d;
+
+				memcpy(&d, &op.p4, sizeof(d));
+				regs[op.p1] = op.opcode == Opcode::Int64 ? int_constant(op.type, op.p4)
+					: float_constant(op.type, op.type == Type::F32 ? static_cast<double>(static_cast<float>(d)) : d);
+				return 0;
+			}
+		case OpForm::IMMNULL:
+			regs[op.p1] = null_range(op.type);
+			return 0;
+		case OpForm::VARIABLE:
+			{
+				const ParamValue &p = params[op.p2];
+				double		d;
+
+				memcpy(&d, &p.value, sizeof(d));
+				regs[op.p1] = p.is_null ? null_range(op.type)
+					: type_is_float(op.type) ? float_constant(op.type, op.type == Type::F32 ? static_cast<double>(static_cast<float>(d)) : d)
+					: int_constant(op.type, p.value);
+				return 0;
+			}
+		case OpForm::COPY:
+			regs[op.p1] = regs[op.p2];
+			return 0;
+		case OpForm::LOGIC1:
+		case OpForm::LOGIC2:
+			logic_range(op, regs, &regs[op.p1]);
+			return 0;
+		case OpForm::NULLTEST:
+			{
+				const ValueRange &a = regs[op.p2];
+				const bool	is_null = op.opcode == Opcode::IsNull;
+
+				set_bool(&regs[op.p1], is_null ? a.may_null : a.may_value, is_null ? a.may_value : a.may_null, false);
+				return 0;
+			}
+		case OpForm::DISTINCT:
+			set_bool(&regs[op.p1], true, true, false);
+			return 0;
+		case OpForm::IN:
+			{
+				const ValueRange &a = regs[op.p2];
+				const int64_t *v = program->aux() + op.p3;
+				const int64_t *from = std::lower_bound(v, v + op.p4, a.lo);
+				const bool	found = a.may_value && from < v + op.p4 && *from <= a.hi;
+				const bool	has_null = op.p5 & IN_HAS_NULL;
+
+				set_bool(&regs[op.p1], found, a.may_value && !has_null, a.may_null || (a.may_value && has_null));
+				return 0;
+			}
+		case OpForm::COMPARE:
+			if (op.p5 & COMPARE_STORES)
+			{
+				bool		t, f;
+
+				compare_ranges(op.opcode, regs[op.p1], regs[op.p2], &t, &f);
+				set_bool(&regs[op.p3], t, f, regs[op.p1].may_null || regs[op.p2].may_null);
+			}
+			return 0;
+		default:
+			break;
+	}
+
+	/* The rest are strict, or pick one of their operands. */
+	if (form != OpForm::CAST && form != OpForm::UNARY && form != OpForm::UNARY_IL && form != OpForm::UNARY_LI
+		&& form != OpForm::BINARY && form != OpForm::SHIFT && form != OpForm::SELECT && form != OpForm::PICK)
+		return 0;
+
+	const bool	two = form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::SELECT || form == OpForm::PICK;
+	const ValueRange &a = regs[op.p2];
+	const ValueRange &b = regs[two ? op.p3 : op.p2];
+	ValueRange	r = full_range(op.type);
+	uint32_t	errors = 0;
+
+	r.may_null = a.may_null || b.may_null;
+	switch (form)
+	{
+		case OpForm::SELECT:
+			unite(&r, a, b);
+			break;
+		case OpForm::PICK:
+			r.may_null = op.opcode == Opcode::NullIf || (a.may_null && b.may_null);
+			if (op.opcode == Opcode::NullIf)
+				unite(&r, a, a);
+			else
+				unite(&r, a, b);
+			break;
+		default:
+			if (!a.may_value || !b.may_value)
+			{
+				r = null_range(op.type);
+				break;
+			}
+			if (form == OpForm::CAST)
+			{
+				bool		may_null = r.may_null;
+
+				errors = cast_range(static_cast<Type>(op.p5), a, &r);
+				r.may_null = may_null;
+			}
+			else if (form == OpForm::UNARY_IL || form == OpForm::UNARY_LI)
+				errors = opcode_info[static_cast<int>(op.opcode)].errors;
+			else if (form == OpForm::UNARY && type_is_float(op.type))
+			{
+				r.may_nan = a.may_nan;
+				r.may_inf = a.may_inf;
+				r.exp_lo = a.exp_lo;
+				r.exp_hi = a.exp_hi;
+			}
+			else if (op.opcode == Opcode::Neg)
+				errors = set_interval(&r, -int128(a.hi), -int128(a.lo), ERR_INT_OVERFLOW);
+			else if (op.opcode == Opcode::Abs)
+				errors = set_interval(&r, a.lo > 0 ? int128(a.lo) : a.hi < 0 ? -int128(a.hi) : int128(0),
+									  std::max(int128(a.hi), -int128(a.lo)), ERR_INT_OVERFLOW);
+			else if (two && type_is_float(op.type))
+				errors = float_arithmetic(op, a, b, &r);
+			else if (two)
+				errors = int_arithmetic(op, a, b, &r);
+			break;
+	}
+	regs[op.p1] = r;
+	return errors;
+}
+
+}  // namespace
+
+ValueRange
+column_range(const ColumnSummary &column)
+{
+	return stats_range(column);
+}
+
+ValueRange
+column_range(const ColumnChunk &chunk)
+{
+	return stats_range(chunk);
+}
+
+void
+analyze_ranges(const Program *program, const ParamValue *params, const ValueRange *columns,
+			   ValueRange *regs, uint32_t *errors)
+{
+	for (int i = 0; i < program->nops; i++)
+		errors[i] = i > program->parallel && i < program->converge
+			? op_range(program, program->ops()[i], params, columns, regs) : 0;
+}
+
+/*
+ * Follows "a lane may be live here" through the pipeline: a target is reached
+ * when a jump to it may be taken.
+ */
+bool
+may_reach_sink(const Program *program, const ValueRange *regs, const uint32_t *errors)
+{
+	bool		reached[PROGRAM_MAX_OPS + 1] = {};
+	bool		live = true;
+
+	for (int i = program->parallel + 1; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+		const OpForm form = opcode_info[static_cast<int>(op.opcode)].form;
+		bool		leave = false, stay = true;
+
+		live = live || reached[i];
+		if (!live)
+			continue;
+		if (errors[i] || form == OpForm::GROUP || form == OpForm::AGGSTEP || form == OpForm::RESULT)
+			return true;
+		if (form == OpForm::COMPARE && !(op.p5 & COMPARE_STORES))
+		{
+			const bool	may_null = regs[op.p1].may_null || regs[op.p2].may_null;
+
+			compare_ranges(op.opcode, regs[op.p1], regs[op.p2], &leave, &stay);
+			(op.p5 & JUMP_IF_NULL ? leave : stay) |= may_null;
+		}
+		else if (form == OpForm::BRANCH)
+		{
+			const ValueRange &a = regs[op.p1];
+
+			leave = op.opcode == Opcode::If ? a.may_true : a.may_false;
+			stay = op.opcode == Opcode::If ? a.may_false : a.may_true;
+			(op.p5 & JUMP_IF_NULL ? leave : stay) |= a.may_null;
+		}
+		else if (form == OpForm::JUMP)
+		{
+			leave = true;
+			stay = false;
+		}
+		else if (form == OpForm::INVALID)
+			stay = false;
+		if (leave && (form == OpForm::JUMP || op.p4 == VERDICT_JUMPS))
+			reached[op.p3] = true;
+		live = stay;
+	}
+	return false;
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,52 @@
+/*
+ * value_range.h: what is known about a register's values before a row is read.
+ *
+ * Interval analysis over zone maps. From the table-wide summaries it proves
+ * which operations cannot overflow (they run unchecked), which registers are
+ * never null, how many slots a dense group table needs and which grid a float
+ * sum fits; from one tablet's zone maps, whether any row of it can reach a sink.
+ * A range speaks of non-null values of rows that computed the register: what
+ * lies under a null, or on a lane that was jumped over, may be anything.
+ */
+#ifndef GPUVM_VM_VALUE_RANGE_H
+#define GPUVM_VM_VALUE_RANGE_H
+
+#include "tablet/format.h"
+#include "vm/program.h"
+
+namespace gpuvm {
+
+struct ValueRange
+{
+	Type		type;
+	bool		may_null;
+	bool		may_value;		/* may be non-null */
+	bool		may_true;		/* Bool */
+	bool		may_false;
+	bool		may_nan;		/* floats */
+	bool		may_inf;
+	int			exp_lo;			/* finite floats are multiples of 2^exp_lo, */
+	int			exp_hi;			/* and at most 2^exp_hi in magnitude */
+	int64_t		lo;				/* integers */
+	int64_t		hi;
+	double		flo;			/* finite floats */
+	double		fhi;
+};
+
+ValueRange	column_range(const ColumnSummary &column);
+ValueRange	column_range(const ColumnChunk &chunk);
+
+/*
+ * Ranges of all registers of a verified program. `columns` are those of the
+ * columns that it reads, by column number. errors[address] gets the ErrorBits
+ * that the operation may set.
+ */
+void		analyze_ranges(const Program *program, const ParamValue *params, const ValueRange *columns,
+						   ValueRange *regs, uint32_t *errors);
+
+/* Can a row reach a sink, or an operation that may raise? */
+bool		may_reach_sink(const Program *program, const ValueRange *regs, const uint32_t *errors);
+
+}  // namespace gpuvm
+
+#endif
