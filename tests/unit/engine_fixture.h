@@ -178,7 +178,7 @@ public:
 		fd_ = memfd_create("arena", MFD_CLOEXEC);
 		ASSERT_EQ(ftruncate(fd_, ARENA_SIZE), 0);
 
-		/* Through this mapping, as the backend; the engine makes its own of the same file. */
+		/* Both sides use this one mapping, so that a thread sanitizer sees what they share. */
 		base_ = static_cast<char *>(mmap(nullptr, ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
 		ASSERT_NE(base_, MAP_FAILED);
 
@@ -378,7 +378,7 @@ public:
 
 	int full_buffer() const
 	{
-		for (uint32_t i = 0; i < job->nbuffers; i++)
+		for (uint32_t i = 0; i < std::min<uint32_t>(job->nbuffers, JOB_MAX_BUFFERS); i++)
 		{
 			if (job->buffers[i].state.load() == static_cast<uint32_t>(BufferState::Full))
 				return static_cast<int>(i);
