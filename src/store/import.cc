@@ -371,11 +371,14 @@ report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum
 	TransactionId own = GetTopTransactionIdIfAny();
 	TransactionId oldest = GetOldestNonRemovableTransactionId(rel);
 	const char *detail;
+	const char *hint = "The table is used once it has been imported again, after those transactions have ended.";
 
-	if (!vacuum)
-		detail = "The others have rows that are not known to be visible to every transaction, and no VACUUM was asked for.";
-	else if (no_vacuum != NULL)
-		detail = psprintf("The others have rows that are not known to be visible to every transaction, and the table could not be vacuumed: %s.", no_vacuum);
+	if (!vacuum || no_vacuum != NULL)
+	{
+		detail = psprintf("The others have rows that are not known to be visible to every transaction, and the table was not vacuumed: %s.",
+						  vacuum ? no_vacuum : "the argument \"vacuum\" is false");
+		hint = "The table is used once it has been vacuumed and imported again.";
+	}
 	else if (TransactionIdIsValid(own) && TransactionIdEquals(own, oldest))
 		detail = "The others have rows that are not visible to every transaction. The oldest transaction is this one.";
 	else
@@ -384,7 +387,7 @@ report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum
 	ereport(NOTICE,
 			(errmsg("copied %u of %u blocks of table \"%s\"", copied, total, RelationGetRelationName(rel)),
 			 errdetail("%s", detail),
-			 errhint("Queries on the table run on PostgreSQL until it is imported again, after the old transactions have ended.")));
+			 errhint("Queries on it run on PostgreSQL. %s", hint)));
 }
 
 uint64
