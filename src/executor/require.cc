@@ -32,7 +32,7 @@ complain(Oid relid)
 			why = psprintf("%s: %s", reasons_get(i)->node, reasons_get(i)->reason);
 	}
 	require_violation(psprintf("Table \"%s\" would be read by PostgreSQL", get_rel_name(relid)),
-					  why != nullptr ? why : "another plan is cheaper (see gpuvm.force)");
+					  !setting_enabled ? "gpuvm.enabled is off" : why != nullptr ? why : "another plan is cheaper (see gpuvm.force)");
 }
 
 static void
