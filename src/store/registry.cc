@@ -489,6 +489,8 @@ registry_sweep(void)
 	int			count;
 	RegistryRow *rows = registry_list(&count);
 
+	/* only now, or a table made and imported a moment ago may look gone */
+	AcceptInvalidationMessages();
 	for (int i = 0; i < count; i++)
 		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(rows[i].relid)))
 			registry_release(MyDatabaseId, rows[i].relid);
