@@ -560,7 +560,11 @@ compile_case_from(Compiler *c, const CaseExpr *expr, int i, const Expr *arg, Typ
 		return -1;
 
 	for (int j = i + 1; j < list_length(expr->args) && !guarded; j++)
-		guarded = can_raise(reinterpret_cast<const Expr *>(list_nth(expr->args, j)));
+	{
+		const CaseWhen *later = static_cast<const CaseWhen *>(list_nth(expr->args, j));
+
+		guarded = can_raise(later->expr) || can_raise(later->result);
+	}
 	if (expr->defresult != nullptr && can_raise(expr->defresult))
 		guarded = true;
 	if (guarded)
