@@ -167,9 +167,13 @@ alternative_path(RelOptInfo *rel)
 	return best == nullptr ? nullptr : ordinary_path(best);
 }
 
-/* The relation's own conditions, as bare clauses in the order of their security level (rule 22). */
+/*
+ * The relation's own conditions, as bare clauses in the order of their security
+ * level (rule 22). Conditions without a column gate a scan from a node of their
+ * own above it; an aggregation has no such node, and takes them as well.
+ */
 static List *
-ordered_quals(RelOptInfo *rel)
+ordered_quals(RelOptInfo *rel, bool with_pseudoconstant)
 {
 	List	   *quals = NIL;
 
@@ -183,7 +187,7 @@ ordered_quals(RelOptInfo *rel)
 			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
 			more |= rinfo->security_level > level;
-			if (rinfo->security_level == level && !rinfo->pseudoconstant)
+			if (rinfo->security_level == level && (with_pseudoconstant || !rinfo->pseudoconstant))
 				quals = lappend(quals, rinfo->clause);
 		}
 		if (!more)
@@ -229,7 +233,7 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
 	CompileInput input = {};
 	CompiledProgram compiled;
 	ScanPlan	plan = {};
-	List	   *quals = ordered_quals(rel);
+	List	   *quals = ordered_quals(rel, false);
 	List	   *vars;
 	Path	   *alternative = alternative_path(rel);
 	ListCell   *lc;
@@ -362,7 +366,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, 
 	List	   *keys = NIL;
 	List	   *having = (List *) extra->havingQual;
 	List	   *outputs = list_concat_copy(target->exprs, having);
-	List	   *quals = ordered_quals(rel);
+	List	   *quals = ordered_quals(rel, true);
 	RawContext	raw = {};
 	Path	   *alternative = alternative_path(grouped_rel);
 	double		groups;
