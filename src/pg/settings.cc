@@ -167,7 +167,9 @@ define_settings(void)
 							"Sets the memory for imported tables and query results.",
 							"0 selects a quarter of the memory, less where a control group limits it.",
 							&setting_memory_mb, 0, 0, MAX_MEMORY_MB,
-							PGC_POSTMASTER, GUC_UNIT_MB, check_memory, NULL, NULL);
+							/* without preloading there is no arena to size, and it is too late for PGC_POSTMASTER */
+							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_INTERNAL,
+							GUC_UNIT_MB, check_memory, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.device_memory",
 							"Sets the memory that gpuvm may use on each GPU.",
 							"0 lets the engine choose.",
