@@ -260,7 +260,7 @@ class Queries:
             f"SELECT id FROM {table.name}{where} AND sqrt(id) < 10",
             f"SELECT id, xmin IS NULL FROM {table.name}{where}",
         ))
-        return Query(sql)
+        return Query(sql, raising="numeric" in sql)
 
     def raising(self, rng):
         """One operation that may raise, in one place: PostgreSQL decides, and the VM must agree."""
