@@ -1,0 +1,917 @@
+/*
+ * vm_reference.h: an interpreter of programs that is too simple to be wrong: one
+ * row at a time, one operation at a time, with the scalar functions of
+ * semantics.h. And what tests need around it: tables in memory with their
+ * tablets, result rows as text, a builder of small programs.
+ */
+#ifndef GPUVM_TESTS_VM_REFERENCE_H
+#define GPUVM_TESTS_VM_REFERENCE_H
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tablet/build.h"
+#include "vm/cpu_vm.h"
+#include "vm/program.h"
+#include "vm/result_layout.h"
+#include "vm/semantics.h"
+
+namespace gpuvm {
+namespace reference {
+
+struct Value
+{
+	bool		null = true;
+	int64_t		i = 0;			/* Bool, integers, RowId */
+	double		d = 0;			/* floats (F32 exactly) */
+	int128		x = 0;			/* I128 */
+};
+
+/* -- tables ------------------------------------------------------------------------ */
+
+struct Column
+{
+	Type		type;
+	std::vector<Value> rows;
+};
+
+struct FreeDeleter
+{
+	void		operator()(void *p) const { free(p); }
+};
+
+struct Table
+{
+	std::vector<Column> columns;
+	std::vector<uint32_t> tablet_rows;
+	std::vector<std::unique_ptr<TabletHeader, FreeDeleter>> tablets;
+	std::vector<ColumnSummary> summaries;
+	std::vector<Type> types;
+
+	uint32_t	nrows() const { return static_cast<uint32_t>(columns.empty() ? 0 : columns[0].rows.size()); }
+
+	/* Cuts the rows into tablets of tablet_rows rows. */
+	void		build()
+	{
+		uint32_t	first = 0;
+
+		types.clear();
+		tablets.clear();
+		for (const Column &c : columns)
+			types.push_back(c.type);
+		summaries.assign(columns.size(), ColumnSummary{});
+		for (size_t t = 0; t < tablet_rows.size(); t++)
+		{
+			const uint32_t n = tablet_rows[t];
+			std::vector<std::vector<char>> values(columns.size());
+			std::vector<std::vector<uint64_t>> nulls(columns.size());
+			std::vector<StagedColumn> staged(columns.size());
+			const uint32_t block_rows[2] = {0, n};
+			const uint64_t lsn = 1;
+			const uint32_t lps = LPS_DENSE;
+
+			for (size_t c = 0; c < columns.size(); c++)
+			{
+				const Type	type = columns[c].type;
+				const int	width = type_natural_width(type);
+				bool		any = false;
+
+				values[c].resize(static_cast<size_t>(n) * width + 64);
+				nulls[c].resize((n + 63) / 64);
+				for (uint32_t r = 0; r < n; r++)
+				{
+					const Value &v = columns[c].rows[first + r];
+					char	   *to = values[c].data() + static_cast<size_t>(r) * width;
+					const float f = static_cast<float>(v.d);
+
+					if (v.null)
+					{
+						nulls[c][r / 64] |= 1ull << (r % 64);
+						any = true;
+						memset(to, 0x5a, width);
+						if (type == Type::Bool)
+							*to = 1;
+					}
+					else if (type == Type::F32)
+						memcpy(to, &f, 4);
+					else if (type == Type::F64)
+						memcpy(to, &v.d, 8);
+					else
+						memcpy(to, &v.i, width);
+				}
+				staged[c] = StagedColumn{type, static_cast<int16_t>(c + 1), values[c].data(), any ? nulls[c].data() : nullptr};
+			}
+
+			StagedTablet st = {n, static_cast<uint32_t>(columns.size()), staged.data(), static_cast<uint32_t>(t), 1,
+				block_rows, &lsn, &lps, nullptr, 0};
+			TabletHeader header;
+			std::vector<ColumnChunk> chunks(columns.size());
+			const uint64_t size = plan_tablet(st, &header, chunks.data());
+			void	   *memory = aligned_alloc(64, (size + 63) & ~63ull);
+
+			write_tablet(st, header, chunks.data(), static_cast<char *>(memory));
+			tablets.emplace_back(static_cast<TabletHeader *>(memory));
+			for (size_t c = 0; c < columns.size(); c++)
+				summarize_chunk(&summaries[c], chunks[c], t == 0);
+			first += n;
+		}
+	}
+};
+
+/* -- one operation -------------------------------------------------------------------- */
+
+template <Type T>
+sem::reg_t<T>
+in_register(const Value &v)
+{
+	if constexpr (type_is_float(T))
+		return static_cast<sem::reg_t<T>>(v.d);
+	else
+		return static_cast<sem::reg_t<T>>(v.i);
+}
+
+template <typename R>
+Value
+from_register(R r)
+{
+	Value		v;
+
+	v.null = false;
+	if constexpr (std::is_floating_point_v<R>)
+		v.d = static_cast<double>(r);
+	else
+		v.i = r;
+	return v;
+}
+
+template <Type T> struct Tag { static constexpr Type type = T; };
+
+template <typename F>
+auto
+with_type(Type t, F f)
+{
+	switch (t)
+	{
+		case Type::Bool: return f(Tag<Type::Bool>{});
+		case Type::I16: return f(Tag<Type::I16>{});
+		case Type::I64: return f(Tag<Type::I64>{});
+		case Type::F32: return f(Tag<Type::F32>{});
+		case Type::F64: return f(Tag<Type::F64>{});
+		default: return f(Tag<Type::I32>{});
+	}
+}
+
+inline bool
+compare_values(Opcode opcode, Type type, const Value &a, const Value &b)
+{
+	return with_type(type, [&](auto tag) {
+		constexpr Type T = decltype(tag)::type;
+		auto		x = in_register<T>(a);
+		auto		y = in_register<T>(b);
+
+		switch (opcode)
+		{
+			case Opcode::Eq: return sem::Eq<T>(x, y);
+			case Opcode::Ne: return sem::Ne<T>(x, y);
+			case Opcode::Lt: return sem::Lt<T>(x, y);
+			case Opcode::Le: return sem::Le<T>(x, y);
+			case Opcode::Gt: return sem::Gt<T>(x, y);
+			default: return sem::Ge<T>(x, y);
+		}
+	});
+}
+
+inline Value
+binary_value(const Op &op, const Value &a, const Value &b, uint32_t *err)
+{
+	if (a.null || b.null)
+		return Value{};
+	return with_type(op.type, [&](auto tag) {
+		constexpr Type T = decltype(tag)::type;
+
+		if constexpr (T != Type::Bool)
+		{
+			auto		x = in_register<T>(a);
+			auto		y = in_register<T>(b);
+
+			switch (op.opcode)
+			{
+				case Opcode::Add: return from_register(sem::Add<T>(x, y, err));
+				case Opcode::Sub: return from_register(sem::Sub<T>(x, y, err));
+				case Opcode::Mul: return from_register(sem::Mul<T>(x, y, err));
+				case Opcode::Div: return from_register(sem::Div<T>(x, y, err));
+				default: break;
+			}
+			if constexpr (type_is_int(T))
+				switch (op.opcode)
+				{
+					case Opcode::Remainder: return from_register(sem::Remainder<T>(x, y, err));
+					case Opcode::BitAnd: return from_register(sem::BitAnd<T>(x, y, err));
+					case Opcode::BitOr: return from_register(sem::BitOr<T>(x, y, err));
+					case Opcode::BitXor: return from_register(sem::BitXor<T>(x, y, err));
+					case Opcode::ShiftLeft: return from_register(sem::ShiftLeft<T>(x, in_register<Type::I32>(b), err));
+					case Opcode::ShiftRight: return from_register(sem::ShiftRight<T>(x, in_register<Type::I32>(b), err));
+					default: break;
+				}
+			if constexpr (T == Type::I32)
+				switch (op.opcode)
+				{
+					case Opcode::DateAdd: return from_register(sem::DateAdd(x, y, err));
+					case Opcode::DateSub: return from_register(sem::DateSub(x, y, err));
+					case Opcode::DateDiff: return from_register(sem::DateDiff(x, y, err));
+					default: break;
+				}
+		}
+		abort();
+		return Value{};
+	});
+}
+
+inline Value
+unary_value(const Op &op, const Value &a, uint32_t *err)
+{
+	if (a.null)
+		return Value{};
+	switch (op.opcode)
+	{
+		case Opcode::DateToTimestamp: return from_register(sem::DateToTimestamp(static_cast<int32_t>(a.i), err));
+		case Opcode::DateToTimestampSat: return from_register(sem::DateToTimestampSat(static_cast<int32_t>(a.i), err));
+		case Opcode::TimestampToDate: return from_register(sem::TimestampToDate(a.i, err));
+		default: break;
+	}
+	return with_type(op.type, [&](auto tag) {
+		constexpr Type T = decltype(tag)::type;
+
+		if constexpr (T != Type::Bool)
+		{
+			if (op.opcode == Opcode::Neg)
+				return from_register(sem::Neg<T>(in_register<T>(a), err));
+			if (op.opcode == Opcode::Abs)
+				return from_register(sem::Abs<T>(in_register<T>(a), err));
+			if constexpr (type_is_int(T))
+				return from_register(sem::BitNot<T>(in_register<T>(a), err));
+		}
+		abort();
+		return Value{};
+	});
+}
+
+inline Value
+cast_value(Type to, Type from, const Value &a, uint32_t *err)
+{
+	if (a.null)
+		return Value{};
+	return with_type(to, [&](auto to_tag) {
+		return with_type(from, [&](auto from_tag) {
+			constexpr Type T = decltype(to_tag)::type;
+			constexpr Type F = decltype(from_tag)::type;
+
+			return from_register(sem::Cast<T, F>(in_register<F>(a), err));
+		});
+	});
+}
+
+inline Value
+truth(bool b)
+{
+	return from_register(static_cast<uint8_t>(b));
+}
+
+/* -- programs ----------------------------------------------------------------------------- */
+
+/* Exactly rounded sum by non-overlapping partials (Shewchuk), finite inputs. */
+inline double
+exact_sum(const std::vector<double> &inputs)
+{
+	std::vector<double> partials;
+
+	for (double x : inputs)
+	{
+		size_t		kept = 0;
+
+		for (double y : partials)
+		{
+			if (std::fabs(x) < std::fabs(y))
+				std::swap(x, y);
+			volatile double hi = x + y;
+			volatile double back = hi - x;
+			volatile double lo = y - back;
+
+			if (lo != 0)
+				partials[kept++] = lo;
+			x = hi;
+		}
+		partials.resize(kept);
+		partials.push_back(x);
+	}
+
+	double		hi = 0;
+	size_t		n = partials.size();
+
+	if (n == 0)
+		return 0;
+	hi = partials[--n];
+
+	double		lo = 0;
+
+	while (n > 0)
+	{
+		const double x = hi, y = partials[--n];
+
+		hi = x + y;
+		lo = y - (hi - x);
+		if (lo != 0)
+			break;
+	}
+	if (n > 0 && ((lo < 0 && partials[n - 1] < 0) || (lo > 0 && partials[n - 1] > 0)))
+	{
+		const double y = lo * 2, x = hi + y;
+
+		if (y == x - hi)
+			hi = x;
+	}
+	return hi;
+}
+
+struct Outcome
+{
+	uint32_t	errors = 0;
+	std::vector<std::vector<Value>> rows;
+};
+
+inline bool
+is_neg_zero(double d)
+{
+	return d == 0 && std::signbit(d);
+}
+
+class Interpreter
+{
+public:
+	Interpreter(const Program *program, const Table &table, const ParamValue *params)
+		: program(program), table(table), params(params) {}
+
+	Outcome		run()
+	{
+		uint32_t	row = 0;
+
+		for (uint32_t n : table.tablet_rows)
+			for (uint32_t position = 0; position < n; position++)
+				run_row(row++, position);
+		if (program->grouped)
+			finish_groups();
+		return std::move(outcome);
+	}
+
+private:
+	struct Group
+	{
+		std::vector<Value> keys;
+		std::vector<std::vector<Value>> inputs;
+		std::vector<int64_t> counts;
+	};
+
+	/* Keys by their bits, NaNs alike. */
+	static std::string key_text(const std::vector<Value> &keys)
+	{
+		std::string text;
+
+		for (const Value &v : keys)
+		{
+			char		buffer[64];
+
+			snprintf(buffer, sizeof(buffer), "%d/%lld/%s%.17g;", v.null, static_cast<long long>(v.i),
+					 v.d != v.d ? "" : std::signbit(v.d) ? "-" : "+", v.d != v.d ? NAN : std::fabs(v.d));
+			text += buffer;
+		}
+		return text;
+	}
+
+	void		run_row(uint32_t row, uint32_t position)
+	{
+		std::vector<Value> r(program->nregs);
+		Group	   *group = program->nkeys == 0 && program->grouped ? &group_of({}) : nullptr;
+
+		for (int pc = program->parallel + 1; pc < program->converge;)
+		{
+			const Op   &op = program->ops()[pc++];
+			uint32_t	err = 0;
+			bool		leaves = false;
+
+			switch (opcode_info[static_cast<int>(op.opcode)].form)
+			{
+				case OpForm::COLUMN: r[op.p1] = table.columns[op.p2].rows[row]; break;
+				case OpForm::ROWID: r[op.p1] = from_register(position); break;
+				case OpForm::IMM32: r[op.p1] = from_register(op.p2); break;
+				case OpForm::IMM64:
+					if (op.opcode == Opcode::Int64)
+						r[op.p1] = from_register(op.p4);
+					else
+						r[op.p1] = float_bits(op.type, op.p4);
+					break;
+				case OpForm::IMMNULL: r[op.p1] = Value{}; break;
+				case OpForm::VARIABLE:
+					r[op.p1] = params[op.p2].is_null ? Value{} : type_is_float(op.type) ? float_bits(op.type, params[op.p2].value)
+						: from_register(params[op.p2].value);
+					break;
+				case OpForm::CAST: r[op.p1] = cast_value(op.type, static_cast<Type>(op.p5), r[op.p2], &err); break;
+				case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
+					r[op.p1] = unary_value(op, r[op.p2], &err);
+					break;
+				case OpForm::BINARY: case OpForm::SHIFT:
+					r[op.p1] = binary_value(op, r[op.p2], r[op.p3], &err);
+					break;
+				case OpForm::LOGIC1:
+					{
+						const Value a = r[op.p2];
+
+						if (op.opcode == Opcode::Not)
+							r[op.p1] = a.null ? a : truth(!a.i);
+						else
+							r[op.p1] = truth(!a.null && (a.i != 0) == (op.opcode == Opcode::IsTrue));
+						break;
+					}
+				case OpForm::LOGIC2:
+					{
+						const Value a = r[op.p2], b = r[op.p3];
+						const bool	decisive = op.opcode == Opcode::Or;
+
+						if ((!a.null && (a.i != 0) == decisive) || (!b.null && (b.i != 0) == decisive))
+							r[op.p1] = truth(decisive);
+						else
+							r[op.p1] = a.null || b.null ? Value{} : truth(!decisive);
+						break;
+					}
+				case OpForm::NULLTEST: r[op.p1] = truth(r[op.p2].null == (op.opcode == Opcode::IsNull)); break;
+				case OpForm::DISTINCT:
+					{
+						const Value a = r[op.p2], b = r[op.p3];
+
+						r[op.p1] = truth(a.null || b.null ? a.null != b.null : !compare_values(Opcode::Eq, op.type, a, b));
+						break;
+					}
+				case OpForm::IN:
+					{
+						const Value a = r[op.p2];
+						bool		found = false;
+
+						for (int64_t k = 0; k < op.p4; k++)
+							found = found || program->aux()[op.p3 + k] == a.i;
+						r[op.p1] = a.null ? a : found ? truth(true) : op.p5 & IN_HAS_NULL ? Value{} : truth(false);
+						break;
+					}
+				case OpForm::COMPARE:
+					{
+						const Value a = r[op.p1], b = r[op.p2];
+						const bool	null = a.null || b.null;
+						const bool	holds = !null && compare_values(op.opcode, op.type, a, b);
+
+						if (op.p5 & COMPARE_STORES)
+							r[op.p3] = null ? Value{} : truth(holds);
+						else
+							leaves = null ? (op.p5 & JUMP_IF_NULL) != 0 : holds;
+						break;
+					}
+				case OpForm::BRANCH:
+					leaves = r[op.p1].null ? (op.p5 & JUMP_IF_NULL) != 0 : (r[op.p1].i != 0) == (op.opcode == Opcode::If);
+					break;
+				case OpForm::JUMP:
+					pc = op.p3;
+					break;
+				case OpForm::INVALID:
+					return;
+				case OpForm::COPY: r[op.p1] = r[op.p2]; break;
+				case OpForm::SELECT:
+					r[op.p1] = !r[op.p4].null && r[op.p4].i ? r[op.p2] : r[op.p3];
+					break;
+				case OpForm::PICK: r[op.p1] = pick(op, r[op.p2], r[op.p3]); break;
+				case OpForm::GROUP:
+					{
+						std::vector<Value> keys;
+
+						for (int k = 0; k < op.p1; k++)
+							keys.push_back(r[program->aux()[op.p2 + k]]);
+						group = &group_of(keys);
+						break;
+					}
+				case OpForm::AGGSTEP:
+					if (op.p3 >= 0 && (r[op.p3].null || !r[op.p3].i))
+						break;
+					if (op.p2 < 0 || !r[op.p2].null)
+						group->counts[op.p1]++;
+					if (op.p2 >= 0 && !r[op.p2].null)
+						group->inputs[op.p1].push_back(r[op.p2]);
+					break;
+				case OpForm::RESULT:
+					outcome.rows.emplace_back(r.begin() + op.p1, r.begin() + op.p1 + op.p2);
+					break;
+				default:
+					abort();
+			}
+			outcome.errors |= err;
+			if (leaves && op.p4 == VERDICT_DIES)
+				return;
+			if (leaves)
+				pc = op.p3;
+		}
+	}
+
+	static Value float_bits(Type type, int64_t bits)
+	{
+		double		d;
+
+		memcpy(&d, &bits, sizeof(d));
+		return type == Type::F32 ? from_register(static_cast<float>(d)) : from_register(d);
+	}
+
+	static Value pick(const Op &op, const Value &a, const Value &b)
+	{
+		switch (op.opcode)
+		{
+			case Opcode::Coalesce:
+				return a.null ? b : a;
+			case Opcode::NullIf:
+				return !a.null && !b.null && compare_values(Opcode::Eq, op.type, a, b) ? Value{} : a;
+			default:
+				if (a.null || b.null)
+					return a.null ? b : a;
+				return compare_values(op.opcode == Opcode::Greatest ? Opcode::Gt : Opcode::Lt, op.type, b, a) ? b : a;
+		}
+	}
+
+	Group	   &group_of(const std::vector<Value> &keys)
+	{
+		Group	   &g = groups[key_text(keys)];
+
+		if (g.counts.empty() && g.inputs.empty())
+		{
+			g.keys = keys;
+			g.counts.resize(program->naggs);
+			g.inputs.resize(program->naggs);
+		}
+		return g;
+	}
+
+	Value		aggregate(const Op &op, const Group &g)
+	{
+		const std::vector<Value> &in = g.inputs[op.p1];
+		const AggFn fn = static_cast<AggFn>(op.p5);
+
+		if (fn == AggFn::CountStar || fn == AggFn::Count)
+			return from_register(g.counts[op.p1]);
+		if (in.empty())
+			return Value{};
+
+		Value		v = in[0];
+
+		if (fn == AggFn::BoolAnd || fn == AggFn::BoolOr)
+		{
+			for (const Value &x : in)
+				if ((x.i != 0) == (fn == AggFn::BoolOr))
+					v = x;
+			return v;
+		}
+		if (fn == AggFn::Min || fn == AggFn::Max)
+		{
+			bool		pos = false, neg = false;
+
+			for (const Value &x : in)
+			{
+				if (compare_values(fn == AggFn::Min ? Opcode::Lt : Opcode::Gt, op.type, x, v))
+					v = x;
+				pos = pos || (x.d == 0 && !std::signbit(x.d));
+				neg = neg || is_neg_zero(x.d);
+			}
+			if (type_is_float(op.type) && v.d == 0 && pos && neg)
+				outcome.errors |= ERR_AMBIGUOUS_ZERO;
+			return v;
+		}
+		if (type_is_int(op.type))
+		{
+			Value		sum;
+
+			sum.null = false;
+			for (const Value &x : in)
+				sum.x += x.i;
+			return sum;
+		}
+		return float_sum(op.type, in);
+	}
+
+	Value		float_sum(Type type, const std::vector<Value> &in)
+	{
+		std::vector<double> finite;
+		bool		nan = false, pos = false, neg = false, other = false;
+		int			exponent = -2000;
+
+		for (const Value &x : in)
+		{
+			nan = nan || x.d != x.d;
+			pos = pos || x.d == INFINITY;
+			neg = neg || x.d == -INFINITY;
+			other = other || !is_neg_zero(x.d);
+			if (!std::isfinite(x.d))
+				continue;
+			finite.push_back(x.d);
+			/* |x| < 2^e; subnormals and zero count as 2^-1022 */
+			exponent = std::max(exponent, x.d == 0 ? -1022 : std::max(std::ilogb(x.d) + 1, -1022));
+		}
+
+		int			log2n = 0;
+
+		while ((size_t(1) << log2n) < in.size())
+			log2n++;
+		if (!finite.empty() && exponent + log2n > (type == Type::F32 ? 127 : 1023))
+			outcome.errors |= ERR_SUM_OVERFLOW;
+		if (outcome.errors)
+			return Value{};
+		if (nan || (pos && neg))
+			return from_register(static_cast<double>(NAN));
+		if (pos || neg)
+			return from_register(static_cast<double>(pos ? INFINITY : -INFINITY));
+		if (!other)
+			return from_register(-0.0);
+
+		const double sum = exact_sum(finite);
+
+		return from_register(sum == 0 ? 0.0 : sum);
+	}
+
+	void		finish_groups()
+	{
+		const int64_t *sources = nullptr;
+		std::vector<const Op *> steps(program->naggs);
+
+		if (program->nkeys == 0)
+			group_of({});
+		for (int i = 0; i < program->nops; i++)
+		{
+			const Op   &op = program->ops()[i];
+
+			if (op.opcode == Opcode::AggOpen)
+				sources = program->aux() + op.p3;
+			if (op.opcode == Opcode::AggStep)
+				steps[op.p1] = &op;
+		}
+		for (int k = 0; k < program->nkeys; k++)
+		{
+			bool		pos = false, neg = false;
+
+			for (auto &[text, g] : groups)
+			{
+				/* integers have d = 0 */
+				const Type	type = key_type(k);
+
+				if (!type_is_float(type) || g.keys[k].null)
+					continue;
+				pos = pos || (g.keys[k].d == 0 && !std::signbit(g.keys[k].d));
+				neg = neg || is_neg_zero(g.keys[k].d);
+			}
+			if (pos && neg)
+				outcome.errors |= ERR_AMBIGUOUS_ZERO;
+		}
+		for (auto &[text, g] : groups)
+		{
+			std::vector<Value> aggs, row;
+
+			for (const Op *op : steps)
+				aggs.push_back(aggregate(*op, g));
+			for (int c = 0; c < program->nresults; c++)
+				row.push_back(sources[c] >= RESULT_FROM_AGG ? aggs[sources[c] - RESULT_FROM_AGG] : g.keys[sources[c]]);
+			outcome.rows.push_back(row);
+		}
+	}
+
+	Type		key_type(int k) const
+	{
+		for (int i = 0; i < program->nops; i++)
+		{
+			const Op   &op = program->ops()[i];
+
+			if (op.opcode != Opcode::Group)
+				continue;
+
+			const int64_t reg = program->aux()[op.p2 + k];
+
+			for (int j = 0; j < i; j++)
+			{
+				const Op   &w = program->ops()[j];
+				const OpForm form = opcode_info[static_cast<int>(w.opcode)].form;
+				const bool	host = j <= program->parallel;
+
+				if (!host && form != OpForm::COMPARE && form != OpForm::BRANCH && form != OpForm::JUMP && form != OpForm::INVALID && w.p1 == reg)
+					return form == OpForm::NULLTEST || form == OpForm::DISTINCT || form == OpForm::IN ? Type::Bool : w.type;
+			}
+		}
+		return Type::Bool;		/* stored by a comparison */
+	}
+
+	const Program *program;
+	const Table &table;
+	const ParamValue *params;
+	Outcome		outcome;
+	std::map<std::string, Group> groups;
+};
+
+/* -- result rows as text, floats by their bits (NaNs alike) --------------------------------- */
+
+inline std::string
+value_text(Type type, const Value &v)
+{
+	char		buffer[80];
+
+	if (v.null)
+		return "null";
+	if (type_is_float(type))
+	{
+		if (v.d != v.d)
+			return "nan";
+		snprintf(buffer, sizeof(buffer), "%a", v.d);
+	}
+	else if (type == Type::I128)
+		snprintf(buffer, sizeof(buffer), "%llx:%llx", static_cast<unsigned long long>(v.x >> 64),
+				 static_cast<unsigned long long>(v.x));
+	else
+		snprintf(buffer, sizeof(buffer), "%lld", static_cast<long long>(v.i));
+	return buffer;
+}
+
+inline std::vector<std::string>
+rows_text(const Program *program, const Outcome &outcome)
+{
+	std::vector<Type> types(program->nresults);
+	std::vector<std::string> rows;
+
+	program_result_types(program, types.data());
+	for (const std::vector<Value> &row : outcome.rows)
+	{
+		std::string text;
+
+		for (int c = 0; c < program->nresults; c++)
+			text += value_text(types[c], row[c]) + ",";
+		rows.push_back(text);
+	}
+	return rows;
+}
+
+/* Rows of a result area. */
+inline void
+read_area(const Program *program, const char *area, uint32_t capacity, uint32_t n, Outcome *out)
+{
+	std::vector<Type> types(program->nresults);
+	std::vector<ResultColumnLayout> layout(program->nresults);
+
+	program_result_types(program, types.data());
+	result_layout(types.data(), program->nresults, capacity, layout.data());
+	for (uint32_t r = 0; r < n; r++)
+	{
+		std::vector<Value> row;
+
+		for (int c = 0; c < program->nresults; c++)
+		{
+			const char *at = area + layout[c].values + static_cast<size_t>(r) * type_width(types[c]);
+			Value		v;
+
+			v.null = (area[layout[c].nulls + r / 8] >> (r % 8)) & 1;
+			switch (types[c])
+			{
+				case Type::Bool: v.i = *at; break;
+				case Type::I64: memcpy(&v.i, at, 8); break;
+				case Type::F32: { float f; memcpy(&f, at, 4); v.d = f; break; }
+				case Type::F64: memcpy(&v.d, at, 8); break;
+				case Type::I128: memcpy(&v.x, at, 16); break;
+				case Type::RowId: { uint32_t u; memcpy(&u, at, 4); v.i = u; break; }
+				default: { int32_t i; memcpy(&i, at, 4); v.i = i; break; }
+			}
+			row.push_back(v);
+		}
+		out->rows.push_back(row);
+	}
+}
+
+/* A piece of memory of exactly the size that the layout asks for, so that a sanitizer sees the end. */
+struct Area
+{
+	std::unique_ptr<char, FreeDeleter> memory;
+	uint32_t	capacity;
+
+	Area(const Program *program, uint32_t rows) : capacity((rows + RESULT_PAD_ROWS - 1) / RESULT_PAD_ROWS * RESULT_PAD_ROWS)
+	{
+		std::vector<Type> types(program->nresults + 1);
+
+		program_result_types(program, types.data());
+
+		const uint64_t bytes = result_layout(types.data(), program->nresults, capacity, nullptr);
+
+		memory.reset(static_cast<char *>(aligned_alloc(64, bytes + 64)));
+		memset(memory.get(), 0xa5, bytes + 64);
+	}
+};
+
+struct SealedProgram
+{
+	std::vector<uint64_t> words;
+
+	const Program *get() const { return reinterpret_cast<const Program *>(words.data()); }
+};
+
+inline SealedProgram
+seal(const ProgramBuilder &b)
+{
+	SealedProgram p;
+
+	p.words.resize(b.sealed_size() / 8);
+	b.seal(reinterpret_cast<Program *>(p.words.data()));
+	return p;
+}
+
+inline std::unique_ptr<ProgramBuilder>
+new_builder()
+{
+	auto		b = std::make_unique<ProgramBuilder>();
+
+	b->init();
+	return b;
+}
+
+/* -- the CPU machine over a whole table ------------------------------------------------------- */
+
+inline Outcome
+run_cpu_rows(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows)
+{
+	auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), table.summaries.data(),
+									 static_cast<uint32_t>(table.summaries.size()), table.nrows());
+	auto		state = job->new_state();
+	Outcome		out;
+
+	for (size_t t = 0; t < table.tablets.size(); t++)
+	{
+		if (job->can_skip(table.tablets[t].get()))
+			continue;
+		for (uint32_t first = 0; first < table.tablet_rows[t]; first += unit_rows)
+		{
+			const uint32_t last = std::min(first + unit_rows, table.tablet_rows[t]);
+			Area		area(program, last - first);
+			const CpuUnitOutcome unit = job->run_rows(state.get(), table.tablets[t].get(), first, last, area.memory.get(), area.capacity);
+
+			out.errors |= unit.errors;
+			read_area(program, area.memory.get(), area.capacity, unit.errors ? 0 : unit.rows, &out);
+		}
+	}
+	return out;
+}
+
+/* Units dealt to `nstates` states at random, merged in random order. */
+inline Outcome
+run_cpu_groups(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
+			   int nstates, std::mt19937_64 &rng)
+{
+	auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), table.summaries.data(),
+									 static_cast<uint32_t>(table.summaries.size()), table.nrows());
+	std::vector<std::unique_ptr<CpuState>> states;
+	Outcome		out;
+
+	for (int i = 0; i < nstates; i++)
+		states.push_back(job->new_state());
+	for (size_t t = 0; t < table.tablets.size(); t++)
+	{
+		if (job->can_skip(table.tablets[t].get()))
+			continue;
+		for (uint32_t first = 0; first < table.tablet_rows[t]; first += unit_rows)
+			job->run_groups(states[rng() % states.size()].get(), table.tablets[t].get(), first,
+							std::min(first + unit_rows, table.tablet_rows[t]));
+	}
+	while (states.size() > 1)
+	{
+		std::shuffle(states.begin(), states.end(), rng);
+
+		auto		spent = std::move(states.back());
+
+		states.pop_back();
+		job->merge(states[0].get(), spent.get());
+	}
+	out.errors = job->finish(states[0].get());
+	for (uint64_t at = 0; at < job->ngroups(states[0].get());)
+	{
+		Area		area(program, 192);
+		const uint32_t n = job->emit_groups(states[0].get(), at, area.memory.get(), area.capacity);
+
+		read_area(program, area.memory.get(), area.capacity, n, &out);
+		at += n;
+	}
+	return out;
+}
+
+}  // namespace reference
+}  // namespace gpuvm
+
+#endif
