@@ -96,7 +96,8 @@ build/$(1)/bin/%: build/$(1)/tests/unit/%.o $$(CORE_SRC:%.cc=build/$(1)/%.o)
 endef
 $(eval $(call flavour,unit,$(ENGINE_CXXFLAGS)))
 $(eval $(call flavour,asan,$(GPUVM_CXXFLAGS) -O1 -g -pthread -fno-omit-frame-pointer -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined))
-$(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g -pthread -fsanitize=thread))
+# TSan would instrument the resolvers of target_clones, which run before it is set up.
+$(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g -pthread -fsanitize=thread '-Dtarget_clones(...)='))
 
 .SECONDARY:
 
