@@ -81,8 +81,8 @@ finalize_aggregate(FinalKind kind, const ColumnView &value, const ColumnView *co
 			return DirectFunctionCall2(numeric_div, int128_to_numeric(load<int128>(value, row)),
 									   NumericGetDatum(int64_to_numeric(load<int64>(*count, row))));
 		case FinalKind::AvgToFloat8:
-			/* float8_avg */
-			return Float8GetDatum(load<double>(value, row) / static_cast<double>(load<int64>(*count, row)));
+			/* float8_avg; its sum starts at 0, so the mean of nothing but -0 is 0 */
+			return Float8GetDatum((load<double>(value, row) + 0.0) / static_cast<double>(load<int64>(*count, row)));
 	}
 	return (Datum) 0;			/* not reached: the switch is exhaustive */
 }

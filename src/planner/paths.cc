@@ -9,6 +9,7 @@ extern "C" {
 #include "catalog/pg_class.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
@@ -19,6 +20,8 @@ extern "C" {
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 }
+
+#include <algorithm>
 
 #include "compiler/compile.h"
 #include "compiler/functions.h"
@@ -168,31 +171,43 @@ alternative_path(RelOptInfo *rel)
 }
 
 /*
- * The relation's own conditions, as bare clauses in the order of their security
- * level (rule 22). Conditions without a column gate a scan from a node of their
- * own above it; an aggregation has no such node, and takes them as well.
+ * The relation's own conditions as bare clauses, in the order in which
+ * PostgreSQL would evaluate them (order_qual_clauses): by security level (rule
+ * 22), then the cheap ones first, so that a cheap condition guards a dear one
+ * that may raise in both. Conditions without a column gate a scan from a node of
+ * their own above it; an aggregation has no such node, and takes them first.
  */
 static List *
-ordered_quals(RelOptInfo *rel, bool with_pseudoconstant)
+ordered_quals(PlannerInfo *root, RelOptInfo *rel, bool with_pseudoconstant)
 {
-	List	   *quals = NIL;
-
-	for (Index level = 0;; level++)
+	struct Item
 	{
-		bool		more = false;
-		ListCell   *lc;
+		Expr	   *clause;
+		int			level;
+		Cost		cost;
+	};
+	Item	   *items = static_cast<Item *>(palloc(sizeof(Item) * Max(list_length(rel->baserestrictinfo), 1)));
+	int			n = 0;
+	List	   *quals = NIL;
+	ListCell   *lc;
 
-		foreach(lc, rel->baserestrictinfo)
-		{
-			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+	foreach(lc, rel->baserestrictinfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		QualCost	cost;
 
-			more |= rinfo->security_level > level;
-			if (rinfo->security_level == level && (with_pseudoconstant || !rinfo->pseudoconstant))
-				quals = lappend(quals, rinfo->clause);
-		}
-		if (!more)
-			return quals;
+		if (rinfo->pseudoconstant && !with_pseudoconstant)
+			continue;
+		cost_qual_eval_node(&cost, reinterpret_cast<Node *>(rinfo), root);
+		items[n++] = Item{rinfo->clause, rinfo->pseudoconstant ? -1 : static_cast<int>(rinfo->security_level), cost.per_tuple};
 	}
+	std::stable_sort(items, items + n, [](const Item &a, const Item &b) {
+		return a.level != b.level ? a.level < b.level : a.cost < b.cost;
+	});
+	for (int i = 0; i < n; i++)
+		quals = lappend(quals, items[i].clause);
+	pfree(items);
+	return quals;
 }
 
 /* A copy of an expression tree in which the relation has varno 1 and operators know their functions. */
@@ -233,7 +248,7 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
 	CompileInput input = {};
 	CompiledProgram compiled;
 	ScanPlan	plan = {};
-	List	   *quals = ordered_quals(rel, false);
+	List	   *quals = ordered_quals(root, rel, false);
 	List	   *vars;
 	Path	   *alternative = alternative_path(rel);
 	ListCell   *lc;
@@ -366,7 +381,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, 
 	List	   *keys = NIL;
 	List	   *having = (List *) extra->havingQual;
 	List	   *outputs = list_concat_copy(target->exprs, having);
-	List	   *quals = ordered_quals(rel, true);
+	List	   *quals = ordered_quals(root, rel, true);
 	RawContext	raw = {};
 	Path	   *alternative = alternative_path(grouped_rel);
 	double		groups;
