@@ -61,7 +61,7 @@ def import_with_progress(cluster, relation):
     worker.start()
     shown = None
     while worker.is_alive():
-        worker.join(0.2)
+        worker.join(0.05)
         with watcher.cursor() as cur:
             cur.execute("SELECT * FROM gpuvm.import_progress")
             for row in cur.fetchall():

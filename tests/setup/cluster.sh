@@ -104,7 +104,12 @@ cluster_psql() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
 	command=${1:-}
 	case $command in
-		init | start | stop | drop | psql | place | socket) shift; "cluster_$command" "$@" ;;
+		init | start | stop | drop | psql | socket)
+			dir=$(realpath -m "${2:?the folder of the cluster}")	# a host name that is no absolute path is not a socket's
+			shift 2
+			"cluster_$command" "$dir" "$@"
+			;;
+		place) cluster_place "${2:?a name}" ;;
 		*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 	esac
 fi
