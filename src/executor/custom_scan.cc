@@ -221,6 +221,16 @@ exec_scan(CustomScanState *node)
 	ProjectionInfo *project = node->ss.ps.ps_ProjInfo;
 	TupleTableSlot *slot;
 
+	/* The common case, as short as it can be: the next of the decoded rows. */
+	if (state->batch_row < state->batch_rows && project == nullptr)
+	{
+		slot = node->ss.ss_ScanTupleSlot;
+		decode_next(state, slot);
+		slot->tts_flags &= ~TTS_FLAG_EMPTY;
+		slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
+		return slot;
+	}
+
 	CHECK_FOR_INTERRUPTS();
 	if (state->mode == MODE_START)
 	{

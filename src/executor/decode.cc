@@ -96,13 +96,7 @@ decode_batch(GpuvmScanState *state)
 				state->batch_nulls[static_cast<Size>(r) * ncols + i] = false;
 		}
 	}
-	for (uint32 r = 0; r < n; r++)
-	{
-		uint32		position;
-
-		memcpy(&position, positions + static_cast<Size>(first + r) * sizeof(position), sizeof(position));
-		tablet_row_ctid(state->tablet, position, &state->block_hint, &state->batch_tids[r]);
-	}
+	tablet_row_ctids(state->tablet, reinterpret_cast<const uint32 *>(positions) + first, n, &state->block_hint, state->batch_tids);
 	state->row = first + n;
 	state->batch_row = 0;
 	state->batch_rows = n;

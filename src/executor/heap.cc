@@ -34,8 +34,8 @@ unit_range(GpuvmScanState *state, uint32 unit, uint32 *first, uint32 *last)
 			hi = mid;
 	}
 	tablet = arena_at<TabletHeader>(tablets[lo]);
-	*first = (unit - state->first_unit[lo]) * UNIT_ROWS;
-	*last = Min(*first + UNIT_ROWS, tablet->nrows);
+	*first = (unit - state->first_unit[lo]) * state->unit_rows;
+	*last = Min(*first + state->unit_rows, tablet->nrows);
 	return tablet;
 }
 
@@ -71,7 +71,8 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		tablet_row_ctid(state->tablet, state->heap_row++, &state->block_hint, &tid);
+		tablet_row_ctids(state->tablet, &state->heap_row, 1, &state->block_hint, &tid);
+		state->heap_row++;
 		if (!table_tuple_fetch_row_version(state->rel, &tid, snapshot, state->heap_slot))
 			elog(ERROR, "gpuvm: row (%u,%u) of \"%s\" is not visible although its block is",
 				 ItemPointerGetBlockNumber(&tid), ItemPointerGetOffsetNumber(&tid),

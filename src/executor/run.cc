@@ -140,6 +140,21 @@ bind_program(GpuvmScanState *state, Program *to)
 	return true;
 }
 
+/*
+ * A unit is what is handed over at a time. A selective filter gets larger ones,
+ * so that there are rows enough in each to be worth waking somebody up for.
+ */
+static uint32
+choose_unit_rows(GpuvmScanState *state)
+{
+	double		share = state->css.ss.ps.plan->plan_rows / Max(static_cast<double>(state->version->nrows), 1.0);
+	uint32		rows = MIN_UNIT_ROWS;
+
+	while (rows < MAX_UNIT_ROWS && share * rows * 2 <= MIN_UNIT_ROWS)
+		rows *= 2;
+	return rows;
+}
+
 static void
 count_units(GpuvmScanState *state)
 {
@@ -152,7 +167,7 @@ count_units(GpuvmScanState *state)
 	for (uint32 i = 0; i < n; i++)
 	{
 		state->first_unit[i] = state->nunits;
-		state->nunits += (arena_at<TabletHeader>(tablets[i])->nrows + UNIT_ROWS - 1) / UNIT_ROWS;
+		state->nunits += (arena_at<TabletHeader>(tablets[i])->nrows + state->unit_rows - 1) / state->unit_rows;
 	}
 	state->first_unit[n] = state->nunits;
 	state->units_done = static_cast<uint8 *>(palloc0((state->nunits + 7) / 8 + 1));
@@ -165,7 +180,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 {
 	const Program *program = state->plan->program;
 	bool		rows = state->plan->kind == SCAN_ROWS;
-	uint64		buffer_bytes = result_layout(state->types, state->ncols, UNIT_ROWS, state->layout);
+	uint64		buffer_bytes = result_layout(state->types, state->ncols, state->unit_rows, state->layout);
 	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
 	uint64		program_bytes = align_up(program->size, 64);
 	int			nbuffers = rows ? Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u))) : 1;
@@ -201,8 +216,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->ncursors = 1;
 	job->device = Device::Cpu;
 	job->threads = setting_threads;
-	job->unit_rows = UNIT_ROWS;
-	job->result_capacity = UNIT_ROWS;
+	job->unit_rows = state->unit_rows;
+	job->result_capacity = state->unit_rows;
 	job->nbuffers = nbuffers;
 	job->skip_units = 0;
 	job->skip_bytes = 0;
@@ -267,6 +282,7 @@ run_start(GpuvmScanState *state)
 	state->version = pin_version(state->pin);
 	if (!version_serves(state->rel, estate->es_snapshot, state->version, &reason, &unserved))
 		return run_fall_back(state, reason, unserved > 0 ? psprintf("%u blocks", unserved) : nullptr);
+	state->unit_rows = state->plan->kind == SCAN_ROWS ? choose_unit_rows(state) : MIN_UNIT_ROWS;
 	if (state->plan->kind == SCAN_ROWS)
 		count_units(state);
 	failure = submit(state, START_WAIT_MS, &reason);
@@ -418,7 +434,7 @@ take_buffer(GpuvmScanState *state)
 
 		if (b->state.load(std::memory_order_acquire) != static_cast<uint32>(BufferState::Full))
 			continue;
-		if (b->unit >= state->nunits || b->nrows > UNIT_ROWS || unit_is_done(state, b->unit))
+		if (b->unit >= state->nunits || b->nrows > state->unit_rows || unit_is_done(state, b->unit))
 			elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
 		set_unit_done(state, b->unit);
 		state->buffer = i;
@@ -529,12 +545,12 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 static void
 take_chunk(GpuvmScanState *state, ResultBuffer *b, GroupChunk ***tail)
 {
-	uint64		bytes = result_layout(state->types, state->ncols, UNIT_ROWS, nullptr);
+	uint64		bytes = result_layout(state->types, state->ncols, state->unit_rows, nullptr);
 	GroupChunk *chunk = static_cast<GroupChunk *>(MemoryContextAlloc(state->group_context, sizeof(GroupChunk)));
 
 	chunk->area = static_cast<char *>(MemoryContextAlloc(state->group_context, bytes));
 	memcpy(chunk->area, arena_at<char>(b->offset), bytes);
-	chunk->nrows = Min(b->nrows, UNIT_ROWS);
+	chunk->nrows = Min(b->nrows, state->unit_rows);
 	chunk->next = nullptr;
 	**tail = chunk;
 	*tail = &chunk->next;

@@ -93,6 +93,7 @@ struct GpuvmScanState
 	uint32		batch_rows;
 
 	/* rows: units */
+	uint32		unit_rows;		/* also the rows that a result buffer has room for */
 	uint32		nunits;
 	uint32	   *first_unit;		/* of each tablet, and nunits at the end */
 	uint8	   *units_done;		/* bitmap: handed out, or being so */
@@ -122,7 +123,8 @@ struct GpuvmScanState
 	ScanFigures figures;
 };
 
-constexpr uint32 UNIT_ROWS = 16384;
+constexpr uint32 MIN_UNIT_ROWS = 16384;
+constexpr uint32 MAX_UNIT_ROWS = 131072;
 constexpr int ROW_BUFFERS = 8;
 
 /* -- run.cc: the life of a job ------------------------------------------------- */

@@ -21,6 +21,8 @@
  */
 #include "store/internal.h"
 
+#include <algorithm>
+
 #include "pg/shmem.h"
 #include "pg/stats.h"
 
@@ -384,23 +386,26 @@ registry_list(int *count)
 }
 
 void
-tablet_row_ctid(const TabletHeader *tablet, uint32 row, uint32 *block_hint, ItemPointer ctid)
+tablet_row_ctids(const TabletHeader *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids)
 {
 	const uint32_t *block_rows = tablet_at<uint32_t>(tablet, tablet->block_rows);
-	uint32_t	lps_start;
+	const uint32_t *block_lps = tablet_at<uint32_t>(tablet, tablet->block_lps);
+	const uint16_t *lps = tablet_at<uint16_t>(tablet, tablet->lps);
 	uint32		block = *block_hint;
-	uint32		in_block;
 
-	if (row < block_rows[block])
-		block = 0;
-	while (block_rows[block + 1] <= row)
-		block++;
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		row = rows[i];
+
+		if (row < block_rows[block] || row >= block_rows[block + 1])
+			block = std::upper_bound(block_rows, block_rows + tablet->nblocks, row) - block_rows - 1;
+
+		uint32		in_block = row - block_rows[block];
+
+		ItemPointerSet(&ctids[i], tablet->first_block + block,
+					   block_lps[block] == LPS_DENSE ? in_block + 1 : lps[block_lps[block] + in_block]);
+	}
 	*block_hint = block;
-
-	in_block = row - block_rows[block];
-	lps_start = tablet_at<uint32_t>(tablet, tablet->block_lps)[block];
-	ItemPointerSet(ctid, tablet->first_block + block,
-				   lps_start == LPS_DENSE ? in_block + 1 : tablet_at<uint16_t>(tablet, tablet->lps)[lps_start + in_block]);
 }
 
 /* -- changes, at commit ------------------------------------------------------ */

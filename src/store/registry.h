@@ -49,8 +49,8 @@ int			version_column(const TableVersion *version, AttrNumber attnum);
  */
 bool		version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int *reason, BlockNumber *blocks);
 
-/* ctid of a row: advances *block_hint (start at 0) through the tablet's block map. */
-void		tablet_row_ctid(const TabletHeader *tablet, uint32 row, uint32 *block_hint, ItemPointer ctid);
+/* ctids of rows of a tablet; *block_hint (0 at first) makes it quick for rows in order. */
+void		tablet_row_ctids(const TabletHeader *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
 
 /* What the planner needs to know of an imported table, from one look under the lock. */
 struct ImportedTable
