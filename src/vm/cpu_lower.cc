@@ -78,6 +78,7 @@ private:
 	std::vector<int> labels;	/* per address: label or LABEL_DIES */
 	uint32_t	op_errors[PROGRAM_MAX_OPS];
 	int			address = 0;
+	bool		group_lanes = false;	/* every lane that Group had still lives */
 };
 
 void
@@ -374,6 +375,7 @@ Lowering::lane_op(const Op &op)
 				break;
 			}
 		case Opcode::Eq: case Opcode::Ne: case Opcode::Lt: case Opcode::Le: case Opcode::Gt: case Opcode::Ge:
+			group_lanes = group_lanes && (op.p5 & COMPARE_STORES);
 			compare(op);
 			break;
 		case Opcode::If:
@@ -381,6 +383,7 @@ Lowering::lane_op(const Op &op)
 			{
 				Step	   &step = add(StepKind::Branch, op.type);
 
+				group_lanes = false;
 				step.a = read(op.p1);
 				step.jump_if = op.opcode == Opcode::If;
 				step.jump_null = op.p5 & JUMP_IF_NULL;
@@ -388,9 +391,11 @@ Lowering::lane_op(const Op &op)
 				break;
 			}
 		case Opcode::Goto:
+			group_lanes = false;
 			add(StepKind::Goto, op.type).label = label_of(op);
 			break;
 		case Opcode::Invalid:
+			group_lanes = false;
 			add(StepKind::Invalid, op.type);
 			break;
 		case Opcode::Group:
@@ -404,6 +409,7 @@ Lowering::lane_op(const Op &op)
 				job->keys[i].type = job->regs[job->keys[i].reg].type;
 			}
 			add(StepKind::Group, op.type);
+			group_lanes = true;
 			break;
 		case Opcode::AggStep:
 			{
@@ -412,6 +418,7 @@ Lowering::lane_op(const Op &op)
 
 				step.a = op.p1;
 				agg.fn = static_cast<AggFn>(op.p5);
+				agg.tracked = !group_lanes;
 				agg.type = op.type;
 				agg.arg = op.p2 >= 0 ? read(op.p2) : -1;
 				agg.filter = op.p3 >= 0 ? read(op.p3) : -1;
@@ -578,7 +585,8 @@ Lowering::agg_layout(AggInfo *agg, int *offset)
 	const int	log2rows = ceil_log2(job->total_rows + 1);
 	int			size = 8, align = 8;
 
-	agg->tracked = agg->filter >= 0 || job->keys.empty() || (range && range->may_null);
+	/* a group whose rows all reach the sum has one that is not null */
+	agg->tracked = agg->tracked || agg->filter >= 0 || (range && range->may_null);
 	switch (agg->fn)
 	{
 		case AggFn::CountStar:
