@@ -77,6 +77,8 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 			elog(ERROR, "gpuvm: row (%u,%u) of \"%s\" is not visible although its block is",
 				 ItemPointerGetBlockNumber(&tid), ItemPointerGetOffsetNumber(&tid),
 				 RelationGetRelationName(state->rel));
+		/* The qual was compiled for a custom scan's virtual slot, which needs no deforming; this one does. */
+		slot_getallattrs(state->heap_slot);
 		econtext->ecxt_scantuple = state->heap_slot;
 		if (!ExecQual(state->heap_qual, econtext))
 			continue;
