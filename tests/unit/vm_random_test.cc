@@ -603,7 +603,9 @@ run_one(uint64_t seed, bool grouped, Tally *tally)
 			: run_cpu_rows(program, table, generator.params, unit);
 
 		limit_cpu_kernels(2);
-		ASSERT_EQ(got.errors, expected.errors) << "seed " << seed << " grouped " << grouped << "\n" << program_text(program);
+		/* behind an operation that failed values are unspecified, and may fail others */
+		ASSERT_EQ(got.errors != 0, expected.errors != 0) << "seed " << seed << " grouped " << grouped << "\n" << program_text(program);
+		ASSERT_EQ(got.errors & ~expected.errors, 0u) << "seed " << seed << " grouped " << grouped << "\n" << program_text(program);
 		if (expected.errors)
 			continue;
 
