@@ -8,6 +8,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/relscan.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "utils/memutils.h"
@@ -100,6 +101,28 @@ use_own_arrays(GpuvmScanState *state)
 	state->css.ss.ss_ScanTupleSlot->tts_isnull = state->own_nulls;
 }
 
+/*
+ * Where the alternative's current row is, for WHERE CURRENT OF (rule 20): what
+ * a scan projects has no ctid, the slot that it projects from has.
+ */
+static ItemPointer
+alternative_tid(PlanState *alternative, TupleTableSlot *row)
+{
+	switch (nodeTag(alternative))
+	{
+		case T_SeqScanState:
+		case T_IndexScanState:
+		case T_BitmapHeapScanState:
+		case T_TidScanState:
+		case T_TidRangeScanState:
+			return &((ScanState *) alternative)->ss_ScanTupleSlot->tts_tid;
+		case T_IndexOnlyScanState:
+			return &((IndexOnlyScanState *) alternative)->ioss_ScanDesc->xs_heaptid;
+		default:
+			return &row->tts_tid;
+	}
+}
+
 /* The alternative's row in our virtual slot, which parents and projections were compiled for. */
 static TupleTableSlot *
 alternative_row(GpuvmScanState *state)
@@ -123,8 +146,8 @@ alternative_row(GpuvmScanState *state)
 	memcpy(slot->tts_isnull, from->tts_isnull, n * sizeof(bool));
 	for (int i = n; i < slot->tts_tupleDescriptor->natts; i++)
 		slot->tts_isnull[i] = true;
-	slot->tts_tid = from->tts_tid;
-	slot->tts_tableOid = from->tts_tableOid;
+	slot->tts_tid = *alternative_tid(state->alternative, from);
+	slot->tts_tableOid = state->plan->relid;
 	return ExecStoreVirtualTuple(slot);
 }
 
