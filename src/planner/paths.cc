@@ -387,13 +387,13 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, 
 	double		groups;
 	ListCell   *lc;
 
-	if (alternative == nullptr)
-		return;
 	if (parse->groupingSets != NIL)
 	{
 		note(root, rel, "Aggregate", "grouping sets are not supported", nullptr);
 		return;
 	}
+	if (alternative == nullptr)
+		return;
 
 	input.varno = rel->relid;
 	input.relid = planner_rt_fetch(rel->relid, root)->relid;

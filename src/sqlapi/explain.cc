@@ -19,6 +19,7 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
+#include "pg/settings.h"
 #include "pg/shmem.h"
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
@@ -175,8 +176,11 @@ put_node_reason(Plan *plan, PlannedStmt *stmt, void *context)
 					if (reasons_get(i)->relid == rte->relid && strncmp(reasons_get(i)->node, "Scan", 4) == 0)
 						return;
 				}
-				put_reason(rsinfo, psprintf("Scan on %s", rte->eref->aliasname), "PostgreSQL's own plan is estimated to be faster",
-						   "SET gpuvm.force = on;");
+				if (!setting_enabled)
+					put_reason(rsinfo, psprintf("Scan on %s", rte->eref->aliasname), "gpuvm.enabled is off", "SET gpuvm.enabled = on;");
+				else
+					put_reason(rsinfo, psprintf("Scan on %s", rte->eref->aliasname), "PostgreSQL's own plan is estimated to be faster",
+							   "SET gpuvm.force = on;");
 				break;
 			}
 		default:
