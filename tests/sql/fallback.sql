@@ -1,0 +1,234 @@
+-- When PostgreSQL answers instead: errors in its own words, changed tables, snapshots, settings; and how one is told.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS gpuvm;
+RESET client_min_messages;
+CREATE SCHEMA fallback;
+SET search_path = fallback;
+SET gpuvm.force = on;
+
+CREATE TABLE t (id int PRIMARY KEY, s int2, i int4, l int8, f float4, d float8, b bool, day date) WITH (autovacuum_enabled = off);
+INSERT INTO t SELECT k, k % 100, k % 10, k, k, k, k % 2 = 0, date '2000-01-01' + k FROM generate_series(1, 1000) k;
+INSERT INTO t VALUES (1001, 32767, 2147483647, 9223372036854775807, 3e38, 1e308, NULL, '5874897-12-31'),
+	(1002, -32768, -2147483648, -9223372036854775808, -3e38, -1e308, NULL, 'infinity'), (1003, 0, 0, 0, 0, 0, false, '-infinity');
+SELECT gpuvm.import('t');
+
+-- PostgreSQL raises its own errors, with gpuvm.require and without: the VM only flags them.
+SELECT count(*) FROM t WHERE 10 / i > 1;
+SELECT count(*) FROM t WHERE l % i = 1;
+SELECT id FROM t WHERE 1.0::float8 / d > 0.5;
+SELECT sum(f / (i - 5)) FROM t;
+SELECT max(s * s) FROM t;
+SET gpuvm.require = vm;
+SELECT count(*) FROM t WHERE 10 / i > 1;
+SELECT count(*) FROM t WHERE 10 % s = 1;
+SELECT id FROM t WHERE 1.0::float8 / d > 0.5;
+SELECT sum(i + 1) FROM t;
+SELECT sum(i - 2) FROM t;
+SELECT sum(-i) FROM t;
+SELECT sum(abs(i)) FROM t;
+SELECT sum(s + 1::int2) FROM t;
+SELECT sum(s * 2::int2) FROM t;
+SELECT sum(l * 2) FROM t;
+SELECT sum(l + 1) FROM t;
+SELECT sum(-l) FROM t;
+SELECT count(*) FROM t WHERE l / (-1) < 0;
+SELECT count(*) FROM t WHERE i / (-1) < 0;
+SELECT count(*) FROM t WHERE f * 10::float4 > 0;
+SELECT count(*) FROM t WHERE d * 10 > 0;
+SELECT count(*) FROM t WHERE d + d > 0;
+SELECT count(*) FROM t WHERE d * 1e-320 * 1e-320 > 0;
+SELECT count(*) FROM t WHERE i::int2 > 0;
+SELECT count(*) FROM t WHERE l::int4 > 0;
+SELECT count(*) FROM t WHERE d::int4 > 0;
+SELECT count(*) FROM t WHERE f::int8 > 0;
+SELECT count(*) FROM t WHERE d::float4 > 0;
+SELECT count(*) FROM t WHERE day + 1 > '2000-01-01';
+SELECT count(*) FROM t WHERE day - 1 > '2000-01-01' AND id > 1000;
+SELECT max(day - date '2000-01-01') FROM t;
+SELECT count(*) FROM t WHERE day::timestamp > '2000-01-01';
+SELECT sum(10 / i) FROM t GROUP BY b;
+SELECT 10 / i AS q, count(*) FROM t GROUP BY 1;
+-- Rows were handed out before the one that raises.
+SELECT 100 / (1000 - id) FROM t WHERE id BETWEEN 998 AND 1001;
+-- Errors that a condition, a CASE or a FILTER guards are none.
+SELECT count(*) FROM t WHERE i <> 0 AND 10 / i > 1;
+SELECT count(*) FROM t WHERE 10 / i > 1 AND i <> 0;
+SELECT count(*) FROM t WHERE i = 0 OR 10 / i > 1;
+SELECT count(*) FROM t WHERE CASE WHEN i = 0 THEN false ELSE 10 / i > 1 END;
+SELECT count(*) FROM t WHERE CASE i WHEN 0 THEN 0 WHEN 1 THEN 7 ELSE 10 / i END > 1;
+SELECT count(*) FROM t WHERE coalesce(nullif(i, i), CASE WHEN i = 0 THEN 5 END, 10 / i) > 1;
+SELECT count(*) FROM t WHERE 10 / nullif(i, 0) > 1;
+SELECT sum(10 / i) FILTER (WHERE i <> 0), count(*) FROM t;
+SELECT sum(CASE WHEN id <= 1000 THEN s + 1::int2 END), sum(l * 2) FILTER (WHERE abs(d) < 1e10) FROM t;
+SELECT sum(10 / i) FROM t WHERE i > 0;
+SELECT count(*) FROM t WHERE NOT (i = 0 OR NOT (10 / i > 1));
+SELECT count(*) FROM t WHERE (b AND i <> 0 AND 10 / i > 1) OR (id > 1000 AND i <> 0);
+SELECT count(*) FROM t WHERE (b AND 10 / i > 1) IS NOT TRUE AND i <> 0;
+RESET gpuvm.require;
+
+-- What counts and what does not: the counters move by what a statement did.
+CREATE TABLE counters AS SELECT * FROM gpuvm.stats WITH NO DATA;
+CREATE FUNCTION moved() RETURNS TABLE (counter text) LANGUAGE sql AS
+$$ SELECT n.counter FROM gpuvm.stats n JOIN counters o USING (counter) WHERE n.value > o.value ORDER BY n.counter COLLATE "C" $$;
+CREATE PROCEDURE note() LANGUAGE sql AS $$ DELETE FROM counters; INSERT INTO counters SELECT * FROM gpuvm.stats $$;
+CALL note();
+SELECT count(*) FROM t WHERE i > 5;
+SELECT * FROM moved();
+CALL note();
+SELECT count(*) FROM t WHERE 10 / i > 1;
+SELECT * FROM moved();
+CALL note();
+SELECT count(*) FROM counters;
+SELECT * FROM moved();
+
+-- A changed table: right answers at once, and 55000 where the VM is required.
+CREATE TABLE c (id int PRIMARY KEY, v int) WITH (autovacuum_enabled = off);
+INSERT INTO c SELECT k, k FROM generate_series(1, 1000) k;
+SELECT gpuvm.import('c');
+PREPARE total AS SELECT count(*), sum(v) FROM c;
+EXECUTE total;
+CALL note();
+INSERT INTO c VALUES (1001, 1001);
+EXECUTE total;
+SELECT * FROM moved();
+SET gpuvm.require = vm;
+EXECUTE total;
+SELECT id, v FROM c WHERE id > 999;
+RESET gpuvm.require;
+SELECT id, v FROM c WHERE id > 999 ORDER BY id;
+SELECT gpuvm.import('c');
+UPDATE c SET v = -v WHERE id <= 10;
+EXECUTE total;
+SELECT gpuvm.import('c');
+DELETE FROM c WHERE id > 500;
+EXECUTE total;
+-- VACUUM sets the bits again, but not the stamp.
+VACUUM c;
+EXECUTE total;
+SET gpuvm.require = vm;
+EXECUTE total;
+RESET gpuvm.require;
+SELECT gpuvm.import('c');
+SET gpuvm.require = vm;
+EXECUTE total;
+RESET gpuvm.require;
+-- Own uncommitted changes are seen; rolled back they leave the table changed, and the answer right.
+BEGIN;
+UPDATE c SET v = v + 1;
+EXECUTE total;
+ROLLBACK;
+EXECUTE total;
+SELECT gpuvm.import('c');
+BEGIN;
+SAVEPOINT s;
+DELETE FROM c WHERE id = 100;
+EXECUTE total;
+ROLLBACK TO s;
+EXECUTE total;
+COMMIT;
+SELECT gpuvm.import('c');
+-- REPEATABLE READ: the table as its snapshot has it.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SET LOCAL gpuvm.require = vm;
+EXECUTE total;
+EXECUTE total;
+COMMIT;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SET LOCAL gpuvm.require = vm;
+EXECUTE total;
+COMMIT;
+-- A statement that changes the table it reads, and one that locks its rows.
+EXPLAIN (COSTS OFF) UPDATE c SET v = 0 WHERE v = 17;
+UPDATE c SET v = 0 WHERE v = 17;
+SELECT gpuvm.import('c');
+SELECT id FROM c WHERE id = 20 FOR UPDATE;
+SELECT gpuvm.import('c');
+-- Row locks do not change a row's visibility, but they do clear a bit for frozen blocks only: the answer is right either way.
+EXECUTE total;
+
+-- New files and new columns.
+TRUNCATE c;
+EXECUTE total;
+INSERT INTO c SELECT k, k * 2 FROM generate_series(1, 300) k;
+EXECUTE total;
+SELECT gpuvm.import('c');
+BEGIN;
+TRUNCATE c;
+INSERT INTO c VALUES (1, 5);
+EXECUTE total;
+ROLLBACK;
+SET gpuvm.require = vm;
+EXECUTE total;
+RESET gpuvm.require;
+CLUSTER c USING c_pkey;
+CALL note();
+EXECUTE total;
+SELECT * FROM moved();
+SELECT gpuvm.import('c');
+VACUUM FULL c;
+EXECUTE total;
+SET gpuvm.require = vm;
+EXECUTE total;
+RESET gpuvm.require;
+SELECT gpuvm.import('c');
+ALTER TABLE c ALTER COLUMN v TYPE int8 USING v * 10;
+DEALLOCATE total;
+PREPARE total AS SELECT count(*), sum(v) FROM c;
+EXECUTE total;
+SELECT gpuvm.import('c');
+SET gpuvm.require = vm;
+EXECUTE total;
+ALTER TABLE c RENAME COLUMN v TO w;
+SELECT count(*), sum(w) FROM c;
+ALTER TABLE c RENAME TO renamed;
+SELECT count(*), sum(w) FROM renamed WHERE w > 100;
+CREATE INDEX ON renamed (w);
+SELECT count(*), sum(w) FROM renamed WHERE w > 100;
+RESET gpuvm.require;
+ALTER TABLE renamed SET UNLOGGED;
+SELECT count(*), sum(w) FROM renamed;
+ALTER TABLE renamed RENAME TO c;
+
+-- Settings: turned off after planning, the device, and what they say.
+SET gpuvm.enabled = off;
+SELECT count(*) FROM t WHERE i > 5;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE i > 5;
+SET gpuvm.require = vm;
+SELECT count(*) FROM t WHERE i > 5;
+RESET gpuvm.require;
+RESET gpuvm.enabled;
+BEGIN;
+DECLARE early CURSOR FOR SELECT id FROM t WHERE i > 5 ORDER BY id;
+SET LOCAL gpuvm.enabled = off;
+FETCH 2 FROM early;
+COMMIT;
+SET gpuvm.require = cpu;
+SELECT count(*) FROM t WHERE i > 5;
+RESET gpuvm.require;
+-- Without force a small table, or a look-up by its index, is left to PostgreSQL.
+RESET gpuvm.force;
+EXPLAIN (COSTS OFF) SELECT v FROM (SELECT i AS v, id FROM t) q WHERE id = 7;
+SELECT node, reason, hint FROM gpuvm.why_not('SELECT i FROM t WHERE id = 7');
+SET gpuvm.require = vm;
+SELECT i FROM t WHERE id = 7;
+RESET gpuvm.require;
+SET gpuvm.force = on;
+
+-- Released under a cached plan.
+PREPARE again AS SELECT sum(i) FROM t WHERE id <= 1000;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE again;
+SELECT gpuvm.release('t');
+EXECUTE again;
+SET gpuvm.require = vm;
+-- A table that is not imported is none of gpuvm's business.
+EXECUTE again;
+RESET gpuvm.require;
+SELECT gpuvm.import('t', ARRAY['id', 'l']);
+EXECUTE again;
+SET gpuvm.require = vm;
+EXECUTE again;
+RESET gpuvm.require;
+
+SET client_min_messages = warning;
+DROP SCHEMA fallback CASCADE;
