@@ -339,7 +339,7 @@ class Generator:
     def raising(self):
         """One operation, on columns as they are, that raises for some values."""
         rng = self.rng
-        kind = rng.choice(("overflow", "overflow", "divide", "divide", "modulo", "negate", "cast", "float", "float cast", "date"))
+        kind = rng.choice(("overflow", "overflow", "divide", "divide", "modulo", "negate", "cast", "float", "float", "float", "float cast", "date"))
         t = rng.choice(INTS)
         a, b = self.leaf(t), self.leaf(t)
         edge = quoted(t, rng.choice(INT_RANGE[t]))
@@ -347,6 +347,7 @@ class Generator:
             b = edge if rng.random() < 0.3 else b
             return Expr(f"({a} {rng.choice('+-*')} {b})", t)
         if kind == "divide":
+            b = quoted(t, -1) if rng.random() < 0.3 else b	# the smallest value / -1 overflows
             return Expr(f"({a} / {b})", t)
         if kind == "modulo":
             return Expr(f"({a} % {b})", t)
@@ -355,9 +356,9 @@ class Generator:
         if kind == "cast":
             return Expr(f"({self.leaf('int8')})::{rng.choice(('int2', 'int4'))}", "int4")
         f = rng.choice(FLOATS)
-        x, y = self.leaf(f), self.leaf(f)
+        x, y = self.leaf(f), self.column((f,)) or self.leaf(f)
         if kind == "float":
-            return Expr(f"({x} {rng.choice('+-*/')} {y})", f)
+            return Expr(f"({x} {rng.choice('+-**/')} {y})", f)
         if kind == "float cast":
             return Expr(f"({x})::{rng.choice(INTS)}", "int4") if rng.random() < 0.7 else Expr(f"({self.leaf('float8')})::float4", "float4")
         return Expr(rng.choice((f"({self.leaf('date')} - {self.leaf('date')})", f"({self.leaf('date')} + {self.leaf('int4')})",
