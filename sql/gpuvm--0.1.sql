@@ -56,6 +56,14 @@ AS 'MODULE_PATHNAME', 'gpuvm_status';
 COMMENT ON FUNCTION gpuvm.status() IS
 	'the engine''s backends, whether each is loaded, and why';
 
+CREATE FUNCTION gpuvm.ping()
+RETURNS double precision
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_ping';
+COMMENT ON FUNCTION gpuvm.ping() IS
+	'microseconds that the empty program takes to the engine and back';
+
 CREATE FUNCTION gpuvm.list_tables()
 RETURNS TABLE (relation regclass, columns name[], rows bigint, tablets integer, blocks bigint,
 			   served_blocks bigint, bytes bigint, state text, changed_blocks bigint)
