@@ -139,7 +139,7 @@ CpuProgram::sum_floats(WorkerState &s, const AggInfo &agg, const uint64_t *mask,
 				float_sum_add(info, limbs, agg.window, x[64 * w + __builtin_ctzll(m)]);
 		return;
 	}
-	info->n += bit_count(mask, CPU_WORDS);
+	info->n += kernels->count(mask);
 	info->flags |= FLOAT_SUM_SEEN | FLOAT_SUM_NOT_NEG_ZERO;
 	info->max_exp = std::max(info->max_exp, float_sum_exp(bits_double(greatest)));
 
@@ -175,19 +175,20 @@ CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
 	switch (agg.kind)
 	{
 		case AggKind::Count:
-			int64_at(state) += bit_count(mask, CPU_WORDS);
+			int64_at(state) += kernels->count(mask);
 			break;
 		case AggKind::SumInt64:
 		case AggKind::SumInt128:
 			{
 				const RegInfo &info = regs[agg.arg];
-				const BoundColumn *column = info.kind == RegKind::Column ? &s.columns[info.column] : nullptr;
-				const int64_t n = bit_count(mask, CPU_WORDS);
+				BoundColumn *column = info.kind == RegKind::Column ? &s.columns[info.column] : nullptr;
+				const int64_t n = kernels->count(mask);
 				int128		sum;
 
 				if (column && column->width < type_natural_width(info.type))
 				{
 					/* on the codes */
+					column->touched = true;
 					sum = static_cast<int128>(column->base) * n;
 					if (column->width > 0)
 						sum += kernels->sum_codes(column->width, column->data + static_cast<size_t>(s.row0) * column->width, mask);
@@ -226,7 +227,7 @@ CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
 				}
 
 				const void *v = values_of(s, agg.arg);
-				const bool	all = bit_count(mask, CPU_WORDS) == CPU_VECTOR_ROWS;
+				const bool	all = kernels->count(mask) == CPU_VECTOR_ROWS;
 
 				if (type_is_float(agg.type))
 				{
@@ -277,7 +278,8 @@ CpuProgram::step_grouped(WorkerState &s, const AggInfo &agg) const
 	if (!agg_mask(s, agg, mask))
 		return;
 
-	const uint32_t n = kernels->select(mask, s.rows);
+	const uint32_t all = kernels->count(mask);
+	const uint32_t n = all == CPU_VECTOR_ROWS ? all : kernels->select(mask, s.rows);
 	const uint16_t *lanes = s.rows;
 
 	switch (agg.kind)
@@ -319,6 +321,23 @@ CpuProgram::step_grouped(WorkerState &s, const AggInfo &agg) const
 				{
 					kernels->float_keys(agg.type, v, s.scratch[0]);
 					v = s.scratch[0];
+				}
+
+				/* an untracked extreme of integers is never null, and has no zeroes to tell apart */
+				if (!floats && !agg.tracked)
+				{
+					auto		take = [=](uint32_t i, int64_t ordered) {
+						uint64_t   *best = reinterpret_cast<uint64_t *>(row[i] + offset);
+						const uint64_t key = static_cast<uint64_t>(ordered) ^ flip;
+
+						*best = key > *best ? key : *best;
+					};
+
+					if (agg.type == Type::I64)
+						each(lanes, n, [=](uint32_t i) { take(i, static_cast<const int64_t *>(v)[i]); });
+					else
+						each(lanes, n, [=](uint32_t i) { take(i, static_cast<const int32_t *>(v)[i]); });
+					break;
 				}
 
 				auto		take = [=](uint32_t i, int64_t ordered) {
@@ -478,7 +497,7 @@ CpuProgram::emit_agg(const AggInfo &agg, const char *row, Type type, char *value
 					bits = ordered < 0 ? ordered ^ INT64_MAX : ordered;
 				else if (agg.type == Type::F32)
 					bits = ordered < 0 ? ordered ^ INT32_MAX : ordered;
-				null = !(state[8] & EXTREME_SEEN);
+				null = (agg.tracked || type_is_float(agg.type)) && !(state[8] & EXTREME_SEEN);
 				memcpy(to, &bits, type_width(type));
 				break;
 			}

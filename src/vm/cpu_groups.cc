@@ -88,12 +88,8 @@ CpuProgram::find_dense(WorkerState &s) const
 			index[i] += part[i];
 	}
 
-	const uint32_t stride = replicas * static_cast<uint32_t>(row_bytes);
-	char	   *table = s.table.get();
-
-	for (uint32_t i = 0; i < CPU_VECTOR_ROWS; i++)
-		s.group_row[i] = table + (static_cast<size_t>(index[i]) * stride + (i & (replicas - 1)) * row_bytes);
-	if (bit_count(s.live, CPU_WORDS) == CPU_VECTOR_ROWS)
+	kernels->dense_rows(index, s.table.get(), replicas, static_cast<uint32_t>(row_bytes), s.group_row);
+	if (kernels->count(s.live) == CPU_VECTOR_ROWS)
 	{
 		for (uint32_t i = 0; i < CPU_VECTOR_ROWS; i++)
 			*reinterpret_cast<uint64_t *>(s.group_row[i]) = 1;

@@ -140,7 +140,7 @@ struct AggInfo
 	AggFn		fn;
 	Type		type;			/* of the argument */
 	AggKind		kind;
-	bool		tracked;		/* SumInt: rows are counted, since the result may be null */
+	bool		tracked;		/* sums and extremes of integers: the result may be null, so rows are noted */
 	int			arg;			/* register, -1: count(*) */
 	int			filter;			/* register or -1 */
 	int			offset;			/* of its state in a group's row */
@@ -168,6 +168,7 @@ struct BoundColumn
 	int			width;
 	int64_t		base;
 	bool		direct;			/* stored just as a register holds it */
+	bool		touched;		/* the vector before this one read it: it will be read again */
 };
 
 enum class TestMode : uint8_t
@@ -302,6 +303,7 @@ private:
 	void		bind_test(const ColumnTest &test, const BoundColumn &column, BoundTest *out) const;
 	void		run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last) const;
 	void		run_vector(WorkerState &s, uint32_t row, uint32_t n) const;
+	void		prefetch(BoundColumn &column, uint32_t row) const;
 	const void *values_of(WorkerState &s, int reg) const;
 	const void *operand(WorkerState &s, int reg, bool constant) const;
 	const uint64_t *bits_of(WorkerState &s, int reg) const;

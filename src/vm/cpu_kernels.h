@@ -56,6 +56,7 @@ struct Kernels
 	/* dst[i] = mask[i] ? a[i] : b[i] */
 	void		(*blend)(int reg_width, const uint64_t *mask, const void *a, const void *b, void *dst);
 
+	uint32_t	(*count)(const uint64_t *mask);
 	/* Row numbers of the set bits; returns how many. */
 	uint32_t	(*select)(const uint64_t *mask, uint16_t *rows);
 	/* Values of the set bits, packed to `dst`, which takes exactly that many; returns how many. */
@@ -89,6 +90,8 @@ struct Kernels
 	void		(*hash_step)(const uint64_t *keys, uint64_t *hashes);
 	/* index[i] += min(v[i] - lo, top) * stride */
 	void		(*dense_step)(int reg_width, const void *v, int64_t lo, uint32_t top, uint32_t stride, uint32_t *index);
+	/* rows[i] = table + (index[i] * replicas + i % replicas) * row_bytes */
+	void		(*dense_rows)(const uint32_t *index, char *table, uint32_t replicas, uint32_t row_bytes, char **rows);
 };
 
 /* The best level that this machine has, or that limit_cpu_kernels() left. */

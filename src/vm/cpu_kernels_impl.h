@@ -177,9 +177,9 @@ cast(Type to, Type from)
 inline uint64_t
 pack_bytes(const uint8_t *b)
 {
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 	return _mm512_test_epi8_mask(_mm512_loadu_si512(b), _mm512_set1_epi8(1));
-#elif defined(__AVX2__)
+#elif defined(GPUVM_AVX2)
 	__m256i		lo = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(b));
 	__m256i		hi = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(b + 32));
 
@@ -200,7 +200,7 @@ pack_bytes(const uint8_t *b)
 #endif
 }
 
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 template <Opcode op> constexpr int int_predicate = op == Opcode::Eq ? _MM_CMPINT_EQ : op == Opcode::Ne ? _MM_CMPINT_NE
 	: op == Opcode::Lt ? _MM_CMPINT_LT : op == Opcode::Le ? _MM_CMPINT_LE
 	: op == Opcode::Gt ? _MM_CMPINT_NLE : _MM_CMPINT_NLT;
@@ -274,7 +274,7 @@ compare_loop(const void *pa, const void *pb, uint64_t *d)
 	const V    *a = static_cast<const V *>(pa);
 	const V    *b = static_cast<const V *>(pb);
 
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 	/* a NaN constant takes the loop below */
 	if (!constant || *b == *b)
 	{
@@ -340,7 +340,7 @@ range_loop(const void *codes, uint64_t lo64, uint64_t span64, uint64_t *d)
 
 	for (int w = 0; w < CPU_WORDS; w++)
 	{
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 		const U    *p = c + 64 * w;
 
 		if constexpr (sizeof(U) == 1)
@@ -492,7 +492,7 @@ blend_loop(const uint64_t *mask, const V *a, const V *b, V *d)
 		{
 			const int	at = 64 * w + i;
 
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 			if constexpr (sizeof(V) == 4)
 				_mm512_storeu_si512(d + at, _mm512_mask_loadu_epi32(_mm512_loadu_si512(b + at), static_cast<__mmask16>(m >> i), a + at));
 			else
@@ -519,13 +519,23 @@ blend(int reg_width, const uint64_t *mask, const void *a, const void *b, void *d
 }
 
 uint32_t
+count(const uint64_t *mask)
+{
+	uint32_t	n = 0;
+
+	for (int w = 0; w < CPU_WORDS; w++)
+		n += static_cast<uint32_t>(__builtin_popcountll(mask[w]));
+	return n;
+}
+
+uint32_t
 select(const uint64_t *mask, uint16_t *rows)
 {
 	uint32_t	n = 0;
 
 	for (int w = 0; w < CPU_WORDS; w++)
 	{
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 		for (int i = 0; i < 64; i += 16)
 		{
 			const __mmask16 m = static_cast<__mmask16>(mask[w] >> i);
@@ -552,7 +562,7 @@ compress_loop(const uint64_t *mask, const V *v, V *d)
 
 	for (int w = 0; w < CPU_WORDS; w++)
 	{
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 		constexpr int lanes = 64 / sizeof(V);
 
 		for (int i = 0; i < 64; i += lanes)
@@ -612,7 +622,7 @@ sum_word(const C *c, uint64_t m)
 uint64_t
 sum_codes(int width, const void *codes, const uint64_t *mask)
 {
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 	const __m512i zero = _mm512_setzero_si512();
 	__m512i		s = zero, high = zero;
 
@@ -666,7 +676,7 @@ sum_int32(const int32_t *v, const uint64_t *mask)
 {
 	int64_t		s = 0;
 
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 	__m512i		even = _mm512_setzero_si512(), odd = even;
 
 	for (int i = 0; i < N; i += 16)
@@ -692,7 +702,7 @@ sum_int64(const int64_t *v, const uint64_t *mask)
 	int64_t		high = 0;
 	uint64_t	low = 0;
 
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 	__m512i		h = _mm512_setzero_si512(), l = h;
 
 	for (int i = 0; i < N; i += 8)
@@ -780,7 +790,7 @@ sum_prepare_loop(const F *v, const uint64_t *mask, double *d)
 		const F    *p = v + 64 * w;
 		double	   *q = d + 64 * w;
 
-#if defined(__AVX512BW__)
+#if defined(GPUVM_AVX512)
 		for (int i = 0; i < 64; i += 8)
 		{
 			if constexpr (sizeof(F) == 4)
@@ -917,13 +927,20 @@ dense_step(int reg_width, const void *v, int64_t lo, uint32_t top, uint32_t stri
 		dense_loop(static_cast<const int64_t *>(v), lo, top, stride, index);
 }
 
+void
+dense_rows(const uint32_t *__restrict index, char *table, uint32_t replicas, uint32_t row_bytes, char **__restrict rows)
+{
+	for (uint32_t i = 0; i < N; i++)
+		rows[i] = table + (index[i] * replicas + (i & (replicas - 1))) * static_cast<uint64_t>(row_bytes);
+}
+
 #define GPUVM_LEVEL_NAME_(x) #x
 #define GPUVM_LEVEL_NAME(x) GPUVM_LEVEL_NAME_(x)
 
 constexpr Kernels table = {
 	GPUVM_LEVEL_NAME(GPUVM_LEVEL),
-	binary, unary, cast, compare, range_test, decode, bits_from_bytes, bits_to_values, blend, select, compress,
-	sum_codes, sum_int32, sum_int64, extreme, float_keys, sum_prepare, sum_level, group_keys, hash_step, dense_step,
+	binary, unary, cast, compare, range_test, decode, bits_from_bytes, bits_to_values, blend, count, select, compress,
+	sum_codes, sum_int32, sum_int64, extreme, float_keys, sum_prepare, sum_level, group_keys, hash_step, dense_step, dense_rows,
 };
 
 }  // namespace

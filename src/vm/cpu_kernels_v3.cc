@@ -12,6 +12,8 @@
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math", "no-math-errno")
 #pragma GCC target("arch=x86-64-v3")
 
+/* said here: the macros of the compiler need not follow the pragma */
+#define GPUVM_AVX2
 #define GPUVM_LEVEL v3
 #include "vm/cpu_kernels_impl.h"
 

@@ -10,8 +10,14 @@
 #include "vm/semantics.h"
 
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math", "no-math-errno")
+/* g++ 12 takes the undefined operand of its own intrinsics for an uninitialised one (GCC bug 105593). */
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
 #pragma GCC target("arch=x86-64-v4")
 
+/* said here: the macros of the compiler need not follow the pragma */
+#define GPUVM_AVX512
 #define GPUVM_LEVEL v4
 #include "vm/cpu_kernels_impl.h"
 
