@@ -215,11 +215,17 @@ class Bench:
         self.plot_curve("rows returned", "returned", "rows returned", "rows-returned.png")
 
     def breakeven_size(self):
+        """The size from which on gpuvm was no slower than a peer at any larger size measured."""
         for peer in ("SQLite", "PostgreSQL, 1 process", "DuckDB"):
-            found = [r["size"] for r in self.results if r["workload"] == "table size" and peer in r["ms"] and "gpuvm" in r["ms"]
-                     and r["ms"]["gpuvm"] <= r["ms"][peer]]
-            if found:
-                self.tables.append(f"Smallest measured size at which gpuvm is no slower than {peer}: {min(found):,} rows.\n")
+            rows = sorted((r for r in self.results if r["workload"] == "table size" and peer in r["ms"] and "gpuvm" in r["ms"]),
+                          key=lambda r: -r["size"])
+            size = None
+            for row in rows:
+                if row["ms"]["gpuvm"] > row["ms"][peer]:
+                    break
+                size = row["size"]
+            if size:
+                self.tables.append(f"gpuvm is no slower than {peer} from {size:,} rows on (of the sizes measured).\n")
 
     def small(self):
         """gpuvm chooses its plan itself: never slower by more than 20% + 0.2 ms."""
@@ -259,19 +265,30 @@ class Bench:
         self.table("import, against SELECT max(c1), ..., max(c7)", "import")
 
     def roundtrip(self):
-        """The shortest statement: one row, from backend to gpuvmd and back."""
+        """The empty program and the shortest statement, from backend to gpuvmd and back."""
         if not self.gpuvm:
             return
         self.postgres.execute("DROP TABLE IF EXISTS one_row")
         self.postgres.execute("CREATE TABLE one_row (a int)")
         self.postgres.execute("INSERT INTO one_row VALUES (1)")
         self.postgres.execute("SELECT gpuvm.import('one_row')")
-        rows, times, device = self.gpuvm.time("SELECT count(*) FROM one_row", 1000)
+        lines = ["### roundtrip, microseconds\n", "| what | gap between requests | p50 | p90 | p99 |", "|---|---|---|---|---|"]
+        for gap_ms, count in ((0, 1000), (1, 500), (10, 200), (90, 50)):
+            times = []
+            for _ in range(count):
+                time.sleep(gap_ms / 1000)
+                times.append(float(self.gpuvm.execute("SELECT gpuvm.ping()")[0][0]))
+            lines.append(self.percentiles("the empty program", f"{gap_ms} ms", times))
+        _, times, _ = self.gpuvm.time("SELECT count(*) FROM one_row", 1000)
+        lines.append(self.percentiles("execution of SELECT count(*) of one row", "0 ms", [1000 * t for t in times]))
+        self.tables.append("\n".join(lines) + "\n")
+
+    def percentiles(self, what, gap, times):
         times.sort()
-        figures = {f"p{p}": times[int(len(times) * p / 100)] for p in (50, 90, 99)}
-        self.results.append(dict(workload="roundtrip", query="count(*) of one row", ms=figures, device=device, note="", rows=1, sql=""))
-        self.tables.append("### roundtrip: SELECT count(*) of one row, execution time\n\n" +
-                           ", ".join(f"{p} {1000 * v:.0f} us" for p, v in figures.items()) + "\n")
+        p50, p90, p99 = (times[int(len(times) * p / 100)] for p in (50, 90, 99))
+        self.results.append(dict(workload="roundtrip", query=f"{what}, gap {gap}", sql="", ms={"p50": p50 / 1000, "p90": p90 / 1000, "p99": p99 / 1000},
+                                 device=self.options.device, note="", rows=1))
+        return f"| {what} | {gap} | {p50:.0f} | {p90:.0f} | {p99:.0f} |"
 
     # -- output -----------------------------------------------------------------------
 
