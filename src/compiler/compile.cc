@@ -19,6 +19,7 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -272,6 +273,30 @@ static bool
 can_raise(const Expr *expr)
 {
 	return can_raise_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), nullptr);
+}
+
+static bool
+has_exec_param_walker(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind == PARAM_EXEC;
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_exec_param_walker), context);
+}
+
+/*
+ * Parameters are bound before the first row, and that of a subquery runs the
+ * subquery, which may raise. False, with a reason, for an expression with one
+ * that PostgreSQL promises to evaluate only where a condition calls for it.
+ */
+static bool
+may_be_conditional(Compiler *c, const Expr *expr)
+{
+	if (expr == nullptr || !has_exec_param_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), nullptr))
+		return true;
+	refuse(c, "a subquery is evaluated for some rows only");
+	return false;
 }
 
 static int
@@ -552,6 +577,9 @@ compile_case_from(Compiler *c, const CaseExpr *expr, int i, const Expr *arg, Typ
 		return out;
 	}
 	when = static_cast<const CaseWhen *>(list_nth(expr->args, i));
+	if ((i > 0 && !may_be_conditional(c, when->expr)) || !may_be_conditional(c, when->result) ||
+		!may_be_conditional(c, expr->defresult))
+		return -1;
 	cond = compile_expr(c, when->expr);
 	if (cond < 0)
 		return -1;
@@ -648,6 +676,8 @@ compile_coalesce(Compiler *c, const CoalesceExpr *expr)
 				return -1;
 			continue;
 		}
+		if (!may_be_conditional(c, arm))
+			return -1;
 		if (can_raise(arm))
 		{
 			int			found = c->b->new_reg(Type::Bool);
@@ -1035,7 +1065,15 @@ compile_quals(Compiler *c, List *quals)
 
 	foreach(lc, quals)
 	{
-		if (!compile_qual(c, static_cast<const Expr *>(lfirst(lc))))
+		const Expr *qual = static_cast<const Expr *>(lfirst(lc));
+
+		/* PostgreSQL evaluates it once, also where there are no rows. */
+		if (can_raise(qual) && !contain_var_clause(reinterpret_cast<Node *>(const_cast<Expr *>(qual))))
+		{
+			refuse(c, "a condition without columns may raise an error");
+			return false;
+		}
+		if (!compile_qual(c, qual))
 			return false;
 	}
 	return true;
@@ -1190,6 +1228,8 @@ compile_groups(CompileInput *input, List *quals, List *keys, const VmAggregate *
 			if (filter < 0)
 				return false;
 			/* PostgreSQL evaluates the argument only where the filter is true. */
+			if (!may_be_conditional(c, aggs[i].arg))
+				return false;
 			guarded = aggs[i].arg != nullptr && can_raise(aggs[i].arg);
 		}
 		if (guarded)
