@@ -118,6 +118,9 @@ alternative_tid(PlanState *alternative, TupleTableSlot *row)
 			return &((ScanState *) alternative)->ss_ScanTupleSlot->tts_tid;
 		case T_IndexOnlyScanState:
 			return &((IndexOnlyScanState *) alternative)->ioss_ScanDesc->xs_heaptid;
+		case T_ResultState:
+			/* a condition without columns, above the scan */
+			return outerPlanState(alternative) == nullptr ? &row->tts_tid : alternative_tid(outerPlanState(alternative), row);
 		default:
 			return &row->tts_tid;
 	}
