@@ -17,7 +17,9 @@
 
 extern "C" {
 #include "access/visibilitymap.h"
+#include "access/xact.h"
 #include "storage/bufmgr.h"
+#include "storage/lock.h"
 #include "storage/predicate.h"
 #include "storage/smgr.h"
 #include "utils/snapmgr.h"
@@ -105,6 +107,27 @@ version_unchanged(Relation rel, const TableVersion *version, BlockNumber *blocks
 	return not_served == 0 && nblocks == version->nblocks;
 }
 
+/*
+ * Who changes a row looks for predicate locks first and clears the bit a moment
+ * later, the page locked all the while. A scan of the heap would wait for that
+ * page; one that looks at the map in between would see neither the change, nor
+ * the writer our predicate lock. So under SERIALIZABLE nobody else may hold a
+ * lock to write with: who takes one later looks later.
+ */
+static bool
+others_may_write(Relation rel)
+{
+	LOCKTAG		tag;
+	VirtualTransactionId *holders;
+	int			count;
+
+	SET_LOCKTAG_RELATION(tag, rel->rd_lockInfo.lockRelId.dbId, rel->rd_lockInfo.lockRelId.relId);
+	holders = GetLockConflicts(&tag, ShareLock, &count);
+	/* its result is not palloc'd in recovery, but there is no SERIALIZABLE then */
+	pfree(holders);
+	return count > 0;
+}
+
 bool
 version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int *reason, BlockNumber *blocks)
 {
@@ -125,6 +148,11 @@ version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int
 
 	/* before the check: taken after it, it would miss a conflict in between */
 	PredicateLockRelation(rel, snapshot);
+	if (IsolationIsSerializable() && others_may_write(rel))
+	{
+		*reason = FALLBACK_SNAPSHOT;
+		return false;
+	}
 	if (!version_unchanged(rel, version, blocks))
 	{
 		*reason = FALLBACK_TABLE_CHANGED;
