@@ -138,6 +138,11 @@ if wanted includes; then
 	rc=$?
 	count "include directions" $((rc == 0)) 0 $rc $logs/includes.log
 fi
+if wanted docs; then
+	/usr/bin/python3 docs/opcodes.py --check >$logs/docs.log 2>&1
+	rc=$?
+	count "generated documents" $((rc == 0)) 0 $rc $logs/docs.log
+fi
 gtest_suite "unit" unit
 gtest_suite "unit (ASan, UBSan)" unit-asan
 gtest_suite "unit (TSan)" unit-tsan
