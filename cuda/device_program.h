@@ -11,21 +11,22 @@
  * R bits a lane. Nothing of the tile loop crosses warps, so there is no block
  * barrier in it and every warp has a program counter of its own.
  *
- * A warp's region of shared memory, in this order:
+ * Shared memory of a block: the operations, the values of IN lists, and for
+ * each warp a region:
  *
- *   stages   1 or 2 copies of: StageColumn[ncolumns], then for each column the
- *            values of `stage_tiles` tiles exactly as the tablet stores them,
+ *   header   RegionHeader, then StageColumn[ncolumns]
+ *   stage    for each column the tile's values exactly as the tablet stores them
  *            and, if the column has nulls, their bits of the null bitmap. One
  *            bulk copy (cp.async.bulk) an array brings them in; the warp waits
  *            on an mbarrier. No hardware register holds a load in flight.
  *   slots    values of registers, masks, pending masks of jump targets
  *   sums     partial aggregates, one for each lane
  *
- * Addresses in a DeviceOp are in units of 16 bytes from the start of the
- * region; OPERAND_STAGED marks one within the current stage. A staged array is
- * lane-major (lane l's values are R * width consecutive bytes: it mirrors the
- * tablet); a value slot is vector-major (vector k of lane l at (k * 32 + l) *
- * 16 bytes), which has no bank conflicts.
+ * Addresses in a DeviceOp are bytes from the start of the region. Every array
+ * is lane-major: lane l's values are the R * width bytes from l * R * width.
+ * Staged columns and slots are therefore operands alike. (With 32 bytes a lane
+ * a 16-byte access has two-way bank conflicts; there is bandwidth for them, and
+ * a conflict-free layout would cost instructions, which are scarcer.)
  */
 #ifndef GPUVM_CUDA_DEVICE_PROGRAM_H
 #define GPUVM_CUDA_DEVICE_PROGRAM_H
@@ -44,16 +45,43 @@ constexpr int MAX_AGGS = 16;
 constexpr int BLOCK_THREADS = 256;
 constexpr int BLOCK_WARPS = BLOCK_THREADS / 32;
 
-/* Fused operations come first; the rest are GENERIC + opcode * 16 + type. */
+/*
+ * Operations that queries are made of have codes of their own, and their cases
+ * are inlined in the tile loop; all others are GENERIC + opcode * 16 + type and
+ * run in a function that is not inlined. The loop's registers decide how many
+ * warps are resident, so the kernel comes in three sizes, and a program runs in
+ * the smallest that has its operations: without 64-bit values and float sums;
+ * with them; with the call, across which values are spilled.
+ */
+enum class OpSet : uint8_t
+{
+	Narrow = 0,
+	Wide = 1,
+	All = 2,
+};
+
 enum DeviceCode : uint16_t
 {
 	CODE_END = 0,				/* the tile is done */
-	CODE_JOIN,					/* a jump target: pending lanes live again */
-	CODE_FILTER_COLUMN,			/* Column and comparison with constants: imm_a <= column <= imm_b */
+	CODE_COUNT,					/* AggStep CountStar, no filter */
+	CODE_FILTER_COLUMN,			/* Column and comparison with constants: imm_a <= column <= imm_b; I16 and I32 */
+	CODE_FILTER_F32,
+	CODE_COLUMN_I32,			/* Column that some tablet stores narrowed */
+	CODE_ADD_I32, CODE_ADD_F32, CODE_SUB_I32, CODE_SUB_F32, CODE_MUL_I32,
+	CODE_LESS_I32, CODE_LESS_F32,	/* with DOP_NEGATED: all four orders */
+	CODE_SUM_I32,
 	CODE_MULSUM_I32,			/* Mul and AggStep Sum, the product not kept */
-	CODE_MULSUM_I64,
+	CODE_JOIN,					/* a jump target: pending lanes live again */
 	CODE_SET_MASK,				/* dst = imm_a */
-	CODE_GENERIC = 16,
+	CODE_WIDE,					/* from here on: not in OpSet::Narrow */
+	CODE_FILTER_I64 = CODE_WIDE,
+	CODE_FILTER_F64,
+	CODE_COLUMN_I64,
+	CODE_ADD_I64, CODE_ADD_F64, CODE_SUB_I64, CODE_SUB_F64, CODE_MUL_I64, CODE_MUL_F32, CODE_MUL_F64,
+	CODE_LESS_I64, CODE_LESS_F64,
+	CODE_SUM_I64, CODE_SUM_F32, CODE_SUM_F64,
+	CODE_MULSUM_I64,
+	CODE_GENERIC = 64,
 };
 
 GPUVM_HD constexpr uint16_t
@@ -69,33 +97,43 @@ enum DeviceOpFlag : uint8_t
 	DOP_B_IMM = 4,				/* b is imm_b */
 	DOP_STORES = 8,				/* a comparison writes a mask instead of jumping */
 	DOP_JUMP_IF_NULL = 16,
-	DOP_NEGATED = 32,			/* CODE_FILTER_COLUMN: outside of the interval */
+	DOP_NEGATED = 32,			/* CODE_FILTER_*: outside of the interval; CODE_LESS_*: not less */
 	DOP_WIDE = 64,				/* AggStep Sum: 128-bit accumulator */
 };
 
 constexpr uint16_t OPERAND_NONE = 0xffff;
-constexpr uint16_t OPERAND_STAGED = 0x8000;
+constexpr uint16_t OPERAND_STAGED = 0x8000;	/* a null mask of R bits a lane, not of whole bytes (R = 4) */
 
-struct DeviceOp
+struct alignas(16) DeviceOp
 {
 	uint16_t	code;
 	uint8_t		flags;
 	uint8_t		aux;			/* Cast: from Type; AggStep: AggFn; CODE_FILTER_COLUMN: Type; In: p5 */
-	uint16_t	dst, a, b, c;	/* c: Select's condition, AggStep's filter */
-	uint16_t	dst_null, a_null, b_null, c_null;
+	uint16_t	dst, a, b;
+	uint16_t	dst_null, a_null, b_null;
+	uint16_t	c, c_null;		/* Select's condition, AggStep's filter */
 	uint16_t	pending;		/* mask that takes the lanes that jump, or OPERAND_NONE: they die */
 	uint16_t	skip;			/* where to go on when no lane of the warp is live */
 	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot */
 	uint16_t	count;			/* In: values */
-	uint16_t	reserved[2];
+	uint32_t	reserved;
 	int64_t		imm_a;
-	int64_t		imm_b;
+	int64_t		imm_b;			/* In: address of the values in shared memory */
 };
-static_assert(sizeof(DeviceOp) == 48, "kernel parameter");
+static_assert(sizeof(DeviceOp) == 48 && offsetof(DeviceOp, dst_null) == 10 && offsetof(DeviceOp, b_null) == 14 &&
+			  offsetof(DeviceOp, pending) == 20 && offsetof(DeviceOp, column) == 24 && offsetof(DeviceOp, imm_a) == 32,
+			  "OpView reads words");
+
+/* Shared memory before the warps' regions. */
+GPUVM_HD constexpr uint32_t
+program_bytes(uint32_t nops, uint32_t naux)
+{
+	return (nops * static_cast<uint32_t>(sizeof(DeviceOp)) + naux * 8 + 127) / 128 * 128;
+}
 
 struct StagePlan				/* of one column */
 {
-	uint16_t	data;			/* address within a stage */
+	uint16_t	data;			/* address in the region */
 	uint16_t	nulls;			/* OPERAND_NONE: the column has no nulls in any tablet */
 	uint16_t	table_column;
 	uint16_t	reserved;
@@ -107,12 +145,11 @@ struct DeviceProgram
 	uint16_t	ncolumns;
 	uint16_t	naggs;
 	uint16_t	rows_per_lane;	/* R */
-	uint16_t	stages;
-	uint16_t	stage_tiles;
-	uint16_t	stage_units;	/* size of one stage, in 16-byte units */
-	uint16_t	region_units;	/* size of a warp's region */
+	uint16_t	region_bytes;
 	uint16_t	sums_begin;		/* zeroed at the start */
-	uint16_t	reserved[3];
+	uint16_t	naux;
+	OpSet		op_set;
+	uint8_t		reserved;
 	StagePlan	columns[MAX_COLUMNS];
 	uint16_t	sum_slot[MAX_AGGS];
 	AggFn		agg_fn[MAX_AGGS];
@@ -124,12 +161,29 @@ struct DeviceProgram
 };
 static_assert(sizeof(DeviceProgram) < 20000, "kernel parameters end at 32,764 bytes");
 
-/* What the kernel knows about a stage's column: written by the lane that staged it. */
-struct StageColumn
+/*
+ * A warp's place in its work. It lives in memory because the tile loop has no
+ * hardware register to spare for what is needed once a tile.
+ */
+struct alignas(16) RegionHeader
+{
+	uint32_t	first_row;		/* of the tile, within its tablet */
+	uint32_t	rows;			/* of the unit that exist, from first_row on */
+	uint32_t	tile_bytes;		/* that a tile's copies bring */
+	uint32_t	parity;			/* of the barrier's next phase */
+	uint64_t	barrier;		/* the mbarrier */
+	uint32_t	unit;
+	uint32_t	reserved;
+};
+
+/* A column of the tablet at hand: written and advanced by the lane that stages it. */
+struct alignas(16) StageColumn
 {
 	int64_t		base;
 	uint32_t	width;
 	uint32_t	reserved;
+	uint64_t	next_data;		/* device addresses of the next tile's values and null bits */
+	uint64_t	next_nulls;		/* 0: this tablet's chunk has no nulls */
 };
 
 /* A column chunk on the device; `data` and `nulls` are device addresses, nulls 0 when absent. */
@@ -158,6 +212,7 @@ struct DeviceTable
 	const DeviceChunk *chunks;
 	const uint32_t *pad_tablet;
 	uint32_t	npads;
+	uint32_t	unit_rows;		/* what a warp takes at a time: 32 * R .. TABLET_PAD_ROWS, from the LaunchShape */
 };
 
 /* Lanes of AggStep's accumulators and the merged state of one aggregate. */

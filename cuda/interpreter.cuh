@@ -1,14 +1,14 @@
 /*
- * interpreter.cuh: the kernel. Warps take stages (runs of tiles of one tablet)
+ * interpreter.cuh: the kernel. Warps take units (runs of tiles of one tablet)
  * in turn, bring their columns into shared memory by bulk copies, and run the
  * program over each tile.
  *
- * Concurrency. A warp's region belongs to it alone. Lane 0 arms the stage's
+ * Concurrency. A warp's region belongs to it alone. Lane 0 arms the warp's
  * mbarrier with the bytes to come, then lane i starts the copies of column i.
  * All lanes wait for the barrier's phase. Lanes then read what other lanes'
  * copies brought, and may write over staged columns; the __syncwarp and the
  * proxy fence before the stage is filled again order those accesses before the
- * next copies.
+ * next copies. One stage is enough: other warps compute while this one waits.
  *
  * At the end each block merges its warps' accumulators into one Partial an
  * aggregate, and the block that finishes last merges those of all blocks:
@@ -62,60 +62,78 @@ bulk_copy(void *to, uint64_t from, uint32_t bytes, uint64_t *barrier)
 				 :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)) : "memory");
 }
 
-/* Starts the copies of rows [unit * rows_per_stage, ...) into the stage at `at`. */
+/* Finds the unit's tablet and points every column's lane at its first tile. */
 template <int R>
 GPUVM_D void
-fill_stage(const DeviceProgram &p, const DeviceTable &table, uint32_t lane, uint32_t unit, char *at, uint64_t *barrier)
+begin_unit(const Machine<R> &m, const DeviceProgram &p, const DeviceTable &table)
 {
-	uint32_t	rows = 32 * R * p.stage_tiles;
-	uint32_t	units_per_pad = TABLET_PAD_ROWS / rows;
+	RegionHeader *header = region_header(m);
+	uint32_t	unit = header->unit;
+	uint32_t	units_per_pad = TABLET_PAD_ROWS / table.unit_rows;
 	uint32_t	pad = unit / units_per_pad;
 	uint32_t	tablet = table.pad_tablet[pad];
 	DeviceTablet t = table.tablets[tablet];
-	uint32_t	first = (pad - t.first_pad) * TABLET_PAD_ROWS + unit % units_per_pad * rows;
-	DeviceChunk chunk = {};
-	uint16_t	nulls_at = OPERAND_NONE;
+	uint32_t	first = (pad - t.first_pad) * TABLET_PAD_ROWS + unit % units_per_pad * table.unit_rows;
 	uint32_t	bytes = 0;
 
-	if (lane < p.ncolumns)
+	if (m.lane < p.ncolumns)
 	{
-		chunk = table.chunks[tablet * p.ncolumns + lane];
-		nulls_at = p.columns[lane].nulls;
-		bytes = chunk.width * rows + (chunk.nulls != 0 && nulls_at != OPERAND_NONE ? rows / 8 : 0);
+		DeviceChunk chunk = table.chunks[tablet * p.ncolumns + m.lane];
+		uint32_t	nulls_at = p.columns[m.lane].nulls;
+
+		if (nulls_at == OPERAND_NONE)
+			chunk.nulls = 0;
+		else if (chunk.nulls == 0)
+			for (uint32_t i = 0; i < R / 4; i++)
+				reinterpret_cast<uint4 *>(shared_memory + m.region + nulls_at)[i] = uint4{0, 0, 0, 0};
+		bytes = chunk.width * (32 * R) + (chunk.nulls != 0 ? 4 * R : 0);
+		*stage_column(m, m.lane) = StageColumn{chunk.base, chunk.width, 0, chunk.data + static_cast<uint64_t>(first) * chunk.width,
+			chunk.nulls != 0 ? chunk.nulls + first / 8 : 0};
 	}
-
-	uint32_t	total = __reduce_add_sync(~0u, bytes);
-
-	if (lane == 0)
+	bytes = __reduce_add_sync(~0u, bytes);
+	if (m.lane == 0)
 	{
-		*reinterpret_cast<StageHeader *>(at) = StageHeader{first, t.nrows > first ? t.nrows - first : 0, {0, 0}};
-		barrier_expect(barrier, total);
+		header->first_row = first;
+		header->rows = t.nrows > first ? min(t.nrows - first, table.unit_rows) : 0;
+		header->tile_bytes = bytes;
 	}
 	__syncwarp();
-	if (lane < p.ncolumns)
+}
+
+/* Starts the copies of the next tile. All lanes are done with the tile before. */
+template <int R>
+GPUVM_D void
+fill_stage(const Machine<R> &m, const DeviceProgram &p)
+{
+	RegionHeader *header = region_header(m);
+
+	/* Orders this warp's own accesses to the stage before the copies'. */
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+	if (m.lane == 0)
+		barrier_expect(&header->barrier, header->tile_bytes);
+	__syncwarp();
+	if (m.lane < p.ncolumns)
 	{
-		reinterpret_cast<StageColumn *>(at + sizeof(StageHeader))[lane] = StageColumn{chunk.base, chunk.width, 0};
-		if (chunk.width != 0)
-			bulk_copy(at + p.columns[lane].data * 16u, chunk.data + static_cast<uint64_t>(first) * chunk.width,
-					  chunk.width * rows, barrier);
-		if (nulls_at != OPERAND_NONE)
-		{
-			if (chunk.nulls != 0)
-				bulk_copy(at + nulls_at * 16u, chunk.nulls + first / 8, rows / 8, barrier);
-			else
-				for (uint32_t i = 0; i < rows / 128; i++)
-					reinterpret_cast<uint4 *>(at + nulls_at * 16u)[i] = uint4{0, 0, 0, 0};
-		}
+		StageColumn *col = stage_column(m, m.lane);
+		StagePlan	plan = p.columns[m.lane];
+		uint32_t	bytes = col->width * (32 * R);
+		uint64_t	data = col->next_data, nulls = col->next_nulls;
+
+		if (bytes != 0)
+			bulk_copy(shared_memory + m.region + plan.data, data, bytes, &header->barrier);
+		if (nulls != 0)
+			bulk_copy(shared_memory + m.region + plan.nulls, nulls, 4 * R, &header->barrier);
+		col->next_data = data + bytes;
+		col->next_nulls = nulls != 0 ? nulls + 4 * R : 0;
 	}
 	__syncwarp();
 }
 
 /* -- the interpreter -------------------------------------------------------------------- */
 
-/* Opcodes that lowering leaves to the interpreter, by form. */
 template <Opcode O, Type T, int R>
 GPUVM_D bool
-execute(Machine<R> &m, const DeviceOp &op, const DeviceProgram &p)
+execute(Machine<R> &m, const OpView &op)
 {
 	constexpr OpForm form = form_of(O);
 
@@ -125,21 +143,22 @@ execute(Machine<R> &m, const DeviceOp &op, const DeviceProgram &p)
 	else if constexpr (form == OpForm::CAST) op_cast<T>(m, op);
 	else if constexpr (form == OpForm::LOGIC1 || form == OpForm::LOGIC2) op_logic<O>(m, op);
 	else if constexpr (form == OpForm::DISTINCT) op_distinct<T>(m, op);
-	else if constexpr (form == OpForm::IN) op_in<T>(m, op, p.aux + op.imm_b);
+	else if constexpr (form == OpForm::IN)
+		op_in<T>(m, op, reinterpret_cast<const int64_t *>(shared_memory + op.imm_b()));
 	else if constexpr (form == OpForm::COMPARE)
-		return branch(m, op, compare_mask<O, T>(m, op), mask_read(m, op.a_null) | mask_read(m, op.b_null));
+		return branch(m, op, compare_mask<O, T>(m, op), mask_read(m, op.a_null()) | mask_read(m, op.b_null()));
 	else if constexpr (form == OpForm::COPY) op_copy<T>(m, op);
 	else if constexpr (form == OpForm::SELECT || form == OpForm::PICK) op_pick<O, T>(m, op);
 	else if constexpr (form == OpForm::AGGSTEP) op_agg<T>(m, op);
 	else if constexpr (form == OpForm::NULLTEST)
 	{
-		uint32_t	nulls = mask_read(m, op.a_null);
+		uint32_t	nulls = mask_read(m, op.a_null());
 
-		mask_write(m, op.dst, O == Opcode::IsNull ? nulls : ~nulls & all_rows<R>);
+		mask_write(m, op.dst(), O == Opcode::IsNull ? nulls : ~nulls & all_rows<R>);
 	}
 	else if constexpr (form == OpForm::BRANCH)
 	{
-		uint32_t	bits = mask_read(m, op.a), nulls = mask_read(m, op.a_null);
+		uint32_t	bits = mask_read(m, op.a()), nulls = mask_read(m, op.a_null());
 
 		return branch(m, op, O == Opcode::If ? bits : ~(bits | nulls) & all_rows<R>, nulls);
 	}
@@ -147,15 +166,15 @@ execute(Machine<R> &m, const DeviceOp &op, const DeviceProgram &p)
 		return branch(m, op, all_rows<R>, 0);
 	else if constexpr (form == OpForm::ROWID)
 	{
-		uint32_t	first = reinterpret_cast<const StageHeader *>(shared_regions + m.region + m.stage)->first_row
-			+ (m.tile * 32 + m.lane) * R;
+		char	   *to = place_of<uint32_t>(m, op.dst());
+		uint32_t	row = region_header(m)->first_row + m.lane * R;
 
 #pragma unroll 1
 		for (int k = 0; k < R / 4; k++)
 		{
-			uint32_t	r[4] = {first + 4 * k, first + 4 * k + 1, first + 4 * k + 2, first + 4 * k + 3};
+			uint32_t	r[4] = {row + 4 * k, row + 4 * k + 1, row + 4 * k + 2, row + 4 * k + 3};
 
-			store4(m, op.dst, k, r);
+			store4(to, k, r);
 		}
 	}
 	else
@@ -163,73 +182,148 @@ execute(Machine<R> &m, const DeviceOp &op, const DeviceProgram &p)
 	return true;
 }
 
-/* Runs the program over one tile. */
-template <int R>
-GPUVM_D void
-run_tile(Machine<R> &m, const DeviceProgram &p)
+struct Lanes					/* what an operation may change outside of the region */
 {
+	uint32_t	live;
+	uint32_t	err;
+	uint32_t	any_live;
+};
+
+/* The operations that have no case in the tile loop. Arguments and result travel in registers. */
+template <int R>
+__device__ __noinline__ Lanes
+execute_generic(uint32_t pc, uint32_t region, uint32_t live, uint32_t err)
+{
+	OpView		op(pc);
+	Machine<R>	m = {region, threadIdx.x % 32, live, err};
+	bool		any_live = true;
+
+	switch (op.code())
+	{
+#define GPUVM_CASE(name, types, letter, T) \
+		case generic_code(Opcode::name, T): \
+			if constexpr (accepts(types, T)) any_live = execute<Opcode::name, T>(m, op); \
+			else __builtin_unreachable(); \
+			break;
+#define GPUVM_OPCODE(name, form, types, errors, synopsis) \
+		GPUVM_CASE(name, types, '-', Type::None) \
+		GPUVM_CASE(name, types, 'B', Type::Bool) \
+		GPUVM_CASE(name, types, 'S', Type::I16) \
+		GPUVM_CASE(name, types, 'I', Type::I32) \
+		GPUVM_CASE(name, types, 'L', Type::I64) \
+		GPUVM_CASE(name, types, 'F', Type::F32) \
+		GPUVM_CASE(name, types, 'D', Type::F64) \
+		GPUVM_CASE(name, types, 'R', Type::RowId)
+#include "vm/opcodes.def"
+#undef GPUVM_OPCODE
+#undef GPUVM_CASE
+		default:
+			__builtin_unreachable();
+	}
+	return Lanes{m.live, m.err, any_live};
+}
+
+template <int R>
+GPUVM_D bool
+negatable_branch(Machine<R> &m, const OpView &op, uint32_t bits, uint32_t nulls)
+{
+	return branch(m, op, op.flags() & DOP_NEGATED ? ~bits & all_rows<R> : bits, nulls);
+}
+
+template <int R>
+GPUVM_D bool
+filter(Machine<R> &m, const OpView &op, uint32_t bits)
+{
+	return negatable_branch(m, op, bits, mask_read(m, op.a_null()));
+}
+
+template <Type T, int R>
+GPUVM_D bool
+less(Machine<R> &m, const OpView &op)
+{
+	return negatable_branch(m, op, compare_mask<Opcode::Lt, T>(m, op), mask_read(m, op.a_null()) | mask_read(m, op.b_null()));
+}
+
+/* Runs the program over one tile. */
+template <OpSet SET, int R>
+GPUVM_D void
+run_tile(Machine<R> &m)
+{
+	constexpr bool wide = SET != OpSet::Narrow;
 	uint32_t	pc = 0;
 
 	for (;;)
 	{
-		const DeviceOp &op = p.ops[pc];
+		OpView		op(pc);
 		bool		any_live = true;
 
-		if (op.code < CODE_GENERIC)
-		{
-			switch (op.code)
-			{
-				case CODE_END:
-					return;
-				case CODE_JOIN:
-					m.live |= mask_read(m, op.pending);
-					break;
-				case CODE_FILTER_COLUMN:
-				{
-					uint32_t	nulls = mask_read(m, op.a_null), bits = column_in_range(m, op);
+		/*
+		 * Adds 0 (aux is less than 128), which the compiler cannot know: else it
+		 * computes every case's addresses before the loop, and spills them.
+		 */
+		m.lane += op.head.x >> 31;
 
-					any_live = branch(m, op, op.flags & DOP_NEGATED ? ~bits & all_rows<R> : bits, nulls);
-					break;
-				}
-				case CODE_MULSUM_I32:
-					op_mulsum<Type::I32>(m, op);
-					break;
-				case CODE_MULSUM_I64:
-					op_mulsum<Type::I64>(m, op);
-					break;
-				case CODE_SET_MASK:
-					mask_write(m, op.dst, static_cast<uint32_t>(op.imm_a) & all_rows<R>);
-					break;
-				default:
-					__builtin_unreachable();
-			}
-		}
-		else
+/* A case that only the larger kernels have. */
+#define GPUVM_WIDE(code, action) \
+			case code: \
+				if constexpr (wide) action; else __builtin_unreachable(); \
+				break;
+
+		switch (op.code())
 		{
-			switch (op.code)
-			{
-#define GPUVM_CASE(name, types, letter, T) \
-				case generic_code(Opcode::name, T): \
-					if constexpr (accepts(types, T)) any_live = execute<Opcode::name, T>(m, op, p); \
-					else __builtin_unreachable(); \
-					break;
-#define GPUVM_OPCODE(name, form, types, errors, synopsis) \
-				GPUVM_CASE(name, types, '-', Type::None) \
-				GPUVM_CASE(name, types, 'B', Type::Bool) \
-				GPUVM_CASE(name, types, 'S', Type::I16) \
-				GPUVM_CASE(name, types, 'I', Type::I32) \
-				GPUVM_CASE(name, types, 'L', Type::I64) \
-				GPUVM_CASE(name, types, 'F', Type::F32) \
-				GPUVM_CASE(name, types, 'D', Type::F64) \
-				GPUVM_CASE(name, types, 'R', Type::RowId)
-#include "vm/opcodes.def"
-#undef GPUVM_OPCODE
-#undef GPUVM_CASE
-				default:
+			case CODE_END:
+				return;
+			case CODE_COUNT:
+				*Accumulator<R>(m, op.column()).word += __popc(m.live);
+				break;
+			case CODE_FILTER_COLUMN: any_live = filter(m, op, ints_in_range<false>(m, op)); break;
+			case CODE_FILTER_F32: any_live = filter(m, op, floats_in_range<float>(m, op)); break;
+			GPUVM_WIDE(CODE_FILTER_I64, any_live = filter(m, op, ints_in_range<true>(m, op)))
+			GPUVM_WIDE(CODE_FILTER_F64, any_live = filter(m, op, floats_in_range<double>(m, op)))
+			case CODE_COLUMN_I32: op_column<Type::I32>(m, op); break;
+			case CODE_ADD_I32: op_binary<Opcode::Add, Type::I32>(m, op); break;
+			case CODE_ADD_F32: op_binary<Opcode::Add, Type::F32>(m, op); break;
+			case CODE_SUB_I32: op_binary<Opcode::Sub, Type::I32>(m, op); break;
+			case CODE_SUB_F32: op_binary<Opcode::Sub, Type::F32>(m, op); break;
+			case CODE_MUL_I32: op_binary<Opcode::Mul, Type::I32>(m, op); break;
+			case CODE_LESS_I32: any_live = less<Type::I32>(m, op); break;
+			case CODE_LESS_F32: any_live = less<Type::F32>(m, op); break;
+			case CODE_SUM_I32: op_sum<Type::I32>(m, op); break;
+			case CODE_MULSUM_I32: op_mulsum<Type::I32>(m, op); break;
+			GPUVM_WIDE(CODE_COLUMN_I64, (op_column<Type::I64>(m, op)))
+			GPUVM_WIDE(CODE_ADD_I64, (op_binary<Opcode::Add, Type::I64>(m, op)))
+			GPUVM_WIDE(CODE_ADD_F64, (op_binary<Opcode::Add, Type::F64>(m, op)))
+			GPUVM_WIDE(CODE_SUB_I64, (op_binary<Opcode::Sub, Type::I64>(m, op)))
+			GPUVM_WIDE(CODE_SUB_F64, (op_binary<Opcode::Sub, Type::F64>(m, op)))
+			GPUVM_WIDE(CODE_MUL_I64, (op_binary<Opcode::Mul, Type::I64>(m, op)))
+			GPUVM_WIDE(CODE_MUL_F32, (op_binary<Opcode::Mul, Type::F32>(m, op)))
+			GPUVM_WIDE(CODE_MUL_F64, (op_binary<Opcode::Mul, Type::F64>(m, op)))
+			GPUVM_WIDE(CODE_LESS_I64, (any_live = less<Type::I64>(m, op)))
+			GPUVM_WIDE(CODE_LESS_F64, (any_live = less<Type::F64>(m, op)))
+			GPUVM_WIDE(CODE_SUM_I64, (op_sum<Type::I64>(m, op)))
+			GPUVM_WIDE(CODE_SUM_F32, (op_sum<Type::F32>(m, op)))
+			GPUVM_WIDE(CODE_SUM_F64, (op_sum<Type::F64>(m, op)))
+			GPUVM_WIDE(CODE_MULSUM_I64, (op_mulsum<Type::I64>(m, op)))
+			case CODE_JOIN:
+				m.live |= mask_read(m, op.pending());
+				break;
+			case CODE_SET_MASK:
+				mask_write(m, op.dst(), static_cast<uint32_t>(op.imm_a()) & all_rows<R>);
+				break;
+			default:
+				if constexpr (SET == OpSet::All)
+				{
+					Lanes		r = execute_generic<R>(pc, m.region, m.live, m.err);
+
+					m.live = r.live;
+					m.err = r.err;
+					any_live = r.any_live;
+				}
+				else
 					__builtin_unreachable();
-			}
 		}
-		pc = any_live ? pc + 1 : op.skip;
+#undef GPUVM_WIDE
+		pc = any_live ? pc + 1 : op.skip();
 	}
 }
 
@@ -357,64 +451,59 @@ publish(const Machine<R> &m, const DeviceProgram &p, LaunchState *state, Partial
 
 /* -- the kernel --------------------------------------------------------------------------------- */
 
-constexpr int STAGES_MAX = 2;
-
-template <int R, int BLOCKS>
+template <OpSet SET, int R, int BLOCKS>
 __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS)
 interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, LaunchState *state, Partial *partials)
 {
-	__shared__ uint64_t barriers[BLOCK_WARPS][STAGES_MAX];
 	uint32_t	warp = threadIdx.x / 32;
+	uint32_t	ops_bytes = p.nops * static_cast<uint32_t>(sizeof(DeviceOp));
 	Machine<R>	m;
 
+	/* The tile loop reads operations from shared memory: an indexed constant load is several times slower. */
+	for (uint32_t i = threadIdx.x; i < ops_bytes / 4; i += BLOCK_THREADS)
+		reinterpret_cast<uint32_t *>(shared_memory)[i] = reinterpret_cast<const uint32_t *>(p.ops)[i];
+	for (uint32_t i = threadIdx.x; i < p.naux; i += BLOCK_THREADS)
+		reinterpret_cast<int64_t *>(shared_memory + ops_bytes)[i] = p.aux[i];
+
 	m.lane = threadIdx.x % 32;
-	m.region = warp * p.region_units * 16u;
-	m.err = 0;
+	m.region = program_bytes(p.nops, p.naux) + warp * p.region_bytes;
+	m.live = m.err = 0;
+
+	RegionHeader *header = region_header(m);
+
 	if (m.lane == 0)
-		for (int s = 0; s < p.stages; s++)
-			barrier_init(&barriers[warp][s]);
-	for (uint32_t i = p.sums_begin + m.lane; i < p.region_units; i += 32)
-		reinterpret_cast<uint4 *>(shared_regions + m.region)[i] = uint4{0, 0, 0, 0};
-	__syncwarp();
-
-	uint32_t	stage_bytes = p.stage_units * 16u;
-	uint32_t	units = table.npads * (TABLET_PAD_ROWS / (32 * R * p.stage_tiles));
-	uint32_t	step = gridDim.x * BLOCK_WARPS;
-	uint32_t	unit = blockIdx.x * BLOCK_WARPS + warp;
-
-	for (uint32_t s = 0; s < p.stages; s++)
-		if (unit + s * step < units)
-			fill_stage<R>(p, table, m.lane, unit + s * step, shared_regions + m.region + s * stage_bytes, &barriers[warp][s]);
-
-	uint32_t	s = 0, parity = 0;
-
-	for (; unit < units; unit += step)
 	{
-		m.stage = s * stage_bytes;
-		barrier_wait(&barriers[warp][s], parity);
-
-		uint32_t	rows = reinterpret_cast<const StageHeader *>(shared_regions + m.region + m.stage)->rows;
-
-		for (m.tile = 0; m.tile < p.stage_tiles; m.tile++)
+		barrier_init(&header->barrier);
+		header->parity = 0;
+		header->unit = blockIdx.x * BLOCK_WARPS + warp;
+	}
+	for (uint32_t i = p.sums_begin / 16 + m.lane; i < p.region_bytes / 16u; i += 32)
+		reinterpret_cast<uint4 *>(shared_memory + m.region)[i] = uint4{0, 0, 0, 0};
+	__syncthreads();
+	while (header->unit < table.npads * (TABLET_PAD_ROWS / table.unit_rows))
+	{
+		begin_unit(m, p, table);
+		while (header->rows > 0)
 		{
-			uint32_t	row = (m.tile * 32 + m.lane) * R;
+			fill_stage(m, p);
 
-			if (m.tile * 32 * R >= rows)
-				break;
+			uint32_t	rows = header->rows, row = m.lane * R;
+
 			m.live = row + R <= rows ? all_rows<R> : row < rows ? (1u << (rows - row)) - 1 : 0;
-			run_tile(m, p);
+			barrier_wait(&header->barrier, header->parity);
+			run_tile<SET>(m);
+			__syncwarp();
+			if (m.lane == 0)
+			{
+				header->first_row += 32 * R;
+				header->rows = rows - min(rows, 32u * R);
+				header->parity ^= 1;
+			}
+			__syncwarp();
 		}
+		if (m.lane == 0)
+			header->unit += gridDim.x * BLOCK_WARPS;
 		__syncwarp();
-		if (unit + p.stages * step < units)
-		{
-			asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-			fill_stage<R>(p, table, m.lane, unit + p.stages * step, shared_regions + m.region + m.stage, &barriers[warp][s]);
-		}
-		if (++s == p.stages)
-		{
-			s = 0;
-			parity ^= 1;
-		}
 	}
 	m.err = __reduce_or_sync(~0u, m.err);
 	if (m.lane == 0 && m.err != 0)

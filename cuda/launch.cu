@@ -10,7 +10,9 @@ namespace {
 const void *
 kernel_of(const DeviceProgram &program)
 {
-	return program.rows_per_lane == 4 ? interpreter_4() : program.rows_per_lane == 8 ? interpreter_8() : interpreter_16();
+	OpSet		set = program.op_set;
+
+	return program.rows_per_lane == 4 ? interpreter_4(set) : program.rows_per_lane == 8 ? interpreter_8(set) : interpreter_16(set);
 }
 
 cudaError_t
@@ -54,10 +56,15 @@ destroy_scratch(LaunchScratch *scratch)
 cudaError_t
 choose_shape(const DeviceProgram &program, const DeviceTable &table, LaunchShape *shape)
 {
-	int			sms, per_sm;
+	int			sms, per_sm, limit = 0;
 	cudaError_t rc = multiprocessors(&sms);
 
-	*shape = LaunchShape{kernel_of(program), 0, 0, program.region_units * 16u * BLOCK_WARPS};
+	*shape = LaunchShape{kernel_of(program), 0, 0, program_bytes(program.nops, program.naux) + program.region_bytes * BLOCK_WARPS, 0};
+	if (rc == cudaSuccess)
+		rc = cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+	/* Leaves room for the kernel's own static variables. */
+	if (rc == cudaSuccess && shape->shared_bytes + 1024 > static_cast<uint32_t>(limit))
+		return cudaErrorInvalidConfiguration;
 	if (rc == cudaSuccess)
 		rc = cudaFuncSetAttribute(shape->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
 								  static_cast<int>(shape->shared_bytes));
@@ -69,10 +76,17 @@ choose_shape(const DeviceProgram &program, const DeviceTable &table, LaunchShape
 		return cudaErrorInvalidConfiguration;
 	per_sm = std::min(per_sm, MAX_BLOCKS_PER_SM);
 
-	uint32_t	stage_rows = 32u * program.rows_per_lane * program.stage_tiles;
-	uint64_t	units = static_cast<uint64_t>(table.npads) * (TABLET_PAD_ROWS / stage_rows);
-	uint64_t	useful = (units + BLOCK_WARPS - 1) / BLOCK_WARPS;
+	/* Units as long as every warp still gets several: finding a unit's tablet costs a chain of loads. */
+	uint64_t	rows = static_cast<uint64_t>(table.npads) * TABLET_PAD_ROWS;
+	uint64_t	warps = static_cast<uint64_t>(sms) * per_sm * BLOCK_WARPS;
+	uint32_t	unit_rows = TABLET_PAD_ROWS;
 
+	while (unit_rows > 32u * program.rows_per_lane && rows / unit_rows < warps * 8)
+		unit_rows /= 2;
+
+	uint64_t	useful = (rows / unit_rows + BLOCK_WARPS - 1) / BLOCK_WARPS;
+
+	shape->unit_rows = unit_rows;
 	shape->blocks_per_sm = static_cast<uint32_t>(per_sm);
 	shape->blocks = static_cast<uint32_t>(std::max<uint64_t>(1, std::min<uint64_t>(useful, static_cast<uint64_t>(sms) * per_sm)));
 	return cudaSuccess;
@@ -85,6 +99,8 @@ launch(const DeviceProgram &program, const DeviceTable &table, const LaunchShape
 	DeviceTable t = table;
 	LaunchState *state = scratch.state;
 	Partial    *partials = scratch.partials;
+	t.unit_rows = shape.unit_rows;
+
 	void	   *args[] = {const_cast<DeviceProgram *>(&program), &t, &state, &partials};
 	cudaError_t rc = cudaMemsetAsync(state, 0, sizeof(LaunchState), stream);
 

@@ -9,9 +9,19 @@
  * Six blocks an SM: 40 registers. What hides latency is resident warps, so a
  * form that needs more registers loses.
  */
+#ifndef GPUVM_INTERPRETER_BLOCKS
+#define GPUVM_INTERPRETER_BLOCKS 6
+#endif
+
 #define GPUVM_INSTANTIATE_INTERPRETER(R) \
 	namespace gpuvm { namespace cuda { \
-	const void *interpreter_##R() { return reinterpret_cast<const void *>(&interpret<R, 6>); } \
+	const void * \
+	interpreter_##R(OpSet set) \
+	{ \
+		return set == OpSet::Narrow ? reinterpret_cast<const void *>(&interpret<OpSet::Narrow, R, GPUVM_INTERPRETER_BLOCKS>) \
+			: set == OpSet::Wide ? reinterpret_cast<const void *>(&interpret<OpSet::Wide, R, GPUVM_INTERPRETER_BLOCKS>) \
+			: reinterpret_cast<const void *>(&interpret<OpSet::All, R, GPUVM_INTERPRETER_BLOCKS>); \
+	} \
 	} }
 
 #endif

@@ -13,9 +13,9 @@ namespace gpuvm {
 namespace cuda {
 
 /* The kernels for 4, 8 and 16 rows a lane. */
-const void *interpreter_4();
-const void *interpreter_8();
-const void *interpreter_16();
+const void *interpreter_4(OpSet set);
+const void *interpreter_8(OpSet set);
+const void *interpreter_16(OpSet set);
 
 /* Scratch of one stream, allocated once. */
 struct LaunchScratch
@@ -31,6 +31,7 @@ struct LaunchShape
 	uint32_t	blocks;			/* of the grid */
 	uint32_t	blocks_per_sm;
 	uint32_t	shared_bytes;	/* a block */
+	uint32_t	unit_rows;
 };
 
 cudaError_t create_scratch(LaunchScratch *scratch);

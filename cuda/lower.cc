@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
+#include <utility>
 
 namespace gpuvm {
 namespace cuda {
@@ -173,8 +174,8 @@ private:
 	uint16_t	allocate(int units);
 	void		release(uint16_t at, int units);
 	void		release_dead(const Op &op, int address);
-	int			value_units(Type t) const { return (type_width(t) == 8 ? 16 : 8) * out->rows_per_lane; }
-	int			mask_units() const { return out->rows_per_lane == 16 ? 4 : 2; }
+	int			value_units(Type t) const { return 32 * type_width(t) * out->rows_per_lane / GRAIN; }
+	int			mask_units() const { return (out->rows_per_lane == 16 ? 64 : 32) / GRAIN; }
 	DeviceOp   *add(uint16_t code);
 	void		operand_a(DeviceOp *d, int reg);
 	void		operand_b(DeviceOp *d, int reg);
@@ -182,6 +183,7 @@ private:
 	const char *filter_column(const Op &op);
 	const char *compare_or_branch(const Op &op);
 	const char *agg_step(const Op &op, const Op *product);
+	void		choose_code(DeviceOp *d);
 	uint16_t	null_mask_of(int reg);
 	uint16_t	constant_mask(uint32_t bits);
 
@@ -194,8 +196,10 @@ private:
 	bool		is_target[PROGRAM_MAX_OPS + 1] = {};
 	uint16_t	pending[PROGRAM_MAX_OPS + 1];
 	uint16_t	zeroes = OPERAND_NONE, ones = OPERAND_NONE;
-	static constexpr int MAX_UNITS = 2048;	/* 32 KB a warp: one block of eight warps does not fit more */
-	bool		used[MAX_UNITS] = {};
+	static constexpr int GRAIN = 16;
+	static constexpr int MAX_REGION = 28 * 1024;	/* one block of eight warps fills a multiprocessor */
+	static constexpr int MAX_UNITS = MAX_REGION / GRAIN;
+	bool		used[MAX_UNITS] = {};		/* in units of GRAIN bytes */
 	int			slots_begin = 0, high_water = 0;
 	bool		full = false;
 };
@@ -509,32 +513,28 @@ Lowering::lay_out()
 	}
 	out->rows_per_lane = in.options.rows_per_lane ? in.options.rows_per_lane
 		: wide_values || widest == 8 ? 4 : !values && widest <= 2 ? 16 : 8;
-	out->stages = in.options.stages ? in.options.stages : 1;
-	out->stage_tiles = in.options.stage_tiles ? in.options.stage_tiles : 1;
 
-	int			rows = 32 * out->rows_per_lane * out->stage_tiles;
-	int			at = 1 + out->ncolumns;
+	int			rows = 32 * out->rows_per_lane;
+	int			at = static_cast<int>(sizeof(RegionHeader)) + out->ncolumns * static_cast<int>(sizeof(StageColumn));
 
-	if (rows > static_cast<int>(TABLET_PAD_ROWS))
-		return "a stage does not fit a tablet's padding";
 	for (int i = 0; i < out->ncolumns; i++)
 	{
 		StagePlan  &c = out->columns[i];
 		const ColumnSummary &s = in.columns[c.table_column].summary;
 
 		c.data = static_cast<uint16_t>(at);
-		at += s.max_width * rows / 16;
+		at += s.max_width * rows;
 		c.nulls = OPERAND_NONE;
 		if (s.flags & CHUNK_HAS_NULLS)
 		{
 			c.nulls = static_cast<uint16_t>(at);
-			at += rows / 128;
+			at += rows / 8;
 		}
+		if (at >= MAX_REGION)
+			return "the columns do not fit the device's shared memory";
 	}
-	out->stage_units = static_cast<uint16_t>(at);
-	slots_begin = at * out->stages;
-	high_water = slots_begin;
-	return slots_begin >= MAX_UNITS ? "the columns do not fit the device's shared memory" : nullptr;
+	slots_begin = high_water = at / GRAIN;
+	return nullptr;
 }
 
 uint16_t
@@ -555,7 +555,7 @@ Lowering::allocate(int units)
 			used[at + i] = true;
 		if (at + units > high_water)
 			high_water = at + units;
-		return static_cast<uint16_t>(at);
+		return static_cast<uint16_t>(at * GRAIN);
 	}
 	full = true;
 	return 0;
@@ -565,7 +565,7 @@ void
 Lowering::release(uint16_t at, int units)
 {
 	for (int i = 0; i < units; i++)
-		used[at + i] = false;
+		used[at / GRAIN + i] = false;
 }
 
 /* After an operation: places of registers whose last use it was (or that nobody uses). */
@@ -741,11 +741,12 @@ Lowering::filter_column(const Op &op)
 	const Register &v = reg[swap ? op.p2 : op.p1];
 	int64_t		bits = reg[swap ? op.p1 : op.p2].value;
 	Opcode		o = swap ? swapped(op.opcode) : op.opcode;
-	DeviceOp   *d = add(CODE_FILTER_COLUMN);
+	DeviceOp   *d = add(op.type == Type::F32 ? CODE_FILTER_F32 : op.type == Type::F64 ? CODE_FILTER_F64
+		: op.type == Type::I64 ? CODE_FILTER_I64 : CODE_FILTER_COLUMN);
 
 	d->aux = static_cast<uint8_t>(op.type);
 	d->column = static_cast<uint16_t>(v.column);
-	d->a = static_cast<uint16_t>(out->columns[v.column].data | OPERAND_STAGED);
+	d->a = out->columns[v.column].data;
 	d->a_null = null_mask_of(swap ? op.p2 : op.p1);
 	if (type_is_float(op.type))
 	{
@@ -915,7 +916,7 @@ Lowering::emit(const Op &op, int address)
 			const StagePlan &c = out->columns[r.column];
 
 			r.nulls_at = c.nulls == OPERAND_NONE ? c.nulls : static_cast<uint16_t>(c.nulls | OPERAND_STAGED);
-			r.at = static_cast<uint16_t>(c.data | OPERAND_STAGED);
+			r.at = c.data;
 
 			/* An operation only if somebody needs the value in register form. */
 			bool		needed = false;
@@ -972,6 +973,8 @@ Lowering::emit(const Op &op, int address)
 			{
 				if (program->naux > MAX_AUX)
 					return "too many IN values for the device";
+				memcpy(out->aux, program->aux(), program->naux * sizeof(int64_t));
+				out->naux = static_cast<uint16_t>(program->naux);
 				d->aux = op.p5;
 				d->count = static_cast<uint16_t>(op.p4);
 				d->imm_b = op.p3;
@@ -1061,6 +1064,61 @@ Lowering::emit_all()
 	return nullptr;
 }
 
+/* The frequent operations' own codes, once everything else is known. */
+void
+Lowering::choose_code(DeviceOp *d)
+{
+	if (d->code == CODE_MULSUM_I32 || d->code == CODE_MULSUM_I64)
+		d->column = out->sum_slot[d->column];
+	if (d->code < CODE_GENERIC)
+		return;
+	if (d->code >= generic_code(Opcode::In, Type::None) && d->code <= generic_code(Opcode::In, Type::RowId))
+		d->imm_b = d->imm_b * 8 + out->nops * static_cast<int64_t>(sizeof(DeviceOp));
+
+	Opcode		o = static_cast<Opcode>((d->code - CODE_GENERIC) / 16);
+	Type		t = static_cast<Type>((d->code - CODE_GENERIC) % 16);
+	bool		typed = t == Type::I32 || t == Type::I64 || t == Type::F32 || t == Type::F64;
+	auto		by_type = [t](DeviceCode i32, DeviceCode i64, DeviceCode f32, DeviceCode f64)
+	{
+		return t == Type::I32 ? i32 : t == Type::I64 ? i64 : t == Type::F32 ? f32 : f64;
+	};
+
+	if (o == Opcode::AggStep)
+	{
+		AggFn		fn = static_cast<AggFn>(d->aux);
+
+		d->column = out->sum_slot[d->column];
+		if (fn == AggFn::CountStar && d->c == OPERAND_NONE)
+			d->code = CODE_COUNT;
+		else if (fn == AggFn::Sum && d->c == OPERAND_NONE && typed)
+			d->code = by_type(CODE_SUM_I32, CODE_SUM_I64, CODE_SUM_F32, CODE_SUM_F64);
+	}
+	else if (typed && (o == Opcode::Lt || o == Opcode::Le || o == Opcode::Gt || o == Opcode::Ge))
+	{
+		/* a > b is b < a, and a >= b is not a < b: floats are totally ordered too. */
+		if (o == Opcode::Gt || o == Opcode::Le)
+		{
+			uint8_t		imms = static_cast<uint8_t>((d->flags & DOP_A_IMM ? DOP_B_IMM : 0) | (d->flags & DOP_B_IMM ? DOP_A_IMM : 0));
+
+			d->flags = static_cast<uint8_t>((d->flags & ~(DOP_A_IMM | DOP_B_IMM)) | imms);
+			std::swap(d->a, d->b);
+			std::swap(d->a_null, d->b_null);
+			std::swap(d->imm_a, d->imm_b);
+		}
+		if (o == Opcode::Le || o == Opcode::Ge)
+			d->flags |= DOP_NEGATED;
+		d->code = by_type(CODE_LESS_I32, CODE_LESS_I64, CODE_LESS_F32, CODE_LESS_F64);
+	}
+	else if (typed && o == Opcode::Add)
+		d->code = by_type(CODE_ADD_I32, CODE_ADD_I64, CODE_ADD_F32, CODE_ADD_F64);
+	else if (typed && o == Opcode::Sub)
+		d->code = by_type(CODE_SUB_I32, CODE_SUB_I64, CODE_SUB_F32, CODE_SUB_F64);
+	else if (typed && o == Opcode::Mul)
+		d->code = by_type(CODE_MUL_I32, CODE_MUL_I64, CODE_MUL_F32, CODE_MUL_F64);
+	else if (o == Opcode::Column && (t == Type::I32 || t == Type::I64))
+		d->code = t == Type::I32 ? CODE_COLUMN_I32 : CODE_COLUMN_I64;
+}
+
 const char *
 Lowering::run()
 {
@@ -1077,7 +1135,7 @@ Lowering::run()
 		return problem;
 
 	/* Accumulators lie behind the slots: 128 bytes of words, then 256 a 64-bit half. */
-	int			at = (high_water + 7) / 8 * 8;
+	int			at = (high_water * GRAIN + 127) / 128 * 128;
 
 	out->sums_begin = static_cast<uint16_t>(at);
 	for (int i = 0; i < out->naggs; i++)
@@ -1085,18 +1143,22 @@ Lowering::run()
 		bool		counts = out->agg_fn[i] == AggFn::Count || out->agg_fn[i] == AggFn::CountStar;
 
 		out->sum_slot[i] = static_cast<uint16_t>(at);
-		at += counts ? 8 : out->agg_wide >> i & 1 ? 40 : 24;
+		at += counts ? 128 : out->agg_wide >> i & 1 ? 640 : 384;
 	}
-	if (at > MAX_UNITS)
+	if (at > MAX_REGION)
 		return "the program does not fit the device's shared memory";
+	out->region_bytes = static_cast<uint16_t>(at);
+	out->op_set = OpSet::Narrow;
 	for (int i = 0; i < out->nops; i++)
-		if (out->ops[i].code == CODE_MULSUM_I32 || out->ops[i].code == CODE_MULSUM_I64 ||
-			(out->ops[i].code >= generic_code(Opcode::AggStep, Type::None) &&
-			 out->ops[i].code <= generic_code(Opcode::AggStep, Type::RowId)))
-			out->ops[i].column = out->sum_slot[out->ops[i].column];
-	out->region_units = static_cast<uint16_t>(at);
-	if (program->naux <= MAX_AUX)
-		memcpy(out->aux, program->aux(), program->naux * sizeof(int64_t));
+	{
+		DeviceOp   *d = &out->ops[i];
+
+		choose_code(d);
+
+		OpSet		set = d->code >= CODE_GENERIC ? OpSet::All : d->code >= CODE_WIDE ? OpSet::Wide : OpSet::Narrow;
+
+		out->op_set = set > out->op_set ? set : out->op_set;
+	}
 	return nullptr;
 }
 

@@ -22,8 +22,6 @@ struct ColumnBinding
 struct LowerOptions
 {
 	uint16_t	rows_per_lane;	/* 4, 8 or 16; 0 chooses */
-	uint16_t	stages;			/* 1 or 2; 0 chooses */
-	uint16_t	stage_tiles;	/* 1, 2 or 4; 0 chooses */
 	bool		trust_ranges;	/* leave out checks that the columns' ranges prove needless */
 };
 

@@ -13,20 +13,50 @@ namespace cuda {
 
 #define GPUVM_D __device__ __forceinline__
 
-extern __shared__ __align__(128) char shared_regions[];
+extern __shared__ __align__(128) char shared_memory[];
 
 template <int R>
 struct Machine
 {
-	uint32_t	region;			/* offset of the warp's region in shared_regions */
+	uint32_t	region;			/* offset of the warp's region in shared_memory */
 	uint32_t	lane;
-	uint32_t	stage;			/* offset of the current stage from the region */
-	uint32_t	tile;			/* within the stage */
 	uint32_t	live;
 	uint32_t	err;
 };
 
-template <int R> constexpr uint32_t all_rows = R == 32 ? ~0u : (1u << R) - 1;
+template <int R> constexpr uint32_t all_rows = (1u << R) - 1;
+
+/*
+ * An operation in shared memory. Its head, which all cases need, comes in one
+ * 16-byte load; the rest is loaded where it is used.
+ */
+struct OpView
+{
+	uint4		head;
+	uint32_t	at;
+
+	GPUVM_D explicit OpView(uint32_t pc) : at(pc * static_cast<uint32_t>(sizeof(DeviceOp)))
+	{
+		head = *reinterpret_cast<const uint4 *>(shared_memory + at);
+	}
+	GPUVM_D uint32_t word(int i) const { return *reinterpret_cast<const uint32_t *>(shared_memory + at + i * 4); }
+	GPUVM_D uint32_t code() const { return head.x & 0xffff; }
+	GPUVM_D uint32_t flags() const { return head.x >> 16; }		/* bits above the flags are aux's */
+	GPUVM_D uint32_t aux() const { return head.x >> 24; }
+	GPUVM_D uint32_t dst() const { return head.y & 0xffff; }
+	GPUVM_D uint32_t a() const { return head.y >> 16; }
+	GPUVM_D uint32_t b() const { return head.z & 0xffff; }
+	GPUVM_D uint32_t dst_null() const { return head.z >> 16; }
+	GPUVM_D uint32_t a_null() const { return head.w & 0xffff; }
+	GPUVM_D uint32_t b_null() const { return head.w >> 16; }
+	GPUVM_D uint32_t c() const { return word(4) & 0xffff; }
+	GPUVM_D uint32_t pending() const { return word(5) & 0xffff; }
+	GPUVM_D uint32_t skip() const { return word(5) >> 16; }
+	GPUVM_D uint32_t column() const { return word(6) & 0xffff; }
+	GPUVM_D uint32_t count() const { return word(6) >> 16; }
+	GPUVM_D int64_t imm_a() const { return *reinterpret_cast<const int64_t *>(shared_memory + at + 32); }
+	GPUVM_D int64_t imm_b() const { return *reinterpret_cast<const int64_t *>(shared_memory + at + 40); }
+};
 
 template <typename V>
 GPUVM_D V
@@ -38,152 +68,140 @@ from_imm(int64_t imm)
 	return v;
 }
 
-/* Where four rows' values of an operand are: vectors of 16 bytes, `stride` apart. */
-struct Source
-{
-	const char *at;
-	uint32_t	stride;
-};
-
+/* The lane's R values of type V. */
 template <typename V, int R>
-GPUVM_D Source
-source(const Machine<R> &m, uint16_t operand)
+GPUVM_D char *
+place_of(const Machine<R> &m, uint32_t operand)
 {
-	uint32_t	at = m.region + (operand & 0x7fff) * 16u;
-
-	if (operand & OPERAND_STAGED)
-		return Source{shared_regions + at + m.stage + (m.tile * 32 + m.lane) * (R * static_cast<uint32_t>(sizeof(V))), 16};
-	return Source{shared_regions + at + m.lane * 16, 512};
+	return shared_memory + m.region + operand + m.lane * (R * static_cast<uint32_t>(sizeof(V)));
 }
 
 /* Four rows of type V: rows 4k .. 4k + 3 of the lane. */
 template <typename V>
 GPUVM_D void
-load4(const Source &s, int k, V (&v)[4])
+load4(const char *at, int k, V (&v)[4])
 {
 	if constexpr (sizeof(V) == 4)
-		memcpy(v, __builtin_assume_aligned(s.at + k * s.stride, 16), 16);
+		memcpy(v, __builtin_assume_aligned(at + k * 16, 16), 16);
 	else
 	{
-		memcpy(v, __builtin_assume_aligned(s.at + (2 * k) * s.stride, 16), 16);
-		memcpy(v + 2, __builtin_assume_aligned(s.at + (2 * k + 1) * s.stride, 16), 16);
+		memcpy(v, __builtin_assume_aligned(at + k * 32, 16), 16);
+		memcpy(v + 2, __builtin_assume_aligned(at + k * 32 + 16, 16), 16);
 	}
 }
 
 template <typename V>
 GPUVM_D void
-store4(const Source &s, int k, const V (&v)[4])
+store4(char *at, int k, const V (&v)[4])
 {
-	char	   *at = const_cast<char *>(s.at);
-
 	if constexpr (sizeof(V) == 4)
-		memcpy(__builtin_assume_aligned(at + k * s.stride, 16), v, 16);
+		memcpy(__builtin_assume_aligned(at + k * 16, 16), v, 16);
 	else
 	{
-		memcpy(__builtin_assume_aligned(at + (2 * k) * s.stride, 16), v, 16);
-		memcpy(__builtin_assume_aligned(at + (2 * k + 1) * s.stride, 16), v + 2, 16);
+		memcpy(__builtin_assume_aligned(at + k * 32, 16), v, 16);
+		memcpy(__builtin_assume_aligned(at + k * 32 + 16, 16), v + 2, 16);
 	}
 }
 
-/* A destination: a slot, or the staged column that an operand leaves for it. */
-template <typename V, int R>
-GPUVM_D void
-store4(const Machine<R> &m, uint16_t dst, int k, const V (&v)[4])
-{
-	store4(source<V>(m, dst), k, v);
-}
-
-/* An operand that is a slot, a staged column or an immediate. */
+/* An operand that is in memory or an immediate. */
 template <typename V, int R>
 struct Operand
 {
-	Source		from;
+	const char *at;
 	bool		is_imm;
 	V			imm;
 
-	GPUVM_D Operand(const Machine<R> &m, uint16_t operand, bool immediate, int64_t value)
-		: from(source<V>(m, operand)), is_imm(immediate), imm(from_imm<V>(value)) {}
+	GPUVM_D Operand(const Machine<R> &m, uint32_t operand, bool immediate, int64_t value)
+		: at(place_of<V>(m, operand)), is_imm(immediate), imm(from_imm<V>(value)) {}
 
 	GPUVM_D void get(int k, V (&v)[4]) const
 	{
 		if (is_imm)
 			v[0] = v[1] = v[2] = v[3] = imm;
 		else
-			load4(from, k, v);
+			load4(at, k, v);
 	}
 };
+
+template <typename V, int R>
+GPUVM_D Operand<V, R>
+operand_a(const Machine<R> &m, const OpView &op)
+{
+	bool		imm = op.flags() & DOP_A_IMM;
+
+	return Operand<V, R>(m, op.a(), imm, imm ? op.imm_a() : 0);
+}
+
+template <typename V, int R>
+GPUVM_D Operand<V, R>
+operand_b(const Machine<R> &m, const OpView &op)
+{
+	bool		imm = op.flags() & DOP_B_IMM;
+
+	return Operand<V, R>(m, op.b(), imm, imm ? op.imm_b() : 0);
+}
 
 /* -- masks: R bits a lane; no null mask reads as no nulls --------------------- */
 
 template <int R>
 GPUVM_D uint32_t
-mask_read(const Machine<R> &m, uint16_t operand)
+mask_read(const Machine<R> &m, uint32_t operand)
 {
 	if (operand == OPERAND_NONE)
 		return 0;
 
-	uint32_t	at = m.region + (operand & 0x7fff) * 16u;
+	const char *at = shared_memory + m.region + (operand & 0x7fff);
 
-	if (operand & OPERAND_STAGED)
-	{
-		uint32_t	lane = m.tile * 32 + m.lane;
-
-		at += m.stage;
-		if constexpr (R == 16)
-			return *reinterpret_cast<const uint16_t *>(shared_regions + at + lane * 2);
-		else if constexpr (R == 8)
-			return *reinterpret_cast<const uint8_t *>(shared_regions + at + lane);
-		else
-			return *reinterpret_cast<const uint8_t *>(shared_regions + at + lane / 2) >> (lane % 2 * 4) & 15;
-	}
 	if constexpr (R == 16)
-		return *reinterpret_cast<const uint16_t *>(shared_regions + at + m.lane * 2);
+		return *reinterpret_cast<const uint16_t *>(at + m.lane * 2);
+	else if constexpr (R == 8)
+		return *reinterpret_cast<const uint8_t *>(at + m.lane);
+	else if (operand & OPERAND_STAGED)
+		return *reinterpret_cast<const uint8_t *>(at + m.lane / 2) >> (m.lane % 2 * 4) & 15;
 	else
-		return *reinterpret_cast<const uint8_t *>(shared_regions + at + m.lane);
+		return *reinterpret_cast<const uint8_t *>(at + m.lane);
 }
 
 template <int R>
 GPUVM_D void
-mask_write(const Machine<R> &m, uint16_t slot, uint32_t bits)
+mask_write(const Machine<R> &m, uint32_t slot, uint32_t bits)
 {
-	uint32_t	at = m.region + slot * 16u;
+	char	   *at = shared_memory + m.region + slot;
 
 	if (slot == OPERAND_NONE)
 		return;
 	if constexpr (R == 16)
-		*reinterpret_cast<uint16_t *>(shared_regions + at + m.lane * 2) = static_cast<uint16_t>(bits);
+		*reinterpret_cast<uint16_t *>(at + m.lane * 2) = static_cast<uint16_t>(bits);
 	else
-		*reinterpret_cast<uint8_t *>(shared_regions + at + m.lane) = static_cast<uint8_t>(bits);
+		*reinterpret_cast<uint8_t *>(at + m.lane) = static_cast<uint8_t>(bits);
 }
 
 /* -- staged columns ------------------------------------------------------------ */
 
-/* The first bytes of a stage; StageColumn[ncolumns] follows. */
-struct StageHeader
-{
-	uint32_t	first_row;		/* of the stage, within its tablet */
-	uint32_t	rows;			/* that exist from there on; the last tile may be ragged */
-	uint32_t	reserved[2];
-};
-
 template <int R>
-GPUVM_D StageColumn
+GPUVM_D StageColumn *
 stage_column(const Machine<R> &m, uint32_t column)
 {
-	return *reinterpret_cast<const StageColumn *>(shared_regions + m.region + m.stage + sizeof(StageHeader) +
-												  column * sizeof(StageColumn));
+	return reinterpret_cast<StageColumn *>(shared_memory + m.region + sizeof(RegionHeader)) + column;
 }
 
-/* The lane's R values of W bytes each, as words. */
+template <int R>
+GPUVM_D RegionHeader *
+region_header(const Machine<R> &m)
+{
+	return reinterpret_cast<RegionHeader *>(shared_memory + m.region);
+}
+
+/* The lane's R values of W < 4 bytes each, as words. */
 template <int R, int W>
 struct Codes
 {
 	static constexpr int WORDS = R * W / 4;
 	uint32_t	word[WORDS];
 
-	GPUVM_D Codes(const Machine<R> &m, uint16_t operand)
+	GPUVM_D Codes(const Machine<R> &m, uint32_t operand)
 	{
-		const char *at = shared_regions + m.region + (operand & 0x7fff) * 16u + m.stage + (m.tile * 32 + m.lane) * (R * W);
+		const char *at = shared_memory + m.region + operand + m.lane * (R * W);
 
 		if constexpr (WORDS == 1)
 			word[0] = *reinterpret_cast<const uint32_t *>(at);
@@ -196,7 +214,7 @@ struct Codes
 				memcpy(word + i, __builtin_assume_aligned(at + i * 4, 16), 16);
 		}
 	}
-	/* Code i, zero-extended, for W < 4. */
+	/* Code i, zero-extended. */
 	GPUVM_D uint32_t get(int i) const
 	{
 		constexpr int per_word = 4 / W;

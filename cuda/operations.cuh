@@ -118,16 +118,17 @@ live_errors(const uint32_t (&e)[4], uint32_t active, int k)
 	return err;
 }
 
-/* Unrolling hides shared memory latency; wide values would spill. */
-template <typename V> constexpr int unroll_of = sizeof(V) == 4 ? 2 : 1;
+/* Vectors of four rows whose loads are issued together: hides shared memory's latency without spilling. */
+template <typename V, int R> constexpr int group_of = sizeof(V) == 4 && R >= 8 ? 2 : 1;
 
 /* -- elementwise arithmetic ------------------------------------------------------ */
 
 template <Opcode O, Type T, bool CHECKED, typename A, typename D, int R>
 GPUVM_D void
-unary_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
+unary_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
 {
-	Operand<A, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	Operand<A, R> a = operand_a<A>(m, op);
+	char	   *to = place_of<D>(m, op.dst());
 	uint32_t	active = m.live & ~nulls;
 
 #pragma unroll 1
@@ -141,7 +142,7 @@ unary_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 			r[i] = apply1<O, T>(x[i], &e[i]);
-		store4(m, op.dst, k, r);
+		store4(to, k, r);
 		if constexpr (CHECKED)
 			m.err |= live_errors(e, active, k);
 	}
@@ -149,41 +150,52 @@ unary_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
 
 template <Opcode O, Type T, bool CHECKED, typename B, int R>
 GPUVM_D void
-binary_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
+binary_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
 {
 	using V = reg_t<T>;
-	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
-	Operand<B, R> b(m, op.b, op.flags & DOP_B_IMM, op.imm_b);
+	constexpr int G = group_of<V, R>;
+	Operand<V, R> a = operand_a<V>(m, op);
+	Operand<B, R> b = operand_b<B>(m, op);
+	char	   *to = place_of<V>(m, op.dst());
 	uint32_t	active = m.live & ~nulls;
 
-#pragma unroll unroll_of<V>
-	for (int k = 0; k < R / 4; k++)
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k += G)
 	{
-		V			x[4], r[4];
-		B			y[4];
-		uint32_t	e[4] = {0, 0, 0, 0};
+		V			x[G][4];
+		B			y[G][4];
 
-		a.get(k, x);
-		b.get(k, y);
 #pragma unroll
-		for (int i = 0; i < 4; i++)
-			r[i] = apply2<O, T>(x[i], y[i], &e[i]);
-		store4(m, op.dst, k, r);
-		if constexpr (CHECKED)
-			m.err |= live_errors(e, active, k);
+		for (int g = 0; g < G; g++)
+		{
+			a.get(k + g, x[g]);
+			b.get(k + g, y[g]);
+		}
+#pragma unroll
+		for (int g = 0; g < G; g++)
+		{
+			uint32_t	e[4] = {0, 0, 0, 0};
+
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				x[g][i] = apply2<O, T>(x[g][i], y[g][i], &e[i]);
+			store4(to, k + g, x[g]);
+			if constexpr (CHECKED)
+				m.err |= live_errors(e, active, k + g);
+		}
 	}
 }
 
 template <Opcode O, Type T, int R>
 GPUVM_D void
-op_unary(Machine<R> &m, const DeviceOp &op)
+op_unary(Machine<R> &m, const OpView &op)
 {
 	using A = std::conditional_t<form_of(O) == OpForm::UNARY_IL, int32_t,
 		  std::conditional_t<form_of(O) == OpForm::UNARY_LI, int64_t, reg_t<T>>>;
-	uint32_t	nulls = mask_read(m, op.a_null);
+	uint32_t	nulls = mask_read(m, op.a_null());
 
-	mask_write(m, op.dst_null, nulls);
-	if (errors_of(O) != 0 && (op.flags & DOP_CHECKED))
+	mask_write(m, op.dst_null(), nulls);
+	if (errors_of(O) != 0 && (op.flags() & DOP_CHECKED))
 		unary_loop<O, T, errors_of(O) != 0, A, reg_t<T>>(m, op, nulls);
 	else
 		unary_loop<O, T, false, A, reg_t<T>>(m, op, nulls);
@@ -191,13 +203,13 @@ op_unary(Machine<R> &m, const DeviceOp &op)
 
 template <Opcode O, Type T, int R>
 GPUVM_D void
-op_binary(Machine<R> &m, const DeviceOp &op)
+op_binary(Machine<R> &m, const OpView &op)
 {
 	using B = std::conditional_t<form_of(O) == OpForm::SHIFT, int32_t, reg_t<T>>;
-	uint32_t	nulls = mask_read(m, op.a_null) | mask_read(m, op.b_null);
+	uint32_t	nulls = mask_read(m, op.a_null()) | mask_read(m, op.b_null());
 
-	mask_write(m, op.dst_null, nulls);
-	if (errors_of(O) != 0 && (op.flags & DOP_CHECKED))
+	mask_write(m, op.dst_null(), nulls);
+	if (errors_of(O) != 0 && (op.flags() & DOP_CHECKED))
 		binary_loop<O, T, errors_of(O) != 0, B>(m, op, nulls);
 	else
 		binary_loop<O, T, false, B>(m, op, nulls);
@@ -205,9 +217,10 @@ op_binary(Machine<R> &m, const DeviceOp &op)
 
 template <Type T, Type From, int R>
 GPUVM_D void
-cast_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
+cast_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
 {
-	Operand<reg_t<From>, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	Operand<reg_t<From>, R> a = operand_a<reg_t<From>>(m, op);
+	char	   *to = place_of<reg_t<T>>(m, op.dst());
 	uint32_t	active = m.live & ~nulls;
 
 #pragma unroll 1
@@ -221,7 +234,7 @@ cast_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 			r[i] = sem::Cast<T, From>(x[i], &e[i]);
-		store4(m, op.dst, k, r);
+		store4(to, k, r);
 		m.err |= live_errors(e, active, k);
 	}
 }
@@ -229,9 +242,9 @@ cast_loop(Machine<R> &m, const DeviceOp &op, uint32_t nulls)
 /* The truth mask of x <> 0, and 0 or 1 from a truth mask. */
 template <Type From, int R>
 GPUVM_D uint32_t
-nonzero_mask(Machine<R> &m, const DeviceOp &op)
+nonzero_mask(Machine<R> &m, const OpView &op)
 {
-	Operand<reg_t<From>, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
+	Operand<reg_t<From>, R> a = operand_a<reg_t<From>>(m, op);
 	uint32_t	bits = 0, ignored = 0;
 
 #pragma unroll 1
@@ -249,18 +262,18 @@ nonzero_mask(Machine<R> &m, const DeviceOp &op)
 
 template <Type T, int R>
 GPUVM_D void
-op_cast(Machine<R> &m, const DeviceOp &op)
+op_cast(Machine<R> &m, const OpView &op)
 {
-	uint32_t	nulls = mask_read(m, op.a_null);
+	uint32_t	nulls = mask_read(m, op.a_null());
 
-	mask_write(m, op.dst_null, nulls);
+	mask_write(m, op.dst_null(), nulls);
 	if constexpr (T == Type::Bool)
 	{
 		uint32_t	bits;
 
-		switch (static_cast<Type>(op.aux))
+		switch (static_cast<Type>(op.aux()))
 		{
-			case Type::Bool: bits = mask_read(m, op.a); break;
+			case Type::Bool: bits = mask_read(m, op.a()); break;
 			case Type::I16: bits = nonzero_mask<Type::I16>(m, op); break;
 			case Type::I32: bits = nonzero_mask<Type::I32>(m, op); break;
 			case Type::I64: bits = nonzero_mask<Type::I64>(m, op); break;
@@ -268,15 +281,16 @@ op_cast(Machine<R> &m, const DeviceOp &op)
 			case Type::F64: bits = nonzero_mask<Type::F64>(m, op); break;
 			default: __builtin_unreachable();
 		}
-		mask_write(m, op.dst, bits & ~nulls);
+		mask_write(m, op.dst(), bits & ~nulls);
 	}
 	else
 	{
-		switch (static_cast<Type>(op.aux))
+		switch (static_cast<Type>(op.aux()))
 		{
 			case Type::Bool:
 			{
-				uint32_t	bits = mask_read(m, op.a);
+				uint32_t	bits = mask_read(m, op.a());
+				char	   *to = place_of<reg_t<T>>(m, op.dst());
 
 #pragma unroll 1
 				for (int k = 0; k < R / 4; k++)
@@ -286,7 +300,7 @@ op_cast(Machine<R> &m, const DeviceOp &op)
 #pragma unroll
 					for (int i = 0; i < 4; i++)
 						r[i] = static_cast<reg_t<T>>(bits >> (4 * k + i) & 1);
-					store4(m, op.dst, k, r);
+					store4(to, k, r);
 				}
 				break;
 			}
@@ -304,11 +318,13 @@ op_cast(Machine<R> &m, const DeviceOp &op)
 
 template <int W, typename V, int R>
 GPUVM_D void
-widen(Machine<R> &m, const DeviceOp &op, int64_t base, bool is_signed)
+widen(Machine<R> &m, const OpView &op, int64_t base, bool is_signed)
 {
+	char	   *to = place_of<V>(m, op.dst());
+
 	if constexpr (W < 4)
 	{
-		Codes<R, W> codes(m, op.a);
+		Codes<R, W> codes(m, op.a());
 		uint32_t	flip = is_signed ? 1u << (W * 8 - 1) : 0;
 
 #pragma unroll
@@ -318,14 +334,14 @@ widen(Machine<R> &m, const DeviceOp &op, int64_t base, bool is_signed)
 
 #pragma unroll
 			for (int i = 0; i < 4; i++)
-				r[i] = static_cast<V>(base) + static_cast<V>((codes.get(4 * k + i) ^ flip) - flip);
-			store4(m, op.dst, k, r);
+				r[i] = static_cast<V>(base) + static_cast<V>(static_cast<int32_t>((codes.get(4 * k + i) ^ flip) - flip));
+			store4(to, k, r);
 		}
 	}
 	else
 	{
 		using S = std::conditional_t<W == 4, uint32_t, uint64_t>;
-		Source		from = source<S>(m, op.a);
+		const char *from = place_of<S>(m, op.a());
 
 #pragma unroll 1
 		for (int k = 0; k < R / 4; k++)
@@ -337,80 +353,79 @@ widen(Machine<R> &m, const DeviceOp &op, int64_t base, bool is_signed)
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				r[i] = static_cast<V>(static_cast<std::make_unsigned_t<V>>(base) + x[i]);
-			store4(m, op.dst, k, r);
+			store4(to, k, r);
 		}
 	}
 }
 
-/* A column whose tablets do not all store it as registers hold it. */
+template <typename V, int R>
+GPUVM_D void
+fill(Machine<R> &m, const OpView &op, V v)
+{
+	char	   *to = place_of<V>(m, op.dst());
+	V			r[4] = {v, v, v, v};
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+		store4(to, k, r);
+}
+
+/* A column that some tablet does not store as registers hold it. */
 template <Type T, int R>
 GPUVM_D void
-op_column(Machine<R> &m, const DeviceOp &op)
+op_column(Machine<R> &m, const OpView &op)
 {
-	StageColumn col = stage_column(m, op.column);
+	const StageColumn *col = stage_column(m, op.column());
+	int64_t		base = col->base;
+	uint32_t	width = col->width;
 
 	if constexpr (T == Type::Bool)
 	{
 		uint32_t	bits = 0;
 
-		if (col.width == 0)
-			bits = col.base ? all_rows<R> : 0;
+		if (width == 0)
+			bits = base ? all_rows<R> : 0;
 		else
 		{
-			Codes<R, 1> codes(m, op.a);
+			Codes<R, 1> codes(m, op.a());
 
 #pragma unroll
 			for (int i = 0; i < R; i++)
 				bits |= codes.get(i) << i;
 		}
-		mask_write(m, op.dst, bits & ~mask_read(m, op.a_null));
+		mask_write(m, op.dst(), bits & ~mask_read(m, op.a_null()));
 	}
 	else if constexpr (type_is_float(T))
 	{
 		using S = std::conditional_t<T == Type::F32, int32_t, int64_t>;
 
-		if (col.width != 0)
+		if (width != 0)
 			widen<sizeof(S), S>(m, op, 0, false);
 		else
-		{
-			S			v = static_cast<S>(col.base), r[4] = {v, v, v, v};
-
-#pragma unroll 1
-			for (int k = 0; k < R / 4; k++)
-				store4(m, op.dst, k, r);
-		}
+			fill(m, op, static_cast<S>(base));
 	}
 	else
 	{
 		using V = reg_t<T>;
 
-		switch (col.width)
-		{
-			case 1: widen<1, V>(m, op, col.base, false); break;
-			case 2: widen<2, V>(m, op, col.base, T == Type::I16); break;
-			case 4: widen<4, V>(m, op, col.base, false); break;
-			case 8:
-				if constexpr (sizeof(V) == 8)
-				{
-					widen<8, V>(m, op, 0, false);
-					break;
-				}
-				__builtin_unreachable();
-			default:
-			{
-				V			v = static_cast<V>(col.base), r[4] = {v, v, v, v};
-
-#pragma unroll 1
-				for (int k = 0; k < R / 4; k++)
-					store4(m, op.dst, k, r);
-			}
-		}
+		if (width == 1)
+			widen<1, V>(m, op, base, false);
+		else if (width == 2)
+			widen<2, V>(m, op, base, T == Type::I16);
+		else if (width == 4)
+			widen<4, V>(m, op, base, false);
+		else if (width == 0)
+			fill(m, op, static_cast<V>(base));
+		else if constexpr (sizeof(V) == 8)
+			widen<8, V>(m, op, 0, false);
+		else
+			__builtin_unreachable();
 	}
 }
 
 template <int W, int R>
 GPUVM_D uint32_t
-codes_in_range(const Machine<R> &m, uint16_t operand, uint64_t first, uint64_t span)
+codes_in_range(const Machine<R> &m, uint32_t operand, uint64_t first, uint64_t span)
 {
 	uint32_t	bits = 0;
 
@@ -428,7 +443,7 @@ codes_in_range(const Machine<R> &m, uint16_t operand, uint64_t first, uint64_t s
 	else
 	{
 		using S = std::conditional_t<W == 4, uint32_t, uint64_t>;
-		Source		from = source<S>(m, operand | OPERAND_STAGED);
+		const char *from = place_of<S>(m, operand);
 		S			lo = static_cast<S>(first), n = static_cast<S>(span);
 
 #pragma unroll
@@ -446,12 +461,23 @@ codes_in_range(const Machine<R> &m, uint16_t operand, uint64_t first, uint64_t s
 	return bits;
 }
 
+/* Rows of a staged float column within [imm_a, imm_b]: none if imm_a > imm_b. */
 template <typename V, int R>
 GPUVM_D uint32_t
-floats_in_range(const Machine<R> &m, uint16_t operand, V lo, V hi)
+floats_in_range(const Machine<R> &m, const OpView &op)
 {
-	Source		from = source<V>(m, operand | OPERAND_STAGED);
+	const StageColumn *col = stage_column(m, op.column());
+	V			lo = from_imm<V>(op.imm_a()), hi = from_imm<V>(op.imm_b());
 	uint32_t	bits = 0;
+
+	if (col->width == 0)
+	{
+		V			v = from_imm<V>(col->base);
+
+		return v >= lo && v <= hi ? all_rows<R> : 0;
+	}
+
+	const char *from = place_of<V>(m, op.a());
 
 #pragma unroll
 	for (int k = 0; k < R / 4; k++)
@@ -467,66 +493,41 @@ floats_in_range(const Machine<R> &m, uint16_t operand, V lo, V hi)
 	return bits;
 }
 
-/* Rows of a staged column within [imm_a, imm_b]; lowering made sure that imm_a <= imm_b. */
-template <int R>
+/*
+ * Rows of a staged integer column within [imm_a, imm_b]; lowering made sure that
+ * imm_a <= imm_b. WIDE: an I64 column.
+ */
+template <bool WIDE, int R>
 GPUVM_D uint32_t
-column_in_range(const Machine<R> &m, const DeviceOp &op)
+ints_in_range(const Machine<R> &m, const OpView &op)
 {
-	StageColumn col = stage_column(m, op.column);
-	Type		type = static_cast<Type>(op.aux);
+	const StageColumn *col = stage_column(m, op.column());
+	uint32_t	width = col->width;
+	uint64_t	first = static_cast<uint64_t>(op.imm_a()), last = static_cast<uint64_t>(op.imm_b());
 
-	if (type_is_float(type))
+	/* Values of natural width are their own codes; for others the interval moves to the codes' domain. */
+	if (width != static_cast<uint32_t>(type_natural_width(static_cast<Type>(op.aux()))))
 	{
-		if (type == Type::F32)
-		{
-			float		lo = from_imm<float>(op.imm_a), hi = from_imm<float>(op.imm_b);
+		int64_t		base = col->base;
+		uint64_t	max_code = width == 0 ? 0 : (1ull << (width * 8)) - 1;
 
-			if (col.width != 0)
-				return floats_in_range(m, op.a, lo, hi);
-
-			float		v = from_imm<float>(col.base);
-
-			return v >= lo && v <= hi ? all_rows<R> : 0;
-		}
-
-		double		lo = from_imm<double>(op.imm_a), hi = from_imm<double>(op.imm_b);
-
-		if (col.width != 0)
-			return floats_in_range(m, op.a, lo, hi);
-
-		double		v = from_imm<double>(col.base);
-
-		return v >= lo && v <= hi ? all_rows<R> : 0;
-	}
-
-	/* The interval in the domain of the stored codes; values of natural width are their own codes. */
-	uint64_t	first, last;
-
-	if (col.width == static_cast<uint32_t>(type_natural_width(type)))
-	{
-		first = static_cast<uint64_t>(op.imm_a);
-		last = static_cast<uint64_t>(op.imm_b);
-	}
-	else
-	{
-		uint64_t	max_code = col.width == 0 ? 0 : (1ull << (col.width * 8)) - 1;
-
-		if (op.imm_b < col.base)
+		if (op.imm_b() < base)
 			return 0;
-		first = op.imm_a <= col.base ? 0 : static_cast<uint64_t>(op.imm_a) - static_cast<uint64_t>(col.base);
+		first = op.imm_a() <= base ? 0 : first - static_cast<uint64_t>(base);
 		if (first > max_code)
 			return 0;
-		last = min(static_cast<uint64_t>(op.imm_b) - static_cast<uint64_t>(col.base), max_code);
+		last = min(last - static_cast<uint64_t>(base), max_code);
 	}
-	switch (col.width)
-	{
-		case 0: return all_rows<R>;
-		case 1: return codes_in_range<1>(m, op.a, first, last - first);
-		case 2: return codes_in_range<2>(m, op.a, first, last - first);
-		case 4: return codes_in_range<4>(m, op.a, first, last - first);
-		case 8: return codes_in_range<8>(m, op.a, first, last - first);
-		default: __builtin_unreachable();
-	}
+	if (width == 4)
+		return codes_in_range<4>(m, op.a(), first, last - first);
+	if (width == 1)
+		return codes_in_range<1>(m, op.a(), first, last - first);
+	if (width == 2)
+		return codes_in_range<2>(m, op.a(), first, last - first);
+	if constexpr (WIDE)
+		if (width == 8)
+			return codes_in_range<8>(m, op.a(), first, last - first);
+	return all_rows<R>;
 }
 
 /* -- comparisons and control ---------------------------------------------------------- */
@@ -534,31 +535,31 @@ column_in_range(const Machine<R> &m, const DeviceOp &op)
 /* The end of every comparison and branch: stores the truth value, or moves lanes; returns whether any is live. */
 template <int R>
 GPUVM_D bool
-branch(Machine<R> &m, const DeviceOp &op, uint32_t bits, uint32_t nulls)
+branch(Machine<R> &m, const OpView &op, uint32_t bits, uint32_t nulls)
 {
 	bits &= ~nulls;
-	if (op.flags & DOP_STORES)
+	if (op.flags() & DOP_STORES)
 	{
-		mask_write(m, op.dst, bits);
-		mask_write(m, op.dst_null, nulls);
+		mask_write(m, op.dst(), bits);
+		mask_write(m, op.dst_null(), nulls);
 		return true;
 	}
-	if (op.flags & DOP_JUMP_IF_NULL)
+	if (op.flags() & DOP_JUMP_IF_NULL)
 		bits |= nulls;
 	bits &= m.live;
-	if (op.pending != OPERAND_NONE)
-		mask_write(m, op.pending, mask_read(m, op.pending) | bits);
+	if (op.pending() != OPERAND_NONE)
+		mask_write(m, op.pending(), mask_read(m, op.pending()) | bits);
 	m.live ^= bits;
 	return __any_sync(~0u, m.live != 0);
 }
 
 template <Opcode O, Type T, int R>
 GPUVM_D uint32_t
-compare_mask(Machine<R> &m, const DeviceOp &op)
+compare_mask(Machine<R> &m, const OpView &op)
 {
 	if constexpr (T == Type::Bool)
 	{
-		uint32_t	a = mask_read(m, op.a), b = mask_read(m, op.b);
+		uint32_t	a = mask_read(m, op.a()), b = mask_read(m, op.b());
 
 		if constexpr (O == Opcode::Eq) return ~(a ^ b) & all_rows<R>;
 		else if constexpr (O == Opcode::Ne) return a ^ b;
@@ -570,23 +571,21 @@ compare_mask(Machine<R> &m, const DeviceOp &op)
 	else
 	{
 		using V = reg_t<T>;
-		Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
-		Operand<V, R> b(m, op.b, op.flags & DOP_B_IMM, op.imm_b);
+		Operand<V, R> a = operand_a<V>(m, op);
+		Operand<V, R> b = operand_b<V>(m, op);
 		uint32_t	bits = 0;
 
-#pragma unroll unroll_of<V>
+#pragma unroll
 		for (int k = 0; k < R / 4; k++)
 		{
 			V			x[4], y[4];
-			uint32_t	four = 0;
 
 			a.get(k, x);
 			b.get(k, y);
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				if (compare<O, T>(x[i], y[i]))
-					four |= 1u << i;
-			bits |= four << (4 * k);
+					bits |= 1u << (4 * k + i);
 		}
 		return bits;
 	}
@@ -596,57 +595,57 @@ compare_mask(Machine<R> &m, const DeviceOp &op)
 
 template <Opcode O, int R>
 GPUVM_D void
-op_logic(Machine<R> &m, const DeviceOp &op)
+op_logic(Machine<R> &m, const OpView &op)
 {
-	uint32_t	a = mask_read(m, op.a), an = mask_read(m, op.a_null);
+	uint32_t	a = mask_read(m, op.a()), an = mask_read(m, op.a_null());
 
 	if constexpr (O == Opcode::And || O == Opcode::Or)
 	{
-		uint32_t	b = mask_read(m, op.b), bn = mask_read(m, op.b_null);
+		uint32_t	b = mask_read(m, op.b()), bn = mask_read(m, op.b_null());
 
 		if constexpr (O == Opcode::And)
 		{
-			mask_write(m, op.dst, a & b);
-			mask_write(m, op.dst_null, (an | bn) & (a | an) & (b | bn));
+			mask_write(m, op.dst(), a & b);
+			mask_write(m, op.dst_null(), (an | bn) & (a | an) & (b | bn));
 		}
 		else
 		{
-			mask_write(m, op.dst, a | b);
-			mask_write(m, op.dst_null, (an | bn) & ~(a | b));
+			mask_write(m, op.dst(), a | b);
+			mask_write(m, op.dst_null(), (an | bn) & ~(a | b));
 		}
 	}
 	else if constexpr (O == Opcode::Not)
 	{
-		mask_write(m, op.dst, ~(a | an) & all_rows<R>);
-		mask_write(m, op.dst_null, an);
+		mask_write(m, op.dst(), ~(a | an) & all_rows<R>);
+		mask_write(m, op.dst_null(), an);
 	}
 	else if constexpr (O == Opcode::IsTrue)
-		mask_write(m, op.dst, a);
+		mask_write(m, op.dst(), a);
 	else
 	{
 		static_assert(O == Opcode::IsFalse, "a LOGIC opcode is one of these");
-		mask_write(m, op.dst, ~(a | an) & all_rows<R>);
+		mask_write(m, op.dst(), ~(a | an) & all_rows<R>);
 	}
 }
 
 template <Type T, int R>
 GPUVM_D void
-op_distinct(Machine<R> &m, const DeviceOp &op)
+op_distinct(Machine<R> &m, const OpView &op)
 {
-	uint32_t	an = mask_read(m, op.a_null), bn = mask_read(m, op.b_null);
+	uint32_t	an = mask_read(m, op.a_null()), bn = mask_read(m, op.b_null());
 	uint32_t	ne = compare_mask<Opcode::Ne, T>(m, op);
 
-	mask_write(m, op.dst, (an ^ bn) | (ne & ~an & ~bn));
+	mask_write(m, op.dst(), (an ^ bn) | (ne & ~an & ~bn));
 }
 
 template <Type T, int R>
 GPUVM_D void
-op_in(Machine<R> &m, const DeviceOp &op, const int64_t *values)
+op_in(Machine<R> &m, const OpView &op, const int64_t *values)
 {
 	using V = reg_t<T>;
-	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
-	uint32_t	nulls = mask_read(m, op.a_null), bits = 0;
-	int			n = op.count;
+	Operand<V, R> a = operand_a<V>(m, op);
+	uint32_t	nulls = mask_read(m, op.a_null()), bits = 0;
+	int			n = op.count();
 
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k++)
@@ -677,8 +676,8 @@ op_in(Machine<R> &m, const DeviceOp &op, const int64_t *values)
 		}
 	}
 	bits &= ~nulls;
-	mask_write(m, op.dst, bits);
-	mask_write(m, op.dst_null, op.aux & IN_HAS_NULL ? ~bits & all_rows<R> : nulls);
+	mask_write(m, op.dst(), bits);
+	mask_write(m, op.dst_null(), op.aux() & IN_HAS_NULL ? ~bits & all_rows<R> : nulls);
 }
 
 /* -- values chosen lane by lane ------------------------------------------------------------- */
@@ -686,15 +685,16 @@ op_in(Machine<R> &m, const DeviceOp &op, const int64_t *values)
 /* r = bit of `second` ? b : a */
 template <Type T, int R>
 GPUVM_D void
-blend(Machine<R> &m, const DeviceOp &op, uint32_t second)
+blend(Machine<R> &m, const OpView &op, uint32_t second)
 {
 	if constexpr (T == Type::Bool)
-		mask_write(m, op.dst, (mask_read(m, op.a) & ~second) | (mask_read(m, op.b) & second));
+		mask_write(m, op.dst(), (mask_read(m, op.a()) & ~second) | (mask_read(m, op.b()) & second));
 	else
 	{
 		using V = std::conditional_t<sizeof(reg_t<T>) == 4, uint32_t, uint64_t>;
-		Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
-		Operand<V, R> b(m, op.b, op.flags & DOP_B_IMM, op.imm_b);
+		Operand<V, R> a = operand_a<V>(m, op);
+		Operand<V, R> b = operand_b<V>(m, op);
+		char	   *to = place_of<V>(m, op.dst());
 
 #pragma unroll 1
 		for (int k = 0; k < R / 4; k++)
@@ -706,21 +706,21 @@ blend(Machine<R> &m, const DeviceOp &op, uint32_t second)
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				x[i] = second >> (4 * k + i) & 1 ? y[i] : x[i];
-			store4(m, op.dst, k, x);
+			store4(to, k, x);
 		}
 	}
 }
 
 template <Opcode O, Type T, int R>
 GPUVM_D void
-op_pick(Machine<R> &m, const DeviceOp &op)
+op_pick(Machine<R> &m, const OpView &op)
 {
-	uint32_t	an = mask_read(m, op.a_null), bn = mask_read(m, op.b_null);
+	uint32_t	an = mask_read(m, op.a_null()), bn = mask_read(m, op.b_null());
 	uint32_t	second, nulls;
 
 	if constexpr (O == Opcode::Select)
 	{
-		second = ~mask_read(m, op.c) & all_rows<R>;
+		second = ~mask_read(m, op.c()) & all_rows<R>;
 		nulls = (an & ~second) | (bn & second);
 	}
 	else if constexpr (O == Opcode::Coalesce)
@@ -744,18 +744,18 @@ op_pick(Machine<R> &m, const DeviceOp &op)
 	}
 	blend<T>(m, op, second);
 	if constexpr (T == Type::Bool)
-		mask_write(m, op.dst, mask_read(m, op.dst) & ~nulls);
-	mask_write(m, op.dst_null, nulls);
+		mask_write(m, op.dst(), mask_read(m, op.dst()) & ~nulls);
+	mask_write(m, op.dst_null(), nulls);
 }
 
 /* The value again, for a register that lives elsewhere; nulls with it. */
 template <Type T, int R>
 GPUVM_D void
-op_copy(Machine<R> &m, const DeviceOp &op)
+op_copy(Machine<R> &m, const OpView &op)
 {
-	mask_write(m, op.dst_null, mask_read(m, op.a_null));
+	mask_write(m, op.dst_null(), mask_read(m, op.a_null()));
 	if constexpr (T == Type::Bool)
-		mask_write(m, op.dst, mask_read(m, op.a));
+		mask_write(m, op.dst(), mask_read(m, op.a()));
 	else
 		blend<T>(m, op, 0);
 }
@@ -769,9 +769,9 @@ struct Accumulator
 	uint64_t   *lo;
 	int64_t    *hi;
 
-	GPUVM_D Accumulator(const Machine<R> &m, uint16_t slot)
+	GPUVM_D Accumulator(const Machine<R> &m, uint32_t slot)
 	{
-		char	   *at = shared_regions + m.region + slot * 16u;
+		char	   *at = shared_memory + m.region + slot;
 
 		word = reinterpret_cast<uint32_t *>(at) + m.lane;
 		lo = reinterpret_cast<uint64_t *>(at + 128) + m.lane;
@@ -805,14 +805,14 @@ struct Sum128
 
 template <Type T, int R>
 GPUVM_D void
-sum_ints(Machine<R> &m, const DeviceOp &op, uint32_t active)
+sum_ints(Machine<R> &m, const OpView &op, uint32_t active)
 {
 	using V = reg_t<T>;
-	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
-	bool		wide = op.flags & DOP_WIDE;
+	Operand<V, R> a = operand_a<V>(m, op);
+	bool		wide = op.flags() & DOP_WIDE;
 	Sum128		sum;
 
-#pragma unroll unroll_of<V>
+#pragma unroll
 	for (int k = 0; k < R / 4; k++)
 	{
 		V			x[4];
@@ -831,18 +831,18 @@ sum_ints(Machine<R> &m, const DeviceOp &op, uint32_t active)
 	}
 	if (sizeof(V) == 4)
 		sum.hi = static_cast<int64_t>(sum.lo) >> 63;
-	Accumulator<R>(m, op.column).add(active, wide, sum.lo, sum.hi);
+	Accumulator<R>(m, op.column()).add(active, wide, sum.lo, sum.hi);
 }
 
 /* Fixed point in units of 2^agg_scale, chosen by lowering so that every value is a whole number of them. */
 template <Type T, int R>
 GPUVM_D void
-sum_floats(Machine<R> &m, const DeviceOp &op, uint32_t active)
+sum_floats(Machine<R> &m, const OpView &op, uint32_t active)
 {
 	using V = reg_t<T>;
-	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
-	bool		wide = op.flags & DOP_WIDE;
-	double		scale = from_imm<double>(op.imm_b);
+	Operand<V, R> a = operand_a<V>(m, op);
+	bool		wide = op.flags() & DOP_WIDE;
+	double		scale = from_imm<double>(op.imm_b());
 	uint32_t	special = 0;
 	Sum128		sum;
 
@@ -865,9 +865,16 @@ sum_floats(Machine<R> &m, const DeviceOp &op, uint32_t active)
 			v *= scale;
 			if (wide)
 			{
-				int64_t		high = __double2ll_rd(v * 0x1p-64);
-				uint64_t	low = __double2ull_rz(v - static_cast<double>(high) * 0x1p64);
+				/* The magnitude splits without rounding; a negative value's two's complement would not. */
+				double		magnitude = fabs(v);
+				int64_t		high = __double2ll_rd(magnitude * 0x1p-64);
+				uint64_t	low = __double2ull_rz(magnitude - static_cast<double>(high) * 0x1p64);
 
+				if (v < 0)
+				{
+					low = 0 - low;
+					high = ~high + (low == 0 ? 1 : 0);
+				}
 				sum.lo += low;
 				sum.hi += high + (sum.lo < low ? 1 : 0);
 			}
@@ -876,7 +883,7 @@ sum_floats(Machine<R> &m, const DeviceOp &op, uint32_t active)
 		}
 	}
 
-	Accumulator<R> acc(m, op.column);
+	Accumulator<R> acc(m, op.column());
 
 	acc.add(active, wide, sum.lo, sum.hi);
 	if (special)
@@ -885,14 +892,14 @@ sum_floats(Machine<R> &m, const DeviceOp &op, uint32_t active)
 
 template <Type T, int R>
 GPUVM_D void
-min_max(Machine<R> &m, const DeviceOp &op, uint32_t active)
+min_max(Machine<R> &m, const OpView &op, uint32_t active)
 {
 	using V = reg_t<T>;
-	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
-	Accumulator<R> acc(m, op.column);
+	Operand<V, R> a = operand_a<V>(m, op);
+	Accumulator<R> acc(m, op.column());
 	uint32_t	word = *acc.word;
 	V			best = from_imm<V>(static_cast<int64_t>(*acc.lo));
-	bool		is_max = static_cast<AggFn>(op.aux) == AggFn::Max;
+	bool		is_max = static_cast<AggFn>(op.aux()) == AggFn::Max;
 
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k++)
@@ -925,24 +932,24 @@ min_max(Machine<R> &m, const DeviceOp &op, uint32_t active)
 
 template <Type T, int R>
 GPUVM_D void
-op_agg(Machine<R> &m, const DeviceOp &op)
+op_agg(Machine<R> &m, const OpView &op)
 {
-	AggFn		fn = static_cast<AggFn>(op.aux);
-	uint32_t	active = m.live & ~mask_read(m, op.a_null);
+	AggFn		fn = static_cast<AggFn>(op.aux());
+	uint32_t	active = m.live & ~mask_read(m, op.a_null());
 
-	if (op.c != OPERAND_NONE)
-		active &= mask_read(m, op.c);
+	if (op.c() != OPERAND_NONE)
+		active &= mask_read(m, op.c());
 	if (fn == AggFn::Count || fn == AggFn::CountStar)
 	{
-		*Accumulator<R>(m, op.column).word += __popc(active);
+		*Accumulator<R>(m, op.column()).word += __popc(active);
 		return;
 	}
 	if constexpr (T == Type::Bool)
 	{
 		/* lo: whether any row was true (BoolOr, Max) or false (BoolAnd, Min) */
-		uint32_t	a = mask_read(m, op.a);
+		uint32_t	a = mask_read(m, op.a());
 		bool		any = fn == AggFn::BoolOr || fn == AggFn::Max;
-		Accumulator<R> acc(m, op.column);
+		Accumulator<R> acc(m, op.column());
 
 		if (active & (any ? a : ~a))
 			*acc.lo = 1;
@@ -960,18 +967,31 @@ op_agg(Machine<R> &m, const DeviceOp &op)
 	}
 }
 
+/* AggStep Sum without a filter. */
+template <Type T, int R>
+GPUVM_D void
+op_sum(Machine<R> &m, const OpView &op)
+{
+	uint32_t	active = m.live & ~mask_read(m, op.a_null());
+
+	if constexpr (type_is_float(T))
+		sum_floats<T>(m, op, active);
+	else
+		sum_ints<T>(m, op, active);
+}
+
 /* sum(a * b): the product stays in hardware registers. */
 template <Type T, bool CHECKED, int R>
 GPUVM_D void
-mulsum_loop(Machine<R> &m, const DeviceOp &op, uint32_t active)
+mulsum_loop(Machine<R> &m, const OpView &op, uint32_t active)
 {
 	using V = reg_t<T>;
-	Operand<V, R> a(m, op.a, op.flags & DOP_A_IMM, op.imm_a);
-	Operand<V, R> b(m, op.b, op.flags & DOP_B_IMM, op.imm_b);
-	bool		wide = op.flags & DOP_WIDE;
+	Operand<V, R> a = operand_a<V>(m, op);
+	Operand<V, R> b = operand_b<V>(m, op);
+	bool		wide = op.flags() & DOP_WIDE;
 	Sum128		sum;
 
-#pragma unroll unroll_of<V>
+#pragma unroll
 	for (int k = 0; k < R / 4; k++)
 	{
 		V			x[4], y[4], r[4];
@@ -994,18 +1014,18 @@ mulsum_loop(Machine<R> &m, const DeviceOp &op, uint32_t active)
 	}
 	if (sizeof(V) == 4)
 		sum.hi = static_cast<int64_t>(sum.lo) >> 63;
-	Accumulator<R>(m, op.column).add(active, wide, sum.lo, sum.hi);
+	Accumulator<R>(m, op.column()).add(active, wide, sum.lo, sum.hi);
 }
 
 template <Type T, int R>
 GPUVM_D void
-op_mulsum(Machine<R> &m, const DeviceOp &op)
+op_mulsum(Machine<R> &m, const OpView &op)
 {
-	uint32_t	nulls = mask_read(m, op.a_null) | mask_read(m, op.b_null);
+	uint32_t	nulls = mask_read(m, op.a_null()) | mask_read(m, op.b_null());
 	uint32_t	checked_on = m.live & ~nulls;
 
 	/* A filtered aggregate has no fused form: the product's errors count on rows that the filter drops. */
-	if (op.flags & DOP_CHECKED)
+	if (op.flags() & DOP_CHECKED)
 		mulsum_loop<T, true>(m, op, checked_on);
 	else
 		mulsum_loop<T, false>(m, op, checked_on);

@@ -44,8 +44,8 @@ for part in $parts; do
 	latency)
 		g++ -std=c++17 -O2 -Wall -Wextra -pthread -o "$build/latency_experiment" tests/bench/latency_experiment.cc
 		"$build/latency_experiment" | tee "$out/latency.txt"
-		nvcc $flags -o "$build/pinning_experiment" tests/bench/latency_experiment_pinning.cu
-		"$build/pinning_experiment" ${PINNING_ARGS:-} | tee "$out/pinning.txt"
+		nvcc $flags -o "$build/latency_experiment_cuda" tests/bench/latency_experiment.cu
+		"$build/latency_experiment_cuda" ${PINNING_ARGS:-} | tee "$out/pinning.txt"
 		;;
 	*)
 		echo "unknown part: $part" >&2

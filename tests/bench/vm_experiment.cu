@@ -496,11 +496,6 @@ struct Settings
 	bool		automatic = false;	/* only the form that lowering chooses */
 };
 
-struct Form
-{
-	uint16_t	rows_per_lane, stages, stage_tiles;
-};
-
 bool		all_right = true;
 
 void
@@ -534,28 +529,26 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 	expect("hand", w, arithmetic ? static_cast<int128>((static_cast<uint128>(got.hi) << 64) | got.lo) : static_cast<int128>(got.lo),
 		   want, got.errors);
 
-	std::vector<Form> forms = {{0, 0, 0}};
+	std::vector<uint16_t> forms = {0};	/* rows a lane; 0: as lowering chooses */
 
 	if (!settings.automatic)
-		for (uint16_t r : {4, 8, 16})
-			for (Form f : {Form{r, 1, 1}, Form{r, 1, 2}, Form{r, 1, 4}, Form{r, 2, 1}, Form{r, 2, 2}})
-				forms.push_back(f);
+		forms.insert(forms.end(), {4, 8, 16});
 
 	double		best = 1e30, automatic = 0;
 	std::string best_form = "-", automatic_form = "-";
 
-	for (const Form &f : forms)
+	for (uint16_t rows_per_lane : forms)
 	{
 		std::unique_ptr<DeviceProgram> lowered(new DeviceProgram);
 		cuda::LowerInput input = {reinterpret_cast<const Program *>(program.data()), nullptr, table.columns, NCOLS, table.rows,
-			{f.rows_per_lane, f.stages, f.stage_tiles, !checked}};
+			{rows_per_lane, !checked}};
 		const char *refused = cuda::lower(input, lowered.get());
 		cuda::LaunchShape shape;
 
 		if (refused || cuda::choose_shape(*lowered, t, &shape) != cudaSuccess)
 		{
 			cudaGetLastError();
-			if (f.rows_per_lane == 0)
+			if (rows_per_lane == 0)
 			{
 				all_right = false;
 				printf("REFUSED %s %s: %s\n", name, w.name, refused ? refused : "shape");
@@ -573,14 +566,13 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 
 		char		form[64];
 
-		snprintf(form, sizeof(form), "R%d s%d t%d b%u", lowered->rows_per_lane, lowered->stages, lowered->stage_tiles,
-				 shape.blocks_per_sm);
+		snprintf(form, sizeof(form), "R%d b%u", lowered->rows_per_lane, shape.blocks_per_sm);
 		if (csv)
 			fprintf(csv, "%s,%s,%d,%d,%s,%s,%llu,%d,%u,%.4f,%.4f,%.4f,%.4f,%.3f,%.4f\n", name, w.name, nulls, checked,
-					f.rows_per_lane ? "forced" : "auto", form, static_cast<unsigned long long>(table.rows), lowered->nops,
+					rows_per_lane ? "forced" : "auto", form, static_cast<unsigned long long>(table.rows), lowered->nops,
 					shape.shared_bytes, by_hand.median_ms, by_hand.best_ms, timing.median_ms, timing.best_ms,
 					by_hand.median_ms / timing.median_ms, static_cast<double>(table.rows) / timing.median_ms * 1e-9);
-		if (f.rows_per_lane == 0)
+		if (rows_per_lane == 0)
 		{
 			automatic = timing.median_ms;
 			automatic_form = form;
@@ -591,7 +583,7 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 			best_form = form;
 		}
 	}
-	printf("%-10s %-4s %-5s %-7s | %7.3f %5.2f %6.3f | %-12s %7.3f %5.2f %6.3f | %-12s %7.3f %5.2f\n", name, w.name,
+	printf("%-10s %-4s %-5s %-7s | %7.3f %5.2f %6.3f | %-7s %7.3f %5.2f %6.3f | %-7s %7.3f %5.2f\n", name, w.name,
 		   nulls ? "nulls" : "-", checked ? "checked" : "proved", by_hand.median_ms, bytes / by_hand.median_ms * 1e-9,
 		   static_cast<double>(table.rows) / by_hand.median_ms * 1e-9, automatic_form.c_str(), automatic,
 		   by_hand.median_ms / automatic, static_cast<double>(table.rows) / automatic * 1e-9, best_form.c_str(), best,
@@ -631,7 +623,7 @@ main(int argc, char **argv)
 	CHECK(cuda::create_scratch(&scratch));
 	if (csv)
 		fprintf(csv, "query,width,nulls,checked,choice,form,rows,ops,shared_bytes,hand_ms,hand_best_ms,vm_ms,vm_best_ms,ratio,trows\n");
-	printf("%-10s %-4s %-5s %-7s | %7s %5s %6s | %-12s %7s %5s %6s | %-12s %7s %5s\n", "query", "", "", "checks", "hand ms", "TB/s",
+	printf("%-10s %-4s %-5s %-7s | %7s %5s %6s | %-7s %7s %5s %6s | %-7s %7s %5s\n", "query", "", "", "checks", "hand ms", "TB/s",
 		   "Trow/s", "VM chosen", "ms", "ratio", "Trow/s", "VM best", "ms", "ratio");
 	for (const Width &w : widths)
 	{

@@ -164,9 +164,15 @@ arithmetic(DeviceTable t, V k0, V k1, double scale, Result *result)
 						bad |= product - product != 0 || (product == 0 && x != 0 && z != 0);
 					if constexpr (wide)
 					{
-						long long	h = __double2ll_rd(v * 0x1p-64);
-						unsigned long long l = __double2ull_rz(v - static_cast<double>(h) * 0x1p64);
+						double		m = fabs(v);
+						long long	h = __double2ll_rd(m * 0x1p-64);
+						unsigned long long l = __double2ull_rz(m - static_cast<double>(h) * 0x1p64);
 
+						if (v < 0)
+						{
+							l = 0 - l;
+							h = ~h + (l == 0);
+						}
 						lo += l;
 						hi += h + (lo < l);
 					}
