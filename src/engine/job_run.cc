@@ -212,16 +212,25 @@ JobRun::split(uint32_t step)
 	}
 }
 
+/* The owner and as many of the pool's threads as the request admits. */
+uint32_t
+JobRun::most_threads() const
+{
+	uint32_t	all = static_cast<uint32_t>(pool_->size()) + 1;
+
+	return request_.threads != 0 ? std::min(request_.threads, all) : all;
+}
+
 int
 JobRun::helpers_wanted() const
 {
 	size_t		done = std::min(next_.load(std::memory_order_relaxed), ranges_.size());
 	size_t		left = ranges_.size() - done;
-	size_t		threads = request_.threads ? request_.threads : static_cast<size_t>(pool_->size()) + 1;
+	size_t		threads = most_threads();
 
 	if (rows_to_run_ <= HELP_ROWS || left < 2)
 		return 0;
-	return static_cast<int>(std::min({left, threads, static_cast<size_t>(pool_->size()) + 1})) - 1;
+	return static_cast<int>(std::min(left, threads)) - 1;
 }
 
 int
@@ -359,7 +368,8 @@ JobRun::run(MakeCpuJob make_cpu_job)
 	job_->bytes_read = bytes_read_.load();
 	job_->engine_ns = static_cast<uint64_t>(
 		std::chrono::nanoseconds(std::chrono::steady_clock::now() - start - waited_).count());
-	job_->threads_used = threads_used_.load();
+	/* Invitations are counted, and the pool may serve several one after the other. */
+	job_->threads_used = std::min<uint32_t>(threads_used_.load(), most_threads());
 	return failure_.load();
 }
 

@@ -45,6 +45,7 @@ private:
 	enum class Leave { NoWork, NoBuffer };
 
 	void		split(uint32_t step);
+	uint32_t	most_threads() const;
 	int			helpers_wanted() const;
 	bool		stopped() const;
 	bool		backend_gone();

@@ -84,7 +84,7 @@ read_version(const ArenaMap &arena, uint64_t offset, CheckedTablets *checked, Re
 	if (at == nullptr)
 		return "the table version lies outside the arena";
 	memcpy(&version, at, sizeof(version));
-	if (version.magic != VERSION_MAGIC || version.ncols == 0 || version.ncols > VERSION_MAX_COLS)
+	if (version.magic != VERSION_MAGIC || version.ncols > VERSION_MAX_COLS)
 		return "the table version is damaged";
 
 	uint64_t	left = arena.available(offset);

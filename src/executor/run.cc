@@ -142,7 +142,8 @@ bind_program(GpuvmScanState *state, Program *to)
 
 /*
  * A unit is what is handed over at a time. A selective filter gets larger ones,
- * so that there are rows enough in each to be worth waking somebody up for.
+ * so that there are rows enough in each to be worth waking somebody up for, as
+ * long as all buffers together stay small enough for the session to keep them.
  */
 static uint32
 choose_unit_rows(GpuvmScanState *state)
@@ -150,7 +151,8 @@ choose_unit_rows(GpuvmScanState *state)
 	double		share = state->css.ss.ps.plan->plan_rows / Max(static_cast<double>(state->version->nrows), 1.0);
 	uint32		rows = MIN_UNIT_ROWS;
 
-	while (rows < MAX_UNIT_ROWS && share * rows * 2 <= MIN_UNIT_ROWS)
+	while (rows < MAX_UNIT_ROWS && share * rows * 2 <= MIN_UNIT_ROWS &&
+		   result_layout(state->types, state->ncols, rows * 2, nullptr) * ROW_BUFFERS <= MAX_BUFFER_BYTES)
 		rows *= 2;
 	return rows;
 }

@@ -125,6 +125,7 @@ struct GpuvmScanState
 
 constexpr uint32 MIN_UNIT_ROWS = 16384;
 constexpr uint32 MAX_UNIT_ROWS = 131072;
+constexpr uint64 MAX_BUFFER_BYTES = 12 * 1024 * 1024;
 constexpr int ROW_BUFFERS = 8;
 
 /* -- run.cc: the life of a job ------------------------------------------------- */

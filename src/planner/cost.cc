@@ -14,7 +14,6 @@ extern "C" {
 #include "optimizer/optimizer.h"
 }
 
-#include "pg/settings.h"
 #include "planner/cost.h"
 #include "vm/program.h"
 
@@ -26,18 +25,15 @@ constexpr double STARTUP_US = 60.0;
 constexpr double OP_US = 0.0002;
 /* Handing a row to the executor. */
 constexpr double ROW_US = 0.018;
-/* What gpuvm.force makes of it: the cheapest path there is, but for ties. */
-constexpr double FORCED_SHARE = 1e-6;
 
 void
 cost_program(Path *path, const Program *program, double rows_in, double rows_out)
 {
 	double		unit = 20.0 * (cpu_tuple_cost + cpu_operator_cost);
-	double		scale = setting_force ? unit * FORCED_SHARE : unit;
 	double		run = rows_in * program->nops * OP_US;
 
-	path->startup_cost = scale * (STARTUP_US + (program->grouped ? run : 0.0));
-	path->total_cost = scale * (STARTUP_US + run + rows_out * ROW_US);
+	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : 0.0));
+	path->total_cost = unit * (STARTUP_US + run + rows_out * ROW_US);
 }
 
 }  // namespace gpuvm

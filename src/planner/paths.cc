@@ -25,6 +25,7 @@ extern "C" {
 
 #include "compiler/compile.h"
 #include "compiler/functions.h"
+#include "pg/settings.h"
 #include "planner/cost.h"
 #include "planner/paths.h"
 #include "planner/reasons.h"
@@ -242,6 +243,19 @@ make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan
 	return path;
 }
 
+/* gpuvm.force leaves no other path to choose; PostgreSQL's is still there as the alternative. */
+static void
+offer(RelOptInfo *rel, CustomPath *path)
+{
+	if (setting_force)
+	{
+		rel->pathlist = list_make1(path);
+		rel->partial_pathlist = NIL;
+	}
+	else
+		add_path(rel, &path->path);
+}
+
 void
 add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
 {
@@ -289,7 +303,7 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
 	plan.program = compiled.program;
 	plan.params = compiled.params;
 	plan.quals = detached(quals, rel->relid);
-	add_path(rel, &make_path(rel, rel->reltarget, alternative, &plan, table->nrows, rel->rows)->path);
+	offer(rel, make_path(rel, rel->reltarget, alternative, &plan, table->nrows, rel->rows));
 }
 
 /* -- aggregation ------------------------------------------------------------------ */
@@ -475,7 +489,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, 
 	plan.exprs = detached(plan.exprs, 1);
 	plan.having = detached(plan.having, 1);
 	groups = alternative->rows;
-	add_path(grouped_rel, &make_path(grouped_rel, target, alternative, &plan, table->nrows, groups)->path);
+	offer(grouped_rel, make_path(grouped_rel, target, alternative, &plan, table->nrows, groups));
 }
 
 /* -- from path to plan ----------------------------------------------------------------- */
