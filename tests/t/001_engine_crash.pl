@@ -1,0 +1,131 @@
+# kill -9 of gpuvmd at every moment: answers stay right, gpuvmd comes back, the
+# tablets still serve, and the cluster never restarts.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use GpuvmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('engine_crash');
+create_big($node);
+# Kills gpuvmd from within a query, at the row that the query chooses, and waits until it is dead.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION kill_engine() RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+	DECLARE
+		pid text := (SELECT substring(detail FROM 'PID (\d+)') FROM gpuvm.status() WHERE backend = 'cpu');
+	BEGIN
+		IF pid IS NOT NULL THEN
+			EXECUTE format('COPY (SELECT 1) TO PROGRAM %L',
+				format('cat >/dev/null; kill -9 %s; while kill -0 %s 2>/dev/null; do sleep 0.01; done', pid, pid));
+		END IF;
+		RETURN NULL;
+	END $$;
+});
+
+my $log_start = -s $node->logfile;
+my $started = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
+my $aggregate = 'SELECT count(*), sum(l) FROM big WHERE v < 50';
+my $expected = without($node, $aggregate);
+
+# Before a query.
+my $pid = engine_pid($node);
+my $session = $node->background_psql('postgres');
+$session->query_safe('SET gpuvm.force = on');
+is($session->query_safe($aggregate), $expected, 'before any crash');
+kill 'KILL', $pid;
+is($session->query_safe($aggregate), $expected, 'right after a crash, in a session that was connected');
+is($node->safe_psql('postgres', "SET gpuvm.force = on; $aggregate"), $expected, 'right after a crash, in a new session');
+my $new = wait_for_new_engine($node, $pid);
+isnt($new, $pid, 'gpuvmd comes back with another process id');
+is(with_vm($node, $aggregate), $expected, 'the tablets still serve');
+is($session->query_safe("SET gpuvm.require = vm; $aggregate"), $expected, 'and serve the session that was connected');
+$session->query_safe('RESET gpuvm.require');
+
+# During an aggregation: gpuvmd is stopped, so that the query is certain to be waiting for it.
+$pid = $new;
+kill 'STOP', $pid;
+my $backend = $session->query_safe('SELECT pg_backend_pid()');
+$session->query_until(qr/submitted/, "\\echo submitted\nEXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $aggregate;\n");
+$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
+  or die 'the aggregation does not wait for gpuvmd';
+kill 'KILL', $pid;
+my $plan = $session->query_safe('SELECT 1');
+like($plan, qr/Fallback: engine away/, 'an aggregation in flight falls back, and says so');
+like($plan, qr/Seq Scan on big \(actual rows=300000/, 'and PostgreSQL reads the rows');
+$pid = wait_for_new_engine($node, $pid);
+is($session->query_safe($aggregate), $expected, 'and its answer is right');
+$session->quit;
+
+# In the middle of a query that returns 540,000 rows; the rest comes from the new gpuvmd.
+my $rows = q{SELECT count(*), count(DISTINCT id), sum(id), sum(l) FROM (SELECT id, l, %s FROM big WHERE v < 90 OFFSET 0) q};
+my $all = without($node, sprintf($rows, '1'));
+like($all, qr/^540000\|540000\|/, 'all rows without gpuvm');
+is(with_vm($node, sprintf($rows, '1')), $all, 'a query that returns many rows');
+my $once = sprintf($rows, 'CASE WHEN id = 200001 THEN kill_engine() END');
+is(with_vm($node, $once), $all, 'a crash in its middle loses and repeats no row, and it stays on the virtual machine');
+wait_for_new_engine($node, $pid);
+is(with_vm($node, 'SELECT count(*) FROM big WHERE v = 3'), '6000', 'the tablets still serve');
+
+# In the middle of a cursor that streams.
+$pid = engine_pid($node);
+$session = $node->background_psql('postgres');
+$session->query_safe('SET gpuvm.force = on; SET gpuvm.require = vm; BEGIN');
+$session->query_safe('CREATE TEMP TABLE fetched (id int, l int8)');
+$session->query_safe('DECLARE c CURSOR FOR SELECT id, l FROM big WHERE v < 80');
+$session->query_safe('MOVE 1000 IN c');
+kill 'KILL', $pid;
+$session->query_safe(q{
+	DO $$
+	DECLARE
+		c refcursor := 'c';
+		r record;
+		n int := 0;
+		total int8 := 0;
+	BEGIN
+		LOOP
+			FETCH c INTO r;
+			EXIT WHEN NOT FOUND;
+			n := n + 1;
+			total := total + r.l;
+		END LOOP;
+		INSERT INTO fetched VALUES (n, total);
+	END $$});
+is($session->query_safe('SELECT id FROM fetched'), 480000 - 1000, 'a cursor goes on over a crash: every row once');
+$session->query_safe('COMMIT');
+$session->quit;
+wait_for_new_engine($node, $pid);
+
+# A program that was running at two crashes is left alone from then on: the rest of its rows comes from the heap.
+my $twice = 'SELECT count(*), count(DISTINCT id), sum(id), sum(l) FROM (SELECT id, l, %s FROM big WHERE v < 91 OFFSET 0) q';
+is($node->safe_psql('postgres', 'SET gpuvm.force = on; ' . sprintf($twice, 'CASE WHEN id IN (100001, 400001) THEN kill_engine() END')),
+	without($node, sprintf($twice, '1')), 'two crashes in one query: every row once');
+wait_for_engine($node);
+$plan = $node->safe_psql('postgres',
+	"SET gpuvm.force = on; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id, l FROM big WHERE v < 91");
+like($plan, qr/Fallback: quarantined/, 'the program is quarantined');
+my ($ret, $stdout, $stderr) = $node->psql('postgres',
+	"SET gpuvm.force = on; SET gpuvm.require = vm; SELECT id, l FROM big WHERE v < 91");
+like($stderr, qr/gpuvm.require demands\nDETAIL:  quarantined/, 'and gpuvm.require tells so');
+is($node->safe_psql('postgres', q{SELECT value > 0 FROM gpuvm.stats WHERE counter = 'fallbacks: quarantined'}), 't', 'and gpuvm.stats');
+is($node->safe_psql('postgres', 'SET gpuvm.force = on; ' . sprintf($twice, '1')), without($node, sprintf($twice, '1')), 'PostgreSQL answers it');
+is(with_vm($node, 'SELECT id FROM big WHERE v < 92 AND id = 17'), '17', 'other programs run');
+
+# Again and again: gpuvmd keeps coming back.
+for my $i (1 .. 3)
+{
+	$pid = wait_for_engine($node);
+	kill 'KILL', $pid;
+	is($node->safe_psql('postgres', "SET gpuvm.force = on; SELECT count(*) + $i FROM big"), 600000 + $i, "crash $i");
+	wait_for_new_engine($node, $pid);
+}
+is(with_vm($node, 'SELECT count(*) FROM big WHERE v = 4'), '6000', 'the tablets still serve');
+
+is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $started, 'the postmaster is the same');
+crash_free($node, $log_start, 'and never restarted its children');
+ok($node->log_contains('gpuvmd \(PID \d+\) was terminated by signal 9', $log_start), 'the server log tells of the crashes');
+
+$node->stop;
+done_testing();

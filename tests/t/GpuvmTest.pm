@@ -1,0 +1,117 @@
+# What the TAP tests share: a node with gpuvm, and questions about its engine.
+package GpuvmTest;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(new_node engine_pid wait_for_engine wait_for_new_engine memory_used
+  wait_for_memory crash_free create_big without with_vm);
+
+# A running node with the extension in database postgres.
+sub new_node
+{
+	my ($name, @conf) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init;
+	# A background process that holds a snapshot would keep a VACUUM from marking blocks all-visible.
+	$node->append_conf('postgresql.conf', join("\n",
+			"shared_preload_libraries = 'gpuvm'", 'autovacuum = off', 'max_worker_processes = 16',
+			'restart_after_crash = on', @conf) . "\n");
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION gpuvm');
+	wait_for_engine($node);
+	return $node;
+}
+
+# 0 when none is running.
+sub engine_pid
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres',
+		q{SELECT coalesce(substring(detail FROM 'PID (\d+)'), '0') FROM gpuvm.status() WHERE backend = 'cpu'});
+}
+
+sub wait_for_engine
+{
+	my ($node) = @_;
+
+	$node->poll_query_until('postgres', q{SELECT loaded FROM gpuvm.status() WHERE backend = 'cpu'})
+	  or die 'gpuvmd does not start';
+	return engine_pid($node);
+}
+
+# Waits until gpuvmd runs under another process id than before; returns it.
+sub wait_for_new_engine
+{
+	my ($node, $old) = @_;
+
+	$node->poll_query_until('postgres',
+		qq{SELECT loaded AND detail !~ 'PID $old,' FROM gpuvm.status() WHERE backend = 'cpu'})
+	  or die 'gpuvmd does not come back';
+	# One that lived for a second is started again at once, and not with a delay that grows.
+	sleep 1;
+	return engine_pid($node);
+}
+
+# In MB.
+sub memory_used
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres',
+		q{SELECT substring(detail FROM '(\d+) of \d+ MB') FROM gpuvm.status() WHERE backend = 'cpu'});
+}
+
+sub wait_for_memory
+{
+	my ($node, $mb) = @_;
+
+	return $node->poll_query_until('postgres',
+		qq{SELECT substring(detail FROM '(\\d+) of \\d+ MB')::int <= $mb FROM gpuvm.status() WHERE backend = 'cpu'});
+}
+
+# PostgreSQL's own answer, and the virtual machine's.
+sub without
+{
+	my ($node, $query) = @_;
+
+	return $node->safe_psql('postgres', "SET gpuvm.enabled = off; $query");
+}
+
+sub with_vm
+{
+	my ($node, $query) = @_;
+
+	return $node->safe_psql('postgres', "SET gpuvm.force = on; SET gpuvm.require = vm; $query");
+}
+
+# Has the postmaster restarted its children since `offset` of the log?
+sub crash_free
+{
+	my ($node, $offset, $name) = @_;
+
+	ok(!$node->log_contains('terminating any other active server processes|all server processes terminated', $offset), $name);
+	return;
+}
+
+# 600,000 rows, several units and tablets; sums that tell whether every row came once.
+sub create_big
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', q{
+		CREATE TABLE big (id int, v int, l int8);
+		INSERT INTO big SELECT i, i % 100, i * 2 FROM generate_series(1, 600000) i;
+		ANALYZE big;
+	});
+	$node->safe_psql('postgres', q{SET gpuvm.tablet_size = '1MB'; SELECT gpuvm.import('big')});
+	return;
+}
+
+1;
