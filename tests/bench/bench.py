@@ -22,6 +22,7 @@ import math
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 
@@ -169,6 +170,7 @@ class Bench:
             self.check(f"papers {number}", sql, papers.FLOAT_SUMS.get(number))
             self.measure("papers", str(number), sql)
             if number <= 10:
+                self.floor(sql)
                 self.measure("papers, count(*)", str(number), papers.counted(sql))
         self.table(f"papers: {rows:,} rows, rows returned", "papers")
         self.table(f"papers: {rows:,} rows, wrapped in count(*)", "papers, count(*)")
@@ -181,6 +183,21 @@ class Bench:
                     self.tables.append(f"gpuvm over {peer}, {rows_of} and counted filters ({len(ratios)} queries): "
                                        f"geometric mean {geometric(ratios):.1f}x, least {min(ratios):.1f}x.\n")
         self.plot_bars("papers", "papers.png")
+
+    def floor(self, sql):
+        """Time of a custom scan that only hands out as many constant rows of as many columns (tests/bench/floor)."""
+        if not self.gpuvm:
+            return
+        columns = self.column_count(sql)
+        root = os.path.dirname(os.path.dirname(HERE))
+        subprocess.run(["make", "-s", "-C", root, "build/floor.so"], check=True)
+        session = Postgres("constant rows", self.connect(), {"gpuvm.enabled": "off", "jit": "off"})
+        session.execute(f"LOAD '{os.path.join(root, 'build', 'floor.so')}'")
+        session.execute("CREATE TABLE IF NOT EXISTS gpuvm_floor (c0 int, c1 int, c2 int, c3 int)")
+        session.execute(f"SET floor.rows = {self.results[-1]['rows']}")
+        names = ", ".join(f"c{i}" for i in range(columns))
+        self.results[-1]["ms"][session.name] = statistics.median(session.time(f"SELECT {names} FROM gpuvm_floor", self.options.runs)[1])
+        session.conn.close()
 
     def groupby(self):
         rows = self.options.rows or groupby.ROWS
@@ -320,7 +337,7 @@ class Bench:
         peers = [n for n in dict.fromkeys(n for r in rows for n in r["ms"]) if n != "gpuvm"]
         fig, ax = plt.subplots(figsize=(9, 4))
         for i, peer in enumerate(peers):
-            ax.bar([x + i * 0.8 / len(peers) for x in range(len(rows))], [r["ms"][peer] / r["ms"]["gpuvm"] for r in rows],
+            ax.bar([x + i * 0.8 / len(peers) for x in range(len(rows))], [r["ms"].get(peer, math.nan) / r["ms"]["gpuvm"] for r in rows],
                    width=0.8 / len(peers), label=peer)
         ax.set_xticks([x + 0.4 for x in range(len(rows))], [r["query"] for r in rows])
         ax.set(xlabel="query", ylabel="speed-up of gpuvm", yscale="log")
