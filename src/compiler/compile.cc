@@ -1067,14 +1067,15 @@ compile_quals(Compiler *c, List *quals)
 	{
 		const Expr *qual = static_cast<const Expr *>(lfirst(lc));
 
+		/* First, for its reason is the better one. */
+		if (!compile_qual(c, qual))
+			return false;
 		/* PostgreSQL evaluates it once, also where there are no rows. */
 		if (can_raise(qual) && !contain_var_clause(reinterpret_cast<Node *>(const_cast<Expr *>(qual))))
 		{
 			refuse(c, "a condition without columns may raise an error");
 			return false;
 		}
-		if (!compile_qual(c, qual))
-			return false;
 	}
 	return true;
 }
