@@ -143,7 +143,7 @@ UPDATE c SET v = 0 WHERE v = 17;
 SELECT gpuvm.import('c');
 SELECT id FROM c WHERE id = 20 FOR UPDATE;
 SELECT gpuvm.import('c');
--- Row locks do not change a row's visibility, but they do clear a bit for frozen blocks only: the answer is right either way.
+-- A row lock changes nothing that anybody sees.
 EXECUTE total;
 
 -- New files and new columns.
