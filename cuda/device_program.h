@@ -15,8 +15,8 @@
  * each warp a region:
  *
  *   header   RegionHeader, then StageColumn[ncolumns]
- *   stage    for each column the tile's values exactly as the tablet stores them
- *            and, if the column has nulls, their bits of the null bitmap. One
+ *   stage    for each column the values of `stage_tiles` tiles exactly as the
+ *            tablet stores them, and, if it has nulls, their bits of the null bitmap. One
  *            bulk copy (cp.async.bulk) an array brings them in; the warp waits
  *            on an mbarrier. No hardware register holds a load in flight.
  *   slots    values of registers, masks, pending masks of jump targets
@@ -24,7 +24,8 @@
  *
  * Addresses in a DeviceOp are bytes from the start of the region. Every array
  * is lane-major: lane l's values are the R * width bytes from l * R * width.
- * Staged columns and slots are therefore operands alike. (With 32 bytes a lane
+ * With one tile a stage, staged columns and slots are operands alike; with more,
+ * only fused and widening operations read staged columns. (With 32 bytes a lane
  * a 16-byte access has two-way bank conflicts; there is bandwidth for them, and
  * a conflict-free layout would cost instructions, which are scarcer.)
  */
@@ -102,14 +103,14 @@ enum DeviceOpFlag : uint8_t
 };
 
 constexpr uint16_t OPERAND_NONE = 0xffff;
-constexpr uint16_t OPERAND_STAGED = 0x8000;	/* a null mask of R bits a lane, not of whole bytes (R = 4) */
+constexpr uint16_t OPERAND_STAGED = 0x8000;	/* a staged null mask, not a slot */
 
 struct alignas(16) DeviceOp
 {
 	uint16_t	code;
 	uint8_t		flags;
-	uint8_t		aux;			/* Cast: from Type; AggStep: AggFn; CODE_FILTER_COLUMN: Type; In: p5 */
-	uint16_t	dst, a, b;
+	uint8_t		aux;			/* Cast: from Type; AggStep: AggFn; In: p5; CODE_FILTER_COLUMN: the type's natural width */
+	uint16_t	dst, a, b;		/* CODE_FILTER_COLUMN: b is its FilterRange */
 	uint16_t	dst_null, a_null, b_null;
 	uint16_t	c, c_null;		/* Select's condition, AggStep's filter */
 	uint16_t	pending;		/* mask that takes the lanes that jump, or OPERAND_NONE: they die */
@@ -147,6 +148,8 @@ struct DeviceProgram
 	uint16_t	rows_per_lane;	/* R */
 	uint16_t	region_bytes;
 	uint16_t	sums_begin;		/* zeroed at the start */
+	uint16_t	stage_tiles;	/* a power of two */
+	uint16_t	writes_stage;	/* a result takes a staged column's place */
 	uint16_t	naux;
 	OpSet		op_set;
 	uint8_t		reserved;
@@ -167,9 +170,9 @@ static_assert(sizeof(DeviceProgram) < 20000, "kernel parameters end at 32,764 by
  */
 struct alignas(16) RegionHeader
 {
-	uint32_t	first_row;		/* of the tile, within its tablet */
+	uint32_t	first_row;		/* of the stage, within its tablet */
 	uint32_t	rows;			/* of the unit that exist, from first_row on */
-	uint32_t	tile_bytes;		/* that a tile's copies bring */
+	uint32_t	stage_bytes;	/* that a stage's copies bring */
 	uint32_t	parity;			/* of the barrier's next phase */
 	uint64_t	barrier;		/* the mbarrier */
 	uint32_t	unit;
@@ -182,8 +185,22 @@ struct alignas(16) StageColumn
 	int64_t		base;
 	uint32_t	width;
 	uint32_t	reserved;
-	uint64_t	next_data;		/* device addresses of the next tile's values and null bits */
+	uint64_t	next_data;		/* device addresses of the next stage's values and null bits */
 	uint64_t	next_nulls;		/* 0: this tablet's chunk has no nulls */
+};
+
+/*
+ * CODE_FILTER_COLUMN's interval in the domain of the tablet's codes, made once a
+ * unit. Codes narrower than 32 bits are compared in the top bits of a word.
+ */
+struct alignas(16) FilterRange
+{
+	uint32_t	width;			/* 1, 2, 4, 8; ALL_ROWS or NO_ROW: nothing to compare */
+	uint32_t	lo, span;		/* width < 8 */
+	uint32_t	reserved;
+	uint64_t	wide_lo, wide_span;
+
+	enum : uint32_t { ALL_ROWS = 0, NO_ROW = 3 };
 };
 
 /* A column chunk on the device; `data` and `nulls` are device addresses, nulls 0 when absent. */
@@ -212,7 +229,7 @@ struct DeviceTable
 	const DeviceChunk *chunks;
 	const uint32_t *pad_tablet;
 	uint32_t	npads;
-	uint32_t	unit_rows;		/* what a warp takes at a time: 32 * R .. TABLET_PAD_ROWS, from the LaunchShape */
+	uint32_t	unit_rows;		/* what a warp takes at a time: a stage's rows .. TABLET_PAD_ROWS, from the LaunchShape */
 };
 
 /* Lanes of AggStep's accumulators and the merged state of one aggregate. */

@@ -6,9 +6,8 @@
  * Concurrency. A warp's region belongs to it alone. Lane 0 arms the warp's
  * mbarrier with the bytes to come, then lane i starts the copies of column i.
  * All lanes wait for the barrier's phase. Lanes then read what other lanes'
- * copies brought, and may write over staged columns; the __syncwarp and the
- * proxy fence before the stage is filled again order those accesses before the
- * next copies. One stage is enough: other warps compute while this one waits.
+ * copies brought, and may write over staged columns; the __syncwarp and, after
+ * writes, the proxy fence order those accesses before the next copies. One stage is enough: other warps compute while this one waits.
  *
  * At the end each block merges its warps' accumulators into one Partial an
  * aggregate, and the block that finishes last merges those of all blocks:
@@ -84,9 +83,9 @@ begin_unit(const Machine<R> &m, const DeviceProgram &p, const DeviceTable &table
 		if (nulls_at == OPERAND_NONE)
 			chunk.nulls = 0;
 		else if (chunk.nulls == 0)
-			for (uint32_t i = 0; i < R / 4; i++)
+			for (uint32_t i = 0; i < R / 4 * p.stage_tiles; i++)
 				reinterpret_cast<uint4 *>(shared_memory + m.region + nulls_at)[i] = uint4{0, 0, 0, 0};
-		bytes = chunk.width * (32 * R) + (chunk.nulls != 0 ? 4 * R : 0);
+		bytes = (chunk.width * (32 * R) + (chunk.nulls != 0 ? 4 * R : 0)) * p.stage_tiles;
 		*stage_column(m, m.lane) = StageColumn{chunk.base, chunk.width, 0, chunk.data + static_cast<uint64_t>(first) * chunk.width,
 			chunk.nulls != 0 ? chunk.nulls + first / 8 : 0};
 	}
@@ -95,36 +94,51 @@ begin_unit(const Machine<R> &m, const DeviceProgram &p, const DeviceTable &table
 	{
 		header->first_row = first;
 		header->rows = t.nrows > first ? min(t.nrows - first, table.unit_rows) : 0;
-		header->tile_bytes = bytes;
+		header->stage_bytes = bytes;
 	}
 	__syncwarp();
+	for (uint32_t i = m.lane; i < p.nops; i += 32)
+	{
+		const DeviceOp &op = reinterpret_cast<const DeviceOp *>(shared_memory)[i];
+
+		if (op.code == CODE_FILTER_COLUMN || op.code == CODE_FILTER_I64)
+		{
+			const StageColumn *col = stage_column(m, op.column);
+
+			*reinterpret_cast<FilterRange *>(shared_memory + m.region + op.b) = filter_range(op, col->base, col->width);
+		}
+	}
+	__syncwarp();
+	/* The unit before may have written what the next copies overwrite. */
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* Starts the copies of the next tile. All lanes are done with the tile before. */
+/* Starts the copies of the next stage. All lanes are done with the stage before. */
 template <int R>
 GPUVM_D void
 fill_stage(const Machine<R> &m, const DeviceProgram &p)
 {
 	RegionHeader *header = region_header(m);
 
-	/* Orders this warp's own accesses to the stage before the copies'. */
-	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+	/* Orders the lanes' own writes to the stage before the copies'. */
+	if (p.writes_stage)
+		asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 	if (m.lane == 0)
-		barrier_expect(&header->barrier, header->tile_bytes);
+		barrier_expect(&header->barrier, header->stage_bytes);
 	__syncwarp();
 	if (m.lane < p.ncolumns)
 	{
 		StageColumn *col = stage_column(m, m.lane);
 		StagePlan	plan = p.columns[m.lane];
-		uint32_t	bytes = col->width * (32 * R);
+		uint32_t	bytes = col->width * (32 * R) * p.stage_tiles, null_bytes = 4 * R * p.stage_tiles;
 		uint64_t	data = col->next_data, nulls = col->next_nulls;
 
 		if (bytes != 0)
 			bulk_copy(shared_memory + m.region + plan.data, data, bytes, &header->barrier);
 		if (nulls != 0)
-			bulk_copy(shared_memory + m.region + plan.nulls, nulls, 4 * R, &header->barrier);
+			bulk_copy(shared_memory + m.region + plan.nulls, nulls, null_bytes, &header->barrier);
 		col->next_data = data + bytes;
-		col->next_nulls = nulls != 0 ? nulls + 4 * R : 0;
+		col->next_nulls = nulls != 0 ? nulls + null_bytes : 0;
 	}
 	__syncwarp();
 }
@@ -167,7 +181,7 @@ execute(Machine<R> &m, const OpView &op)
 	else if constexpr (form == OpForm::ROWID)
 	{
 		char	   *to = place_of<uint32_t>(m, op.dst());
-		uint32_t	row = region_header(m)->first_row + m.lane * R;
+		uint32_t	row = region_header(m)->first_row + m.staged_lane * R;
 
 #pragma unroll 1
 		for (int k = 0; k < R / 4; k++)
@@ -192,10 +206,10 @@ struct Lanes					/* what an operation may change outside of the region */
 /* The operations that have no case in the tile loop. Arguments and result travel in registers. */
 template <int R>
 __device__ __noinline__ Lanes
-execute_generic(uint32_t pc, uint32_t region, uint32_t live, uint32_t err)
+execute_generic(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live, uint32_t err)
 {
 	OpView		op(pc);
-	Machine<R>	m = {region, threadIdx.x % 32, live, err};
+	Machine<R>	m = {region, threadIdx.x % 32, staged_lane, live, err};
 	bool		any_live = true;
 
 	switch (op.code())
@@ -262,6 +276,7 @@ run_tile(Machine<R> &m)
 		 * computes every case's addresses before the loop, and spills them.
 		 */
 		m.lane += op.head.x >> 31;
+		m.staged_lane += op.head.x >> 31;
 
 /* A case that only the larger kernels have. */
 #define GPUVM_WIDE(code, action) \
@@ -313,7 +328,7 @@ run_tile(Machine<R> &m)
 			default:
 				if constexpr (SET == OpSet::All)
 				{
-					Lanes		r = execute_generic<R>(pc, m.region, m.live, m.err);
+					Lanes		r = execute_generic<R>(pc, m.region, m.staged_lane, m.live, m.err);
 
 					m.live = r.live;
 					m.err = r.err;
@@ -467,6 +482,7 @@ interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, Laun
 
 	m.lane = threadIdx.x % 32;
 	m.region = program_bytes(p.nops, p.naux) + warp * p.region_bytes;
+	m.staged_lane = m.lane;
 	m.live = m.err = 0;
 
 	RegionHeader *header = region_header(m);
@@ -486,17 +502,23 @@ interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, Laun
 		while (header->rows > 0)
 		{
 			fill_stage(m, p);
-
-			uint32_t	rows = header->rows, row = m.lane * R;
-
-			m.live = row + R <= rows ? all_rows<R> : row < rows ? (1u << (rows - row)) - 1 : 0;
 			barrier_wait(&header->barrier, header->parity);
-			run_tile<SET>(m);
+			m.staged_lane = m.lane;
+			do
+			{
+				uint32_t	rows = header->rows, row = m.staged_lane * R;
+
+				m.live = row + R <= rows ? all_rows<R> : row < rows ? (1u << (rows - row)) - 1 : 0;
+				run_tile<SET>(m);
+				m.staged_lane += 32;
+			} while (m.staged_lane < 32u * p.stage_tiles);
 			__syncwarp();
 			if (m.lane == 0)
 			{
-				header->first_row += 32 * R;
-				header->rows = rows - min(rows, 32u * R);
+				uint32_t	done = 32 * R * p.stage_tiles;
+
+				header->first_row += done;
+				header->rows -= min(header->rows, done);
 				header->parity ^= 1;
 			}
 			__syncwarp();

@@ -81,7 +81,7 @@ choose_shape(const DeviceProgram &program, const DeviceTable &table, LaunchShape
 	uint64_t	warps = static_cast<uint64_t>(sms) * per_sm * BLOCK_WARPS;
 	uint32_t	unit_rows = TABLET_PAD_ROWS;
 
-	while (unit_rows > 32u * program.rows_per_lane && rows / unit_rows < warps * 8)
+	while (unit_rows > 32u * program.rows_per_lane * program.stage_tiles && rows / unit_rows < warps * 8)
 		unit_rows /= 2;
 
 	uint64_t	useful = (rows / unit_rows + BLOCK_WARPS - 1) / BLOCK_WARPS;

@@ -5,22 +5,17 @@
 #include "interpreter.cuh"
 #include "launch.h"
 
-/*
- * Six blocks an SM: 40 registers. What hides latency is resident warps, so a
- * form that needs more registers loses.
- */
-#ifndef GPUVM_INTERPRETER_BLOCKS
-#define GPUVM_INTERPRETER_BLOCKS 6
-#endif
+/* Six blocks an SM: 40 registers. Resident warps hide what the loop waits for. */
+constexpr int INTERPRETER_BLOCKS = 6;
 
 #define GPUVM_INSTANTIATE_INTERPRETER(R) \
 	namespace gpuvm { namespace cuda { \
 	const void * \
 	interpreter_##R(OpSet set) \
 	{ \
-		return set == OpSet::Narrow ? reinterpret_cast<const void *>(&interpret<OpSet::Narrow, R, GPUVM_INTERPRETER_BLOCKS>) \
-			: set == OpSet::Wide ? reinterpret_cast<const void *>(&interpret<OpSet::Wide, R, GPUVM_INTERPRETER_BLOCKS>) \
-			: reinterpret_cast<const void *>(&interpret<OpSet::All, R, GPUVM_INTERPRETER_BLOCKS>); \
+		return set == OpSet::Narrow ? reinterpret_cast<const void *>(&interpret<OpSet::Narrow, R, INTERPRETER_BLOCKS>) \
+			: set == OpSet::Wide ? reinterpret_cast<const void *>(&interpret<OpSet::Wide, R, INTERPRETER_BLOCKS>) \
+			: reinterpret_cast<const void *>(&interpret<OpSet::All, R, INTERPRETER_BLOCKS>); \
 	} \
 	} }
 

@@ -169,6 +169,7 @@ private:
 	void		sources(const Op &op, int (&regs)[4]) const;
 	bool		fuses_with_column(const Op &op) const;
 	bool		fuses_with_sum(int address) const;
+	bool		used_as_value(int r, int address) const;
 	void		interval_result(const Op &op, Register &r);
 
 	uint16_t	allocate(int units);
@@ -198,6 +199,7 @@ private:
 	uint16_t	zeroes = OPERAND_NONE, ones = OPERAND_NONE;
 	static constexpr int GRAIN = 16;
 	static constexpr int MAX_REGION = 28 * 1024;	/* one block of eight warps fills a multiprocessor */
+	static constexpr int STAGE_BYTES = 4096;		/* six blocks of eight warps fit if little else is in the region */
 	static constexpr int MAX_UNITS = MAX_REGION / GRAIN;
 	bool		used[MAX_UNITS] = {};		/* in units of GRAIN bytes */
 	int			slots_begin = 0, high_water = 0;
@@ -514,7 +516,28 @@ Lowering::lay_out()
 	out->rows_per_lane = in.options.rows_per_lane ? in.options.rows_per_lane
 		: wide_values || widest == 8 ? 4 : !values && widest <= 2 ? 16 : 8;
 
-	int			rows = 32 * out->rows_per_lane;
+	/* Several tiles a stage where the columns are narrow, unless one is an operand in place. */
+	int			tile_bytes = 0;
+	bool		in_place = false;
+
+	for (int i = 0; i < out->ncolumns; i++)
+	{
+		const ColumnSummary &s = in.columns[out->columns[i].table_column].summary;
+
+		tile_bytes += 32 * out->rows_per_lane * s.max_width + (s.flags & CHUNK_HAS_NULLS ? 4 * out->rows_per_lane : 0);
+	}
+	for (int i = program->parallel + 1; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		in_place |= op.opcode == Opcode::Column && reg[op.p1].direct && used_as_value(op.p1, i);
+	}
+	out->stage_tiles = 1;
+	while (!in_place && out->stage_tiles < 4 && tile_bytes * out->stage_tiles * 2 <= STAGE_BYTES &&
+		   32 * out->rows_per_lane * out->stage_tiles * 2 <= static_cast<int>(TABLET_PAD_ROWS))
+		out->stage_tiles *= 2;
+
+	int			rows = 32 * out->rows_per_lane * out->stage_tiles;
 	int			at = static_cast<int>(sizeof(RegionHeader)) + out->ncolumns * static_cast<int>(sizeof(StageColumn));
 
 	for (int i = 0; i < out->ncolumns; i++)
@@ -681,6 +704,7 @@ Lowering::place_result(DeviceOp *d, const Op &op, int r, bool in_place_ok, int a
 			else if (reg[s].direct && column_last_use[reg[s].column] == address && !column_taken[reg[s].column])
 			{
 				column_taken[reg[s].column] = true;
+				out->writes_stage = 1;
 				placed = true;
 			}
 			if (placed)
@@ -744,7 +768,8 @@ Lowering::filter_column(const Op &op)
 	DeviceOp   *d = add(op.type == Type::F32 ? CODE_FILTER_F32 : op.type == Type::F64 ? CODE_FILTER_F64
 		: op.type == Type::I64 ? CODE_FILTER_I64 : CODE_FILTER_COLUMN);
 
-	d->aux = static_cast<uint8_t>(op.type);
+	d->aux = static_cast<uint8_t>(type_natural_width(op.type));
+	d->b = type_is_float(op.type) ? OPERAND_NONE : allocate(static_cast<int>(sizeof(FilterRange)) / GRAIN);
 	d->column = static_cast<uint16_t>(v.column);
 	d->a = out->columns[v.column].data;
 	d->a_null = null_mask_of(swap ? op.p2 : op.p1);
@@ -828,6 +853,24 @@ Lowering::compare_or_branch(const Op &op)
 	if (form == OpForm::JUMP || (form != OpForm::INVALID && op.p4 == VERDICT_JUMPS))
 		d->pending = pending[op.p3];
 	return nullptr;
+}
+
+/* Does somebody need the column's values in register form? Null tests and fused comparisons do not. */
+bool
+Lowering::used_as_value(int r, int address) const
+{
+	for (int i = address + 1; i < program->converge; i++)
+	{
+		int			src[4];
+		const Op   &user = program->ops()[i];
+		OpForm		form = form_of(user.opcode);
+
+		sources(user, src);
+		for (int s : src)
+			if (s == r && form != OpForm::NULLTEST && !(form == OpForm::COMPARE && fuses_with_column(user)))
+				return true;
+	}
+	return false;
 }
 
 /* Mul, then AggStep Sum of it and nothing else: the product needs no place. */
@@ -918,20 +961,7 @@ Lowering::emit(const Op &op, int address)
 			r.nulls_at = c.nulls == OPERAND_NONE ? c.nulls : static_cast<uint16_t>(c.nulls | OPERAND_STAGED);
 			r.at = c.data;
 
-			/* An operation only if somebody needs the value in register form. */
-			bool		needed = false;
-
-			for (int i = address + 1; i < program->converge && !r.direct; i++)
-			{
-				int			src[4];
-				const Op   &user = program->ops()[i];
-
-				sources(user, src);
-				for (int s : src)
-					needed |= s == op.p1 && form_of(user.opcode) != OpForm::NULLTEST &&
-						!(form_of(user.opcode) == OpForm::COMPARE && fuses_with_column(user));
-			}
-			if (!needed)
+			if (r.direct || !used_as_value(op.p1, address))
 				return nullptr;
 
 			DeviceOp   *d = add(generic_code(op.opcode, op.type));

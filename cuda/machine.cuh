@@ -20,6 +20,7 @@ struct Machine
 {
 	uint32_t	region;			/* offset of the warp's region in shared_memory */
 	uint32_t	lane;
+	uint32_t	staged_lane;	/* lane + 32 * tile within the stage */
 	uint32_t	live;
 	uint32_t	err;
 };
@@ -74,6 +75,14 @@ GPUVM_D char *
 place_of(const Machine<R> &m, uint32_t operand)
 {
 	return shared_memory + m.region + operand + m.lane * (R * static_cast<uint32_t>(sizeof(V)));
+}
+
+/* The same of a staged column. */
+template <typename V, int R>
+GPUVM_D const char *
+staged_place_of(const Machine<R> &m, uint32_t operand)
+{
+	return shared_memory + m.region + operand + m.staged_lane * (R * static_cast<uint32_t>(sizeof(V)));
 }
 
 /* Four rows of type V: rows 4k .. 4k + 3 of the lane. */
@@ -151,15 +160,17 @@ mask_read(const Machine<R> &m, uint32_t operand)
 		return 0;
 
 	const char *at = shared_memory + m.region + (operand & 0x7fff);
+	bool		staged = operand & OPERAND_STAGED;
+	uint32_t	lane = staged ? m.staged_lane : m.lane;
 
 	if constexpr (R == 16)
-		return *reinterpret_cast<const uint16_t *>(at + m.lane * 2);
+		return *reinterpret_cast<const uint16_t *>(at + lane * 2);
 	else if constexpr (R == 8)
-		return *reinterpret_cast<const uint8_t *>(at + m.lane);
-	else if (operand & OPERAND_STAGED)
-		return *reinterpret_cast<const uint8_t *>(at + m.lane / 2) >> (m.lane % 2 * 4) & 15;
+		return *reinterpret_cast<const uint8_t *>(at + lane);
+	else if (staged)
+		return *reinterpret_cast<const uint8_t *>(at + lane / 2) >> (lane % 2 * 4) & 15;
 	else
-		return *reinterpret_cast<const uint8_t *>(at + m.lane);
+		return *reinterpret_cast<const uint8_t *>(at + lane);
 }
 
 template <int R>
@@ -201,7 +212,7 @@ struct Codes
 
 	GPUVM_D Codes(const Machine<R> &m, uint32_t operand)
 	{
-		const char *at = shared_memory + m.region + operand + m.lane * (R * W);
+		const char *at = shared_memory + m.region + operand + m.staged_lane * (R * W);
 
 		if constexpr (WORDS == 1)
 			word[0] = *reinterpret_cast<const uint32_t *>(at);

@@ -153,7 +153,7 @@ GPUVM_D void
 binary_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
 {
 	using V = reg_t<T>;
-	constexpr int G = group_of<V, R>;
+	constexpr int G = CHECKED ? 1 : group_of<V, R>;
 	Operand<V, R> a = operand_a<V>(m, op);
 	Operand<B, R> b = operand_b<B>(m, op);
 	char	   *to = place_of<V>(m, op.dst());
@@ -162,7 +162,7 @@ binary_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k += G)
 	{
-		V			x[G][4];
+		V			x[G][4], r[4];
 		B			y[G][4];
 
 #pragma unroll
@@ -174,14 +174,23 @@ binary_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
 #pragma unroll
 		for (int g = 0; g < G; g++)
 		{
-			uint32_t	e[4] = {0, 0, 0, 0};
+			uint32_t	any = 0;
 
 #pragma unroll
 			for (int i = 0; i < 4; i++)
-				x[g][i] = apply2<O, T>(x[g][i], y[g][i], &e[i]);
-			store4(to, k + g, x[g]);
+				r[i] = apply2<O, T>(x[g][i], y[g][i], &any);
+			store4(to, k + g, r);
+			/* Errors are rare: whose they are is asked only then. */
 			if constexpr (CHECKED)
-				m.err |= live_errors(e, active, k + g);
+				if (any)
+				{
+					uint32_t	e[4] = {0, 0, 0, 0};
+
+#pragma unroll
+					for (int i = 0; i < 4; i++)
+						apply2<O, T>(x[g][i], y[g][i], &e[i]);
+					m.err |= live_errors(e, active, k + g);
+				}
 		}
 	}
 }
@@ -341,7 +350,7 @@ widen(Machine<R> &m, const OpView &op, int64_t base, bool is_signed)
 	else
 	{
 		using S = std::conditional_t<W == 4, uint32_t, uint64_t>;
-		const char *from = place_of<S>(m, op.a());
+		const char *from = staged_place_of<S>(m, op.a());
 
 #pragma unroll 1
 		for (int k = 0; k < R / 4; k++)
@@ -423,39 +432,43 @@ op_column(Machine<R> &m, const OpView &op)
 	}
 }
 
-template <int W, int R>
+template <int W, typename S, int R>
 GPUVM_D uint32_t
-codes_in_range(const Machine<R> &m, uint32_t operand, uint64_t first, uint64_t span)
+codes_in_range(const Machine<R> &m, uint32_t operand, S lo, S span)
 {
 	uint32_t	bits = 0;
 
 	if constexpr (W < 4)
 	{
 		Codes<R, W> codes(m, operand);
-		uint32_t	lo = static_cast<uint32_t>(first) << (32 - W * 8);
-		uint32_t	n = static_cast<uint32_t>(span) << (32 - W * 8) | ((1u << (32 - W * 8)) - 1);
 
 #pragma unroll
 		for (int i = 0; i < R; i++)
-			if (codes.top(i) - lo <= n)
+			if (codes.top(i) - lo <= span)
 				bits |= 1u << i;
 	}
 	else
 	{
-		using S = std::conditional_t<W == 4, uint32_t, uint64_t>;
-		const char *from = place_of<S>(m, operand);
-		S			lo = static_cast<S>(first), n = static_cast<S>(span);
+		constexpr int G = group_of<S, R>;
+		const char *from = staged_place_of<S>(m, operand);
 
-#pragma unroll
-		for (int k = 0; k < R / 4; k++)
+#pragma unroll 1
+		for (int k = 0; k < R / 4; k += G)
 		{
-			S			x[4];
+			uint32_t	some = 0;
 
-			load4(from, k, x);
 #pragma unroll
-			for (int i = 0; i < 4; i++)
-				if (x[i] - lo <= n)
-					bits |= 1u << (4 * k + i);
+			for (int g = 0; g < G; g++)
+			{
+				S			x[4];
+
+				load4(from, k + g, x);
+#pragma unroll
+				for (int i = 0; i < 4; i++)
+					if (x[i] - lo <= span)
+						some |= 1u << (4 * g + i);
+			}
+			bits |= some << (4 * k);
 		}
 	}
 	return bits;
@@ -477,57 +490,82 @@ floats_in_range(const Machine<R> &m, const OpView &op)
 		return v >= lo && v <= hi ? all_rows<R> : 0;
 	}
 
-	const char *from = place_of<V>(m, op.a());
+	constexpr int G = group_of<V, R>;
+	const char *from = staged_place_of<V>(m, op.a());
 
-#pragma unroll
-	for (int k = 0; k < R / 4; k++)
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k += G)
 	{
-		V			x[4];
+		uint32_t	some = 0;
 
-		load4(from, k, x);
 #pragma unroll
-		for (int i = 0; i < 4; i++)
-			if (x[i] >= lo && x[i] <= hi)
-				bits |= 1u << (4 * k + i);
+		for (int g = 0; g < G; g++)
+		{
+			V			x[4];
+
+			load4(from, k + g, x);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				if (x[i] >= lo && x[i] <= hi)
+					some |= 1u << (4 * g + i);
+		}
+		bits |= some << (4 * k);
 	}
 	return bits;
 }
 
-/*
- * Rows of a staged integer column within [imm_a, imm_b]; lowering made sure that
- * imm_a <= imm_b. WIDE: an I64 column.
- */
+/* Made once a unit: see FilterRange. Lowering made sure that imm_a <= imm_b. */
+GPUVM_D FilterRange
+filter_range(const DeviceOp &op, int64_t base, uint32_t width)
+{
+	uint64_t	first = static_cast<uint64_t>(op.imm_a), last = static_cast<uint64_t>(op.imm_b);
+	FilterRange r = {width, 0, 0, 0, 0, 0};
+
+	/* Values of natural width are their own codes. */
+	if (width != op.aux)
+	{
+		uint64_t	max_code = width == 0 ? 0 : (1ull << (width * 8)) - 1;
+
+		first = op.imm_a <= base ? 0 : first - static_cast<uint64_t>(base);
+		last = min(last - static_cast<uint64_t>(base), max_code);
+		if (op.imm_b < base || first > max_code)
+			r.width = FilterRange::NO_ROW;
+	}
+
+	uint32_t	shift = width < 4 ? 32 - width * 8 : 0;
+
+	if (width != 0)
+	{
+		r.lo = static_cast<uint32_t>(first) << shift;
+		r.span = static_cast<uint32_t>(last - first) << shift | ((1u << shift) - 1);
+	}
+	r.wide_lo = first;
+	r.wide_span = last - first;
+	return r;
+}
+
+/* Rows of a staged integer column within its FilterRange. WIDE: an I64 column. */
 template <bool WIDE, int R>
 GPUVM_D uint32_t
 ints_in_range(const Machine<R> &m, const OpView &op)
 {
-	const StageColumn *col = stage_column(m, op.column());
-	uint32_t	width = col->width;
-	uint64_t	first = static_cast<uint64_t>(op.imm_a()), last = static_cast<uint64_t>(op.imm_b());
+	const char *at = shared_memory + m.region + op.b();
+	uint4		range = *reinterpret_cast<const uint4 *>(at);
 
-	/* Values of natural width are their own codes; for others the interval moves to the codes' domain. */
-	if (width != static_cast<uint32_t>(type_natural_width(static_cast<Type>(op.aux()))))
-	{
-		int64_t		base = col->base;
-		uint64_t	max_code = width == 0 ? 0 : (1ull << (width * 8)) - 1;
-
-		if (op.imm_b() < base)
-			return 0;
-		first = op.imm_a() <= base ? 0 : first - static_cast<uint64_t>(base);
-		if (first > max_code)
-			return 0;
-		last = min(last - static_cast<uint64_t>(base), max_code);
-	}
-	if (width == 4)
-		return codes_in_range<4>(m, op.a(), first, last - first);
-	if (width == 1)
-		return codes_in_range<1>(m, op.a(), first, last - first);
-	if (width == 2)
-		return codes_in_range<2>(m, op.a(), first, last - first);
+	if (range.x == 4)
+		return codes_in_range<4>(m, op.a(), range.y, range.z);
+	if (range.x == 1)
+		return codes_in_range<1>(m, op.a(), range.y, range.z);
+	if (range.x == 2)
+		return codes_in_range<2>(m, op.a(), range.y, range.z);
 	if constexpr (WIDE)
-		if (width == 8)
-			return codes_in_range<8>(m, op.a(), first, last - first);
-	return all_rows<R>;
+		if (range.x == 8)
+		{
+			ulonglong2	wide = *reinterpret_cast<const ulonglong2 *>(at + 16);
+
+			return codes_in_range<8>(m, op.a(), static_cast<uint64_t>(wide.x), static_cast<uint64_t>(wide.y));
+		}
+	return range.x == FilterRange::ALL_ROWS ? all_rows<R> : 0;
 }
 
 /* -- comparisons and control ---------------------------------------------------------- */
@@ -574,18 +612,26 @@ compare_mask(Machine<R> &m, const OpView &op)
 		Operand<V, R> a = operand_a<V>(m, op);
 		Operand<V, R> b = operand_b<V>(m, op);
 		uint32_t	bits = 0;
+		constexpr int G = group_of<V, R>;
 
-#pragma unroll
-		for (int k = 0; k < R / 4; k++)
+#pragma unroll 1
+		for (int k = 0; k < R / 4; k += G)
 		{
-			V			x[4], y[4];
+			uint32_t	some = 0;
 
-			a.get(k, x);
-			b.get(k, y);
 #pragma unroll
-			for (int i = 0; i < 4; i++)
-				if (compare<O, T>(x[i], y[i]))
-					bits |= 1u << (4 * k + i);
+			for (int g = 0; g < G; g++)
+			{
+				V			x[4], y[4];
+
+				a.get(k + g, x);
+				b.get(k + g, y);
+#pragma unroll
+				for (int i = 0; i < 4; i++)
+					if (compare<O, T>(x[i], y[i]))
+						some |= 1u << (4 * g + i);
+			}
+			bits |= some << (4 * k);
 		}
 		return bits;
 	}
@@ -812,7 +858,7 @@ sum_ints(Machine<R> &m, const OpView &op, uint32_t active)
 	bool		wide = op.flags() & DOP_WIDE;
 	Sum128		sum;
 
-#pragma unroll
+#pragma unroll (sizeof(V) == 4 ? 2 : 1)
 	for (int k = 0; k < R / 4; k++)
 	{
 		V			x[4];
@@ -991,26 +1037,35 @@ mulsum_loop(Machine<R> &m, const OpView &op, uint32_t active)
 	bool		wide = op.flags() & DOP_WIDE;
 	Sum128		sum;
 
-#pragma unroll
+#pragma unroll (sizeof(V) == 4 && R <= 8 ? 2 : 1)
 	for (int k = 0; k < R / 4; k++)
 	{
-		V			x[4], y[4], r[4];
-		uint32_t	e[4] = {0, 0, 0, 0};
+		V			x[4], y[4];
+		uint32_t	any = 0;
 
 		a.get(k, x);
 		b.get(k, y);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 		{
-			r[i] = sem::Mul<T>(x[i], y[i], &e[i]);
-			r[i] = active >> (4 * k + i) & 1 ? r[i] : 0;
+			V			r = sem::Mul<T>(x[i], y[i], &any);
+
+			r = active >> (4 * k + i) & 1 ? r : 0;
 			if (sizeof(V) == 8 && wide)
-				sum.add(r[i]);
+				sum.add(r);
 			else
-				sum.lo += static_cast<uint64_t>(static_cast<int64_t>(r[i]));
+				sum.lo += static_cast<uint64_t>(static_cast<int64_t>(r));
 		}
 		if constexpr (CHECKED)
-			m.err |= live_errors(e, active, k);
+			if (any)
+			{
+				uint32_t	e[4] = {0, 0, 0, 0};
+
+#pragma unroll
+				for (int i = 0; i < 4; i++)
+					sem::Mul<T>(x[i], y[i], &e[i]);
+				m.err |= live_errors(e, active, k);
+			}
 	}
 	if (sizeof(V) == 4)
 		sum.hi = static_cast<int64_t>(sum.lo) >> 63;

@@ -321,7 +321,7 @@ bind(Table &table, int ncols)
 
 	uint32_t	npads = static_cast<uint32_t>(pads.size());
 
-	return DeviceTable{upload(table, tablets), upload(table, chunks), upload(table, pads), npads};
+	return DeviceTable{upload(table, tablets), upload(table, chunks), upload(table, pads), npads, 0};
 }
 
 /* -- programs ------------------------------------------------------------------------------- */
@@ -566,7 +566,7 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 
 		char		form[64];
 
-		snprintf(form, sizeof(form), "R%d b%u", lowered->rows_per_lane, shape.blocks_per_sm);
+		snprintf(form, sizeof(form), "R%d t%d b%u", lowered->rows_per_lane, lowered->stage_tiles, shape.blocks_per_sm);
 		if (csv)
 			fprintf(csv, "%s,%s,%d,%d,%s,%s,%llu,%d,%u,%.4f,%.4f,%.4f,%.4f,%.3f,%.4f\n", name, w.name, nulls, checked,
 					rows_per_lane ? "forced" : "auto", form, static_cast<unsigned long long>(table.rows), lowered->nops,
@@ -583,7 +583,7 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 			best_form = form;
 		}
 	}
-	printf("%-10s %-4s %-5s %-7s | %7.3f %5.2f %6.3f | %-7s %7.3f %5.2f %6.3f | %-7s %7.3f %5.2f\n", name, w.name,
+	printf("%-10s %-4s %-5s %-7s | %7.3f %5.2f %6.3f | %-9s %7.3f %5.2f %6.3f | %-9s %7.3f %5.2f\n", name, w.name,
 		   nulls ? "nulls" : "-", checked ? "checked" : "proved", by_hand.median_ms, bytes / by_hand.median_ms * 1e-9,
 		   static_cast<double>(table.rows) / by_hand.median_ms * 1e-9, automatic_form.c_str(), automatic,
 		   by_hand.median_ms / automatic, static_cast<double>(table.rows) / automatic * 1e-9, best_form.c_str(), best,
@@ -623,7 +623,7 @@ main(int argc, char **argv)
 	CHECK(cuda::create_scratch(&scratch));
 	if (csv)
 		fprintf(csv, "query,width,nulls,checked,choice,form,rows,ops,shared_bytes,hand_ms,hand_best_ms,vm_ms,vm_best_ms,ratio,trows\n");
-	printf("%-10s %-4s %-5s %-7s | %7s %5s %6s | %-7s %7s %5s %6s | %-7s %7s %5s\n", "query", "", "", "checks", "hand ms", "TB/s",
+	printf("%-10s %-4s %-5s %-7s | %7s %5s %6s | %-9s %7s %5s %6s | %-9s %7s %5s\n", "query", "", "", "checks", "hand ms", "TB/s",
 		   "Trow/s", "VM chosen", "ms", "ratio", "Trow/s", "VM best", "ms", "ratio");
 	for (const Width &w : widths)
 	{
