@@ -45,6 +45,8 @@ constexpr int HELLO_TIMEOUT_MS = 2000;
 constexpr int CONNECT_RETRY_MS = 10;
 /* What a released session keeps; more is given back. */
 constexpr uint64 KEEP_AREA = 16 * 1024 * 1024;
+/* gpuvmd waits awake for the next job for a tenth of a second, and does not look at the socket meanwhile. */
+constexpr int HANG_UP_TIMEOUT_MS = 2000;
 /* A gpuvmd that does not stop a job in so long hangs, and is killed. */
 constexpr int ABORT_TIMEOUT_MS = 30000;
 
@@ -88,6 +90,42 @@ any_full(const Job *job)
 
 /* ---- connections ------------------------------------------------------------ */
 
+/* Is the other end still there? Takes stale doorbells from the socket on the way. */
+static bool
+session_alive(EngineSession *session)
+{
+	char		bytes[64];
+	ssize_t		n;
+
+	do
+	{
+		n = recv(session->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+/*
+ * Hangs up, and waits until gpuvmd has: until then its thread may still set the
+ * Job's waiting word, which would be somebody else's memory. False if it does
+ * not come to that in time.
+ */
+static bool
+hang_up(EngineSession *session)
+{
+	bool		ended = false;
+
+	(void) shutdown(session->fd, SHUT_WR);
+	for (int ms = 0; !ended && ms < HANG_UP_TIMEOUT_MS; ms += CONNECT_RETRY_MS)
+	{
+		struct pollfd p = {session->fd, POLLIN, 0};
+
+		(void) poll(&p, 1, CONNECT_RETRY_MS);
+		ended = !session_alive(session);
+	}
+	close(session->fd);
+	return ended;
+}
+
 static void
 destroy_session(EngineSession *session)
 {
@@ -98,10 +136,13 @@ destroy_session(EngineSession *session)
 	*at = session->next;
 	if (session->events != NULL)
 		FreeWaitEventSet(session->events);
-	if (session->fd >= 0)
-		close(session->fd);
-	arena_free(session->area);
-	arena_free(session->job);
+	if (session->fd >= 0 && !hang_up(session))
+		ereport(LOG, (errmsg("gpuvmd does not end a session, whose memory stays taken")));
+	else
+	{
+		arena_free(session->area);
+		arena_free(session->job);
+	}
 	pfree(session);
 }
 
@@ -228,20 +269,6 @@ create_session(int wait_ms, const char **reason)
 		return NULL;
 	}
 	return session;
-}
-
-/* Is the other end still there? Takes stale doorbells from the socket on the way. */
-static bool
-session_alive(EngineSession *session)
-{
-	char		bytes[64];
-	ssize_t		n;
-
-	do
-	{
-		n = recv(session->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
 static EngineSession *
