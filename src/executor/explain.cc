@@ -3,8 +3,10 @@
 
 extern "C" {
 #include "commands/explain.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/rls.h"
 #include "utils/ruleutils.h"
 }
 
@@ -52,6 +54,14 @@ show_program(const Program *program, ExplainState *es)
 		ExplainPropertyText(psprintf("Program %d", i), static_cast<char *>(list_nth(lines, i)), es);
 }
 
+/* What was skipped tells of values that a policy, or a lack of privileges, hides (rule 22). */
+static bool
+may_see_skips(Oid relid)
+{
+	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+		check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED;
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -85,7 +95,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyText("Device", f->device, es);
 	ExplainPropertyText("Tier", "interpreter", es);
 	ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
-	ExplainPropertyInteger("Tablets Skipped", nullptr, f->tablets_skipped, es);
+	if (may_see_skips(plan->relid))
+		ExplainPropertyInteger("Tablets Skipped", nullptr, f->tablets_skipped, es);
 	ExplainPropertyInteger("VM Rows In", nullptr, f->rows_in, es);
 	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
 	if (f->units_by_heap > 0)

@@ -283,7 +283,7 @@ run_start(GpuvmScanState *state)
 		return run_fall_back(state, reason, nullptr);
 	state->version = pin_version(state->pin);
 	if (!version_serves(state->rel, estate->es_snapshot, state->version, &reason, &unserved))
-		return run_fall_back(state, reason, unserved > 0 ? psprintf("%u blocks", unserved) : nullptr);
+		return run_fall_back(state, reason, unserved > 0 ? psprintf(ngettext("%u block", "%u blocks", unserved), unserved) : nullptr);
 	state->unit_rows = state->plan->kind == SCAN_ROWS ? choose_unit_rows(state) : MIN_UNIT_ROWS;
 	if (state->plan->kind == SCAN_ROWS)
 		count_units(state);
@@ -384,7 +384,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	const char *failure;
 
 	if (lost)
-		engine_note_crash(state->plan->program->hash);
+		engine_note_crash(state->session, state->plan->program->hash);
 	if (!state->emitted)
 	{
 		end_job(state, lost);
@@ -424,44 +424,57 @@ next_heap_unit(GpuvmScanState *state)
 	return false;
 }
 
+/* The Full buffer with the lowest unit, so that rows come out as nearly in order as they can; -1 if there is none. */
+static int
+full_buffer(const Job *job)
+{
+	int			found = -1;
+
+	for (uint32_t i = 0; i < job->nbuffers; i++)
+	{
+		const ResultBuffer *b = &job->buffers[i];
+
+		if (b->state.load(std::memory_order_acquire) == static_cast<uint32>(BufferState::Full) &&
+			(found < 0 || b->unit < job->buffers[found].unit))
+			found = i;
+	}
+	return found;
+}
+
 /* Takes a Full buffer if there is one. */
 static bool
 take_buffer(GpuvmScanState *state)
 {
-	for (uint32 i = 0; i < state->job->nbuffers; i++)
-	{
-		ResultBuffer *b = &state->job->buffers[i];
-		uint32		first;
-		uint32		last;
+	int			i = full_buffer(state->job);
+	ResultBuffer *b;
+	uint32		first;
+	uint32		last;
 
-		if (b->state.load(std::memory_order_acquire) != static_cast<uint32>(BufferState::Full))
-			continue;
-		if (b->unit >= state->nunits || b->nrows > state->unit_rows || unit_is_done(state, b->unit))
-			elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
-		set_unit_done(state, b->unit);
-		state->buffer = i;
-		state->row = 0;
-		state->nrows = b->nrows;
-		state->batch_row = state->batch_rows = 0;
-		if (b->errors != 0)
-		{
-			/* Somebody must raise, or not, in PostgreSQL's words. */
-			state->flagged = true;
-			state->nrows = 0;
-			if (!state->emitted)
-			{
-				state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
-				return true;
-			}
+	if (i < 0)
+		return false;
+	b = &state->job->buffers[i];
+	if (b->unit >= state->nunits || b->nrows > state->unit_rows || unit_is_done(state, b->unit))
+		elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
+	set_unit_done(state, b->unit);
+	state->buffer = i;
+	state->row = 0;
+	state->nrows = b->nrows;
+	state->batch_row = state->batch_rows = 0;
+	if (b->errors != 0)
+	{
+		/* Somebody must raise, or not, in PostgreSQL's words. */
+		state->flagged = true;
+		state->nrows = 0;
+		if (state->emitted)
 			heap_start_unit(state, b->unit);
-			return true;
-		}
-		state->tablet = unit_range(state, b->unit, &first, &last);
-		state->block_hint = 0;
-		view_area(state, arena_at<char>(b->offset));
+		else
+			state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
 		return true;
 	}
-	return false;
+	state->tablet = unit_range(state, b->unit, &first, &last);
+	state->block_hint = 0;
+	view_area(state, arena_at<char>(b->offset));
+	return true;
 }
 
 static void
@@ -571,7 +584,7 @@ run_collect_groups(GpuvmScanState *state)
 		w = engine_wait(state->session);
 		if (w == ENGINE_LOST)
 		{
-			engine_note_crash(state->plan->program->hash);
+			engine_note_crash(state->session, state->plan->program->hash);
 			end_job(state, true);
 			state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
 			return false;

@@ -48,7 +48,7 @@ constexpr uint64 KEEP_AREA = 16 * 1024 * 1024;
 /* gpuvmd waits awake for the next job for a tenth of a second, and does not look at the socket meanwhile. */
 constexpr int HANG_UP_TIMEOUT_MS = 2000;
 /* A gpuvmd that does not stop a job in so long hangs, and is killed. */
-constexpr int ABORT_TIMEOUT_MS = 30000;
+constexpr int ABORT_TIMEOUT_MS = 5000;
 
 struct EngineSession
 {
@@ -359,6 +359,12 @@ engine_acquire(int wait_ms, const char **reason)
 	engine_job(session)->cancel.store(0);
 	engine_job(session)->state.store(static_cast<uint32_t>(JobState::Idle));
 	return session;
+}
+
+uint32
+engine_generation(const EngineSession *session)
+{
+	return session->generation;
 }
 
 Job *

@@ -69,9 +69,12 @@ void		engine_release(EngineSession *session);
 /* Round trip of the empty program in nanoseconds; -1 with *reason when there is no engine. */
 int64		engine_ping(const char **reason);
 
-/* Was this program running at two crashes of gpuvmd? And: it was running when gpuvmd was lost. */
+/* Which start of gpuvmd the session is with. */
+uint32		engine_generation(const EngineSession *session);
+
+/* Was this program running at two crashes of gpuvmd? And: it was running when the session's gpuvmd was lost. */
 bool		engine_quarantined(uint64 program_hash);
-void		engine_note_crash(uint64 program_hash);
+void		engine_note_crash(const EngineSession *session, uint64 program_hash);
 
 /* A sentence on gpuvmd for gpuvm.status(); true when it is running. */
 bool		engine_status_sentence(char *buf, size_t size);

@@ -22,6 +22,7 @@ struct QuarantineEntry
 {
 	pg_atomic_uint64 hash;
 	pg_atomic_uint32 crashes;
+	uint32		generation;		/* of the gpuvmd whose end was counted last */
 };
 
 /* Written under AddinShmemInitLock, which nobody holds in normal running; read without. */
@@ -61,8 +62,9 @@ engine_quarantined(uint64 program_hash)
 }
 
 void
-engine_note_crash(uint64 program_hash)
+engine_note_crash(const EngineSession *session, uint64 program_hash)
 {
+	uint32		generation = engine_generation(session);
 	QuarantineShared *table = quarantine_shared();
 	QuarantineEntry *entry;
 
@@ -84,7 +86,12 @@ engine_note_crash(uint64 program_hash)
 		if (used < QUARANTINE_ENTRIES)
 			pg_atomic_write_u32(&table->used, used + 1);
 	}
-	pg_atomic_fetch_add_u32(&entry->crashes, 1);
+	/* Several backends may have run it when it ended: that is one crash. */
+	if (pg_atomic_read_u32(&entry->crashes) == 0 || entry->generation != generation)
+	{
+		entry->generation = generation;
+		pg_atomic_fetch_add_u32(&entry->crashes, 1);
+	}
 	LWLockRelease(AddinShmemInitLock);
 }
 

@@ -394,16 +394,8 @@ gpuvm_status(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	values[0] = CStringGetTextDatum("cpu");
-	if (shmem_available())
-	{
-		values[1] = BoolGetDatum(engine_status_sentence(sentence, sizeof(sentence)));
-		values[2] = CStringGetTextDatum(sentence);
-	}
-	else
-	{
-		values[1] = BoolGetDatum(false);
-		values[2] = CStringGetTextDatum("gpuvm was not preloaded: add it to shared_preload_libraries and restart the server");
-	}
+	values[1] = BoolGetDatum(engine_status_sentence(sentence, sizeof(sentence)));
+	values[2] = CStringGetTextDatum(sentence);
 	put_row(fcinfo, values, nulls);
 	return (Datum) 0;
 }

@@ -231,8 +231,10 @@ float_sum_merge(FloatSumInfo *into, int64_t *limbs, FloatSumWindow window, const
 
 /*
  * Might PostgreSQL's accumulator have overflowed in some order of the rows?
- * sum(float4) adds in float4. n * max|x| against half of the greatest value:
- * conservative, and blind to order.
+ * sum(float4) adds in float4: n * max|x| against half of the greatest value. A
+ * float8 sum may end in avg, whose float8_accum also keeps the squares and forms
+ * (n * x - sum)^2 on the way: (2 * n * max|x|)^2 (rule 15). Conservative, and
+ * blind to order.
  */
 GPUVM_HD bool
 float_sum_may_overflow(const FloatSumInfo &info, Type arg)
@@ -243,7 +245,9 @@ float_sum_may_overflow(const FloatSumInfo &info, Type arg)
 		return false;
 	while (log2n < 63 && (1ll << log2n) < info.n)
 		log2n++;
-	return info.max_exp - 2048 + log2n > (arg == Type::F32 ? 127 : 1023);
+	if (arg == Type::F32)
+		return info.max_exp - 2048 + log2n > 127;
+	return 2 * (info.max_exp - 2048 + log2n + 1) > 1023;
 }
 
 /* The rounded sum. Carries the limbs. */

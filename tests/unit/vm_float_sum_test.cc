@@ -273,5 +273,10 @@ TEST(VmFloatSum, FlagsWhatMayOverflow)
 		EXPECT_EQ(errors, 0u);
 		vm_sum(one_column(Type::F64, {1e308, 1e308, -1e308}), Type::F64, by_key, 2, rng, &errors);
 		EXPECT_EQ(errors, static_cast<uint32_t>(ERR_SUM_OVERFLOW));
+		/* avg raises there: its squares overflow */
+		vm_sum(one_column(Type::F64, {1e200, -1e200}), Type::F64, by_key, 2, rng, &errors);
+		EXPECT_EQ(errors, static_cast<uint32_t>(ERR_SUM_OVERFLOW));
+		vm_sum(one_column(Type::F64, {1e150, -1e150}), Type::F64, by_key, 2, rng, &errors);
+		EXPECT_EQ(errors, 0u);
 	}
 }

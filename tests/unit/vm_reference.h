@@ -630,7 +630,7 @@ private:
 
 		while ((size_t(1) << log2n) < in.size())
 			log2n++;
-		if (!finite.empty() && exponent + log2n > (type == Type::F32 ? 127 : 1023))
+		if (!finite.empty() && (type == Type::F32 ? exponent + log2n > 127 : 2 * (exponent + log2n + 1) > 1023))
 			outcome.errors |= ERR_SUM_OVERFLOW;
 		if (outcome.errors)
 			return Value{};
