@@ -305,7 +305,7 @@ class Bench:
         p50, p90, p99 = (times[int(len(times) * p / 100)] for p in (50, 90, 99))
         self.results.append(dict(workload="roundtrip", query=f"{what}, gap {gap}", sql="", ms={"p50": p50 / 1000, "p90": p90 / 1000, "p99": p99 / 1000},
                                  device=self.options.device, note="", rows=1))
-        return f"| {what} | {gap} | {p50:.0f} | {p90:.0f} | {p99:.0f} |"
+        return f"| {what} | {gap} | {p50:.1f} | {p90:.1f} | {p99:.1f} |"
 
     # -- output -----------------------------------------------------------------------
 
