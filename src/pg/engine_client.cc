@@ -489,6 +489,18 @@ engine_abort(EngineSession *session)
 	session->in_flight = false;
 }
 
+/* A backend with many cursors should not sit on the memory that they had. */
+static bool
+other_keeps_area(const EngineSession *session)
+{
+	for (const EngineSession *other = sessions; other != NULL; other = other->next)
+	{
+		if (other != session && !other->in_use && other->area_size > 0)
+			return true;
+	}
+	return false;
+}
+
 void
 engine_release(EngineSession *session)
 {
@@ -500,7 +512,7 @@ engine_release(EngineSession *session)
 		destroy_session(session);
 		return;
 	}
-	if (session->area_size > KEEP_AREA)
+	if (session->area_size > KEEP_AREA || other_keeps_area(session))
 	{
 		arena_free(session->area);
 		session->area = 0;
