@@ -7,7 +7,6 @@
 # Environment: DIFF_QUERIES (2000), SUITES (all; names separated by spaces).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-. tests/setup/cluster.sh
 
 logs=build/check
 jobs=$(nproc)
@@ -131,6 +130,7 @@ finish() {
 trap finish EXIT
 
 tests/setup/install.sh || exit 1
+. tests/setup/cluster.sh	# asks pg_config, so not before
 mkdir -p $logs
 
 if wanted includes; then
