@@ -15,6 +15,8 @@
 extern "C" {
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/pg_control.h"
 #include "commands/vacuum.h"
 #include "nodes/makefuncs.h"
 #include "postmaster/bgworker.h"
@@ -90,6 +92,21 @@ vacuum_relation(Relation rel, int progress_slot)
 	return progress_vacuumed(progress_slot) ? NULL : "its VACUUM failed or the table was locked; see the server log";
 }
 
+/*
+ * VACUUM takes a row for all-visible only when its commit is on disk, which
+ * that of a load with synchronous_commit = off is not for a moment yet: whatever
+ * is in the log up to here is brought there.
+ */
+static void
+flush_asynchronous_commits(void)
+{
+	char		nothing = 0;
+
+	XLogBeginInsert();
+	XLogRegisterData(&nothing, sizeof(nothing));
+	XLogFlush(XLogInsert(RM_XLOG_ID, XLOG_NOOP));
+}
+
 /* In a worker: VACUUM as its own transactions. */
 static void
 run_vacuum(Oid relid)
@@ -135,6 +152,7 @@ gpuvm_vacuum_main(Datum)
 
 	/* As the bootstrap superuser, like autovacuum; VACUUM itself switches to the table's owner. */
 	BackgroundWorkerInitializeConnectionByOid(request.database, InvalidOid, 0);
+	gpuvm::flush_asynchronous_commits();
 	gpuvm::run_vacuum(request.relid);
 	gpuvm::progress_set_vacuumed(request.progress_slot);
 }
