@@ -54,7 +54,7 @@ show_program(const Program *program, ExplainState *es)
 		ExplainPropertyText(psprintf("Program %d", i), static_cast<char *>(list_nth(lines, i)), es);
 }
 
-/* What was skipped tells of values that a policy, or a lack of privileges, hides (rule 22). */
+/* What was skipped, or left over, tells of values that a policy, or a lack of privileges, hides (rule 22). */
 static bool
 may_see_skips(Oid relid)
 {
@@ -70,6 +70,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	ScanFigures *f = &state->figures;
 	const char *relname = get_rel_name(plan->relid);
 	List	   *context = deparse_context_for(relname, plan->relid);
+	bool		see_skips = may_see_skips(plan->relid);
 
 	if (plan->kind == SCAN_GROUPS)
 		ExplainPropertyText("Relation", quote_identifier(relname), es);
@@ -94,16 +95,19 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	}
 	ExplainPropertyText("Device", f->device, es);
 	ExplainPropertyText("Tier", "interpreter", es);
-	ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
-	if (may_see_skips(plan->relid))
+	if (see_skips)
+	{
+		ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
 		ExplainPropertyInteger("Tablets Skipped", nullptr, f->tablets_skipped, es);
-	ExplainPropertyInteger("VM Rows In", nullptr, f->rows_in, es);
+		ExplainPropertyInteger("VM Rows In", nullptr, f->rows_in, es);
+	}
 	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
 	if (f->units_by_heap > 0)
 		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);
 	if (es->costs)
 	{
-		ExplainPropertyInteger("Bytes Read", nullptr, f->bytes_read, es);
+		if (see_skips)
+			ExplainPropertyInteger("Bytes Read", nullptr, f->bytes_read, es);
 		ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
 	}
 	if (es->summary)
