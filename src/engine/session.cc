@@ -87,12 +87,12 @@ static bool
 next_job(EngineContext *context, Job *job, Doorbell *doorbell, std::chrono::nanoseconds spin)
 {
 	auto		submitted = [job] { return job->state.load() == static_cast<uint32_t>(JobState::Submitted); };
-	bool		come = false;
 
+	/* A cancel without a job: the backend is about to hang up. */
 	if (context->spinning.fetch_add(1) < context->max_spinning)
-		come = Doorbell::spin(submitted, spin);
+		(void) Doorbell::spin([&] { return submitted() || job->cancel.load() != 0; }, spin);
 	context->spinning.fetch_sub(1);
-	return come || doorbell->sleep(submitted);
+	return submitted() || doorbell->sleep(submitted);
 }
 
 void

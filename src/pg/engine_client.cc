@@ -114,6 +114,8 @@ hang_up(EngineSession *session)
 {
 	bool		ended = false;
 
+	/* A session's thread that waits awake looks at this, not at the socket. */
+	engine_job(session)->cancel.store(1);
 	(void) shutdown(session->fd, SHUT_WR);
 	for (int ms = 0; !ended && ms < HANG_UP_TIMEOUT_MS; ms += CONNECT_RETRY_MS)
 	{
@@ -281,7 +283,8 @@ idle_session(void)
 		next = session->next;
 		if (session->in_use)
 			continue;
-		if (session_alive(session))
+		/* no wait event set: making it raised, out of file descriptors, say */
+		if (session->events != NULL && session_alive(session))
 			return session;
 		destroy_session(session);
 	}
@@ -505,6 +508,7 @@ void
 engine_release(EngineSession *session)
 {
 	engine_abort(session);
+	engine_job(session)->cancel.store(0);
 	session->in_use = false;
 	session->owner = NULL;
 	if (!session_alive(session))

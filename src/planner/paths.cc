@@ -151,24 +151,31 @@ ordinary_path(const Path *path)
 	return copy;
 }
 
-/* PostgreSQL's cheapest path for the relation. */
+/* PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan. */
 static Path *
 alternative_path(RelOptInfo *rel)
 {
 	Path	   *best = nullptr;
+	Path	   *copy = nullptr;
 	ListCell   *lc;
 
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = static_cast<Path *>(lfirst(lc));
+		Path	   *ordinary;
 
 		/* MinMaxAggPath rewrites the aggregates of the whole plan in setrefs: not below ours. */
 		if (path->param_info != nullptr || IsA(path, CustomPath) || IsA(path, MinMaxAggPath))
 			continue;
-		if (best == nullptr || path->total_cost < best->total_cost)
-			best = path;
+		if (best != nullptr && path->total_cost >= best->total_cost)
+			continue;
+		ordinary = ordinary_path(path);
+		if (ordinary == nullptr)
+			continue;
+		best = path;
+		copy = ordinary;
 	}
-	return best == nullptr ? nullptr : ordinary_path(best);
+	return copy;
 }
 
 /*

@@ -617,10 +617,15 @@ registry_xact_callback(XactEvent event, void *)
 			end_pending(false);
 			break;
 		case XACT_EVENT_PRE_PREPARE:
-			if (pending_first != NULL)
-				ereport(ERROR,
-						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-						 errmsg("cannot PREPARE a transaction that has imported or released tables")));
+			for (PendingOp *op = pending_first; op != NULL; op = op->next)
+			{
+				if (op->slot != NO_SLOT)
+					ereport(ERROR,
+							(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+							 errmsg("cannot PREPARE a transaction that has imported tables")));
+			}
+			/* To release early (a dropped table's tablets, say) costs a fallback at worst. */
+			end_pending(true);
 			break;
 		default:
 			break;
