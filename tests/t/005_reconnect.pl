@@ -24,7 +24,7 @@ local $ENV{PGOPTIONS} = '-c gpuvm.force=on -c gpuvm.require=vm';
 my ($out, $err) = ('', '');
 my $bench = IPC::Run::start(
 	[ 'pgbench', '-n', '-C', '-c', '4', '-T', '8', '-h', $node->host, '-p', $node->port, '-f', $script, 'postgres' ],
-	'<', \undef, '>', \$out, '2>', \$err);
+	'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(60));
 
 my $wrong = 0;
 my $rounds = 0;
@@ -36,7 +36,7 @@ while (time < $until)
 	$wrong++ if $sum ne "f\n1800030000";
 	$rounds++;
 }
-$bench->finish;
+ok(eval { $bench->finish; 1 }, 'no client hangs') or $bench->kill_kill;
 
 cmp_ok($rounds, '>', 5, 'tables were imported beside the clients');
 is($wrong, 0, 'every import and every sum over it was right');
