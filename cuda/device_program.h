@@ -25,9 +25,9 @@
  * Addresses in a DeviceOp are bytes from the start of the region. Every array
  * is lane-major: lane l's values are the R * width bytes from l * R * width.
  * With one tile a stage, staged columns and slots are operands alike; with more,
- * only fused and widening operations read staged columns. (With 32 bytes a lane
- * a 16-byte access has two-way bank conflicts; there is bandwidth for them, and
- * a conflict-free layout would cost instructions, which are scarcer.)
+ * only fused and widening operations read staged columns. Lanes visit the chunks
+ * of their values in orders that keep them out of each other's banks (Order in
+ * machine.cuh).
  */
 #ifndef GPUVM_CUDA_DEVICE_PROGRAM_H
 #define GPUVM_CUDA_DEVICE_PROGRAM_H
@@ -152,7 +152,7 @@ struct DeviceProgram
 	uint16_t	writes_stage;	/* a result takes a staged column's place */
 	uint16_t	naux;
 	OpSet		op_set;
-	uint8_t		reserved;
+	uint8_t		max_blocks;		/* a multiprocessor */
 	StagePlan	columns[MAX_COLUMNS];
 	uint16_t	sum_slot[MAX_AGGS];
 	AggFn		agg_fn[MAX_AGGS];
@@ -176,7 +176,7 @@ struct alignas(16) RegionHeader
 	uint32_t	parity;			/* of the barrier's next phase */
 	uint64_t	barrier;		/* the mbarrier */
 	uint32_t	unit;
-	uint32_t	reserved;
+	uint32_t	errors;			/* ErrorBits that a live, non-null lane raised */
 };
 
 /* A column of the tablet at hand: written and advanced by the lane that stages it. */
@@ -191,13 +191,15 @@ struct alignas(16) StageColumn
 
 /*
  * CODE_FILTER_COLUMN's interval in the domain of the tablet's codes, made once a
- * unit. Codes narrower than 32 bits are compared in the top bits of a word.
+ * unit. Codes of 2 bytes are compared in the top bits of a word; codes of 1 byte
+ * four to a word, so their bounds are repeated to fill it.
  */
 struct alignas(16) FilterRange
 {
 	uint32_t	width;			/* 1, 2, 4, 8; ALL_ROWS or NO_ROW: nothing to compare */
-	uint32_t	lo, span;		/* width < 8 */
-	uint32_t	reserved;
+	uint32_t	lo;				/* width < 8: the first code */
+	uint32_t	end;			/* width 2, 4: last code - lo; 1: the code after the last, all ones if there is none */
+	uint32_t	end_low;		/* width 1: `end` without the codes' top bits; just the top bits if there is no end */
 	uint64_t	wide_lo, wide_span;
 
 	enum : uint32_t { ALL_ROWS = 0, NO_ROW = 3 };

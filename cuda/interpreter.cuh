@@ -188,7 +188,7 @@ execute(Machine<R> &m, const OpView &op)
 		{
 			uint32_t	r[4] = {row + 4 * k, row + 4 * k + 1, row + 4 * k + 2, row + 4 * k + 3};
 
-			store4(to, k, r);
+			store4(to, k, 0, r);
 		}
 	}
 	else
@@ -199,17 +199,16 @@ execute(Machine<R> &m, const OpView &op)
 struct Lanes					/* what an operation may change outside of the region */
 {
 	uint32_t	live;
-	uint32_t	err;
 	uint32_t	any_live;
 };
 
 /* The operations that have no case in the tile loop. Arguments and result travel in registers. */
 template <int R>
 __device__ __noinline__ Lanes
-execute_generic(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live, uint32_t err)
+execute_generic(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 {
 	OpView		op(pc);
-	Machine<R>	m = {region, threadIdx.x % 32, staged_lane, live, err};
+	Machine<R>	m = {region, threadIdx.x % 32, staged_lane, live};
 	bool		any_live = true;
 
 	switch (op.code())
@@ -234,7 +233,7 @@ execute_generic(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t liv
 		default:
 			__builtin_unreachable();
 	}
-	return Lanes{m.live, m.err, any_live};
+	return Lanes{m.live, any_live};
 }
 
 template <int R>
@@ -328,10 +327,9 @@ run_tile(Machine<R> &m)
 			default:
 				if constexpr (SET == OpSet::All)
 				{
-					Lanes		r = execute_generic<R>(pc, m.region, m.staged_lane, m.live, m.err);
+					Lanes		r = execute_generic<R>(pc, m.region, m.staged_lane, m.live);
 
 					m.live = r.live;
-					m.err = r.err;
 					any_live = r.any_live;
 				}
 				else
@@ -483,7 +481,7 @@ interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, Laun
 	m.lane = threadIdx.x % 32;
 	m.region = program_bytes(p.nops, p.naux) + warp * p.region_bytes;
 	m.staged_lane = m.lane;
-	m.live = m.err = 0;
+	m.live = 0;
 
 	RegionHeader *header = region_header(m);
 
@@ -491,6 +489,7 @@ interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, Laun
 	{
 		barrier_init(&header->barrier);
 		header->parity = 0;
+		header->errors = 0;
 		header->unit = blockIdx.x * BLOCK_WARPS + warp;
 	}
 	for (uint32_t i = p.sums_begin / 16 + m.lane; i < p.region_bytes / 16u; i += 32)
@@ -527,9 +526,8 @@ interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, Laun
 			header->unit += gridDim.x * BLOCK_WARPS;
 		__syncwarp();
 	}
-	m.err = __reduce_or_sync(~0u, m.err);
-	if (m.lane == 0 && m.err != 0)
-		atomicOr(&state->errors, m.err);
+	if (m.lane == 0 && header->errors != 0)
+		atomicOr(&state->errors, header->errors);
 	__syncthreads();
 	publish(m, p, state, partials);
 }

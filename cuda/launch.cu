@@ -74,7 +74,7 @@ choose_shape(const DeviceProgram &program, const DeviceTable &table, LaunchShape
 		return rc;
 	if (per_sm == 0)
 		return cudaErrorInvalidConfiguration;
-	per_sm = std::min(per_sm, MAX_BLOCKS_PER_SM);
+	per_sm = std::min({per_sm, MAX_BLOCKS_PER_SM, static_cast<int>(program.max_blocks)});
 
 	/* Units as long as every warp still gets several: finding a unit's tablet costs a chain of loads. */
 	uint64_t	rows = static_cast<uint64_t>(table.npads) * TABLET_PAD_ROWS;

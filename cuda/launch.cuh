@@ -5,17 +5,25 @@
 #include "interpreter.cuh"
 #include "launch.h"
 
-/* Six blocks an SM: 40 registers. Resident warps hide what the loop waits for. */
-constexpr int INTERPRETER_BLOCKS = 6;
+/*
+ * Blocks an SM, which is registers: 40 for six, 48 for five. Resident warps hide
+ * what the loop waits for, but spilling what every operation needs costs more, and
+ * 8-byte columns leave shared memory for five blocks only.
+ */
+constexpr int
+interpreter_blocks(gpuvm::cuda::OpSet set)
+{
+	return set == gpuvm::cuda::OpSet::Narrow ? 6 : 5;
+}
 
 #define GPUVM_INSTANTIATE_INTERPRETER(R) \
 	namespace gpuvm { namespace cuda { \
 	const void * \
 	interpreter_##R(OpSet set) \
 	{ \
-		return set == OpSet::Narrow ? reinterpret_cast<const void *>(&interpret<OpSet::Narrow, R, INTERPRETER_BLOCKS>) \
-			: set == OpSet::Wide ? reinterpret_cast<const void *>(&interpret<OpSet::Wide, R, INTERPRETER_BLOCKS>) \
-			: reinterpret_cast<const void *>(&interpret<OpSet::All, R, INTERPRETER_BLOCKS>); \
+		return set == OpSet::Narrow ? reinterpret_cast<const void *>(&interpret<OpSet::Narrow, R, interpreter_blocks(OpSet::Narrow)>) \
+			: set == OpSet::Wide ? reinterpret_cast<const void *>(&interpret<OpSet::Wide, R, interpreter_blocks(OpSet::Wide)>) \
+			: reinterpret_cast<const void *>(&interpret<OpSet::All, R, interpreter_blocks(OpSet::All)>); \
 	} \
 	} }
 

@@ -152,7 +152,7 @@ may_underflow(Exponents e, Type t)
 class Lowering
 {
 public:
-	Lowering(const LowerInput &input, DeviceProgram *out) : in(input), out(out), program(input.program) {}
+	Lowering(const LowerInput &input, int rows, DeviceProgram *out) : in(input), rows(rows), out(out), program(input.program) {}
 
 	const char *run();
 
@@ -189,6 +189,7 @@ private:
 	uint16_t	constant_mask(uint32_t bits);
 
 	const LowerInput &in;
+	const int	rows;			/* a lane */
 	DeviceProgram *out;
 	const Program *program;
 	Register	reg[PROGRAM_MAX_REGS] = {};
@@ -199,7 +200,9 @@ private:
 	uint16_t	zeroes = OPERAND_NONE, ones = OPERAND_NONE;
 	static constexpr int GRAIN = 16;
 	static constexpr int MAX_REGION = 28 * 1024;	/* one block of eight warps fills a multiprocessor */
-	static constexpr int STAGE_BYTES = 4096;		/* six blocks of eight warps fit if little else is in the region */
+	static constexpr int STAGE_BYTES = 4608;		/* six blocks of eight warps fit if little else is in the region */
+	static constexpr int IN_FLIGHT_BYTES = 104 * 1024;
+	static constexpr int MIN_BLOCKS = 3, MAX_BLOCKS = 8;
 	static constexpr int MAX_UNITS = MAX_REGION / GRAIN;
 	bool		used[MAX_UNITS] = {};		/* in units of GRAIN bytes */
 	int			slots_begin = 0, high_water = 0;
@@ -496,25 +499,7 @@ Lowering::analyse()
 const char *
 Lowering::lay_out()
 {
-	int			widest = 0;
-	bool		wide_values = false, values = false;
-
-	for (int i = 0; i < out->ncolumns; i++)
-		if (in.columns[out->columns[i].table_column].summary.max_width > widest)
-			widest = in.columns[out->columns[i].table_column].summary.max_width;
-	for (int i = program->parallel + 1; i < program->converge; i++)
-	{
-		const Op   &op = program->ops()[i];
-		OpForm		form = form_of(op.opcode);
-
-		if (form == OpForm::BINARY || form == OpForm::UNARY || form == OpForm::CAST || form == OpForm::SELECT)
-		{
-			values = true;
-			wide_values |= type_width(op.type) == 8;
-		}
-	}
-	out->rows_per_lane = in.options.rows_per_lane ? in.options.rows_per_lane
-		: wide_values || widest == 8 ? 4 : !values && widest <= 2 ? 16 : 8;
+	out->rows_per_lane = static_cast<uint16_t>(rows);
 
 	/* Several tiles a stage where the columns are narrow, unless one is an operand in place. */
 	int			tile_bytes = 0;
@@ -532,12 +517,16 @@ Lowering::lay_out()
 
 		in_place |= op.opcode == Opcode::Column && reg[op.p1].direct && used_as_value(op.p1, i);
 	}
+	/* Past about 100 KB of wide columns in flight a multiprocessor reads slower; narrow ones need the warps to compute. */
+	int			enough = tile_bytes == 0 ? MAX_BLOCKS : IN_FLIGHT_BYTES / (tile_bytes * BLOCK_WARPS);
+
+	out->max_blocks = static_cast<uint8_t>(enough < MIN_BLOCKS ? MIN_BLOCKS : enough > MAX_BLOCKS ? MAX_BLOCKS : enough);
 	out->stage_tiles = 1;
 	while (!in_place && out->stage_tiles < 4 && tile_bytes * out->stage_tiles * 2 <= STAGE_BYTES &&
 		   32 * out->rows_per_lane * out->stage_tiles * 2 <= static_cast<int>(TABLET_PAD_ROWS))
 		out->stage_tiles *= 2;
 
-	int			rows = 32 * out->rows_per_lane * out->stage_tiles;
+	int			stage_rows = 32 * out->rows_per_lane * out->stage_tiles;
 	int			at = static_cast<int>(sizeof(RegionHeader)) + out->ncolumns * static_cast<int>(sizeof(StageColumn));
 
 	for (int i = 0; i < out->ncolumns; i++)
@@ -546,12 +535,12 @@ Lowering::lay_out()
 		const ColumnSummary &s = in.columns[c.table_column].summary;
 
 		c.data = static_cast<uint16_t>(at);
-		at += s.max_width * rows;
+		at += s.max_width * stage_rows;
 		c.nulls = OPERAND_NONE;
 		if (s.flags & CHUNK_HAS_NULLS)
 		{
 			c.nulls = static_cast<uint16_t>(at);
-			at += rows / 8;
+			at += stage_rows / 8;
 		}
 		if (at >= MAX_REGION)
 			return "the columns do not fit the device's shared memory";
@@ -1194,10 +1183,28 @@ Lowering::run()
 
 }  // namespace
 
+/*
+ * What an operation costs a tile, whatever it does to the rows, is the larger
+ * part: as many rows a lane as leave room for three blocks on a multiprocessor,
+ * whose 24 warps still keep enough copies in flight.
+ */
 const char *
 lower(const LowerInput &input, DeviceProgram *out)
 {
-	return Lowering(input, out).run();
+	constexpr uint32_t three_blocks = 74 * 1024;
+
+	if (input.options.rows_per_lane)
+		return Lowering(input, input.options.rows_per_lane, out).run();
+
+	const char *problem = nullptr;
+
+	for (int rows : {16, 8, 4})
+	{
+		problem = Lowering(input, rows, out).run();
+		if (!problem && program_bytes(out->nops, out->naux) + out->region_bytes * BLOCK_WARPS <= three_blocks)
+			break;
+	}
+	return problem;
 }
 
 }  // namespace cuda

@@ -22,7 +22,6 @@ struct Machine
 	uint32_t	lane;
 	uint32_t	staged_lane;	/* lane + 32 * tile within the stage */
 	uint32_t	live;
-	uint32_t	err;
 };
 
 template <int R> constexpr uint32_t all_rows = (1u << R) - 1;
@@ -85,30 +84,62 @@ staged_place_of(const Machine<R> &m, uint32_t operand)
 	return shared_memory + m.region + operand + m.staged_lane * (R * static_cast<uint32_t>(sizeof(V)));
 }
 
-/* Four rows of type V: rows 4k .. 4k + 3 of the lane. */
+/*
+ * The order in which a lane visits its values of type V. A lane's values are
+ * 16-byte chunks side by side, so eight lanes that all begin with their first
+ * chunk meet in the same banks. In this order they do not: visit j is of row
+ * j ^ (x / sizeof(V)), with an x that differs between lanes of the same banks.
+ * Operations that combine widths, or whose rows must come in order, use none.
+ */
+template <typename V, int R>
+struct Order
+{
+	static constexpr uint32_t bytes = R * sizeof(V);
+	uint32_t	x;				/* what offsets within the lane's values are XORed with */
+
+	GPUVM_D explicit Order(const Machine<R> &m) : x(m.lane * (bytes / 8) & (bytes - 16)) {}
+
+	/* Bits by row as bits by visit, and the reverse. */
+	GPUVM_D uint32_t turn(uint32_t bits) const
+	{
+#pragma unroll
+		for (uint32_t chunk = 16; chunk < bytes; chunk *= 2)
+		{
+			constexpr uint32_t ones = 0xffffffff;
+			uint32_t	n = chunk / sizeof(V);
+			uint32_t	low = n == 2 ? 0x33333333u : n == 4 ? 0x0f0f0f0fu : 0x00ff00ffu;
+			uint32_t	turned = (bits & low) << n | (bits >> n & low);
+
+			bits = x & chunk ? turned & (ones >> (32 - R)) : bits;
+		}
+		return bits;
+	}
+};
+
+/* Four rows of type V: visits 4k .. 4k + 3 of the lane; x is the Order's, 0 for rows as they lie. */
 template <typename V>
 GPUVM_D void
-load4(const char *at, int k, V (&v)[4])
+load4(const char *at, int k, uint32_t x, V (&v)[4])
 {
 	if constexpr (sizeof(V) == 4)
-		memcpy(v, __builtin_assume_aligned(at + k * 16, 16), 16);
+		memcpy(v, __builtin_assume_aligned(at + ((k * 16) ^ x), 16), 16);
 	else
 	{
-		memcpy(v, __builtin_assume_aligned(at + k * 32, 16), 16);
-		memcpy(v + 2, __builtin_assume_aligned(at + k * 32 + 16, 16), 16);
+		memcpy(v, __builtin_assume_aligned(at + ((k * 32) ^ x), 16), 16);
+		memcpy(v + 2, __builtin_assume_aligned(at + ((k * 32 + 16) ^ x), 16), 16);
 	}
 }
 
 template <typename V>
 GPUVM_D void
-store4(char *at, int k, const V (&v)[4])
+store4(char *at, int k, uint32_t x, const V (&v)[4])
 {
 	if constexpr (sizeof(V) == 4)
-		memcpy(__builtin_assume_aligned(at + k * 16, 16), v, 16);
+		memcpy(__builtin_assume_aligned(at + ((k * 16) ^ x), 16), v, 16);
 	else
 	{
-		memcpy(__builtin_assume_aligned(at + k * 32, 16), v, 16);
-		memcpy(__builtin_assume_aligned(at + k * 32 + 16, 16), v + 2, 16);
+		memcpy(__builtin_assume_aligned(at + ((k * 32) ^ x), 16), v, 16);
+		memcpy(__builtin_assume_aligned(at + ((k * 32 + 16) ^ x), 16), v + 2, 16);
 	}
 }
 
@@ -123,12 +154,17 @@ struct Operand
 	GPUVM_D Operand(const Machine<R> &m, uint32_t operand, bool immediate, int64_t value)
 		: at(place_of<V>(m, operand)), is_imm(immediate), imm(from_imm<V>(value)) {}
 
-	GPUVM_D void get(int k, V (&v)[4]) const
+	GPUVM_D void get(int k, uint32_t x, V (&v)[4]) const
 	{
 		if (is_imm)
 			v[0] = v[1] = v[2] = v[3] = imm;
 		else
-			load4(at, k, v);
+			load4(at, k, x, v);
+	}
+	/* Visit j alone. */
+	GPUVM_D V get_one(int j, uint32_t x) const
+	{
+		return is_imm ? imm : *reinterpret_cast<const V *>(at + ((j * static_cast<uint32_t>(sizeof(V))) ^ x));
 	}
 };
 
@@ -201,6 +237,15 @@ GPUVM_D RegionHeader *
 region_header(const Machine<R> &m)
 {
 	return reinterpret_cast<RegionHeader *>(shared_memory + m.region);
+}
+
+/* Errors are rare, so the loop keeps no hardware register for them. */
+template <int R>
+GPUVM_D void
+raise(const Machine<R> &m, uint32_t errors)
+{
+	if (errors)
+		atomicOr(&region_header(m)->errors, errors);
 }
 
 /* The lane's R values of W < 4 bytes each, as words. */

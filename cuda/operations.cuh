@@ -106,6 +106,48 @@ compare(V a, V b)
 	}
 }
 
+/*
+ * The same for a row whose errors are looked for only if `doubt` says so after
+ * some rows: it may raise doubt without cause, never miss an error. Integer
+ * sums and 64-bit products raise it in the sign bit, the others in any bit.
+ */
+template <Opcode O, Type T, typename A, typename B>
+GPUVM_D auto
+apply2_in_doubt(A a, B b, uint32_t *doubt)
+{
+	constexpr bool add = O == Opcode::Add, sub = O == Opcode::Sub;
+
+	if constexpr ((add || sub) && (T == Type::I32 || T == Type::I64))
+	{
+		uint32_t	ignored = 0;
+		A			r = apply2<O, T>(a, b, &ignored);
+		A			over = (add ? a ^ r : a ^ b) & (add ? b ^ r : a ^ r);
+
+		*doubt |= static_cast<uint32_t>(static_cast<std::make_unsigned_t<A>>(over) >> (sizeof(A) * 8 - 32));
+		return r;
+	}
+	else if constexpr (O == Opcode::Mul && T == Type::I64)
+	{
+		/* Two conversions and the product round by less than 2^-22: 2^63 times (1 - 2^-20) is safely below an overflow. */
+		float		size = fabsf(static_cast<float>(a)) * fabsf(static_cast<float>(b));
+
+		*doubt |= static_cast<uint32_t>(__float_as_int(0x1.ffffep62f) - __float_as_int(size));
+		return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+	}
+	else
+		return apply2<O, T>(a, b, doubt);
+}
+
+template <Opcode O, Type T>
+GPUVM_D bool
+doubtful(uint32_t doubt)
+{
+	constexpr bool by_sign = ((O == Opcode::Add || O == Opcode::Sub) && (T == Type::I32 || T == Type::I64)) ||
+		(O == Opcode::Mul && T == Type::I64);
+
+	return by_sign ? static_cast<int32_t>(doubt) < 0 : doubt != 0;
+}
+
 /* Rows 4k .. 4k + 3 whose bit of `active` is set keep their errors. */
 GPUVM_D uint32_t
 live_errors(const uint32_t (&e)[4], uint32_t active, int k)
@@ -119,7 +161,7 @@ live_errors(const uint32_t (&e)[4], uint32_t active, int k)
 }
 
 /* Vectors of four rows whose loads are issued together: hides shared memory's latency without spilling. */
-template <typename V, int R> constexpr int group_of = sizeof(V) == 4 && R >= 8 ? 2 : 1;
+template <typename V, int R> constexpr int group_of = sizeof(V) == 4 && R == 8 ? 2 : 1;
 
 /* -- elementwise arithmetic ------------------------------------------------------ */
 
@@ -138,60 +180,83 @@ unary_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
 		D			r[4];
 		uint32_t	e[4] = {0, 0, 0, 0};
 
-		a.get(k, x);
+		a.get(k, 0, x);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 			r[i] = apply1<O, T>(x[i], &e[i]);
-		store4(to, k, r);
+		store4(to, k, 0, r);
 		if constexpr (CHECKED)
-			m.err |= live_errors(e, active, k);
+			raise(m, live_errors(e, active, k));
 	}
+}
+
+/* The null mask of a strict operation with two operands. */
+template <int R>
+GPUVM_D uint32_t
+either_null(const Machine<R> &m, const OpView &op)
+{
+	return mask_read(m, op.a_null()) | mask_read(m, op.b_null());
+}
+
+/*
+ * What visits [first, end) of the lane raise, where `active` (by visit) is set.
+ * Reads the operands again, one at a time: few registers for a rare path.
+ */
+template <Opcode O, Type T, typename V, typename B, int R>
+GPUVM_D uint32_t
+exact_errors(const Operand<V, R> &a, const Operand<B, R> &b, uint32_t x, uint32_t active, int first, int end)
+{
+	uint32_t	err = 0;
+
+#pragma unroll 1
+	for (int j = first; j < end; j++)
+		if (active >> j & 1)
+			apply2<O, T>(a.get_one(j, x), b.get_one(j, x), &err);
+	return err;
 }
 
 template <Opcode O, Type T, bool CHECKED, typename B, int R>
 GPUVM_D void
-binary_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
+binary_loop(Machine<R> &m, const OpView &op)
 {
 	using V = reg_t<T>;
-	constexpr int G = CHECKED ? 1 : group_of<V, R>;
+	constexpr int G = group_of<V, R>;
+	constexpr bool same_width = sizeof(B) == sizeof(V);
 	Operand<V, R> a = operand_a<V>(m, op);
 	Operand<B, R> b = operand_b<B>(m, op);
 	char	   *to = place_of<V>(m, op.dst());
-	uint32_t	active = m.live & ~nulls;
+	Order<V, R> order(m);
+	uint32_t	order_x = same_width ? order.x : 0;
 
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k += G)
 	{
-		V			x[G][4], r[4];
+		V			x[G][4];
 		B			y[G][4];
+		uint32_t	doubt = 0;
 
 #pragma unroll
 		for (int g = 0; g < G; g++)
 		{
-			a.get(k + g, x[g]);
-			b.get(k + g, y[g]);
+			a.get(k + g, order_x, x[g]);
+			b.get(k + g, order_x, y[g]);
 		}
 #pragma unroll
 		for (int g = 0; g < G; g++)
-		{
-			uint32_t	any = 0;
-
 #pragma unroll
 			for (int i = 0; i < 4; i++)
-				r[i] = apply2<O, T>(x[g][i], y[g][i], &any);
-			store4(to, k + g, r);
-			/* Errors are rare: whose they are is asked only then. */
-			if constexpr (CHECKED)
-				if (any)
-				{
-					uint32_t	e[4] = {0, 0, 0, 0};
+				x[g][i] = CHECKED ? apply2_in_doubt<O, T>(x[g][i], y[g][i], &doubt) : apply2<O, T>(x[g][i], y[g][i], &doubt);
+		/* Before the result may take an operand's place. */
+		if constexpr (CHECKED)
+			if (doubtful<O, T>(doubt))
+			{
+				uint32_t	active = m.live & ~either_null(m, op);
 
+				raise(m, exact_errors<O, T>(a, b, order_x, same_width ? order.turn(active) : active, 4 * k, 4 * (k + G)));
+			}
 #pragma unroll
-					for (int i = 0; i < 4; i++)
-						apply2<O, T>(x[g][i], y[g][i], &e[i]);
-					m.err |= live_errors(e, active, k + g);
-				}
-		}
+		for (int g = 0; g < G; g++)
+			store4(to, k + g, order_x, x[g]);
 	}
 }
 
@@ -215,13 +280,13 @@ GPUVM_D void
 op_binary(Machine<R> &m, const OpView &op)
 {
 	using B = std::conditional_t<form_of(O) == OpForm::SHIFT, int32_t, reg_t<T>>;
-	uint32_t	nulls = mask_read(m, op.a_null()) | mask_read(m, op.b_null());
 
-	mask_write(m, op.dst_null(), nulls);
+	if (op.dst_null() != OPERAND_NONE)
+		mask_write(m, op.dst_null(), either_null(m, op));
 	if (errors_of(O) != 0 && (op.flags() & DOP_CHECKED))
-		binary_loop<O, T, errors_of(O) != 0, B>(m, op, nulls);
+		binary_loop<O, T, errors_of(O) != 0, B>(m, op);
 	else
-		binary_loop<O, T, false, B>(m, op, nulls);
+		binary_loop<O, T, false, B>(m, op);
 }
 
 template <Type T, Type From, int R>
@@ -239,12 +304,12 @@ cast_loop(Machine<R> &m, const OpView &op, uint32_t nulls)
 		reg_t<T>	r[4];
 		uint32_t	e[4] = {0, 0, 0, 0};
 
-		a.get(k, x);
+		a.get(k, 0, x);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 			r[i] = sem::Cast<T, From>(x[i], &e[i]);
-		store4(to, k, r);
-		m.err |= live_errors(e, active, k);
+		store4(to, k, 0, r);
+		raise(m, live_errors(e, active, k));
 	}
 }
 
@@ -261,7 +326,7 @@ nonzero_mask(Machine<R> &m, const OpView &op)
 	{
 		reg_t<From> x[4];
 
-		a.get(k, x);
+		a.get(k, 0, x);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 			bits |= static_cast<uint32_t>(sem::Cast<Type::Bool, From>(x[i], &ignored)) << (4 * k + i);
@@ -309,7 +374,7 @@ op_cast(Machine<R> &m, const OpView &op)
 #pragma unroll
 					for (int i = 0; i < 4; i++)
 						r[i] = static_cast<reg_t<T>>(bits >> (4 * k + i) & 1);
-					store4(to, k, r);
+					store4(to, k, 0, r);
 				}
 				break;
 			}
@@ -344,7 +409,7 @@ widen(Machine<R> &m, const OpView &op, int64_t base, bool is_signed)
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				r[i] = static_cast<V>(base) + static_cast<V>(static_cast<int32_t>((codes.get(4 * k + i) ^ flip) - flip));
-			store4(to, k, r);
+			store4(to, k, 0, r);
 		}
 	}
 	else
@@ -358,11 +423,11 @@ widen(Machine<R> &m, const OpView &op, int64_t base, bool is_signed)
 			S			x[4];
 			V			r[4];
 
-			load4(from, k, x);
+			load4(from, k, 0, x);
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				r[i] = static_cast<V>(static_cast<std::make_unsigned_t<V>>(base) + x[i]);
-			store4(to, k, r);
+			store4(to, k, 0, r);
 		}
 	}
 }
@@ -376,7 +441,7 @@ fill(Machine<R> &m, const OpView &op, V v)
 
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k++)
-		store4(to, k, r);
+		store4(to, k, 0, r);
 }
 
 /* A column that some tablet does not store as registers hold it. */
@@ -432,46 +497,84 @@ op_column(Machine<R> &m, const OpView &op)
 	}
 }
 
-template <int W, typename S, int R>
+/*
+ * Rows of a staged column of 1-byte codes from lo to before end. Four codes are
+ * compared where they lie in their word: with their top bits set no difference
+ * borrows from the next, and the top bits then decide. A dot product with powers
+ * of two gathers them.
+ */
+template <int R>
+GPUVM_D uint32_t
+bytes_in_range(const Machine<R> &m, uint32_t operand, uint32_t lo, uint32_t end, uint32_t end_low)
+{
+	constexpr uint32_t top = 0x80808080u;
+	Codes<R, 1> codes(m, operand);
+	uint32_t	lo_low = lo & ~top, bits = 0;
+
+#pragma unroll
+	for (int i = 0; i < codes.WORDS; i += 2)
+	{
+		uint32_t	gathered = 0;	/* eight rows: bits 7 to 14 */
+
+#pragma unroll
+		for (int j = i; j < i + 2 && j < codes.WORDS; j++)
+		{
+			uint32_t	w = codes.word[j];
+			uint32_t	from_lo = (w | top) - lo_low, from_end = (w | top) - end_low;
+			uint32_t	not_below = (w & ~lo) | (~(w ^ lo) & from_lo);
+			uint32_t	not_before_end = (w & ~end) | (~(w ^ end) & from_end);
+
+			gathered = __dp4a(not_below & ~not_before_end & top, j == i ? 0x08040201u : 0x80402010u, gathered);
+		}
+		bits |= gathered >> 7 << (i * 4);
+	}
+	return bits;
+}
+
+/* The same of 2-byte codes, compared in the top half of a word. */
+template <int R>
+GPUVM_D uint32_t
+halves_in_range(const Machine<R> &m, uint32_t operand, uint32_t lo, uint32_t span)
+{
+	Codes<R, 2> codes(m, operand);
+	uint32_t	bits = 0;
+
+#pragma unroll
+	for (int i = 0; i < R; i++)
+		if (codes.top(i) - lo <= span)
+			bits |= 1u << i;
+	return bits;
+}
+
+/* Rows of a staged column of 4 or 8-byte codes from lo to lo + span. */
+template <typename S, int R>
 GPUVM_D uint32_t
 codes_in_range(const Machine<R> &m, uint32_t operand, S lo, S span)
 {
+	constexpr int G = group_of<S, R>;
+	const char *from = staged_place_of<S>(m, operand);
+	Order<S, R> order(m);
 	uint32_t	bits = 0;
 
-	if constexpr (W < 4)
-	{
-		Codes<R, W> codes(m, operand);
-
-#pragma unroll
-		for (int i = 0; i < R; i++)
-			if (codes.top(i) - lo <= span)
-				bits |= 1u << i;
-	}
-	else
-	{
-		constexpr int G = group_of<S, R>;
-		const char *from = staged_place_of<S>(m, operand);
-
 #pragma unroll 1
-		for (int k = 0; k < R / 4; k += G)
+	for (int k = 0; k < R / 4; k += G)
+	{
+		uint32_t	some = 0;
+
+#pragma unroll
+		for (int g = 0; g < G; g++)
 		{
-			uint32_t	some = 0;
+			S			x[4];
 
+			load4(from, k + g, order.x, x);
 #pragma unroll
-			for (int g = 0; g < G; g++)
-			{
-				S			x[4];
-
-				load4(from, k + g, x);
-#pragma unroll
-				for (int i = 0; i < 4; i++)
-					if (x[i] - lo <= span)
-						some |= 1u << (4 * g + i);
-			}
-			bits |= some << (4 * k);
+			for (int i = 0; i < 4; i++)
+				if (x[i] - lo <= span)
+					some |= 1u << (4 * g + i);
 		}
+		bits |= some << (4 * k);
 	}
-	return bits;
+	return order.turn(bits);
 }
 
 /* Rows of a staged float column within [imm_a, imm_b]: none if imm_a > imm_b. */
@@ -492,6 +595,7 @@ floats_in_range(const Machine<R> &m, const OpView &op)
 
 	constexpr int G = group_of<V, R>;
 	const char *from = staged_place_of<V>(m, op.a());
+	Order<V, R> order(m);
 
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k += G)
@@ -503,7 +607,7 @@ floats_in_range(const Machine<R> &m, const OpView &op)
 		{
 			V			x[4];
 
-			load4(from, k + g, x);
+			load4(from, k + g, order.x, x);
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				if (x[i] >= lo && x[i] <= hi)
@@ -511,7 +615,7 @@ floats_in_range(const Machine<R> &m, const OpView &op)
 		}
 		bits |= some << (4 * k);
 	}
-	return bits;
+	return order.turn(bits);
 }
 
 /* Made once a unit: see FilterRange. Lowering made sure that imm_a <= imm_b. */
@@ -532,12 +636,20 @@ filter_range(const DeviceOp &op, int64_t base, uint32_t width)
 			r.width = FilterRange::NO_ROW;
 	}
 
-	uint32_t	shift = width < 4 ? 32 - width * 8 : 0;
-
-	if (width != 0)
+	if (width == 1)
 	{
+		constexpr uint32_t repeat = 0x01010101, top = 0x80808080;
+
+		r.lo = static_cast<uint32_t>(first) * repeat;
+		r.end = last == 255 ? ~0u : static_cast<uint32_t>(last + 1) * repeat;
+		r.end_low = last == 255 ? top : r.end & ~top;
+	}
+	else
+	{
+		uint32_t	shift = width == 2 ? 16 : 0;
+
 		r.lo = static_cast<uint32_t>(first) << shift;
-		r.span = static_cast<uint32_t>(last - first) << shift | ((1u << shift) - 1);
+		r.end = static_cast<uint32_t>(last - first) << shift | ((1u << shift) - 1);
 	}
 	r.wide_lo = first;
 	r.wide_span = last - first;
@@ -553,17 +665,17 @@ ints_in_range(const Machine<R> &m, const OpView &op)
 	uint4		range = *reinterpret_cast<const uint4 *>(at);
 
 	if (range.x == 4)
-		return codes_in_range<4>(m, op.a(), range.y, range.z);
+		return codes_in_range<uint32_t>(m, op.a(), range.y, range.z);
 	if (range.x == 1)
-		return codes_in_range<1>(m, op.a(), range.y, range.z);
+		return bytes_in_range(m, op.a(), range.y, range.z, range.w);
 	if (range.x == 2)
-		return codes_in_range<2>(m, op.a(), range.y, range.z);
+		return halves_in_range(m, op.a(), range.y, range.z);
 	if constexpr (WIDE)
 		if (range.x == 8)
 		{
 			ulonglong2	wide = *reinterpret_cast<const ulonglong2 *>(at + 16);
 
-			return codes_in_range<8>(m, op.a(), static_cast<uint64_t>(wide.x), static_cast<uint64_t>(wide.y));
+			return codes_in_range<uint64_t>(m, op.a(), wide.x, wide.y);
 		}
 	return range.x == FilterRange::ALL_ROWS ? all_rows<R> : 0;
 }
@@ -611,6 +723,7 @@ compare_mask(Machine<R> &m, const OpView &op)
 		using V = reg_t<T>;
 		Operand<V, R> a = operand_a<V>(m, op);
 		Operand<V, R> b = operand_b<V>(m, op);
+		Order<V, R> order(m);
 		uint32_t	bits = 0;
 		constexpr int G = group_of<V, R>;
 
@@ -624,8 +737,8 @@ compare_mask(Machine<R> &m, const OpView &op)
 			{
 				V			x[4], y[4];
 
-				a.get(k + g, x);
-				b.get(k + g, y);
+				a.get(k + g, order.x, x);
+				b.get(k + g, order.x, y);
 #pragma unroll
 				for (int i = 0; i < 4; i++)
 					if (compare<O, T>(x[i], y[i]))
@@ -633,7 +746,7 @@ compare_mask(Machine<R> &m, const OpView &op)
 			}
 			bits |= some << (4 * k);
 		}
-		return bits;
+		return order.turn(bits);
 	}
 }
 
@@ -698,7 +811,7 @@ op_in(Machine<R> &m, const OpView &op, const int64_t *values)
 	{
 		V			x[4];
 
-		a.get(k, x);
+		a.get(k, 0, x);
 #pragma unroll 1
 		for (int i = 0; i < 4; i++)
 		{
@@ -747,12 +860,12 @@ blend(Machine<R> &m, const OpView &op, uint32_t second)
 		{
 			V			x[4], y[4];
 
-			a.get(k, x);
-			b.get(k, y);
+			a.get(k, 0, x);
+			b.get(k, 0, y);
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				x[i] = second >> (4 * k + i) & 1 ? y[i] : x[i];
-			store4(to, k, x);
+			store4(to, k, 0, x);
 		}
 	}
 }
@@ -856,6 +969,8 @@ sum_ints(Machine<R> &m, const OpView &op, uint32_t active)
 	using V = reg_t<T>;
 	Operand<V, R> a = operand_a<V>(m, op);
 	bool		wide = op.flags() & DOP_WIDE;
+	Order<V, R> order(m);
+	uint32_t	taken = order.turn(active);
 	Sum128		sum;
 
 #pragma unroll (sizeof(V) == 4 ? 2 : 1)
@@ -863,11 +978,11 @@ sum_ints(Machine<R> &m, const OpView &op, uint32_t active)
 	{
 		V			x[4];
 
-		a.get(k, x);
+		a.get(k, order.x, x);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 		{
-			V			v = active >> (4 * k + i) & 1 ? x[i] : 0;
+			V			v = taken >> (4 * k + i) & 1 ? x[i] : 0;
 
 			if (sizeof(V) == 8 && wide)
 				sum.add(v);
@@ -890,6 +1005,8 @@ sum_floats(Machine<R> &m, const OpView &op, uint32_t active)
 	bool		wide = op.flags() & DOP_WIDE;
 	double		scale = from_imm<double>(op.imm_b());
 	uint32_t	special = 0;
+	Order<V, R> order(m);
+	uint32_t	taken = order.turn(active);
 	Sum128		sum;
 
 #pragma unroll 1
@@ -897,11 +1014,11 @@ sum_floats(Machine<R> &m, const OpView &op, uint32_t active)
 	{
 		V			x[4];
 
-		a.get(k, x);
+		a.get(k, order.x, x);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 		{
-			double		v = active >> (4 * k + i) & 1 ? static_cast<double>(x[i]) : 0.0;
+			double		v = taken >> (4 * k + i) & 1 ? static_cast<double>(x[i]) : 0.0;
 
 			if (v - v != 0)
 			{
@@ -952,7 +1069,7 @@ min_max(Machine<R> &m, const OpView &op, uint32_t active)
 	{
 		V			x[4];
 
-		a.get(k, x);
+		a.get(k, 0, x);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 			if (active >> (4 * k + i) & 1)
@@ -1035,38 +1152,34 @@ mulsum_loop(Machine<R> &m, const OpView &op, uint32_t active)
 	Operand<V, R> a = operand_a<V>(m, op);
 	Operand<V, R> b = operand_b<V>(m, op);
 	bool		wide = op.flags() & DOP_WIDE;
+	Order<V, R> order(m);
+	uint32_t	taken = order.turn(active);
 	Sum128		sum;
+
+	uint32_t	doubt = 0;
 
 #pragma unroll (sizeof(V) == 4 && R <= 8 ? 2 : 1)
 	for (int k = 0; k < R / 4; k++)
 	{
 		V			x[4], y[4];
-		uint32_t	any = 0;
 
-		a.get(k, x);
-		b.get(k, y);
+		a.get(k, order.x, x);
+		b.get(k, order.x, y);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 		{
-			V			r = sem::Mul<T>(x[i], y[i], &any);
+			V			r = CHECKED ? apply2_in_doubt<Opcode::Mul, T>(x[i], y[i], &doubt) : sem::Mul<T>(x[i], y[i], &doubt);
 
-			r = active >> (4 * k + i) & 1 ? r : 0;
+			r = taken >> (4 * k + i) & 1 ? r : 0;
 			if (sizeof(V) == 8 && wide)
 				sum.add(r);
 			else
 				sum.lo += static_cast<uint64_t>(static_cast<int64_t>(r));
 		}
-		if constexpr (CHECKED)
-			if (any)
-			{
-				uint32_t	e[4] = {0, 0, 0, 0};
-
-#pragma unroll
-				for (int i = 0; i < 4; i++)
-					sem::Mul<T>(x[i], y[i], &e[i]);
-				m.err |= live_errors(e, active, k);
-			}
 	}
+	if constexpr (CHECKED)
+		if (doubtful<Opcode::Mul, T>(doubt))
+			raise(m, exact_errors<Opcode::Mul, T>(a, b, order.x, taken, 0, R));
 	if (sizeof(V) == 4)
 		sum.hi = static_cast<int64_t>(sum.lo) >> 63;
 	Accumulator<R>(m, op.column()).add(active, wide, sum.lo, sum.hi);
@@ -1076,8 +1189,7 @@ template <Type T, int R>
 GPUVM_D void
 op_mulsum(Machine<R> &m, const OpView &op)
 {
-	uint32_t	nulls = mask_read(m, op.a_null()) | mask_read(m, op.b_null());
-	uint32_t	checked_on = m.live & ~nulls;
+	uint32_t	checked_on = m.live & ~either_null(m, op);
 
 	/* A filtered aggregate has no fused form: the product's errors count on rows that the filter drops. */
 	if (op.flags() & DOP_CHECKED)

@@ -10,7 +10,8 @@
  * for stored widths u8, u16, i32, i64, f32, f64, without and with nulls, with
  * checks left out where ranges prove them needless ("proved") and with all
  * checks ("checked"). Every timed run's result is compared with a scalar loop
- * over the generated values on the CPU.
+ * over the generated values on the CPU. Before that, rows at the edge of an
+ * overflow are planted in small tables: errors count exactly where they should.
  *
  *   vm_experiment [--rows N] [--reps N] [--csv FILE] [--auto] [--only NAME]
  */
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -127,12 +129,49 @@ answer(HostTablet &t, const Width &w)
 	}
 }
 
+/* The tablet of t's values and nulls, and the CPU's answers. */
+void
+pack_tablet(HostTablet &t, const Width &w)
+{
+	std::vector<StagedColumn> staged(NCOLS);
+
+	for (int c = 0; c < NCOLS; c++)
+		staged[c] = StagedColumn{w.type, static_cast<int16_t>(c + 1), t.values[c].data(), t.nulls[c].empty() ? nullptr : t.nulls[c].data()};
+
+	const uint32_t block_rows[2] = {0, t.nrows};
+	const uint64_t lsn = 1;
+	const uint32_t lps = LPS_DENSE;
+	StagedTablet s = {t.nrows, NCOLS, staged.data(), 0, 1, block_rows, &lsn, &lps, nullptr, 0};
+	TabletHeader header;
+	ColumnChunk chunks[NCOLS];
+	uint64_t	size = plan_tablet(s, &header, chunks);
+	void	   *aligned = aligned_alloc(TABLET_ALIGN, (size + TABLET_ALIGN - 1) / TABLET_ALIGN * TABLET_ALIGN);
+
+	write_tablet(s, header, chunks, static_cast<char *>(aligned));
+
+	const char *problem = check_tablet(static_cast<const TabletHeader *>(aligned), size);
+
+	if (problem)
+	{
+		fprintf(stderr, "tablet: %s\n", problem);
+		exit(1);
+	}
+	t.bytes.assign(static_cast<char *>(aligned), static_cast<char *>(aligned) + size);
+	free(aligned);
+	switch (w.type)
+	{
+		case Type::I32: answer<int32_t>(t, w); break;
+		case Type::I64: answer<int64_t>(t, w); break;
+		case Type::F32: answer<float>(t, w); break;
+		default: answer<double>(t, w); break;
+	}
+}
+
 void
 make_tablet(HostTablet &t, const Width &w, bool with_nulls, uint32_t nrows, uint32_t seed)
 {
 	std::mt19937_64 random(seed);
 	int			natural = type_natural_width(w.type);
-	std::vector<StagedColumn> staged(NCOLS);
 
 	t.nrows = nrows;
 	for (int c = 0; c < NCOLS; c++)
@@ -173,41 +212,17 @@ make_tablet(HostTablet &t, const Width &w, bool with_nulls, uint32_t nrows, uint
 				memcpy(at, &x, 8);
 			}
 		}
-		staged[c] = StagedColumn{w.type, static_cast<int16_t>(c + 1), t.values[c].data(), with_nulls ? t.nulls[c].data() : nullptr};
 	}
-
-	const uint32_t block_rows[2] = {0, nrows};
-	const uint64_t lsn = 1;
-	const uint32_t lps = LPS_DENSE;
-	StagedTablet s = {nrows, NCOLS, staged.data(), 0, 1, block_rows, &lsn, &lps, nullptr, 0};
-	TabletHeader header;
-	ColumnChunk chunks[NCOLS];
-	uint64_t	size = plan_tablet(s, &header, chunks);
-	void	   *aligned = aligned_alloc(TABLET_ALIGN, (size + TABLET_ALIGN - 1) / TABLET_ALIGN * TABLET_ALIGN);
-
-	write_tablet(s, header, chunks, static_cast<char *>(aligned));
-
-	const char *problem = check_tablet(static_cast<const TabletHeader *>(aligned), size);
-
-	if (problem)
-	{
-		fprintf(stderr, "tablet: %s\n", problem);
-		exit(1);
-	}
+	pack_tablet(t, w);
 	for (int c = 0; c < NCOLS; c++)
-		if (chunks[c].width != w.stored)
+	{
+		int			width = tablet_chunks(reinterpret_cast<TabletHeader *>(t.bytes.data()))[c].width;
+
+		if (width != w.stored)
 		{
-			fprintf(stderr, "%s: column %d is stored in %d bytes\n", w.name, c, chunks[c].width);
+			fprintf(stderr, "%s: column %d is stored in %d bytes\n", w.name, c, width);
 			exit(1);
 		}
-	t.bytes.assign(static_cast<char *>(aligned), static_cast<char *>(aligned) + size);
-	free(aligned);
-	switch (w.type)
-	{
-		case Type::I32: answer<int32_t>(t, w); break;
-		case Type::I64: answer<int64_t>(t, w); break;
-		case Type::F32: answer<float>(t, w); break;
-		default: answer<double>(t, w); break;
 	}
 }
 
@@ -232,6 +247,47 @@ struct Table
 	}
 };
 
+/* The distinct tablets, again and again until there are `rows`, on the device. */
+void
+load_table(Table &table, uint64_t rows)
+{
+	int			ndistinct = static_cast<int>(table.distinct.size());
+
+	for (int c = 0; c < NCOLS; c++)
+		for (int i = 0; i < ndistinct; i++)
+		{
+			const ColumnChunk &chunk = tablet_chunks(reinterpret_cast<TabletHeader *>(table.distinct[i].bytes.data()))[c];
+
+			summarize_chunk(&table.columns[c].summary, chunk, i == 0);
+			table.columns[c].min_width = i == 0 ? chunk.width : std::min(table.columns[c].min_width, chunk.width);
+		}
+
+	uint64_t	total = 0;
+	std::vector<uint64_t> offset;
+
+	for (uint64_t i = 0; table.rows < rows; i++)
+	{
+		const HostTablet &t = table.distinct[i % ndistinct];
+
+		offset.push_back(total);
+		total += (t.bytes.size() + 255) / 256 * 256;
+		table.rows += t.nrows;
+		table.filter_count += t.filter_count;
+		table.sum += t.sum;
+	}
+	CHECK(cudaMalloc(&table.memory, total));
+	for (size_t i = 0; i < offset.size(); i++)
+	{
+		const std::vector<char> &bytes = table.distinct[i % ndistinct].bytes;
+
+		if (i < static_cast<size_t>(ndistinct))
+			CHECK(cudaMemcpy(table.memory + offset[i], bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+		else
+			CHECK(cudaMemcpy(table.memory + offset[i], table.memory + offset[i % ndistinct], bytes.size(), cudaMemcpyDeviceToDevice));
+		table.where.push_back(reinterpret_cast<uint64_t>(table.memory + offset[i]));
+	}
+}
+
 void
 make_table(Table &table, const Width &w, bool with_nulls, uint64_t rows)
 {
@@ -248,40 +304,7 @@ make_table(Table &table, const Width &w, bool with_nulls, uint64_t rows)
 	}
 	for (std::thread &t : threads)
 		t.join();
-
-	for (int c = 0; c < NCOLS; c++)
-		for (int i = 0; i < DISTINCT; i++)
-		{
-			const ColumnChunk &chunk = tablet_chunks(reinterpret_cast<TabletHeader *>(table.distinct[i].bytes.data()))[c];
-
-			summarize_chunk(&table.columns[c].summary, chunk, i == 0);
-			table.columns[c].min_width = i == 0 ? chunk.width : std::min(table.columns[c].min_width, chunk.width);
-		}
-
-	uint64_t	total = 0;
-	std::vector<uint64_t> offset;
-
-	for (uint64_t i = 0; table.rows < rows; i++)
-	{
-		const HostTablet &t = table.distinct[i % DISTINCT];
-
-		offset.push_back(total);
-		total += (t.bytes.size() + 255) / 256 * 256;
-		table.rows += t.nrows;
-		table.filter_count += t.filter_count;
-		table.sum += t.sum;
-	}
-	CHECK(cudaMalloc(&table.memory, total));
-	for (size_t i = 0; i < offset.size(); i++)
-	{
-		const std::vector<char> &bytes = table.distinct[i % DISTINCT].bytes;
-
-		if (i < DISTINCT)
-			CHECK(cudaMemcpy(table.memory + offset[i], bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
-		else
-			CHECK(cudaMemcpy(table.memory + offset[i], table.memory + offset[i % DISTINCT], bytes.size(), cudaMemcpyDeviceToDevice));
-		table.where.push_back(reinterpret_cast<uint64_t>(table.memory + offset[i]));
-	}
+	load_table(table, rows);
 }
 
 template <typename T>
@@ -306,7 +329,7 @@ bind(Table &table, int ncols)
 
 	for (size_t i = 0; i < table.where.size(); i++)
 	{
-		const TabletHeader *h = reinterpret_cast<const TabletHeader *>(table.distinct[i % DISTINCT].bytes.data());
+		const TabletHeader *h = reinterpret_cast<const TabletHeader *>(table.distinct[i % table.distinct.size()].bytes.data());
 
 		tablets.push_back({static_cast<uint32_t>(pads.size()), h->nrows});
 		pads.insert(pads.end(), h->padded_rows / TABLET_PAD_ROWS, static_cast<uint32_t>(i));
@@ -591,6 +614,101 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 	fflush(stdout);
 }
 
+/* What the program raises for a row of values, by the compiler's own overflow checks. */
+template <typename V>
+uint32_t
+row_errors(const HostTablet &t, uint32_t row)
+{
+	V			c0 = value_at<V>(t, 0, row), c1 = value_at<V>(t, 1, row), c2 = value_at<V>(t, 2, row), left, right, product;
+	bool		over = false, null0 = null_at(t, 0, row), null1 = null_at(t, 1, row);
+
+	over |= !null0 && __builtin_add_overflow(c0, V(40), &left);
+	over |= !null1 && __builtin_sub_overflow(c1, V(10), &right);
+	if (!over && !null0 && !null1 && left > right && !null_at(t, 2, row))
+		over = __builtin_mul_overflow(c0, c2, &product);
+	return over ? ERR_INT_OVERFLOW : 0;
+}
+
+/* A row at the edge of an overflow, among small ones, in every form. */
+template <typename V>
+void
+check_errors(const Width &w, const cuda::LaunchScratch &scratch)
+{
+	const V		max = std::numeric_limits<V>::max(), min = std::numeric_limits<V>::min();
+	const V		root = static_cast<V>(std::sqrt(static_cast<long double>(max)));	/* root * root fits, (root + 1)^2 does not */
+	const V		edges[][NCOLS] = {
+		{max - 40, 0, 1}, {max - 39, 0, 1}, {0, min + 10, 1}, {0, min + 9, 1}, {root, 0, root}, {root + 1, 0, root + 1},
+		{root, 0, -root}, {root + 1, 0, -root - 1}, {max / 2, 0, 2}, {max / 2 + 1, 0, 2}, {max / 2 + 1, 0, -2}, {max / 2 + 2, 0, -2},
+		{1, 0, min}, {-1, -100, min}, {-1, -100, max}, {min, 0, -1}, {0, 0, min}, {max / 3, 0, 4}, {1, 0, max}
+	};
+	std::vector<char> program = compile(true, w.type);
+	uint32_t	number = 0;
+	int			raised = 0, checked = 0;
+
+	for (const V (&edge)[NCOLS] : edges)
+		for (int null_column = -1; null_column < NCOLS; null_column++)
+		{
+			Table		table;
+			uint32_t	want = 0, planted = number++ * 37 % 3000;
+
+			table.distinct.resize(1);
+
+			HostTablet &t = table.distinct[0];
+
+			t.nrows = 3001;
+			for (int c = 0; c < NCOLS; c++)
+			{
+				t.values[c].resize(t.nrows * sizeof(V));
+				if (null_column >= 0)
+					t.nulls[c].assign((t.nrows + 63) / 64, 0);
+				for (uint32_t row = 0; row < t.nrows; row++)
+				{
+					V			v = row == planted ? edge[c] : static_cast<V>(row * (c + 3) % 101) - 50;
+
+					/* Of full width, without being able to raise anything. */
+					if (row == t.nrows - 1)
+						v = c == 0 ? min / 2 : c == 1 ? max / 2 : 1;
+					memcpy(t.values[c].data() + row * sizeof(V), &v, sizeof(V));
+				}
+			}
+			if (null_column >= 0)
+				t.nulls[null_column][planted / 64] |= 1ull << (planted % 64);
+			pack_tablet(t, w);
+			load_table(table, t.nrows);
+			for (uint32_t row = 0; row < t.nrows; row++)
+				want |= row_errors<V>(t, row);
+			raised += want != 0;
+
+			DeviceTable bound = bind(table, NCOLS);
+
+			for (uint16_t rows_per_lane : {4, 8, 16})
+			{
+				std::unique_ptr<DeviceProgram> lowered(new DeviceProgram);
+				cuda::LowerInput input = {reinterpret_cast<const Program *>(program.data()), nullptr, table.columns, NCOLS, table.rows,
+					{rows_per_lane, false}};
+				const char *refused = cuda::lower(input, lowered.get());
+				cuda::LaunchShape shape;
+				cuda::LaunchState state;
+
+				CHECK(refused ? cudaErrorInvalidValue : cuda::choose_shape(*lowered, bound, &shape));
+				CHECK(cuda::launch(*lowered, bound, shape, scratch, 0));
+				CHECK(cudaMemcpy(&state, scratch.state, sizeof(state), cudaMemcpyDeviceToHost));
+
+				int128		sum = static_cast<int128>((static_cast<uint128>(static_cast<uint64_t>(state.result[0].hi)) << 64) |
+													  state.result[0].lo);
+
+				checked++;
+				if (state.errors != want || (want == 0 && sum != table.sum))
+				{
+					all_right = false;
+					printf("WRONG errors %s, R%d, row %u, null column %d: got %u, expected %u\n", w.name, rows_per_lane, planted,
+						   null_column, state.errors, want);
+				}
+			}
+		}
+	printf("%s: %d tables with a planted row, %d of them with an error, %d launches\n", w.name, static_cast<int>(number), raised, checked);
+}
+
 }  // namespace
 
 int
@@ -623,6 +741,8 @@ main(int argc, char **argv)
 	CHECK(cuda::create_scratch(&scratch));
 	if (csv)
 		fprintf(csv, "query,width,nulls,checked,choice,form,rows,ops,shared_bytes,hand_ms,hand_best_ms,vm_ms,vm_best_ms,ratio,trows\n");
+	check_errors<int32_t>(widths[2], scratch);
+	check_errors<int64_t>(widths[3], scratch);
 	printf("%-10s %-4s %-5s %-7s | %7s %5s %6s | %-9s %7s %5s %6s | %-9s %7s %5s\n", "query", "", "", "checks", "hand ms", "TB/s",
 		   "Trow/s", "VM chosen", "ms", "ratio", "Trow/s", "VM best", "ms", "ratio");
 	for (const Width &w : widths)
