@@ -13,11 +13,14 @@
  * held by a thread that must wait. A unit without rows and errors is not
  * published: its buffer serves the next one.
  *
- * A grouped program has one CpuState a thread, merged at the end by the owner,
- * and its groups leave through the same buffers, numbered in sequence.
+ * A grouped program has one CpuState a thread. They are merged at the end, by
+ * the owner if there are few groups, else in parts that all threads take by
+ * another counter. The groups leave through the same buffers, numbered in
+ * sequence.
  *
  * To stop (cancel, row limit, failure, backend gone) means to take no further
- * range: a range is small enough for that to be within milliseconds.
+ * range and no further part: they are small enough for that to be within
+ * milliseconds.
  */
 #include "engine/job_run.h"
 
@@ -142,11 +145,31 @@ JobRun::work_groups(CpuState *state, bool owner)
 }
 
 void
+JobRun::work_parts(bool owner)
+{
+	while (!stopped() && !(owner && backend_gone()))
+	{
+		const uint32_t part = next_part_.fetch_add(1, std::memory_order_relaxed);
+
+		if (part >= nparts_)
+			break;
+		cpu_->merge_part(states_.data(), static_cast<uint32_t>(states_.size()), part);
+	}
+}
+
+void
 JobRun::help() noexcept
 {
 	threads_used_.fetch_add(1, std::memory_order_relaxed);
 	try
 	{
+		/* set before the invitations to merge and after the end of all others */
+		if (nparts_ > 0)
+		{
+			work_parts(false);
+			return;
+		}
+
 		std::unique_ptr<CpuState> state = cpu_->new_state();
 
 		if (request_.program->grouped)
@@ -309,24 +332,30 @@ JobRun::emit_groups(const CpuState *state)
 void
 JobRun::run_groups()
 {
-	std::unique_ptr<CpuState> state = cpu_->new_state();
-
+	owner_state_ = cpu_->new_state();
 	pool_->invite(this, helpers_wanted());
-	work_groups(state.get(), true);
+	work_groups(owner_state_.get(), true);
 	pool_->dismiss(this);
 
-	for (std::unique_ptr<CpuState> &from : helper_states_)
-	{
-		if (stopped())
-			return;
-		cpu_->merge(state.get(), from.get());
-		from.reset();
-	}
 	if (stopped())
 		return;
-	job_->errors = cpu_->finish(state.get());
+
+	states_.push_back(owner_state_.get());
+	for (const std::unique_ptr<CpuState> &from : helper_states_)
+		states_.push_back(from.get());
+	nparts_ = cpu_->begin_merge(states_.data(), static_cast<uint32_t>(states_.size()));
+	if (nparts_ > 0)
+	{
+		pool_->invite(this, static_cast<int>(std::min(nparts_, most_threads())) - 1);
+		work_parts(true);
+		pool_->dismiss(this);
+		if (stopped())
+			return;
+	}
+	job_->errors = cpu_->finish(owner_state_.get());
+	helper_states_.clear();
 	if (job_->errors == 0)
-		emit_groups(state.get());
+		emit_groups(owner_state_.get());
 }
 
 const char *

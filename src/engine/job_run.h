@@ -61,6 +61,7 @@ private:
 	Leave		work_rows(CpuState *state, bool owner);
 	void		run_groups();
 	void		work_groups(CpuState *state, bool owner);
+	void		work_parts(bool owner);
 	void		emit_groups(const CpuState *state);
 
 	const Request &request_;
@@ -86,6 +87,15 @@ private:
 
 	std::mutex	states_mutex_;
 	std::vector<std::unique_ptr<CpuState>> helper_states_;
+
+	/*
+	 * The merge, written by the owner while nobody helps. Helpers use every state,
+	 * so that the owner's, too, has to outlive what run_groups() may throw.
+	 */
+	std::unique_ptr<CpuState> owner_state_;
+	std::vector<CpuState *> states_;
+	uint32_t	nparts_ = 0;
+	std::atomic<uint32_t> next_part_{0};
 };
 
 }  // namespace gpuvm

@@ -465,48 +465,82 @@ CpuProgram::finish_row(char *row) const
 	return errors;
 }
 
-/* The final value, as row `at` of a result column. */
-void
-CpuProgram::emit_agg(const AggInfo &agg, const char *row, Type type, char *values, uint64_t *nulls, uint32_t at) const
+/* Does finish_row() find anything to look at? */
+bool
+CpuProgram::can_fail_at_end() const
 {
-	char	   *state = const_cast<char *>(row) + agg.offset;
-	char	   *to = values + static_cast<size_t>(at) * type_width(type);
-	bool		null = false;
+	for (const AggInfo &agg : aggs)
+		if (type_is_float(agg.type) && (agg.kind == AggKind::Extreme || agg.kind == AggKind::SumFixed || agg.kind == AggKind::SumLimbs))
+			return true;
+	return false;
+}
+
+/* The final values of n groups, as rows from `at` on of a result column. */
+void
+CpuProgram::emit_agg(const AggInfo &agg, char *const *rows, uint32_t n, Type type, char *values, uint64_t *nulls, uint32_t at) const
+{
+	const size_t width = static_cast<size_t>(type_width(type));
+	char	   *to = values + at * width;
+	const int	offset = agg.offset;
+	auto		emit_null = [=](uint32_t i) {
+		bit_set(nulls, at + i);
+		memset(to + i * width, 0, width);
+	};
 
 	switch (agg.kind)
 	{
 		case AggKind::Count:
-			memcpy(to, state, 8);
+			for (uint32_t i = 0; i < n; i++)
+				memcpy(to + i * 8, rows[i] + offset, 8);
 			break;
 		case AggKind::SumInt64:
-		case AggKind::SumInt128:
+			for (uint32_t i = 0; i < n; i++)
 			{
-				const bool	narrow = agg.kind == AggKind::SumInt64;
-				const int128 sum = narrow ? int64_at(state) : int128_at(state);
+				const int128 sum = int64_at(rows[i] + offset);
 
-				null = agg.tracked && int64_at(state + (narrow ? 8 : 16)) == 0;
-				memcpy(to, &sum, sizeof(sum));
-				break;
+				memcpy(to + i * sizeof(sum), &sum, sizeof(sum));
 			}
+			for (uint32_t i = 0; agg.tracked && i < n; i++)
+				if (int64_at(rows[i] + offset + 8) == 0)
+					emit_null(i);
+			break;
+		case AggKind::SumInt128:
+			for (uint32_t i = 0; i < n; i++)
+				memcpy(to + i * sizeof(int128), rows[i] + offset, sizeof(int128));
+			for (uint32_t i = 0; agg.tracked && i < n; i++)
+				if (int64_at(rows[i] + offset + 16) == 0)
+					emit_null(i);
+			break;
 		case AggKind::Extreme:
+			for (uint32_t i = 0; i < n; i++)
 			{
-				const int64_t ordered = ordered_of(*reinterpret_cast<uint64_t *>(state), agg.fn == AggFn::Max);
+				const char *state = rows[i] + offset;
+				const int64_t ordered = ordered_of(*reinterpret_cast<const uint64_t *>(state), agg.fn == AggFn::Max);
 				int64_t		bits = ordered;
 
 				if (agg.type == Type::F64)
 					bits = ordered < 0 ? ordered ^ INT64_MAX : ordered;
 				else if (agg.type == Type::F32)
 					bits = ordered < 0 ? ordered ^ INT32_MAX : ordered;
-				null = (agg.tracked || type_is_float(agg.type)) && !(state[8] & EXTREME_SEEN);
-				memcpy(to, &bits, type_width(type));
-				break;
+				memcpy(to + i * width, &bits, width);
+				if ((agg.tracked || type_is_float(agg.type)) && !(state[8] & EXTREME_SEEN))
+					emit_null(i);
 			}
+			break;
 		case AggKind::Bools:
-			null = *state == 0;
-			*to = agg.fn == AggFn::BoolAnd ? !(*state & BOOL_SEEN_FALSE) : (*state & BOOL_SEEN_TRUE) != 0;
+			for (uint32_t i = 0; i < n; i++)
+			{
+				const char	state = rows[i][offset];
+
+				to[i] = agg.fn == AggFn::BoolAnd ? !(state & BOOL_SEEN_FALSE) : (state & BOOL_SEEN_TRUE) != 0;
+				if (state == 0)
+					emit_null(i);
+			}
 			break;
 		default:
+			for (uint32_t i = 0; i < n; i++)
 			{
+				char	   *state = rows[i] + offset;
 				FloatSumInfo info = *sum_info(agg, state);
 				int64_t		limbs[FLOAT_SUM_LIMBS] = {};
 				FloatSumWindow window = {0, FLOAT_SUM_LIMBS};
@@ -521,15 +555,11 @@ CpuProgram::emit_agg(const AggInfo &agg, const char *row, Type type, char *value
 
 				const double sum = float_sum_round(info, limbs, window);
 
-				null = !(info.flags & FLOAT_SUM_SEEN);
-				memcpy(to, &sum, sizeof(sum));
-				break;
+				memcpy(to + i * sizeof(sum), &sum, sizeof(sum));
+				if (!(info.flags & FLOAT_SUM_SEEN))
+					emit_null(i);
 			}
-	}
-	if (null)
-	{
-		bit_set(nulls, at);
-		memset(to, 0, type_width(type));
+			break;
 	}
 }
 

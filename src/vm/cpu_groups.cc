@@ -6,13 +6,28 @@
  * from the values, and nothing is compared. Below 256 slots there are four rows
  * a slot, by lane number: additions to one address would wait for each other.
  *
+ * Indexed: as many slots as the table has rows, or somewhat more. Four bytes a
+ * slot hold the number of its group's row, so memory follows the groups that
+ * there are, and still no key is hashed or compared.
+ *
  * Hashed: buckets of (tag, group number + 1), linear probing, at most half
- * full. Rows lie in chunks that never move. A vector's keys are hashed together
- * and its buckets, then its rows, prefetched together: with millions of groups
- * every one of these accesses misses the caches, and only their number in
- * flight matters. A bucket's place is the tag's highest bits, so growing looks
- * at no row.
+ * full. A bucket's place is the tag's highest bits, so growing looks at no row.
+ *
+ * Indexed and hashed rows lie in chunks that never move, in order of first
+ * appearance: a new group costs no cache miss. A vector's slots or buckets, then
+ * its rows, are prefetched together: with millions of groups every one of these
+ * accesses misses the caches, and only their number in flight matters; huge
+ * pages spare them a miss of the TLB each.
+ *
+ * Many groups of several states are merged by parts: ranges of slots, or of the
+ * tag's highest bits, so that in every table a part is a range of memory. Rows
+ * stay where they are: what a state has in common with an earlier one is added
+ * there and marked as gone; nothing is copied, and what only one state has is
+ * not even looked at. Parts have nothing in common, so any thread may take any:
+ * it writes rows and marks of its part alone.
  */
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -25,23 +40,80 @@ namespace {
 
 constexpr int MIN_BUCKET_BITS = 12;
 
-template <typename T>
-T *
-allocate_zeroes(size_t n)
-{
-	T		   *p = static_cast<T *>(calloc(n, sizeof(T)));
+/* At most that many slots are indexed, and per row of the table. */
+constexpr uint64_t INDEX_MAX_SLOTS = uint64_t(1) << 24;
+constexpr uint64_t INDEX_SLOTS_PER_ROW = 4;
 
-	if (!p)
-		throw std::bad_alloc();
-	return p;
+/* Chunks are larger than the program's, to have huge pages. */
+constexpr int HUGE_CHUNK_BITS = 2;
+
+/* From that many groups of all states on a merge has parts, of about that many. */
+constexpr uint64_t PARTS_FROM_GROUPS = 32768;
+constexpr uint64_t GROUPS_PER_PART = 65536;
+constexpr int MIN_PART_BITS = 4;
+constexpr int MAX_PART_BITS = 8;
+
+constexpr size_t HUGE_PAGE = size_t(1) << 21;
+
+WorkerState &
+worker(CpuState *state)
+{
+	return static_cast<WorkerState &>(*state);
 }
 
 }  // namespace
 
-char *
-CpuProgram::hash_row(const WorkerState &s, uint64_t group) const
+Pages::Pages(size_t bytes, bool huge)
 {
-	return s.chunks[group >> chunk_bits].get() + (group & low_bits(chunk_bits)) * row_bytes;
+	const size_t slack = huge ? HUGE_PAGE : 0;
+
+	size = align_up(bytes, huge ? HUGE_PAGE : 4096);
+	p = mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+	{
+		p = nullptr;
+		throw std::bad_alloc();
+	}
+	if (!huge)
+		return;
+
+	char	   *from = static_cast<char *>(p);
+	char	   *to = reinterpret_cast<char *>(align_up(reinterpret_cast<uintptr_t>(p), HUGE_PAGE));
+
+	if (to > from)
+		munmap(from, static_cast<size_t>(to - from));
+	if (to < from + slack)
+		munmap(to + size, static_cast<size_t>(from + slack - to));
+	p = to;
+	/* A refusal costs speed only. */
+	(void) madvise(p, size, MADV_HUGEPAGE);
+}
+
+/*
+ * A first read would only map the zero page, and the write after it then make
+ * all processors forget that.
+ */
+void
+Pages::touch()
+{
+	volatile char *at = static_cast<char *>(p);
+
+	for (size_t i = 0; i < size; i += 4096)
+		at[i] = 0;
+}
+
+Pages::~Pages()
+{
+	if (p)
+		munmap(p, size);
+}
+
+char *
+CpuProgram::hash_row(const std::vector<Pages> &chunks, uint64_t group) const
+{
+	const int	bits = chunk_bits + HUGE_CHUNK_BITS;
+
+	return chunks[group >> bits].as<char>() + (group & low_bits(bits)) * row_bytes;
 }
 
 void
@@ -49,17 +121,47 @@ CpuProgram::find_groups(WorkerState &s) const
 {
 	if (dense)
 		find_dense(s);
+	else if (s.nslots > 0)
+		find_indexed(s);
 	else
 		find_hashed(s);
 }
 
+/* Numbers the combinations of key values, if they are few enough to index. */
 void
-CpuProgram::find_dense(WorkerState &s) const
+CpuProgram::index_slots(WorkerState &s) const
+{
+	const uint64_t most = std::min(INDEX_MAX_SLOTS, INDEX_SLOTS_PER_ROW * total_rows);
+	std::vector<KeyInfo> slot_keys = keys;
+	uint64_t	slots = 1;
+
+	for (KeyInfo &key : slot_keys)
+	{
+		const ValueRange &range = ranges[key.reg];
+		const uint64_t values = static_cast<uint64_t>(range.hi) - static_cast<uint64_t>(range.lo) + 1;
+
+		if (type_is_float(key.type) || values == 0 || values > most)
+			return;
+		key.values = static_cast<uint32_t>(values);
+		key.stride = static_cast<uint32_t>(slots);
+		slots *= values + (key.may_null ? 1 : 0);
+		if (slots > most)
+			return;
+	}
+	s.index = Pages(slots * sizeof(uint32_t), slots * sizeof(uint32_t) >= HUGE_PAGE);
+	s.index.touch();
+	s.slot_keys = std::move(slot_keys);
+	s.nslots = static_cast<uint32_t>(slots);
+}
+
+/* Into dense_index, of dead lanes as well: some slot. */
+void
+CpuProgram::slots_of_lanes(WorkerState &s, const std::vector<KeyInfo> &slot_keys) const
 {
 	uint32_t   *index = s.dense_index;
 
 	memset(index, 0, CPU_VECTOR_ROWS * sizeof(uint32_t));
-	for (const KeyInfo &key : keys)
+	for (const KeyInfo &key : slot_keys)
 	{
 		const void *v = values_of(s, key.reg);
 		const uint64_t *nulls = key.may_null ? s.regs[key.reg].nulls : nullptr;
@@ -87,8 +189,13 @@ CpuProgram::find_dense(WorkerState &s) const
 		for (uint32_t i = 0; i < CPU_VECTOR_ROWS; i++)
 			index[i] += part[i];
 	}
+}
 
-	kernels->dense_rows(index, s.table.get(), replicas, static_cast<uint32_t>(row_bytes), s.group_row);
+void
+CpuProgram::find_dense(WorkerState &s) const
+{
+	slots_of_lanes(s, keys);
+	kernels->dense_rows(s.dense_index, s.table.get(), replicas, static_cast<uint32_t>(row_bytes), s.group_row);
 	if (kernels->count(s.live) == CPU_VECTOR_ROWS)
 	{
 		for (uint32_t i = 0; i < CPU_VECTOR_ROWS; i++)
@@ -98,6 +205,84 @@ CpuProgram::find_dense(WorkerState &s) const
 	for (int w = 0; w < CPU_WORDS; w++)
 		for (uint64_t m = s.live[w]; m != 0; m &= m - 1)
 			*reinterpret_cast<uint64_t *>(s.group_row[64 * w + __builtin_ctzll(m)]) = 1;
+}
+
+void
+CpuProgram::find_indexed(WorkerState &s) const
+{
+	const uint32_t n = kernels->select(s.live, s.rows);
+	const uint32_t *slots = s.dense_index;
+	uint32_t   *index = s.index.as<uint32_t>();
+
+	slots_of_lanes(s, s.slot_keys);
+	reserve_rows(s, n);
+	for (uint32_t j = 0; j < n; j++)
+		__builtin_prefetch(index + slots[s.rows[j]], 1);
+	for (uint32_t j = 0; j < n; j++)
+	{
+		const uint32_t lane = s.rows[j];
+		const uint32_t number = index[slots[lane]];
+
+		if (number == 0)
+		{
+			s.group_row[lane] = new_indexed_row(s, slots[lane]);
+			continue;
+		}
+
+		char	   *row = hash_row(s, number - 1);
+
+		/* a row may straddle two cache lines */
+		__builtin_prefetch(row, 1);
+		__builtin_prefetch(row + row_bytes - 1, 1);
+		s.group_row[lane] = row;
+	}
+}
+
+/* reserve_rows() was called. */
+char *
+CpuProgram::new_indexed_row(WorkerState &s, uint32_t slot) const
+{
+	char	   *row = hash_row(s, s.nrows);
+
+	for (size_t k = 0; k < s.slot_keys.size(); k++)
+	{
+		const KeyInfo &key = s.slot_keys[k];
+		const uint32_t code = slot / key.stride % (key.values + (key.may_null ? 1 : 0));
+
+		if (code == key.values)
+			bit_set(reinterpret_cast<uint64_t *>(row), k);
+		else
+			*reinterpret_cast<uint64_t *>(row + key.offset) = static_cast<uint64_t>(key.lo) + code;
+	}
+	s.index.as<uint32_t>()[slot] = static_cast<uint32_t>(++s.nrows);
+	return row;
+}
+
+uint32_t
+CpuProgram::slot_of_row(const WorkerState &s, const char *row) const
+{
+	uint32_t	slot = 0;
+
+	for (size_t k = 0; k < s.slot_keys.size(); k++)
+	{
+		const KeyInfo &key = s.slot_keys[k];
+		const bool	null = null_words > 0 && bit_get(reinterpret_cast<const uint64_t *>(row), k);
+		const uint64_t value = *reinterpret_cast<const uint64_t *>(row + key.offset);
+
+		slot += key.stride * (null ? key.values : static_cast<uint32_t>(value - static_cast<uint64_t>(key.lo)));
+	}
+	return slot;
+}
+
+/* Room for as many rows more. */
+void
+CpuProgram::reserve_rows(WorkerState &s, uint64_t more) const
+{
+	const int	bits = chunk_bits + HUGE_CHUNK_BITS;
+
+	/* Few rows are not worth the clearing of a huge page. */
+	while (s.chunks.size() << bits < s.nrows + more)
+		s.chunks.emplace_back(static_cast<size_t>(row_bytes) << bits, !s.chunks.empty());
 }
 
 void
@@ -172,25 +357,27 @@ CpuProgram::reserve_groups(WorkerState &s, uint64_t more) const
 		throw std::bad_alloc();
 	if (bits != s.bucket_bits)
 	{
-		WorkerState::Zeroed<uint64_t> grown(allocate_zeroes<uint64_t>(size_t(1) << bits));
+		const size_t bytes = sizeof(uint64_t) << bits;
+		Pages		grown(bytes, bytes >= HUGE_PAGE);
+		const uint64_t *from = s.buckets.as<uint64_t>();
+		uint64_t   *to = grown.as<uint64_t>();
 		const uint64_t mask = low_bits(bits);
 
+		grown.touch();
 		for (uint64_t i = 0; s.bucket_bits > 0 && i < uint64_t(1) << s.bucket_bits; i++)
 		{
-			const uint64_t bucket = s.buckets.get()[i];
-			uint64_t	at = bucket >> (64 - bits);
+			uint64_t	at = from[i] >> (64 - bits);
 
-			if (bucket == 0)
+			if (from[i] == 0)
 				continue;
-			while (grown.get()[at] != 0)
+			while (to[at] != 0)
 				at = (at + 1) & mask;
-			grown.get()[at] = bucket;
+			to[at] = from[i];
 		}
 		s.buckets = std::move(grown);
 		s.bucket_bits = bits;
 	}
-	while (s.chunks.size() << chunk_bits < s.nrows + more)
-		s.chunks.emplace_back(allocate_zeroes<char>(static_cast<size_t>(row_bytes) << chunk_bits));
+	reserve_rows(s, more);
 }
 
 /* The row of the lane's key, made if there is none. reserve_groups() was called. */
@@ -199,7 +386,7 @@ CpuProgram::insert_or_find(WorkerState &s, uint32_t lane) const
 {
 	const uint64_t tag = s.hashes[lane] & ~low_bits(32);
 	const uint64_t mask = low_bits(s.bucket_bits);
-	uint64_t   *buckets = s.buckets.get();
+	uint64_t   *buckets = s.buckets.as<uint64_t>();
 
 	for (uint64_t at = tag >> (64 - s.bucket_bits);; at = (at + 1) & mask)
 	{
@@ -234,7 +421,7 @@ CpuProgram::probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const
 {
 	const uint64_t mask = low_bits(s.bucket_bits);
 	const int	shift = 64 - s.bucket_bits;
-	const uint64_t *buckets = s.buckets.get();
+	const uint64_t *buckets = s.buckets.as<uint64_t>();
 
 	for (uint32_t j = 0; j < n; j++)
 		__builtin_prefetch(buckets + (s.hashes[lanes[j]] >> shift));
@@ -248,7 +435,11 @@ CpuProgram::probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const
 			at = (at + 1) & mask;
 		s.group_row[lane] = buckets[at] != 0 ? hash_row(s, (buckets[at] & low_bits(32)) - 1) : nullptr;
 		if (s.group_row[lane])
+		{
+			/* a row may straddle two cache lines */
 			__builtin_prefetch(s.group_row[lane], 1);
+			__builtin_prefetch(s.group_row[lane] + row_bytes - 1, 1);
+		}
 	}
 	for (uint32_t j = 0; j < n; j++)
 	{
@@ -260,18 +451,27 @@ CpuProgram::probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const
 	}
 }
 
+/* -- merging ------------------------------------------------------------------------- */
+
+/* Takes from's groups in. */
+void
+CpuProgram::merge_indexed(WorkerState &to, WorkerState &from) const
+{
+	reserve_rows(to, from.nrows);
+	for (uint64_t g = 0; g < from.nrows; g++)
+	{
+		char	   *row = hash_row(from, g);
+		const uint32_t slot = slot_of_row(from, row);
+		const uint32_t number = to.index.as<uint32_t>()[slot];
+
+		merge_row(number == 0 ? new_indexed_row(to, slot) : hash_row(to, number - 1), row);
+	}
+}
+
 /* Takes from's groups in, a vector of them at a time. */
 void
 CpuProgram::merge_hashed(WorkerState &to, WorkerState &from) const
 {
-	if (to.nrows == 0)
-	{
-		std::swap(to.chunks, from.chunks);
-		std::swap(to.buckets, from.buckets);
-		std::swap(to.bucket_bits, from.bucket_bits);
-		std::swap(to.nrows, from.nrows);
-		return;
-	}
 	for (uint64_t first = 0; first < from.nrows; first += CPU_VECTOR_ROWS)
 	{
 		const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(CPU_VECTOR_ROWS, from.nrows - first));
@@ -301,8 +501,8 @@ CpuProgram::merge_hashed(WorkerState &to, WorkerState &from) const
 void
 CpuProgram::merge(CpuState *into, CpuState *from) const
 {
-	WorkerState &to = static_cast<WorkerState &>(*into);
-	WorkerState &other = static_cast<WorkerState &>(*from);
+	WorkerState &to = worker(into);
+	WorkerState &other = worker(from);
 
 	to.errors |= other.errors;
 	to.rows_taken += other.rows_taken;
@@ -310,6 +510,8 @@ CpuProgram::merge(CpuState *into, CpuState *from) const
 		to.key_zeroes[k] |= other.key_zeroes[k];
 	if (keys.empty())
 		merge_row(to.table.get(), other.table.get());
+	else if (to.nslots > 0)
+		merge_indexed(to, other);
 	else if (!dense)
 		merge_hashed(to, other);
 	else
@@ -322,12 +524,193 @@ CpuProgram::merge(CpuState *into, CpuState *from) const
 			*reinterpret_cast<uint64_t *>(a) = 1;
 			merge_row(a, b);
 		}
+	other.nrows = 0;
 }
+
+uint32_t
+CpuProgram::begin_merge(CpuState *const *states, uint32_t n) const
+{
+	WorkerState &to = worker(states[0]);
+	uint64_t	groups = 0;
+	int			bits = MIN_PART_BITS;
+
+	for (uint32_t i = 0; i < n; i++)
+		groups += worker(states[i]).nrows;
+	if (groups < PARTS_FROM_GROUPS || n == 1)
+	{
+		for (uint32_t i = 1; i < n; i++)
+			merge(states[0], states[i]);
+		return 0;
+	}
+
+	for (uint32_t i = 1; i < n; i++)
+	{
+		WorkerState &from = worker(states[i]);
+
+		to.errors |= from.errors;
+		to.rows_taken += from.rows_taken;
+		for (size_t k = 0; k < keys.size(); k++)
+			to.key_zeroes[k] |= from.key_zeroes[k];
+		from.gone.resize(from.nrows);
+		to.others.push_back(&from);
+	}
+	while (bits < MAX_PART_BITS && groups >> bits > GROUPS_PER_PART)
+		bits++;
+	to.part_bits = bits;
+	return 1u << bits;
+}
+
+void
+CpuProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) const
+{
+	if (worker(states[0]).nslots > 0)
+		merge_indexed_part(states, n, part);
+	else
+		for (uint32_t i = 1; i < n; i++)
+			merge_hashed_part(states, i, part);
+}
+
+/* A range of slots, a vector of them at a time. */
+void
+CpuProgram::merge_indexed_part(CpuState *const *states, uint32_t n, uint32_t part) const
+{
+	const uint64_t nslots = worker(states[0]).nslots;
+	const int	bits = worker(states[0]).part_bits;
+	const uint32_t last = static_cast<uint32_t>(nslots * (part + 1) >> bits);
+
+	for (uint32_t first = static_cast<uint32_t>(nslots * part >> bits); first < last; first += CPU_VECTOR_ROWS)
+	{
+		const uint32_t count = std::min(last - first, CPU_VECTOR_ROWS);
+		char	   *rows[CPU_VECTOR_ROWS] = {};	/* of the first state that has the group */
+
+		for (uint32_t i = 0; i < n; i++)
+		{
+			WorkerState &from = worker(states[i]);
+			const uint32_t *numbers = from.index.as<uint32_t>() + first;
+
+			for (uint32_t j = 0; j < count; j++)
+				if (numbers[j] != 0 && rows[j])
+				{
+					__builtin_prefetch(rows[j], 1);
+					__builtin_prefetch(hash_row(from, numbers[j] - 1));
+				}
+			for (uint32_t j = 0; j < count; j++)
+			{
+				if (numbers[j] == 0)
+					continue;
+
+				char	   *row = hash_row(from, numbers[j] - 1);
+
+				if (!rows[j])
+				{
+					rows[j] = row;
+					continue;
+				}
+				merge_row(rows[j], row);
+				from.gone[numbers[j] - 1] = 1;
+			}
+		}
+	}
+}
+
+/* The row of the next bucket with the tag, or nullptr. */
+char *
+CpuProgram::next_tagged(const WorkerState &s, uint64_t tag, uint64_t *at) const
+{
+	const uint64_t *buckets = s.buckets.as<uint64_t>();
+
+	for (;;)
+	{
+		const uint64_t bucket = buckets[*at];
+
+		if (bucket == 0)
+			return nullptr;
+		*at = (*at + 1) & low_bits(s.bucket_bits);
+		if ((bucket & ~low_bits(32)) == tag)
+			return hash_row(s, (bucket & low_bits(32)) - 1);
+	}
+}
+
+/*
+ * The groups of states[i] whose tags begin with the part's bits. Their buckets
+ * begin at the part's share of the table, may be preceded there by others, and
+ * end before the first free bucket behind the share.
+ */
+void
+CpuProgram::merge_hashed_part(CpuState *const *states, uint32_t i, uint32_t part) const
+{
+	struct Lane
+	{
+		uint64_t	bucket;
+		uint64_t	at;
+		char	   *row;
+		char	   *match;
+	};
+	WorkerState &from = worker(states[i]);
+	const int	bits = worker(states[0]).part_bits;
+	const size_t key_bytes = 8 * (null_words + keys.size());
+	Lane		lanes[CPU_VECTOR_ROWS];
+
+	if (from.nrows == 0)
+		return;
+
+	const uint64_t *buckets = from.buckets.as<uint64_t>();
+	const uint64_t share = uint64_t(1) << (from.bucket_bits - bits);
+	const uint64_t mask = low_bits(from.bucket_bits);
+	bool		more = true;
+
+	for (uint64_t b = part * share; more;)
+	{
+		uint32_t	n = 0;
+
+		for (; n < CPU_VECTOR_ROWS && (more = b < (part + 1) * share || buckets[b & mask] != 0); b++)
+			if (buckets[b & mask] != 0 && buckets[b & mask] >> (64 - bits) == part)
+				lanes[n++].bucket = buckets[b & mask];
+		for (uint32_t k = 0; k < i && n > 0; k++)
+		{
+			const WorkerState &to = worker(states[k]);
+			uint32_t	left = 0;
+
+			if (to.nrows == 0)
+				continue;
+			for (uint32_t j = 0; j < n; j++)
+			{
+				Lane	   &lane = lanes[j];
+
+				lane.at = lane.bucket >> (64 - to.bucket_bits);
+				lane.match = next_tagged(to, lane.bucket & ~low_bits(32), &lane.at);
+				if (!lane.match)
+					continue;
+				lane.row = hash_row(from, (lane.bucket & low_bits(32)) - 1);
+				__builtin_prefetch(lane.match, 1);
+				__builtin_prefetch(lane.row);
+			}
+			/* those without a match here go on to the next state */
+			for (uint32_t j = 0; j < n; j++)
+			{
+				Lane		lane = lanes[j];
+
+				while (lane.match && memcmp(lane.match, lane.row, key_bytes) != 0)
+					lane.match = next_tagged(to, lane.bucket & ~low_bits(32), &lane.at);
+				if (!lane.match)
+				{
+					lanes[left++] = lane;
+					continue;
+				}
+				merge_row(lane.match, lane.row);
+				from.gone[(lane.bucket & low_bits(32)) - 1] = 1;
+			}
+			n = left;
+		}
+	}
+}
+
+/* -- the end --------------------------------------------------------------------------- */
 
 uint32_t
 CpuProgram::finish(CpuState *state) const
 {
-	WorkerState &s = static_cast<WorkerState &>(*state);
+	WorkerState &s = worker(state);
 	const uint8_t both = EXTREME_POS_ZERO | EXTREME_NEG_ZERO;
 
 	if (s.finished)
@@ -342,10 +725,7 @@ CpuProgram::finish(CpuState *state) const
 			s.errors |= ERR_AMBIGUOUS_ZERO;
 	if (keys.empty())
 		s.errors |= finish_row(s.table.get());
-	else if (!dense)
-		for (uint64_t g = 0; g < s.nrows; g++)
-			s.errors |= finish_row(hash_row(s, g));
-	else
+	else if (dense)
 		for (uint32_t slot = 0; slot < dense_slots; slot++)
 		{
 			char	   *row = s.table.get() + size_t(slot) * replicas * row_bytes;
@@ -365,6 +745,26 @@ CpuProgram::finish(CpuState *state) const
 			s.present.push_back(slot);
 			s.errors |= finish_row(row);
 		}
+	else
+	{
+		for (WorkerState *other : s.others)
+		{
+			WorkerState::OthersRows &rows = s.others_rows.emplace_back();
+
+			for (uint64_t g = 0; g < other->nrows; g++)
+				if (!other->gone[g])
+					rows.numbers.push_back(static_cast<uint32_t>(g));
+			rows.chunks = std::move(other->chunks);
+		}
+		if (can_fail_at_end())
+		{
+			for (uint64_t g = 0; g < s.nrows; g++)
+				s.errors |= finish_row(hash_row(s, g));
+			for (const WorkerState::OthersRows &rows : s.others_rows)
+				for (uint32_t g : rows.numbers)
+					s.errors |= finish_row(hash_row(rows.chunks, g));
+		}
+	}
 	return s.errors;
 }
 
@@ -373,7 +773,11 @@ CpuProgram::ngroups(const CpuState *state) const
 {
 	const WorkerState &s = static_cast<const WorkerState &>(*state);
 
-	return keys.empty() ? 1 : dense ? s.present.size() : s.nrows;
+	uint64_t	n = keys.empty() ? 1 : dense ? s.present.size() : s.nrows;
+
+	for (const WorkerState::OthersRows &rows : s.others_rows)
+		n += rows.numbers.size();
+	return n;
 }
 
 uint32_t
@@ -389,49 +793,84 @@ CpuProgram::emit_groups(const CpuState *state, uint64_t from, char *area, uint32
 	for (int i = 0; i < program->nops; i++)
 		if (program->ops()[i].opcode == Opcode::AggOpen)
 			sources = program->aux() + program->ops()[i].p3;
-
 	for (size_t c = 0; c < result_types.size(); c++)
-	{
-		const Type	type = result_types[c];
-		const int	width = type_width(type);
-		char	   *values = area + layout[c].values;
-		uint64_t   *nulls = reinterpret_cast<uint64_t *>(area + layout[c].nulls);
+		memset(area + layout[c].nulls, 0, capacity / 8);
 
-		memset(nulls, 0, capacity / 8);
-		for (uint32_t i = 0; i < n; i++)
+	for (uint32_t first = 0; first < n; first += CPU_VECTOR_ROWS)
+	{
+		const uint32_t count = std::min(n - first, CPU_VECTOR_ROWS);
+		char	   *rows[CPU_VECTOR_ROWS];
+
+		rows_of_groups(s, from + first, count, rows);
+		for (size_t c = 0; c < result_types.size(); c++)
 		{
-			const char *row = keys.empty() ? s.table.get()
-				: dense ? s.table.get() + size_t(s.present[from + i]) * replicas * row_bytes : hash_row(s, from + i);
+			const Type	type = result_types[c];
+			char	   *values = area + layout[c].values;
+			uint64_t   *nulls = reinterpret_cast<uint64_t *>(area + layout[c].nulls);
 
 			if (sources[c] >= RESULT_FROM_AGG)
-			{
-				emit_agg(aggs[sources[c] - RESULT_FROM_AGG], row, type, values, nulls, i);
-				continue;
-			}
-
-			const size_t k = static_cast<size_t>(sources[c]);
-			const KeyInfo &key = keys[k];
-			int64_t		v;
-			bool		null;
-
-			if (dense)
-			{
-				const uint32_t code = s.present[from + i] / key.stride % (key.values + (key.may_null ? 1 : 0));
-
-				null = code == key.values;
-				v = null ? 0 : static_cast<int64_t>(static_cast<uint64_t>(key.lo) + code);
-			}
+				emit_agg(aggs[sources[c] - RESULT_FROM_AGG], rows, count, type, values, nulls, first);
 			else
-			{
-				null = null_words > 0 && bit_get(reinterpret_cast<const uint64_t *>(row), k);
-				memcpy(&v, row + key.offset, sizeof(v));
-			}
-			memcpy(values + static_cast<size_t>(i) * width, &v, width);
-			if (null)
-				bit_set(nulls, i);
+				emit_key(s, static_cast<size_t>(sources[c]), from + first, rows, count, type, values, nulls, first);
 		}
 	}
 	return n;
+}
+
+/* The rows of groups [first, first + n). */
+void
+CpuProgram::rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, char **rows) const
+{
+	if (keys.empty())
+		rows[0] = s.table.get();
+	else if (dense)
+		for (uint32_t i = 0; i < n; i++)
+			rows[i] = s.table.get() + size_t(s.present[first + i]) * replicas * row_bytes;
+	else
+	{
+		uint32_t	i = 0;
+
+		for (; i < n && first + i < s.nrows; i++)
+			rows[i] = hash_row(s, first + i);
+		first -= s.nrows;		/* may wrap: only first + i is used */
+		for (const WorkerState::OthersRows &others : s.others_rows)
+		{
+			for (; i < n && first + i < others.numbers.size(); i++)
+				rows[i] = hash_row(others.chunks, others.numbers[first + i]);
+			first -= others.numbers.size();
+		}
+	}
+}
+
+/* Key k of groups [first, first + n), as rows from `at` on of a result column. */
+void
+CpuProgram::emit_key(const WorkerState &s, size_t k, uint64_t first, char *const *rows, uint32_t n, Type type,
+					 char *values, uint64_t *nulls, uint32_t at) const
+{
+	const KeyInfo &key = keys[k];
+	const size_t width = static_cast<size_t>(type_width(type));
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		int64_t		v;
+		bool		null;
+
+		if (dense)
+		{
+			const uint32_t code = s.present[first + i] / key.stride % (key.values + (key.may_null ? 1 : 0));
+
+			null = code == key.values;
+			v = null ? 0 : static_cast<int64_t>(static_cast<uint64_t>(key.lo) + code);
+		}
+		else
+		{
+			null = null_words > 0 && bit_get(reinterpret_cast<const uint64_t *>(rows[i]), k);
+			memcpy(&v, rows[i] + key.offset, sizeof(v));
+		}
+		memcpy(values + (at + i) * width, &v, width);
+		if (null)
+			bit_set(nulls, at + i);
+	}
 }
 
 }  // namespace gpuvm

@@ -25,6 +25,7 @@
 #define GPUVM_VM_CPU_JOB_H
 
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "core/bits.h"
@@ -153,10 +154,10 @@ struct KeyInfo
 	int			reg;
 	Type		type;
 	bool		may_null;
-	int			offset;			/* hash: of its 8 bytes in a group's row */
-	int64_t		lo;				/* dense: least value */
-	uint32_t	values;			/* dense: values, the null after them not counted */
-	uint32_t	stride;			/* dense: slots between neighbours */
+	int			offset;			/* indexed and hash: of its 8 bytes in a group's row */
+	int64_t		lo;				/* dense and indexed: least value */
+	uint32_t	values;			/* dense and indexed: values, the null after them not counted */
+	uint32_t	stride;			/* dense and indexed: slots between neighbours */
 };
 
 /* What a tablet makes of the used columns. Lives for one run. */
@@ -192,6 +193,35 @@ struct RegState
 };
 
 class CpuProgram;
+
+/*
+ * Zeroed memory in pages of its own, which cost nothing until touched. `huge`:
+ * in huge pages where the system has them, for what is accessed at random.
+ */
+class Pages
+{
+public:
+	Pages() = default;
+	Pages(size_t bytes, bool huge);	/* throws std::bad_alloc */
+	Pages(Pages &&from) noexcept : p(from.p), size(from.size) { from.p = nullptr; }
+	Pages	   &operator=(Pages &&from) noexcept
+	{
+		std::swap(p, from.p);
+		std::swap(size, from.size);
+		return *this;
+	}
+	~Pages();
+
+	/* Has all pages now, of fresh memory that will be read before it is written. */
+	void		touch();
+
+	template <typename T>
+	T		   *as() const { return static_cast<T *>(p); }
+
+private:
+	void	   *p = nullptr;
+	size_t		size = 0;
+};
 
 /* One worker's vectors and, for grouped programs, its groups. */
 class WorkerState final : public CpuState
@@ -243,12 +273,26 @@ public:
 	std::vector<uint64_t *> key_values;	/* per key */
 	uint8_t		key_zeroes[PROGRAM_MAX_COLUMNS] = {};	/* ExtremeFlag bits of float keys */
 	Zeroed<char> table;			/* dense rows, or the one row of a program without Group */
-	std::vector<Zeroed<char>> chunks;	/* hash rows */
-	Zeroed<uint64_t> buckets;	/* hash tag << 32 | group number + 1 */
+	std::vector<Pages> chunks;	/* indexed and hash rows */
+	uint64_t	nrows = 0;		/* in them */
+	std::vector<KeyInfo> slot_keys;	/* indexed: the keys with their slots; empty in hash mode */
+	uint32_t	nslots = 0;
+	Pages		index;			/* per slot: group number + 1 */
+	Pages		buckets;		/* hash tag << 32 | group number + 1 */
 	int			bucket_bits = 0;
-	uint64_t	nrows = 0;		/* hash groups */
 	bool		finished = false;
 	std::vector<uint32_t> present;	/* dense slots that have rows, after finish */
+
+	/* a merge by parts: */
+	int			part_bits = 0;	/* there are 2^part_bits */
+	std::vector<uint8_t> gone;	/* per row: has been taken into another state's */
+	std::vector<WorkerState *> others;	/* what was merged into this one, until finish */
+	struct OthersRows
+	{
+		std::vector<Pages> chunks;
+		std::vector<uint32_t> numbers;	/* of the rows that stay */
+	};
+	std::vector<OthersRows> others_rows;	/* after finish */
 };
 
 class CpuProgram final : public CpuJob
@@ -264,6 +308,8 @@ public:
 							char *area, uint32_t capacity) const override;
 	void		run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last) const override;
 	void		merge(CpuState *into, CpuState *from) const override;
+	uint32_t	begin_merge(CpuState *const *states, uint32_t n) const override;
+	void		merge_part(CpuState *const *states, uint32_t n, uint32_t part) const override;
 	uint32_t	finish(CpuState *state) const override;
 	uint64_t	ngroups(const CpuState *state) const override;
 	uint32_t	emit_groups(const CpuState *state, uint64_t from, char *area, uint32_t capacity) const override;
@@ -291,9 +337,9 @@ public:
 	bool		dense = false;
 	uint32_t	dense_slots = 0;
 	uint32_t	replicas = 1;	/* rows a slot, power of two: neighbouring lanes do not wait for each other */
-	int			null_words = 0;	/* hash rows: words of key null bits */
+	int			null_words = 0;	/* indexed and hash rows: words of key null bits */
 	int			row_bytes = 0;
-	int			chunk_bits = 0;	/* hash rows a chunk, as a power of two */
+	int			chunk_bits = 0;	/* indexed and hash rows a chunk, as a power of two, less HUGE_CHUNK_BITS */
 
 private:
 	friend class Lowering;
@@ -324,18 +370,34 @@ private:
 	void		sum_floats(WorkerState &s, const AggInfo &agg, const uint64_t *mask, char *state) const;
 	void		merge_row(char *into, char *from) const;
 	uint32_t	finish_row(char *row) const;
-	void		emit_agg(const AggInfo &agg, const char *row, Type type, char *values, uint64_t *nulls, uint32_t at) const;
+	bool		can_fail_at_end() const;
+	void		emit_agg(const AggInfo &agg, char *const *rows, uint32_t n, Type type, char *values, uint64_t *nulls, uint32_t at) const;
 
 	/* cpu_groups.cc */
+	friend class WorkerState;
+	void		index_slots(WorkerState &s) const;
 	void		find_groups(WorkerState &s) const;
+	void		slots_of_lanes(WorkerState &s, const std::vector<KeyInfo> &slot_keys) const;
 	void		find_dense(WorkerState &s) const;
+	void		find_indexed(WorkerState &s) const;
 	void		find_hashed(WorkerState &s) const;
+	char	   *new_indexed_row(WorkerState &s, uint32_t slot) const;
+	uint32_t	slot_of_row(const WorkerState &s, const char *row) const;
+	void		reserve_rows(WorkerState &s, uint64_t more) const;
 	void		probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const;
-	char	   *hash_row(const WorkerState &s, uint64_t group) const;
+	char	   *hash_row(const std::vector<Pages> &chunks, uint64_t group) const;
+	char	   *hash_row(const WorkerState &s, uint64_t group) const { return hash_row(s.chunks, group); }
 	char	   *insert_or_find(WorkerState &s, uint32_t lane) const;
 	bool		same_key(const WorkerState &s, const char *row, uint32_t lane) const;
 	void		reserve_groups(WorkerState &s, uint64_t more) const;
+	void		merge_indexed(WorkerState &to, WorkerState &from) const;
 	void		merge_hashed(WorkerState &to, WorkerState &from) const;
+	void		merge_indexed_part(CpuState *const *states, uint32_t n, uint32_t part) const;
+	void		merge_hashed_part(CpuState *const *states, uint32_t i, uint32_t part) const;
+	char	   *next_tagged(const WorkerState &s, uint64_t tag, uint64_t *at) const;
+	void		rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, char **rows) const;
+	void		emit_key(const WorkerState &s, size_t k, uint64_t first, char *const *rows, uint32_t n, Type type,
+						 char *values, uint64_t *nulls, uint32_t at) const;
 };
 
 }  // namespace gpuvm

@@ -107,6 +107,8 @@ WorkerState::WorkerState(const CpuProgram &p)
 		if (!table)
 			throw std::bad_alloc();
 	}
+	if (nkeys > 0)
+		p.index_slots(*this);
 }
 
 WorkerState::~WorkerState() = default;

@@ -66,6 +66,20 @@ public:
 	/* into += from; `from` is spent. */
 	virtual void merge(CpuState *into, CpuState *from) const = 0;
 
+	/*
+	 * The same for many groups: states[0] += the others, which are spent. Returns
+	 * how many parts are left to merge, 0 if none. Each number below that has to
+	 * go through merge_part() once, in any order and by any thread; the others
+	 * live until finish(). These, merge() and finish() may throw std::bad_alloc.
+	 */
+	virtual uint32_t begin_merge(CpuState *const *states, uint32_t n) const
+	{
+		for (uint32_t i = 1; i < n; i++)
+			merge(states[0], states[i]);
+		return 0;
+	}
+	virtual void merge_part(CpuState *const *, uint32_t, uint32_t) const {}
+
 	/* Ends the accumulation; returns the ErrorBits of all rows taken. */
 	virtual uint32_t finish(CpuState *state) const = 0;
 

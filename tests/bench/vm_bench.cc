@@ -1,18 +1,22 @@
 /*
- * vm_bench.cc: the CPU virtual machine on one thread: the thirteen queries of
- * the Sphyraena paper (appendix A) and group by, over 8 million rows.
+ * vm_bench.cc: the CPU virtual machine: the thirteen queries of the Sphyraena
+ * paper (appendix A) on one thread, and group by on one and two, over 8 million
+ * rows.
  *
  * GPUVM_BENCH_ROWS changes the number of rows. Items per second are rows.
  */
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tablet/build.h"
@@ -34,8 +38,11 @@ struct FreeDeleter
 
 enum : int
 {
-	ID, UNIFORMI, NORMALI5, NORMALI20, UNIFORMF, NORMALF5, NORMALF20, KEY52, VALUE, KEY10K, KEY5M, NCOLUMNS
+	ID, UNIFORMI, NORMALI5, NORMALI20, UNIFORMF, NORMALF5, NORMALF20, KEY52, VALUE, KEY10K, KEY100K, KEY1M, KEY2M, KEY5M,
+	WIDE10K, WIDE100K, WIDE1M, WIDE2M, NCOLUMNS
 };
+
+constexpr uint32_t KEY_VALUES[] = {10000, 100000, 1000000, 2000000, 5000000};
 
 struct Data
 {
@@ -69,8 +76,11 @@ struct Data
 					memcpy(&values[UNIFORMF + k][i], &f[k], 4);
 				values[KEY52][i] = static_cast<int32_t>(rng() % 52);
 				values[VALUE][i] = static_cast<int32_t>(rng() % 100000);
-				values[KEY10K][i] = static_cast<int32_t>(rng() % 10000);
-				values[KEY5M][i] = static_cast<int32_t>(rng() % 5000000);
+				for (int k = KEY10K; k <= KEY5M; k++)
+					values[k][i] = static_cast<int32_t>(rng() % KEY_VALUES[k - KEY10K]);
+				/* the same numbers of groups, spread over all of int4 */
+				for (int k = WIDE10K; k <= WIDE2M; k++)
+					values[k][i] = static_cast<int32_t>(static_cast<uint32_t>(rng() % KEY_VALUES[k - WIDE10K]) * 2147u - (1u << 31));
 			}
 
 			std::vector<StagedColumn> staged;
@@ -327,6 +337,107 @@ group_query(int key, bool floats)
 	return a.end();
 }
 
+/* count(*), sum and avg of an int4, whose state is a count and a sum */
+std::vector<uint64_t>
+many_groups_query(int key)
+{
+	Assembler	a;
+
+	a.begin({Type::I32, Type::I64, Type::I128, Type::I64}, 1,
+			{0, RESULT_FROM_AGG, RESULT_FROM_AGG | 1, RESULT_FROM_AGG | 2}, 3);
+
+	const int64_t k = a.column(key);
+	const int	v = a.column(VALUE);
+
+	a.b->emit(Opcode::Group, Type::None, 1, a.b->add_aux(&k, 1), 0);
+	a.agg(0, AggFn::CountStar, -1);
+	a.agg(1, AggFn::Sum, v);
+	a.agg(2, AggFn::Count, v);
+	return a.end();
+}
+
+/* Runs f(0) to f(n - 1), each on a thread of its own. */
+template <typename F>
+void
+on_threads(uint32_t n, F f)
+{
+	std::vector<std::thread> others;
+
+	for (uint32_t i = 1; i < n; i++)
+		others.emplace_back(f, i);
+	f(0);
+	for (std::thread &t : others)
+		t.join();
+}
+
+/* As the engine runs a grouped job; milliseconds of its phases as counters. */
+void
+run_threads(benchmark::State &state, const std::vector<uint64_t> &words, uint32_t threads)
+{
+	using Clock = std::chrono::steady_clock;
+
+	const Data &d = data();
+	const Program *program = reinterpret_cast<const Program *>(words.data());
+	const CursorSchema schema = {NCOLUMNS, d.types};
+	std::vector<Type> types(program->nresults);
+	double		phases[3] = {};
+
+	if (const char *wrong = verify_program(program, program->size, &schema, 1))
+	{
+		state.SkipWithError(wrong);
+		return;
+	}
+	program_result_types(program, types.data());
+
+	std::vector<char> area(result_layout(types.data(), program->nresults, UNIT_ROWS, nullptr));
+
+	for (auto _ : state)
+	{
+		auto		job = CpuJob::create(program, nullptr, 0, d.summaries, NCOLUMNS, d.nrows);
+		std::vector<std::unique_ptr<CpuState>> states(threads);
+		std::atomic<uint32_t> next{0};
+		const uint32_t per_tablet = TABLET_ROWS / UNIT_ROWS;
+		auto		start = Clock::now();
+		auto		phase = [&](int p) {
+			phases[p] += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+			start = Clock::now();
+		};
+
+		on_threads(threads, [&](uint32_t i) {
+			states[i] = job->new_state();
+			for (uint32_t unit; (unit = next++) < d.tablets.size() * per_tablet;)
+				job->run_groups(states[i].get(), d.tablets[unit / per_tablet].get(), unit % per_tablet * UNIT_ROWS,
+								(unit % per_tablet + 1) * UNIT_ROWS);
+		});
+		phase(0);
+
+		std::vector<CpuState *> all;
+
+		for (auto &s : states)
+			all.push_back(s.get());
+
+		const uint32_t parts = job->begin_merge(all.data(), threads);
+
+		next = 0;
+		if (parts > 0)
+			on_threads(threads, [&](uint32_t) {
+				for (uint32_t part; (part = next++) < parts;)
+					job->merge_part(all.data(), threads, part);
+			});
+		if (job->finish(states[0].get()) != 0)
+			state.SkipWithError("the program raised an error");
+		states.resize(1);
+		phase(1);
+		for (uint64_t at = 0; at < job->ngroups(states[0].get());)
+			at += job->emit_groups(states[0].get(), at, area.data(), UNIT_ROWS);
+		phase(2);
+		benchmark::ClobberMemory();
+	}
+	state.counters["run"] = benchmark::Counter(phases[0], benchmark::Counter::kAvgIterations);
+	state.counters["merge"] = benchmark::Counter(phases[1], benchmark::Counter::kAvgIterations);
+	state.counters["emit"] = benchmark::Counter(phases[2], benchmark::Counter::kAvgIterations);
+}
+
 void
 run(benchmark::State &state, const std::vector<uint64_t> &words)
 {
@@ -409,11 +520,24 @@ main(int argc, char **argv)
 		const char *name;
 		int			key;
 		bool		floats;
-	}			groups[] = {{"group/52", KEY52, false}, {"group/52_float", KEY52, true}, {"group/10k", KEY10K, false}, {"group/5M", KEY5M, false}};
+	}			groups[] = {{"group/52", KEY52, false}, {"group/52_float", KEY52, true}, {"group/10k", KEY10K, false}};
 
 	for (const auto &g : groups)
 		benchmark::RegisterBenchmark(g.name, [g](benchmark::State &s) { run(s, group_query(g.key, g.floats)); })
 			->Unit(benchmark::kMillisecond);
+
+	const struct
+	{
+		const char *name;
+		int			key;
+	}			many[] = {{"10k", KEY10K}, {"100k", KEY100K}, {"1M", KEY1M}, {"2M", KEY2M}, {"5M", KEY5M},
+		{"wide/10k", WIDE10K}, {"wide/100k", WIDE100K}, {"wide/1M", WIDE1M}, {"wide/2M", WIDE2M}};
+
+	for (const auto &m : many)
+		for (uint32_t threads = 1; threads <= 2; threads++)
+			benchmark::RegisterBenchmark((std::string("groups/") + m.name + "/threads:" + std::to_string(threads)).c_str(),
+										 [m, threads](benchmark::State &s) { run_threads(s, many_groups_query(m.key), threads); })
+				->Unit(benchmark::kMillisecond)->UseRealTime();
 	benchmark::RunSpecifiedBenchmarks();
 	return 0;
 }

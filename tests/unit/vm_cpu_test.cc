@@ -307,42 +307,117 @@ TEST(VmCpu, ManyGroups)
 {
 	std::mt19937_64 rng(3);
 
-	for (int64_t distinct : {1, 50, 3000, 60000, 200000})
-		for (int nstates : {1, 3})
+	/* hashed, and with keys so close that they are indexed */
+	for (int64_t distance : {1000003, 5})
+		for (int64_t distinct : {1, 50, 3000, 60000, 200000})
+			for (int nstates : {1, 2, 3})
+			{
+				std::vector<int64_t> k, v;
+				std::map<int64_t, std::array<int64_t, 3>> expected;
+
+				for (int i = 0; i < 300000; i++)
+				{
+					k.push_back(static_cast<int64_t>(rng() % static_cast<uint64_t>(distinct)) * distance - 77);
+					v.push_back(static_cast<int64_t>(rng() % 2001) - 1000);
+
+					auto	   &e = expected[k.back()];
+
+					e[2] = e[0] == 0 ? v.back() : std::min(e[2], v.back());
+					e[0]++;
+					e[1] += v.back();
+				}
+
+				const Table table = int_table({k, v}, Type::I64, {100000, 150000, 50000});
+				const SealedProgram p = group_program(Type::I64);
+
+				check(p, table);
+
+				const Outcome out = run_cpu_groups(p.get(), table, {}, 8192, nstates, rng);
+
+				EXPECT_EQ(out.errors, 0u);
+				ASSERT_EQ(out.rows.size(), expected.size());
+				for (const auto &row : out.rows)
+				{
+					const auto &e = expected.at(row[0].i);
+
+					ASSERT_EQ(row[1].i, e[0]);
+					ASSERT_TRUE(row[2].x == e[1]);
+					ASSERT_EQ(row[3].i, e[2]);
+				}
+			}
+}
+
+/* Null keys, keys of several columns, and aggregates with states of every kind. */
+TEST(VmCpu, ManyGroupsOfTwoKeys)
+{
+	const Type	types[] = {Type::I16, Type::I64, Type::F64, Type::Bool};
+	const std::vector<std::pair<AggFn, int>> aggs = {{AggFn::CountStar, -1}, {AggFn::Count, 2}, {AggFn::Sum, 2}, {AggFn::Max, 2},
+		{AggFn::Sum, 1}, {AggFn::Min, 0}, {AggFn::BoolOr, 3}};
+	std::mt19937_64 rng(5);
+
+	/* indexed; hashed; with an infinity, which makes no sum fail; with a sum that may overflow */
+	for (const auto &[distance, odd] : std::vector<std::pair<int64_t, double>>{{1, 0.5}, {1000003, 0.5}, {1, INFINITY}, {1, 1.7e308}})
+	{
+		Table		table;
+
+		for (Type type : types)
+			table.columns.push_back(Column{type, {}});
+		for (int i = 0; i < 70000; i++)
 		{
-			std::vector<int64_t> k, v;
-			std::map<int64_t, std::array<int64_t, 3>> expected;
+			const int64_t values[] = {static_cast<int64_t>(rng() % 300) - 100, static_cast<int64_t>(rng() % 400) * distance, 0,
+				static_cast<int64_t>(rng() % 2)};
 
-			for (int i = 0; i < 300000; i++)
-			{
-				k.push_back(static_cast<int64_t>(rng() % static_cast<uint64_t>(distinct)) * 1000003 - 77);
-				v.push_back(static_cast<int64_t>(rng() % 2001) - 1000);
-
-				auto	   &e = expected[k.back()];
-
-				e[2] = e[0] == 0 ? v.back() : std::min(e[2], v.back());
-				e[0]++;
-				e[1] += v.back();
-			}
-
-			const Table table = int_table({k, v}, Type::I64, {100000, 150000, 50000});
-			const SealedProgram p = group_program(Type::I64);
-
-			check(p, table);
-
-			const Outcome out = run_cpu_groups(p.get(), table, {}, 8192, nstates, rng);
-
-			EXPECT_EQ(out.errors, 0u);
-			ASSERT_EQ(out.rows.size(), expected.size());
-			for (const auto &row : out.rows)
-			{
-				const auto &e = expected.at(row[0].i);
-
-				ASSERT_EQ(row[1].i, e[0]);
-				ASSERT_TRUE(row[2].x == e[1]);
-				ASSERT_EQ(row[3].i, e[2]);
-			}
+			for (int c = 0; c < 4; c++)
+				table.columns[c].rows.push_back(rng() % 50 == 0 ? Value{}
+												: c == 2 ? from_register(i % 10000 == 7 ? odd : static_cast<double>(rng() % 1000) / 8)
+												: c == 3 ? truth(values[c]) : from_register(values[c]));
 		}
+		table.tablet_rows = {30000, 40000};
+		table.build();
+
+		auto		b = new_builder();
+		std::vector<int64_t> sources = {0, 1};
+		const int64_t keys[] = {0, 1};
+
+		b->emit(Opcode::Table, Type::None, 0, 0, 0);
+		b->emit(Opcode::ResultColumn, types[0], 0, 0, 0, b->add_name("k"));
+		b->emit(Opcode::ResultColumn, types[1], 1, 0, 0, b->add_name("l"));
+		for (size_t a = 0; a < aggs.size(); a++)
+		{
+			const Type	type = aggs[a].second < 0 ? Type::None : types[aggs[a].second];
+
+			sources.push_back(RESULT_FROM_AGG | static_cast<int64_t>(a));
+			b->emit(Opcode::ResultColumn, agg_result_type(aggs[a].first, type), static_cast<int>(a) + 2, 0, 0, b->add_name("c"));
+		}
+		b->emit(Opcode::AggOpen, Type::None, 2, static_cast<int>(aggs.size()), b->add_aux(sources.data(), static_cast<int>(sources.size())));
+		b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+		for (int c = 0; c < 4; c++)
+			b->emit(Opcode::Column, types[c], reg(*b, types[c]), c, 0);
+		b->emit(Opcode::Group, Type::None, 2, b->add_aux(keys, 2), 0);
+		for (size_t a = 0; a < aggs.size(); a++)
+			b->emit(Opcode::AggStep, aggs[a].second < 0 ? Type::None : types[aggs[a].second], static_cast<int>(a), aggs[a].second, -1, 0,
+					static_cast<uint8_t>(aggs[a].first));
+
+		const SealedProgram p = end_program(*b);
+
+		check(p, table);
+
+		const Outcome expected = Interpreter(p.get(), table, nullptr).run();
+		std::vector<std::string> expected_rows = rows_text(p.get(), expected);
+
+		std::sort(expected_rows.begin(), expected_rows.end());
+		for (int nstates : {1, 2, 3, 2, 3})
+		{
+			const Outcome got = run_cpu_groups(p.get(), table, {}, 4096, nstates, rng);
+			std::vector<std::string> got_rows = rows_text(p.get(), got);
+
+			ASSERT_EQ(got.errors, expected.errors);
+			if (expected.errors)
+				continue;
+			std::sort(got_rows.begin(), got_rows.end());
+			ASSERT_EQ(got_rows, expected_rows);
+		}
+	}
 }
 
 TEST(VmCpu, NoRows)

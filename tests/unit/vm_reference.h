@@ -15,8 +15,10 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tablet/build.h"
@@ -870,7 +872,10 @@ run_cpu_rows(const Program *program, const Table &table, const std::vector<Param
 	return out;
 }
 
-/* Units dealt to `nstates` states at random, merged in random order. */
+/*
+ * Units dealt to `nstates` states at random, merged in random order: one by one,
+ * or all at once, with what parts there are dealt to two threads.
+ */
 inline Outcome
 run_cpu_groups(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
 			   int nstates, std::mt19937_64 &rng)
@@ -889,6 +894,29 @@ run_cpu_groups(const Program *program, const Table &table, const std::vector<Par
 		for (uint32_t first = 0; first < table.tablet_rows[t]; first += unit_rows)
 			job->run_groups(states[rng() % states.size()].get(), table.tablets[t].get(), first,
 							std::min(first + unit_rows, table.tablet_rows[t]));
+	}
+	if (rng() % 2)
+	{
+		std::vector<CpuState *> all;
+		std::vector<uint32_t> parts;
+
+		std::shuffle(states.begin(), states.end(), rng);
+		for (const auto &state : states)
+			all.push_back(state.get());
+		parts.resize(job->begin_merge(all.data(), static_cast<uint32_t>(all.size())));
+		std::iota(parts.begin(), parts.end(), 0);
+		std::shuffle(parts.begin(), parts.end(), rng);
+
+		auto		every_second = [&](size_t first) {
+			for (size_t i = first; i < parts.size(); i += 2)
+				job->merge_part(all.data(), static_cast<uint32_t>(all.size()), parts[i]);
+		};
+		std::thread other(every_second, 1);
+
+		every_second(0);
+		other.join();
+		out.errors = job->finish(states[0].get());
+		states.resize(1);
 	}
 	while (states.size() > 1)
 	{
