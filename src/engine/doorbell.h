@@ -52,14 +52,16 @@ public:
 
 	/*
 	 * Waits awake for moved(), at most so long; true when it came. Gives the
-	 * processor to whoever wants it, and gives up when somebody took it: then
-	 * processors are busy, and being woken by the doorbell is the faster way.
+	 * processor to whoever wants it, and gives up when it was taken again and
+	 * again: then processors are busy, and being woken by the doorbell is the
+	 * faster way.
 	 */
 	template <typename Moved>
 	static bool spin(Moved moved, std::chrono::nanoseconds limit)
 	{
 		auto		now = std::chrono::steady_clock::now();
 		auto		end = now + limit;
+		int			contended = 0;
 
 		do
 		{
@@ -74,7 +76,8 @@ public:
 
 			(void) sched_yield();
 			now = std::chrono::steady_clock::now();
-			if (now - before > SPIN_CONTENDED)
+			/* Whoever took the processor may be the one that is waited for: not at once. */
+			if (now - before > SPIN_CONTENDED && ++contended == MOST_CONTENDED)
 				break;
 		} while (now < end);
 		return moved();
@@ -107,6 +110,7 @@ public:
 private:
 	static constexpr int SPIN_CHECKS = 32;	/* between two looks at the clock */
 	static constexpr std::chrono::microseconds SPIN_CONTENDED{20};
+	static constexpr int MOST_CONTENDED = 32;
 
 	int			fd_;
 	Job		   *job_;
