@@ -482,7 +482,8 @@ give_buffer_back(GpuvmScanState *state)
 {
 	ResultBuffer *b = &state->job->buffers[state->buffer];
 
-	b->state.store(static_cast<uint32>(BufferState::Free), std::memory_order_release);
+	/* Sequentially consistent: gpuvmd looks for Free buffers after it has said that it waits, we the other way round. */
+	b->state.store(static_cast<uint32>(BufferState::Free));
 	state->buffer = -1;
 	engine_buffer_freed(state->session);
 }
@@ -597,7 +598,7 @@ run_collect_groups(GpuvmScanState *state)
 				continue;
 			any = true;
 			take_chunk(state, b, &tail);
-			b->state.store(static_cast<uint32>(BufferState::Free), std::memory_order_release);
+			b->state.store(static_cast<uint32>(BufferState::Free));
 		}
 		if (any)
 			engine_buffer_freed(state->session);
