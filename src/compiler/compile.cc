@@ -92,6 +92,17 @@ emit(Compiler *c, Opcode op, Type type, int p1, int p2, int p3, int64_t p4 = 0, 
 	return c->b->emit(op, type, p1, p2, p3, p4, p5);
 }
 
+/* The VM's type; None, and the reason noted, when it has none. */
+static Type
+supported_type(Compiler *c, Oid type)
+{
+	Type		vt = vm_type(type);
+
+	if (vt == Type::None)
+		refuse(c, "type %s is not supported", format_type_be(type));
+	return vt;
+}
+
 /* -- leaves ------------------------------------------------------------------ */
 
 static Type
@@ -192,10 +203,10 @@ const_int(Oid type, Datum value)
 static int
 compile_const(Compiler *c, const Const *con)
 {
-	Type		type = vm_type(con->consttype);
+	Type		type = supported_type(c, con->consttype);
 
 	if (type == Type::None)
-		return refuse(c, "type %s is not supported", format_type_be(con->consttype));
+		return -1;
 	if (con->constisnull)
 	{
 		int			reg = c->b->new_reg(type);
@@ -558,7 +569,7 @@ compile_guarded(Compiler *c, const Expr *expr, int cond, bool skip_if)
 
 /* WHEN number `i` onwards; a CASE with an argument has it as CaseTestExpr in its conditions. */
 static int
-compile_case_from(Compiler *c, const CaseExpr *expr, int i, const Expr *arg, Type type)
+compile_case_from(Compiler *c, const CaseExpr *expr, int i, Type type)
 {
 	const CaseWhen *when;
 	int			cond;
@@ -597,7 +608,7 @@ compile_case_from(Compiler *c, const CaseExpr *expr, int i, const Expr *arg, Typ
 		guarded = true;
 	if (guarded)
 		br = branch_open(c, Opcode::If, cond, false);
-	rest = compile_case_from(c, expr, i + 1, arg, type);
+	rest = compile_case_from(c, expr, i + 1, type);
 	if (guarded)
 		branch_close(c, br);
 	if (rest < 0)
@@ -628,10 +639,10 @@ replace_case_test(Node *node, void *context)
 static int
 compile_case(Compiler *c, const CaseExpr *expr)
 {
-	Type		type = vm_type(expr->casetype);
+	Type		type = supported_type(c, expr->casetype);
 
 	if (type == Type::None)
-		return refuse(c, "type %s is not supported", format_type_be(expr->casetype));
+		return -1;
 	if (expr->arg != nullptr)
 	{
 		/*
@@ -651,18 +662,18 @@ compile_case(Compiler *c, const CaseExpr *expr)
 		copy->arg = nullptr;
 		expr = copy;
 	}
-	return compile_case_from(c, expr, 0, nullptr, type);
+	return compile_case_from(c, expr, 0, type);
 }
 
 static int
 compile_coalesce(Compiler *c, const CoalesceExpr *expr)
 {
-	Type		type = vm_type(expr->coalescetype);
+	Type		type = supported_type(c, expr->coalescetype);
 	int			acc = -1;
 	ListCell   *lc;
 
 	if (type == Type::None)
-		return refuse(c, "type %s is not supported", format_type_be(expr->coalescetype));
+		return -1;
 	foreach(lc, expr->args)
 	{
 		const Expr *arm = static_cast<const Expr *>(lfirst(lc));
@@ -699,12 +710,12 @@ compile_coalesce(Compiler *c, const CoalesceExpr *expr)
 static int
 compile_minmax(Compiler *c, const MinMaxExpr *expr)
 {
-	Type		type = vm_type(expr->minmaxtype);
+	Type		type = supported_type(c, expr->minmaxtype);
 	int			acc = -1;
 	ListCell   *lc;
 
 	if (type == Type::None)
-		return refuse(c, "type %s is not supported", format_type_be(expr->minmaxtype));
+		return -1;
 	foreach(lc, expr->args)
 	{
 		int			reg = compile_expr(c, static_cast<const Expr *>(lfirst(lc)));
@@ -1114,7 +1125,6 @@ compile_rows(CompileInput *input, List *quals, List *attnums, CompiledProgram *o
 {
 	Compiler   *c = start(input);
 	int			n = list_length(attnums);
-	int			first = 0;
 	ListCell   *lc;
 
 	if (n + 1 > PROGRAM_MAX_COLUMNS)
@@ -1157,7 +1167,7 @@ compile_rows(CompileInput *input, List *quals, List *attnums, CompiledProgram *o
 			emit(c, Opcode::Copy, c->b->reg_type[o->reg], o->reg, reg, 0);
 	}
 	emit(c, Opcode::Rowid, Type::RowId, rowid, 0, 0);
-	emit(c, Opcode::Result, Type::None, first, n + 1, 0);
+	emit(c, Opcode::Result, Type::None, 0, n + 1, 0);
 	return finish(c, out);
 }
 

@@ -179,7 +179,7 @@ void		explain_scan(CustomScanState *node, List *ancestors, ExplainState *es);
 /* Registers the ExecutorStart hook that serves gpuvm.require. */
 void		require_install(void);
 
-/* The relation's other complaint: statement-level check before execution. */
+/* Raises 55000: the statement would not, or did not, run as gpuvm.require demands. */
 void		require_violation(const char *reason, const char *detail) pg_attribute_noreturn();
 
 }  // namespace gpuvm
