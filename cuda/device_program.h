@@ -217,19 +217,26 @@ struct DeviceChunk
 
 struct DeviceTablet
 {
-	uint32_t	first_pad;		/* units of TABLET_PAD_ROWS before this tablet */
 	uint32_t	nrows;
+	uint32_t	reserved;
+};
+
+/* TABLET_PAD_ROWS rows of a tablet, from `row` on. */
+struct DevicePad
+{
+	uint32_t	tablet;
+	uint32_t	row;
 };
 
 /*
- * The launch's view of the table: tablets in order, chunks [tablet * ncolumns +
- * program column], and which tablet each TABLET_PAD_ROWS unit belongs to.
+ * A job's view of the table, in device memory: tablets in order, chunks [tablet *
+ * ncolumns + program column], and the pads that are to be run.
  */
 struct DeviceTable
 {
 	const DeviceTablet *tablets;
 	const DeviceChunk *chunks;
-	const uint32_t *pad_tablet;
+	const DevicePad *pads;
 	uint32_t	npads;
 	uint32_t	unit_rows;		/* what a warp takes at a time: a stage's rows .. TABLET_PAD_ROWS, from the LaunchShape */
 };
@@ -259,6 +266,47 @@ struct LaunchState
 	uint32_t	blocks_done;
 	Partial		result[MAX_AGGS];
 };
+
+/* Where a row program's tiles leave their rows: see launch.h. */
+struct RowStaging
+{
+	char	   *values;			/* per result column, segments of segment_rows rows */
+	char	   *nulls;
+	uint32_t   *counts;			/* rows of each segment */
+	uint32_t   *errors;			/* ErrorBits of each segment */
+	uint32_t	segment_rows;
+	uint32_t	nsegments;
+};
+
+enum class GroupTableKind : uint8_t
+{
+	Dense = 0,
+	Hashed = 1,
+};
+
+/* The group table in device memory: see groups.h. */
+struct GroupTable
+{
+	GroupTableKind kind;
+	uint64_t	entries;
+	char	   *memory;
+};
+
+/* What a launch of the interpreter gets beside its program. */
+struct LaunchArgs
+{
+	DeviceTable table;
+	uint32_t	first_pad;
+	uint32_t	npads;
+	const uint32_t *abort;		/* or nullptr */
+	LaunchState *state;
+	Partial    *partials;		/* gridDim.x * MAX_AGGS */
+	RowStaging	rows;
+	GroupTable	groups;
+};
+
+/* An instance of the kernel. */
+using InterpretFn = void (*) (DeviceProgram program, LaunchArgs args);
 
 }  // namespace cuda
 }  // namespace gpuvm

@@ -1,6 +1,15 @@
 /*
  * launch.h: binds a lowered program to the device: picks the kernel, sizes its
- * grid, starts it, and reads its outcome back.
+ * grid, starts it, and reads its outcome back. All functions are asynchronous on
+ * the stream unless they say otherwise, and none allocates device memory.
+ *
+ * A job is a list of pads (TABLET_PAD_ROWS rows of one tablet each), run in one
+ * or more slices: launches over a part of the list. What the slices leave on the
+ * device is merged from launch to launch:
+ *
+ *   aggregates without keys   LaunchState.result
+ *   groups                    the group table (groups.h)
+ *   rows                      nothing: a slice's rows leave by compact_rows()
  */
 #ifndef GPUVM_CUDA_LAUNCH_H
 #define GPUVM_CUDA_LAUNCH_H
@@ -8,14 +17,11 @@
 #include <cuda_runtime.h>
 
 #include "device_program.h"
+#include "groups.h"
+#include "vm/result_layout.h"
 
 namespace gpuvm {
 namespace cuda {
-
-/* The kernels for 4, 8 and 16 rows a lane. */
-const void *interpreter_4(OpSet set);
-const void *interpreter_8(OpSet set);
-const void *interpreter_16(OpSet set);
 
 /* Scratch of one stream, allocated once. */
 struct LaunchScratch
@@ -27,22 +33,66 @@ struct LaunchScratch
 
 struct LaunchShape
 {
-	const void *kernel;
-	uint32_t	blocks;			/* of the grid */
+	InterpretFn kernel;
+	uint32_t	blocks;			/* at most, of the grid */
 	uint32_t	blocks_per_sm;
 	uint32_t	shared_bytes;	/* a block */
-	uint32_t	unit_rows;
+	uint32_t	unit_rows;		/* what a warp takes at a time */
 };
 
 cudaError_t create_scratch(LaunchScratch *scratch);
 void		destroy_scratch(LaunchScratch *scratch);
 
-/* Grid and shared memory for the program; cudaErrorInvalidConfiguration if a block does not fit. */
-cudaError_t choose_shape(const DeviceProgram &program, const DeviceTable &table, LaunchShape *shape);
+/* Grid and shared memory for the program; cudaErrorInvalidConfiguration if a block does not fit. Cached, cheap. */
+cudaError_t choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape);
 
-/* Asynchronous; the outcome is in scratch.state when the stream gets there. */
-cudaError_t launch(const DeviceProgram &program, const DeviceTable &table, const LaunchShape &shape,
-				   const LaunchScratch &scratch, cudaStream_t stream);
+/* Makes LaunchState empty: before a job's first slice. */
+cudaError_t reset_state(const LaunchScratch &scratch, cudaStream_t stream);
+
+/*
+ * Runs the program over pads [first, first + count) of the table. `abort` is a
+ * device word, or nullptr: once it is not 0, warps take no further unit. `rows` is
+ * for row programs, `groups` for programs with keys; else nullptr.
+ */
+struct SliceArgs
+{
+	DeviceTable table;
+	uint32_t	first_pad;
+	uint32_t	npads;
+	const uint32_t *abort;
+	const RowStaging *rows;
+	const GroupTable *groups;
+};
+cudaError_t launch_slice(const DeviceProgram &program, const LaunchShape &shape, const LaunchScratch &scratch,
+						 const SliceArgs &args, cudaStream_t stream);
+
+/*
+ * Rows, in two steps as in the Virginian paper. launch_slice leaves each tile's
+ * rows side by side in the staging area, in device memory, one segment a tile, with
+ * their number; compact_rows then closes the gaps, and writes whole columns of
+ * result rows, coalesced and in row order, to the units' result areas, which are
+ * mapped host memory. `outcomes` (mapped too) gets each unit's rows and errors.
+ */
+struct RowSliceUnit
+{
+	char	   *area;			/* device address of the result area; result_layout(types, nresults, capacity) */
+	uint32_t	first_pad;		/* of the table's list */
+	uint32_t	npads;
+};
+
+struct UnitOutcome
+{
+	uint32_t	rows;
+	uint32_t	errors;			/* if not 0, the area is unspecified */
+};
+
+/* Bytes of staging for a slice of that many pads. */
+uint64_t	row_staging_bytes(const DeviceProgram &program, const LaunchShape &shape, uint64_t npads);
+/* Points into `memory`, device memory of row_staging_bytes(); host code only. */
+RowStaging	row_staging(const DeviceProgram &program, const LaunchShape &shape, uint64_t npads, char *memory);
+cudaError_t compact_rows(const DeviceProgram &program, const RowStaging &staging, uint32_t slice_first_pad,
+						 const RowSliceUnit *units, uint32_t nunits, uint32_t capacity, UnitOutcome *outcomes,
+						 cudaStream_t stream);
 
 }  // namespace cuda
 }  // namespace gpuvm

@@ -37,11 +37,75 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 1;
+constexpr uint32_t ABI_VERSION = 2;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free, "shared between processes");
+
+/* How tablets reach a device (gpuvm.transfer). */
+enum class Transfer : uint32_t
+{
+	Auto = 0,
+	Serial = 1,					/* copied, then run, then forgotten */
+	Stream = 2,					/* the copy of one slice while another runs */
+	Mapped = 3,					/* read where it lies, over the bus */
+	Cached = 4,					/* copied once and kept */
+};
+
+constexpr int MAX_DEVICES = 8;
+
+enum class DeviceState : uint32_t
+{
+	None = 0,
+	Starting = 1,
+	Ready = 2,
+	Unusable = 3,				/* the sentence says why */
+};
+
+/* A CUDA device, for gpuvm.devices and gpuvm.status(). gpuvmd writes, backends read; figures may be a moment old. */
+struct DeviceStatus
+{
+	std::atomic<uint32_t> state;	/* DeviceState; the texts are written before it */
+	char		name[64];
+	char		sentence[156];
+	uint32_t	compute_major, compute_minor;
+	uint32_t	multiprocessors;
+	uint32_t	reserved;
+	std::atomic<uint64_t> memory_total, memory_limit;
+	std::atomic<uint64_t> memory_cached;	/* columns kept */
+	std::atomic<uint64_t> memory_working;	/* group tables, staging, scratch */
+	std::atomic<uint64_t> jobs_running, jobs_done, jobs_refused;
+	std::atomic<uint64_t> bytes_moved, evictions;
+};
+
+/*
+ * Pinning of the arena by gpuvmd, chunk by chunk. A pinned chunk's memory must
+ * not be given back to the system: the device would keep the old pages. So a
+ * chunk's word is taken (Free -> Punching) around punching a hole, and
+ * gpuvmd pins only what it moved from Free to Pinned. A backend that freed the
+ * last page of a Pinned chunk sets UnpinWanted; gpuvmd unpins and sets PunchWanted,
+ * and the supervisor gives the chunk's free pages back and sets Free. Words are all
+ * Free again when gpuvmd starts.
+ */
+enum class PinState : uint32_t
+{
+	Free = 0,
+	Punching = 1,
+	Pinned = 2,
+	UnpinWanted = 3,
+	PunchWanted = 4,
+};
+
+constexpr uint32_t MAX_PIN_CHUNKS = 4096;
+constexpr uint64_t MIN_PIN_CHUNK = 64ull << 20;
+
+/* Bytes of a pin chunk of an arena of that size: whole multiples of MIN_PIN_CHUNK. */
+constexpr uint64_t
+pin_chunk_bytes(uint64_t arena_size)
+{
+	return ((arena_size + MAX_PIN_CHUNKS - 1) / MAX_PIN_CHUNKS + MIN_PIN_CHUNK - 1) / MIN_PIN_CHUNK * MIN_PIN_CHUNK;
+}
 
 struct ArenaHeader
 {
@@ -54,6 +118,12 @@ struct ArenaHeader
 	std::atomic<uint32_t> engine_threads;
 	uint32_t	reserved0;
 	char		engine_status[256];	/* a sentence for gpuvm.status(), written before engine_pid */
+	std::atomic<uint64_t> next_serial;	/* of the next tablet: see TabletHeader.serial */
+	char		cuda_status[256];	/* a sentence on the CUDA library, written by gpuvmd */
+	std::atomic<uint32_t> ndevices;
+	uint32_t	reserved1;
+	DeviceStatus devices[MAX_DEVICES];
+	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* PinState */
 };
 
 /* First message on the socket, backend to gpuvmd. gpuvmd answers one byte, or closes. */
@@ -71,6 +141,7 @@ enum class JobKind : uint32_t
 {
 	Ping = 0,					/* the empty program */
 	Run = 1,
+	Prepare = 2,				/* a version was published: pin its tablets; no program */
 };
 
 enum class JobState : uint32_t
@@ -144,6 +215,8 @@ struct Job
 	uint32_t	nbuffers;
 	uint64_t	skip_units;		/* arena offset of a bitmap of units not to run, or 0 */
 	uint32_t	skip_bytes;
+	uint32_t	count_groups;	/* grouped programs: one row, its only column the number of groups (I64) */
+	Transfer	transfer;
 	uint32_t	reserved0;
 	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
@@ -164,7 +237,12 @@ struct Job
 	uint64_t	bytes_read;
 	uint64_t	engine_ns;		/* from Running to Done, waits for buffers left out */
 	uint32_t	threads_used;
-	uint32_t	reserved1;
+	uint32_t	device_index;	/* the following if ran_on is Cuda */
+	uint64_t	bytes_moved;	/* over the bus, both ways */
+	uint64_t	device_ns;		/* by the device's clock */
+	uint32_t	slices;
+	Transfer	transfer_used;
+	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];
 };
 

@@ -101,7 +101,8 @@ struct TabletHeader
 	uint32_t	reserved0;
 	uint64_t	var;			/* offset of the variable area, 0 when empty */
 	uint64_t	var_bytes;
-	uint64_t	reserved1[5];
+	uint64_t	serial;			/* unique in the arena's life: tells a tablet from a later one in its place; 0 = none */
+	uint64_t	reserved1[4];
 };
 static_assert(sizeof(TabletHeader) == 128, "part of the format");
 

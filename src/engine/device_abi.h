@@ -1,0 +1,142 @@
+/*
+ * device_abi.h: between gpuvmd and gpuvm_cuda.so, which gpuvmd loads with
+ * dlopen and which alone knows CUDA. Both are built from the same tree; the
+ * version below tells when they were not.
+ *
+ * gpuvmd checks a request, chooses the engine, and talks with the backend;
+ * the library runs the checked job on a device and hands over results through
+ * DeviceJobIo. Several sessions call run() at once, each from its own thread.
+ *
+ * Outcomes. `Refused` means that nothing was published and that another engine
+ * may run the job from the start: the program does not fit the device, its
+ * memory is short, it is not ready. A CUDA error that the context does not
+ * survive ("sticky") ends gpuvmd by DeviceOptions::fatal: it is started again,
+ * and running queries fall back.
+ */
+#ifndef GPUVM_ENGINE_DEVICE_ABI_H
+#define GPUVM_ENGINE_DEVICE_ABI_H
+
+#include "engine/abi.h"
+#include "tablet/format.h"
+
+namespace gpuvm {
+
+constexpr uint32_t DEVICE_ABI_VERSION = 1;
+
+struct DeviceTabletRef
+{
+	const TabletHeader *tablet;	/* in the arena */
+	bool		skip;			/* its zone maps prove that it does not matter */
+};
+
+/* A checked job. All that it points to outlives run(). */
+struct DeviceJobRequest
+{
+	const Program *program;
+	const ParamValue *params;
+	uint32_t	nparams;
+	const ColumnSummary *columns;
+	uint32_t	ncolumns;
+	const DeviceTabletRef *tablets;
+	uint32_t	ntablets;
+	uint64_t	total_rows;
+	uint32_t	unit_rows;		/* row programs: rows a unit, a multiple of TABLET_PAD_ROWS */
+	uint32_t	capacity;		/* rows that a result buffer has room for */
+	uint32_t	nbuffers;
+	char *const *areas;			/* of the result buffers, in the arena */
+	const uint8_t *skip_units;	/* bitmap: units not to run */
+	size_t		skip_bytes;
+	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
+	bool		count_groups;	/* grouped programs: emit one row with the number of groups */
+	Transfer	transfer;
+
+	bool skips(uint64_t unit) const
+	{
+		return unit / 8 < skip_bytes && (skip_units[unit / 8] >> (unit % 8) & 1);
+	}
+};
+
+/* The job's conversation with its backend. Called by the thread that called run(). */
+class DeviceJobIo
+{
+public:
+	virtual ~DeviceJobIo() = default;
+
+	/* A Free buffer, now Filling; -1 when there is none. */
+	virtual int claim_buffer() = 0;
+	/* Filling -> Full; with the row limit reached, stopped() is true from then on. */
+	virtual void publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors) = 0;
+	/* Filling -> Free, for nothing was put in. */
+	virtual void unclaim(int buffer) = 0;
+	/* Sleeps until a buffer is Free or the job is to stop; false: stop. */
+	virtual bool wait_for_buffer() = 0;
+	/* Cancel, row limit, backend gone: to be asked at least every 5 ms while the device works. */
+	virtual bool stopped() = 0;
+};
+
+struct DeviceJobFigures
+{
+	uint32_t	device;			/* index */
+	uint32_t	errors;			/* grouped programs: ErrorBits; if not 0, no row was published */
+	uint64_t	rows_in;
+	uint64_t	rows_out;
+	uint64_t	bytes_read;		/* column data and null bits that kernels read */
+	uint64_t	bytes_moved;	/* over the bus: columns to the device, or read there while mapped; results back */
+	uint64_t	device_ns;		/* kernels and copies, by the device's clock */
+	uint32_t	slices;			/* launches of the interpreter */
+	uint32_t	tablets_scanned;
+	Transfer	transfer;		/* what was used; never Auto */
+};
+
+enum class DeviceOutcome
+{
+	Done,						/* or stopped(): the caller knows */
+	Refused,					/* see the reason; nothing was published */
+	Failed,						/* see the reason; what was published stands */
+};
+
+struct DeviceOptions
+{
+	uint32_t	abi_version;	/* DEVICE_ABI_VERSION */
+	char	   *arena;			/* mapped by gpuvmd */
+	uint64_t	arena_size;
+	ArenaHeader *header;
+	uint64_t	memory_limit;	/* bytes a device; 0 chooses */
+	void		(*log) (const char *line);
+	void		(*fatal) (const char *line);	/* does not return */
+};
+
+class DeviceLibrary
+{
+public:
+	virtual ~DeviceLibrary() = default;
+
+	virtual uint32_t ndevices() const = 0;
+
+	/* Brings the devices up (contexts, kernels, streams, scratch): hundreds of ms. Fills header->devices as it goes. */
+	virtual void start() = 0;
+	virtual bool ready() const = 0;
+
+	/*
+	 * Expected time of the job in ns, data movement included; UINT64_MAX with a
+	 * reason (128 bytes) when no device can run it. Cheap: tens of microseconds.
+	 */
+	virtual uint64_t estimate(const DeviceJobRequest &request, char *reason) = 0;
+
+	/* Runs the job. `reason` has 128 bytes. Throws std::bad_alloc. */
+	virtual DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) = 0;
+
+	/* Pins the arena's chunks that hold these bytes, ahead of their first use. */
+	virtual void prepare(uint64_t offset, uint64_t bytes) = 0;
+
+	/* Called about every 100 ms: refreshes header->devices, unpins what is asked for, watches for launches that hang. */
+	virtual void housekeep() = 0;
+};
+
+/* The library's only symbol. nullptr with why (256 bytes): no driver, no device, versions that do not fit. */
+using OpenDeviceLibrary = DeviceLibrary *(*) (const DeviceOptions *options, char *why);
+constexpr char DEVICE_LIBRARY_SYMBOL[] = "gpuvm_open_device_library";
+
+}  // namespace gpuvm
+
+#endif
