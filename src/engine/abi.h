@@ -217,7 +217,7 @@ struct Job
 	uint32_t	skip_bytes;
 	uint32_t	count_groups;	/* grouped programs: one row, its only column the number of groups (I64) */
 	Transfer	transfer;
-	uint32_t	reserved0;
+	uint32_t	device_required;	/* not 0, with Device::Cuda: fails with device_refusal instead of running on the CPU */
 	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 

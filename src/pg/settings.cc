@@ -26,6 +26,7 @@ int			setting_jit = JIT_AUTO;
 bool		setting_float_sums = true;
 int			setting_memory_mb = 0;
 int			setting_device_memory_mb = 0;
+char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
 int			setting_threads = 0;
 
@@ -175,6 +176,13 @@ define_settings(void)
 							"0 lets the engine choose.",
 							&setting_device_memory_mb, 0, 0, MAX_MEMORY_MB,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomStringVariable("gpuvm.cuda_library",
+							   "Names the library with the CUDA virtual machine.",
+							   "\"default\" is gpuvm_cuda.so beside gpuvmd. Empty: no GPU is used.",
+							   &setting_cuda_library, "default",
+							   /* as gpuvm.memory: without preloading nothing starts gpuvmd */
+							   process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_INTERNAL,
+							   GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.tablet_size",
 							"Sets the size at which an import begins a new tablet.",
 							NULL,
