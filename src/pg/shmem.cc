@@ -296,6 +296,12 @@ arena_used(void)
 	return base ? pg_atomic_read_u64(&arena->used_pages) * ARENA_PAGE : 0;
 }
 
+uint64
+arena_next_serial(void)
+{
+	return arena_header()->next_serial.fetch_add(1) + 1;
+}
+
 /* ---- the allocator -------------------------------------------------------- */
 
 static inline bool

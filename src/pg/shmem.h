@@ -35,6 +35,9 @@ uint64		arena_used(void);
 /* Offset of `size` bytes (rounded up to whole pages, contents undefined), or 0 when memory is short. Never raises. */
 uint64		arena_alloc(uint64 size);
 
+/* A number that no other tablet of this life of the arena has: TabletHeader.serial. */
+uint64		arena_next_serial(void);
+
 /* Gives back what arena_alloc returned. 0 is ignored. */
 void		arena_free(uint64 offset);
 

@@ -264,7 +264,7 @@ flush_tablet(Copier *c, BlockNumber next_block)
 							   static_cast<unsigned long long>(arena_used()),
 							   static_cast<unsigned long long>(arena_size())),
 					 errhint("Increase \"gpuvm.memory\", release tables with gpuvm.release(), or import fewer columns.")));
-		write_tablet(staged, header, c->chunks, arena_at<char>(offset));
+		write_tablet(staged, header, c->chunks, arena_next_serial(), arena_at<char>(offset));
 
 		for (int i = 0; i < c->ncols; i++)
 			if (c->columns[i].has_nulls)

@@ -541,11 +541,12 @@ write_chunk(const StagedColumn &column, uint32_t nrows, const ColumnChunk &chunk
 }
 
 void
-write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks, char *to)
+write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks, uint64_t serial, char *to)
 {
 	uint64_t	end;
 
 	memcpy(to, &header, sizeof(header));
+	reinterpret_cast<TabletHeader *>(to)->serial = serial;
 	memcpy(to + sizeof(header), chunks, uint64_t{staged.ncols} * sizeof(ColumnChunk));
 	memcpy(to + header.block_lsns, staged.block_lsns, uint64_t{staged.nblocks} * sizeof(uint64_t));
 	memcpy(to + header.block_rows, staged.block_rows, (uint64_t{staged.nblocks} + 1) * sizeof(uint32_t));

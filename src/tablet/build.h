@@ -40,8 +40,9 @@ struct StagedTablet
 /* Fills chunks[ncols] (statistics, encoding, offsets) and *header; returns the tablet's size in bytes. */
 uint64_t	plan_tablet(const StagedTablet &staged, TabletHeader *header, ColumnChunk *chunks);
 
-/* Writes the planned tablet to `to` (64-byte aligned, header->size bytes, contents undefined before). */
-void		write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks, char *to);
+/* Writes the planned tablet to `to` (64-byte aligned, header->size bytes, contents undefined before). `serial`: see TabletHeader. */
+void		write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks,
+						 uint64_t serial, char *to);
 
 /* Adds a tablet's chunk to the table-wide summary; `first` for the first tablet. */
 void		summarize_chunk(ColumnSummary *summary, const ColumnChunk &chunk, bool first);

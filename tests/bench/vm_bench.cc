@@ -100,7 +100,7 @@ struct Data
 			const uint64_t size = plan_tablet(st, &header, chunks);
 			void	   *memory = aligned_alloc(64, (size + 63) & ~63ull);
 
-			write_tablet(st, header, chunks, static_cast<char *>(memory));
+			write_tablet(st, header, chunks, 0, static_cast<char *>(memory));
 			for (int c = 0; c < NCOLUMNS; c++)
 				summarize_chunk(&summaries[c], chunks[c], first == 0);
 			tablets.emplace_back(static_cast<TabletHeader *>(memory));

@@ -147,7 +147,7 @@ pack_tablet(HostTablet &t, const Width &w)
 	uint64_t	size = plan_tablet(s, &header, chunks);
 	void	   *aligned = aligned_alloc(TABLET_ALIGN, (size + TABLET_ALIGN - 1) / TABLET_ALIGN * TABLET_ALIGN);
 
-	write_tablet(s, header, chunks, static_cast<char *>(aligned));
+	write_tablet(s, header, chunks, 0, static_cast<char *>(aligned));
 
 	const char *problem = check_tablet(static_cast<const TabletHeader *>(aligned), size);
 

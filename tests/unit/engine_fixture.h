@@ -245,7 +245,7 @@ public:
 			uint64_t	size = plan_tablet(staged, &header, &chunk);
 
 			tablets.push_back(allocate(size));
-			write_tablet(staged, header, &chunk, at<char>(tablets.back()));
+			write_tablet(staged, header, &chunk, t + 1, at<char>(tablets.back()));
 			summarize_chunk(&summary, chunk, t == 0);
 		}
 		version_ = allocate(4096);

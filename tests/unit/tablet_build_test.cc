@@ -77,7 +77,7 @@ struct Built
 		size = plan_tablet(tablet, &header, chunks.data());
 		memory = static_cast<char *>(aligned_alloc(64, size));
 		memset(memory, 0xa5, size);
-		write_tablet(tablet, header, chunks.data(), memory);
+		write_tablet(tablet, header, chunks.data(), 7, memory);
 	}
 	~Built() { free(memory); }
 	Built(const Built &) = delete;
@@ -182,6 +182,14 @@ spread(size_t n, int64_t lo, int64_t hi)
 }
 
 }  // namespace
+
+TEST(TabletBuild, TabletHasItsSerial)
+{
+	Built		t(3, {make_column(Type::I64, std::vector<int64_t>{1, 2, 3})});
+
+	EXPECT_EQ(t.header()->serial, 7u);
+	EXPECT_EQ(check_tablet(t.header(), t.size), nullptr);
+}
 
 TEST(TabletBuild, NarrowsIntegersByTheirRange)
 {

@@ -120,7 +120,7 @@ struct Table
 			const uint64_t size = plan_tablet(st, &header, chunks.data());
 			void	   *memory = aligned_alloc(64, (size + 63) & ~63ull);
 
-			write_tablet(st, header, chunks.data(), static_cast<char *>(memory));
+			write_tablet(st, header, chunks.data(), 0, static_cast<char *>(memory));
 			tablets.emplace_back(static_cast<TabletHeader *>(memory));
 			for (size_t c = 0; c < columns.size(); c++)
 				summarize_chunk(&summaries[c], chunks[c], t == 0);
