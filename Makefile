@@ -2,6 +2,8 @@
 # is, the CUDA virtual machine (gpuvm_cuda.so).
 #
 #   make, make install, make installcheck   as with any PGXS extension
+#                 NVCC=PATH names the CUDA compiler, NVCC= builds without;
+#                 CUDA_ARCHS="90" builds for these GPUs only
 #   make demo     installs what is missing, builds, shows the papers' queries
 #   make check    builds and runs every test
 #   make unit, unit-asan, unit-tsan         unit tests alone (no server)
@@ -53,8 +55,8 @@ GPUVM_CXXFLAGS = -std=c++17 -Isrc -Wall -Wextra -Wno-unused-parameter -Wno-missi
 	-fno-strict-aliasing -fwrapv -ffp-contract=off -fno-math-errno -MMD -MP
 BRIDGE_CXXFLAGS = $(GPUVM_CXXFLAGS) -O2 -g -fPIC -fvisibility=hidden -fexcess-precision=standard
 ENGINE_CXXFLAGS = $(GPUVM_CXXFLAGS) -O3 -g -fno-trapping-math -pthread
-# No libstdc++ from elsewhere is needed on the user's machine.
-ENGINE_LDFLAGS = -pthread -ldl -static-libstdc++ -static-libgcc
+# The shared libstdc++, as in gpuvm_cuda.so: an exception cannot pass from one copy of it to another.
+ENGINE_LDFLAGS = -pthread -ldl
 
 all: gpuvmd
 
@@ -71,6 +73,7 @@ gpuvmd: $(ENGINE_OBJS)
 
 install: install-gpuvmd
 .PHONY: install-gpuvmd
+# By renaming: servers may be running the old ones.
 install-gpuvmd: gpuvmd
 	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)'
 	$(INSTALL_PROGRAM) gpuvmd '$(DESTDIR)$(pkglibdir)/gpuvmd.new'
@@ -79,11 +82,77 @@ install-gpuvmd: gpuvmd
 uninstall: uninstall-gpuvmd
 .PHONY: uninstall-gpuvmd
 uninstall-gpuvmd:
-	rm -f '$(DESTDIR)$(pkglibdir)/gpuvmd'
+	rm -f '$(DESTDIR)$(pkglibdir)/gpuvmd' '$(DESTDIR)$(pkglibdir)/gpuvm_cuda.so'
+
+# -- the CUDA virtual machine ------------------------------------------------
+
+ifeq ($(origin NVCC),undefined)
+NVCC := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
+
+CUDA_HOST_SRC = $(wildcard cuda/*.cc)
+# What the library needs of the other layers; its engine is not the CPU's.
+CUDA_CORE_SRC = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
+CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_HOST_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/cuda/%.o)
+
+# For a toolkit's sake evaluated in recipes only: each asks nvcc.
+CUDA_KNOWN_ARCHS = $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))
+CUDA_ARCHS ?= $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN_ARCHS))
+CUDA_GENCODE = $(foreach a,$(1),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(lastword $(1)),code=compute_$(lastword $(1))
+CUDA_INCLUDE = $(shell $(NVCC) -dryrun -x cu -c /dev/null -o /dev/null 2>&1 | sed -n 's/^\#$$ INCLUDES="\(.*\)" *$$/\1/p')
+
+empty :=
+comma := ,
+space := $(empty) $(empty)
+CUDA_HOST_FLAGS = -fPIC -fvisibility=hidden -fno-strict-aliasing -fwrapv -ffp-contract=off -fno-math-errno
+# No contraction to fma: it would change the results of floats.
+NVCCFLAGS = -std=c++17 -O3 --fmad=false -Isrc -Icuda -Xcompiler $(subst $(space),$(comma),$(CUDA_HOST_FLAGS)) -MMD -MP
+
+# Holds the architectures of the objects: others mean new objects.
+build/cuda/archs: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CUDA_ARCHS)' | cmp -s - $@ || echo '$(CUDA_ARCHS)' >$@
+.PHONY: FORCE
+FORCE:
+
+build/cuda/%.cu.o: %.cu build/cuda/archs
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(call CUDA_GENCODE,$(CUDA_ARCHS)) --threads 0 -c $< -o $@
+
+build/cuda/cuda/%.o: cuda/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(ENGINE_CXXFLAGS) -fPIC -fvisibility=hidden -Icuda $(CUDA_INCLUDE) -c $< -o $@
+
+build/cuda/src/%.o: src/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(ENGINE_CXXFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+
+# The driver is not linked: the library loads where there is none, and says so.
+gpuvm_cuda.so: $(CUDA_OBJS)
+	$(NVCC) -shared -cudart static $^ -Xcompiler -pthread -Xlinker --no-undefined,--exclude-libs,ALL -ldl -lrt -o $@
+
+# Loads it here, with or without a driver.
+build/unit/bin/load_cuda: build/unit/tests/unit/load_cuda.o
+	@mkdir -p $(@D)
+	$(CXX) $(ENGINE_CXXFLAGS) $^ -lgtest -lgtest_main -ldl -o $@
+.PHONY: cuda-load
+cuda-load: build/unit/bin/load_cuda gpuvm_cuda.so
+	GPUVM_CUDA_LIBRARY=$(CURDIR)/gpuvm_cuda.so build/unit/bin/load_cuda --gtest_brief=1
+
+.PHONY: cuda install-cuda
+ifneq (,$(NVCC))
+cuda: gpuvm_cuda.so
+install-cuda: gpuvm_cuda.so
+	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)'
+	$(INSTALL_SHLIB) gpuvm_cuda.so '$(DESTDIR)$(pkglibdir)/gpuvm_cuda.so.new'
+	mv -f '$(DESTDIR)$(pkglibdir)/gpuvm_cuda.so.new' '$(DESTDIR)$(pkglibdir)/gpuvm_cuda.so'
+else
+cuda install-cuda:
+	@echo "gpuvm_cuda.so is not built: no nvcc in PATH or /usr/local/cuda/bin, and none named by NVCC="
+endif
 
 # -- unit tests and engine benchmarks ---------------------------------------
-
-comma := ,
 
 # $(1) flavour, $(2) flags
 define flavour
