@@ -140,7 +140,9 @@ build/unit/bin/load_cuda: build/unit/tests/unit/load_cuda.o
 cuda-load: build/unit/bin/load_cuda gpuvm_cuda.so
 	GPUVM_CUDA_LIBRARY=$(CURDIR)/gpuvm_cuda.so build/unit/bin/load_cuda --gtest_brief=1
 
-.PHONY: cuda install-cuda
+.PHONY: cuda install-cuda nvcc-path
+nvcc-path:
+	@echo $(NVCC)
 ifneq (,$(NVCC))
 cuda: gpuvm_cuda.so
 install-cuda: gpuvm_cuda.so

@@ -45,9 +45,10 @@ sum_of() {
 	sed -n "$1" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }
 
+# The suite's name is its target's, or the third argument.
 gtest_suite() {
 	local name=$1 target=$2 log=$logs/$2.log rc
-	wanted "$2" || return 0
+	wanted "${3:-$2}" || return 0
 	make -j"$jobs" "$target" >"$log" 2>&1
 	rc=$?
 	count "$name" "$(sum_of 's/^\[  PASSED  \] \([0-9]*\) tests\{0,1\}\..*/\1/p' "$log")" \
@@ -99,29 +100,14 @@ diff_suite() {
 	count "differential" $((queries - differences)) "$differences" $rc "$log"
 }
 
+# gpuvm_cuda.so for the oldest architecture and for one with bulk copies, and that it loads.
 cuda_suite() {
-	local log=$logs/cuda.log passed=0 failed=0 nvcc f
-	nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-	if [ ! -x "$nvcc" ]; then
-		skipped+=("CUDA compile: no nvcc here")
+	if [ -z "$(make -s nvcc-path)" ]; then
+		wanted cuda && skipped+=("CUDA: no nvcc here, so gpuvm_cuda.so is neither compiled nor loaded")
 		return
 	fi
-	if ! ls cuda/*.cu >/dev/null 2>&1; then
-		skipped+=("CUDA compile: there is no cuda/*.cu")
-		return
-	fi
-	: >"$log"
-	mkdir -p build/check/cuda
-	for f in cuda/*.cu; do
-		echo "== $f" >>"$log"
-		if "$nvcc" -std=c++17 -Isrc -Icuda -O2 --fmad=false -cudart static -Xcompiler -fPIC -arch=sm_90 -c "$f" \
-			-o "build/check/cuda/$(basename "$f" .cu).o" >>"$log" 2>&1; then
-			passed=$((passed + 1))
-		else
-			failed=$((failed + 1))
-		fi
-	done
-	count "CUDA compile" $passed $failed 0 "$log"
+	export CUDA_ARCHS="${CUDA_ARCHS:-75 90}"
+	gtest_suite "CUDA library" cuda-load cuda
 }
 
 finish() {
@@ -146,7 +132,7 @@ fi
 gtest_suite "unit" unit
 gtest_suite "unit (ASan, UBSan)" unit-asan
 gtest_suite "unit (TSan)" unit-tsan
-wanted cuda && cuda_suite
+cuda_suite
 
 suite_started=$SECONDS
 if ! tests/setup/build.sh >$logs/build.log 2>&1; then

@@ -1,8 +1,20 @@
 #!/bin/bash
 # Builds gpuvm and installs it into PostgreSQL's folders, if what is there differs.
-# Without the right to write there, says what to run.
+# Without the right to write there, says what to run. The CUDA virtual machine is
+# built for this machine's GPUs, if there are any; CUDA_ARCHS names others.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+if [ -z "${CUDA_ARCHS:-}" ]; then
+	CUDA_ARCHS=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
+		grep -xE '[0-9]+\.[0-9]+' | tr -d . | sort -un | xargs || true)
+	if [ -n "$CUDA_ARCHS" ]; then
+		export CUDA_ARCHS
+	else
+		unset CUDA_ARCHS
+		export NVCC=
+	fi
+fi
 
 mkdir -p build
 echo "Building gpuvm ..."
@@ -19,7 +31,7 @@ installed() {
 	for f in gpuvm.so gpuvmd; do
 		cmp -s $f "$libdir/$f" || return 1
 	done
-	[ ! -e gpuvm_cuda.so ] || cmp -s gpuvm_cuda.so "$libdir/gpuvm_cuda.so" || return 1
+	[ -z "$(make -s nvcc-path)" ] || cmp -s gpuvm_cuda.so "$libdir/gpuvm_cuda.so" || return 1
 	for f in gpuvm.control sql/gpuvm--*.sql; do
 		cmp -s "$f" "$sharedir/$(basename "$f")" || return 1
 	done
