@@ -81,12 +81,8 @@ struct DeviceStatus
 
 /*
  * Pinning of the arena by gpuvmd, chunk by chunk. A pinned chunk's memory must
- * not be given back to the system: the device would keep the old pages. So a
- * chunk's word is taken (Free -> Punching) around punching a hole, and
- * gpuvmd pins only what it moved from Free to Pinned. A backend that freed the
- * last page of a Pinned chunk sets UnpinWanted; gpuvmd unpins and sets PunchWanted,
- * and the supervisor gives the chunk's free pages back and sets Free. Words are all
- * Free again when gpuvmd starts.
+ * not be given back to the system: the device would keep the old pages. The
+ * protocol and the steps that change a word are in pin_words.h.
  */
 enum class PinState : uint32_t
 {
@@ -123,7 +119,7 @@ struct ArenaHeader
 	std::atomic<uint32_t> ndevices;
 	uint32_t	reserved1;
 	DeviceStatus devices[MAX_DEVICES];
-	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* PinState */
+	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* pin_words.h */
 };
 
 /* First message on the socket, backend to gpuvmd. gpuvmd answers one byte, or closes. */

@@ -29,7 +29,8 @@ DEPENDS = {
     "sqlapi": ["executor", "store"],
 }
 # The contract between backends and gpuvmd: what engine shares with PostgreSQL's side.
-CONTRACT = {"engine/abi.h": ["pg", "store", "compiler", "planner", "executor", "sqlapi"], "engine/doorbell.h": ["pg"]}
+CONTRACT = {"engine/abi.h": ["pg", "store", "compiler", "planner", "executor", "sqlapi"], "engine/doorbell.h": ["pg"],
+            "engine/pin_words.h": ["pg"]}
 # Loading the extension and making its shared memory starts every layer: these
 # files may include the layers' install headers, and those only.
 ENTRY_FILES = {"src/pg/module.cc", "src/pg/shmem.cc"}

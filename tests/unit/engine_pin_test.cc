@@ -1,0 +1,190 @@
+/*
+ * The words that keep pinning and punching apart. The threads of the second test
+ * play gpuvmd, backends and the supervisor on a few chunks; each "page" knows
+ * whether a device has it, and nobody may punch it then.
+ */
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "engine/pin_words.h"
+
+using namespace gpuvm;
+
+namespace {
+
+TEST(PinWords, EachStep)
+{
+	PinWord		word{0};
+
+	EXPECT_EQ(pin_state(word), PinState::Free);
+
+	/* two punch at once; until both have left, nobody pins */
+	EXPECT_TRUE(punch_enter(&word));
+	EXPECT_TRUE(punch_enter(&word));
+	EXPECT_EQ(pin_take(&word), PinTake::Busy);
+	punch_leave(&word);
+	EXPECT_EQ(pin_take(&word), PinTake::Busy);
+	punch_leave(&word);
+	EXPECT_EQ(pin_state(word), PinState::Free);
+
+	unpin_wanted(&word);
+	EXPECT_EQ(pin_state(word), PinState::Free) << "there is nothing to unpin";
+
+	/* pinned: nobody punches, the supervisor neither */
+	EXPECT_EQ(pin_take(&word), PinTake::Taken);
+	EXPECT_EQ(pin_take(&word), PinTake::Held);
+	EXPECT_FALSE(punch_enter(&word));
+	EXPECT_FALSE(punch_enter_wanted(&word, false));
+
+	/* no longer needed, then needed after all */
+	unpin_wanted(&word);
+	EXPECT_EQ(pin_state(word), PinState::UnpinWanted);
+	EXPECT_FALSE(punch_enter(&word));
+	EXPECT_FALSE(punch_enter_wanted(&word, false));
+	EXPECT_EQ(pin_take(&word), PinTake::Held);
+	EXPECT_EQ(pin_state(word), PinState::Pinned);
+
+	/* unpinned: the supervisor's turn */
+	pin_give_up(&word);
+	EXPECT_EQ(pin_state(word), PinState::PunchWanted);
+	EXPECT_FALSE(punch_enter(&word));
+	EXPECT_TRUE(punch_enter_wanted(&word, false));
+	EXPECT_EQ(pin_take(&word), PinTake::Busy);
+	EXPECT_TRUE(punch_enter(&word));
+	punch_leave(&word);
+	punch_leave(&word);
+	EXPECT_EQ(pin_state(word), PinState::Free);
+	EXPECT_FALSE(punch_enter_wanted(&word, true));
+
+	/* or pinned again before its turn came */
+	EXPECT_EQ(pin_take(&word), PinTake::Taken);
+	pin_give_up(&word);
+	EXPECT_EQ(pin_take(&word), PinTake::Taken);
+
+	/* gpuvmd has ended */
+	EXPECT_TRUE(punch_enter_wanted(&word, true));
+	punch_leave(&word);
+	EXPECT_EQ(pin_state(word), PinState::Free);
+	EXPECT_EQ(pin_take(&word), PinTake::Taken);
+	unpin_wanted(&word);
+	EXPECT_TRUE(punch_enter_wanted(&word, true));
+	punch_leave(&word);
+	EXPECT_EQ(pin_state(word), PinState::Free);
+}
+
+TEST(PinWords, ChunksCoverTheArena)
+{
+	for (uint64_t size : {uint64_t(1) << 20, MIN_PIN_CHUNK, MIN_PIN_CHUNK + 1, uint64_t(100) << 30, uint64_t(1) << 40, uint64_t(3) << 41})
+	{
+		uint64_t	chunk = pin_chunk_bytes(size);
+		uint64_t	n = pin_chunks(size);
+
+		EXPECT_EQ(chunk % MIN_PIN_CHUNK, 0u);
+		EXPECT_LE(n, MAX_PIN_CHUNKS);
+		EXPECT_GE(n * chunk, size);
+		EXPECT_LT((n - 1) * chunk, size);
+	}
+}
+
+TEST(PinWords, NobodyPunchesWhatADeviceHas)
+{
+	constexpr int NCHUNKS = 3;
+	constexpr int ROUNDS = 20000;
+
+	struct Chunk
+	{
+		PinWord		word{0};
+		std::atomic<bool> on_device{false};
+		int			pinned = 0;		/* a plain int: a thread sanitizer sees two owners */
+		std::atomic<int> punching{0};
+	};
+	Chunk		chunks[NCHUNKS];
+	std::atomic<int> wrong{0};
+	std::atomic<int> pins{0};
+	std::atomic<int> punches{0};
+	std::atomic<bool> ended{false};
+	std::vector<std::thread> backends;
+
+	auto		punch = [&](Chunk *chunk)
+	{
+		chunk->punching++;
+		wrong += chunk->on_device;
+		punches++;
+		chunk->punching--;
+	};
+
+	std::thread	engine([&]
+	{
+		for (int i = 0; !ended; i++)
+		{
+			Chunk	   *chunk = &chunks[i % NCHUNKS];
+
+			switch (pin_take(&chunk->word))
+			{
+				case PinTake::Taken:
+					wrong += chunk->punching;
+					chunk->on_device = true;
+					chunk->pinned++;
+					pins++;
+					break;
+				case PinTake::Held:
+					wrong += !chunk->on_device;
+					break;
+				case PinTake::Busy:
+					std::this_thread::yield();
+					break;
+			}
+			chunk = &chunks[i / NCHUNKS % NCHUNKS];
+			if (pin_state(chunk->word) == PinState::UnpinWanted)
+			{
+				chunk->on_device = false;
+				pin_give_up(&chunk->word);
+			}
+		}
+	});
+	std::thread	supervisor([&]
+	{
+		for (int i = 0; !ended; i++)
+		{
+			Chunk	   *chunk = &chunks[i % NCHUNKS];
+
+			if (punch_enter_wanted(&chunk->word, false))
+			{
+				punch(chunk);
+				punch_leave(&chunk->word);
+			}
+		}
+	});
+
+	for (int b = 0; b < 2; b++)
+		backends.emplace_back([&, b]
+		{
+			for (int i = b; i < ROUNDS; i++)
+			{
+				Chunk	   *chunk = &chunks[i % NCHUNKS];
+
+				if (punch_enter(&chunk->word))
+				{
+					punch(chunk);
+					punch_leave(&chunk->word);
+				}
+				else
+					unpin_wanted(&chunk->word);
+			}
+		});
+	for (std::thread &backend : backends)
+		backend.join();
+	ended = true;
+	engine.join();
+	supervisor.join();
+
+	EXPECT_EQ(wrong, 0);
+	EXPECT_GT(pins, 0);
+	EXPECT_GT(punches, 0);
+	for (Chunk &chunk : chunks)
+		EXPECT_NE(pin_state(chunk.word), PinState::Punching);
+}
+
+}  // namespace
