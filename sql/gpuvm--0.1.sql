@@ -54,7 +54,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'gpuvm_status';
 COMMENT ON FUNCTION gpuvm.status() IS
-	'the engine''s backends, whether each is loaded, and why';
+	'the parts of gpuvm and its devices, whether each is there, and why';
 
 CREATE FUNCTION gpuvm.ping()
 RETURNS double precision
@@ -87,14 +87,17 @@ CREATE VIEW gpuvm.tablets AS SELECT * FROM gpuvm.list_tablets();
 COMMENT ON VIEW gpuvm.tablets IS 'tablets of the imported tables, one row a column';
 
 CREATE FUNCTION gpuvm.list_devices()
-RETURNS TABLE (device text, available boolean, threads integer, detail text)
+RETURNS TABLE (index integer, device text, name text, state text, reason text, threads integer,
+			   compute_capability text, multiprocessors integer, memory_total bigint, memory_limit bigint,
+			   memory_cached bigint, memory_working bigint, memory_pinned bigint, jobs_running bigint,
+			   jobs_done bigint, jobs_refused bigint, bytes_moved bigint, evictions bigint)
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'gpuvm_list_devices';
 COMMENT ON FUNCTION gpuvm.list_devices() IS 'behind the view gpuvm.devices';
 
 CREATE VIEW gpuvm.devices AS SELECT * FROM gpuvm.list_devices();
-COMMENT ON VIEW gpuvm.devices IS 'devices that programs can run on';
+COMMENT ON VIEW gpuvm.devices IS 'devices that programs can run on: 0 is the CPU';
 
 CREATE FUNCTION gpuvm.list_import_progress()
 RETURNS TABLE (pid integer, relation regclass, phase text, blocks_total bigint, blocks_done bigint, rows bigint)

@@ -12,6 +12,7 @@ extern "C" {
 
 #include "executor/scan_state.h"
 #include "pg/settings.h"
+#include "pg/startup.h"
 
 namespace gpuvm {
 
@@ -62,6 +63,31 @@ may_see_skips(Oid relid)
 		check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED;
 }
 
+static const char *
+transfer_name(Transfer transfer)
+{
+	switch (transfer)
+	{
+		case Transfer::Serial: return "serial";
+		case Transfer::Stream: return "stream";
+		case Transfer::Mapped: return "mapped";
+		case Transfer::Cached: return "cached";
+		case Transfer::Auto: break;
+	}
+	return "none";				/* nothing was moved: no rows to read */
+}
+
+static void
+show_device(const ScanFigures *f, ExplainState *es)
+{
+	ExplainPropertyText("Device", f->device == Device::Cuda ? "cuda" : "cpu", es);
+	if (f->device == Device::Cuda && arena_header()->ndevices.load() > 1)
+		ExplainPropertyInteger("Device Index", nullptr, f->device_index, es);
+	if (f->device_refusal[0] != '\0' && f->device != Device::Cuda)
+		ExplainPropertyText("Device Fallback", f->device_refusal, es);
+	ExplainPropertyText("Tier", "interpreter", es);
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -93,8 +119,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Device", "none", es);
 		return;
 	}
-	ExplainPropertyText("Device", f->device, es);
-	ExplainPropertyText("Tier", "interpreter", es);
+	show_device(f, es);
 	if (see_skips)
 	{
 		ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
@@ -108,10 +133,23 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	{
 		if (see_skips)
 			ExplainPropertyInteger("Bytes Read", nullptr, f->bytes_read, es);
-		ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
+		if (f->device == Device::Cuda)
+		{
+			ExplainPropertyText("Transfer", transfer_name(f->transfer), es);
+			ExplainPropertyInteger("Slices", nullptr, f->slices, es);
+			if (see_skips)
+				ExplainPropertyInteger("Bytes Moved", nullptr, f->bytes_moved, es);
+		}
+		else
+			ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
 	}
+	/* Nobody asks for times who turned TIMING or SUMMARY off. */
 	if (es->summary)
-		ExplainPropertyFloat("Device Time", "ms", f->engine_ns / 1e6, 3, es);
+	{
+		ExplainPropertyFloat("Engine Time", "ms", f->engine_ns / 1e6, 3, es);
+		if (f->device == Device::Cuda)
+			ExplainPropertyFloat("Device Time", "ms", f->device_ns / 1e6, 3, es);
+	}
 }
 
 }  // namespace gpuvm

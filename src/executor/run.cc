@@ -176,6 +176,29 @@ count_units(GpuvmScanState *state)
 	MemoryContextSwitchTo(old);
 }
 
+static Device
+wanted_device(const GpuvmScanState *state)
+{
+	if (setting_require == REQUIRE_CUDA)
+		return Device::Cuda;
+	if (setting_require == REQUIRE_CPU || setting_device == DEVICE_CPU || state->avoid_device)
+		return Device::Cpu;
+	return setting_device == DEVICE_CUDA ? Device::Cuda : Device::Auto;
+}
+
+static Transfer
+wanted_transfer(void)
+{
+	switch (setting_transfer)
+	{
+		case TRANSFER_SERIAL: return Transfer::Serial;
+		case TRANSFER_STREAM: return Transfer::Stream;
+		case TRANSFER_MAPPED: return Transfer::Mapped;
+		case TRANSFER_CACHED: return Transfer::Cached;
+		default: return Transfer::Auto;
+	}
+}
+
 /* Fills the session's job and submits it; NULL, or the reason why not. */
 static const char *
 submit(GpuvmScanState *state, int wait_ms, int *fallback)
@@ -216,7 +239,11 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	bind_params(state, job);
 	job->cursors[0].version = pin_offset(state->pin);
 	job->ncursors = 1;
-	job->device = Device::Cpu;
+	job->device = wanted_device(state);
+	job->device_required = setting_require == REQUIRE_CUDA;
+	job->transfer = wanted_transfer();
+	job->ran_on = Device::Auto;
+	job->device_refusal[0] = '\0';
 	job->threads = setting_threads;
 	job->unit_rows = state->unit_rows;
 	job->result_capacity = state->unit_rows;
@@ -268,12 +295,11 @@ run_start(GpuvmScanState *state)
 	const char *failure;
 
 	state->emitted = false;
+	state->avoid_device = false;
 	if (!setting_enabled)
 		return run_fall_back(state, FALLBACK_DISABLED, nullptr);
 	if (estate->es_epq_active != nullptr)
 		return run_fall_back(state, FALLBACK_SNAPSHOT, "a changed row is being rechecked");
-	if (setting_device == DEVICE_CUDA || setting_require == REQUIRE_CUDA)
-		return run_fall_back(state, FALLBACK_ENGINE_AWAY, "no CUDA device is loaded");
 	if (engine_quarantined(state->plan->program->hash))
 		return run_fall_back(state, FALLBACK_QUARANTINED, nullptr);
 
@@ -295,6 +321,14 @@ run_start(GpuvmScanState *state)
 
 /* -- end --------------------------------------------------------------------------------- */
 
+/* A text that gpuvmd wrote, which need not be terminated. */
+template <size_t N>
+static const char *
+job_text(const char (&text)[N])
+{
+	return pnstrdup(text, N);
+}
+
 static void
 take_figures(GpuvmScanState *state)
 {
@@ -302,7 +336,11 @@ take_figures(GpuvmScanState *state)
 	const Job  *job = state->job;
 
 	f->ran = true;
-	f->device = job->ran_on == Device::Cuda ? "cuda" : "cpu";
+	f->device = job->ran_on;
+	f->device_index = job->device_index;
+	f->transfer = job->transfer_used;
+	memcpy(f->device_refusal, job->device_refusal, sizeof(f->device_refusal));
+	f->device_refusal[sizeof(f->device_refusal) - 1] = '\0';
 	f->tablets_scanned += job->tablets_scanned;
 	f->tablets_skipped += job->tablets_skipped;
 	f->rows_in += job->rows_in;
@@ -310,7 +348,13 @@ take_figures(GpuvmScanState *state)
 	f->bytes_read += job->bytes_read;
 	f->engine_ns += job->engine_ns;
 	f->threads = job->threads_used;
-	stats_count_query(job->rows_in, job->rows_out, job->bytes_read);
+	if (job->ran_on == Device::Cuda)
+	{
+		f->slices += job->slices;
+		f->bytes_moved += job->bytes_moved;
+		f->device_ns += job->device_ns;
+	}
+	stats_count_job(job);
 }
 
 static void
@@ -347,6 +391,22 @@ run_stop(GpuvmScanState *state)
 	MemoryContextReset(state->group_context);
 }
 
+/*
+ * The job that has just ended did not run where gpuvm.require wants it: raises.
+ * gpuvmd refuses such a job before its first row, so none was handed out.
+ */
+static void
+check_device(GpuvmScanState *state)
+{
+	const Job  *job = state->job;
+
+	if (setting_require != REQUIRE_CUDA || job->ran_on == Device::Cuda)
+		return;
+	stats_count_refusal();
+	require_violation("No device runs the program",
+					  job->device_refusal[0] != '\0' ? job_text(job->device_refusal) : job_text(job->failure));
+}
+
 /* -- rows ------------------------------------------------------------------------------------ */
 
 static void
@@ -373,6 +433,23 @@ set_unit_done(GpuvmScanState *state, uint32 unit)
 }
 
 /*
+ * A device failed in the middle of the job: the CPU goes on with what is left.
+ * False if that was no device's failure, or cannot be done.
+ */
+static bool
+resubmit_to_cpu(GpuvmScanState *state)
+{
+	int			reason;
+
+	if (state->job->ran_on != Device::Cuda || state->avoid_device || setting_require == REQUIRE_CUDA)
+		return false;
+	stats_count_refusal();
+	end_job(state, false);
+	state->avoid_device = true;
+	return submit(state, START_WAIT_MS, &reason) == nullptr;
+}
+
+/*
  * gpuvmd has gone, or failed, in the middle. Before the first row the
  * alternative takes over; after it the units that are left are submitted again,
  * or evaluated from the heap if there is no engine to submit them to.
@@ -384,7 +461,12 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	const char *failure;
 
 	if (lost)
+	{
 		engine_note_crash(state->session, state->plan->program->hash);
+		state->avoid_device = true;
+	}
+	else if (resubmit_to_cpu(state))
+		return;
 	if (!state->emitted)
 	{
 		end_job(state, lost);
@@ -535,9 +617,10 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 						return false;
 					continue;
 				}
+				check_device(state);
 				if (state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done))
 					return false;
-				resume_rows(state, false, pnstrdup(state->job->failure, sizeof(state->job->failure)));
+				resume_rows(state, false, job_text(state->job->failure));
 				if (state->mode != MODE_VM)
 					return false;
 				break;
@@ -605,10 +688,17 @@ run_collect_groups(GpuvmScanState *state)
 		else if (w == ENGINE_ENDED)
 			break;
 	}
+	check_device(state);
 	if (state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Failed))
 	{
-		const char *detail = pnstrdup(state->job->failure, sizeof(state->job->failure));
+		const char *detail = job_text(state->job->failure);
 
+		/* The chunks taken so far are the device's: a program's groups come from one run. */
+		if (resubmit_to_cpu(state))
+		{
+			state->chunks = nullptr;
+			return run_collect_groups(state);
+		}
 		state->mode = run_fall_back(state, FALLBACK_ENGINE_FAILED, detail);
 		return false;
 	}

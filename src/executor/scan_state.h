@@ -46,14 +46,20 @@ struct GroupChunk
 struct ScanFigures
 {
 	bool		ran;			/* on a virtual machine, at least once */
-	const char *device;
+	Device		device;			/* of the last run, as what follows up to device_refusal */
+	uint32		device_index;
+	uint32		threads;
+	Transfer	transfer;
+	char		device_refusal[sizeof(Job::device_refusal)];	/* why not on a device; empty: nothing was refused */
+	uint64		slices;
+	uint64		bytes_moved;
+	uint64		device_ns;
 	uint64		tablets_scanned;
 	uint64		tablets_skipped;
 	uint64		rows_in;
 	uint64		rows_out;
 	uint64		bytes_read;
 	uint64		engine_ns;
-	uint32		threads;
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */
 	char		fallback_detail[160];
@@ -68,6 +74,7 @@ struct GpuvmScanState
 	ScanMode	mode;
 	bool		emitted;		/* a row was handed out since the last (re)start */
 	bool		flagged;		/* an error bit made PostgreSQL evaluate something */
+	bool		avoid_device;	/* a device failed in this run: what is left goes to the CPU */
 
 	/* the relation and its version, while MODE_VM */
 	Relation	rel;

@@ -1,6 +1,7 @@
 /* stats.cc: counters in shared memory, each an atomic of its own: a reader may see a query half counted. */
 #include "pg/stats.h"
 
+#include "engine/abi.h"
 #include "pg/startup.h"
 
 extern "C" {
@@ -12,9 +13,12 @@ namespace gpuvm {
 struct StatsShared
 {
 	pg_atomic_uint64 queries;
+	pg_atomic_uint64 queries_cuda;
+	pg_atomic_uint64 device_refusals;
 	pg_atomic_uint64 rows_in;
 	pg_atomic_uint64 rows_out;
 	pg_atomic_uint64 bytes_read;
+	pg_atomic_uint64 bytes_moved;
 	pg_atomic_uint64 fallbacks[FALLBACK_COUNT_];
 };
 
@@ -45,16 +49,32 @@ fallback_reason_name(FallbackReason reason)
 }
 
 void
-stats_count_query(uint64 rows_in, uint64 rows_out, uint64 bytes_read)
+stats_count_job(const Job *job)
 {
 	StatsShared *stats = stats_shared();
 
 	if (stats == NULL)
 		return;
 	pg_atomic_fetch_add_u64(&stats->queries, 1);
-	pg_atomic_fetch_add_u64(&stats->rows_in, rows_in);
-	pg_atomic_fetch_add_u64(&stats->rows_out, rows_out);
-	pg_atomic_fetch_add_u64(&stats->bytes_read, bytes_read);
+	pg_atomic_fetch_add_u64(&stats->rows_in, job->rows_in);
+	pg_atomic_fetch_add_u64(&stats->rows_out, job->rows_out);
+	pg_atomic_fetch_add_u64(&stats->bytes_read, job->bytes_read);
+	if (job->ran_on == Device::Cuda)
+	{
+		pg_atomic_fetch_add_u64(&stats->queries_cuda, 1);
+		pg_atomic_fetch_add_u64(&stats->bytes_moved, job->bytes_moved);
+	}
+	else if (job->device_refusal[0] != '\0')
+		stats_count_refusal();
+}
+
+void
+stats_count_refusal(void)
+{
+	StatsShared *stats = stats_shared();
+
+	if (stats != NULL)
+		pg_atomic_fetch_add_u64(&stats->device_refusals, 1);
 }
 
 void
@@ -75,9 +95,12 @@ stats_read(StatsSnapshot *snapshot)
 	if (stats == NULL)
 		return;
 	snapshot->queries = pg_atomic_read_u64(&stats->queries);
+	snapshot->queries_cuda = pg_atomic_read_u64(&stats->queries_cuda);
+	snapshot->device_refusals = pg_atomic_read_u64(&stats->device_refusals);
 	snapshot->rows_in = pg_atomic_read_u64(&stats->rows_in);
 	snapshot->rows_out = pg_atomic_read_u64(&stats->rows_out);
 	snapshot->bytes_read = pg_atomic_read_u64(&stats->bytes_read);
+	snapshot->bytes_moved = pg_atomic_read_u64(&stats->bytes_moved);
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
 		snapshot->fallbacks[i] = pg_atomic_read_u64(&stats->fallbacks[i]);
 }

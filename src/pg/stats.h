@@ -6,6 +6,8 @@
 
 namespace gpuvm {
 
+struct Job;
+
 /* Why a statement that had a gpuvm plan ran PostgreSQL's own instead. */
 enum FallbackReason
 {
@@ -25,16 +27,22 @@ enum FallbackReason
 /* The name in gpuvm.stats and in EXPLAIN, e.g. "table changed". */
 const char *fallback_reason_name(FallbackReason reason);
 
-void		stats_count_query(uint64 rows_in, uint64 rows_out, uint64 bytes_read);
+/* A job that has ended; also counts a refusal that it tells of. */
+void		stats_count_job(const Job *job);
+/* A device refused, or failed, a job that was meant for it. */
+void		stats_count_refusal(void);
 void		stats_count_fallback(FallbackReason reason);
 
 /* The counters since the server started; all zero without shared memory. */
 struct StatsSnapshot
 {
 	uint64		queries;		/* programs that ran to their end */
+	uint64		queries_cuda;	/* of those, on a CUDA device */
+	uint64		device_refusals;
 	uint64		rows_in;
 	uint64		rows_out;
 	uint64		bytes_read;
+	uint64		bytes_moved;	/* over the bus, to and from CUDA devices */
 	uint64		fallbacks[FALLBACK_COUNT_];
 };
 

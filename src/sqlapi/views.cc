@@ -1,5 +1,5 @@
 /*
- * views.cc: the functions behind the views of schema gpuvm, and gpuvm.status().
+ * views.cc: the functions behind the views of schema gpuvm; gpuvm.devices is in devices.cc.
  *
  * They show a table to those who may SELECT from it, or from any of its columns.
  * What a column's statistics would give away (rule 22) is null for those who may
@@ -7,10 +7,9 @@
  */
 #include "store/internal.h"
 
-#include "pg/engine_client.h"
 #include "pg/shmem.h"
-#include "pg/startup.h"
 #include "pg/stats.h"
+#include "vm/program.h"
 
 extern "C" {
 #include "access/relation.h"
@@ -215,11 +214,9 @@ using namespace gpuvm;
 extern "C" {
 PG_FUNCTION_INFO_V1(gpuvm_list_tables);
 PG_FUNCTION_INFO_V1(gpuvm_list_tablets);
-PG_FUNCTION_INFO_V1(gpuvm_list_devices);
 PG_FUNCTION_INFO_V1(gpuvm_list_import_progress);
 PG_FUNCTION_INFO_V1(gpuvm_list_stats);
 PG_FUNCTION_INFO_V1(gpuvm_list_opcodes);
-PG_FUNCTION_INFO_V1(gpuvm_status);
 
 PGDLLEXPORT Datum
 gpuvm_list_tables(PG_FUNCTION_ARGS)
@@ -294,25 +291,6 @@ gpuvm_list_tablets(PG_FUNCTION_ARGS)
 }
 
 PGDLLEXPORT Datum
-gpuvm_list_devices(PG_FUNCTION_ARGS)
-{
-	Datum		values[4];
-	bool		nulls[4] = {};
-	char		sentence[512];
-	bool		running;
-
-	require_preload();
-	InitMaterializedSRF(fcinfo, 0);
-	running = engine_status_sentence(sentence, sizeof(sentence));
-	values[0] = CStringGetTextDatum("cpu");
-	values[1] = BoolGetDatum(running);
-	values[2] = Int32GetDatum(running ? static_cast<int32>(arena_header()->engine_threads.load()) : 0);
-	values[3] = CStringGetTextDatum(sentence);
-	put_row(fcinfo, values, nulls);
-	return (Datum) 0;
-}
-
-PGDLLEXPORT Datum
 gpuvm_list_import_progress(PG_FUNCTION_ARGS)
 {
 	int			count;
@@ -357,9 +335,12 @@ gpuvm_list_stats(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	stats_read(&stats);
 	put("queries", stats.queries);
+	put("queries on cuda", stats.queries_cuda);
 	put("rows in", stats.rows_in);
 	put("rows out", stats.rows_out);
 	put("bytes read", stats.bytes_read);
+	put("bytes moved", stats.bytes_moved);
+	put("device refusals", stats.device_refusals);
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
 		put(psprintf("fallbacks: %s", fallback_reason_name(static_cast<FallbackReason>(i))), stats.fallbacks[i]);
 	return (Datum) 0;
@@ -381,22 +362,6 @@ gpuvm_list_opcodes(PG_FUNCTION_ARGS)
 		values[4] = CStringGetTextDatum(opcode_info[i].synopsis);
 		put_row(fcinfo, values, nulls);
 	}
-	return (Datum) 0;
-}
-
-/* Works without preloading too: it says so then. */
-PGDLLEXPORT Datum
-gpuvm_status(PG_FUNCTION_ARGS)
-{
-	Datum		values[3];
-	bool		nulls[3] = {};
-	char		sentence[512];
-
-	InitMaterializedSRF(fcinfo, 0);
-	values[0] = CStringGetTextDatum("cpu");
-	values[1] = BoolGetDatum(engine_status_sentence(sentence, sizeof(sentence)));
-	values[2] = CStringGetTextDatum(sentence);
-	put_row(fcinfo, values, nulls);
 	return (Datum) 0;
 }
 }
