@@ -43,7 +43,7 @@ constexpr int MAX_OPS = 256;
 constexpr int MAX_AUX = 512;
 constexpr int MAX_COLUMNS = 32;		/* one lane stages one column */
 constexpr int MAX_AGGS = 16;
-constexpr int BLOCK_THREADS = 256;
+constexpr int BLOCK_THREADS = 256;	/* at most: fewer where regions are large for the device */
 constexpr int BLOCK_WARPS = BLOCK_THREADS / 32;
 
 /*
@@ -153,7 +153,10 @@ struct DeviceProgram
 	uint16_t	naux;
 	OpSet		op_set;
 	uint8_t		max_blocks;		/* a multiprocessor */
+	uint16_t	nresults;		/* of a row program */
 	StagePlan	columns[MAX_COLUMNS];
+	Type		result_type[PROGRAM_MAX_COLUMNS];
+	uint8_t		result_nullable[PROGRAM_MAX_COLUMNS / 8];	/* bitmap */
 	uint16_t	sum_slot[MAX_AGGS];
 	AggFn		agg_fn[MAX_AGGS];
 	Type		agg_type[MAX_AGGS];
@@ -163,6 +166,8 @@ struct DeviceProgram
 	int64_t		aux[MAX_AUX];
 };
 static_assert(sizeof(DeviceProgram) < 20000, "kernel parameters end at 32,764 bytes");
+
+struct LaunchArgs;
 
 /*
  * A warp's place in its work. It lives in memory because the tile loop has no
@@ -177,6 +182,9 @@ struct alignas(16) RegionHeader
 	uint64_t	barrier;		/* the mbarrier */
 	uint32_t	unit;
 	uint32_t	errors;			/* ErrorBits that a live, non-null lane raised */
+	const LaunchArgs *args;
+	uint32_t	slice_row;		/* add it to a row of the tablet: its place in the slice */
+	uint32_t	emitted;		/* rows that the tile's Result lists */
 };
 
 /* A column of the tablet at hand: written and advanced by the lane that stages it. */
@@ -259,7 +267,7 @@ struct Partial
 	int64_t		hi;				/* Sum: high half */
 };
 
-/* One for each launch, zeroed before it. */
+/* Of a job: zeroed before its first launch. `blocks_done` is 0 between launches. */
 struct LaunchState
 {
 	uint32_t	errors;
@@ -273,7 +281,7 @@ struct RowStaging
 	char	   *values;			/* per result column, segments of segment_rows rows */
 	char	   *nulls;
 	uint32_t   *counts;			/* rows of each segment */
-	uint32_t   *errors;			/* ErrorBits of each segment */
+	uint32_t   *errors;			/* ErrorBits of each pad */
 	uint32_t	segment_rows;
 	uint32_t	nsegments;
 };

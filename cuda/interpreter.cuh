@@ -1,147 +1,25 @@
 /*
  * interpreter.cuh: the kernel. Warps take units (runs of tiles of one tablet)
- * in turn, bring their columns into shared memory by bulk copies, and run the
+ * in turn, bring their columns into shared memory (staging.cuh), and run the
  * program over each tile.
  *
- * Concurrency. A warp's region belongs to it alone. Lane 0 arms the warp's
- * mbarrier with the bytes to come, then lane i starts the copies of column i.
- * All lanes wait for the barrier's phase. Lanes then read what other lanes'
- * copies brought, and may write over staged columns; the __syncwarp and, after
- * writes, the proxy fence order those accesses before the next copies. One stage is enough: other warps compute while this one waits.
+ * Concurrency. A warp's region belongs to it alone, and nothing in the tile loop
+ * crosses warps. Once a unit a warp takes its errors out of its region and reads
+ * the abort word: a job that is to stop ends within a unit's time.
  *
- * At the end each block merges its warps' accumulators into one Partial an
- * aggregate, and the block that finishes last merges those of all blocks:
- * integer arithmetic throughout, so the order does not matter.
+ * A job is one or more launches on one stream, over parts of its list of pads;
+ * what they gather merges in the LaunchState: integer arithmetic throughout, so
+ * no order matters.
  */
 #ifndef GPUVM_CUDA_INTERPRETER_CUH
 #define GPUVM_CUDA_INTERPRETER_CUH
 
-#include "operations.cuh"
+#include "control.cuh"
+#include "partials.cuh"
+#include "staging.cuh"
 
 namespace gpuvm {
 namespace cuda {
-
-/* -- bulk copies and their barriers -------------------------------------------------- */
-
-GPUVM_D uint32_t
-shared_address(const void *p)
-{
-	return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
-
-GPUVM_D void
-barrier_init(uint64_t *barrier)
-{
-	asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(shared_address(barrier)) : "memory");
-	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-GPUVM_D void
-barrier_expect(uint64_t *barrier, uint32_t bytes)
-{
-	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-				 :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
-}
-
-GPUVM_D void
-barrier_wait(uint64_t *barrier, uint32_t parity)
-{
-	asm volatile("{\n"
-				 ".reg .pred done;\n"
-				 "wait_%=:\n"
-				 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-				 "@!done bra wait_%=;\n"
-				 "}" :: "r"(shared_address(barrier)), "r"(parity) : "memory");
-}
-
-GPUVM_D void
-bulk_copy(void *to, uint64_t from, uint32_t bytes, uint64_t *barrier)
-{
-	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-				 :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)) : "memory");
-}
-
-/* Finds the unit's tablet and points every column's lane at its first tile. */
-template <int R>
-GPUVM_D void
-begin_unit(const Machine<R> &m, const DeviceProgram &p, const DeviceTable &table)
-{
-	RegionHeader *header = region_header(m);
-	uint32_t	unit = header->unit;
-	uint32_t	units_per_pad = TABLET_PAD_ROWS / table.unit_rows;
-	uint32_t	pad = unit / units_per_pad;
-	uint32_t	tablet = table.pad_tablet[pad];
-	DeviceTablet t = table.tablets[tablet];
-	uint32_t	first = (pad - t.first_pad) * TABLET_PAD_ROWS + unit % units_per_pad * table.unit_rows;
-	uint32_t	bytes = 0;
-
-	if (m.lane < p.ncolumns)
-	{
-		DeviceChunk chunk = table.chunks[tablet * p.ncolumns + m.lane];
-		uint32_t	nulls_at = p.columns[m.lane].nulls;
-
-		if (nulls_at == OPERAND_NONE)
-			chunk.nulls = 0;
-		else if (chunk.nulls == 0)
-			for (uint32_t i = 0; i < R / 4 * p.stage_tiles; i++)
-				reinterpret_cast<uint4 *>(shared_memory + m.region + nulls_at)[i] = uint4{0, 0, 0, 0};
-		bytes = (chunk.width * (32 * R) + (chunk.nulls != 0 ? 4 * R : 0)) * p.stage_tiles;
-		*stage_column(m, m.lane) = StageColumn{chunk.base, chunk.width, 0, chunk.data + static_cast<uint64_t>(first) * chunk.width,
-			chunk.nulls != 0 ? chunk.nulls + first / 8 : 0};
-	}
-	bytes = __reduce_add_sync(~0u, bytes);
-	if (m.lane == 0)
-	{
-		header->first_row = first;
-		header->rows = t.nrows > first ? min(t.nrows - first, table.unit_rows) : 0;
-		header->stage_bytes = bytes;
-	}
-	__syncwarp();
-	for (uint32_t i = m.lane; i < p.nops; i += 32)
-	{
-		const DeviceOp &op = reinterpret_cast<const DeviceOp *>(shared_memory)[i];
-
-		if (op.code == CODE_FILTER_COLUMN || op.code == CODE_FILTER_I64)
-		{
-			const StageColumn *col = stage_column(m, op.column);
-
-			*reinterpret_cast<FilterRange *>(shared_memory + m.region + op.b) = filter_range(op, col->base, col->width);
-		}
-	}
-	__syncwarp();
-	/* The unit before may have written what the next copies overwrite. */
-	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-/* Starts the copies of the next stage. All lanes are done with the stage before. */
-template <int R>
-GPUVM_D void
-fill_stage(const Machine<R> &m, const DeviceProgram &p)
-{
-	RegionHeader *header = region_header(m);
-
-	/* Orders the lanes' own writes to the stage before the copies'. */
-	if (p.writes_stage)
-		asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-	if (m.lane == 0)
-		barrier_expect(&header->barrier, header->stage_bytes);
-	__syncwarp();
-	if (m.lane < p.ncolumns)
-	{
-		StageColumn *col = stage_column(m, m.lane);
-		StagePlan	plan = p.columns[m.lane];
-		uint32_t	bytes = col->width * (32 * R) * p.stage_tiles, null_bytes = 4 * R * p.stage_tiles;
-		uint64_t	data = col->next_data, nulls = col->next_nulls;
-
-		if (bytes != 0)
-			bulk_copy(shared_memory + m.region + plan.data, data, bytes, &header->barrier);
-		if (nulls != 0)
-			bulk_copy(shared_memory + m.region + plan.nulls, nulls, null_bytes, &header->barrier);
-		col->next_data = data + bytes;
-		col->next_nulls = nulls != 0 ? nulls + null_bytes : 0;
-	}
-	__syncwarp();
-}
 
 /* -- the interpreter -------------------------------------------------------------------- */
 
@@ -340,142 +218,79 @@ run_tile(Machine<R> &m)
 	}
 }
 
-/* -- partial aggregates ----------------------------------------------------------------------- */
-
-/* into += from, for any aggregate: associative and commutative. */
-GPUVM_D void
-merge(AggFn fn, Type type, Partial &into, const Partial &from)
-{
-	if (fn == AggFn::Count || fn == AggFn::CountStar)
-	{
-		into.count += from.count;
-		return;
-	}
-	if (fn == AggFn::Sum)
-	{
-		uint64_t	before = into.lo;
-
-		into.lo += from.lo;
-		into.hi += from.hi + (into.lo < before ? 1 : 0);
-	}
-	else if (type == Type::Bool)
-		into.lo |= from.lo;
-	else if (from.count & SUM_SEEN)
-	{
-		bool		less;		/* from < into */
-		bool		equal;
-
-		if (type == Type::F32 || type == Type::F64)
-		{
-			double		a = type == Type::F32 ? static_cast<double>(from_imm<float>(from.lo)) : from_imm<double>(from.lo);
-			double		b = type == Type::F32 ? static_cast<double>(from_imm<float>(into.lo)) : from_imm<double>(into.lo);
-
-			less = sem::Lt<Type::F64>(a, b);
-			equal = sem::Eq<Type::F64>(a, b);
-		}
-		else
-		{
-			less = static_cast<int64_t>(from.lo) < static_cast<int64_t>(into.lo);
-			equal = from.lo == into.lo;
-		}
-		if (!(into.count & SUM_SEEN) || (fn == AggFn::Min ? less : !less && !equal))
-			into.lo = from.lo;
-	}
-	into.count |= from.count;
-}
-
-GPUVM_D Partial
-merge_warp(AggFn fn, Type type, Partial mine)
-{
-	for (int step = 16; step > 0; step /= 2)
-	{
-		Partial		other;
-
-		other.count = __shfl_xor_sync(~0u, mine.count, step);
-		other.lo = __shfl_xor_sync(~0u, mine.lo, step);
-		other.hi = __shfl_xor_sync(~0u, mine.hi, step);
-		merge(fn, type, mine, other);
-	}
-	return mine;
-}
-
-/* What the lane gathered, as a Partial: narrow sums are extended. */
-template <int R>
-GPUVM_D Partial
-lane_partial(const Machine<R> &m, const DeviceProgram &p, int agg)
-{
-	Accumulator<R> acc(m, p.sum_slot[agg]);
-	AggFn		fn = p.agg_fn[agg];
-	Partial		r = {*acc.word, 0, 0};
-
-	if (fn != AggFn::Count && fn != AggFn::CountStar)
-	{
-		r.lo = *acc.lo;
-		if (fn == AggFn::Sum)
-			r.hi = p.agg_wide >> agg & 1 ? *acc.hi : static_cast<int64_t>(r.lo) >> 63;
-	}
-	return r;
-}
-
-/* `partials`: gridDim.x * MAX_AGGS of them. */
-template <int R>
-GPUVM_D void
-publish(const Machine<R> &m, const DeviceProgram &p, LaunchState *state, Partial *partials)
-{
-	__shared__ Partial block_partials[BLOCK_WARPS];
-	__shared__ bool is_last;
-	uint32_t	warp = threadIdx.x / 32;
-
-	for (int i = 0; i < p.naggs; i++)
-	{
-		Partial		mine = merge_warp(p.agg_fn[i], p.agg_type[i], lane_partial(m, p, i));
-
-		if (m.lane == 0)
-			block_partials[warp] = mine;
-		__syncthreads();
-		if (threadIdx.x == 0)
-		{
-			for (int w = 1; w < BLOCK_WARPS; w++)
-				merge(p.agg_fn[i], p.agg_type[i], mine, block_partials[w]);
-			partials[blockIdx.x * MAX_AGGS + i] = mine;
-		}
-		__syncthreads();
-	}
-	if (threadIdx.x == 0)
-	{
-		__threadfence();
-		is_last = atomicAdd(&state->blocks_done, 1) == gridDim.x - 1;
-		__threadfence();
-	}
-	__syncthreads();
-	if (!is_last)
-		return;
-	for (int i = warp; i < p.naggs; i += BLOCK_WARPS)
-	{
-		Partial		mine = {0, 0, 0};
-
-		for (uint32_t b = m.lane; b < gridDim.x; b += 32)
-			merge(p.agg_fn[i], p.agg_type[i], mine, partials[b * MAX_AGGS + i]);
-		mine = merge_warp(p.agg_fn[i], p.agg_type[i], mine);
-		if (m.lane == 0)
-			state->result[i] = mine;
-	}
-}
-
 /* -- the kernel --------------------------------------------------------------------------------- */
+
+/* Finds the unit's rows, and points the columns at them. */
+template <int R>
+GPUVM_D void
+begin_unit(const Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args)
+{
+	RegionHeader *header = region_header(m);
+	const DeviceTable &table = args.table;
+	uint32_t	units_per_pad = TABLET_PAD_ROWS / table.unit_rows;
+	uint32_t	pad_of_slice = header->unit / units_per_pad;
+	DevicePad	pad = table.pads[args.first_pad + pad_of_slice];
+	uint32_t	first = pad.row + header->unit % units_per_pad * table.unit_rows;
+	uint32_t	nrows = table.tablets[pad.tablet].nrows;
+
+	bind_columns(m, p, table.chunks + pad.tablet * p.ncolumns, first);
+	if (m.lane == 0)
+	{
+		header->first_row = first;
+		header->rows = nrows > first ? min(nrows - first, table.unit_rows) : 0;
+		header->slice_row = pad_of_slice * TABLET_PAD_ROWS - pad.row;
+	}
+	for (uint32_t i = m.lane; i < p.nops; i += 32)
+	{
+		const DeviceOp &op = reinterpret_cast<const DeviceOp *>(shared_memory)[i];
+
+		if (op.code == CODE_FILTER_COLUMN || op.code == CODE_FILTER_I64)
+		{
+			const StageColumn *col = stage_column(m, op.column);
+
+			*reinterpret_cast<FilterRange *>(shared_memory + m.region + op.b) = filter_range(op, col->base, col->width);
+		}
+	}
+	__syncwarp();
+	/* The unit before may have written what the next copies overwrite. */
+	order_writes_before_copies();
+}
+
+/* Takes the errors out of the region, and finds the warp's next unit: none once the job is to stop. */
+template <int R>
+GPUVM_D void
+end_unit(const Machine<R> &m, const LaunchArgs &args)
+{
+	RegionHeader *header = region_header(m);
+
+	if (m.lane == 0)
+	{
+		if (header->errors != 0)
+		{
+			atomicOr(&args.state->errors, header->errors);
+			if (args.rows.errors)
+				atomicOr(&args.rows.errors[header->unit / (TABLET_PAD_ROWS / args.table.unit_rows)], header->errors);
+			header->errors = 0;
+		}
+		header->unit += gridDim.x * (blockDim.x / 32);
+		if (args.abort && *static_cast<const volatile uint32_t *>(args.abort) != 0)
+			header->unit = ~0u;
+	}
+	__syncwarp();
+}
 
 template <OpSet SET, int R, int BLOCKS>
 __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS)
-interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, LaunchState *state, Partial *partials)
+interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ LaunchArgs args)
 {
 	uint32_t	warp = threadIdx.x / 32;
 	uint32_t	ops_bytes = p.nops * static_cast<uint32_t>(sizeof(DeviceOp));
 	Machine<R>	m;
 
 	/* The tile loop reads operations from shared memory: an indexed constant load is several times slower. */
-	for (uint32_t i = threadIdx.x; i < ops_bytes / 4; i += BLOCK_THREADS)
+	for (uint32_t i = threadIdx.x; i < ops_bytes / 4; i += blockDim.x)
 		reinterpret_cast<uint32_t *>(shared_memory)[i] = reinterpret_cast<const uint32_t *>(p.ops)[i];
-	for (uint32_t i = threadIdx.x; i < p.naux; i += BLOCK_THREADS)
+	for (uint32_t i = threadIdx.x; i < p.naux; i += blockDim.x)
 		reinterpret_cast<int64_t *>(shared_memory + ops_bytes)[i] = p.aux[i];
 
 	m.lane = threadIdx.x % 32;
@@ -487,21 +302,21 @@ interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, Laun
 
 	if (m.lane == 0)
 	{
-		barrier_init(&header->barrier);
-		header->parity = 0;
+		init_copies(header);
 		header->errors = 0;
-		header->unit = blockIdx.x * BLOCK_WARPS + warp;
+		header->args = &args;
+		header->unit = blockIdx.x * (blockDim.x / 32) + warp;
 	}
 	for (uint32_t i = p.sums_begin / 16 + m.lane; i < p.region_bytes / 16u; i += 32)
 		reinterpret_cast<uint4 *>(shared_memory + m.region)[i] = uint4{0, 0, 0, 0};
 	__syncthreads();
-	while (header->unit < table.npads * (TABLET_PAD_ROWS / table.unit_rows))
+	while (header->unit < args.npads * (TABLET_PAD_ROWS / args.table.unit_rows))
 	{
-		begin_unit(m, p, table);
+		begin_unit(m, p, args);
 		while (header->rows > 0)
 		{
 			fill_stage(m, p);
-			barrier_wait(&header->barrier, header->parity);
+			await_copies(header);
 			m.staged_lane = m.lane;
 			do
 			{
@@ -522,14 +337,10 @@ interpret(const __grid_constant__ DeviceProgram p, const DeviceTable table, Laun
 			}
 			__syncwarp();
 		}
-		if (m.lane == 0)
-			header->unit += gridDim.x * BLOCK_WARPS;
-		__syncwarp();
+		end_unit(m, args);
 	}
-	if (m.lane == 0 && header->errors != 0)
-		atomicOr(&state->errors, header->errors);
 	__syncthreads();
-	publish(m, p, state, partials);
+	publish(m, p, args.state, args.partials);
 }
 
 }  // namespace cuda

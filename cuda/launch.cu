@@ -1,13 +1,47 @@
+/* launch.cu: see launch.h. */
 #include "launch.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "kernel_launch.h"
 
 namespace gpuvm {
 namespace cuda {
 
 namespace {
 
-const void *
+/* Resident blocks an SM; the hardware's limit is 32. */
+constexpr int MAX_BLOCKS_PER_SM = 8;
+
+/* Room for the kernel's own static variables. */
+constexpr uint32_t STATIC_SHARED_BYTES = 1024;
+
+struct DeviceFacts
+{
+	int			sms = 0;
+	int			block_shared = 0;	/* bytes that a block may have */
+};
+
+/* What the driver said, by device. */
+struct ShapeCache
+{
+	std::mutex	mutex;
+	std::map<int, DeviceFacts> devices;
+	std::map<std::tuple<int, InterpretFn, uint32_t, uint32_t>, int> resident;	/* blocks an SM: by device, kernel, threads, shared bytes */
+};
+
+ShapeCache &
+cache()
+{
+	static ShapeCache c;
+
+	return c;
+}
+
+InterpretFn
 kernel_of(const DeviceProgram &program)
 {
 	OpSet		set = program.op_set;
@@ -15,30 +49,69 @@ kernel_of(const DeviceProgram &program)
 	return program.rows_per_lane == 4 ? interpreter_4(set) : program.rows_per_lane == 8 ? interpreter_8(set) : interpreter_16(set);
 }
 
+/* Under the cache's lock. */
 cudaError_t
-multiprocessors(int *count)
+device_facts(int device, DeviceFacts *facts)
 {
-	int			device;
-	cudaError_t rc = cudaGetDevice(&device);
+	auto		at = cache().devices.find(device);
 
-	return rc != cudaSuccess ? rc : cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device);
+	if (at != cache().devices.end())
+	{
+		*facts = at->second;
+		return cudaSuccess;
+	}
+
+	cudaError_t rc = cudaDeviceGetAttribute(&facts->sms, cudaDevAttrMultiProcessorCount, device);
+
+	if (rc == cudaSuccess)
+		rc = cudaDeviceGetAttribute(&facts->block_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+	if (rc == cudaSuccess)
+		cache().devices[device] = *facts;
+	return rc;
 }
 
-/* Resident blocks an SM; the hardware's limit is 32. */
-constexpr int MAX_BLOCKS_PER_SM = 8;
+cudaError_t
+resident_blocks(int device, const DeviceFacts &facts, const LaunchShape &shape, int *per_sm)
+{
+	auto		key = std::make_tuple(device, shape.kernel, shape.threads, shape.shared_bytes);
+	auto		at = cache().resident.find(key);
+
+	if (at != cache().resident.end())
+	{
+		*per_sm = at->second;
+		return cudaSuccess;
+	}
+
+	/* The most that any program may ask for: launches of another thread must not find it lowered. */
+	cudaError_t rc = cudaFuncSetAttribute(shape.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+										  facts.block_shared - static_cast<int>(STATIC_SHARED_BYTES));
+
+	if (rc == cudaSuccess)
+		rc = cudaOccupancyMaxActiveBlocksPerMultiprocessor(per_sm, shape.kernel, static_cast<int>(shape.threads), shape.shared_bytes);
+	if (rc == cudaSuccess)
+		cache().resident[key] = *per_sm;
+	return rc;
+}
 
 }  // namespace
 
 cudaError_t
 create_scratch(LaunchScratch *scratch)
 {
-	int			sms;
-	cudaError_t rc = multiprocessors(&sms);
+	DeviceFacts facts;
+	int			device;
+	cudaError_t rc = cudaGetDevice(&device);
 
 	*scratch = LaunchScratch{};
+	if (rc == cudaSuccess)
+	{
+		std::lock_guard<std::mutex> lock(cache().mutex);
+
+		rc = device_facts(device, &facts);
+	}
 	if (rc != cudaSuccess)
 		return rc;
-	scratch->max_blocks = static_cast<uint32_t>(sms * MAX_BLOCKS_PER_SM);
+	scratch->max_blocks = static_cast<uint32_t>(facts.sms * MAX_BLOCKS_PER_SM);
 	rc = cudaMalloc(&scratch->state, sizeof(LaunchState));
 	if (rc == cudaSuccess)
 		rc = cudaMalloc(&scratch->partials, sizeof(Partial) * MAX_AGGS * scratch->max_blocks);
@@ -54,22 +127,27 @@ destroy_scratch(LaunchScratch *scratch)
 }
 
 cudaError_t
-choose_shape(const DeviceProgram &program, const DeviceTable &table, LaunchShape *shape)
+choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, uint32_t group_bytes)
 {
-	int			sms, per_sm, limit = 0;
-	cudaError_t rc = multiprocessors(&sms);
+	std::lock_guard<std::mutex> lock(cache().mutex);
+	DeviceFacts facts;
+	int			device, per_sm;
+	uint32_t	block_bytes = program_bytes(program.nops, program.naux) + group_bytes, warps = BLOCK_WARPS;
+	cudaError_t rc = cudaGetDevice(&device);
 
-	*shape = LaunchShape{kernel_of(program), 0, 0, program_bytes(program.nops, program.naux) + program.region_bytes * BLOCK_WARPS, 0};
 	if (rc == cudaSuccess)
-		rc = cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
-	/* Leaves room for the kernel's own static variables. */
-	if (rc == cudaSuccess && shape->shared_bytes + 1024 > static_cast<uint32_t>(limit))
+		rc = device_facts(device, &facts);
+	if (rc != cudaSuccess)
+		return rc;
+
+	uint32_t	limit = static_cast<uint32_t>(facts.block_shared) - STATIC_SHARED_BYTES;
+
+	while (warps > 1 && block_bytes + program.region_bytes * warps > limit)
+		warps /= 2;
+	*shape = LaunchShape{kernel_of(program), 0, 0, warps * 32, block_bytes + program.region_bytes * warps, 0};
+	if (shape->shared_bytes > limit)
 		return cudaErrorInvalidConfiguration;
-	if (rc == cudaSuccess)
-		rc = cudaFuncSetAttribute(shape->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-								  static_cast<int>(shape->shared_bytes));
-	if (rc == cudaSuccess)
-		rc = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, shape->kernel, BLOCK_THREADS, shape->shared_bytes);
+	rc = resident_blocks(device, facts, *shape, &per_sm);
 	if (rc != cudaSuccess)
 		return rc;
 	if (per_sm == 0)
@@ -77,36 +155,43 @@ choose_shape(const DeviceProgram &program, const DeviceTable &table, LaunchShape
 	per_sm = std::min({per_sm, MAX_BLOCKS_PER_SM, static_cast<int>(program.max_blocks)});
 
 	/* Units as long as every warp still gets several: finding a unit's tablet costs a chain of loads. */
-	uint64_t	rows = static_cast<uint64_t>(table.npads) * TABLET_PAD_ROWS;
-	uint64_t	warps = static_cast<uint64_t>(sms) * per_sm * BLOCK_WARPS;
+	uint64_t	rows = npads * TABLET_PAD_ROWS;
+	uint64_t	all_warps = static_cast<uint64_t>(facts.sms) * per_sm * warps;
 	uint32_t	unit_rows = TABLET_PAD_ROWS;
 
-	while (unit_rows > 32u * program.rows_per_lane * program.stage_tiles && rows / unit_rows < warps * 8)
+	while (unit_rows > 32u * program.rows_per_lane * program.stage_tiles && rows / unit_rows < all_warps * 8)
 		unit_rows /= 2;
 
-	uint64_t	useful = (rows / unit_rows + BLOCK_WARPS - 1) / BLOCK_WARPS;
+	uint64_t	useful = (rows / unit_rows + warps - 1) / warps;
 
 	shape->unit_rows = unit_rows;
 	shape->blocks_per_sm = static_cast<uint32_t>(per_sm);
-	shape->blocks = static_cast<uint32_t>(std::max<uint64_t>(1, std::min<uint64_t>(useful, static_cast<uint64_t>(sms) * per_sm)));
+	shape->blocks = static_cast<uint32_t>(std::max<uint64_t>(1, std::min<uint64_t>(useful, static_cast<uint64_t>(facts.sms) * per_sm)));
 	return cudaSuccess;
 }
 
 cudaError_t
-launch(const DeviceProgram &program, const DeviceTable &table, const LaunchShape &shape, const LaunchScratch &scratch,
-	   cudaStream_t stream)
+reset_state(const LaunchScratch &scratch, cudaStream_t stream)
 {
-	DeviceTable t = table;
-	LaunchState *state = scratch.state;
-	Partial    *partials = scratch.partials;
-	t.unit_rows = shape.unit_rows;
+	return cudaMemsetAsync(scratch.state, 0, sizeof(LaunchState), stream);
+}
 
-	void	   *args[] = {const_cast<DeviceProgram *>(&program), &t, &state, &partials};
-	cudaError_t rc = cudaMemsetAsync(state, 0, sizeof(LaunchState), stream);
+cudaError_t
+launch_slice(const DeviceProgram &program, const LaunchShape &shape, const LaunchScratch &scratch, const SliceArgs &slice,
+			 cudaStream_t stream)
+{
+	LaunchArgs	args = {slice.table, slice.first_pad, slice.npads, slice.abort, scratch.state, scratch.partials, {}, {}};
+	uint64_t	units = static_cast<uint64_t>(slice.npads) * (TABLET_PAD_ROWS / shape.unit_rows);
+	uint32_t	warps = shape.threads / 32;
+	uint64_t	useful = std::max<uint64_t>(1, (units + warps - 1) / warps);
 
-	if (rc != cudaSuccess)
-		return rc;
-	return cudaLaunchKernel(shape.kernel, dim3(shape.blocks), dim3(BLOCK_THREADS), args, shape.shared_bytes, stream);
+	args.table.unit_rows = shape.unit_rows;
+	if (slice.rows)
+		args.rows = *slice.rows;
+	if (slice.groups)
+		args.groups = *slice.groups;
+	return launch_kernel(shape.kernel, static_cast<uint32_t>(std::min<uint64_t>(useful, shape.blocks)), shape.threads,
+						 shape.shared_bytes, stream, program, args);
 }
 
 }  // namespace cuda

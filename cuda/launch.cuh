@@ -18,12 +18,12 @@ interpreter_blocks(gpuvm::cuda::OpSet set)
 
 #define GPUVM_INSTANTIATE_INTERPRETER(R) \
 	namespace gpuvm { namespace cuda { \
-	const void * \
+	InterpretFn \
 	interpreter_##R(OpSet set) \
 	{ \
-		return set == OpSet::Narrow ? reinterpret_cast<const void *>(&interpret<OpSet::Narrow, R, interpreter_blocks(OpSet::Narrow)>) \
-			: set == OpSet::Wide ? reinterpret_cast<const void *>(&interpret<OpSet::Wide, R, interpreter_blocks(OpSet::Wide)>) \
-			: reinterpret_cast<const void *>(&interpret<OpSet::All, R, interpreter_blocks(OpSet::All)>); \
+		return set == OpSet::Narrow ? interpret<OpSet::Narrow, R, interpreter_blocks(OpSet::Narrow)> \
+			: set == OpSet::Wide ? interpret<OpSet::Wide, R, interpreter_blocks(OpSet::Wide)> \
+			: interpret<OpSet::All, R, interpreter_blocks(OpSet::All)>; \
 	} \
 	} }
 

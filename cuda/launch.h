@@ -36,6 +36,7 @@ struct LaunchShape
 	InterpretFn kernel;
 	uint32_t	blocks;			/* at most, of the grid */
 	uint32_t	blocks_per_sm;
+	uint32_t	threads;		/* a block */
 	uint32_t	shared_bytes;	/* a block */
 	uint32_t	unit_rows;		/* what a warp takes at a time */
 };
@@ -43,8 +44,18 @@ struct LaunchShape
 cudaError_t create_scratch(LaunchScratch *scratch);
 void		destroy_scratch(LaunchScratch *scratch);
 
-/* Grid and shared memory for the program; cudaErrorInvalidConfiguration if a block does not fit. Cached, cheap. */
-cudaError_t choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape);
+/*
+ * Block, grid and shared memory for the program on the current device, with
+ * `group_bytes` of a block's shared memory for a GroupPlan's table behind the
+ * warps' regions; cudaErrorInvalidConfiguration if a block does not fit. Cheap:
+ * asks the driver only once for each kernel and size.
+ */
+cudaError_t choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, uint32_t group_bytes = 0);
+
+/* The kernel's instances, by rows a lane. */
+InterpretFn interpreter_4(OpSet set);
+InterpretFn interpreter_8(OpSet set);
+InterpretFn interpreter_16(OpSet set);
 
 /* Makes LaunchState empty: before a job's first slice. */
 cudaError_t reset_state(const LaunchScratch &scratch, cudaStream_t stream);

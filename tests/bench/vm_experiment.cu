@@ -325,14 +325,15 @@ bind(Table &table, int ncols)
 {
 	std::vector<cuda::DeviceTablet> tablets;
 	std::vector<cuda::DeviceChunk> chunks;
-	std::vector<uint32_t> pads;
+	std::vector<cuda::DevicePad> pads;
 
 	for (size_t i = 0; i < table.where.size(); i++)
 	{
 		const TabletHeader *h = reinterpret_cast<const TabletHeader *>(table.distinct[i % table.distinct.size()].bytes.data());
 
-		tablets.push_back({static_cast<uint32_t>(pads.size()), h->nrows});
-		pads.insert(pads.end(), h->padded_rows / TABLET_PAD_ROWS, static_cast<uint32_t>(i));
+		tablets.push_back({h->nrows, 0});
+		for (uint32_t row = 0; row < h->padded_rows; row += TABLET_PAD_ROWS)
+			pads.push_back({static_cast<uint32_t>(i), row});
 		for (int c = 0; c < ncols; c++)
 		{
 			const ColumnChunk &chunk = tablet_chunks(h)[c];
@@ -432,11 +433,13 @@ compile(bool arithmetic, Type type)
 
 /* -- measuring -------------------------------------------------------------------------------- */
 
-struct Outcome
+/* A job of one slice. */
+void
+launch(const DeviceProgram &program, const DeviceTable &table, const cuda::LaunchShape &shape, const cuda::LaunchScratch &scratch)
 {
-	int128		value;
-	uint32_t	errors;
-};
+	CHECK(cuda::reset_state(scratch, 0));
+	CHECK(cuda::launch_slice(program, shape, scratch, {table, 0, table.npads, nullptr, nullptr, nullptr}, 0));
+}
 
 struct Timing
 {
@@ -568,7 +571,7 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 		const char *refused = cuda::lower(input, lowered.get());
 		cuda::LaunchShape shape;
 
-		if (refused || cuda::choose_shape(*lowered, t, &shape) != cudaSuccess)
+		if (refused || cuda::choose_shape(*lowered, t.npads, &shape) != cudaSuccess)
 		{
 			cudaGetLastError();
 			if (rows_per_lane == 0)
@@ -579,7 +582,7 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 			continue;
 		}
 
-		Timing		timing = measure(settings.reps, [&] { CHECK(cuda::launch(*lowered, t, shape, scratch, 0)); });
+		Timing		timing = measure(settings.reps, [&] { launch(*lowered, t, shape, scratch); });
 		cuda::LaunchState state;
 
 		CHECK(cudaMemcpy(&state, scratch.state, sizeof(state), cudaMemcpyDeviceToHost));
@@ -690,8 +693,8 @@ check_errors(const Width &w, const cuda::LaunchScratch &scratch)
 				cuda::LaunchShape shape;
 				cuda::LaunchState state;
 
-				CHECK(refused ? cudaErrorInvalidValue : cuda::choose_shape(*lowered, bound, &shape));
-				CHECK(cuda::launch(*lowered, bound, shape, scratch, 0));
+				CHECK(refused ? cudaErrorInvalidValue : cuda::choose_shape(*lowered, bound.npads, &shape));
+				launch(*lowered, bound, shape, scratch);
 				CHECK(cudaMemcpy(&state, scratch.state, sizeof(state), cudaMemcpyDeviceToHost));
 
 				int128		sum = static_cast<int128>((static_cast<uint128>(static_cast<uint64_t>(state.result[0].hi)) << 64) |

@@ -13,6 +13,7 @@
 namespace hand {
 
 using gpuvm::cuda::DeviceChunk;
+using gpuvm::cuda::DevicePad;
 using gpuvm::cuda::DeviceTable;
 using gpuvm::cuda::DeviceTablet;
 
@@ -66,11 +67,11 @@ __device__ __forceinline__ Place
 place(const DeviceTable &t, uint32_t tile)
 {
 	constexpr uint32_t per_pad = gpuvm::TABLET_PAD_ROWS / (THREADS * H);
-	uint32_t	tablet = __ldg(t.pad_tablet + tile / per_pad);
-	DeviceTablet d = t.tablets[tablet];
-	uint32_t	row = (tile / per_pad - d.first_pad) * gpuvm::TABLET_PAD_ROWS + tile % per_pad * (THREADS * H) + threadIdx.x * H;
+	DevicePad	pad = t.pads[tile / per_pad];
+	DeviceTablet d = t.tablets[pad.tablet];
+	uint32_t	row = pad.row + tile % per_pad * (THREADS * H) + threadIdx.x * H;
 
-	return Place{tablet, row, row + H <= d.nrows ? (1u << H) - 1 : row < d.nrows ? (1u << (d.nrows - row)) - 1 : 0};
+	return Place{pad.tablet, row, row + H <= d.nrows ? (1u << H) - 1 : row < d.nrows ? (1u << (d.nrows - row)) - 1 : 0};
 }
 
 /* c0 > k0 and c1 < k1, counted. V is the value's type, C the stored code's. */
