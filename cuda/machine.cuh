@@ -13,7 +13,11 @@ namespace cuda {
 
 #define GPUVM_D __device__ __forceinline__
 
+#ifdef GPUVM_EMULATED
+#define shared_memory (gpuvm_emulated::built_ins.dynamic_shared)
+#else
 extern __shared__ __align__(128) char shared_memory[];
+#endif
 
 template <int R>
 struct Machine

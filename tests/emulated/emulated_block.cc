@@ -1,0 +1,502 @@
+/*
+ * emulated_block.cc: blocks of fibers.
+ *
+ * The host thread that launches is the scheduler: it resumes one fiber at a time,
+ * warp after warp, and each runs until it waits or ends. A lane that comes to a
+ * collective leaves its deposit; the last of the mask works out everybody's result
+ * and makes them all ready again. Lanes that ended are not waited for.
+ *
+ * All state belongs to the host thread, so several may launch at once. Fibers are
+ * kept for the next block: their function loops.
+ */
+#include <boost/context/detail/fcontext.hpp>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "cuda_runtime.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#include "emulated_block.h"
+
+namespace gpuvm_emulated {
+
+thread_local BuiltIns built_ins;
+
+namespace {
+
+namespace ctx = boost::context::detail;
+
+constexpr size_t STACK_BYTES = 512 << 10;
+constexpr uint32_t MAX_THREADS = 1024;
+/* Atomics in a row after which a lane must be waiting for another one. */
+constexpr uint32_t PATIENCE = 64;
+
+enum class State : uint8_t
+{
+	Ready, InCollective, AtBarrier, Ended,
+};
+
+/* splitmix64 */
+uint64_t
+next_random(uint64_t *state)
+{
+	uint64_t	z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+class Stack
+{
+public:
+	Stack()
+	{
+		size_t		page = static_cast<size_t>(getpagesize());
+
+		base_ = static_cast<char *>(mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+		if (base_ == MAP_FAILED || mprotect(base_, page, PROT_NONE) != 0)
+			fail("no memory for a fiber's stack");
+	}
+	~Stack()
+	{
+#if defined(__SANITIZE_ADDRESS__)
+		ASAN_UNPOISON_MEMORY_REGION(base_, STACK_BYTES);
+#endif
+		munmap(base_, STACK_BYTES);
+	}
+	Stack(const Stack &) = delete;
+	Stack &operator=(const Stack &) = delete;
+	char	   *base() const { return base_; }
+	char	   *top() const { return base_ + STACK_BYTES; }
+
+private:
+	char	   *base_;
+};
+
+struct Fiber
+{
+	Stack		stack;
+	ctx::fcontext_t context = nullptr;
+	void	   *fake_stack = nullptr;
+
+	State		state = State::Ended;
+	uint32_t	number = 0;			/* threadIdx.x */
+	uint32_t	turns = 0;			/* chances to yield since it last waited */
+	/* at a barrier or in a collective */
+	const char *operation = nullptr;
+	uint32_t	bytes = 0, mask = 0;
+	Resolve		resolve = nullptr;
+	bool		predicate = false;
+	uint64_t	result = 0;
+};
+
+/* Order of n <= 2^k things: i -> (i * odd + shift) mod 2^k, skipping those that are not. */
+struct Shuffle
+{
+	uint32_t	odd = 1, shift = 0, size = 1;
+
+	Shuffle(uint32_t n, uint64_t random)
+	{
+		while (size < n)
+			size *= 2;
+		if (random != 0)
+		{
+			odd = static_cast<uint32_t>(random >> 32) | 1;
+			shift = static_cast<uint32_t>(random);
+		}
+	}
+	uint32_t operator()(uint32_t i) const { return (i * odd + shift) & (size - 1); }
+};
+
+class Machine
+{
+public:
+	void		run_block(const GridLaunch &launch, uint32_t block);
+
+	uint64_t	rendezvous(const char *operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve);
+	uint32_t	barrier(const char *operation, bool predicate);
+	void		may_yield();
+	void		wait();
+	bool		running() const { return current_ != nullptr; }
+	void		describe(FILE *to) const;
+
+private:
+	void		resume(Fiber *fiber);
+	static void enter(ctx::transfer_t from);
+	void		fiber_loop();
+	bool		in_collective_of(uint32_t thread, const Fiber &f) const;
+	bool		try_complete(const Fiber &f);
+	void		complete_without_ended(uint32_t warp);
+	void		release_barrier();
+
+	std::vector<std::unique_ptr<Fiber>> fibers_;
+	std::vector<Deposit> deposits_;
+	const GridLaunch *launch_ = nullptr;
+	uint32_t	block_ = 0;
+	uint32_t	ended_ = 0, at_barrier_ = 0;
+	Fiber	   *current_ = nullptr;
+	ctx::fcontext_t scheduler_ = nullptr;
+	const void *scheduler_stack_ = nullptr;
+	size_t		scheduler_stack_bytes_ = 0;
+	void	   *scheduler_fake_stack_ = nullptr;
+	uint64_t	random_ = 0;
+};
+
+Machine &
+machine()
+{
+	static thread_local Machine m;
+
+	return m;
+}
+
+/* -- switching ------------------------------------------------------------------------ */
+
+/* First run of a fiber, on its own stack. */
+void
+Machine::enter(ctx::transfer_t from)
+{
+	Machine    *m = static_cast<Machine *>(from.data);
+
+	m->scheduler_ = from.fctx;
+	m->fiber_loop();
+}
+
+void
+Machine::fiber_loop()
+{
+	Fiber	   *self = current_;
+
+#if defined(__SANITIZE_ADDRESS__)
+	__sanitizer_finish_switch_fiber(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
+#endif
+	for (;;)
+	{
+		launch_->thread(launch_->data);
+		self->state = State::Ended;
+		ended_++;
+		complete_without_ended(self->number / 32);
+		release_barrier();
+		wait();
+	}
+}
+
+void
+Machine::resume(Fiber *fiber)
+{
+	current_ = fiber;
+	built_ins.thread_idx = uint3{fiber->number, 0, 0};
+#if defined(__SANITIZE_ADDRESS__)
+	__sanitizer_start_switch_fiber(&scheduler_fake_stack_, fiber->stack.base(), STACK_BYTES);
+#endif
+	fiber->context = ctx::jump_fcontext(fiber->context, this).fctx;
+#if defined(__SANITIZE_ADDRESS__)
+	__sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
+#endif
+	current_ = nullptr;
+}
+
+/* From the running fiber to the scheduler, until it is resumed. */
+void
+Machine::wait()
+{
+	Fiber	   *self = current_;
+
+	self->turns = 0;
+#if defined(__SANITIZE_ADDRESS__)
+	__sanitizer_start_switch_fiber(&self->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
+#endif
+	scheduler_ = ctx::jump_fcontext(scheduler_, nullptr).fctx;
+#if defined(__SANITIZE_ADDRESS__)
+	__sanitizer_finish_switch_fiber(self->fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
+#endif
+}
+
+/* -- collectives ---------------------------------------------------------------------- */
+
+/* Does that thread wait in the same collective as `f`, a lane of the same warp? */
+bool
+Machine::in_collective_of(uint32_t thread, const Fiber &f) const
+{
+	const Fiber &other = *fibers_[thread];
+
+	return other.state == State::InCollective && other.mask == f.mask && other.bytes == f.bytes && strcmp(other.operation, f.operation) == 0;
+}
+
+uint64_t
+Machine::rendezvous(const char *operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve)
+{
+	Fiber	   *self = current_;
+
+	if (self == nullptr)
+		fail("%s outside of a kernel", operation);
+
+	uint32_t	warp = self->number / 32, lane = self->number % 32;
+
+	if (!(mask >> lane & 1))
+		fail("%s: thread %u is not in its mask %08x", operation, self->number, mask);
+	self->state = State::InCollective;
+	self->operation = operation;
+	self->bytes = bytes;
+	self->mask = mask;
+	self->resolve = resolve;
+	deposits_[self->number] = Deposit{value, param};
+	for (uint32_t l = 0; l < 32; l++)
+	{
+		uint32_t	n = warp * 32 + l;
+
+		if (n >= launch_->threads || fibers_[n]->state != State::InCollective || in_collective_of(n, *self))
+			continue;
+
+		const Fiber &other = *fibers_[n];
+
+		if ((mask >> l & 1) != 0 && (other.mask >> lane & 1) != 0)
+			fail("threads %u in %s(%08x), %u bytes, and %u in %s(%08x), %u bytes, wait for one another", self->number, operation, mask,
+				 bytes, n, other.operation, other.mask, other.bytes);
+	}
+	if (!try_complete(*self))
+		wait();
+	return self->result;
+}
+
+/* If all lanes of the collective that `f` waits in have come, or ended, they have their results. */
+bool
+Machine::try_complete(const Fiber &f)
+{
+	uint32_t	warp = f.number / 32, present = 0;
+	uint64_t	results[32];
+
+	for (uint32_t l = 0; l < 32; l++)
+	{
+		uint32_t	n = warp * 32 + l;
+
+		if (!(f.mask >> l & 1) || n >= launch_->threads || fibers_[n]->state == State::Ended)
+			continue;
+		if (!in_collective_of(n, f))
+			return false;
+		present |= 1u << l;
+	}
+	for (uint32_t l = 0; l < 32; l++)
+		if (present >> l & 1)
+			results[l] = f.resolve(&deposits_[warp * 32], present, l);
+	for (uint32_t l = 0; l < 32; l++)
+		if (present >> l & 1)
+		{
+			fibers_[warp * 32 + l]->result = results[l];
+			fibers_[warp * 32 + l]->state = State::Ready;
+		}
+	return true;
+}
+
+/* A lane ended: others may have waited for it alone. */
+void
+Machine::complete_without_ended(uint32_t warp)
+{
+	for (uint32_t l = 0; l < 32 && warp * 32 + l < launch_->threads; l++)
+	{
+		const Fiber &f = *fibers_[warp * 32 + l];
+
+		if (f.state == State::InCollective)
+			try_complete(f);
+	}
+}
+
+uint32_t
+Machine::barrier(const char *operation, bool predicate)
+{
+	Fiber	   *self = current_;
+
+	if (self == nullptr)
+		fail("%s outside of a kernel", operation);
+	for (uint32_t n = 0; n < launch_->threads; n++)
+		if (fibers_[n]->state == State::AtBarrier && strcmp(fibers_[n]->operation, operation) != 0)
+			fail("threads %u in %s and %u in %s wait for one another", self->number, operation, n, fibers_[n]->operation);
+	self->state = State::AtBarrier;
+	self->operation = operation;
+	self->predicate = predicate;
+	at_barrier_++;
+	release_barrier();
+	if (self->state == State::AtBarrier)
+		wait();
+	return static_cast<uint32_t>(self->result);
+}
+
+void
+Machine::release_barrier()
+{
+	uint32_t	count = 0;
+
+	if (at_barrier_ == 0 || at_barrier_ + ended_ < launch_->threads)
+		return;
+	for (uint32_t n = 0; n < launch_->threads; n++)
+		count += fibers_[n]->state == State::AtBarrier && fibers_[n]->predicate;
+	for (uint32_t n = 0; n < launch_->threads; n++)
+		if (fibers_[n]->state == State::AtBarrier)
+		{
+			fibers_[n]->result = count;
+			fibers_[n]->state = State::Ready;
+		}
+	at_barrier_ = 0;
+}
+
+void
+Machine::may_yield()
+{
+	if (current_ == nullptr)
+		return;
+	if (++current_->turns >= PATIENCE || (random_ != 0 && next_random(&random_) % 8 == 0))
+		wait();
+}
+
+/* -- blocks --------------------------------------------------------------------------- */
+
+void
+Machine::run_block(const GridLaunch &launch, uint32_t block)
+{
+	uint32_t	nwarps = (launch.threads + 31) / 32;
+	void	   *shared = nullptr;
+
+	/* Exactly as long as was asked for; never nullptr. */
+	if (posix_memalign(&shared, 1024, launch.shared_bytes) != 0)
+		fail("no memory for a block's shared memory");
+	memset(shared, 0xa5, launch.shared_bytes);
+	launch_ = &launch;
+	block_ = block;
+	ended_ = at_barrier_ = 0;
+	random_ = launch.seed == 0 ? 0 : (launch.seed + block + 1) * 0x2545f4914f6cdd1d | 1;
+	built_ins.block_idx = uint3{block, 0, 0};
+	built_ins.block_dim = dim3(launch.threads);
+	built_ins.grid_dim = dim3(launch.blocks);
+	built_ins.dynamic_shared = static_cast<char *>(shared);
+	deposits_.resize(MAX_THREADS);
+	while (fibers_.size() < launch.threads)
+	{
+		std::unique_ptr<Fiber> f(new Fiber);
+
+		f->number = static_cast<uint32_t>(fibers_.size());
+		f->context = ctx::make_fcontext(f->stack.top(), STACK_BYTES, enter);
+		fibers_.push_back(std::move(f));
+	}
+	for (uint32_t n = 0; n < launch.threads; n++)
+		fibers_[n]->state = State::Ready;
+
+	while (ended_ < launch.threads)
+	{
+		Shuffle		warps(nwarps, random_ == 0 ? 0 : next_random(&random_));
+		bool		progress = false;
+
+		for (uint32_t w = 0; w < warps.size; w++)
+		{
+			Shuffle		lanes(32, random_ == 0 ? 0 : next_random(&random_));
+
+			if (warps(w) >= nwarps)
+				continue;
+			for (uint32_t l = 0; l < 32; l++)
+			{
+				uint32_t	n = warps(w) * 32 + lanes(l);
+
+				if (n < launch.threads && fibers_[n]->state == State::Ready)
+				{
+					resume(fibers_[n].get());
+					progress = true;
+				}
+			}
+		}
+		if (!progress)
+			fail("no thread of block %u can go on", block);
+	}
+	built_ins.dynamic_shared = nullptr;
+	launch_ = nullptr;
+	free(shared);
+}
+
+/* Threads in equal states together. */
+void
+Machine::describe(FILE *to) const
+{
+	if (launch_ == nullptr)
+		return;
+	fprintf(to, "block %u of %u:\n", block_, launch_->blocks);
+	for (uint32_t n = 0, first = 0; n < launch_->threads; n++)
+	{
+		const Fiber &f = *fibers_[n];
+		bool		last = n + 1 == launch_->threads;
+		const Fiber &next = *fibers_[last ? n : n + 1];
+		bool		waits = f.state == State::InCollective || f.state == State::AtBarrier;
+
+		if (!last && next.state == f.state && (!waits || (strcmp(next.operation, f.operation) == 0 && next.mask == f.mask)))
+			continue;
+		fprintf(to, "  threads %u to %u: %s", first, n, f.state == State::Ended ? "ended" : f.state == State::Ready ? "can run" : f.operation);
+		if (f.state == State::InCollective)
+			fprintf(to, "(%08x)", f.mask);
+		fprintf(to, "\n");
+		first = n + 1;
+	}
+}
+
+}  // namespace
+
+void
+fail(const char *format, ...)
+{
+	va_list		args;
+
+	fprintf(stderr, "emulated device: ");
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\n");
+	machine().describe(stderr);
+	abort();
+}
+
+uint64_t
+rendezvous(const char *operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve)
+{
+	return machine().rendezvous(operation, bytes, mask, value, param, resolve);
+}
+
+uint32_t
+block_barrier(const char *operation, bool predicate)
+{
+	return machine().barrier(operation, predicate);
+}
+
+void
+may_yield()
+{
+	machine().may_yield();
+}
+
+void
+yield_now()
+{
+	if (machine().running())
+		machine().wait();
+}
+
+void
+run_blocks(const GridLaunch &launch)
+{
+	Shuffle		order(launch.blocks, launch.seed * 0x9e3779b97f4a7c15);
+
+	if (machine().running())
+		fail("a kernel cannot launch kernels");
+	for (uint32_t i = 0; i < order.size; i++)
+		if (order(i) < launch.blocks)
+			machine().run_block(launch, order(i));
+}
+
+}  // namespace gpuvm_emulated
