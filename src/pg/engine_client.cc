@@ -549,6 +549,39 @@ engine_ping(const char **reason)
 	return (static_cast<int64>(end.tv_sec) - start.tv_sec) * 1000000000 + (end.tv_nsec - start.tv_nsec);
 }
 
+void
+engine_prepare(uint64 version)
+{
+	const char *reason;
+	EngineSession *session;
+	Job		   *job;
+
+	if (arena_header()->ndevices.load() == 0)
+		return;
+	session = engine_acquire(0, &reason);
+	if (session == NULL)
+		return;
+	job = engine_job(session);
+	job->kind = JobKind::Prepare;
+	job->program = 0;
+	job->program_size = 0;
+	job->nparams = 0;
+	job->cursors[0].version = version;
+	job->ncursors = 1;
+	job->nbuffers = 0;
+	engine_submit(session);
+	/* At a subtransaction's abort the version goes before sessions are released: the job must have ended then. */
+	PG_TRY();
+	{
+		(void) engine_wait(session);
+	}
+	PG_FINALLY();
+	{
+		engine_release(session);
+	}
+	PG_END_TRY();
+}
+
 bool
 engine_status_sentence(char *buf, size_t size)
 {

@@ -69,6 +69,13 @@ void		engine_release(EngineSession *session);
 /* Round trip of the empty program in nanoseconds; -1 with *reason when there is no engine. */
 int64		engine_ping(const char **reason);
 
+/*
+ * Tells gpuvmd of a TableVersion that queries will soon ask for, so that its
+ * memory is pinned for the devices before. Without devices, or when gpuvmd is
+ * away, nothing happens.
+ */
+void		engine_prepare(uint64 version);
+
 /* Which start of gpuvmd the session is with. */
 uint32		engine_generation(const EngineSession *session);
 

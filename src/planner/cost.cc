@@ -14,6 +14,9 @@ extern "C" {
 #include "optimizer/optimizer.h"
 }
 
+#include "engine/abi.h"
+#include "pg/settings.h"
+#include "pg/startup.h"
 #include "planner/cost.h"
 #include "vm/program.h"
 
@@ -23,8 +26,27 @@ namespace gpuvm {
 constexpr double STARTUP_US = 60.0;
 /* One operation on one row, all threads of a small machine. */
 constexpr double OP_US = 0.0002;
+/* On a GPU that keeps the columns: launches and the wait for them, and the operations. */
+constexpr double DEVICE_STARTUP_US = 50.0;
+constexpr double DEVICE_OP_US = 0.000001;
 /* Handing a row to the executor. */
 constexpr double ROW_US = 0.018;
+
+/* May a program run on a GPU that is ready? */
+static bool
+device_ready(void)
+{
+	const ArenaHeader *header = arena_header();
+
+	if (header == nullptr || setting_device == DEVICE_CPU || setting_require == REQUIRE_CPU)
+		return false;
+	for (uint32 i = 0; i < Min(header->ndevices.load(), static_cast<uint32>(MAX_DEVICES)); i++)
+	{
+		if (header->devices[i].state.load() == static_cast<uint32>(DeviceState::Ready))
+			return true;
+	}
+	return false;
+}
 
 void
 cost_program(Path *path, const Program *program, double rows_in, double rows_out)
@@ -32,6 +54,9 @@ cost_program(Path *path, const Program *program, double rows_in, double rows_out
 	double		unit = 20.0 * (cpu_tuple_cost + cpu_operator_cost);
 	double		run = rows_in * program->nops * OP_US;
 
+	/* gpuvmd takes the better of both. */
+	if (device_ready())
+		run = Min(run, DEVICE_STARTUP_US + rows_in * program->nops * DEVICE_OP_US);
 	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : 0.0));
 	path->total_cost = unit * (STARTUP_US + run + rows_out * ROW_US);
 }

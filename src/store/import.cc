@@ -14,6 +14,7 @@
  */
 #include "store/internal.h"
 
+#include "pg/engine_client.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "tablet/build.h"
@@ -401,6 +402,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	CopyJob    *job;
 	Signature	signature;
 	uint64		nrows;
+	uint64		version;
 	BlockNumber copied;
 
 	if (vacuum && count_not_visible(rel, nblocks) > 0)
@@ -440,8 +442,10 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 
 	/* The registry owns version and tablets from here; nothing may raise until `building` forgets them. */
 	registry_publish(rel, building.version, signature, all_columns);
+	version = building.version;
 	arena_free(building.manifest);
 	memset(&building, 0, sizeof(building));
+	engine_prepare(version);
 	progress_end();
 
 	pfree(signature.data);
