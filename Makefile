@@ -34,7 +34,7 @@ ENGINE_OBJS = $(ENGINE_SRC:%.cc=build/engine/%.o)
 # What unit tests and engine benchmarks link: everything but main().
 CORE_SRC = $(filter-out src/engine/main.cc,$(ENGINE_SRC))
 
-UNIT_SRC = $(wildcard tests/unit/*_test.cc)
+UNIT_SRC = $(filter-out tests/unit/cuda_%,$(wildcard tests/unit/*_test.cc))
 UNIT_TESTS = $(UNIT_SRC:tests/unit/%.cc=%)
 BENCH_SRC = $(wildcard tests/bench/*_bench.cc)
 
@@ -186,9 +186,16 @@ build/unit/bench/%: build/unit/tests/bench/%.o $(CORE_SRC:%.cc=build/unit/%.o)
 .PHONY: engine-bench
 engine-bench: $(BENCH_SRC:tests/bench/%.cc=build/unit/bench/%)
 
+# Static: runs on machines that have no SQLite.
+build/sqlite_rows: tests/bench/sqlite_rows.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -static $< -lsqlite3 -lpthread -ldl -lm -o $@
+
 # The floor of row-returning queries: LOAD it by its path.
 build/floor.so: build/so/tests/bench/floor/floor.o
 	$(CXX) -shared $^ -o $@
+
+include tests/emulated/emulated.mk
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 

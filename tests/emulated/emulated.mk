@@ -1,0 +1,42 @@
+# The CUDA virtual machine compiled for the host (cuda_runtime.h here tells how):
+#
+#   make unit-cuda                      its unit tests, with sanitizers
+#   make build/emulated/gpuvm_cuda.so   the library, for gpuvm.cuda_library
+#
+# Included by the Makefile. build/emulated-so/bin/cuda_* are the tests without
+# sanitizers, for long random runs.
+
+EMULATED_SRC = $(wildcard cuda/*.cc cuda/*.cu tests/emulated/*.cc)
+EMULATED_TESTS = $(patsubst tests/unit/%.cc,%,$(wildcard tests/unit/cuda_*_test.cc))
+
+EMULATED_FLAGS = -DGPUVM_EMULATED -Itests/emulated -Icuda -Wno-unknown-pragmas
+EMULATED_TEST_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g -pthread -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+EMULATED_SO_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O2 -g -pthread -fPIC -fvisibility=hidden
+
+# $(1) folder, $(2) flags
+define emulated
+build/$(1)/%.cu.o: %.cu
+	@mkdir -p $$(@D)
+	$$(CXX) $(2) -include cuda_runtime.h -x c++ -c $$< -o $$@
+build/$(1)/%.cc.o: %.cc
+	@mkdir -p $$(@D)
+	$$(CXX) $(2) -c $$< -o $$@
+endef
+$(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS)))
+$(eval $(call emulated,emulated-so,$$(EMULATED_SO_FLAGS)))
+
+build/emulated/bin/%: build/emulated/tests/unit/%.cc.o $(EMULATED_SRC:%=build/emulated/%.o) $(CORE_SRC:%.cc=build/asan/%.o)
+	@mkdir -p $(@D)
+	$(CXX) $(EMULATED_TEST_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
+
+build/emulated-so/bin/%: build/emulated-so/tests/unit/%.cc.o $(EMULATED_SRC:%=build/emulated-so/%.o) $(CORE_SRC:%.cc=build/unit/%.o)
+	@mkdir -p $(@D)
+	$(CXX) $(EMULATED_SO_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
+
+build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_CORE_SRC:%.cc=build/cuda/%.o)
+	@mkdir -p $(@D)
+	$(CXX) -shared $(EMULATED_SO_FLAGS) $^ -Wl,--no-undefined -lboost_context -ldl -o $@
+
+.PHONY: unit-cuda
+unit-cuda: $(EMULATED_TESTS:%=build/emulated/bin/%)
+	@set -e; for t in $^; do echo "== $$t"; $$t --gtest_brief=1; done
