@@ -41,6 +41,9 @@ constexpr uint32_t ABI_VERSION = 2;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
+/* gpuvmd ends with this code when a device left it no choice: a CUDA error that its context does not survive. */
+constexpr int ENGINE_EXIT_DEVICE = 3;
+
 static_assert(std::atomic<uint32_t>::is_always_lock_free, "shared between processes");
 
 /* How tablets reach a device (gpuvm.transfer). */
@@ -115,9 +118,9 @@ struct ArenaHeader
 	uint32_t	reserved0;
 	char		engine_status[256];	/* a sentence for gpuvm.status(), written before engine_pid */
 	std::atomic<uint64_t> next_serial;	/* of the next tablet: see TabletHeader.serial */
-	char		cuda_status[256];	/* a sentence on the CUDA library, written by gpuvmd */
+	char		cuda_status[256];	/* a sentence on the CUDA library */
 	std::atomic<uint32_t> ndevices;
-	uint32_t	reserved1;
+	std::atomic<uint32_t> cuda_state;	/* DeviceState of the library, with its devices; the sentence is written before it */
 	DeviceStatus devices[MAX_DEVICES];
 	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* pin_words.h */
 };

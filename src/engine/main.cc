@@ -3,10 +3,12 @@
  * background worker, never by hand:
  *
  *   gpuvmd --arena-fd=N --control-fd=N --socket=PATH --threads=N
+ *          [--device-memory-mb=N] [--cuda-library=PATH | --cuda-off=REASON]
  *
- * It says one byte on the control socket when it listens, and leaves when that
- * socket ends: it lives no longer than the shared memory that it was started
- * for. There is nothing to clean up, so it always leaves by _exit.
+ * It says one byte on the control socket when it listens, and one whenever chunks
+ * of the arena wait for the supervisor, and leaves when that socket ends: it lives
+ * no longer than the shared memory that it was started for. There is nothing to
+ * clean up, so it always leaves by _exit.
  */
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,6 +22,7 @@
 #include <cstring>
 #include <thread>
 
+#include "engine/device_loader.h"
 #include "engine/log.h"
 #include "engine/server.h"
 
@@ -32,8 +35,22 @@ struct Options
 	int			arena_fd = -1;
 	int			control_fd = -1;
 	int			threads = 0;
+	int			device_memory_mb = 0;
 	const char *socket = nullptr;
+	const char *cuda_library = nullptr;
+	const char *cuda_off = nullptr;
 };
+
+static bool
+text_option(const char *arg, const char *name, const char **value)
+{
+	size_t		len = strlen(name);
+
+	if (strncmp(arg, name, len) != 0)
+		return false;
+	*value = arg + len;
+	return true;
+}
 
 static bool
 int_option(const char *arg, const char *name, int *value)
@@ -52,11 +69,13 @@ parse_options(int argc, char **argv, Options *options)
 {
 	for (int i = 1; i < argc; i++)
 	{
-		if (strncmp(argv[i], "--socket=", 9) == 0)
-			options->socket = argv[i] + 9;
-		else if (!int_option(argv[i], "--arena-fd=", &options->arena_fd) &&
-				 !int_option(argv[i], "--control-fd=", &options->control_fd) &&
-				 !int_option(argv[i], "--threads=", &options->threads))
+		if (!text_option(argv[i], "--socket=", &options->socket) &&
+			!text_option(argv[i], "--cuda-library=", &options->cuda_library) &&
+			!text_option(argv[i], "--cuda-off=", &options->cuda_off) &&
+			!int_option(argv[i], "--arena-fd=", &options->arena_fd) &&
+			!int_option(argv[i], "--control-fd=", &options->control_fd) &&
+			!int_option(argv[i], "--device-memory-mb=", &options->device_memory_mb) &&
+			!int_option(argv[i], "--threads=", &options->threads))
 			return false;
 	}
 	return options->arena_fd >= 0 && options->control_fd >= 0 && options->socket != nullptr;
@@ -74,16 +93,21 @@ choose_threads(int wanted)
  * Group tables live in private memory. A limit on it turns a query that asks for
  * too much into std::bad_alloc, and thus into a fallback, before the kernel has
  * to end a process.
+ *
+ * RLIMIT_DATA counts private writable mappings. The address space that CUDA
+ * reserves is not writable, and its mappings of device and pinned memory are shared,
+ * so neither counts. What its libraries take beside that does: it is added once
+ * they are up, or group tables would have that much less.
  */
 static void
-limit_memory()
+limit_memory(uint64_t also)
 {
 	struct rlimit limit;
 	rlim_t		memory = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 
 	if (getrlimit(RLIMIT_DATA, &limit) != 0)
 		return;
-	limit.rlim_cur = std::min(limit.rlim_max, memory / 2);
+	limit.rlim_cur = std::min(limit.rlim_max, memory / 2 + also);
 	(void) setrlimit(RLIMIT_DATA, &limit);
 }
 
@@ -112,7 +136,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	(void) signal(SIGPIPE, SIG_IGN);
-	limit_memory();
+	limit_memory(0);
 
 	/* Both live until _exit: sessions and the watching thread use them to the last moment. */
 	static EngineContext context;
@@ -142,6 +166,15 @@ main(int argc, char **argv)
 	context.arena.header()->engine_threads.store(static_cast<uint32_t>(threads));
 	if (send(options.control_fd, "", 1, MSG_NOSIGNAL) != 1)
 		_exit(1);
+
+	DeviceLoaderOptions devices;
+
+	devices.library = options.cuda_library;
+	devices.off = options.cuda_off;
+	devices.memory_limit = static_cast<uint64_t>(options.device_memory_mb) << 20;
+	devices.control_fd = options.control_fd;
+	devices.taken = limit_memory;
+	start_device_loader(&context.arena, &context.devices, devices);
 	server.serve();
 	_exit(0);
 }

@@ -8,15 +8,16 @@
  *
  *   Free, Punching(n)   not pinned; n processes punch holes. Any process may enter
  *                       and leaves again within milliseconds.
- *   Pinned              gpuvmd's; taken from Free only, with nobody punching
+ *   Pinned              gpuvmd's; taken while nobody punches
  *   UnpinWanted         still pinned, but no page of it is in use
  *   PunchWanted         not pinned any more; its free pages may still have memory,
  *                       as what was freed meanwhile could not be punched out
  *
  * A page that is freed while its chunk is pinned keeps its memory and serves the
  * next allocation. What is left when the chunk is unpinned is the supervisor's to
- * clean up. It also cleans up after a gpuvmd that ended, before it starts another:
- * pins end with the process. Nobody waits here but gpuvmd, for Punching(n).
+ * clean up, unless gpuvmd takes the chunk again first. Pins end with gpuvmd: the
+ * supervisor says so of every word before it starts another one. Nobody waits here
+ * but gpuvmd, for Punching(n).
  *
  * The number n stands in the bits above the state.
  */
@@ -135,19 +136,26 @@ unpin_wanted(PinWord *word)
 	(void) word->compare_exchange_strong(now, pin_word(PinState::UnpinWanted));
 }
 
-/* The supervisor: enters a chunk that waits for it. With `pins_ended`, gpuvmd having ended, a pinned one too. */
-inline bool
-punch_enter_wanted(PinWord *word, bool pins_ended)
+/* The supervisor: gpuvmd has ended, and with it the pin. */
+inline void
+pin_ended(PinWord *word)
 {
 	uint32_t	now = word->load();
 
-	while (now == pin_word(PinState::PunchWanted) ||
-		   (pins_ended && (now == pin_word(PinState::Pinned) || now == pin_word(PinState::UnpinWanted))))
+	while (now == pin_word(PinState::Pinned) || now == pin_word(PinState::UnpinWanted))
 	{
-		if (word->compare_exchange_weak(now, pin_word(PinState::Punching) + PIN_ONE_PUNCHER))
-			return true;
+		if (word->compare_exchange_weak(now, pin_word(PinState::PunchWanted)))
+			return;
 	}
-	return false;
+}
+
+/* The supervisor: as punch_enter(), for a chunk that waits for it. */
+inline bool
+punch_enter_wanted(PinWord *word)
+{
+	uint32_t	now = pin_word(PinState::PunchWanted);
+
+	return word->compare_exchange_strong(now, pin_word(PinState::Punching) + PIN_ONE_PUNCHER);
 }
 
 }  // namespace gpuvm

@@ -3,6 +3,7 @@
 #define GPUVM_ENGINE_SESSION_H
 
 #include "engine/arena_map.h"
+#include "engine/device_loader.h"
 #include "engine/job_run.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
@@ -16,6 +17,7 @@ struct EngineContext
 	WorkerPool *pool;
 	CheckedTablets checked;
 	MakeCpuJob	make_cpu_job;
+	DeviceSlot	devices;
 	std::atomic<int> spinning{0};
 	int			max_spinning = 1;	/* sessions that may wait awake at once */
 };

@@ -17,6 +17,11 @@
  * the bits alone. The system calls, which take long for large allocations, run
  * outside it: pages are marked used before they are fallocated and punched out
  * before they are marked free, so no page is ever in two hands.
+ *
+ * Chunks that gpuvmd has pinned for a device are not punched (engine/pin_words.h):
+ * pages freed there keep their memory. When no page of a pinned chunk is in use,
+ * whoever freed the last asks gpuvmd to unpin it; the supervisor then cleans the
+ * chunk: it marks free pages used, punches them out and marks them free again.
  */
 #include "pg/shmem.h"
 
@@ -26,6 +31,7 @@
 
 #include <new>
 
+#include "engine/pin_words.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
 #include "store/store.h"
@@ -45,11 +51,22 @@ namespace gpuvm {
 /* A fallocate that a signal interrupts gives back what it got; small steps make progress all the same. */
 constexpr uint64 FALLOCATE_STEP = 16 * 1024 * 1024;
 
+/* Cleaning takes no more pages at once, so that who allocates meanwhile finds others. */
+constexpr uint64 CLEAN_PAGES = 256;
+
+/* How long an allocation waits for cleaning to give pages back. */
+constexpr int CLEANING_WAIT_US = 1000;
+constexpr int CLEANING_TRIES = 1000;
+
+static_assert(sizeof(ArenaHeader) <= ARENA_PAGE, "the header has the first page");
+static_assert(MIN_PIN_CHUNK % ARENA_PAGE == 0, "a page lies in one pin chunk");
+
 struct ArenaShared
 {
 	uint64		npages;
 	uint64		first_free;		/* no page below is free */
 	pg_atomic_uint64 used_pages;	/* changed under the lock, read without */
+	pg_atomic_uint32 cleaning;	/* processes that hold free pages for a moment, to punch them out */
 	uint64		words[FLEXIBLE_ARRAY_MEMBER];	/* bitmap `used`, then bitmap `last` */
 };
 
@@ -166,6 +183,7 @@ init_header(void)
 	header->abi_version = ABI_VERSION;
 	header->size = mapped_size;
 	header->epoch = static_cast<uint64>(GetCurrentTimestamp());
+	strlcpy(header->cuda_status, "gpuvmd is not running", sizeof(header->cuda_status));
 	strlcpy(header->engine_status,
 			"its supervisor has not started; it does once recovery has reached a consistent state, "
 			"unless max_worker_processes leaves it no slot",
@@ -214,6 +232,7 @@ startup_shmem(void)
 		arena->words[bitmap_words(arena->npages)] = 1;
 		arena->first_free = 1;
 		pg_atomic_write_u64(&arena->used_pages, 1);
+		pg_atomic_write_u32(&arena->cleaning, 0);
 	}
 	store_shmem_startup();
 	LWLockRelease(AddinShmemInitLock);
@@ -359,6 +378,7 @@ find_run(const uint64 *used, uint64 npages, uint64 from, uint64 n)
 	return 0;
 }
 
+/* Takes pages or gives them back. Those of cleaning count as free all the while. */
 static void
 mark_pages(uint64 first, uint64 n, bool used)
 {
@@ -367,18 +387,16 @@ mark_pages(uint64 first, uint64 n, bool used)
 
 	set_bits(bits, first, n, used);
 	set_bits(last, first + n - 1, 1, used);
-	if (used)
-	{
-		pg_atomic_write_u64(&arena->used_pages, pg_atomic_read_u64(&arena->used_pages) + n);
-		if (first == arena->first_free)
-			arena->first_free = first + n;
-	}
-	else
-	{
-		pg_atomic_write_u64(&arena->used_pages, pg_atomic_read_u64(&arena->used_pages) - n);
-		if (first < arena->first_free)
-			arena->first_free = first;
-	}
+	if (used && first == arena->first_free)
+		arena->first_free = first + n;
+	else if (!used && first < arena->first_free)
+		arena->first_free = first;
+}
+
+static void
+count_pages(int64 n)
+{
+	pg_atomic_write_u64(&arena->used_pages, pg_atomic_read_u64(&arena->used_pages) + static_cast<uint64>(n));
 }
 
 static void
@@ -404,6 +422,166 @@ populate(uint64 offset, uint64 size)
 	return true;
 }
 
+/* ---- pinned chunks -------------------------------------------------------- */
+
+static inline uint64
+chunk_pages(void)
+{
+	return pin_chunk_bytes(mapped_size) / ARENA_PAGE;
+}
+
+static inline PinWord *
+pin_word_of(uint64 chunk)
+{
+	return &arena_header()->pins[chunk];
+}
+
+/* Calls visit(chunk, first page, number of pages) for the part of each chunk that the pages touch. */
+template <typename Visit>
+static void
+for_each_chunk(uint64 first, uint64 n, Visit visit)
+{
+	uint64		pages = chunk_pages();
+
+	for (uint64 at = first; at < first + n;)
+	{
+		uint64		end = Min((at / pages + 1) * pages, first + n);
+
+		visit(at / pages, at, end - at);
+		at = end;
+	}
+}
+
+static bool
+chunk_unused(uint64 chunk)
+{
+	uint64		first = chunk * chunk_pages();
+	uint64		n = Min(chunk_pages(), arena->npages - first);
+
+	/* The whole chunk as one run: find_run's pages begin at a multiple of 64. */
+	return first != 0 && find_run(arena->words, first + n, first, n) == first;
+}
+
+/* Gives back the memory of free pages among [first, first + n), which lie in one chunk that was entered. */
+static void
+clean_pages(uint64 first, uint64 n)
+{
+	uint64		end = first + n;
+
+	pg_atomic_fetch_add_u32(&arena->cleaning, 1);
+	while (first < end)
+	{
+		uint64		run = 0;
+
+		LWLockAcquire(arena_lock, LW_EXCLUSIVE);
+		while (first < end && get_bit(arena->words, first))
+			first++;
+		while (run < CLEAN_PAGES && first + run < end && !get_bit(arena->words, first + run))
+			run++;
+		if (run > 0)
+			mark_pages(first, run, true);
+		LWLockRelease(arena_lock);
+		if (run == 0)
+			break;
+
+		punch_out(first * ARENA_PAGE, run * ARENA_PAGE);
+
+		LWLockAcquire(arena_lock, LW_EXCLUSIVE);
+		mark_pages(first, run, false);
+		LWLockRelease(arena_lock);
+		first += run;
+	}
+	pg_atomic_fetch_sub_u32(&arena->cleaning, 1);
+}
+
+void
+arena_forget_pins(void)
+{
+	for (uint64 chunk = 0; chunk < pin_chunks(mapped_size); chunk++)
+		pin_ended(pin_word_of(chunk));
+}
+
+void
+arena_clean_chunks(void)
+{
+	for (uint64 chunk = 0; chunk < pin_chunks(mapped_size); chunk++)
+	{
+		uint64		first = chunk * chunk_pages();
+
+		if (!punch_enter_wanted(pin_word_of(chunk)))
+			continue;
+		clean_pages(first, Min(chunk_pages(), arena->npages - first));
+		punch_leave(pin_word_of(chunk));
+	}
+}
+
+/*
+ * Punches pages out that are still marked used, chunk by chunk. False when some
+ * lie in chunks that are pinned, so that release_skipped() must follow once they
+ * are marked free.
+ */
+static bool
+punch_unpinned(uint64 first, uint64 n)
+{
+	bool		all = true;
+
+	for_each_chunk(first, n, [&](uint64 chunk, uint64 from, uint64 pages)
+	{
+		if (punch_enter(pin_word_of(chunk)))
+		{
+			punch_out(from * ARENA_PAGE, pages * ARENA_PAGE);
+			punch_leave(pin_word_of(chunk));
+		}
+		else
+			all = false;
+	});
+	return all;
+}
+
+/*
+ * The pages are free and were not all punched out. A pinned chunk without a page
+ * in use is to be unpinned. One that was unpinned in between has perhaps been
+ * cleaned before these pages were free: then they are cleaned here.
+ */
+static void
+release_skipped(uint64 first, uint64 n)
+{
+	for_each_chunk(first, n, [&](uint64 chunk, uint64 from, uint64 pages)
+	{
+		bool		unused;
+
+		LWLockAcquire(arena_lock, LW_SHARED);
+		unused = chunk_unused(chunk);
+		LWLockRelease(arena_lock);
+		if (unused)
+			unpin_wanted(pin_word_of(chunk));
+		if (punch_enter(pin_word_of(chunk)))
+		{
+			clean_pages(from, pages);
+			punch_leave(pin_word_of(chunk));
+		}
+	});
+}
+
+/* ---- the interface -------------------------------------------------------- */
+
+/* First of n pages, now marked used, or 0. */
+static uint64
+take_pages(uint64 n)
+{
+	uint64		first;
+
+	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
+	first = find_run(arena->words, arena->npages, arena->first_free, n);
+	if (first != 0)
+	{
+		mark_pages(first, n, true);
+		count_pages(static_cast<int64>(n));
+	}
+	LWLockRelease(arena_lock);
+	return first;
+}
+
 uint64
 arena_alloc(uint64 size)
 {
@@ -413,11 +591,12 @@ arena_alloc(uint64 size)
 	if (base == NULL || n == 0 || n >= arena->npages)
 		return 0;
 
-	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
-	first = find_run(arena->words, arena->npages, arena->first_free, n);
-	if (first != 0)
-		mark_pages(first, n, true);
-	LWLockRelease(arena_lock);
+	first = take_pages(n);
+	for (int i = 0; first == 0 && i < CLEANING_TRIES && pg_atomic_read_u32(&arena->cleaning) != 0; i++)
+	{
+		pg_usleep(CLEANING_WAIT_US);
+		first = take_pages(n);
+	}
 	if (first == 0)
 		return 0;
 
@@ -435,6 +614,7 @@ arena_free(uint64 offset)
 	uint64		first = offset / ARENA_PAGE;
 	uint64		n = 0;
 	const uint64 *last;
+	bool		punched;
 
 	if (base == NULL || offset == 0)
 		return;
@@ -454,11 +634,15 @@ arena_free(uint64 offset)
 		return;
 	}
 
-	punch_out(offset, n * ARENA_PAGE);
+	punched = punch_unpinned(first, n);
 
 	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
 	mark_pages(first, n, false);
+	count_pages(-static_cast<int64>(n));
 	LWLockRelease(arena_lock);
+
+	if (!punched)
+		release_skipped(first, n);
 }
 
 }  // namespace gpuvm

@@ -25,6 +25,12 @@ int			arena_fd(void);
 /* The header at the arena's first byte; NULL without an arena. */
 ArenaHeader *arena_header(void);
 
+/* For the supervisor. There is no gpuvmd, so nothing is pinned. */
+void		arena_forget_pins(void);
+
+/* For the supervisor. Gives back the memory of free pages in chunks that are pinned no more. */
+void		arena_clean_chunks(void);
+
 /* Why there is no arena although the library is preloaded; NULL when there is one. */
 const char *arena_failure(void);
 

@@ -13,7 +13,14 @@
  *
  * A gpuvmd that lived for a second is restarted at once. One that ends sooner is
  * given more and more time, up to ten seconds, so that a broken installation
- * does not flood the log.
+ * does not flood the log. One that CUDA ended (its exit code says so, or it crashed
+ * while CUDA started) several times in a row is from then on started without: the
+ * CPU's virtual machine must not suffer from a GPU that is broken for good.
+ *
+ * Before each start the arena's pins (engine/pin_words.h) are forgotten: the old
+ * gpuvmd has been reaped, so no device has its pages any more. While one runs, a
+ * byte on the socketpair says that it has unpinned chunks, whose free pages are
+ * then given back here.
  */
 #include "pg/pg.h"
 
@@ -49,6 +56,8 @@ constexpr int STABLE_MS = 1000;
 constexpr int FIRST_DELAY_MS = 100;
 constexpr int MAX_DELAY_MS = 10000;
 constexpr int STOP_MS = 1000;
+constexpr int CUDA_STABLE_MS = 60000;	/* what happens after that does not count as in a row */
+constexpr int MOST_CUDA_ENDS = 3;
 
 struct Engine
 {
@@ -65,11 +74,24 @@ struct Engine
 static Engine engine = {0, -1, -1, false, 0, NULL, {0}, 0};
 static int	delay_ms = 0;		/* before the next start */
 static TimestampTz next_start = 0;
+static int	cuda_ends = 0;		/* in a row */
 
 static void
 set_status(const char *text)
 {
 	strlcpy(arena_header()->engine_status, text, sizeof(arena_header()->engine_status));
+}
+
+static void
+set_cuda_status(const char *text)
+{
+	ArenaHeader *header = arena_header();
+
+	strlcpy(header->cuda_status, text, sizeof(header->cuda_status));
+	header->cuda_state.store(static_cast<uint32_t>(DeviceState::None));
+	header->ndevices.store(0);
+	for (DeviceStatus &device : header->devices)
+		device.state.store(static_cast<uint32_t>(DeviceState::None));
 }
 
 /* ---- in the child, between fork and exec ---------------------------------- */
@@ -166,15 +188,32 @@ engine_path(char *path, size_t size)
 		snprintf(path, size, "%s/gpuvmd", pkglib_path);
 }
 
+/* The option that says where the CUDA library is, if it is not beside gpuvmd, or why there is to be none; NULL: neither. */
+static char *
+cuda_option(void)
+{
+	if (cuda_ends >= MOST_CUDA_ENDS)
+		return psprintf("--cuda-off=CUDA ended gpuvmd %d times in a row and is off until the server is restarted; "
+						"the server log has its words", cuda_ends);
+	if (strcmp(setting_cuda_library, "default") == 0)
+		return NULL;
+	return psprintf("--cuda-library=%s", setting_cuda_library);
+}
+
 static void
 start_engine(void)
 {
 	static char path[MAXPGPATH];
-	static char threads[64];
-	static char arena_arg[64];
-	static char control_arg[64];
-	char	   *argv[] = {pstrdup("gpuvmd"), arena_arg, control_arg, threads,
-		pstrdup("--socket=" GPUVM_SOCKET_PATH), NULL};
+	char	   *argv[] = {
+		pstrdup("gpuvmd"),
+		psprintf("--arena-fd=%d", ARENA_FD),
+		psprintf("--control-fd=%d", CONTROL_FD),
+		psprintf("--threads=%d", setting_threads),
+		psprintf("--device-memory-mb=%d", setting_device_memory_mb),
+		pstrdup("--socket=" GPUVM_SOCKET_PATH),
+		cuda_option(),
+		NULL
+	};
 	int			control[2];
 	int			log[2];
 	sigset_t	all;
@@ -184,9 +223,6 @@ start_engine(void)
 
 	engine.started = GetCurrentTimestamp();
 	engine_path(path, sizeof(path));
-	snprintf(threads, sizeof(threads), "--threads=%d", setting_threads);
-	snprintf(arena_arg, sizeof(arena_arg), "--arena-fd=%d", ARENA_FD);
-	snprintf(control_arg, sizeof(control_arg), "--control-fd=%d", CONTROL_FD);
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0)
 	{
@@ -204,6 +240,8 @@ start_engine(void)
 	}
 
 	set_status("it is starting");
+	set_cuda_status("gpuvmd is starting");
+	arena_forget_pins();
 	arena_header()->engine_generation.fetch_add(1);
 	sigfillset(&all);
 	(void) sigprocmask(SIG_SETMASK, &all, &before);
@@ -213,8 +251,8 @@ start_engine(void)
 	(void) sigprocmask(SIG_SETMASK, &before, NULL);
 	close(control[1]);
 	close(log[1]);
-	pfree(argv[0]);
-	pfree(argv[4]);
+	for (int i = 0; argv[i] != NULL; i++)
+		pfree(argv[i]);
 
 	if (pid < 0)
 	{
@@ -285,7 +323,30 @@ read_control(void)
 		set_status("it is running");
 		arena_header()->engine_pid.store(static_cast<uint32_t>(engine.pid));
 	}
+	/* What it has unpinned, and at its start what the one before it had pinned. */
+	if (n > 0)
+		arena_clean_chunks();
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* Did CUDA end it? SIGKILL and SIGTERM come from elsewhere. */
+static bool
+ended_by_cuda(int status)
+{
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status) == ENGINE_EXIT_DEVICE;
+	return arena_header()->cuda_state.load() == static_cast<uint32_t>(DeviceState::Starting) &&
+		(WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGBUS ||
+		 WTERMSIG(status) == SIGFPE || WTERMSIG(status) == SIGILL);
+}
+
+static void
+count_cuda_end(void)
+{
+	if (TimestampDifferenceExceeds(engine.started, GetCurrentTimestamp(), CUDA_STABLE_MS))
+		cuda_ends = 0;
+	if (++cuda_ends == MOST_CUDA_ENDS)
+		ereport(LOG, (errmsg("gpuvmd is started without CUDA from now on, as CUDA ended it %d times in a row", cuda_ends)));
 }
 
 static void
@@ -314,6 +375,9 @@ reap_engine(bool expected)
 		ereport(LOG, (errmsg("gpuvmd (PID %d) %s", static_cast<int>(engine.pid), text)));
 	snprintf(status_text, sizeof(status_text), "it %s", text);
 	set_status(status_text);
+	if (rc > 0 && !expected && ended_by_cuda(status))
+		count_cuda_end();
+	set_cuda_status("gpuvmd is not running");
 
 	FreeWaitEventSet(engine.events);
 	close(engine.control);

@@ -36,13 +36,13 @@ TEST(PinWords, EachStep)
 	EXPECT_EQ(pin_take(&word), PinTake::Taken);
 	EXPECT_EQ(pin_take(&word), PinTake::Held);
 	EXPECT_FALSE(punch_enter(&word));
-	EXPECT_FALSE(punch_enter_wanted(&word, false));
+	EXPECT_FALSE(punch_enter_wanted(&word));
 
 	/* no longer needed, then needed after all */
 	unpin_wanted(&word);
 	EXPECT_EQ(pin_state(word), PinState::UnpinWanted);
 	EXPECT_FALSE(punch_enter(&word));
-	EXPECT_FALSE(punch_enter_wanted(&word, false));
+	EXPECT_FALSE(punch_enter_wanted(&word));
 	EXPECT_EQ(pin_take(&word), PinTake::Held);
 	EXPECT_EQ(pin_state(word), PinState::Pinned);
 
@@ -50,28 +50,31 @@ TEST(PinWords, EachStep)
 	pin_give_up(&word);
 	EXPECT_EQ(pin_state(word), PinState::PunchWanted);
 	EXPECT_FALSE(punch_enter(&word));
-	EXPECT_TRUE(punch_enter_wanted(&word, false));
+	EXPECT_TRUE(punch_enter_wanted(&word));
 	EXPECT_EQ(pin_take(&word), PinTake::Busy);
 	EXPECT_TRUE(punch_enter(&word));
 	punch_leave(&word);
 	punch_leave(&word);
 	EXPECT_EQ(pin_state(word), PinState::Free);
-	EXPECT_FALSE(punch_enter_wanted(&word, true));
+	EXPECT_FALSE(punch_enter_wanted(&word));
 
 	/* or pinned again before its turn came */
 	EXPECT_EQ(pin_take(&word), PinTake::Taken);
 	pin_give_up(&word);
 	EXPECT_EQ(pin_take(&word), PinTake::Taken);
 
-	/* gpuvmd has ended */
-	EXPECT_TRUE(punch_enter_wanted(&word, true));
+	/* gpuvmd has ended: of what was pinned the supervisor cleans up */
+	pin_ended(&word);
+	EXPECT_TRUE(punch_enter_wanted(&word));
+	pin_ended(&word);
+	EXPECT_EQ(pin_state(word), PinState::Punching) << "a backend may still punch";
 	punch_leave(&word);
+	pin_ended(&word);
 	EXPECT_EQ(pin_state(word), PinState::Free);
 	EXPECT_EQ(pin_take(&word), PinTake::Taken);
 	unpin_wanted(&word);
-	EXPECT_TRUE(punch_enter_wanted(&word, true));
-	punch_leave(&word);
-	EXPECT_EQ(pin_state(word), PinState::Free);
+	pin_ended(&word);
+	EXPECT_EQ(pin_state(word), PinState::PunchWanted);
 }
 
 TEST(PinWords, ChunksCoverTheArena)
@@ -150,7 +153,7 @@ TEST(PinWords, NobodyPunchesWhatADeviceHas)
 		{
 			Chunk	   *chunk = &chunks[i % NCHUNKS];
 
-			if (punch_enter_wanted(&chunk->word, false))
+			if (punch_enter_wanted(&chunk->word))
 			{
 				punch(chunk);
 				punch_leave(&chunk->word);
