@@ -11,8 +11,8 @@
  * R bits a lane. Nothing of the tile loop crosses warps, so there is no block
  * barrier in it and every warp has a program counter of its own.
  *
- * Shared memory of a block: the operations, the values of IN lists, and for
- * each warp a region:
+ * Shared memory of a block: the operations, the values of IN lists, what the
+ * block has of a group table (groups.cuh), and for each warp a region:
  *
  *   header   RegionHeader, then StageColumn[ncolumns]
  *   stage    for each column the values of `stage_tiles` tiles exactly as the
@@ -43,6 +43,8 @@ constexpr int MAX_OPS = 256;
 constexpr int MAX_AUX = 512;
 constexpr int MAX_COLUMNS = 32;		/* one lane stages one column */
 constexpr int MAX_AGGS = 16;
+constexpr int MAX_KEYS = 16;
+constexpr int MAX_CELLS = 64;
 constexpr int BLOCK_THREADS = 256;	/* at most: fewer where regions are large for the device */
 constexpr int BLOCK_WARPS = BLOCK_THREADS / 32;
 
@@ -82,6 +84,13 @@ enum DeviceCode : uint16_t
 	CODE_LESS_I64, CODE_LESS_F64,
 	CODE_SUM_I64, CODE_SUM_F32, CODE_SUM_F64,
 	CODE_MULSUM_I64,
+	CODE_GROUP_KEY = 56,		/* in OpSet::All only, out of line: see groups.cuh */
+	CODE_GROUP_FIND,
+	CODE_GROUP_COUNT,
+	CODE_GROUP_SUM,
+	CODE_GROUP_EXTREME,
+	CODE_GROUP_BOOL,
+	CODE_GROUP_FLOAT_SUM,
 	CODE_GENERIC = 64,
 };
 
@@ -117,7 +126,7 @@ struct alignas(16) DeviceOp
 	uint16_t	skip;			/* where to go on when no lane of the warp is live */
 	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot */
 	uint16_t	count;			/* In: values */
-	uint32_t	reserved;
+	uint32_t	group_area;		/* CODE_GROUP_*: address of the block's GroupArea */
 	int64_t		imm_a;
 	int64_t		imm_b;			/* In: address of the values in shared memory */
 };
@@ -140,6 +149,90 @@ struct StagePlan				/* of one column */
 	uint16_t	reserved;
 };
 
+/*
+ * A key of a group: `values` values from lo on (of floats: from the bits 0 on,
+ * all NaNs having those of one), and null the value after the last, or, where that
+ * would need more than 64 bits, a digit of its own. Digits are packed into words:
+ * word += digit * stride.
+ */
+struct GroupKey
+{
+	int64_t		lo;
+	uint64_t	values;			/* 0: 2^64 */
+	uint64_t	stride;
+	Type		type;
+	uint8_t		nullable;
+	uint8_t		word;
+	uint8_t		null_word;		/* of the digit that only says whether the key is null, or KEY_NO_WORD */
+	uint32_t	null_stride;
+};
+constexpr uint8_t KEY_NO_WORD = 0xff;
+
+/*
+ * A cell: words of a group's row that are updated by one commutative operation,
+ * for which 0 is neutral. In a block's shared table they are planes of 32 bits a
+ * slot: two for 64 bits.
+ */
+enum class CellKind : uint8_t
+{
+	Add32,
+	Add64,
+	Wide,						/* two 64-bit words: sums of the low and of the high 32 bits */
+	Limbs,						/* 64-bit words: see vm/float_sum.h */
+	Max32,
+	Max64,
+	Or32,
+	Mark,						/* 32 bits, not 0 once the group was seen */
+};
+
+constexpr uint16_t CELL_NONE = 0xffff;
+
+struct CellPlace
+{
+	uint16_t	at;				/* in the row, bytes; CELL_NONE: there is no such cell */
+	uint16_t	plane;
+};
+
+struct GroupCell
+{
+	CellKind	kind;
+	uint8_t		limbs;
+	CellPlace	place;
+};
+
+/* How a row's cells make an aggregate's value. */
+struct GroupAgg
+{
+	int64_t		bias;			/* sums of integers: of each value; extremes: the code's distance from the value */
+	CellKind	kind;			/* of `value` */
+	uint8_t		limbs;
+	int16_t		first;			/* Limbs: number of the first; other sums of floats: exponent of the unit */
+	uint16_t	value;			/* places in the row */
+	uint16_t	inputs;			/* count of the values taken; CELL_NONE: never 0 and not needed */
+	uint16_t	flags;
+	uint16_t	max_exp;
+	uint32_t	flags_if_none;	/* FloatSumFlags that hold without looking */
+};
+
+/* Groups: what lowering decided. Zero rows: the program has no group table. */
+struct GroupLayout
+{
+	uint16_t	row_bytes;		/* the cells; keys come behind them if the table is hashed */
+	uint16_t	planes;			/* of a shared table */
+	uint16_t	present;		/* in the row: 32 bits, not 0 once the group was seen */
+	uint8_t		nkeys;
+	uint8_t		nwords;			/* of a packed key */
+	uint8_t		ncells;
+	uint8_t		inputs_wide;	/* counts are Add64 */
+	uint16_t	reserved;
+	uint64_t	radix;			/* packed keys, if one word holds them; 0: 2^64 or more */
+	GroupKey	keys[MAX_KEYS];
+	GroupCell	cells[MAX_CELLS];
+	GroupAgg	aggs[MAX_AGGS];
+	uint8_t		sources[PROGRAM_MAX_COLUMNS];	/* of result columns: a key, or GROUP_SOURCE_AGG | an aggregate */
+};
+constexpr uint8_t GROUP_SOURCE_AGG = 0x80;
+
 struct DeviceProgram
 {
 	uint16_t	nops;
@@ -153,7 +246,7 @@ struct DeviceProgram
 	uint16_t	naux;
 	OpSet		op_set;
 	uint8_t		max_blocks;		/* a multiprocessor */
-	uint16_t	nresults;		/* of a row program */
+	uint16_t	nresults;
 	StagePlan	columns[MAX_COLUMNS];
 	Type		result_type[PROGRAM_MAX_COLUMNS];
 	uint8_t		result_nullable[PROGRAM_MAX_COLUMNS / 8];	/* bitmap */
@@ -164,6 +257,8 @@ struct DeviceProgram
 	uint16_t	agg_wide;		/* bit i: aggregate i has a 128-bit accumulator */
 	DeviceOp	ops[MAX_OPS];
 	int64_t		aux[MAX_AUX];
+	uint64_t	total_rows;		/* at most, that accumulators were sized for */
+	GroupLayout groups;
 };
 static_assert(sizeof(DeviceProgram) < 20000, "kernel parameters end at 32,764 bytes");
 
@@ -292,12 +387,32 @@ enum class GroupTableKind : uint8_t
 	Hashed = 1,
 };
 
-/* The group table in device memory: see groups.h. */
+/* At the begin of a group table's memory, which is all zeroes when it is empty. */
+struct GroupHeader
+{
+	uint32_t	overflow;		/* a row found no place */
+	uint32_t	key_zeroes;		/* bits 2k and 2k + 1: key k was 0, was -0 */
+	uint32_t	errors;			/* of ending the aggregates */
+	uint32_t	ngroups;		/* listed */
+	uint32_t	blocks_done;
+};
+
+/* The group table in device memory, and what a block has of it: see groups.h. */
 struct GroupTable
 {
 	GroupTableKind kind;
-	uint64_t	entries;
-	char	   *memory;
+	bool		shared_all;		/* every group has slots in a block's shared table */
+	uint8_t		replica_bits;	/* shared slots a group or tag: 2^replica_bits */
+	uint8_t		reserved;
+	uint32_t	entries;		/* Hashed: a power of two; one more row lies behind them */
+	uint32_t	row_bytes;
+	uint32_t	key_at;			/* Hashed: in the row */
+	uint32_t	probe_limit;
+	uint32_t	shared_slots;	/* 0: no shared table */
+	uint32_t	shared_bytes;	/* of a block, before the warps' regions: GroupArea, planes, tags */
+	GroupHeader *header;
+	char	   *rows;
+	uint32_t   *list;			/* rows of the groups that there are, once finished */
 };
 
 /* What a launch of the interpreter gets beside its program. */
