@@ -86,10 +86,18 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->own_values = node->ss.ss_ScanTupleSlot->tts_values;
 	state->own_nulls = node->ss.ss_ScanTupleSlot->tts_isnull;
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
-	state->ncols = state->plan->program->nresults;
-	program_result_types(state->plan->program, state->types);
+	if (state->plan->kind == SCAN_GROUP_COUNT)
+	{
+		state->ncols = 1;
+		state->types[0] = Type::I64;
+	}
+	else
+	{
+		state->ncols = state->plan->program->nresults;
+		program_result_types(state->plan->program, state->types);
+	}
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
-	if (state->plan->kind == SCAN_GROUPS)
+	if (state->plan->kind != SCAN_ROWS)
 		begin_groups(state);
 }
 
@@ -182,7 +190,8 @@ vm_group(GpuvmScanState *state)
 	ScanPlan   *plan = state->plan;
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	TupleTableSlot *raw = state->raw_slot;
-	int			nkeys = list_length(plan->keys);
+	/* the number of groups comes like a key */
+	int			nkeys = plan->kind == SCAN_GROUP_COUNT ? 1 : list_length(plan->keys);
 
 	for (;;)
 	{
@@ -261,7 +270,7 @@ exec_scan(CustomScanState *node)
 	if (state->mode == MODE_START)
 	{
 		state->mode = run_start(state);
-		if (state->mode == MODE_VM && state->plan->kind == SCAN_GROUPS)
+		if (state->mode == MODE_VM && state->plan->kind != SCAN_ROWS)
 			run_collect_groups(state);
 	}
 	if (project != nullptr)

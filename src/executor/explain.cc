@@ -80,9 +80,12 @@ transfer_name(Transfer transfer)
 static void
 show_device(const ScanFigures *f, ExplainState *es)
 {
-	ExplainPropertyText("Device", f->device == Device::Cuda ? "cuda" : "cpu", es);
-	if (f->device == Device::Cuda && arena_header()->ndevices.load() > 1)
-		ExplainPropertyInteger("Device Index", nullptr, f->device_index, es);
+	if (f->device != Device::Cuda)
+		ExplainPropertyText("Device", "cpu", es);
+	else if (arena_header()->ndevices.load() > 1)
+		ExplainPropertyText("Device", psprintf("cuda:%u", f->device_index), es);
+	else
+		ExplainPropertyText("Device", "cuda", es);
 	if (f->device_refusal[0] != '\0' && f->device != Device::Cuda)
 		ExplainPropertyText("Device Fallback", f->device_refusal, es);
 	ExplainPropertyText("Tier", "interpreter", es);
@@ -98,12 +101,14 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	List	   *context = deparse_context_for(relname, plan->relid);
 	bool		see_skips = may_see_skips(plan->relid);
 
-	if (plan->kind == SCAN_GROUPS)
+	if (plan->kind != SCAN_ROWS)
 		ExplainPropertyText("Relation", quote_identifier(relname), es);
 	if (plan->quals != NIL)
 		ExplainPropertyText("VM Filter", deparse_list(plan->quals, " AND ", context), es);
 	if (plan->keys != NIL)
 		ExplainPropertyText("VM Group Key", deparse_list(plan->keys, ", ", context), es);
+	if (plan->kind == SCAN_GROUP_COUNT)
+		ExplainPropertyText("VM Result", "number of groups", es);
 	if (es->verbose)
 		show_program(plan->program, es);
 	if (!es->analyze)
@@ -144,7 +149,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 			ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
 	}
 	/* Nobody asks for times who turned TIMING or SUMMARY off. */
-	if (es->summary)
+	if (es->summary && es->timing)
 	{
 		ExplainPropertyFloat("Engine Time", "ms", f->engine_ns / 1e6, 3, es);
 		if (f->device == Device::Cuda)

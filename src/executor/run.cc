@@ -22,18 +22,12 @@ namespace gpuvm {
 constexpr int START_WAIT_MS = 0;
 constexpr int RESTART_WAIT_MS = 5000;
 
-static const char *
-required_device(void)
-{
-	return setting_require == REQUIRE_CUDA ? "cuda" : setting_require == REQUIRE_CPU ? "cpu" : "a virtual machine";
-}
-
 void
 require_violation(const char *reason, const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("statement would not run on %s as gpuvm.require demands", required_device()),
+			 errmsg("statement would not run as gpuvm.require demands"),
 			 errdetail("%s%s%s.", reason, detail != nullptr && detail[0] != '\0' ? ": " : "",
 					   detail != nullptr ? detail : "")));
 }
@@ -214,7 +208,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	Job		   *job;
 
 	*fallback = FALLBACK_ENGINE_AWAY;
-	if (!rows && program->nkeys > 0)
+	if (state->plan->kind == SCAN_GROUPS && program->nkeys > 0)
 		nbuffers = 4;
 	state->session = engine_acquire(wait_ms, &reason);
 	if (state->session == nullptr)
@@ -251,6 +245,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->skip_units = 0;
 	job->skip_bytes = 0;
 	job->row_limit = 0;
+	job->count_groups = state->plan->kind == SCAN_GROUP_COUNT;
 	if (rows)
 	{
 		job->skip_units = area + program_bytes;

@@ -7,6 +7,7 @@
 extern "C" {
 #include "access/sysattr.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -18,6 +19,7 @@ extern "C" {
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 }
 
@@ -107,6 +109,7 @@ path_size(const Path *path)
 		case T_SortPath: return sizeof(SortPath);
 		case T_GatherPath: return sizeof(GatherPath);
 		case T_GatherMergePath: return sizeof(GatherMergePath);
+		case T_SubqueryScanPath: return sizeof(SubqueryScanPath);
 		default: return 0;
 	}
 }
@@ -140,6 +143,7 @@ ordinary_path(const Path *path)
 		case T_GroupPath: subpath = &((GroupPath *) copy)->subpath; break;
 		case T_ProjectionPath: subpath = &((ProjectionPath *) copy)->subpath; break;
 		case T_SortPath: subpath = &((SortPath *) copy)->subpath; break;
+		case T_SubqueryScanPath: subpath = &((SubqueryScanPath *) copy)->subpath; break;
 		default: break;			/* parallel paths have none of ours below */
 	}
 	if (subpath != nullptr)
@@ -497,6 +501,79 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, 
 	plan.having = detached(plan.having, 1);
 	groups = alternative->rows;
 	offer(grouped_rel, make_path(grouped_rel, target, alternative, &plan, table->nrows, groups));
+}
+
+/* -- the number of groups ---------------------------------------------------------------- */
+
+/* Our path among those of a subquery, if it aggregates and hands out every group. */
+static CustomPath *
+groups_path_of(RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, fetch_upper_rel(rel->subroot, UPPERREL_FINAL, nullptr)->pathlist)
+	{
+		CustomPath *path = static_cast<CustomPath *>(lfirst(lc));
+
+		if (!IsA(path, CustomPath) || path->methods != &path_methods)
+			continue;
+
+		ScanPlan   *plan = scan_plan_from_list(path->custom_private);
+
+		if (plan->kind == SCAN_GROUPS && plan->keys != NIL && plan->having == NIL &&
+			!contain_volatile_functions(reinterpret_cast<Node *>(path->path.pathtarget->exprs)))
+			return path;
+	}
+	return nullptr;
+}
+
+static bool
+is_count_star(const Aggref *agg)
+{
+	return agg->aggfnoid == F_COUNT_ && agg->agglevelsup == 0 && agg->aggfilter == nullptr && agg->aggdistinct == NIL &&
+		agg->aggsplit == AGGSPLIT_SIMPLE;
+}
+
+void
+add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra)
+{
+	Query	   *parse = root->parse;
+	PathTarget *target = grouped_rel->reltarget;
+	List	   *having = (List *) extra->havingQual;
+	RawContext	raw = {};
+	CustomPath *counted;
+	Path	   *alternative;
+	ScanPlan   *plan;
+	ImportedTable *table;
+
+	if (parse->groupClause != NIL || parse->groupingSets != NIL || rel->baserestrictinfo != NIL ||
+		!bms_is_empty(rel->lateral_relids) || rel->subroot == nullptr || rel->subroot->init_plans != NIL)
+		return;
+	raw.aggs = distinct_aggrefs(list_concat_copy(target->exprs, having));
+	if (list_length(raw.aggs) != 1 || !is_count_star(linitial_node(Aggref, raw.aggs)))
+		return;
+	counted = groups_path_of(rel);
+	alternative = alternative_path(grouped_rel);
+	if (counted == nullptr || alternative == nullptr)
+		return;
+
+	plan = scan_plan_from_list(counted->custom_private);
+	plan->kind = SCAN_GROUP_COUNT;
+	plan->finals = NIL;
+	plan->exprs = (List *) to_raw((Node *) target->exprs, &raw);
+	plan->having = (List *) to_raw((Node *) having, &raw);
+	if (raw.failed)
+		return;
+	plan->exprs = detached(plan->exprs, 1);
+	plan->having = detached(plan->having, 1);
+	plan->raw_types = list_make1_oid(INT8OID);
+	plan->raw_typmods = list_make1_int(-1);
+	plan->raw_collations = list_make1_oid(InvalidOid);
+
+	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+	if (registry_describe(plan->relid, table))
+		offer(grouped_rel, make_path(grouped_rel, target, alternative, plan, table->nrows, 1));
+	pfree(table);
 }
 
 /* -- from path to plan ----------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* paths.h: the two kinds of path, made by the hooks in planner.cc. */
+/* paths.h: the kinds of path, made by the hooks in planner.cc. */
 #ifndef GPUVM_PLANNER_PATHS_H
 #define GPUVM_PLANNER_PATHS_H
 
@@ -21,6 +21,9 @@ void		add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *tab
 /* Adds a path that filters and aggregates it, if everything compiles. */
 void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table,
 							RelOptInfo *grouped_rel, GroupPathExtraData *extra);
+
+/* Adds a path for SELECT count(*) FROM (an aggregation by a path of ours): it asks for the number of groups alone. */
+void		add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra);
 
 }  // namespace gpuvm
 

@@ -26,6 +26,7 @@ enum ScanPlanKind
 {
 	SCAN_ROWS,					/* a filter: rows of the relation */
 	SCAN_GROUPS,				/* a filter and an aggregation */
+	SCAN_GROUP_COUNT,			/* the same, and only the number of its groups; the one raw column is that number */
 };
 
 struct ScanPlan

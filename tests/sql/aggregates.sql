@@ -2,6 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 CREATE SCHEMA aggregates;
 SET search_path = aggregates;
 
@@ -26,7 +27,7 @@ CREATE TABLE empty (LIKE n) WITH (autovacuum_enabled = off);
 SELECT gpuvm.import('n'), gpuvm.import('big'), gpuvm.import('special'), gpuvm.import('zeroes'), gpuvm.import('empty');
 
 SET gpuvm.force = on;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 
 -- Counts.
 SELECT count(*), count(1), count(s), count(i), count(l), count(f), count(d), count(b), count(day), count(ts), count(tz), count(nothing) FROM n;
@@ -127,7 +128,7 @@ RESET gpuvm.require;
 SELECT max(f), min(f), max(d), min(d) FROM zeroes;
 SELECT f, count(*) FROM zeroes GROUP BY f;
 SELECT d, count(*) FROM zeroes GROUP BY d;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 SELECT min(f), max(d) FROM zeroes WHERE id = 3;
 SELECT f, d, count(*) FROM zeroes WHERE id = 3 GROUP BY f, d;
 SELECT sum(f), sum(d) FROM zeroes;
@@ -164,7 +165,7 @@ SELECT count(DISTINCT k), sum(DISTINCT i % 10) FROM n;
 SELECT array_agg(k ORDER BY k) FROM n WHERE id < 10;
 SELECT round(stddev(i), 6), round(variance(s), 6) FROM n;
 SELECT k, b, count(*), grouping(k, b) FROM n WHERE k < 2 GROUP BY ROLLUP (k, b) ORDER BY 1, 2, 4;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 SELECT count(DISTINCT s) FROM n;
 SELECT bit_and(i) FROM n;
 

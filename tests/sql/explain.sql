@@ -11,7 +11,8 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
-		line := regexp_replace(line, '(Device: )(cpu|cuda)', '\1virtual machine');
+		line := regexp_replace(line, format('(Device: )%s(:\d+)?$', replace(current_setting('gpuvm.device'), 'auto', '(cpu|cuda)')),
+			'\1virtual machine');
 		line := regexp_replace(line, '(Tier: ).*', '\1(tier)');
 		line := regexp_replace(line, 'Memory: \d+kB', 'Memory: (size)');
 		RETURN NEXT line;
@@ -61,7 +62,7 @@ SELECT gpuvm.import('other');
 RESET client_min_messages;
 -- Costs, sizes and times appear where they are asked for.
 SELECT regexp_replace(trim(line), '[0-9.]+', 'N', 'g') FROM masked('SELECT count(*) FROM test WHERE id > 5', 'ANALYZE, BUFFERS OFF') line
-WHERE line ~ 'Bytes Read|VM Threads|Device Time';
+WHERE line ~ 'Bytes Read|Engine Time';
 -- The other formats are well-formed, and hold the same.
 CREATE FUNCTION as_json(query text, options text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -79,8 +80,11 @@ BEGIN
 END $$;
 SELECT node ->> 'Node Type' AS type, node ->> 'Custom Plan Provider' AS provider, node ->> 'Relation Name' AS relation,
 	node ->> 'VM Filter' AS filter, jsonb_typeof(node -> 'Program') AS program, node ->> 'VM Rows In' AS rows_in,
-	node ->> 'VM Rows Out' AS rows_out, node ->> 'Device' IN ('cpu', 'cuda') AS device, node -> 'Bytes Read' IS NOT NULL AS bytes,
-	(node ->> 'Device Time')::float8 >= 0 AS time, node ->> 'Fallback' AS fallback
+	node ->> 'VM Rows Out' AS rows_out, node ->> 'Device' ~ '^(cpu|cuda(:\d+)?)$' AS device, node -> 'Bytes Read' IS NOT NULL AS bytes,
+	(node ->> 'Engine Time')::float8 >= 0 AS time,
+	CASE WHEN node ->> 'Device' = 'cpu' THEN 'VM Threads' ELSE 'Bytes Moved,Device Time,Slices,Transfer' END =
+	(SELECT string_agg(key, ',' ORDER BY key COLLATE "C") FROM jsonb_object_keys(node) key
+	WHERE key IN ('VM Threads', 'Transfer', 'Slices', 'Bytes Moved', 'Device Time')) AS of_device, node ->> 'Fallback' AS fallback
 FROM (SELECT as_json('SELECT id FROM test WHERE uniformi > 60', 'ANALYZE, VERBOSE') #> '{0,Plan}' AS node) q;
 SELECT node ->> 'Relation' AS relation, node ->> 'VM Group Key' AS keys, node ->> 'VM Filter' AS filter
 FROM (SELECT as_json('SELECT id % 2, note IS NULL FROM test GROUP BY 1, 2', 'COSTS OFF') #> '{0,Plan}' AS node) q;

@@ -2,6 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 CREATE SCHEMA filters;
 SET search_path = filters;
 
@@ -45,7 +46,7 @@ INSERT INTO truth SELECT p, q FROM (VALUES (true), (false), (NULL)) a (p), (VALU
 SELECT gpuvm.import('test'), gpuvm.import('v'), gpuvm.import('n'), gpuvm.import('truth');
 
 SET gpuvm.force = on;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 
 -- The thirteen queries; of the row-returning ones the count, the sum of the ids, and the first rows.
 SELECT count(*), sum(id) FROM test WHERE uniformi > 60 AND normali5 < 0;

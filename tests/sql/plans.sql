@@ -2,6 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 CREATE SCHEMA plans;
 SET search_path = plans;
 -- Plans must not depend on statistics that nobody gathered.
@@ -24,7 +25,7 @@ SELECT gpuvm.import('t'), gpuvm.import('w'), gpuvm.import('big');
 ANALYZE t, u, w, big;
 
 SET gpuvm.force = on;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 
 -- Prepared statements: generic plans, parameters of all types, and NULL.
 SET plan_cache_mode = force_generic_plan;
@@ -84,7 +85,7 @@ BEGIN;
 SELECT gpuvm.release('w');
 EXECUTE followed;
 ROLLBACK;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 EXECUTE followed;
 DEALLOCATE followed;
 RESET plan_cache_mode;
@@ -147,7 +148,7 @@ SELECT t.ctid, t.tableoid::regclass, t.k FROM t WHERE id = 1;
 SELECT t FROM w t WHERE x = 1;
 SELECT id FROM t WHERE k = 5 AND length(b::text) = 5 AND id < 100 ORDER BY id;
 SELECT count(*) FROM t WHERE l > (SELECT avg(l) FROM t);
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 
 -- Cursors: FETCH, MOVE, several at once, scrolling, WITH HOLD.
 \set QUIET off
@@ -226,7 +227,7 @@ ROLLBACK;
 CREATE TABLE cur (a int, v int, c int) WITH (autovacuum_enabled = off);
 INSERT INTO cur SELECT i, i, i FROM generate_series(1, 500) i;
 SELECT gpuvm.import('cur');
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 BEGIN;
 DECLARE c CURSOR FOR SELECT v FROM cur WHERE a = 107;
 DECLARE d CURSOR FOR SELECT c, v FROM cur WHERE a = 307;
@@ -243,7 +244,7 @@ FETCH 1 FROM c;
 UPDATE cur SET v = -v WHERE CURRENT OF c;
 COMMIT;
 SELECT * FROM cur WHERE v < 0 ORDER BY a;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 
 -- PL/pgSQL: loops, nested queries, exceptions, functions that query within a query.
 CREATE FUNCTION loop_over(limit_v int) RETURNS bigint LANGUAGE plpgsql AS $$

@@ -10,6 +10,7 @@ INSERT INTO u VALUES (3), (4);
 CREATE TABLE empty (a int);
 SELECT gpuvm.import('t'), gpuvm.import('empty');
 RESET client_min_messages;
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 SET gpuvm.force = on;
 
 -- A subquery runs when a parameter is bound, before the first row: not one that CASE,
@@ -19,7 +20,7 @@ SELECT count(*) FROM t WHERE CASE WHEN a > 2000 THEN b = (SELECT 1 / (min(x) - m
 SELECT count(*) FROM t WHERE coalesce(a, (SELECT x FROM u)) > 500;
 SELECT sum(a + (SELECT x FROM u)) FILTER (WHERE a > 2000) FROM t;
 -- One that is needed anyway is no obstacle.
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 SELECT count(*), sum(a) FILTER (WHERE b > (SELECT min(x) FROM u)) FROM t WHERE b < (SELECT max(x) + 2 FROM u);
 SELECT count(*) FROM t WHERE CASE (SELECT max(x) FROM u) WHEN 4 THEN b = 1 ELSE b = 2 END;
 RESET gpuvm.require;

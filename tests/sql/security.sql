@@ -2,6 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 CREATE ROLE regress_gpuvm_owner;
 CREATE ROLE regress_gpuvm_alice;
 CREATE ROLE regress_gpuvm_bob;
@@ -9,7 +10,7 @@ CREATE SCHEMA security AUTHORIZATION regress_gpuvm_owner;
 GRANT USAGE ON SCHEMA security TO PUBLIC;
 SET search_path = security;
 SET gpuvm.force = on;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 
 SET ROLE regress_gpuvm_owner;
 CREATE TABLE accounts (id int, owner_id int, secret int8, balance float8) WITH (autovacuum_enabled = off);
@@ -62,7 +63,7 @@ SELECT count(*) FROM accounts;
 RESET gpuvm.require;
 SELECT count(*) FROM accounts;
 SELECT owner_id, count(*) FROM accounts GROUP BY owner_id ORDER BY 1;
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 SET ROLE regress_gpuvm_owner;
 DROP POLICY named ON accounts;
 -- Plans are made again for another role.
@@ -90,7 +91,7 @@ SET ROLE regress_gpuvm_bob;
 RESET gpuvm.require;
 SELECT id FROM visible_accounts WHERE leak(secret) ORDER BY id;
 SELECT count(*) FROM visible_accounts WHERE leak(secret);
-SET gpuvm.require = vm;
+SET gpuvm.require = :device;
 SELECT sum(secret) FROM visible_accounts;
 SELECT count(*) FROM visible_accounts WHERE 1000 / (secret - 3000) > -100000;
 SELECT count(*) FROM visible_accounts WHERE 1000 / (secret - 4000) > -100000;
