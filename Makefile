@@ -42,6 +42,10 @@ REGRESS = $(sort $(patsubst tests/sql/%.sql,%,$(wildcard tests/sql/*.sql)))
 REGRESS_OPTS = --inputdir=tests --outputdir=.
 ISOLATION = $(sort $(patsubst tests/specs/%.spec,%,$(wildcard tests/specs/*.spec)))
 ISOLATION_OPTS = --inputdir=tests --outputdir=.
+# The device that installcheck must have run on, cpu or cuda; otherwise any will do.
+ifdef GPUVM_TEST_DEVICE
+export PGOPTIONS := $(PGOPTIONS) -c gpuvm.device=$(GPUVM_TEST_DEVICE)
+endif
 
 SHLIB_LINK += -lstdc++
 EXTRA_CLEAN = build gpuvmd gpuvm_cuda.so results output_iso regression.diffs regression.out tmp_check
