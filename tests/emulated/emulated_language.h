@@ -18,7 +18,8 @@
 #define __shared__ static thread_local
 /* Inlining everything into the tile loop would only take the compiler's time. */
 #define __forceinline__ inline
-#define __noinline__ __attribute__((noinline))
+/* Nothing: the C++ library's headers have attributes of that name. */
+#define __noinline__
 
 #define GPUVM_VECTOR_TYPES(base, name, bytes) \
 	struct name##1 { base x; }; \

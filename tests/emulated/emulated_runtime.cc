@@ -491,6 +491,16 @@ cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int)
 	return result(cudaSuccess);
 }
 
+/* Nothing is kept in reserve. */
+cudaError_t
+cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr attribute, void *value)
+{
+	uint64_t	bytes = attribute == cudaMemPoolAttrReleaseThreshold ? UINT64_MAX : allocated_bytes();
+
+	memcpy(value, &bytes, sizeof(bytes));
+	return result(cudaSuccess);
+}
+
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) { return result(cudaSuccess); }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return result(cudaSuccess); }
 

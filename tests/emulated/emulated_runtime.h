@@ -139,6 +139,7 @@ GPUVM_API	cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKi
 GPUVM_API	cudaMemset(void *to, int value, size_t bytes);
 GPUVM_API	cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream = nullptr);
 GPUVM_API	cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
+GPUVM_API	cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
 GPUVM_API	cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
 GPUVM_API	cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
 
