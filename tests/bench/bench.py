@@ -4,23 +4,31 @@
     tests/setup/install.sh --bench && tests/setup/build.sh
     build/venv/bin/python tests/bench/bench.py WORKLOAD ... --out build/bench
 
-workloads: papers     the papers' thirteen queries, as they are and wrapped in count(*)
-           groupby    GROUP BY with 52, 10,000 and 1,000,000 groups
-           breakeven  the papers' figures 2 to 4: table size, break-even, rows returned
-           small      tables of 100 to 100,000 rows with gpuvm's own choice of plan
-           import     gpuvm.import against reading every column once
-           roundtrip  the shortest statement through gpuvmd
+workloads: papers       the papers' thirteen queries, as they are and wrapped in count(*)
+           groupby      GROUP BY with one to five million groups, as it is and wrapped in count(*)
+           breakeven    the papers' figures 2 to 4: table size, break-even, rows returned
+           small        tables of 100 to 100,000 rows with gpuvm's own choice of plan
+           import       gpuvm.import against reading every column once
+           roundtrip    the shortest statement through gpuvmd
+           firsttouch   a query on columns that are not on the GPU yet
+           concurrency  sixteen sessions against one, their answers compared
+           sphyraena    table 1 and figure 1 of the paper on Sphyraena
+           virginian    tables 1 and 2, figures 4 to 6 of the paper on Virginian
 
 Times are EXPLAIN (ANALYZE, TIMING OFF)'s or the engine's own, execution only,
 warm, the median of several runs. Every answer of gpuvm is compared with
 PostgreSQL's, the other engines' by row counts and sums. gpuvm.require and
 EXPLAIN ANALYZE's device make sure that the VM ran; what it did not run is "-".
+With --device cuda the figures are held against bars, which results.md lists.
+Plots are made where matplotlib is; elsewhere by plots.py from results.json.
 """
 import argparse
+import hashlib
 import json
 import math
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -30,9 +38,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "setup"), os.path.join(os.path.dirname(HERE), "diff")]
 
 import compare  # noqa: E402
+import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import groupby, papers  # noqa: E402
+from workloads import concurrency, figures, firsttouch, groupby, papers  # noqa: E402
 
 
 class Bench:
@@ -55,7 +64,8 @@ class Bench:
         else:
             self.cluster = Cluster.create("tmp_check/bench", **settings)
             self.connect = self.cluster.connect
-        self.results, self.checks, self.tables = [], [], []
+        self.results, self.checks, self.tables, self.bars = [], [], [], []
+        self.loaded = {}  # table -> what is in it, in every engine
         one = {"max_parallel_workers_per_gather": "0", "jit": "off"}
         many = {"max_parallel_workers_per_gather": str(options.threads), "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
                 "min_parallel_table_scan_size": "0", "jit": "off"}
@@ -64,13 +74,33 @@ class Bench:
             admin = Postgres("admin", self.connect(), {})
             admin.execute("CREATE EXTENSION IF NOT EXISTS gpuvm")
             one["gpuvm.enabled"] = many["gpuvm.enabled"] = "off"
-            device = options.device
-            self.gpuvm = Postgres("gpuvm", self.connect(), {"gpuvm.device": device, "gpuvm.require": device, "gpuvm.force": "on",
-                                                            "gpuvm.threads": str(options.threads), "jit": "off"}, device)
+            self.gpuvm = self.session("gpuvm")
+            self.wait_for_device(admin)
         self.postgres = Postgres("PostgreSQL, 1 process", self.connect(), one)
         self.parallel = Postgres(f"PostgreSQL, {options.threads} processes", self.connect(), many) if "parallel" in options.engines else None
         self.duckdb = DuckDB(options.threads) if "duckdb" in options.engines else None
         self.sqlite = SQLite(self.out) if "sqlite" in options.engines else None
+
+    def session(self, name, device=None, **settings):
+        """A session of gpuvm that runs on that device (--device) or fails; settings without their "gpuvm."."""
+        device = device or self.options.device
+        own = {"device": device, "require": device, "force": "on", "threads": str(self.options.threads), **settings}
+        return Postgres(name, self.connect(), {"jit": "off", **{f"gpuvm.{k}": v for k, v in own.items()}}, device)
+
+    def wait_for_device(self, admin):
+        """A device takes a moment after the server's start."""
+        admin.execute("CREATE TABLE IF NOT EXISTS bench_ready (a int)")
+        admin.execute("INSERT INTO bench_ready SELECT 1 WHERE NOT EXISTS (SELECT FROM bench_ready)")
+        admin.execute("SELECT gpuvm.import('bench_ready')")
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return self.gpuvm.scan("SELECT count(*) FROM bench_ready")
+            except NotRun as e:
+                if time.monotonic() > deadline:
+                    raise SystemExit(f"gpuvm does not run on the device {self.options.device}: {e}\n" +
+                                     "\n".join(" | ".join(r) for r in admin.execute("SELECT * FROM gpuvm.status()"))) from e
+                time.sleep(0.2)
 
     def engines(self):
         return [e for e in (self.sqlite, self.postgres, self.parallel, self.duckdb, self.gpuvm) if e]
@@ -81,28 +111,36 @@ class Bench:
     # -- data ---------------------------------------------------------------------
 
     def load(self, workload, rows, table=None):
-        """The workload's table in every engine, and imported."""
+        """The workload's table in every engine, and imported; what an earlier run left in PostgreSQL is used again."""
         table = table or workload.TABLE
         self.progress(f"loading {table}, {rows:,} rows")
         p = self.postgres
-        p.execute(f"DROP TABLE IF EXISTS {table}")
-        p.execute(workload.create_sql(table))
-        p.execute(workload.SEED_SQL)
-        p.execute(workload.load_sql(rows, table))
-        p.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
-        self.to_others(table, workload.COLUMNS)
-        if self.gpuvm:
-            p.execute(f"SELECT gpuvm.import('{table}')")
+        what = hashlib.sha256((workload.create_sql(table) + workload.SEED_SQL + workload.load_sql(rows, table)).encode()).hexdigest()
+        if p.value(f"SELECT obj_description(to_regclass('{table}'), 'pg_class')")[0] != what:
+            p.execute(f"DROP TABLE IF EXISTS {table}")
+            p.execute(workload.create_sql(table))
+            p.execute(workload.SEED_SQL)
+            p.execute(workload.load_sql(rows, table))
+            p.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+            p.execute(f"COMMENT ON TABLE {table} IS '{what}'")
+        if self.loaded.get(table) != what:
+            self.to_others(table, workload)
+            if self.gpuvm:
+                p.execute(f"SELECT gpuvm.import('{table}')")
+            self.loaded[table] = what
 
-    def to_others(self, table, columns):
-        if not (self.duckdb or self.sqlite):
+    def others(self, workload):
+        return [e for e in (self.duckdb, self.sqlite) if e and e.name in getattr(workload, "PEERS", ("DuckDB", "SQLite"))]
+
+    def to_others(self, table, workload):
+        if not self.others(workload):
             return
+        self.progress(f"copying {table} to the other engines")
         path = os.path.join(self.out, f"{table}.csv")
-        exact = ", ".join(f"{n}::float8" if t == "float4" else n for n, t in columns)
+        exact = ", ".join(f"{n}::float8" if t == "float4" else n for n, t in workload.COLUMNS)
         export_csv(self.postgres, f"SELECT {exact} FROM {table}", path)
-        for engine in (self.duckdb, self.sqlite):
-            if engine:
-                engine.load(table, columns, path)
+        for engine in self.others(workload):
+            engine.load(table, workload.COLUMNS, path)
         os.remove(path)
 
     # -- measuring ------------------------------------------------------------------
@@ -110,24 +148,28 @@ class Bench:
     def measure(self, workload, label, sql, engines=None, runs=None, **extra):
         """Times a query on every engine, checks the answers, and keeps the result."""
         runs = runs or self.options.runs
-        row = dict(workload=workload, query=label, sql=sql, ms={}, device="", note="", **extra)
+        row = dict(workload=workload, query=label, sql=sql, ms={}, figures={}, device="", note="", **extra)
         for engine in engines or self.engines():
             if engine is None:
                 continue
             try:
-                rows, times, device = engine.time(sql, runs)
+                rows, times, found = engine.time(sql, runs)
             except NotRun as e:
                 row["note"] = str(e)
                 continue
             row["ms"][engine.name] = statistics.median(times)
-            if engine is self.postgres:
-                row["rows"] = rows
-            if engine is self.gpuvm:
-                row["device"] = device
+            row["rows"] = row.get("rows") or rows
+            if found:
+                row["figures"][engine.name] = found
+                row["device"] = f"{found['Device']} {found.get('Transfer', '')}".strip()
         self.results.append(row)
         return row
 
-    def check(self, label, sql, float_sum=None):
+    def bar(self, what, value, limit, unit="ms", least=False):
+        """A figure that must not be above (with `least`, below) its limit."""
+        self.bars.append(dict(what=what, value=value, limit=limit, unit=unit, least=least, met=value >= limit if least else value <= limit))
+
+    def check(self, label, sql, float_sum=None, others=None):
         """gpuvm's answer is PostgreSQL's, as multisets of rows; the others' counts and sums are."""
         if self.gpuvm:
             try:
@@ -141,7 +183,8 @@ class Bench:
                 self.checks.append((label, "gpuvm", "equal" if same else "DIFFERENT"))
             except NotRun as e:
                 self.checks.append((label, "gpuvm", f"not run: {e}"))
-        if self.duckdb:
+        others = self.others(None) if others is None else others
+        if self.duckdb and self.duckdb in others:
             names = [f"c{i}" for i in range(self.column_count(sql))]
             digest = ("SELECT count(*)" + "".join(f", sum(CAST({n} AS double precision))" for n in names) +
                       f" FROM ({{}}) q({', '.join(names)})")
@@ -150,8 +193,8 @@ class Bench:
             ours = self.postgres.value(digest.format(sql.replace(f"sum({float_sum})", f"sum({float_sum}::float8)")))
             same = all(near(a, b) for a, b in zip(theirs, ours))
             self.checks.append((label, "DuckDB", "equal" if same else f"DIFFERENT: {theirs}, PostgreSQL {ours}"))
-        if self.sqlite:
-            theirs = self.sqlite.run(f"SELECT count(*) FROM ({sql}) q", 1)[2]
+        if self.sqlite and self.sqlite in others:
+            theirs = self.sqlite.run(f"SELECT count(*) FROM ({sql}) q")[2]
             ours = self.postgres.value(f"SELECT count(*) FROM ({sql}) q")[0]
             self.checks.append((label, "SQLite", "equal" if theirs == ours else f"DIFFERENT: {theirs} rows, PostgreSQL {ours}"))
 
@@ -174,15 +217,23 @@ class Bench:
                 self.measure("papers, count(*)", str(number), papers.counted(sql))
         self.table(f"papers: {rows:,} rows, rows returned", "papers")
         self.table(f"papers: {rows:,} rows, wrapped in count(*)", "papers, count(*)")
-        if self.gpuvm:
-            for peer, rows_of in (("PostgreSQL, 1 process", "aggregates"), ("DuckDB", "aggregates")):
-                chosen = [r for r in self.results if (r["workload"] == "papers, count(*)" or r["workload"] == "papers" and int(r["query"]) > 10)
-                          and "gpuvm" in r["ms"] and peer in r["ms"]]
-                if chosen:
-                    ratios = [r["ms"][peer] / r["ms"]["gpuvm"] for r in chosen]
-                    self.tables.append(f"gpuvm over {peer}, {rows_of} and counted filters ({len(ratios)} queries): "
-                                       f"geometric mean {geometric(ratios):.1f}x, least {min(ratios):.1f}x.\n")
-        self.plot_bars("papers", "papers.png")
+        chosen = [r for r in self.results if r["workload"] == "papers, count(*)" or r["workload"] == "papers" and int(r["query"]) > 10]
+        for peer in ("SQLite", "PostgreSQL, 1 process", "DuckDB"):
+            ratios = [r["ms"][peer] / r["ms"]["gpuvm"] for r in chosen if "gpuvm" in r["ms"] and peer in r["ms"]]
+            if ratios:
+                self.tables.append(f"gpuvm over {peer}, aggregates and counted filters ({len(ratios)} queries): "
+                                   f"geometric mean {geometric(ratios):.1f}x, least {min(ratios):.1f}x.\n")
+        if self.options.device == "cuda":
+            for r in chosen:
+                if "gpuvm" in r["ms"]:
+                    self.bar(f"{r['workload']} {r['query']}, {rows:,} rows", r["ms"]["gpuvm"], 0.35)
+            self.over_sqlite([r for r in chosen if r["workload"] == "papers"])
+
+    def over_sqlite(self, aggregates):
+        """The papers' mean weights queries by their time."""
+        both = [r for r in aggregates if "SQLite" in r["ms"] and "gpuvm" in r["ms"]]
+        if both:
+            self.bar("aggregates, mean speed-up over SQLite", sum(r["ms"]["SQLite"] for r in both) / sum(r["ms"]["gpuvm"] for r in both), 500, "x", True)
 
     def floor(self, sql):
         """Time of a custom scan that only hands out as many constant rows of as many columns (tests/bench/floor)."""
@@ -202,11 +253,28 @@ class Bench:
     def groupby(self):
         rows = self.options.rows or groupby.ROWS
         self.load(groupby, rows)
-        for label, key in groupby.KEYS.items():
-            self.progress(f"groupby, {label}")
-            self.check(f"groupby {label}", groupby.query(key))
-            self.measure("groupby", label, groupby.query(key))
+        engines = [e for e in self.engines() if e is not self.sqlite]
+        for groups, key in groupby.KEYS.items():
+            self.progress(f"groupby, {groups:,} groups")
+            counted = papers.counted(groupby.query(key))
+            self.check(f"groupby {groups:,}", groupby.query(key), others=[self.duckdb])
+            self.check(f"groupby {groups:,}, count(*)", counted, others=[])
+            if groups in groupby.RETURNED:
+                self.measure("groupby", f"{groups:,} groups", groupby.query(key), engines, groups=groups)
+            self.measure("groupby, count(*)", f"{groups:,} groups", counted, engines, groups=groups)
         self.table(f"groupby: {rows:,} rows, count(*), sum(int4), avg(int4)", "groupby")
+        self.table(f"groupby: {rows:,} rows, wrapped in count(*)", "groupby, count(*)")
+        if self.options.device == "cuda":
+            self.groupby_bars()
+
+    def groupby_bars(self):
+        ms = {r["groups"]: r["ms"]["gpuvm"] for r in self.results if r["workload"] == "groupby, count(*)" and "gpuvm" in r["ms"]}
+        for groups, limit in groupby.BARS.items():
+            if groups in ms:
+                self.bar(f"{groups:,} groups, counted", ms[groups], limit)
+        for groups in ms:
+            if 2 * groups in ms:
+                self.bar(f"{2 * groups:,} groups against {groups:,}", ms[2 * groups] / ms[groups], 2, "x")
 
     def breakeven(self):
         """The papers' figures: 2 and 3 over table sizes, 4 over rows returned."""
@@ -219,17 +287,12 @@ class Bench:
             self.check(f"breakeven {size}", sql.format(papers.TABLE))
             self.measure("table size", f"{size:,}", sql.format(papers.TABLE), size=size, runs=self.options.runs if size > 100_000 else 41)
         self.table("Table size: SELECT id, uniformi WHERE uniformi < 0", "table size")
-        self.plot_curve("table size", "size", "rows in the table", "table-size.png", log=True)
-        self.plot_curve("table size", "size", "rows in the table", "break-even.png", log=True, most=10_000)
         self.breakeven_size()
         for x in range(-100, 101, 10):
             query = f"SELECT id, uniformi FROM {papers.TABLE} WHERE uniformi < {x}"
-            self.measure("rows returned", f"uniformi < {x}", query)
-        for row in self.results:
-            if row["workload"] == "rows returned":
-                row["returned"] = row["rows"]
+            row = self.measure("rows returned", f"uniformi < {x}", query)
+            row["returned"] = row["rows"]
         self.table(f"Rows returned, of {sizes[-1]:,}", "rows returned")
-        self.plot_curve("rows returned", "returned", "rows returned", "rows-returned.png")
 
     def breakeven_size(self):
         """The size from which on gpuvm was no slower than a peer at any larger size measured."""
@@ -329,39 +392,6 @@ class Bench:
             lines.append("\nGeometric mean: " + ", ".join(means) + ".")
         self.tables.append("\n".join(lines) + "\n")
 
-    def plot_bars(self, workload, name):
-        if not self.gpuvm:
-            return
-        plt = pyplot()
-        rows = [r for r in self.results if r["workload"] == workload and "gpuvm" in r["ms"]]
-        peers = [n for n in dict.fromkeys(n for r in rows for n in r["ms"]) if n != "gpuvm"]
-        fig, ax = plt.subplots(figsize=(9, 4))
-        for i, peer in enumerate(peers):
-            ax.bar([x + i * 0.8 / len(peers) for x in range(len(rows))], [r["ms"].get(peer, math.nan) / r["ms"]["gpuvm"] for r in rows],
-                   width=0.8 / len(peers), label=peer)
-        ax.set_xticks([x + 0.4 for x in range(len(rows))], [r["query"] for r in rows])
-        ax.set(xlabel="query", ylabel="speed-up of gpuvm", yscale="log")
-        ax.axhline(1, color="black", linewidth=0.5)
-        ax.legend()
-        fig.savefig(os.path.join(self.out, name), dpi=120, bbox_inches="tight")
-        plt.close(fig)
-
-    def plot_curve(self, workload, key, label, name, log=False, most=math.inf):
-        if not self.gpuvm:
-            return
-        plt = pyplot()
-        rows = sorted((r for r in self.results if r["workload"] == workload and "gpuvm" in r["ms"] and r[key] <= most), key=lambda r: r[key])
-        fig, ax = plt.subplots(figsize=(7, 4))
-        for peer in [n for n in dict.fromkeys(n for r in rows for n in r["ms"]) if n != "gpuvm"]:
-            ax.plot([r[key] for r in rows], [r["ms"][peer] / r["ms"]["gpuvm"] for r in rows], marker=".", label=f"over {peer}")
-        ax.axhline(1, color="black", linewidth=0.5)
-        ax.set(xlabel=label, ylabel="speed-up of gpuvm", yscale="log")
-        if log:
-            ax.set_xscale("log")
-        ax.legend()
-        fig.savefig(os.path.join(self.out, name), dpi=120, bbox_inches="tight")
-        plt.close(fig)
-
     def report(self):
         version = self.postgres.value("SELECT version()")[0].split(" on ")[0]
         head = [f"# Benchmark: {', '.join(self.options.workloads)}\n",
@@ -371,13 +401,23 @@ class Bench:
         unrun = [c for c in self.checks if c[2].startswith("not run")]
         checks = [f"Answers: {len(self.checks) - len(bad) - len(unrun)} of {len(self.checks)} comparisons equal."]
         checks += [f"- {label}, {engine}: {what}" for label, engine, what in bad + unrun]
-        text = "\n".join(head + self.tables + checks) + "\n"
+        text = "\n".join(head + self.tables + self.bar_table() + checks) + "\n"
         with open(os.path.join(self.out, "results.md"), "w", encoding="utf-8") as f:
             f.write(text)
         with open(os.path.join(self.out, "results.json"), "w", encoding="utf-8") as f:
-            json.dump({"results": self.results, "checks": self.checks}, f, indent=1)
-        print(text)
+            json.dump({"device": self.options.device, "results": self.results, "checks": self.checks, "bars": self.bars}, f, indent=1)
+        print(text, flush=True)
+        plots.draw(self.out, self.out)
         return 1 if bad or unrun else 0
+
+    def bar_table(self):
+        if not self.bars:
+            return []
+        lines = ["### Bars\n", "| what | measured | bar | |", "|---|---|---|---|"]
+        for b in self.bars:
+            lines.append(f"| {b['what']} | {b['value']:.3g} {b['unit']} | {'at least' if b['least'] else 'at most'} {b['limit']:.3g} {b['unit']} | "
+                         f"{'met' if b['met'] else '**missed**'} |")
+        return ["\n".join(lines) + "\n"]
 
     def close(self):
         if self.sqlite:
@@ -396,13 +436,6 @@ def geometric(values):
     return math.exp(sum(math.log(v) for v in values) / len(values))
 
 
-def pyplot():
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    return plt
-
-
 def cpu_name():
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as f:
@@ -412,7 +445,8 @@ def cpu_name():
 
 
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
-             "import": Bench.import_, "roundtrip": Bench.roundtrip}
+             "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
+             "sphyraena": figures.sphyraena, "virginian": figures.virginian}
 
 
 def main():
@@ -427,11 +461,15 @@ def main():
     parser.add_argument("--host", help="folder of the socket of a running server; otherwise a private cluster is made")
     options = parser.parse_args()
     options.engines = [e for e in options.engines.split(",") if e]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     bench = Bench(options)
     try:
         for name in options.workloads:
             WORKLOADS[name](bench)
         return bench.report()
+    except BaseException:
+        bench.report()  # what there is, for whoever set the time limit
+        raise
     finally:
         bench.close()
 

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Plots of a benchmark's results.json; does nothing where matplotlib is not.
+
+    build/venv/bin/python tests/bench/plots.py FOLDER-OF-RESULTS FOLDER-FOR-PLOTS
+"""
+import json
+import math
+import os
+import sys
+
+DPI = 110
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values) if values else math.nan
+
+
+class Plotter:
+    def __init__(self, plt, results, folder):
+        self.plt, self.results, self.folder = plt, results, folder
+
+    def of(self, workload):
+        return [r for r in self.results if r["workload"] == workload]
+
+    def save(self, fig, name):
+        fig.savefig(os.path.join(self.folder, name), dpi=DPI, bbox_inches="tight")
+        self.plt.close(fig)
+
+    def bars(self, groups, series, name, **axes):
+        """`series` maps a label to a value for each group."""
+        fig, ax = self.plt.subplots(figsize=(9, 4))
+        width = 0.8 / max(1, len(series))
+        for i, (label, values) in enumerate(series.items()):
+            ax.bar([x + i * width for x in range(len(groups))], values, width=width, label=label, align="edge")
+        ax.set_xticks([x + 0.4 for x in range(len(groups))], groups)
+        ax.set(**axes)
+        ax.legend(fontsize="small")
+        self.save(fig, name)
+
+    def speedups(self, workload, name):
+        rows = [r for r in self.of(workload) if "gpuvm" in r["ms"]]
+        peers = [n for n in dict.fromkeys(n for r in rows for n in r["ms"]) if n != "gpuvm"]
+        if rows and peers:
+            self.bars([r["query"] for r in rows], {f"over {p}": [r["ms"].get(p, math.nan) / r["ms"]["gpuvm"] for r in rows] for p in peers},
+                      name, xlabel="query", ylabel="speed-up of gpuvm", yscale="log")
+
+    def curve(self, workload, key, label, name, log=False, most=math.inf):
+        rows = sorted((r for r in self.of(workload) if "gpuvm" in r["ms"] and r[key] <= most), key=lambda r: r[key])
+        if not rows:
+            return
+        fig, ax = self.plt.subplots(figsize=(7, 4))
+        for peer in [n for n in dict.fromkeys(n for r in rows for n in r["ms"]) if n != "gpuvm"]:
+            ax.plot([r[key] for r in rows], [r["ms"].get(peer, math.nan) / r["ms"]["gpuvm"] for r in rows], marker=".", label=f"over {peer}")
+        ax.axhline(1, color="black", linewidth=0.5)
+        ax.set(xlabel=label, ylabel="speed-up of gpuvm", yscale="log")
+        if log:
+            ax.set_xscale("log")
+        ax.legend(fontsize="small")
+        self.save(fig, name)
+
+    def groupby(self):
+        rows = sorted(self.of("groupby, count(*)"), key=lambda r: r["groups"])
+        if not rows:
+            return
+        fig, ax = self.plt.subplots(figsize=(7, 4))
+        for name in dict.fromkeys(n for r in rows for n in r["ms"]):
+            ax.plot([r["groups"] for r in rows], [r["ms"].get(name, math.nan) for r in rows], marker=".", label=name)
+        ax.set(xlabel="groups", ylabel="ms, counted", xscale="log", yscale="log")
+        ax.legend(fontsize="small")
+        self.save(fig, "groupby.png")
+
+    def sphyraena(self):
+        """Figure 1: speed-up over SQLite by query, without and with the results' way."""
+        full, counted = self.of("sphyraena"), {r["query"]: r for r in self.of("sphyraena, count(*)")}
+        rows = [r for r in full if "SQLite" in r["ms"] and "gpuvm" in r["ms"] and "gpuvm" in counted[r["query"]]["ms"]]
+        if rows:
+            sqlite = [r["ms"]["SQLite"] for r in rows]
+            self.bars([r["query"] for r in rows], {
+                "no rows out": [s / counted[r["query"]]["ms"]["gpuvm"] for s, r in zip(sqlite, rows)],
+                "results in host memory": [s / r["figures"]["gpuvm"]["Engine Time"] for s, r in zip(sqlite, rows)],
+                "rows handed out by PostgreSQL": [s / r["ms"]["gpuvm"] for s, r in zip(sqlite, rows)],
+            }, "sphyraena-figure1.png", xlabel="query", ylabel="speed-up over SQLite", yscale="log")
+
+    def virginian(self):
+        for form, suffix in (("virginian", ""), ("virginian, count(*)", "-counted")):
+            rows = self.of(form)
+            names = list(dict.fromkeys(n for r in rows for n in r["ms"] if n not in ("Serial", "Stream")))
+            if rows:
+                self.bars([r["query"] for r in rows], {n: [r["ms"].get(n, math.nan) for r in rows] for n in names},
+                          f"virginian-figure4{suffix}.png", xlabel="query", ylabel="ms", yscale="log")
+        rows = self.of("virginian")
+        modes = [n for n in ("Serial", "Stream", "Mapped", "Cached") if any(n in r["figures"] for r in rows)]
+        if modes:
+            fig, ax = self.plt.subplots(figsize=(6, 4))
+            for i, mode in enumerate(modes):
+                of = [r["figures"][mode] for r in rows if mode in r["figures"]]
+                engine, device = mean(f["Engine Time"] for f in of), mean(f["Device Time"] for f in of)
+                ax.bar(i, device, color="tab:blue", label="device: kernels and copies" if i == 0 else None)
+                ax.bar(i, max(0, engine - device), bottom=device, color="tab:gray", label="the rest of the engine's time" if i == 0 else None)
+            ax.set_xticks(range(len(modes)), modes)
+            ax.set(ylabel="mean ms of the ten queries, results to host memory")
+            ax.legend(fontsize="small")
+            self.save(fig, "virginian-figure5.png")
+        rows = self.of("data size")
+        if rows:
+            fig, ax = self.plt.subplots(figsize=(7, 4))
+            sizes = sorted({r["size"] for r in rows})
+            for name in dict.fromkeys(n for r in rows for n in r["ms"]):
+                ax.plot(sizes, [mean(r["ms"][name] for r in rows if r["size"] == s and name in r["ms"]) for s in sizes], marker=".", label=name)
+            ax.set(xlabel="rows in the table", ylabel="mean ms of the ten queries, counted", yscale="log")
+            ax.legend(fontsize="small")
+            self.save(fig, "virginian-figure6.png")
+
+    def primitives(self, path):
+        """primitives_experiment's table: one program against one kernel a primitive."""
+        if not os.path.exists(path):
+            return
+        with open(path, encoding="utf-8") as f:
+            names, *lines = [line.rstrip("\n").split(",") for line in f]
+        rows = [dict(zip(names, line)) for line in lines]
+        self.bars([r["query"] for r in rows], {label: [float(r[key]) for r in rows] for key, label in
+                                               (("program_ms", "one program"), ("primitives_ms", "one kernel a primitive"))},
+                  "primitives.png", xlabel="query", ylabel="ms")
+
+    def all(self):
+        self.speedups("papers", "papers.png")
+        self.speedups("papers, count(*)", "papers-counted.png")
+        self.curve("table size", "size", "rows in the table", "table-size.png", log=True)
+        self.curve("table size", "size", "rows in the table", "break-even.png", log=True, most=10_000)
+        self.curve("rows returned", "returned", "rows returned", "rows-returned.png")
+        self.groupby()
+        self.sphyraena()
+        self.virginian()
+
+
+def draw(source, folder):
+    try:
+        import matplotlib
+    except ImportError:
+        print(f"no matplotlib here: make the plots elsewhere by tests/bench/plots.py {source} FOLDER")
+        return
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    results = []
+    path = os.path.join(source, "results.json")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            results = json.load(f)["results"]
+    plotter = Plotter(plt, results, folder)
+    plotter.all()
+    plotter.primitives(os.path.join(source, "primitives.csv"))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    draw(sys.argv[1], sys.argv[2])
