@@ -87,8 +87,9 @@ class Queries:
     def make(self, k):
         rng = random.Random(f"{self.seed}:query:{k}")
         shape = rng.choices(
-            (self.rows, self.ordered, self.total, self.grouped, self.join, self.nested, self.union, self.prepared, self.odd, self.raising),
-            (24, 5, 21, 23, 5, 7, 3, 8, 1, 8))[0]
+            (self.rows, self.ordered, self.total, self.grouped, self.spread, self.counted, self.join, self.nested, self.union,
+             self.prepared, self.odd, self.raising),
+            (23, 5, 20, 18, 8, 4, 5, 6, 3, 8, 1, 8))[0]
         query = shape(rng)
         query.shape = shape.__name__
         if not query.reference:
@@ -166,6 +167,57 @@ class Queries:
                                 f" HAVING sum({x}) <> 0 AND count(*) < {rng.randint(1, 500)}"))
         mine, theirs, kinds = aggregates.lists()
         return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds, params=g.params or [])
+
+    def spread_keys(self, rng, g):
+        """Group keys of every kind of distribution: few groups, thousands, skew, many columns, floats."""
+        n = rng.choice((1, 2, 7, 52, 300, 1021, 5000))
+        few = f"id % {n}"
+        kind = rng.choice(("few", "unique", "scattered", "skew", "sparse", "wide", "float", "float", "runs"))
+        if kind == "few":
+            return [few]
+        if kind == "unique":
+            return ["id"]
+        if kind == "scattered":
+            return [f"((id::int8 * 2654435761) % {n * 1000003})"]
+        if kind == "skew":
+            return [f"(CASE WHEN id % 100 < {rng.choice((50, 90, 99))} THEN {rng.choice((0, -1, 'NULL'))} ELSE id END)"]
+        if kind == "sparse":
+            return [f"(id % {n} * {rng.choice((1000, 400000))})"]
+        if kind == "runs":
+            return [f"(id / {n})"]
+        if kind == "wide":
+            columns = [c for c in g.columns if c[1].imported]
+            return [name for name, _ in rng.sample(columns, min(len(columns), rng.randint(3, 8)))]
+        e = g.column(FLOATS)
+        return [str(e) if e is not None and rng.random() < 0.7 else f"(id % {n} * {rng.choice(('0.5', '-0.25', '1e300'))})::float8"]
+
+    def spread(self, rng):
+        """GROUP BY of few to many groups, with aggregates whose states are of several sizes."""
+        table, g = self.source(rng)
+        aggregates = Aggregates(g, rng)
+        keys = self.spread_keys(rng, g)
+        for key in keys:
+            aggregates.key(key)
+        for _ in range(rng.randint(0, 4)):
+            aggregates.add()
+        group = ", ".join(str(i + 1) for i in range(len(keys)))
+        tail = f" FROM {table.name}{self.where(rng, g)} GROUP BY {group}"
+        mine, theirs, kinds = aggregates.lists()
+        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds)
+
+    def counted(self, rng):
+        """The number of groups, whatever is computed for each."""
+        table, g = self.source(rng)
+        keys = self.spread_keys(rng, g) if rng.random() < 0.7 else [self.group_key(rng, g) for _ in range(rng.choice((1, 2)))]
+        aggregates = Aggregates(g, rng, float_sums=False)
+        for key in keys:
+            aggregates.key(key)
+        aggregates.add()
+        items = ", ".join(f"{sql} AS x{i}" for i, (sql, _) in enumerate(aggregates.items))
+        group = ", ".join(str(i + 1) for i in range(len(keys)))
+        having = f" HAVING count(*) > {rng.randint(1, 5)}" if rng.random() < 0.1 else ""
+        n = rng.choice(("count(*)", "count(*)", "count(*)", "count(*) + 1, count(*)", "count(*), count(x0)"))
+        return Query(f"SELECT {n} FROM (SELECT {items} FROM {table.name}{self.where(rng, g)} GROUP BY {group}{having}) s")
 
     def group_key(self, rng, g):
         params, g.params = g.params, None	# a parameter in a key could not be repeated by number
