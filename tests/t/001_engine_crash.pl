@@ -45,7 +45,7 @@ is($node->safe_psql('postgres', "SET gpuvm.force = on; $aggregate"), $expected, 
 my $new = wait_for_new_engine($node, $pid);
 isnt($new, $pid, 'gpuvmd comes back with another process id');
 is(with_vm($node, $aggregate), $expected, 'the tablets still serve');
-is($session->query_safe("SET gpuvm.require = vm; $aggregate"), $expected, 'and serve the session that was connected');
+is($session->query_safe("SET gpuvm.require = $device; $aggregate"), $expected, 'and serve the session that was connected');
 $session->query_safe('RESET gpuvm.require');
 
 # During an aggregation: gpuvmd is stopped, so that the query is certain to be waiting for it.
@@ -76,7 +76,7 @@ is(with_vm($node, 'SELECT count(*) FROM big WHERE v = 3'), '6000', 'the tablets 
 # In the middle of a cursor that streams.
 $pid = engine_pid($node);
 $session = $node->background_psql('postgres');
-$session->query_safe('SET gpuvm.force = on; SET gpuvm.require = vm; BEGIN');
+$session->query_safe("SET gpuvm.force = on; SET gpuvm.require = $device; BEGIN");
 $session->query_safe('CREATE TEMP TABLE fetched (id int, l int8)');
 $session->query_safe('DECLARE c CURSOR FOR SELECT id, l FROM big WHERE v < 80');
 $session->query_safe('MOVE 1000 IN c');
@@ -111,7 +111,7 @@ $plan = $node->safe_psql('postgres',
 	"SET gpuvm.force = on; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id, l FROM big WHERE v < 91");
 like($plan, qr/Fallback: quarantined/, 'the program is quarantined');
 my ($ret, $stdout, $stderr) = $node->psql('postgres',
-	"SET gpuvm.force = on; SET gpuvm.require = vm; SELECT id, l FROM big WHERE v < 91");
+	"SET gpuvm.force = on; SET gpuvm.require = $device; SELECT id, l FROM big WHERE v < 91");
 like($stderr, qr/gpuvm.require demands\nDETAIL:  quarantined/, 'and gpuvm.require tells so');
 is($node->safe_psql('postgres', q{SELECT value > 0 FROM gpuvm.stats WHERE counter = 'fallbacks: quarantined'}), 't', 'and gpuvm.stats');
 is($node->safe_psql('postgres', 'SET gpuvm.force = on; ' . sprintf($twice, '1')), without($node, sprintf($twice, '1')), 'PostgreSQL answers it');

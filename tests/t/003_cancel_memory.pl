@@ -57,7 +57,7 @@ is(memory_used($node), $full, 'importing again takes no more');
 # A query that is canceled while gpuvmd works on it (it is stopped, to be certain of that).
 my $pid = engine_pid($node);
 my $session = $node->background_psql('postgres', on_error_stop => 0);
-$session->query_safe("SET gpuvm.force = on; SET gpuvm.require = vm");
+$session->query_safe("SET gpuvm.force = on; SET gpuvm.require = $device");
 is($session->query_safe('SELECT count(*) FROM large WHERE a > 0'), '600000', 'a query');
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
 kill 'STOP', $pid;
@@ -83,7 +83,7 @@ ok(wait_for_memory($node, $full), 'a session that ends gives its memory back');
 
 # A backend that is terminated in the middle of a cursor.
 $session = $node->background_psql('postgres', on_error_stop => 0);
-$session->query_safe('SET gpuvm.force = on; SET gpuvm.require = vm; BEGIN');
+$session->query_safe("SET gpuvm.force = on; SET gpuvm.require = $device; BEGIN");
 $session->query_safe('DECLARE c CURSOR FOR SELECT * FROM large WHERE d > 5; MOVE 10 IN c');
 $backend = $session->query_safe('SELECT pg_backend_pid()');
 cmp_ok(memory_used($node), '>', $full, 'a cursor holds memory');
@@ -92,7 +92,7 @@ ok(wait_for_memory($node, $full), 'and its memory is free again');
 eval { $session->quit };
 # Tablets that a cursor still reads outlive their release, and no longer than the cursor.
 $session = $node->background_psql('postgres', on_error_stop => 0);
-$session->query_safe('SET gpuvm.force = on; SET gpuvm.require = vm; BEGIN');
+$session->query_safe("SET gpuvm.force = on; SET gpuvm.require = $device; BEGIN");
 $session->query_safe('DECLARE c CURSOR FOR SELECT a FROM large WHERE d > 5; MOVE 10 IN c');
 $node->safe_psql('postgres', "SELECT gpuvm.release('large')");
 cmp_ok(memory_used($node), '>=', $full, 'released tablets stay for the cursor that reads them');

@@ -20,7 +20,7 @@ my $script = $node->basedir . '/sum.sql';
 append_to_file($script, "SELECT 1 / (CASE WHEN sum(v) = 3 THEN 1 ELSE 0 END) FROM two;\n");
 
 # A connection for each transaction; a wrong sum raises, and so ends a client.
-local $ENV{PGOPTIONS} = '-c gpuvm.force=on -c gpuvm.require=vm';
+local $ENV{PGOPTIONS} = "-c gpuvm.force=on -c gpuvm.require=$device";
 my ($out, $err) = ('', '');
 my $bench = IPC::Run::start(
 	[ 'pgbench', '-n', '-C', '-c', '4', '-T', '8', '-h', $node->host, '-p', $node->port, '-f', $script, 'postgres' ],

@@ -1,4 +1,7 @@
 # What the TAP tests share: a node with gpuvm, and questions about its engine.
+#
+# GPUVM_TEST_DEVICE=cpu or cuda: the device that nodes use and tests require (any,
+# if not given); GPUVM_TEST_CUDA_LIBRARY: the library to load for it.
 package GpuvmTest;
 
 use strict;
@@ -9,7 +12,10 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node engine_pid wait_for_engine wait_for_new_engine memory_used
-  wait_for_memory crash_free create_big without with_vm);
+  wait_for_memory crash_free create_big without with_vm on_device $device);
+
+# What tests set gpuvm.require to.
+our $device = $ENV{GPUVM_TEST_DEVICE} || 'vm';
 
 # A running node with the extension in database postgres.
 sub new_node
@@ -21,11 +27,26 @@ sub new_node
 	# A background process that holds a snapshot would keep a VACUUM from marking blocks all-visible.
 	$node->append_conf('postgresql.conf', join("\n",
 			"shared_preload_libraries = 'gpuvm'", 'autovacuum = off', 'max_worker_processes = 16',
-			'restart_after_crash = on', @conf) . "\n");
+			'restart_after_crash = on', device_conf(), @conf) . "\n");
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION gpuvm');
 	wait_for_engine($node);
 	return $node;
+}
+
+sub device_conf
+{
+	my @conf;
+
+	push @conf, "gpuvm.device = $device" if $device ne 'vm';
+	push @conf, "gpuvm.cuda_library = '$ENV{GPUVM_TEST_CUDA_LIBRARY}'" if $ENV{GPUVM_TEST_CUDA_LIBRARY};
+	return @conf;
+}
+
+# Are the tests to run on a GPU?
+sub on_device
+{
+	return $device eq 'cuda';
 }
 
 # 0 when none is running.
@@ -43,7 +64,17 @@ sub wait_for_engine
 
 	$node->poll_query_until('postgres', q{SELECT loaded FROM gpuvm.status() WHERE backend = 'cpu'})
 	  or die 'gpuvmd does not start';
+	wait_for_device($node) if on_device();
 	return engine_pid($node);
+}
+
+sub wait_for_device
+{
+	my ($node) = @_;
+
+	$node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM gpuvm.devices WHERE device LIKE 'cuda%' AND state = 'ready')})
+	  or die 'no CUDA device gets ready: ' . $node->safe_psql('postgres', 'SELECT * FROM gpuvm.status()');
+	return;
 }
 
 # Waits until gpuvmd runs under another process id than before; returns it.
@@ -56,6 +87,7 @@ sub wait_for_new_engine
 	  or die 'gpuvmd does not come back';
 	# One that lived for a second is started again at once, and not with a delay that grows.
 	sleep 1;
+	wait_for_device($node) if on_device();
 	return engine_pid($node);
 }
 
@@ -88,7 +120,7 @@ sub with_vm
 {
 	my ($node, $query) = @_;
 
-	return $node->safe_psql('postgres', "SET gpuvm.force = on; SET gpuvm.require = vm; $query");
+	return $node->safe_psql('postgres', "SET gpuvm.force = on; SET gpuvm.require = $device; $query");
 }
 
 # Has the postmaster restarted its children since `offset` of the log?
