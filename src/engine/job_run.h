@@ -3,32 +3,38 @@
 #define GPUVM_ENGINE_JOB_RUN_H
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "engine/doorbell.h"
+#include "engine/job_io.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
 #include "vm/cpu_vm.h"
 
 namespace gpuvm {
 
-using MakeCpuJob = std::unique_ptr<CpuJob> (*)(const Program *program, const ParamValue *params, uint32_t nparams,
-											   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows);
+/* A job's tablets as its zone maps leave them, for every engine. */
+struct JobWork
+{
+	std::vector<DeviceTabletRef> tablets;
+	std::vector<uint64_t> bytes_of;	/* column data and null bits to read, per tablet; 0 if it is skipped */
+	uint64_t	bytes = 0;
+	uint64_t	rows = 0;
+	uint32_t	skipped = 0;
+};
+
+/* The session's thread and as many of the pool's as the request admits. */
+uint32_t	most_threads(const Request &request, const WorkerPool *pool);
 
 class JobRun final : public PoolTask
 {
 public:
-	JobRun(const Request &request, Job *job, Doorbell *doorbell, WorkerPool *pool)
-		: request_(request), job_(job), doorbell_(doorbell), pool_(pool) {}
+	JobRun(const Request &request, const JobWork &work, const CpuJob *cpu, Job *job, JobIo *io, WorkerPool *pool)
+		: request_(request), work_(work), cpu_(cpu), job_(job), io_(io), pool_(pool) {}
 
-	/*
-	 * Runs the job to its end and fills the Job's outcome; the caller stores Done
-	 * or Failed. nullptr, or why it failed. Throws std::bad_alloc.
-	 */
-	const char *run(MakeCpuJob make_cpu_job);
+	/* Runs the job to its end and fills the Job's outcome, as far as the scheduling knows it. Throws std::bad_alloc. */
+	void		run();
 
 	void help() noexcept override;
 
@@ -45,17 +51,10 @@ private:
 	enum class Leave { NoWork, NoBuffer };
 
 	void		split(uint32_t step);
-	uint32_t	most_threads() const;
 	int			helpers_wanted() const;
-	bool		stopped() const;
-	bool		backend_gone();
-	void		fail(const char *why);
+	bool		stopped(bool owner) { return owner ? io_->stopped() : io_->stopping(); }
 	const Range *next_range();
 	void		count_range(const Range &range);
-	int			claim_buffer();
-	void		publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors);
-	bool		wait_for_buffer();
-	int			free_buffers() const;
 
 	void		run_rows();
 	Leave		work_rows(CpuState *state, bool owner);
@@ -63,27 +62,23 @@ private:
 	void		work_groups(CpuState *state, bool owner);
 	void		work_parts(bool owner);
 	void		emit_groups(const CpuState *state);
+	void		emit_group_count(const CpuState *state);
+	int			claim_or_wait();
 
 	const Request &request_;
+	const JobWork &work_;
+	const CpuJob *cpu_;
 	Job		   *job_;
-	Doorbell   *doorbell_;
+	JobIo	   *io_;
 	WorkerPool *pool_;
-	std::unique_ptr<CpuJob> cpu_;
 	std::vector<Range> ranges_;
-	std::vector<uint64_t> bytes_of_;	/* per tablet */
 	std::unique_ptr<std::atomic<bool>[]> touched_;	/* per tablet */
 	std::atomic<size_t> next_{0};
-	std::atomic<bool> stop_{false};
-	std::atomic<const char *> failure_{nullptr};
 	std::atomic<uint64_t> rows_in_{0};
-	std::atomic<uint64_t> rows_out_{0};
 	std::atomic<uint64_t> bytes_read_{0};
 	std::atomic<uint32_t> scanned_{0};
 	std::atomic<uint32_t> threads_used_{1};
-	uint32_t	skipped_ = 0;
 	uint64_t	rows_to_run_ = 0;
-	std::chrono::steady_clock::time_point next_look_;	/* owner only */
-	std::chrono::nanoseconds waited_{0};
 
 	std::mutex	states_mutex_;
 	std::vector<std::unique_ptr<CpuState>> helper_states_;

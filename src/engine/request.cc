@@ -157,7 +157,17 @@ read_buffers(const ArenaMap &arena, const Job *job, Request *request)
 		return "the job's result buffers are malformed";
 	program_result_types(request->program, types);
 
-	uint64_t	bytes = result_layout(types, request->program->nresults, request->capacity, nullptr);
+	int			ncols = request->program->nresults;
+
+	if (request->count_groups)
+	{
+		if (!request->program->grouped)
+			return "a program of rows has no groups to count";
+		types[0] = Type::I64;
+		ncols = 1;
+	}
+
+	uint64_t	bytes = result_layout(types, ncols, request->capacity, nullptr);
 
 	for (uint32_t i = 0; i < request->nbuffers; i++)
 	{
@@ -199,25 +209,34 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 
 	if (job->magic != JOB_MAGIC)
 		return "the job is damaged";
+	request->kind = job->kind;
+	if (request->kind != JobKind::Run && request->kind != JobKind::Prepare)
+		return "the job's kind is unknown";
 	if (job->ncursors != 1)
-		return "the CPU virtual machine runs programs of one cursor";
+		return "the virtual machine runs programs of one cursor";
 	request->nparams = job->nparams;
 	if (request->nparams > PROGRAM_MAX_PARAMS)
 		return "the job has too many parameters";
 	memcpy(request->params, job->params, sizeof(request->params));
 	request->device = job->device;
-	if (request->device != Device::Auto && request->device != Device::Cpu)
-		return "there is no CUDA device";
+	if (request->device > Device::Cuda)
+		return "the job's device is unknown";
+	request->device_required = job->device_required != 0 && request->device == Device::Cuda;
+	request->transfer = job->transfer;
+	if (request->transfer > Transfer::Cached)
+		return "the job's transfer is unknown";
 	request->threads = job->threads;
 	request->unit_rows = job->unit_rows;
 	request->capacity = job->result_capacity;
 	request->nbuffers = job->nbuffers;
 	request->row_limit = job->row_limit;
+	request->count_groups = job->count_groups != 0;
 	/* What was read above is what is checked below, whatever the backend writes meanwhile. */
 	std::atomic_signal_fence(std::memory_order_seq_cst);
 
-	if ((wrong = read_version(arena, version, checked, request)) != nullptr ||
-		(wrong = read_program(arena, program, program_size, request)) != nullptr ||
+	if ((wrong = read_version(arena, version, checked, request)) != nullptr || request->kind == JobKind::Prepare)
+		return wrong;
+	if ((wrong = read_program(arena, program, program_size, request)) != nullptr ||
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;

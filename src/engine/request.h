@@ -37,6 +37,7 @@ private:
 
 struct Request
 {
+	JobKind		kind = JobKind::Run;	/* Prepare: of the following only `tablets` and what belongs to it */
 	std::unique_ptr<uint64_t[]> program_copy;
 	const Program *program = nullptr;
 	ParamValue	params[PROGRAM_MAX_PARAMS];
@@ -52,6 +53,9 @@ struct Request
 	char	   *areas[JOB_MAX_BUFFERS];
 	std::vector<uint8_t> skip_units;
 	uint64_t	row_limit = 0;
+	bool		count_groups = false;
+	bool		device_required = false;
+	Transfer	transfer = Transfer::Auto;
 
 	bool skips(uint64_t unit) const
 	{

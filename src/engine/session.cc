@@ -13,9 +13,7 @@
 
 #include <sys/time.h>
 
-#include <cstdio>
-#include <cstring>
-#include <new>
+#include "engine/job_dispatch.h"
 
 namespace gpuvm {
 
@@ -48,40 +46,6 @@ receive_hello(const ArenaMap &arena, int fd)
 	return arena.at<Job>(hello.job, sizeof(Job), JOB_ALIGN);
 }
 
-static void
-finish_job(Job *job, Doorbell *doorbell, const char *failure)
-{
-	if (failure != nullptr)
-		snprintf(job->failure, sizeof(job->failure), "%s", failure);
-	job->state.store(static_cast<uint32_t>(failure ? JobState::Failed : JobState::Done));
-	doorbell->ring();
-}
-
-static const char *
-run_job(EngineContext *context, Job *job, Doorbell *doorbell)
-{
-	try
-	{
-		Request		request;
-		const char *wrong = read_request(context->arena, job, &context->checked, &request);
-
-		if (wrong != nullptr)
-			return wrong;
-
-		JobRun		run(request, job, doorbell, context->pool);
-
-		return run.run(context->make_cpu_job);
-	}
-	catch (const std::bad_alloc &)
-	{
-		return "out of memory";
-	}
-	catch (const std::exception &)
-	{
-		return "unexpected error in the virtual machine";
-	}
-}
-
 /* Waits for the next job, awake for at most `spin`. False at the session's end. */
 static bool
 next_job(EngineContext *context, Job *job, Doorbell *doorbell, std::chrono::nanoseconds spin)
@@ -111,9 +75,11 @@ serve_session(EngineContext *context, int fd)
 	{
 		spin = std::chrono::steady_clock::now() - since < BUSY_SPIN ? std::chrono::nanoseconds(BUSY_SPIN) : SHORT_SPIN;
 		job->state.store(static_cast<uint32_t>(JobState::Running));
-		job->errors = 0;
-		job->failure[0] = '\0';
-		finish_job(job, &doorbell, job->kind == JobKind::Ping ? nullptr : run_job(context, job, &doorbell));
+
+		bool		done = job->kind == JobKind::Ping || run_job(context, job, &doorbell);
+
+		job->state.store(static_cast<uint32_t>(done ? JobState::Done : JobState::Failed));
+		doorbell.ring();
 		since = std::chrono::steady_clock::now();
 	}
 }

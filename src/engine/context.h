@@ -1,0 +1,32 @@
+/* context.h: what all sessions of gpuvmd share. */
+#ifndef GPUVM_ENGINE_CONTEXT_H
+#define GPUVM_ENGINE_CONTEXT_H
+
+#include <atomic>
+#include <memory>
+
+#include "engine/arena_map.h"
+#include "engine/device_loader.h"
+#include "engine/request.h"
+#include "engine/worker_pool.h"
+#include "vm/cpu_vm.h"
+
+namespace gpuvm {
+
+using MakeCpuJob = std::unique_ptr<CpuJob> (*)(const Program *program, const ParamValue *params, uint32_t nparams,
+											   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows);
+
+struct EngineContext
+{
+	ArenaMap	arena;
+	WorkerPool *pool;
+	CheckedTablets checked;
+	MakeCpuJob	make_cpu_job;
+	DeviceSlot	devices;
+	std::atomic<int> spinning{0};
+	int			max_spinning = 1;	/* sessions that may wait awake at once */
+};
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,287 @@
+/*
+ * job_dispatch.cc: which engine runs a job, and what becomes of a refusal.
+ *
+ * Device::Cpu and Device::Cuda name the engine; for Device::Auto the expected times
+ * decide. A device may refuse a job before it has published anything: it does not
+ * fit, or its memory is short. Then the CPU virtual machine runs the job from its
+ * start, and device_refusal says why; so it does when the device was asked for, for
+ * it is the backend that decides what to think of it (it may have said so before:
+ * device_required). A device that fails after it has published fails the job.
+ */
+#include "engine/job_dispatch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "engine/cost.h"
+#include "engine/job_io.h"
+#include "engine/job_run.h"
+#include "engine/pin_words.h"
+
+namespace gpuvm {
+
+/* Tablets begin at whole pages of the arena's allocator: so far apart they are still neighbours. */
+constexpr uint64_t PREPARE_GAP = 64 * 1024;
+
+static_assert(sizeof(Job::device_refusal) == 128 && sizeof(Job::failure) == 128, "as the device ABI has it");
+
+static void
+reset_outcome(Job *job)
+{
+	job->errors = 0;
+	job->ran_on = Device::Cpu;
+	job->tablets_scanned = job->tablets_skipped = 0;
+	job->rows_in = job->rows_out = job->bytes_read = 0;
+	job->engine_ns = 0;
+	job->threads_used = 1;
+	job->device_index = 0;
+	job->bytes_moved = job->device_ns = 0;
+	job->slices = 0;
+	job->transfer_used = Transfer::Auto;
+	job->device_refusal[0] = '\0';
+	job->failure[0] = '\0';
+}
+
+static void
+set_failure(Job *job, const char *why)
+{
+	snprintf(job->failure, sizeof(job->failure), "%s", why);
+}
+
+/* ---- preparing --------------------------------------------------------------- */
+
+/* The tablets' bytes, neighbours together, in steps between which the backend may think better of it. */
+static void
+prepare_tablets(EngineContext *context, const Request &request, JobIo *io)
+{
+	DeviceLibrary *library = context->devices.library();
+	const char *base = reinterpret_cast<const char *>(context->arena.header());
+	const uint64_t step = pin_chunk_bytes(context->arena.header()->size);
+	std::vector<std::pair<uint64_t, uint64_t>> ranges;	/* first byte, end */
+	size_t		last = 0;
+
+	if (library == nullptr || !library->ready() || request.tablets.empty())
+		return;
+	for (const TabletHeader *tablet : request.tablets)
+	{
+		uint64_t	offset = static_cast<uint64_t>(reinterpret_cast<const char *>(tablet) - base);
+
+		ranges.emplace_back(offset, offset + tablet->size);
+	}
+	std::sort(ranges.begin(), ranges.end());
+	for (size_t i = 1; i < ranges.size(); i++)
+	{
+		if (ranges[i].first <= ranges[last].second + PREPARE_GAP)
+			ranges[last].second = std::max(ranges[last].second, ranges[i].second);
+		else
+			ranges[++last] = ranges[i];
+	}
+	ranges.resize(last + 1);
+	for (const auto &[first, end] : ranges)
+	{
+		for (uint64_t at = first; at < end && !io->stopped(); at += step)
+			library->prepare(at, std::min(step, end - at));
+	}
+}
+
+/* ---- the device --------------------------------------------------------------- */
+
+static DeviceJobRequest
+device_request(const Request &request, const JobWork &work)
+{
+	DeviceJobRequest to = {};
+
+	to.program = request.program;
+	to.params = request.params;
+	to.nparams = request.nparams;
+	to.columns = request.columns.data();
+	to.ncolumns = static_cast<uint32_t>(request.columns.size());
+	to.tablets = work.tablets.data();
+	to.ntablets = static_cast<uint32_t>(work.tablets.size());
+	to.total_rows = request.total_rows;
+	to.unit_rows = request.unit_rows;
+	to.capacity = request.capacity;
+	to.nbuffers = request.nbuffers;
+	to.areas = request.areas;
+	to.skip_units = request.skip_units.data();
+	to.skip_bytes = request.skip_units.size();
+	to.row_limit = request.row_limit;
+	to.count_groups = request.count_groups;
+	to.transfer = request.transfer;
+	return to;
+}
+
+/* Is the device to run the job? Else the refusal is empty or says why it could not. */
+static bool
+choose_device(const EngineContext *context, const Request &request, const JobWork &work, char *refusal, size_t size)
+{
+	DeviceLibrary *library = context->devices.library();
+
+	if (request.device == Device::Cpu)
+		return false;
+	if (library == nullptr)
+	{
+		/* Nobody asked for what is not there. */
+		if (request.device == Device::Cuda)
+			context->devices.reason(refusal, size);
+		return false;
+	}
+	if (!request.program->grouped && request.unit_rows % TABLET_PAD_ROWS != 0)
+	{
+		snprintf(refusal, size, "the job's units are not multiples of %u rows", TABLET_PAD_ROWS);
+		return false;
+	}
+	if (request.device == Device::Cuda)
+		return true;
+
+	uint64_t	device_ns;
+
+	try
+	{
+		device_ns = library->estimate(device_request(request, work), refusal);
+	}
+	catch (const std::bad_alloc &)
+	{
+		snprintf(refusal, size, "out of memory");
+		return false;
+	}
+	refusal[size - 1] = '\0';
+	if (device_ns == UINT64_MAX)
+		return false;
+	refusal[0] = '\0';
+	return device_ns < cpu_estimate(work.rows, work.bytes, request.program->nkeys > 0,
+									most_threads(request, context->pool));
+}
+
+/* False when the device refused the job, which is then as good as not begun. */
+static bool
+run_on_device(DeviceLibrary *library, const Request &request, const JobWork &work, Job *job, JobIo *io)
+{
+	DeviceJobFigures figures = {};
+	char		reason[sizeof(Job::device_refusal)] = "";
+	DeviceOutcome outcome;
+
+	try
+	{
+		outcome = library->run(device_request(request, work), io, &figures, reason);
+	}
+	catch (const std::bad_alloc &)
+	{
+		outcome = io->published() ? DeviceOutcome::Failed : DeviceOutcome::Refused;
+		snprintf(reason, sizeof(reason), "out of memory");
+	}
+	reason[sizeof(reason) - 1] = '\0';
+
+	if (outcome == DeviceOutcome::Refused && !io->published())
+	{
+		memcpy(job->device_refusal, reason, sizeof(reason));
+		return false;
+	}
+	if (outcome != DeviceOutcome::Done)
+		io->fail(reason[0] ? reason : "the device failed");
+	job->errors = figures.errors;
+	job->ran_on = Device::Cuda;
+	job->device_index = figures.device;
+	job->tablets_scanned = figures.tablets_scanned;
+	job->rows_in = figures.rows_in;
+	job->bytes_read = figures.bytes_read;
+	job->bytes_moved = figures.bytes_moved;
+	job->device_ns = figures.device_ns;
+	job->slices = figures.slices;
+	job->transfer_used = figures.transfer;
+	return true;
+}
+
+/* ---- the job ------------------------------------------------------------------- */
+
+/* The tablets that can matter, and what it takes to read them. */
+static JobWork
+plan_work(const CpuJob &cpu, const Request &request)
+{
+	JobWork		work;
+
+	work.tablets.reserve(request.tablets.size());
+	work.bytes_of.reserve(request.tablets.size());
+	for (const TabletHeader *tablet : request.tablets)
+	{
+		bool		skip = cpu.can_skip(tablet);
+
+		work.tablets.push_back(DeviceTabletRef{tablet, skip});
+		work.bytes_of.push_back(skip ? 0 : cpu.bytes_of(tablet));
+		work.bytes += work.bytes_of.back();
+		work.rows += skip ? 0 : tablet->nrows;
+		work.skipped += skip;
+	}
+	return work;
+}
+
+static void
+run_request(EngineContext *context, const Request &request, Job *job, JobIo *io)
+{
+	auto		start = std::chrono::steady_clock::now();
+
+	if (request.kind == JobKind::Prepare)
+	{
+		prepare_tablets(context, request, io);
+		return;
+	}
+
+	std::unique_ptr<CpuJob> cpu = context->make_cpu_job(request.program, request.params, request.nparams,
+														request.columns.data(),
+														static_cast<uint32_t>(request.columns.size()), request.total_rows);
+	JobWork		work = plan_work(*cpu, request);
+
+	if (!choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) ||
+		!run_on_device(context->devices.library(), request, work, job, io))
+	{
+		if (request.device_required)
+			io->fail(job->device_refusal);
+		else if (!io->stopped())
+			JobRun(request, work, cpu.get(), job, io, context->pool).run();
+	}
+	job->tablets_skipped = work.skipped;
+	job->rows_out = io->rows_out();
+	job->engine_ns = static_cast<uint64_t>(
+		std::chrono::nanoseconds(std::chrono::steady_clock::now() - start - io->waited()).count());
+}
+
+bool
+run_job(EngineContext *context, Job *job, Doorbell *doorbell)
+{
+	const char *wrong;
+
+	reset_outcome(job);
+	try
+	{
+		Request		request;
+
+		wrong = read_request(context->arena, job, &context->checked, &request);
+		if (wrong != nullptr)
+		{
+			set_failure(job, wrong);
+			return false;
+		}
+
+		JobIo		io(request, job, doorbell);
+
+		run_request(context, request, job, &io);
+		if (io.failure() == nullptr && job->cancel.load() != 0)
+			io.fail("canceled");
+		if (io.failure() == nullptr)
+			return true;
+		set_failure(job, io.failure());
+	}
+	catch (const std::bad_alloc &)
+	{
+		set_failure(job, "out of memory");
+	}
+	catch (const std::exception &)
+	{
+		set_failure(job, "unexpected error in the virtual machine");
+	}
+	return false;
+}
+
+}  // namespace gpuvm

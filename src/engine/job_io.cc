@@ -1,0 +1,95 @@
+/* job_io.cc: a running job's conversation with its backend. */
+#include "engine/job_io.h"
+
+#include <cstdio>
+
+namespace gpuvm {
+
+constexpr std::chrono::milliseconds LOOK_INTERVAL(1);
+
+void
+JobIo::fail(const char *why)
+{
+	if (!failed_.exchange(true))
+		snprintf(failure_, sizeof(failure_), "%s", why);
+	stop();
+}
+
+int
+JobIo::claim_buffer()
+{
+	for (uint32_t i = 0; i < request_.nbuffers; i++)
+	{
+		uint32_t	expected = static_cast<uint32_t>(BufferState::Free);
+
+		if (job_->buffers[i].state.load(std::memory_order_relaxed) == expected &&
+			job_->buffers[i].state.compare_exchange_strong(expected, static_cast<uint32_t>(BufferState::Filling)))
+			return static_cast<int>(i);
+	}
+	return -1;
+}
+
+void
+JobIo::publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors)
+{
+	ResultBuffer &to = job_->buffers[buffer];
+
+	published_.store(true);
+	to.unit = unit;
+	to.nrows = nrows;
+	to.errors = errors;
+	to.state.store(static_cast<uint32_t>(BufferState::Full));
+	doorbell_->ring();
+	if (rows_out_.fetch_add(nrows) + nrows >= request_.row_limit && request_.row_limit > 0)
+		stop();
+}
+
+void
+JobIo::unclaim(int buffer)
+{
+	job_->buffers[buffer].state.store(static_cast<uint32_t>(BufferState::Free));
+}
+
+bool
+JobIo::stopped()
+{
+	if (stopping())
+		return true;
+
+	auto		now = std::chrono::steady_clock::now();
+
+	if (now < next_look_)
+		return false;
+	next_look_ = now + LOOK_INTERVAL;
+	if (!doorbell_->gone())
+		return false;
+	fail("the backend has gone");
+	return true;
+}
+
+int
+JobIo::free_buffers() const
+{
+	int			n = 0;
+
+	for (uint32_t i = 0; i < request_.nbuffers; i++)
+		n += job_->buffers[i].state.load() == static_cast<uint32_t>(BufferState::Free);
+	return n;
+}
+
+bool
+JobIo::wait_for_buffer()
+{
+	auto		since = std::chrono::steady_clock::now();
+	bool		alive;
+
+	job_->state.store(static_cast<uint32_t>(JobState::Suspended));
+	alive = doorbell_->sleep([this] { return free_buffers() > 0 || job_->cancel.load() != 0; });
+	job_->state.store(static_cast<uint32_t>(JobState::Running));
+	waited_ += std::chrono::steady_clock::now() - since;
+	if (!alive)
+		fail("the backend has gone");
+	return !stopping();
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,70 @@
+/*
+ * job_io.h: a running job's conversation with its backend, whichever engine runs
+ * it: result buffers, reasons to stop, waits.
+ *
+ * What only the owner, the session's thread, may call is said so; the rest is
+ * for helpers, too. A device's job has the owner alone.
+ */
+#ifndef GPUVM_ENGINE_JOB_IO_H
+#define GPUVM_ENGINE_JOB_IO_H
+
+#include <atomic>
+#include <chrono>
+
+#include "engine/device_abi.h"
+#include "engine/doorbell.h"
+#include "engine/request.h"
+
+namespace gpuvm {
+
+class JobIo final : public DeviceJobIo
+{
+public:
+	JobIo(const Request &request, Job *job, Doorbell *doorbell)
+		: request_(request), job_(job), doorbell_(doorbell) {}
+
+	int			claim_buffer() override;
+	void		publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors) override;
+	void		unclaim(int buffer) override;
+
+	/* Owner only. Meets the end of the socket, by a system call at most once a millisecond. */
+	bool		stopped() override;
+
+	/* Owner only. Suspends the job until the backend has taken rows; false when it is to end. */
+	bool		wait_for_buffer() override;
+
+	/* A reason to stop that is known already. */
+	bool stopping() const
+	{
+		return stop_.load(std::memory_order_relaxed) || job_->cancel.load(std::memory_order_relaxed) != 0;
+	}
+
+	/* Ends the work. The first failure counts; `why` is copied. */
+	void		fail(const char *why);
+	/* Ends the work without saying more: nobody is to begin anything. */
+	void		stop() { stop_.store(true); }
+
+	int			free_buffers() const;
+	bool		published() const { return published_.load(); }
+	uint64_t	rows_out() const { return rows_out_.load(); }
+
+	/* Owner only, with no helper inside: why the job failed, or nullptr. */
+	const char *failure() const { return failed_.load() ? failure_ : nullptr; }
+	std::chrono::nanoseconds waited() const { return waited_; }
+
+private:
+	const Request &request_;
+	Job		   *job_;
+	Doorbell   *doorbell_;
+	std::atomic<bool> stop_{false};
+	std::atomic<bool> failed_{false};
+	char		failure_[sizeof(Job::failure)];
+	std::atomic<bool> published_{false};
+	std::atomic<uint64_t> rows_out_{0};
+	std::chrono::steady_clock::time_point next_look_;
+	std::chrono::nanoseconds waited_{0};
+};
+
+}  // namespace gpuvm
+
+#endif
