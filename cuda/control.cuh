@@ -129,11 +129,13 @@ op_distinct(Machine<R> &m, const OpView &op)
 
 template <Type T, int R>
 GPUVM_D void
-op_in(Machine<R> &m, const OpView &op, const int64_t *values)
+op_in(Machine<R> &m, const OpView &op)
 {
 	using V = reg_t<T>;
 	Operand<V, R> a = operand_a<V>(m, op);
 	uint32_t	nulls = mask_read(m, op.a_null()), bits = 0;
+	const char *lists = op.flags() & DOP_LONG_LIST ? reinterpret_cast<const char *>(region_header(m)->args->long_aux) : shared_memory;
+	const int64_t *values = reinterpret_cast<const int64_t *>(lists + op.imm_b());
 	int			n = op.count();
 
 #pragma unroll 1

@@ -41,7 +41,7 @@ namespace cuda {
 
 constexpr int MAX_OPS = 256;
 constexpr int MAX_AUX = 512;
-constexpr int MAX_COLUMNS = 32;		/* one lane stages one column */
+constexpr int MAX_COLUMNS = 64;
 constexpr int MAX_AGGS = 16;
 constexpr int MAX_KEYS = 16;
 constexpr int MAX_CELLS = 64;
@@ -109,6 +109,17 @@ enum DeviceOpFlag : uint8_t
 	DOP_JUMP_IF_NULL = 16,
 	DOP_NEGATED = 32,			/* CODE_FILTER_*: outside of the interval; CODE_LESS_*: not less */
 	DOP_WIDE = 64,				/* AggStep Sum: 128-bit accumulator */
+	DOP_LONG_LIST = 128,		/* In: imm_b is from LaunchArgs.long_aux, not in shared memory */
+};
+
+/* Where a ResultColumn operation finds the values of a tile's rows: its aux. */
+enum class ResultForm : uint8_t
+{
+	Values,						/* a: a place of values as registers hold them */
+	Mask,						/* a: a mask (Bool) */
+	Codes,						/* a: a staged column as the tablet stores it; count: its type's natural width */
+	Constant,					/* imm_a */
+	Rowid,
 };
 
 constexpr uint16_t OPERAND_NONE = 0xffff;
@@ -119,16 +130,16 @@ struct alignas(16) DeviceOp
 	uint16_t	code;
 	uint8_t		flags;
 	uint8_t		aux;			/* Cast: from Type; AggStep: AggFn; In: p5; CODE_FILTER_COLUMN: the type's natural width */
-	uint16_t	dst, a, b;		/* CODE_FILTER_COLUMN: b is its FilterRange */
+	uint16_t	dst, a, b;		/* CODE_FILTER_COLUMN: b is its FilterRange; ResultColumn: b counts the nullable columns before it */
 	uint16_t	dst_null, a_null, b_null;
-	uint16_t	c, c_null;		/* Select's condition, AggStep's filter */
+	uint16_t	c, c_null;		/* Select's condition, AggStep's filter, ResultColumn's list of rows */
 	uint16_t	pending;		/* mask that takes the lanes that jump, or OPERAND_NONE: they die */
 	uint16_t	skip;			/* where to go on when no lane of the warp is live */
 	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot */
 	uint16_t	count;			/* In: values */
 	uint32_t	group_area;		/* CODE_GROUP_*: address of the block's GroupArea */
 	int64_t		imm_a;
-	int64_t		imm_b;			/* In: address of the values in shared memory */
+	int64_t		imm_b;			/* In: address of the values in shared memory; ResultColumn: bytes of a row's columns before it */
 };
 static_assert(sizeof(DeviceOp) == 48 && offsetof(DeviceOp, dst_null) == 10 && offsetof(DeviceOp, b_null) == 14 &&
 			  offsetof(DeviceOp, pending) == 20 && offsetof(DeviceOp, column) == 24 && offsetof(DeviceOp, imm_a) == 32,
@@ -247,6 +258,8 @@ struct DeviceProgram
 	OpSet		op_set;
 	uint8_t		max_blocks;		/* a multiprocessor */
 	uint16_t	nresults;
+	uint16_t	nlong_aux;		/* IN lists that `aux` has no room for, on the host: see LaunchArgs */
+	const int64_t *long_aux;
 	StagePlan	columns[MAX_COLUMNS];
 	Type		result_type[PROGRAM_MAX_COLUMNS];
 	uint8_t		result_nullable[PROGRAM_MAX_COLUMNS / 8];	/* bitmap */
@@ -370,13 +383,17 @@ struct LaunchState
 	Partial		result[MAX_AGGS];
 };
 
-/* Where a row program's tiles leave their rows: see launch.h. */
+/*
+ * Where a row program's tiles leave their rows: see launch.h. A segment is a
+ * tile's, in the order of the slice's rows, and begins with its rows.
+ */
 struct RowStaging
 {
-	char	   *values;			/* per result column, segments of segment_rows rows */
-	char	   *nulls;
+	char	   *values;			/* per result column: segments */
+	char	   *nulls;			/* per nullable result column: bitmaps of segments */
 	uint32_t   *counts;			/* rows of each segment */
 	uint32_t   *errors;			/* ErrorBits of each pad */
+	uint32_t   *blocks_done;	/* of compact_rows(), by a unit's first pad; 0 between launches */
 	uint32_t	segment_rows;
 	uint32_t	nsegments;
 };
@@ -424,6 +441,7 @@ struct LaunchArgs
 	const uint32_t *abort;		/* or nullptr */
 	LaunchState *state;
 	Partial    *partials;		/* gridDim.x * MAX_AGGS */
+	const int64_t *long_aux;	/* device memory */
 	RowStaging	rows;
 	GroupTable	groups;
 };

@@ -16,6 +16,7 @@
 
 #include "control.cuh"
 #include "partials.cuh"
+#include "rows.cuh"
 #include "staging.cuh"
 
 namespace gpuvm {
@@ -35,8 +36,7 @@ execute(Machine<R> &m, const OpView &op)
 	else if constexpr (form == OpForm::CAST) op_cast<T>(m, op);
 	else if constexpr (form == OpForm::LOGIC1 || form == OpForm::LOGIC2) op_logic<O>(m, op);
 	else if constexpr (form == OpForm::DISTINCT) op_distinct<T>(m, op);
-	else if constexpr (form == OpForm::IN)
-		op_in<T>(m, op, reinterpret_cast<const int64_t *>(shared_memory + op.imm_b()));
+	else if constexpr (form == OpForm::IN) op_in<T>(m, op);
 	else if constexpr (form == OpForm::COMPARE)
 		return branch(m, op, compare_mask<O, T>(m, op), mask_read(m, op.a_null()) | mask_read(m, op.b_null()));
 	else if constexpr (form == OpForm::COPY) op_copy<T>(m, op);
@@ -56,19 +56,9 @@ execute(Machine<R> &m, const OpView &op)
 	}
 	else if constexpr (form == OpForm::JUMP || form == OpForm::INVALID)
 		return branch(m, op, all_rows<R>, 0);
-	else if constexpr (form == OpForm::ROWID)
-	{
-		char	   *to = place_of<uint32_t>(m, op.dst());
-		uint32_t	row = region_header(m)->first_row + m.staged_lane * R;
-
-#pragma unroll 1
-		for (int k = 0; k < R / 4; k++)
-		{
-			uint32_t	r[4] = {row + 4 * k, row + 4 * k + 1, row + 4 * k + 2, row + 4 * k + 3};
-
-			store4(to, k, 0, r);
-		}
-	}
+	else if constexpr (form == OpForm::RESULT) op_list_rows(m, op);
+	else if constexpr (form == OpForm::RESCOL && (T == Type::Bool || T == Type::I32 || T == Type::I64))
+		op_result_column<std::conditional_t<T == Type::Bool, uint8_t, reg_t<T>>>(m, op);
 	else
 		__builtin_unreachable();	/* host level, or lowered to something else */
 	return true;
@@ -294,7 +284,7 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 		reinterpret_cast<int64_t *>(shared_memory + ops_bytes)[i] = p.aux[i];
 
 	m.lane = threadIdx.x % 32;
-	m.region = program_bytes(p.nops, p.naux) + warp * p.region_bytes;
+	m.region = program_bytes(p.nops, p.naux) + args.groups.shared_bytes + warp * p.region_bytes;
 	m.staged_lane = m.lane;
 	m.live = 0;
 

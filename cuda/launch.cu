@@ -115,6 +115,8 @@ create_scratch(LaunchScratch *scratch)
 	rc = cudaMalloc(&scratch->state, sizeof(LaunchState));
 	if (rc == cudaSuccess)
 		rc = cudaMalloc(&scratch->partials, sizeof(Partial) * MAX_AGGS * scratch->max_blocks);
+	if (rc == cudaSuccess)
+		rc = cudaMalloc(&scratch->long_aux, sizeof(int64_t) * PROGRAM_MAX_AUX);
 	return rc;
 }
 
@@ -123,6 +125,7 @@ destroy_scratch(LaunchScratch *scratch)
 {
 	cudaFree(scratch->state);
 	cudaFree(scratch->partials);
+	cudaFree(scratch->long_aux);
 	*scratch = LaunchScratch{};
 }
 
@@ -180,11 +183,20 @@ cudaError_t
 launch_slice(const DeviceProgram &program, const LaunchShape &shape, const LaunchScratch &scratch, const SliceArgs &slice,
 			 cudaStream_t stream)
 {
-	LaunchArgs	args = {slice.table, slice.first_pad, slice.npads, slice.abort, scratch.state, scratch.partials, {}, {}};
+	LaunchArgs	args = {slice.table, slice.first_pad, slice.npads, slice.abort, scratch.state, scratch.partials,
+		scratch.long_aux, {}, {}};
 	uint64_t	units = static_cast<uint64_t>(slice.npads) * (TABLET_PAD_ROWS / shape.unit_rows);
 	uint32_t	warps = shape.threads / 32;
 	uint64_t	useful = std::max<uint64_t>(1, (units + warps - 1) / warps);
 
+	if (program.nlong_aux > 0)
+	{
+		cudaError_t rc = cudaMemcpyAsync(scratch.long_aux, program.long_aux, program.nlong_aux * sizeof(int64_t),
+										 cudaMemcpyHostToDevice, stream);
+
+		if (rc != cudaSuccess)
+			return rc;
+	}
 	args.table.unit_rows = shape.unit_rows;
 	if (slice.rows)
 		args.rows = *slice.rows;

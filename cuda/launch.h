@@ -28,6 +28,7 @@ struct LaunchScratch
 {
 	LaunchState *state;			/* device */
 	Partial    *partials;		/* device: max_blocks * MAX_AGGS */
+	int64_t    *long_aux;		/* device: PROGRAM_MAX_AUX */
 	uint32_t	max_blocks;
 };
 
@@ -46,7 +47,7 @@ void		destroy_scratch(LaunchScratch *scratch);
 
 /*
  * Block, grid and shared memory for the program on the current device, with
- * `group_bytes` of a block's shared memory for a GroupPlan's table behind the
+ * `group_bytes` of a block's shared memory for a group table before the
  * warps' regions; cudaErrorInvalidConfiguration if a block does not fit. Cheap:
  * asks the driver only once for each kernel and size.
  */

@@ -19,13 +19,13 @@ nvcc $flags -c tests/bench/vm_experiment.cu -o "$build/vm_experiment.o" &
 pids="$pids $!"
 nvcc $flags -c cuda/launch.cu -o "$build/launch.o" &
 pids="$pids $!"
-for f in cuda/lower.cc src/tablet/build.cc src/vm/program.cc src/vm/verify.cc; do
+for f in cuda/lower*.cc src/tablet/build.cc src/vm/program.cc src/vm/value_range.cc src/vm/verify.cc; do
 	g++ -std=c++17 -O2 -Isrc -Icuda -c "$f" -o "$build/$(basename "$f" .cc).o" &
 	pids="$pids $!"
 done
 for p in $pids; do wait "$p"; done
 nvcc -arch=sm_90 -o "$build/vm_experiment" "$build"/vm_experiment.o "$build"/interpreter_*.o "$build"/launch.o \
-	"$build"/lower.o "$build"/build.o "$build"/program.o "$build"/verify.o
+	"$build"/lower*.o "$build"/build.o "$build"/program.o "$build"/value_range.o "$build"/verify.o
 grep -hE "Used|spill" "$build"/interpreter_*.log
 
 for part in $parts; do

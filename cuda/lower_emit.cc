@@ -1,0 +1,412 @@
+/* lower_emit.cc: the second pass; see lower_internal.h. */
+#include "lower_internal.h"
+
+#include <cmath>
+#include <initializer_list>
+#include <utility>
+
+namespace gpuvm {
+namespace cuda {
+
+DeviceOp *
+Lowering::add(uint16_t code)
+{
+	if (out->nops == MAX_OPS)
+	{
+		full = true;
+		out->nops--;
+	}
+
+	DeviceOp   *d = &out->ops[out->nops++];
+
+	*d = DeviceOp{};
+	d->code = code;
+	d->dst = d->a = d->b = d->c = OPERAND_NONE;
+	d->dst_null = d->a_null = d->b_null = d->c_null = d->pending = OPERAND_NONE;
+	return d;
+}
+
+/* A comparison of a staged column with a constant that is not null (nor NaN). */
+bool
+Lowering::fuses_with_column(const Op &op) const
+{
+	if (op.type == Type::Bool)
+		return false;
+
+	const Register &a = reg[op.p1], &b = reg[op.p2];
+	const Register &c = a.is_const ? a : b, &v = a.is_const ? b : a;
+
+	return c.is_const && !c.null_const && !v.is_const && v.column >= 0 &&
+		!(type_is_float(op.type) && std::isnan(double_of(c.value, op.type)));
+}
+
+namespace {
+
+Opcode
+swapped(Opcode o)
+{
+	return o == Opcode::Lt ? Opcode::Gt : o == Opcode::Le ? Opcode::Ge : o == Opcode::Gt ? Opcode::Lt
+		: o == Opcode::Ge ? Opcode::Le : o;
+}
+
+}  // namespace
+
+/* The comparison as an interval of the column's values, or its complement. */
+const char *
+Lowering::filter_column(const Op &op)
+{
+	bool		swap = reg[op.p1].is_const;
+	const Register &v = reg[swap ? op.p2 : op.p1];
+	int64_t		bits = reg[swap ? op.p1 : op.p2].value;
+	Opcode		o = swap ? swapped(op.opcode) : op.opcode;
+	DeviceOp   *d = add(op.type == Type::F32 ? CODE_FILTER_F32 : op.type == Type::F64 ? CODE_FILTER_F64
+		: op.type == Type::I64 ? CODE_FILTER_I64 : CODE_FILTER_COLUMN);
+
+	d->aux = static_cast<uint8_t>(type_natural_width(op.type));
+	d->b = type_is_float(op.type) ? OPERAND_NONE : allocate(static_cast<int>(sizeof(FilterRange)) / GRAIN);
+	d->column = static_cast<uint16_t>(v.column);
+	d->a = out->columns[v.column].data;
+	d->a_null = null_mask_of(swap ? op.p2 : op.p1);
+	if (type_is_float(op.type))
+	{
+		/* NaN is above everything: > and >= are the complements of <= and <. */
+		double		c = double_of(bits, op.type), lo = -INFINITY, hi = c;
+		double		below = op.type == Type::F32 ? static_cast<double>(std::nextafterf(static_cast<float>(c), -INFINITY))
+			: std::nextafter(c, -INFINITY);
+
+		if (o == Opcode::Lt || o == Opcode::Ge)
+		{
+			hi = below;
+			if (std::isinf(c) && c < 0)		/* nothing is below */
+			{
+				lo = INFINITY;
+				hi = -INFINITY;
+			}
+		}
+		if (o == Opcode::Eq || o == Opcode::Ne)
+			lo = c;
+		if (o == Opcode::Gt || o == Opcode::Ge || o == Opcode::Ne)
+			d->flags |= DOP_NEGATED;
+		d->imm_a = bits_of(lo, op.type);
+		d->imm_b = bits_of(hi, op.type);
+		return nullptr;
+	}
+
+	const int128 least = op.type == Type::I16 ? INT16_MIN : op.type == Type::I32 ? INT32_MIN : INT64_MIN;
+	const int128 most = op.type == Type::I16 ? INT16_MAX : op.type == Type::I32 ? INT32_MAX : INT64_MAX;
+	int128		c = bits, lo = least, hi = most;
+
+	if (o == Opcode::Eq || o == Opcode::Ne)
+		lo = hi = c;
+	else if (o == Opcode::Lt)
+		hi = c - 1;
+	else if (o == Opcode::Le)
+		hi = c;
+	else if (o == Opcode::Gt)
+		lo = c + 1;
+	else
+		lo = c;
+	if (o == Opcode::Ne)
+		d->flags |= DOP_NEGATED;
+	if (lo > hi)
+	{
+		/* An empty interval is the complement of a full one. */
+		lo = least;
+		hi = most;
+		d->flags ^= DOP_NEGATED;
+	}
+	d->imm_a = static_cast<int64_t>(lo);
+	d->imm_b = static_cast<int64_t>(hi);
+	return nullptr;
+}
+
+const char *
+Lowering::compare_or_branch(const Op &op)
+{
+	OpForm		form = form_of(op.opcode);
+
+	if (form == OpForm::COMPARE && fuses_with_column(op))
+		filter_column(op);
+	else
+	{
+		DeviceOp   *d = add(generic_code(op.opcode, op.type));
+
+		if (form == OpForm::COMPARE || form == OpForm::BRANCH)
+			operand_a(d, op.p1);
+		if (form == OpForm::COMPARE)
+			operand_b(d, op.p2);
+	}
+
+	DeviceOp   *d = &out->ops[out->nops - 1];
+
+	if (form == OpForm::COMPARE && (op.p5 & COMPARE_STORES))
+	{
+		d->flags |= DOP_STORES;
+		return place_result(d, op, op.p3, false, 0);
+	}
+	if (op.p5 & JUMP_IF_NULL)
+		d->flags |= DOP_JUMP_IF_NULL;
+	if (form == OpForm::JUMP || (form != OpForm::INVALID && op.p4 == VERDICT_JUMPS))
+		d->pending = pending[op.p3];
+	return nullptr;
+}
+
+/* Does somebody need the column's values in register form? Null tests, fused comparisons and Result do not. */
+bool
+Lowering::used_as_value(int r, int address) const
+{
+	for (int i = address + 1; i < program->converge; i++)
+	{
+		const Op   &user = program->ops()[i];
+		OpForm		form = form_of(user.opcode);
+		bool		reads = false;
+
+		if (form == OpForm::NULLTEST || form == OpForm::RESULT || (form == OpForm::COMPARE && fuses_with_column(user)))
+			continue;
+		each_source(user, [&](int s) { reads |= s == r; });
+		if (reads)
+			return true;
+	}
+	return false;
+}
+
+/* Mul, then AggStep Sum of it and nothing else: the product needs no place. */
+bool
+Lowering::fuses_with_sum(int address) const
+{
+	const Op   &mul = program->ops()[address], &sum = program->ops()[address + 1];
+
+	return mul.opcode == Opcode::Mul && (mul.type == Type::I32 || mul.type == Type::I64) &&
+		address + 1 < program->converge && sum.opcode == Opcode::AggStep && static_cast<AggFn>(sum.p5) == AggFn::Sum &&
+		sum.p2 == mul.p1 && sum.p3 < 0 && reg[mul.p1].uses == 1 && !is_target[address + 1];
+}
+
+const char *
+Lowering::emit_column(const Op &op, int address)
+{
+	Register   &r = reg[op.p1];
+	const StagePlan &c = out->columns[r.column];
+
+	r.nulls_at = c.nulls == OPERAND_NONE ? c.nulls : static_cast<uint16_t>(c.nulls | OPERAND_STAGED);
+	r.at = c.data;
+	if (r.direct || !used_as_value(op.p1, address))
+		return nullptr;
+
+	DeviceOp   *d = add(generic_code(op.opcode, op.type));
+
+	d->a = r.at;
+	d->a_null = r.nulls_at;
+	d->column = static_cast<uint16_t>(r.column);
+	r.at = allocate(place_units(op.type));
+	r.owns_slot = true;
+	d->dst = r.at;
+	return nullptr;
+}
+
+/* Short lists lie in shared memory behind the operations, long ones in device memory. */
+void
+Lowering::emit_in(const Op &op, DeviceOp *d)
+{
+	d->aux = op.p5;
+	d->count = static_cast<uint16_t>(op.p4);
+	d->imm_b = static_cast<int64_t>(op.p3) * 8;
+	if (program->naux > MAX_AUX)
+	{
+		d->flags |= DOP_LONG_LIST;
+		out->long_aux = program->aux();
+		out->nlong_aux = static_cast<uint16_t>(program->naux);
+	}
+	else
+	{
+		memcpy(out->aux, program->aux(), program->naux * sizeof(int64_t));
+		out->naux = static_cast<uint16_t>(program->naux);
+	}
+}
+
+const char *
+Lowering::emit(const Op &op, int address)
+{
+	OpForm		form = form_of(op.opcode);
+
+	switch (form)
+	{
+		case OpForm::COLUMN:
+			return emit_column(op, address);
+		case OpForm::ROWID: case OpForm::IMM32: case OpForm::IMM64: case OpForm::IMMNULL: case OpForm::VARIABLE:
+			return nullptr;
+		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
+		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::COPY: case OpForm::IN:
+		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT:
+		case OpForm::SELECT: case OpForm::PICK:
+		{
+			DeviceOp   *d = add(generic_code(op.opcode, op.type));
+
+			operand_a(d, op.p2);
+			if (form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::LOGIC2 || form == OpForm::DISTINCT ||
+				form == OpForm::SELECT || form == OpForm::PICK)
+				operand_b(d, op.p3);
+			if (form == OpForm::SELECT)
+				d->c = truth_mask_of(static_cast<int>(op.p4));
+			if (form == OpForm::CAST)
+				d->aux = op.p5;
+			if (form == OpForm::IN)
+				emit_in(op, d);
+			if (may_err(address))
+				d->flags |= DOP_CHECKED;
+			return place_result(d, op, op.p1, form == OpForm::UNARY || form == OpForm::BINARY, address);
+		}
+		case OpForm::COMPARE: case OpForm::BRANCH: case OpForm::JUMP: case OpForm::INVALID:
+			return compare_or_branch(op);
+		case OpForm::GROUP:
+			return emit_group(op);
+		case OpForm::AGGSTEP:
+			return program->nkeys > 0 ? emit_agg_grouped(op) : emit_agg(op, nullptr, 0);
+		case OpForm::RESULT:
+			return emit_rows(op);
+		default:
+			return "an opcode does not run on the device";
+	}
+}
+
+const char *
+Lowering::emit_all()
+{
+	const Op   *ops = program->ops();
+
+	zeroes = allocate(mask_units());
+	ones = allocate(mask_units());
+	add(CODE_SET_MASK)->dst = zeroes;
+
+	DeviceOp   *d = add(CODE_SET_MASK);
+
+	d->dst = ones;
+	d->imm_a = 0xffff;
+
+	int			masks = out->nops;
+
+	for (int i = 0; i <= program->converge; i++)
+		if (is_target[i])
+		{
+			pending[i] = allocate(mask_units());
+			add(CODE_SET_MASK)->dst = pending[i];
+		}
+	for (int i = program->parallel + 1; i <= program->converge; i++)
+	{
+		const char *problem;
+
+		if (is_target[i])
+			add(CODE_JOIN)->pending = pending[i];
+		if (i == program->converge)
+			break;
+		if (fuses_with_sum(i))
+		{
+			problem = emit_agg(ops[i + 1], &ops[i], i);
+			release_dead(ops[i], i);
+			i++;
+		}
+		else
+		{
+			problem = emit(ops[i], i);
+			release_dead(ops[i], i);
+		}
+		if (problem)
+			return problem;
+	}
+	add(CODE_END);
+	if (full)
+		return "the program does not fit the device's shared memory";
+
+	/* Nobody reads the constant masks: do not set them. */
+	bool		wanted = false;
+
+	for (int i = masks; i < out->nops; i++)
+		for (uint16_t operand : {out->ops[i].a, out->ops[i].b, out->ops[i].c, out->ops[i].a_null, out->ops[i].b_null})
+			wanted |= operand == zeroes || operand == ones;
+	if (!wanted)
+	{
+		memmove(out->ops, out->ops + masks, (out->nops - masks) * sizeof(DeviceOp));
+		out->nops = static_cast<uint16_t>(out->nops - masks);
+	}
+
+	uint16_t	next = 0;
+
+	for (int i = out->nops - 1; i >= 0; i--)
+	{
+		if (out->ops[i].code == CODE_END || out->ops[i].code == CODE_JOIN)
+			next = static_cast<uint16_t>(i);
+		out->ops[i].skip = next;
+	}
+	return nullptr;
+}
+
+/* The frequent operations' own codes, once everything else is known. */
+void
+Lowering::choose_code(DeviceOp *d)
+{
+	if (d->code < CODE_GENERIC)
+		return;
+
+	Opcode		o = static_cast<Opcode>((d->code - CODE_GENERIC) / 16);
+	Type		t = static_cast<Type>((d->code - CODE_GENERIC) % 16);
+	bool		typed = t == Type::I32 || t == Type::I64 || t == Type::F32 || t == Type::F64;
+	auto		by_type = [t](DeviceCode i32, DeviceCode i64, DeviceCode f32, DeviceCode f64)
+	{
+		return t == Type::I32 ? i32 : t == Type::I64 ? i64 : t == Type::F32 ? f32 : f64;
+	};
+
+	if (o == Opcode::In && !(d->flags & DOP_LONG_LIST))
+		d->imm_b += out->nops * static_cast<int64_t>(sizeof(DeviceOp));
+	else if (o == Opcode::AggStep)
+	{
+		AggFn		fn = static_cast<AggFn>(d->aux);
+
+		if (fn == AggFn::CountStar && d->c == OPERAND_NONE)
+			d->code = CODE_COUNT;
+		else if (fn == AggFn::Sum && d->c == OPERAND_NONE && typed)
+			d->code = by_type(CODE_SUM_I32, CODE_SUM_I64, CODE_SUM_F32, CODE_SUM_F64);
+	}
+	else if (typed && (o == Opcode::Lt || o == Opcode::Le || o == Opcode::Gt || o == Opcode::Ge))
+	{
+		/* a > b is b < a, and a >= b is not a < b: floats are totally ordered too. */
+		if (o == Opcode::Gt || o == Opcode::Le)
+		{
+			uint8_t		imms = static_cast<uint8_t>((d->flags & DOP_A_IMM ? DOP_B_IMM : 0) | (d->flags & DOP_B_IMM ? DOP_A_IMM : 0));
+
+			d->flags = static_cast<uint8_t>((d->flags & ~(DOP_A_IMM | DOP_B_IMM)) | imms);
+			std::swap(d->a, d->b);
+			std::swap(d->a_null, d->b_null);
+			std::swap(d->imm_a, d->imm_b);
+		}
+		if (o == Opcode::Le || o == Opcode::Ge)
+			d->flags |= DOP_NEGATED;
+		d->code = by_type(CODE_LESS_I32, CODE_LESS_I64, CODE_LESS_F32, CODE_LESS_F64);
+	}
+	else if (typed && o == Opcode::Add)
+		d->code = by_type(CODE_ADD_I32, CODE_ADD_I64, CODE_ADD_F32, CODE_ADD_F64);
+	else if (typed && o == Opcode::Sub)
+		d->code = by_type(CODE_SUB_I32, CODE_SUB_I64, CODE_SUB_F32, CODE_SUB_F64);
+	else if (typed && o == Opcode::Mul)
+		d->code = by_type(CODE_MUL_I32, CODE_MUL_I64, CODE_MUL_F32, CODE_MUL_F64);
+	else if (o == Opcode::Column && (t == Type::I32 || t == Type::I64))
+		d->code = t == Type::I32 ? CODE_COLUMN_I32 : CODE_COLUMN_I64;
+}
+
+/* The kernel that has the program's operations. */
+void
+Lowering::choose_op_set()
+{
+	out->op_set = OpSet::Narrow;
+	for (int i = 0; i < out->nops; i++)
+	{
+		DeviceOp   *d = &out->ops[i];
+
+		choose_code(d);
+
+		OpSet		set = d->code >= CODE_GENERIC ? OpSet::All : d->code >= CODE_WIDE ? OpSet::Wide : OpSet::Narrow;
+
+		out->op_set = set > out->op_set ? set : out->op_set;
+	}
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

@@ -1,0 +1,221 @@
+/*
+ * lower_internal.h: lowering, by parts.
+ *
+ *   lower.cc         the driver; the first pass: what is known of every register
+ *                    without running (constant, range, nullable, uses)
+ *   lower_places.cc  where registers live
+ *   lower_emit.cc    the second pass: operations, fused where the form allows
+ *   lower_rows.cc    Result
+ *   lower_groups.cc  Group and AggStep
+ *
+ * Places. A column that every tablet stores as registers hold it is used where
+ * the stage put it, with no operation at all. An elementwise result may take
+ * the place of an operand that dies with it. The rest are slots, first fit.
+ * Jumps go forward only, so a register lives from its operation to its last
+ * use in program order.
+ */
+#ifndef GPUVM_CUDA_LOWER_INTERNAL_H
+#define GPUVM_CUDA_LOWER_INTERNAL_H
+
+#include <cstring>
+
+#include "lower.h"
+#include "vm/value_range.h"
+
+namespace gpuvm {
+namespace cuda {
+
+inline OpForm
+form_of(Opcode o)
+{
+	static constexpr OpForm forms[] = {
+#define GPUVM_OPCODE(name, form, types, errors, synopsis) OpForm::form,
+#include "vm/opcodes.def"
+#undef GPUVM_OPCODE
+	};
+	return forms[static_cast<int>(o)];
+}
+
+/* A float constant as an immediate: bits of the type. */
+inline int64_t
+bits_of(double v, Type t)
+{
+	int64_t		bits = 0;
+
+	if (t == Type::F32)
+	{
+		float		f = static_cast<float>(v);
+
+		memcpy(&bits, &f, sizeof(f));
+	}
+	else
+		memcpy(&bits, &v, sizeof(v));
+	return bits;
+}
+
+inline double
+double_of(int64_t bits, Type t)
+{
+	if (t == Type::F32)
+	{
+		float		f;
+
+		memcpy(&f, &bits, sizeof(f));
+		return f;
+	}
+
+	double		d;
+
+	memcpy(&d, &bits, sizeof(d));
+	return d;
+}
+
+struct Register
+{
+	Type		type;
+	bool		is_const;
+	bool		nullable;
+	bool		null_const;
+	bool		direct;			/* a staged column used in place */
+	bool		is_rowid;
+	int64_t		value;			/* of a constant, in the type's own bits */
+	int			column;			/* of DeviceProgram.columns, or -1 */
+	int			uses;
+	int			last_use;
+	/* places, by the second pass */
+	uint16_t	at;
+	uint16_t	nulls_at;
+	bool		owns_slot;
+	bool		owns_nulls;
+};
+
+class Lowering
+{
+public:
+	Lowering(const LowerInput &input, int rows, DeviceProgram *out) : in(input), rows(rows), out(out), program(input.program) {}
+
+	const char *run();
+
+private:
+	/* first pass */
+	const char *analyse();
+	const char *analyse_op(const Op &op, int address);
+	void		find_ranges();
+	int			add_column(int table_column);
+	void		use(int reg, int address);
+	template <typename F> void each_source(const Op &op, F f) const;
+	bool		may_err(int address) const;
+
+	/* places */
+	const char *lay_out();
+	uint16_t	allocate(int units);
+	void		release(uint16_t at, int units);
+	void		release_dead(const Op &op, int address);
+	int			value_units(Type t) const { return 32 * type_width(t) * out->rows_per_lane / GRAIN; }
+	int			mask_units() const { return (out->rows_per_lane == 16 ? 64 : 32) / GRAIN; }
+	int			place_units(Type t) const { return t == Type::Bool ? mask_units() : value_units(t); }
+	void		operand_a(DeviceOp *d, int reg);
+	void		operand_b(DeviceOp *d, int reg);
+	uint16_t	null_mask_of(int reg);
+	uint16_t	truth_mask_of(int reg);	/* of a Bool register; null counts as false */
+	uint16_t	constant_mask(bool bits) const { return bits ? ones : zeroes; }
+	const char *place_result(DeviceOp *d, const Op &op, int reg, bool in_place_ok, int address);
+
+	/* operations */
+	DeviceOp   *add(uint16_t code);
+	const char *emit_all();
+	const char *emit(const Op &op, int address);
+	const char *emit_column(const Op &op, int address);
+	void		emit_in(const Op &op, DeviceOp *d);
+	const char *filter_column(const Op &op);
+	const char *compare_or_branch(const Op &op);
+	bool		fuses_with_column(const Op &op) const;
+	bool		fuses_with_sum(int address) const;
+	bool		used_as_value(int r, int address) const;
+	void		choose_code(DeviceOp *d);
+	void		choose_op_set();
+
+	/* rows */
+	const char *emit_rows(const Op &op);
+
+	/* aggregates: lower_groups.cc */
+	const char *analyse_groups();			/* after the first pass of a grouped program */
+	const char *emit_group(const Op &op);	/* Group */
+	const char *emit_agg_grouped(const Op &op);		/* AggStep of a program with keys */
+	const char *emit_agg(const Op &op, const Op *product, int product_address);	/* without keys; product: the Mul to fuse, or nullptr */
+	const char *finish_aggregates();		/* after the second pass: what lies behind the slots */
+
+	const LowerInput &in;
+	const int	rows;			/* a lane */
+	DeviceProgram *out;
+	const Program *program;
+	Register	reg[PROGRAM_MAX_REGS] = {};
+	ValueRange	range[PROGRAM_MAX_REGS] = {};
+	uint32_t	errors[PROGRAM_MAX_OPS] = {};	/* that the operation at an address may raise */
+	int			column_last_use[MAX_COLUMNS] = {};
+	bool		column_taken[MAX_COLUMNS] = {};
+	bool		is_target[PROGRAM_MAX_OPS + 1] = {};
+	uint16_t	pending[PROGRAM_MAX_OPS + 1];
+	uint16_t	zeroes = OPERAND_NONE, ones = OPERAND_NONE;
+	static constexpr int GRAIN = 16;
+	static constexpr int MAX_PLACES = 32 * 1024;	/* OPERAND_STAGED is the bit above */
+	static constexpr int MAX_REGION = 65520;
+	static constexpr int STAGE_BYTES = 4608;		/* six blocks of eight warps fit if little else is in the region */
+	static constexpr int IN_FLIGHT_BYTES = 104 * 1024;
+	static constexpr int MIN_BLOCKS = 3, MAX_BLOCKS = 8;
+	static constexpr int MAX_UNITS = MAX_PLACES / GRAIN;
+	bool		used[MAX_UNITS] = {};		/* in units of GRAIN bytes */
+	int			slots_begin = 0, high_water = 0;
+	bool		full = false;
+};
+
+/* Calls f with each register that an operation reads. */
+template <typename F>
+void
+Lowering::each_source(const Op &op, F f) const
+{
+	switch (form_of(op.opcode))
+	{
+		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
+		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY:
+			f(op.p2);
+			break;
+		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:
+			f(op.p2);
+			f(op.p3);
+			break;
+		case OpForm::SELECT:
+			f(op.p2);
+			f(op.p3);
+			f(static_cast<int>(op.p4));
+			break;
+		case OpForm::COMPARE:
+			f(op.p1);
+			f(op.p2);
+			break;
+		case OpForm::BRANCH:
+			f(op.p1);
+			break;
+		case OpForm::AGGSTEP:
+			if (op.p2 >= 0)
+				f(op.p2);
+			if (op.p3 >= 0)
+				f(op.p3);
+			break;
+		case OpForm::GROUP:
+			for (int i = 0; i < op.p1; i++)
+				f(static_cast<int>(program->aux()[op.p2 + i]));
+			break;
+		case OpForm::RESULT:
+			for (int i = 0; i < op.p2; i++)
+				f(op.p1 + i);
+			break;
+		default:
+			break;
+	}
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif

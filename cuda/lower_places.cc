@@ -1,0 +1,213 @@
+/* lower_places.cc: where registers live; see lower_internal.h. */
+#include "lower_internal.h"
+
+namespace gpuvm {
+namespace cuda {
+
+const char *
+Lowering::lay_out()
+{
+	out->rows_per_lane = static_cast<uint16_t>(rows);
+
+	/* Several tiles a stage where the columns are narrow, unless one is an operand in place. */
+	int			tile_bytes = 0;
+	bool		in_place = false;
+
+	for (int i = 0; i < out->ncolumns; i++)
+	{
+		const ColumnSummary &s = in.columns[out->columns[i].table_column].summary;
+
+		tile_bytes += 32 * out->rows_per_lane * s.max_width + (s.flags & CHUNK_HAS_NULLS ? 4 * out->rows_per_lane : 0);
+	}
+	for (int i = program->parallel + 1; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		in_place |= op.opcode == Opcode::Column && reg[op.p1].direct && used_as_value(op.p1, i);
+	}
+	/* Past about 100 KB of wide columns in flight a multiprocessor reads slower; narrow ones need the warps to compute. */
+	int			enough = tile_bytes == 0 ? MAX_BLOCKS : IN_FLIGHT_BYTES / (tile_bytes * BLOCK_WARPS);
+
+	out->max_blocks = static_cast<uint8_t>(enough < MIN_BLOCKS ? MIN_BLOCKS : enough > MAX_BLOCKS ? MAX_BLOCKS : enough);
+	out->stage_tiles = 1;
+	while (!in_place && out->stage_tiles < 4 && tile_bytes * out->stage_tiles * 2 <= STAGE_BYTES &&
+		   32 * out->rows_per_lane * out->stage_tiles * 2 <= static_cast<int>(TABLET_PAD_ROWS))
+		out->stage_tiles *= 2;
+
+	int			stage_rows = 32 * out->rows_per_lane * out->stage_tiles;
+	int			at = static_cast<int>(sizeof(RegionHeader)) + out->ncolumns * static_cast<int>(sizeof(StageColumn));
+
+	for (int i = 0; i < out->ncolumns; i++)
+	{
+		StagePlan  &c = out->columns[i];
+		const ColumnSummary &s = in.columns[c.table_column].summary;
+
+		c.data = static_cast<uint16_t>(at);
+		at += s.max_width * stage_rows;
+		c.nulls = OPERAND_NONE;
+		if (s.flags & CHUNK_HAS_NULLS)
+		{
+			c.nulls = static_cast<uint16_t>(at);
+			at += stage_rows / 8;
+		}
+		if (at >= MAX_PLACES)
+			return "the columns do not fit the device's shared memory";
+	}
+	slots_begin = high_water = at / GRAIN;
+	return nullptr;
+}
+
+uint16_t
+Lowering::allocate(int units)
+{
+	for (int at = slots_begin; at + units <= MAX_UNITS; at++)
+	{
+		int			i = 0;
+
+		while (i < units && !used[at + i])
+			i++;
+		if (i < units)
+		{
+			at += i;
+			continue;
+		}
+		for (i = 0; i < units; i++)
+			used[at + i] = true;
+		if (at + units > high_water)
+			high_water = at + units;
+		return static_cast<uint16_t>(at * GRAIN);
+	}
+	full = true;
+	return 0;
+}
+
+void
+Lowering::release(uint16_t at, int units)
+{
+	for (int i = 0; i < units; i++)
+		used[at / GRAIN + i] = false;
+}
+
+/* After an operation: places of registers whose last use it was (or that nobody uses). */
+void
+Lowering::release_dead(const Op &op, int address)
+{
+	each_source(op, [&](int s)
+	{
+		if (reg[s].last_use != address)
+			return;
+		if (reg[s].owns_slot)
+			release(reg[s].at, place_units(reg[s].type));
+		if (reg[s].owns_nulls)
+			release(reg[s].nulls_at, mask_units());
+		reg[s].owns_slot = reg[s].owns_nulls = false;
+	});
+}
+
+uint16_t
+Lowering::null_mask_of(int r)
+{
+	if (!reg[r].nullable)
+		return OPERAND_NONE;
+	if (reg[r].is_const)
+		return constant_mask(true);
+	return reg[r].nulls_at;
+}
+
+uint16_t
+Lowering::truth_mask_of(int r)
+{
+	return reg[r].is_const ? constant_mask(reg[r].value != 0 && !reg[r].null_const) : reg[r].at;
+}
+
+void
+Lowering::operand_a(DeviceOp *d, int r)
+{
+	if (r < 0)
+		return;
+	d->a_null = null_mask_of(r);
+	if (!reg[r].is_const)
+		d->a = reg[r].at;
+	else if (reg[r].type == Type::Bool)
+		d->a = constant_mask(reg[r].value != 0);
+	else
+	{
+		d->a = 0;
+		d->flags |= DOP_A_IMM;
+		d->imm_a = reg[r].value;
+	}
+}
+
+void
+Lowering::operand_b(DeviceOp *d, int r)
+{
+	d->b_null = null_mask_of(r);
+	if (!reg[r].is_const)
+		d->b = reg[r].at;
+	else if (reg[r].type == Type::Bool)
+		d->b = constant_mask(reg[r].value != 0);
+	else
+	{
+		d->b = 0;
+		d->flags |= DOP_B_IMM;
+		d->imm_b = reg[r].value;
+	}
+}
+
+const char *
+Lowering::place_result(DeviceOp *d, const Op &op, int r, bool in_place_ok, int address)
+{
+	Register   &result = reg[r];
+	bool		placed = false;
+
+	if (in_place_ok && result.type != Type::Bool)
+	{
+		int			src[2] = {op.p2, form_of(op.opcode) == OpForm::BINARY ? op.p3 : -1};
+
+		for (int s : src)
+		{
+			if (placed || s < 0 || reg[s].is_const || type_width(reg[s].type) != type_width(result.type))
+				continue;
+			if (reg[s].owns_slot && reg[s].last_use == address)
+			{
+				reg[s].owns_slot = false;
+				result.owns_slot = true;
+				placed = true;
+			}
+			else if (reg[s].direct && column_last_use[reg[s].column] == address && !column_taken[reg[s].column])
+			{
+				column_taken[reg[s].column] = true;
+				out->writes_stage = 1;
+				placed = true;
+			}
+			if (placed)
+				result.at = reg[s].at;
+		}
+	}
+	if (!placed)
+	{
+		result.at = allocate(place_units(result.type));
+		result.owns_slot = true;
+	}
+	d->dst = result.at;
+	if (result.nullable)
+	{
+		/* Null exactly where one staged column is: no mask of its own. */
+		OpForm		form = form_of(op.opcode);
+		bool		strict = form == OpForm::UNARY || form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::CAST;
+		uint16_t	only = d->a_null == OPERAND_NONE ? d->b_null : d->b_null == OPERAND_NONE ? d->a_null : OPERAND_NONE;
+
+		if (strict && only != OPERAND_NONE && (only & OPERAND_STAGED))
+		{
+			result.nulls_at = only;
+			return nullptr;
+		}
+		result.nulls_at = allocate(mask_units());
+		result.owns_nulls = true;
+		d->dst_null = result.nulls_at;
+	}
+	return nullptr;
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

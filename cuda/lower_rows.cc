@@ -1,0 +1,67 @@
+/* lower_rows.cc: Result; see lower_internal.h. */
+#include "lower_internal.h"
+#include "vm/result_layout.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/*
+ * One operation lists the tile's live rows, and one for each result column
+ * gathers their values into the tile's segment of the staging area. Columns are
+ * read as the stage has them: widening pays only for rows that leave.
+ */
+const char *
+Lowering::emit_rows(const Op &op)
+{
+	DeviceOp   *d = add(generic_code(Opcode::Result, Type::None));
+	uint16_t	list = allocate(32 * rows * static_cast<int>(sizeof(uint16_t)) / GRAIN);
+	int64_t		row_bytes = 0;
+	uint16_t	nullable = 0;
+
+	d->dst = list;
+	out->nresults = program->nresults;
+	program_result_types(program, out->result_type);
+	for (int i = 0; i < out->nresults; i++)
+	{
+		const Register &r = reg[op.p1 + i];
+		int			width = type_width(out->result_type[i]);
+		ResultForm	form = ResultForm::Values;
+
+		/* The values' width is all that matters. */
+		d = add(generic_code(Opcode::ResultColumn, width == 1 ? Type::Bool : width == 4 ? Type::I32 : Type::I64));
+		d->a_null = null_mask_of(op.p1 + i);
+		d->c = list;
+		d->b = nullable;
+		d->imm_b = row_bytes;
+		if (r.is_const)
+		{
+			form = ResultForm::Constant;
+			d->imm_a = r.value;
+		}
+		else if (r.is_rowid)
+			form = ResultForm::Rowid;
+		else if (r.column >= 0)
+		{
+			form = ResultForm::Codes;
+			d->a = out->columns[r.column].data;
+			d->column = static_cast<uint16_t>(r.column);
+			d->count = static_cast<uint16_t>(type_natural_width(r.type));
+		}
+		else
+		{
+			form = r.type == Type::Bool ? ResultForm::Mask : ResultForm::Values;
+			d->a = r.at;
+		}
+		d->aux = static_cast<uint8_t>(form);
+		row_bytes += width;
+		if (d->a_null != OPERAND_NONE)
+		{
+			out->result_nullable[i / 8] |= static_cast<uint8_t>(1u << i % 8);
+			nullable++;
+		}
+	}
+	return nullptr;
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

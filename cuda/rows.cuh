@@ -1,0 +1,133 @@
+/*
+ * rows.cuh: Result: a tile's live rows go into its segment of the staging area
+ * (RowStaging), in order and side by side. A tile without any costs nothing: the
+ * counts were 0 before the launch.
+ */
+#ifndef GPUVM_CUDA_ROWS_CUH
+#define GPUVM_CUDA_ROWS_CUH
+
+#include "scalars.cuh"
+
+namespace gpuvm {
+namespace cuda {
+
+/* Segment of the tile at hand. */
+template <int R>
+GPUVM_D uint32_t
+segment_of(const Machine<R> &m)
+{
+	const RegionHeader *header = region_header(m);
+
+	return (header->slice_row + header->first_row) / (32 * R) + m.staged_lane / 32;
+}
+
+/* Lists the live rows of the tile by number. */
+template <int R>
+GPUVM_D void
+op_list_rows(Machine<R> &m, const OpView &op)
+{
+	RegionHeader *header = region_header(m);
+	uint16_t   *list = reinterpret_cast<uint16_t *>(shared_memory + m.region + op.dst());
+	uint32_t	mine = __popc(m.live), end = mine;
+
+	for (int step = 1; step < 32; step *= 2)
+	{
+		uint32_t	before = __shfl_up_sync(~0u, end, step);
+
+		end += m.lane >= static_cast<uint32_t>(step) ? before : 0;
+	}
+	list += end - mine;
+#pragma unroll 1
+	for (uint32_t bits = m.live; bits != 0; bits &= bits - 1)
+		*list++ = static_cast<uint16_t>(m.lane * R + __ffs(bits) - 1);
+	if (m.lane == 31)
+	{
+		header->emitted = end;
+		header->args->rows.counts[segment_of(m)] = end;
+	}
+	__syncwarp();
+}
+
+/* Bit of row `row` of the tile in a mask; tile_row: of the tile's first row in the stage. */
+template <int R>
+GPUVM_D uint32_t
+mask_bit(const Machine<R> &m, uint32_t operand, uint32_t row, uint32_t tile_row)
+{
+	const uint8_t *at = reinterpret_cast<const uint8_t *>(shared_memory + m.region + (operand & 0x7fff));
+
+	if (operand & OPERAND_STAGED)
+		row += tile_row;
+	else if (R == 4)			/* a slot's masks of 4 bits take a byte each */
+		return at[row / 4] >> row % 4 & 1;
+	return at[row / 8] >> row % 8 & 1;
+}
+
+/* Row `row` of a staged column. */
+template <typename V, int R>
+GPUVM_D V
+decode_code(const Machine<R> &m, const OpView &op, uint32_t row)
+{
+	const StageColumn *col = stage_column(m, op.column());
+	const char *at = shared_memory + m.region + op.a() + row * col->width;
+	int64_t		code = 0;
+
+	switch (col->width)
+	{
+		case 0: break;
+		case 1: code = *reinterpret_cast<const uint8_t *>(at); break;
+		case 2: code = *reinterpret_cast<const uint16_t *>(at); break;
+		case 4: code = *reinterpret_cast<const uint32_t *>(at); break;
+		default: code = *reinterpret_cast<const int64_t *>(at); break;
+	}
+	/* What fills the register's width needs no sign; int2 does. */
+	if (op.count() == 2 && col->width == 2)
+		code = static_cast<int16_t>(code);
+	return static_cast<V>(static_cast<uint64_t>(code) + static_cast<uint64_t>(col->base));
+}
+
+/* Gathers a result column of the listed rows. V: as wide as its type. */
+template <typename V, int R>
+GPUVM_D void
+op_result_column(Machine<R> &m, const OpView &op)
+{
+	const RegionHeader *header = region_header(m);
+	const RowStaging &staging = header->args->rows;
+	const uint16_t *list = reinterpret_cast<const uint16_t *>(shared_memory + m.region + op.c());
+	uint32_t	n = header->emitted, tile_row = m.staged_lane / 32 * (32 * R);
+	uint64_t	all_rows_staged = static_cast<uint64_t>(staging.nsegments) * (32 * R), first = static_cast<uint64_t>(segment_of(m)) * (32 * R);
+	V		   *to = reinterpret_cast<V *>(staging.values + op.imm_b() * all_rows_staged) + first;
+	uint32_t   *nulls_to = reinterpret_cast<uint32_t *>(staging.nulls + op.b() * (all_rows_staged / 8) + first / 8);
+	ResultForm	form = static_cast<ResultForm>(op.aux());
+
+#pragma unroll 1
+	for (uint32_t i = m.lane; i < (n + 31) / 32 * 32; i += 32)
+	{
+		uint32_t	row = i < n ? list[i] : 0;
+		V			v;
+
+		switch (form)
+		{
+			case ResultForm::Values: v = *reinterpret_cast<const V *>(shared_memory + m.region + op.a() + row * sizeof(V)); break;
+			case ResultForm::Mask: v = static_cast<V>(mask_bit(m, op.a(), row, tile_row)); break;
+			case ResultForm::Codes: v = decode_code<V>(m, op, tile_row + row); break;
+			case ResultForm::Constant: v = static_cast<V>(op.imm_a()); break;
+			default: v = static_cast<V>(header->first_row + tile_row + row); break;
+		}
+		if (i < n)
+			to[i] = v;
+		if (op.a_null() != OPERAND_NONE)
+		{
+			uint32_t	word = __ballot_sync(~0u, i < n && mask_bit(m, op.a_null(), row, tile_row));
+
+			if (m.lane == 0)
+				nulls_to[i / 32] = word;
+		}
+	}
+	/* The next tile overwrites what other lanes' gathers read. */
+	__syncwarp();
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif
