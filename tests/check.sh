@@ -132,6 +132,7 @@ fi
 gtest_suite "unit" unit
 gtest_suite "unit (ASan, UBSan)" unit-asan
 gtest_suite "unit (TSan)" unit-tsan
+gtest_suite "CUDA, emulated (ASan)" unit-cuda
 cuda_suite
 
 suite_started=$SECONDS

@@ -14,6 +14,7 @@ packages=(
 	postgresql-15 postgresql-server-dev-15	# the server, its headers and PGXS
 	postgresql-contrib						# pageinspect and pg_visibility in tests
 	libgtest-dev							# unit tests
+	libboost-context-dev					# fibers: the CUDA machine's threads on a CPU
 	libipc-run-perl							# TAP tests
 	python3 python3-psycopg2				# demo, differential suite, bench driver
 )
