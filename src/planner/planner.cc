@@ -73,7 +73,11 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	if (next_create_upper_paths != nullptr)
 		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage != UPPERREL_GROUP_AGG || !active() || input_rel->reloptkind != RELOPT_BASEREL ||
-		input_rel->rtekind != RTE_RELATION || output_rel->reloptkind != RELOPT_UPPER_REL)
+		output_rel->reloptkind != RELOPT_UPPER_REL)
+		return;
+	if (input_rel->rtekind == RTE_SUBQUERY)
+		add_group_count_path(root, input_rel, output_rel, static_cast<GroupPathExtraData *>(extra));
+	if (input_rel->rtekind != RTE_RELATION)
 		return;
 	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
 	if (usable_relation(root, input_rel, table))
