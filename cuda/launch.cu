@@ -199,7 +199,13 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 	}
 	args.table.unit_rows = shape.unit_rows;
 	if (slice.rows)
+	{
+		cudaError_t rc = reset_row_staging(*slice.rows, stream);
+
+		if (rc != cudaSuccess)
+			return rc;
 		args.rows = *slice.rows;
+	}
 	if (slice.groups)
 		args.groups = *slice.groups;
 	return launch_kernel(shape.kernel, static_cast<uint32_t>(std::min<uint64_t>(useful, shape.blocks)), shape.threads,

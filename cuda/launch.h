@@ -99,9 +99,12 @@ struct UnitOutcome
 };
 
 /* Bytes of staging for a slice of that many pads. */
-uint64_t	row_staging_bytes(const DeviceProgram &program, const LaunchShape &shape, uint64_t npads);
-/* Points into `memory`, device memory of row_staging_bytes(); host code only. */
-RowStaging	row_staging(const DeviceProgram &program, const LaunchShape &shape, uint64_t npads, char *memory);
+uint64_t	row_staging_bytes(const DeviceProgram &program, uint64_t npads);
+/* Points into `memory`, device memory of row_staging_bytes(), 256-byte aligned; host code only. */
+RowStaging	row_staging(const DeviceProgram &program, uint64_t npads, char *memory);
+/* No row anywhere: launch_slice() begins with it. */
+cudaError_t reset_row_staging(const RowStaging &staging, cudaStream_t stream);
+/* `units` is host memory, read before the return; a unit is at most a tablet. Once for a slice's rows. */
 cudaError_t compact_rows(const DeviceProgram &program, const RowStaging &staging, uint32_t slice_first_pad,
 						 const RowSliceUnit *units, uint32_t nunits, uint32_t capacity, UnitOutcome *outcomes,
 						 cudaStream_t stream);
