@@ -368,6 +368,8 @@ public:
 
 	void submit()
 	{
+		values.clear();
+		units.clear();
 		job->cancel.store(0);
 		job->state.store(static_cast<uint32_t>(JobState::Submitted));
 		ring();

@@ -40,7 +40,14 @@ TEST_F(HostileRequest, Job)
 	REFUSED(job->nparams = PROGRAM_MAX_PARAMS + 1);
 	REFUSED(job->ncursors = 0);
 	REFUSED(job->ncursors = 2);
+	REFUSED(job->kind = static_cast<JobKind>(3));
+	REFUSED(job->device = static_cast<Device>(3));
 	REFUSED(job->device = static_cast<Device>(77));
+	REFUSED(job->transfer = static_cast<Transfer>(5));
+	REFUSED(job->transfer = static_cast<Transfer>(UINT32_MAX));
+	REFUSED(job->count_groups = 1);
+	REFUSED(job->kind = JobKind::Prepare; job->cursors[0].version = UINT64_MAX);
+	REFUSED(job->kind = JobKind::Prepare; job->ncursors = 0);
 	REFUSED(job->cursors[0].version = UINT64_MAX);
 	REFUSED(job->cursors[0].version = 8);
 	REFUSED(job->unit_rows = 0);
