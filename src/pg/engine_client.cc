@@ -556,7 +556,7 @@ engine_prepare(uint64 version)
 	EngineSession *session;
 	Job		   *job;
 
-	if (arena_header()->ndevices.load() == 0)
+	if (arena_header()->cuda_state.load() != static_cast<uint32_t>(DeviceState::Ready))
 		return;
 	session = engine_acquire(0, &reason);
 	if (session == NULL)

@@ -38,14 +38,8 @@ device_ready(void)
 {
 	const ArenaHeader *header = arena_header();
 
-	if (header == nullptr || setting_device == DEVICE_CPU || setting_require == REQUIRE_CPU)
-		return false;
-	for (uint32 i = 0; i < Min(header->ndevices.load(), static_cast<uint32>(MAX_DEVICES)); i++)
-	{
-		if (header->devices[i].state.load() == static_cast<uint32>(DeviceState::Ready))
-			return true;
-	}
-	return false;
+	return header != nullptr && setting_device != DEVICE_CPU && setting_require != REQUIRE_CPU &&
+		header->cuda_state.load() == static_cast<uint32>(DeviceState::Ready);
 }
 
 void

@@ -185,6 +185,7 @@ gpuvm_status(PG_FUNCTION_ARGS)
 	const ArenaHeader *header = arena_header();
 	char		sentence[512];
 	uint32		ndevices;
+	bool		ready;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (header == NULL)
@@ -197,15 +198,14 @@ gpuvm_status(PG_FUNCTION_ARGS)
 	put_status(fcinfo, "cpu", engine_status_sentence(sentence, sizeof(sentence)), sentence);
 
 	ndevices = live_devices(header);
-	if (header->engine_pid.load() == 0)
-		put_status(fcinfo, "cuda", false, "gpuvmd is not running");
-	else
-		put_status(fcinfo, "cuda", ndevices > 0, pnstrdup(header->cuda_status, sizeof(header->cuda_status)));
+	ready = header->cuda_state.load(std::memory_order_acquire) == static_cast<uint32>(DeviceState::Ready);
+	put_status(fcinfo, "cuda", ready && header->engine_pid.load() != 0,
+			   pnstrdup(header->cuda_status, sizeof(header->cuda_status)));
 	for (uint32 i = 0; i < ndevices; i++)
 	{
 		const DeviceStatus *d = &header->devices[i];
-		bool		ready = d->state.load(std::memory_order_acquire) == static_cast<uint32>(DeviceState::Ready);
 
+		ready = d->state.load(std::memory_order_acquire) == static_cast<uint32>(DeviceState::Ready);
 		put_status(fcinfo, psprintf("cuda:%u", i), ready,
 				   psprintf("%s: %s", pnstrdup(d->name, sizeof(d->name)), pnstrdup(d->sentence, sizeof(d->sentence))));
 	}
