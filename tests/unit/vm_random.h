@@ -117,10 +117,10 @@ class Generator
 public:
 	Generator(Rng &rng, const Table &table, bool tame) : rng(rng), table(table), tame(tame), builder(new_builder()) {}
 
-	SealedProgram make(bool grouped)
+	SealedProgram make(bool grouped, int max_keys = 3)
 	{
 		ProgramBuilder &b = *builder;
-		const int	nkeys = grouped ? pick_int(rng, 4) : 0;
+		const int	nkeys = grouped ? pick_int(rng, max_keys + 1) : 0;
 		const int	naggs = grouped ? pick_int(rng, 5) + (nkeys == 0 ? 1 : 0) : 0;
 		const int	nresults = grouped ? nkeys + naggs : pick_int(rng, 5);
 
