@@ -230,12 +230,13 @@ struct GroupLayout
 {
 	uint16_t	row_bytes;		/* the cells; keys come behind them if the table is hashed */
 	uint16_t	planes;			/* of a shared table */
-	uint16_t	present;		/* in the row: 32 bits, not 0 once the group was seen */
+	uint16_t	present;		/* in the row: 32 bits, not 0 once the group was seen; CELL_NONE: it always is */
 	uint8_t		nkeys;
 	uint8_t		nwords;			/* of a packed key */
 	uint8_t		ncells;
+	uint8_t		naggs;
 	uint8_t		inputs_wide;	/* counts are Add64 */
-	uint16_t	reserved;
+	uint8_t		reserved;
 	uint64_t	radix;			/* packed keys, if one word holds them; 0: 2^64 or more */
 	GroupKey	keys[MAX_KEYS];
 	GroupCell	cells[MAX_CELLS];

@@ -15,6 +15,7 @@
 #define GPUVM_CUDA_INTERPRETER_CUH
 
 #include "control.cuh"
+#include "groups.cuh"
 #include "partials.cuh"
 #include "rows.cuh"
 #include "staging.cuh"
@@ -63,12 +64,6 @@ execute(Machine<R> &m, const OpView &op)
 		__builtin_unreachable();	/* host level, or lowered to something else */
 	return true;
 }
-
-struct Lanes					/* what an operation may change outside of the region */
-{
-	uint32_t	live;
-	uint32_t	any_live;
-};
 
 /* The operations that have no case in the tile loop. Arguments and result travel in registers. */
 template <int R>
@@ -195,7 +190,8 @@ run_tile(Machine<R> &m)
 			default:
 				if constexpr (SET == OpSet::All)
 				{
-					Lanes		r = execute_generic<R>(pc, m.region, m.staged_lane, m.live);
+					Lanes		r = op.code() < CODE_GENERIC ? execute_group<R>(pc, m.region, m.live)
+						: execute_generic<R>(pc, m.region, m.staged_lane, m.live);
 
 					m.live = r.live;
 					any_live = r.any_live;
@@ -297,6 +293,9 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 		header->args = &args;
 		header->unit = blockIdx.x * (blockDim.x / 32) + warp;
 	}
+	if constexpr (SET == OpSet::All)
+		if (args.groups.shared_bytes != 0)
+			begin_groups(p, args.groups);
 	for (uint32_t i = p.sums_begin / 16 + m.lane; i < p.region_bytes / 16u; i += 32)
 		reinterpret_cast<uint4 *>(shared_memory + m.region)[i] = uint4{0, 0, 0, 0};
 	__syncthreads();
@@ -330,6 +329,12 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 		end_unit(m, args);
 	}
 	__syncthreads();
+	if constexpr (SET == OpSet::All)
+		if (args.groups.shared_bytes != 0)
+		{
+			end_groups(p, args.groups);
+			return;
+		}
 	publish(m, p, args.state, args.partials);
 }
 

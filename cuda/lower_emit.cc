@@ -176,7 +176,7 @@ Lowering::fuses_with_sum(int address) const
 {
 	const Op   &mul = program->ops()[address], &sum = program->ops()[address + 1];
 
-	return mul.opcode == Opcode::Mul && (mul.type == Type::I32 || mul.type == Type::I64) &&
+	return !uses_table() && mul.opcode == Opcode::Mul && (mul.type == Type::I32 || mul.type == Type::I64) &&
 		address + 1 < program->converge && sum.opcode == Opcode::AggStep && static_cast<AggFn>(sum.p5) == AggFn::Sum &&
 		sum.p2 == mul.p1 && sum.p3 < 0 && reg[mul.p1].uses == 1 && !is_target[address + 1];
 }
@@ -260,7 +260,7 @@ Lowering::emit(const Op &op, int address)
 		case OpForm::GROUP:
 			return emit_group(op);
 		case OpForm::AGGSTEP:
-			return program->nkeys > 0 ? emit_agg_grouped(op) : emit_agg(op, nullptr, 0);
+			return uses_table() ? emit_agg_grouped(op) : emit_agg(op, nullptr, 0);
 		case OpForm::RESULT:
 			return emit_rows(op);
 		default:
@@ -290,6 +290,8 @@ Lowering::emit_all()
 			pending[i] = allocate(mask_units());
 			add(CODE_SET_MASK)->dst = pending[i];
 		}
+	if (uses_table() && program->nkeys == 0)
+		emit_targets();
 	for (int i = program->parallel + 1; i <= program->converge; i++)
 	{
 		const char *problem;
@@ -402,7 +404,7 @@ Lowering::choose_op_set()
 
 		choose_code(d);
 
-		OpSet		set = d->code >= CODE_GENERIC ? OpSet::All : d->code >= CODE_WIDE ? OpSet::Wide : OpSet::Narrow;
+		OpSet		set = d->code >= CODE_GROUP_KEY ? OpSet::All : d->code >= CODE_WIDE ? OpSet::Wide : OpSet::Narrow;
 
 		out->op_set = set > out->op_set ? set : out->op_set;
 	}

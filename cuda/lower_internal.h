@@ -6,7 +6,8 @@
  *   lower_places.cc  where registers live
  *   lower_emit.cc    the second pass: operations, fused where the form allows
  *   lower_rows.cc    Result
- *   lower_groups.cc  Group and AggStep
+ *   lower_aggregates.cc  AggStep without a group table
+ *   lower_groups.cc  Group and AggStep with one
  *
  * Places. A column that every tablet stores as registers hold it is used where
  * the stage put it, with no operation at all. An elementwise result may take
@@ -138,12 +139,26 @@ private:
 	/* rows */
 	const char *emit_rows(const Op &op);
 
-	/* aggregates: lower_groups.cc */
-	const char *analyse_groups();			/* after the first pass of a grouped program */
-	const char *emit_group(const Op &op);	/* Group */
-	const char *emit_agg_grouped(const Op &op);		/* AggStep of a program with keys */
-	const char *emit_agg(const Op &op, const Op *product, int product_address);	/* without keys; product: the Mul to fuse, or nullptr */
+	/* aggregates without a group table: lower_aggregates.cc */
+	const char *emit_agg(const Op &op, const Op *product, int product_address);	/* product: the Mul to fuse, or nullptr */
 	const char *finish_aggregates();		/* after the second pass: what lies behind the slots */
+	bool		fits_accumulator(const Op &op) const;
+
+	/* with one: lower_groups.cc */
+	bool		uses_table() const { return out->groups.row_bytes != 0; }
+	const char *analyse_groups();			/* after the first pass of a grouped program */
+	const char *plan_keys(const Op &group);
+	const char *plan_agg(const Op &op);
+	const char *plan_float_sum(const Op &op, int inputs);
+	const char *place_cells();
+	int			counter(int arg, int filter);
+	int			add_cell(CellKind kind, int limbs = 1);
+	CellPlace	cell_place(int cell) const;
+	uint16_t	value_place(int reg, bool *temporary);
+	void		emit_targets();				/* of a program without keys */
+	const char *emit_group(const Op &op);	/* Group */
+	void		emit_count(int counter);
+	const char *emit_agg_grouped(const Op &op);	/* AggStep */
 
 	const LowerInput &in;
 	const int	rows;			/* a lane */
@@ -157,6 +172,28 @@ private:
 	bool		is_target[PROGRAM_MAX_OPS + 1] = {};
 	uint16_t	pending[PROGRAM_MAX_OPS + 1];
 	uint16_t	zeroes = OPERAND_NONE, ones = OPERAND_NONE;
+
+	/*
+	 * Group tables. Rows that reach two AggSteps are the same if no operation
+	 * between them moves lanes, so that one count serves both: epochs number
+	 * what lies between such operations.
+	 */
+	struct Counter
+	{
+		int			epoch, arg, filter;		/* registers, or -1 */
+		int			cell;
+		bool		emitted;
+	};
+	struct AggCells					/* cells, or -1 */
+	{
+		int			value, counter, flags, max_exp;
+	};
+	Counter		counters[MAX_CELLS] = {};
+	int			ncounters = 0;
+	int			epoch = 0;
+	int			mark = -1;			/* the cell of rows that only says that there are some */
+	AggCells	agg_cells[MAX_AGGS] = {};
+	uint16_t	targets = OPERAND_NONE;
 	static constexpr int GRAIN = 16;
 	static constexpr int MAX_PLACES = 32 * 1024;	/* OPERAND_STAGED is the bit above */
 	static constexpr int MAX_REGION = 65520;

@@ -28,6 +28,13 @@ struct Machine
 	uint32_t	live;
 };
 
+/* What an operation out of line may change outside of the region. */
+struct Lanes
+{
+	uint32_t	live;
+	uint32_t	any_live;
+};
+
 template <int R> constexpr uint32_t all_rows = (1u << R) - 1;
 
 /*

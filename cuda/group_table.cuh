@@ -1,0 +1,522 @@
+/*
+ * group_table.cuh: a block's view of the group table, and the way from packed
+ * keys to targets: where a row's cells are.
+ *
+ * A target is a row of the global table or, with TARGET_SHARED, a slot of the
+ * block's own table in shared memory, which is added to the global one when the
+ * block ends. That table is of use in two ways:
+ *
+ *   shared_all  every group has slots of its own: nothing else is touched while
+ *               rows come in. With few groups it is replicated by lane, for
+ *               lanes that add to one address wait for each other
+ *   tagged      a slot belongs to the first group that comes along. Groups that
+ *               have many rows come along early: so it takes the hot groups off
+ *               the global table, whatever their number, and as the number of
+ *               groups grows rows move to the global table little by little
+ *
+ * Concurrency. Hashed rows are found by open addressing. A key of one word is its
+ * own state: 0 while free (words are stored inverted), claimed by compare-and-swap.
+ * A plain read may come from a stale line of the L1 cache, but then shows free,
+ * never another key, and the compare-and-swap tells the truth. The one key that is
+ * 0 when inverted has a row of its own behind all others. A key of several words
+ * has a state word: free, busy while its owner writes the words, then part of
+ * the hash. The owner's lane goes from busy to ready without waiting for anybody,
+ * so others may spin, be they of the same warp.
+ *
+ * Full means that a row found no place within probe_limit steps: the row dies, and
+ * so does the job's table, to be made larger.
+ */
+#ifndef GPUVM_CUDA_GROUP_TABLE_CUH
+#define GPUVM_CUDA_GROUP_TABLE_CUH
+
+#include "machine.cuh"
+
+namespace gpuvm {
+namespace cuda {
+
+constexpr uint32_t TARGET_SHARED = 0x80000000;
+constexpr uint32_t TARGET_NONE = 0xffffffff;
+constexpr uint32_t TAG_FREE = 0xffffffff;
+
+/* In a block's shared memory before the planes and the tags. */
+struct alignas(16) GroupArea
+{
+	GroupTable	table;
+	uint32_t	planes_at;		/* addresses in shared memory */
+	uint32_t	plane_bytes;
+	uint32_t	tags_at;
+	uint32_t	hash_shift;
+	uint32_t	overflow;
+	uint32_t	key_zeroes;
+	GroupKey	keys[MAX_KEYS];
+};
+
+GPUVM_HD uint32_t
+group_area_bytes(uint32_t planes, uint32_t slots, bool tagged)
+{
+	return static_cast<uint32_t>((sizeof(GroupArea) + (planes + (tagged ? 1 : 0)) * slots * 4 + 127) / 128 * 128);
+}
+
+/* What `p` points to lies in global memory, which makes an atomic one instruction. */
+template <typename T>
+GPUVM_D T *
+global_memory(T *p)
+{
+#ifndef GPUVM_EMULATED
+	__builtin_assume(__isGlobal(p));
+#endif
+	return p;
+}
+
+template <typename T>
+GPUVM_D T *
+shared_at(uint32_t address)
+{
+	return reinterpret_cast<T *>(shared_memory + address);
+}
+
+GPUVM_D uint64_t
+hash_step(uint64_t hash, uint64_t word)
+{
+	uint64_t	h = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+
+	h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93ull;
+	return h ^ (h >> 29);
+}
+
+/* -- rows of the global table ---------------------------------------------------------- */
+
+/* The row of a packed key of one word, made if there is none; TARGET_NONE if there is no room. */
+GPUVM_D uint32_t
+find_row(const GroupArea *area, uint64_t word)
+{
+	const GroupTable &table = area->table;
+	unsigned long long stored = ~word;
+	char	   *first = global_memory(table.rows + table.key_at);
+	uint32_t	at = static_cast<uint32_t>(hash_step(0, word) >> area->hash_shift);
+
+	if (stored == 0)
+	{
+		*reinterpret_cast<unsigned long long *>(first + static_cast<uint64_t>(table.entries) * table.row_bytes) = 1;
+		return table.entries;
+	}
+	for (uint32_t probes = 0; probes < table.probe_limit; probes++)
+	{
+		unsigned long long *key = reinterpret_cast<unsigned long long *>(first + static_cast<uint64_t>(at) * table.row_bytes);
+		unsigned long long seen = *key;
+
+		if (seen == 0)
+			seen = atomicCAS(key, 0ull, stored);
+		if (seen == 0 || seen == stored)
+			return at;
+		at = (at + 1) & (table.entries - 1);
+	}
+	return TARGET_NONE;
+}
+
+/* The state of a row whose key has several words; ready states have bit 1 set. */
+constexpr uint32_t ROW_BUSY = 1;
+
+GPUVM_HD uint32_t
+row_state_at(const GroupTable &table, uint32_t nwords)
+{
+	return table.key_at + 8 * nwords;
+}
+
+/* The same for `nwords` words that lie `stride` bytes apart. */
+GPUVM_D uint32_t
+find_row(const GroupArea *area, const char *words, uint32_t nwords, uint32_t stride)
+{
+	const GroupTable &table = area->table;
+	char	   *rows = global_memory(table.rows);
+	uint64_t	hash = 0;
+
+	for (uint32_t w = 0; w < nwords; w++)
+		hash = hash_step(hash, *reinterpret_cast<const uint64_t *>(words + w * stride));
+
+	uint32_t	ready = static_cast<uint32_t>(hash) | 2;
+	uint32_t	at = static_cast<uint32_t>(hash >> area->hash_shift);
+
+	for (uint32_t probes = 0; probes < table.probe_limit;)
+	{
+		char	   *row = rows + static_cast<uint64_t>(at) * table.row_bytes;
+		uint32_t   *state = reinterpret_cast<uint32_t *>(row + row_state_at(table, nwords));
+		volatile uint64_t *key = reinterpret_cast<volatile uint64_t *>(row + table.key_at);
+		uint32_t	seen = *static_cast<volatile uint32_t *>(state);
+
+		if (seen == 0)
+		{
+			seen = atomicCAS(state, 0u, ROW_BUSY);
+			if (seen == 0)
+			{
+				for (uint32_t w = 0; w < nwords; w++)
+					key[w] = *reinterpret_cast<const uint64_t *>(words + w * stride);
+				__threadfence();
+				atomicExch(state, ready);
+				return at;
+			}
+		}
+		if (seen == ROW_BUSY)
+			continue;
+		if (seen == ready)
+		{
+			bool		same = true;
+
+			__threadfence();
+			for (uint32_t w = 0; w < nwords; w++)
+				same &= key[w] == *reinterpret_cast<const uint64_t *>(words + w * stride);
+			if (same)
+				return at;
+		}
+		at = (at + 1) & (table.entries - 1);
+		probes++;
+	}
+	return TARGET_NONE;
+}
+
+/* -- targets ------------------------------------------------------------------------------ */
+
+/* The slot of the block's table that belongs to the row, or the row itself. */
+GPUVM_D uint32_t
+target_of(const GroupArea *area, uint32_t row, uint32_t lane)
+{
+	const GroupTable &table = area->table;
+	uint32_t	replica = lane & ((1u << table.replica_bits) - 1);
+
+	if (table.shared_all)
+		return TARGET_SHARED | row << table.replica_bits | replica;
+	if (table.shared_slots == 0)
+		return row;
+
+	uint32_t	slot = ((row << table.replica_bits) & (table.shared_slots - 1)) | replica;
+	uint32_t   *tag = shared_at<uint32_t>(area->tags_at) + slot;
+	uint32_t	owner = *static_cast<volatile uint32_t *>(tag);
+
+	if (owner == TAG_FREE)
+	{
+		owner = atomicCAS(tag, TAG_FREE, row);
+		if (owner == TAG_FREE)
+			owner = row;
+	}
+	return owner == row ? TARGET_SHARED | slot : row;
+}
+
+/* -- packing keys ------------------------------------------------------------------------- */
+
+/* Row `row` of the lane: an integer, or a float's bits, with one NaN. */
+template <int R>
+GPUVM_D uint64_t
+key_bits(const Machine<R> &m, const OpView &op, Type type, uint32_t truths, int row)
+{
+	switch (type)
+	{
+		case Type::Bool:
+			return truths >> row & 1;
+		case Type::I64:
+			return *reinterpret_cast<const uint64_t *>(place_of<uint64_t>(m, op.a()) + row * 8);
+		case Type::F32:
+		{
+			uint32_t	bits = *reinterpret_cast<const uint32_t *>(place_of<uint32_t>(m, op.a()) + row * 4);
+
+			return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc00000 : bits;
+		}
+		case Type::F64:
+		{
+			uint64_t	bits = *reinterpret_cast<const uint64_t *>(place_of<uint64_t>(m, op.a()) + row * 8);
+
+			return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000 ? 0x7ff8000000000000 : bits;
+		}
+		default:
+			return static_cast<uint64_t>(static_cast<int64_t>(*reinterpret_cast<const int32_t *>(place_of<int32_t>(m, op.a()) + row * 4)));
+	}
+}
+
+/* Which zeroes of a float key there are: they are different keys here, and one in PostgreSQL. */
+GPUVM_D void
+note_zero(GroupArea *area, uint32_t key, bool negative)
+{
+	uint32_t	bit = 1u << (2 * key + (negative ? 1 : 0));
+
+	if (!(*static_cast<volatile uint32_t *>(&area->key_zeroes) & bit))
+		atomicOr(&area->key_zeroes, bit);
+}
+
+/* word (+)= digit * stride; any key, whole words. */
+template <typename W, int R>
+GPUVM_D void
+pack_any(Machine<R> &m, const OpView &op, GroupArea *area)
+{
+	const GroupKey &key = area->keys[op.aux()];
+	uint32_t	nulls = mask_read(m, op.a_null());
+	uint32_t	truths = key.type == Type::Bool ? mask_read(m, op.a()) : 0;
+	bool		null_digit = op.flags() & DOP_NEGATED;
+	W		   *to = reinterpret_cast<W *>(place_of<W>(m, op.dst()));
+
+#pragma unroll 1
+	for (int row = 0; row < R; row++)
+	{
+		bool		null = nulls >> row & 1;
+		uint64_t	digit;
+
+		if (null_digit)
+			digit = null ? key.null_stride : 0;
+		else if (null)
+			digit = key.null_word == KEY_NO_WORD ? key.values * key.stride : 0;
+		else
+		{
+			uint64_t	bits = key_bits(m, op, key.type, truths, row);
+			uint64_t	top = key.values - 1;
+
+			if (type_is_float(key.type) && (m.live >> row & 1))
+			{
+				uint64_t	minus_zero = key.type == Type::F32 ? 0x80000000 : 1ull << 63;
+
+				if (bits == 0 || bits == minus_zero)
+					note_zero(area, op.aux(), bits != 0);
+			}
+			digit = bits - static_cast<uint64_t>(key.lo);
+			digit = (digit < top ? digit : top) * key.stride;
+		}
+		to[row] = static_cast<W>((op.flags() & DOP_STORES ? 0 : to[row]) + digit);
+	}
+}
+
+/* The same for an integer of 32 bits in a word of 32 bits. */
+template <int R>
+GPUVM_D void
+pack_ints(Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	const GroupKey &key = area->keys[op.aux()];
+	uint32_t	nulls = mask_read(m, op.a_null());
+	uint32_t	lo = static_cast<uint32_t>(key.lo), top = static_cast<uint32_t>(key.values - 1);
+	uint32_t	stride = static_cast<uint32_t>(key.stride), null_digit = static_cast<uint32_t>(key.values) * stride;
+	const char *from = place_of<uint32_t>(m, op.a());
+	char	   *to = place_of<uint32_t>(m, op.dst());
+	bool		first = op.flags() & DOP_STORES;
+	Order<uint32_t, R> order(m);
+	uint32_t	nulls_by_visit = order.turn(nulls);
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		uint32_t	x[4], word[4] = {0, 0, 0, 0};
+
+		load4(from, k, order.x, x);
+		if (!first)
+			load4(to, k, order.x, word);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			word[i] += nulls_by_visit >> (4 * k + i) & 1 ? null_digit : min(x[i] - lo, top) * stride;
+		store4(to, k, order.x, word);
+	}
+}
+
+/* -- Group ---------------------------------------------------------------------------------- */
+
+/* A digit more in the packed keys. */
+template <int R>
+GPUVM_D void
+op_group_key(Machine<R> &m, const OpView &op, GroupArea *area)
+{
+	Type		type = area->keys[op.aux()].type;
+
+	if (op.flags() & DOP_WIDE)
+		pack_any<uint64_t>(m, op, area);
+	else if ((type == Type::I32 || type == Type::I16) && !(op.flags() & DOP_NEGATED))
+		pack_ints(m, op, area);
+	else
+		pack_any<uint32_t>(m, op, area);
+}
+
+/* From packed keys to targets; false when no row lives any more, for lack of room. */
+template <int R>
+GPUVM_D bool
+op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
+{
+	const GroupTable &table = area->table;
+	char	   *to = place_of<uint32_t>(m, op.dst());
+	const char *words = place_of<uint32_t>(m, op.a());
+
+	if (table.kind == GroupTableKind::Dense)
+	{
+		Order<uint32_t, R> order(m);
+		bool		direct = table.shared_all;
+		uint32_t	live = order.turn(m.live);
+		uint32_t	replica = m.lane & ((1u << table.replica_bits) - 1);
+
+#pragma unroll 1
+		for (int k = 0; k < R / 4; k++)
+		{
+			uint32_t	t[4];
+
+			load4(words, k, order.x, t);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				if (direct)
+					t[i] = TARGET_SHARED | t[i] << table.replica_bits | replica;
+				else if (live >> (4 * k + i) & 1)
+					t[i] = target_of(area, t[i], m.lane);
+			store4(to, k, order.x, t);
+		}
+		return true;
+	}
+
+	bool		wide = op.flags() & DOP_WIDE;
+	uint32_t	nwords = op.aux();
+	uint32_t	full = *static_cast<volatile uint32_t *>(&area->overflow) ? m.live : 0;
+
+	words = wide ? place_of<uint64_t>(m, op.a()) : words;
+#pragma unroll 1
+	for (int row = 0; row < R; row++)
+	{
+		if (!((m.live & ~full) >> row & 1))
+			continue;
+
+		uint32_t	found;
+
+		if (nwords > 1)
+			found = find_row(area, words + row * 8, nwords, 32 * R * 8);
+		else
+			found = find_row(area, wide ? *reinterpret_cast<const uint64_t *>(words + row * 8)
+							 : *reinterpret_cast<const uint32_t *>(words + row * 4));
+		if (found == TARGET_NONE)
+		{
+			full |= 1u << row;
+			*static_cast<volatile uint32_t *>(&area->overflow) = 1;
+		}
+		else
+			*reinterpret_cast<uint32_t *>(to + row * 4) = target_of(area, found, m.lane);
+	}
+	m.live &= ~full;
+	return __any_sync(~0u, m.live != 0);
+}
+
+/* -- the block's begin and end ------------------------------------------------------------------ */
+
+GPUVM_D GroupArea *
+group_area(const DeviceProgram &p)
+{
+	return shared_at<GroupArea>(program_bytes(p.nops, p.naux));
+}
+
+/* All threads of the block; a block barrier comes behind it. */
+GPUVM_D void
+begin_groups(const DeviceProgram &p, const GroupTable &table)
+{
+	GroupArea  *area = group_area(p);
+	uint32_t	planes_at = program_bytes(p.nops, p.naux) + static_cast<uint32_t>(sizeof(GroupArea));
+	uint32_t	words = p.groups.planes * table.shared_slots;
+
+	if (threadIdx.x == 0)
+	{
+		area->table = table;
+		area->planes_at = planes_at;
+		area->plane_bytes = table.shared_slots * 4;
+		area->tags_at = planes_at + words * 4;
+		area->hash_shift = 64 - (31 - __clz(static_cast<int>(table.entries)));
+		area->overflow = table.header->overflow;
+		area->key_zeroes = 0;
+	}
+	for (uint32_t k = threadIdx.x; k < p.groups.nkeys; k += blockDim.x)
+		area->keys[k] = p.groups.keys[k];
+	for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+		shared_at<uint32_t>(planes_at)[i] = 0;
+	if (!table.shared_all)
+		for (uint32_t i = threadIdx.x; i < table.shared_slots; i += blockDim.x)
+			shared_at<uint32_t>(planes_at)[words + i] = TAG_FREE;
+}
+
+/* Adds what slot `slot` and its replicas have of a cell's planes to the global row. */
+GPUVM_D void
+take_cell(const GroupArea *area, CellKind kind, uint32_t plane, uint32_t slot, uint32_t replicas, char *to)
+{
+	const uint32_t *low = shared_at<uint32_t>(area->planes_at + plane * area->plane_bytes) + slot;
+	const uint32_t *high = low + area->plane_bytes / 4;
+	const unsigned long long *whole = shared_at<unsigned long long>(area->planes_at + plane * area->plane_bytes) + slot;
+	unsigned long long v = 0;
+
+	for (uint32_t i = 0; i < replicas; i++)
+		switch (kind)
+		{
+			case CellKind::Add32:
+				v += low[i];
+				break;
+			case CellKind::Add64:
+				v += low[i] | static_cast<unsigned long long>(high[i]) << 32;
+				break;
+			case CellKind::Max32:
+				v = v > low[i] ? v : low[i];
+				break;
+			case CellKind::Max64:
+				v = v > whole[i] ? v : whole[i];
+				break;
+			default:
+				v |= low[i];
+				break;
+		}
+	if (v == 0)
+		return;
+	to = global_memory(to);
+	switch (kind)
+	{
+		case CellKind::Add32:
+			atomicAdd(reinterpret_cast<uint32_t *>(to), static_cast<uint32_t>(v));
+			break;
+		case CellKind::Add64:
+			atomicAdd(reinterpret_cast<unsigned long long *>(to), v);
+			break;
+		case CellKind::Max32:
+			atomicMax(reinterpret_cast<uint32_t *>(to), static_cast<uint32_t>(v));
+			break;
+		case CellKind::Max64:
+			atomicMax(reinterpret_cast<unsigned long long *>(to), v);
+			break;
+		case CellKind::Or32:
+			atomicOr(reinterpret_cast<uint32_t *>(to), static_cast<uint32_t>(v));
+			break;
+		default:
+			*reinterpret_cast<uint32_t *>(to) = 1;
+			break;
+	}
+}
+
+/* All threads of the block, behind a block barrier. */
+GPUVM_D void
+end_groups(const DeviceProgram &p, const GroupTable &table)
+{
+	const GroupArea *area = group_area(p);
+	uint32_t	replicas = table.shared_all ? 1u << table.replica_bits : 1;
+
+	if (threadIdx.x == 0)
+	{
+		if (area->overflow)
+			table.header->overflow = 1;
+		if (area->key_zeroes)
+			atomicOr(&table.header->key_zeroes, area->key_zeroes);
+	}
+	for (uint32_t slot = threadIdx.x * replicas; slot < table.shared_slots; slot += blockDim.x * replicas)
+	{
+		uint32_t	row = table.shared_all ? slot >> table.replica_bits : shared_at<uint32_t>(area->tags_at)[slot];
+
+		if (row == TAG_FREE)
+			continue;
+
+		char	   *to = table.rows + static_cast<uint64_t>(row) * table.row_bytes;
+
+		for (int i = 0; i < p.groups.ncells; i++)
+		{
+			const GroupCell cell = p.groups.cells[i];
+			bool		words = cell.kind == CellKind::Wide || cell.kind == CellKind::Limbs;
+			int			n = cell.kind == CellKind::Wide ? 2 : cell.kind == CellKind::Limbs ? cell.limbs : 1;
+
+			for (int w = 0; w < n; w++)
+				take_cell(area, words ? CellKind::Add64 : cell.kind, cell.place.plane + 2 * w, slot, replicas,
+						  to + cell.place.at + 8 * w);
+		}
+	}
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif

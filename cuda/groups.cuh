@@ -1,0 +1,516 @@
+/*
+ * groups.cuh: AggStep with keys: updates of cells, in the block's shared table
+ * or in the global one, as each row's target says.
+ *
+ * 64-bit additions to shared memory are two of 32 bits, for the hardware has no
+ * other: the low half says by what it returns whether there is a carry. Sums of
+ * integers are of value - bias, which is not negative, so that the high half is
+ * rarely touched. Maxima and flags are read first: most rows change nothing.
+ */
+#ifndef GPUVM_CUDA_GROUPS_CUH
+#define GPUVM_CUDA_GROUPS_CUH
+
+#include "group_table.cuh"
+#include "vm/float_sum.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/* -- updates of a cell -------------------------------------------------------------- */
+
+/* Where the cells are: what every update needs, in registers. */
+struct CellBase
+{
+	char	   *rows;
+	uint32_t	row_bytes;
+	uint32_t	planes_at;
+	uint32_t	plane_bytes;
+
+	GPUVM_D explicit CellBase(const GroupArea *area)
+		: rows(area->table.rows), row_bytes(area->table.row_bytes), planes_at(area->planes_at), plane_bytes(area->plane_bytes) {}
+
+	template <typename W>
+	GPUVM_D W *global(uint32_t target, CellPlace c) const
+	{
+		return reinterpret_cast<W *>(global_memory(rows + static_cast<uint64_t>(target) * row_bytes + c.at));
+	}
+	/* Shifting drops TARGET_SHARED. */
+	GPUVM_D uint32_t *word(uint32_t target, uint32_t plane) const
+	{
+		return shared_at<uint32_t>(planes_at + plane * plane_bytes + (target << 2));
+	}
+	GPUVM_D unsigned long long *whole(uint32_t target, uint32_t plane) const
+	{
+		return shared_at<unsigned long long>(planes_at + plane * plane_bytes + (target << 3));
+	}
+};
+
+GPUVM_D void
+shared_add64(const CellBase &base, uint32_t target, uint32_t plane, uint64_t v)
+{
+	uint32_t	low = static_cast<uint32_t>(v), high = static_cast<uint32_t>(v >> 32);
+
+	high += atomicAdd(base.word(target, plane), low) + low < low ? 1 : 0;
+	if (high)
+		atomicAdd(base.word(target, plane + 1), high);
+}
+
+GPUVM_D void
+add32(const CellBase &base, uint32_t target, CellPlace c, uint32_t v)
+{
+	if (target & TARGET_SHARED)
+		atomicAdd(base.word(target, c.plane), v);
+	else
+		atomicAdd(base.global<uint32_t>(target, c), v);
+}
+
+GPUVM_D void
+add64(const CellBase &base, uint32_t target, CellPlace c, uint64_t v)
+{
+	if (target & TARGET_SHARED)
+		shared_add64(base, target, c.plane, v);
+	else
+		atomicAdd(base.global<unsigned long long>(target, c), static_cast<unsigned long long>(v));
+}
+
+GPUVM_D void
+or32(const CellBase &base, uint32_t target, CellPlace c, uint32_t bits)
+{
+	uint32_t   *shared = base.word(target, c.plane);
+	uint32_t   *global = base.global<uint32_t>(target & ~TARGET_SHARED, c);
+
+	if (target & TARGET_SHARED)
+	{
+		if ((*static_cast<volatile uint32_t *>(shared) & bits) != bits)
+			atomicOr(shared, bits);
+	}
+	else if ((*global & bits) != bits)
+		atomicOr(global, bits);
+}
+
+GPUVM_D void
+max32(const CellBase &base, uint32_t target, CellPlace c, uint32_t v)
+{
+	if (target & TARGET_SHARED)
+	{
+		uint32_t   *at = base.word(target, c.plane);
+
+		if (*static_cast<volatile uint32_t *>(at) < v)
+			atomicMax(at, v);
+	}
+	else
+	{
+		uint32_t   *at = base.global<uint32_t>(target, c);
+
+		if (*at < v)
+			atomicMax(at, v);
+	}
+}
+
+GPUVM_D void
+max64(const CellBase &base, uint32_t target, CellPlace c, unsigned long long v)
+{
+	if (target & TARGET_SHARED)
+	{
+		unsigned long long *at = base.whole(target, c.plane);
+
+		if (*static_cast<volatile unsigned long long *>(at) < v)
+			atomicMax(at, v);
+	}
+	else
+	{
+		unsigned long long *at = base.global<unsigned long long>(target, c);
+
+		if (*at < v)
+			atomicMax(at, v);
+	}
+}
+
+/* -- rows of a tile ------------------------------------------------------------------- */
+
+GPUVM_D CellPlace
+place_of_cell(uint64_t imm, int i)
+{
+	return CellPlace{static_cast<uint16_t>(imm >> (32 * i)), static_cast<uint16_t>(imm >> (32 * i + 16))};
+}
+
+/*
+ * Four rows of the lane at a time, in an order that keeps lanes out of each
+ * other's banks: with 4-byte and 8-byte values alike, chunks of four rows.
+ */
+template <int R>
+struct Chunks
+{
+	uint32_t	turn;
+
+	GPUVM_D explicit Chunks(const Machine<R> &m) : turn(Order<uint32_t, R>(m).x / 16) {}
+	GPUVM_D int chunk(int k) const { return static_cast<int>(static_cast<uint32_t>(k) ^ turn); }
+};
+
+/* Lanes that the step takes. */
+template <int R>
+GPUVM_D uint32_t
+taken_rows(const Machine<R> &m, const OpView &op)
+{
+	uint32_t	active = m.live & ~mask_read(m, op.a_null());
+
+	return op.c() != OPERAND_NONE ? active & mask_read(m, op.c()) : active;
+}
+
+/* f(target, value) for every row that is taken. */
+template <typename V, int R, typename F>
+GPUVM_D void
+each_row(const Machine<R> &m, const OpView &op, uint32_t taken, F f)
+{
+	const char *targets = place_of<uint32_t>(m, op.b());
+	const char *values = place_of<V>(m, op.a());
+	Chunks<R>	chunks(m);
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		int			at = chunks.chunk(k);
+		uint32_t	bits = taken >> (4 * at);
+		uint32_t	t[4];
+		V			v[4];
+
+		load4(targets, at, 0, t);
+		load4(values, at, 0, v);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			if (bits >> i & 1)
+				f(t[i], v[i]);
+	}
+}
+
+/* -- counts and sums of integers --------------------------------------------------------- */
+
+/* Also the mark that a group is there. */
+template <int R>
+GPUVM_D void
+op_group_count(const Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	const CellBase base(area);
+	const CellPlace place = place_of_cell(static_cast<uint64_t>(op.imm_b()), 0);
+	const CellKind kind = static_cast<CellKind>(op.column());
+	const char *targets = place_of<uint32_t>(m, op.b());
+	Chunks<R>	chunks(m);
+	uint32_t	taken = taken_rows(m, op);
+
+	/* The keys themselves tell which rows of a hashed table are taken. */
+	if (kind == CellKind::Mark && area->table.kind == GroupTableKind::Hashed)
+		return;
+	if (kind == CellKind::Add32 && area->table.shared_all)
+	{
+#pragma unroll 1
+		for (int k = 0; k < R / 4; k++)
+		{
+			int			at = chunks.chunk(k);
+			uint32_t	bits = taken >> (4 * at);
+			uint32_t	t[4];
+
+			load4(targets, at, 0, t);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				if (bits >> i & 1)
+					atomicAdd(base.word(t[i], place.plane), 1u);
+		}
+		return;
+	}
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		int			at = chunks.chunk(k);
+		uint32_t	bits = taken >> (4 * at);
+		uint32_t	t[4];
+
+		load4(targets, at, 0, t);
+#pragma unroll 1
+		for (int i = 0; i < 4; i++)
+		{
+			uint32_t	target = i == 0 ? t[0] : i == 1 ? t[1] : i == 2 ? t[2] : t[3];
+
+			if (!(bits >> i & 1))
+				continue;
+			if (kind == CellKind::Add32)
+				add32(base, target, place, 1);
+			else if (kind == CellKind::Add64)
+				add64(base, target, place, 1);
+			else if (target & TARGET_SHARED)
+				*base.word(target, place.plane) = 1;
+			else
+				*base.global<uint32_t>(target, place) = 1;
+		}
+	}
+}
+
+/* All groups are in shared memory: the atomics of four rows are on their way together. */
+template <typename V, int R>
+GPUVM_D void
+sum_shared(const Machine<R> &m, const OpView &op, const CellBase &base, uint32_t plane, bool wide, uint32_t taken)
+{
+	const char *targets = place_of<uint32_t>(m, op.b());
+	const char *values = place_of<V>(m, op.a());
+	const uint64_t bias = static_cast<uint64_t>(op.imm_a());
+	Chunks<R>	chunks(m);
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		int			at = chunks.chunk(k);
+		uint32_t	bits = taken >> (4 * at);
+		uint32_t	t[4], before[4] = {0, 0, 0, 0};
+		V			v[4];
+
+		load4(targets, at, 0, t);
+		load4(values, at, 0, v);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			if (bits >> i & 1)
+				before[i] = atomicAdd(base.word(t[i], plane), static_cast<uint32_t>(static_cast<uint64_t>(static_cast<int64_t>(v[i])) - bias));
+		if (!wide)
+			continue;
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+		{
+			uint64_t	sum = static_cast<uint64_t>(static_cast<int64_t>(v[i])) - bias + before[i];
+			uint32_t	high = static_cast<uint32_t>(sum >> 32);
+
+			if ((bits >> i & 1) && high != 0)
+				atomicAdd(base.word(t[i], plane + 1), high);
+		}
+	}
+}
+
+template <typename V, int R>
+GPUVM_D void
+sum_values(const Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	const CellBase base(area);
+	const CellPlace place = place_of_cell(static_cast<uint64_t>(op.imm_b()), 0);
+	const CellKind kind = static_cast<CellKind>(op.column());
+	const uint64_t bias = static_cast<uint64_t>(op.imm_a());
+	const uint32_t taken = taken_rows(m, op);
+
+	if (area->table.shared_all && kind != CellKind::Wide)
+	{
+		sum_shared<V>(m, op, base, place.plane, kind == CellKind::Add64, taken);
+		return;
+	}
+	each_row<V>(m, op, taken, [=](uint32_t target, V value) {
+		uint64_t	v = static_cast<uint64_t>(static_cast<int64_t>(value)) - bias;
+
+		if (kind == CellKind::Add64)
+			add64(base, target, place, v);
+		else if (kind == CellKind::Add32)
+			add32(base, target, place, static_cast<uint32_t>(v));
+		else if constexpr (sizeof(V) == 8)
+		{
+			add64(base, target, place, v & 0xffffffff);
+			add64(base, target, CellPlace{static_cast<uint16_t>(place.at + 8), static_cast<uint16_t>(place.plane + 2)}, v >> 32);
+		}
+	});
+}
+
+/* -- extremes and truth values -------------------------------------------------------------- */
+
+/* Of a float: an integer in the same order, 0 for none; zeroes are -1 and 0 before the shift. */
+GPUVM_D uint32_t
+ordered_bits(float v)
+{
+	uint32_t	b = v != v ? 0x7fc00000 : static_cast<uint32_t>(__float_as_int(v));
+
+	return static_cast<int32_t>(b) < 0 ? ~b : b | 0x80000000;
+}
+
+GPUVM_D uint64_t
+ordered_bits(double v)
+{
+	uint64_t	b = v != v ? 0x7ff8000000000000 : static_cast<uint64_t>(__double_as_longlong(v));
+
+	return static_cast<int64_t>(b) < 0 ? ~b : b | 1ull << 63;
+}
+
+/* Codes of which the greatest wins: of a minimum turned round. */
+template <typename V, int R>
+GPUVM_D void
+extreme(const Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	const CellBase base(area);
+	const CellPlace place = place_of_cell(static_cast<uint64_t>(op.imm_b()), 0);
+	const CellPlace zeroes = place_of_cell(static_cast<uint64_t>(op.imm_b()), 1);
+	const CellKind kind = static_cast<CellKind>(op.column());
+	const uint64_t bias = static_cast<uint64_t>(op.imm_a());
+	const bool	least = op.flags() & DOP_NEGATED;
+
+	each_row<V>(m, op, taken_rows(m, op), [=](uint32_t target, V v) {
+		if constexpr (std::is_floating_point<V>::value)
+		{
+			auto		code = ordered_bits(v);
+
+			code = least ? ~code : code;
+			if constexpr (sizeof(V) == 4)
+				max32(base, target, place, code);
+			else
+				max64(base, target, place, code);
+			if (v == 0)
+				or32(base, target, zeroes, 1 / v < 0 ? SUM_NEG_ZERO : SUM_POS_ZERO);
+		}
+		else
+		{
+			uint64_t	code = static_cast<uint64_t>(static_cast<int64_t>(v)) - bias;
+
+			code = least ? 0 - code : code;
+			if (kind == CellKind::Max32)
+				max32(base, target, place, static_cast<uint32_t>(code));
+			else
+				max64(base, target, place, code);
+		}
+	});
+}
+
+/* Cells say whether true (bit 0) and false (bit 1) were seen. */
+template <int R>
+GPUVM_D void
+op_group_bool(const Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	const CellBase base(area);
+	const CellPlace place = place_of_cell(static_cast<uint64_t>(op.imm_b()), 0);
+	const uint32_t *targets = reinterpret_cast<const uint32_t *>(place_of<uint32_t>(m, op.b()));
+	uint32_t	taken = taken_rows(m, op), truths = mask_read(m, op.a());
+
+#pragma unroll 1
+	for (int row = 0; row < R; row++)
+		if (taken >> row & 1)
+			or32(base, targets[row], place, truths >> row & 1 ? 1 : 2);
+}
+
+/* -- sums of floats ----------------------------------------------------------------------------- */
+
+/* v to the limbs of a sum: at most three of them. Exact: lowering made the window from the values' exponents. */
+GPUVM_D void
+add_limbs(const CellBase &base, uint32_t target, CellPlace place, int first, uint32_t limbs, double v)
+{
+	int			exponent;
+	int64_t		m = float_sum_split(v, &exponent);
+	uint64_t	magnitude = static_cast<uint64_t>(m < 0 ? -m : m);
+	int			at = exponent - FLOAT_SUM_GRID - first * 32;
+
+	if (m == 0)
+		return;
+	/* What lies below the first limb are zero bits. */
+	if (at < 0)
+	{
+		magnitude = at > -64 ? magnitude >> -at : 0;
+		at = 0;
+	}
+
+	uint32_t	limb = static_cast<uint32_t>(at) / 32, shift = static_cast<uint32_t>(at) % 32;
+	uint64_t	low = magnitude << shift, high = shift ? magnitude >> (64 - shift) : 0;
+
+#pragma unroll 1
+	for (int i = 0; i < 3 && limb < limbs; i++, limb++)
+	{
+		uint64_t	piece = low & 0xffffffff;
+
+		if (piece)
+			add64(base, target, CellPlace{static_cast<uint16_t>(place.at + 8 * limb), static_cast<uint16_t>(place.plane + 2 * limb)},
+				  m < 0 ? 0 - piece : piece);
+		low = low >> 32 | high << 32;
+		high >>= 32;
+	}
+}
+
+template <typename V, int R>
+GPUVM_D void
+sum_floats_grouped(const Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	const CellBase base(area);
+	const CellPlace place = place_of_cell(static_cast<uint64_t>(op.imm_b()), 0);
+	const CellPlace flags = place_of_cell(static_cast<uint64_t>(op.imm_b()), 1);
+	const CellKind kind = static_cast<CellKind>(op.column());
+	/* imm_a: of limbs the first one's number and a cell, else what makes whole numbers of the values. */
+	const CellPlace max_exp = kind == CellKind::Limbs ? place_of_cell(static_cast<uint64_t>(op.imm_a()), 1) : CellPlace{CELL_NONE, 0};
+	const int	first = static_cast<int16_t>(op.imm_a());
+	const uint32_t limbs = op.count();
+	const bool	tell_zeroes = op.flags() & DOP_STORES;
+	const double scale = from_imm<double>(op.imm_a());
+
+	each_row<V>(m, op, taken_rows(m, op), [=](uint32_t target, V value) {
+		double		v = static_cast<double>(value);
+
+		if (v - v != 0)
+		{
+			or32(base, target, flags, FLOAT_SUM_NOT_NEG_ZERO | (v != v ? FLOAT_SUM_NAN : v > 0 ? FLOAT_SUM_POS_INF : FLOAT_SUM_NEG_INF));
+			return;
+		}
+		if (tell_zeroes && double_bits(v) != 1ull << 63)
+			or32(base, target, flags, FLOAT_SUM_NOT_NEG_ZERO);
+		if (max_exp.at != CELL_NONE)
+			max32(base, target, max_exp, static_cast<uint32_t>(float_sum_exp(v)));
+		if (kind == CellKind::Add64)
+			add64(base, target, place, static_cast<uint64_t>(__double2ll_rn(v * scale)));
+		else
+			add_limbs(base, target, place, first, limbs, v);
+	});
+}
+
+/* -- dispatch ------------------------------------------------------------------------------------- */
+
+/* The operations CODE_GROUP_*. Arguments and result travel in registers. */
+template <int R>
+__device__ __noinline__ Lanes
+execute_group(uint32_t pc, uint32_t region, uint32_t live)
+{
+	OpView		op(pc);
+	Machine<R>	m = {region, threadIdx.x % 32, threadIdx.x % 32, live};
+	GroupArea  *area = shared_at<GroupArea>(op.word(7));
+	Type		type = static_cast<Type>(op.aux());
+	bool		any_live = true;
+
+	switch (op.code())
+	{
+		case CODE_GROUP_KEY:
+			op_group_key(m, op, area);
+			break;
+		case CODE_GROUP_FIND:
+			any_live = op_group_find(m, op, area);
+			break;
+		case CODE_GROUP_COUNT:
+			op_group_count(m, op, area);
+			break;
+		case CODE_GROUP_SUM:
+			if (type == Type::I64)
+				sum_values<int64_t>(m, op, area);
+			else
+				sum_values<int32_t>(m, op, area);
+			break;
+		case CODE_GROUP_EXTREME:
+			if (type == Type::I64)
+				extreme<int64_t>(m, op, area);
+			else if (type == Type::F32)
+				extreme<float>(m, op, area);
+			else if (type == Type::F64)
+				extreme<double>(m, op, area);
+			else
+				extreme<int32_t>(m, op, area);
+			break;
+		case CODE_GROUP_BOOL:
+			op_group_bool(m, op, area);
+			break;
+		case CODE_GROUP_FLOAT_SUM:
+			if (type == Type::F32)
+				sum_floats_grouped<float>(m, op, area);
+			else
+				sum_floats_grouped<double>(m, op, area);
+			break;
+		default:
+			__builtin_unreachable();
+	}
+	return Lanes{m.live, any_live};
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif
