@@ -63,7 +63,7 @@ Lowering::filter_column(const Op &op)
 		: op.type == Type::I64 ? CODE_FILTER_I64 : CODE_FILTER_COLUMN);
 
 	d->aux = static_cast<uint8_t>(type_natural_width(op.type));
-	d->b = type_is_float(op.type) ? OPERAND_NONE : allocate(static_cast<int>(sizeof(FilterRange)) / GRAIN);
+	d->b = type_is_float(op.type) ? OPERAND_NONE : allocate_lasting(static_cast<int>(sizeof(FilterRange)) / GRAIN);
 	d->column = static_cast<uint16_t>(v.column);
 	d->a = out->columns[v.column].data;
 	d->a_null = null_mask_of(swap ? op.p2 : op.p1);

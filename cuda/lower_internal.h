@@ -110,6 +110,7 @@ private:
 	/* places */
 	const char *lay_out();
 	uint16_t	allocate(int units);
+	uint16_t	allocate_lasting(int units);
 	void		release(uint16_t at, int units);
 	void		release_dead(const Op &op, int address);
 	int			value_units(Type t) const { return 32 * type_width(t) * out->rows_per_lane / GRAIN; }

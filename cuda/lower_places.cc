@@ -81,6 +81,23 @@ Lowering::allocate(int units)
 	return 0;
 }
 
+/* What is written once a unit: where no operation of the tile has a slot, before or after. */
+uint16_t
+Lowering::allocate_lasting(int units)
+{
+	int			at = high_water;
+
+	if (at + units > MAX_UNITS)
+	{
+		full = true;
+		return 0;
+	}
+	high_water = at + units;
+	for (int i = 0; i < units; i++)
+		used[at + i] = true;
+	return static_cast<uint16_t>(at * GRAIN);
+}
+
 void
 Lowering::release(uint16_t at, int units)
 {
