@@ -248,7 +248,20 @@ op_copy(Machine<R> &m, const OpView &op)
 	if constexpr (T == Type::Bool)
 		mask_write(m, op.dst(), mask_read(m, op.a()));
 	else
-		blend<T>(m, op, 0);
+	{
+		using V = std::conditional_t<sizeof(reg_t<T>) == 4, uint32_t, uint64_t>;
+		Operand<V, R> a = operand_a<V>(m, op);
+		char	   *to = place_of<V>(m, op.dst());
+
+#pragma unroll 1
+		for (int k = 0; k < R / 4; k++)
+		{
+			V			x[4];
+
+			a.get(k, 0, x);
+			store4(to, k, 0, x);
+		}
+	}
 }
 
 }  // namespace cuda
