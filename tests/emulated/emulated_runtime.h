@@ -102,7 +102,7 @@ constexpr unsigned cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cu
 constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
 constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4,
-	cudaDeviceMapHost = 8;
+	cudaDeviceMapHost = 8, cudaDeviceLmemResizeToMax = 16;
 
 typedef struct gpuvm_emulated_stream *cudaStream_t;
 typedef struct gpuvm_emulated_event *cudaEvent_t;
