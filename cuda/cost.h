@@ -1,0 +1,36 @@
+/*
+ * cost.h: what things cost on a device, to size slices and to choose between
+ * engines. Measured on an H200 behind PCIe 5 (docs/benchmarks.md, the engine
+ * experiments); others are of the same order. Slices correct themselves by what they take;
+ * the choice of the engine only needs to be right where it matters much.
+ */
+#ifndef GPUVM_CUDA_COST_H
+#define GPUVM_CUDA_COST_H
+
+#include "device_program.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/* Bytes a ns, which is GB/s. HBM reads at 4,560 if nothing else is done. */
+constexpr double LOCAL_BYTES_NS = 2500;
+constexpr double MAPPED_BYTES_NS = 45;	/* reads over the bus: 51 measured */
+constexpr double COPY_BYTES_NS = 45;	/* copies to the device: 55.6 measured */
+constexpr double RESULT_BYTES_NS = 40;	/* result rows over the bus: 53 measured */
+
+constexpr double JOB_NS = 30'000;	/* a job without data: launch, wait, and the way through gpuvmd */
+constexpr double OP_ROW_NS = 0.001;	/* an operation for one row: 60 opcodes took 4.5 T rows/s by 1.3 */
+constexpr double GROUP_ROW_NS = 0.03;	/* finding a group in a table in device memory: 34 to 49 G rows/s */
+constexpr double GROUP_JOB_NS = 40'000;	/* emptying the table, listing its groups */
+
+/* Of kernels that read so many bytes, here and over the bus, in so many rows. */
+inline double
+kernel_ns(const DeviceProgram &program, double rows, double local, double mapped, bool keys)
+{
+	return local / LOCAL_BYTES_NS + mapped / MAPPED_BYTES_NS + rows * (program.nops * OP_ROW_NS + (keys ? GROUP_ROW_NS : 0));
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * device.h: one CUDA device: its context, its lanes, its memory.
+ *
+ * A lane is all that a job needs to run beside others: streams, the
+ * interpreter's scratch, the abort word, room for the description of its table,
+ * a little pinned host memory that kernels write outcomes to, and events. All of it is
+ * allocated when the device starts. A job takes a lane for its whole run; one lane
+ * is for small jobs alone, so that these never wait for a lane behind large ones.
+ *
+ * The mutex guards the list of free lanes, nothing else, and no other lock is taken
+ * under it. What is in a lane belongs to the job that has it; `waiting_since` alone
+ * is read by the thread that looks for launches that hang.
+ */
+#ifndef GPUVM_CUDA_DEVICE_H
+#define GPUVM_CUDA_DEVICE_H
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/device_abi.h"
+#include "launch.h"
+#include "residency.h"
+
+namespace gpuvm {
+namespace cuda {
+
+constexpr int LANES = 8;		/* for any job */
+constexpr int SMALL_LANES = 1;	/* for small ones alone */
+constexpr int IN_FLIGHT = 2;	/* slices of a job at a time: more would delay its end when canceled */
+
+/* What the device writes for the host to read, and two words that it copies. */
+struct LaneOutcomes
+{
+	LaunchState state;
+	GroupOutcome groups;
+	UnitOutcome units[IN_FLIGHT][JOB_MAX_BUFFERS];
+	uint32_t	zero, one;
+};
+
+struct SliceEvents
+{
+	cudaEvent_t begin;			/* before the slice waits for its copies */
+	cudaEvent_t kernels;		/* after */
+	cudaEvent_t end;
+};
+
+struct Lane
+{
+	bool		small;
+	cudaStream_t stream;		/* kernels */
+	cudaStream_t copies;		/* columns to the device */
+	cudaStream_t side;			/* the abort word, while the others are busy */
+	LaunchScratch scratch;
+	uint32_t   *abort;			/* on the device */
+	LaneOutcomes *outcomes;		/* pinned host memory */
+	LaneOutcomes *outcomes_at;	/* its address on the device */
+	char	   *table;			/* on the device: the job's table (transfer.h) */
+	char	   *table_copy;		/* pinned: what is in `table` */
+	uint64_t	table_room;		/* bytes of both */
+	uint64_t	table_bytes;	/* of which are valid */
+	SliceEvents slices[IN_FLIGHT];
+	cudaEvent_t copied;
+	std::atomic<int64_t> waiting_since{0};	/* ns, while the host waits for the device; 0: it does not */
+};
+
+class CudaDevice
+{
+public:
+	CudaDevice(uint32_t index, int ordinal, const DeviceOptions &options);
+	~CudaDevice();
+
+	uint32_t index() const { return index_; }
+	int			ordinal() const { return ordinal_; }
+	DeviceStatus *status() const { return status_; }
+	Residency  *residency() const { return residency_.get(); }
+	bool		ready() const { return status_->state.load(std::memory_order_acquire) == static_cast<uint32_t>(DeviceState::Ready); }
+
+	/* Brings the device up; its status says how that went. */
+	void		start();
+
+	/* The calling thread's CUDA calls are this device's from now on. */
+	void		use() const;
+
+	/* A free lane; throws Stopped if the job is to stop while it waits for one. */
+	Lane	   *take_lane(bool small, DeviceJobIo *io);
+	void		give_lane(Lane *lane);
+
+	/* Makes room for a table's description of that size. */
+	void		make_table_room(Lane *lane, uint64_t bytes);
+
+	/* Ahead of the first use of columns of that size. */
+	void		prepare(uint64_t bytes);
+
+	/* A sentence if a job has been waiting for the device for far too long. */
+	bool		hangs(int64_t now) const;
+
+private:
+	void		choose_limit(uint64_t wanted);
+	void		open_lane(Lane *lane, bool small);
+	void		close_lane(Lane *lane);
+	Lane	   *free_lane(bool small);
+
+	const uint32_t index_;
+	const int	ordinal_;
+	DeviceStatus *status_;
+	void		(*log_) (const char *line);
+	uint64_t	memory_limit_;
+	cudaMemPool_t pool_ = nullptr;
+	cudaStream_t keeping_ = nullptr;	/* of prepare() */
+	std::unique_ptr<Residency> residency_;
+	std::vector<std::unique_ptr<Lane>> lanes_;
+	std::mutex	mutex_;
+	std::condition_variable lane_is_free_;
+	std::vector<Lane *> free_;	/* last in, first out: a lane that remembers the table */
+};
+
+int64_t		now_ns();
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif

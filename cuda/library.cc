@@ -1,0 +1,382 @@
+/*
+ * library.cc: the DeviceLibrary of this machine's CUDA devices, and the symbol by
+ * which gpuvmd finds it.
+ *
+ * Threads. gpuvmd calls run() and estimate() from session threads, prepare() and
+ * housekeep() from others, at any time once start() has returned; before, they
+ * refuse or do nothing. Locks are the residency's, the device's list of lanes and those
+ * of the arena's pin chunks; none is taken while another is held, and none while
+ * a thread waits for a device.
+ *
+ * Several devices: each has a residency of its own. A job runs on the one that
+ * has most of its columns, or, where that is equal, fewest jobs.
+ */
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "cost.h"
+#include "device.h"
+#include "failure.h"
+#include "job.h"
+#include "pin.h"
+#include "work.h"
+
+namespace gpuvm {
+namespace cuda {
+
+namespace {
+
+constexpr size_t REASON_BYTES = 128;
+constexpr size_t WHY_BYTES = 256;
+/* estimate() looks up at most so many tablets, and takes the others to be alike. */
+constexpr uint32_t ESTIMATE_TABLETS = 128;
+/* Of a filter that nothing is known of; half the rows are dear and rare. */
+constexpr double GUESSED_SELECTIVITY = 0.1;
+
+class CudaLibrary final : public DeviceLibrary
+{
+public:
+	CudaLibrary(const DeviceOptions &options, int ndevices);
+
+	uint32_t ndevices() const override { return static_cast<uint32_t>(devices_.size()); }
+	void		start() override;
+	bool ready() const override { return ready_.load(std::memory_order_acquire); }
+	uint64_t	estimate(const DeviceJobRequest &request, char *reason) override;
+	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override;
+	void		prepare(uint64_t offset, uint64_t bytes) override;
+	void		housekeep() override;
+
+private:
+	struct Share
+	{
+		uint64_t	there;		/* bytes of the job's columns on the device */
+		uint64_t	missing;
+	};
+
+	Share		share_of(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program) const;
+	CudaDevice *choose_device(const DeviceJobRequest &request, const DeviceProgram &program, Share *share) const;
+	void		try_run(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program, DeviceJobIo *io,
+						DeviceJobFigures *figures, bool *published);
+
+	const DeviceOptions options_;
+	/* The arena outlives the devices' last use of it, so it is destroyed after them. */
+	std::unique_ptr<PinnedArena> arena_;
+	std::vector<std::unique_ptr<CudaDevice>> devices_;
+	uint32_t	shared_bytes_ = 0;	/* of a multiprocessor, the least of the devices' */
+	std::atomic<bool> ready_{false};
+};
+
+CudaLibrary::CudaLibrary(const DeviceOptions &options, int ndevices) : options_(options)
+{
+	for (int i = 0; i < std::min(ndevices, MAX_DEVICES); i++)
+		devices_.push_back(std::make_unique<CudaDevice>(static_cast<uint32_t>(i), i, options));
+	options.header->ndevices.store(static_cast<uint32_t>(devices_.size()));
+}
+
+void
+CudaLibrary::start()
+{
+	std::vector<int> ordinals;
+	bool		any = false;
+
+	for (std::unique_ptr<CudaDevice> &device : devices_)
+	{
+		int			shared = 0;
+
+		device->start();
+		ordinals.push_back(device->ready() ? device->ordinal() : -1);
+		if (!device->ready() ||
+			cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device->ordinal()) != cudaSuccess)
+			continue;
+		any = true;
+		shared_bytes_ = shared_bytes_ == 0 ? static_cast<uint32_t>(shared) : std::min(shared_bytes_, static_cast<uint32_t>(shared));
+	}
+	arena_ = std::make_unique<PinnedArena>(options_, ordinals);
+	ready_.store(any, std::memory_order_release);
+}
+
+/* ---- choice -------------------------------------------------------------------- */
+
+CudaLibrary::Share
+CudaLibrary::share_of(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program) const
+{
+	const uint32_t step = request.ntablets / ESTIMATE_TABLETS + 1;
+	std::unique_lock<std::mutex> lock = device->residency()->lock();
+	Share		share = {0, 0};
+
+	for (uint32_t t = 0; t < request.ntablets; t += step)
+	{
+		const TabletHeader *tablet = request.tablets[t].tablet;
+
+		if (request.tablets[t].skip)
+			continue;
+		for (int c = 0; c < program.ncolumns; c++)
+		{
+			const uint32_t column = program.columns[c].table_column;
+			const uint64_t bytes = chunk_bytes(tablet, tablet_chunks(tablet)[column]).total();
+			const bool	there = bytes == 0 || (tablet->serial != 0 && device->residency()->has(ChunkKey{tablet->serial, column}, bytes));
+
+			(there ? share.there : share.missing) += bytes * step;
+		}
+	}
+	return share;
+}
+
+CudaDevice *
+CudaLibrary::choose_device(const DeviceJobRequest &request, const DeviceProgram &program, Share *share) const
+{
+	CudaDevice *best = nullptr;
+
+	for (const std::unique_ptr<CudaDevice> &device : devices_)
+	{
+		if (!device->ready())
+			continue;
+
+		const Share its = share_of(device.get(), request, program);
+
+		if (best == nullptr || its.there > share->there ||
+			(its.there == share->there && device->status()->jobs_running.load() < best->status()->jobs_running.load()))
+		{
+			best = device.get();
+			*share = its;
+		}
+	}
+	return best;
+}
+
+uint64_t
+CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
+{
+	const char *refusal = "no device is ready";
+	const DeviceProgram *program = ready() ? lower_request(request, shared_bytes_, &refusal) : nullptr;
+	const Program *source = request.program;
+	Share		share = {0, 0};
+
+	if (program == nullptr || choose_device(request, *program, &share) == nullptr)
+	{
+		snprintf(reason, REASON_BYTES, "%s", refusal);
+		return UINT64_MAX;
+	}
+
+	double		rows = 0, ns = JOB_NS;
+	const bool	over_the_bus = request.transfer == Transfer::Mapped || request.transfer == Transfer::Serial || request.transfer == Transfer::Stream;
+
+	for (uint32_t t = 0; t < request.ntablets; t++)
+		rows += request.tablets[t].skip ? 0 : request.tablets[t].tablet->nrows;
+	if (over_the_bus)
+		share = Share{0, share.there + share.missing};
+	ns += static_cast<double>(share.missing) / COPY_BYTES_NS +
+		kernel_ns(*program, rows, static_cast<double>(share.there), 0, uses_group_table(*program));
+	if (uses_group_table(*program))
+		ns += GROUP_JOB_NS;
+	if (!source->grouped)
+	{
+		std::vector<Type> types(source->nresults);
+		double		width = 0, out = rows * GUESSED_SELECTIVITY;
+
+		program_result_types(source, types.data());
+		for (Type type : types)
+			width += type_width(type);
+		if (request.row_limit != 0)
+			out = std::min(out, static_cast<double>(request.row_limit));
+		ns += out * width / RESULT_BYTES_NS;
+	}
+	return static_cast<uint64_t>(ns);
+}
+
+/* ---- running ------------------------------------------------------------------- */
+
+void
+CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program, DeviceJobIo *io,
+					 DeviceJobFigures *figures, bool *published)
+{
+	struct Running
+	{
+		DeviceStatus *status;
+		explicit Running(DeviceStatus *s) : status(s) { status->jobs_running.fetch_add(1); }
+		~Running() { status->jobs_running.fetch_sub(1); }
+	};
+
+	Running		running(device->status());
+	Work		work;
+
+	list_work(request, &work);
+
+	DeviceJob	job(device, arena_.get(), request, program, work, io, figures);
+
+	try
+	{
+		job.run();
+	}
+	catch (...)
+	{
+		*published = job.published();
+		throw;
+	}
+}
+
+DeviceOutcome
+CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason)
+{
+	const char *refusal = "no device is ready";
+	const DeviceProgram *program = ready() ? lower_request(request, shared_bytes_, &refusal) : nullptr;
+	Share		share;
+	CudaDevice *device = program != nullptr ? choose_device(request, *program, &share) : nullptr;
+	bool		published = false;
+
+	*figures = DeviceJobFigures{};
+	if (device == nullptr)
+	{
+		if (ready())
+			devices_[0]->status()->jobs_refused.fetch_add(1);
+		snprintf(reason, REASON_BYTES, "%s", refusal);
+		return DeviceOutcome::Refused;
+	}
+	try
+	{
+		try_run(device, request, *program, io, figures, &published);
+		device->status()->bytes_moved.fetch_add(figures->bytes_moved);
+		device->status()->jobs_done.fetch_add(1);
+		return DeviceOutcome::Done;
+	}
+	catch (const Stopped &)
+	{
+		return DeviceOutcome::Done;
+	}
+	catch (const Refusal &r)
+	{
+		snprintf(reason, REASON_BYTES, "%s", r.why);
+	}
+	catch (const CudaFailure &failure)
+	{
+		char		line[300];
+
+		snprintf(line, sizeof(line), "device %u: %s failed: %s", device->index(), failure.doing, cudaGetErrorString(failure.error));
+		if (!survivable(failure.error))
+			options_.fatal(line);
+		options_.log(line);
+		snprintf(reason, REASON_BYTES, "%.127s", line);
+	}
+	if (published)
+		return DeviceOutcome::Failed;
+	device->status()->jobs_refused.fetch_add(1);
+	return DeviceOutcome::Refused;
+}
+
+/* ---- the rest --------------------------------------------------------------------- */
+
+void
+CudaLibrary::prepare(uint64_t offset, uint64_t bytes)
+{
+	if (!ready() || bytes == 0)
+		return;
+	try
+	{
+		PinnedArena::Hold hold(arena_.get());
+
+		for (std::unique_ptr<CudaDevice> &device : devices_)
+			if (device->ready())
+			{
+				device->prepare(bytes);
+				(void) hold.take(options_.arena + offset, bytes);
+			}
+	}
+	catch (const CudaFailure &failure)
+	{
+		if (!survivable(failure.error))
+			options_.fatal(cudaGetErrorString(failure.error));
+	}
+}
+
+void
+CudaLibrary::housekeep()
+{
+	if (!ready())
+		return;
+
+	const int64_t now = now_ns();
+
+	for (std::unique_ptr<CudaDevice> &device : devices_)
+		if (device->ready() && device->hangs(now))
+		{
+			char		line[100];
+
+			snprintf(line, sizeof(line), "device %u has not answered for too long", device->index());
+			options_.fatal(line);
+		}
+	arena_->unpin_wanted();
+}
+
+}  // namespace
+
+/* Why there are no devices, or nullptr. */
+static const char *
+find_devices(int *ndevices)
+{
+	int			driver = 0, runtime = 0;
+	cudaError_t rc = cudaGetDeviceCount(ndevices);
+	static char sentence[WHY_BYTES];
+
+	if (rc == cudaSuccess && *ndevices > 0)
+		return nullptr;
+	(void) cudaGetLastError();
+	(void) cudaDriverGetVersion(&driver);
+	(void) cudaRuntimeGetVersion(&runtime);
+	if (driver == 0)
+		return "there is no CUDA driver on this machine";
+	if (rc == cudaErrorInsufficientDriver)
+		snprintf(sentence, sizeof(sentence), "the CUDA driver is for CUDA %d.%d; CUDA %d.%d is needed", driver / 1000, driver % 1000 / 10,
+				 runtime / 1000, runtime % 1000 / 10);
+	else if (rc == cudaSuccess || rc == cudaErrorNoDevice)
+		return "there is no CUDA device on this machine";
+	else
+		snprintf(sentence, sizeof(sentence), "the CUDA driver failed: %s", cudaGetErrorString(rc));
+	return sentence;
+}
+
+static DeviceLibrary *
+open_library(const DeviceOptions *options, char *why)
+{
+	int			ndevices = 0;
+	const char *wrong;
+
+	if (options->abi_version != DEVICE_ABI_VERSION)
+	{
+		snprintf(why, WHY_BYTES, "gpuvm_cuda.so is of another version than gpuvmd");
+		return nullptr;
+	}
+	/* All kernels are loaded when the device starts: none for the first query to wait for. */
+	(void) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+	wrong = find_devices(&ndevices);
+	if (wrong != nullptr)
+	{
+		snprintf(why, WHY_BYTES, "%s", wrong);
+		return nullptr;
+	}
+	for (int i = 0; i < std::min(ndevices, MAX_DEVICES); i++)
+	{
+		int			major = 0, minor = 0;
+
+		(void) cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i);
+		(void) cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, i);
+		if (major * 10 + minor >= 75)
+			return new CudaLibrary(*options, ndevices);
+	}
+	snprintf(why, WHY_BYTES, "no CUDA device on this machine has compute capability 7.5 or higher");
+	return nullptr;
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+extern "C" __attribute__((visibility("default"))) gpuvm::DeviceLibrary *
+gpuvm_open_device_library(const gpuvm::DeviceOptions *options, char *why)
+{
+	return gpuvm::cuda::open_library(options, why);
+}

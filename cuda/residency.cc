@@ -1,0 +1,362 @@
+/* residency.cc: see residency.h. */
+#include "residency.h"
+
+#include <algorithm>
+
+#include "failure.h"
+
+namespace gpuvm {
+namespace cuda {
+
+Residency::~Residency()
+{
+	for (auto &entry : chunks_)
+	{
+		(void) cudaEventDestroy(entry.second->copied);
+		(void) cudaFree(entry.second->memory);
+	}
+}
+
+/* ---- under the mutex ----------------------------------------------------------- */
+
+void
+Residency::show()
+{
+	status_->memory_cached.store(cached_, std::memory_order_relaxed);
+	status_->memory_working.store(working_, std::memory_order_relaxed);
+}
+
+void
+Residency::pin(CachedChunk *chunk)
+{
+	if (chunk->pins++ == 0)
+		pinned_ += chunk->bytes;
+	chunk->used = true;
+}
+
+void
+Residency::unpin(CachedChunk *chunk)
+{
+	if (--chunk->pins == 0)
+		pinned_ -= chunk->bytes;
+}
+
+bool
+Residency::has(const ChunkKey &key, uint64_t bytes) const
+{
+	auto		at = chunks_.find(key);
+
+	return at != chunks_.end() && at->second->bytes == bytes && at->second->state != CachedChunk::State::Claimed;
+}
+
+CachedChunk *
+Residency::find(const ChunkKey &key, uint64_t bytes)
+{
+	auto		at = chunks_.find(key);
+
+	if (at == chunks_.end() || at->second->bytes != bytes || at->second->state == CachedChunk::State::Claimed)
+		return nullptr;
+	pin(at->second.get());
+	return at->second.get();
+}
+
+/* Off the map and the clock; its last pin has gone. */
+std::unique_ptr<CachedChunk>
+Residency::take_out(CachedChunk *chunk)
+{
+	auto		at = chunks_.find(chunk->key);
+	std::unique_ptr<CachedChunk> owned = std::move(at->second);
+
+	chunks_.erase(at);
+	clock_[chunk->place] = clock_.back();
+	clock_[chunk->place]->place = chunk->place;
+	clock_.pop_back();
+	cached_ -= chunk->bytes;
+	return owned;
+}
+
+void
+Residency::evict(uint64_t bytes, Evicted *evicted)
+{
+	uint64_t	freed = 0;
+
+	evicted->reserve(clock_.size());	/* fails before anything is taken out */
+	/* Twice around: the first time clears `used`. */
+	for (size_t steps = clock_.size() * 2; steps > 0 && freed < bytes && !clock_.empty(); steps--)
+	{
+		if (hand_ >= clock_.size())
+			hand_ = 0;
+
+		CachedChunk *chunk = clock_[hand_];
+
+		if (chunk->pins > 0 || chunk->used)
+		{
+			chunk->used = chunk->used && chunk->pins > 0;
+			hand_++;
+			continue;
+		}
+		freed += chunk->bytes;
+		evicted->push_back(take_out(chunk));
+	}
+}
+
+bool
+Residency::make_room(uint64_t bytes, Evicted *evicted)
+{
+	uint64_t	in_use = cached_ + working_;
+
+	if (bytes > limit_ || working_ + pinned_ > limit_ - bytes)
+		return false;			/* evicting would not help */
+	if (in_use > limit_ - bytes)
+		evict(in_use - (limit_ - bytes), evicted);
+	return cached_ + working_ <= limit_ - bytes;
+}
+
+/* ---- not under the mutex ------------------------------------------------------- */
+
+void
+Residency::dispose(Evicted *evicted, cudaStream_t stream)
+{
+	for (std::unique_ptr<CachedChunk> &chunk : *evicted)
+	{
+		(void) cudaEventDestroy(chunk->copied);
+		(void) cudaFreeAsync(chunk->memory, stream);
+	}
+	status_->evictions.fetch_add(evicted->size(), std::memory_order_relaxed);
+	evicted->clear();
+}
+
+/*
+ * The limit admits the bytes; whether the device has them is another matter, as
+ * others use it too. Then as much is evicted, for the pool to serve it from.
+ */
+char *
+Residency::allocate_reserved(uint64_t bytes, cudaStream_t stream)
+{
+	void	   *memory = nullptr;
+	cudaError_t rc = cudaMallocAsync(&memory, bytes, stream);
+
+	while (rc == cudaErrorMemoryAllocation)
+	{
+		Evicted		evicted;
+
+		(void) cudaGetLastError();
+		{
+			std::lock_guard<std::mutex> guard(mutex_);
+
+			evict(bytes, &evicted);
+			show();
+		}
+		if (evicted.empty())
+			return nullptr;
+		dispose(&evicted, stream);
+		check(cudaStreamSynchronize(stream), "freeing device memory");
+		rc = cudaMallocAsync(&memory, bytes, stream);
+	}
+	check(rc, "allocating device memory");
+	return static_cast<char *>(memory);
+}
+
+CachedChunk *
+Residency::acquire(const ChunkKey &key, uint64_t bytes, cudaStream_t stream, bool *claimed)
+{
+	Evicted		evicted;
+	CachedChunk *chunk;
+
+	*claimed = false;
+	{
+		std::unique_lock<std::mutex> guard(mutex_);
+
+		for (;;)
+		{
+			auto		at = chunks_.find(key);
+
+			if (at == chunks_.end())
+				break;
+			if (at->second->bytes != bytes)
+				return nullptr;
+			if (at->second->state != CachedChunk::State::Claimed)
+			{
+				pin(at->second.get());
+				return at->second.get();
+			}
+			claims_.wait(guard);
+		}
+
+		bool		room = make_room(bytes, &evicted);
+
+		if (room)
+		{
+			auto		owned = std::make_unique<CachedChunk>(CachedChunk{key, bytes, nullptr, nullptr, CachedChunk::State::Claimed, 0, true, clock_.size()});
+
+			chunk = owned.get();
+			clock_.push_back(chunk);
+			try
+			{
+				chunks_.emplace(key, std::move(owned));
+			}
+			catch (...)
+			{
+				clock_.pop_back();
+				throw;
+			}
+			cached_ += bytes;
+			expected_ -= std::min(expected_, bytes);
+			pin(chunk);
+		}
+		else
+			chunk = nullptr;
+		show();
+	}
+	dispose(&evicted, stream);
+	if (chunk == nullptr)
+		return nullptr;
+	try
+	{
+		chunk->memory = allocate_reserved(bytes, stream);
+		if (chunk->memory != nullptr)
+			check(cudaEventCreateWithFlags(&chunk->copied, cudaEventDisableTiming), "making an event");
+	}
+	catch (...)
+	{
+		abandon(chunk, stream);
+		throw;
+	}
+	if (chunk->memory == nullptr)
+	{
+		abandon(chunk, stream);
+		return nullptr;
+	}
+	*claimed = true;
+	return chunk;
+}
+
+void
+Residency::copying(CachedChunk *chunk, cudaStream_t stream)
+{
+	check(cudaEventRecord(chunk->copied, stream), "recording an event");
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		chunk->state = CachedChunk::State::Copying;
+	}
+	claims_.notify_all();
+}
+
+void
+Residency::abandon(CachedChunk *chunk, cudaStream_t stream)
+{
+	std::unique_ptr<CachedChunk> owned;
+
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		unpin(chunk);
+		owned = take_out(chunk);
+		show();
+	}
+	claims_.notify_all();
+	if (owned->copied != nullptr)
+		(void) cudaEventDestroy(owned->copied);
+	if (owned->memory != nullptr)
+		(void) cudaFreeAsync(owned->memory, stream);
+}
+
+void
+Residency::release(const std::vector<CachedChunk *> &pinned, const std::vector<CachedChunk *> &claimed)
+{
+	if (pinned.empty())
+		return;
+
+	std::lock_guard<std::mutex> guard(mutex_);
+
+	for (CachedChunk *chunk : claimed)
+		chunk->state = CachedChunk::State::Resident;
+	for (CachedChunk *chunk : pinned)
+		unpin(chunk);
+}
+
+char *
+Residency::allocate(uint64_t bytes, cudaStream_t stream)
+{
+	Evicted		evicted;
+	bool		room;
+
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		room = make_room(bytes, &evicted);
+		if (room)
+			working_ += bytes;
+		show();
+	}
+	dispose(&evicted, stream);
+	if (!room)
+		return nullptr;
+
+	char	   *memory = nullptr;
+
+	try
+	{
+		memory = allocate_reserved(bytes, stream);
+	}
+	catch (...)
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		working_ -= bytes;
+		throw;
+	}
+	if (memory == nullptr)
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		working_ -= bytes;
+		show();
+	}
+	return memory;
+}
+
+void
+Residency::free(char *memory, uint64_t bytes, cudaStream_t stream)
+{
+	(void) cudaFreeAsync(memory, stream);
+
+	std::lock_guard<std::mutex> guard(mutex_);
+
+	working_ -= bytes;
+	show();
+}
+
+uint64_t
+Residency::available()
+{
+	std::lock_guard<std::mutex> guard(mutex_);
+	uint64_t	taken = working_ + pinned_;
+
+	return taken < limit_ ? limit_ - taken : 0;
+}
+
+void
+Residency::expect(uint64_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
+	uint64_t	reserved = 0, used = 0, wanted;
+	void	   *memory = nullptr;
+
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		expected_ = std::min(expected_ + bytes, limit_);
+		wanted = expected_;
+	}
+	if (cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved) != cudaSuccess ||
+		cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used) != cudaSuccess)
+		reserved = limit_;
+	wanted = reserved - used >= wanted ? 0 : std::min(wanted, limit_ - std::min(reserved, limit_));
+	if (wanted > 0 && cudaMallocAsync(&memory, wanted, stream) == cudaSuccess)
+		(void) cudaFreeAsync(memory, stream);
+	(void) cudaGetLastError();	/* without, it grows as it is used */
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

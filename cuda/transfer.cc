@@ -1,0 +1,442 @@
+/* transfer.cc: see transfer.h. */
+#include "transfer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "failure.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/* Copied beside the kernel of the slice before: enough to keep the bus busy while that runs. */
+constexpr uint64_t LOOK_AHEAD_BYTES = 64ull << 20;
+
+TableFeed::TableFeed(CudaDevice *device, PinnedArena *arena, const DeviceProgram &program, const Work &work)
+	: device_(device), arena_(arena), program_(program), work_(work), pins_(arena)
+{
+	places_.resize(work.tablets.size() * program.ncolumns);
+	for (uint32_t t = 0; t < work.tablets.size(); t++)
+		for (int c = 0; c < program.ncolumns; c++)
+		{
+			const uint64_t bytes = bytes_of(t, c).total();
+
+			bytes_ += bytes;
+			if (bytes == 0)
+				places_of(t)[c].at = At::Base;
+		}
+}
+
+TableFeed::~TableFeed()
+{
+	for (uint32_t t = freed_; t < placed_; t++)
+		free_own(t);
+	device_->residency()->release(pinned_, claimed_);
+}
+
+const ColumnChunk &
+TableFeed::chunk_of(uint32_t tablet, int column) const
+{
+	return tablet_chunks(work_.tablets[tablet].tablet)[program_.columns[column].table_column];
+}
+
+ChunkBytes
+TableFeed::bytes_of(uint32_t tablet, int column) const
+{
+	return chunk_bytes(work_.tablets[tablet].tablet, chunk_of(tablet, column));
+}
+
+/* ---- the choice ---------------------------------------------------------------- */
+
+void
+TableFeed::find_kept()
+{
+	Residency  *residency = device_->residency();
+
+	pinned_.reserve(places_.size());
+
+	std::unique_lock<std::mutex> lock = residency->lock();
+
+	for (uint32_t t = 0; t < work_.tablets.size(); t++)
+		for (int c = 0; c < program_.ncolumns; c++)
+		{
+			Place	   &place = places_of(t)[c];
+			const uint64_t serial = work_.tablets[t].tablet->serial;
+
+			if (place.at != At::Nowhere || serial == 0)
+				continue;
+			place.kept = residency->find(ChunkKey{serial, program_.columns[c].table_column}, bytes_of(t, c).total());
+			if (place.kept == nullptr)
+				continue;
+			pinned_.push_back(place.kept);
+			place.wait = place.kept->state == CachedChunk::State::Copying;
+			place.at = At::Kept;
+		}
+}
+
+void
+TableFeed::begin(Transfer wanted)
+{
+	uint64_t	cacheable = 0;	/* of what is missing */
+	bool		whole = true;
+
+	transfer_ = wanted;
+	if (wanted == Transfer::Auto || wanted == Transfer::Cached)
+		find_kept();
+	for (uint32_t t = 0; t < work_.tablets.size(); t++)
+	{
+		for (int c = 0; c < program_.ncolumns; c++)
+			if (places_of(t)[c].at == At::Nowhere)
+			{
+				whole = false;
+				missing_bytes_ += bytes_of(t, c).total();
+				if (work_.tablets[t].tablet->serial != 0)
+					cacheable += bytes_of(t, c).total();
+			}
+		if (whole)
+			placed_ = t + 1;	/* nothing is left to do but the description */
+	}
+	if (wanted == Transfer::Auto)
+		transfer_ = cacheable <= device_->residency()->available() ? Transfer::Cached : Transfer::Stream;
+}
+
+TableFeed::Load
+TableFeed::load(uint32_t tablet) const
+{
+	Load		load = {0, 0, 0};
+
+	for (int c = 0; c < program_.ncolumns; c++)
+	{
+		const Place &place = places_of(tablet)[c];
+		const uint64_t bytes = bytes_of(tablet, c).total();
+
+		if (place.at == At::Arena || (place.at == At::Nowhere && transfer_ == Transfer::Mapped))
+			load.mapped += bytes;
+		else
+		{
+			load.local += bytes;
+			if (place.at == At::Nowhere)
+				load.copies += bytes;
+		}
+	}
+	return load;
+}
+
+/* ---- placing ------------------------------------------------------------------- */
+
+void
+TableFeed::copy(char *to, const char *from, uint64_t bytes)
+{
+	copied_bytes_ += bytes;
+	copying_ = true;
+	while (bytes > 0)
+	{
+		uint64_t	part = arena_->in_one_chunk(from, bytes);
+
+		check(cudaMemcpyAsync(to, from, part, cudaMemcpyHostToDevice, lane_->copies), "copying columns to the device");
+		to += part;
+		from += part;
+		bytes -= part;
+	}
+}
+
+void
+TableFeed::copy_chunk(uint32_t tablet, int column, char *to)
+{
+	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const ChunkBytes bytes = bytes_of(tablet, column);
+	const char *from = reinterpret_cast<const char *>(work_.tablets[tablet].tablet);
+
+	/* If they cannot be pinned, the driver copies them by way of its own memory. */
+	if (bytes.nulls != 0)
+		(void) pins_.take(from + chunk.nulls, bytes.nulls);
+	if (bytes.data != 0)
+		(void) pins_.take(from + chunk.data, bytes.data);
+	if (bytes.nulls != 0 && bytes.data != 0 && chunk.nulls + bytes.nulls == chunk.data)
+	{
+		copy(to, from + chunk.nulls, bytes.total());
+		return;
+	}
+	if (bytes.nulls != 0)
+		copy(to, from + chunk.nulls, bytes.nulls);
+	if (bytes.data != 0)
+		copy(to + bytes.nulls, from + chunk.data, bytes.data);
+}
+
+bool
+TableFeed::place_kept(uint32_t tablet, int column)
+{
+	Residency  *residency = device_->residency();
+	Place	   &place = places_of(tablet)[column];
+	const uint64_t serial = work_.tablets[tablet].tablet->serial;
+	bool		claimed;
+
+	if (serial == 0)
+		return false;
+	claimed_.reserve(places_.size());
+	place.kept = residency->acquire(ChunkKey{serial, program_.columns[column].table_column}, bytes_of(tablet, column).total(),
+									lane_->copies, &claimed);
+	if (place.kept == nullptr)
+		return false;
+	if (claimed)
+	{
+		try
+		{
+			copy_chunk(tablet, column, place.kept->memory);
+			residency->copying(place.kept, lane_->copies);
+		}
+		catch (...)
+		{
+			residency->abandon(place.kept, lane_->copies);
+			throw;
+		}
+		claimed_.push_back(place.kept);
+	}
+	pinned_.push_back(place.kept);
+	place.wait = !claimed;
+	place.at = At::Kept;
+	return true;
+}
+
+bool
+TableFeed::place_mapped(uint32_t tablet, int column)
+{
+	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const ChunkBytes bytes = bytes_of(tablet, column);
+	const char *from = reinterpret_cast<const char *>(work_.tablets[tablet].tablet);
+
+	if ((bytes.nulls != 0 && !pins_.map(device_->index(), from + chunk.nulls, bytes.nulls)) ||
+		(bytes.data != 0 && !pins_.map(device_->index(), from + chunk.data, bytes.data)))
+		return false;
+	places_of(tablet)[column].at = At::Arena;
+	return true;
+}
+
+bool
+TableFeed::place_own(uint32_t tablet, int column)
+{
+	Place	   &place = places_of(tablet)[column];
+
+	place.own = device_->residency()->allocate(bytes_of(tablet, column).total(), lane_->copies);
+	if (place.own == nullptr)
+		return false;
+	place.at = At::Own;
+	copy_chunk(tablet, column, place.own);
+	return true;
+}
+
+void
+TableFeed::place_chunk(uint32_t tablet, int column)
+{
+	bool		done;
+
+	switch (transfer_)
+	{
+		case Transfer::Mapped:
+			done = place_mapped(tablet, column) || place_own(tablet, column);
+			break;
+		case Transfer::Serial:
+		case Transfer::Stream:
+			done = place_own(tablet, column) || place_mapped(tablet, column);
+			break;
+		default:
+			done = place_kept(tablet, column) || place_mapped(tablet, column) || place_own(tablet, column);
+	}
+	if (!done)
+		throw Refusal{"the device's memory is too small for the table's columns, and they cannot be mapped"};
+}
+
+void
+TableFeed::place(uint32_t tablet)
+{
+	/* Counted first: if this fails half way, what it has allocated is freed. */
+	placed_ = std::max(placed_, tablet + 1);
+	for (int c = 0; c < program_.ncolumns; c++)
+		if (places_of(tablet)[c].at == At::Nowhere)
+			place_chunk(tablet, c);
+}
+
+/* The tablets after those of the slice, so that their copies run beside it. */
+void
+TableFeed::look_ahead(uint32_t end_tablet)
+{
+	uint64_t	ahead = 0;
+
+	if (transfer_ == Transfer::Mapped || transfer_ == Transfer::Serial)
+		return;
+	for (uint32_t t = end_tablet; t < work_.tablets.size() && ahead < LOOK_AHEAD_BYTES; t++)
+	{
+		if (t >= placed_)
+			place(t);
+		for (int c = 0; c < program_.ncolumns; c++)
+			ahead += bytes_of(t, c).total();
+	}
+}
+
+/* ---- the description ------------------------------------------------------------ */
+
+uint64_t
+TableFeed::chunks_at() const
+{
+	return align_up(work_.tablets.size() * sizeof(DeviceTablet), 64);
+}
+
+uint64_t
+TableFeed::pads_at() const
+{
+	return align_up(chunks_at() + places_.size() * sizeof(DeviceChunk), 64);
+}
+
+uint64_t
+TableFeed::table_bytes() const
+{
+	return pads_at() + work_.pads.size() * sizeof(DevicePad);
+}
+
+DeviceTable
+TableFeed::table() const
+{
+	return DeviceTable{reinterpret_cast<const DeviceTablet *>(lane_->table), reinterpret_cast<const DeviceChunk *>(lane_->table + chunks_at()),
+		reinterpret_cast<const DevicePad *>(lane_->table + pads_at()), static_cast<uint32_t>(work_.pads.size()), 0};
+}
+
+DeviceChunk
+TableFeed::describe(uint32_t tablet, int column) const
+{
+	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const ChunkBytes bytes = bytes_of(tablet, column);
+	const Place &place = places_of(tablet)[column];
+	DeviceChunk d = {0, 0, chunk.base, chunk.width, 0};
+	const char *in_arena = reinterpret_cast<const char *>(work_.tablets[tablet].tablet);
+	uint64_t	at;
+
+	switch (place.at)
+	{
+		case At::Kept:
+		case At::Own:
+			at = reinterpret_cast<uint64_t>(place.at == At::Kept ? place.kept->memory : place.own);
+			d.nulls = bytes.nulls != 0 ? at : 0;
+			d.data = bytes.data != 0 ? at + bytes.nulls : 0;
+			break;
+		case At::Arena:
+			d.nulls = bytes.nulls != 0 ? pins_.address(device_->index(), in_arena + chunk.nulls) : 0;
+			d.data = bytes.data != 0 ? pins_.address(device_->index(), in_arena + chunk.data) : 0;
+			break;
+		default:
+			break;
+	}
+	return d;
+}
+
+/* Sends what the device does not know yet of the tablets before `end_tablet`. */
+void
+TableFeed::upload(uint32_t end_tablet)
+{
+	const uint32_t first = uploaded_;
+
+	if (begun_ && end_tablet <= uploaded_)
+		return;
+	uploaded_ = std::max(placed_, end_tablet);
+	if (begun_)
+	{
+		DeviceChunk *chunks = reinterpret_cast<DeviceChunk *>(lane_->table_copy + chunks_at());
+		const size_t from = static_cast<size_t>(first) * program_.ncolumns, to = static_cast<size_t>(uploaded_) * program_.ncolumns;
+
+		for (size_t i = from; i < to; i++)
+			chunks[i] = describe(static_cast<uint32_t>(i / program_.ncolumns), static_cast<int>(i % program_.ncolumns));
+		check(cudaMemcpyAsync(lane_->table + chunks_at() + from * sizeof(DeviceChunk), chunks + from, (to - from) * sizeof(DeviceChunk),
+							  cudaMemcpyHostToDevice, lane_->stream), "describing the table");
+		return;
+	}
+	begun_ = true;
+	device_->make_table_room(lane_, table_bytes());
+
+	std::vector<char> image(table_bytes());
+	DeviceTablet *tablets = reinterpret_cast<DeviceTablet *>(image.data());
+	DeviceChunk *chunks = reinterpret_cast<DeviceChunk *>(image.data() + chunks_at());
+
+	for (uint32_t t = 0; t < work_.tablets.size(); t++)
+		tablets[t] = DeviceTablet{work_.tablets[t].tablet->nrows, 0};
+	for (size_t i = 0; i < static_cast<size_t>(uploaded_) * program_.ncolumns; i++)
+		chunks[i] = describe(static_cast<uint32_t>(i / program_.ncolumns), static_cast<int>(i % program_.ncolumns));
+	memcpy(image.data() + pads_at(), work_.pads.data(), work_.pads.size() * sizeof(DevicePad));
+	if (lane_->table_bytes == image.size() && memcmp(lane_->table_copy, image.data(), image.size()) == 0)
+		return;
+	memcpy(lane_->table_copy, image.data(), image.size());
+	lane_->table_bytes = 0;		/* unknown, should this fail */
+	check(cudaMemcpyAsync(lane_->table, lane_->table_copy, image.size(), cudaMemcpyHostToDevice, lane_->stream), "describing the table");
+	lane_->table_bytes = image.size();
+}
+
+void
+TableFeed::bring(uint32_t first_pad, uint32_t npads, bool *waits)
+{
+	const uint32_t first_tablet = work_.pads[first_pad].tablet;
+	const uint32_t end_tablet = transfer_ == Transfer::Serial ? static_cast<uint32_t>(work_.tablets.size())
+		: work_.pads[first_pad + npads - 1].tablet + 1;
+
+	*waits = false;
+	for (uint32_t t = placed_; t < end_tablet; t++)
+		place(t);
+	if (copying_)
+	{
+		check(cudaEventRecord(lane_->copied, lane_->copies), "recording an event");
+		check(cudaStreamWaitEvent(lane_->stream, lane_->copied, 0), "waiting for copies");
+		copying_ = false;
+		*waits = true;
+	}
+	for (uint32_t t = first_tablet; t < end_tablet; t++)
+		for (int c = 0; c < program_.ncolumns; c++)
+		{
+			Place	   &place = places_of(t)[c];
+
+			if (!place.wait)
+				continue;
+			check(cudaStreamWaitEvent(lane_->stream, place.kept->copied, 0), "waiting for copies");
+			place.wait = false;
+			*waits = true;
+		}
+	upload(end_tablet);
+	if (placed_ < work_.tablets.size())
+		look_ahead(end_tablet);
+}
+
+void
+TableFeed::free_own(uint32_t tablet)
+{
+	for (int c = 0; c < program_.ncolumns; c++)
+	{
+		Place	   &place = places_of(tablet)[c];
+
+		if (place.own == nullptr)
+			continue;
+		device_->residency()->free(place.own, bytes_of(tablet, c).total(), lane_->copies);
+		place.own = nullptr;
+	}
+}
+
+void
+TableFeed::retire(uint32_t end_pad)
+{
+	while (freed_ < placed_ && work_.tablets[freed_].first_pad + work_.tablets[freed_].npads <= end_pad)
+		free_own(freed_++);
+}
+
+void
+TableFeed::restart()
+{
+	for (uint32_t t = 0; t < placed_; t++)
+	{
+		if (t >= freed_)
+			free_own(t);
+		for (int c = 0; c < program_.ncolumns; c++)
+			if (places_of(t)[c].at == At::Own)
+				places_of(t)[c].at = At::Nowhere;
+	}
+	placed_ = uploaded_ = freed_ = 0;
+	begun_ = false;
+	copying_ = false;
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

@@ -1,0 +1,137 @@
+/*
+ * transfer.h: how a job's columns reach the device.
+ *
+ * A job has the list of its pads, in order, and runs it slice by slice. Before
+ * a slice is launched, bring() places the tablets that it reads: decides for each
+ * column chunk where kernels find it, and starts the copies that this takes.
+ *
+ *   Cached   where the device keeps it; if it does not yet, it is copied there now.
+ *            What finds no room is read mapped
+ *   Mapped   where it lies in the arena, over the bus
+ *   Serial   in a copy of the job's own, all of them made before the first slice
+ *   Stream   in a copy of the job's own, made beside the kernel of the slice before
+ *
+ * Tablets without a serial have no identity to be kept under: Cached reads them
+ * mapped. What cannot be pinned can still be copied, slowly, and so is.
+ *
+ * The device has a description of the table: tablets, chunks with their
+ * addresses, pads. It goes there in one upload, ordered before the first slice on the
+ * lane's stream; later tablets' chunks follow when they have been placed, in parts.
+ * A tablet is placed once, so the parts never overwrite what a kernel in flight
+ * reads. The lane's pinned copy says what is in the device's memory from the job
+ * before: the same description is not sent twice.
+ */
+#ifndef GPUVM_CUDA_TRANSFER_H
+#define GPUVM_CUDA_TRANSFER_H
+
+#include <vector>
+
+#include "device.h"
+#include "pin.h"
+#include "work.h"
+
+namespace gpuvm {
+namespace cuda {
+
+class TableFeed
+{
+public:
+	TableFeed(CudaDevice *device, PinnedArena *arena, const DeviceProgram &program, const Work &work);
+	~TableFeed();				/* the lane is idle */
+	TableFeed(const TableFeed &) = delete;
+	TableFeed &operator=(const TableFeed &) = delete;
+
+	/* Finds, and pins, what is on the device already, and chooses the transfer if it is Auto. */
+	void		begin(Transfer wanted);
+	Transfer	transfer() const { return transfer_; }
+	bool		all_placed() const { return placed_ == work_.tablets.size(); }
+	uint64_t	bytes() const { return bytes_; }	/* of all columns */
+	uint64_t	missing_bytes() const { return missing_bytes_; }	/* of those, what was not on the device at first */
+	void		use_lane(Lane *lane) { lane_ = lane; }
+
+	/* Bytes that placing the tablet copies, 0 once it is placed; and what kernels read of it, here and over the bus. */
+	struct Load
+	{
+		uint64_t	copies;
+		uint64_t	local;
+		uint64_t	mapped;
+	};
+	Load		load(uint32_t tablet) const;
+
+	/*
+	 * Makes pads [first, first + n) readable for what comes next on the lane's
+	 * stream. *waits: the stream waits for copies.
+	 */
+	void		bring(uint32_t first_pad, uint32_t npads, bool *waits);
+	DeviceTable table() const;
+
+	/* The device is done with all pads before `end`. */
+	void		retire(uint32_t end_pad);
+	/* The job starts again from the first pad; the lane is idle. */
+	void		restart();
+
+	PinnedArena::Hold *pins() { return &pins_; }
+	uint64_t	copied_bytes() const { return copied_bytes_; }
+
+private:
+	enum class At : uint8_t
+	{
+		Nowhere,				/* not placed yet */
+		Base,					/* there are no bytes */
+		Kept,
+		Own,					/* the job's copy */
+		Arena,
+	};
+
+	struct Place
+	{
+		At			at;
+		bool		wait;		/* Kept: the copy may be on its way */
+		CachedChunk *kept;
+		char	   *own;
+	};
+
+	Place	   *places_of(uint32_t tablet) { return &places_[static_cast<size_t>(tablet) * program_.ncolumns]; }
+	const Place *places_of(uint32_t tablet) const { return &places_[static_cast<size_t>(tablet) * program_.ncolumns]; }
+	const ColumnChunk &chunk_of(uint32_t tablet, int column) const;
+	ChunkBytes	bytes_of(uint32_t tablet, int column) const;
+	void		find_kept();
+	void		place(uint32_t tablet);
+	void		place_chunk(uint32_t tablet, int column);
+	bool		place_kept(uint32_t tablet, int column);
+	bool		place_mapped(uint32_t tablet, int column);
+	bool		place_own(uint32_t tablet, int column);
+	void		copy_chunk(uint32_t tablet, int column, char *to);
+	void		copy(char *to, const char *from, uint64_t bytes);
+	void		look_ahead(uint32_t end_tablet);
+	DeviceChunk describe(uint32_t tablet, int column) const;
+	void		upload(uint32_t end_tablet);
+	void		free_own(uint32_t tablet);
+	uint64_t	chunks_at() const;
+	uint64_t	pads_at() const;
+	uint64_t	table_bytes() const;
+
+	CudaDevice *device_;
+	PinnedArena *arena_;
+	const DeviceProgram &program_;
+	const Work &work_;
+	Lane	   *lane_ = nullptr;
+	PinnedArena::Hold pins_;
+	Transfer	transfer_ = Transfer::Auto;
+	std::vector<Place> places_;
+	std::vector<CachedChunk *> pinned_;
+	std::vector<CachedChunk *> claimed_;
+	uint64_t	bytes_ = 0;
+	uint64_t	missing_bytes_ = 0;
+	uint64_t	copied_bytes_ = 0;
+	uint32_t	placed_ = 0;	/* tablets, from the first */
+	uint32_t	uploaded_ = 0;	/* tablets whose chunks the device knows */
+	uint32_t	freed_ = 0;		/* tablets whose own copies are gone */
+	bool		copying_ = false;	/* copies were started that the stream does not wait for yet */
+	bool		begun_ = false;	/* the description is on the device */
+};
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif
