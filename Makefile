@@ -144,6 +144,13 @@ build/unit/bin/load_cuda: build/unit/tests/unit/load_cuda.o
 cuda-load: build/unit/bin/load_cuda gpuvm_cuda.so
 	GPUVM_CUDA_LIBRARY=$(CURDIR)/gpuvm_cuda.so build/unit/bin/load_cuda --gtest_brief=1
 
+# Engine experiments on a GPU.
+build/cuda/bench/%: build/cuda/tests/bench/%.cu.o $(CUDA_OBJS)
+	@mkdir -p $(@D)
+	$(NVCC) -cudart static $^ -Xcompiler -pthread -ldl -lrt -o $@
+.PHONY: cuda-bench
+cuda-bench: build/cuda/bench/vm_experiment build/cuda/bench/primitives_experiment
+
 .PHONY: cuda install-cuda nvcc-path
 nvcc-path:
 	@echo $(NVCC)
