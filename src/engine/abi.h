@@ -122,6 +122,8 @@ struct ArenaHeader
 	std::atomic<uint32_t> ndevices;
 	std::atomic<uint32_t> cuda_state;	/* DeviceState of the library, with its devices; the sentence is written before it */
 	DeviceStatus devices[MAX_DEVICES];
+	std::atomic<uint32_t> device_ends;	/* how often a device ended gpuvmd, counted by it before it goes */
+	uint32_t	reserved1;
 	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* pin_words.h */
 };
 
@@ -228,7 +230,7 @@ struct Job
 
 	/* -- the outcome, valid once Done or Failed -------------------------------- */
 	uint32_t	errors;			/* grouped programs: ErrorBits; if not 0 there are no rows */
-	Device		ran_on;
+	Device		ran_on;			/* while Running: where it is, for the case that gpuvmd does not survive it */
 	uint32_t	tablets_scanned;
 	uint32_t	tablets_skipped;	/* by their zone maps */
 	uint64_t	rows_in;

@@ -58,11 +58,14 @@ library_log(const char *line)
 	log_line("%s", line);
 }
 
+static ArenaHeader *fatal_header;
+
 /* Nothing on the device survives, so neither does gpuvmd: the supervisor starts it again. */
 [[noreturn]] static void
 library_fatal(const char *line)
 {
 	log_line("%s", line);
+	fatal_header->device_ends.fetch_add(1);
 	_exit(ENGINE_EXIT_DEVICE);
 }
 
@@ -139,6 +142,7 @@ open_library(const ArenaMap &arena, DeviceSlot *slot, const DeviceLoaderOptions 
 	device.memory_limit = options.memory_limit;
 	device.log = library_log;
 	device.fatal = library_fatal;
+	fatal_header = arena.header();
 
 	DeviceLibrary *library = open(&device, why);
 

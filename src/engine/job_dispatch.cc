@@ -163,6 +163,7 @@ run_on_device(DeviceLibrary *library, const Request &request, const JobWork &wor
 	char		reason[sizeof(Job::device_refusal)] = "";
 	DeviceOutcome outcome;
 
+	job->ran_on = Device::Cuda;
 	try
 	{
 		outcome = library->run(device_request(request, work), io, &figures, reason);
@@ -177,12 +178,12 @@ run_on_device(DeviceLibrary *library, const Request &request, const JobWork &wor
 	if (outcome == DeviceOutcome::Refused && !io->published())
 	{
 		memcpy(job->device_refusal, reason, sizeof(reason));
+		job->ran_on = Device::Cpu;
 		return false;
 	}
 	if (outcome != DeviceOutcome::Done)
 		io->fail(reason[0] ? reason : "the device failed");
 	job->errors = figures.errors;
-	job->ran_on = Device::Cuda;
 	job->device_index = figures.device;
 	job->tablets_scanned = figures.tablets_scanned;
 	job->rows_in = figures.rows_in;

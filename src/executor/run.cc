@@ -175,7 +175,7 @@ wanted_device(const GpuvmScanState *state)
 {
 	if (setting_require == REQUIRE_CUDA)
 		return Device::Cuda;
-	if (setting_require == REQUIRE_CPU || setting_device == DEVICE_CPU || state->avoid_device)
+	if (setting_require == REQUIRE_CPU || setting_device == DEVICE_CPU || state->no_device != nullptr)
 		return Device::Cpu;
 	return setting_device == DEVICE_CUDA ? Device::Cuda : Device::Auto;
 }
@@ -290,13 +290,19 @@ run_start(GpuvmScanState *state)
 	const char *failure;
 
 	state->emitted = false;
-	state->avoid_device = false;
+	state->no_device = nullptr;
 	if (!setting_enabled)
 		return run_fall_back(state, FALLBACK_DISABLED, nullptr);
 	if (estate->es_epq_active != nullptr)
 		return run_fall_back(state, FALLBACK_SNAPSHOT, "a changed row is being rechecked");
-	if (engine_quarantined(state->plan->program->hash))
+	if (engine_quarantined(state->plan->program->hash, Device::Cpu))
 		return run_fall_back(state, FALLBACK_QUARANTINED, nullptr);
+	if (wanted_device(state) != Device::Cpu && engine_quarantined(state->plan->program->hash, Device::Cuda))
+	{
+		if (setting_require == REQUIRE_CUDA)
+			return run_fall_back(state, FALLBACK_QUARANTINED, nullptr);
+		state->no_device = "quarantined";
+	}
 
 	state->rel = scanned_relation(state);
 	state->pin = registry_pin(state->rel, &reason);
@@ -334,7 +340,10 @@ take_figures(GpuvmScanState *state)
 	f->device = job->ran_on;
 	f->device_index = job->device_index;
 	f->transfer = job->transfer_used;
-	memcpy(f->device_refusal, job->device_refusal, sizeof(f->device_refusal));
+	if (state->no_device != nullptr)
+		strlcpy(f->device_refusal, state->no_device, sizeof(f->device_refusal));
+	else
+		memcpy(f->device_refusal, job->device_refusal, sizeof(f->device_refusal));
 	f->device_refusal[sizeof(f->device_refusal) - 1] = '\0';
 	f->tablets_scanned += job->tablets_scanned;
 	f->tablets_skipped += job->tablets_skipped;
@@ -349,7 +358,7 @@ take_figures(GpuvmScanState *state)
 		f->bytes_moved += job->bytes_moved;
 		f->device_ns += job->device_ns;
 	}
-	stats_count_job(job);
+	stats_count_job(job, f->device_refusal[0] != '\0');
 }
 
 static void
@@ -436,11 +445,10 @@ resubmit_to_cpu(GpuvmScanState *state)
 {
 	int			reason;
 
-	if (state->job->ran_on != Device::Cuda || state->avoid_device || setting_require == REQUIRE_CUDA)
+	if (state->job->ran_on != Device::Cuda || setting_require == REQUIRE_CUDA)
 		return false;
-	stats_count_refusal();
+	state->no_device = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, job_text(state->job->failure));
 	end_job(state, false);
-	state->avoid_device = true;
 	return submit(state, START_WAIT_MS, &reason) == nullptr;
 }
 
@@ -458,7 +466,8 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	if (lost)
 	{
 		engine_note_crash(state->session, state->plan->program->hash);
-		state->avoid_device = true;
+		if (state->job->ran_on == Device::Cuda)
+			state->no_device = "gpuvmd was lost";
 	}
 	else if (resubmit_to_cpu(state))
 		return;
@@ -469,7 +478,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 		return;
 	}
 	end_job(state, lost);
-	if (lost && !engine_quarantined(state->plan->program->hash))
+	if (lost && !engine_quarantined(state->plan->program->hash, Device::Cpu))
 	{
 		failure = submit(state, RESTART_WAIT_MS, &reason);
 		if (failure == nullptr)

@@ -74,7 +74,7 @@ struct GpuvmScanState
 	ScanMode	mode;
 	bool		emitted;		/* a row was handed out since the last (re)start */
 	bool		flagged;		/* an error bit made PostgreSQL evaluate something */
-	bool		avoid_device;	/* a device failed in this run: what is left goes to the CPU */
+	const char *no_device;		/* why what is left goes to the CPU although a device was asked for, or NULL */
 
 	/* the relation and its version, while MODE_VM */
 	Relation	rel;

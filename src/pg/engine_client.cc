@@ -55,6 +55,7 @@ struct EngineSession
 	EngineSession *next;
 	int			fd;
 	uint32		generation;		/* of the gpuvmd at the other end */
+	uint32		device_ends;	/* of the arena's header, at the last engine_submit */
 	bool		in_use;
 	bool		in_flight;		/* submitted, and not known to have ended */
 	ResourceOwner owner;
@@ -364,6 +365,12 @@ engine_acquire(int wait_ms, const char **reason)
 	return session;
 }
 
+bool
+engine_ended_by_device(const EngineSession *session)
+{
+	return arena_header()->device_ends.load() != session->device_ends;
+}
+
 uint32
 engine_generation(const EngineSession *session)
 {
@@ -404,6 +411,7 @@ void
 engine_submit(EngineSession *session)
 {
 	session->in_flight = true;
+	session->device_ends = arena_header()->device_ends.load();
 	engine_job(session)->state.store(static_cast<uint32_t>(JobState::Submitted));
 	ring(session);
 }

@@ -3,7 +3,9 @@
  * shared memory. A program that was there twice is not run again until the
  * server restarts. Programs that merely ran beside the guilty one are counted
  * too: better a few queries in PostgreSQL's hands than an engine that crashes
- * all day.
+ * all day. Crashes on a device count for devices alone, so that the program
+ * still has the CPU; where a device ended gpuvmd, programs on the CPU are
+ * innocent.
  */
 #include "pg/engine_client.h"
 #include "pg/startup.h"
@@ -52,26 +54,34 @@ find_entry(QuarantineShared *table, uint64 hash)
 	return NULL;
 }
 
+static uint64
+quarantine_key(uint64 program_hash, Device device)
+{
+	return device == Device::Cuda ? ~program_hash : program_hash;
+}
+
 bool
-engine_quarantined(uint64 program_hash)
+engine_quarantined(uint64 program_hash, Device device)
 {
 	QuarantineShared *table = quarantine_shared();
-	QuarantineEntry *entry = table ? find_entry(table, program_hash) : NULL;
+	QuarantineEntry *entry = table ? find_entry(table, quarantine_key(program_hash, device)) : NULL;
 
 	return entry != NULL && pg_atomic_read_u32(&entry->crashes) >= QUARANTINE_CRASHES;
 }
 
 void
-engine_note_crash(const EngineSession *session, uint64 program_hash)
+engine_note_crash(EngineSession *session, uint64 program_hash)
 {
 	uint32		generation = engine_generation(session);
+	Device		device = engine_job(session)->ran_on;
+	uint64		key = quarantine_key(program_hash, device);
 	QuarantineShared *table = quarantine_shared();
 	QuarantineEntry *entry;
 
-	if (table == NULL)
+	if (table == NULL || (device != Device::Cuda && engine_ended_by_device(session)))
 		return;
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	entry = find_entry(table, program_hash);
+	entry = find_entry(table, key);
 	if (entry == NULL)
 	{
 		uint32		used = pg_atomic_read_u32(&table->used);
@@ -81,7 +91,7 @@ engine_note_crash(const EngineSession *session, uint64 program_hash)
 		else
 			entry = &table->entries[table->victim++ % QUARANTINE_ENTRIES];
 		pg_atomic_write_u32(&entry->crashes, 0);
-		pg_atomic_write_u64(&entry->hash, program_hash);
+		pg_atomic_write_u64(&entry->hash, key);
 		pg_write_barrier();
 		if (used < QUARANTINE_ENTRIES)
 			pg_atomic_write_u32(&table->used, used + 1);

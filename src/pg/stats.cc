@@ -49,7 +49,7 @@ fallback_reason_name(FallbackReason reason)
 }
 
 void
-stats_count_job(const Job *job)
+stats_count_job(const Job *job, bool refused)
 {
 	StatsShared *stats = stats_shared();
 
@@ -64,7 +64,7 @@ stats_count_job(const Job *job)
 		pg_atomic_fetch_add_u64(&stats->queries_cuda, 1);
 		pg_atomic_fetch_add_u64(&stats->bytes_moved, job->bytes_moved);
 	}
-	else if (job->device_refusal[0] != '\0')
+	else if (refused)
 		stats_count_refusal();
 }
 

@@ -27,8 +27,8 @@ enum FallbackReason
 /* The name in gpuvm.stats and in EXPLAIN, e.g. "table changed". */
 const char *fallback_reason_name(FallbackReason reason);
 
-/* A job that has ended; also counts a refusal that it tells of. */
-void		stats_count_job(const Job *job);
+/* A job that has ended; `refused` tells that it was meant for a device, if it did not run there. */
+void		stats_count_job(const Job *job, bool refused);
 /* A device refused, or failed, a job that was meant for it. */
 void		stats_count_refusal(void);
 void		stats_count_fallback(FallbackReason reason);
