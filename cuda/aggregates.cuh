@@ -5,6 +5,7 @@
 #define GPUVM_CUDA_AGGREGATES_CUH
 
 #include "arithmetic.cuh"
+#include "vm/float_sum.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -92,7 +93,7 @@ sum_floats(Machine<R> &m, const OpView &op, uint32_t active)
 	Operand<V, R> a = operand_a<V>(m, op);
 	bool		wide = op.flags() & DOP_WIDE;
 	double		scale = from_imm<double>(op.imm_b());
-	uint32_t	special = 0;
+	uint32_t	special = 0, not_neg_zero = 0;
 	Order<V, R> order(m);
 	uint32_t	taken = order.turn(active);
 	Sum128		sum;
@@ -106,8 +107,11 @@ sum_floats(Machine<R> &m, const OpView &op, uint32_t active)
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 		{
-			double		v = taken >> (4 * k + i) & 1 ? static_cast<double>(x[i]) : 0.0;
+			/* -0 is what changes no sum, not even one of -0 alone. */
+			double		v = taken >> (4 * k + i) & 1 ? static_cast<double>(x[i]) : -0.0;
+			uint64_t	bits = double_bits(v);
 
+			not_neg_zero |= (static_cast<uint32_t>(bits >> 32) ^ 0x80000000) | static_cast<uint32_t>(bits);
 			if (v - v != 0)
 			{
 				special |= sem::is_nan(v) ? SUM_NAN : v > 0 ? SUM_POS_INF : SUM_NEG_INF;
@@ -137,6 +141,7 @@ sum_floats(Machine<R> &m, const OpView &op, uint32_t active)
 	Accumulator<R> acc(m, op.column());
 
 	acc.add(active, wide, sum.lo, sum.hi);
+	special |= not_neg_zero ? SUM_NOT_NEG_ZERO : 0;
 	if (special)
 		*acc.word |= special;
 }

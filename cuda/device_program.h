@@ -222,7 +222,9 @@ struct GroupAgg
 	uint16_t	inputs;			/* count of the values taken; CELL_NONE: never 0 and not needed */
 	uint16_t	flags;
 	uint16_t	max_exp;
-	uint32_t	flags_if_none;	/* FloatSumFlags that hold without looking */
+	uint8_t		known_flags;	/* FloatSumFlags that hold without looking */
+	bool		zero_is_value;	/* extremes: code 0 does not say that there was none */
+	uint16_t	reserved;
 };
 
 /* Groups: what lowering decided. Zero rows: the program has no group table. */
@@ -367,6 +369,7 @@ enum SumFlag : uint32_t
 	SUM_NEG_INF = 8,
 	SUM_NEG_ZERO = 16,			/* Min, Max: both zeroes in one result are ambiguous */
 	SUM_POS_ZERO = 32,
+	SUM_NOT_NEG_ZERO = 64,		/* Sum of floats: an input other than -0 */
 };
 
 struct Partial
@@ -432,6 +435,25 @@ struct GroupTable
 	char	   *rows;
 	uint32_t   *list;			/* rows of the groups that there are, once finished */
 };
+
+/* In a block's shared memory before the planes and the tags. */
+struct alignas(16) GroupArea
+{
+	GroupTable	table;
+	uint32_t	planes_at;		/* addresses in shared memory */
+	uint32_t	plane_bytes;
+	uint32_t	tags_at;
+	uint32_t	hash_shift;
+	uint32_t	overflow;
+	uint32_t	key_zeroes;
+	GroupKey	keys[MAX_KEYS];
+};
+
+GPUVM_HD uint32_t
+group_area_bytes(uint32_t planes, uint32_t slots, bool tagged)
+{
+	return static_cast<uint32_t>((sizeof(GroupArea) + (planes + (tagged ? 1 : 0)) * slots * 4 + 127) / 128 * 128);
+}
 
 /* What a launch of the interpreter gets beside its program. */
 struct LaunchArgs

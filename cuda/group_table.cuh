@@ -38,25 +38,6 @@ constexpr uint32_t TARGET_SHARED = 0x80000000;
 constexpr uint32_t TARGET_NONE = 0xffffffff;
 constexpr uint32_t TAG_FREE = 0xffffffff;
 
-/* In a block's shared memory before the planes and the tags. */
-struct alignas(16) GroupArea
-{
-	GroupTable	table;
-	uint32_t	planes_at;		/* addresses in shared memory */
-	uint32_t	plane_bytes;
-	uint32_t	tags_at;
-	uint32_t	hash_shift;
-	uint32_t	overflow;
-	uint32_t	key_zeroes;
-	GroupKey	keys[MAX_KEYS];
-};
-
-GPUVM_HD uint32_t
-group_area_bytes(uint32_t planes, uint32_t slots, bool tagged)
-{
-	return static_cast<uint32_t>((sizeof(GroupArea) + (planes + (tagged ? 1 : 0)) * slots * 4 + 127) / 128 * 128);
-}
-
 /* What `p` points to lies in global memory, which makes an atomic one instruction. */
 template <typename T>
 GPUVM_D T *

@@ -2,18 +2,22 @@
  * groups.h: aggregation with and without keys, host side: which table a program
  * gets, its memory, and the way from what it holds to result rows.
  *
- * Every aggregate is one or more cells: words that additions, minima, maxima or
- * ORs go into, in any order with the same bits. A group table is an array for
- * each cell, indexed by group number:
+ * Every aggregate is one or more cells: words that additions, maxima or ORs go
+ * into, in any order with the same bits, and 0 is neutral for all. A group table
+ * is an array of rows of cells:
  *
- *   Dense     the packed key is the group number. Small tables are gathered in
- *             shared memory, replicated against conflicts, and added to the
- *             global one when a block ends
- *   Hashed    open addressing over packed keys; full means `overflow`, and the
- *             job starts again with a larger table
+ *   Dense     the packed key is the row's number
+ *   Hashed    open addressing over packed keys, which lie in the rows; full means
+ *             `overflow`, and the job starts again with a larger table
+ *
+ * A block has a table of its own in shared memory for all groups or for those that
+ * it meets first, added to the global one when it ends: see group_table.cuh.
  *
  * A packed key is one or more 64-bit words of mixed radix digits of the keys'
  * values less their minimum, nulls being a digit's last value.
+ *
+ * Without keys there is a table, of one row, only if the lanes' accumulators
+ * cannot hold the aggregates (float sums of a wide range).
  */
 #ifndef GPUVM_CUDA_GROUPS_H
 #define GPUVM_CUDA_GROUPS_H
@@ -26,18 +30,31 @@
 namespace gpuvm {
 namespace cuda {
 
+inline bool
+uses_group_table(const DeviceProgram &program)
+{
+	return program.groups.row_bytes != 0;
+}
+
 struct GroupPlan
 {
 	GroupTableKind kind;
-	uint64_t	entries;		/* of the table */
-	uint64_t	table_bytes;	/* device memory, scratch for group_count() and emit_groups() included */
-	uint32_t	shared_bytes;	/* of a block, beside what the LaunchShape says; 0: no table there */
-	uint32_t	replicas;
+	bool		shared_all;		/* these as in GroupTable */
+	uint8_t		replica_bits;
+	uint32_t	entries;
+	uint32_t	row_bytes;
+	uint32_t	key_at;
+	uint32_t	probe_limit;
+	uint32_t	shared_slots;
+	uint32_t	shared_bytes;	/* of a block, beside what the LaunchShape says */
+	uint32_t	listed;			/* groups that there is a list for */
+	uint64_t	table_bytes;	/* device memory, the list included */
 };
 
 /*
- * Chooses the table within `limit` bytes for at most `total_rows` rows. `attempt`
- * counts overflows so far: each gets a larger table. nullptr, or why not.
+ * Chooses the table within `limit` bytes for at most `total_rows` rows, on the
+ * current device. `attempt` counts overflows so far: each gets a larger table.
+ * nullptr, or why not.
  */
 const char *plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan);
 

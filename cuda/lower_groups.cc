@@ -157,7 +157,7 @@ Lowering::plan_float_sum(const Op &op, int inputs)
 
 	cells.flags = add_cell(CellKind::Or32);
 	if (column >= 0 && !(in.columns[out->columns[column].table_column].summary.flags & CHUNK_HAS_NEG_ZERO))
-		agg.flags_if_none = FLOAT_SUM_NOT_NEG_ZERO;
+		agg.known_flags = FLOAT_SUM_NOT_NEG_ZERO;
 	cells.counter = may_overflow || inputs >= 0 ? counter(op.p2, op.p3) : -1;
 	if (narrow)
 	{
@@ -237,6 +237,7 @@ Lowering::plan_agg(const Op &op)
 		bool		all = span == UINT64_MAX;
 		uint64_t	first = fn == AggFn::Max ? static_cast<uint64_t>(v.lo) : static_cast<uint64_t>(v.hi);
 
+		agg.zero_is_value = all;
 		agg.kind = span < UINT32_MAX ? CellKind::Max32 : CellKind::Max64;
 		agg.bias = static_cast<int64_t>(all ? first : fn == AggFn::Max ? first - 1 : first + 1);
 		if (all && may_be_empty)
@@ -488,7 +489,7 @@ Lowering::emit_agg_grouped(const Op &op)
 		d->count = agg.limbs;
 		d->imm_a = agg.kind == CellKind::Add64 ? bits_of(std::ldexp(1.0, -agg.first), Type::F64)
 			: cell_imm({static_cast<uint16_t>(agg.first), 0}, cell_place(cells.max_exp));
-		if (!(agg.flags_if_none & FLOAT_SUM_NOT_NEG_ZERO))
+		if (!(agg.known_flags & FLOAT_SUM_NOT_NEG_ZERO))
 			d->flags |= DOP_STORES;
 	}
 	if (temporary)

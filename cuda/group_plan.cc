@@ -1,0 +1,237 @@
+/*
+ * group_plan.cc: which table a grouped program gets.
+ *
+ * Dense if the packed keys are few for the rows that there are: then no key is
+ * compared, and emptying and listing the table costs little. Otherwise hashed:
+ * nothing says how many groups there are, so the first table is small, and one that
+ * overflows is replaced by a larger one. Overflows come early: the sixteenth part
+ * of the groups of the last table is met in a small part of the rows.
+ */
+#include <algorithm>
+
+#include "groups.h"
+
+namespace gpuvm {
+namespace cuda {
+
+namespace {
+
+constexpr uint64_t DENSE_ALWAYS = 65536;
+constexpr uint64_t DENSE_PER_ROW = 4;
+constexpr uint64_t MAX_ENTRIES = (1ull << 31) - 64;	/* the bit above is TARGET_SHARED */
+
+constexpr int FIRST_BITS = 17, BITS_AN_ATTEMPT = 4, MIN_BITS = 10, MAX_BITS = 30;
+constexpr uint32_t PROBES = 64;		/* of a table that may be made larger */
+constexpr uint32_t PROBES_AT_LAST = 1024;
+
+/* Of a block's shared memory, beside its dynamic part. */
+constexpr uint32_t BLOCK_OVERHEAD = 2048;
+constexpr uint32_t MAX_RESIDENT = 5;	/* blocks an SM of the kernel that has these operations */
+
+/* Lanes of a warp that add to one address wait for each other. */
+constexpr uint32_t REPLICATE_TO = 256;
+constexpr uint32_t MAX_REPLICA_BITS = 5;
+
+/* Slots for the first groups that come along, when there are too many for all. */
+constexpr uint32_t MOST_SLOTS = 1u << 16;
+constexpr uint32_t HOT_SLOTS = 1024;
+constexpr uint32_t UNKNOWN_SLOTS = 4096, UNKNOWN_REPLICA_BITS = 2;
+constexpr uint64_t WORTH_A_TABLE = 16;	/* groups a slot */
+
+struct SharedMemory
+{
+	uint32_t	sm;				/* bytes a multiprocessor, and at most a block */
+	uint32_t	block;
+	uint32_t	taken;			/* of a block: operations and regions */
+	uint32_t	blocks;			/* resident without a group table */
+};
+
+bool
+shared_memory(const DeviceProgram &program, SharedMemory *shared)
+{
+	int			device, sm, block;
+
+	if (cudaGetDevice(&device) != cudaSuccess ||
+		cudaDeviceGetAttribute(&sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device) != cudaSuccess ||
+		cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess)
+		return false;
+	shared->sm = static_cast<uint32_t>(sm);
+	shared->block = static_cast<uint32_t>(block);
+	shared->taken = program_bytes(program.nops, program.naux) + program.region_bytes * BLOCK_WARPS + BLOCK_OVERHEAD;
+	shared->blocks = std::min({shared->sm / shared->taken, static_cast<uint32_t>(program.max_blocks), MAX_RESIDENT});
+	return true;
+}
+
+/* What a group table may have when so many blocks are to be resident; 0: nothing. */
+uint32_t
+room(const SharedMemory &shared, uint32_t blocks)
+{
+	uint32_t	block = std::min(shared.sm / blocks, shared.block);
+
+	return block > shared.taken ? block - shared.taken : 0;
+}
+
+uint32_t
+even(uint64_t slots)
+{
+	return static_cast<uint32_t>((slots + 3) / 4 * 4);
+}
+
+/* All groups in shared memory, as replicated as is of use; false: they do not fit. */
+bool
+share_all(const DeviceProgram &program, const SharedMemory &shared, GroupPlan *plan)
+{
+	const uint64_t groups = plan->entries;
+	const uint32_t planes = program.groups.planes;
+
+	for (uint32_t blocks = shared.blocks; blocks > 0; blocks--)
+	{
+		uint32_t	bytes = room(shared, blocks), bits = 0;
+
+		if (groups * planes * 4 > bytes || group_area_bytes(planes, even(groups), false) > bytes)
+			continue;
+		while (bits < MAX_REPLICA_BITS && groups << bits < REPLICATE_TO &&
+			   group_area_bytes(planes, even(groups << (bits + 1)), false) <= bytes)
+			bits++;
+		plan->shared_all = true;
+		plan->replica_bits = static_cast<uint8_t>(bits);
+		plan->shared_slots = even(groups << bits);
+		plan->shared_bytes = group_area_bytes(planes, plan->shared_slots, false);
+		return true;
+	}
+	return false;
+}
+
+/* Slots for some of them: at most `most`, a power of two, and no fewer than `least`. */
+void
+share_some(const DeviceProgram &program, const SharedMemory &shared, uint32_t most, uint32_t least, uint32_t replica_bits, GroupPlan *plan)
+{
+	const uint32_t planes = program.groups.planes;
+
+	plan->shared_slots = 0;
+	plan->shared_bytes = group_area_bytes(planes, 0, true);
+	for (uint32_t slots = most; slots >= least; slots /= 2)
+		for (uint32_t blocks : {std::min(3u, shared.blocks), std::min(2u, shared.blocks), 1u})
+			if (blocks > 0 && group_area_bytes(planes, slots, true) <= room(shared, blocks) && (blocks > 1 || slots <= least))
+			{
+				plan->shared_slots = slots;
+				plan->replica_bits = static_cast<uint8_t>(replica_bits);
+				plan->shared_bytes = group_area_bytes(planes, slots, true);
+				return;
+			}
+}
+
+/* The row's own sector of memory, if it is small enough for one. */
+uint32_t
+padded_row(uint32_t bytes)
+{
+	return bytes <= 8 ? 8 : bytes <= 16 ? 16 : bytes <= 32 ? 32 : (bytes + 7) / 8 * 8;
+}
+
+/* False: it does not fit `limit`. */
+bool
+size_table(GroupPlan *plan, uint64_t entries, uint64_t total_rows, uint64_t limit)
+{
+	uint64_t	rows = entries + (plan->kind == GroupTableKind::Hashed ? 1 : 0);
+	uint64_t	listed = std::max<uint64_t>(1, std::min(rows, total_rows));
+
+	plan->entries = static_cast<uint32_t>(entries);
+	plan->listed = static_cast<uint32_t>(listed);
+	plan->table_bytes = align_up(align_up(sizeof(GroupHeader), 256) + rows * plan->row_bytes, 256) + listed * sizeof(uint32_t);
+	return plan->table_bytes <= limit;
+}
+
+/* The largest table for that many overflows; false: there is none. */
+bool
+size_hashed(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan)
+{
+	const GroupLayout &g = program.groups;
+	uint64_t	most = g.radix != 0 ? std::min(g.radix, total_rows) : total_rows;
+	int			last = MIN_BITS, bits;
+
+	while (last < MAX_BITS && 1ull << last < 2 * most)
+		last++;
+	bits = std::min(last, FIRST_BITS + BITS_AN_ATTEMPT * attempt);
+	while (bits >= MIN_BITS && !size_table(plan, 1ull << bits, total_rows, limit))
+		bits--;
+	/* At most half full: then there is a place for every key. */
+	plan->probe_limit = 1ull << bits >= 2 * most ? 1u << bits : bits < std::min(last, FIRST_BITS + BITS_AN_ATTEMPT * attempt) ? PROBES_AT_LAST : PROBES;
+	return bits >= MIN_BITS;
+}
+
+}  // namespace
+
+const char *
+plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan)
+{
+	const GroupLayout &g = program.groups;
+	const bool	dense = g.nkeys == 0 || (g.radix != 0 && g.radix <= std::max(DENSE_ALWAYS, DENSE_PER_ROW * total_rows) && g.radix <= MAX_ENTRIES);
+	SharedMemory shared;
+
+	if (!shared_memory(program, &shared))
+		return "the device does not say how much shared memory it has";
+	*plan = GroupPlan{};
+	plan->row_bytes = padded_row(g.row_bytes);
+	if (dense && size_table(plan, g.nkeys == 0 ? 1 : g.radix, total_rows, limit))
+	{
+		if (share_all(program, shared, plan))
+			return nullptr;
+		if (plan->entries > 1)
+		{
+			share_some(program, shared, MOST_SLOTS, 256, 0, plan);
+			if (plan->entries / WORTH_A_TABLE > plan->shared_slots)
+				share_some(program, shared, HOT_SLOTS, 256, 0, plan);
+		}
+		else
+			plan->shared_bytes = group_area_bytes(g.planes, 0, true);
+		return nullptr;
+	}
+
+	plan->kind = GroupTableKind::Hashed;
+	plan->key_at = g.row_bytes;
+	plan->row_bytes = padded_row(g.row_bytes + 8u * g.nwords + (g.nwords > 1 ? 8 : 0));
+
+	GroupPlan	before = *plan;
+
+	if (!size_hashed(program, total_rows, limit, attempt, plan))
+		return "the device has not enough memory for the groups";
+	if (attempt > 0 && size_hashed(program, total_rows, limit, attempt - 1, &before) && before.entries == plan->entries)
+		return "the device has not enough memory for the groups";
+	if (attempt == 0)
+		share_some(program, shared, UNKNOWN_SLOTS, 256, UNKNOWN_REPLICA_BITS, plan);
+	else
+		share_some(program, shared, HOT_SLOTS, 256, 0, plan);
+	return nullptr;
+}
+
+GroupTable
+group_table(const DeviceProgram &, const GroupPlan &plan, char *memory)
+{
+	GroupTable	t = {};
+	uint64_t	rows = plan.entries + (plan.kind == GroupTableKind::Hashed ? 1ull : 0);
+
+	t.kind = plan.kind;
+	t.shared_all = plan.shared_all;
+	t.replica_bits = plan.replica_bits;
+	t.entries = plan.entries;
+	t.row_bytes = plan.row_bytes;
+	t.key_at = plan.key_at;
+	t.probe_limit = plan.probe_limit;
+	t.shared_slots = plan.shared_slots;
+	t.shared_bytes = plan.shared_bytes;
+	t.header = reinterpret_cast<GroupHeader *>(memory);
+	t.rows = memory + align_up(sizeof(GroupHeader), 256);
+	t.list = reinterpret_cast<uint32_t *>(memory + align_up(align_up(sizeof(GroupHeader), 256) + rows * plan.row_bytes, 256));
+	return t;
+}
+
+cudaError_t
+reset_groups(const DeviceProgram &, const GroupTable &table, cudaStream_t stream)
+{
+	char	   *memory = reinterpret_cast<char *>(table.header);
+
+	return cudaMemsetAsync(memory, 0, static_cast<size_t>(reinterpret_cast<char *>(table.list) - memory), stream);
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
