@@ -28,10 +28,12 @@ import json
 import math
 import os
 import platform
+import shutil
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -65,6 +67,7 @@ class Bench:
             self.cluster = Cluster.create("tmp_check/bench", **settings)
             self.connect = self.cluster.connect
         self.results, self.checks, self.tables, self.bars = [], [], [], []
+        self.known = {}  # measurements of other engines
         self.loaded = {}  # table -> what is in it, in every engine
         one = {"max_parallel_workers_per_gather": "0", "jit": "off"}
         many = {"max_parallel_workers_per_gather": str(options.threads), "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
@@ -153,7 +156,7 @@ class Bench:
             if engine is None:
                 continue
             try:
-                rows, times, found = engine.time(sql, runs)
+                rows, times, found = self.timed(engine, sql, runs)
             except NotRun as e:
                 row["note"] = str(e)
                 continue
@@ -164,6 +167,15 @@ class Bench:
                 row["device"] = f"{found['Device']} {found.get('Transfer', '')}".strip()
         self.results.append(row)
         return row
+
+    def timed(self, engine, sql, runs):
+        """Workloads share queries; what does not depend on gpuvm is measured once for its table."""
+        if engine.measures_gpuvm:
+            return engine.time(sql, runs)
+        key = (engine.name, sql, runs, tuple(sorted(self.loaded.items())))
+        if key not in self.known:
+            self.known[key] = engine.time(sql, runs)
+        return self.known[key]
 
     def bar(self, what, value, limit, unit="ms", least=False):
         """A figure that must not be above (with `least`, below) its limit."""
@@ -243,7 +255,10 @@ class Bench:
         root = os.path.dirname(os.path.dirname(HERE))
         subprocess.run(["make", "-s", "-C", root, "build/floor.so"], check=True)
         session = Postgres("constant rows", self.connect(), {"gpuvm.enabled": "off", "jit": "off"})
-        session.execute(f"LOAD '{os.path.join(root, 'build', 'floor.so')}'")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            library = shutil.copy(os.path.join(root, "build", "floor.so"), folder)
+            session.execute(f"LOAD '{library}'")
         session.execute("CREATE TABLE IF NOT EXISTS gpuvm_floor (c0 int, c1 int, c2 int, c3 int)")
         session.execute(f"SET floor.rows = {self.results[-1]['rows']}")
         names = ", ".join(f"c{i}" for i in range(columns))

@@ -50,6 +50,7 @@ class Postgres:
 
     def __init__(self, name, conn, settings, device=None):
         self.name, self.conn, self.device = name, conn, device
+        self.measures_gpuvm = settings.get("gpuvm.enabled") != "off"
         for key, value in settings.items():
             self.execute(f"SET {key} = '{value}'")
 
@@ -105,6 +106,7 @@ class Postgres:
 
 class DuckDB:
     name = "DuckDB"
+    measures_gpuvm = False
 
     def __init__(self, threads):
         import duckdb
@@ -142,6 +144,7 @@ class SQLite:
     """
 
     name = "SQLite"
+    measures_gpuvm = False
     RUNS = 3
 
     def __init__(self, folder):

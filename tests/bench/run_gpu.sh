@@ -1,0 +1,193 @@
+#!/bin/bash
+# Everything that has to be measured on a machine with a GPU, in parts with time
+# limits. Results go to $OUT (default: results/), a folder for each part.
+#
+#   tests/bench/run_gpu.sh [PART ...]
+#
+#   build        make for this machine's GPUs, and install; always first
+#   smoke        a query on the device, gpuvm.status(), gpuvm.devices
+#   engine       kernel times against bytes and hand-written kernels (vm_experiment)
+#   primitives   one program against one kernel a primitive
+#   sanitize     compute-sanitizer's memcheck and racecheck over small tables
+#   papers       bench.py papers sphyraena virginian: one load of the data for all
+#   groupby firsttouch concurrency breakeven import roundtrip     bench.py's workloads
+#   regress      regression and isolation suites on the device
+#   diff         differential suite: PostgreSQL, CPU and CUDA virtual machine
+#
+# Environment: ROWS (the workloads' own), RUNS (11), DEVICE (cuda), DIFF_QUERIES
+# (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS.
+# If .gpuhost/up is there, PostgreSQL and the cluster are made by it; otherwise a
+# private cluster is (tests/setup/cluster.sh). The program that times SQLite is
+# built beforehand where SQLite is: make build/sqlite_rows.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+out=$(realpath -m "${OUT:-results}")
+device=${DEVICE:-cuda}
+limit=${LIMIT:-480}
+parts=${*:-build smoke engine primitives papers groupby firsttouch concurrency}
+jobs=$(nproc)
+mkdir -p "$out"
+# shellcheck disable=SC1091
+[ ! -f .gpuhost/up ] || . .gpuhost/up
+python=python3
+[ ! -x build/venv/bin/python ] || python=build/venv/bin/python
+failed=
+
+say() {
+	echo "[$(date +%T)] $*"
+}
+
+# Output to a log and to the screen, its end at least.
+run() {
+	local name=$1
+	shift
+	say "$name: $*"
+	timeout -k 15 "$limit" "$@" >"$out/$name.log" 2>&1
+	local rc=$?
+	tail -n "${TAIL:-40}" "$out/$name.log"
+	if [ $rc != 0 ]; then
+		failed="$failed $name"
+		say "$name FAILED with exit status $rc"
+	fi
+	return $rc
+}
+
+archs() {
+	nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -xE '[0-9]+\.[0-9]+' | tr -d . | sort -un | xargs
+}
+export CUDA_ARCHS="${CUDA_ARCHS:-$(archs)}"
+[ -n "$CUDA_ARCHS" ] || unset CUDA_ARCHS
+
+build_all() {
+	make -s -j"$jobs" all && { [ "$device" = cpu ] || make -s -j"$jobs" cuda cuda-load; } && make -s install
+}
+
+# A running server with what is installed; its socket's folder in $host.
+host=
+need_server() {
+	[ -z "$host" ] || return 0
+	if [ -f .gpuhost/up ]; then
+		grep -q gpuvm /pgdata/postgresql.conf 2>/dev/null ||
+			set -- "shared_preload_libraries='gpuvm'" "gpuvm.memory='24GB'" "max_connections=200" "autovacuum=off"
+		pgstart "$@" || exit 1
+		host=/tmp
+	else
+		# shellcheck disable=SC1091
+		. tests/setup/cluster.sh
+		cluster=$(cluster_place tmp_check/gpu)
+		[ -e "$cluster/data" ] || cluster_init "$cluster" max_worker_processes=64 shared_buffers=1GB work_mem=256MB max_wal_size=8GB autovacuum=off
+		cluster_stop "$cluster"
+		cluster_start "$cluster" || exit 1
+		host=$(cluster_socket "$cluster")
+	fi
+	export PGHOST=$host PGPORT=5432 PGUSER=postgres
+}
+
+sql() {
+	psql -X -h "$host" -p 5432 -U postgres "$@"
+}
+
+bench() {
+	local name=$1
+	shift
+	need_server
+	TAIL=${TAIL:-120} run "$name" "$python" tests/bench/bench.py "$@" --device "$device" --host "$host" --runs "${RUNS:-11}" \
+		${ROWS:+--rows "$ROWS"} ${ENGINES:+--engines "$ENGINES"} --out "$out/$name"
+	rm -f "$out/$name"/*.db
+}
+
+smoke() {
+	need_server
+	sql -v ON_ERROR_STOP=1 <<-SQL
+		CREATE EXTENSION IF NOT EXISTS gpuvm;
+		SELECT pg_sleep(3);
+		SELECT * FROM gpuvm.status();
+		SELECT * FROM gpuvm.devices;
+		DROP TABLE IF EXISTS smoke;
+		CREATE TABLE smoke AS SELECT i AS id, i % 1000 AS k, i * 0.5::float8 AS f FROM generate_series(1, 1000000) i;
+		SELECT gpuvm.import('smoke');
+		SET gpuvm.device = $device;
+		SET gpuvm.require = $device;
+		SET gpuvm.force = on;
+		EXPLAIN (ANALYZE) SELECT count(*), sum(f) FROM smoke WHERE k > 500;
+		EXPLAIN (ANALYZE) SELECT count(*), sum(f) FROM smoke WHERE k > 500;
+		EXPLAIN (ANALYZE) SELECT * FROM smoke WHERE k = 7;
+		EXPLAIN (ANALYZE) SELECT k, count(*), min(f) FROM smoke GROUP BY k;
+	SQL
+}
+
+engine() {
+	nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,memory.total --format=csv,noheader
+	build/cuda/bench/vm_experiment --rows 300000 --reps 1 >"$out/vm_small.txt" || { cat "$out/vm_small.txt"; return 1; }
+	build/cuda/bench/vm_experiment --auto ${VM_ROWS:+--rows "$VM_ROWS"} --csv "$out/vm_experiment.csv"
+}
+
+primitives() {
+	build/cuda/bench/primitives_experiment --rows 300000 --reps 1 >"$out/primitives_small.txt" || { cat "$out/primitives_small.txt"; return 1; }
+	mkdir -p "$out/primitives"
+	build/cuda/bench/primitives_experiment ${PRIMITIVES_ROWS:+--rows "$PRIMITIVES_ROWS"} --csv "$out/primitives/primitives.csv"
+}
+
+sanitize() {
+	local tool width rc=0
+	for tool in memcheck racecheck; do
+		for width in u8 i32 f64; do
+			compute-sanitizer --tool $tool --error-exitcode 1 build/cuda/bench/vm_experiment --rows "${SANITIZER_ROWS:-60000}" --reps 1 --only $width || rc=1
+		done
+		compute-sanitizer --tool $tool --error-exitcode 1 build/cuda/bench/primitives_experiment --rows "${SANITIZER_ROWS:-60000}" --reps 1 || rc=1
+	done
+	return $rc
+}
+
+regress() {
+	need_server
+	GPUVM_TEST_DEVICE=$device make installcheck
+	local rc=$?
+	[ $rc = 0 ] || cp regression.diffs "$out/" 2>/dev/null
+	return $rc
+}
+
+differential() {
+	need_server
+	"$python" tests/diff/run --queries "${DIFF_QUERIES:-10000}" --host "$host" --engines "$([ "$device" = cpu ] && echo off,cpu || echo off,cpu,$device)"
+}
+
+experiments() {
+	make -s -j"$jobs" cuda-bench
+}
+
+# run() calls functions in a shell of their own, with the time limit.
+export -f say sql smoke engine primitives sanitize regress differential experiments build_all
+export out device jobs python
+call() {
+	local name=$1
+	host=$host run "$name" bash -c "set -uo pipefail; host='$host'; need_server() { :; }; $2"
+}
+
+for part in $parts; do
+	started=$SECONDS
+	case $part in
+		build) call build build_all || exit 1 ;;
+		smoke) need_server; TAIL=150 call smoke smoke ;;
+		engine | primitives | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
+		papers) bench papers papers sphyraena virginian ;;
+		groupby | breakeven | import) bench "$part" "$part" ;;
+		firsttouch | concurrency | roundtrip) ENGINES=gpuvm bench "$part" "$part" ;;
+		regress) need_server; call regress regress ;;
+		diff) need_server; call diff differential ;;
+		*) echo "unknown part: $part" >&2; exit 2 ;;
+	esac
+	say "$part: $((SECONDS - started)) s"
+done
+[ ! -f /tmp/postgres.log ] || cp /tmp/postgres.log "$out/server.log"
+if [ -n "${cluster:-}" ]; then
+	cp "$cluster/server.log" "$out/server.log"
+	cluster_stop "$cluster"
+fi
+grep -h "\*\*missed\*\*\|MISSED" "$out"/*.log 2>/dev/null | sort -u | sed 's/^/missed: /'
+if [ -n "$failed" ]; then
+	echo "failed:$failed"
+	exit 1
+fi
+echo "all parts done: $parts"
