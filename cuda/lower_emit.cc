@@ -245,6 +245,8 @@ Lowering::emit(const Op &op, int address)
 			if (form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::LOGIC2 || form == OpForm::DISTINCT ||
 				form == OpForm::SELECT || form == OpForm::PICK)
 				operand_b(d, op.p3);
+			if (form == OpForm::COPY)
+				operand_b(d, op.p2);	/* it is a choice between the same */
 			if (form == OpForm::SELECT)
 				d->c = truth_mask_of(static_cast<int>(op.p4));
 			if (form == OpForm::CAST)

@@ -11,7 +11,7 @@
  *
  * Places. A column that every tablet stores as registers hold it is used where
  * the stage put it, with no operation at all. An elementwise result may take
- * the place of an operand that dies with it. The rest are slots, first fit.
+ * the place of an operand that dies with it. The rest are slots.
  * Jumps go forward only, so a register lives from its operation to its last
  * use in program order.
  */
@@ -201,9 +201,14 @@ private:
 	static constexpr int STAGE_BYTES = 4608;		/* six blocks of eight warps fit if little else is in the region */
 	static constexpr int IN_FLIGHT_BYTES = 104 * 1024;
 	static constexpr int MIN_BLOCKS = 3, MAX_BLOCKS = 8;
-	static constexpr int MAX_UNITS = MAX_PLACES / GRAIN;
-	bool		used[MAX_UNITS] = {};		/* in units of GRAIN bytes */
-	int			slots_begin = 0, high_water = 0;
+	struct FreePlace
+	{
+		uint16_t	at;
+		uint16_t	units;		/* of GRAIN bytes */
+	};
+	FreePlace	free_places[MAX_PLACES / GRAIN];
+	int			nfree = 0;
+	int			high_water = 0;	/* in units of GRAIN bytes */
 	bool		full = false;
 };
 

@@ -53,56 +53,49 @@ Lowering::lay_out()
 		if (at >= MAX_PLACES)
 			return "the columns do not fit the device's shared memory";
 	}
-	slots_begin = high_water = at / GRAIN;
+	high_water = at / GRAIN;
 	return nullptr;
 }
 
+/*
+ * A place of a size is taken again only for one of the same size: then every
+ * lane's bytes stay its own, and lanes need no order between operations. (A lane's
+ * bytes of a mask would be other lanes' bytes of a value.)
+ */
 uint16_t
 Lowering::allocate(int units)
 {
-	for (int at = slots_begin; at + units <= MAX_UNITS; at++)
-	{
-		int			i = 0;
-
-		while (i < units && !used[at + i])
-			i++;
-		if (i < units)
+	for (int i = nfree - 1; i >= 0; i--)
+		if (free_places[i].units == units)
 		{
-			at += i;
-			continue;
+			uint16_t	at = free_places[i].at;
+
+			free_places[i] = free_places[--nfree];
+			return at;
 		}
-		for (i = 0; i < units; i++)
-			used[at + i] = true;
-		if (at + units > high_water)
-			high_water = at + units;
-		return static_cast<uint16_t>(at * GRAIN);
-	}
-	full = true;
-	return 0;
+	return allocate_lasting(units);
 }
 
-/* What is written once a unit: where no operation of the tile has a slot, before or after. */
+/* For what is written once a unit, or what lanes share. */
 uint16_t
 Lowering::allocate_lasting(int units)
 {
 	int			at = high_water;
 
-	if (at + units > MAX_UNITS)
+	if (at + units > MAX_PLACES / GRAIN)
 	{
 		full = true;
 		return 0;
 	}
-	high_water = at + units;
-	for (int i = 0; i < units; i++)
-		used[at + i] = true;
+	high_water += units;
 	return static_cast<uint16_t>(at * GRAIN);
 }
 
 void
 Lowering::release(uint16_t at, int units)
 {
-	for (int i = 0; i < units; i++)
-		used[at / GRAIN + i] = false;
+	if (!full)
+		free_places[nfree++] = FreePlace{at, static_cast<uint16_t>(units)};
 }
 
 /* After an operation: places of registers whose last use it was (or that nobody uses). */

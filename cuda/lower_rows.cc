@@ -14,7 +14,7 @@ const char *
 Lowering::emit_rows(const Op &op)
 {
 	DeviceOp   *d = add(generic_code(Opcode::Result, Type::None));
-	uint16_t	list = allocate(32 * rows * static_cast<int>(sizeof(uint16_t)) / GRAIN);
+	uint16_t	list = allocate_lasting(32 * rows * static_cast<int>(sizeof(uint16_t)) / GRAIN);
 	int64_t		row_bytes = 0;
 	uint16_t	nullable = 0;
 
