@@ -320,6 +320,7 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 
 	if (table.kind == GroupTableKind::Dense)
 	{
+		Operand<uint32_t, R> numbers = operand_a<uint32_t>(m, op);	/* without keys an immediate */
 		Order<uint32_t, R> order(m);
 		bool		direct = table.shared_all;
 		uint32_t	live = order.turn(m.live);
@@ -330,7 +331,7 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 		{
 			uint32_t	t[4];
 
-			load4(words, k, order.x, t);
+			numbers.get(k, order.x, t);
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				if (direct)

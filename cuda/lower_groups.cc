@@ -378,7 +378,9 @@ Lowering::emit_targets()
 	DeviceOp   *d = add(CODE_GROUP_FIND);
 
 	targets = allocate(value_units(Type::I32));
-	d->a = d->dst = targets;
+	d->a = 0;
+	d->flags = DOP_A_IMM;
+	d->dst = targets;
 }
 
 const char *
