@@ -174,8 +174,6 @@ load_devices(const ArenaMap &arena, DeviceSlot *slot, const DeviceLoaderOptions 
 
 	try
 	{
-		say(arena, slot, DeviceState::Starting, "starting");
-
 		DeviceLibrary *library = open_library(arena, slot, options);
 
 		if (library == nullptr)
@@ -220,6 +218,8 @@ any_punch_wanted(const ArenaMap &arena)
 void
 start_device_loader(const ArenaMap *arena, DeviceSlot *slot, const DeviceLoaderOptions &options)
 {
+	/* before the first session, which may want to wait for it */
+	say(*arena, slot, DeviceState::Starting, "starting");
 	std::thread([arena, slot, options]
 	{
 		if (!load_devices(*arena, slot, options))

@@ -21,6 +21,8 @@ namespace gpuvm {
 /* How long a query waits for a gpuvmd that is being started again. */
 constexpr int START_WAIT_MS = 0;
 constexpr int RESTART_WAIT_MS = 5000;
+/* How long one that must run on a device waits for those of a gpuvmd that has just been started. */
+constexpr int DEVICE_WAIT_MS = 10000;
 
 void
 require_violation(const char *reason, const char *detail)
@@ -213,6 +215,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	state->session = engine_acquire(wait_ms, &reason);
 	if (state->session == nullptr)
 		return reason;
+	if (setting_require == REQUIRE_CUDA)
+		engine_wait_for_devices(DEVICE_WAIT_MS);
 	area = engine_area(state->session, program_bytes + skip_bytes + buffer_bytes * nbuffers);
 	if (area == 0)
 	{

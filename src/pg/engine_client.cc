@@ -558,6 +558,19 @@ engine_ping(const char **reason)
 }
 
 void
+engine_wait_for_devices(int timeout_ms)
+{
+	for (int ms = 0; ms < timeout_ms; ms += CONNECT_RETRY_MS)
+	{
+		if (arena_header()->cuda_state.load() != static_cast<uint32_t>(DeviceState::Starting))
+			return;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, CONNECT_RETRY_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+void
 engine_prepare(uint64 version)
 {
 	const char *reason;

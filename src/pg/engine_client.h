@@ -69,6 +69,9 @@ void		engine_release(EngineSession *session);
 /* Round trip of the empty program in nanoseconds; -1 with *reason when there is no engine. */
 int64		engine_ping(const char **reason);
 
+/* Waits, up to timeout_ms, while gpuvmd brings its devices up. Serves interrupts. */
+void		engine_wait_for_devices(int timeout_ms);
+
 /*
  * Tells gpuvmd of a TableVersion that queries will soon ask for, so that its
  * memory is pinned for the devices before. Without devices, or when gpuvmd is
