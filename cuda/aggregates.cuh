@@ -141,7 +141,7 @@ sum_floats(Machine<R> &m, const OpView &op, uint32_t active)
 	Accumulator<R> acc(m, op.column());
 
 	acc.add(active, wide, sum.lo, sum.hi);
-	special |= not_neg_zero ? SUM_NOT_NEG_ZERO : 0;
+	special |= not_neg_zero ? static_cast<uint32_t>(SUM_NOT_NEG_ZERO) : 0;
 	if (special)
 		*acc.word |= special;
 }

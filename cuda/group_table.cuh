@@ -138,7 +138,10 @@ find_row(const GroupArea *area, const char *words, uint32_t nwords, uint32_t str
 			}
 		}
 		if (seen == ROW_BUSY)
+		{
+			__nanosleep(32);
 			continue;
+		}
 		if (seen == ready)
 		{
 			bool		same = true;

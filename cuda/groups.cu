@@ -97,7 +97,7 @@ end_errors(const DeviceProgram &p, const char *row)
 		if (!type_is_float(type) || agg.flags == CELL_NONE)
 			continue;
 		if (fn == AggFn::Sum)
-			errors |= float_sum_may_overflow(sum_info(p.groups, agg, row), type) ? ERR_SUM_OVERFLOW : 0;
+			errors |= float_sum_may_overflow(sum_info(p.groups, agg, row), type) ? uint32_t(ERR_SUM_OVERFLOW) : 0;
 		else if ((cell<uint32_t>(row, agg.flags) & BOTH_ZEROES) == BOTH_ZEROES &&
 				 float_extreme(type, fn, code_of(agg, row)) << (type == Type::F32 ? 33 : 1) == 0)
 			errors |= ERR_AMBIGUOUS_ZERO;
@@ -270,7 +270,7 @@ list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, con
 	uint32_t	all = state->errors | header->errors;
 
 	for (int k = 0; k < p.groups.nkeys; k++)
-		all |= (zeroes >> (2 * k) & 3) == 3 ? ERR_AMBIGUOUS_ZERO : 0;
+		all |= (zeroes >> (2 * k) & 3) == 3 ? uint32_t(ERR_AMBIGUOUS_ZERO) : 0;
 	outcome->ngroups = header->ngroups;
 	outcome->errors = all;
 	outcome->overflow = header->overflow;

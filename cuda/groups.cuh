@@ -460,10 +460,10 @@ sum_floats_grouped(const Machine<R> &m, const OpView &op, const GroupArea *area)
 /* The operations CODE_GROUP_*. Arguments and result travel in registers. */
 template <int R>
 __device__ __noinline__ Lanes
-execute_group(uint32_t pc, uint32_t region, uint32_t live)
+execute_group(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 {
 	OpView		op(pc);
-	Machine<R>	m = {region, threadIdx.x % 32, threadIdx.x % 32, live};
+	Machine<R>	m = {region, threadIdx.x % 32, staged_lane, live};
 	GroupArea  *area = shared_at<GroupArea>(op.word(7));
 	Type		type = static_cast<Type>(op.aux());
 	bool		any_live = true;

@@ -190,7 +190,7 @@ run_tile(Machine<R> &m)
 			default:
 				if constexpr (SET == OpSet::All)
 				{
-					Lanes		r = op.code() < CODE_GENERIC ? execute_group<R>(pc, m.region, m.live)
+					Lanes		r = op.code() < CODE_GENERIC ? execute_group<R>(pc, m.region, m.staged_lane, m.live)
 						: execute_generic<R>(pc, m.region, m.staged_lane, m.live);
 
 					m.live = r.live;
