@@ -96,7 +96,8 @@ Lowering::plan_keys(const Op &group)
 			g.nwords++;
 		}
 		*word = static_cast<uint8_t>(w);
-		*stride = static_cast<uint64_t>(product[w]);
+		/* A word that is full takes digits that are always 0. */
+		*stride = product[w] == WORD ? 1 : static_cast<uint64_t>(product[w]);
 		product[w] *= radix;
 	};
 
