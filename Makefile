@@ -149,7 +149,7 @@ build/cuda/bench/%: build/cuda/tests/bench/%.cu.o $(CUDA_OBJS)
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static $^ -Xcompiler -pthread -ldl -lrt -o $@
 .PHONY: cuda-bench
-cuda-bench: build/cuda/bench/vm_experiment build/cuda/bench/primitives_experiment
+cuda-bench: $(patsubst tests/%.cu,build/cuda/%,$(wildcard tests/bench/*.cu))
 
 .PHONY: cuda install-cuda nvcc-path
 nvcc-path:
@@ -207,6 +207,14 @@ build/floor.so: build/so/tests/bench/floor/floor.o
 	$(CXX) -shared $^ -o $@
 
 include tests/emulated/emulated.mk
+
+# An experiment's answers, where there is no GPU to time it on.
+build/emulated-so/bench/%: build/emulated-so/tests/bench/%.cu.o $(EMULATED_SRC:%=build/emulated-so/%.o) $(CORE_SRC:%.cc=build/unit/%.o)
+	@mkdir -p $(@D)
+	$(CXX) $(EMULATED_SO_FLAGS) $^ -lboost_context -ldl -o $@
+.PHONY: experiment-emulated
+experiment-emulated: build/emulated-so/bench/primitives_experiment
+	build/emulated-so/bench/primitives_experiment --rows 20000 --reps 1
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 

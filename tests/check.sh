@@ -110,6 +110,15 @@ cuda_suite() {
 	gtest_suite "CUDA library" cuda-load cuda
 }
 
+# The papers' queries as programs and as chains of primitives, against plain loops.
+experiment_suite() {
+	local log=$logs/experiment.log rc
+	wanted experiment || return 0
+	make -j"$jobs" experiment-emulated >"$log" 2>&1
+	rc=$?
+	count "experiment, emulated" "$(grep -cE '^[0-9]+( counted)? +[0-9]+ \|' "$log")" "$(grep -c '^WRONG' "$log")" $rc "$log"
+}
+
 finish() {
 	[ -z "$cluster" ] || cluster_drop "$cluster"
 }
@@ -133,6 +142,7 @@ gtest_suite "unit" unit
 gtest_suite "unit (ASan, UBSan)" unit-asan
 gtest_suite "unit (TSan)" unit-tsan
 gtest_suite "CUDA, emulated (ASan)" unit-cuda
+experiment_suite
 cuda_suite
 
 suite_started=$SECONDS

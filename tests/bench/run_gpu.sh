@@ -8,6 +8,7 @@
 #   smoke        a query on the device, gpuvm.status(), gpuvm.devices
 #   engine       kernel times against bytes and hand-written kernels (vm_experiment)
 #   primitives   one program against one kernel a primitive
+#   latency      waking another process, pinned memory and a killed process
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
 #   groupby firsttouch concurrency breakeven import roundtrip     bench.py's workloads
@@ -129,6 +130,11 @@ primitives() {
 	build/cuda/bench/primitives_experiment ${PRIMITIVES_ROWS:+--rows "$PRIMITIVES_ROWS"} --csv "$out/primitives/primitives.csv"
 }
 
+latency() {
+	g++ -std=c++17 -O2 -Wall -Wextra -pthread -o build/latency_experiment tests/bench/latency_experiment.cc && build/latency_experiment &&
+		build/cuda/bench/latency_experiment ${PINNING_ARGS:-}
+}
+
 sanitize() {
 	local tool width rc=0
 	for tool in memcheck racecheck; do
@@ -158,7 +164,7 @@ experiments() {
 }
 
 # run() calls functions in a shell of their own, with the time limit.
-export -f say sql smoke engine primitives sanitize regress differential experiments build_all
+export -f say sql smoke engine primitives latency sanitize regress differential experiments build_all
 export out device jobs python
 call() {
 	local name=$1
@@ -170,7 +176,7 @@ for part in $parts; do
 	case $part in
 		build) call build build_all || exit 1 ;;
 		smoke) need_server; TAIL=150 call smoke smoke ;;
-		engine | primitives | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
+		engine | primitives | latency | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
 		papers) bench papers papers sphyraena virginian ;;
 		groupby | breakeven | import) bench "$part" "$part" ;;
 		firsttouch | concurrency | roundtrip) ENGINES=gpuvm bench "$part" "$part" ;;
