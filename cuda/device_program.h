@@ -15,7 +15,7 @@
  * block has of a group table (groups.cuh), and for each warp a region:
  *
  *   header   RegionHeader, then StageColumn[ncolumns]
- *   stage    for each column the values of `stage_tiles` tiles exactly as the
+ *   stage    for each column that operations read the values of `stage_tiles` tiles exactly as the
  *            tablet stores them, and, if it has nulls, their bits of the null bitmap. One
  *            bulk copy (cp.async.bulk) an array brings them in; the warp waits
  *            on an mbarrier. No hardware register holds a load in flight.
@@ -41,7 +41,7 @@ namespace cuda {
 
 constexpr int MAX_OPS = 256;
 constexpr int MAX_AUX = 512;
-constexpr int MAX_COLUMNS = 64;
+constexpr int MAX_COLUMNS = 128;
 constexpr int MAX_AGGS = 16;
 constexpr int MAX_KEYS = 16;
 constexpr int MAX_CELLS = 64;
@@ -118,6 +118,7 @@ enum class ResultForm : uint8_t
 	Values,						/* a: a place of values as registers hold them */
 	Mask,						/* a: a mask (Bool) */
 	Codes,						/* a: a staged column as the tablet stores it; count: its type's natural width */
+	Late,						/* a column that is not staged: the same, from device memory, nulls too */
 	Constant,					/* imm_a */
 	Rowid,
 };
@@ -154,7 +155,7 @@ program_bytes(uint32_t nops, uint32_t naux)
 
 struct StagePlan				/* of one column */
 {
-	uint16_t	data;			/* address in the region */
+	uint16_t	data;			/* address in the region; OPERAND_NONE: only ResultColumn reads it */
 	uint16_t	nulls;			/* OPERAND_NONE: the column has no nulls in any tablet */
 	uint16_t	table_column;
 	uint16_t	reserved;
@@ -251,6 +252,7 @@ struct DeviceProgram
 {
 	uint16_t	nops;
 	uint16_t	ncolumns;
+	uint16_t	nstaged;		/* of them; the others come behind */
 	uint16_t	naggs;
 	uint16_t	rows_per_lane;	/* R */
 	uint16_t	region_bytes;
@@ -304,7 +306,7 @@ struct alignas(16) StageColumn
 	int64_t		base;
 	uint32_t	width;
 	uint32_t	reserved;
-	uint64_t	next_data;		/* device addresses of the next stage's values and null bits */
+	uint64_t	next_data;		/* device addresses of the next stage's values and null bits; not staged: of the tablet's first row's */
 	uint64_t	next_nulls;		/* 0: this tablet's chunk has no nulls */
 };
 

@@ -131,6 +131,7 @@ Lowering::analyse()
 		if (problem)
 			return problem;
 	}
+	order_columns();
 	return program->grouped ? analyse_groups() : nullptr;
 }
 

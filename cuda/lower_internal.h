@@ -138,6 +138,7 @@ private:
 	void		choose_op_set();
 
 	/* rows */
+	void		order_columns();
 	const char *emit_rows(const Op &op);
 
 	/* aggregates without a group table: lower_aggregates.cc */

@@ -13,7 +13,7 @@ Lowering::lay_out()
 	int			tile_bytes = 0;
 	bool		in_place = false;
 
-	for (int i = 0; i < out->ncolumns; i++)
+	for (int i = 0; i < out->nstaged; i++)
 	{
 		const ColumnSummary &s = in.columns[out->columns[i].table_column].summary;
 
@@ -40,11 +40,15 @@ Lowering::lay_out()
 	for (int i = 0; i < out->ncolumns; i++)
 	{
 		StagePlan  &c = out->columns[i];
+
+		c.data = c.nulls = OPERAND_NONE;
+		if (i >= out->nstaged)
+			continue;
+
 		const ColumnSummary &s = in.columns[c.table_column].summary;
 
 		c.data = static_cast<uint16_t>(at);
 		at += s.max_width * stage_rows;
-		c.nulls = OPERAND_NONE;
 		if (s.flags & CHUNK_HAS_NULLS)
 		{
 			c.nulls = static_cast<uint16_t>(at);

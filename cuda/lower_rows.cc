@@ -1,9 +1,49 @@
 /* lower_rows.cc: Result; see lower_internal.h. */
 #include "lower_internal.h"
+
+#include <initializer_list>
+
 #include "vm/result_layout.h"
 
 namespace gpuvm {
 namespace cuda {
+
+/*
+ * A column that no other operation reads is not staged: Result fetches its values
+ * from device memory, for the rows that are left. Staged columns come first.
+ */
+void
+Lowering::order_columns()
+{
+	bool		staged[MAX_COLUMNS] = {};
+	StagePlan	before[MAX_COLUMNS];
+	int			last_use[MAX_COLUMNS], place[MAX_COLUMNS] = {}, n = 0;
+
+	for (int i = program->parallel + 1; i < program->converge; i++)
+		if (form_of(program->ops()[i].opcode) != OpForm::RESULT)
+			each_source(program->ops()[i], [&](int r)
+			{
+				if (reg[r].column >= 0)
+					staged[reg[r].column] = true;
+			});
+	memcpy(before, out->columns, sizeof(before));
+	memcpy(last_use, column_last_use, sizeof(last_use));
+	for (bool which : {true, false})
+	{
+		for (int i = 0; i < out->ncolumns; i++)
+			if (staged[i] == which)
+			{
+				place[i] = n;
+				out->columns[n] = before[i];
+				column_last_use[n++] = last_use[i];
+			}
+		if (which)
+			out->nstaged = static_cast<uint16_t>(n);
+	}
+	for (Register &r : reg)
+		if (r.column >= 0)
+			r.column = place[r.column];
+}
 
 /*
  * One operation lists the tile's live rows, and one for each result column
@@ -29,7 +69,7 @@ Lowering::emit_rows(const Op &op)
 
 		/* The values' width is all that matters. */
 		d = add(generic_code(Opcode::ResultColumn, width == 1 ? Type::Bool : width == 4 ? Type::I32 : Type::I64));
-		d->a_null = null_mask_of(op.p1 + i);
+		d->a_null = r.column >= out->nstaged && r.nullable ? 0 : null_mask_of(op.p1 + i);
 		d->c = list;
 		d->b = nullable;
 		d->imm_b = row_bytes;
@@ -42,7 +82,7 @@ Lowering::emit_rows(const Op &op)
 			form = ResultForm::Rowid;
 		else if (r.column >= 0)
 		{
-			form = ResultForm::Codes;
+			form = r.column < out->nstaged ? ResultForm::Codes : ResultForm::Late;
 			d->a = out->columns[r.column].data;
 			d->column = static_cast<uint16_t>(r.column);
 			d->count = static_cast<uint16_t>(type_natural_width(r.type));

@@ -62,13 +62,11 @@ mask_bit(const Machine<R> &m, uint32_t operand, uint32_t row, uint32_t tile_row)
 	return at[row / 8] >> row % 8 & 1;
 }
 
-/* Row `row` of a staged column. */
-template <typename V, int R>
+/* The code at `at` of a column, as a value. */
+template <typename V>
 GPUVM_D V
-decode_code(const Machine<R> &m, const OpView &op, uint32_t row)
+decode_code(const StageColumn *col, const char *at, uint32_t natural_width)
 {
-	const StageColumn *col = stage_column(m, op.column());
-	const char *at = shared_memory + m.region + op.a() + row * col->width;
 	int64_t		code = 0;
 
 	switch (col->width)
@@ -80,7 +78,7 @@ decode_code(const Machine<R> &m, const OpView &op, uint32_t row)
 		default: code = *reinterpret_cast<const int64_t *>(at); break;
 	}
 	/* What fills the register's width needs no sign; int2 does. */
-	if (op.count() == 2 && col->width == 2)
+	if (natural_width == 2 && col->width == 2)
 		code = static_cast<int16_t>(code);
 	return static_cast<V>(static_cast<uint64_t>(code) + static_cast<uint64_t>(col->base));
 }
@@ -98,26 +96,35 @@ op_result_column(Machine<R> &m, const OpView &op)
 	V		   *to = reinterpret_cast<V *>(staging.values + op.imm_b() * all_rows_staged) + first;
 	uint32_t   *nulls_to = reinterpret_cast<uint32_t *>(staging.nulls + op.b() * (all_rows_staged / 8) + first / 8);
 	ResultForm	form = static_cast<ResultForm>(op.aux());
+	const StageColumn *col = stage_column(m, op.column());	/* Codes and Late only */
 
 #pragma unroll 1
 	for (uint32_t i = m.lane; i < (n + 31) / 32 * 32; i += 32)
 	{
-		uint32_t	row = i < n ? list[i] : 0;
+		uint32_t	row = i < n ? list[i] : list[0];
+		uint64_t	table_row = header->first_row + tile_row + row;
 		V			v;
 
 		switch (form)
 		{
 			case ResultForm::Values: v = *reinterpret_cast<const V *>(shared_memory + m.region + op.a() + row * sizeof(V)); break;
 			case ResultForm::Mask: v = static_cast<V>(mask_bit(m, op.a(), row, tile_row)); break;
-			case ResultForm::Codes: v = decode_code<V>(m, op, tile_row + row); break;
+			case ResultForm::Codes:
+				v = decode_code<V>(col, shared_memory + m.region + op.a() + (tile_row + row) * col->width, op.count());
+				break;
+			case ResultForm::Late:
+				v = decode_code<V>(col, reinterpret_cast<const char *>(col->next_data) + table_row * col->width, op.count());
+				break;
 			case ResultForm::Constant: v = static_cast<V>(op.imm_a()); break;
-			default: v = static_cast<V>(header->first_row + tile_row + row); break;
+			default: v = static_cast<V>(table_row); break;
 		}
 		if (i < n)
 			to[i] = v;
 		if (op.a_null() != OPERAND_NONE)
 		{
-			uint32_t	word = __ballot_sync(~0u, i < n && mask_bit(m, op.a_null(), row, tile_row));
+			bool		null = form != ResultForm::Late ? mask_bit(m, op.a_null(), row, tile_row) != 0
+				: col->next_nulls != 0 && reinterpret_cast<const uint8_t *>(col->next_nulls)[table_row / 8] >> table_row % 8 & 1;
+			uint32_t	word = __ballot_sync(~0u, i < n && null);
 
 			if (m.lane == 0)
 				nulls_to[i / 32] = word;

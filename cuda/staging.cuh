@@ -80,7 +80,7 @@ await_copies(RegionHeader *header)
 
 #endif
 
-/* Points the columns at the unit's first tile. */
+/* Points the columns at the unit's first tile, those that are not staged at their tablet. */
 template <int R>
 GPUVM_D void
 bind_columns(const Machine<R> &m, const DeviceProgram &p, const DeviceChunk *chunks, uint32_t first_row)
@@ -92,6 +92,11 @@ bind_columns(const Machine<R> &m, const DeviceProgram &p, const DeviceChunk *chu
 		DeviceChunk chunk = chunks[c];
 		uint32_t	nulls_at = p.columns[c].nulls;
 
+		if (c >= p.nstaged)
+		{
+			*stage_column(m, c) = StageColumn{chunk.base, chunk.width, 0, chunk.data, chunk.nulls};
+			continue;
+		}
 		if (nulls_at == OPERAND_NONE)
 			chunk.nulls = 0;
 		else if (chunk.nulls == 0)
@@ -120,7 +125,7 @@ GPUVM_D void
 fill_stage(const Machine<R> &m, const DeviceProgram &p)
 {
 	__syncwarp();
-	for (uint32_t c = 0; c < p.ncolumns; c++)
+	for (uint32_t c = 0; c < p.nstaged; c++)
 	{
 		const StageColumn *col = stage_column(m, c);
 		uint32_t	bytes = col->width * (32 * R) * p.stage_tiles;
@@ -130,7 +135,7 @@ fill_stage(const Machine<R> &m, const DeviceProgram &p)
 			copy_by_warp(shared_memory + m.region + p.columns[c].nulls, col->next_nulls, 4 * R * p.stage_tiles, m.lane);
 	}
 	__syncwarp();
-	for (uint32_t c = m.lane; c < p.ncolumns; c += 32)
+	for (uint32_t c = m.lane; c < p.nstaged; c += 32)
 	{
 		StageColumn *col = stage_column(m, c);
 
@@ -155,7 +160,7 @@ fill_stage(const Machine<R> &m, const DeviceProgram &p)
 		asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 					 :: "r"(shared_address(&header->barrier)), "r"(header->stage_bytes) : "memory");
 	__syncwarp();
-	for (uint32_t c = m.lane; c < p.ncolumns; c += 32)
+	for (uint32_t c = m.lane; c < p.nstaged; c += 32)
 	{
 		StageColumn *col = stage_column(m, c);
 		StagePlan	plan = p.columns[c];
