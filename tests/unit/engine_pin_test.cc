@@ -5,6 +5,7 @@
  */
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -94,13 +95,14 @@ TEST(PinWords, ChunksCoverTheArena)
 TEST(PinWords, NobodyPunchesWhatADeviceHas)
 {
 	constexpr int NCHUNKS = 3;
-	constexpr int ROUNDS = 20000;
+	constexpr int LOOKS = 20;
+	constexpr int TIMES = 200;	/* that each happens at least, however the threads are scheduled */
+	const auto	deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
 
 	struct Chunk
 	{
 		PinWord		word{0};
 		std::atomic<bool> on_device{false};
-		int			pinned = 0;		/* a plain int: a thread sanitizer sees two owners */
 		std::atomic<int> punching{0};
 	};
 	Chunk		chunks[NCHUNKS];
@@ -113,8 +115,11 @@ TEST(PinWords, NobodyPunchesWhatADeviceHas)
 	auto		punch = [&](Chunk *chunk)
 	{
 		chunk->punching++;
-		wrong += chunk->on_device;
-		punches++;
+		/* lets the others run in the middle of it */
+		if (punches++ % 4 == 0)
+			std::this_thread::sleep_for(std::chrono::microseconds(50));
+		for (int look = 0; look < LOOKS; look++)
+			wrong += chunk->on_device;
 		chunk->punching--;
 	};
 
@@ -124,27 +129,30 @@ TEST(PinWords, NobodyPunchesWhatADeviceHas)
 		{
 			Chunk	   *chunk = &chunks[i % NCHUNKS];
 
+			/* sometimes it still needs what nobody else does */
+			if (pin_state(chunk->word) == PinState::UnpinWanted && i % 8 != 0)
+			{
+				chunk->on_device = false;
+				pin_give_up(&chunk->word);
+				/* or it would take it again before the supervisor saw it, time after time */
+				std::this_thread::sleep_for(std::chrono::microseconds(20));
+				continue;
+			}
 			switch (pin_take(&chunk->word))
 			{
 				case PinTake::Taken:
-					wrong += chunk->punching;
+					for (int look = 0; look < LOOKS; look++)
+						wrong += chunk->punching;
 					chunk->on_device = true;
-					chunk->pinned++;
 					pins++;
 					break;
 				case PinTake::Held:
 					wrong += !chunk->on_device;
 					break;
 				case PinTake::Busy:
-					std::this_thread::yield();
 					break;
 			}
-			chunk = &chunks[i / NCHUNKS % NCHUNKS];
-			if (pin_state(chunk->word) == PinState::UnpinWanted)
-			{
-				chunk->on_device = false;
-				pin_give_up(&chunk->word);
-			}
+			std::this_thread::yield();
 		}
 	});
 	std::thread	supervisor([&]
@@ -158,13 +166,14 @@ TEST(PinWords, NobodyPunchesWhatADeviceHas)
 				punch(chunk);
 				punch_leave(&chunk->word);
 			}
+			std::this_thread::yield();
 		}
 	});
 
 	for (int b = 0; b < 2; b++)
 		backends.emplace_back([&, b]
 		{
-			for (int i = b; i < ROUNDS; i++)
+			for (int i = b; (pins < TIMES || punches < TIMES) && std::chrono::steady_clock::now() < deadline; i++)
 			{
 				Chunk	   *chunk = &chunks[i % NCHUNKS];
 
@@ -175,6 +184,7 @@ TEST(PinWords, NobodyPunchesWhatADeviceHas)
 				}
 				else
 					unpin_wanted(&chunk->word);
+				std::this_thread::yield();
 			}
 		});
 	for (std::thread &backend : backends)
@@ -184,8 +194,8 @@ TEST(PinWords, NobodyPunchesWhatADeviceHas)
 	supervisor.join();
 
 	EXPECT_EQ(wrong, 0);
-	EXPECT_GT(pins, 0);
-	EXPECT_GT(punches, 0);
+	EXPECT_GE(pins, TIMES);
+	EXPECT_GE(punches, TIMES);
 	for (Chunk &chunk : chunks)
 		EXPECT_NE(pin_state(chunk.word), PinState::Punching);
 }
