@@ -61,6 +61,8 @@ struct DeviceResult
 {
 	const char *refused = nullptr;
 	uint16_t	stage_tiles = 0;
+	const char *table = nullptr;	/* of groups */
+	int			overflows = 0;		/* of it */
 	Outcome		outcome;
 };
 
@@ -116,57 +118,200 @@ lower_for(const Program *program, const Table &table, const std::vector<ParamVal
 					   cuda::LowerOptions{run.rows_per_lane, run.trust_ranges}}, out);
 }
 
-/* [0, npads) cut into one to three slices. */
+/* [0, n) cut into one to three pieces: their ends. */
 inline std::vector<uint32_t>
-slice_ends(uint32_t npads, Rng &rng)
+random_cuts(uint32_t n, Rng &rng)
 {
-	std::vector<uint32_t> ends = {npads};
+	std::vector<uint32_t> ends = {n};
 
 	while (chance(rng, 40) && ends.size() < 3)
-		ends.push_back(1 + pick_int(rng, static_cast<int>(npads)));
+		ends.push_back(1 + pick_int(rng, static_cast<int>(n)));
 	std::sort(ends.begin(), ends.end());
 	ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
 	return ends;
 }
 
-/* Aggregates without keys. */
-inline DeviceResult
-run_device_aggregates(const Program *program, const Table &table, const std::vector<ParamValue> &params, const DeviceRun &run)
+/* A job: its program lowered, its table copied, and what launches need. */
+class DeviceJob
 {
-	auto		lowered = std::make_unique<cuda::DeviceProgram>();
-	DeviceResult result;
-	DeviceMemory memory;
-	Rng			rng(run.seed);
-	cuda::LaunchShape shape;
-	cuda::LaunchScratch scratch;
-	cuda::LaunchState state;
-
-	result.refused = lower_for(program, table, params, run, lowered.get());
-	if (result.refused)
-		return result;
-	result.stage_tiles = lowered->stage_tiles;
-
-	cuda::DeviceTable device_table = copy_table(table, *lowered, &memory);
-	uint32_t	first = 0;
-
-	gpuvm_emulated::set_seed(run.seed);
-	EXPECT_EQ(cuda::choose_shape(*lowered, device_table.npads, &shape), cudaSuccess);
-	EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
-	EXPECT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
-	for (uint32_t end : slice_ends(device_table.npads, rng))
+public:
+	DeviceJob(const Program *program, const Table &table, const std::vector<ParamValue> &params, const DeviceRun &run)
+		: program(program), table(table), rng(run.seed), lowered(std::make_unique<cuda::DeviceProgram>())
 	{
-		EXPECT_EQ(cuda::launch_slice(*lowered, shape, scratch, cuda::SliceArgs{device_table, first, end - first, nullptr, nullptr, nullptr}, nullptr), cudaSuccess);
-		first = end;
+		result.refused = lower_for(program, table, params, run, lowered.get());
+		if (result.refused)
+			return;
+		result.stage_tiles = lowered->stage_tiles;
+		device_table = copy_table(table, *lowered, &memory);
+		gpuvm_emulated::set_seed(run.seed);
+		EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
+		EXPECT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
 	}
-	EXPECT_EQ(cudaMemcpy(&state, scratch.state, sizeof(state), cudaMemcpyDeviceToHost), cudaSuccess);
-	cuda::destroy_scratch(&scratch);
+	~DeviceJob()
+	{
+		cuda::destroy_scratch(&scratch);
+	}
 
-	Area		area(program, 1);
+	void		run()
+	{
+		if (!program->grouped)
+			run_rows();
+		else if (cuda::uses_group_table(*lowered))
+			run_groups();
+		else
+			run_aggregates();
+	}
 
-	result.outcome.errors = cuda::emit_aggregates(*lowered, state, table.nrows(), area.memory.get(), area.capacity);
-	if (result.outcome.errors == 0)
-		read_area(program, area.memory.get(), area.capacity, 1, &result.outcome);
-	return result;
+	/* Without keys, in each lane's own accumulators. */
+	void		run_aggregates()
+	{
+		std::vector<cuda::LaunchState> state(1);
+		Area		area(program, 1);
+		uint32_t	first = 0;
+
+		choose_shape(0);
+		for (uint32_t end : random_cuts(device_table.npads, rng))
+		{
+			launch(first, end, nullptr, nullptr);
+			first = end;
+		}
+		EXPECT_EQ(cudaMemcpy(state.data(), scratch.state, sizeof(cuda::LaunchState), cudaMemcpyDeviceToHost), cudaSuccess);
+		result.outcome.errors = cuda::emit_aggregates(*lowered, state[0], table.nrows(), area.memory.get(), area.capacity);
+		if (result.outcome.errors == 0)
+			read_area(program, area.memory.get(), area.capacity, 1, &result.outcome);
+	}
+
+	/* Rows, unit by unit: a unit is one or more pads of a tablet, a slice one or more units. */
+	void		run_rows()
+	{
+		std::vector<cuda::RowSliceUnit> units;
+		std::vector<std::unique_ptr<Area>> areas;
+		const uint32_t unit_pads = 1 + pick_int(rng, 3);
+		uint32_t	pad = 0, first = 0;
+
+		for (const auto &tablet : table.tablets)
+			for (uint32_t left = tablet->padded_rows / TABLET_PAD_ROWS; left > 0;)
+			{
+				const uint32_t n = std::min(left, unit_pads);
+
+				areas.push_back(std::make_unique<Area>(program, unit_pads * TABLET_PAD_ROWS));
+				units.push_back(cuda::RowSliceUnit{areas.back()->memory.get(), pad, n});
+				pad += n;
+				left -= n;
+			}
+		choose_shape(0);
+		for (uint32_t end : random_cuts(static_cast<uint32_t>(units.size()), rng))
+		{
+			const uint32_t from = units[first].first_pad, to = units[end - 1].first_pad + units[end - 1].npads;
+			std::vector<cuda::UnitOutcome> outcomes(end - first, cuda::UnitOutcome{~0u, ~0u});
+			DeviceMemory staging_memory;
+			const cuda::RowStaging staging = cuda::row_staging(*lowered, to - from, staging_memory.get(cuda::row_staging_bytes(*lowered, to - from)));
+
+			launch(from, to, &staging, nullptr);
+			EXPECT_EQ(cuda::compact_rows(*lowered, staging, from, &units[first], end - first, unit_pads * TABLET_PAD_ROWS,
+										 outcomes.data(), nullptr), cudaSuccess);
+			for (uint32_t u = first; u < end; u++)
+			{
+				result.outcome.errors |= outcomes[u - first].errors;
+				if (outcomes[u - first].errors == 0)
+					read_area(program, areas[u]->memory.get(), areas[u]->capacity, outcomes[u - first].rows, &result.outcome);
+			}
+			first = end;
+		}
+	}
+
+	/*
+	 * With keys, or with aggregates that need a table. Sometimes in little memory
+	 * first, so that the table overflows and the job begins again.
+	 */
+	void		run_groups()
+	{
+		constexpr uint64_t enough = 256 << 20;
+		bool		small = chance(rng, 40);
+
+		for (int attempt = 0;; attempt++)
+		{
+			cuda::GroupPlan plan;
+
+			if (small && cuda::plan_groups(*lowered, table.nrows(), 16384 << pick_int(rng, 5), 0, &plan) != nullptr)
+				small = false;
+			if (!small)
+				result.refused = cuda::plan_groups(*lowered, table.nrows(), enough, attempt, &plan);
+			if (result.refused)
+				return;
+			if (try_groups(plan))
+				return;
+			result.overflows++;
+			small = false;
+		}
+	}
+
+	DeviceResult result;
+
+private:
+	bool		try_groups(const cuda::GroupPlan &plan)
+	{
+		DeviceMemory table_memory;
+		const cuda::GroupTable groups = cuda::group_table(*lowered, plan, table_memory.get(plan.table_bytes));
+		cuda::GroupOutcome outcome = {};
+		uint32_t	first = 0;
+
+		result.table = plan.kind == cuda::GroupTableKind::Dense ? (plan.shared_all ? "dense, shared" : plan.shared_slots ? "dense, some shared" : "dense")
+			: plan.shared_slots ? "hashed, some shared" : "hashed";
+		choose_shape(plan.shared_bytes);
+		EXPECT_EQ(cuda::reset_groups(*lowered, groups, nullptr), cudaSuccess);
+		EXPECT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
+		for (uint32_t end : random_cuts(device_table.npads, rng))
+		{
+			launch(first, end, nullptr, &groups);
+			first = end;
+		}
+		EXPECT_EQ(cuda::finish_groups(*lowered, groups, scratch.state, &outcome, nullptr), cudaSuccess);
+		if (outcome.overflow)
+			return false;
+		result.outcome.errors = outcome.errors;
+		for (uint64_t at = 0; outcome.errors == 0 && at < outcome.ngroups;)
+		{
+			Area		area(program, 64 << pick_int(rng, 8));
+			const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(area.capacity, outcome.ngroups - at));
+
+			EXPECT_EQ(cuda::emit_groups(*lowered, groups, at, n, area.memory.get(), area.capacity, nullptr), cudaSuccess);
+			read_area(program, area.memory.get(), area.capacity, n, &result.outcome);
+			at += n;
+		}
+		return true;
+	}
+
+	void		choose_shape(uint32_t group_bytes)
+	{
+		EXPECT_EQ(cuda::choose_shape(*lowered, device_table.npads, &shape, group_bytes), cudaSuccess);
+	}
+
+	/* Pads [first, end). */
+	void		launch(uint32_t first, uint32_t end, const cuda::RowStaging *rows, const cuda::GroupTable *groups)
+	{
+		EXPECT_EQ(cuda::launch_slice(*lowered, shape, scratch, cuda::SliceArgs{device_table, first, end - first, nullptr, rows, groups}, nullptr),
+				  cudaSuccess);
+	}
+
+	const Program *program;
+	const Table &table;
+	Rng			rng;
+	std::unique_ptr<cuda::DeviceProgram> lowered;
+	DeviceMemory memory;
+	cuda::DeviceTable device_table = {};
+	cuda::LaunchShape shape = {};
+	cuda::LaunchScratch scratch = {};
+};
+
+inline DeviceResult
+run_device(const Program *program, const Table &table, const std::vector<ParamValue> &params, const DeviceRun &run)
+{
+	DeviceJob	job(program, table, params, run);
+
+	if (!job.result.refused)
+		job.run();
+	return std::move(job.result);
 }
 
 }  // namespace reference

@@ -16,6 +16,8 @@ struct Tally
 	int			programs = 0, runs = 0, refused = 0, clean = 0;
 	std::map<std::string, int> reasons;
 	std::map<int, int> stage_tiles;
+	std::map<std::string, int> tables;
+	int			overflows = 0;
 
 	void		print() const
 	{
@@ -24,13 +26,15 @@ struct Tally
 			printf("  refused %d times: %s\n", n, reason.c_str());
 		for (const auto &[tiles, n] : stage_tiles)
 			printf("  %d tiles a stage: %d times\n", tiles, n);
+		for (const auto &[table, n] : tables)
+			printf("  %s: %d times\n", table.c_str(), n);
+		if (!tables.empty())
+			printf("  %d tables overflowed\n", overflows);
 	}
 };
 
-using RunDevice = DeviceResult (*) (const Program *, const Table &, const std::vector<ParamValue> &, const DeviceRun &);
-
 void
-run_one(uint64_t seed, bool grouped, int max_keys, RunDevice run_device, Tally *tally)
+run_one(uint64_t seed, bool grouped, int max_keys, Tally *tally)
 {
 	Rng			rng(seed);
 	const bool	tame = chance(rng, 70);
@@ -65,6 +69,9 @@ run_one(uint64_t seed, bool grouped, int max_keys, RunDevice run_device, Tally *
 				continue;
 			}
 			tally->stage_tiles[got.stage_tiles]++;
+			if (got.table)
+				tally->tables[got.table]++;
+			tally->overflows += got.overflows;
 			/* behind an operation that failed values are unspecified, and may fail others */
 			ASSERT_EQ(got.outcome.errors != 0, expected.errors != 0) << got.outcome.errors << " " << expected.errors << " " << where;
 			ASSERT_EQ(got.outcome.errors & ~expected.errors, 0u) << where;
@@ -83,7 +90,7 @@ run_one(uint64_t seed, bool grouped, int max_keys, RunDevice run_device, Tally *
 }
 
 Tally
-run_many(bool grouped, int max_keys, RunDevice run_device)
+run_many(bool grouped, int max_keys)
 {
 	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 100);
 	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
@@ -91,7 +98,7 @@ run_many(bool grouped, int max_keys, RunDevice run_device)
 
 	for (uint64_t seed = first; seed < first + n; seed++)
 	{
-		run_one(seed, grouped, max_keys, run_device, &tally);
+		run_one(seed, grouped, max_keys, &tally);
 		if (::testing::Test::HasFatalFailure())
 			break;
 	}
@@ -103,5 +110,15 @@ run_many(bool grouped, int max_keys, RunDevice run_device)
 
 TEST(CudaRandom, Aggregates)
 {
-	run_many(true, 0, run_device_aggregates);
+	run_many(true, 0);
+}
+
+TEST(CudaRandom, Rows)
+{
+	run_many(false, 0);
+}
+
+TEST(CudaRandom, Groups)
+{
+	run_many(true, 3);
 }
