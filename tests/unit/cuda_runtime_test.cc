@@ -1,0 +1,997 @@
+/*
+ * cuda_runtime_test.cc: the device library's job runtime on the emulated device:
+ * transfers, residency, slices, buffers, stopping, failures and several sessions,
+ * each result against the CPU virtual machine's.
+ */
+#include <gtest/gtest.h>
+
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "engine/device_abi.h"
+#include "engine/pin_words.h"
+#include "vm_random.h"
+
+using namespace gpuvm;
+using namespace gpuvm::reference;
+
+extern "C" DeviceLibrary *gpuvm_open_device_library(const DeviceOptions *options, char *why);
+
+namespace {
+
+constexpr uint64_t ARENA_SIZE = 4 * MIN_PIN_CHUNK;
+constexpr Transfer ALL_TRANSFERS[] = {Transfer::Auto, Transfer::Serial, Transfer::Stream, Transfer::Mapped, Transfer::Cached};
+
+struct Fatal
+{
+	std::string line;
+};
+
+/* ---- tables in an arena ------------------------------------------------------------ */
+
+struct StoredTable
+{
+	const Table *table;
+	std::vector<DeviceTabletRef> tablets;
+};
+
+class Arena
+{
+public:
+	Arena()
+	{
+		base = static_cast<char *>(mmap(nullptr, ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+		header = new (base) ArenaHeader();
+		header->magic = ARENA_MAGIC;
+		header->abi_version = ABI_VERSION;
+		header->size = ARENA_SIZE;
+		next = align_up(sizeof(ArenaHeader), 4096);
+	}
+
+	~Arena() { munmap(base, ARENA_SIZE); }
+
+	char	   *get(uint64_t bytes)
+	{
+		std::lock_guard<std::mutex> lock(mutex);
+		char	   *at = base + next;
+
+		next += align_up(bytes, 64);
+		EXPECT_LE(next, ARENA_SIZE);
+		return at;
+	}
+
+	/* Every `unnamed`th tablet has no serial. */
+	StoredTable store(const Table &table, uint32_t unnamed = 0)
+	{
+		StoredTable stored = {&table, {}};
+
+		for (size_t t = 0; t < table.tablets.size(); t++)
+		{
+			char	   *at = get(table.tablets[t]->size);
+
+			memcpy(at, table.tablets[t].get(), table.tablets[t]->size);
+			reinterpret_cast<TabletHeader *>(at)->serial = unnamed != 0 && t % unnamed == 0 ? 0 : serial++;
+			stored.tablets.push_back(DeviceTabletRef{reinterpret_cast<TabletHeader *>(at), false});
+		}
+		return stored;
+	}
+
+	char	   *base;
+	ArenaHeader *header;
+	uint64_t	next;
+	uint64_t	serial = 1;
+	std::mutex	mutex;
+};
+
+/* ---- a backend ---------------------------------------------------------------------- */
+
+struct UnitRows
+{
+	std::vector<std::string> rows;
+	bool		errors = false;
+
+	bool operator==(const UnitRows &other) const { return rows == other.rows && errors == other.errors; }
+};
+
+using Units = std::map<uint32_t, UnitRows>;
+
+enum class Buffer { Free, Filling, Full };
+
+class FakeIo : public DeviceJobIo
+{
+public:
+	FakeIo(const Program *program, bool count, char *const *areas, uint32_t nbuffers, uint32_t capacity)
+		: program(program), count(count), areas(areas), capacity(capacity), buffers(nbuffers, Buffer::Free) {}
+
+	int claim_buffer() override
+	{
+		for (size_t i = 0; i < buffers.size(); i++)
+			if (buffers[i] == Buffer::Free)
+			{
+				buffers[i] = Buffer::Filling;
+				return static_cast<int>(i);
+			}
+		return -1;
+	}
+
+	void publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors) override
+	{
+		Outcome		out;
+
+		EXPECT_FALSE(has_stopped) << "rows of a stopped job";
+		EXPECT_EQ(buffers[static_cast<size_t>(buffer)], Buffer::Filling);
+		EXPECT_EQ(units.count(unit), 0u) << "unit " << unit << " twice";
+		EXPECT_TRUE(nrows == 0 || errors == 0);
+		if (count)
+			memcpy(&ngroups, areas[buffer] + align_up(capacity / 8, 64), 8);
+		else
+			read_area(program, areas[buffer], capacity, nrows, &out);
+		units[unit] = UnitRows{count ? std::vector<std::string>() : rows_text(program, out), errors != 0};
+		/* the backend has it and may write there again */
+		memset(areas[buffer], 0xee, 64);
+		buffers[static_cast<size_t>(buffer)] = slow ? Buffer::Full : Buffer::Free;
+		published++;
+		rows += nrows;
+	}
+
+	void unclaim(int buffer) override
+	{
+		EXPECT_EQ(buffers[static_cast<size_t>(buffer)], Buffer::Filling);
+		buffers[static_cast<size_t>(buffer)] = Buffer::Free;
+	}
+
+	bool wait_for_buffer() override
+	{
+		waits++;
+		for (Buffer &buffer : buffers)
+			if (buffer == Buffer::Full)
+			{
+				buffer = Buffer::Free;
+				return !stopped();
+			}
+		ADD_FAILURE() << "waits for buffers that it holds itself";
+		return false;
+	}
+
+	bool stopped() override
+	{
+		asked++;
+		has_stopped = has_stopped || asked > stop_after_asking || published >= stop_after_publishing || (row_limit != 0 && rows >= row_limit);
+		return has_stopped;
+	}
+
+	bool		all_free() const
+	{
+		return std::count(buffers.begin(), buffers.end(), Buffer::Filling) == 0;
+	}
+
+	const Program *program;
+	bool		count;
+	char *const *areas;
+	uint32_t	capacity;
+	std::vector<Buffer> buffers;
+	bool		slow = false;	/* takes a buffer's rows only when the job waits for it */
+	uint64_t	stop_after_asking = UINT64_MAX;
+	uint64_t	stop_after_publishing = UINT64_MAX;
+	uint64_t	row_limit = 0;
+	uint64_t	asked = 0, published = 0, rows = 0, waits = 0;
+	bool		has_stopped = false;
+	Units		units;
+	uint64_t	ngroups = UINT64_MAX;
+};
+
+/* How a job is run; the defaults are plain. */
+struct Ways
+{
+	Transfer	transfer = Transfer::Auto;
+	uint32_t	unit_pads = 1;
+	uint32_t	nbuffers = 4;
+	std::vector<uint8_t> skip_units;
+	bool		count_groups = false;
+	uint64_t	row_limit = 0;
+	uint32_t	capacity = 0;	/* of buffers of groups */
+	std::function<void(FakeIo *)> tell;
+};
+
+struct Ran
+{
+	DeviceOutcome outcome;
+	DeviceJobFigures figures;
+	std::string reason;
+	Units		units;
+	uint64_t	ngroups;
+	uint64_t	rows;
+	uint64_t	waits;
+
+	/* Of groups, in no order. */
+	std::vector<std::string> sorted() const
+	{
+		std::vector<std::string> all;
+
+		for (const auto &[unit, rows] : units)
+			all.insert(all.end(), rows.rows.begin(), rows.rows.end());
+		std::sort(all.begin(), all.end());
+		return all;
+	}
+};
+
+class CudaRuntime : public testing::Test
+{
+protected:
+	void open(uint64_t memory_limit = 0)
+	{
+		char		why[256] = "";
+		DeviceOptions options = {};
+
+		options.abi_version = DEVICE_ABI_VERSION;
+		options.arena = arena.base;
+		options.arena_size = ARENA_SIZE;
+		options.header = arena.header;
+		options.memory_limit = memory_limit;
+		options.log = [](const char *) {};
+		options.fatal = [](const char *line) { throw Fatal{line}; };
+		library.reset(gpuvm_open_device_library(&options, why));
+		ASSERT_NE(library, nullptr) << why;
+		library->start();
+		ASSERT_TRUE(library->ready()) << arena.header->devices[0].sentence;
+	}
+
+	void TearDown() override
+	{
+		library.reset();
+		gpuvm_emulated::limit_memory(SIZE_MAX);
+		EXPECT_EQ(gpuvm_emulated::allocated_bytes(), 0u) << "device memory was lost";
+	}
+
+	DeviceStatus &status() { return arena.header->devices[0]; }
+
+	Ran run(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
+	{
+		std::vector<Type> types(program->nresults);
+		std::vector<char *> areas;
+		DeviceJobRequest request = {};
+		Ran			ran = {};
+		char		reason[128] = "";
+
+		program_result_types(program, types.data());
+		if (ways.count_groups)
+			types.assign(1, Type::I64);
+		request.program = program;
+		request.params = params.data();
+		request.nparams = static_cast<uint32_t>(params.size());
+		request.columns = stored.table->summaries.data();
+		request.ncolumns = static_cast<uint32_t>(stored.table->summaries.size());
+		request.tablets = stored.tablets.data();
+		request.ntablets = static_cast<uint32_t>(stored.tablets.size());
+		request.total_rows = stored.table->nrows();
+		request.unit_rows = ways.unit_pads * TABLET_PAD_ROWS;
+		request.capacity = ways.capacity != 0 ? ways.capacity : request.unit_rows;
+		request.nbuffers = ways.nbuffers;
+		for (uint32_t i = 0; i < ways.nbuffers; i++)
+			areas.push_back(arena.get(result_layout(types.data(), static_cast<int>(types.size()), request.capacity, nullptr) + 64));
+		request.areas = areas.data();
+		request.skip_units = ways.skip_units.data();
+		request.skip_bytes = ways.skip_units.size();
+		request.row_limit = ways.row_limit;
+		request.count_groups = ways.count_groups;
+		request.transfer = ways.transfer;
+
+		FakeIo		io(program, ways.count_groups, areas.data(), ways.nbuffers, request.capacity);
+
+		io.row_limit = ways.row_limit;
+		if (ways.tell)
+			ways.tell(&io);
+		ran.outcome = library->run(request, &io, &ran.figures, reason);
+		EXPECT_TRUE(io.all_free()) << "a claimed buffer was kept";
+		ran.reason = reason;
+		ran.units = io.units;
+		ran.ngroups = io.ngroups;
+		ran.rows = io.rows;
+		ran.waits = io.waits;
+		return ran;
+	}
+
+	/* The job is done and its units are those of the CPU. */
+	void expect_rows(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
+	{
+		const Ran	ran = run(program, stored, params, ways);
+
+		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+
+		const Units expected = cpu_units(program, stored, params, ways);
+
+		ASSERT_EQ(ran.units.size(), expected.size());
+		for (const auto &[unit, rows] : expected)
+		{
+			ASSERT_EQ(ran.units.count(unit), 1u) << "unit " << unit;
+			ASSERT_EQ(ran.units.at(unit).errors, rows.errors) << "unit " << unit;
+			ASSERT_EQ(ran.units.at(unit).rows, rows.rows) << "unit " << unit;
+		}
+	}
+
+	Units cpu_units(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
+	{
+		auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), stored.table->summaries.data(),
+										 static_cast<uint32_t>(stored.table->summaries.size()), stored.table->nrows());
+		auto		state = job->new_state();
+		const uint32_t unit_rows = ways.unit_pads * TABLET_PAD_ROWS;
+		uint32_t	unit = 0;
+		Units		units;
+
+		for (const DeviceTabletRef &ref : stored.tablets)
+			for (uint32_t first = 0; first < ref.tablet->nrows; first += unit_rows, unit++)
+			{
+				const uint32_t last = std::min(first + unit_rows, ref.tablet->nrows);
+				Area		area(program, last - first);
+				Outcome		out;
+
+				if (ref.skip || (unit / 8 < ways.skip_units.size() && (ways.skip_units[unit / 8] >> (unit % 8) & 1)))
+					continue;
+
+				const CpuUnitOutcome did = job->run_rows(state.get(), ref.tablet, first, last, area.memory.get(), area.capacity);
+
+				if (did.errors == 0 && did.rows == 0)
+					continue;
+				read_area(program, area.memory.get(), area.capacity, did.errors ? 0 : did.rows, &out);
+				units[unit] = UnitRows{rows_text(program, out), did.errors != 0};
+			}
+		return units;
+	}
+
+	void expect_groups(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
+	{
+		Rng			rng(1);
+		const Outcome expected = run_cpu_groups(program, *stored.table, params, 1024, 1, rng);
+		std::vector<std::string> rows = rows_text(program, expected);
+		const Ran	ran = run(program, stored, params, ways);
+
+		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+		ASSERT_EQ(ran.figures.errors != 0, expected.errors != 0);
+		if (expected.errors)
+		{
+			ASSERT_TRUE(ran.units.empty());
+			return;
+		}
+		std::sort(rows.begin(), rows.end());
+		if (ways.count_groups)
+			ASSERT_EQ(ran.ngroups, rows.size());
+		else
+			ASSERT_EQ(ran.sorted(), rows);
+	}
+
+	Arena		arena;
+	std::unique_ptr<DeviceLibrary> library;
+};
+
+/* ---- programs and tables -------------------------------------------------------------- */
+
+/* k: 0 .. keys - 1; v: any; n: with nulls. */
+Table
+three_columns(const std::vector<uint32_t> &tablet_rows, uint32_t keys, uint64_t seed)
+{
+	Rng			rng(seed);
+	Table		table;
+
+	table.tablet_rows = tablet_rows;
+	table.columns = {Column{Type::I32, {}}, Column{Type::I64, {}}, Column{Type::I32, {}}};
+	for (uint32_t n : tablet_rows)
+		for (uint32_t r = 0; r < n; r++)
+		{
+			table.columns[0].rows.push_back(from_register(static_cast<int64_t>(rng() % keys)));
+			table.columns[1].rows.push_back(from_register(static_cast<int64_t>(rng() % 1000000000000)));
+			table.columns[2].rows.push_back(chance(rng, 20) ? Value{} : from_register(static_cast<int64_t>(rng() % 1000)));
+		}
+	table.build();
+	return table;
+}
+
+/* SELECT k, n, v FROM t WHERE k < limit; with `add`, k + add is evaluated, too. */
+SealedProgram
+filter_program(int limit, int add = 0)
+{
+	auto		b = new_builder();
+	const Type	types[] = {Type::I32, Type::I32, Type::I64};
+
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (int c = 0; c < 3; c++)
+		b->emit(Opcode::ResultColumn, types[c], c, 0, 0, b->add_name("c"));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+	const int	k = b->new_reg(Type::I32), n = b->new_reg(Type::I32), v = b->new_reg(Type::I64);
+	const int	bound = b->new_reg(Type::I32), d = b->new_reg(Type::I32), sum = b->new_reg(Type::I32);
+
+	b->emit(Opcode::Column, Type::I32, k, 0, 0);
+	if (add != 0)
+	{
+		b->emit(Opcode::Integer, Type::I32, d, add, 0);
+		b->emit(Opcode::Add, Type::I32, sum, k, d);
+	}
+	b->emit(Opcode::Integer, Type::I32, bound, limit, 0);
+	b->emit(Opcode::Ge, Type::I32, k, bound, b->nops + 1, VERDICT_DIES, JUMP_IF_NULL);
+	b->emit(Opcode::Column, Type::I32, n, 2, 0);
+	b->emit(Opcode::Column, Type::I64, v, 1, 0);
+	b->emit(Opcode::Result, Type::None, k, 3, 0);
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	return seal(*b);
+}
+
+/* SELECT [k,] count(*), sum(v), min(n) FROM t [GROUP BY k] */
+SealedProgram
+group_program(bool key)
+{
+	auto		b = new_builder();
+	std::vector<int64_t> sources = {RESULT_FROM_AGG | 0, RESULT_FROM_AGG | 1, RESULT_FROM_AGG | 2};
+	std::vector<Type> types = {Type::I64, Type::I128, Type::I32};
+	const int64_t keys[] = {0};
+
+	if (key)
+	{
+		sources.insert(sources.begin(), 0);
+		types.insert(types.begin(), Type::I32);
+	}
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (size_t c = 0; c < types.size(); c++)
+		b->emit(Opcode::ResultColumn, types[c], static_cast<int>(c), 0, 0, b->add_name("c"));
+	b->emit(Opcode::AggOpen, Type::None, key, 3, b->add_aux(sources.data(), static_cast<int>(sources.size())));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+	const int	k = b->new_reg(Type::I32), v = b->new_reg(Type::I64), n = b->new_reg(Type::I32);
+
+	b->emit(Opcode::Column, Type::I32, k, 0, 0);
+	b->emit(Opcode::Column, Type::I64, v, 1, 0);
+	b->emit(Opcode::Column, Type::I32, n, 2, 0);
+	if (key)
+		b->emit(Opcode::Group, Type::None, 1, b->add_aux(keys, 1), 0);
+	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+	b->emit(Opcode::AggStep, Type::I64, 1, v, -1, 0, static_cast<uint8_t>(AggFn::Sum));
+	b->emit(Opcode::AggStep, Type::I32, 2, n, -1, 0, static_cast<uint8_t>(AggFn::Min));
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	return seal(*b);
+}
+
+/* Bytes of the columns on the device. */
+uint64_t
+column_bytes(const StoredTable &stored)
+{
+	uint64_t	bytes = 0;
+
+	for (const DeviceTabletRef &ref : stored.tablets)
+		for (int c = 0; c < ref.tablet->ncols; c++)
+		{
+			const ColumnChunk &chunk = tablet_chunks(ref.tablet)[c];
+
+			bytes += chunk.data_bytes + (chunk.nulls ? ref.tablet->padded_rows / 8 : 0);
+		}
+	return bytes;
+}
+
+const std::vector<uint32_t> SOME_TABLETS = {9000, 4096, 100, 12000, 5000};
+
+}  // namespace
+
+/* ---- results ----------------------------------------------------------------------------- */
+
+TEST_F(CudaRuntime, EveryTransferGivesTheRows)
+{
+	const Table table = three_columns(SOME_TABLETS, 1000, 1);
+
+	open();
+	for (uint32_t unnamed : {0, 2})
+	{
+		const StoredTable stored = arena.store(table, unnamed);
+
+		for (Transfer transfer : ALL_TRANSFERS)
+			for (int limit : {0, 50, 1000})
+				for (uint32_t unit_pads : {1, 2, 8})
+				{
+					Ways		ways;
+
+					ways.transfer = transfer;
+					ways.unit_pads = unit_pads;
+					expect_rows(filter_program(limit).get(), stored, {}, ways);
+					ASSERT_FALSE(HasFatalFailure()) << "transfer " << static_cast<int>(transfer) << " limit " << limit;
+				}
+	}
+}
+
+TEST_F(CudaRuntime, EveryTransferGivesTheAggregatesAndGroups)
+{
+	const Table table = three_columns(SOME_TABLETS, 700, 2);
+	const StoredTable stored = arena.store(table, 3);
+
+	open();
+	for (Transfer transfer : ALL_TRANSFERS)
+		for (bool key : {false, true})
+			for (bool count : {false, true})
+			{
+				Ways		ways;
+
+				ways.transfer = transfer;
+				ways.count_groups = count;
+				ways.capacity = 64;		/* many buffers of groups */
+				expect_groups(group_program(key).get(), stored, {}, ways);
+				ASSERT_FALSE(HasFatalFailure()) << "transfer " << static_cast<int>(transfer) << " key " << key;
+			}
+}
+
+TEST_F(CudaRuntime, RandomPrograms)
+{
+	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 30);
+	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
+	uint64_t	refused = 0;
+
+	for (uint64_t seed = first; seed < first + n; seed++)
+	{
+		Rng			rng(seed);
+		const bool	tame = chance(rng, 80), grouped = chance(rng, 50);
+		const Table table = random_table(rng, tame);
+		Generator	generator(rng, table, tame);
+		const SealedProgram sealed = generator.make(grouped, 2);
+		Ways		ways;
+
+		arena.next = align_up(sizeof(ArenaHeader), 4096);
+		library.reset();
+		open(chance(rng, 30) ? 256 << 10 : 0);
+
+		const StoredTable stored = arena.store(table, static_cast<uint32_t>(pick_int(rng, 4)));
+
+		ways.unit_pads = 1 + static_cast<uint32_t>(pick_int(rng, 2));
+		ways.nbuffers = 1 + static_cast<uint32_t>(pick_int(rng, 5));
+		if (!grouped && chance(rng, 30))
+			ways.skip_units = {static_cast<uint8_t>(rng())};
+		for (int i = 0; i < 4; i++)
+		{
+			const bool	slow = chance(rng, 50);
+
+			ways.transfer = ALL_TRANSFERS[pick_int(rng, 5)];
+			ways.count_groups = grouped && chance(rng, 20);
+			ways.tell = [&](FakeIo *io) { io->slow = slow; };
+			/* by lowering, or because memory is so short */
+			if (run(sealed.get(), stored, generator.params, ways).outcome == DeviceOutcome::Refused)
+			{
+				refused++;
+				continue;
+			}
+			if (grouped)
+				expect_groups(sealed.get(), stored, generator.params, ways);
+			else
+				expect_rows(sealed.get(), stored, generator.params, ways);
+			ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << " run " << i << "\n" << program_text(sealed.get());
+		}
+	}
+	EXPECT_LT(refused, n * 2) << "most jobs were refused";
+}
+
+TEST_F(CudaRuntime, ErrorsStayWithTheirUnits)
+{
+	Table		table = three_columns({9000, 5000}, 10, 3);
+
+	table.columns[0].rows[4500] = from_register(int64_t{INT32_MAX});
+	table.build();
+	open();
+
+	const StoredTable stored = arena.store(table);
+	const Ran	ran = run(filter_program(1000, 5).get(), stored, {}, Ways());
+
+	ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+	EXPECT_FALSE(ran.units.at(0).errors);
+	EXPECT_TRUE(ran.units.at(1).errors);
+	EXPECT_FALSE(ran.units.at(2).errors);
+	expect_rows(filter_program(1000, 5).get(), stored, {}, Ways());
+}
+
+TEST_F(CudaRuntime, SkippedTabletsAndUnitsAreNotRun)
+{
+	const Table table = three_columns(SOME_TABLETS, 100, 4);
+	StoredTable stored = arena.store(table);
+	Ways		ways;
+
+	open();
+	stored.tablets[1].skip = stored.tablets[3].skip = true;
+	ways.skip_units = {0x11};
+	expect_rows(filter_program(50).get(), stored, {}, ways);
+
+	const Ran	ran = run(filter_program(50).get(), stored, {}, ways);
+
+	/* unit 0 is the first tablet's first; unit 4 is all of the third tablet */
+	EXPECT_EQ(ran.figures.tablets_scanned, 2u);
+	EXPECT_EQ(ran.units.count(0), 0u);
+	EXPECT_EQ(ran.units.count(1), 1u);
+	EXPECT_EQ(ran.units.count(4), 0u);
+
+	for (DeviceTabletRef &ref : stored.tablets)
+		ref.skip = true;
+	expect_rows(filter_program(50).get(), stored, {}, Ways());
+	EXPECT_EQ(run(group_program(true).get(), stored, {}, Ways()).units.size(), 0u);
+
+	const Ran	empty = run(group_program(false).get(), stored, {}, Ways());
+
+	ASSERT_EQ(empty.sorted().size(), 1u) << empty.reason;
+	EXPECT_NE(empty.sorted()[0].find("null"), std::string::npos);
+}
+
+TEST_F(CudaRuntime, FiguresSayWhatWasDone)
+{
+	const Table table = three_columns({8192, 4096}, 1000, 5);
+	const StoredTable stored = arena.store(table);
+	const uint64_t bytes = column_bytes(stored);
+	Ways		ways;
+
+	open();
+	ways.transfer = Transfer::Mapped;
+
+	const SealedProgram program = group_program(false);
+	Ran			ran = run(program.get(), stored, {}, ways);
+
+	EXPECT_EQ(ran.figures.transfer, Transfer::Mapped);
+	EXPECT_EQ(ran.figures.bytes_read, bytes);
+	EXPECT_GE(ran.figures.bytes_moved, bytes);
+	EXPECT_EQ(ran.figures.rows_in, 12288u);
+	EXPECT_EQ(ran.figures.rows_out, 1u);
+	EXPECT_EQ(ran.figures.tablets_scanned, 2u);
+	EXPECT_GE(ran.figures.slices, 1u);
+	EXPECT_EQ(status().memory_cached.load(), 0u);
+
+	ways.transfer = Transfer::Auto;
+	ran = run(program.get(), stored, {}, ways);
+	EXPECT_EQ(ran.figures.transfer, Transfer::Cached);
+	EXPECT_GE(ran.figures.bytes_moved, bytes);
+	EXPECT_EQ(status().memory_cached.load(), bytes);
+	EXPECT_EQ(status().memory_working.load(), 0u);
+
+	/* now they are there */
+	ran = run(program.get(), stored, {}, ways);
+	EXPECT_EQ(ran.figures.bytes_read, bytes);
+	EXPECT_LT(ran.figures.bytes_moved, 1000u);
+	EXPECT_EQ(status().jobs_done.load(), 3u);
+	EXPECT_EQ(status().jobs_running.load(), 0u);
+}
+
+/* ---- where things lie ------------------------------------------------------------------------ */
+
+TEST_F(CudaRuntime, TabletsMayLieAcrossPinnedChunks)
+{
+	const Table table = three_columns({12000, 12000, 12000}, 1000, 6);
+
+	open();
+	for (uint64_t before : {100, 30000, 60000, 90000})
+		for (Transfer transfer : ALL_TRANSFERS)
+		{
+			Ways		ways;
+
+			arena.next = MIN_PIN_CHUNK - before * 2 / 64 * 64;
+			ways.transfer = transfer;
+			expect_rows(filter_program(50).get(), arena.store(table), {}, ways);
+			ASSERT_FALSE(HasFatalFailure()) << "transfer " << static_cast<int>(transfer) << " before " << before;
+		}
+}
+
+TEST_F(CudaRuntime, ChunksAreUnpinnedWhenAskedForAndPinnedAgain)
+{
+	const Table table = three_columns({9000}, 1000, 7);
+	const StoredTable stored = arena.store(table);
+	Ways		ways;
+
+	open();
+	ways.transfer = Transfer::Mapped;
+	expect_rows(filter_program(50).get(), stored, {}, ways);
+	EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::Pinned);
+	library->housekeep();
+	EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::Pinned);
+	unpin_wanted(&arena.header->pins[0]);
+	library->housekeep();
+	EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::PunchWanted);
+	expect_rows(filter_program(50).get(), stored, {}, ways);
+	EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::Pinned);
+
+	/* wanted back, but wanted again before that came to pass */
+	unpin_wanted(&arena.header->pins[0]);
+	expect_rows(filter_program(50).get(), stored, {}, ways);
+	EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::Pinned);
+}
+
+TEST_F(CudaRuntime, AJobIsRefusedWhileItsResultsCannotBePinned)
+{
+	const Table table = three_columns({9000}, 1000, 8);
+	const StoredTable stored = arena.store(table);
+
+	open();
+	ASSERT_TRUE(punch_enter(&arena.header->pins[0]));
+
+	const Ran	ran = run(filter_program(50).get(), stored, {}, Ways());
+
+	EXPECT_EQ(ran.outcome, DeviceOutcome::Refused);
+	EXPECT_NE(ran.reason.find("pinned"), std::string::npos) << ran.reason;
+	/* a single result row is written by the host */
+	expect_groups(group_program(false).get(), stored, {}, Ways());
+	punch_leave(&arena.header->pins[0]);
+	expect_rows(filter_program(50).get(), stored, {}, Ways());
+}
+
+TEST_F(CudaRuntime, PreparePinsAhead)
+{
+	const Table table = three_columns({9000}, 1000, 9);
+	const StoredTable stored = arena.store(table);
+	const uint64_t offset = static_cast<uint64_t>(reinterpret_cast<const char *>(stored.tablets[0].tablet) - arena.base);
+
+	open();
+	library->prepare(offset, stored.tablets[0].tablet->size);
+	EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::Pinned);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+TEST_F(CudaRuntime, WhatDoesNotFitIsEvictedOrMapped)
+{
+	std::vector<Table> tables;
+	std::vector<StoredTable> stored;
+	uint64_t	bytes;
+
+	for (uint64_t i = 0; i < 4; i++)
+		tables.push_back(three_columns({9000, 9000}, 1000, 10 + i));
+	for (const Table &table : tables)
+		stored.push_back(arena.store(table));
+	bytes = column_bytes(stored[0]);
+
+	/* one table and a bit; half a table */
+	for (uint64_t limit : {bytes * 3 / 2, bytes / 2})
+	{
+		library.reset();
+		open(limit);
+
+		const uint64_t before = status().evictions.load();
+
+		for (int round = 0; round < 3; round++)
+			for (const StoredTable &t : stored)
+				for (Transfer transfer : {Transfer::Auto, Transfer::Cached})
+				{
+					Ways		ways;
+
+					ways.transfer = transfer;
+					expect_groups(group_program(false).get(), t, {}, ways);
+					ASSERT_FALSE(HasFatalFailure());
+					EXPECT_LE(status().memory_cached.load() + status().memory_working.load(), limit);
+				}
+		EXPECT_GT(status().evictions.load(), before);
+		EXPECT_GT(status().memory_cached.load(), 0u);
+		EXPECT_EQ(status().memory_working.load(), 0u);
+	}
+}
+
+TEST_F(CudaRuntime, ATableBeyondTheLimitIsStreamed)
+{
+	const Table table = three_columns({9000, 9000, 9000, 9000}, 1000, 20);
+	const StoredTable stored = arena.store(table);
+
+	open(column_bytes(stored) / 2);
+
+	const Ran	ran = run(group_program(false).get(), stored, {}, Ways());
+
+	EXPECT_EQ(ran.figures.transfer, Transfer::Stream);
+	expect_groups(group_program(false).get(), stored, {}, Ways());
+	for (Transfer transfer : ALL_TRANSFERS)
+	{
+		Ways		ways;
+
+		ways.transfer = transfer;
+		expect_groups(group_program(false).get(), stored, {}, ways);
+	}
+}
+
+TEST_F(CudaRuntime, AnotherUserOfTheDeviceMayHaveItsMemory)
+{
+	const Table table = three_columns({9000, 9000}, 5000, 21);
+	const StoredTable stored = arena.store(table), other = arena.store(table);
+	Ways		ways;
+
+	open();
+	expect_groups(group_program(false).get(), stored, {}, ways);
+	EXPECT_EQ(status().memory_cached.load(), column_bytes(stored));
+
+	/* no byte more than what is in use: what is kept must go for the others */
+	gpuvm_emulated::limit_memory(gpuvm_emulated::allocated_bytes());
+	expect_groups(group_program(false).get(), other, {}, ways);
+	EXPECT_GT(status().evictions.load(), 0u);
+	expect_rows(filter_program(300).get(), stored, {}, ways);
+
+	/* nothing at all: columns are mapped, and what needs memory of its own is refused */
+	gpuvm_emulated::limit_memory(0);
+	for (Transfer transfer : ALL_TRANSFERS)
+	{
+		ways.transfer = transfer;
+		expect_groups(group_program(false).get(), other, {}, ways);
+	}
+
+	const Ran	rows = run(filter_program(300).get(), stored, {}, ways), groups = run(group_program(true).get(), stored, {}, ways);
+
+	EXPECT_EQ(rows.outcome, DeviceOutcome::Refused);
+	EXPECT_EQ(groups.outcome, DeviceOutcome::Refused);
+	EXPECT_NE(rows.reason.find("memory"), std::string::npos) << rows.reason;
+	EXPECT_NE(groups.reason.find("memory"), std::string::npos) << groups.reason;
+	EXPECT_TRUE(rows.units.empty() && groups.units.empty());
+	EXPECT_EQ(status().jobs_refused.load(), 2u);
+
+	gpuvm_emulated::limit_memory(SIZE_MAX);
+	expect_rows(filter_program(300).get(), stored, {}, ways);
+	expect_groups(group_program(true).get(), stored, {}, ways);
+	EXPECT_EQ(status().memory_working.load(), 0u);
+}
+
+/* ---- buffers and stopping ---------------------------------------------------------------------------- */
+
+TEST_F(CudaRuntime, FewBuffersAreEnough)
+{
+	const Table table = three_columns(SOME_TABLETS, 1000, 30);
+	const StoredTable stored = arena.store(table);
+
+	open();
+	for (uint32_t nbuffers : {1, 2, 3, 16})
+		for (int limit : {3, 1000})
+		{
+			Ways		ways;
+
+			ways.nbuffers = nbuffers;
+			ways.tell = [](FakeIo *io) { io->slow = true; };
+			expect_rows(filter_program(limit).get(), stored, {}, ways);
+			ways.capacity = 128;
+			expect_groups(group_program(true).get(), stored, {}, ways);
+			ASSERT_FALSE(HasFatalFailure()) << nbuffers << " buffers";
+		}
+}
+
+TEST_F(CudaRuntime, AJobStopsWhereverItIs)
+{
+	const Table table = three_columns(SOME_TABLETS, 1000, 31);
+	const StoredTable stored = arena.store(table, 2);
+
+	open();
+	for (Transfer transfer : ALL_TRANSFERS)
+		for (uint64_t asks = 0; asks < 12; asks++)
+			for (int kind = 0; kind < 3; kind++)
+			{
+				const SealedProgram program = kind == 0 ? filter_program(1000) : group_program(kind == 1);
+				Ways		ways;
+
+				ways.transfer = transfer;
+				ways.capacity = kind == 1 ? 64 : 0;
+				ways.tell = [&](FakeIo *io) { io->stop_after_asking = asks; };
+				EXPECT_EQ(run(program.get(), stored, {}, ways).outcome, DeviceOutcome::Done);
+				EXPECT_EQ(status().memory_working.load(), 0u);
+				EXPECT_EQ(status().jobs_running.load(), 0u);
+			}
+	/* and leaves nothing behind that would stop the next */
+	expect_rows(filter_program(1000).get(), stored, {}, Ways());
+	expect_groups(group_program(true).get(), stored, {}, Ways());
+}
+
+TEST_F(CudaRuntime, TheRowLimitEndsAJobEarly)
+{
+	const Table table = three_columns({40000, 40000}, 10, 32);
+	const StoredTable stored = arena.store(table);
+	Ways		ways;
+
+	open();
+	ways.row_limit = 5000;
+	ways.nbuffers = 2;
+
+	const Ran	ran = run(filter_program(1000).get(), stored, {}, ways);
+
+	EXPECT_EQ(ran.outcome, DeviceOutcome::Done);
+	EXPECT_GE(ran.rows, 5000u);
+	EXPECT_LE(ran.rows, 3 * TABLET_PAD_ROWS);
+}
+
+/* ---- failures ------------------------------------------------------------------------------------------ */
+
+TEST_F(CudaRuntime, AFailedLaunchEndsTheProcess)
+{
+	const Table table = three_columns({9000}, 10, 33);
+	const StoredTable stored = arena.store(table);
+
+	open();
+	gpuvm_emulated::fail_launch(1);
+	EXPECT_THROW(run(group_program(false).get(), stored, {}, Ways()), Fatal);
+	gpuvm_emulated::fail_launch(0);
+}
+
+TEST_F(CudaRuntime, AnotherVersionIsRefused)
+{
+	DeviceOptions options = {};
+	char		why[256] = "";
+
+	options.abi_version = DEVICE_ABI_VERSION + 1;
+	EXPECT_EQ(gpuvm_open_device_library(&options, why), nullptr);
+	EXPECT_NE(std::string(why).find("version"), std::string::npos);
+}
+
+/* ---- choice --------------------------------------------------------------------------------------------- */
+
+TEST_F(CudaRuntime, EstimatesKnowWhatIsOnTheDevice)
+{
+	const Table table = three_columns({40000, 40000}, 1000, 34);
+	const StoredTable stored = arena.store(table);
+	const SealedProgram program = group_program(false);
+	DeviceJobRequest request = {};
+	char		reason[128] = "";
+
+	open();
+	request.program = program.get();
+	request.columns = table.summaries.data();
+	request.ncolumns = 3;
+	request.tablets = stored.tablets.data();
+	request.ntablets = 2;
+	request.total_rows = table.nrows();
+
+	const uint64_t cold = library->estimate(request, reason);
+
+	expect_groups(program.get(), stored, {}, Ways());
+
+	const uint64_t warm = library->estimate(request, reason);
+
+	EXPECT_LT(warm, cold);
+	EXPECT_GT(warm, 1000u);
+	request.transfer = Transfer::Mapped;
+	EXPECT_EQ(library->estimate(request, reason), cold);
+}
+
+/* ---- several sessions ------------------------------------------------------------------------------------- */
+
+TEST_F(CudaRuntime, SeveralSessionsAtOnce)
+{
+	std::vector<Table> tables;
+	std::vector<StoredTable> stored;
+	std::vector<std::thread> threads;
+	uint64_t	bytes;
+
+	for (uint64_t i = 0; i < 3; i++)
+		tables.push_back(three_columns({9000, 5000}, 500, 40 + i));
+	for (const Table &table : tables)
+		stored.push_back(arena.store(table));
+	bytes = column_bytes(stored[0]);
+	/* room for two tables and some work: they evict each other's */
+	open(bytes * 2 + (8 << 20));
+	for (uint64_t i = 0; i < 12; i++)
+		threads.emplace_back([&, i]
+		{
+			Rng			rng(i);
+
+			for (int n = 0; n < 6; n++)
+			{
+				const StoredTable &t = stored[static_cast<size_t>(pick_int(rng, 3))];
+				const uint64_t stop = chance(rng, 20) ? static_cast<uint64_t>(pick_int(rng, 10)) : UINT64_MAX;
+				Ways		ways;
+
+				ways.transfer = ALL_TRANSFERS[pick_int(rng, 5)];
+				ways.nbuffers = 1 + static_cast<uint32_t>(pick_int(rng, 4));
+				ways.tell = [&](FakeIo *io) { io->stop_after_asking = stop; };
+				if (stop != UINT64_MAX)
+					(void) run(group_program(true).get(), t, {}, ways);
+				else if (chance(rng, 50))
+					expect_rows(filter_program(pick_int(rng, 500)).get(), t, {}, ways);
+				else
+					expect_groups(group_program(chance(rng, 50)).get(), t, {}, ways);
+			}
+		});
+	threads.emplace_back([&]
+	{
+		for (int i = 0; i < 20; i++)
+		{
+			unpin_wanted(&arena.header->pins[0]);
+			library->housekeep();
+			std::this_thread::sleep_for(std::chrono::milliseconds(2));
+		}
+	});
+	for (std::thread &thread : threads)
+		thread.join();
+	EXPECT_EQ(status().jobs_running.load(), 0u);
+	EXPECT_EQ(status().memory_working.load(), 0u);
+	EXPECT_LE(status().memory_cached.load(), bytes * 2 + (8 << 20));
+}
