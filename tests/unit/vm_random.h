@@ -29,8 +29,8 @@ chance(Rng &rng, int percent)
 }
 
 /* Values that break things, by type. */
-inline Value
-extreme_value(Type type, Rng &rng)
+inline std::vector<Value>
+extreme_values(Type type)
 {
 	static const double doubles[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1e308, -1e308, 5e-324, -5e-324, 1.5, 0x1p63, -0x1p63,
 		0x1p-1022, 2147483647.5, 32767.5, 0.5, 2.5};
@@ -39,14 +39,35 @@ extreme_value(Type type, Rng &rng)
 	const int64_t least = type == Type::I16 ? INT16_MIN : type == Type::I32 ? INT32_MIN : INT64_MIN;
 	const int64_t most = type == Type::I16 ? INT16_MAX : type == Type::I32 ? INT32_MAX : INT64_MAX;
 	const int64_t ints[] = {0, 1, -1, least, most, least + 1, most - 1, 2, 31, 32, -7};
+	std::vector<Value> values;
 
 	switch (type)
 	{
-		case Type::Bool: return truth(rng() & 1);
-		case Type::F32: return from_register(static_cast<double>(static_cast<float>(floats[pick_int(rng, 17)])));
-		case Type::F64: return from_register(doubles[pick_int(rng, 17)]);
-		default: return from_register(ints[pick_int(rng, 11)]);
+		case Type::Bool:
+			values = {truth(false), truth(true)};
+			break;
+		case Type::F32:
+			for (double d : floats)
+				values.push_back(from_register(static_cast<double>(static_cast<float>(d))));
+			break;
+		case Type::F64:
+			for (double d : doubles)
+				values.push_back(from_register(d));
+			break;
+		default:
+			for (int64_t i : ints)
+				values.push_back(from_register(i));
+			break;
 	}
+	return values;
+}
+
+inline Value
+extreme_value(Type type, Rng &rng)
+{
+	const std::vector<Value> values = extreme_values(type);
+
+	return values[static_cast<size_t>(pick_int(rng, static_cast<int>(values.size())))];
 }
 
 /* A way of filling a column. */
