@@ -470,8 +470,8 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	if (lost)
 	{
 		engine_note_crash(state->session, state->plan->program->hash);
-		if (state->job->ran_on == Device::Cuda)
-			state->no_device = "gpuvmd was lost";
+		if (engine_ended_by_device(state->session))
+			state->no_device = "a device ended gpuvmd";
 	}
 	else if (resubmit_to_cpu(state))
 		return;

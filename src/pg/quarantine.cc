@@ -3,9 +3,8 @@
  * shared memory. A program that was there twice is not run again until the
  * server restarts. Programs that merely ran beside the guilty one are counted
  * too: better a few queries in PostgreSQL's hands than an engine that crashes
- * all day. Crashes on a device count for devices alone, so that the program
- * still has the CPU; where a device ended gpuvmd, programs on the CPU are
- * innocent.
+ * all day. Where a device ended gpuvmd, only the programs that ran on it are
+ * counted, and barred from devices alone: they still have the CPU.
  */
 #include "pg/engine_client.h"
 #include "pg/startup.h"
@@ -69,19 +68,12 @@ engine_quarantined(uint64 program_hash, Device device)
 	return entry != NULL && pg_atomic_read_u32(&entry->crashes) >= QUARANTINE_CRASHES;
 }
 
-void
-engine_note_crash(EngineSession *session, uint64 program_hash)
+/* Under the lock. */
+static void
+count_crash(QuarantineShared *table, uint64 key, uint32 generation)
 {
-	uint32		generation = engine_generation(session);
-	Device		device = engine_job(session)->ran_on;
-	uint64		key = quarantine_key(program_hash, device);
-	QuarantineShared *table = quarantine_shared();
-	QuarantineEntry *entry;
+	QuarantineEntry *entry = find_entry(table, key);
 
-	if (table == NULL || (device != Device::Cuda && engine_ended_by_device(session)))
-		return;
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	entry = find_entry(table, key);
 	if (entry == NULL)
 	{
 		uint32		used = pg_atomic_read_u32(&table->used);
@@ -102,6 +94,21 @@ engine_note_crash(EngineSession *session, uint64 program_hash)
 		entry->generation = generation;
 		pg_atomic_fetch_add_u32(&entry->crashes, 1);
 	}
+}
+
+void
+engine_note_crash(EngineSession *session, uint64 program_hash)
+{
+	uint32		generation = engine_generation(session);
+	QuarantineShared *table = quarantine_shared();
+
+	if (table == NULL)
+		return;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	if (engine_job(session)->ran_on == Device::Cuda)
+		count_crash(table, quarantine_key(program_hash, Device::Cuda), generation);
+	if (!engine_ended_by_device(session))
+		count_crash(table, quarantine_key(program_hash, Device::Cpu), generation);
 	LWLockRelease(AddinShmemInitLock);
 }
 
