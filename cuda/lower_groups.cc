@@ -88,7 +88,7 @@ Lowering::plan_keys(const Op &group)
 	{
 		int			w = 0;
 
-		while (w < g.nwords && product[w] * radix > WORD)
+		while (w < g.nwords && radix > WORD / product[w])
 			w++;
 		if (w == g.nwords)
 		{
