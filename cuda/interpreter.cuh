@@ -265,8 +265,15 @@ end_unit(const Machine<R> &m, const LaunchArgs &args)
 	__syncwarp();
 }
 
+/* A multiprocessor of compute capability 7.5 holds 1,024 threads. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int MAX_RESIDENT_BLOCKS = 1024 / BLOCK_THREADS;
+#else
+constexpr int MAX_RESIDENT_BLOCKS = 1536 / BLOCK_THREADS;
+#endif
+
 template <OpSet SET, int R, int BLOCKS>
-__global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS)
+__global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS < MAX_RESIDENT_BLOCKS ? BLOCKS : MAX_RESIDENT_BLOCKS)
 interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ LaunchArgs args)
 {
 	uint32_t	warp = threadIdx.x / 32;
