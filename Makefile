@@ -161,8 +161,11 @@ install-cuda: gpuvm_cuda.so
 	$(INSTALL_SHLIB) gpuvm_cuda.so '$(DESTDIR)$(pkglibdir)/gpuvm_cuda.so.new'
 	mv -f '$(DESTDIR)$(pkglibdir)/gpuvm_cuda.so.new' '$(DESTDIR)$(pkglibdir)/gpuvm_cuda.so'
 else
-cuda install-cuda:
+cuda:
 	@echo "gpuvm_cuda.so is not built: no nvcc in PATH or /usr/local/cuda/bin, and none named by NVCC="
+# An older build's would not fit the new gpuvmd.
+install-cuda: cuda
+	rm -f '$(DESTDIR)$(pkglibdir)/gpuvm_cuda.so'
 endif
 
 # -- unit tests and engine benchmarks ---------------------------------------

@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (2000), SUITES (all; names separated by spaces).
+# Environment: DIFF_QUERIES (2000), EMULATED_DIFF_QUERIES (100), SUITES (all; names separated by spaces).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -67,22 +67,20 @@ regress_suite() {
 	count "$name" "$(grep -cE '^(test )? *[^ ]+ +\.\.\. ok ' "$log")" "$(grep -cE '^(test )? *[^ ]+ +\.\.\. FAILED' "$log")" $rc "$log"
 }
 
+# Name, log, files of tests/t, and variables for the environment.
 tap_suite() {
-	local log=$logs/tap.log place rc
-	if ! ls tests/t/*.pl >/dev/null 2>&1; then
-		echo "there is no tests/t/*.pl" >"$log"
-		count "TAP" 0 0 0 "$log"
-		return
-	fi
+	local name=$1 log=$logs/$2.log files=$3 place rc
+	shift 3
 	# The tests start servers, so they run as the server's user, from a folder that it can read and write.
 	place=$(as_server mktemp -d /tmp/gpuvm-tap.XXXXXX)
 	cp -r tests/t "$place/t"
+	[ ! -e build/emulated/gpuvm_cuda.so ] || cp build/emulated/gpuvm_cuda.so "$place/emulated.so"
 	[ "$(id -u)" != 0 ] || chown -R postgres: "$place"
-	as_server env -u PGHOST -u PGPORT -u PGUSER TESTDIR="$place" PATH="$PG_BIN:$PATH" PGPORT=65432 \
+	as_server env -u PGHOST -u PGPORT -u PGUSER TESTDIR="$place" PATH="$PG_BIN:$PATH" PGPORT=65432 FILES="$files" "$@" \
 		PERL5LIB="$(dirname "$(pg_config --pgxs)")/../test/perl" PG_REGRESS="$(dirname "$(pg_config --pgxs)")/../test/regress/pg_regress" \
-		bash -c 'cd "$TESTDIR" && prove -v t/*.pl' >"$log" 2>&1
+		bash -c 'cd "$TESTDIR" && export GPUVM_TEST_CUDA_LIBRARY="${GPUVM_TEST_CUDA_LIBRARY:+$TESTDIR/$GPUVM_TEST_CUDA_LIBRARY}" && prove -v $FILES' >"$log" 2>&1
 	rc=$?
-	count "TAP" "$(grep -cE '^ok [0-9]+' "$log")" "$(grep -cE '^not ok [0-9]+' "$log")" $rc "$log"
+	count "$name" "$(grep -cE '^ok [0-9]+' "$log")" "$(grep -cE '^not ok [0-9]+' "$log")" $rc "$log"
 	if [ $rc = 0 ]; then
 		rm -rf "$place"
 	else
@@ -90,20 +88,61 @@ tap_suite() {
 	fi
 }
 
+# Name, log, queries, engines.
 diff_suite() {
-	local log=$logs/diff.log queries differences rc
-	tests/diff/run --queries "${DIFF_QUERIES:-2000}" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
+	local name=$1 log=$logs/$2.log queries differences rc
+	tests/diff/run --queries "$3" --engines "$4" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
 	rc=$?
 	queries=$(sum_of 's/^\([0-9]*\) queries, [0-9]* differences, [0-9]* plans.*/\1/p' "$log")
 	differences=$(sum_of 's/^[0-9]* queries, \([0-9]*\) differences, [0-9]* plans.*/\1/p' "$log")
 	grep -E 'queries ran there' "$log"
-	count "differential" $((queries - differences)) "$differences" $rc "$log"
+	count "$name" $((queries - differences)) "$differences" $rc "$log"
+}
+
+# A private cluster with these settings, in $cluster.
+make_cluster() {
+	cluster=$(cluster_place "tmp_check/$1")
+	cluster_drop "$cluster"
+	shift
+	if ! { cluster_init "$cluster" shared_buffers=256MB max_worker_processes=16 "$@" && cluster_start "$cluster"; } >$logs/cluster.log 2>&1; then
+		count "private cluster" 0 1 1 $logs/cluster.log
+		cluster=
+		return 1
+	fi
+}
+
+# The whole server with the CUDA machine compiled for the CPU: the same tests on a "GPU".
+emulated_suites() {
+	wanted emulated || return 0
+	local log=$logs/emulated-build.log library
+	if ! make -s -j"$jobs" build/emulated/gpuvm_cuda.so >"$log" 2>&1; then
+		count "emulated library" 0 1 1 "$log"
+		return
+	fi
+	library=$(cluster_place tmp_check/emulated.so)
+	mkdir -p "$(dirname "$library")"
+	cp build/emulated/gpuvm_cuda.so "$library"
+	if make_cluster emulated gpuvm.cuda_library="$library"; then
+		export GPUVM_TEST_DEVICE=cuda
+		suite_started=$SECONDS
+		regress_suite "regression, emulated" regress-emulated ISOLATION=
+		suite_started=$SECONDS
+		regress_suite "isolation, emulated" isolation-emulated REGRESS=
+		unset GPUVM_TEST_DEVICE
+		suite_started=$SECONDS
+		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda
+		cluster_drop "$cluster"
+		cluster=
+	fi
+	suite_started=$SECONDS
+	tap_suite "TAP, emulated" tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=emulated.so
 }
 
 # gpuvm_cuda.so for the oldest architecture and for one with bulk copies, and that it loads.
 cuda_suite() {
+	wanted cuda || return 0
 	if [ -z "$(make -s nvcc-path)" ]; then
-		wanted cuda && skipped+=("CUDA: no nvcc here, so gpuvm_cuda.so is neither compiled nor loaded")
+		skipped+=("CUDA: no nvcc here, so gpuvm_cuda.so is neither compiled nor loaded")
 		return
 	fi
 	export CUDA_ARCHS="${CUDA_ARCHS:-75 90}"
@@ -150,18 +189,15 @@ if ! tests/setup/build.sh >$logs/build.log 2>&1; then
 	count "build" 0 1 1 $logs/build.log
 else
 	count "build" 1 0 0 $logs/build.log
-	cluster=$(cluster_place tmp_check/check)
-	cluster_drop "$cluster"
-	if ! { cluster_init "$cluster" shared_buffers=256MB max_worker_processes=16 && cluster_start "$cluster"; } >$logs/cluster.log 2>&1; then
-		count "private cluster" 0 1 1 $logs/cluster.log
-		cluster=
-	fi
-	if [ -n "$cluster" ]; then
+	if make_cluster check; then
 		wanted regress && regress_suite "regression" regress ISOLATION=
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
-		wanted diff && diff_suite
+		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-2000}" off,cpu
+		cluster_drop "$cluster"
+		cluster=
 	fi
-	wanted tap && tap_suite
+	wanted tap && tap_suite "TAP" tap "t/*.pl"
+	emulated_suites
 fi
 
 for s in "${skipped[@]}"; do
