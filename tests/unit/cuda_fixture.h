@@ -64,6 +64,7 @@ struct DeviceResult
 	const char *table = nullptr;	/* of groups */
 	int			overflows = 0;		/* of it */
 	Outcome		outcome;
+	std::vector<Outcome> units;		/* of rows */
 };
 
 /* Chunks of the columns that the program reads, and the list of all pads. */
@@ -212,9 +213,14 @@ public:
 										 outcomes.data(), nullptr), cudaSuccess);
 			for (uint32_t u = first; u < end; u++)
 			{
-				result.outcome.errors |= outcomes[u - first].errors;
-				if (outcomes[u - first].errors == 0)
-					read_area(program, areas[u]->memory.get(), areas[u]->capacity, outcomes[u - first].rows, &result.outcome);
+				Outcome		unit;
+
+				unit.errors = outcomes[u - first].errors;
+				if (unit.errors == 0)
+					read_area(program, areas[u]->memory.get(), areas[u]->capacity, outcomes[u - first].rows, &unit);
+				result.outcome.errors |= unit.errors;
+				result.outcome.rows.insert(result.outcome.rows.end(), unit.rows.begin(), unit.rows.end());
+				result.units.push_back(std::move(unit));
 			}
 			first = end;
 		}
