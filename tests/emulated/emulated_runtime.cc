@@ -460,11 +460,23 @@ cudaHostUnregister(void *p)
 	return result(d.host.erase(static_cast<char *>(p)) != 0 ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
 }
 
+/* As CUDA does, refuses a copy that leaves the range that was registered as one. */
 cudaError_t
 cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 {
-	if (device().sticky == cudaSuccess && bytes != 0)
-		memmove(to, from, bytes);
+	Device	   &d = device();
+
+	if (d.sticky != cudaSuccess || bytes == 0)
+		return result(cudaSuccess);
+	for (char *end : {static_cast<char *>(to), static_cast<char *>(const_cast<void *>(from))})
+	{
+		std::lock_guard<std::mutex> guard(d.mutex);
+		auto		range = host_range(d, end);
+
+		if (range != d.host.end() && end + bytes > range->first + range->second)
+			return result(cudaErrorInvalidValue);
+	}
+	memmove(to, from, bytes);
 	return result(cudaSuccess);
 }
 
