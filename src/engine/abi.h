@@ -23,7 +23,8 @@
  * Free by the backend, which rings when gpuvmd may be starved (state
  * Suspended). `cancel` asks gpuvmd to stop; the backend frees or reuses the
  * job's memory only when the state is Done or Failed, or the socket is at end
- * of file and the process is reaped.
+ * of file. Then, if the job was on a device, gpuvmd must also have been reaped
+ * (engine_reaped): sockets may close before the driver has stopped the kernels.
  */
 #ifndef GPUVM_ENGINE_ABI_H
 #define GPUVM_ENGINE_ABI_H
@@ -115,7 +116,7 @@ struct ArenaHeader
 	std::atomic<uint32_t> engine_pid;	/* gpuvmd, 0 while there is none */
 	std::atomic<uint32_t> engine_generation;	/* counts starts of gpuvmd */
 	std::atomic<uint32_t> engine_threads;
-	uint32_t	reserved0;
+	std::atomic<uint32_t> engine_reaped;	/* the last start whose process is known to be gone, and its devices with it */
 	char		engine_status[256];	/* a sentence for gpuvm.status(), written before engine_pid */
 	std::atomic<uint64_t> next_serial;	/* of the next tablet: see TabletHeader.serial */
 	char		cuda_status[256];	/* a sentence on the CUDA library */

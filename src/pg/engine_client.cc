@@ -5,7 +5,11 @@
  * when gpuvmd has stopped writing to it: when its state says so, or when the
  * socket is at its end. The kernel closes a process's sockets only after its
  * last thread has left its address space, and gpuvmd closes a session's socket
- * only after the job has ended, so the end of the socket is proof enough.
+ * only after the job has ended, so the end of the socket is proof enough, but for
+ * a device: its kernels write results until the driver, at the end of gpuvmd's
+ * files, stops them, and nothing says that sockets are not closed before. A session
+ * that lost gpuvmd while its job was on a device keeps its memory until the
+ * supervisor has reaped gpuvmd.
  *
  * The end of a session's use: engine_release by its owner; a ResourceOwner's end
  * (errors, cursors); the transaction's abort, which stops all jobs before the
@@ -54,7 +58,8 @@ struct EngineSession
 {
 	EngineSession *next;
 	int			fd;
-	uint32		generation;		/* of the gpuvmd at the other end */
+	uint32		generation;		/* of the gpuvmd at the other end, at least */
+	uint32		last_generation;	/* and at most; nearly always the same */
 	uint32		device_ends;	/* of the arena's header, at the last engine_submit */
 	bool		in_use;
 	bool		in_flight;		/* submitted, and not known to have ended */
@@ -129,6 +134,24 @@ hang_up(EngineSession *session)
 	return ended;
 }
 
+/* gpuvmd has gone while the job was on a device, which may not have stopped yet. */
+static bool
+device_may_write(const EngineSession *session)
+{
+	const Job  *job = arena_at<Job>(session->job);
+
+	return session->events != NULL && !job_ended(job) && job->ran_on == Device::Cuda &&
+		arena_header()->engine_reaped.load() < session->last_generation;
+}
+
+static bool
+device_stops(const EngineSession *session)
+{
+	for (int ms = 0; device_may_write(session) && ms < HANG_UP_TIMEOUT_MS; ms += CONNECT_RETRY_MS)
+		(void) poll(NULL, 0, CONNECT_RETRY_MS);
+	return !device_may_write(session);
+}
+
 static void
 destroy_session(EngineSession *session)
 {
@@ -137,15 +160,15 @@ destroy_session(EngineSession *session)
 	while (*at != session)
 		at = &(*at)->next;
 	*at = session->next;
-	if (session->events != NULL)
-		FreeWaitEventSet(session->events);
-	if (session->fd >= 0 && !hang_up(session))
+	if (session->fd >= 0 && (!hang_up(session) || !device_stops(session)))
 		ereport(LOG, (errmsg("gpuvmd does not end a session, whose memory stays taken")));
 	else
 	{
 		arena_free(session->area);
 		arena_free(session->job);
 	}
+	if (session->events != NULL)
+		FreeWaitEventSet(session->events);
 	pfree(session);
 }
 
@@ -236,6 +259,7 @@ connect_session(EngineSession *session, int wait_ms, const char **reason)
 		*reason = "gpuvmd refused the session";
 		return false;
 	}
+	session->last_generation = arena_header()->engine_generation.load();
 	session->events = compat_create_wait_event_set(3);
 	AddWaitEventToSet(session->events, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(session->events, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
@@ -287,7 +311,8 @@ idle_session(void)
 		/* no wait event set: making it raised, out of file descriptors, say */
 		if (session->events != NULL && session_alive(session))
 			return session;
-		destroy_session(session);
+		if (!device_may_write(session))
+			destroy_session(session);
 	}
 	return NULL;
 }
@@ -361,6 +386,7 @@ engine_acquire(int wait_ms, const char **reason)
 	session->in_use = true;
 	session->owner = CurrentResourceOwner;
 	engine_job(session)->cancel.store(0);
+	engine_job(session)->ran_on = Device::Cpu;
 	engine_job(session)->state.store(static_cast<uint32_t>(JobState::Idle));
 	return session;
 }
@@ -521,7 +547,9 @@ engine_release(EngineSession *session)
 	session->owner = NULL;
 	if (!session_alive(session))
 	{
-		destroy_session(session);
+		/* else idle_session does it later */
+		if (!device_may_write(session))
+			destroy_session(session);
 		return;
 	}
 	if (session->area_size > KEEP_AREA || other_keeps_area(session))

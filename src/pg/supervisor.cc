@@ -56,6 +56,7 @@ constexpr int STABLE_MS = 1000;
 constexpr int FIRST_DELAY_MS = 100;
 constexpr int MAX_DELAY_MS = 10000;
 constexpr int STOP_MS = 1000;
+constexpr int ORPHAN_MS = 5000;
 constexpr int CUDA_STABLE_MS = 60000;	/* what happens after that does not count as in a row */
 constexpr int MOST_CUDA_ENDS = 3;
 
@@ -362,6 +363,7 @@ reap_engine(bool expected)
 	{
 		rc = waitpid(engine.pid, &status, 0);
 	} while (rc < 0 && errno == EINTR);
+	arena_header()->engine_reaped.store(arena_header()->engine_generation.load());
 
 	(void) forward_log();
 	log_line();
@@ -434,6 +436,20 @@ wait_for_engine(void)
 	}
 }
 
+/*
+ * A supervisor that ended out of order has left gpuvmd to be killed by the kernel.
+ * Until that is done its devices have pages of the arena.
+ */
+static void
+wait_for_orphan(void)
+{
+	pid_t		pid = static_cast<pid_t>(arena_header()->engine_pid.exchange(0));
+
+	for (int ms = 0; pid != 0 && kill(pid, 0) == 0 && ms < ORPHAN_MS; ms += 10)
+		pg_usleep(10000);
+	arena_header()->engine_reaped.store(arena_header()->engine_generation.load());
+}
+
 static void
 wait_for_next_start(void)
 {
@@ -475,6 +491,7 @@ supervise(void)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 	before_shmem_exit(stop_engine, 0);
+	wait_for_orphan();
 
 	while (!ShutdownRequestPending)
 	{
