@@ -214,7 +214,11 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		nbuffers = 4;
 	state->session = engine_acquire(wait_ms, &reason);
 	if (state->session == nullptr)
+	{
+		/* It may have been given up for an interrupt. */
+		CHECK_FOR_INTERRUPTS();
 		return reason;
+	}
 	if (setting_require == REQUIRE_CUDA)
 		engine_wait_for_devices(DEVICE_WAIT_MS);
 	area = engine_area(state->session, program_bytes + skip_bytes + buffer_bytes * nbuffers);
