@@ -61,7 +61,7 @@ export CUDA_ARCHS="${CUDA_ARCHS:-$(archs)}"
 [ -n "$CUDA_ARCHS" ] || unset CUDA_ARCHS
 
 build_all() {
-	make -s -j"$jobs" all && { [ "$device" = cpu ] || make -s -j"$jobs" cuda cuda-load; } && make -s install
+	make -s -j"$jobs" all && { [ "$device" = cpu ] || make -s -j"$jobs" cuda; } && make -s install
 }
 
 # A running server with what is installed; its socket's folder in $host.
