@@ -3,7 +3,7 @@
 #
 #   make, make install, make installcheck   as with any PGXS extension
 #                 NVCC=PATH names the CUDA compiler, NVCC= builds without;
-#                 CUDA_ARCHS="90" builds for these GPUs only
+#                 CUDA_ARCHS="90" builds for these GPUs only; both also in local.mk
 #   make demo     installs what is missing, builds, shows the papers' queries
 #   make check    builds and runs every test
 #   make unit, unit-asan, unit-tsan         unit tests alone (no server)
@@ -19,6 +19,9 @@ check:
 	tests/check.sh
 
 else
+
+# This checkout's own settings, such as CUDA_ARCHS = 90.
+-include local.mk
 
 EXTENSION = gpuvm
 MODULE_big = gpuvm
@@ -151,6 +154,8 @@ build/cuda/bench/%: build/cuda/tests/bench/%.cu.o $(CUDA_OBJS)
 .PHONY: cuda-bench
 cuda-bench: $(patsubst tests/%.cu,build/cuda/%,$(wildcard tests/bench/*.cu))
 
+all: cuda
+install: install-cuda
 .PHONY: cuda install-cuda nvcc-path
 nvcc-path:
 	@echo $(NVCC)
