@@ -7,6 +7,7 @@
 #   build        make for this machine's GPUs, and install; always first
 #   smoke        a query on the device, gpuvm.status(), gpuvm.devices
 #   engine       kernel times against bytes and hand-written kernels (vm_experiment)
+#   groups       GROUP BY in the engine, by number of groups (groups_experiment)
 #   primitives   one program against one kernel a primitive
 #   latency      waking another process, pinned memory and a killed process
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
@@ -26,7 +27,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=$(realpath -m "${OUT:-results}")
 device=${DEVICE:-cuda}
 limit=${LIMIT:-480}
-parts=${*:-build smoke engine primitives papers groupby firsttouch concurrency}
+parts=${*:-build smoke engine groups primitives papers groupby firsttouch concurrency}
 jobs=$(nproc)
 mkdir -p "$out"
 # shellcheck disable=SC1091
@@ -121,7 +122,11 @@ smoke() {
 engine() {
 	nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,memory.total --format=csv,noheader
 	build/cuda/bench/vm_experiment --rows 300000 --reps 1 >"$out/vm_small.txt" || { cat "$out/vm_small.txt"; return 1; }
-	build/cuda/bench/vm_experiment --auto ${VM_ROWS:+--rows "$VM_ROWS"} --csv "$out/vm_experiment.csv"
+	build/cuda/bench/vm_experiment --auto --rows "${VM_ROWS:-268435456}" --csv "$out/vm_experiment.csv"
+}
+
+groups() {
+	build/cuda/bench/groups_experiment --csv "$out/groups.csv"
 }
 
 primitives() {
@@ -136,12 +141,13 @@ latency() {
 }
 
 sanitize() {
-	local tool width rc=0
+	local tool program rc=0
 	for tool in memcheck racecheck; do
-		for width in u8 i32 f64; do
-			compute-sanitizer --tool $tool --error-exitcode 1 build/cuda/bench/vm_experiment --rows "${SANITIZER_ROWS:-60000}" --reps 1 --only $width || rc=1
+		for program in "vm_experiment --auto --reps 1 --only u8" "vm_experiment --auto --reps 1 --only i32" "vm_experiment --auto --reps 1 --only f64" \
+			"primitives_experiment --reps 1" "groups_experiment --reps 1 --groups 52,10000"; do
+			# shellcheck disable=SC2086
+			timeout 150 compute-sanitizer --tool $tool --error-exitcode 1 build/cuda/bench/$program --rows "${SANITIZER_ROWS:-60000}" || rc=1
 		done
-		compute-sanitizer --tool $tool --error-exitcode 1 build/cuda/bench/primitives_experiment --rows "${SANITIZER_ROWS:-60000}" --reps 1 || rc=1
 	done
 	return $rc
 }
@@ -164,7 +170,7 @@ experiments() {
 }
 
 # run() calls functions in a shell of their own, with the time limit.
-export -f say sql smoke engine primitives latency sanitize regress differential experiments build_all
+export -f say sql smoke engine groups primitives latency sanitize regress differential experiments build_all
 export out device jobs python
 call() {
 	local name=$1
@@ -176,7 +182,7 @@ for part in $parts; do
 	case $part in
 		build) call build build_all || exit 1 ;;
 		smoke) need_server; TAIL=150 call smoke smoke ;;
-		engine | primitives | latency | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
+		engine | groups | primitives | latency | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
 		papers) bench papers papers sphyraena virginian ;;
 		groupby | breakeven | import) bench "$part" "$part" ;;
 		firsttouch | concurrency | roundtrip) ENGINES=gpuvm bench "$part" "$part" ;;
