@@ -3,7 +3,7 @@
 time(sql, runs) gives (rows out, [execution time in ms of each warm run],
 figures), where figures are what EXPLAIN ANALYZE says of gpuvm's node, the
 median of the times; value(sql) the text of a one-row answer; answer(sql) a
-Multiset of its rows. Slow queries run fewer times: at least twice, and then
+Multiset of its rows, digest(sql) the same of their values. Slow queries run fewer times: at least twice, and then
 until SLOW_SECONDS are over.
 """
 import csv
@@ -94,7 +94,12 @@ class Postgres:
         figures = {k: v for k, v in scans[0].items() if k in FIGURES} if scans else {}
         return plan["Execution Time"], int(plan["Plan"]["Actual Rows"]), figures
 
+    def digest(self, sql):
+        """Equal for equal multisets of rows, and (as good as) only for them; made by the server."""
+        return self.value(f"SELECT count(*), sum(hash_record_extended(q, 0)::numeric) FROM ({sql}) q")
+
     def answer(self, sql):
+        """The rows as PostgreSQL writes them, to the last digit."""
         found = Multiset()
         with self.conn.cursor() as cur:
             cur.copy_expert(f"COPY ({sql}) TO STDOUT", found)

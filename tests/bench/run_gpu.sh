@@ -16,7 +16,7 @@
 #   regress      regression and isolation suites on the device
 #   diff         differential suite: PostgreSQL, CPU and CUDA virtual machine
 #
-# Environment: ROWS (the workloads' own), RUNS (11), DEVICE (cuda), DIFF_QUERIES
+# Environment: ROWS (the workloads' own), RUNS (7), DEVICE (cuda), DIFF_QUERIES
 # (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS.
 # If .gpuhost/up is there, PostgreSQL and the cluster are made by it; otherwise a
 # private cluster is (tests/setup/cluster.sh). The program that times SQLite is
@@ -94,7 +94,7 @@ bench() {
 	local name=$1
 	shift
 	need_server
-	TAIL=${TAIL:-120} run "$name" "$python" tests/bench/bench.py "$@" --device "$device" --host "$host" --runs "${RUNS:-11}" \
+	TAIL=${TAIL:-120} run "$name" "$python" tests/bench/bench.py "$@" --device "$device" --host "$host" --runs "${RUNS:-7}" \
 		${ROWS:+--rows "$ROWS"} ${ENGINES:+--engines "$ENGINES"} --out "$out/$name"
 	rm -f "$out/$name"/*.db
 }

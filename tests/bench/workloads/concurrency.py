@@ -53,18 +53,16 @@ def pgbench(bench, script, sessions):
     return float(tps[1])
 
 
-def digest(number, sql):
-    """An order-independent sum over all rows; a float sum's own bits."""
-    if number in papers.FLOAT_SUMS:
-        return sql
-    return f"SELECT count(*), sum(hash_record_extended(q, 0)::numeric) FROM ({sql}) q"
+def answer(session, number, sql):
+    """A digest over all rows; a float sum's own bits."""
+    return session.value(sql) if number in papers.FLOAT_SUMS else session.digest(sql)
 
 
 def answers(bench):
     """Every session's answers are PostgreSQL's, float sums those of a session alone."""
     bench.progress(f"concurrency, answers of {SESSIONS} sessions")
-    texts = {number: digest(number, sql) for number, sql in enumerate(papers.QUERIES, 1)}
-    right = {n: (bench.gpuvm if n in papers.FLOAT_SUMS else bench.postgres).value(text) for n, text in texts.items()}
+    texts = dict(enumerate(papers.QUERIES, 1))
+    right = {n: answer(bench.gpuvm if n in papers.FLOAT_SUMS else bench.postgres, n, sql) for n, sql in texts.items()}
     wrong, failed = [], []
 
     def session(index):
@@ -72,7 +70,7 @@ def answers(bench):
             mine = bench.session(f"gpuvm {index}")
             for _ in range(ROUNDS):
                 for n in sorted(texts, key=lambda n: (n + index) % len(texts)):
-                    if mine.value(texts[n]) != right[n]:
+                    if answer(mine, n, texts[n]) != right[n]:
                         wrong.append(n)
             mine.conn.close()
         except Exception as e:  # a thread's exception would vanish
