@@ -4,7 +4,8 @@
  * The host thread that launches is the scheduler: it resumes one fiber at a time,
  * warp after warp, and each runs until it waits or ends. A lane that comes to a
  * collective leaves its deposit; the last of the mask works out everybody's result
- * and makes them all ready again. Lanes that ended are not waited for.
+ * and makes them all ready again. Lanes that ended are not waited for. Lanes that
+ * wait for one another in different collectives are found when nobody can run.
  *
  * All state belongs to the host thread, so several may launch at once. Fibers are
  * kept for the next block: their function loops.
@@ -95,7 +96,7 @@ struct Fiber
 	uint32_t	number = 0;			/* threadIdx.x */
 	uint32_t	turns = 0;			/* chances to yield since it last waited */
 	/* at a barrier or in a collective */
-	const char *operation = nullptr;
+	const Operation *operation = nullptr;
 	uint32_t	bytes = 0, mask = 0;
 	Resolve		resolve = nullptr;
 	bool		predicate = false;
@@ -125,8 +126,8 @@ class Machine
 public:
 	void		run_block(const GridLaunch &launch, uint32_t block);
 
-	uint64_t	rendezvous(const char *operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve);
-	uint32_t	barrier(const char *operation, bool predicate);
+	uint64_t	rendezvous(const Operation &operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve);
+	uint32_t	barrier(const Operation &operation, bool predicate);
 	void		may_yield();
 	void		wait();
 	bool		running() const { return current_ != nullptr; }
@@ -146,6 +147,9 @@ private:
 	const GridLaunch *launch_ = nullptr;
 	uint32_t	block_ = 0;
 	uint32_t	ended_ = 0, at_barrier_ = 0;
+	const Operation *barrier_operation_ = nullptr;
+	uint32_t	lanes_[MAX_THREADS / 32];			/* by warp: that have not ended */
+	uint32_t	in_collective_[MAX_THREADS / 32];	/* that wait in one */
 	Fiber	   *current_ = nullptr;
 	ctx::fcontext_t scheduler_ = nullptr;
 	const void *scheduler_stack_ = nullptr;
@@ -187,6 +191,7 @@ Machine::fiber_loop()
 		launch_->thread(launch_->data);
 		self->state = State::Ended;
 		ended_++;
+		lanes_[self->number / 32] &= ~(1u << self->number % 32);
 		complete_without_ended(self->number / 32);
 		release_barrier();
 		wait();
@@ -232,40 +237,28 @@ Machine::in_collective_of(uint32_t thread, const Fiber &f) const
 {
 	const Fiber &other = *fibers_[thread];
 
-	return other.state == State::InCollective && other.mask == f.mask && other.bytes == f.bytes && strcmp(other.operation, f.operation) == 0;
+	return other.state == State::InCollective && other.mask == f.mask && other.bytes == f.bytes && other.operation == f.operation;
 }
 
 uint64_t
-Machine::rendezvous(const char *operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve)
+Machine::rendezvous(const Operation &operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve)
 {
 	Fiber	   *self = current_;
 
 	if (self == nullptr)
-		fail("%s outside of a kernel", operation);
+		fail("%s outside of a kernel", operation.name);
 
 	uint32_t	warp = self->number / 32, lane = self->number % 32;
 
 	if (!(mask >> lane & 1))
-		fail("%s: thread %u is not in its mask %08x", operation, self->number, mask);
+		fail("%s: thread %u is not in its mask %08x", operation.name, self->number, mask);
 	self->state = State::InCollective;
-	self->operation = operation;
+	self->operation = &operation;
 	self->bytes = bytes;
 	self->mask = mask;
 	self->resolve = resolve;
 	deposits_[self->number] = Deposit{value, param};
-	for (uint32_t l = 0; l < 32; l++)
-	{
-		uint32_t	n = warp * 32 + l;
-
-		if (n >= launch_->threads || fibers_[n]->state != State::InCollective || in_collective_of(n, *self))
-			continue;
-
-		const Fiber &other = *fibers_[n];
-
-		if ((mask >> l & 1) != 0 && (other.mask >> lane & 1) != 0)
-			fail("threads %u in %s(%08x), %u bytes, and %u in %s(%08x), %u bytes, wait for one another", self->number, operation, mask,
-				 bytes, n, other.operation, other.mask, other.bytes);
-	}
+	in_collective_[warp] |= 1u << lane;
 	if (!try_complete(*self))
 		wait();
 	return self->result;
@@ -275,19 +268,14 @@ Machine::rendezvous(const char *operation, uint32_t bytes, uint32_t mask, uint64
 bool
 Machine::try_complete(const Fiber &f)
 {
-	uint32_t	warp = f.number / 32, present = 0;
+	uint32_t	warp = f.number / 32, present = f.mask & lanes_[warp];
 	uint64_t	results[32];
 
+	if ((in_collective_[warp] & present) != present)
+		return false;
 	for (uint32_t l = 0; l < 32; l++)
-	{
-		uint32_t	n = warp * 32 + l;
-
-		if (!(f.mask >> l & 1) || n >= launch_->threads || fibers_[n]->state == State::Ended)
-			continue;
-		if (!in_collective_of(n, f))
+		if ((present >> l & 1) != 0 && !in_collective_of(warp * 32 + l, f))
 			return false;
-		present |= 1u << l;
-	}
 	for (uint32_t l = 0; l < 32; l++)
 		if (present >> l & 1)
 			results[l] = f.resolve(&deposits_[warp * 32], present, l);
@@ -297,6 +285,7 @@ Machine::try_complete(const Fiber &f)
 			fibers_[warp * 32 + l]->result = results[l];
 			fibers_[warp * 32 + l]->state = State::Ready;
 		}
+	in_collective_[warp] &= ~present;
 	return true;
 }
 
@@ -304,27 +293,23 @@ Machine::try_complete(const Fiber &f)
 void
 Machine::complete_without_ended(uint32_t warp)
 {
-	for (uint32_t l = 0; l < 32 && warp * 32 + l < launch_->threads; l++)
-	{
-		const Fiber &f = *fibers_[warp * 32 + l];
-
-		if (f.state == State::InCollective)
-			try_complete(f);
-	}
+	for (uint32_t l = 0; l < 32; l++)
+		if (in_collective_[warp] >> l & 1)
+			try_complete(*fibers_[warp * 32 + l]);
 }
 
 uint32_t
-Machine::barrier(const char *operation, bool predicate)
+Machine::barrier(const Operation &operation, bool predicate)
 {
 	Fiber	   *self = current_;
 
 	if (self == nullptr)
-		fail("%s outside of a kernel", operation);
-	for (uint32_t n = 0; n < launch_->threads; n++)
-		if (fibers_[n]->state == State::AtBarrier && strcmp(fibers_[n]->operation, operation) != 0)
-			fail("threads %u in %s and %u in %s wait for one another", self->number, operation, n, fibers_[n]->operation);
+		fail("%s outside of a kernel", operation.name);
+	if (at_barrier_ != 0 && barrier_operation_ != &operation)
+		fail("thread %u in %s, others in %s", self->number, operation.name, barrier_operation_->name);
+	barrier_operation_ = &operation;
 	self->state = State::AtBarrier;
-	self->operation = operation;
+	self->operation = &operation;
 	self->predicate = predicate;
 	at_barrier_++;
 	release_barrier();
@@ -391,6 +376,11 @@ Machine::run_block(const GridLaunch &launch, uint32_t block)
 	}
 	for (uint32_t n = 0; n < launch.threads; n++)
 		fibers_[n]->state = State::Ready;
+	for (uint32_t w = 0; w < nwarps; w++)
+	{
+		lanes_[w] = launch.threads - w * 32 >= 32 ? ~0u : (1u << (launch.threads - w * 32)) - 1;
+		in_collective_[w] = 0;
+	}
 
 	while (ended_ < launch.threads)
 	{
@@ -436,9 +426,9 @@ Machine::describe(FILE *to) const
 		const Fiber &next = *fibers_[last ? n : n + 1];
 		bool		waits = f.state == State::InCollective || f.state == State::AtBarrier;
 
-		if (!last && next.state == f.state && (!waits || (strcmp(next.operation, f.operation) == 0 && next.mask == f.mask)))
+		if (!last && next.state == f.state && (!waits || (next.operation == f.operation && next.mask == f.mask)))
 			continue;
-		fprintf(to, "  threads %u to %u: %s", first, n, f.state == State::Ended ? "ended" : f.state == State::Ready ? "can run" : f.operation);
+		fprintf(to, "  threads %u to %u: %s", first, n, f.state == State::Ended ? "ended" : f.state == State::Ready ? "can run" : f.operation->name);
 		if (f.state == State::InCollective)
 			fprintf(to, "(%08x)", f.mask);
 		fprintf(to, "\n");
@@ -463,13 +453,13 @@ fail(const char *format, ...)
 }
 
 uint64_t
-rendezvous(const char *operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve)
+rendezvous(const Operation &operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve)
 {
 	return machine().rendezvous(operation, bytes, mask, value, param, resolve);
 }
 
 uint32_t
-block_barrier(const char *operation, bool predicate)
+block_barrier(const Operation &operation, bool predicate)
 {
 	return machine().barrier(operation, predicate);
 }

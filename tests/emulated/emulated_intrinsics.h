@@ -12,7 +12,13 @@
 
 namespace gpuvm_emulated {
 
-/* What a lane brings to a collective operation. */
+/* A collective operation: two are the same if they are one object. */
+struct Operation
+{
+	const char *name;
+};
+
+/* What a lane brings to it. */
 struct Deposit
 {
 	uint64_t	value;
@@ -23,16 +29,34 @@ struct Deposit
 using Resolve = uint64_t (*) (const Deposit *lanes, uint32_t present, uint32_t lane);
 
 /* Waits for the lanes of the mask; `bytes` tells operand types of one operation apart. */
-uint64_t	rendezvous(const char *operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve);
+uint64_t	rendezvous(const Operation &operation, uint32_t bytes, uint32_t mask, uint64_t value, int32_t param, Resolve resolve);
 
 /* Waits for the block; returns how many threads brought a true predicate. */
-uint32_t	block_barrier(const char *operation, bool predicate);
+uint32_t	block_barrier(const Operation &operation, bool predicate);
 
 /* Where another lane may go on: sometimes, and when this one had many turns. */
 void		may_yield();
 void		yield_now();
 
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+inline constexpr Operation syncwarp_operation = {"__syncwarp"};
+inline constexpr Operation syncthreads_operation = {"__syncthreads"};
+inline constexpr Operation syncthreads_count_operation = {"__syncthreads_count"};
+inline constexpr Operation syncthreads_or_operation = {"__syncthreads_or"};
+inline constexpr Operation syncthreads_and_operation = {"__syncthreads_and"};
+inline constexpr Operation ballot_sync_operation = {"__ballot_sync"};
+inline constexpr Operation shfl_sync_operation = {"__shfl_sync"};
+inline constexpr Operation shfl_xor_sync_operation = {"__shfl_xor_sync"};
+inline constexpr Operation shfl_up_sync_operation = {"__shfl_up_sync"};
+inline constexpr Operation shfl_down_sync_operation = {"__shfl_down_sync"};
+inline constexpr Operation match_any_sync_operation = {"__match_any_sync"};
+inline constexpr Operation __reduce_add_sync_operation = {"__reduce_add_sync"};
+inline constexpr Operation __reduce_min_sync_operation = {"__reduce_min_sync"};
+inline constexpr Operation __reduce_max_sync_operation = {"__reduce_max_sync"};
+inline constexpr Operation __reduce_and_sync_operation = {"__reduce_and_sync"};
+inline constexpr Operation __reduce_or_sync_operation = {"__reduce_or_sync"};
+inline constexpr Operation __reduce_xor_sync_operation = {"__reduce_xor_sync"};
 
 /* Reading a lane that takes no part gives no particular value. */
 constexpr uint64_t UNSPECIFIED = 0xdeadbeefdeadbeef;
@@ -89,14 +113,14 @@ check_aligned(T p, size_t bytes)
 inline void
 __syncwarp(unsigned mask = 0xffffffff)
 {
-	gpuvm_emulated::rendezvous("__syncwarp", 0, mask, 0, 0,
+	gpuvm_emulated::rendezvous(gpuvm_emulated::syncwarp_operation, 0, mask, 0, 0,
 		[](const gpuvm_emulated::Deposit *, uint32_t, uint32_t) -> uint64_t { return 0; });
 }
 
-inline void __syncthreads() { gpuvm_emulated::block_barrier("__syncthreads", false); }
-inline int __syncthreads_count(int p) { return static_cast<int>(gpuvm_emulated::block_barrier("__syncthreads_count", p != 0)); }
-inline int __syncthreads_or(int p) { return gpuvm_emulated::block_barrier("__syncthreads_or", p != 0) != 0; }
-inline int __syncthreads_and(int p) { return gpuvm_emulated::block_barrier("__syncthreads_and", p == 0) == 0; }
+inline void __syncthreads() { gpuvm_emulated::block_barrier(gpuvm_emulated::syncthreads_operation, false); }
+inline int __syncthreads_count(int p) { return static_cast<int>(gpuvm_emulated::block_barrier(gpuvm_emulated::syncthreads_count_operation, p != 0)); }
+inline int __syncthreads_or(int p) { return gpuvm_emulated::block_barrier(gpuvm_emulated::syncthreads_or_operation, p != 0) != 0; }
+inline int __syncthreads_and(int p) { return gpuvm_emulated::block_barrier(gpuvm_emulated::syncthreads_and_operation, p == 0) == 0; }
 
 /* Hardware may name more lanes than this one, but code must not count on it. */
 inline unsigned __activemask() { return 1u << (threadIdx.x % 32); }
@@ -104,7 +128,7 @@ inline unsigned __activemask() { return 1u << (threadIdx.x % 32); }
 inline unsigned
 __ballot_sync(unsigned mask, int predicate)
 {
-	return static_cast<unsigned>(gpuvm_emulated::rendezvous("__ballot_sync", 0, mask, predicate != 0, 0,
+	return static_cast<unsigned>(gpuvm_emulated::rendezvous(gpuvm_emulated::ballot_sync_operation, 0, mask, predicate != 0, 0,
 		[](const gpuvm_emulated::Deposit *lanes, uint32_t present, uint32_t) -> uint64_t {
 			uint64_t	bits = 0;
 
@@ -122,7 +146,7 @@ T
 __shfl_sync(unsigned mask, T value, int from, int width = 32)
 {
 	using namespace gpuvm_emulated;
-	return from_word<T>(rendezvous("__shfl_sync", sizeof(T), mask, to_word(value), shuffle_param(from, width),
+	return from_word<T>(rendezvous(gpuvm_emulated::shfl_sync_operation, sizeof(T), mask, to_word(value), shuffle_param(from, width),
 		[](const Deposit *lanes, uint32_t present, uint32_t lane) -> uint64_t {
 			uint32_t	w = static_cast<uint32_t>(lanes[lane].param) >> 16;
 
@@ -135,7 +159,7 @@ T
 __shfl_xor_sync(unsigned mask, T value, int by, int width = 32)
 {
 	using namespace gpuvm_emulated;
-	return from_word<T>(rendezvous("__shfl_xor_sync", sizeof(T), mask, to_word(value), shuffle_param(by, width),
+	return from_word<T>(rendezvous(gpuvm_emulated::shfl_xor_sync_operation, sizeof(T), mask, to_word(value), shuffle_param(by, width),
 		[](const Deposit *lanes, uint32_t present, uint32_t lane) -> uint64_t {
 			uint32_t	w = static_cast<uint32_t>(lanes[lane].param) >> 16;
 			uint32_t	from = lane ^ (static_cast<uint32_t>(lanes[lane].param) & 31);
@@ -150,7 +174,7 @@ T
 __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32)
 {
 	using namespace gpuvm_emulated;
-	return from_word<T>(rendezvous("__shfl_up_sync", sizeof(T), mask, to_word(value), shuffle_param(static_cast<int>(by), width),
+	return from_word<T>(rendezvous(gpuvm_emulated::shfl_up_sync_operation, sizeof(T), mask, to_word(value), shuffle_param(static_cast<int>(by), width),
 		[](const Deposit *lanes, uint32_t present, uint32_t lane) -> uint64_t {
 			uint32_t	w = static_cast<uint32_t>(lanes[lane].param) >> 16, d = static_cast<uint32_t>(lanes[lane].param) & 0xffff;
 
@@ -163,7 +187,7 @@ T
 __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32)
 {
 	using namespace gpuvm_emulated;
-	return from_word<T>(rendezvous("__shfl_down_sync", sizeof(T), mask, to_word(value), shuffle_param(static_cast<int>(by), width),
+	return from_word<T>(rendezvous(gpuvm_emulated::shfl_down_sync_operation, sizeof(T), mask, to_word(value), shuffle_param(static_cast<int>(by), width),
 		[](const Deposit *lanes, uint32_t present, uint32_t lane) -> uint64_t {
 			uint32_t	w = static_cast<uint32_t>(lanes[lane].param) >> 16, d = static_cast<uint32_t>(lanes[lane].param) & 0xffff;
 
@@ -176,7 +200,7 @@ unsigned
 __match_any_sync(unsigned mask, T value)
 {
 	using namespace gpuvm_emulated;
-	return static_cast<unsigned>(rendezvous("__match_any_sync", sizeof(T), mask, to_word(value), 0,
+	return static_cast<unsigned>(rendezvous(gpuvm_emulated::match_any_sync_operation, sizeof(T), mask, to_word(value), 0,
 		[](const Deposit *lanes, uint32_t present, uint32_t lane) -> uint64_t {
 			uint64_t	bits = 0;
 
@@ -199,7 +223,7 @@ __match_all_sync(unsigned mask, T value, int *predicate)
 	inline type \
 	name(unsigned mask, type value) \
 	{ \
-		return static_cast<type>(gpuvm_emulated::rendezvous(#name, sizeof(type), mask, gpuvm_emulated::to_word(value), 0, \
+		return static_cast<type>(gpuvm_emulated::rendezvous(gpuvm_emulated::name##_operation, sizeof(type), mask, gpuvm_emulated::to_word(value), 0, \
 			[](const gpuvm_emulated::Deposit *lanes, uint32_t present, uint32_t lane) -> uint64_t { \
 				type		a = gpuvm_emulated::from_word<type>(lanes[lane].value); \
 				\
