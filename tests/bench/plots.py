@@ -16,6 +16,11 @@ def mean(values):
     return sum(values) / len(values) if values else math.nan
 
 
+def legend(ax):
+    """Above the plot, where no bar or curve is."""
+    ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False)
+
+
 class Plotter:
     def __init__(self, plt, results, folder):
         self.plt, self.results, self.folder = plt, results, folder
@@ -35,7 +40,7 @@ class Plotter:
             ax.bar([x + i * width for x in range(len(groups))], values, width=width, label=label, align="edge")
         ax.set_xticks([x + 0.4 for x in range(len(groups))], groups)
         ax.set(**axes)
-        ax.legend(fontsize="small")
+        legend(ax)
         self.save(fig, name)
 
     def speedups(self, workload, name):
@@ -56,7 +61,7 @@ class Plotter:
         ax.set(xlabel=label, ylabel="speed-up of gpuvm", yscale="log")
         if log:
             ax.set_xscale("log")
-        ax.legend(fontsize="small")
+        legend(ax)
         self.save(fig, name)
 
     def groupby(self):
@@ -67,7 +72,7 @@ class Plotter:
         for name in dict.fromkeys(n for r in rows for n in r["ms"]):
             ax.plot([r["groups"] for r in rows], [r["ms"].get(name, math.nan) for r in rows], marker=".", label=name)
         ax.set(xlabel="groups", ylabel="ms, counted", xscale="log", yscale="log")
-        ax.legend(fontsize="small")
+        legend(ax)
         self.save(fig, "groupby.png")
 
     def sphyraena(self):
@@ -99,8 +104,8 @@ class Plotter:
                 ax.bar(i, device, color="tab:blue", label="device: kernels and copies" if i == 0 else None)
                 ax.bar(i, max(0, engine - device), bottom=device, color="tab:gray", label="the rest of the engine's time" if i == 0 else None)
             ax.set_xticks(range(len(modes)), modes)
-            ax.set(ylabel="mean ms of the ten queries, results to host memory")
-            ax.legend(fontsize="small")
+            ax.set(ylabel="mean ms, results to host memory")
+            legend(ax)
             self.save(fig, "virginian-figure5.png")
         rows = self.of("data size")
         if rows:
@@ -109,7 +114,7 @@ class Plotter:
             for name in dict.fromkeys(n for r in rows for n in r["ms"]):
                 ax.plot(sizes, [mean(r["ms"][name] for r in rows if r["size"] == s and name in r["ms"]) for s in sizes], marker=".", label=name)
             ax.set(xlabel="rows in the table", ylabel="mean ms of the ten queries, counted", yscale="log")
-            ax.legend(fontsize="small")
+            legend(ax)
             self.save(fig, "virginian-figure6.png")
 
     def primitives(self, path):

@@ -30,8 +30,12 @@ limit=${LIMIT:-480}
 parts=${*:-build smoke engine groups primitives papers groupby firsttouch concurrency}
 jobs=$(nproc)
 mkdir -p "$out"
-# shellcheck disable=SC1091
-[ ! -f .gpuhost/up ] || . .gpuhost/up
+# shellcheck disable=SC1090,SC1091
+if [ "${PYTHONPATH:-}" = /opt/pysite ]; then
+	. <(sed -n '/^aspg()/,$p' .gpuhost/up)	# the caller has had the rest done
+elif [ -f .gpuhost/up ]; then
+	. .gpuhost/up
+fi
 python=python3
 [ ! -x build/venv/bin/python ] || python=build/venv/bin/python
 failed=
