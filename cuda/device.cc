@@ -75,8 +75,10 @@ CudaDevice::start()
 		else
 		{
 			use();
-			/* Kernels with more local memory than others would otherwise make the device stop for them. */
-			check(cudaSetDeviceFlags(cudaDeviceScheduleSpin | cudaDeviceMapHost | cudaDeviceLmemResizeToMax), "making the context");
+			/* A wish: else kernels with more local memory than others make the device stop for them. */
+			(void) cudaSetDeviceFlags(cudaDeviceScheduleSpin | cudaDeviceMapHost | cudaDeviceLmemResizeToMax);
+			(void) cudaGetLastError();
+			check(cudaFree(nullptr), "making the context");
 			choose_limit(memory_limit_);
 			check(cudaStreamCreateWithFlags(&keeping_, cudaStreamNonBlocking), "making a stream");
 			residency_->expect(std::min(POOL_AT_START, residency_->limit() / 4), pool_, keeping_);

@@ -351,21 +351,38 @@ TableFeed::upload(uint32_t end_tablet)
 	begun_ = true;
 	device_->make_table_room(lane_, table_bytes());
 
-	std::vector<char> image(table_bytes());
-	DeviceTablet *tablets = reinterpret_cast<DeviceTablet *>(image.data());
-	DeviceChunk *chunks = reinterpret_cast<DeviceChunk *>(image.data() + chunks_at());
+	/* The parts as they are to be; the pads are there already. */
+	std::vector<DeviceTablet> tablets;
+	std::vector<DeviceChunk> chunks(places_.size());
 
-	for (uint32_t t = 0; t < work_.tablets.size(); t++)
-		tablets[t] = DeviceTablet{work_.tablets[t].tablet->nrows, 0};
+	tablets.reserve(work_.tablets.size());
+	for (const WorkTablet &tablet : work_.tablets)
+		tablets.push_back(DeviceTablet{tablet.tablet->nrows, 0});
 	for (size_t i = 0; i < static_cast<size_t>(uploaded_) * program_.ncolumns; i++)
 		chunks[i] = describe(static_cast<uint32_t>(i / program_.ncolumns), static_cast<int>(i % program_.ncolumns));
-	memcpy(image.data() + pads_at(), work_.pads.data(), work_.pads.size() * sizeof(DevicePad));
-	if (lane_->table_bytes == image.size() && memcmp(lane_->table_copy, image.data(), image.size()) == 0)
+
+	const struct
+	{
+		uint64_t	at;
+		const void *from;
+		uint64_t	bytes;
+	}			parts[] = {
+		{0, tablets.data(), tablets.size() * sizeof(DeviceTablet)},
+		{chunks_at(), chunks.data(), chunks.size() * sizeof(DeviceChunk)},
+		{pads_at(), work_.pads.data(), work_.pads.size() * sizeof(DevicePad)},
+	};
+	bool		same = lane_->table_bytes == table_bytes();
+
+	for (const auto &part : parts)
+		same = same && (part.bytes == 0 || memcmp(lane_->table_copy + part.at, part.from, part.bytes) == 0);
+	if (same)
 		return;
-	memcpy(lane_->table_copy, image.data(), image.size());
+	for (const auto &part : parts)
+		if (part.bytes != 0)
+			memcpy(lane_->table_copy + part.at, part.from, part.bytes);
 	lane_->table_bytes = 0;		/* unknown, should this fail */
-	check(cudaMemcpyAsync(lane_->table, lane_->table_copy, image.size(), cudaMemcpyHostToDevice, lane_->stream), "describing the table");
-	lane_->table_bytes = image.size();
+	check(cudaMemcpyAsync(lane_->table, lane_->table_copy, table_bytes(), cudaMemcpyHostToDevice, lane_->stream), "describing the table");
+	lane_->table_bytes = table_bytes();
 }
 
 void
