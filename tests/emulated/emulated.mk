@@ -1,6 +1,7 @@
 # The CUDA virtual machine compiled for the host (cuda_runtime.h here tells how):
 #
 #   make unit-cuda                      its unit tests, with sanitizers
+#   make unit-cuda-tsan                 several sessions at once, with the thread sanitizer
 #   make build/emulated/gpuvm_cuda.so   the library, for gpuvm.cuda_library
 #
 # Included by the Makefile. build/emulated-so/bin/cuda_* are the tests without
@@ -11,6 +12,7 @@ EMULATED_TESTS = $(patsubst tests/unit/%.cc,%,$(wildcard tests/unit/cuda_*_test.
 
 EMULATED_FLAGS = -DGPUVM_EMULATED -Itests/emulated -Icuda -Wno-unknown-pragmas
 EMULATED_TEST_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g -pthread -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+EMULATED_TSAN_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g -pthread -fsanitize=thread '-Dtarget_clones(...)='
 EMULATED_SO_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O2 -g -pthread -fPIC -fvisibility=hidden
 
 # $(1) folder, $(2) flags
@@ -24,6 +26,7 @@ build/$(1)/%.cc.o: %.cc
 endef
 $(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS)))
 $(eval $(call emulated,emulated-so,$$(EMULATED_SO_FLAGS)))
+$(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS)))
 
 build/emulated/bin/%: build/emulated/tests/unit/%.cc.o $(EMULATED_SRC:%=build/emulated/%.o) $(CORE_SRC:%.cc=build/asan/%.o)
 	@mkdir -p $(@D)
@@ -33,10 +36,19 @@ build/emulated-so/bin/%: build/emulated-so/tests/unit/%.cc.o $(EMULATED_SRC:%=bu
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_SO_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
 
+# Kernels run on fibers, which the thread sanitizer does not know: they are left as they are.
+EMULATED_TSAN_OBJS = $(patsubst %,build/emulated-tsan/%.o,$(wildcard cuda/*.cc) tests/emulated/emulated_runtime.cc) \
+	$(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu) tests/emulated/emulated_block.cc)
+build/emulated-tsan/bin/%: build/emulated-tsan/tests/unit/%.cc.o $(EMULATED_TSAN_OBJS) $(CORE_SRC:%.cc=build/tsan/%.o)
+	@mkdir -p $(@D)
+	$(CXX) $(EMULATED_TSAN_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
+
 build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_CORE_SRC:%.cc=build/cuda/%.o)
 	@mkdir -p $(@D)
 	$(CXX) -shared $(EMULATED_SO_FLAGS) $^ -Wl,--no-undefined -lboost_context -ldl -o $@
 
-.PHONY: unit-cuda
+.PHONY: unit-cuda unit-cuda-tsan
+unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test
+	$< --gtest_brief=1 --gtest_filter='*SeveralSessions*'
 unit-cuda: $(EMULATED_TESTS:%=build/emulated/bin/%)
 	@set -e; for t in $^; do echo "== $$t"; $$t --gtest_brief=1; done
