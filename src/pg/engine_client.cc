@@ -45,6 +45,8 @@ namespace gpuvm {
 
 /* Going to sleep and being woken takes about half of this. */
 constexpr std::chrono::microseconds SPIN(150);
+/* The processors are idle while a device works, and most of its jobs end within this. */
+constexpr std::chrono::microseconds DEVICE_SPIN(1000);
 constexpr int HELLO_TIMEOUT_MS = 2000;
 constexpr int CONNECT_RETRY_MS = 10;
 /* What a released session keeps; more is given back. */
@@ -457,8 +459,8 @@ engine_wait(EngineSession *session)
 	/* The end is looked at first: what was published before it is then seen too. */
 	auto		moved = [job] { return job_ended(job) || any_full(job); };
 
-	if (!lost)
-		(void) Doorbell::spin(moved, SPIN);
+	if (!lost && !Doorbell::spin(moved, SPIN) && job->ran_on == Device::Cuda)
+		(void) Doorbell::spin(moved, DEVICE_SPIN);
 	for (;;)
 	{
 		bool		ended = job_ended(job);
