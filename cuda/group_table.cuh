@@ -404,11 +404,12 @@ begin_groups(const DeviceProgram &p, const GroupTable &table)
 	}
 	for (uint32_t k = threadIdx.x; k < p.groups.nkeys; k += blockDim.x)
 		area->keys[k] = p.groups.keys[k];
-	for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
-		shared_at<uint32_t>(planes_at)[i] = 0;
+	/* Slots come in fours. */
+	for (uint32_t i = threadIdx.x; i < words / 4; i += blockDim.x)
+		shared_at<uint4>(planes_at)[i] = uint4{0, 0, 0, 0};
 	if (!table.shared_all)
-		for (uint32_t i = threadIdx.x; i < table.shared_slots; i += blockDim.x)
-			shared_at<uint32_t>(planes_at)[words + i] = TAG_FREE;
+		for (uint32_t i = threadIdx.x; i < table.shared_slots / 4; i += blockDim.x)
+			shared_at<uint4>(planes_at)[words / 4 + i] = uint4{TAG_FREE, TAG_FREE, TAG_FREE, TAG_FREE};
 }
 
 /* Adds what slot `slot` and its replicas have of a cell's planes to the global row. */
@@ -479,8 +480,14 @@ end_groups(const DeviceProgram &p, const GroupTable &table)
 		if (area->key_zeroes)
 			atomicOr(&table.header->key_zeroes, area->key_zeroes);
 	}
-	for (uint32_t slot = threadIdx.x * replicas; slot < table.shared_slots; slot += blockDim.x * replicas)
+
+	/* Blocks end at about the same time: each begins elsewhere. */
+	uint32_t	n = table.shared_slots / replicas;
+	uint32_t	begin = n > 0 ? static_cast<uint32_t>(static_cast<uint64_t>(n) * blockIdx.x / gridDim.x) : 0;
+
+	for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
 	{
+		uint32_t	slot = (i + begin < n ? i + begin : i + begin - n) * replicas;
 		uint32_t	row = table.shared_all ? slot >> table.replica_bits : shared_at<uint32_t>(area->tags_at)[slot];
 
 		if (row == TAG_FREE)

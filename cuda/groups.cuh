@@ -183,6 +183,28 @@ each_row(const Machine<R> &m, const OpView &op, uint32_t taken, F f)
 	}
 }
 
+template <int R, typename F>
+GPUVM_D void
+each_target(const Machine<R> &m, const OpView &op, uint32_t taken, F f)
+{
+	const char *targets = place_of<uint32_t>(m, op.b());
+	Chunks<R>	chunks(m);
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		int			at = chunks.chunk(k);
+		uint32_t	bits = taken >> (4 * at);
+		uint32_t	t[4];
+
+		load4(targets, at, 0, t);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			if (bits >> i & 1)
+				f(t[i]);
+	}
+}
+
 /* -- counts and sums of integers --------------------------------------------------------- */
 
 /* Also the mark that a group is there. */
@@ -193,55 +215,24 @@ op_group_count(const Machine<R> &m, const OpView &op, const GroupArea *area)
 	const CellBase base(area);
 	const CellPlace place = place_of_cell(static_cast<uint64_t>(op.imm_b()), 0);
 	const CellKind kind = static_cast<CellKind>(op.column());
-	const char *targets = place_of<uint32_t>(m, op.b());
-	Chunks<R>	chunks(m);
-	uint32_t	taken = taken_rows(m, op);
+	const uint32_t taken = taken_rows(m, op);
 
 	/* The keys themselves tell which rows of a hashed table are taken. */
 	if (kind == CellKind::Mark && area->table.kind == GroupTableKind::Hashed)
 		return;
 	if (kind == CellKind::Add32 && area->table.shared_all)
-	{
-#pragma unroll 1
-		for (int k = 0; k < R / 4; k++)
-		{
-			int			at = chunks.chunk(k);
-			uint32_t	bits = taken >> (4 * at);
-			uint32_t	t[4];
-
-			load4(targets, at, 0, t);
-#pragma unroll
-			for (int i = 0; i < 4; i++)
-				if (bits >> i & 1)
-					atomicAdd(base.word(t[i], place.plane), 1u);
-		}
-		return;
-	}
-#pragma unroll 1
-	for (int k = 0; k < R / 4; k++)
-	{
-		int			at = chunks.chunk(k);
-		uint32_t	bits = taken >> (4 * at);
-		uint32_t	t[4];
-
-		load4(targets, at, 0, t);
-#pragma unroll 1
-		for (int i = 0; i < 4; i++)
-		{
-			uint32_t	target = i == 0 ? t[0] : i == 1 ? t[1] : i == 2 ? t[2] : t[3];
-
-			if (!(bits >> i & 1))
-				continue;
-			if (kind == CellKind::Add32)
-				add32(base, target, place, 1);
-			else if (kind == CellKind::Add64)
+		each_target(m, op, taken, [=](uint32_t target) { atomicAdd(base.word(target, place.plane), 1u); });
+	else if (kind == CellKind::Add32)
+		each_target(m, op, taken, [=](uint32_t target) { add32(base, target, place, 1); });
+	else
+		each_target(m, op, taken, [=](uint32_t target) {
+			if (kind == CellKind::Add64)
 				add64(base, target, place, 1);
 			else if (target & TARGET_SHARED)
 				*base.word(target, place.plane) = 1;
 			else
 				*base.global<uint32_t>(target, place) = 1;
-		}
-	}
+		});
 }
 
 /* All groups are in shared memory: the atomics of four rows are on their way together. */
