@@ -18,6 +18,12 @@ constexpr double MAPPED_BYTES_NS = 45;	/* reads over the bus: 51 measured */
 constexpr double COPY_BYTES_NS = 45;	/* copies to the device: 55.6 measured */
 constexpr double RESULT_BYTES_NS = 40;	/* result rows over the bus: 53 measured */
 
+/*
+ * What is copied to be kept will be read again: the job that comes first pays a part
+ * only, or it would go to the CPU, like the next one, and the columns never come.
+ */
+constexpr double KEPT_SHARE = 0.25;
+
 constexpr double JOB_NS = 30'000;	/* a job without data: launch, wait, and the way through gpuvmd */
 constexpr double OP_ROW_NS = 0.001;	/* an operation for one row: 60 opcodes took 4.5 T rows/s by 1.3 */
 constexpr double GROUP_ROW_NS = 0.03;	/* finding a group in a table in device memory: 34 to 49 G rows/s */

@@ -157,22 +157,26 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 	const DeviceProgram *program = ready() ? lower_request(request, shared_bytes_, &refusal) : nullptr;
 	const Program *source = request.program;
 	Share		share = {0, 0};
+	CudaDevice *device = program != nullptr ? choose_device(request, *program, &share) : nullptr;
 
-	if (program == nullptr || choose_device(request, *program, &share) == nullptr)
+	if (device == nullptr)
 	{
 		snprintf(reason, REASON_BYTES, "%s", refusal);
 		return UINT64_MAX;
 	}
 
-	double		rows = 0, ns = JOB_NS;
-	const bool	over_the_bus = request.transfer == Transfer::Mapped || request.transfer == Transfer::Serial || request.transfer == Transfer::Stream;
+	double		rows = 0, ns = JOB_NS, copies;
+	const bool	forgotten = request.transfer == Transfer::Mapped || request.transfer == Transfer::Serial || request.transfer == Transfer::Stream;
 
 	for (uint32_t t = 0; t < request.ntablets; t++)
 		rows += request.tablets[t].skip ? 0 : request.tablets[t].tablet->nrows;
-	if (over_the_bus)
+	if (forgotten)
 		share = Share{0, share.there + share.missing};
-	ns += static_cast<double>(share.missing) / COPY_BYTES_NS +
-		kernel_ns(*program, rows, static_cast<double>(share.there), 0, uses_group_table(*program));
+	copies = static_cast<double>(share.missing) / COPY_BYTES_NS;
+	ns += forgotten || share.missing > device->residency()->available() ? copies : copies * KEPT_SHARE;
+	/* Others that run there take their time of the device. */
+	ns += kernel_ns(*program, rows, static_cast<double>(share.there), 0, uses_group_table(*program)) *
+		(1 + static_cast<double>(device->status()->jobs_running.load()));
 	if (uses_group_table(*program))
 		ns += GROUP_JOB_NS;
 	if (!source->grouped)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <new>
 #include <thread>
 
 #include "engine/pin_words.h"
@@ -63,11 +64,14 @@ PinnedArena::pin(uint32_t number, Chunk *chunk)
 	int			current = 0;
 	cudaError_t rc = cudaGetDevice(&current);
 
+	chunk->addresses.reset(new (std::nothrow) uint64_t[ordinals_.size()]());
+	if (!chunk->addresses)
+		rc = cudaErrorMemoryAllocation;
+
 	if (rc == cudaSuccess)
 		rc = cudaHostRegister(chunk_at(number), bytes_of(number), cudaHostRegisterPortable | cudaHostRegisterMapped);
 	if (rc == cudaSuccess)
 	{
-		chunk->addresses.reset(new uint64_t[ordinals_.size()]);
 		for (size_t d = 0; d < ordinals_.size() && rc == cudaSuccess; d++)
 		{
 			void	   *address = nullptr;

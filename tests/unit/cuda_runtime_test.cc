@@ -939,7 +939,7 @@ TEST_F(CudaRuntime, EstimatesKnowWhatIsOnTheDevice)
 	EXPECT_LT(warm, cold);
 	EXPECT_GT(warm, 1000u);
 	request.transfer = Transfer::Mapped;
-	EXPECT_EQ(library->estimate(request, reason), cold);
+	EXPECT_GT(library->estimate(request, reason), cold);
 }
 
 /* ---- several sessions ------------------------------------------------------------------------------------- */
