@@ -87,6 +87,7 @@ bind_columns(const Machine<R> &m, const DeviceProgram &p, const DeviceChunk *chu
 {
 	uint32_t	bytes = 0;
 
+#pragma unroll 1
 	for (uint32_t c = m.lane; c < p.ncolumns; c += 32)
 	{
 		DeviceChunk chunk = chunks[c];
@@ -135,6 +136,7 @@ fill_stage(const Machine<R> &m, const DeviceProgram &p)
 			copy_by_warp(shared_memory + m.region + p.columns[c].nulls, col->next_nulls, 4 * R * p.stage_tiles, m.lane);
 	}
 	__syncwarp();
+#pragma unroll 1
 	for (uint32_t c = m.lane; c < p.nstaged; c += 32)
 	{
 		StageColumn *col = stage_column(m, c);
@@ -160,6 +162,7 @@ fill_stage(const Machine<R> &m, const DeviceProgram &p)
 		asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 					 :: "r"(shared_address(&header->barrier)), "r"(header->stage_bytes) : "memory");
 	__syncwarp();
+#pragma unroll 1
 	for (uint32_t c = m.lane; c < p.nstaged; c += 32)
 	{
 		StageColumn *col = stage_column(m, c);
