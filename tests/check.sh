@@ -182,6 +182,7 @@ gtest_suite "unit" unit
 gtest_suite "unit (ASan, UBSan)" unit-asan
 gtest_suite "unit (TSan)" unit-tsan
 gtest_suite "CUDA, emulated (ASan)" unit-cuda
+gtest_suite "CUDA, emulated (TSan)" unit-cuda-tsan
 experiment_suite
 cuda_suite
 
