@@ -655,6 +655,40 @@ TEST_F(CudaRuntime, FiguresSayWhatWasDone)
 	EXPECT_EQ(status().jobs_running.load(), 0u);
 }
 
+/* More groups than the first table has room for: the job starts again, with its columns. */
+TEST_F(CudaRuntime, GroupsMayTakeASecondAttempt)
+{
+	Table		table = three_columns({60000, 60000, 40000}, 10, 6);
+	const SealedProgram program = group_program(true);
+
+	for (size_t i = 0; i < table.columns[0].rows.size(); i++)
+		table.columns[0].rows[i] = from_register(static_cast<int64_t>(i) * 13001);
+	table.build();
+	open();
+
+	const StoredTable stored = arena.store(table);
+
+	for (Transfer transfer : {Transfer::Stream, Transfer::Serial, Transfer::Cached})
+	{
+		const Ran	ran = run(program.get(), stored, {}, [&] {
+			Ways		ways;
+
+			ways.transfer = transfer;
+			ways.count_groups = true;
+			return ways;
+		}());
+
+		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+		EXPECT_EQ(ran.ngroups, 160000u);
+		EXPECT_EQ(ran.figures.rows_in, 160000u);
+		EXPECT_EQ(ran.figures.tablets_scanned, 3u);
+		if (transfer != Transfer::Cached)
+		{
+			EXPECT_GE(ran.figures.bytes_moved, 2 * column_bytes(stored)) << "the first table was large enough";
+		}
+	}
+}
+
 /* ---- where things lie ------------------------------------------------------------------------ */
 
 TEST_F(CudaRuntime, TabletsMayLieAcrossPinnedChunks)
