@@ -74,6 +74,11 @@ enum DeviceCode : uint16_t
 	CODE_LESS_I32, CODE_LESS_F32,	/* with DOP_NEGATED: all four orders */
 	CODE_SUM_I32,
 	CODE_MULSUM_I32,			/* Mul and AggStep Sum, the product not kept */
+	CODE_ADD_CODES,				/* of I32, where an operand is a staged column as the tablet at hand stores it */
+	CODE_SUB_CODES,
+	CODE_MUL_CODES,
+	CODE_LESS_CODES,
+	CODE_MULSUM_CODES,
 	CODE_JOIN,					/* a jump target: pending lanes live again */
 	CODE_SET_MASK,				/* dst = imm_a */
 	CODE_WIDE,					/* from here on: not in OpSet::Narrow */
@@ -124,7 +129,7 @@ enum class ResultForm : uint8_t
 };
 
 constexpr uint16_t OPERAND_NONE = 0xffff;
-constexpr uint16_t OPERAND_STAGED = 0x8000;	/* a staged null mask, not a slot */
+constexpr uint16_t OPERAND_STAGED = 0x8000;	/* a staged null mask or column, not a slot */
 
 struct alignas(16) DeviceOp
 {
@@ -133,11 +138,11 @@ struct alignas(16) DeviceOp
 	uint8_t		aux;			/* Cast: from Type; AggStep: AggFn; In: p5; CODE_FILTER_COLUMN: the type's natural width */
 	uint16_t	dst, a, b;		/* CODE_FILTER_COLUMN: b is its FilterRange; ResultColumn: b counts the nullable columns before it */
 	uint16_t	dst_null, a_null, b_null;
-	uint16_t	c, c_null;		/* Select's condition, AggStep's filter, ResultColumn's list of rows */
+	uint16_t	c, c_null;		/* Select's condition, AggStep's filter, ResultColumn's list of rows; CODE_*_CODES: column of b */
 	uint16_t	pending;		/* mask that takes the lanes that jump, or OPERAND_NONE: they die */
 	uint16_t	skip;			/* where to go on when no lane of the warp is live */
 	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot */
-	uint16_t	count;			/* In: values */
+	uint16_t	count;			/* In: values; CODE_*_CODES: column of a */
 	uint32_t	group_area;		/* CODE_GROUP_*: address of the block's GroupArea */
 	int64_t		imm_a;
 	int64_t		imm_b;			/* In: address of the values in shared memory; ResultColumn: bytes of a row's columns before it */
@@ -432,6 +437,7 @@ struct GroupTable
 	uint32_t	key_at;			/* Hashed: in the row */
 	uint32_t	probe_limit;
 	uint32_t	shared_slots;	/* 0: no shared table */
+	uint32_t	slot_scale;		/* unless shared_all: a row's slots are at row * slot_scale / 2^32, before replication */
 	uint32_t	shared_bytes;	/* of a block, before the warps' regions: GroupArea, planes, tags */
 	GroupHeader *header;
 	char	   *rows;

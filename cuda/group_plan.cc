@@ -33,10 +33,11 @@ constexpr uint32_t REPLICATE_TO = 256;
 constexpr uint32_t MAX_REPLICA_BITS = 5;
 
 /* Slots for the first groups that come along, when there are too many for all. */
-constexpr uint32_t MOST_SLOTS = 1u << 16;
-constexpr uint32_t HOT_SLOTS = 1024;
-constexpr uint32_t UNKNOWN_SLOTS = 4096, UNKNOWN_REPLICA_BITS = 2;
-constexpr uint64_t WORTH_A_TABLE = 16;	/* groups a slot */
+constexpr uint32_t HOT_SLOTS = 1024;	/* of use only for groups that have many more rows than others */
+constexpr uint32_t UNKNOWN_SLOTS = 2048, UNKNOWN_REPLICA_BITS = 2;
+constexpr uint32_t LEAST_SLOTS = 256;
+/* Rows of a group that a block should meet: what it gathered is then worth adding to the global table. */
+constexpr uint64_t WORTH_A_SLOT = 2;
 
 struct SharedMemory
 {
@@ -44,17 +45,20 @@ struct SharedMemory
 	uint32_t	block;
 	uint32_t	taken;			/* of a block: operations and regions */
 	uint32_t	blocks;			/* resident without a group table */
+	uint32_t	sms;
 };
 
 bool
 shared_memory(const DeviceProgram &program, SharedMemory *shared)
 {
-	int			device, sm, block;
+	int			device, sm, block, sms;
 
 	if (cudaGetDevice(&device) != cudaSuccess ||
 		cudaDeviceGetAttribute(&sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device) != cudaSuccess ||
-		cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess)
+		cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess ||
+		cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
 		return false;
+	shared->sms = static_cast<uint32_t>(sms);
 	shared->sm = static_cast<uint32_t>(sm);
 	shared->block = static_cast<uint32_t>(block);
 	shared->taken = program_bytes(program.nops, program.naux) + program.region_bytes * BLOCK_WARPS + BLOCK_OVERHEAD;
@@ -102,23 +106,34 @@ share_all(const DeviceProgram &program, const SharedMemory &shared, GroupPlan *p
 	return false;
 }
 
-/* Slots for some of them: at most `most`, a power of two, and no fewer than `least`. */
+/* Slots for some of them, at most `most`, in what is left of a block's memory when so many are resident. */
 void
-share_some(const DeviceProgram &program, const SharedMemory &shared, uint32_t most, uint32_t least, uint32_t replica_bits, GroupPlan *plan)
+share_some(const DeviceProgram &program, const SharedMemory &shared, uint32_t blocks, uint64_t most, uint32_t replica_bits, GroupPlan *plan)
 {
-	const uint32_t planes = program.groups.planes;
+	const uint32_t planes = program.groups.planes, empty = group_area_bytes(planes, 0, true), unit = 4u << replica_bits;
+	uint64_t	slots = 0;
 
-	plan->shared_slots = 0;
-	plan->shared_bytes = group_area_bytes(planes, 0, true);
-	for (uint32_t slots = most; slots >= least; slots /= 2)
-		for (uint32_t blocks : {std::min(3u, shared.blocks), std::min(2u, shared.blocks), 1u})
-			if (blocks > 0 && group_area_bytes(planes, slots, true) <= room(shared, blocks) && (blocks > 1 || slots <= least))
-			{
-				plan->shared_slots = slots;
-				plan->replica_bits = static_cast<uint8_t>(replica_bits);
-				plan->shared_bytes = group_area_bytes(planes, slots, true);
-				return;
-			}
+	for (; blocks > 0 && slots < LEAST_SLOTS; blocks--)
+	{
+		uint32_t	bytes = room(shared, blocks);
+
+		slots = bytes > empty + 128 ? std::min<uint64_t>(most, (bytes - empty - 128) / ((planes + 1) * 4)) / unit * unit : 0;
+	}
+	if (slots < LEAST_SLOTS)
+		slots = 0;
+	plan->shared_slots = static_cast<uint32_t>(slots);
+	plan->replica_bits = static_cast<uint8_t>(slots > 0 ? replica_bits : 0);
+	plan->shared_bytes = group_area_bytes(planes, plan->shared_slots, true);
+}
+
+/* Of a dense table that is too large to be shared: as many slots as there is room for, if groups have rows enough. */
+void
+share_dense(const DeviceProgram &program, const SharedMemory &shared, uint64_t total_rows, GroupPlan *plan)
+{
+	if (total_rows / plan->entries >= WORTH_A_SLOT * shared.sms)
+		share_some(program, shared, 1, plan->entries, 0, plan);
+	else
+		share_some(program, shared, std::max(1u, shared.blocks), HOT_SLOTS, 0, plan);
 }
 
 /* The row's own sector of memory, if it is small enough for one. */
@@ -177,11 +192,7 @@ plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 		if (share_all(program, shared, plan))
 			return nullptr;
 		if (plan->entries > 1)
-		{
-			share_some(program, shared, MOST_SLOTS, 256, 0, plan);
-			if (plan->entries / WORTH_A_TABLE > plan->shared_slots)
-				share_some(program, shared, HOT_SLOTS, 256, 0, plan);
-		}
+			share_dense(program, shared, total_rows, plan);
 		else
 			plan->shared_bytes = group_area_bytes(g.planes, 0, true);
 		return nullptr;
@@ -198,9 +209,9 @@ plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 	if (attempt > 0 && size_hashed(program, total_rows, limit, attempt - 1, &before) && before.entries == plan->entries)
 		return "the device has not enough memory for the groups";
 	if (attempt == 0)
-		share_some(program, shared, UNKNOWN_SLOTS, 256, UNKNOWN_REPLICA_BITS, plan);
+		share_some(program, shared, std::max(1u, shared.blocks), UNKNOWN_SLOTS, UNKNOWN_REPLICA_BITS, plan);
 	else
-		share_some(program, shared, HOT_SLOTS, 256, 0, plan);
+		share_some(program, shared, std::max(1u, shared.blocks), HOT_SLOTS, 0, plan);
 	return nullptr;
 }
 
@@ -218,6 +229,8 @@ group_table(const DeviceProgram &, const GroupPlan &plan, char *memory)
 	t.key_at = plan.key_at;
 	t.probe_limit = plan.probe_limit;
 	t.shared_slots = plan.shared_slots;
+	t.slot_scale = static_cast<uint32_t>(std::min<uint64_t>((static_cast<uint64_t>(plan.shared_slots >> plan.replica_bits) << 32) / (plan.entries + 1ull),
+															UINT32_MAX));
 	t.shared_bytes = plan.shared_bytes;
 	t.header = reinterpret_cast<GroupHeader *>(memory);
 	t.rows = memory + align_up(sizeof(GroupHeader), 256);

@@ -172,7 +172,7 @@ target_of(const GroupArea *area, uint32_t row, uint32_t lane)
 	if (table.shared_slots == 0)
 		return row;
 
-	uint32_t	slot = ((row << table.replica_bits) & (table.shared_slots - 1)) | replica;
+	uint32_t	slot = __umulhi(row, table.slot_scale) << table.replica_bits | replica;
 	uint32_t   *tag = shared_at<uint32_t>(area->tags_at) + slot;
 	uint32_t	owner = *static_cast<volatile uint32_t *>(tag);
 
