@@ -162,6 +162,8 @@ public:
 	bool stopped() override
 	{
 		asked++;
+		if (when_asked)
+			when_asked();
 		has_stopped = has_stopped || asked > stop_after_asking || published >= stop_after_publishing || (row_limit != 0 && rows >= row_limit);
 		return has_stopped;
 	}
@@ -180,6 +182,7 @@ public:
 	uint64_t	stop_after_asking = UINT64_MAX;
 	uint64_t	stop_after_publishing = UINT64_MAX;
 	uint64_t	row_limit = 0;
+	std::function<void()> when_asked;
 	uint64_t	asked = 0, published = 0, rows = 0, waits = 0;
 	bool		has_stopped = false;
 	Units		units;
@@ -730,6 +733,31 @@ TEST_F(CudaRuntime, ChunksAreUnpinnedWhenAskedForAndPinnedAgain)
 	unpin_wanted(&arena.header->pins[0]);
 	expect_rows(filter_program(50).get(), stored, {}, ways);
 	EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::Pinned);
+}
+
+TEST_F(CudaRuntime, ChunksThatAJobUsesStayPinned)
+{
+	const Table table = three_columns({9000}, 1000, 7);
+	const StoredTable stored = arena.store(table);
+	Ways		ways;
+	int			asked = 0;
+
+	open();
+	ways.transfer = Transfer::Mapped;
+	ways.tell = [&](FakeIo *io)
+	{
+		io->when_asked = [&]
+		{
+			unpin_wanted(&arena.header->pins[0]);
+			library->housekeep();
+			EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::UnpinWanted);
+			asked++;
+		};
+	};
+	expect_rows(filter_program(50).get(), stored, {}, ways);
+	EXPECT_GT(asked, 0);
+	library->housekeep();
+	EXPECT_EQ(pin_state(arena.header->pins[0]), PinState::PunchWanted);
 }
 
 TEST_F(CudaRuntime, AJobIsRefusedWhileItsResultsCannotBePinned)
