@@ -126,7 +126,7 @@ smoke() {
 engine() {
 	nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,memory.total --format=csv,noheader
 	build/cuda/bench/vm_experiment --rows 300000 --reps 1 >"$out/vm_small.txt" || { cat "$out/vm_small.txt"; return 1; }
-	build/cuda/bench/vm_experiment --auto --rows "${VM_ROWS:-268435456}" --csv "$out/vm_experiment.csv"
+	build/cuda/bench/vm_experiment --auto ${VM_ROWS:+--rows "$VM_ROWS"} --csv "$out/vm_experiment.csv"
 }
 
 groups() {
