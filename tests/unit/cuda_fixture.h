@@ -235,7 +235,7 @@ public:
 		constexpr uint64_t enough = 256 << 20;
 		bool		small = chance(rng, 40);
 
-		for (int attempt = 0;; attempt++)
+		for (int attempt = 0;;)
 		{
 			cuda::GroupPlan plan;
 
@@ -248,6 +248,7 @@ public:
 			if (try_groups(plan))
 				return;
 			result.overflows++;
+			attempt += small ? 0 : 1;
 			small = false;
 		}
 	}
@@ -291,6 +292,11 @@ private:
 	void		choose_shape(uint32_t group_bytes)
 	{
 		EXPECT_EQ(cuda::choose_shape(*lowered, device_table.npads, &shape, group_bytes), cudaSuccess);
+		/* Tables here are small: units as long as those of large ones, and blocks that have many. */
+		while (shape.unit_rows < TABLET_PAD_ROWS && chance(rng, 40))
+			shape.unit_rows *= 2;
+		if (chance(rng, 40))
+			shape.blocks = 1;
 	}
 
 	/* Pads [first, end). */

@@ -261,14 +261,20 @@ private:
 	int			column(Type type)
 	{
 		const int	reg = write(type);
+
+		emit(Opcode::Column, type, reg, column_of(type), 0);
+		wrote(reg, type);
+		return reg;
+	}
+
+	int			column_of(Type type)
+	{
 		int			c = pick_int(rng, 2);
 
 		for (int i = 0; i < 6; i++)
 			if (VALUE_TYPES[i] == type)
 				c += 2 * i;
-		emit(Opcode::Column, type, reg, c, 0);
-		wrote(reg, type);
-		return reg;
+		return c;
 	}
 
 	int			read(Type type)
@@ -510,6 +516,11 @@ private:
 				continue;
 			}
 			declare(c, sources[c].second);
+			if (chance(rng, 30))
+			{
+				emit(Opcode::Column, sources[c].second, write(sources[c].second), column_of(sources[c].second), 0);
+				continue;
+			}
 			emit(Opcode::Copy, sources[c].second, write(sources[c].second), sources[c].first, 0);
 		}
 		emit(Opcode::Result, Type::None, n ? first : 0, n, 0);
