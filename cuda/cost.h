@@ -29,6 +29,9 @@ constexpr double OP_ROW_NS = 0.001;	/* an operation for one row: 60 opcodes took
 constexpr double GROUP_ROW_NS = 0.03;	/* finding a group in a table in device memory: 34 to 49 G rows/s */
 constexpr double GROUP_JOB_NS = 40'000;	/* emptying the table, listing its groups */
 
+/* A slice: short enough for a canceled job to end soon, long enough for launching it not to matter. */
+constexpr double SLICE_NS = 4e6;
+
 /* Of kernels that read so many bytes, here and over the bus, in so many rows. */
 inline double
 kernel_ns(const DeviceProgram &program, double rows, double local, double mapped, bool keys)

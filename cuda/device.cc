@@ -151,6 +151,12 @@ CudaDevice::open_lane(Lane *lane, bool small)
 		check(cudaEventCreate(&events.end), "making an event");
 	}
 	check(cudaEventCreateWithFlags(&lane->copied, cudaEventDisableTiming), "making an event");
+
+	/* What a stream does for the first time takes long: not in the first query. */
+	check(reset_state(lane->scratch, lane->stream), "trying the streams");
+	check(cudaMemcpyAsync(&lane->outcomes->state, lane->scratch.state, sizeof(LaunchState), cudaMemcpyDeviceToHost, lane->stream), "trying the streams");
+	for (cudaStream_t stream : {lane->stream, lane->copies, lane->side})
+		check(cudaMemcpyAsync(lane->abort, &lane->outcomes->zero, sizeof(uint32_t), cudaMemcpyHostToDevice, stream), "trying the streams");
 }
 
 /* Whatever part of it was opened. */

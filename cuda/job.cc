@@ -17,7 +17,6 @@
 namespace gpuvm {
 namespace cuda {
 
-constexpr double SLICE_NS = 4e6;
 constexpr double FIRST_SLICE_NS = 2e6;	/* its time is a guess */
 constexpr double ADAPT_NS = 2e5;		/* shorter ones say more about launching than about the program */
 constexpr uint64_t COPY_SLICE_BYTES = 32ull << 20;	/* to be copied for one slice: its kernel waits for all of them */

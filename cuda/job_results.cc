@@ -10,8 +10,6 @@
 namespace gpuvm {
 namespace cuda {
 
-constexpr double ROW_SLICE_NS = 4e6;
-
 /* ---- buffers ------------------------------------------------------------------- */
 
 /* A claimed buffer; -1 when the job is to stop. */
@@ -270,7 +268,7 @@ DeviceJob::run_rows()
 
 	/* A slice's most units: half of the buffers, no more than a slice's time, and what there is staging memory for. */
 	const uint32_t unit_pads = request_.unit_rows / TABLET_PAD_ROWS;
-	const uint32_t time_pads = std::max(1u, static_cast<uint32_t>(ROW_SLICE_NS / pad_ns(0)));
+	const uint32_t time_pads = std::max(1u, static_cast<uint32_t>(SLICE_NS / pad_ns(0)));
 	size_t		most = std::max(1u, std::min((request_.nbuffers + 1) / 2, time_pads / unit_pads));
 	RowStaging	staging[IN_FLIGHT];
 

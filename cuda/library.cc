@@ -36,7 +36,7 @@ constexpr size_t REASON_BYTES = 128;
 constexpr size_t WHY_BYTES = 256;
 /* estimate() looks up at most so many tablets, and takes the others to be alike. */
 constexpr uint32_t ESTIMATE_TABLETS = 128;
-/* Of a filter that nothing is known of; half the rows are dear and rare. */
+/* Of a filter of which nothing is known. */
 constexpr double GUESSED_SELECTIVITY = 0.1;
 
 class CudaLibrary final : public DeviceLibrary
