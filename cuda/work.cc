@@ -16,8 +16,14 @@ namespace {
 void
 add_pads(Work *work, uint32_t tablet, uint32_t first_row, uint32_t end_row)
 {
-	for (uint32_t row = first_row; row < end_row; row += TABLET_PAD_ROWS)
-		work->pads.push_back(DevicePad{tablet, row});
+	const size_t before = work->pads.size(), n = (end_row - first_row + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
+
+	work->pads.resize(before + n);
+
+	DevicePad  *to = work->pads.data() + before;
+
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = DevicePad{tablet, first_row + i * TABLET_PAD_ROWS};
 }
 
 }  // namespace
