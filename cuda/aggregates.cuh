@@ -237,13 +237,13 @@ op_sum(Machine<R> &m, const OpView &op)
 }
 
 /* sum(a * b): the product stays in hardware registers. */
-template <Type T, bool CHECKED, int R>
+template <Type T, bool CHECKED, bool CODED, int R>
 GPUVM_D void
 mulsum_loop(Machine<R> &m, const OpView &op, uint32_t active)
 {
 	using V = reg_t<T>;
-	Operand<V, R> a = operand_a<V>(m, op);
-	Operand<V, R> b = operand_b<V>(m, op);
+	auto		a = source_a<CODED, V>(m, op);
+	auto		b = source_b<CODED, V>(m, op);
 	bool		wide = op.flags() & DOP_WIDE;
 	Order<V, R> order(m);
 	uint32_t	taken = order.turn(active);
@@ -278,7 +278,7 @@ mulsum_loop(Machine<R> &m, const OpView &op, uint32_t active)
 	Accumulator<R>(m, op.column()).add(active, wide, sum.lo, sum.hi);
 }
 
-template <Type T, int R>
+template <Type T, bool CODED = false, int R>
 GPUVM_D void
 op_mulsum(Machine<R> &m, const OpView &op)
 {
@@ -286,9 +286,9 @@ op_mulsum(Machine<R> &m, const OpView &op)
 
 	/* A filtered aggregate has no fused form: the product's errors count on rows that the filter drops. */
 	if (op.flags() & DOP_CHECKED)
-		mulsum_loop<T, true>(m, op, checked_on);
+		mulsum_loop<T, true, CODED>(m, op, checked_on);
 	else
-		mulsum_loop<T, false>(m, op, checked_on);
+		mulsum_loop<T, false, CODED>(m, op, checked_on);
 }
 
 }  // namespace cuda

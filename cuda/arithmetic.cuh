@@ -48,9 +48,9 @@ either_null(const Machine<R> &m, const OpView &op)
  * What visits [first, end) of the lane raise, where `active` (by visit) is set.
  * Reads the operands again, one at a time: few registers for a rare path.
  */
-template <Opcode O, Type T, typename V, typename B, int R>
+template <Opcode O, Type T, typename A, typename B>
 GPUVM_D uint32_t
-exact_errors(const Operand<V, R> &a, const Operand<B, R> &b, uint32_t x, uint32_t active, int first, int end)
+exact_errors(const A &a, const B &b, uint32_t x, uint32_t active, int first, int end)
 {
 	uint32_t	err = 0;
 
@@ -61,15 +61,15 @@ exact_errors(const Operand<V, R> &a, const Operand<B, R> &b, uint32_t x, uint32_
 	return err;
 }
 
-template <Opcode O, Type T, bool CHECKED, typename B, int R>
+template <Opcode O, Type T, bool CHECKED, bool CODED, typename B, int R>
 GPUVM_D void
 binary_loop(Machine<R> &m, const OpView &op)
 {
 	using V = reg_t<T>;
-	constexpr int G = group_of<V, R>;
+	constexpr int G = CODED ? 1 : group_of<V, R>;
 	constexpr bool same_width = sizeof(B) == sizeof(V);
-	Operand<V, R> a = operand_a<V>(m, op);
-	Operand<B, R> b = operand_b<B>(m, op);
+	auto		a = source_a<CODED, V>(m, op);
+	auto		b = source_b<CODED, B>(m, op);
 	char	   *to = place_of<V>(m, op.dst());
 	Order<V, R> order(m);
 	uint32_t	order_x = same_width ? order.x : 0;
@@ -121,7 +121,7 @@ op_unary(Machine<R> &m, const OpView &op)
 		unary_loop<O, T, false, A, reg_t<T>>(m, op, nulls);
 }
 
-template <Opcode O, Type T, int R>
+template <Opcode O, Type T, bool CODED = false, int R>
 GPUVM_D void
 op_binary(Machine<R> &m, const OpView &op)
 {
@@ -130,9 +130,9 @@ op_binary(Machine<R> &m, const OpView &op)
 	if (op.dst_null() != OPERAND_NONE)
 		mask_write(m, op.dst_null(), either_null(m, op));
 	if (errors_of(O) != 0 && (op.flags() & DOP_CHECKED))
-		binary_loop<O, T, errors_of(O) != 0, B>(m, op);
+		binary_loop<O, T, errors_of(O) != 0, CODED, B>(m, op);
 	else
-		binary_loop<O, T, false, B>(m, op);
+		binary_loop<O, T, false, CODED, B>(m, op);
 }
 
 template <Type T, Type From, int R>

@@ -33,7 +33,7 @@ branch(Machine<R> &m, const OpView &op, uint32_t bits, uint32_t nulls)
 	return __any_sync(~0u, m.live != 0);
 }
 
-template <Opcode O, Type T, int R>
+template <Opcode O, Type T, bool CODED = false, int R>
 GPUVM_D uint32_t
 compare_mask(Machine<R> &m, const OpView &op)
 {
@@ -51,11 +51,11 @@ compare_mask(Machine<R> &m, const OpView &op)
 	else
 	{
 		using V = reg_t<T>;
-		Operand<V, R> a = operand_a<V>(m, op);
-		Operand<V, R> b = operand_b<V>(m, op);
+		auto		a = source_a<CODED, V>(m, op);
+		auto		b = source_b<CODED, V>(m, op);
 		Order<V, R> order(m);
 		uint32_t	bits = 0;
-		constexpr int G = group_of<V, R>;
+		constexpr int G = CODED ? 1 : group_of<V, R>;
 
 #pragma unroll 1
 		for (int k = 0; k < R / 4; k += G)

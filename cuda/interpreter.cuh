@@ -113,11 +113,11 @@ filter(Machine<R> &m, const OpView &op, uint32_t bits)
 	return negatable_branch(m, op, bits, mask_read(m, op.a_null()));
 }
 
-template <Type T, int R>
+template <Type T, bool CODED = false, int R>
 GPUVM_D bool
 less(Machine<R> &m, const OpView &op)
 {
-	return negatable_branch(m, op, compare_mask<Opcode::Lt, T>(m, op), mask_read(m, op.a_null()) | mask_read(m, op.b_null()));
+	return negatable_branch(m, op, compare_mask<Opcode::Lt, T, CODED>(m, op), mask_read(m, op.a_null()) | mask_read(m, op.b_null()));
 }
 
 /* Runs the program over one tile. */
@@ -167,6 +167,11 @@ run_tile(Machine<R> &m)
 			case CODE_LESS_F32: any_live = less<Type::F32>(m, op); break;
 			case CODE_SUM_I32: op_sum<Type::I32>(m, op); break;
 			case CODE_MULSUM_I32: op_mulsum<Type::I32>(m, op); break;
+			case CODE_ADD_CODES: op_binary<Opcode::Add, Type::I32, true>(m, op); break;
+			case CODE_SUB_CODES: op_binary<Opcode::Sub, Type::I32, true>(m, op); break;
+			case CODE_MUL_CODES: op_binary<Opcode::Mul, Type::I32, true>(m, op); break;
+			case CODE_LESS_CODES: any_live = less<Type::I32, true>(m, op); break;
+			case CODE_MULSUM_CODES: op_mulsum<Type::I32, true>(m, op); break;
 			GPUVM_WIDE(CODE_COLUMN_I64, (op_column<Type::I64>(m, op)))
 			GPUVM_WIDE(CODE_ADD_I64, (op_binary<Opcode::Add, Type::I64>(m, op)))
 			GPUVM_WIDE(CODE_ADD_F64, (op_binary<Opcode::Add, Type::F64>(m, op)))

@@ -165,21 +165,26 @@ Lowering::run()
 const char *
 lower(const LowerInput &input, DeviceProgram *out)
 {
+	constexpr int MAX_STAGE_TILES = 4;
 	constexpr uint32_t usual_shared = 227 * 1024, block_overhead = 1024;
 	uint32_t	shared = input.options.shared_bytes ? input.options.shared_bytes : usual_shared;
 	uint32_t	third = shared / 3 - block_overhead;
 
 	if (input.options.rows_per_lane)
-		return std::make_unique<Lowering>(input, input.options.rows_per_lane, out)->run();
+		return std::make_unique<Lowering>(input, input.options.rows_per_lane, MAX_STAGE_TILES, out)->run();
 
 	const char *problem = nullptr;
 
 	for (int rows : {16, 8, 4})
-	{
-		problem = std::make_unique<Lowering>(input, rows, out)->run();
-		if (!problem && program_bytes(out->nops, out->naux) + out->region_bytes * BLOCK_WARPS <= third)
-			break;
-	}
+		for (int tiles : {MAX_STAGE_TILES, 1})
+		{
+			/* Fewer tiles a stage make no difference to a program that has one anyway. */
+			if (tiles == 1 && (problem || out->stage_tiles == 1))
+				continue;
+			problem = std::make_unique<Lowering>(input, rows, tiles, out)->run();
+			if (!problem && program_bytes(out->nops, out->naux) + out->region_bytes * BLOCK_WARPS <= third)
+				return nullptr;
+		}
 	return problem;
 }
 

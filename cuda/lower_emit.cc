@@ -170,6 +170,33 @@ Lowering::used_as_value(int r, int address) const
 	return false;
 }
 
+/*
+ * Do only operations that have a form for codes (CODE_*_CODES) need the column's
+ * values, and so few that widening it once for all would not be cheaper?
+ */
+bool
+Lowering::read_as_codes(int r, int address) const
+{
+	int			reads = 0;
+
+	for (int i = address + 1; i < program->converge; i++)
+	{
+		const Op   &user = program->ops()[i];
+		OpForm		form = form_of(user.opcode);
+		bool		has_form = user.opcode == Opcode::Add || user.opcode == Opcode::Sub || user.opcode == Opcode::Mul ||
+			user.opcode == Opcode::Lt || user.opcode == Opcode::Le || user.opcode == Opcode::Gt || user.opcode == Opcode::Ge;
+		int			here = 0;
+
+		if (form == OpForm::NULLTEST || form == OpForm::RESULT || (form == OpForm::COMPARE && fuses_with_column(user)))
+			continue;
+		each_source(user, [&](int s) { here += s == r; });
+		if (here > 0 && !has_form)
+			return false;
+		reads += here;
+	}
+	return reg[r].type == Type::I32 && reads <= 2;
+}
+
 /* Mul, then AggStep Sum of it and nothing else: the product needs no place. */
 bool
 Lowering::fuses_with_sum(int address) const
@@ -191,6 +218,12 @@ Lowering::emit_column(const Op &op, int address)
 	r.at = c.data;
 	if (r.direct || !used_as_value(op.p1, address))
 		return nullptr;
+	if (read_as_codes(op.p1, address))
+	{
+		r.coded = true;
+		r.at = static_cast<uint16_t>(c.data | OPERAND_STAGED);
+		return nullptr;
+	}
 
 	DeviceOp   *d = add(generic_code(op.opcode, op.type));
 
@@ -347,6 +380,11 @@ Lowering::emit_all()
 void
 Lowering::choose_code(DeviceOp *d)
 {
+	auto		is_coded = [](uint16_t operand) { return operand != OPERAND_NONE && (operand & OPERAND_STAGED); };
+	const bool	coded = is_coded(d->a) || is_coded(d->b);
+
+	if (d->code == CODE_MULSUM_I32 && coded)
+		d->code = CODE_MULSUM_CODES;
 	if (d->code < CODE_GENERIC)
 		return;
 
@@ -379,18 +417,19 @@ Lowering::choose_code(DeviceOp *d)
 			d->flags = static_cast<uint8_t>((d->flags & ~(DOP_A_IMM | DOP_B_IMM)) | imms);
 			std::swap(d->a, d->b);
 			std::swap(d->a_null, d->b_null);
+			std::swap(d->count, d->c);
 			std::swap(d->imm_a, d->imm_b);
 		}
 		if (o == Opcode::Le || o == Opcode::Ge)
 			d->flags |= DOP_NEGATED;
-		d->code = by_type(CODE_LESS_I32, CODE_LESS_I64, CODE_LESS_F32, CODE_LESS_F64);
+		d->code = by_type(coded ? CODE_LESS_CODES : CODE_LESS_I32, CODE_LESS_I64, CODE_LESS_F32, CODE_LESS_F64);
 	}
 	else if (typed && o == Opcode::Add)
-		d->code = by_type(CODE_ADD_I32, CODE_ADD_I64, CODE_ADD_F32, CODE_ADD_F64);
+		d->code = by_type(coded ? CODE_ADD_CODES : CODE_ADD_I32, CODE_ADD_I64, CODE_ADD_F32, CODE_ADD_F64);
 	else if (typed && o == Opcode::Sub)
-		d->code = by_type(CODE_SUB_I32, CODE_SUB_I64, CODE_SUB_F32, CODE_SUB_F64);
+		d->code = by_type(coded ? CODE_SUB_CODES : CODE_SUB_I32, CODE_SUB_I64, CODE_SUB_F32, CODE_SUB_F64);
 	else if (typed && o == Opcode::Mul)
-		d->code = by_type(CODE_MUL_I32, CODE_MUL_I64, CODE_MUL_F32, CODE_MUL_F64);
+		d->code = by_type(coded ? CODE_MUL_CODES : CODE_MUL_I32, CODE_MUL_I64, CODE_MUL_F32, CODE_MUL_F64);
 	else if (o == Opcode::Column && (t == Type::I32 || t == Type::I64))
 		d->code = t == Type::I32 ? CODE_COLUMN_I32 : CODE_COLUMN_I64;
 }

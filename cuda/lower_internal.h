@@ -78,6 +78,7 @@ struct Register
 	bool		nullable;
 	bool		null_const;
 	bool		direct;			/* a staged column used in place */
+	bool		coded;			/* a staged column that its operations read as it is stored */
 	bool		is_rowid;
 	int64_t		value;			/* of a constant, in the type's own bits */
 	int			column;			/* of DeviceProgram.columns, or -1 */
@@ -93,7 +94,8 @@ struct Register
 class Lowering
 {
 public:
-	Lowering(const LowerInput &input, int rows, DeviceProgram *out) : in(input), rows(rows), out(out), program(input.program) {}
+	Lowering(const LowerInput &input, int rows, int max_tiles, DeviceProgram *out)
+		: in(input), rows(rows), max_tiles(max_tiles), out(out), program(input.program) {}
 
 	const char *run();
 
@@ -134,6 +136,7 @@ private:
 	bool		fuses_with_column(const Op &op) const;
 	bool		fuses_with_sum(int address) const;
 	bool		used_as_value(int r, int address) const;
+	bool		read_as_codes(int r, int address) const;
 	void		choose_code(DeviceOp *d);
 	void		choose_op_set();
 
@@ -164,6 +167,7 @@ private:
 
 	const LowerInput &in;
 	const int	rows;			/* a lane */
+	const int	max_tiles;		/* a stage */
 	DeviceProgram *out;
 	const Program *program;
 	Register	reg[PROGRAM_MAX_REGS] = {};
@@ -197,6 +201,7 @@ private:
 	AggCells	agg_cells[MAX_AGGS] = {};
 	uint16_t	targets = OPERAND_NONE;
 	static constexpr int GRAIN = 16;
+	static constexpr int STAGE_ALIGN = 128;
 	static constexpr int MAX_PLACES = 32 * 1024;	/* OPERAND_STAGED is the bit above */
 	static constexpr int MAX_REGION = 65520;
 	static constexpr int STAGE_BYTES = 4608;		/* six blocks of eight warps fit if little else is in the region */

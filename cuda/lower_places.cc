@@ -30,30 +30,31 @@ Lowering::lay_out()
 
 	out->max_blocks = static_cast<uint8_t>(enough < MIN_BLOCKS ? MIN_BLOCKS : enough > MAX_BLOCKS ? MAX_BLOCKS : enough);
 	out->stage_tiles = 1;
-	while (!in_place && out->stage_tiles < 4 && tile_bytes * out->stage_tiles * 2 <= STAGE_BYTES &&
+	while (!in_place && out->stage_tiles < max_tiles && tile_bytes * out->stage_tiles * 2 <= STAGE_BYTES &&
 		   32 * out->rows_per_lane * out->stage_tiles * 2 <= static_cast<int>(TABLET_PAD_ROWS))
 		out->stage_tiles *= 2;
 
 	int			stage_rows = 32 * out->rows_per_lane * out->stage_tiles;
 	int			at = static_cast<int>(sizeof(RegionHeader)) + out->ncolumns * static_cast<int>(sizeof(StageColumn));
 
+	/* Bulk copies are 8% slower to places that are not whole lines (H200): values first, in lines, null bits behind them. */
+	at = (at + STAGE_ALIGN - 1) / STAGE_ALIGN * STAGE_ALIGN;
 	for (int i = 0; i < out->ncolumns; i++)
 	{
-		StagePlan  &c = out->columns[i];
-
-		c.data = c.nulls = OPERAND_NONE;
+		out->columns[i].data = out->columns[i].nulls = OPERAND_NONE;
 		if (i >= out->nstaged)
 			continue;
-
-		const ColumnSummary &s = in.columns[c.table_column].summary;
-
-		c.data = static_cast<uint16_t>(at);
-		at += s.max_width * stage_rows;
-		if (s.flags & CHUNK_HAS_NULLS)
-		{
-			c.nulls = static_cast<uint16_t>(at);
-			at += stage_rows / 8;
-		}
+		out->columns[i].data = static_cast<uint16_t>(at);
+		at += in.columns[out->columns[i].table_column].summary.max_width * stage_rows;
+		if (at >= MAX_PLACES)
+			return "the columns do not fit the device's shared memory";
+	}
+	for (int i = 0; i < out->nstaged; i++)
+	{
+		if (!(in.columns[out->columns[i].table_column].summary.flags & CHUNK_HAS_NULLS))
+			continue;
+		out->columns[i].nulls = static_cast<uint16_t>(at);
+		at += stage_rows / 8;
 		if (at >= MAX_PLACES)
 			return "the columns do not fit the device's shared memory";
 	}
@@ -140,6 +141,8 @@ Lowering::operand_a(DeviceOp *d, int r)
 	if (r < 0)
 		return;
 	d->a_null = null_mask_of(r);
+	if (reg[r].coded)
+		d->count = static_cast<uint16_t>(reg[r].column);
 	if (!reg[r].is_const)
 		d->a = reg[r].at;
 	else if (reg[r].type == Type::Bool)
@@ -156,6 +159,8 @@ void
 Lowering::operand_b(DeviceOp *d, int r)
 {
 	d->b_null = null_mask_of(r);
+	if (reg[r].coded)
+		d->c = static_cast<uint16_t>(reg[r].column);
 	if (!reg[r].is_const)
 		d->b = reg[r].at;
 	else if (reg[r].type == Type::Bool)

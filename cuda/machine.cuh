@@ -154,6 +154,22 @@ store4(char *at, int k, uint32_t x, const V (&v)[4])
 	}
 }
 
+/* -- staged columns ------------------------------------------------------------ */
+
+template <int R>
+GPUVM_D StageColumn *
+stage_column(const Machine<R> &m, uint32_t column)
+{
+	return reinterpret_cast<StageColumn *>(shared_memory + m.region + sizeof(RegionHeader)) + column;
+}
+
+template <int R>
+GPUVM_D RegionHeader *
+region_header(const Machine<R> &m)
+{
+	return reinterpret_cast<RegionHeader *>(shared_memory + m.region);
+}
+
 /* An operand that is in memory or an immediate. */
 template <typename V, int R>
 struct Operand
@@ -197,6 +213,95 @@ operand_b(const Machine<R> &m, const OpView &op)
 	return Operand<V, R>(m, op.b(), imm, imm ? op.imm_b() : 0);
 }
 
+/*
+ * An operand of an operation on I32 that may also be a staged column as the tablet
+ * at hand stores it (OPERAND_STAGED): its codes are widened where they are read,
+ * four rows from a word or two.
+ */
+template <int R>
+struct CodedOperand
+{
+	const char *at;
+	uint32_t	width;			/* of what is read: 4, values; 1, 2, codes above imm; 0, imm for all */
+	int32_t		imm;
+
+	GPUVM_D CodedOperand(const Machine<R> &m, uint32_t operand, uint32_t column, bool immediate, int64_t value)
+	{
+		if (operand & OPERAND_STAGED)
+		{
+			const StageColumn *col = stage_column(m, column);
+
+			width = col->width;
+			imm = static_cast<int32_t>(col->base);
+			at = shared_memory + m.region + (operand & 0x7fff) + m.staged_lane * (R * width);
+		}
+		else
+		{
+			width = immediate ? 0 : 4;
+			imm = from_imm<int32_t>(value);
+			at = place_of<int32_t>(m, operand);
+		}
+	}
+	GPUVM_D void get(int k, uint32_t x, int32_t (&v)[4]) const
+	{
+		if (width == 4)
+			load4(at, k, x, v);
+		else if (width == 0)
+			v[0] = v[1] = v[2] = v[3] = imm;
+		else if (width == 1)
+		{
+			uint32_t	codes = *reinterpret_cast<const uint32_t *>(at + (((k * 16) ^ x) >> 2));
+
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				v[i] = imm + static_cast<int32_t>(codes >> (8 * i) & 0xff);
+		}
+		else
+		{
+			uint2		codes = *reinterpret_cast<const uint2 *>(at + (((k * 16) ^ x) >> 1));
+
+			v[0] = imm + static_cast<int32_t>(codes.x & 0xffff);
+			v[1] = imm + static_cast<int32_t>(codes.x >> 16);
+			v[2] = imm + static_cast<int32_t>(codes.y & 0xffff);
+			v[3] = imm + static_cast<int32_t>(codes.y >> 16);
+		}
+	}
+	/* Visit j alone. */
+	GPUVM_D int32_t get_one(int j, uint32_t x) const
+	{
+		uint32_t	row = j ^ (x / 4);
+
+		return width == 4 ? *reinterpret_cast<const int32_t *>(at + row * 4) : width == 0 ? imm
+			: imm + static_cast<int32_t>(width == 1 ? *reinterpret_cast<const uint8_t *>(at + row)
+										 : *reinterpret_cast<const uint16_t *>(at + row * 2));
+	}
+};
+
+/* CODED: the operation may read codes. */
+template <bool CODED, typename V, int R>
+GPUVM_D auto
+source_a(const Machine<R> &m, const OpView &op)
+{
+	bool		imm = op.flags() & DOP_A_IMM;
+
+	if constexpr (CODED)
+		return CodedOperand<R>(m, op.a(), op.count(), imm, imm ? op.imm_a() : 0);
+	else
+		return operand_a<V>(m, op);
+}
+
+template <bool CODED, typename V, int R>
+GPUVM_D auto
+source_b(const Machine<R> &m, const OpView &op)
+{
+	bool		imm = op.flags() & DOP_B_IMM;
+
+	if constexpr (CODED)
+		return CodedOperand<R>(m, op.b(), op.c(), imm, imm ? op.imm_b() : 0);
+	else
+		return operand_b<V>(m, op);
+}
+
 /* -- masks: R bits a lane; no null mask reads as no nulls --------------------- */
 
 template <int R>
@@ -234,21 +339,7 @@ mask_write(const Machine<R> &m, uint32_t slot, uint32_t bits)
 		*reinterpret_cast<uint8_t *>(at + m.lane) = static_cast<uint8_t>(bits);
 }
 
-/* -- staged columns ------------------------------------------------------------ */
-
-template <int R>
-GPUVM_D StageColumn *
-stage_column(const Machine<R> &m, uint32_t column)
-{
-	return reinterpret_cast<StageColumn *>(shared_memory + m.region + sizeof(RegionHeader)) + column;
-}
-
-template <int R>
-GPUVM_D RegionHeader *
-region_header(const Machine<R> &m)
-{
-	return reinterpret_cast<RegionHeader *>(shared_memory + m.region);
-}
+/* -- errors, codes of staged columns --------------------------------------------- */
 
 /* Errors are rare, so the loop keeps no hardware register for them. */
 template <int R>
