@@ -175,7 +175,8 @@ uses_of(Opcode opcode, Type type)
 			uses.push_back(value_use("", {type, type, Type::Bool}, type, operation));
 			break;
 		case OpForm::IN:
-			for (int n : {1, 2, 5, 11})
+			/* the longest do not go into shared memory */
+			for (int n : {1, 2, 5, 11, 400, 3000})
 				for (int flags : {0, static_cast<int>(IN_HAS_NULL)})
 					uses.push_back(value_use(std::to_string(n) + " values", {type}, Type::Bool, [=](ProgramBuilder &b, int to, const Registers &r) {
 						std::vector<int64_t> list;
@@ -183,6 +184,8 @@ uses_of(Opcode opcode, Type type)
 						for (const Value &v : extreme_values(type))
 							if (static_cast<int>(list.size()) < n)
 								list.push_back(v.i);
+						while (static_cast<int>(list.size()) < n)
+							list.push_back(static_cast<int64_t>(list.size()) * 5);
 						std::sort(list.begin(), list.end());
 						b.emit(opcode, type, to, r[0], b.add_aux(list.data(), n), n, static_cast<uint8_t>(flags));
 					}));
@@ -612,6 +615,53 @@ TEST(CudaOpcode, EveryOpcodeAndType)
 					return;
 			}
 		}
+	}
+}
+
+/* Columns that are stored narrowed, and constants about the ends of what they hold. */
+TEST(CudaOpcode, NarrowColumns)
+{
+	const int	nprograms = static_cast<int>(setting("GPUVM_TEST_CONSTANTS", 2)) * 150;
+	Rng			rng(setting("GPUVM_TEST_SEED", 1));
+
+	for (int i = 0; i < nprograms; i++)
+	{
+		static const Type types[] = {Type::I16, Type::I32, Type::I64};
+		static const int64_t spans[] = {0, 1, 100, 127, 128, 254, 255, 256, 32767, 32768, 65534, 65535, 65536, 4294967294, 4294967295, 4294967296};
+		const Type	type = types[pick_int(rng, 3)];
+		const int64_t least = type == Type::I16 ? INT16_MIN : type == Type::I32 ? INT32_MIN : INT64_MIN;
+		const int64_t most = type == Type::I16 ? INT16_MAX : type == Type::I32 ? INT32_MAX : INT64_MAX;
+		const int128 span = std::min<int128>(spans[pick_int(rng, 16)], static_cast<int128>(most) - least);
+		const int64_t highest_base = static_cast<int64_t>(most - span);
+		const int64_t bases[] = {least, highest_base, std::min<int64_t>(0, highest_base), std::max<int64_t>(least, -100), std::min<int64_t>(1000, highest_base)};
+		const int64_t base = std::min(highest_base, std::max(least, bases[pick_int(rng, 5)]));
+		const int64_t ends[] = {base, static_cast<int64_t>(base + span), base + static_cast<int64_t>(span / 2), least, most};
+		std::vector<Row> rows;
+
+		for (int n = 1 + pick_int(rng, 250); n > 0; n--)
+		{
+			const int128 offset = chance(rng, 30) ? pick_int(rng, 3) : chance(rng, 40) ? span - pick_int(rng, 3) : static_cast<int128>(rng() % 0x200000000);
+
+			rows.push_back(Row{from_register(static_cast<int64_t>(base + std::max<int128>(0, std::min(offset, span)))), Value{}});
+			if (chance(rng, 10))
+				rows.back()[0] = Value{};
+		}
+
+		const Opcode opcode = static_cast<Opcode>(static_cast<int>(Opcode::Eq) + pick_int(rng, 6));
+		const std::vector<Use> uses = uses_of(opcode, type);
+		const Use  &use = uses[static_cast<size_t>(pick_int(rng, static_cast<int>(uses.size())))];
+		const int128 near = static_cast<int128>(ends[pick_int(rng, 5)]) + pick_int(rng, 5) - 2;
+		const Value limit = from_register(static_cast<int64_t>(std::max<int128>(least, std::min<int128>(most, near))));
+		const bool	first = chance(rng, 30);
+		const SealedProgram sealed = program_of(use, {first ? &limit : nullptr, first ? nullptr : &limit});
+
+		if (first)
+			for (Row &row : rows)
+				std::swap(row[0], row[1]);
+		check(Context{opcode_info[static_cast<int>(opcode)].name, type, use.name + " limit " + value_text(type, limit) + " base " +
+			  std::to_string(base) + " span " + std::to_string(static_cast<int64_t>(span)), sealed.get(), next_run()}, use.operands, rows, {}, rng);
+		if (HasFatalFailure())
+			return;
 	}
 }
 
