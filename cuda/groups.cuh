@@ -183,6 +183,17 @@ each_row(const Machine<R> &m, const OpView &op, uint32_t taken, F f)
 	}
 }
 
+/*
+ * Are four rows taken that have one target? Then they are one update: tables are
+ * often in the keys' order, and atomics to one address wait for each other.
+ */
+GPUVM_D bool
+are_alike(uint32_t bits, const uint32_t (&t)[4])
+{
+	return (bits & 15) == 15 && t[0] == t[1] && t[1] == t[2] && t[2] == t[3];
+}
+
+/* f(target, n) for runs of n rows that are taken. */
 template <int R, typename F>
 GPUVM_D void
 each_target(const Machine<R> &m, const OpView &op, uint32_t taken, F f)
@@ -198,10 +209,15 @@ each_target(const Machine<R> &m, const OpView &op, uint32_t taken, F f)
 		uint32_t	t[4];
 
 		load4(targets, at, 0, t);
+		if (are_alike(bits, t))
+		{
+			f(t[0], 4);
+			continue;
+		}
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 			if (bits >> i & 1)
-				f(t[i]);
+				f(t[i], 1);
 	}
 }
 
@@ -221,13 +237,13 @@ op_group_count(const Machine<R> &m, const OpView &op, const GroupArea *area)
 	if (kind == CellKind::Mark && area->table.kind == GroupTableKind::Hashed)
 		return;
 	if (kind == CellKind::Add32 && area->table.shared_all)
-		each_target(m, op, taken, [=](uint32_t target) { atomicAdd(base.word(target, place.plane), 1u); });
+		each_target(m, op, taken, [=](uint32_t target, uint32_t n) { atomicAdd(base.word(target, place.plane), n); });
 	else if (kind == CellKind::Add32)
-		each_target(m, op, taken, [=](uint32_t target) { add32(base, target, place, 1); });
+		each_target(m, op, taken, [=](uint32_t target, uint32_t n) { add32(base, target, place, n); });
 	else
-		each_target(m, op, taken, [=](uint32_t target) {
+		each_target(m, op, taken, [=](uint32_t target, uint32_t n) {
 			if (kind == CellKind::Add64)
-				add64(base, target, place, 1);
+				add64(base, target, place, n);
 			else if (target & TARGET_SHARED)
 				*base.word(target, place.plane) = 1;
 			else
@@ -236,40 +252,25 @@ op_group_count(const Machine<R> &m, const OpView &op, const GroupArea *area)
 }
 
 /* All groups are in shared memory: the atomics of four rows are on their way together. */
-template <typename V, int R>
 GPUVM_D void
-sum_shared(const Machine<R> &m, const OpView &op, const CellBase &base, uint32_t plane, bool wide, uint32_t taken)
+sum_shared(const CellBase &base, uint32_t plane, bool wide, uint32_t bits, const uint32_t (&t)[4], const uint64_t (&v)[4])
 {
-	const char *targets = place_of<uint32_t>(m, op.b());
-	const char *values = place_of<V>(m, op.a());
-	const uint64_t bias = static_cast<uint64_t>(op.imm_a());
-	Chunks<R>	chunks(m);
+	uint32_t	before[4] = {0, 0, 0, 0};
 
-#pragma unroll 1
-	for (int k = 0; k < R / 4; k++)
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		if (bits >> i & 1)
+			before[i] = atomicAdd(base.word(t[i], plane), static_cast<uint32_t>(v[i]));
+	if (!wide)
+		return;
+#pragma unroll
+	for (int i = 0; i < 4; i++)
 	{
-		int			at = chunks.chunk(k);
-		uint32_t	bits = taken >> (4 * at);
-		uint32_t	t[4], before[4] = {0, 0, 0, 0};
-		V			v[4];
+		uint32_t	high = static_cast<uint32_t>((v[i] + before[i]) >> 32);
 
-		load4(targets, at, 0, t);
-		load4(values, at, 0, v);
-#pragma unroll
-		for (int i = 0; i < 4; i++)
-			if (bits >> i & 1)
-				before[i] = atomicAdd(base.word(t[i], plane), static_cast<uint32_t>(static_cast<uint64_t>(static_cast<int64_t>(v[i])) - bias));
-		if (!wide)
-			continue;
-#pragma unroll
-		for (int i = 0; i < 4; i++)
-		{
-			uint64_t	sum = static_cast<uint64_t>(static_cast<int64_t>(v[i])) - bias + before[i];
-			uint32_t	high = static_cast<uint32_t>(sum >> 32);
-
-			if ((bits >> i & 1) && high != 0)
-				atomicAdd(base.word(t[i], plane + 1), high);
-		}
+		/* Adding what is not negative to 32 bits carries no further. */
+		if ((bits >> i & 1) && high != 0)
+			atomicAdd(base.word(t[i], plane + 1), high);
 	}
 }
 
@@ -282,25 +283,53 @@ sum_values(const Machine<R> &m, const OpView &op, const GroupArea *area)
 	const CellKind kind = static_cast<CellKind>(op.column());
 	const uint64_t bias = static_cast<uint64_t>(op.imm_a());
 	const uint32_t taken = taken_rows(m, op);
+	const bool	shared = area->table.shared_all;
+	const char *targets = place_of<uint32_t>(m, op.b());
+	const char *values = place_of<V>(m, op.a());
+	Chunks<R>	chunks(m);
 
-	if (area->table.shared_all && kind != CellKind::Wide)
+	if (sizeof(V) == 8 && kind == CellKind::Wide)
 	{
-		sum_shared<V>(m, op, base, place.plane, kind == CellKind::Add64, taken);
-		return;
-	}
-	each_row<V>(m, op, taken, [=](uint32_t target, V value) {
-		uint64_t	v = static_cast<uint64_t>(static_cast<int64_t>(value)) - bias;
+		each_row<V>(m, op, taken, [=](uint32_t target, V value) {
+			uint64_t	v = static_cast<uint64_t>(value) - bias;
 
-		if (kind == CellKind::Add64)
-			add64(base, target, place, v);
-		else if (kind == CellKind::Add32)
-			add32(base, target, place, static_cast<uint32_t>(v));
-		else if constexpr (sizeof(V) == 8)
-		{
 			add64(base, target, place, v & 0xffffffff);
 			add64(base, target, CellPlace{static_cast<uint16_t>(place.at + 8), static_cast<uint16_t>(place.plane + 2)}, v >> 32);
+		});
+		return;
+	}
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		int			at = chunks.chunk(k);
+		uint32_t	bits = taken >> (4 * at) & 15;
+		uint32_t	t[4];
+		V			x[4];
+		uint64_t	v[4];
+
+		load4(targets, at, 0, t);
+		load4(values, at, 0, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			v[i] = static_cast<uint64_t>(static_cast<int64_t>(x[i])) - bias;
+		if (are_alike(bits, t))
+		{
+			v[0] += v[1] + v[2] + v[3];
+			bits = 1;
 		}
-	});
+		if (shared)
+			sum_shared(base, place.plane, kind == CellKind::Add64, bits, t, v);
+		else
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				if (bits >> i & 1)
+				{
+					if (kind == CellKind::Add64)
+						add64(base, t[i], place, v[i]);
+					else
+						add32(base, t[i], place, static_cast<uint32_t>(v[i]));
+				}
+	}
 }
 
 /* -- extremes and truth values -------------------------------------------------------------- */
