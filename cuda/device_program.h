@@ -15,10 +15,11 @@
  * block has of a group table (groups.cuh), and for each warp a region:
  *
  *   header   RegionHeader, then StageColumn[ncolumns]
- *   stage    for each column that operations read the values of `stage_tiles` tiles exactly as the
- *            tablet stores them, and, if it has nulls, their bits of the null bitmap. One
- *            bulk copy (cp.async.bulk) an array brings them in; the warp waits
- *            on an mbarrier. No hardware register holds a load in flight.
+ *   stage    for each column that operations read the values of `stage_tiles`
+ *            tiles exactly as the tablet stores them, in whole lines of 128 bytes,
+ *            and behind them their bits of the null bitmaps. One bulk copy
+ *            (cp.async.bulk) an array brings them in; the warp waits on an
+ *            mbarrier. No hardware register holds a load in flight.
  *   slots    values of registers, masks, pending masks of jump targets
  *   sums     partial aggregates, one for each lane
  *
