@@ -10,7 +10,7 @@
 #ifndef GPUVM_CUDA_GROUPS_CUH
 #define GPUVM_CUDA_GROUPS_CUH
 
-#include "group_table.cuh"
+#include "group_keys.cuh"
 #include "vm/float_sum.h"
 
 namespace gpuvm {

@@ -1,0 +1,204 @@
+/* group_keys.cuh: Group: digits of keys packed into words, and from words to targets. See groups.h. */
+#ifndef GPUVM_CUDA_GROUP_KEYS_CUH
+#define GPUVM_CUDA_GROUP_KEYS_CUH
+
+#include "group_table.cuh"
+
+namespace gpuvm {
+namespace cuda {
+
+/* -- packing keys ------------------------------------------------------------------------- */
+
+/* Row `row` of the lane: an integer, or a float's bits, with one NaN. */
+template <int R>
+GPUVM_D uint64_t
+key_bits(const Machine<R> &m, const OpView &op, Type type, uint32_t truths, int row)
+{
+	switch (type)
+	{
+		case Type::Bool:
+			return truths >> row & 1;
+		case Type::I64:
+			return *reinterpret_cast<const uint64_t *>(place_of<uint64_t>(m, op.a()) + row * 8);
+		case Type::F32:
+		{
+			uint32_t	bits = *reinterpret_cast<const uint32_t *>(place_of<uint32_t>(m, op.a()) + row * 4);
+
+			return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc00000 : bits;
+		}
+		case Type::F64:
+		{
+			uint64_t	bits = *reinterpret_cast<const uint64_t *>(place_of<uint64_t>(m, op.a()) + row * 8);
+
+			return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000 ? 0x7ff8000000000000 : bits;
+		}
+		default:
+			return static_cast<uint64_t>(static_cast<int64_t>(*reinterpret_cast<const int32_t *>(place_of<int32_t>(m, op.a()) + row * 4)));
+	}
+}
+
+/* Which zeroes of a float key there are: they are different keys here, and one in PostgreSQL. */
+GPUVM_D void
+note_zero(GroupArea *area, uint32_t key, bool negative)
+{
+	uint32_t	bit = 1u << (2 * key + (negative ? 1 : 0));
+
+	if (!(*static_cast<volatile uint32_t *>(&area->key_zeroes) & bit))
+		atomicOr(&area->key_zeroes, bit);
+}
+
+/* word (+)= digit * stride; any key, whole words. */
+template <typename W, int R>
+GPUVM_D void
+pack_any(Machine<R> &m, const OpView &op, GroupArea *area)
+{
+	const GroupKey &key = area->keys[op.aux()];
+	uint32_t	nulls = mask_read(m, op.a_null());
+	uint32_t	truths = key.type == Type::Bool ? mask_read(m, op.a()) : 0;
+	bool		null_digit = op.flags() & DOP_NEGATED;
+	W		   *to = reinterpret_cast<W *>(place_of<W>(m, op.dst()));
+
+#pragma unroll 1
+	for (int row = 0; row < R; row++)
+	{
+		bool		null = nulls >> row & 1;
+		uint64_t	digit;
+
+		if (null_digit)
+			digit = null ? key.null_stride : 0;
+		else if (null)
+			digit = key.null_word == KEY_NO_WORD ? key.values * key.stride : 0;
+		else
+		{
+			uint64_t	bits = key_bits(m, op, key.type, truths, row);
+			uint64_t	top = key.values - 1;
+
+			if (type_is_float(key.type) && (m.live >> row & 1))
+			{
+				uint64_t	minus_zero = key.type == Type::F32 ? 0x80000000 : 1ull << 63;
+
+				if (bits == 0 || bits == minus_zero)
+					note_zero(area, op.aux(), bits != 0);
+			}
+			digit = bits - static_cast<uint64_t>(key.lo);
+			digit = (digit < top ? digit : top) * key.stride;
+		}
+		to[row] = static_cast<W>((op.flags() & DOP_STORES ? 0 : to[row]) + digit);
+	}
+}
+
+/* The same for an integer of 32 bits in a word of 32 bits. */
+template <int R>
+GPUVM_D void
+pack_ints(Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	const GroupKey &key = area->keys[op.aux()];
+	uint32_t	nulls = mask_read(m, op.a_null());
+	uint32_t	lo = static_cast<uint32_t>(key.lo), top = static_cast<uint32_t>(key.values - 1);
+	uint32_t	stride = static_cast<uint32_t>(key.stride), null_digit = static_cast<uint32_t>(key.values) * stride;
+	const char *from = place_of<uint32_t>(m, op.a());
+	char	   *to = place_of<uint32_t>(m, op.dst());
+	bool		first = op.flags() & DOP_STORES;
+	Order<uint32_t, R> order(m);
+	uint32_t	nulls_by_visit = order.turn(nulls);
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		uint32_t	x[4], word[4] = {0, 0, 0, 0};
+
+		load4(from, k, order.x, x);
+		if (!first)
+			load4(to, k, order.x, word);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			word[i] += nulls_by_visit >> (4 * k + i) & 1 ? null_digit : min(x[i] - lo, top) * stride;
+		store4(to, k, order.x, word);
+	}
+}
+
+/* -- Group ---------------------------------------------------------------------------------- */
+
+/* A digit more in the packed keys. */
+template <int R>
+GPUVM_D void
+op_group_key(Machine<R> &m, const OpView &op, GroupArea *area)
+{
+	Type		type = area->keys[op.aux()].type;
+
+	if (op.flags() & DOP_WIDE)
+		pack_any<uint64_t>(m, op, area);
+	else if ((type == Type::I32 || type == Type::I16) && !(op.flags() & DOP_NEGATED))
+		pack_ints(m, op, area);
+	else
+		pack_any<uint32_t>(m, op, area);
+}
+
+/* From packed keys to targets; false when no row lives any more, for lack of room. */
+template <int R>
+GPUVM_D bool
+op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
+{
+	const GroupTable &table = area->table;
+	char	   *to = place_of<uint32_t>(m, op.dst());
+	const char *words = place_of<uint32_t>(m, op.a());
+
+	if (table.kind == GroupTableKind::Dense)
+	{
+		Operand<uint32_t, R> numbers = operand_a<uint32_t>(m, op);	/* without keys an immediate */
+		Order<uint32_t, R> order(m);
+		bool		direct = table.shared_all;
+		uint32_t	live = order.turn(m.live);
+		uint32_t	replica = m.lane & ((1u << table.replica_bits) - 1);
+
+#pragma unroll 1
+		for (int k = 0; k < R / 4; k++)
+		{
+			uint32_t	t[4];
+
+			numbers.get(k, order.x, t);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				if (direct)
+					t[i] = TARGET_SHARED | t[i] << table.replica_bits | replica;
+				else if (live >> (4 * k + i) & 1)
+					t[i] = target_of(area, t[i], m.lane);
+			store4(to, k, order.x, t);
+		}
+		return true;
+	}
+
+	bool		wide = op.flags() & DOP_WIDE;
+	uint32_t	nwords = op.aux();
+	uint32_t	full = *static_cast<volatile uint32_t *>(&area->overflow) ? m.live : 0;
+
+	words = wide ? place_of<uint64_t>(m, op.a()) : words;
+#pragma unroll 1
+	for (int row = 0; row < R; row++)
+	{
+		if (!((m.live & ~full) >> row & 1))
+			continue;
+
+		uint32_t	found;
+
+		if (nwords > 1)
+			found = find_row(area, words + row * 8, nwords, 32 * R * 8);
+		else
+			found = find_row(area, wide ? *reinterpret_cast<const uint64_t *>(words + row * 8)
+							 : *reinterpret_cast<const uint32_t *>(words + row * 4));
+		if (found == TARGET_NONE)
+		{
+			full |= 1u << row;
+			*static_cast<volatile uint32_t *>(&area->overflow) = 1;
+		}
+		else
+			*reinterpret_cast<uint32_t *>(to + row * 4) = target_of(area, found, m.lane);
+	}
+	m.live &= ~full;
+	return __any_sync(~0u, m.live != 0);
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif
