@@ -244,6 +244,9 @@ struct Job
 	uint64_t	device_ns;		/* by the device's clock */
 	uint32_t	slices;
 	Transfer	transfer_used;
+	uint32_t	yielded;		/* row programs, Failed: nobody took rows, so the device went to others; units up to
+								 * the last one handed over are done, the rest may be submitted again */
+	uint32_t	reserved0;
 	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];
 };

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -103,6 +104,34 @@ public:
 			if (n == 0 || (n < 0 && errno != EINTR))
 				return false;
 			if (moved())
+				return true;
+		}
+	}
+
+	/* The same for so long at most: moved() tells whether it came. */
+	template <typename Moved>
+	bool sleep_for(Moved moved, std::chrono::milliseconds limit)
+	{
+		auto		end = std::chrono::steady_clock::now() + limit;
+
+		for (;;)
+		{
+			struct pollfd p = {fd_, POLLIN, 0};
+			char		bytes[64];
+			ssize_t		n;
+
+			job_->engine_waiting.store(1);
+			if (!moved())
+			{
+				auto		left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+
+				(void) poll(&p, 1, std::max(0, static_cast<int>(left.count())));
+			}
+			job_->engine_waiting.store(0);
+			n = recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT);
+			if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK))
+				return false;
+			if (moved() || std::chrono::steady_clock::now() >= end)
 				return true;
 		}
 	}

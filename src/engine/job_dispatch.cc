@@ -25,6 +25,9 @@ namespace gpuvm {
 /* Tablets begin at whole pages of the arena's allocator: so far apart they are still neighbours. */
 constexpr uint64_t PREPARE_GAP = 64 * 1024;
 
+/* A cursor that is not read on must not keep a device's streams and memory from others. */
+constexpr int CLIENT_PATIENCE_MS = 20;
+
 static_assert(sizeof(Job::device_refusal) == 128 && sizeof(Job::failure) == 128, "as the device ABI has it");
 
 static void
@@ -40,6 +43,7 @@ reset_outcome(Job *job)
 	job->bytes_moved = job->device_ns = 0;
 	job->slices = 0;
 	job->transfer_used = Transfer::Auto;
+	job->yielded = 0;
 	job->device_refusal[0] = '\0';
 	job->failure[0] = '\0';
 }
@@ -164,6 +168,8 @@ run_on_device(DeviceLibrary *library, const Request &request, const JobWork &wor
 	DeviceOutcome outcome;
 
 	job->ran_on = Device::Cuda;
+	/* Groups are taken at once, and cannot be gone on with. */
+	io->set_patience(std::chrono::milliseconds(request.program->grouped ? 0 : CLIENT_PATIENCE_MS));
 	try
 	{
 		outcome = library->run(device_request(request, work), io, &figures, reason);
@@ -179,10 +185,12 @@ run_on_device(DeviceLibrary *library, const Request &request, const JobWork &wor
 	{
 		memcpy(job->device_refusal, reason, sizeof(reason));
 		job->ran_on = Device::Cpu;
+		io->set_patience(std::chrono::milliseconds(0));
 		return false;
 	}
 	if (outcome != DeviceOutcome::Done)
 		io->fail(reason[0] ? reason : "the device failed");
+	job->yielded = io->yielded();
 	job->errors = figures.errors;
 	job->device_index = figures.device;
 	job->tablets_scanned = figures.tablets_scanned;

@@ -81,14 +81,21 @@ bool
 JobIo::wait_for_buffer()
 {
 	auto		since = std::chrono::steady_clock::now();
+	bool		impatient = patience_.count() > 0 && published();
+	auto		moved = [this] { return free_buffers() > 0 || job_->cancel.load() != 0; };
 	bool		alive;
 
 	job_->state.store(static_cast<uint32_t>(JobState::Suspended));
-	alive = doorbell_->sleep([this] { return free_buffers() > 0 || job_->cancel.load() != 0; });
+	alive = impatient ? doorbell_->sleep_for(moved, patience_) : doorbell_->sleep(moved);
 	job_->state.store(static_cast<uint32_t>(JobState::Running));
 	waited_ += std::chrono::steady_clock::now() - since;
 	if (!alive)
 		fail("the backend has gone");
+	else if (impatient && !moved())
+	{
+		yielded_ = true;
+		fail("no rows were taken, and others want the device");
+	}
 	return !stopping();
 }
 

@@ -33,6 +33,10 @@ public:
 	/* Owner only. Suspends the job until the backend has taken rows; false when it is to end. */
 	bool		wait_for_buffer() override;
 
+	/* Once rows were handed over, wait_for_buffer() waits so long and then ends the work: yielded(). 0: for ever. */
+	void		set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
+	bool		yielded() const { return yielded_; }
+
 	/* A reason to stop that is known already. */
 	bool stopping() const
 	{
@@ -63,6 +67,8 @@ private:
 	std::atomic<uint64_t> rows_out_{0};
 	std::chrono::steady_clock::time_point next_look_;
 	std::chrono::nanoseconds waited_{0};
+	std::chrono::milliseconds patience_{0};
+	bool		yielded_ = false;
 };
 
 }  // namespace gpuvm

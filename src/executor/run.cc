@@ -266,6 +266,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		job->buffers[i].offset = area + program_bytes + skip_bytes + buffer_bytes * i;
 	}
 	state->buffer = -1;
+	state->units_before = 0;
 	engine_submit(state->session);
 	return nullptr;
 }
@@ -460,18 +461,30 @@ resubmit_to_cpu(GpuvmScanState *state)
 	return submit(state, START_WAIT_MS, &reason) == nullptr;
 }
 
+/* A device takes units in order: those before the last one that this job handed over had no rows, or were handed over. */
+static void
+set_units_done(GpuvmScanState *state)
+{
+	for (uint32 u = 0; u < state->units_before; u++)
+		set_unit_done(state, u);
+}
+
 /*
- * gpuvmd has gone, or failed, in the middle. Before the first row the
- * alternative takes over; after it the units that are left are submitted again,
- * or evaluated from the heap if there is no engine to submit them to.
+ * gpuvmd has gone, failed, or given the device to others, in the middle. Before
+ * the first row the alternative takes over; after it the units that are left are
+ * submitted again, or evaluated from the heap if there is no engine to submit
+ * them to.
  */
 static void
 resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 {
+	bool		yielded = !lost && state->job->ran_on == Device::Cuda && state->job->yielded != 0;
 	int			reason;
 	const char *failure;
 
-	if (lost)
+	if (yielded)
+		set_units_done(state);
+	else if (lost)
 	{
 		engine_note_crash(state->session, state->plan->program->hash);
 		if (engine_ended_by_device(state->session))
@@ -486,7 +499,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 		return;
 	}
 	end_job(state, lost);
-	if (lost && !engine_quarantined(state->plan->program->hash, Device::Cpu))
+	if (yielded || (lost && !engine_quarantined(state->plan->program->hash, Device::Cpu)))
 	{
 		failure = submit(state, RESTART_WAIT_MS, &reason);
 		if (failure == nullptr)
@@ -550,6 +563,7 @@ take_buffer(GpuvmScanState *state)
 	if (b->unit >= state->nunits || b->nrows > state->unit_rows || unit_is_done(state, b->unit))
 		elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
 	set_unit_done(state, b->unit);
+	state->units_before = Max(state->units_before, b->unit);
 	state->buffer = i;
 	state->row = 0;
 	state->nrows = b->nrows;

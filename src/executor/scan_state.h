@@ -104,6 +104,7 @@ struct GpuvmScanState
 	uint32		nunits;
 	uint32	   *first_unit;		/* of each tablet, and nunits at the end */
 	uint8	   *units_done;		/* bitmap: handed out, or being so */
+	uint32		units_before;	/* the highest unit that the job handed over */
 	const TabletHeader *tablet;	/* of the current unit */
 	uint32		block_hint;
 

@@ -74,6 +74,39 @@ $session->quit;
 is(engine_pid($node), $pid, 'by the same gpuvmd');
 crash_free($node, $log_start, 'the cluster never restarted');
 
+# Cursors that are not read on do not keep the device from others, and go on where they were.
+my @readers;
+for my $i (1 .. 12)
+{
+	my $reader = $node->background_psql('postgres');
+
+	$reader->query_safe("SET gpuvm.force = on; SET gpuvm.require = cuda; BEGIN");
+	$reader->query_safe('DECLARE c CURSOR FOR SELECT id, l FROM big WHERE v < 95; MOVE 10 IN c');
+	push @readers, $reader;
+}
+is(with_vm($node, "SET statement_timeout = '60s'; $_"), $right{$_}, "beside twelve open cursors: $_") for @queries;
+for my $reader (@readers[ 0, 11 ])
+{
+	$reader->query_safe(q{CREATE TEMP TABLE rest (id int, l int8)});
+	$reader->query_safe(q{DO $$
+	DECLARE
+		c refcursor := 'c';
+		r record;
+		n int := 0;
+		total int8 := 0;
+	BEGIN
+		LOOP
+			FETCH c INTO r;
+			EXIT WHEN NOT FOUND;
+			n := n + 1;
+			total := total + r.l - 2 * r.id;
+		END LOOP;
+		INSERT INTO rest VALUES (n, total);
+	END $$});
+	is($reader->query_safe('SELECT id, l FROM rest'), 570000 - 10 . '|0', 'a cursor hands out every row once');
+}
+$_->quit for @readers;
+
 # Little device memory: columns make room, or the CPU takes over, and nobody sees an error.
 $node->append_conf('postgresql.conf', "gpuvm.device_memory = '8MB'\n");
 $node->restart;
