@@ -3,6 +3,7 @@
 #define GPUVM_ENGINE_CONTEXT_H
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 
 #include "engine/arena_map.h"
@@ -25,6 +26,8 @@ struct EngineContext
 	DeviceSlot	devices;
 	std::atomic<int> spinning{0};
 	int			max_spinning = 1;	/* sessions that may wait awake at once */
+	/* A cursor that is not read on must not keep a device's streams and memory from others for longer. */
+	std::chrono::milliseconds client_patience{20};
 };
 
 }  // namespace gpuvm

@@ -25,9 +25,6 @@ namespace gpuvm {
 /* Tablets begin at whole pages of the arena's allocator: so far apart they are still neighbours. */
 constexpr uint64_t PREPARE_GAP = 64 * 1024;
 
-/* A cursor that is not read on must not keep a device's streams and memory from others. */
-constexpr int CLIENT_PATIENCE_MS = 20;
-
 static_assert(sizeof(Job::device_refusal) == 128 && sizeof(Job::failure) == 128, "as the device ABI has it");
 
 static void
@@ -161,7 +158,8 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 
 /* False when the device refused the job, which is then as good as not begun. */
 static bool
-run_on_device(DeviceLibrary *library, const Request &request, const JobWork &work, Job *job, JobIo *io)
+run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const Request &request, const JobWork &work,
+			  Job *job, JobIo *io)
 {
 	DeviceJobFigures figures = {};
 	char		reason[sizeof(Job::device_refusal)] = "";
@@ -169,7 +167,7 @@ run_on_device(DeviceLibrary *library, const Request &request, const JobWork &wor
 
 	job->ran_on = Device::Cuda;
 	/* Groups are taken at once, and cannot be gone on with. */
-	io->set_patience(std::chrono::milliseconds(request.program->grouped ? 0 : CLIENT_PATIENCE_MS));
+	io->set_patience(request.program->grouped ? std::chrono::milliseconds(0) : patience);
 	try
 	{
 		outcome = library->run(device_request(request, work), io, &figures, reason);
@@ -243,7 +241,7 @@ run_request(EngineContext *context, const Request &request, Job *job, JobIo *io)
 	JobWork		work = plan_work(*cpu, request);
 
 	if (!choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) ||
-		!run_on_device(context->devices.library(), request, work, job, io))
+		!run_on_device(context->devices.library(), context->client_patience, request, work, job, io))
 	{
 		if (request.device_required)
 			io->fail(job->device_refusal);

@@ -422,6 +422,35 @@ TEST_F(EngineDeviceTest, SkippedUnitsAndTabletsReachTheDevice)
 	EXPECT_EQ(backend.job->tablets_scanned, NTABLETS / 2);
 }
 
+TEST_F(EngineDeviceTest, WhoTakesNoRowsGivesTheDeviceToOthers)
+{
+	Backend		backend(this);
+
+	with_device();
+	context_.client_patience = std::chrono::milliseconds(1);
+	backend.prepare(false, 2);
+	backend.job->device = Device::Cuda;
+	backend.submit();
+	ASSERT_TRUE(eventually([&] { return backend.ended(); }));
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.job->yielded, 1u);
+	EXPECT_EQ(backend.job->ran_on, Device::Cuda);
+	EXPECT_EQ(knobs.units, 0) << "the processor does not go on with it";
+
+	/* What was handed over is there, and no more. */
+	backend.drain();
+	EXPECT_EQ(backend.units.size(), 2u);
+	EXPECT_EQ(backend.values.size(), 2 * UNIT_ROWS);
+
+	/* The outcome is not the next job's. */
+	context_.client_patience = std::chrono::milliseconds(WAIT_MS);
+	backend.prepare(false, 2);
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	EXPECT_EQ(backend.job->yielded, 0u);
+	backend.expect_whole_table();
+}
+
 TEST_F(EngineDeviceTest, RowLimitStopsTheDevice)
 {
 	Backend		backend(this);

@@ -194,6 +194,7 @@ public:
 		context_.arena = ArenaMap(base_, ARENA_SIZE);
 		context_.pool = pool_.get();
 		context_.make_cpu_job = FakeJob::make;
+		context_.client_patience = std::chrono::milliseconds(WAIT_MS);
 		server_.reset(new Server(&context_));
 		snprintf(path_, sizeof(path_), "engine_job_test.%d.sock", static_cast<int>(getpid()));
 		ASSERT_EQ(server_->listen_at(path_), nullptr);
