@@ -42,21 +42,17 @@ struct Tally
 	}
 };
 
+/* Runs the program with every number of rows a lane, and compares. */
 void
-run_one(uint64_t seed, bool grouped, int max_keys, Tally *tally)
+run_program(uint64_t seed, const Program *program, const Table &table, const std::vector<ParamValue> &params, Rng &rng, Tally *tally)
 {
-	Rng			rng(seed);
-	const bool	tame = chance(rng, 70);
-	const Table table = random_table(rng, tame);
-	Generator	generator(rng, table, tame);
-	const SealedProgram sealed = generator.make(grouped, max_keys);
-	const Program *program = sealed.get();
 	const CursorSchema schema = {static_cast<uint32_t>(table.types.size()), table.types.data()};
 	const char *wrong = verify_program(program, program->size, &schema, 1);
+	const bool	grouped = program->grouped;
 
 	ASSERT_EQ(wrong, nullptr) << wrong << " seed " << seed << "\n" << program_text(program);
 
-	const Outcome expected = Interpreter(program, table, generator.params.data()).run();
+	const Outcome expected = Interpreter(program, table, params.data()).run();
 	std::vector<std::string> expected_rows = rows_text(program, expected);
 
 	if (grouped)
@@ -64,7 +60,7 @@ run_one(uint64_t seed, bool grouped, int max_keys, Tally *tally)
 	tally->programs++;
 	{
 		cuda::DeviceProgram lowered;
-		const char *reason = lower_for(program, table, generator.params, DeviceRun{0, true, 0}, &lowered);
+		const char *reason = lower_for(program, table, params, DeviceRun{0, true, 0}, &lowered);
 
 		if (reason)
 		{
@@ -75,7 +71,7 @@ run_one(uint64_t seed, bool grouped, int max_keys, Tally *tally)
 	for (uint16_t rows_per_lane : {4, 8, 16})
 	{
 		const DeviceRun run = {rows_per_lane, chance(rng, 50), rng() % 8};
-		const DeviceResult got = run_device(program, table, generator.params, run);
+		const DeviceResult got = run_device(program, table, params, run);
 		const std::string where = "seed " + std::to_string(seed) + " rows a lane " + std::to_string(rows_per_lane) + " trust " +
 			std::to_string(run.trust_ranges) + " order " + std::to_string(run.seed) + "\n" + program_text(program);
 
@@ -108,8 +104,97 @@ run_one(uint64_t seed, bool grouped, int max_keys, Tally *tally)
 	}
 }
 
+void
+run_random(uint64_t seed, bool grouped, int max_keys, Tally *tally)
+{
+	Rng			rng(seed);
+	const bool	tame = chance(rng, 70);
+	const Table table = random_table(rng, tame);
+	Generator	generator(rng, table, tame);
+	const SealedProgram sealed = generator.make(grouped, max_keys);
+
+	run_program(seed, sealed.get(), table, generator.params, rng, tally);
+}
+
+/* Many columns, most of them just returned, behind filters that leave all rows, some, few or none. */
+void
+run_wide(uint64_t seed, Tally *tally)
+{
+	Rng			rng(seed);
+	Table		table;
+	auto		b = new_builder();
+	const int	ncolumns = 1 + pick_int(rng, 30), nresults = pick_int(rng, chance(rng, 20) ? 100 : 12);
+	std::vector<Type> results;
+	uint32_t	nrows = 0;
+
+	for (int t = 1 + pick_int(rng, 3); t > 0; t--)
+		table.tablet_rows.push_back(1 + static_cast<uint32_t>(pick_int(rng, 4500)));
+	for (uint32_t n : table.tablet_rows)
+		nrows += n;
+	for (int c = 0; c < ncolumns; c++)
+	{
+		const Type	type = VALUE_TYPES[pick_int(rng, 6)];
+		const Profile profile = {pick_int(rng, 5), chance(rng, 50) ? 0 : pick_int(rng, 101), static_cast<int64_t>(rng() % 2000) - 1000};
+
+		table.columns.push_back(Column{type, {}});
+		for (uint32_t r = 0; r < nrows; r++)
+			table.columns.back().rows.push_back(random_value(type, profile, rng));
+	}
+	table.build();
+
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+
+	const int	declared = b->nops;
+
+	for (int c = 0; c < nresults; c++)
+		b->emit(Opcode::ResultColumn, Type::I32, c, 0, 0, b->add_name("c"));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+	for (int n = pick_int(rng, 4); n > 0; n--)
+	{
+		const int	c = pick_int(rng, ncolumns);
+		const Type	type = table.types[static_cast<size_t>(c)];
+		const Value &v = table.columns[static_cast<size_t>(c)].rows[rng() % nrows];
+		const int	a = b->new_reg(type), limit = b->new_reg(type);
+		int64_t		bits;
+
+		memcpy(&bits, &v.d, sizeof(bits));
+		b->emit(Opcode::Column, type, a, c, 0);
+		if (type_is_float(type))
+			b->emit(Opcode::Float, type, limit, 0, 0, bits);
+		else if (type == Type::I64)
+			b->emit(Opcode::Int64, type, limit, 0, 0, v.i);
+		else
+			b->emit(Opcode::Integer, type, limit, static_cast<int>(v.i), 0);
+		b->emit(static_cast<Opcode>(static_cast<int>(Opcode::Eq) + pick_int(rng, 6)), type, a, limit, b->nops + 1, VERDICT_DIES,
+				chance(rng, 50) ? JUMP_IF_NULL : 0);
+	}
+
+	const int	first = b->nregs;
+
+	for (int c = 0; c < nresults; c++)
+	{
+		const int	from = pick_int(rng, ncolumns);
+		const bool	rowid = chance(rng, 5);
+		const Type	type = rowid ? Type::RowId : table.types[static_cast<size_t>(from)];
+
+		b->ops[declared + c].type = type;
+		b->emit(rowid ? Opcode::Rowid : chance(rng, 5) ? Opcode::Null : Opcode::Column, type, b->new_reg(type), rowid ? 0 : from, 0);
+	}
+	b->emit(Opcode::Result, Type::None, nresults ? first : 0, nresults, 0);
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	ASSERT_FALSE(b->failed);
+
+	const SealedProgram sealed = seal(*b);
+
+	run_program(seed, sealed.get(), table, {}, rng, tally);
+}
+
+template <typename F>
 Tally
-run_many(bool grouped, int max_keys)
+run_many(F run_one)
 {
 	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 100);
 	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
@@ -117,7 +202,7 @@ run_many(bool grouped, int max_keys)
 
 	for (uint64_t seed = first; seed < first + n; seed++)
 	{
-		run_one(seed, grouped, max_keys, &tally);
+		run_one(seed, &tally);
 		if (::testing::Test::HasFatalFailure())
 			break;
 	}
@@ -128,15 +213,21 @@ run_many(bool grouped, int max_keys)
 
 TEST(CudaRandom, Aggregates)
 {
-	run_many(true, 0).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage"});
+	run_many([](uint64_t seed, Tally *tally) { run_random(seed, true, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage"});
 }
 
 TEST(CudaRandom, Rows)
 {
-	run_many(false, 0).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage"});
+	run_many([](uint64_t seed, Tally *tally) { run_random(seed, false, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage"});
 }
 
 TEST(CudaRandom, Groups)
 {
-	run_many(true, 3).expect({"1 tiles a stage", "4 tiles a stage", "dense, shared", "hashed", "hashed, some shared", "overflow"});
+	run_many([](uint64_t seed, Tally *tally) { run_random(seed, true, 3, tally); })
+		.expect({"1 tiles a stage", "4 tiles a stage", "dense, shared", "hashed", "hashed, some shared", "overflow"});
+}
+
+TEST(CudaRandom, ManyColumns)
+{
+	run_many(run_wide).expect({});
 }
