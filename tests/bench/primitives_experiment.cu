@@ -701,7 +701,7 @@ run_aggregates(const Query &q, const Program *program, const cuda::DeviceProgram
 		m.answer.hash = word(0);	/* the low half of an int128 sum, or a double */
 		m.answer.count = q.sink == Sink::SumInt ? word(1) : 0;
 	}
-	m.bytes = 4.0 * rows * lowered.ncolumns;
+	m.bytes = 4.0 * static_cast<double>(rows) * lowered.ncolumns;
 	m.kernels = 1;
 	return m;
 }
@@ -758,8 +758,8 @@ run_rows(const Query &q, const Program *program, const cuda::DeviceProgram &lowe
 		rows.push_back(area);
 	}
 	m.answer = answer_of_rows(rows);
-	/* Staged, read again, and written. */
-	m.bytes = 4.0 * table.rows * lowered.ncolumns + 12.0 * n * static_cast<double>(m.answer.count);
+	/* Rows are staged, read again, and written; columns that only they need are fetched for them alone. */
+	m.bytes = 4.0 * table.rows * lowered.nstaged + (4.0 * (lowered.ncolumns - lowered.nstaged) + 12.0 * n) * static_cast<double>(m.answer.count);
 	m.kernels = 2;
 	CHECK(cudaFree(areas));
 	CHECK(cudaFree(staging_memory));
