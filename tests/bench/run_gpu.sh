@@ -20,7 +20,8 @@
 # (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS.
 # If .gpuhost/up is there, PostgreSQL and the cluster are made by it; otherwise a
 # private cluster is (tests/setup/cluster.sh). The program that times SQLite is
-# built beforehand where SQLite is: make build/sqlite_rows.
+# built beforehand where SQLite is: make build/sqlite_rows. Plots are made where matplotlib is:
+#   for part in papers groupby primitives; do build/venv/bin/python tests/bench/plots.py results/$part docs/img; done
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
