@@ -67,6 +67,7 @@ class Bench:
             self.cluster = Cluster.create("tmp_check/bench", **settings)
             self.connect = self.cluster.connect
         self.results, self.checks, self.tables, self.bars = [], [], [], []
+        self.tabled = set()  # workloads that have their table
         self.known = {}  # measurements of other engines
         self.loaded = {}  # table -> what is in it, in every engine
         one = {"max_parallel_workers_per_gather": "0", "jit": "off"}
@@ -390,6 +391,7 @@ class Bench:
     # -- output -----------------------------------------------------------------------
 
     def table(self, title, workload, against="gpuvm"):
+        self.tabled.add(workload)
         rows = [r for r in self.results if r["workload"] == workload]
         names = [n for n in dict.fromkeys(n for r in rows for n in r["ms"])]
         peers = [n for n in names if n != against]
@@ -485,7 +487,10 @@ def main():
             WORKLOADS[name](bench)
         return bench.report()
     except BaseException:
-        bench.report()  # what there is, for whoever set the time limit
+        # What there is, for whoever set the time limit.
+        for workload in dict.fromkeys(r["workload"] for r in bench.results if r["ms"] and r["workload"] not in bench.tabled):
+            bench.table(f"{workload} (not finished)", workload)
+        bench.report()
         raise
     finally:
         bench.close()
