@@ -87,7 +87,10 @@ pack_any(Machine<R> &m, const OpView &op, GroupArea *area)
 	}
 }
 
-/* The same for an integer of 32 bits in a word of 32 bits. */
+/*
+ * The same for an integer of 32 bits in a word of 32 bits. The last key's makes
+ * targets at once (DOP_CHECKED) if all groups are shared.
+ */
 template <int R>
 GPUVM_D void
 pack_ints(Machine<R> &m, const OpView &op, const GroupArea *area)
@@ -99,6 +102,8 @@ pack_ints(Machine<R> &m, const OpView &op, const GroupArea *area)
 	const char *from = place_of<uint32_t>(m, op.a());
 	char	   *to = place_of<uint32_t>(m, op.dst());
 	bool		first = op.flags() & DOP_STORES;
+	bool		finds = (op.flags() & DOP_CHECKED) && area->table.shared_all;
+	uint32_t	replica_bits = area->table.replica_bits, replica = m.lane & ((1u << replica_bits) - 1);
 	Order<uint32_t, R> order(m);
 	uint32_t	nulls_by_visit = order.turn(nulls);
 
@@ -112,7 +117,11 @@ pack_ints(Machine<R> &m, const OpView &op, const GroupArea *area)
 			load4(to, k, order.x, word);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
+		{
 			word[i] += nulls_by_visit >> (4 * k + i) & 1 ? null_digit : min(x[i] - lo, top) * stride;
+			if (finds)
+				word[i] = TARGET_SHARED | word[i] << replica_bits | replica;
+		}
 		store4(to, k, order.x, word);
 	}
 }
@@ -143,13 +152,15 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 	char	   *to = place_of<uint32_t>(m, op.dst());
 	const char *words = place_of<uint32_t>(m, op.a());
 
+	if ((op.flags() & DOP_CHECKED) && table.shared_all)
+		return true;
 	if (table.kind == GroupTableKind::Dense)
 	{
 		Operand<uint32_t, R> numbers = operand_a<uint32_t>(m, op);	/* without keys an immediate */
 		Order<uint32_t, R> order(m);
 		bool		direct = table.shared_all;
 		uint32_t	live = order.turn(m.live);
-		uint32_t	replica = m.lane & ((1u << table.replica_bits) - 1);
+		uint32_t	replica_bits = table.replica_bits, replica = m.lane & ((1u << replica_bits) - 1);
 
 #pragma unroll 1
 		for (int k = 0; k < R / 4; k++)
@@ -160,7 +171,7 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				if (direct)
-					t[i] = TARGET_SHARED | t[i] << table.replica_bits | replica;
+					t[i] = TARGET_SHARED | t[i] << replica_bits | replica;
 				else if (live >> (4 * k + i) & 1)
 					t[i] = target_of(area, t[i], m.lane);
 			store4(to, k, order.x, t);

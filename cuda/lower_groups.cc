@@ -419,12 +419,18 @@ Lowering::emit_group(const Op &op)
 	}
 	targets = wide ? allocate(value_units(Type::I32)) : words;
 
+	/* pack_ints() makes targets at once where it can. */
+	const GroupKey &last = g.keys[op.p1 - 1];
+	const bool	finds = !wide && last.null_word == KEY_NO_WORD && (last.type == Type::I32 || last.type == Type::I16);
+
+	out->ops[out->nops - 1].flags |= finds ? DOP_CHECKED : 0;
+
 	DeviceOp   *d = add(CODE_GROUP_FIND);
 
 	d->a = words;
 	d->dst = targets;
 	d->aux = g.nwords;
-	d->flags = wide ? DOP_WIDE : 0;
+	d->flags = static_cast<uint8_t>((wide ? DOP_WIDE : 0) | (finds ? DOP_CHECKED : 0));
 	if (wide)
 		release(words, units * g.nwords);
 	if (mark >= 0)
