@@ -61,6 +61,7 @@ struct DeviceResult
 {
 	const char *refused = nullptr;
 	uint16_t	stage_tiles = 0;
+	cuda::OpSet	op_set = cuda::OpSet::Narrow;
 	const char *table = nullptr;	/* of groups */
 	int			overflows = 0;		/* of it */
 	Outcome		outcome;
@@ -143,6 +144,7 @@ public:
 		if (result.refused)
 			return;
 		result.stage_tiles = lowered->stage_tiles;
+		result.op_set = lowered->op_set;
 		device_table = copy_table(table, *lowered, &memory);
 		gpuvm_emulated::set_seed(run.seed);
 		EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);

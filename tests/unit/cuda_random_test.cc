@@ -36,7 +36,7 @@ struct Tally
 			return;
 		EXPECT_LE(refused * 100, programs * 5);
 		EXPECT_GT(clean, runs / 3);
-		EXPECT_GT(rows, static_cast<size_t>(programs));
+		EXPECT_GT(rows, static_cast<size_t>(programs / 2));
 		for (const char *what : wanted)
 			EXPECT_GT(seen.count(what), 0u) << what;
 	}
@@ -82,6 +82,7 @@ run_program(uint64_t seed, const Program *program, const Table &table, const std
 			continue;
 		}
 		tally->seen[std::to_string(got.stage_tiles) + " tiles a stage"]++;
+		tally->seen[got.op_set == cuda::OpSet::Narrow ? "narrow operations" : got.op_set == cuda::OpSet::Wide ? "wide operations" : "all operations"]++;
 		if (got.table)
 			tally->seen[got.table]++;
 		if (got.overflows)
@@ -192,6 +193,110 @@ run_wide(uint64_t seed, Tally *tally)
 	run_program(seed, sealed.get(), table, {}, rng, tally);
 }
 
+/*
+ * What queries are made of: filters, arithmetic, comparisons, sums and counts, of
+ * four bytes and sometimes of eight: the operations that have codes of their own.
+ */
+void
+run_frequent(uint64_t seed, Tally *tally)
+{
+	Rng			rng(seed);
+	Table		table;
+	auto		b = new_builder();
+	const bool	wide = chance(rng, 50);
+	const std::vector<Type> types = wide ? std::vector<Type>{Type::I32, Type::I64, Type::F32, Type::F64} : std::vector<Type>{Type::I32, Type::F32};
+	const int	ncolumns = 1 + pick_int(rng, 6), naggs = 1 + pick_int(rng, 4);
+	std::map<Type, std::vector<int>> pool;
+	std::vector<int64_t> sources;
+	uint32_t	nrows = 0;
+	auto		read = [&](Type type) {
+		const std::vector<int> &regs = pool[type];
+
+		return regs[static_cast<size_t>(pick_int(rng, static_cast<int>(regs.size())))];
+	};
+
+	for (int t = 1 + pick_int(rng, 3); t > 0; t--)
+		table.tablet_rows.push_back(1 + static_cast<uint32_t>(pick_int(rng, 6000)));
+	for (uint32_t n : table.tablet_rows)
+		nrows += n;
+	for (int c = 0; c < ncolumns; c++)
+	{
+		const Type	type = types[rng() % types.size()];
+		const Profile profile = {chance(rng, 4) ? 4 : pick_int(rng, 4), chance(rng, 60) ? 0 : pick_int(rng, 60), static_cast<int64_t>(rng() % 2000) - 1000};
+
+		table.columns.push_back(Column{type, {}});
+		for (uint32_t r = 0; r < nrows; r++)
+			table.columns.back().rows.push_back(random_value(type, profile, rng));
+	}
+	table.build();
+
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (int a = 0; a < naggs; a++)
+	{
+		sources.push_back(RESULT_FROM_AGG | a);
+		b->emit(Opcode::ResultColumn, Type::I64, a, 0, 0, b->add_name("a"));
+	}
+	b->emit(Opcode::AggOpen, Type::None, 0, naggs, b->add_aux(sources.data(), naggs));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+	for (int c = 0; c < ncolumns; c++)
+	{
+		const Type	type = table.types[static_cast<size_t>(c)];
+
+		pool[type].push_back(b->new_reg(type));
+		b->emit(Opcode::Column, type, pool[type].back(), c, 0);
+	}
+	for (int n = 1 + pick_int(rng, 8); n > 0; n--)
+	{
+		auto		at = pool.begin();
+
+		std::advance(at, pick_int(rng, static_cast<int>(pool.size())));
+
+		const Type	type = at->first;
+		const int	what = pick_int(rng, 10), to = b->new_reg(type);
+		const Value v = random_value(type, Profile{1, 0, 3}, rng);
+		int64_t		bits;
+
+		memcpy(&bits, &v.d, sizeof(bits));
+		if (what < 3)
+		{
+			b->emit(type_is_float(type) ? Opcode::Float : type == Type::I64 ? Opcode::Int64 : Opcode::Integer, type, to,
+					type == Type::I32 ? static_cast<int>(v.i) : 0, 0, type_is_float(type) ? bits : type == Type::I64 ? v.i : 0);
+			pool[type].push_back(to);
+		}
+		else if (what < 7)
+		{
+			const Opcode opcode = static_cast<Opcode>(static_cast<int>(Opcode::Add) + pick_int(rng, 3));
+
+			b->emit(opcode, type, to, read(type), read(type));
+			pool[type].push_back(to);
+		}
+		else
+			b->emit(static_cast<Opcode>(static_cast<int>(Opcode::Lt) + pick_int(rng, 4)), type, read(type), read(type), b->nops + 1, VERDICT_DIES,
+					chance(rng, 50) ? JUMP_IF_NULL : 0);
+	}
+	for (int a = 0; a < naggs; a++)
+	{
+		auto		at = pool.begin();
+
+		std::advance(at, pick_int(rng, static_cast<int>(pool.size())));
+
+		const bool	star = chance(rng, 25);
+		const Type	type = star ? Type::None : at->first;
+
+		b->emit(Opcode::AggStep, type, a, star ? -1 : read(type), -1, 0, static_cast<uint8_t>(star ? AggFn::CountStar : AggFn::Sum));
+		b->ops[1 + a].type = agg_result_type(star ? AggFn::CountStar : AggFn::Sum, type);
+	}
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	ASSERT_FALSE(b->failed);
+
+	const SealedProgram sealed = seal(*b);
+
+	run_program(seed, sealed.get(), table, {}, rng, tally);
+}
+
 template <typename F>
 Tally
 run_many(F run_one)
@@ -230,4 +335,9 @@ TEST(CudaRandom, Groups)
 TEST(CudaRandom, ManyColumns)
 {
 	run_many(run_wide).expect({});
+}
+
+TEST(CudaRandom, FrequentOperations)
+{
+	run_many(run_frequent).expect({"narrow operations", "wide operations", "all operations"});
 }
