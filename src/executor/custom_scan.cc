@@ -79,8 +79,16 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
 	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
 
-	/* Always: function privileges are checked here, and any execution may need it (rule 20). */
-	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate, eflags);
+	/*
+	 * Always: function privileges are checked here, and any execution may need it
+	 * (rule 20). But a hash aggregate makes its table here, as large as the groups
+	 * are expected to be many (5 million: 90 ms): so a sketch of it has to do
+	 * until it is needed.
+	 */
+	state->eflags = eflags;
+	state->sketched = state->plan->kind != SCAN_ROWS && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0;
+	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate,
+									  state->sketched ? eflags | EXEC_FLAG_EXPLAIN_ONLY : eflags);
 	node->custom_ps = list_make1(state->alternative);
 
 	state->own_values = node->ss.ss_ScanTupleSlot->tts_values;
@@ -134,14 +142,33 @@ alternative_tid(PlanState *alternative, TupleTableSlot *row)
 	}
 }
 
+/* Makes the alternative one that can be executed. */
+static void
+finish_alternative(GpuvmScanState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	PlanState  *sketch = state->alternative;
+
+	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate, state->eflags);
+	state->css.custom_ps = list_make1(state->alternative);
+	state->sketched = false;
+	ExecEndNode(sketch);
+	MemoryContextSwitchTo(old);
+}
+
 /* The alternative's row in our virtual slot, which parents and projections were compiled for. */
 static TupleTableSlot *
 alternative_row(GpuvmScanState *state)
 {
-	TupleTableSlot *from = ExecProcNode(state->alternative);
+	TupleTableSlot *from;
 	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
 	int			n;
 
+	if (state->sketched)
+		finish_alternative(state);
+	from = ExecProcNode(state->alternative);
 	use_own_arrays(state);
 	ExecClearTuple(slot);
 	if (TupIsNull(from))
@@ -308,6 +335,8 @@ rescan(CustomScanState *node)
 	run_stop(state);
 	state->mode = MODE_START;
 	state->flagged = false;
+	if (state->sketched)
+		return;
 	if (node->ss.ps.chgParam != nullptr)
 		UpdateChangedParamSet(state->alternative, node->ss.ps.chgParam);
 	/* With changed parameters its next ExecProcNode rescans it. */

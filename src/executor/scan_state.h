@@ -70,6 +70,8 @@ struct GpuvmScanState
 	CustomScanState css;		/* must be first */
 	ScanPlan   *plan;
 	PlanState  *alternative;
+	int			eflags;
+	bool		sketched;		/* the alternative was made for EXPLAIN only: finish_alternative() before it runs */
 	List	   *param_states;
 	ScanMode	mode;
 	bool		emitted;		/* a row was handed out since the last (re)start */
