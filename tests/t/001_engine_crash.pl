@@ -107,11 +107,33 @@ my $twice = 'SELECT count(*), count(DISTINCT id), sum(id), sum(l) FROM (SELECT i
 is($node->safe_psql('postgres', 'SET gpuvm.force = on; ' . sprintf($twice, q{CASE WHEN nextval('rows_twice') IN (100001, 300001) THEN kill_engine() END})),
 	without($node, sprintf($twice, '1')), 'two crashes in one query: every row once');
 wait_for_engine($node);
+my $guilty = 'SELECT id, l FROM big WHERE v < 91';
+if (on_device())
+{
+	# A device does not wait long for a client, so gpuvmd may not have had the program any more.
+	$guilty = 'SELECT id, l FROM big WHERE v < 93';
+	$session = $node->background_psql('postgres');
+	$session->query_safe('SET gpuvm.force = on');
+	$backend = $session->query_safe('SELECT pg_backend_pid()');
+	for my $i (1, 2)
+	{
+		$pid = wait_for_engine($node);
+		is($session->query_safe($aggregate), $expected, 'a session that is connected');
+		kill 'STOP', $pid;
+		$session->query_until(qr/submitted/, "\\echo submitted\nSELECT count(*), sum(id), sum(l) FROM ($guilty OFFSET 0) q;\n");
+		$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
+		  or die 'the query does not wait for gpuvmd';
+		kill 'KILL', $pid;
+		like($session->query_safe('SELECT 1'), qr/558000/, "crash $i of a program");
+		wait_for_new_engine($node, $pid);
+	}
+	$session->quit;
+}
 $plan = $node->safe_psql('postgres',
-	"SET gpuvm.force = on; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id, l FROM big WHERE v < 91");
+	"SET gpuvm.force = on; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $guilty");
 like($plan, qr/Fallback: quarantined/, 'the program is quarantined');
 my ($ret, $stdout, $stderr) = $node->psql('postgres',
-	"SET gpuvm.force = on; SET gpuvm.require = $device; SELECT id, l FROM big WHERE v < 91");
+	"SET gpuvm.force = on; SET gpuvm.require = $device; $guilty");
 like($stderr, qr/gpuvm.require demands\nDETAIL:  quarantined/, 'and gpuvm.require tells so');
 is($node->safe_psql('postgres', q{SELECT value > 0 FROM gpuvm.stats WHERE counter = 'fallbacks: quarantined'}), 't', 'and gpuvm.stats');
 is($node->safe_psql('postgres', 'SET gpuvm.force = on; ' . sprintf($twice, '1')), without($node, sprintf($twice, '1')), 'PostgreSQL answers it');
