@@ -50,5 +50,6 @@ build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_COR
 .PHONY: unit-cuda unit-cuda-tsan
 unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test
 	$< --gtest_brief=1 --gtest_filter='*SeveralSessions*'
+# Two at a time: they take their time.
 unit-cuda: $(EMULATED_TESTS:%=build/emulated/bin/%)
-	@set -e; for t in $^; do echo "== $$t"; $$t --gtest_brief=1; done
+	@printf '%s\n' $^ | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'
