@@ -354,8 +354,12 @@ take_figures(GpuvmScanState *state)
 	else
 		memcpy(f->device_refusal, job->device_refusal, sizeof(f->device_refusal));
 	f->device_refusal[sizeof(f->device_refusal) - 1] = '\0';
-	f->tablets_scanned += job->tablets_scanned;
-	f->tablets_skipped += job->tablets_skipped;
+	/* One that goes on later counts all tablets up to its end. */
+	if (job->yielded == 0)
+	{
+		f->tablets_scanned += job->tablets_scanned;
+		f->tablets_skipped += job->tablets_skipped;
+	}
 	f->rows_in += job->rows_in;
 	f->rows_out += job->rows_out;
 	f->bytes_read += job->bytes_read;

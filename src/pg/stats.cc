@@ -55,13 +55,14 @@ stats_count_job(const Job *job, bool refused)
 
 	if (stats == NULL)
 		return;
-	pg_atomic_fetch_add_u64(&stats->queries, 1);
+	/* One that yielded its device is submitted again. */
+	pg_atomic_fetch_add_u64(&stats->queries, job->yielded ? 0 : 1);
 	pg_atomic_fetch_add_u64(&stats->rows_in, job->rows_in);
 	pg_atomic_fetch_add_u64(&stats->rows_out, job->rows_out);
 	pg_atomic_fetch_add_u64(&stats->bytes_read, job->bytes_read);
 	if (job->ran_on == Device::Cuda)
 	{
-		pg_atomic_fetch_add_u64(&stats->queries_cuda, 1);
+		pg_atomic_fetch_add_u64(&stats->queries_cuda, job->yielded ? 0 : 1);
 		pg_atomic_fetch_add_u64(&stats->bytes_moved, job->bytes_moved);
 	}
 	else if (refused)
