@@ -25,6 +25,10 @@ now_ns()
 CudaDevice::CudaDevice(uint32_t index, int ordinal, const DeviceOptions &options)
 	: index_(index), ordinal_(ordinal), status_(&options.header->devices[index]), log_(options.log), memory_limit_(options.memory_limit)
 {
+	/* What the gpuvmd before this one had and did when it ended. */
+	status_->memory_cached.store(0);
+	status_->memory_working.store(0);
+	status_->jobs_running.store(0);
 	snprintf(status_->sentence, sizeof(status_->sentence), "starting");
 	status_->state.store(static_cast<uint32_t>(DeviceState::Starting), std::memory_order_release);
 }

@@ -964,6 +964,18 @@ TEST_F(CudaRuntime, AFailedLaunchEndsTheProcess)
 	gpuvm_emulated::fail_launch(0);
 }
 
+/* gpuvmd was killed beside a device that was at work: the next one begins with an idle device. */
+TEST_F(CudaRuntime, AKilledProcessLeavesNoFigures)
+{
+	status().memory_cached.store(1 << 20);
+	status().memory_working.store(1 << 20);
+	status().jobs_running.store(3);
+	open();
+	EXPECT_EQ(status().memory_cached.load(), 0u);
+	EXPECT_EQ(status().memory_working.load(), 0u);
+	EXPECT_EQ(status().jobs_running.load(), 0u);
+}
+
 TEST_F(CudaRuntime, AnotherVersionIsRefused)
 {
 	DeviceOptions options = {};
