@@ -20,6 +20,7 @@ namespace cuda {
 constexpr double FIRST_SLICE_NS = 2e6;	/* its time is a guess */
 constexpr double ADAPT_NS = 2e5;		/* shorter ones say more about launching than about the program */
 constexpr uint64_t COPY_SLICE_BYTES = 32ull << 20;	/* to be copied for one slice: its kernel waits for all of them */
+constexpr uint64_t SERIAL_PART_BYTES = 256ull << 20;	/* a few ms: nothing ends copies that were started */
 constexpr int64_t LOOK_INTERVAL_NS = 500'000;
 constexpr int64_t SPIN_NS = 200'000;
 constexpr int64_t YIELD_NS = 2'000'000;
@@ -153,6 +154,16 @@ DeviceJob::close_flight()
 	check(cudaEventRecord(lane_->slices[flights_.back().slot].end, lane_->stream), "recording an event");
 }
 
+/* Serial: in parts, between which the job may be stopped. */
+void
+DeviceJob::copy_all()
+{
+	while (!stopped() && feed_.copy_some(SERIAL_PART_BYTES))
+		wait_for(lane_->copied);
+	if (stopped())
+		throw Stopped();
+}
+
 void
 DeviceJob::launch(Flight *flight, const RowStaging *rows, const GroupTable *groups)
 {
@@ -160,6 +171,8 @@ DeviceJob::launch(Flight *flight, const RowStaging *rows, const GroupTable *grou
 
 	flight->expected_ns = expected_ns(flight->first_pad, flight->npads);
 	check(cudaEventRecord(events.begin, lane_->stream), "recording an event");
+	if (feed_.transfer() == Transfer::Serial && !feed_.all_placed())
+		copy_all();
 	feed_.bring(flight->first_pad, flight->npads, &flight->waits);
 	if (flight->waits)
 		check(cudaEventRecord(events.kernels, lane_->stream), "recording an event");

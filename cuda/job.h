@@ -94,6 +94,7 @@ private:
 	double		pad_ns(uint32_t tablet) const;
 	Flight	   *open_flight(uint32_t first_pad, uint32_t npads);
 	void		launch(Flight *flight, const RowStaging *rows, const GroupTable *groups);
+	void		copy_all();
 	void		close_flight();
 	Flight		land();			/* waits for the oldest */
 	void		count(const Flight &flight);

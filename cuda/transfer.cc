@@ -256,6 +256,17 @@ TableFeed::place(uint32_t tablet)
 			place_chunk(tablet, c);
 }
 
+bool
+TableFeed::copy_some(uint64_t bytes)
+{
+	const uint64_t before = copied_bytes_;
+
+	while (!all_placed() && copied_bytes_ - before < bytes)
+		place(placed_);
+	check(cudaEventRecord(lane_->copied, lane_->copies), "recording an event");
+	return !all_placed();
+}
+
 /* The tablets after those of the slice, so that their copies run beside it. */
 void
 TableFeed::look_ahead(uint32_t end_tablet)
@@ -344,8 +355,10 @@ TableFeed::upload(uint32_t end_tablet)
 
 		for (size_t i = from; i < to; i++)
 			chunks[i] = describe(static_cast<uint32_t>(i / program_.ncolumns), static_cast<int>(i % program_.ncolumns));
+		lane_->table_bytes = 0;	/* unknown, should this fail */
 		check(cudaMemcpyAsync(lane_->table + chunks_at() + from * sizeof(DeviceChunk), chunks + from, (to - from) * sizeof(DeviceChunk),
 							  cudaMemcpyHostToDevice, lane_->stream), "describing the table");
+		lane_->table_bytes = table_bytes();
 		return;
 	}
 	begun_ = true;
@@ -380,7 +393,7 @@ TableFeed::upload(uint32_t end_tablet)
 	for (const auto &part : parts)
 		if (part.bytes != 0)
 			memcpy(lane_->table_copy + part.at, part.from, part.bytes);
-	lane_->table_bytes = 0;		/* unknown, should this fail */
+	lane_->table_bytes = 0;		/* as above */
 	check(cudaMemcpyAsync(lane_->table, lane_->table_copy, table_bytes(), cudaMemcpyHostToDevice, lane_->stream), "describing the table");
 	lane_->table_bytes = table_bytes();
 }

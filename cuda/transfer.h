@@ -58,6 +58,8 @@ public:
 	};
 	Load		load(uint32_t tablet) const;
 
+	/* Starts copies of the next tablets, so many bytes or somewhat more; the lane's `copied` is behind them. False: these were the last. */
+	bool		copy_some(uint64_t bytes);
 	/*
 	 * Makes pads [first, first + n) readable for what comes next on the lane's
 	 * stream. *waits: the stream waits for copies.
