@@ -538,6 +538,19 @@ punch_unpinned(uint64 first, uint64 n)
 	return all;
 }
 
+/* Was any of the chunks pinned after its pages were punched out? They have memory again then. */
+static bool
+any_pinned(uint64 first, uint64 n)
+{
+	bool		any = false;
+
+	for_each_chunk(first, n, [&](uint64 chunk, uint64, uint64)
+	{
+		any = any || pin_state(*pin_word_of(chunk)) == PinState::Pinned;
+	});
+	return any;
+}
+
 /*
  * The pages are free and were not all punched out. A pinned chunk without a page
  * in use is to be unpinned. One that was unpinned in between has perhaps been
@@ -641,7 +654,7 @@ arena_free(uint64 offset)
 	count_pages(-static_cast<int64>(n));
 	LWLockRelease(arena_lock);
 
-	if (!punched)
+	if (!punched || any_pinned(first, n))
 		release_skipped(first, n);
 }
 
