@@ -357,6 +357,11 @@ open_library(const DeviceOptions *options, char *why)
 	}
 	/* All kernels are loaded when the device starts: none for the first query to wait for. */
 	(void) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+	/*
+	 * Each stream has a connection to the device for itself; of the usual 8, several would
+	 * share one, and a small job or an abort word wait for what a large job has enqueued.
+	 */
+	(void) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	wrong = find_devices(&ndevices);
 	if (wrong != nullptr)
 	{

@@ -55,6 +55,7 @@ struct DeviceRun
 	uint16_t	rows_per_lane;
 	bool		trust_ranges;
 	uint64_t	seed;			/* of the lanes' order, and of the slices */
+	uint64_t	total_rows = 0;	/* that the program is lowered for; 0: the table's */
 };
 
 struct DeviceResult
@@ -116,8 +117,8 @@ lower_for(const Program *program, const Table &table, const std::vector<ParamVal
 			width = std::min(width, tablet_chunks(tablet.get())[c].width);
 		columns.push_back(cuda::ColumnBinding{table.summaries[c], width});
 	}
-	return cuda::lower(cuda::LowerInput{program, params.data(), columns.data(), static_cast<uint32_t>(columns.size()), table.nrows(),
-					   cuda::LowerOptions{run.rows_per_lane, run.trust_ranges}}, out);
+	return cuda::lower(cuda::LowerInput{program, params.data(), columns.data(), static_cast<uint32_t>(columns.size()),
+					   run.total_rows ? run.total_rows : table.nrows(), cuda::LowerOptions{run.rows_per_lane, run.trust_ranges}}, out);
 }
 
 /* [0, n) cut into one to three pieces: their ends. */
