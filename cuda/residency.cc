@@ -157,60 +157,72 @@ Residency::allocate_reserved(uint64_t bytes, cudaStream_t stream)
 	return static_cast<char *>(memory);
 }
 
+/* The chunk if it is there, as acquire() has it, or room for it. What had to go is `evicted`, also if this throws. */
+CachedChunk *
+Residency::find_or_claim(const ChunkKey &key, uint64_t bytes, Evicted *evicted, bool *claimed)
+{
+	std::unique_lock<std::mutex> guard(mutex_);
+
+	*claimed = false;
+	for (;;)
+	{
+		auto		at = chunks_.find(key);
+
+		if (at == chunks_.end())
+			break;
+		if (at->second->bytes != bytes)
+			return nullptr;
+		if (at->second->state != CachedChunk::State::Claimed)
+		{
+			pin(at->second.get());
+			return at->second.get();
+		}
+		claims_.wait(guard);
+	}
+	*claimed = make_room(bytes, evicted);
+	show();
+	if (!*claimed)
+		return nullptr;
+
+	auto		owned = std::make_unique<CachedChunk>(CachedChunk{key, bytes, nullptr, nullptr, CachedChunk::State::Claimed, 0, true, clock_.size()});
+	CachedChunk *chunk = owned.get();
+
+	clock_.push_back(chunk);
+	try
+	{
+		chunks_.emplace(key, std::move(owned));
+	}
+	catch (...)
+	{
+		clock_.pop_back();
+		throw;
+	}
+	cached_ += bytes;
+	expected_ -= std::min(expected_, bytes);
+	pin(chunk);
+	show();
+	return chunk;
+}
+
 CachedChunk *
 Residency::acquire(const ChunkKey &key, uint64_t bytes, cudaStream_t stream, bool *claimed)
 {
 	Evicted		evicted;
 	CachedChunk *chunk;
 
-	*claimed = false;
+	try
 	{
-		std::unique_lock<std::mutex> guard(mutex_);
-
-		for (;;)
-		{
-			auto		at = chunks_.find(key);
-
-			if (at == chunks_.end())
-				break;
-			if (at->second->bytes != bytes)
-				return nullptr;
-			if (at->second->state != CachedChunk::State::Claimed)
-			{
-				pin(at->second.get());
-				return at->second.get();
-			}
-			claims_.wait(guard);
-		}
-
-		bool		room = make_room(bytes, &evicted);
-
-		if (room)
-		{
-			auto		owned = std::make_unique<CachedChunk>(CachedChunk{key, bytes, nullptr, nullptr, CachedChunk::State::Claimed, 0, true, clock_.size()});
-
-			chunk = owned.get();
-			clock_.push_back(chunk);
-			try
-			{
-				chunks_.emplace(key, std::move(owned));
-			}
-			catch (...)
-			{
-				clock_.pop_back();
-				throw;
-			}
-			cached_ += bytes;
-			expected_ -= std::min(expected_, bytes);
-			pin(chunk);
-		}
-		else
-			chunk = nullptr;
-		show();
+		chunk = find_or_claim(key, bytes, &evicted, claimed);
+	}
+	catch (...)
+	{
+		dispose(&evicted, stream);
+		throw;
 	}
 	dispose(&evicted, stream);
-	if (chunk == nullptr)
-		return nullptr;
+	if (!*claimed)
+		return chunk;
+	*claimed = false;
 	try
 	{
 		chunk->memory = allocate_reserved(bytes, stream);

@@ -112,6 +112,7 @@ private:
 	void		evict(uint64_t bytes, Evicted *evicted);
 	bool		make_room(uint64_t bytes, Evicted *evicted);
 	void		dispose(Evicted *evicted, cudaStream_t stream);
+	CachedChunk *find_or_claim(const ChunkKey &key, uint64_t bytes, Evicted *evicted, bool *claimed);
 	char	   *allocate_reserved(uint64_t bytes, cudaStream_t stream);
 	void		show();
 
