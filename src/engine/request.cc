@@ -58,7 +58,10 @@ CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader
 	return nullptr;
 }
 
-/* A program is lowered by the version's summary, so no tablet may hold more than it says. */
+/*
+ * Programs are lowered by the version's summary, and leave out the checks that its
+ * ranges make needless, so a tablet must add nothing to it.
+ */
 static bool
 matches_summary(const TabletHeader *tablet, const std::vector<ColumnSummary> &columns)
 {
@@ -68,8 +71,11 @@ matches_summary(const TabletHeader *tablet, const std::vector<ColumnSummary> &co
 		return false;
 	for (size_t i = 0; i < columns.size(); i++)
 	{
-		if (chunks[i].type != columns[i].type || chunks[i].width > columns[i].max_width ||
-			((chunks[i].flags & ~columns[i].flags) & CHUNK_HAS_NULLS))
+		ColumnSummary with = columns[i];
+
+		summarize_chunk(&with, chunks[i], false);
+		with.null_count = columns[i].null_count;
+		if (chunks[i].type != columns[i].type || memcmp(&with, &columns[i], sizeof(with)) != 0)
 			return false;
 	}
 	return true;

@@ -21,6 +21,7 @@ public:
 
 	TableVersion *version() { return at<TableVersion>(version_); }
 	uint64_t   *tablets() { return at<uint64_t>(version_ + version()->tablets); }
+	ColumnSummary *summary() { return at<ColumnSummary>(version_ + version()->columns); }
 	TabletHeader *tablet() { return at<TabletHeader>(first_tablet_); }
 };
 
@@ -81,6 +82,11 @@ TEST_F(HostileRequest, TabletMagic) { REFUSED(test->tablet()->magic = 1); }
 TEST_F(HostileRequest, TabletTooLarge) { REFUSED(test->tablet()->size = ARENA_SIZE); }
 TEST_F(HostileRequest, TabletManyRows) { REFUSED(test->tablet()->nrows = TABLET_MAX_ROWS); }
 TEST_F(HostileRequest, TabletColumnOutside) { REFUSED(tablet_chunks(test->tablet())->data = ARENA_SIZE); }
+TEST_F(HostileRequest, TabletBelowTheSummary) { REFUSED(test->summary()->min++); }
+TEST_F(HostileRequest, TabletAboveTheSummary) { REFUSED(test->summary()->max--); }
+TEST_F(HostileRequest, TabletWiderThanTheSummary) { REFUSED(test->summary()->max_width = 1); }
+TEST_F(HostileRequest, TabletWithNullsTheSummaryLacks) { REFUSED(tablet_chunks(test->tablet())->flags |= CHUNK_HAS_NULLS); }
+TEST_F(HostileRequest, TabletWithValuesTheSummaryLacks) { REFUSED(test->summary()->flags |= CHUNK_ALL_NULL); }
 TEST_F(HostileRequest, TabletOfOtherType) { REFUSED(tablet_chunks(test->tablet())->type = Type::F64); }
 
 /* A tablet that passed is looked at again when its memory holds another one. */
