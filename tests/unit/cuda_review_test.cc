@@ -1,9 +1,12 @@
 /*
  * cuda_review_test.cc: what random programs over small tables do not meet: programs
- * lowered for more rows than 32 bits count, and registers that lanes jumped over.
+ * lowered for more rows than 32 bits count, registers that lanes jumped over, and
+ * blocks that really run at once.
  *
  * GPUVM_TEST_PROGRAMS changes how many random programs, GPUVM_TEST_SEED where to start.
  */
+#include <thread>
+
 #include "cuda_fixture.h"
 
 using namespace gpuvm;
@@ -193,4 +196,163 @@ TEST(CudaReview, ProgramsForManyRows)
 	}
 	for (const auto &[what, times] : seen)
 		printf("  %d: %s\n", times, what.c_str());
+}
+
+namespace {
+
+/*
+ * Groups by launches from several host threads into one table: the emulated device
+ * runs a launch's blocks one after another, so that none meets another in the middle
+ * of making a row. False: the table overflowed.
+ */
+bool
+groups_at_once(const Program *program, const Table &table, const std::vector<ParamValue> &params, const DeviceRun &run, bool hashed, Outcome *out)
+{
+	constexpr uint32_t nthreads = 3;
+	auto		lowered = std::make_unique<cuda::DeviceProgram>();
+	DeviceMemory memory;
+	cuda::GroupPlan plan;
+	cuda::LaunchScratch scratch[nthreads];
+	cuda::LaunchShape shape;
+	cuda::GroupOutcome outcome = {};
+	std::vector<std::thread> threads;
+
+	EXPECT_EQ(lower_for(program, table, params, run, lowered.get()), nullptr);
+	EXPECT_EQ(cuda::plan_groups(*lowered, table.nrows(), 1 << 26, 0, &plan), nullptr);
+	if (hashed && plan.kind == cuda::GroupTableKind::Dense)
+	{
+		plan.kind = cuda::GroupTableKind::Hashed;
+		plan.key_at = lowered->groups.row_bytes;
+		plan.row_bytes = plan.key_at + 8;
+		plan.entries = 32768;
+		plan.probe_limit = 32768;
+		plan.listed = plan.entries + 1;
+		plan.table_bytes = 1024 + (plan.entries + 1ull) * plan.row_bytes + 4ull * plan.listed;
+		plan.shared_all = false;
+		plan.replica_bits = 0;
+		plan.shared_slots = 64;
+		plan.shared_bytes = cuda::group_area_bytes(lowered->groups.planes, 64, true);
+	}
+
+	const cuda::DeviceTable device_table = copy_table(table, *lowered, &memory);
+	const cuda::GroupTable groups = cuda::group_table(*lowered, plan, memory.get(plan.table_bytes));
+
+	gpuvm_emulated::set_seed(run.seed);
+	EXPECT_EQ(cuda::choose_shape(*lowered, device_table.npads, &shape, plan.shared_bytes), cudaSuccess);
+	EXPECT_EQ(cuda::reset_groups(*lowered, groups, nullptr), cudaSuccess);
+	for (uint32_t t = 0; t < nthreads; t++)
+	{
+		EXPECT_EQ(cuda::create_scratch(&scratch[t]), cudaSuccess);
+		EXPECT_EQ(cuda::reset_state(scratch[t], nullptr), cudaSuccess);
+	}
+	for (uint32_t t = 0; t < nthreads; t++)
+		threads.emplace_back([&, t]
+		{
+			for (uint32_t pad = t; pad < device_table.npads; pad += nthreads)
+				EXPECT_EQ(cuda::launch_slice(*lowered, shape, scratch[t], cuda::SliceArgs{device_table, pad, 1, nullptr, nullptr, &groups}, nullptr),
+						  cudaSuccess);
+		});
+	for (std::thread &thread : threads)
+		thread.join();
+	EXPECT_EQ(cuda::finish_groups(*lowered, groups, scratch[0].state, &outcome, nullptr), cudaSuccess);
+	out->errors = outcome.errors;
+	for (uint32_t t = 1; t < nthreads; t++)
+		out->errors |= scratch[t].state->errors;
+	for (uint64_t at = 0; !outcome.overflow && out->errors == 0 && at < outcome.ngroups;)
+	{
+		Area		area(program, 4096);
+		const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(area.capacity, outcome.ngroups - at));
+
+		EXPECT_EQ(cuda::emit_groups(*lowered, groups, at, n, area.memory.get(), area.capacity, nullptr), cudaSuccess);
+		read_area(program, area.memory.get(), area.capacity, n, out);
+		at += n;
+	}
+	for (cuda::LaunchScratch &s : scratch)
+		cuda::destroy_scratch(&s);
+	return !outcome.overflow;
+}
+
+/* By the columns 0 .. nkeys - 1: count(*), and sum, min and max of the last. */
+SealedProgram
+grouped_by(const Table &table, int nkeys)
+{
+	auto		b = new_builder();
+	const int	value = static_cast<int>(table.types.size()) - 1;
+	const Type	type = table.types[value];
+	const AggFn	fns[] = {AggFn::CountStar, AggFn::Sum, AggFn::Min, AggFn::Max};
+	std::vector<int64_t> sources, keys;
+	std::vector<int> regs;
+
+	b->grouped = true;
+	b->ncursors = 1;
+	b->nkeys = nkeys;
+	b->naggs = 4;
+	b->nresults = nkeys + 4;
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (int c = 0; c < b->nresults; c++)
+	{
+		b->emit(Opcode::ResultColumn, c < nkeys ? table.types[c] : agg_result_type(fns[c - nkeys], type), c, 0, 0, b->add_name("c"));
+		sources.push_back(c < nkeys ? c : RESULT_FROM_AGG | (c - nkeys));
+	}
+	b->emit(Opcode::AggOpen, Type::None, nkeys, 4, b->add_aux(sources.data(), b->nresults));
+	b->parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+	for (int c = 0; c <= value; c++)
+	{
+		regs.push_back(b->new_reg(table.types[c]));
+		b->emit(Opcode::Column, table.types[c], regs[c], c, 0);
+		if (c < nkeys)
+			keys.push_back(regs[c]);
+	}
+	b->emit(Opcode::Group, Type::None, nkeys, b->add_aux(keys.data(), nkeys), 0);
+	for (int i = 0; i < 4; i++)
+		b->emit(Opcode::AggStep, i == 0 ? Type::None : type, i, i == 0 ? -1 : regs[value], -1, 0, static_cast<uint8_t>(fns[i]));
+	b->converge = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	b->ops[b->parallel].p3 = b->converge;
+	return seal(*b);
+}
+
+}  // namespace
+
+/* Rows come in the same order to all threads, so that they make rows of the table for the same keys at the same time. */
+TEST(CudaReview, BlocksMeetInATable)
+{
+	for (int nkeys : {1, 2, 3})
+		for (Type type : {Type::I32, Type::I64, Type::F64})
+		{
+			constexpr int rows = 6 * TABLET_PAD_ROWS;
+			Rng			rng(static_cast<uint64_t>(nkeys));
+			Table		table;
+
+			for (int c = 0; c < nkeys + 1; c++)
+				table.columns.push_back(Column{c == nkeys ? type : Type::I64, {}});
+			for (int i = 0; i < rows; i++)
+			{
+				const int64_t k = i % TABLET_PAD_ROWS / 2;
+
+				for (int c = 0; c < nkeys; c++)
+					table.columns[c].rows.push_back(k % 50 == c ? Value{} : from_register(nkeys == 1 ? k : (k * (c + 1) << 48) ^ k));
+				table.columns[nkeys].rows.push_back(type == Type::F64 ? from_register(std::ldexp(pick_int(rng, 1000) - 500, pick_int(rng, 200)))
+													: from_register(static_cast<int64_t>(pick_int(rng, 2000000000)) - 1000000000));
+			}
+			table.tablet_rows = {rows};
+			table.build();
+
+			const SealedProgram sealed = grouped_by(table, nkeys);
+			std::vector<std::string> expected = rows_text(sealed.get(), Interpreter(sealed.get(), table, nullptr).run());
+
+			std::sort(expected.begin(), expected.end());
+			for (uint64_t seed = 0; seed < 4; seed++)
+			{
+				Outcome		got;
+
+				ASSERT_TRUE(groups_at_once(sealed.get(), table, {}, DeviceRun{static_cast<uint16_t>(seed % 2 * 4), true, seed}, seed % 2 == 0, &got));
+				EXPECT_EQ(got.errors, 0u);
+
+				std::vector<std::string> got_rows = rows_text(sealed.get(), got);
+
+				std::sort(got_rows.begin(), got_rows.end());
+				ASSERT_EQ(got_rows, expected) << nkeys << " keys, seed " << seed;
+			}
+		}
 }
