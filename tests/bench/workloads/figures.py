@@ -125,8 +125,8 @@ def virginian_tables(bench, rows, of, sessions):
 
 def data_size(bench, rows, sessions):
     """Figure 6: the mean of the ten queries over table sizes, in the same sessions."""
-    for part in range(1, 9):
-        size = rows * part // 8
+    for part in range(1, 5):
+        size = rows * part // 4
         table = f"test_{part}"
         bench.progress(f"virginian, figure 6: {size:,} rows")
         bench.postgres.execute(f"DROP TABLE IF EXISTS {table}")
