@@ -175,7 +175,7 @@ alternative_row(GpuvmScanState *state)
 	{
 		/* PostgreSQL did not raise where a program flagged an error (rule 19). */
 		if (state->flagged && setting_require != REQUIRE_ANY)
-			require_violation(fallback_reason_name(FALLBACK_ERROR_FLAG), nullptr);
+			require_fallback_violation(FALLBACK_ERROR_FLAG, nullptr);
 		return slot;
 	}
 	slot_getallattrs(from);
@@ -203,7 +203,7 @@ vm_row(GpuvmScanState *state)
 			run_stop(state);
 			state->mode = MODE_END;
 			if (state->flagged && setting_require != REQUIRE_ANY)
-				require_violation(fallback_reason_name(FALLBACK_ERROR_FLAG), nullptr);
+				require_fallback_violation(FALLBACK_ERROR_FLAG, nullptr);
 		}
 		return slot;
 	}

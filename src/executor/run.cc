@@ -34,6 +34,16 @@ require_violation(const char *reason, const char *detail)
 					   detail != nullptr ? detail : "")));
 }
 
+void
+require_fallback_violation(FallbackReason reason, const char *detail)
+{
+	const char *name = fallback_reason_name(reason);
+
+	/* as EXPLAIN has it */
+	require_violation("PostgreSQL's own plan would run",
+					  detail != nullptr && detail[0] != '\0' ? psprintf("%s (%s)", name, detail) : name);
+}
+
 ScanMode
 run_fall_back(GpuvmScanState *state, int reason, const char *detail)
 {
@@ -47,7 +57,7 @@ run_fall_back(GpuvmScanState *state, int reason, const char *detail)
 	if (reason == FALLBACK_ERROR_FLAG)
 		state->flagged = true;
 	else if (setting_require != REQUIRE_ANY)
-		require_violation(fallback_reason_name(static_cast<FallbackReason>(reason)), detail);
+		require_fallback_violation(static_cast<FallbackReason>(reason), detail);
 	return MODE_ALTERNATIVE;
 }
 

@@ -191,6 +191,8 @@ void		require_install(void);
 
 /* Raises 55000: the statement would not, or did not, run as gpuvm.require demands. */
 void		require_violation(const char *reason, const char *detail) pg_attribute_noreturn();
+/* The same where a scan leaves the VM. */
+void		require_fallback_violation(FallbackReason reason, const char *detail) pg_attribute_noreturn();
 
 }  // namespace gpuvm
 
