@@ -361,6 +361,7 @@ open_library(const DeviceOptions *options, char *why)
 	 * Each stream has a connection to the device for itself; of the usual 8, several would
 	 * share one, and a small job or an abort word wait for what a large job has enqueued.
 	 */
+	static_assert((LANES + SMALL_LANES) * 3 + 1 <= 32, "a lane has three streams, and prepare() has one");
 	(void) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	wrong = find_devices(&ndevices);
 	if (wrong != nullptr)

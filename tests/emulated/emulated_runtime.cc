@@ -6,21 +6,40 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <set>
+#include <vector>
 
 #include "cuda_runtime.h"
 #include "emulated_block.h"
 
+/* What is queued in a stream: something to do, or to wait for an event's n'th record. */
+struct EventState
+{
+	std::chrono::steady_clock::time_point at;
+	uint64_t	queued = 0, recorded = 0;
+};
+
+struct Queued
+{
+	std::function<void()> run;
+	std::shared_ptr<EventState> event;
+	uint64_t	record;
+};
+
 struct gpuvm_emulated_stream
 {
 	unsigned	flags;
+	std::deque<Queued> work;
 };
 
 struct gpuvm_emulated_event
 {
-	std::chrono::steady_clock::time_point at;
-	bool		timed, recorded;
+	bool		timed;
+	std::shared_ptr<EventState> state;
 };
 
 struct gpuvm_emulated_pool
@@ -112,10 +131,107 @@ host_range(Device &d, void *p)
 	return static_cast<char *>(p) < it->first + it->second ? it : d.host.end();
 }
 
+bool
+is_pinned(Device &d, const void *p)
+{
+	return host_range(d, const_cast<void *>(p)) != d.host.end();
+}
+
+/* -- streams: see GPUVM_EMULATED_DEFER ------------------------------------------------ */
+
+struct Streams
+{
+	std::mutex	mutex;			/* also held while something runs */
+	std::set<cudaStream_t> all;
+	uint64_t	random = setting("GPUVM_EMULATED_DEFER", 0);
+	const bool	deferred = random != 0;
+
+	uint32_t	pick(size_t n)
+	{
+		random = random * 6364136223846793005 + 1442695040888963407;
+		return static_cast<uint32_t>((random >> 33) % n);
+	}
+};
+
+Streams &
+streams()
+{
+	static Streams *s = new Streams;
+
+	return *s;
+}
+
+/* Under the mutex: the next of some stream that has something and may go on; false: there is none. */
+bool
+step()
+{
+	Streams    &s = streams();
+	std::vector<cudaStream_t> able;
+
+	for (cudaStream_t stream : s.all)
+		if (!stream->work.empty() && (!stream->work.front().event || stream->work.front().event->recorded >= stream->work.front().record))
+			able.push_back(stream);
+	if (able.empty())
+		return false;
+
+	cudaStream_t stream = able[s.pick(able.size())];
+	Queued		next = std::move(stream->work.front());
+
+	stream->work.pop_front();
+	if (next.run)
+		next.run();
+	return true;
+}
+
+void
+enqueue(cudaStream_t stream, std::function<void()> run)
+{
+	Streams    &s = streams();
+
+	if (!s.deferred || stream == nullptr)
+	{
+		run();
+		return;
+	}
+
+	std::lock_guard<std::mutex> guard(s.mutex);
+
+	stream->work.push_back(Queued{std::move(run), nullptr, 0});
+}
+
+/* Until `done`, or until nothing is left. */
+template <typename F>
+void
+work_until(F done)
+{
+	Streams    &s = streams();
+
+	if (!s.deferred)
+		return;
+
+	std::lock_guard<std::mutex> guard(s.mutex);
+
+	while (!done())
+		if (!step())
+			fail("streams wait for each other, or for an event that nobody records");
+}
+
+void
+work_all()
+{
+	work_until([]
+	{
+		for (cudaStream_t stream : streams().all)
+			if (!stream->work.empty())
+				return false;
+		return true;
+	});
+}
+
 }  // namespace
 
-cudaError_t
-device_malloc(void **p, size_t bytes)
+static cudaError_t
+try_malloc(void **p, size_t bytes)
 {
 	Device	   &d = device();
 	std::lock_guard<std::mutex> guard(d.mutex);
@@ -133,6 +249,18 @@ device_malloc(void **p, size_t bytes)
 	d.allocations[*p] = bytes;
 	d.used += bytes;
 	return result(cudaSuccess);
+}
+
+/* A pool gives out what is yet to be freed, too. */
+cudaError_t
+device_malloc(void **p, size_t bytes)
+{
+	cudaError_t rc = try_malloc(p, bytes);
+
+	if (rc != cudaErrorMemoryAllocation || !streams().deferred)
+		return rc;
+	work_all();
+	return try_malloc(p, bytes);
 }
 
 cudaError_t
@@ -204,10 +332,11 @@ occupancy(int *blocks, const void *, int threads, size_t shared_bytes)
 }
 
 cudaError_t
-run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, void (*thread) (void *), void *data)
+run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, void (*thread) (void *),
+		 std::shared_ptr<void> data, cudaStream_t stream)
 {
 	Device	   &d = device();
-	GridLaunch	launch = {blocks, threads, shared_bytes, 0, thread, data};
+	GridLaunch	launch = {blocks, threads, shared_bytes, 0, thread, data.get()};
 
 	{
 		std::lock_guard<std::mutex> guard(d.mutex);
@@ -224,7 +353,11 @@ run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t share
 			return result(cudaErrorInvalidValue);
 		launch.seed = d.seed;
 	}
-	run_blocks(launch);
+	enqueue(stream, [launch, data]
+	{
+		if (device().sticky == cudaSuccess)
+			run_blocks(launch);
+	});
 	return result(cudaSuccess);
 }
 
@@ -286,7 +419,15 @@ cudaError_t cudaSetDevice(int number) { return result(number == 0 ? cudaSuccess 
 cudaError_t cudaSetDeviceFlags(unsigned) { return result(cudaSuccess); }
 cudaError_t cudaInitDevice(int number, unsigned, unsigned) { return cudaSetDevice(number); }
 cudaError_t cudaDeviceReset() { return result(cudaSuccess); }
-cudaError_t cudaDeviceSynchronize() { return result(cudaSuccess); }
+
+cudaError_t
+cudaDeviceSynchronize()
+{
+	work_all();
+	return result(cudaSuccess);
+}
+
+
 cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return result(cudaSuccess); }
 
 cudaError_t
@@ -418,13 +559,27 @@ cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 	return result(cudaSuccess);
 }
 
-cudaError_t cudaFree(void *p) { return free_device(p); }
-cudaError_t cudaFreeAsync(void *p, cudaStream_t) { return free_device(p); }
+cudaError_t
+cudaFree(void *p)
+{
+	work_all();
+	return free_device(p);
+}
+
+cudaError_t
+cudaFreeAsync(void *p, cudaStream_t stream)
+{
+	enqueue(stream, [p] { (void) free_device(p); });
+	return result(cudaSuccess);
+}
 
 cudaError_t
 cudaFreeHost(void *p)
 {
 	Device	   &d = device();
+
+	work_all();
+
 	std::lock_guard<std::mutex> guard(d.mutex);
 
 	if (p == nullptr)
@@ -461,8 +616,8 @@ cudaHostUnregister(void *p)
 }
 
 /* As CUDA does, refuses a copy that leaves the range that was registered as one. */
-cudaError_t
-cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
+static cudaError_t
+check_copy(void *to, const void *from, size_t bytes)
 {
 	Device	   &d = device();
 
@@ -476,14 +631,54 @@ cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 		if (range != d.host.end() && end + bytes > range->first + range->second)
 			return result(cudaErrorInvalidValue);
 	}
-	memmove(to, from, bytes);
 	return result(cudaSuccess);
 }
 
 cudaError_t
-cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t)
+cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 {
-	return cudaMemcpy(to, from, bytes, kind);
+	cudaError_t rc = check_copy(to, from, bytes);
+
+	work_all();
+	if (rc == cudaSuccess && bytes != 0)
+		memmove(to, from, bytes);
+	return rc;
+}
+
+/* What is not pinned is copied elsewhere at once. */
+cudaError_t
+cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
+{
+	cudaError_t rc = check_copy(to, from, bytes);
+	bool		pinned;
+
+	if (rc != cudaSuccess || bytes == 0)
+		return rc;
+	{
+		Device	   &d = device();
+		std::lock_guard<std::mutex> guard(d.mutex);
+
+		pinned = kind != cudaMemcpyHostToDevice || is_pinned(d, from);
+	}
+	if (pinned)
+		enqueue(stream, [=]
+		{
+			Device	   &d = device();
+			std::unique_lock<std::mutex> guard(d.mutex);
+
+			if (kind == cudaMemcpyHostToDevice && !is_pinned(d, from))
+				fail("memory was unpinned before it was copied");
+			guard.unlock();
+			if (d.sticky == cudaSuccess)
+				memmove(to, from, bytes);
+		});
+	else
+	{
+		std::vector<char> staged(static_cast<const char *>(from), static_cast<const char *>(from) + bytes);
+
+		enqueue(stream, [to, staged] { memcpy(to, staged.data(), staged.size()); });
+	}
+	return rc;
 }
 
 cudaError_t
@@ -494,7 +689,12 @@ cudaMemset(void *to, int value, size_t bytes)
 	return result(cudaSuccess);
 }
 
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) { return cudaMemset(to, value, bytes); }
+cudaError_t
+cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+	enqueue(stream, [=] { (void) cudaMemset(to, value, bytes); });
+	return result(cudaSuccess);
+}
 
 cudaError_t
 cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int)
@@ -521,7 +721,11 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return result(cudaSuccess
 cudaError_t
 cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
-	*stream = new gpuvm_emulated_stream{flags};
+	Streams    &s = streams();
+	std::lock_guard<std::mutex> guard(s.mutex);
+
+	*stream = new gpuvm_emulated_stream{flags, {}};
+	s.all.insert(*stream);
 	return result(cudaSuccess);
 }
 
@@ -543,26 +747,60 @@ cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 cudaError_t
 cudaStreamDestroy(cudaStream_t stream)
 {
+	Streams    &s = streams();
+
+	(void) cudaStreamSynchronize(stream);
+
+	std::lock_guard<std::mutex> guard(s.mutex);
+
+	s.all.erase(stream);
 	delete stream;
 	return result(cudaSuccess);
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t) { return result(cudaSuccess); }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return result(cudaSuccess); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return result(cudaSuccess); }
+cudaError_t
+cudaStreamQuery(cudaStream_t stream)
+{
+	Streams    &s = streams();
+	std::lock_guard<std::mutex> guard(s.mutex);
+
+	(void) step();
+	return result(stream == nullptr || stream->work.empty() ? cudaSuccess : cudaErrorNotReady);
+}
 
 cudaError_t
-cudaLaunchHostFunc(cudaStream_t, void (*function) (void *), void *data)
+cudaStreamSynchronize(cudaStream_t stream)
+{
+	if (stream == nullptr)
+		work_all();
+	else
+		work_until([stream] { return stream->work.empty(); });
+	return result(cudaSuccess);
+}
+
+cudaError_t
+cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+	Streams    &s = streams();
+	std::lock_guard<std::mutex> guard(s.mutex);
+
+	if (s.deferred && stream != nullptr)
+		stream->work.push_back(Queued{nullptr, event->state, event->state->queued});
+	return result(cudaSuccess);
+}
+
+cudaError_t
+cudaLaunchHostFunc(cudaStream_t stream, void (*function) (void *), void *data)
 {
 	if (device().sticky == cudaSuccess)
-		function(data);
+		enqueue(stream, [=] { function(data); });
 	return result(cudaSuccess);
 }
 
 cudaError_t
 cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
-	*event = new gpuvm_emulated_event{{}, (flags & cudaEventDisableTiming) == 0, false};
+	*event = new gpuvm_emulated_event{(flags & cudaEventDisableTiming) == 0, std::make_shared<EventState>()};
 	return result(cudaSuccess);
 }
 
@@ -576,21 +814,50 @@ cudaEventDestroy(cudaEvent_t event)
 }
 
 cudaError_t
-cudaEventRecord(cudaEvent_t event, cudaStream_t)
+cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-	event->at = std::chrono::steady_clock::now();
-	event->recorded = true;
+	std::shared_ptr<EventState> state = event->state;
+
+	{
+		std::lock_guard<std::mutex> guard(streams().mutex);
+
+		state->queued++;
+	}
+	enqueue(stream, [state]
+	{
+		state->at = std::chrono::steady_clock::now();
+		state->recorded++;
+	});
 	return result(cudaSuccess);
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t) { return result(cudaSuccess); }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return result(cudaSuccess); }
+cudaError_t
+cudaEventQuery(cudaEvent_t event)
+{
+	Streams    &s = streams();
+	std::lock_guard<std::mutex> guard(s.mutex);
+
+	if (event->state->recorded < event->state->queued && !step())
+		fail("streams wait for each other, or for an event that nobody records");
+	return result(event->state->recorded >= event->state->queued ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t
+cudaEventSynchronize(cudaEvent_t event)
+{
+	work_until([event] { return event->state->recorded >= event->state->queued; });
+	return result(cudaSuccess);
+}
 
 cudaError_t
 cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
-	if (!from->timed || !to->timed || !from->recorded || !to->recorded)
+	std::lock_guard<std::mutex> guard(streams().mutex);
+
+	if (!from->timed || !to->timed || !from->state->recorded || !to->state->recorded)
 		return result(cudaErrorInvalidResourceHandle);
-	*ms = std::chrono::duration<float, std::milli>(to->at - from->at).count();
+	if (from->state->recorded < from->state->queued || to->state->recorded < to->state->queued)
+		return result(cudaErrorNotReady);
+	*ms = std::chrono::duration<float, std::milli>(to->state->at - from->state->at).count();
 	return result(cudaSuccess);
 }

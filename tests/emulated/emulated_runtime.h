@@ -1,14 +1,17 @@
 /*
  * emulated_runtime.h: the part of the CUDA runtime API that gpuvm uses, of a
  * machine with one small device, and the launch of kernels. Every call has done
- * its work when it returns; streams and events exist for their order alone.
+ * its work when it returns, or it is queued and done later, streams in any order that
+ * they and their events allow: when somebody asks or waits for an event or a stream.
  *
  * Settings of the environment: GPUVM_EMULATED_MEMORY (the device's bytes),
- * GPUVM_EMULATED_FAIL_LAUNCH (which launch fails, from 1 on), GPUVM_EMULATED_SEED.
+ * GPUVM_EMULATED_FAIL_LAUNCH (which launch fails, from 1 on), GPUVM_EMULATED_SEED,
+ * GPUVM_EMULATED_DEFER (work is queued; a seed of its order).
  */
 #ifndef GPUVM_EMULATED_RUNTIME_H
 #define GPUVM_EMULATED_RUNTIME_H
 
+#include <memory>
 #include <tuple>
 
 #include "emulated_language.h"
@@ -172,7 +175,8 @@ cudaError_t function_attributes(cudaFuncAttributes *attributes, const void *func
 cudaError_t occupancy(int *blocks, const void *function, int threads, size_t shared_bytes);
 
 /* Calls `thread(data)` as each thread of each block. */
-cudaError_t run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, void (*thread) (void *), void *data);
+cudaError_t run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, void (*thread) (void *),
+					 std::shared_ptr<void> data, cudaStream_t stream);
 
 /* For tests: the number of bytes of device memory that are allocated; every allocation beyond `bytes` fails. */
 size_t		allocated_bytes();
@@ -185,16 +189,17 @@ void		set_seed(uint64_t seed);
 /* kernel_launch.h's. */
 template <typename... Params, typename... Args>
 cudaError_t
-launch_kernel(void (*kernel) (Params...), uint32_t blocks, uint32_t threads, uint32_t shared_bytes, cudaStream_t, const Args &... args)
+launch_kernel(void (*kernel) (Params...), uint32_t blocks, uint32_t threads, uint32_t shared_bytes, cudaStream_t stream, const Args &... args)
 {
 	struct Call
 	{
 		void		(*kernel) (Params...);
 		std::tuple<Params...> args;
-	}			call = {kernel, std::tuple<Params...>(static_cast<Params>(args)...)};
+	};
 
 	return run_grid(reinterpret_cast<const void *>(kernel), blocks, threads, shared_bytes,
-					[](void *p) { std::apply(static_cast<Call *>(p)->kernel, static_cast<Call *>(p)->args); }, &call);
+					[](void *p) { std::apply(static_cast<Call *>(p)->kernel, static_cast<Call *>(p)->args); },
+					std::shared_ptr<Call>(new Call{kernel, std::tuple<Params...>(static_cast<Params>(args)...)}), stream);
 }
 
 }  // namespace gpuvm_emulated
