@@ -134,7 +134,7 @@ $plan = $node->safe_psql('postgres',
 like($plan, qr/Fallback: quarantined/, 'the program is quarantined');
 my ($ret, $stdout, $stderr) = $node->psql('postgres',
 	"SET gpuvm.force = on; SET gpuvm.require = $device; $guilty");
-like($stderr, qr/gpuvm.require demands\nDETAIL:  quarantined/, 'and gpuvm.require tells so');
+like($stderr, qr/gpuvm.require demands\nDETAIL:  PostgreSQL's own plan would run: quarantined/, 'and gpuvm.require tells so');
 is($node->safe_psql('postgres', q{SELECT value > 0 FROM gpuvm.stats WHERE counter = 'fallbacks: quarantined'}), 't', 'and gpuvm.stats');
 is($node->safe_psql('postgres', 'SET gpuvm.force = on; ' . sprintf($twice, '1')), without($node, sprintf($twice, '1')), 'PostgreSQL answers it');
 is(with_vm($node, 'SELECT id FROM big WHERE v < 92 AND id = 17'), '17', 'other programs run');
