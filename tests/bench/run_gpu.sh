@@ -18,8 +18,9 @@
 #
 # Environment: ROWS (the workloads' own), RUNS (7), DEVICE (cuda), DIFF_QUERIES
 # (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS.
-# If .gpuhost/up is there, PostgreSQL and the cluster are made by it; otherwise a
-# private cluster is (tests/setup/cluster.sh). The program that times SQLite is
+# A private cluster is made (tests/setup/cluster.sh), unless SERVER_SETUP names a
+# file that, when sourced, brings PostgreSQL and defines pgstart SETTING=VALUE ...,
+# which starts a server with its socket in /tmp. The program that times SQLite is
 # built beforehand where SQLite is: make build/sqlite_rows. Plots are made where matplotlib is:
 #   for part in papers groupby primitives; do build/venv/bin/python tests/bench/plots.py results/$part docs/img; done
 set -uo pipefail
@@ -31,12 +32,8 @@ limit=${LIMIT:-480}
 parts=${*:-build smoke engine groups primitives papers groupby firsttouch concurrency}
 jobs=$(nproc)
 mkdir -p "$out"
-# shellcheck disable=SC1090,SC1091
-if [ "${PYTHONPATH:-}" = /opt/pysite ]; then
-	. <(sed -n '/^aspg()/,$p' .gpuhost/up)	# the caller has had the rest done
-elif [ -f .gpuhost/up ]; then
-	. .gpuhost/up
-fi
+# shellcheck disable=SC1090
+[ -z "${SERVER_SETUP:-}" ] || . "$SERVER_SETUP"
 python=python3
 [ ! -x build/venv/bin/python ] || python=build/venv/bin/python
 failed=
@@ -74,10 +71,8 @@ build_all() {
 host=
 need_server() {
 	[ -z "$host" ] || return 0
-	if [ -f .gpuhost/up ]; then
-		grep -q gpuvm /pgdata/postgresql.conf 2>/dev/null ||
-			set -- "shared_preload_libraries='gpuvm'" "gpuvm.memory='24GB'" "max_connections=200" "autovacuum=off"
-		pgstart "$@" || exit 1
+	if [ -n "${SERVER_SETUP:-}" ]; then
+		pgstart "shared_preload_libraries='gpuvm'" "gpuvm.memory='24GB'" "max_connections=200" "autovacuum=off" || exit 1
 		host=/tmp
 	else
 		# shellcheck disable=SC1091
