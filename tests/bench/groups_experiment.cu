@@ -39,20 +39,11 @@
 
 #include "launch.h"
 #include "lower.h"
+#include "timing.cuh"
 
 using namespace gpuvm;
 using gpuvm::cuda::ColumnBinding;
 using gpuvm::cuda::DeviceProgram;
-
-#define CHECK(call) \
-	do { \
-		cudaError_t rc_ = (call); \
-		if (rc_ != cudaSuccess) \
-		{ \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(rc_)); \
-			exit(1); \
-		} \
-	} while (0)
 
 namespace {
 
@@ -420,38 +411,6 @@ private:
 	std::vector<char *> memory;
 };
 
-struct Timing
-{
-	double		best_us, median_us;
-};
-
-template <typename Run>
-Timing
-measure(int reps, Run run)
-{
-	cudaEvent_t begin, end;
-	std::vector<float> us;
-
-	CHECK(cudaEventCreate(&begin));
-	CHECK(cudaEventCreate(&end));
-	for (int i = 0; i < reps + 1; i++)
-	{
-		float		ms;
-
-		CHECK(cudaEventRecord(begin));
-		run();
-		CHECK(cudaEventRecord(end));
-		CHECK(cudaEventSynchronize(end));
-		CHECK(cudaEventElapsedTime(&ms, begin, end));
-		if (i > 0 || reps == 1)
-			us.push_back(ms * 1000);
-	}
-	CHECK(cudaEventDestroy(begin));
-	CHECK(cudaEventDestroy(end));
-	std::sort(us.begin(), us.end());
-	return Timing{us[0], us[us.size() / 2]};
-}
-
 std::vector<std::string>
 split(const char *list)
 {
@@ -494,20 +453,22 @@ run_case(const Settings &settings, const std::string &name, uint64_t rows)
 		make_data(d);
 
 		Job			job(settings, d);
-		Timing		all = measure(settings.reps, [&] { job.run(); });
+		Timing		all = measure(settings.reps, 1, [&] { job.run(); });
 		bool		ok = job.check();
-		Timing		slice = measure(settings.reps, [&] { job.run_slice_only(); });
+		Timing		slice = measure(settings.reps, 1, [&] { job.run_slice_only(); });
+
+		const double best_us = all.best_ms * 1000, median_us = all.median_ms * 1000, slice_us = slice.best_ms * 1000;
 
 		right &= ok;
 		printf("%10llu  %-12s %3d %3d %2u %10.1f %10.1f %10.1f %9.1f %6.2f%s\n", static_cast<unsigned long long>(groups), job.described().c_str(),
-			   job.attempts + 1, job.lowered()->rows_per_lane, job.shape.blocks_per_sm, slice.best_us, all.best_us, all.median_us,
-			   static_cast<double>(rows) / all.best_us / 1000, before > 0 ? all.best_us / before : 1.0, ok ? "" : "  WRONG");
+			   job.attempts + 1, job.lowered()->rows_per_lane, job.shape.blocks_per_sm, slice_us, best_us, median_us,
+			   static_cast<double>(rows) / best_us / 1000, before > 0 ? best_us / before : 1.0, ok ? "" : "  WRONG");
 		fflush(stdout);
 		if (settings.csv)
 			fprintf(settings.csv, "%s,%llu,%llu,%s,%d,%d,%u,%.1f,%.1f,%.1f,%d\n", name.c_str(), static_cast<unsigned long long>(rows),
 					static_cast<unsigned long long>(groups), job.described().c_str(), job.attempts + 1, job.lowered()->rows_per_lane,
-					job.shape.blocks_per_sm, slice.best_us, all.best_us, all.median_us, ok ? 1 : 0);
-		before = all.best_us;
+					job.shape.blocks_per_sm, slice_us, best_us, median_us, ok ? 1 : 0);
+		before = best_us;
 	}
 	return right;
 }

@@ -20,7 +20,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -32,22 +31,13 @@
 #include "lower.h"
 #include "primitives.cuh"
 #include "tablet/build.h"
+#include "timing.cuh"
 
 using namespace gpuvm;
 using gpuvm::cuda::launch_kernel;
 using primitives::Arith;
 using primitives::Cmp;
 using primitives::Logic;
-
-#define CHECK(call) \
-	do { \
-		cudaError_t rc_ = (call); \
-		if (rc_ != cudaSuccess) \
-		{ \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(rc_)); \
-			exit(1); \
-		} \
-	} while (0)
 
 namespace {
 
@@ -582,31 +572,7 @@ private:
 
 /* -- measuring ------------------------------------------------------------------------------------------ */
 
-double
-measure(int reps, const std::function<void()> &run)
-{
-	cudaEvent_t begin, end;
-	std::vector<float> ms;
-
-	CHECK(cudaEventCreate(&begin));
-	CHECK(cudaEventCreate(&end));
-	for (int i = 0; i < reps + 2; i++)
-	{
-		float		t;
-
-		CHECK(cudaEventRecord(begin));
-		run();
-		CHECK(cudaEventRecord(end));
-		CHECK(cudaEventSynchronize(end));
-		CHECK(cudaEventElapsedTime(&t, begin, end));
-		if (i >= 2 || reps == 1)
-			ms.push_back(t);
-	}
-	CHECK(cudaEventDestroy(begin));
-	CHECK(cudaEventDestroy(end));
-	std::sort(ms.begin(), ms.end());
-	return ms[ms.size() / 2];
-}
+constexpr int WARM_UPS = 2;
 
 struct Measured
 {
@@ -668,10 +634,10 @@ run_aggregates(const Query &q, const Program *program, const cuda::DeviceProgram
 {
 	Measured	m = {};
 
-	m.ms = measure(reps, [&] {
+	m.ms = measure(reps, WARM_UPS, [&] {
 		CHECK(cuda::reset_state(scratch, nullptr));
 		CHECK(cuda::launch_slice(lowered, shape, scratch, {t, 0, t.npads, nullptr, nullptr, nullptr}, nullptr));
-	});
+	}).median_ms;
 
 	cuda::LaunchState state;
 	Type		types[2];
@@ -734,11 +700,11 @@ run_rows(const Query &q, const Program *program, const cuda::DeviceProgram &lowe
 		pad += npads;
 	}
 	CHECK(cudaMemset(staging_memory, 0, cuda::row_staging_bytes(lowered, t.npads)));
-	m.ms = measure(reps, [&] {
+	m.ms = measure(reps, WARM_UPS, [&] {
 		CHECK(cuda::reset_state(scratch, nullptr));
 		CHECK(cuda::launch_slice(lowered, shape, scratch, {t, 0, t.npads, nullptr, &staging, nullptr}, nullptr));
 		CHECK(cuda::compact_rows(lowered, staging, 0, units.data(), nunits, capacity, outcomes, nullptr));
-	});
+	}).median_ms;
 
 	std::vector<cuda::UnitOutcome> got(nunits);
 	std::vector<OutputRows> rows;
@@ -894,12 +860,12 @@ public:
 	{
 		Measured	m = {};
 
-		m.ms = measure(reps, [&] {
+		m.ms = measure(reps, WARM_UPS, [&] {
 			if (is_float(q))
 				run<float>(q);
 			else
 				run<int32_t>(q);
-		});
+		}).median_ms;
 		m.bytes = bytes;
 		m.kernels = kernels;
 		if (q.sink == Sink::Rows)

@@ -33,6 +33,7 @@
 #include "launch.h"
 #include "lower.h"
 #include "tablet/build.h"
+#include "timing.cuh"
 #include "vm_hand.cuh"
 
 using namespace gpuvm;
@@ -40,20 +41,11 @@ using gpuvm::cuda::ColumnBinding;
 using gpuvm::cuda::DeviceProgram;
 using gpuvm::cuda::DeviceTable;
 
-#define CHECK(call) \
-	do { \
-		cudaError_t rc_ = (call); \
-		if (rc_ != cudaSuccess) \
-		{ \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(rc_)); \
-			exit(1); \
-		} \
-	} while (0)
-
 namespace {
 
 constexpr int DISTINCT = 8;		/* tablets generated; the table repeats them */
 constexpr int NCOLS = 3;
+constexpr int WARM_UPS = 2;
 
 struct Width
 {
@@ -444,39 +436,6 @@ launch(const DeviceProgram &program, const DeviceTable &table, const cuda::Launc
 	CHECK(cuda::launch_slice(program, shape, scratch, {table, 0, table.npads, nullptr, nullptr, nullptr}, 0));
 }
 
-struct Timing
-{
-	double		median_ms;
-	double		best_ms;
-};
-
-template <typename Run>
-Timing
-measure(int reps, Run run)
-{
-	cudaEvent_t begin, end;
-	std::vector<float> ms;
-
-	CHECK(cudaEventCreate(&begin));
-	CHECK(cudaEventCreate(&end));
-	for (int i = 0; i < reps + 2; i++)
-	{
-		float		t;
-
-		CHECK(cudaEventRecord(begin));
-		run();
-		CHECK(cudaEventRecord(end));
-		CHECK(cudaEventSynchronize(end));
-		CHECK(cudaEventElapsedTime(&t, begin, end));
-		if (i >= 2 || reps == 1)
-			ms.push_back(t);
-	}
-	CHECK(cudaEventDestroy(begin));
-	CHECK(cudaEventDestroy(end));
-	std::sort(ms.begin(), ms.end());
-	return Timing{ms[ms.size() / 2], ms[0]};
-}
-
 template <typename C, typename V, int H>
 void
 launch_hand(bool arithmetic, bool nulls, bool checked, const Width &w, const DeviceTable &t, hand::Result *result)
@@ -588,7 +547,7 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 
 	CHECK(cudaMalloc(&result, sizeof(*result)));
 
-	Timing		by_hand = measure(settings.reps, [&] { run_hand(arithmetic, nulls, checked, w, t, result); });
+	Timing		by_hand = measure(settings.reps, WARM_UPS, [&] { run_hand(arithmetic, nulls, checked, w, t, result); });
 
 	CHECK(cudaMemcpy(&got, result, sizeof(got), cudaMemcpyDeviceToHost));
 	CHECK(cudaFree(result));
@@ -622,7 +581,7 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 			continue;
 		}
 
-		Timing		timing = measure(settings.reps, [&] { launch(*lowered, t, shape, scratch); });
+		Timing		timing = measure(settings.reps, WARM_UPS, [&] { launch(*lowered, t, shape, scratch); });
 		cuda::LaunchState state;
 
 		CHECK(cudaMemcpy(&state, scratch.state, sizeof(state), cudaMemcpyDeviceToHost));
