@@ -576,6 +576,23 @@ release_skipped(uint64 first, uint64 n)
 	});
 }
 
+uint64
+arena_pinned(void)
+{
+	uint64		pages = 0;
+
+	if (base == NULL)
+		return 0;
+	for (uint64 chunk = 0; chunk < pin_chunks(mapped_size); chunk++)
+	{
+		PinState	state = pin_state(*pin_word_of(chunk));
+
+		if (state == PinState::Pinned || state == PinState::UnpinWanted)
+			pages += Min(chunk_pages(), mapped_size / ARENA_PAGE - chunk * chunk_pages());
+	}
+	return pages * ARENA_PAGE;
+}
+
 /* ---- the interface -------------------------------------------------------- */
 
 /* First of n pages, now marked used, or 0. */

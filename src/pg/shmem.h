@@ -31,6 +31,7 @@ void		require_preload(void);
 char	   *arena_base(void);
 uint64		arena_size(void);
 uint64		arena_used(void);
+uint64		arena_pinned(void);	/* bytes in chunks that gpuvmd has pinned */
 
 /* Offset of `size` bytes (rounded up to whole pages, contents undefined), or 0 when memory is short. Never raises. */
 uint64		arena_alloc(uint64 size);

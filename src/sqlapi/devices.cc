@@ -62,22 +62,6 @@ state_name(DeviceState state)
 	return "none";
 }
 
-static uint64
-pinned_bytes(const ArenaHeader *header)
-{
-	uint64		chunk = pin_chunk_bytes(header->size);
-	uint64		pinned = 0;
-
-	for (uint64 i = 0; i * chunk < header->size && i < MAX_PIN_CHUNKS; i++)
-	{
-		PinState	state = static_cast<PinState>(header->pins[i].load());
-
-		if (state == PinState::Pinned || state == PinState::UnpinWanted)
-			pinned += Min(chunk, header->size - i * chunk);
-	}
-	return pinned;
-}
-
 /* CUDA devices of the gpuvmd that runs now. */
 static uint32
 live_devices(const ArenaHeader *header)
@@ -108,7 +92,7 @@ put_cpu(FunctionCallInfo fcinfo)
 	row.bigint(arena_size());
 	row.bigint(arena_used());
 	row.null();
-	row.bigint(running && header != NULL ? pinned_bytes(header) : 0);
+	row.bigint(running ? arena_pinned() : 0);
 	row.null();
 	row.bigint(stats.queries - Min(stats.queries, stats.queries_cuda));
 	row.null();

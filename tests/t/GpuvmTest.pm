@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node engine_pid wait_for_engine wait_for_new_engine memory_used
-  wait_for_memory crash_free create_big without with_vm on_device $device);
+  wait_for_memory crash_free create_big fetch_rest without with_vm on_device $device);
 
 # What tests set gpuvm.require to.
 our $device = $ENV{GPUVM_TEST_DEVICE} || 'vm';
@@ -144,6 +144,31 @@ sub create_big
 	});
 	$node->safe_psql('postgres', q{SET gpuvm.tablet_size = '1MB'; SELECT gpuvm.import('big')});
 	return;
+}
+
+# Fetches the rest of cursor c, which gives id and l of big, row by row: how many rows, and 0 if each l is its id's.
+sub fetch_rest
+{
+	my ($session) = @_;
+
+	$session->query_safe('CREATE TEMP TABLE rest (n int, wrong int8)');
+	$session->query_safe(q{
+		DO $$
+		DECLARE
+			c refcursor := 'c';
+			r record;
+			n int := 0;
+			wrong int8 := 0;
+		BEGIN
+			LOOP
+				FETCH c INTO r;
+				EXIT WHEN NOT FOUND;
+				n := n + 1;
+				wrong := wrong + r.l - 2 * r.id;
+			END LOOP;
+			INSERT INTO rest VALUES (n, wrong);
+		END $$});
+	return $session->query_safe('SELECT n, wrong FROM rest');
 }
 
 1;
