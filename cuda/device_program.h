@@ -111,7 +111,7 @@ enum DeviceOpFlag : uint8_t
 	DOP_CHECKED = 1,			/* errors of live, non-null lanes count */
 	DOP_A_IMM = 2,				/* a is imm_a */
 	DOP_B_IMM = 4,				/* b is imm_b */
-	DOP_STORES = 8,				/* a comparison writes a mask instead of jumping */
+	DOP_STORES = 8,				/* a comparison writes a mask instead of jumping; CODE_GROUP_COUNT: all of the groups' rows count */
 	DOP_JUMP_IF_NULL = 16,
 	DOP_NEGATED = 32,			/* CODE_FILTER_*: outside of the interval; CODE_LESS_*: not less */
 	DOP_WIDE = 64,				/* AggStep Sum: 128-bit accumulator */
@@ -205,6 +205,14 @@ enum class CellKind : uint8_t
 
 constexpr uint16_t CELL_NONE = 0xffff;
 
+/* What one row gives a cell. */
+enum class CellPart : uint8_t
+{
+	Whole,
+	Low,						/* fits the low 32 bits, of each word */
+	One,						/* always 1 */
+};
+
 struct CellPlace
 {
 	uint16_t	at;				/* in the row, bytes; CELL_NONE: there is no such cell */
@@ -216,6 +224,7 @@ struct GroupCell
 	CellKind	kind;
 	uint8_t		limbs;
 	CellPlace	place;
+	CellPart	part;
 };
 
 /* How a row's cells make an aggregate's value. */
@@ -253,6 +262,72 @@ struct GroupLayout
 	uint8_t		sources[PROGRAM_MAX_COLUMNS];	/* of result columns: a key, or GROUP_SOURCE_AGG | an aggregate */
 };
 constexpr uint8_t GROUP_SOURCE_AGG = 0x80;
+
+/* Are packed keys of 64 bits? */
+GPUVM_HD constexpr bool
+packed_keys_are_wide(const GroupLayout &g)
+{
+	return g.nwords > 1 || g.radix == 0 || g.radix - 1 > UINT32_MAX;
+}
+
+/*
+ * The record of a row that reaches its group by a partition: the packed key, then
+ * what the row gives each cell, in words of 32 bits.
+ */
+constexpr uint32_t MAX_RECORD_WORDS = 8;
+
+GPUVM_HD constexpr uint32_t
+record_key_words(const GroupLayout &g)
+{
+	return packed_keys_are_wide(g) ? 2 : 1;
+}
+
+GPUVM_HD constexpr uint32_t
+record_words_of(const GroupCell &cell)
+{
+	if (cell.part == CellPart::One)
+		return 0;
+	switch (cell.kind)
+	{
+		case CellKind::Add64:
+			return cell.part == CellPart::Low ? 1 : 2;
+		case CellKind::Wide:
+			return 2;
+		case CellKind::Max64:
+			return MAX_RECORD_WORDS;	/* in none: its two planes are one */
+		case CellKind::Limbs:
+			return 2u * cell.limbs;
+		default:
+			return 1;
+	}
+}
+
+/* Of a shared table that such a row needs, the first ones: up to the last that a record has a word of. */
+GPUVM_HD constexpr uint32_t
+record_planes(const GroupLayout &g)
+{
+	uint32_t	n = 0;
+
+	for (int i = 0; i < g.ncells; i++)
+	{
+		const uint32_t words = record_words_of(g.cells[i]);
+		const uint32_t end = words == 0 ? 0 : g.cells[i].place.plane + (g.cells[i].kind == CellKind::Wide ? 3 : words);
+
+		n = end > n ? end : n;
+	}
+	return n;
+}
+
+/* Even, so that no store is of one word. */
+GPUVM_HD constexpr uint32_t
+record_words(const GroupLayout &g)
+{
+	uint32_t	n = record_key_words(g);
+
+	for (int i = 0; i < g.ncells; i++)
+		n += record_words_of(g.cells[i]);
+	return (n + 1) / 2 * 2;
+}
 
 struct DeviceProgram
 {
@@ -432,7 +507,7 @@ struct GroupTable
 	GroupTableKind kind;
 	bool		shared_all;		/* every group has slots in a block's shared table */
 	uint8_t		replica_bits;	/* shared slots a group or tag: 2^replica_bits */
-	uint8_t		reserved;
+	uint8_t		partition_bits;	/* 0: rows go to their groups at once */
 	uint32_t	entries;		/* Hashed: a power of two; one more row lies behind them */
 	uint32_t	row_bytes;
 	uint32_t	key_at;			/* Hashed: in the row */
@@ -443,6 +518,18 @@ struct GroupTable
 	GroupHeader *header;
 	char	   *rows;
 	uint32_t   *list;			/* rows of the groups that there are, once finished */
+
+	/* With partitions */
+	uint32_t	record_words;
+	uint32_t	gather_slots;	/* in shared memory, of a block that gathers a partition */
+	uint32_t	gather_scale;	/* Hashed: a row of the partition has its slot at row * gather_scale / 2^32 */
+	uint32_t	gather_bytes;	/* of shared memory */
+	uint32_t	most_writers;	/* blocks that there are counts for */
+	uint32_t	writers;		/* of the launch at hand: launch_slice() */
+	uint32_t	region_records;	/* room for the records that a writer has for a partition: launch_slice() */
+	uint64_t	buffer_records;
+	uint32_t   *counts;			/* [partition][writer] */
+	uint32_t   *records;		/* [partition][writer][region_records][record_words] */
 };
 
 /* In a block's shared memory before the planes and the tags. */
@@ -455,6 +542,10 @@ struct alignas(16) GroupArea
 	uint32_t	hash_shift;
 	uint32_t	overflow;
 	uint32_t	key_zeroes;
+	uint32_t	counters_at;	/* records that the block has for each partition */
+	uint32_t	record_tags_at;	/* this and the words of records: of slot 0, if it were one of records */
+	uint32_t	record_group;	/* slots from one group of records' slots to the next */
+	uint32_t	record_from[MAX_RECORD_WORDS];
 	GroupKey	keys[MAX_KEYS];
 };
 
@@ -462,6 +553,32 @@ GPUVM_HD uint32_t
 group_area_bytes(uint32_t planes, uint32_t slots, bool tagged)
 {
 	return static_cast<uint32_t>((sizeof(GroupArea) + (planes + (tagged ? 1 : 0)) * slots * 4 + 127) / 128 * 128);
+}
+
+/*
+ * Slots of a block that writes records: RECORD_GROUP tagged ones, then as many groups of so many as
+ * its warps' tiles have rows. Planes of a group lie as those of the tagged slots do, so
+ * that a slot's number says where its words are, but there are only those that records
+ * need, then the keys' and the tags.
+ */
+constexpr uint32_t RECORD_GROUP = 512;
+
+GPUVM_HD constexpr uint32_t
+record_group_planes(const GroupLayout &g)
+{
+	return record_planes(g) + record_key_words(g) + 1;
+}
+
+GPUVM_HD constexpr uint32_t
+record_slots(uint32_t rows_per_lane)
+{
+	return 32 * BLOCK_WARPS * rows_per_lane;
+}
+
+GPUVM_HD uint32_t
+record_area_bytes(const GroupLayout &g, uint32_t rows_per_lane, uint32_t partition_bits)
+{
+	return (group_area_bytes(g.planes, RECORD_GROUP, true) + record_slots(rows_per_lane) * record_group_planes(g) * 4 + (4u << partition_bits) + 127) / 128 * 128;
 }
 
 /* What a launch of the interpreter gets beside its program. */

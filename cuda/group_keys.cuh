@@ -2,7 +2,7 @@
 #ifndef GPUVM_CUDA_GROUP_KEYS_CUH
 #define GPUVM_CUDA_GROUP_KEYS_CUH
 
-#include "group_table.cuh"
+#include "group_block.cuh"
 
 namespace gpuvm {
 namespace cuda {
@@ -126,6 +126,97 @@ pack_ints(Machine<R> &m, const OpView &op, const GroupArea *area)
 	}
 }
 
+/* -- rows by partitions --------------------------------------------------------------- */
+
+/*
+ * Four rows of the lane at a time, in an order that keeps lanes out of each
+ * other's banks: with 4-byte and 8-byte values alike, chunks of four rows.
+ */
+template <int R>
+struct Chunks
+{
+	uint32_t	turn;
+
+	GPUVM_D explicit Chunks(const Machine<R> &m) : turn(Order<uint32_t, R>(m).x / 16) {}
+	GPUVM_D int chunk(int k) const { return static_cast<int>(static_cast<uint32_t>(k) ^ turn); }
+};
+
+/* Where the row adds to its group at once; TARGET_NONE if there is no room. */
+GPUVM_D uint32_t
+direct_target(const GroupArea *area, uint64_t key, uint32_t lane)
+{
+	const uint32_t row = area->table.kind == GroupTableKind::Dense ? static_cast<uint32_t>(key) : find_row(area, key);
+
+	return row == TARGET_NONE ? row : target_of(area, row, lane);
+}
+
+/* The slot, made a record; TARGET_NONE if the partition has no room for one more. */
+template <typename W>
+GPUVM_D uint32_t
+record_target(const GroupArea *area, W key, uint32_t slot)
+{
+	const GroupTable &table = area->table;
+	const uint32_t partition = partition_of(table, key);
+	uint32_t   *counter = shared_at<uint32_t>(area->counters_at) + partition;
+	uint32_t	n = *static_cast<volatile uint32_t *>(counter);
+
+	/* Lanes that add to one counter wait for each other: not where one group has most rows. */
+	if (n < table.region_records)
+		n = atomicAdd(counter, 1u);
+	if (n >= table.region_records)
+		return TARGET_NONE;
+	shared_at<uint32_t>(area->record_tags_at)[slot] = (partition * table.writers + blockIdx.x) * table.region_records + n;
+	shared_at<uint32_t>(area->record_from[0])[slot] = static_cast<uint32_t>(key);
+	if constexpr (sizeof(W) == 8)
+		shared_at<uint32_t>(area->record_from[1])[slot] = static_cast<uint32_t>(key >> 32);
+	return TARGET_SHARED | slot;
+}
+
+/*
+ * Targets of rows that go by partitions, packed keys being of type W; the records of
+ * the tile before leave first. Four rows of one group are no records: they are one
+ * update, and tables in the keys' order have many such. Returns the rows for which
+ * there was no room.
+ */
+template <typename W, int R>
+GPUVM_D uint32_t
+find_by_partitions(const Machine<R> &m, const OpView &op, const GroupArea *area, uint32_t full)
+{
+	const char *words = place_of<W>(m, op.a());
+	char	   *to = place_of<uint32_t>(m, op.dst());
+	Chunks<R>	chunks(m);
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		const int	at = chunks.chunk(k);
+		const uint32_t bits = (m.live & ~full) >> (4 * at) & 15;
+		W			key[4];
+		uint32_t	t[4] = {0, 0, 0, 0};
+
+		load4(words, at, 0, key);
+
+		const bool	alike = bits == 15 && key[0] == key[1] && key[1] == key[2] && key[2] == key[3];
+
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			write_record(area, record_slot(area, R, static_cast<uint32_t>(4 * k + i)));
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+		{
+			if (!(bits >> i & 1))
+				continue;
+			t[i] = alike ? TARGET_NONE : record_target(area, key[i], record_slot(area, R, static_cast<uint32_t>(4 * k + i)));
+			if (t[i] == TARGET_NONE)
+				t[i] = alike && i > 0 ? t[0] : direct_target(area, key[i], m.lane);
+			if (t[i] == TARGET_NONE)
+				full |= 1u << (4 * at + i);
+		}
+		store4(to, at, 0, t);
+	}
+	return full;
+}
+
 /* -- Group ---------------------------------------------------------------------------------- */
 
 /* A digit more in the packed keys. */
@@ -154,6 +245,16 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 
 	if ((op.flags() & DOP_CHECKED) && table.shared_all)
 		return true;
+	if (table.partition_bits)
+	{
+		uint32_t	full = *static_cast<volatile uint32_t *>(&area->overflow) ? m.live : 0;
+
+		full = op.flags() & DOP_WIDE ? find_by_partitions<uint64_t>(m, op, area, full) : find_by_partitions<uint32_t>(m, op, area, full);
+		if (full)
+			*static_cast<volatile uint32_t *>(&area->overflow) = 1;
+		m.live &= ~full;
+		return __any_sync(~0u, m.live != 0);
+	}
 	if (table.kind == GroupTableKind::Dense)
 	{
 		Operand<uint32_t, R> numbers = operand_a<uint32_t>(m, op);	/* without keys an immediate */

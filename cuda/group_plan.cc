@@ -6,6 +6,10 @@
  * nothing says how many groups there are, so the first table is small, and one that
  * overflows is replaced by a larger one. Overflows come early: the sixteenth part
  * of the groups of the last table is met in a small part of the rows.
+ *
+ * By partitions (groups.h) where groups are too many for shared memory and rows so
+ * many that they pay for the way round. A table whose size is a guess has none: its
+ * overflow would be seen only when a slice has ended.
  */
 #include <algorithm>
 
@@ -38,6 +42,15 @@ constexpr uint32_t UNKNOWN_SLOTS = 2048, UNKNOWN_REPLICA_BITS = 2;
 constexpr uint32_t LEAST_SLOTS = 256;
 /* Rows of a group that a block should meet: what it gathered is then worth adding to the global table. */
 constexpr uint64_t WORTH_A_SLOT = 2;
+
+/* Partitions: rows and groups from which on they pay, and how many: enough blocks to gather them, in little memory. */
+constexpr uint64_t PARTITION_ROWS = 16'000'000, PARTITION_GROUPS = 12000;
+constexpr int MIN_PARTITION_BITS = 8, MAX_PARTITION_BITS = 10;
+constexpr uint32_t GATHER_BYTES = 64 << 10;
+constexpr uint64_t MAX_SLICE_ROWS = 64 << 20, MIN_SLICE_ROWS = 8 << 20;
+/* Room in a region beside its share of the rows: a fourth, for blocks that have more units, and for chance. */
+constexpr uint64_t REGION_SLACK = 16;
+constexpr uint32_t MAX_WRITERS_AN_SM = 8;
 
 struct SharedMemory
 {
@@ -143,6 +156,20 @@ padded_row(uint32_t bytes)
 	return bytes <= 8 ? 8 : bytes <= 16 ? 16 : bytes <= 32 ? 32 : (bytes + 7) / 8 * 8;
 }
 
+uint64_t
+list_at(const GroupPlan &plan)
+{
+	uint64_t	rows = plan.entries + (plan.kind == GroupTableKind::Hashed ? 1ull : 0);
+
+	return align_up(align_up(sizeof(GroupHeader), 256) + rows * plan.row_bytes, 256);
+}
+
+uint64_t
+unpartitioned_bytes(const GroupPlan &plan)
+{
+	return list_at(plan) + plan.listed * sizeof(uint32_t);
+}
+
 /* False: it does not fit `limit`. */
 bool
 size_table(GroupPlan *plan, uint64_t entries, uint64_t total_rows, uint64_t limit)
@@ -152,7 +179,7 @@ size_table(GroupPlan *plan, uint64_t entries, uint64_t total_rows, uint64_t limi
 
 	plan->entries = static_cast<uint32_t>(entries);
 	plan->listed = static_cast<uint32_t>(listed);
-	plan->table_bytes = align_up(align_up(sizeof(GroupHeader), 256) + rows * plan->row_bytes, 256) + listed * sizeof(uint32_t);
+	plan->table_bytes = unpartitioned_bytes(*plan);
 	return plan->table_bytes <= limit;
 }
 
@@ -174,10 +201,78 @@ size_hashed(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 	return bits >= MIN_BITS;
 }
 
+/* A partition's rows of the table. */
+uint64_t
+partition_rows(const GroupPlan &plan, int bits)
+{
+	return (plan.entries + (1ull << bits) - 1) >> bits;
+}
+
+/* Partitions where they pay, or as they are wanted. */
+void
+choose_partitions(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int bits, GroupPlan *plan)
+{
+	const uint32_t slot = (program.groups.planes + (plan->kind == GroupTableKind::Hashed ? 1 : 0)) * 4;
+	uint64_t	rows = std::min(total_rows, MAX_SLICE_ROWS);
+	GroupPlan	partitioned;
+
+	if (bits == PARTITIONS_THAT_PAY)
+	{
+		if (total_rows < PARTITION_ROWS || plan->entries < PARTITION_GROUPS)
+			return;
+		for (bits = MIN_PARTITION_BITS; bits < MAX_PARTITION_BITS && partition_rows(*plan, bits) * slot > GATHER_BYTES;)
+			bits++;
+	}
+	/* Of a hashed table most rows are empty, so slots for a part will do. */
+	for (;; rows /= 2)
+	{
+		partitioned = *plan;
+		if (!partition_groups(program, bits, rows, plan->kind == GroupTableKind::Hashed ? 2 * GATHER_BYTES / slot : UINT32_MAX, &partitioned))
+			return;
+		if (partitioned.table_bytes <= limit)
+			break;
+		if (rows / 2 < MIN_SLICE_ROWS)
+			return;
+	}
+	*plan = partitioned;
+}
+
 }  // namespace
 
+bool
+partition_groups(const DeviceProgram &program, int bits, uint64_t slice_rows, uint32_t most_slots, GroupPlan *plan)
+{
+	const GroupLayout &g = program.groups;
+	const bool	hashed = plan->kind == GroupTableKind::Hashed;
+	GroupPlan	p = *plan;
+	SharedMemory shared;
+
+	if (g.nkeys == 0 || g.nwords != 1 || record_words(g) > MAX_RECORD_WORDS || !shared_memory(program, &shared))
+		return false;
+	while (bits > 0 && p.entries >> bits == 0)
+		bits--;
+	if (bits == 0)
+		return false;
+	p.partition_bits = static_cast<uint8_t>(bits);
+	p.shared_all = false;
+	p.replica_bits = 0;
+	p.shared_slots = RECORD_GROUP;	/* for groups with so many rows that their partitions are full */
+	p.shared_bytes = record_area_bytes(g, program.rows_per_lane, p.partition_bits);
+	p.gather_slots = even(std::min<uint64_t>(partition_rows(p, bits), most_slots));
+	p.gather_bytes = group_area_bytes(g.planes, p.gather_slots, hashed);
+	p.most_writers = shared.sms * std::min<uint32_t>(program.max_blocks, MAX_WRITERS_AN_SM);
+	p.max_slice_rows = slice_rows;
+	p.buffer_records = slice_rows + slice_rows / 4 + (static_cast<uint64_t>(p.most_writers) << bits) * REGION_SLACK;
+	if (p.shared_bytes > room(shared, 1) || p.gather_bytes + BLOCK_OVERHEAD > shared.block || p.buffer_records >= UINT32_MAX)
+		return false;
+	p.table_bytes = align_up(unpartitioned_bytes(p), 256) + align_up((static_cast<uint64_t>(p.most_writers) << bits) * sizeof(uint32_t), 256) +
+		p.buffer_records * record_words(g) * sizeof(uint32_t);
+	*plan = p;
+	return true;
+}
+
 const char *
-plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan)
+plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan, int partition_bits)
 {
 	const GroupLayout &g = program.groups;
 	const bool	dense = g.nkeys == 0 || (g.radix != 0 && g.radix <= std::max(DENSE_ALWAYS, DENSE_PER_ROW * total_rows) && g.radix <= MAX_ENTRIES);
@@ -189,12 +284,14 @@ plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 	plan->row_bytes = padded_row(g.row_bytes);
 	if (dense && size_table(plan, g.nkeys == 0 ? 1 : g.radix, total_rows, limit))
 	{
-		if (share_all(program, shared, plan))
-			return nullptr;
-		if (plan->entries > 1)
-			share_dense(program, shared, total_rows, plan);
-		else
+		if (plan->entries <= 1 && !share_all(program, shared, plan))
 			plan->shared_bytes = group_area_bytes(g.planes, 0, true);
+		else if (plan->entries > 1 && (partition_bits > 0 || !share_all(program, shared, plan)))
+		{
+			share_dense(program, shared, total_rows, plan);
+			if (partition_bits != 0)
+				choose_partitions(program, total_rows, limit, partition_bits, plan);
+		}
 		return nullptr;
 	}
 
@@ -212,14 +309,15 @@ plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 		share_some(program, shared, std::max(1u, shared.blocks), UNKNOWN_SLOTS, UNKNOWN_REPLICA_BITS, plan);
 	else
 		share_some(program, shared, std::max(1u, shared.blocks), HOT_SLOTS, 0, plan);
+	if (partition_bits != 0 && (attempt > 0 || partition_bits > 0))
+		choose_partitions(program, total_rows, limit, partition_bits, plan);
 	return nullptr;
 }
 
 GroupTable
-group_table(const DeviceProgram &, const GroupPlan &plan, char *memory)
+group_table(const DeviceProgram &program, const GroupPlan &plan, char *memory)
 {
 	GroupTable	t = {};
-	uint64_t	rows = plan.entries + (plan.kind == GroupTableKind::Hashed ? 1ull : 0);
 
 	t.kind = plan.kind;
 	t.shared_all = plan.shared_all;
@@ -234,7 +332,19 @@ group_table(const DeviceProgram &, const GroupPlan &plan, char *memory)
 	t.shared_bytes = plan.shared_bytes;
 	t.header = reinterpret_cast<GroupHeader *>(memory);
 	t.rows = memory + align_up(sizeof(GroupHeader), 256);
-	t.list = reinterpret_cast<uint32_t *>(memory + align_up(align_up(sizeof(GroupHeader), 256) + rows * plan.row_bytes, 256));
+	t.list = reinterpret_cast<uint32_t *>(memory + list_at(plan));
+	t.partition_bits = plan.partition_bits;
+	if (plan.partition_bits == 0)
+		return t;
+	t.record_words = record_words(program.groups);
+	t.gather_slots = plan.gather_slots;
+	t.gather_scale = static_cast<uint32_t>(std::min<uint64_t>((static_cast<uint64_t>(plan.gather_slots) << 32) / partition_rows(plan, plan.partition_bits),
+															  UINT32_MAX));
+	t.gather_bytes = plan.gather_bytes;
+	t.most_writers = plan.most_writers;
+	t.buffer_records = plan.buffer_records;
+	t.counts = reinterpret_cast<uint32_t *>(memory + align_up(unpartitioned_bytes(plan), 256));
+	t.records = t.counts + align_up((static_cast<uint64_t>(plan.most_writers) << plan.partition_bits) * sizeof(uint32_t), 256) / sizeof(uint32_t);
 	return t;
 }
 

@@ -160,6 +160,21 @@ find_row(const GroupArea *area, const char *words, uint32_t nwords, uint32_t str
 
 /* -- targets ------------------------------------------------------------------------------ */
 
+/* Does the slot belong to the row, from now on at the latest? */
+GPUVM_D bool
+claims_slot(uint32_t *tag, uint32_t row)
+{
+	uint32_t	owner = *static_cast<volatile uint32_t *>(tag);
+
+	if (owner == TAG_FREE)
+	{
+		owner = atomicCAS(tag, TAG_FREE, row);
+		if (owner == TAG_FREE)
+			owner = row;
+	}
+	return owner == row;
+}
+
 /* The slot of the block's table that belongs to the row, or the row itself. */
 GPUVM_D uint32_t
 target_of(const GroupArea *area, uint32_t row, uint32_t lane)
@@ -173,148 +188,8 @@ target_of(const GroupArea *area, uint32_t row, uint32_t lane)
 		return row;
 
 	uint32_t	slot = __umulhi(row, table.slot_scale) << table.replica_bits | replica;
-	uint32_t   *tag = shared_at<uint32_t>(area->tags_at) + slot;
-	uint32_t	owner = *static_cast<volatile uint32_t *>(tag);
 
-	if (owner == TAG_FREE)
-	{
-		owner = atomicCAS(tag, TAG_FREE, row);
-		if (owner == TAG_FREE)
-			owner = row;
-	}
-	return owner == row ? TARGET_SHARED | slot : row;
-}
-
-/* -- the block's begin and end ------------------------------------------------------------------ */
-
-GPUVM_D GroupArea *
-group_area(const DeviceProgram &p)
-{
-	return shared_at<GroupArea>(program_bytes(p.nops, p.naux));
-}
-
-/* All threads of the block; a block barrier comes behind it. */
-GPUVM_D void
-begin_groups(const DeviceProgram &p, const GroupTable &table)
-{
-	GroupArea  *area = group_area(p);
-	uint32_t	planes_at = program_bytes(p.nops, p.naux) + static_cast<uint32_t>(sizeof(GroupArea));
-	uint32_t	words = p.groups.planes * table.shared_slots;
-
-	if (threadIdx.x == 0)
-	{
-		area->table = table;
-		area->planes_at = planes_at;
-		area->plane_bytes = table.shared_slots * 4;
-		area->tags_at = planes_at + words * 4;
-		area->hash_shift = 64 - (31 - __clz(static_cast<int>(table.entries)));
-		area->overflow = table.header->overflow;
-		area->key_zeroes = 0;
-	}
-	for (uint32_t k = threadIdx.x; k < p.groups.nkeys; k += blockDim.x)
-		area->keys[k] = p.groups.keys[k];
-	/* Slots come in fours. */
-	for (uint32_t i = threadIdx.x; i < words / 4; i += blockDim.x)
-		shared_at<uint4>(planes_at)[i] = uint4{0, 0, 0, 0};
-	if (!table.shared_all)
-		for (uint32_t i = threadIdx.x; i < table.shared_slots / 4; i += blockDim.x)
-			shared_at<uint4>(planes_at)[words / 4 + i] = uint4{TAG_FREE, TAG_FREE, TAG_FREE, TAG_FREE};
-}
-
-/* Adds what slot `slot` and its replicas have of a cell's planes to the global row. */
-GPUVM_D void
-take_cell(const GroupArea *area, CellKind kind, uint32_t plane, uint32_t slot, uint32_t replicas, char *to)
-{
-	const uint32_t *low = shared_at<uint32_t>(area->planes_at + plane * area->plane_bytes) + slot;
-	const uint32_t *high = low + area->plane_bytes / 4;
-	const unsigned long long *whole = shared_at<unsigned long long>(area->planes_at + plane * area->plane_bytes) + slot;
-	unsigned long long v = 0;
-
-	for (uint32_t i = 0; i < replicas; i++)
-		switch (kind)
-		{
-			case CellKind::Add32:
-				v += low[i];
-				break;
-			case CellKind::Add64:
-				v += low[i] | static_cast<unsigned long long>(high[i]) << 32;
-				break;
-			case CellKind::Max32:
-				v = v > low[i] ? v : low[i];
-				break;
-			case CellKind::Max64:
-				v = v > whole[i] ? v : whole[i];
-				break;
-			default:
-				v |= low[i];
-				break;
-		}
-	if (v == 0)
-		return;
-	to = global_memory(to);
-	switch (kind)
-	{
-		case CellKind::Add32:
-			atomicAdd(reinterpret_cast<uint32_t *>(to), static_cast<uint32_t>(v));
-			break;
-		case CellKind::Add64:
-			atomicAdd(reinterpret_cast<unsigned long long *>(to), v);
-			break;
-		case CellKind::Max32:
-			atomicMax(reinterpret_cast<uint32_t *>(to), static_cast<uint32_t>(v));
-			break;
-		case CellKind::Max64:
-			atomicMax(reinterpret_cast<unsigned long long *>(to), v);
-			break;
-		case CellKind::Or32:
-			atomicOr(reinterpret_cast<uint32_t *>(to), static_cast<uint32_t>(v));
-			break;
-		default:
-			*reinterpret_cast<uint32_t *>(to) = 1;
-			break;
-	}
-}
-
-/* All threads of the block, behind a block barrier. */
-GPUVM_D void
-end_groups(const DeviceProgram &p, const GroupTable &table)
-{
-	const GroupArea *area = group_area(p);
-	uint32_t	replicas = table.shared_all ? 1u << table.replica_bits : 1;
-
-	if (threadIdx.x == 0)
-	{
-		if (area->overflow)
-			table.header->overflow = 1;
-		if (area->key_zeroes)
-			atomicOr(&table.header->key_zeroes, area->key_zeroes);
-	}
-
-	/* Blocks end at about the same time: each begins elsewhere. */
-	uint32_t	n = table.shared_slots / replicas;
-	uint32_t	begin = n > 0 ? static_cast<uint32_t>(static_cast<uint64_t>(n) * blockIdx.x / gridDim.x) : 0;
-
-	for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
-	{
-		uint32_t	slot = (i + begin < n ? i + begin : i + begin - n) * replicas;
-		uint32_t	row = table.shared_all ? slot >> table.replica_bits : shared_at<uint32_t>(area->tags_at)[slot];
-
-		if (row == TAG_FREE)
-			continue;
-
-		char	   *to = table.rows + static_cast<uint64_t>(row) * table.row_bytes;
-
-		for (int i = 0; i < p.groups.ncells; i++)
-		{
-			const GroupCell cell = p.groups.cells[i];
-			bool		words = cell.kind == CellKind::Wide || cell.kind == CellKind::Limbs;
-			int			n = cell.kind == CellKind::Wide ? 2 : cell.kind == CellKind::Limbs ? cell.limbs : 1;
-
-			for (int w = 0; w < n; w++)
-				take_cell(area, words ? CellKind::Add64 : cell.kind, cell.place.plane + 2 * w, slot, replicas,
-						  to + cell.place.at + 8 * w);
-		}
-	}
+	return claims_slot(shared_at<uint32_t>(area->tags_at) + slot, row) ? TARGET_SHARED | slot : row;
 }
 
 }  // namespace cuda

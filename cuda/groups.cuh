@@ -134,19 +134,6 @@ place_of_cell(uint64_t imm, int i)
 	return CellPlace{static_cast<uint16_t>(imm >> (32 * i)), static_cast<uint16_t>(imm >> (32 * i + 16))};
 }
 
-/*
- * Four rows of the lane at a time, in an order that keeps lanes out of each
- * other's banks: with 4-byte and 8-byte values alike, chunks of four rows.
- */
-template <int R>
-struct Chunks
-{
-	uint32_t	turn;
-
-	GPUVM_D explicit Chunks(const Machine<R> &m) : turn(Order<uint32_t, R>(m).x / 16) {}
-	GPUVM_D int chunk(int k) const { return static_cast<int>(static_cast<uint32_t>(k) ^ turn); }
-};
-
 /* Lanes that the step takes. */
 template <int R>
 GPUVM_D uint32_t
@@ -223,6 +210,20 @@ each_target(const Machine<R> &m, const OpView &op, uint32_t taken, F f)
 
 /* -- counts and sums of integers --------------------------------------------------------- */
 
+/* n rows more, to a counter or a mark. */
+GPUVM_D void
+count_rows(const CellBase &base, CellKind kind, uint32_t target, CellPlace place, uint32_t n)
+{
+	if (kind == CellKind::Add32)
+		add32(base, target, place, n);
+	else if (kind == CellKind::Add64)
+		add64(base, target, place, n);
+	else if (target & TARGET_SHARED)
+		*base.word(target, place.plane) = 1;
+	else
+		*base.global<uint32_t>(target, place) = 1;
+}
+
 /* Also the mark that a group is there. */
 template <int R>
 GPUVM_D void
@@ -236,19 +237,23 @@ op_group_count(const Machine<R> &m, const OpView &op, const GroupArea *area)
 	/* The keys themselves tell which rows of a hashed table are taken. */
 	if (kind == CellKind::Mark && area->table.kind == GroupTableKind::Hashed)
 		return;
+	/* That a record is there says that it counts. */
+	if (area->table.partition_bits && op.flags() & DOP_STORES)
+	{
+		const uint32_t first_record = TARGET_SHARED | area->table.shared_slots;
+
+		each_target(m, op, taken, [=](uint32_t target, uint32_t n) {
+			if (target < first_record)
+				count_rows(base, kind, target, place, n);
+		});
+		return;
+	}
 	if (kind == CellKind::Add32 && area->table.shared_all)
 		each_target(m, op, taken, [=](uint32_t target, uint32_t n) { atomicAdd(base.word(target, place.plane), n); });
 	else if (kind == CellKind::Add32)
 		each_target(m, op, taken, [=](uint32_t target, uint32_t n) { add32(base, target, place, n); });
 	else
-		each_target(m, op, taken, [=](uint32_t target, uint32_t n) {
-			if (kind == CellKind::Add64)
-				add64(base, target, place, n);
-			else if (target & TARGET_SHARED)
-				*base.word(target, place.plane) = 1;
-			else
-				*base.global<uint32_t>(target, place) = 1;
-		});
+		each_target(m, op, taken, [=](uint32_t target, uint32_t n) { count_rows(base, kind, target, place, n); });
 }
 
 /* All groups are in shared memory: the atomics of four rows are on their way together. */

@@ -13,6 +13,18 @@
  * A block has a table of its own in shared memory for all groups or for those that
  * it meets first, added to the global one when it ends: see group_table.cuh.
  *
+ * Partitions. Where there are many groups and many more rows, a row costs what an
+ * atomic to the L2 cache or, with tables larger than that, to memory costs. Then rows
+ * take a way round that is all streams: the interpreter writes what each row gives
+ * the cells as a record to its key's partition (group_block.cuh); when the launch has
+ * ended, a second kernel (partitions.cu) lets a block gather each partition in shared
+ * memory, which has room for its groups, and add them to the table once. The table is the
+ * same, as is everything that comes behind. Partitions are low bits of a dense
+ * table's rows, so that no range of keys has more rows than others, and high bits of
+ * a hash, so that each has its part of a hashed table. The buffers have room for
+ * `max_slice_rows` rows that are spread evenly; rows beyond that, as those of a group that
+ * has most of the rows, go to the table at once, so no launch is too large.
+ *
  * A packed key is one or more 64-bit words of mixed radix digits of the keys'
  * values less their minimum, nulls being a digit's last value.
  *
@@ -48,21 +60,41 @@ struct GroupPlan
 	uint32_t	shared_slots;
 	uint32_t	shared_bytes;	/* of a block, beside what the LaunchShape says */
 	uint32_t	listed;			/* groups that there is a list for */
-	uint64_t	table_bytes;	/* device memory, the list included */
+	uint64_t	table_bytes;	/* device memory, the list and the partitions' buffers included */
+
+	uint8_t		partition_bits;	/* 2^partition_bits partitions; 0: none */
+	uint32_t	gather_slots;	/* these as in GroupTable */
+	uint32_t	gather_bytes;
+	uint32_t	most_writers;
+	uint64_t	buffer_records;
+	uint64_t	max_slice_rows;	/* that a launch should have; 0: any number */
 };
 
 /*
  * Chooses the table within `limit` bytes for at most `total_rows` rows, on the
  * current device. `attempt` counts overflows so far: each gets a larger table.
+ * `partition_bits` is for experiments and tests: as many where it is possible at all.
  * nullptr, or why not.
  */
-const char *plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan);
+constexpr int PARTITIONS_THAT_PAY = -1;
+const char *plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan,
+						int partition_bits = PARTITIONS_THAT_PAY);
+
+/*
+ * Adds partitions to a plan, with buffers for slices of so many rows, and at most
+ * `most_slots` slots for a partition. False: the program or the device is not fit for it,
+ * and the plan is as it was.
+ */
+bool		partition_groups(const DeviceProgram &program, int bits, uint64_t slice_rows, uint32_t most_slots, GroupPlan *plan);
 
 /* Points into `memory`, device memory of plan.table_bytes; host code only. */
 GroupTable	group_table(const DeviceProgram &program, const GroupPlan &plan, char *memory);
 
 /* Empties the table: before a job's first slice. */
 cudaError_t reset_groups(const DeviceProgram &program, const GroupTable &table, cudaStream_t stream);
+
+/* Behind a launch of the interpreter, of launch_slice() only: adds the records that it left to the table. */
+cudaError_t gather_partitions(const DeviceProgram &program, const GroupTable &table, const uint32_t *abort, cudaStream_t stream);
 
 /*
  * After the last slice: lists the groups that there are. *outcome is mapped host

@@ -133,7 +133,7 @@ DeviceJob::slice_pads(uint32_t first) const
 		n += pads;
 		left -= pads * ns;
 	}
-	return std::max(n, 1u);
+	return std::max(std::min(n, most_slice_pads_), 1u);
 }
 
 /* Listed before anything is launched, so that what it has is given back should that fail. */

@@ -135,6 +135,7 @@ private:
 	std::vector<char *> areas_;	/* device addresses of the result areas */
 	std::deque<Flight> flights_;
 	std::vector<int> spare_;	/* claimed buffers that nothing was put in */
+	uint32_t	most_slice_pads_ = UINT32_MAX;	/* that there are buffers for: GroupPlan.max_slice_rows */
 	double		pace_ = 1;		/* measured time of slices by expected time */
 	bool		started_ = false;	/* a slice was launched: sizes are no longer a guess */
 	bool		stopped_ = false;

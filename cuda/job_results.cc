@@ -185,6 +185,8 @@ DeviceJob::try_groups(int attempt)
 	if (reason != nullptr)
 		throw Refusal{reason};
 
+	most_slice_pads_ = plan.max_slice_rows == 0 ? UINT32_MAX : static_cast<uint32_t>(plan.max_slice_rows / TABLET_PAD_ROWS);
+
 	const GroupTable table = group_table(program_, plan, allocate(plan.table_bytes));
 
 	check(choose_shape(program_, work_.pads.size(), &shape_, table.shared_bytes), "fitting the program to the device");

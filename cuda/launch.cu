@@ -206,10 +206,23 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 			return rc;
 		args.rows = *slice.rows;
 	}
+
+	uint32_t	blocks = static_cast<uint32_t>(std::min<uint64_t>(useful, shape.blocks));
+
 	if (slice.groups)
 		args.groups = *slice.groups;
-	return launch_kernel(shape.kernel, static_cast<uint32_t>(std::min<uint64_t>(useful, shape.blocks)), shape.threads,
-						 shape.shared_bytes, stream, program, args);
+	if (args.groups.partition_bits != 0)
+	{
+		blocks = std::min(blocks, args.groups.most_writers);
+		args.groups.writers = blocks;
+		args.groups.region_records = static_cast<uint32_t>((args.groups.buffer_records >> args.groups.partition_bits) / blocks);
+	}
+
+	cudaError_t rc = launch_kernel(shape.kernel, blocks, shape.threads, shape.shared_bytes, stream, program, args);
+
+	if (rc == cudaSuccess && args.groups.partition_bits != 0)
+		rc = gather_partitions(program, args.groups, args.abort, stream);
+	return rc;
 }
 
 }  // namespace cuda

@@ -49,14 +49,14 @@ cell_imm(CellPlace first, CellPlace second)
 /* -- first pass: keys and cells ------------------------------------------------------- */
 
 int
-Lowering::add_cell(CellKind kind, int limbs)
+Lowering::add_cell(CellKind kind, CellPart part, int limbs)
 {
 	if (out->groups.ncells == MAX_CELLS)
 	{
 		full = true;
 		return 0;
 	}
-	out->groups.cells[out->groups.ncells] = GroupCell{kind, static_cast<uint8_t>(limbs), {CELL_NONE, 0}};
+	out->groups.cells[out->groups.ncells] = GroupCell{kind, static_cast<uint8_t>(limbs), {CELL_NONE, 0}, part};
 	return out->groups.ncells++;
 }
 
@@ -74,7 +74,8 @@ Lowering::counter(int arg, int filter)
 		full = true;
 		return 0;
 	}
-	counters[ncounters] = Counter{epoch, arg, filter, add_cell(in.total_rows >> 32 ? CellKind::Add64 : CellKind::Add32), false};
+	counters[ncounters] = Counter{epoch, arg, filter, add_cell(in.total_rows >> 32 ? CellKind::Add64 : CellKind::Add32,
+															   epoch == 0 && arg < 0 && filter < 0 ? CellPart::One : CellPart::Low), false};
 	return ncounters++;
 }
 
@@ -177,7 +178,7 @@ Lowering::plan_float_sum(const Op &op, int inputs)
 	agg.kind = CellKind::Limbs;
 	agg.first = static_cast<int16_t>(first);
 	agg.limbs = static_cast<uint8_t>(last - first + 1);
-	cells.value = add_cell(CellKind::Limbs, agg.limbs);
+	cells.value = add_cell(CellKind::Limbs, CellPart::Whole, agg.limbs);
 	if (may_overflow)
 		cells.max_exp = add_cell(CellKind::Max32);
 	return nullptr;
@@ -217,6 +218,7 @@ Lowering::plan_agg(const Op &op)
 	}
 
 	const ValueRange &v = range[op.p2];
+	CellPart	part = CellPart::Whole;
 
 	if (fn == AggFn::Sum)
 	{
@@ -224,6 +226,8 @@ Lowering::plan_agg(const Op &op)
 
 		uint128		span = static_cast<uint64_t>(v.hi) - static_cast<uint64_t>(agg.bias);
 		uint128		most = span * in.total_rows;
+
+		part = span >> 32 ? CellPart::Whole : CellPart::Low;
 
 		agg.kind = !(most >> 32) ? CellKind::Add32 : !(most >> 64) ? CellKind::Add64 : CellKind::Wide;
 		if (agg.kind == CellKind::Wide && in.total_rows >> 32)
@@ -244,7 +248,7 @@ Lowering::plan_agg(const Op &op)
 		if (all && may_be_empty)
 			cells.counter = counter(op.p2, op.p3);
 	}
-	cells.value = add_cell(agg.kind);
+	cells.value = add_cell(agg.kind, part);
 	return nullptr;
 }
 
@@ -343,7 +347,7 @@ Lowering::analyse_groups()
 		if (counters[i].epoch == 0 && counters[i].arg < 0 && counters[i].filter < 0)
 			all = i;
 	if (g.nkeys > 0 && (all < 0 || out->total_rows >> 32))
-		mark = add_cell(CellKind::Mark);
+		mark = add_cell(CellKind::Mark, CellPart::One);
 	problem = place_cells();
 	g.present = g.nkeys == 0 ? CELL_NONE : mark >= 0 ? cell_place(mark).at : cell_place(counters[all].cell).at;
 	epoch = 0;
@@ -388,7 +392,7 @@ const char *
 Lowering::emit_group(const Op &op)
 {
 	const GroupLayout &g = out->groups;
-	const bool	wide = g.nwords > 1 || g.radix == 0 || g.radix - 1 > UINT32_MAX;
+	const bool	wide = packed_keys_are_wide(g);
 	const int	units = value_units(wide ? Type::I64 : Type::I32);
 	const uint16_t words = allocate(units * g.nwords);
 	bool		begun[2 * MAX_KEYS] = {};
@@ -438,6 +442,7 @@ Lowering::emit_group(const Op &op)
 		d = add(CODE_GROUP_COUNT);
 		d->b = targets;
 		d->column = static_cast<uint16_t>(CellKind::Mark);
+		d->flags = DOP_STORES;
 		d->imm_b = cell_imm(cell_place(mark), {CELL_NONE, 0});
 	}
 	else
@@ -462,6 +467,7 @@ Lowering::emit_count(int i)
 	d->a_null = c.arg >= 0 ? null_mask_of(c.arg) : OPERAND_NONE;
 	d->c = c.filter >= 0 ? truth_mask_of(c.filter) : OPERAND_NONE;
 	d->column = static_cast<uint16_t>(out->groups.cells[c.cell].kind);
+	d->flags = out->groups.cells[c.cell].part == CellPart::One ? DOP_STORES : 0;
 	d->imm_b = cell_imm(cell_place(c.cell), {CELL_NONE, 0});
 }
 

@@ -157,7 +157,7 @@ private:
 	const char *plan_float_sum(const Op &op, int inputs);
 	const char *place_cells();
 	int			counter(int arg, int filter);
-	int			add_cell(CellKind kind, int limbs = 1);
+	int			add_cell(CellKind kind, CellPart part = CellPart::Whole, int limbs = 1);
 	CellPlace	cell_place(int cell) const;
 	uint16_t	value_place(int reg, bool *temporary);
 	void		emit_targets();				/* of a program without keys */

@@ -13,16 +13,17 @@
  *   two      two keys, the combinations dense
  *
  * Counts and sums are compared with the host's, once a line. Columns of the table:
- * the plan (D dense, H hashed; in shared memory: all, or slots, with replicas),
+ * the plan (D dense, H hashed; partitions; or in shared memory: all, or slots, with replicas),
  * attempts, blocks a multiprocessor, best and median time of the whole job, rows a
  * second, and the time relative to the line before, which is to stay below 2.
  *
  *   make build/cuda/bench/groups_experiment
  *   build/cuda/bench/groups_experiment [--rows N,N] [--groups N,N] [--cases NAME,NAME] [--reps N] [--lanes 4|8|16]
- *       [--slots N] [--replicas BITS] [--csv FILE]
+ *       [--slots N] [--replicas BITS] [--partitions 0|N] [--csv FILE]
  *
  * --slots makes every shared table one for the first groups that come along, of
- * so many slots (0: none).
+ * so many slots (0: none). --partitions: rows go to their groups by so many partitions, a power of
+ * two, where it is possible at all; 0: never; else where the plan has it.
  */
 #include <cuda_runtime.h>
 
@@ -57,6 +58,7 @@ struct Settings
 	int			lanes = 0;
 	int64_t		slots = -1;
 	int			replicas = -1;
+	int			partition_bits = cuda::PARTITIONS_THAT_PAY;
 	FILE	   *csv = nullptr;
 };
 
@@ -329,7 +331,9 @@ public:
 		std::ostringstream s;
 
 		s << (plan.kind == cuda::GroupTableKind::Dense ? "D " : "H ");
-		if (plan.shared_all)
+		if (plan.partition_bits)
+			s << "part " << (1 << plan.partition_bits);
+		else if (plan.shared_all)
 			s << "all x" << (1 << plan.replica_bits);
 		else if (plan.shared_slots)
 			s << plan.shared_slots << "/" << (1 << plan.replica_bits);
@@ -356,14 +360,14 @@ private:
 
 	void		plan_attempt(int attempt)
 	{
-		const char *problem = cuda::plan_groups(*program, d.rows, 60ull << 30, attempt, &plan);
+		const char *problem = cuda::plan_groups(*program, d.rows, 60ull << 30, attempt, &plan, settings.partition_bits);
 
 		if (problem)
 		{
 			fprintf(stderr, "%s\n", problem);
 			exit(1);
 		}
-		if (settings.slots >= 0)
+		if (plan.partition_bits == 0 && settings.slots >= 0)
 		{
 			plan.shared_all = false;
 			plan.replica_bits = static_cast<uint8_t>(std::max(0, settings.replicas));
@@ -383,7 +387,7 @@ private:
 		cuda::GroupPlan p;
 		uint64_t	most = 0;
 
-		for (int attempt = 0; cuda::plan_groups(*program, d.rows, 60ull << 30, attempt, &p) == nullptr && attempt < 8; attempt++)
+		for (int attempt = 0; cuda::plan_groups(*program, d.rows, 60ull << 30, attempt, &p, settings.partition_bits) == nullptr && attempt < 8; attempt++)
 			most = std::max(most, p.table_bytes);
 		return most;
 	}
@@ -498,6 +502,9 @@ main(int argc, char **argv)
 			settings.lanes = atoi(value);
 		else if (option == "--slots")
 			settings.slots = atoll(value);
+		else if (option == "--partitions")
+			for (settings.partition_bits = 0; 1 << settings.partition_bits < atoi(value);)
+				settings.partition_bits++;
 		else if (option == "--replicas")
 			settings.replicas = atoi(value);
 		else if (option == "--csv")

@@ -4,6 +4,8 @@
  *
  * GPUVM_TEST_PROGRAMS changes how many random programs, GPUVM_TEST_SEED where to start.
  */
+#include <numeric>
+
 #include "cuda_fixture.h"
 #include "groups.h"
 
@@ -15,13 +17,14 @@ namespace {
 /* What a run made of the choices that plan_groups has. */
 struct Seen
 {
-	int			dense = 0, hashed = 0, shared_all = 0, tagged = 0, unshared = 0, overflows = 0, tables_without_keys = 0, refused = 0;
+	int			dense = 0, hashed = 0, shared_all = 0, tagged = 0, unshared = 0, overflows = 0, tables_without_keys = 0, refused = 0, partitioned = 0;
+	uint64_t	records = 0;	/* of the last slices */
 	std::map<std::string, int> reasons;
 
 	void		print() const
 	{
-		printf("tables: %d dense, %d hashed; %d shared, %d in part, %d not at all; %d overflows, %d without keys, %d refused\n",
-			   dense, hashed, shared_all, tagged, unshared, overflows, tables_without_keys, refused);
+		printf("tables: %d dense, %d hashed; %d shared, %d in part, %d not at all; %d overflows, %d without keys, %d refused; %d by partitions, %llu records\n",
+			   dense, hashed, shared_all, tagged, unshared, overflows, tables_without_keys, refused, partitioned, static_cast<unsigned long long>(records));
 		for (const auto &[reason, n] : reasons)
 			printf("  refused %d times: %s\n", n, reason.c_str());
 	}
@@ -33,6 +36,9 @@ struct Force
 	bool		hashed;			/* no dense table */
 	uint32_t	entries;		/* of the first hashed table; 0: as planned */
 	uint32_t	slots;			/* of a tagged shared table; 0: as planned, UINT32_MAX: none */
+	int			partition_bits = 0;	/* 0: no partitions */
+	uint32_t	room = 0;		/* records of each region, if the launch has all blocks; 0: as planned */
+	uint32_t	gather_slots = UINT32_MAX;	/* at most */
 };
 
 void
@@ -66,6 +72,8 @@ change_plan(const cuda::DeviceProgram &program, const Force &force, int attempt,
 	}
 	plan->listed = static_cast<uint32_t>(std::max<uint64_t>(rows, plan->entries + 1ull));
 	plan->table_bytes = 1024 + (plan->entries + 1ull) * plan->row_bytes + 4ull * plan->listed;
+	if (force.partition_bits != 0 && partition_groups(program, force.partition_bits, rows, force.gather_slots, plan) && force.room != 0)
+		plan->buffer_records = force.room * (static_cast<uint64_t>(plan->most_writers) << plan->partition_bits);
 }
 
 class GroupRun
@@ -116,6 +124,21 @@ private:
 		}
 	}
 
+	void		stopped_slice(const cuda::GroupTable &groups)
+	{
+		const uint32_t abort = 1;
+		cuda::LaunchShape shape;
+		cuda::SliceArgs args = {};
+
+		args.table = device_table;
+		args.npads = device_table.npads;
+		args.abort = &abort;
+		args.groups = &groups;
+		EXPECT_EQ(cuda::choose_shape(*lowered, device_table.npads, &shape, groups.shared_bytes), cudaSuccess);
+		EXPECT_EQ(cuda::reset_groups(*lowered, groups, nullptr), cudaSuccess);
+		EXPECT_EQ(cuda::launch_slice(*lowered, shape, scratch, args, nullptr), cudaSuccess);
+	}
+
 	void		whole()
 	{
 		std::vector<cuda::LaunchState> state(1);
@@ -141,7 +164,7 @@ private:
 			seen->reasons[problem]++;
 			return true;
 		}
-		if (force.hashed || force.entries || force.slots)
+		if (force.hashed || force.entries || force.slots || force.partition_bits)
 			change_plan(*lowered, force, attempt, table.nrows(), &plan);
 		seen->dense += plan.kind == cuda::GroupTableKind::Dense;
 		seen->hashed += plan.kind == cuda::GroupTableKind::Hashed;
@@ -149,14 +172,23 @@ private:
 		seen->tagged += !plan.shared_all && plan.shared_slots > 0;
 		seen->unshared += plan.shared_slots == 0;
 		seen->tables_without_keys += lowered->groups.nkeys == 0;
+		seen->partitioned += plan.partition_bits != 0;
 
 		char	   *at = memory.get(plan.table_bytes);
 		const cuda::GroupTable t = cuda::group_table(*lowered, plan, at);
 		cuda::GroupOutcome outcome = {~0ull, ~0u, ~0u};
 
 		memset(at, 0xa5, plan.table_bytes);
+		if (plan.partition_bits != 0)
+		{
+			/* A job that is to stop takes no unit, and the next one finds nothing of it. */
+			stopped_slice(t);
+			memset(t.counts, 0, 4ull * plan.most_writers << plan.partition_bits);
+		}
 		EXPECT_EQ(cuda::reset_groups(*lowered, t, nullptr), cudaSuccess);
 		slices(&t, t.shared_bytes);
+		if (plan.partition_bits != 0)
+			seen->records += std::accumulate(t.counts, t.counts + (static_cast<uint64_t>(plan.most_writers) << plan.partition_bits), uint64_t{0});
 		EXPECT_EQ(cuda::finish_groups(*lowered, t, scratch.state, &outcome, nullptr), cudaSuccess);
 		if (outcome.overflow)
 			return false;
@@ -306,7 +338,8 @@ void
 compare_all(const Table &table, const std::vector<int> &keys, const std::vector<Agg> &aggs, const std::string &name, Seen *seen)
 {
 	const SealedProgram sealed = make_program(table, keys, aggs);
-	const std::vector<Force> forces = {{false, 0, 0}, {true, 0, 0}, {true, 16, 0}, {false, 0, 8}, {false, 0, UINT32_MAX}};
+	const std::vector<Force> forces = {{false, 0, 0}, {true, 0, 0}, {true, 16, 0}, {false, 0, 8}, {false, 0, UINT32_MAX},
+		{false, 0, 0, 2}, {true, 0, 0, 3, 1}, {true, 16, 0, 4, 2, 4}, {false, 0, 0, 8, 1, 4}, {true, 0, 0, 8}};
 	for (size_t i = 0; i < (keys.empty() ? 3 : 2 * forces.size()); i++)
 	{
 		static const uint16_t lanes[] = {4, 8, 16};
@@ -482,4 +515,120 @@ TEST(CudaGroups, RandomExtremeValues)
 TEST(CudaGroups, RandomOtherTables)
 {
 	run_random(true, {{true, 0, 0}, {false, 0, 8}, {false, 0, UINT32_MAX}, {true, 16, 0}, {true, 0, UINT32_MAX}}, 60);
+}
+
+TEST(CudaGroups, RandomPartitions)
+{
+	for (bool tame : {true, false})
+	{
+		run_random(tame, {{false, 0, 0, 2}, {true, 0, 0, 3, 1}, {true, 16, 0, 3}, {false, 0, 0, 4, 1, 4}, {true, 0, 0, 8, 2, 8}}, 60);
+		if (HasFatalFailure())
+			return;
+	}
+}
+
+/*
+ * Records and their ways out: few and many groups, rows in the keys' order, one group
+ * that has most rows, groups that only rows with nulls or outside of filters have.
+ */
+TEST(CudaGroups, Partitions)
+{
+	enum Order { Any, Sorted, Hot, OneGroup };
+
+	for (Order order : {Any, Sorted, Hot, OneGroup})
+		for (int64_t spread : {1ll, 1000ll, 1ll << 33})
+			for (int nulls : {0, 10})
+			{
+				Column		key{Type::I64, {}}, filter{Type::Bool, {}}, value{Type::I32, {}}, wide{Type::I64, {}}, real{Type::F64, {}}, limbs{Type::F64, {}};
+				Rng			rng(5);
+				Seen		seen;
+				const int	n = 4000;
+
+				for (int i = 0; i < n; i++)
+				{
+					const int64_t k = order == OneGroup ? 1500 : order == Sorted ? i / 7 : order == Hot && i % 10 != 0 ? 700 : pick_int(rng, 3000);
+					auto		or_null = [&](Value v) { return pick_int(rng, 100) < nulls ? Value{} : v; };
+
+					key.rows.push_back(or_null(from_register(k * spread)));
+					filter.rows.push_back(or_null(truth(pick_int(rng, 2))));
+					value.rows.push_back(or_null(from_register(pick_int(rng, 2000000000) - 1000000000)));
+					wide.rows.push_back(or_null(from_register(static_cast<int64_t>(rng()) >> (nulls ? 0 : 28))));
+					real.rows.push_back(or_null(from_register(static_cast<double>(pick_int(rng, 20001) - 10000) / 16)));
+					limbs.rows.push_back(or_null(from_register(rng() % 2 ? 0x1p30 * (1 + pick_int(rng, 100)) : -0x1p-25 * (1 + pick_int(rng, 100)))));
+				}
+				/* both ends of the keys */
+				key.rows[0] = from_register(int64_t{0});
+				key.rows[1] = from_register(3000 * spread);
+
+				const Table table = make_table({key, filter, value, wide, real, limbs}, {2500, 1500});
+				const std::string name = "order " + std::to_string(order) + " spread " + std::to_string(spread) + " nulls " + std::to_string(nulls);
+				const std::vector<std::vector<Agg>> lists = {{{AggFn::CountStar, -1, -1}, {AggFn::Sum, 2, -1}}, {},
+					{{AggFn::Sum, 3, -1}, {AggFn::Count, 3, 1}}, {{AggFn::Min, 2, 1}, {AggFn::Max, 2, -1}, {AggFn::BoolOr, 1, -1}},
+					{{AggFn::Sum, 4, -1}, {AggFn::CountStar, -1, -1}}, {{AggFn::Sum, 5, -1}}, {{AggFn::Sum, 2, 1}, {AggFn::BoolAnd, 1, -1}},
+					{{AggFn::Min, 3, -1}, {AggFn::Max, 4, -1}}};
+				const std::vector<Force> forces = {{false, 0, 0, 4}, {true, 0, 0, 6}, {true, 0, 0, 3, 2, 8}, {false, 0, 0, 8, 1}};
+				size_t		turn = static_cast<size_t>(order);
+
+				for (const std::vector<Agg> &aggs : lists)
+					for (int i = 0; i < 2; i++)
+					{
+						const SealedProgram sealed = make_program(table, {0}, aggs);
+						const Force &force = forces[turn++ % forces.size()];
+						static const uint16_t lanes[] = {4, 8, 16};
+						const uint64_t seed = rng();
+
+						compare(sealed.get(), table, {}, DeviceRun{lanes[seed % 3], true, seed % 100}, force, name, &seen);
+						if (HasFatalFailure())
+							return;
+					}
+				EXPECT_GE(seen.partitioned, 8) << name;
+				/* of one group there are few: four rows side by side are one update */
+				if (order == Any)
+				{
+					EXPECT_GT(seen.records, 5000u) << name;
+				}
+				EXPECT_EQ(seen.refused, 0);
+			}
+}
+
+TEST(CudaGroups, PartitionsWhereTheyPay)
+{
+	Column		key{Type::I32, {from_register(0), from_register(999999)}}, value{Type::I32, {from_register(1), from_register(2)}};
+	const Table table = make_table({key, value}, {2});
+	const SealedProgram sealed = make_program(table, {0}, {{AggFn::CountStar, -1, -1}, {AggFn::Sum, 1, -1}});
+	const auto	lowered = std::make_unique<cuda::DeviceProgram>();
+	const uint64_t enough = 64ull << 30;
+	cuda::GroupPlan plan;
+
+	ASSERT_EQ(lower_for(sealed.get(), table, {}, DeviceRun{8, true, 0}, lowered.get()), nullptr);
+	ASSERT_EQ(cuda::plan_groups(*lowered, 64'000'000, enough, 0, &plan), nullptr);
+	EXPECT_EQ(plan.kind, cuda::GroupTableKind::Dense);
+	EXPECT_GT(plan.partition_bits, 0);
+	EXPECT_GE(plan.gather_slots, 1000000u >> plan.partition_bits);
+	EXPECT_GE(plan.buffer_records, plan.max_slice_rows);
+	EXPECT_EQ(plan.max_slice_rows, 64'000'000u);
+
+	const uint64_t bytes = plan.table_bytes;
+
+	/* less memory: shorter slices, then none */
+	ASSERT_EQ(cuda::plan_groups(*lowered, 64'000'000, bytes - 1, 0, &plan), nullptr);
+	EXPECT_EQ(plan.max_slice_rows, 32'000'000u);
+	EXPECT_LT(plan.table_bytes, bytes);
+	ASSERT_EQ(cuda::plan_groups(*lowered, 64'000'000, 40 << 20, 0, &plan), nullptr);
+	EXPECT_EQ(plan.partition_bits, 0);
+	EXPECT_EQ(plan.max_slice_rows, 0u);
+	ASSERT_EQ(cuda::plan_groups(*lowered, 64'000'000, enough, 0, &plan, 0), nullptr);
+	EXPECT_EQ(plan.partition_bits, 0);
+	ASSERT_EQ(cuda::plan_groups(*lowered, 8'000'000, enough, 0, &plan), nullptr);
+	EXPECT_EQ(plan.partition_bits, 0);
+	ASSERT_EQ(cuda::plan_groups(*lowered, 8'000'000, enough, 0, &plan, 9), nullptr);
+	EXPECT_EQ(plan.partition_bits, 9);
+
+	/* too many keys for a dense table: partitions once its size is no guess */
+	lowered->groups.radix = 1ull << 31;
+	ASSERT_EQ(cuda::plan_groups(*lowered, 64'000'000, enough, 0, &plan), nullptr);
+	EXPECT_EQ(plan.kind, cuda::GroupTableKind::Hashed);
+	EXPECT_EQ(plan.partition_bits, 0);
+	ASSERT_EQ(cuda::plan_groups(*lowered, 64'000'000, enough, 1, &plan), nullptr);
+	EXPECT_GT(plan.partition_bits, 0);
 }
