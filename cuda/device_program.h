@@ -111,7 +111,7 @@ enum DeviceOpFlag : uint8_t
 	DOP_CHECKED = 1,			/* errors of live, non-null lanes count */
 	DOP_A_IMM = 2,				/* a is imm_a */
 	DOP_B_IMM = 4,				/* b is imm_b */
-	DOP_STORES = 8,				/* a comparison writes a mask instead of jumping; CODE_GROUP_COUNT: all of the groups' rows count */
+	DOP_STORES = 8,				/* a comparison writes a mask instead of jumping; CODE_GROUP_COUNT: CellPart::One */
 	DOP_JUMP_IF_NULL = 16,
 	DOP_NEGATED = 32,			/* CODE_FILTER_*: outside of the interval; CODE_LESS_*: not less */
 	DOP_WIDE = 64,				/* AggStep Sum: 128-bit accumulator */

@@ -82,37 +82,52 @@ take_record_word(const GroupArea *area, uint32_t word, uint32_t slot)
 	return v;
 }
 
-/* Writes the record that the slot has, if there is one, to the place that its tag says. */
+/*
+ * Four slots of the lane, 32 apart: their records go to the places that the tags say.
+ * Slots without a record hold zeroes, so what is conditional are the stores only.
+ */
 GPUVM_D void
-write_record(const GroupArea *area, uint32_t slot)
+write_records(const GroupArea *area, uint32_t slot)
 {
-	uint32_t   *tag = shared_at<uint32_t>(area->record_tags_at) + slot;
-	const uint32_t place = *tag, words = area->table.record_words;
+	uint32_t   *tags = shared_at<uint32_t>(area->record_tags_at) + slot;
+	char	   *records = global_memory(reinterpret_cast<char *>(area->table.records));
+	const uint32_t words = area->table.record_words;
+	uint32_t	place[4];
 
-	if (place == TAG_FREE)
-		return;
-	*tag = TAG_FREE;
-
-	uint32_t   *to = global_memory(area->table.records) + static_cast<uint64_t>(place) * words;
-
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+	{
+		place[i] = tags[32 * i];
+		tags[32 * i] = TAG_FREE;
+	}
 	if (words % 4 == 0)
+#pragma unroll 1
 		for (uint32_t w = 0; w < words; w += 4)
-		{
-			const uint4 v = {take_record_word(area, w, slot), take_record_word(area, w + 1, slot), take_record_word(area, w + 2, slot),
-				take_record_word(area, w + 3, slot)};
+#pragma unroll
+			for (uint32_t i = 0; i < 4; i++)
+			{
+				const uint32_t at = slot + 32 * i;
+				const uint4 v = {take_record_word(area, w, at), take_record_word(area, w + 1, at), take_record_word(area, w + 2, at),
+					take_record_word(area, w + 3, at)};
 
-			*reinterpret_cast<uint4 *>(to + w) = v;
-		}
+				if (place[i] != TAG_FREE)
+					*reinterpret_cast<uint4 *>(records + (static_cast<uint64_t>(place[i]) * words + w) * 4) = v;
+			}
 	else
+#pragma unroll 1
 		for (uint32_t w = 0; w < words; w += 2)
-		{
-			const uint2 v = {take_record_word(area, w, slot), take_record_word(area, w + 1, slot)};
+#pragma unroll
+			for (uint32_t i = 0; i < 4; i++)
+			{
+				const uint32_t at = slot + 32 * i;
+				const uint2 v = {take_record_word(area, w, at), take_record_word(area, w + 1, at)};
 
-			*reinterpret_cast<uint2 *>(to + w) = v;
-		}
+				if (place[i] != TAG_FREE)
+					*reinterpret_cast<uint2 *>(records + (static_cast<uint64_t>(place[i]) * words + w) * 4) = v;
+			}
 }
 
-/* The slot of the lane's row `i` (in whatever order) of the tile at hand; neighbours of a lane's are in other banks. */
+/* The slot of the lane's row `i` (in whatever order) of the tile at hand: the next row's is 32 on, which is the lane's bank. */
 GPUVM_D uint32_t
 record_slot(const GroupArea *area, uint32_t rows_per_lane, uint32_t i)
 {
@@ -129,8 +144,8 @@ end_records(const GroupArea *area, uint32_t rows_per_lane)
 	const GroupTable &table = area->table;
 	const uint32_t *counters = shared_at<uint32_t>(area->counters_at);
 
-	for (uint32_t i = 0; i < rows_per_lane; i++)
-		write_record(area, record_slot(area, rows_per_lane, i));
+	for (uint32_t i = 0; i < rows_per_lane; i += 4)
+		write_records(area, record_slot(area, rows_per_lane, i));
 	for (uint32_t i = threadIdx.x; i < 1u << table.partition_bits; i += blockDim.x)
 		table.counts[i * table.writers + blockIdx.x] = min(counters[i], table.region_records);
 }

@@ -150,25 +150,36 @@ direct_target(const GroupArea *area, uint64_t key, uint32_t lane)
 	return row == TARGET_NONE ? row : target_of(area, row, lane);
 }
 
+/* Where the block has its counters and regions: in registers, for no atomic changes them. */
+struct RecordPlaces
+{
+	uint32_t	counters_at, tags_at, keys_at;
+	uint32_t	region;			/* records */
+	uint32_t	first, step;	/* the place of partition 0's, and to the next partition's */
+
+	GPUVM_D explicit RecordPlaces(const GroupArea *area)
+		: counters_at(area->counters_at), tags_at(area->record_tags_at), keys_at(area->record_from[0]), region(area->table.region_records),
+		  first(blockIdx.x * area->table.region_records), step(area->table.writers * area->table.region_records) {}
+};
+
 /* The slot, made a record; TARGET_NONE if the partition has no room for one more. */
 template <typename W>
 GPUVM_D uint32_t
-record_target(const GroupArea *area, W key, uint32_t slot)
+record_target(const RecordPlaces &places, uint32_t partition, W key, uint32_t slot)
 {
-	const GroupTable &table = area->table;
-	const uint32_t partition = partition_of(table, key);
-	uint32_t   *counter = shared_at<uint32_t>(area->counters_at) + partition;
+	uint32_t   *counter = shared_at<uint32_t>(places.counters_at) + partition;
 	uint32_t	n = *static_cast<volatile uint32_t *>(counter);
 
 	/* Lanes that add to one counter wait for each other: not where one group has most rows. */
-	if (n < table.region_records)
+	if (n < places.region)
 		n = atomicAdd(counter, 1u);
-	if (n >= table.region_records)
+	if (n >= places.region)
 		return TARGET_NONE;
-	shared_at<uint32_t>(area->record_tags_at)[slot] = (partition * table.writers + blockIdx.x) * table.region_records + n;
-	shared_at<uint32_t>(area->record_from[0])[slot] = static_cast<uint32_t>(key);
+	shared_at<uint32_t>(places.tags_at)[slot] = places.first + partition * places.step + n;
+	shared_at<uint32_t>(places.keys_at)[slot] = static_cast<uint32_t>(key);
+	/* The second word is the next plane. */
 	if constexpr (sizeof(W) == 8)
-		shared_at<uint32_t>(area->record_from[1])[slot] = static_cast<uint32_t>(key >> 32);
+		shared_at<uint32_t>(places.keys_at)[slot + RECORD_GROUP] = static_cast<uint32_t>(key >> 32);
 	return TARGET_SHARED | slot;
 }
 
@@ -184,12 +195,14 @@ find_by_partitions(const Machine<R> &m, const OpView &op, const GroupArea *area,
 {
 	const char *words = place_of<W>(m, op.a());
 	char	   *to = place_of<uint32_t>(m, op.dst());
+	const RecordPlaces places(area);
 	Chunks<R>	chunks(m);
 
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k++)
 	{
 		const int	at = chunks.chunk(k);
+		const uint32_t slot = record_slot(area, R, static_cast<uint32_t>(4 * k));
 		const uint32_t bits = (m.live & ~full) >> (4 * at) & 15;
 		W			key[4];
 		uint32_t	t[4] = {0, 0, 0, 0};
@@ -198,15 +211,13 @@ find_by_partitions(const Machine<R> &m, const OpView &op, const GroupArea *area,
 
 		const bool	alike = bits == 15 && key[0] == key[1] && key[1] == key[2] && key[2] == key[3];
 
-#pragma unroll
-		for (int i = 0; i < 4; i++)
-			write_record(area, record_slot(area, R, static_cast<uint32_t>(4 * k + i)));
+		write_records(area, slot);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 		{
 			if (!(bits >> i & 1))
 				continue;
-			t[i] = alike ? TARGET_NONE : record_target(area, key[i], record_slot(area, R, static_cast<uint32_t>(4 * k + i)));
+			t[i] = alike ? TARGET_NONE : record_target(places, partition_of(area->table, key[i]), key[i], slot + 32 * static_cast<uint32_t>(i));
 			if (t[i] == TARGET_NONE)
 				t[i] = alike && i > 0 ? t[0] : direct_target(area, key[i], m.lane);
 			if (t[i] == TARGET_NONE)

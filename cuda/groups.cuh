@@ -126,6 +126,13 @@ max64(const CellBase &base, uint32_t target, CellPlace c, unsigned long long v)
 	}
 }
 
+/* Is it a row's own slot? Behind the tagged ones. */
+GPUVM_D bool
+is_record(uint32_t target)
+{
+	return target >= (TARGET_SHARED | RECORD_GROUP);
+}
+
 /* -- rows of a tile ------------------------------------------------------------------- */
 
 GPUVM_D CellPlace
@@ -240,10 +247,8 @@ op_group_count(const Machine<R> &m, const OpView &op, const GroupArea *area)
 	/* That a record is there says that it counts. */
 	if (area->table.partition_bits && op.flags() & DOP_STORES)
 	{
-		const uint32_t first_record = TARGET_SHARED | area->table.shared_slots;
-
 		each_target(m, op, taken, [=](uint32_t target, uint32_t n) {
-			if (target < first_record)
+			if (!is_record(target))
 				count_rows(base, kind, target, place, n);
 		});
 		return;

@@ -94,7 +94,8 @@ GroupTable	group_table(const DeviceProgram &program, const GroupPlan &plan, char
 cudaError_t reset_groups(const DeviceProgram &program, const GroupTable &table, cudaStream_t stream);
 
 /* Behind a launch of the interpreter, of launch_slice() only: adds the records that it left to the table. */
-cudaError_t gather_partitions(const DeviceProgram &program, const GroupTable &table, const uint32_t *abort, cudaStream_t stream);
+cudaError_t gather_partitions(const DeviceProgram &program, const GroupTable &table, const LaunchState *state, const uint32_t *abort,
+							  cudaStream_t stream);
 
 /*
  * After the last slice: lists the groups that there are. *outcome is mapped host

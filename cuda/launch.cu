@@ -221,7 +221,7 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 	cudaError_t rc = launch_kernel(shape.kernel, blocks, shape.threads, shape.shared_bytes, stream, program, args);
 
 	if (rc == cudaSuccess && args.groups.partition_bits != 0)
-		rc = gather_partitions(program, args.groups, args.abort, stream);
+		rc = gather_partitions(program, args.groups, args.state, args.abort, stream);
 	return rc;
 }
 

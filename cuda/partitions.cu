@@ -137,7 +137,7 @@ add_records(const GroupLayout &g, const GroupArea *area, uint32_t partition, con
 }
 
 __global__ void __launch_bounds__(THREADS, 2)
-gather(const __grid_constant__ GroupLayout g, const __grid_constant__ GroupTable table, const uint32_t *abort)
+gather(const __grid_constant__ GroupLayout g, const __grid_constant__ GroupTable table, const LaunchState *state, const uint32_t *abort)
 {
 	GroupArea  *area = shared_at<GroupArea>(0);
 	const bool	hashed = table.kind == GroupTableKind::Hashed;
@@ -151,7 +151,7 @@ gather(const __grid_constant__ GroupLayout g, const __grid_constant__ GroupTable
 		area->plane_bytes = table.gather_slots * 4;
 		area->tags_at = planes_at + words * 4;
 		area->hash_shift = hash_shift(table.entries);
-		area->overflow = table.header->overflow | (abort != nullptr ? *abort : 0);
+		area->overflow = table.header->overflow | state->errors | (abort != nullptr ? *abort : 0);
 	}
 	/* Slots come in fours. */
 	for (uint32_t i = threadIdx.x; i < words / 4; i += blockDim.x)
@@ -159,7 +159,7 @@ gather(const __grid_constant__ GroupLayout g, const __grid_constant__ GroupTable
 	for (uint32_t i = threadIdx.x; hashed && i < table.gather_slots / 4; i += blockDim.x)
 		shared_at<uint4>(planes_at + words * 4)[i] = uint4{TAG_FREE, TAG_FREE, TAG_FREE, TAG_FREE};
 	__syncthreads();
-	/* Nobody is going to look at the table. */
+	/* Nobody is going to look at the table; and what an operation that failed left is no value of its range, and may have spoilt a record's key. */
 	if (area->overflow)
 		return;
 
@@ -185,7 +185,7 @@ gather(const __grid_constant__ GroupLayout g, const __grid_constant__ GroupTable
 }  // namespace
 
 cudaError_t
-gather_partitions(const DeviceProgram &program, const GroupTable &table, const uint32_t *abort, cudaStream_t stream)
+gather_partitions(const DeviceProgram &program, const GroupTable &table, const LaunchState *state, const uint32_t *abort, cudaStream_t stream)
 {
 	int			device, block;
 	cudaError_t rc = cudaGetDevice(&device);
@@ -197,7 +197,7 @@ gather_partitions(const DeviceProgram &program, const GroupTable &table, const u
 		rc = cudaFuncSetAttribute(gather, cudaFuncAttributeMaxDynamicSharedMemorySize, block - static_cast<int>(STATIC_SHARED_BYTES));
 	if (rc != cudaSuccess)
 		return rc;
-	return launch_kernel(gather, 1u << table.partition_bits, THREADS, table.gather_bytes, stream, program.groups, table, abort);
+	return launch_kernel(gather, 1u << table.partition_bits, THREADS, table.gather_bytes, stream, program.groups, table, state, abort);
 }
 
 }  // namespace cuda
