@@ -136,7 +136,9 @@ private:
 		args.groups = &groups;
 		EXPECT_EQ(cuda::choose_shape(*lowered, device_table.npads, &shape, groups.shared_bytes), cudaSuccess);
 		EXPECT_EQ(cuda::reset_groups(*lowered, groups, nullptr), cudaSuccess);
+		EXPECT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
 		EXPECT_EQ(cuda::launch_slice(*lowered, shape, scratch, args, nullptr), cudaSuccess);
+		EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
 	}
 
 	void		whole()
