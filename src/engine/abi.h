@@ -5,7 +5,7 @@
  * The arena is one memfd mapping; every reference in it is an offset from its
  * first byte. PostgreSQL's side allocates all of it (store/ and pg/arena.h own
  * the allocator, under an LWLock that gpuvmd never sees); gpuvmd reads
- * programs, versions and tablets, and writes only into the Job and the result
+ * programs, tablets and what a cursor names, and writes only into the Job and the result
  * buffers that the job names. Neither side trusts an offset or a length that
  * the other wrote: gpuvmd copies the request before checking it.
  *
@@ -32,13 +32,15 @@
 #include <atomic>
 
 #include "core/types.h"
+#include "tablet/format.h"
+#include "vm/masked_rows.h"
 #include "vm/program.h"
 #include "vm/result_layout.h"
 
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 2;
+constexpr uint32_t ABI_VERSION = 3;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -193,11 +195,35 @@ struct ResultBuffer
  * order: tablet t has ceil(nrows / unit_rows) of them. unit_rows is a multiple
  * of 1024 and result_capacity is at least unit_rows, so that a unit always
  * fits one buffer.
+ *
+ * A cursor's tablets are those of one table or of several (the leaves of a
+ * partitioned one), all with the same columns in the same order; attnums may
+ * differ. A tablet with serial 0 was made for this job alone (the rows that the
+ * backend read from the heap): it is checked every time and kept nowhere.
  */
 struct JobCursor
 {
-	uint64_t	version;		/* arena offset of the TableVersion */
+	uint64_t	columns;		/* arena offset of ColumnSummary[ncolumns], which cover every tablet */
+	uint64_t	tablets;		/* arena offset of uint64[ntablets]: arena offsets of tablets */
+	uint64_t	masked;			/* arena offset of MaskedRows[nmasked], ascending and disjoint, of these tablets */
+	uint32_t	ncolumns;
+	uint32_t	ntablets;
+	uint32_t	nmasked;
+	uint32_t	reserved;
 };
+
+/* All rows of the version that lies at the offset. */
+inline JobCursor
+version_cursor(const TableVersion *version, uint64_t offset)
+{
+	JobCursor	cursor = {};
+
+	cursor.columns = offset + version->columns;
+	cursor.tablets = offset + version->tablets;
+	cursor.ncolumns = version->ncols;
+	cursor.ntablets = version->ntablets;
+	return cursor;
+}
 
 struct Job
 {

@@ -21,12 +21,14 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 1;
+constexpr uint32_t DEVICE_ABI_VERSION = 2;
 
 struct DeviceTabletRef
 {
 	const TabletHeader *tablet;	/* in the arena */
-	bool		skip;			/* its zone maps prove that it does not matter */
+	bool		skip;			/* its zone maps prove that it does not matter, or every row is masked */
+	const MaskedRows *masked = nullptr;	/* its own: rows that are not there */
+	uint32_t	nmasked = 0;
 };
 
 /* A checked job. All that it points to outlives run(). */

@@ -65,8 +65,9 @@ prepare_tablets(EngineContext *context, const Request &request, JobIo *io)
 
 	if (library == nullptr || !library->ready() || request.tablets.empty())
 		return;
-	for (const TabletHeader *tablet : request.tablets)
+	for (const RequestTablet &of : request.tablets)
 	{
+		const TabletHeader *tablet = of.tablet;
 		uint64_t	offset = static_cast<uint64_t>(reinterpret_cast<const char *>(tablet) - base);
 
 		ranges.emplace_back(offset, offset + tablet->size);
@@ -122,6 +123,11 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 
 	if (request.device == Device::Cpu)
 		return false;
+	if (!request.masked.empty())
+	{
+		snprintf(refusal, size, "the device does not run jobs with masked rows yet");
+		return false;
+	}
 	if (library == nullptr)
 	{
 		/* Nobody asked for what is not there. */
@@ -211,14 +217,14 @@ plan_work(const CpuJob &cpu, const Request &request)
 
 	work.tablets.reserve(request.tablets.size());
 	work.bytes_of.reserve(request.tablets.size());
-	for (const TabletHeader *tablet : request.tablets)
+	for (const RequestTablet &of : request.tablets)
 	{
-		bool		skip = cpu.can_skip(tablet);
+		bool		skip = of.wholly_masked() || cpu.can_skip(of.tablet);
 
-		work.tablets.push_back(DeviceTabletRef{tablet, skip});
-		work.bytes_of.push_back(skip ? 0 : cpu.bytes_of(tablet));
+		work.tablets.push_back(DeviceTabletRef{of.tablet, skip, of.masked, of.nmasked});
+		work.bytes_of.push_back(skip ? 0 : cpu.bytes_of(of.tablet));
 		work.bytes += work.bytes_of.back();
-		work.rows += skip ? 0 : tablet->nrows;
+		work.rows += skip ? 0 : of.tablet->nrows;
 		work.skipped += skip;
 	}
 	return work;

@@ -48,7 +48,7 @@ void
 JobRun::count_range(const Range &range)
 {
 	uint32_t	rows = range.last - range.first;
-	uint32_t	of = request_.tablets[range.tablet]->nrows;
+	uint32_t	of = work_.tablets[range.tablet].tablet->nrows;
 
 	rows_in_.fetch_add(rows, std::memory_order_relaxed);
 	bytes_read_.fetch_add(static_cast<uint64_t>(static_cast<uint128>(work_.bytes_of[range.tablet]) * rows / of),
@@ -76,7 +76,7 @@ JobRun::work_rows(CpuState *state, bool owner)
 		if (range == nullptr)
 			break;
 
-		CpuUnitOutcome outcome = cpu_->run_rows(state, request_.tablets[range->tablet], range->first, range->last,
+		CpuUnitOutcome outcome = cpu_->run_rows(state, work_.tablets[range->tablet].tablet, range->first, range->last,
 												request_.areas[buffer], request_.capacity);
 
 		count_range(*range);
@@ -97,7 +97,7 @@ JobRun::work_groups(CpuState *state, bool owner)
 
 	while (!stopped(owner) && (range = next_range()) != nullptr)
 	{
-		cpu_->run_groups(state, request_.tablets[range->tablet], range->first, range->last);
+		cpu_->run_groups(state, work_.tablets[range->tablet].tablet, range->first, range->last);
 		count_range(*range);
 	}
 }

@@ -59,8 +59,8 @@ CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader
 }
 
 /*
- * Programs are lowered by the version's summary, and leave out the checks that its
- * ranges make needless, so a tablet must add nothing to it.
+ * Programs are lowered by the columns' summaries, and leave out the checks that their
+ * ranges make needless, so a tablet must add nothing to them.
  */
 static bool
 matches_summary(const TabletHeader *tablet, const std::vector<ColumnSummary> &columns)
@@ -81,50 +81,73 @@ matches_summary(const TabletHeader *tablet, const std::vector<ColumnSummary> &co
 	return true;
 }
 
+/* Gives each tablet its ranges, which must be ascending, disjoint, and within its rows. */
 static const char *
-read_version(const ArenaMap &arena, uint64_t offset, CheckedTablets *checked, Request *request)
+read_masked(const ArenaMap &arena, const JobCursor &cursor, Request *request)
 {
-	const TableVersion *at = arena.at<TableVersion>(offset);
-	TableVersion version;
+	if (cursor.nmasked == 0)
+		return nullptr;
+
+	const MaskedRows *at = arena.at<MaskedRows>(cursor.masked, cursor.nmasked * sizeof(MaskedRows));
 
 	if (at == nullptr)
-		return "the table version lies outside the arena";
-	memcpy(&version, at, sizeof(version));
-	if (version.magic != VERSION_MAGIC || version.ncols > VERSION_MAX_COLS)
-		return "the table version is damaged";
+		return "the masked rows lie outside the arena";
+	request->masked.assign(at, at + cursor.nmasked);
 
-	uint64_t	left = arena.available(offset);
+	const MaskedRows *before = nullptr;
 
-	if (version.columns > left || version.tablets > left)
-		return "the table version reaches past the arena's end";
-
-	const ColumnSummary *columns = arena.at<ColumnSummary>(offset + version.columns,
-														   version.ncols * sizeof(ColumnSummary));
-	const uint64_t *tablets = arena.at<uint64_t>(offset + version.tablets,
-												 version.ntablets * sizeof(uint64_t));
-
-	if (columns == nullptr || (tablets == nullptr && version.ntablets > 0))
-		return "the table version reaches past the arena's end";
-	request->columns.assign(columns, columns + version.ncols);
-	request->tablets.reserve(version.ntablets);
-	for (uint32_t i = 0; i < version.ntablets; i++)
+	for (const MaskedRows &range : request->masked)
 	{
-		uint64_t	tablet_offset = tablets[i];
-		const TabletHeader *tablet = arena.at<TabletHeader>(tablet_offset, sizeof(TabletHeader), TABLET_ALIGN);
+		if (range.tablet >= request->tablets.size())
+			return "masked rows are of a tablet that the job does not have";
+
+		RequestTablet &tablet = request->tablets[range.tablet];
+
+		if (range.first >= range.end || range.end > tablet.tablet->nrows)
+			return "masked rows are not rows of their tablet";
+		if (before != nullptr &&
+			(range.tablet < before->tablet || (range.tablet == before->tablet && range.first < before->end)))
+			return "masked rows are not in order";
+		if (tablet.nmasked++ == 0)
+			tablet.masked = &range;
+		tablet.masked_rows += range.end - range.first;
+		before = &range;
+	}
+	return nullptr;
+}
+
+static const char *
+read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *checked, Request *request)
+{
+	const ColumnSummary *columns = arena.at<ColumnSummary>(cursor.columns, cursor.ncolumns * sizeof(ColumnSummary));
+	const uint64_t *tablets = arena.at<uint64_t>(cursor.tablets, cursor.ntablets * sizeof(uint64_t));
+
+	if (cursor.ncolumns > VERSION_MAX_COLS)
+		return "the job's table has too many columns";
+	if ((columns == nullptr && cursor.ncolumns > 0) || (tablets == nullptr && cursor.ntablets > 0))
+		return "the job's table lies outside the arena";
+	request->columns.assign(columns, columns + cursor.ncolumns);
+
+	const std::vector<uint64_t> offsets(tablets, tablets + cursor.ntablets);
+
+	request->tablets.reserve(offsets.size());
+	for (uint64_t offset : offsets)
+	{
+		const TabletHeader *tablet = arena.at<TabletHeader>(offset, sizeof(TabletHeader), TABLET_ALIGN);
 
 		if (tablet == nullptr)
 			return "a tablet lies outside the arena";
 
-		const char *wrong = checked->check(arena, tablet_offset, tablet);
+		const char *wrong = checked->check(arena, offset, tablet);
 
 		if (wrong != nullptr)
 			return wrong;
 		if (!matches_summary(tablet, request->columns))
-			return "a tablet differs from its table version's columns";
-		request->tablets.push_back(tablet);
+			return "a tablet differs from the columns of the job's table";
+		request->tablets.push_back(RequestTablet{tablet, nullptr, 0, 0});
 		request->total_rows += tablet->nrows;
 	}
-	return nullptr;
+	return read_masked(arena, cursor, request);
 }
 
 /* ---- program and parameters -------------------------------------------------- */
@@ -208,7 +231,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 {
 	uint64_t	program = job->program;
 	uint32_t	program_size = job->program_size;
-	uint64_t	version = job->cursors[0].version;
+	const JobCursor cursor = job->cursors[0];
 	uint64_t	skip_units = job->skip_units;
 	uint32_t	skip_bytes = job->skip_bytes;
 	const char *wrong;
@@ -240,8 +263,10 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	/* What was read above is what is checked below, whatever the backend writes meanwhile. */
 	std::atomic_signal_fence(std::memory_order_seq_cst);
 
-	if ((wrong = read_version(arena, version, checked, request)) != nullptr || request->kind == JobKind::Prepare)
+	if ((wrong = read_cursor(arena, cursor, checked, request)) != nullptr || request->kind == JobKind::Prepare)
 		return wrong;
+	if (!request->masked.empty())
+		return "masked rows are not supported yet";
 	if ((wrong = read_program(arena, program, program_size, request)) != nullptr ||
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)

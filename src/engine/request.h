@@ -35,6 +35,16 @@ private:
 	std::unordered_map<uint64_t, uint64_t> fingerprints_;
 };
 
+struct RequestTablet
+{
+	const TabletHeader *tablet;
+	const MaskedRows *masked;	/* its ranges, in Request::masked */
+	uint32_t	nmasked;
+	uint32_t	masked_rows;	/* so many rows they are */
+
+	bool wholly_masked() const { return masked_rows >= tablet->nrows; }
+};
+
 struct Request
 {
 	JobKind		kind = JobKind::Run;	/* Prepare: of the following only `tablets` and what belongs to it */
@@ -43,8 +53,9 @@ struct Request
 	ParamValue	params[PROGRAM_MAX_PARAMS];
 	uint32_t	nparams = 0;
 	std::vector<ColumnSummary> columns;
-	std::vector<const TabletHeader *> tablets;
-	uint64_t	total_rows = 0;
+	std::vector<RequestTablet> tablets;
+	std::vector<MaskedRows> masked;
+	uint64_t	total_rows = 0;	/* those masked included */
 	Device		device = Device::Auto;
 	uint32_t	threads = 0;
 	uint32_t	unit_rows = 0;

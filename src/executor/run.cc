@@ -249,7 +249,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->program = area;
 	job->program_size = program->size;
 	bind_params(state, job);
-	job->cursors[0].version = pin_offset(state->pin);
+	job->cursors[0] = version_cursor(pin_version(state->pin), pin_offset(state->pin));
 	job->ncursors = 1;
 	job->device = wanted_device(state);
 	job->device_required = setting_require == REQUIRE_CUDA;

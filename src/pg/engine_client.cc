@@ -617,7 +617,7 @@ engine_prepare(uint64 version)
 	job->program = 0;
 	job->program_size = 0;
 	job->nparams = 0;
-	job->cursors[0].version = version;
+	job->cursors[0] = version_cursor(arena_at<TableVersion>(version), version);
 	job->ncursors = 1;
 	job->nbuffers = 0;
 	engine_submit(session);

@@ -345,7 +345,7 @@ public:
 		job->program_size = b->sealed_size();
 		b->seal(test_->at<Program>(job->program));
 		job->ncursors = 1;
-		job->cursors[0].version = test_->version_;
+		job->cursors[0] = version_cursor(test_->at<TableVersion>(test_->version_), test_->version_);
 		job->unit_rows = UNIT_ROWS;
 		job->result_capacity = UNIT_ROWS;
 		job->nbuffers = nbuffers;

@@ -47,10 +47,8 @@ TEST_F(HostileRequest, Job)
 	REFUSED(job->transfer = static_cast<Transfer>(5));
 	REFUSED(job->transfer = static_cast<Transfer>(UINT32_MAX));
 	REFUSED(job->count_groups = 1);
-	REFUSED(job->kind = JobKind::Prepare; job->cursors[0].version = UINT64_MAX);
+	REFUSED(job->kind = JobKind::Prepare; job->cursors[0].tablets = UINT64_MAX - 7);
 	REFUSED(job->kind = JobKind::Prepare; job->ncursors = 0);
-	REFUSED(job->cursors[0].version = UINT64_MAX);
-	REFUSED(job->cursors[0].version = 8);
 	REFUSED(job->unit_rows = 0);
 	REFUSED(job->unit_rows = 1000);
 	REFUSED(job->unit_rows = 2 * UNIT_ROWS);
@@ -71,13 +69,27 @@ TEST_F(HostileRequest, Program)
 	REFUSED(const_cast<Op *>(test->at<Program>(job->program)->ops())[3].p2 = 1);
 }
 
-TEST_F(HostileRequest, VersionMagic) { REFUSED(test->version()->magic = 0); }
-TEST_F(HostileRequest, VersionManyColumns) { REFUSED(test->version()->ncols = 1u << 30); }
-TEST_F(HostileRequest, VersionManyTablets) { REFUSED(test->version()->ntablets = UINT32_MAX); }
-TEST_F(HostileRequest, VersionColumnsOffset) { REFUSED(test->version()->columns = UINT64_MAX - 7); }
-TEST_F(HostileRequest, VersionTabletsOffset) { REFUSED(test->version()->tablets = ARENA_SIZE); }
-TEST_F(HostileRequest, VersionTabletOutside) { REFUSED(test->tablets()[3] = ARENA_SIZE - 64); }
-TEST_F(HostileRequest, VersionTabletMisaligned) { REFUSED(test->tablets()[3] += 8); }
+TEST_F(HostileRequest, Cursor)
+{
+	REFUSED(job->cursors[0].columns = 0);
+	REFUSED(job->cursors[0].columns = 8);
+	REFUSED(job->cursors[0].columns = UINT64_MAX - 7);
+	REFUSED(job->cursors[0].columns = ARENA_SIZE - 8);
+	REFUSED(job->cursors[0].columns += 4);
+	REFUSED(job->cursors[0].ncolumns = 0);
+	REFUSED(job->cursors[0].ncolumns = 2);
+	REFUSED(job->cursors[0].ncolumns = VERSION_MAX_COLS + 1);
+	REFUSED(job->cursors[0].ncolumns = UINT32_MAX);
+	REFUSED(job->cursors[0].tablets = 0);
+	REFUSED(job->cursors[0].tablets = 8);
+	REFUSED(job->cursors[0].tablets = UINT64_MAX - 7);
+	REFUSED(job->cursors[0].tablets = ARENA_SIZE);
+	REFUSED(job->cursors[0].tablets += 4);
+	REFUSED(job->cursors[0].ntablets = UINT32_MAX);
+}
+
+TEST_F(HostileRequest, TabletOutside) { REFUSED(test->tablets()[3] = ARENA_SIZE - 64); }
+TEST_F(HostileRequest, TabletMisaligned) { REFUSED(test->tablets()[3] += 8); }
 TEST_F(HostileRequest, TabletMagic) { REFUSED(test->tablet()->magic = 1); }
 TEST_F(HostileRequest, TabletTooLarge) { REFUSED(test->tablet()->size = ARENA_SIZE); }
 TEST_F(HostileRequest, TabletManyRows) { REFUSED(test->tablet()->nrows = TABLET_MAX_ROWS); }
