@@ -163,6 +163,8 @@ class Bench:
                 continue
             row["ms"][engine.name] = statistics.median(times)
             row["rows"] = row.get("rows") or rows
+            if rows not in (None, row["rows"]):
+                self.checks.append((f"{workload}, {label}", engine.name, f"DIFFERENT: {rows} rows, not {row['rows']}"))
             if found:
                 row["figures"][engine.name] = found
                 row["device"] = f"{found['Device']} {found.get('Transfer', '')}".strip()
@@ -181,6 +183,14 @@ class Bench:
     def bar(self, what, value, limit, unit="ms", least=False):
         """A figure that must not be above (with `least`, below) its limit."""
         self.bars.append(dict(what=what, value=value, limit=limit, unit=unit, least=least, met=value >= limit if least else value <= limit))
+
+    def check_value(self, label, sql, engine):
+        """One value, in a session of its own settings."""
+        try:
+            found = engine.value(sql), self.postgres.value(sql)
+            self.checks.append((label, engine.name, "equal" if found[0] == found[1] else f"DIFFERENT: {found[0]}, PostgreSQL {found[1]}"))
+        except NotRun as e:
+            self.checks.append((label, engine.name, f"not run: {e}"))
 
     def check(self, label, sql, float_sum=None, others=None, text=False):
         """gpuvm's answer is PostgreSQL's, as multisets of rows, `text` to the last digit; the others' counts and sums are."""

@@ -85,6 +85,9 @@ def virginian(bench):
         bench.progress(f"virginian, query {number}")
         bench.measure("virginian", str(number), sql, engines)
         bench.measure("virginian, count(*)", str(number), papers.counted(sql), engines)
+        bench.check(f"virginian {number}", sql, others=[])
+        for engine in sessions.values():
+            bench.check_value(f"virginian {number}, counted", papers.counted(sql), engine)
     of = {form: {int(r["query"]): r for r in bench.results if r["workload"] == form} for form in ("virginian", "virginian, count(*)")}
     virginian_tables(bench, rows, of, sessions)
     bench.table(f"Virginian, figure 4: {rows:,} rows, execution with rows handed out", "virginian", against="Cached" if "Cached" in sessions else "Multi-core")
