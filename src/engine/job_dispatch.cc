@@ -224,7 +224,7 @@ plan_work(const CpuJob &cpu, const Request &request)
 		work.tablets.push_back(DeviceTabletRef{of.tablet, skip, of.masked, of.nmasked});
 		work.bytes_of.push_back(skip ? 0 : cpu.bytes_of(of.tablet));
 		work.bytes += work.bytes_of.back();
-		work.rows += skip ? 0 : of.tablet->nrows;
+		work.rows += skip ? 0 : of.tablet->nrows - of.masked_rows;
 		work.skipped += skip;
 	}
 	return work;

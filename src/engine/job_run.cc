@@ -47,11 +47,10 @@ JobRun::next_range()
 void
 JobRun::count_range(const Range &range)
 {
-	uint32_t	rows = range.last - range.first;
 	uint32_t	of = work_.tablets[range.tablet].tablet->nrows;
 
-	rows_in_.fetch_add(rows, std::memory_order_relaxed);
-	bytes_read_.fetch_add(static_cast<uint64_t>(static_cast<uint128>(work_.bytes_of[range.tablet]) * rows / of),
+	rows_in_.fetch_add(range.rows, std::memory_order_relaxed);
+	bytes_read_.fetch_add(static_cast<uint64_t>(static_cast<uint128>(work_.bytes_of[range.tablet]) * range.rows / of),
 						  std::memory_order_relaxed);
 	if (!touched_[range.tablet].exchange(true, std::memory_order_relaxed))
 		scanned_.fetch_add(1, std::memory_order_relaxed);
@@ -76,8 +75,9 @@ JobRun::work_rows(CpuState *state, bool owner)
 		if (range == nullptr)
 			break;
 
-		CpuUnitOutcome outcome = cpu_->run_rows(state, work_.tablets[range->tablet].tablet, range->first, range->last,
-												request_.areas[buffer], request_.capacity);
+		const DeviceTabletRef &tablet = work_.tablets[range->tablet];
+		CpuUnitOutcome outcome = cpu_->run_rows(state, tablet.tablet, range->first, range->last, request_.areas[buffer],
+												request_.capacity, tablet.masked, tablet.nmasked);
 
 		count_range(*range);
 		if (outcome.rows == 0 && outcome.errors == 0)
@@ -97,7 +97,9 @@ JobRun::work_groups(CpuState *state, bool owner)
 
 	while (!stopped(owner) && (range = next_range()) != nullptr)
 	{
-		cpu_->run_groups(state, work_.tablets[range->tablet].tablet, range->first, range->last);
+		const DeviceTabletRef &tablet = work_.tablets[range->tablet];
+
+		cpu_->run_groups(state, tablet.tablet, range->first, range->last, tablet.masked, tablet.nmasked);
 		count_range(*range);
 	}
 }
@@ -165,10 +167,12 @@ JobRun::split(uint32_t step)
 		{
 			uint32_t	last = std::min(nrows, first + step);
 
-			if (tablet.skip || request_.skips(unit))
+			uint32_t	rows = last - first - masked_count(tablet.masked, tablet.nmasked, first, last);
+
+			if (tablet.skip || rows == 0 || request_.skips(unit))
 				continue;
-			ranges_.push_back(Range{t, first, last, static_cast<uint32_t>(unit)});
-			rows_to_run_ += last - first;
+			ranges_.push_back(Range{t, first, last, rows, static_cast<uint32_t>(unit)});
+			rows_to_run_ += rows;
 		}
 	}
 }

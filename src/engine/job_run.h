@@ -45,6 +45,7 @@ private:
 		uint32_t	tablet;
 		uint32_t	first;
 		uint32_t	last;
+		uint32_t	rows;		/* those not masked: at least one */
 		uint32_t	unit;
 	};
 

@@ -265,8 +265,6 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 
 	if ((wrong = read_cursor(arena, cursor, checked, request)) != nullptr || request->kind == JobKind::Prepare)
 		return wrong;
-	if (!request->masked.empty())
-		return "masked rows are not supported yet";
 	if ((wrong = read_program(arena, program, program_size, request)) != nullptr ||
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)

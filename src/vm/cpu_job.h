@@ -3,7 +3,7 @@
  * Private to the CPU virtual machine (cpu_*.cc).
  *
  * A tile is a vector of 1,024 rows. Which lanes live is a bitmap of 16 words;
- * so are nulls and truth values. Every value opcode runs over the whole vector,
+ * so are nulls and truth values. Masked rows are lanes that never live. Every value opcode runs over the whole vector,
  * dead lanes included (they cost less than picking the live ones would), and
  * only errors look at who lives. Lowering turns the program into steps:
  *
@@ -305,8 +305,9 @@ public:
 	uint64_t	bytes_of(const TabletHeader *tablet) const override;
 	std::unique_ptr<CpuState> new_state() const override;
 	CpuUnitOutcome run_rows(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
-							char *area, uint32_t capacity) const override;
-	void		run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last) const override;
+							char *area, uint32_t capacity, const MaskedRows *masked, uint32_t nmasked) const override;
+	void		run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+						   const MaskedRows *masked, uint32_t nmasked) const override;
 	void		merge(CpuState *into, CpuState *from) const override;
 	uint32_t	begin_merge(CpuState *const *states, uint32_t n) const override;
 	void		merge_part(CpuState *const *states, uint32_t n, uint32_t part) const override;
@@ -347,8 +348,9 @@ private:
 	/* cpu_run.cc */
 	bool		bind(WorkerState &s, const TabletHeader *tablet) const;
 	void		bind_test(const ColumnTest &test, const BoundColumn &column, BoundTest *out) const;
-	void		run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last) const;
-	void		run_vector(WorkerState &s, uint32_t row, uint32_t n) const;
+	void		run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last,
+					const MaskedRows *masked, uint32_t nmasked) const;
+	void		run_vector(WorkerState &s, uint32_t row) const;
 	void		prefetch(BoundColumn &column, uint32_t row) const;
 	const void *values_of(WorkerState &s, int reg) const;
 	const void *operand(WorkerState &s, int reg, bool constant) const;

@@ -700,12 +700,11 @@ CpuProgram::prefetch(BoundColumn &column, uint32_t row) const
 		__builtin_prefetch(at + i);
 }
 
+/* Runs the steps over the lanes of s.live. */
 void
-CpuProgram::run_vector(WorkerState &s, uint32_t row, uint32_t n) const
+CpuProgram::run_vector(WorkerState &s, uint32_t row) const
 {
 	s.row0 = row;
-	for (int w = 0; w < CPU_WORDS; w++)
-		s.live[w] = n <= 64u * w ? 0 : low_bits(std::min(n - 64u * w, 64u));
 	for (size_t i = 0; i < columns.size(); i++)
 	{
 		RegState   &state = s.regs[columns[i].reg];
@@ -826,13 +825,31 @@ CpuProgram::run_vector(WorkerState &s, uint32_t row, uint32_t n) const
 	}
 }
 
+/* Clears the lanes of the rows [row, end) that are masked; *at, the first range that ends behind row, moves on. */
+static void
+mask_lanes(uint64_t *live, uint32_t row, uint32_t end, const MaskedRows **at, const MaskedRows *masked_end)
+{
+	for (; *at < masked_end && (*at)->first < end; ++*at)
+	{
+		const uint32_t from = std::max((*at)->first, row) - row, to = std::min((*at)->end, end) - row;
+
+		for (uint32_t w = from / 64; w * 64 < to; w++)
+			live[w] &= ~(low_bits(std::min(to - w * 64, 64u)) & ~low_bits(from > w * 64 ? from - w * 64 : 0));
+		if ((*at)->end > end)
+			return;
+	}
+}
+
 /*
  * A tablet that contradicts the summaries is not read: the error sends the
  * query to PostgreSQL's own plan.
  */
 void
-CpuProgram::run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last) const
+CpuProgram::run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last,
+				const MaskedRows *masked, uint32_t nmasked) const
 {
+	const MaskedRows *at = masked_from(masked, nmasked, first), *const masked_end = masked + nmasked;
+
 	last = std::min(last, tablet->nrows);
 	if (!bind(s, tablet))
 	{
@@ -840,13 +857,25 @@ CpuProgram::run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint
 		return;
 	}
 	for (uint32_t row = first; row < last; row += CPU_VECTOR_ROWS)
-		run_vector(s, row, std::min(last - row, CPU_VECTOR_ROWS));
+	{
+		const uint32_t n = std::min(last - row, CPU_VECTOR_ROWS);
+
+		for (int w = 0; w < CPU_WORDS; w++)
+			s.live[w] = n <= 64u * w ? 0 : low_bits(std::min(n - 64u * w, 64u));
+		if (at < masked_end && at->first < row + n)
+		{
+			mask_lanes(s.live, row, row + n, &at, masked_end);
+			if (!any(s.live))
+				continue;
+		}
+		run_vector(s, row);
+	}
 	s.rows_taken += last > first ? last - first : 0;
 }
 
 CpuUnitOutcome
 CpuProgram::run_rows(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
-					 char *area, uint32_t capacity) const
+					 char *area, uint32_t capacity, const MaskedRows *masked, uint32_t nmasked) const
 {
 	WorkerState &s = static_cast<WorkerState &>(*state);
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
@@ -859,16 +888,17 @@ CpuProgram::run_rows(CpuState *state, const TabletHeader *tablet, uint32_t first
 	s.layout = layout;
 	s.emitted = 0;
 	s.errors = 0;
-	run(s, tablet, first, last);
+	run(s, tablet, first, last, masked, nmasked);
 	s.area = nullptr;
 	s.layout = nullptr;
 	return CpuUnitOutcome{s.emitted, s.errors};
 }
 
 void
-CpuProgram::run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last) const
+CpuProgram::run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+					   const MaskedRows *masked, uint32_t nmasked) const
 {
-	run(static_cast<WorkerState &>(*state), tablet, first, last);
+	run(static_cast<WorkerState &>(*state), tablet, first, last, masked, nmasked);
 }
 
 }  // namespace gpuvm

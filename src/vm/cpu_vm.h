@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "tablet/format.h"
+#include "vm/masked_rows.h"
 #include "vm/program.h"
 
 namespace gpuvm {
@@ -38,7 +39,8 @@ class CpuJob
 public:
 	/*
 	 * `program` has passed verify_program against `columns` and outlives the job.
-	 * `total_rows` sizes group tables. Throws std::bad_alloc.
+	 * `total_rows` sizes group tables and accumulators: no less than all runs take,
+	 * masked rows included. Throws std::bad_alloc.
 	 */
 	static std::unique_ptr<CpuJob> create(const Program *program, const ParamValue *params, uint32_t nparams,
 										  const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows);
@@ -54,14 +56,17 @@ public:
 
 	/*
 	 * Row programs: runs rows [first, last) (first a multiple of
-	 * CPU_VECTOR_ROWS) and writes the result rows, in row order, to `area`, laid
-	 * out by result_layout for `capacity` >= last - first rows.
+	 * CPU_VECTOR_ROWS) but for the masked ones and writes the result rows, in row
+	 * order, to `area`, laid out by result_layout for `capacity` >= last - first
+	 * rows. The ranges are the tablet's own.
 	 */
 	virtual CpuUnitOutcome run_rows(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
-									char *area, uint32_t capacity) const = 0;
+									char *area, uint32_t capacity,
+									const MaskedRows *masked = nullptr, uint32_t nmasked = 0) const = 0;
 
-	/* Grouped programs: takes rows [first, last) into the state. */
-	virtual void run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last) const = 0;
+	/* Grouped programs: takes rows [first, last) but for the masked ones into the state. */
+	virtual void run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+							const MaskedRows *masked = nullptr, uint32_t nmasked = 0) const = 0;
 
 	/* into += from; `from` is spent. */
 	virtual void merge(CpuState *into, CpuState *from) const = 0;

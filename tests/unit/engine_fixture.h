@@ -109,7 +109,7 @@ public:
 	}
 
 	CpuUnitOutcome run_rows(CpuState *, const TabletHeader *tablet, uint32_t first, uint32_t last, char *area,
-							uint32_t capacity) const override
+							uint32_t capacity, const MaskedRows *masked, uint32_t nmasked) const override
 	{
 		Type		type = Type::I64;
 		ResultColumnLayout at;
@@ -121,19 +121,30 @@ public:
 		if (knobs.empty)
 			return CpuUnitOutcome{0, 0};
 		result_layout(&type, 1, capacity, &at);
+
+		uint32_t	n = 0;
+
 		for (uint32_t i = first; i < last; i++, row++)
-			memcpy(area + at.values + (i - first) * 8, &row, 8);
-		return CpuUnitOutcome{last - first, 0};
+		{
+			if (masked_count(masked, nmasked, i, i + 1) == 0)
+				memcpy(area + at.values + n++ * 8, &row, 8);
+		}
+		return CpuUnitOutcome{n, 0};
 	}
 
-	void run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last) const override
+	void run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+					const MaskedRows *masked, uint32_t nmasked) const override
 	{
 		FakeState  *to = static_cast<FakeState *>(state);
 
 		enter();
 		for (uint32_t i = first; i < last; i++)
+		{
+			if (masked_count(masked, nmasked, i, i + 1) != 0)
+				continue;
 			to->sum += first_row(tablet) + i;
-		to->rows += last - first;
+			to->rows++;
+		}
 	}
 
 	void merge(CpuState *into, CpuState *from) const override
