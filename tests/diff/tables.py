@@ -40,16 +40,19 @@ class Range:
 
 
 class Column:
-    def __init__(self, name, type, range, imported=True):
-        self.name, self.type, self.range, self.imported = name, type, range, imported
+    """`value` makes another value as text, within the range; `nulls` is the share of nulls."""
+
+    def __init__(self, name, type, range, imported=True, value=None, nulls=0):
+        self.name, self.type, self.range, self.imported, self.value, self.nulls = name, type, range, imported, value, nulls
 
 
 class Table:
     """`setup` is a list of SQL statements and (COPY statement, data) pairs."""
 
-    def __init__(self, name, columns, setup, rows, imports=None):
+    def __init__(self, name, columns, setup, rows, imports=None, rng=None):
         self.name, self.columns, self.setup, self.rows = name, columns, setup, rows
         self.imports = [name] if imports is None else imports
+        self.rng = rng			# what the columns' values come from
 
     def of_type(self, type):
         return [c for c in self.columns if c.type == type]
@@ -149,7 +152,7 @@ class Maker:
     def add(self, type, profile_name, nulls):
         value, range = profile(self.rng, type, profile_name)
         name = f"{type}_{len(self.columns)}"
-        self.columns.append(Column(name, type, range))
+        self.columns.append(Column(name, type, range, value=value, nulls=nulls))
         self.makers.append((value, nulls))
 
     def create(self):
@@ -168,7 +171,7 @@ class Maker:
 
     def table(self, setup, rows, imports=None):
         id = Column("id", "int4", Range(0, max(rows - 1, 0)))
-        return Table(self.name, [id] + self.columns, setup, rows, imports)
+        return Table(self.name, [id] + self.columns, setup, rows, imports, self.rng)
 
 
 def mixed(rng, name, rows, nulls, profiles=None, types=TYPES, each=2):
@@ -198,8 +201,10 @@ def altered(rng, name, rows):
     setup.append(f"ALTER TABLE {name} ADD COLUMN added_float float4 DEFAULT 1.5")
     m.columns = kept
     table = m.table(setup, rows)
-    table.columns += [Column("added_int", "int2", Range(7, 7)), Column("added_bool", "bool", Range()),
-                      Column("added_float", "float4", Range(1.5, 1.5)), Column("note", "text", Range(), imported=False)]
+    table.columns += [Column("added_int", "int2", Range(7, 7), value=lambda: "7"),
+                      Column("added_bool", "bool", Range(), value=lambda: rng.choice("tf"), nulls=0.5),
+                      Column("added_float", "float4", Range(1.5, 1.5), value=lambda: "1.5"),
+                      Column("note", "text", Range(), imported=False, value=lambda: "y" * rng.randrange(30))]
     return table
 
 
@@ -209,7 +214,7 @@ def partitioned(rng, name, rows):
         m.add(type, PROFILES[type][0], 0.1)
     leaves = [f"{name}_{i}" for i in range(3)]
     setup = [m.create().replace(" WITH (autovacuum_enabled = off)", " PARTITION BY RANGE (id)")]
-    bounds = [0, rows // 3, 2 * rows // 3, rows + 1]
+    bounds = [0, rows // 3, 2 * rows // 3, "MAXVALUE"]
     for i, leaf in enumerate(leaves):
         setup.append(f"CREATE TABLE {leaf} PARTITION OF {name} FOR VALUES FROM ({bounds[i]}) TO ({bounds[i + 1]}) "
                      "WITH (autovacuum_enabled = off)")
