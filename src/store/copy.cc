@@ -487,6 +487,7 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 {
 	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
 	CopyJob    *job = c->job;
+	uint64	   *served_words = arena_at<uint64>(job->served);
 	Buffer		vm_buffer = InvalidBuffer;
 	uint64		rows = 0;
 	uint64		rows_shown = 0;
@@ -511,6 +512,8 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 		if (read_block(c, block, strategy, &vm_buffer, &lsn))
 		{
 			dense = find_tuples(c);
+			/* another slice may begin within the word */
+			__atomic_fetch_or(&served_words[vm_word_of(block)], vm_word_bit(block), __ATOMIC_RELAXED);
 			served++;
 		}
 		if (c->nrows + c->ntuples > job->tablet_rows || c->nblocks == MAX_TABLET_BLOCKS)

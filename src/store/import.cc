@@ -206,10 +206,11 @@ count_not_visible(Relation rel, BlockNumber nblocks)
 
 	for (BlockNumber i = 0; i < vm_pages(nblocks); i++)
 	{
-		uint32		not_visible;
+		uint64		words[VM_WORDS_PER_PAGE];
+		uint32		covered = Min(nblocks - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE);
 
-		read_vm_page(rel, i, Min(nblocks - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE), &not_visible);
-		count += not_visible;
+		read_vm_page(rel, i, words);
+		count += covered - vm_count(words, covered);
 	}
 	return count;
 }
@@ -265,10 +266,11 @@ init_job(CopyJob *job, Relation rel, const int16 *attnums, int ncols, BlockNumbe
 	max_tablets = max_tablets_of_slice(job->slice_blocks, job->tablet_rows) * Max(job->nslices, 1);
 	job->max_tablets = static_cast<uint32>(Min(max_tablets, PG_UINT32_MAX));
 
-	building.manifest = alloc_or_raise(max_tablets * sizeof(uint64));
-	memset(arena_at<char>(building.manifest), 0, max_tablets * sizeof(uint64));
+	building.manifest = alloc_or_raise(max_tablets * sizeof(uint64) + served_size(nblocks));
+	memset(arena_at<char>(building.manifest), 0, max_tablets * sizeof(uint64) + served_size(nblocks));
 	building.max_tablets = job->max_tablets;
 	job->manifest = building.manifest;
+	job->served = building.manifest + max_tablets * sizeof(uint64);
 }
 
 /* Runs the job with parallel workers. The result is copied to `result`, which has no room for attnums. */
@@ -317,7 +319,7 @@ summarize_nothing(ColumnSummary *summary, Form_pg_attribute att)
 	summary->exp_lo = INT16_MAX;
 }
 
-/* Makes the blob: TableVersion, columns, tablets, stamps, signature. Leaves its offset in `building`. */
+/* Makes the blob: TableVersion, columns, tablets, stamps, served, signature. Leaves its offset in `building`. */
 static void
 make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint64 *stamps, const Signature &signature)
 {
@@ -326,7 +328,9 @@ make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint6
 	uint64		columns_at = MAXALIGN(sizeof(TableVersion));
 	uint64		tablets_at = columns_at + uint64{job->ncols} * sizeof(ColumnSummary);
 	uint64		stamps_at = tablets_at + uint64{ntablets} * sizeof(uint64_t);
-	uint64		size = stamps_at + uint64{nstamps} * sizeof(uint64_t) + signature.len;
+	uint64		served_at = stamps_at + uint64{nstamps} * sizeof(uint64_t);
+	uint64		signature_at = served_at + served_size(job->nblocks);
+	uint64		size = signature_at + signature.len;
 	TableVersion *version;
 	uint64	   *tablets;
 	ColumnSummary *columns;
@@ -345,12 +349,17 @@ make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint6
 	version->columns = columns_at;
 	version->tablets = tablets_at;
 	version->stamps = stamps_at;
+	version->served = served_at;
+	version->signature = signature_at;
+	version->signature_len = signature.len;
+	version->size = size;
 
 	tablets = arena_at<uint64>(building.version + tablets_at);
 	memcpy(tablets, arena_at<uint64>(job->manifest), ntablets * sizeof(uint64));
 	qsort(tablets, ntablets, sizeof(uint64), compare_tablets);
 	memcpy(arena_at<char>(building.version + stamps_at), stamps, nstamps * sizeof(uint64));
-	memcpy(arena_at<char>(building.version + stamps_at + nstamps * sizeof(uint64)), signature.data, signature.len);
+	memcpy(arena_at<char>(building.version + served_at), arena_at<char>(job->served), served_size(job->nblocks));
+	memcpy(arena_at<char>(building.version + signature_at), signature.data, signature.len);
 
 	columns = arena_at<ColumnSummary>(building.version + columns_at);
 	for (uint32 i = 0; i < job->ncols; i++)
@@ -363,6 +372,7 @@ make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint6
 		for (uint32 i = 0; i < job->ncols; i++)
 			summarize_chunk(&columns[i], tablet_chunks(tablet)[i], t == 0);
 	}
+	hold_tablets(version);
 }
 
 /* Why blocks were left out, as far as it is cheap to know. */
@@ -372,14 +382,10 @@ report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum
 	TransactionId own = GetTopTransactionIdIfAny();
 	TransactionId oldest = GetOldestNonRemovableTransactionId(rel);
 	const char *detail;
-	const char *hint = "The table is used once it has been imported again, after those transactions have ended.";
 
 	if (!vacuum || no_vacuum != NULL)
-	{
 		detail = psprintf("The others have rows that are not known to be visible to every transaction, and the table was not vacuumed: %s.",
 						  vacuum ? no_vacuum : "the argument \"vacuum\" is false");
-		hint = "The table is used once it has been vacuumed and imported again.";
-	}
 	else if (TransactionIdIsValid(own) && TransactionIdEquals(own, oldest))
 		detail = "The others have rows that are not visible to every transaction. The oldest transaction is this one.";
 	else
@@ -388,7 +394,7 @@ report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum
 	ereport(NOTICE,
 			(errmsg("copied %u of %u blocks of table \"%s\"", copied, total, RelationGetRelationName(rel)),
 			 errdetail("%s", detail),
-			 errhint("Queries on it run on PostgreSQL. %s", hint)));
+			 errhint("Each query reads the others from the table, until they have been vacuumed and refreshed.")));
 }
 
 uint64
@@ -412,11 +418,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	nblocks = RelationGetNumberOfBlocks(rel);
 	stamps = static_cast<uint64 *>(palloc_extended(sizeof(uint64) * Max(vm_pages(nblocks), 1), MCXT_ALLOC_HUGE));
 	for (BlockNumber i = 0; i < vm_pages(nblocks); i++)
-	{
-		uint32		not_visible;
-
-		stamps[i] = read_vm_page(rel, i, 0, &not_visible);
-	}
+		stamps[i] = read_vm_page(rel, i, NULL);
 	signature = make_signature(RelationGetDescr(rel));
 
 	progress_phase(slot, IMPORT_COPYING);
@@ -441,7 +443,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 		report_left_out(rel, copied, nblocks, vacuum, no_vacuum);
 
 	/* The registry owns version and tablets from here; nothing may raise until `building` forgets them. */
-	registry_publish(rel, building.version, signature, all_columns);
+	registry_publish(rel, building.version, all_columns);
 	version = building.version;
 	arena_free(building.manifest);
 	memset(&building, 0, sizeof(building));

@@ -74,12 +74,15 @@ void		registry_install(void);
  * subtransaction aborts. Raises if there is no room; the version is then still
  * the caller's.
  */
-void		registry_publish(Relation rel, uint64 version, const Signature &signature, bool all_columns);
+void		registry_publish(Relation rel, uint64 version, bool all_columns);
 
 /* Forgets the relation's version when the top-level transaction commits. relid InvalidOid: all of the database. */
 void		registry_release(Oid database, Oid relid);
 
-/* Frees a version and its tablets. */
+/* Takes a reference to each of a new version's tablets; who shares tablets with another version has that one pinned. */
+void		hold_tablets(const TableVersion *version);
+
+/* Frees a version, and the tablets that no other one holds. */
 void		free_version(uint64 version);
 
 /* Entries of this database whose relation is gone (dropped while this server was a standby, say) are released. */
@@ -105,6 +108,9 @@ bool		pin_all_columns(VersionPin *pin);
 /* -- visibility.cc -------------------------------------------------------------- */
 
 constexpr BlockNumber VM_BLOCKS_PER_PAGE = (BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * 4;
+constexpr uint32 VM_BLOCKS_PER_WORD = 32;
+constexpr uint32 VM_WORDS_PER_PAGE = VM_BLOCKS_PER_PAGE / VM_BLOCKS_PER_WORD;
+static_assert(VM_BLOCKS_PER_PAGE % VM_BLOCKS_PER_WORD == 0, "a map page is whole words");
 
 inline uint32
 vm_pages(BlockNumber nblocks)
@@ -112,14 +118,57 @@ vm_pages(BlockNumber nblocks)
 	return nblocks / VM_BLOCKS_PER_PAGE + (nblocks % VM_BLOCKS_PER_PAGE != 0);
 }
 
+/* The all-visible bits of a word of the map. */
+constexpr uint64 VM_WORD_VISIBLE = 0x5555555555555555ull;
+
+inline uint64
+vm_word_bit(BlockNumber block)
+{
+	return uint64{1} << (block % VM_BLOCKS_PER_WORD * 2);
+}
+
+/* The all-visible bits of the first n blocks of a word. */
+inline uint64
+vm_word_mask(uint32 n)
+{
+	return n >= VM_BLOCKS_PER_WORD ? VM_WORD_VISIBLE : VM_WORD_VISIBLE & ((uint64{1} << (n * 2)) - 1);
+}
+
+/* Bytes of TableVersion.served for so many blocks. */
+inline uint64
+served_size(BlockNumber nblocks)
+{
+	return uint64{vm_pages(nblocks)} * VM_WORDS_PER_PAGE * sizeof(uint64);
+}
+
+/* The word of `served` that has the block; pages follow each other without gaps. */
+inline uint64
+vm_word_of(BlockNumber block)
+{
+	return block / VM_BLOCKS_PER_WORD;
+}
+
 /*
- * Reads visibility map page `map_block` under its share lock: its LSN, and how
- * many of the first `nblocks` blocks that it covers are not all-visible. A page
+ * Reads visibility map page `map_block` under its share lock: its LSN, and if
+ * `words` is not NULL its all-visible bits into words[VM_WORDS_PER_PAGE]. A page
  * that does not exist has LSN 0 and no bit set.
  */
-XLogRecPtr	read_vm_page(Relation rel, BlockNumber map_block, uint32 nblocks, uint32 *not_visible);
+XLogRecPtr	read_vm_page(Relation rel, BlockNumber map_block, uint64 *words);
 
-/* version_serves without the predicate lock and the snapshot: are all blocks as they were at import? */
+/* How many of the first `nblocks` blocks of a map page have their bit set. */
+BlockNumber vm_count(const uint64 *words, uint32 nblocks);
+
+/* How a version stands now, from the map alone. */
+struct VersionState
+{
+	BlockNumber nblocks;		/* of the relation, now */
+	BlockNumber served;			/* of those: a query takes them from the tablets without a look at their page */
+	BlockNumber moved;			/* of those: on a map page whose LSN has moved, so to be re-stamped or read again */
+	BlockNumber refreshable;	/* of those: not served, but all-visible: what refresh_relation has to do */
+};
+void		version_state(Relation rel, const TableVersion *version, VersionState *state);
+
+/* Is every block served, and was no block left out or added? *blocks: how many are not. */
 bool		version_unchanged(Relation rel, const TableVersion *version, BlockNumber *blocks);
 
 /* -- progress.cc ------------------------------------------------------------------ */
@@ -175,6 +224,7 @@ struct CopyJob
 	uint32		max_tablets;
 	uint32		ncols;
 	uint64		manifest;		/* arena offset of uint64[max_tablets]: the tablets made so far */
+	uint64		served;			/* arena offset of TableVersion.served in the making */
 	pg_atomic_uint32 next_slice;
 	pg_atomic_uint32 ntablets;	/* entries of the manifest in use */
 	pg_atomic_uint64 nrows;

@@ -63,8 +63,6 @@ struct VersionSlot
 	pg_atomic_uint32 refs;
 	int			next_free;
 	uint64		version;		/* arena offset */
-	uint64		signature;		/* arena offset, within the version's blob */
-	Size		signature_len;
 	FileNode	file_node;
 	bool		all_columns;
 };
@@ -176,8 +174,18 @@ free_version(uint64 offset)
 	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
 
 	for (uint32 i = 0; i < version->ntablets; i++)
-		arena_free(tablets[i]);
+		if (__atomic_sub_fetch(&arena_at<TabletHeader>(tablets[i])->refs, 1, __ATOMIC_ACQ_REL) == 0)
+			arena_free(tablets[i]);
 	arena_free(offset);
+}
+
+void
+hold_tablets(const TableVersion *version)
+{
+	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
+
+	for (uint32 i = 0; i < version->ntablets; i++)
+		__atomic_add_fetch(&arena_at<TabletHeader>(tablets[i])->refs, 1, __ATOMIC_ACQ_REL);
 }
 
 /* Drops a reference to a slot; the registry lock must not be held. */
@@ -235,14 +243,15 @@ bool
 pin_matches(VersionPin *pin, Relation rel)
 {
 	VersionSlot *s = version_slot(pin->slot);
+	const TableVersion *version = pin_version(pin);
 	Signature	signature;
 	bool		equal;
 
 	if (RelationInThisTransaction(rel) || !FileNodeEquals(s->file_node, RelationFileNode(rel)))
 		return false;
 	signature = make_signature(RelationGetDescr(rel));
-	equal = signature.len == s->signature_len &&
-		memcmp(signature.data, arena_at<char>(s->signature), signature.len) == 0;
+	equal = signature.len == version->signature_len &&
+		memcmp(signature.data, version_at<char>(version, version->signature), signature.len) == 0;
 	pfree(signature.data);
 	return equal;
 }
@@ -437,10 +446,9 @@ append_pending(PendingOp *op)
 }
 
 void
-registry_publish(Relation rel, uint64 version, const Signature &signature, bool all_columns)
+registry_publish(Relation rel, uint64 version, bool all_columns)
 {
 	PendingOp  *op = make_pending(MyDatabaseId, RelationGetRelid(rel));
-	const TableVersion *blob = arena_at<TableVersion>(version);
 	RegistryEntry *entry;
 	bool		found;
 
@@ -460,8 +468,6 @@ registry_publish(Relation rel, uint64 version, const Signature &signature, bool 
 		registry_shared()->first_free = s->next_free;
 		pg_atomic_write_u32(&s->refs, 1);
 		s->version = version;
-		s->signature = version + blob->stamps + blob->nstamps * sizeof(uint64_t);
-		s->signature_len = signature.len;
 		s->file_node = RelationFileNode(rel);
 		s->all_columns = all_columns;
 		entry->promises++;

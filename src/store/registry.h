@@ -12,6 +12,7 @@
 
 #include "pg/pg.h"
 #include "tablet/format.h"
+#include "vm/masked_rows.h"
 
 extern "C" {
 #include "utils/rel.h"
@@ -41,11 +42,42 @@ uint64		pin_offset(VersionPin *pin);	/* arena offset of the TableVersion */
 /* Column index in the version for an attribute number, or -1 when it was left out. */
 int			version_column(const TableVersion *version, AttrNumber attnum);
 
+/* -- what a version may answer ------------------------------------------------ */
+
+struct BlockRun
+{
+	BlockNumber first;
+	BlockNumber count;
+};
+
+struct ServedCheck
+{
+	BlockNumber nblocks;		/* of the relation, now */
+	BlockNumber unserved;		/* blocks below nblocks that are to be read from the heap */
+	uint32		nruns;
+	BlockRun   *runs;			/* palloc'd: the unserved blocks below nblocks, ascending, maximal */
+	BlockNumber masked;			/* blocks of the version that must not answer from the tablets: unserved, or at or past nblocks */
+	BlockNumber restamped;		/* blocks whose page was looked at because a map page's LSN had moved */
+	uint64		check_ns;		/* all of it, re-stamping included */
+};
+
 /*
- * The order of rule 7, from the snapshot on: PredicateLockRelation, VM stamps
- * and bits, number of blocks. True when every block of the relation is served by
- * the version under this snapshot; otherwise false with *reason. *blocks gets
- * how many blocks are not served, for EXPLAIN.
+ * The order of rule 7, from the snapshot on: PredicateLockRelation, the map's
+ * LSNs and bits, the number of blocks. The caller has the relation locked and
+ * `*pin` from registry_pin. False with *reason if no snapshot of this kind can
+ * be served. Otherwise *check tells which blocks are not: their rows are masked
+ * out of the tablets (version_masked_rows), and the blocks read from the heap
+ * under this snapshot. *pin may have become a pin of a newer version with the
+ * same tablets.
+ */
+bool		version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reason, ServedCheck *check);
+
+/* The rows of the version's tablets, in order, that `check` masks; *ranges is palloc'd, or NULL when there are none. */
+uint32		version_masked_rows(const TableVersion *version, const ServedCheck *check, MaskedRows **ranges);
+
+/*
+ * For who cannot mask: version_check, and true only if every block is served.
+ * *blocks gets how many are not.
  */
 bool		version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int *reason, BlockNumber *blocks);
 

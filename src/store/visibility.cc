@@ -1,5 +1,5 @@
 /*
- * visibility.cc: is the table still what was imported?
+ * visibility.cc: which blocks of the table are still what the tablets have?
  *
  * Setting a bit of the visibility map always moves its page's LSN, clearing one
  * never does. Import reads each map page's LSN (the stamp) before the blocks
@@ -10,26 +10,32 @@
  * Who clears a bit does it before committing, holding the map page exclusively:
  * a query that reads the bits after it has taken its snapshot sees every change
  * that the snapshot sees.
+ *
+ * A version's `served` bits are laid out as the map's, so a page is compared
+ * word by word: a block is served if its bit is set in both.
  */
 #include "store/internal.h"
 
+#include "pg/shmem.h"
 #include "pg/stats.h"
 
 extern "C" {
 #include "access/visibilitymap.h"
 #include "access/xact.h"
+#include "portability/instr_time.h"
 #include "storage/bufmgr.h"
 #include "storage/lock.h"
 #include "storage/predicate.h"
 #include "storage/smgr.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 }
 
 namespace gpuvm {
 
-/* The all-visible bits of eight bytes of the map: four heap blocks a byte, two bits a block. */
-constexpr uint64 ALL_VISIBLE_BITS = 0x5555555555555555ull;
-static_assert(VISIBILITYMAP_ALL_VISIBLE == 1 && BITS_PER_HEAPBLOCK == 2, "ALL_VISIBLE_BITS");
+static_assert(VISIBILITYMAP_ALL_VISIBLE == 1 && BITS_PER_HEAPBLOCK == 2, "VM_WORD_VISIBLE");
+
+/* -- the map ------------------------------------------------------------------ */
 
 /* Does the map have this page? Asks the file only when the cached size says no. */
 static bool
@@ -43,68 +49,224 @@ vm_page_exists(Relation rel, BlockNumber map_block)
 	return smgrexists(smgr, VISIBILITYMAP_FORKNUM) && map_block < smgrnblocks(smgr, VISIBILITYMAP_FORKNUM);
 }
 
-XLogRecPtr
-read_vm_page(Relation rel, BlockNumber map_block, uint32 nblocks, uint32 *not_visible)
+/* The page's buffer, share-locked, or InvalidBuffer if the map has no such page. */
+static Buffer
+lock_vm_page(Relation rel, BlockNumber map_block)
 {
 	Buffer		buffer;
-	Page		page;
-	XLogRecPtr	lsn = InvalidXLogRecPtr;
 
-	*not_visible = nblocks;
 	if (!vm_page_exists(rel, map_block))
-		return lsn;
-
+		return InvalidBuffer;
 	buffer = ReadBufferExtended(rel, VISIBILITYMAP_FORKNUM, map_block, RBM_ZERO_ON_ERROR, NULL);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
-	if (!PageIsNew(page))
+	if (PageIsNew(BufferGetPage(buffer)))
 	{
-		const char *map = PageGetContents(page);
-		uint32		visible = 0;
-
-		lsn = PageGetLSN(page);
-		for (uint32 block = 0; block < nblocks; block += 32)
-		{
-			uint64		word = 0;
-			uint32		n = Min(nblocks - block, 32);
-
-			/* the map's length is a multiple of eight bytes */
-			memcpy(&word, map + block / 4, sizeof(word));
-			word &= ALL_VISIBLE_BITS;
-			if (n < 32)
-				word &= (uint64{1} << (n * 2)) - 1;
-			visible += __builtin_popcountll(word);
-		}
-		*not_visible = nblocks - visible;
+		UnlockReleaseBuffer(buffer);
+		return InvalidBuffer;
 	}
+	return buffer;
+}
+
+static const uint64 *
+vm_words(Buffer buffer)
+{
+	return reinterpret_cast<const uint64 *>(PageGetContents(BufferGetPage(buffer)));
+}
+
+static void
+copy_visible(const uint64 *map, uint64 *words)
+{
+	for (uint32 i = 0; i < VM_WORDS_PER_PAGE; i++)
+		words[i] = map[i] & VM_WORD_VISIBLE;
+}
+
+XLogRecPtr
+read_vm_page(Relation rel, BlockNumber map_block, uint64 *words)
+{
+	Buffer		buffer = lock_vm_page(rel, map_block);
+	XLogRecPtr	lsn;
+
+	if (!BufferIsValid(buffer))
+	{
+		if (words != NULL)
+			memset(words, 0, VM_WORDS_PER_PAGE * sizeof(uint64));
+		return InvalidXLogRecPtr;
+	}
+	lsn = PageGetLSN(BufferGetPage(buffer));
+	if (words != NULL)
+		copy_visible(vm_words(buffer), words);
 	UnlockReleaseBuffer(buffer);
 	return lsn;
 }
-static_assert(VM_BLOCKS_PER_PAGE % 32 == 0, "read_vm_page reads whole words");
 
-bool
-version_unchanged(Relation rel, const TableVersion *version, BlockNumber *blocks)
+/* Are the first `nblocks` blocks' bits set in both? */
+static bool
+all_served(const uint64 *map, const uint64 *served, uint32 nblocks)
 {
-	const uint64_t *stamps = version_at<uint64_t>(version, version->stamps);
-	BlockNumber not_served = 0;
-	BlockNumber nblocks;
+	uint32		whole = nblocks / VM_BLOCKS_PER_WORD;
+	uint64		both = VM_WORD_VISIBLE;
+	uint64		mask = vm_word_mask(nblocks % VM_BLOCKS_PER_WORD);
+
+	for (uint32 i = 0; i < whole; i++)
+		both &= map[i] & served[i];
+	if (mask != 0)
+		both &= (map[whole] & served[whole]) | ~mask;
+	return both == VM_WORD_VISIBLE;
+}
+
+enum PageState
+{
+	PAGE_CLEAN,					/* all blocks are served */
+	PAGE_CHANGED,				/* those are whose bit is set in both */
+	PAGE_MOVED,					/* the LSN is not the stamp */
+};
+
+/*
+ * Compares a map page with what the version knows of its first `nblocks` blocks.
+ * words[VM_WORDS_PER_PAGE] gets the page's all-visible bits unless it is clean,
+ * and *lsn its LSN.
+ */
+static PageState
+compare_vm_page(Relation rel, const TableVersion *version, BlockNumber map_block, uint32 nblocks, uint64 *words,
+				XLogRecPtr *lsn)
+{
+	XLogRecPtr	stamp = version_at<uint64_t>(version, version->stamps)[map_block];
+	const uint64 *served = reinterpret_cast<const uint64 *>(version_at<uint64_t>(version, version->served)) +
+		Size{map_block} * VM_WORDS_PER_PAGE;
+	Buffer		buffer = lock_vm_page(rel, map_block);
+	PageState	state;
+
+	if (!BufferIsValid(buffer))
+	{
+		memset(words, 0, VM_WORDS_PER_PAGE * sizeof(uint64));
+		*lsn = InvalidXLogRecPtr;
+		return stamp == InvalidXLogRecPtr ? PAGE_CHANGED : PAGE_MOVED;
+	}
+	*lsn = PageGetLSN(BufferGetPage(buffer));
+	if (*lsn != stamp)
+		state = PAGE_MOVED;
+	else
+		state = all_served(vm_words(buffer), served, nblocks) ? PAGE_CLEAN : PAGE_CHANGED;
+	if (state != PAGE_CLEAN)
+		copy_visible(vm_words(buffer), words);
+	UnlockReleaseBuffer(buffer);
+	return state;
+}
+
+/* -- runs of blocks ------------------------------------------------------------ */
+
+struct RunList
+{
+	BlockRun   *runs;
+	Size		nruns;
+	Size		capacity;
+	BlockNumber blocks;
+};
+
+static void
+add_run(RunList *list, BlockNumber first, BlockNumber count)
+{
+	BlockRun   *last = list->nruns > 0 ? &list->runs[list->nruns - 1] : NULL;
+
+	list->blocks += count;
+	if (last != NULL && last->first + last->count == first)
+	{
+		last->count += count;
+		return;
+	}
+	if (list->nruns == list->capacity)
+	{
+		list->capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+		list->runs = static_cast<BlockRun *>(list->runs == NULL
+											 ? palloc(list->capacity * sizeof(BlockRun))
+											 : repalloc_huge(list->runs, list->capacity * sizeof(BlockRun)));
+	}
+	list->runs[list->nruns].first = first;
+	list->runs[list->nruns].count = count;
+	list->nruns++;
+}
+
+/* The blocks of a map page, `first` and the next nblocks - 1, whose bit is not set in both. */
+static void
+add_unserved(RunList *list, BlockNumber first, uint32 nblocks, const uint64 *map, const uint64 *served)
+{
+	for (uint32 i = 0; i * VM_BLOCKS_PER_WORD < nblocks; i++)
+	{
+		uint64		unserved = ~(map[i] & served[i]) & vm_word_mask(nblocks - i * VM_BLOCKS_PER_WORD);
+
+		while (unserved != 0)
+		{
+			uint32		from = __builtin_ctzll(unserved) / 2;
+			uint64		rest = (unserved | unserved << 1) >> (from * 2);	/* both bits of each block */
+			uint32		count = (~rest == 0 ? 64 : __builtin_ctzll(~rest)) / 2;
+
+			add_run(list, first + i * VM_BLOCKS_PER_WORD + from, count);
+			unserved &= ~(vm_word_mask(count) << (from * 2));
+		}
+	}
+}
+
+/* Cuts off blocks at or past the relation's end. */
+static void
+clip_runs(RunList *list, BlockNumber nblocks)
+{
+	while (list->nruns > 0)
+	{
+		BlockRun   *last = &list->runs[list->nruns - 1];
+
+		if (last->first + last->count <= nblocks)
+			return;
+		if (last->first < nblocks)
+		{
+			list->blocks -= last->first + last->count - nblocks;
+			last->count = nblocks - last->first;
+			return;
+		}
+		list->blocks -= last->count;
+		list->nruns--;
+	}
+}
+
+/* -- the check ------------------------------------------------------------------- */
+
+static void
+check_blocks(Relation rel, VersionPin **pin, ServedCheck *check)
+{
+	const TableVersion *version = pin_version(*pin);
+	const uint64 *served = reinterpret_cast<const uint64 *>(version_at<uint64_t>(version, version->served));
+	uint64		words[VM_WORDS_PER_PAGE];
+	RunList		list = {NULL, 0, 0, 0};
 
 	for (uint32 i = 0; i < version->nstamps; i++)
 	{
-		uint32		covered = Min(version->nblocks - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE);
-		uint32		not_visible;
-		XLogRecPtr	lsn = read_vm_page(rel, i, covered, &not_visible);
+		BlockNumber first = i * VM_BLOCKS_PER_PAGE;
+		uint32		covered = Min(version->nblocks - first, VM_BLOCKS_PER_PAGE);
+		XLogRecPtr	lsn;
 
-		not_served += lsn == stamps[i] ? not_visible : covered;
+		switch (compare_vm_page(rel, version, i, covered, words, &lsn))
+		{
+			case PAGE_CLEAN:
+				break;
+			case PAGE_CHANGED:
+				add_unserved(&list, first, covered, words, served + Size{i} * VM_WORDS_PER_PAGE);
+				break;
+			case PAGE_MOVED:
+				add_run(&list, first, covered);
+				break;
+		}
 	}
-	/* blocks that were left out at import, some of them perhaps counted already */
-	not_served = Max(not_served, version->nblocks - version->served_blocks);
 
-	nblocks = RelationGetNumberOfBlocks(rel);
-	if (nblocks > version->nblocks)
-		not_served += nblocks - version->nblocks;
-	*blocks = not_served;
-	return not_served == 0 && nblocks == version->nblocks;
+	/* last of all: the blocks that a snapshot can see are there by now */
+	check->nblocks = RelationGetNumberOfBlocks(rel);
+	clip_runs(&list, check->nblocks);
+	check->masked = list.blocks;
+	if (check->nblocks < version->nblocks)
+		check->masked += version->nblocks - check->nblocks;
+	if (check->nblocks > version->nblocks)
+		add_run(&list, version->nblocks, check->nblocks - version->nblocks);
+	check->unserved = list.blocks;
+	check->nruns = static_cast<uint32>(list.nruns);
+	check->runs = list.runs;
 }
 
 /*
@@ -129,9 +291,13 @@ others_may_write(Relation rel)
 }
 
 bool
-version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int *reason, BlockNumber *blocks)
+version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reason, ServedCheck *check)
 {
-	*blocks = 0;
+	instr_time	start;
+	instr_time	end;
+
+	INSTR_TIME_SET_CURRENT(start);
+	memset(check, 0, sizeof(*check));
 #if PG_VERSION_NUM < 170000
 	/* VACUUM then sets bits that living snapshots may not see */
 	if (old_snapshot_threshold >= 0)
@@ -153,12 +319,155 @@ version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int
 		*reason = FALLBACK_SNAPSHOT;
 		return false;
 	}
-	if (!version_unchanged(rel, version, blocks))
-	{
-		*reason = FALLBACK_TABLE_CHANGED;
-		return false;
-	}
+	check_blocks(rel, pin, check);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	check->check_ns = static_cast<uint64>(INSTR_TIME_GET_DOUBLE(end) * 1e9);
 	return true;
+}
+
+uint32
+version_masked_rows(const TableVersion *version, const ServedCheck *check, MaskedRows **ranges)
+{
+	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
+	BlockRun	past_end = {check->nblocks, 0};
+	uint32		nranges = 0;
+	uint32		capacity = 0;
+	uint32		t = 0;
+
+	*ranges = NULL;
+	if (check->masked == 0)
+		return 0;
+	if (check->nblocks < version->nblocks)
+		past_end.count = version->nblocks - check->nblocks;
+
+	for (uint32 r = 0; r <= check->nruns && t < version->ntablets; r++)
+	{
+		BlockRun	run = r < check->nruns ? check->runs[r] : past_end;
+		uint64		run_end = uint64{run.first} + run.count;
+
+		for (; t < version->ntablets; t++)
+		{
+			const TabletHeader *tablet = arena_at<TabletHeader>(tablets[t]);
+			const uint32_t *block_rows = tablet_at<uint32_t>(tablet, tablet->block_rows);
+			uint64		tablet_end = uint64{tablet->first_block} + tablet->nblocks;
+			uint64		from = Max(run.first, tablet->first_block);
+			uint64		to = Min(run_end, tablet_end);
+
+			if (from < to)
+			{
+				uint32		first = block_rows[from - tablet->first_block];
+				uint32		end = block_rows[to - tablet->first_block];
+				MaskedRows *last = nranges > 0 ? &(*ranges)[nranges - 1] : NULL;
+
+				if (last != NULL && last->tablet == t && last->end == first)
+					last->end = end;
+				else if (first < end)
+				{
+					if (nranges == capacity)
+					{
+						capacity = capacity == 0 ? 64 : capacity * 2;
+						*ranges = static_cast<MaskedRows *>(*ranges == NULL
+															? palloc(capacity * sizeof(MaskedRows))
+															: repalloc_huge(*ranges, Size{capacity} * sizeof(MaskedRows)));
+					}
+					(*ranges)[nranges].tablet = t;
+					(*ranges)[nranges].first = first;
+					(*ranges)[nranges].end = end;
+					nranges++;
+				}
+			}
+			/* the next run may begin in this tablet */
+			if (run_end < tablet_end)
+				break;
+		}
+	}
+	return nranges;
+}
+
+bool
+version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int *reason, BlockNumber *blocks)
+{
+	VersionPin *pin = registry_pin_any(RelationGetRelid(rel));
+	ServedCheck check;
+	bool		serves;
+
+	*blocks = 0;
+	*reason = FALLBACK_TABLE_CHANGED;
+	if (pin == NULL)
+		return false;
+	serves = pin_version(pin) == version && version_check(rel, snapshot, &pin, reason, &check);
+	if (serves)
+	{
+		*blocks = Max(check.unserved, check.masked);
+		*reason = FALLBACK_TABLE_CHANGED;
+		serves = *blocks == 0;
+	}
+	registry_unpin(pin);
+	return serves;
+}
+
+/* -- for the views and the refresher ------------------------------------------------ */
+
+BlockNumber
+vm_count(const uint64 *words, uint32 nblocks)
+{
+	BlockNumber count = 0;
+
+	for (uint32 i = 0; i * VM_BLOCKS_PER_WORD < nblocks; i++)
+		count += __builtin_popcountll(words[i] & vm_word_mask(nblocks - i * VM_BLOCKS_PER_WORD));
+	return count;
+}
+
+void
+version_state(Relation rel, const TableVersion *version, VersionState *state)
+{
+	const uint64 *served = reinterpret_cast<const uint64 *>(version_at<uint64_t>(version, version->served));
+	uint64		words[VM_WORDS_PER_PAGE];
+
+	memset(state, 0, sizeof(*state));
+	state->nblocks = RelationGetNumberOfBlocks(rel);
+	for (uint32 i = 0; i < vm_pages(state->nblocks); i++)
+	{
+		uint32		nblocks = Min(state->nblocks - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE);
+		uint32		covered = 0;	/* of those: blocks that the version knows */
+		PageState	page = PAGE_CHANGED;
+		BlockNumber visible;
+		XLogRecPtr	lsn;
+
+		if (i < version->nstamps)
+		{
+			covered = Min(Min(version->nblocks, state->nblocks) - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE);
+			page = compare_vm_page(rel, version, i, covered, words, &lsn);
+		}
+		if (i >= version->nstamps || page == PAGE_CLEAN)
+			read_vm_page(rel, i, words);
+
+		visible = vm_count(words, nblocks);
+		if (page == PAGE_MOVED)
+			state->moved += covered;
+		else if (i < version->nstamps)
+		{
+			const uint64 *page_served = served + Size{i} * VM_WORDS_PER_PAGE;
+			BlockNumber both = 0;
+
+			for (uint32 w = 0; w * VM_BLOCKS_PER_WORD < covered; w++)
+				both += __builtin_popcountll(words[w] & page_served[w] & vm_word_mask(covered - w * VM_BLOCKS_PER_WORD));
+			state->served += both;
+			visible -= both;
+		}
+		state->refreshable += visible;
+	}
+}
+
+bool
+version_unchanged(Relation rel, const TableVersion *version, BlockNumber *blocks)
+{
+	VersionState state;
+
+	version_state(rel, version, &state);
+	*blocks = state.nblocks - state.served;
+	return *blocks == 0 && state.nblocks == version->nblocks;
 }
 
 }  // namespace gpuvm

@@ -102,7 +102,8 @@ struct TabletHeader
 	uint64_t	var;			/* offset of the variable area, 0 when empty */
 	uint64_t	var_bytes;
 	uint64_t	serial;			/* unique in the arena's life: tells a tablet from a later one in its place; 0 = none */
-	uint64_t	reserved1[4];
+	uint32_t	refs;			/* versions that hold the tablet: counted by backends, atomically; no part of its content */
+	uint32_t	reserved1[7];
 };
 static_assert(sizeof(TabletHeader) == 128, "part of the format");
 
@@ -150,23 +151,35 @@ constexpr uint32_t VERSION_MAX_COLS = 1600;
 
 /*
  * A table version: one immutable blob in the arena that names the tablets of an
- * imported table and the stamps that say when they may be served (design,
- * section 4). Offsets in `columns`, `tablets` and `stamps` are from the blob's
- * first byte; a tablet's own offset is from the arena's first byte.
+ * imported table, the stamps that say when they may be served and the blocks
+ * that they may be served for (design, section 4). Offsets are from the blob's
+ * first byte; only a tablet's own is from the arena's.
+ *
+ * `served` is laid out as the visibility map's pages are, each without its
+ * header: two bits a block, 32 blocks a word. The all-visible bit's place is set
+ * if the block's rows are in the tablets as they were under the page's stamp (a
+ * block without rows may be in no tablet); the other bit is 0.
+ *
+ * Tablets are in the order of their blocks and share none. A tablet may belong
+ * to several versions: it is freed with the last of them.
  */
 struct TableVersion
 {
 	uint32_t	magic;
 	uint32_t	ncols;
 	uint32_t	ntablets;
-	uint32_t	nblocks;		/* heap blocks at import */
-	uint32_t	nstamps;		/* visibility map pages */
-	uint32_t	served_blocks;	/* blocks whose rows are in the tablets */
+	uint32_t	nblocks;		/* heap blocks of the relation when the version was made */
+	uint32_t	nstamps;		/* visibility map pages of so many blocks */
+	uint32_t	served_blocks;	/* blocks whose bit is set in `served` */
 	uint64_t	nrows;
 	uint64_t	bytes;			/* this blob and its tablets */
 	uint64_t	columns;		/* offset of ColumnSummary[ncols] */
 	uint64_t	tablets;		/* offset of uint64[ntablets]: arena offsets */
 	uint64_t	stamps;			/* offset of uint64[nstamps]: LSN of each map page, read before its blocks */
+	uint64_t	served;			/* offset of uint64[nstamps * words of a map page] */
+	uint64_t	signature;		/* offset of what the columns were (store/signature.cc) */
+	uint64_t	signature_len;
+	uint64_t	size;			/* bytes of this blob alone */
 };
 
 template <typename T>
