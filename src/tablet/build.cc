@@ -699,7 +699,8 @@ check_tablet(const TabletHeader *tablet, uint64_t available)
 	if (header.nrows == 0 || header.nrows > TABLET_MAX_ROWS ||
 		header.padded_rows != round_up(header.nrows, TABLET_PAD_ROWS))
 		return "the tablet has an impossible number of rows";
-	if (header.nblocks == 0 || header.first_block + uint64_t{header.nblocks} > 0xffffffffu)
+	/* a delta's tablet has no keys: the backend knows where its rows are */
+	if ((header.nblocks == 0 && header.serial != 0) || header.first_block + uint64_t{header.nblocks} > 0xffffffffu)
 		return "the tablet has an impossible number of blocks";
 	if (!inside(header, header.block_rows, (uint64_t{header.nblocks} + 1) * sizeof(uint32_t), sizeof(uint32_t)) ||
 		!inside(header, header.block_lsns, uint64_t{header.nblocks} * sizeof(uint64_t), sizeof(uint64_t)) ||
@@ -711,7 +712,7 @@ check_tablet(const TabletHeader *tablet, uint64_t available)
 
 	block_rows = tablet_at<uint32_t>(tablet, header.block_rows);
 	block_lps = tablet_at<uint32_t>(tablet, header.block_lps);
-	if (block_rows[0] != 0 || block_rows[header.nblocks] != header.nrows)
+	if ((header.nblocks > 0 && block_rows[0] != 0) || block_rows[header.nblocks] != header.nrows)
 		return "the tablet's block map does not cover its rows";
 	for (uint32_t i = 0; i < header.nblocks; i++)
 	{
