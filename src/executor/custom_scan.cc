@@ -200,14 +200,14 @@ vm_row(GpuvmScanState *state)
 	{
 		if (state->mode == MODE_VM)
 		{
-			run_stop(state);
+			run_end(state);
 			state->mode = MODE_END;
 			if (state->flagged && setting_require != REQUIRE_ANY)
 				require_fallback_violation(FALLBACK_ERROR_FLAG, nullptr);
 		}
 		return slot;
 	}
-	slot->tts_tableOid = state->plan->relid;
+	slot->tts_tableOid = state->row_relid;
 	return ExecStoreVirtualTuple(slot);
 }
 
@@ -233,7 +233,7 @@ vm_group(GpuvmScanState *state)
 		}
 		if (state->chunk == nullptr)
 		{
-			run_stop(state);
+			run_end(state);
 			state->mode = MODE_END;
 			return ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 		}
@@ -332,7 +332,7 @@ rescan(CustomScanState *node)
 {
 	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
 
-	run_stop(state);
+	run_end(state);
 	state->mode = MODE_START;
 	state->flagged = false;
 	if (state->sketched)

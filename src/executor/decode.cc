@@ -96,7 +96,8 @@ decode_batch(GpuvmScanState *state)
 				state->batch_nulls[static_cast<Size>(r) * ncols + i] = false;
 		}
 	}
-	tablet_row_ctids(state->tablet, reinterpret_cast<const uint32 *>(positions) + first, n, &state->block_hint, state->batch_tids);
+	source_ctids(state->tablet, reinterpret_cast<const uint32 *>(positions) + first, n, &state->block_hint, state->batch_tids);
+	state->row_relid = state->source->leaves[state->tablet->leaf].relid;
 	state->row = first + n;
 	state->batch_row = 0;
 	state->batch_rows = n;

@@ -91,6 +91,19 @@ show_device(const ScanFigures *f, ExplainState *es)
 	ExplainPropertyText("Tier", "interpreter", es);
 }
 
+/* What was read from the heap, as changed or new since the tablets were made; the times are shown apart. */
+static void
+show_delta(const ScanFigures *f, ExplainState *es)
+{
+	if (f->blocks_unserved == 0 && f->blocks_restamped == 0)
+		return;
+	ExplainPropertyInteger("Blocks Served", nullptr, f->blocks_served, es);
+	if (f->blocks_restamped > 0)
+		ExplainPropertyInteger("Blocks Restamped", nullptr, f->blocks_restamped, es);
+	ExplainPropertyInteger("Delta Blocks", nullptr, f->blocks_unserved, es);
+	ExplainPropertyInteger("Delta Rows", nullptr, f->delta_rows, es);
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -127,6 +140,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_device(f, es);
 	if (see_skips)
 	{
+		show_delta(f, es);
 		ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
 		ExplainPropertyInteger("Tablets Skipped", nullptr, f->tablets_skipped, es);
 		ExplainPropertyInteger("VM Rows In", nullptr, f->rows_in, es);
@@ -151,6 +165,9 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	/* Nobody asks for times who turned TIMING or SUMMARY off. */
 	if (es->summary && es->timing)
 	{
+		ExplainPropertyFloat("Check Time", "us", f->check_ns / 1e3, 1, es);
+		if (f->delta_ns > 0)
+			ExplainPropertyFloat("Delta Time", "ms", f->delta_ns / 1e6, 3, es);
 		ExplainPropertyFloat("Engine Time", "ms", f->engine_ns / 1e6, 3, es);
 		if (f->device == Device::Cuda)
 			ExplainPropertyFloat("Device Time", "ms", f->device_ns / 1e6, 3, es);

@@ -122,15 +122,10 @@ bind_params(GpuvmScanState *state, Job *job)
 	job->nparams = list_length(state->param_states);
 }
 
-/*
- * Copies the program into the region with its columns bound to the pinned
- * version. False when the version lacks one (re-imported with other columns).
- */
+/* Copies the program into the region with its columns bound to the tablets'. False when they lack one. */
 static bool
 bind_program(GpuvmScanState *state, Program *to)
 {
-	const ColumnSummary *columns = version_at<ColumnSummary>(state->version, state->version->columns);
-
 	memcpy(static_cast<void *>(to), state->plan->program, state->plan->program->size);
 	for (int i = 0; i < to->nops; i++)
 	{
@@ -138,8 +133,8 @@ bind_program(GpuvmScanState *state, Program *to)
 
 		if (op->opcode != Opcode::Column)
 			continue;
-		op->p2 = version_column(state->version, static_cast<AttrNumber>(op->p2));
-		if (op->p2 < 0 || columns[op->p2].type != op->type)
+		op->p2 = source_column(state->source, static_cast<AttrNumber>(op->p2), op->type);
+		if (op->p2 < 0)
 			return false;
 	}
 	to->hash = hash_program(to);
@@ -154,7 +149,7 @@ bind_program(GpuvmScanState *state, Program *to)
 static uint32
 choose_unit_rows(GpuvmScanState *state)
 {
-	double		share = state->css.ss.ps.plan->plan_rows / Max(static_cast<double>(state->version->nrows), 1.0);
+	double		share = state->css.ss.ps.plan->plan_rows / Max(static_cast<double>(state->source->nrows), 1.0);
 	uint32		rows = MIN_UNIT_ROWS;
 
 	while (rows < MAX_UNIT_ROWS && share * rows * 2 <= MIN_UNIT_ROWS &&
@@ -166,20 +161,8 @@ choose_unit_rows(GpuvmScanState *state)
 static void
 count_units(GpuvmScanState *state)
 {
-	const uint64 *tablets = version_at<uint64>(state->version, state->version->tablets);
-	uint32		n = state->version->ntablets;
-	MemoryContext old = MemoryContextSwitchTo(state->group_context);
-
-	state->first_unit = static_cast<uint32 *>(palloc(sizeof(uint32) * (n + 1)));
-	state->nunits = 0;
-	for (uint32 i = 0; i < n; i++)
-	{
-		state->first_unit[i] = state->nunits;
-		state->nunits += (arena_at<TabletHeader>(tablets[i])->nrows + state->unit_rows - 1) / state->unit_rows;
-	}
-	state->first_unit[n] = state->nunits;
-	state->units_done = static_cast<uint8 *>(palloc0((state->nunits + 7) / 8 + 1));
-	MemoryContextSwitchTo(old);
+	state->nunits = source_count_units(state->source, state->unit_rows);
+	state->units_done = static_cast<uint8 *>(MemoryContextAllocZero(state->group_context, (state->nunits + 7) / 8 + 1));
 }
 
 static Device
@@ -214,6 +197,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	uint64		buffer_bytes = result_layout(state->types, state->ncols, state->unit_rows, state->layout);
 	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
 	uint64		program_bytes = align_up(program->size, 64);
+	uint64		cursor_bytes = source_bytes(state->source);
 	int			nbuffers = rows ? Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u))) : 1;
 	const char *reason = nullptr;
 	uint64		area;
@@ -231,11 +215,11 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	}
 	if (setting_require == REQUIRE_CUDA)
 		engine_wait_for_devices(DEVICE_WAIT_MS);
-	area = engine_area(state->session, program_bytes + skip_bytes + buffer_bytes * nbuffers);
+	area = engine_area(state->session, program_bytes + skip_bytes + cursor_bytes + buffer_bytes * nbuffers);
 	if (area == 0)
 	{
 		*fallback = FALLBACK_MEMORY;
-		return "no room in gpuvm.memory for result buffers";
+		return cursor_bytes > 0 ? "no room in gpuvm.memory for changed rows and result buffers" : "no room in gpuvm.memory for result buffers";
 	}
 	if (!bind_program(state, arena_at<Program>(area)))
 	{
@@ -249,7 +233,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->program = area;
 	job->program_size = program->size;
 	bind_params(state, job);
-	job->cursors[0] = version_cursor(pin_version(state->pin), pin_offset(state->pin));
+	job->cursors[0] = source_cursor(state->source, area + program_bytes + skip_bytes);
 	job->ncursors = 1;
 	job->device = wanted_device(state);
 	job->device_required = setting_require == REQUIRE_CUDA;
@@ -273,7 +257,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	for (int i = 0; i < nbuffers; i++)
 	{
 		job->buffers[i].state.store(static_cast<uint32>(BufferState::Free), std::memory_order_relaxed);
-		job->buffers[i].offset = area + program_bytes + skip_bytes + buffer_bytes * i;
+		job->buffers[i].offset = area + program_bytes + skip_bytes + cursor_bytes + buffer_bytes * i;
 	}
 	state->buffer = -1;
 	state->units_before = 0;
@@ -281,31 +265,12 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	return nullptr;
 }
 
-static Relation
-scanned_relation(GpuvmScanState *state)
-{
-	EState	   *estate = state->css.ss.ps.state;
-	ListCell   *lc;
-
-	if (state->css.ss.ss_currentRelation != nullptr)
-		return state->css.ss.ss_currentRelation;
-	/* An aggregation names no relation in its plan node: any range table entry for it will do, it is locked. */
-	foreach(lc, estate->es_range_table)
-	{
-		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
-
-		if (rte->rtekind == RTE_RELATION && rte->relid == state->plan->relid)
-			return ExecGetRangeTableRelation(estate, foreach_current_index(lc) + 1);
-	}
-	elog(ERROR, "gpuvm: relation %u is not in the range table", state->plan->relid);
-}
-
 ScanMode
 run_start(GpuvmScanState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	int			reason;
-	BlockNumber unserved = 0;
+	const char *detail = nullptr;
 	const char *failure;
 
 	state->emitted = false;
@@ -323,13 +288,11 @@ run_start(GpuvmScanState *state)
 		state->no_device = "quarantined";
 	}
 
-	state->rel = scanned_relation(state);
-	state->pin = registry_pin(state->rel, &reason);
-	if (state->pin == nullptr)
-		return run_fall_back(state, reason, nullptr);
-	state->version = pin_version(state->pin);
-	if (!version_serves(state->rel, estate->es_snapshot, state->version, &reason, &unserved))
-		return run_fall_back(state, reason, unserved > 0 ? psprintf(ngettext("%u block", "%u blocks", unserved), unserved) : nullptr);
+	/* Between rescans the snapshot stays, and what was read under it. */
+	if (state->source == nullptr)
+		state->source = source_open(state, &reason, &detail);
+	if (state->source == nullptr)
+		return run_fall_back(state, reason, detail);
 	state->unit_rows = state->plan->kind == SCAN_ROWS ? choose_unit_rows(state) : MIN_UNIT_ROWS;
 	if (state->plan->kind == SCAN_ROWS)
 		count_units(state);
@@ -399,15 +362,22 @@ end_job(GpuvmScanState *state, bool lost)
 	state->job = nullptr;
 }
 
+static void
+close_source(GpuvmScanState *state)
+{
+	ScanSource *source = state->source;
+
+	state->source = nullptr;
+	if (source != nullptr)
+		source_close(source);
+}
+
 void
-run_stop(GpuvmScanState *state)
+run_end(GpuvmScanState *state)
 {
 	end_job(state, false);
-	if (state->pin != nullptr)
-		registry_unpin(state->pin);
-	state->pin = nullptr;
-	state->version = nullptr;
-	state->first_unit = nullptr;
+	if (state->source != nullptr && state->source->plain)
+		close_source(state);
 	state->units_done = nullptr;
 	state->by_heap = false;
 	state->rest_by_heap = false;
@@ -416,6 +386,13 @@ run_stop(GpuvmScanState *state)
 	state->chunks = state->chunk = nullptr;
 	state->chunk_row = 0;
 	MemoryContextReset(state->group_context);
+}
+
+void
+run_stop(GpuvmScanState *state)
+{
+	run_end(state);
+	close_source(state);
 }
 
 /*

@@ -2,7 +2,9 @@
  * scan_state.h: the state of a Custom Scan (GpuVM) while it runs.
  *
  * A scan decides at its first row, and again after each rescan, whether the
- * virtual machine or the alternative plan answers. Before the first row is
+ * virtual machine or the alternative plan answers. What the machine reads is a
+ * source: the tablets without the rows of blocks that they do not serve, and the
+ * rows of those blocks, as the snapshot has them, in a delta. Before the first row is
  * handed out any obstacle leads to the alternative. After it (row programs
  * only; groups are taken whole before the first is handed out) the scan goes on
  * by units: a unit that gpuvmd could not finish is evaluated here, from the
@@ -17,6 +19,7 @@
 #include "pg/engine_client.h"
 #include "pg/stats.h"
 #include "planner/scan_plan.h"
+#include "store/delta.h"
 #include "store/registry.h"
 
 extern "C" {
@@ -42,9 +45,57 @@ struct GroupChunk
 	GroupChunk *next;
 };
 
+/* A relation of the source. */
+struct ScanLeaf
+{
+	Oid			relid;
+	Relation	rel;
+	VersionPin *pin;
+	const TableVersion *version;
+	ServedCheck check;
+	Delta	   *delta;			/* NULL: every block is served */
+};
+
+/* A tablet of the source, in the job's order: imported ones, then those of deltas. */
+struct ScanTablet
+{
+	const TabletHeader *header;
+	const ItemPointerData *ctids;	/* of a delta's rows; NULL: the tablet has its keys */
+	uint32		leaf;
+	uint32		first_unit;		/* rows */
+};
+
+/*
+ * What a program runs over, good for one snapshot: versions do not change, the
+ * check of their blocks came after the snapshot, and so did the delta. Where
+ * nothing is unserved it is the version's own arrays.
+ */
+struct ScanSource
+{
+	MemoryContext context;
+	ScanLeaf   *leaves;
+	int			nleaves;
+	uint64		nrows;			/* at most */
+	bool		plain;			/* one version, no masked rows, no delta */
+	ScanTablet *tablets;		/* not made for groups over a plain source */
+	uint32		ntablets;
+	uint32		nimported;		/* of these: not of deltas */
+	uint32		ncolumns;
+	ColumnSummary *columns;		/* this and the following: not if plain */
+	MaskedRows *masked;
+	uint32		nmasked;
+	uint64		delta_bytes;
+};
+
 /* What EXPLAIN ANALYZE shows, summed over rescans. */
 struct ScanFigures
 {
+	uint64		blocks_served;	/* of the tables that were checked */
+	uint64		blocks_unserved;
+	uint64		blocks_restamped;
+	uint64		delta_rows;
+	uint64		check_ns;
+	uint64		delta_ns;
 	bool		ran;			/* on a virtual machine, at least once */
 	Device		device;			/* of the last run, as what follows up to device_refusal */
 	uint32		device_index;
@@ -78,10 +129,9 @@ struct GpuvmScanState
 	bool		flagged;		/* an error bit made PostgreSQL evaluate something */
 	const char *no_device;		/* why what is left goes to the CPU although a device was asked for, or NULL */
 
-	/* the relation and its version, while MODE_VM */
-	Relation	rel;
-	VersionPin *pin;
-	const TableVersion *version;
+	/* while MODE_VM, and between rescans if it has a delta */
+	ScanSource *source;
+	MemoryContext source_context;	/* of the source; made when it is first needed */
 
 	/* the job, while one is in flight */
 	EngineSession *session;
@@ -104,11 +154,11 @@ struct GpuvmScanState
 	/* rows: units */
 	uint32		unit_rows;		/* also the rows that a result buffer has room for */
 	uint32		nunits;
-	uint32	   *first_unit;		/* of each tablet, and nunits at the end */
 	uint8	   *units_done;		/* bitmap: handed out, or being so */
 	uint32		units_before;	/* the highest unit that the job handed over */
-	const TabletHeader *tablet;	/* of the current unit */
+	const ScanTablet *tablet;	/* of the current unit */
 	uint32		block_hint;
+	Oid			row_relid;		/* where the current row is from */
 
 	/* rows: a unit, or all that remain, by the heap */
 	bool		by_heap;
@@ -116,6 +166,7 @@ struct GpuvmScanState
 	uint32		heap_unit;
 	uint32		heap_row;
 	uint32		heap_last;
+	const MaskedRows *heap_masked;	/* from the current row on */
 	ExprState  *heap_qual;
 	TupleTableSlot *heap_slot;
 	Datum	   *own_values;		/* the scan slot's own arrays */
@@ -138,6 +189,34 @@ constexpr uint32 MAX_UNIT_ROWS = 131072;
 constexpr uint64 MAX_BUFFER_BYTES = 12 * 1024 * 1024;
 constexpr int ROW_BUFFERS = 8;
 
+/* -- source.cc: what a program reads --------------------------------------------- */
+
+/*
+ * Pins, checks, and reads the delta, in the order of rule 7. NULL, or a
+ * FallbackReason in *reason with *detail (which may stay NULL).
+ */
+ScanSource *source_open(GpuvmScanState *state, int *reason, const char **detail);
+void		source_close(ScanSource *source);
+
+/* Numbers the units. */
+uint32		source_count_units(ScanSource *source, uint32 unit_rows);
+
+/* Bytes that the cursor's arrays and the deltas take in the arena, and putting them there. */
+uint64		source_bytes(const ScanSource *source);
+JobCursor	source_cursor(const ScanSource *source, uint64 at);
+
+/* Column of the program's attribute in the tablets, -1 when it is not in them. */
+int			source_column(const ScanSource *source, AttrNumber attnum, Type type);
+
+/* The first range of masked rows that ends behind the row, or one behind the tablet's. */
+const MaskedRows *source_masked_from(const ScanSource *source, const ScanTablet *tablet, uint32 row);
+
+/* Is the row masked? Then *row becomes the next one that may not be. */
+bool		source_skip_masked(const ScanSource *source, const ScanTablet *tablet, const MaskedRows **at, uint32 *row);
+
+/* ctids of rows of a tablet. */
+void		source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
+
 /* -- run.cc: the life of a job ------------------------------------------------- */
 
 /* Decides and, for the VM, submits. Returns the mode to go on in. */
@@ -151,6 +230,9 @@ bool		run_collect_groups(GpuvmScanState *state);
 
 /* Ends the job, if any, takes its figures, and gives back what the run holds. */
 void		run_stop(GpuvmScanState *state);
+
+/* The same for a scan that may be run again: under the same snapshot a source stays good, and one with a delta is worth keeping. */
+void		run_end(GpuvmScanState *state);
 
 /* Leaves the VM for the alternative; raises 55000 when gpuvm.require forbids it. */
 ScanMode	run_fall_back(GpuvmScanState *state, int reason, const char *detail);
@@ -178,7 +260,7 @@ void		heap_start_unit(GpuvmScanState *state, uint32 unit);
 bool		heap_next_row(GpuvmScanState *state, TupleTableSlot *slot);
 
 /* The tablet of a unit and its first and last (exclusive) row. */
-const TabletHeader *unit_range(GpuvmScanState *state, uint32 unit, uint32 *first, uint32 *last);
+const ScanTablet *unit_range(GpuvmScanState *state, uint32 unit, uint32 *first, uint32 *last);
 
 /* -- explain.cc -------------------------------------------------------------------- */
 

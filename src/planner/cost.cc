@@ -42,10 +42,16 @@ device_ready(void)
 		header->cuda_state.load() == static_cast<uint32>(DeviceState::Ready);
 }
 
+double
+cost_of_us(void)
+{
+	return 20.0 * (cpu_tuple_cost + cpu_operator_cost);
+}
+
 void
 cost_program(Path *path, const Program *program, double rows_in, double rows_out)
 {
-	double		unit = 20.0 * (cpu_tuple_cost + cpu_operator_cost);
+	double		unit = cost_of_us();
 	double		run = rows_in * program->nops * OP_US;
 
 	/* gpuvmd takes the better of both. */

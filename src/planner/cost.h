@@ -12,6 +12,9 @@ namespace gpuvm {
 
 struct Program;
 
+/* A microsecond in the planner's units. */
+double		cost_of_us(void);
+
 /* Sets path->startup_cost, total_cost for a program over `rows_in` that hands out `rows_out`. */
 void		cost_program(Path *path, const Program *program, double rows_in, double rows_out);
 

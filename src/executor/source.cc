@@ -1,0 +1,475 @@
+/*
+ * source.cc: what a program reads: tablets without the rows of blocks that they
+ * do not serve, and those blocks as the query's snapshot has them (rule 7).
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "portability/instr_time.h"
+#include "utils/memutils.h"
+}
+
+#include <cstring>
+
+#include "executor/scan_state.h"
+#include "pg/settings.h"
+#include "pg/shmem.h"
+#include "planner/cost.h"
+
+namespace gpuvm {
+
+/* A delta may take this, or what a hash table may, whichever is more. */
+constexpr Size MIN_DELTA_LIMIT = 64 * 1024 * 1024;
+
+static Relation
+leaf_relation(GpuvmScanState *state, Oid relid)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ListCell   *lc;
+
+	if (state->css.ss.ss_currentRelation != nullptr && RelationGetRelid(state->css.ss.ss_currentRelation) == relid)
+		return state->css.ss.ss_currentRelation;
+	/* An aggregation names no relation in its plan node: any range table entry for it will do, it is locked. */
+	foreach(lc, estate->es_range_table)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind == RTE_RELATION && rte->relid == relid)
+			return ExecGetRangeTableRelation(estate, foreach_current_index(lc) + 1);
+	}
+	elog(ERROR, "gpuvm: relation %u is not in the range table", relid);
+}
+
+int
+source_column(const ScanSource *source, AttrNumber attnum, Type type)
+{
+	const TableVersion *version = source->leaves[0].version;
+	int			column = version_column(version, attnum);
+
+	if (column < 0 || version_at<ColumnSummary>(version, version->columns)[column].type != type)
+		return -1;
+	return column;
+}
+
+/* -- the delta --------------------------------------------------------------------- */
+
+/* Which columns the program reads; false when one is not in the tablets. */
+static bool
+wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
+{
+	const Program *program = state->plan->program;
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+		int			column;
+
+		if (op.opcode != Opcode::Column)
+			continue;
+		column = source_column(source, static_cast<AttrNumber>(op.p2), op.type);
+		if (column < 0)
+			return false;
+		wanted[column] = true;
+	}
+	return true;
+}
+
+/* Blocks that hold as many rows as the others do. */
+static double
+expected_rows(const ScanLeaf *leaf)
+{
+	return leaf->check.unserved * (leaf->version->nrows / Max(static_cast<double>(leaf->version->served_blocks), 1.0));
+}
+
+/* Is the machine worth it, with the delta to read first? The planner has compared it without. */
+static bool
+delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
+{
+	double		us = 0;
+
+	if (setting_force)
+		return true;
+	for (int i = 0; i < source->nleaves; i++)
+		us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
+	return state->css.ss.ps.plan->total_cost + us * cost_of_us() < state->alternative->plan->total_cost;
+}
+
+static bool
+read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint64 limit)
+{
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		ScanLeaf   *leaf = &source->leaves[i];
+		DeltaRequest request = {};
+
+		if (leaf->check.unserved == 0)
+			continue;
+		request.runs = leaf->check.runs;
+		request.nruns = leaf->check.nruns;
+		request.nblocks = leaf->check.unserved;
+		request.columns = version_at<ColumnSummary>(leaf->version, leaf->version->columns);
+		request.ncols = leaf->version->ncols;
+		request.wanted = wanted;
+		request.want_ctids = state->plan->kind == SCAN_ROWS;
+		request.max_bytes = limit - source->delta_bytes;
+		leaf->delta = delta_read(leaf->rel, state->css.ss.ps.state->es_snapshot, request);
+		if (leaf->delta == nullptr)
+			return false;
+		source->delta_bytes += leaf->delta->tablet_bytes;
+		source->nrows += leaf->delta->nrows;
+		state->figures.delta_rows += leaf->delta->nrows;
+	}
+	return true;
+}
+
+/* -- tablets, columns and masks ------------------------------------------------------ */
+
+static void
+list_tablets(ScanSource *source)
+{
+	ScanTablet *to;
+	uint32		ndeltas = 0;
+
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		source->nimported += source->leaves[i].version->ntablets;
+		ndeltas += source->leaves[i].delta != nullptr ? source->leaves[i].delta->ntablets : 0;
+	}
+	source->ntablets = source->nimported + ndeltas;
+	to = source->tablets = static_cast<ScanTablet *>(palloc0(sizeof(ScanTablet) * Max(source->ntablets, 1)));
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		const TableVersion *version = source->leaves[i].version;
+
+		for (uint32 t = 0; t < version->ntablets; t++, to++)
+		{
+			to->header = arena_at<TabletHeader>(version_at<uint64>(version, version->tablets)[t]);
+			to->leaf = i;
+		}
+	}
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		if (source->leaves[i].delta == nullptr)
+			continue;
+		for (const DeltaTablet *t = source->leaves[i].delta->first; t != nullptr; t = t->next, to++)
+		{
+			to->header = t->tablet;
+			to->ctids = t->ctids;
+			to->leaf = i;
+		}
+	}
+}
+
+/* Programs are lowered by the columns' ranges: they have to cover every tablet. */
+static void
+merge_columns(ScanSource *source)
+{
+	bool		first = true;
+
+	source->ncolumns = source->leaves[0].version->ncols;
+	source->columns = static_cast<ColumnSummary *>(palloc(sizeof(ColumnSummary) * Max(source->ncolumns, 1)));
+	memcpy(source->columns, version_at<ColumnSummary>(source->leaves[0].version, source->leaves[0].version->columns),
+		   sizeof(ColumnSummary) * source->ncolumns);
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		const ScanLeaf *leaf = &source->leaves[i];
+
+		if (leaf->version->ntablets > 0)
+			first = false;
+		if (leaf->delta == nullptr)
+			continue;
+		delta_summarize(leaf->delta, source->columns, source->ncolumns, first);
+		first = first && leaf->delta->ntablets == 0;
+	}
+}
+
+static void
+mask_rows(ScanSource *source)
+{
+	uint32		first_tablet = 0;
+
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		const ScanLeaf *leaf = &source->leaves[i];
+
+		if (leaf->check.masked > 0)
+		{
+			MaskedRows *masked;
+			uint32		n = version_masked_rows(leaf->version, &leaf->check, &masked);
+
+			for (uint32 m = 0; m < n; m++)
+				masked[m].tablet += first_tablet;
+			if (source->nleaves == 1)
+				source->masked = masked;
+			else if (n > 0)
+			{
+				Size		bytes = sizeof(MaskedRows) * (Size{source->nmasked} + n);
+
+				source->masked = static_cast<MaskedRows *>(source->masked == nullptr ? palloc_extended(bytes, MCXT_ALLOC_HUGE)
+														   : repalloc_huge(source->masked, bytes));
+				memcpy(source->masked + source->nmasked, masked, sizeof(MaskedRows) * n);
+				pfree(masked);
+			}
+			source->nmasked += n;
+		}
+		first_tablet += leaf->version->ntablets;
+	}
+}
+
+/* -- the source ------------------------------------------------------------------------ */
+
+static uint64
+now_ns(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return static_cast<uint64>(INSTR_TIME_GET_DOUBLE(now) * 1e9);
+}
+
+/* Pins and checks every leaf. False, with reason and detail, where PostgreSQL must answer. */
+static bool
+check_leaves(GpuvmScanState *state, ScanSource *source, int *reason)
+{
+	ScanFigures *f = &state->figures;
+
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		ScanLeaf   *leaf = &source->leaves[i];
+
+		leaf->rel = leaf_relation(state, leaf->relid);
+		leaf->pin = registry_pin(leaf->rel, reason);
+		if (leaf->pin == nullptr ||
+			!version_check(leaf->rel, state->css.ss.ps.state->es_snapshot, &leaf->pin, reason, &leaf->check))
+			return false;
+		leaf->version = pin_version(leaf->pin);
+		source->nrows += leaf->version->nrows;
+		source->plain = source->plain && leaf->check.unserved == 0 && leaf->check.masked == 0;
+		f->blocks_served += leaf->check.nblocks - leaf->check.unserved;
+		f->blocks_unserved += leaf->check.unserved;
+		f->blocks_restamped += leaf->check.restamped;
+		f->check_ns += leaf->check.check_ns;
+	}
+	return true;
+}
+
+static const char *
+unserved_detail(const ScanSource *source)
+{
+	uint64		unserved = 0;
+	uint64		nblocks = 0;
+
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		unserved += source->leaves[i].check.unserved;
+		nblocks += source->leaves[i].check.nblocks;
+	}
+	return psprintf(ngettext("%llu of %llu block", "%llu of %llu blocks", nblocks), (unsigned long long) unserved,
+					(unsigned long long) nblocks);
+}
+
+static bool
+open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
+{
+	uint64		limit = Max(static_cast<uint64>(get_hash_memory_limit()), uint64{MIN_DELTA_LIMIT});
+	uint64		start;
+	bool	   *wanted;
+	int			nwanted = 0;
+	bool		fits;
+
+	if (!check_leaves(state, source, reason))
+		return false;
+	if (source->plain)
+	{
+		if (state->plan->kind == SCAN_ROWS)
+			list_tablets(source);
+		return true;
+	}
+
+	wanted = static_cast<bool *>(palloc0(Max(source->leaves[0].version->ncols, 1)));
+	if (!wanted_columns(state, source, wanted))
+	{
+		*reason = FALLBACK_NO_TABLETS;
+		*detail = "a column of the query is not in the tablets";
+		return false;
+	}
+	for (uint32 i = 0; i < source->leaves[0].version->ncols; i++)
+		nwanted += wanted[i];
+	*reason = FALLBACK_TABLE_CHANGED;
+	*detail = unserved_detail(source);
+	if (!delta_pays(state, source, nwanted))
+		return false;
+	start = now_ns();
+	fits = read_deltas(state, source, wanted, limit);
+	state->figures.delta_ns += now_ns() - start;
+	if (!fits)
+	{
+		*reason = FALLBACK_MEMORY;
+		*detail = psprintf("%s changed", *detail);
+		return false;
+	}
+	list_tablets(source);
+	merge_columns(source);
+	mask_rows(source);
+	return true;
+}
+
+ScanSource *
+source_open(GpuvmScanState *state, int *reason, const char **detail)
+{
+	ScanSource *source;
+	MemoryContext old;
+	bool		opened;
+
+	if (state->source_context == nullptr)
+		state->source_context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt, "gpuvm source", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(state->source_context);
+	source = static_cast<ScanSource *>(palloc0(sizeof(ScanSource)));
+	source->context = state->source_context;
+	source->nleaves = 1;
+	source->leaves = static_cast<ScanLeaf *>(palloc0(sizeof(ScanLeaf) * source->nleaves));
+	source->leaves[0].relid = state->plan->relid;
+	source->plain = source->nleaves == 1;
+	opened = open_in_context(state, source, reason, detail);
+	MemoryContextSwitchTo(old);
+	if (opened)
+		return source;
+	/* the detail outlives it */
+	if (*detail != nullptr)
+		*detail = pstrdup(*detail);
+	source_close(source);
+	return nullptr;
+}
+
+void
+source_close(ScanSource *source)
+{
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		if (source->leaves[i].pin != nullptr)
+			registry_unpin(source->leaves[i].pin);
+	}
+	MemoryContextReset(source->context);
+}
+
+uint32
+source_count_units(ScanSource *source, uint32 unit_rows)
+{
+	uint32		nunits = 0;
+
+	for (uint32 i = 0; i < source->ntablets; i++)
+	{
+		source->tablets[i].first_unit = nunits;
+		nunits += (source->tablets[i].header->nrows + unit_rows - 1) / unit_rows;
+	}
+	return nunits;
+}
+
+/* -- into the arena ---------------------------------------------------------------------- */
+
+static uint64
+aligned(uint64 bytes)
+{
+	return align_up(bytes, TABLET_ALIGN);
+}
+
+uint64
+source_bytes(const ScanSource *source)
+{
+	if (source->plain)
+		return 0;
+	return aligned(sizeof(ColumnSummary) * source->ncolumns) + aligned(sizeof(uint64) * source->ntablets) +
+		aligned(sizeof(MaskedRows) * source->nmasked) + source->delta_bytes;
+}
+
+JobCursor
+source_cursor(const ScanSource *source, uint64 at)
+{
+	JobCursor	cursor = {};
+	uint64	   *tablets;
+	uint32		n = 0;
+
+	if (source->plain)
+		return version_cursor(source->leaves[0].version, pin_offset(source->leaves[0].pin));
+
+	cursor.ncolumns = source->ncolumns;
+	cursor.columns = at;
+	memcpy(arena_at<char>(at), source->columns, sizeof(ColumnSummary) * source->ncolumns);
+	at += aligned(sizeof(ColumnSummary) * source->ncolumns);
+
+	cursor.nmasked = source->nmasked;
+	cursor.masked = at;
+	if (source->nmasked > 0)
+		memcpy(arena_at<char>(at), source->masked, sizeof(MaskedRows) * source->nmasked);
+	at += aligned(sizeof(MaskedRows) * source->nmasked);
+
+	cursor.ntablets = source->ntablets;
+	cursor.tablets = at;
+	tablets = arena_at<uint64>(at);
+	at += aligned(sizeof(uint64) * source->ntablets);
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		const TableVersion *version = source->leaves[i].version;
+
+		memcpy(tablets + n, version_at<uint64>(version, version->tablets), sizeof(uint64) * version->ntablets);
+		n += version->ntablets;
+	}
+	for (; n < source->ntablets; n++)
+	{
+		const TabletHeader *tablet = source->tablets[n].header;
+
+		memcpy(arena_at<char>(at), tablet, tablet->size);
+		tablets[n] = at;
+		at += aligned(tablet->size);
+	}
+	return cursor;
+}
+
+/* -- rows ----------------------------------------------------------------------------------- */
+
+const MaskedRows *
+source_masked_from(const ScanSource *source, const ScanTablet *tablet, uint32 row)
+{
+	uint32		number = tablet - source->tablets;
+	const MaskedRows *end = source->masked + source->nmasked;
+
+	return std::partition_point<const MaskedRows *>(source->masked, end, [=](const MaskedRows &m)
+	{
+		return m.tablet < number || (m.tablet == number && m.end <= row);
+	});
+}
+
+bool
+source_skip_masked(const ScanSource *source, const ScanTablet *tablet, const MaskedRows **at, uint32 *row)
+{
+	const MaskedRows *end = source->masked + source->nmasked;
+	uint32		number = tablet - source->tablets;
+
+	while (*at < end && (*at)->tablet == number && (*at)->end <= *row)
+		(*at)++;
+	if (*at == end || (*at)->tablet != number || (*at)->first > *row)
+		return false;
+	*row = (*at)->end;
+	return true;
+}
+
+void
+source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids)
+{
+	if (tablet->ctids == nullptr)
+	{
+		tablet_row_ctids(tablet->header, rows, n, block_hint, ctids);
+		return;
+	}
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (rows[i] >= tablet->header->nrows)
+			elog(ERROR, "gpuvm: gpuvmd returned row %u of %u", rows[i], tablet->header->nrows);
+		ctids[i] = tablet->ctids[rows[i]];
+	}
+}
+
+}  // namespace gpuvm

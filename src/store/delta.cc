@@ -1,0 +1,366 @@
+/*
+ * delta.cc: unserved blocks into tablets.
+ *
+ * One heap scan goes over all runs, limited to one after the other: visibility,
+ * pruning, conflicts of serializable transactions and the reading itself are
+ * PostgreSQL's own. The scan is of the kind that a range of ctids gets, so that
+ * a thousand runs are not counted as a thousand sequential scans. In page mode
+ * it holds a pin, not a lock, while rows are taken.
+ *
+ * A query that meets one changed block must not notice: what is allocated here
+ * is in proportion to the blocks, and a tuple is walked no further than to the
+ * last attribute that the program reads.
+ */
+#include "store/delta.h"
+
+#include "store/internal.h"
+#include "tablet/build.h"
+
+extern "C" {
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "access/tupdesc_details.h"
+#include "utils/memutils.h"
+}
+
+namespace gpuvm {
+
+/* A tablet of a delta ends at so many bytes of staged values, within these rows. */
+constexpr uint32 STAGED_BYTES = 4 * 1024 * 1024;
+constexpr uint32 MIN_STAGED_ROWS = TABLET_PAD_ROWS;
+constexpr uint32 MAX_STAGED_ROWS = 65536;
+
+/* Measured (docs/benchmarks.md): a block, a row, a value, in microseconds. */
+constexpr double BLOCK_US = 0.5;
+constexpr double ROW_US = 0.03;
+constexpr double VALUE_US = 0.004;
+
+struct DeltaColumn
+{
+	uint8		width;
+	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
+	bool		has_nulls;		/* among the staged rows */
+	bool		missing;		/* older tuples lack it: they have missing_value, or null */
+	Datum		missing_value;
+	char	   *values;
+	uint64	   *nulls;
+};
+
+struct DeltaAttribute
+{
+	int16		len;
+	int16		column;			/* -1 when not wanted */
+	char		align;
+};
+
+struct DeltaReader
+{
+	const DeltaRequest *request;
+	uint32		capacity;		/* rows */
+	uint32		nrows;
+	DeltaColumn *columns;
+	StagedColumn *staged;
+	ColumnChunk *chunks;
+	ItemPointerData *ctids;
+	int			natts;			/* attributes up to the last wanted one */
+	DeltaAttribute *attributes;
+	int			first_walked;	/* where the walk of a complete tuple begins; natts: no walk */
+	uint32		first_walked_offset;
+	Delta	   *delta;
+	DeltaTablet **tail;
+	uint64		bytes;			/* in use */
+};
+
+static void *
+take(DeltaReader *r, Size size, int flags)
+{
+	r->bytes += size;
+	return MemoryContextAllocExtended(CurrentMemoryContext, Max(size, 1), flags | MCXT_ALLOC_HUGE);
+}
+
+static void
+prepare_columns(DeltaReader *r, TupleDesc desc)
+{
+	const DeltaRequest *request = r->request;
+	uint32		ncols = request->ncols;
+	uint32		width = 0;
+	int32		offset = 0;
+	char	   *zeroes;
+
+	r->columns = static_cast<DeltaColumn *>(palloc0(sizeof(DeltaColumn) * Max(ncols, 1)));
+	r->staged = static_cast<StagedColumn *>(palloc0(sizeof(StagedColumn) * Max(ncols, 1)));
+	r->chunks = static_cast<ColumnChunk *>(palloc(sizeof(ColumnChunk) * Max(ncols, 1)));
+	for (uint32 i = 0; i < ncols; i++)
+	{
+		if (!request->wanted[i])
+			continue;
+		r->natts = Max(r->natts, request->columns[i].attnum);
+		width += TupleDescAttr(desc, request->columns[i].attnum - 1)->attlen;
+	}
+	r->capacity = Min(Max(STAGED_BYTES / Max(width, 1), MIN_STAGED_ROWS), MAX_STAGED_ROWS);
+	if (request->nblocks < r->capacity / MaxHeapTuplesPerPage)
+		r->capacity = request->nblocks * MaxHeapTuplesPerPage;
+	r->capacity = TYPEALIGN(64, r->capacity);
+
+	r->attributes = static_cast<DeltaAttribute *>(palloc(sizeof(DeltaAttribute) * Max(r->natts, 1)));
+	for (int a = 0; a < r->natts; a++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, a);
+
+		r->attributes[a] = DeltaAttribute{att->attlen, -1, att->attalign};
+	}
+	zeroes = static_cast<char *>(take(r, Size{r->capacity} * sizeof(int64), MCXT_ALLOC_ZERO));
+	for (uint32 i = 0; i < ncols; i++)
+	{
+		const ColumnSummary *summary = &request->columns[i];
+		DeltaColumn *column = &r->columns[i];
+
+		r->staged[i].type = summary->type;
+		r->staged[i].attnum = summary->attnum;
+		r->staged[i].values = zeroes;
+		if (!request->wanted[i])
+			continue;
+		r->attributes[summary->attnum - 1].column = static_cast<int16>(i);
+		column->width = static_cast<uint8>(TupleDescAttr(desc, summary->attnum - 1)->attlen);
+		column->offset = -1;
+		if (desc->constr && desc->constr->missing && desc->constr->missing[summary->attnum - 1].am_present)
+		{
+			column->missing = true;
+			column->missing_value = desc->constr->missing[summary->attnum - 1].am_value;
+		}
+		column->values = static_cast<char *>(take(r, Size{r->capacity} * column->width, 0));
+		column->nulls = static_cast<uint64 *>(take(r, r->capacity / 8, MCXT_ALLOC_ZERO));
+		r->staged[i].values = column->values;
+	}
+	if (request->want_ctids)
+		r->ctids = static_cast<ItemPointerData *>(take(r, Size{r->capacity} * sizeof(ItemPointerData), 0));
+
+	/* Offsets up to the first attribute of variable length. */
+	for (r->first_walked = 0; r->first_walked < r->natts; r->first_walked++)
+	{
+		const DeltaAttribute *att = &r->attributes[r->first_walked];
+
+		if (att->len <= 0)
+			break;
+		offset = att_align_nominal(offset, att->align);
+		if (att->column >= 0)
+			r->columns[att->column].offset = offset;
+		offset += att->len;
+	}
+	r->first_walked_offset = offset;
+}
+
+static void
+free_staging(DeltaReader *r)
+{
+	for (uint32 i = 0; i < r->request->ncols; i++)
+	{
+		if (r->columns[i].values == NULL)
+			continue;
+		pfree(r->columns[i].values);
+		pfree(r->columns[i].nulls);
+	}
+	if (r->ctids != NULL)
+		pfree(r->ctids);
+}
+
+/* Makes a tablet of the staged rows; false when memory is used up. */
+static bool
+flush_tablet(DeltaReader *r)
+{
+	StagedTablet staged = {};
+	TabletHeader header;
+	DeltaTablet *made;
+	char	   *to;
+	uint64		size;
+	uint32		nrows = r->nrows;
+
+	if (nrows == 0)
+		return true;
+	for (uint32 i = 0; i < r->request->ncols; i++)
+		r->staged[i].nulls = r->columns[i].has_nulls ? r->columns[i].nulls : NULL;
+	staged.nrows = nrows;
+	staged.ncols = r->request->ncols;
+	staged.columns = r->staged;
+	staged.block_rows = &nrows;
+	size = plan_tablet(staged, &header, r->chunks);
+	if (r->bytes + size > r->request->max_bytes)
+		return false;
+
+	made = static_cast<DeltaTablet *>(palloc0(sizeof(DeltaTablet)));
+	to = static_cast<char *>(take(r, size + TABLET_ALIGN, 0));
+	to = reinterpret_cast<char *>(TYPEALIGN(TABLET_ALIGN, reinterpret_cast<uintptr_t>(to)));
+	write_tablet(staged, header, r->chunks, 0, to);
+	made->tablet = reinterpret_cast<const TabletHeader *>(to);
+	if (r->ctids != NULL)
+	{
+		ItemPointerData *ctids = static_cast<ItemPointerData *>(take(r, Size{nrows} * sizeof(ItemPointerData), 0));
+
+		memcpy(ctids, r->ctids, Size{nrows} * sizeof(ItemPointerData));
+		made->ctids = ctids;
+	}
+	*r->tail = made;
+	r->tail = &made->next;
+	r->delta->ntablets++;
+	r->delta->nrows += nrows;
+	r->delta->tablet_bytes += TYPEALIGN(TABLET_ALIGN, size);
+
+	for (uint32 i = 0; i < r->request->ncols; i++)
+	{
+		if (!r->columns[i].has_nulls)
+			continue;
+		memset(r->columns[i].nulls, 0, (nrows + 63) / 64 * sizeof(uint64));
+		r->columns[i].has_nulls = false;
+	}
+	r->nrows = 0;
+	return true;
+}
+
+static inline void
+set_null(DeltaColumn *column, uint32 row)
+{
+	column->nulls[row / 64] |= uint64{1} << (row % 64);
+	column->has_nulls = true;
+}
+
+static inline void
+store_value(DeltaColumn *column, uint32 row, const char *from)
+{
+	switch (column->width)
+	{
+		case 1:
+			column->values[row] = *from;
+			break;
+		case 2:
+			memcpy(column->values + Size{row} * 2, from, 2);
+			break;
+		case 4:
+			memcpy(column->values + Size{row} * 4, from, 4);
+			break;
+		default:
+			memcpy(column->values + Size{row} * 8, from, 8);
+			break;
+	}
+}
+
+/* Attributes from `a` (at `offset`) on. */
+static void
+walk_tuple(DeltaReader *r, HeapTupleHeader tuple, int a, uint32 offset)
+{
+	const char *data = reinterpret_cast<const char *>(tuple) + tuple->t_hoff;
+	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	int			natts = Min(static_cast<int>(HeapTupleHeaderGetNatts(tuple)), r->natts);
+
+	for (; a < natts; a++)
+	{
+		const DeltaAttribute *att = &r->attributes[a];
+
+		if (has_nulls && att_isnull(a, tuple->t_bits))
+		{
+			if (att->column >= 0)
+				set_null(&r->columns[att->column], r->nrows);
+			continue;
+		}
+		offset = att_align_pointer(offset, att->align, att->len, data + offset);
+		if (att->column >= 0)
+			store_value(&r->columns[att->column], r->nrows, data + offset);
+		offset = att_addlength_pointer(offset, att->len, data + offset);
+	}
+	/* made before these were added */
+	for (; a < r->natts; a++)
+	{
+		DeltaColumn *column;
+
+		if (r->attributes[a].column < 0)
+			continue;
+		column = &r->columns[r->attributes[a].column];
+		if (column->missing)
+		{
+			char		bytes[sizeof(Datum)];
+
+			store_att_byval(bytes, column->missing_value, column->width);
+			store_value(column, r->nrows, bytes);
+		}
+		else
+			set_null(column, r->nrows);
+	}
+}
+
+static inline void
+append_tuple(DeltaReader *r, HeapTuple tuple)
+{
+	HeapTupleHeader header = tuple->t_data;
+
+	if ((header->t_infomask & HEAP_HASNULL) != 0 || static_cast<int>(HeapTupleHeaderGetNatts(header)) < r->natts)
+		walk_tuple(r, header, 0, 0);
+	else
+	{
+		const char *data = reinterpret_cast<const char *>(header) + header->t_hoff;
+
+		for (int a = 0; a < r->first_walked; a++)
+		{
+			int			column = r->attributes[a].column;
+
+			if (column >= 0)
+				store_value(&r->columns[column], r->nrows, data + r->columns[column].offset);
+		}
+		if (r->first_walked < r->natts)
+			walk_tuple(r, header, r->first_walked, r->first_walked_offset);
+	}
+	if (r->ctids != NULL)
+		r->ctids[r->nrows] = tuple->t_self;
+	r->nrows++;
+}
+
+Delta *
+delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request)
+{
+	DeltaReader r = {};
+	TableScanDesc scan;
+	bool		fits = true;
+
+	r.request = &request;
+	r.delta = static_cast<Delta *>(palloc0(sizeof(Delta)));
+	r.tail = &r.delta->first;
+	prepare_columns(&r, RelationGetDescr(rel));
+
+	scan = rel->rd_tableam->scan_begin(rel, snapshot, 0, NULL, NULL,
+									   SO_TYPE_TIDRANGESCAN | SO_ALLOW_STRAT | SO_ALLOW_PAGEMODE);
+	for (uint32 i = 0; i < request.nruns && fits; i++)
+	{
+		HeapTuple	tuple;
+
+		/* also between blocks, by the scan */
+		CHECK_FOR_INTERRUPTS();
+		if (i > 0)
+			heap_rescan(scan, NULL, false, false, false, false);
+		heap_setscanlimits(scan, request.runs[i].first, request.runs[i].count);
+		while (fits && (tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+		{
+			append_tuple(&r, tuple);
+			if (r.nrows == r.capacity)
+				fits = flush_tablet(&r);
+		}
+	}
+	table_endscan(scan);
+	fits = fits && flush_tablet(&r);
+	free_staging(&r);
+	return fits ? r.delta : NULL;
+}
+
+void
+delta_summarize(const Delta *delta, ColumnSummary *columns, uint32 ncols, bool first)
+{
+	for (const DeltaTablet *t = delta->first; t != NULL; t = t->next, first = false)
+		for (uint32 i = 0; i < ncols; i++)
+			summarize_chunk(&columns[i], tablet_chunks(t->tablet)[i], first);
+}
+
+double
+delta_expected_us(BlockNumber nblocks, double nrows, int nwanted)
+{
+	return nblocks * BLOCK_US + nrows * (ROW_US + nwanted * VALUE_US);
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,61 @@
+/*
+ * delta.h: the rows of the blocks that tablets do not serve, read for one query.
+ *
+ * They are read as any scan reads them, under the query's snapshot, and become
+ * tablets in the backend's memory, for the same program to run over. Nothing of
+ * it outlives the query.
+ */
+#ifndef GPUVM_STORE_DELTA_H
+#define GPUVM_STORE_DELTA_H
+
+#include "store/registry.h"
+
+extern "C" {
+#include "storage/itemptr.h"
+}
+
+namespace gpuvm {
+
+/* Without a place in the heap of its own: no blocks, serial 0. Its rows' ctids are here. */
+struct DeltaTablet
+{
+	DeltaTablet *next;
+	const TabletHeader *tablet;	/* 64-byte aligned */
+	const ItemPointerData *ctids;	/* NULL if nobody asked for them */
+};
+
+struct Delta
+{
+	DeltaTablet *first;
+	uint32		ntablets;
+	uint64		nrows;
+	uint64		tablet_bytes;	/* of all tablets, each rounded up to TABLET_ALIGN */
+};
+
+struct DeltaRequest
+{
+	const BlockRun *runs;		/* ascending */
+	uint32		nruns;
+	BlockNumber nblocks;		/* in all runs */
+	const ColumnSummary *columns;	/* of the version: what every tablet has */
+	uint32		ncols;
+	const bool *wanted;			/* for each of them; the others are constant 0 */
+	bool		want_ctids;
+	uint64		max_bytes;
+};
+
+/*
+ * Reads the runs. The result lies in the current memory context. NULL when it
+ * would take more than max_bytes.
+ */
+Delta	   *delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request);
+
+/* Widens the summaries, one for each column, to cover the delta; `first`: they cover nothing yet. */
+void		delta_summarize(const Delta *delta, ColumnSummary *columns, uint32 ncols, bool first);
+
+/* What delta_read will take, in microseconds, when the blocks are in shared buffers. */
+double		delta_expected_us(BlockNumber nblocks, double nrows, int nwanted);
+
+}  // namespace gpuvm
+
+#endif
