@@ -271,16 +271,10 @@ packed_keys_are_wide(const GroupLayout &g)
 }
 
 /*
- * The record of a row that reaches its group by a partition: the packed key, then
- * what the row gives each cell, in words of 32 bits.
+ * The record of a row that reaches its group by a partition: the packed key (of a
+ * dense table: one word), then what the row gives each cell, in words of 32 bits.
  */
 constexpr uint32_t MAX_RECORD_WORDS = 8;
-
-GPUVM_HD constexpr uint32_t
-record_key_words(const GroupLayout &g)
-{
-	return packed_keys_are_wide(g) ? 2 : 1;
-}
 
 GPUVM_HD constexpr uint32_t
 record_words_of(const GroupCell &cell)
@@ -322,7 +316,7 @@ record_planes(const GroupLayout &g)
 GPUVM_HD constexpr uint32_t
 record_words(const GroupLayout &g)
 {
-	uint32_t	n = record_key_words(g);
+	uint32_t	n = 1;
 
 	for (int i = 0; i < g.ncells; i++)
 		n += record_words_of(g.cells[i]);
@@ -522,7 +516,6 @@ struct GroupTable
 	/* With partitions */
 	uint32_t	record_words;
 	uint32_t	gather_slots;	/* in shared memory, of a block that gathers a partition */
-	uint32_t	gather_scale;	/* Hashed: a row of the partition has its slot at row * gather_scale / 2^32 */
 	uint32_t	gather_bytes;	/* of shared memory */
 	uint32_t	most_writers;	/* blocks that there are counts for */
 	uint32_t	writers;		/* of the launch at hand: launch_slice() */
@@ -559,14 +552,14 @@ group_area_bytes(uint32_t planes, uint32_t slots, bool tagged)
  * Slots of a block that writes records: RECORD_GROUP tagged ones, then as many groups of so many as
  * its warps' tiles have rows. Planes of a group lie as those of the tagged slots do, so
  * that a slot's number says where its words are, but there are only those that records
- * need, then the keys' and the tags.
+ * need, then the key's and the tags.
  */
 constexpr uint32_t RECORD_GROUP = 512;
 
 GPUVM_HD constexpr uint32_t
 record_group_planes(const GroupLayout &g)
 {
-	return record_planes(g) + record_key_words(g) + 1;
+	return record_planes(g) + 2;
 }
 
 GPUVM_HD constexpr uint32_t

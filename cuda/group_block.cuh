@@ -24,13 +24,11 @@ namespace cuda {
 
 /* -- records of rows ------------------------------------------------------------------- */
 
-/* The partition of a packed key: its rows are gathered by one block. */
+/* The partition of a packed key, whose rows one block gathers: all have parts of every range of keys. */
 GPUVM_D uint32_t
-partition_of(const GroupTable &table, uint64_t key)
+partition_of(const GroupTable &table, uint32_t key)
 {
-	/* Of a dense table all have parts of every range of keys; of a hashed one each has a range of its rows. */
-	return table.kind == GroupTableKind::Dense ? static_cast<uint32_t>(key) & ((1u << table.partition_bits) - 1)
-		: static_cast<uint32_t>(hash_step(0, key) >> (64 - table.partition_bits));
+	return key & ((1u << table.partition_bits) - 1);
 }
 
 /* All threads of a block that writes records; its thread 0 has filled the area. */
@@ -38,10 +36,10 @@ GPUVM_D void
 begin_records(const DeviceProgram &p, GroupArea *area, uint32_t planes_at, uint32_t partition_bits)
 {
 	const GroupLayout &g = p.groups;
-	const uint32_t plane = RECORD_GROUP * 4, keys = record_key_words(g), first_key = record_planes(g), planes = record_group_planes(g);
+	const uint32_t plane = RECORD_GROUP * 4, planes = record_group_planes(g);
 	const uint32_t groups_at = planes_at + (g.planes + 1) * plane, slots = record_slots(p.rows_per_lane);
 	const uint32_t counters_at = groups_at + slots * planes * 4;
-	uint32_t	n = 0;
+	uint32_t	n = 1;
 
 	for (uint32_t i = threadIdx.x; i < slots; i += blockDim.x)
 	{
@@ -57,8 +55,7 @@ begin_records(const DeviceProgram &p, GroupArea *area, uint32_t planes_at, uint3
 	area->counters_at = counters_at;
 	area->record_tags_at = planes_at + (planes - 1) * plane;
 	area->record_group = planes * RECORD_GROUP;
-	for (; n < keys; n++)
-		area->record_from[n] = planes_at + (first_key + n) * plane;
+	area->record_from[0] = planes_at + record_planes(g) * plane;
 	for (int i = 0; i < g.ncells; i++)
 	{
 		const GroupCell cell = g.cells[i];

@@ -141,15 +141,6 @@ struct Chunks
 	GPUVM_D int chunk(int k) const { return static_cast<int>(static_cast<uint32_t>(k) ^ turn); }
 };
 
-/* Where the row adds to its group at once; TARGET_NONE if there is no room. */
-GPUVM_D uint32_t
-direct_target(const GroupArea *area, uint64_t key, uint32_t lane)
-{
-	const uint32_t row = area->table.kind == GroupTableKind::Dense ? static_cast<uint32_t>(key) : find_row(area, key);
-
-	return row == TARGET_NONE ? row : target_of(area, row, lane);
-}
-
 /* Where the block has its counters and regions: in registers, for no atomic changes them. */
 struct RecordPlaces
 {
@@ -163,9 +154,8 @@ struct RecordPlaces
 };
 
 /* The slot, made a record; TARGET_NONE if the partition has no room for one more. */
-template <typename W>
 GPUVM_D uint32_t
-record_target(const RecordPlaces &places, uint32_t partition, W key, uint32_t slot)
+record_target(const RecordPlaces &places, uint32_t partition, uint32_t key, uint32_t slot)
 {
 	uint32_t   *counter = shared_at<uint32_t>(places.counters_at) + partition;
 	uint32_t	n = *static_cast<volatile uint32_t *>(counter);
@@ -176,24 +166,20 @@ record_target(const RecordPlaces &places, uint32_t partition, W key, uint32_t sl
 	if (n >= places.region)
 		return TARGET_NONE;
 	shared_at<uint32_t>(places.tags_at)[slot] = places.first + partition * places.step + n;
-	shared_at<uint32_t>(places.keys_at)[slot] = static_cast<uint32_t>(key);
-	/* The second word is the next plane. */
-	if constexpr (sizeof(W) == 8)
-		shared_at<uint32_t>(places.keys_at)[slot + RECORD_GROUP] = static_cast<uint32_t>(key >> 32);
+	shared_at<uint32_t>(places.keys_at)[slot] = key;
 	return TARGET_SHARED | slot;
 }
 
 /*
- * Targets of rows that go by partitions, packed keys being of type W; the records of
- * the tile before leave first. Four rows of one group are no records: they are one
- * update, and tables in the keys' order have many such. Returns the rows for which
- * there was no room.
+ * Targets of rows that go by partitions; the records of the tile before leave first.
+ * Four rows of one group are no records: they are one update, and tables in the keys'
+ * order have many such. Rows for which a region has no room add to the table at once.
  */
-template <typename W, int R>
-GPUVM_D uint32_t
-find_by_partitions(const Machine<R> &m, const OpView &op, const GroupArea *area, uint32_t full)
+template <int R>
+GPUVM_D void
+find_by_partitions(const Machine<R> &m, const OpView &op, const GroupArea *area)
 {
-	const char *words = place_of<W>(m, op.a());
+	const char *words = place_of<uint32_t>(m, op.a());
 	char	   *to = place_of<uint32_t>(m, op.dst());
 	const RecordPlaces places(area);
 	Chunks<R>	chunks(m);
@@ -203,8 +189,8 @@ find_by_partitions(const Machine<R> &m, const OpView &op, const GroupArea *area,
 	{
 		const int	at = chunks.chunk(k);
 		const uint32_t slot = record_slot(area, R, static_cast<uint32_t>(4 * k));
-		const uint32_t bits = (m.live & ~full) >> (4 * at) & 15;
-		W			key[4];
+		const uint32_t bits = m.live >> (4 * at) & 15;
+		uint32_t	key[4];
 		uint32_t	t[4] = {0, 0, 0, 0};
 
 		load4(words, at, 0, key);
@@ -219,13 +205,10 @@ find_by_partitions(const Machine<R> &m, const OpView &op, const GroupArea *area,
 				continue;
 			t[i] = alike ? TARGET_NONE : record_target(places, partition_of(area->table, key[i]), key[i], slot + 32 * static_cast<uint32_t>(i));
 			if (t[i] == TARGET_NONE)
-				t[i] = alike && i > 0 ? t[0] : direct_target(area, key[i], m.lane);
-			if (t[i] == TARGET_NONE)
-				full |= 1u << (4 * at + i);
+				t[i] = alike && i > 0 ? t[0] : target_of(area, key[i], m.lane);
 		}
 		store4(to, at, 0, t);
 	}
-	return full;
 }
 
 /* -- Group ---------------------------------------------------------------------------------- */
@@ -258,13 +241,8 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 		return true;
 	if (table.partition_bits)
 	{
-		uint32_t	full = *static_cast<volatile uint32_t *>(&area->overflow) ? m.live : 0;
-
-		full = op.flags() & DOP_WIDE ? find_by_partitions<uint64_t>(m, op, area, full) : find_by_partitions<uint32_t>(m, op, area, full);
-		if (full)
-			*static_cast<volatile uint32_t *>(&area->overflow) = 1;
-		m.live &= ~full;
-		return __any_sync(~0u, m.live != 0);
+		find_by_partitions(m, op, area);
+		return true;
 	}
 	if (table.kind == GroupTableKind::Dense)
 	{

@@ -13,15 +13,14 @@
  * A block has a table of its own in shared memory for all groups or for those that
  * it meets first, added to the global one when it ends: see group_table.cuh.
  *
- * Partitions. Where there are many groups and many more rows, a row costs what an
- * atomic to the L2 cache or, with tables larger than that, to memory costs. Then rows
+ * Partitions. Where a dense table is larger than the L2 cache a row costs what an
+ * atomic to memory costs. With many rows they then
  * take a way round that is all streams: the interpreter writes what each row gives
  * the cells as a record to its key's partition (group_block.cuh); when the launch has
  * ended, a second kernel (partitions.cu) lets a block gather each partition in shared
  * memory, which has room for its groups, and add them to the table once. The table is the
- * same, as is everything that comes behind. Partitions are low bits of a dense
- * table's rows, so that no range of keys has more rows than others, and high bits of
- * a hash, so that each has its part of a hashed table. The buffers have room for
+ * same, as is everything that comes behind. Partitions are low bits of the
+ * rows' numbers, so that no range of keys has more rows than others. The buffers have room for
  * `max_slice_rows` rows that are spread evenly; rows beyond that, as those of a group that
  * has most of the rows, go to the table at once, so no launch is too large.
  *
@@ -81,11 +80,10 @@ const char *plan_groups(const DeviceProgram &program, uint64_t total_rows, uint6
 						int partition_bits = PARTITIONS_THAT_PAY);
 
 /*
- * Adds partitions to a plan, with buffers for slices of so many rows, and at most
- * `most_slots` slots for a partition. False: the program or the device is not fit for it,
- * and the plan is as it was.
+ * Adds partitions to a plan of a dense table, with buffers for slices of so many rows.
+ * False: the program or the device is not fit for it, and the plan is as it was.
  */
-bool		partition_groups(const DeviceProgram &program, int bits, uint64_t slice_rows, uint32_t most_slots, GroupPlan *plan);
+bool		partition_groups(const DeviceProgram &program, int bits, uint64_t slice_rows, GroupPlan *plan);
 
 /* Points into `memory`, device memory of plan.table_bytes; host code only. */
 GroupTable	group_table(const DeviceProgram &program, const GroupPlan &plan, char *memory);

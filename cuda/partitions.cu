@@ -3,10 +3,7 @@
  *
  * A block gathers a partition. Its warps take the regions that the interpreter's
  * blocks filled in turn, four records a lane at a time, so that their loads are
- * on their way together. A dense table's groups have their slots by number. Of a
- * hashed one a record finds its row in the global table first, in the part of it
- * that is the partition's and that the L2 cache holds meanwhile; the row's slot is tagged,
- * for there may be fewer of them. What has no slot is added to the global table.
+ * on their way together. A group has its slot by number.
  */
 #include "groups.h"
 
@@ -23,31 +20,6 @@ constexpr int BATCH = 4;	/* records of a lane */
 
 /* Room for the kernel's own static variables. */
 constexpr uint32_t STATIC_SHARED_BYTES = 1024;
-
-/* Where a record's key adds; TARGET_NONE if the table is full. */
-GPUVM_D uint32_t
-gathered_target(const GroupArea *area, uint32_t partition, uint64_t key)
-{
-	const GroupTable &table = area->table;
-
-	if (table.kind == GroupTableKind::Dense)
-	{
-		const uint32_t slot = static_cast<uint32_t>(key) >> table.partition_bits;
-
-		return slot < table.gather_slots ? TARGET_SHARED | slot : static_cast<uint32_t>(key);
-	}
-
-	const uint32_t row = find_row(area, key), rows = table.entries >> table.partition_bits;
-	const uint32_t at = row - partition * rows;
-
-	/* A place may be found beyond the partition's; the last row of all is one key's alone. */
-	if (row == TARGET_NONE || at >= rows)
-		return row;
-
-	const uint32_t slot = __umulhi(at, table.gather_scale);
-
-	return claims_slot(shared_at<uint32_t>(area->tags_at) + slot, row) ? TARGET_SHARED | slot : row;
-}
 
 /* What records have for one cell, to their targets. */
 GPUVM_D void
@@ -98,12 +70,11 @@ add_parts(const CellBase &base, const GroupCell &cell, const uint32_t (&targets)
 
 /* The lane's records from `first` on, 32 apart, of the n from `records` on. */
 GPUVM_D void
-add_records(const GroupLayout &g, const GroupArea *area, uint32_t partition, const uint32_t *records, uint32_t first, uint32_t n)
+add_records(const GroupLayout &g, const GroupArea *area, const uint32_t *records, uint32_t first, uint32_t n)
 {
 	const CellBase base(area);
-	const uint32_t words = area->table.record_words, keys = record_key_words(g);
+	const uint32_t words = area->table.record_words;
 	const uint32_t *at[BATCH];
-	uint64_t	key[BATCH];
 	uint32_t	targets[BATCH];
 
 #pragma unroll
@@ -112,20 +83,10 @@ add_records(const GroupLayout &g, const GroupArea *area, uint32_t partition, con
 		const uint32_t r = first + 32 * static_cast<uint32_t>(i);
 
 		at[i] = records + static_cast<uint64_t>(r) * words;
-		key[i] = r >= n ? 0 : keys == 1 ? at[i][0] : at[i][0] | static_cast<uint64_t>(at[i][1]) << 32;
-	}
-#pragma unroll
-	for (int i = 0; i < BATCH; i++)
-	{
-		targets[i] = TARGET_NONE;
-		if (first + 32 * static_cast<uint32_t>(i) >= n)
-			continue;
-		targets[i] = gathered_target(area, partition, key[i]);
-		if (targets[i] == TARGET_NONE)
-			*static_cast<volatile uint32_t *>(&area->table.header->overflow) = 1;
+		targets[i] = r >= n ? TARGET_NONE : TARGET_SHARED | at[i][0] >> area->table.partition_bits;
 	}
 
-	uint32_t	word = keys;
+	uint32_t	word = 1;
 
 	for (int c = 0; c < g.ncells; c++)
 	{
@@ -140,7 +101,6 @@ __global__ void __launch_bounds__(THREADS, 2)
 gather(const __grid_constant__ GroupLayout g, const __grid_constant__ GroupTable table, const LaunchState *state, const uint32_t *abort)
 {
 	GroupArea  *area = shared_at<GroupArea>(0);
-	const bool	hashed = table.kind == GroupTableKind::Hashed;
 	const uint32_t partition = blockIdx.x, lane = threadIdx.x % 32;
 	const uint32_t planes_at = static_cast<uint32_t>(sizeof(GroupArea)), words = g.planes * table.gather_slots;
 
@@ -149,15 +109,11 @@ gather(const __grid_constant__ GroupLayout g, const __grid_constant__ GroupTable
 		area->table = table;
 		area->planes_at = planes_at;
 		area->plane_bytes = table.gather_slots * 4;
-		area->tags_at = planes_at + words * 4;
-		area->hash_shift = hash_shift(table.entries);
 		area->overflow = table.header->overflow | state->errors | (abort != nullptr ? *abort : 0);
 	}
 	/* Slots come in fours. */
 	for (uint32_t i = threadIdx.x; i < words / 4; i += blockDim.x)
 		shared_at<uint4>(planes_at)[i] = uint4{0, 0, 0, 0};
-	for (uint32_t i = threadIdx.x; hashed && i < table.gather_slots / 4; i += blockDim.x)
-		shared_at<uint4>(planes_at + words * 4)[i] = uint4{TAG_FREE, TAG_FREE, TAG_FREE, TAG_FREE};
 	__syncthreads();
 	/* Nobody is going to look at the table; and what an operation that failed left is no value of its range, and may have spoilt a record's key. */
 	if (area->overflow)
@@ -170,12 +126,12 @@ gather(const __grid_constant__ GroupLayout g, const __grid_constant__ GroupTable
 
 #pragma unroll 1
 		for (uint32_t first = lane; first < n; first += 32 * BATCH)
-			add_records(g, area, partition, records, first, n);
+			add_records(g, area, records, first, n);
 	}
 	__syncthreads();
 	for (uint32_t slot = threadIdx.x; slot < table.gather_slots; slot += blockDim.x)
 	{
-		const uint64_t row = hashed ? shared_at<uint32_t>(area->tags_at)[slot] : static_cast<uint64_t>(slot) << table.partition_bits | partition;
+		const uint64_t row = static_cast<uint64_t>(slot) << table.partition_bits | partition;
 
 		if (row < table.entries)
 			take_slot(g, area, slot, 1, table.rows + row * table.row_bytes);
