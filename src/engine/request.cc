@@ -2,6 +2,7 @@
 #include "engine/request.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 
 #include "tablet/build.h"
@@ -16,11 +17,13 @@ constexpr uint32_t RESULT_AREA_ALIGN = 64;
 
 /* ---- tablets --------------------------------------------------------------- */
 
+/* What of a tablet's header never changes; backends count references in what follows. */
+constexpr size_t HEADER_FIXED = offsetof(TabletHeader, serial) + sizeof(TabletHeader::serial);
+
 static uint64_t
-fingerprint(const void *data, size_t bytes)
+fingerprint(const void *data, size_t bytes, uint64_t hash)
 {
 	const char *at = static_cast<const char *>(data);
-	uint64_t	hash = bytes;
 
 	for (; bytes >= 8; at += 8, bytes -= 8)
 	{
@@ -36,12 +39,14 @@ fingerprint(const void *data, size_t bytes)
 const char *
 CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet)
 {
-	size_t		head = sizeof(TabletHeader) + tablet->ncols * sizeof(ColumnChunk);
+	size_t		chunks = tablet->ncols * sizeof(ColumnChunk);
 
-	if (arena.at<char>(offset, head) == nullptr)
+	if (arena.at<char>(offset, sizeof(TabletHeader) + chunks) == nullptr)
 		return "a tablet reaches past the arena's end";
+	if (tablet->serial == 0)
+		return check_tablet(tablet, arena.available(offset));
 
-	uint64_t	print = fingerprint(tablet, head);
+	uint64_t	print = fingerprint(tablet + 1, chunks, fingerprint(tablet, HEADER_FIXED, chunks));
 	std::lock_guard<std::mutex> lock(mutex_);
 	auto		it = fingerprints_.find(offset);
 

@@ -23,6 +23,7 @@ namespace gpuvm {
 /*
  * Which tablets passed check_tablet. A tablet is known by its offset and by a
  * fingerprint of its header and chunks, as its memory may become another tablet.
+ * One without a serial was made for one job and is checked every time.
  */
 class CheckedTablets
 {

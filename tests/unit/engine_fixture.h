@@ -275,6 +275,14 @@ public:
 		first_tablet_ = tablets[0];
 	}
 
+	/* The job is not to see these rows. */
+	void mask(Job *job, const std::vector<MaskedRows> &ranges)
+	{
+		job->cursors[0].masked = allocate(ranges.size() * sizeof(MaskedRows));
+		job->cursors[0].nmasked = static_cast<uint32_t>(ranges.size());
+		std::copy(ranges.begin(), ranges.end(), at<MaskedRows>(job->cursors[0].masked));
+	}
+
 	int			fd_;
 	char	   *base_;
 	uint64_t	next_ = 65536;

@@ -1,6 +1,8 @@
 /* The engine's half of the job protocol: rows, groups, suspension, cancel, backends that go. */
 #include "engine_fixture.h"
 
+#include <numeric>
+
 namespace {
 
 TEST_F(EngineJobTest, PingAnswers)
@@ -118,6 +120,73 @@ TEST_F(EngineJobTest, SkipsTabletsByTheirZoneMaps)
 	/* Units are numbered over all tablets, the skipped ones too. */
 	EXPECT_EQ(backend.units.count(UNITS_PER_TABLET), 0u);
 	EXPECT_EQ(backend.units.count(2 * UNITS_PER_TABLET), 1u);
+}
+
+bool
+is_masked(const std::vector<MaskedRows> &ranges, uint32_t row)
+{
+	for (const MaskedRows &range : ranges)
+	{
+		if (row >= range.tablet * TABLET_ROWS + range.first && row < range.tablet * TABLET_ROWS + range.end)
+			return true;
+	}
+	return false;
+}
+
+TEST_F(EngineJobTest, MaskedRowsAreNotThere)
+{
+	/* a part of tablet 0; a unit of 1; all of 2, in two ranges; of the last unit of 3 all but a row */
+	const std::vector<MaskedRows> ranges = {{0, 1000, 5000}, {1, UNIT_ROWS, 2 * UNIT_ROWS}, {2, 0, 17}, {2, 17, TABLET_ROWS},
+		{3, 2 * UNIT_ROWS, TABLET_ROWS - 1}};
+	const uint32_t masked = 4000 + UNIT_ROWS + TABLET_ROWS + TABLET_ROWS - 1 - 2 * UNIT_ROWS;
+
+	for (bool grouped : {false, true})
+	{
+		Backend		backend(this);
+		uint64_t	sum = 0;
+
+		backend.prepare(grouped);
+		mask(backend.job, ranges);
+		backend.run();
+		ASSERT_EQ(backend.state(), JobState::Done) << backend.failure();
+		EXPECT_EQ(backend.job->rows_in, NROWS - masked);
+		EXPECT_EQ(backend.job->tablets_scanned, NTABLETS - 1);
+		EXPECT_EQ(backend.job->tablets_skipped, 1u);
+		for (uint32_t row = 0; row < NROWS; row++)
+			sum += is_masked(ranges, row) ? 0 : row;
+		if (grouped)
+		{
+			EXPECT_EQ(backend.values, std::vector<uint64_t>{sum});
+			continue;
+		}
+		EXPECT_EQ(backend.values.size(), NROWS - masked);
+		EXPECT_EQ(std::accumulate(backend.values.begin(), backend.values.end(), uint64_t(0)), sum);
+		/* a unit without rows is not begun; the numbers of the others stay */
+		EXPECT_EQ(backend.units.size(), NUNITS - 1 - UNITS_PER_TABLET);
+		EXPECT_EQ(backend.units.count(UNITS_PER_TABLET + 1), 0u);
+		EXPECT_EQ(backend.units.count(3 * UNITS_PER_TABLET + 2), 1u);
+	}
+}
+
+TEST_F(EngineJobTest, WhereAllIsMaskedNothingRuns)
+{
+	std::vector<MaskedRows> all;
+
+	for (uint32_t t = 0; t < NTABLETS; t++)
+		all.push_back(MaskedRows{t, 0, TABLET_ROWS});
+	for (bool grouped : {false, true})
+	{
+		Backend		backend(this);
+
+		backend.prepare(grouped);
+		mask(backend.job, all);
+		backend.run();
+		EXPECT_EQ(backend.state(), JobState::Done);
+		EXPECT_EQ(backend.job->tablets_skipped, NTABLETS);
+		EXPECT_EQ(backend.job->rows_in, 0u);
+		EXPECT_EQ(backend.values, std::vector<uint64_t>(grouped ? 1 : 0, 0));
+		EXPECT_EQ(knobs.units, 0);
+	}
 }
 
 TEST_F(EngineJobTest, EmptyUnitsNeedNoBuffer)

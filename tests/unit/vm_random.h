@@ -129,6 +129,45 @@ random_table(Rng &rng, bool tame)
 	return table;
 }
 
+/* Masks rows of the table: single ones, runs of any length and alignment, whole tablets, or everything. */
+inline void
+mask_randomly(Rng &rng, Table *table)
+{
+	std::vector<bool> bits(table->nrows());
+	uint32_t	tablet_first = 0;
+
+	for (uint32_t n : table->tablet_rows)
+	{
+		const int	share = pick_int(rng, 5);
+
+		if (share == 0)
+			std::fill_n(bits.begin() + tablet_first, n, true);
+		else if (share > 1)
+			for (int runs = 1 + pick_int(rng, share == 2 ? 3 : 40); runs > 0; runs--)
+			{
+				/* ends of words and of vectors are of interest */
+				const uint32_t step = chance(rng, 30) ? 1024 : chance(rng, 30) ? 64 : 1;
+				const uint32_t first = static_cast<uint32_t>(rng() % n) / step * step;
+				const uint32_t length = chance(rng, 30) ? 1 : (1 + static_cast<uint32_t>(pick_int(rng, share == 3 ? 70 : 1500))) * step;
+
+				std::fill(bits.begin() + tablet_first + first, bits.begin() + tablet_first + std::min(n, first + length), true);
+			}
+		tablet_first += n;
+	}
+	table->mask(bits);
+
+	/* neighbouring ranges need not be one */
+	for (size_t i = 0; i < table->masked.size(); i++)
+	{
+		const MaskedRows r = table->masked[i];
+
+		if (!chance(rng, 10) || r.end - r.first < 2)
+			continue;
+		table->masked[i].end = r.first + 1 + static_cast<uint32_t>(rng() % (r.end - r.first - 1));
+		table->masked.insert(table->masked.begin() + static_cast<long>(i) + 1, MaskedRows{r.tablet, table->masked[i].end, r.end});
+	}
+}
+
 /*
  * Makes random programs. A register written after a jump is not read behind its
  * target, where some lanes have not written it.

@@ -17,87 +17,162 @@ namespace {
 struct Tally
 {
 	int			programs = 0, clean = 0;
+	int			rescued = 0;	/* clean because the rows that fail are masked */
 	size_t		rows = 0;
 };
 
+enum class Masks { None, Random, FailingRows };
+
+std::vector<std::string>
+sorted_text(const Program *program, bool grouped, const Outcome &outcome)
+{
+	std::vector<std::string> rows = rows_text(program, outcome);
+
+	if (grouped)
+		std::sort(rows.begin(), rows.end());
+	return rows;
+}
+
+bool
+has_rowid(const Program *program)
+{
+	for (int i = 0; i < program->nops; i++)
+	{
+		if (program->ops()[i].opcode == Opcode::Rowid)
+			return true;
+	}
+	return false;
+}
+
 void
-run_one(uint64_t seed, bool grouped, Tally *tally)
+run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 {
 	Rng			rng(seed);
 	const bool	tame = chance(rng, 70);
-	const Table table = random_table(rng, tame);
+	Table		table = random_table(rng, tame);
 	Generator	generator(rng, table, tame);
 	const SealedProgram sealed = generator.make(grouped);
 	const Program *program = sealed.get();
 	const CursorSchema schema = {static_cast<uint32_t>(table.types.size()), table.types.data()};
 	const char *wrong = verify_program(program, program->size, &schema, 1);
+	const std::string what = "seed " + std::to_string(seed) + " grouped " + std::to_string(grouped) + " masks " +
+		std::to_string(static_cast<int>(masks)) + "\n" + program_text(program);
 
-	ASSERT_EQ(wrong, nullptr) << wrong << " seed " << seed << "\n" << program_text(program);
+	ASSERT_EQ(wrong, nullptr) << wrong << " " << what;
 	ASSERT_EQ(verify_params(program, generator.params.data(), static_cast<uint32_t>(generator.params.size())), nullptr);
 
-	const Outcome expected = Interpreter(program, table, generator.params.data()).run();
-	std::vector<std::string> expected_rows = rows_text(program, expected);
+	if (masks == Masks::Random)
+		mask_randomly(rng, &table);
+	else if (masks == Masks::FailingRows)
+	{
+		table.mask(Interpreter(program, table, generator.params.data()).failing_rows());
+		if (table.masked.empty())
+			return;
+	}
 
-	if (grouped)
-		std::sort(expected_rows.begin(), expected_rows.end());
-	for (int round = 0; round < 2; round++)
+	const Outcome expected = Interpreter(program, table, generator.params.data()).run();
+	const std::vector<std::string> expected_rows = sorted_text(program, grouped, expected);
+
+	for (int round = 0; round < 3; round++)
 	{
 		const uint32_t unit = CPU_VECTOR_ROWS << pick_int(rng, 3);
+		Table		left;
 
+		/* the third time: rows that are not there instead of masked ones */
+		if (round == 2)
+		{
+			if (table.masked.empty() || has_rowid(program))
+				continue;
+			left = table.without_masked();
+			if (left.nrows() == 0)
+				continue;
+		}
 		limit_cpu_kernels(pick_int(rng, 3));
 
-		const Outcome got = grouped ? run_cpu_groups(program, table, generator.params, unit, 1 + pick_int(rng, 4), rng)
-			: run_cpu_rows(program, table, generator.params, unit);
+		const Table &of = round == 2 ? left : table;
+		const Outcome got = grouped ? run_cpu_groups(program, of, generator.params, unit, 1 + pick_int(rng, 4), rng)
+			: run_cpu_rows(program, of, generator.params, unit);
 
 		limit_cpu_kernels(2);
 		/* behind an operation that failed values are unspecified, and may fail others */
-		ASSERT_EQ(got.errors != 0, expected.errors != 0) << "seed " << seed << " grouped " << grouped << "\n" << program_text(program);
-		ASSERT_EQ(got.errors & ~expected.errors, 0u) << "seed " << seed << " grouped " << grouped << "\n" << program_text(program);
+		ASSERT_EQ(got.errors != 0, expected.errors != 0) << "round " << round << " " << what;
+		ASSERT_EQ(got.errors & ~expected.errors, 0u) << "round " << round << " " << what;
 		if (expected.errors)
 			continue;
 
-		std::vector<std::string> got_rows = rows_text(program, got);
+		const std::vector<std::string> got_rows = sorted_text(program, grouped, got);
 
-		if (grouped)
-			std::sort(got_rows.begin(), got_rows.end());
-		ASSERT_EQ(got_rows.size(), expected_rows.size()) << "seed " << seed << " grouped " << grouped << "\n" << program_text(program);
+		ASSERT_EQ(got_rows.size(), expected_rows.size()) << "round " << round << " " << what;
 		for (size_t i = 0; i < got_rows.size(); i++)
-			ASSERT_EQ(got_rows[i], expected_rows[i]) << "row " << i << " seed " << seed << " grouped " << grouped << "\n" << program_text(program);
+			ASSERT_EQ(got_rows[i], expected_rows[i]) << "row " << i << " round " << round << " " << what;
 	}
 	tally->programs++;
 	tally->clean += expected.errors == 0;
+	tally->rescued += expected.errors == 0 && masks == Masks::FailingRows;
 	tally->rows += expected.errors == 0 ? expected.rows.size() : 0;
 }
 
-void
-run_many(bool grouped)
+Tally
+run_many(bool grouped, Masks masks)
 {
 	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 400);
 	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
 	Tally		tally;
 
-	for (uint64_t seed = first; seed < first + n; seed++)
-	{
-		run_one(seed, grouped, &tally);
-		if (::testing::Test::HasFatalFailure())
-			return;
-	}
-	/* a test of errors alone would prove little */
-	if (n >= 100)
-	{
-		EXPECT_GT(tally.clean, tally.programs / 3);
-		EXPECT_GT(tally.rows, static_cast<size_t>(tally.programs));
-	}
+	for (uint64_t seed = first; seed < first + n && !::testing::Test::HasFatalFailure(); seed++)
+		run_one(seed, grouped, masks, &tally);
+	return tally;
+}
+
+/* A test of errors alone would prove little. */
+void
+expect_much(bool grouped, Masks masks)
+{
+	const Tally tally = run_many(grouped, masks);
+
+	if (tally.programs < 100)
+		return;
+	EXPECT_GT(tally.clean, tally.programs / 3);
+	EXPECT_GT(tally.rows, static_cast<size_t>(tally.programs));
+}
+
+/* What masked rows would raise is not raised. */
+void
+expect_rescued(bool grouped)
+{
+	const Tally tally = run_many(grouped, Masks::FailingRows);
+
+	EXPECT_TRUE(tally.programs < 10 || tally.rescued > tally.programs / 2) << tally.rescued << " of " << tally.programs;
 }
 
 }  // namespace
 
 TEST(VmRandom, Rows)
 {
-	run_many(false);
+	expect_much(false, Masks::None);
 }
 
 TEST(VmRandom, Groups)
 {
-	run_many(true);
+	expect_much(true, Masks::None);
+}
+
+TEST(VmRandom, RowsMasked)
+{
+	expect_much(false, Masks::Random);
+}
+
+TEST(VmRandom, GroupsMasked)
+{
+	expect_much(true, Masks::Random);
+}
+
+TEST(VmRandom, RowsThatFailMasked)
+{
+	expect_rescued(false);
+}
+
+TEST(VmRandom, GroupsOfRowsThatFailMasked)
+{
+	expect_rescued(true);
 }

@@ -58,6 +58,75 @@ struct Table
 	std::vector<std::unique_ptr<TabletHeader, FreeDeleter>> tablets;
 	std::vector<ColumnSummary> summaries;
 	std::vector<Type> types;
+	std::vector<MaskedRows> masked;
+
+	/* A tablet's ranges of `masked`. */
+	const MaskedRows *masked_of(size_t tablet, uint32_t *n) const
+	{
+		auto		first = std::partition_point(masked.begin(), masked.end(), [=](const MaskedRows &r) { return r.tablet < tablet; });
+		auto		end = std::partition_point(first, masked.end(), [=](const MaskedRows &r) { return r.tablet == tablet; });
+
+		*n = static_cast<uint32_t>(end - first);
+		return masked.data() + (first - masked.begin());
+	}
+
+	/* Row by row. */
+	std::vector<bool> masked_bits() const
+	{
+		std::vector<bool> bits;
+
+		for (uint32_t t = 0; t < tablet_rows.size(); t++)
+			for (uint32_t i = 0; i < tablet_rows[t]; i++)
+			{
+				auto		in = [=](const MaskedRows &r) { return r.tablet == t && r.first <= i && i < r.end; };
+
+				bits.push_back(std::any_of(masked.begin(), masked.end(), in));
+			}
+		return bits;
+	}
+
+	/* Masks just these. */
+	void		mask(const std::vector<bool> &bits)
+	{
+		uint32_t	row = 0;
+
+		masked.clear();
+		for (uint32_t t = 0; t < tablet_rows.size(); t++)
+			for (uint32_t i = 0; i < tablet_rows[t]; i++)
+			{
+				if (!bits[row++])
+					continue;
+				if (masked.empty() || masked.back().tablet != t || masked.back().end != i)
+					masked.push_back(MaskedRows{t, i, i});
+				masked.back().end++;
+			}
+	}
+
+	/* The table as it is without the masked rows; tablets that lose all of theirs go. */
+	Table		without_masked() const
+	{
+		const std::vector<bool> bits = masked_bits();
+		Table		to;
+		uint32_t	row = 0;
+
+		for (uint32_t n : tablet_rows)
+		{
+			const auto	from = bits.begin() + row;
+
+			if (const uint32_t left = static_cast<uint32_t>(std::count(from, from + n, false)))
+				to.tablet_rows.push_back(left);
+			row += n;
+		}
+		for (const Column &c : columns)
+		{
+			to.columns.push_back(Column{c.type, {}});
+			for (uint32_t i = 0; i < row; i++)
+				if (!bits[i])
+					to.columns.back().rows.push_back(c.rows[i]);
+		}
+		to.build();
+		return to;
+	}
 
 	uint32_t	nrows() const { return static_cast<uint32_t>(columns.empty() ? 0 : columns[0].rows.size()); }
 
@@ -364,14 +433,32 @@ public:
 
 	Outcome		run()
 	{
+		const std::vector<bool> masked = table.masked_bits();
+		uint32_t	row = 0;
+
+		for (uint32_t n : table.tablet_rows)
+			for (uint32_t position = 0; position < n; position++, row++)
+				if (!masked[row])
+					run_row(row, position);
+		if (program->grouped)
+			finish_groups();
+		return std::move(outcome);
+	}
+
+	/* The rows, masked or not, that raise an error by themselves. */
+	std::vector<bool> failing_rows()
+	{
+		std::vector<bool> failing;
 		uint32_t	row = 0;
 
 		for (uint32_t n : table.tablet_rows)
 			for (uint32_t position = 0; position < n; position++)
+			{
+				outcome = Outcome{};
 				run_row(row++, position);
-		if (program->grouped)
-			finish_groups();
-		return std::move(outcome);
+				failing.push_back(outcome.errors != 0);
+			}
+		return failing;
 	}
 
 private:
@@ -857,13 +944,17 @@ run_cpu_rows(const Program *program, const Table &table, const std::vector<Param
 
 	for (size_t t = 0; t < table.tablets.size(); t++)
 	{
+		uint32_t	nmasked;
+		const MaskedRows *masked = table.masked_of(t, &nmasked);
+
 		if (job->can_skip(table.tablets[t].get()))
 			continue;
 		for (uint32_t first = 0; first < table.tablet_rows[t]; first += unit_rows)
 		{
 			const uint32_t last = std::min(first + unit_rows, table.tablet_rows[t]);
 			Area		area(program, last - first);
-			const CpuUnitOutcome unit = job->run_rows(state.get(), table.tablets[t].get(), first, last, area.memory.get(), area.capacity);
+			const CpuUnitOutcome unit = job->run_rows(state.get(), table.tablets[t].get(), first, last, area.memory.get(), area.capacity,
+													  masked, nmasked);
 
 			out.errors |= unit.errors;
 			read_area(program, area.memory.get(), area.capacity, unit.errors ? 0 : unit.rows, &out);
@@ -889,11 +980,14 @@ run_cpu_groups(const Program *program, const Table &table, const std::vector<Par
 		states.push_back(job->new_state());
 	for (size_t t = 0; t < table.tablets.size(); t++)
 	{
+		uint32_t	nmasked;
+		const MaskedRows *masked = table.masked_of(t, &nmasked);
+
 		if (job->can_skip(table.tablets[t].get()))
 			continue;
 		for (uint32_t first = 0; first < table.tablet_rows[t]; first += unit_rows)
 			job->run_groups(states[rng() % states.size()].get(), table.tablets[t].get(), first,
-							std::min(first + unit_rows, table.tablet_rows[t]));
+							std::min(first + unit_rows, table.tablet_rows[t]), masked, nmasked);
 	}
 	if (rng() % 2)
 	{
