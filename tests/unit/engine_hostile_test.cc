@@ -23,6 +23,7 @@ public:
 	uint64_t   *tablets() { return at<uint64_t>(version_ + version()->tablets); }
 	ColumnSummary *summary() { return at<ColumnSummary>(version_ + version()->columns); }
 	TabletHeader *tablet() { return at<TabletHeader>(first_tablet_); }
+	uint32_t   *block_rows() { return at<uint32_t>(first_tablet_ + tablet()->block_rows); }
 };
 
 #define REFUSED(damage) \
@@ -88,6 +89,63 @@ TEST_F(HostileRequest, Cursor)
 	REFUSED(job->cursors[0].ntablets = UINT32_MAX);
 }
 
+#define REFUSED_MASK(...) REFUSED(test->mask(job, std::vector<MaskedRows>{__VA_ARGS__}))
+
+TEST_F(HostileRequest, MaskedRows)
+{
+	const MaskedRows fine = {1, 0, 5};
+
+	/* of no tablet */
+	REFUSED_MASK({NTABLETS, 0, 1});
+	REFUSED_MASK({UINT32_MAX, 0, 1});
+	REFUSED_MASK({0, 0, 5}, {NTABLETS, 0, 1});
+	/* not rows of the tablet */
+	REFUSED_MASK({0, 0, TABLET_ROWS + 1});
+	REFUSED_MASK({0, TABLET_ROWS, TABLET_ROWS + 1});
+	REFUSED_MASK({0, 0, UINT32_MAX});
+	REFUSED_MASK({0, UINT32_MAX - 1, UINT32_MAX});
+	REFUSED_MASK({NTABLETS - 1, TABLET_ROWS - 1, TABLET_ROWS + 1});
+	/* empty, or the wrong way round */
+	REFUSED_MASK({0, 0, 0});
+	REFUSED_MASK({0, 7, 7});
+	REFUSED_MASK({0, TABLET_ROWS, TABLET_ROWS});
+	REFUSED_MASK({0, 8, 7});
+	REFUSED_MASK({0, UINT32_MAX, 0});
+	/* not in order */
+	REFUSED_MASK({1, 0, 5}, {0, 10, 15});
+	REFUSED_MASK({1, 10, 15}, {1, 0, 5});
+	REFUSED_MASK({0, 0, 5}, {1, 0, 5}, {0, 10, 15});
+	/* not disjoint */
+	REFUSED_MASK({1, 0, 5}, {1, 0, 5});
+	REFUSED_MASK({1, 0, 5}, {1, 4, 6});
+	REFUSED_MASK({1, 0, TABLET_ROWS}, {1, 5, 6});
+	REFUSED_MASK({1, 0, TABLET_ROWS}, {1, TABLET_ROWS - 1, TABLET_ROWS});
+	/* where they lie */
+	REFUSED(test->mask(job, {{1, 0, 5}}); job->cursors[0].masked = 0);
+	REFUSED(test->mask(job, {{1, 0, 5}}); job->cursors[0].masked = 8);
+	REFUSED(test->mask(job, {{1, 0, 5}}); job->cursors[0].masked += 2);
+	REFUSED(test->mask(job, {{1, 0, 5}}); job->cursors[0].masked = UINT64_MAX - 3);
+	REFUSED(test->mask(job, {{1, 0, 5}}); job->cursors[0].masked = ARENA_SIZE - 8);
+	REFUSED(test->mask(job, {{1, 0, 5}}); job->cursors[0].nmasked = 2);
+	REFUSED(test->mask(job, {{1, 0, 5}}); job->cursors[0].nmasked = UINT32_MAX);
+	/* also where no program is run */
+	REFUSED(job->kind = JobKind::Prepare; test->mask(job, {{NTABLETS, 0, 1}}));
+
+	/* what the refused ones come close to */
+	for (const std::vector<MaskedRows> &ranges : {
+			std::vector<MaskedRows>{fine},
+			std::vector<MaskedRows>{fine, {1, 5, 6}, {1, 7, TABLET_ROWS}, {NTABLETS - 1, TABLET_ROWS - 1, TABLET_ROWS}},
+			std::vector<MaskedRows>{{0, 0, TABLET_ROWS}, {1, 0, TABLET_ROWS}}})
+	{
+		Backend		backend(this);
+
+		backend.prepare();
+		mask(backend.job, ranges);
+		backend.run();
+		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	}
+}
+
 TEST_F(HostileRequest, TabletOutside) { REFUSED(test->tablets()[3] = ARENA_SIZE - 64); }
 TEST_F(HostileRequest, TabletMisaligned) { REFUSED(test->tablets()[3] += 8); }
 TEST_F(HostileRequest, TabletMagic) { REFUSED(test->tablet()->magic = 1); }
@@ -110,6 +168,40 @@ TEST_F(HostileRequest, TabletThatChangesAfterItPassed)
 	backend.run();
 	ASSERT_EQ(backend.state(), JobState::Done);
 	tablet_chunks(tablet())->data = ARENA_SIZE;
+	backend.prepare();
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+}
+
+/* Backends count references in the headers of tablets that gpuvmd knows: that is no reason to look again. */
+TEST_F(HostileRequest, ReferencesAreNoPartOfATablet)
+{
+	Backend		backend(this);
+
+	backend.prepare();
+	backend.run();
+	ASSERT_EQ(backend.state(), JobState::Done);
+	block_rows()[0] = 1;		/* would be found */
+	tablet()->refs++;
+	backend.prepare();
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	tablet()->serial = NTABLETS + 1;
+	backend.prepare();
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+}
+
+/* A tablet that was made for one job is not known from another. */
+TEST_F(HostileRequest, TabletWithoutASerialIsAlwaysLookedAt)
+{
+	Backend		backend(this);
+
+	tablet()->serial = 0;
+	backend.prepare();
+	backend.run();
+	ASSERT_EQ(backend.state(), JobState::Done);
+	block_rows()[0] = 1;
 	backend.prepare();
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Failed);
