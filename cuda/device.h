@@ -62,7 +62,7 @@ struct Lane
 	char	   *table;			/* on the device: the job's table (transfer.h) */
 	char	   *table_copy;		/* pinned: what is in `table` */
 	uint64_t	table_room;		/* bytes of both */
-	uint64_t	table_bytes;	/* of which are valid */
+	uint64_t	table_bytes;	/* from the first on, that are the same in both */
 	SliceEvents slices[IN_FLIGHT];
 	cudaEvent_t copied;
 	std::atomic<int64_t> waiting_since{0};	/* ns, while the host waits for the device; 0: it does not */

@@ -25,6 +25,9 @@
  *
  * Addresses in a DeviceOp are bytes from the start of the region. Every array
  * is lane-major: lane l's values are the R * width bytes from l * R * width.
+ * A job with masked rows has one column more, of no values: its null bits are the
+ * dead bits of the tablet's rows (dead_rows.h). A tile begins with the others live.
+ *
  * With one tile a stage, staged columns and slots are operands alike; with more,
  * only fused and widening operations read staged columns. Lanes visit the chunks
  * of their values in orders that keep them out of each other's banks (Order in
@@ -163,9 +166,10 @@ struct StagePlan				/* of one column */
 {
 	uint16_t	data;			/* address in the region; OPERAND_NONE: only ResultColumn reads it */
 	uint16_t	nulls;			/* OPERAND_NONE: the column has no nulls in any tablet */
-	uint16_t	table_column;
+	uint16_t	table_column;	/* or DEAD_COLUMN */
 	uint16_t	reserved;
 };
+constexpr uint16_t DEAD_COLUMN = 0xffff;
 
 /*
  * A key of a group: `values` values from lo on (of floats: from the bits 0 on,
@@ -339,8 +343,9 @@ struct DeviceProgram
 	uint8_t		max_blocks;		/* a multiprocessor */
 	uint16_t	nresults;
 	uint16_t	nlong_aux;		/* IN lists that `aux` has no room for, on the host: see LaunchArgs */
+	uint16_t	dead;			/* operand: the stage's dead bits; OPERAND_NONE: the job masks no rows */
 	const int64_t *long_aux;
-	StagePlan	columns[MAX_COLUMNS];
+	StagePlan	columns[MAX_COLUMNS + 1];
 	Type		result_type[PROGRAM_MAX_COLUMNS];
 	uint8_t		result_nullable[PROGRAM_MAX_COLUMNS / 8];	/* bitmap */
 	uint16_t	sum_slot[MAX_AGGS];
@@ -364,7 +369,7 @@ struct LaunchArgs;
 struct alignas(16) RegionHeader
 {
 	uint32_t	first_row;		/* of the stage, within its tablet */
-	uint32_t	rows;			/* of the unit that exist, from first_row on */
+	int32_t		rows;			/* of the unit that exist, from first_row on; less than 0: so many, of which the dead bits tell */
 	uint32_t	stage_bytes;	/* that a stage's copies bring */
 	uint32_t	parity;			/* of the barrier's next phase */
 	uint64_t	barrier;		/* the mbarrier */
@@ -414,7 +419,7 @@ struct DeviceChunk
 struct DeviceTablet
 {
 	uint32_t	nrows;
-	uint32_t	reserved;
+	uint32_t	masked;			/* not 0: it has dead bits, for whole pads */
 };
 
 /* TABLET_PAD_ROWS rows of a tablet, from `row` on. */

@@ -222,13 +222,13 @@ begin_unit(const Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args)
 	uint32_t	pad_of_slice = header->unit / units_per_pad;
 	DevicePad	pad = table.pads[args.first_pad + pad_of_slice];
 	uint32_t	first = pad.row + header->unit % units_per_pad * table.unit_rows;
-	uint32_t	nrows = table.tablets[pad.tablet].nrows;
+	DeviceTablet tablet = table.tablets[pad.tablet];
 
 	bind_columns(m, p, table.chunks + pad.tablet * p.ncolumns, first);
 	if (m.lane == 0)
 	{
 		header->first_row = first;
-		header->rows = nrows > first ? min(nrows - first, table.unit_rows) : 0;
+		header->rows = static_cast<int32_t>(tablet.nrows <= first ? 0 : tablet.masked ? 0 - table.unit_rows : min(tablet.nrows - first, table.unit_rows));
 		header->slice_row = pad_of_slice * TABLET_PAD_ROWS - pad.row;
 	}
 	for (uint32_t i = m.lane; i < p.nops; i += 32)
@@ -245,6 +245,24 @@ begin_unit(const Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args)
 	__syncwarp();
 	/* The unit before may have written what the next copies overwrite. */
 	order_writes_before_copies();
+}
+
+/*
+ * The lane's rows of the tile that are there: all, but at the tablet's end and
+ * where it has masked rows. Of those `rows` is less than 0, so that all others need
+ * not ask.
+ */
+template <int R>
+GPUVM_D uint32_t
+live_rows(const Machine<R> &m, const DeviceProgram &p, int32_t rows)
+{
+	const int32_t row = static_cast<int32_t>(m.staged_lane * R);
+
+	if (row + R <= rows)
+		return all_rows<R>;
+	if (rows < 0)
+		return ~mask_read(m, p.dead) & all_rows<R>;
+	return row < rows ? (1u << (rows - row)) - 1 : 0;
 }
 
 /* Takes the errors out of the region, and finds the warp's next unit: none once the job is to stop. */
@@ -314,26 +332,24 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 	while (header->unit < args.npads * (TABLET_PAD_ROWS / args.table.unit_rows))
 	{
 		begin_unit(m, p, args);
-		while (header->rows > 0)
+		while (header->rows != 0)
 		{
 			fill_stage(m, p);
 			await_copies(header);
 			m.staged_lane = m.lane;
 			do
 			{
-				uint32_t	rows = header->rows, row = m.staged_lane * R;
-
-				m.live = row + R <= rows ? all_rows<R> : row < rows ? (1u << (rows - row)) - 1 : 0;
+				m.live = live_rows(m, p, header->rows);
 				run_tile<SET>(m);
 				m.staged_lane += 32;
 			} while (m.staged_lane < 32u * p.stage_tiles);
 			__syncwarp();
 			if (m.lane == 0)
 			{
-				uint32_t	done = 32 * R * p.stage_tiles;
+				int32_t		done = 32 * R * p.stage_tiles;
 
 				header->first_row += done;
-				header->rows -= min(header->rows, done);
+				header->rows -= max(min(header->rows, done), -done);
 				header->parity ^= 1;
 			}
 			__syncwarp();

@@ -46,7 +46,7 @@ DeviceJob::~DeviceJob()
 	if (lane_ == nullptr)
 		return;
 	drain();
-	free_working();
+	free_working(0);
 	for (Flight &flight : flights_)
 		unclaim_all(&flight.buffers);
 	unclaim_all(&spare_);
@@ -69,6 +69,8 @@ DeviceJob::run()
 	hold_.take(is_small(), io_);
 	lane_ = hold_.get();
 	feed_.use_lane(lane_);
+	if (work_.dead_pads != 0)
+		feed_.use_dead_bits(allocate(work_.dead_pads * DEAD_PAD_BYTES));
 
 	if (!request_.program->grouped)
 		run_rows();
@@ -211,9 +213,8 @@ DeviceJob::count(const Flight &flight)
 		const uint32_t end = std::min(flight.first_pad + flight.npads, tablet.first_pad + tablet.npads);
 		const TableFeed::Load load = feed_.load(t);
 		const uint32_t pads = tablet.tablet->padded_rows / TABLET_PAD_ROWS;
-		const uint32_t last_row = work_.pads[end - 1].row + TABLET_PAD_ROWS;
 
-		figures_->rows_in += static_cast<uint64_t>(end - at) * TABLET_PAD_ROWS - (last_row > tablet.tablet->nrows ? last_row - tablet.tablet->nrows : 0);
+		figures_->rows_in += rows_of_pads(work_, tablet, at, end);
 		figures_->bytes_read += (load.local + load.mapped) * (end - at) / pads;
 		figures_->bytes_moved += load.mapped * (end - at) / pads;
 		figures_->tablets_scanned = t + 1;
@@ -368,13 +369,14 @@ DeviceJob::allocate(uint64_t bytes)
 	return memory;
 }
 
+/* All but the first `kept`. */
 void
-DeviceJob::free_working()
+DeviceJob::free_working(size_t kept)
 {
-	for (const Working &working : working_)
-		if (working.memory != nullptr)
-			device_->residency()->free(working.memory, working.bytes, lane_->stream);
-	working_.clear();
+	for (size_t i = kept; i < working_.size(); i++)
+		if (working_[i].memory != nullptr)
+			device_->residency()->free(working_[i].memory, working_[i].bytes, lane_->stream);
+	working_.resize(kept);
 }
 
 }  // namespace cuda

@@ -104,7 +104,7 @@ private:
 	void		drain();
 	char	   *allocate(uint64_t bytes);
 	char	   *try_allocate(uint64_t bytes);
-	void		free_working();
+	void		free_working(size_t kept);
 	int			claim_or_wait();
 	size_t		gather(size_t most);
 	void		give_buffers(Flight *flight, size_t n);

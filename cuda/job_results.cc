@@ -162,10 +162,13 @@ DeviceJob::run_groups()
 	}
 	if (!request_.count_groups)
 		map_areas();
+
+	const size_t lasting = working_.size();
+
 	for (int attempt = 0; !try_groups(attempt); attempt++)
 	{
 		/* Nothing was published: it begins anew with a larger table. */
-		free_working();
+		free_working(lasting);
 		feed_.restart();
 		figures_->rows_in = figures_->bytes_read = 0;
 		figures_->tablets_scanned = 0;

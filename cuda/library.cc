@@ -57,6 +57,7 @@ private:
 	{
 		uint64_t	there;		/* bytes of the job's columns on the device */
 		uint64_t	missing;
+		uint64_t	delta;		/* of this job alone */
 	};
 
 	Share		share_of(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program) const;
@@ -108,7 +109,7 @@ CudaLibrary::share_of(CudaDevice *device, const DeviceJobRequest &request, const
 {
 	const uint32_t step = request.ntablets / ESTIMATE_TABLETS + 1;
 	std::unique_lock<std::mutex> lock = device->residency()->lock();
-	Share		share = {0, 0};
+	Share		share = {0, 0, 0};
 
 	for (uint32_t t = 0; t < request.ntablets; t += step)
 	{
@@ -119,10 +120,18 @@ CudaLibrary::share_of(CudaDevice *device, const DeviceJobRequest &request, const
 		for (int c = 0; c < program.ncolumns; c++)
 		{
 			const uint32_t column = program.columns[c].table_column;
-			const uint64_t bytes = chunk_bytes(tablet, tablet_chunks(tablet)[column]).total();
-			const bool	there = bytes == 0 || (tablet->serial != 0 && device->residency()->has(ChunkKey{tablet->serial, column}, bytes));
 
-			(there ? share.there : share.missing) += bytes * step;
+			if (column == DEAD_COLUMN)
+				continue;
+
+			const uint64_t bytes = chunk_bytes(tablet, tablet_chunks(tablet)[column]).total();
+
+			if (tablet->serial == 0)
+				share.delta += bytes * step;
+			else if (bytes == 0 || device->residency()->has(ChunkKey{tablet->serial, column}, bytes))
+				share.there += bytes * step;
+			else
+				share.missing += bytes * step;
 		}
 	}
 	return share;
@@ -156,7 +165,7 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 	const char *refusal = "no device is ready";
 	const DeviceProgram *program = ready() ? lower_request(request, shared_bytes_, &refusal) : nullptr;
 	const Program *source = request.program;
-	Share		share = {0, 0};
+	Share		share = {0, 0, 0};
 	CudaDevice *device = program != nullptr ? choose_device(request, *program, &share) : nullptr;
 
 	if (device == nullptr)
@@ -171,7 +180,7 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 	for (uint32_t t = 0; t < request.ntablets; t++)
 		rows += request.tablets[t].skip ? 0 : request.tablets[t].tablet->nrows;
 	if (forgotten)
-		share = Share{0, share.there + share.missing};
+		share = Share{0, share.there + share.missing, share.delta};
 	copies = static_cast<double>(share.missing) / COPY_BYTES_NS;
 	ns += forgotten || share.missing > device->residency()->available() ? copies : copies * KEPT_SHARE;
 	/* Others that run there take their time of the device. */

@@ -131,6 +131,9 @@ Lowering::analyse()
 		if (problem)
 			return problem;
 	}
+	/* It needs no place among the columns that are counted. */
+	if (in.options.masked)
+		out->columns[out->ncolumns++].table_column = DEAD_COLUMN;
 	order_columns();
 	return program->grouped ? analyse_groups() : nullptr;
 }
@@ -140,6 +143,7 @@ Lowering::run()
 {
 	*out = DeviceProgram{};
 	out->naggs = program->naggs;
+	out->dead = OPERAND_NONE;
 
 	const char *problem = analyse();
 

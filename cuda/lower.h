@@ -24,6 +24,7 @@ struct LowerOptions
 	uint16_t	rows_per_lane;	/* 4, 8 or 16; 0 chooses */
 	bool		trust_ranges;	/* leave out checks that the columns' ranges prove needless */
 	uint32_t	shared_bytes;	/* a multiprocessor's shared memory; 0: 227 KB */
+	bool		masked;			/* some tablet has masked rows */
 };
 
 struct LowerInput

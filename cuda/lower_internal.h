@@ -110,6 +110,8 @@ private:
 	bool		may_err(int address) const;
 
 	/* places */
+	int			stored_width(int column) const;
+	bool		stored_nulls(int column) const;
 	const char *lay_out();
 	uint16_t	allocate(int units);
 	uint16_t	allocate_lasting(int units);
@@ -173,8 +175,8 @@ private:
 	Register	reg[PROGRAM_MAX_REGS] = {};
 	ValueRange	range[PROGRAM_MAX_REGS] = {};
 	uint32_t	errors[PROGRAM_MAX_OPS] = {};	/* that the operation at an address may raise */
-	int			column_last_use[MAX_COLUMNS] = {};
-	bool		column_taken[MAX_COLUMNS] = {};
+	int			column_last_use[MAX_COLUMNS + 1] = {};
+	bool		column_taken[MAX_COLUMNS + 1] = {};
 	bool		is_target[PROGRAM_MAX_OPS + 1] = {};
 	uint16_t	pending[PROGRAM_MAX_OPS + 1];
 	uint16_t	zeroes = OPERAND_NONE, ones = OPERAND_NONE;

@@ -4,6 +4,23 @@
 namespace gpuvm {
 namespace cuda {
 
+/* The widest form that a column of DeviceProgram.columns comes in, and whether it has null bits. */
+int
+Lowering::stored_width(int column) const
+{
+	const uint16_t table_column = out->columns[column].table_column;
+
+	return table_column == DEAD_COLUMN ? 0 : in.columns[table_column].summary.max_width;
+}
+
+bool
+Lowering::stored_nulls(int column) const
+{
+	const uint16_t table_column = out->columns[column].table_column;
+
+	return table_column == DEAD_COLUMN || (in.columns[table_column].summary.flags & CHUNK_HAS_NULLS);
+}
+
 const char *
 Lowering::lay_out()
 {
@@ -14,11 +31,7 @@ Lowering::lay_out()
 	bool		in_place = false;
 
 	for (int i = 0; i < out->nstaged; i++)
-	{
-		const ColumnSummary &s = in.columns[out->columns[i].table_column].summary;
-
-		tile_bytes += 32 * out->rows_per_lane * s.max_width + (s.flags & CHUNK_HAS_NULLS ? 4 * out->rows_per_lane : 0);
-	}
+		tile_bytes += 32 * out->rows_per_lane * stored_width(i) + (stored_nulls(i) ? 4 * out->rows_per_lane : 0);
 	for (int i = program->parallel + 1; i < program->converge; i++)
 	{
 		const Op   &op = program->ops()[i];
@@ -45,15 +58,17 @@ Lowering::lay_out()
 		if (i >= out->nstaged)
 			continue;
 		out->columns[i].data = static_cast<uint16_t>(at);
-		at += in.columns[out->columns[i].table_column].summary.max_width * stage_rows;
+		at += stored_width(i) * stage_rows;
 		if (at >= MAX_PLACES)
 			return "the columns do not fit the device's shared memory";
 	}
 	for (int i = 0; i < out->nstaged; i++)
 	{
-		if (!(in.columns[out->columns[i].table_column].summary.flags & CHUNK_HAS_NULLS))
+		if (!stored_nulls(i))
 			continue;
 		out->columns[i].nulls = static_cast<uint16_t>(at);
+		if (out->columns[i].table_column == DEAD_COLUMN)
+			out->dead = static_cast<uint16_t>(at | OPERAND_STAGED);
 		at += stage_rows / 8;
 		if (at >= MAX_PLACES)
 			return "the columns do not fit the device's shared memory";

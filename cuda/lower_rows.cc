@@ -15,9 +15,9 @@ namespace cuda {
 void
 Lowering::order_columns()
 {
-	bool		staged[MAX_COLUMNS] = {};
-	StagePlan	before[MAX_COLUMNS];
-	int			last_use[MAX_COLUMNS], place[MAX_COLUMNS] = {}, n = 0;
+	bool		staged[MAX_COLUMNS + 1] = {};
+	StagePlan	before[MAX_COLUMNS + 1];
+	int			last_use[MAX_COLUMNS + 1], place[MAX_COLUMNS + 1] = {}, n = 0;
 
 	for (int i = program->parallel + 1; i < program->converge; i++)
 		if (form_of(program->ops()[i].opcode) != OpForm::RESULT)
@@ -26,6 +26,8 @@ Lowering::order_columns()
 				if (reg[r].column >= 0)
 					staged[reg[r].column] = true;
 			});
+	for (int i = 0; i < out->ncolumns; i++)
+		staged[i] |= out->columns[i].table_column == DEAD_COLUMN;
 	memcpy(before, out->columns, sizeof(before));
 	memcpy(last_use, column_last_use, sizeof(last_use));
 	for (bool which : {true, false})

@@ -11,6 +11,7 @@ namespace cuda {
 
 /* Copied beside the kernel of the slice before: enough to keep the bus busy while that runs. */
 constexpr uint64_t LOOK_AHEAD_BYTES = 64ull << 20;
+constexpr uint64_t CARRIED_ALIGN = 128;	/* bulk copies are fastest from whole lines */
 
 TableFeed::TableFeed(CudaDevice *device, PinnedArena *arena, const DeviceProgram &program, const Work &work)
 	: device_(device), arena_(arena), program_(program), work_(work), pins_(arena)
@@ -22,7 +23,15 @@ TableFeed::TableFeed(CudaDevice *device, PinnedArena *arena, const DeviceProgram
 			const uint64_t bytes = bytes_of(t, c).total();
 
 			bytes_ += bytes;
-			if (bytes == 0)
+			if (work.tablets[t].carried)
+			{
+				const CarriedForm form = carried_form(t, c);
+
+				places_of(t)[c].at = At::Carried;
+				places_of(t)[c].carried = carried_bytes_;
+				carried_bytes_ += align_up(form.nulls, CARRIED_ALIGN) + align_up(form.data, CARRIED_ALIGN);
+			}
+			else if (bytes == 0)
 				places_of(t)[c].at = At::Base;
 		}
 }
@@ -37,13 +46,68 @@ TableFeed::~TableFeed()
 const ColumnChunk &
 TableFeed::chunk_of(uint32_t tablet, int column) const
 {
-	return tablet_chunks(work_.tablets[tablet].tablet)[program_.columns[column].table_column];
+	static const ColumnChunk none = {};
+	const uint16_t table_column = program_.columns[column].table_column;
+
+	return table_column == DEAD_COLUMN ? none : tablet_chunks(work_.tablets[tablet].tablet)[table_column];
 }
 
 ChunkBytes
 TableFeed::bytes_of(uint32_t tablet, int column) const
 {
 	return chunk_bytes(work_.tablets[tablet].tablet, chunk_of(tablet, column));
+}
+
+/* ---- what is carried ------------------------------------------------------------ */
+
+/* Values of the width that registers have come so, should some tablet have them so: the program may read them in place. */
+TableFeed::CarriedForm
+TableFeed::carried_form(uint32_t tablet, int column) const
+{
+	const uint32_t stage_rows = 32u * program_.rows_per_lane * program_.stage_tiles;
+	const uint64_t rows = align_up(work_.tablets[tablet].tablet->nrows, stage_rows);
+	const uint16_t table_column = program_.columns[column].table_column;
+	const ColumnChunk &chunk = chunk_of(tablet, column);
+	CarriedForm form = {chunk.nulls != 0 ? rows / 8 : 0, 0, chunk.base, chunk.width};
+
+	if (table_column != DEAD_COLUMN && chunk.type != Type::Bool && chunk.width < type_width(chunk.type) &&
+		work_.columns[table_column].max_width == type_width(chunk.type))
+	{
+		form.base = 0;
+		form.width = static_cast<uint32_t>(type_width(chunk.type));
+	}
+	form.data = rows * form.width;
+	return form;
+}
+
+/* Codes become values, of width `to_width`. */
+static void
+widen_codes(const char *from, uint32_t from_width, int64_t base, char *to, uint32_t to_width, uint32_t nrows)
+{
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		uint64_t	value = 0;
+
+		memcpy(&value, from + static_cast<size_t>(i) * from_width, from_width);
+		value += static_cast<uint64_t>(base);
+		memcpy(to + static_cast<size_t>(i) * to_width, &value, to_width);
+	}
+}
+
+void
+TableFeed::write_carried(uint32_t tablet, int column, char *to) const
+{
+	const TabletHeader *header = work_.tablets[tablet].tablet;
+	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const CarriedForm form = carried_form(tablet, column);
+
+	if (form.nulls != 0)
+		memcpy(to, tablet_at<char>(header, chunk.nulls), form.nulls);
+	to += align_up(form.nulls, CARRIED_ALIGN);
+	if (form.width == chunk.width && form.data != 0)
+		memcpy(to, tablet_at<char>(header, chunk.data), form.data);
+	else if (form.data != 0)
+		widen_codes(tablet_at<char>(header, chunk.data), chunk.width, chunk.base, to, form.width, header->nrows);
 }
 
 /* ---- the choice ---------------------------------------------------------------- */
@@ -85,19 +149,28 @@ TableFeed::begin(Transfer wanted)
 		find_kept();
 	for (uint32_t t = 0; t < work_.tablets.size(); t++)
 	{
+		if (work_.tablets[t].tablet->serial == 0)
+			place_delta(t);
 		for (int c = 0; c < program_.ncolumns; c++)
 			if (places_of(t)[c].at == At::Nowhere)
 			{
 				whole = false;
 				missing_bytes_ += bytes_of(t, c).total();
-				if (work_.tablets[t].tablet->serial != 0)
-					cacheable += bytes_of(t, c).total();
 			}
 		if (whole)
 			placed_ = t + 1;	/* nothing is left to do but the description */
 	}
 	if (wanted == Transfer::Auto)
-		transfer_ = cacheable <= device_->residency()->available() ? Transfer::Cached : Transfer::Stream;
+		transfer_ = missing_bytes_ <= device_->residency()->available() ? Transfer::Cached : Transfer::Stream;
+}
+
+/* As far as it can be done without a lane. */
+void
+TableFeed::place_delta(uint32_t tablet)
+{
+	for (int c = 0; c < program_.ncolumns; c++)
+		if (places_of(tablet)[c].at == At::Nowhere)
+			(void) place_mapped(tablet, c);
 }
 
 TableFeed::Load
@@ -171,8 +244,6 @@ TableFeed::place_kept(uint32_t tablet, int column)
 	const uint64_t serial = work_.tablets[tablet].tablet->serial;
 	bool		claimed;
 
-	if (serial == 0)
-		return false;
 	claimed_.reserve(places_.size());
 	place.kept = residency->acquire(ChunkKey{serial, program_.columns[column].table_column}, bytes_of(tablet, column).total(),
 									lane_->copies, &claimed);
@@ -230,7 +301,10 @@ TableFeed::place_chunk(uint32_t tablet, int column)
 {
 	bool		done;
 
-	switch (transfer_)
+	/* place_delta() could not, so it will hardly be possible now. */
+	if (work_.tablets[tablet].tablet->serial == 0)
+		done = place_own(tablet, column) || place_mapped(tablet, column);
+	else switch (transfer_)
 	{
 		case Transfer::Mapped:
 			done = place_mapped(tablet, column) || place_own(tablet, column);
@@ -287,28 +361,41 @@ TableFeed::look_ahead(uint32_t end_tablet)
 /* ---- the description ------------------------------------------------------------ */
 
 uint64_t
-TableFeed::chunks_at() const
+TableFeed::tablets_at() const
 {
-	return align_up(work_.tablets.size() * sizeof(DeviceTablet), 64);
+	return align_up(work_.pads.size() * sizeof(DevicePad), 64);
 }
 
 uint64_t
-TableFeed::pads_at() const
+TableFeed::chunks_at() const
+{
+	return align_up(tablets_at() + work_.tablets.size() * sizeof(DeviceTablet), 64);
+}
+
+uint64_t
+TableFeed::ranges_at() const
 {
 	return align_up(chunks_at() + places_.size() * sizeof(DeviceChunk), 64);
 }
 
 uint64_t
+TableFeed::carried_at() const
+{
+	return align_up(ranges_at() + work_.dead.size() * sizeof(DeadRange), CARRIED_ALIGN);
+}
+
+uint64_t
 TableFeed::table_bytes() const
 {
-	return pads_at() + work_.pads.size() * sizeof(DevicePad);
+	return carried_at() + carried_bytes_;
 }
 
 DeviceTable
 TableFeed::table() const
 {
-	return DeviceTable{reinterpret_cast<const DeviceTablet *>(lane_->table), reinterpret_cast<const DeviceChunk *>(lane_->table + chunks_at()),
-		reinterpret_cast<const DevicePad *>(lane_->table + pads_at()), static_cast<uint32_t>(work_.pads.size()), 0};
+	return DeviceTable{reinterpret_cast<const DeviceTablet *>(lane_->table + tablets_at()),
+		reinterpret_cast<const DeviceChunk *>(lane_->table + chunks_at()), reinterpret_cast<const DevicePad *>(lane_->table),
+		static_cast<uint32_t>(work_.pads.size()), 0};
 }
 
 DeviceChunk
@@ -321,8 +408,26 @@ TableFeed::describe(uint32_t tablet, int column) const
 	const char *in_arena = reinterpret_cast<const char *>(work_.tablets[tablet].tablet);
 	uint64_t	at;
 
+	if (program_.columns[column].table_column == DEAD_COLUMN)
+	{
+		const uint32_t dead_pad = work_.tablets[tablet].dead_pad;
+
+		d.nulls = dead_pad != NO_DEAD_ROWS ? reinterpret_cast<uint64_t>(dead_bits_ + dead_pad * DEAD_PAD_BYTES) : 0;
+		return d;
+	}
 	switch (place.at)
 	{
+		case At::Carried:
+		{
+			const CarriedForm form = carried_form(tablet, column);
+
+			at = reinterpret_cast<uint64_t>(lane_->table + carried_at() + place.carried);
+			d.nulls = form.nulls != 0 ? at : 0;
+			d.data = form.data != 0 ? at + align_up(form.nulls, CARRIED_ALIGN) : 0;
+			d.base = form.base;
+			d.width = form.width;
+			break;
+		}
 		case At::Kept:
 		case At::Own:
 			at = reinterpret_cast<uint64_t>(place.at == At::Kept ? place.kept->memory : place.own);
@@ -355,22 +460,42 @@ TableFeed::upload(uint32_t end_tablet)
 
 		for (size_t i = from; i < to; i++)
 			chunks[i] = describe(static_cast<uint32_t>(i / program_.ncolumns), static_cast<int>(i % program_.ncolumns));
+		const uint64_t valid = lane_->table_bytes;
+
 		lane_->table_bytes = 0;	/* unknown, should this fail */
 		check(cudaMemcpyAsync(lane_->table + chunks_at() + from * sizeof(DeviceChunk), chunks + from, (to - from) * sizeof(DeviceChunk),
 							  cudaMemcpyHostToDevice, lane_->stream), "describing the table");
-		lane_->table_bytes = table_bytes();
+		lane_->table_bytes = valid;
 		return;
 	}
 	begun_ = true;
+	upload_all();
+	if (work_.dead_pads != 0 && !filled_)
+		check(fill_dead_rows(dead_bits_, work_.dead_pads, reinterpret_cast<const DeadRange *>(lane_->table + ranges_at()),
+							 static_cast<uint32_t>(work_.dead.size()), lane_->stream), "marking dead rows");
+	filled_ = true;
+}
+
+/* All of the description, up to the chunks of `uploaded_` tablets, as far as it is not there. */
+void
+TableFeed::upload_all()
+{
 	device_->make_table_room(lane_, table_bytes());
 
-	/* The parts as they are to be; the pads are there already. */
+	/* The parts as they are to be; the pads and ranges are there already. */
 	std::vector<DeviceTablet> tablets;
 	std::vector<DeviceChunk> chunks(places_.size());
+	std::vector<char> carried(carried_bytes_);
 
 	tablets.reserve(work_.tablets.size());
-	for (const WorkTablet &tablet : work_.tablets)
-		tablets.push_back(DeviceTablet{tablet.tablet->nrows, 0});
+	for (uint32_t t = 0; t < work_.tablets.size(); t++)
+	{
+		const WorkTablet &tablet = work_.tablets[t];
+
+		tablets.push_back(DeviceTablet{tablet.tablet->nrows, tablet.dead_pad != NO_DEAD_ROWS});
+		for (int c = 0; tablet.carried && c < program_.ncolumns; c++)
+			write_carried(t, c, carried.data() + places_of(t)[c].carried);
+	}
 	for (size_t i = 0; i < static_cast<size_t>(uploaded_) * program_.ncolumns; i++)
 		chunks[i] = describe(static_cast<uint32_t>(i / program_.ncolumns), static_cast<int>(i % program_.ncolumns));
 
@@ -380,22 +505,33 @@ TableFeed::upload(uint32_t end_tablet)
 		const void *from;
 		uint64_t	bytes;
 	}			parts[] = {
-		{0, tablets.data(), tablets.size() * sizeof(DeviceTablet)},
+		{0, work_.pads.data(), work_.pads.size() * sizeof(DevicePad)},
+		{tablets_at(), tablets.data(), tablets.size() * sizeof(DeviceTablet)},
 		{chunks_at(), chunks.data(), chunks.size() * sizeof(DeviceChunk)},
-		{pads_at(), work_.pads.data(), work_.pads.size() * sizeof(DevicePad)},
+		{ranges_at(), work_.dead.data(), work_.dead.size() * sizeof(DeadRange)},
+		{carried_at(), carried.data(), carried.size()},
 	};
-	bool		same = lane_->table_bytes == table_bytes();
+	const uint64_t valid = lane_->table_bytes;
+	uint64_t	from = UINT64_MAX, to = 0;
 
 	for (const auto &part : parts)
-		same = same && (part.bytes == 0 || memcmp(lane_->table_copy + part.at, part.from, part.bytes) == 0);
-	if (same)
+	{
+		const uint64_t end = part.at + part.bytes;
+
+		if (part.bytes == 0 || (end <= valid && memcmp(lane_->table_copy + part.at, part.from, part.bytes) == 0))
+			continue;
+		memcpy(lane_->table_copy + part.at, part.from, part.bytes);
+		from = std::min(from, part.at);
+		to = end;
+	}
+	if (to == 0)
 		return;
-	for (const auto &part : parts)
-		if (part.bytes != 0)
-			memcpy(lane_->table_copy + part.at, part.from, part.bytes);
+	if (to > valid)
+		from = std::min(from, valid);	/* without a gap: see table_bytes */
 	lane_->table_bytes = 0;		/* as above */
-	check(cudaMemcpyAsync(lane_->table, lane_->table_copy, table_bytes(), cudaMemcpyHostToDevice, lane_->stream), "describing the table");
-	lane_->table_bytes = table_bytes();
+	check(cudaMemcpyAsync(lane_->table + from, lane_->table_copy + from, to - from, cudaMemcpyHostToDevice, lane_->stream), "describing the table");
+	lane_->table_bytes = std::max(valid, to);
+	copied_bytes_ += carried_bytes_;
 }
 
 void

@@ -11,15 +11,19 @@
  *   Serial   in a copy of the job's own, all of them made before the first slice
  *   Stream   in a copy of the job's own, made beside the kernel of the slice before
  *
- * Tablets without a serial have no identity to be kept under: Cached reads them
- * mapped. What cannot be pinned can still be copied, slowly, and so is.
+ * Tablets without a serial were made for this job (a delta) and are forgotten with
+ * it. Whatever the transfer of the others, small ones are carried: they travel with the
+ * description, widened where the others' values are as registers hold them, so that a few
+ * rows do not change the program for all. Larger ones are read mapped.
+ * What cannot be pinned can still be copied, slowly, and so is.
  *
- * The device has a description of the table: tablets, chunks with their
- * addresses, pads. It goes there in one upload, ordered before the first slice on the
- * lane's stream; later tablets' chunks follow when they have been placed, in parts.
+ * The device has a description of the table: pads, tablets, chunks with their
+ * addresses, the ranges of dead rows, what is carried. It goes there in one upload, ordered
+ * before the first slice on the lane's stream, and the dead rows' bitmaps are made behind it;
+ * later tablets' chunks follow when they have been placed, in parts.
  * A tablet is placed once, so the parts never overwrite what a kernel in flight
  * reads. The lane's pinned copy says what is in the device's memory from the job
- * before: the same description is not sent twice.
+ * before: what is there already, and stays where it is, is not sent again.
  */
 #ifndef GPUVM_CUDA_TRANSFER_H
 #define GPUVM_CUDA_TRANSFER_H
@@ -48,6 +52,8 @@ public:
 	uint64_t	bytes() const { return bytes_; }	/* of all columns */
 	uint64_t	missing_bytes() const { return missing_bytes_; }	/* of those, what was not on the device at first */
 	void		use_lane(Lane *lane) { lane_ = lane; }
+	/* Working memory for the bitmaps of Work.dead_pads pads. */
+	void		use_dead_bits(char *bits) { dead_bits_ = bits; }
 
 	/* Bytes that placing the tablet copies, 0 once it is placed; and what kernels read of it, here and over the bus. */
 	struct Load
@@ -83,6 +89,7 @@ private:
 		Kept,
 		Own,					/* the job's copy */
 		Arena,
+		Carried,				/* in the description */
 	};
 
 	struct Place
@@ -91,12 +98,25 @@ private:
 		bool		wait;		/* Kept: the copy may be on its way */
 		CachedChunk *kept;
 		char	   *own;
+		uint64_t	carried;	/* from carried_at() on */
+	};
+
+	/* A chunk as it is carried: whole stages, null bits, then values. */
+	struct CarriedForm
+	{
+		uint64_t	nulls;		/* bytes */
+		uint64_t	data;
+		int64_t		base;
+		uint32_t	width;
 	};
 
 	Place	   *places_of(uint32_t tablet) { return &places_[static_cast<size_t>(tablet) * program_.ncolumns]; }
 	const Place *places_of(uint32_t tablet) const { return &places_[static_cast<size_t>(tablet) * program_.ncolumns]; }
 	const ColumnChunk &chunk_of(uint32_t tablet, int column) const;
 	ChunkBytes	bytes_of(uint32_t tablet, int column) const;
+	CarriedForm carried_form(uint32_t tablet, int column) const;
+	void		write_carried(uint32_t tablet, int column, char *to) const;
+	void		place_delta(uint32_t tablet);
 	void		find_kept();
 	void		place(uint32_t tablet);
 	void		place_chunk(uint32_t tablet, int column);
@@ -109,8 +129,12 @@ private:
 	DeviceChunk describe(uint32_t tablet, int column) const;
 	void		upload(uint32_t end_tablet);
 	void		free_own(uint32_t tablet);
+	void		upload_all();
+	/* Places in the description, which begins with the pads. */
+	uint64_t	tablets_at() const;
 	uint64_t	chunks_at() const;
-	uint64_t	pads_at() const;
+	uint64_t	ranges_at() const;
+	uint64_t	carried_at() const;
 	uint64_t	table_bytes() const;
 
 	CudaDevice *device_;
@@ -126,11 +150,14 @@ private:
 	uint64_t	bytes_ = 0;
 	uint64_t	missing_bytes_ = 0;
 	uint64_t	copied_bytes_ = 0;
+	uint64_t	carried_bytes_ = 0;	/* of the description */
+	char	   *dead_bits_ = nullptr;
 	uint32_t	placed_ = 0;	/* tablets, from the first */
 	uint32_t	uploaded_ = 0;	/* tablets whose chunks the device knows */
 	uint32_t	freed_ = 0;		/* tablets whose own copies are gone */
 	bool		copying_ = false;	/* copies were started that the stream does not wait for yet */
 	bool		begun_ = false;	/* the description is on the device */
+	bool		filled_ = false;	/* the dead bits are, too */
 };
 
 }  // namespace cuda

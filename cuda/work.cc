@@ -11,19 +11,74 @@
 namespace gpuvm {
 namespace cuda {
 
+/* A few blocks' rows of some columns: what costs more to bring by itself than to copy twice. */
+constexpr uint64_t CARRIED_BYTES = 256 << 10;
+
 namespace {
 
-void
-add_pads(Work *work, uint32_t tablet, uint32_t first_row, uint32_t end_row)
+/* A tablet's pads are added in order, so its ranges are walked once. */
+struct PadLister
 {
-	const size_t before = work->pads.size(), n = (end_row - first_row + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
+	const DeviceTabletRef &ref;
+	const MaskedRows *next;		/* the first range that does not end before the next pad */
+	bool		partly = false;	/* a pad was added that has masked rows */
 
-	work->pads.resize(before + n);
+	explicit PadLister(const DeviceTabletRef &r) : ref(r), next(r.masked) {}
 
-	DevicePad  *to = work->pads.data() + before;
+	uint32_t	masked_in(uint32_t first, uint32_t end)
+	{
+		uint32_t	rows = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = DevicePad{tablet, first_row + i * TABLET_PAD_ROWS};
+		while (next < ref.masked + ref.nmasked && next->end <= first)
+			next++;
+		for (const MaskedRows *at = next; at < ref.masked + ref.nmasked && at->first < end; at++)
+			rows += std::min(at->end, end) - std::max(at->first, first);
+		return rows;
+	}
+
+	/* Returns how many rows there are in them. */
+	uint32_t	add(Work *work, uint32_t number, uint32_t first_row, uint32_t end_row)
+	{
+		const size_t before = work->pads.size();
+		const uint32_t most = (end_row - first_row + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
+		uint32_t	n = 0, rows = end_row - first_row;
+
+		work->pads.resize(before + most);
+
+		DevicePad  *to = work->pads.data() + before;
+
+		if (ref.nmasked == 0)
+			for (; n < most; n++)
+				to[n] = DevicePad{number, first_row + n * TABLET_PAD_ROWS};
+		else
+			for (uint32_t row = first_row; row < end_row; row += TABLET_PAD_ROWS)
+			{
+				const uint32_t end = std::min(end_row, row + TABLET_PAD_ROWS), masked = masked_in(row, end);
+
+				rows -= masked;
+				if (masked == end - row)
+					continue;
+				partly |= masked > 0;
+				to[n++] = DevicePad{number, row};
+			}
+		work->pads.resize(before + n);
+		return rows;
+	}
+};
+
+/* Gives the tablet a bitmap. Rows that only pad it are dead, too: of a tile with dead bits nothing else tells. */
+void
+add_dead_rows(Work *work, WorkTablet *tablet)
+{
+	const uint64_t first = static_cast<uint64_t>(work->dead_pads) * TABLET_PAD_ROWS;
+	const uint32_t nrows = tablet->tablet->nrows, padded = tablet->tablet->padded_rows;
+
+	for (const MaskedRows *range = tablet->masked; range < tablet->masked + tablet->nmasked; range++)
+		work->dead.push_back(DeadRange{first + range->first, first + range->end});
+	if (nrows < padded)
+		work->dead.push_back(DeadRange{first + nrows, first + padded});
+	tablet->dead_pad = work->dead_pads;
+	work->dead_pads += padded / TABLET_PAD_ROWS;
 }
 
 }  // namespace
@@ -34,21 +89,24 @@ list_work(const DeviceJobRequest &request, Work *work)
 	const bool	grouped = request.program->grouped;
 	uint64_t	unit = 0;
 
+	const bool	carried = carries_delta(request);
+
+	work->columns = request.columns;
 	work->pads.reserve((request.total_rows + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS + request.ntablets);
 	work->tablets.reserve(request.ntablets);
 	for (uint32_t t = 0; t < request.ntablets; t++)
 	{
-		const TabletHeader *tablet = request.tablets[t].tablet;
+		const DeviceTabletRef &ref = request.tablets[t];
+		const TabletHeader *tablet = ref.tablet;
 		const uint32_t number = static_cast<uint32_t>(work->tablets.size());
-		WorkTablet	todo = {tablet, static_cast<uint32_t>(work->pads.size()), 0, 0};
+		WorkTablet	todo = {tablet, static_cast<uint32_t>(work->pads.size()), 0, 0, ref.masked, ref.nmasked, NO_DEAD_ROWS,
+			carried && tablet->serial == 0};
+		PadLister	pads(ref);
 
 		if (grouped)
 		{
-			if (!request.tablets[t].skip)
-			{
-				add_pads(work, number, 0, tablet->nrows);
-				todo.rows = tablet->nrows;
-			}
+			if (!ref.skip)
+				todo.rows = pads.add(work, number, 0, tablet->nrows);
 		}
 		else
 			for (uint32_t first = 0; first < tablet->nrows; first += request.unit_rows, unit++)
@@ -56,19 +114,60 @@ list_work(const DeviceJobRequest &request, Work *work)
 				const uint32_t end = std::min(tablet->nrows, first + request.unit_rows);
 				const uint32_t first_pad = static_cast<uint32_t>(work->pads.size());
 
-				if (request.tablets[t].skip || request.skips(unit))
+				if (ref.skip || request.skips(unit))
 					continue;
-				add_pads(work, number, first, end);
-				work->units.push_back(WorkUnit{static_cast<uint32_t>(unit), number, first_pad,
-											   static_cast<uint32_t>(work->pads.size()) - first_pad});
-				todo.rows += end - first;
+				todo.rows += pads.add(work, number, first, end);
+				if (work->pads.size() > first_pad)
+					work->units.push_back(WorkUnit{static_cast<uint32_t>(unit), number, first_pad,
+												   static_cast<uint32_t>(work->pads.size()) - first_pad});
 			}
 		todo.npads = static_cast<uint32_t>(work->pads.size()) - todo.first_pad;
 		if (todo.npads == 0)
 			continue;
+		if (pads.partly)
+			add_dead_rows(work, &todo);
 		work->tablets.push_back(todo);
 		work->rows += todo.rows;
 	}
+}
+
+uint64_t
+rows_of_pads(const Work &work, const WorkTablet &tablet, uint32_t first, uint32_t end)
+{
+	uint64_t	rows = 0;
+
+	if (end - first == tablet.npads)
+		return tablet.rows;
+	for (uint32_t i = first; i < end; i++)
+	{
+		const uint32_t row = work.pads[i].row, end_row = std::min(row + TABLET_PAD_ROWS, tablet.tablet->nrows);
+
+		rows += end_row - row - masked_count(tablet.masked, tablet.nmasked, row, end_row);
+	}
+	return rows;
+}
+
+bool
+carries_delta(const DeviceJobRequest &request)
+{
+	std::vector<bool> seen(request.ncolumns);
+	uint64_t	rows = 0, row_bytes = 0;
+
+	for (uint32_t t = 0; t < request.ntablets; t++)
+		if (request.tablets[t].tablet->serial == 0 && !request.tablets[t].skip)
+			rows += request.tablets[t].tablet->padded_rows;
+	if (rows == 0)
+		return false;
+	for (int i = 0; i < request.program->nops; i++)
+	{
+		const Op   &op = request.program->ops()[i];
+
+		if (op.opcode != Opcode::Column || seen[static_cast<size_t>(op.p2)])
+			continue;
+		seen[static_cast<size_t>(op.p2)] = true;
+		row_bytes += static_cast<uint64_t>(type_natural_width(request.columns[op.p2].type)) + 1;
+	}
+	return rows * row_bytes <= CARRIED_BYTES;
 }
 
 /* ---- lowering ------------------------------------------------------------------ */
@@ -83,16 +182,27 @@ struct LastLowered
 	const char *reason;
 };
 
+bool
+masks_rows(const DeviceJobRequest &request)
+{
+	for (uint32_t t = 0; t < request.ntablets; t++)
+		if (request.tablets[t].nmasked != 0 && !request.tablets[t].skip)
+			return true;
+	return false;
+}
+
 /* All that lowering depends on, as bytes. Fills the bindings of the columns that the program reads. */
 std::string
 lowering_key(const DeviceJobRequest &request, uint32_t shared_bytes, std::vector<ColumnBinding> *bindings)
 {
 	const Program *program = request.program;
+	const bool	carried = carries_delta(request);
 	std::string key(reinterpret_cast<const char *>(program), program->size);
 
 	key.append(reinterpret_cast<const char *>(request.params), request.nparams * sizeof(ParamValue));
 	key.append(reinterpret_cast<const char *>(&request.total_rows), sizeof(request.total_rows));
 	key.append(reinterpret_cast<const char *>(&shared_bytes), sizeof(shared_bytes));
+	key.push_back(masks_rows(request) ? 1 : 0);
 	bindings->assign(request.ncolumns, ColumnBinding{});
 	for (int i = 0; i < program->nops; i++)
 	{
@@ -105,8 +215,9 @@ lowering_key(const DeviceJobRequest &request, uint32_t shared_bytes, std::vector
 
 		binding.summary = request.columns[op.p2];
 		binding.min_width = binding.summary.max_width;
+		/* What is carried is widened if need be. */
 		for (uint32_t t = 0; t < request.ntablets; t++)
-			if (!request.tablets[t].skip)
+			if (!request.tablets[t].skip && !(carried && request.tablets[t].tablet->serial == 0))
 				binding.min_width = std::min(binding.min_width, tablet_chunks(request.tablets[t].tablet)[op.p2].width);
 		key.append(reinterpret_cast<const char *>(&binding.summary), sizeof(binding.summary));
 		key.push_back(static_cast<char>(binding.min_width));
@@ -131,7 +242,7 @@ lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char
 		last->source.resize((request.program->size + 7) / 8);
 		memcpy(last->source.data(), request.program, request.program->size);
 		last->reason = lower(LowerInput{reinterpret_cast<const Program *>(last->source.data()), request.params, bindings.data(),
-										request.ncolumns, request.total_rows, LowerOptions{0, true, shared_bytes}},
+										request.ncolumns, request.total_rows, LowerOptions{0, true, shared_bytes, masks_rows(request)}},
 							 &last->program);
 		last->key = std::move(key);
 	}

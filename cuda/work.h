@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "dead_rows.h"
 #include "device_program.h"
 #include "engine/device_abi.h"
 
@@ -18,8 +19,13 @@ struct WorkTablet
 	const TabletHeader *tablet;
 	uint32_t	first_pad;		/* of Work.pads */
 	uint32_t	npads;
-	uint64_t	rows;			/* in these pads */
+	uint64_t	rows;			/* in these pads, without those that are masked */
+	const MaskedRows *masked;	/* its own */
+	uint32_t	nmasked;
+	uint32_t	dead_pad;		/* where its bitmap begins; NO_DEAD_ROWS: it needs none */
+	bool		carried;		/* a delta so small that it travels with the description (transfer.h) */
 };
+constexpr uint32_t NO_DEAD_ROWS = 0xffffffff;
 
 /* Of a row program. */
 struct WorkUnit
@@ -33,12 +39,21 @@ struct WorkUnit
 struct Work
 {
 	std::vector<WorkTablet> tablets;	/* those of which anything is run */
-	std::vector<DevicePad> pads;		/* in order; `tablet` is of `tablets` */
+	std::vector<DevicePad> pads;		/* in order, those all of whose rows are masked left out; `tablet` is of `tablets` */
 	std::vector<WorkUnit> units;
+	std::vector<DeadRange> dead;		/* what is masked in pads that are run, by dead_rows.h */
+	uint32_t	dead_pads = 0;	/* of the bitmaps */
+	const ColumnSummary *columns = nullptr;	/* the request's */
 	uint64_t	rows = 0;
 };
 
 void		list_work(const DeviceJobRequest &request, Work *work);
+
+/* Rows in pads [first, end), which are the tablet's, without those that are masked. */
+uint64_t	rows_of_pads(const Work &work, const WorkTablet &tablet, uint32_t first, uint32_t end);
+
+/* Does the request have rows of its own to bring, and so few that they travel with the description? */
+bool		carries_delta(const DeviceJobRequest &request);
 
 /*
  * The program as a device with that much shared memory a multiprocessor runs it;

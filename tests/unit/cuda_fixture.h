@@ -10,6 +10,7 @@
 
 #include <cuda_runtime.h>
 
+#include "dead_rows.h"
 #include "launch.h"
 #include "lower.h"
 #include "vm_random.h"
@@ -69,10 +70,47 @@ struct DeviceResult
 	std::vector<Outcome> units;		/* of rows */
 };
 
+/* The table's masked rows as bitmaps of its tablets: where each begins, 0 where a tablet has none. */
+inline std::vector<uint64_t>
+copy_dead_rows(const Table &table, DeviceMemory *memory)
+{
+	std::vector<cuda::DeadRange> ranges;
+	std::vector<uint64_t> bitmaps;
+	uint32_t	npads = 0;
+
+	for (size_t t = 0; t < table.tablets.size(); t++)
+	{
+		const TabletHeader *header = table.tablets[t].get();
+		const uint64_t first = npads * uint64_t{TABLET_PAD_ROWS};
+		uint32_t	n;
+		const MaskedRows *masked = table.masked_of(t, &n);
+
+		bitmaps.push_back(n != 0 ? npads * cuda::DEAD_PAD_BYTES + 1 : 0);
+		if (n == 0)
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			ranges.push_back(cuda::DeadRange{first + masked[i].first, first + masked[i].end});
+		if (header->nrows < header->padded_rows)
+			ranges.push_back(cuda::DeadRange{first + header->nrows, first + header->padded_rows});
+		npads += header->padded_rows / TABLET_PAD_ROWS;
+	}
+	if (npads == 0)
+		return bitmaps;
+
+	char	   *bits = memory->get(npads * cuda::DEAD_PAD_BYTES);
+
+	EXPECT_EQ(cuda::fill_dead_rows(bits, npads, memory->copy(ranges.data(), ranges.size()), static_cast<uint32_t>(ranges.size()), nullptr),
+			  cudaSuccess);
+	for (uint64_t &bitmap : bitmaps)
+		bitmap = bitmap != 0 ? reinterpret_cast<uint64_t>(bits) + bitmap - 1 : 0;
+	return bitmaps;
+}
+
 /* Chunks of the columns that the program reads, and the list of all pads. */
 inline cuda::DeviceTable
 copy_table(const Table &table, const cuda::DeviceProgram &program, DeviceMemory *memory)
 {
+	const std::vector<uint64_t> dead = copy_dead_rows(table, memory);
 	std::vector<cuda::DeviceTablet> tablets;
 	std::vector<cuda::DeviceChunk> chunks;
 	std::vector<cuda::DevicePad> pads;
@@ -81,11 +119,17 @@ copy_table(const Table &table, const cuda::DeviceProgram &program, DeviceMemory 
 	{
 		const TabletHeader *header = table.tablets[t].get();
 
-		tablets.push_back(cuda::DeviceTablet{header->nrows, 0});
+		tablets.push_back(cuda::DeviceTablet{header->nrows, dead[t] != 0});
 		for (uint32_t row = 0; row < header->padded_rows; row += TABLET_PAD_ROWS)
 			pads.push_back(cuda::DevicePad{static_cast<uint32_t>(t), row});
 		for (int c = 0; c < program.ncolumns; c++)
 		{
+			if (program.columns[c].table_column == cuda::DEAD_COLUMN)
+			{
+				chunks.push_back(cuda::DeviceChunk{0, dead[t], 0, 0, 0});
+				continue;
+			}
+
 			const ColumnChunk &from = tablet_chunks(header)[program.columns[c].table_column];
 			cuda::DeviceChunk to = {0, 0, from.base, from.width, 0};
 
@@ -118,7 +162,7 @@ lower_for(const Program *program, const Table &table, const std::vector<ParamVal
 		columns.push_back(cuda::ColumnBinding{table.summaries[c], width});
 	}
 	return cuda::lower(cuda::LowerInput{program, params.data(), columns.data(), static_cast<uint32_t>(columns.size()),
-					   run.total_rows ? run.total_rows : table.nrows(), cuda::LowerOptions{run.rows_per_lane, run.trust_ranges}}, out);
+					   run.total_rows ? run.total_rows : table.nrows(), cuda::LowerOptions{run.rows_per_lane, run.trust_ranges, 0, !table.masked.empty()}}, out);
 }
 
 /* [0, n) cut into one to three pieces: their ends. */

@@ -1,6 +1,6 @@
 /*
  * cuda_random_test.cc: the CUDA virtual machine, emulated, against the reference
- * interpreter, over random programs and random tables.
+ * interpreter, over random programs and random tables, whole and with masked rows.
  *
  * GPUVM_TEST_PROGRAMS changes how many programs, GPUVM_TEST_SEED where to start.
  */
@@ -42,9 +42,10 @@ struct Tally
 	}
 };
 
-/* Runs the program with every number of rows a lane, and compares. */
+/* Runs the program with so many rows a lane, and compares. */
 void
-run_program(uint64_t seed, const Program *program, const Table &table, const std::vector<ParamValue> &params, Rng &rng, Tally *tally)
+run_program(uint64_t seed, const Program *program, const Table &table, const std::vector<ParamValue> &params, Rng &rng,
+			std::initializer_list<uint16_t> rows_a_lane, Tally *tally)
 {
 	const CursorSchema schema = {static_cast<uint32_t>(table.types.size()), table.types.data()};
 	const char *wrong = verify_program(program, program->size, &schema, 1);
@@ -68,12 +69,13 @@ run_program(uint64_t seed, const Program *program, const Table &table, const std
 			tally->reasons[reason]++;
 		}
 	}
-	for (uint16_t rows_per_lane : {4, 8, 16})
+	for (uint16_t rows_per_lane : rows_a_lane)
 	{
 		const DeviceRun run = {rows_per_lane, chance(rng, 50), rng() % 8};
 		const DeviceResult got = run_device(program, table, params, run);
 		const std::string where = "seed " + std::to_string(seed) + " rows a lane " + std::to_string(rows_per_lane) + " trust " +
-			std::to_string(run.trust_ranges) + " order " + std::to_string(run.seed) + "\n" + program_text(program);
+			std::to_string(run.trust_ranges) + " order " + std::to_string(run.seed) + " masked ranges " + std::to_string(table.masked.size()) +
+			"\n" + program_text(program);
 
 		tally->runs++;
 		if (got.refused)
@@ -105,12 +107,33 @@ run_program(uint64_t seed, const Program *program, const Table &table, const std
 	}
 }
 
+/* With every number of rows a lane; then without some rows; then, if there are such, without those that fail, which makes errors results. */
+void
+run_program(uint64_t seed, const Program *program, Table &table, const std::vector<ParamValue> &params, Rng &rng, Tally *tally)
+{
+	const uint16_t some = static_cast<uint16_t>(4 << pick_int(rng, 3));
+
+	run_program(seed, program, table, params, rng, {4, 8, 16}, tally);
+	if (::testing::Test::HasFatalFailure())
+		return;
+	mask_randomly(rng, &table);
+	tally->seen["masked rows"] += table.masked.empty() ? 0 : 1;
+	run_program(seed, program, table, params, rng, {some}, tally);
+	if (::testing::Test::HasFatalFailure())
+		return;
+	table.mask(Interpreter(program, table, params.data()).failing_rows());
+	if (table.masked.empty())
+		return;
+	tally->seen["masked rows that fail"]++;
+	run_program(seed, program, table, params, rng, {some}, tally);
+}
+
 void
 run_random(uint64_t seed, bool grouped, int max_keys, Tally *tally)
 {
 	Rng			rng(seed);
 	const bool	tame = chance(rng, 70);
-	const Table table = random_table(rng, tame);
+	Table		table = random_table(rng, tame);
 	Generator	generator(rng, table, tame);
 	const SealedProgram sealed = generator.make(grouped, max_keys);
 
@@ -318,26 +341,56 @@ run_many(F run_one)
 
 TEST(CudaRandom, Aggregates)
 {
-	run_many([](uint64_t seed, Tally *tally) { run_random(seed, true, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage"});
+	run_many([](uint64_t seed, Tally *tally) { run_random(seed, true, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage", "masked rows", "masked rows that fail"});
 }
 
 TEST(CudaRandom, Rows)
 {
-	run_many([](uint64_t seed, Tally *tally) { run_random(seed, false, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage"});
+	run_many([](uint64_t seed, Tally *tally) { run_random(seed, false, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage", "masked rows", "masked rows that fail"});
 }
 
 TEST(CudaRandom, Groups)
 {
 	run_many([](uint64_t seed, Tally *tally) { run_random(seed, true, 3, tally); })
-		.expect({"1 tiles a stage", "4 tiles a stage", "dense, shared", "hashed", "hashed, some shared", "overflow"});
+		.expect({"masked rows that fail", "1 tiles a stage", "4 tiles a stage", "dense, shared", "hashed", "hashed, some shared", "overflow"});
+}
+
+/* A program that reads no column has nothing in its stages but dead bits. */
+TEST(CudaRandom, CountWithoutColumns)
+{
+	auto		b = new_builder();
+	const int64_t source = RESULT_FROM_AGG;
+	Rng			rng(1);
+	Tally		tally;
+
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("c"));
+	b->emit(Opcode::AggOpen, Type::None, 0, 1, b->add_aux(&source, 1));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+
+	const SealedProgram sealed = seal(*b);
+
+	for (uint64_t seed = 1; seed <= 20 && !HasFatalFailure(); seed++)
+	{
+		Table		table = random_table(rng, true);
+
+		run_program(seed, sealed.get(), table, {}, rng, &tally);
+	}
+	EXPECT_EQ(tally.clean, tally.runs);
+	EXPECT_GT(tally.seen["masked rows"], 10);
 }
 
 TEST(CudaRandom, ManyColumns)
 {
-	run_many(run_wide).expect({});
+	run_many(run_wide).expect({"masked rows"});
 }
 
 TEST(CudaRandom, FrequentOperations)
 {
-	run_many(run_frequent).expect({"narrow operations", "wide operations", "all operations"});
+	run_many(run_frequent).expect({"narrow operations", "wide operations", "all operations", "masked rows that fail"});
 }
