@@ -2,6 +2,20 @@
 
 GRANT USAGE ON SCHEMA gpuvm TO PUBLIC;
 
+-- What is remembered ------------------------------------------------------
+
+-- import() and release() write it, the background worker that imports after a restart reads it.
+CREATE TABLE gpuvm.imports (
+	relation regclass PRIMARY KEY,
+	columns name[]
+);
+COMMENT ON TABLE gpuvm.imports IS 'tables that were imported, and are imported again when the server starts';
+COMMENT ON COLUMN gpuvm.imports.relation IS 'a table, or a partitioned table for all of its partitions';
+COMMENT ON COLUMN gpuvm.imports.columns IS 'the columns imported; null: all that can be';
+GRANT SELECT ON gpuvm.imports TO PUBLIC;
+-- Rows of tables that are gone (dropped without gpuvm) would name others in the restored database.
+SELECT pg_catalog.pg_extension_config_dump('gpuvm.imports', 'WHERE relation IN (SELECT oid FROM pg_catalog.pg_class)');
+
 -- Import -----------------------------------------------------------------
 
 -- Ownership of the table is checked inside: EXECUTE can stay with PUBLIC.
@@ -27,7 +41,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'gpuvm_release';
 COMMENT ON FUNCTION gpuvm.release(regclass) IS
-	'drops the tablets of a table';
+	'drops the tablets of a table, and forgets that it was imported';
 
 -- Questions about a query ------------------------------------------------
 

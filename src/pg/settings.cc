@@ -16,6 +16,10 @@ constexpr int DEFAULT_TABLET_KB = 16 * 1024;
 constexpr int MIN_TABLET_KB = 64;
 constexpr int MAX_TABLET_KB = 1024 * 1024;
 constexpr int MAX_THREADS = 1024;
+constexpr int DEFAULT_REFRESH_NAPTIME_S = 10;
+constexpr int MAX_REFRESH_NAPTIME_S = 24 * 60 * 60;
+constexpr int DEFAULT_REFRESH_COST_DELAY = 2;
+constexpr int MAX_REFRESH_COST_DELAY = 100;
 
 bool		setting_enabled = true;
 int			setting_device = DEVICE_AUTO;
@@ -29,6 +33,10 @@ int			setting_device_memory_mb = 0;
 char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
 int			setting_threads = 0;
+bool		setting_refresh = true;
+int			setting_refresh_naptime_s = DEFAULT_REFRESH_NAPTIME_S;
+int			setting_refresh_cost_delay = DEFAULT_REFRESH_COST_DELAY;
+bool		setting_load_at_start = true;
 
 static const struct config_enum_entry device_options[] = {
 	{"auto", DEVICE_AUTO, false},
@@ -193,6 +201,26 @@ define_settings(void)
 							"0 selects all cores. A session can lower it below the engine's number, not raise it above.",
 							&setting_threads, 0, 0, MAX_THREADS,
 							PGC_USERSET, GUC_EXPLAIN, NULL, assign_threads, NULL);
+	DefineCustomBoolVariable("gpuvm.refresh",
+							 "Keeps imported tables up to date in the background.",
+							 NULL,
+							 &setting_refresh, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.refresh_naptime",
+							"Sets the shortest time between two looks at the imported tables of a database.",
+							NULL,
+							&setting_refresh_naptime_s, DEFAULT_REFRESH_NAPTIME_S, 1, MAX_REFRESH_NAPTIME_S,
+							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.refresh_cost_delay",
+							"Sets how long the refresher sleeps whenever it has read as much as \"vacuum_cost_limit\" allows.",
+							"0 lets it read without pause.",
+							&setting_refresh_cost_delay, DEFAULT_REFRESH_COST_DELAY, 0, MAX_REFRESH_COST_DELAY,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpuvm.load_at_start",
+							 "Imports the tables that are remembered as imported when the server has started.",
+							 "Also those of a restored or copied database.",
+							 &setting_load_at_start, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	compat_reserve_setting_prefix("gpuvm");
 }
 

@@ -23,6 +23,10 @@ extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's ch
 extern char *setting_cuda_library;	/* gpuvm.cuda_library: "default" = beside gpuvmd, "" = none; postmaster */
 extern int	setting_tablet_kb;		/* gpuvm.tablet_size, kB */
 extern int	setting_threads;		/* gpuvm.threads; 0 = all cores */
+extern bool setting_refresh;		/* gpuvm.refresh */
+extern int	setting_refresh_naptime_s;	/* gpuvm.refresh_naptime, s */
+extern int	setting_refresh_cost_delay;	/* gpuvm.refresh_cost_delay, ms */
+extern bool setting_load_at_start;	/* gpuvm.load_at_start */
 
 /* Defines every setting; called once from _PG_init. */
 void		define_settings(void);

@@ -16,6 +16,13 @@ void		shmem_install(void);
 /* Registers the static background worker; only while the postmaster preloads libraries. */
 void		supervisor_register(void);
 
+/*
+ * Something else that the supervisor does beside watching gpuvmd, quickly and without raising.
+ * Returns the milliseconds until it is to be called again (-1: not by time); called earlier, too.
+ */
+typedef long (*SupervisorTask) (void);
+void		supervisor_set_task(SupervisorTask task);
+
 /* Registers the callbacks that end sessions; must come after every other part's, to be called before them. */
 void		engine_client_install(void);
 

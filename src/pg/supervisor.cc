@@ -76,6 +76,7 @@ static Engine engine = {0, -1, -1, false, 0, NULL, {0}, 0};
 static int	delay_ms = 0;		/* before the next start */
 static TimestampTz next_start = 0;
 static int	cuda_ends = 0;		/* in a row */
+static SupervisorTask task = NULL;
 
 static void
 set_status(const char *text)
@@ -412,10 +413,10 @@ stop_engine(int, Datum)
 }
 
 static void
-wait_for_engine(void)
+wait_for_engine(long timeout_ms)
 {
 	WaitEvent	events[4];
-	int			n = WaitEventSetWait(engine.events, -1, events, lengthof(events), PG_WAIT_EXTENSION);
+	int			n = WaitEventSetWait(engine.events, timeout_ms, events, lengthof(events), PG_WAIT_EXTENSION);
 	bool		alive = true;
 
 	for (int i = 0; i < n; i++)
@@ -451,12 +452,14 @@ wait_for_orphan(void)
 }
 
 static void
-wait_for_next_start(void)
+wait_for_next_start(long timeout_ms)
 {
 	long		ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_start);
 
 	if (ms > 0)
 	{
+		if (timeout_ms >= 0)
+			ms = Min(ms, timeout_ms);
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}
@@ -480,6 +483,12 @@ supervisor_register(void)
 	RegisterBackgroundWorker(&worker);
 }
 
+void
+supervisor_set_task(SupervisorTask new_task)
+{
+	task = new_task;
+}
+
 static void
 supervise(void)
 {
@@ -495,15 +504,17 @@ supervise(void)
 
 	while (!ShutdownRequestPending)
 	{
+		long		timeout_ms = task == NULL ? -1 : task();
+
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 		if (engine.pid == 0)
-			wait_for_next_start();
+			wait_for_next_start(timeout_ms);
 		else
-			wait_for_engine();
+			wait_for_engine(timeout_ms);
 	}
 	proc_exit(1);
 }

@@ -2,11 +2,14 @@
 #include "store/internal.h"
 
 #include "pg/shmem.h"
+#include "store/catalog.h"
+#include "store/refresher.h"
 
 extern "C" {
 #include "access/relation.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -68,52 +71,132 @@ named_columns(Relation rel, ArrayType *names, int *count)
 	return attnums;
 }
 
-/* The columns of the current version that can still be imported, for an import that named them. */
-static int16 *
-same_columns(Relation rel, const TableVersion *version, int *count)
+/* Imports a table, or those leaves of a partitioned table that can be. */
+static uint64
+import_table(Relation rel, ArrayType *columns, bool vacuum)
 {
-	TupleDesc	desc = RelationGetDescr(rel);
-	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
-	int16	   *attnums = static_cast<int16 *>(palloc(sizeof(int16) * Max(version->ncols, 1)));
+	int			ncols;
+	int16	   *attnums = columns == NULL ? importable_columns(rel, &ncols) : named_columns(rel, columns, &ncols);
 
-	*count = 0;
-	for (uint32 i = 0; i < version->ncols; i++)
-	{
-		int			attnum = columns[i].attnum;
-		Form_pg_attribute att;
-
-		if (attnum > desc->natts)
-			continue;
-		att = TupleDescAttr(desc, attnum - 1);
-		if (!att->attisdropped && importable_type(att->atttypid) != Type::None)
-			attnums[(*count)++] = att->attnum;
-	}
-	return attnums;
+	return import_relation(rel, attnums, ncols, columns == NULL, vacuum);
 }
 
+/*
+ * The leaves in their order, each under its own lock, of whoever they are: a partition is its parent's
+ * owner's to read. What each can import is decided by name, as numbers differ among them.
+ */
 static uint64
-refresh_relation(Relation rel)
+import_partitions(Relation parent, ArrayType *columns, bool vacuum)
 {
-	VersionPin *pin = registry_pin_any(RelationGetRelid(rel));
-	int16	   *attnums;
 	int			ncols;
-	bool		all_columns;
-	BlockNumber blocks;
+	int			others;
+	uint64		rows = 0;
+	ListCell   *lc;
 
-	if (pin == NULL)
+	/* what the columns' names and types have to say is said once */
+	if (columns == NULL)
+		importable_columns(parent, &ncols);
+	else
+		named_columns(parent, columns, &ncols);
+	foreach(lc, importable_leaves(RelationGetRelid(parent), &others))
+	{
+		Relation	leaf = try_relation_open(lfirst_oid(lc), AccessShareLock);
+		int16	   *attnums;
+
+		if (leaf == NULL)
+			continue;
+		check_importable(leaf);
+		attnums = fitting_columns(leaf, columns, &ncols);
+		rows += import_relation(leaf, attnums, ncols, columns == NULL, vacuum);
+		table_imported(leaf);
+		relation_close(leaf, NoLock);
+	}
+	if (others > 0)
+		ereport(NOTICE,
+				(errmsg_plural("%d partition of table \"%s\" is left out", "%d partitions of table \"%s\" are left out",
+							   others, others, RelationGetRelationName(parent)),
+				 errdetail("Only permanent partitions of access method heap can be imported.")));
+	return rows;
+}
+
+/* Locked against changes of its definition until the transaction ends. */
+static Relation
+open_owned(Oid relid)
+{
+	Relation	rel = try_relation_open(relid, AccessShareLock);
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relid)));
+	if (!RelationOwnedBy(relid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
+	return rel;
+}
+
+static bool
+is_partitioned(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
+}
+
+/* The columns as they are to be remembered: their names, in the table's order. */
+static ArrayType *
+names_in_order(Relation rel, ArrayType *columns)
+{
+	int			ncols;
+	int16	   *attnums;
+
+	if (columns == NULL)
+		return NULL;
+	attnums = fitting_columns(rel, columns, &ncols);
+	return column_name_array(rel, attnums, ncols);
+}
+
+/* Gives the tablets up at commit; false when there are none. */
+static bool
+release_tablets(Oid relid)
+{
+	if (!registry_known(relid))
+		return false;
+	registry_release(MyDatabaseId, relid);
+	CacheInvalidateRelcacheByRelid(relid);
+	return true;
+}
+
+/* With the rows of its partitions, which were imported by themselves before or after. */
+static bool
+release_partitions(Relation parent)
+{
+	bool		any = false;
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(RelationGetRelid(parent), AccessShareLock, NULL))
+	{
+		Relation	child = lfirst_oid(lc) == RelationGetRelid(parent) ? NULL : try_relation_open(lfirst_oid(lc), NoLock);
+
+		if (child == NULL)
+			continue;
+		any = forget_table(child) || any;
+		any = release_tablets(RelationGetRelid(child)) || any;
+		table_released(child);
+		relation_close(child, NoLock);
+	}
+	return any;
+}
+
+/* A partition of a remembered table is imported again by the refresher: releasing it alone would not last. */
+static void
+check_not_by_parent(Relation rel)
+{
+	ArrayType  *columns;
+
+	if (!remembered_itself(RelationGetRelid(rel)) && remembered_columns(RelationGetRelid(rel), &columns))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("table \"%s\" is not imported", RelationGetRelationName(rel)),
-				 errhint("Import it with gpuvm.import().")));
-	if (pin_matches(pin, rel) && version_unchanged(rel, pin_version(pin), &blocks))
-	{
-		registry_unpin(pin);
-		return 0;
-	}
-	all_columns = pin_all_columns(pin);
-	attnums = all_columns ? importable_columns(rel, &ncols) : same_columns(rel, pin_version(pin), &ncols);
-	registry_unpin(pin);
-	return import_relation(rel, attnums, ncols, all_columns, true);
+				 errmsg("cannot release partition \"%s\" alone", RelationGetRelationName(rel)),
+				 errdetail("It is imported with the partitioned table that it belongs to."),
+				 errhint("Release that table, or detach the partition first.")));
 }
 
 }  // namespace gpuvm
@@ -128,9 +211,8 @@ PG_FUNCTION_INFO_V1(gpuvm_release);
 PGDLLEXPORT Datum
 gpuvm_import(PG_FUNCTION_ARGS)
 {
+	ArrayType  *columns = PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1);
 	Relation	rel;
-	int16	   *attnums;
-	int			ncols;
 	uint64		rows;
 
 	require_preload();
@@ -138,9 +220,16 @@ gpuvm_import(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("%s must not be null", PG_ARGISNULL(0) ? "relation" : "vacuum")));
-	rel = open_importable(PG_GETARG_OID(0), AccessShareLock);
-	attnums = PG_ARGISNULL(1) ? importable_columns(rel, &ncols) : named_columns(rel, PG_GETARG_ARRAYTYPE_P(1), &ncols);
-	rows = import_relation(rel, attnums, ncols, PG_ARGISNULL(1), PG_GETARG_BOOL(2));
+	rel = open_owned(PG_GETARG_OID(0));
+	if (is_partitioned(rel))
+		rows = import_partitions(rel, columns, PG_GETARG_BOOL(2));
+	else
+	{
+		check_importable(rel);
+		rows = import_table(rel, columns, PG_GETARG_BOOL(2));
+	}
+	remember_table(rel, names_in_order(rel, columns));
+	table_imported(rel);
 	relation_close(rel, NoLock);
 	PG_RETURN_INT64(static_cast<int64>(rows));
 }
@@ -149,11 +238,30 @@ PGDLLEXPORT Datum
 gpuvm_refresh(PG_FUNCTION_ARGS)
 {
 	Relation	rel;
-	uint64		rows;
+	uint64		rows = 0;
+	int			others;
+	ListCell   *lc;
 
 	require_preload();
-	rel = open_importable(PG_GETARG_OID(0), AccessShareLock);
-	rows = refresh_relation(rel);
+	rel = open_owned(PG_GETARG_OID(0));
+	if (!is_partitioned(rel))
+	{
+		check_importable(rel);
+		rows = refresh_table(rel);
+	}
+	else if (!remembered_itself(RelationGetRelid(rel)))
+		raise_not_imported(rel);
+	else
+		foreach(lc, importable_leaves(RelationGetRelid(rel), &others))
+		{
+			Relation	leaf = try_relation_open(lfirst_oid(lc), AccessShareLock);
+
+			if (leaf == NULL)
+				continue;
+			check_importable(leaf);
+			rows += refresh_table(leaf);
+			relation_close(leaf, NoLock);
+		}
 	relation_close(rel, NoLock);
 	PG_RETURN_INT64(static_cast<int64>(rows));
 }
@@ -161,19 +269,17 @@ gpuvm_refresh(PG_FUNCTION_ARGS)
 PGDLLEXPORT Datum
 gpuvm_release(PG_FUNCTION_ARGS)
 {
-	Oid			relid = PG_GETARG_OID(0);
 	Relation	rel;
+	bool		any;
 
 	require_preload();
-	rel = relation_open(relid, AccessShareLock);
-	if (!RelationOwnedBy(relid, GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
-	if (registry_known(relid))
-	{
-		registry_release(MyDatabaseId, relid);
-		CacheInvalidateRelcache(rel);
-	}
-	else
+	rel = open_owned(PG_GETARG_OID(0));
+	if (rel->rd_rel->relispartition)
+		check_not_by_parent(rel);
+	any = forget_table(rel);
+	any = (is_partitioned(rel) ? release_partitions(rel) : release_tablets(RelationGetRelid(rel))) || any;
+	table_released(rel);
+	if (!any)
 		ereport(NOTICE,
 				(errmsg("table \"%s\" is not imported", RelationGetRelationName(rel))));
 	relation_close(rel, NoLock);

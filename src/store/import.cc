@@ -17,6 +17,7 @@
 #include "pg/engine_client.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "store/catalog.h"
 #include "tablet/build.h"
 
 extern "C" {
@@ -68,8 +69,8 @@ refuse_kind(Relation rel, int code, const char *what, const char *hint)
 			 hint ? errhint("%s", hint) : 0));
 }
 
-static void
-check_kind(Relation rel)
+void
+check_importable(Relation rel)
 {
 	switch (rel->rd_rel->relkind)
 	{
@@ -129,7 +130,7 @@ open_importable(Oid relid, LOCKMODE lockmode)
 				 errmsg("relation with OID %u does not exist", relid)));
 	if (!RelationOwnedBy(relid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
-	check_kind(rel);
+	check_importable(rel);
 	return rel;
 }
 
@@ -329,7 +330,8 @@ make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint6
 	uint64		tablets_at = columns_at + uint64{job->ncols} * sizeof(ColumnSummary);
 	uint64		stamps_at = tablets_at + uint64{ntablets} * sizeof(uint64_t);
 	uint64		served_at = stamps_at + uint64{nstamps} * sizeof(uint64_t);
-	uint64		signature_at = served_at + served_size(job->nblocks);
+	uint64		page_served_at = served_at + served_size(job->nblocks);
+	uint64		signature_at = page_served_at + uint64{nstamps} * sizeof(uint32_t);
 	uint64		size = signature_at + signature.len;
 	TableVersion *version;
 	uint64	   *tablets;
@@ -350,6 +352,7 @@ make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint6
 	version->tablets = tablets_at;
 	version->stamps = stamps_at;
 	version->served = served_at;
+	version->page_served = page_served_at;
 	version->signature = signature_at;
 	version->signature_len = signature.len;
 	version->size = size;
@@ -359,6 +362,9 @@ make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint6
 	qsort(tablets, ntablets, sizeof(uint64), compare_tablets);
 	memcpy(arena_at<char>(building.version + stamps_at), stamps, nstamps * sizeof(uint64));
 	memcpy(arena_at<char>(building.version + served_at), arena_at<char>(job->served), served_size(job->nblocks));
+	for (uint32 i = 0; i < nstamps; i++)
+		arena_at<uint32>(building.version + page_served_at)[i] =
+			vm_count(arena_at<uint64>(job->served) + Size{i} * VM_WORDS_PER_PAGE, VM_BLOCKS_PER_PAGE);
 	memcpy(arena_at<char>(building.version + signature_at), signature.data, signature.len);
 
 	columns = arena_at<ColumnSummary>(building.version + columns_at);

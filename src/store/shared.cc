@@ -1,7 +1,9 @@
 /* shared.cc: requests and finds the store's part of shared memory; installs its callbacks. */
 #include "store/store.h"
 
+#include "store/catalog.h"
 #include "store/internal.h"
+#include "store/refresher.h"
 
 extern "C" {
 #include "storage/ipc.h"
@@ -66,6 +68,8 @@ void
 store_install(void)
 {
 	registry_install();
+	catalog_install();
+	refresher_install();
 }
 
 }  // namespace gpuvm
