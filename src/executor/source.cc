@@ -120,7 +120,6 @@ read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint6
 			return false;
 		source->delta_bytes += leaf->delta->tablet_bytes;
 		source->nrows += leaf->delta->nrows;
-		state->figures.delta_rows += leaf->delta->nrows;
 	}
 	return true;
 }
@@ -234,8 +233,6 @@ now_ns(void)
 static bool
 check_leaves(GpuvmScanState *state, ScanSource *source, int *reason)
 {
-	ScanFigures *f = &state->figures;
-
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		ScanLeaf   *leaf = &source->leaves[i];
@@ -248,12 +245,32 @@ check_leaves(GpuvmScanState *state, ScanSource *source, int *reason)
 		leaf->version = pin_version(leaf->pin);
 		source->nrows += leaf->version->nrows;
 		source->plain = source->plain && leaf->check.unserved == 0 && leaf->check.masked == 0;
-		f->blocks_served += leaf->check.nblocks - leaf->check.unserved;
-		f->blocks_unserved += leaf->check.unserved;
-		f->blocks_restamped += leaf->check.restamped;
-		f->check_ns += leaf->check.check_ns;
 	}
 	return true;
+}
+
+static void
+count_source(ScanFigures *f, const ScanSource *source)
+{
+	uint64		rows = 0;
+	uint64		unserved = 0;
+	uint64		restamped = 0;
+
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		const ScanLeaf *leaf = &source->leaves[i];
+
+		f->blocks_served += leaf->check.nblocks - leaf->check.unserved;
+		f->check_ns += leaf->check.check_ns;
+		unserved += leaf->check.unserved;
+		restamped += leaf->check.restamped;
+		rows += leaf->delta != nullptr ? leaf->delta->nrows : 0;
+	}
+	f->blocks_unserved += unserved;
+	f->blocks_restamped += restamped;
+	f->delta_rows += rows;
+	if (unserved > 0 || restamped > 0)
+		stats_count_delta(unserved, rows, restamped);
 }
 
 static const char *
@@ -336,7 +353,10 @@ source_open(GpuvmScanState *state, int *reason, const char **detail)
 	opened = open_in_context(state, source, reason, detail);
 	MemoryContextSwitchTo(old);
 	if (opened)
+	{
+		count_source(&state->figures, source);
 		return source;
+	}
 	/* the detail outlives it */
 	if (*detail != nullptr)
 		*detail = pstrdup(*detail);

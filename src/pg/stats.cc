@@ -19,6 +19,9 @@ struct StatsShared
 	pg_atomic_uint64 rows_out;
 	pg_atomic_uint64 bytes_read;
 	pg_atomic_uint64 bytes_moved;
+	pg_atomic_uint64 delta_blocks;
+	pg_atomic_uint64 delta_rows;
+	pg_atomic_uint64 restamped_blocks;
 	pg_atomic_uint64 fallbacks[FALLBACK_COUNT_];
 };
 
@@ -88,6 +91,18 @@ stats_count_fallback(FallbackReason reason)
 }
 
 void
+stats_count_delta(uint64 blocks, uint64 rows, uint64 restamped)
+{
+	StatsShared *stats = stats_shared();
+
+	if (stats == NULL)
+		return;
+	pg_atomic_fetch_add_u64(&stats->delta_blocks, blocks);
+	pg_atomic_fetch_add_u64(&stats->delta_rows, rows);
+	pg_atomic_fetch_add_u64(&stats->restamped_blocks, restamped);
+}
+
+void
 stats_read(StatsSnapshot *snapshot)
 {
 	StatsShared *stats = stats_shared();
@@ -102,6 +117,9 @@ stats_read(StatsSnapshot *snapshot)
 	snapshot->rows_out = pg_atomic_read_u64(&stats->rows_out);
 	snapshot->bytes_read = pg_atomic_read_u64(&stats->bytes_read);
 	snapshot->bytes_moved = pg_atomic_read_u64(&stats->bytes_moved);
+	snapshot->delta_blocks = pg_atomic_read_u64(&stats->delta_blocks);
+	snapshot->delta_rows = pg_atomic_read_u64(&stats->delta_rows);
+	snapshot->restamped_blocks = pg_atomic_read_u64(&stats->restamped_blocks);
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
 		snapshot->fallbacks[i] = pg_atomic_read_u64(&stats->fallbacks[i]);
 }

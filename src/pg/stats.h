@@ -32,6 +32,8 @@ void		stats_count_job(const Job *job, bool refused);
 /* A device refused, or failed, a job that was meant for it. */
 void		stats_count_refusal(void);
 void		stats_count_fallback(FallbackReason reason);
+/* A run over tables with blocks that its tablets do not serve, or did not until it looked at them. */
+void		stats_count_delta(uint64 blocks, uint64 rows, uint64 restamped);
 
 /* The counters since the server started; all zero without shared memory. */
 struct StatsSnapshot
@@ -43,6 +45,9 @@ struct StatsSnapshot
 	uint64		rows_out;
 	uint64		bytes_read;
 	uint64		bytes_moved;	/* over the bus, to and from CUDA devices */
+	uint64		delta_blocks;	/* read from the heap, because tablets did not serve them */
+	uint64		delta_rows;
+	uint64		restamped_blocks;	/* looked at by queries, because VACUUM had been there */
 	uint64		fallbacks[FALLBACK_COUNT_];
 };
 

@@ -114,6 +114,17 @@ path_size(const Path *path)
 	}
 }
 
+/* Another path stands below this one: what that costs more, or less, this one does too. */
+static void
+adopt_costs(Path *path, const Path *before, const Path *now)
+{
+	Cost		total = now->total_cost - before->total_cost;
+	bool		blocks = IsA(path, SortPath) || (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy != AGG_SORTED);
+
+	path->startup_cost += blocks ? total : now->startup_cost - before->startup_cost;
+	path->total_cost += total;
+}
+
 /*
  * A copy of a path, because add_path may free the original (rule 20), without
  * gpuvm's own scans below: each gives way to its alternative. NULL when it is of
@@ -148,9 +159,12 @@ ordinary_path(const Path *path)
 	}
 	if (subpath != nullptr)
 	{
-		*subpath = ordinary_path(*subpath);
+		const Path *before = *subpath;
+
+		*subpath = ordinary_path(before);
 		if (*subpath == nullptr)
 			return nullptr;
+		adopt_costs(copy, before, *subpath);
 	}
 	return copy;
 }
@@ -160,26 +174,20 @@ static Path *
 alternative_path(RelOptInfo *rel)
 {
 	Path	   *best = nullptr;
-	Path	   *copy = nullptr;
 	ListCell   *lc;
 
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = static_cast<Path *>(lfirst(lc));
-		Path	   *ordinary;
 
 		/* MinMaxAggPath rewrites the aggregates of the whole plan in setrefs: not below ours. */
 		if (path->param_info != nullptr || IsA(path, CustomPath) || IsA(path, MinMaxAggPath))
 			continue;
-		if (best != nullptr && path->total_cost >= best->total_cost)
-			continue;
-		ordinary = ordinary_path(path);
-		if (ordinary == nullptr)
-			continue;
-		best = path;
-		copy = ordinary;
+		path = ordinary_path(path);
+		if (path != nullptr && (best == nullptr || path->total_cost < best->total_cost))
+			best = path;
 	}
-	return copy;
+	return best;
 }
 
 /*

@@ -340,6 +340,9 @@ gpuvm_list_stats(PG_FUNCTION_ARGS)
 	put("rows out", stats.rows_out);
 	put("bytes read", stats.bytes_read);
 	put("bytes moved", stats.bytes_moved);
+	put("delta blocks", stats.delta_blocks);
+	put("delta rows", stats.delta_rows);
+	put("restamped blocks", stats.restamped_blocks);
 	put("device refusals", stats.device_refusals);
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
 		put(psprintf("fallbacks: %s", fallback_reason_name(static_cast<FallbackReason>(i))), stats.fallbacks[i]);

@@ -33,7 +33,7 @@ constexpr uint32 MAX_STAGED_ROWS = 65536;
 
 /* Measured (docs/benchmarks.md): a block, a row, a value, in microseconds. */
 constexpr double BLOCK_US = 0.5;
-constexpr double ROW_US = 0.03;
+constexpr double ROW_US = 0.02;
 constexpr double VALUE_US = 0.004;
 
 struct DeltaColumn

@@ -52,6 +52,7 @@ SELECT masked('SELECT id FROM test WHERE uniformi > 1000', 'ANALYZE, COSTS OFF, 
 SELECT masked('SELECT e.i, (SELECT count(*) FROM other WHERE id > e.i) FROM generate_series(1, 3) e (i)', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
 -- A fallback is never silent.
 SELECT masked('SELECT min(f) FROM zeroes', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
+-- What tablets do not serve is read from the heap, and is shown.
 BEGIN;
 INSERT INTO other VALUES (101, 101);
 SELECT masked('SELECT count(*) FROM other WHERE id > 50', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
