@@ -10,6 +10,7 @@ extern "C" {
 #include "access/xlogdefs.h"
 #include "port/atomics.h"
 #include "storage/bufpage.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
 #include "utils/acl.h"
 }
@@ -37,6 +38,17 @@ typedef RelFileNode FileNode;
 	 (rel)->rd_firstRelfilenodeSubid != InvalidSubTransactionId)
 #define RelationOwnedBy(relid, role) pg_class_ownercheck(relid, role)
 #endif
+
+/* Takes a lock for this transaction if nobody else has it; false also when the lock table is full. */
+inline bool
+lock_if_free(const LOCKTAG *tag)
+{
+#if PG_VERSION_NUM >= 180000
+	return LockAcquireExtended(tag, ExclusiveLock, false, true, false, NULL, false) != LOCKACQUIRE_NOT_AVAIL;
+#else
+	return LockAcquireExtended(tag, ExclusiveLock, false, true, false, NULL) != LOCKACQUIRE_NOT_AVAIL;
+#endif
+}
 
 /* -- signature.cc: what must be equal for tablets to be this table's (rule 2) -- */
 
@@ -75,6 +87,19 @@ void		registry_install(void);
  * the caller's.
  */
 void		registry_publish(Relation rel, uint64 version, bool all_columns);
+
+/*
+ * Makes `version` (arena offset, complete, its tablets held) the relation's
+ * current one at once, and `pin` a pin of it. It must have been made from the
+ * pinned version, for the same file and columns. Not done if another version has
+ * become current meanwhile: then `version` is freed. same_tablets: only its
+ * stamps are new, and any other newer version is as good; if not, it also
+ * replaces one that was re-stamped meanwhile. Never raises.
+ */
+bool		registry_replace(VersionPin *pin, uint64 version, bool same_tablets);
+
+/* Moves the pin to the current version if that is another one with the same tablets. */
+bool		registry_newer(VersionPin *pin);
 
 /* Forgets the relation's version when the top-level transaction commits. relid InvalidOid: all of the database. */
 void		registry_release(Oid database, Oid relid);
@@ -170,6 +195,37 @@ void		version_state(Relation rel, const TableVersion *version, VersionState *sta
 
 /* Is every block served, and was no block left out or added? *blocks: how many are not. */
 bool		version_unchanged(Relation rel, const TableVersion *version, BlockNumber *blocks);
+
+/* -- restamp.cc --------------------------------------------------------------------- */
+
+/*
+ * Looks at the heap pages of a map page whose LSN has moved: which blocks below
+ * `nblocks` (the relation's, read under the lock that the caller holds) are as
+ * the version's tablets have them? `words`: the map page's bits, read together
+ * with its LSN, before; left with the bits of the blocks that are. Returns how
+ * many pages were looked at.
+ */
+BlockNumber restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, BlockNumber nblocks, uint64 *words);
+
+/* A map page's new stamp and bits. */
+struct RestampedPage
+{
+	RestampedPage *next;
+	BlockNumber map_block;
+	XLogRecPtr	lsn;
+	uint64		words[VM_WORDS_PER_PAGE];
+};
+
+/* Publishes a version that differs from the pinned one in these pages, if there is memory for it. */
+void		restamp_publish(VersionPin *pin, const RestampedPage *pages);
+
+/*
+ * One session re-stamps a relation, others wait for what it finds: true if this
+ * one has the lock (restamp_unlock), false after a while in vain. Who waited looks
+ * for a newer version first.
+ */
+bool		restamp_lock(Relation rel);
+void		restamp_unlock(Relation rel);
 
 /* -- progress.cc ------------------------------------------------------------------ */
 

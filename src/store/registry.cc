@@ -8,6 +8,10 @@
  * to zero frees the version; the count leaves zero only when the slot is made,
  * so nobody can find a version that is being freed.
  *
+ * An import's version becomes current when its transaction commits. One that was
+ * re-stamped or refreshed from the current version says the same of the same
+ * table, only more, and replaces it at once (registry_replace).
+ *
  * An entry is made (without a version) when a transaction has something to
  * publish, because the commit callback may not fail: there it only swaps slot
  * numbers. `promises` counts such transactions; an entry without version and
@@ -63,6 +67,7 @@ struct VersionSlot
 	pg_atomic_uint32 refs;
 	int			next_free;
 	uint64		version;		/* arena offset */
+	uint64		family;			/* equal for versions with the same tablets: one was re-stamped from the other */
 	FileNode	file_node;
 	bool		all_columns;
 };
@@ -78,6 +83,7 @@ struct VersionPin
 {
 	VersionPin *next;
 	ResourceOwner owner;
+	Oid			relid;
 	int			slot;
 };
 
@@ -188,6 +194,25 @@ hold_tablets(const TableVersion *version)
 		__atomic_add_fetch(&arena_at<TabletHeader>(tablets[i])->refs, 1, __ATOMIC_ACQ_REL);
 }
 
+/* A slot for the version, with one reference; NO_SLOT if all are taken. Under the registry lock, exclusively. */
+static int
+take_slot(uint64 version, uint64 family, const FileNode &file_node, bool all_columns)
+{
+	int			slot = registry_shared()->first_free;
+	VersionSlot *s;
+
+	if (slot == NO_SLOT)
+		return NO_SLOT;
+	s = version_slot(slot);
+	registry_shared()->first_free = s->next_free;
+	pg_atomic_write_u32(&s->refs, 1);
+	s->version = version;
+	s->family = family;
+	s->file_node = file_node;
+	s->all_columns = all_columns;
+	return slot;
+}
+
 /* Drops a reference to a slot; the registry lock must not be held. */
 static void
 slot_unref(int slot)
@@ -218,6 +243,7 @@ registry_pin_any(Oid relid)
 	pin = static_cast<VersionPin *>(MemoryContextAlloc(TopMemoryContext, sizeof(VersionPin)));
 	pin->slot = NO_SLOT;
 	pin->owner = CurrentResourceOwner;
+	pin->relid = relid;
 
 	LWLockAcquire(registry_lock(), LW_SHARED);
 	entry = find_entry(MyDatabaseId, relid);
@@ -304,6 +330,68 @@ bool
 pin_all_columns(VersionPin *pin)
 {
 	return version_slot(pin->slot)->all_columns;
+}
+
+/* Is the pinned version the entry's, or (of_family) the entry's one with the same tablets? */
+static bool
+is_current(const VersionPin *pin, const RegistryEntry *entry, bool of_family)
+{
+	if (entry == NULL || entry->slot == NO_SLOT)
+		return false;
+	return entry->slot == pin->slot ||
+		(of_family && version_slot(entry->slot)->family == version_slot(pin->slot)->family);
+}
+
+bool
+registry_newer(VersionPin *pin)
+{
+	RegistryEntry *entry;
+	int			old = pin->slot;
+
+	LWLockAcquire(registry_lock(), LW_SHARED);
+	entry = find_entry(MyDatabaseId, pin->relid);
+	if (is_current(pin, entry, true) && entry->slot != pin->slot)
+	{
+		pin->slot = entry->slot;
+		pg_atomic_fetch_add_u32(&version_slot(pin->slot)->refs, 1);
+	}
+	LWLockRelease(registry_lock());
+	if (pin->slot == old)
+		return false;
+	slot_unref(old);
+	return true;
+}
+
+bool
+registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
+{
+	const VersionSlot *s = version_slot(pin->slot);
+	RegistryEntry *entry;
+	int			slot = NO_SLOT;
+	int			pinned = pin->slot;
+	int			replaced = NO_SLOT;
+
+	LWLockAcquire(registry_lock(), LW_EXCLUSIVE);
+	entry = find_entry(MyDatabaseId, pin->relid);
+	if (is_current(pin, entry, !same_tablets))
+		slot = take_slot(version, same_tablets ? s->family : arena_next_serial(), s->file_node, s->all_columns);
+	if (slot != NO_SLOT)
+	{
+		replaced = entry->slot;
+		entry->slot = slot;
+		pin->slot = slot;
+		pg_atomic_fetch_add_u32(&version_slot(slot)->refs, 1);
+	}
+	LWLockRelease(registry_lock());
+
+	if (slot == NO_SLOT)
+	{
+		free_version(version);
+		return false;
+	}
+	slot_unref(replaced);
+	slot_unref(pinned);
+	return true;
 }
 
 /*
@@ -459,19 +547,10 @@ registry_publish(Relation rel, uint64 version, bool all_columns)
 		entry->slot = NO_SLOT;
 		entry->promises = 0;
 	}
-	if (entry != NULL && registry_shared()->first_free != NO_SLOT)
-	{
-		VersionSlot *s;
-
-		op->slot = registry_shared()->first_free;
-		s = version_slot(op->slot);
-		registry_shared()->first_free = s->next_free;
-		pg_atomic_write_u32(&s->refs, 1);
-		s->version = version;
-		s->file_node = RelationFileNode(rel);
-		s->all_columns = all_columns;
+	if (entry != NULL)
+		op->slot = take_slot(version, arena_next_serial(), RelationFileNode(rel), all_columns);
+	if (op->slot != NO_SLOT)
 		entry->promises++;
-	}
 	else if (entry != NULL)
 		remove_entry_if_unused(entry);
 	LWLockRelease(registry_lock());

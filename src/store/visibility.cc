@@ -99,19 +99,19 @@ read_vm_page(Relation rel, BlockNumber map_block, uint64 *words)
 	return lsn;
 }
 
-/* Are the first `nblocks` blocks' bits set in both? */
+/* Are the first `nblocks` blocks' bits set? */
 static bool
-all_served(const uint64 *map, const uint64 *served, uint32 nblocks)
+all_set(const uint64 *map, uint32 nblocks)
 {
 	uint32		whole = nblocks / VM_BLOCKS_PER_WORD;
-	uint64		both = VM_WORD_VISIBLE;
+	uint64		all = VM_WORD_VISIBLE;
 	uint64		mask = vm_word_mask(nblocks % VM_BLOCKS_PER_WORD);
 
 	for (uint32 i = 0; i < whole; i++)
-		both &= map[i] & served[i];
+		all &= map[i];
 	if (mask != 0)
-		both &= (map[whole] & served[whole]) | ~mask;
-	return both == VM_WORD_VISIBLE;
+		all &= map[whole] | ~mask;
+	return all == VM_WORD_VISIBLE;
 }
 
 enum PageState
@@ -122,8 +122,8 @@ enum PageState
 };
 
 /*
- * Compares a map page with what the version knows of its first `nblocks` blocks.
- * words[VM_WORDS_PER_PAGE] gets the page's all-visible bits unless it is clean,
+ * Compares a map page with what the version knows of its first `nblocks` blocks,
+ * which are all that it knows or all that the relation has. words[VM_WORDS_PER_PAGE] gets the page's all-visible bits unless it is clean,
  * and *lsn its LSN.
  */
 static PageState
@@ -131,8 +131,8 @@ compare_vm_page(Relation rel, const TableVersion *version, BlockNumber map_block
 				XLogRecPtr *lsn)
 {
 	XLogRecPtr	stamp = version_at<uint64_t>(version, version->stamps)[map_block];
-	const uint64 *served = reinterpret_cast<const uint64 *>(version_at<uint64_t>(version, version->served)) +
-		Size{map_block} * VM_WORDS_PER_PAGE;
+	/* of a version that has all of the page's blocks, `served` need not be read */
+	bool		full = version_at<uint32_t>(version, version->page_served)[map_block] >= nblocks;
 	Buffer		buffer = lock_vm_page(rel, map_block);
 	PageState	state;
 
@@ -146,7 +146,7 @@ compare_vm_page(Relation rel, const TableVersion *version, BlockNumber map_block
 	if (*lsn != stamp)
 		state = PAGE_MOVED;
 	else
-		state = all_served(vm_words(buffer), served, nblocks) ? PAGE_CLEAN : PAGE_CHANGED;
+		state = full && all_set(vm_words(buffer), nblocks) ? PAGE_CLEAN : PAGE_CHANGED;
 	if (state != PAGE_CLEAN)
 		copy_visible(vm_words(buffer), words);
 	UnlockReleaseBuffer(buffer);
@@ -229,13 +229,17 @@ clip_runs(RunList *list, BlockNumber nblocks)
 
 /* -- the check ------------------------------------------------------------------- */
 
-static void
-check_blocks(Relation rel, VersionPin **pin, ServedCheck *check)
+/*
+ * Compares every map page of the version and lists the blocks that are not
+ * served. A page whose LSN has moved is re-stamped, and returned; if `restamp` is
+ * false, the first such page ends the check with *moved.
+ */
+static RestampedPage *
+check_pages(Relation rel, const TableVersion *version, bool restamp, RunList *list, bool *moved, BlockNumber *looked)
 {
-	const TableVersion *version = pin_version(*pin);
 	const uint64 *served = reinterpret_cast<const uint64 *>(version_at<uint64_t>(version, version->served));
 	uint64		words[VM_WORDS_PER_PAGE];
-	RunList		list = {NULL, 0, 0, 0};
+	RestampedPage *pages = NULL;
 
 	for (uint32 i = 0; i < version->nstamps; i++)
 	{
@@ -248,15 +252,61 @@ check_blocks(Relation rel, VersionPin **pin, ServedCheck *check)
 			case PAGE_CLEAN:
 				break;
 			case PAGE_CHANGED:
-				add_unserved(&list, first, covered, words, served + Size{i} * VM_WORDS_PER_PAGE);
+				add_unserved(list, first, covered, words, served + Size{i} * VM_WORDS_PER_PAGE);
 				break;
 			case PAGE_MOVED:
-				add_run(&list, first, covered);
+				*moved = true;
+				if (!restamp)
+					return NULL;
+				{
+					RestampedPage *page = static_cast<RestampedPage *>(palloc(sizeof(RestampedPage)));
+
+					page->map_block = i;
+					page->lsn = lsn;
+					memcpy(page->words, words, sizeof(words));
+					*looked += restamp_page(rel, version, i, RelationGetNumberOfBlocks(rel), page->words);
+					add_unserved(list, first, covered, page->words, page->words);
+					page->next = pages;
+					pages = page;
+				}
 				break;
+		}
+	}
+	return pages;
+}
+
+static void
+check_blocks(Relation rel, VersionPin *pin, ServedCheck *check)
+{
+	RunList		list = {NULL, 0, 0, 0};
+	bool		moved = false;
+	const TableVersion *version;
+
+	check_pages(rel, pin_version(pin), false, &list, &moved, &check->restamped);
+	if (moved)
+	{
+		bool		locked = restamp_lock(rel);
+		RestampedPage *pages;
+
+		registry_newer(pin);
+		list.nruns = 0;
+		list.blocks = 0;
+		pages = check_pages(rel, pin_version(pin), true, &list, &moved, &check->restamped);
+		if (pages != NULL)
+			restamp_publish(pin, pages);
+		if (locked)
+			restamp_unlock(rel);
+		while (pages != NULL)
+		{
+			RestampedPage *next = pages->next;
+
+			pfree(pages);
+			pages = next;
 		}
 	}
 
 	/* last of all: the blocks that a snapshot can see are there by now */
+	version = pin_version(pin);
 	check->nblocks = RelationGetNumberOfBlocks(rel);
 	clip_runs(&list, check->nblocks);
 	check->masked = list.blocks;
@@ -319,7 +369,7 @@ version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reason, Se
 		*reason = FALLBACK_SNAPSHOT;
 		return false;
 	}
-	check_blocks(rel, pin, check);
+	check_blocks(rel, *pin, check);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	check->check_ns = static_cast<uint64>(INSTR_TIME_GET_DOUBLE(end) * 1e9);
