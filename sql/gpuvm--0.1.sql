@@ -80,14 +80,15 @@ COMMENT ON FUNCTION gpuvm.ping() IS
 
 CREATE FUNCTION gpuvm.list_tables()
 RETURNS TABLE (relation regclass, columns name[], rows bigint, tablets integer, blocks bigint,
-			   served_blocks bigint, bytes bigint, state text, changed_blocks bigint)
+			   served_blocks bigint, bytes bigint, state text, changed_blocks bigint,
+			   served double precision)
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'gpuvm_list_tables';
 COMMENT ON FUNCTION gpuvm.list_tables() IS 'behind the view gpuvm.tables';
 
 CREATE VIEW gpuvm.tables AS SELECT * FROM gpuvm.list_tables();
-COMMENT ON VIEW gpuvm.tables IS 'imported tables of this database';
+COMMENT ON VIEW gpuvm.tables IS 'imported tables of this database, and those that are remembered but not in memory';
 
 CREATE FUNCTION gpuvm.list_tablets()
 RETURNS TABLE (relation regclass, tablet integer, first_block bigint, blocks bigint, rows bigint, bytes bigint,

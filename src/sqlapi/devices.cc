@@ -12,6 +12,7 @@
 #include "pg/shmem.h"
 #include "pg/startup.h"
 #include "pg/stats.h"
+#include "store/refresher.h"
 
 extern "C" {
 #include "funcapi.h"
@@ -180,6 +181,9 @@ gpuvm_status(PG_FUNCTION_ARGS)
 	put_status(fcinfo, "server", true,
 			   psprintf("gpuvm is preloaded: " UINT64_FORMAT " MB of shared memory are reserved", arena_size() / (1024 * 1024)));
 	put_status(fcinfo, "cpu", engine_status_sentence(sentence, sizeof(sentence)), sentence);
+
+	ready = refresher_sentence(sentence, sizeof(sentence));
+	put_status(fcinfo, "refresher", ready, sentence);
 
 	ndevices = live_devices(header);
 	ready = header->cuda_state.load(std::memory_order_acquire) == static_cast<uint32>(DeviceState::Ready);

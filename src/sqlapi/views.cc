@@ -9,12 +9,15 @@
 
 #include "pg/shmem.h"
 #include "pg/stats.h"
+#include "store/catalog.h"
+#include "store/refresher.h"
 #include "vm/program.h"
 
 extern "C" {
 #include "access/relation.h"
 #include "catalog/pg_class.h"
 #include "funcapi.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -70,6 +73,13 @@ version_state(VersionPin *pin, Relation rel, BlockNumber *changed_blocks)
 	if (!pin_matches(pin, rel))
 		return "schema changed";
 	return version_unchanged(rel, pin_version(pin), changed_blocks) ? "current" : "table changed";
+}
+
+/* The share of a table's blocks that its tablets answer for. */
+static double
+share_served(BlockNumber nblocks, BlockNumber changed)
+{
+	return nblocks == 0 ? 1.0 : 1.0 - static_cast<double>(Min(changed, nblocks)) / nblocks;
 }
 
 static ArrayType *
@@ -189,6 +199,67 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, uint32 inde
 	}
 }
 
+static bool
+is_being_imported(Oid relid)
+{
+	int			count;
+	ProgressRow *rows = progress_list(&count);
+
+	for (int i = 0; i < count; i++)
+		if (rows[i].relid == relid)
+			return true;
+	return false;
+}
+
+/* A row for a table that is remembered but not in memory: what is known of it is why. */
+static void
+put_missing(FunctionCallInfo fcinfo, Oid relid)
+{
+	Relation	rel = registry_known(relid) ? NULL : open_readable(relid);
+	char	   *trouble;
+	const char *state = "not loaded";
+	Datum		values[10] = {};
+	bool		nulls[10];
+
+	if (rel == NULL)
+		return;
+	trouble = refresher_trouble(relid);
+	if (is_being_imported(relid))
+		state = "being imported";
+	else if (trouble != NULL)
+		state = psprintf("not loaded: %s", trouble);
+	else if (refresher_loading())
+		state = "to be imported";
+	memset(nulls, true, sizeof(nulls));
+	values[0] = ObjectIdGetDatum(relid);
+	values[7] = CStringGetTextDatum(state);
+	nulls[0] = nulls[7] = false;
+	put_row(fcinfo, values, nulls);
+	relation_close(rel, AccessShareLock);
+}
+
+static void
+put_missing_tables(FunctionCallInfo fcinfo)
+{
+	List	   *relids = NIL;
+	ListCell   *lc;
+
+	foreach(lc, remembered_tables())
+	{
+		Oid			relid = static_cast<RememberedTable *>(lfirst(lc))->relid;
+		int			others;
+
+		if (get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE)
+			relids = list_concat(relids, importable_leaves(relid, &others));
+		else
+			relids = lappend_oid(relids, relid);
+	}
+	list_sort(relids, list_oid_cmp);
+	list_deduplicate_oid(relids);
+	foreach(lc, relids)
+		put_missing(fcinfo, lfirst_oid(lc));
+}
+
 static const char *const form_names[] = {
 #define GPUVM_OPCODE(name, form, types, errors, synopsis) #form,
 #include "vm/opcodes.def"
@@ -236,8 +307,8 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 		{
 			const TableVersion *version = pin_version(pin);
 			BlockNumber changed;
-			Datum		values[9];
-			bool		nulls[9] = {};
+			Datum		values[10];
+			bool		nulls[10] = {};
 
 			values[0] = ObjectIdGetDatum(rows[i].relid);
 			values[7] = CStringGetTextDatum(version_state(pin, rel, &changed));
@@ -248,12 +319,14 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 			values[5] = Int64GetDatum(version->served_blocks);
 			values[6] = Int64GetDatum(static_cast<int64>(version->bytes));
 			values[8] = Int64GetDatum(changed);
+			values[9] = Float8GetDatum(share_served(RelationGetNumberOfBlocks(rel), changed));
 			put_row(fcinfo, values, nulls);
 			registry_unpin(pin);
 		}
 		if (rel)
 			relation_close(rel, AccessShareLock);
 	}
+	put_missing_tables(fcinfo);
 	return (Datum) 0;
 }
 

@@ -198,9 +198,9 @@ refresher_sentence(char *text, size_t size)
 	else if (!setting_refresh)
 		strlcpy(text, "gpuvm.refresh is off", size);
 	else
-		snprintf(text, size, "it looks after imported tables of %d databases", with_tables);
+		snprintf(text, size, "it looks after imported tables of %d database%s", with_tables, with_tables == 1 ? "" : "s");
 	if (failed > 0 && strlen(text) < size)
-		snprintf(text + strlen(text), size - strlen(text), "; it could not import or refresh %d tables: see gpuvm.tables and the server log", failed);
+		snprintf(text + strlen(text), size - strlen(text), "; it could not import or refresh %d table%s: see gpuvm.tables and the server log", failed, failed == 1 ? "" : "s");
 	return !no_worker && failed == 0 && setting_refresh;
 }
 
