@@ -37,7 +37,6 @@ extern "C" {
 #include "storage/procarray.h"
 #include "storage/shm_toc.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 
 PGDLLEXPORT void gpuvm_copy_main(dsm_segment *segment, shm_toc *toc);
@@ -441,7 +440,6 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 
 	progress_phase(slot, IMPORT_PUBLISHING);
 	make_version(rel, job, attnums, stamps, signature);
-	CacheInvalidateRelcache(rel);
 	registry_sweep();
 	nrows = pg_atomic_read_u64(&job->nrows);
 	copied = static_cast<BlockNumber>(pg_atomic_read_u64(&job->served_blocks));

@@ -13,6 +13,7 @@ extern "C" {
 #include "storage/lock.h"
 #include "storage/lwlock.h"
 #include "utils/acl.h"
+#include "utils/timestamp.h"
 }
 
 namespace gpuvm {
@@ -123,12 +124,19 @@ struct RegistryRow
 /* palloc'd array of this database's published tables. */
 RegistryRow *registry_list(int *count);
 
+/* The databases that have published tables, up to `max`; returns how many. */
+int			registry_databases(Oid *databases, int max);
+
 /* Pins the relation's version whatever its state now; NULL when there is none. For the views. */
 VersionPin *registry_pin_any(Oid relid);
 
 /* Was this version made for the relation as it is now? */
 bool		pin_matches(VersionPin *pin, Relation rel);
 bool		pin_all_columns(VersionPin *pin);
+
+/* When the whole table was last looked through, by import or refresh. */
+TimestampTz pin_refreshed(VersionPin *pin);
+void		pin_mark_refreshed(VersionPin *pin);
 
 /* -- visibility.cc -------------------------------------------------------------- */
 

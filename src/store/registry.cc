@@ -36,6 +36,7 @@ extern "C" {
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "storage/shmem.h"
+#include "storage/sinval.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -68,6 +69,7 @@ struct VersionSlot
 	int			next_free;
 	uint64		version;		/* arena offset */
 	uint64		family;			/* equal for versions with the same tablets: one was re-stamped from the other */
+	pg_atomic_uint64 refreshed;	/* TimestampTz: when the table was last looked through */
 	FileNode	file_node;
 	bool		all_columns;
 };
@@ -122,6 +124,7 @@ registry_init(RegistryShared *shared)
 	for (int i = 0; i < REGISTRY_MAX_VERSIONS; i++)
 	{
 		pg_atomic_init_u32(&shared->slots[i].refs, 0);
+		pg_atomic_init_u64(&shared->slots[i].refreshed, 0);
 		shared->slots[i].next_free = i + 1 < REGISTRY_MAX_VERSIONS ? i + 1 : NO_SLOT;
 	}
 }
@@ -196,7 +199,7 @@ hold_tablets(const TableVersion *version)
 
 /* A slot for the version, with one reference; NO_SLOT if all are taken. Under the registry lock, exclusively. */
 static int
-take_slot(uint64 version, uint64 family, const FileNode &file_node, bool all_columns)
+take_slot(uint64 version, uint64 family, const FileNode &file_node, bool all_columns, uint64 refreshed)
 {
 	int			slot = registry_shared()->first_free;
 	VersionSlot *s;
@@ -210,6 +213,7 @@ take_slot(uint64 version, uint64 family, const FileNode &file_node, bool all_col
 	s->family = family;
 	s->file_node = file_node;
 	s->all_columns = all_columns;
+	pg_atomic_write_u64(&s->refreshed, refreshed);
 	return slot;
 }
 
@@ -326,6 +330,18 @@ pin_offset(VersionPin *pin)
 	return version_slot(pin->slot)->version;
 }
 
+TimestampTz
+pin_refreshed(VersionPin *pin)
+{
+	return static_cast<TimestampTz>(pg_atomic_read_u64(&version_slot(pin->slot)->refreshed));
+}
+
+void
+pin_mark_refreshed(VersionPin *pin)
+{
+	pg_atomic_write_u64(&version_slot(pin->slot)->refreshed, static_cast<uint64>(GetCurrentTimestamp()));
+}
+
 bool
 pin_all_columns(VersionPin *pin)
 {
@@ -365,7 +381,7 @@ registry_newer(VersionPin *pin)
 bool
 registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 {
-	const VersionSlot *s = version_slot(pin->slot);
+	VersionSlot *s = version_slot(pin->slot);
 	RegistryEntry *entry;
 	int			slot = NO_SLOT;
 	int			pinned = pin->slot;
@@ -374,7 +390,8 @@ registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 	LWLockAcquire(registry_lock(), LW_EXCLUSIVE);
 	entry = find_entry(MyDatabaseId, pin->relid);
 	if (is_current(pin, entry, !same_tablets))
-		slot = take_slot(version, same_tablets ? s->family : arena_next_serial(), s->file_node, s->all_columns);
+		slot = take_slot(version, same_tablets ? s->family : arena_next_serial(), s->file_node, s->all_columns,
+						 pg_atomic_read_u64(&s->refreshed));
 	if (slot != NO_SLOT)
 	{
 		replaced = entry->slot;
@@ -446,6 +463,8 @@ registry_describe(Oid relid, ImportedTable *table)
 		found = true;
 		table->nrows = version->nrows;
 		table->bytes = version->bytes;
+		table->nblocks = version->nblocks;
+		table->served_blocks = version->served_blocks;
 		table->ntablets = version->ntablets;
 		table->ncols = version->ncols;
 		for (uint32 i = 0; i < version->ncols; i++)
@@ -480,6 +499,28 @@ registry_list(int *count)
 	}
 	LWLockRelease(registry_lock());
 	return rows;
+}
+
+int
+registry_databases(Oid *databases, int max)
+{
+	HASH_SEQ_STATUS scan;
+	RegistryEntry *entry;
+	int			count = 0;
+
+	if (!registry_any())
+		return 0;
+	LWLockAcquire(registry_lock(), LW_SHARED);
+	hash_seq_init(&scan, entries);
+	while ((entry = static_cast<RegistryEntry *>(hash_seq_search(&scan))) != NULL)
+	{
+		if (entry->slot == NO_SLOT || count == max ||
+			std::find(databases, databases + count, entry->key.database) != databases + count)
+			continue;
+		databases[count++] = entry->key.database;
+	}
+	LWLockRelease(registry_lock());
+	return count;
 }
 
 void
@@ -537,6 +578,7 @@ void
 registry_publish(Relation rel, uint64 version, bool all_columns)
 {
 	PendingOp  *op = make_pending(MyDatabaseId, RelationGetRelid(rel));
+	uint64		now = static_cast<uint64>(GetCurrentTimestamp());
 	RegistryEntry *entry;
 	bool		found;
 
@@ -548,7 +590,7 @@ registry_publish(Relation rel, uint64 version, bool all_columns)
 		entry->promises = 0;
 	}
 	if (entry != NULL)
-		op->slot = take_slot(version, arena_next_serial(), RelationFileNode(rel), all_columns);
+		op->slot = take_slot(version, arena_next_serial(), RelationFileNode(rel), all_columns, now);
 	if (op->slot != NO_SLOT)
 		entry->promises++;
 	else if (entry != NULL)
@@ -587,6 +629,22 @@ registry_sweep(void)
 	pfree(rows);
 }
 
+/*
+ * Plans depend on what is imported. Sent by hand, for invalidations of a
+ * transaction are logged when it commits, which a standby cannot do.
+ */
+static void
+invalidate_plans(const RegistryKey &key)
+{
+	SharedInvalidationMessage message;
+
+	memset(&message, 0, sizeof(message));
+	message.rc.id = SHAREDINVALRELCACHE_ID;
+	message.rc.dbId = key.database;
+	message.rc.relId = key.relid;
+	SendSharedInvalidMessages(&message, 1);
+}
+
 static void
 publish_now(const PendingOp *op)
 {
@@ -603,6 +661,7 @@ publish_now(const PendingOp *op)
 	LWLockRelease(registry_lock());
 	if (replaced != NO_SLOT)
 		slot_unref(replaced);
+	invalidate_plans(op->key);
 }
 
 /* Drops the entry's reference; false when there was none. */
@@ -625,6 +684,7 @@ release_now(Oid database, Oid relid)
 	if (released == NO_SLOT)
 		return false;
 	slot_unref(released);
+	invalidate_plans({database, relid});
 	return true;
 }
 

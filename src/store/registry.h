@@ -89,6 +89,8 @@ struct ImportedTable
 {
 	uint64		nrows;
 	uint64		bytes;
+	uint32		nblocks;		/* when the version was made, */
+	uint32		served_blocks;	/* and how many of those the tablets have */
 	uint32		ntablets;
 	uint32		ncols;
 	int16		attnums[VERSION_MAX_COLS];
