@@ -22,6 +22,7 @@
 
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "store/refresher.h"
 #include "tablet/build.h"
 
 extern "C" {
@@ -503,6 +504,7 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 		if (block % BLOCKS_PER_CHECK == 0)
 		{
 			CHECK_FOR_INTERRUPTS();
+			refresh_pace();
 			progress_add(job->progress_slot, block - blocks_shown, rows - rows_shown);
 			blocks_shown = block;
 			rows_shown = rows;
