@@ -81,7 +81,7 @@ COMMENT ON FUNCTION gpuvm.ping() IS
 CREATE FUNCTION gpuvm.list_tables()
 RETURNS TABLE (relation regclass, columns name[], rows bigint, tablets integer, blocks bigint,
 			   served_blocks bigint, bytes bigint, state text, changed_blocks bigint,
-			   served double precision)
+			   served double precision, last_refresh timestamptz)
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'gpuvm_list_tables';

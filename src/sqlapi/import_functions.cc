@@ -13,7 +13,6 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 }
@@ -160,7 +159,6 @@ release_tablets(Oid relid)
 	if (!registry_known(relid))
 		return false;
 	registry_release(MyDatabaseId, relid);
-	CacheInvalidateRelcacheByRelid(relid);
 	return true;
 }
 

@@ -218,8 +218,8 @@ put_missing(FunctionCallInfo fcinfo, Oid relid)
 	Relation	rel = registry_known(relid) ? NULL : open_readable(relid);
 	char	   *trouble;
 	const char *state = "not loaded";
-	Datum		values[10] = {};
-	bool		nulls[10];
+	Datum		values[11] = {};
+	bool		nulls[11];
 
 	if (rel == NULL)
 		return;
@@ -307,8 +307,8 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 		{
 			const TableVersion *version = pin_version(pin);
 			BlockNumber changed;
-			Datum		values[10];
-			bool		nulls[10] = {};
+			Datum		values[11];
+			bool		nulls[11] = {};
 
 			values[0] = ObjectIdGetDatum(rows[i].relid);
 			values[7] = CStringGetTextDatum(version_state(pin, rel, &changed));
@@ -320,6 +320,7 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 			values[6] = Int64GetDatum(static_cast<int64>(version->bytes));
 			values[8] = Int64GetDatum(changed);
 			values[9] = Float8GetDatum(share_served(RelationGetNumberOfBlocks(rel), changed));
+			values[10] = TimestampTzGetDatum(pin_refreshed(pin));
 			put_row(fcinfo, values, nulls);
 			registry_unpin(pin);
 		}

@@ -186,6 +186,8 @@ refresh_pace(void)
 	if (VacuumCostBalance < VacuumCostLimit)
 		return;
 	VacuumCostBalance = 0;
+	/* what catalogs were read with would hold VACUUM back */
+	InvalidateCatalogSnapshotConditionally();
 	if (setting_refresh_cost_delay > 0)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -507,6 +509,18 @@ read_databases(List **all, List **visitable)
 }
 
 static void
+release_gone_databases(List *all)
+{
+	Oid		   *databases = static_cast<Oid *>(palloc(sizeof(Oid) * MAX_DATABASES));
+	int			count = registry_databases(databases, MAX_DATABASES);
+
+	for (int i = 0; i < count; i++)
+		if (!list_member_oid(all, databases[i]))
+			registry_release(databases[i], InvalidOid);
+	pfree(databases);
+}
+
+static void
 scout(void)
 {
 	RefresherShared *shared = refresher_shared();
@@ -518,6 +532,7 @@ scout(void)
 	StartTransactionCommand();
 	(void) GetTransactionSnapshot();
 	read_databases(&all, &visitable);
+	release_gone_databases(all);
 
 	LWLockAcquire(refresher_lock(), LW_EXCLUSIVE);
 	for (DatabaseState &state : shared->databases)
