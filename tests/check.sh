@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (2000), EMULATED_DIFF_QUERIES (100), SUITES (all; names separated by spaces).
+# Environment: DIFF_QUERIES (2000), EMULATED_DIFF_QUERIES (100), STORM_SECONDS (90), SUITES (all; names separated by spaces).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -99,13 +99,26 @@ diff_suite() {
 	count "$name" $((queries - differences)) "$differences" $rc "$log"
 }
 
-# A private cluster with these settings, in $cluster. No autovacuum: whoever holds a
+# Writers beside readers that ask twice; in a cluster of its own, with autovacuum and the refresher.
+storm_suite() {
+	local log=$logs/storm.log compared failures rc
+	wanted storm || return 0
+	tests/storm/run --seconds "${STORM_SECONDS:-90}" >"$log" 2>&1
+	rc=$?
+	compared=$(sum_of 's/^storm, .*; \([0-9]*\) comparisons, .*/\1/p' "$log")
+	failures=$(sum_of 's/^storm, .* comparisons, \([0-9]*\) failures.*/\1/p' "$log")
+	grep -E '^storm, ' "$log"
+	count "consistency storm" "$compared" "$failures" $rc "$log"
+}
+
+# A private cluster with these settings, in $cluster. No autovacuum and no refresher: whoever holds a
 # snapshot keeps a VACUUM, and so an import, from finding rows visible to all.
 make_cluster() {
 	cluster=$(cluster_place "tmp_check/$1")
 	cluster_drop "$cluster"
 	shift
-	if ! { cluster_init "$cluster" shared_buffers=256MB max_worker_processes=16 autovacuum=off "$@" && cluster_start "$cluster"; } >$logs/cluster.log 2>&1; then
+	if ! { cluster_init "$cluster" shared_buffers=256MB max_worker_processes=16 max_prepared_transactions=5 \
+		autovacuum=off gpuvm.refresh=off "$@" && cluster_start "$cluster"; } >$logs/cluster.log 2>&1; then
 		count "private cluster" 0 1 1 $logs/cluster.log
 		cluster=
 		return 1
@@ -198,6 +211,7 @@ else
 		cluster_drop "$cluster"
 		cluster=
 	fi
+	storm_suite
 	wanted tap && tap_suite "TAP" tap "t/*.pl"
 	emulated_suites
 fi

@@ -173,6 +173,7 @@ class Reader(Worker):
         rng = self.rng
         table = rng.choice(self.changes.tables)
         self.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        truncated = False		# what has a new file cannot be imported
         weights = self.queries.weights
         self.queries.weights = [20 if t is table else w for t, w in zip(self.tables, weights)]
         try:
@@ -182,10 +183,11 @@ class Reader(Worker):
                     self.do("SAVEPOINT s")
                 kind = rng.random()
                 if kind < 0.03:
+                    truncated = True
                     self.do(f"TRUNCATE {rng.choice(table.imports)}")
                 elif kind < 0.06:
                     self.do(f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS own_{self.number} int DEFAULT {rng.randrange(100)}")
-                elif kind < 0.1:
+                elif kind < 0.1 and not truncated:
                     self.do(f"SELECT gpuvm.import('{rng.choice(table.imports)}')")
                 else:
                     self.do(self.changes.change(table))
