@@ -171,7 +171,8 @@ refresher_tick(void)
 
 		next_scout = naptimes_from(now, started ? QUIET_NAPTIMES : 1);
 	}
-	while (OidIsValid(database = next_database(&due)) && due <= now)
+	/* its news first: a database may be gone */
+	while (!is_running(InvalidOid) && OidIsValid(database = next_database(&due)) && due <= now)
 	{
 		if (!start_worker(database))
 			break;
