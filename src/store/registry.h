@@ -75,12 +75,6 @@ bool		version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reas
 /* The rows of the version's tablets, in order, that `check` masks; *ranges is palloc'd, or NULL when there are none. */
 uint32		version_masked_rows(const TableVersion *version, const ServedCheck *check, MaskedRows **ranges);
 
-/*
- * For who cannot mask: version_check, and true only if every block is served.
- * *blocks gets how many are not.
- */
-bool		version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int *reason, BlockNumber *blocks);
-
 /* ctids of rows of a tablet; *block_hint (0 at first) makes it quick for rows in order. */
 void		tablet_row_ctids(const TabletHeader *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
 

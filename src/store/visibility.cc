@@ -435,28 +435,6 @@ version_masked_rows(const TableVersion *version, const ServedCheck *check, Maske
 	return nranges;
 }
 
-bool
-version_serves(Relation rel, Snapshot snapshot, const TableVersion *version, int *reason, BlockNumber *blocks)
-{
-	VersionPin *pin = registry_pin_any(RelationGetRelid(rel));
-	ServedCheck check;
-	bool		serves;
-
-	*blocks = 0;
-	*reason = FALLBACK_TABLE_CHANGED;
-	if (pin == NULL)
-		return false;
-	serves = pin_version(pin) == version && version_check(rel, snapshot, &pin, reason, &check);
-	if (serves)
-	{
-		*blocks = Max(check.unserved, check.masked);
-		*reason = FALLBACK_TABLE_CHANGED;
-		serves = *blocks == 0;
-	}
-	registry_unpin(pin);
-	return serves;
-}
-
 /* -- for the views and the refresher ------------------------------------------------ */
 
 BlockNumber
