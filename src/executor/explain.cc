@@ -116,6 +116,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 
 	if (plan->kind != SCAN_ROWS)
 		ExplainPropertyText("Relation", quote_identifier(relname), es);
+	if (plan->leaves != NIL)
+		ExplainPropertyInteger("Partitions", nullptr, list_length(plan->leaves), es);
 	if (plan->quals != NIL)
 		ExplainPropertyText("VM Filter", deparse_list(plan->quals, " AND ", context), es);
 	if (plan->keys != NIL)

@@ -38,6 +38,47 @@ unit_range(GpuvmScanState *state, uint32 unit, uint32 *first, uint32 *last)
 	return &tablets[lo];
 }
 
+/* For each leaf a slot, and where it numbers the columns otherwise, the way to the partitioned table's. */
+static void
+make_slots(GpuvmScanState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	const ScanSource *source = state->source;
+
+	state->heap_slots = static_cast<TupleTableSlot **>(palloc0(sizeof(TupleTableSlot *) * source->nleaves));
+	state->heap_maps = static_cast<TupleConversionMap **>(palloc0(sizeof(TupleConversionMap *) * source->nleaves));
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		Relation	rel = source->leaves[i].rel;
+
+		state->heap_slots[i] = table_slot_create(rel, &estate->es_tupleTable);
+		if (source->parent != nullptr)
+			state->heap_maps[i] = convert_tuples_by_name(RelationGetDescr(rel), source->parent);
+	}
+	if (source->parent != nullptr)
+		state->heap_slot = ExecInitExtraTupleSlot(estate, source->parent, &TTSOpsVirtual);
+	state->heap_qual = ExecInitQual(state->plan->quals, &state->css.ss.ps);
+	MemoryContextSwitchTo(old);
+}
+
+/* The row at a ctid, with the columns as the program numbers them. */
+static TupleTableSlot *
+fetch_row(GpuvmScanState *state, uint32 leaf_number, ItemPointer tid)
+{
+	const ScanLeaf *leaf = &state->source->leaves[leaf_number];
+	TupleTableSlot *slot = state->heap_slots[leaf_number];
+
+	if (!table_tuple_fetch_row_version(leaf->rel, tid, state->css.ss.ps.state->es_snapshot, slot))
+		elog(ERROR, "gpuvm: row (%u,%u) of \"%s\" is not visible although its block is",
+			 ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), RelationGetRelationName(leaf->rel));
+	if (state->heap_maps[leaf_number] != nullptr)
+		return execute_attr_map_slot(state->heap_maps[leaf_number]->attrMap, slot, state->heap_slot);
+	/* The qual was compiled for a custom scan's virtual slot, which needs no deforming; this one does. */
+	slot_getallattrs(slot);
+	return slot;
+}
+
 void
 heap_start_unit(GpuvmScanState *state, uint32 unit)
 {
@@ -47,27 +88,20 @@ heap_start_unit(GpuvmScanState *state, uint32 unit)
 	state->block_hint = 0;
 	state->by_heap = true;
 	state->figures.units_by_heap++;
-	if (state->heap_slot == nullptr)
-	{
-		EState	   *estate = state->css.ss.ps.state;
-		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-
-		state->heap_slot = table_slot_create(state->source->leaves[0].rel, &estate->es_tupleTable);
-		state->heap_qual = ExecInitQual(state->plan->quals, &state->css.ss.ps);
-		MemoryContextSwitchTo(old);
-	}
+	if (state->heap_slots == nullptr)
+		make_slots(state);
 }
 
 bool
 heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	Snapshot	snapshot = state->css.ss.ps.state->es_snapshot;
-	const ScanLeaf *leaf = &state->source->leaves[state->tablet->leaf];
+	uint32		leaf = state->tablet->leaf;
 
 	while (state->heap_row < state->heap_last)
 	{
 		ItemPointerData tid;
+		TupleTableSlot *row;
 		ListCell   *lc;
 
 		CHECK_FOR_INTERRUPTS();
@@ -76,13 +110,8 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		ResetExprContext(econtext);
 		source_ctids(state->tablet, &state->heap_row, 1, &state->block_hint, &tid);
 		state->heap_row++;
-		if (!table_tuple_fetch_row_version(leaf->rel, &tid, snapshot, state->heap_slot))
-			elog(ERROR, "gpuvm: row (%u,%u) of \"%s\" is not visible although its block is",
-				 ItemPointerGetBlockNumber(&tid), ItemPointerGetOffsetNumber(&tid),
-				 RelationGetRelationName(leaf->rel));
-		/* The qual was compiled for a custom scan's virtual slot, which needs no deforming; this one does. */
-		slot_getallattrs(state->heap_slot);
-		econtext->ecxt_scantuple = state->heap_slot;
+		row = fetch_row(state, leaf, &tid);
+		econtext->ecxt_scantuple = row;
 		if (!ExecQual(state->heap_qual, econtext))
 			continue;
 
@@ -90,10 +119,10 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		{
 			int			i = foreach_current_index(lc);
 
-			slot->tts_values[i] = slot_getattr(state->heap_slot, lfirst_int(lc), &slot->tts_isnull[i]);
+			slot->tts_values[i] = slot_getattr(row, lfirst_int(lc), &slot->tts_isnull[i]);
 		}
 		slot->tts_tid = tid;
-		state->row_relid = leaf->relid;
+		state->row_relid = state->source->leaves[leaf].relid;
 		return true;
 	}
 	state->by_heap = false;

@@ -23,6 +23,7 @@
 #include "store/registry.h"
 
 extern "C" {
+#include "access/tupconvert.h"
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
 }
@@ -73,8 +74,9 @@ struct ScanTablet
 struct ScanSource
 {
 	MemoryContext context;
-	ScanLeaf   *leaves;
+	ScanLeaf   *leaves;			/* the relation, or those of a partitioned one */
 	int			nleaves;
+	TupleDesc	parent;			/* what numbers the program's columns, if those are not the leaf's own; else NULL */
 	uint64		nrows;			/* at most */
 	bool		plain;			/* one version, no masked rows, no delta */
 	ScanTablet *tablets;		/* not made for groups over a plain source */
@@ -168,7 +170,9 @@ struct GpuvmScanState
 	uint32		heap_last;
 	const MaskedRows *heap_masked;	/* from the current row on */
 	ExprState  *heap_qual;
-	TupleTableSlot *heap_slot;
+	TupleTableSlot **heap_slots;	/* of each leaf */
+	TupleConversionMap **heap_maps;	/* from the leaf's columns to the partitioned table's, where they differ */
+	TupleTableSlot *heap_slot;	/* what maps lead to */
 	Datum	   *own_values;		/* the scan slot's own arrays */
 	bool	   *own_nulls;
 
@@ -197,6 +201,9 @@ constexpr int ROW_BUFFERS = 8;
  */
 ScanSource *source_open(GpuvmScanState *state, int *reason, const char **detail);
 void		source_close(ScanSource *source);
+
+/* The relation of a range table entry of the plan, which is locked. */
+Relation	plan_relation(GpuvmScanState *state, Oid relid, int *hint);
 
 /* Numbers the units. */
 uint32		source_count_units(ScanSource *source, uint32 unit_rows);

@@ -18,40 +18,95 @@ extern "C" {
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "planner/cost.h"
+#include "tablet/build.h"
 
 namespace gpuvm {
 
 /* A delta may take this, or what a hash table may, whichever is more. */
 constexpr Size MIN_DELTA_LIMIT = 64 * 1024 * 1024;
 
-static Relation
-leaf_relation(GpuvmScanState *state, Oid relid)
+Relation
+plan_relation(GpuvmScanState *state, Oid relid, int *hint)
 {
 	EState	   *estate = state->css.ss.ps.state;
-	ListCell   *lc;
+	int			n = list_length(estate->es_range_table);
 
 	if (state->css.ss.ss_currentRelation != nullptr && RelationGetRelid(state->css.ss.ss_currentRelation) == relid)
 		return state->css.ss.ss_currentRelation;
-	/* An aggregation names no relation in its plan node: any range table entry for it will do, it is locked. */
-	foreach(lc, estate->es_range_table)
+	/* Any entry for it will do. Leaves are there in their own order, so the next is looked for behind the last. */
+	for (int i = 0; i < n; i++)
 	{
-		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+		int			at = (*hint + i) % n;
+		RangeTblEntry *rte = list_nth_node(RangeTblEntry, estate->es_range_table, at);
 
 		if (rte->rtekind == RTE_RELATION && rte->relid == relid)
-			return ExecGetRangeTableRelation(estate, foreach_current_index(lc) + 1);
+		{
+			*hint = at + 1;
+			return ExecGetRangeTableRelation(estate, at + 1);
+		}
 	}
 	elog(ERROR, "gpuvm: relation %u is not in the range table", relid);
+}
+
+/* The number that a leaf gives to a column of the partitioned table. */
+static AttrNumber
+leaf_attnum(const ScanSource *source, const ScanLeaf *leaf, AttrNumber attnum)
+{
+	TupleDesc	desc = RelationGetDescr(leaf->rel);
+	const char *name;
+
+	if (source->parent == nullptr)
+		return attnum;
+	name = NameStr(TupleDescAttr(source->parent, attnum - 1)->attname);
+	if (attnum <= desc->natts && strcmp(NameStr(TupleDescAttr(desc, attnum - 1)->attname), name) == 0)
+		return attnum;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped && strcmp(NameStr(TupleDescAttr(desc, i)->attname), name) == 0)
+			return i + 1;
+	}
+	return InvalidAttrNumber;
 }
 
 int
 source_column(const ScanSource *source, AttrNumber attnum, Type type)
 {
-	const TableVersion *version = source->leaves[0].version;
-	int			column = version_column(version, attnum);
+	int			column = -1;
 
-	if (column < 0 || version_at<ColumnSummary>(version, version->columns)[column].type != type)
-		return -1;
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		const ScanLeaf *leaf = &source->leaves[i];
+		int			found = version_column(leaf->version, leaf_attnum(source, leaf, attnum));
+
+		if (found < 0 || (i > 0 && found != column) ||
+			version_at<ColumnSummary>(leaf->version, leaf->version->columns)[found].type != type)
+			return -1;
+		column = found;
+	}
 	return column;
+}
+
+/* Are the columns' types in all leaves' tablets the same? Which of them are the program's is looked at column by column. */
+static bool
+same_types(const ScanSource *source)
+{
+	const TableVersion *first = source->leaves[0].version;
+	const ColumnSummary *columns = version_at<ColumnSummary>(first, first->columns);
+
+	for (int i = 1; i < source->nleaves; i++)
+	{
+		const TableVersion *version = source->leaves[i].version;
+		const ColumnSummary *others = version_at<ColumnSummary>(version, version->columns);
+
+		if (version->ncols != first->ncols)
+			return false;
+		for (uint32 c = 0; c < first->ncols; c++)
+		{
+			if (others[c].type != columns[c].type)
+				return false;
+		}
+	}
+	return true;
 }
 
 /* -- the delta --------------------------------------------------------------------- */
@@ -95,6 +150,18 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 	for (int i = 0; i < source->nleaves; i++)
 		us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
 	return state->css.ss.ps.plan->total_cost + us * cost_of_us() < state->alternative->plan->total_cost;
+}
+
+/* Rows that cannot fit, at a byte a value, need not be read. */
+static bool
+delta_may_fit(GpuvmScanState *state, const ScanSource *source, int nwanted, uint64 limit)
+{
+	double		row = nwanted + (state->plan->kind == SCAN_ROWS ? sizeof(ItemPointerData) : 0);
+	double		rows = 0;
+
+	for (int i = 0; i < source->nleaves; i++)
+		rows += expected_rows(&source->leaves[i]);
+	return rows * row <= limit;
 }
 
 static bool
@@ -162,6 +229,28 @@ list_tablets(ScanSource *source)
 	}
 }
 
+/* Adds what tablets of another table have to a column's summary. */
+static void
+merge_summary(ColumnSummary *to, const ColumnSummary &from, bool first)
+{
+	ColumnChunk chunk = {};
+
+	if (first)
+	{
+		*to = from;
+		return;
+	}
+	chunk.type = from.type;
+	chunk.width = from.max_width;
+	chunk.flags = from.flags;
+	chunk.exp_hi = from.exp_hi;
+	chunk.exp_lo = from.exp_lo;
+	chunk.min = from.min;
+	chunk.max = from.max;
+	summarize_chunk(to, chunk, false);
+	to->null_count += from.null_count;
+}
+
 /* Programs are lowered by the columns' ranges: they have to cover every tablet. */
 static void
 merge_columns(ScanSource *source)
@@ -170,18 +259,23 @@ merge_columns(ScanSource *source)
 
 	source->ncolumns = source->leaves[0].version->ncols;
 	source->columns = static_cast<ColumnSummary *>(palloc(sizeof(ColumnSummary) * Max(source->ncolumns, 1)));
-	memcpy(source->columns, version_at<ColumnSummary>(source->leaves[0].version, source->leaves[0].version->columns),
-		   sizeof(ColumnSummary) * source->ncolumns);
 	for (int i = 0; i < source->nleaves; i++)
 	{
-		const ScanLeaf *leaf = &source->leaves[i];
+		const TableVersion *version = source->leaves[i].version;
+		const Delta *delta = source->leaves[i].delta;
 
-		if (leaf->version->ntablets > 0)
+		/* summaries of no tablets say nothing, but have the types */
+		if (i == 0 || version->ntablets > 0)
+		{
+			for (uint32 c = 0; c < source->ncolumns; c++)
+				merge_summary(&source->columns[c], version_at<ColumnSummary>(version, version->columns)[c], first);
+		}
+		first = first && version->ntablets == 0;
+		if (delta != nullptr && delta->ntablets > 0)
+		{
+			delta_summarize(delta, source->columns, source->ncolumns, first);
 			first = false;
-		if (leaf->delta == nullptr)
-			continue;
-		delta_summarize(leaf->delta, source->columns, source->ncolumns, first);
-		first = first && leaf->delta->ntablets == 0;
+		}
 	}
 }
 
@@ -231,17 +325,23 @@ now_ns(void)
 
 /* Pins and checks every leaf. False, with reason and detail, where PostgreSQL must answer. */
 static bool
-check_leaves(GpuvmScanState *state, ScanSource *source, int *reason)
+check_leaves(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
 {
+	int			hint = 0;
+
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		ScanLeaf   *leaf = &source->leaves[i];
 
-		leaf->rel = leaf_relation(state, leaf->relid);
+		leaf->rel = plan_relation(state, leaf->relid, &hint);
 		leaf->pin = registry_pin(leaf->rel, reason);
 		if (leaf->pin == nullptr ||
 			!version_check(leaf->rel, state->css.ss.ps.state->es_snapshot, &leaf->pin, reason, &leaf->check))
+		{
+			if (source->parent != nullptr)
+				*detail = psprintf("partition \"%s\"", RelationGetRelationName(leaf->rel));
 			return false;
+		}
 		leaf->version = pin_version(leaf->pin);
 		source->nrows += leaf->version->nrows;
 		source->plain = source->plain && leaf->check.unserved == 0 && leaf->check.masked == 0;
@@ -297,7 +397,7 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	int			nwanted = 0;
 	bool		fits;
 
-	if (!check_leaves(state, source, reason))
+	if (!check_leaves(state, source, reason, detail))
 		return false;
 	if (source->plain)
 	{
@@ -307,7 +407,7 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	}
 
 	wanted = static_cast<bool *>(palloc0(Max(source->leaves[0].version->ncols, 1)));
-	if (!wanted_columns(state, source, wanted))
+	if (!same_types(source) || !wanted_columns(state, source, wanted))
 	{
 		*reason = FALLBACK_NO_TABLETS;
 		*detail = "a column of the query is not in the tablets";
@@ -315,17 +415,17 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	}
 	for (uint32 i = 0; i < source->leaves[0].version->ncols; i++)
 		nwanted += wanted[i];
-	*reason = FALLBACK_TABLE_CHANGED;
 	*detail = unserved_detail(source);
+	*reason = FALLBACK_TABLE_CHANGED;
 	if (!delta_pays(state, source, nwanted))
 		return false;
 	start = now_ns();
-	fits = read_deltas(state, source, wanted, limit);
+	fits = delta_may_fit(state, source, nwanted, limit) && read_deltas(state, source, wanted, limit);
 	state->figures.delta_ns += now_ns() - start;
 	if (!fits)
 	{
 		*reason = FALLBACK_MEMORY;
-		*detail = psprintf("%s changed", *detail);
+		*detail = psprintf("%s to be read", *detail);
 		return false;
 	}
 	list_tablets(source);
@@ -346,10 +446,19 @@ source_open(GpuvmScanState *state, int *reason, const char **detail)
 	old = MemoryContextSwitchTo(state->source_context);
 	source = static_cast<ScanSource *>(palloc0(sizeof(ScanSource)));
 	source->context = state->source_context;
-	source->nleaves = 1;
+	source->nleaves = Max(list_length(state->plan->leaves), 1);
 	source->leaves = static_cast<ScanLeaf *>(palloc0(sizeof(ScanLeaf) * source->nleaves));
-	source->leaves[0].relid = state->plan->relid;
-	source->plain = source->nleaves == 1;
+	if (state->plan->leaves == NIL)
+		source->leaves[0].relid = state->plan->relid;
+	else
+	{
+		int			hint = 0;
+
+		source->parent = RelationGetDescr(plan_relation(state, state->plan->relid, &hint));
+		for (int i = 0; i < source->nleaves; i++)
+			source->leaves[i].relid = list_nth_oid(state->plan->leaves, i);
+	}
+	source->plain = state->plan->leaves == NIL;
 	opened = open_in_context(state, source, reason, detail);
 	MemoryContextSwitchTo(old);
 	if (opened)

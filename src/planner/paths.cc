@@ -56,20 +56,40 @@ note(PlannerInfo *root, RelOptInfo *rel, const char *what, const char *reason, c
 }
 
 bool
-usable_relation(PlannerInfo *root, RelOptInfo *rel, ImportedTable *table)
+usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 {
 	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
 	const char *reason = nullptr;
+	const char *hint = nullptr;
 
-	if (rel->rtekind != RTE_RELATION ||
-		(rel->reloptkind != RELOPT_BASEREL && rel->reloptkind != RELOPT_OTHER_MEMBER_REL) ||
-		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || rte->inh)
+	if (rel->rtekind != RTE_RELATION)
 		return false;
-	if (!registry_describe(rte->relid, table))
+	if (rte->relkind == RELKIND_PARTITIONED_TABLE)
 	{
-		if (reasons_wanted)
-			note(root, rel, "Scan", "the table is not imported", psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
-		return false;
+		/* a partitioned leaf is read with the whole */
+		if (rel->reloptkind != RELOPT_BASEREL || !rte->inh)
+			return false;
+		if (!describe_leaves(root, rel, target, &reason, &hint))
+		{
+			if (reason != nullptr)
+				note(root, rel, "Scan", reason, hint);
+			return false;
+		}
+	}
+	else
+	{
+		if ((rel->reloptkind != RELOPT_BASEREL && rel->reloptkind != RELOPT_OTHER_MEMBER_REL) ||
+			(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || rte->inh)
+			return false;
+		if (!reasons_wanted && !registry_known(rte->relid))
+			return false;
+		target->table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+		if (!registry_describe(rte->relid, target->table))
+		{
+			if (reasons_wanted)
+				note(root, rel, "Scan", "the table is not imported", psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
+			return false;
+		}
 	}
 
 	if (rte->tablesample != nullptr)
@@ -105,6 +125,8 @@ path_size(const Path *path)
 		case T_TidRangePath: return sizeof(TidRangePath);
 		case T_AggPath: return sizeof(AggPath);
 		case T_GroupPath: return sizeof(GroupPath);
+		case T_AppendPath: return sizeof(AppendPath);
+		case T_MergeAppendPath: return sizeof(MergeAppendPath);
 		case T_ProjectionPath: return sizeof(ProjectionPath);
 		case T_SortPath: return sizeof(SortPath);
 		case T_GatherPath: return sizeof(GatherPath);
@@ -125,6 +147,28 @@ adopt_costs(Path *path, const Path *before, const Path *now)
 	path->total_cost += total;
 }
 
+static Path *ordinary_path(const Path *path);
+
+/* The same for the paths below an Append: NIL when one of them has none. */
+static List *
+ordinary_subpaths(Path *append, List *subpaths)
+{
+	List	   *copies = NIL;
+	ListCell   *lc;
+
+	foreach(lc, subpaths)
+	{
+		Path	   *before = static_cast<Path *>(lfirst(lc));
+		Path	   *now = ordinary_path(before);
+
+		if (now == nullptr)
+			return NIL;
+		adopt_costs(append, before, now);
+		copies = lappend(copies, now);
+	}
+	return copies;
+}
+
 /*
  * A copy of a path, because add_path may free the original (rule 20), without
  * gpuvm's own scans below: each gives way to its alternative. NULL when it is of
@@ -136,6 +180,7 @@ ordinary_path(const Path *path)
 	Size		size = path_size(path);
 	Path	   *copy;
 	Path	  **subpath = nullptr;
+	List	  **subpaths = nullptr;
 
 	if (IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods)
 	{
@@ -155,6 +200,8 @@ ordinary_path(const Path *path)
 		case T_ProjectionPath: subpath = &((ProjectionPath *) copy)->subpath; break;
 		case T_SortPath: subpath = &((SortPath *) copy)->subpath; break;
 		case T_SubqueryScanPath: subpath = &((SubqueryScanPath *) copy)->subpath; break;
+		case T_AppendPath: subpaths = &((AppendPath *) copy)->subpaths; break;
+		case T_MergeAppendPath: subpaths = &((MergeAppendPath *) copy)->subpaths; break;
 		default: break;			/* parallel paths have none of ours below */
 	}
 	if (subpath != nullptr)
@@ -165,6 +212,12 @@ ordinary_path(const Path *path)
 		if (*subpath == nullptr)
 			return nullptr;
 		adopt_costs(copy, before, *subpath);
+	}
+	if (subpaths != nullptr && *subpaths != NIL)
+	{
+		*subpaths = ordinary_subpaths(copy, *subpaths);
+		if (*subpaths == NIL)
+			return nullptr;
 	}
 	return copy;
 }
@@ -275,8 +328,8 @@ offer(RelOptInfo *rel, CustomPath *path)
 		add_path(rel, &path->path);
 }
 
-void
-add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
+bool
+add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target)
 {
 	CompileInput input = {};
 	CompiledProgram compiled;
@@ -287,11 +340,11 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
 	ListCell   *lc;
 
 	if (alternative == nullptr)
-		return;
+		return false;
 
 	input.varno = rel->relid;
 	input.relid = planner_rt_fetch(rel->relid, root)->relid;
-	input.table = table;
+	input.table = target->table;
 
 	/* What the custom scan's tuple holds is what the alternative's target list holds. */
 	vars = rel->reltarget->exprs;
@@ -302,12 +355,12 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
 		if (!IsA(node, Var))
 		{
 			note(root, rel, "Scan", "an expression must be evaluated at the scan", nullptr);
-			return;
+			return false;
 		}
 		if (((Var *) node)->varattno <= 0)
 		{
 			note(root, rel, "Scan", "system columns and whole rows are not in tablets", nullptr);
-			return;
+			return false;
 		}
 		plan.attnums = lappend_int(plan.attnums, ((Var *) node)->varattno);
 	}
@@ -315,14 +368,16 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table)
 	if (!compile_rows(&input, quals, plan.attnums, &compiled))
 	{
 		note(root, rel, "Scan", input.reason, input.hint);
-		return;
+		return false;
 	}
 	plan.kind = SCAN_ROWS;
 	plan.relid = input.relid;
+	plan.leaves = target->leaves;
 	plan.program = compiled.program;
 	plan.params = compiled.params;
 	plan.quals = detached(quals, rel->relid);
-	offer(rel, make_path(rel, rel->reltarget, alternative, &plan, table->nrows, rel->rows));
+	offer(rel, make_path(rel, rel->reltarget, alternative, &plan, target->table->nrows, rel->rows));
+	return true;
 }
 
 /* -- aggregation ------------------------------------------------------------------ */
@@ -401,7 +456,7 @@ add_vm_aggregate(VmAggregate *list, int *n, const VmAggregate &agg)
 }
 
 void
-add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, RelOptInfo *grouped_rel,
+add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelOptInfo *grouped_rel,
 				GroupPathExtraData *extra)
 {
 	Query	   *parse = root->parse;
@@ -430,7 +485,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, 
 
 	input.varno = rel->relid;
 	input.relid = planner_rt_fetch(rel->relid, root)->relid;
-	input.table = table;
+	input.table = scan->table;
 
 	foreach(lc, parse->groupClause)
 	{
@@ -501,6 +556,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, 
 	}
 	plan.kind = SCAN_GROUPS;
 	plan.relid = input.relid;
+	plan.leaves = scan->leaves;
 	plan.program = compiled.program;
 	plan.params = compiled.params;
 	plan.quals = detached(quals, rel->relid);
@@ -508,7 +564,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ImportedTable *table, 
 	plan.exprs = detached(plan.exprs, 1);
 	plan.having = detached(plan.having, 1);
 	groups = alternative->rows;
-	offer(grouped_rel, make_path(grouped_rel, target, alternative, &plan, table->nrows, groups));
+	offer(grouped_rel, make_path(grouped_rel, target, alternative, &plan, scan->table->nrows, groups));
 }
 
 /* -- the number of groups ---------------------------------------------------------------- */
@@ -535,6 +591,22 @@ groups_path_of(RelOptInfo *rel)
 	return nullptr;
 }
 
+static double
+imported_rows(const ScanPlan *plan)
+{
+	ImportedTable *table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+	double		rows = 0;
+	ListCell   *lc;
+
+	foreach(lc, plan->leaves != NIL ? plan->leaves : list_make1_oid(plan->relid))
+	{
+		if (registry_describe(lfirst_oid(lc), table))
+			rows += table->nrows;
+	}
+	pfree(table);
+	return rows;
+}
+
 static bool
 is_count_star(const Aggref *agg)
 {
@@ -552,7 +624,6 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	CustomPath *counted;
 	Path	   *alternative;
 	ScanPlan   *plan;
-	ImportedTable *table;
 
 	if (parse->groupClause != NIL || parse->groupingSets != NIL || rel->baserestrictinfo != NIL ||
 		!bms_is_empty(rel->lateral_relids) || rel->subroot == nullptr || rel->subroot->init_plans != NIL)
@@ -578,10 +649,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	plan->raw_typmods = list_make1_int(-1);
 	plan->raw_collations = list_make1_oid(InvalidOid);
 
-	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-	if (registry_describe(plan->relid, table))
-		offer(grouped_rel, make_path(grouped_rel, target, alternative, plan, table->nrows, 1));
-	pfree(table);
+	offer(grouped_rel, make_path(grouped_rel, target, alternative, plan, imported_rows(plan), 1));
 }
 
 /* -- from path to plan ----------------------------------------------------------------- */

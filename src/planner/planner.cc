@@ -2,6 +2,8 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_class.h"
+#include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
@@ -22,6 +24,9 @@ static create_upper_paths_hook_type next_create_upper_paths;
 /* Depth of nested planning (functions inlined or evaluated while planning): reasons belong to the outermost. */
 static int	planning_depth;
 
+/* WHERE CURRENT OF looks for the scan of a leaf, so a cursor scans them one by one. */
+static bool planning_cursor;
+
 /* What a query pays that reads no imported table: this, once for each relation. */
 static bool
 active(void)
@@ -32,11 +37,14 @@ active(void)
 static PlannedStmt *
 gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
-	PlannedStmt *result = nullptr;
+	PlannedStmt *volatile result = nullptr;
+	HiddenScheme *outer = begin_hiding();
+	bool		outer_cursor = planning_cursor;
 
 	if (planning_depth == 0)
 		reasons_reset();
 	planning_depth++;
+	planning_cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	PG_TRY();
 	{
 		result = next_planner != nullptr ? next_planner(parse, query_string, cursor_options, params)
@@ -45,6 +53,8 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 	PG_FINALLY();
 	{
 		planning_depth--;
+		planning_cursor = outer_cursor;
+		end_hiding(outer);
 	}
 	PG_END_TRY();
 	return result;
@@ -53,36 +63,32 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 static void
 gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
-	ImportedTable *table;
+	ScanTarget	target = {};
 
 	if (next_set_rel_pathlist != nullptr)
 		next_set_rel_pathlist(root, rel, rti, rte);
-	if (!active() || rte->rtekind != RTE_RELATION || (!reasons_wanted && !registry_known(rte->relid)))
+	if (!active() || rte->rtekind != RTE_RELATION || (planning_cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
 		return;
-	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-	if (usable_relation(root, rel, table))
-		add_rows_path(root, rel, table);
-	pfree(table);
+	if (usable_relation(root, rel, &target) && add_rows_path(root, rel, &target) && target.leaves != NIL)
+		hide_partitions(root, rel);
 }
 
 static void
 gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
-	ImportedTable *table;
+	ScanTarget	target = {};
 
 	if (next_create_upper_paths != nullptr)
 		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
+	if (stage == UPPERREL_FINAL)
+		show_partitions();
 	if (stage != UPPERREL_GROUP_AGG || !active() || input_rel->reloptkind != RELOPT_BASEREL ||
 		output_rel->reloptkind != RELOPT_UPPER_REL)
 		return;
 	if (input_rel->rtekind == RTE_SUBQUERY)
 		add_group_count_path(root, input_rel, output_rel, static_cast<GroupPathExtraData *>(extra));
-	if (input_rel->rtekind != RTE_RELATION)
-		return;
-	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-	if (usable_relation(root, input_rel, table))
-		add_groups_path(root, input_rel, table, output_rel, static_cast<GroupPathExtraData *>(extra));
-	pfree(table);
+	if (input_rel->rtekind == RTE_RELATION && usable_relation(root, input_rel, &target))
+		add_groups_path(root, input_rel, &target, output_rel, static_cast<GroupPathExtraData *>(extra));
 }
 
 void

@@ -41,7 +41,7 @@ program_from_const(const Const *con)
 List *
 scan_plan_to_list(const ScanPlan *p)
 {
-	List	   *list = list_make5(makeInteger(p->kind), list_make1_oid(p->relid), program_to_const(p->program),
+	List	   *list = list_make5(makeInteger(p->kind), lcons_oid(p->relid, list_copy(p->leaves)), program_to_const(p->program),
 								  p->params, p->attnums);
 
 	list = lappend(list, p->quals);
@@ -62,7 +62,9 @@ scan_plan_from_list(List *list)
 	auto		next = [&]() { return static_cast<List *>(list_nth(list, i++)); };
 
 	p->kind = intVal(list_nth(list, i++));
-	p->relid = linitial_oid(next());
+	p->leaves = next();
+	p->relid = linitial_oid(p->leaves);
+	p->leaves = list_copy_tail(p->leaves, 1);
 	p->program = program_from_const(static_cast<const Const *>(list_nth(list, i++)));
 	p->params = next();
 	p->attnums = next();

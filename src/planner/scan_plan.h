@@ -3,7 +3,7 @@
  *
  * Kept as a list of nodes in custom_private, so that plans can be copied and
  * cached. setrefs does not touch it: Vars in `quals` and `keys` have varno 1 and
- * attribute numbers of the relation, Vars in `exprs` and `having` have varno 1
+ * attribute numbers of the relation (for a partitioned table its own), Vars in `exprs` and `having` have varno 1
  * and number the raw columns of a group (keys, then aggregates).
  */
 #ifndef GPUVM_PLANNER_SCAN_PLAN_H
@@ -32,7 +32,8 @@ enum ScanPlanKind
 struct ScanPlan
 {
 	int			kind;			/* ScanPlanKind */
-	Oid			relid;
+	Oid			relid;			/* for a partitioned table the leaves are read, in its place */
+	List	   *leaves;			/* OIDs, or NIL */
 	const Program *program;
 	List	   *params;			/* expressions of the program's Variables */
 	List	   *attnums;		/* rows: attribute number of each result column but the last (row position) */
