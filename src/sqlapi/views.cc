@@ -213,7 +213,7 @@ is_being_imported(Oid relid)
 
 /* A row for a table that is remembered but not in memory: what is known of it is why. */
 static void
-put_missing(FunctionCallInfo fcinfo, Oid relid)
+put_missing(FunctionCallInfo fcinfo, Oid relid, bool uncommitted)
 {
 	Relation	rel = registry_known(relid) ? NULL : open_readable(relid);
 	char	   *trouble;
@@ -224,7 +224,9 @@ put_missing(FunctionCallInfo fcinfo, Oid relid)
 	if (rel == NULL)
 		return;
 	trouble = refresher_trouble(relid);
-	if (is_being_imported(relid))
+	if (uncommitted)
+		state = "imported at commit";
+	else if (is_being_imported(relid))
 		state = "being imported";
 	else if (trouble != NULL)
 		state = psprintf("not loaded: %s", trouble);
@@ -241,23 +243,23 @@ put_missing(FunctionCallInfo fcinfo, Oid relid)
 static void
 put_missing_tables(FunctionCallInfo fcinfo)
 {
-	List	   *relids = NIL;
+	List	   *seen = NIL;
 	ListCell   *lc;
 
 	foreach(lc, remembered_tables())
 	{
-		Oid			relid = static_cast<RememberedTable *>(lfirst(lc))->relid;
+		const RememberedTable *table = static_cast<RememberedTable *>(lfirst(lc));
 		int			others;
+		List	   *relids = get_rel_relkind(table->relid) != RELKIND_PARTITIONED_TABLE
+			? list_make1_oid(table->relid) : importable_leaves(table->relid, &others);
+		ListCell   *leaf;
 
-		if (get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE)
-			relids = list_concat(relids, importable_leaves(relid, &others));
-		else
-			relids = lappend_oid(relids, relid);
+		foreach(leaf, relids)
+			if (!list_member_oid(seen, lfirst_oid(leaf)))
+				put_missing(fcinfo, lfirst_oid(leaf), table->uncommitted);
+		/* a partition may be remembered by itself, too */
+		seen = list_concat(seen, relids);
 	}
-	list_sort(relids, list_oid_cmp);
-	list_deduplicate_oid(relids);
-	foreach(lc, relids)
-		put_missing(fcinfo, lfirst_oid(lc));
 }
 
 static const char *const form_names[] = {

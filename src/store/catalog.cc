@@ -47,6 +47,7 @@ constexpr int COL_COLUMNS = 2;
 constexpr int NCOLUMNS = 2;
 
 static object_access_hook_type previous_object_access_hook = NULL;
+static bool forgot = false;		/* in this transaction, by release */
 
 /* -- the table ----------------------------------------------------------------- */
 
@@ -173,6 +174,7 @@ forget_table(Relation rel)
 
 	if (imports == NULL)
 		return false;
+	forgot = true;
 	found = find_row(imports, relid) != NULL;
 	if (found && XactReadOnly)
 		ereport(NOTICE,
@@ -211,6 +213,7 @@ remembered_tables(void)
 
 		table->relid = DatumGetObjectId(heap_getattr(tuple, COL_RELATION, RelationGetDescr(imports), &isnull));
 		table->columns = row_columns(imports, tuple);
+		table->uncommitted = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 		tables = lappend(tables, table);
 	}
 	systable_endscan(scan);
@@ -409,9 +412,22 @@ catalog_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int 
 		registry_release(MyDatabaseId, InvalidOid);
 }
 
+/* What a release does at commit would be done neither by COMMIT PREPARED nor undone by ROLLBACK PREPARED. */
+static void
+catalog_xact_callback(XactEvent event, void *)
+{
+	if (event == XACT_EVENT_PRE_PREPARE && forgot)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot PREPARE a transaction that has released tables")));
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
+		forgot = false;
+}
+
 void
 catalog_install(void)
 {
+	RegisterXactCallback(catalog_xact_callback, NULL);
 	previous_object_access_hook = object_access_hook;
 	object_access_hook = catalog_object_access;
 }

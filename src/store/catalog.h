@@ -23,6 +23,7 @@ struct RememberedTable
 {
 	Oid			relid;
 	ArrayType  *columns;		/* name[]; NULL: all that can be imported */
+	bool		uncommitted;	/* written by this transaction */
 };
 
 /*

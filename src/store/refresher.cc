@@ -351,7 +351,7 @@ visit_safely(Oid relid)
 		AbortCurrentTransaction();
 		LockReleaseSession(DEFAULT_LOCKMETHOD);
 		if (!gave_way)
-			trouble_failed(relid, error->message);
+			trouble_failed(relid, error->detail ? psprintf("%s: %s", error->message, error->detail) : error->message);
 		done = !gave_way;
 		FreeErrorData(error);
 		RESUME_INTERRUPTS();
@@ -543,6 +543,8 @@ scout(void)
 			trouble.database = trouble.relid = InvalidOid;
 	foreach(lc, visitable)
 		(void) add_database(lfirst_oid(lc));
+	for (DatabaseState &state : shared->databases)
+		state.visited = OidIsValid(state.database) && list_member_oid(visitable, state.database);
 	shared->scouted = true;
 	LWLockRelease(refresher_lock());
 	CommitTransactionCommand();

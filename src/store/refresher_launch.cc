@@ -105,7 +105,7 @@ naptimes_from(TimestampTz now, int n)
 static TimestampTz
 due_at(DatabaseState *state)
 {
-	if (state->pid != 0 || state->holds > 0 || is_running(state->database) ||
+	if (!state->visited || state->pid != 0 || state->holds > 0 || is_running(state->database) ||
 		!(setting_refresh || (setting_load_at_start && !state->loaded)))
 		return DT_NOEND;
 	if (pg_atomic_read_u32(&state->marked) != 0)

@@ -115,6 +115,7 @@ add_database(Oid database)
 	state->database = database;
 	state->pid = 0;
 	state->holds = 0;
+	state->visited = false;
 	state->loaded = false;
 	state->ntables = 0;
 	state->pending = 0;
@@ -182,7 +183,7 @@ refresher_sentence(char *text, size_t size)
 	no_worker = shared->no_worker_free;
 	for (const DatabaseState &state : shared->databases)
 	{
-		if (!OidIsValid(state.database))
+		if (!OidIsValid(state.database) || !state.visited)
 			continue;
 		loading += !state.loaded;
 		with_tables += state.ntables > 0;

@@ -22,6 +22,7 @@ struct DatabaseState
 	Oid			database;		/* InvalidOid: free */
 	int			pid;			/* of the worker that is there, or 0 */
 	int			holds;			/* commands that need the database without the refresher */
+	bool		visited;		/* the scout found it to be a database that workers go to */
 	bool		loaded;			/* a whole look has been taken since the start */
 	int			ntables;		/* remembered or in memory, at the last look */
 	int			pending;		/* of those, not yet seen to by the look that is running */
