@@ -30,6 +30,7 @@ namespace {
 
 constexpr uint32_t TABLET_ROWS = 1u << 18;
 constexpr uint32_t UNIT_ROWS = 1u << 16;
+constexpr uint32_t BLOCK_ROWS = 120;	/* of a heap block */
 
 struct FreeDeleter
 {
@@ -438,9 +439,22 @@ run_threads(benchmark::State &state, const std::vector<uint64_t> &words, uint32_
 	state.counters["emit"] = benchmark::Counter(phases[2], benchmark::Counter::kAvgIterations);
 }
 
-void
-run(benchmark::State &state, const std::vector<uint64_t> &words)
+/* One heap block in `every` masked, as after updates all over the table; 0: none. */
+std::vector<MaskedRows>
+masked_blocks(uint32_t every)
 {
+	std::vector<MaskedRows> masked;
+
+	for (uint32_t first = 0; every > 0 && first + BLOCK_ROWS <= TABLET_ROWS; first += every * BLOCK_ROWS)
+		masked.push_back(MaskedRows{0, first, first + BLOCK_ROWS});
+	return masked;
+}
+
+void
+run(benchmark::State &state, const std::vector<uint64_t> &words, uint32_t masked_every = 0)
+{
+	const std::vector<MaskedRows> masked = masked_blocks(masked_every);
+	const uint32_t nmasked = static_cast<uint32_t>(masked.size());
 	const Data &d = data();
 	const Program *program = reinterpret_cast<const Program *>(words.data());
 	const CursorSchema schema = {NCOLUMNS, d.types};
@@ -472,10 +486,11 @@ run(benchmark::State &state, const std::vector<uint64_t> &words)
 				const uint32_t last = std::min(first + UNIT_ROWS, tablet->nrows);
 
 				if (program->grouped)
-					job->run_groups(worker.get(), tablet.get(), first, last);
+					job->run_groups(worker.get(), tablet.get(), first, last, masked.data(), nmasked);
 				else
 				{
-					const CpuUnitOutcome unit = job->run_rows(worker.get(), tablet.get(), first, last, area.data(), UNIT_ROWS);
+					const CpuUnitOutcome unit = job->run_rows(worker.get(), tablet.get(), first, last, area.data(), UNIT_ROWS,
+															  masked.data(), nmasked);
 
 					rows_out += unit.rows;
 					errors |= unit.errors;
@@ -525,6 +540,22 @@ main(int argc, char **argv)
 	for (const auto &g : groups)
 		benchmark::RegisterBenchmark(g.name, [g](benchmark::State &s) { run(s, group_query(g.key, g.floats)); })
 			->Unit(benchmark::kMillisecond);
+
+	/* none, 1%, a half */
+	for (uint32_t every : {0u, 100u, 2u})
+	{
+		const struct
+		{
+			const char *name;
+			std::vector<uint64_t> program;
+		}			queries[] = {{"count/1", count_query(1)}, {"aggregate/12", aggregate_query(12)}, {"rows/1", rows_query(1)},
+			{"group/52", group_query(KEY52, false)}};
+
+		for (const auto &q : queries)
+			benchmark::RegisterBenchmark((std::string("masked/") + q.name + "/every:" + std::to_string(every)).c_str(),
+										 [program = q.program, every](benchmark::State &s) { run(s, program, every); })
+				->Unit(benchmark::kMillisecond);
+	}
 
 	const struct
 	{
