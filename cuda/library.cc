@@ -174,18 +174,26 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 		return UINT64_MAX;
 	}
 
-	double		rows = 0, ns = JOB_NS, copies;
+	double		rows = 0, dead_rows = 0, ns = JOB_NS, copies;
 	const bool	forgotten = request.transfer == Transfer::Mapped || request.transfer == Transfer::Serial || request.transfer == Transfer::Stream;
 
 	for (uint32_t t = 0; t < request.ntablets; t++)
-		rows += request.tablets[t].skip ? 0 : request.tablets[t].tablet->nrows;
+	{
+		const DeviceTabletRef &ref = request.tablets[t];
+
+		if (ref.skip)
+			continue;
+		rows += ref.tablet->nrows;
+		dead_rows += ref.nmasked != 0 ? ref.tablet->padded_rows : 0;
+	}
 	if (forgotten)
 		share = Share{0, share.there + share.missing, share.delta};
 	copies = static_cast<double>(share.missing) / COPY_BYTES_NS;
 	ns += forgotten || share.missing > device->residency()->available() ? copies : copies * KEPT_SHARE;
-	/* Others that run there take their time of the device. */
-	ns += kernel_ns(*program, rows, static_cast<double>(share.there), 0, uses_group_table(*program)) *
+	/* Others that run there take their time of the device. Dead bits are written, then read. */
+	ns += kernel_ns(*program, rows, static_cast<double>(share.there) + dead_rows / 4, static_cast<double>(share.delta), uses_group_table(*program)) *
 		(1 + static_cast<double>(device->status()->jobs_running.load()));
+	ns += (dead_rows > 0 ? DEAD_JOB_NS : 0) + (share.delta > 0 ? DELTA_JOB_NS : 0);
 	if (uses_group_table(*program))
 		ns += GROUP_JOB_NS;
 	if (!source->grouped)

@@ -141,7 +141,6 @@ TableFeed::find_kept()
 void
 TableFeed::begin(Transfer wanted)
 {
-	uint64_t	cacheable = 0;	/* of what is missing */
 	bool		whole = true;
 
 	transfer_ = wanted;

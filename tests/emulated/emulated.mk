@@ -48,9 +48,9 @@ build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_COR
 	$(CXX) -shared $(EMULATED_SO_FLAGS) $^ -Wl,--no-undefined -lboost_context -ldl -o $@
 
 .PHONY: unit-cuda unit-cuda-tsan
-unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test
-	$< --gtest_brief=1 --gtest_filter='*SeveralSessions*'
+unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test build/emulated-tsan/bin/cuda_delta_test
+	for test in $^; do $$test --gtest_brief=1 --gtest_filter='*SeveralSessions*' || exit 1; done
 # Two at a time: they take their time. Then the job runtime once more, with streams that run late.
 unit-cuda: $(EMULATED_TESTS:%=build/emulated/bin/%)
 	@printf '%s\n' $^ | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'
-	@GPUVM_EMULATED_DEFER=1 build/emulated/bin/cuda_runtime_test --gtest_brief=1
+	@for test in cuda_runtime_test cuda_delta_test; do GPUVM_EMULATED_DEFER=1 build/emulated/bin/$$test --gtest_brief=1 || exit 1; done
