@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "access/relation.h"
+#include "access/xact.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
@@ -107,6 +108,9 @@ import_partitions(Relation parent, ArrayType *columns, bool vacuum)
 		check_importable(leaf);
 		attnums = fitting_columns(leaf, columns, &ncols);
 		rows += import_relation(leaf, attnums, ncols, columns == NULL, vacuum);
+		/* from here on it goes with the parent, whatever was remembered of it alone */
+		if (!XactReadOnly && remembered_itself(RelationGetRelid(leaf)))
+			(void) forget_table(leaf);
 		table_imported(leaf);
 		relation_close(leaf, NoLock);
 	}
@@ -150,6 +154,33 @@ names_in_order(Relation rel, ArrayType *columns)
 		return NULL;
 	attnums = fitting_columns(rel, columns, &ncols);
 	return column_name_array(rel, attnums, ncols);
+}
+
+/* Those leaves that are imported, or all where the parent is remembered. */
+static uint64
+refresh_partitions(Relation parent)
+{
+	ArrayType  *columns;
+	bool		remembered = remembered_columns(RelationGetRelid(parent), &columns);
+	bool		any = remembered;
+	int			others;
+	uint64		rows = 0;
+	ListCell   *lc;
+
+	foreach(lc, importable_leaves(RelationGetRelid(parent), &others))
+	{
+		Relation	leaf = remembered || registry_known(lfirst_oid(lc)) ? try_relation_open(lfirst_oid(lc), AccessShareLock) : NULL;
+
+		if (leaf == NULL)
+			continue;
+		any = true;
+		check_importable(leaf);
+		rows += refresh_table(leaf);
+		relation_close(leaf, NoLock);
+	}
+	if (!any)
+		raise_not_imported(parent);
+	return rows;
 }
 
 /* Gives the tablets up at commit; false when there are none. */
@@ -236,9 +267,7 @@ PGDLLEXPORT Datum
 gpuvm_refresh(PG_FUNCTION_ARGS)
 {
 	Relation	rel;
-	uint64		rows = 0;
-	int			others;
-	ListCell   *lc;
+	uint64		rows;
 
 	require_preload();
 	rel = open_owned(PG_GETARG_OID(0));
@@ -247,19 +276,8 @@ gpuvm_refresh(PG_FUNCTION_ARGS)
 		check_importable(rel);
 		rows = refresh_table(rel);
 	}
-	else if (!remembered_itself(RelationGetRelid(rel)))
-		raise_not_imported(rel);
 	else
-		foreach(lc, importable_leaves(RelationGetRelid(rel), &others))
-		{
-			Relation	leaf = try_relation_open(lfirst_oid(lc), AccessShareLock);
-
-			if (leaf == NULL)
-				continue;
-			check_importable(leaf);
-			rows += refresh_table(leaf);
-			relation_close(leaf, NoLock);
-		}
+		rows = refresh_partitions(rel);
 	relation_close(rel, NoLock);
 	PG_RETURN_INT64(static_cast<int64>(rows));
 }

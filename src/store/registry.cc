@@ -29,6 +29,7 @@
 
 #include "pg/shmem.h"
 #include "pg/stats.h"
+#include "store/refresher.h"
 
 extern "C" {
 #include "access/xact.h"
@@ -299,6 +300,7 @@ registry_pin(Relation rel, int *reason)
 	if (!pin_matches(pin, rel))
 	{
 		registry_unpin(pin);
+		refresher_mark();
 		*reason = FALLBACK_SCHEMA_CHANGED;
 		return NULL;
 	}

@@ -41,6 +41,12 @@ struct VacuumRequest			/* in bgw_extra */
 };
 static_assert(sizeof(VacuumRequest) <= BGW_EXTRALEN, "must fit bgw_extra");
 
+static void
+stop_vacuum(int, Datum handle)
+{
+	TerminateBackgroundWorker(reinterpret_cast<BackgroundWorkerHandle *>(DatumGetPointer(handle)));
+}
+
 const char *
 vacuum_relation(Relation rel, int progress_slot)
 {
@@ -75,16 +81,12 @@ vacuum_relation(Relation rel, int progress_slot)
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 		return "no background worker is free (see max_worker_processes)";
 
-	PG_TRY();
+	/* also when this process is told to leave */
+	PG_ENSURE_ERROR_CLEANUP(stop_vacuum, PointerGetDatum(handle));
 	{
 		WaitForBackgroundWorkerShutdown(handle);
 	}
-	PG_CATCH();
-	{
-		TerminateBackgroundWorker(handle);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	PG_END_ENSURE_ERROR_CLEANUP(stop_vacuum, PointerGetDatum(handle));
 	pfree(handle);
 
 	/* The map may have been made, or have grown: forget its size. */

@@ -18,6 +18,7 @@
 
 #include "pg/shmem.h"
 #include "pg/stats.h"
+#include "store/refresher.h"
 
 extern "C" {
 #include "access/visibilitymap.h"
@@ -370,6 +371,8 @@ version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reason, Se
 		return false;
 	}
 	check_blocks(rel, *pin, check);
+	if (check->unserved > 0)
+		refresher_mark();
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	check->check_ns = static_cast<uint64>(INSTR_TIME_GET_DOUBLE(end) * 1e9);
