@@ -123,11 +123,6 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 
 	if (request.device == Device::Cpu)
 		return false;
-	if (!request.masked.empty())
-	{
-		snprintf(refusal, size, "the device does not run jobs with masked rows yet");
-		return false;
-	}
 	if (library == nullptr)
 	{
 		/* Nobody asked for what is not there. */
