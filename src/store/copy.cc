@@ -18,81 +18,26 @@
  * and without nulls, a column before the first variable-length one is at one
  * offset in every tuple. Other columns, and other pages, are walked row by row.
  */
-#include "store/internal.h"
+#include "store/copier.h"
 
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "store/refresher.h"
-#include "tablet/build.h"
+#include "tablet/decode.h"
 
 extern "C" {
 #include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/tupdesc_details.h"
 #include "access/visibilitymap.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
-#include "storage/bufmgr.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 }
 
 namespace gpuvm {
 
-constexpr uint32 MAX_TABLET_BLOCKS = 1u << 20;
 constexpr int BLOCKS_PER_CHECK = 64;
-
-/* What walking a tuple needs to know of one attribute. */
-struct WalkAttribute
-{
-	int16		len;
-	int16		column;			/* staged column, -1 when not wanted */
-	char		align;
-};
-
-struct CopyColumn
-{
-	Type		type;
-	int16		attnum;
-	uint8		width;
-	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
-	bool		has_nulls;		/* in the tablet being staged */
-	bool		missing;		/* older tuples lack it: they have missing_value, or null */
-	Datum		missing_value;
-	char	   *values;
-	uint64	   *nulls;
-};
-
-struct Copier
-{
-	Relation	rel;
-	CopyJob    *job;
-	bool		in_recovery;
-	int			ncols;
-	CopyColumn *columns;
-	StagedColumn *staged;
-	ColumnChunk *chunks;
-	int			natts;			/* attributes up to the last wanted one */
-	WalkAttribute *attributes;
-	int			first_walked;	/* attribute where the row walk of a complete tuple begins; natts: no walk */
-	uint32		first_walked_offset;
-
-	/* the tablet being staged */
-	uint32		nrows;
-	uint32		nblocks;
-	BlockNumber first_block;
-	uint32		block_capacity;
-	uint32	   *block_rows;
-	uint64	   *block_lsns;
-	uint32	   *block_lps;
-	uint32		nlps;
-	uint16	   *lps;
-
-	/* the page being read */
-	PGAlignedBlock page;
-	int			ntuples;
-	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
-	OffsetNumber offsets[MaxHeapTuplesPerPage];
-};
 
 Type
 importable_type(Oid type)
@@ -132,8 +77,8 @@ max_tablets_of_slice(BlockNumber blocks, uint32 tablet_rows)
 	return uint64{blocks} * MaxHeapTuplesPerPage / (tablet_rows - MaxHeapTuplesPerPage) + blocks / MAX_TABLET_BLOCKS + 2;
 }
 
-static Copier *
-make_copier(Relation rel, CopyJob *job)
+Copier *
+make_copier(Relation rel, CopyJob *job, uint32 rows)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	Copier	   *c = static_cast<Copier *>(palloc0(sizeof(Copier)));
@@ -141,6 +86,7 @@ make_copier(Relation rel, CopyJob *job)
 
 	c->rel = rel;
 	c->job = job;
+	c->row_capacity = rows;
 	c->in_recovery = RecoveryInProgress();
 	c->ncols = static_cast<int>(job->ncols);
 	c->columns = static_cast<CopyColumn *>(palloc0(sizeof(CopyColumn) * Max(c->ncols, 1)));
@@ -173,8 +119,8 @@ make_copier(Relation rel, CopyJob *job)
 			column->missing = true;
 			column->missing_value = desc->constr->missing[att->attnum - 1].am_value;
 		}
-		column->values = static_cast<char *>(palloc_extended(Size{job->tablet_rows} * column->width, MCXT_ALLOC_HUGE));
-		column->nulls = static_cast<uint64 *>(palloc0(job->tablet_rows / 8));
+		column->values = static_cast<char *>(palloc_extended(Size{rows} * column->width, MCXT_ALLOC_HUGE));
+		column->nulls = static_cast<uint64 *>(palloc0(rows / 8));
 	}
 
 	/* Offsets up to the first attribute of variable length. */
@@ -195,11 +141,11 @@ make_copier(Relation rel, CopyJob *job)
 	c->block_rows = static_cast<uint32 *>(palloc(sizeof(uint32) * (c->block_capacity + 1)));
 	c->block_lsns = static_cast<uint64 *>(palloc(sizeof(uint64) * c->block_capacity));
 	c->block_lps = static_cast<uint32 *>(palloc(sizeof(uint32) * c->block_capacity));
-	c->lps = static_cast<uint16 *>(palloc(sizeof(uint16) * job->tablet_rows));
+	c->lps = static_cast<uint16 *>(palloc(sizeof(uint16) * rows));
 	return c;
 }
 
-static void
+void
 free_copier(Copier *c)
 {
 	for (int i = 0; i < c->ncols; i++)
@@ -218,9 +164,23 @@ free_copier(Copier *c)
 	pfree(c);
 }
 
-/* Makes a tablet of the staged rows and starts the next one at `next_block`. */
-static void
-flush_tablet(Copier *c, BlockNumber next_block)
+void
+copier_restart(Copier *c, BlockNumber next_block)
+{
+	for (int i = 0; i < c->ncols; i++)
+		if (c->columns[i].has_nulls)
+		{
+			memset(c->columns[i].nulls, 0, (c->nrows + 63) / 64 * sizeof(uint64));
+			c->columns[i].has_nulls = false;
+		}
+	c->nrows = 0;
+	c->nblocks = 0;
+	c->nlps = 0;
+	c->first_block = next_block;
+}
+
+uint64
+copier_flush(Copier *c, BlockNumber next_block)
 {
 	CopyJob    *job = c->job;
 
@@ -252,32 +212,32 @@ flush_tablet(Copier *c, BlockNumber next_block)
 		staged.nlps = c->nlps;
 
 		size = plan_tablet(staged, &header, c->chunks);
+		offset = arena_alloc(size);
+		if (offset == 0)
+			return size;
 		index = pg_atomic_fetch_add_u32(&job->ntablets, 1);
 		Assert(index < job->max_tablets);
-		offset = arena_alloc(size);
 		arena_at<uint64>(job->manifest)[index] = offset;
-		if (offset == 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_OUT_OF_MEMORY),
-					 errmsg("out of memory for imported tables"),
-					 errdetail("A tablet of %llu bytes does not fit: %llu of %llu bytes are in use.",
-							   static_cast<unsigned long long>(size),
-							   static_cast<unsigned long long>(arena_used()),
-							   static_cast<unsigned long long>(arena_size())),
-					 errhint("Increase \"gpuvm.memory\", release tables with gpuvm.release(), or import fewer columns.")));
 		write_tablet(staged, header, c->chunks, arena_next_serial(), arena_at<char>(offset));
-
-		for (int i = 0; i < c->ncols; i++)
-			if (c->columns[i].has_nulls)
-			{
-				memset(c->columns[i].nulls, 0, (c->nrows + 63) / 64 * sizeof(uint64));
-				c->columns[i].has_nulls = false;
-			}
 	}
-	c->nrows = 0;
-	c->nblocks = 0;
-	c->nlps = 0;
-	c->first_block = next_block;
+	copier_restart(c, next_block);
+	return 0;
+}
+
+static void
+flush_or_raise(Copier *c, BlockNumber next_block)
+{
+	uint64		size = copier_flush(c, next_block);
+
+	if (size != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory for imported tables"),
+				 errdetail("A tablet of %llu bytes does not fit: %llu of %llu bytes are in use.",
+						   static_cast<unsigned long long>(size),
+						   static_cast<unsigned long long>(arena_used()),
+						   static_cast<unsigned long long>(arena_size())),
+				 errhint("Increase \"gpuvm.memory\", release tables with gpuvm.release(), or import fewer columns.")));
 }
 
 static inline void
@@ -414,9 +374,37 @@ deform_page(Copier *c)
 			walk_tuple(c, c->tuples[i], c->first_walked, c->first_walked_offset, c->nrows + i);
 }
 
-/* Takes the image of a block; false when it is not all-visible. */
-static bool
-read_block(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *vm_buffer, XLogRecPtr *lsn)
+static void
+find_tuples(Copier *c)
+{
+	Page		page = c->page.data;
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	c->ntuples = 0;
+	c->dense = true;
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		c->tuples[c->ntuples] = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
+		c->offsets[c->ntuples] = offset;
+		c->dense = c->dense && offset == c->ntuples + 1;
+		c->ntuples++;
+	}
+}
+
+void
+copier_skip(Copier *c)
+{
+	c->lsn = InvalidXLogRecPtr;
+	c->dense = true;
+	c->ntuples = 0;
+}
+
+bool
+copier_read(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *vm_buffer)
 {
 	Buffer		buffer = ReadBufferExtended(c->rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 	Page		page = BufferGetPage(buffer);
@@ -429,38 +417,26 @@ read_block(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *
 	{
 		const PageHeaderData *header = reinterpret_cast<const PageHeaderData *>(page);
 
-		*lsn = BufferGetLSNAtomic(buffer);
+		c->lsn = BufferGetLSNAtomic(buffer);
 		memcpy(c->page.data, page, header->pd_lower);
 		memcpy(c->page.data + header->pd_upper, page + header->pd_upper, BLCKSZ - header->pd_upper);
 	}
 	UnlockReleaseBuffer(buffer);
+	if (visible)
+		find_tuples(c);
+	else
+		copier_skip(c);
 	return visible;
 }
 
-static bool
-find_tuples(Copier *c)
+bool
+copier_has_room(const Copier *c, uint32 rows, uint32 limit)
 {
-	Page		page = c->page.data;
-	OffsetNumber last = PageGetMaxOffsetNumber(page);
-	bool		dense = true;
-
-	c->ntuples = 0;
-	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
-	{
-		ItemId		item = PageGetItemId(page, offset);
-
-		if (!ItemIdIsNormal(item))
-			continue;
-		c->tuples[c->ntuples] = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
-		c->offsets[c->ntuples] = offset;
-		dense = dense && offset == c->ntuples + 1;
-		c->ntuples++;
-	}
-	return dense;
+	return c->nrows + rows <= limit && c->nblocks < MAX_TABLET_BLOCKS;
 }
 
 static void
-append_block(Copier *c, XLogRecPtr lsn, bool dense)
+append_key(Copier *c, XLogRecPtr lsn, const uint16 *lps, uint32 nlps)
 {
 	if (c->nblocks == c->block_capacity)
 	{
@@ -471,16 +447,50 @@ append_block(Copier *c, XLogRecPtr lsn, bool dense)
 	}
 	c->block_rows[c->nblocks] = c->nrows;
 	c->block_lsns[c->nblocks] = lsn;
-	c->block_lps[c->nblocks] = dense ? LPS_DENSE : c->nlps;
-	if (!dense)
+	c->block_lps[c->nblocks] = lps == NULL ? LPS_DENSE : c->nlps;
+	if (lps != NULL)
 	{
-		memcpy(c->lps + c->nlps, c->offsets, sizeof(uint16) * c->ntuples);
-		c->nlps += c->ntuples;
+		memcpy(c->lps + c->nlps, lps, sizeof(uint16) * nlps);
+		c->nlps += nlps;
 	}
 	c->nblocks++;
+}
+
+void
+copier_append(Copier *c)
+{
+	append_key(c, c->lsn, c->dense ? NULL : c->offsets, c->ntuples);
 	if (c->ntuples > 0)
 		deform_page(c);
 	c->nrows += c->ntuples;
+}
+
+void
+copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n)
+{
+	const uint32_t *block_rows = tablet_at<uint32_t>(tablet, tablet->block_rows);
+	const uint64_t *block_lsns = tablet_at<uint64_t>(tablet, tablet->block_lsns);
+	const uint32_t *block_lps = tablet_at<uint32_t>(tablet, tablet->block_lps);
+	const uint16_t *lps = tablet_at<uint16_t>(tablet, tablet->lps);
+	uint32		row = block_rows[first];
+	uint32		nrows = block_rows[first + n] - row;
+
+	for (int i = 0; i < c->ncols; i++)
+	{
+		CopyColumn *column = &c->columns[i];
+		const ColumnChunk &chunk = tablet_chunks(tablet)[i];
+
+		decode_values(tablet, chunk, row, nrows, column->values, c->nrows);
+		if (decode_nulls(tablet, chunk, row, nrows, column->nulls, c->nrows))
+			column->has_nulls = true;
+	}
+	for (uint32 b = first; b < first + n; b++)
+	{
+		uint32		rows = block_rows[b + 1] - block_rows[b];
+
+		append_key(c, block_lsns[b], block_lps[b] == LPS_DENSE ? NULL : lps + block_lps[b], rows);
+		c->nrows += rows;
+	}
 }
 
 static void
@@ -498,11 +508,11 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 	c->first_block = from;
 	for (BlockNumber block = from; block < to; block++)
 	{
-		XLogRecPtr	lsn = InvalidXLogRecPtr;
-		bool		dense = true;
-
 		if (block % BLOCKS_PER_CHECK == 0)
 		{
+			if (BufferIsValid(vm_buffer))
+				ReleaseBuffer(vm_buffer);
+			vm_buffer = InvalidBuffer;
 			CHECK_FOR_INTERRUPTS();
 			refresh_pace();
 			progress_add(job->progress_slot, block - blocks_shown, rows - rows_shown);
@@ -510,20 +520,18 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 			rows_shown = rows;
 		}
 
-		c->ntuples = 0;
-		if (read_block(c, block, strategy, &vm_buffer, &lsn))
+		if (copier_read(c, block, strategy, &vm_buffer))
 		{
-			dense = find_tuples(c);
 			/* another slice may begin within the word */
 			__atomic_fetch_or(&served_words[vm_word_of(block)], vm_word_bit(block), __ATOMIC_RELAXED);
 			served++;
 		}
-		if (c->nrows + c->ntuples > job->tablet_rows || c->nblocks == MAX_TABLET_BLOCKS)
-			flush_tablet(c, block);
-		append_block(c, lsn, dense);
+		if (!copier_has_room(c, c->ntuples, c->row_capacity))
+			flush_or_raise(c, block);
+		copier_append(c);
 		rows += c->ntuples;
 	}
-	flush_tablet(c, to);
+	flush_or_raise(c, to);
 	if (BufferIsValid(vm_buffer))
 		ReleaseBuffer(vm_buffer);
 	FreeAccessStrategy(strategy);
@@ -536,7 +544,7 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 void
 copy_slices(Relation rel, CopyJob *job)
 {
-	Copier	   *c = make_copier(rel, job);
+	Copier	   *c = make_copier(rel, job, job->tablet_rows);
 	uint32		slice;
 
 	while ((slice = pg_atomic_fetch_add_u32(&job->next_slice, 1)) < job->nslices)

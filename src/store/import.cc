@@ -7,10 +7,8 @@
  * are copied, by parallel workers too; the version's blob is made; it becomes
  * visible to others when the transaction commits.
  *
- * Memory: tablets are listed in a manifest in the arena from the moment they
- * exist. Until the version is handed to the registry, `building` is what an
- * abort has to free. Parallel workers have ended by then: PostgreSQL ends them
- * before it calls the abort callbacks.
+ * No block is read under a snapshot of the import's own. A session that calls
+ * gpuvm.import() has one all the same, that of its statement.
  */
 #include "store/internal.h"
 
@@ -38,6 +36,7 @@ extern "C" {
 #include "storage/shm_toc.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 
 PGDLLEXPORT void gpuvm_copy_main(dsm_segment *segment, shm_toc *toc);
 }
@@ -47,14 +46,6 @@ namespace gpuvm {
 constexpr BlockNumber BLOCKS_PER_WORKER = 8192;	/* a worker takes a millisecond to start */
 constexpr BlockNumber MIN_SLICE_BLOCKS = 1024;
 constexpr uint64 COPY_JOB_KEY = 1;
-
-/* What the import in progress owns in the arena; offsets, 0 when there is none. */
-static struct
-{
-	uint64		manifest;
-	uint32		max_tablets;
-	uint64		version;
-} building;
 
 /* -- what may be imported ------------------------------------------------------ */
 
@@ -170,35 +161,6 @@ importable_columns(Relation rel, int *count)
 
 /* -- steps ------------------------------------------------------------------------ */
 
-void
-import_abandon(void)
-{
-	if (building.manifest != 0)
-	{
-		const uint64 *tablets = arena_at<uint64>(building.manifest);
-
-		for (uint32 i = 0; i < building.max_tablets; i++)
-			arena_free(tablets[i]);
-	}
-	arena_free(building.manifest);
-	arena_free(building.version);
-	memset(&building, 0, sizeof(building));
-	progress_end();
-}
-
-static uint64
-alloc_or_raise(uint64 size)
-{
-	uint64		offset = arena_alloc(size);
-
-	if (offset == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory for imported tables"),
-				 errhint("Increase \"gpuvm.memory\" or release tables with gpuvm.release().")));
-	return offset;
-}
-
 static BlockNumber
 count_not_visible(Relation rel, BlockNumber nblocks)
 {
@@ -222,7 +184,8 @@ workers_for(BlockNumber nblocks)
 
 	if (setting_threads > 0)
 		workers = Min(workers, setting_threads - 1);
-	return IsInParallelMode() ? 0 : Max(workers, 0);
+	/* Workers would need the leader's snapshot; who has none keeps it so, for VACUUM's sake. */
+	return IsInParallelMode() || !ActiveSnapshotSet() ? 0 : Max(workers, 0);
 }
 
 /*
@@ -266,11 +229,10 @@ init_job(CopyJob *job, Relation rel, const int16 *attnums, int ncols, BlockNumbe
 	max_tablets = max_tablets_of_slice(job->slice_blocks, job->tablet_rows) * Max(job->nslices, 1);
 	job->max_tablets = static_cast<uint32>(Min(max_tablets, PG_UINT32_MAX));
 
-	building.manifest = alloc_or_raise(max_tablets * sizeof(uint64) + served_size(nblocks));
-	memset(arena_at<char>(building.manifest), 0, max_tablets * sizeof(uint64) + served_size(nblocks));
-	building.max_tablets = job->max_tablets;
-	job->manifest = building.manifest;
-	job->served = building.manifest + max_tablets * sizeof(uint64);
+	job->manifest = manifest_begin(job->max_tablets, served_size(nblocks));
+	if (job->manifest == 0)
+		raise_memory_short();
+	job->served = job->manifest + uint64{job->max_tablets} * sizeof(uint64);
 }
 
 /* Runs the job with parallel workers. The result is copied to `result`, which has no room for attnums. */
@@ -308,76 +270,27 @@ compare_tablets(const void *a, const void *b)
 	return first_a < first_b ? -1 : first_a > first_b;
 }
 
-/* Summary of an imported column that no tablet describes: an empty table's. */
-static void
-summarize_nothing(ColumnSummary *summary, Form_pg_attribute att)
+/* Makes the version of what was copied; its offset. */
+static uint64
+version_of(Relation rel, const CopyJob *job, const int16 *attnums, const uint64 *stamps, const Signature &signature)
 {
-	memset(summary, 0, sizeof(*summary));
-	summary->type = importable_type(att->atttypid);
-	summary->attnum = att->attnum;
-	summary->exp_hi = INT16_MIN;
-	summary->exp_lo = INT16_MAX;
-}
+	uint64	   *tablets = arena_at<uint64>(job->manifest);
+	VersionParts parts;
+	uint64		version;
 
-/* Makes the blob: TableVersion, columns, tablets, stamps, served, signature. Leaves its offset in `building`. */
-static void
-make_version(Relation rel, const CopyJob *job, const int16 *attnums, const uint64 *stamps, const Signature &signature)
-{
-	uint32		ntablets = pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&job->ntablets));
-	uint32		nstamps = vm_pages(job->nblocks);
-	uint64		columns_at = MAXALIGN(sizeof(TableVersion));
-	uint64		tablets_at = columns_at + uint64{job->ncols} * sizeof(ColumnSummary);
-	uint64		stamps_at = tablets_at + uint64{ntablets} * sizeof(uint64_t);
-	uint64		served_at = stamps_at + uint64{nstamps} * sizeof(uint64_t);
-	uint64		page_served_at = served_at + served_size(job->nblocks);
-	uint64		signature_at = page_served_at + uint64{nstamps} * sizeof(uint32_t);
-	uint64		size = signature_at + signature.len;
-	TableVersion *version;
-	uint64	   *tablets;
-	ColumnSummary *columns;
-
-	building.version = alloc_or_raise(size);
-	version = arena_at<TableVersion>(building.version);
-	memset(version, 0, sizeof(*version));
-	version->magic = VERSION_MAGIC;
-	version->ncols = job->ncols;
-	version->ntablets = ntablets;
-	version->nblocks = job->nblocks;
-	version->nstamps = nstamps;
-	version->served_blocks = static_cast<uint32>(pg_atomic_read_u64(const_cast<pg_atomic_uint64 *>(&job->served_blocks)));
-	version->nrows = pg_atomic_read_u64(const_cast<pg_atomic_uint64 *>(&job->nrows));
-	version->bytes = size;
-	version->columns = columns_at;
-	version->tablets = tablets_at;
-	version->stamps = stamps_at;
-	version->served = served_at;
-	version->page_served = page_served_at;
-	version->signature = signature_at;
-	version->signature_len = signature.len;
-	version->size = size;
-
-	tablets = arena_at<uint64>(building.version + tablets_at);
-	memcpy(tablets, arena_at<uint64>(job->manifest), ntablets * sizeof(uint64));
-	qsort(tablets, ntablets, sizeof(uint64), compare_tablets);
-	memcpy(arena_at<char>(building.version + stamps_at), stamps, nstamps * sizeof(uint64));
-	memcpy(arena_at<char>(building.version + served_at), arena_at<char>(job->served), served_size(job->nblocks));
-	for (uint32 i = 0; i < nstamps; i++)
-		arena_at<uint32>(building.version + page_served_at)[i] =
-			vm_count(arena_at<uint64>(job->served) + Size{i} * VM_WORDS_PER_PAGE, VM_BLOCKS_PER_PAGE);
-	memcpy(arena_at<char>(building.version + signature_at), signature.data, signature.len);
-
-	columns = arena_at<ColumnSummary>(building.version + columns_at);
-	for (uint32 i = 0; i < job->ncols; i++)
-		summarize_nothing(&columns[i], TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1));
-	for (uint32 t = 0; t < ntablets; t++)
-	{
-		const TabletHeader *tablet = arena_at<TabletHeader>(tablets[t]);
-
-		version->bytes += tablet->size;
-		for (uint32 i = 0; i < job->ncols; i++)
-			summarize_chunk(&columns[i], tablet_chunks(tablet)[i], t == 0);
-	}
-	hold_tablets(version);
+	parts.ncols = job->ncols;
+	parts.attnums = attnums;
+	parts.nblocks = job->nblocks;
+	parts.stamps = stamps;
+	parts.served = arena_at<uint64>(job->served);
+	parts.tablets = tablets;
+	parts.ntablets = pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&job->ntablets));
+	parts.signature = signature;
+	qsort(tablets, parts.ntablets, sizeof(uint64), compare_tablets);
+	version = make_version(rel, &parts);
+	if (version == 0)
+		raise_memory_short();
+	return version;
 }
 
 /* Why blocks were left out, as far as it is cheap to know. */
@@ -439,18 +352,16 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	}
 
 	progress_phase(slot, IMPORT_PUBLISHING);
-	make_version(rel, job, attnums, stamps, signature);
 	registry_sweep();
 	nrows = pg_atomic_read_u64(&job->nrows);
 	copied = static_cast<BlockNumber>(pg_atomic_read_u64(&job->served_blocks));
 	if (copied < nblocks)
 		report_left_out(rel, copied, nblocks, vacuum, no_vacuum);
 
-	/* The registry owns version and tablets from here; nothing may raise until `building` forgets them. */
-	registry_publish(rel, building.version, all_columns);
-	version = building.version;
-	arena_free(building.manifest);
-	memset(&building, 0, sizeof(building));
+	version = version_of(rel, job, attnums, stamps, signature);
+	registry_publish(rel, version, all_columns);
+	/* from here the registry owns version and tablets */
+	manifest_end();
 	engine_prepare(version);
 	progress_end();
 

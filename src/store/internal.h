@@ -308,10 +308,37 @@ uint64		max_tablets_of_slice(BlockNumber blocks, uint32 tablet_rows);
 /* Copies slices until there are none left. */
 void		copy_slices(Relation rel, CopyJob *job);
 
-/* -- import.cc ------------------------------------------------------------------------- */
+/* -- version.cc ------------------------------------------------------------------------- */
 
-/* Frees what an import that did not end had allocated; from the callbacks at abort. */
+/*
+ * Memory in the arena for the offsets of tablets, zeroed, and for `more` bytes
+ * behind them; 0 when it is short. What it lists is freed if the transaction, or
+ * its subtransaction, aborts before manifest_end.
+ */
+uint64		manifest_begin(uint32 max_tablets, uint64 more);
+void		manifest_end(void);
+
+/* Frees what an import or refresh that did not end had allocated; from the callbacks at abort. */
 void		import_abandon(void);
+
+[[noreturn]] void raise_memory_short(void);
+
+struct VersionParts
+{
+	uint32		ncols;
+	const int16 *attnums;
+	BlockNumber nblocks;
+	const uint64 *stamps;
+	const uint64 *served;
+	const uint64 *tablets;		/* arena offsets, in the order of their blocks */
+	uint32		ntablets;
+	Signature	signature;
+};
+
+/* Makes the blob, which holds its tablets; its arena offset, or 0 when memory is short. It is the manifest's until manifest_end. */
+uint64		make_version(Relation rel, const VersionParts *parts);
+
+/* -- import.cc ------------------------------------------------------------------------- */
 
 /*
  * Opens a relation that the caller may import: it exists, is of an importable

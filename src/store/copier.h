@@ -1,0 +1,109 @@
+/*
+ * copier.h: rows of heap blocks, staged column by column until they are a tablet.
+ *
+ * Blocks are appended in order, without gaps, from `first_block` on: what was
+ * read from the heap, what an older tablet has of a block, or nothing for a block
+ * that cannot be had. A tablet is made by copier_flush, and is listed in the job's
+ * manifest from then on.
+ */
+#ifndef GPUVM_STORE_COPIER_H
+#define GPUVM_STORE_COPIER_H
+
+#include "store/internal.h"
+#include "tablet/build.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "storage/bufmgr.h"
+}
+
+namespace gpuvm {
+
+constexpr uint32 MAX_TABLET_BLOCKS = 1u << 20;
+
+/* What walking a tuple needs to know of one attribute. */
+struct WalkAttribute
+{
+	int16		len;
+	int16		column;			/* staged column, -1 when not wanted */
+	char		align;
+};
+
+struct CopyColumn
+{
+	Type		type;
+	int16		attnum;
+	uint8		width;
+	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
+	bool		has_nulls;		/* in the tablet being staged */
+	bool		missing;		/* older tuples lack it: they have missing_value, or null */
+	Datum		missing_value;
+	char	   *values;
+	uint64	   *nulls;
+};
+
+struct Copier
+{
+	Relation	rel;
+	CopyJob    *job;
+	bool		in_recovery;
+	int			ncols;
+	CopyColumn *columns;
+	StagedColumn *staged;
+	ColumnChunk *chunks;
+	int			natts;			/* attributes up to the last wanted one */
+	WalkAttribute *attributes;
+	int			first_walked;	/* attribute where the row walk of a complete tuple begins; natts: no walk */
+	uint32		first_walked_offset;
+
+	/* the tablet being staged */
+	uint32		row_capacity;
+	uint32		nrows;
+	uint32		nblocks;
+	BlockNumber first_block;
+	uint32		block_capacity;
+	uint32	   *block_rows;
+	uint64	   *block_lsns;
+	uint32	   *block_lps;
+	uint32		nlps;
+	uint16	   *lps;
+
+	/* the block being read */
+	XLogRecPtr	lsn;
+	bool		dense;			/* its line pointers are 1..n */
+	PGAlignedBlock page;
+	int			ntuples;
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+};
+
+/* `rows`: how many a tablet may get, a multiple of TABLET_PAD_ROWS. */
+Copier	   *make_copier(Relation rel, CopyJob *job, uint32 rows);
+void		free_copier(Copier *c);
+
+/* Takes the image of a block and finds its rows; false when it is not all-visible. */
+bool		copier_read(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *vm_buffer);
+
+/* Appends the block that was read; after copier_skip, one without rows. */
+void		copier_append(Copier *c);
+void		copier_skip(Copier *c);
+
+/* Appends blocks [first, first + n) of an older tablet with the same columns, counted from its own first one. */
+void		copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n);
+
+/* Is there room for a block of so many rows? */
+bool		copier_has_room(const Copier *c, uint32 rows, uint32 limit);
+
+/*
+ * Makes a tablet of the staged rows, if there are any, and goes on at
+ * `next_block`. If its memory is not to be had, returns its size, and what is
+ * staged stays.
+ */
+uint64		copier_flush(Copier *c, BlockNumber next_block);
+
+/* Forgets what is staged and goes on at `next_block`. */
+void		copier_restart(Copier *c, BlockNumber next_block);
+
+}  // namespace gpuvm
+
+#endif
