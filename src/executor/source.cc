@@ -139,7 +139,7 @@ expected_rows(const ScanLeaf *leaf)
 	return leaf->check.unserved * (leaf->version->nrows / Max(static_cast<double>(leaf->version->served_blocks), 1.0));
 }
 
-/* Is the machine worth it, with the delta to read first? The planner has compared it without. */
+/* Is the machine worth it, with the delta to read first? The planner knew only of blocks that are in no tablet. */
 static bool
 delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 {
@@ -149,7 +149,8 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 		return true;
 	for (int i = 0; i < source->nleaves; i++)
 		us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
-	return state->css.ss.ps.plan->total_cost + us * cost_of_us() < state->alternative->plan->total_cost;
+	return state->css.ss.ps.plan->total_cost - state->plan->delta_cost + us * cost_of_us() <
+		state->alternative->plan->total_cost;
 }
 
 /* Rows that cannot fit, at a byte a value, need not be read. */

@@ -18,6 +18,7 @@ extern "C" {
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 }
@@ -99,6 +100,8 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 			return false;
 		}
 		target->leaves = lappend_oid(target->leaves, relid);
+		target->pages += find_base_rel(root, lfirst_int(lc))->pages;
+		target->tuples += find_base_rel(root, lfirst_int(lc))->tuples;
 		if (first)
 			continue;
 		if (all->ncols != one->ncols ||
@@ -110,6 +113,8 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 			return false;
 		}
 		all->nrows += one->nrows;
+		all->nblocks += one->nblocks;
+		all->served_blocks += one->served_blocks;
 		all->bytes += one->bytes;
 		all->ntablets += one->ntablets;
 	}

@@ -32,7 +32,7 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
-#include "store/registry.h"
+#include "store/delta.h"
 
 namespace gpuvm {
 
@@ -90,6 +90,8 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 				note(root, rel, "Scan", "the table is not imported", psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
 			return false;
 		}
+		target->pages = rel->pages;
+		target->tuples = rel->tuples;
 	}
 
 	if (rte->tablesample != nullptr)
@@ -295,6 +297,35 @@ detached(List *exprs, Index varno)
 	return copy;
 }
 
+/* How many columns a program reads. */
+static int
+count_columns(const Program *program)
+{
+	Bitmapset  *columns = nullptr;
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		if (program->ops()[i].opcode == Opcode::Column)
+			columns = bms_add_member(columns, program->ops()[i].p2);
+	}
+	return bms_num_members(columns);
+}
+
+/*
+ * Blocks that are in no tablet are read from the heap: what has changed since is
+ * known when the plan runs. Sets the plan's delta_cost; returns the rows that the
+ * program reads.
+ */
+static double
+plan_delta(ScanPlan *plan, const ScanTarget *scan)
+{
+	double		blocks = Max(scan->pages - scan->table->served_blocks, 0.0);
+	double		rows = blocks > 0 ? scan->tuples * blocks / scan->pages : 0;
+
+	plan->delta_cost = cost_of_us() * delta_expected_us(blocks, rows, count_columns(plan->program));
+	return scan->table->nrows + rows;
+}
+
 static CustomPath *
 make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, double rows_in, double rows_out)
 {
@@ -309,6 +340,8 @@ make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
 	cost_program(&path->path, plan->program, rows_in, rows_out);
+	path->path.startup_cost += plan->delta_cost;
+	path->path.total_cost += plan->delta_cost;
 	/* PostgreSQL charges for evaluating the target wherever it is evaluated: so do we. */
 	path->path.startup_cost += target->cost.startup;
 	path->path.total_cost += target->cost.startup + target->cost.per_tuple * rows_out;
@@ -376,7 +409,7 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target)
 	plan.program = compiled.program;
 	plan.params = compiled.params;
 	plan.quals = detached(quals, rel->relid);
-	offer(rel, make_path(rel, rel->reltarget, alternative, &plan, target->table->nrows, rel->rows));
+	offer(rel, make_path(rel, rel->reltarget, alternative, &plan, plan_delta(&plan, target), rel->rows));
 	return true;
 }
 
@@ -564,7 +597,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelO
 	plan.exprs = detached(plan.exprs, 1);
 	plan.having = detached(plan.having, 1);
 	groups = alternative->rows;
-	offer(grouped_rel, make_path(grouped_rel, target, alternative, &plan, scan->table->nrows, groups));
+	offer(grouped_rel, make_path(grouped_rel, target, alternative, &plan, plan_delta(&plan, scan), groups));
 }
 
 /* -- the number of groups ---------------------------------------------------------------- */

@@ -17,6 +17,8 @@ struct ScanTarget
 {
 	ImportedTable *table;		/* attribute numbers are the relation's */
 	List	   *leaves;			/* OIDs of the live leaves, if it is partitioned; else NIL */
+	double		pages;			/* now, and the rows in them: what the tablets do not have is read from the heap */
+	double		tuples;
 };
 
 /*

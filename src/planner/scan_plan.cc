@@ -51,7 +51,8 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->raw_typmods);
 	list = lappend(list, p->raw_collations);
 	list = lappend(list, p->exprs);
-	return lappend(list, p->having);
+	list = lappend(list, p->having);
+	return lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 }
 
 ScanPlan *
@@ -76,6 +77,7 @@ scan_plan_from_list(List *list)
 	p->raw_collations = next();
 	p->exprs = next();
 	p->having = next();
+	p->delta_cost = floatVal(next());
 	return p;
 }
 

@@ -45,6 +45,7 @@ struct ScanPlan
 	List	   *raw_collations;
 	List	   *exprs;			/* groups: the output columns over the raw columns */
 	List	   *having;			/* groups: qual over the raw columns */
+	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
 };
 
 List	   *scan_plan_to_list(const ScanPlan *plan);

@@ -144,12 +144,17 @@ RESET gpuvm.force;
 PREPARE part AS SELECT count(v), sum(v) FROM large WHERE id <= 5000;
 SET gpuvm.require = :device;
 EXECUTE part;
+-- (plans are made anew after this)
 RESET gpuvm.require;
+EXECUTE part;
 UPDATE large SET v = v + 1;
 CALL note();
 EXECUTE part;
 SELECT * FROM moved();
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE part;
+-- The planner knows how many blocks the tablets do not have at all.
+DEALLOCATE part;
+EXPLAIN (COSTS OFF) SELECT count(v), sum(v) FROM large WHERE id <= 5000;
 SET gpuvm.force = on;
 SELECT gpuvm.import('c');
 -- REPEATABLE READ: the table as its snapshot has it.
