@@ -19,7 +19,7 @@ SETTINGS = {
 MODES = {"repeatable": 40, "own": 25, "committed": 15, "serializable": 8, "cursor": 12}
 NOT_RUN_THERE = "55000"
 EXPLAINED = 0.4
-MOST_ROWS = 10**6
+MOST_ROWS = 10**5
 
 
 class Reader(Worker):
@@ -101,7 +101,8 @@ class Reader(Worker):
             got, reason = self.on_vm(query, query.sql)
             self.pause(0.02)
             want = self.answers(self.session, query, query.reference)
-        found = compare.compare_answers(query, got, want, MOST_ROWS, lambda: self.answers(self.session, query, query.sql))
+        found = compare.compare_answers(query, got, want, MOST_ROWS, lambda: self.answers(self.session, query, query.sql),
+                                        lambda: self.adds_rows(query))
         self.judge(query, found, reason, any(e for _, e in got))
 
     def judge(self, query, found, reason, raised, explain=True):
@@ -120,6 +121,11 @@ class Reader(Worker):
             state = self.session.run("SELECT * FROM gpuvm.tables") if not self.session.conn.closed else ""
             self.report.put((self.name, None, f"DIFFERENCE ({query.shape})\n  {did}\n" + "".join(f"  {s};\n" for s in statements(query, query.sql)) +
                              f"{found}\n  not on the VM: {reason}\n  gpuvm.tables now: {state}\n  plan: {plan}"))
+
+    def adds_rows(self, query):
+        """Does the engine hand rows to PostgreSQL's aggregation?"""
+        plan = None if query.params else self.explain(query)
+        return not isinstance(plan, list) or any("Relation Name" in node for node in plan)
 
     def explain(self, query):
         """What EXPLAIN ANALYZE says of gpuvm's nodes, under the same snapshot; counted."""
@@ -141,8 +147,8 @@ class Reader(Worker):
         served = [n for n in nodes if str(n.get("Device", "none")).lower().startswith(self.options.device)]
         if served:
             self.counts["explained: served"] += 1
-            self.counts["explained: with a delta"] += any(n.get("Delta Rows", 0) > 0 or n.get("Delta Blocks", 0) > 0 for n in served)
-            self.counts["explained: re-stamped"] += any(n.get("Restamped Blocks", 0) > 0 for n in served)
+            self.counts["explained: with a delta"] += any(n.get("Delta Blocks", 0) > 0 for n in served)
+            self.counts["explained: re-stamped"] += any(n.get("Blocks Restamped", 0) > 0 for n in served)
         return nodes
 
     # -- transactions ---------------------------------------------------------------------
@@ -230,7 +236,7 @@ class Reader(Worker):
             self.other.run("COMMIT")
             got = [([row[2:] for row in rows if row[1]], None)]
             query.ordered = False
-            found = compare.compare_answers(query, got, want, MOST_ROWS, lambda: own)
+            found = compare.compare_answers(query, got, want, MOST_ROWS, lambda: own, lambda: True)
             self.judge(query, found, reason, False, explain=False)
         self.do("COMMIT")
 
