@@ -489,6 +489,16 @@ supervisor_set_task(SupervisorTask new_task)
 	task = new_task;
 }
 
+/* The postmaster tells so that a worker has started or ended; by default that is ignored. */
+static void
+wake_up(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
 static void
 supervise(void)
 {
@@ -498,19 +508,21 @@ supervise(void)
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGUSR1, wake_up);
 	BackgroundWorkerUnblockSignals();
 	before_shmem_exit(stop_engine, 0);
 	wait_for_orphan();
 
 	while (!ShutdownRequestPending)
 	{
-		long		timeout_ms = task == NULL ? -1 : task();
+		long		timeout_ms;
 
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
+		timeout_ms = task == NULL ? -1 : task();
 		if (engine.pid == 0)
 			wait_for_next_start(timeout_ms);
 		else
