@@ -40,6 +40,9 @@ typedef RelFileNode FileNode;
 #define RelationOwnedBy(relid, role) pg_class_ownercheck(relid, role)
 #endif
 
+/* Kind of the store's advisory locks, (database, relation, 0: re-stamp, 1: refresh); those of pg_advisory_lock() are 1 and 2. */
+constexpr uint16 STORE_LOCK = 0x4750;
+
 /* Takes a lock for this transaction if nobody else has it; false also when the lock table is full. */
 inline bool
 lock_if_free(const LOCKTAG *tag)
@@ -224,8 +227,8 @@ struct RestampedPage
 	uint64		words[VM_WORDS_PER_PAGE];
 };
 
-/* Publishes a version that differs from the pinned one in these pages, if there is memory for it. */
-void		restamp_publish(VersionPin *pin, const RestampedPage *pages);
+/* Publishes a version that differs from the pinned one in these pages, if there is memory for it. Never raises. */
+bool		restamp_publish(VersionPin *pin, const RestampedPage *pages);
 
 /*
  * One session re-stamps a relation, others wait for what it finds: true if this

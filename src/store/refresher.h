@@ -49,18 +49,6 @@ void		table_released(Relation rel);
 uint64		refresh_table(Relation rel);
 [[noreturn]] void raise_not_imported(Relation rel);
 
-/* refresh.cc: re-reads what changed and is visible to everybody now; false if the tablets are no longer this table's. */
-struct RefreshOutcome
-{
-	BlockNumber blocks;
-	BlockNumber restamped;
-	BlockNumber reread;
-	BlockNumber left;
-	uint64		nrows;
-	bool		changed;
-};
-bool		refresh_relation(Relation rel, RefreshOutcome *outcome);
-
 }  // namespace gpuvm
 
 #endif

@@ -75,6 +75,27 @@ bool		version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reas
 /* The rows of the version's tablets, in order, that `check` masks; *ranges is palloc'd, or NULL when there are none. */
 uint32		version_masked_rows(const TableVersion *version, const ServedCheck *check, MaskedRows **ranges);
 
+/* -- refresh -------------------------------------------------------------------- */
+
+struct RefreshOutcome
+{
+	BlockNumber blocks;			/* of the relation */
+	BlockNumber restamped;		/* blocks whose page was looked at because a map page's LSN had moved */
+	BlockNumber reread;			/* blocks copied from the heap */
+	BlockNumber left;			/* blocks that queries read from the heap from here on */
+	uint64		nrows;			/* rows copied from the heap */
+	bool		changed;		/* a new version was published */
+};
+
+/*
+ * Brings the relation's version up to date, for everybody and at once, whatever
+ * becomes of this transaction: re-stamps, copies blocks that have changed or been
+ * added and that are all-visible. The relation is open and locked (AccessShareLock
+ * suffices). False if there is no version, or none that matches the relation: then
+ * it must be imported anew.
+ */
+bool		refresh_relation(Relation rel, RefreshOutcome *outcome);
+
 /* ctids of rows of a tablet; *block_hint (0 at first) makes it quick for rows in order. */
 void		tablet_row_ctids(const TabletHeader *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
 

@@ -37,9 +37,6 @@ constexpr int BLOCKS_PER_CHECK = 64;
 constexpr int WAIT_STEP_US = 1000;
 constexpr int WAIT_STEPS = 500;
 
-/* Keys of pg_advisory_lock() have 1 or 2 here. */
-constexpr uint16 RESTAMP_LOCK = 0x4750;
-
 /* -- looking at pages --------------------------------------------------------------- */
 
 /* Pages ahead whose memory is asked for, and buffers where the blocks of a table follow each other. */
@@ -132,7 +129,7 @@ restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, B
 	return looked;
 }
 
-void
+bool
 restamp_publish(VersionPin *pin, const RestampedPage *pages)
 {
 	const TableVersion *version = pin_version(pin);
@@ -143,7 +140,7 @@ restamp_publish(VersionPin *pin, const RestampedPage *pages)
 	uint32	   *page_served;
 
 	if (offset == 0)
-		return;
+		return false;
 	blob = arena_at<TableVersion>(offset);
 	memcpy(static_cast<void *>(blob), version, version->size);
 	stamps = arena_at<uint64>(offset + blob->stamps);
@@ -160,7 +157,7 @@ restamp_publish(VersionPin *pin, const RestampedPage *pages)
 		stamps[page->map_block] = page->lsn;
 	}
 	hold_tablets(blob);
-	registry_replace(pin, offset, true);
+	return registry_replace(pin, offset, true);
 }
 
 /* -- one session at a time ------------------------------------------------------------ */
@@ -169,7 +166,7 @@ restamp_publish(VersionPin *pin, const RestampedPage *pages)
 static void
 restamp_tag(Relation rel, LOCKTAG *tag)
 {
-	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, RelationGetRelid(rel), 0, RESTAMP_LOCK);
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, RelationGetRelid(rel), 0, STORE_LOCK);
 }
 
 /* Polls, for a wait would end by lock_timeout, with an error that the query would not have without gpuvm. */
