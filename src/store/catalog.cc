@@ -65,6 +65,12 @@ imports_oid(void)
 	return OidIsValid(extension) && getExtensionOfObject(RelationRelationId, relid) == extension ? relid : InvalidOid;
 }
 
+bool
+catalog_exists(void)
+{
+	return OidIsValid(imports_oid());
+}
+
 /* NULL where there is no extension. */
 static Relation
 open_imports(LOCKMODE lockmode)

@@ -34,6 +34,9 @@ struct RememberedTable
 void		remember_table(Relation rel, ArrayType *columns);
 bool		forget_table(Relation rel);
 
+/* Is the extension in this database? */
+bool		catalog_exists(void);
+
 /* The rows, RememberedTable, all palloc'd; NIL also where the extension is not. */
 List	   *remembered_tables(void);
 

@@ -366,7 +366,7 @@ visit_safely(Oid relid)
 
 /* What is to be visited: OIDs in `context`, sorted, each once. Without gpuvm.refresh only what is missing. */
 static List *
-list_tables(MemoryContext context, int *ntables)
+list_tables(MemoryContext context, int *ntables, bool *extension)
 {
 	List	   *tables = NIL;
 	ListCell   *lc;
@@ -376,6 +376,7 @@ list_tables(MemoryContext context, int *ntables)
 
 	StartTransactionCommand();
 	old = MemoryContextSwitchTo(context);
+	*extension = catalog_exists();
 	rows = registry_list(&count);
 	*ntables = count;
 	for (int i = 0; i < count && setting_refresh; i++)
@@ -421,7 +422,7 @@ set_pending(int ntables, int pending)
 }
 
 static void
-end_look(int ntables, bool again)
+end_look(int ntables, bool extension, bool again)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz next = trouble_next();
@@ -435,7 +436,8 @@ end_look(int ntables, bool again)
 		state->ntables = ntables;
 		state->pending = 0;
 		state->last_look = now;
-		if (ntables > 0)
+		/* rows may come by ways that nobody sees */
+		if (ntables > 0 || extension)
 			next = Min(next, TimestampTzPlusMilliseconds(now, setting_refresh_naptime_s * 1000L * QUIET_NAPTIMES));
 		state->next_look = next;
 		if (again)
@@ -454,6 +456,7 @@ look_at_database(void)
 	ListCell   *lc;
 	int			ntables;
 	int			pending;
+	bool		extension;
 	bool		again = false;
 
 	/* what is marked from here on is the next look's */
@@ -464,7 +467,7 @@ look_at_database(void)
 	LWLockRelease(refresher_lock());
 
 	MemoryContextSwitchTo(context);
-	tables = list_tables(context, &ntables);
+	tables = list_tables(context, &ntables, &extension);
 	pending = list_length(tables);
 	foreach(lc, tables)
 	{
@@ -480,7 +483,7 @@ look_at_database(void)
 		again = !visit_safely(lfirst_oid(lc)) || again;
 		MemoryContextSwitchTo(context);
 	}
-	end_look(ntables, again);
+	end_look(ntables, extension, again);
 }
 
 /* -- the scout -------------------------------------------------------------------------------------- */
@@ -607,8 +610,6 @@ work(Oid database)
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	in_worker = true;
 	VacuumCostActive = true;
-	if (setting_refresh_cost_delay > 0)
-		SetConfigOption("max_parallel_maintenance_workers", "0", PGC_USERSET, PGC_S_SESSION);
 	look_at_database();
 }
 

@@ -28,7 +28,7 @@ struct DatabaseState
 	int			pending;		/* of those, not yet seen to by the look that is running */
 	pg_atomic_uint32 marked;
 	TimestampTz last_look;
-	TimestampTz next_look;		/* at the latest; DT_NOEND if nothing is known to be there */
+	TimestampTz next_look;		/* at the latest; DT_NOEND where the extension is not */
 };
 
 /* A table that could not be imported or refreshed, or that is not to be (released where the catalog cannot be written). */
