@@ -341,8 +341,11 @@ unhold_databases(void)
 	{
 		DatabaseState *state = find_database(held[i]);
 
-		if (state != NULL && state->holds > 0)
-			state->holds--;
+		if (state == NULL || state->holds == 0)
+			continue;
+		state->holds--;
+		/* the worker that had to leave may not have been done */
+		pg_atomic_write_u32(&state->marked, 1);
 	}
 	nheld = 0;
 	LWLockRelease(lock);
