@@ -88,14 +88,14 @@ tap_suite() {
 	fi
 }
 
-# Name, log, queries, engines.
+# Name, log, queries, engines, and more options.
 diff_suite() {
 	local name=$1 log=$logs/$2.log queries differences rc
-	tests/diff/run --queries "$3" --engines "$4" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
+	tests/diff/run --queries "$3" --engines "$4" "${@:5}" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
 	rc=$?
 	queries=$(sum_of 's/^\([0-9]*\) queries, [0-9]* differences, [0-9]* plans.*/\1/p' "$log")
 	differences=$(sum_of 's/^[0-9]* queries, \([0-9]*\) differences, [0-9]* plans.*/\1/p' "$log")
-	grep -E 'queries ran there' "$log"
+	grep -E 'queries ran there|had a delta' "$log"
 	count "$name" $((queries - differences)) "$differences" $rc "$log"
 }
 
@@ -145,6 +145,8 @@ emulated_suites() {
 		unset GPUVM_TEST_DEVICE
 		suite_started=$SECONDS
 		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda
+		suite_started=$SECONDS
+		diff_suite "changed, emulated" diff-changed-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda --changed
 		cluster_drop "$cluster"
 		cluster=
 	fi
@@ -208,6 +210,7 @@ else
 		wanted regress && regress_suite "regression" regress ISOLATION=
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
 		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-2000}" off,cpu
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --changed
 		cluster_drop "$cluster"
 		cluster=
 	fi
