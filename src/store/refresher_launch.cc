@@ -184,12 +184,14 @@ refresher_tick(void)
 /* -- in backends ------------------------------------------------------------------------- */
 
 static void
-mark_xact_callback(XactEvent event, void *)
+end_xact_callback(XactEvent event, void *)
 {
-	if (event == XACT_EVENT_COMMIT && mark_at_commit)
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+		return;
+	if (event != XACT_EVENT_ABORT && mark_at_commit)
 		refresher_mark();
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-		mark_at_commit = false;
+	mark_at_commit = false;
+	unhold_databases();
 }
 
 static bool
@@ -291,25 +293,9 @@ refresher_process_utility(PlannedStmt *pstmt, const char *query, bool read_only_
 	Node	   *statement = pstmt->utilityStmt;
 	const char *name = refresher_shared() != NULL ? database_for_itself(statement) : NULL;
 
+	/* until the transaction ends: only then is it renamed or gone */
 	if (name != NULL)
-	{
-		Oid			database = get_database_oid(name, true);
-
-		PG_TRY();
-		{
-			if (OidIsValid(database))
-				hold_database(database);
-			run_utility(pstmt, query, read_only_tree, context, params, environment, receiver, completion);
-		}
-		PG_FINALLY();
-		{
-			unhold_databases();
-		}
-		PG_END_TRY();
-		scout_wanted();
-		return;
-	}
-
+		hold_database(get_database_oid(name, true));
 	run_utility(pstmt, query, read_only_tree, context, params, environment, receiver, completion);
 	if (IsA(statement, RenameStmt))
 		after_rename(castNode(RenameStmt, statement));
@@ -327,7 +313,7 @@ refresher_install(void)
 	}
 	if (IsBinaryUpgrade)
 		return;
-	RegisterXactCallback(mark_xact_callback, NULL);
+	RegisterXactCallback(end_xact_callback, NULL);
 	previous_process_utility = ProcessUtility_hook;
 	ProcessUtility_hook = refresher_process_utility;
 }

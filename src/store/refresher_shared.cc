@@ -336,6 +336,8 @@ unhold_databases(void)
 {
 	if (nheld == 0)
 		return;
+	/* before any of them can be visited: it may be gone, or a new one be there */
+	scout_wanted();
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	for (int i = 0; i < nheld; i++)
 	{

@@ -66,7 +66,7 @@ void		trouble_ended(Oid relid);
 bool		trouble_waits(Oid relid, TimestampTz now);
 TimestampTz trouble_next(void);	/* when the first table of this database is to be tried again; DT_NOEND: none */
 
-/* Makes the refresher leave the database and keeps it out until the matching call. */
+/* Makes the refresher leave the database and keeps it out until the transaction ends; InvalidOid is ignored. */
 void		hold_database(Oid database);
 void		unhold_databases(void);
 
