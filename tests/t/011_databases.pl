@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
 
-my $node = new_node('databases', refreshing(), 'gpuvm.refresh_cost_delay = 50ms');
+my $node = new_node('databases', refreshing(), 'gpuvm.refresh_cost_delay = 30ms');
 my $log_start = -s $node->logfile;
 my $query = 'SELECT count(*), sum(v) FROM t WHERE id % 10 < 7';
 
@@ -22,7 +22,7 @@ sub fill
 	$node->safe_psql($database, q{
 		CREATE EXTENSION IF NOT EXISTS gpuvm;
 		CREATE TABLE t (id int, v int8);
-		INSERT INTO t SELECT i, i FROM generate_series(1, 400000) i;
+		INSERT INTO t SELECT i, i FROM generate_series(1, 200000) i;
 		SELECT gpuvm.import('t');
 	});
 	return;
