@@ -544,8 +544,10 @@ scout(void)
 	for (TableTrouble &trouble : shared->troubles)
 		if (OidIsValid(trouble.database) && !list_member_oid(all, trouble.database))
 			trouble.database = trouble.relid = InvalidOid;
+	shared->left_out = 0;
 	foreach(lc, visitable)
-		(void) add_database(lfirst_oid(lc));
+		if (add_database(lfirst_oid(lc)) == NULL)
+			shared->left_out++;
 	for (DatabaseState &state : shared->databases)
 		state.visited = OidIsValid(state.database) && list_member_oid(visitable, state.database);
 	shared->scouted = true;

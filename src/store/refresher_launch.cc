@@ -29,6 +29,7 @@ extern "C" {
 
 namespace gpuvm {
 
+constexpr long RETRY_MS = 10000;	/* at the latest, where no worker was free */
 constexpr int MAX_WORKERS = 2;	/* at a time; the scout is one of them */
 
 static struct
@@ -94,6 +95,15 @@ start_worker(Oid database)
 	workers[i].database = database;
 	refresher_shared()->no_worker_free = !started;
 	return started;
+}
+
+/* Until the next tick. */
+static long
+tick_ms(void)
+{
+	long		naptime = setting_refresh_naptime_s * 1000L;
+
+	return refresher_shared()->no_worker_free ? Min(naptime, RETRY_MS) : naptime;
 }
 
 static TimestampTz
@@ -163,13 +173,13 @@ refresher_tick(void)
 		return -1;
 	forget_ended_workers();
 	if (!setting_refresh && !setting_load_at_start)
-		return setting_refresh_naptime_s * 1000L;
+		return tick_ms();
 	if ((now >= next_scout || pg_atomic_read_u32(&shared->scout_wanted) != 0) && !is_running(InvalidOid) &&
 		(setting_refresh || !shared->scouted || pg_atomic_read_u32(&shared->scout_wanted) != 0))
 	{
 		bool		started = start_worker(InvalidOid);
 
-		next_scout = naptimes_from(now, started ? QUIET_NAPTIMES : 1);
+		next_scout = started ? naptimes_from(now, QUIET_NAPTIMES) : now;
 	}
 	/* its news first: a database may be gone */
 	while (!is_running(InvalidOid) && OidIsValid(database = next_database(&due)) && due <= now)
@@ -178,7 +188,7 @@ refresher_tick(void)
 			break;
 		set_next_look(database, now);
 	}
-	return setting_refresh_naptime_s * 1000L;
+	return tick_ms();
 }
 
 /* -- in backends ------------------------------------------------------------------------- */

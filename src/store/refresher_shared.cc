@@ -172,6 +172,7 @@ refresher_sentence(char *text, size_t size)
 	int			failed = 0;
 	bool		known;
 	bool		no_worker;
+	int			left_out;
 
 	if (shared == NULL)
 	{
@@ -181,6 +182,7 @@ refresher_sentence(char *text, size_t size)
 	LWLockAcquire(lock, LW_SHARED);
 	known = shared->scouted;
 	no_worker = shared->no_worker_free;
+	left_out = shared->left_out;
 	for (const DatabaseState &state : shared->databases)
 	{
 		if (!OidIsValid(state.database) || !state.visited)
@@ -202,7 +204,9 @@ refresher_sentence(char *text, size_t size)
 		snprintf(text, size, "it looks after imported tables of %d database%s", with_tables, with_tables == 1 ? "" : "s");
 	if (failed > 0 && strlen(text) < size)
 		snprintf(text + strlen(text), size - strlen(text), "; it could not import or refresh %d table%s: see gpuvm.tables and the server log", failed, failed == 1 ? "" : "s");
-	return !no_worker && failed == 0 && setting_refresh;
+	if (left_out > 0 && strlen(text) < size)
+		snprintf(text + strlen(text), size - strlen(text), "; %d databases are not visited, as there are more than %d", left_out, MAX_DATABASES);
+	return !no_worker && failed == 0 && left_out == 0 && setting_refresh;
 }
 
 /* -- tables in trouble ------------------------------------------------------------------- */

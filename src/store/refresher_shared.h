@@ -46,6 +46,7 @@ struct RefresherShared
 	pg_atomic_uint32 scout_wanted;	/* databases may have come or gone */
 	bool		scouted;
 	bool		no_worker_free;
+	int			left_out;		/* databases that found no room below */
 	DatabaseState databases[MAX_DATABASES];
 	TableTrouble troubles[MAX_TROUBLES];
 };
