@@ -68,6 +68,22 @@ raise_not_imported(Relation rel)
 	pg_unreachable();
 }
 
+const char *
+why_not_in_memory(Oid relid)
+{
+	ArrayType  *columns;
+	const char *trouble;
+
+	if (!remembered_columns(relid, &columns))
+		return "the table is not imported";
+	trouble = refresher_trouble(relid);
+	if (trouble != NULL)
+		return psprintf("the table is remembered as imported, but not in memory: %s", trouble);
+	if (refresher_loading())
+		return "the table is being imported in the background, as after every start of the server";
+	return "the table is remembered as imported, but not in memory";
+}
+
 /* The columns that an import anew takes: as remembered, or those of the tablets there are. False: not imported. */
 static bool
 columns_to_import(Relation rel, int16 **attnums, int *ncols, bool *all_columns)
