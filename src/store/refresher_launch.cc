@@ -302,15 +302,18 @@ refresher_process_utility(PlannedStmt *pstmt, const char *query, bool read_only_
 {
 	Node	   *statement = pstmt->utilityStmt;
 	const char *name = refresher_shared() != NULL ? database_for_itself(statement) : NULL;
+	/* looked at now: the command may free its statement */
+	bool		wanted = may_want_refresh(statement);
+	RenameStmt *rename = IsA(statement, RenameStmt) ? castNode(RenameStmt, copyObjectImpl(statement)) : NULL;
 
 	/* until the transaction ends: only then is it renamed or gone */
 	if (name != NULL)
 		hold_database(get_database_oid(name, true));
 	run_utility(pstmt, query, read_only_tree, context, params, environment, receiver, completion);
-	if (IsA(statement, RenameStmt))
-		after_rename(castNode(RenameStmt, statement));
+	if (rename != NULL)
+		after_rename(rename);
 	/* VACUUM and others end their own transactions: what is marked here waits for the last one */
-	mark_at_commit = mark_at_commit || may_want_refresh(statement);
+	mark_at_commit = mark_at_commit || wanted;
 }
 
 void
