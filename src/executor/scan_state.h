@@ -76,7 +76,7 @@ struct ScanSource
 	MemoryContext context;
 	ScanLeaf   *leaves;			/* the relation, or those of a partitioned one */
 	int			nleaves;
-	TupleDesc	parent;			/* what numbers the program's columns, if those are not the leaf's own; else NULL */
+	Relation	parent;			/* the partitioned table, which numbers the program's columns; else NULL */
 	uint64		nrows;			/* at most */
 	bool		plain;			/* one version, no masked rows, no delta */
 	ScanTablet *tablets;		/* not made for groups over a plain source */
@@ -201,9 +201,6 @@ constexpr int ROW_BUFFERS = 8;
  */
 ScanSource *source_open(GpuvmScanState *state, int *reason, const char **detail);
 void		source_close(ScanSource *source);
-
-/* The relation of a range table entry of the plan, which is locked. */
-Relation	plan_relation(GpuvmScanState *state, Oid relid, int *hint);
 
 /* Numbers the units. */
 uint32		source_count_units(ScanSource *source, uint32 unit_rows);

@@ -5,9 +5,9 @@
 #include "pg/pg.h"
 
 extern "C" {
-#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
 #include "miscadmin.h"
-#include "nodes/execnodes.h"
 #include "portability/instr_time.h"
 #include "utils/memutils.h"
 }
@@ -25,29 +25,6 @@ namespace gpuvm {
 /* A delta may take this, or what a hash table may, whichever is more. */
 constexpr Size MIN_DELTA_LIMIT = 64 * 1024 * 1024;
 
-Relation
-plan_relation(GpuvmScanState *state, Oid relid, int *hint)
-{
-	EState	   *estate = state->css.ss.ps.state;
-	int			n = list_length(estate->es_range_table);
-
-	if (state->css.ss.ss_currentRelation != nullptr && RelationGetRelid(state->css.ss.ss_currentRelation) == relid)
-		return state->css.ss.ss_currentRelation;
-	/* Any entry for it will do. Leaves are there in their own order, so the next is looked for behind the last. */
-	for (int i = 0; i < n; i++)
-	{
-		int			at = (*hint + i) % n;
-		RangeTblEntry *rte = list_nth_node(RangeTblEntry, estate->es_range_table, at);
-
-		if (rte->rtekind == RTE_RELATION && rte->relid == relid)
-		{
-			*hint = at + 1;
-			return ExecGetRangeTableRelation(estate, at + 1);
-		}
-	}
-	elog(ERROR, "gpuvm: relation %u is not in the range table", relid);
-}
-
 /* The number that a leaf gives to a column of the partitioned table. */
 static AttrNumber
 leaf_attnum(const ScanSource *source, const ScanLeaf *leaf, AttrNumber attnum)
@@ -57,7 +34,7 @@ leaf_attnum(const ScanSource *source, const ScanLeaf *leaf, AttrNumber attnum)
 
 	if (source->parent == nullptr)
 		return attnum;
-	name = NameStr(TupleDescAttr(source->parent, attnum - 1)->attname);
+	name = NameStr(TupleDescAttr(RelationGetDescr(source->parent), attnum - 1)->attname);
 	if (attnum <= desc->natts && strcmp(NameStr(TupleDescAttr(desc, attnum - 1)->attname), name) == 0)
 		return attnum;
 	for (int i = 0; i < desc->natts; i++)
@@ -132,11 +109,17 @@ wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 	return true;
 }
 
-/* Blocks that hold as many rows as the others do. */
+/* The unserved blocks hold as many rows as the others do; as many as the planner would think, if there are no others. */
 static double
 expected_rows(const ScanLeaf *leaf)
 {
-	return leaf->check.unserved * (leaf->version->nrows / Max(static_cast<double>(leaf->version->served_blocks), 1.0));
+	BlockNumber blocks = leaf->version->served_blocks;
+	double		rows = leaf->version->nrows;
+	double		visible;
+
+	if (rows == 0)
+		table_relation_estimate_size(leaf->rel, nullptr, &blocks, &rows, &visible);
+	return leaf->check.unserved * (rows / Max(blocks, 1));
 }
 
 /* Is the machine worth it, with the delta to read first? The planner knew only of blocks that are in no tablet. */
@@ -328,13 +311,12 @@ now_ns(void)
 static bool
 check_leaves(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
 {
-	int			hint = 0;
-
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		ScanLeaf   *leaf = &source->leaves[i];
 
-		leaf->rel = plan_relation(state, leaf->relid, &hint);
+		/* it is in the plan's range table, so the lock is held */
+		leaf->rel = table_open(leaf->relid, AccessShareLock);
 		leaf->pin = registry_pin(leaf->rel, reason);
 		if (leaf->pin == nullptr ||
 			!version_check(leaf->rel, state->css.ss.ps.state->es_snapshot, &leaf->pin, reason, &leaf->check))
@@ -453,9 +435,7 @@ source_open(GpuvmScanState *state, int *reason, const char **detail)
 		source->leaves[0].relid = state->plan->relid;
 	else
 	{
-		int			hint = 0;
-
-		source->parent = RelationGetDescr(plan_relation(state, state->plan->relid, &hint));
+		source->parent = table_open(state->plan->relid, AccessShareLock);
 		for (int i = 0; i < source->nleaves; i++)
 			source->leaves[i].relid = list_nth_oid(state->plan->leaves, i);
 	}
@@ -481,7 +461,11 @@ source_close(ScanSource *source)
 	{
 		if (source->leaves[i].pin != nullptr)
 			registry_unpin(source->leaves[i].pin);
+		if (source->leaves[i].rel != nullptr)
+			table_close(source->leaves[i].rel, NoLock);
 	}
+	if (source->parent != nullptr)
+		table_close(source->parent, NoLock);
 	MemoryContextReset(source->context);
 }
 
