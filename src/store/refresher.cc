@@ -176,7 +176,7 @@ table_released(Relation rel)
 
 /* -- pace ------------------------------------------------------------------------------- */
 
-/* Does anybody wait for a lock that conflicts with the worker's on this table? */
+/* Does anybody wait for the worker: for the table itself, or to refresh it at once? */
 static bool
 others_wait_for(Oid relid)
 {
@@ -184,10 +184,13 @@ others_wait_for(Oid relid)
 
 	for (int i = 0; i < locks->nelements; i++)
 	{
-		const LockInstanceData *lock = &locks->locks[i];
+		const LOCKTAG *tag = &locks->locks[i].locktag;
+		LOCKMODE	wanted = locks->locks[i].waitLockMode;
 
-		if (lock->waitLockMode == AccessExclusiveLock && lock->locktag.locktag_type == LOCKTAG_RELATION &&
-			lock->locktag.locktag_field1 == MyDatabaseId && lock->locktag.locktag_field2 == relid)
+		if (wanted == NoLock || tag->locktag_field1 != MyDatabaseId || tag->locktag_field2 != relid)
+			continue;
+		if ((tag->locktag_type == LOCKTAG_RELATION && wanted == AccessExclusiveLock) ||
+			(tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == STORE_LOCK))
 			return true;
 	}
 	return false;
