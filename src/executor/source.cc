@@ -109,17 +109,18 @@ wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 	return true;
 }
 
-/* The unserved blocks hold as many rows as the others do; as many as the planner would think, if there are no others. */
+/* As the planner would estimate it: the tablets may hold rows of blocks that they do not serve any more. */
 static double
 expected_rows(const ScanLeaf *leaf)
 {
-	BlockNumber blocks = leaf->version->served_blocks;
-	double		rows = leaf->version->nrows;
+	BlockNumber pages;
+	double		tuples;
 	double		visible;
 
-	if (rows == 0)
-		table_relation_estimate_size(leaf->rel, nullptr, &blocks, &rows, &visible);
-	return leaf->check.unserved * (rows / Max(blocks, 1));
+	if (leaf->check.unserved == 0)
+		return 0;
+	table_relation_estimate_size(leaf->rel, nullptr, &pages, &tuples, &visible);
+	return tuples * leaf->check.unserved / Max(pages, 1);
 }
 
 /* Is the machine worth it, with the delta to read first? The planner knew only of blocks that are in no tablet. */
