@@ -487,6 +487,7 @@ look_at_database(void)
 
 	MemoryContextSwitchTo(context);
 	tables = list_tables(context, &ntables, &extension);
+	troubles_keep(tables);
 	pending = list_length(tables);
 	foreach(lc, tables)
 	{

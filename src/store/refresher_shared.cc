@@ -291,6 +291,16 @@ trouble_ended(Oid relid)
 	LWLockRelease(lock);
 }
 
+void
+troubles_keep(const List *relids)
+{
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (TableTrouble &trouble : shared->troubles)
+		if (trouble.database == MyDatabaseId && !list_member_oid(relids, trouble.relid))
+			trouble.database = trouble.relid = InvalidOid;
+	LWLockRelease(lock);
+}
+
 bool
 trouble_waits(Oid relid, TimestampTz now)
 {

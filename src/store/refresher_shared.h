@@ -5,6 +5,7 @@
 #include "store/refresher.h"
 
 extern "C" {
+#include "nodes/pg_list.h"
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 }
@@ -64,6 +65,7 @@ void		scout_wanted(void);
 void		trouble_failed(Oid relid, const char *text);
 void		trouble_released(Oid relid);
 void		trouble_ended(Oid relid);
+void		troubles_keep(const List *relids);	/* in this database no others can be in trouble */
 bool		trouble_waits(Oid relid, TimestampTz now);
 TimestampTz trouble_next(void);	/* when the first table of this database is to be tried again; DT_NOEND: none */
 
