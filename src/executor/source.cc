@@ -137,16 +137,26 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 		state->alternative->plan->total_cost;
 }
 
-/* Rows that cannot fit, at a byte a value, need not be read. */
+/* Rows that will hardly fit, as wide as those in the tablets are, need not be read to find out. */
 static bool
-delta_may_fit(GpuvmScanState *state, const ScanSource *source, int nwanted, uint64 limit)
+delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wanted, uint64 limit)
 {
-	double		row = nwanted + (state->plan->kind == SCAN_ROWS ? sizeof(ItemPointerData) : 0);
-	double		rows = 0;
+	double		bytes = 0;
 
 	for (int i = 0; i < source->nleaves; i++)
-		rows += expected_rows(&source->leaves[i]);
-	return rows * row <= limit;
+	{
+		const TableVersion *version = source->leaves[i].version;
+		const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+		uint32		row = state->plan->kind == SCAN_ROWS ? sizeof(ItemPointerData) : 0;
+
+		for (uint32 c = 0; c < version->ncols; c++)
+		{
+			if (wanted[c])
+				row += version->ntablets > 0 ? columns[c].max_width : type_natural_width(columns[c].type);
+		}
+		bytes += expected_rows(&source->leaves[i]) * row;
+	}
+	return bytes <= 2.0 * limit;
 }
 
 static bool
@@ -404,7 +414,7 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	if (!delta_pays(state, source, nwanted))
 		return false;
 	start = now_ns();
-	fits = delta_may_fit(state, source, nwanted, limit) && read_deltas(state, source, wanted, limit);
+	fits = delta_may_fit(state, source, wanted, limit) && read_deltas(state, source, wanted, limit);
 	state->figures.delta_ns += now_ns() - start;
 	if (!fits)
 	{
