@@ -210,6 +210,40 @@ EXECUTE q;
 SELECT gpuvm.refresh('t');
 EXECUTE q;
 
+-- What this transaction has filled may be filled further without a trace: it is not imported.
+BEGIN;
+TRUNCATE t;
+COPY t (id, v) FROM PROGRAM 'seq -f "%g	1" 1 100' (FREEZE);
+DO $$ BEGIN
+	PERFORM gpuvm.import('t');
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+	RAISE WARNING '%', SQLERRM;
+END $$;
+COPY t (id, v) FROM PROGRAM 'seq -f "%g	2" 101 110' (FREEZE);
+EXECUTE q;
+COMMIT;
+EXECUTE q;
+SELECT gpuvm.refresh('t');
+EXECUTE q;
+
+-- The value of a column that rows lack is part of what tablets are made of.
+CREATE TABLE lacking (id int) WITH (autovacuum_enabled = off);
+INSERT INTO lacking SELECT generate_series(1, 100);
+ALTER TABLE lacking ADD COLUMN c int DEFAULT 7;
+SELECT gpuvm.import('lacking');
+SELECT * FROM ask('SELECT sum(c) FROM lacking');
+CREATE TABLE donor (id int);
+INSERT INTO donor VALUES (1);
+ALTER TABLE donor ADD COLUMN c int DEFAULT 8;
+SET allow_system_table_mods = on;
+UPDATE pg_attribute a SET attmissingval = b.attmissingval FROM pg_attribute b
+WHERE a.attrelid = 'lacking'::regclass AND a.attname = 'c' AND b.attrelid = 'donor'::regclass AND b.attname = 'c';
+RESET allow_system_table_mods;
+SELECT * FROM ask('SELECT sum(c) FROM lacking');
+SELECT gpuvm.refresh('lacking');
+SELECT * FROM ask('SELECT sum(c) FROM lacking');
+DROP TABLE lacking, donor;
+
 -- Inheritance and partitions.
 CREATE TABLE parent (id int, v int) WITH (autovacuum_enabled = off);
 CREATE TABLE child (id int, v int) WITH (autovacuum_enabled = off);
