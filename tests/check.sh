@@ -89,16 +89,16 @@ diff_suite() {
 	count "$name" $((queries - differences)) "$differences" $rc "$log"
 }
 
-# Writers beside readers that ask twice; in a cluster of its own, with autovacuum and the refresher.
+# Name, log, options. Writers beside readers that ask twice; in a cluster of its own, with autovacuum and the refresher.
 storm_suite() {
-	local log=$logs/storm.log compared failures rc
-	wanted storm || return 0
-	tests/storm/run --seconds "${STORM_SECONDS:-90}" >"$log" 2>&1
+	local name=$1 log=$logs/$2.log compared failures rc
+	shift 2
+	tests/storm/run "$@" >"$log" 2>&1
 	rc=$?
 	compared=$(sum_of 's/^storm, .*; \([0-9]*\) comparisons, .*/\1/p' "$log")
 	failures=$(sum_of 's/^storm, .* comparisons, \([0-9]*\) failures.*/\1/p' "$log")
 	grep -E '^storm, ' "$log"
-	count "consistency storm" "$compared" "$failures" $rc "$log"
+	count "$name" "$compared" "$failures" $rc "$log"
 }
 
 # A private cluster with these settings, in $cluster. No autovacuum and no refresher: whoever holds a
@@ -140,6 +140,8 @@ emulated_suites() {
 		cluster_drop "$cluster"
 		cluster=
 	fi
+	suite_started=$SECONDS
+	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-90} / 3))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
 	suite_started=$SECONDS
 	tap_suite "TAP, emulated" tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=build/emulated/gpuvm_cuda.so
 }
@@ -204,7 +206,7 @@ else
 		cluster_drop "$cluster"
 		cluster=
 	fi
-	storm_suite
+	wanted storm && storm_suite "consistency storm" storm --seconds "${STORM_SECONDS:-90}"
 	wanted tap && tap_suite "TAP" tap "t/*.pl"
 	emulated_suites
 fi
