@@ -442,11 +442,11 @@ begin_building(Refresh *r, int16 *attnums)
 	r->vm_buffer = InvalidBuffer;
 }
 
-/* Does the version in the making have the same tablets, for lack of memory? */
+/* Was memory too short for a single tablet? */
 static bool
 nothing_built(const Refresh *r)
 {
-	return r->nresult == r->version->ntablets &&
+	return r->short_of_memory && r->nresult == r->version->ntablets &&
 		memcmp(r->result, r->tablets, r->nresult * sizeof(uint64)) == 0;
 }
 
@@ -513,7 +513,9 @@ restamp(const Refresh *r)
 		page = static_cast<RestampedPage *>(palloc(sizeof(RestampedPage)));
 		page->map_block = i;
 		page->lsn = r->stamps[i];
-		memcpy(page->words, r->served + Size{i} * VM_WORDS_PER_PAGE, sizeof(page->words));
+		/* blocks that were read in vain are not the version's */
+		for (uint32 w = 0; w < VM_WORDS_PER_PAGE; w++)
+			page->words[w] = r->served[Size{i} * VM_WORDS_PER_PAGE + w] & ~r->wanted[Size{i} * VM_WORDS_PER_PAGE + w];
 		page->next = pages;
 		pages = page;
 	}

@@ -134,8 +134,8 @@ enum PageState
 };
 
 /*
- * Compares a map page with what the version knows of its first `nblocks` blocks,
- * which are all that it knows or all that the relation has. words[VM_WORDS_PER_PAGE] gets the page's all-visible bits unless it is clean,
+ * Compares a map page with what the version knows of its first `nblocks` blocks.
+ * words[VM_WORDS_PER_PAGE] gets the page's all-visible bits unless it is clean,
  * and *lsn its LSN.
  */
 static PageState
@@ -144,7 +144,8 @@ compare_vm_page(Relation rel, const TableVersion *version, BlockNumber map_block
 {
 	XLogRecPtr	stamp = version_at<uint64_t>(version, version->stamps)[map_block];
 	/* of a version that has all of the page's blocks, `served` need not be read */
-	bool		full = version_at<uint32_t>(version, version->page_served)[map_block] >= nblocks;
+	bool		full = version_at<uint32_t>(version, version->page_served)[map_block] ==
+		Min(version->nblocks - map_block * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE);
 	uint32	   *hints = const_cast<uint32 *>(version_at<uint32>(version, version->map_buffers));
 	Buffer		buffer = lock_vm_page(rel, map_block, &hints[map_block]);
 	PageState	state;
