@@ -131,7 +131,7 @@ struct GpuvmScanState
 	bool		flagged;		/* an error bit made PostgreSQL evaluate something */
 	const char *no_device;		/* why what is left goes to the CPU although a device was asked for, or NULL */
 
-	/* while MODE_VM, and between rescans if it has a delta */
+	/* while MODE_VM, and between rescans if it is not plain */
 	ScanSource *source;
 	MemoryContext source_context;	/* of the source; made when it is first needed */
 
@@ -235,7 +235,7 @@ bool		run_collect_groups(GpuvmScanState *state);
 /* Ends the job, if any, takes its figures, and gives back what the run holds. */
 void		run_stop(GpuvmScanState *state);
 
-/* The same for a scan that may be run again: under the same snapshot a source stays good, and one with a delta is worth keeping. */
+/* The same for a scan that may be run again: under the same snapshot a source stays good, and one that is not plain is worth keeping. */
 void		run_end(GpuvmScanState *state);
 
 /* Leaves the VM for the alternative; raises 55000 when gpuvm.require forbids it. */

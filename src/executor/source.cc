@@ -129,10 +129,10 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 {
 	double		us = 0;
 
-	if (setting_force)
-		return true;
 	for (int i = 0; i < source->nleaves; i++)
 		us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
+	if (setting_force || us == 0)
+		return true;
 	return state->css.ss.ps.plan->total_cost - state->plan->delta_cost + us * cost_of_us() <
 		state->alternative->plan->total_cost;
 }
