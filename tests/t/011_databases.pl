@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
 
-my $node = new_node('databases', refreshing(), 'gpuvm.refresh_cost_delay = 30ms');
+my $node = new_node('databases', refreshing(), 'gpuvm.refresh_cost_delay = 100ms');
 my $log_start = -s $node->logfile;
 my $query = 'SELECT count(*), sum(v) FROM t WHERE id % 10 < 7';
 
@@ -28,16 +28,23 @@ sub fill
 	return;
 }
 
+# Changes the table until a refresher is seen at work there; it may come and go between two looks.
 sub refresher_in
 {
 	my ($database) = @_;
 
-	$node->safe_psql($database, 'UPDATE t SET v = v + 1');
-	$node->safe_psql($database, 'VACUUM t');
-	$node->safe_psql($database, "SET gpuvm.force = on; $query");
-	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type LIKE '%refresher%' AND datname = '$database'")
-	  or die "no refresher comes to $database";
-	return;
+	for my $try (1 .. 10)
+	{
+		$node->safe_psql($database, 'UPDATE t SET v = v + 1');
+		$node->safe_psql($database, 'VACUUM t');
+		$node->safe_psql($database, "SET gpuvm.force = on; $query");
+		for my $look (1 .. 50)
+		{
+			return if $node->safe_psql('postgres',
+				"SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE '%refresher%' AND datname = '$database'") > 0;
+		}
+	}
+	die "no refresher comes to $database";
 }
 
 # Runs a command that may not wait for sessions of a database.
