@@ -41,8 +41,11 @@ def run(bench):
         # the table is not what the other workloads loaded
         bench.postgres.execute(f"COMMENT ON TABLE {papers.TABLE} IS NULL")
         bench.loaded.pop(papers.TABLE, None)
-        refresher(bench, "on")
-    writers(bench)
+    refresher(bench, "on")
+    try:
+        writers(bench)
+    finally:
+        refresher(bench, "DEFAULT")
 
 
 def refresher(bench, value):
