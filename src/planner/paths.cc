@@ -330,6 +330,22 @@ plan_delta(ScanPlan *plan, const ScanTarget *scan)
 	return scan->table->nrows + rows;
 }
 
+/*
+ * How much of the relation's rows the query is expected to fetch, where nothing
+ * above the scan has to see them all.
+ */
+static double
+fetched_fraction(PlannerInfo *root, RelOptInfo *rel)
+{
+	const Query *parse = root->parse;
+
+	if (root->tuple_fraction <= 0 || root->query_pathkeys != NIL || bms_membership(root->all_baserels) != BMS_SINGLETON ||
+		parse->hasAggs || parse->hasWindowFuncs || parse->hasTargetSRFs || root->hasHavingQual ||
+		parse->groupClause != NIL || parse->groupingSets != NIL || parse->distinctClause != NIL)
+		return 1;
+	return root->tuple_fraction < 1 ? root->tuple_fraction : Min(1, root->tuple_fraction / Max(rel->rows, 1));
+}
+
 static CustomPath *
 make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, double rows_in, double rows_out)
 {
@@ -408,6 +424,7 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target)
 		return false;
 	}
 	plan.kind = SCAN_ROWS;
+	plan.fraction = fetched_fraction(root, rel);
 	plan.relid = input.relid;
 	plan.leaves = target->leaves;
 	plan.program = compiled.program;
@@ -592,6 +609,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelO
 		plan.raw_collations = lappend_oid(plan.raw_collations, exprCollation(node));
 	}
 	plan.kind = SCAN_GROUPS;
+	plan.fraction = 1;
 	plan.relid = input.relid;
 	plan.leaves = scan->leaves;
 	plan.program = compiled.program;
