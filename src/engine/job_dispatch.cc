@@ -38,6 +38,7 @@ reset_outcome(Job *job)
 	job->threads_used = 1;
 	job->device_index = 0;
 	job->bytes_moved = job->device_ns = 0;
+	job->pairs = job->build_rows = job->build_bytes = 0;
 	job->slices = 0;
 	job->transfer_used = Transfer::Auto;
 	job->yielded = 0;
