@@ -105,7 +105,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 		program_result_types(state->plan->program, state->types);
 	}
 	if (state->plan->kind == SCAN_ROWS)
-		state->nvalues = list_length(cscan->custom_scan_tlist);
+		state->nvalues = state->plan->ncursors == 1 ? state->ncols - 1 : Min(state->ncols, list_length(cscan->custom_scan_tlist));
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
 	if (state->plan->kind != SCAN_ROWS)
 		begin_groups(state);

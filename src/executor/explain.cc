@@ -149,12 +149,13 @@ append_cursor(StringInfo buf, const PlanCursor *cursor, List *context)
 		appendStringInfo(buf, " WHERE %s", deparse_list(cursor->quals, " AND ", context, true));
 }
 
-/* A line for the relation that drives, and one for each that is joined to it, in this order. */
+/* The relation that drives, and those that are joined to it in this order: a line each in text, otherwise a list. */
 static void
 show_joins(const ScanPlan *plan, List *context, ExplainState *es)
 {
 	static const char *const kinds[] = {"inner", "left", "semi", "anti"};
 	StringInfoData buf;
+	List	   *joins = NIL;
 
 	for (int i = 0; i < plan->ncursors; i++)
 	{
@@ -168,8 +169,13 @@ show_joins(const ScanPlan *plan, List *context, ExplainState *es)
 			appendStringInfo(&buf, " ON %s", deparse_list(list_concat_copy(cursor->keys, cursor->conditions), " AND ", context, true));
 		if (cursor->filters != NIL)
 			appendStringInfo(&buf, " THEN %s", deparse_list(cursor->filters, " AND ", context, true));
-		ExplainPropertyText(i == 0 ? "Driver" : "Join", buf.data, es);
+		if (i == 0 || es->format == EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyText(i == 0 ? "Driver" : "Join", buf.data, es);
+		else
+			joins = lappend(joins, buf.data);
 	}
+	if (joins != NIL)
+		ExplainPropertyList("Joins", joins, es);
 }
 
 void

@@ -34,8 +34,10 @@ struct JoinNote
 	RelOptInfo *rel;
 	bool		usable;			/* there is a shape */
 	ScanShape	shape;
+	PlannerInfo *root;
 	CustomPath *path;			/* joins: for the shape */
 	Path	   *alternative;	/* joins: the cheapest so far */
+	const char *reason;			/* joins: why an order was not possible */
 };
 
 static JoinNote *notes;
@@ -67,10 +69,11 @@ find_note(RelOptInfo *rel)
 }
 
 static JoinNote *
-add_note(RelOptInfo *rel)
+add_note(PlannerInfo *root, RelOptInfo *rel)
 {
 	JoinNote   *n = static_cast<JoinNote *>(palloc0(sizeof(JoinNote)));
 
+	n->root = root;
 	n->rel = rel;
 	n->next = notes;
 	notes = n;
@@ -85,7 +88,7 @@ note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 
 	if (n != nullptr)
 		return n;
-	n = add_note(rel);
+	n = add_note(root, rel);
 	n->usable = usable_relation(root, rel, &target);
 	if (n->usable)
 		shape_of_relation(root, rel, &target, true, &n->shape);
@@ -153,6 +156,19 @@ refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType join
 	if (!one_security_level(root, joinrel->relids, restrictlist))
 		return "conditions of different security levels are joined by PostgreSQL";
 	return nullptr;
+}
+
+void
+note_joins(PlannerInfo *root)
+{
+	for (JoinNote *n = notes; n != nullptr; n = n->next)
+	{
+		if (n->root != root || n->usable || n->reason == nullptr)
+			continue;
+		/* with more relations there are too many joins to name */
+		if (bms_num_members(n->rel->relids) <= PROGRAM_MAX_CURSORS || bms_equal(n->rel->relids, root->all_baserels))
+			note_reason(root, n->rel, "Join", n->reason, nullptr);
+	}
 }
 
 /* -- shapes ------------------------------------------------------------------------------ */
@@ -236,7 +252,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 	}
 	n = find_note(joinrel);
 	if (n == nullptr)
-		n = add_note(joinrel);
+		n = add_note(root, joinrel);
 	alternative = alternative_path(joinrel);
 	if (alternative != nullptr && (n->alternative == nullptr || alternative->total_cost < n->alternative->total_cost))
 		n->alternative = alternative;
@@ -254,11 +270,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 			CustomPath *path = nullptr;
 
 			if (reason != nullptr)
-			{
-				/* more relations: once is enough */
-				if (bms_num_members(joinrel->relids) <= PROGRAM_MAX_CURSORS || bms_equal(joinrel->relids, root->all_baserels))
-					note_reason(root, joinrel, "Join", reason, nullptr);
-			}
+				n->reason = reason;
 			else
 			{
 				join_shapes(root, joinrel, from, to, jointype, extra, &shape);
@@ -271,8 +283,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 				n->path = path;
 			}
 		}
-		else if (reasons_wanted && bms_num_members(joinrel->relids) <= PROGRAM_MAX_CURSORS)
-			note_reason(root, joinrel, "Join", "one of its sides is not read by a program", nullptr);
+		else if (n->reason == nullptr && reasons_wanted && bms_num_members(joinrel->relids) <= PROGRAM_MAX_CURSORS)
+			n->reason = "one of its sides is not read by a program";
 	}
 	if (n->usable)
 	{

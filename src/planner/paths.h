@@ -93,6 +93,9 @@ void		add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, R
 /* joins.cc: how the join is made by a path of ours; NULL if none can. */
 const ScanShape *shape_of_join(RelOptInfo *joinrel);
 
+/* joins.cc: notes why joins of this query level stay with PostgreSQL, once all were tried. */
+void		note_joins(PlannerInfo *root);
+
 /* joins.cc: what is known of joins belongs to one planner; another within it begins anew. */
 struct JoinNote;
 JoinNote   *begin_joins(void);

@@ -94,7 +94,10 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	if (next_create_upper_paths != nullptr)
 		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_FINAL)
+	{
 		show_partitions();
+		note_joins(root);
+	}
 	if (stage != UPPERREL_GROUP_AGG || !active() || output_rel->reloptkind != RELOPT_UPPER_REL)
 		return;
 	if (input_rel->reloptkind == RELOPT_JOINREL)
