@@ -53,9 +53,9 @@ cost_of_us(void)
 	return 20.0 * (cpu_tuple_cost + cpu_operator_cost);
 }
 
-/* Each operation by the lanes that reach it. */
+/* Each operation by the lanes that reach it; *build: up to the main pipeline. */
 static double
-join_us(const Program *program, const ProgramRows &rows)
+join_us(const Program *program, const ProgramRows &rows, double *build)
 {
 	double		us = 0;
 	double		lanes = 0;
@@ -68,6 +68,8 @@ join_us(const Program *program, const ProgramRows &rows)
 		switch (op.opcode)
 		{
 			case Opcode::Parallel:
+				if (i == program->parallel)
+					*build = us;
 				lanes = rows.scanned[op.p2];
 				live = rows.filtered[op.p2];
 				break;
@@ -99,12 +101,13 @@ cost_program(Path *path, const Program *program, const ProgramRows &rows, double
 {
 	double		unit = cost_of_us();
 	double		ops = rows.scanned[0] * program->nops;
-	double		run = program->ncursors > 1 ? join_us(program, rows) : ops * OP_US;
+	double		build = 0;
+	double		run = program->ncursors > 1 ? join_us(program, rows, &build) : ops * OP_US;
 
 	/* gpuvmd takes the better of both; it joins on the CPU. */
 	if (device_ready() && program->ncursors == 1)
 		run = Min(run, DEVICE_STARTUP_US + ops * DEVICE_OP_US);
-	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : 0.0));
+	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : build));
 	path->total_cost = unit * (STARTUP_US + run + rows_out * ROW_US);
 }
 

@@ -232,16 +232,47 @@ copy_path(const CustomPath *path)
 	return copy;
 }
 
+/* What is known of one side; NULL: nothing, it is a join that was not looked at. */
+static const JoinNote *
+side_note(PlannerInfo *root, RelOptInfo *rel)
+{
+	return rel->reloptkind == RELOPT_BASEREL ? note_of_relation(root, rel) : find_note(rel);
+}
+
+/* The path for this order, if it is possible and cheaper than those before. */
+static void
+try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote *inner, JoinType jointype, JoinPathExtraData *extra)
+{
+	const char *reason = refusal(root, n->rel, inner->rel, jointype, extra->restrictlist);
+	ScanShape	shape = {};
+	CustomPath *path;
+
+	if (reason != nullptr)
+	{
+		n->reason = reason;
+		return;
+	}
+	join_shapes(root, n->rel, outer, inner, jointype, extra, &shape);
+	path = make_rows_path(root, n->rel, &shape, n->alternative);
+	if (path != nullptr && (!n->usable || path->path.total_cost < n->path->path.total_cost))
+	{
+		n->usable = true;
+		n->shape = shape;
+		n->path = path;
+	}
+}
+
 void
 add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptInfo *inner, JoinType jointype,
 			  JoinPathExtraData *extra)
 {
+	const JoinNote *from;
+	const JoinNote *to;
 	JoinNote   *n;
 	Path	   *alternative;
-	bool		tried = jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI ||
-		jointype == JOIN_ANTI;
 
-	if (joinrel->reloptkind != RELOPT_JOINREL)
+	if (joinrel->reloptkind != RELOPT_JOINREL ||
+		(bms_num_members(joinrel->relids) > PROGRAM_MAX_CURSORS && !bms_equal(joinrel->relids, root->all_baserels)))
 		return;
 	/* The genetic search forgets relations, and their memory is used again. */
 	if (root->join_search_private != nullptr)
@@ -250,42 +281,33 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 			reasons_add(InvalidOid, "Join", "the order of so many joins is searched for at random (geqo)", "SET geqo = off;");
 		return;
 	}
+
+	from = side_note(root, outer);
+	to = side_note(root, inner);
 	n = find_note(joinrel);
 	if (n == nullptr)
+	{
+		/* nothing here is imported: not our business */
+		if (!reasons_wanted && (from == nullptr || !from->usable) && (to == nullptr || !to->usable))
+			return;
 		n = add_note(root, joinrel);
+	}
+	if (from == nullptr || to == nullptr || !from->usable || !to->usable)
+	{
+		if (n->reason == nullptr)
+			n->reason = "one of its sides is not read by a program";
+		from = to = nullptr;
+	}
+	if (from == nullptr && !n->usable)
+		return;
+
 	alternative = alternative_path(joinrel);
 	if (alternative != nullptr && (n->alternative == nullptr || alternative->total_cost < n->alternative->total_cost))
 		n->alternative = alternative;
-
-	/* The others are these in another order, or with duplicates removed before. */
-	if (tried && n->alternative != nullptr)
-	{
-		const JoinNote *from = outer->reloptkind == RELOPT_BASEREL ? note_of_relation(root, outer) : find_note(outer);
-		const JoinNote *to = inner->reloptkind == RELOPT_BASEREL ? note_of_relation(root, inner) : find_note(inner);
-
-		if (from != nullptr && to != nullptr && from->usable && to->usable)
-		{
-			const char *reason = refusal(root, joinrel, inner, jointype, extra->restrictlist);
-			ScanShape	shape = {};
-			CustomPath *path = nullptr;
-
-			if (reason != nullptr)
-				n->reason = reason;
-			else
-			{
-				join_shapes(root, joinrel, from, to, jointype, extra, &shape);
-				path = make_rows_path(root, joinrel, &shape, n->alternative);
-			}
-			if (path != nullptr && (!n->usable || path->path.total_cost < n->path->path.total_cost))
-			{
-				n->usable = true;
-				n->shape = shape;
-				n->path = path;
-			}
-		}
-		else if (n->reason == nullptr && reasons_wanted && bms_num_members(joinrel->relids) <= PROGRAM_MAX_CURSORS)
-			n->reason = "one of its sides is not read by a program";
-	}
+	/* JOIN_RIGHT is JOIN_LEFT in the other order, JOIN_UNIQUE_* another way for JOIN_SEMI. */
+	if (from != nullptr && n->alternative != nullptr &&
+		(jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI))
+		try_order(root, n, from, to, jointype, extra);
 	if (n->usable)
 	{
 		n->path->custom_paths = list_make1(n->alternative);
