@@ -100,7 +100,10 @@ class Joins:
         if rng.random() < 0.5:
             where.append(str(rng.choice([both] + [s.g for s in visible]).bool(rng.choice((1, 1, 2)))))
         tail = f" FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
-        shape = rng.choice(("rows", "total", "total", "grouped", "counted"))
+        shape = rng.choices(("rows", "total", "grouped", "counted", "raising"), (4, 8, 4, 4, 1))[0]
+        if shape == "raising":			# in what comes out: there the order of the conditions does not matter
+            e = both.raising()
+            return make_query(f"SELECT {rng.choice((str(e), f'count({e})', f'{visible[0].alias}.id, {e}'))}{tail}", joins=program, raising=True)
         if shape == "rows":
             items = [f"{side.alias}.id AS {side.alias}_id" for side in visible]
             items += [f"{both.any(rng.choice(TYPES), rng.choice((0, 0, 1, 2)))} AS x{i}" for i in range(rng.randint(0, 3))]
