@@ -13,7 +13,7 @@
  * A block has a table of its own in shared memory for all groups or for those that
  * it meets first, added to the global one when it ends: see group_table.cuh.
  *
- * Partitions. Where a dense table is larger than the L2 cache a row costs what an
+ * Partitions. Where a dense table is larger than the L2 cache nearby a row costs what an
  * atomic to memory costs. With many rows they then
  * take a way round that is all streams: the interpreter writes what each row gives
  * the cells as a record to its key's partition (group_block.cuh); when the launch has

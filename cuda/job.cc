@@ -69,6 +69,7 @@ DeviceJob::run()
 	hold_.take(is_small(), io_);
 	lane_ = hold_.get();
 	feed_.use_lane(lane_);
+	check(send_long_lists(program_, lane_->scratch, lane_->stream), "sending lists");
 	if (work_.dead_pads != 0)
 		feed_.use_dead_bits(allocate(work_.dead_pads * DEAD_PAD_BYTES));
 

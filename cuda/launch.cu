@@ -180,6 +180,14 @@ reset_state(const LaunchScratch &scratch, cudaStream_t stream)
 }
 
 cudaError_t
+send_long_lists(const DeviceProgram &program, const LaunchScratch &scratch, cudaStream_t stream)
+{
+	if (program.nlong_aux == 0)
+		return cudaSuccess;
+	return cudaMemcpyAsync(scratch.long_aux, program.long_aux, program.nlong_aux * sizeof(int64_t), cudaMemcpyHostToDevice, stream);
+}
+
+cudaError_t
 launch_slice(const DeviceProgram &program, const LaunchShape &shape, const LaunchScratch &scratch, const SliceArgs &slice,
 			 cudaStream_t stream)
 {
@@ -189,14 +197,6 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 	uint32_t	warps = shape.threads / 32;
 	uint64_t	useful = std::max<uint64_t>(1, (units + warps - 1) / warps);
 
-	if (program.nlong_aux > 0)
-	{
-		cudaError_t rc = cudaMemcpyAsync(scratch.long_aux, program.long_aux, program.nlong_aux * sizeof(int64_t),
-										 cudaMemcpyHostToDevice, stream);
-
-		if (rc != cudaSuccess)
-			return rc;
-	}
 	args.table.unit_rows = shape.unit_rows;
 	if (slice.rows)
 	{

@@ -61,6 +61,9 @@ InterpretFn interpreter_16(OpSet set);
 /* Makes LaunchState empty: before a job's first slice. */
 cudaError_t reset_state(const LaunchScratch &scratch, cudaStream_t stream);
 
+/* The IN lists that operations have no room for: before a job's first slice. */
+cudaError_t send_long_lists(const DeviceProgram &program, const LaunchScratch &scratch, cudaStream_t stream);
+
 /*
  * Runs the program over pads [first, first + count) of the table. `abort` is a
  * device word, or nullptr: once it is not 0, warps take no further unit. `rows` is

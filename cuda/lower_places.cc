@@ -30,8 +30,10 @@ Lowering::lay_out()
 	int			tile_bytes = 0;
 	bool		in_place = false;
 
+	/* Dead bits are left out: with them the same form as without. */
 	for (int i = 0; i < out->nstaged; i++)
-		tile_bytes += 32 * out->rows_per_lane * stored_width(i) + (stored_nulls(i) ? 4 * out->rows_per_lane : 0);
+		if (out->columns[i].table_column != DEAD_COLUMN)
+			tile_bytes += 32 * out->rows_per_lane * stored_width(i) + (stored_nulls(i) ? 4 * out->rows_per_lane : 0);
 	for (int i = program->parallel + 1; i < program->converge; i++)
 	{
 		const Op   &op = program->ops()[i];

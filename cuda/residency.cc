@@ -358,7 +358,8 @@ Residency::expect(uint64_t bytes, cudaMemPool_t pool, cudaStream_t stream)
 	{
 		std::lock_guard<std::mutex> guard(mutex_);
 
-		expected_ = std::min(expected_ + bytes, limit_);
+		/* What was expected before and has not come is ever less likely to be read. */
+		expected_ = std::min(expected_ / 2 + bytes, limit_);
 		wanted = expected_;
 	}
 	if (cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved) != cudaSuccess ||

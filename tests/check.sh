@@ -69,46 +69,36 @@ regress_suite() {
 
 # Name, log, files of tests/t, and variables for the environment.
 tap_suite() {
-	local name=$1 log=$logs/$2.log files=$3 place rc
+	local name=$1 log=$logs/$2.log files=$3 rc
 	shift 3
-	# The tests start servers, so they run as the server's user, from a folder that it can read and write.
-	place=$(as_server mktemp -d /tmp/gpuvm-tap.XXXXXX)
-	cp -r tests/t "$place/t"
-	[ ! -e build/emulated/gpuvm_cuda.so ] || cp build/emulated/gpuvm_cuda.so "$place/emulated.so"
-	[ "$(id -u)" != 0 ] || chown -R postgres: "$place"
-	as_server env -u PGHOST -u PGPORT -u PGUSER TESTDIR="$place" PATH="$PG_BIN:$PATH" PGPORT=65432 FILES="$files" "$@" \
-		PERL5LIB="$(dirname "$(pg_config --pgxs)")/../test/perl" PG_REGRESS="$(dirname "$(pg_config --pgxs)")/../test/regress/pg_regress" \
-		bash -c 'cd "$TESTDIR" && export GPUVM_TEST_CUDA_LIBRARY="${GPUVM_TEST_CUDA_LIBRARY:+$TESTDIR/$GPUVM_TEST_CUDA_LIBRARY}" && prove -v $FILES' >"$log" 2>&1
+	env "$@" tests/setup/tap.sh "$files" >"$log" 2>&1
 	rc=$?
 	count "$name" "$(grep -cE '^ok [0-9]+' "$log")" "$(grep -cE '^not ok [0-9]+' "$log")" $rc "$log"
-	if [ $rc = 0 ]; then
-		rm -rf "$place"
-	else
-		echo "the servers' logs are in $place"
-	fi
+	grep '^the servers. logs' "$log"
+	true
 }
 
-# Name, log, queries, engines.
+# Name, log, queries, engines, and more options.
 diff_suite() {
 	local name=$1 log=$logs/$2.log queries differences rc
-	tests/diff/run --queries "$3" --engines "$4" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
+	tests/diff/run --queries "$3" --engines "$4" "${@:5}" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
 	rc=$?
 	queries=$(sum_of 's/^\([0-9]*\) queries, [0-9]* differences, [0-9]* plans.*/\1/p' "$log")
 	differences=$(sum_of 's/^[0-9]* queries, \([0-9]*\) differences, [0-9]* plans.*/\1/p' "$log")
-	grep -E 'queries ran there' "$log"
+	grep -E 'queries ran there|had a delta' "$log"
 	count "$name" $((queries - differences)) "$differences" $rc "$log"
 }
 
-# Writers beside readers that ask twice; in a cluster of its own, with autovacuum and the refresher.
+# Name, log, options. Writers beside readers that ask twice; in a cluster of its own, with autovacuum and the refresher.
 storm_suite() {
-	local log=$logs/storm.log compared failures rc
-	wanted storm || return 0
-	tests/storm/run --seconds "${STORM_SECONDS:-90}" >"$log" 2>&1
+	local name=$1 log=$logs/$2.log compared failures rc
+	shift 2
+	tests/storm/run "$@" >"$log" 2>&1
 	rc=$?
 	compared=$(sum_of 's/^storm, .*; \([0-9]*\) comparisons, .*/\1/p' "$log")
 	failures=$(sum_of 's/^storm, .* comparisons, \([0-9]*\) failures.*/\1/p' "$log")
 	grep -E '^storm, ' "$log"
-	count "consistency storm" "$compared" "$failures" $rc "$log"
+	count "$name" "$compared" "$failures" $rc "$log"
 }
 
 # A private cluster with these settings, in $cluster. No autovacuum and no refresher: whoever holds a
@@ -145,11 +135,15 @@ emulated_suites() {
 		unset GPUVM_TEST_DEVICE
 		suite_started=$SECONDS
 		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda
+		suite_started=$SECONDS
+		diff_suite "changed, emulated" diff-changed-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda --changed
 		cluster_drop "$cluster"
 		cluster=
 	fi
 	suite_started=$SECONDS
-	tap_suite "TAP, emulated" tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=emulated.so
+	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-90} / 3))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
+	suite_started=$SECONDS
+	tap_suite "TAP, emulated" tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=build/emulated/gpuvm_cuda.so
 }
 
 # gpuvm_cuda.so for the oldest architecture and for one with bulk copies, and that it loads.
@@ -208,10 +202,11 @@ else
 		wanted regress && regress_suite "regression" regress ISOLATION=
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
 		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-2000}" off,cpu
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --changed
 		cluster_drop "$cluster"
 		cluster=
 	fi
-	storm_suite
+	wanted storm && storm_suite "consistency storm" storm --seconds "${STORM_SECONDS:-90}"
 	wanted tap && tap_suite "TAP" tap "t/*.pl"
 	emulated_suites
 fi

@@ -212,6 +212,8 @@ struct ResultBuffer
  * partitioned one), all with the same columns in the same order; attnums may
  * differ. A tablet with serial 0 was made for this job alone (the rows that the
  * backend read from the heap): it is checked every time and kept nowhere.
+ * Masked rows keep their places, so that units are numbered and rows known as
+ * ever, but no program sees them.
  */
 struct JobCursor
 {

@@ -54,10 +54,10 @@ make_slots(GpuvmScanState *state)
 
 		state->heap_slots[i] = table_slot_create(rel, &estate->es_tupleTable);
 		if (source->parent != nullptr)
-			state->heap_maps[i] = convert_tuples_by_name(RelationGetDescr(rel), source->parent);
+			state->heap_maps[i] = convert_tuples_by_name(RelationGetDescr(rel), RelationGetDescr(source->parent));
 	}
 	if (source->parent != nullptr)
-		state->heap_slot = ExecInitExtraTupleSlot(estate, source->parent, &TTSOpsVirtual);
+		state->heap_slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(source->parent), &TTSOpsVirtual);
 	state->heap_qual = ExecInitQual(state->plan->cursors[0].quals, &state->css.ss.ps);
 	MemoryContextSwitchTo(old);
 }

@@ -80,7 +80,7 @@ struct ScanSource
 	int			cursor;			/* of the program */
 	ScanLeaf   *leaves;			/* the relation, or those of a partitioned one */
 	int			nleaves;
-	TupleDesc	parent;			/* what numbers the program's columns, if those are not the leaf's own; else NULL */
+	Relation	parent;			/* the partitioned table, which numbers the program's columns; else NULL */
 	uint64		nrows;			/* at most */
 	bool		plain;			/* one version, no masked rows, no delta */
 	ScanTablet *tablets;		/* not made for groups over a plain source */
@@ -138,7 +138,7 @@ struct GpuvmScanState
 	bool		flagged;		/* an error bit made PostgreSQL evaluate something */
 	const char *no_device;		/* why what is left goes to the CPU although a device was asked for, or NULL */
 
-	/* while MODE_VM, and between rescans if it has a delta */
+	/* while MODE_VM, and between rescans if it is not plain */
 	ScanSource *sources[PROGRAM_MAX_CURSORS];	/* one for each cursor; units are of the first */
 	MemoryContext source_contexts[PROGRAM_MAX_CURSORS];	/* of the sources; made when they are first needed */
 	double		delta_us;		/* what reading the changed rows of the sources is expected to take */
@@ -215,9 +215,6 @@ constexpr int ROW_BUFFERS = 8;
 ScanSource *source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail);
 void		source_close(ScanSource *source);
 
-/* The relation of a range table entry of the plan, which is locked. */
-Relation	plan_relation(GpuvmScanState *state, Oid relid, int *hint);
-
 /* Numbers the units. */
 uint32		source_count_units(ScanSource *source, uint32 unit_rows);
 
@@ -251,7 +248,7 @@ bool		run_collect_groups(GpuvmScanState *state);
 /* Ends the job, if any, takes its figures, and gives back what the run holds. */
 void		run_stop(GpuvmScanState *state);
 
-/* The same for a scan that may be run again: under the same snapshot a source stays good, and one with a delta is worth keeping. */
+/* The same for a scan that may be run again: under the same snapshot a source stays good, and one that is not plain is worth keeping. */
 void		run_end(GpuvmScanState *state);
 
 /* Leaves the VM for the alternative; raises 55000 when gpuvm.require forbids it. */

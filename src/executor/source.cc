@@ -5,9 +5,9 @@
 #include "pg/pg.h"
 
 extern "C" {
-#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
 #include "miscadmin.h"
-#include "nodes/execnodes.h"
 #include "portability/instr_time.h"
 #include "utils/memutils.h"
 }
@@ -25,29 +25,6 @@ namespace gpuvm {
 /* A delta may take this, or what a hash table may, whichever is more. */
 constexpr Size MIN_DELTA_LIMIT = 64 * 1024 * 1024;
 
-Relation
-plan_relation(GpuvmScanState *state, Oid relid, int *hint)
-{
-	EState	   *estate = state->css.ss.ps.state;
-	int			n = list_length(estate->es_range_table);
-
-	if (state->css.ss.ss_currentRelation != nullptr && RelationGetRelid(state->css.ss.ss_currentRelation) == relid)
-		return state->css.ss.ss_currentRelation;
-	/* Any entry for it will do. Leaves are there in their own order, so the next is looked for behind the last. */
-	for (int i = 0; i < n; i++)
-	{
-		int			at = (*hint + i) % n;
-		RangeTblEntry *rte = list_nth_node(RangeTblEntry, estate->es_range_table, at);
-
-		if (rte->rtekind == RTE_RELATION && rte->relid == relid)
-		{
-			*hint = at + 1;
-			return ExecGetRangeTableRelation(estate, at + 1);
-		}
-	}
-	elog(ERROR, "gpuvm: relation %u is not in the range table", relid);
-}
-
 /* The number that a leaf gives to a column of the partitioned table. */
 static AttrNumber
 leaf_attnum(const ScanSource *source, const ScanLeaf *leaf, AttrNumber attnum)
@@ -57,7 +34,7 @@ leaf_attnum(const ScanSource *source, const ScanLeaf *leaf, AttrNumber attnum)
 
 	if (source->parent == nullptr)
 		return attnum;
-	name = NameStr(TupleDescAttr(source->parent, attnum - 1)->attname);
+	name = NameStr(TupleDescAttr(RelationGetDescr(source->parent), attnum - 1)->attname);
 	if (attnum <= desc->natts && strcmp(NameStr(TupleDescAttr(desc, attnum - 1)->attname), name) == 0)
 		return attnum;
 	for (int i = 0; i < desc->natts; i++)
@@ -132,21 +109,31 @@ wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 	return true;
 }
 
-/* Blocks that hold as many rows as the others do. */
+/* As the planner would estimate it: the tablets may hold rows of blocks that they do not serve any more. */
 static double
 expected_rows(const ScanLeaf *leaf)
 {
-	return leaf->check.unserved * (leaf->version->nrows / Max(static_cast<double>(leaf->version->served_blocks), 1.0));
+	BlockNumber pages;
+	double		tuples;
+	double		visible;
+
+	if (leaf->check.unserved == 0)
+		return 0;
+	table_relation_estimate_size(leaf->rel, nullptr, &pages, &tuples, &visible);
+	return tuples * leaf->check.unserved / Max(pages, 1);
 }
 
 /* Is the machine worth it, with the delta to read first? The planner knew only of blocks that are in no tablet. */
 static bool
 delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 {
-	if (setting_force)
-		return true;
+	double		us = 0;
+
 	for (int i = 0; i < source->nleaves; i++)
-		state->delta_us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
+		us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
+	state->delta_us += us;
+	if (setting_force || us == 0)
+		return true;
 	return state->css.ss.ps.plan->total_cost - state->plan->delta_cost + state->delta_us * cost_of_us() <
 		state->alternative->plan->total_cost;
 }
@@ -158,16 +145,26 @@ wants_ctids(const GpuvmScanState *state)
 	return state->plan->kind == SCAN_ROWS && state->plan->ncursors == 1;
 }
 
-/* Rows that cannot fit, at a byte a value, need not be read. */
+/* Rows that will hardly fit, as wide as those in the tablets are, need not be read to find out. */
 static bool
-delta_may_fit(GpuvmScanState *state, const ScanSource *source, int nwanted, uint64 limit)
+delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wanted, uint64 limit)
 {
-	double		row = nwanted + (wants_ctids(state) ? sizeof(ItemPointerData) : 0);
-	double		rows = 0;
+	double		bytes = 0;
 
 	for (int i = 0; i < source->nleaves; i++)
-		rows += expected_rows(&source->leaves[i]);
-	return rows * row <= limit;
+	{
+		const TableVersion *version = source->leaves[i].version;
+		const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+		uint32		row = wants_ctids(state) ? sizeof(ItemPointerData) : 0;
+
+		for (uint32 c = 0; c < version->ncols; c++)
+		{
+			if (wanted[c])
+				row += version->ntablets > 0 ? columns[c].max_width : type_natural_width(columns[c].type);
+		}
+		bytes += expected_rows(&source->leaves[i]) * row;
+	}
+	return bytes <= 2.0 * limit;
 }
 
 static bool
@@ -333,13 +330,12 @@ now_ns(void)
 static bool
 check_leaves(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
 {
-	int			hint = 0;
-
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		ScanLeaf   *leaf = &source->leaves[i];
 
-		leaf->rel = plan_relation(state, leaf->relid, &hint);
+		/* it is in the plan's range table, so the lock is held */
+		leaf->rel = table_open(leaf->relid, AccessShareLock);
 		leaf->pin = registry_pin(leaf->rel, reason);
 		if (leaf->pin == nullptr ||
 			!version_check(leaf->rel, state->css.ss.ps.state->es_snapshot, &leaf->pin, reason, &leaf->check))
@@ -428,7 +424,7 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	if (!delta_pays(state, source, nwanted))
 		return false;
 	start = now_ns();
-	fits = delta_may_fit(state, source, nwanted, limit) && read_deltas(state, source, wanted, limit);
+	fits = delta_may_fit(state, source, wanted, limit) && read_deltas(state, source, wanted, limit);
 	state->figures.delta_ns += now_ns() - start;
 	if (!fits)
 	{
@@ -462,9 +458,7 @@ source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail)
 		source->leaves[0].relid = from->relid;
 	else
 	{
-		int			hint = 0;
-
-		source->parent = RelationGetDescr(plan_relation(state, from->relid, &hint));
+		source->parent = table_open(from->relid, AccessShareLock);
 		for (int i = 0; i < source->nleaves; i++)
 			source->leaves[i].relid = list_nth_oid(from->leaves, i);
 	}
@@ -490,7 +484,11 @@ source_close(ScanSource *source)
 	{
 		if (source->leaves[i].pin != nullptr)
 			registry_unpin(source->leaves[i].pin);
+		if (source->leaves[i].rel != nullptr)
+			table_close(source->leaves[i].rel, NoLock);
 	}
+	if (source->parent != nullptr)
+		table_close(source->parent, NoLock);
 	MemoryContextReset(source->context);
 }
 

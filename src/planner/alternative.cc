@@ -71,6 +71,9 @@ ordinary_subpaths(Path *append, List *subpaths)
 		adopt_costs(append, before, now);
 		copies = lappend(copies, now);
 	}
+	/* An Append starts with the first of them, the other kind with all. */
+	if (IsA(append, AppendPath))
+		append->startup_cost = static_cast<Path *>(linitial(copies))->startup_cost;
 	return copies;
 }
 

@@ -33,6 +33,7 @@ extern "C" {
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
 #include "store/delta.h"
+#include "store/refresher.h"
 
 namespace gpuvm {
 
@@ -93,7 +94,7 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		if (!registry_describe(rte->relid, target->table))
 		{
 			if (reasons_wanted)
-				note_reason(root, rel, "Scan", "the table is not imported", psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
+				note_reason(root, rel, "Scan", why_not_in_memory(rte->relid), psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
 			return false;
 		}
 		target->pages = rel->pages;

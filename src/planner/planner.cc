@@ -72,7 +72,8 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 		next_set_rel_pathlist(root, rel, rti, rte);
 	if (!active() || rte->rtekind != RTE_RELATION || (planning_cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
 		return;
-	if (usable_relation(root, rel, &target) && add_rows_path(root, rel, &target) && target.leaves != NIL)
+	if (usable_relation(root, rel, &target) && add_rows_path(root, rel, &target) && target.leaves != NIL &&
+		planning_depth > 0)
 		hide_partitions(root, rel);
 }
 

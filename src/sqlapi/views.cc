@@ -66,20 +66,20 @@ may_read_column(Oid relid, AttrNumber attnum)
 		pg_attribute_aclcheck(relid, attnum, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }
 
+/* How it stands, how many blocks tablets do not answer for, and for what share of them they do. */
 static const char *
-version_state(VersionPin *pin, Relation rel, BlockNumber *changed_blocks)
+version_state(VersionPin *pin, Relation rel, BlockNumber *changed_blocks, double *served)
 {
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	bool		unchanged;
+
 	*changed_blocks = pin_version(pin)->nblocks;
+	*served = 0;
 	if (!pin_matches(pin, rel))
 		return "schema changed";
-	return version_unchanged(rel, pin_version(pin), changed_blocks) ? "current" : "table changed";
-}
-
-/* The share of a table's blocks that its tablets answer for. */
-static double
-share_served(BlockNumber nblocks, BlockNumber changed)
-{
-	return nblocks == 0 ? 1.0 : 1.0 - static_cast<double>(Min(changed, nblocks)) / nblocks;
+	unchanged = version_unchanged(rel, pin_version(pin), changed_blocks);
+	*served = nblocks == 0 ? 1.0 : 1.0 - static_cast<double>(Min(*changed_blocks, nblocks)) / nblocks;
+	return unchanged ? "current" : "table changed";
 }
 
 static ArrayType *
@@ -309,11 +309,12 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 		{
 			const TableVersion *version = pin_version(pin);
 			BlockNumber changed;
+			double		served;
 			Datum		values[11];
 			bool		nulls[11] = {};
 
 			values[0] = ObjectIdGetDatum(rows[i].relid);
-			values[7] = CStringGetTextDatum(version_state(pin, rel, &changed));
+			values[7] = CStringGetTextDatum(version_state(pin, rel, &changed, &served));
 			values[1] = PointerGetDatum(column_names(rel, version));
 			values[2] = Int64GetDatum(static_cast<int64>(version->nrows));
 			values[3] = Int32GetDatum(static_cast<int32>(version->ntablets));
@@ -321,7 +322,7 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 			values[5] = Int64GetDatum(version->served_blocks);
 			values[6] = Int64GetDatum(static_cast<int64>(version->bytes));
 			values[8] = Int64GetDatum(changed);
-			values[9] = Float8GetDatum(share_served(RelationGetNumberOfBlocks(rel), changed));
+			values[9] = Float8GetDatum(served);
 			values[10] = TimestampTzGetDatum(pin_refreshed(pin));
 			put_row(fcinfo, values, nulls);
 			registry_unpin(pin);

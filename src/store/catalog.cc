@@ -14,6 +14,7 @@
 #include "store/catalog.h"
 
 #include "store/internal.h"
+#include "store/refresher_shared.h"
 
 extern "C" {
 #include "access/genam.h"
@@ -410,7 +411,10 @@ catalog_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int 
 		HeapTuple	row = imports ? find_row(imports, object_id) : NULL;
 
 		if (row != NULL)
+		{
 			CatalogTupleDelete(imports, &row->t_self);
+			trouble_ended(object_id);
+		}
 		if (imports != NULL)
 			table_close(imports, NoLock);
 	}

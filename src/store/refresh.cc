@@ -64,8 +64,9 @@ struct Refresh
 	BlockNumber since_check;
 	uint64	   *result;			/* the new version's tablets, in order */
 	uint32		nresult;
+	uint32		next_tablet;	/* the first old one that nothing is staged of */
 
-	/* where the staged rows began: what a lack of memory takes back */
+	/* as far as what is done does not depend on what is staged: what a lack of memory goes back to */
 	BlockNumber anchor_block;
 	uint32		anchor_tablet;
 	uint32		anchor_result;
@@ -203,13 +204,13 @@ take_made(Refresh *r)
 		r->result[r->nresult++] = made[r->anchor_made++];
 }
 
-/* Nothing is staged: from here on a lack of memory leaves everything as it is. */
+/* No rows are staged, and every old tablet is done with or untouched: from `block` on a lack of memory leaves all as it is. */
 static void
-set_anchor(Refresh *r, BlockNumber block, uint32 tablet)
+set_anchor(Refresh *r, BlockNumber block)
 {
 	take_made(r);
 	r->anchor_block = block;
-	r->anchor_tablet = tablet;
+	r->anchor_tablet = r->next_tablet;
 	r->anchor_result = r->nresult;
 	r->anchor_rows = r->rows;
 }
@@ -239,14 +240,18 @@ give_up(Refresh *r)
 		r->result[r->nresult++] = r->tablets[t];
 }
 
-/* Ends the tablet that is staged. False when memory is short. */
+/* Ends the tablet that is staged, between old tablets or (`within`) in the middle of one. False when memory is short. */
 static bool
-flush(Refresh *r, BlockNumber next_block)
+flush(Refresh *r, BlockNumber next_block, bool within)
 {
-	if (copier_flush(r->copier, next_block) == 0)
-		return true;
-	give_up(r);
-	return false;
+	if (copier_flush(r->copier, next_block) != 0)
+	{
+		give_up(r);
+		return false;
+	}
+	if (!within)
+		set_anchor(r, next_block);
+	return true;
 }
 
 static void
@@ -278,14 +283,13 @@ stage_blocks(Refresh *r, const TabletHeader *tablet, BlockNumber from, BlockNumb
 		{
 			if (copier_read(c, block, r->strategy, &r->vm_buffer))
 				r->served[vm_word_of(block)] |= vm_word_bit(block);
-			r->rows += c->ntuples;
 		}
 		else if (tablet != NULL && has_bit(r->served, block))
 		{
 			const uint32_t *rows = tablet_at<uint32_t>(tablet, tablet->block_rows) + (block - tablet->first_block);
 			BlockNumber n = 1;
 
-			if (!copier_has_room(c, rows[1] - rows[0], limit) && !flush(r, block))
+			if (!copier_has_room(c, rows[1] - rows[0], limit) && !flush(r, block, tablet != NULL))
 				return false;
 			while (block + n < to && n < BLOCKS_PER_CHECK && !has_bit(r->wanted, block + n) && has_bit(r->served, block + n) &&
 				   c->nrows + (rows[n + 1] - rows[0]) <= limit)
@@ -296,9 +300,10 @@ stage_blocks(Refresh *r, const TabletHeader *tablet, BlockNumber from, BlockNumb
 		}
 		else
 			copier_skip(c);
-		if (!copier_has_room(c, c->ntuples, limit) && !flush(r, block))
+		if (!copier_has_room(c, c->ntuples, limit) && !flush(r, block, tablet != NULL))
 			return false;
 		copier_append(c);
+		r->rows += c->ntuples;
 		block++;
 	}
 	return true;
@@ -318,17 +323,29 @@ wanted_in_gap(const Refresh *r, BlockNumber from, uint32 t)
 }
 
 /*
- * Makes `block` the next one to stage, which is tablet t's first or lies before
- * it: over the blocks of no interest from `at` on, or in a tablet of its own.
+ * Makes `block` the next one to stage: over the blocks of no interest from `at`
+ * on, or in a tablet of its own.
  */
 static bool
-go_to(Refresh *r, BlockNumber at, BlockNumber block, uint32 t)
+go_to(Refresh *r, BlockNumber at, BlockNumber block)
 {
-	if (r->copier->nblocks > 0 && block >= at && block - at <= MAX_GAP)
+	if (r->copier->nblocks > 0 && block - at <= MAX_GAP)
 		return stage_blocks(r, NULL, at, block, r->copier->row_capacity);
-	if (!flush(r, block))
-		return false;
-	set_anchor(r, block, t);
+	return flush(r, block, false);
+}
+
+/* Stages what is wanted between `at`, which moves on, and the next tablet. */
+static bool
+stage_gap(Refresh *r, BlockNumber *at)
+{
+	BlockNumber block;
+
+	while ((block = wanted_in_gap(r, *at, r->next_tablet)) != InvalidBlockNumber)
+	{
+		if (!go_to(r, *at, block) || !stage_blocks(r, NULL, block, block + 1, r->tablet_rows))
+			return false;
+		*at = block + 1;
+	}
 	return true;
 }
 
@@ -341,8 +358,8 @@ static void
 build_tablets(Refresh *r)
 {
 	Copier	   *c = r->copier;
+	uint32		enough = r->tablet_rows / 4 * 3;
 	BlockNumber at = 0;			/* all blocks below are staged, or done with */
-	BlockNumber block;
 
 	for (uint32 t = 0; t < r->version->ntablets; t++)
 	{
@@ -352,38 +369,38 @@ build_tablets(Refresh *r)
 		/* it and the following ones were cut off */
 		if (tablet->first_block >= r->nblocks)
 			break;
-		while ((block = wanted_in_gap(r, at, t)) != InvalidBlockNumber)
-		{
-			if (!go_to(r, at, block, t) || !stage_blocks(r, NULL, block, block + 1, r->tablet_rows))
-				return;
-			at = block + 1;
-		}
+		r->next_tablet = t;
+		if (!stage_gap(r, &at))
+			return;
 
 		if (is_stale(r, tablet) ||
-			(wanted_in_gap(r, end, t + 1) != InvalidBlockNumber && tablet->nrows + MaxHeapTuplesPerPage <= r->tablet_rows) ||
+			(tablet->nrows < enough && wanted_in_gap(r, end, t + 1) != InvalidBlockNumber) ||
 			(c->nblocks > 0 && c->nrows + tablet->nrows <= r->tablet_rows))
 		{
-			if (!go_to(r, at, tablet->first_block, t) ||
-				!stage_blocks(r, tablet, tablet->first_block, end, c->row_capacity))
+			if (!go_to(r, at, tablet->first_block))
 				return;
-			at = end;
-			continue;
+			r->next_tablet = t + 1;
+			if (!stage_blocks(r, tablet, tablet->first_block, end, c->row_capacity))
+				return;
+			/* full enough to be a tablet; blocks without rows go with those that follow */
+			if (c->nrows >= enough && !flush(r, end, false))
+				return;
+			if (c->nrows == 0)
+				set_anchor(r, end);
 		}
-		if (!flush(r, tablet->first_block))
-			return;
-		take_made(r);
-		r->result[r->nresult++] = r->tablets[t];
+		else
+		{
+			if (!flush(r, tablet->first_block, false))
+				return;
+			r->result[r->nresult++] = r->tablets[t];
+			r->next_tablet = t + 1;
+			set_anchor(r, end);
+		}
 		at = end;
-		set_anchor(r, at, t + 1);
 	}
-	while ((block = wanted_in_gap(r, at, r->version->ntablets)) != InvalidBlockNumber)
-	{
-		if (!go_to(r, at, block, r->version->ntablets) || !stage_blocks(r, NULL, block, block + 1, r->tablet_rows))
-			return;
-		at = block + 1;
-	}
-	if (flush(r, r->nblocks))
-		take_made(r);
+	r->next_tablet = r->version->ntablets;
+	if (stage_gap(r, &at))
+		(void) flush(r, r->nblocks, false);
 }
 
 static void
@@ -425,7 +442,15 @@ begin_building(Refresh *r, int16 *attnums)
 	r->vm_buffer = InvalidBuffer;
 }
 
-/* Builds what has to be, and publishes it. True if it was. */
+/* Was memory too short for a single tablet? */
+static bool
+nothing_built(const Refresh *r)
+{
+	return r->short_of_memory && r->nresult == r->version->ntablets &&
+		memcmp(r->result, r->tablets, r->nresult * sizeof(uint64)) == 0;
+}
+
+/* Builds what has to be, and publishes it. False if that was not possible. */
 static bool
 rebuild(Refresh *r)
 {
@@ -442,6 +467,11 @@ rebuild(Refresh *r)
 	}
 	build_tablets(r);
 	end_building(r);
+	if (nothing_built(r))
+	{
+		manifest_end();
+		return false;
+	}
 
 	parts.ncols = r->version->ncols;
 	parts.attnums = attnums;
@@ -483,7 +513,9 @@ restamp(const Refresh *r)
 		page = static_cast<RestampedPage *>(palloc(sizeof(RestampedPage)));
 		page->map_block = i;
 		page->lsn = r->stamps[i];
-		memcpy(page->words, r->served + Size{i} * VM_WORDS_PER_PAGE, sizeof(page->words));
+		/* blocks that were read in vain are not the version's */
+		for (uint32 w = 0; w < VM_WORDS_PER_PAGE; w++)
+			page->words[w] = r->served[Size{i} * VM_WORDS_PER_PAGE + w] & ~r->wanted[Size{i} * VM_WORDS_PER_PAGE + w];
 		page->next = pages;
 		pages = page;
 	}
@@ -500,38 +532,36 @@ count_blocks(const uint64 *words, BlockNumber nblocks)
 	return count;
 }
 
-/* In a context of its own, which the caller deletes. */
-static void
+/* True if memory was short, but not for all: what the old version held may be free now. */
+static bool
 refresh_pinned(Refresh *r)
 {
 	RefreshOutcome *outcome = r->outcome;
 	BlockNumber unchanged;
+	BlockNumber served;
 	bool		moved;
 
 	r->version = pin_version(r->pin);
 	r->tablets = version_at<uint64_t>(r->version, r->version->tablets);
 	r->nblocks = RelationGetNumberOfBlocks(r->rel);
 	r->extent = Max(r->nblocks, r->version->nblocks);
-	outcome->blocks = r->nblocks;
 	moved = classify(r);
 	unchanged = count_blocks(r->served, r->extent);
+	outcome->blocks = r->nblocks;
 	outcome->left = r->nblocks - unchanged;
 
-	if (anything_to_build(r))
+	if (anything_to_build(r) && rebuild(r))
 	{
-		outcome->changed = rebuild(r);
-		if (outcome->changed)
-		{
-			BlockNumber served = count_blocks(r->served, r->extent);
-
-			outcome->reread = served - unchanged;
-			outcome->left = r->nblocks - served;
-			outcome->nrows = r->rows;
-		}
+		served = count_blocks(r->served, r->extent);
+		outcome->reread += served - unchanged;
+		outcome->left = r->nblocks - served;
+		outcome->nrows += r->rows;
+		outcome->changed = true;
+		return r->short_of_memory;
 	}
-	else if (moved)
-		outcome->changed = restamp(r);
-	pin_mark_refreshed(r->pin);
+	if (moved && restamp(r))
+		outcome->changed = true;
+	return false;
 }
 
 bool
@@ -543,6 +573,7 @@ refresh_relation(Relation rel, RefreshOutcome *outcome)
 	VersionPin *pin;
 	LOCKTAG		tag;
 	int			reason;
+	bool		more;
 
 	memset(outcome, 0, sizeof(*outcome));
 
@@ -556,18 +587,23 @@ refresh_relation(Relation rel, RefreshOutcome *outcome)
 		return false;
 	}
 
-	context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm refresh", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(context);
-	r = static_cast<Refresh *>(palloc0(sizeof(Refresh)));
-	r->rel = rel;
-	r->pin = pin;
-	r->outcome = outcome;
 	/* catalogs have been read; what for is over */
 	InvalidateCatalogSnapshotConditionally();
-	refresh_pinned(r);
+	context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm refresh", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	do
+	{
+		r = static_cast<Refresh *>(palloc0(sizeof(Refresh)));
+		r->rel = rel;
+		r->pin = pin;
+		r->outcome = outcome;
+		more = refresh_pinned(r);
+		MemoryContextReset(context);
+	} while (more);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 
+	pin_mark_refreshed(pin);
 	registry_unpin(pin);
 	(void) LockRelease(&tag, ExclusiveLock, false);
 	return true;

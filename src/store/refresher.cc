@@ -68,6 +68,22 @@ raise_not_imported(Relation rel)
 	pg_unreachable();
 }
 
+const char *
+why_not_in_memory(Oid relid)
+{
+	ArrayType  *columns;
+	const char *trouble;
+
+	if (!remembered_columns(relid, &columns))
+		return "the table is not imported";
+	trouble = refresher_trouble(relid);
+	if (trouble != NULL)
+		return psprintf("the table is remembered as imported, but not in memory: %s", trouble);
+	if (refresher_loading())
+		return "the table is being imported in the background, as after every start of the server";
+	return "the table is remembered as imported, but not in memory";
+}
+
 /* The columns that an import anew takes: as remembered, or those of the tablets there are. False: not imported. */
 static bool
 columns_to_import(Relation rel, int16 **attnums, int *ncols, bool *all_columns)
@@ -160,7 +176,7 @@ table_released(Relation rel)
 
 /* -- pace ------------------------------------------------------------------------------- */
 
-/* Does anybody wait for a lock that conflicts with the worker's on this table? */
+/* Does anybody wait for the worker: for the table itself, or to refresh it at once? */
 static bool
 others_wait_for(Oid relid)
 {
@@ -168,10 +184,13 @@ others_wait_for(Oid relid)
 
 	for (int i = 0; i < locks->nelements; i++)
 	{
-		const LockInstanceData *lock = &locks->locks[i];
+		const LOCKTAG *tag = &locks->locks[i].locktag;
+		LOCKMODE	wanted = locks->locks[i].waitLockMode;
 
-		if (lock->waitLockMode == AccessExclusiveLock && lock->locktag.locktag_type == LOCKTAG_RELATION &&
-			lock->locktag.locktag_field1 == MyDatabaseId && lock->locktag.locktag_field2 == relid)
+		if (wanted == NoLock || tag->locktag_field1 != MyDatabaseId || tag->locktag_field2 != relid)
+			continue;
+		if ((tag->locktag_type == LOCKTAG_RELATION && wanted == AccessExclusiveLock) ||
+			(tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == STORE_LOCK))
 			return true;
 	}
 	return false;
@@ -468,6 +487,7 @@ look_at_database(void)
 
 	MemoryContextSwitchTo(context);
 	tables = list_tables(context, &ntables, &extension);
+	troubles_keep(tables);
 	pending = list_length(tables);
 	foreach(lc, tables)
 	{
@@ -544,8 +564,10 @@ scout(void)
 	for (TableTrouble &trouble : shared->troubles)
 		if (OidIsValid(trouble.database) && !list_member_oid(all, trouble.database))
 			trouble.database = trouble.relid = InvalidOid;
+	shared->left_out = 0;
 	foreach(lc, visitable)
-		(void) add_database(lfirst_oid(lc));
+		if (add_database(lfirst_oid(lc)) == NULL)
+			shared->left_out++;
 	for (DatabaseState &state : shared->databases)
 		state.visited = OidIsValid(state.database) && list_member_oid(visitable, state.database);
 	shared->scouted = true;

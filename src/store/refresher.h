@@ -38,6 +38,9 @@ bool		refresher_sentence(char *text, size_t size);
 /* Why a remembered table is not in memory, as far as the refresher knows: palloc'd, or NULL. */
 char	   *refresher_trouble(Oid relid);
 
+/* For gpuvm.why_not(): why a table that is not in the registry is not; may be palloc'd. */
+const char *why_not_in_memory(Oid relid);
+
 /* What an import or a release by hand means for the refresher. */
 void		table_imported(Relation rel);
 void		table_released(Relation rel);

@@ -29,6 +29,7 @@ extern "C" {
 
 namespace gpuvm {
 
+constexpr long RETRY_MS = 10000;	/* at the latest, where no worker was free */
 constexpr int MAX_WORKERS = 2;	/* at a time; the scout is one of them */
 
 static struct
@@ -94,6 +95,15 @@ start_worker(Oid database)
 	workers[i].database = database;
 	refresher_shared()->no_worker_free = !started;
 	return started;
+}
+
+/* Until the next tick. */
+static long
+tick_ms(void)
+{
+	long		naptime = setting_refresh_naptime_s * 1000L;
+
+	return refresher_shared()->no_worker_free ? Min(naptime, RETRY_MS) : naptime;
 }
 
 static TimestampTz
@@ -163,13 +173,13 @@ refresher_tick(void)
 		return -1;
 	forget_ended_workers();
 	if (!setting_refresh && !setting_load_at_start)
-		return setting_refresh_naptime_s * 1000L;
+		return tick_ms();
 	if ((now >= next_scout || pg_atomic_read_u32(&shared->scout_wanted) != 0) && !is_running(InvalidOid) &&
 		(setting_refresh || !shared->scouted || pg_atomic_read_u32(&shared->scout_wanted) != 0))
 	{
 		bool		started = start_worker(InvalidOid);
 
-		next_scout = naptimes_from(now, started ? QUIET_NAPTIMES : 1);
+		next_scout = started ? naptimes_from(now, QUIET_NAPTIMES) : now;
 	}
 	/* its news first: a database may be gone */
 	while (!is_running(InvalidOid) && OidIsValid(database = next_database(&due)) && due <= now)
@@ -178,18 +188,20 @@ refresher_tick(void)
 			break;
 		set_next_look(database, now);
 	}
-	return setting_refresh_naptime_s * 1000L;
+	return tick_ms();
 }
 
 /* -- in backends ------------------------------------------------------------------------- */
 
 static void
-mark_xact_callback(XactEvent event, void *)
+end_xact_callback(XactEvent event, void *)
 {
-	if (event == XACT_EVENT_COMMIT && mark_at_commit)
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+		return;
+	if (event != XACT_EVENT_ABORT && mark_at_commit)
 		refresher_mark();
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-		mark_at_commit = false;
+	mark_at_commit = false;
+	unhold_databases();
 }
 
 static bool
@@ -290,31 +302,18 @@ refresher_process_utility(PlannedStmt *pstmt, const char *query, bool read_only_
 {
 	Node	   *statement = pstmt->utilityStmt;
 	const char *name = refresher_shared() != NULL ? database_for_itself(statement) : NULL;
+	/* looked at now: the command may free its statement */
+	bool		wanted = may_want_refresh(statement);
+	RenameStmt *rename = IsA(statement, RenameStmt) ? castNode(RenameStmt, copyObjectImpl(statement)) : NULL;
 
+	/* until the transaction ends: only then is it renamed or gone */
 	if (name != NULL)
-	{
-		Oid			database = get_database_oid(name, true);
-
-		PG_TRY();
-		{
-			if (OidIsValid(database))
-				hold_database(database);
-			run_utility(pstmt, query, read_only_tree, context, params, environment, receiver, completion);
-		}
-		PG_FINALLY();
-		{
-			unhold_databases();
-		}
-		PG_END_TRY();
-		scout_wanted();
-		return;
-	}
-
+		hold_database(get_database_oid(name, true));
 	run_utility(pstmt, query, read_only_tree, context, params, environment, receiver, completion);
-	if (IsA(statement, RenameStmt))
-		after_rename(castNode(RenameStmt, statement));
+	if (rename != NULL)
+		after_rename(rename);
 	/* VACUUM and others end their own transactions: what is marked here waits for the last one */
-	mark_at_commit = mark_at_commit || may_want_refresh(statement);
+	mark_at_commit = mark_at_commit || wanted;
 }
 
 void
@@ -327,7 +326,7 @@ refresher_install(void)
 	}
 	if (IsBinaryUpgrade)
 		return;
-	RegisterXactCallback(mark_xact_callback, NULL);
+	RegisterXactCallback(end_xact_callback, NULL);
 	previous_process_utility = ProcessUtility_hook;
 	ProcessUtility_hook = refresher_process_utility;
 }

@@ -172,6 +172,7 @@ refresher_sentence(char *text, size_t size)
 	int			failed = 0;
 	bool		known;
 	bool		no_worker;
+	int			left_out;
 
 	if (shared == NULL)
 	{
@@ -181,6 +182,7 @@ refresher_sentence(char *text, size_t size)
 	LWLockAcquire(lock, LW_SHARED);
 	known = shared->scouted;
 	no_worker = shared->no_worker_free;
+	left_out = shared->left_out;
 	for (const DatabaseState &state : shared->databases)
 	{
 		if (!OidIsValid(state.database) || !state.visited)
@@ -202,7 +204,9 @@ refresher_sentence(char *text, size_t size)
 		snprintf(text, size, "it looks after imported tables of %d database%s", with_tables, with_tables == 1 ? "" : "s");
 	if (failed > 0 && strlen(text) < size)
 		snprintf(text + strlen(text), size - strlen(text), "; it could not import or refresh %d table%s: see gpuvm.tables and the server log", failed, failed == 1 ? "" : "s");
-	return !no_worker && failed == 0 && setting_refresh;
+	if (left_out > 0 && strlen(text) < size)
+		snprintf(text + strlen(text), size - strlen(text), "; %d databases are not visited, as there are more than %d", left_out, MAX_DATABASES);
+	return !no_worker && failed == 0 && left_out == 0 && setting_refresh;
 }
 
 /* -- tables in trouble ------------------------------------------------------------------- */
@@ -287,6 +291,16 @@ trouble_ended(Oid relid)
 	LWLockRelease(lock);
 }
 
+void
+troubles_keep(const List *relids)
+{
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (TableTrouble &trouble : shared->troubles)
+		if (trouble.database == MyDatabaseId && !list_member_oid(relids, trouble.relid))
+			trouble.database = trouble.relid = InvalidOid;
+	LWLockRelease(lock);
+}
+
 bool
 trouble_waits(Oid relid, TimestampTz now)
 {
@@ -336,13 +350,18 @@ unhold_databases(void)
 {
 	if (nheld == 0)
 		return;
+	/* before any of them can be visited: it may be gone, or a new one be there */
+	scout_wanted();
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	for (int i = 0; i < nheld; i++)
 	{
 		DatabaseState *state = find_database(held[i]);
 
-		if (state != NULL && state->holds > 0)
-			state->holds--;
+		if (state == NULL || state->holds == 0)
+			continue;
+		state->holds--;
+		/* the worker that had to leave may not have been done */
+		pg_atomic_write_u32(&state->marked, 1);
 	}
 	nheld = 0;
 	LWLockRelease(lock);

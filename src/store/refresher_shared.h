@@ -5,6 +5,7 @@
 #include "store/refresher.h"
 
 extern "C" {
+#include "nodes/pg_list.h"
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 }
@@ -46,6 +47,7 @@ struct RefresherShared
 	pg_atomic_uint32 scout_wanted;	/* databases may have come or gone */
 	bool		scouted;
 	bool		no_worker_free;
+	int			left_out;		/* databases that found no room below */
 	DatabaseState databases[MAX_DATABASES];
 	TableTrouble troubles[MAX_TROUBLES];
 };
@@ -63,10 +65,11 @@ void		scout_wanted(void);
 void		trouble_failed(Oid relid, const char *text);
 void		trouble_released(Oid relid);
 void		trouble_ended(Oid relid);
+void		troubles_keep(const List *relids);	/* in this database no others can be in trouble */
 bool		trouble_waits(Oid relid, TimestampTz now);
 TimestampTz trouble_next(void);	/* when the first table of this database is to be tried again; DT_NOEND: none */
 
-/* Makes the refresher leave the database and keeps it out until the matching call. */
+/* Makes the refresher leave the database and keeps it out until the transaction ends; InvalidOid is ignored. */
 void		hold_database(Oid database);
 void		unhold_databases(void);
 

@@ -20,6 +20,7 @@
 #include "store/internal.h"
 
 #include "pg/shmem.h"
+#include "store/refresher.h"
 
 extern "C" {
 #include "access/visibilitymap.h"
@@ -107,10 +108,16 @@ restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, B
 
 			if (lsn == InvalidXLogRecPtr || !(wanted[(block - first) / VM_BLOCKS_PER_WORD] & bit))
 				continue;
-			if (looked % BLOCKS_PER_CHECK == 0)
+			if (looked++ % BLOCKS_PER_CHECK == 0)
+			{
+				if (BufferIsValid(vm_buffer))
+					ReleaseBuffer(vm_buffer);
+				vm_buffer = InvalidBuffer;
 				CHECK_FOR_INTERRUPTS();
-			if (looked++ == 0)
+				refresh_pace();
+				/* pins the map page */
 				(void) visibilitymap_get_status(rel, block, &vm_buffer);
+			}
 
 			buffer = read_page(&reader, block);
 			page = BufferGetPage(buffer);

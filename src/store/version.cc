@@ -101,7 +101,8 @@ make_version(Relation rel, const VersionParts *parts)
 	uint64		stamps_at = tablets_at + uint64{parts->ntablets} * sizeof(uint64_t);
 	uint64		served_at = stamps_at + uint64{nstamps} * sizeof(uint64_t);
 	uint64		page_served_at = served_at + served_size(parts->nblocks);
-	uint64		signature_at = page_served_at + uint64{nstamps} * sizeof(uint32_t);
+	uint64		map_buffers_at = page_served_at + uint64{nstamps} * sizeof(uint32_t);
+	uint64		signature_at = map_buffers_at + uint64{nstamps} * sizeof(uint32_t);
 	uint64		size = signature_at + parts->signature.len;
 	uint64		offset = arena_alloc(size);
 	TableVersion *version;
@@ -123,6 +124,7 @@ make_version(Relation rel, const VersionParts *parts)
 	version->stamps = stamps_at;
 	version->served = served_at;
 	version->page_served = page_served_at;
+	version->map_buffers = map_buffers_at;
 	version->signature = signature_at;
 	version->signature_len = parts->signature.len;
 	version->size = size;
@@ -137,6 +139,7 @@ make_version(Relation rel, const VersionParts *parts)
 		arena_at<uint32>(offset + page_served_at)[i] = served;
 		version->served_blocks += served;
 	}
+	memset(arena_at<char>(offset + map_buffers_at), 0, nstamps * sizeof(uint32_t));
 	memcpy(arena_at<char>(offset + signature_at), parts->signature.data, parts->signature.len);
 
 	columns = arena_at<ColumnSummary>(offset + columns_at);

@@ -23,6 +23,7 @@
 extern "C" {
 #include "access/visibilitymap.h"
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "storage/bufmgr.h"
 #include "storage/lock.h"
@@ -50,15 +51,25 @@ vm_page_exists(Relation rel, BlockNumber map_block)
 	return smgrexists(smgr, VISIBILITYMAP_FORKNUM) && map_block < smgrnblocks(smgr, VISIBILITYMAP_FORKNUM);
 }
 
-/* The page's buffer, share-locked, or InvalidBuffer if the map has no such page. */
+/*
+ * The page's buffer, share-locked, or InvalidBuffer if the map has no such page.
+ * *hint, if given, is where it may still be: most of a clean check would be
+ * finding the pages.
+ */
 static Buffer
-lock_vm_page(Relation rel, BlockNumber map_block)
+lock_vm_page(Relation rel, BlockNumber map_block, uint32 *hint)
 {
-	Buffer		buffer;
+	Buffer		buffer = hint != NULL ? static_cast<Buffer>(__atomic_load_n(hint, __ATOMIC_RELAXED)) : InvalidBuffer;
 
-	if (!vm_page_exists(rel, map_block))
-		return InvalidBuffer;
-	buffer = ReadBufferExtended(rel, VISIBILITYMAP_FORKNUM, map_block, RBM_ZERO_ON_ERROR, NULL);
+	if (buffer <= 0 || buffer > NBuffers ||
+		!ReadRecentBuffer(RelationFileNode(rel), VISIBILITYMAP_FORKNUM, map_block, buffer))
+	{
+		if (!vm_page_exists(rel, map_block))
+			return InvalidBuffer;
+		buffer = ReadBufferExtended(rel, VISIBILITYMAP_FORKNUM, map_block, RBM_ZERO_ON_ERROR, NULL);
+		if (hint != NULL)
+			__atomic_store_n(hint, static_cast<uint32>(buffer), __ATOMIC_RELAXED);
+	}
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	if (PageIsNew(BufferGetPage(buffer)))
 	{
@@ -84,7 +95,7 @@ copy_visible(const uint64 *map, uint64 *words)
 XLogRecPtr
 read_vm_page(Relation rel, BlockNumber map_block, uint64 *words)
 {
-	Buffer		buffer = lock_vm_page(rel, map_block);
+	Buffer		buffer = lock_vm_page(rel, map_block, NULL);
 	XLogRecPtr	lsn;
 
 	if (!BufferIsValid(buffer))
@@ -123,8 +134,8 @@ enum PageState
 };
 
 /*
- * Compares a map page with what the version knows of its first `nblocks` blocks,
- * which are all that it knows or all that the relation has. words[VM_WORDS_PER_PAGE] gets the page's all-visible bits unless it is clean,
+ * Compares a map page with what the version knows of its first `nblocks` blocks.
+ * words[VM_WORDS_PER_PAGE] gets the page's all-visible bits unless it is clean,
  * and *lsn its LSN.
  */
 static PageState
@@ -133,8 +144,10 @@ compare_vm_page(Relation rel, const TableVersion *version, BlockNumber map_block
 {
 	XLogRecPtr	stamp = version_at<uint64_t>(version, version->stamps)[map_block];
 	/* of a version that has all of the page's blocks, `served` need not be read */
-	bool		full = version_at<uint32_t>(version, version->page_served)[map_block] >= nblocks;
-	Buffer		buffer = lock_vm_page(rel, map_block);
+	bool		full = version_at<uint32_t>(version, version->page_served)[map_block] ==
+		Min(version->nblocks - map_block * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE);
+	uint32	   *hints = const_cast<uint32 *>(version_at<uint32>(version, version->map_buffers));
+	Buffer		buffer = lock_vm_page(rel, map_block, &hints[map_block]);
 	PageState	state;
 
 	if (!BufferIsValid(buffer))

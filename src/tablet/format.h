@@ -178,6 +178,8 @@ struct TableVersion
 	uint64_t	stamps;			/* offset of uint64[nstamps]: LSN of each map page, read before its blocks */
 	uint64_t	served;			/* offset of uint64[nstamps * words of a map page] */
 	uint64_t	page_served;	/* offset of uint32[nstamps]: how many bits each of these pages has set */
+	uint64_t	map_buffers;	/* offset of uint32[nstamps]: PostgreSQL's buffer that each map page was last seen in, 0: none.
+								 * A hint, and the only thing in here that changes */
 	uint64_t	signature;		/* offset of what the columns were (store/signature.cc) */
 	uint64_t	signature_len;
 	uint64_t	size;			/* bytes of this blob alone */

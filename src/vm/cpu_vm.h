@@ -2,8 +2,8 @@
  * cpu_vm.h: the CPU virtual machine. No threads, no I/O: the engine's scheduler
  * owns both and calls this with tablets and areas.
  *
- * CpuJob is a program bound to its parameters and to the table version's column
- * summaries, and lowered (fused, widths and overflow checks chosen). It is
+ * CpuJob is a program bound to its parameters and to the summaries of the job's
+ * columns, and lowered (fused, widths and overflow checks chosen). It is
  * immutable after construction and shared by all workers. CpuState is what one
  * worker accumulates: scratch vectors and, for grouped programs, a partial
  * aggregation. Merging states in any order gives the same bits.

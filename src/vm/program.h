@@ -30,7 +30,7 @@
  *   AGGOPEN   p1 number of group keys, p2 number of aggregates,
  *             p3 aux index of ResultSource[number of result columns]
  *   PARALLEL  p1 number of cursors, p2 cursor that drives, p3 address of Converge
- *   COLUMN    p1 dst, p2 column of the cursor's table version, p3 cursor
+ *   COLUMN    p1 dst, p2 column of the cursor, p3 cursor
  *   ROWID     p1 dst, p3 cursor
  *   IMM32     p1 dst, p2 value        IMM64  p1 dst, p4 value       IMMNULL p1 dst
  *   VARIABLE  p1 dst, p2 parameter index

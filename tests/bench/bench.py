@@ -14,6 +14,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            concurrency  sixteen sessions against one, their answers compared
            sphyraena    table 1 and figure 1 of the paper on Sphyraena
            virginian    tables 1 and 2, figures 4 to 6 of the paper on Virginian
+           changes      a table that changes: the check, changed blocks, VACUUM, and what writers pay
 
 Times are EXPLAIN (ANALYZE, TIMING OFF)'s or the engine's own, execution only,
 warm, the median of several runs. Every answer of gpuvm is compared with
@@ -43,7 +44,7 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import concurrency, figures, firsttouch, groupby, papers  # noqa: E402
+from workloads import changes, concurrency, figures, firsttouch, groupby, papers  # noqa: E402
 
 
 class Bench:
@@ -475,7 +476,7 @@ def cpu_name():
 
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
-             "sphyraena": figures.sphyraena, "virginian": figures.virginian}
+             "sphyraena": figures.sphyraena, "virginian": figures.virginian, "changes": changes.run}
 
 
 def main():
@@ -486,6 +487,8 @@ def main():
     parser.add_argument("--engines", default="parallel,duckdb,sqlite,gpuvm", help="besides PostgreSQL with one process")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="for gpuvm")
     parser.add_argument("--runs", type=int, default=5, help="at most, after those to warm up (default 5); at least two")
+    parser.add_argument("--pairs", type=int, default=10, help="of pgbench runs, in `changes`")
+    parser.add_argument("--seconds", type=int, default=60, help="of each of those runs")
     parser.add_argument("--out", default="build/bench", help="folder for results.md, results.json and the plots")
     parser.add_argument("--host", help="folder of the socket of a running server; otherwise a private cluster is made")
     options = parser.parse_args()

@@ -19,11 +19,12 @@
  *
  *   make build/cuda/bench/groups_experiment
  *   build/cuda/bench/groups_experiment [--rows N,N] [--groups N,N] [--cases NAME,NAME] [--reps N] [--lanes 4|8|16]
- *       [--slots N] [--replicas BITS] [--partitions 0|N] [--csv FILE]
+ *       [--slots N] [--replicas BITS] [--partitions 0|N] [--masked SHARE] [--csv FILE]
  *
  * --slots makes every shared table one for the first groups that come along, of
  * so many slots (0: none). --partitions: rows go to their groups by so many partitions, a power of
- * two, where it is possible at all; 0: never; else where the plan has it.
+ * two, where it is possible at all; 0: never; else where the plan has it. --masked: that share of
+ * the table's blocks of 100 rows is masked; marking them is part of the job's time.
  */
 #include <cuda_runtime.h>
 
@@ -38,6 +39,7 @@
 #include <thread>
 #include <vector>
 
+#include "dead_rows.h"
 #include "launch.h"
 #include "lower.h"
 #include "timing.cuh"
@@ -59,6 +61,7 @@ struct Settings
 	int64_t		slots = -1;
 	int			replicas = -1;
 	int			partition_bits = cuda::PARTITIONS_THAT_PAY;
+	double		masked = 0;
 	FILE	   *csv = nullptr;
 };
 
@@ -71,6 +74,7 @@ struct Data
 	std::string name;
 	uint64_t	rows, groups;
 	int			nkeys;
+	double		masked;			/* share of the rows */
 	std::vector<int32_t> key[2];
 	std::vector<int32_t> value;
 	int32_t		lo[2], hi[2];
@@ -93,6 +97,14 @@ mixed(uint64_t x)
 	x = (x ^ (x >> 31)) * 0x7fb5d329728ea185ull;
 	x = (x ^ (x >> 27)) * 0x81dadef4bc2dd44dull;
 	return x ^ (x >> 33);
+}
+
+constexpr uint64_t MASKED_ROWS = 100;	/* side by side: a heap block's */
+
+bool
+is_masked(const Data &d, uint64_t row)
+{
+	return d.masked > 0 && static_cast<double>(mixed(row / MASKED_ROWS + 99) >> 11) * 0x1p-53 < d.masked;
 }
 
 template <typename F>
@@ -143,6 +155,8 @@ make_data(Data &d)
 	{
 		uint64_t	n = d.number(d.key[0][i], d.nkeys == 2 ? d.key[1][i] : 0);
 
+		if (is_masked(d, i))
+			continue;
 		d.count[n]++;
 		d.sum[n] += d.value[i];
 	}
@@ -229,21 +243,38 @@ public:
 			CHECK(cudaMemcpy(at[c], from.data(), d.rows * 4, cudaMemcpyHostToDevice));
 			memory.push_back(at[c]);
 		}
+		/* Tablets but the last are full, so the table's rows are numbered as the bitmaps' are. */
+		if (d.masked > 0)
+		{
+			for (uint64_t first = 0; first < d.rows; first += MASKED_ROWS)
+				if (is_masked(d, first))
+					dead.push_back({first, std::min(first + MASKED_ROWS, d.rows)});
+			dead_pads = static_cast<uint32_t>((d.rows + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS);
+			if (d.rows % TABLET_PAD_ROWS != 0)
+				dead.push_back({d.rows, static_cast<uint64_t>(dead_pads) * TABLET_PAD_ROWS});
+			CHECK(cudaMalloc(&dead_bits, dead_pads * cuda::DEAD_PAD_BYTES));
+			memory.push_back(dead_bits);
+			ranges = upload(dead);
+		}
 		for (uint64_t first = 0; first < d.rows; first += TABLET_MAX_ROWS)
 		{
 			uint32_t	n = static_cast<uint32_t>(std::min<uint64_t>(TABLET_MAX_ROWS, d.rows - first));
 
 			for (uint32_t row = 0; row < n; row += TABLET_PAD_ROWS)
 				pads.push_back({static_cast<uint32_t>(tablets.size()), row});
-			tablets.push_back({n, 0});
+			tablets.push_back({n, d.masked > 0});
 			for (int c = 0; c < ncolumns; c++)
 				chunks.push_back({reinterpret_cast<uint64_t>(at[c]) + first * 4, 0, 0, 4, 0});
+			if (d.masked > 0)
+				chunks.push_back({0, reinterpret_cast<uint64_t>(dead_bits) + first / 8, 0, 0, 0});
 		}
 		table = cuda::DeviceTable{upload(tablets), upload(chunks), upload(pads), static_cast<uint32_t>(pads.size()), 0};
 
 		const char *problem = cuda::lower({reinterpret_cast<const Program *>(sealed.data()), nullptr, columns, static_cast<uint32_t>(ncolumns), d.rows,
-										  {static_cast<uint16_t>(settings.lanes), true, 0}}, program.get());
+										  {static_cast<uint16_t>(settings.lanes), true, 0, d.masked > 0}}, program.get());
 
+		if (!problem && d.masked > 0 && program->columns[ncolumns].table_column != cuda::DEAD_COLUMN)
+			problem = "dead bits are not the last column";
 		if (problem)
 		{
 			fprintf(stderr, "lowering: %s\n", problem);
@@ -266,6 +297,7 @@ public:
 	/* Until the groups are listed. */
 	void		run()
 	{
+		CHECK(cuda::fill_dead_rows(dead_bits, dead_pads, ranges, static_cast<uint32_t>(dead.size()), 0));
 		for (attempts = 0;; attempts++)
 		{
 			plan_attempt(attempts);
@@ -324,6 +356,11 @@ public:
 	void		run_slice_only()
 	{
 		CHECK(cuda::launch_slice(*program, shape, scratch, slice(), 0));
+	}
+
+	void		mark_only()
+	{
+		CHECK(cuda::fill_dead_rows(dead_bits, dead_pads, ranges, static_cast<uint32_t>(dead.size()), 0));
 	}
 
 	std::string described() const
@@ -413,6 +450,10 @@ private:
 	cuda::GroupOutcome *outcome = nullptr;
 	char	   *group_memory = nullptr;
 	std::vector<char *> memory;
+	std::vector<cuda::DeadRange> dead;
+	const cuda::DeadRange *ranges = nullptr;
+	char	   *dead_bits = nullptr;
+	uint32_t	dead_pads = 0;
 };
 
 std::vector<std::string>
@@ -454,6 +495,7 @@ run_case(const Settings &settings, const std::string &name, uint64_t rows)
 		d.rows = rows;
 		d.groups = groups;
 		d.nkeys = name == "two" ? 2 : 1;
+		d.masked = settings.masked;
 		make_data(d);
 
 		Job			job(settings, d);
@@ -467,6 +509,8 @@ run_case(const Settings &settings, const std::string &name, uint64_t rows)
 		printf("%10llu  %-12s %3d %3d %2u %10.1f %10.1f %10.1f %9.1f %6.2f%s\n", static_cast<unsigned long long>(groups), job.described().c_str(),
 			   job.attempts + 1, job.lowered()->rows_per_lane, job.shape.blocks_per_sm, slice_us, best_us, median_us,
 			   static_cast<double>(rows) / best_us / 1000, before > 0 ? best_us / before : 1.0, ok ? "" : "  WRONG");
+		if (settings.masked > 0)
+			printf("%10s  marking dead rows: %.1f us\n", "", measure(settings.reps, 1, [&] { job.mark_only(); }).best_ms * 1000);
 		fflush(stdout);
 		if (settings.csv)
 			fprintf(settings.csv, "%s,%llu,%llu,%s,%d,%d,%u,%.1f,%.1f,%.1f,%d\n", name.c_str(), static_cast<unsigned long long>(rows),
@@ -505,6 +549,8 @@ main(int argc, char **argv)
 		else if (option == "--partitions")
 			for (settings.partition_bits = 0; 1 << settings.partition_bits < atoi(value);)
 				settings.partition_bits++;
+		else if (option == "--masked")
+			settings.masked = atof(value);
 		else if (option == "--replicas")
 			settings.replicas = atoi(value);
 		else if (option == "--csv")

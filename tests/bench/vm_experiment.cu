@@ -16,7 +16,10 @@
  * Times are held against what memory needs for the bytes at 4.5 TB/s (--tbs), and
  * with nulls and all checks against the bars that are listed at the end.
  *
- *   vm_experiment [--rows N] [--reps N] [--csv FILE] [--auto] [--only NAME] [--tbs N]
+ * With --masked, a share of the rows' blocks of 100 (0: one block of the whole table) is masked:
+ * the time with them is held against that without, for the forms that lowering chooses.
+ *
+ *   vm_experiment [--rows N] [--reps N] [--csv FILE] [--auto] [--only NAME] [--tbs N] [--masked SHARE]
  */
 #include <algorithm>
 #include <cmath>
@@ -30,6 +33,7 @@
 #include <thread>
 #include <vector>
 
+#include "dead_rows.h"
 #include "launch.h"
 #include "lower.h"
 #include "tablet/build.h"
@@ -76,10 +80,15 @@ struct HostTablet
 	std::vector<char> values[NCOLS];
 	std::vector<uint64_t> nulls[NCOLS];
 	std::vector<char> bytes;	/* the tablet */
-	/* the CPU's answers */
-	uint64_t	filter_count;
-	int128		sum;
+	std::vector<cuda::DeadRange> masked;
+	/* the CPU's answers, and those without the masked rows */
+	uint64_t	filter_count, filter_left;
+	int128		sum, sum_left;
 };
+
+constexpr uint32_t MASKED_ROWS = 100;	/* side by side: a heap block's */
+
+double		masked_share = -1;	/* less than 0: no masks */
 
 template <typename V>
 V
@@ -102,24 +111,36 @@ template <typename V>
 void
 answer(HostTablet &t, const Width &w)
 {
-	t.filter_count = 0;
-	t.sum = 0;
+	size_t		range = 0;
+
+	t.filter_count = t.filter_left = 0;
+	t.sum = t.sum_left = 0;
 	for (uint32_t row = 0; row < t.nrows; row++)
 	{
+		while (range < t.masked.size() && t.masked[range].end <= row)
+			range++;
+
+		const bool	left = range == t.masked.size() || row < t.masked[range].first;
 		V			c0 = value_at<V>(t, 0, row), c1 = value_at<V>(t, 1, row), c2 = value_at<V>(t, 2, row);
 
 		if (null_at(t, 0, row) || null_at(t, 1, row))
 			continue;
 		if (c0 > V(60) && c1 < V(0))
+		{
 			t.filter_count++;
+			t.filter_left += left;
+		}
 		if (c0 + V(40) > c1 - V(10) && !null_at(t, 2, row))
 		{
 			V			product = c0 * c2;
+			int128		value = 0;
 
 			if constexpr (std::is_floating_point<V>::value)
-				t.sum += static_cast<int128>(std::ldexp(static_cast<long double>(product), w.scale));
+				value = static_cast<int128>(std::ldexp(static_cast<long double>(product), w.scale));
 			else
-				t.sum += product;
+				value = product;
+			t.sum += value;
+			t.sum_left += left ? value : 0;
 		}
 	}
 }
@@ -169,6 +190,9 @@ make_tablet(HostTablet &t, const Width &w, bool with_nulls, uint32_t nrows, uint
 	int			natural = type_natural_width(w.type);
 
 	t.nrows = nrows;
+	for (uint32_t row = 0; row < nrows && masked_share >= 0; row += MASKED_ROWS)
+		if (masked_share > 0 ? static_cast<double>(random() >> 11) * 0x1p-53 < masked_share : row == nrows / 2 / MASKED_ROWS * MASKED_ROWS)
+			t.masked.push_back({row, std::min(row + MASKED_ROWS, nrows)});
 	for (int c = 0; c < NCOLS; c++)
 	{
 		t.values[c].resize(static_cast<size_t>(nrows) * natural);
@@ -229,8 +253,8 @@ struct Table
 	std::vector<uint64_t> where;	/* device address of every tablet */
 	char	   *memory = nullptr;
 	uint64_t	rows = 0;
-	uint64_t	filter_count = 0;
-	int128		sum = 0;
+	uint64_t	filter_count = 0, filter_left = 0;
+	int128		sum = 0, sum_left = 0;
 	ColumnBinding columns[NCOLS];
 	std::vector<void *> allocated;
 
@@ -241,6 +265,13 @@ struct Table
 			cudaFree(p);
 	}
 };
+
+/* Does tablet i of the table have masked rows? */
+bool
+is_masked(const Table &table, uint64_t i)
+{
+	return masked_share > 0 ? !table.distinct[i % table.distinct.size()].masked.empty() : masked_share == 0 && i == 0;
+}
 
 /* The distinct tablets, again and again until there are `rows`, on the device. */
 void
@@ -269,6 +300,8 @@ load_table(Table &table, uint64_t rows)
 		table.rows += t.nrows;
 		table.filter_count += t.filter_count;
 		table.sum += t.sum;
+		table.filter_left += is_masked(table, i) ? t.filter_left : t.filter_count;
+		table.sum_left += is_masked(table, i) ? t.sum_left : t.sum;
 	}
 	CHECK(cudaMalloc(&table.memory, total));
 	for (size_t i = 0; i < offset.size(); i++)
@@ -314,9 +347,47 @@ upload(Table &table, const std::vector<T> &v)
 	return p;
 }
 
+/* The table's dead rows, for fill_dead_rows(). */
+struct DeadRows
+{
+	char	   *bits = nullptr;
+	uint32_t	npads = 0;
+	const cuda::DeadRange *ranges = nullptr;
+	uint32_t	nranges = 0;
+	std::vector<uint64_t> at;	/* by tablet, 0: none */
+
+	explicit DeadRows(Table &table)
+	{
+		std::vector<cuda::DeadRange> all;
+
+		for (size_t i = 0; i < table.where.size(); i++)
+		{
+			const HostTablet &t = table.distinct[i % table.distinct.size()];
+			const uint64_t first = static_cast<uint64_t>(npads) * TABLET_PAD_ROWS;
+			const uint32_t pads = (t.nrows + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
+
+			at.push_back(is_masked(table, i) ? npads * cuda::DEAD_PAD_BYTES + 1 : 0);
+			if (!is_masked(table, i))
+				continue;
+			for (const cuda::DeadRange &range : t.masked)
+				all.push_back({first + range.first, first + range.end});
+			if (t.nrows % TABLET_PAD_ROWS != 0)
+				all.push_back({first + t.nrows, first + static_cast<uint64_t>(pads) * TABLET_PAD_ROWS});
+			npads += pads;
+		}
+		CHECK(cudaMalloc(&bits, npads * cuda::DEAD_PAD_BYTES));
+		table.allocated.push_back(bits);
+		ranges = upload(table, all);
+		nranges = static_cast<uint32_t>(all.size());
+		for (uint64_t &address : at)
+			address = address != 0 ? reinterpret_cast<uint64_t>(bits) + address - 1 : 0;
+	}
+	void		fill() const { CHECK(cuda::fill_dead_rows(bits, npads, ranges, nranges, 0)); }
+};
+
 /* The launch's view of the first `ncols` columns. */
 DeviceTable
-bind(Table &table, int ncols)
+bind(Table &table, int ncols, const DeadRows *dead = nullptr)
 {
 	std::vector<cuda::DeviceTablet> tablets;
 	std::vector<cuda::DeviceChunk> chunks;
@@ -326,7 +397,7 @@ bind(Table &table, int ncols)
 	{
 		const TabletHeader *h = reinterpret_cast<const TabletHeader *>(table.distinct[i % table.distinct.size()].bytes.data());
 
-		tablets.push_back({h->nrows, 0});
+		tablets.push_back({h->nrows, dead && dead->at[i] != 0});
 		for (uint32_t row = 0; row < h->padded_rows; row += TABLET_PAD_ROWS)
 			pads.push_back({static_cast<uint32_t>(i), row});
 		for (int c = 0; c < ncols; c++)
@@ -336,6 +407,8 @@ bind(Table &table, int ncols)
 			chunks.push_back({chunk.data ? table.where[i] + chunk.data : 0, chunk.nulls ? table.where[i] + chunk.nulls : 0,
 							 chunk.base, chunk.width, 0});
 		}
+		if (dead)
+			chunks.push_back({0, dead->at[i], 0, 0, 0});
 	}
 
 	uint32_t	npads = static_cast<uint32_t>(pads.size());
@@ -623,6 +696,48 @@ run_workload(const Settings &settings, bool arithmetic, bool checked, bool nulls
 	fflush(stdout);
 }
 
+/* The form that lowering chooses, without masks and with them. */
+void
+run_masked(const Settings &settings, bool arithmetic, bool checked, bool nulls, const Width &w, Table &table, const cuda::LaunchScratch &scratch)
+{
+	std::vector<char> program = compile(arithmetic, w.type);
+	const int	ncols = arithmetic ? 3 : 2;
+	const DeadRows dead(table);
+	Timing		timing[2];
+	char		form[2][64];
+	const Timing fill = measure(settings.reps, WARM_UPS, [&] { dead.fill(); });
+
+	for (bool masked : {false, true})
+	{
+		const DeviceTable t = bind(table, ncols, masked ? &dead : nullptr);
+		std::unique_ptr<DeviceProgram> lowered(new DeviceProgram);
+		cuda::LowerInput input = {reinterpret_cast<const Program *>(program.data()), nullptr, table.columns, NCOLS, table.rows,
+			{0, !checked, 0, masked}};
+		const char *refused = cuda::lower(input, lowered.get());
+		cuda::LaunchShape shape;
+		cuda::LaunchState state;
+
+		CHECK(refused || (masked && lowered->columns[ncols].table_column != cuda::DEAD_COLUMN) ? cudaErrorInvalidValue
+			  : cuda::choose_shape(*lowered, t.npads, &shape));
+		snprintf(form[masked], sizeof(form[masked]), "R%d t%d b%u %u", lowered->rows_per_lane, lowered->stage_tiles, shape.blocks_per_sm, shape.shared_bytes);
+		timing[masked] = measure(settings.reps, WARM_UPS, [&] { launch(*lowered, t, shape, scratch); });
+		CHECK(cudaMemcpy(&state, scratch.state, sizeof(state), cudaMemcpyDeviceToHost));
+		expect(masked ? "with masked rows" : "without masked rows", w,
+			   arithmetic ? static_cast<int128>((static_cast<uint128>(static_cast<uint64_t>(state.result[0].hi)) << 64) | state.result[0].lo)
+			   : static_cast<int128>(state.result[0].count),
+			   arithmetic ? (masked ? table.sum_left : table.sum) : static_cast<int128>(masked ? table.filter_left : table.filter_count),
+			   state.errors);
+	}
+
+	const double row_bytes = ncols * (w.stored + (nulls ? 0.125 : 0));
+	const double bits = static_cast<double>(dead.npads) * TABLET_PAD_ROWS / 8 / static_cast<double>(table.rows);
+
+	printf("%-10s %-4s %-5s %-7s | %s %8.4f ms, masked %s %8.4f ms: x %.3f, by their bytes x %.3f; marking %8.4f ms (%u ranges, %u pads)\n",
+		   arithmetic ? "arithmetic" : "filter", w.name, nulls ? "nulls" : "-", checked ? "checked" : "proved", form[0], timing[0].median_ms,
+		   form[1], timing[1].median_ms, timing[1].median_ms / timing[0].median_ms, (row_bytes + bits) / row_bytes, fill.median_ms, dead.nranges, dead.npads);
+	fflush(stdout);
+}
+
 /* What the program raises for a row of values, by the compiler's own overflow checks. */
 template <typename V>
 uint32_t
@@ -737,11 +852,13 @@ main(int argc, char **argv)
 			settings.only = argv[++i];
 		else if (!strcmp(argv[i], "--tbs") && i + 1 < argc)
 			settings.tbs = atof(argv[++i]);
+		else if (!strcmp(argv[i], "--masked") && i + 1 < argc)
+			masked_share = atof(argv[++i]);
 		else if (!strcmp(argv[i], "--auto"))
 			settings.automatic = true;
 		else
 		{
-			fprintf(stderr, "usage: %s [--rows N] [--reps N] [--csv FILE] [--only WIDTH] [--tbs N] [--auto]\n", argv[0]);
+			fprintf(stderr, "usage: %s [--rows N] [--reps N] [--csv FILE] [--only WIDTH] [--tbs N] [--auto] [--masked SHARE]\n", argv[0]);
 			return 2;
 		}
 	}
@@ -754,7 +871,8 @@ main(int argc, char **argv)
 		fprintf(csv, "query,width,nulls,checked,choice,form,rows,ops,shared_bytes,hand_ms,hand_best_ms,vm_ms,vm_best_ms,ratio,trows,floor_ms,over_floor\n");
 	check_errors<int32_t>(widths[2], scratch);
 	check_errors<int64_t>(widths[3], scratch);
-	printf("%-10s %-4s %-5s %-7s | %7s %5s %6s | %-9s %7s %5s %6s %6s | %-9s %7s %5s\n", "query", "", "", "checks", "hand ms", "TB/s",
+	if (masked_share < 0)
+		printf("%-10s %-4s %-5s %-7s | %7s %5s %6s | %-9s %7s %5s %6s %6s | %-9s %7s %5s\n", "query", "", "", "checks", "hand ms", "TB/s",
 		   "Trow/s", "VM chosen", "ms", "ratio", "Trow/s", "/floor", "VM best", "ms", "ratio");
 	for (const Width &w : widths)
 	{
@@ -765,6 +883,12 @@ main(int argc, char **argv)
 			Table		table;
 
 			make_table(table, w, nulls, w.stored == 8 ? settings.rows / 2 : settings.rows);
+			if (masked_share >= 0)
+			{
+				run_masked(settings, false, false, nulls, w, table, scratch);
+				run_masked(settings, true, true, nulls, w, table, scratch);
+				continue;
+			}
 			run_workload(settings, false, false, nulls, w, table, scratch, csv);
 			run_workload(settings, true, false, nulls, w, table, scratch, csv);
 			run_workload(settings, true, true, nulls, w, table, scratch, csv);

@@ -135,6 +135,36 @@ SET gpuvm.require = :device;
 SELECT count(*) FROM c WHERE v <> 0 AND 1000 / v > 3;
 RESET gpuvm.require;
 DELETE FROM c WHERE id = 3000;
+-- Rows were handed out before the unit with the one that raises: PostgreSQL evaluates that unit up to it, without the rows of
+-- changed blocks, whose old versions are still in the tablets.
+CREATE TABLE raising (id int, v int) WITH (autovacuum_enabled = off);
+INSERT INTO raising SELECT k, CASE WHEN k <> 49000 THEN k % 100 + 1 ELSE 0 END FROM generate_series(1, 50000) k;
+SELECT gpuvm.import('raising');
+CREATE TABLE before AS SELECT id, (ctid::text::point)[0] AS block FROM raising;
+UPDATE raising SET v = v WHERE id IN (100, 40000, 48000);
+CREATE FUNCTION until_error(OUT n bigint, OUT total bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	c CURSOR FOR SELECT id FROM raising WHERE 1000 / v >= 0;
+	id int;
+BEGIN
+	n := 0;
+	total := 0;
+	OPEN c;
+	LOOP
+		BEGIN
+			FETCH c INTO id;
+		EXCEPTION WHEN division_by_zero THEN
+			RETURN;
+		END;
+		n := n + 1;
+		total := total + id;
+	END LOOP;
+END $$;
+SET gpuvm.threads = 1;
+SELECT u.n = b.n AND u.total = b.total AS same, u.n BETWEEN 48000 AND 48999 AS many
+FROM until_error() u, (SELECT count(*) AS n, sum(id) AS total FROM before
+WHERE id < 49000 AND block NOT IN (SELECT block FROM before WHERE id IN (100, 40000, 48000))) b;
+RESET gpuvm.threads;
 -- Where reading the changed blocks costs more than another plan altogether, that one runs.
 CREATE TABLE large (id int PRIMARY KEY, v int) WITH (autovacuum_enabled = off);
 INSERT INTO large SELECT k, k FROM generate_series(1, 50000) k;

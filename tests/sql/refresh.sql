@@ -184,10 +184,15 @@ SELECT * FROM remembered WHERE relation <> 't'::regclass;
 ALTER SYSTEM SET gpuvm.refresh = on;
 ALTER SYSTEM SET gpuvm.refresh_naptime = 1;
 SELECT pg_reload_conf();
+-- imported by the refresher as soon as they are there
+BEGIN;
 CREATE TABLE p4 PARTITION OF p FOR VALUES FROM (400) TO (500) WITH (autovacuum_enabled = off);
 INSERT INTO p SELECT 450, i, 0 FROM generate_series(1, 10) i;
+COMMIT;
+BEGIN;
 TRUNCATE t;
 INSERT INTO t SELECT i, -i FROM generate_series(1, 500) i;
+COMMIT;
 CALL wait_for($$(SELECT bool_and(state = 'current') AND count(*) = 4 FROM refresh_test.imported)$$);
 SELECT relation, columns, rows, state FROM imported;
 SET gpuvm.require = :device;

@@ -110,6 +110,50 @@ SET ROLE regress_gpuvm_alice;
 SELECT count(*) FROM accounts WHERE id + 1 > 5;
 SELECT sum(id) FROM accounts;
 
+-- Rows of changed blocks are read under the same rules as those in tablets.
+SET ROLE regress_gpuvm_owner;
+CREATE FUNCTION figures() RETURNS TABLE (figure text) LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT sum(secret) FROM security.accounts' LOOP
+		figure := substring(line FROM '(Delta Blocks|Delta Rows|Blocks Served|VM Rows In)');
+		IF figure IS NOT NULL THEN
+			RETURN NEXT;
+		END IF;
+	END LOOP;
+END $$;
+INSERT INTO accounts VALUES (901, 1, 5000000, 1), (902, 2, 6000000, 1);
+RESET gpuvm.require;
+UPDATE accounts SET secret = secret + 1 WHERE id IN (4, 5);
+SET gpuvm.require = :device;
+ALTER TABLE accounts ENABLE ROW LEVEL SECURITY;
+CREATE POLICY mine ON accounts USING (owner_id = 1);
+SELECT count(*), sum(secret) FROM accounts;
+SELECT gpuvm.import('accounts', vacuum => false);
+SET ROLE regress_gpuvm_alice;
+SELECT count(*), sum(secret), max(secret) FROM accounts;
+SELECT id, secret FROM accounts WHERE id < 8 OR id > 895 ORDER BY id;
+-- the row that would divide by zero is in a changed block, and hidden
+SELECT count(*) FROM accounts WHERE 1000 / (secret - 6000000) IS NOT NULL;
+SELECT count(*) FROM accounts WHERE 1000 / (secret - 5000000) IS NOT NULL;
+-- how many rows a changed block has is for those who may read the table
+SELECT * FROM figures();
+RESET gpuvm.require;
+SELECT id FROM accounts WHERE security.leak(secret) AND id IN (4, 5, 901, 902);
+SET gpuvm.require = :device;
+SET ROLE regress_gpuvm_bob;
+SELECT sum(secret) FROM accounts;
+SELECT count(*), sum(id) FROM accounts WHERE id IN (4, 5, 901, 902);
+RESET gpuvm.require;
+SELECT id FROM visible_accounts WHERE leak(secret) ORDER BY id;
+SET gpuvm.require = :device;
+SET ROLE regress_gpuvm_owner;
+DROP POLICY mine ON accounts;
+ALTER TABLE accounts DISABLE ROW LEVEL SECURITY;
+SET ROLE regress_gpuvm_alice;
+SELECT * FROM figures();
+
 -- Privileges are those of the time of execution.
 PREPARE balance AS SELECT sum(balance) FROM accounts WHERE id < 5;
 EXECUTE balance;

@@ -69,14 +69,15 @@ class Reader(Worker):
     # -- one query, both ways -----------------------------------------------------------
 
     def answers(self, session, query, sql):
-        found = [session.attempt(s) for s in statements(query, sql)]
         if query.params:
-            session.run("DEALLOCATE ALL")
-        return found
+            session.run("DEALLOCATE ALL")  # of a query that a conflict cut short, too
+        return [session.attempt(s) for s in statements(query, sql)]
 
     def on_vm(self, query, sql):
         """On the VM if it can be; and why it was not."""
         s, found, reason = self.session, [], None
+        if query.params:
+            s.run("DEALLOCATE ALL")
         s.run(f"SET LOCAL gpuvm.enabled = on; SET LOCAL gpuvm.require = '{self.options.device}'")
         for statement in statements(query, sql):
             rows, error = s.attempt(statement)
@@ -86,8 +87,6 @@ class Reader(Worker):
                 rows, error = s.attempt(statement)
                 s.run(f"SET LOCAL gpuvm.require = '{self.options.device}'")
             found.append((rows, error))
-        if query.params:
-            s.run("DEALLOCATE ALL")
         s.run("SET LOCAL gpuvm.enabled = off; SET LOCAL gpuvm.require = 'any'")
         return found, reason
 

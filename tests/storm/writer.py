@@ -16,8 +16,10 @@ QUIET_SECONDS = 4
 SETTINGS = {"lock_timeout": "400ms", "deadlock_timeout": "200ms", "statement_timeout": "60s", "client_min_messages": "error",
             "gpuvm.enabled": "off"}
 # Statements on their own, and how often.
-ALONE = {"vacuum": 14, "freeze": 5, "refresh": 8, "import": 6, "release": 2, "truncate": 1, "refill": 1, "add_column": 1, "drop_column": 1,
+ALONE = {"vacuum": 24, "freeze": 5, "refresh": 12, "import": 6, "release": 2, "truncate": 1, "refill": 1, "add_column": 1, "drop_column": 1,
          "cut_tail": 2, "rewrite": 1, "analyze": 1, "lock_rows": 6, "prepared": 3, "size": 6, "import_rollback": 2}
+# What is done to tables that are left alone, too.
+UPKEEP = ("vacuum", "freeze", "refresh", "analyze")
 
 
 class Writer(Worker):
@@ -39,6 +41,8 @@ class Writer(Worker):
                 self.transaction(table)
             else:
                 name = self.rng.choices(list(ALONE), ALONE.values())[0]
+                if name in UPKEEP:
+                    table = self.rng.choice(self.tables)
                 self.counts[name] += 1
                 getattr(self, name)(table)
         except psycopg2.Error as e:

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node engine_pid wait_for_engine wait_for_new_engine memory_used
-  wait_for_memory crash_free create_big fetch_rest without with_vm on_device $device);
+  wait_for_memory refreshing wait_for_tables crash_free create_big fetch_rest without with_vm on_device $device);
 
 # What tests set gpuvm.require to.
 our $device = $ENV{GPUVM_TEST_DEVICE} || 'vm';
@@ -26,8 +26,8 @@ sub new_node
 	$node->init;
 	# A background process that holds a snapshot would keep a VACUUM from marking blocks all-visible.
 	$node->append_conf('postgresql.conf', join("\n",
-			"shared_preload_libraries = 'gpuvm'", 'autovacuum = off', 'max_worker_processes = 16',
-			'restart_after_crash = on', device_conf(), @conf) . "\n");
+			"shared_preload_libraries = 'gpuvm'", 'autovacuum = off', 'max_worker_processes = 16', 'restart_after_crash = on',
+			'gpuvm.refresh = off', 'gpuvm.load_at_start = off', device_conf(), @conf) . "\n");
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION gpuvm');
 	wait_for_engine($node);
@@ -47,6 +47,25 @@ sub device_conf
 sub on_device
 {
 	return $device eq 'cuda';
+}
+
+# Settings of a node of which the refresher is tested.
+sub refreshing
+{
+	return ('gpuvm.refresh = on', 'gpuvm.load_at_start = on', 'gpuvm.refresh_naptime = 1s');
+}
+
+# Waits until the background has imported the tables; what has changed since, and was not vacuumed, queries read themselves.
+sub wait_for_tables
+{
+	my ($node, $database, @tables) = @_;
+
+	for my $table (@tables)
+	{
+		$node->poll_query_until($database, "SELECT EXISTS (SELECT FROM gpuvm.tables WHERE relation = '$table'::regclass AND state IN ('current', 'table changed'))")
+		  or die "$table is not imported: " . $node->safe_psql($database, 'SELECT * FROM gpuvm.tables');
+	}
+	return;
 }
 
 # 0 when none is running.

@@ -193,6 +193,7 @@ public:
 		device_table = copy_table(table, *lowered, &memory);
 		gpuvm_emulated::set_seed(run.seed);
 		EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
+		EXPECT_EQ(cuda::send_long_lists(*lowered, scratch, nullptr), cudaSuccess);
 		EXPECT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
 	}
 	~DeviceJob()

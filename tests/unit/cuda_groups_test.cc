@@ -18,6 +18,7 @@ namespace {
 struct Seen
 {
 	int			dense = 0, hashed = 0, shared_all = 0, tagged = 0, unshared = 0, overflows = 0, tables_without_keys = 0, refused = 0, partitioned = 0;
+	int			compared = 0, masked = 0;
 	uint64_t	records = 0;	/* of the last slices */
 	std::map<std::string, int> reasons;
 
@@ -91,6 +92,7 @@ public:
 		device_table = copy_table(table, *lowered, &memory);
 		gpuvm_emulated::set_seed(run.seed);
 		EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
+		EXPECT_EQ(cuda::send_long_lists(*lowered, scratch, nullptr), cudaSuccess);
 		if (!cuda::uses_group_table(*lowered))
 			whole();
 		else
@@ -219,8 +221,8 @@ private:
 };
 
 void
-compare(const Program *program, const Table &table, const std::vector<ParamValue> &params, const DeviceRun &run, const Force &force,
-		const std::string &where, Seen *seen)
+compare_as_masked(const Program *program, const Table &table, const std::vector<ParamValue> &params, const DeviceRun &run, const Force &force,
+				  const std::string &where, Seen *seen)
 {
 	const Outcome expected = Interpreter(program, table, params.data()).run();
 	const GroupRun got(program, table, params, run, force, seen);
@@ -241,6 +243,22 @@ compare(const Program *program, const Table &table, const std::vector<ParamValue
 		ASSERT_EQ(got_rows[i], expected_rows[i]) << "row " << i << " " << where;
 }
 
+/* All rows, and every fourth time some of them. */
+void
+compare(const Program *program, Table *table, const std::vector<ParamValue> &params, const DeviceRun &run, const Force &force,
+		const std::string &where, Seen *seen)
+{
+	Rng			rng(run.seed * 1000 + static_cast<uint64_t>(seen->compared));
+
+	compare_as_masked(program, *table, params, run, force, where, seen);
+	if (seen->compared++ % 4 != 0 || ::testing::Test::HasFatalFailure())
+		return;
+	mask_randomly(rng, table);
+	seen->masked += table->masked.empty() ? 0 : 1;
+	compare_as_masked(program, *table, params, run, force, where + ", masked", seen);
+	table->masked.clear();
+}
+
 void
 run_random(bool tame, const std::vector<Force> &forces, uint64_t programs)
 {
@@ -251,7 +269,7 @@ run_random(bool tame, const std::vector<Force> &forces, uint64_t programs)
 	for (uint64_t seed = first; seed < first + n; seed++)
 	{
 		Rng			rng(seed);
-		const Table table = random_table(rng, tame);
+		Table		table = random_table(rng, tame);
 		Generator	generator(rng, table, tame);
 		const SealedProgram sealed = generator.make(true, 3);
 		const Program *program = sealed.get();
@@ -259,13 +277,14 @@ run_random(bool tame, const std::vector<Force> &forces, uint64_t programs)
 		static const uint16_t rows[] = {4, 8, 16};
 		const DeviceRun run = {rows[rng() % 3], (rng() & 1) != 0, rng() % 4};
 
-		compare(program, table, generator.params, run, force,
+		compare(program, &table, generator.params, run, force,
 				"seed " + std::to_string(seed) + " rows a lane " + std::to_string(run.rows_per_lane) + " trust " + std::to_string(run.trust_ranges) +
 				"\n" + program_text(program), &seen);
 		if (::testing::Test::HasFatalFailure())
 			break;
 	}
 	seen.print();
+	EXPECT_TRUE(n < 20 || seen.masked > static_cast<int>(n) / 6) << seen.masked;
 }
 
 struct Agg
@@ -336,9 +355,9 @@ make_table(std::vector<Column> columns, std::vector<uint32_t> tablet_rows)
 
 /* By every form of table and number of rows a lane. */
 void
-compare_all(const Table &table, const std::vector<int> &keys, const std::vector<Agg> &aggs, const std::string &name, Seen *seen)
+compare_all(Table *table, const std::vector<int> &keys, const std::vector<Agg> &aggs, const std::string &name, Seen *seen)
 {
-	const SealedProgram sealed = make_program(table, keys, aggs);
+	const SealedProgram sealed = make_program(*table, keys, aggs);
 	const std::vector<Force> forces = {{false, 0, 0}, {true, 0, 0}, {true, 16, 0}, {false, 0, 8}, {false, 0, UINT32_MAX},
 		{false, 0, 0, 2}, {false, 0, 0, 3, 1}, {false, 0, 0, 4, 2}, {false, 0, 0, 8, 1}};
 	for (size_t i = 0; i < (keys.empty() ? 3 : 2 * forces.size()); i++)
@@ -397,7 +416,10 @@ TEST(CudaGroups, FloatSums)
 						for (Value &v : value.rows)
 							if (v.null && !values.empty())
 								v = from_register(values[0]);
-					compare_all(make_table({key, filter, value}, {130, 200}), keys ? std::vector<int>{0} : std::vector<int>{},
+
+					Table		table = make_table({key, filter, value}, {130, 200});
+
+					compare_all(&table, keys ? std::vector<int>{0} : std::vector<int>{},
 								{{AggFn::Sum, 2, -1}, {AggFn::Count, 2, -1}, {AggFn::Sum, 2, 1}, {AggFn::Min, 2, -1}, {AggFn::Max, 2, -1}},
 								std::string(name) + (type == Type::F32 ? " float4" : " float8") + (nulls ? " nulls" : "") + (keys ? " keys" : ""), &seen);
 					if (HasFatalFailure())
@@ -421,10 +443,10 @@ TEST(CudaGroups, FloatSumsOfAllExponents)
 		value.rows.push_back(from_register(std::ldexp(static_cast<double>(rng() >> 11) * (rng() & 1 ? 1 : -1), pick_int(rng, 1500) - 1074)));
 	}
 
-	const Table table = make_table({key, value}, {1000, 2000});
+	Table		table = make_table({key, value}, {1000, 2000});
 
-	compare_all(table, {}, {{AggFn::Sum, 1, -1}}, "no keys", &seen);
-	compare_all(table, {0}, {{AggFn::Sum, 1, -1}, {AggFn::CountStar, -1, -1}}, "keys", &seen);
+	compare_all(&table, {}, {{AggFn::Sum, 1, -1}}, "no keys", &seen);
+	compare_all(&table, {0}, {{AggFn::Sum, 1, -1}, {AggFn::CountStar, -1, -1}}, "keys", &seen);
 	seen.print();
 	EXPECT_EQ(seen.refused, 0);
 }
@@ -451,7 +473,7 @@ TEST(CudaGroups, Keys)
 			columns.push_back(std::move(column));
 		}
 
-	const Table table = make_table(columns, {400, 500});
+	Table		table = make_table(columns, {400, 500});
 	const std::vector<std::vector<int>> lists = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {0, 1}, {1, 3}, {6, 7}, {7, 6}, {7, 7}, {7, 11, 9},
 		{1, 10, 11}, {5, 4, 3}, {0, 1, 2, 3, 4, 5}, {11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}};
 
@@ -461,10 +483,10 @@ TEST(CudaGroups, Keys)
 
 		for (int k : keys)
 			name += " " + std::to_string(k);
-		compare_all(table, keys, {{AggFn::Min, 7, -1}, {AggFn::Max, 6, -1}, {AggFn::Sum, 7, -1}, {AggFn::Sum, 6, 1}, {AggFn::BoolAnd, 1, -1}, {AggFn::Max, 5, 0}}, name, &seen);
+		compare_all(&table, keys, {{AggFn::Min, 7, -1}, {AggFn::Max, 6, -1}, {AggFn::Sum, 7, -1}, {AggFn::Sum, 6, 1}, {AggFn::BoolAnd, 1, -1}, {AggFn::Max, 5, 0}}, name, &seen);
 		if (HasFatalFailure())
 			return;
-		compare_all(table, keys, {}, name + " alone", &seen);
+		compare_all(&table, keys, {}, name + " alone", &seen);
 		if (HasFatalFailure())
 			return;
 	}
@@ -492,10 +514,10 @@ TEST(CudaGroups, ManyGroups)
 				value.rows.push_back(chance(rng, 10) ? Value{} : from_register(pick_int(rng, 2000000000) - 1000000000));
 			}
 
-			const Table table = make_table({key, other, value}, {6000});
+			Table		table = make_table({key, other, value}, {6000});
 
-			compare_all(table, {0}, {{AggFn::CountStar, -1, -1}, {AggFn::Sum, 2, -1}, {AggFn::Min, 2, -1}}, "one key", &seen);
-			compare_all(table, {0, 1}, {{AggFn::Count, 2, -1}, {AggFn::Max, 2, -1}}, "two keys", &seen);
+			compare_all(&table, {0}, {{AggFn::CountStar, -1, -1}, {AggFn::Sum, 2, -1}, {AggFn::Min, 2, -1}}, "one key", &seen);
+			compare_all(&table, {0, 1}, {{AggFn::Count, 2, -1}, {AggFn::Max, 2, -1}}, "two keys", &seen);
 			if (HasFatalFailure())
 				return;
 		}
@@ -561,7 +583,7 @@ TEST(CudaGroups, Partitions)
 				key.rows[0] = from_register(int64_t{0});
 				key.rows[1] = from_register(3000 * spread);
 
-				const Table table = make_table({key, filter, value, wide, real, limbs}, {2500, 1500});
+				Table		table = make_table({key, filter, value, wide, real, limbs}, {2500, 1500});
 				const std::string name = "order " + std::to_string(order) + " spread " + std::to_string(spread) + " nulls " + std::to_string(nulls);
 				const std::vector<std::vector<Agg>> lists = {{{AggFn::CountStar, -1, -1}, {AggFn::Sum, 2, -1}}, {},
 					{{AggFn::Sum, 3, -1}, {AggFn::Count, 3, 1}}, {{AggFn::Min, 2, 1}, {AggFn::Max, 2, -1}, {AggFn::BoolOr, 1, -1}},
@@ -578,7 +600,7 @@ TEST(CudaGroups, Partitions)
 						static const uint16_t lanes[] = {4, 8, 16};
 						const uint64_t seed = rng();
 
-						compare(sealed.get(), table, {}, DeviceRun{lanes[seed % 3], true, seed % 100}, force, name, &seen);
+						compare(sealed.get(), &table, {}, DeviceRun{lanes[seed % 3], true, seed % 100}, force, name, &seen);
 						if (HasFatalFailure())
 							return;
 					}

@@ -103,6 +103,48 @@ TEST_F(CudaRuntime, RandomPrograms)
 	EXPECT_LT(refused, n * 2) << "most jobs were refused";
 }
 
+/* Lists that operations have no room for: sent once a job, for all of its slices. */
+TEST_F(CudaRuntime, LongListsAreEachJobsOwn)
+{
+	const Table table = three_columns({30000, 30000}, 5000, 12);
+	const StoredTable stored = arena.store(table);
+
+	open();
+	for (int64_t step : {2, 3, 7})
+	{
+		auto		b = new_builder();
+		std::vector<int64_t> list;
+
+		for (int64_t v = 0; v < 600; v++)
+			list.push_back(v * step);
+		b->emit(Opcode::Table, Type::None, 0, 0, 0);
+		b->emit(Opcode::ResultColumn, Type::I32, 0, 0, 0, b->add_name("k"));
+
+		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+		const int	k = b->new_reg(Type::I32), in = b->new_reg(Type::Bool), out = b->new_reg(Type::I32);
+
+		b->emit(Opcode::Column, Type::I32, k, 0, 0);
+		b->emit(Opcode::In, Type::I32, in, k, b->add_aux(list.data(), static_cast<int>(list.size())), static_cast<int64_t>(list.size()));
+		b->emit(Opcode::IfNot, Type::Bool, in, 0, b->nops + 1, VERDICT_DIES, JUMP_IF_NULL);
+		b->emit(Opcode::Column, Type::I32, out, 0, 0);
+		b->emit(Opcode::Result, Type::None, out, 1, 0);
+		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+		b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+		ASSERT_FALSE(b->failed);
+
+		const SealedProgram sealed = seal(*b);
+		Ways		ways;
+
+		ways.nbuffers = 2;		/* a unit a slice */
+		expect_rows(sealed.get(), stored, {}, ways);
+
+		const Ran	ran = run(sealed.get(), stored, {}, ways);
+
+		EXPECT_GT(ran.figures.slices, 10u);
+		EXPECT_GT(ran.rows, 1000u);
+	}
+}
+
 TEST_F(CudaRuntime, ErrorsStayWithTheirUnits)
 {
 	Table		table = three_columns({9000, 5000}, 10, 3);

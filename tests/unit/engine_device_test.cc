@@ -39,6 +39,14 @@ public:
 		runs++;
 		transfer = request.transfer;
 		count_groups = request.count_groups;
+		masked.clear();
+		for (uint32_t t = 0; t < request.ntablets; t++)
+		{
+			const DeviceTabletRef &ref = request.tablets[t];
+
+			masked.emplace_back(ref.masked, ref.masked + ref.nmasked);
+			skipped += ref.skip;
+		}
 		while (hold && !io->stopped())
 			std::this_thread::sleep_for(std::chrono::milliseconds(1));
 		if (publish_first)
@@ -74,6 +82,8 @@ public:
 	std::atomic<int> runs{0};
 	Transfer	transfer = Transfer::Auto;
 	bool		count_groups = false;
+	std::vector<std::vector<MaskedRows>> masked;	/* per tablet */
+	uint32_t	skipped = 0;
 	std::vector<std::pair<uint64_t, uint64_t>> prepared;
 
 private:
@@ -228,6 +238,37 @@ TEST_F(EngineDeviceTest, AutoTellsWhatTheDeviceCannotDo)
 	backend.prepare();
 	backend.run();
 	EXPECT_EQ(refusal(backend), "");
+}
+
+TEST_F(EngineDeviceTest, TheDeviceKnowsEachTabletsMaskedRows)
+{
+	const std::vector<MaskedRows> ranges = {{0, 3, 5}, {2, 0, 7}, {2, 7, 9}, {NTABLETS - 1, 0, TABLET_ROWS}};
+	Backend		backend(this);
+
+	with_device();
+	backend.prepare(true);
+	mask(backend.job, ranges);
+	backend.job->device = Device::Cuda;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	EXPECT_EQ(backend.job->ran_on, Device::Cuda);
+	ASSERT_EQ(device.masked.size(), NTABLETS);
+	for (uint32_t t = 0; t < NTABLETS; t++)
+	{
+		EXPECT_EQ(device.masked[t].size(), t == 0 || t == NTABLETS - 1 ? 1u : t == 2 ? 2u : 0u);
+		for (const MaskedRows &range : device.masked[t])
+			EXPECT_EQ(range.tablet, t);
+	}
+	EXPECT_EQ(device.masked[0][0].first, 3u);
+	EXPECT_EQ(device.masked[2][1].end, 9u);
+	/* it need not look at one that is all masked */
+	EXPECT_EQ(device.skipped, 1u);
+	EXPECT_EQ(backend.job->tablets_skipped, 1u);
+
+	/* the next job's are its own */
+	backend.prepare(true);
+	backend.run();
+	EXPECT_TRUE(device.masked[0].empty());
 }
 
 TEST_F(EngineDeviceTest, TheProcessorAskedForIsTaken)

@@ -81,6 +81,7 @@ TEST_F(HostileRequest, Cursor)
 	REFUSED(job->cursors[0].ncolumns = 2);
 	REFUSED(job->cursors[0].ncolumns = VERSION_MAX_COLS + 1);
 	REFUSED(job->cursors[0].ncolumns = UINT32_MAX);
+	REFUSED(job->cursors[0].ncolumns = VERSION_MAX_COLS + 1; job->cursors[0].ntablets = 0);
 	REFUSED(job->cursors[0].tablets = 0);
 	REFUSED(job->cursors[0].tablets = 8);
 	REFUSED(job->cursors[0].tablets = UINT64_MAX - 7);

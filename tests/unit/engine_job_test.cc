@@ -145,6 +145,7 @@ TEST_F(EngineJobTest, MaskedRowsAreNotThere)
 		Backend		backend(this);
 		uint64_t	sum = 0;
 
+		reset_knobs();
 		backend.prepare(grouped);
 		mask(backend.job, ranges);
 		backend.run();
@@ -163,6 +164,7 @@ TEST_F(EngineJobTest, MaskedRowsAreNotThere)
 		EXPECT_EQ(std::accumulate(backend.values.begin(), backend.values.end(), uint64_t(0)), sum);
 		/* a unit without rows is not begun; the numbers of the others stay */
 		EXPECT_EQ(backend.units.size(), NUNITS - 1 - UNITS_PER_TABLET);
+		EXPECT_EQ(knobs.units, static_cast<int>(NUNITS - 1 - UNITS_PER_TABLET));
 		EXPECT_EQ(backend.units.count(UNITS_PER_TABLET + 1), 0u);
 		EXPECT_EQ(backend.units.count(3 * UNITS_PER_TABLET + 2), 1u);
 	}

@@ -73,15 +73,14 @@ struct Table
 	/* Row by row. */
 	std::vector<bool> masked_bits() const
 	{
-		std::vector<bool> bits;
+		std::vector<bool> bits(nrows());
 
-		for (uint32_t t = 0; t < tablet_rows.size(); t++)
-			for (uint32_t i = 0; i < tablet_rows[t]; i++)
-			{
-				auto		in = [=](const MaskedRows &r) { return r.tablet == t && r.first <= i && i < r.end; };
+		for (const MaskedRows &r : masked)
+		{
+			const auto	first = std::accumulate(tablet_rows.begin(), tablet_rows.begin() + r.tablet, bits.begin());
 
-				bits.push_back(std::any_of(masked.begin(), masked.end(), in));
-			}
+			std::fill(first + r.first, first + r.end, true);
+		}
 		return bits;
 	}
 

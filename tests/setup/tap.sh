@@ -1,0 +1,27 @@
+#!/bin/bash
+# Runs TAP tests: tests/setup/tap.sh FILE ..., files of tests/t such as t/001_engine_crash.pl.
+# The tests start servers, so they run as the server's user, in a folder that it can read
+# and write; it stays when a test fails. GPUVM_TEST_CUDA_LIBRARY names a library of build/.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. tests/setup/cluster.sh
+
+place=$(as_server mktemp -d /tmp/gpuvm-tap.XXXXXX)
+cp -r tests/t "$place/t"
+library=
+if [ -n "${GPUVM_TEST_CUDA_LIBRARY:-}" ]; then
+	cp "$GPUVM_TEST_CUDA_LIBRARY" "$place/cuda.so"
+	library=$place/cuda.so
+fi
+[ "$(id -u)" != 0 ] || chown -R postgres: "$place"
+pgxs=$(dirname "$(pg_config --pgxs)")/../test
+as_server env -u PGHOST -u PGPORT -u PGUSER TESTDIR="$place" PATH="$PG_BIN:$PATH" PGPORT=65432 FILES="$*" \
+	GPUVM_TEST_CUDA_LIBRARY="$library" PERL5LIB="$pgxs/perl" PG_REGRESS="$pgxs/regress/pg_regress" \
+	bash -c 'cd "$TESTDIR" && prove -v $FILES'
+rc=$?
+if [ $rc = 0 ]; then
+	rm -rf "$place"
+else
+	echo "the servers' logs are in $place"
+fi
+exit $rc
