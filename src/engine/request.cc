@@ -286,9 +286,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;
-	if ((wrong = read_units(arena, skip_units, skip_bytes, request)) != nullptr)
-		return wrong;
-	return ncursors == 1 ? nullptr : "the virtual machine does not run joins yet";
+	return read_units(arena, skip_units, skip_bytes, request);
 }
 
 }  // namespace gpuvm
