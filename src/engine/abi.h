@@ -200,8 +200,8 @@ struct ResultBuffer
  *
  * Joins. A program of several cursors has one JobCursor each; units are of cursor
  * 0's rows. A unit may give any number of rows: its buffers are numbered by
- * `part`, in order, and the unit is done with the one that says `last` (a unit
- * without rows has none). Such a unit cannot be evaluated by itself elsewhere, so
+ * `part` and filled in this order, and the unit is complete with the one that says
+ * `last` and all before (a unit without rows has none). Such a unit cannot be evaluated by itself elsewhere, so
  * an error ends the job: Failed, with the ErrorBits in `errors`. What was handed
  * over before stands; if the backend gave away nothing of it, it may still run
  * the whole query by other means. build_limit bounds what the other cursors' rows

@@ -1036,6 +1036,11 @@ JoinProgram::advance_level(JoinState &s, size_t number) const
 			l.step = Step::Done;
 		return progress;
 	}
+	if (l.step == Step::Pairs && level.split->sought && l.lane >= l.in.rows)
+	{
+		l.step = kind == JoinKind::Inner ? Step::Done : Step::Unmatched;
+		l.lane = 0;
+	}
 	if (l.step == Step::Done)
 		return Progress::Exhausted;
 	if (!has_room(s, number))
