@@ -612,8 +612,16 @@ full_buffer(const Job *job)
 		const ResultBuffer *b = &job->buffers[i];
 
 		if (b->state.load(std::memory_order_acquire) == static_cast<uint32>(BufferState::Full) &&
-			(found < 0 || b->unit < job->buffers[found].unit ||
-			 (b->unit == job->buffers[found].unit && b->part < job->buffers[found].part)))
+			(found < 0 || b->unit < job->buffers[found].unit))
+			found = i;
+	}
+	/* Parts come in order, but the one before may have come where the loop had passed. */
+	for (uint32_t i = 0; found >= 0 && job->ncursors > 1 && i < job->nbuffers; i++)
+	{
+		const ResultBuffer *b = &job->buffers[i];
+
+		if (b->state.load(std::memory_order_acquire) == static_cast<uint32>(BufferState::Full) &&
+			b->unit == job->buffers[found].unit && b->part < job->buffers[found].part)
 			found = i;
 	}
 	return found;

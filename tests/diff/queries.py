@@ -93,7 +93,9 @@ class Queries:
             (self.rows, self.ordered, self.total, self.grouped, self.spread, self.counted, self.join, self.nested, self.union,
              self.prepared, self.odd, self.raising),
             (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8))[0]
-        query = (self.join if self.joins_only else shape)(rng)
+        if self.joins_only:
+            shape = self.join
+        query = shape(rng)
         query.shape = shape.__name__
         if not query.reference:
             query.reference = query.sql
