@@ -293,6 +293,7 @@ JoinTable::begin_parts()
 		hashes_ = pages(nvalid_ * sizeof(uint64_t));
 		bytes_ += nvalid_ * sizeof(uint64_t);
 	}
+	temporary_ = nvalid_ * (sizeof(uint64_t) + sizeof(uint32_t));
 	counted_.assign(nparts_, 0);
 }
 
@@ -470,6 +471,7 @@ JoinTable::begin_phase()
 			max_matches_ = static_cast<uint32_t>(*std::max_element(counted_.begin(), counted_.end()));
 			part_keys_ = Pages();
 			part_rows_ = Pages();
+			temporary_ = 0;
 			starts_ = {};
 			phase_ = Phase::Done;
 			return 0;

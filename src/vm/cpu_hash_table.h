@@ -56,7 +56,7 @@ public:
 
 	uint32_t	max_matches() const { return max_matches_; }
 	uint64_t	rows() const { return nvalid_; }
-	uint64_t	bytes() const { return bytes_; }
+	uint64_t	bytes() const { return bytes_ + temporary_; }
 
 private:
 	enum class Form { Empty, Identity, Unique, Ranges, Hashed };
@@ -96,6 +96,7 @@ private:
 	uint32_t	nparts_ = 0;
 	uint32_t	max_matches_ = 0;
 	uint64_t	bytes_ = 0;
+	uint64_t	temporary_ = 0;	/* bytes while building */
 	Pages		slots_;			/* Unique: row number + 1; otherwise where the slot begins in order, and one more */
 	Pages		order_;
 	Pages		hashes_;		/* Hashed: beside order */
