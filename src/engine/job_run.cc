@@ -299,10 +299,15 @@ JobRun::split(uint32_t step)
 uint32_t
 JobRun::group_step() const
 {
-	const double pairs = join_ ? join_->pairs_a_row() : 1;
-	const double rows = static_cast<double>(MORSEL_PAIRS) / pairs / CPU_VECTOR_ROWS;
+	if (!join_ || join_->pairs_a_row() <= 1)
+		return MORSEL_ROWS;
 
-	return rows >= MORSEL_ROWS / CPU_VECTOR_ROWS ? MORSEL_ROWS : std::max(1u, static_cast<uint32_t>(rows)) * CPU_VECTOR_ROWS;
+	/* as many as threads can have some each, in whole vectors */
+	const double rows = std::min(static_cast<double>(MORSEL_PAIRS) / join_->pairs_a_row(),
+								 static_cast<double>(request_.total_rows) / (2 * most_threads(request_, pool_)));
+	const uint32_t vectors = static_cast<uint32_t>(std::min<double>(rows, MORSEL_ROWS)) / CPU_VECTOR_ROWS;
+
+	return std::max(1u, vectors) * CPU_VECTOR_ROWS;
 }
 
 uint32_t
