@@ -33,6 +33,17 @@ mix(uint64_t x)
 	return x;
 }
 
+inline uint32_t
+mix32(uint32_t x)
+{
+	x ^= x >> 16;
+	x *= 0x7feb352du;
+	x ^= x >> 15;
+	x *= 0x846ca68bu;
+	x ^= x >> 16;
+	return x;
+}
+
 /* Equal if and only if PostgreSQL's = says so. */
 inline uint64_t
 float_key(double d)
@@ -108,13 +119,14 @@ JoinTable::set_rows(std::vector<JoinColumn> keys, std::vector<JoinRun> runs)
 	for (const JoinColumn &key : keys_)
 		bits += key_bits(key.type);
 	packed_ = bits <= 64;
+	short_key_ = keys_.size() == 1 && bits <= 32;
 	exact_ = packed_;
 	run_keys_.resize(runs_.size());
 }
 
 /*
- * The keys of rows [first, first + n), n <= BLOCK, as a word each, and which of them
- * are not null: the key itself if it may be its own slot, else its hash.
+ * The codes of rows [first, first + n), n <= BLOCK, as a word each, and which of them
+ * are not null. As long as there is no form, and if a slot is one row: the key itself.
  */
 void
 JoinTable::keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t *out, uint64_t *valid) const
@@ -140,7 +152,13 @@ JoinTable::keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t 
 				if (bit_get(key.nulls, first + i))
 					valid[i / 64] &= ~(uint64_t(1) << i % 64);
 	}
-	if (form_ == Form::Hashed)
+	if (form_ == Form::Ranges)
+		for (uint32_t i = 0; i < n; i++)
+			out[i] -= lo_;
+	else if (form_ == Form::Hashed && narrow_)
+		for (uint32_t i = 0; i < n; i++)
+			out[i] = mix32(static_cast<uint32_t>(out[i]));
+	else if (form_ == Form::Hashed)
 		for (uint32_t i = 0; i < n; i++)
 			out[i] = mix(out[i]);
 }
@@ -274,35 +292,40 @@ JoinTable::begin_parts()
 	if (form_ == Form::Hashed)
 	{
 		slot_bits = std::max(4, ceil_log2(nvalid_));
-		slot_shift_ = 64 - slot_bits;
+		narrow_ = short_key_;
+		slot_shift_ = (narrow_ ? 32 : 64) - slot_bits;
 		nslots_ = uint64_t(1) << slot_bits;
 	}
 	else
+	{
 		slot_bits = ceil_log2(nslots_);
+		narrow_ = slot_bits <= 32;
+	}
 	part_shift_ = std::max(0, slot_bits - PART_BITS);
 	nparts_ = static_cast<uint32_t>((nslots_ - 1) >> part_shift_) + 1;
 	starts_.assign(runs_.size() * nparts_, 0);
 	part_first_.assign(nparts_ + 1, 0);
 	slots_ = pages((nslots_ + 1) * sizeof(uint32_t));
 	order_ = pages(nvalid_ * sizeof(uint32_t));
-	part_keys_ = pages(nvalid_ * sizeof(uint64_t));
+	part_codes_ = pages(nvalid_ * code_bytes());
 	part_rows_ = pages(nvalid_ * sizeof(uint32_t));
 	bytes_ = (nslots_ + 1) * sizeof(uint32_t) + nvalid_ * sizeof(uint32_t);
 	if (form_ == Form::Hashed)
 	{
-		hashes_ = pages(nvalid_ * sizeof(uint64_t));
-		bytes_ += nvalid_ * sizeof(uint64_t);
+		hashes_ = pages(nvalid_ * code_bytes());
+		bytes_ += nvalid_ * code_bytes();
 	}
-	temporary_ = nvalid_ * (sizeof(uint64_t) + sizeof(uint32_t));
+	temporary_ = nvalid_ * (code_bytes() + sizeof(uint32_t));
 	counted_.assign(nparts_, 0);
 }
 
+template <typename Code>
 void
 JoinTable::task_histogram(uint32_t number, bool scatter)
 {
 	const JoinRun &run = runs_[number];
 	uint32_t   *starts = &starts_[size_t(number) * nparts_];
-	uint64_t   *to_keys = part_keys_.as<uint64_t>();
+	Code	   *to_codes = part_codes_.as<Code>();
 	uint32_t   *to_rows = part_rows_.as<uint32_t>();
 	uint64_t	keys[BLOCK], valid[BLOCK / 64];
 
@@ -320,7 +343,7 @@ JoinTable::task_histogram(uint32_t number, bool scatter)
 
 			if (scatter)
 			{
-				to_keys[at] = keys[i];
+				to_codes[at] = static_cast<Code>(keys[i]);
 				to_rows[at] = static_cast<uint32_t>(run.at + done + i);
 			}
 		}
@@ -347,22 +370,23 @@ JoinTable::prefix_parts()
 	part_first_[nparts_] = at;
 }
 
+template <typename Code>
 void
 JoinTable::task_part(uint32_t part)
 {
 	const uint64_t first_slot = uint64_t(part) << part_shift_;
 	const uint64_t end_slot = std::min(nslots_, first_slot + (uint64_t(1) << part_shift_));
 	const uint32_t first = part_first_[part], end = part_first_[part + 1];
-	const uint64_t *keys = part_keys_.as<uint64_t>();
+	const Code *codes = part_codes_.as<Code>();
 	const uint32_t *rows = part_rows_.as<uint32_t>();
 	uint32_t   *slots = slots_.as<uint32_t>();
 	uint32_t   *order = order_.as<uint32_t>();
-	uint64_t   *hashes = hashes_.as<uint64_t>();
+	Code	   *hashes = hashes_.as<Code>();
 	std::vector<uint32_t> at(end_slot - first_slot);
 	uint32_t	next = first, most = 0;
 
 	for (uint32_t i = first; i < end; i++)
-		at[slot_of(keys[i]) - first_slot]++;
+		at[slot_of(codes[i]) - first_slot]++;
 	for (uint64_t s = first_slot; s < end_slot; s++)
 	{
 		const uint32_t n = at[s - first_slot];
@@ -375,15 +399,15 @@ JoinTable::task_part(uint32_t part)
 		slots[nslots_] = next;
 	for (uint32_t i = first; i < end; i++)
 	{
-		const uint32_t to = at[slot_of(keys[i]) - first_slot]++;
+		const uint32_t to = at[slot_of(codes[i]) - first_slot]++;
 
 		order[to] = rows[i];
 		if (hashes)
-			hashes[to] = keys[i];
+			hashes[to] = codes[i];
 	}
 	if (hashes)
 	{
-		std::vector<std::pair<uint64_t, uint32_t>> sorted;
+		std::vector<std::pair<Code, uint32_t>> sorted;
 		uint32_t	equal = 1;
 
 		most = end > first ? 1 : 0;
@@ -469,7 +493,7 @@ JoinTable::begin_phase()
 			return nparts_;
 		case Phase::Parts:
 			max_matches_ = static_cast<uint32_t>(*std::max_element(counted_.begin(), counted_.end()));
-			part_keys_ = Pages();
+			part_codes_ = Pages();
 			part_rows_ = Pages();
 			temporary_ = 0;
 			starts_ = {};
@@ -504,13 +528,17 @@ JoinTable::run_task(uint32_t task)
 				break;
 			}
 		case Phase::Histogram:
-			task_histogram(task, false);
-			break;
 		case Phase::Scatter:
-			task_histogram(task, true);
+			if (narrow_)
+				task_histogram<uint32_t>(task, phase_ == Phase::Scatter);
+			else
+				task_histogram<uint64_t>(task, phase_ == Phase::Scatter);
 			break;
 		case Phase::Parts:
-			task_part(task);
+			if (narrow_)
+				task_part<uint32_t>(task);
+			else
+				task_part<uint64_t>(task);
 			break;
 		case Phase::Done:
 			break;
@@ -519,11 +547,48 @@ JoinTable::run_task(uint32_t task)
 
 /* ---- probing ------------------------------------------------------------------------ */
 
+template <typename Code>
+void
+JoinTable::probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, uint32_t *first, uint32_t *count) const
+{
+	const uint32_t *slots = slots_.as<uint32_t>();
+	const Code *hashes = hashes_.as<Code>();
+
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(slots + slot_of(key[i]));
+	for (uint32_t i = 0; i < n; i++)
+	{
+		first[i] = slots[slot_of(key[i])];
+		__builtin_prefetch(hashes + first[i]);
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const Code	code = static_cast<Code>(key[i]);
+		uint32_t	from = first[i], end = slots[slot_of(key[i]) + 1];
+		uint32_t	to;
+
+		count[i] = 0;
+		if (!bit_get(valid, i))
+			continue;
+		if (end - from > 16)
+			from = static_cast<uint32_t>(std::lower_bound(hashes + from, hashes + end, code) - hashes);
+		while (from < end && hashes[from] < code)
+			from++;
+		for (to = from; to < end && hashes[to] == code; to++)
+			if (to - from == 16)
+			{
+				to = static_cast<uint32_t>(std::upper_bound(hashes + to, hashes + end, code) - hashes);
+				break;
+			}
+		first[i] = from;
+		count[i] = to - from;
+	}
+}
+
 void
 JoinTable::probe(const JoinColumn *keys, uint32_t total, uint32_t *first, uint32_t *count) const
 {
 	const uint32_t *slots = slots_.as<uint32_t>();
-	const uint64_t *hashes = hashes_.as<uint64_t>();
 	uint64_t	key[BLOCK], valid[BLOCK / 64];
 
 	for (uint32_t done = 0; done < total; done += BLOCK, first += BLOCK, count += BLOCK)
@@ -561,7 +626,7 @@ JoinTable::probe(const JoinColumn *keys, uint32_t total, uint32_t *first, uint32
 			case Form::Ranges:
 				for (uint32_t i = 0; i < n; i++)
 				{
-					const uint64_t slot = key[i] - lo_;
+					const uint64_t slot = key[i];
 					const bool	in = slot < nslots_ && bit_get(valid, i);
 					const uint32_t *range = slots + (in ? slot : 0);
 
@@ -570,34 +635,10 @@ JoinTable::probe(const JoinColumn *keys, uint32_t total, uint32_t *first, uint32
 				}
 				break;
 			default:
-				for (uint32_t i = 0; i < n; i++)
-					__builtin_prefetch(slots + (key[i] >> slot_shift_));
-				for (uint32_t i = 0; i < n; i++)
-				{
-					first[i] = slots[key[i] >> slot_shift_];
-					__builtin_prefetch(hashes + first[i]);
-				}
-				for (uint32_t i = 0; i < n; i++)
-				{
-					uint32_t	from = first[i], end = slots[(key[i] >> slot_shift_) + 1];
-					uint32_t	to;
-
-					count[i] = 0;
-					if (!bit_get(valid, i))
-						continue;
-					if (end - from > 16)
-						from = static_cast<uint32_t>(std::lower_bound(hashes + from, hashes + end, key[i]) - hashes);
-					while (from < end && hashes[from] < key[i])
-						from++;
-					for (to = from; to < end && hashes[to] == key[i]; to++)
-						if (to - from == 16)
-						{
-							to = static_cast<uint32_t>(std::upper_bound(hashes + to, hashes + end, key[i]) - hashes);
-							break;
-						}
-					first[i] = from;
-					count[i] = to - from;
-				}
+				if (narrow_)
+					probe_hashed<uint32_t>(key, valid, n, first, count);
+				else
+					probe_hashed<uint64_t>(key, valid, n, first, count);
 				break;
 		}
 	}

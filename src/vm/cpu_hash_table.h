@@ -8,6 +8,7 @@
  * hashed to 64 bits, and the hashes sorted: slots are their leading bits, and have
  * about one entry each. The hash of up to 64 bits of keys has an inverse, so that
  * equal hashes are equal keys; with wider keys pairs have to be compared (exact()).
+ * One key of 32 bits has a hash of as many. A row's code is its slot or its hash.
  */
 #ifndef GPUVM_VM_CPU_HASH_TABLE_H
 #define GPUVM_VM_CPU_HASH_TABLE_H
@@ -71,14 +72,19 @@ private:
 	};
 
 	void		keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t *out, uint64_t *valid) const;
-	uint64_t	slot_of(uint64_t key) const { return form_ == Form::Hashed ? key >> slot_shift_ : key - lo_; }
+	uint64_t	slot_of(uint64_t code) const { return code >> slot_shift_; }
+	size_t		code_bytes() const { return narrow_ ? sizeof(uint32_t) : sizeof(uint64_t); }
 	void		choose_form();
 	void		begin_parts();
 	void		prefix_parts();
 	void		task_keys(uint32_t run);
 	void		task_unique(uint32_t run);
+	template <typename Code>
 	void		task_histogram(uint32_t run, bool scatter);
+	template <typename Code>
 	void		task_part(uint32_t part);
+	template <typename Code>
+	void		probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, uint32_t *first, uint32_t *count) const;
 
 	std::vector<JoinColumn> keys_;
 	std::vector<JoinRun> runs_;
@@ -88,6 +94,8 @@ private:
 	bool		begun_ = false;
 	bool		exact_ = true;
 	bool		packed_ = true;		/* keys fit one word, or there is one */
+	bool		short_key_ = false;	/* there is one, of at most 32 bits */
+	bool		narrow_ = false;	/* codes have 32 bits */
 	uint64_t	nvalid_ = 0;
 	uint64_t	lo_ = 0;		/* of the keys that are slots */
 	uint64_t	nslots_ = 0;
@@ -99,8 +107,8 @@ private:
 	uint64_t	temporary_ = 0;	/* bytes while building */
 	Pages		slots_;			/* Unique: row number + 1; otherwise where the slot begins in order, and one more */
 	Pages		order_;
-	Pages		hashes_;		/* Hashed: beside order */
-	Pages		part_keys_;		/* while building: by part */
+	Pages		hashes_;		/* Hashed: codes beside order */
+	Pages		part_codes_;	/* while building: by part */
 	Pages		part_rows_;
 	std::vector<uint32_t> starts_;	/* per run and part */
 	std::vector<uint32_t> part_first_;
