@@ -29,11 +29,15 @@ constexpr double OP_US = 0.0002;
 /* On a GPU that keeps the columns: launches and the wait for them, and the operations. */
 constexpr double DEVICE_STARTUP_US = 50.0;
 constexpr double DEVICE_OP_US = 0.000001;
-/* A row into a hash table; a look-up in it; a pair that it finds, into a batch; a row of a batch that goes on to the next. */
-constexpr double BUILD_US = 0.010;
-constexpr double PROBE_US = 0.003;
-constexpr double PAIR_US = 0.002;
-constexpr double ROW_ON_US = 0.001;
+/* A row into a hash table; a look-up in it; a pair that it finds, into a batch; a row that goes on from a join. */
+constexpr double BUILD_US = 0.004;
+constexpr double PROBE_US = 0.002;
+constexpr double PAIR_US = 0.0005;
+constexpr double ROW_ON_US = 0.0003;
+/* A pair of a nested loop, and each operation on it: a row against vectors of those that drive, one a thread at least if they fill so many. */
+constexpr double CROSS_US = 0.00002;
+constexpr double CROSS_OP_US = 0.00001;
+constexpr double CROSS_LANES = 2048;
 /* Handing a row to the executor. */
 constexpr double ROW_US = 0.018;
 
@@ -60,6 +64,7 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 	double		us = 0;
 	double		lanes = 0;
 	double		live = 0;
+	double		op_us = OP_US;
 
 	for (int i = 0; i < program->nops; i++)
 	{
@@ -72,6 +77,13 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 					*build = us;
 				lanes = rows.scanned[op.p2];
 				live = rows.filtered[op.p2];
+				op_us = OP_US;
+				break;
+			case Opcode::Column:
+			case Opcode::Integer:
+			case Opcode::Variable:
+				/* of pairs they are there already */
+				us += lanes * (op_us < OP_US ? 0 : op_us);
 				break;
 			case Opcode::HashInsert:
 				us += live * BUILD_US;
@@ -79,17 +91,19 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 			case Opcode::Seek:
 				us += live * PROBE_US + rows.pairs[op.p1] * PAIR_US;
 				lanes = rows.pairs[op.p1];
+				op_us = OP_US;
 				break;
 			case Opcode::Cross:
-				us += (rows.scanned[op.p1] + live) * ROW_ON_US;
 				lanes = rows.pairs[op.p1];
+				us += (rows.scanned[op.p1] + live) * ROW_ON_US + lanes * CROSS_US * Max(CROSS_LANES / Max(live, 1.0), 1.0);
+				op_us = CROSS_OP_US;
 				break;
 			case Opcode::Match:
 				lanes = live = rows.joined[op.p1];
-				us += lanes * ROW_ON_US;
+				us += op_us < OP_US ? 0 : lanes * ROW_ON_US;
 				break;
 			default:
-				us += lanes * OP_US;
+				us += lanes * op_us;
 				break;
 		}
 	}
