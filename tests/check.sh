@@ -185,6 +185,14 @@ if wanted docs; then
 	rc=$?
 	count "generated documents" $((rc == 0)) 0 $rc $logs/docs.log
 fi
+if wanted breaks; then
+	applied=0
+	: >$logs/breaks.log
+	for patch in tests/breaks/*.patch; do
+		patch -p1 --dry-run --force <"$patch" >>$logs/breaks.log 2>&1 && applied=$((applied + 1))
+	done
+	count "deliberate breaks apply" $applied $(($(ls tests/breaks/*.patch | wc -l) - applied)) 0 $logs/breaks.log
+fi
 gtest_suite "unit" unit
 gtest_suite "unit (ASan, UBSan)" unit-asan
 gtest_suite "unit (TSan)" unit-tsan

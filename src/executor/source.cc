@@ -17,6 +17,7 @@ extern "C" {
 #include "executor/scan_state.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/startup.h"
 #include "planner/cost.h"
 #include "tablet/build.h"
 
@@ -123,10 +124,21 @@ expected_rows(const ScanLeaf *leaf)
 	return tuples * leaf->check.unserved / Max(pages, 1);
 }
 
-/* Is the machine worth it, with the delta to read first? The planner knew only of blocks that are in no tablet. */
+/* What it costs to fetch so many of a plan's rows. */
+static double
+cost_of_fraction(const Plan *plan, double fraction)
+{
+	return plan->startup_cost + fraction * (plan->total_cost - plan->startup_cost);
+}
+
+/*
+ * Is the machine worth it, with the delta to read first? The planner knew only of
+ * blocks that are in no tablet. Who fetches a few rows pays for all of the delta.
+ */
 static bool
 delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 {
+	double		fraction = state->plan->fraction;
 	double		us = 0;
 
 	for (int i = 0; i < source->nleaves; i++)
@@ -134,8 +146,8 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 	state->delta_us += us;
 	if (setting_force || us == 0)
 		return true;
-	return state->css.ss.ps.plan->total_cost - state->plan->delta_cost + state->delta_us * cost_of_us() <
-		state->alternative->plan->total_cost;
+	return cost_of_fraction(state->css.ss.ps.plan, fraction) - state->plan->delta_cost + state->delta_us * cost_of_us() <
+		cost_of_fraction(state->alternative->plan, fraction);
 }
 
 /* Rows of a join have none. */
@@ -423,6 +435,13 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	*reason = FALLBACK_TABLE_CHANGED;
 	if (!delta_pays(state, source, nwanted))
 		return false;
+	/* what is read now would be for nothing */
+	if (arena_header()->engine_pid.load() == 0)
+	{
+		*reason = FALLBACK_ENGINE_AWAY;
+		*detail = "gpuvmd is not running";
+		return false;
+	}
 	start = now_ns();
 	fits = delta_may_fit(state, source, wanted, limit) && read_deltas(state, source, wanted, limit);
 	state->figures.delta_ns += now_ns() - start;

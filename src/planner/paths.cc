@@ -261,6 +261,23 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 	}
 }
 
+/*
+ * How much of the relation's rows the query is expected to fetch, where nothing
+ * above the scan has to see them all.
+ */
+static double
+fetched_fraction(PlannerInfo *root, RelOptInfo *rel)
+{
+	const Query *parse = root->parse;
+
+	if (root->tuple_fraction <= 0 || root->query_pathkeys != NIL ||
+		(bms_membership(root->all_baserels) != BMS_SINGLETON && !bms_equal(rel->relids, root->all_baserels)) ||
+		parse->hasAggs || parse->hasWindowFuncs || parse->hasTargetSRFs || root->hasHavingQual ||
+		parse->groupClause != NIL || parse->groupingSets != NIL || parse->distinctClause != NIL)
+		return 1;
+	return root->tuple_fraction < 1 ? root->tuple_fraction : Min(1, root->tuple_fraction / Max(rel->rows, 1));
+}
+
 static CustomPath *
 make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, const ProgramRows &rows, double rows_out)
 {
@@ -339,6 +356,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 		return nullptr;
 	}
 	plan.kind = SCAN_ROWS;
+	plan.fraction = fetched_fraction(root, rel);
 	plan.program = compiled.program;
 	plan.params = compiled.params;
 	fill_cursors(root, shape, &plan);
@@ -541,6 +559,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 		plan.raw_collations = lappend_oid(plan.raw_collations, exprCollation(node));
 	}
 	plan.kind = SCAN_GROUPS;
+	plan.fraction = 1;
 	plan.program = compiled.program;
 	plan.params = compiled.params;
 	fill_cursors(root, shape, &plan);

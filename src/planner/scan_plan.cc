@@ -79,7 +79,8 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->raw_collations);
 	list = lappend(list, p->exprs);
 	list = lappend(list, p->having);
-	return lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
+	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
+	return lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
 }
 
 ScanPlan *
@@ -106,6 +107,7 @@ scan_plan_from_list(List *list)
 	p->exprs = next();
 	p->having = next();
 	p->delta_cost = floatVal(next());
+	p->fraction = floatVal(next());
 	return p;
 }
 

@@ -183,14 +183,12 @@ refresh_partitions(Relation parent)
 	return rows;
 }
 
-/* Gives the tablets up at commit; false when there are none. */
+/* Gives the tablets up at commit, also those that somebody publishes until then; false when there are none now. */
 static bool
 release_tablets(Oid relid)
 {
-	if (!registry_known(relid))
-		return false;
 	registry_release(MyDatabaseId, relid);
-	return true;
+	return registry_known(relid);
 }
 
 /* With the rows of its partitions, which were imported by themselves before or after. */

@@ -18,6 +18,7 @@
 
 extern "C" {
 #include "access/genam.h"
+#include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/skey.h"
@@ -84,7 +85,7 @@ open_imports(LOCKMODE lockmode)
 	return imports;
 }
 
-/* A copy of the relation's row, or NULL. */
+/* A copy of the relation's row, or NULL. Many columns' names may be out of line: those can be had during the scan. */
 static HeapTuple
 find_row(Relation imports, Oid relid)
 {
@@ -97,7 +98,7 @@ find_row(Relation imports, Oid relid)
 	scan = systable_beginscan(imports, imports->rd_pkindex, OidIsValid(imports->rd_pkindex), NULL, 1, &key);
 	tuple = systable_getnext(scan);
 	if (tuple != NULL)
-		tuple = heap_copytuple(tuple);
+		tuple = HeapTupleHasExternal(tuple) ? toast_flatten_tuple(tuple, RelationGetDescr(imports)) : heap_copytuple(tuple);
 	systable_endscan(scan);
 	return tuple;
 }

@@ -61,6 +61,7 @@ struct DeltaReader
 	uint32		nrows;
 	DeltaColumn *columns;
 	StagedColumn *staged;
+	char	   *zeroes;			/* the values of columns that are not wanted */
 	ColumnChunk *chunks;
 	ItemPointerData *ctids;
 	int			natts;			/* attributes up to the last wanted one */
@@ -86,7 +87,6 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 	uint32		ncols = request->ncols;
 	uint32		width = 0;
 	int32		offset = 0;
-	char	   *zeroes;
 
 	r->columns = static_cast<DeltaColumn *>(palloc0(sizeof(DeltaColumn) * Max(ncols, 1)));
 	r->staged = static_cast<StagedColumn *>(palloc0(sizeof(StagedColumn) * Max(ncols, 1)));
@@ -110,7 +110,7 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 
 		r->attributes[a] = DeltaAttribute{att->attlen, -1, att->attalign};
 	}
-	zeroes = static_cast<char *>(take(r, Size{r->capacity} * sizeof(int64), MCXT_ALLOC_ZERO));
+	r->zeroes = static_cast<char *>(take(r, Size{r->capacity} * sizeof(int64), MCXT_ALLOC_ZERO));
 	for (uint32 i = 0; i < ncols; i++)
 	{
 		const ColumnSummary *summary = &request->columns[i];
@@ -118,7 +118,7 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 
 		r->staged[i].type = summary->type;
 		r->staged[i].attnum = summary->attnum;
-		r->staged[i].values = zeroes;
+		r->staged[i].values = r->zeroes;
 		if (!request->wanted[i])
 			continue;
 		r->attributes[summary->attnum - 1].column = static_cast<int16>(i);
@@ -163,6 +163,7 @@ free_staging(DeltaReader *r)
 	}
 	if (r->ctids != NULL)
 		pfree(r->ctids);
+	pfree(r->zeroes);
 }
 
 /* Makes a tablet of the staged rows; false when memory is used up. */

@@ -181,19 +181,22 @@ static bool
 others_wait_for(Oid relid)
 {
 	LockData   *locks = GetLockStatusData();
+	bool		found = false;
 
-	for (int i = 0; i < locks->nelements; i++)
+	for (int i = 0; i < locks->nelements && !found; i++)
 	{
 		const LOCKTAG *tag = &locks->locks[i].locktag;
 		LOCKMODE	wanted = locks->locks[i].waitLockMode;
 
 		if (wanted == NoLock || tag->locktag_field1 != MyDatabaseId || tag->locktag_field2 != relid)
 			continue;
-		if ((tag->locktag_type == LOCKTAG_RELATION && wanted == AccessExclusiveLock) ||
-			(tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == STORE_LOCK))
-			return true;
+		found = (tag->locktag_type == LOCKTAG_RELATION && wanted == AccessExclusiveLock) ||
+			(tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == STORE_LOCK);
 	}
-	return false;
+	/* a large table is asked about many times in one context */
+	pfree(locks->locks);
+	pfree(locks);
+	return found;
 }
 
 void
@@ -271,6 +274,27 @@ import_again(Relation rel, const int16 *attnums, int ncols, bool all_columns)
 	import_relation(rel, attnums, ncols, all_columns, !RecoveryInProgress() && not_all_visible(rel) > nblocks / 10);
 }
 
+static bool
+is_remembered(Oid relid)
+{
+	ArrayType  *columns;
+
+	return remembered_columns(relid, &columns) && !trouble_is_release(relid);
+}
+
+/*
+ * Was a table that was remembered released before its import was published? What release()
+ * does at its commit came too early then. One that commits from here on finds the tablets.
+ */
+static void
+release_forgotten(Oid relid)
+{
+	StartTransactionCommand();
+	if (!is_remembered(relid))
+		registry_release(MyDatabaseId, relid);
+	CommitTransactionCommand();
+}
+
 /* False: it is locked, and to be visited again soon. */
 static bool
 visit_table(Oid relid)
@@ -282,6 +306,7 @@ visit_table(Oid relid)
 	int			ncols = 0;
 	bool		all_columns = false;
 	bool		wanted;
+	bool		remembered;
 
 	StartTransactionCommand();
 	rel = open_if_free(relid, &busy);
@@ -302,6 +327,7 @@ visit_table(Oid relid)
 
 	/* Not there, or no longer its own: what is there is given up first, so that there is room. */
 	wanted = columns_to_import(rel, &attnums, &ncols, &all_columns);
+	remembered = is_remembered(relid);
 	if (registry_known(relid))
 	{
 		MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
@@ -328,6 +354,8 @@ visit_table(Oid relid)
 	relation_close(rel, NoLock);
 	paced = NULL;
 	CommitTransactionCommand();
+	if (remembered)
+		release_forgotten(relid);
 	return true;
 }
 
@@ -355,7 +383,7 @@ visit_safely(Oid relid)
 	{
 		done = visit_table(relid);
 		if (done)
-			trouble_ended(relid);
+			trouble_passed(relid);
 	}
 	PG_CATCH();
 	{
@@ -532,30 +560,25 @@ read_databases(List **all, List **visitable)
 }
 
 static void
-release_gone_databases(List *all)
-{
-	Oid		   *databases = static_cast<Oid *>(palloc(sizeof(Oid) * MAX_DATABASES));
-	int			count = registry_databases(databases, MAX_DATABASES);
-
-	for (int i = 0; i < count; i++)
-		if (!list_member_oid(all, databases[i]))
-			registry_release(databases[i], InvalidOid);
-	pfree(databases);
-}
-
-static void
 scout(void)
 {
 	RefresherShared *shared = refresher_shared();
 	List	   *all;
 	List	   *visitable;
 	ListCell   *lc;
+	Oid		   *imported;
+	int			nimported;
 
 	pg_atomic_write_u32(&shared->scout_wanted, 0);
 	StartTransactionCommand();
+	/* before pg_database is read: a database that is made meanwhile must not look gone */
+	imported = static_cast<Oid *>(palloc(sizeof(Oid) * MAX_DATABASES));
+	nimported = registry_databases(imported, MAX_DATABASES);
 	(void) GetTransactionSnapshot();
 	read_databases(&all, &visitable);
-	release_gone_databases(all);
+	for (int i = 0; i < nimported; i++)
+		if (!list_member_oid(all, imported[i]))
+			registry_release(imported[i], InvalidOid);
 
 	LWLockAcquire(refresher_lock(), LW_EXCLUSIVE);
 	for (DatabaseState &state : shared->databases)

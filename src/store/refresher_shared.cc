@@ -8,6 +8,7 @@
 #include "pg/settings.h"
 
 extern "C" {
+#include "mb/pg_wchar.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "utils/builtins.h"
@@ -241,16 +242,19 @@ void
 trouble_failed(Oid relid, const char *text)
 {
 	TableTrouble *trouble;
+	int			clipped = pg_mbcliplen(text, static_cast<int>(strlen(text)), sizeof(trouble->text) - 1);
 
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	trouble = add_trouble(relid);
-	if (trouble != NULL)
+	/* released meanwhile: that holds */
+	if (trouble != NULL && trouble->retry_at != DT_NOEND)
 	{
 		int			seconds = FIRST_RETRY_S << Min(trouble->failures, 10);
 
 		trouble->failures++;
 		trouble->retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), Min(seconds, MAX_RETRY_S) * 1000L);
-		strlcpy(trouble->text, text, sizeof(trouble->text));
+		/* it is shown as text: no part of a character */
+		strlcpy(trouble->text, text, clipped + 1);
 	}
 	LWLockRelease(lock);
 }
@@ -289,6 +293,26 @@ trouble_ended(Oid relid)
 		trouble->failures = 0;
 	}
 	LWLockRelease(lock);
+}
+
+void
+trouble_passed(Oid relid)
+{
+	if (!trouble_is_release(relid))
+		trouble_ended(relid);
+}
+
+bool
+trouble_is_release(Oid relid)
+{
+	TableTrouble *trouble;
+	bool		released;
+
+	LWLockAcquire(lock, LW_SHARED);
+	trouble = find_trouble(MyDatabaseId, relid);
+	released = trouble != NULL && trouble->failures == 0;
+	LWLockRelease(lock);
+	return released;
 }
 
 void

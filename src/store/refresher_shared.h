@@ -65,6 +65,8 @@ void		scout_wanted(void);
 void		trouble_failed(Oid relid, const char *text);
 void		trouble_released(Oid relid);
 void		trouble_ended(Oid relid);
+void		trouble_passed(Oid relid);	/* a visit did what was to be done; that it was released holds */
+bool		trouble_is_release(Oid relid);
 void		troubles_keep(const List *relids);	/* in this database no others can be in trouble */
 bool		trouble_waits(Oid relid, TimestampTz now);
 TimestampTz trouble_next(void);	/* when the first table of this database is to be tried again; DT_NOEND: none */

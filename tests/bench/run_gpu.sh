@@ -12,9 +12,11 @@
 #   latency      waking another process, pinned memory and a killed process
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
-#   groupby firsttouch concurrency breakeven import roundtrip     bench.py's workloads
+#   groupby firsttouch concurrency breakeven import roundtrip changes     bench.py's workloads
 #   regress      regression and isolation suites on the device
 #   diff         differential suite: PostgreSQL, CPU and CUDA virtual machine
+#   changed      the same over tables that change
+#   storm        consistency storm on the device, STORM_SECONDS (the limit less two minutes)
 #
 # Environment: ROWS (the workloads' own), RUNS (7), DEVICE (cuda), DIFF_QUERIES
 # (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS.
@@ -69,19 +71,24 @@ build_all() {
 
 # A running server with what is installed; its socket's folder in $host.
 host=
+server_log=
 need_server() {
 	[ -z "$host" ] || return 0
 	if [ -n "${SERVER_SETUP:-}" ]; then
-		pgstart "shared_preload_libraries='gpuvm'" "gpuvm.memory='24GB'" "max_connections=200" "autovacuum=off" || exit 1
+		pgstart "shared_preload_libraries='gpuvm'" "gpuvm.memory='24GB'" "max_connections=200" "autovacuum=off" "gpuvm.refresh=off" \
+			"max_prepared_transactions=10" || exit 1
 		host=/tmp
+		server_log=/tmp/postgres.log
 	else
 		# shellcheck disable=SC1091
 		. tests/setup/cluster.sh
 		cluster=$(cluster_place tmp_check/gpu)
-		[ -e "$cluster/data" ] || cluster_init "$cluster" max_worker_processes=64 shared_buffers=1GB work_mem=256MB max_wal_size=8GB autovacuum=off
+		[ -e "$cluster/data" ] || cluster_init "$cluster" max_worker_processes=64 shared_buffers=1GB work_mem=256MB max_wal_size=8GB autovacuum=off \
+			gpuvm.refresh=off max_prepared_transactions=10
 		cluster_stop "$cluster"
 		cluster_start "$cluster" || exit 1
 		host=$(cluster_socket "$cluster")
+		server_log=$cluster/server.log
 	fi
 	export PGHOST=$host PGPORT=5432 PGUSER=postgres
 }
@@ -160,13 +167,13 @@ regress() {
 	return $rc
 }
 
-# In shares at the same time, each with a seed and a database of its own.
+# In shares at the same time, each with a seed and a database of its own. $1: more options.
 differential() {
 	local shares=4 engines=off,cpu pids=() s rc=0
 	[ "$device" = cpu ] || engines=off,cpu,$device
 	for s in $(seq $shares); do
 		sql -q -c "DROP DATABASE IF EXISTS diff_$s" -c "CREATE DATABASE diff_$s"
-		"$python" tests/diff/run --queries $((${DIFF_QUERIES:-10000} / shares)) --seed "$s" --host "$host" --database "diff_$s" --engines "$engines" \
+		"$python" tests/diff/run --queries $((${DIFF_QUERIES:-10000} / shares)) --seed "$s" --host "$host" --database "diff_$s" --engines "$engines" "$@" \
 			>"$out/diff_$s.txt" 2>&1 &
 		pids+=($!)
 	done
@@ -177,13 +184,27 @@ differential() {
 	return $rc
 }
 
+# With autovacuum and the refresher.
+storm() {
+	local name rc
+	sql -q -c "DROP DATABASE IF EXISTS storm" -c "CREATE DATABASE storm" -c "ALTER SYSTEM SET autovacuum = on" -c "ALTER SYSTEM SET autovacuum_naptime = 1" \
+		-c "ALTER SYSTEM SET gpuvm.refresh = on" -c "ALTER SYSTEM SET gpuvm.refresh_naptime = 1" -c "SELECT pg_reload_conf()"
+	"$python" tests/storm/run --seconds "${STORM_SECONDS:-$((limit - 120))}" --device "$device" --host "$host" --database storm --log "$server_log"
+	rc=$?
+	for name in autovacuum autovacuum_naptime gpuvm.refresh gpuvm.refresh_naptime; do
+		sql -q -c "ALTER SYSTEM RESET $name"
+	done
+	sql -q -c "SELECT pg_reload_conf()"
+	return $rc
+}
+
 experiments() {
 	make -s -j"$jobs" cuda-bench
 }
 
 # run() calls functions in a shell of their own, with the time limit.
-export -f say sql smoke engine groups primitives latency sanitize regress differential experiments build_all
-export out device jobs python
+export -f say sql smoke engine groups primitives latency sanitize regress differential storm experiments build_all
+export out device jobs python limit server_log
 call() {
 	local name=$1
 	host=$host run "$name" bash -c "set -uo pipefail; host='$host'; need_server() { :; }; $2"
@@ -197,9 +218,11 @@ for part in $parts; do
 		engine | groups | primitives | latency | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
 		papers) bench papers papers sphyraena virginian ;;
 		groupby | breakeven | import) bench "$part" "$part" ;;
-		firsttouch | concurrency | roundtrip) ENGINES=gpuvm bench "$part" "$part" ;;
+		firsttouch | concurrency | roundtrip | changes) ENGINES=gpuvm bench "$part" "$part" ;;
 		regress) need_server; call regress regress ;;
 		diff) need_server; call diff differential ;;
+		changed) need_server; call changed "differential --changed" ;;
+		storm) need_server; call storm storm ;;
 		*) echo "unknown part: $part" >&2; exit 2 ;;
 	esac
 	say "$part: $((SECONDS - started)) s"

@@ -16,6 +16,7 @@ packages=(
 	libgtest-dev							# unit tests
 	libboost-context-dev					# fibers: the CUDA machine's threads on a CPU
 	libipc-run-perl							# TAP tests
+	patch									# deliberate breaks
 	python3 python3-psycopg2				# demo, differential suite, bench driver
 )
 bench=no

@@ -289,5 +289,30 @@ SET gpuvm.require = :device;
 EXECUTE again;
 RESET gpuvm.require;
 
+-- Who wants a few rows would wait for all of the changed blocks: there PostgreSQL's plan is cheaper, though not for all rows.
+CREATE TABLE few (id int, a int) WITH (autovacuum_enabled = off);
+INSERT INTO few SELECT k, k % 1000 FROM generate_series(1, 100000) k;
+SELECT gpuvm.import('few');
+ANALYZE few;
+DELETE FROM few WHERE id % 100 = 1;
+CREATE FUNCTION answered(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	who text := 'PostgreSQL, planned';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || query LOOP
+		who := coalesce(substring(line FROM 'Fallback: ([a-z ]*)'), CASE WHEN line ~ 'Delta Blocks' THEN 'VM' END, who);
+	END LOOP;
+	RETURN trim(who);
+END $$;
+RESET gpuvm.force;
+SET max_parallel_workers_per_gather = 0;
+SELECT q, answered(q) FROM unnest(ARRAY[
+	'SELECT id FROM few WHERE a = 7',
+	'SELECT id FROM few WHERE a = 7 LIMIT 10',
+	'SELECT id FROM few WHERE a = 7 ORDER BY id LIMIT 10',
+	'SELECT count(*) FROM few WHERE a = 7 LIMIT 1',
+	'SELECT EXISTS (SELECT FROM few WHERE a = 7)']) q;
+
 SET client_min_messages = warning;
 DROP SCHEMA fallback CASCADE;

@@ -66,29 +66,50 @@ my %scripts = (
 		SELECT 1 / $right FROM (SELECT v FROM t WHERE id <> 0 OFFSET 0) q;
 		END;},
 );
-my @files;
-for my $name (sort keys %scripts)
+# Groups of clients, each with scripts of its own, at the same time.
+sub run_bench
 {
-	my ($file, $weight) = split /@/, $name;
+	my ($what, $seconds, $kill, @groups) = @_;
+	my ($stdout, $stderr, @benches) = ('', '');
 
-	append_to_file("$PostgreSQL::Test::Utils::tmp_check/$file", $scripts{$name});
-	push @files, '-f', "$PostgreSQL::Test::Utils::tmp_check/$file\@$weight";
-}
-my ($stdout, $stderr) = ('', '');
-my $bench = IPC::Run::start([ 'pgbench', '-n', '-T', '10', '-c', '12', '-j', '2', '-h', $node->host, '-p', $node->port, '-M', 'simple',
-		@files, 'postgres' ], '<', \undef, '>', \$stdout, '2>', \$stderr);
-for my $i (1 .. 3)
-{
-	sleep 3;
-	my $pid = engine_pid($node);
-	kill 'KILL', $pid if $pid;
-}
-$bench->finish;
-ok(!$bench->result, 'no reader saw anything else');
-unlike($stderr, qr/division by zero|aborted/, 'and no client gave up') or diag($stderr);
-like($stdout, qr/number of failed transactions: 0 /, 'no transaction failed') or diag($stdout);
+	while (my ($clients, $scripts) = splice(@groups, 0, 2))
+	{
+		my @files;
 
-wait_for_engine($node);
+		for my $name (sort keys %$scripts)
+		{
+			my ($file, $weight) = split /@/, $name;
+			my $path = "$PostgreSQL::Test::Utils::tmp_check/$what.$file";
+
+			append_to_file($path, $scripts->{$name});
+			push @files, '-f', "$path\@$weight";
+		}
+		push @benches, IPC::Run::start([ 'pgbench', '-n', '-T', $seconds, '-c', $clients, '-j', '1', '-h', $node->host, '-p', $node->port,
+				'-M', 'simple', @files, 'postgres' ], '<', \undef, '>>', \$stdout, '2>>', \$stderr);
+	}
+	for my $i (1 .. ($kill ? 3 : 0))
+	{
+		sleep 3;
+		my $pid = engine_pid($node);
+		kill 'KILL', $pid if $pid;
+	}
+	$_->finish for @benches;
+	is(scalar(grep { $_->result } @benches), 0, "$what: no reader saw anything else") or diag($stderr);
+	unlike($stderr, qr/division by zero|aborted/, "$what: no client gave up") or diag($stderr);
+	unlike($stdout, qr/number of failed transactions: [1-9]/, "$what: no transaction failed") or diag($stdout);
+	wait_for_engine($node);
+	return;
+}
+
+run_bench('imports', 10, 1, 12, \%scripts);
+# With refreshes instead of imports, and no snapshot that lives for long: bits are set again a moment after they went, and
+# then not for a while.
+$node->safe_psql('postgres', "SELECT gpuvm.import('t')");
+run_bench('refreshes', 10, 0,
+	4, { map { $_ => $scripts{$_} } '01_update@2', '03_rollback@1', '08_groups@4', '09_rows@4' },
+	1, { '06_vacuum@1' => "\\sleep 250 ms\nVACUUM t;\n" },
+	1, { '11_refresh@1' => "\\sleep 5 ms\nSELECT gpuvm.refresh('t');\n" });
+
 my %stats = map { split /\|/ } split /\n/, $node->safe_psql('postgres', 'SELECT * FROM gpuvm.stats');
 cmp_ok($stats{'queries'}, '>', 20, 'the virtual machine answered: ' . $stats{'queries'});
 cmp_ok($stats{'delta rows'}, '>', 20, 'with rows of changed blocks: ' . $stats{'delta rows'});

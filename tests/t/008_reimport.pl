@@ -120,8 +120,24 @@ $node->wait_for_log(qr/database system is ready to accept connections/, $log_sta
 $node->poll_query_until('postgres', 'SELECT true');
 comes_back('kill -9 of the refresher');
 
+# Released while it is being imported: the end of the import does not bring it back.
+$node->append_conf('postgresql.conf', "gpuvm.refresh_cost_delay = 20ms\nvacuum_cost_limit = 1");
+$node->restart;
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM gpuvm.import_progress WHERE relation = 'large'::regclass})
+  or die 'the refresher does not import';
+$node->safe_psql('postgres', q{SELECT gpuvm.release('large')});
+is($node->safe_psql('postgres', q{SELECT count(*) FROM gpuvm.import_progress WHERE relation = 'large'::regclass}), '1', 'released while it is being imported');
+$node->append_conf('postgresql.conf', "gpuvm.refresh_cost_delay = 0\nvacuum_cost_limit = 200");
+$node->reload;
+pop @tables;
+pop @queries;
+comes_back('released while it is being imported');
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE '%refresher%' AND datname = 'postgres'})
+  or die 'the refresher stays';
+is($node->safe_psql('postgres', q{SELECT count(*) FROM gpuvm.tables WHERE relation = 'large'::regclass}), '0', 'it stays released');
+
 # Nothing that died has left memory behind.
-$node->safe_psql('postgres', "SELECT gpuvm.release('$_')") for 'big', 'some_columns', 'parts', 'large';
+$node->safe_psql('postgres', "SELECT gpuvm.release('$_')") for 'big', 'some_columns', 'parts';
 is($node->safe_psql('postgres', 'SELECT count(*) FROM gpuvm.tables'), '0', 'all released');
 ok(wait_for_memory($node, 0), 'nothing is left in memory');
 $node->stop;

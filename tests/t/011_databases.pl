@@ -88,6 +88,12 @@ $expected{one} = $node->safe_psql('renamed', "SET gpuvm.enabled = off; $query");
 is($node->safe_psql('renamed', "SET gpuvm.force = on; SET gpuvm.require = $device; $query"), $expected{one}, 'renamed: on the VM');
 
 refresher_in('renamed');
+$node->safe_psql('postgres', 'SET allow_in_place_tablespaces = on; CREATE TABLESPACE elsewhere LOCATION \'\'');
+quick('ALTER DATABASE SET TABLESPACE while it is refreshed', 'ALTER DATABASE renamed SET TABLESPACE elsewhere');
+is($node->safe_psql('renamed', "SET gpuvm.force = on; $query"), $node->safe_psql('renamed', "SET gpuvm.enabled = off; $query"),
+	'in another tablespace: right at once');
+
+refresher_in('renamed');
 quick('DROP DATABASE while it is refreshed', 'DROP DATABASE renamed');
 quick('DROP DATABASE', 'DROP DATABASE copied');
 ok(wait_for_memory($node, 0), 'the memory of dropped databases comes back') or diag(memory_used($node));
