@@ -138,7 +138,6 @@ struct Batch
 	std::vector<Type> types;
 	std::vector<ResultColumnLayout> layout;
 	std::unique_ptr<char, WorkerState::FreeDeleter> memory;
-	uint64_t	bytes = 0;
 	uint32_t	rows = 0;
 
 	char	   *values(int column) const { return memory.get() + layout[column].values; }
@@ -185,7 +184,6 @@ public:
 	uint32_t	row = 0, last = 0;
 	const MaskedRows *masked = nullptr;
 	uint32_t	nmasked = 0;
-	bool		bound = false;
 
 	/* where its rows go */
 	char	   *area = nullptr;
@@ -600,11 +598,13 @@ JoinProgram::make_batch(Batch *batch, const std::vector<int> &items) const
 	for (int item : items)
 		batch->types.push_back(split_.items[item].type);
 	batch->layout.resize(items.size() + 1);
-	batch->bytes = result_layout(batch->types.data(), static_cast<int>(items.size()), BATCH_ROWS, batch->layout.data());
-	batch->memory.reset(static_cast<char *>(aligned_alloc(64, batch->bytes + 64)));
+
+	const uint64_t bytes = result_layout(batch->types.data(), static_cast<int>(items.size()), BATCH_ROWS, batch->layout.data()) + 64;
+
+	batch->memory.reset(static_cast<char *>(aligned_alloc(64, bytes)));
 	if (!batch->memory)
 		throw std::bad_alloc();
-	memset(batch->memory.get(), 0, batch->bytes + 64);
+	memset(batch->memory.get(), 0, bytes);
 }
 
 /* Vectors to gather into, one for each column, from *at on. */

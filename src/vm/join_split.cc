@@ -43,6 +43,8 @@ written(O &op) -> decltype(&op.p1)
 			return op.p5 & COMPARE_STORES ? &op.p3 : nullptr;
 		case OpForm::BRANCH: case OpForm::JUMP: case OpForm::INVALID: case OpForm::GROUP: case OpForm::AGGSTEP:
 		case OpForm::RESULT: case OpForm::HASHINSERT: case OpForm::SEEK: case OpForm::CROSS: case OpForm::MATCH:
+		case OpForm::TABLE: case OpForm::RESCOL: case OpForm::AGGOPEN: case OpForm::HASHOPEN: case OpForm::PARALLEL:
+		case OpForm::CONVERGE: case OpForm::FINISH:
 			return nullptr;
 		default:
 			return &op.p1;
@@ -200,7 +202,6 @@ public:
 				operation(program->ops()[i]);
 		}
 		new_address[to] = b->nops;
-		first_old = from;
 	}
 
 	/* Result of these registers of the join program, then of these items. */
@@ -352,7 +353,6 @@ private:
 	int			new_address[PROGRAM_MAX_OPS + 1];
 	std::vector<std::pair<int, int>> targets;	/* address here, target there; -1: the lane dies */
 	int			parallel = 0;
-	int			first_old = 0;
 };
 
 int
@@ -429,11 +429,8 @@ Splitter::find_places()
 
 	std::fill(place, place + PROGRAM_MAX_OPS, NOWHERE);
 	for (int i = 0; i < program->converge; i++)
-		if (i < program->nops && program->ops()[i].opcode != Opcode::Parallel)
-			if (const int *r = form_of(op_at(i)) == OpForm::TABLE || form_of(op_at(i)) == OpForm::RESCOL
-				|| form_of(op_at(i)) == OpForm::AGGOPEN || form_of(op_at(i)) == OpForm::HASHOPEN
-				|| form_of(op_at(i)) == OpForm::CONVERGE ? nullptr : written(op_at(i)))
-				definition[*r] = i;
+		if (const int *r = written(op_at(i)))
+			definition[*r] = i;
 	split->levels.resize(program->ncursors - 1);
 	for (int i = program->parallel + 1; i < program->converge; i++)
 	{
@@ -496,9 +493,8 @@ Splitter::find_uses()
 					item = static_cast<int>(split->items.size()) - 1;
 				}
 				to.key_types.push_back(split->items[item].type);
-				to.probe.push_back(item);	/* its place follows */
-				/* so that every later level's condition may be what reads it first */
-				used_at[item][2 * (level + 1) + 1] = true;
+				to.probe.push_back(item);	/* choose_items() makes it a place */
+				used_at[item][2 * (level + 1)] = true;
 			}
 		}
 		if (op.opcode == Opcode::Seek || op.opcode == Opcode::Cross)
