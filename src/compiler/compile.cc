@@ -103,6 +103,27 @@ column_register(Compiler *c, int cursor, AttrNumber attnum, Type type)
 	return c->b->new_reg(type);
 }
 
+/*
+ * A column of a semijoin's inner side, above it: the planner uses one that is
+ * equal to an expression of the other side, in place of that.
+ */
+static int
+load_matched(Compiler *c, const CompileCursor *cursor, AttrNumber attnum, Type type)
+{
+	ListCell   *lc;
+
+	foreach(lc, cursor->keys)
+	{
+		Node	   *outer;
+		Node	   *inner;
+
+		if (key_sides(static_cast<const Expr *>(lfirst(lc)), cursor->varno, &outer, &inner) && IsA(inner, Var) &&
+			((Var *) inner)->varattno == attnum)
+			return convert(c, compile_expr(c, reinterpret_cast<Expr *>(outer)), type);
+	}
+	return refuse(c, "a column of a semijoin's inner side is used above it");
+}
+
 int
 load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 {
@@ -125,11 +146,16 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 		return refuse(c, "column \"%s\" was not imported", get_attname(from->relid, attnum, false));
 	}
 
-	reg = column_register(c, cursor, attnum, vt);
+	if (c->matched[cursor] && from->kind == JoinKind::Semi)
+		reg = load_matched(c, from, attnum, vt);
+	else
+		reg = column_register(c, cursor, attnum, vt);
+	if (reg < 0)
+		return -1;
 	/* What an anti join lets go on has met no row of this cursor. */
 	if (c->matched[cursor] && from->kind == JoinKind::Anti)
 		emit(c, Opcode::Null, vt, reg, 0, 0);
-	else
+	else if (!c->matched[cursor] || from->kind != JoinKind::Semi)
 		emit(c, Opcode::Column, vt, reg, attnum, cursor);
 	if (c->ncached < MAX_CACHED_COLUMNS)
 		c->cached[c->ncached++] = CachedColumn{cursor, attnum, reg};

@@ -56,6 +56,9 @@ bool		is_comparison(const FnEntry *fn);
 bool		can_raise(const Expr *expr);
 bool		may_be_conditional(Compiler *c, const Expr *expr);
 
+/* The operands of a key (split_seek_keys): the earlier cursors', and that of the relation. False: it is none. */
+bool		key_sides(const Expr *clause, Index varno, Node **outer, Node **inner);
+
 /* Between branch_open and branch_close, lanes for which `reg` is true (or false: IfNot) are elsewhere. */
 struct Branch
 {

@@ -198,8 +198,7 @@ reads(const Node *expr, Index varno, bool mine)
 	return vars != NIL;
 }
 
-/* The clause's operands, the earlier cursors' first. */
-static bool
+bool
 key_sides(const Expr *clause, Index varno, Node **outer, Node **inner)
 {
 	List	   *args = ((const OpExpr *) clause)->args;

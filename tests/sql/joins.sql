@@ -160,6 +160,8 @@ INSERT INTO queries (joins, query) VALUES
 	(2, 'SELECT a.id, c.id FROM a JOIN c ON a.s = c.s WHERE EXISTS (SELECT FROM b WHERE b.k = a.k AND b.id > c.id)'),
 	(2, 'SELECT a.id, c.id FROM a JOIN c ON a.s = c.s WHERE NOT EXISTS (SELECT FROM b WHERE b.k = a.k AND b.s > c.s)'),
 	(2, 'SELECT a.id FROM a WHERE EXISTS (SELECT FROM b WHERE b.k = a.k) AND NOT EXISTS (SELECT FROM c WHERE c.s = a.s AND c.id > a.id)'),
+	(2, 'SELECT a.id FROM a WHERE EXISTS (SELECT FROM b WHERE b.s = a.k AND b.b = a.b) AND EXISTS (SELECT FROM c WHERE c.l = a.k)'),
+	(2, 'SELECT a.id FROM a WHERE EXISTS (SELECT FROM b WHERE b.f = a.d) AND EXISTS (SELECT FROM c WHERE c.d = a.d AND c.b = a.b)'),
 	(2, 'SELECT a.id, c.id, b.l FROM a LEFT JOIN b ON b.id = a.id AND NOT b.b LEFT JOIN c ON c.id = b.id AND c.s < a.s'),
 	(2, 'SELECT x.id, y.id, z.id FROM c x, c y, c z WHERE x.id < y.id AND y.id < z.id AND x.s + y.s > z.s'),
 	(2, 'SELECT a.id, b.id, one.id FROM a JOIN b USING (k), one WHERE one.s <> a.s'),
