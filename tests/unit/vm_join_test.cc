@@ -441,6 +441,65 @@ TEST(VmJoin, HashTable)
 	check_table(rng, {Type::I64}, 3000, 40000, 1000000007, false, false, true);
 }
 
+/* What passes the verifier runs, whatever it is: damaged programs, for the sanitizers. */
+TEST(VmJoin, DamagedPrograms)
+{
+	const uint64_t n = 20 * setting("GPUVM_TEST_PROGRAMS", 400);
+	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
+	int			verified = 0;
+
+	for (uint64_t seed = first; seed < first + n; seed++)
+	{
+		Rng			rng(seed);
+		const bool	grouped = seed % 2;
+		const int	ncursors = 2 + pick_int(rng, 2);
+		std::vector<Table> tables;
+		std::vector<CursorSchema> schemas;
+
+		for (int k = 0; k < ncursors; k++)
+			tables.push_back(join_table(rng, true, 1 + static_cast<uint32_t>(pick_int(rng, k == 0 && chance(rng, 20) ? 300 : 12)), 40));
+		for (const Table &table : tables)
+			schemas.push_back(CursorSchema{static_cast<uint32_t>(table.types.size()), table.types.data()});
+
+		Generator	generator(rng, tables[0], true);
+		SealedProgram sealed = generator.make_join(grouped, ncursors);
+		Program    *program = reinterpret_cast<Program *>(sealed.words.data());
+		Op		   *ops = const_cast<Op *>(program->ops());
+
+		for (int i = 1 + pick_int(rng, 3); i > 0; i--)
+		{
+			Op		   &op = ops[pick_int(rng, program->nops)];
+			const int	by = pick_int(rng, 5) - 2;
+
+			switch (pick_int(rng, 9))
+			{
+				case 0: op.opcode = static_cast<Opcode>(pick_int(rng, static_cast<int>(Opcode::Count_))); break;
+				case 1: op.type = VALUE_TYPES[pick_int(rng, 6)]; break;
+				case 2: op.p5 = static_cast<uint8_t>(pick_int(rng, 8)); break;
+				case 3: op.p1 += by; break;
+				case 4: op.p2 += by; break;
+				case 5: op.p3 += by; break;
+				case 6: op.p4 += by; break;
+				case 7: std::swap(op, ops[pick_int(rng, program->nops)]); break;
+				default:
+					if (program->naux > 0)
+						const_cast<int64_t *>(program->aux())[pick_int(rng, static_cast<int>(program->naux))] += by;
+					break;
+			}
+		}
+		program->hash = hash_program(program);
+		if (verify_program(program, program->size, schemas.data(), ncursors)
+			|| verify_params(program, generator.params.data(), static_cast<uint32_t>(generator.params.size())))
+			continue;
+		verified++;
+		if (program->grouped)
+			run_join_groups(program, tables, generator.params, rng);
+		else
+			run_join_rows(program, tables, generator.params, rng);
+	}
+	EXPECT_GT(verified, static_cast<int>(n / 10));
+}
+
 TEST(VmJoin, Rows)
 {
 	run_many(false, false);
