@@ -7,7 +7,7 @@
  * of that name.
  *
  * The rows are read and written below SQL, without looking at privileges: users may only
- * read the table. Who writes a row takes a lock on (gpuvm.imports, relation) until
+ * read the table. Who imports, or removes a row, takes a lock on (gpuvm.imports, relation) until
  * the transaction ends, so that two imports of a table follow one another like two
  * updates of its row. Rows are sought by a fresh snapshot, whatever the isolation level.
  */
@@ -152,6 +152,9 @@ remember_table(Relation rel, ArrayType *columns)
 
 	if (imports == NULL)
 		return;
+	/* before the look: the row may be one that an open transaction has deleted */
+	if (!XactReadOnly)
+		LockDatabaseObject(RelationGetRelid(imports), relid, 0, ExclusiveLock);
 	row = find_row(imports, relid);
 	if (row != NULL && same_columns(row_columns(imports, row), columns))
 	{
@@ -168,8 +171,7 @@ remember_table(Relation rel, ArrayType *columns)
 		return;
 	}
 
-	LockDatabaseObject(RelationGetRelid(imports), relid, 0, ExclusiveLock);
-	put_row(imports, relid, columns, find_row(imports, relid));
+	put_row(imports, relid, columns, row);
 	table_close(imports, NoLock);
 }
 

@@ -29,6 +29,7 @@ typedef RelFileLocator FileNode;
 	 (rel)->rd_newRelfilelocatorSubid != InvalidSubTransactionId || \
 	 (rel)->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
 #define RelationOwnedBy(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#define DatabaseOwnedBy(database, role) object_ownercheck(DatabaseRelationId, database, role)
 #else
 typedef RelFileNode FileNode;
 #define RelationFileNode(rel) ((rel)->rd_node)
@@ -38,6 +39,7 @@ typedef RelFileNode FileNode;
 	 (rel)->rd_newRelfilenodeSubid != InvalidSubTransactionId || \
 	 (rel)->rd_firstRelfilenodeSubid != InvalidSubTransactionId)
 #define RelationOwnedBy(relid, role) pg_class_ownercheck(relid, role)
+#define DatabaseOwnedBy(database, role) pg_database_ownercheck(database, role)
 #endif
 
 /* Kind of the store's advisory locks, (database, relation, 0: re-stamp, 1: refresh); those of pg_advisory_lock() are 1 and 2. */

@@ -18,13 +18,18 @@
 #include "store/refresher_shared.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "postmaster/bgworker.h"
 #include "tcop/utility.h"
+#include "utils/syscache.h"
 }
 
 namespace gpuvm {
@@ -245,6 +250,27 @@ database_for_itself(Node *statement)
 	}
 }
 
+/* Is it worth making the refresher leave? Not for one who will only get an error. */
+static bool
+may_have_database(Node *statement, Oid database)
+{
+	HeapTuple	role;
+	bool		may;
+
+	if (!OidIsValid(database))
+		return false;
+	if (superuser())
+		return true;
+	if (!IsA(statement, CreatedbStmt))
+		return DatabaseOwnedBy(database, GetUserId());
+	role = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+	if (!HeapTupleIsValid(role))
+		return false;
+	may = reinterpret_cast<Form_pg_authid>(GETSTRUCT(role))->rolcreatedb;
+	ReleaseSysCache(role);
+	return may;
+}
+
 /* May it leave something for the refresher? Rather too often: a look costs little. */
 static bool
 may_want_refresh(Node *statement)
@@ -302,13 +328,14 @@ refresher_process_utility(PlannedStmt *pstmt, const char *query, bool read_only_
 {
 	Node	   *statement = pstmt->utilityStmt;
 	const char *name = refresher_shared() != NULL ? database_for_itself(statement) : NULL;
+	Oid			database;
 	/* looked at now: the command may free its statement */
 	bool		wanted = may_want_refresh(statement);
 	RenameStmt *rename = IsA(statement, RenameStmt) ? castNode(RenameStmt, copyObjectImpl(statement)) : NULL;
 
 	/* until the transaction ends: only then is it renamed or gone */
-	if (name != NULL)
-		hold_database(get_database_oid(name, true));
+	if (name != NULL && may_have_database(statement, database = get_database_oid(name, true)))
+		hold_database(database);
 	run_utility(pstmt, query, read_only_tree, context, params, environment, receiver, completion);
 	if (rename != NULL)
 		after_rename(rename);

@@ -64,6 +64,16 @@ fill('one');
 my $used = memory_used($node);
 cmp_ok($used, '>', 0, 'memory is used');
 
+# Who may not have the database for a command does not make the refresher leave it.
+$node->safe_psql('postgres', 'CREATE ROLE nobody');
+refresher_in('one');
+for my $command ('DROP DATABASE one', 'ALTER DATABASE one RENAME TO mine', 'ALTER DATABASE one SET TABLESPACE pg_default', 'CREATE DATABASE mine TEMPLATE one')
+{
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET ROLE nobody; $command");
+	like($stderr, qr/must be owner|permission denied/, "$command: refused");
+}
+unlike(slurp_file($node->logfile, $log_start), qr/terminating background worker "gpuvm refresher"/, 'the refresher stayed');
+
 # The copy has the original's object ids, file nodes and LSNs, and rows of its own.
 refresher_in('one');
 quick('CREATE DATABASE with a template that is refreshed', 'CREATE DATABASE copied TEMPLATE one');
