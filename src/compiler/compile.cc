@@ -30,40 +30,16 @@ extern "C" {
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/compile.h"
+#include "compiler/emit.h"
 #include "compiler/functions.h"
 #include "store/registry.h"
 
 namespace gpuvm {
 
-constexpr int MAX_CACHED_COLUMNS = 256;
 /* An OR of comparisons in place of In is not worth more registers than this. */
 constexpr int MAX_IN_CHAIN = 32;
 
-struct CachedColumn
-{
-	AttrNumber	attnum;
-	int			reg;
-};
-
-struct Compiler
-{
-	CompileInput *input;
-	ProgramBuilder *b;
-	List	   *params;
-	int			depth;			/* branches around the current operation */
-	int			ncached;
-	CachedColumn cached[MAX_CACHED_COLUMNS];
-	int			noutputs;		/* registers set aside for result columns, not loaded yet */
-	CachedColumn outputs[PROGRAM_MAX_COLUMNS];
-};
-
-static int	compile_expr(Compiler *c, const Expr *expr);
-
-static int
-refuse(Compiler *c, const char *fmt, ...) pg_attribute_printf(2, 3);
-
-static int
+int
 refuse(Compiler *c, const char *fmt, ...)
 {
 	if (c->input->reason == nullptr)
@@ -86,12 +62,6 @@ refuse(Compiler *c, const char *fmt, ...)
 	return -1;
 }
 
-static int
-emit(Compiler *c, Opcode op, Type type, int p1, int p2, int p3, int64_t p4 = 0, uint8_t p5 = 0)
-{
-	return c->b->emit(op, type, p1, p2, p3, p4, p5);
-}
-
 /* The VM's type; None, and the reason noted, when it has none. */
 static Type
 supported_type(Compiler *c, Oid type)
@@ -105,10 +75,10 @@ supported_type(Compiler *c, Oid type)
 
 /* -- leaves ------------------------------------------------------------------ */
 
-static Type
-column_type(Compiler *c, AttrNumber attnum)
+Type
+column_type(const CompileCursor *cursor, AttrNumber attnum)
 {
-	const ImportedTable *t = c->input->table;
+	const ImportedTable *t = cursor->table;
 
 	for (uint32 i = 0; i < t->ncols; i++)
 	{
@@ -118,45 +88,92 @@ column_type(Compiler *c, AttrNumber attnum)
 	return Type::None;
 }
 
+/* A register for the column, the one that was set aside for it in the result if it stays what it is up to there. */
 static int
-load_column(Compiler *c, AttrNumber attnum, Oid type)
+column_register(Compiler *c, int cursor, AttrNumber attnum, Type type)
 {
+	if (c->depth == 0 && !c->transient)
+	{
+		for (int i = 0; i < c->noutputs; i++)
+		{
+			if (c->outputs[i].cursor == cursor && c->outputs[i].attnum == attnum)
+				return c->outputs[i].reg;
+		}
+	}
+	return c->b->new_reg(type);
+}
+
+/*
+ * A column of a semijoin's inner side, above it: the planner uses one that is
+ * equal to an expression of the other side, in place of that.
+ */
+static int
+load_matched(Compiler *c, const CompileCursor *cursor, AttrNumber attnum, Type type)
+{
+	ListCell   *lc;
+
+	foreach(lc, cursor->keys)
+	{
+		Node	   *outer;
+		Node	   *inner;
+
+		if (key_sides(static_cast<const Expr *>(lfirst(lc)), cursor->varno, &outer, &inner) && IsA(inner, Var) &&
+			((Var *) inner)->varattno == attnum)
+			return convert(c, compile_expr(c, reinterpret_cast<Expr *>(outer)), type);
+	}
+	return refuse(c, "a column of a semijoin's inner side is used above it");
+}
+
+int
+load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
+{
+	const CompileCursor *from = &c->input->cursors[cursor];
 	Type		vt;
-	int			reg = -1;
+	int			reg;
 
 	for (int i = 0; i < c->ncached; i++)
 	{
-		if (c->cached[i].attnum == attnum)
+		if (c->cached[i].cursor == cursor && c->cached[i].attnum == attnum)
 			return c->cached[i].reg;
 	}
 
 	if (attnum <= 0)
 		return refuse(c, "system columns and whole rows are not in tablets");
-	vt = column_type(c, attnum);
+	vt = column_type(from, attnum);
 	if (vt == Type::None || vt != vm_type(type))
 	{
 		c->input->hint = "Import the table with that column, if its type can be imported.";
-		return refuse(c, "column \"%s\" was not imported", get_attname(c->input->relid, attnum, false));
+		return refuse(c, "column \"%s\" was not imported", get_attname(from->relid, attnum, false));
 	}
 
-	/* A result column is loaded straight into its own register, unless a branch is open. */
-	if (c->depth == 0)
-	{
-		for (int i = 0; i < c->noutputs; i++)
-		{
-			if (c->outputs[i].attnum == attnum)
-			{
-				reg = c->outputs[i].reg;
-				break;
-			}
-		}
-	}
+	if (c->matched[cursor] && from->kind == JoinKind::Semi)
+		reg = load_matched(c, from, attnum, vt);
+	else
+		reg = column_register(c, cursor, attnum, vt);
 	if (reg < 0)
-		reg = c->b->new_reg(vt);
-	emit(c, Opcode::Column, vt, reg, attnum, 0);
+		return -1;
+	/* What an anti join lets go on has met no row of this cursor. */
+	if (c->matched[cursor] && from->kind == JoinKind::Anti)
+		emit(c, Opcode::Null, vt, reg, 0, 0);
+	else if (!c->matched[cursor] || from->kind != JoinKind::Semi)
+		emit(c, Opcode::Column, vt, reg, attnum, cursor);
 	if (c->ncached < MAX_CACHED_COLUMNS)
-		c->cached[c->ncached++] = CachedColumn{attnum, reg};
+		c->cached[c->ncached++] = CachedColumn{cursor, attnum, reg};
 	return reg;
+}
+
+/* The cursor that reads the relation of this range table entry; -1 if none does, or not yet. */
+static int
+cursor_of(const Compiler *c, int varno)
+{
+	for (int i = 0; i < c->npositioned; i++)
+	{
+		int			cursor = c->first + i;
+
+		if (static_cast<int>(c->input->cursors[cursor].varno) == varno)
+			return cursor;
+	}
+	return -1;
 }
 
 static int
@@ -280,7 +297,7 @@ can_raise_walker(Node *node, void *context)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(can_raise_walker), context);
 }
 
-static bool
+bool
 can_raise(const Expr *expr)
 {
 	return can_raise_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), nullptr);
@@ -301,7 +318,7 @@ has_exec_param_walker(Node *node, void *context)
  * subquery, which may raise. False, with a reason, for an expression with one
  * that PostgreSQL promises to evaluate only where a condition calls for it.
  */
-static bool
+bool
 may_be_conditional(Compiler *c, const Expr *expr)
 {
 	if (expr == nullptr || !has_exec_param_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), nullptr))
@@ -310,7 +327,7 @@ may_be_conditional(Compiler *c, const Expr *expr)
 	return false;
 }
 
-static int
+int
 convert(Compiler *c, int reg, Type to)
 {
 	Type		from;
@@ -363,7 +380,7 @@ compile_const_as(Compiler *c, const Const *con, Type type)
  * one side is a constant that the other side's narrower type can express, the
  * outcome is the same there, and cheaper.
  */
-static bool
+bool
 compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra, int *rb)
 {
 	const Expr *a = static_cast<const Expr *>(linitial(args));
@@ -407,7 +424,7 @@ compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra
 	return true;
 }
 
-static bool
+bool
 is_comparison(const FnEntry *fn)
 {
 	return fn->kind == FnKind::Compare || fn->kind == FnKind::CompareDateLeft || fn->kind == FnKind::CompareDateRight;
@@ -474,14 +491,7 @@ compile_call(Compiler *c, Oid function, List *args)
 
 /* -- control -------------------------------------------------------------------- */
 
-/* Between branch_open and branch_close, lanes for which `reg` is true (or false: IfNot) are elsewhere. */
-struct Branch
-{
-	int			jump;
-	int			ncached;
-};
-
-static Branch
+Branch
 branch_open(Compiler *c, Opcode op, int reg, bool null_jumps)
 {
 	Branch		br;
@@ -492,7 +502,7 @@ branch_open(Compiler *c, Opcode op, int reg, bool null_jumps)
 	return br;
 }
 
-static void
+void
 branch_close(Compiler *c, const Branch &br)
 {
 	c->b->ops[br.jump].p3 = c->b->nops;
@@ -924,7 +934,7 @@ compile_null_test(Compiler *c, const NullTest *expr)
 	return out;
 }
 
-static int
+int
 compile_expr(Compiler *c, const Expr *expr)
 {
 	check_stack_depth();
@@ -934,9 +944,11 @@ compile_expr(Compiler *c, const Expr *expr)
 			{
 				const Var  *var = (const Var *) expr;
 
-				if (var->varno != static_cast<int>(c->input->varno) || var->varlevelsup != 0)
+				int			cursor = var->varlevelsup == 0 ? cursor_of(c, var->varno) : -1;
+
+				if (cursor < 0)
 					return refuse(c, "a column of another relation is used");
-				return load_column(c, var->varattno, var->vartype);
+				return load_column(c, cursor, var->varattno, var->vartype);
 			}
 		case T_Const:
 			return compile_const(c, (const Const *) expr);
@@ -988,275 +1000,6 @@ compile_expr(Compiler *c, const Expr *expr)
 		default:
 			return refuse(c, "an expression of this kind is not supported");
 	}
-}
-
-/* -- quals and programs ------------------------------------------------------------ */
-
-static Opcode
-inverse(Opcode op)
-{
-	switch (op)
-	{
-		case Opcode::Eq: return Opcode::Ne;
-		case Opcode::Ne: return Opcode::Eq;
-		case Opcode::Lt: return Opcode::Ge;
-		case Opcode::Le: return Opcode::Gt;
-		case Opcode::Gt: return Opcode::Le;
-		default: return Opcode::Lt;
-	}
-}
-
-/*
- * One conjunct of WHERE: lanes where it is not true die. A comparison becomes
- * the papers' inverted jump; the targets are patched once Converge is known.
- */
-static bool
-compile_qual(Compiler *c, const Expr *qual)
-{
-	int			reg;
-
-	if (IsA(qual, BoolExpr) && ((const BoolExpr *) qual)->boolop == AND_EXPR)
-	{
-		ListCell   *lc;
-
-		foreach(lc, ((const BoolExpr *) qual)->args)
-		{
-			if (!compile_qual(c, static_cast<const Expr *>(lfirst(lc))))
-				return false;
-		}
-		return true;
-	}
-	if (IsA(qual, OpExpr))
-	{
-		const OpExpr *op = (const OpExpr *) qual;
-		const FnEntry *fn = lookup_function(op->opfuncid);
-
-		if (fn != nullptr && is_comparison(fn))
-		{
-			Type		type;
-			int			ra;
-			int			rb;
-
-			if (!compile_operands(c, fn, op->args, &type, &ra, &rb))
-				return false;
-			emit(c, inverse(fn->opcode), type, ra, rb, 0, VERDICT_DIES, JUMP_IF_NULL);
-			return true;
-		}
-	}
-	reg = compile_expr(c, qual);
-	if (reg < 0)
-		return false;
-	if (c->b->reg_type[reg] != Type::Bool)
-	{
-		refuse(c, "the condition is not boolean");
-		return false;
-	}
-	emit(c, Opcode::IfNot, Type::Bool, reg, 0, 0, VERDICT_DIES, JUMP_IF_NULL);
-	return true;
-}
-
-static Compiler *
-start(CompileInput *input)
-{
-	Compiler   *c = static_cast<Compiler *>(palloc0(sizeof(Compiler)));
-
-	c->input = input;
-	input->reason = nullptr;
-	input->hint = nullptr;
-	c->b = static_cast<ProgramBuilder *>(palloc(sizeof(ProgramBuilder)));
-	c->b->init();
-	emit(c, Opcode::Table, Type::None, 0, 0, 0);
-	return c;
-}
-
-static bool
-compile_quals(Compiler *c, List *quals)
-{
-	ListCell   *lc;
-
-	foreach(lc, quals)
-	{
-		const Expr *qual = static_cast<const Expr *>(lfirst(lc));
-
-		/* First, for its reason is the better one. */
-		if (!compile_qual(c, qual))
-			return false;
-		/* PostgreSQL evaluates it once, also where there are no rows. */
-		if (can_raise(qual) && !contain_var_clause(reinterpret_cast<Node *>(const_cast<Expr *>(qual))))
-		{
-			refuse(c, "a condition without columns may raise an error");
-			return false;
-		}
-	}
-	return true;
-}
-
-static bool
-finish(Compiler *c, CompiledProgram *out)
-{
-	ProgramBuilder *b = c->b;
-	int			converge = emit(c, Opcode::Converge, Type::None, 0, 0, 0);
-
-	emit(c, Opcode::Finish, Type::None, 0, 0, 0);
-	b->ops[b->parallel].p3 = converge;
-	for (int i = 0; i < b->nops; i++)
-	{
-		OpForm		form = opcode_info[static_cast<int>(b->ops[i].opcode)].form;
-		bool		jumps = form == OpForm::BRANCH ||
-			(form == OpForm::COMPARE && (b->ops[i].p5 & COMPARE_STORES) == 0);
-
-		if (jumps && b->ops[i].p4 == VERDICT_DIES)
-			b->ops[i].p3 = converge;
-	}
-	if (b->failed)
-	{
-		refuse(c, "the query needs a larger program than the virtual machine takes");
-		return false;
-	}
-	out->program = static_cast<Program *>(palloc(b->sealed_size()));
-	b->seal(out->program);
-	out->params = c->params;
-	pfree(b);
-	return true;
-}
-
-bool
-compile_rows(CompileInput *input, List *quals, List *attnums, CompiledProgram *out)
-{
-	Compiler   *c = start(input);
-	int			n = list_length(attnums);
-	ListCell   *lc;
-
-	if (n + 1 > PROGRAM_MAX_COLUMNS)
-	{
-		refuse(c, "the query needs more than %d columns", PROGRAM_MAX_COLUMNS - 1);
-		return false;
-	}
-	foreach(lc, attnums)
-	{
-		int			i = foreach_current_index(lc);
-		AttrNumber	attnum = static_cast<AttrNumber>(lfirst_int(lc));
-		Type		type = column_type(c, attnum);
-
-		if (type == Type::None)
-		{
-			load_column(c, attnum, InvalidOid);		/* says why */
-			return false;
-		}
-		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name(get_attname(input->relid, attnum, false)));
-		c->outputs[i] = CachedColumn{attnum, c->b->new_reg(type)};
-	}
-	c->noutputs = n;
-	emit(c, Opcode::ResultColumn, Type::RowId, n, 0, 0, c->b->add_name("ctid"));
-
-	int			rowid = c->b->new_reg(Type::RowId);
-
-	emit(c, Opcode::Parallel, Type::None, 1, 0, 0);
-	if (!compile_quals(c, quals))
-		return false;
-	foreach(lc, attnums)
-	{
-		AttrNumber	attnum = static_cast<AttrNumber>(lfirst_int(lc));
-		CachedColumn *o = &c->outputs[foreach_current_index(lc)];
-		int			reg = load_column(c, attnum, get_atttype(input->relid, attnum));
-
-		if (reg < 0)
-			return false;
-		/* Never so today: depth is 0 at every first use outside a branch. */
-		if (reg != o->reg)
-			emit(c, Opcode::Copy, c->b->reg_type[o->reg], o->reg, reg, 0);
-	}
-	emit(c, Opcode::Rowid, Type::RowId, rowid, 0, 0);
-	emit(c, Opcode::Result, Type::None, 0, n + 1, 0);
-	return finish(c, out);
-}
-
-bool
-compile_groups(CompileInput *input, List *quals, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
-{
-	Compiler   *c = start(input);
-	int			nkeys = list_length(keys);
-	int64_t		sources[PROGRAM_MAX_COLUMNS];
-	int64_t		key_regs[PROGRAM_MAX_COLUMNS];
-	ListCell   *lc;
-
-	if (nkeys + naggs > PROGRAM_MAX_COLUMNS)
-	{
-		refuse(c, "the query needs more than %d group keys and aggregates", PROGRAM_MAX_COLUMNS);
-		return false;
-	}
-	foreach(lc, keys)
-	{
-		int			i = foreach_current_index(lc);
-		Node	   *key = static_cast<Node *>(lfirst(lc));
-		Type		type = vm_type(exprType(key));
-		const char *name = "?column?";
-
-		if (type == Type::None)
-		{
-			refuse(c, "grouping by type %s is not supported", format_type_be(exprType(key)));
-			return false;
-		}
-		if (IsA(key, Var) && ((Var *) key)->varattno > 0 && ((Var *) key)->varno == static_cast<int>(input->varno))
-			name = get_attname(input->relid, ((Var *) key)->varattno, false);
-		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name(name));
-		sources[i] = i;
-	}
-	for (int i = 0; i < naggs; i++)
-	{
-		static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or"};
-		Type		arg = aggs[i].arg == nullptr ? Type::None : vm_type(exprType((Node *) aggs[i].arg));
-
-		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, arg), nkeys + i, 0, 0,
-			 c->b->add_name(names[static_cast<int>(aggs[i].fn)]));
-		sources[nkeys + i] = RESULT_FROM_AGG | i;
-	}
-	emit(c, Opcode::AggOpen, Type::None, nkeys, naggs, c->b->add_aux(sources, nkeys + naggs));
-	emit(c, Opcode::Parallel, Type::None, 1, 0, 0);
-	if (!compile_quals(c, quals))
-		return false;
-	foreach(lc, keys)
-	{
-		int			reg = compile_expr(c, static_cast<Expr *>(lfirst(lc)));
-
-		if (reg < 0)
-			return false;
-		key_regs[foreach_current_index(lc)] = reg;
-	}
-	if (nkeys > 0)
-		emit(c, Opcode::Group, Type::None, nkeys, c->b->add_aux(key_regs, nkeys), 0);
-	for (int i = 0; i < naggs; i++)
-	{
-		int			filter = -1;
-		int			arg = -1;
-		Type		type = Type::None;
-		Branch		br;
-		bool		guarded = false;
-
-		if (aggs[i].filter != nullptr)
-		{
-			filter = compile_expr(c, aggs[i].filter);
-			if (filter < 0)
-				return false;
-			/* PostgreSQL evaluates the argument only where the filter is true. */
-			if (!may_be_conditional(c, aggs[i].arg))
-				return false;
-			guarded = aggs[i].arg != nullptr && can_raise(aggs[i].arg);
-		}
-		if (guarded)
-			br = branch_open(c, Opcode::IfNot, filter, true);
-		if (aggs[i].arg != nullptr)
-		{
-			arg = compile_expr(c, aggs[i].arg);
-			if (arg < 0)
-				return false;
-			type = c->b->reg_type[arg];
-		}
-		if (guarded)
-			branch_close(c, br);
-		emit(c, Opcode::AggStep, type, i, arg, filter, 0, static_cast<uint8_t>(aggs[i].fn));
-	}
-	return finish(c, out);
 }
 
 }  // namespace gpuvm

@@ -21,12 +21,25 @@ namespace gpuvm {
 
 struct ImportedTable;
 
-/* What a compilation works on, and why it failed. */
-struct CompileInput
+/* A relation, and how its rows meet those of the cursors before it. */
+struct CompileCursor
 {
 	Index		varno;			/* the relation's range table index */
 	Oid			relid;
 	const ImportedTable *table;
+	List	   *quals;			/* bare clauses, here as in the following in the order to evaluate: the relation's own */
+	/* not of the first cursor: */
+	JoinKind	kind;
+	List	   *keys;			/* what it is sought by (split_seek_keys); NIL: crossed */
+	List	   *conditions;		/* the rest of the join condition */
+	List	   *filters;		/* on what comes out of the join, rows that met none included */
+};
+
+/* What a compilation works on, and why it failed. */
+struct CompileInput
+{
+	CompileCursor cursors[PROGRAM_MAX_CURSORS];
+	int			ncursors;
 	const char *reason;			/* out: set on failure */
 	const char *hint;			/* out: NULL or set on failure */
 };
@@ -37,11 +50,14 @@ struct CompiledProgram
 	List	   *params;			/* expressions for Variable, in order; no Vars in them */
 };
 
+/* Which clauses of a join condition are equalities that the relation can be sought by, in a hash table. */
+void		split_seek_keys(List *clauses, Index varno, List **keys, List **conditions);
+
 /*
- * Rows: those that pass every qual (bare clauses, in the order to evaluate),
- * with the columns of `attnums` (integer list) and, last, the row's position.
+ * Rows: those that pass every condition, with the columns of `vars` and, for a
+ * single relation, last, the row's position.
  */
-bool		compile_rows(CompileInput *input, List *quals, List *attnums, CompiledProgram *out);
+bool		compile_rows(CompileInput *input, List *vars, CompiledProgram *out);
 
 /* One aggregate of the program. */
 struct VmAggregate
@@ -52,8 +68,7 @@ struct VmAggregate
 };
 
 /* Groups: result columns are the keys (expressions) in order, then the aggregates. */
-bool		compile_groups(CompileInput *input, List *quals, List *keys,
-						   const VmAggregate *aggs, int naggs, CompiledProgram *out);
+bool		compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out);
 
 /*
  * The aggregate functions of PostgreSQL that programs can compute: each is one

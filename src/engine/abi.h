@@ -40,7 +40,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 3;
+constexpr uint32_t ABI_VERSION = 4;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -187,6 +187,8 @@ struct ResultBuffer
 	uint32_t	errors;			/* row programs: ErrorBits of the unit; if not 0, nrows is 0
 								 * and the backend evaluates the unit by PostgreSQL's own means */
 	uint64_t	offset;			/* arena offset of the area, set by the backend */
+	uint32_t	part;			/* row programs: which buffer of the unit's it is, from 0; one is all, but for joins */
+	uint32_t	last;			/* not 0: the unit has no further part */
 };
 
 /*
@@ -195,6 +197,16 @@ struct ResultBuffer
  * order: tablet t has ceil(nrows / unit_rows) of them. unit_rows is a multiple
  * of 1024 and result_capacity is at least unit_rows, so that a unit always
  * fits one buffer.
+ *
+ * Joins. A program of several cursors has one JobCursor each; units are of cursor
+ * 0's rows. A unit may give any number of rows: its buffers are numbered by
+ * `part` and filled in this order, and the unit is complete with the one that says
+ * `last` and all before (a unit without rows has none). Such a unit cannot be evaluated by itself elsewhere, so
+ * an error ends the job: Failed, with the ErrorBits in `errors`. What was handed
+ * over before stands; if the backend gave away nothing of it, it may still run
+ * the whole query by other means. build_limit bounds what the other cursors' rows
+ * and hash tables take in gpuvmd; a job that needs more fails before it hands over
+ * a row.
  *
  * A cursor's tablets are those of one table or of several (the leaves of a
  * partitioned one), all with the same columns in the same order; attnums may
@@ -249,6 +261,7 @@ struct Job
 	Transfer	transfer;
 	uint32_t	device_required;	/* not 0, with Device::Cuda: fails with device_refusal instead of running on the CPU */
 	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
+	uint64_t	build_limit;	/* joins: bytes in gpuvmd for the cursors behind the first; 0 = no limit */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */
@@ -258,7 +271,7 @@ struct Job
 	std::atomic<uint32_t> engine_waiting;
 
 	/* -- the outcome, valid once Done or Failed -------------------------------- */
-	uint32_t	errors;			/* grouped programs: ErrorBits; if not 0 there are no rows */
+	uint32_t	errors;			/* grouped programs: ErrorBits; if not 0 there are no rows. Joins that end in rows: see above */
 	Device		ran_on;			/* while Running: where it is, for the case that gpuvmd does not survive it */
 	uint32_t	tablets_scanned;
 	uint32_t	tablets_skipped;	/* by their zone maps */
@@ -270,6 +283,9 @@ struct Job
 	uint32_t	device_index;	/* the following if ran_on is Cuda */
 	uint64_t	bytes_moved;	/* over the bus, both ways */
 	uint64_t	device_ns;		/* by the device's clock */
+	uint64_t	pairs;			/* joins: lanes that Seek and Cross made */
+	uint64_t	build_rows;		/* joins: rows of the cursors behind the first that their filters left */
+	uint64_t	build_bytes;	/* joins: what they and their hash tables took */
 	uint32_t	slices;
 	Transfer	transfer_used;
 	uint32_t	yielded;		/* row programs, Failed: nobody took rows, so the device went to others; units up to

@@ -17,6 +17,7 @@
 
 #include "engine/cost.h"
 #include "engine/job_io.h"
+#include "engine/job_join.h"
 #include "engine/job_run.h"
 #include "engine/pin_words.h"
 
@@ -38,6 +39,7 @@ reset_outcome(Job *job)
 	job->threads_used = 1;
 	job->device_index = 0;
 	job->bytes_moved = job->device_ns = 0;
+	job->pairs = job->build_rows = job->build_bytes = 0;
 	job->slices = 0;
 	job->transfer_used = Transfer::Auto;
 	job->yielded = 0;
@@ -226,16 +228,31 @@ plan_work(const CpuJob &cpu, const Request &request)
 }
 
 static void
-run_request(EngineContext *context, const Request &request, Job *job, JobIo *io)
+run_join(EngineContext *context, const Request &request, Job *job, JobIo *io)
 {
-	auto		start = std::chrono::steady_clock::now();
-
-	if (request.kind == JobKind::Prepare)
+	if (request.device == Device::Cuda || (request.device == Device::Auto && context->devices.library() != nullptr))
+		snprintf(job->device_refusal, sizeof(job->device_refusal), "joins run on the CPU virtual machine");
+	if (request.device_required)
 	{
-		prepare_tablets(context, request, io);
+		io->fail(job->device_refusal);
 		return;
 	}
 
+	JoinBuild	build(request, job, io, context->pool);
+
+	if (!build.run() || io->stopped())
+		return;
+
+	JobWork		work = plan_work(*build.join(), request);
+
+	JobRun(request, work, build.join(), job, io, context->pool).run();
+	job->bytes_read += build.bytes_read();
+	job->tablets_skipped = work.skipped;
+}
+
+static void
+run_scan(EngineContext *context, const Request &request, Job *job, JobIo *io)
+{
 	std::unique_ptr<CpuJob> cpu = context->make_cpu_job(request.program, request.params, request.nparams,
 														request.columns.data(),
 														static_cast<uint32_t>(request.columns.size()), request.total_rows);
@@ -250,6 +267,22 @@ run_request(EngineContext *context, const Request &request, Job *job, JobIo *io)
 			JobRun(request, work, cpu.get(), job, io, context->pool).run();
 	}
 	job->tablets_skipped = work.skipped;
+}
+
+static void
+run_request(EngineContext *context, const Request &request, Job *job, JobIo *io)
+{
+	auto		start = std::chrono::steady_clock::now();
+
+	if (request.kind == JobKind::Prepare)
+	{
+		prepare_tablets(context, request, io);
+		return;
+	}
+	if (request.others.empty())
+		run_scan(context, request, job, io);
+	else
+		run_join(context, request, job, io);
 	job->rows_out = io->rows_out();
 	job->engine_ns = static_cast<uint64_t>(
 		std::chrono::nanoseconds(std::chrono::steady_clock::now() - start - io->waited()).count());

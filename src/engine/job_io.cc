@@ -30,7 +30,7 @@ JobIo::claim_buffer()
 }
 
 void
-JobIo::publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors)
+JobIo::publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors)
 {
 	ResultBuffer &to = job_->buffers[buffer];
 
@@ -38,6 +38,8 @@ JobIo::publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors)
 	to.unit = unit;
 	to.nrows = nrows;
 	to.errors = errors;
+	to.part = part;
+	to.last = last;
 	to.state.store(static_cast<uint32_t>(BufferState::Full));
 	doorbell_->ring();
 	if (rows_out_.fetch_add(nrows) + nrows >= request_.row_limit && request_.row_limit > 0)

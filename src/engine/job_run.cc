@@ -13,6 +13,9 @@
  * held by a thread that must wait. A unit without rows and errors is not
  * published: its buffer serves the next one.
  *
+ * A join's unit may fill many buffers. Whoever is left without one parks the unit,
+ * with its state, for the next that has a buffer: no unit is tied to a thread.
+ *
  * A grouped program has one CpuState a thread. They are merged at the end, by
  * the owner if there are few groups, else in parts that all threads take by
  * another counter. The groups leave through the same buffers, numbered in
@@ -33,6 +36,7 @@
 namespace gpuvm {
 
 constexpr uint32_t MORSEL_ROWS = 64 * 1024;
+constexpr uint32_t MORSEL_PAIRS = 1 << 24;
 
 /* ---- what every thread does -------------------------------------------------- */
 
@@ -90,10 +94,113 @@ JobRun::work_rows(CpuState *state, bool owner)
 	return leave;
 }
 
+/* A parked unit, or a new one; false: there is none. */
+bool
+JobRun::next_join_unit(JoinUnit *unit)
+{
+	{
+		std::lock_guard<std::mutex> lock(states_mutex_);
+
+		if (!parked_.empty())
+		{
+			if (unit->state)
+				pairs_.fetch_add(join_->pairs(unit->state.get()), std::memory_order_relaxed);
+			*unit = std::move(parked_.back());
+			parked_.pop_back();
+			return true;
+		}
+	}
+
+	const Range *range = next_range();
+
+	if (range == nullptr)
+		return false;
+
+	const DeviceTabletRef &tablet = work_.tablets[range->tablet];
+
+	if (!unit->state)
+		unit->state = join_->new_state();
+	unit->range = range;
+	unit->part = 0;
+	join_->begin_unit(unit->state.get(), tablet.tablet, range->first, range->last, tablet.masked, tablet.nmasked);
+	return true;
+}
+
+/* Leaves it to others, if it is not at its end. */
+void
+JobRun::end_join_unit(JoinUnit *unit)
+{
+	if (!unit->state)
+		return;
+	join_->set_stop(unit->state.get(), nullptr);
+	if (unit->range == nullptr)
+	{
+		pairs_.fetch_add(join_->pairs(unit->state.get()), std::memory_order_relaxed);
+		return;
+	}
+
+	std::lock_guard<std::mutex> lock(states_mutex_);
+
+	parked_.push_back(std::move(*unit));
+}
+
+JobRun::Leave
+JobRun::work_join_rows(bool owner)
+{
+	Stop		stop(this, owner);
+	JoinUnit	unit;
+	int			buffer = -1;
+	Leave		leave = Leave::NoWork;
+
+	while (!stopped(owner))
+	{
+		if (buffer < 0 && (buffer = io_->claim_buffer()) < 0)
+		{
+			leave = Leave::NoBuffer;
+			break;
+		}
+		if (unit.range == nullptr && !next_join_unit(&unit))
+			break;
+		join_->set_stop(unit.state.get(), &stop);
+
+		const JoinPart part = join_->run_part(unit.state.get(), request_.areas[buffer], request_.capacity);
+
+		if (part.errors != 0)
+		{
+			errors_.fetch_or(part.errors);
+			io_->fail("an operation of the join raised an error");
+		}
+		/* a unit that was stopped has an end, too */
+		if (stopped(owner))
+			break;
+		if (!part.done)
+		{
+			io_->publish_part(buffer, unit.range->unit, unit.part++, false, part.rows, 0);
+			buffer = -1;
+			continue;
+		}
+		count_range(*unit.range);
+		if (part.rows > 0 || unit.part > 0)
+		{
+			io_->publish_part(buffer, unit.range->unit, unit.part, true, part.rows, 0);
+			buffer = -1;
+		}
+		unit.range = nullptr;
+	}
+	if (buffer >= 0)
+		io_->unclaim(buffer);
+	end_join_unit(&unit);
+	return leave;
+}
+
 void
 JobRun::work_groups(CpuState *state, bool owner)
 {
+	Stop		stop(this, owner);
 	const Range *range;
+
+	if (join_)
+		join_->set_stop(state, &stop);
 
 	while (!stopped(owner) && (range = next_range()) != nullptr)
 	{
@@ -101,6 +208,11 @@ JobRun::work_groups(CpuState *state, bool owner)
 
 		cpu_->run_groups(state, tablet.tablet, range->first, range->last, tablet.masked, tablet.nmasked);
 		count_range(*range);
+	}
+	if (join_)
+	{
+		join_->set_stop(state, nullptr);
+		pairs_.fetch_add(join_->pairs(state), std::memory_order_relaxed);
 	}
 }
 
@@ -127,6 +239,12 @@ JobRun::help() noexcept
 		if (nparts_ > 0)
 		{
 			work_parts(false);
+			return;
+		}
+
+		if (join_ && !request_.program->grouped)
+		{
+			work_join_rows(false);
 			return;
 		}
 
@@ -177,6 +295,21 @@ JobRun::split(uint32_t step)
 	}
 }
 
+/* A nested loop's ranges are short: they are what can be shared. */
+uint32_t
+JobRun::group_step() const
+{
+	if (!join_ || join_->pairs_a_row() <= 1)
+		return MORSEL_ROWS;
+
+	/* as many as threads can have some each, in whole vectors */
+	const double rows = std::min(static_cast<double>(MORSEL_PAIRS) / join_->pairs_a_row(),
+								 static_cast<double>(request_.total_rows) / (2 * most_threads(request_, pool_)));
+	const uint32_t vectors = static_cast<uint32_t>(std::min<double>(rows, MORSEL_ROWS)) / CPU_VECTOR_ROWS;
+
+	return std::max(1u, vectors) * CPU_VECTOR_ROWS;
+}
+
 uint32_t
 most_threads(const Request &request, const WorkerPool *pool)
 {
@@ -189,10 +322,11 @@ int
 JobRun::helpers_wanted() const
 {
 	size_t		done = std::min(next_.load(std::memory_order_relaxed), ranges_.size());
-	size_t		left = ranges_.size() - done;
+	size_t		left = ranges_.size() - done + parked_.size();
 	size_t		threads = most_threads(request_, pool_);
+	double		work = static_cast<double>(rows_to_run_) * (join_ ? join_->pairs_a_row() : 1);
 
-	if (rows_to_run_ <= HELP_ROWS || left < 2)
+	if (work <= HELP_ROWS || left < 2)
 		return 0;
 	return static_cast<int>(std::min(left, threads)) - 1;
 }
@@ -200,17 +334,18 @@ JobRun::helpers_wanted() const
 void
 JobRun::run_rows()
 {
-	std::unique_ptr<CpuState> state = cpu_->new_state();
+	std::unique_ptr<CpuState> state = join_ ? nullptr : cpu_->new_state();
 
 	for (;;)
 	{
 		/* The owner takes one buffer itself. */
 		pool_->invite(this, std::min(helpers_wanted(), io_->free_buffers() - 1));
 
-		Leave		leave = work_rows(state.get(), true);
+		Leave		leave = join_ ? work_join_rows(true) : work_rows(state.get(), true);
 
 		pool_->dismiss(this);
-		if (leave != Leave::NoBuffer || io_->stopping() || next_.load() >= ranges_.size() || !io_->wait_for_buffer())
+		if (io_->stopping() || (next_.load() >= ranges_.size() && parked_.empty())
+			|| (leave != Leave::NoBuffer && parked_.empty()) || !io_->wait_for_buffer())
 			return;
 	}
 }
@@ -320,7 +455,7 @@ JobRun::run()
 		}
 	};
 
-	split(request_.program->grouped ? MORSEL_ROWS : request_.unit_rows);
+	split(request_.program->grouped ? group_step() : request_.unit_rows);
 	{
 		Dismiss		dismiss = {this};
 
@@ -332,6 +467,11 @@ JobRun::run()
 
 	job_->ran_on = Device::Cpu;
 	job_->tablets_scanned = scanned_.load();
+	if (errors_.load() != 0)
+		job_->errors = errors_.load();
+	for (const JoinUnit &unit : parked_)
+		pairs_.fetch_add(join_->pairs(unit.state.get()));
+	job_->pairs = pairs_.load();
 	job_->rows_in = rows_in_.load();
 	job_->bytes_read = bytes_read_.load();
 	/* Invitations are counted, and the pool may serve several one after the other. */

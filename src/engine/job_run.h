@@ -10,7 +10,7 @@
 #include "engine/job_io.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
-#include "vm/cpu_vm.h"
+#include "vm/cpu_join.h"
 
 namespace gpuvm {
 
@@ -32,6 +32,9 @@ class JobRun final : public PoolTask
 public:
 	JobRun(const Request &request, const JobWork &work, const CpuJob *cpu, Job *job, JobIo *io, WorkerPool *pool)
 		: request_(request), work_(work), cpu_(cpu), job_(job), io_(io), pool_(pool) {}
+	/* A join, built. */
+	JobRun(const Request &request, const JobWork &work, const CpuJoin *join, Job *job, JobIo *io, WorkerPool *pool)
+		: request_(request), work_(work), cpu_(join), join_(join), job_(job), io_(io), pool_(pool) {}
 
 	/* Runs the job to its end and fills the Job's outcome, as far as the scheduling knows it. Throws std::bad_alloc. */
 	void		run();
@@ -51,6 +54,24 @@ private:
 
 	enum class Leave { NoWork, NoBuffer };
 
+	/* A join's unit that is being run, with the state that it is in. */
+	struct JoinUnit
+	{
+		std::unique_ptr<CpuState> state;
+		const Range *range = nullptr;
+		uint32_t	part = 0;	/* the next */
+	};
+
+	/* What a join asks within a range. */
+	struct Stop final : JoinStop
+	{
+		Stop(JobRun *run, bool owner) : run(run), owner(owner) {}
+		bool stopped() override { return run->stopped(owner); }
+
+		JobRun	   *run;
+		bool		owner;
+	};
+
 	void		split(uint32_t step);
 	int			helpers_wanted() const;
 	bool		stopped(bool owner) { return owner ? io_->stopped() : io_->stopping(); }
@@ -59,6 +80,10 @@ private:
 
 	void		run_rows();
 	Leave		work_rows(CpuState *state, bool owner);
+	Leave		work_join_rows(bool owner);
+	bool		next_join_unit(JoinUnit *unit);
+	void		end_join_unit(JoinUnit *unit);
+	uint32_t	group_step() const;
 	void		run_groups();
 	void		work_groups(CpuState *state, bool owner);
 	void		work_parts(bool owner);
@@ -69,6 +94,7 @@ private:
 	const Request &request_;
 	const JobWork &work_;
 	const CpuJob *cpu_;
+	const CpuJoin *join_ = nullptr;	/* the same, if it is a join */
 	Job		   *job_;
 	JobIo	   *io_;
 	WorkerPool *pool_;
@@ -83,6 +109,9 @@ private:
 
 	std::mutex	states_mutex_;
 	std::vector<std::unique_ptr<CpuState>> helper_states_;
+	std::vector<JoinUnit> parked_;	/* joins: units whose thread found no free buffer */
+	std::atomic<uint64_t> pairs_{0};
+	std::atomic<uint32_t> errors_{0};	/* joins that end in rows */
 
 	/*
 	 * The merge, written by the owner while nobody helps. Helpers use every state,

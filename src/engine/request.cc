@@ -88,7 +88,7 @@ matches_summary(const TabletHeader *tablet, const std::vector<ColumnSummary> &co
 
 /* Gives each tablet its ranges, which must be ascending, disjoint, and within its rows. */
 static const char *
-read_masked(const ArenaMap &arena, const JobCursor &cursor, Request *request)
+read_masked(const ArenaMap &arena, const JobCursor &cursor, RequestCursor *request)
 {
 	if (cursor.nmasked == 0)
 		return nullptr;
@@ -122,7 +122,7 @@ read_masked(const ArenaMap &arena, const JobCursor &cursor, Request *request)
 }
 
 static const char *
-read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *checked, Request *request)
+read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *checked, RequestCursor *request)
 {
 	const ColumnSummary *columns = arena.at<ColumnSummary>(cursor.columns, cursor.ncolumns * sizeof(ColumnSummary));
 	const uint64_t *tablets = arena.at<uint64_t>(cursor.tablets, cursor.ntablets * sizeof(uint64_t));
@@ -168,14 +168,19 @@ read_program(const ArenaMap &arena, uint64_t offset, uint32_t size, Request *req
 	memcpy(request->program_copy.get(), at, size);
 	request->program = reinterpret_cast<const Program *>(request->program_copy.get());
 
-	Type		types[VERSION_MAX_COLS];
+	std::vector<Type> types[PROGRAM_MAX_CURSORS];
+	CursorSchema schemas[PROGRAM_MAX_CURSORS];
+	int			ncursors = 1 + static_cast<int>(request->others.size());
 
-	for (size_t i = 0; i < request->columns.size(); i++)
-		types[i] = request->columns[i].type;
+	for (int i = 0; i < ncursors; i++)
+	{
+		const RequestCursor &cursor = i == 0 ? *request : request->others[i - 1];
 
-	CursorSchema schema = {static_cast<uint32_t>(request->columns.size()), types};
-
-	return verify_program(request->program, size, &schema, 1);
+		for (const ColumnSummary &column : cursor.columns)
+			types[i].push_back(column.type);
+		schemas[i] = CursorSchema{static_cast<uint32_t>(types[i].size()), types[i].data()};
+	}
+	return verify_program(request->program, size, schemas, ncursors);
 }
 
 /* ---- results ------------------------------------------------------------------- */
@@ -236,7 +241,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 {
 	uint64_t	program = job->program;
 	uint32_t	program_size = job->program_size;
-	const JobCursor cursor = job->cursors[0];
+	JobCursor	cursors[PROGRAM_MAX_CURSORS];
+	uint32_t	ncursors = job->ncursors;
 	uint64_t	skip_units = job->skip_units;
 	uint32_t	skip_bytes = job->skip_bytes;
 	const char *wrong;
@@ -246,8 +252,10 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	request->kind = job->kind;
 	if (request->kind != JobKind::Run && request->kind != JobKind::Prepare)
 		return "the job's kind is unknown";
-	if (job->ncursors != 1)
-		return "the virtual machine runs programs of one cursor";
+	if (ncursors < 1 || ncursors > (request->kind == JobKind::Run ? PROGRAM_MAX_CURSORS : 1))
+		return "the job has too few or too many cursors";
+	memcpy(cursors, job->cursors, sizeof(cursors));
+	request->build_limit = job->build_limit;
 	request->nparams = job->nparams;
 	if (request->nparams > PROGRAM_MAX_PARAMS)
 		return "the job has too many parameters";
@@ -268,8 +276,12 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	/* What was read above is what is checked below, whatever the backend writes meanwhile. */
 	std::atomic_signal_fence(std::memory_order_seq_cst);
 
-	if ((wrong = read_cursor(arena, cursor, checked, request)) != nullptr || request->kind == JobKind::Prepare)
+	if ((wrong = read_cursor(arena, cursors[0], checked, request)) != nullptr || request->kind == JobKind::Prepare)
 		return wrong;
+	request->others.resize(ncursors - 1);
+	for (uint32_t i = 1; i < ncursors; i++)
+		if ((wrong = read_cursor(arena, cursors[i], checked, &request->others[i - 1])) != nullptr)
+			return wrong;
 	if ((wrong = read_program(arena, program, program_size, request)) != nullptr ||
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)

@@ -39,24 +39,32 @@ private:
 struct RequestTablet
 {
 	const TabletHeader *tablet;
-	const MaskedRows *masked;	/* its ranges, in Request::masked */
+	const MaskedRows *masked;	/* its ranges, in RequestCursor::masked */
 	uint32_t	nmasked;
 	uint32_t	masked_rows;	/* so many rows they are */
 
 	bool wholly_masked() const { return masked_rows >= tablet->nrows; }
 };
 
-struct Request
+/* The rows of one cursor. */
+struct RequestCursor
+{
+	std::vector<ColumnSummary> columns;
+	std::vector<RequestTablet> tablets;
+	std::vector<MaskedRows> masked;
+	uint64_t	total_rows = 0;	/* those masked included */
+};
+
+/* What is inherited is cursor 0, the only one but in join programs. */
+struct Request : RequestCursor
 {
 	JobKind		kind = JobKind::Run;	/* Prepare: of the following only `tablets` and what belongs to it */
 	std::unique_ptr<uint64_t[]> program_copy;
 	const Program *program = nullptr;
 	ParamValue	params[PROGRAM_MAX_PARAMS];
 	uint32_t	nparams = 0;
-	std::vector<ColumnSummary> columns;
-	std::vector<RequestTablet> tablets;
-	std::vector<MaskedRows> masked;
-	uint64_t	total_rows = 0;	/* those masked included */
+	std::vector<RequestCursor> others;	/* join programs: the cursors from 1 on */
+	uint64_t	build_limit = 0;
 	Device		device = Device::Auto;
 	uint32_t	threads = 0;
 	uint32_t	unit_rows = 0;

@@ -104,6 +104,8 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 		state->ncols = state->plan->program->nresults;
 		program_result_types(state->plan->program, state->types);
 	}
+	if (state->plan->kind == SCAN_ROWS)
+		state->nvalues = state->plan->ncursors == 1 ? state->ncols - 1 : Min(state->ncols, list_length(cscan->custom_scan_tlist));
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
 	if (state->plan->kind != SCAN_ROWS)
 		begin_groups(state);
@@ -185,7 +187,7 @@ alternative_row(GpuvmScanState *state)
 	for (int i = n; i < slot->tts_tupleDescriptor->natts; i++)
 		slot->tts_isnull[i] = true;
 	slot->tts_tid = *alternative_tid(state->alternative, from);
-	slot->tts_tableOid = state->plan->relid;
+	slot->tts_tableOid = state->plan->ncursors == 1 ? state->plan->cursors[0].relid : InvalidOid;
 	return ExecStoreVirtualTuple(slot);
 }
 

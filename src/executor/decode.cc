@@ -62,10 +62,10 @@ decode_nulls(const ColumnView &v, uint32 first, uint32 n, bool *nulls, int strid
 bool
 decode_batch(GpuvmScanState *state)
 {
-	int			ncols = state->ncols - 1;
+	int			ncols = state->nvalues;
+	bool		positions = state->plan->ncursors == 1;		/* in the last column */
 	uint32		first = state->row;
 	uint32		n = Min(BATCH_ROWS, state->nrows - first);
-	const char *positions = state->views[ncols].values;
 
 	if (n == 0)
 		return false;
@@ -76,6 +76,8 @@ decode_batch(GpuvmScanState *state)
 		state->batch_values = static_cast<Datum *>(MemoryContextAlloc(query, sizeof(Datum) * BATCH_ROWS * Max(ncols, 1)));
 		state->batch_nulls = static_cast<bool *>(MemoryContextAlloc(query, sizeof(bool) * BATCH_ROWS * Max(ncols, 1)));
 		state->batch_tids = static_cast<ItemPointerData *>(MemoryContextAlloc(query, sizeof(ItemPointerData) * BATCH_ROWS));
+		for (uint32 r = 0; r < BATCH_ROWS; r++)
+			ItemPointerSetInvalid(&state->batch_tids[r]);
 	}
 
 	/* Any null in the batch? Batches start at whole words of the bitmaps. */
@@ -96,8 +98,12 @@ decode_batch(GpuvmScanState *state)
 				state->batch_nulls[static_cast<Size>(r) * ncols + i] = false;
 		}
 	}
-	source_ctids(state->tablet, reinterpret_cast<const uint32 *>(positions) + first, n, &state->block_hint, state->batch_tids);
-	state->row_relid = state->source->leaves[state->tablet->leaf].relid;
+	if (positions)
+	{
+		source_ctids(state->tablet, reinterpret_cast<const uint32 *>(state->views[ncols].values) + first, n,
+					 &state->block_hint, state->batch_tids);
+		state->row_relid = state->sources[0]->leaves[state->tablet->leaf].relid;
+	}
 	state->row = first + n;
 	state->batch_row = 0;
 	state->batch_rows = n;

@@ -2,7 +2,10 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/htup.h"
 #include "commands/explain.h"
+#include "nodes/makefuncs.h"
+#include "storage/lockdefs.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -17,7 +20,7 @@ extern "C" {
 namespace gpuvm {
 
 static char *
-deparse_list(List *exprs, const char *separator, List *context)
+deparse_list(List *exprs, const char *separator, List *context, bool prefix = false)
 {
 	StringInfoData buf;
 	ListCell   *lc;
@@ -27,7 +30,7 @@ deparse_list(List *exprs, const char *separator, List *context)
 	{
 		if (buf.len > 0)
 			appendStringInfoString(&buf, separator);
-		appendStringInfoString(&buf, deparse_expression(static_cast<Node *>(lfirst(lc)), context, false, false));
+		appendStringInfoString(&buf, deparse_expression(static_cast<Node *>(lfirst(lc)), context, prefix, false));
 	}
 	return buf.data;
 }
@@ -104,24 +107,101 @@ show_delta(const ScanFigures *f, ExplainState *es)
 	ExplainPropertyInteger("Delta Rows", nullptr, f->delta_rows, es);
 }
 
+/* Names for the conditions' Vars: those of the cursors. */
+static List *
+plan_context(const ScanPlan *plan)
+{
+	PlannedStmt *stmt;
+	List	   *names = NIL;
+
+	if (plan->ncursors == 1)
+		return deparse_context_for(get_rel_name(plan->cursors[0].relid), plan->cursors[0].relid);
+	stmt = makeNode(PlannedStmt);
+	for (int i = 0; i < plan->ncursors; i++)
+	{
+		RangeTblEntry *rte = makeNode(RangeTblEntry);
+
+		rte->rtekind = RTE_RELATION;
+		rte->relid = plan->cursors[i].relid;
+		rte->relkind = get_rel_relkind(rte->relid);
+		rte->rellockmode = AccessShareLock;
+		rte->alias = makeAlias(plan->cursors[i].alias, NIL);
+		rte->eref = rte->alias;
+		rte->inFromCl = true;
+		stmt->rtable = lappend(stmt->rtable, rte);
+		names = lappend(names, pstrdup(plan->cursors[i].alias));
+	}
+	return deparse_context_for_plan_tree(stmt, names);
+}
+
+/* A relation's name, the alias if it has one, and what is said of it alone. */
+static void
+append_cursor(StringInfo buf, const PlanCursor *cursor, List *context)
+{
+	const char *relname = get_rel_name(cursor->relid);
+
+	appendStringInfoString(buf, quote_identifier(relname));
+	if (strcmp(relname, cursor->alias) != 0)
+		appendStringInfo(buf, " %s", quote_identifier(cursor->alias));
+	if (cursor->leaves != NIL)
+		appendStringInfo(buf, " (partitions: %d)", list_length(cursor->leaves));
+	if (cursor->quals != NIL)
+		appendStringInfo(buf, " WHERE %s", deparse_list(cursor->quals, " AND ", context, true));
+}
+
+/* The relation that drives, and those that are joined to it in this order: a line each in text, otherwise a list. */
+static void
+show_joins(const ScanPlan *plan, List *context, ExplainState *es)
+{
+	static const char *const kinds[] = {"inner", "left", "semi", "anti"};
+	StringInfoData buf;
+	List	   *joins = NIL;
+
+	for (int i = 0; i < plan->ncursors; i++)
+	{
+		const PlanCursor *cursor = &plan->cursors[i];
+
+		initStringInfo(&buf);
+		if (i > 0)
+			appendStringInfo(&buf, "%s %s ", cursor->keys != NIL ? "hash" : "nested loop", kinds[static_cast<int>(cursor->kind)]);
+		append_cursor(&buf, cursor, context);
+		if (cursor->keys != NIL || cursor->conditions != NIL)
+			appendStringInfo(&buf, " ON %s", deparse_list(list_concat_copy(cursor->keys, cursor->conditions), " AND ", context, true));
+		if (cursor->filters != NIL)
+			appendStringInfo(&buf, " THEN %s", deparse_list(cursor->filters, " AND ", context, true));
+		if (i == 0 || es->format == EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyText(i == 0 ? "Driver" : "Join", buf.data, es);
+		else
+			joins = lappend(joins, buf.data);
+	}
+	if (joins != NIL)
+		ExplainPropertyList("Joins", joins, es);
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
 	ScanPlan   *plan = state->plan;
 	ScanFigures *f = &state->figures;
-	const char *relname = get_rel_name(plan->relid);
-	List	   *context = deparse_context_for(relname, plan->relid);
-	bool		see_skips = may_see_skips(plan->relid);
+	List	   *context = plan_context(plan);
+	bool		see_skips = true;
 
-	if (plan->kind != SCAN_ROWS)
-		ExplainPropertyText("Relation", quote_identifier(relname), es);
-	if (plan->leaves != NIL)
-		ExplainPropertyInteger("Partitions", nullptr, list_length(plan->leaves), es);
-	if (plan->quals != NIL)
-		ExplainPropertyText("VM Filter", deparse_list(plan->quals, " AND ", context), es);
+	for (int i = 0; i < plan->ncursors; i++)
+		see_skips = see_skips && may_see_skips(plan->cursors[i].relid);
+	if (plan->ncursors > 1)
+		show_joins(plan, context, es);
+	else
+	{
+		if (plan->kind != SCAN_ROWS)
+			ExplainPropertyText("Relation", quote_identifier(get_rel_name(plan->cursors[0].relid)), es);
+		if (plan->cursors[0].leaves != NIL)
+			ExplainPropertyInteger("Partitions", nullptr, list_length(plan->cursors[0].leaves), es);
+		if (plan->cursors[0].quals != NIL)
+			ExplainPropertyText("VM Filter", deparse_list(plan->cursors[0].quals, " AND ", context), es);
+	}
 	if (plan->keys != NIL)
-		ExplainPropertyText("VM Group Key", deparse_list(plan->keys, ", ", context), es);
+		ExplainPropertyText("VM Group Key", deparse_list(plan->keys, ", ", context, plan->ncursors > 1), es);
 	if (plan->kind == SCAN_GROUP_COUNT)
 		ExplainPropertyText("VM Result", "number of groups", es);
 	if (es->verbose)
@@ -147,6 +227,11 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Tablets Skipped", nullptr, f->tablets_skipped, es);
 		ExplainPropertyInteger("VM Rows In", nullptr, f->rows_in, es);
 	}
+	if (plan->ncursors > 1 && see_skips)
+	{
+		ExplainPropertyInteger("Build Rows", nullptr, f->build_rows, es);
+		ExplainPropertyInteger("Pairs", nullptr, f->pairs, es);
+	}
 	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
 	if (f->units_by_heap > 0)
 		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);
@@ -163,6 +248,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		}
 		else
 			ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
+		if (plan->ncursors > 1 && see_skips)
+			ExplainPropertyInteger("Build Bytes", nullptr, f->build_bytes, es);
 	}
 	/* Nobody asks for times who turned TIMING or SUMMARY off. */
 	if (es->summary && es->timing)

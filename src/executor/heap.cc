@@ -19,9 +19,9 @@ namespace gpuvm {
 const ScanTablet *
 unit_range(GpuvmScanState *state, uint32 unit, uint32 *first, uint32 *last)
 {
-	const ScanTablet *tablets = state->source->tablets;
+	const ScanTablet *tablets = state->sources[0]->tablets;
 	uint32		lo = 0;
-	uint32		hi = state->source->ntablets;
+	uint32		hi = state->sources[0]->ntablets;
 
 	/* The last tablet whose first unit is not past this one. */
 	while (hi - lo > 1)
@@ -44,7 +44,7 @@ make_slots(GpuvmScanState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-	const ScanSource *source = state->source;
+	const ScanSource *source = state->sources[0];
 
 	state->heap_slots = static_cast<TupleTableSlot **>(palloc0(sizeof(TupleTableSlot *) * source->nleaves));
 	state->heap_maps = static_cast<TupleConversionMap **>(palloc0(sizeof(TupleConversionMap *) * source->nleaves));
@@ -58,7 +58,7 @@ make_slots(GpuvmScanState *state)
 	}
 	if (source->parent != nullptr)
 		state->heap_slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(source->parent), &TTSOpsVirtual);
-	state->heap_qual = ExecInitQual(state->plan->quals, &state->css.ss.ps);
+	state->heap_qual = ExecInitQual(state->plan->cursors[0].quals, &state->css.ss.ps);
 	MemoryContextSwitchTo(old);
 }
 
@@ -66,7 +66,7 @@ make_slots(GpuvmScanState *state)
 static TupleTableSlot *
 fetch_row(GpuvmScanState *state, uint32 leaf_number, ItemPointer tid)
 {
-	const ScanLeaf *leaf = &state->source->leaves[leaf_number];
+	const ScanLeaf *leaf = &state->sources[0]->leaves[leaf_number];
 	TupleTableSlot *slot = state->heap_slots[leaf_number];
 
 	if (!table_tuple_fetch_row_version(leaf->rel, tid, state->css.ss.ps.state->es_snapshot, slot))
@@ -83,7 +83,7 @@ void
 heap_start_unit(GpuvmScanState *state, uint32 unit)
 {
 	state->tablet = unit_range(state, unit, &state->heap_row, &state->heap_last);
-	state->heap_masked = source_masked_from(state->source, state->tablet, state->heap_row);
+	state->heap_masked = source_masked_from(state->sources[0], state->tablet, state->heap_row);
 	state->heap_unit = unit;
 	state->block_hint = 0;
 	state->by_heap = true;
@@ -105,7 +105,7 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		ListCell   *lc;
 
 		CHECK_FOR_INTERRUPTS();
-		if (source_skip_masked(state->source, state->tablet, &state->heap_masked, &state->heap_row))
+		if (source_skip_masked(state->sources[0], state->tablet, &state->heap_masked, &state->heap_row))
 			continue;
 		ResetExprContext(econtext);
 		source_ctids(state->tablet, &state->heap_row, 1, &state->block_hint, &tid);
@@ -122,7 +122,7 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 			slot->tts_values[i] = slot_getattr(row, lfirst_int(lc), &slot->tts_isnull[i]);
 		}
 		slot->tts_tid = tid;
-		state->row_relid = state->source->leaves[leaf].relid;
+		state->row_relid = state->sources[0]->leaves[leaf].relid;
 		return true;
 	}
 	state->by_heap = false;

@@ -15,8 +15,12 @@ extern "C" {
 #include "executor/scan_state.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/startup.h"
 
 namespace gpuvm {
+
+/* The smaller sides of a join, with their hash tables, may take what a hash table may, or this part of gpuvm.memory. */
+constexpr int BUILD_SHARE = 4;
 
 /* How long a query waits for a gpuvmd that is being started again. */
 constexpr int START_WAIT_MS = 0;
@@ -133,7 +137,7 @@ bind_program(GpuvmScanState *state, Program *to)
 
 		if (op->opcode != Opcode::Column)
 			continue;
-		op->p2 = source_column(state->source, static_cast<AttrNumber>(op->p2), op->type);
+		op->p2 = source_column(state->sources[op->p3], static_cast<AttrNumber>(op->p2), op->type);
 		if (op->p2 < 0)
 			return false;
 	}
@@ -149,7 +153,7 @@ bind_program(GpuvmScanState *state, Program *to)
 static uint32
 choose_unit_rows(GpuvmScanState *state)
 {
-	double		share = state->css.ss.ps.plan->plan_rows / Max(static_cast<double>(state->source->nrows), 1.0);
+	double		share = state->css.ss.ps.plan->plan_rows / Max(static_cast<double>(state->sources[0]->nrows), 1.0);
 	uint32		rows = MIN_UNIT_ROWS;
 
 	while (rows < MAX_UNIT_ROWS && share * rows * 2 <= MIN_UNIT_ROWS &&
@@ -158,10 +162,22 @@ choose_unit_rows(GpuvmScanState *state)
 	return rows;
 }
 
+/* A row may meet any number of others: units small enough for every thread to get some. */
+static uint32
+choose_join_unit_rows(GpuvmScanState *state)
+{
+	uint32		rows = MIN_JOIN_UNIT_ROWS;
+
+	while (rows < MIN_UNIT_ROWS && state->sources[0]->nrows / rows > JOIN_UNITS)
+		rows *= 2;
+	return rows;
+}
+
 static void
 count_units(GpuvmScanState *state)
 {
-	state->nunits = source_count_units(state->source, state->unit_rows);
+	state->nunits = source_count_units(state->sources[0], state->unit_rows);
+	state->open_units = 0;
 	state->units_done = static_cast<uint8 *>(MemoryContextAllocZero(state->group_context, (state->nunits + 7) / 8 + 1));
 }
 
@@ -194,11 +210,12 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 {
 	const Program *program = state->plan->program;
 	bool		rows = state->plan->kind == SCAN_ROWS;
-	uint64		buffer_bytes = result_layout(state->types, state->ncols, state->unit_rows, state->layout);
+	uint64		buffer_bytes = result_layout(state->types, state->ncols, state->buffer_rows, state->layout);
 	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
 	uint64		program_bytes = align_up(program->size, 64);
-	uint64		cursor_bytes = source_bytes(state->source);
-	int			nbuffers = rows ? Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u))) : 1;
+	uint64		cursor_bytes = 0;
+	uint64		at;
+	int			nbuffers = !rows ? 1 : program->ncursors > 1 ? ROW_BUFFERS : Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u)));
 	const char *reason = nullptr;
 	uint64		area;
 	Job		   *job;
@@ -206,6 +223,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	*fallback = FALLBACK_ENGINE_AWAY;
 	if (state->plan->kind == SCAN_GROUPS && program->nkeys > 0)
 		nbuffers = 4;
+	for (int i = 0; i < program->ncursors; i++)
+		cursor_bytes += source_bytes(state->sources[i]);
 	state->session = engine_acquire(wait_ms, &reason);
 	if (state->session == nullptr)
 	{
@@ -233,8 +252,13 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->program = area;
 	job->program_size = program->size;
 	bind_params(state, job);
-	job->cursors[0] = source_cursor(state->source, area + program_bytes + skip_bytes);
-	job->ncursors = 1;
+	at = area + program_bytes + skip_bytes;
+	for (int i = 0; i < program->ncursors; i++)
+	{
+		job->cursors[i] = source_cursor(state->sources[i], at);
+		at += source_bytes(state->sources[i]);
+	}
+	job->ncursors = program->ncursors;
 	job->device = wanted_device(state);
 	job->device_required = setting_require == REQUIRE_CUDA;
 	job->transfer = wanted_transfer();
@@ -242,11 +266,12 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->device_refusal[0] = '\0';
 	job->threads = setting_threads;
 	job->unit_rows = state->unit_rows;
-	job->result_capacity = state->unit_rows;
+	job->result_capacity = state->buffer_rows;
 	job->nbuffers = nbuffers;
 	job->skip_units = 0;
 	job->skip_bytes = 0;
 	job->row_limit = 0;
+	job->build_limit = Max(static_cast<uint64>(get_hash_memory_limit()), arena_header()->size / BUILD_SHARE);
 	job->count_groups = state->plan->kind == SCAN_GROUP_COUNT;
 	if (rows)
 	{
@@ -289,11 +314,17 @@ run_start(GpuvmScanState *state)
 	}
 
 	/* Between rescans the snapshot stays, and what was read under it. */
-	if (state->source == nullptr)
-		state->source = source_open(state, &reason, &detail);
-	if (state->source == nullptr)
-		return run_fall_back(state, reason, detail);
-	state->unit_rows = state->plan->kind == SCAN_ROWS ? choose_unit_rows(state) : MIN_UNIT_ROWS;
+	state->delta_us = 0;
+	for (int i = 0; i < state->plan->ncursors; i++)
+	{
+		if (state->sources[i] == nullptr)
+			state->sources[i] = source_open(state, i, &reason, &detail);
+		if (state->sources[i] == nullptr)
+			return run_fall_back(state, reason, detail);
+	}
+	state->unit_rows = state->plan->kind != SCAN_ROWS ? MIN_UNIT_ROWS
+		: state->plan->ncursors > 1 ? choose_join_unit_rows(state) : choose_unit_rows(state);
+	state->buffer_rows = Max(state->unit_rows, MIN_UNIT_ROWS);
 	if (state->plan->kind == SCAN_ROWS)
 		count_units(state);
 	failure = submit(state, START_WAIT_MS, &reason);
@@ -336,6 +367,9 @@ take_figures(GpuvmScanState *state)
 	f->rows_in += job->rows_in;
 	f->rows_out += job->rows_out;
 	f->bytes_read += job->bytes_read;
+	f->pairs += job->pairs;
+	f->build_rows += job->build_rows;
+	f->build_bytes += job->build_bytes;
 	f->engine_ns += job->engine_ns;
 	f->threads = job->threads_used;
 	if (job->ran_on == Device::Cuda)
@@ -363,21 +397,24 @@ end_job(GpuvmScanState *state, bool lost)
 }
 
 static void
-close_source(GpuvmScanState *state)
+close_sources(GpuvmScanState *state, bool plain_only)
 {
-	ScanSource *source = state->source;
+	for (int i = 0; i < PROGRAM_MAX_CURSORS; i++)
+	{
+		ScanSource *source = state->sources[i];
 
-	state->source = nullptr;
-	if (source != nullptr)
+		if (source == nullptr || (plain_only && !source->plain))
+			continue;
+		state->sources[i] = nullptr;
 		source_close(source);
+	}
 }
 
 void
 run_end(GpuvmScanState *state)
 {
 	end_job(state, false);
-	if (state->source != nullptr && state->source->plain)
-		close_source(state);
+	close_sources(state, true);
 	state->units_done = nullptr;
 	state->by_heap = false;
 	state->rest_by_heap = false;
@@ -392,7 +429,7 @@ void
 run_stop(GpuvmScanState *state)
 {
 	run_end(state);
-	close_source(state);
+	close_sources(state, false);
 }
 
 /*
@@ -461,6 +498,44 @@ set_units_done(GpuvmScanState *state)
 }
 
 /*
+ * A program over several relations has handed out rows, and nothing can tell
+ * which are left: PostgreSQL's plan has another order.
+ */
+static void
+give_up_join(int code, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(code),
+			 errmsg("a join cannot go on after its first rows"),
+			 errdetail("%s.", detail),
+			 errhint("Run the statement again, or SET gpuvm.enabled = off.")));
+}
+
+/* A row of a join's source, or a pair, has raised an error: PostgreSQL says which, if nothing was handed out yet. */
+static void
+join_raised(GpuvmScanState *state)
+{
+	uint32		errors = state->job->errors;
+
+	if (state->emitted && (errors & ERR_DIVISION_BY_ZERO) != 0)
+		give_up_join(ERRCODE_DIVISION_BY_ZERO, "The virtual machine met a division by zero");
+	else if (state->emitted && (errors & ERR_DATETIME_RANGE) != 0)
+		give_up_join(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE, "The virtual machine met a date or timestamp out of range");
+	else if (state->emitted)
+		give_up_join(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "The virtual machine met a value out of range");
+	end_job(state, false);
+	state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
+}
+
+/* Has the job of a join ended with an error that a row raised? */
+static bool
+join_failed(const GpuvmScanState *state)
+{
+	return state->plan->ncursors > 1 && state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Failed) &&
+		state->job->errors != 0;
+}
+
+/*
  * gpuvmd has gone, failed, or given the device to others, in the middle. Before
  * the first row the alternative takes over; after it the units that are left are
  * submitted again, or evaluated from the heap if there is no engine to submit
@@ -489,6 +564,8 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 		state->mode = run_fall_back(state, lost ? FALLBACK_ENGINE_AWAY : FALLBACK_ENGINE_FAILED, detail);
 		return;
 	}
+	if (state->open_units > 0)
+		give_up_join(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	end_job(state, lost);
 	if (yielded || (lost && !engine_quarantined(state->plan->program->hash, Device::Cpu)))
 	{
@@ -502,6 +579,8 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	stats_count_fallback(static_cast<FallbackReason>(state->figures.fallback));
 	if (setting_require != REQUIRE_ANY)
 		require_violation("The engine was lost in the middle of the statement", detail);
+	if (state->plan->ncursors > 1)
+		give_up_join(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	state->rest_by_heap = true;
 	state->heap_unit = 0;
 }
@@ -536,6 +615,15 @@ full_buffer(const Job *job)
 			(found < 0 || b->unit < job->buffers[found].unit))
 			found = i;
 	}
+	/* Parts come in order, but the one before may have come where the loop had passed. */
+	for (uint32_t i = 0; found >= 0 && job->ncursors > 1 && i < job->nbuffers; i++)
+	{
+		const ResultBuffer *b = &job->buffers[i];
+
+		if (b->state.load(std::memory_order_acquire) == static_cast<uint32>(BufferState::Full) &&
+			b->unit == job->buffers[found].unit && b->part < job->buffers[found].part)
+			found = i;
+	}
 	return found;
 }
 
@@ -551,15 +639,21 @@ take_buffer(GpuvmScanState *state)
 	if (i < 0)
 		return false;
 	b = &state->job->buffers[i];
-	if (b->unit >= state->nunits || b->nrows > state->unit_rows || unit_is_done(state, b->unit))
+	if (b->unit >= state->nunits || b->nrows > state->buffer_rows || unit_is_done(state, b->unit))
 		elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
-	set_unit_done(state, b->unit);
+	if (state->plan->ncursors == 1 || b->last != 0)
+		set_unit_done(state, b->unit);
+	if (state->plan->ncursors > 1)
+	{
+		state->open_units += b->part == 0 ? 1 : 0;
+		state->open_units -= b->last != 0 ? 1 : 0;
+	}
 	state->units_before = Max(state->units_before, b->unit);
 	state->buffer = i;
 	state->row = 0;
 	state->nrows = b->nrows;
 	state->batch_row = state->batch_rows = 0;
-	if (b->errors != 0)
+	if (b->errors != 0 && state->plan->ncursors == 1)
 	{
 		/* Somebody must raise, or not, in PostgreSQL's words. */
 		state->flagged = true;
@@ -617,6 +711,12 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 			}
 			give_buffer_back(state);
 		}
+		if (!state->emitted && join_failed(state))
+		{
+			/* what it handed over before is worth less than an answer */
+			join_raised(state);
+			return false;
+		}
 		if (take_buffer(state))
 		{
 			if (state->mode != MODE_VM)
@@ -637,7 +737,10 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 				check_device(state);
 				if (state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done))
 					return false;
-				resume_rows(state, false, job_text(state->job->failure));
+				if (join_failed(state))
+					join_raised(state);
+				else
+					resume_rows(state, false, job_text(state->job->failure));
 				if (state->mode != MODE_VM)
 					return false;
 				break;
@@ -661,12 +764,12 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 static void
 take_chunk(GpuvmScanState *state, ResultBuffer *b, GroupChunk ***tail)
 {
-	uint64		bytes = result_layout(state->types, state->ncols, state->unit_rows, nullptr);
+	uint64		bytes = result_layout(state->types, state->ncols, state->buffer_rows, nullptr);
 	GroupChunk *chunk = static_cast<GroupChunk *>(MemoryContextAlloc(state->group_context, sizeof(GroupChunk)));
 
 	chunk->area = static_cast<char *>(MemoryContextAlloc(state->group_context, bytes));
 	memcpy(chunk->area, arena_at<char>(b->offset), bytes);
-	chunk->nrows = Min(b->nrows, state->unit_rows);
+	chunk->nrows = Min(b->nrows, state->buffer_rows);
 	chunk->next = nullptr;
 	**tail = chunk;
 	*tail = &chunk->next;

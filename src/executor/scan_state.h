@@ -9,7 +9,10 @@
  * only; groups are taken whole before the first is handed out) the scan goes on
  * by units: a unit that gpuvmd could not finish is evaluated here, from the
  * heap, by PostgreSQL's own expressions (rule 13), so no answer is ever cut
- * short.
+ * short. A join has a source for each relation, and units of the first one's rows.
+ * They come in parts and cannot be evaluated from the heap: after the first row
+ * units of which no part was handed out can be submitted again, and where that is
+ * not enough the statement ends in an error.
  */
 #ifndef GPUVM_EXECUTOR_SCAN_STATE_H
 #define GPUVM_EXECUTOR_SCAN_STATE_H
@@ -74,6 +77,7 @@ struct ScanTablet
 struct ScanSource
 {
 	MemoryContext context;
+	int			cursor;			/* of the program */
 	ScanLeaf   *leaves;			/* the relation, or those of a partitioned one */
 	int			nleaves;
 	Relation	parent;			/* the partitioned table, which numbers the program's columns; else NULL */
@@ -112,6 +116,9 @@ struct ScanFigures
 	uint64		rows_in;
 	uint64		rows_out;
 	uint64		bytes_read;
+	uint64		pairs;			/* joins: these three */
+	uint64		build_rows;
+	uint64		build_bytes;
 	uint64		engine_ns;
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */
@@ -132,13 +139,15 @@ struct GpuvmScanState
 	const char *no_device;		/* why what is left goes to the CPU although a device was asked for, or NULL */
 
 	/* while MODE_VM, and between rescans if it is not plain */
-	ScanSource *source;
-	MemoryContext source_context;	/* of the source; made when it is first needed */
+	ScanSource *sources[PROGRAM_MAX_CURSORS];	/* one for each cursor; units are of the first */
+	MemoryContext source_contexts[PROGRAM_MAX_CURSORS];	/* of the sources; made when they are first needed */
+	double		delta_us;		/* what reading the changed rows of the sources is expected to take */
 
 	/* the job, while one is in flight */
 	EngineSession *session;
 	Job		   *job;
-	int			ncols;			/* result columns */
+	int			ncols;			/* result columns, */
+	int			nvalues;		/* and how many of them, in rows, are the scan slot's */
 	Type		types[PROGRAM_MAX_COLUMNS];
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	ColumnView	views[PROGRAM_MAX_COLUMNS];
@@ -154,9 +163,11 @@ struct GpuvmScanState
 	uint32		batch_rows;
 
 	/* rows: units */
-	uint32		unit_rows;		/* also the rows that a result buffer has room for */
+	uint32		unit_rows;
+	uint32		buffer_rows;	/* that a result buffer has room for */
 	uint32		nunits;
-	uint8	   *units_done;		/* bitmap: handed out, or being so */
+	uint8	   *units_done;		/* bitmap: handed out, or being so, to its last part */
+	uint32		open_units;		/* joins: of which parts were handed out, but not the last */
 	uint32		units_before;	/* the highest unit that the job handed over */
 	const ScanTablet *tablet;	/* of the current unit */
 	uint32		block_hint;
@@ -190,6 +201,8 @@ struct GpuvmScanState
 
 constexpr uint32 MIN_UNIT_ROWS = 16384;
 constexpr uint32 MAX_UNIT_ROWS = 131072;
+constexpr uint32 MIN_JOIN_UNIT_ROWS = 1024;
+constexpr uint32 JOIN_UNITS = 256;	/* rather larger ones than more */
 constexpr uint64 MAX_BUFFER_BYTES = 12 * 1024 * 1024;
 constexpr int ROW_BUFFERS = 8;
 
@@ -199,7 +212,7 @@ constexpr int ROW_BUFFERS = 8;
  * Pins, checks, and reads the delta, in the order of rule 7. NULL, or a
  * FallbackReason in *reason with *detail (which may stay NULL).
  */
-ScanSource *source_open(GpuvmScanState *state, int *reason, const char **detail);
+ScanSource *source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail);
 void		source_close(ScanSource *source);
 
 /* Numbers the units. */
@@ -252,8 +265,8 @@ decode_next(GpuvmScanState *state, TupleTableSlot *slot)
 {
 	uint32		row = state->batch_row++;
 
-	slot->tts_values = state->batch_values + static_cast<Size>(row) * (state->ncols - 1);
-	slot->tts_isnull = state->batch_nulls + static_cast<Size>(row) * (state->ncols - 1);
+	slot->tts_values = state->batch_values + static_cast<Size>(row) * state->nvalues;
+	slot->tts_isnull = state->batch_nulls + static_cast<Size>(row) * state->nvalues;
 	slot->tts_tid = state->batch_tids[row];
 }
 

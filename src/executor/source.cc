@@ -100,7 +100,7 @@ wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 		const Op   &op = program->ops()[i];
 		int			column;
 
-		if (op.opcode != Opcode::Column)
+		if (op.opcode != Opcode::Column || op.p3 != source->cursor)
 			continue;
 		column = source_column(source, static_cast<AttrNumber>(op.p2), op.type);
 		if (column < 0)
@@ -143,10 +143,18 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 
 	for (int i = 0; i < source->nleaves; i++)
 		us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
+	state->delta_us += us;
 	if (setting_force || us == 0)
 		return true;
-	return cost_of_fraction(state->css.ss.ps.plan, fraction) - state->plan->delta_cost + us * cost_of_us() <
+	return cost_of_fraction(state->css.ss.ps.plan, fraction) - state->plan->delta_cost + state->delta_us * cost_of_us() <
 		cost_of_fraction(state->alternative->plan, fraction);
+}
+
+/* Rows of a join have none. */
+static bool
+wants_ctids(const GpuvmScanState *state)
+{
+	return state->plan->kind == SCAN_ROWS && state->plan->ncursors == 1;
 }
 
 /* Rows that will hardly fit, as wide as those in the tablets are, need not be read to find out. */
@@ -159,7 +167,7 @@ delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wante
 	{
 		const TableVersion *version = source->leaves[i].version;
 		const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
-		uint32		row = state->plan->kind == SCAN_ROWS ? sizeof(ItemPointerData) : 0;
+		uint32		row = wants_ctids(state) ? sizeof(ItemPointerData) : 0;
 
 		for (uint32 c = 0; c < version->ncols; c++)
 		{
@@ -187,7 +195,7 @@ read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint6
 		request.columns = version_at<ColumnSummary>(leaf->version, leaf->version->columns);
 		request.ncols = leaf->version->ncols;
 		request.wanted = wanted;
-		request.want_ctids = state->plan->kind == SCAN_ROWS;
+		request.want_ctids = wants_ctids(state);
 		request.max_bytes = limit - source->delta_bytes;
 		leaf->delta = delta_read(leaf->rel, state->css.ss.ps.state->es_snapshot, request);
 		if (leaf->delta == nullptr)
@@ -346,6 +354,8 @@ check_leaves(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 		{
 			if (source->parent != nullptr)
 				*detail = psprintf("partition \"%s\"", RelationGetRelationName(leaf->rel));
+			else if (state->plan->ncursors > 1)
+				*detail = psprintf("table \"%s\"", RelationGetRelationName(leaf->rel));
 			return false;
 		}
 		leaf->version = pin_version(leaf->pin);
@@ -448,28 +458,30 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 }
 
 ScanSource *
-source_open(GpuvmScanState *state, int *reason, const char **detail)
+source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail)
 {
+	const PlanCursor *from = &state->plan->cursors[cursor];
 	ScanSource *source;
 	MemoryContext old;
 	bool		opened;
 
-	if (state->source_context == nullptr)
-		state->source_context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt, "gpuvm source", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(state->source_context);
+	if (state->source_contexts[cursor] == nullptr)
+		state->source_contexts[cursor] = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt, "gpuvm source", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(state->source_contexts[cursor]);
 	source = static_cast<ScanSource *>(palloc0(sizeof(ScanSource)));
-	source->context = state->source_context;
-	source->nleaves = Max(list_length(state->plan->leaves), 1);
+	source->context = state->source_contexts[cursor];
+	source->cursor = cursor;
+	source->nleaves = Max(list_length(from->leaves), 1);
 	source->leaves = static_cast<ScanLeaf *>(palloc0(sizeof(ScanLeaf) * source->nleaves));
-	if (state->plan->leaves == NIL)
-		source->leaves[0].relid = state->plan->relid;
+	if (from->leaves == NIL)
+		source->leaves[0].relid = from->relid;
 	else
 	{
-		source->parent = table_open(state->plan->relid, AccessShareLock);
+		source->parent = table_open(from->relid, AccessShareLock);
 		for (int i = 0; i < source->nleaves; i++)
-			source->leaves[i].relid = list_nth_oid(state->plan->leaves, i);
+			source->leaves[i].relid = list_nth_oid(from->leaves, i);
 	}
-	source->plain = state->plan->leaves == NIL;
+	source->plain = from->leaves == NIL;
 	opened = open_in_context(state, source, reason, detail);
 	MemoryContextSwitchTo(old);
 	if (opened)

@@ -29,6 +29,15 @@ constexpr double OP_US = 0.0002;
 /* On a GPU that keeps the columns: launches and the wait for them, and the operations. */
 constexpr double DEVICE_STARTUP_US = 50.0;
 constexpr double DEVICE_OP_US = 0.000001;
+/* A row into a hash table; a look-up in it; a pair that it finds, into a batch; a row that goes on from a join. */
+constexpr double BUILD_US = 0.004;
+constexpr double PROBE_US = 0.002;
+constexpr double PAIR_US = 0.0005;
+constexpr double ROW_ON_US = 0.0003;
+/* A pair of a nested loop, and each operation on it: a row against vectors of those that drive, one a thread at least if they fill so many. */
+constexpr double CROSS_US = 0.00002;
+constexpr double CROSS_OP_US = 0.00001;
+constexpr double CROSS_LANES = 2048;
 /* Handing a row to the executor. */
 constexpr double ROW_US = 0.018;
 
@@ -48,16 +57,71 @@ cost_of_us(void)
 	return 20.0 * (cpu_tuple_cost + cpu_operator_cost);
 }
 
+/* Each operation by the lanes that reach it; *build: up to the main pipeline. */
+static double
+join_us(const Program *program, const ProgramRows &rows, double *build)
+{
+	double		us = 0;
+	double		lanes = 0;
+	double		live = 0;
+	double		op_us = OP_US;
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		switch (op.opcode)
+		{
+			case Opcode::Parallel:
+				if (i == program->parallel)
+					*build = us;
+				lanes = rows.scanned[op.p2];
+				live = rows.filtered[op.p2];
+				op_us = OP_US;
+				break;
+			case Opcode::Column:
+			case Opcode::Integer:
+			case Opcode::Variable:
+				/* of pairs they are there already */
+				us += lanes * (op_us < OP_US ? 0 : op_us);
+				break;
+			case Opcode::HashInsert:
+				us += live * BUILD_US;
+				break;
+			case Opcode::Seek:
+				us += live * PROBE_US + rows.pairs[op.p1] * PAIR_US;
+				lanes = rows.pairs[op.p1];
+				op_us = OP_US;
+				break;
+			case Opcode::Cross:
+				lanes = rows.pairs[op.p1];
+				us += (rows.scanned[op.p1] + live) * ROW_ON_US + lanes * CROSS_US * Max(CROSS_LANES / Max(live, 1.0), 1.0);
+				op_us = CROSS_OP_US;
+				break;
+			case Opcode::Match:
+				lanes = live = rows.joined[op.p1];
+				us += op_us < OP_US ? 0 : lanes * ROW_ON_US;
+				break;
+			default:
+				us += lanes * op_us;
+				break;
+		}
+	}
+	return us;
+}
+
 void
-cost_program(Path *path, const Program *program, double rows_in, double rows_out)
+cost_program(Path *path, const Program *program, const ProgramRows &rows, double rows_out)
 {
 	double		unit = cost_of_us();
-	double		run = rows_in * program->nops * OP_US;
+	double		ops = rows.scanned[0] * program->nops;
+	double		build = 0;
+	double		run = program->ncursors > 1 ? join_us(program, rows, &build) : ops * OP_US;
 
-	/* gpuvmd takes the better of both. */
-	if (device_ready())
-		run = Min(run, DEVICE_STARTUP_US + rows_in * program->nops * DEVICE_OP_US);
-	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : 0.0));
+	/* gpuvmd takes the better of both; it joins on the CPU. */
+	if (device_ready() && program->ncursors == 1)
+		run = Min(run, DEVICE_STARTUP_US + ops * DEVICE_OP_US);
+	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : build));
 	path->total_cost = unit * (STARTUP_US + run + rows_out * ROW_US);
 }
 

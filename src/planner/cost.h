@@ -3,6 +3,7 @@
 #define GPUVM_PLANNER_COST_H
 
 #include "pg/pg.h"
+#include "vm/program.h"
 
 extern "C" {
 #include "nodes/pathnodes.h"
@@ -10,13 +11,20 @@ extern "C" {
 
 namespace gpuvm {
 
-struct Program;
-
 /* A microsecond in the planner's units. */
 double		cost_of_us(void);
 
-/* Sets path->startup_cost, total_cost for a program over `rows_in` that hands out `rows_out`. */
-void		cost_program(Path *path, const Program *program, double rows_in, double rows_out);
+/* Expected rows, of each cursor. */
+struct ProgramRows
+{
+	double		scanned[PROGRAM_MAX_CURSORS];	/* in tablets and deltas */
+	double		filtered[PROGRAM_MAX_CURSORS];	/* that pass the relation's own conditions */
+	double		pairs[PROGRAM_MAX_CURSORS];	/* behind its Seek or Cross */
+	double		joined[PROGRAM_MAX_CURSORS];	/* behind its Match */
+};
+
+/* Sets path->startup_cost, total_cost for a program over these rows that hands out `rows_out`. */
+void		cost_program(Path *path, const Program *program, const ProgramRows &rows, double rows_out);
 
 }  // namespace gpuvm
 

@@ -46,14 +46,20 @@ static const CustomPathMethods path_methods = {
 	nullptr,					/* not for partitionwise use */
 };
 
-static void
-note(PlannerInfo *root, RelOptInfo *rel, const char *what, const char *reason, const char *hint)
+void
+note_reason(PlannerInfo *root, RelOptInfo *rel, const char *what, const char *reason, const char *hint)
 {
-	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
 	char		node[NAMEDATALEN + 32];
+	int			len = snprintf(node, sizeof(node), "%s on", what);
+	const char *separator = " ";
+	int			relid = -1;
 
-	snprintf(node, sizeof(node), "%s on %s", what, rte->eref->aliasname);
-	reasons_add(rte->relid, node, reason, hint);
+	while ((relid = bms_next_member(rel->relids, relid)) >= 0 && len < static_cast<int>(sizeof(node)))
+	{
+		len += snprintf(node + len, sizeof(node) - len, "%s%s", separator, planner_rt_fetch(relid, root)->eref->aliasname);
+		separator = ", ";
+	}
+	reasons_add(rel->relid > 0 ? planner_rt_fetch(rel->relid, root)->relid : InvalidOid, node, reason, hint);
 }
 
 bool
@@ -73,7 +79,7 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		if (!describe_leaves(root, rel, target, &reason, &hint))
 		{
 			if (reason != nullptr)
-				note(root, rel, "Scan", reason, hint);
+				note_reason(root, rel, "Scan", reason, hint);
 			return false;
 		}
 	}
@@ -88,7 +94,7 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		if (!registry_describe(rte->relid, target->table))
 		{
 			if (reasons_wanted)
-				note(root, rel, "Scan", why_not_in_memory(rte->relid), psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
+				note_reason(root, rel, "Scan", why_not_in_memory(rte->relid), psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
 			return false;
 		}
 		target->pages = rel->pages;
@@ -110,154 +116,21 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		reason = "an inheritance parent's own rows are read by PostgreSQL";
 	if (reason != nullptr)
 	{
-		note(root, rel, "Scan", reason, nullptr);
+		note_reason(root, rel, "Scan", reason, nullptr);
 		return false;
 	}
 	return true;
 }
 
-static Size
-path_size(const Path *path)
-{
-	switch (nodeTag(path))
-	{
-		case T_Path: return sizeof(Path);
-		case T_IndexPath: return sizeof(IndexPath);
-		case T_BitmapHeapPath: return sizeof(BitmapHeapPath);
-		case T_TidPath: return sizeof(TidPath);
-		case T_TidRangePath: return sizeof(TidRangePath);
-		case T_AggPath: return sizeof(AggPath);
-		case T_GroupPath: return sizeof(GroupPath);
-		case T_AppendPath: return sizeof(AppendPath);
-		case T_MergeAppendPath: return sizeof(MergeAppendPath);
-		case T_ProjectionPath: return sizeof(ProjectionPath);
-		case T_SortPath: return sizeof(SortPath);
-		case T_GatherPath: return sizeof(GatherPath);
-		case T_GatherMergePath: return sizeof(GatherMergePath);
-		case T_SubqueryScanPath: return sizeof(SubqueryScanPath);
-		default: return 0;
-	}
-}
-
-/* Another path stands below this one: what that costs more, or less, this one does too. */
-static void
-adopt_costs(Path *path, const Path *before, const Path *now)
-{
-	Cost		total = now->total_cost - before->total_cost;
-	bool		blocks = IsA(path, SortPath) || (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy != AGG_SORTED);
-
-	path->startup_cost += blocks ? total : now->startup_cost - before->startup_cost;
-	path->total_cost += total;
-}
-
-static Path *ordinary_path(const Path *path);
-
-/* The same for the paths below an Append: NIL when one of them has none. */
-static List *
-ordinary_subpaths(Path *append, List *subpaths)
-{
-	List	   *copies = NIL;
-	ListCell   *lc;
-
-	foreach(lc, subpaths)
-	{
-		Path	   *before = static_cast<Path *>(lfirst(lc));
-		Path	   *now = ordinary_path(before);
-
-		if (now == nullptr)
-			return NIL;
-		adopt_costs(append, before, now);
-		copies = lappend(copies, now);
-	}
-	/* An Append starts with the first of them, the other kind with all. */
-	if (IsA(append, AppendPath))
-		append->startup_cost = static_cast<Path *>(linitial(copies))->startup_cost;
-	return copies;
-}
-
 /*
- * A copy of a path, because add_path may free the original (rule 20), without
- * gpuvm's own scans below: each gives way to its alternative. NULL when it is of
- * a kind that cannot stand below a custom scan.
- */
-static Path *
-ordinary_path(const Path *path)
-{
-	Size		size = path_size(path);
-	Path	   *copy;
-	Path	  **subpath = nullptr;
-	List	  **subpaths = nullptr;
-
-	if (IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods)
-	{
-		copy = ordinary_path(static_cast<Path *>(linitial(((const CustomPath *) path)->custom_paths)));
-		if (copy != nullptr)
-			copy->pathtarget = path->pathtarget;
-		return copy;
-	}
-	if (size == 0)
-		return nullptr;
-	copy = static_cast<Path *>(palloc(size));
-	memcpy(static_cast<void *>(copy), path, size);
-	switch (nodeTag(copy))
-	{
-		case T_AggPath: subpath = &((AggPath *) copy)->subpath; break;
-		case T_GroupPath: subpath = &((GroupPath *) copy)->subpath; break;
-		case T_ProjectionPath: subpath = &((ProjectionPath *) copy)->subpath; break;
-		case T_SortPath: subpath = &((SortPath *) copy)->subpath; break;
-		case T_SubqueryScanPath: subpath = &((SubqueryScanPath *) copy)->subpath; break;
-		case T_AppendPath: subpaths = &((AppendPath *) copy)->subpaths; break;
-		case T_MergeAppendPath: subpaths = &((MergeAppendPath *) copy)->subpaths; break;
-		default: break;			/* parallel paths have none of ours below */
-	}
-	if (subpath != nullptr)
-	{
-		const Path *before = *subpath;
-
-		*subpath = ordinary_path(before);
-		if (*subpath == nullptr)
-			return nullptr;
-		adopt_costs(copy, before, *subpath);
-	}
-	if (subpaths != nullptr && *subpaths != NIL)
-	{
-		*subpaths = ordinary_subpaths(copy, *subpaths);
-		if (*subpaths == NIL)
-			return nullptr;
-	}
-	return copy;
-}
-
-/* PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan. */
-static Path *
-alternative_path(RelOptInfo *rel)
-{
-	Path	   *best = nullptr;
-	ListCell   *lc;
-
-	foreach(lc, rel->pathlist)
-	{
-		Path	   *path = static_cast<Path *>(lfirst(lc));
-
-		/* MinMaxAggPath rewrites the aggregates of the whole plan in setrefs: not below ours. */
-		if (path->param_info != nullptr || IsA(path, CustomPath) || IsA(path, MinMaxAggPath))
-			continue;
-		path = ordinary_path(path);
-		if (path != nullptr && (best == nullptr || path->total_cost < best->total_cost))
-			best = path;
-	}
-	return best;
-}
-
-/*
- * The relation's own conditions as bare clauses, in the order in which
+ * Conditions as bare clauses, in the order in which
  * PostgreSQL would evaluate them (order_qual_clauses): by security level (rule
  * 22), then the cheap ones first, so that a cheap condition guards a dear one
  * that may raise in both. Conditions without a column gate a scan from a node of
- * their own above it; an aggregation has no such node, and takes them first.
+ * their own above it; joins and aggregations have no such node, and take them first.
  */
-static List *
-ordered_quals(PlannerInfo *root, RelOptInfo *rel, bool with_pseudoconstant)
+List *
+ordered_quals(PlannerInfo *root, List *restrictinfos, bool with_pseudoconstant)
 {
 	struct Item
 	{
@@ -265,12 +138,12 @@ ordered_quals(PlannerInfo *root, RelOptInfo *rel, bool with_pseudoconstant)
 		int			level;
 		Cost		cost;
 	};
-	Item	   *items = static_cast<Item *>(palloc(sizeof(Item) * Max(list_length(rel->baserestrictinfo), 1)));
+	Item	   *items = static_cast<Item *>(palloc(sizeof(Item) * Max(list_length(restrictinfos), 1)));
 	int			n = 0;
 	List	   *quals = NIL;
 	ListCell   *lc;
 
-	foreach(lc, rel->baserestrictinfo)
+	foreach(lc, restrictinfos)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		QualCost	cost;
@@ -289,45 +162,103 @@ ordered_quals(PlannerInfo *root, RelOptInfo *rel, bool with_pseudoconstant)
 	return quals;
 }
 
-/* A copy of an expression tree in which the relation has varno 1 and operators know their functions. */
-static List *
-detached(List *exprs, Index varno)
+static Node *
+renumber(Node *node, void *context)
 {
-	List	   *copy = static_cast<List *>(copyObjectImpl(exprs));
+	const ScanShape *shape = static_cast<const ScanShape *>(context);
 
-	if (varno != 1)
-		ChangeVarNodes(reinterpret_cast<Node *>(copy), varno, 1, 0);
+	if (node == nullptr)
+		return nullptr;
+	if (IsA(node, Var))
+	{
+		Var		   *var = static_cast<Var *>(copyObjectImpl(node));
+
+		for (int i = 0; i < shape->ncursors; i++)
+		{
+			/* EXPLAIN goes by the names of the query's own text */
+			if (static_cast<int>(shape->cursors[i].relid) == ((Var *) node)->varno)
+				var->varno = var->varnosyn = i + 1;
+		}
+		var->varattnosyn = var->varattno;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(renumber), context);
+}
+
+/* A copy of expression trees in which relations have their cursors' numbers, from 1, and operators know their functions. */
+static List *
+detached(List *exprs, const ScanShape *shape)
+{
+	List	   *copy = (List *) renumber((Node *) exprs, const_cast<ScanShape *>(shape));
+
 	fix_opfuncids(reinterpret_cast<Node *>(copy));
 	return copy;
 }
 
-/* How many columns a program reads. */
+/* How many columns a program reads of a cursor. */
 static int
-count_columns(const Program *program)
+count_columns(const Program *program, int cursor)
 {
 	Bitmapset  *columns = nullptr;
 
 	for (int i = 0; i < program->nops; i++)
 	{
-		if (program->ops()[i].opcode == Opcode::Column)
-			columns = bms_add_member(columns, program->ops()[i].p2);
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode == Opcode::Column && op.p3 == cursor)
+			columns = bms_add_member(columns, op.p2);
 	}
 	return bms_num_members(columns);
 }
 
 /*
  * Blocks that are in no tablet are read from the heap: what has changed since is
- * known when the plan runs. Sets the plan's delta_cost; returns the rows that the
+ * known when the plan runs. Sets the plan's delta_cost, and the rows that the
  * program reads.
  */
-static double
-plan_delta(ScanPlan *plan, const ScanTarget *scan)
+static void
+plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 {
-	double		blocks = Max(scan->pages - scan->table->served_blocks, 0.0);
-	double		rows = blocks > 0 ? scan->tuples * blocks / scan->pages : 0;
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		const ScanTarget *scan = &shape->cursors[i].target;
+		double		blocks = Max(scan->pages - scan->table->served_blocks, 0.0);
+		double		more = blocks > 0 ? scan->tuples * blocks / scan->pages : 0;
 
-	plan->delta_cost = cost_of_us() * delta_expected_us(blocks, rows, count_columns(plan->program));
-	return scan->table->nrows + rows;
+		plan->delta_cost += cost_of_us() * delta_expected_us(blocks, more, count_columns(plan->program, i));
+		rows->scanned[i] = scan->table->nrows + more;
+		rows->filtered[i] = shape->cursors[i].rows;
+		rows->pairs[i] = shape->cursors[i].pairs;
+		rows->joined[i] = shape->cursors[i].joined;
+	}
+}
+
+static void
+fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input)
+{
+	input->ncursors = shape->ncursors;
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		const ShapeCursor *from = &shape->cursors[i];
+
+		input->cursors[i] = CompileCursor{from->relid, planner_rt_fetch(from->relid, root)->relid, from->target.table,
+			from->quals, from->kind, from->keys, from->conditions, from->filters};
+	}
+}
+
+/* What the plan says of its cursors. */
+static void
+fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
+{
+	plan->ncursors = shape->ncursors;
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		const ShapeCursor *from = &shape->cursors[i];
+		RangeTblEntry *rte = planner_rt_fetch(from->relid, root);
+
+		plan->cursors[i] = PlanCursor{rte->relid, from->target.leaves, detached(from->quals, shape), rte->eref->aliasname,
+			from->kind, detached(from->keys, shape), detached(from->conditions, shape), detached(from->filters, shape)};
+	}
 }
 
 /*
@@ -339,7 +270,8 @@ fetched_fraction(PlannerInfo *root, RelOptInfo *rel)
 {
 	const Query *parse = root->parse;
 
-	if (root->tuple_fraction <= 0 || root->query_pathkeys != NIL || bms_membership(root->all_baserels) != BMS_SINGLETON ||
+	if (root->tuple_fraction <= 0 || root->query_pathkeys != NIL ||
+		(bms_membership(root->all_baserels) != BMS_SINGLETON && !bms_equal(rel->relids, root->all_baserels)) ||
 		parse->hasAggs || parse->hasWindowFuncs || parse->hasTargetSRFs || root->hasHavingQual ||
 		parse->groupClause != NIL || parse->groupingSets != NIL || parse->distinctClause != NIL)
 		return 1;
@@ -347,7 +279,7 @@ fetched_fraction(PlannerInfo *root, RelOptInfo *rel)
 }
 
 static CustomPath *
-make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, double rows_in, double rows_out)
+make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, const ProgramRows &rows, double rows_out)
 {
 	CustomPath *path = makeNode(CustomPath);
 
@@ -359,7 +291,7 @@ make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan
 	path->custom_paths = list_make1(alternative);
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
-	cost_program(&path->path, plan->program, rows_in, rows_out);
+	cost_program(&path->path, plan->program, rows, rows_out);
 	path->path.startup_cost += plan->delta_cost;
 	path->path.total_cost += plan->delta_cost;
 	/* PostgreSQL charges for evaluating the target wherever it is evaluated: so do we. */
@@ -368,9 +300,15 @@ make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan
 	return path;
 }
 
+bool
+is_gpuvm_path(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods;
+}
+
 /* gpuvm.force leaves no other path to choose; PostgreSQL's is still there as the alternative. */
-static void
-offer(RelOptInfo *rel, CustomPath *path)
+void
+offer_path(RelOptInfo *rel, CustomPath *path)
 {
 	if (setting_force)
 	{
@@ -381,57 +319,73 @@ offer(RelOptInfo *rel, CustomPath *path)
 		add_path(rel, &path->path);
 }
 
-bool
-add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target)
+CustomPath *
+make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative)
 {
 	CompileInput input = {};
 	CompiledProgram compiled;
 	ScanPlan	plan = {};
-	List	   *quals = ordered_quals(root, rel, false);
-	List	   *vars;
-	Path	   *alternative = alternative_path(rel);
+	ProgramRows rows = {};
+	const char *what = shape->ncursors == 1 ? "Scan" : "Join";
 	ListCell   *lc;
 
-	if (alternative == nullptr)
-		return false;
-
-	input.varno = rel->relid;
-	input.relid = planner_rt_fetch(rel->relid, root)->relid;
-	input.table = target->table;
-
 	/* What the custom scan's tuple holds is what the alternative's target list holds. */
-	vars = rel->reltarget->exprs;
-	foreach(lc, vars)
+	foreach(lc, rel->reltarget->exprs)
 	{
 		Node	   *node = static_cast<Node *>(lfirst(lc));
 
 		if (!IsA(node, Var))
 		{
-			note(root, rel, "Scan", "an expression must be evaluated at the scan", nullptr);
-			return false;
+			note_reason(root, rel, what, shape->ncursors == 1 ? "an expression must be evaluated at the scan"
+						: "an expression must be evaluated below the join", nullptr);
+			return nullptr;
 		}
 		if (((Var *) node)->varattno <= 0)
 		{
-			note(root, rel, "Scan", "system columns and whole rows are not in tablets", nullptr);
-			return false;
+			note_reason(root, rel, what, "system columns and whole rows are not in tablets", nullptr);
+			return nullptr;
 		}
-		plan.attnums = lappend_int(plan.attnums, ((Var *) node)->varattno);
+		if (shape->ncursors == 1)
+			plan.attnums = lappend_int(plan.attnums, ((Var *) node)->varattno);
 	}
 
-	if (!compile_rows(&input, quals, plan.attnums, &compiled))
+	fill_input(root, shape, &input);
+	if (!compile_rows(&input, rel->reltarget->exprs, &compiled))
 	{
-		note(root, rel, "Scan", input.reason, input.hint);
-		return false;
+		note_reason(root, rel, what, input.reason, input.hint);
+		return nullptr;
 	}
 	plan.kind = SCAN_ROWS;
 	plan.fraction = fetched_fraction(root, rel);
-	plan.relid = input.relid;
-	plan.leaves = target->leaves;
 	plan.program = compiled.program;
 	plan.params = compiled.params;
-	plan.quals = detached(quals, rel->relid);
-	offer(rel, make_path(rel, rel->reltarget, alternative, &plan, plan_delta(&plan, target), rel->rows));
-	return true;
+	fill_cursors(root, shape, &plan);
+	plan_delta(&plan, shape, &rows);
+	return make_path(rel, rel->reltarget, alternative, &plan, rows, rel->rows);
+}
+
+void
+shape_of_relation(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target, bool with_pseudoconstant, ScanShape *shape)
+{
+	shape->ncursors = 1;
+	shape->cursors[0] = ShapeCursor{rel->relid, *target, ordered_quals(root, rel->baserestrictinfo, with_pseudoconstant),
+		rel->rows, JoinKind::Inner, NIL, NIL, NIL, 0, 0};
+}
+
+bool
+add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target)
+{
+	Path	   *alternative = alternative_path(rel);
+	ScanShape	shape = {};
+	CustomPath *path;
+
+	if (alternative == nullptr)
+		return false;
+	shape_of_relation(root, rel, target, false, &shape);
+	path = make_rows_path(root, rel, &shape, alternative);
+	if (path != nullptr)
+		offer_path(rel, path);
+	return path != nullptr;
 }
 
 /* -- aggregation ------------------------------------------------------------------ */
@@ -510,7 +464,7 @@ add_vm_aggregate(VmAggregate *list, int *n, const VmAggregate &agg)
 }
 
 void
-add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelOptInfo *grouped_rel,
+add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel,
 				GroupPathExtraData *extra)
 {
 	Query	   *parse = root->parse;
@@ -523,24 +477,20 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelO
 	List	   *keys = NIL;
 	List	   *having = (List *) extra->havingQual;
 	List	   *outputs = list_concat_copy(target->exprs, having);
-	List	   *quals = ordered_quals(root, rel, true);
 	RawContext	raw = {};
 	Path	   *alternative = alternative_path(grouped_rel);
-	double		groups;
+	ProgramRows rows = {};
 	ListCell   *lc;
 
 	if (parse->groupingSets != NIL)
 	{
-		note(root, rel, "Aggregate", "grouping sets are not supported", nullptr);
+		note_reason(root, rel, "Aggregate", "grouping sets are not supported", nullptr);
 		return;
 	}
 	if (alternative == nullptr)
 		return;
 
-	input.varno = rel->relid;
-	input.relid = planner_rt_fetch(rel->relid, root)->relid;
-	input.table = scan->table;
-
+	fill_input(root, shape, &input);
 	foreach(lc, parse->groupClause)
 	{
 		SortGroupClause *sgc = lfirst_node(SortGroupClause, lc);
@@ -549,7 +499,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelO
 
 		if (fn == nullptr || fn->kind != FnKind::Compare || fn->opcode != Opcode::Eq || fn->operand != vm_type(exprType(key)))
 		{
-			note(root, rel, "Aggregate", "the type of a group key is not supported", nullptr);
+			note_reason(root, rel, "Aggregate", "the type of a group key is not supported", nullptr);
 			return;
 		}
 		keys = lappend(keys, key);
@@ -567,7 +517,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelO
 
 		if (!plan_aggregate(agg, &input, &ap))
 		{
-			note(root, rel, "Aggregate", input.reason, input.hint);
+			note_reason(root, rel, "Aggregate", input.reason, input.hint);
 			return;
 		}
 		vm.fn = ap.first;
@@ -583,7 +533,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelO
 	}
 	if (naggs + list_length(keys) > PROGRAM_MAX_COLUMNS)
 	{
-		note(root, rel, "Aggregate", "the query has too many group keys and aggregates", nullptr);
+		note_reason(root, rel, "Aggregate", "the query has too many group keys and aggregates", nullptr);
 		return;
 	}
 
@@ -591,12 +541,12 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelO
 	plan.having = (List *) to_raw((Node *) having, &raw);
 	if (raw.failed)
 	{
-		note(root, rel, "Aggregate", "the output needs a column that is neither grouped nor aggregated", nullptr);
+		note_reason(root, rel, "Aggregate", "the output needs a column that is neither grouped nor aggregated", nullptr);
 		return;
 	}
-	if (!compile_groups(&input, quals, keys, aggs, naggs, &compiled))
+	if (!compile_groups(&input, keys, aggs, naggs, &compiled))
 	{
-		note(root, rel, "Aggregate", input.reason, input.hint);
+		note_reason(root, rel, "Aggregate", input.reason, input.hint);
 		return;
 	}
 
@@ -610,16 +560,14 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *scan, RelO
 	}
 	plan.kind = SCAN_GROUPS;
 	plan.fraction = 1;
-	plan.relid = input.relid;
-	plan.leaves = scan->leaves;
 	plan.program = compiled.program;
 	plan.params = compiled.params;
-	plan.quals = detached(quals, rel->relid);
-	plan.keys = detached(keys, rel->relid);
-	plan.exprs = detached(plan.exprs, 1);
-	plan.having = detached(plan.having, 1);
-	groups = alternative->rows;
-	offer(grouped_rel, make_path(grouped_rel, target, alternative, &plan, plan_delta(&plan, scan), groups));
+	fill_cursors(root, shape, &plan);
+	plan.keys = detached(keys, shape);
+	fix_opfuncids((Node *) plan.exprs);
+	fix_opfuncids((Node *) plan.having);
+	plan_delta(&plan, shape, &rows);
+	offer_path(grouped_rel, make_path(grouped_rel, target, alternative, &plan, rows, alternative->rows));
 }
 
 /* -- the number of groups ---------------------------------------------------------------- */
@@ -634,7 +582,7 @@ groups_path_of(RelOptInfo *rel)
 	{
 		CustomPath *path = static_cast<CustomPath *>(lfirst(lc));
 
-		if (!IsA(path, CustomPath) || path->methods != &path_methods)
+		if (!is_gpuvm_path(&path->path))
 			continue;
 
 		ScanPlan   *plan = scan_plan_from_list(path->custom_private);
@@ -644,22 +592,6 @@ groups_path_of(RelOptInfo *rel)
 			return path;
 	}
 	return nullptr;
-}
-
-static double
-imported_rows(const ScanPlan *plan)
-{
-	ImportedTable *table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-	double		rows = 0;
-	ListCell   *lc;
-
-	foreach(lc, plan->leaves != NIL ? plan->leaves : list_make1_oid(plan->relid))
-	{
-		if (registry_describe(lfirst_oid(lc), table))
-			rows += table->nrows;
-	}
-	pfree(table);
-	return rows;
 }
 
 static bool
@@ -677,6 +609,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	List	   *having = (List *) extra->havingQual;
 	RawContext	raw = {};
 	CustomPath *counted;
+	CustomPath *path;
 	Path	   *alternative;
 	ScanPlan   *plan;
 
@@ -698,13 +631,16 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	plan->having = (List *) to_raw((Node *) having, &raw);
 	if (raw.failed)
 		return;
-	plan->exprs = detached(plan->exprs, 1);
-	plan->having = detached(plan->having, 1);
+	fix_opfuncids((Node *) plan->exprs);
+	fix_opfuncids((Node *) plan->having);
 	plan->raw_types = list_make1_oid(INT8OID);
 	plan->raw_typmods = list_make1_int(-1);
 	plan->raw_collations = list_make1_oid(InvalidOid);
 
-	offer(grouped_rel, make_path(grouped_rel, target, alternative, plan, imported_rows(plan), 1));
+	path = make_path(grouped_rel, target, alternative, plan, ProgramRows{}, 1);
+	/* it does what that one does, and hands out nothing */
+	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
+	offer_path(grouped_rel, path);
 }
 
 /* -- from path to plan ----------------------------------------------------------------- */
@@ -719,6 +655,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->scan.plan.targetlist = tlist;
 	/* The program has evaluated every clause, and so has the alternative. */
 	scan->scan.plan.qual = NIL;
+	/* 0 for a join: its rows are of no relation */
 	scan->scan.scanrelid = plan->kind == SCAN_ROWS ? rel->relid : 0;
 	scan->flags = best_path->flags;
 	scan->custom_plans = custom_plans;

@@ -3,6 +3,7 @@
 #define GPUVM_PLANNER_PATHS_H
 
 #include "pg/pg.h"
+#include "vm/program.h"
 
 extern "C" {
 #include "nodes/pathnodes.h"
@@ -41,11 +42,67 @@ void		show_partitions(void);
 HiddenScheme *begin_hiding(void);
 void		end_hiding(HiddenScheme *outer);
 
+/* A relation that a program reads, and how its rows meet those of the ones before it (compiler/compile.h). */
+struct ShapeCursor
+{
+	Index		relid;
+	ScanTarget	target;
+	List	   *quals;
+	double		rows;			/* that pass them */
+	/* not of the first: */
+	JoinKind	kind;
+	List	   *keys;
+	List	   *conditions;
+	List	   *filters;
+	double		pairs;			/* with equal keys */
+	double		joined;			/* rows that come out */
+};
+
+/* The source of a program: a relation, or relations in the order in which they are joined. */
+struct ScanShape
+{
+	int			ncursors;
+	ShapeCursor cursors[PROGRAM_MAX_CURSORS];
+};
+
+void		shape_of_relation(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target, bool with_pseudoconstant, ScanShape *shape);
+
+/* Conditions as bare clauses, in the order in which PostgreSQL evaluates them. */
+List	   *ordered_quals(PlannerInfo *root, List *restrictinfos, bool with_pseudoconstant);
+
+void		note_reason(PlannerInfo *root, RelOptInfo *rel, const char *what, const char *reason, const char *hint);
+
+/* Is this a path of ours? */
+bool		is_gpuvm_path(const Path *path);
+
+/* alternative.cc: PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan: a copy, or NULL. */
+Path	   *alternative_path(RelOptInfo *rel);
+
+/* A path for the relation's (or join's) rows; NULL, and a reason noted, if something does not compile. */
+CustomPath *make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative);
+
+void		offer_path(RelOptInfo *rel, CustomPath *path);
+
 /* Adds a path that filters the relation, if all of its quals compile; did it? */
 bool		add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target);
 
-/* Adds a path that filters and aggregates it, if everything compiles. */
-void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target,
+/* joins.cc: adds a path that joins, if the join is one that programs can express. */
+void		add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptInfo *inner, JoinType jointype,
+						  JoinPathExtraData *extra);
+
+/* joins.cc: how the join is made by a path of ours; NULL if none can. */
+const ScanShape *shape_of_join(RelOptInfo *joinrel);
+
+/* joins.cc: notes why joins of this query level stay with PostgreSQL, once all were tried. */
+void		note_joins(PlannerInfo *root);
+
+/* joins.cc: what is known of joins belongs to one planner; another within it begins anew. */
+struct JoinNote;
+JoinNote   *begin_joins(void);
+void		end_joins(JoinNote *outer);
+
+/* Adds a path that filters or joins, and aggregates, if everything compiles. */
+void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape,
 							RelOptInfo *grouped_rel, GroupPathExtraData *extra);
 
 /* Adds a path for SELECT count(*) FROM (an aggregation by a path of ours): it asks for the number of groups alone. */

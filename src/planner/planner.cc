@@ -19,6 +19,7 @@ namespace gpuvm {
 
 static planner_hook_type next_planner;
 static set_rel_pathlist_hook_type next_set_rel_pathlist;
+static set_join_pathlist_hook_type next_set_join_pathlist;
 static create_upper_paths_hook_type next_create_upper_paths;
 
 /* Depth of nested planning (functions inlined or evaluated while planning): reasons belong to the outermost. */
@@ -39,6 +40,7 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 {
 	PlannedStmt *volatile result = nullptr;
 	HiddenScheme *outer = begin_hiding();
+	JoinNote   *outer_joins = begin_joins();
 	bool		outer_cursor = planning_cursor;
 
 	if (planning_depth == 0)
@@ -55,6 +57,7 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 		planning_depth--;
 		planning_cursor = outer_cursor;
 		end_hiding(outer);
+		end_joins(outer_joins);
 	}
 	PG_END_TRY();
 	return result;
@@ -75,21 +78,51 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 }
 
 static void
+gpuvm_set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptInfo *inner, JoinType jointype,
+						JoinPathExtraData *extra)
+{
+	if (next_set_join_pathlist != nullptr)
+		next_set_join_pathlist(root, joinrel, outer, inner, jointype, extra);
+	if (active())
+		add_join_path(root, joinrel, outer, inner, jointype, extra);
+}
+
+static void
 gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
-	ScanTarget	target = {};
+	GroupPathExtraData *grouping = static_cast<GroupPathExtraData *>(extra);
 
 	if (next_create_upper_paths != nullptr)
 		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_FINAL)
+	{
 		show_partitions();
-	if (stage != UPPERREL_GROUP_AGG || !active() || input_rel->reloptkind != RELOPT_BASEREL ||
-		output_rel->reloptkind != RELOPT_UPPER_REL)
+		note_joins(root);
+	}
+	if (stage != UPPERREL_GROUP_AGG || !active() || output_rel->reloptkind != RELOPT_UPPER_REL)
 		return;
-	if (input_rel->rtekind == RTE_SUBQUERY)
-		add_group_count_path(root, input_rel, output_rel, static_cast<GroupPathExtraData *>(extra));
-	if (input_rel->rtekind == RTE_RELATION && usable_relation(root, input_rel, &target))
-		add_groups_path(root, input_rel, &target, output_rel, static_cast<GroupPathExtraData *>(extra));
+	if (input_rel->reloptkind == RELOPT_JOINREL)
+	{
+		const ScanShape *shape = shape_of_join(input_rel);
+
+		if (shape != nullptr)
+			add_groups_path(root, input_rel, shape, output_rel, grouping);
+	}
+	else if (input_rel->reloptkind != RELOPT_BASEREL)
+		return;
+	else if (input_rel->rtekind == RTE_SUBQUERY)
+		add_group_count_path(root, input_rel, output_rel, grouping);
+	else if (input_rel->rtekind == RTE_RELATION)
+	{
+		ScanTarget	target = {};
+		ScanShape	shape = {};
+
+		if (usable_relation(root, input_rel, &target))
+		{
+			shape_of_relation(root, input_rel, &target, true, &shape);
+			add_groups_path(root, input_rel, &shape, output_rel, grouping);
+		}
+	}
 }
 
 void
@@ -99,6 +132,8 @@ planner_install(void)
 	planner_hook = gpuvm_planner;
 	next_set_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = gpuvm_set_rel_pathlist;
+	next_set_join_pathlist = set_join_pathlist_hook;
+	set_join_pathlist_hook = gpuvm_set_join_pathlist;
 	next_create_upper_paths = create_upper_paths_hook;
 	create_upper_paths_hook = gpuvm_create_upper_paths;
 }

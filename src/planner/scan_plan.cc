@@ -38,13 +38,40 @@ program_from_const(const Const *con)
 	return program;
 }
 
+static List *
+cursor_to_list(const PlanCursor *c)
+{
+	List	   *list = list_make5(lcons_oid(c->relid, list_copy(c->leaves)), makeString(pstrdup(c->alias)),
+								  makeInteger(static_cast<int>(c->kind)), c->quals, c->keys);
+
+	list = lappend(list, c->conditions);
+	return lappend(list, c->filters);
+}
+
+static void
+cursor_from_list(List *list, PlanCursor *c)
+{
+	List	   *relids = linitial_node(List, list);
+
+	c->relid = linitial_oid(relids);
+	c->leaves = list_copy_tail(relids, 1);
+	c->alias = strVal(lsecond(list));
+	c->kind = static_cast<JoinKind>(intVal(lthird(list)));
+	c->quals = static_cast<List *>(list_nth(list, 3));
+	c->keys = static_cast<List *>(list_nth(list, 4));
+	c->conditions = static_cast<List *>(list_nth(list, 5));
+	c->filters = static_cast<List *>(list_nth(list, 6));
+}
+
 List *
 scan_plan_to_list(const ScanPlan *p)
 {
-	List	   *list = list_make5(makeInteger(p->kind), lcons_oid(p->relid, list_copy(p->leaves)), program_to_const(p->program),
-								  p->params, p->attnums);
+	List	   *cursors = NIL;
+	List	   *list;
 
-	list = lappend(list, p->quals);
+	for (int i = 0; i < p->ncursors; i++)
+		cursors = lappend(cursors, cursor_to_list(&p->cursors[i]));
+	list = list_make5(makeInteger(p->kind), cursors, program_to_const(p->program), p->params, p->attnums);
 	list = lappend(list, p->keys);
 	list = lappend(list, p->finals);
 	list = lappend(list, p->raw_types);
@@ -62,15 +89,16 @@ scan_plan_from_list(List *list)
 	ScanPlan   *p = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 	int			i = 0;
 	auto		next = [&]() { return static_cast<List *>(list_nth(list, i++)); };
+	List	   *cursors;
+	ListCell   *lc;
 
 	p->kind = intVal(list_nth(list, i++));
-	p->leaves = next();
-	p->relid = linitial_oid(p->leaves);
-	p->leaves = list_copy_tail(p->leaves, 1);
+	cursors = next();
+	foreach(lc, cursors)
+		cursor_from_list(lfirst_node(List, lc), &p->cursors[p->ncursors++]);
 	p->program = program_from_const(static_cast<const Const *>(list_nth(list, i++)));
 	p->params = next();
 	p->attnums = next();
-	p->quals = next();
 	p->keys = next();
 	p->finals = next();
 	p->raw_types = next();

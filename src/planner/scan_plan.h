@@ -2,9 +2,9 @@
  * scan_plan.h: what a Custom Scan (GpuVM) carries from planning to execution.
  *
  * Kept as a list of nodes in custom_private, so that plans can be copied and
- * cached. setrefs does not touch it: Vars in `quals` and `keys` have varno 1 and
- * attribute numbers of the relation (for a partitioned table its own), Vars in `exprs` and `having` have varno 1
- * and number the raw columns of a group (keys, then aggregates).
+ * cached. setrefs does not touch it: Vars in conditions and `keys` have the number of the program's cursor, from 1,
+ * as varno and attribute numbers of its relation (for a partitioned table its own), Vars in `exprs` and `having` have
+ * varno 1 and number the raw columns of a group (keys, then aggregates).
  */
 #ifndef GPUVM_PLANNER_SCAN_PLAN_H
 #define GPUVM_PLANNER_SCAN_PLAN_H
@@ -24,20 +24,33 @@ namespace gpuvm {
 
 enum ScanPlanKind
 {
-	SCAN_ROWS,					/* a filter: rows of the relation */
-	SCAN_GROUPS,				/* a filter and an aggregation */
+	SCAN_ROWS,					/* a filter: rows of the relation, or of a join */
+	SCAN_GROUPS,				/* a filter, or a join, and an aggregation */
 	SCAN_GROUP_COUNT,			/* the same, and only the number of its groups; the one raw column is that number */
+};
+
+/* What one cursor of the program reads. */
+struct PlanCursor
+{
+	Oid			relid;			/* for a partitioned table the leaves are read, in its place */
+	List	   *leaves;			/* OIDs, or NIL */
+	List	   *quals;
+	const char *alias;
+	/* of the second and third (compiler/compile.h): */
+	JoinKind	kind;
+	List	   *keys;
+	List	   *conditions;
+	List	   *filters;
 };
 
 struct ScanPlan
 {
 	int			kind;			/* ScanPlanKind */
-	Oid			relid;			/* for a partitioned table the leaves are read, in its place */
-	List	   *leaves;			/* OIDs, or NIL */
+	int			ncursors;
+	PlanCursor	cursors[PROGRAM_MAX_CURSORS];
 	const Program *program;
 	List	   *params;			/* expressions of the program's Variables */
-	List	   *attnums;		/* rows: attribute number of each result column but the last (row position) */
-	List	   *quals;
+	List	   *attnums;		/* rows of one relation: attribute number of each result column but the last (row position) */
 	List	   *keys;			/* groups: key expressions */
 	List	   *finals;			/* groups, for each PostgreSQL aggregate, int list: FinalKind, VM aggregate, count's VM aggregate or -1 */
 	List	   *raw_types;		/* groups: OIDs of the raw columns */

@@ -151,7 +151,15 @@ put_node_reason(Plan *plan, PlannedStmt *stmt, void *context)
 		case T_NestLoop:
 		case T_MergeJoin:
 		case T_HashJoin:
-			put_reason(rsinfo, "Join", "joins are run by PostgreSQL", nullptr);
+			for (int i = 0; i < reasons_count(); i++)
+			{
+				if (strncmp(reasons_get(i)->node, "Join", 4) == 0)
+					return;
+			}
+			if (!setting_enabled)
+				put_reason(rsinfo, "Join", "gpuvm.enabled is off", "SET gpuvm.enabled = on;");
+			else
+				put_reason(rsinfo, "Join", "PostgreSQL's own plan is estimated to be faster", "SET gpuvm.force = on;");
 			break;
 		case T_Sort:
 		case T_IncrementalSort:

@@ -74,23 +74,26 @@ enum class RegKind : uint8_t
 	Computed, Constant, Column, Rowid
 };
 
+union RegValue
+{
+	int32_t		i32;
+	int64_t		i64;
+	float		f32;
+	double		f64;
+};
+
 struct RegInfo
 {
 	RegKind		kind;
 	Type		type;
 	bool		is_null;		/* Constant */
 	bool		broadcast;		/* Constant: a step wants it as a vector */
+	bool		late;			/* Constant: a scalar column, whose value comes by set_scalar() */
 	int			column;			/* Column: index into used columns */
 	int			slot;			/* of its vector; -1: has none */
 	int			first_use;
 	int			last_use;
-	union
-	{
-		int32_t		i32;
-		int64_t		i64;
-		float		f32;
-		double		f64;
-	}			value;			/* Constant */
+	RegValue	value;			/* Constant */
 };
 
 /* A column that the program reads. */
@@ -100,6 +103,13 @@ struct UsedColumn
 	Type		type;
 	int			reg;
 	ValueRange	range;			/* of the table */
+};
+
+/* A column that has one value for all lanes of a vector (the row of a nested loop's inner side). */
+struct ScalarColumn
+{
+	int			number;
+	int			reg;
 };
 
 /* column OP constant, for integers: "value in [lo, hi]", or not. */
@@ -246,7 +256,8 @@ public:
 	std::vector<uint64_t *> pending;	/* per label */
 	std::vector<uint8_t> pending_set;
 	int			npending = 0;	/* labels with a pending lane */
-	uint64_t	live[CPU_WORDS];
+	uint64_t	live[CPU_WORDS];	/* after a vector: the lanes that reached its end */
+	std::vector<RegValue> constants;	/* per register */
 	char	   *scratch[3];		/* vectors of 8-byte values */
 	uint16_t   *rows;			/* selected lanes, ascending */
 
@@ -255,6 +266,7 @@ public:
 	std::vector<BoundColumn> columns;
 	std::vector<BoundTest> tests;
 	uint32_t	row0 = 0;
+	bool		resident = false;	/* the columns are in the cache: no prefetching */
 
 	uint32_t	errors = 0;
 	uint64_t	rows_taken = 0;
@@ -298,8 +310,9 @@ public:
 class CpuProgram final : public CpuJob
 {
 public:
+	/* `scalar`, if given: per column, whether it is a scalar one. */
 	CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
-			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows);
+			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const uint8_t *scalar = nullptr);
 
 	bool		can_skip(const TabletHeader *tablet) const override;
 	uint64_t	bytes_of(const TabletHeader *tablet) const override;
@@ -315,6 +328,18 @@ public:
 	uint64_t	ngroups(const CpuState *state) const override;
 	uint32_t	emit_groups(const CpuState *state, uint64_t from, char *area, uint32_t capacity) const override;
 
+	/* -- for joins (cpu_join.cc), which run a program's vectors themselves ------ */
+
+	/* Points the columns at a tablet; false: it contradicts the summaries. */
+	bool		bind(WorkerState &s, const TabletHeader *tablet) const;
+	/* Points them at vectors of register width, in the cache; their data and nulls are to be set for every vector. */
+	void		bind_vectors(WorkerState &s, const ColumnChunk *chunks) const;
+	void		set_scalar(WorkerState &s, const ScalarColumn &scalar, const void *value, bool null) const;
+	/* Rows [first, last) of the tablet that was bound. */
+	void		run_bound(WorkerState &s, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked) const;
+	/* The lanes of s.live. */
+	void		run_vector(WorkerState &s, uint32_t row) const;
+
 	const Program *program;
 	const Kernels *kernels;
 	std::vector<ParamValue> params;
@@ -324,6 +349,7 @@ public:
 	std::vector<RegInfo> regs;
 	std::vector<ValueRange> ranges;	/* per register */
 	std::vector<UsedColumn> columns;
+	std::vector<ScalarColumn> scalars;
 	std::vector<ColumnTest> tests;
 	int			nslots = 0;
 	int			nlabels = 0;
@@ -346,11 +372,10 @@ private:
 	friend class Lowering;
 
 	/* cpu_run.cc */
-	bool		bind(WorkerState &s, const TabletHeader *tablet) const;
+	void		bind_rest(WorkerState &s) const;
 	void		bind_test(const ColumnTest &test, const BoundColumn &column, BoundTest *out) const;
 	void		run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last,
 					const MaskedRows *masked, uint32_t nmasked) const;
-	void		run_vector(WorkerState &s, uint32_t row) const;
 	void		prefetch(BoundColumn &column, uint32_t row) const;
 	const void *values_of(WorkerState &s, int reg) const;
 	const void *operand(WorkerState &s, int reg, bool constant) const;

@@ -42,7 +42,8 @@ aligned(int offset, int to)
 class Lowering
 {
 public:
-	Lowering(CpuProgram *job, const ColumnSummary *summaries) : job(job), program(job->program), summaries(summaries) {}
+	Lowering(CpuProgram *job, const ColumnSummary *summaries, const uint8_t *scalar)
+		: job(job), program(job->program), summaries(summaries), scalar(scalar) {}
 
 	void		analyze();
 	void		make_steps();
@@ -74,6 +75,7 @@ private:
 	CpuProgram *job;
 	const Program *program;
 	const ColumnSummary *summaries;
+	const uint8_t *scalar;		/* per column, or nullptr: none is */
 	std::vector<int> alias;
 	std::vector<int> labels;	/* per address: label or LABEL_DIES */
 	uint32_t	op_errors[PROGRAM_MAX_OPS];
@@ -174,6 +176,19 @@ Lowering::column(const Op &op)
 			alias[op.p1] = used.reg;
 			return;
 		}
+	for (const ScalarColumn &used : job->scalars)
+		if (used.number == op.p2)
+		{
+			alias[op.p1] = used.reg;
+			return;
+		}
+	if (scalar && scalar[op.p2])
+	{
+		constant(op.p1, op.type, false, 0, 0);
+		job->regs[op.p1].late = true;
+		job->scalars.push_back(ScalarColumn{op.p2, op.p1});
+		return;
+	}
 	job->regs[op.p1].kind = RegKind::Column;
 	job->regs[op.p1].column = static_cast<int>(job->columns.size());
 	job->columns.push_back(UsedColumn{op.p2, op.type, op.p1, job->ranges[op.p1]});
@@ -257,7 +272,7 @@ Lowering::compare_regs(Step &step, Opcode opcode, Type type, int a, int b)
 
 	const RegInfo &left = job->regs[a], &right = job->regs[b];
 
-	if (!type_is_int(type) || left.kind != RegKind::Column || right.kind != RegKind::Constant)
+	if (!type_is_int(type) || left.kind != RegKind::Column || right.kind != RegKind::Constant || right.late)
 		return;
 
 	const int64_t k = type == Type::I64 ? right.value.i64 : right.value.i32;
@@ -698,11 +713,11 @@ Lowering::lay_out_groups()
 }
 
 CpuProgram::CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
-					   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows)
+					   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const uint8_t *scalar)
 	: program(program), kernels(cpu_kernels()), params(params, params + nparams), total_rows(total_rows),
 	  ncolumns_of_table(static_cast<int>(ncols))
 {
-	Lowering	lowering(this, columns);
+	Lowering	lowering(this, columns, scalar);
 
 	result_types.resize(program->nresults);
 	program_result_types(program, result_types.data());

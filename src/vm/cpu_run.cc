@@ -76,6 +76,7 @@ WorkerState::WorkerState(const CpuProgram &p)
 	key_null_words = reinterpret_cast<uint64_t *>(take(VECTOR_BYTES * p.null_words));
 
 	regs.resize(nregs);
+	constants.resize(nregs);
 	columns.resize(p.columns.size());
 	tests.resize(p.tests.size());
 	for (size_t r = 0; r < nregs; r++)
@@ -87,11 +88,11 @@ WorkerState::WorkerState(const CpuProgram &p)
 		regs[r].nulls = nullptr;
 		if (info.kind != RegKind::Constant)
 			continue;
-		if (info.is_null)
-		{
+		constants[r] = info.value;
+		if (info.is_null || info.late)
 			memset(own_nulls[r], 0xff, MASK_BYTES);
+		if (info.is_null)
 			regs[r].nulls = own_nulls[r];
-		}
 		if (info.type == Type::Bool)
 			memset(own_bits[r], info.value.i32 ? 0xff : 0, MASK_BYTES);
 		else if (info.slot >= 0)
@@ -182,6 +183,34 @@ CpuProgram::bind(WorkerState &s, const TabletHeader *tablet) const
 		bound.base = chunk.base;
 		bound.direct = chunk.width == type_width(chunk.type) && chunk.type != Type::Bool;
 	}
+	bind_rest(s);
+	return true;
+}
+
+void
+CpuProgram::bind_vectors(WorkerState &s, const ColumnChunk *chunks) const
+{
+	s.tablet = nullptr;
+	s.resident = true;
+	for (size_t i = 0; i < columns.size(); i++)
+	{
+		BoundColumn &bound = s.columns[i];
+
+		bound.chunk = &chunks[columns[i].number];
+		bound.data = nullptr;
+		bound.nulls = nullptr;
+		bound.width = type_width(columns[i].type);
+		bound.touched = false;
+		bound.base = 0;
+		bound.direct = columns[i].type != Type::Bool;
+	}
+	bind_rest(s);
+}
+
+/* The tests' bounds, and nothing left of the tablet before. */
+void
+CpuProgram::bind_rest(WorkerState &s) const
+{
 	for (size_t i = 0; i < tests.size(); i++)
 		bind_test(tests[i], s.columns[tests[i].column], &s.tests[i]);
 
@@ -195,7 +224,27 @@ CpuProgram::bind(WorkerState &s, const TabletHeader *tablet) const
 		s.pending_set[i] = 0;
 	}
 	s.npending = 0;
-	return true;
+}
+
+void
+CpuProgram::set_scalar(WorkerState &s, const ScalarColumn &scalar, const void *value, bool null) const
+{
+	const RegInfo &info = regs[scalar.reg];
+	const int	width = type_width(info.type);
+
+	s.regs[scalar.reg].nulls = null ? s.own_nulls[scalar.reg] : nullptr;
+	if (info.type == Type::Bool)
+	{
+		memset(s.own_bits[scalar.reg], *static_cast<const uint8_t *>(value) ? 0xff : 0, MASK_BYTES);
+		return;
+	}
+	memcpy(&s.constants[scalar.reg], value, width);
+	if (info.slot < 0)
+		return;
+	if (width == 4)
+		std::fill_n(reinterpret_cast<int32_t *>(s.slots[info.slot]), CPU_VECTOR_ROWS, s.constants[scalar.reg].i32);
+	else
+		std::fill_n(reinterpret_cast<int64_t *>(s.slots[info.slot]), CPU_VECTOR_ROWS, s.constants[scalar.reg].i64);
 }
 
 bool
@@ -329,7 +378,7 @@ CpuProgram::values_of(WorkerState &s, int reg) const
 const void *
 CpuProgram::operand(WorkerState &s, int reg, bool constant) const
 {
-	return constant ? &regs[reg].value : values_of(s, reg);
+	return constant ? &s.constants[reg] : values_of(s, reg);
 }
 
 const uint64_t *
@@ -709,7 +758,8 @@ CpuProgram::run_vector(WorkerState &s, uint32_t row) const
 	{
 		RegState   &state = s.regs[columns[i].reg];
 
-		prefetch(s.columns[i], row);
+		if (!s.resident)
+			prefetch(s.columns[i], row);
 		state.ready = false;
 		state.nulls = s.columns[i].nulls ? s.columns[i].nulls + row / 64 : nullptr;
 	}
@@ -848,14 +898,18 @@ void
 CpuProgram::run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last,
 				const MaskedRows *masked, uint32_t nmasked) const
 {
+	last = std::min(last, tablet->nrows);
+	if (bind(s, tablet))
+		run_bound(s, first, last, masked, nmasked);
+	else
+		s.errors |= ERR_INT_OVERFLOW;
+}
+
+void
+CpuProgram::run_bound(WorkerState &s, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked) const
+{
 	const MaskedRows *at = masked_from(masked, nmasked, first), *const masked_end = masked + nmasked;
 
-	last = std::min(last, tablet->nrows);
-	if (!bind(s, tablet))
-	{
-		s.errors |= ERR_INT_OVERFLOW;
-		return;
-	}
 	for (uint32_t row = first; row < last; row += CPU_VECTOR_ROWS)
 	{
 		const uint32_t n = std::min(last - row, CPU_VECTOR_ROWS);

@@ -79,6 +79,27 @@ aggregate_text(uint8_t fn)
 	return "?";
 }
 
+const char *
+join_text(int32_t kind)
+{
+	switch (static_cast<JoinKind>(kind))
+	{
+		case JoinKind::Inner: return "inner";
+		case JoinKind::Left: return "left";
+		case JoinKind::Semi: return "semi";
+		case JoinKind::Anti: return "anti";
+	}
+	return "?";
+}
+
+/* The registers that aux lists. */
+void
+key_list(const Program *program, int64_t first, int n, Text *out)
+{
+	for (int i = 0; i < n && first + i < static_cast<int64_t>(program->naux); i++)
+		out->format("%s r[%lld]", i > 0 ? "," : "", static_cast<long long>(program->aux()[first + i]));
+}
+
 /* Is the 'p' at s an operand ("p1" .. "p5", not part of a word)? */
 bool
 is_operand(const char *synopsis, const char *s)
@@ -213,8 +234,23 @@ disassemble_op(const Program *program, int address, DisassembledOp *out)
 			break;
 		case OpForm::GROUP:
 			comment.format("the row's group, by");
-			for (int i = 0; i < op.p1 && op.p2 + i < static_cast<int>(program->naux); i++)
-				comment.format("%s r[%lld]", i > 0 ? "," : "", static_cast<long long>(program->aux()[op.p2 + i]));
+			key_list(program, op.p2, op.p1, &comment);
+			break;
+		case OpForm::HASHINSERT:
+			comment.format("insert the row into hash table %d, by", op.p1);
+			key_list(program, op.p3, op.p2, &comment);
+			break;
+		case OpForm::SEEK:
+			comment.format("a lane for each row of cursor %d with the keys", op.p1);
+			key_list(program, op.p3, op.p2, &comment);
+			break;
+		case OpForm::MATCH:
+			comment.format("end of the %s join with cursor %d", join_text(op.p2), op.p1);
+			break;
+		case OpForm::PARALLEL:
+			fill_synopsis(&comment, op, out->p4);
+			if (program->ncursors > 1)
+				comment.format(", %d driving", op.p2);
 			break;
 		case OpForm::RESULT:
 			if (op.p2 == 0)

@@ -2,8 +2,9 @@
  * program.h: what the compiler produces and every engine runs.
  *
  * A program is a flat list of operations: host opcodes, then one pipeline
- * between Parallel and Converge, then Finish. Addresses are indexes into the
- * list; jumps go forward only, to an address not past the pipeline's Converge.
+ * between Parallel and Converge (joins: several), then Finish. Addresses are
+ * indexes into the list; jumps go forward only, to an address not past the
+ * pipeline's Converge.
  *
  * Registers are virtual, three-address, and written once in program order
  * (`Select` and `Coalesce` merge the two sides of a branch). A register has one
@@ -28,7 +29,7 @@
  *   RESCOL    p1 result column, p4 offset of its name in the names area
  *   AGGOPEN   p1 number of group keys, p2 number of aggregates,
  *             p3 aux index of ResultSource[number of result columns]
- *   PARALLEL  p1 number of cursors, p3 address of Converge
+ *   PARALLEL  p1 number of cursors, p2 cursor that drives, p3 address of Converge
  *   COLUMN    p1 dst, p2 column of the cursor, p3 cursor
  *   ROWID     p1 dst, p3 cursor
  *   IMM32     p1 dst, p2 value        IMM64  p1 dst, p4 value       IMMNULL p1 dst
@@ -50,11 +51,43 @@
  *   GROUP     p1 number of keys, p2 aux index of the key registers
  *   AGGSTEP   p1 aggregate, p2 src of `type` (-1 for CountStar), p3 src Bool filter or -1, p5 AggFn
  *   RESULT    p1 first of p2 consecutive registers
+ *   HASHOPEN  p1 hash table, which is its cursor's number, p2 number of keys (>= 1)
+ *   HASHINSERT p1 hash table, p2 number of keys, p3 aux index of the key registers
+ *   SEEK      p1 cursor, p2 number of keys, p3 aux index of the registers to look up
+ *   CROSS     p1 cursor
+ *   MATCH     p1 cursor, p2 JoinKind
  *
  * A program ends in rows (Result) or in groups (AggOpen ... AggStep): not both.
  * With groups, the result columns are taken from the keys and the aggregates as
  * ResultSource says. Without Group there is one group, present even when no row
  * is; with Group, only groups that a live row has.
+ *
+ * Joins. A program of several cursors describes one point of the product of its
+ * tables, as in Angstadt and Harcourt. Cursor 0 drives its main pipeline, the
+ * last one; the others are positioned there one after the other, in order:
+ *
+ *   (Seek | Cross) k   from here on every lane stands for a pair, of what it was
+ *                      before and a row of cursor k, whose columns can be read
+ *   ...                the join condition; a lane that dies is a pair that does not match
+ *   Match k            Inner: pairs go on. Left: a lane of before Seek or Cross
+ *                      that no pair is left of goes on, too, once and with nulls in
+ *                      cursor k's columns. Semi: a lane that some pair is left of
+ *                      goes on once. Anti: one that none is left of goes on once.
+ *
+ * Between the two there are value operations and jumps, and a jump may not lead
+ * out of them, into them or over them, but up to Match itself (VERDICT_DIES and
+ * Invalid are no jumps). A lane that Left, Semi or Anti lets go on has no pair of
+ * its own: registers written between the two must not be read behind such a Match.
+ * Columns of a Left cursor can be fetched there again, those of Semi and Anti cannot.
+ *
+ * A cursor that is sought has a hash table (HashOpen) and a pipeline of its own
+ * before the main one: Parallel with that cursor driving, value operations on its
+ * columns, HashInsert as the last operation. Dead rows are not inserted. Registers
+ * belong to their pipeline. Keys are equal as PostgreSQL's = says: NaN is NaN, -0
+ * is 0; a null equals nothing. Keys have one type on both sides.
+ *
+ * Errors count as ever on lanes that live: a row that is inserted or drives, or a
+ * pair that the operations before have left. Rowid is for programs of one cursor.
  */
 #ifndef GPUVM_VM_PROGRAM_H
 #define GPUVM_VM_PROGRAM_H
@@ -78,7 +111,8 @@ enum class OpForm : uint8_t
 	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT,
 	LOGIC1, LOGIC2, NULLTEST, DISTINCT, IN,
 	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
-	GROUP, AGGSTEP, RESULT
+	GROUP, AGGSTEP, RESULT,
+	HASHOPEN, HASHINSERT, SEEK, CROSS, MATCH
 };
 
 struct OpcodeInfo
@@ -108,6 +142,14 @@ enum OpFlag : uint8_t			/* p5 of COMPARE and BRANCH */
 enum : uint8_t
 {
 	IN_HAS_NULL = 1,			/* p5 of IN */
+};
+
+enum class JoinKind : int32_t	/* p2 of MATCH */
+{
+	Inner = 0,
+	Left = 1,
+	Semi = 2,
+	Anti = 3,
 };
 
 /*
@@ -177,8 +219,8 @@ struct Program
 	uint16_t	naggs;
 	uint16_t	nparams;
 	uint16_t	ncursors;
-	uint16_t	parallel;		/* address of Parallel */
-	uint16_t	converge;		/* address of Converge */
+	uint16_t	parallel;		/* address of Parallel, of the main pipeline where there are several */
+	uint16_t	converge;		/* address of its Converge */
 	uint16_t	grouped;		/* 1: ends in groups (AggOpen), 0: in rows */
 	uint32_t	naux;
 	uint32_t	names_len;

@@ -12,8 +12,13 @@
  *   - every jump goes forward and not past Converge; none but those to Converge
  *     itself passes over Group, so a lane at AggStep has its group;
  *   - a row program has one Result, a grouped one at most one Group, before
- *     every AggStep, and one AggStep an aggregate.
+ *     every AggStep, and one AggStep an aggregate;
+ *   - a join program (more than one cursor) has its pipelines in order, each with
+ *     registers of its own; in the main one every cursor is positioned once, in
+ *     order, and matched, before the sinks; no jump crosses Seek, Cross or Match.
  */
+#include <cstring>
+
 #include "vm/program.h"
 
 namespace gpuvm {
@@ -34,6 +39,20 @@ struct Verifier
 	int			group;
 	int			result;
 	int			last_crossing;	/* greatest target below Converge of the jumps so far */
+	int			converge;		/* of the pipeline that we are in */
+
+	/* joins */
+	int			driver;			/* cursor of the pipeline that we are in */
+	int			position;		/* greatest cursor that is positioned; -1: none */
+	bool		matching;		/* between Seek or Cross and Match of that cursor */
+	int			inserted;		/* address of the pipeline's HashInsert, or 0 */
+	int			nkeys[PROGRAM_MAX_CURSORS];	/* of the cursor's hash table; 0: not opened */
+	bool		built[PROGRAM_MAX_CURSORS];
+	bool		columns_gone[PROGRAM_MAX_CURSORS];	/* behind Semi or Anti */
+	Type		hash_type[PROGRAM_MAX_CURSORS][PROGRAM_MAX_COLUMNS];
+	bool		hidden[PROGRAM_MAX_REGS];	/* written, but in another pipeline or in what a Match closed */
+	int			condition_reg[PROGRAM_MAX_REGS];	/* registers written since Seek or Cross */
+	int			ncondition;
 
 	void		fail(const char *why) { if (!failure) failure = why; }
 	void		dst(int r, Type t);
@@ -45,6 +64,14 @@ struct Verifier
 	void		lane_op(int address, const Op &op);
 	void		aggstep(const Op &op);
 	void		in_list(const Op &op);
+	void		cursor_read(int cursor);
+	void		hash_keys(const Op &op, bool insert);
+	void		position_cursor(const Op &op);
+	void		match(const Op &op);
+	void		boundary(int address);
+	bool		joins() const { return program->ncursors > 1; }
+	int			begin_pipeline(int address, const Op &op);
+	void		end_pipeline();
 	void		finish();
 };
 
@@ -56,7 +83,11 @@ Verifier::dst(int r, Type t)
 	else if (reg_type[r] != Type::None)
 		fail("a register is written twice");
 	else
+	{
 		reg_type[r] = t;
+		if (matching)
+			condition_reg[ncondition++] = r;
+	}
 }
 
 void
@@ -64,7 +95,7 @@ Verifier::src(int r, Type t)
 {
 	if (r < 0 || r >= program->nregs)
 		fail("a register number is out of range");
-	else if (reg_type[r] == Type::None)
+	else if (reg_type[r] == Type::None || hidden[r])
 		fail("a register is read before it is written");
 	else if (reg_type[r] != t)
 		fail("a register has another type than its operation");
@@ -73,10 +104,12 @@ Verifier::src(int r, Type t)
 void
 Verifier::target(int address, int to)
 {
-	if (to <= address || to > program->converge)
+	if (to <= address || to > converge)
 		fail("a jump does not go forward within the pipeline");
-	else if (to < program->converge && to > last_crossing)
+	else if (to < converge && to > last_crossing)
 		last_crossing = to;
+	else if (to == converge && joins())
+		fail("a jump leads to Converge");
 }
 
 bool
@@ -148,6 +181,14 @@ Verifier::host_op(int address, const Op &op)
 				fail("a cursor is opened twice");
 			else
 				cursor_open[op.p3] = true;
+			break;
+		case OpForm::HASHOPEN:
+			if (op.p1 < 1 || op.p1 >= program->ncursors)
+				fail("a cursor number is out of range");
+			else if (nkeys[op.p1] != 0 || op.p2 < 1 || op.p2 > PROGRAM_MAX_COLUMNS)
+				fail("a hash table is opened twice or has no keys");
+			else
+				nkeys[op.p1] = op.p2;
 			break;
 		case OpForm::RESCOL:
 			if (op.p1 < 0 || op.p1 >= program->nresults)
@@ -246,17 +287,19 @@ Verifier::lane_op(int address, const Op &op)
 	switch (form)
 	{
 		case OpForm::COLUMN:
-			if (op.p3 < 0 || op.p3 >= program->ncursors || !cursor_open[op.p3])
-				fail("a cursor number is out of range");
-			else if (op.p2 < 0 || static_cast<uint32_t>(op.p2) >= cursors[op.p3].ncols)
+			cursor_read(op.p3);
+			if (failure)
+				break;
+			if (op.p2 < 0 || static_cast<uint32_t>(op.p2) >= cursors[op.p3].ncols)
 				fail("a column number is out of range");
 			else if (cursors[op.p3].types[op.p2] != t)
 				fail("a column has another type than its operation");
 			dst(op.p1, t);
 			break;
 		case OpForm::ROWID:
-			if (op.p3 < 0 || op.p3 >= program->ncursors || !cursor_open[op.p3])
-				fail("a cursor number is out of range");
+			cursor_read(op.p3);
+			if (joins())
+				fail("a join program has no row positions");
 			dst(op.p1, t);
 			break;
 		case OpForm::IMM32:
@@ -346,7 +389,7 @@ Verifier::lane_op(int address, const Op &op)
 				fail("a verdict is unknown");
 			if (op.p4 == VERDICT_JUMPS)
 				target(address, op.p3);
-			else if (op.p3 <= address || op.p3 > program->converge)
+			else if (op.p3 <= address || op.p3 > converge)
 				fail("a jump does not go forward within the pipeline");
 			break;
 		case OpForm::JUMP:
@@ -368,7 +411,7 @@ Verifier::lane_op(int address, const Op &op)
 
 					if (r < 0 || r >= program->nregs)
 						fail("a register number is out of range");
-					else if (!type_in(reg_type[r], "BSILFD"))
+					else if (!type_in(reg_type[r], "BSILFD") || hidden[r])
 						fail("a group key is not written or cannot be grouped by");
 					else
 						key_type[i] = reg_type[r];
@@ -390,10 +433,155 @@ Verifier::lane_op(int address, const Op &op)
 					src(op.p1 + i, result_type[i]);
 			}
 			break;
+		case OpForm::HASHINSERT:
+			if (address >= program->parallel || op.p1 != driver || address != converge - 1)
+				fail("HashInsert does not end its table's pipeline");
+			else
+			{
+				boundary(address);
+				hash_keys(op, true);
+				inserted = address;
+			}
+			break;
+		case OpForm::SEEK:
+		case OpForm::CROSS:
+			boundary(address);
+			position_cursor(op);
+			break;
+		case OpForm::MATCH:
+			boundary(address);
+			match(op);
+			break;
 		default:
 			fail("a host operation stands within the pipeline");
 			break;
 	}
+	/* sinks come when every cursor is there */
+	if ((form == OpForm::GROUP || form == OpForm::AGGSTEP || form == OpForm::RESULT)
+		&& (address < program->parallel || matching || position != program->ncursors - 1))
+		fail("a sink stands before the last Match");
+}
+
+/* ---- joins --------------------------------------------------------------------- */
+
+void
+Verifier::cursor_read(int cursor)
+{
+	if (cursor < 0 || cursor >= program->ncursors || !cursor_open[cursor])
+		fail("a cursor number is out of range");
+	else if (cursor != driver && (cursor > position || driver != 0))
+		fail("a cursor is read where it is not positioned");
+	else if (columns_gone[cursor])
+		fail("a cursor is read behind its Match");
+}
+
+/* What no jump may pass over: at its address, lanes may still become live. */
+void
+Verifier::boundary(int address)
+{
+	if (last_crossing > address)
+		fail("a jump passes over Seek, Cross, Match or HashInsert");
+}
+
+void
+Verifier::hash_keys(const Op &op, bool insert)
+{
+	if (op.p2 < 1 || op.p2 != nkeys[op.p1])
+	{
+		fail("a hash table has another number of keys");
+		return;
+	}
+	if (!aux_range(op.p3, op.p2))
+		return;
+	for (int i = 0; i < op.p2 && !failure; i++)
+	{
+		int64_t		r = program->aux()[op.p3 + i];
+
+		if (r < 0 || r >= program->nregs)
+			fail("a register number is out of range");
+		else if (!type_in(reg_type[r], "BSILFD") || hidden[r])
+			fail("a hash key is not written or cannot be hashed");
+		else if (insert)
+			hash_type[op.p1][i] = reg_type[r];
+		else if (hash_type[op.p1][i] != reg_type[r])
+			fail("a key is looked up with another type than it has");
+	}
+}
+
+void
+Verifier::position_cursor(const Op &op)
+{
+	const bool	seek = op.opcode == Opcode::Seek;
+
+	if (driver != 0 || matching || op.p1 != position + 1 || op.p1 < 1 || op.p1 >= program->ncursors)
+		fail("cursors are not positioned in their order");
+	else if (seek != (nkeys[op.p1] != 0))
+		fail("a cursor with a hash table is not sought, or one without is");
+	else if (seek)
+		hash_keys(op, false);
+	position++;
+	matching = true;
+	ncondition = 0;
+}
+
+void
+Verifier::match(const Op &op)
+{
+	const JoinKind kind = static_cast<JoinKind>(op.p2);
+
+	if (!matching || op.p1 != position)
+	{
+		fail("Match is not that of the cursor before it");
+		return;
+	}
+	if (op.p2 < 0 || kind > JoinKind::Anti)
+		fail("the kind of a join is unknown");
+	matching = false;
+	if (kind == JoinKind::Inner)
+		return;
+	columns_gone[op.p1] = kind != JoinKind::Left;
+	for (int i = 0; i < ncondition; i++)
+		hidden[condition_reg[i]] = true;
+}
+
+/* Parallel; returns the address of its Converge. */
+int
+Verifier::begin_pipeline(int address, const Op &op)
+{
+	const bool	main = address == program->parallel;
+
+	converge = op.p3;
+	driver = op.p2;
+	position = 0;
+	matching = false;
+	last_crossing = 0;
+	inserted = 0;
+	memset(columns_gone, 0, sizeof(columns_gone));
+	for (int r = 0; r < program->nregs; r++)
+		hidden[r] = reg_type[r] != Type::None;
+	if (main ? op.p1 != program->ncursors || op.p3 != program->converge || op.p2 != 0
+		: op.p1 != 1 || op.p3 <= address || op.p3 >= program->parallel || op.p2 < 1 || op.p2 >= program->ncursors)
+		fail("Parallel disagrees with the program's header");
+	else if (!main && (nkeys[op.p2] == 0 || built[op.p2]))
+		fail("a pipeline fills no hash table, or one that is full already");
+	else if (!cursor_open[op.p2])
+		fail("a cursor is not opened");
+	return converge;
+}
+
+void
+Verifier::end_pipeline()
+{
+	if (driver == 0)
+	{
+		for (int i = 1; i < program->ncursors; i++)
+			if (nkeys[i] != 0 && !built[i])
+				fail("a hash table is not filled");
+		return;
+	}
+	if (inserted == 0)
+		fail("a pipeline has no HashInsert");
+	built[driver] = true;
 }
 
 void
@@ -485,7 +673,15 @@ verify_program(const Program *program, size_t size, const CursorSchema *cursors,
 	v.program = program;
 	v.cursors = cursors;
 	v.aggopen = v.group = v.result = -1;
-	for (int i = 0; i < program->nops && !v.failure; i++)
+
+	/* Where the first pipeline begins; they follow each other up to Finish. */
+	int			end = program->parallel;
+
+	if (v.joins())
+		for (int i = program->parallel - 1; i >= 0; i--)
+			if (program->ops()[i].opcode == Opcode::Parallel)
+				end = i;
+	for (int i = 0, begin = end; i < program->nops && !v.failure; i++)
 	{
 		const Op   &op = program->ops()[i];
 
@@ -493,19 +689,25 @@ verify_program(const Program *program, size_t size, const CursorSchema *cursors,
 			return "an opcode is unknown";
 		if (!v.type_allowed(op))
 			return "an operation does not take this type";
-		if ((op.opcode == Opcode::Parallel) != (i == program->parallel)
-			|| (op.opcode == Opcode::Converge) != (i == program->converge)
+		if ((op.opcode == Opcode::Parallel) != (i == begin)
+			|| (op.opcode == Opcode::Converge) != (begin < i && i == end)
 			|| (op.opcode == Opcode::Finish) != (i == program->nops - 1))
 			return "Parallel, Converge or Finish is out of place";
-		if (i < program->parallel)
-			v.host_op(i, op);
-		else if (i == program->parallel)
+		if (i < begin)
 		{
-			if (op.p1 != program->ncursors || op.p3 != program->converge)
-				v.fail("Parallel disagrees with the program's header");
+			if (op.opcode != Opcode::Finish)
+				v.host_op(i, op);
 		}
-		else if (i < program->converge)
+		else if (i == begin)
+			end = v.begin_pipeline(i, op);
+		else if (i < end)
 			v.lane_op(i, op);
+		else if (i == end)
+		{
+			v.end_pipeline();
+			begin = i == program->converge ? program->nops : i + 1;
+			end = begin;
+		}
 	}
 	v.finish();
 	return v.failure;

@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass, field
 
 from expressions import Expr, Generator
+from joins import Joins
 from tables import FLOATS, INTS, TYPES
 
 KEY_TYPES = TYPES
@@ -25,6 +26,7 @@ class Query:
     params: list = field(default_factory=list)	# [(type, [value of each execution])]
     raising: bool = False
     shape: str = ""
+    joins: bool = False				# one program is to do all of the query's joins
 
 
 class Aggregates:
@@ -79,17 +81,20 @@ class Aggregates:
 
 
 class Queries:
-    def __init__(self, seed, tables):
-        self.seed, self.tables = seed, tables
+    def __init__(self, seed, tables, joins_only=False):
+        self.seed, self.tables, self.joins_only = seed, tables, joins_only
         self.by_name = {t.name: t for t in tables}
         self.weights = [1 if t.rows < 2 else 2 if t.rows < 100 else 8 for t in tables]
+        self.joins = Joins(tables, [2 if t.rows < 2 else 6 if t.rows < 100 else 8 for t in tables])
 
     def make(self, k):
         rng = random.Random(f"{self.seed}:query:{k}")
         shape = rng.choices(
             (self.rows, self.ordered, self.total, self.grouped, self.spread, self.counted, self.join, self.nested, self.union,
              self.prepared, self.odd, self.raising),
-            (23, 5, 20, 18, 8, 4, 5, 6, 3, 8, 1, 8))[0]
+            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8))[0]
+        if self.joins_only:
+            shape = self.join
         query = shape(rng)
         query.shape = shape.__name__
         if not query.reference:
@@ -229,28 +234,7 @@ class Queries:
         return str(e)
 
     def join(self, rng):
-        """PostgreSQL joins what two scans return."""
-        left, right = rng.choice(self.tables), rng.choice([t for t in self.tables if t.rows <= 1000])
-        key = rng.choice((("id", "id"), ("id", "id"), None))
-        g = Generator(rng, [(f"a.{c.name}", c) for c in left.columns if c.imported])
-        h = Generator(rng, [(f"b.{c.name}", c) for c in right.columns if c.imported])
-        both = Generator(rng, g.columns + h.columns)
-        if key is None:
-            a, b = g.column(("int4",)), h.column(("int4",))
-            on = f"{a} % 50 = {b} % 50 AND a.id < 500"
-        else:
-            on = "a.id = b.id"
-        kind = rng.choice(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN")) if key else "JOIN"
-        source = f"{left.name} a {kind} {right.name} b ON {on}"
-        where = f" WHERE {g.bool(1)} AND {h.bool(1)}"
-        if rng.random() < 0.5:
-            aggregates = Aggregates(both, rng, float_sums=False)
-            for _ in range(rng.randint(1, 3)):
-                aggregates.add()
-            return Query(f"SELECT {aggregates.lists()[0]} FROM {source}{where}", columns=aggregates.lists()[2])
-        if key is None:
-            where += " AND a.id < 100"
-        return Query(f"SELECT a.id, b.id, {both.any(rng.choice(TYPES), 2)} FROM {source}{where}")
+        return self.joins.query(rng, Query, lambda g: Aggregates(g, rng, float_sums=False))
 
     def nested(self, rng):
         """Scans below subqueries, CTEs, EXISTS, scalar and correlated subqueries."""

@@ -390,6 +390,8 @@ public:
 	{
 		values.clear();
 		units.clear();
+		parts.clear();
+		last_parts.clear();
 		job->cancel.store(0);
 		job->state.store(static_cast<uint32_t>(JobState::Submitted));
 		ring();
@@ -463,8 +465,13 @@ public:
 			memcpy(&value, test_->at<char>(buffer.offset + layout.values + i * 8), 8);
 			values.push_back(value);
 		}
-		EXPECT_EQ(units.count(buffer.unit), 0u) << "a unit came twice";
-		units[buffer.unit] = buffer.errors;
+		EXPECT_TRUE(parts[buffer.unit].insert(buffer.part).second) << "a part came twice";
+		if (buffer.last)
+		{
+			EXPECT_EQ(units.count(buffer.unit), 0u) << "a unit came twice";
+			units[buffer.unit] = buffer.errors;
+			last_parts[buffer.unit] = buffer.part;
+		}
 		buffer.state.store(static_cast<uint32_t>(BufferState::Free));
 	}
 
@@ -489,7 +496,9 @@ public:
 	Job		   *job;
 	int			fd = -1;
 	std::vector<uint64_t> values;
-	std::map<uint32_t, uint32_t> units;	/* unit to errors */
+	std::map<uint32_t, uint32_t> units;	/* unit that has its last part to errors */
+	std::map<uint32_t, std::set<uint32_t>> parts;	/* unit to its parts so far */
+	std::map<uint32_t, uint32_t> last_parts;
 
 private:
 	void connect_socket()

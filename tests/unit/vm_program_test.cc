@@ -78,6 +78,71 @@ grouped_program()
 	return b;
 }
 
+/*
+ * SELECT a.c0, b.c1, c.c1 FROM a JOIN b ON a.c0 = b.c0 AND b.c2 > a.c1 LEFT JOIN c ON
+ * c.c2 < b.c1 WHERE b.c1 > 5; the last is checked after the joins. The last cursor's kind is an argument.
+ */
+std::unique_ptr<ProgramBuilder>
+join_program(JoinKind last = JoinKind::Left)
+{
+	auto		b = new_builder();
+	const int64_t build_keys[] = {0}, probe_keys[] = {2};
+
+	for (int i = 0; i < 11; i++)
+		b->new_reg(Type::I32);
+	for (int i = 0; i < 3; i++)
+		b->emit(Opcode::Table, Type::None, i, 0, i);
+	b->emit(Opcode::HashOpen, Type::None, 1, 1, 0);
+	b->emit(Opcode::ResultColumn, Type::I32, 0, 0, 0, b->add_name("x"));
+	b->emit(Opcode::ResultColumn, Type::I32, 1, 0, 0, b->add_name("y"));
+	/* 6 */
+	b->emit(Opcode::Parallel, Type::None, 1, 1, 11);
+	b->emit(Opcode::Column, Type::I32, 0, 0, 1);
+	b->emit(Opcode::Integer, Type::I32, 1, 5, 0);
+	b->emit(Opcode::Le, Type::I32, 0, 1, 10, VERDICT_JUMPS);
+	b->emit(Opcode::HashInsert, Type::None, 1, 1, b->add_aux(build_keys, 1));
+	b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	/* 12 */
+	b->emit(Opcode::Parallel, Type::None, 3, 0, 26);
+	b->emit(Opcode::Column, Type::I32, 2, 0, 0);
+	b->emit(Opcode::Column, Type::I32, 3, 1, 0);
+	b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(probe_keys, 1));
+	b->emit(Opcode::Column, Type::I32, 4, 2, 1);
+	b->emit(Opcode::Le, Type::I32, 4, 3, 18, VERDICT_DIES, JUMP_IF_NULL);
+	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
+	b->emit(Opcode::Column, Type::I32, 5, 1, 1);
+	b->emit(Opcode::Cross, Type::None, 2, 0, 0);
+	b->emit(Opcode::Column, Type::I32, 6, 2, 2);
+	b->emit(Opcode::Ge, Type::I32, 6, 5, 23, VERDICT_DIES, JUMP_IF_NULL);
+	b->emit(Opcode::Match, Type::None, 2, static_cast<int>(last), 0);
+	b->emit(Opcode::Column, Type::I32, 7, 1, last == JoinKind::Left ? 2 : 1);
+	b->emit(Opcode::Result, Type::None, 7, 2, 0);
+	b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	/* the second of Result's registers is written, too */
+	b->ops[14].p1 = 8;
+	b->ops[17].p2 = 8;
+	return b;
+}
+
+const char *
+verify_join(const ProgramBuilder &b)
+{
+	const CursorSchema schemas[] = {PAPER_SCHEMA, PAPER_SCHEMA, PAPER_SCHEMA};
+	const SealedProgram p = seal(b);
+
+	return verify_program(p.get(), p.get()->size, schemas, 3);
+}
+
+void
+expect_join_refused(const char *why, int address, void (*change)(Op &), JoinKind last = JoinKind::Left)
+{
+	auto		b = join_program(last);
+
+	change(b->ops[address]);
+	EXPECT_STREQ(verify_join(*b), why) << "address " << address;
+}
+
 /* Changes one operation of a good program and expects a refusal. */
 void
 expect_refused(const ProgramBuilder &good, int address, void (*change)(Op &))
@@ -89,6 +154,90 @@ expect_refused(const ProgramBuilder &good, int address, void (*change)(Op &))
 }
 
 }  // namespace
+
+TEST(VmProgram, JoinsAreVerified)
+{
+	ASSERT_EQ(verify_join(*join_program()), nullptr);
+	ASSERT_EQ(verify_join(*join_program(JoinKind::Inner)), nullptr);
+	ASSERT_EQ(verify_join(*join_program(JoinKind::Semi)), nullptr);
+	ASSERT_EQ(verify_join(*join_program(JoinKind::Anti)), nullptr);
+
+	const char *read = "a register is read before it is written";
+	const char *header = "Parallel disagrees with the program's header";
+	const char *jump = "a jump passes over Seek, Cross, Match or HashInsert";
+	const char *place = "a cursor is read where it is not positioned";
+	const char *order = "cursors are not positioned in their order";
+	const char *kinds = "a cursor with a hash table is not sought, or one without is";
+
+	expect_join_refused("a cursor number is out of range", 3, [](Op &op) { op.p1 = 0; });
+	expect_join_refused("a cursor number is out of range", 3, [](Op &op) { op.p1 = 3; });
+	expect_join_refused("a pipeline fills no hash table, or one that is full already", 3, [](Op &op) { op.p1 = 2; });
+	expect_join_refused("a hash table is opened twice or has no keys", 3, [](Op &op) { op.p2 = 0; });
+	expect_join_refused("a hash table has another number of keys", 3, [](Op &op) { op.p2 = 2; });
+	expect_join_refused(header, 6, [](Op &op) { op.p1 = 2; });
+	expect_join_refused(header, 6, [](Op &op) { op.p2 = 0; });
+	expect_join_refused(header, 6, [](Op &op) { op.p2 = 3; });
+	expect_join_refused(header, 6, [](Op &op) { op.p3 = 26; });
+	expect_join_refused("Parallel, Converge or Finish is out of place", 6, [](Op &op) { op.p3 = 8; });
+	expect_join_refused(place, 7, [](Op &op) { op.p3 = 0; });
+	expect_join_refused(place, 7, [](Op &op) { op.p3 = 2; });
+	expect_join_refused("a jump leads to Converge", 9, [](Op &op) { op.p3 = 11; });
+	expect_join_refused("HashInsert does not end its table's pipeline", 10, [](Op &op) { op.p1 = 2; });
+	expect_join_refused("a pipeline has no HashInsert", 10, [](Op &op) { op = Op{Opcode::Invalid, Type::None}; });
+	expect_join_refused("an operand lies outside the auxiliary area", 10, [](Op &op) { op.p3 = 2; });
+	expect_join_refused(header, 12, [](Op &op) { op.p1 = 1; });
+	expect_join_refused(header, 12, [](Op &op) { op.p2 = 1; });
+	expect_join_refused("a cursor is read where it is not positioned", 13, [](Op &op) { op.p3 = 1; });
+	expect_join_refused("a join program has no row positions", 13, [](Op &op) { op.opcode = Opcode::Rowid; op.type = Type::RowId; });
+	expect_join_refused(order, 15, [](Op &op) { op.p1 = 2; });
+	expect_join_refused(order, 15, [](Op &op) { op.p1 = 0; });
+	expect_join_refused(kinds, 15, [](Op &op) { op.opcode = Opcode::Cross; });
+	expect_join_refused("a key is looked up with another type than it has", 13, [](Op &op) { op = Op{Opcode::Null, Type::I64, 0, 2, 0, 0, 0}; });
+	expect_join_refused(read, 17, [](Op &op) { op.p1 = 0; });	/* of the other pipeline */
+	expect_join_refused(jump, 17, [](Op &op) { op.p3 = 19; op.p4 = VERDICT_JUMPS; });
+	expect_join_refused("Match is not that of the cursor before it", 18, [](Op &op) { op.p1 = 2; });
+	expect_join_refused("the kind of a join is unknown", 18, [](Op &op) { op.p2 = 4; });
+	expect_join_refused("the kind of a join is unknown", 18, [](Op &op) { op.p2 = -1; });
+	expect_join_refused(order, 18, [](Op &op) { op = Op{Opcode::Invalid, Type::None}; });
+	expect_join_refused(kinds, 20, [](Op &op) { op.opcode = Opcode::Seek; op.p2 = 1; });
+	expect_join_refused(order, 20, [](Op &op) { op.p1 = 1; });
+	expect_join_refused("a sink stands before the last Match", 23, [](Op &op) { op = Op{Opcode::Invalid, Type::None}; });
+	expect_join_refused("a cursor is read behind its Match", 24, [](Op &op) { op.p3 = 2; }, JoinKind::Semi);
+	expect_join_refused("a cursor is read behind its Match", 24, [](Op &op) { op.p3 = 2; }, JoinKind::Anti);
+	/* r[6] is of the condition */
+	expect_join_refused(read, 24, [](Op &op) { op = Op{Opcode::Copy, Type::I32, 0, 7, 6, 0, 0}; });
+	expect_join_refused("a sink stands before the last Match", 20, [](Op &op) { op = Op{Opcode::Result, Type::None, 0, 4, 2, 0, 0}; });
+
+	/* a row program's Result does not care which Match its registers come from, where it is an inner one */
+	auto		b = join_program(JoinKind::Inner);
+
+	b->ops[24] = Op{Opcode::Copy, Type::I32, 0, 7, 6, 0, 0};
+	EXPECT_EQ(verify_join(*b), nullptr);
+}
+
+TEST(VmProgram, DisassemblesJoins)
+{
+	const SealedProgram p = seal(*join_program());
+	const int	addresses[] = {3, 6, 10, 12, 15, 18, 20, 23};
+	std::string text;
+
+	for (int i : addresses)
+	{
+		DisassembledOp d;
+
+		disassemble_op(p.get(), i, &d);
+		text += std::string(d.opcode) + " | " + d.comment + "\n";
+	}
+	EXPECT_EQ(text,
+			  "HashOpen | open hash table 1, of the rows of cursor 1, with 1 keys\n"
+			  "Parallel | run what follows, up to Converge at 11, for every row of 1 cursors, 1 driving\n"
+			  "HashInsert | insert the row into hash table 1, by r[0]\n"
+			  "Parallel | run what follows, up to Converge at 26, for every row of 3 cursors, 0 driving\n"
+			  "Seek | a lane for each row of cursor 1 with the keys r[2]\n"
+			  "Match | end of the inner join with cursor 1\n"
+			  "Cross | the lane becomes one lane for each row of cursor 2\n"
+			  "Match | end of the left join with cursor 2\n");
+}
 
 TEST(VmProgram, DisassemblesThePapersFilter)
 {

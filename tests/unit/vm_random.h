@@ -222,9 +222,140 @@ public:
 		return seal(b);
 	}
 
+	/* A join of 2 or 3 cursors; their tables have the same columns. */
+	SealedProgram make_join(bool grouped, int ncursors)
+	{
+		ProgramBuilder &b = *builder;
+		const int	nkeys = grouped ? pick_int(rng, 3) : 0;
+		const int	naggs = grouped ? pick_int(rng, 4) + (nkeys == 0 ? 1 : 0) : 0;
+		const int	nresults = grouped ? nkeys + naggs : pick_int(rng, 5);
+		std::vector<std::vector<Type>> key_types(ncursors);
+		std::vector<int> order;
+
+		joins = true;
+		for (int k = 0; k < ncursors; k++)
+			b.emit(Opcode::Table, Type::None, k, 0, k);
+		for (int k = 1; k < ncursors; k++)
+		{
+			if (chance(rng, 40))
+				continue;
+			for (int i = chance(rng, 60) ? 1 : 1 + pick_int(rng, 3); i > 0; i--)
+				key_types[k].push_back(chance(rng, 50) ? Type::I32 : value_type("BSILFD"));
+			b.emit(Opcode::HashOpen, Type::None, k, static_cast<int>(key_types[k].size()), 0);
+			order.push_back(k);
+		}
+		for (int c = 0; c < nresults; c++)
+			b.emit(Opcode::ResultColumn, Type::I32, c, 0, 0, b.add_name("c"));
+		if (grouped)
+		{
+			std::vector<int64_t> sources;
+
+			for (int k = 0; k < nkeys; k++)
+				sources.push_back(k);
+			for (int a = 0; a < naggs; a++)
+				sources.push_back(RESULT_FROM_AGG | a);
+			source_of.assign(sources.begin(), sources.end());
+			b.emit(Opcode::AggOpen, Type::None, nkeys, naggs, b.add_aux(sources.data(), static_cast<int>(sources.size())));
+		}
+		std::shuffle(order.begin(), order.end(), rng);
+		for (int k : order)
+		{
+			const int	parallel = begin_pipeline(1, k);
+
+			some_ops(4);
+
+			const int	aux = keys_of(key_types[k]);
+
+			b.emit(Opcode::HashInsert, Type::None, k, static_cast<int>(key_types[k].size()), aux);
+			b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
+		}
+
+		const int	parallel = begin_pipeline(ncursors, 0);
+
+		some_ops(6);
+		for (int k = 1; k < ncursors; k++)
+		{
+			const JoinKind kind = static_cast<JoinKind>(chance(rng, 40) ? 0 : pick_int(rng, 4));
+			const size_t before = pool.size();
+
+			if (key_types[k].empty())
+				b.emit(Opcode::Cross, Type::None, k, 0, 0);
+			else
+			{
+				const int	aux = keys_of(key_types[k]);
+
+				b.emit(Opcode::Seek, Type::None, k, static_cast<int>(key_types[k].size()), aux);
+			}
+
+			/* the keys' registers may be read behind it, so the pool has grown */
+			const size_t known = pool.size();
+
+			cursors.push_back(k);
+			if (chance(rng, 30))
+			{
+				/* something to hoist */
+				const int	x = read(Type::I32), y = constant(Type::I32);
+
+				if (!lost({x, y}))
+					b.emit(chance(rng, 50) ? Opcode::Lt : Opcode::Gt, Type::I32, x, y, b.nops + 1, VERDICT_DIES);
+			}
+			if (chance(rng, 70))
+				some_ops(5);
+			b.emit(Opcode::Match, Type::None, k, static_cast<int>(kind), 0);
+			if (kind != JoinKind::Inner)
+				pool.resize(std::min(pool.size(), std::min(before, known)));
+			if (kind == JoinKind::Semi || kind == JoinKind::Anti)
+				cursors.pop_back();
+			if (chance(rng, 50))
+				some_ops(5);
+		}
+		if (grouped)
+			sinks(nkeys, naggs);
+		else
+			result(nresults);
+		b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
+		b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+		EXPECT_FALSE(b.failed);
+		return seal(b);
+	}
+
 	std::vector<ParamValue> params;
 
 private:
+	int			begin_pipeline(int n, int driver)
+	{
+		pool.clear();
+		cursors = {driver};
+		return builder->emit(Opcode::Parallel, Type::None, n, driver, 0);
+	}
+
+	/* No target is left open behind them. */
+	void		some_ops(int most)
+	{
+		for (int n = 1 + pick_int(rng, most); n > 0; n--)
+			random_op();
+		while (!targets.empty())
+		{
+			close_scopes();
+			if (!targets.empty())
+				constant(Type::I32);
+		}
+	}
+
+	int			keys_of(const std::vector<Type> &types)
+	{
+		std::vector<int64_t> regs;
+
+		for (Type t : types)
+			regs.push_back(chance(rng, 85) ? column(t) : read(t));
+		return builder->add_aux(regs.data(), static_cast<int>(regs.size()));
+	}
+
+	int			any_cursor()
+	{
+		return chance(rng, 60) ? cursors.back() : cursors[pick_int(rng, static_cast<int>(cursors.size()))];
+	}
+
 	struct Reg
 	{
 		int			number;
@@ -301,7 +432,7 @@ private:
 	{
 		const int	reg = write(type);
 
-		emit(Opcode::Column, type, reg, column_of(type), 0);
+		emit(Opcode::Column, type, reg, column_of(type), joins ? any_cursor() : 0);
 		wrote(reg, type);
 		return reg;
 	}
@@ -548,7 +679,7 @@ private:
 
 		for (int c = 0; c < n; c++)
 		{
-			if (chance(rng, 5))
+			if (chance(rng, 5) && !joins)
 			{
 				declare(c, Type::RowId);
 				emit(Opcode::Rowid, Type::RowId, write(Type::RowId), 0, 0);
@@ -557,7 +688,8 @@ private:
 			declare(c, sources[c].second);
 			if (chance(rng, 30))
 			{
-				emit(Opcode::Column, sources[c].second, write(sources[c].second), column_of(sources[c].second), 0);
+				emit(Opcode::Column, sources[c].second, write(sources[c].second), column_of(sources[c].second),
+					 joins ? any_cursor() : 0);
 				continue;
 			}
 			emit(Opcode::Copy, sources[c].second, write(sources[c].second), sources[c].first, 0);
@@ -608,6 +740,8 @@ private:
 	std::vector<Reg> pool;
 	std::vector<Scope> targets;
 	std::vector<int64_t> source_of;
+	std::vector<int> cursors = {0};	/* that can be read */
+	bool		joins = false;
 };
 
 inline std::string

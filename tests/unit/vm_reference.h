@@ -428,12 +428,19 @@ class Interpreter
 {
 public:
 	Interpreter(const Program *program, const Table &table, const ParamValue *params)
-		: program(program), table(table), params(params) {}
+		: program(program), table(table), tables({&table}), params(params) {}
+
+	/* Joins: plain nested loops. `lazy`: Semi and Anti look no further than the first match. */
+	Interpreter(const Program *program, const std::vector<const Table *> &tables, const ParamValue *params, bool lazy)
+		: program(program), table(*tables[0]), tables(tables), params(params), lazy(lazy) {}
 
 	Outcome		run()
 	{
 		const std::vector<bool> masked = table.masked_bits();
 		uint32_t	row = 0;
+
+		for (size_t k = 1; k < tables.size(); k++)
+			inner_rows(k);
 
 		for (uint32_t n : table.tablet_rows)
 			for (uint32_t position = 0; position < n; position++, row++)
@@ -461,6 +468,60 @@ public:
 	}
 
 private:
+	/* A row of an inner cursor, with the keys that it was inserted by. */
+	struct InnerRow
+	{
+		uint32_t	row;
+		std::vector<Value> keys;
+	};
+
+	/* What a cursor has for Seek or Cross. */
+	void		inner_rows(size_t cursor)
+	{
+		const std::vector<bool> masked = tables[cursor]->masked_bits();
+		int			begin = -1;
+
+		for (int i = 0; i < program->parallel; i++)
+			if (program->ops()[i].opcode == Opcode::Parallel && program->ops()[i].p2 == static_cast<int>(cursor))
+				begin = i;
+		for (uint32_t row = 0; row < tables[cursor]->nrows(); row++)
+		{
+			if (masked[row])
+				continue;
+			if (begin < 0)
+			{
+				inner[cursor].push_back(InnerRow{row, {}});
+				continue;
+			}
+
+			std::vector<Value> r(program->nregs);
+			const int	insert = program->ops()[begin].p3 - 1;
+			InnerRow	to = {row, {}};
+			bool		null = false;
+
+			row_of[cursor] = row;
+			if (!lane(begin + 1, insert, r, nullptr, 0))
+				continue;
+			for (int k = 0; k < program->ops()[insert].p2; k++)
+			{
+				to.keys.push_back(r[program->aux()[program->ops()[insert].p3 + k]]);
+				null = null || to.keys.back().null;
+			}
+			if (!null)
+				inner[cursor].push_back(to);
+		}
+	}
+
+	static bool same_key(const Value &a, const Value &b)
+	{
+		return !a.null && !b.null && a.i == b.i && (a.d == b.d || (a.d != a.d && b.d != b.d));
+	}
+
+	struct Group;
+
+	/* From Seek or Cross on to the program's end. */
+	void		join(int address, int stop, const std::vector<Value> &r, Group *group, uint32_t position);
+
 	struct Group
 	{
 		std::vector<Value> keys;
@@ -487,9 +548,15 @@ private:
 	void		run_row(uint32_t row, uint32_t position)
 	{
 		std::vector<Value> r(program->nregs);
-		Group	   *group = program->nkeys == 0 && program->grouped ? &group_of({}) : nullptr;
 
-		for (int pc = program->parallel + 1; pc < program->converge;)
+		row_of[0] = row;
+		lane(program->parallel + 1, program->converge, r, program->nkeys == 0 && program->grouped ? &group_of({}) : nullptr, position);
+	}
+
+	/* Runs a lane up to an address; false: it died, or became pairs that were run. */
+	bool		lane(int pc, int stop, std::vector<Value> &r, Group *group, uint32_t position)
+	{
+		while (pc < stop)
 		{
 			const Op   &op = program->ops()[pc++];
 			uint32_t	err = 0;
@@ -497,7 +564,12 @@ private:
 
 			switch (opcode_info[static_cast<int>(op.opcode)].form)
 			{
-				case OpForm::COLUMN: r[op.p1] = table.columns[op.p2].rows[row]; break;
+				case OpForm::COLUMN:
+					r[op.p1] = no_row[op.p3] ? Value{} : tables[op.p3]->columns[op.p2].rows[row_of[op.p3]];
+					break;
+				case OpForm::SEEK: case OpForm::CROSS:
+					join(pc - 1, stop, r, group, position);
+					return false;
 				case OpForm::ROWID: r[op.p1] = from_register(position); break;
 				case OpForm::IMM32: r[op.p1] = from_register(op.p2); break;
 				case OpForm::IMM64:
@@ -576,7 +648,7 @@ private:
 					pc = op.p3;
 					break;
 				case OpForm::INVALID:
-					return;
+					return false;
 				case OpForm::COPY: r[op.p1] = r[op.p2]; break;
 				case OpForm::SELECT:
 					r[op.p1] = !r[op.p4].null && r[op.p4].i ? r[op.p2] : r[op.p3];
@@ -607,10 +679,11 @@ private:
 			}
 			outcome.errors |= err;
 			if (leaves && op.p4 == VERDICT_DIES)
-				return;
+				return false;
 			if (leaves)
 				pc = op.p3;
 		}
+		return true;
 	}
 
 	static Value float_bits(Type type, int64_t bits)
@@ -805,10 +878,55 @@ private:
 
 	const Program *program;
 	const Table &table;
+	std::vector<const Table *> tables;
 	const ParamValue *params;
+	bool		lazy = false;
 	Outcome		outcome;
 	std::map<std::string, Group> groups;
+	std::vector<InnerRow> inner[PROGRAM_MAX_CURSORS];
+	uint32_t	row_of[PROGRAM_MAX_CURSORS] = {};
+	bool		no_row[PROGRAM_MAX_CURSORS] = {};	/* the lane has no row of the cursor */
 };
+
+inline void
+Interpreter::join(int address, int stop, const std::vector<Value> &r, Group *group, uint32_t position)
+{
+	const Op   &op = program->ops()[address];
+	const int	cursor = op.p1;
+	int			match = address;
+	bool		any = false;
+
+	while (program->ops()[match].opcode != Opcode::Match)
+		match++;
+
+	const JoinKind kind = static_cast<JoinKind>(program->ops()[match].p2);
+
+	for (const InnerRow &row : inner[cursor])
+	{
+		bool		same = true;
+		std::vector<Value> pair = r;
+
+		for (size_t k = 0; k < row.keys.size(); k++)
+			same = same && same_key(row.keys[k], r[program->aux()[op.p3 + k]]);
+		row_of[cursor] = row.row;
+		no_row[cursor] = false;
+		if (!same || !lane(address + 1, match, pair, group, position))
+			continue;
+		any = true;
+		if (kind == JoinKind::Inner || kind == JoinKind::Left)
+			lane(match + 1, stop, pair, group, position);
+		else if (lazy)
+			break;
+	}
+	if (any ? kind == JoinKind::Semi : kind == JoinKind::Left || kind == JoinKind::Anti)
+	{
+		std::vector<Value> alone = r;
+
+		no_row[cursor] = true;
+		lane(match + 1, stop, alone, group, position);
+	}
+	no_row[cursor] = false;
+}
 
 /* -- result rows as text, floats by their bits (NaNs alike) --------------------------------- */
 

@@ -1,0 +1,541 @@
+/*
+ * programs.cc: quals, joins, result columns and groups around the expressions
+ * of compile.cc.
+ *
+ * A join program has a pipeline for each hash table and then the main one, which
+ * the first cursor drives (vm/program.h). What is read of earlier cursors behind
+ * a Seek or Cross is fetched before it: a register that is written between it and
+ * its Match is lost there if lanes go on that met no row.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+}
+
+#include "compiler/emit.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+/* More keys than these are conditions. */
+constexpr int MAX_SEEK_KEYS = 4;
+
+/* -- quals ----------------------------------------------------------------------- */
+
+static Opcode
+inverse(Opcode op)
+{
+	switch (op)
+	{
+		case Opcode::Eq: return Opcode::Ne;
+		case Opcode::Ne: return Opcode::Eq;
+		case Opcode::Lt: return Opcode::Ge;
+		case Opcode::Le: return Opcode::Gt;
+		case Opcode::Gt: return Opcode::Le;
+		default: return Opcode::Lt;
+	}
+}
+
+/*
+ * One conjunct of WHERE: lanes where it is not true die. A comparison becomes
+ * the papers' inverted jump; the targets are patched once Converge is known.
+ */
+static bool
+compile_qual(Compiler *c, const Expr *qual)
+{
+	int			reg;
+
+	if (IsA(qual, BoolExpr) && ((const BoolExpr *) qual)->boolop == AND_EXPR)
+	{
+		ListCell   *lc;
+
+		foreach(lc, ((const BoolExpr *) qual)->args)
+		{
+			if (!compile_qual(c, static_cast<const Expr *>(lfirst(lc))))
+				return false;
+		}
+		return true;
+	}
+	if (IsA(qual, OpExpr))
+	{
+		const OpExpr *op = (const OpExpr *) qual;
+		const FnEntry *fn = lookup_function(op->opfuncid);
+
+		if (fn != nullptr && is_comparison(fn))
+		{
+			Type		type;
+			int			ra;
+			int			rb;
+
+			if (!compile_operands(c, fn, op->args, &type, &ra, &rb))
+				return false;
+			emit(c, inverse(fn->opcode), type, ra, rb, 0, VERDICT_DIES, JUMP_IF_NULL);
+			return true;
+		}
+	}
+	reg = compile_expr(c, qual);
+	if (reg < 0)
+		return false;
+	if (c->b->reg_type[reg] != Type::Bool)
+	{
+		refuse(c, "the condition is not boolean");
+		return false;
+	}
+	emit(c, Opcode::IfNot, Type::Bool, reg, 0, 0, VERDICT_DIES, JUMP_IF_NULL);
+	return true;
+}
+
+static Compiler *
+start(CompileInput *input)
+{
+	Compiler   *c = static_cast<Compiler *>(palloc0(sizeof(Compiler)));
+
+	c->input = input;
+	input->reason = nullptr;
+	input->hint = nullptr;
+	c->b = static_cast<ProgramBuilder *>(palloc(sizeof(ProgramBuilder)));
+	c->b->init();
+	for (int i = 0; i < input->ncursors; i++)
+		emit(c, Opcode::Table, Type::None, i, 0, i);
+	for (int i = 1; i < input->ncursors; i++)
+	{
+		if (input->cursors[i].keys != NIL)
+			emit(c, Opcode::HashOpen, Type::None, i, list_length(input->cursors[i].keys), 0);
+	}
+	return c;
+}
+
+static bool
+compile_quals(Compiler *c, List *quals)
+{
+	ListCell   *lc;
+
+	foreach(lc, quals)
+	{
+		const Expr *qual = static_cast<const Expr *>(lfirst(lc));
+
+		/* First, for its reason is the better one. */
+		if (!compile_qual(c, qual))
+			return false;
+		/* PostgreSQL evaluates it once, also where there are no rows. */
+		if (can_raise(qual) && !contain_var_clause(reinterpret_cast<Node *>(const_cast<Expr *>(qual))))
+		{
+			refuse(c, "a condition without columns may raise an error");
+			return false;
+		}
+	}
+	return true;
+}
+
+/* -- pipelines ---------------------------------------------------------------------- */
+
+static int
+open_pipeline(Compiler *c, int ncursors, int cursor)
+{
+	c->first = cursor;
+	c->npositioned = 1;
+	c->ncached = 0;
+	return emit(c, Opcode::Parallel, Type::None, ncursors, cursor, 0);
+}
+
+static void
+close_pipeline(Compiler *c, int parallel)
+{
+	ProgramBuilder *b = c->b;
+	int			converge = emit(c, Opcode::Converge, Type::None, 0, 0, 0);
+
+	b->ops[parallel].p3 = converge;
+	for (int i = parallel; i < b->nops; i++)
+	{
+		OpForm		form = opcode_info[static_cast<int>(b->ops[i].opcode)].form;
+		bool		jumps = form == OpForm::BRANCH ||
+			(form == OpForm::COMPARE && (b->ops[i].p5 & COMPARE_STORES) == 0);
+
+		if (jumps && b->ops[i].p4 == VERDICT_DIES)
+			b->ops[i].p3 = converge;
+	}
+}
+
+static bool
+finish(Compiler *c, CompiledProgram *out)
+{
+	ProgramBuilder *b = c->b;
+
+	emit(c, Opcode::Finish, Type::None, 0, 0, 0);
+	if (b->failed)
+	{
+		refuse(c, "the query needs a larger program than the virtual machine takes");
+		return false;
+	}
+	out->program = static_cast<Program *>(palloc(b->sealed_size()));
+	b->seal(out->program);
+	out->params = c->params;
+	pfree(b);
+	return true;
+}
+
+/* -- joins ----------------------------------------------------------------------------- */
+
+/* Does the expression read this relation and no other (mine), or others only? */
+static bool
+reads(const Node *expr, Index varno, bool mine)
+{
+	List	   *vars = pull_var_clause(const_cast<Node *>(expr), PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
+									   PVC_INCLUDE_PLACEHOLDERS);
+	ListCell   *lc;
+
+	foreach(lc, vars)
+	{
+		Var		   *var = static_cast<Var *>(lfirst(lc));
+
+		if (!IsA(var, Var) || (var->varno == static_cast<int>(varno)) != mine)
+			return false;
+	}
+	return vars != NIL;
+}
+
+bool
+key_sides(const Expr *clause, Index varno, Node **outer, Node **inner)
+{
+	List	   *args = ((const OpExpr *) clause)->args;
+	Node	   *a = static_cast<Node *>(linitial(args));
+	Node	   *b = static_cast<Node *>(lsecond(args));
+	bool		inner_first = reads(a, varno, true);
+
+	*inner = inner_first ? a : b;
+	*outer = inner_first ? b : a;
+	return reads(*inner, varno, true) && reads(*outer, varno, false);
+}
+
+void
+split_seek_keys(List *clauses, Index varno, List **keys, List **conditions)
+{
+	ListCell   *lc;
+
+	*keys = *conditions = NIL;
+	foreach(lc, clauses)
+	{
+		Expr	   *clause = static_cast<Expr *>(lfirst(lc));
+		const FnEntry *fn = nullptr;
+		Node	   *outer;
+		Node	   *inner;
+
+		if (IsA(clause, OpExpr) && list_length(((OpExpr *) clause)->args) == 2)
+		{
+			set_opfuncid((OpExpr *) clause);
+			fn = lookup_function(((OpExpr *) clause)->opfuncid);
+		}
+		if (fn != nullptr && fn->kind == FnKind::Compare && fn->opcode == Opcode::Eq &&
+			list_length(*keys) < MAX_SEEK_KEYS && key_sides(clause, varno, &outer, &inner))
+			*keys = lappend(*keys, clause);
+		else
+			*conditions = lappend(*conditions, clause);
+	}
+}
+
+/* The registers of the keys, of one side, in the type of their equality. False if one does not compile. */
+static bool
+compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t *regs)
+{
+	ListCell   *lc;
+
+	foreach(lc, cursor->keys)
+	{
+		const OpExpr *clause = static_cast<const OpExpr *>(lfirst(lc));
+		Node	   *outer;
+		Node	   *inner;
+		int			reg;
+
+		key_sides(reinterpret_cast<const Expr *>(clause), cursor->varno, &outer, &inner);
+		reg = convert(c, compile_expr(c, reinterpret_cast<Expr *>(inner_side ? inner : outer)),
+					  lookup_function(clause->opfuncid)->operand);
+		if (reg < 0)
+			return false;
+		regs[foreach_current_index(lc)] = reg;
+	}
+	return true;
+}
+
+/* The pipeline that fills the cursor's hash table. */
+static bool
+compile_build(Compiler *c, int k)
+{
+	const CompileCursor *cursor = &c->input->cursors[k];
+	int64_t		regs[MAX_SEEK_KEYS];
+	int			nkeys = list_length(cursor->keys);
+	int			parallel = open_pipeline(c, 1, k);
+
+	c->transient = true;
+	if (!compile_quals(c, cursor->quals) || !compile_keys(c, cursor, true, regs))
+		return false;
+	c->transient = false;
+	emit(c, Opcode::HashInsert, Type::None, k, nkeys, c->b->add_aux(regs, nkeys));
+	close_pipeline(c, parallel);
+	return true;
+}
+
+/* Columns of the cursors that are positioned. */
+static bool
+load_columns(Compiler *c, List *exprs)
+{
+	List	   *vars = pull_var_clause(reinterpret_cast<Node *>(exprs), PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
+									   PVC_RECURSE_PLACEHOLDERS);
+	ListCell   *lc;
+
+	foreach(lc, vars)
+	{
+		Var		   *var = lfirst_node(Var, lc);
+
+		for (int i = 0; i < c->npositioned; i++)
+		{
+			if (static_cast<int>(c->input->cursors[i].varno) == var->varno && load_column(c, i, var->varattno, var->vartype) < 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Joins cursor k to those before it; `outputs` is what is read behind all joins. */
+static bool
+compile_join(Compiler *c, int k, List *outputs)
+{
+	const CompileCursor *cursor = &c->input->cursors[k];
+	bool		inner = cursor->kind == JoinKind::Inner;
+	int64_t		regs[MAX_SEEK_KEYS];
+	int			nkeys = list_length(cursor->keys);
+	int			ncached;
+
+	if (!compile_keys(c, cursor, false, regs) || !load_columns(c, cursor->conditions) ||
+		!load_columns(c, cursor->filters))
+		return false;
+	for (int j = k + 1; j < c->input->ncursors; j++)
+	{
+		const CompileCursor *later = &c->input->cursors[j];
+
+		if (!load_columns(c, later->keys) || !load_columns(c, later->conditions) || !load_columns(c, later->filters))
+			return false;
+	}
+	if (!load_columns(c, outputs))
+		return false;
+	ncached = c->ncached;
+
+	if (nkeys > 0)
+		emit(c, Opcode::Seek, Type::None, k, nkeys, c->b->add_aux(regs, nkeys));
+	else
+		emit(c, Opcode::Cross, Type::None, k, 0, 0);
+	c->npositioned = k + 1;
+	c->transient = !inner;
+	if ((nkeys == 0 && !compile_quals(c, cursor->quals)) || !compile_quals(c, cursor->conditions))
+		return false;
+	c->transient = false;
+	emit(c, Opcode::Match, Type::None, k, static_cast<int>(cursor->kind), 0);
+	c->matched[k] = true;
+	if (!inner)
+		c->ncached = ncached;
+	return compile_quals(c, cursor->filters);
+}
+
+/* The main pipeline up to its sink; returns its Parallel, or -1. */
+static int
+compile_source(Compiler *c, List *outputs)
+{
+	CompileInput *input = c->input;
+	int			parallel;
+
+	for (int k = 1; k < input->ncursors; k++)
+	{
+		if (input->cursors[k].keys != NIL && !compile_build(c, k))
+			return -1;
+	}
+	parallel = open_pipeline(c, input->ncursors, 0);
+	if (!compile_quals(c, input->cursors[0].quals))
+		return -1;
+	for (int k = 1; k < input->ncursors; k++)
+	{
+		if (!compile_join(c, k, outputs))
+			return -1;
+	}
+	return parallel;
+}
+
+/* -- programs ------------------------------------------------------------------------- */
+
+/* The cursor that a Var reads. */
+static int
+cursor_of_var(const CompileInput *input, const Var *var)
+{
+	for (int i = 0; i < input->ncursors; i++)
+	{
+		if (static_cast<int>(input->cursors[i].varno) == var->varno)
+			return i;
+	}
+	return -1;
+}
+
+bool
+compile_rows(CompileInput *input, List *vars, CompiledProgram *out)
+{
+	Compiler   *c = start(input);
+	int			n = list_length(vars);
+	/* a row of one relation has its position, one of none of the columns has something */
+	int			extra = input->ncursors == 1 || n == 0 ? 1 : 0;
+	int			extra_reg = -1;
+	int			parallel;
+	ListCell   *lc;
+
+	if (n + extra > PROGRAM_MAX_COLUMNS)
+	{
+		refuse(c, "the query needs more than %d columns", PROGRAM_MAX_COLUMNS - extra);
+		return false;
+	}
+	foreach(lc, vars)
+	{
+		int			i = foreach_current_index(lc);
+		const Var  *var = lfirst_node(Var, lc);
+		int			cursor = cursor_of_var(input, var);
+		Type		type = cursor < 0 ? Type::None : column_type(&input->cursors[cursor], var->varattno);
+
+		if (cursor < 0)
+		{
+			refuse(c, "a column of another relation is used");
+			return false;
+		}
+		if (type == Type::None)
+		{
+			load_column(c, cursor, var->varattno, InvalidOid);		/* says why */
+			return false;
+		}
+		emit(c, Opcode::ResultColumn, type, i, 0, 0,
+			 c->b->add_name(get_attname(input->cursors[cursor].relid, var->varattno, false)));
+		c->outputs[i] = CachedColumn{cursor, var->varattno, c->b->new_reg(type)};
+	}
+	c->noutputs = n;
+	if (extra > 0)
+	{
+		Type		type = input->ncursors == 1 ? Type::RowId : Type::Bool;
+
+		emit(c, Opcode::ResultColumn, type, n, 0, 0, c->b->add_name(input->ncursors == 1 ? "ctid" : "?column?"));
+		extra_reg = c->b->new_reg(type);
+	}
+
+	parallel = compile_source(c, vars);
+	if (parallel < 0)
+		return false;
+	foreach(lc, vars)
+	{
+		const Var  *var = lfirst_node(Var, lc);
+		CachedColumn *o = &c->outputs[foreach_current_index(lc)];
+		int			reg = load_column(c, o->cursor, var->varattno, var->vartype);
+
+		if (reg < 0)
+			return false;
+		/* Never so today: depth is 0 at every first use outside a branch. */
+		if (reg != o->reg)
+			emit(c, Opcode::Copy, c->b->reg_type[o->reg], o->reg, reg, 0);
+	}
+	if (input->ncursors == 1)
+		emit(c, Opcode::Rowid, Type::RowId, extra_reg, 0, 0);
+	else if (extra > 0)
+		emit(c, Opcode::Integer, Type::Bool, extra_reg, 1, 0);
+	emit(c, Opcode::Result, Type::None, n > 0 ? c->outputs[0].reg : extra_reg, n + extra, 0);
+	close_pipeline(c, parallel);
+	return finish(c, out);
+}
+
+bool
+compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
+{
+	Compiler   *c = start(input);
+	int			nkeys = list_length(keys);
+	int64_t		sources[PROGRAM_MAX_COLUMNS];
+	int64_t		key_regs[PROGRAM_MAX_COLUMNS];
+	List	   *outputs = list_copy(keys);
+	int			parallel;
+	ListCell   *lc;
+
+	if (nkeys + naggs > PROGRAM_MAX_COLUMNS)
+	{
+		refuse(c, "the query needs more than %d group keys and aggregates", PROGRAM_MAX_COLUMNS);
+		return false;
+	}
+	foreach(lc, keys)
+	{
+		int			i = foreach_current_index(lc);
+		Node	   *key = static_cast<Node *>(lfirst(lc));
+		Type		type = vm_type(exprType(key));
+		const char *name = "?column?";
+
+		if (type == Type::None)
+		{
+			refuse(c, "grouping by type %s is not supported", format_type_be(exprType(key)));
+			return false;
+		}
+		if (IsA(key, Var) && ((Var *) key)->varattno > 0 && cursor_of_var(input, (Var *) key) >= 0)
+			name = get_attname(input->cursors[cursor_of_var(input, (Var *) key)].relid, ((Var *) key)->varattno, false);
+		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name(name));
+		sources[i] = i;
+	}
+	for (int i = 0; i < naggs; i++)
+	{
+		static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or"};
+		Type		arg = aggs[i].arg == nullptr ? Type::None : vm_type(exprType((Node *) aggs[i].arg));
+
+		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, arg), nkeys + i, 0, 0,
+			 c->b->add_name(names[static_cast<int>(aggs[i].fn)]));
+		outputs = lappend(lappend(outputs, aggs[i].arg), aggs[i].filter);
+		sources[nkeys + i] = RESULT_FROM_AGG | i;
+	}
+	emit(c, Opcode::AggOpen, Type::None, nkeys, naggs, c->b->add_aux(sources, nkeys + naggs));
+	parallel = compile_source(c, outputs);
+	if (parallel < 0)
+		return false;
+	foreach(lc, keys)
+	{
+		int			reg = compile_expr(c, static_cast<Expr *>(lfirst(lc)));
+
+		if (reg < 0)
+			return false;
+		key_regs[foreach_current_index(lc)] = reg;
+	}
+	if (nkeys > 0)
+		emit(c, Opcode::Group, Type::None, nkeys, c->b->add_aux(key_regs, nkeys), 0);
+	for (int i = 0; i < naggs; i++)
+	{
+		int			filter = -1;
+		int			arg = -1;
+		Type		type = Type::None;
+		Branch		br;
+		bool		guarded = false;
+
+		if (aggs[i].filter != nullptr)
+		{
+			filter = compile_expr(c, aggs[i].filter);
+			if (filter < 0)
+				return false;
+			/* PostgreSQL evaluates the argument only where the filter is true. */
+			if (!may_be_conditional(c, aggs[i].arg))
+				return false;
+			guarded = aggs[i].arg != nullptr && can_raise(aggs[i].arg);
+		}
+		if (guarded)
+			br = branch_open(c, Opcode::IfNot, filter, true);
+		if (aggs[i].arg != nullptr)
+		{
+			arg = compile_expr(c, aggs[i].arg);
+			if (arg < 0)
+				return false;
+			type = c->b->reg_type[arg];
+		}
+		if (guarded)
+			branch_close(c, br);
+		emit(c, Opcode::AggStep, type, i, arg, filter, 0, static_cast<uint8_t>(aggs[i].fn));
+	}
+	close_pipeline(c, parallel);
+	return finish(c, out);
+}
+
+}  // namespace gpuvm

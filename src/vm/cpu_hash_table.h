@@ -1,0 +1,120 @@
+/*
+ * cpu_hash_table.h: from the keys of a join's inner side to its rows.
+ *
+ * Rows lie in columns (JoinColumn) and have numbers; runs say which numbers there
+ * are. Equal keys are neighbours in `order`, so that what a key finds is a range.
+ * One integer key whose values lie close together is its own slot: then a slot has
+ * one row (its number is stored, or is the slot itself), or a range. Other keys are
+ * hashed to 64 bits, and the hashes sorted: slots are their leading bits, and have
+ * about one entry each. The hash of up to 64 bits of keys has an inverse, so that
+ * equal hashes are equal keys; with wider keys pairs have to be compared (exact()).
+ * One key of 32 bits has a hash of as many. A row's code is its slot or its hash.
+ */
+#ifndef GPUVM_VM_CPU_HASH_TABLE_H
+#define GPUVM_VM_CPU_HASH_TABLE_H
+
+#include <vector>
+
+#include "vm/cpu_job.h"
+
+namespace gpuvm {
+
+/* Values at the width of results (Bool: bytes), from row or lane 0 on. */
+struct JoinColumn
+{
+	Type		type;
+	const char *values;
+	const uint64_t *nulls;		/* nullptr: none is null */
+};
+
+/* Rows [at, at + n). */
+struct JoinRun
+{
+	uint64_t	at;
+	uint32_t	n;
+};
+
+class JoinTable
+{
+public:
+	/* The columns outlive the table. There are fewer than 2^32 - 1 rows. */
+	void		set_rows(std::vector<JoinColumn> keys, std::vector<JoinRun> runs);
+
+	/* Building, as in CpuJoin: phases of tasks. */
+	uint32_t	begin_phase();
+	void		run_task(uint32_t task);
+
+	/*
+	 * What n lanes find: for each, so many rows, order[first] and the following (or,
+	 * where `order` is nullptr, row `first`). A null finds nothing.
+	 */
+	void		probe(const JoinColumn *keys, uint32_t n, uint32_t *first, uint32_t *count) const;
+	const uint32_t *order() const { return form_ == Form::Ranges || form_ == Form::Hashed ? order_.as<uint32_t>() : nullptr; }
+
+	/* Is what probe() finds equal, or has same_keys() to be asked? */
+	bool		exact() const { return exact_; }
+	bool		same_keys(uint32_t row, const JoinColumn *keys, uint32_t lane) const;
+
+	uint32_t	max_matches() const { return max_matches_; }
+	uint64_t	rows() const { return nvalid_; }
+	uint64_t	bytes() const { return bytes_ + temporary_; }
+
+private:
+	enum class Form { Empty, Identity, Unique, Ranges, Hashed };
+	enum class Phase { Keys, Unique, Count, Histogram, Scatter, Parts, Done };
+
+	struct RunKeys
+	{
+		int64_t		lo, hi;
+		uint64_t	valid;
+		uint64_t	offset;		/* key less row number */
+		bool		even;		/* the same for all rows, and none is null */
+	};
+
+	void		keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t *out, uint64_t *valid) const;
+	uint64_t	slot_of(uint64_t code) const { return code >> slot_shift_; }
+	size_t		code_bytes() const { return narrow_ ? sizeof(uint32_t) : sizeof(uint64_t); }
+	void		choose_form();
+	void		begin_parts();
+	void		prefix_parts();
+	void		task_keys(uint32_t run);
+	void		task_unique(uint32_t run);
+	template <typename Code>
+	void		task_histogram(uint32_t run, bool scatter);
+	template <typename Code>
+	void		task_part(uint32_t part);
+	template <typename Code>
+	void		probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, uint32_t *first, uint32_t *count) const;
+
+	std::vector<JoinColumn> keys_;
+	std::vector<JoinRun> runs_;
+	std::vector<RunKeys> run_keys_;
+	Form		form_ = Form::Empty;
+	Phase		phase_ = Phase::Keys;
+	bool		begun_ = false;
+	bool		exact_ = true;
+	bool		packed_ = true;		/* keys fit one word, or there is one */
+	bool		short_key_ = false;	/* there is one, of at most 32 bits */
+	bool		narrow_ = false;	/* codes have 32 bits */
+	uint64_t	nvalid_ = 0;
+	uint64_t	lo_ = 0;		/* of the keys that are slots */
+	uint64_t	nslots_ = 0;
+	int			slot_shift_ = 0;
+	int			part_shift_ = 0;
+	uint32_t	nparts_ = 0;
+	uint32_t	max_matches_ = 0;
+	uint64_t	bytes_ = 0;
+	uint64_t	temporary_ = 0;	/* bytes while building */
+	Pages		slots_;			/* Unique: row number + 1; otherwise where the slot begins in order, and one more */
+	Pages		order_;
+	Pages		hashes_;		/* Hashed: codes beside order */
+	Pages		part_codes_;	/* while building: by part */
+	Pages		part_rows_;
+	std::vector<uint32_t> starts_;	/* per run and part */
+	std::vector<uint32_t> part_first_;
+	std::vector<uint64_t> counted_;	/* per task */
+};
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * join_split.h: a join program cut into programs of one cursor, which the CPU
+ * virtual machine runs as any other.
+ *
+ * An item is a value that goes from one of these programs to a later one: a
+ * column of some cursor, or a computed register. The main pipeline is cut at
+ * every Seek and Cross, and at every Match but an inner one:
+ *
+ *   first      what stands before the first Seek or Cross: a row program over
+ *              cursor 0, whose Result is levels[0].carried
+ *   for each further cursor, a level:
+ *   build      a row program over the cursor: its own pipeline and then, as
+ *              Result, the keys and the level's payload. For Cross: what reads
+ *              nothing but the cursor, as far as it stands directly behind Cross
+ *   condition  not inner: what stands before Match, over a vector of pairs; the
+ *              lanes that live at its end have matched. Absent if nothing does
+ *   tail       what stands behind Match (inner: behind Seek or Cross), over a
+ *              vector of pairs: a row program whose Result is the next level's
+ *              `carried`, or the program's own end
+ *
+ * The columns of condition and tail are items: carried ones, and payload.
+ * Constants are repeated wherever they are used.
+ */
+#ifndef GPUVM_VM_JOIN_SPLIT_H
+#define GPUVM_VM_JOIN_SPLIT_H
+
+#include <vector>
+
+#include "vm/program.h"
+
+namespace gpuvm {
+
+struct JoinItem
+{
+	int			reg;			/* of the join program; -1: a column */
+	int			cursor;			/* whose column, */
+	int			column;			/* its number */
+	Type		type;
+	int			level;			/* where it comes to be: cursors 0 .. level are positioned there */
+	bool		payload;		/* it comes with the rows of cursor `level`, not from a tail */
+};
+
+struct JoinStage
+{
+	std::vector<uint64_t> sealed;	/* empty: there is no such stage */
+	std::vector<int> columns;	/* condition and tail: the item that is column i */
+
+	bool		present() const { return !sealed.empty(); }
+	const Program *program() const { return reinterpret_cast<const Program *>(sealed.data()); }
+};
+
+struct JoinLevel
+{
+	JoinKind	kind;
+	bool		sought;			/* or crossed */
+	std::vector<Type> key_types;
+	std::vector<int> probe;		/* per key: its place in `carried` */
+	std::vector<int> carried;	/* items that come in */
+	std::vector<int> payload;	/* items that the cursor's rows have; in build's Result behind the keys */
+	JoinStage	build;
+	JoinStage	condition;
+	JoinStage	tail;
+};
+
+struct JoinSplit
+{
+	std::vector<JoinItem> items;
+	JoinStage	first;
+	std::vector<JoinLevel> levels;
+	const char *failure = nullptr;	/* why the program cannot be cut: it exceeds a limit */
+};
+
+/* `program` is verified and has more than one cursor. Throws std::bad_alloc. */
+void		split_join(const Program *program, JoinSplit *split);
+
+}  // namespace gpuvm
+
+#endif

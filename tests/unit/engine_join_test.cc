@@ -1,0 +1,326 @@
+/* Joins in gpuvmd: building, units in parts, suspension, cancel, refusals. */
+#include "engine_fixture.h"
+
+#include <functional>
+
+namespace {
+
+/* What a join of the table with itself looks like behind Seek or Cross. */
+using Body = std::function<int(ProgramBuilder *b, int v0)>;
+
+/* Cursor 1's rows below `below` (all if it is 0), sought by their value or crossed; Result of what `body` gives, or a count. */
+void
+prepare_join(Backend *backend, EngineJobTest *test, bool seek, int64_t below, bool grouped, Body body = nullptr, uint32_t nbuffers = 2)
+{
+	auto		b = std::make_unique<ProgramBuilder>();
+
+	backend->prepare(grouped, nbuffers);
+	b->init();
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	b->emit(Opcode::Table, Type::None, 1, 0, 1);
+	if (seek)
+		b->emit(Opcode::HashOpen, Type::None, 1, 1, 0);
+	b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("v"));
+	if (grouped)
+	{
+		const int64_t source = RESULT_FROM_AGG;
+
+		b->emit(Opcode::AggOpen, Type::None, 0, 1, b->add_aux(&source, 1));
+	}
+
+	auto		column = [&](int cursor) {
+		const int	r = b->new_reg(Type::I64);
+
+		b->emit(Opcode::Column, Type::I64, r, 0, cursor);
+		return r;
+	};
+	auto		filter = [&](int r) {
+		const int	bound = b->new_reg(Type::I64);
+
+		if (below == 0)
+			return;
+		b->emit(Opcode::Int64, Type::I64, bound, 0, 0, below);
+		b->emit(Opcode::Ge, Type::I64, r, bound, b->nops + 1, VERDICT_DIES, JUMP_IF_NULL);
+	};
+
+	if (seek)
+	{
+		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 1, 0);
+		const int64_t key = column(1);
+
+		filter(static_cast<int>(key));
+		b->emit(Opcode::HashInsert, Type::None, 1, 1, b->add_aux(&key, 1));
+		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	}
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 2, 0, 0);
+	const int64_t v0 = column(0);
+
+	if (seek)
+		b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&v0, 1));
+	else
+	{
+		b->emit(Opcode::Cross, Type::None, 1, 0, 0);
+		filter(column(1));
+	}
+	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
+
+	const int	result = body ? body(b.get(), static_cast<int>(v0)) : column(1);
+
+	if (grouped)
+		b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+	else
+		b->emit(Opcode::Result, Type::None, result, 1, 0);
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+
+	Job		   *job = backend->job;
+
+	job->program = test->allocate(b->sealed_size());
+	job->program_size = b->sealed_size();
+	b->seal(test->at<Program>(job->program));
+	job->ncursors = 2;
+	job->cursors[1] = job->cursors[0];
+}
+
+/* Every value below `n` as often as `times` says. */
+void
+expect_values(const Backend &backend, uint64_t n, size_t times)
+{
+	std::map<uint64_t, size_t> counts;
+
+	for (uint64_t v : backend.values)
+		counts[v]++;
+	EXPECT_EQ(counts.size(), n);
+	for (const auto &[v, count] : counts)
+	{
+		ASSERT_LT(v, n);
+		ASSERT_EQ(count, times) << v;
+	}
+}
+
+TEST_F(EngineJobTest, JoinFindsEveryRow)
+{
+	Backend		backend(this);
+
+	for (int round = 0; round < 3; round++)
+	{
+		prepare_join(&backend, this, true, 0, false, nullptr, round == 0 ? 2 : 8);
+		backend.run();
+		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+		backend.expect_whole_table();
+		EXPECT_EQ(backend.units.size(), NUNITS);
+		EXPECT_EQ(backend.parts[0].size(), 1u);
+		EXPECT_EQ(backend.job->pairs, NROWS);
+		EXPECT_EQ(backend.job->build_rows, NROWS);
+		EXPECT_GT(backend.job->build_bytes, NROWS * 8ull);
+		EXPECT_EQ(backend.job->rows_in, NROWS);
+		EXPECT_EQ(backend.job->rows_out, NROWS);
+		EXPECT_EQ(backend.job->ran_on, Device::Cpu);
+	}
+}
+
+TEST_F(EngineJobTest, JoinSeesNoMaskedRows)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, true, 0, false);
+	mask(backend.job, {{0, 0, 100}, {3, 0, TABLET_ROWS}});
+	backend.job->cursors[1] = backend.job->cursors[0];
+	mask(backend.job, {{0, 50, 200}});
+	backend.run();
+	EXPECT_EQ(backend.values.size(), NROWS - TABLET_ROWS - 200);
+	EXPECT_EQ(backend.job->build_rows, NROWS - TABLET_ROWS - 100);
+	EXPECT_EQ(backend.job->rows_in, NROWS - 150);
+}
+
+TEST_F(EngineJobTest, UnitsLeaveInParts)
+{
+	Backend		backend(this);
+
+	for (uint32_t nbuffers : {1u, 2u, 8u})
+	{
+		prepare_join(&backend, this, false, 5, false, nullptr, nbuffers);
+		backend.run();
+		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+		expect_values(backend, 5, NROWS);
+		EXPECT_EQ(backend.units.size(), NUNITS);
+		EXPECT_GE(backend.parts[0].size(), 5u);
+		for (const auto &[unit, parts] : backend.parts)
+		{
+			EXPECT_EQ(parts.size(), backend.last_parts[unit] + 1);
+			EXPECT_EQ(*parts.rbegin(), backend.last_parts[unit]);
+		}
+		EXPECT_EQ(backend.job->pairs, NROWS * 5ull);
+		EXPECT_EQ(backend.job->build_rows, 5u);
+	}
+}
+
+TEST_F(EngineJobTest, JoinSuspendsWithinAUnit)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, false, 5, false);
+	backend.submit();
+	ASSERT_TRUE(eventually([&] { return backend.state() == JobState::Suspended && backend.job->engine_waiting == 1; }));
+	EXPECT_EQ(backend.job->buffers[0].last, 0u);
+	backend.drain();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	expect_values(backend, 5, NROWS);
+}
+
+TEST_F(EngineJobTest, CrossJoinStopsAtItsRowLimit)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, false, 0, false);
+	backend.job->row_limit = 10;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_GE(backend.values.size(), 10u);
+	EXPECT_LT(backend.values.size(), 20u * UNIT_ROWS);
+}
+
+TEST_F(EngineJobTest, NestedLoopIsCanceled)
+{
+	Backend		backend(this);
+
+	for (uint32_t threads : {1u, 4u})
+	{
+		prepare_join(&backend, this, false, 0, true);
+		backend.job->threads = threads;
+		backend.submit();
+		EXPECT_TRUE(eventually([&] { return backend.state() == JobState::Running; }));
+		std::this_thread::sleep_for(std::chrono::milliseconds(100));
+
+		const auto	start = std::chrono::steady_clock::now();
+
+		EXPECT_FALSE(backend.ended());
+		backend.job->cancel.store(1);
+		ASSERT_TRUE(eventually([&] { return backend.ended(); }));
+		EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(200));
+		EXPECT_EQ(backend.failure(), "canceled");
+	}
+}
+
+TEST_F(EngineJobTest, JoinIsCounted)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, false, 1000, true, nullptr, 2);
+	backend.run();
+	ASSERT_EQ(backend.state(), JobState::Done) << backend.failure();
+	ASSERT_EQ(backend.values.size(), 1u);
+	EXPECT_EQ(backend.values[0], NROWS * 1000ull);
+	EXPECT_EQ(backend.job->pairs, NROWS * 1000ull);
+	EXPECT_GE(backend.job->threads_used, 2u);
+
+	prepare_join(&backend, this, true, 1000, true, nullptr, 2);
+	backend.run();
+	ASSERT_EQ(backend.values.size(), 1u);
+	EXPECT_EQ(backend.values[0], 1000u);
+}
+
+TEST_F(EngineJobTest, TooLargeAnInnerSideIsRefused)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, true, 0, false);
+	backend.job->build_limit = NROWS * 4;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.failure(), "an inner side of the join takes more memory than it may");
+	EXPECT_EQ(backend.job->errors, 0u);
+	EXPECT_EQ(backend.job->rows_out, 0u);
+	backend.job->build_limit = NROWS * 64;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+}
+
+TEST_F(EngineJobTest, ErrorsOfPairsFailTheJob)
+{
+	Backend		backend(this);
+	const Body	divide = [](ProgramBuilder *b, int v0) {
+		const int	ten = b->new_reg(Type::I64), less = b->new_reg(Type::I64), result = b->new_reg(Type::I64);
+
+		b->emit(Opcode::Int64, Type::I64, ten, 0, 0, 100000);
+		b->emit(Opcode::Sub, Type::I64, less, v0, ten);
+		b->emit(Opcode::Div, Type::I64, result, ten, less);
+		return result;
+	};
+
+	prepare_join(&backend, this, true, 0, false, divide);
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.failure(), "an operation of the join raised an error");
+	EXPECT_EQ(backend.job->errors, ERR_DIVISION_BY_ZERO);
+
+	/* no pair has it */
+	prepare_join(&backend, this, true, 100000, false, divide);
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.values.size(), 100000u);
+	EXPECT_EQ(backend.job->errors, 0u);
+
+	prepare_join(&backend, this, true, 0, true, divide);
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.job->errors, ERR_DIVISION_BY_ZERO);
+	EXPECT_TRUE(backend.values.empty());
+}
+
+TEST_F(EngineJobTest, JoinsDoNotRunOnDevices)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, true, 0, false);
+	backend.job->device = Device::Cuda;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done);
+	EXPECT_STREQ(backend.job->device_refusal, "joins run on the CPU virtual machine");
+	backend.job->device_required = 1;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.failure(), "joins run on the CPU virtual machine");
+}
+
+TEST_F(EngineJobTest, CursorsAreChecked)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, true, 0, false);
+	backend.job->cursors[1].tablets = UINT64_MAX - 7;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+
+	prepare_join(&backend, this, true, 0, false);
+	backend.job->cursors[1].ncolumns = 0;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+
+	prepare_join(&backend, this, true, 0, false);
+	backend.job->ncursors = 1;
+	backend.run();
+	EXPECT_EQ(backend.failure(), "the number of cursors is wrong");
+
+	prepare_join(&backend, this, true, 0, false);
+	backend.job->ncursors = 4;
+	backend.run();
+	EXPECT_EQ(backend.failure(), "the job has too few or too many cursors");
+}
+
+TEST_F(EngineJobTest, BackendThatLeavesEndsItsJoin)
+{
+	for (int i = 0; i < 5; i++)
+	{
+		Backend		backend(this);
+
+		prepare_join(&backend, this, false, 0, i % 2 == 0);
+		backend.submit();
+		std::this_thread::sleep_for(std::chrono::milliseconds(20));
+		backend.hang_up();
+		EXPECT_TRUE(eventually([&] { return backend.ended(); }));
+	}
+}
+
+}  // namespace

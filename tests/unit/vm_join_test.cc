@@ -1,0 +1,521 @@
+/*
+ * vm_join_test.cc: joins on the CPU virtual machine against the reference
+ * interpreter's nested loops, over random programs and tables; and the hash
+ * table alone, in all its forms.
+ *
+ * GPUVM_TEST_PROGRAMS changes how many programs, GPUVM_TEST_SEED where to start.
+ */
+#include <gtest/gtest.h>
+
+#include "vm/cpu_hash_table.h"
+#include "vm/cpu_join.h"
+#include "vm_random.h"
+
+using namespace gpuvm;
+using namespace gpuvm::reference;
+
+namespace {
+
+/* The columns of random_table(), with so many rows in tablets of at most `most`. */
+Table
+join_table(Rng &rng, bool tame, uint32_t n, uint32_t most)
+{
+	Table		table;
+
+	for (uint32_t left = n; left > 0; left -= table.tablet_rows.back())
+		table.tablet_rows.push_back(std::min(left, 1 + static_cast<uint32_t>(rng() % most)));
+	for (Type type : VALUE_TYPES)
+		for (int i = 0; i < 2; i++)
+		{
+			Column		column{type, {}};
+			Profile		profile = {chance(rng, 60) ? 1 : pick_int(rng, tame ? 4 : 5), chance(rng, 50) ? 0 : pick_int(rng, 30),
+				chance(rng, 80) ? 3 : static_cast<int64_t>(rng() % 2000000) - 1000000};
+
+			if (chance(rng, 5))
+				profile.null_percent = 100;
+			for (uint32_t r = 0; r < n; r++)
+				column.rows.push_back(random_value(type, profile, rng));
+			table.columns.push_back(std::move(column));
+		}
+	table.build();
+	return table;
+}
+
+struct Joined
+{
+	std::vector<JoinCursor> cursors;
+	std::unique_ptr<CpuJoin> join;
+
+	Joined(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, Rng &rng, uint64_t limit = 0)
+	{
+		for (const Table &table : tables)
+		{
+			JoinCursor	cursor = {table.summaries.data(), static_cast<uint32_t>(table.summaries.size()), {}, table.nrows()};
+
+			for (size_t t = 0; t < table.tablets.size(); t++)
+			{
+				uint32_t	nmasked;
+				const MaskedRows *masked = table.masked_of(t, &nmasked);
+
+				cursor.tablets.push_back(JoinTablet{table.tablets[t].get(), masked, nmasked});
+			}
+			cursors.push_back(cursor);
+		}
+		join = CpuJoin::create(program, params.data(), static_cast<uint32_t>(params.size()), cursors.data(), limit);
+		while (const uint32_t n = join->begin_phase())
+		{
+			std::vector<uint32_t> tasks(n);
+
+			std::iota(tasks.begin(), tasks.end(), 0);
+			std::shuffle(tasks.begin(), tasks.end(), rng);
+			for (uint32_t task : tasks)
+				join->run_task(task);
+		}
+	}
+};
+
+Outcome
+run_join_rows(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, Rng &rng)
+{
+	Joined		joined(program, tables, params, rng);
+	Outcome		out;
+
+	EXPECT_EQ(joined.join->refusal(), nullptr);
+	out.errors = joined.join->build_errors();
+	if (out.errors)
+		return out;
+
+	std::vector<std::unique_ptr<CpuState>> states;
+
+	for (int i = 1 + pick_int(rng, 2); i > 0; i--)
+		states.push_back(joined.join->new_state());
+
+	const uint32_t unit_rows = CPU_VECTOR_ROWS << pick_int(rng, 3);
+
+	for (const JoinTablet &tablet : joined.cursors[0].tablets)
+	{
+		if (joined.join->can_skip(tablet.tablet))
+			continue;
+		for (uint32_t first = 0; first < tablet.tablet->nrows; first += unit_rows)
+		{
+			CpuState   *state = states[rng() % states.size()].get();
+			JoinPart	part;
+
+			joined.join->begin_unit(state, tablet.tablet, first, std::min(first + unit_rows, tablet.tablet->nrows), tablet.masked, tablet.nmasked);
+			do
+			{
+				Area		area(program, CPU_VECTOR_ROWS + 64 * static_cast<uint32_t>(pick_int(rng, 20)));
+
+				part = joined.join->run_part(state, area.memory.get(), area.capacity);
+				out.errors |= part.errors;
+				read_area(program, area.memory.get(), area.capacity, part.errors ? 0 : part.rows, &out);
+			} while (!part.done);
+		}
+	}
+	return out;
+}
+
+Outcome
+run_join_groups(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, Rng &rng)
+{
+	Joined		joined(program, tables, params, rng);
+	Outcome		out;
+
+	EXPECT_EQ(joined.join->refusal(), nullptr);
+	out.errors = joined.join->build_errors();
+	if (out.errors)
+		return out;
+
+	std::vector<std::unique_ptr<CpuState>> states;
+	std::vector<CpuState *> all;
+	const uint32_t unit_rows = CPU_VECTOR_ROWS << pick_int(rng, 3);
+
+	for (int i = 1 + pick_int(rng, 3); i > 0; i--)
+	{
+		states.push_back(joined.join->new_state());
+		all.push_back(states.back().get());
+	}
+	for (const JoinTablet &tablet : joined.cursors[0].tablets)
+	{
+		if (joined.join->can_skip(tablet.tablet))
+			continue;
+		for (uint32_t first = 0; first < tablet.tablet->nrows; first += unit_rows)
+			joined.join->run_groups(all[rng() % all.size()], tablet.tablet, first, std::min(first + unit_rows, tablet.tablet->nrows),
+									tablet.masked, tablet.nmasked);
+	}
+	for (uint32_t parts = joined.join->begin_merge(all.data(), static_cast<uint32_t>(all.size())), i = 0; i < parts; i++)
+		joined.join->merge_part(all.data(), static_cast<uint32_t>(all.size()), i);
+	out.errors = joined.join->finish(all[0]);
+	for (uint64_t at = 0; !out.errors && at < joined.join->ngroups(all[0]);)
+	{
+		Area		area(program, 192);
+		const uint32_t n = joined.join->emit_groups(all[0], at, area.memory.get(), area.capacity);
+
+		read_area(program, area.memory.get(), area.capacity, n, &out);
+		at += n;
+	}
+	return out;
+}
+
+bool
+has_op(const Program *program, Opcode opcode)
+{
+	for (int i = 0; i < program->nops; i++)
+		if (program->ops()[i].opcode == opcode)
+			return true;
+	return false;
+}
+
+struct Tally
+{
+	int			programs = 0, clean = 0, with_rows = 0;
+	size_t		rows = 0;
+};
+
+void
+run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
+{
+	static const uint32_t outer[] = {1, 5, 64, 200, 400, 1023, 1025, 2100};
+	static const uint32_t inner[] = {1, 2, 7, 30, 64, 130};
+	Rng			rng(seed * 2 + grouped);
+	const bool	tame = chance(rng, 80);
+	const int	ncursors = 2 + pick_int(rng, 2);
+	std::vector<Table> tables;
+	std::vector<const Table *> pointers;
+	std::vector<CursorSchema> schemas;
+	uint64_t	points = outer[pick_int(rng, 8)];
+
+	tables.push_back(join_table(rng, tame, static_cast<uint32_t>(points), 1500));
+	for (int k = 1; k < ncursors; k++)
+	{
+		uint32_t	n = inner[pick_int(rng, 6)];
+
+		while (points * n > 30000)
+			n = n / 3 + 1, points = n == 1 ? 1 : points;
+		points *= n;
+		tables.push_back(join_table(rng, tame, n, 40));
+	}
+
+	Generator	generator(rng, tables[0], tame);
+	const SealedProgram sealed = generator.make_join(grouped, ncursors);
+	const Program *program = sealed.get();
+
+	for (Table &table : tables)
+	{
+		if (masks && chance(rng, 70))
+			mask_randomly(rng, &table);
+		pointers.push_back(&table);
+		schemas.push_back(CursorSchema{static_cast<uint32_t>(table.types.size()), table.types.data()});
+	}
+
+	const char *wrong = verify_program(program, program->size, schemas.data(), ncursors);
+	const std::string what = "seed " + std::to_string(seed) + " grouped " + std::to_string(grouped) + " masks " +
+		std::to_string(masks) + "\n" + program_text(program);
+
+	ASSERT_EQ(wrong, nullptr) << wrong << " " << what;
+
+	/* errors of pairs that need not be looked at may or may not be met */
+	const Outcome least = Interpreter(program, pointers, generator.params.data(), true).run();
+	const Outcome most = Interpreter(program, pointers, generator.params.data(), false).run();
+	std::vector<std::string> expected = rows_text(program, least);
+
+	std::sort(expected.begin(), expected.end());
+	for (int round = 0; round < 2; round++)
+	{
+		limit_cpu_kernels(pick_int(rng, 3));
+
+		const Outcome got = grouped ? run_join_groups(program, tables, generator.params, rng)
+			: run_join_rows(program, tables, generator.params, rng);
+
+		limit_cpu_kernels(2);
+		/* where some side has no rows, the others are not looked at */
+		if (least.errors && !got.errors)
+		{
+			ASSERT_EQ(least.rows.size(), grouped && program->nkeys == 0 ? 1u : 0u) << what;
+		}
+		/* what reads only the inner row of a nested loop is computed even where no lane comes */
+		if (!most.errors && !has_op(program, Opcode::Cross))
+		{
+			ASSERT_EQ(got.errors, 0u) << what;
+		}
+		if (got.errors)
+			continue;
+
+		std::vector<std::string> rows = rows_text(program, got);
+
+		std::sort(rows.begin(), rows.end());
+		ASSERT_EQ(rows.size(), expected.size()) << "round " << round << " " << what;
+		for (size_t i = 0; i < rows.size(); i++)
+			ASSERT_EQ(rows[i], expected[i]) << "row " << i << " round " << round << " " << what;
+		tally->clean += round == 0;
+		tally->with_rows += round == 0 && !rows.empty();
+		tally->rows += rows.size();
+	}
+	tally->programs++;
+}
+
+void
+run_many(bool grouped, bool masks)
+{
+	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 400);
+	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
+	Tally		tally;
+
+	for (uint64_t seed = first; seed < first + n && !::testing::Test::HasFatalFailure(); seed++)
+		run_one(seed, grouped, masks, &tally);
+	if (tally.programs < 100)
+		return;
+	EXPECT_GT(tally.clean, tally.programs / 3);
+	EXPECT_GT(tally.with_rows, tally.programs / 8);
+}
+
+/* Typed values at the width of results. */
+struct KeyColumn
+{
+	Type		type;
+	std::vector<int64_t> ints;
+	std::vector<double> doubles;
+	std::vector<char> bytes;
+	std::vector<uint64_t> nulls;
+
+	JoinColumn	column()
+	{
+		const size_t n = type_is_float(type) ? doubles.size() : ints.size();
+
+		bytes.assign((n + CPU_VECTOR_ROWS) * 8, 0);
+		for (size_t i = 0; i < n; i++)
+		{
+			const int32_t i32 = type_is_float(type) ? 0 : static_cast<int32_t>(ints[i]);
+			const float f32 = type_is_float(type) ? static_cast<float>(doubles[i]) : 0;
+
+			switch (type)
+			{
+				case Type::Bool: bytes[i] = static_cast<char>(ints[i]); break;
+				case Type::I64: memcpy(&bytes[i * 8], &ints[i], 8); break;
+				case Type::F32: memcpy(&bytes[i * 4], &f32, 4); break;
+				case Type::F64: memcpy(&bytes[i * 8], &doubles[i], 8); break;
+				default: memcpy(&bytes[i * 4], &i32, 4); break;
+			}
+		}
+		return JoinColumn{type, bytes.data(), nulls.empty() ? nullptr : nulls.data()};
+	}
+
+	/* Equal as = says; nothing for nulls. */
+	std::string text(size_t i) const
+	{
+		char		buffer[40];
+
+		if (!nulls.empty() && bit_get(nulls.data(), i))
+			return "";
+		if (!type_is_float(type))
+			return std::to_string(ints[i]) + ",";
+		snprintf(buffer, sizeof(buffer), "%a,", doubles[i] != doubles[i] ? NAN : doubles[i] == 0 ? 0.0 : doubles[i]);
+		return doubles[i] != doubles[i] ? "nan," : buffer;
+	}
+};
+
+/* So many rows of these types; `spread` is how far apart integers lie, `skew` gives half of the rows one key. */
+void
+check_table(Rng &rng, const std::vector<Type> &types, uint32_t nrows, uint64_t values, uint64_t spread, bool skew, bool nulls, bool sorted)
+{
+	std::vector<KeyColumn> build(types.size()), probe(types.size());
+	std::vector<JoinColumn> build_columns, probe_columns;
+	std::vector<JoinRun> runs;
+	std::map<std::string, std::vector<uint32_t>> expected;
+	const uint32_t nprobe = 2000;
+	const std::string what = std::to_string(nrows) + " rows, " + std::to_string(values) + " values, types " + std::to_string(types.size());
+
+	for (size_t k = 0; k < types.size(); k++)
+		for (int side = 0; side < 2; side++)
+		{
+			KeyColumn  &column = side == 0 ? build[k] : probe[k];
+			const uint32_t n = side == 0 ? nrows : nprobe;
+
+			column.type = types[k];
+			if (nulls)
+				column.nulls.assign(n / 64 + 1, 0);
+			for (uint32_t i = 0; i < n; i++)
+			{
+				const uint64_t v = sorted && side == 0 ? i : skew && rng() % 2 ? 7 : rng() % values;
+				const int64_t x = static_cast<int64_t>(v * spread) - (types[k] == Type::Bool ? 0 : 1000);
+
+				if (type_is_float(types[k]))
+					column.doubles.push_back(v == 3 ? NAN : v == 4 ? -0.0 : v == 5 ? 0.0 : static_cast<double>(v) / 8);
+				else
+					column.ints.push_back(types[k] == Type::Bool ? x & 1 : types[k] == Type::I16 ? static_cast<int16_t>(x)
+										  : types[k] == Type::I32 ? static_cast<int32_t>(x) : x);
+				if (nulls && rng() % 10 == 0)
+					bit_set(column.nulls.data(), i);
+			}
+		}
+	for (size_t k = 0; k < types.size(); k++)
+	{
+		build_columns.push_back(build[k].column());
+		probe_columns.push_back(probe[k].column());
+	}
+	for (uint32_t at = 0; at < nrows;)
+	{
+		const uint32_t n = std::min(nrows - at, 1 + static_cast<uint32_t>(rng() % 5000));
+
+		if (sorted || rng() % 8)
+			runs.push_back(JoinRun{at, n});
+		at += n;
+	}
+	for (const JoinRun &run : runs)
+		for (uint64_t row = run.at; row < run.at + run.n; row++)
+		{
+			std::string text;
+			bool		null = false;
+
+			for (const KeyColumn &column : build)
+			{
+				null = null || column.text(row).empty();
+				text += column.text(row);
+			}
+			if (!null)
+				expected[text].push_back(static_cast<uint32_t>(row));
+		}
+
+	JoinTable	table;
+
+	table.set_rows(build_columns, runs);
+	while (const uint32_t n = table.begin_phase())
+		for (uint32_t i = n; i > 0; i--)
+			table.run_task(i - 1);
+
+	std::vector<uint32_t> first(2 * CPU_VECTOR_ROWS), count(2 * CPU_VECTOR_ROWS);
+	size_t		most = 0;
+
+	for (const auto &[text, rows] : expected)
+		most = std::max(most, rows.size());
+	if (table.exact())
+	{
+		ASSERT_EQ(table.max_matches(), most) << what;
+	}
+	table.probe(probe_columns.data(), nprobe, first.data(), count.data());
+	for (uint32_t i = 0; i < nprobe; i++)
+	{
+		std::string text;
+		bool		null = false;
+		std::vector<uint32_t> got;
+
+		for (const KeyColumn &column : probe)
+		{
+			null = null || column.text(i).empty();
+			text += column.text(i);
+		}
+		for (uint32_t j = first[i]; j < first[i] + count[i]; j++)
+		{
+			const uint32_t row = table.order() ? table.order()[j] : j;
+
+			if (table.exact() || table.same_keys(row, probe_columns.data(), i))
+				got.push_back(row);
+		}
+		std::sort(got.begin(), got.end());
+		ASSERT_EQ(got, null ? std::vector<uint32_t>() : expected[text]) << what << " lane " << i << " " << text;
+	}
+}
+
+}  // namespace
+
+TEST(VmJoin, HashTable)
+{
+	const std::vector<std::vector<Type>> keys = {{Type::I32}, {Type::I64}, {Type::I16}, {Type::Bool}, {Type::F32}, {Type::F64},
+		{Type::I32, Type::I32}, {Type::I32, Type::Bool}, {Type::I64, Type::I32}, {Type::F64, Type::F32, Type::I64}, {Type::I16, Type::F32}};
+	Rng			rng(setting("GPUVM_TEST_SEED", 1));
+
+	for (const std::vector<Type> &types : keys)
+		for (uint32_t nrows : {0u, 1u, 100u, 1500u, 20000u})
+			for (uint64_t values : {1u, 10u, 3000u, 100000u})
+				for (uint64_t spread : {1u, 40000u})
+				{
+					if (nrows > 1500 && (types.size() > 1 || types[0] == Type::Bool))
+						continue;
+					check_table(rng, types, nrows, values, spread, rng() % 3 == 0, rng() % 2, false);
+					if (HasFatalFailure())
+						return;
+				}
+	/* a slot is its row */
+	check_table(rng, {Type::I32}, 30000, 40000, 1, false, false, true);
+	check_table(rng, {Type::I64}, 3000, 40000, 1, false, true, true);
+	check_table(rng, {Type::I64}, 3000, 40000, 1000000007, false, false, true);
+}
+
+/* What passes the verifier runs, whatever it is: damaged programs, for the sanitizers. */
+TEST(VmJoin, DamagedPrograms)
+{
+	const uint64_t n = 20 * setting("GPUVM_TEST_PROGRAMS", 400);
+	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
+	int			verified = 0;
+
+	for (uint64_t seed = first; seed < first + n; seed++)
+	{
+		Rng			rng(seed);
+		const bool	grouped = seed % 2;
+		const int	ncursors = 2 + pick_int(rng, 2);
+		std::vector<Table> tables;
+		std::vector<CursorSchema> schemas;
+
+		for (int k = 0; k < ncursors; k++)
+			tables.push_back(join_table(rng, true, 1 + static_cast<uint32_t>(pick_int(rng, k == 0 && chance(rng, 20) ? 300 : 12)), 40));
+		for (const Table &table : tables)
+			schemas.push_back(CursorSchema{static_cast<uint32_t>(table.types.size()), table.types.data()});
+
+		Generator	generator(rng, tables[0], true);
+		SealedProgram sealed = generator.make_join(grouped, ncursors);
+		Program    *program = reinterpret_cast<Program *>(sealed.words.data());
+		Op		   *ops = const_cast<Op *>(program->ops());
+
+		for (int i = 1 + pick_int(rng, 3); i > 0; i--)
+		{
+			Op		   &op = ops[pick_int(rng, program->nops)];
+			const int	by = pick_int(rng, 5) - 2;
+
+			switch (pick_int(rng, 9))
+			{
+				case 0: op.opcode = static_cast<Opcode>(pick_int(rng, static_cast<int>(Opcode::Count_))); break;
+				case 1: op.type = VALUE_TYPES[pick_int(rng, 6)]; break;
+				case 2: op.p5 = static_cast<uint8_t>(pick_int(rng, 8)); break;
+				case 3: op.p1 += by; break;
+				case 4: op.p2 += by; break;
+				case 5: op.p3 += by; break;
+				case 6: op.p4 += by; break;
+				case 7: std::swap(op, ops[pick_int(rng, program->nops)]); break;
+				default:
+					if (program->naux > 0)
+						const_cast<int64_t *>(program->aux())[pick_int(rng, static_cast<int>(program->naux))] += by;
+					break;
+			}
+		}
+		program->hash = hash_program(program);
+		if (verify_program(program, program->size, schemas.data(), ncursors)
+			|| verify_params(program, generator.params.data(), static_cast<uint32_t>(generator.params.size())))
+			continue;
+		verified++;
+		if (program->grouped)
+			run_join_groups(program, tables, generator.params, rng);
+		else
+			run_join_rows(program, tables, generator.params, rng);
+	}
+	EXPECT_GT(verified, static_cast<int>(n / 10));
+}
+
+TEST(VmJoin, Rows)
+{
+	run_many(false, false);
+}
+
+TEST(VmJoin, Groups)
+{
+	run_many(true, false);
+}
+
+TEST(VmJoin, RowsMasked)
+{
+	run_many(false, true);
+}
+
+TEST(VmJoin, GroupsMasked)
+{
+	run_many(true, true);
+}
