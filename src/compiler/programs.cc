@@ -21,6 +21,8 @@ extern "C" {
 
 namespace gpuvm {
 
+constexpr const char *TOO_LARGE = "the query needs a larger program than the virtual machine takes";
+
 /* More keys than these are conditions. */
 constexpr int MAX_SEEK_KEYS = 4;
 
@@ -168,7 +170,7 @@ finish(Compiler *c, CompiledProgram *out)
 	emit(c, Opcode::Finish, Type::None, 0, 0, 0);
 	if (b->failed)
 	{
-		refuse(c, "the query needs a larger program than the virtual machine takes");
+		refuse(c, "%s", TOO_LARGE);
 		return false;
 	}
 	out->program = static_cast<Program *>(palloc(b->sealed_size()));
@@ -376,8 +378,8 @@ cursor_of_var(const CompileInput *input, const Var *var)
 	return -1;
 }
 
-bool
-compile_rows(CompileInput *input, List *vars, CompiledProgram *out)
+static bool
+rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 {
 	Compiler   *c = start(input);
 	int			n = list_length(vars);
@@ -446,8 +448,8 @@ compile_rows(CompileInput *input, List *vars, CompiledProgram *out)
 	return finish(c, out);
 }
 
-bool
-compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
+static bool
+groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
 {
 	Compiler   *c = start(input);
 	int			nkeys = list_length(keys);
@@ -536,6 +538,27 @@ compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	}
 	close_pipeline(c, parallel);
 	return finish(c, out);
+}
+
+/* Registers and operations may run out in the middle of an expression, where nobody says so. */
+static bool
+said_why(CompileInput *input, bool compiled)
+{
+	if (!compiled && input->reason == nullptr)
+		input->reason = TOO_LARGE;
+	return compiled;
+}
+
+bool
+compile_rows(CompileInput *input, List *vars, CompiledProgram *out)
+{
+	return said_why(input, rows_program(input, vars, out));
+}
+
+bool
+compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
+{
+	return said_why(input, groups_program(input, keys, aggs, naggs, out));
 }
 
 }  // namespace gpuvm

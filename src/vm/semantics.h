@@ -102,15 +102,22 @@ GPUVM_HD reg_t<T> int_min()
 		: T == Type::I32 ? static_cast<reg_t<T>>(INT32_MIN) : static_cast<reg_t<T>>(INT64_MIN);
 }
 
-/* int4div and its kin: truncates; min / -1 overflows. */
+/*
+ * int4div and its kin: truncates; min / -1 overflows. Nothing is divided by -1, for a
+ * lane that is not live may hold less than the type's least value.
+ */
 template <Type T>
 GPUVM_HD reg_t<T> int_div(reg_t<T> a, reg_t<T> b, uint32_t *err)
 {
 	using V = reg_t<T>;
+	using U = std::make_unsigned_t<V>;
 	bool zero = b == 0;
-	bool over = b == -1 && a == int_min<T>();
+	bool minus = b == -1;
+	bool over = minus && a == int_min<T>();
+	V q = a / (zero || minus ? static_cast<V>(1) : b);
+
 	*err |= (zero ? ERR_DIVISION_BY_ZERO : 0u) | (over ? ERR_INT_OVERFLOW : 0u);
-	return a / (zero || over ? static_cast<V>(1) : b);
+	return minus && !over ? static_cast<V>(static_cast<U>(0) - static_cast<U>(q)) : q;
 }
 
 /* int4mod and its kin: the sign of the dividend; anything % -1 is 0. */

@@ -317,5 +317,14 @@ MERGE INTO u USING (SELECT k, count(*) AS c FROM t WHERE k < 6 GROUP BY k) q ON 
 WHEN MATCHED THEN UPDATE SET v = q.c WHEN NOT MATCHED THEN INSERT VALUES (q.k, 'new', q.c);
 SELECT * FROM u ORDER BY k;
 
+-- More registers than a program has.
+SELECT string_agg(format('(id * %s)', i), ' + ') AS many FROM generate_series(1, 200) i \gset
+SET gpuvm.require = cpu;
+SELECT count(*) FROM t WHERE :many > 0;
+SELECT id FROM t WHERE :many > 0;
+SELECT sum(:many) FROM t;
+RESET gpuvm.require;
+SELECT count(*) FROM t WHERE :many > 0;
+
 SET client_min_messages = warning;
 DROP SCHEMA plans CASCADE;

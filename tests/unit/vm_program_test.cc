@@ -478,3 +478,19 @@ TEST(VmVerify, SurvivesBitFlips)
 	EXPECT_GT(accepted, 100);
 	EXPECT_LT(accepted, 5500);
 }
+
+/* A lane that does not live may hold what an int4 left where an int2 is expected. */
+TEST(Semantics, DivisionTrapsForNoValue)
+{
+	for (volatile int32_t a : {INT32_MIN, -32769, -32768, -1, 0, 32767, INT32_MAX})
+		for (volatile int32_t b : {INT32_MIN, -32768, -1, 0, 1, INT32_MAX})
+		{
+			uint32_t	errors = 0;
+
+			sem::int_div<Type::I16>(a, b, &errors);
+			sem::int_rem<Type::I16>(a, b, &errors);
+			sem::int_div<Type::I32>(a, b, &errors);
+			sem::int_rem<Type::I32>(a, b, &errors);
+			EXPECT_EQ((errors & ERR_DIVISION_BY_ZERO) != 0, b == 0);
+		}
+}
