@@ -138,12 +138,19 @@ one_security_level(PlannerInfo *root, Relids relids, List *restrictlist)
 	return lowest >= highest;
 }
 
+/* How many relations a join has, outer joins themselves (PostgreSQL 16 on) not counted. */
+static int
+count_relations(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	return bms_num_members(bms_intersect(joinrel->relids, root->all_baserels));
+}
+
 static const char *
 refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType jointype, List *restrictlist)
 {
 	if (setting_require == REQUIRE_CUDA)
 		return "joins run on the CPU virtual machine";
-	if (bms_num_members(joinrel->relids) > PROGRAM_MAX_CURSORS)
+	if (count_relations(root, joinrel) > PROGRAM_MAX_CURSORS)
 		return "more than three relations are joined";
 	if (jointype == JOIN_FULL)
 		return "full joins are run by PostgreSQL";
@@ -153,7 +160,7 @@ refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType join
 		return "the join depends on another relation (LATERAL)";
 	if (joinrel->part_scheme != nullptr)
 		return "partitions are joined one by one";
-	if (!one_security_level(root, joinrel->relids, restrictlist))
+	if (!one_security_level(root, bms_intersect(joinrel->relids, root->all_baserels), restrictlist))
 		return "conditions of different security levels are joined by PostgreSQL";
 	return nullptr;
 }
@@ -166,7 +173,7 @@ note_joins(PlannerInfo *root)
 		if (n->root != root || n->usable || n->reason == nullptr)
 			continue;
 		/* with more relations there are too many joins to name */
-		if (bms_num_members(n->rel->relids) <= PROGRAM_MAX_CURSORS || bms_equal(n->rel->relids, root->all_baserels))
+		if (count_relations(root, n->rel) <= PROGRAM_MAX_CURSORS || bms_is_subset(root->all_baserels, n->rel->relids))
 			note_reason(root, n->rel, "Join", n->reason, nullptr);
 	}
 }
@@ -272,7 +279,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 	Path	   *alternative;
 
 	if (joinrel->reloptkind != RELOPT_JOINREL ||
-		(bms_num_members(joinrel->relids) > PROGRAM_MAX_CURSORS && !bms_equal(joinrel->relids, root->all_baserels)))
+		(count_relations(root, joinrel) > PROGRAM_MAX_CURSORS && !bms_is_subset(root->all_baserels, joinrel->relids)))
 		return;
 	/* The genetic search forgets relations, and their memory is used again. */
 	if (root->join_search_private != nullptr)

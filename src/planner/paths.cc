@@ -52,9 +52,10 @@ note_reason(PlannerInfo *root, RelOptInfo *rel, const char *what, const char *re
 	char		node[NAMEDATALEN + 32];
 	int			len = snprintf(node, sizeof(node), "%s on", what);
 	const char *separator = " ";
+	Relids		relids = rel->relid > 0 ? rel->relids : bms_intersect(rel->relids, root->all_baserels);
 	int			relid = -1;
 
-	while ((relid = bms_next_member(rel->relids, relid)) >= 0 && len < static_cast<int>(sizeof(node)))
+	while ((relid = bms_next_member(relids, relid)) >= 0 && len < static_cast<int>(sizeof(node)))
 	{
 		len += snprintf(node + len, sizeof(node) - len, "%s%s", separator, planner_rt_fetch(relid, root)->eref->aliasname);
 		separator = ", ";
@@ -271,7 +272,7 @@ fetched_fraction(PlannerInfo *root, RelOptInfo *rel)
 	const Query *parse = root->parse;
 
 	if (root->tuple_fraction <= 0 || root->query_pathkeys != NIL ||
-		(bms_membership(root->all_baserels) != BMS_SINGLETON && !bms_equal(rel->relids, root->all_baserels)) ||
+		(bms_membership(root->all_baserels) != BMS_SINGLETON && !bms_is_subset(root->all_baserels, rel->relids)) ||
 		parse->hasAggs || parse->hasWindowFuncs || parse->hasTargetSRFs || root->hasHavingQual ||
 		parse->groupClause != NIL || parse->groupingSets != NIL || parse->distinctClause != NIL)
 		return 1;

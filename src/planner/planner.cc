@@ -83,7 +83,8 @@ gpuvm_set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *oute
 {
 	if (next_set_join_pathlist != nullptr)
 		next_set_join_pathlist(root, joinrel, outer, inner, jointype, extra);
-	if (active())
+	/* what it notes lives as long as one planner */
+	if (active() && planning_depth > 0)
 		add_join_path(root, joinrel, outer, inner, jointype, extra);
 }
 

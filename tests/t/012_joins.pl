@@ -1,0 +1,91 @@
+# Joins when gpuvmd dies before, during and after the first rows, when their inner
+# side is too large, and when they are canceled.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use GpuvmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('joins', "gpuvm.memory = '64MB'", 'max_parallel_workers_per_gather = 0');
+create_big($node);
+$node->safe_psql('postgres', q{
+	CREATE TABLE few (id int, g int);
+	INSERT INTO few SELECT i, i % 10 FROM generate_series(1, 2000) i;
+	CREATE TABLE wide (id int, a int8, b int8, c int8, d int8);
+	INSERT INTO wide SELECT i, hashint8extended(i, 1), hashint8extended(i, 2), hashint8extended(i, 3), hashint8extended(i, 4) FROM generate_series(1, 600000) i;
+	CREATE TABLE same AS SELECT id, l FROM big;
+	ANALYZE few, wide, same;
+	SELECT gpuvm.import('few'), gpuvm.import('wide'), gpuvm.import('same');
+});
+my $log_start = -s $node->logfile;
+my $force = 'SET gpuvm.force = on; SET gpuvm.require = cpu';
+
+sub on_vm
+{
+	my ($query) = @_;
+
+	return $node->safe_psql('postgres', "$force; $query");
+}
+
+# Before the first row: gpuvmd is stopped, so that the query is certain to be waiting for it.
+my $pid = engine_pid($node);
+my $session = $node->background_psql('postgres', on_error_stop => 0);
+my $backend = $session->query_safe('SET gpuvm.force = on; SELECT pg_backend_pid()');
+my $counted = 'SELECT count(*), sum(b.l) FROM big b JOIN same s USING (id) WHERE s.l > 10';
+my $expected = without($node, $counted);
+is($session->query_safe($counted), $expected, 'a join');
+is(on_vm($counted), $expected, 'on the virtual machine');
+kill 'STOP', $pid;
+$session->query_until(qr/submitted/, "\\echo submitted\nEXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $counted;\n");
+$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
+  or die 'the join does not wait for gpuvmd';
+kill 'KILL', $pid;
+my $plan = $session->query_safe('SELECT 1');
+like($plan, qr/Fallback: engine away/, 'a join in flight falls back');
+like($plan, qr/Hash Join \(actual rows=599995/, 'and PostgreSQL joins');
+$pid = wait_for_new_engine($node, $pid);
+
+# After the first rows. A unit that came whole need not come again, and one that has not begun may come from the next gpuvmd.
+$session->query_safe("$force; BEGIN");
+$session->query_safe('DECLARE c CURSOR FOR SELECT b.id, s.l FROM big b JOIN same s ON s.id = b.id WHERE b.v < 80');
+$session->query_safe('MOVE 1000 IN c');
+kill 'KILL', $pid;
+is(fetch_rest($session), 480000 - 1000 . '|0', 'a join whose units come whole goes on: every row once');
+$session->query_safe('COMMIT; DROP TABLE rest');
+$pid = wait_for_new_engine($node, $pid);
+
+# 1,024 rows of the first relation give more than all buffers hold: of such a unit something is always left.
+$session->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT x.id, y.id AS other FROM few x JOIN few y USING (g)');
+$session->query_safe('MOVE 1000 IN c');
+kill 'KILL', $pid;
+$session->query('MOVE ALL IN c');
+like($session->{stderr}, qr/ERROR:  a join cannot go on after its first rows\nDETAIL:  gpuvmd has gone/, 'a unit of which parts were handed out is the end');
+$session->{stderr} = '';
+$session->query_safe('ROLLBACK');
+$pid = wait_for_new_engine($node, $pid);
+my $pairs = 'SELECT count(*), sum(x.id::int8 * y.id) FROM few x JOIN few y USING (g)';
+is(on_vm($pairs), without($node, $pairs), 'the tablets still serve');
+
+# The inner side may take a quarter of gpuvm.memory, or what PostgreSQL's hash tables may.
+my $large = 'SELECT count(*), max(w.a), min(w.b), max(w.c), min(w.d) FROM big b JOIN wide w ON w.id = b.id AND w.a < b.l';
+$expected = without($node, $large);
+$plan = $node->safe_psql('postgres', "SET gpuvm.force = on; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $large");
+like($plan, qr/Fallback: engine failed \(an inner side of the join takes more memory than it may\)/, 'an inner side that is too large');
+is($node->safe_psql('postgres', "SET gpuvm.force = on; $large"), $expected, 'is joined by PostgreSQL');
+is(on_vm("SET work_mem = '128MB'; $large"), $expected, 'unless it may take more');
+
+# Canceled among many pairs.
+for my $query ('SELECT count(*) FROM big x, big y WHERE x.v < y.v AND x.l > y.l', 'SELECT x.id, y.id FROM big x, big y WHERE x.v + y.v < 0')
+{
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "$force; SET statement_timeout = 300; $query");
+	like($stderr, qr/canceling statement due to statement timeout/, 'a join is canceled');
+	my $ms = $node->safe_psql('postgres', "SET gpuvm.force = on; SELECT extract(epoch FROM clock_timestamp() - now())::int FROM few x JOIN few y USING (g) LIMIT 1");
+	is($ms, '0', 'and gpuvmd is free for the next');
+}
+
+crash_free($node, $log_start, 'the cluster never restarted');
+$node->stop;
+done_testing();
