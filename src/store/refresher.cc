@@ -479,7 +479,8 @@ end_look(int ntables, bool extension, bool again)
 	state = find_database(own_database);
 	if (state != NULL)
 	{
-		state->loaded = true;
+		/* tables that others had locked are still to come */
+		state->loaded = state->loaded || !again;
 		state->ntables = ntables;
 		state->pending = 0;
 		state->last_look = now;

@@ -136,6 +136,17 @@ $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity 
   or die 'the refresher stays';
 is($node->safe_psql('postgres', q{SELECT count(*) FROM gpuvm.tables WHERE relation = 'large'::regclass}), '0', 'it stays released');
 
+# A table that is locked when the others are imported comes later, also where nothing is refreshed.
+$node->append_conf('postgresql.conf', "gpuvm.refresh = off\nmax_prepared_transactions = 2");
+$node->restart;
+$node->safe_psql('postgres', q{BEGIN; LOCK TABLE some_columns; PREPARE TRANSACTION 'locked'});
+$node->restart;
+wait_for_tables($node, 'postgres', 'big', 'parts_1', 'parts_2');
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE '%refresher%' AND datname = 'postgres'})
+  or die 'the refresher stays';
+$node->safe_psql('postgres', q{COMMIT PREPARED 'locked'});
+comes_back('a table that was locked');
+
 # Nothing that died has left memory behind.
 $node->safe_psql('postgres', "SELECT gpuvm.release('$_')") for 'big', 'some_columns', 'parts';
 is($node->safe_psql('postgres', 'SELECT count(*) FROM gpuvm.tables'), '0', 'all released');
