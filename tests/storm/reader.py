@@ -100,9 +100,15 @@ class Reader(Worker):
             got, reason = self.on_vm(query, query.sql)
             self.pause(0.02)
             want = self.answers(self.session, query, query.reference)
-        found = compare.compare_answers(query, got, want, MOST_ROWS, lambda: self.answers(self.session, query, query.sql),
-                                        lambda: self.adds_rows(query))
+        found = self.difference(query, got, want, lambda: self.answers(self.session, query, query.sql), lambda: self.adds_rows(query))
         self.judge(query, found, reason, any(e for _, e in got))
+
+    @staticmethod
+    def difference(query, got, want, own=None, adds_rows=None):
+        if query.shape == "join":
+            # where PostgreSQL joins, in the order that it likes
+            got, want = compare.plain_zeroes(got), compare.plain_zeroes(want)
+        return compare.compare_answers(query, got, want, MOST_ROWS, own, adds_rows)
 
     def judge(self, query, found, reason, raised, explain=True):
         self.counts["compared"] += 1
@@ -210,7 +216,7 @@ class Reader(Worker):
         self.session.run("BEGIN; SET LOCAL gpuvm.enabled = on")
         for _ in range(self.rng.randint(1, 4)):
             query = self.make()
-            while query.params or query.raising:
+            while query.params or query.raising or "FULL JOIN" in query.sql:  # PostgreSQL has no plan for some
                 query = self.make()
             self.lock(self.session, query.sql)
             sql = (f"SELECT s.snapshot, q.* FROM (SELECT pg_export_snapshot() AS snapshot OFFSET 0) s "
@@ -235,7 +241,7 @@ class Reader(Worker):
             self.other.run("COMMIT")
             got = [([row[2:] for row in rows if row[1]], None)]
             query.ordered = False
-            found = compare.compare_answers(query, got, want, MOST_ROWS, lambda: own, lambda: True)
+            found = self.difference(query, got, want, lambda: own, lambda: True)
             self.judge(query, found, reason, False, explain=False)
         self.do("COMMIT")
 
@@ -244,7 +250,7 @@ class Reader(Worker):
         rng = self.rng
         hold = rng.random() < 0.3
         query = self.make()
-        while query.params or query.raising or query.columns:
+        while query.params or query.raising or query.columns or "FULL JOIN" in query.sql:
             query = self.make()
         self.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
         self.lock(self.session, query.sql)
@@ -265,7 +271,7 @@ class Reader(Worker):
             self.do("COMMIT")
             self.pause(0.3)
         rows += self.session.run("FETCH ALL FROM c")
-        found = compare.compare_answers(query, [(rows, None)], want, MOST_ROWS)
+        found = self.difference(query, [(rows, None)], want)
         self.judge(query, found, None, False, explain=False)
         self.do("CLOSE c")
         if not hold:
