@@ -57,6 +57,12 @@ cost_of_us(void)
 	return 20.0 * (cpu_tuple_cost + cpu_operator_cost);
 }
 
+double
+least_cost(void)
+{
+	return cost_of_us() * STARTUP_US;
+}
+
 /* Each operation by the lanes that reach it; *build: up to the main pipeline. */
 static double
 join_us(const Program *program, const ProgramRows &rows, double *build)

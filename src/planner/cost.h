@@ -14,6 +14,9 @@ namespace gpuvm {
 /* A microsecond in the planner's units. */
 double		cost_of_us(void);
 
+/* No program costs less. */
+double		least_cost(void);
+
 /* Expected rows, of each cursor. */
 struct ProgramRows
 {

@@ -10,6 +10,7 @@ extern "C" {
 }
 
 #include "pg/settings.h"
+#include "planner/cost.h"
 #include "planner/paths.h"
 #include "planner/planner.h"
 #include "planner/reasons.h"
@@ -33,6 +34,27 @@ static bool
 active(void)
 {
 	return setting_enabled && (registry_any() || reasons_wanted);
+}
+
+/*
+ * Does a path cost less than the start of any program? Then nothing else is to be
+ * looked at: transactions of a row or two pay for no plan of ours.
+ */
+static bool
+hopeless(const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	if (setting_force || setting_require != REQUIRE_ANY || reasons_wanted)
+		return false;
+	foreach(lc, rel->pathlist)
+	{
+		const Path *path = static_cast<const Path *>(lfirst(lc));
+
+		if (path->param_info == nullptr && path->total_cost < least_cost())
+			return true;
+	}
+	return false;
 }
 
 static PlannedStmt *
@@ -70,7 +92,7 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 
 	if (next_set_rel_pathlist != nullptr)
 		next_set_rel_pathlist(root, rel, rti, rte);
-	if (!active() || rte->rtekind != RTE_RELATION || (planning_cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
+	if (!active() || rte->rtekind != RTE_RELATION || hopeless(rel) || (planning_cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
 		return;
 	if (usable_relation(root, rel, &target) && add_rows_path(root, rel, &target) && target.leaves != NIL &&
 		planning_depth > 0)
@@ -100,7 +122,7 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 		show_partitions();
 		note_joins(root);
 	}
-	if (stage != UPPERREL_GROUP_AGG || !active() || output_rel->reloptkind != RELOPT_UPPER_REL)
+	if (stage != UPPERREL_GROUP_AGG || !active() || output_rel->reloptkind != RELOPT_UPPER_REL || hopeless(output_rel))
 		return;
 	if (input_rel->reloptkind == RELOPT_JOINREL)
 	{
