@@ -30,6 +30,8 @@ constexpr uint32_t BUILD_ROWS = 64 * 1024;	/* a task */
 constexpr uint64_t FEW_LANES = 256;	/* so many rows of cursor 0 are no vectors to loop over */
 constexpr uint32_t NO_ROW = UINT32_MAX;
 constexpr uint64_t HUGE_FROM = 4 << 20;
+constexpr uint32_t FIRST_ROUND = 4;	/* rows that a lane which needs one match tries first; */
+constexpr uint32_t NEXT_ROUND = 4;	/* the next round ends so many times as far */
 constexpr uint32_t STOP_STEPS = 64;	/* vectors between looks at whether to stop */
 constexpr uint64_t MOST_ROWS = uint64_t(1) << 62;
 
@@ -159,6 +161,9 @@ struct LevelState
 	Step		step = Step::Done;
 	uint32_t	lane = 0;		/* the next */
 	uint32_t	at = 0;			/* in what it found; of the run, when crossing */
+	uint32_t	round = 0;		/* sought: this round takes [round, round_end) of what each lane found, */
+	uint32_t	round_end = 0;
+	bool		more = false;	/* and some lane has more */
 	uint32_t	run = 0;		/* crossing */
 	uint32_t	vector = 0;		/* nested loop: its first lane */
 	uint32_t	npairs = 0;
@@ -664,8 +669,23 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 	l.step = Step::Pairs;
 	l.lane = l.at = l.run = l.vector = l.npairs = 0;
 	memset(l.matched, 0, sizeof(l.matched));
+
+	const bool	once = level.split->kind == JoinKind::Semi || level.split->kind == JoinKind::Anti;
+
+	l.round = 0;
+	l.round_end = once ? FIRST_ROUND : UINT32_MAX;
+	l.more = false;
 	if (!level.split->sought)
+	{
+		if (!level.condition.program && once)
+		{
+			/* any row will do */
+			if (level.side.rows > 0)
+				memset(l.matched, 0xff, sizeof(l.matched));
+			l.step = Step::Unmatched;
+		}
 		return;
+	}
 
 	std::vector<JoinColumn> keys;
 
@@ -677,7 +697,7 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 		return;
 
 	/* what only has to exist is known */
-	if (!level.condition.program && (level.split->kind == JoinKind::Semi || level.split->kind == JoinKind::Anti))
+	if (!level.condition.program && once)
 	{
 		for (uint32_t i = 0; i < l.in.rows; i++)
 			if (l.count[i] > 0)
@@ -686,7 +706,10 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 	}
 }
 
-/* Fills lanes and rows from what the lanes found; false: there was nothing left. */
+/*
+ * Fills lanes and rows from what the lanes found; false: there was nothing left. Lanes
+ * that need one match try a few rows each, and more only where none of these was one.
+ */
 bool
 JoinProgram::sought_pairs(const Level &level, LevelState &l) const
 {
@@ -719,11 +742,24 @@ JoinProgram::sought_pairs(const Level &level, LevelState &l) const
 	if (!table.exact())
 		for (int place : level.split->probe)
 			keys.push_back(JoinColumn{l.in.types[place], l.in.values(place), nullptr});
-	for (; l.lane < l.in.rows; l.lane++, l.at = 0)
+	for (;;)
 	{
-		if (once && bit_get(l.matched, l.lane))
-			continue;
-		for (; l.at < l.count[l.lane] && n < VECTOR; l.at++)
+		if (l.lane >= l.in.rows)
+		{
+			/* a round ends with its pairs: they may be matches */
+			if (n > 0 || !l.more)
+				break;
+			l.round = l.round_end;
+			l.round_end = l.round > UINT32_MAX / NEXT_ROUND ? UINT32_MAX : l.round * NEXT_ROUND;
+			l.more = false;
+			l.lane = 0;
+			l.at = l.round;
+		}
+
+		const bool	done = once && bit_get(l.matched, l.lane);
+		const uint32_t end = done ? 0 : std::min(l.count[l.lane], l.round_end);
+
+		for (; l.at < end && n < VECTOR; l.at++)
 		{
 			const uint32_t row = order ? order[l.first[l.lane] + l.at] : l.first[l.lane] + l.at;
 
@@ -731,11 +767,14 @@ JoinProgram::sought_pairs(const Level &level, LevelState &l) const
 			l.rows[n] = row;
 			n += keys.empty() || table.same_keys(row, keys.data(), l.lane);
 		}
-		if (l.at < l.count[l.lane])
+		if (l.at < end)
 			break;
+		l.more = l.more || (!done && end < l.count[l.lane]);
+		l.lane++;
+		l.at = l.round;
 	}
 	l.npairs = n;
-	return n > 0 || l.lane < l.in.rows;
+	return n > 0;
 }
 
 /* The same, of every row. */
@@ -1036,7 +1075,7 @@ JoinProgram::advance_level(JoinState &s, size_t number) const
 			l.step = Step::Done;
 		return progress;
 	}
-	if (l.step == Step::Pairs && level.split->sought && l.lane >= l.in.rows)
+	if (l.step == Step::Pairs && level.split->sought && l.lane >= l.in.rows && !l.more)
 	{
 		l.step = kind == JoinKind::Inner ? Step::Done : Step::Unmatched;
 		l.lane = 0;

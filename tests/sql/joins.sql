@@ -313,6 +313,25 @@ EXPLAIN (COSTS OFF) SELECT a.s, count(*) FROM a WHERE NOT EXISTS (SELECT FROM b 
 SET gpuvm.require = cpu;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM test, test1 WHERE test.normali5 = test1.normali5 AND test1.id < 3000;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM test, test1 WHERE test.normali5 < test1.normali20 AND test1.id < 3000;
+-- Of many equal keys EXISTS looks at a few, and at more only if none of these will do.
+CREATE FUNCTION pairs(query text) RETURNS int8 LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		IF line ~ 'Pairs: ' THEN
+			RETURN substring(line FROM 'Pairs: (.*)');
+		END IF;
+	END LOOP;
+	RETURN NULL;
+END $$;
+SELECT pairs('SELECT count(*) FROM test x WHERE EXISTS (SELECT FROM test1 y WHERE y.normali5 = x.normali5 AND y.id <> x.id)') < 5 * 3500 AS few,
+	pairs('SELECT count(*) FROM test x WHERE NOT EXISTS (SELECT FROM test1 y WHERE y.normali5 = x.normali5 AND y.id <> x.id)') < 5 * 3500 AS few_too,
+	pairs('SELECT count(*) FROM test x WHERE EXISTS (SELECT FROM test1 y WHERE y.id > 5 AND x.id > 0)') AS none;
+SELECT count(*) FROM test x WHERE EXISTS (SELECT FROM test1 y WHERE y.normali5 = x.normali5 AND x.id + y.id > 6900);
+SELECT count(*) FROM test x WHERE NOT EXISTS (SELECT FROM test1 y WHERE y.normali5 = x.normali5 AND x.id + y.id IN (3501, 3400));
+SELECT count(*) FROM test x WHERE EXISTS (SELECT FROM none y WHERE x.id > 0);
+SELECT count(*) FROM test x WHERE NOT EXISTS (SELECT FROM none y);
 RESET gpuvm.require;
 SELECT opcode, p1, p2, p3, comment FROM gpuvm.disassemble('SELECT test.id, test1.uniformi, test.normali5 FROM test, test1 WHERE test1.uniformi > 60 AND test.normali5 < 0');
 SELECT opcode, p1, p2, p3, comment FROM gpuvm.disassemble('SELECT b.id, sum(a.l) FROM a LEFT JOIN b ON a.k = b.k AND b.s > 3 AND a.id > b.id WHERE a.s < 3 GROUP BY b.id');
