@@ -99,7 +99,7 @@ endif
 
 CUDA_HOST_SRC = $(wildcard cuda/*.cc)
 # What the library needs of the other layers; its engine is not the CPU's.
-CUDA_CORE_SRC = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
+CUDA_CORE_SRC = $(filter-out src/vm/cpu_% src/vm/join_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
 CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_HOST_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/cuda/%.o)
 
 # For a toolkit's sake evaluated in recipes only: each asks nvcc.
