@@ -10,6 +10,7 @@
 #define GPUVM_STORE_COPIER_H
 
 #include "store/internal.h"
+#include "store/tuple_walk.h"
 #include "tablet/build.h"
 
 extern "C" {
@@ -21,34 +22,13 @@ namespace gpuvm {
 
 constexpr uint32 MAX_TABLET_BLOCKS = 1u << 20;
 
-/* What walking a tuple needs to know of one attribute. */
-struct WalkAttribute
-{
-	int16		len;
-	int16		column;			/* staged column, -1 when not wanted */
-	char		align;
-};
-
-struct CopyColumn
-{
-	Type		type;
-	int16		attnum;
-	uint8		width;
-	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
-	bool		has_nulls;		/* in the tablet being staged */
-	bool		missing;		/* older tuples lack it: they have missing_value, or null */
-	Datum		missing_value;
-	char	   *values;
-	uint64	   *nulls;
-};
-
 struct Copier
 {
 	Relation	rel;
 	CopyJob    *job;
 	bool		in_recovery;
 	int			ncols;
-	CopyColumn *columns;
+	WalkColumn *columns;
 	StagedColumn *staged;
 	ColumnChunk *chunks;
 	int			natts;			/* attributes up to the last wanted one */

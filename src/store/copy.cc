@@ -89,7 +89,7 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 	c->row_capacity = rows;
 	c->in_recovery = RecoveryInProgress();
 	c->ncols = static_cast<int>(job->ncols);
-	c->columns = static_cast<CopyColumn *>(palloc0(sizeof(CopyColumn) * Max(c->ncols, 1)));
+	c->columns = static_cast<WalkColumn *>(palloc0(sizeof(WalkColumn) * Max(c->ncols, 1)));
 	c->staged = static_cast<StagedColumn *>(palloc0(sizeof(StagedColumn) * Max(c->ncols, 1)));
 	c->chunks = static_cast<ColumnChunk *>(palloc0(sizeof(ColumnChunk) * Max(c->ncols, 1)));
 	for (int i = 0; i < c->ncols; i++)
@@ -106,12 +106,12 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 	}
 	for (int i = 0; i < c->ncols; i++)
 	{
-		CopyColumn *column = &c->columns[i];
+		WalkColumn *column = &c->columns[i];
 		Form_pg_attribute att = TupleDescAttr(desc, job->attnums[i] - 1);
 
 		c->attributes[att->attnum - 1].column = static_cast<int16>(i);
-		column->type = importable_type(att->atttypid);
-		column->attnum = att->attnum;
+		c->staged[i].type = importable_type(att->atttypid);
+		c->staged[i].attnum = att->attnum;
 		column->width = static_cast<uint8>(att->attlen);
 		column->offset = -1;
 		if (desc->constr && desc->constr->missing && desc->constr->missing[att->attnum - 1].am_present)
@@ -194,8 +194,6 @@ copier_flush(Copier *c, BlockNumber next_block)
 
 		for (int i = 0; i < c->ncols; i++)
 		{
-			c->staged[i].type = c->columns[i].type;
-			c->staged[i].attnum = c->columns[i].attnum;
 			c->staged[i].values = c->columns[i].values;
 			c->staged[i].nulls = c->columns[i].has_nulls ? c->columns[i].nulls : NULL;
 		}
@@ -240,83 +238,9 @@ flush_or_raise(Copier *c, BlockNumber next_block)
 				 errhint("Increase \"gpuvm.memory\", release tables with gpuvm.release(), or import fewer columns.")));
 }
 
-static inline void
-set_null(CopyColumn *column, uint32 row)
-{
-	column->nulls[row / 64] |= uint64{1} << (row % 64);
-	column->has_nulls = true;
-}
-
-static inline void
-store_value(CopyColumn *column, uint32 row, const char *from)
-{
-	switch (column->width)
-	{
-		case 1:
-			column->values[row] = *from;
-			break;
-		case 2:
-			memcpy(column->values + Size{row} * 2, from, 2);
-			break;
-		case 4:
-			memcpy(column->values + Size{row} * 4, from, 4);
-			break;
-		default:
-			memcpy(column->values + Size{row} * 8, from, 8);
-			break;
-	}
-}
-
-static inline void
-store_datum(CopyColumn *column, uint32 row, Datum value)
-{
-	char		bytes[sizeof(Datum)];
-
-	store_att_byval(bytes, value, column->width);
-	store_value(column, row, bytes);
-}
-
-/* Attributes from `first` (at `offset`) of one tuple into row `row` of the staged columns. */
-static void
-walk_tuple(Copier *c, HeapTupleHeader tuple, int first, uint32 offset, uint32 row)
-{
-	const char *data = reinterpret_cast<const char *>(tuple) + tuple->t_hoff;
-	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
-	int			natts = Min(static_cast<int>(HeapTupleHeaderGetNatts(tuple)), c->natts);
-	int			a;
-
-	for (a = first; a < natts; a++)
-	{
-		const WalkAttribute *att = &c->attributes[a];
-
-		if (has_nulls && att_isnull(a, tuple->t_bits))
-		{
-			if (att->column >= 0)
-				set_null(&c->columns[att->column], row);
-			continue;
-		}
-		offset = att_align_pointer(offset, att->align, att->len, data + offset);
-		if (att->column >= 0)
-			store_value(&c->columns[att->column], row, data + offset);
-		offset = att_addlength_pointer(offset, att->len, data + offset);
-	}
-	for (; a < c->natts; a++)
-	{
-		CopyColumn *column;
-
-		if (c->attributes[a].column < 0)
-			continue;
-		column = &c->columns[c->attributes[a].column];
-		if (column->missing)
-			store_datum(column, row, column->missing_value);
-		else
-			set_null(column, row);
-	}
-}
-
 template <typename T>
 static void
-gather(const Copier *c, const CopyColumn *column)
+gather(const Copier *c, const WalkColumn *column)
 {
 	T		   *to = reinterpret_cast<T *>(column->values) + c->nrows;
 
@@ -343,13 +267,13 @@ deform_page(Copier *c)
 	if ((infomask & HEAP_HASNULL) || natts < c->natts)
 	{
 		for (int i = 0; i < c->ntuples; i++)
-			walk_tuple(c, c->tuples[i], 0, 0, c->nrows + i);
+			walk_tuple(c->columns, c->attributes, c->natts, c->tuples[i], 0, 0, c->nrows + i);
 		return;
 	}
 
 	for (int i = 0; i < c->ncols; i++)
 	{
-		const CopyColumn *column = &c->columns[i];
+		const WalkColumn *column = &c->columns[i];
 
 		if (column->offset < 0)
 			continue;
@@ -371,7 +295,7 @@ deform_page(Copier *c)
 	}
 	if (c->first_walked < c->natts)
 		for (int i = 0; i < c->ntuples; i++)
-			walk_tuple(c, c->tuples[i], c->first_walked, c->first_walked_offset, c->nrows + i);
+			walk_tuple(c->columns, c->attributes, c->natts, c->tuples[i], c->first_walked, c->first_walked_offset, c->nrows + i);
 }
 
 static void
@@ -477,7 +401,7 @@ copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n)
 
 	for (int i = 0; i < c->ncols; i++)
 	{
-		CopyColumn *column = &c->columns[i];
+		WalkColumn *column = &c->columns[i];
 		const ColumnChunk &chunk = tablet_chunks(tablet)[i];
 
 		decode_values(tablet, chunk, row, nrows, column->values, c->nrows);

@@ -14,6 +14,7 @@
 #include "store/delta.h"
 
 #include "store/internal.h"
+#include "store/tuple_walk.h"
 #include "tablet/build.h"
 
 extern "C" {
@@ -36,36 +37,18 @@ constexpr double BLOCK_US = 0.5;
 constexpr double ROW_US = 0.02;
 constexpr double VALUE_US = 0.004;
 
-struct DeltaColumn
-{
-	uint8		width;
-	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
-	bool		has_nulls;		/* among the staged rows */
-	bool		missing;		/* older tuples lack it: they have missing_value, or null */
-	Datum		missing_value;
-	char	   *values;
-	uint64	   *nulls;
-};
-
-struct DeltaAttribute
-{
-	int16		len;
-	int16		column;			/* -1 when not wanted */
-	char		align;
-};
-
 struct DeltaReader
 {
 	const DeltaRequest *request;
 	uint32		capacity;		/* rows */
 	uint32		nrows;
-	DeltaColumn *columns;
+	WalkColumn *columns;
 	StagedColumn *staged;
 	char	   *zeroes;			/* the values of columns that are not wanted */
 	ColumnChunk *chunks;
 	ItemPointerData *ctids;
 	int			natts;			/* attributes up to the last wanted one */
-	DeltaAttribute *attributes;
+	WalkAttribute *attributes;
 	int			first_walked;	/* where the walk of a complete tuple begins; natts: no walk */
 	uint32		first_walked_offset;
 	Delta	   *delta;
@@ -88,7 +71,7 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 	uint32		width = 0;
 	int32		offset = 0;
 
-	r->columns = static_cast<DeltaColumn *>(palloc0(sizeof(DeltaColumn) * Max(ncols, 1)));
+	r->columns = static_cast<WalkColumn *>(palloc0(sizeof(WalkColumn) * Max(ncols, 1)));
 	r->staged = static_cast<StagedColumn *>(palloc0(sizeof(StagedColumn) * Max(ncols, 1)));
 	r->chunks = static_cast<ColumnChunk *>(palloc(sizeof(ColumnChunk) * Max(ncols, 1)));
 	for (uint32 i = 0; i < ncols; i++)
@@ -103,18 +86,18 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 		r->capacity = request->nblocks * MaxHeapTuplesPerPage;
 	r->capacity = TYPEALIGN(64, r->capacity);
 
-	r->attributes = static_cast<DeltaAttribute *>(palloc(sizeof(DeltaAttribute) * Max(r->natts, 1)));
+	r->attributes = static_cast<WalkAttribute *>(palloc(sizeof(WalkAttribute) * Max(r->natts, 1)));
 	for (int a = 0; a < r->natts; a++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, a);
 
-		r->attributes[a] = DeltaAttribute{att->attlen, -1, att->attalign};
+		r->attributes[a] = WalkAttribute{att->attlen, -1, att->attalign};
 	}
 	r->zeroes = static_cast<char *>(take(r, Size{r->capacity} * sizeof(int64), MCXT_ALLOC_ZERO));
 	for (uint32 i = 0; i < ncols; i++)
 	{
 		const ColumnSummary *summary = &request->columns[i];
-		DeltaColumn *column = &r->columns[i];
+		WalkColumn *column = &r->columns[i];
 
 		r->staged[i].type = summary->type;
 		r->staged[i].attnum = summary->attnum;
@@ -139,7 +122,7 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 	/* Offsets up to the first attribute of variable length. */
 	for (r->first_walked = 0; r->first_walked < r->natts; r->first_walked++)
 	{
-		const DeltaAttribute *att = &r->attributes[r->first_walked];
+		const WalkAttribute *att = &r->attributes[r->first_walked];
 
 		if (att->len <= 0)
 			break;
@@ -219,82 +202,12 @@ flush_tablet(DeltaReader *r)
 }
 
 static inline void
-set_null(DeltaColumn *column, uint32 row)
-{
-	column->nulls[row / 64] |= uint64{1} << (row % 64);
-	column->has_nulls = true;
-}
-
-static inline void
-store_value(DeltaColumn *column, uint32 row, const char *from)
-{
-	switch (column->width)
-	{
-		case 1:
-			column->values[row] = *from;
-			break;
-		case 2:
-			memcpy(column->values + Size{row} * 2, from, 2);
-			break;
-		case 4:
-			memcpy(column->values + Size{row} * 4, from, 4);
-			break;
-		default:
-			memcpy(column->values + Size{row} * 8, from, 8);
-			break;
-	}
-}
-
-/* Attributes from `a` (at `offset`) on. */
-static void
-walk_tuple(DeltaReader *r, HeapTupleHeader tuple, int a, uint32 offset)
-{
-	const char *data = reinterpret_cast<const char *>(tuple) + tuple->t_hoff;
-	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
-	int			natts = Min(static_cast<int>(HeapTupleHeaderGetNatts(tuple)), r->natts);
-
-	for (; a < natts; a++)
-	{
-		const DeltaAttribute *att = &r->attributes[a];
-
-		if (has_nulls && att_isnull(a, tuple->t_bits))
-		{
-			if (att->column >= 0)
-				set_null(&r->columns[att->column], r->nrows);
-			continue;
-		}
-		offset = att_align_pointer(offset, att->align, att->len, data + offset);
-		if (att->column >= 0)
-			store_value(&r->columns[att->column], r->nrows, data + offset);
-		offset = att_addlength_pointer(offset, att->len, data + offset);
-	}
-	/* made before these were added */
-	for (; a < r->natts; a++)
-	{
-		DeltaColumn *column;
-
-		if (r->attributes[a].column < 0)
-			continue;
-		column = &r->columns[r->attributes[a].column];
-		if (column->missing)
-		{
-			char		bytes[sizeof(Datum)];
-
-			store_att_byval(bytes, column->missing_value, column->width);
-			store_value(column, r->nrows, bytes);
-		}
-		else
-			set_null(column, r->nrows);
-	}
-}
-
-static inline void
 append_tuple(DeltaReader *r, HeapTuple tuple)
 {
 	HeapTupleHeader header = tuple->t_data;
 
 	if ((header->t_infomask & HEAP_HASNULL) != 0 || static_cast<int>(HeapTupleHeaderGetNatts(header)) < r->natts)
-		walk_tuple(r, header, 0, 0);
+		walk_tuple(r->columns, r->attributes, r->natts, header, 0, 0, r->nrows);
 	else
 	{
 		const char *data = reinterpret_cast<const char *>(header) + header->t_hoff;
@@ -307,7 +220,7 @@ append_tuple(DeltaReader *r, HeapTuple tuple)
 				store_value(&r->columns[column], r->nrows, data + r->columns[column].offset);
 		}
 		if (r->first_walked < r->natts)
-			walk_tuple(r, header, r->first_walked, r->first_walked_offset);
+			walk_tuple(r->columns, r->attributes, r->natts, header, r->first_walked, r->first_walked_offset, r->nrows);
 	}
 	if (r->ctids != NULL)
 		r->ctids[r->nrows] = tuple->t_self;
