@@ -201,7 +201,7 @@ constexpr int PROGRAM_MAX_AUX = 4096;
 constexpr int PROGRAM_MAX_NAMES = 16384;
 constexpr int PROGRAM_MAX_PARAMS = 64;
 constexpr int PROGRAM_MAX_COLUMNS = 128;	/* result columns, also keys + aggregates */
-constexpr int PROGRAM_MAX_CURSORS = 3;
+constexpr int PROGRAM_MAX_CURSORS = 8;
 
 /*
  * The sealed form: this header, then Op[nops], int64[naux], char[names_len].

@@ -304,7 +304,12 @@ TEST_F(EngineJobTest, CursorsAreChecked)
 	EXPECT_EQ(backend.failure(), "the number of cursors is wrong");
 
 	prepare_join(&backend, this, true, 0, false);
-	backend.job->ncursors = 4;
+	backend.job->ncursors = PROGRAM_MAX_CURSORS;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+
+	prepare_join(&backend, this, true, 0, false);
+	backend.job->ncursors = PROGRAM_MAX_CURSORS + 1;
 	backend.run();
 	EXPECT_EQ(backend.failure(), "the job has too few or too many cursors");
 }

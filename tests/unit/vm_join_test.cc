@@ -179,7 +179,7 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 	static const uint32_t inner[] = {1, 2, 7, 30, 64, 130};
 	Rng			rng(seed * 2 + grouped);
 	const bool	tame = chance(rng, 80);
-	const int	ncursors = 2 + pick_int(rng, 2);
+	const int	ncursors = 2 + pick_int(rng, chance(rng, 20) ? PROGRAM_MAX_CURSORS - 1 : 2);
 	std::vector<Table> tables;
 	std::vector<const Table *> pointers;
 	std::vector<CursorSchema> schemas;
@@ -452,7 +452,7 @@ TEST(VmJoin, DamagedPrograms)
 	{
 		Rng			rng(seed);
 		const bool	grouped = seed % 2;
-		const int	ncursors = 2 + pick_int(rng, 2);
+		const int	ncursors = 2 + pick_int(rng, chance(rng, 20) ? PROGRAM_MAX_CURSORS - 1 : 2);
 		std::vector<Table> tables;
 		std::vector<CursorSchema> schemas;
 

@@ -222,7 +222,7 @@ public:
 		return seal(b);
 	}
 
-	/* A join of 2 or 3 cursors; their tables have the same columns. */
+	/* A join of so many cursors; their tables have the same columns. */
 	SealedProgram make_join(bool grouped, int ncursors)
 	{
 		ProgramBuilder &b = *builder;
