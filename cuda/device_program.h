@@ -327,6 +327,35 @@ record_words(const GroupLayout &g)
 	return (n + 1) / 2 * 2;
 }
 
+/*
+ * An inner column of a grid: the program reads one value for all lanes. Before a warp
+ * runs the loop over an inner row it sets the column's value in the operations that
+ * have it as an immediate, its null bit and, of Bool, its truth as masks.
+ */
+struct UniformPlan
+{
+	uint16_t	table_column;	/* of the program's: LowerOptions.uniform_from or above */
+	Type		type;
+	uint8_t		reserved;
+	uint16_t	values;			/* in the region: GRID_BLOCK values of 8 bytes, as registers hold them */
+	uint16_t	nulls;			/* in the region: their null bits; OPERAND_NONE: the column has no nulls */
+	uint16_t	null_mask;		/* slots; OPERAND_NONE: nobody reads it */
+	uint16_t	truth_mask;
+};
+constexpr int MAX_UNIFORMS = 32;
+constexpr uint32_t GRID_BLOCK = 32;	/* inner rows whose values are in the region at a time */
+
+/*
+ * What a program without result columns leaves of the lanes that live at its end,
+ * as bits that are ORed into a bitmap.
+ */
+enum class MarkKind : uint8_t
+{
+	None = 0,
+	Rows,						/* bit of a row: place of its pad in the table's list * TABLET_PAD_ROWS + row within the pad */
+	Pairs,						/* of a grid: (inner row - GridArgs.first_row) * rows of the slice's pads + row within them */
+};
+
 struct DeviceProgram
 {
 	uint16_t	nops;
@@ -357,8 +386,12 @@ struct DeviceProgram
 	int64_t		aux[MAX_AUX];
 	uint64_t	total_rows;		/* at most, that accumulators were sized for */
 	GroupLayout groups;
+	uint8_t		grid;			/* it runs over pairs: needs GridArgs */
+	MarkKind	mark;			/* it marks: needs MarkArgs */
+	uint16_t	nuniforms;
+	UniformPlan uniforms[MAX_UNIFORMS];
 };
-static_assert(sizeof(DeviceProgram) < 20000, "kernel parameters end at 32,764 bytes");
+static_assert(sizeof(DeviceProgram) < 24000, "kernel parameters end at 32,764 bytes");
 
 struct LaunchArgs;
 
@@ -579,6 +612,20 @@ record_area_bytes(const GroupLayout &g, uint32_t rows_per_lane, uint32_t partiti
 	return (group_area_bytes(g.planes, RECORD_GROUP, true) + record_slots(rows_per_lane) * record_group_planes(g) * 4 + (4u << partition_bits) + 127) / 128 * 128;
 }
 
+/*
+ * Grids: a nested loop. The launch's rows are the pairs of the slice's rows with
+ * inner rows [first_row, first_row + nrows). A warp takes some outer rows, and then
+ * one inner row after the other. Result rows and MarkKind::Pairs see virtual pads,
+ * nrows times the slice's: pad (inner row - first_row) * npads + outer pad.
+ */
+struct GridArgs
+{
+	const DeviceChunk *columns;	/* device memory: whole columns, in the order of DeviceProgram.uniforms */
+	uint32_t	first_row;
+	uint32_t	nrows;
+	uint32_t	unit_inner;		/* inner rows that a warp takes at a time: from the LaunchShape */
+};
+
 /* What a launch of the interpreter gets beside its program. */
 struct LaunchArgs
 {
@@ -591,6 +638,8 @@ struct LaunchArgs
 	const int64_t *long_aux;	/* device memory */
 	RowStaging	rows;
 	GroupTable	groups;
+	GridArgs	grid;
+	uint32_t   *marks;			/* of a program that marks */
 };
 
 /* An instance of the kernel. */

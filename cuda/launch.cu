@@ -130,7 +130,8 @@ destroy_scratch(LaunchScratch *scratch)
 }
 
 cudaError_t
-choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, uint32_t group_bytes)
+choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, uint32_t group_bytes,
+			 uint64_t)
 {
 	std::lock_guard<std::mutex> lock(cache().mutex);
 	DeviceFacts facts;
@@ -147,7 +148,7 @@ choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, u
 
 	while (warps > 1 && block_bytes + program.region_bytes * warps > limit)
 		warps /= 2;
-	*shape = LaunchShape{kernel_of(program), 0, 0, warps * 32, block_bytes + program.region_bytes * warps, 0};
+	*shape = LaunchShape{kernel_of(program), 0, 0, warps * 32, block_bytes + program.region_bytes * warps, 0, 1};
 	if (shape->shared_bytes > limit)
 		return cudaErrorInvalidConfiguration;
 	rc = resident_blocks(device, facts, *shape, &per_sm);
@@ -192,7 +193,7 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 			 cudaStream_t stream)
 {
 	LaunchArgs	args = {slice.table, slice.first_pad, slice.npads, slice.abort, scratch.state, scratch.partials,
-		scratch.long_aux, {}, {}};
+		scratch.long_aux, {}, {}, {slice.inner_columns, slice.inner_first, slice.inner_rows, shape.unit_inner}, slice.marks};
 	uint64_t	units = static_cast<uint64_t>(slice.npads) * (TABLET_PAD_ROWS / shape.unit_rows);
 	uint32_t	warps = shape.threads / 32;
 	uint64_t	useful = std::max<uint64_t>(1, (units + warps - 1) / warps);

@@ -39,7 +39,8 @@ struct LaunchShape
 	uint32_t	blocks_per_sm;
 	uint32_t	threads;		/* a block */
 	uint32_t	shared_bytes;	/* a block */
-	uint32_t	unit_rows;		/* what a warp takes at a time */
+	uint32_t	unit_rows;		/* what a warp takes at a time, */
+	uint32_t	unit_inner;		/* of a grid: with so many inner rows */
 };
 
 cudaError_t create_scratch(LaunchScratch *scratch);
@@ -49,9 +50,11 @@ void		destroy_scratch(LaunchScratch *scratch);
  * Block, grid and shared memory for the program on the current device, with
  * `group_bytes` of a block's shared memory for a group table before the
  * warps' regions; cudaErrorInvalidConfiguration if a block does not fit. Cheap:
- * asks the driver only once for each kernel and size.
+ * asks the driver only once for each kernel and size. `inner_rows`: of a grid, how
+ * many a slice has; a shape is good for slices of other sizes, too.
  */
-cudaError_t choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, uint32_t group_bytes = 0);
+cudaError_t choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, uint32_t group_bytes = 0,
+						 uint64_t inner_rows = 0);
 
 /* The kernel's instances, by rows a lane. */
 InterpretFn interpreter_4(OpSet set);
@@ -77,7 +80,14 @@ struct SliceArgs
 	const uint32_t *abort;
 	const RowStaging *rows;
 	const GroupTable *groups;
+	/* grids */
+	const DeviceChunk *inner_columns = nullptr;	/* device memory: GridArgs.columns */
+	uint32_t	inner_first = 0;
+	uint32_t	inner_rows = 0;
+	uint32_t   *marks = nullptr;	/* programs that mark */
 };
+constexpr uint64_t MAX_VIRTUAL_PADS = 1 << 19;
+constexpr uint64_t MAX_SLICE_PAIRS = uint64_t{1} << 37;
 cudaError_t launch_slice(const DeviceProgram &program, const LaunchShape &shape, const LaunchScratch &scratch,
 						 const SliceArgs &args, cudaStream_t stream);
 

@@ -25,6 +25,13 @@ struct LowerOptions
 	bool		trust_ranges;	/* leave out checks that the columns' ranges prove needless */
 	uint32_t	shared_bytes;	/* a multiprocessor's shared memory; 0: 227 KB */
 	bool		masked;			/* some tablet has masked rows */
+	/*
+	 * A nested loop: columns of the program from uniform_from on are the inner row's. Their
+	 * bindings are those of the others, of min_width type_width(); total_rows is of pairs.
+	 */
+	bool		grid = false;
+	uint16_t	uniform_from = 0;
+	MarkKind	mark = MarkKind::None;	/* not None: a row program without result columns marks its live lanes */
 };
 
 struct LowerInput
