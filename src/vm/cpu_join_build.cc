@@ -1,0 +1,339 @@
+/* cpu_join_build.cc: a join is made: its inner sides are built, then its programs over pairs are lowered. */
+#include <algorithm>
+
+#include "vm/cpu_join_job.h"
+
+namespace gpuvm::cpu_join {
+
+namespace {
+
+constexpr uint32_t BUILD_ROWS = 64 * 1024;	/* a task */
+constexpr uint64_t FEW_LANES = 256;	/* so many rows of cursor 0 are no vectors to loop over */
+constexpr uint64_t HUGE_FROM = 4 << 20;
+constexpr uint64_t MOST_ROWS = uint64_t(1) << 62;
+
+/* What is known of a value, as the summary of a column. */
+ColumnSummary
+summary_of(const ValueRange &range, Type type, bool nullable)
+{
+	ColumnSummary s = {};
+
+	s.type = type;
+	s.max_width = static_cast<uint8_t>(type_width(type));
+	if (range.may_null || nullable)
+	{
+		s.flags |= CHUNK_HAS_NULLS;
+		s.null_count = 1;
+	}
+	if (!range.may_value)
+		s.flags |= CHUNK_ALL_NULL;
+	if (type_is_float(type))
+	{
+		s.flags |= static_cast<uint16_t>((range.may_nan ? CHUNK_HAS_NAN : 0) | (range.may_inf ? CHUNK_HAS_INF : 0) | CHUNK_HAS_NEG_ZERO);
+		s.exp_lo = static_cast<int16_t>(range.exp_lo);
+		s.exp_hi = static_cast<int16_t>(range.exp_hi);
+		memcpy(&s.min, &range.flo, sizeof(s.min));
+		memcpy(&s.max, &range.fhi, sizeof(s.max));
+	}
+	else if (type == Type::Bool)
+	{
+		s.min = range.may_true && !range.may_false;
+		s.max = range.may_true;
+	}
+	else
+	{
+		s.min = range.lo;
+		s.max = range.hi;
+	}
+	return s;
+}
+
+ColumnChunk
+chunk_of(const ColumnSummary &s)
+{
+	ColumnChunk c = {};
+
+	c.type = s.type;
+	c.encoding = Encoding::Fixed;
+	c.width = static_cast<uint8_t>(type_width(s.type));
+	c.flags = s.flags;
+	c.null_count = static_cast<uint32_t>(s.null_count);
+	c.exp_hi = s.exp_hi;
+	c.exp_lo = s.exp_lo;
+	c.min = s.min;
+	c.max = s.max;
+	return c;
+}
+
+uint64_t
+saturating_product(uint64_t a, uint64_t b)
+{
+	const uint128 p = static_cast<uint128>(a) * b;
+
+	return p > MOST_ROWS ? MOST_ROWS : static_cast<uint64_t>(p);
+}
+
+}  // namespace
+
+JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
+						 uint64_t build_limit)
+	: program_(program), params_(params), nparams_(nparams), cursors_(cursors), limit_(build_limit)
+{
+	split_join(program, &split_);
+	refusal_ = split_.failure;
+	if (refusal_)
+		return;
+	first_ = std::make_unique<CpuProgram>(split_.first.program(), params, nparams, cursors[0].columns, cursors[0].ncols,
+										  cursors[0].total_rows);
+	for (size_t i = 0; i < split_.levels.size(); i++)
+	{
+		const JoinLevel &from = split_.levels[i];
+		const JoinCursor &cursor = cursors[i + 1];
+
+		levels_.push_back(std::make_unique<Level>());
+		levels_[i]->split = &from;
+		levels_[i]->side.program = std::make_unique<CpuProgram>(from.build.program(), params, nparams, cursor.columns,
+																cursor.ncols, cursor.total_rows);
+		levels_[i]->side.ranges = result_ranges(*levels_[i]->side.program);
+		levels_[i]->loop = !from.sought && cursors[0].total_rows >= FEW_LANES
+			&& (from.kind == JoinKind::Inner || from.condition.present());
+	}
+	result_types_.resize(program->nresults);
+	program_result_types(program, result_types_.data());
+}
+
+std::vector<ValueRange>
+JoinProgram::result_ranges(const CpuProgram &of) const
+{
+	std::vector<ValueRange> ranges;
+
+	for (int i = of.program->parallel; i < of.program->converge; i++)
+	{
+		const Op   &op = of.program->ops()[i];
+
+		if (op.opcode == Opcode::Result)
+			for (int c = 0; c < op.p2; c++)
+				ranges.push_back(of.ranges[op.p1 + c]);
+	}
+	return ranges;
+}
+
+/* Where the rows of each task will lie, if all are left. */
+void
+JoinProgram::lay_out_side(size_t level)
+{
+	BuildSide  &side = levels_[level]->side;
+	const JoinCursor &cursor = cursors_[level + 1];
+	const std::vector<Type> &types = side.program->result_types;
+	bool		nullable = false;
+	uint64_t	at = 0, bytes_a_row = 0;
+
+	for (const ValueRange &range : side.ranges)
+		nullable = nullable || range.may_null;
+	for (uint32_t t = 0; t < cursor.tablets.size(); t++)
+	{
+		const JoinTablet &tablet = cursor.tablets[t];
+		const uint32_t nrows = tablet.tablet->nrows;
+
+		if (masked_count(tablet.masked, tablet.nmasked, 0, nrows) == nrows || side.program->can_skip(tablet.tablet))
+			continue;
+		figures_.build_bytes_read += side.program->bytes_of(tablet.tablet);
+		for (uint32_t first = 0; first < nrows; first += BUILD_ROWS)
+			side.tasks.push_back(BuildSide::Task{t, first, std::min(nrows, first + BUILD_ROWS), at + first, 0, 0});
+		/* no two tasks share a word of nulls */
+		at += nullable ? align_up(nrows, 64) : nrows;
+	}
+	side.reserved = at;
+	for (size_t c = 0; c < types.size(); c++)
+		bytes_a_row += static_cast<uint64_t>(type_width(types[c])) + (side.ranges[c].may_null ? 1 : 0);
+	side.bytes = at * bytes_a_row;
+	if (at >= NO_ROW - 1)
+		refusal_ = "an inner side of the join has too many rows";
+	else if (limit_ > 0 && side.bytes > limit_)
+		refusal_ = "an inner side of the join takes more memory than it may";
+	if (refusal_)
+		return;
+
+	std::vector<ResultColumnLayout> layout(types.size() + 1);
+	const uint64_t bytes = result_layout(types.data(), static_cast<int>(types.size()),
+										 static_cast<uint32_t>(align_up(at + 1, VECTOR)), layout.data());
+
+	if (types.empty())
+		return;
+	side.memory = Pages(bytes, bytes >= HUGE_FROM);
+	for (size_t c = 0; c < types.size(); c++)
+		side.columns.push_back(JoinColumn{types[c], side.memory.as<char>() + layout[c].values,
+										  side.ranges[c].may_null ? reinterpret_cast<uint64_t *>(side.memory.as<char>() + layout[c].nulls)
+										  : nullptr});
+}
+
+void
+JoinProgram::task_rows(Level &level, BuildSide::Task &task)
+{
+	BuildSide  &side = level.side;
+	const JoinTablet &tablet = cursors_[level.split - split_.levels.data() + 1].tablets[task.tablet];
+	std::unique_ptr<CpuState> state = side.program->new_state();
+	WorkerState &s = static_cast<WorkerState &>(*state);
+	std::vector<ResultColumnLayout> layout(side.columns.size() + 1);
+
+	/* an area that begins with the task's first row */
+	s.area = side.memory.as<char>();
+	for (size_t c = 0; c < side.columns.size(); c++)
+	{
+		const JoinColumn &column = side.columns[c];
+
+		layout[c].values = static_cast<uint64_t>(column.values - s.area) + task.at * type_width(column.type);
+		layout[c].nulls = column.nulls ? static_cast<uint64_t>(reinterpret_cast<const char *>(column.nulls) - s.area) + task.at / 8 : 0;
+	}
+	s.layout = layout.data();
+	s.emitted = 0;
+	if (!side.program->bind(s, tablet.tablet))
+		s.errors |= ERR_INT_OVERFLOW;
+	else
+		side.program->run_bound(s, task.first, task.last, tablet.masked, tablet.nmasked);
+	task.n = s.emitted;
+	task.errors = s.errors;
+}
+
+/* All rows are there: counts them, and begins the tables. False: there will be none. */
+bool
+JoinProgram::rows_done()
+{
+	for (std::unique_ptr<Level> &level : levels_)
+	{
+		BuildSide  &side = level->side;
+
+		for (const BuildSide::Task &task : side.tasks)
+		{
+			build_errors_ |= task.errors;
+			side.rows += task.n;
+			if (task.n > 0)
+				side.runs.push_back(JoinRun{task.at, task.n});
+		}
+		figures_.build_rows += side.rows;
+		figures_.build_bytes += side.bytes;
+		if (side.rows == 0 && (level->split->kind == JoinKind::Inner || level->split->kind == JoinKind::Semi))
+			empty_ = true;
+		if (level->split->sought)
+			side.table.set_rows({side.columns.begin(), side.columns.begin() + level->split->key_types.size()}, side.runs);
+	}
+	return build_errors_ == 0;
+}
+
+uint32_t
+JoinProgram::begin_phase()
+{
+	if (refusal_ || phase_ == Phase::Done)
+		return 0;
+	if (phase_ == Phase::Begin)
+	{
+		phase_ = Phase::Rows;
+		for (size_t i = 0; i < levels_.size() && !refusal_; i++)
+		{
+			lay_out_side(i);
+			for (size_t t = 0; t < levels_[i]->side.tasks.size(); t++)
+				row_tasks_.emplace_back(i, t);
+		}
+		if (refusal_)
+			return 0;
+		if (!row_tasks_.empty())
+			return static_cast<uint32_t>(row_tasks_.size());
+	}
+	if (phase_ == Phase::Rows)
+	{
+		phase_ = Phase::Tables;
+		if (!rows_done())
+		{
+			phase_ = Phase::Done;
+			return 0;
+		}
+	}
+	for (; table_ < levels_.size(); table_++)
+	{
+		Level	   &level = *levels_[table_];
+
+		if (!level.split->sought)
+			continue;
+
+		const uint32_t n = level.side.table.begin_phase();
+		uint64_t	bytes = 0;
+
+		for (const std::unique_ptr<Level> &of : levels_)
+			bytes += of->side.bytes + of->side.table.bytes();
+		figures_.build_bytes = bytes;
+		if (limit_ > 0 && bytes > limit_)
+		{
+			refusal_ = "an inner side of the join takes more memory than it may";
+			return 0;
+		}
+		if (n > 0)
+			return n;
+	}
+	phase_ = Phase::Done;
+	lower();
+	return 0;
+}
+
+void
+JoinProgram::run_task(uint32_t task)
+{
+	if (phase_ == Phase::Rows)
+		task_rows(*levels_[row_tasks_[task].first], levels_[row_tasks_[task].first]->side.tasks[row_tasks_[task].second]);
+	else
+		levels_[table_]->side.table.run_task(task);
+}
+
+void
+JoinProgram::lower_stage(size_t number, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars)
+{
+	const Level &level = *levels_[number];
+	const JoinLevel &split = *level.split;
+	std::vector<ColumnSummary> summaries;
+	std::vector<uint8_t> scalar;
+
+	for (int item : from.columns)
+	{
+		const auto	carried = std::find(split.carried.begin(), split.carried.end(), item);
+		const bool	is_carried = carried != split.carried.end();
+		const int	index = static_cast<int>(is_carried ? carried - split.carried.begin()
+											 : std::find(split.payload.begin(), split.payload.end(), item) - split.payload.begin()
+											 + split.key_types.size());
+
+		to->columns.push_back(Stage::Column{is_carried, index});
+		summaries.push_back(is_carried ? level.carried[index]
+							: summary_of(level.side.ranges[index], split_.items[item].type, split.kind == JoinKind::Left));
+		to->chunks.push_back(chunk_of(summaries.back()));
+		scalar.push_back(scalars && !is_carried);
+	}
+	to->program = std::make_unique<CpuProgram>(from.program(), params_, nparams_, summaries.data(),
+											   static_cast<uint32_t>(summaries.size()), total_rows, scalar.data());
+}
+
+/* The programs over pairs: what is known now bounds what they will see. */
+void
+JoinProgram::lower()
+{
+	std::vector<ValueRange> ranges = result_ranges(*first_);
+	uint64_t	rows = std::max<uint64_t>(cursors_[0].total_rows, 1);
+
+	for (size_t i = 0; i < levels_.size(); i++)
+	{
+		Level	   &level = *levels_[i];
+		const JoinLevel &split = *level.split;
+		const uint64_t each = split.sought ? level.side.table.max_matches() : level.side.rows;
+
+		for (size_t c = 0; c < split.carried.size(); c++)
+			level.carried.push_back(summary_of(ranges[c], split_.items[split.carried[c]].type, false));
+		if (split.condition.present())
+			lower_stage(i, split.condition, &level.condition, saturating_product(rows, std::max<uint64_t>(each, 1)), level.loop);
+		if (!split.sought)
+			pairs_a_row_ *= std::max<double>(1, static_cast<double>(each));
+		if (split.kind == JoinKind::Inner || split.kind == JoinKind::Left)
+			rows = saturating_product(rows, std::max<uint64_t>(each, 1));
+		lower_stage(i, split.tail, &level.tail, rows, level.loop && split.kind == JoinKind::Inner);
+		if (i + 1 < levels_.size())
+			ranges = result_ranges(*level.tail.program);
+	}
+}
+
+}  // namespace gpuvm::cpu_join

@@ -1,0 +1,241 @@
+/*
+ * cpu_join_job.h: a join on the CPU (cpu_join.h), by way of the programs of one
+ * cursor that join_split.h makes of its program. Private to cpu_join*.cc.
+ *
+ * A unit of cursor 0 goes through the levels a vector at a time. What comes into a
+ * level is a batch of lanes (the Result of the program before); a level makes pairs
+ * of them, up to a vector of these, and either the next level's batch takes what its
+ * tail leaves of them, or they end there. Everything is kept in the state, so that a
+ * unit can be left when its area is full and gone on with by any thread.
+ *
+ * Pairs of Seek are gathered: lanes' values and rows' values are copied to vectors
+ * for the program. A nested loop instead takes a vector of lanes as it is and one row
+ * after the other as constants (scalar columns), unless there are few lanes.
+ */
+#ifndef GPUVM_VM_CPU_JOIN_JOB_H
+#define GPUVM_VM_CPU_JOIN_JOB_H
+
+#include "vm/cpu_hash_table.h"
+#include "vm/cpu_join.h"
+#include "vm/join_split.h"
+
+namespace gpuvm::cpu_join {
+
+constexpr uint32_t VECTOR = CPU_VECTOR_ROWS;
+constexpr uint32_t BATCH_ROWS = 2 * VECTOR;	/* filled until there is a vector or more */
+constexpr uint32_t NO_ROW = UINT32_MAX;
+constexpr uint32_t STOP_STEPS = 64;	/* vectors between looks at whether to stop */
+
+/* A condition or a tail. */
+struct Stage
+{
+	struct Column
+	{
+		bool		carried;	/* or payload */
+		int			index;
+	};
+
+	std::unique_ptr<CpuProgram> program;
+	std::vector<Column> columns;	/* by batch column */
+	std::vector<ColumnChunk> chunks;
+};
+
+/* The rows of an inner cursor, as its build program leaves them. */
+struct BuildSide
+{
+	struct Task
+	{
+		uint32_t	tablet;
+		uint32_t	first, last;
+		uint64_t	at;
+		uint32_t	n;
+		uint32_t	errors;
+	};
+
+	std::unique_ptr<CpuProgram> program;
+	std::vector<ValueRange> ranges;	/* of the result columns */
+	std::vector<JoinColumn> columns;	/* keys, then payload */
+	Pages		memory;			/* all of them */
+	std::vector<Task> tasks;
+	std::vector<JoinRun> runs;	/* of at least one row */
+	uint64_t	reserved = 0;	/* rows */
+	uint64_t	rows = 0;
+	uint64_t	bytes = 0;
+	JoinTable	table;
+};
+
+/* Lanes on their way into a level. */
+struct Batch
+{
+	std::vector<Type> types;
+	std::vector<ResultColumnLayout> layout;
+	std::unique_ptr<char, WorkerState::FreeDeleter> memory;
+	uint32_t	rows = 0;
+
+	char	   *values(int column) const { return memory.get() + layout[column].values; }
+	uint64_t   *nulls(int column) const { return reinterpret_cast<uint64_t *>(memory.get() + layout[column].nulls); }
+};
+
+enum class Step { Pairs, Unmatched, Done };
+enum class Progress { Ready, Exhausted, Full, Stopped };
+
+struct LevelState
+{
+	Batch		in;
+	std::unique_ptr<WorkerState> condition;
+	std::unique_ptr<WorkerState> tail;
+	std::vector<char *> condition_values, tail_values;	/* per batch column */
+	std::vector<uint64_t *> condition_nulls, tail_nulls;
+	std::unique_ptr<char, WorkerState::FreeDeleter> memory;
+
+	Step		step = Step::Done;
+	uint32_t	lane = 0;		/* the next */
+	uint32_t	at = 0;			/* in what it found; of the run, when crossing */
+	uint32_t	round = 0;		/* sought: this round takes [round, round_end) of what each lane found, */
+	uint32_t	round_end = 0;
+	bool		more = false;	/* and some lane has more */
+	uint32_t	run = 0;		/* crossing */
+	uint32_t	vector = 0;		/* nested loop: its first lane */
+	uint32_t	npairs = 0;
+	uint32_t	lanes[VECTOR];
+	uint32_t	rows[VECTOR];
+	uint32_t	first[BATCH_ROWS];
+	uint32_t	count[BATCH_ROWS];
+	uint64_t	matched[BATCH_ROWS / 64];
+};
+
+class JoinState final : public CpuState
+{
+public:
+	std::unique_ptr<WorkerState> first;
+	std::vector<std::unique_ptr<LevelState>> levels;
+	JoinStop   *stop = nullptr;
+	uint32_t	until_stop = 0;
+	uint64_t	pairs = 0;
+	int			current = 0;	/* level that works; 0: none, rows of cursor 0 are next */
+
+	/* the unit */
+	const TabletHeader *tablet = nullptr;
+	uint32_t	row = 0, last = 0;
+	const MaskedRows *masked = nullptr;
+	uint32_t	nmasked = 0;
+
+	/* where its rows go */
+	char	   *area = nullptr;
+	uint32_t	capacity = 0;
+	uint32_t	emitted = 0;
+
+	bool		stopped()
+	{
+		if (stop == nullptr || until_stop-- > 0)
+			return false;
+		until_stop = STOP_STEPS;
+		return stop->stopped();
+	}
+};
+
+/* The first n lanes. */
+void		lanes_below(uint64_t *live, uint32_t n);
+
+class JoinProgram final : public CpuJoin
+{
+public:
+	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit);
+
+	uint32_t	begin_phase() override;
+	void		run_task(uint32_t task) override;
+	const char *refusal() const override { return refusal_; }
+	uint32_t	build_errors() const override { return build_errors_; }
+	JoinFigures figures() const override { return figures_; }
+	double		pairs_a_row() const override { return pairs_a_row_; }
+
+	bool		can_skip(const TabletHeader *tablet) const override { return empty_ || first_->can_skip(tablet); }
+	uint64_t	bytes_of(const TabletHeader *tablet) const override { return first_->bytes_of(tablet); }
+	std::unique_ptr<CpuState> new_state() const override;
+	CpuUnitOutcome run_rows(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+							char *area, uint32_t capacity, const MaskedRows *masked, uint32_t nmasked) const override;
+	void		run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+						   const MaskedRows *masked, uint32_t nmasked) const override;
+	void		set_stop(CpuState *state, JoinStop *stop) const override { of(state).stop = stop; }
+	uint64_t	pairs(const CpuState *state) const override { return static_cast<const JoinState *>(state)->pairs; }
+	void		begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
+						   const MaskedRows *masked, uint32_t nmasked) const override;
+	JoinPart	run_part(CpuState *state, char *area, uint32_t capacity) const override;
+
+	void		merge(CpuState *into, CpuState *from) const override;
+	uint32_t	begin_merge(CpuState *const *states, uint32_t n) const override;
+	void		merge_part(CpuState *const *states, uint32_t n, uint32_t part) const override;
+	uint32_t	finish(CpuState *state) const override { return end()->finish(end_state(state)); }
+	uint64_t	ngroups(const CpuState *state) const override { return end()->ngroups(end_state(state)); }
+	uint32_t	emit_groups(const CpuState *state, uint64_t from, char *area, uint32_t capacity) const override
+	{
+		return end()->emit_groups(end_state(state), from, area, capacity);
+	}
+
+private:
+	struct Level
+	{
+		const JoinLevel *split;
+		BuildSide	side;
+		Stage		condition;
+		Stage		tail;
+		std::vector<ColumnSummary> carried;
+		bool		loop;		/* a nested loop over vectors of lanes */
+	};
+
+	static JoinState &of(CpuState *state) { return *static_cast<JoinState *>(state); }
+	const CpuProgram *end() const { return levels_.back()->tail.program.get(); }
+	CpuState   *end_state(const CpuState *state) const { return static_cast<const JoinState *>(state)->levels.back()->tail.get(); }
+	bool		grouped() const { return program_->grouped; }
+
+	void		lay_out_side(size_t level);
+	void		task_rows(Level &level, BuildSide::Task &task);
+	bool		rows_done();
+	void		lower();
+	void		lower_stage(size_t level, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars);
+	std::vector<ValueRange> result_ranges(const CpuProgram &program) const;
+
+	void		make_batch(Batch *batch, const std::vector<int> &items) const;
+	void		make_vectors(const Stage &stage, std::vector<char *> *values, std::vector<uint64_t *> *nulls, char **at) const;
+	void		begin_level(JoinState &s, size_t level) const;
+	Progress	advance(JoinState &s) const;
+	Progress	advance_level(JoinState &s, size_t level) const;
+	Progress	loop_rows(JoinState &s, size_t level) const;
+	bool		find_pairs(JoinState &s, size_t level) const;
+	bool		cross_pairs(const Level &level, LevelState &l) const;
+	bool		sought_pairs(const Level &level, LevelState &l) const;
+	void		take_condition(JoinState &s, size_t level) const;
+	bool		unmatched_lanes(const Level &level, LevelState &l) const;
+	void		gather(const Level &level, const Stage &stage, LevelState &l, WorkerState &w,
+					   const std::vector<char *> &values, const std::vector<uint64_t *> &nulls) const;
+	bool		has_room(const JoinState &s, size_t level) const;
+	void		run_tail(JoinState &s, size_t level, uint32_t row, uint32_t n) const;
+	void		set_row(const Level &level, const Stage &stage, WorkerState &w, uint32_t row) const;
+	void		point_at_lanes(const Stage &stage, const Batch &in, WorkerState &w) const;
+	uint32_t	errors_of(const JoinState &s) const;
+
+	const Program *program_;
+	const ParamValue *params_;
+	uint32_t	nparams_;
+	const JoinCursor *cursors_;
+	uint64_t	limit_;
+	JoinSplit	split_;
+	std::unique_ptr<CpuProgram> first_;
+	std::vector<std::unique_ptr<Level>> levels_;
+	const char *refusal_ = nullptr;
+	uint32_t	build_errors_ = 0;
+	JoinFigures figures_ = {};
+	double		pairs_a_row_ = 1;
+	bool		empty_ = false;	/* no row can come out, but for what Left and Anti let go on */
+	std::vector<Type> result_types_;
+
+	/* phases */
+	enum class Phase { Begin, Rows, Tables, Done };
+	Phase		phase_ = Phase::Begin;
+	size_t		table_ = 0;		/* whose phase it is */
+	std::vector<std::pair<size_t, size_t>> row_tasks_;	/* level, its task */
+};
+
+}  // namespace gpuvm::cpu_join
+
+#endif
