@@ -361,6 +361,18 @@ run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t share
 	return result(cudaSuccess);
 }
 
+cudaError_t
+run_queued(cudaStream_t stream, std::function<void()> run)
+{
+	if (device().sticky == cudaSuccess)
+		enqueue(stream, [run]
+		{
+			if (device().sticky == cudaSuccess)
+				run();
+		});
+	return result(cudaSuccess);
+}
+
 size_t
 allocated_bytes()
 {

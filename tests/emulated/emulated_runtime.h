@@ -11,6 +11,7 @@
 #ifndef GPUVM_EMULATED_RUNTIME_H
 #define GPUVM_EMULATED_RUNTIME_H
 
+#include <functional>
 #include <memory>
 #include <tuple>
 
@@ -177,6 +178,9 @@ cudaError_t occupancy(int *blocks, const void *function, int threads, size_t sha
 /* Calls `thread(data)` as each thread of each block. */
 cudaError_t run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, void (*thread) (void *),
 					 std::shared_ptr<void> data, cudaStream_t stream);
+
+/* What is no kernel, but is queued like one. */
+cudaError_t run_queued(cudaStream_t stream, std::function<void()> run);
 
 /* For tests: the number of bytes of device memory that are allocated; every allocation beyond `bytes` fails. */
 size_t		allocated_bytes();
