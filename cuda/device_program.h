@@ -93,6 +93,7 @@ enum DeviceCode : uint16_t
 	CODE_LESS_I64, CODE_LESS_F64,
 	CODE_SUM_I64, CODE_SUM_F32, CODE_SUM_F64,
 	CODE_MULSUM_I64,
+	CODE_MARK,					/* of grids only: dst, a mask, takes the live lanes */
 	CODE_GROUP_KEY = 56,		/* in OpSet::All only, out of line: see groups.cuh */
 	CODE_GROUP_FIND,
 	CODE_GROUP_COUNT,
@@ -114,7 +115,7 @@ enum DeviceOpFlag : uint8_t
 	DOP_CHECKED = 1,			/* errors of live, non-null lanes count */
 	DOP_A_IMM = 2,				/* a is imm_a */
 	DOP_B_IMM = 4,				/* b is imm_b */
-	DOP_STORES = 8,				/* a comparison writes a mask instead of jumping; CODE_GROUP_COUNT: CellPart::One */
+	DOP_STORES = 8,				/* a comparison writes a mask instead of jumping; CODE_GROUP_COUNT: CellPart::One; Result: marks */
 	DOP_JUMP_IF_NULL = 16,
 	DOP_NEGATED = 32,			/* CODE_FILTER_*: outside of the interval; CODE_LESS_*: not less */
 	DOP_WIDE = 64,				/* AggStep Sum: 128-bit accumulator */
@@ -328,22 +329,54 @@ record_words(const GroupLayout &g)
 }
 
 /*
- * An inner column of a grid: the program reads one value for all lanes. Before a warp
- * runs the loop over an inner row it sets the column's value in the operations that
- * have it as an immediate, its null bit and, of Bool, its truth as masks.
+ * Grids: programs over pairs of an outer row, which a lane has, and an inner row, which
+ * is the same for all lanes. Operations before loop_begin read nothing of the inner
+ * row and run once a tile; the others are its loop, of which every warp has a copy in
+ * its region, to set the inner row's values in: those that read them have them as
+ * immediates. The inner row's null bits, and values of Bool, are masks.
  */
-struct UniformPlan
+constexpr int MAX_UNIFORMS = 32;
+constexpr int MAX_PATCHES = 128;
+constexpr uint32_t GRID_BLOCK = 32;	/* inner rows whose values are in the region at a time */
+
+struct UniformPlan				/* an inner column */
 {
 	uint16_t	table_column;	/* of the program's: LowerOptions.uniform_from or above */
-	Type		type;
-	uint8_t		reserved;
-	uint16_t	values;			/* in the region: GRID_BLOCK values of 8 bytes, as registers hold them */
-	uint16_t	nulls;			/* in the region: their null bits; OPERAND_NONE: the column has no nulls */
+	uint16_t	values;			/* in the region: GRID_BLOCK values of 8 bytes, as registers hold them; behind them a word of their null bits */
 	uint16_t	null_mask;		/* slots; OPERAND_NONE: nobody reads it */
 	uint16_t	truth_mask;
+	Type		type;
+	uint8_t		nullable;
 };
-constexpr int MAX_UNIFORMS = 32;
-constexpr uint32_t GRID_BLOCK = 32;	/* inner rows whose values are in the region at a time */
+
+struct GridPatch				/* an immediate that is the inner row's */
+{
+	uint16_t	at;				/* of the loop's operations, in bytes */
+	uint16_t	values;			/* UniformPlan.values */
+};
+
+/* A warp's place in the inner rows. */
+struct alignas(16) GridState
+{
+	uint32_t	first, end;		/* of the unit, counted from GridArgs.first_row */
+	uint32_t	slice_row;		/* RegionHeader.slice_row for the first inner row of the slice */
+	uint32_t	reserved;
+};
+
+struct GridPlan
+{
+	uint16_t	loop_begin;		/* the first operation of the loop; 0: the program is no grid */
+	uint16_t	loop_at;		/* in the region: room for the loop's operations and one more, as they begin at a multiple of their size */
+	uint16_t	state_at;		/* in the region: GridState */
+	uint16_t	patches_at;		/* in the region: a copy of the patches */
+	uint16_t	npatches;
+	uint16_t	nuniforms;
+	uint16_t	masks;			/* some uniform has a mask */
+	uint16_t	marked;			/* MarkKind::Rows: mask of the tile's rows that are marked */
+	uint16_t	virtual_pads;	/* result rows or MarkKind::Pairs */
+	UniformPlan uniforms[MAX_UNIFORMS];
+	GridPatch	patches[MAX_PATCHES];
+};
 
 /*
  * What a program without result columns leaves of the lanes that live at its end,
@@ -386,10 +419,8 @@ struct DeviceProgram
 	int64_t		aux[MAX_AUX];
 	uint64_t	total_rows;		/* at most, that accumulators were sized for */
 	GroupLayout groups;
-	uint8_t		grid;			/* it runs over pairs: needs GridArgs */
-	MarkKind	mark;			/* it marks: needs MarkArgs */
-	uint16_t	nuniforms;
-	UniformPlan uniforms[MAX_UNIFORMS];
+	MarkKind	mark;			/* not None: LaunchArgs.marks */
+	GridPlan	grid;
 };
 static_assert(sizeof(DeviceProgram) < 24000, "kernel parameters end at 32,764 bytes");
 
@@ -620,7 +651,7 @@ record_area_bytes(const GroupLayout &g, uint32_t rows_per_lane, uint32_t partiti
  */
 struct GridArgs
 {
-	const DeviceChunk *columns;	/* device memory: whole columns, in the order of DeviceProgram.uniforms */
+	const DeviceChunk *columns;	/* device memory: whole columns, in the order of GridPlan.uniforms */
 	uint32_t	first_row;
 	uint32_t	nrows;
 	uint32_t	unit_inner;		/* inner rows that a warp takes at a time: from the LaunchShape */

@@ -15,6 +15,7 @@
 #define GPUVM_CUDA_INTERPRETER_CUH
 
 #include "control.cuh"
+#include "grid.cuh"
 #include "groups.cuh"
 #include "partials.cuh"
 #include "rows.cuh"
@@ -57,7 +58,7 @@ execute(Machine<R> &m, const OpView &op)
 	}
 	else if constexpr (form == OpForm::JUMP || form == OpForm::INVALID)
 		return branch(m, op, all_rows<R>, 0);
-	else if constexpr (form == OpForm::RESULT) op_list_rows(m, op);
+	else if constexpr (form == OpForm::RESULT) op_result(m, op);
 	else if constexpr (form == OpForm::RESCOL && (T == Type::Bool || T == Type::I32 || T == Type::I64))
 		op_result_column<std::conditional_t<T == Type::Bool, uint8_t, reg_t<T>>>(m, op);
 	else
@@ -120,13 +121,12 @@ less(Machine<R> &m, const OpView &op)
 	return negatable_branch(m, op, compare_mask<Opcode::Lt, T, CODED>(m, op), mask_read(m, op.a_null()) | mask_read(m, op.b_null()));
 }
 
-/* Runs the program over one tile. */
-template <OpSet SET, int R>
+/* Runs the program over one tile, from operation `pc` on. GRID: it may be a grid's. */
+template <OpSet SET, bool GRID, int R>
 GPUVM_D void
-run_tile(Machine<R> &m)
+run_tile(Machine<R> &m, uint32_t pc = 0)
 {
 	constexpr bool wide = SET != OpSet::Narrow;
-	uint32_t	pc = 0;
 
 	for (;;)
 	{
@@ -192,6 +192,9 @@ run_tile(Machine<R> &m)
 			case CODE_SET_MASK:
 				mask_write(m, op.dst(), static_cast<uint32_t>(op.imm_a()) & all_rows<R>);
 				break;
+			case CODE_MARK:
+				if constexpr (GRID) mask_write(m, op.dst(), mask_read(m, op.dst()) | m.live); else __builtin_unreachable();
+				break;
 			default:
 				if constexpr (SET == OpSet::All)
 				{
@@ -209,19 +212,52 @@ run_tile(Machine<R> &m)
 	}
 }
 
+/* -- grids -------------------------------------------------------------------------------------- */
+
+/* The tile with each of the unit's inner rows: what is hoisted once, then the loop. */
+template <OpSet SET, int R>
+GPUVM_D void
+run_pairs(Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args)
+{
+	const uint32_t loop = loop_pc(m, p);
+	uint32_t	pc = 0, live = 0, row = grid_state(m, p)->first;
+
+	for (;;)
+	{
+		run_tile<SET, true>(m, pc);
+		if (pc == 0)
+		{
+			live = m.live;
+			if (!__any_sync(~0u, live != 0))
+				return;
+			if (p.mark == MarkKind::Rows)
+				mask_write(m, p.grid.marked, marked_rows(m, args));
+			pc = loop;
+		}
+		m.live = live;
+		if (p.mark == MarkKind::Rows)
+			m.live &= ~mask_read(m, p.grid.marked);
+		if (row == grid_state(m, p)->end || !__any_sync(~0u, m.live != 0))
+			break;
+		set_inner_row(m, p, args, row++);
+	}
+	if (p.mark == MarkKind::Rows)
+		mark_rows(m, args, mask_read(m, p.grid.marked));
+}
+
 /* -- the kernel --------------------------------------------------------------------------------- */
 
 /* Finds the unit's rows, and points the columns at them. */
 template <int R>
 GPUVM_D void
-begin_unit(const Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args)
+begin_unit(const Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args, uint32_t unit)
 {
 	RegionHeader *header = region_header(m);
 	const DeviceTable &table = args.table;
 	uint32_t	units_per_pad = TABLET_PAD_ROWS / table.unit_rows;
-	uint32_t	pad_of_slice = header->unit / units_per_pad;
+	uint32_t	pad_of_slice = unit / units_per_pad;
 	DevicePad	pad = table.pads[args.first_pad + pad_of_slice];
-	uint32_t	first = pad.row + header->unit % units_per_pad * table.unit_rows;
+	uint32_t	first = pad.row + unit % units_per_pad * table.unit_rows;
 	DeviceTablet tablet = table.tablets[pad.tablet];
 
 	bind_columns(m, p, table.chunks + pad.tablet * p.ncolumns, first);
@@ -265,10 +301,10 @@ live_rows(const Machine<R> &m, const DeviceProgram &p, int32_t rows)
 	return row < rows ? (1u << (rows - row)) - 1 : 0;
 }
 
-/* Takes the errors out of the region, and finds the warp's next unit: none once the job is to stop. */
+/* Takes the errors out of the region (`pad`: of RowStaging), and finds the warp's next unit: none once the job is to stop. */
 template <int R>
 GPUVM_D void
-end_unit(const Machine<R> &m, const LaunchArgs &args)
+end_unit(const Machine<R> &m, const LaunchArgs &args, uint32_t pad)
 {
 	RegionHeader *header = region_header(m);
 
@@ -278,7 +314,7 @@ end_unit(const Machine<R> &m, const LaunchArgs &args)
 		{
 			atomicOr(&args.state->errors, header->errors);
 			if (args.rows.errors)
-				atomicOr(&args.rows.errors[header->unit / (TABLET_PAD_ROWS / args.table.unit_rows)], header->errors);
+				atomicOr(&args.rows.errors[pad], header->errors);
 			header->errors = 0;
 		}
 		header->unit += gridDim.x * (blockDim.x / 32);
@@ -295,7 +331,8 @@ constexpr int MAX_RESIDENT_BLOCKS = 1024 / BLOCK_THREADS;
 constexpr int MAX_RESIDENT_BLOCKS = 1536 / BLOCK_THREADS;
 #endif
 
-template <OpSet SET, int R, int BLOCKS>
+/* GRID: programs over pairs (grid.cuh), which are the only ones that it runs. */
+template <OpSet SET, int R, int BLOCKS, bool GRID = false>
 __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS < MAX_RESIDENT_BLOCKS ? BLOCKS : MAX_RESIDENT_BLOCKS)
 interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ LaunchArgs args)
 {
@@ -329,9 +366,17 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 	for (uint32_t i = p.sums_begin / 16 + m.lane; i < p.region_bytes / 16u; i += 32)
 		reinterpret_cast<uint4 *>(shared_memory + m.region)[i] = uint4{0, 0, 0, 0};
 	__syncthreads();
-	while (header->unit < args.npads * (TABLET_PAD_ROWS / args.table.unit_rows))
+	if constexpr (GRID)
+		copy_loop(m, p);
+
+	const uint32_t outer_units = args.npads * (TABLET_PAD_ROWS / args.table.unit_rows);
+	const uint32_t units = GRID ? outer_units * inner_blocks(args.grid) : outer_units;
+
+	while (header->unit < units)
 	{
-		begin_unit(m, p, args);
+		begin_unit(m, p, args, GRID ? header->unit % outer_units : header->unit);
+		if constexpr (GRID)
+			begin_inner_rows(m, p, args, header->unit / outer_units);
 		while (header->rows != 0)
 		{
 			fill_stage(m, p);
@@ -340,7 +385,10 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 			do
 			{
 				m.live = live_rows(m, p, header->rows);
-				run_tile<SET>(m);
+				if constexpr (GRID)
+					run_pairs<SET>(m, p, args);
+				else
+					run_tile<SET, false>(m);
 				m.staged_lane += 32;
 			} while (m.staged_lane < 32u * p.stage_tiles);
 			__syncwarp();
@@ -354,7 +402,7 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 			}
 			__syncwarp();
 		}
-		end_unit(m, args);
+		end_unit(m, args, GRID ? first_virtual_pad(m, args, outer_units) : header->unit / (TABLET_PAD_ROWS / args.table.unit_rows));
 	}
 	__syncthreads();
 	if constexpr (SET == OpSet::All)

@@ -16,6 +16,9 @@ namespace {
 /* Resident blocks an SM; the hardware's limit is 32. */
 constexpr int MAX_BLOCKS_PER_SM = 8;
 
+/* Inner rows that a warp takes at a time. */
+constexpr uint32_t MAX_UNIT_INNER = 1024, MIN_UNIT_INNER = 8;
+
 /* Room for the kernel's own static variables. */
 constexpr uint32_t STATIC_SHARED_BYTES = 1024;
 
@@ -46,6 +49,8 @@ kernel_of(const DeviceProgram &program)
 {
 	OpSet		set = program.op_set;
 
+	if (program.grid.loop_begin != 0)
+		return program.rows_per_lane == 4 ? grid_interpreter_4(set) : program.rows_per_lane == 8 ? grid_interpreter_8(set) : grid_interpreter_16(set);
 	return program.rows_per_lane == 4 ? interpreter_4(set) : program.rows_per_lane == 8 ? interpreter_8(set) : interpreter_16(set);
 }
 
@@ -131,7 +136,7 @@ destroy_scratch(LaunchScratch *scratch)
 
 cudaError_t
 choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, uint32_t group_bytes,
-			 uint64_t)
+			 uint64_t inner_rows)
 {
 	std::lock_guard<std::mutex> lock(cache().mutex);
 	DeviceFacts facts;
@@ -166,9 +171,22 @@ choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, u
 	while (unit_rows > 32u * program.rows_per_lane * program.stage_tiles && rows / unit_rows < all_warps * 8)
 		unit_rows /= 2;
 
-	uint64_t	useful = (rows / unit_rows + warps - 1) / warps;
+	/* A grid's unit is a tile and inner rows, as many as are some milliseconds at most. */
+	uint64_t	units = rows / unit_rows;
+	uint32_t	unit_inner = MAX_UNIT_INNER;
+
+	if (program.grid.loop_begin != 0)
+	{
+		unit_rows = 32u * program.rows_per_lane;
+		while (unit_inner > MIN_UNIT_INNER && rows / unit_rows * (inner_rows / unit_inner) < all_warps * 8)
+			unit_inner /= 2;
+		units = rows / unit_rows * ((inner_rows + unit_inner - 1) / unit_inner);
+	}
+
+	uint64_t	useful = (units + warps - 1) / warps;
 
 	shape->unit_rows = unit_rows;
+	shape->unit_inner = unit_inner;
 	shape->blocks_per_sm = static_cast<uint32_t>(per_sm);
 	shape->blocks = static_cast<uint32_t>(std::max<uint64_t>(1, std::min<uint64_t>(useful, static_cast<uint64_t>(facts.sms) * per_sm)));
 	return cudaSuccess;
@@ -196,6 +214,16 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 		scratch.long_aux, {}, {}, {slice.inner_columns, slice.inner_first, slice.inner_rows, shape.unit_inner}, slice.marks};
 	uint64_t	units = static_cast<uint64_t>(slice.npads) * (TABLET_PAD_ROWS / shape.unit_rows);
 	uint32_t	warps = shape.threads / 32;
+
+	if (program.grid.loop_begin != 0)
+	{
+		const uint64_t virtual_pads = static_cast<uint64_t>(slice.npads) * slice.inner_rows;
+
+		units *= (static_cast<uint64_t>(slice.inner_rows) + shape.unit_inner - 1) / shape.unit_inner;
+		if (units > INT32_MAX || virtual_pads > (program.grid.virtual_pads ? MAX_VIRTUAL_PADS : MAX_SLICE_PAIRS / TABLET_PAD_ROWS))
+			return cudaErrorInvalidValue;
+	}
+
 	uint64_t	useful = std::max<uint64_t>(1, (units + warps - 1) / warps);
 
 	args.table.unit_rows = shape.unit_rows;

@@ -25,6 +25,12 @@ interpreter_blocks(gpuvm::cuda::OpSet set)
 			: set == OpSet::Wide ? interpret<OpSet::Wide, R, interpreter_blocks(OpSet::Wide)> \
 			: interpret<OpSet::All, R, interpreter_blocks(OpSet::All)>; \
 	} \
+	InterpretFn \
+	grid_interpreter_##R(OpSet set) \
+	{ \
+		return set != OpSet::All ? interpret<OpSet::Wide, R, interpreter_blocks(OpSet::Wide), true> \
+			: interpret<OpSet::All, R, interpreter_blocks(OpSet::All), true>; \
+	} \
 	} }
 
 #endif

@@ -83,13 +83,20 @@ Lowering::analyse_op(const Op &op, int address)
 	r = Register{};
 	r.type = range[dst].type;
 	r.nullable = range[dst].may_null;
-	r.column = -1;
+	r.column = r.uniform = -1;
 	switch (form)
 	{
 		case OpForm::COLUMN:
 		{
 			const ColumnBinding &c = in.columns[op.p2];
 
+			if (in.options.grid && op.p2 >= in.options.uniform_from)
+			{
+				r.uniform = add_uniform(op.p2, r.type, r.nullable);
+				if (r.uniform < 0)
+					return "too many columns for the device";
+				break;
+			}
 			r.column = add_column(op.p2);
 			if (r.column < 0)
 				return "too many columns for the device";
@@ -123,6 +130,8 @@ Lowering::analyse()
 		return "joins do not run on the device yet";
 	if (program->naggs > MAX_AGGS)
 		return "too many aggregates for the device";
+	if (in.options.mark != MarkKind::None && (program->grouped || program->nresults != 0))
+		return "a program that marks has no results";
 	find_ranges();
 	for (int i = program->parallel + 1; i < program->converge; i++)
 	{
@@ -135,6 +144,8 @@ Lowering::analyse()
 	if (in.options.masked)
 		out->columns[out->ncolumns++].table_column = DEAD_COLUMN;
 	order_columns();
+	if (in.options.grid)
+		plan_hoists();
 	return program->grouped ? analyse_groups() : nullptr;
 }
 
@@ -153,12 +164,14 @@ Lowering::run()
 		problem = emit_all();
 	if (problem)
 		return problem;
+	out->mark = in.options.mark;
 	out->sums_begin = out->region_bytes = static_cast<uint16_t>((high_water * GRAIN + 127) / 128 * 128);
 	if (program->grouped)
 		problem = finish_aggregates();
-	if (!problem)
-		choose_op_set();
-	return problem;
+	if (problem)
+		return problem;
+	choose_op_set();
+	return in.options.grid ? plan_patches() : nullptr;
 }
 
 /*
@@ -174,8 +187,11 @@ lower(const LowerInput &input, DeviceProgram *out)
 	uint32_t	shared = input.options.shared_bytes ? input.options.shared_bytes : usual_shared;
 	uint32_t	third = shared / 3 - block_overhead;
 
+	/* A grid's tile stays for many inner rows. */
+	const bool	grid = input.options.grid;
+
 	if (input.options.rows_per_lane)
-		return std::make_unique<Lowering>(input, input.options.rows_per_lane, MAX_STAGE_TILES, out)->run();
+		return std::make_unique<Lowering>(input, input.options.rows_per_lane, grid ? 1 : MAX_STAGE_TILES, out)->run();
 
 	const char *problem = nullptr;
 
@@ -183,7 +199,7 @@ lower(const LowerInput &input, DeviceProgram *out)
 		for (int tiles : {MAX_STAGE_TILES, 1})
 		{
 			/* Fewer tiles a stage make no difference to a program that has one anyway. */
-			if (tiles == 1 && (problem || out->stage_tiles == 1))
+			if (grid ? tiles > 1 : tiles == 1 && (problem || out->stage_tiles == 1))
 				continue;
 			problem = std::make_unique<Lowering>(input, rows, tiles, out)->run();
 			if (!problem && program_bytes(out->nops, out->naux) + out->region_bytes * BLOCK_WARPS <= third)

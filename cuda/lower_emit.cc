@@ -20,6 +20,7 @@ Lowering::add(uint16_t code)
 	DeviceOp   *d = &out->ops[out->nops++];
 
 	*d = DeviceOp{};
+	uniform_imm[d - out->ops][0] = uniform_imm[d - out->ops][1] = -1;
 	d->code = code;
 	d->dst = d->a = d->b = d->c = OPERAND_NONE;
 	d->dst_null = d->a_null = d->b_null = d->c_null = d->pending = OPERAND_NONE;
@@ -179,6 +180,9 @@ Lowering::read_as_codes(int r, int address) const
 {
 	int			reads = 0;
 
+	/* A grid widens it once for many inner rows. */
+	if (in.options.grid)
+		return false;
 	for (int i = address + 1; i < program->converge; i++)
 	{
 		const Op   &user = program->ops()[i];
@@ -203,7 +207,7 @@ Lowering::fuses_with_sum(int address) const
 {
 	const Op   &mul = program->ops()[address], &sum = program->ops()[address + 1];
 
-	return !uses_table() && mul.opcode == Opcode::Mul && (mul.type == Type::I32 || mul.type == Type::I64) &&
+	return !uses_table() && !hoisted[address] && mul.opcode == Opcode::Mul && (mul.type == Type::I32 || mul.type == Type::I64) &&
 		address + 1 < program->converge && sum.opcode == Opcode::AggStep && static_cast<AggFn>(sum.p5) == AggFn::Sum &&
 		sum.p2 == mul.p1 && sum.p3 < 0 && reg[mul.p1].uses == 1 && !is_target[address + 1];
 }
@@ -212,6 +216,10 @@ const char *
 Lowering::emit_column(const Op &op, int address)
 {
 	Register   &r = reg[op.p1];
+
+	if (r.uniform >= 0)
+		return nullptr;
+
 	const StagePlan &c = out->columns[r.column];
 
 	r.nulls_at = c.nulls == OPERAND_NONE ? c.nulls : static_cast<uint16_t>(c.nulls | OPERAND_STAGED);
@@ -297,44 +305,35 @@ Lowering::emit(const Op &op, int address)
 		case OpForm::AGGSTEP:
 			return uses_table() ? emit_agg_grouped(op) : emit_agg(op, nullptr, 0);
 		case OpForm::RESULT:
-			return emit_rows(op);
+			return in.options.mark != MarkKind::None ? emit_mark(op) : emit_rows(op);
 		default:
 			return "an opcode does not run on the device";
 	}
 }
 
+/* The program's operations; of a grid: those that are hoisted, or the others. */
 const char *
-Lowering::emit_all()
+Lowering::emit_part(bool hoisted_part)
 {
 	const Op   *ops = program->ops();
-
-	zeroes = allocate(mask_units());
-	ones = allocate(mask_units());
-	add(CODE_SET_MASK)->dst = zeroes;
-
-	DeviceOp   *d = add(CODE_SET_MASK);
-
-	d->dst = ones;
-	d->imm_a = 0xffff;
-
-	int			masks = out->nops;
+	auto		here = [&](int target) { return (target <= hoisted_end) == hoisted_part; };
 
 	for (int i = 0; i <= program->converge; i++)
-		if (is_target[i])
+		if (is_target[i] && here(i))
 		{
 			pending[i] = allocate(mask_units());
 			add(CODE_SET_MASK)->dst = pending[i];
 		}
-	if (uses_table() && program->nkeys == 0)
-		emit_targets();
 	for (int i = program->parallel + 1; i <= program->converge; i++)
 	{
 		const char *problem;
 
-		if (is_target[i])
+		if (is_target[i] && here(i))
 			add(CODE_JOIN)->pending = pending[i];
 		if (i == program->converge)
 			break;
+		if (hoisted[i] != hoisted_part)
+			continue;
 		if (fuses_with_sum(i))
 		{
 			problem = emit_agg(ops[i + 1], &ops[i], i);
@@ -350,6 +349,37 @@ Lowering::emit_all()
 			return problem;
 	}
 	add(CODE_END);
+	return nullptr;
+}
+
+const char *
+Lowering::emit_all()
+{
+	zeroes = allocate(mask_units());
+	ones = allocate(mask_units());
+	add(CODE_SET_MASK)->dst = zeroes;
+
+	DeviceOp   *d = add(CODE_SET_MASK);
+
+	d->dst = ones;
+	d->imm_a = 0xffff;
+
+	int			masks = out->nops;
+	const char *problem = nullptr;
+
+	if (uses_table() && program->nkeys == 0)
+		emit_targets();
+	if (in.options.grid)
+	{
+		problem = emit_part(true);
+		loop_begin = out->nops;
+	}
+	if (!problem)
+		problem = emit_part(false);
+	if (problem)
+		return problem;
+	if (in.options.grid)
+		place_grid();
 	if (full)
 		return "the program does not fit the device's shared memory";
 
@@ -362,7 +392,9 @@ Lowering::emit_all()
 	if (!wanted)
 	{
 		memmove(out->ops, out->ops + masks, (out->nops - masks) * sizeof(DeviceOp));
+		memmove(uniform_imm, uniform_imm + masks, (out->nops - masks) * sizeof(uniform_imm[0]));
 		out->nops = static_cast<uint16_t>(out->nops - masks);
+		loop_begin -= masks;
 	}
 
 	uint16_t	next = 0;
@@ -419,6 +451,7 @@ Lowering::choose_code(DeviceOp *d)
 			std::swap(d->a_null, d->b_null);
 			std::swap(d->count, d->c);
 			std::swap(d->imm_a, d->imm_b);
+			std::swap(uniform_imm[d - out->ops][0], uniform_imm[d - out->ops][1]);
 		}
 		if (o == Opcode::Le || o == Opcode::Ge)
 			d->flags |= DOP_NEGATED;

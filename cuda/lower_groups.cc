@@ -362,7 +362,7 @@ Lowering::analyse_groups()
 uint16_t
 Lowering::value_place(int r, bool *temporary)
 {
-	*temporary = reg[r].is_const && reg[r].type != Type::Bool;
+	*temporary = is_immediate(r);
 	if (reg[r].type == Type::Bool)
 		return truth_mask_of(r);
 	if (!*temporary)

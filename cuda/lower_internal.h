@@ -8,6 +8,7 @@
  *   lower_rows.cc    Result
  *   lower_aggregates.cc  AggStep without a group table
  *   lower_groups.cc  Group and AggStep with one
+ *   lower_grid.cc    programs over pairs: what the inner row decides, what is hoisted
  *
  * Places. A column that every tablet stores as registers hold it is used where
  * the stage put it, with no operation at all. An elementwise result may take
@@ -82,6 +83,7 @@ struct Register
 	bool		is_rowid;
 	int64_t		value;			/* of a constant, in the type's own bits */
 	int			column;			/* of DeviceProgram.columns, or -1 */
+	int			uniform;		/* of GridPlan.uniforms, or -1 */
 	int			uses;
 	int			last_use;
 	/* places, by the second pass */
@@ -124,12 +126,16 @@ private:
 	void		operand_b(DeviceOp *d, int reg);
 	uint16_t	null_mask_of(int reg);
 	uint16_t	truth_mask_of(int reg);	/* of a Bool register; null counts as false */
+	bool		lasts(uint16_t mask) const;		/* a null mask that other registers may have, too */
+	int64_t		immediate(DeviceOp *d, int which, int reg);
+	bool		is_immediate(int reg) const { return (this->reg[reg].is_const || this->reg[reg].uniform >= 0) && this->reg[reg].type != Type::Bool; }
 	uint16_t	constant_mask(bool bits) const { return bits ? ones : zeroes; }
 	const char *place_result(DeviceOp *d, const Op &op, int reg, bool in_place_ok, int address);
 
 	/* operations */
 	DeviceOp   *add(uint16_t code);
 	const char *emit_all();
+	const char *emit_part(bool hoisted_part);
 	const char *emit(const Op &op, int address);
 	const char *emit_column(const Op &op, int address);
 	void		emit_in(const Op &op, DeviceOp *d);
@@ -142,9 +148,17 @@ private:
 	void		choose_code(DeviceOp *d);
 	void		choose_op_set();
 
+	/* grids: lower_grid.cc */
+	int			add_uniform(int table_column, Type type, bool nullable);
+	void		plan_hoists();
+	uint16_t	uniform_mask(uint16_t *mask);
+	void		place_grid();
+	const char *plan_patches();
+
 	/* rows */
 	void		order_columns();
 	const char *emit_rows(const Op &op);
+	const char *emit_mark(const Op &op);
 
 	/* aggregates without a group table: lower_aggregates.cc */
 	const char *emit_agg(const Op &op, const Op *product, int product_address);	/* product: the Mul to fuse, or nullptr */
@@ -180,6 +194,10 @@ private:
 	bool		is_target[PROGRAM_MAX_OPS + 1] = {};
 	uint16_t	pending[PROGRAM_MAX_OPS + 1];
 	uint16_t	zeroes = OPERAND_NONE, ones = OPERAND_NONE;
+	bool		hoisted[PROGRAM_MAX_OPS] = {};	/* operations of a grid that run once a tile */
+	int			hoisted_end = -1;	/* all up to here */
+	int			loop_begin = 0;	/* of the emitted operations */
+	int8_t		uniform_imm[MAX_OPS][2];	/* uniforms that imm_a and imm_b are, or -1 */
 
 	/*
 	 * Group tables. Rows that reach two AggSteps are the same if no operation

@@ -143,13 +143,25 @@ Lowering::null_mask_of(int r)
 		return OPERAND_NONE;
 	if (reg[r].is_const)
 		return constant_mask(true);
+	if (reg[r].uniform >= 0)
+		return uniform_mask(&out->grid.uniforms[reg[r].uniform].null_mask);
 	return reg[r].nulls_at;
 }
 
 uint16_t
 Lowering::truth_mask_of(int r)
 {
+	if (reg[r].uniform >= 0)
+		return uniform_mask(&out->grid.uniforms[reg[r].uniform].truth_mask);
 	return reg[r].is_const ? constant_mask(reg[r].value != 0 && !reg[r].null_const) : reg[r].at;
+}
+
+/* A constant's value; the inner row's is put there later. `which`: 0 for imm_a, 1 for imm_b. */
+int64_t
+Lowering::immediate(DeviceOp *d, int which, int r)
+{
+	uniform_imm[d - out->ops][which] = static_cast<int8_t>(reg[r].uniform);
+	return reg[r].is_const ? reg[r].value : 0;
 }
 
 void
@@ -160,16 +172,16 @@ Lowering::operand_a(DeviceOp *d, int r)
 	d->a_null = null_mask_of(r);
 	if (reg[r].coded)
 		d->count = static_cast<uint16_t>(reg[r].column);
-	if (!reg[r].is_const)
-		d->a = reg[r].at;
-	else if (reg[r].type == Type::Bool)
-		d->a = constant_mask(reg[r].value != 0);
-	else
+	if (is_immediate(r))
 	{
 		d->a = 0;
 		d->flags |= DOP_A_IMM;
-		d->imm_a = reg[r].value;
+		d->imm_a = immediate(d, 0, r);
 	}
+	else if (reg[r].is_const)
+		d->a = constant_mask(reg[r].value != 0);
+	else
+		d->a = reg[r].uniform >= 0 ? truth_mask_of(r) : reg[r].at;
 }
 
 void
@@ -178,16 +190,27 @@ Lowering::operand_b(DeviceOp *d, int r)
 	d->b_null = null_mask_of(r);
 	if (reg[r].coded)
 		d->c = static_cast<uint16_t>(reg[r].column);
-	if (!reg[r].is_const)
-		d->b = reg[r].at;
-	else if (reg[r].type == Type::Bool)
-		d->b = constant_mask(reg[r].value != 0);
-	else
+	if (is_immediate(r))
 	{
 		d->b = 0;
 		d->flags |= DOP_B_IMM;
-		d->imm_b = reg[r].value;
+		d->imm_b = immediate(d, 1, r);
 	}
+	else if (reg[r].is_const)
+		d->b = constant_mask(reg[r].value != 0);
+	else
+		d->b = reg[r].uniform >= 0 ? truth_mask_of(r) : reg[r].at;
+}
+
+/* Nobody writes it while the program runs. */
+bool
+Lowering::lasts(uint16_t mask) const
+{
+	bool		lasts = mask & OPERAND_STAGED;
+
+	for (int i = 0; i < out->grid.nuniforms; i++)
+		lasts |= out->grid.uniforms[i].null_mask == mask;
+	return lasts;
 }
 
 const char *
@@ -202,7 +225,7 @@ Lowering::place_result(DeviceOp *d, const Op &op, int r, bool in_place_ok, int a
 
 		for (int s : src)
 		{
-			if (placed || s < 0 || reg[s].is_const || type_width(reg[s].type) != type_width(result.type))
+			if (placed || s < 0 || is_immediate(s) || type_width(reg[s].type) != type_width(result.type))
 				continue;
 			if (reg[s].owns_slot && reg[s].last_use == address)
 			{
@@ -210,7 +233,7 @@ Lowering::place_result(DeviceOp *d, const Op &op, int r, bool in_place_ok, int a
 				result.owns_slot = true;
 				placed = true;
 			}
-			else if (reg[s].direct && column_last_use[reg[s].column] == address && !column_taken[reg[s].column])
+			else if (!in.options.grid && reg[s].direct && column_last_use[reg[s].column] == address && !column_taken[reg[s].column])
 			{
 				column_taken[reg[s].column] = true;
 				out->writes_stage = 1;
@@ -228,12 +251,12 @@ Lowering::place_result(DeviceOp *d, const Op &op, int r, bool in_place_ok, int a
 	d->dst = result.at;
 	if (result.nullable)
 	{
-		/* Null exactly where one staged column is: no mask of its own. */
+		/* Null exactly where one column is: no mask of its own. */
 		OpForm		form = form_of(op.opcode);
 		bool		strict = form == OpForm::UNARY || form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::CAST;
 		uint16_t	only = d->a_null == OPERAND_NONE ? d->b_null : d->b_null == OPERAND_NONE ? d->a_null : OPERAND_NONE;
 
-		if (strict && only != OPERAND_NONE && (only & OPERAND_STAGED))
+		if (strict && only != OPERAND_NONE && lasts(only))
 		{
 			result.nulls_at = only;
 			return nullptr;

@@ -75,10 +75,10 @@ Lowering::emit_rows(const Op &op)
 		d->c = list;
 		d->b = nullable;
 		d->imm_b = row_bytes;
-		if (r.is_const)
+		if (r.is_const || is_immediate(op.p1 + i))
 		{
 			form = ResultForm::Constant;
-			d->imm_a = r.value;
+			d->imm_a = immediate(d, 0, op.p1 + i);
 		}
 		else if (r.is_rowid)
 			form = ResultForm::Rowid;
@@ -92,7 +92,7 @@ Lowering::emit_rows(const Op &op)
 		else
 		{
 			form = r.type == Type::Bool ? ResultForm::Mask : ResultForm::Values;
-			d->a = r.at;
+			d->a = r.uniform >= 0 ? truth_mask_of(op.p1 + i) : r.at;
 		}
 		d->aux = static_cast<uint8_t>(form);
 		row_bytes += width;
@@ -102,6 +102,20 @@ Lowering::emit_rows(const Op &op)
 			nullable++;
 		}
 	}
+	return nullptr;
+}
+
+/* Instead of Result: see MarkKind. */
+const char *
+Lowering::emit_mark(const Op &op)
+{
+	const bool	gathers = in.options.grid && in.options.mark == MarkKind::Rows;
+	DeviceOp   *d = add(gathers ? static_cast<uint16_t>(CODE_MARK) : generic_code(op.opcode, Type::None));
+
+	if (gathers)
+		d->dst = out->grid.marked = allocate_lasting(mask_units());
+	else
+		d->flags = DOP_STORES;
 	return nullptr;
 }
 

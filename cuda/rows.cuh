@@ -48,6 +48,70 @@ op_list_rows(Machine<R> &m, const OpView &op)
 	__syncwarp();
 }
 
+/* Word and shift of the lane's bits in a bitmap over rows of which the tile's first is `first`. */
+template <int R>
+GPUVM_D uint32_t *
+marks_of(const Machine<R> &m, uint32_t *marks, uint64_t first, uint32_t *shift)
+{
+	const uint64_t row = first + m.staged_lane * R;
+
+	*shift = static_cast<uint32_t>(row % 32);
+	return marks + row / 32;
+}
+
+/* Number of the first row of the tile's stage among those that Rows of MarkKind counts. */
+template <int R>
+GPUVM_D uint64_t
+row_of_table(const Machine<R> &m, const LaunchArgs &args)
+{
+	const RegionHeader *header = region_header(m);
+
+	return static_cast<uint64_t>(args.first_pad) * TABLET_PAD_ROWS + (header->slice_row + header->first_row);
+}
+
+/* MarkKind::Rows: the lane's rows that are marked so far. Others may mark more. */
+template <int R>
+GPUVM_D uint32_t
+marked_rows(const Machine<R> &m, const LaunchArgs &args)
+{
+	uint32_t	shift;
+	const volatile uint32_t *word = marks_of(m, args.marks, row_of_table(m, args), &shift);
+
+	return *word >> shift & all_rows<R>;
+}
+
+template <int R>
+GPUVM_D void
+mark_rows(const Machine<R> &m, const LaunchArgs &args, uint32_t bits)
+{
+	uint32_t	shift;
+	uint32_t   *word = marks_of(m, args.marks, row_of_table(m, args), &shift);
+
+	if (bits)
+		atomicOr(word, bits << shift);
+}
+
+/* Result: of a program that marks, or of rows. A grid's pairs lie within the slice. */
+template <int R>
+GPUVM_D void
+op_result(Machine<R> &m, const OpView &op)
+{
+	const RegionHeader *header = region_header(m);
+
+	if (!(op.flags() & DOP_STORES))
+		op_list_rows(m, op);
+	else if (header->args->grid.nrows == 0)
+		mark_rows(m, *header->args, m.live);
+	else
+	{
+		uint32_t	shift;
+		uint32_t   *word = marks_of(m, header->args->marks, uint32_t{header->slice_row + header->first_row}, &shift);
+
+		if (m.live)
+			atomicOr(word, m.live << shift);
+	}
+}
+
 /* Bit of row `row` of the tile in a mask; tile_row: of the tile's first row in the stage. */
 template <int R>
 GPUVM_D uint32_t
