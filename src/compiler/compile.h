@@ -53,6 +53,12 @@ struct CompiledProgram
 /* Which clauses of a join condition are equalities that the relation can be sought by, in a hash table. */
 void		split_seek_keys(List *clauses, Index varno, List **keys, List **conditions);
 
+/* Can all of these be evaluated over all cursors? No program is made. */
+bool		compiles(CompileInput *input, List *exprs);
+
+/* May the expression raise an error? */
+bool		can_raise(const Expr *expr);
+
 /*
  * Rows: those that pass every condition, with the columns of `vars` and, for a
  * single relation, last, the row's position.

@@ -53,7 +53,6 @@ int			convert(Compiler *c, int reg, Type to);
 bool		compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra, int *rb);
 bool		is_comparison(const FnEntry *fn);
 
-bool		can_raise(const Expr *expr);
 bool		may_be_conditional(Compiler *c, const Expr *expr);
 
 /* The operands of a key (split_seek_keys): the earlier cursors', and that of the relation. False: it is none. */

@@ -550,6 +550,24 @@ said_why(CompileInput *input, bool compiled)
 }
 
 bool
+compiles(CompileInput *input, List *exprs)
+{
+	Compiler   *c = start(input);
+	bool		all = true;
+	ListCell   *lc;
+
+	c->npositioned = input->ncursors;
+	foreach(lc, exprs)
+	{
+		fix_opfuncids(static_cast<Node *>(lfirst(lc)));
+		all = all && compile_expr(c, static_cast<const Expr *>(lfirst(lc))) >= 0;
+	}
+	all = all && !c->b->failed;
+	pfree(c->b);
+	return all;
+}
+
+bool
 compile_rows(CompileInput *input, List *vars, CompiledProgram *out)
 {
 	return said_why(input, rows_program(input, vars, out));

@@ -1,86 +1,85 @@
 /*
- * joins.cc: joins of two and three relations as one program.
+ * joins.cc: joins as one program.
  *
  * The planner offers the pairs of relations that it may join, in both orders; an
  * order that puts one relation behind what was joined before becomes a shape: the
  * first relation drives, the others are sought in hash tables or crossed. The
  * cheapest shape of each join is kept, for the joins above it and for
- * aggregations. Outer joins, EXISTS and NOT EXISTS come in the orders that
+ * aggregations; only shapes that a path may come of are compiled. Outer joins, EXISTS and NOT EXISTS come in the orders that
  * PostgreSQL allows, so they need no rules here.
  */
 #include "pg/pg.h"
 
 extern "C" {
-#include "nodes/nodeFuncs.h"
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
-#include "optimizer/restrictinfo.h"
-#include "parser/parsetree.h"
+#include "utils/hsearch.h"
 }
 
-#include "compiler/compile.h"
 #include "pg/settings.h"
-#include "planner/paths.h"
+#include "planner/joins.h"
 #include "planner/reasons.h"
 #include "store/registry.h"
 
 namespace gpuvm {
 
-/* What is known of a relation or a join while a statement is planned. */
-struct JoinNote
+/* Of larger joins only that of all relations is named in gpuvm.why_not. */
+constexpr int NAMED_RELATIONS = 3;
+
+/* Compiling another order is not worth it if PostgreSQL's plan costs less than this part of it. */
+constexpr double HOPELESS = 0.5;
+
+/* What is known of the joins of one planner. */
+static JoinNotes *current;
+
+JoinNotes *
+begin_joins(JoinNotes *mine)
 {
-	JoinNote   *next;
-	RelOptInfo *rel;
-	bool		usable;			/* there is a shape */
-	ScanShape	shape;
-	PlannerInfo *root;
-	CustomPath *path;			/* joins: for the shape */
-	Path	   *alternative;	/* joins: the cheapest so far */
-	const char *reason;			/* joins: why an order was not possible */
-};
+	JoinNotes  *outer = current;
 
-static JoinNote *notes;
-
-JoinNote *
-begin_joins(void)
-{
-	JoinNote   *outer = notes;
-
-	notes = nullptr;
+	*mine = JoinNotes{};
+	mine->context = CurrentMemoryContext;
+	current = mine;
 	return outer;
 }
 
 void
-end_joins(JoinNote *outer)
+end_joins(JoinNotes *outer)
 {
-	notes = outer;
+	current = outer;
 }
 
 static JoinNote *
 find_note(RelOptInfo *rel)
 {
-	for (JoinNote *n = notes; n != nullptr; n = n->next)
-	{
-		if (n->rel == rel)
-			return n;
-	}
-	return nullptr;
+	return current == nullptr || current->table == nullptr ? nullptr :
+		static_cast<JoinNote *>(hash_search(current->table, &rel, HASH_FIND, nullptr));
 }
 
 static JoinNote *
 add_note(PlannerInfo *root, RelOptInfo *rel)
 {
-	JoinNote   *n = static_cast<JoinNote *>(palloc0(sizeof(JoinNote)));
+	JoinNote   *n;
 
-	n->root = root;
+	if (current->table == nullptr)
+	{
+		HASHCTL		ctl = {};
+
+		ctl.keysize = sizeof(RelOptInfo *);
+		ctl.entrysize = sizeof(JoinNote);
+		ctl.hcxt = current->context;
+		current->table = hash_create("gpuvm joins", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	n = static_cast<JoinNote *>(hash_search(current->table, &rel, HASH_ENTER, nullptr));
+	*n = JoinNote{};
 	n->rel = rel;
-	n->next = notes;
-	notes = n;
+	n->root = root;
+	n->older = current->newest;
+	current->newest = n;
 	return n;
 }
 
-static const JoinNote *
+const JoinNote *
 note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 {
 	JoinNote   *n = find_note(rel);
@@ -95,6 +94,18 @@ note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 	return n;
 }
 
+/* one_program(), asked once for each query level. */
+static bool
+is_one_program(PlannerInfo *root)
+{
+	if (current->whole_root != root)
+	{
+		current->whole_root = root;
+		current->whole = one_program(root);
+	}
+	return current->whole;
+}
+
 const ScanShape *
 shape_of_join(RelOptInfo *joinrel)
 {
@@ -105,128 +116,76 @@ shape_of_join(RelOptInfo *joinrel)
 
 /* -- what cannot be joined ------------------------------------------------------------ */
 
-static void
-note_levels(List *restrictinfos, Index *lowest, Index *highest)
-{
-	ListCell   *lc;
-
-	foreach(lc, restrictinfos)
-	{
-		Index		level = lfirst_node(RestrictInfo, lc)->security_level;
-
-		*lowest = Min(*lowest, level);
-		*highest = Max(*highest, level);
-	}
-}
-
-/* A program has one order for the conditions of all relations: it keeps that of one security level only. */
-static bool
-one_security_level(PlannerInfo *root, Relids relids, List *restrictlist)
-{
-	Index		lowest = ~Index{0};
-	Index		highest = 0;
-	int			relid = -1;
-
-	if (root->qual_security_level == 0)
-		return true;
-	note_levels(restrictlist, &lowest, &highest);
-	while ((relid = bms_next_member(relids, relid)) >= 0)
-	{
-		note_levels(find_base_rel(root, relid)->baserestrictinfo, &lowest, &highest);
-		note_levels(find_base_rel(root, relid)->joininfo, &lowest, &highest);
-	}
-	return lowest >= highest;
-}
-
 /* How many relations a join has, outer joins themselves (PostgreSQL 16 on) not counted. */
-static int
+int
 count_relations(PlannerInfo *root, RelOptInfo *joinrel)
 {
 	return bms_num_members(bms_intersect(joinrel->relids, root->all_baserels));
 }
 
 static const char *
-refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType jointype, List *restrictlist)
+refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType jointype)
 {
 	if (setting_require == REQUIRE_CUDA)
 		return "joins run on the CPU virtual machine";
 	if (count_relations(root, joinrel) > PROGRAM_MAX_CURSORS)
-		return "more than three relations are joined";
+		return psprintf("more than %d relations are joined", PROGRAM_MAX_CURSORS);
 	if (jointype == JOIN_FULL)
 		return "full joins are run by PostgreSQL";
 	if (inner->reloptkind != RELOPT_BASEREL)
 		return "the inner side of a join is a join itself";
 	if (!bms_is_empty(joinrel->lateral_relids))
 		return "the join depends on another relation (LATERAL)";
-	if (joinrel->part_scheme != nullptr)
-		return "partitions are joined one by one";
-	if (!one_security_level(root, bms_intersect(joinrel->relids, root->all_baserels), restrictlist))
-		return "conditions of different security levels are joined by PostgreSQL";
 	return nullptr;
 }
 
 void
 note_joins(PlannerInfo *root)
 {
-	for (JoinNote *n = notes; n != nullptr; n = n->next)
+	for (const JoinNote *n = current == nullptr ? nullptr : current->newest; n != nullptr; n = n->older)
 	{
 		if (n->root != root || n->usable || n->reason == nullptr)
 			continue;
-		/* with more relations there are too many joins to name */
-		if (count_relations(root, n->rel) <= PROGRAM_MAX_CURSORS || bms_is_subset(root->all_baserels, n->rel->relids))
+		/* with many relations there are too many joins to name */
+		if (count_relations(root, n->rel) <= NAMED_RELATIONS || bms_is_subset(root->all_baserels, n->rel->relids))
 			note_reason(root, n->rel, "Join", n->reason, nullptr);
 	}
 }
 
-/* -- shapes ------------------------------------------------------------------------------ */
+/* -- orders ------------------------------------------------------------------------------ */
 
-static JoinKind
-join_kind(JoinType jointype)
+/* What is known of one side; NULL: nothing, it is a join that was not looked at. */
+static const JoinNote *
+side_note(PlannerInfo *root, RelOptInfo *rel)
 {
-	switch (jointype)
-	{
-		case JOIN_LEFT: return JoinKind::Left;
-		case JOIN_SEMI: return JoinKind::Semi;
-		case JOIN_ANTI: return JoinKind::Anti;
-		default: return JoinKind::Inner;
-	}
+	return rel->reloptkind == RELOPT_BASEREL ? note_of_relation(root, rel) : find_note(rel);
 }
 
-/* Puts the inner relation behind what the outer shape has joined. */
+/* Keeps this order, if it is possible and cheaper than those before. */
 static void
-join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const JoinNote *inner, JoinType jointype,
-			JoinPathExtraData *extra, ScanShape *shape)
+try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote *inner, JoinType jointype, JoinPathExtraData *extra)
 {
-	ShapeCursor *cursor = &shape->cursors[outer->shape.ncursors];
-	List	   *on = NIL;
-	List	   *above = NIL;
-	double		product = outer->rel->rows * inner->rel->rows;
-	ListCell   *lc;
+	const char *reason = refusal(root, n->rel, inner->rel, jointype);
+	ScanShape	shape = {};
+	Cost		startup;
+	Cost		total;
 
-	*shape = outer->shape;
-	shape->ncursors++;
-	*cursor = inner->shape.cursors[0];
-	cursor->kind = join_kind(jointype);
-	foreach(lc, extra->restrictlist)
+	if (reason == nullptr)
+		reason = join_shapes(root, n->rel, outer, inner, jointype, extra, &shape);
+	if (reason != nullptr)
 	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-
-		if (IS_OUTER_JOIN(jointype) && RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids))
-			above = lappend(above, rinfo);
-		else
-			on = lappend(on, rinfo);
+		n->reason = reason;
+		return;
 	}
-	split_seek_keys(ordered_quals(root, on, true), inner->rel->relid, &cursor->keys, &cursor->conditions);
-	cursor->filters = ordered_quals(root, above, true);
-	cursor->joined = joinrel->rows;
-	cursor->pairs = product;
-	if (cursor->keys != NIL)
-	{
-		/* of a semijoin it says how many rows find something */
-		cursor->pairs *= clauselist_selectivity(root, cursor->keys, 0, JOIN_INNER, extra->sjinfo);
-		if (jointype == JOIN_SEMI || jointype == JOIN_ANTI)
-			cursor->pairs = outer->rel->rows;
-	}
+	cost_shape(&shape, n->rel->rows, &startup, &total);
+	if (n->usable && !n->refused && total >= n->total)
+		return;
+	n->usable = true;
+	n->refused = false;
+	n->shape = shape;
+	n->startup = startup;
+	n->total = total;
+	n->path = nullptr;
 }
 
 /* The join's path that is kept, once more: the planner may free what it is given. */
@@ -239,55 +198,73 @@ copy_path(const CustomPath *path)
 	return copy;
 }
 
-/* What is known of one side; NULL: nothing, it is a join that was not looked at. */
-static const JoinNote *
-side_note(PlannerInfo *root, RelOptInfo *rel)
+/* PostgreSQL's cheapest way to join, looked for only when there is a cheaper one than there was. */
+static void
+look_for_alternative(JoinNote *n)
 {
-	return rel->reloptkind == RELOPT_BASEREL ? note_of_relation(root, rel) : find_note(rel);
+	Cost		cheapest = 0;
+	bool		any = false;
+	Path	   *alternative;
+	ListCell   *lc;
+
+	foreach(lc, n->rel->pathlist)
+	{
+		const Path *path = static_cast<const Path *>(lfirst(lc));
+
+		if (path->param_info != nullptr || is_gpuvm_path(path) || (any && path->total_cost >= cheapest))
+			continue;
+		any = true;
+		cheapest = path->total_cost;
+	}
+	if (!any || (n->alternative != nullptr && cheapest >= n->cheapest))
+		return;
+	alternative = alternative_path(n->rel);
+	if (alternative == nullptr)
+		return;
+	n->cheapest = cheapest;
+	if (n->alternative == nullptr || alternative->total_cost < n->alternative->total_cost)
+		n->alternative = alternative;
 }
 
-/* The path for this order, if it is possible and cheaper than those before. */
-static void
-try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote *inner, JoinType jointype, JoinPathExtraData *extra)
+/* Is a path of ours so much dearer that it need not be compiled? */
+static bool
+is_hopeless(const JoinNote *n)
 {
-	const char *reason = refusal(root, n->rel, inner->rel, jointype, extra->restrictlist);
-	ScanShape	shape = {};
-	CustomPath *path;
+	return !setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && n->cheapest < n->total * HOPELESS &&
+		n->alternative->startup_cost < n->startup;
+}
 
-	if (reason != nullptr)
+static void
+offer_join(PlannerInfo *root, JoinNote *n)
+{
+	look_for_alternative(n);
+	if (n->alternative == nullptr || n->refused || (n->path == nullptr && is_hopeless(n)))
+		return;
+	if (n->path == nullptr)
+		n->path = make_rows_path(root, n->rel, &n->shape, n->alternative);
+	if (n->path == nullptr)
 	{
-		n->reason = reason;
+		n->refused = true;
 		return;
 	}
-	join_shapes(root, n->rel, outer, inner, jointype, extra, &shape);
-	path = make_rows_path(root, n->rel, &shape, n->alternative);
-	if (path != nullptr && (!n->usable || path->path.total_cost < n->path->path.total_cost))
-	{
-		n->usable = true;
-		n->shape = shape;
-		n->path = path;
-	}
+	n->path->custom_paths = list_make1(n->alternative);
+	offer_path(n->rel, copy_path(n->path));
 }
 
 void
 add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptInfo *inner, JoinType jointype,
 			  JoinPathExtraData *extra)
 {
+	bool		all = bms_is_subset(root->all_baserels, joinrel->relids);
 	const JoinNote *from;
 	const JoinNote *to;
 	JoinNote   *n;
-	Path	   *alternative;
 
-	if (joinrel->reloptkind != RELOPT_JOINREL ||
-		(count_relations(root, joinrel) > PROGRAM_MAX_CURSORS && !bms_is_subset(root->all_baserels, joinrel->relids)))
+	if (joinrel->reloptkind != RELOPT_JOINREL || (count_relations(root, joinrel) > PROGRAM_MAX_CURSORS && !all))
 		return;
-	/* The genetic search forgets relations, and their memory is used again. */
-	if (root->join_search_private != nullptr)
-	{
-		if (reasons_wanted)
-			reasons_add(InvalidOid, "Join", "the order of so many joins is searched for at random (geqo)", "SET geqo = off;");
+	/* The genetic search forgets what it tries: programs are made for the order that it ends with, which it makes where it was called. */
+	if (root->join_search_private != nullptr && CurrentMemoryContext != current->context)
 		return;
-	}
 
 	from = side_note(root, outer);
 	to = side_note(root, inner);
@@ -299,27 +276,16 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 			return;
 		n = add_note(root, joinrel);
 	}
+	/* JOIN_RIGHT is JOIN_LEFT in the other order, JOIN_UNIQUE_* another way for JOIN_SEMI. */
 	if (from == nullptr || to == nullptr || !from->usable || !to->usable)
 	{
 		if (n->reason == nullptr)
 			n->reason = "one of its sides is not read by a program";
-		from = to = nullptr;
 	}
-	if (from == nullptr && !n->usable)
-		return;
-
-	alternative = alternative_path(joinrel);
-	if (alternative != nullptr && (n->alternative == nullptr || alternative->total_cost < n->alternative->total_cost))
-		n->alternative = alternative;
-	/* JOIN_RIGHT is JOIN_LEFT in the other order, JOIN_UNIQUE_* another way for JOIN_SEMI. */
-	if (from != nullptr && n->alternative != nullptr &&
-		(jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI))
+	else if (jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI)
 		try_order(root, n, from, to, jointype, extra);
-	if (n->usable)
-	{
-		n->path->custom_paths = list_make1(n->alternative);
-		offer_path(joinrel, copy_path(n->path));
-	}
+	if (n->usable && (all || !is_one_program(root)))
+		offer_join(root, n);
 }
 
 }  // namespace gpuvm

@@ -234,17 +234,19 @@ plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 	}
 }
 
+CompileCursor
+compile_cursor(PlannerInfo *root, const ShapeCursor *from)
+{
+	return CompileCursor{from->relid, planner_rt_fetch(from->relid, root)->relid, from->target.table,
+		from->quals, from->kind, from->keys, from->conditions, from->filters};
+}
+
 static void
 fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input)
 {
 	input->ncursors = shape->ncursors;
 	for (int i = 0; i < shape->ncursors; i++)
-	{
-		const ShapeCursor *from = &shape->cursors[i];
-
-		input->cursors[i] = CompileCursor{from->relid, planner_rt_fetch(from->relid, root)->relid, from->target.table,
-			from->quals, from->kind, from->keys, from->conditions, from->filters};
-	}
+		input->cursors[i] = compile_cursor(root, &shape->cursors[i]);
 }
 
 /* What the plan says of its cursors. */

@@ -7,11 +7,13 @@
 
 extern "C" {
 #include "nodes/pathnodes.h"
+#include "utils/hsearch.h"
 }
 
 namespace gpuvm {
 
 struct ImportedTable;
+struct CompileCursor;
 
 /* What a program may scan in place of a relation. */
 struct ScanTarget
@@ -65,6 +67,9 @@ struct ScanShape
 	ShapeCursor cursors[PROGRAM_MAX_CURSORS];
 };
 
+/* For the compiler. */
+CompileCursor compile_cursor(PlannerInfo *root, const ShapeCursor *cursor);
+
 void		shape_of_relation(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target, bool with_pseudoconstant, ScanShape *shape);
 
 /* Conditions as bare clauses, in the order in which PostgreSQL evaluates them. */
@@ -96,10 +101,18 @@ const ScanShape *shape_of_join(RelOptInfo *joinrel);
 /* joins.cc: notes why joins of this query level stay with PostgreSQL, once all were tried. */
 void		note_joins(PlannerInfo *root);
 
-/* joins.cc: what is known of joins belongs to one planner; another within it begins anew. */
+/* joins.cc: what is known of joins belongs to one planner; another within it begins anew. Lives where the planner does. */
 struct JoinNote;
-JoinNote   *begin_joins(void);
-void		end_joins(JoinNote *outer);
+struct JoinNotes
+{
+	MemoryContext context;
+	HTAB	   *table;			/* RelOptInfo * to JoinNote */
+	JoinNote   *newest;
+	PlannerInfo *whole_root;	/* the query level asked last, and whether all of it is one program */
+	bool		whole;
+};
+JoinNotes  *begin_joins(JoinNotes *mine);
+void		end_joins(JoinNotes *outer);
 
 /* Adds a path that filters or joins, and aggregates, if everything compiles. */
 void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape,

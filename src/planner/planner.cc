@@ -62,7 +62,8 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 {
 	PlannedStmt *volatile result = nullptr;
 	HiddenScheme *outer = begin_hiding();
-	JoinNote   *outer_joins = begin_joins();
+	JoinNotes	joins;
+	JoinNotes  *outer_joins = begin_joins(&joins);
 	bool		outer_cursor = planning_cursor;
 
 	if (planning_depth == 0)

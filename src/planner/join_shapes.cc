@@ -1,0 +1,191 @@
+/*
+ * join_shapes.cc: an order of relations as the source of a program, and what it
+ * is going to cost.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+}
+
+#include "compiler/compile.h"
+#include "planner/cost.h"
+#include "planner/joins.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+static JoinKind
+join_kind(JoinType jointype)
+{
+	switch (jointype)
+	{
+		case JOIN_LEFT: return JoinKind::Left;
+		case JOIN_SEMI: return JoinKind::Semi;
+		case JOIN_ANTI: return JoinKind::Anti;
+		default: return JoinKind::Inner;
+	}
+}
+
+/*
+ * A program looks up keys before it evaluates the other conditions, and each
+ * relation's own conditions, a policy's among them, before both. So only a key
+ * that may raise, of a higher security level than a condition, comes too early.
+ */
+static bool
+keys_are_secure(List *restrictinfos, List *keys)
+{
+	Index		lowest = ~Index{0};
+	Index		highest = 0;
+	ListCell   *lc;
+
+	foreach(lc, restrictinfos)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (!list_member_ptr(keys, rinfo->clause))
+			lowest = Min(lowest, rinfo->security_level);
+		else if (can_raise(rinfo->clause))
+			highest = Max(highest, rinfo->security_level);
+	}
+	return highest <= lowest;
+}
+
+/* How many pairs have equal keys. The planner remembers selectivities with its own nodes, which are looked at again in every order. */
+static double
+count_pairs(PlannerInfo *root, double product, List *restrictinfos, const ShapeCursor *cursor, SpecialJoinInfo *sjinfo)
+{
+	List	   *sought = NIL;
+	ListCell   *lc;
+
+	foreach(lc, restrictinfos)
+	{
+		if (list_member_ptr(cursor->keys, lfirst_node(RestrictInfo, lc)->clause))
+			sought = lappend(sought, lfirst(lc));
+	}
+	return sought == NIL ? product : product * clauselist_selectivity(root, sought, 0, JOIN_INNER, sjinfo);
+}
+
+const char *
+join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const JoinNote *inner, JoinType jointype,
+			JoinPathExtraData *extra, ScanShape *shape)
+{
+	ShapeCursor *cursor = &shape->cursors[outer->shape.ncursors];
+	List	   *on = NIL;
+	List	   *above = NIL;
+	ListCell   *lc;
+
+	*shape = outer->shape;
+	shape->ncursors++;
+	*cursor = inner->shape.cursors[0];
+	cursor->kind = join_kind(jointype);
+	foreach(lc, extra->restrictlist)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (IS_OUTER_JOIN(jointype) && RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids))
+			above = lappend(above, rinfo);
+		else
+			on = lappend(on, rinfo);
+	}
+	split_seek_keys(ordered_quals(root, on, true), inner->rel->relid, &cursor->keys, &cursor->conditions);
+	if (root->qual_security_level > 0 && !keys_are_secure(on, cursor->keys))
+		return "a condition must be evaluated before the join's keys (row-level security)";
+	cursor->filters = ordered_quals(root, above, true);
+	cursor->joined = joinrel->rows;
+	/* of a semijoin the selectivity would say how many rows find something */
+	if (cursor->keys != NIL && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))
+		cursor->pairs = outer->rel->rows;
+	else
+		cursor->pairs = count_pairs(root, outer->rel->rows * inner->rel->rows, on, cursor, extra->sjinfo);
+	return nullptr;
+}
+
+/* -- costs ------------------------------------------------------------------------------- */
+
+/* A program that is costed and nothing else: as many operations, in the same places. */
+struct Sketch
+{
+	Program		program;
+	Op			ops[PROGRAM_MAX_OPS];
+};
+static_assert(offsetof(Sketch, ops) == sizeof(Program), "where Program::ops() looks for them");
+
+static void
+draw(Sketch *s, Opcode opcode, int p1, int p2, int p3)
+{
+	if (s->program.nops < PROGRAM_MAX_OPS)
+		s->ops[s->program.nops++] = Op{opcode, Type::None, 0, p1, p2, p3, 0};
+}
+
+static bool
+draw_expr(Node *node, void *context)
+{
+	Sketch	   *s = static_cast<Sketch *>(context);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Var))
+		draw(s, Opcode::Column, 0, ((Var *) node)->varattno, 0);
+	else if (!IsA(node, List) && !IsA(node, RelabelType))
+		draw(s, Opcode::Copy, 0, 0, 0);
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(draw_expr), context);
+}
+
+static void
+draw_source(Sketch *s, const ScanShape *shape)
+{
+	for (int k = 1; k < shape->ncursors; k++)
+	{
+		const ShapeCursor *c = &shape->cursors[k];
+
+		if (c->keys == NIL)
+			continue;
+		draw(s, Opcode::Parallel, 1, k, 0);
+		draw_expr((Node *) c->quals, s);
+		draw(s, Opcode::HashInsert, k, list_length(c->keys), 0);
+	}
+	s->program.parallel = s->program.nops;
+	draw(s, Opcode::Parallel, shape->ncursors, 0, 0);
+	draw_expr((Node *) shape->cursors[0].quals, s);
+	for (int k = 1; k < shape->ncursors; k++)
+	{
+		const ShapeCursor *c = &shape->cursors[k];
+
+		draw(s, c->keys != NIL ? Opcode::Seek : Opcode::Cross, k, list_length(c->keys), 0);
+		if (c->keys == NIL)
+			draw_expr((Node *) c->quals, s);
+		draw_expr((Node *) c->conditions, s);
+		draw(s, Opcode::Match, k, static_cast<int>(c->kind), 0);
+		draw_expr((Node *) c->filters, s);
+	}
+}
+
+void
+cost_shape(const ScanShape *shape, double rows_out, Cost *startup, Cost *total)
+{
+	Sketch	   *s = static_cast<Sketch *>(palloc(sizeof(Sketch)));
+	ProgramRows rows = {};
+	Path		path = {};
+
+	s->program = Program{};
+	s->program.ncursors = shape->ncursors;
+	draw_source(s, shape);
+	for (int k = 0; k < shape->ncursors; k++)
+	{
+		const ShapeCursor *c = &shape->cursors[k];
+
+		rows.scanned[k] = Max(c->target.tuples, static_cast<double>(c->target.table->nrows));
+		rows.filtered[k] = c->rows;
+		rows.pairs[k] = c->pairs;
+		rows.joined[k] = c->joined;
+	}
+	cost_program(&path, &s->program, rows, rows_out);
+	pfree(s);
+	*startup = path.startup_cost;
+	*total = path.total_cost;
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,110 @@
+/*
+ * join_whole.cc: is all of a query level one program?
+ *
+ * The planner tries every set of relations, hundreds for a star of eight. Where
+ * one program is going to join them all, programs for parts of them are not worth
+ * the time to compile and to cost them: it is asked here, once, whether anything
+ * is known to stand in the way. The answer is a guess: where it is wrong, PostgreSQL
+ * joins what our scans read.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/sysattr.h"
+#include "optimizer/pathnode.h"
+}
+
+#include "compiler/compile.h"
+#include "compiler/functions.h"
+#include "planner/joins.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+/* Outer joins and semijoins whose inner side is a join have orders of which none is a program. */
+static bool
+inner_sides_are_single(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->join_info_list)
+	{
+		const SpecialJoinInfo *sjinfo = lfirst_node(SpecialJoinInfo, lc);
+
+		if (bms_membership(bms_intersect(sjinfo->syn_righthand, root->all_baserels)) != BMS_SINGLETON ||
+			(sjinfo->jointype == JOIN_FULL && bms_num_members(sjinfo->syn_lefthand) > 1))
+			return false;
+	}
+	return true;
+}
+
+/* Columns that are needed above the scan must be in tablets. */
+static bool
+columns_are_there(const RelOptInfo *rel, const ImportedTable *table)
+{
+	for (int attnum = rel->min_attr; attnum <= rel->max_attr; attnum++)
+	{
+		bool		there = false;
+
+		if (bms_is_empty(rel->attr_needed[attnum - rel->min_attr]))
+			continue;
+		for (uint32 i = 0; i < table->ncols; i++)
+			there = there || table->attnums[i] == attnum;
+		if (!there)
+			return false;
+	}
+	return true;
+}
+
+static List *
+join_clauses(PlannerInfo *root)
+{
+	List	   *clauses = NIL;
+	int			relid = -1;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	while ((relid = bms_next_member(root->all_baserels, relid)) >= 0)
+	{
+		foreach(lc, find_base_rel(root, relid)->joininfo)
+			clauses = list_append_unique_ptr(clauses, lfirst_node(RestrictInfo, lc)->clause);
+	}
+	foreach(lc, root->eq_classes)
+	{
+		const EquivalenceClass *ec = lfirst_node(EquivalenceClass, lc);
+
+		if (bms_membership(ec->ec_relids) != BMS_MULTIPLE)
+			continue;
+		foreach(lc2, ec->ec_members)
+		{
+			const EquivalenceMember *em = lfirst_node(EquivalenceMember, lc2);
+
+			if (!em->em_is_child && !em->em_is_const)
+				clauses = lappend(clauses, em->em_expr);
+		}
+	}
+	return clauses;
+}
+
+bool
+one_program(PlannerInfo *root)
+{
+	CompileInput input = {};
+	int			relid = -1;
+
+	if (bms_num_members(root->all_baserels) > PROGRAM_MAX_CURSORS || root->hasLateralRTEs || root->placeholder_list != NIL ||
+		!inner_sides_are_single(root))
+		return false;
+	while ((relid = bms_next_member(root->all_baserels, relid)) >= 0)
+	{
+		RelOptInfo *rel = find_base_rel(root, relid);
+		const JoinNote *n = note_of_relation(root, rel);
+
+		if (!n->usable || !columns_are_there(rel, n->shape.cursors[0].target.table))
+			return false;
+		input.cursors[input.ncursors++] = compile_cursor(root, &n->shape.cursors[0]);
+	}
+	return compiles(&input, join_clauses(root));
+}
+
+}  // namespace gpuvm

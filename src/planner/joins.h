@@ -1,0 +1,44 @@
+/* joins.h: what joins.cc, join_shapes.cc and join_whole.cc share. */
+#ifndef GPUVM_PLANNER_JOINS_H
+#define GPUVM_PLANNER_JOINS_H
+
+#include "planner/paths.h"
+
+namespace gpuvm {
+
+/* What is known of a relation or a join while a statement is planned. */
+struct JoinNote
+{
+	RelOptInfo *rel;			/* the key: must be first */
+	PlannerInfo *root;
+	JoinNote   *older;
+	bool		usable;			/* there is a shape */
+	ScanShape	shape;
+	/* joins: */
+	Cost		startup;		/* of the shape, by its sketch */
+	Cost		total;
+	CustomPath *path;			/* of the shape; NULL: not compiled, or not possible */
+	bool		refused;		/* the shape does not compile */
+	Path	   *alternative;	/* the cheapest so far */
+	Cost		cheapest;		/* of PostgreSQL's paths when it was looked for */
+	const char *reason;			/* why an order was not possible */
+};
+
+const JoinNote *note_of_relation(PlannerInfo *root, RelOptInfo *rel);
+
+/* How many relations a join has, outer joins themselves (PostgreSQL 16 on) not counted. */
+int			count_relations(PlannerInfo *root, RelOptInfo *joinrel);
+
+/* join_shapes.cc: puts the inner relation behind what the outer shape has joined. Returns why it cannot be, or NULL. */
+const char *join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const JoinNote *inner, JoinType jointype,
+						JoinPathExtraData *extra, ScanShape *shape);
+
+/* join_shapes.cc: what a program of this shape would cost, without compiling one: orders are many. */
+void		cost_shape(const ScanShape *shape, double rows_out, Cost *startup, Cost *total);
+
+/* join_whole.cc: can one program, as far as is known before any order was tried, join all relations of this query level? */
+bool		one_program(PlannerInfo *root);
+
+}  // namespace gpuvm
+
+#endif
