@@ -23,7 +23,7 @@
 #include "cost.h"
 #include "device.h"
 #include "failure.h"
-#include "job.h"
+#include "job_scan.h"
 #include "pin.h"
 #include "work.h"
 
@@ -229,7 +229,7 @@ CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const 
 
 	list_work(request, &work);
 
-	DeviceJob	job(device, arena_.get(), request, program, work, io, figures);
+	ScanJob		job(device, arena_.get(), request, program, work, io, figures);
 
 	try
 	{

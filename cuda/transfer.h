@@ -78,7 +78,6 @@ public:
 	/* The job starts again from the first pad; the lane is idle. */
 	void		restart();
 
-	PinnedArena::Hold *pins() { return &pins_; }
 	uint64_t	copied_bytes() const { return copied_bytes_; }
 
 private:

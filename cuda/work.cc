@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <string>
-
-#include "lower.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -81,40 +78,38 @@ add_dead_rows(Work *work, WorkTablet *tablet)
 	work->dead_pads += padded / TABLET_PAD_ROWS;
 }
 
-}  // namespace
-
+/* `units`: whose units are to be listed, or nullptr. */
 void
-list_work(const DeviceJobRequest &request, Work *work)
+list_tablets(const DeviceCursor &cursor, const Program *program, const DeviceJobRequest *units, Work *work)
 {
-	const bool	grouped = request.program->grouped;
 	uint64_t	unit = 0;
 
-	const bool	carried = carries_delta(request);
+	const bool	carried = carries_delta(cursor, program);
 
-	work->columns = request.columns;
-	work->pads.reserve((request.total_rows + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS + request.ntablets);
-	work->tablets.reserve(request.ntablets);
-	for (uint32_t t = 0; t < request.ntablets; t++)
+	work->columns = cursor.columns;
+	work->pads.reserve((cursor.total_rows + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS + cursor.ntablets);
+	work->tablets.reserve(cursor.ntablets);
+	for (uint32_t t = 0; t < cursor.ntablets; t++)
 	{
-		const DeviceTabletRef &ref = request.tablets[t];
+		const DeviceTabletRef &ref = cursor.tablets[t];
 		const TabletHeader *tablet = ref.tablet;
 		const uint32_t number = static_cast<uint32_t>(work->tablets.size());
 		WorkTablet	todo = {tablet, static_cast<uint32_t>(work->pads.size()), 0, 0, ref.masked, ref.nmasked, NO_DEAD_ROWS,
 			carried && tablet->serial == 0};
 		PadLister	pads(ref);
 
-		if (grouped)
+		if (units == nullptr)
 		{
 			if (!ref.skip)
 				todo.rows = pads.add(work, number, 0, tablet->nrows);
 		}
 		else
-			for (uint32_t first = 0; first < tablet->nrows; first += request.unit_rows, unit++)
+			for (uint32_t first = 0; first < tablet->nrows; first += units->unit_rows, unit++)
 			{
-				const uint32_t end = std::min(tablet->nrows, first + request.unit_rows);
+				const uint32_t end = std::min(tablet->nrows, first + units->unit_rows);
 				const uint32_t first_pad = static_cast<uint32_t>(work->pads.size());
 
-				if (ref.skip || request.skips(unit))
+				if (ref.skip || units->skips(unit))
 					continue;
 				todo.rows += pads.add(work, number, first, end);
 				if (work->pads.size() > first_pad)
@@ -129,6 +124,20 @@ list_work(const DeviceJobRequest &request, Work *work)
 		work->tablets.push_back(todo);
 		work->rows += todo.rows;
 	}
+}
+
+}  // namespace
+
+void
+list_work(const DeviceJobRequest &request, Work *work)
+{
+	list_tablets(request, request.program, request.program->grouped ? nullptr : &request, work);
+}
+
+void
+list_rows(const DeviceCursor &cursor, const Program *program, Work *work)
+{
+	list_tablets(cursor, program, nullptr, work);
 }
 
 uint64_t
@@ -148,24 +157,24 @@ rows_of_pads(const Work &work, const WorkTablet &tablet, uint32_t first, uint32_
 }
 
 bool
-carries_delta(const DeviceJobRequest &request)
+carries_delta(const DeviceCursor &cursor, const Program *program)
 {
-	std::vector<bool> seen(request.ncolumns);
+	std::vector<bool> seen(cursor.ncolumns);
 	uint64_t	rows = 0, row_bytes = 0;
 
-	for (uint32_t t = 0; t < request.ntablets; t++)
-		if (request.tablets[t].tablet->serial == 0 && !request.tablets[t].skip)
-			rows += request.tablets[t].tablet->padded_rows;
+	for (uint32_t t = 0; t < cursor.ntablets; t++)
+		if (cursor.tablets[t].tablet->serial == 0 && !cursor.tablets[t].skip)
+			rows += cursor.tablets[t].tablet->padded_rows;
 	if (rows == 0)
 		return false;
-	for (int i = 0; i < request.program->nops; i++)
+	for (int i = 0; i < program->nops; i++)
 	{
-		const Op   &op = request.program->ops()[i];
+		const Op   &op = program->ops()[i];
 
 		if (op.opcode != Opcode::Column || seen[static_cast<size_t>(op.p2)])
 			continue;
 		seen[static_cast<size_t>(op.p2)] = true;
-		row_bytes += static_cast<uint64_t>(type_natural_width(request.columns[op.p2].type)) + 1;
+		row_bytes += static_cast<uint64_t>(type_natural_width(cursor.columns[op.p2].type)) + 1;
 	}
 	return rows * row_bytes <= CARRIED_BYTES;
 }
@@ -182,28 +191,25 @@ struct LastLowered
 	const char *reason;
 };
 
+}  // namespace
+
 bool
-masks_rows(const DeviceJobRequest &request)
+masks_rows(const DeviceCursor &cursor)
 {
-	for (uint32_t t = 0; t < request.ntablets; t++)
-		if (request.tablets[t].nmasked != 0 && !request.tablets[t].skip)
+	for (uint32_t t = 0; t < cursor.ntablets; t++)
+		if (cursor.tablets[t].nmasked != 0 && !cursor.tablets[t].skip)
 			return true;
 	return false;
 }
 
-/* All that lowering depends on, as bytes. Fills the bindings of the columns that the program reads. */
-std::string
-lowering_key(const DeviceJobRequest &request, uint32_t shared_bytes, std::vector<ColumnBinding> *bindings)
+void
+bind_columns(const DeviceCursor &cursor, const Program *program, std::vector<ColumnBinding> *bindings, std::string *key)
 {
-	const Program *program = request.program;
-	const bool	carried = carries_delta(request);
-	std::string key(reinterpret_cast<const char *>(program), program->size);
+	const bool	carried = carries_delta(cursor, program);
 
-	key.append(reinterpret_cast<const char *>(request.params), request.nparams * sizeof(ParamValue));
-	key.append(reinterpret_cast<const char *>(&request.total_rows), sizeof(request.total_rows));
-	key.append(reinterpret_cast<const char *>(&shared_bytes), sizeof(shared_bytes));
-	key.push_back(masks_rows(request) ? 1 : 0);
-	bindings->assign(request.ncolumns, ColumnBinding{});
+	key->append(reinterpret_cast<const char *>(&cursor.total_rows), sizeof(cursor.total_rows));
+	key->push_back(masks_rows(cursor) ? 1 : 0);
+	bindings->assign(cursor.ncolumns, ColumnBinding{});
 	for (int i = 0; i < program->nops; i++)
 	{
 		const Op   &op = program->ops()[i];
@@ -213,26 +219,27 @@ lowering_key(const DeviceJobRequest &request, uint32_t shared_bytes, std::vector
 
 		ColumnBinding &binding = (*bindings)[static_cast<size_t>(op.p2)];
 
-		binding.summary = request.columns[op.p2];
+		binding.summary = cursor.columns[op.p2];
 		binding.min_width = binding.summary.max_width;
 		/* What is carried is widened if need be. */
-		for (uint32_t t = 0; t < request.ntablets; t++)
-			if (!request.tablets[t].skip && !(carried && request.tablets[t].tablet->serial == 0))
-				binding.min_width = std::min(binding.min_width, tablet_chunks(request.tablets[t].tablet)[op.p2].width);
-		key.append(reinterpret_cast<const char *>(&binding.summary), sizeof(binding.summary));
-		key.push_back(static_cast<char>(binding.min_width));
+		for (uint32_t t = 0; t < cursor.ntablets; t++)
+			if (!cursor.tablets[t].skip && !(carried && cursor.tablets[t].tablet->serial == 0))
+				binding.min_width = std::min(binding.min_width, tablet_chunks(cursor.tablets[t].tablet)[op.p2].width);
+		key->append(reinterpret_cast<const char *>(&binding.summary), sizeof(binding.summary));
+		key->push_back(static_cast<char>(binding.min_width));
 	}
-	return key;
 }
-
-}  // namespace
 
 const DeviceProgram *
 lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason)
 {
 	static thread_local std::unique_ptr<LastLowered> last;
 	std::vector<ColumnBinding> bindings;
-	std::string key = lowering_key(request, shared_bytes, &bindings);
+	std::string key(reinterpret_cast<const char *>(request.program), request.program->size);
+
+	key.append(reinterpret_cast<const char *>(request.params), request.nparams * sizeof(ParamValue));
+	key.append(reinterpret_cast<const char *>(&shared_bytes), sizeof(shared_bytes));
+	bind_columns(request, request.program, &bindings, &key);
 
 	if (!last)
 		last = std::make_unique<LastLowered>();

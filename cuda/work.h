@@ -5,10 +5,12 @@
 #ifndef GPUVM_CUDA_WORK_H
 #define GPUVM_CUDA_WORK_H
 
+#include <string>
 #include <vector>
 
 #include "dead_rows.h"
 #include "device_program.h"
+#include "lower.h"
 #include "engine/device_abi.h"
 
 namespace gpuvm {
@@ -48,12 +50,28 @@ struct Work
 };
 
 void		list_work(const DeviceJobRequest &request, Work *work);
+/* All rows of a cursor, of which the program reads columns; there are no units. */
+void		list_rows(const DeviceCursor &cursor, const Program *program, Work *work);
 
 /* Rows in pads [first, end), which are the tablet's, without those that are masked. */
 uint64_t	rows_of_pads(const Work &work, const WorkTablet &tablet, uint32_t first, uint32_t end);
 
-/* Does the request have rows of its own to bring, and so few that they travel with the description? */
-bool		carries_delta(const DeviceJobRequest &request);
+/* Does the cursor have rows of its own to bring for this program, and so few that they travel with the description? */
+bool		carries_delta(const DeviceCursor &cursor, const Program *program);
+inline bool
+carries_delta(const DeviceJobRequest &request)
+{
+	return carries_delta(request, request.program);
+}
+
+/*
+ * The columns of the cursor that the program reads, as lowering takes them. All that lowering depends
+ * on of the cursor is appended to `key`, as bytes.
+ */
+void		bind_columns(const DeviceCursor &cursor, const Program *program, std::vector<ColumnBinding> *bindings, std::string *key);
+
+/* Has some tablet that is run masked rows? */
+bool		masks_rows(const DeviceCursor &cursor);
 
 /*
  * The program as a device with that much shared memory a multiprocessor runs it;

@@ -21,7 +21,7 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 2;
+constexpr uint32_t DEVICE_ABI_VERSION = 3;
 
 struct DeviceTabletRef
 {
@@ -31,18 +31,27 @@ struct DeviceTabletRef
 	uint32_t	nmasked = 0;
 };
 
-/* A checked job. All that it points to outlives run(). */
-struct DeviceJobRequest
+/* The rows of one cursor. */
+struct DeviceCursor
 {
-	const Program *program;
-	const ParamValue *params;
-	uint32_t	nparams;
 	const ColumnSummary *columns;
 	uint32_t	ncolumns;
 	const DeviceTabletRef *tablets;
 	uint32_t	ntablets;
-	uint64_t	total_rows;
-	uint32_t	unit_rows;		/* row programs: rows a unit, a multiple of TABLET_PAD_ROWS */
+	uint64_t	total_rows;		/* masked ones included */
+};
+
+/* A checked job. All that it points to outlives run(). What is inherited is cursor 0, the only one but in join programs. */
+struct DeviceJobRequest : DeviceCursor
+{
+	const Program *program;
+	const ParamValue *params;
+	uint32_t	nparams;
+	const DeviceCursor *others;	/* join programs: the cursors from 1 on */
+	uint32_t	nothers;
+	uint64_t	build_limit;	/* joins: bytes for the others' rows and tables; 0: no limit but the device's */
+	uint64_t	expected_pairs;	/* joins, as a guess; 0: unknown */
+	uint32_t	unit_rows;		/* row programs of one cursor: rows a unit, a multiple of TABLET_PAD_ROWS */
 	uint32_t	capacity;		/* rows that a result buffer has room for */
 	uint32_t	nbuffers;
 	char *const *areas;			/* of the result buffers, in the arena */
@@ -66,8 +75,12 @@ public:
 
 	/* A Free buffer, now Filling; -1 when there is none. */
 	virtual int claim_buffer() = 0;
-	/* Filling -> Full; with the row limit reached, stopped() is true from then on. */
-	virtual void publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors) = 0;
+	/*
+	 * Filling -> Full; with the row limit reached, stopped() is true from then on. Joins publish
+	 * all of their rows as parts of unit 0, the last of them marked (which may be empty).
+	 */
+	virtual void publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors) = 0;
+	void publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors) { publish_part(buffer, unit, 0, true, nrows, errors); }
 	/* Filling -> Free, for nothing was put in. */
 	virtual void unclaim(int buffer) = 0;
 	/* Sleeps until a buffer is Free or the job is to stop; false: stop. */
@@ -79,7 +92,7 @@ public:
 struct DeviceJobFigures
 {
 	uint32_t	device;			/* index */
-	uint32_t	errors;			/* grouped programs: ErrorBits; if not 0, no row was published */
+	uint32_t	errors;			/* grouped programs and joins: ErrorBits; if not 0, no group was published, and no further row */
 	uint64_t	rows_in;
 	uint64_t	rows_out;
 	uint64_t	bytes_read;		/* column data and null bits that kernels read */
@@ -88,6 +101,9 @@ struct DeviceJobFigures
 	uint32_t	slices;			/* launches of the interpreter */
 	uint32_t	tablets_scanned;
 	Transfer	transfer;		/* what was used; never Auto */
+	uint64_t	pairs;			/* joins: these as in Job */
+	uint64_t	build_rows;
+	uint64_t	build_bytes;
 };
 
 enum class DeviceOutcome

@@ -24,11 +24,7 @@ public:
 		: request_(request), job_(job), doorbell_(doorbell) {}
 
 	int			claim_buffer() override;
-	void		publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors) override
-	{
-		publish_part(buffer, unit, 0, true, nrows, errors);
-	}
-	void		publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors);
+	void		publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors) override;
 	void		unclaim(int buffer) override;
 
 	/* Owner only. Meets the end of the socket, by a system call at most once a millisecond. */

@@ -149,7 +149,7 @@ public:
 		return -1;
 	}
 
-	void publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors) override
+	void publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors) override
 	{
 		Outcome		out;
 
