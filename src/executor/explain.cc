@@ -204,6 +204,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyText("VM Group Key", deparse_list(plan->keys, ", ", context, plan->ncursors > 1), es);
 	if (plan->kind == SCAN_GROUP_COUNT)
 		ExplainPropertyText("VM Result", "number of groups", es);
+	if (plan->limit > 0)
+		ExplainPropertyInteger("VM Limit", nullptr, static_cast<int64>(plan->limit), es);
 	if (es->verbose)
 		show_program(plan->program, es);
 	if (!es->analyze)

@@ -270,7 +270,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->nbuffers = nbuffers;
 	job->skip_units = 0;
 	job->skip_bytes = 0;
-	job->row_limit = 0;
+	job->row_limit = static_cast<uint64>(state->plan->limit);
 	job->build_limit = Max(static_cast<uint64>(get_hash_memory_limit()), arena_header()->size / BUILD_SHARE);
 	job->count_groups = state->plan->kind == SCAN_GROUP_COUNT;
 	if (rows)

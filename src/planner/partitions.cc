@@ -136,7 +136,7 @@ hide_partitions(PlannerInfo *root, RelOptInfo *rel)
 {
 	HiddenScheme *h;
 
-	if (bms_membership(root->all_baserels) != BMS_SINGLETON || enable_partitionwise_aggregate)
+	if (!bms_is_subset(root->all_baserels, rel->relids) || enable_partitionwise_aggregate)
 		return;
 	h = static_cast<HiddenScheme *>(palloc(sizeof(HiddenScheme)));
 	*h = HiddenScheme{hidden, rel, rel->part_scheme};

@@ -264,6 +264,29 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 	}
 }
 
+/* Is the relation, or join, all that the query reads? Children of a table that is, too. */
+static bool
+is_all_of_query(PlannerInfo *root, RelOptInfo *rel)
+{
+	return bms_membership(root->all_baserels) == BMS_SINGLETON || bms_is_subset(root->all_baserels, rel->relids);
+}
+
+/*
+ * LIMIT, where it stands directly above the rows and is a constant: what the
+ * planner has in limit_tuples may be an estimate.
+ */
+static double
+known_limit(PlannerInfo *root, RelOptInfo *rel)
+{
+	const Query *parse = root->parse;
+
+	if (root->limit_tuples <= 0 || root->query_pathkeys != NIL || !is_all_of_query(root, rel) || parse->rowMarks != NIL ||
+		parse->limitOption != LIMIT_OPTION_COUNT || !IsA(parse->limitCount, Const) ||
+		(parse->limitOffset != nullptr && !IsA(parse->limitOffset, Const)))
+		return 0;
+	return root->limit_tuples;
+}
+
 /*
  * How much of the relation's rows the query is expected to fetch, where nothing
  * above the scan has to see them all.
@@ -273,8 +296,7 @@ fetched_fraction(PlannerInfo *root, RelOptInfo *rel)
 {
 	const Query *parse = root->parse;
 
-	if (root->tuple_fraction <= 0 || root->query_pathkeys != NIL ||
-		(bms_membership(root->all_baserels) != BMS_SINGLETON && !bms_is_subset(root->all_baserels, rel->relids)) ||
+	if (root->tuple_fraction <= 0 || root->query_pathkeys != NIL || !is_all_of_query(root, rel) ||
 		parse->hasAggs || parse->hasWindowFuncs || parse->hasTargetSRFs || root->hasHavingQual ||
 		parse->groupClause != NIL || parse->groupingSets != NIL || parse->distinctClause != NIL)
 		return 1;
@@ -359,6 +381,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 		return nullptr;
 	}
 	plan.kind = SCAN_ROWS;
+	plan.limit = known_limit(root, rel);
 	plan.fraction = fetched_fraction(root, rel);
 	plan.program = compiled.program;
 	plan.params = compiled.params;

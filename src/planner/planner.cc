@@ -5,6 +5,7 @@ extern "C" {
 #include "catalog/pg_class.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/geqo.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 }
@@ -20,6 +21,7 @@ namespace gpuvm {
 
 static planner_hook_type next_planner;
 static set_rel_pathlist_hook_type next_set_rel_pathlist;
+static join_search_hook_type next_join_search;
 static set_join_pathlist_hook_type next_set_join_pathlist;
 static create_upper_paths_hook_type next_create_upper_paths;
 
@@ -100,6 +102,23 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 		hide_partitions(root, rel);
 }
 
+/* A join whose partitions are joined one by one, too, keeps a path of ours like a table (partitions.cc). */
+static RelOptInfo *
+gpuvm_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
+{
+	RelOptInfo *rel;
+
+	if (next_join_search != nullptr)
+		rel = next_join_search(root, levels_needed, initial_rels);
+	else if (enable_geqo && levels_needed >= geqo_threshold)
+		rel = geqo(root, levels_needed, initial_rels);
+	else
+		rel = standard_join_search(root, levels_needed, initial_rels);
+	if (rel->part_scheme != nullptr && planning_depth > 0 && rel->cheapest_total_path != nullptr && is_gpuvm_path(rel->cheapest_total_path))
+		hide_partitions(root, rel);
+	return rel;
+}
+
 static void
 gpuvm_set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptInfo *inner, JoinType jointype,
 						JoinPathExtraData *extra)
@@ -156,6 +175,8 @@ planner_install(void)
 	planner_hook = gpuvm_planner;
 	next_set_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = gpuvm_set_rel_pathlist;
+	next_join_search = join_search_hook;
+	join_search_hook = gpuvm_join_search;
 	next_set_join_pathlist = set_join_pathlist_hook;
 	set_join_pathlist_hook = gpuvm_set_join_pathlist;
 	next_create_upper_paths = create_upper_paths_hook;
