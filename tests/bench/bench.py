@@ -14,6 +14,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            concurrency  sixteen sessions against one, their answers compared
            sphyraena    table 1 and figure 1 of the paper on Sphyraena
            virginian    tables 1 and 2, figures 4 to 6 of the paper on Virginian
+           joins        joins, and the figures of the grid paper, in the parts that --parts names
            changes      a table that changes: the check, changed blocks, VACUUM, and what writers pay
 
 Times are EXPLAIN (ANALYZE, TIMING OFF)'s or the engine's own, execution only,
@@ -24,6 +25,7 @@ With --device cuda the figures are held against bars, which results.md lists.
 Plots are made where matplotlib is; elsewhere by plots.py from results.json.
 """
 import argparse
+import csv
 import hashlib
 import json
 import math
@@ -42,9 +44,9 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "setup"), os.path.join
 
 import compare  # noqa: E402
 import plots  # noqa: E402
-from engines import DuckDB, NotRun, Postgres, SQLite, export_csv  # noqa: E402
+from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import changes, concurrency, figures, firsttouch, groupby, papers  # noqa: E402
+from workloads import changes, concurrency, figures, firsttouch, groupby, joins, papers  # noqa: E402
 
 
 class Bench:
@@ -72,7 +74,7 @@ class Bench:
         self.known = {}  # measurements of other engines
         self.loaded = {}  # table -> what is in it, in every engine
         one = {"max_parallel_workers_per_gather": "0", "jit": "off"}
-        many = {"max_parallel_workers_per_gather": str(options.threads), "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
+        many = {"max_parallel_workers_per_gather": str(options.threads), "max_parallel_workers": str(options.threads), "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
                 "min_parallel_table_scan_size": "0", "jit": "off"}
         self.gpuvm = None
         if "gpuvm" in options.engines:
@@ -159,6 +161,9 @@ class Bench:
                 continue
             try:
                 rows, times, found = self.timed(engine, sql, runs)
+            except TooSlow:
+                row.setdefault("over", {})[engine.name] = 1000 * engine.limit
+                continue
             except NotRun as e:
                 row["note"] = str(e)
                 continue
@@ -404,13 +409,15 @@ class Bench:
     def table(self, title, workload, against="gpuvm"):
         self.tabled.add(workload)
         rows = [r for r in self.results if r["workload"] == workload]
-        names = [n for n in dict.fromkeys(n for r in rows for n in r["ms"])]
+        names = [n for n in dict.fromkeys(n for r in rows for n in (*r["ms"], *r.get("over", ())))]
         peers = [n for n in names if n != against]
         ratios_of = peers if against in names else []
         header = ["query", "rows out"] + [f"{n}, ms" for n in names] + [f"{against} over {n}" for n in ratios_of] + ["device"]
         lines = [f"### {title}\n", "| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
         for r in rows:
-            cells = [r["query"], f"{r.get('rows', 0):,}"] + [f"{r['ms'][n]:.3g}" if n in r["ms"] else "-" for n in names]
+            over = r.get("over", {})
+            cells = [r["query"], f"{r.get('rows', 0):,}"]
+            cells += [f"{r['ms'][n]:.3g}" if n in r["ms"] else f"over {over[n]:,.0f}" if n in over else "-" for n in names]
             cells += [f"{r['ms'][n] / r['ms'][against]:.2f}x" if n in r["ms"] and against in r["ms"] else "-" for n in ratios_of]
             lines.append("| " + " | ".join(cells + [r["device"] or r["note"] or ""]) + " |")
         if ratios_of and len(rows) > 1:
@@ -436,6 +443,12 @@ class Bench:
             f.write(text)
         with open(os.path.join(self.out, "results.json"), "w", encoding="utf-8") as f:
             json.dump({"device": self.options.device, "results": self.results, "checks": self.checks, "bars": self.bars}, f, indent=1)
+        with open(os.path.join(self.out, "results.csv"), "w", encoding="utf-8", newline="") as f:
+            writer = csv.writer(f)
+            writer.writerow(("workload", "query", "engine", "ms", "rows", "device", "note"))
+            for r in self.results:
+                device = {e: found.get("Device", "") for e, found in r["figures"].items()} if "figures" in r else {}
+                writer.writerows((r["workload"], r["query"], e, f"{ms:.4f}", r.get("rows", ""), device.get(e, ""), r["note"]) for e, ms in r["ms"].items())
         print(text, flush=True)
         plots.draw(self.out, self.out)
         return 1 if bad or unrun else 0
@@ -476,7 +489,7 @@ def cpu_name():
 
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
-             "sphyraena": figures.sphyraena, "virginian": figures.virginian, "changes": changes.run}
+             "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run}
 
 
 def main():
@@ -487,6 +500,9 @@ def main():
     parser.add_argument("--engines", default="parallel,duckdb,sqlite,gpuvm", help="besides PostgreSQL with one process")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="for gpuvm")
     parser.add_argument("--runs", type=int, default=5, help="at most, after those to warm up (default 5); at least two")
+    parser.add_argument("--parts", default=",".join(joins.PARTS), help="of the workload joins (default %(default)s)")
+    parser.add_argument("--peer-seconds", type=float, default=10, help="after which a peer's join is given up (default %(default)s)")
+    parser.add_argument("--scale", type=float, default=1, help="of the rows in joins: 0.01 tries everything")
     parser.add_argument("--pairs", type=int, default=10, help="of pgbench runs, in `changes`")
     parser.add_argument("--seconds", type=int, default=60, help="of each of those runs")
     parser.add_argument("--out", default="build/bench", help="folder for results.md, results.json and the plots")

@@ -4,7 +4,8 @@ time(sql, runs) gives (rows out, [execution time in ms of each warm run],
 figures), where figures are what EXPLAIN ANALYZE says of gpuvm's node, the
 median of the times; value(sql) the text of a one-row answer; answer(sql) a
 Multiset of its rows, digest(sql) the same of their values. Slow queries run fewer times: at least twice, and then
-until SLOW_SECONDS are over.
+until SLOW_SECONDS are over. With a `limit` in seconds what takes longer is given up, and what takes a
+large part of it runs once.
 """
 import csv
 import json
@@ -13,12 +14,14 @@ import re
 import sqlite3
 import statistics
 import subprocess
+import threading
 import time
 
 REAL = re.compile(r"^(float|real|double)")
 SLOW_SECONDS = 2.0
 FIGURES = ("Device", "Transfer", "Slices", "Bytes Read", "Bytes Moved", "Engine Time", "Device Time", "VM Rows In", "VM Rows Out",
-           "VM Threads", "Tablets Scanned", "Tablets Skipped", "Check Time", "Blocks Served", "Delta Blocks", "Delta Rows", "Delta Time")
+           "VM Threads", "Tablets Scanned", "Tablets Skipped", "Check Time", "Blocks Served", "Delta Blocks", "Delta Rows", "Delta Time",
+           "Pairs", "Build Rows", "Build Bytes")
 
 
 class Multiset:
@@ -39,6 +42,10 @@ class NotRun(Exception):
     """gpuvm.require refused the statement: it would not have run on the VM."""
 
 
+class TooSlow(NotRun):
+    """It took longer than the engine's limit."""
+
+
 def plan_nodes(node):
     yield node
     for child in node.get("Plans", ()):
@@ -49,7 +56,8 @@ class Postgres:
     """A session of the cluster with settings of its own; `device` is what its plans must name."""
 
     def __init__(self, name, conn, settings, device=None):
-        self.name, self.conn, self.device = name, conn, device
+        self.name, self.conn, self.device, self.limit = name, conn, device, None
+        self.joins = False  # must one node of gpuvm join all tables?
         self.measures_gpuvm = settings.get("gpuvm.enabled") != "off"
         for key, value in settings.items():
             self.execute(f"SET {key} = '{value}'")
@@ -60,17 +68,30 @@ class Postgres:
             try:
                 cur.execute(sql)
             except psycopg2.Error as e:
+                if e.pgcode == "57014" and self.limit:
+                    raise TooSlow(f"{self.name}: more than {self.limit:g} s") from e
                 if e.pgcode == "55000":
                     raise NotRun(f"{e.diag.message_primary} {e.diag.message_detail or ''}".strip()) from e
                 raise
             return cur.fetchall() if cur.description else []
 
+    def limited(self, sql):
+        if not self.limit:
+            return self.execute(sql)
+        self.execute(f"SET statement_timeout = {int(1000 * self.limit)}")
+        try:
+            return self.execute(sql)
+        finally:
+            self.execute("SET statement_timeout = 0")
+
     def explain(self, sql, timing="OFF"):
-        return json.loads(self.execute(f"EXPLAIN (ANALYZE, TIMING {timing}, FORMAT JSON) {sql}")[0][0])[0]
+        return json.loads(self.limited(f"EXPLAIN (ANALYZE, TIMING {timing}, FORMAT JSON) {sql}")[0][0])[0]
 
     def time(self, sql, runs):
         # Three times to warm up where that is short: the first copies to the device, the second may still choose anew.
         first = self.scan(sql)
+        if self.limit and first[0] > 200 * self.limit:
+            return first[1], [first[0]], first[2]
         for _ in range(2 if first[0] < 20 else 0):
             self.scan(sql)
         measured, started = [], time.monotonic()
@@ -91,6 +112,11 @@ class Postgres:
         if self.device and devices.lower() != self.device:
             why = "; ".join(str(n[key]) for n in scans for key in ("Fallback", "Device Fallback") if key in n)
             raise NotRun(f"EXPLAIN ANALYZE names the device {devices or 'of no gpuvm node'}, not {self.device}: {why}")
+        if self.joins:
+            others = [f"{n['Node Type']} {n.get('Relation Name', '')}".strip() for n in plan_nodes(plan["Plan"])
+                      if n.get("Actual Loops", 0) > 0 and n not in scans and ("Relation Name" in n or "Join Type" in n)]
+            if others or len(scans) != 1:
+                raise NotRun(f"not one program: {', '.join(others) or f'{len(scans)} nodes of gpuvm'}")
         figures = {k: v for k, v in scans[0].items() if k in FIGURES} if scans else {}
         return plan["Execution Time"], int(plan["Plan"]["Actual Rows"]), figures
 
@@ -106,12 +132,13 @@ class Postgres:
         return found
 
     def value(self, sql):
-        return self.execute(sql)[0]
+        return self.limited(sql)[0]
 
 
 class DuckDB:
     name = "DuckDB"
     measures_gpuvm = False
+    limit = None
 
     def __init__(self, threads):
         import duckdb
@@ -125,9 +152,24 @@ class DuckDB:
     def time(self, sql, runs):
         times, started = [], time.monotonic()
         while len(times) < runs + 1 and (len(times) < 3 or time.monotonic() - started < SLOW_SECONDS):
-            report = json.loads(self.conn.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}").fetchall()[0][1])
+            report = json.loads(self.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}")[0][1])
             times.append(self.execution_ms(report))
+            if self.limit and times[0] > 200 * self.limit:
+                return None, times, {}
         return None, times[1:], {}
+
+    def execute(self, sql):
+        import duckdb
+        timer = threading.Timer(self.limit, self.conn.interrupt) if self.limit else None
+        if timer:
+            timer.start()
+        try:
+            return self.conn.execute(sql).fetchall()
+        except duckdb.InterruptException as e:
+            raise TooSlow(f"{self.name}: more than {self.limit:g} s") from e
+        finally:
+            if timer:
+                timer.cancel()
 
     @staticmethod
     def execution_ms(report):
@@ -139,7 +181,7 @@ class DuckDB:
         return 1000 * (report["latency"] - planning)
 
     def value(self, sql):
-        return [None if v is None else str(v) for v in self.conn.execute(sql).fetchall()[0]]
+        return [None if v is None else str(v) for v in self.execute(sql)[0]]
 
 
 class SQLite:

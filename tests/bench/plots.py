@@ -128,6 +128,39 @@ class Plotter:
                                                (("program_ms", "one program"), ("primitives_ms", "one kernel a primitive"))},
                   "primitives.png", xlabel="query", ylabel="ms")
 
+    def times(self, workload, key, label, name, mean_of=None, **axes):
+        """Of each engine that ran all `mean_of` queries (or the one) at that point."""
+        rows = self.of(workload)
+        if not rows:
+            return
+        fig, ax = self.plt.subplots(figsize=(7, 4))
+        points = sorted({r[key] for r in rows})
+        for engine in dict.fromkeys(n for r in rows for n in r["ms"]):
+            at = {p: [r["ms"][engine] for r in rows if r[key] == p and engine in r["ms"]] for p in points}
+            ran = [p for p in points if len(at[p]) == (mean_of or 1)]
+            ax.plot(ran, [mean(at[p]) for p in ran], marker=".", label=engine)
+        ax.set(xlabel=label, ylabel="ms" if mean_of is None else f"mean ms of the {mean_of} queries", **{"yscale": "log", **axes})
+        legend(ax)
+        self.save(fig, name)
+
+    def joins(self):
+        """The grid paper's figures 5 to 8, and its open question."""
+        for workload, suffix in (("joins, paper", ""), ("joins, paper, count(*)", "-counted")):
+            rows = self.of(workload)
+            names = list(dict.fromkeys(n for r in rows for n in r["ms"]))
+            if rows:
+                self.bars([r["query"] for r in rows], {n: [r["ms"].get(n, math.nan) for r in rows] for n in names}, f"joins-figure5a{suffix}.png",
+                          xlabel="query", ylabel="ms", yscale="log")
+            self.speedups(workload, f"joins-figure5b{suffix}.png")
+        self.times("joins, sizes", "size", "rows in each table", "joins-figure6.png", mean_of=10)
+        self.times("joins, sizes, count(*)", "size", "rows in each table", "joins-figure6-counted.png", mean_of=10, xscale="log")
+        self.times("joins, rows out", "returned", "rows out", "joins-figure7.png")
+        self.times("joins, restrictive", "size", "rows in each table", "joins-figure8.png", xscale="log")
+        self.times("joins, relations", "relations", "relations of the chain, half of all pairs match", "joins-relations.png", xticks=(1, 2, 3))
+        self.times("joins, relations, restrictive", "relations", "relations of the chain, two pairs in a thousand match",
+                   "joins-relations-restrictive.png", xticks=(1, 2, 3, 4, 5))
+        self.times("joins, relations, points", "relations", "relations, as many points in all", "joins-relations-points.png", xticks=(2, 3, 4, 5))
+
     def all(self):
         self.speedups("papers", "papers.png")
         self.speedups("papers, count(*)", "papers-counted.png")
@@ -137,6 +170,7 @@ class Plotter:
         self.groupby()
         self.sphyraena()
         self.virginian()
+        self.joins()
 
 
 def draw(source, folder):

@@ -13,18 +13,20 @@
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
 #   groupby firsttouch concurrency breakeven import roundtrip changes     bench.py's workloads
+#   joins        bench.py joins, each of JOIN_PARTS by itself within its own limit, PEER_SECONDS for a peer's query
 #   regress      regression and isolation suites on the device
 #   diff         differential suite: PostgreSQL, CPU and CUDA virtual machine
 #   changed      the same over tables that change
 #   storm        consistency storm on the device, STORM_SECONDS (the limit less two minutes)
 #
 # Environment: ROWS (the workloads' own), RUNS (7), DEVICE (cuda), DIFF_QUERIES
-# (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS.
+# (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS, JOIN_PARTS
+# (all; names separated by spaces), JOIN_SCALE (1), PEER_SECONDS (4).
 # A private cluster is made (tests/setup/cluster.sh), unless SERVER_SETUP names a
 # file that, when sourced, brings PostgreSQL and defines pgstart SETTING=VALUE ...,
 # which starts a server with its socket in /tmp. The program that times SQLite is
 # built beforehand where SQLite is: make build/sqlite_rows. Plots are made where matplotlib is:
-#   for part in papers groupby primitives; do build/venv/bin/python tests/bench/plots.py results/$part docs/img; done
+#   for part in papers groupby primitives joins-*; do build/venv/bin/python tests/bench/plots.py results/$part docs/img; done
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -104,6 +106,19 @@ bench() {
 	TAIL=${TAIL:-120} run "$name" "$python" tests/bench/bench.py "$@" --device "$device" --host "$host" --runs "${RUNS:-7}" \
 		${ROWS:+--rows "$ROWS"} ${ENGINES:+--engines "$ENGINES"} --out "$out/$name"
 	rm -f "$out/$name"/*.db
+}
+
+# Seconds for each part of the joins: what it takes to make its tables, and to measure.
+declare -A join_limits=([paper]=50 [theta]=60 [relations]=60 [equality]=75 [star]=100 [sessions]=40 [figures]=80 [rows]=50)
+joins() {
+	local part whole=$limit
+	for part in ${JOIN_PARTS:-paper theta relations equality star sessions rows figures}; do
+		limit=${join_limits[$part]}
+		[ "$limit" -le "$whole" ] || limit=$whole
+		ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "joins-$part" joins --parts "$part" --scale "${JOIN_SCALE:-1}" \
+			--peer-seconds "${PEER_SECONDS:-4}"
+	done
+	limit=$whole
 }
 
 smoke() {
@@ -219,6 +234,7 @@ for part in $parts; do
 		papers) bench papers papers sphyraena virginian ;;
 		groupby | breakeven | import) bench "$part" "$part" ;;
 		firsttouch | concurrency | roundtrip | changes) ENGINES=gpuvm bench "$part" "$part" ;;
+		joins) joins ;;
 		regress) need_server; call regress regress ;;
 		diff) need_server; call diff differential ;;
 		changed) need_server; call changed "differential --changed" ;;
