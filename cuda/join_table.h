@@ -112,7 +112,7 @@ enum class JoinTableEnd
 	Again,						/* Slots, but keys have several rows: the plan is another one now */
 	Collision,					/* no table for these rows */
 };
-JoinTableEnd finish_join_table(const JoinTableOutcome &outcome, const JoinKeys &keys, JoinTablePlan *plan, JoinTable *table);
+JoinTableEnd finish_join_table(const JoinTableOutcome &outcome, JoinTablePlan *plan, JoinTable *table);
 
 }  // namespace cuda
 }  // namespace gpuvm

@@ -57,12 +57,9 @@ struct Probe
 	uint32_t   *count;			/* per row: how many; not if single */
 	uint32_t   *matched_bits;	/* the rows that have a partner */
 	uint32_t   *before;			/* per word of matched_bits: matched rows before it */
-	uint32_t   *entry_row;		/* rows that have a pair, in order; their `first`; pairs before them, and in all */
-	uint32_t   *entry_first;
-	uint64_t   *entry_begin;
+	uint32_t   *entry_row;		/* not single: the rows that have a pair, in order; nullptr: all */
+	uint64_t   *entry_begin;	/* pairs before each of them; behind the last: all pairs */
 	ProbeOutcome *outcome;		/* device */
-	char	   *temp;
-	uint64_t	temp_bytes;
 };
 
 /* Bytes of memory for a probe of so many rows, temporary memory of CUB included. */
@@ -123,7 +120,7 @@ struct BitScan
 	uint32_t   *before;			/* device: wanted bits before each word, and in all */
 };
 
-/* nbits is at most ROW_SET_MAX_ROWS. `memory`: bit_scan_bytes(), in use as long as *scan. `total`: copied there. */
+/* nbits is at most ROW_SET_MAX_ROWS. `memory`: bit_scan_bytes(), in use as long as *scan. `total`, unless nullptr: copied there. */
 uint64_t	bit_scan_bytes(uint32_t nbits);
 cudaError_t scan_bits(const uint32_t *bits, uint32_t nbits, bool want, char *memory, BitScan *scan, uint32_t *total, cudaStream_t stream);
 
