@@ -204,7 +204,9 @@ struct ResultBuffer
  * `last` and all before (a unit without rows has none). Such a unit cannot be evaluated by itself elsewhere, so
  * an error ends the job: Failed, with the ErrorBits in `errors`. What was handed
  * over before stands; if the backend gave away nothing of it, it may still run
- * the whole query by other means. build_limit bounds what the other cursors' rows
+ * the whole query by other means. A full join has one unit more, numbered behind all
+ * others and run after them: rows of inner cursors that nothing matched. Units of such
+ * a join cannot be skipped. build_limit bounds what the other cursors' rows
  * and hash tables take in gpuvmd; a job that needs more fails before it hands over
  * a row.
  *

@@ -293,6 +293,7 @@ JobRun::split(uint32_t step)
 			rows_to_run_ += rows;
 		}
 	}
+	nunits_ = static_cast<uint32_t>(unit);
 }
 
 /* A nested loop's ranges are short: they are what can be shared. */
@@ -346,8 +347,42 @@ JobRun::run_rows()
 		pool_->dismiss(this);
 		if (io_->stopping() || (next_.load() >= ranges_.size() && parked_.empty())
 			|| (leave != Leave::NoBuffer && parked_.empty()) || !io_->wait_for_buffer())
-			return;
+			break;
 	}
+	if (join_ && join_->has_rest() && !io_->stopping())
+		run_rest();
+}
+
+/* What is left of full joins when all units are done: one unit more, behind the others. */
+void
+JobRun::run_rest()
+{
+	Stop		stop(this, true);
+	std::unique_ptr<CpuState> state = join_->new_state();
+	uint32_t	number = 0;
+	int			buffer;
+
+	join_->begin_rest(state.get());
+	join_->set_stop(state.get(), &stop);
+	while ((buffer = claim_or_wait()) >= 0)
+	{
+		const JoinPart part = join_->run_part(state.get(), request_.areas[buffer], request_.capacity);
+
+		if (part.errors != 0)
+		{
+			errors_.fetch_or(part.errors);
+			io_->fail("an operation of the join raised an error");
+		}
+		if (stopped(true) || (part.done && part.rows == 0 && number == 0))
+		{
+			io_->unclaim(buffer);
+			break;
+		}
+		io_->publish_part(buffer, nunits_, number++, part.done, part.rows, 0);
+		if (part.done)
+			break;
+	}
+	pairs_.fetch_add(join_->pairs(state.get()), std::memory_order_relaxed);
 }
 
 /* A buffer, however long it takes; -1 when the job is to end. */
@@ -416,6 +451,16 @@ JobRun::run_groups()
 	work_groups(owner_state_.get(), true);
 	pool_->dismiss(this);
 
+	if (join_ && join_->has_rest() && !io_->stopping())
+	{
+		Stop		stop(this, true);
+		const uint64_t before = join_->pairs(owner_state_.get());
+
+		join_->set_stop(owner_state_.get(), &stop);
+		join_->run_rest_groups(owner_state_.get());
+		join_->set_stop(owner_state_.get(), nullptr);
+		pairs_.fetch_add(join_->pairs(owner_state_.get()) - before, std::memory_order_relaxed);
+	}
 	if (io_->stopping())
 		return;
 

@@ -83,6 +83,7 @@ private:
 	Leave		work_join_rows(bool owner);
 	bool		next_join_unit(JoinUnit *unit);
 	void		end_join_unit(JoinUnit *unit);
+	void		run_rest();
 	uint32_t	group_step() const;
 	void		run_groups();
 	void		work_groups(CpuState *state, bool owner);
@@ -106,6 +107,7 @@ private:
 	std::atomic<uint32_t> scanned_{0};
 	std::atomic<uint32_t> threads_used_{1};
 	uint64_t	rows_to_run_ = 0;
+	uint32_t	nunits_ = 0;	/* those that are skipped included */
 
 	std::mutex	states_mutex_;
 	std::vector<std::unique_ptr<CpuState>> helper_states_;

@@ -217,6 +217,15 @@ read_buffers(const ArenaMap &arena, const Job *job, Request *request)
 	return nullptr;
 }
 
+static bool
+is_full_join(const Program *program)
+{
+	for (int i = program->parallel; i < program->converge; i++)
+		if (program->ops()[i].opcode == Opcode::Match && static_cast<JoinKind>(program->ops()[i].p2) == JoinKind::Full)
+			return true;
+	return false;
+}
+
 static const char *
 read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Request *request)
 {
@@ -232,6 +241,11 @@ read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Requ
 		if (bits == nullptr)
 			return "the bitmap of units lies outside the arena";
 		request->skip_units.assign(bits, bits + skip_bytes);
+
+		/* what units matched is known to nobody but the job that ran them */
+		for (uint8_t byte : request->skip_units)
+			if (byte != 0 && is_full_join(request->program))
+				return "the units of a full join are run by one job";
 	}
 	return nullptr;
 }

@@ -180,7 +180,7 @@ JoinProgram::advance_level(JoinState &s, size_t number) const
 			if (l.npairs == 0 || kind == JoinKind::Semi || kind == JoinKind::Anti)
 				continue;
 		}
-		else if (!unmatched_lanes(level, l))
+		else if (!(l.step == Step::Rest ? unmatched_rows(level, l) : unmatched_lanes(level, l)))
 		{
 			l.step = Step::Done;
 			continue;
@@ -222,7 +222,20 @@ JoinProgram::advance(JoinState &s) const
 				s.row = end;
 			}
 			if (in.rows == 0)
-				return Progress::Exhausted;
+			{
+				/* what a full join leaves passes the levels behind it before theirs is looked at */
+				while (s.rest < levels_.size() && levels_[s.rest]->split->kind != JoinKind::Full)
+					s.rest++;
+				if (s.rest >= levels_.size())
+					return Progress::Exhausted;
+
+				LevelState &l = *s.levels[s.rest++];
+
+				l.step = Step::Rest;
+				l.run = l.at = 0;
+				s.current = static_cast<int>(s.rest);
+				continue;
+			}
 			if (s.stopped())
 				return Progress::Stopped;
 			enter(0);
@@ -283,11 +296,55 @@ JoinProgram::begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t fi
 {
 	JoinState  &s = of(state);
 
+	empty_batches(s);
+	s.rest = SIZE_MAX;
 	s.tablet = tablet;
 	s.row = first;
 	s.last = std::min(last, tablet->nrows);
 	s.masked = masked;
 	s.nmasked = nmasked;
+	if (!first_->bind(*s.first, tablet))
+	{
+		s.first->errors |= ERR_INT_OVERFLOW;
+		s.row = s.last;
+	}
+}
+
+bool
+JoinProgram::has_rest() const
+{
+	for (const std::unique_ptr<Level> &level : levels_)
+		if (level->split->kind == JoinKind::Full && level->side.rows > 0)
+			return true;
+	return false;
+}
+
+void
+JoinProgram::begin_rest(CpuState *state) const
+{
+	JoinState  &s = of(state);
+
+	empty_batches(s);
+	s.row = s.last = 0;
+	s.rest = 0;
+	for (std::unique_ptr<LevelState> &l : s.levels)
+		l->step = Step::Done;
+}
+
+void
+JoinProgram::run_rest_groups(CpuState *state) const
+{
+	JoinState  &s = of(state);
+
+	begin_rest(state);
+	advance(s);
+	s.levels.back()->tail->errors |= errors_of(s);
+}
+
+/* At a unit's beginning. */
+void
+JoinProgram::empty_batches(JoinState &s) const
+{
 	s.current = 0;
 	for (std::unique_ptr<LevelState> &l : s.levels)
 	{
@@ -305,11 +362,6 @@ JoinProgram::begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t fi
 	}
 	if (!grouped())
 		s.first->errors = 0;
-	if (!first_->bind(*s.first, tablet))
-	{
-		s.first->errors |= ERR_INT_OVERFLOW;
-		s.row = s.last;
-	}
 }
 
 JoinPart

@@ -88,6 +88,15 @@ public:
 	virtual void begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 							const MaskedRows *masked, uint32_t nmasked) const = 0;
 	virtual JoinPart run_part(CpuState *state, char *area, uint32_t capacity) const = 0;
+
+	/*
+	 * Full joins: when every unit was run to its end, by whatever states, inner rows that nothing
+	 * matched are left to go on. They are one more unit, of row programs or of grouped ones, that
+	 * sees what happened before.
+	 */
+	virtual bool has_rest() const = 0;
+	virtual void begin_rest(CpuState *state) const = 0;
+	virtual void run_rest_groups(CpuState *state) const = 0;
 };
 
 }  // namespace gpuvm

@@ -146,7 +146,7 @@ JoinProgram::lay_out_side(size_t level)
 	side.reserved = at;
 	for (size_t c = 0; c < types.size(); c++)
 		bytes_a_row += static_cast<uint64_t>(type_width(types[c])) + (side.ranges[c].may_null ? 1 : 0);
-	side.bytes = at * bytes_a_row;
+	side.bytes = at * bytes_a_row + (levels_[level]->split->kind == JoinKind::Full ? at / 8 : 0);
 	if (at >= NO_ROW - 1)
 		refusal_ = "an inner side of the join has too many rows";
 	else if (limit_ > 0 && side.bytes > limit_)
@@ -214,6 +214,8 @@ JoinProgram::rows_done()
 		figures_.build_bytes += side.bytes;
 		if (side.rows == 0 && (level->split->kind == JoinKind::Inner || level->split->kind == JoinKind::Semi))
 			empty_ = true;
+		if (level->split->kind == JoinKind::Full && side.rows > 0)
+			side.matched = Pages(align_up(side.reserved, 64) / 8, false);
 		if (level->split->sought)
 			side.table.set_rows({side.columns.begin(), side.columns.begin() + level->split->key_types.size()}, side.runs);
 	}
@@ -284,10 +286,13 @@ JoinProgram::run_task(uint32_t task)
 }
 
 void
-JoinProgram::lower_stage(size_t number, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars)
+JoinProgram::lower_stage(size_t number, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars,
+						 bool tail)
 {
 	const Level &level = *levels_[number];
 	const JoinLevel &split = *level.split;
+	const bool	alone = tail && split.kind == JoinKind::Full;	/* there are rows without a lane, */
+	const bool	no_row = alone || (tail && split.kind == JoinKind::Left);	/* lanes without a row */
 	std::vector<ColumnSummary> summaries;
 	std::vector<uint8_t> scalar;
 
@@ -300,8 +305,12 @@ JoinProgram::lower_stage(size_t number, const JoinStage &from, Stage *to, uint64
 											 + split.key_types.size());
 
 		to->columns.push_back(Stage::Column{is_carried, index});
-		summaries.push_back(is_carried ? level.carried[index]
-							: summary_of(level.side.ranges[index], split_.items[item].type, split.kind == JoinKind::Left));
+		summaries.push_back(is_carried ? level.carried[index] : summary_of(level.side.ranges[index], split_.items[item].type, no_row));
+		if (is_carried && alone)
+		{
+			summaries.back().flags |= CHUNK_HAS_NULLS;
+			summaries.back().null_count = 1;
+		}
 		to->chunks.push_back(chunk_of(summaries.back()));
 		scalar.push_back(scalars && !is_carried);
 	}
@@ -325,12 +334,14 @@ JoinProgram::lower()
 		for (size_t c = 0; c < split.carried.size(); c++)
 			level.carried.push_back(summary_of(ranges[c], split_.items[split.carried[c]].type, false));
 		if (split.condition.present())
-			lower_stage(i, split.condition, &level.condition, saturating_product(rows, std::max<uint64_t>(each, 1)), level.loop);
+			lower_stage(i, split.condition, &level.condition, saturating_product(rows, std::max<uint64_t>(each, 1)), level.loop, false);
 		if (!split.sought)
 			pairs_a_row_ *= std::max<double>(1, static_cast<double>(each));
-		if (split.kind == JoinKind::Inner || split.kind == JoinKind::Left)
+		if (split.kind == JoinKind::Inner || split.kind == JoinKind::Left || split.kind == JoinKind::Full)
 			rows = saturating_product(rows, std::max<uint64_t>(each, 1));
-		lower_stage(i, split.tail, &level.tail, rows, level.loop && split.kind == JoinKind::Inner);
+		if (split.kind == JoinKind::Full)
+			rows += level.side.rows;
+		lower_stage(i, split.tail, &level.tail, rows, level.loop && split.kind == JoinKind::Inner, true);
 		if (i + 1 < levels_.size())
 			ranges = result_ranges(*level.tail.program);
 	}

@@ -59,6 +59,7 @@ struct BuildSide
 	std::vector<Task> tasks;
 	std::vector<JoinRun> runs;	/* of at least one row */
 	uint64_t	reserved = 0;	/* rows */
+	Pages		matched;		/* Full: bits, set by all states at once */
 	uint64_t	rows = 0;
 	uint64_t	bytes = 0;
 	JoinTable	table;
@@ -76,7 +77,7 @@ struct Batch
 	uint64_t   *nulls(int column) const { return reinterpret_cast<uint64_t *>(memory.get() + layout[column].nulls); }
 };
 
-enum class Step { Pairs, Unmatched, Done };
+enum class Step { Pairs, Unmatched, Rest, Done };
 enum class Progress { Ready, Exhausted, Full, Stopped };
 
 struct LevelState
@@ -90,11 +91,11 @@ struct LevelState
 
 	Step		step = Step::Done;
 	uint32_t	lane = 0;		/* the next */
-	uint32_t	at = 0;			/* in what it found; of the run, when crossing */
+	uint32_t	at = 0;			/* in what it found; of the run, when crossing and in Rest */
 	uint32_t	round = 0;		/* sought: this round takes [round, round_end) of what each lane found, */
 	uint32_t	round_end = 0;
 	bool		more = false;	/* and some lane has more */
-	uint32_t	run = 0;		/* crossing */
+	uint32_t	run = 0;		/* crossing, Rest */
 	uint32_t	vector = 0;		/* nested loop: its first lane */
 	uint32_t	npairs = 0;
 	uint32_t	lanes[VECTOR];
@@ -115,6 +116,7 @@ public:
 	int			current = 0;	/* level that works; 0: none, rows of cursor 0 are next */
 
 	/* the unit */
+	size_t		rest = SIZE_MAX;	/* it is what full joins leave: the next level to look at */
 	const TabletHeader *tablet = nullptr;
 	uint32_t	row = 0, last = 0;
 	const MaskedRows *masked = nullptr;
@@ -161,6 +163,9 @@ public:
 	void		begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 						   const MaskedRows *masked, uint32_t nmasked) const override;
 	JoinPart	run_part(CpuState *state, char *area, uint32_t capacity) const override;
+	bool		has_rest() const override;
+	void		begin_rest(CpuState *state) const override;
+	void		run_rest_groups(CpuState *state) const override;
 
 	void		merge(CpuState *into, CpuState *from) const override;
 	uint32_t	begin_merge(CpuState *const *states, uint32_t n) const override;
@@ -192,7 +197,7 @@ private:
 	void		task_rows(Level &level, BuildSide::Task &task);
 	bool		rows_done();
 	void		lower();
-	void		lower_stage(size_t level, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars);
+	void		lower_stage(size_t level, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars, bool tail);
 	std::vector<ValueRange> result_ranges(const CpuProgram &program) const;
 
 	void		make_batch(Batch *batch, const std::vector<int> &items) const;
@@ -206,6 +211,9 @@ private:
 	bool		sought_pairs(const Level &level, LevelState &l) const;
 	void		take_condition(JoinState &s, size_t level) const;
 	bool		unmatched_lanes(const Level &level, LevelState &l) const;
+	bool		unmatched_rows(const Level &level, LevelState &l) const;
+	static void mark_row(const Level &level, uint32_t row);
+	void		empty_batches(JoinState &s) const;
 	void		gather(const Level &level, const Stage &stage, LevelState &l, WorkerState &w,
 					   const std::vector<char *> &values, const std::vector<uint64_t *> &nulls) const;
 	bool		has_room(const JoinState &s, size_t level) const;

@@ -6,6 +6,20 @@
 
 namespace gpuvm::cpu_join {
 
+namespace {
+
+bool
+any_bit(const uint64_t *live)
+{
+	uint64_t	any = 0;
+
+	for (int i = 0; i < CPU_WORDS; i++)
+		any |= live[i];
+	return any != 0;
+}
+
+}  // namespace
+
 /* The vectors of lanes as they are. */
 void
 JoinProgram::point_at_lanes(const Stage &stage, const Batch &in, WorkerState &w) const
@@ -34,7 +48,7 @@ JoinProgram::set_row(const Level &level, const Stage &stage, WorkerState &w, uin
 
 /*
  * For every vector of lanes and every row. Inner: runs the tail, as long as there is
- * room for what it leaves. Otherwise: the condition; Left collects what matches.
+ * room for what it leaves. Otherwise: the condition; Left and Full collect what matches.
  */
 Progress
 JoinProgram::loop_rows(JoinState &s, size_t number) const
@@ -42,6 +56,7 @@ JoinProgram::loop_rows(JoinState &s, size_t number) const
 	const Level &level = *levels_[number];
 	const std::vector<JoinRun> &runs = level.side.runs;
 	const bool	inner = level.split->kind == JoinKind::Inner;
+	const bool	full = level.split->kind == JoinKind::Full;
 	const bool	once = level.split->kind == JoinKind::Semi || level.split->kind == JoinKind::Anti;
 	LevelState &l = *s.levels[number];
 	const Stage &stage = inner ? level.tail : level.condition;
@@ -92,6 +107,8 @@ JoinProgram::loop_rows(JoinState &s, size_t number) const
 				set_row(level, stage, w, row);
 				s.pairs += bit_count(w.live, CPU_WORDS);
 				stage.program->run_vector(w, l.vector);
+				if (full && any_bit(w.live))
+					mark_row(level, row);
 				for (int i = 0; i < CPU_WORDS; i++)
 				{
 					matched[i] |= w.live[i];

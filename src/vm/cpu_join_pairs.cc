@@ -201,6 +201,47 @@ JoinProgram::unmatched_lanes(const Level &level, LevelState &l) const
 	return n > 0;
 }
 
+/* Some lane has matched the row. */
+void
+JoinProgram::mark_row(const Level &level, uint32_t row)
+{
+	uint64_t   *word = level.side.matched.as<uint64_t>() + row / 64;
+	const uint64_t bit = uint64_t(1) << row % 64;
+
+	if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
+		__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+}
+
+/* Rows that no lane has matched. */
+bool
+JoinProgram::unmatched_rows(const Level &level, LevelState &l) const
+{
+	const std::vector<JoinRun> &runs = level.side.runs;
+	const uint64_t *matched = level.side.matched.as<uint64_t>();
+	uint32_t	n = 0;
+
+	for (; l.run < runs.size(); l.run++, l.at = 0)
+	{
+		for (; l.at < runs[l.run].n && n < VECTOR; l.at++)
+		{
+			const uint64_t row = runs[l.run].at + l.at;
+
+			if (row % 64 == 0 && matched[row / 64] == UINT64_MAX)
+			{
+				l.at += 63;
+				continue;
+			}
+			l.lanes[n] = NO_ROW;
+			l.rows[n] = static_cast<uint32_t>(row);
+			n += !bit_get(matched, row);
+		}
+		if (l.at < runs[l.run].n)
+			break;
+	}
+	l.npairs = n;
+	return n > 0;
+}
+
 /* Copies the pairs' values to the stage's vectors. */
 void
 JoinProgram::gather(const Level &level, const Stage &stage, LevelState &l, WorkerState &w,
@@ -208,6 +249,7 @@ JoinProgram::gather(const Level &level, const Stage &stage, LevelState &l, Worke
 {
 	const uint32_t n = l.npairs;
 	const bool	no_rows = n > 0 && l.rows[0] == NO_ROW;	/* all or none */
+	const bool	no_lanes = n > 0 && l.lanes[0] == NO_ROW;
 	const bool	in_place = n > 0 && l.lanes[0] % VECTOR == 0 && l.lanes[n - 1] - l.lanes[0] == n - 1
 		&& level.split->sought && level.side.table.max_matches() <= 1;
 
@@ -220,7 +262,13 @@ JoinProgram::gather(const Level &level, const Stage &stage, LevelState &l, Worke
 		const uint32_t *index = column.carried ? l.lanes : l.rows;
 
 		bound.nulls = nullptr;
-		if (column.carried)
+		if (column.carried ? no_lanes : no_rows)
+		{
+			memset(values[number], 0, VECTOR * width);
+			memset(nulls[number], 0xff, VECTOR / 8);
+			bound.nulls = nulls[number];
+		}
+		else if (column.carried)
 		{
 			const bool	nullable = level.carried[column.index].null_count > 0;
 
@@ -232,12 +280,6 @@ JoinProgram::gather(const Level &level, const Stage &stage, LevelState &l, Worke
 			}
 			gather_column(width, l.in.values(column.index), index, n, values[number]);
 			from_nulls = nullable ? l.in.nulls(column.index) : nullptr;
-		}
-		else if (no_rows)
-		{
-			memset(values[number], 0, VECTOR * width);
-			memset(nulls[number], 0xff, VECTOR / 8);
-			bound.nulls = nulls[number];
 		}
 		else
 		{
@@ -281,6 +323,9 @@ JoinProgram::take_condition(JoinState &s, size_t number) const
 	}
 	for (uint32_t i = 0; i < l.npairs; i++)
 		bit_set(l.matched, l.lanes[i]);
+	if (level.split->kind == JoinKind::Full)
+		for (uint32_t i = 0; i < l.npairs; i++)
+			mark_row(level, l.rows[i]);
 }
 
 }  // namespace gpuvm::cpu_join

@@ -88,6 +88,7 @@ join_text(int32_t kind)
 		case JoinKind::Left: return "left";
 		case JoinKind::Semi: return "semi";
 		case JoinKind::Anti: return "anti";
+		case JoinKind::Full: return "full";
 	}
 	return "?";
 }

@@ -448,7 +448,8 @@ Splitter::find_places()
 			to.kind = static_cast<JoinKind>(op_at(match).p2);
 			to.sought = op.opcode == Opcode::Seek;
 			condition = to.kind != JoinKind::Inner;
-			if (!to.sought)
+			/* a row that goes on alone goes on whatever the condition says of it */
+			if (!to.sought && to.kind != JoinKind::Full)
 				i = hoist(i, match, op.p1) - 1;
 			continue;
 		}

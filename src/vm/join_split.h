@@ -11,7 +11,8 @@
  *   for each further cursor, a level:
  *   build      a row program over the cursor: its own pipeline and then, as
  *              Result, the keys and the level's payload. For Cross: what reads
- *              nothing but the cursor, as far as it stands directly behind Cross
+ *              nothing but the cursor, as far as it stands directly behind Cross (not
+ *              of Full)
  *   condition  not inner: what stands before Match, over a vector of pairs; the
  *              lanes that live at its end have matched. Absent if nothing does
  *   tail       what stands behind Match (inner: behind Seek or Cross), over a

@@ -73,12 +73,16 @@
  *                      that no pair is left of goes on, too, once and with nulls in
  *                      cursor k's columns. Semi: a lane that some pair is left of
  *                      goes on once. Anti: one that none is left of goes on once.
+ *                      Full: as Left, and every row of cursor k that no pair of any
+ *                      lane is left of goes on, too, once and with nulls in the
+ *                      columns of all cursors before
  *
  * Between the two there are value operations and jumps, and a jump may not lead
  * out of them, into them or over them, but up to Match itself (VERDICT_DIES and
  * Invalid are no jumps). A lane that Left, Semi or Anti lets go on has no pair of
- * its own: registers written between the two must not be read behind such a Match.
- * Columns of a Left cursor can be fetched there again, those of Semi and Anti cannot.
+ * its own: registers written between the two must not be read behind such a Match;
+ * behind that of Full no register that was written before it, constants included.
+ * Columns of a Left or Full cursor can be fetched there again, those of Semi and Anti cannot.
  *
  * A cursor that is sought has a hash table (HashOpen) and a pipeline of its own
  * before the main one: Parallel with that cursor driving, value operations on its
@@ -150,6 +154,7 @@ enum class JoinKind : int32_t	/* p2 of MATCH */
 	Left = 1,
 	Semi = 2,
 	Anti = 3,
+	Full = 4,
 };
 
 /*

@@ -534,14 +534,18 @@ Verifier::match(const Op &op)
 		fail("Match is not that of the cursor before it");
 		return;
 	}
-	if (op.p2 < 0 || kind > JoinKind::Anti)
+	if (op.p2 < 0 || kind > JoinKind::Full)
 		fail("the kind of a join is unknown");
 	matching = false;
 	if (kind == JoinKind::Inner)
 		return;
-	columns_gone[op.p1] = kind != JoinKind::Left;
+	columns_gone[op.p1] = kind == JoinKind::Semi || kind == JoinKind::Anti;
 	for (int i = 0; i < ncondition; i++)
 		hidden[condition_reg[i]] = true;
+	/* rows that go on alone have computed nothing */
+	if (kind == JoinKind::Full)
+		for (int r = 0; r < program->nregs; r++)
+			hidden[r] = reg_type[r] != Type::None;
 }
 
 /* Parallel; returns the address of its Converge. */

@@ -10,7 +10,8 @@ using Body = std::function<int(ProgramBuilder *b, int v0)>;
 
 /* Cursor 1's rows below `below` (all if it is 0), sought by their value or crossed; Result of what `body` gives, or a count. */
 void
-prepare_join(Backend *backend, EngineJobTest *test, bool seek, int64_t below, bool grouped, Body body = nullptr, uint32_t nbuffers = 2)
+prepare_join(Backend *backend, EngineJobTest *test, bool seek, int64_t below, bool grouped, Body body = nullptr, uint32_t nbuffers = 2,
+			 JoinKind kind = JoinKind::Inner)
 {
 	auto		b = std::make_unique<ProgramBuilder>();
 
@@ -63,7 +64,7 @@ prepare_join(Backend *backend, EngineJobTest *test, bool seek, int64_t below, bo
 		b->emit(Opcode::Cross, Type::None, 1, 0, 0);
 		filter(column(1));
 	}
-	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
+	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(kind), 0);
 
 	const int	result = body ? body(b.get(), static_cast<int>(v0)) : column(1);
 
@@ -282,6 +283,64 @@ TEST_F(EngineJobTest, JoinsDoNotRunOnDevices)
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Failed);
 	EXPECT_EQ(backend.failure(), "joins run on the CPU virtual machine");
+}
+
+TEST_F(EngineJobTest, FullJoinLeavesItsRestInAUnitMore)
+{
+	Backend		backend(this);
+
+	for (uint32_t hidden : {TABLET_ROWS, 2 * UNIT_ROWS + 7})
+		for (bool seek : {true, false})
+			for (uint32_t nbuffers : {1u, 4u})
+			{
+				/* what cursor 0 has not comes from cursor 1 alone; the nested loop's condition leaves 5 of its 100 rows */
+				prepare_join(&backend, this, seek, seek ? 0 : 5, false, nullptr, nbuffers, JoinKind::Full);
+				if (!seek)
+				{
+					mask(backend.job, {{0, 100, TABLET_ROWS}});
+					backend.job->cursors[1] = backend.job->cursors[0];
+					backend.job->cursors[1].ntablets = 1;
+				}
+				mask(backend.job, {{0, 0, hidden}});
+				backend.run();
+				ASSERT_EQ(backend.state(), JobState::Done) << backend.failure();
+				if (seek)
+					backend.expect_whole_table();
+				else
+				{
+					EXPECT_EQ(backend.values.size(), (NROWS - hidden) * 5ull + 95);
+				}
+				ASSERT_EQ(backend.parts.count(NUNITS), 1u);
+				EXPECT_EQ(backend.parts[NUNITS].size(), backend.last_parts[NUNITS] + 1);
+			}
+
+	prepare_join(&backend, this, true, 0, true, nullptr, 2, JoinKind::Full);
+	mask(backend.job, {{0, 0, 100}, {1, 0, TABLET_ROWS}});
+	backend.run();
+	ASSERT_EQ(backend.values.size(), 1u) << backend.failure();
+	EXPECT_EQ(backend.values[0], NROWS);
+
+	/* there is no unit more where nothing is left */
+	prepare_join(&backend, this, true, 0, false, nullptr, 4, JoinKind::Full);
+	backend.run();
+	backend.expect_whole_table();
+	EXPECT_EQ(backend.units.size(), NUNITS);
+}
+
+TEST_F(EngineJobTest, UnitsOfAFullJoinAreNotSkipped)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, true, 0, false, nullptr, 4, JoinKind::Full);
+	backend.job->skip_units = allocate(8);
+	backend.job->skip_bytes = 1;
+	*at<uint8_t>(backend.job->skip_units) = 0;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	*at<uint8_t>(backend.job->skip_units) = 2;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.failure(), "the units of a full join are run by one job");
 }
 
 TEST_F(EngineJobTest, CursorsAreChecked)

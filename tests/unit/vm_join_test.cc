@@ -112,6 +112,21 @@ run_join_rows(const Program *program, const std::vector<Table> &tables, const st
 			} while (!part.done);
 		}
 	}
+	if (joined.join->has_rest())
+	{
+		CpuState   *state = states[rng() % states.size()].get();
+		JoinPart	part;
+
+		joined.join->begin_rest(state);
+		do
+		{
+			Area		area(program, CPU_VECTOR_ROWS + 64 * static_cast<uint32_t>(pick_int(rng, 20)));
+
+			part = joined.join->run_part(state, area.memory.get(), area.capacity);
+			out.errors |= part.errors;
+			read_area(program, area.memory.get(), area.capacity, part.errors ? 0 : part.rows, &out);
+		} while (!part.done);
+	}
 	return out;
 }
 
@@ -143,6 +158,8 @@ run_join_groups(const Program *program, const std::vector<Table> &tables, const 
 			joined.join->run_groups(all[rng() % all.size()], tablet.tablet, first, std::min(first + unit_rows, tablet.tablet->nrows),
 									tablet.masked, tablet.nmasked);
 	}
+	if (joined.join->has_rest())
+		joined.join->run_rest_groups(all[rng() % all.size()]);
 	for (uint32_t parts = joined.join->begin_merge(all.data(), static_cast<uint32_t>(all.size())), i = 0; i < parts; i++)
 		joined.join->merge_part(all.data(), static_cast<uint32_t>(all.size()), i);
 	out.errors = joined.join->finish(all[0]);
@@ -191,7 +208,7 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 		uint32_t	n = inner[pick_int(rng, 6)];
 
 		while (points * n > 30000)
-			n = n / 3 + 1, points = n == 1 ? 1 : points;
+			n = n / 3 + 1;
 		points *= n;
 		tables.push_back(join_table(rng, tame, n, 40));
 	}

@@ -115,13 +115,26 @@ join_program(JoinKind last = JoinKind::Left)
 	b->emit(Opcode::Column, Type::I32, 6, 2, 2);
 	b->emit(Opcode::Ge, Type::I32, 6, 5, 23, VERDICT_DIES, JUMP_IF_NULL);
 	b->emit(Opcode::Match, Type::None, 2, static_cast<int>(last), 0);
-	b->emit(Opcode::Column, Type::I32, 7, 1, last == JoinKind::Left ? 2 : 1);
+	b->emit(Opcode::Column, Type::I32, 7, 1, last == JoinKind::Left || last == JoinKind::Full ? 2 : 1);
 	b->emit(Opcode::Result, Type::None, 7, 2, 0);
 	b->emit(Opcode::Converge, Type::None, 0, 0, 0);
 	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
 	/* the second of Result's registers is written, too */
 	b->ops[14].p1 = 8;
 	b->ops[17].p2 = 8;
+	if (last == JoinKind::Full)
+	{
+		/* nothing from before is read behind it */
+		b->ops[25].p1 = 9;
+		b->ops[24].p1 = 9;
+		for (int i = 27; i > 25; i--)
+			b->ops[i + 1] = b->ops[i];
+		b->ops[26] = b->ops[25];
+		b->ops[25] = Op{Opcode::Column, Type::I32, 0, 10, 1, 1, 0};
+		b->ops[12].p3++;
+		b->nops++;
+		b->converge++;
+	}
 	return b;
 }
 
@@ -161,6 +174,7 @@ TEST(VmProgram, JoinsAreVerified)
 	ASSERT_EQ(verify_join(*join_program(JoinKind::Inner)), nullptr);
 	ASSERT_EQ(verify_join(*join_program(JoinKind::Semi)), nullptr);
 	ASSERT_EQ(verify_join(*join_program(JoinKind::Anti)), nullptr);
+	ASSERT_EQ(verify_join(*join_program(JoinKind::Full)), nullptr);
 
 	const char *read = "a register is read before it is written";
 	const char *header = "Parallel disagrees with the program's header";
@@ -196,7 +210,7 @@ TEST(VmProgram, JoinsAreVerified)
 	expect_join_refused(read, 17, [](Op &op) { op.p1 = 0; });	/* of the other pipeline */
 	expect_join_refused(jump, 17, [](Op &op) { op.p3 = 19; op.p4 = VERDICT_JUMPS; });
 	expect_join_refused("Match is not that of the cursor before it", 18, [](Op &op) { op.p1 = 2; });
-	expect_join_refused("the kind of a join is unknown", 18, [](Op &op) { op.p2 = 4; });
+	expect_join_refused("the kind of a join is unknown", 18, [](Op &op) { op.p2 = 5; });
 	expect_join_refused("the kind of a join is unknown", 18, [](Op &op) { op.p2 = -1; });
 	expect_join_refused(order, 18, [](Op &op) { op = Op{Opcode::Invalid, Type::None}; });
 	expect_join_refused(kinds, 20, [](Op &op) { op.opcode = Opcode::Seek; op.p2 = 1; });
@@ -206,6 +220,9 @@ TEST(VmProgram, JoinsAreVerified)
 	expect_join_refused("a cursor is read behind its Match", 24, [](Op &op) { op.p3 = 2; }, JoinKind::Anti);
 	/* r[6] is of the condition */
 	expect_join_refused(read, 24, [](Op &op) { op = Op{Opcode::Copy, Type::I32, 0, 7, 6, 0, 0}; });
+	/* r[5] is of cursor 1's, before; r[6] of the condition */
+	expect_join_refused(read, 25, [](Op &op) { op = Op{Opcode::Copy, Type::I32, 0, 10, 5, 0, 0}; }, JoinKind::Full);
+	expect_join_refused(read, 25, [](Op &op) { op = Op{Opcode::Copy, Type::I32, 0, 10, 6, 0, 0}; }, JoinKind::Full);
 	expect_join_refused("a sink stands before the last Match", 20, [](Op &op) { op = Op{Opcode::Result, Type::None, 0, 4, 2, 0, 0}; });
 
 	/* a row program's Result does not care which Match its registers come from, where it is an inner one */

@@ -275,7 +275,7 @@ public:
 		some_ops(6);
 		for (int k = 1; k < ncursors; k++)
 		{
-			const JoinKind kind = static_cast<JoinKind>(chance(rng, 40) ? 0 : pick_int(rng, 4));
+			const JoinKind kind = static_cast<JoinKind>(chance(rng, 40) ? 0 : pick_int(rng, 5));
 			const size_t before = pool.size();
 
 			if (key_types[k].empty())
@@ -304,6 +304,8 @@ public:
 			b.emit(Opcode::Match, Type::None, k, static_cast<int>(kind), 0);
 			if (kind != JoinKind::Inner)
 				pool.resize(std::min(pool.size(), std::min(before, known)));
+			if (kind == JoinKind::Full)
+				pool.clear();
 			if (kind == JoinKind::Semi || kind == JoinKind::Anti)
 				cursors.pop_back();
 			if (chance(rng, 50))

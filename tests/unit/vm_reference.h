@@ -446,6 +446,9 @@ public:
 			for (uint32_t position = 0; position < n; position++, row++)
 				if (!masked[row])
 					run_row(row, position);
+		for (int i = program->parallel; i < program->converge; i++)
+			if (program->ops()[i].opcode == Opcode::Match && static_cast<JoinKind>(program->ops()[i].p2) == JoinKind::Full)
+				unmatched_rows(i, program->ops()[i].p1);
 		if (program->grouped)
 			finish_groups();
 		return std::move(outcome);
@@ -473,7 +476,24 @@ private:
 	{
 		uint32_t	row;
 		std::vector<Value> keys;
+		bool		matched = false;	/* Full: by any lane */
 	};
+
+	/* Full: the rows of the cursor that nothing matched, without any row of the cursors before. */
+	void		unmatched_rows(int match, int cursor)
+	{
+		for (const InnerRow &row : inner[cursor])
+		{
+			std::vector<Value> r(program->nregs);
+
+			if (row.matched)
+				continue;
+			std::fill(no_row, no_row + cursor, true);
+			row_of[cursor] = row.row;
+			lane(match + 1, program->converge, r, program->nkeys == 0 && program->grouped ? &group_of({}) : nullptr, 0);
+			std::fill(no_row, no_row + cursor, false);
+		}
+	}
 
 	/* What a cursor has for Seek or Cross. */
 	void		inner_rows(size_t cursor)
@@ -490,25 +510,20 @@ private:
 				continue;
 			if (begin < 0)
 			{
-				inner[cursor].push_back(InnerRow{row, {}});
+				inner[cursor].push_back(InnerRow{row, {}, false});
 				continue;
 			}
 
 			std::vector<Value> r(program->nregs);
 			const int	insert = program->ops()[begin].p3 - 1;
-			InnerRow	to = {row, {}};
-			bool		null = false;
+			InnerRow	to = {row, {}, false};
 
 			row_of[cursor] = row;
 			if (!lane(begin + 1, insert, r, nullptr, 0))
 				continue;
 			for (int k = 0; k < program->ops()[insert].p2; k++)
-			{
 				to.keys.push_back(r[program->aux()[program->ops()[insert].p3 + k]]);
-				null = null || to.keys.back().null;
-			}
-			if (!null)
-				inner[cursor].push_back(to);
+			inner[cursor].push_back(to);	/* a null key equals nothing */
 		}
 	}
 
@@ -901,7 +916,7 @@ Interpreter::join(int address, int stop, const std::vector<Value> &r, Group *gro
 
 	const JoinKind kind = static_cast<JoinKind>(program->ops()[match].p2);
 
-	for (const InnerRow &row : inner[cursor])
+	for (InnerRow &row : inner[cursor])
 	{
 		bool		same = true;
 		std::vector<Value> pair = r;
@@ -912,13 +927,13 @@ Interpreter::join(int address, int stop, const std::vector<Value> &r, Group *gro
 		no_row[cursor] = false;
 		if (!same || !lane(address + 1, match, pair, group, position))
 			continue;
-		any = true;
-		if (kind == JoinKind::Inner || kind == JoinKind::Left)
+		any = row.matched = true;
+		if (kind == JoinKind::Inner || kind == JoinKind::Left || kind == JoinKind::Full)
 			lane(match + 1, stop, pair, group, position);
 		else if (lazy)
 			break;
 	}
-	if (any ? kind == JoinKind::Semi : kind == JoinKind::Left || kind == JoinKind::Anti)
+	if (any ? kind == JoinKind::Semi : kind == JoinKind::Left || kind == JoinKind::Anti || kind == JoinKind::Full)
 	{
 		std::vector<Value> alone = r;
 
