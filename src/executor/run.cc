@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "access/table.h"
+#include "common/hashfn.h"
 #include "nodes/execnodes.h"
 #include "utils/memutils.h"
 }
@@ -173,11 +174,19 @@ choose_join_unit_rows(GpuvmScanState *state)
 	return rows;
 }
 
+static bool
+joins_fully(const ScanPlan *plan)
+{
+	return plan->ncursors > 1 && plan->cursors[1].kind == JoinKind::Full;
+}
+
 static void
 count_units(GpuvmScanState *state)
 {
-	state->nunits = source_count_units(state->sources[0], state->unit_rows);
-	state->open_units = 0;
+	state->full = joins_fully(state->plan);
+	state->nunits = source_count_units(state->sources[0], state->unit_rows) + (state->full ? 1 : 0);
+	state->nopen = 0;
+	state->again = false;
 	state->units_done = static_cast<uint8 *>(MemoryContextAllocZero(state->group_context, (state->nunits + 7) / 8 + 1));
 }
 
@@ -273,7 +282,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->row_limit = static_cast<uint64>(state->plan->limit);
 	job->build_limit = Max(static_cast<uint64>(get_hash_memory_limit()), arena_header()->size / BUILD_SHARE);
 	job->count_groups = state->plan->kind == SCAN_GROUP_COUNT;
-	if (rows)
+	if (rows && !state->full)
 	{
 		job->skip_units = area + program_bytes;
 		memcpy(arena_at<char>(job->skip_units), state->units_done, (state->nunits + 7) / 8 + 1);
@@ -511,6 +520,95 @@ give_up_join(int code, const char *detail)
 			 errhint("Run the statement again, or SET gpuvm.enabled = off.")));
 }
 
+/*
+ * Units of which parts were handed out are to come once more, up to these parts
+ * for nothing. False if their order may be another one: a device has its own.
+ */
+static bool
+go_on_with_join(GpuvmScanState *state, bool lost)
+{
+	if (!lost || state->job->ran_on == Device::Cuda || setting_require == REQUIRE_CUDA)
+		return false;
+	state->no_device = "the CPU goes on with what it began";
+	state->again = true;
+	for (uint32 i = 0; i < state->nopen; i++)
+		state->open[i].seen = 0;
+	return true;
+}
+
+static uint64
+hash_row(const GpuvmScanState *state, uint32 row)
+{
+	uint64		hash = 0;
+
+	for (int i = 0; i < state->ncols; i++)
+	{
+		const ColumnView &v = state->views[i];
+		uint64		value = 0;
+
+		if (view_is_null(v, row))
+			value = ~uint64{0};
+		else
+			memcpy(&value, static_cast<const char *>(v.values) + static_cast<Size>(row) * type_width(v.type), type_width(v.type));
+		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(&value), sizeof(value), hash);
+	}
+	return hash;
+}
+
+static OpenUnit *
+open_unit(GpuvmScanState *state, uint32 unit)
+{
+	for (uint32 i = 0; i < state->nopen; i++)
+	{
+		if (state->open[i].unit == unit)
+			return &state->open[i];
+	}
+	if (state->nopen == state->max_open)
+	{
+		uint32		more = Max(state->max_open * 2, 16u);
+		OpenUnit   *larger = static_cast<OpenUnit *>(MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt, sizeof(OpenUnit) * more));
+
+		if (state->nopen > 0)
+			memcpy(larger, state->open, sizeof(OpenUnit) * state->nopen);
+		state->open = larger;
+		state->max_open = more;
+	}
+	state->open[state->nopen] = OpenUnit{unit, 0, 0, 0};
+	return &state->open[state->nopen++];
+}
+
+/* The next part of a join's unit is in the views: which of its rows are new? */
+static void
+take_part(GpuvmScanState *state, const ResultBuffer *b)
+{
+	OpenUnit   *u;
+	uint64		dropped;
+
+	if (unit_is_done(state, b->unit))
+	{
+		/* of a full join that runs again */
+		state->row = state->nrows;
+		return;
+	}
+	u = open_unit(state, b->unit);
+	dropped = Min(u->handed - Min(u->handed, u->seen), static_cast<uint64>(state->nrows));
+	state->row = static_cast<uint32>(dropped);
+	u->seen += state->nrows;
+	if ((b->last != 0 && u->seen < u->handed) ||
+		(dropped > 0 && u->seen >= u->handed && hash_row(state, state->row - 1) != u->last_row))
+		give_up_join(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "gpuvmd gave its rows in another order after it was started again");
+	if (u->seen > u->handed)
+	{
+		u->handed = u->seen;
+		u->last_row = hash_row(state, state->nrows - 1);
+	}
+	if (b->last != 0)
+	{
+		set_unit_done(state, b->unit);
+		*u = state->open[--state->nopen];
+	}
+}
+
 /* A row of a join's source, or a pair, has raised an error: PostgreSQL says which, if nothing was handed out yet. */
 static void
 join_raised(GpuvmScanState *state)
@@ -564,7 +662,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 		state->mode = run_fall_back(state, lost ? FALLBACK_ENGINE_AWAY : FALLBACK_ENGINE_FAILED, detail);
 		return;
 	}
-	if (state->open_units > 0)
+	if ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost))
 		give_up_join(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	end_job(state, lost);
 	if (yielded || (lost && !engine_quarantined(state->plan->program->hash, Device::Cpu)))
@@ -639,15 +737,10 @@ take_buffer(GpuvmScanState *state)
 	if (i < 0)
 		return false;
 	b = &state->job->buffers[i];
-	if (b->unit >= state->nunits || b->nrows > state->buffer_rows || unit_is_done(state, b->unit))
+	if (b->unit >= state->nunits || b->nrows > state->buffer_rows || (unit_is_done(state, b->unit) && !(state->full && state->again)))
 		elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
-	if (state->plan->ncursors == 1 || b->last != 0)
+	if (state->plan->ncursors == 1)
 		set_unit_done(state, b->unit);
-	if (state->plan->ncursors > 1)
-	{
-		state->open_units += b->part == 0 ? 1 : 0;
-		state->open_units -= b->last != 0 ? 1 : 0;
-	}
 	state->units_before = Max(state->units_before, b->unit);
 	state->buffer = i;
 	state->row = 0;
@@ -664,9 +757,12 @@ take_buffer(GpuvmScanState *state)
 			state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
 		return true;
 	}
-	state->tablet = unit_range(state, b->unit, &first, &last);
-	state->block_hint = 0;
 	view_area(state, arena_at<char>(b->offset));
+	if (state->plan->ncursors > 1)
+		take_part(state, b);
+	else
+		state->tablet = unit_range(state, b->unit, &first, &last);
+	state->block_hint = 0;
 	return true;
 }
 

@@ -11,8 +11,8 @@
  * heap, by PostgreSQL's own expressions (rule 13), so no answer is ever cut
  * short. A join has a source for each relation, and units of the first one's rows.
  * They come in parts and cannot be evaluated from the heap: after the first row
- * units of which no part was handed out can be submitted again, and where that is
- * not enough the statement ends in an error.
+ * units that were not handed out to their end are submitted again, and where that is
+ * not possible the statement ends in an error.
  */
 #ifndef GPUVM_EXECUTOR_SCAN_STATE_H
 #define GPUVM_EXECUTOR_SCAN_STATE_H
@@ -125,6 +125,19 @@ struct ScanFigures
 	char		fallback_detail[160];
 };
 
+/*
+ * A unit of a join of which parts were handed out, but not the last. gpuvmd's CPU
+ * gives a unit's rows in one order, so that after its end the next one's can be
+ * dropped up to where the first stopped; the last row tells that they are the same.
+ */
+struct OpenUnit
+{
+	uint32		unit;
+	uint64		handed;			/* rows */
+	uint64		seen;			/* rows that the current job has given */
+	uint64		last_row;		/* a hash of the last that was handed out */
+};
+
 struct GpuvmScanState
 {
 	CustomScanState css;		/* must be first */
@@ -167,7 +180,11 @@ struct GpuvmScanState
 	uint32		buffer_rows;	/* that a result buffer has room for */
 	uint32		nunits;
 	uint8	   *units_done;		/* bitmap: handed out, or being so, to its last part */
-	uint32		open_units;		/* joins: of which parts were handed out, but not the last */
+	OpenUnit   *open;			/* joins: this and the following */
+	uint32		nopen;
+	uint32		max_open;
+	bool		full;			/* it has a full join: a unit more, and none can be left out */
+	bool		again;			/* the job runs units that were handed out */
 	uint32		units_before;	/* the highest unit that the job handed over */
 	const ScanTablet *tablet;	/* of the current unit */
 	uint32		block_hint;
