@@ -248,6 +248,9 @@ cudaError_t
 append_rows(const DeviceProgram &program, const RowStaging &staging, uint64_t npads, const RowSet &rows, char *temp, RowSetState *outcome,
 			cudaStream_t stream)
 {
+	if (npads == 0)
+		return outcome == nullptr ? cudaSuccess : copy_bytes(outcome, rows.state, sizeof(RowSetState), stream);
+
 	const uint32_t nsegments = segments_of(staging, npads);
 	uint32_t   *before = reinterpret_cast<uint32_t *>(temp);
 	char	   *sum_temp = temp + align_up(nsegments * sizeof(uint32_t), 256);
@@ -256,8 +259,6 @@ append_rows(const DeviceProgram &program, const RowStaging &staging, uint64_t np
 	uint32_t	share = 1, done = 0;
 	cudaError_t rc = cudaSuccess;
 
-	if (npads == 0)
-		return outcome == nullptr ? cudaSuccess : copy_bytes(outcome, rows.state, sizeof(RowSetState), stream);
 	if (rows.ncolumns != program.nresults || nsegments > staging.nsegments)
 		return cudaErrorInvalidValue;
 	while (share < 32 && nsegments / (2 * share) >= WARPS_WANTED)

@@ -24,7 +24,7 @@ struct DoubleBuffer
 
 struct DeviceRadixSort
 {
-	/* Stable. Eight bits a pass, like the real one's, decide where the result is; the other buffers are spoilt. */
+	/* Stable. As with the real one few values take one pass, more a pass for eight bits, which decides where the result is; the other buffers are spoilt. */
 	template <typename Key, typename Value, typename NumItems>
 	static cudaError_t SortPairs(void *temp, size_t &temp_bytes, DoubleBuffer<Key> &keys, DoubleBuffer<Value> &values, NumItems n,
 								 int begin_bit = 0, int end_bit = sizeof(Key) * 8, cudaStream_t stream = nullptr)
@@ -43,7 +43,7 @@ struct DeviceRadixSort
 		Key		   *keys_in = keys.Current();
 		Value	   *values_in = values.Current();
 
-		if ((end_bit - begin_bit + 7) / 8 % 2 != 0)
+		if (n <= 500 || (end_bit - begin_bit + 7) / 8 % 2 != 0)
 		{
 			keys.selector ^= 1;
 			values.selector ^= 1;
