@@ -89,6 +89,23 @@ diff_suite() {
 	count "$name" $((queries - differences)) "$differences" $rc "$log"
 }
 
+# PostgreSQL's own scripts, from Debian's source package. Name, log, options.
+postgres_suite() {
+	local name=$1 log=$logs/$2.log statements failures rc
+	shift 2
+	if ! tests/postgres/fetch.sh >"$log" 2>&1; then
+		tail -n 3 "$log"
+		skipped+=("PostgreSQL's own scripts: no source package could be fetched")
+		return
+	fi
+	/usr/bin/python3 tests/postgres/run --host "$(cluster_socket "$cluster")" "$@" >>"$log" 2>&1
+	rc=$?
+	statements=$(sum_of 's/^\([0-9]*\) statements, [0-9]* failures.*/\1/p' "$log")
+	failures=$(sum_of 's/^[0-9]* statements, \([0-9]*\) failures.*/\1/p' "$log")
+	grep '^join: ' "$log"
+	count "$name" $((statements - failures)) "$failures" $rc "$log"
+}
+
 # Name, log, options. Writers beside readers that ask twice; in a cluster of its own, with autovacuum and the refresher.
 storm_suite() {
 	local name=$1 log=$logs/$2.log compared failures rc
@@ -211,6 +228,7 @@ else
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
 		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-2000}" off,cpu
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --changed
+		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
 		cluster_drop "$cluster"
 		cluster=
 	fi
