@@ -13,6 +13,7 @@
 
 #include "kernel_launch.h"
 #include "machine.cuh"
+#include "staged_columns.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -34,10 +35,7 @@ struct CompactColumn
 {
 	uint64_t	values;			/* in the area */
 	uint64_t	nulls;
-	uint32_t	staged;			/* bytes of a row's columns before it */
-	uint8_t		width;
-	bool		nullable;
-	uint8_t		nullable_before;
+	StagedColumn from;
 };
 
 struct CompactColumns
@@ -153,12 +151,12 @@ compact(const __grid_constant__ UnitBatch batch, const __grid_constant__ Compact
 			for (uint32_t c = 0; c < columns.n; c++)
 			{
 				const CompactColumn &column = columns.column[c];
-				const char *from = staging.values + column.staged * rows_staged;
+				const char *from = staging.values + column.from.before * rows_staged;
 				char	   *to = unit.area + column.values;
 
-				if (column.width == 4)
+				if (column.from.width == 4)
 					move_value<uint32_t>(from, to, staged, row);
-				else if (column.width == 8)
+				else if (column.from.width == 8)
 					move_value<uint64_t>(from, to, staged, row);
 				else
 					move_value<uint8_t>(from, to, staged, row);
@@ -171,10 +169,10 @@ compact(const __grid_constant__ UnitBatch batch, const __grid_constant__ Compact
 		for (uint32_t i = warp; i < chunks * columns.n; i += warps)
 		{
 			const CompactColumn &column = columns.column[i / chunks];
-			const uint32_t *from = reinterpret_cast<const uint32_t *>(staging.nulls + column.nullable_before * (rows_staged / 8));
+			const uint32_t *from = reinterpret_cast<const uint32_t *>(staging.nulls + column.from.nullable_before * (rows_staged / 8));
 			uint32_t	first = i % chunks * 1024, mine = 0;
 
-			if (column.nullable)
+			if (column.from.nullable)
 				for (uint32_t j = 0; j < 32 && first + j * 32 < rows; j++)
 				{
 					uint32_t	row = first + j * 32 + lane;
@@ -267,25 +265,14 @@ compact_rows(const DeviceProgram &program, const RowStaging &staging, uint32_t s
 {
 	constexpr uint32_t batch_units = sizeof(UnitBatch::units) / sizeof(RowSliceUnit);
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
+	StagedColumn staged[PROGRAM_MAX_COLUMNS];
 	CompactColumns columns = {};
-	uint32_t	staged = 0;
-	uint8_t		nullable = 0;
 
 	result_layout(program.result_type, program.nresults, capacity, layout);
+	staged_columns(program, staged);
 	columns.n = program.nresults;
 	for (int i = 0; i < program.nresults; i++)
-	{
-		CompactColumn &c = columns.column[i];
-
-		c.values = layout[i].values;
-		c.nulls = layout[i].nulls;
-		c.width = static_cast<uint8_t>(type_width(program.result_type[i]));
-		c.nullable = program.result_nullable[i / 8] >> i % 8 & 1;
-		c.staged = staged;
-		c.nullable_before = nullable;
-		staged += c.width;
-		nullable = static_cast<uint8_t>(nullable + c.nullable);
-	}
+		columns.column[i] = CompactColumn{layout[i].values, layout[i].nulls, staged[i]};
 	for (uint32_t first = 0; first < nunits; first += batch_units)
 	{
 		UnitBatch	batch = {};

@@ -23,11 +23,8 @@ struct AppendColumn
 {
 	char	   *values;
 	uint32_t   *nulls;
-	uint32_t	staged;			/* bytes of a row's columns before it */
-	uint8_t		from_width;
+	StagedColumn from;
 	uint8_t		to_width;
-	uint8_t		nullable_before;
-	bool		nullable;
 };
 
 struct AppendColumns
@@ -101,21 +98,21 @@ append(const __grid_constant__ AppendColumns columns, const RowStaging staging, 
 			for (uint32_t c = 0; c < columns.n; c++)
 			{
 				const AppendColumn &column = columns.column[c];
-				const char *from = staging.values + column.staged * rows_staged;
+				const char *from = staging.values + column.from.before * rows_staged;
 				const uint32_t row = had + begin + first + lane;
 
-				if (column.from_width == 8)
+				if (column.from.width == 8)
 					move_values<uint64_t, uint64_t>(from, column.values, staged, row, left);
-				else if (column.from_width == 1)
+				else if (column.from.width == 1)
 					move_values<uint8_t, uint8_t>(from, column.values, staged, row, left);
 				else if (column.to_width == 2)
 					move_values<uint32_t, uint16_t>(from, column.values, staged, row, left);
 				else
 					move_values<uint32_t, uint32_t>(from, column.values, staged, row, left);
-				if (!column.nullable)
+				if (!column.from.nullable)
 					continue;
 
-				const uint32_t *nulls = reinterpret_cast<const uint32_t *>(staging.nulls + column.nullable_before * (rows_staged / 8));
+				const uint32_t *nulls = reinterpret_cast<const uint32_t *>(staging.nulls + column.from.nullable_before * (rows_staged / 8));
 
 #pragma unroll
 				for (uint32_t k = 0; k < LANE_ROWS; k++)
@@ -273,10 +270,8 @@ append_rows(const DeviceProgram &program, const RowStaging &staging, uint64_t np
 		for (uint32_t i = 0; i < columns.n; i++)
 		{
 			const RowColumn &to = rows.column[done + i];
-			const StagedColumn &from = staged[done + i];
 
-			columns.column[i] = AppendColumn{to.values, to.nulls, from.before, from.width, static_cast<uint8_t>(type_natural_width(to.type)),
-				from.nullable_before, from.nullable};
+			columns.column[i] = AppendColumn{to.values, to.nulls, staged[done + i], static_cast<uint8_t>(type_natural_width(to.type))};
 		}
 		done += columns.n;
 		columns.last = done == rows.ncolumns;
