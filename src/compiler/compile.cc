@@ -112,13 +112,19 @@ load_matched(Compiler *c, const CompileCursor *cursor, AttrNumber attnum, Type t
 {
 	ListCell   *lc;
 
+	/* a full join behind it may have made it null */
+	for (int i = static_cast<int>(cursor - c->input->cursors) + 1; i < c->npositioned; i++)
+	{
+		if (c->matched[i] && c->input->cursors[i].kind == JoinKind::Full)
+			return refuse(c, "a column of a semijoin's inner side is used above it");
+	}
 	foreach(lc, cursor->keys)
 	{
 		Node	   *outer;
 		Node	   *inner;
 
 		if (key_sides(static_cast<const Expr *>(lfirst(lc)), cursor->varno, &outer, &inner) && IsA(inner, Var) &&
-			((Var *) inner)->varattno == attnum)
+			((Var *) inner)->varattno == attnum && lookup_function(lfirst_node(OpExpr, lc)->opfuncid)->kind == FnKind::Compare)
 			return convert(c, compile_expr(c, reinterpret_cast<Expr *>(outer)), type);
 	}
 	return refuse(c, "a column of a semijoin's inner side is used above it");

@@ -5,7 +5,8 @@
  * A join program has a pipeline for each hash table and then the main one, which
  * the first cursor drives (vm/program.h). What is read of earlier cursors behind
  * a Seek or Cross is fetched before it: a register that is written between it and
- * its Match is lost there if lanes go on that met no row.
+ * its Match is lost there if lanes go on that met no row. Behind a full join
+ * everything is fetched again.
  */
 #include "pg/pg.h"
 
@@ -213,6 +214,19 @@ key_sides(const Expr *clause, Index varno, Node **outer, Node **inner)
 	return reads(*inner, varno, true) && reads(*outer, varno, false);
 }
 
+/* The entry of a comparison of two values; NULL if the clause is none. */
+static const FnEntry *
+comparison(Expr *clause)
+{
+	const FnEntry *fn;
+
+	if (!IsA(clause, OpExpr) || list_length(((OpExpr *) clause)->args) != 2)
+		return nullptr;
+	set_opfuncid((OpExpr *) clause);
+	fn = lookup_function(((OpExpr *) clause)->opfuncid);
+	return fn != nullptr && is_comparison(fn) ? fn : nullptr;
+}
+
 void
 split_seek_keys(List *clauses, Index varno, List **keys, List **conditions)
 {
@@ -222,21 +236,33 @@ split_seek_keys(List *clauses, Index varno, List **keys, List **conditions)
 	foreach(lc, clauses)
 	{
 		Expr	   *clause = static_cast<Expr *>(lfirst(lc));
-		const FnEntry *fn = nullptr;
+		const FnEntry *fn = comparison(clause);
 		Node	   *outer;
 		Node	   *inner;
 
-		if (IsA(clause, OpExpr) && list_length(((OpExpr *) clause)->args) == 2)
-		{
-			set_opfuncid((OpExpr *) clause);
-			fn = lookup_function(((OpExpr *) clause)->opfuncid);
-		}
-		if (fn != nullptr && fn->kind == FnKind::Compare && fn->opcode == Opcode::Eq &&
-			list_length(*keys) < MAX_SEEK_KEYS && key_sides(clause, varno, &outer, &inner))
+		if (fn != nullptr && fn->opcode == Opcode::Eq && list_length(*keys) < MAX_SEEK_KEYS && key_sides(clause, varno, &outer, &inner))
 			*keys = lappend(*keys, clause);
 		else
 			*conditions = lappend(*conditions, clause);
 	}
+}
+
+/* One operand of a comparison, in the type that both are compared in; -1 if it does not compile. */
+static int
+compile_side(Compiler *c, const OpExpr *clause, const Node *operand)
+{
+	const FnEntry *fn = lookup_function(clause->opfuncid);
+	bool		left = operand == linitial(clause->args);
+	int			reg = compile_expr(c, reinterpret_cast<const Expr *>(operand));
+	int			out;
+
+	if (reg < 0)
+		return -1;
+	if (fn->kind == FnKind::Compare || (fn->kind == FnKind::CompareDateLeft) != left)
+		return convert(c, reg, fn->operand);
+	out = c->b->new_reg(fn->operand);
+	emit(c, Opcode::DateToTimestampSat, fn->operand, out, reg, 0);
+	return out;
 }
 
 /* The registers of the keys, of one side, in the type of their equality. False if one does not compile. */
@@ -253,8 +279,7 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 		int			reg;
 
 		key_sides(reinterpret_cast<const Expr *>(clause), cursor->varno, &outer, &inner);
-		reg = convert(c, compile_expr(c, reinterpret_cast<Expr *>(inner_side ? inner : outer)),
-					  lookup_function(clause->opfuncid)->operand);
+		reg = compile_side(c, clause, inner_side ? inner : outer);
 		if (reg < 0)
 			return false;
 		regs[foreach_current_index(lc)] = reg;
@@ -301,39 +326,48 @@ load_columns(Compiler *c, List *exprs)
 	return true;
 }
 
+/* The first full join from cursor k on: nothing that is written before its Match can be read behind it. All cursors if there is none. */
+static int
+next_full(const Compiler *c, int k)
+{
+	while (k < c->input->ncursors && c->input->cursors[k].kind != JoinKind::Full)
+		k++;
+	return k;
+}
+
 /* Joins cursor k to those before it; `outputs` is what is read behind all joins. */
 static bool
 compile_join(Compiler *c, int k, List *outputs)
 {
 	const CompileCursor *cursor = &c->input->cursors[k];
 	bool		inner = cursor->kind == JoinKind::Inner;
+	int			full = next_full(c, k);
 	int64_t		regs[MAX_SEEK_KEYS];
 	int			nkeys = list_length(cursor->keys);
 	int			ncached;
 
-	if (!compile_keys(c, cursor, false, regs) || !load_columns(c, cursor->conditions) ||
-		!load_columns(c, cursor->filters))
+	if (!compile_keys(c, cursor, false, regs) || !load_columns(c, cursor->conditions))
 		return false;
-	for (int j = k + 1; j < c->input->ncursors; j++)
+	for (int j = k; j < c->input->ncursors && j <= full; j++)
 	{
 		const CompileCursor *later = &c->input->cursors[j];
 
-		if (!load_columns(c, later->keys) || !load_columns(c, later->conditions) || !load_columns(c, later->filters))
+		if (!load_columns(c, later->keys) || !load_columns(c, later->conditions) || (j < full && !load_columns(c, later->filters)))
 			return false;
 	}
-	if (!load_columns(c, outputs))
+	if (full == c->input->ncursors && !load_columns(c, outputs))
 		return false;
-	ncached = c->ncached;
+	ncached = full == k ? 0 : c->ncached;
 
 	if (nkeys > 0)
 		emit(c, Opcode::Seek, Type::None, k, nkeys, c->b->add_aux(regs, nkeys));
 	else
 		emit(c, Opcode::Cross, Type::None, k, 0, 0);
 	c->npositioned = k + 1;
-	c->transient = !inner;
+	c->transient = c->transient || !inner;
 	if ((nkeys == 0 && !compile_quals(c, cursor->quals)) || !compile_quals(c, cursor->conditions))
 		return false;
-	c->transient = false;
+	c->transient = next_full(c, k + 1) < c->input->ncursors;
 	emit(c, Opcode::Match, Type::None, k, static_cast<int>(cursor->kind), 0);
 	c->matched[k] = true;
 	if (!inner)
@@ -354,6 +388,7 @@ compile_source(Compiler *c, List *outputs)
 			return -1;
 	}
 	parallel = open_pipeline(c, input->ncursors, 0);
+	c->transient = next_full(c, 1) < input->ncursors;
 	if (!compile_quals(c, input->cursors[0].quals))
 		return -1;
 	for (int k = 1; k < input->ncursors; k++)

@@ -153,7 +153,7 @@ append_cursor(StringInfo buf, const PlanCursor *cursor, List *context)
 static void
 show_joins(const ScanPlan *plan, List *context, ExplainState *es)
 {
-	static const char *const kinds[] = {"inner", "left", "semi", "anti"};
+	static const char *const kinds[] = {"inner", "left", "semi", "anti", "full"};
 	StringInfoData buf;
 	List	   *joins = NIL;
 

@@ -177,7 +177,12 @@ choose_join_unit_rows(GpuvmScanState *state)
 static bool
 joins_fully(const ScanPlan *plan)
 {
-	return plan->ncursors > 1 && plan->cursors[1].kind == JoinKind::Full;
+	for (int i = 1; i < plan->ncursors; i++)
+	{
+		if (plan->cursors[i].kind == JoinKind::Full)
+			return true;
+	}
+	return false;
 }
 
 static void
@@ -491,8 +496,9 @@ resubmit_to_cpu(GpuvmScanState *state)
 {
 	int			reason;
 
-	if (state->job->ran_on != Device::Cuda || setting_require == REQUIRE_CUDA)
+	if (state->job->ran_on != Device::Cuda || setting_require == REQUIRE_CUDA || (state->plan->ncursors > 1 && state->emitted))
 		return false;
+	state->nopen = 0;
 	state->no_device = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, job_text(state->job->failure));
 	end_job(state, false);
 	return submit(state, START_WAIT_MS, &reason) == nullptr;

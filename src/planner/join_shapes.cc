@@ -23,6 +23,7 @@ join_kind(JoinType jointype)
 	switch (jointype)
 	{
 		case JOIN_LEFT: return JoinKind::Left;
+		case JOIN_FULL: return JoinKind::Full;
 		case JOIN_SEMI: return JoinKind::Semi;
 		case JOIN_ANTI: return JoinKind::Anti;
 		default: return JoinKind::Inner;
@@ -93,6 +94,9 @@ join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const
 	split_seek_keys(ordered_quals(root, on, true), inner->rel->relid, &cursor->keys, &cursor->conditions);
 	if (root->qual_security_level > 0 && !keys_are_secure(on, cursor->keys))
 		return "a condition must be evaluated before the join's keys (row-level security)";
+	/* there the relation's own conditions would be of the pair, and a row that fails them a row without a partner */
+	if (jointype == JOIN_FULL && cursor->keys == NIL && cursor->quals != NIL)
+		return "a filtered side of a full join has no key to be looked up by";
 	cursor->filters = ordered_quals(root, above, true);
 	cursor->joined = joinrel->rows;
 	/* of a semijoin the selectivity would say how many rows find something */

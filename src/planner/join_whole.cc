@@ -21,7 +21,13 @@ extern "C" {
 
 namespace gpuvm {
 
-/* Outer joins and semijoins whose inner side is a join have orders of which none is a program. */
+static bool
+is_single(PlannerInfo *root, Relids relids)
+{
+	return bms_membership(bms_intersect(relids, root->all_baserels)) == BMS_SINGLETON;
+}
+
+/* Outer joins and semijoins whose inner side is a join have orders of which none is a program. A full join's sides may change places. */
 static bool
 inner_sides_are_single(PlannerInfo *root)
 {
@@ -31,8 +37,7 @@ inner_sides_are_single(PlannerInfo *root)
 	{
 		const SpecialJoinInfo *sjinfo = lfirst_node(SpecialJoinInfo, lc);
 
-		if (bms_membership(bms_intersect(sjinfo->syn_righthand, root->all_baserels)) != BMS_SINGLETON ||
-			(sjinfo->jointype == JOIN_FULL && bms_num_members(sjinfo->syn_lefthand) > 1))
+		if (!is_single(root, sjinfo->syn_righthand) && !(sjinfo->jointype == JOIN_FULL && is_single(root, sjinfo->syn_lefthand)))
 			return false;
 	}
 	return true;

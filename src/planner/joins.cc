@@ -13,6 +13,7 @@
 extern "C" {
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "parser/parsetree.h"
 #include "utils/hsearch.h"
 }
 
@@ -126,12 +127,10 @@ count_relations(PlannerInfo *root, RelOptInfo *joinrel)
 static const char *
 refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType jointype)
 {
-	if (setting_require == REQUIRE_CUDA)
-		return "joins run on the CPU virtual machine";
+	if (setting_require == REQUIRE_CUDA && jointype == JOIN_FULL)
+		return "full joins run on the CPU virtual machine";
 	if (count_relations(root, joinrel) > PROGRAM_MAX_CURSORS)
 		return psprintf("more than %d relations are joined", PROGRAM_MAX_CURSORS);
-	if (jointype == JOIN_FULL)
-		return "full joins are run by PostgreSQL";
 	if (inner->reloptkind != RELOPT_BASEREL)
 		return "the inner side of a join is a join itself";
 	if (!bms_is_empty(joinrel->lateral_relids))
@@ -159,6 +158,19 @@ static const JoinNote *
 side_note(PlannerInfo *root, RelOptInfo *rel)
 {
 	return rel->reloptkind == RELOPT_BASEREL ? note_of_relation(root, rel) : find_note(rel);
+}
+
+/* Says which relation no program reads; NULL if that is a join, which has its own reason. */
+static const char *
+unread_side(PlannerInfo *root, const JoinNote *from, RelOptInfo *outer, const JoinNote *to, RelOptInfo *inner)
+{
+	RelOptInfo *rel = to != nullptr && to->usable ? outer : inner;
+
+	if (!reasons_wanted && setting_require == REQUIRE_ANY)
+		return nullptr;
+	if (rel->reloptkind != RELOPT_BASEREL && (from == nullptr || !from->usable))
+		rel = outer;
+	return rel->reloptkind == RELOPT_BASEREL ? psprintf("no program reads \"%s\"", planner_rt_fetch(rel->relid, root)->eref->aliasname) : nullptr;
 }
 
 /* Keeps this order, if it is possible and cheaper than those before. */
@@ -280,7 +292,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 	if (from == nullptr || to == nullptr || !from->usable || !to->usable)
 	{
 		if (n->reason == nullptr)
-			n->reason = "one of its sides is not read by a program";
+			n->reason = unread_side(root, from, outer, to, inner);
 	}
 	else if (jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI)
 		try_order(root, n, from, to, jointype, extra);

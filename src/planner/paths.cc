@@ -214,7 +214,7 @@ count_columns(const Program *program, int cursor)
 
 /*
  * Blocks that are in no tablet are read from the heap: what has changed since is
- * known when the plan runs. Sets the plan's delta_cost, and the rows that the
+ * known when the plan runs. Sets the plan's delta_cost and pairs, and the rows that the
  * program reads.
  */
 static void
@@ -231,6 +231,7 @@ plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 		rows->filtered[i] = shape->cursors[i].rows;
 		rows->pairs[i] = shape->cursors[i].pairs;
 		rows->joined[i] = shape->cursors[i].joined;
+		plan->pairs += shape->cursors[i].pairs;
 	}
 }
 

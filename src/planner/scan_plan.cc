@@ -80,6 +80,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->exprs);
 	list = lappend(list, p->having);
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
+	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->limit)));
 	return lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
 }
@@ -108,6 +109,7 @@ scan_plan_from_list(List *list)
 	p->exprs = next();
 	p->having = next();
 	p->delta_cost = floatVal(next());
+	p->pairs = floatVal(next());
 	p->limit = floatVal(next());
 	p->fraction = floatVal(next());
 	return p;

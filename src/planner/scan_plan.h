@@ -59,6 +59,7 @@ struct ScanPlan
 	List	   *exprs;			/* groups: the output columns over the raw columns */
 	List	   *having;			/* groups: qual over the raw columns */
 	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
+	double		pairs;			/* joins: expected of all */
 	double		limit;			/* rows: no more than so many are asked for; 0: all may be */
 	double		fraction;		/* of the rows, that will be fetched: less than 1 under LIMIT, EXISTS, or a cursor */
 };

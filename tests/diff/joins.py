@@ -1,28 +1,52 @@
-"""Random joins: two and three relations, of every kind that programs have, and some that they have not.
+"""Random joins: two to five relations, of every kind that PostgreSQL has.
 
 A relation is bounded by its id where the join has no selective key, so that no
-query makes more pairs than PostgreSQL can go through in a moment.
+query makes more pairs than PostgreSQL can go through in a moment. It is a table, a
+subquery or a CTE; what joins it to those before is a kind of join, EXISTS, IN, or
+the negation of one of these.
 """
-from expressions import Generator
-from tables import FLOATS, INTS, TYPES
+from expressions import COMPARISONS, Generator
+from tables import FLOATS, INTS, TIMES, TYPES
 
 KINDS = ("JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "CROSS JOIN", "FULL JOIN")
-MOST_PAIRS = 400000
+SUBLINKS = ("EXISTS",) * 4 + ("NOT EXISTS",) * 4 + ("IN",) * 3 + ("NOT IN",)
 # Both sides of an equality: of a type each, possibly of different widths.
 KEY_FAMILIES = (INTS, INTS, INTS, FLOATS, FLOATS, ("bool",), ("date",), ("timestamp",), ("timestamptz",), ("date", "timestamp"))
+# Both sides of a comparison that makes a range.
+RANGE_FAMILIES = (INTS, INTS, FLOATS, ("date", "timestamp"), ("timestamptz",))
+# How many rows each of n relations may have.
+BOUNDS = {
+    2: ((2000, 200), (600, 600), (100, 2000), (5000, 40), (30, 30)),
+    3: ((300, 40, 30), (1000, 20, 20), (60, 60, 60), (20, 300, 40)),
+    4: ((200, 20, 10, 10), (20, 20, 20, 20), (10, 200, 15, 10)),
+    5: ((100, 10, 8, 8, 6), (12, 12, 12, 10, 10), (8, 100, 8, 8, 6)),
+}
 
 
 class Side:
     def __init__(self, rng, table, alias, most):
-        self.alias, self.table = alias, table
+        self.alias, self.table, self.cte = alias, table, ""
         self.rows = min(table.rows, most)
-        self.sql = f"{table.name} {alias}"
-        if table.rows > most:
-            # a row in so many, or the first ones
-            bound = f"id % {table.rows // most + 1} = {rng.randrange(3)}" if rng.random() < 0.5 else f"id < {most}"
-            self.sql = f"(SELECT * FROM {table.name} WHERE {bound}) {alias}"
         self.columns = [(f"{alias}.{c.name}", c) for c in table.columns if c.imported]
         self.g = Generator(rng, self.columns)
+        self.sql = f"{table.name} {alias}"
+        conditions = []
+        if table.rows > most:
+            # a row in so many, or the first ones
+            conditions.append(f"id % {table.rows // most + 1} = {rng.randrange(3)}" if rng.random() < 0.5 else f"id < {most}")
+        if rng.random() < 0.05:
+            conditions.append("id < 0")	# no row
+        if not conditions and rng.random() < 0.85:
+            return
+        body = f"SELECT * FROM {table.name}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+        if rng.random() < 0.06:
+            self.cte = f"{alias}_rows AS {rng.choice(('', '', 'MATERIALIZED ', 'NOT MATERIALIZED '))}({body})"
+            self.sql = f"{alias}_rows {alias}"
+        else:
+            self.sql = f"({body}{rng.choice((' OFFSET 0', '', '', '', '', '', '', '', ''))}) {alias}"
+
+    def is_plain(self):
+        return not self.cte and "OFFSET" not in self.sql
 
 
 class Joins:
@@ -41,8 +65,22 @@ class Joins:
             parts.append(str(e or side.g.leaf(rng.choice(family))))
         return " = ".join(parts)
 
+    def range(self, rng, a, b):
+        """A value of one side between bounds of the other, or on one side of a bound."""
+        family = rng.choice(RANGE_FAMILIES)
+        one, other = rng.sample((a, b), 2)
+        value = one.g.column(family) or one.g.leaf(rng.choice(family))
+        bounds = [other.g.column(family) if rng.random() < 0.7 else other.g.any(rng.choice(family), 1) for _ in range(2)]
+        bounds = [bound or other.g.leaf(rng.choice(family)) for bound in bounds]
+        form = rng.random()
+        if form < 0.3:
+            return f"{value} {rng.choice(COMPARISONS[2:])} {bounds[0]}"
+        if form < 0.6:
+            return f"{value} BETWEEN {bounds[0]} AND {bounds[1]}"
+        return f"{value} {rng.choice(('>', '>='))} {bounds[0]} AND {bounds[1]} {rng.choice(('>', '>='))} {value}"
+
     def condition(self, rng, a, b, left):
-        """The join condition of b with what `left` has, and whether an id is in it."""
+        """The join condition of b with what `left` has."""
         both = Generator(rng, [c for side in left + [b] for c in side.columns])
         parts = []
         by_id = rng.random() < 0.35
@@ -50,66 +88,88 @@ class Joins:
             parts.append(f"{a.alias}.id = {b.alias}.id")
         for _ in range(rng.choice((0, 0, 1)) if by_id else rng.choice((0, 1, 1, 1, 2))):
             parts.append(self.equality(rng, a, b))
+        if rng.random() < (0.5 if not parts else 0.15):
+            parts.append(self.range(rng, a, b))
         for _ in range(rng.choice((0, 0, 1, 1, 2)) if parts else 1):
             parts.append(str(rng.choice((both, both, a.g, b.g)).bool(rng.choice((1, 1, 2)))))
         rng.shuffle(parts)
-        return " AND ".join(parts), by_id
+        return " AND ".join(parts)
 
-    def bound(self, rng, n):
-        """How many rows each of n relations may have."""
-        if n == 2:
-            return rng.choice(((2000, 200), (600, 600), (100, 2000), (5000, 40), (30, 30)))
-        return rng.choice(((300, 40, 30), (1000, 20, 20), (60, 60, 60), (20, 300, 40)))
+    def full_condition(self, rng, a, b):
+        """PostgreSQL wants a key for a full join; mostly it gets one, sometimes it refuses."""
+        parts = [f"{a.alias}.id = {b.alias}.id" if rng.random() < 0.4 else self.equality(rng, a, b)]
+        if rng.random() < 0.4:
+            parts.append(str(Generator(rng, a.columns + b.columns).bool(1)))
+        return " AND ".join(parts)
+
+    def using(self, rng, a, b, visible):
+        """Columns that both have by name and type, and nobody else whose name would be ambiguous; or none."""
+        mine = {c.name: c.type for c in b.table.columns if c.imported}
+        names = [c.name for c in a.table.columns if c.imported and mine.get(c.name) == c.type]
+        return [n for n in names if len(visible) == 1] and rng.sample(names, min(len(names), rng.choice((1, 1, 2))))
+
+    def sublink(self, rng, kind, side, visible):
+        """(the condition, is it a semijoin or antijoin that programs have?)"""
+        left = rng.choice(visible)
+        if kind in ("EXISTS", "NOT EXISTS"):
+            return f"{kind} (SELECT FROM {side.sql} WHERE {self.condition(rng, left, side, visible)})", True
+        type = rng.choice(INTS + FLOATS + TIMES)
+        inner = f"SELECT {side.g.leaf(type)} FROM {side.sql}"
+        if rng.random() < 0.3:
+            inner += f" WHERE {side.g.bool(1)}" if rng.random() < 0.5 else f" WHERE {self.equality(rng, left, side)}"
+        return f"{left.g.leaf(type)} {kind} ({inner})", False	# a list of constants, or no column at all: PostgreSQL has its own ways
 
     def make(self, rng):
-        """(FROM clause, WHERE parts, the sides that can be read, does a program join all of it?)"""
-        n = 2 if rng.random() < 0.72 else 3
-        sides = [self.side(rng, alias, most) for alias, most in zip("abc", self.bound(rng, n))]
+        """(CTEs, FROM clause, WHERE parts, the sides that can be read, does a program join all of it?)"""
+        n = rng.choices((2, 3, 4, 5), (50, 25, 13, 12))[0]
+        sides = [self.side(rng, alias, most) for alias, most in zip("abcde", rng.choice(BOUNDS[n]))]
         if n == 2 and rng.random() < 0.2:	# no bound: whole tables by a unique key
             sides = [Side(rng, s.table, s.alias, 10**9) for s in sides]
             source = f"{sides[0].sql} {rng.choice(KINDS[:6])} {sides[1].sql} ON a.id = b.id"
             if rng.random() < 0.4:
                 source += f" AND {Generator(rng, sides[0].columns + sides[1].columns).bool(1)}"
-            return source, [], sides, True
-        source, where, visible, program = sides[0].sql, [], [sides[0]], True
+            return [s.cte for s in sides if s.cte], source, [], sides, all(s.is_plain() for s in sides)
+        source, where, visible = sides[0].sql, [], [sides[0]]
+        program = all(s.is_plain() for s in sides)
         for side in sides[1:]:
-            kind = rng.choice(KINDS + ("EXISTS", "EXISTS", "NOT EXISTS", "NOT EXISTS", "IN"))
-            on, _ = self.condition(rng, rng.choice(visible), side, visible)
-            if kind in ("EXISTS", "NOT EXISTS"):
-                where.append(f"{kind} (SELECT FROM {side.sql} WHERE {on})")
+            kind = rng.choice(KINDS + (SUBLINKS if rng.random() < 0.8 else ()))
+            if kind in SUBLINKS:
+                condition, joins = self.sublink(rng, kind, side, visible)
+                where.append(condition)
+                program = program and joins
                 continue
-            if kind == "IN":
-                type = rng.choice(INTS + FLOATS + ("date",))
-                where.append(f"{rng.choice(visible).g.leaf(type)} IN (SELECT {side.g.leaf(type)} FROM {side.sql})")
-                program = False			# a list of constants, or no column at all: PostgreSQL has its own ways
-                continue
+            a = rng.choice(visible)
             if kind == "CROSS JOIN":
                 source += f" CROSS JOIN {side.sql}"
                 if rng.random() < 0.7:
-                    where.append(on)
+                    where.append(self.condition(rng, a, side, visible))
+            elif kind == "FULL JOIN":
+                source += f" FULL JOIN {side.sql} ON {self.full_condition(rng, a, side)}"
             else:
-                source += f" {kind} {side.sql} ON {on}"
-            program = program and kind != "FULL JOIN"
+                names = self.using(rng, a, side, visible) if rng.random() < 0.12 else []
+                on = f"USING ({', '.join(names)})" if names else f"ON {self.condition(rng, a, side, visible)}"
+                source += f" {kind} {side.sql} {on}"
+                program = program and (kind != "RIGHT JOIN" or side is sides[1])	# then its inner side is a join
             visible = visible + [side]
-        # A semijoin behind an outer join, or below one, may be the inner side of it.
-        return source, where, visible, program and n == 2
+        return [s.cte for s in sides if s.cte], source, where, visible, program
 
     def query(self, rng, make_query, make_aggregates):
-        source, where, visible, program = self.make(rng)
+        ctes, source, where, visible, program = self.make(rng)
         both = Generator(rng, [c for side in visible for c in side.columns])
         if rng.random() < 0.5:
             where.append(str(rng.choice([both] + [s.g for s in visible]).bool(rng.choice((1, 1, 2)))))
         tail = f" FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
+        head = f"WITH {', '.join(ctes)} " if ctes else ""
         shape = rng.choices(("rows", "total", "grouped", "counted", "raising"), (4, 8, 4, 4, 1))[0]
         if shape == "raising":			# in what comes out: there the order of the conditions does not matter
             e = both.raising()
-            return make_query(f"SELECT {rng.choice((str(e), f'count({e})', f'{visible[0].alias}.id, {e}'))}{tail}", joins=program, raising=True)
+            return make_query(f"{head}SELECT {rng.choice((str(e), f'count({e})', f'{visible[0].alias}.id, {e}'))}{tail}", joins=program, raising=True)
         if shape == "rows":
             items = [f"{side.alias}.id AS {side.alias}_id" for side in visible]
             items += [f"{both.any(rng.choice(TYPES), rng.choice((0, 0, 1, 2)))} AS x{i}" for i in range(rng.randint(0, 3))]
-            return make_query(f"SELECT {', '.join(items)}{tail}", joins=program)
+            return make_query(f"{head}SELECT {', '.join(items)}{tail}", joins=program)
         if shape == "counted":
-            return make_query(f"SELECT count(*){tail}", joins=program)
+            return make_query(f"{head}SELECT count(*){tail}", joins=program)
         aggregates = make_aggregates(both)
         keys = []
         if shape == "grouped":
@@ -120,4 +180,4 @@ class Joins:
             aggregates.add()
         mine, theirs, kinds = aggregates.lists()
         group = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
-        return make_query(f"SELECT {mine}{tail}{group}", f"SELECT {theirs}{tail}{group}", kinds, joins=program)
+        return make_query(f"{head}SELECT {mine}{tail}{group}", f"{head}SELECT {theirs}{tail}{group}", kinds, joins=program)
