@@ -5,9 +5,14 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_attribute.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
+#include "parser/parsetree.h"
+#include "utils/syscache.h"
 }
 
 #include "compiler/compile.h"
@@ -23,7 +28,8 @@ join_kind(JoinType jointype)
 	switch (jointype)
 	{
 		case JOIN_LEFT: return JoinKind::Left;
-		case JOIN_FULL: return JoinKind::Full;
+		case JOIN_FULL:
+		case JOIN_RIGHT: return JoinKind::Full;
 		case JOIN_SEMI: return JoinKind::Semi;
 		case JOIN_ANTI: return JoinKind::Anti;
 		default: return JoinKind::Inner;
@@ -69,6 +75,41 @@ count_pairs(PlannerInfo *root, double product, List *restrictinfos, const ShapeC
 	return sought == NIL ? product : product * clauselist_selectivity(root, sought, 0, JOIN_INNER, sjinfo);
 }
 
+/*
+ * A right join behind a join, x LEFT JOIN (y JOIN z), is a full join without the
+ * rows of y and z that met none of x: those in which a column of x is null that
+ * cannot be. NULL if there is no such column.
+ */
+static Expr *
+is_there(PlannerInfo *root, const ShapeCursor *cursor)
+{
+	const ImportedTable *table = cursor->target.table;
+	Oid			relid = planner_rt_fetch(cursor->relid, root)->relid;
+
+	for (uint32 i = 0; i < table->ncols; i++)
+	{
+		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid), Int16GetDatum(table->attnums[i]));
+		NullTest   *test;
+		Form_pg_attribute att;
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		att = (Form_pg_attribute) GETSTRUCT(tuple);
+		if (!att->attnotnull)
+		{
+			ReleaseSysCache(tuple);
+			continue;
+		}
+		test = makeNode(NullTest);
+		test->arg = (Expr *) makeVar(cursor->relid, att->attnum, att->atttypid, att->atttypmod, att->attcollation, 0);
+		test->nulltesttype = IS_NOT_NULL;
+		test->location = -1;
+		ReleaseSysCache(tuple);
+		return (Expr *) test;
+	}
+	return nullptr;
+}
+
 const char *
 join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const JoinNote *inner, JoinType jointype,
 			JoinPathExtraData *extra, ScanShape *shape)
@@ -95,9 +136,17 @@ join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const
 	if (root->qual_security_level > 0 && !keys_are_secure(on, cursor->keys))
 		return "a condition must be evaluated before the join's keys (row-level security)";
 	/* there the relation's own conditions would be of the pair, and a row that fails them a row without a partner */
-	if (jointype == JOIN_FULL && cursor->keys == NIL && cursor->quals != NIL)
+	if (cursor->kind == JoinKind::Full && cursor->keys == NIL && cursor->quals != NIL)
 		return "a filtered side of a full join has no key to be looked up by";
 	cursor->filters = ordered_quals(root, above, true);
+	if (jointype == JOIN_RIGHT)
+	{
+		Expr	   *test = is_there(root, cursor);
+
+		if (test == nullptr)
+			return "the inner side of a join is a join itself";
+		cursor->filters = lcons(test, cursor->filters);
+	}
 	cursor->joined = joinrel->rows;
 	/* of a semijoin the selectivity would say how many rows find something */
 	if (cursor->keys != NIL && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))

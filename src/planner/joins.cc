@@ -127,7 +127,7 @@ count_relations(PlannerInfo *root, RelOptInfo *joinrel)
 static const char *
 refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType jointype)
 {
-	if (setting_require == REQUIRE_CUDA && jointype == JOIN_FULL)
+	if (setting_require == REQUIRE_CUDA && (jointype == JOIN_FULL || jointype == JOIN_RIGHT))
 		return "full joins run on the CPU virtual machine";
 	if (count_relations(root, joinrel) > PROGRAM_MAX_CURSORS)
 		return psprintf("more than %d relations are joined", PROGRAM_MAX_CURSORS);
@@ -160,17 +160,15 @@ side_note(PlannerInfo *root, RelOptInfo *rel)
 	return rel->reloptkind == RELOPT_BASEREL ? note_of_relation(root, rel) : find_note(rel);
 }
 
-/* Says which relation no program reads; NULL if that is a join, which has its own reason. */
+/* Says, once for each join of two relations, which one no program reads. */
 static const char *
-unread_side(PlannerInfo *root, const JoinNote *from, RelOptInfo *outer, const JoinNote *to, RelOptInfo *inner)
+unread_side(PlannerInfo *root, const JoinNote *to, RelOptInfo *outer, RelOptInfo *inner)
 {
 	RelOptInfo *rel = to != nullptr && to->usable ? outer : inner;
 
-	if (!reasons_wanted && setting_require == REQUIRE_ANY)
+	if (outer->reloptkind != RELOPT_BASEREL || inner->reloptkind != RELOPT_BASEREL)
 		return nullptr;
-	if (rel->reloptkind != RELOPT_BASEREL && (from == nullptr || !from->usable))
-		rel = outer;
-	return rel->reloptkind == RELOPT_BASEREL ? psprintf("no program reads \"%s\"", planner_rt_fetch(rel->relid, root)->eref->aliasname) : nullptr;
+	return psprintf("no program reads \"%s\"", planner_rt_fetch(rel->relid, root)->eref->aliasname);
 }
 
 /* Keeps this order, if it is possible and cheaper than those before. */
@@ -288,13 +286,14 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 			return;
 		n = add_note(root, joinrel);
 	}
-	/* JOIN_RIGHT is JOIN_LEFT in the other order, JOIN_UNIQUE_* another way for JOIN_SEMI. */
+	/* JOIN_RIGHT is JOIN_LEFT in the other order, but behind a join; JOIN_UNIQUE_* is another way for JOIN_SEMI. */
 	if (from == nullptr || to == nullptr || !from->usable || !to->usable)
 	{
 		if (n->reason == nullptr)
-			n->reason = unread_side(root, from, outer, to, inner);
+			n->reason = unread_side(root, to, outer, inner);
 	}
-	else if (jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI)
+	else if (jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
+			 (jointype == JOIN_RIGHT && outer->reloptkind == RELOPT_JOINREL))
 		try_order(root, n, from, to, jointype, extra);
 	if (n->usable && (all || !is_one_program(root)))
 		offer_join(root, n);

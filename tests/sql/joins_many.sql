@@ -9,6 +9,8 @@ SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 
 -- A star: a table with seven dimensions; and eight small tables with NULLs, duplicates, NaN and -0.
 CREATE TABLE fact (id int, d1 int, d2 int2, d3 int8, d4 int, d5 int, d6 int, d7 int, v float8) WITH (autovacuum_enabled = off);
+CREATE TABLE keyed (id int NOT NULL, k int, s int) WITH (autovacuum_enabled = off);
+INSERT INTO keyed SELECT i, nullif(i % 9, 3), i % 5 FROM generate_series(0, 60) i;
 INSERT INTO fact SELECT i, i % 10, nullif(i % 20, 3), i % 30, i % 5, nullif(i % 7, 6), i % 9, i % 11, i * 0.5 FROM generate_series(1, 5000) i;
 CREATE FUNCTION small_rows(n int, m int) RETURNS TABLE (id int, k int, s int2, l int8, f float4, d float8, day date, ts timestamp) LANGUAGE sql AS $$
 	SELECT i - 1, nullif(i % m, 2), i % (m + 1), nullif(i % m, 4), CASE i % 5 WHEN 0 THEN 'NaN'::float4 WHEN 1 THEN '-0' WHEN 2 THEN NULL ELSE i % m END,
@@ -30,8 +32,8 @@ CREATE TABLE right_1 PARTITION OF right_parts FOR VALUES FROM (0) TO (50) WITH (
 CREATE TABLE right_2 PARTITION OF right_parts FOR VALUES FROM (50) TO (100) WITH (autovacuum_enabled = off);
 INSERT INTO left_parts SELECT i % 100, i FROM generate_series(1, 1000) i;
 INSERT INTO right_parts SELECT i * 7 % 100, i FROM generate_series(1, 300) i;
-SELECT sum(gpuvm.import(t)) FROM unnest('{fact,t1,t2,t3,t4,t5,t6,t7,t8,t9,none,left_1,left_2,right_1,right_2}'::regclass[]) t;
-ANALYZE fact, t1, t2, t3, t4, t5, t6, t7, t8, t9, none, away, left_parts, right_parts;
+SELECT sum(gpuvm.import(t)) FROM unnest('{fact,keyed,t1,t2,t3,t4,t5,t6,t7,t8,t9,none,left_1,left_2,right_1,right_2}'::regclass[]) t;
+ANALYZE fact, keyed, t1, t2, t3, t4, t5, t6, t7, t8, t9, none, away, left_parts, right_parts;
 SET gpuvm.force = on;
 
 -- How many relations do programs join to their first, and how many programs do?
@@ -121,6 +123,10 @@ INSERT INTO queries (joins, query) VALUES
 	(2, 'SELECT t1.id, t5.id AS b, t3.id AS c FROM t1 JOIN t3 ON t1.k = t3.k FULL JOIN t5 ON t1.s = t5.id AND t5.k < t3.s'),
 	(3, 'SELECT t1.id, t5.id AS b, t3.id AS c, t4.id AS d FROM t1 LEFT JOIN t3 ON t1.k = t3.id FULL JOIN t5 ON t1.s = t5.id LEFT JOIN t4 ON t4.id = t5.k
 		WHERE t4.id IS NULL OR t4.s > 0'),
+	-- an inner side that is a join: the other way round, if some column of the outer one is never null
+	(2, 'SELECT a.id, t1.id AS b, t3.id AS c FROM keyed a LEFT JOIN (t1 JOIN t3 ON t1.s = t3.id) ON a.k = t1.k'),
+	(2, 'SELECT a.id, t1.id AS b, t3.id AS c FROM keyed a LEFT JOIN (t1 JOIN t3 ON t1.s = t3.id) ON a.k = t1.k AND a.s + t3.s > 3 WHERE a.id > 5 AND t1.id IS NULL'),
+	(3, 'SELECT a.s, count(*), count(t3.id) FROM keyed a LEFT JOIN (t1 JOIN t3 ON t1.s = t3.id) ON a.k = t3.k JOIN t2 ON t2.id = a.id GROUP BY a.s'),
 	(2, 'SELECT t1.id, t5.id AS b FROM t1 FULL JOIN t5 ON t1.k = t5.k WHERE NOT EXISTS (SELECT FROM t3 WHERE t3.id = t1.id + 5)'),
 	(2, 'SELECT t5.k, count(*), count(t1.k) FROM t1 FULL JOIN t5 ON t1.k = t5.k WHERE EXISTS (SELECT FROM t3 WHERE t3.id = coalesce(t1.id, t5.id)) GROUP BY 1');
 SET gpuvm.enabled = off;
