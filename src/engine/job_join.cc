@@ -33,13 +33,24 @@ JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *po
 void
 JoinBuild::work(bool owner)
 {
+	/* What sorting asks within a task. */
+	struct Stop final : JoinStop
+	{
+		Stop(JobIo *io, bool owner) : io(io), owner(owner) {}
+		bool stopped() override { return owner ? io->stopped() : io->stopping(); }
+
+		JobIo	   *io;
+		bool		owner;
+	};
+	Stop		stop(io_, owner);
+
 	while (owner ? !io_->stopped() : !io_->stopping())
 	{
 		const uint32_t task = next_.fetch_add(1, std::memory_order_relaxed);
 
 		if (task >= ntasks_)
 			break;
-		join_->run_task(task);
+		join_->run_task(task, &stop);
 	}
 }
 

@@ -163,6 +163,46 @@ CpuProgram::sum_floats(WorkerState &s, const AggInfo &agg, const uint64_t *mask,
 		}
 }
 
+/* Lanes that stand for several rows: counts and sums; extremes and flags do not ask how many (false). */
+bool
+CpuProgram::step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const
+{
+	const uint32_t *weights = s.weights;
+	char	   *const whole = grouped ? nullptr : s.table.get() + agg.offset;
+	const bool	count = agg.kind == AggKind::Count;
+	const bool	wide = agg.kind == AggKind::SumInt128;
+	const void *v = nullptr;
+
+	if (!count && !wide && agg.kind != AggKind::SumInt64)
+		return false;
+	if (!count)
+		v = values_of(s, agg.arg);
+	for (int w = 0; w < CPU_WORDS; w++)
+		for (uint64_t m = mask[w]; m != 0; m &= m - 1)
+		{
+			const uint32_t i = 64 * w + static_cast<uint32_t>(__builtin_ctzll(m));
+			const int64_t weight = weights[i];
+			char	   *state = grouped ? s.group_row[i] + agg.offset : whole;
+
+			if (count)
+			{
+				int64_at(state) += weight;
+				continue;
+			}
+
+			const int128 sum = static_cast<int128>(agg.type == Type::I64 ? static_cast<const int64_t *>(v)[i]
+												   : static_cast<const int32_t *>(v)[i]) * weight;
+
+			if (wide)
+				int128_at(state) += sum;
+			else
+				int64_at(state) += static_cast<int64_t>(sum);
+			if (!grouped || agg.tracked)
+				int64_at(state + (wide ? 16 : 8)) += weight;
+		}
+	return true;
+}
+
 /* AggStep without Group: the vector's lanes into the one row. */
 void
 CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
@@ -170,7 +210,7 @@ CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
 	uint64_t	mask[CPU_WORDS];
 	char	   *state = s.table.get() + agg.offset;
 
-	if (!agg_mask(s, agg, mask))
+	if (!agg_mask(s, agg, mask) || (s.weights && step_weighted(s, agg, mask, false)))
 		return;
 	switch (agg.kind)
 	{
@@ -275,7 +315,7 @@ CpuProgram::step_grouped(WorkerState &s, const AggInfo &agg) const
 	const int	offset = agg.offset;
 	char	  **row = s.group_row;
 
-	if (!agg_mask(s, agg, mask))
+	if (!agg_mask(s, agg, mask) || (s.weights && step_weighted(s, agg, mask, true)))
 		return;
 
 	const uint32_t all = kernels->count(mask);

@@ -9,6 +9,9 @@
  * about one entry each. The hash of up to 64 bits of keys has an inverse, so that
  * equal hashes are equal keys; with wider keys pairs have to be compared (exact()).
  * One key of 32 bits has a hash of as many. A row's code is its slot or its hash.
+ *
+ * A sorted table has all rows in its key's order; what a range finds is a range. Its
+ * codes are words in the order of btree.
  */
 #ifndef GPUVM_VM_CPU_HASH_TABLE_H
 #define GPUVM_VM_CPU_HASH_TABLE_H
@@ -27,6 +30,8 @@ struct JoinColumn
 	const uint64_t *nulls;		/* nullptr: none is null */
 };
 
+struct JoinStop;
+
 /* Rows [at, at + n). */
 struct JoinRun
 {
@@ -38,18 +43,21 @@ class JoinTable
 {
 public:
 	/* The columns outlive the table. There are fewer than 2^32 - 1 rows. */
-	void		set_rows(std::vector<JoinColumn> keys, std::vector<JoinRun> runs);
+	void		set_rows(std::vector<JoinColumn> keys, std::vector<JoinRun> runs, bool sorted = false);
 
 	/* Building, as in CpuJoin: phases of tasks. */
 	uint32_t	begin_phase();
-	void		run_task(uint32_t task);
+	void		run_task(uint32_t task, JoinStop *stop = nullptr);
 
 	/*
 	 * What n lanes find: for each, so many rows, order[first] and the following (or,
 	 * where `order` is nullptr, row `first`). A null finds nothing.
 	 */
 	void		probe(const JoinColumn *keys, uint32_t n, uint32_t *first, uint32_t *count) const;
-	const uint32_t *order() const { return form_ == Form::Ranges || form_ == Form::Hashed ? order_.as<uint32_t>() : nullptr; }
+	/* The same of a sorted table: rows between the bounds, of which one may be nullptr. */
+	void		probe_range(const JoinColumn *lo, const JoinColumn *hi, bool lo_strict, bool hi_strict, uint32_t n,
+							uint32_t *first, uint32_t *count) const;
+	const uint32_t *order() const { return form_ < Form::Ranges ? nullptr : order_.as<uint32_t>(); }
 
 	/* Is what probe() finds equal, or has same_keys() to be asked? */
 	bool		exact() const { return exact_; }
@@ -60,7 +68,7 @@ public:
 	uint64_t	bytes() const { return bytes_ + temporary_; }
 
 private:
-	enum class Form { Empty, Identity, Unique, Ranges, Hashed };
+	enum class Form { Empty, Identity, Unique, Ranges, Hashed, Sorted };
 	enum class Phase { Keys, Unique, Count, Histogram, Scatter, Parts, Done };
 
 	struct RunKeys
@@ -76,13 +84,17 @@ private:
 	size_t		code_bytes() const { return narrow_ ? sizeof(uint32_t) : sizeof(uint64_t); }
 	void		choose_form();
 	void		begin_parts();
+	void		begin_sorting();
+	uint32_t	part_of(uint64_t code) const;
 	void		prefix_parts();
 	void		task_keys(uint32_t run);
 	void		task_unique(uint32_t run);
 	template <typename Code>
 	void		task_histogram(uint32_t run, bool scatter);
 	template <typename Code>
-	void		task_part(uint32_t part);
+	void		task_part(uint32_t part, JoinStop *stop);
+	template <typename Code>
+	void		count_below(const uint64_t *words, uint32_t n, bool equal, uint32_t *out) const;
 	template <typename Code>
 	void		probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, uint32_t *first, uint32_t *count) const;
 
@@ -95,6 +107,7 @@ private:
 	bool		exact_ = true;
 	bool		packed_ = true;		/* keys fit one word, or there is one */
 	bool		short_key_ = false;	/* there is one, of at most 32 bits */
+	bool		sorted_ = false;
 	bool		narrow_ = false;	/* codes have 32 bits */
 	uint64_t	nvalid_ = 0;
 	uint64_t	lo_ = 0;		/* of the keys that are slots */
@@ -107,11 +120,12 @@ private:
 	uint64_t	temporary_ = 0;	/* bytes while building */
 	Pages		slots_;			/* Unique: row number + 1; otherwise where the slot begins in order, and one more */
 	Pages		order_;
-	Pages		hashes_;		/* Hashed: codes beside order */
+	Pages		hashes_;		/* Hashed and Sorted: codes beside order */
 	Pages		part_codes_;	/* while building: by part */
 	Pages		part_rows_;
 	std::vector<uint32_t> starts_;	/* per run and part */
 	std::vector<uint32_t> part_first_;
+	std::vector<uint64_t> splitters_;	/* Sorted: codes that have a part of their own, between the others */
 	std::vector<uint64_t> counted_;	/* per task */
 };
 

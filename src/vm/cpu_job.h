@@ -268,6 +268,9 @@ public:
 	uint32_t	row0 = 0;
 	bool		resident = false;	/* the columns are in the cache: no prefetching */
 
+	/* Per lane, how many rows it stands for; nullptr: one each. Sums of floats do not take them. */
+	const uint32_t *weights = nullptr;
+
 	uint32_t	errors = 0;
 	uint64_t	rows_taken = 0;
 
@@ -394,6 +397,7 @@ private:
 	bool		agg_mask(WorkerState &s, const AggInfo &agg, uint64_t *mask) const;
 	void		step_whole(WorkerState &s, const AggInfo &agg) const;
 	void		step_grouped(WorkerState &s, const AggInfo &agg) const;
+	bool		step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const;
 	void		sum_floats(WorkerState &s, const AggInfo &agg, const uint64_t *mask, char *state) const;
 	void		merge_row(char *into, char *from) const;
 	uint32_t	finish_row(char *row) const;

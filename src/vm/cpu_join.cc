@@ -132,9 +132,9 @@ JoinProgram::advance_level(JoinState &s, size_t number) const
 	const JoinKind kind = level.split->kind;
 	LevelState &l = *s.levels[number];
 
-	if (l.step == Step::Pairs && level.loop && kind == JoinKind::Inner)
+	if (l.step == Step::Pairs && (level.factor || (level.loop && kind == JoinKind::Inner)))
 	{
-		const Progress progress = loop_rows(s, number);
+		const Progress progress = level.factor ? count_rows(s, number) : loop_rows(s, number);
 
 		if (progress == Progress::Exhausted)
 			l.step = Step::Done;

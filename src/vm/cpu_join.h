@@ -67,7 +67,8 @@ public:
 
 	/* Begins the next phase: how many tasks it has; 0 when all is built, or cannot be. Throws std::bad_alloc. */
 	virtual uint32_t begin_phase() = 0;
-	virtual void run_task(uint32_t task) = 0;
+	/* Sorting asks the stop. */
+	virtual void run_task(uint32_t task, JoinStop *stop = nullptr) = 0;
 
 	/* After the last phase: why the join cannot be run here, or nullptr. */
 	virtual const char *refusal() const = 0;

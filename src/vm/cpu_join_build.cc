@@ -217,7 +217,7 @@ JoinProgram::rows_done()
 		if (level->split->kind == JoinKind::Full && side.rows > 0)
 			side.matched = Pages(align_up(side.reserved, 64) / 8, false);
 		if (level->split->sought)
-			side.table.set_rows({side.columns.begin(), side.columns.begin() + level->split->key_types.size()}, side.runs);
+			side.table.set_rows({side.columns.begin(), side.columns.begin() + level->split->key_types.size()}, side.runs, level->split->range != 0);
 	}
 	return build_errors_ == 0;
 }
@@ -277,12 +277,12 @@ JoinProgram::begin_phase()
 }
 
 void
-JoinProgram::run_task(uint32_t task)
+JoinProgram::run_task(uint32_t task, JoinStop *stop)
 {
 	if (phase_ == Phase::Rows)
 		task_rows(*levels_[row_tasks_[task].first], levels_[row_tasks_[task].first]->side.tasks[row_tasks_[task].second]);
 	else
-		levels_[table_]->side.table.run_task(task);
+		levels_[table_]->side.table.run_task(task, stop);
 }
 
 void
@@ -318,6 +318,32 @@ JoinProgram::lower_stage(size_t number, const JoinStage &from, Stage *to, uint64
 											   static_cast<uint32_t>(summaries.size()), total_rows, scalar.data());
 }
 
+/*
+ * Is the level's inner row read by nobody? Then a lane's pairs are all alike, and where
+ * they end in aggregates their number is enough.
+ */
+bool
+JoinProgram::is_factor(size_t number, uint64_t pairs) const
+{
+	const Level &level = *levels_[number];
+	const JoinLevel &split = *level.split;
+
+	if (number + 1 < levels_.size() || split.kind != JoinKind::Inner || !grouped() || pairs >= MOST_ROWS
+		|| (split.sought && !level.side.table.exact()))
+		return false;
+	for (int item : split.tail.columns)
+		if (std::find(split.carried.begin(), split.carried.end(), item) == split.carried.end())
+			return false;
+	for (int i = program_->parallel; i < program_->converge; i++)
+	{
+		const Op   &op = program_->ops()[i];
+
+		if (op.opcode == Opcode::AggStep && static_cast<AggFn>(op.p5) == AggFn::Sum && type_is_float(op.type))
+			return false;
+	}
+	return true;
+}
+
 /* The programs over pairs: what is known now bounds what they will see. */
 void
 JoinProgram::lower()
@@ -335,12 +361,14 @@ JoinProgram::lower()
 			level.carried.push_back(summary_of(ranges[c], split_.items[split.carried[c]].type, false));
 		if (split.condition.present())
 			lower_stage(i, split.condition, &level.condition, saturating_product(rows, std::max<uint64_t>(each, 1)), level.loop, false);
-		if (!split.sought)
-			pairs_a_row_ *= std::max<double>(1, static_cast<double>(each));
+		if ((!split.sought || split.range != 0) && !is_factor(i, rows))
+			pairs_a_row_ *= std::max<double>(1, static_cast<double>(each) / (split.sought ? 3 : 1));
 		if (split.kind == JoinKind::Inner || split.kind == JoinKind::Left || split.kind == JoinKind::Full)
 			rows = saturating_product(rows, std::max<uint64_t>(each, 1));
 		if (split.kind == JoinKind::Full)
 			rows += level.side.rows;
+		level.factor = is_factor(i, rows);
+		level.loop = level.loop && !level.factor;
 		lower_stage(i, split.tail, &level.tail, rows, level.loop && split.kind == JoinKind::Inner, true);
 		if (i + 1 < levels_.size())
 			ranges = result_ranges(*level.tail.program);

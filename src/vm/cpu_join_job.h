@@ -145,7 +145,7 @@ public:
 	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit);
 
 	uint32_t	begin_phase() override;
-	void		run_task(uint32_t task) override;
+	void		run_task(uint32_t task, JoinStop *stop) override;
 	const char *refusal() const override { return refusal_; }
 	uint32_t	build_errors() const override { return build_errors_; }
 	JoinFigures figures() const override { return figures_; }
@@ -186,6 +186,7 @@ private:
 		Stage		tail;
 		std::vector<ColumnSummary> carried;
 		bool		loop;		/* a nested loop over vectors of lanes */
+		bool		factor = false;	/* the number of a lane's rows is all that the end asks of them: pairs are not made */
 	};
 
 	static JoinState &of(CpuState *state) { return *static_cast<JoinState *>(state); }
@@ -206,6 +207,8 @@ private:
 	Progress	advance(JoinState &s) const;
 	Progress	advance_level(JoinState &s, size_t level) const;
 	Progress	loop_rows(JoinState &s, size_t level) const;
+	bool		is_factor(size_t level, uint64_t pairs) const;
+	Progress	count_rows(JoinState &s, size_t level) const;
 	bool		find_pairs(JoinState &s, size_t level) const;
 	bool		cross_pairs(const Level &level, LevelState &l) const;
 	bool		sought_pairs(const Level &level, LevelState &l) const;

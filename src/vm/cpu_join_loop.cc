@@ -1,4 +1,4 @@
-/* cpu_join_loop.cc: the nested loop over vectors of lanes, an inner row at a time. */
+/* cpu_join_loop.cc: what takes vectors of lanes as they are: the nested loop, an inner row at a time, and counting. */
 #include <algorithm>
 #include <cstring>
 
@@ -123,6 +123,39 @@ JoinProgram::loop_rows(JoinState &s, size_t number) const
 			}
 	}
 	return l.npairs > 0 ? Progress::Ready : Progress::Exhausted;
+}
+
+/* For every vector of lanes: the tail once, a lane weighing as much as it has rows. */
+Progress
+JoinProgram::count_rows(JoinState &s, size_t number) const
+{
+	const Level &level = *levels_[number];
+	LevelState &l = *s.levels[number];
+	WorkerState &w = *l.tail;
+
+	point_at_lanes(level.tail, l.in, w);
+	for (; l.vector < l.in.rows; l.vector += VECTOR)
+	{
+		const uint32_t n = std::min(VECTOR, l.in.rows - l.vector);
+		uint64_t	pairs = 0;
+
+		if (s.stopped())
+			return Progress::Stopped;
+		memset(w.live, 0, sizeof(w.live));
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const uint64_t rows = l.count[l.vector + i];
+
+			pairs += rows;
+			w.live[i / 64] |= static_cast<uint64_t>(rows > 0) << i % 64;
+		}
+		s.pairs += pairs;
+		w.weights = l.count + l.vector;
+		if (pairs > 0)
+			run_tail(s, number, l.vector, n);
+		w.weights = nullptr;
+	}
+	return Progress::Exhausted;
 }
 
 }  // namespace gpuvm::cpu_join

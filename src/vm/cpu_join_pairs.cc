@@ -1,4 +1,5 @@
 /* cpu_join_pairs.cc: which pairs a level's lanes make, gathered; what of them matches, and what is left over. */
+#include <algorithm>
 #include <cstring>
 
 #include "vm/cpu_join_job.h"
@@ -52,6 +53,8 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 	l.more = false;
 	if (!level.split->sought)
 	{
+		if (level.factor)
+			std::fill_n(l.count, l.in.rows, static_cast<uint32_t>(level.side.rows));
 		if (!level.condition.program && once)
 		{
 			/* any row will do */
@@ -67,7 +70,11 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 	for (int place : level.split->probe)
 		keys.push_back(JoinColumn{l.in.types[place], l.in.values(place),
 								  level.carried[place].null_count > 0 ? l.in.nulls(place) : nullptr});
-	level.side.table.probe(keys.data(), l.in.rows, l.first, l.count);
+	if (const int32_t range = level.split->range)
+		level.side.table.probe_range(range & RANGE_LO ? &keys.front() : nullptr, range & RANGE_HI ? &keys.back() : nullptr,
+									 range & RANGE_LO_STRICT, range & RANGE_HI_STRICT, l.in.rows, l.first, l.count);
+	else
+		level.side.table.probe(keys.data(), l.in.rows, l.first, l.count);
 	if (!level.side.table.exact())
 		return;
 

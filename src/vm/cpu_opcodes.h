@@ -65,6 +65,7 @@ template <Type T> constexpr char letter_of = T == Type::I16 ? 'S' : T == Type::I
 #define GPUVM_ELEMENT_AGGSTEP(n, t)
 #define GPUVM_ELEMENT_RESULT(n, t)
 #define GPUVM_ELEMENT_HASHOPEN(n, t)
+#define GPUVM_ELEMENT_SEEKRANGE(n, t)
 #define GPUVM_ELEMENT_HASHINSERT(n, t)
 #define GPUVM_ELEMENT_SEEK(n, t)
 #define GPUVM_ELEMENT_CROSS(n, t)

@@ -245,6 +245,18 @@ disassemble_op(const Program *program, int address, DisassembledOp *out)
 			comment.format("a lane for each row of cursor %d with the keys", op.p1);
 			key_list(program, op.p3, op.p2, &comment);
 			break;
+		case OpForm::SEEKRANGE:
+			comment.format("a lane for each row of cursor %d with a key", op.p1);
+			if (op.p2 & RANGE_LO)
+				comment.format(" %s r[%lld]", op.p2 & RANGE_LO_STRICT ? ">" : ">=", static_cast<long long>(program->aux()[op.p3]));
+			if (op.p2 & RANGE_HI)
+				comment.format("%s %s r[%lld]", op.p2 & RANGE_LO ? " and" : "", op.p2 & RANGE_HI_STRICT ? "<" : "<=",
+							   static_cast<long long>(program->aux()[op.p3 + 1]));
+			break;
+		case OpForm::HASHOPEN:
+			comment.format("open %s %d, of the rows of cursor %d, with %d key%s", op.p3 == HASH_SORTED ? "sorted table" : "hash table",
+						   op.p1, op.p1, op.p2, op.p2 == 1 ? "" : "s");
+			break;
 		case OpForm::MATCH:
 			comment.format("end of the %s join with cursor %d", join_text(op.p2), op.p1);
 			break;

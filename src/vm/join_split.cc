@@ -22,6 +22,13 @@ is_constant(const Op &op)
 	return form == OpForm::IMM32 || form == OpForm::IMM64 || form == OpForm::IMMNULL || form == OpForm::VARIABLE;
 }
 
+/* Does it position a cursor? */
+bool
+positions(const Op &op)
+{
+	return op.opcode == Opcode::Seek || op.opcode == Opcode::SeekRange || op.opcode == Opcode::Cross;
+}
+
 /* Does the operation send lanes elsewhere? */
 bool
 jumps(const Op &op)
@@ -42,7 +49,7 @@ written(O &op) -> decltype(&op.p1)
 		case OpForm::COMPARE:
 			return op.p5 & COMPARE_STORES ? &op.p3 : nullptr;
 		case OpForm::BRANCH: case OpForm::JUMP: case OpForm::INVALID: case OpForm::GROUP: case OpForm::AGGSTEP:
-		case OpForm::RESULT: case OpForm::HASHINSERT: case OpForm::SEEK: case OpForm::CROSS: case OpForm::MATCH:
+		case OpForm::RESULT: case OpForm::HASHINSERT: case OpForm::SEEK: case OpForm::SEEKRANGE: case OpForm::CROSS: case OpForm::MATCH:
 		case OpForm::TABLE: case OpForm::RESCOL: case OpForm::AGGOPEN: case OpForm::HASHOPEN: case OpForm::PARALLEL:
 		case OpForm::CONVERGE: case OpForm::FINISH:
 			return nullptr;
@@ -119,6 +126,11 @@ each_read(const Program *program, const Op &op, F f)
 		case OpForm::HASHINSERT:
 			for (int i = 0; i < op.p2; i++)
 				f(static_cast<int>(program->aux()[op.p3 + i]));
+			break;
+		case OpForm::SEEKRANGE:
+			for (int i = 0; i < 2; i++)
+				if (program->aux()[op.p3 + i] >= 0)
+					f(static_cast<int>(program->aux()[op.p3 + i]));
 			break;
 		case OpForm::RESULT:
 			for (int i = 0; i < op.p2; i++)
@@ -436,7 +448,7 @@ Splitter::find_places()
 	{
 		const Op   &op = op_at(i);
 
-		if (op.opcode == Opcode::Seek || op.opcode == Opcode::Cross)
+		if (positions(op))
 		{
 			int			match = i;
 
@@ -446,7 +458,8 @@ Splitter::find_places()
 			JoinLevel  &to = split->levels[level++];
 
 			to.kind = static_cast<JoinKind>(op_at(match).p2);
-			to.sought = op.opcode == Opcode::Seek;
+			to.sought = op.opcode != Opcode::Cross;
+			to.range = op.opcode == Opcode::SeekRange ? op.p2 : 0;
 			condition = to.kind != JoinKind::Inner;
 			/* a row that goes on alone goes on whatever the condition says of it */
 			if (!to.sought && to.kind != JoinKind::Full)
@@ -477,13 +490,11 @@ Splitter::find_uses()
 	{
 		const Op   &op = op_at(i);
 
-		if (op.opcode == Opcode::Seek)
+		if (op.opcode == Opcode::Seek || op.opcode == Opcode::SeekRange)
 		{
 			JoinLevel  &to = split->levels[level];
 
-			for (int k = 0; k < op.p2; k++)
-			{
-				const int	reg = static_cast<int>(program->aux()[op.p3 + k]);
+			each_read(program, op, [&](int reg) {
 				int			item = item_of(reg);
 
 				if (item == NOWHERE)
@@ -493,12 +504,13 @@ Splitter::find_uses()
 					used_at.emplace_back(2 * program->ncursors, false);
 					item = static_cast<int>(split->items.size()) - 1;
 				}
-				to.key_types.push_back(split->items[item].type);
+				if (to.range == 0 || to.key_types.empty())
+					to.key_types.push_back(split->items[item].type);
 				to.probe.push_back(item);	/* choose_items() makes it a place */
 				used_at[item][2 * (level + 1)] = true;
-			}
+			});
 		}
-		if (op.opcode == Opcode::Seek || op.opcode == Opcode::Cross)
+		if (positions(op))
 			level++;
 		if (place[i] < 0 || is_constant(op) || op.opcode == Opcode::Column)
 			continue;
@@ -551,7 +563,7 @@ Splitter::build_stages()
 	std::vector<int> boundary = {program->parallel + 1};	/* where each level begins */
 
 	for (int i = program->parallel + 1; i < program->converge; i++)
-		if (op_at(i).opcode == Opcode::Seek || op_at(i).opcode == Opcode::Cross)
+		if (positions(op_at(i)))
 			boundary.push_back(i + 1);
 	boundary.push_back(program->converge + 1);
 

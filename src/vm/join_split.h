@@ -4,7 +4,7 @@
  *
  * An item is a value that goes from one of these programs to a later one: a
  * column of some cursor, or a computed register. The main pipeline is cut at
- * every Seek and Cross, and at every Match but an inner one:
+ * every Seek, SeekRange and Cross, and at every Match but an inner one:
  *
  *   first      what stands before the first Seek or Cross: a row program over
  *              cursor 0, whose Result is levels[0].carried
@@ -54,8 +54,9 @@ struct JoinLevel
 {
 	JoinKind	kind;
 	bool		sought;			/* or crossed */
+	int32_t		range;			/* sought by SeekRange: its RangeFlag bits; or 0 */
 	std::vector<Type> key_types;
-	std::vector<int> probe;		/* per key: its place in `carried` */
+	std::vector<int> probe;		/* per key its place in `carried`; of SeekRange the bounds that are given, the lower first */
 	std::vector<int> carried;	/* items that come in */
 	std::vector<int> payload;	/* items that the cursor's rows have; in build's Result behind the keys */
 	JoinStage	build;

@@ -51,9 +51,10 @@
  *   GROUP     p1 number of keys, p2 aux index of the key registers
  *   AGGSTEP   p1 aggregate, p2 src of `type` (-1 for CountStar), p3 src Bool filter or -1, p5 AggFn
  *   RESULT    p1 first of p2 consecutive registers
- *   HASHOPEN  p1 hash table, which is its cursor's number, p2 number of keys (>= 1)
+ *   HASHOPEN  p1 hash table, which is its cursor's number, p2 number of keys (>= 1), p3 HASH_SORTED or 0
  *   HASHINSERT p1 hash table, p2 number of keys, p3 aux index of the key registers
  *   SEEK      p1 cursor, p2 number of keys, p3 aux index of the registers to look up
+ *   SEEKRANGE p1 cursor, p2 RangeFlag bits, p3 aux index of two registers: lower and upper bound, -1 for the one that is not given
  *   CROSS     p1 cursor
  *   MATCH     p1 cursor, p2 JoinKind
  *
@@ -66,7 +67,8 @@
  * tables, as in Angstadt and Harcourt. Cursor 0 drives its main pipeline, the
  * last one; the others are positioned there one after the other, in order:
  *
- *   (Seek | Cross) k   from here on every lane stands for a pair, of what it was
+ *   (Seek | SeekRange | Cross) k
+ *                      from here on every lane stands for a pair, of what it was
  *                      before and a row of cursor k, whose columns can be read
  *   ...                the join condition; a lane that dies is a pair that does not match
  *   Match k            Inner: pairs go on. Left: a lane of before Seek or Cross
@@ -88,7 +90,9 @@
  * before the main one: Parallel with that cursor driving, value operations on its
  * columns, HashInsert as the last operation. Dead rows are not inserted. Registers
  * belong to their pipeline. Keys are equal as PostgreSQL's = says: NaN is NaN, -0
- * is 0; a null equals nothing. Keys have one type on both sides.
+ * is 0; a null equals nothing. Keys have one type on both sides. A sorted table has one
+ * key and is sought by SeekRange: in the order of PostgreSQL's btree, where NaN is above
+ * all and equals itself; a null, of a row or of a bound, lies in no range.
  *
  * Errors count as ever on lanes that live: a row that is inserted or drives, or a
  * pair that the operations before have left. Rowid is for programs of one cursor.
@@ -116,7 +120,7 @@ enum class OpForm : uint8_t
 	LOGIC1, LOGIC2, NULLTEST, DISTINCT, IN,
 	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
 	GROUP, AGGSTEP, RESULT,
-	HASHOPEN, HASHINSERT, SEEK, CROSS, MATCH
+	HASHOPEN, HASHINSERT, SEEK, SEEKRANGE, CROSS, MATCH
 };
 
 struct OpcodeInfo
@@ -146,6 +150,19 @@ enum OpFlag : uint8_t			/* p5 of COMPARE and BRANCH */
 enum : uint8_t
 {
 	IN_HAS_NULL = 1,			/* p5 of IN */
+};
+
+enum : int32_t
+{
+	HASH_SORTED = 1,			/* p3 of HASHOPEN */
+};
+
+enum RangeFlag : int32_t		/* p2 of SEEKRANGE; at least one bound is given */
+{
+	RANGE_LO = 1,
+	RANGE_HI = 2,
+	RANGE_LO_STRICT = 4,		/* the bound itself is out */
+	RANGE_HI_STRICT = 8,
 };
 
 enum class JoinKind : int32_t	/* p2 of MATCH */

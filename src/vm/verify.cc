@@ -47,6 +47,7 @@ struct Verifier
 	bool		matching;		/* between Seek or Cross and Match of that cursor */
 	int			inserted;		/* address of the pipeline's HashInsert, or 0 */
 	int			nkeys[PROGRAM_MAX_CURSORS];	/* of the cursor's hash table; 0: not opened */
+	bool		sorted[PROGRAM_MAX_CURSORS];
 	bool		built[PROGRAM_MAX_CURSORS];
 	bool		columns_gone[PROGRAM_MAX_CURSORS];	/* behind Semi or Anti */
 	Type		hash_type[PROGRAM_MAX_CURSORS][PROGRAM_MAX_COLUMNS];
@@ -66,6 +67,7 @@ struct Verifier
 	void		in_list(const Op &op);
 	void		cursor_read(int cursor);
 	void		hash_keys(const Op &op, bool insert);
+	void		range_bounds(const Op &op);
 	void		position_cursor(const Op &op);
 	void		match(const Op &op);
 	void		boundary(int address);
@@ -187,8 +189,13 @@ Verifier::host_op(int address, const Op &op)
 				fail("a cursor number is out of range");
 			else if (nkeys[op.p1] != 0 || op.p2 < 1 || op.p2 > PROGRAM_MAX_COLUMNS)
 				fail("a hash table is opened twice or has no keys");
+			else if (op.p3 != 0 && (op.p3 != HASH_SORTED || op.p2 != 1))
+				fail("a sorted table has several keys, or a table is of an unknown kind");
 			else
+			{
 				nkeys[op.p1] = op.p2;
+				sorted[op.p1] = op.p3 == HASH_SORTED;
+			}
 			break;
 		case OpForm::RESCOL:
 			if (op.p1 < 0 || op.p1 >= program->nresults)
@@ -444,6 +451,7 @@ Verifier::lane_op(int address, const Op &op)
 			}
 			break;
 		case OpForm::SEEK:
+		case OpForm::SEEKRANGE:
 		case OpForm::CROSS:
 			boundary(address);
 			position_cursor(op);
@@ -509,14 +517,44 @@ Verifier::hash_keys(const Op &op, bool insert)
 }
 
 void
+Verifier::range_bounds(const Op &op)
+{
+	const int	given = op.p2 & (RANGE_LO | RANGE_HI);
+
+	if (op.p2 & ~(RANGE_LO | RANGE_HI | RANGE_LO_STRICT | RANGE_HI_STRICT) || given == 0
+		|| ((op.p2 & RANGE_LO_STRICT) && !(given & RANGE_LO)) || ((op.p2 & RANGE_HI_STRICT) && !(given & RANGE_HI)))
+		fail("a range has no bound or unknown flags");
+	else if (aux_range(op.p3, 2))
+		for (int i = 0; i < 2; i++)
+		{
+			const int64_t r = program->aux()[op.p3 + i];
+
+			if (!(given & (i == 0 ? RANGE_LO : RANGE_HI)))
+			{
+				if (r != -1)
+					fail("a bound that is not given has a register");
+			}
+			else if (r < 0 || r >= program->nregs)
+				fail("a register number is out of range");
+			else
+				src(static_cast<int>(r), hash_type[op.p1][0]);
+		}
+}
+
+void
 Verifier::position_cursor(const Op &op)
 {
-	const bool	seek = op.opcode == Opcode::Seek;
+	const bool	seek = op.opcode != Opcode::Cross;
+	const bool	range = op.opcode == Opcode::SeekRange;
 
 	if (driver != 0 || matching || op.p1 != position + 1 || op.p1 < 1 || op.p1 >= program->ncursors)
 		fail("cursors are not positioned in their order");
 	else if (seek != (nkeys[op.p1] != 0))
 		fail("a cursor with a hash table is not sought, or one without is");
+	else if (seek && sorted[op.p1] != range)
+		fail("a sorted table is sought by equal keys, or another one by a range");
+	else if (range)
+		range_bounds(op);
 	else if (seek)
 		hash_keys(op, false);
 	position++;

@@ -97,7 +97,7 @@ tested_elsewhere(OpForm form)
 	{
 		case OpForm::TABLE: case OpForm::RESCOL: case OpForm::AGGOPEN: case OpForm::PARALLEL: case OpForm::CONVERGE:
 		case OpForm::FINISH: case OpForm::RESULT: case OpForm::GROUP: case OpForm::AGGSTEP:
-		case OpForm::HASHOPEN: case OpForm::HASHINSERT: case OpForm::SEEK: case OpForm::CROSS: case OpForm::MATCH:
+		case OpForm::HASHOPEN: case OpForm::HASHINSERT: case OpForm::SEEK: case OpForm::SEEKRANGE: case OpForm::CROSS: case OpForm::MATCH:
 			return true;
 		default:
 			return false;

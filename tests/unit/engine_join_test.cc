@@ -188,7 +188,14 @@ TEST_F(EngineJobTest, NestedLoopIsCanceled)
 
 	for (uint32_t threads : {1u, 4u})
 	{
-		prepare_join(&backend, this, false, 0, true);
+		/* where only the number of rows is asked for, no loop is run */
+		prepare_join(&backend, this, false, 0, true, [](ProgramBuilder *b, int v0) {
+			const int	v1 = b->new_reg(Type::I64);
+
+			b->emit(Opcode::Column, Type::I64, v1, 0, 1);
+			b->emit(Opcode::Lt, Type::I64, v0, v1, b->nops + 1, VERDICT_DIES);
+			return v1;
+		});
 		backend.job->threads = threads;
 		backend.submit();
 		EXPECT_TRUE(eventually([&] { return backend.state() == JobState::Running; }));
@@ -220,6 +227,18 @@ TEST_F(EngineJobTest, JoinIsCounted)
 	backend.run();
 	ASSERT_EQ(backend.values.size(), 1u);
 	EXPECT_EQ(backend.values[0], 1000u);
+}
+
+TEST_F(EngineJobTest, PairsThatAreOnlyCountedAreNotMade)
+{
+	Backend		backend(this);
+
+	prepare_join(&backend, this, false, 0, true);
+	backend.run();
+	ASSERT_EQ(backend.state(), JobState::Done) << backend.failure();
+	ASSERT_EQ(backend.values.size(), 1u);
+	EXPECT_EQ(backend.values[0], uint64_t(NROWS) * NROWS);
+	EXPECT_EQ(backend.job->pairs, uint64_t(NROWS) * NROWS);
 }
 
 TEST_F(EngineJobTest, TooLargeAnInnerSideIsRefused)

@@ -9,6 +9,7 @@
 
 #include "vm/cpu_hash_table.h"
 #include "vm/cpu_join.h"
+#include "vm/cpu_sort_rows.h"
 #include "vm_random.h"
 
 using namespace gpuvm;
@@ -433,6 +434,99 @@ check_table(Rng &rng, const std::vector<Type> &types, uint32_t nrows, uint64_t v
 	}
 }
 
+/* Ranges over so many rows of a type, whose order is PostgreSQL's. */
+void
+check_ranges(Rng &rng, Type type, uint32_t nrows, uint64_t values, bool skew, bool nulls)
+{
+	KeyColumn	build, bounds[2];
+	std::vector<JoinRun> runs;
+	const uint32_t nprobe = 1500;
+
+	for (KeyColumn *column : {&build, &bounds[0], &bounds[1]})
+	{
+		const uint32_t n = column == &build ? nrows : nprobe;
+
+		column->type = type;
+		if (nulls)
+			column->nulls.assign(n / 64 + 1, 0);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const uint64_t v = skew && rng() % 2 ? 7 : rng() % values;
+			const int64_t x = static_cast<int64_t>(v) * (type == Type::I64 ? 1000000007 : 1) - static_cast<int64_t>(values / 2);
+
+			column->doubles.push_back(v == 3 ? NAN : v == 4 ? -0.0 : v == 5 ? 0.0 : v == 6 ? -INFINITY : v == 9 ? INFINITY
+									  : static_cast<double>(x) / 8);
+			column->ints.push_back(type == Type::Bool ? x & 1 : type == Type::I16 ? static_cast<int16_t>(x) : x);
+			if (nulls && rng() % 10 == 0)
+				bit_set(column->nulls.data(), i);
+		}
+		if (!type_is_float(type))
+			column->doubles.clear();
+		else
+			column->ints.clear();
+	}
+	for (uint32_t at = 0; at < nrows;)
+	{
+		const uint32_t n = std::min(nrows - at, 1 + static_cast<uint32_t>(rng() % 5000));
+
+		if (rng() % 8)
+			runs.push_back(JoinRun{at, n});
+		at += n;
+	}
+
+	auto		value = [&](const KeyColumn &column, uint64_t i) {
+		Value		v;
+
+		v.null = !column.nulls.empty() && bit_get(column.nulls.data(), i);
+		v.i = type_is_float(type) ? 0 : column.ints[i];
+		v.d = type_is_float(type) ? (type == Type::F32 ? static_cast<float>(column.doubles[i]) : column.doubles[i]) : 0;
+		return v;
+	};
+	std::vector<Value> keys;
+	std::vector<uint32_t> rows;
+	JoinTable	table;
+
+	for (const JoinRun &run : runs)
+		for (uint64_t row = run.at; row < run.at + run.n; row++)
+			if (!value(build, row).null)
+			{
+				keys.push_back(value(build, row));
+				rows.push_back(static_cast<uint32_t>(row));
+			}
+	table.set_rows({build.column()}, runs, true);
+	while (const uint32_t n = table.begin_phase())
+		for (uint32_t i = n; i > 0; i--)
+			table.run_task(i - 1);
+	EXPECT_EQ(table.rows(), rows.size());
+
+	const JoinColumn columns[] = {bounds[0].column(), bounds[1].column()};
+	std::vector<uint32_t> first(2 * CPU_VECTOR_ROWS), count(2 * CPU_VECTOR_ROWS);
+
+	for (int flags = 1; flags < 16; flags++)
+	{
+		const bool	lo = flags & RANGE_LO, hi = flags & RANGE_HI;
+
+		if (!lo && !hi)
+			continue;
+		table.probe_range(lo ? &columns[0] : nullptr, hi ? &columns[1] : nullptr, flags & RANGE_LO_STRICT, flags & RANGE_HI_STRICT,
+						  nprobe, first.data(), count.data());
+		for (uint32_t i = 0; i < nprobe; i += nrows > 2000 ? 97 : 1 + static_cast<uint32_t>(rng() % 5))
+		{
+			std::vector<uint32_t> expected, got;
+			const Value a = value(bounds[0], i), b = value(bounds[1], i);
+
+			for (size_t k = 0; k < rows.size(); k++)
+				if ((!lo || (!a.null && compare_values(flags & RANGE_LO_STRICT ? Opcode::Gt : Opcode::Ge, type, keys[k], a)))
+					&& (!hi || (!b.null && compare_values(flags & RANGE_HI_STRICT ? Opcode::Lt : Opcode::Le, type, keys[k], b))))
+					expected.push_back(rows[k]);
+			for (uint32_t j = first[i]; j < first[i] + count[i]; j++)
+				got.push_back(table.order()[j]);
+			std::sort(got.begin(), got.end());
+			ASSERT_EQ(got, expected) << nrows << " rows, " << values << " values, type " << static_cast<int>(type) << " flags " << flags << " lane " << i;
+		}
+	}
+}
+
 }  // namespace
 
 TEST(VmJoin, HashTable)
@@ -456,6 +550,45 @@ TEST(VmJoin, HashTable)
 	check_table(rng, {Type::I32}, 30000, 40000, 1, false, false, true);
 	check_table(rng, {Type::I64}, 3000, 40000, 1, false, true, true);
 	check_table(rng, {Type::I64}, 3000, 40000, 1000000007, false, false, true);
+}
+
+TEST(VmJoin, SortedTable)
+{
+	Rng			rng(setting("GPUVM_TEST_SEED", 1));
+
+	for (Type type : {Type::I32, Type::I64, Type::I16, Type::Bool, Type::F32, Type::F64})
+		for (uint32_t nrows : {0u, 1u, 2u, 100u, 1500u, 60000u})
+			for (uint64_t values : {1u, 10u, 3000u, 100000u})
+			{
+				check_ranges(rng, type, nrows, values, rng() % 3 == 0, rng() % 2);
+				if (HasFatalFailure())
+					return;
+			}
+}
+
+/* A long sort looks at whether to stop. */
+TEST(VmJoin, SortingStops)
+{
+	struct Now final : JoinStop
+	{
+		bool		stopped() override { asked++; return true; }
+		int			asked = 0;
+	} now;
+	std::vector<uint32_t> codes(100000), rows(100000);
+	Rng			rng(1);
+
+	for (uint32_t i = 0; i < codes.size(); i++)
+		codes[i] = static_cast<uint32_t>(rng() % 1000), rows[i] = i;
+
+	const std::vector<uint32_t> before = codes;
+
+	RowSort<uint32_t>(codes.data(), rows.data(), &now).run(0, 100000);
+	EXPECT_EQ(now.asked, 1);
+	EXPECT_EQ(codes, before);
+	RowSort<uint32_t>(codes.data(), rows.data(), nullptr).run(0, 100000);
+	EXPECT_TRUE(std::is_sorted(codes.begin(), codes.end()));
+	for (uint32_t i = 0; i < codes.size(); i++)
+		ASSERT_EQ(codes[i], before[rows[i]]);
 }
 
 /* What passes the verifier runs, whatever it is: damaged programs, for the sanitizers. */

@@ -232,6 +232,59 @@ TEST(VmProgram, JoinsAreVerified)
 	EXPECT_EQ(verify_join(*b), nullptr);
 }
 
+TEST(VmProgram, RangesAreVerified)
+{
+	auto		program = [](int32_t flags, int64_t lo, int64_t hi) {
+		auto		b = join_program();
+		const int64_t bounds[] = {lo, hi};
+
+		b->ops[3].p3 = HASH_SORTED;
+		b->ops[15] = Op{Opcode::SeekRange, Type::None, 0, 1, flags, b->add_aux(bounds, 2), 0};
+		return b;
+	};
+	auto		expect = [&](const char *why, int32_t flags, int64_t lo, int64_t hi) { EXPECT_STREQ(verify_join(*program(flags, lo, hi)), why); };
+	const char *flags = "a range has no bound or unknown flags";
+	const char *not_given = "a bound that is not given has a register";
+
+	expect(nullptr, RANGE_LO | RANGE_HI | RANGE_LO_STRICT | RANGE_HI_STRICT, 2, 8);
+	expect(nullptr, RANGE_LO | RANGE_LO_STRICT, 2, -1);
+	expect(nullptr, RANGE_HI, -1, 2);
+	expect(flags, 0, -1, -1);
+	expect(flags, RANGE_LO | RANGE_HI_STRICT, 2, -1);
+	expect(flags, RANGE_HI | RANGE_LO_STRICT, -1, 2);
+	expect(flags, RANGE_LO | 16, 2, -1);
+	expect(not_given, RANGE_LO, 2, 8);
+	expect(not_given, RANGE_HI, 2, 8);
+	expect("a register number is out of range", RANGE_LO, -1, -1);
+	expect("a register number is out of range", RANGE_HI, -1, 100);
+	expect("a register is read before it is written", RANGE_LO, 0, -1);	/* of the other pipeline */
+	expect("a register is read before it is written", RANGE_LO, 5, -1);
+
+	auto		b = program(RANGE_LO, 2, -1);
+
+	b->ops[13] = Op{Opcode::Null, Type::I64, 0, 2, 0, 0, 0};
+	EXPECT_STREQ(verify_join(*b), "a register has another type than its operation");
+	b = program(RANGE_LO, 2, -1);
+	b->ops[15].p3 = PROGRAM_MAX_AUX;
+	EXPECT_STREQ(verify_join(*b), "an operand lies outside the auxiliary area");
+	b = program(RANGE_LO, 2, -1);
+	b->ops[3].p3 = 0;
+	EXPECT_STREQ(verify_join(*b), "a sorted table is sought by equal keys, or another one by a range");
+	b = join_program();
+	b->ops[3].p3 = HASH_SORTED;
+	EXPECT_STREQ(verify_join(*b), "a sorted table is sought by equal keys, or another one by a range");
+	b->ops[3].p3 = 2;
+	EXPECT_STREQ(verify_join(*b), "a sorted table has several keys, or a table is of an unknown kind");
+
+	const SealedProgram p = seal(*program(RANGE_LO | RANGE_HI | RANGE_HI_STRICT, 2, 8));
+	DisassembledOp d;
+
+	disassemble_op(p.get(), 15, &d);
+	EXPECT_STREQ(d.comment, "a lane for each row of cursor 1 with a key >= r[2] and < r[8]");
+	disassemble_op(p.get(), 3, &d);
+	EXPECT_STREQ(d.comment, "open sorted table 1, of the rows of cursor 1, with 1 key");
+}
+
 TEST(VmProgram, DisassemblesJoins)
 {
 	const SealedProgram p = seal(*join_program());
@@ -246,7 +299,7 @@ TEST(VmProgram, DisassemblesJoins)
 		text += std::string(d.opcode) + " | " + d.comment + "\n";
 	}
 	EXPECT_EQ(text,
-			  "HashOpen | open hash table 1, of the rows of cursor 1, with 1 keys\n"
+			  "HashOpen | open hash table 1, of the rows of cursor 1, with 1 key\n"
 			  "Parallel | run what follows, up to Converge at 11, for every row of 1 cursors, 1 driving\n"
 			  "HashInsert | insert the row into hash table 1, by r[0]\n"
 			  "Parallel | run what follows, up to Converge at 26, for every row of 3 cursors, 0 driving\n"

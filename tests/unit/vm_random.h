@@ -231,6 +231,7 @@ public:
 		const int	nresults = grouped ? nkeys + naggs : pick_int(rng, 5);
 		std::vector<std::vector<Type>> key_types(ncursors);
 		std::vector<int> order;
+		bool		sorted[PROGRAM_MAX_CURSORS] = {};
 
 		joins = true;
 		for (int k = 0; k < ncursors; k++)
@@ -241,7 +242,8 @@ public:
 				continue;
 			for (int i = chance(rng, 60) ? 1 : 1 + pick_int(rng, 3); i > 0; i--)
 				key_types[k].push_back(chance(rng, 50) ? Type::I32 : value_type("BSILFD"));
-			b.emit(Opcode::HashOpen, Type::None, k, static_cast<int>(key_types[k].size()), 0);
+			sorted[k] = key_types[k].size() == 1 && chance(rng, 35);
+			b.emit(Opcode::HashOpen, Type::None, k, static_cast<int>(key_types[k].size()), sorted[k] ? HASH_SORTED : 0);
 			order.push_back(k);
 		}
 		for (int c = 0; c < nresults; c++)
@@ -280,11 +282,37 @@ public:
 
 			if (key_types[k].empty())
 				b.emit(Opcode::Cross, Type::None, k, 0, 0);
+			else if (sorted[k])
+			{
+				const int	given = 1 + pick_int(rng, 3);
+				int64_t		bounds[] = {-1, -1};
+				int			flags = given;
+
+				for (int i = 0; i < 2; i++)
+					if (given & (i == 0 ? RANGE_LO : RANGE_HI))
+					{
+						bounds[i] = chance(rng, 70) ? column(key_types[k][0]) : read(key_types[k][0]);
+						flags |= chance(rng, 50) ? 0 : i == 0 ? RANGE_LO_STRICT : RANGE_HI_STRICT;
+					}
+
+				const int	aux = b.add_aux(bounds, 2);
+
+				b.emit(Opcode::SeekRange, Type::None, k, flags, aux);
+			}
 			else
 			{
 				const int	aux = keys_of(key_types[k]);
 
 				b.emit(Opcode::Seek, Type::None, k, static_cast<int>(key_types[k].size()), aux);
+			}
+
+			/* now and then only how many rows there are matters, so that these programs are met often enough */
+			if (grouped && k == ncursors - 1 && chance(rng, 25))
+			{
+				b.emit(Opcode::Match, Type::None, k, static_cast<int>(JoinKind::Inner), 0);
+				if (chance(rng, 30))
+					some_ops(4);
+				continue;
 			}
 
 			/* the keys' registers may be read behind it, so the pool has grown */

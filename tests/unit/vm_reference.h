@@ -532,6 +532,25 @@ private:
 		return !a.null && !b.null && a.i == b.i && (a.d == b.d || (a.d != a.d && b.d != b.d));
 	}
 
+	static bool within(const Op &op, int bound, Type type, const Value &key, const Value &limit)
+	{
+		const bool	strict = op.p2 & (bound == 0 ? RANGE_LO_STRICT : RANGE_HI_STRICT);
+
+		return !key.null && !limit.null
+			&& compare_values(bound == 0 ? (strict ? Opcode::Gt : Opcode::Ge) : strict ? Opcode::Lt : Opcode::Le, type, key, limit);
+	}
+
+	/* Of the first key that the cursor's rows are inserted by. */
+	Type		key_reg_type(int cursor) const
+	{
+		int64_t		reg = -1;
+
+		for (int i = 0; i < program->parallel; i++)
+			if (program->ops()[i].opcode == Opcode::HashInsert && program->ops()[i].p1 == cursor)
+				reg = program->aux()[program->ops()[i].p3];
+		return reg_type(reg, program->parallel);
+	}
+
 	struct Group;
 
 	/* From Seek or Cross on to the program's end. */
@@ -582,7 +601,7 @@ private:
 				case OpForm::COLUMN:
 					r[op.p1] = no_row[op.p3] ? Value{} : tables[op.p3]->columns[op.p2].rows[row_of[op.p3]];
 					break;
-				case OpForm::SEEK: case OpForm::CROSS:
+				case OpForm::SEEK: case OpForm::SEEKRANGE: case OpForm::CROSS:
 					join(pc - 1, stop, r, group, position);
 					return false;
 				case OpForm::ROWID: r[op.p1] = from_register(position); break;
@@ -876,16 +895,29 @@ private:
 			if (op.opcode != Opcode::Group)
 				continue;
 
-			const int64_t reg = program->aux()[op.p2 + k];
+			return reg_type(program->aux()[op.p2 + k], i);
+		}
+		return Type::Bool;
+	}
 
-			for (int j = 0; j < i; j++)
+	/* What is written above `end`. */
+	Type		reg_type(int64_t reg, int end) const
+	{
+		for (int j = 0; j < end; j++)
+		{
+			const Op   &w = program->ops()[j];
+			const OpForm form = opcode_info[static_cast<int>(w.opcode)].form;
+
+			switch (form)
 			{
-				const Op   &w = program->ops()[j];
-				const OpForm form = opcode_info[static_cast<int>(w.opcode)].form;
-				const bool	host = j <= program->parallel;
-
-				if (!host && form != OpForm::COMPARE && form != OpForm::BRANCH && form != OpForm::JUMP && form != OpForm::INVALID && w.p1 == reg)
-					return form == OpForm::NULLTEST || form == OpForm::DISTINCT || form == OpForm::IN ? Type::Bool : w.type;
+				case OpForm::COMPARE: case OpForm::BRANCH: case OpForm::JUMP: case OpForm::INVALID: case OpForm::TABLE: case OpForm::RESCOL:
+				case OpForm::AGGOPEN: case OpForm::PARALLEL: case OpForm::CONVERGE: case OpForm::GROUP: case OpForm::AGGSTEP: case OpForm::RESULT:
+				case OpForm::HASHOPEN: case OpForm::HASHINSERT: case OpForm::SEEK: case OpForm::SEEKRANGE: case OpForm::CROSS: case OpForm::MATCH:
+					break;
+				default:
+					if (w.p1 == reg)
+						return form == OpForm::NULLTEST || form == OpForm::DISTINCT || form == OpForm::IN ? Type::Bool : w.type;
+					break;
 			}
 		}
 		return Type::Bool;		/* stored by a comparison */
@@ -921,7 +953,10 @@ Interpreter::join(int address, int stop, const std::vector<Value> &r, Group *gro
 		bool		same = true;
 		std::vector<Value> pair = r;
 
-		for (size_t k = 0; k < row.keys.size(); k++)
+		for (int i = 0; op.opcode == Opcode::SeekRange && i < 2; i++)
+			if (op.p2 & (i == 0 ? RANGE_LO : RANGE_HI))
+				same = same && within(op, i, key_reg_type(cursor), row.keys[0], r[program->aux()[op.p3 + i]]);
+		for (size_t k = 0; op.opcode == Opcode::Seek && k < row.keys.size(); k++)
 			same = same && same_key(row.keys[k], r[program->aux()[op.p3 + k]]);
 		row_of[cursor] = row.row;
 		no_row[cursor] = false;

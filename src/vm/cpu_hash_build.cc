@@ -1,0 +1,463 @@
+/* cpu_hash_build.cc: a join's table is built by phases of tasks (cpu_hash_table.h). */
+#include <algorithm>
+#include <cstring>
+
+#include "vm/cpu_hash_table.h"
+#include "vm/cpu_sort_rows.h"
+
+namespace gpuvm {
+
+namespace {
+
+constexpr uint32_t BLOCK = CPU_VECTOR_ROWS;
+constexpr uint64_t COUNT_SLOTS = 1 << 20;	/* a task */
+constexpr uint64_t SMALL_RANGE = 1 << 16;
+constexpr int PART_BITS = 8;
+constexpr uint32_t SAMPLES = 4096;	/* of which every SAMPLE_STEPth parts a sorted table */
+constexpr uint32_t SAMPLE_STEP = 16;
+constexpr uint64_t HUGE_FROM = 4 << 20;
+
+Pages
+pages(uint64_t bytes)
+{
+	return Pages(bytes, bytes >= HUGE_FROM);
+}
+
+bool
+is_slot_type(Type t)
+{
+	return t == Type::Bool || type_is_int(t);
+}
+
+}  // namespace
+
+void
+JoinTable::task_keys(uint32_t number)
+{
+	const JoinRun &run = runs_[number];
+	RunKeys		found = {INT64_MAX, INT64_MIN, 0, 0, true};
+	uint64_t	keys[BLOCK], valid[BLOCK / 64];
+
+	for (uint32_t done = 0; done < run.n; done += BLOCK)
+	{
+		const uint32_t n = std::min(BLOCK, run.n - done);
+
+		keys_of(keys_.data(), run.at + done, n, keys, valid);
+
+		const uint32_t nvalid = bit_count(valid, BLOCK / 64);
+
+		found.valid += nvalid;
+		if (nvalid == n)
+		{
+			int64_t		lo = found.lo, hi = found.hi;
+			uint64_t	other = 0;
+
+			if (done == 0)
+				found.offset = keys[0] - run.at;
+			for (uint32_t i = 0; i < n; i++)
+			{
+				const int64_t v = static_cast<int64_t>(keys[i]);
+
+				lo = std::min(lo, v);
+				hi = std::max(hi, v);
+				other |= keys[i] - (run.at + done + i) - found.offset;
+			}
+			found.lo = lo;
+			found.hi = hi;
+			found.even = found.even && other == 0;
+			continue;
+		}
+		found.even = false;
+		for (uint32_t i = 0; i < n; i++)
+			if (bit_get(valid, i))
+			{
+				found.lo = std::min(found.lo, static_cast<int64_t>(keys[i]));
+				found.hi = std::max(found.hi, static_cast<int64_t>(keys[i]));
+			}
+	}
+	run_keys_[number] = found;
+}
+
+void
+JoinTable::choose_form()
+{
+	int64_t		lo = INT64_MAX, hi = INT64_MIN;
+	bool		even = true;
+	uint64_t	at = 0;
+
+	for (size_t i = 0; i < runs_.size(); i++)
+	{
+		const RunKeys &run = run_keys_[i];
+
+		nvalid_ += run.valid;
+		lo = std::min(lo, run.lo);
+		hi = std::max(hi, run.hi);
+		even = even && run.even && run.offset == run_keys_[0].offset && runs_[i].at == at;
+		at = runs_[i].at + runs_[i].n;
+	}
+	if (nvalid_ == 0)
+	{
+		form_ = Form::Empty;
+		return;
+	}
+	max_matches_ = 1;
+
+	if (sorted_)
+	{
+		form_ = Form::Sorted;
+		narrow_ = short_key_;
+		return;
+	}
+
+	const uint64_t range = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo) + 1;
+
+	lo_ = static_cast<uint64_t>(lo);
+	if (keys_.size() == 1 && is_slot_type(keys_[0].type) && range != 0 && range <= std::max(SMALL_RANGE, 4 * nvalid_))
+	{
+		nslots_ = range;
+		form_ = even && range == nvalid_ ? Form::Identity : Form::Unique;
+		return;
+	}
+	form_ = Form::Hashed;
+}
+
+/* Row numbers go to their slots; of equal keys one stays. */
+void
+JoinTable::task_unique(uint32_t number)
+{
+	const JoinRun &run = runs_[number];
+	uint32_t   *slots = slots_.as<uint32_t>();
+	uint64_t	keys[BLOCK], valid[BLOCK / 64];
+
+	for (uint32_t done = 0; done < run.n; done += BLOCK)
+	{
+		const uint32_t n = std::min(BLOCK, run.n - done);
+		const uint32_t row = static_cast<uint32_t>(run.at + done) + 1;
+
+		keys_of(keys_.data(), run.at + done, n, keys, valid);
+		for (uint32_t i = 0; i < n; i++)
+			if (bit_get(valid, i))
+				__atomic_store_n(slots + (keys[i] - lo_), row + i, __ATOMIC_RELAXED);
+	}
+}
+
+/* Slots of several rows, or hashes: counts, then entries, by the slots' leading bits. */
+void
+JoinTable::begin_parts()
+{
+	int			slot_bits;
+
+	if (form_ == Form::Hashed)
+	{
+		slot_bits = std::max(4, ceil_log2(nvalid_));
+		narrow_ = short_key_;
+		slot_shift_ = (narrow_ ? 32 : 64) - slot_bits;
+		nslots_ = uint64_t(1) << slot_bits;
+	}
+	else
+	{
+		slot_bits = ceil_log2(nslots_);
+		narrow_ = slot_bits <= 32;
+	}
+	part_shift_ = std::max(0, slot_bits - PART_BITS);
+	nparts_ = static_cast<uint32_t>((nslots_ - 1) >> part_shift_) + 1;
+	starts_.assign(runs_.size() * nparts_, 0);
+	part_first_.assign(nparts_ + 1, 0);
+	slots_ = pages((nslots_ + 1) * sizeof(uint32_t));
+	order_ = pages(nvalid_ * sizeof(uint32_t));
+	part_codes_ = pages(nvalid_ * code_bytes());
+	part_rows_ = pages(nvalid_ * sizeof(uint32_t));
+	bytes_ = (nslots_ + 1) * sizeof(uint32_t) + nvalid_ * sizeof(uint32_t);
+	if (form_ == Form::Hashed)
+	{
+		hashes_ = pages(nvalid_ * code_bytes());
+		bytes_ += nvalid_ * code_bytes();
+	}
+	temporary_ = nvalid_ * (code_bytes() + sizeof(uint32_t));
+	counted_.assign(nparts_, 0);
+}
+
+/*
+ * A sorted table is parted by values of a sample, each of which has a part of its own: what
+ * many rows have needs no sorting.
+ */
+void
+JoinTable::begin_sorting()
+{
+	std::vector<uint64_t> sample;
+	uint64_t	rows = 0, at = 0;
+
+	for (const JoinRun &run : runs_)
+		rows += run.n;
+
+	const uint64_t step = std::max<uint64_t>(1, rows / SAMPLES);
+
+	for (const JoinRun &run : runs_)
+	{
+		for (; at < run.n; at += step)
+		{
+			uint64_t	key, valid[BLOCK / 64];
+
+			keys_of(keys_.data(), run.at + at, 1, &key, valid);
+			if (valid[0] & 1)
+				sample.push_back(key);
+		}
+		at -= run.n;
+	}
+	std::sort(sample.begin(), sample.end());
+	for (size_t i = SAMPLE_STEP / 2; i < sample.size(); i += SAMPLE_STEP)
+		if (splitters_.empty() || splitters_.back() != sample[i])
+			splitters_.push_back(sample[i]);
+	nparts_ = 2 * static_cast<uint32_t>(splitters_.size()) + 1;
+	starts_.assign(runs_.size() * nparts_, 0);
+	part_first_.assign(nparts_ + 1, 0);
+	order_ = pages(nvalid_ * sizeof(uint32_t));
+	hashes_ = pages(nvalid_ * code_bytes());
+	bytes_ = nvalid_ * (code_bytes() + sizeof(uint32_t));
+}
+
+uint32_t
+JoinTable::part_of(uint64_t code) const
+{
+	if (form_ != Form::Sorted)
+		return static_cast<uint32_t>(slot_of(code) >> part_shift_);
+
+	const auto	at = std::lower_bound(splitters_.begin(), splitters_.end(), code);
+
+	return 2 * static_cast<uint32_t>(at - splitters_.begin()) + (at != splitters_.end() && *at == code);
+}
+
+template <typename Code>
+void
+JoinTable::task_histogram(uint32_t number, bool scatter)
+{
+	const JoinRun &run = runs_[number];
+	uint32_t   *starts = &starts_[size_t(number) * nparts_];
+	Code	   *to_codes = (form_ == Form::Sorted ? hashes_ : part_codes_).as<Code>();
+	uint32_t   *to_rows = (form_ == Form::Sorted ? order_ : part_rows_).as<uint32_t>();
+	uint64_t	keys[BLOCK], valid[BLOCK / 64];
+
+	for (uint32_t done = 0; done < run.n; done += BLOCK)
+	{
+		const uint32_t n = std::min(BLOCK, run.n - done);
+
+		keys_of(keys_.data(), run.at + done, n, keys, valid);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			if (!bit_get(valid, i))
+				continue;
+
+			const uint32_t at = starts[part_of(keys[i])]++;
+
+			if (scatter)
+			{
+				to_codes[at] = static_cast<Code>(keys[i]);
+				to_rows[at] = static_cast<uint32_t>(run.at + done + i);
+			}
+		}
+	}
+}
+
+/* From counts to places. */
+void
+JoinTable::prefix_parts()
+{
+	uint32_t	at = 0;
+
+	for (uint32_t p = 0; p < nparts_; p++)
+	{
+		part_first_[p] = at;
+		for (size_t r = 0; r < runs_.size(); r++)
+		{
+			const uint32_t n = starts_[r * nparts_ + p];
+
+			starts_[r * nparts_ + p] = at;
+			at += n;
+		}
+	}
+	part_first_[nparts_] = at;
+}
+
+template <typename Code>
+void
+JoinTable::task_part(uint32_t part, JoinStop *stop)
+{
+	if (form_ == Form::Sorted)
+	{
+		RowSort<Code> sort(hashes_.as<Code>(), order_.as<uint32_t>(), stop);
+
+		if (part % 2 == 0)
+			sort.run(part_first_[part], part_first_[part + 1]);
+		return;
+	}
+
+	const uint64_t first_slot = uint64_t(part) << part_shift_;
+	const uint64_t end_slot = std::min(nslots_, first_slot + (uint64_t(1) << part_shift_));
+	const uint32_t first = part_first_[part], end = part_first_[part + 1];
+	const Code *codes = part_codes_.as<Code>();
+	const uint32_t *rows = part_rows_.as<uint32_t>();
+	uint32_t   *slots = slots_.as<uint32_t>();
+	uint32_t   *order = order_.as<uint32_t>();
+	Code	   *hashes = hashes_.as<Code>();
+	std::vector<uint32_t> at(end_slot - first_slot);
+	uint32_t	next = first, most = 0;
+
+	for (uint32_t i = first; i < end; i++)
+		at[slot_of(codes[i]) - first_slot]++;
+	for (uint64_t s = first_slot; s < end_slot; s++)
+	{
+		const uint32_t n = at[s - first_slot];
+
+		slots[s] = at[s - first_slot] = next;
+		next += n;
+		most = std::max(most, n);
+	}
+	if (end_slot == nslots_)
+		slots[nslots_] = next;
+	for (uint32_t i = first; i < end; i++)
+	{
+		const uint32_t to = at[slot_of(codes[i]) - first_slot]++;
+
+		order[to] = rows[i];
+		if (hashes)
+			hashes[to] = codes[i];
+	}
+	if (hashes)
+	{
+		RowSort<Code> sort(hashes, order, stop);
+		uint32_t	equal = 1;
+
+		most = end > first ? 1 : 0;
+		for (uint64_t s = first_slot; s < end_slot; s++)
+		{
+			const uint32_t from = slots[s], to = s + 1 < end_slot ? slots[s + 1] : next;
+
+			if (to - from < 2)
+				continue;
+			sort.run(from, to);
+			for (uint32_t i = from; i < to; i++)
+			{
+				equal = i > from && hashes[i] == hashes[i - 1] ? equal + 1 : 1;
+				most = std::max(most, equal);
+			}
+		}
+	}
+	counted_[part] = most;
+}
+
+uint32_t
+JoinTable::begin_phase()
+{
+	const uint32_t nruns = static_cast<uint32_t>(runs_.size());
+
+	if (!begun_)
+	{
+		begun_ = true;
+		if (nruns > 0)
+			return nruns;		/* Keys */
+		phase_ = Phase::Done;
+	}
+	switch (phase_)
+	{
+		case Phase::Keys:
+			choose_form();
+			if (form_ == Form::Unique)
+			{
+				slots_ = pages(nslots_ * sizeof(uint32_t));
+				bytes_ = nslots_ * sizeof(uint32_t);
+				phase_ = Phase::Unique;
+				return nruns;
+			}
+			if (form_ == Form::Hashed || form_ == Form::Sorted)
+			{
+				if (form_ == Form::Sorted)
+					begin_sorting();
+				else
+					begin_parts();
+				phase_ = Phase::Histogram;
+				return nruns;
+			}
+			phase_ = Phase::Done;
+			return 0;
+		case Phase::Unique:
+			phase_ = Phase::Count;
+			counted_.assign((nslots_ + COUNT_SLOTS - 1) / COUNT_SLOTS, 0);
+			return static_cast<uint32_t>(counted_.size());
+		case Phase::Count:
+			{
+				uint64_t	used = 0;
+
+				for (uint64_t n : counted_)
+					used += n;
+				if (used == nvalid_)
+				{
+					phase_ = Phase::Done;
+					return 0;
+				}
+				form_ = Form::Ranges;
+				begin_parts();
+				phase_ = Phase::Histogram;
+				return nruns;
+			}
+		case Phase::Histogram:
+			prefix_parts();
+			phase_ = Phase::Scatter;
+			return nruns;
+		case Phase::Scatter:
+			phase_ = Phase::Parts;
+			return nparts_;
+		case Phase::Parts:
+			max_matches_ = static_cast<uint32_t>(form_ == Form::Sorted ? nvalid_ : *std::max_element(counted_.begin(), counted_.end()));
+			part_codes_ = Pages();
+			part_rows_ = Pages();
+			temporary_ = 0;
+			starts_ = {};
+			phase_ = Phase::Done;
+			return 0;
+		case Phase::Done:
+			return 0;
+	}
+	return 0;
+}
+
+void
+JoinTable::run_task(uint32_t task, JoinStop *stop)
+{
+	switch (phase_)
+	{
+		case Phase::Keys:
+			task_keys(task);
+			break;
+		case Phase::Unique:
+			task_unique(task);
+			break;
+		case Phase::Count:
+			{
+				const uint32_t *slots = slots_.as<uint32_t>();
+				const uint64_t end = std::min(nslots_, (task + 1) * COUNT_SLOTS);
+				uint64_t	n = 0;
+
+				for (uint64_t s = task * COUNT_SLOTS; s < end; s++)
+					n += slots[s] != 0;
+				counted_[task] = n;
+				break;
+			}
+		case Phase::Histogram:
+		case Phase::Scatter:
+			if (narrow_)
+				task_histogram<uint32_t>(task, phase_ == Phase::Scatter);
+			else
+				task_histogram<uint64_t>(task, phase_ == Phase::Scatter);
+			break;
+		case Phase::Parts:
+			if (narrow_)
+				task_part<uint32_t>(task, stop);
+			else
+				task_part<uint64_t>(task, stop);
+			break;
+		case Phase::Done:
+			break;
+	}
+}
+
+}  // namespace gpuvm
