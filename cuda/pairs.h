@@ -47,7 +47,10 @@ struct ProbeOutcome
 	uint32_t	reserved;
 };
 
-/* What a probe leaves for expand_pairs(). Host code reads matched_bits only. */
+/*
+ * What a probe leaves for expand_pairs(). Host code reads `single` and matched_bits, and `first` where single and npairs == nrows: then
+ * pair i is (i, first[i]), and nothing need be expanded.
+ */
 struct Probe
 {
 	ProbeMode	mode;
@@ -78,8 +81,7 @@ cudaError_t probe_range(const JoinTable &table, ProbeMode mode, const KeyRange &
 
 /*
  * Pairs [first_pair, first_pair + npairs) of those that there are. With ProbeMode::Kept inner[] may be NO_ROW.
- * If the table is unique and npairs == nrows of the probe, outer[i] is i: then `outer` may be nullptr, and the outer
- * columns can be used as they are.
+ * If the probe is single, `outer` may be nullptr.
  */
 cudaError_t expand_pairs(const JoinTable &table, const Probe &probe, uint64_t first_pair, uint32_t npairs, uint32_t *outer, uint32_t *inner,
 						 cudaStream_t stream);
