@@ -20,16 +20,27 @@ constexpr uint32_t TILE_PAIRS = 1024;		/* that a block expands */
 
 /* ---- probing ------------------------------------------------------------------ */
 
+GPUVM_HD bool
+lists_pairs(ProbeMode mode)
+{
+	return mode == ProbeMode::Pairs || mode == ProbeMode::Kept;
+}
+
 /* What this thread's rows, BLOCK_ROWS a block, have found. All threads of the block come here. */
 GPUVM_D void
 leave_found(const Probe &probe, const Found (&found)[LANE_ROWS])
 {
 	__shared__ uint32_t block_matched;
+	__shared__ unsigned long long block_pairs;
 	const uint32_t first = blockIdx.x * BLOCK_ROWS + threadIdx.x, lane = threadIdx.x % 32;
 	uint32_t	matched = 0;
+	unsigned long long pairs = 0;
 
 	if (threadIdx.x == 0)
+	{
 		block_matched = 0;
+		block_pairs = 0;
+	}
 	__syncthreads();
 #pragma unroll
 	for (uint32_t k = 0; k < LANE_ROWS; k++)
@@ -38,21 +49,33 @@ leave_found(const Probe &probe, const Found (&found)[LANE_ROWS])
 		const uint32_t bits = __ballot_sync(~0u, row < probe.nrows && found[k].count != 0);
 
 		matched += static_cast<uint32_t>(__popc(bits));
+		pairs += found[k].count;
 		if (row >= probe.nrows)
 			continue;
 		if (lane == 0)
 			probe.matched_bits[row / 32] = bits;
-		if (probe.mode == ProbeMode::Bits)
+		if (!lists_pairs(probe.mode))
 			continue;
 		probe.first[row] = found[k].count != 0 ? found[k].first : NO_ROW;
 		if (!probe.single)
 			probe.count[row] = found[k].count;
 	}
+	if (probe.mode == ProbeMode::Count)
+	{
+		for (int step = 16; step > 0; step /= 2)
+			pairs += __shfl_xor_sync(~0u, pairs, step);
+		if (lane == 0)
+			atomicAdd(&block_pairs, pairs);
+	}
 	if (lane == 0 && matched != 0)
 		atomicAdd(&block_matched, matched);
 	__syncthreads();
 	if (threadIdx.x == 0 && block_matched != 0)
+	{
 		atomicAdd(&probe.outcome->matched, block_matched);
+		if (probe.mode == ProbeMode::Count)
+			atomicAdd(reinterpret_cast<unsigned long long *>(&probe.outcome->npairs), block_pairs);
+	}
 }
 
 /* V: the key as it lies there. */
@@ -177,8 +200,7 @@ struct EmitEntry
 __global__ void
 count_pairs(const __grid_constant__ Probe probe)
 {
-	probe.outcome->npairs = probe.mode == ProbeMode::Bits ? 0 : !probe.single ? probe.entry_begin[probe.nrows]
-		: probe.mode == ProbeMode::Kept ? probe.nrows : probe.outcome->matched;
+	probe.outcome->npairs = !probe.single ? probe.entry_begin[probe.nrows] : probe.mode == ProbeMode::Kept ? probe.nrows : probe.outcome->matched;
 }
 
 /* ---- expanding ------------------------------------------------------------------- */
@@ -282,7 +304,7 @@ struct ProbeParts
 	ProbeParts(bool single, ProbeMode mode, uint32_t nrows)
 	{
 		const uint64_t row_words = align_up(nrows * uint64_t{4}, 256);
-		const bool	pairs = mode != ProbeMode::Bits, entries = pairs && !single;
+		const bool	pairs = lists_pairs(mode), entries = pairs && !single;
 
 		bits = 256;
 		scan = bits + bitmap_bytes(nrows);
@@ -350,14 +372,14 @@ run_probe(const JoinTable &table, ProbeMode mode, uint32_t nrows, char *memory, 
 			if (rc == cudaSuccess && !single)
 				rc = emit_bits(scan, 0, nrows, EmitEntry{probe.entry_row}, stream);
 		}
-		if (rc == cudaSuccess && mode != ProbeMode::Bits && !single)
+		if (rc == cudaSuccess && lists_pairs(mode) && !single)
 		{
 			uint64_t	sum_bytes = parts.sum_bytes;
 
 			rc = exclusive_sum(memory + parts.sums, &sum_bytes, EntryCounts{probe.count, probe.entry_row, probe.outcome, nrows}, probe.entry_begin,
 							   nrows + 1, stream);
 		}
-		if (rc == cudaSuccess)
+		if (rc == cudaSuccess && lists_pairs(mode))
 			rc = launch_kernel(&count_pairs, 1, 1, 0, stream, probe);
 	}
 	if (rc == cudaSuccess)
@@ -411,7 +433,7 @@ expand_pairs(const JoinTable &table, const Probe &probe, uint64_t first_pair, ui
 {
 	if (npairs == 0)
 		return cudaSuccess;
-	if (probe.mode == ProbeMode::Bits)
+	if (!lists_pairs(probe.mode))
 		return cudaErrorInvalidValue;
 	if (!probe.single)
 		return launch_kernel(&expand_entries, (npairs + TILE_PAIRS - 1) / TILE_PAIRS, THREADS, 0, stream, table.rows, probe, first_pair, npairs,

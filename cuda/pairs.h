@@ -31,6 +31,7 @@ enum class ProbeMode : uint8_t
 	Pairs,						/* an outer row and each of its partners */
 	Kept,						/* also outer rows without one, paired with NO_ROW (Left, Full without condition) */
 	Bits,						/* which outer rows have a partner, and no more (Semi, Anti without condition) */
+	Count,						/* the same, and how many pairs there are (count(*)) */
 };
 
 /* A range of keys, for Sorted tables: columns of the outer rows, of the key's type. A null bound finds nothing. */
@@ -42,7 +43,7 @@ struct KeyRange
 
 struct ProbeOutcome
 {
-	uint64_t	npairs;			/* not with Bits */
+	uint64_t	npairs;			/* not with Bits; with Count: without outer rows that have no partner */
 	uint32_t	matched;		/* outer rows that have a partner */
 	uint32_t	reserved;
 };
