@@ -9,7 +9,7 @@
 #   engine       kernel times against bytes and hand-written kernels (vm_experiment)
 #   groups       GROUP BY in the engine, by number of groups (groups_experiment)
 #   primitives   one program against one kernel a primitive
-#   join-kernels the steps of a join in the engine, checked (join_kernels_experiment)
+#   join_kernels the steps of a join in the engine, checked (join_kernels_experiment)
 #   latency      waking another process, pinned memory and a killed process
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
@@ -158,7 +158,7 @@ primitives() {
 	build/cuda/bench/primitives_experiment ${PRIMITIVES_ROWS:+--rows "$PRIMITIVES_ROWS"} --csv "$out/primitives/primitives.csv"
 }
 
-join-kernels() {
+join_kernels() {
 	build/cuda/bench/join_kernels_experiment ${JOIN_KERNEL_ARGS:-}
 }
 
@@ -223,7 +223,7 @@ experiments() {
 }
 
 # run() calls functions in a shell of their own, with the time limit.
-export -f say sql smoke engine groups primitives join-kernels latency sanitize regress differential storm experiments build_all
+export -f say sql smoke engine groups primitives join_kernels latency sanitize regress differential storm experiments build_all
 export out device jobs python limit server_log
 call() {
 	local name=$1
@@ -235,7 +235,7 @@ for part in $parts; do
 	case $part in
 		build) call build build_all || exit 1 ;;
 		smoke) need_server; TAIL=150 call smoke smoke ;;
-		engine | groups | primitives | join-kernels | latency | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
+		engine | groups | primitives | join_kernels | latency | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
 		papers) bench papers papers sphyraena virginian ;;
 		groupby | breakeven | import) bench "$part" "$part" ;;
 		firsttouch | concurrency | roundtrip | changes) ENGINES=gpuvm bench "$part" "$part" ;;
