@@ -34,6 +34,12 @@ enum class ProbeMode : uint8_t
 	Count,						/* the same, and how many pairs there are (count(*)) */
 };
 
+GPUVM_HD bool
+lists_pairs(ProbeMode mode)
+{
+	return mode == ProbeMode::Pairs || mode == ProbeMode::Kept;
+}
+
 /* A range of keys, for Sorted tables: columns of the outer rows, of the key's type. A null bound finds nothing. */
 struct KeyRange
 {
