@@ -74,8 +74,8 @@ class Bench:
         self.known = {}  # measurements of other engines
         self.loaded = {}  # table -> what is in it, in every engine
         one = {"max_parallel_workers_per_gather": "0", "jit": "off"}
-        many = {"max_parallel_workers_per_gather": str(options.threads), "max_parallel_workers": str(options.threads), "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
-                "min_parallel_table_scan_size": "0", "jit": "off"}
+        many = {"max_parallel_workers_per_gather": str(options.threads), "max_parallel_workers": str(options.threads), "parallel_setup_cost": "0",
+                "parallel_tuple_cost": "0", "min_parallel_table_scan_size": "0", "jit": "off"}
         self.gpuvm = None
         if "gpuvm" in options.engines:
             admin = Postgres("admin", self.connect(), {})

@@ -2,7 +2,7 @@
  * join_bench.cc: joins on the CPU virtual machine, on one thread and two.
  *
  * GPUVM_BENCH_ROWS changes the equality joins' 8 million rows, GPUVM_BENCH_THETA the
- * nested loop's 100,000 rows a side.
+ * nested loop's 100,000 rows a side, GPUVM_BENCH_RANGE the ranges' million.
  */
 #include <benchmark/benchmark.h>
 
@@ -242,8 +242,57 @@ theta(benchmark::State &state)
 	run(state, *b, outer, inner, static_cast<int>(state.range(0)), CPU_VECTOR_ROWS);
 }
 
+/*
+ * BELOW: count(*) of a JOIN b ON a.x < b.x, which makes no pairs. BAND: count(*), sum(b.y) of a
+ * JOIN b ON b.x BETWEEN a.x AND a.y, about ten pairs a row.
+ */
+enum : int64_t { BELOW, BAND };
+
+void
+range(benchmark::State &state)
+{
+	const uint32_t n = setting("GPUVM_BENCH_RANGE", 1000000);
+	const bool	band = state.range(1) == BAND;
+	std::mt19937_64 rng(1);
+	auto		b = std::make_unique<ProgramBuilder>();
+	std::vector<std::vector<int32_t>> columns[2];
+
+	for (int side = 0; side < 2; side++)
+	{
+		std::vector<int32_t> x(n), y(n);
+
+		for (uint32_t i = 0; i < n; i++)
+		{
+			x[i] = static_cast<int32_t>(rng() % (16ull * n));
+			y[i] = side == 0 ? x[i] + 160 : static_cast<int32_t>(rng() % 1000);
+		}
+		columns[side] = {std::move(x), std::move(y)};
+	}
+
+	const Table	outer(columns[0]), inner(columns[1]);
+
+	host(b.get(), true, band);
+	b->ops[2].p3 = HASH_SORTED;
+
+	const int	build = b->emit(Opcode::Parallel, Type::None, 1, 1, 0);
+	const int64_t key = column(b.get(), 0, 1);
+
+	b->emit(Opcode::HashInsert, Type::None, 1, 1, b->add_aux(&key, 1));
+	b->ops[build].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 2, 0, 0);
+	int64_t		bounds[] = {column(b.get(), 0, 0), -1};
+
+	if (band)
+		bounds[1] = column(b.get(), 1, 0);
+	b->emit(Opcode::SeekRange, Type::None, 1, band ? RANGE_LO | RANGE_HI : RANGE_LO | RANGE_LO_STRICT, b->add_aux(bounds, 2));
+	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
+	sinks(b.get(), parallel, band ? column(b.get(), 1, 1) : -1);
+	run(state, *b, outer, inner, static_cast<int>(state.range(0)), BATCH);
+}
+
 /* count(*), sum(of the inner side) of an equality join; keys by `kind`. */
-enum : int64_t { SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE };
+enum : int64_t { SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE, MISSING };
 
 void
 equality(benchmark::State &state)
@@ -269,6 +318,10 @@ equality(benchmark::State &state)
 				k = static_cast<int32_t>(static_cast<uint32_t>(k) * 0x9e3779b1u);
 		for (int32_t &v : values)
 			v = static_cast<int32_t>(rng() % 1000);
+		/* one lane in 500 finds a row */
+		if (kind == MISSING)
+			for (int32_t &k : keys)
+				k = static_cast<int32_t>(rng());
 		columns[side] = {std::move(keys), std::move(values)};
 	}
 
@@ -294,7 +347,9 @@ equality(benchmark::State &state)
 }  // namespace
 
 BENCHMARK(theta)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
-BENCHMARK(equality)->ArgNames({"threads", "keys"})->ArgsProduct({{1, 2}, {SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE}})
+BENCHMARK(range)->ArgNames({"threads", "bounds"})->ArgsProduct({{1, 2}, {BELOW, BAND}})
+	->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(equality)->ArgNames({"threads", "keys"})->ArgsProduct({{1, 2}, {SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE, MISSING}})
 	->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
 BENCHMARK_MAIN();

@@ -160,18 +160,21 @@ def check_value(bench, label, sql):
 
 
 def check_rows(bench, label, sql, columns):
-    """All rows: a digest with PostgreSQL, count and sums with DuckDB."""
+    """All rows: a digest with PostgreSQL, where that comes to an end; count and sums with DuckDB."""
     reference = bench.parallel or bench.postgres
     try:
-        theirs = reference.digest(sql)
-        if bench.gpuvm:
-            bench.checks.append((label, "gpuvm", "equal" if bench.gpuvm.digest(sql) == theirs else "DIFFERENT"))
-        if bench.duckdb:
+        try:
+            theirs = reference.digest(sql)
+            if bench.gpuvm:
+                bench.checks.append((label, "gpuvm", "equal" if bench.gpuvm.digest(sql) == theirs else "DIFFERENT"))
+        except TooSlow:
+            reference = bench.gpuvm
+        if bench.duckdb and reference:
             names = [f"c{i}" for i in range(columns)]
             sums = f"SELECT count(*){''.join(f', sum(CAST({n} AS double precision))' for n in names)} FROM ({sql}) q({', '.join(names)})"
             mine, ours = bench.duckdb.value(sums), reference.value(sums)
             same = all(abs(float(a or 0) - float(b or 0)) <= 1e-6 * max(1, abs(float(b or 0))) for a, b in zip(mine, ours))
-            bench.checks.append((label, "DuckDB", "equal" if same else f"DIFFERENT: {mine}, PostgreSQL {ours}"))
+            bench.checks.append((label, f"DuckDB, {reference.name}", "equal" if same else f"DIFFERENT: {mine}, {reference.name} {ours}"))
     except NotRun as e:
         bench.checks.append((label, "gpuvm", f"not run: {e}"))
 
