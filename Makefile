@@ -151,6 +151,17 @@ cuda-load: build/unit/bin/load_cuda gpuvm_cuda.so
 build/cuda/bench/%: build/cuda/tests/bench/%.cu.o $(CUDA_OBJS)
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static $^ -Xcompiler -pthread -ldl -lrt -o $@
+
+# The joins' kernels against plain loops, on a GPU; make unit-cuda runs the same without one.
+build/cuda/tests/unit/%.o: tests/unit/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(ENGINE_CXXFLAGS) -Icuda $(CUDA_INCLUDE) -c $< -o $@
+build/cuda/test/%: build/cuda/tests/unit/%.o $(CUDA_OBJS)
+	@mkdir -p $(@D)
+	$(NVCC) -cudart static $^ -lgtest -lgtest_main -Xcompiler -pthread -ldl -lrt -o $@
+.PHONY: cuda-test
+cuda-test: build/cuda/test/cuda_join_kernels_test
+
 .PHONY: cuda-bench
 cuda-bench: $(patsubst tests/%.cu,build/cuda/%,$(wildcard tests/bench/*.cu))
 
@@ -221,8 +232,8 @@ build/emulated-so/bench/%: build/emulated-so/tests/bench/%.cu.o $(EMULATED_SRC:%
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_SO_FLAGS) $^ -lboost_context -ldl -o $@
 .PHONY: experiment-emulated
-experiment-emulated: build/emulated-so/bench/primitives_experiment
-	build/emulated-so/bench/primitives_experiment --rows 20000 --reps 1
+experiment-emulated: build/emulated-so/bench/primitives_experiment build/emulated-so/bench/join_kernels_experiment
+	for experiment in $^; do $$experiment --rows 20000 --reps 1 || exit 1; done
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 

@@ -1,26 +1,86 @@
 /*
  * cuda_join_kernels_test.cc: row sets, join tables, probes and pairs, each against
- * plain loops, on the emulated device. All memory is given to the byte.
+ * plain loops, on the emulated device; all memory is given to the byte. Also compiles for a
+ * real one (make cuda-test), with memory that both sides see.
  *
  * GPUVM_TEST_SEED changes where random cases start.
  */
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <map>
 #include <random>
+#include <vector>
 
-#include "cuda_fixture.h"
+#include "launch.h"
 #include "pairs.h"
 
 using namespace gpuvm;
 using namespace gpuvm::cuda;
-using reference::chance;
-using reference::DeviceMemory;
-using reference::pick_int;
-using reference::Rng;
 
 namespace {
+
+using Rng = std::mt19937_64;
+
+int
+pick_int(Rng &rng, int n)
+{
+	return static_cast<int>(rng() % static_cast<uint64_t>(n));
+}
+
+bool
+chance(Rng &rng, int percent)
+{
+	return pick_int(rng, 100) < percent;
+}
+
+/* The order of lanes, warps and blocks. */
+void
+set_order(uint64_t seed)
+{
+#ifdef GPUVM_EMULATED
+	gpuvm_emulated::set_seed(seed);
+#endif
+}
+
+/* Device memory that the host may look into while the device does nothing, freed at the end. */
+class DeviceMemory
+{
+public:
+	~DeviceMemory()
+	{
+		for (void *p : all_)
+			cudaFree(p);
+	}
+	char	   *get(size_t bytes)
+	{
+		char	   *p = nullptr;
+
+#ifdef GPUVM_EMULATED
+		EXPECT_EQ(cudaMalloc(&p, bytes), cudaSuccess);
+#else
+		EXPECT_EQ(cudaMallocManaged(&p, std::max<size_t>(bytes, 1)), cudaSuccess);
+		memset(p, 0xb6, bytes);
+#endif
+		all_.push_back(p);
+		return p;
+	}
+	template <typename T>
+	T		   *copy(const T *from, size_t n)
+	{
+		char	   *to = get(n * sizeof(T));
+
+		if (n != 0)
+			memcpy(to, from, n * sizeof(T));
+		return reinterpret_cast<T *>(to);
+	}
+
+private:
+	std::vector<void *> all_;
+};
 
 constexpr Type KEY_TYPES[] = {Type::Bool, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64};
 
@@ -244,6 +304,7 @@ struct Rows
 		const uint64_t rows_staged = uint64_t{staging.nsegments} * staging.segment_rows;
 
 		ok(reset_row_staging(staging, nullptr));
+		ok(cudaStreamSynchronize(nullptr));
 		for (uint32_t s = 0; s < staging.nsegments; s++)
 		{
 			const uint32_t n = fill == 100 ? staging.segment_rows : chance(rng, fill) ? static_cast<uint32_t>(rng() % (staging.segment_rows + 1))
@@ -327,7 +388,7 @@ TEST(RowSets, SlicesInOrder)
 		Rows		rows;
 		RowSetState state = {};
 
-		gpuvm_emulated::set_seed(seed % 3);
+		set_order(seed % 3);
 		rows.program.rows_per_lane = static_cast<uint16_t>(4 << pick_int(rng, 3));
 		for (int i = pick_int(rng, 9); i > 0; i--)
 			rows.add_column(chance(rng, 10) ? Type::RowId : KEY_TYPES[pick_int(rng, 6)], chance(rng, 50));
@@ -355,7 +416,7 @@ TEST(RowSets, SlicesInOrder)
 		stream.wait();
 		EXPECT_EQ(state.nrows, rows.n());
 	}
-	gpuvm_emulated::set_seed(0);
+	set_order(0);
 }
 
 TEST(RowSets, FullAndMoved)
@@ -656,7 +717,7 @@ TEST(JoinTables, OneKey)
 			const uint64_t d = distinct[pick_int(rng, 6)];
 			const int64_t base = chance(rng, 50) ? 0 : static_cast<int64_t>(rng()) >> (type == Type::I16 ? 49 : type == Type::I32 ? 33 : 2);
 
-			gpuvm_emulated::set_seed(seed % 3);
+			set_order(seed % 3);
 			inner.add_random_rows(rng, static_cast<uint32_t>(rng() % 1500), d, base, nulls[pick_int(rng, 4)]);
 			outer.add_random_rows(rng, static_cast<uint32_t>(rng() % 300), d, base, nulls[pick_int(rng, 4)]);
 			if (inner.n > 0)	/* keys that do match */
@@ -673,7 +734,7 @@ TEST(JoinTables, OneKey)
 	EXPECT_GT(forms[JoinForm::Slots], 0);
 	EXPECT_GT(forms[JoinForm::Ranges], 0);
 	EXPECT_GT(forms[JoinForm::Hashed], 0);
-	gpuvm_emulated::set_seed(0);
+	set_order(0);
 }
 
 TEST(JoinTables, SeveralKeys)
@@ -694,7 +755,7 @@ TEST(JoinTables, SeveralKeys)
 
 		Side		inner(types), outer(types);
 
-		gpuvm_emulated::set_seed(seed % 3);
+		set_order(seed % 3);
 		inner.add_random_rows(rng, static_cast<uint32_t>(rng() % 800), d, -1, nulls);
 		outer.add_random_rows(rng, static_cast<uint32_t>(rng() % 200), d, -1, nulls);
 		if (inner.n > 0)
@@ -713,7 +774,7 @@ TEST(JoinTables, SeveralKeys)
 			}
 		EXPECT_TRUE(expect_equality(inner, outer, rng) == JoinForm::Hashed || nulls != 0 || inner.n == 0);
 	}
-	gpuvm_emulated::set_seed(0);
+	set_order(0);
 }
 
 TEST(JoinTables, IdentityIsFound)
