@@ -99,7 +99,7 @@ endif
 
 CUDA_HOST_SRC = $(wildcard cuda/*.cc)
 # What the library needs of the other layers; its engine is not the CPU's.
-CUDA_CORE_SRC = $(filter-out src/vm/cpu_% src/vm/join_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
+CUDA_CORE_SRC = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
 CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_HOST_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/cuda/%.o)
 
 # For a toolkit's sake evaluated in recipes only: each asks nvcc.
@@ -136,8 +136,9 @@ build/cuda/src/%.o: src/%.cc
 	$(CXX) $(ENGINE_CXXFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
 
 # The driver is not linked: the library loads where there is none, and says so.
-gpuvm_cuda.so: $(CUDA_OBJS)
-	$(NVCC) -shared -cudart static $^ -Xcompiler -pthread -Xlinker --no-undefined,--exclude-libs,ALL -ldl -lrt -o $@
+gpuvm_cuda.so: $(CUDA_OBJS) cuda/exports.map
+	$(NVCC) -shared -cudart static $(CUDA_OBJS) -Xcompiler -pthread \
+		-Xlinker --no-undefined,--exclude-libs,ALL,--version-script=cuda/exports.map -ldl -lrt -o $@
 
 # Loads it here, with or without a driver.
 build/unit/bin/load_cuda: build/unit/tests/unit/load_cuda.o

@@ -31,14 +31,27 @@ constexpr double GROUP_JOB_NS = 40'000;	/* emptying the table, listing its group
 constexpr double DEAD_JOB_NS = 8'000;	/* marking dead rows: memory for the bits, a description of its own, a kernel */
 constexpr double DELTA_JOB_NS = 5'000;	/* rows that come with the job: a kernel's wait for the bus */
 
+/* Joins: steps that are waited for, a level; a row that is collected or put into a table; pairs of Seek and Cross, their operations included. */
+constexpr double JOIN_JOB_NS = 120'000;
+constexpr double JOIN_ROW_NS = 0.03;
+constexpr double PAIR_NS = 0.03;
+constexpr double CROSS_PAIR_NS = 0.002;
+
 /* A slice: short enough for a canceled job to end soon, long enough for launching it not to matter. */
 constexpr double SLICE_NS = 4e6;
 
-/* Of kernels that read so many bytes, here and over the bus, in so many rows. */
+/* Of so many bytes that are read, here and over the bus. */
+inline double
+bytes_ns(double local, double mapped)
+{
+	return local / LOCAL_BYTES_NS + mapped / MAPPED_BYTES_NS;
+}
+
+/* Of kernels that read so many bytes in so many rows. */
 inline double
 kernel_ns(const DeviceProgram &program, double rows, double local, double mapped, bool keys)
 {
-	return local / LOCAL_BYTES_NS + mapped / MAPPED_BYTES_NS + rows * (program.nops * OP_ROW_NS + (keys ? GROUP_ROW_NS : 0));
+	return bytes_ns(local, mapped) + rows * (program.nops * OP_ROW_NS + (keys ? GROUP_ROW_NS : 0));
 }
 
 }  // namespace cuda

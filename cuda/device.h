@@ -24,6 +24,7 @@
 
 #include "engine/device_abi.h"
 #include "launch.h"
+#include "pairs.h"
 #include "residency.h"
 
 namespace gpuvm {
@@ -33,12 +34,24 @@ constexpr int LANES = 8;		/* for any job */
 constexpr int SMALL_LANES = 1;	/* for small ones alone */
 constexpr int IN_FLIGHT = 2;	/* slices of a job at a time: more would delay its end when canceled */
 
+/* What the steps of a join tell the host. */
+struct JoinOutcomes
+{
+	RowSetState rows;
+	KeyFacts	keys;
+	JoinTableOutcome table;
+	ProbeOutcome probe;
+	uint32_t	total;			/* of a BitScan */
+	uint32_t	errors;			/* LaunchState.errors */
+};
+
 /* What the device writes for the host to read, and two words that it copies. */
 struct LaneOutcomes
 {
 	LaunchState state;
 	GroupOutcome groups;
 	UnitOutcome units[IN_FLIGHT][JOB_MAX_BUFFERS];
+	JoinOutcomes join;
 	uint32_t	zero, one;
 };
 

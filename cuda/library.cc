@@ -24,6 +24,7 @@
 #include "device.h"
 #include "failure.h"
 #include "job_scan.h"
+#include "join.h"
 #include "pin.h"
 #include "work.h"
 
@@ -60,10 +61,28 @@ private:
 		uint64_t	delta;		/* of this job alone */
 	};
 
-	Share		share_of(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program) const;
-	CudaDevice *choose_device(const DeviceJobRequest &request, const DeviceProgram &program, Share *share) const;
-	void		try_run(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program, DeviceJobIo *io,
-						DeviceJobFigures *figures, bool *published);
+	/* A cursor, and the program that reads it. */
+	struct Reading
+	{
+		const DeviceCursor &cursor;
+		const DeviceProgram &program;
+	};
+
+	/* A job lowered; both are the thread's, until it lowers another. */
+	struct Lowered
+	{
+		const DeviceProgram *program = nullptr;	/* of one cursor */
+		JoinPlan   *join = nullptr;
+		std::vector<Reading> readings;
+
+		bool		done() const { return !readings.empty(); }
+	};
+
+	Lowered		lower_job(const DeviceJobRequest &request, const char **reason) const;
+	Share		share_of(CudaDevice *device, const Lowered &job) const;
+	CudaDevice *choose_device(const Lowered &job, Share *share) const;
+	void		try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
+						bool *published);
 
 	const DeviceOptions options_;
 	/* The arena outlives the devices' last use of it, so it is destroyed after them. */
@@ -104,50 +123,86 @@ CudaLibrary::start()
 
 /* ---- choice -------------------------------------------------------------------- */
 
-CudaLibrary::Share
-CudaLibrary::share_of(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program) const
+CudaLibrary::Lowered
+CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) const
 {
-	const uint32_t step = request.ntablets / ESTIMATE_TABLETS + 1;
+	Lowered		job;
+
+	*reason = "no device is ready";
+	if (!ready())
+		return job;
+	if (request.nothers == 0)
+	{
+		job.program = lower_request(request, shared_bytes_, reason);
+		if (job.program != nullptr)
+			job.readings.push_back(Reading{request, *job.program});
+		return job;
+	}
+	for (size_t i = 0; i < request.skip_bytes; i++)
+		if (request.skip_units[i] != 0)
+		{
+			*reason = "a part of the join was handed out already";
+			return job;
+		}
+	job.join = JoinPlan::of(request, shared_bytes_, reason);
+	if (job.join == nullptr)
+		return job;
+	job.readings.push_back(Reading{request, job.join->first()});
+	for (uint32_t i = 0; i < request.nothers; i++)
+		job.readings.push_back(Reading{request.others[i], *job.join->levels()[i].build});
+	return job;
+}
+
+CudaLibrary::Share
+CudaLibrary::share_of(CudaDevice *device, const Lowered &job) const
+{
 	std::unique_lock<std::mutex> lock = device->residency()->lock();
 	Share		share = {0, 0, 0};
 
-	for (uint32_t t = 0; t < request.ntablets; t += step)
+	for (const auto &[cursor, program] : job.readings)
 	{
-		const TabletHeader *tablet = request.tablets[t].tablet;
+		const uint32_t step = cursor.ntablets / ESTIMATE_TABLETS + 1;
 
-		if (request.tablets[t].skip)
-			continue;
-		for (int c = 0; c < program.ncolumns; c++)
+		for (uint32_t t = 0; t < cursor.ntablets; t += step)
 		{
-			const uint32_t column = program.columns[c].table_column;
+			const TabletHeader *tablet = cursor.tablets[t].tablet;
 
-			if (column == DEAD_COLUMN)
+			if (cursor.tablets[t].skip)
 				continue;
+			for (int c = 0; c < program.ncolumns; c++)
+			{
+				const uint32_t column = program.columns[c].table_column;
 
-			const uint64_t bytes = chunk_bytes(tablet, tablet_chunks(tablet)[column]).total();
+				if (column == DEAD_COLUMN)
+					continue;
 
-			if (tablet->serial == 0)
-				share.delta += bytes * step;
-			else if (bytes == 0 || device->residency()->has(ChunkKey{tablet->serial, column}, bytes))
-				share.there += bytes * step;
-			else
-				share.missing += bytes * step;
+				const uint64_t bytes = chunk_bytes(tablet, tablet_chunks(tablet)[column]).total();
+
+				if (tablet->serial == 0)
+					share.delta += bytes * step;
+				else if (bytes == 0 || device->residency()->has(ChunkKey{tablet->serial, column}, bytes))
+					share.there += bytes * step;
+				else
+					share.missing += bytes * step;
+			}
 		}
 	}
 	return share;
 }
 
 CudaDevice *
-CudaLibrary::choose_device(const DeviceJobRequest &request, const DeviceProgram &program, Share *share) const
+CudaLibrary::choose_device(const Lowered &job, Share *share) const
 {
 	CudaDevice *best = nullptr;
 
+	if (!job.done())
+		return nullptr;
 	for (const std::unique_ptr<CudaDevice> &device : devices_)
 	{
 		if (!device->ready())
 			continue;
 
-		const Share its = share_of(device.get(), request, program);
+		const Share its = share_of(device.get(), job);
 
 		if (best == nullptr || its.there > share->there ||
 			(its.there == share->there && device->status()->jobs_running.load() < best->status()->jobs_running.load()))
@@ -162,11 +217,11 @@ CudaLibrary::choose_device(const DeviceJobRequest &request, const DeviceProgram 
 uint64_t
 CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 {
-	const char *refusal = "no device is ready";
-	const DeviceProgram *program = ready() ? lower_request(request, shared_bytes_, &refusal) : nullptr;
+	const char *refusal;
+	const Lowered job = lower_job(request, &refusal);
 	const Program *source = request.program;
 	Share		share = {0, 0, 0};
-	CudaDevice *device = program != nullptr ? choose_device(request, *program, &share) : nullptr;
+	CudaDevice *device = choose_device(job, &share);
 
 	if (device == nullptr)
 	{
@@ -174,27 +229,45 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 		return UINT64_MAX;
 	}
 
-	double		rows = 0, dead_rows = 0, ns = JOB_NS, copies;
+	double		rows = 0, dead_rows = 0, ns = JOB_NS, work, copies;
 	const bool	forgotten = request.transfer == Transfer::Mapped || request.transfer == Transfer::Serial || request.transfer == Transfer::Stream;
+	const bool	keys = job.program != nullptr ? uses_group_table(*job.program) : source->nkeys > 0;
 
-	for (uint32_t t = 0; t < request.ntablets; t++)
-	{
-		const DeviceTabletRef &ref = request.tablets[t];
-
-		if (ref.skip)
-			continue;
-		rows += ref.tablet->nrows;
-		dead_rows += ref.nmasked != 0 ? ref.tablet->padded_rows : 0;
-	}
 	if (forgotten)
 		share = Share{0, share.there + share.missing, share.delta};
+	work = 0;
+	for (const auto &[cursor, program] : job.readings)
+	{
+		double		its = 0;
+
+		for (uint32_t t = 0; t < cursor.ntablets; t++)
+		{
+			const DeviceTabletRef &ref = cursor.tablets[t];
+
+			if (ref.skip)
+				continue;
+			its += ref.tablet->nrows;
+			dead_rows += ref.nmasked != 0 ? ref.tablet->padded_rows : 0;
+		}
+		work += kernel_ns(program, its, 0, 0, job.program != nullptr && keys);
+		rows += its;
+	}
+	work += bytes_ns(static_cast<double>(share.there) + dead_rows / 4, static_cast<double>(share.delta));
+	if (job.join != nullptr)
+	{
+		/* What is not said is guessed: that each row meets one. */
+		const double pairs = request.expected_pairs != 0 ? static_cast<double>(request.expected_pairs) : rows;
+
+		ns += JOIN_JOB_NS * request.nothers;
+		work += rows * JOIN_ROW_NS + pairs * (job.join->sought() ? PAIR_NS : CROSS_PAIR_NS) + (keys ? pairs * GROUP_ROW_NS : 0);
+		rows = pairs;
+	}
 	copies = static_cast<double>(share.missing) / COPY_BYTES_NS;
 	ns += forgotten || share.missing > device->residency()->available() ? copies : copies * KEPT_SHARE;
 	/* Others that run there take their time of the device. Dead bits are written, then read. */
-	ns += kernel_ns(*program, rows, static_cast<double>(share.there) + dead_rows / 4, static_cast<double>(share.delta), uses_group_table(*program)) *
-		(1 + static_cast<double>(device->status()->jobs_running.load()));
+	ns += work * (1 + static_cast<double>(device->status()->jobs_running.load()));
 	ns += (dead_rows > 0 ? DEAD_JOB_NS : 0) + (share.delta > 0 ? DELTA_JOB_NS : 0);
-	if (uses_group_table(*program))
+	if (keys)
 		ns += GROUP_JOB_NS;
 	if (!source->grouped)
 	{
@@ -214,8 +287,8 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 /* ---- running ------------------------------------------------------------------- */
 
 void
-CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram &program, DeviceJobIo *io,
-					 DeviceJobFigures *figures, bool *published)
+CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
+					 bool *published)
 {
 	struct Running
 	{
@@ -226,18 +299,22 @@ CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const 
 
 	Running		running(device->status());
 	Work		work;
+	std::unique_ptr<DeviceJob> job;
 
-	list_work(request, &work);
-
-	ScanJob		job(device, arena_.get(), request, program, work, io, figures);
-
+	if (lowered.join != nullptr)
+		job = std::make_unique<JoinJob>(device, arena_.get(), request, lowered.join, io, figures);
+	else
+	{
+		list_work(request, &work);
+		job = std::make_unique<ScanJob>(device, arena_.get(), request, *lowered.program, work, io, figures);
+	}
 	try
 	{
-		job.run();
+		job->run();
 	}
 	catch (...)
 	{
-		*published = job.published();
+		*published = job->published();
 		throw;
 	}
 }
@@ -245,10 +322,10 @@ CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const 
 DeviceOutcome
 CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason)
 {
-	const char *refusal = "no device is ready";
-	const DeviceProgram *program = ready() ? lower_request(request, shared_bytes_, &refusal) : nullptr;
+	const char *refusal;
+	const Lowered job = lower_job(request, &refusal);
 	Share		share;
-	CudaDevice *device = program != nullptr ? choose_device(request, *program, &share) : nullptr;
+	CudaDevice *device = choose_device(job, &share);
 	bool		published = false;
 
 	*figures = DeviceJobFigures{};
@@ -261,7 +338,7 @@ CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigu
 	}
 	try
 	{
-		try_run(device, request, *program, io, figures, &published);
+		try_run(device, request, job, io, figures, &published);
 		device->status()->bytes_moved.fetch_add(figures->bytes_moved);
 		device->status()->jobs_done.fetch_add(1);
 		return DeviceOutcome::Done;

@@ -561,6 +561,41 @@ column_range(const ColumnChunk &chunk)
 	return stats_range(chunk);
 }
 
+ColumnSummary
+range_summary(const ValueRange &range, Type type, bool nullable)
+{
+	ColumnSummary s = {};
+
+	s.type = type;
+	s.max_width = static_cast<uint8_t>(type_width(type));
+	if (range.may_null || nullable)
+	{
+		s.flags |= CHUNK_HAS_NULLS;
+		s.null_count = 1;
+	}
+	if (!range.may_value)
+		s.flags |= CHUNK_ALL_NULL;
+	if (type_is_float(type))
+	{
+		s.flags |= static_cast<uint16_t>((range.may_nan ? CHUNK_HAS_NAN : 0) | (range.may_inf ? CHUNK_HAS_INF : 0) | CHUNK_HAS_NEG_ZERO);
+		s.exp_lo = static_cast<int16_t>(range.exp_lo);
+		s.exp_hi = static_cast<int16_t>(range.exp_hi);
+		memcpy(&s.min, &range.flo, sizeof(s.min));
+		memcpy(&s.max, &range.fhi, sizeof(s.max));
+	}
+	else if (type == Type::Bool)
+	{
+		s.min = range.may_true && !range.may_false;
+		s.max = range.may_true;
+	}
+	else
+	{
+		s.min = range.lo;
+		s.max = range.hi;
+	}
+	return s;
+}
+
 void
 analyze_ranges(const Program *program, const ParamValue *params, const ValueRange *columns,
 			   ValueRange *regs, uint32_t *errors)

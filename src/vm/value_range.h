@@ -36,6 +36,9 @@ struct ValueRange
 ValueRange	column_range(const ColumnSummary &column);
 ValueRange	column_range(const ColumnChunk &chunk);
 
+/* The reverse, for columns of what a program left: its values are of `type`, as wide as results are. `nullable`: even if the range has no null. */
+ColumnSummary range_summary(const ValueRange &range, Type type, bool nullable);
+
 /*
  * Ranges of all registers of a verified program. `columns` are those of the
  * columns that it reads, by column number. errors[address] gets the ErrorBits

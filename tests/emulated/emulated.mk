@@ -45,7 +45,7 @@ build/emulated-tsan/bin/%: build/emulated-tsan/tests/unit/%.cc.o $(EMULATED_TSAN
 
 build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_CORE_SRC:%.cc=build/cuda/%.o)
 	@mkdir -p $(@D)
-	$(CXX) -shared $(EMULATED_SO_FLAGS) $^ -Wl,--no-undefined -lboost_context -ldl -o $@
+	$(CXX) -shared $(EMULATED_SO_FLAGS) $^ -Wl,--no-undefined,--version-script=cuda/exports.map -lboost_context -ldl -o $@
 
 .PHONY: unit-cuda unit-cuda-tsan
 unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test build/emulated-tsan/bin/cuda_delta_test

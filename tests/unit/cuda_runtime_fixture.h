@@ -124,6 +124,8 @@ struct UnitRows
 {
 	std::vector<std::string> rows;
 	bool		errors = false;
+	uint32_t	parts = 0;
+	bool		whole = false;	/* the last part came */
 
 	bool operator==(const UnitRows &other) const { return rows == other.rows && errors == other.errors; }
 };
@@ -155,13 +157,21 @@ public:
 
 		EXPECT_FALSE(has_stopped) << "rows of a stopped job";
 		EXPECT_EQ(buffers[static_cast<size_t>(buffer)], Buffer::Filling);
-		EXPECT_EQ(units.count(unit), 0u) << "unit " << unit << " twice";
+		EXPECT_EQ(part, units.count(unit) != 0 ? units[unit].parts : 0u) << "unit " << unit;
+		EXPECT_FALSE(units[unit].whole) << "unit " << unit << " twice";
 		EXPECT_TRUE(nrows == 0 || errors == 0);
+		EXPECT_LE(nrows, capacity);
 		if (count)
 			memcpy(&ngroups, areas[buffer] + align_up(capacity / 8, 64), 8);
 		else
 			read_area(program, areas[buffer], capacity, nrows, &out);
-		units[unit] = UnitRows{count ? std::vector<std::string>() : rows_text(program, out), errors != 0};
+
+		const std::vector<std::string> text = count ? std::vector<std::string>() : rows_text(program, out);
+
+		units[unit].rows.insert(units[unit].rows.end(), text.begin(), text.end());
+		units[unit].errors = errors != 0;
+		units[unit].parts++;
+		units[unit].whole = last;
 		/* the backend has it and may write there again */
 		memset(areas[buffer], 0xee, 64);
 		buffers[static_cast<size_t>(buffer)] = slow ? Buffer::Full : Buffer::Free;
@@ -228,6 +238,8 @@ struct Ways
 	bool		count_groups = false;
 	uint64_t	row_limit = 0;
 	uint32_t	capacity = 0;	/* of buffers of groups */
+	uint64_t	build_limit = 0;	/* joins */
+	uint64_t	expected_pairs = 0;
 	std::function<void(FakeIo *)> tell;
 };
 
@@ -283,8 +295,21 @@ protected:
 
 	DeviceStatus &status() { return arena.header->devices[0]; }
 
+	static DeviceCursor cursor_of(const StoredTable &stored)
+	{
+		return DeviceCursor{stored.table->summaries.data(), static_cast<uint32_t>(stored.table->summaries.size()), stored.tablets.data(),
+			static_cast<uint32_t>(stored.tablets.size()), stored.table->nrows()};
+	}
+
 	Ran run(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
 	{
+		return run(program, std::vector<StoredTable>{stored}, params, ways);
+	}
+
+	/* A table for each cursor. */
+	Ran run(const Program *program, const std::vector<StoredTable> &stored, const std::vector<ParamValue> &params, const Ways &ways)
+	{
+		std::vector<DeviceCursor> others;
 		std::vector<Type> types(program->nresults);
 		std::vector<char *> areas;
 		DeviceJobRequest request = {};
@@ -297,11 +322,13 @@ protected:
 		request.program = program;
 		request.params = params.data();
 		request.nparams = static_cast<uint32_t>(params.size());
-		request.columns = stored.table->summaries.data();
-		request.ncolumns = static_cast<uint32_t>(stored.table->summaries.size());
-		request.tablets = stored.tablets.data();
-		request.ntablets = static_cast<uint32_t>(stored.tablets.size());
-		request.total_rows = stored.table->nrows();
+		static_cast<DeviceCursor &>(request) = cursor_of(stored[0]);
+		for (size_t i = 1; i < stored.size(); i++)
+			others.push_back(cursor_of(stored[i]));
+		request.others = others.data();
+		request.nothers = static_cast<uint32_t>(others.size());
+		request.build_limit = ways.build_limit;
+		request.expected_pairs = ways.expected_pairs;
 		request.unit_rows = ways.unit_pads * TABLET_PAD_ROWS;
 		request.capacity = ways.capacity != 0 ? ways.capacity : request.unit_rows;
 		request.nbuffers = ways.nbuffers;
@@ -372,7 +399,7 @@ protected:
 				if (did.errors == 0 && did.rows == 0)
 					continue;
 				read_area(program, area.memory.get(), area.capacity, did.errors ? 0 : did.rows, &out);
-				units[unit] = UnitRows{rows_text(program, out), did.errors != 0};
+				units[unit] = UnitRows{rows_text(program, out), did.errors != 0, 1, true};
 			}
 		return units;
 	}

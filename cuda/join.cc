@@ -1,0 +1,409 @@
+/* join.cc: the course of a join, its memory, and its way out. See join.h. */
+#include "join.h"
+
+#include <algorithm>
+
+#include "cost.h"
+#include "failure.h"
+#include "join_results.h"
+
+namespace gpuvm {
+namespace cuda {
+
+constexpr uint64_t SMALL_BYTES = 256ull << 20;
+constexpr uint64_t SMALL_PAIRS = 100'000'000;
+
+JoinSizes join_sizes;
+
+JoinJob::Source::Source(CudaDevice *device, PinnedArena *arena, const DeviceCursor &cursor, const Program *source, const DeviceProgram &program)
+	: program(program)
+{
+	list_rows(cursor, source, &work);
+	feed = std::make_unique<TableFeed>(device, arena, program, work);
+}
+
+JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
+				 DeviceJobFigures *figures)
+	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(request, plan->split())
+{
+	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));
+	levels_.resize(plan->levels().size());
+	for (size_t i = 0; i < levels_.size(); i++)
+	{
+		levels_[i].plan = &plan->levels()[i];
+		sources_.push_back(std::make_unique<Source>(device, arena, cursors_[i + 1], levels_[i].plan->split->build.program(),
+													*levels_[i].plan->build));
+	}
+}
+
+/* Whatever happened, the device is done with the job before anything of it is freed. */
+JoinJob::~JoinJob()
+{
+	drain();
+	for (std::unique_ptr<Source> &source : sources_)
+		figures_->bytes_moved += source->feed->copied_bytes();
+}
+
+/* ---- steps ------------------------------------------------------------------------ */
+
+void
+JoinJob::start()
+{
+	if (busy_)
+		return;
+	check(cudaEventRecord(lane_->slices[0].begin, lane_->stream), "recording an event");
+	busy_ = true;
+}
+
+double
+JoinJob::sync()
+{
+	float		ms = 0;
+
+	start();
+	check(cudaEventRecord(lane_->slices[0].end, lane_->stream), "recording an event");
+	wait_for(lane_->slices[0].end);
+	busy_ = false;
+	check(cudaEventElapsedTime(&ms, lane_->slices[0].begin, lane_->slices[0].end), "measuring a step");
+	figures_->device_ns += static_cast<uint64_t>(ms * 1e6);
+	if (stopped())
+		throw Stopped();
+	if (outcomes_->errors != 0)
+		throw RowErrors{outcomes_->errors};
+	return ms * 1e6;
+}
+
+void
+JoinJob::fetch_errors()
+{
+	check(cudaMemcpyAsync(&outcomes_->errors, &lane_->scratch.state->errors, sizeof(uint32_t), cudaMemcpyDeviceToHost, lane_->stream),
+		  "fetching errors");
+}
+
+uint32_t
+JoinJob::appended()
+{
+	if (outcomes_->rows.errors != 0)
+		throw RowErrors{outcomes_->rows.errors};
+	if (outcomes_->rows.full != 0)
+		throw Refusal{"a join's rows did not fit where there had to be room"};
+	return outcomes_->rows.nrows;
+}
+
+/* ---- the course --------------------------------------------------------------------- */
+
+void
+JoinJob::run()
+{
+	bool		placed = true;
+	uint64_t	bytes = 0, dead = 0;
+
+	device_->use();
+	for (std::unique_ptr<Source> &source : sources_)
+	{
+		source->feed->begin(request_.transfer);
+		placed = placed && source->feed->all_placed();
+		bytes += source->feed->bytes();
+		dead += source->work.dead_pads * DEAD_PAD_BYTES;
+	}
+	figures_->transfer = sources_[0]->feed->transfer();
+	begin(placed && bytes <= SMALL_BYTES && request_.expected_pairs != 0 && request_.expected_pairs <= SMALL_PAIRS);
+	outcomes_ = &lane_->outcomes->join;
+	outcomes_->errors = 0;
+
+	Carver		words(allocate(1024 + dead));
+
+	facts_ = reinterpret_cast<KeyFacts *>(words.take(sizeof(KeyFacts)));
+	table_words_ = reinterpret_cast<JoinTableOutcome *>(words.take(sizeof(JoinTableOutcome)));
+	for (std::unique_ptr<Source> &source : sources_)
+	{
+		source->feed->use_lane(lane_);
+		if (source->work.dead_pads != 0)
+			source->feed->use_dead_bits(words.take(source->work.dead_pads * DEAD_PAD_BYTES));
+	}
+	start();
+	check(reset_state(lane_->scratch, lane_->stream), "starting the job");
+	try
+	{
+		build();
+		run_joined();
+	}
+	catch (const RowErrors &e)
+	{
+		figures_->errors = e.errors;
+	}
+}
+
+void
+JoinJob::run_joined()
+{
+	std::vector<uint64_t> each;
+	const char *reason;
+
+	for (const Level &level : levels_)
+	{
+		uint64_t	most = level.side_rows;
+
+		if (level.plan->split->sought)
+			most = level.table.form == JoinForm::Empty ? 0 : finds_one(level) ? 1 : most;
+		/* Few different bounds, so that a plan is of use once more. */
+		while ((most & (most - 1)) != 0)
+			most += most & (~most + 1);
+		each.push_back(most);
+	}
+	reason = plan_->lower_pairs(each);
+	if (reason != nullptr)
+		throw Refusal{reason};
+
+	const bool	nothing = empty_ || sources_[0]->work.pads.empty();
+
+	if (!nothing)
+	{
+		choose_batch();
+		describe();
+	}
+	if (!request_.program->grouped)
+	{
+		if (nothing)
+			return;
+		map_areas();
+		start();
+		check(reset_rows(out_, lane_->stream), "starting the job");
+		run_outer();
+		end_rows();
+	}
+	else if (uses_group_table(plan_->end()))
+		run_groups(plan_->end(), plan_->pairs_bound(), sources_[0]->feed->missing_bytes(), nothing);
+	else
+		run_aggregates(plan_->end(), nothing);
+}
+
+/* ---- memory --------------------------------------------------------------------------- */
+
+/* Rows or pairs that the job will hardly have more of. */
+uint64_t
+JoinJob::wanted_batch() const
+{
+	uint64_t	want = std::max<uint64_t>(sources_[0]->work.rows, 1), pairs = want;
+
+	for (const Level &level : levels_)
+	{
+		/* What Seek finds is not known, but for this. */
+		pairs = level.plan->split->sought ? std::max(pairs, std::min<uint64_t>(request_.expected_pairs, join_sizes.most_batch))
+			: level.plan->grid_tail && &level == &levels_.back() && request_.program->grouped ? pairs
+			: std::min<uint64_t>(pairs * std::max(level.side_rows, 1u), join_sizes.most_batch);
+		want = std::max(want, pairs);
+	}
+	return want;
+}
+
+void
+JoinJob::choose_batch()
+{
+	const uint64_t want = wanted_batch();
+
+	batch_ = join_sizes.least_batch;
+	while (batch_ < join_sizes.most_batch && batch_ < want)
+		batch_ = std::min(batch_ * 2, join_sizes.most_batch);
+	for (;; batch_ = std::max(batch_ / 2 / TABLET_PAD_ROWS * TABLET_PAD_ROWS, join_sizes.least_batch))
+	{
+		const bool	least = batch_ == join_sizes.least_batch;
+		Carver		size;
+
+		lay_out(&size);
+		if (!least && size.taken() > device_->residency()->available() / 2)
+			continue;
+
+		char	   *memory = least ? allocate(size.taken()) : try_allocate(size.taken());
+
+		if (memory == nullptr)
+			continue;
+
+		Carver		carver(memory);
+
+		lay_out(&carver);
+		return;
+	}
+}
+
+/* Every part in its place; without memory they are only counted. */
+void
+JoinJob::lay_out(Carver *to)
+{
+	const DeviceProgram *before = &plan_->first();
+	const uint64_t pads = batch_ / TABLET_PAD_ROWS;
+	const uint64_t pair_bits = static_cast<uint64_t>(batch_) * join_sizes.marks;
+	uint64_t	columns = 0, staging = row_staging_bytes(*before, pads), temp = append_temp_bytes(*before, pads);
+	bool		crosses = false;
+
+	pads_ = reinterpret_cast<DevicePad *>(to->take(pads * sizeof(DevicePad)));
+	tablet_ = reinterpret_cast<DeviceTablet *>(to->take(sizeof(DeviceTablet)));
+	chunks_ = reinterpret_cast<DeviceChunk *>(to->take(sizeof(DeviceChunk) * MAX_COLUMNS));
+	for (Level &level : levels_)
+	{
+		const JoinLevel &split = *level.plan->split;
+		const bool	marks = level.plan->condition.present();
+		char	   *memory = to->take(row_set_bytes(*before, batch_));
+
+		if (memory != nullptr)
+			level.in = row_set(*before, batch_, memory);
+		level.inner_columns = reinterpret_cast<DeviceChunk *>(to->take(sizeof(DeviceChunk) * MAX_UNIFORMS));
+		if (split.sought)
+			level.probe = to->take(probe_bytes(level.table, probe_mode(level), batch_));
+		level.matched = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(batch_)));
+		level.scan = to->take(bit_scan_bytes(batch_));
+		crosses = crosses || (!split.sought && marks && split.kind == JoinKind::Left);
+		for (const PairStage *stage : {&level.plan->condition, &level.plan->tail})
+		{
+			uint64_t	bytes = 0;
+
+			for (const StageColumnSource &column : stage->columns)
+				bytes += align_up(static_cast<uint64_t>(batch_) * static_cast<uint64_t>(type_natural_width(column_type(level, column))), 256) +
+					bitmap_bytes(batch_);
+			columns = std::max(columns, bytes);
+		}
+		before = level.plan->tail.program.get();
+		if (before->nresults != 0 || !request_.program->grouped || &level != &levels_.back())
+		{
+			staging = std::max(staging, row_staging_bytes(*before, pads));
+			temp = std::max(temp, append_temp_bytes(*before, pads));
+		}
+	}
+	for (int i = 0; i < 2; i++)
+	{
+		outer_[i] = reinterpret_cast<uint32_t *>(to->take(batch_ * sizeof(uint32_t)));
+		inner_[i] = reinterpret_cast<uint32_t *>(to->take(batch_ * sizeof(uint32_t)));
+	}
+	bit_pairs_ = crosses ? static_cast<uint32_t>(std::min<uint64_t>(pair_bits, ROW_SET_MAX_ROWS / TABLET_PAD_ROWS * TABLET_PAD_ROWS)) : batch_;
+	bits_ = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(bit_pairs_)));
+	bits_scan_ = to->take(bit_scan_bytes(bit_pairs_));
+	columns_ = to->take(columns);
+	staging_ = to->take(staging);
+	temp_ = to->take(temp);
+	if (!request_.program->grouped)
+	{
+		char	   *memory = to->take(row_set_bytes(plan_->end(), 2 * static_cast<uint64_t>(batch_)));
+
+		if (memory != nullptr)
+			out_ = row_set(plan_->end(), 2 * static_cast<uint64_t>(batch_), memory);
+	}
+}
+
+/* What of the descriptions stays as it is. */
+void
+JoinJob::describe()
+{
+	std::vector<DevicePad> pads;
+
+	for (uint32_t row = 0; row < batch_; row += TABLET_PAD_ROWS)
+		pads.push_back(DevicePad{0, row});
+	start();
+	check(cudaMemcpyAsync(pads_, pads.data(), pads.size() * sizeof(DevicePad), cudaMemcpyHostToDevice, lane_->stream), "describing row sets");
+	for (Level &level : levels_)
+	{
+		const PairStage &stage = level.plan->grid_condition ? level.plan->condition : level.plan->tail;
+		DeviceChunk chunks[MAX_UNIFORMS];
+		const uint32_t n = stage.program->grid.nuniforms;
+
+		if (n == 0 || level.side_rows == 0)
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			chunks[i] = row_set_chunk(level.side.column[stage.columns[stage.program->grid.uniforms[i].table_column].index]);
+		check(cudaMemcpyAsync(level.inner_columns, chunks, n * sizeof(DeviceChunk), cudaMemcpyHostToDevice, lane_->stream),
+			  "describing row sets");
+	}
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+void
+JoinJob::run_all(const GroupTable *groups, const std::function<void()> &behind)
+{
+	groups_ = groups;
+	if (!empty_)
+		run_outer();
+	start();
+	behind();
+	(void) sync();
+}
+
+void
+JoinJob::begin_again()
+{
+	sources_[0]->feed->restart();
+	sources_[0]->next_pad = 0;
+	figures_->rows_in = figures_->pairs = rows_taken_ = 0;
+	figures_->tablets_scanned = 0;
+}
+
+void
+JoinJob::run_outer()
+{
+	Source	   *source = sources_[0].get();
+	const uint32_t pads = batch_ / TABLET_PAD_ROWS;
+
+	while (source->next_pad < source->work.pads.size())
+	{
+		const RowStaging staging = row_staging(plan_->first(), pads, staging_);
+
+		start();
+		check(reset_rows(levels_[0].in, lane_->stream), "emptying a row set");
+
+		const uint32_t n = run_source(source, pads, staging, figures_);
+
+		check(append_rows(plan_->first(), staging, n, levels_[0].in, temp_, &outcomes_->rows, lane_->stream), "collecting rows");
+		(void) sync();
+		run_level(0, appended());
+	}
+}
+
+/* ---- rows that leave --------------------------------------------------------------------- */
+
+/* Writes what has gathered to result buffers, and hands them over. */
+void
+JoinJob::flush()
+{
+	for (uint32_t from = 0; from < out_rows_;)
+	{
+		const uint32_t left = (out_rows_ - from + request_.capacity - 1) / request_.capacity;
+		const size_t n = gather(std::min(left, std::max(1u, (request_.nbuffers + 1) / 2)));
+		uint32_t	at = from;
+
+		if (n == 0)
+			throw Stopped();
+		start();
+		for (size_t i = 0; i < n; i++, at += request_.capacity)
+			check(emit_row_set(out_, at, std::min(request_.capacity, out_rows_ - at), areas_[static_cast<size_t>(spare_[i])], request_.capacity,
+							   lane_->stream), "emitting rows");
+		(void) sync();
+		for (size_t i = 0; i < n; i++, from += request_.capacity)
+		{
+			const int	buffer = spare_.front();
+
+			if (stopped())
+				throw Stopped();
+			spare_.erase(spare_.begin());
+			publish_part(buffer, 0, part_++, false, std::min(request_.capacity, out_rows_ - from), 0);
+		}
+	}
+	out_rows_ = 0;
+	start();
+	check(reset_rows(out_, lane_->stream), "emptying a row set");
+}
+
+void
+JoinJob::end_rows()
+{
+	flush();
+	(void) sync();
+	if (part_ == 0 || gather(1) == 0)
+		return;
+
+	const int	buffer = spare_.back();
+
+	spare_.pop_back();
+	publish_part(buffer, 0, part_, true, 0, 0);
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

@@ -1,0 +1,193 @@
+/*
+ * join.h: runs one job of several cursors on one device.
+ *
+ * The thread that runs the job drives it in steps: launches of the interpreter, which runs
+ * the programs that the join was cut into (vm/join_split.h), and of what makes pairs
+ * between them (row_set.h, join_table.h, pairs.h). A step's outcome, how many rows or pairs there
+ * are, is waited for where the next one depends on it.
+ *
+ *   build     for each inner cursor: its rows, filtered, as a row set; a table of its keys
+ *   run       cursor 0's rows, some at a time, go through `first` into the row set
+ *             of level 0; a level makes pairs of what comes in and its own rows, some at
+ *             a time, and runs its tail over them: into the next level's row set, which is
+ *             then taken through that level before this one goes on, or into the program's end
+ *
+ * So everything has its size from the start: `batch` rows or pairs. A nested loop is launched
+ * over tiles of pairs, without lists of them.
+ *
+ * Rows of the program's end gather in a row set and leave by full result buffers,
+ * as parts of unit 0. An error ends the job: before anything of a group is published,
+ * and with what was handed over standing, as on the CPU.
+ */
+#ifndef GPUVM_CUDA_JOIN_H
+#define GPUVM_CUDA_JOIN_H
+
+#include <memory>
+#include <vector>
+
+#include "job.h"
+#include "job_scan.h"
+#include "join_plan.h"
+#include "pairs.h"
+#include "transfer.h"
+#include "work.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/* For tests: how much a join takes at a time. */
+struct JoinSizes
+{
+	uint32_t	most_batch = 8 << 20;	/* rows or pairs; a multiple of TABLET_PAD_ROWS, as all of these */
+	uint32_t	least_batch = 64 << 10;	/* with less room the job is refused */
+	uint64_t	grid_pairs = uint64_t(1) << 31;	/* of a nested loop's first launch: its speed is not known */
+	uint32_t	marks = 16;			/* bits for pairs of nested loops, by rows of a batch */
+};
+extern JoinSizes join_sizes;
+
+/* Hands out a piece of memory in parts; without memory it only counts. */
+class Carver
+{
+public:
+	explicit Carver(char *base = nullptr) : base_(base) {}
+	char	   *take(uint64_t bytes)
+	{
+		char	   *at = base_ != nullptr ? base_ + taken_ : nullptr;
+
+		taken_ = align_up(taken_ + bytes, 256);
+		return at;
+	}
+	uint64_t	taken() const { return taken_; }
+
+private:
+	char	   *base_;
+	uint64_t	taken_ = 0;
+};
+
+class JoinJob final : public DeviceJob
+{
+public:
+	JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
+			DeviceJobFigures *figures);
+	~JoinJob() override;
+
+	void		run() override;
+
+private:
+	/* A cursor's rows on their way to the device. */
+	struct Source
+	{
+		Source(CudaDevice *device, PinnedArena *arena, const DeviceCursor &cursor, const Program *source, const DeviceProgram &program);
+
+		const DeviceProgram &program;
+		Work		work;
+		std::unique_ptr<TableFeed> feed;
+		uint32_t	next_pad = 0;
+	};
+
+	struct Level
+	{
+		PlannedLevel *plan;
+		RowSet		side = {};		/* the inner rows */
+		uint32_t	side_rows = 0;
+		JoinTable	table = {};
+		DeviceChunk *inner_columns = nullptr;	/* device: of the stage that is a grid */
+		RowSet		in = {};		/* what comes in */
+		char	   *probe = nullptr;
+		uint32_t   *matched = nullptr;	/* bits of rows of `in` */
+		char	   *scan = nullptr;
+	};
+
+	/* An error of a row ends the job. */
+	struct RowErrors
+	{
+		uint32_t	errors;
+	};
+
+	/* building: join_build.cc */
+	void		build();
+	void		build_rows(size_t number);
+	void		build_table(Level *level);
+	void		count_build(uint64_t bytes);
+	uint32_t	run_source(Source *source, uint32_t most_pads, const RowStaging &staging, DeviceJobFigures *figures);
+
+	/* running */
+	void		run_joined();
+	void		choose_batch();
+	uint64_t	wanted_batch() const;
+	void		lay_out(Carver *to);
+	void		describe();
+	void		run_all(const GroupTable *groups, const std::function<void()> &behind) override;
+	void		begin_again() override;
+	void		run_outer();
+
+	/* levels: join_levels.cc */
+	void		run_level(size_t number, uint32_t n);
+	void		seek(size_t number, uint32_t n);
+	void		cross(size_t number, uint32_t n);
+	void		cross_some(size_t number, uint32_t n);
+	void		cross_left(size_t number, uint32_t n);
+	void		cross_tail(size_t number, uint32_t n);
+	uint32_t	filter_pairs(Level *level, uint32_t n);
+	void		run_marked(size_t number, const uint32_t *bits, uint32_t n, bool want);
+	void		run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, bool no_partner);
+	void		prepare_tail(size_t number, uint32_t rows);
+	void		end_tail(size_t number, uint64_t npads, uint64_t pairs);
+	static ProbeMode probe_mode(const Level &level);
+	static bool finds_one(const Level &level) { return level.table.unique && level.plan->split->range == 0; }
+	cudaError_t probe_level(const Level &level, uint32_t n, Probe *found);
+	static Type column_type(const Level &level, const StageColumnSource &column);
+	bool		ends_in_groups(size_t number) const { return number + 1 == levels_.size() && request_.program->grouped; }
+
+	/* launches: join_launch.cc */
+	void		gather_columns(const Level &level, const PairStage &stage, const uint32_t *outer, const uint32_t *inner, uint32_t n,
+							   bool no_partner);
+	void		launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, bool rows);
+	void		launch_grid(const Level &level, const PairStage &stage, uint32_t outer_rows, uint32_t first, uint32_t n, uint32_t *marks, bool rows);
+	void		launch(const DeviceProgram &program, SliceArgs args, uint64_t staged_pads);
+	uint32_t	grid_step(uint32_t outer_rows) const;
+	void		upload(uint32_t nrows, const std::vector<DeviceChunk> &chunks);
+
+	/* rows that leave */
+	void		flush();
+	void		end_rows();
+
+	/* steps */
+	void		start();
+	double		sync();			/* waits for all that is enqueued: how long it ran, ns. Throws Stopped, RowErrors */
+	void		fetch_errors();	/* of launches, for the next sync() */
+	uint32_t	appended();		/* rows that a row set has, as the last append_rows() told. Throws RowErrors */
+
+	JoinPlan   *plan_;
+	JoinCursors cursors_;
+	std::vector<std::unique_ptr<Source>> sources_;
+	std::vector<Level> levels_;
+	const GroupTable *groups_ = nullptr;
+	JoinOutcomes *outcomes_ = nullptr;	/* host; pinned */
+	KeyFacts   *facts_ = nullptr;	/* device */
+	JoinTableOutcome *table_words_ = nullptr;	/* device */
+	bool		empty_ = false;	/* no row can come out */
+	double		pair_ns_ = 0;	/* of a nested loop, measured */
+
+	/* what is used by one step after the other */
+	uint32_t	batch_ = 0;
+	uint32_t   *outer_[2] = {}, *inner_[2] = {};	/* lists of pairs */
+	uint32_t	bit_pairs_ = 0;	/* that there are bits for: */
+	uint32_t   *bits_ = nullptr;
+	char	   *bits_scan_ = nullptr;
+	char	   *columns_ = nullptr;	/* gathered */
+	RowColumn	gathered_[MAX_COLUMNS];
+	char	   *staging_ = nullptr;
+	char	   *temp_ = nullptr;
+	DevicePad  *pads_ = nullptr;	/* all of a row set's */
+	DeviceTablet *tablet_ = nullptr;	/* the row set that is read, and behind it its chunks */
+	DeviceChunk *chunks_ = nullptr;
+	RowSet		out_ = {};		/* rows that leave */
+	uint32_t	out_rows_ = 0;
+	uint32_t	part_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif

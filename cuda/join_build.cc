@@ -1,0 +1,164 @@
+/* join_build.cc: a join's inner sides: their rows and tables. See join.h. */
+#include "join.h"
+
+#include <algorithm>
+
+#include "cost.h"
+#include "failure.h"
+
+namespace gpuvm {
+namespace cuda {
+
+constexpr uint64_t STAGING_BYTES = 256ull << 20;	/* of a slice of inner rows */
+constexpr uint64_t SERIAL_PART_BYTES = 256ull << 20;
+
+void
+JoinJob::build()
+{
+	for (size_t i = 0; i < levels_.size(); i++)
+	{
+		const JoinLevel &split = *levels_[i].plan->split;
+
+		build_rows(i);
+		if (split.sought)
+			build_table(&levels_[i]);
+		if (levels_[i].side_rows == 0 && (split.kind == JoinKind::Inner || split.kind == JoinKind::Semi))
+			empty_ = true;
+	}
+}
+
+void
+JoinJob::count_build(uint64_t bytes)
+{
+	figures_->build_bytes += bytes;
+	if (request_.build_limit != 0 && figures_->build_bytes > request_.build_limit)
+		throw Refusal{"an inner side of the join takes more memory than it may"};
+}
+
+/*
+ * Enqueues a slice of at most so many pads behind those before, which the device is done with.
+ * Returns how many pads it has.
+ */
+uint32_t
+JoinJob::run_source(Source *source, uint32_t most_pads, const RowStaging &staging, DeviceJobFigures *figures)
+{
+	TableFeed  *feed = source->feed.get();
+	const uint32_t first = source->next_pad;
+	const uint32_t n = std::min(slice_pads(source->program, source->work, *feed, first, SLICE_NS), most_pads);
+	bool		waits;
+
+	feed->retire(first);
+	while (feed->transfer() == Transfer::Serial && !feed->all_placed() && feed->copy_some(SERIAL_PART_BYTES))
+	{
+		wait_for(lane_->copied);
+		if (stopped())
+			throw Stopped();
+	}
+	feed->bring(first, n, &waits);
+
+	LaunchShape shape;
+
+	if (source->program.nlong_aux != 0)
+		check(send_long_lists(source->program, lane_->scratch, lane_->stream), "sending lists");
+	check(choose_shape(source->program, n, &shape), "fitting the program to the device");
+	check(launch_slice(source->program, shape, lane_->scratch, SliceArgs{feed->table(), first, n, lane_->abort, &staging, nullptr}, lane_->stream),
+		  "launching the interpreter");
+	count_work(source->work, *feed, first, n, figures);
+	figures_->slices++;
+	source->next_pad += n;
+	return n;
+}
+
+void
+JoinJob::build_rows(size_t number)
+{
+	Level	   &level = levels_[number];
+	Source	   *source = sources_[number + 1].get();
+	const DeviceProgram &program = source->program;
+	const uint32_t npads = static_cast<uint32_t>(source->work.pads.size());
+	DeviceJobFigures read = {};
+
+	if (npads == 0)
+		return;
+	if (source->work.rows > ROW_SET_MAX_ROWS)
+		throw Refusal{"an inner side of the join has too many rows for the device"};
+
+	const uint64_t bytes = row_set_bytes(program, source->work.rows);
+
+	count_build(bytes);
+	level.side = row_set(program, source->work.rows, allocate(bytes));
+
+	const size_t kept = working_.size();
+	const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64;
+	const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(npads, std::max<uint64_t>(STAGING_BYTES / pad_bytes, 1)));
+	Carver		size;
+
+	size.take(row_staging_bytes(program, most));
+	size.take(append_temp_bytes(program, most));
+
+	Carver		carver(allocate(size.taken()));
+	const RowStaging staging = row_staging(program, most, carver.take(row_staging_bytes(program, most)));
+	char	   *temp = carver.take(append_temp_bytes(program, most));
+
+	start();
+	check(reset_rows(level.side, lane_->stream), "emptying a row set");
+	while (source->next_pad < npads)
+	{
+		start();
+
+		const uint32_t n = run_source(source, most, staging, &read);
+
+		check(append_rows(program, staging, n, level.side, temp, &outcomes_->rows, lane_->stream), "collecting rows");
+		(void) sync();
+		(void) appended();
+	}
+	level.side_rows = appended();
+	figures_->build_rows += level.side_rows;
+	figures_->bytes_read += read.bytes_read;
+	figures_->bytes_moved += read.bytes_moved;
+	free_working(kept);
+}
+
+void
+JoinJob::build_table(Level *level)
+{
+	JoinKeys	keys = {};
+	JoinTablePlan plan;
+	const size_t before = working_.size();
+
+	keys.nkeys = static_cast<uint32_t>(level->plan->split->key_types.size());
+	if (keys.nkeys > JOIN_MAX_KEYS)
+		throw Refusal{"a join has too many keys for the device"};
+	if (level->side_rows == 0)
+		return;
+	std::copy(level->side.column, level->side.column + keys.nkeys, keys.key);
+	start();
+	check(measure_keys(keys, level->side_rows, facts_, &outcomes_->keys, lane_->stream), "measuring keys");
+	(void) sync();
+	plan_join_table(keys, level->side_rows, outcomes_->keys, level->plan->split->range != 0, &plan);
+	for (;;)
+	{
+		char	   *table = plan.table_bytes != 0 ? allocate(plan.table_bytes) : nullptr;
+		const size_t kept = working_.size();
+		char	   *temp = plan.temp_bytes != 0 ? allocate(plan.temp_bytes) : nullptr;
+
+		start();
+		check(build_join_table(plan, keys, table, temp, &level->table, table_words_, &outcomes_->table, lane_->stream), "building a table");
+		(void) sync();
+		switch (finish_join_table(outcomes_->table, &plan, &level->table))
+		{
+			case JoinTableEnd::Done:
+				free_working(kept);
+				count_build(plan.table_bytes);
+				return;
+			case JoinTableEnd::Again:
+				free_working(before);
+				break;
+			case JoinTableEnd::Collision:
+				throw Refusal{"two keys of the join have one hash"};
+		}
+	}
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

@@ -1,0 +1,112 @@
+/* join_launch.cc: launches of a join's programs over row sets and over tiles of pairs. See join.h. */
+#include "join.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "failure.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/* The stage's columns, for these pairs. Those of rows that are taken as they are need no copy. */
+void
+JoinJob::gather_columns(const Level &level, const PairStage &stage, const uint32_t *outer, const uint32_t *inner, uint32_t n, bool no_partner)
+{
+	GatherColumn list[MAX_COLUMNS];
+	uint32_t	nlist = 0;
+	Carver		carver(columns_);
+
+	for (size_t i = 0; i < stage.columns.size(); i++)
+	{
+		const StageColumnSource &column = stage.columns[i];
+		const Type	type = column_type(level, column);
+		const RowColumn from = column.carried ? level.in.column[column.index]
+			: no_partner ? RowColumn{nullptr, nullptr, type} : level.side.column[column.index];
+		const bool	nulls = from.nulls != nullptr || (!column.carried && level.plan->split->kind == JoinKind::Left);
+
+		if (column.carried && outer == nullptr)
+		{
+			gathered_[i] = from;
+			continue;
+		}
+		gathered_[i].type = type;
+		gathered_[i].values = carver.take(static_cast<uint64_t>(batch_) * static_cast<uint64_t>(type_natural_width(type)));
+		gathered_[i].nulls = nulls ? reinterpret_cast<uint32_t *>(carver.take(bitmap_bytes(batch_))) : nullptr;
+		list[nlist++] = GatherColumn{from, gathered_[i], column.carried ? GatherBy::Outer : no_partner ? GatherBy::Nothing : GatherBy::Inner};
+	}
+	if (nlist > 0)
+		check(gather_rows(list, nlist, outer, inner, n, lane_->stream), "gathering columns");
+}
+
+/* Describes the row set that the next launch reads. */
+void
+JoinJob::upload(uint32_t nrows, const std::vector<DeviceChunk> &chunks)
+{
+	const DeviceTablet tablet = {nrows, 0};
+	const size_t from = static_cast<size_t>(reinterpret_cast<char *>(chunks_) - reinterpret_cast<char *>(tablet_));
+	std::vector<char> bytes(from + chunks.size() * sizeof(DeviceChunk));
+
+	memcpy(bytes.data(), &tablet, sizeof(tablet));
+	if (!chunks.empty())
+		memcpy(bytes.data() + from, chunks.data(), chunks.size() * sizeof(DeviceChunk));
+	check(cudaMemcpyAsync(tablet_, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lane_->stream), "describing a row set");
+}
+
+void
+JoinJob::launch(const DeviceProgram &program, SliceArgs args, uint64_t staged_pads)
+{
+	RowStaging	staging;
+	LaunchShape shape;
+
+	if (staged_pads != 0)
+	{
+		staging = row_staging(program, staged_pads, staging_);
+		args.rows = &staging;
+	}
+	args.abort = lane_->abort;
+	if (program.nlong_aux != 0)
+		check(send_long_lists(program, lane_->scratch, lane_->stream), "sending lists");
+	check(choose_shape(program, args.npads, &shape, args.groups != nullptr ? args.groups->shared_bytes : 0, args.inner_rows),
+		  "fitting the program to the device");
+	check(launch_slice(program, shape, lane_->scratch, args, lane_->stream), "launching the interpreter");
+	figures_->slices++;
+}
+
+/* Over the gathered columns. */
+void
+JoinJob::launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, bool rows)
+{
+	const DeviceProgram &program = *stage.program;
+	const uint32_t npads = (n + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
+	std::vector<DeviceChunk> chunks;
+	SliceArgs	args = {DeviceTable{tablet_, chunks_, pads_, npads, 0}, 0, npads, nullptr, nullptr, rows || marks != nullptr ? nullptr : groups_};
+
+	for (int c = 0; c < program.ncolumns; c++)
+		chunks.push_back(row_set_chunk(gathered_[program.columns[c].table_column]));
+	upload(n, chunks);
+	args.marks = marks;
+	launch(program, args, rows ? npads : 0);
+}
+
+/* Over the first `outer_rows` rows that came in, each with inner rows [first, first + n). */
+void
+JoinJob::launch_grid(const Level &level, const PairStage &stage, uint32_t outer_rows, uint32_t first, uint32_t n, uint32_t *marks, bool rows)
+{
+	const DeviceProgram &program = *stage.program;
+	const uint32_t npads = (outer_rows + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
+	std::vector<DeviceChunk> chunks;
+	SliceArgs	args = {DeviceTable{tablet_, chunks_, pads_, npads, 0}, 0, npads, nullptr, nullptr, rows || marks != nullptr ? nullptr : groups_};
+
+	for (int c = 0; c < program.ncolumns; c++)
+		chunks.push_back(row_set_chunk(level.in.column[stage.columns[program.columns[c].table_column].index]));
+	upload(outer_rows, chunks);
+	args.inner_columns = level.inner_columns;
+	args.inner_first = first;
+	args.inner_rows = n;
+	args.marks = marks;
+	launch(program, args, rows ? static_cast<uint64_t>(npads) * n : 0);
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

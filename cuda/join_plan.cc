@@ -1,0 +1,298 @@
+/* join_plan.cc: see join_plan.h. */
+#include "join_plan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "work.h"
+
+namespace gpuvm {
+namespace cuda {
+
+namespace {
+
+constexpr uint64_t MOST_ROWS = uint64_t(1) << 62;
+
+uint64_t
+saturating_product(uint64_t a, uint64_t b)
+{
+	const uint128 p = static_cast<uint128>(a) * b;
+
+	return p > MOST_ROWS ? MOST_ROWS : static_cast<uint64_t>(p);
+}
+
+/* Of the registers that Result takes. */
+std::vector<ValueRange>
+result_ranges(const Program *program, const ParamValue *params, const std::vector<ValueRange> &columns)
+{
+	std::vector<ValueRange> regs(PROGRAM_MAX_REGS), results;
+	std::vector<uint32_t> errors(PROGRAM_MAX_OPS);
+
+	analyze_ranges(program, params, columns.data(), regs.data(), errors.data());
+	for (int i = program->parallel; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode == Opcode::Result)
+			for (int c = 0; c < op.p2; c++)
+				results.push_back(regs[op.p1 + c]);
+	}
+	return results;
+}
+
+std::vector<ValueRange>
+cursor_ranges(const DeviceCursor &cursor)
+{
+	std::vector<ValueRange> ranges;
+
+	for (uint32_t c = 0; c < cursor.ncolumns; c++)
+		ranges.push_back(column_range(cursor.columns[c]));
+	return ranges;
+}
+
+/* Do the tablet's zone maps prove that no row of it comes out? */
+bool
+can_skip(const Program *program, const ParamValue *params, const DeviceTabletRef &ref)
+{
+	const ColumnChunk *chunks = tablet_chunks(ref.tablet);
+	std::vector<ValueRange> columns, regs(PROGRAM_MAX_REGS);
+	std::vector<uint32_t> errors(PROGRAM_MAX_OPS);
+
+	for (uint32_t c = 0; c < ref.tablet->ncols; c++)
+		columns.push_back(column_range(chunks[c]));
+	analyze_ranges(program, params, columns.data(), regs.data(), errors.data());
+	return !may_reach_sink(program, regs.data(), errors.data());
+}
+
+const Program *
+cursor_program(const JoinSplit &split, size_t cursor)
+{
+	return cursor == 0 ? split.first.program() : split.levels[cursor - 1].build.program();
+}
+
+}  // namespace
+
+JoinCursors::JoinCursors(const DeviceJobRequest &request, const JoinSplit &split)
+{
+	for (size_t i = 0; i <= request.nothers; i++)
+	{
+		const DeviceCursor &from = i == 0 ? request : request.others[i - 1];
+
+		tablets_.emplace_back(from.tablets, from.tablets + from.ntablets);
+		for (DeviceTabletRef &ref : tablets_.back())
+			ref.skip = ref.skip || can_skip(cursor_program(split, i), request.params, ref);
+		cursors_.push_back(from);
+		cursors_.back().tablets = tablets_.back().data();
+	}
+}
+
+bool
+JoinPlan::sought() const
+{
+	return std::all_of(split_.levels.begin(), split_.levels.end(), [](const JoinLevel &level) { return level.sought; });
+}
+
+LowerInput
+JoinPlan::input(const Program *program, const std::vector<ColumnBinding> &columns, uint64_t total_rows, bool masked) const
+{
+	return LowerInput{program, params_.data(), columns.data(), static_cast<uint32_t>(columns.size()), total_rows,
+		LowerOptions{0, true, shared_bytes_, masked}};
+}
+
+const char *
+JoinPlan::make(const DeviceJobRequest &request, const JoinCursors &cursors, uint32_t shared_bytes)
+{
+	const char *reason;
+
+	shared_bytes_ = shared_bytes;
+	outer_rows_ = cursors[0].total_rows;
+	levels_.clear();
+	each_.clear();
+	levels_.resize(split_.levels.size());
+	for (size_t i = 0; i <= levels_.size(); i++)
+	{
+		std::vector<ColumnBinding> bindings;
+		std::string key;
+		auto		program = std::make_unique<DeviceProgram>();
+		std::vector<ValueRange> ranges = result_ranges(cursor_program(split_, i), params_.data(), cursor_ranges(cursors[i]));
+
+		bind_columns(cursors[i], cursor_program(split_, i), &bindings, &key);
+		reason = lower(input(cursor_program(split_, i), bindings, cursors[i].total_rows, masks_rows(cursors[i])), program.get());
+		if (reason)
+			return reason;
+		if (i == 0)
+		{
+			first_ = std::move(program);
+			first_ranges_ = std::move(ranges);
+			continue;
+		}
+		levels_[i - 1].split = &split_.levels[i - 1];
+		levels_[i - 1].build = std::move(program);
+		levels_[i - 1].build_ranges = std::move(ranges);
+		for (int item : split_.levels[i - 1].carried)
+			levels_[i - 1].carried_types.push_back(split_.items[static_cast<size_t>(item)].type);
+	}
+	return nullptr;
+}
+
+JoinPlan *
+JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason)
+{
+	static thread_local std::unique_ptr<JoinPlan> last;
+	std::string key(reinterpret_cast<const char *>(request.program), request.program->size);
+
+	key.append(reinterpret_cast<const char *>(request.params), request.nparams * sizeof(ParamValue));
+	key.append(reinterpret_cast<const char *>(&shared_bytes), sizeof(shared_bytes));
+	if (!last || last->key_.compare(0, key.size(), key) != 0)
+	{
+		last = std::make_unique<JoinPlan>();
+		last->source_.resize((request.program->size + 7) / 8);
+		memcpy(last->source_.data(), request.program, request.program->size);
+		last->params_.assign(request.params, request.params + request.nparams);
+		split_join(reinterpret_cast<const Program *>(last->source_.data()), &last->split_);
+		last->reason_ = last->split_.failure;
+		last->key_ = key;
+	}
+	for (const JoinLevel &level : last->split_.levels)
+		if (static_cast<int>(level.kind) > static_cast<int>(JoinKind::Anti))
+			last->reason_ = "this kind of join does not run on the device yet";
+	if (last->split_.failure != nullptr || last->reason_ != nullptr)
+	{
+		*reason = last->reason_;
+		last.reset();
+		return nullptr;
+	}
+
+	const JoinCursors cursors(request, last->split_);
+
+	for (size_t i = 0; i <= request.nothers; i++)
+	{
+		std::vector<ColumnBinding> bindings;
+
+		bind_columns(cursors[i], cursor_program(last->split_, i), &bindings, &key);
+	}
+	if (last->key_ != key)
+	{
+		const char *wrong = last->make(request, cursors, shared_bytes);
+
+		if (wrong != nullptr)
+		{
+			*reason = wrong;
+			last.reset();
+			return nullptr;
+		}
+		last->key_ = key;
+	}
+	return last.get();
+}
+
+/* ---- programs over pairs --------------------------------------------------------- */
+
+namespace {
+
+/* The stage's program with its columns in the order that PairStage has them. */
+void
+order_columns(const JoinLevel &level, const JoinStage &from, PairStage *to)
+{
+	std::vector<int> place(from.columns.size());
+
+	to->columns.clear();
+	to->ncarried = 0;
+	for (bool carried : {true, false})
+		for (size_t i = 0; i < from.columns.size(); i++)
+		{
+			const auto	at = std::find(level.carried.begin(), level.carried.end(), from.columns[i]);
+
+			if ((at != level.carried.end()) != carried)
+				continue;
+			place[i] = static_cast<int>(to->columns.size());
+			if (carried)
+				to->columns.push_back(StageColumnSource{true, static_cast<int>(at - level.carried.begin())});
+			else
+				to->columns.push_back(StageColumnSource{false, static_cast<int>(
+					std::find(level.payload.begin(), level.payload.end(), from.columns[i]) - level.payload.begin() + level.key_types.size())});
+			to->ncarried += carried;
+		}
+	to->sealed = from.sealed;
+
+	Op		   *ops = const_cast<Op *>(to->source()->ops());
+
+	for (int i = 0; i < to->source()->nops; i++)
+		if (ops[i].opcode == Opcode::Column)
+			ops[i].p2 = place[static_cast<size_t>(ops[i].p2)];
+}
+
+}  // namespace
+
+const char *
+JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
+					  bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results)
+{
+	const JoinLevel &split = *level.split;
+	std::vector<ColumnBinding> bindings;
+	std::vector<ValueRange> ranges;
+
+	order_columns(split, from, to);
+	for (const StageColumnSource &column : to->columns)
+	{
+		const size_t index = static_cast<size_t>(column.index);
+		ColumnSummary summary = column.carried ? carried[index]
+			: range_summary(level.build_ranges[index], split_.items[static_cast<size_t>(split.payload[index - split.key_types.size()])].type,
+							split.kind == JoinKind::Left);
+
+		summary.max_width = static_cast<uint8_t>(type_natural_width(summary.type));
+		bindings.push_back(ColumnBinding{summary, summary.max_width});
+		ranges.push_back(column_range(summary));
+	}
+
+	LowerInput	in = input(to->source(), bindings, total_rows, false);
+
+	in.options.grid = grid;
+	in.options.uniform_from = static_cast<uint16_t>(to->ncarried);
+	in.options.mark = mark;
+	to->program = std::make_unique<DeviceProgram>();
+	if (results != nullptr)
+		*results = result_ranges(to->source(), params_.data(), ranges);
+	return lower(in, to->program.get());
+}
+
+const char *
+JoinPlan::lower_pairs(const std::vector<uint64_t> &each)
+{
+	std::vector<ValueRange> ranges = first_ranges_;
+	uint64_t	rows = std::max<uint64_t>(outer_rows_, 1);
+
+	if (each == each_)
+		return pairs_reason_;
+	each_ = each;
+	pairs_reason_ = nullptr;
+	for (size_t i = 0; i < levels_.size() && pairs_reason_ == nullptr; i++)
+	{
+		PlannedLevel &level = levels_[i];
+		const JoinLevel &split = *level.split;
+		const bool	marks = split.condition.present();
+		const bool	every = split.kind == JoinKind::Inner || split.kind == JoinKind::Left;	/* its tail is over pairs */
+		std::vector<ColumnSummary> carried;
+
+		level.condition = PairStage();
+		level.tail = PairStage();
+		level.grid_condition = !split.sought && marks;
+		/* Without inner rows there is nothing but rows without a partner. */
+		level.grid_tail = !split.sought && !marks && every && each[i] > 0;
+		for (size_t c = 0; c < split.carried.size(); c++)
+			carried.push_back(range_summary(ranges[c], split_.items[static_cast<size_t>(split.carried[c])].type, false));
+		if (marks)
+			pairs_reason_ = lower_stage(level, split.condition, carried, saturating_product(rows, each[i]), level.grid_condition,
+										level.grid_condition && split.kind == JoinKind::Left ? MarkKind::Pairs : MarkKind::Rows, &level.condition,
+										nullptr);
+		if (every)
+			rows = saturating_product(rows, std::max<uint64_t>(each[i], 1));
+		level.most_rows = rows;
+		if (pairs_reason_ == nullptr)
+			pairs_reason_ = lower_stage(level, split.tail, carried, rows, level.grid_tail, MarkKind::None, &level.tail, &ranges);
+	}
+	return pairs_reason_;
+}
+
+}  // namespace cuda
+}  // namespace gpuvm

@@ -1,0 +1,113 @@
+/*
+ * join_plan.h: a join program as a device runs it: the programs that split_join()
+ * cuts it into, each lowered, over tablets or over the columns of row sets.
+ *
+ * The programs over cursors depend on these alone. Those over pairs are lowered
+ * once the inner sides are there: how many pairs a row may give bounds what their
+ * aggregates take in. A thread remembers its last plan, so a query that comes again
+ * is not planned again.
+ */
+#ifndef GPUVM_CUDA_JOIN_PLAN_H
+#define GPUVM_CUDA_JOIN_PLAN_H
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/device_abi.h"
+#include "lower.h"
+#include "vm/join_split.h"
+#include "vm/value_range.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/* The tablets of each cursor as the zone maps leave them. */
+class JoinCursors
+{
+public:
+	JoinCursors(const DeviceJobRequest &request, const JoinSplit &split);
+
+	const DeviceCursor &operator[](size_t i) const { return cursors_[i]; }
+
+private:
+	std::vector<std::vector<DeviceTabletRef>> tablets_;
+	std::vector<DeviceCursor> cursors_;
+};
+
+/* A column of a stage over pairs: of what comes in, or of the inner row. */
+struct StageColumnSource
+{
+	bool		carried;
+	int			index;			/* of JoinLevel.carried; of the build program's results */
+};
+
+/* A condition or a tail. Its columns are in this order: carried ones, then the inner row's. */
+struct PairStage
+{
+	std::vector<uint64_t> sealed;
+	std::vector<StageColumnSource> columns;
+	uint32_t	ncarried = 0;
+	std::unique_ptr<DeviceProgram> program;
+
+	bool		present() const { return !sealed.empty(); }
+	const Program *source() const { return reinterpret_cast<const Program *>(sealed.data()); }
+};
+
+struct PlannedLevel
+{
+	const JoinLevel *split;
+	bool		grid_condition;	/* nested loops: what is launched over tiles of pairs */
+	bool		grid_tail;		/* else over lists of pairs */
+	std::unique_ptr<DeviceProgram> build;
+	std::vector<ValueRange> build_ranges;	/* of its results */
+	std::vector<Type> carried_types;
+	PairStage	condition;
+	PairStage	tail;
+	uint64_t	most_rows = 0;	/* that may reach its tail */
+};
+
+class JoinPlan
+{
+public:
+	/* nullptr, with the reason. Valid until the thread asks for another. Throws std::bad_alloc. */
+	static JoinPlan *of(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason);
+
+	/*
+	 * Lowers what runs over pairs. `each`: of every level, how many pairs a row that comes in
+	 * may give at most. nullptr, or why not.
+	 */
+	const char *lower_pairs(const std::vector<uint64_t> &each);
+
+	const JoinSplit &split() const { return split_; }
+	const DeviceProgram &first() const { return *first_; }
+	std::vector<PlannedLevel> &levels() { return levels_; }
+	const DeviceProgram &end() const { return *levels_.back().tail.program; }	/* its sinks are the job's */
+	/* Are all rows sought? */
+	bool		sought() const;
+	uint64_t	pairs_bound() const { return levels_.back().most_rows; }
+
+private:
+	const char *make(const DeviceJobRequest &request, const JoinCursors &cursors, uint32_t shared_bytes);
+	const char *lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
+							bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results);
+	LowerInput	input(const Program *program, const std::vector<ColumnBinding> &columns, uint64_t total_rows, bool masked) const;
+
+	std::string key_;
+	std::vector<uint64_t> source_;	/* the program */
+	std::vector<ParamValue> params_;
+	uint32_t	shared_bytes_ = 0;
+	uint64_t	outer_rows_ = 0;
+	JoinSplit	split_;
+	std::unique_ptr<DeviceProgram> first_;
+	std::vector<ValueRange> first_ranges_;
+	std::vector<PlannedLevel> levels_;
+	std::vector<uint64_t> each_;	/* that the pairs' programs are lowered for */
+	const char *reason_ = nullptr;
+	const char *pairs_reason_ = nullptr;
+};
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif
