@@ -30,7 +30,8 @@ struct CompileCursor
 	List	   *quals;			/* bare clauses, here as in the following in the order to evaluate: the relation's own */
 	/* not of the first cursor: */
 	JoinKind	kind;
-	List	   *keys;			/* what it is sought by (split_seek_keys); NIL: crossed */
+	List	   *keys;			/* what it is sought by (split_seek_keys), */
+	List	   *range;			/* or between what (split_range); both NIL: crossed */
 	List	   *conditions;		/* the rest of the join condition */
 	List	   *filters;		/* on what comes out of the join, rows that met none included */
 };
@@ -52,6 +53,12 @@ struct CompiledProgram
 
 /* Which clauses of a join condition are equalities that the relation can be sought by, in a hash table. */
 void		split_seek_keys(List *clauses, Index varno, List **keys, List **conditions);
+
+/*
+ * One or two clauses that say between what an expression over the relation is to
+ * lie, a bound of other relations each. NIL: there are none.
+ */
+void		split_range(List *clauses, Index varno, List **range, List **conditions);
 
 /* Can all of these be evaluated over all cursors? No program is made. */
 bool		compiles(CompileInput *input, List *exprs);

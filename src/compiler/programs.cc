@@ -106,8 +106,12 @@ start(CompileInput *input)
 		emit(c, Opcode::Table, Type::None, i, 0, i);
 	for (int i = 1; i < input->ncursors; i++)
 	{
-		if (input->cursors[i].keys != NIL)
-			emit(c, Opcode::HashOpen, Type::None, i, list_length(input->cursors[i].keys), 0);
+		const CompileCursor *cursor = &input->cursors[i];
+
+		if (cursor->range != NIL)
+			emit(c, Opcode::HashOpen, Type::None, i, 1, 1);
+		else if (cursor->keys != NIL)
+			emit(c, Opcode::HashOpen, Type::None, i, list_length(cursor->keys), 0);
 	}
 	return c;
 }
@@ -247,18 +251,90 @@ split_seek_keys(List *clauses, Index varno, List **keys, List **conditions)
 	}
 }
 
+/* Does the clause bound an expression over the relation? */
+static bool
+is_bound(Expr *clause, Index varno, Node **outer, Node **inner, uint8_t *flags)
+{
+	const FnEntry *fn = comparison(clause);
+	bool		less;
+	bool		strict;
+
+	if (fn == nullptr || fn->opcode == Opcode::Eq || fn->opcode == Opcode::Ne || !key_sides(clause, varno, outer, inner))
+		return false;
+	less = fn->opcode == Opcode::Lt || fn->opcode == Opcode::Le;
+	strict = fn->opcode == Opcode::Lt || fn->opcode == Opcode::Gt;
+	if ((*inner == linitial(((OpExpr *) clause)->args)) == less)
+		*flags = RANGE_HI | (strict ? RANGE_HI_STRICT : 0);
+	else
+		*flags = RANGE_LO | (strict ? RANGE_LO_STRICT : 0);
+	return true;
+}
+
+/* Is the operand a date that is compared as a timestamp? */
+static bool
+is_widened_date(const OpExpr *clause, const Node *operand)
+{
+	const FnEntry *fn = lookup_function(clause->opfuncid);
+
+	return fn->kind != FnKind::Compare && (fn->kind == FnKind::CompareDateLeft) == (operand == linitial(clause->args));
+}
+
+void
+split_range(List *clauses, Index varno, List **range, List **conditions)
+{
+	Expr	   *one = nullptr;
+	Expr	   *two = nullptr;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	*range = *conditions = NIL;
+	foreach(lc, clauses)
+	{
+		Expr	   *clause = static_cast<Expr *>(lfirst(lc));
+		Node	   *outer;
+		Node	   *inner;
+		uint8_t		flags;
+
+		if (two != nullptr || !is_bound(clause, varno, &outer, &inner, &flags))
+			continue;
+		if (one == nullptr)
+			one = clause;
+		foreach(lc2, clauses)
+		{
+			Expr	   *other = static_cast<Expr *>(lfirst(lc2));
+			Node	   *same;
+			uint8_t		more;
+
+			if (is_bound(other, varno, &outer, &same, &more) && (flags & RANGE_LO) != (more & RANGE_LO) && equal(same, inner) &&
+				comparison(other)->operand == comparison(clause)->operand &&
+				is_widened_date((OpExpr *) other, same) == is_widened_date((OpExpr *) clause, inner))
+			{
+				one = clause;
+				two = other;
+				break;
+			}
+		}
+	}
+	foreach(lc, clauses)
+	{
+		if (lfirst(lc) == one || lfirst(lc) == two)
+			*range = lappend(*range, lfirst(lc));
+		else
+			*conditions = lappend(*conditions, lfirst(lc));
+	}
+}
+
 /* One operand of a comparison, in the type that both are compared in; -1 if it does not compile. */
 static int
 compile_side(Compiler *c, const OpExpr *clause, const Node *operand)
 {
 	const FnEntry *fn = lookup_function(clause->opfuncid);
-	bool		left = operand == linitial(clause->args);
 	int			reg = compile_expr(c, reinterpret_cast<const Expr *>(operand));
 	int			out;
 
 	if (reg < 0)
 		return -1;
-	if (fn->kind == FnKind::Compare || (fn->kind == FnKind::CompareDateLeft) != left)
+	if (!is_widened_date(clause, operand))
 		return convert(c, reg, fn->operand);
 	out = c->b->new_reg(fn->operand);
 	emit(c, Opcode::DateToTimestampSat, fn->operand, out, reg, 0);
@@ -287,18 +363,55 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 	return true;
 }
 
-/* The pipeline that fills the cursor's hash table. */
+/* The bounds of what is sought, -1 for one that is not there. */
+static bool
+compile_bounds(Compiler *c, const CompileCursor *cursor, int64_t *regs, uint8_t *flags)
+{
+	ListCell   *lc;
+
+	regs[0] = regs[1] = -1;
+	*flags = 0;
+	foreach(lc, cursor->range)
+	{
+		OpExpr	   *clause = static_cast<OpExpr *>(lfirst(lc));
+		Node	   *outer;
+		Node	   *inner;
+		uint8_t		more;
+		int			reg;
+
+		is_bound((Expr *) clause, cursor->varno, &outer, &inner, &more);
+		reg = compile_side(c, clause, outer);
+		if (reg < 0)
+			return false;
+		regs[(more & RANGE_LO) != 0 ? 0 : 1] = reg;
+		*flags |= more;
+	}
+	return true;
+}
+
+/* The pipeline that fills the cursor's hash table, or its sorted one. */
 static bool
 compile_build(Compiler *c, int k)
 {
 	const CompileCursor *cursor = &c->input->cursors[k];
 	int64_t		regs[MAX_SEEK_KEYS];
-	int			nkeys = list_length(cursor->keys);
+	int			nkeys = cursor->range != NIL ? 1 : list_length(cursor->keys);
 	int			parallel = open_pipeline(c, 1, k);
 
 	c->transient = true;
 	if (!compile_quals(c, cursor->quals) || !compile_keys(c, cursor, true, regs))
 		return false;
+	if (cursor->range != NIL)
+	{
+		Expr	   *clause = static_cast<Expr *>(linitial(cursor->range));
+		Node	   *outer;
+		Node	   *inner;
+
+		key_sides(clause, cursor->varno, &outer, &inner);
+		regs[0] = compile_side(c, (OpExpr *) clause, inner);
+		if (regs[0] < 0)
+			return false;
+	}
 	c->transient = false;
 	emit(c, Opcode::HashInsert, Type::None, k, nkeys, c->b->add_aux(regs, nkeys));
 	close_pipeline(c, parallel);
@@ -344,28 +457,33 @@ compile_join(Compiler *c, int k, List *outputs)
 	int			full = next_full(c, k);
 	int64_t		regs[MAX_SEEK_KEYS];
 	int			nkeys = list_length(cursor->keys);
+	uint8_t		bounds = 0;
 	int			ncached;
 
 	if (!compile_keys(c, cursor, false, regs) || !load_columns(c, cursor->conditions))
+		return false;
+	if (cursor->range != NIL && !compile_bounds(c, cursor, regs, &bounds))
 		return false;
 	for (int j = k; j < c->input->ncursors && j <= full; j++)
 	{
 		const CompileCursor *later = &c->input->cursors[j];
 
-		if (!load_columns(c, later->keys) || !load_columns(c, later->conditions) || (j < full && !load_columns(c, later->filters)))
+		if (!load_columns(c, later->keys) || !load_columns(c, later->range) || !load_columns(c, later->conditions) || (j < full && !load_columns(c, later->filters)))
 			return false;
 	}
 	if (full == c->input->ncursors && !load_columns(c, outputs))
 		return false;
 	ncached = full == k ? 0 : c->ncached;
 
-	if (nkeys > 0)
+	if (bounds != 0)
+		emit(c, Opcode::SeekRange, Type::None, k, bounds, c->b->add_aux(regs, 2));
+	else if (nkeys > 0)
 		emit(c, Opcode::Seek, Type::None, k, nkeys, c->b->add_aux(regs, nkeys));
 	else
 		emit(c, Opcode::Cross, Type::None, k, 0, 0);
 	c->npositioned = k + 1;
 	c->transient = c->transient || !inner;
-	if ((nkeys == 0 && !compile_quals(c, cursor->quals)) || !compile_quals(c, cursor->conditions))
+	if ((nkeys == 0 && bounds == 0 && !compile_quals(c, cursor->quals)) || !compile_quals(c, cursor->conditions))
 		return false;
 	c->transient = next_full(c, k + 1) < c->input->ncursors;
 	emit(c, Opcode::Match, Type::None, k, static_cast<int>(cursor->kind), 0);
@@ -384,7 +502,7 @@ compile_source(Compiler *c, List *outputs)
 
 	for (int k = 1; k < input->ncursors; k++)
 	{
-		if (input->cursors[k].keys != NIL && !compile_build(c, k))
+		if ((input->cursors[k].keys != NIL || input->cursors[k].range != NIL) && !compile_build(c, k))
 			return -1;
 	}
 	parallel = open_pipeline(c, input->ncursors, 0);

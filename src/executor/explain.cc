@@ -160,13 +160,15 @@ show_joins(const ScanPlan *plan, List *context, ExplainState *es)
 	for (int i = 0; i < plan->ncursors; i++)
 	{
 		const PlanCursor *cursor = &plan->cursors[i];
+		List	   *on;
 
 		initStringInfo(&buf);
 		if (i > 0)
-			appendStringInfo(&buf, "%s %s ", cursor->keys != NIL ? "hash" : "nested loop", kinds[static_cast<int>(cursor->kind)]);
+			appendStringInfo(&buf, "%s %s ", cursor->keys != NIL ? "hash" : cursor->range != NIL ? "range" : "nested loop", kinds[static_cast<int>(cursor->kind)]);
 		append_cursor(&buf, cursor, context);
-		if (cursor->keys != NIL || cursor->conditions != NIL)
-			appendStringInfo(&buf, " ON %s", deparse_list(list_concat_copy(cursor->keys, cursor->conditions), " AND ", context, true));
+		on = list_concat(list_concat_copy(cursor->keys, cursor->range), cursor->conditions);
+		if (on != NIL)
+			appendStringInfo(&buf, " ON %s", deparse_list(on, " AND ", context, true));
 		if (cursor->filters != NIL)
 			appendStringInfo(&buf, " THEN %s", deparse_list(cursor->filters, " AND ", context, true));
 		if (i == 0 || es->format == EXPLAIN_FORMAT_TEXT)

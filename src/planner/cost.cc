@@ -34,6 +34,9 @@ constexpr double BUILD_US = 0.004;
 constexpr double PROBE_US = 0.002;
 constexpr double PAIR_US = 0.0005;
 constexpr double ROW_ON_US = 0.0003;
+/* A row into a table that is sorted for ranges, and looking for both ends of a range in it. */
+constexpr double SORT_US = 0.06;
+constexpr double RANGE_US = 0.006;
 /* A pair of a nested loop, and each operation on it: a row against vectors of those that drive, one a thread at least if they fill so many. */
 constexpr double CROSS_US = 0.00002;
 constexpr double CROSS_OP_US = 0.00001;
@@ -71,6 +74,7 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 	double		lanes = 0;
 	double		live = 0;
 	double		op_us = OP_US;
+	bool		sorted[PROGRAM_MAX_CURSORS] = {};
 
 	for (int i = 0; i < program->nops; i++)
 	{
@@ -91,11 +95,15 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				/* of pairs they are there already */
 				us += lanes * (op_us < OP_US ? 0 : op_us);
 				break;
+			case Opcode::HashOpen:
+				sorted[op.p1] = op.p3 != 0;
+				break;
 			case Opcode::HashInsert:
-				us += live * BUILD_US;
+				us += live * (sorted[op.p1] ? SORT_US : BUILD_US);
 				break;
 			case Opcode::Seek:
-				us += live * PROBE_US + rows.pairs[op.p1] * PAIR_US;
+			case Opcode::SeekRange:
+				us += live * (op.opcode == Opcode::Seek ? PROBE_US : RANGE_US) + rows.pairs[op.p1] * PAIR_US;
 				lanes = rows.pairs[op.p1];
 				op_us = OP_US;
 				break;

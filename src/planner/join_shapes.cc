@@ -16,11 +16,16 @@ extern "C" {
 }
 
 #include "compiler/compile.h"
+#include "pg/settings.h"
 #include "planner/cost.h"
 #include "planner/joins.h"
 #include "store/registry.h"
 
 namespace gpuvm {
+
+/* Of the rows of a relation, those that lie between two values of another, or on one side of one: statistics do not say, and PostgreSQL guesses so. */
+constexpr double BETWEEN_SELECTIVITY = 0.005;
+constexpr double ONE_BOUND_SELECTIVITY = 0.3333333333333333;
 
 static JoinKind
 join_kind(JoinType jointype)
@@ -135,7 +140,7 @@ join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const
 	split_seek_keys(ordered_quals(root, on, true), inner->rel->relid, &cursor->keys, &cursor->conditions);
 	if (root->qual_security_level > 0 && !keys_are_secure(on, cursor->keys))
 		return "a condition must be evaluated before the join's keys (row-level security)";
-	/* there the relation's own conditions would be of the pair, and a row that fails them a row without a partner */
+	/* crossed, the relation's own conditions would be of the pair, and a row that fails them a row without a partner */
 	if (cursor->kind == JoinKind::Full && cursor->keys == NIL && cursor->quals != NIL)
 		return "a filtered side of a full join has no key to be looked up by";
 	cursor->filters = ordered_quals(root, above, true);
@@ -194,11 +199,12 @@ draw_source(Sketch *s, const ScanShape *shape)
 	{
 		const ShapeCursor *c = &shape->cursors[k];
 
-		if (c->keys == NIL)
+		if (c->keys == NIL && c->range == NIL)
 			continue;
+		draw(s, Opcode::HashOpen, k, Max(list_length(c->keys), 1), c->range != NIL ? 1 : 0);
 		draw(s, Opcode::Parallel, 1, k, 0);
 		draw_expr((Node *) c->quals, s);
-		draw(s, Opcode::HashInsert, k, list_length(c->keys), 0);
+		draw(s, Opcode::HashInsert, k, Max(list_length(c->keys), 1), 0);
 	}
 	s->program.parallel = s->program.nops;
 	draw(s, Opcode::Parallel, shape->ncursors, 0, 0);
@@ -207,8 +213,8 @@ draw_source(Sketch *s, const ScanShape *shape)
 	{
 		const ShapeCursor *c = &shape->cursors[k];
 
-		draw(s, c->keys != NIL ? Opcode::Seek : Opcode::Cross, k, list_length(c->keys), 0);
-		if (c->keys == NIL)
+		draw(s, c->keys != NIL ? Opcode::Seek : c->range != NIL ? Opcode::SeekRange : Opcode::Cross, k, list_length(c->keys), 0);
+		if (c->keys == NIL && c->range == NIL)
 			draw_expr((Node *) c->quals, s);
 		draw_expr((Node *) c->conditions, s);
 		draw(s, Opcode::Match, k, static_cast<int>(c->kind), 0);
@@ -216,29 +222,53 @@ draw_source(Sketch *s, const ScanShape *shape)
 	}
 }
 
-void
+static void
 cost_shape(const ScanShape *shape, double rows_out, Cost *startup, Cost *total)
 {
 	Sketch	   *s = static_cast<Sketch *>(palloc(sizeof(Sketch)));
-	ProgramRows rows = {};
+	ProgramRows rows = expected_rows(shape);
 	Path		path = {};
 
 	s->program = Program{};
 	s->program.ncursors = shape->ncursors;
 	draw_source(s, shape);
-	for (int k = 0; k < shape->ncursors; k++)
-	{
-		const ShapeCursor *c = &shape->cursors[k];
-
-		rows.scanned[k] = Max(c->target.tuples, static_cast<double>(c->target.table->nrows));
-		rows.filtered[k] = c->rows;
-		rows.pairs[k] = c->pairs;
-		rows.joined[k] = c->joined;
-	}
 	cost_program(&path, &s->program, rows, rows_out);
 	pfree(s);
 	*startup = path.startup_cost;
 	*total = path.total_cost;
+}
+
+void
+choose_means(PlannerInfo *root, JoinPathExtraData *extra, ScanShape *shape, bool counted, double rows_out, Cost *startup, Cost *total)
+{
+	ShapeCursor *cursor = &shape->cursors[shape->ncursors - 1];
+	ScanShape	other = *shape;
+	ShapeCursor *by_range = &other.cursors[other.ncursors - 1];
+	double		outer_rows = shape->ncursors == 2 ? shape->cursors[0].rows : cursor[-1].joined;
+	Cost		other_startup;
+	Cost		other_total;
+
+	counted = counted && cursor->kind == JoinKind::Inner && cursor->filters == NIL;
+	cursor->counted = counted && cursor->conditions == NIL;
+	cost_shape(shape, cursor->counted ? 0 : rows_out, startup, total);
+	if (cursor->keys != NIL)
+		return;
+	split_range(cursor->conditions, cursor->relid, &by_range->range, &by_range->conditions);
+	if (by_range->range == NIL || setting_require == REQUIRE_CUDA ||
+		(root->qual_security_level > 0 && !keys_are_secure(extra->restrictlist, by_range->range)))
+		return;
+	by_range->counted = counted && by_range->conditions == NIL;
+	if ((cursor->kind == JoinKind::Semi || cursor->kind == JoinKind::Anti) && by_range->conditions == NIL)
+		by_range->pairs = Min(cursor->pairs, outer_rows);
+	else
+		by_range->pairs *= list_length(by_range->range) == 2 ? BETWEEN_SELECTIVITY : ONE_BOUND_SELECTIVITY;
+	by_range->joined = Min(by_range->joined, by_range->pairs + (cursor->kind == JoinKind::Inner ? 0 : outer_rows));
+	cost_shape(&other, by_range->counted ? 0 : rows_out, &other_startup, &other_total);
+	if (other_total >= *total)
+		return;
+	*shape = other;
+	*startup = other_startup;
+	*total = other_total;
 }
 
 }  // namespace gpuvm

@@ -112,7 +112,7 @@ shape_of_join(RelOptInfo *joinrel)
 {
 	const JoinNote *n = find_note(joinrel);
 
-	return n != nullptr && n->usable ? &n->shape : nullptr;
+	return n == nullptr || !n->usable ? nullptr : n->aggregated ? &n->grouped : &n->shape;
 }
 
 /* -- what cannot be joined ------------------------------------------------------------ */
@@ -171,12 +171,21 @@ unread_side(PlannerInfo *root, const JoinNote *to, RelOptInfo *outer, RelOptInfo
 	return psprintf("no program reads \"%s\"", planner_rt_fetch(rel->relid, root)->eref->aliasname);
 }
 
+/* Is anything of the relation needed above the join? */
+static bool
+is_read(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel)
+{
+	return bms_is_member(rel->relid, pull_varnos(root, (Node *) joinrel->reltarget->exprs));
+}
+
 /* Keeps this order, if it is possible and cheaper than those before. */
 static void
 try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote *inner, JoinType jointype, JoinPathExtraData *extra)
 {
 	const char *reason = refusal(root, n->rel, inner->rel, jointype);
+	bool		all = bms_is_subset(root->all_baserels, n->rel->relids);
 	ScanShape	shape = {};
+	ScanShape	grouped;
 	Cost		startup;
 	Cost		total;
 
@@ -187,7 +196,18 @@ try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote 
 		n->reason = reason;
 		return;
 	}
-	cost_shape(&shape, n->rel->rows, &startup, &total);
+	if (all && (root->parse->hasAggs || root->parse->groupClause != NIL))
+	{
+		grouped = shape;
+		choose_means(root, extra, &grouped, !is_read(root, n->rel, inner->rel), 0, &startup, &total);
+		if (!n->aggregated || total < n->grouped_total)
+		{
+			n->aggregated = true;
+			n->grouped = grouped;
+			n->grouped_total = total;
+		}
+	}
+	choose_means(root, extra, &shape, false, n->rel->rows, &startup, &total);
 	if (n->usable && !n->refused && total >= n->total)
 		return;
 	n->usable = true;

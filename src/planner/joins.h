@@ -17,6 +17,9 @@ struct JoinNote
 	/* joins: */
 	Cost		startup;		/* of the shape, by its sketch */
 	Cost		total;
+	bool		aggregated;		/* the join's rows go into an aggregation: */
+	ScanShape	grouped;		/* the shape for that, */
+	Cost		grouped_total;	/* and what it costs up to there */
 	CustomPath *path;			/* of the shape; NULL: not compiled, or not possible */
 	bool		refused;		/* the shape does not compile */
 	Path	   *alternative;	/* the cheapest so far */
@@ -33,8 +36,11 @@ int			count_relations(PlannerInfo *root, RelOptInfo *joinrel);
 const char *join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const JoinNote *inner, JoinType jointype,
 						JoinPathExtraData *extra, ScanShape *shape);
 
-/* join_shapes.cc: what a program of this shape would cost, without compiling one: orders are many. */
-void		cost_shape(const ScanShape *shape, double rows_out, Cost *startup, Cost *total);
+/*
+ * join_shapes.cc: by what means the last relation of a shape is joined, where there is no key: the cheaper one, and what
+ * all costs, without compiling it: orders are many. `counted`: nothing above reads the relation, and all of the rows are aggregated.
+ */
+void		choose_means(PlannerInfo *root, JoinPathExtraData *extra, ScanShape *shape, bool counted, double rows_out, Cost *startup, Cost *total);
 
 /* join_whole.cc: can one program, as far as is known before any order was tried, join all relations of this query level? */
 bool		one_program(PlannerInfo *root);

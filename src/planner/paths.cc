@@ -212,6 +212,23 @@ count_columns(const Program *program, int cursor)
 	return bms_num_members(columns);
 }
 
+ProgramRows
+expected_rows(const ScanShape *shape)
+{
+	ProgramRows rows = {};
+
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		const ShapeCursor *c = &shape->cursors[i];
+
+		rows.scanned[i] = Max(c->target.tuples, static_cast<double>(c->target.table->nrows));
+		rows.filtered[i] = c->rows;
+		rows.pairs[i] = c->counted ? 0 : c->pairs;
+		rows.joined[i] = !c->counted ? c->joined : i == 1 ? rows.filtered[0] : rows.joined[i - 1];
+	}
+	return rows;
+}
+
 /*
  * Blocks that are in no tablet are read from the heap: what has changed since is
  * known when the plan runs. Sets the plan's delta_cost and pairs, and the rows that the
@@ -220,6 +237,7 @@ count_columns(const Program *program, int cursor)
 static void
 plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 {
+	*rows = expected_rows(shape);
 	for (int i = 0; i < shape->ncursors; i++)
 	{
 		const ScanTarget *scan = &shape->cursors[i].target;
@@ -228,9 +246,6 @@ plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 
 		plan->delta_cost += cost_of_us() * delta_expected_us(blocks, more, count_columns(plan->program, i));
 		rows->scanned[i] = scan->table->nrows + more;
-		rows->filtered[i] = shape->cursors[i].rows;
-		rows->pairs[i] = shape->cursors[i].pairs;
-		rows->joined[i] = shape->cursors[i].joined;
 		plan->pairs += shape->cursors[i].pairs;
 	}
 }
@@ -239,7 +254,7 @@ CompileCursor
 compile_cursor(PlannerInfo *root, const ShapeCursor *from)
 {
 	return CompileCursor{from->relid, planner_rt_fetch(from->relid, root)->relid, from->target.table,
-		from->quals, from->kind, from->keys, from->conditions, from->filters};
+		from->quals, from->kind, from->keys, from->range, from->conditions, from->filters};
 }
 
 static void
@@ -261,7 +276,7 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 		RangeTblEntry *rte = planner_rt_fetch(from->relid, root);
 
 		plan->cursors[i] = PlanCursor{rte->relid, from->target.leaves, detached(from->quals, shape), rte->eref->aliasname,
-			from->kind, detached(from->keys, shape), detached(from->conditions, shape), detached(from->filters, shape)};
+			from->kind, detached(from->keys, shape), detached(from->range, shape), detached(from->conditions, shape), detached(from->filters, shape)};
 	}
 }
 
@@ -396,7 +411,7 @@ shape_of_relation(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target, 
 {
 	shape->ncursors = 1;
 	shape->cursors[0] = ShapeCursor{rel->relid, *target, ordered_quals(root, rel->baserestrictinfo, with_pseudoconstant),
-		rel->rows, JoinKind::Inner, NIL, NIL, NIL, 0, 0};
+		rel->rows, JoinKind::Inner, NIL, NIL, NIL, NIL, 0, 0, false};
 }
 
 bool

@@ -3,6 +3,7 @@
 #define GPUVM_PLANNER_PATHS_H
 
 #include "pg/pg.h"
+#include "planner/cost.h"
 #include "vm/program.h"
 
 extern "C" {
@@ -54,10 +55,12 @@ struct ShapeCursor
 	/* not of the first: */
 	JoinKind	kind;
 	List	   *keys;
+	List	   *range;
 	List	   *conditions;
 	List	   *filters;
-	double		pairs;			/* with equal keys */
+	double		pairs;			/* with equal keys, or in range */
 	double		joined;			/* rows that come out */
+	bool		counted;		/* of pairs only the number is wanted: they are not made */
 };
 
 /* The source of a program: a relation, or relations in the order in which they are joined. */
@@ -66,6 +69,9 @@ struct ScanShape
 	int			ncursors;
 	ShapeCursor cursors[PROGRAM_MAX_CURSORS];
 };
+
+/* What is known of a shape's rows. */
+ProgramRows expected_rows(const ScanShape *shape);
 
 /* For the compiler. */
 CompileCursor compile_cursor(PlannerInfo *root, const ShapeCursor *cursor);

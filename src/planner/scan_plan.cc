@@ -44,6 +44,7 @@ cursor_to_list(const PlanCursor *c)
 	List	   *list = list_make5(lcons_oid(c->relid, list_copy(c->leaves)), makeString(pstrdup(c->alias)),
 								  makeInteger(static_cast<int>(c->kind)), c->quals, c->keys);
 
+	list = lappend(list, c->range);
 	list = lappend(list, c->conditions);
 	return lappend(list, c->filters);
 }
@@ -59,8 +60,9 @@ cursor_from_list(List *list, PlanCursor *c)
 	c->kind = static_cast<JoinKind>(intVal(lthird(list)));
 	c->quals = static_cast<List *>(list_nth(list, 3));
 	c->keys = static_cast<List *>(list_nth(list, 4));
-	c->conditions = static_cast<List *>(list_nth(list, 5));
-	c->filters = static_cast<List *>(list_nth(list, 6));
+	c->range = static_cast<List *>(list_nth(list, 5));
+	c->conditions = static_cast<List *>(list_nth(list, 6));
+	c->filters = static_cast<List *>(list_nth(list, 7));
 }
 
 List *

@@ -39,6 +39,7 @@ struct PlanCursor
 	/* of the second and third (compiler/compile.h): */
 	JoinKind	kind;
 	List	   *keys;
+	List	   *range;
 	List	   *conditions;
 	List	   *filters;
 };

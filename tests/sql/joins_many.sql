@@ -149,6 +149,73 @@ SET LOCAL gpuvm.enabled = off;
 SELECT count(*) AS same FROM queries JOIN changed USING (n) WHERE answers(query) = answer;
 ROLLBACK;
 
+-- Ranges: a sorted table, looked up by one bound or two. PostgreSQL guesses that few rows lie between two bounds, many beyond one.
+RESET gpuvm.require;
+CREATE TABLE points (id int, i int, l int8, f float4, d float8, day date, ts timestamp) WITH (autovacuum_enabled = off);
+INSERT INTO points SELECT i, nullif(i * 37 % 501, 7), i * 13 % 499 * 10000000000, CASE i % 50 WHEN 0 THEN 'NaN'::float4 WHEN 1 THEN '-0' WHEN 2 THEN 0 WHEN 3 THEN NULL ELSE i % 300 * 0.5 END,
+	CASE i % 60 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN 'Infinity' WHEN 2 THEN '-Infinity' ELSE i % 301 * 0.5 END, date '2000-01-01' + i % 400, timestamp '2000-01-01' + i % 400 * interval '1 day'
+	FROM generate_series(1, 700) i;
+CREATE TABLE spans (id int NOT NULL, a int2, b int, l int8, x float8, y float8, since date, until timestamp) WITH (autovacuum_enabled = off);
+INSERT INTO spans SELECT i, i * 7 % 480, i * 7 % 480 + i % 4 - 1, i * 5 % 400 * 10000000000, CASE i % 20 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN '-0' WHEN 2 THEN NULL ELSE i % 150 END,
+	CASE i % 20 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN 0 ELSE i % 150 + 1 END, date '2000-01-01' + i % 380, timestamp '2000-01-02 12:00' + i % 380 * interval '1 day' FROM generate_series(1, 4000) i;
+SELECT gpuvm.import('points'), gpuvm.import('spans');
+ANALYZE points, spans;
+CREATE FUNCTION means(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	found text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		IF line ~ '^ *Join: ' THEN
+			found := concat_ws(', ', found, substring(line FROM 'Join: (.*?) (inner|left|semi|anti|full)'));
+		END IF;
+	END LOOP;
+	RETURN found;
+END $$;
+TRUNCATE queries RESTART IDENTITY;
+ALTER TABLE queries ADD means text;
+INSERT INTO queries (means, query) VALUES
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.i BETWEEN s.a AND s.b'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.i > s.a AND s.b > p.i'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.i >= s.a AND p.i < s.b AND p.l > s.l'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.l BETWEEN s.l AND s.l + s.b'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.f BETWEEN s.x AND s.y'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.d >= s.x AND p.d < s.y'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.d > s.x AND p.d <= s.y'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.ts BETWEEN s.since AND s.until'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.day BETWEEN s.since AND s.since + 1'),
+	('nested loop', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.day BETWEEN s.since AND s.until'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.i + 1 BETWEEN s.a AND s.b WHERE p.id > 50 AND s.id > 100'),
+	('range', 'SELECT s.id, p.id AS other FROM spans s LEFT JOIN points p ON p.i BETWEEN s.a AND s.b AND p.id > s.id'),
+	('range', 'SELECT s.id, p.id AS other FROM spans s LEFT JOIN points p ON p.i BETWEEN s.a AND s.b WHERE p.id IS NULL OR p.id < 500'),
+	('range', 'SELECT s.id FROM spans s WHERE EXISTS (SELECT FROM points p WHERE p.i BETWEEN s.a AND s.b)'),
+	('range', 'SELECT s.id FROM spans s WHERE NOT EXISTS (SELECT FROM points p WHERE p.i BETWEEN s.a AND s.b)'),
+	('range', 'SELECT s.id FROM spans s WHERE EXISTS (SELECT FROM points p WHERE p.i > s.a * 100)'),
+	('range', 'SELECT s.id FROM spans s WHERE NOT EXISTS (SELECT FROM points p WHERE p.d > s.x)'),
+	('range', 'SELECT s.id FROM spans s WHERE EXISTS (SELECT FROM points p WHERE p.i BETWEEN s.a AND s.b AND p.l > s.l)'),
+	('range, hash', 'SELECT p.id, s.id AS other, t1.l FROM points p JOIN spans s ON p.i BETWEEN s.a AND s.b LEFT JOIN t1 ON t1.id = p.id'),
+	('nested loop', 'SELECT p.id, n.id AS other FROM points p JOIN none n ON p.i BETWEEN n.k AND n.s'),
+	-- one bound: a nested loop, but where pairs are only counted
+	('nested loop', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.i < s.a AND p.id < 20'),
+	('range', 'SELECT count(*) FROM points p JOIN spans s ON p.i < s.a'),
+	('range', 'SELECT count(*), count(s.b) FROM points p JOIN spans s ON p.d >= s.x'),
+	('range', 'SELECT count(*), sum(s.id), min(s.since) FROM points p JOIN spans s ON s.x > p.d WHERE s.b > 30'),
+	('range', 'SELECT s.a % 10, count(*), max(s.l) FROM points p JOIN spans s ON p.d BETWEEN s.x AND s.y GROUP BY 1'),
+	('nested loop', 'SELECT count(*) FROM points p, spans s'),
+	('hash', 'SELECT count(*), sum(p.id) FROM points p JOIN spans s ON p.i = s.a'),
+	('hash', 'SELECT p.id % 7, count(*), avg(p.i), bool_or(p.id > 5) FROM points p JOIN spans s ON p.i = s.a GROUP BY 1'),
+	('nested loop', 'SELECT count(*), sum(p.l + s.l) FROM points p JOIN spans s ON p.i <> s.a');
+SET gpuvm.enabled = off;
+TRUNCATE expected;
+INSERT INTO expected SELECT n, answers(query) AS answer FROM queries;
+RESET gpuvm.enabled;
+SET gpuvm.require = cpu;
+SELECT q.query, q.means, means(q.query), answers(q.query), e.answer FROM queries q JOIN expected e USING (n)
+	WHERE means(q.query) <> q.means OR answers(q.query) IS DISTINCT FROM e.answer;
+SELECT n, answer FROM expected ORDER BY n;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*), sum(p.id) FROM points p JOIN spans s ON p.i BETWEEN s.a AND s.b WHERE s.id > 5;
+SELECT opcode, p1, p2, p3, comment FROM gpuvm.disassemble('SELECT p.id, s.id FROM points p JOIN spans s ON p.i > s.a AND p.i <= s.b');
+
 -- LIMIT ends a join early: the engine knows it, where nothing above needs more rows.
 SET gpuvm.require = :device;
 CREATE FUNCTION limits(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
