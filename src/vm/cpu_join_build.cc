@@ -10,6 +10,7 @@ namespace {
 constexpr uint32_t BUILD_ROWS = 64 * 1024;	/* a task */
 constexpr uint64_t FEW_LANES = 256;	/* so many rows of cursor 0 are no vectors to loop over */
 constexpr uint64_t HUGE_FROM = 4 << 20;
+constexpr uint32_t PAGE_ROWS = 1024;	/* small pages begin and end with so many, or fewer */
 constexpr uint64_t MOST_ROWS = uint64_t(1) << 62;
 
 /* What is known of a value, as the summary of a column. */
@@ -65,6 +66,16 @@ chunk_of(const ColumnSummary &s)
 	return c;
 }
 
+/* May it leave rows out? */
+bool
+leaves_out(const CpuProgram &program)
+{
+	for (const gpuvm::Step &step : program.steps)
+		if ((step.kind == StepKind::Compare && !step.stores) || step.kind == StepKind::Branch || step.kind == StepKind::Invalid)
+			return true;
+	return false;
+}
+
 uint64_t
 saturating_product(uint64_t a, uint64_t b)
 {
@@ -118,6 +129,15 @@ JoinProgram::result_ranges(const CpuProgram &of) const
 	return ranges;
 }
 
+/* What the task's rows take, by pages. */
+uint64_t
+JoinProgram::bytes_of_task(const BuildSide &side, const BuildSide::Task &task)
+{
+	const uint64_t rows = std::min<uint64_t>(align_up(task.n, PAGE_ROWS), task.last - task.first);
+
+	return rows * side.bytes_a_row;
+}
+
 /* Where the rows of each task will lie, if all are left. */
 void
 JoinProgram::lay_out_side(size_t level)
@@ -126,7 +146,7 @@ JoinProgram::lay_out_side(size_t level)
 	const JoinCursor &cursor = cursors_[level + 1];
 	const std::vector<Type> &types = side.program->result_types;
 	bool		nullable = false;
-	uint64_t	at = 0, bytes_a_row = 0;
+	uint64_t	at = 0;
 
 	for (const ValueRange &range : side.ranges)
 		nullable = nullable || range.may_null;
@@ -145,14 +165,12 @@ JoinProgram::lay_out_side(size_t level)
 	}
 	side.reserved = at;
 	for (size_t c = 0; c < types.size(); c++)
-		bytes_a_row += static_cast<uint64_t>(type_width(types[c])) + (side.ranges[c].may_null ? 1 : 0);
-	side.bytes = at * bytes_a_row + (levels_[level]->split->kind == JoinKind::Full ? at / 8 : 0);
+		side.bytes_a_row += static_cast<uint64_t>(type_width(types[c])) + (side.ranges[c].may_null ? 1 : 0);
 	if (at >= NO_ROW - 1)
+	{
 		refusal_ = "an inner side of the join has too many rows";
-	else if (limit_ > 0 && side.bytes > limit_)
-		refusal_ = "an inner side of the join takes more memory than it may";
-	if (refusal_)
 		return;
+	}
 
 	std::vector<ResultColumnLayout> layout(types.size() + 1);
 	const uint64_t bytes = result_layout(types.data(), static_cast<int>(types.size()),
@@ -160,7 +178,8 @@ JoinProgram::lay_out_side(size_t level)
 
 	if (types.empty())
 		return;
-	side.memory = Pages(bytes, bytes >= HUGE_FROM);
+	/* where rows are left out, small pages are not taken between those that stay */
+	side.memory = Pages(bytes, bytes >= HUGE_FROM && !leaves_out(*side.program));
 	for (size_t c = 0; c < types.size(); c++)
 		side.columns.push_back(JoinColumn{types[c], side.memory.as<char>() + layout[c].values,
 										  side.ranges[c].may_null ? reinterpret_cast<uint64_t *>(side.memory.as<char>() + layout[c].nulls)
@@ -171,6 +190,11 @@ void
 JoinProgram::task_rows(Level &level, BuildSide::Task &task)
 {
 	BuildSide  &side = level.side;
+
+	/* the join is refused, as rows_done() finds */
+	if (limit_ > 0 && rows_bytes_.load(std::memory_order_relaxed) > limit_)
+		return;
+
 	const JoinTablet &tablet = cursors_[level.split - split_.levels.data() + 1].tablets[task.tablet];
 	std::unique_ptr<CpuState> state = side.program->new_state();
 	WorkerState &s = static_cast<WorkerState &>(*state);
@@ -193,6 +217,7 @@ JoinProgram::task_rows(Level &level, BuildSide::Task &task)
 		side.program->run_bound(s, task.first, task.last, tablet.masked, tablet.nmasked);
 	task.n = s.emitted;
 	task.errors = s.errors;
+	rows_bytes_.fetch_add(bytes_of_task(side, task), std::memory_order_relaxed);
 }
 
 /* All rows are there: counts them, and begins the tables. False: there will be none. */
@@ -207,19 +232,26 @@ JoinProgram::rows_done()
 		{
 			build_errors_ |= task.errors;
 			side.rows += task.n;
+			side.bytes += bytes_of_task(side, task);
 			if (task.n > 0)
 				side.runs.push_back(JoinRun{task.at, task.n});
 		}
 		figures_.build_rows += side.rows;
-		figures_.build_bytes += side.bytes;
 		if (side.rows == 0 && (level->split->kind == JoinKind::Inner || level->split->kind == JoinKind::Semi))
 			empty_ = true;
 		if (level->split->kind == JoinKind::Full && side.rows > 0)
+		{
 			side.matched = Pages(align_up(side.reserved, 64) / 8, false);
+			side.bytes += side.reserved / 8;
+		}
 		if (level->split->sought)
 			side.table.set_rows({side.columns.begin(), side.columns.begin() + level->split->key_types.size()}, side.runs, level->split->range != 0);
 	}
-	return build_errors_ == 0;
+	for (const std::unique_ptr<Level> &level : levels_)
+		figures_.build_bytes += level->side.bytes;
+	if (limit_ > 0 && figures_.build_bytes > limit_)
+		refusal_ = "an inner side of the join takes more memory than it may";
+	return build_errors_ == 0 && !refusal_;
 }
 
 uint32_t

@@ -15,6 +15,8 @@
 #ifndef GPUVM_VM_CPU_JOIN_JOB_H
 #define GPUVM_VM_CPU_JOIN_JOB_H
 
+#include <atomic>
+
 #include "vm/cpu_hash_table.h"
 #include "vm/cpu_join.h"
 #include "vm/join_split.h"
@@ -61,7 +63,8 @@ struct BuildSide
 	uint64_t	reserved = 0;	/* rows */
 	Pages		matched;		/* Full: bits, set by all states at once */
 	uint64_t	rows = 0;
-	uint64_t	bytes = 0;
+	uint64_t	bytes_a_row = 0;
+	uint64_t	bytes = 0;		/* of the rows that are there */
 	JoinTable	table;
 };
 
@@ -197,6 +200,7 @@ private:
 	void		lay_out_side(size_t level);
 	void		task_rows(Level &level, BuildSide::Task &task);
 	bool		rows_done();
+	static uint64_t bytes_of_task(const BuildSide &side, const BuildSide::Task &task);
 	void		lower();
 	void		lower_stage(size_t level, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars, bool tail);
 	std::vector<ValueRange> result_ranges(const CpuProgram &program) const;
@@ -244,6 +248,7 @@ private:
 	enum class Phase { Begin, Rows, Tables, Done };
 	Phase		phase_ = Phase::Begin;
 	size_t		table_ = 0;		/* whose phase it is */
+	std::atomic<uint64_t> rows_bytes_{0};	/* of all sides, while tasks run */
 	std::vector<std::pair<size_t, size_t>> row_tasks_;	/* level, its task */
 };
 

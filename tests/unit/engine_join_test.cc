@@ -255,6 +255,15 @@ TEST_F(EngineJobTest, TooLargeAnInnerSideIsRefused)
 	backend.job->build_limit = NROWS * 64;
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+
+	/* what its filter leaves is what counts, not the tablet that it is in */
+	prepare_join(&backend, this, true, 1000, false);
+	backend.job->build_limit = 30000;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.values.size(), 1000u);
+	EXPECT_LE(backend.job->build_bytes, 30000u);
+	static_assert(TABLET_ROWS * 8 > 30000);
 }
 
 TEST_F(EngineJobTest, ErrorsOfPairsFailTheJob)
