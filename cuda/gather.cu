@@ -44,7 +44,7 @@ move_values(const MoveColumn &column, const uint32_t (&index)[LANE_ROWS], uint32
 #pragma unroll
 	for (uint32_t k = 0; k < LANE_ROWS; k++)
 		if (first + k * THREADS < n)
-			reinterpret_cast<V *>(column.to_values)[first + k * THREADS] = v[k];
+			__stcs(reinterpret_cast<V *>(column.to_values) + first + k * THREADS, v[k]);
 }
 
 /* `index`: NO_ROW behind the last row. */

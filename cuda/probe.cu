@@ -49,9 +49,10 @@ leave_found(const Probe &probe, const Found (&found)[LANE_ROWS])
 			probe.matched_bits[row / 32] = bits;
 		if (!lists_pairs(probe.mode))
 			continue;
-		probe.first[row] = found[k].count != 0 ? found[k].first : NO_ROW;
+		/* Once written and read: the table is what the L2 cache is for. */
+		__stcs(&probe.first[row], found[k].count != 0 ? found[k].first : NO_ROW);
 		if (!probe.single)
-			probe.count[row] = found[k].count;
+			__stcs(&probe.count[row], found[k].count);
 	}
 	if (probe.mode == ProbeMode::Count)
 	{
@@ -87,7 +88,7 @@ look_up_slots(const __grid_constant__ JoinTable table, const RowColumn key, cons
 		const uint32_t row = first + k * THREADS;
 
 		live[k] = row < probe.nrows && !key_null(key, row);
-		v[k] = row < probe.nrows ? reinterpret_cast<const V *>(key.values)[row] : V();
+		v[k] = row < probe.nrows ? __ldcs(reinterpret_cast<const V *>(key.values) + row) : V();
 	}
 #pragma unroll
 	for (uint32_t k = 0; k < LANE_ROWS; k++)
