@@ -12,7 +12,10 @@ namespace {
 constexpr uint32_t BLOCK = CPU_VECTOR_ROWS;
 constexpr uint64_t COUNT_SLOTS = 1 << 20;	/* a task */
 constexpr uint64_t SMALL_RANGE = 1 << 16;
+constexpr uint64_t THIN_RANGE = 1 << 24;	/* most slots where most are empty: still less than a hash and a search for each probe */
+constexpr uint64_t FILTER_FROM = 1 << 14;	/* rows, or slots: fewer are in the cache by themselves */
 constexpr int PART_BITS = 8;
+constexpr int FILTER_BITS = 3;	/* of the filter a slot, as a power of two */
 constexpr uint32_t SAMPLES = 4096;	/* of which every SAMPLE_STEPth parts a sorted table */
 constexpr uint32_t SAMPLE_STEP = 16;
 constexpr uint64_t HUGE_FROM = 4 << 20;
@@ -112,7 +115,8 @@ JoinTable::choose_form()
 	const uint64_t range = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo) + 1;
 
 	lo_ = static_cast<uint64_t>(lo);
-	if (keys_.size() == 1 && is_slot_type(keys_[0].type) && range != 0 && range <= std::max(SMALL_RANGE, 4 * nvalid_))
+	if (keys_.size() == 1 && is_slot_type(keys_[0].type) && range != 0
+		&& (range <= std::max(SMALL_RANGE, 4 * nvalid_) || (range <= THIN_RANGE && range <= 16 * nvalid_)))
 	{
 		nslots_ = range;
 		form_ = even && range == nvalid_ ? Form::Identity : Form::Unique;
@@ -168,10 +172,21 @@ JoinTable::begin_parts()
 	part_codes_ = pages(nvalid_ * code_bytes());
 	part_rows_ = pages(nvalid_ * sizeof(uint32_t));
 	bytes_ = (nslots_ + 1) * sizeof(uint32_t) + nvalid_ * sizeof(uint32_t);
+	if (filter_.as<uint64_t>())
+		bytes_ += nslots_ / 8;
 	if (form_ == Form::Hashed)
 	{
 		hashes_ = pages(nvalid_ * code_bytes());
 		bytes_ += nvalid_ * code_bytes();
+		if (nvalid_ >= FILTER_FROM)
+		{
+			/* parts share no word of it */
+			const int	bits = slot_bits + FILTER_BITS;
+
+			filter_shift_ = (narrow_ ? 32 : 64) - std::min(bits, narrow_ ? 32 : 64);
+			filter_ = pages(uint64_t(1) << (bits - 3));
+			bytes_ += uint64_t(1) << (bits - 3);
+		}
 	}
 	temporary_ = nvalid_ * (code_bytes() + sizeof(uint32_t));
 	counted_.assign(nparts_, 0);
@@ -322,6 +337,9 @@ JoinTable::task_part(uint32_t part, JoinStop *stop)
 		if (hashes)
 			hashes[to] = codes[i];
 	}
+	if (hashes && filter_.as<uint64_t>())
+		for (uint32_t i = first; i < end; i++)
+			bit_set(filter_.as<uint64_t>(), codes[i] >> filter_shift_);
 	if (hashes)
 	{
 		RowSort<Code> sort(hashes, order, stop);
@@ -381,6 +399,11 @@ JoinTable::begin_phase()
 			return 0;
 		case Phase::Unique:
 			phase_ = Phase::Count;
+			if (nslots_ >= FILTER_FROM && nslots_ >= 2 * nvalid_)
+			{
+				filter_ = pages(align_up(nslots_, 64) / 8);
+				bytes_ += nslots_ / 8;
+			}
 			counted_.assign((nslots_ + COUNT_SLOTS - 1) / COUNT_SLOTS, 0);
 			return static_cast<uint32_t>(counted_.size());
 		case Phase::Count:
@@ -440,6 +463,9 @@ JoinTable::run_task(uint32_t task, JoinStop *stop)
 				for (uint64_t s = task * COUNT_SLOTS; s < end; s++)
 					n += slots[s] != 0;
 				counted_[task] = n;
+				if (uint64_t *filter = filter_.as<uint64_t>())
+					for (uint64_t s = task * COUNT_SLOTS; s < end; s++)
+						filter[s / 64] |= static_cast<uint64_t>(slots[s] != 0) << s % 64;
 				break;
 			}
 		case Phase::Histogram:

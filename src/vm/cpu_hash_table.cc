@@ -197,20 +197,43 @@ JoinTable::same_keys(uint32_t row, const JoinColumn *keys, uint32_t lane) const
 
 template <typename Code>
 void
-JoinTable::probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, uint32_t *first, uint32_t *count) const
+JoinTable::probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, bool missing, uint32_t *first, uint32_t *count) const
 {
+	const uint64_t *filter = missing ? filter_.as<uint64_t>() : nullptr;
+	uint16_t	lanes[BLOCK];
+
+	if (filter)
+	{
+		/* most go no further than to a bit, which is nearer than a slot */
+		uint32_t	m = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			__builtin_prefetch(filter + (key[i] >> filter_shift_) / 64);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			lanes[m] = static_cast<uint16_t>(i);
+			m += bit_get(filter, key[i] >> filter_shift_);
+		}
+		memset(count, 0, n * sizeof(uint32_t));
+		n = m;
+	}
+
+	auto		lane = [&](uint32_t j) { return filter ? lanes[j] : j; };
 	const uint32_t *slots = slots_.as<uint32_t>();
 	const Code *hashes = hashes_.as<Code>();
 
-	for (uint32_t i = 0; i < n; i++)
-		__builtin_prefetch(slots + slot_of(key[i]));
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t j = 0; j < n; j++)
+		__builtin_prefetch(slots + slot_of(key[lane(j)]));
+	for (uint32_t j = 0; j < n; j++)
 	{
+		const uint32_t i = lane(j);
+
 		first[i] = slots[slot_of(key[i])];
 		__builtin_prefetch(hashes + first[i]);
 	}
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t j = 0; j < n; j++)
 	{
+		const uint32_t i = lane(j);
 		const Code	code = static_cast<Code>(key[i]);
 		uint32_t	from = first[i], end = slots[slot_of(key[i]) + 1];
 		uint32_t	to;
@@ -234,8 +257,9 @@ JoinTable::probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, 
 }
 
 void
-JoinTable::probe(const JoinColumn *keys, uint32_t total, uint32_t *first, uint32_t *count) const
+JoinTable::probe(const JoinColumn *keys, uint32_t total, bool *missing, uint32_t *first, uint32_t *count) const
 {
+	const uint64_t *filter = filter_.as<uint64_t>();
 	const uint32_t *slots = slots_.as<uint32_t>();
 	uint64_t	key[BLOCK], valid[BLOCK / 64];
 
@@ -264,7 +288,7 @@ JoinTable::probe(const JoinColumn *keys, uint32_t total, uint32_t *first, uint32
 				for (uint32_t i = 0; i < n; i++)
 				{
 					const uint64_t slot = key[i] - lo_;
-					const bool	in = slot < nslots_;
+					const bool	in = slot < nslots_ && (!filter || bit_get(filter, slot));
 					const uint32_t row = slots[in ? slot : 0];
 
 					first[i] = row - 1;
@@ -275,7 +299,7 @@ JoinTable::probe(const JoinColumn *keys, uint32_t total, uint32_t *first, uint32
 				for (uint32_t i = 0; i < n; i++)
 				{
 					const uint64_t slot = key[i];
-					const bool	in = slot < nslots_ && bit_get(valid, i);
+					const bool	in = slot < nslots_ && bit_get(valid, i) && (!filter || bit_get(filter, slot));
 					const uint32_t *range = slots + (in ? slot : 0);
 
 					first[i] = range[0];
@@ -284,9 +308,17 @@ JoinTable::probe(const JoinColumn *keys, uint32_t total, uint32_t *first, uint32
 				break;
 			default:
 				if (narrow_)
-					probe_hashed<uint32_t>(key, valid, n, first, count);
+					probe_hashed<uint32_t>(key, valid, n, *missing, first, count);
 				else
-					probe_hashed<uint64_t>(key, valid, n, first, count);
+					probe_hashed<uint64_t>(key, valid, n, *missing, first, count);
+				if (filter)
+				{
+					uint32_t	found = 0;
+
+					for (uint32_t i = 0; i < n; i++)
+						found += count[i] > 0;
+					*missing = found < n / 4;
+				}
 				break;
 		}
 	}

@@ -51,9 +51,10 @@ public:
 
 	/*
 	 * What n lanes find: for each, so many rows, order[first] and the following (or,
-	 * where `order` is nullptr, row `first`). A null finds nothing.
+	 * where `order` is nullptr, row `first`). A null finds nothing. *missing is kept from call
+	 * to call, false at first: the last lanes found little, so look at the filter before.
 	 */
-	void		probe(const JoinColumn *keys, uint32_t n, uint32_t *first, uint32_t *count) const;
+	void		probe(const JoinColumn *keys, uint32_t n, bool *missing, uint32_t *first, uint32_t *count) const;
 	/* The same of a sorted table: rows between the bounds, of which one may be nullptr. */
 	void		probe_range(const JoinColumn *lo, const JoinColumn *hi, bool lo_strict, bool hi_strict, uint32_t n,
 							uint32_t *first, uint32_t *count) const;
@@ -96,7 +97,7 @@ private:
 	template <typename Code>
 	void		count_below(const uint64_t *words, uint32_t n, bool equal, uint32_t *out) const;
 	template <typename Code>
-	void		probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, uint32_t *first, uint32_t *count) const;
+	void		probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, bool missing, uint32_t *first, uint32_t *count) const;
 
 	std::vector<JoinColumn> keys_;
 	std::vector<JoinRun> runs_;
@@ -114,11 +115,13 @@ private:
 	uint64_t	nslots_ = 0;
 	int			slot_shift_ = 0;
 	int			part_shift_ = 0;
+	int			filter_shift_ = 0;
 	uint32_t	nparts_ = 0;
 	uint32_t	max_matches_ = 0;
 	uint64_t	bytes_ = 0;
 	uint64_t	temporary_ = 0;	/* bytes while building */
 	Pages		slots_;			/* Unique: row number + 1; otherwise where the slot begins in order, and one more */
+	Pages		filter_;		/* bits: the slot is not empty; Hashed: by the codes' leading bits. Not where it would gain nothing */
 	Pages		order_;
 	Pages		hashes_;		/* Hashed and Sorted: codes beside order */
 	Pages		part_codes_;	/* while building: by part */

@@ -98,6 +98,7 @@ struct LevelState
 	uint32_t	round = 0;		/* sought: this round takes [round, round_end) of what each lane found, */
 	uint32_t	round_end = 0;
 	bool		more = false;	/* and some lane has more */
+	bool		missing = false;	/* see JoinTable::probe() */
 	uint32_t	run = 0;		/* crossing, Rest */
 	uint32_t	vector = 0;		/* nested loop: its first lane */
 	uint32_t	npairs = 0;

@@ -74,7 +74,7 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 		level.side.table.probe_range(range & RANGE_LO ? &keys.front() : nullptr, range & RANGE_HI ? &keys.back() : nullptr,
 									 range & RANGE_LO_STRICT, range & RANGE_HI_STRICT, l.in.rows, l.first, l.count);
 	else
-		level.side.table.probe(keys.data(), l.in.rows, l.first, l.count);
+		level.side.table.probe(keys.data(), l.in.rows, &l.missing, l.first, l.count);
 	if (!level.side.table.exact())
 		return;
 

@@ -215,7 +215,15 @@ TEST_F(EngineJobTest, JoinIsCounted)
 {
 	Backend		backend(this);
 
-	prepare_join(&backend, this, false, 1000, true, nullptr, 2);
+	/* behind Match, a look at the inner row, so that pairs have to be made */
+	prepare_join(&backend, this, false, 1000, true, [](ProgramBuilder *b, int) {
+		const int	v1 = b->new_reg(Type::I64), least = b->new_reg(Type::I64);
+
+		b->emit(Opcode::Column, Type::I64, v1, 0, 1);
+		b->emit(Opcode::Int64, Type::I64, least, 0, 0, 0);
+		b->emit(Opcode::Lt, Type::I64, v1, least, b->nops + 1, VERDICT_DIES);
+		return v1;
+	}, 2);
 	backend.run();
 	ASSERT_EQ(backend.state(), JobState::Done) << backend.failure();
 	ASSERT_EQ(backend.values.size(), 1u);

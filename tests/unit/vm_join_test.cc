@@ -410,7 +410,9 @@ check_table(Rng &rng, const std::vector<Type> &types, uint32_t nrows, uint64_t v
 	{
 		ASSERT_EQ(table.max_matches(), most) << what;
 	}
-	table.probe(probe_columns.data(), nprobe, first.data(), count.data());
+	bool		missing = rng() % 2;
+
+	table.probe(probe_columns.data(), nprobe, &missing, first.data(), count.data());
 	for (uint32_t i = 0; i < nprobe; i++)
 	{
 		std::string text;
