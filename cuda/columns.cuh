@@ -85,7 +85,7 @@ op_column(Machine<R> &m, const OpView &op)
 
 #pragma unroll
 			for (int i = 0; i < R; i++)
-				bits |= codes.get(i) << i;
+				bits |= (codes.get(i) & 1) << i;	/* what lies under a null may be anything */
 		}
 		mask_write(m, op.dst(), bits & ~mask_read(m, op.a_null()));
 	}

@@ -94,6 +94,12 @@ enum DeviceCode : uint16_t
 	CODE_SUM_I64, CODE_SUM_F32, CODE_SUM_F64,
 	CODE_MULSUM_I64,
 	CODE_MARK,					/* of grids only: dst, a mask, takes the live lanes */
+	CODE_PAIR_LESS_I32 = 40,	/* GridPlan.pairs: a, of the outer row, and b, UniformPlan.values; b_null is at their null bits */
+	CODE_PAIR_LESS_I64, CODE_PAIR_LESS_F32, CODE_PAIR_LESS_F64,
+	CODE_PAIR_EQUAL_I32, CODE_PAIR_EQUAL_I64, CODE_PAIR_EQUAL_F32, CODE_PAIR_EQUAL_F64,
+	CODE_PAIR_COUNT,
+	CODE_PAIR_SUM_I32, CODE_PAIR_SUM_I64,
+	CODE_PAIR_SUM_INNER_I32, CODE_PAIR_SUM_INNER_I64,
 	CODE_GROUP_KEY = 56,		/* in OpSet::All only, out of line: see groups.cuh */
 	CODE_GROUP_FIND,
 	CODE_GROUP_COUNT,
@@ -119,6 +125,7 @@ enum DeviceOpFlag : uint8_t
 	DOP_JUMP_IF_NULL = 16,
 	DOP_NEGATED = 32,			/* CODE_FILTER_*: outside of the interval; CODE_LESS_*: not less */
 	DOP_WIDE = 64,				/* AggStep Sum: 128-bit accumulator */
+	DOP_SWAPPED = 128,			/* CODE_PAIR_LESS_*: b < a */
 	DOP_LONG_LIST = 128,		/* In: imm_b is from LaunchArgs.long_aux, not in shared memory */
 };
 
@@ -373,7 +380,8 @@ struct GridPlan
 	uint16_t	nuniforms;
 	uint16_t	masks;			/* some uniform has a mask */
 	uint16_t	marked;			/* MarkKind::Rows: mask of the tile's rows that are marked */
-	uint16_t	virtual_pads;	/* result rows or MarkKind::Pairs */
+	uint8_t		virtual_pads;	/* result rows or MarkKind::Pairs */
+	uint8_t		pairs;			/* the loop is of CODE_PAIR_* alone: pair_tile.cuh */
 	UniformPlan uniforms[MAX_UNIFORMS];
 	GridPatch	patches[MAX_PATCHES];
 };

@@ -30,6 +30,13 @@ loop_pc(const Machine<R> &m, const DeviceProgram &p)
 	return (m.region + p.grid.loop_at + size - 1) / size;
 }
 
+/* Units of a launch, but for the inner rows. */
+GPUVM_D uint32_t
+outer_units(const LaunchArgs &args)
+{
+	return args.npads * (TABLET_PAD_ROWS / args.table.unit_rows);
+}
+
 GPUVM_D uint32_t
 inner_blocks(const GridArgs &grid)
 {
@@ -70,11 +77,11 @@ begin_inner_rows(const Machine<R> &m, const DeviceProgram &p, const LaunchArgs &
 
 template <int R>
 GPUVM_D uint32_t
-first_virtual_pad(const Machine<R> &m, const LaunchArgs &args, uint32_t outer_units)
+first_virtual_pad(const Machine<R> &m, const LaunchArgs &args)
 {
-	const uint32_t unit = region_header(m)->unit;
+	const uint32_t unit = region_header(m)->unit, outer = outer_units(args);
 
-	return unit / outer_units * args.grid.unit_inner * args.npads + unit % outer_units / (TABLET_PAD_ROWS / args.table.unit_rows);
+	return unit / outer * args.grid.unit_inner * args.npads + unit % outer / (TABLET_PAD_ROWS / args.table.unit_rows);
 }
 
 /* Values and null bits of inner rows [row, row + GRID_BLOCK), as far as the unit has them. */

@@ -15,8 +15,8 @@
 #define GPUVM_CUDA_INTERPRETER_CUH
 
 #include "control.cuh"
-#include "grid.cuh"
 #include "groups.cuh"
+#include "pair_tile.cuh"
 #include "partials.cuh"
 #include "rows.cuh"
 #include "staging.cuh"
@@ -121,8 +121,16 @@ less(Machine<R> &m, const OpView &op)
 	return negatable_branch(m, op, compare_mask<Opcode::Lt, T, CODED>(m, op), mask_read(m, op.a_null()) | mask_read(m, op.b_null()));
 }
 
-/* Runs the program over one tile, from operation `pc` on. GRID: it may be a grid's. */
-template <OpSet SET, bool GRID, int R>
+/* What of the programs over pairs an instance of the kernel runs. */
+enum class GridForm
+{
+	None,						/* none, but all others */
+	Rows,						/* one inner row after the other: grid.cuh */
+	Pairs,						/* comparisons, eight inner rows at a time: pair_tile.cuh */
+};
+
+/* Runs the program over one tile, from operation `pc` on. */
+template <OpSet SET, GridForm GRID, int R>
 GPUVM_D void
 run_tile(Machine<R> &m, uint32_t pc = 0)
 {
@@ -193,7 +201,7 @@ run_tile(Machine<R> &m, uint32_t pc = 0)
 				mask_write(m, op.dst(), static_cast<uint32_t>(op.imm_a()) & all_rows<R>);
 				break;
 			case CODE_MARK:
-				if constexpr (GRID) mask_write(m, op.dst(), mask_read(m, op.dst()) | m.live); else __builtin_unreachable();
+				if constexpr (GRID == GridForm::Rows) mask_write(m, op.dst(), mask_read(m, op.dst()) | m.live); else __builtin_unreachable();
 				break;
 			default:
 				if constexpr (SET == OpSet::All)
@@ -215,16 +223,16 @@ run_tile(Machine<R> &m, uint32_t pc = 0)
 /* -- grids -------------------------------------------------------------------------------------- */
 
 /* The tile with each of the unit's inner rows: what is hoisted once, then the loop. */
-template <OpSet SET, int R>
+template <OpSet SET, GridForm GRID, int R>
 GPUVM_D void
-run_pairs(Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args)
+run_grid_tile(Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args)
 {
-	const uint32_t loop = loop_pc(m, p);
+	const uint32_t loop = GRID == GridForm::Rows ? loop_pc(m, p) : 0;
 	uint32_t	pc = 0, live = 0, row = grid_state(m, p)->first;
 
 	for (;;)
 	{
-		run_tile<SET, true>(m, pc);
+		run_tile<SET, GRID>(m, pc);
 		if (pc == 0)
 		{
 			live = m.live;
@@ -233,6 +241,11 @@ run_pairs(Machine<R> &m, const DeviceProgram &p, const LaunchArgs &args)
 			if (p.mark == MarkKind::Rows)
 				mask_write(m, p.grid.marked, marked_rows(m, args));
 			pc = loop;
+		}
+		if constexpr (GRID == GridForm::Pairs)
+		{
+			run_pair_loop(m, p, args);
+			break;
 		}
 		m.live = live;
 		if (p.mark == MarkKind::Rows)
@@ -331,8 +344,7 @@ constexpr int MAX_RESIDENT_BLOCKS = 1024 / BLOCK_THREADS;
 constexpr int MAX_RESIDENT_BLOCKS = 1536 / BLOCK_THREADS;
 #endif
 
-/* GRID: programs over pairs (grid.cuh), which are the only ones that it runs. */
-template <OpSet SET, int R, int BLOCKS, bool GRID = false>
+template <OpSet SET, int R, int BLOCKS, GridForm GRID = GridForm::None>
 __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS < MAX_RESIDENT_BLOCKS ? BLOCKS : MAX_RESIDENT_BLOCKS)
 interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ LaunchArgs args)
 {
@@ -366,17 +378,16 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 	for (uint32_t i = p.sums_begin / 16 + m.lane; i < p.region_bytes / 16u; i += 32)
 		reinterpret_cast<uint4 *>(shared_memory + m.region)[i] = uint4{0, 0, 0, 0};
 	__syncthreads();
-	if constexpr (GRID)
+	if constexpr (GRID == GridForm::Rows)
 		copy_loop(m, p);
 
-	const uint32_t outer_units = args.npads * (TABLET_PAD_ROWS / args.table.unit_rows);
-	const uint32_t units = GRID ? outer_units * inner_blocks(args.grid) : outer_units;
+	constexpr bool pairs = GRID != GridForm::None;
 
-	while (header->unit < units)
+	while (header->unit < outer_units(args) * (pairs ? inner_blocks(args.grid) : 1))
 	{
-		begin_unit(m, p, args, GRID ? header->unit % outer_units : header->unit);
-		if constexpr (GRID)
-			begin_inner_rows(m, p, args, header->unit / outer_units);
+		begin_unit(m, p, args, pairs ? header->unit % outer_units(args) : header->unit);
+		if constexpr (pairs)
+			begin_inner_rows(m, p, args, header->unit / outer_units(args));
 		while (header->rows != 0)
 		{
 			fill_stage(m, p);
@@ -385,10 +396,10 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 			do
 			{
 				m.live = live_rows(m, p, header->rows);
-				if constexpr (GRID)
-					run_pairs<SET>(m, p, args);
+				if constexpr (pairs)
+					run_grid_tile<SET, GRID>(m, p, args);
 				else
-					run_tile<SET, false>(m);
+					run_tile<SET, GRID>(m);
 				m.staged_lane += 32;
 			} while (m.staged_lane < 32u * p.stage_tiles);
 			__syncwarp();
@@ -402,7 +413,7 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 			}
 			__syncwarp();
 		}
-		end_unit(m, args, GRID ? first_virtual_pad(m, args, outer_units) : header->unit / (TABLET_PAD_ROWS / args.table.unit_rows));
+		end_unit(m, args, pairs ? first_virtual_pad(m, args) : header->unit / (TABLET_PAD_ROWS / args.table.unit_rows));
 	}
 	__syncthreads();
 	if constexpr (SET == OpSet::All)

@@ -49,8 +49,10 @@ kernel_of(const DeviceProgram &program)
 {
 	OpSet		set = program.op_set;
 
+	if (program.grid.pairs)
+		return pairs_interpreter(set);
 	if (program.grid.loop_begin != 0)
-		return program.rows_per_lane == 4 ? grid_interpreter_4(set) : program.rows_per_lane == 8 ? grid_interpreter_8(set) : grid_interpreter_16(set);
+		return program.rows_per_lane == 8 ? grid_interpreter_8(set) : grid_interpreter_16(set);
 	return program.rows_per_lane == 4 ? interpreter_4(set) : program.rows_per_lane == 8 ? interpreter_8(set) : interpreter_16(set);
 }
 

@@ -25,11 +25,16 @@ interpreter_blocks(gpuvm::cuda::OpSet set)
 			: set == OpSet::Wide ? interpret<OpSet::Wide, R, interpreter_blocks(OpSet::Wide)> \
 			: interpret<OpSet::All, R, interpreter_blocks(OpSet::All)>; \
 	} \
+	} }
+
+/* The same for programs over pairs. */
+#define GPUVM_INSTANTIATE_GRID_INTERPRETER(R) \
+	namespace gpuvm { namespace cuda { \
 	InterpretFn \
 	grid_interpreter_##R(OpSet set) \
 	{ \
-		return set != OpSet::All ? interpret<OpSet::Wide, R, interpreter_blocks(OpSet::Wide), true> \
-			: interpret<OpSet::All, R, interpreter_blocks(OpSet::All), true>; \
+		return set != OpSet::All ? interpret<OpSet::Wide, R, interpreter_blocks(OpSet::Wide), GridForm::Rows> \
+			: interpret<OpSet::All, R, interpreter_blocks(OpSet::All), GridForm::Rows>; \
 	} \
 	} }
 

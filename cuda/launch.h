@@ -56,13 +56,13 @@ void		destroy_scratch(LaunchScratch *scratch);
 cudaError_t choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, uint32_t group_bytes = 0,
 						 uint64_t inner_rows = 0);
 
-/* The kernel's instances, by rows a lane; those of grids are with 64-bit values in any case. */
+/* The kernel's instances, by rows a lane. Those of grids have 64-bit values in any case; `pairs`: for GridPlan.pairs. */
 InterpretFn interpreter_4(OpSet set);
 InterpretFn interpreter_8(OpSet set);
 InterpretFn interpreter_16(OpSet set);
-InterpretFn grid_interpreter_4(OpSet set);
 InterpretFn grid_interpreter_8(OpSet set);
 InterpretFn grid_interpreter_16(OpSet set);
+InterpretFn pairs_interpreter(OpSet set);
 
 /* Makes LaunchState empty: before a job's first slice. */
 cudaError_t reset_state(const LaunchScratch &scratch, cudaStream_t stream);

@@ -171,7 +171,10 @@ Lowering::run()
 	if (problem)
 		return problem;
 	choose_op_set();
-	return in.options.grid ? plan_patches() : nullptr;
+	if (!in.options.grid)
+		return nullptr;
+	out->grid.loop_begin = static_cast<uint16_t>(loop_begin);
+	return plan_pair_loop() ? nullptr : plan_patches();
 }
 
 /*
@@ -190,6 +193,8 @@ lower(const LowerInput &input, DeviceProgram *out)
 	/* A grid's tile stays for many inner rows. */
 	const bool	grid = input.options.grid;
 
+	if (grid && input.options.rows_per_lane == 4)
+		return "programs over pairs have 8 or 16 rows a lane";
 	if (input.options.rows_per_lane)
 		return std::make_unique<Lowering>(input, input.options.rows_per_lane, grid ? 1 : MAX_STAGE_TILES, out)->run();
 
@@ -199,7 +204,7 @@ lower(const LowerInput &input, DeviceProgram *out)
 		for (int tiles : {MAX_STAGE_TILES, 1})
 		{
 			/* Fewer tiles a stage make no difference to a program that has one anyway. */
-			if (grid ? tiles > 1 : tiles == 1 && (problem || out->stage_tiles == 1))
+			if (grid ? tiles > 1 || rows == 4 : tiles == 1 && (problem || out->stage_tiles == 1))
 				continue;
 			problem = std::make_unique<Lowering>(input, rows, tiles, out)->run();
 			if (!problem && program_bytes(out->nops, out->naux) + out->region_bytes * BLOCK_WARPS <= third)

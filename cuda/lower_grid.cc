@@ -113,7 +113,6 @@ Lowering::plan_patches()
 {
 	GridPlan   &g = out->grid;
 
-	g.loop_begin = static_cast<uint16_t>(loop_begin);
 	for (int i = loop_begin; i < out->nops; i++)
 		for (int which : {0, 1})
 		{
@@ -128,6 +127,106 @@ Lowering::plan_patches()
 				g.uniforms[uniform_imm[i][which]].values};
 		}
 	return nullptr;
+}
+
+/*
+ * Makes an operation of the loop one on pairs (pair_tile.cuh): a comparison of a value of
+ * the outer row with one of the inner row that decides what dies, or something that takes
+ * what is left. False: it is something else.
+ */
+bool
+Lowering::pair_op(int address, DeviceOp *op) const
+{
+	static constexpr DeviceCode less[] = {CODE_LESS_I32, CODE_LESS_I64, CODE_LESS_F32, CODE_LESS_F64};
+	static constexpr Type types[] = {Type::I32, Type::I64, Type::F32, Type::F64};
+	auto		by_type = [](DeviceCode i32, Type t)
+	{
+		return static_cast<uint16_t>(i32 + (t == Type::I64 ? 1 : t == Type::F32 ? 2 : t == Type::F64 ? 3 : 0));
+	};
+	const bool	a_inner = uniform_imm[address][0] >= 0, b_inner = uniform_imm[address][1] >= 0;
+	uint16_t	code = op->code;
+	int			uniform = a_inner ? uniform_imm[address][0] : uniform_imm[address][1];
+
+	if (code == CODE_END || code == CODE_MARK)
+		return true;
+
+	/* Back to the opcode and its type. */
+	for (int t = 0; t < 4; t++)
+		if (op->code == less[t])
+			code = generic_code(Opcode::Lt, types[t]);
+	if (op->code == CODE_SUM_I32 || op->code == CODE_SUM_I64)
+		code = generic_code(Opcode::AggStep, op->code == CODE_SUM_I32 ? Type::I32 : Type::I64);
+	if (op->code == CODE_COUNT)
+		code = generic_code(Opcode::AggStep, Type::None);
+	if (code < CODE_GENERIC)
+		return false;
+
+	const Opcode o = static_cast<Opcode>((code - CODE_GENERIC) / 16);
+	const Type	t = static_cast<Type>((code - CODE_GENERIC) % 16);
+
+	if (o == Opcode::AggStep)
+	{
+		const AggFn fn = static_cast<AggFn>(op->aux);
+		const bool	counts = fn == AggFn::Count || fn == AggFn::CountStar;
+
+		if (op->c != OPERAND_NONE || !(counts || (fn == AggFn::Sum && type_is_int(t) && (a_inner || !(op->flags & DOP_A_IMM)))))
+			return false;
+		/* A count reads nothing but null bits. */
+		for (int i = 0; i < out->grid.nuniforms; i++)
+			if (op->a_null != OPERAND_NONE && op->a_null == out->grid.uniforms[i].null_mask)
+				uniform = i;
+		op->code = counts ? static_cast<uint16_t>(CODE_PAIR_COUNT) : by_type(a_inner ? CODE_PAIR_SUM_INNER_I32 : CODE_PAIR_SUM_I32, t);
+	}
+	else if (o >= Opcode::Eq && o <= Opcode::Ge && t != Type::Bool)
+	{
+		bool		swapped = a_inner, negated = op->flags & DOP_NEGATED;
+
+		if (a_inner == b_inner || op->flags & (a_inner ? DOP_B_IMM : DOP_A_IMM) || op->flags & DOP_STORES || op->pending != OPERAND_NONE)
+			return false;
+		if (a_inner)
+		{
+			op->a = op->b;
+			op->a_null = op->b_null;
+		}
+		swapped ^= o == Opcode::Gt || o == Opcode::Le;
+		negated ^= o == Opcode::Ge || o == Opcode::Le || o == Opcode::Ne;
+		op->flags = static_cast<uint8_t>((op->flags & DOP_JUMP_IF_NULL) | (negated ? DOP_NEGATED : 0) | (swapped ? DOP_SWAPPED : 0));
+		op->code = by_type(o == Opcode::Eq || o == Opcode::Ne ? CODE_PAIR_EQUAL_I32 : CODE_PAIR_LESS_I32, t);
+	}
+	else
+		return false;
+	op->b = op->b_null = OPERAND_NONE;
+	if (uniform >= 0)
+	{
+		const UniformPlan &u = out->grid.uniforms[uniform];
+
+		op->b = u.values;
+		op->b_null = u.nullable ? static_cast<uint16_t>(u.values + GRID_BLOCK * 8) : OPERAND_NONE;
+		if (op->a_null == u.null_mask)
+			op->a_null = OPERAND_NONE;
+	}
+	return true;
+}
+
+/* False: the loop is something else, and as it was. */
+bool
+Lowering::plan_pair_loop()
+{
+	DeviceOp	loop[MAX_OPS];
+
+	for (int i = loop_begin; i < out->nops; i++)
+	{
+		loop[i] = out->ops[i];
+		if (rows != 16 || !pair_op(i, &loop[i]))
+			return false;
+	}
+	memcpy(out->ops + loop_begin, loop + loop_begin, static_cast<size_t>(out->nops - loop_begin) * sizeof(DeviceOp));
+	out->op_set = OpSet::Wide;
+	for (int i = 0; i < loop_begin; i++)
+		if (out->ops[i].code >= CODE_GROUP_KEY)
+			out->op_set = OpSet::All;
+	out->grid.pairs = 1;
+	return true;
 }
 
 }  // namespace cuda

@@ -154,6 +154,8 @@ private:
 	uint16_t	uniform_mask(uint16_t *mask);
 	void		place_grid();
 	const char *plan_patches();
+	bool		pair_op(int address, DeviceOp *op) const;
+	bool		plan_pair_loop();
 
 	/* rows */
 	void		order_columns();

@@ -20,6 +20,10 @@
  * the time with them is held against that without, for the forms that lowering chooses.
  *
  *   vm_experiment [--rows N] [--reps N] [--csv FILE] [--auto] [--only NAME] [--tbs N] [--masked SHARE]
+ *
+ * With --theta ROWS, nothing but nested loops: two sets of so many rows (theta_joins.cuh).
+ *
+ *   vm_experiment --theta 100000 [--reps N]
  */
 #include <algorithm>
 #include <cmath>
@@ -37,6 +41,7 @@
 #include "launch.h"
 #include "lower.h"
 #include "tablet/build.h"
+#include "theta_joins.cuh"
 #include "timing.cuh"
 #include "vm_hand.cuh"
 
@@ -556,6 +561,7 @@ struct Settings
 	const char *only = nullptr;
 	bool		automatic = false;	/* only the form that lowering chooses */
 	double		tbs = 4.5;		/* memory's TB/s */
+	uint32_t	theta = 0;		/* rows of each side; 0: no joins */
 };
 
 /* With nulls and all checks: a time over the bytes' at full bandwidth, or 1e12 rows a second. */
@@ -856,9 +862,11 @@ main(int argc, char **argv)
 			masked_share = atof(argv[++i]);
 		else if (!strcmp(argv[i], "--auto"))
 			settings.automatic = true;
+		else if (!strcmp(argv[i], "--theta") && i + 1 < argc)
+			settings.theta = static_cast<uint32_t>(strtoul(argv[++i], nullptr, 10));
 		else
 		{
-			fprintf(stderr, "usage: %s [--rows N] [--reps N] [--csv FILE] [--only WIDTH] [--tbs N] [--auto] [--masked SHARE]\n", argv[0]);
+			fprintf(stderr, "usage: %s [--rows N] [--reps N] [--csv FILE] [--only WIDTH] [--tbs N] [--auto] [--masked SHARE] [--theta ROWS]\n", argv[0]);
 			return 2;
 		}
 	}
@@ -867,6 +875,13 @@ main(int argc, char **argv)
 	FILE	   *csv = settings.csv ? fopen(settings.csv, "w") : nullptr;
 
 	CHECK(cuda::create_scratch(&scratch));
+	if (settings.theta != 0)
+	{
+		for (const theta::Case &c : theta::cases)
+			all_right &= theta::run_case(c, settings.theta, settings.reps, scratch);
+		printf("%s\n", all_right ? "all results right" : "SOME RESULTS WRONG");
+		return all_right ? 0 : 1;
+	}
 	if (csv)
 		fprintf(csv, "query,width,nulls,checked,choice,form,rows,ops,shared_bytes,hand_ms,hand_best_ms,vm_ms,vm_best_ms,ratio,trows,floor_ms,over_floor\n");
 	check_errors<int32_t>(widths[2], scratch);

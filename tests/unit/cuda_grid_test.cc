@@ -94,8 +94,7 @@ random_sides(Rng &rng, bool tame)
 	for (Table *side : {&sides.outer, &sides.inner})
 	{
 		for (Type type : VALUE_TYPES)
-			for (int i = chance(rng, 30) ? 2 : 1; i > 0; i--)
-				add_column(rng, side, type, random_profile(rng, tame));
+			add_column(rng, side, type, random_profile(rng, tame));
 		side->build();
 	}
 	if (chance(rng, 30))
@@ -179,6 +178,7 @@ public:
 	std::vector<bool> marks;	/* by outer row, or by pair */
 	cuda::OpSet	op_set() const { return lowered->op_set; }
 	int			hoisted() const { return lowered->grid.loop_begin - 1; }
+	bool		by_eights() const { return lowered->grid.pairs != 0; }
 
 private:
 	const char *lower(const std::vector<ParamValue> &params)
@@ -410,8 +410,7 @@ private:
 			std::vector<uint32_t> words(bytes / 4);
 			size_t		set = 0, found = 0;
 
-			if (pairs)
-				EXPECT_EQ(cudaMemset(to, 0, bytes), cudaSuccess);
+			EXPECT_EQ(pairs ? cudaMemset(to, 0, bytes) : cudaSuccess, cudaSuccess);
 			launch(first, end, row, row_end, nullptr, nullptr, to);
 			if (!pairs)
 				return;
@@ -504,6 +503,7 @@ count_run(const GridJob &job, uint64_t seed, const Program *program, const GridR
 		return false;
 	}
 	tally->seen[job.op_set() == cuda::OpSet::All ? "all operations" : "wide operations"]++;
+	tally->seen[job.by_eights() ? "eight inner rows at a time" : "one inner row after the other"]++;
 	tally->seen[job.hoisted() > 0 ? "something hoisted" : "nothing hoisted"]++;
 	tally->seen[run.row_set ? "outer rows in a row set" : "outer rows in tablets"]++;
 	if (!job.table.empty())
@@ -522,7 +522,7 @@ compare(uint64_t seed, const Program *program, const Sides &sides, const std::ve
 	tally->programs++;
 	if (!sides.outer.masked.empty())
 		tally->seen["masked rows"]++;
-	for (uint16_t rows_per_lane : {4, 8, 16})
+	for (uint16_t rows_per_lane : {8, 16})
 	{
 		const GridRun run = random_run(rng, sides, rows_per_lane, cuda::MarkKind::None);
 		GridJob		job(program, sides, params, run);
@@ -590,7 +590,7 @@ compare_marks(uint64_t seed, const SealedProgram &numbered, const SealedProgram 
 	tally->programs++;
 	for (cuda::MarkKind mark : {cuda::MarkKind::Rows, cuda::MarkKind::Pairs})
 	{
-		const GridRun run = random_run(rng, sides, static_cast<uint16_t>(4 << pick_int(rng, 3)), mark);
+		const GridRun run = random_run(rng, sides, static_cast<uint16_t>(8 << pick_int(rng, 2)), mark);
 		GridJob		job(marking.get(), sides, params, run);
 		std::vector<bool> marks(mark == cuda::MarkKind::Rows ? nouter : sides.pairs.nrows());
 
@@ -600,7 +600,9 @@ compare_marks(uint64_t seed, const SealedProgram &numbered, const SealedProgram 
 			continue;
 		/* rows that are marked already need not be looked at again, so their errors may be missed */
 		if (mark == cuda::MarkKind::Pairs)
+		{
 			ASSERT_EQ(job.outcome.errors != 0, expected.errors != 0) << where(seed, marking.get(), run);
+		}
 		ASSERT_EQ(job.outcome.errors & ~expected.errors, 0u) << where(seed, marking.get(), run);
 		if (expected.errors)
 			continue;
@@ -614,6 +616,24 @@ compare_marks(uint64_t seed, const SealedProgram &numbered, const SealedProgram 
 	}
 }
 
+/* The generator's two columns of every type: one of the outer rows, one of the inner rows. */
+void
+divide_columns(SealedProgram *sealed, Rng &rng, const Sides &sides)
+{
+	const uint64_t swapped = rng();
+	const Program *program = sealed->get();
+	Op		   *ops = const_cast<Op *>(program->ops());
+
+	for (int i = 0; i < program->nops; i++)
+		if (ops[i].opcode == Opcode::Column)
+		{
+			const int	type = ops[i].p2 / 2;
+			const bool	inner = (ops[i].p2 & 1) != static_cast<int>(swapped >> type & 1);
+
+			ops[i].p2 = type + (inner ? sides.uniform_from() : 0);
+		}
+}
+
 bool
 has_rowid(const Program *program)
 {
@@ -623,7 +643,87 @@ has_rowid(const Program *program)
 	return false;
 }
 
-enum class Sink { Rows, Groups, Marks };
+/*
+ * A theta join: comparisons of a value of the outer row with one of the inner row, then
+ * counts and sums, or marks (of pairs: a result, for make_marking()).
+ */
+SealedProgram
+theta_join(Rng &rng, const Sides &sides, bool marks)
+{
+	auto		builder = new_builder();
+	ProgramBuilder &b = *builder;
+	const int	naggs = marks ? 0 : 1 + pick_int(rng, 4);
+	std::vector<int64_t> sources;
+	std::vector<int> column_ops;
+
+	auto		column = [&](Type type, bool inner)
+	{
+		const Table &side = inner ? sides.inner : sides.outer;
+		std::vector<int> columns;
+
+		for (size_t c = 0; c < side.columns.size(); c++)
+			if (side.columns[c].type == type)
+				columns.push_back(static_cast<int>(c) + (inner ? sides.uniform_from() : 0));
+
+		const int	reg = b.new_reg(type);
+
+		b.emit(Opcode::Column, type, reg, columns[static_cast<size_t>(pick_int(rng, static_cast<int>(columns.size())))], 0);
+		return reg;
+	};
+
+	b.emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (int c = 0; c < std::max(naggs, 1); c++)
+		column_ops.push_back(b.emit(Opcode::ResultColumn, Type::I64, c, 0, 0, b.add_name("c")));
+	for (int a = 0; a < naggs; a++)
+		sources.push_back(RESULT_FROM_AGG | a);
+	if (!marks)
+		b.emit(Opcode::AggOpen, Type::None, 0, naggs, b.add_aux(sources.data(), naggs));
+
+	const int	parallel = b.emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+	for (int n = 1 + pick_int(rng, 3); n > 0; n--)
+	{
+		static const Type types[] = {Type::I16, Type::I32, Type::I32, Type::I64, Type::F32, Type::F64};
+		static const Opcode orders[] = {Opcode::Lt, Opcode::Le, Opcode::Gt, Opcode::Ge, Opcode::Eq, Opcode::Ne};
+		const Type	t = types[pick_int(rng, 6)];
+		int			outer = column(t, false);
+
+		if (type_is_int(t) && chance(rng, 30))
+		{
+			const int	more = column(t, false), reg = b.new_reg(t);
+
+			b.emit(Opcode::BitXor, t, reg, outer, more);
+			outer = reg;
+		}
+
+		const int	inner = column(t, true);
+		const bool	swap = chance(rng, 50);
+
+		b.emit(orders[pick_int(rng, 6)], t, swap ? inner : outer, swap ? outer : inner, b.nops + 1, VERDICT_DIES, chance(rng, 50) ? JUMP_IF_NULL : 0);
+	}
+	for (int a = 0; a < naggs; a++)
+	{
+		const AggFn fn = static_cast<AggFn>(pick_int(rng, 3));
+		const Type	t = fn == AggFn::CountStar ? Type::None : fn == AggFn::Count ? VALUE_TYPES[pick_int(rng, 6)]
+			: chance(rng, 30) ? Type::I16 : chance(rng, 50) ? Type::I32 : Type::I64;
+
+		b.emit(Opcode::AggStep, t, a, fn == AggFn::CountStar ? -1 : column(t, chance(rng, 50)), -1, 0, static_cast<uint8_t>(fn));
+		b.ops[column_ops[static_cast<size_t>(a)]].type = agg_result_type(fn, t);
+	}
+	if (marks)
+	{
+		const int	reg = b.new_reg(Type::I32);
+
+		b.emit(Opcode::Integer, Type::I32, reg, 1, 0);
+		b.emit(Opcode::Result, Type::None, reg, 1, 0);
+	}
+	b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+	EXPECT_FALSE(b.failed);
+	return seal(b);
+}
+
+enum class Sink { Rows, Groups, Marks, Theta };
 
 void
 run_random(Sink sink, int programs, std::initializer_list<const char *> wanted)
@@ -638,12 +738,15 @@ run_random(Sink sink, int programs, std::initializer_list<const char *> wanted)
 		const bool	tame = chance(rng, 70);
 		Sides		sides = random_sides(rng, tame);
 		Generator	generator(rng, sides.pairs, tame);
-		SealedProgram program = generator.make(sink == Sink::Groups), numbered, marking;
+		const bool	marks = sink == Sink::Marks || (sink == Sink::Theta && chance(rng, 30));
+		SealedProgram program = sink == Sink::Theta ? theta_join(rng, sides, marks) : generator.make(sink == Sink::Groups), numbered, marking;
 
-		if (sink == Sink::Marks ? !make_marking(program, &numbered, &marking) : has_rowid(program.get()))
+		if (sink != Sink::Theta)
+			divide_columns(&program, rng, sides);
+		if (marks ? !make_marking(program, &numbered, &marking) : has_rowid(program.get()))
 			continue;
 		n--;
-		if (sink == Sink::Marks)
+		if (marks)
 			compare_marks(seed, numbered, marking, sides, generator.params, rng, &tally);
 		else
 			compare(seed, program.get(), sides, generator.params, rng, &tally);
@@ -657,15 +760,20 @@ run_random(Sink sink, int programs, std::initializer_list<const char *> wanted)
 
 TEST(CudaGridRandom, Rows)
 {
-	run_random(Sink::Rows, 60, {"all operations", "something hoisted", "nothing hoisted", "masked rows", "outer rows in a row set", "outer rows in tablets"});
+	run_random(Sink::Rows, 60, {"all operations", "something hoisted", "masked rows", "outer rows in a row set", "outer rows in tablets"});
 }
 
 TEST(CudaGridRandom, Groups)
 {
-	run_random(Sink::Groups, 60, {"all operations", "wide operations", "something hoisted", "masked rows", "dense groups", "hashed groups", "partitions"});
+	run_random(Sink::Groups, 60, {"all operations", "something hoisted", "masked rows", "dense groups", "hashed groups", "partitions"});
 }
 
 TEST(CudaGridRandom, Marks)
 {
 	run_random(Sink::Marks, 60, {"all operations", "marks of rows", "marks of pairs", "something hoisted"});
+}
+
+TEST(CudaGridRandom, ThetaJoins)
+{
+	run_random(Sink::Theta, 100, {"eight inner rows at a time", "one inner row after the other", "something hoisted", "marks of rows", "marks of pairs"});
 }

@@ -1,0 +1,3 @@
+#include "launch.cuh"
+
+GPUVM_INSTANTIATE_GRID_INTERPRETER(16)
