@@ -120,7 +120,9 @@ class Joins:
         return f"{left.g.leaf(type)} {kind} ({inner})", False	# a list of constants, or no column at all: PostgreSQL has its own ways
 
     def make(self, rng):
-        """(CTEs, FROM clause, WHERE parts, the sides that can be read, does a program join all of it?)"""
+        """(CTEs, FROM clause, WHERE parts, the sides that can be read, does a program join all of it?, are there too many rows to hand out?)"""
+        if rng.random() < 0.06:
+            return self.ranges(rng)
         n = rng.choices((2, 3, 4, 5), (50, 25, 13, 12))[0]
         sides = [self.side(rng, alias, most) for alias, most in zip("abcde", rng.choice(BOUNDS[n]))]
         if n == 2 and rng.random() < 0.2:	# no bound: whole tables by a unique key
@@ -128,7 +130,7 @@ class Joins:
             source = f"{sides[0].sql} {rng.choice(KINDS[:6])} {sides[1].sql} ON a.id = b.id"
             if rng.random() < 0.4:
                 source += f" AND {Generator(rng, sides[0].columns + sides[1].columns).bool(1)}"
-            return [s.cte for s in sides if s.cte], source, [], sides, all(s.is_plain() for s in sides)
+            return [s.cte for s in sides if s.cte], source, [], sides, all(s.is_plain() for s in sides), False
         source, where, visible = sides[0].sql, [], [sides[0]]
         program = all(s.is_plain() for s in sides)
         for side in sides[1:]:
@@ -151,16 +153,29 @@ class Joins:
                 source += f" {kind} {side.sql} {on}"
                 program = program and (kind != "RIGHT JOIN" or side is sides[1])	# then its inner side is a join
             visible = visible + [side]
-        return [s.cte for s in sides if s.cte], source, where, visible, program
+        return [s.cte for s in sides if s.cte], source, where, visible, program, False
+
+    def ranges(self, rng):
+        """Many rows of two tables by a range: with fewer a nested loop is cheaper."""
+        sides = [self.side(rng, alias, 2500) for alias in "ab"]
+        on = self.range(rng, *sides)
+        if rng.random() < 0.2:
+            on += f" AND {Generator(rng, sides[0].columns + sides[1].columns).bool(1)}"
+        kind = rng.choice(("JOIN", "JOIN", "JOIN", "LEFT JOIN", "EXISTS", "NOT EXISTS"))
+        program = all(s.is_plain() for s in sides)
+        ctes = [s.cte for s in sides if s.cte]
+        if kind.endswith("EXISTS"):
+            return ctes, sides[0].sql, [f"{kind} (SELECT FROM {sides[1].sql} WHERE {on})"], sides[:1], program, True
+        return ctes, f"{sides[0].sql} {kind} {sides[1].sql} ON {on}", [], sides, program, True
 
     def query(self, rng, make_query, make_aggregates):
-        ctes, source, where, visible, program = self.make(rng)
+        ctes, source, where, visible, program, many = self.make(rng)
         both = Generator(rng, [c for side in visible for c in side.columns])
         if rng.random() < 0.5:
             where.append(str(rng.choice([both] + [s.g for s in visible]).bool(rng.choice((1, 1, 2)))))
         tail = f" FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
         head = f"WITH {', '.join(ctes)} " if ctes else ""
-        shape = rng.choices(("rows", "total", "grouped", "counted", "raising"), (4, 8, 4, 4, 1))[0]
+        shape = rng.choices(("rows", "total", "grouped", "counted", "raising"), (0 if many else 4, 8, 4, 4, 0 if many else 1))[0]
         if shape == "raising":			# in what comes out: there the order of the conditions does not matter
             e = both.raising()
             return make_query(f"{head}SELECT {rng.choice((str(e), f'count({e})', f'{visible[0].alias}.id, {e}'))}{tail}", joins=program, raising=True)

@@ -66,7 +66,8 @@ sub fetch_pairs
 	$session->query_safe("DO \$\$ DECLARE c refcursor := 'c'; r record; BEGIN FOR i IN 1 .. $rows LOOP FETCH c INTO r; EXIT WHEN NOT FOUND; INSERT INTO pairs VALUES (r.id, r.other); END LOOP; END \$\$");
 }
 
-for my $join ('JOIN few y USING (g)', 'LEFT JOIN few y ON y.g = x.g AND y.id % 3 = x.id % 3', 'CROSS JOIN fifty y')
+for my $join ('JOIN few y USING (g)', 'LEFT JOIN few y ON y.g = x.g AND y.id % 3 = x.id % 3', 'CROSS JOIN fifty y', 'JOIN few y ON y.id BETWEEN x.id AND x.id + 200',
+	'FULL JOIN few y ON y.g = x.g + 3 AND y.id % 2 = x.id % 2')
 {
 	my $query = "SELECT x.id, y.id AS other FROM few x $join";
 	my $rows = $node->safe_psql('postgres', "SELECT count(*) FROM ($query) q");
