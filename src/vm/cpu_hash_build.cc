@@ -237,9 +237,17 @@ JoinTable::part_of(uint64_t code) const
 	if (form_ != Form::Sorted)
 		return static_cast<uint32_t>(slot_of(code) >> part_shift_);
 
-	const auto	at = std::lower_bound(splitters_.begin(), splitters_.end(), code);
+	/* how many are below, without a branch */
+	size_t		at = 0;
 
-	return 2 * static_cast<uint32_t>(at - splitters_.begin()) + (at != splitters_.end() && *at == code);
+	for (size_t left = splitters_.size(); left > 0;)
+	{
+		const size_t half = (left + 1) / 2;
+
+		at += half & -static_cast<size_t>(splitters_[at + half - 1] < code);
+		left -= half;
+	}
+	return 2 * static_cast<uint32_t>(at) + (at < splitters_.size() && splitters_[at] == code);
 }
 
 template <typename Code>

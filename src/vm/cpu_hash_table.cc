@@ -326,7 +326,7 @@ JoinTable::probe(const JoinColumn *keys, uint32_t total, bool *missing, uint32_t
 
 /*
  * For each word, how many of the sorted codes are below it (`equal`: or it). All words
- * take a step of the search together: they wait for memory at once.
+ * take a step of the search together, without a branch: they wait for memory at once.
  */
 template <typename Code>
 void
@@ -341,10 +341,10 @@ JoinTable::count_below(const uint64_t *words, uint32_t n, bool equal, uint32_t *
 
 		if (equal)
 			for (uint32_t i = 0; i < n; i++)
-				out[i] += codes[out[i] + half - 1] <= static_cast<Code>(words[i]) ? half : 0;
+				out[i] += half & -static_cast<uint32_t>(codes[out[i] + half - 1] <= static_cast<Code>(words[i]));
 		else
 			for (uint32_t i = 0; i < n; i++)
-				out[i] += codes[out[i] + half - 1] < static_cast<Code>(words[i]) ? half : 0;
+				out[i] += half & -static_cast<uint32_t>(codes[out[i] + half - 1] < static_cast<Code>(words[i]));
 		left -= half;
 	}
 }

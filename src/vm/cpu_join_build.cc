@@ -13,42 +13,6 @@ constexpr uint64_t HUGE_FROM = 4 << 20;
 constexpr uint32_t PAGE_ROWS = 1024;	/* small pages begin and end with so many, or fewer */
 constexpr uint64_t MOST_ROWS = uint64_t(1) << 62;
 
-/* What is known of a value, as the summary of a column. */
-ColumnSummary
-summary_of(const ValueRange &range, Type type, bool nullable)
-{
-	ColumnSummary s = {};
-
-	s.type = type;
-	s.max_width = static_cast<uint8_t>(type_width(type));
-	if (range.may_null || nullable)
-	{
-		s.flags |= CHUNK_HAS_NULLS;
-		s.null_count = 1;
-	}
-	if (!range.may_value)
-		s.flags |= CHUNK_ALL_NULL;
-	if (type_is_float(type))
-	{
-		s.flags |= static_cast<uint16_t>((range.may_nan ? CHUNK_HAS_NAN : 0) | (range.may_inf ? CHUNK_HAS_INF : 0) | CHUNK_HAS_NEG_ZERO);
-		s.exp_lo = static_cast<int16_t>(range.exp_lo);
-		s.exp_hi = static_cast<int16_t>(range.exp_hi);
-		memcpy(&s.min, &range.flo, sizeof(s.min));
-		memcpy(&s.max, &range.fhi, sizeof(s.max));
-	}
-	else if (type == Type::Bool)
-	{
-		s.min = range.may_true && !range.may_false;
-		s.max = range.may_true;
-	}
-	else
-	{
-		s.min = range.lo;
-		s.max = range.hi;
-	}
-	return s;
-}
-
 ColumnChunk
 chunk_of(const ColumnSummary &s)
 {
@@ -337,7 +301,7 @@ JoinProgram::lower_stage(size_t number, const JoinStage &from, Stage *to, uint64
 											 + split.key_types.size());
 
 		to->columns.push_back(Stage::Column{is_carried, index});
-		summaries.push_back(is_carried ? level.carried[index] : summary_of(level.side.ranges[index], split_.items[item].type, no_row));
+		summaries.push_back(is_carried ? level.carried[index] : range_summary(level.side.ranges[index], split_.items[item].type, no_row));
 		if (is_carried && alone)
 		{
 			summaries.back().flags |= CHUNK_HAS_NULLS;
@@ -390,7 +354,7 @@ JoinProgram::lower()
 		const uint64_t each = split.sought ? level.side.table.max_matches() : level.side.rows;
 
 		for (size_t c = 0; c < split.carried.size(); c++)
-			level.carried.push_back(summary_of(ranges[c], split_.items[split.carried[c]].type, false));
+			level.carried.push_back(range_summary(ranges[c], split_.items[split.carried[c]].type, false));
 		if (split.condition.present())
 			lower_stage(i, split.condition, &level.condition, saturating_product(rows, std::max<uint64_t>(each, 1)), level.loop, false);
 		if ((!split.sought || split.range != 0) && !is_factor(i, rows))

@@ -141,13 +141,26 @@ JoinProgram::sought_pairs(const Level &level, LevelState &l) const
 		const bool	done = once && bit_get(l.matched, l.lane);
 		const uint32_t end = done ? 0 : std::min(l.count[l.lane], l.round_end);
 
+		if (keys.empty() && l.at < end)
+		{
+			const uint32_t take = std::min(end - l.at, VECTOR - n);
+			const uint32_t at = l.first[l.lane] + l.at;
+
+			for (uint32_t i = 0; i < take; i++)
+			{
+				l.lanes[n + i] = l.lane;
+				l.rows[n + i] = order ? order[at + i] : at + i;
+			}
+			n += take;
+			l.at += take;
+		}
 		for (; l.at < end && n < VECTOR; l.at++)
 		{
 			const uint32_t row = order ? order[l.first[l.lane] + l.at] : l.first[l.lane] + l.at;
 
 			l.lanes[n] = l.lane;
 			l.rows[n] = row;
-			n += keys.empty() || table.same_keys(row, keys.data(), l.lane);
+			n += table.same_keys(row, keys.data(), l.lane);
 		}
 		if (l.at < end)
 			break;
