@@ -157,7 +157,7 @@ class Bench:
         runs = runs or self.options.runs
         row = dict(workload=workload, query=label, sql=sql, ms={}, figures={}, device="", note="", **extra)
         for engine in engines or self.engines():
-            if engine is None:
+            if engine is None or engine is self.postgres and self.parallel and self.parallel.name in row.get("over", ()):
                 continue
             try:
                 rows, times, found = self.timed(engine, sql, runs)

@@ -110,14 +110,15 @@ bench() {
 }
 
 # Seconds for each part of the joins: what it takes to make its tables, and to measure.
-declare -A join_limits=([paper]=50 [theta]=60 [relations]=60 [equality]=75 [star]=100 [sessions]=40 [figures]=80 [rows]=50)
+declare -A join_limits=([paper]=50 [theta]=60 [relations]=60 [equality]=90 [star]=100 [sessions]=40 [figures]=100 [rows]=50)
 joins() {
-	local part whole=$limit
+	local part peer whole=$limit
 	for part in ${JOIN_PARTS:-paper theta relations equality star sessions rows figures}; do
-		limit=${join_limits[$part]}
+		limit=${join_limits[$part]} peer=${PEER_SECONDS:-4}
+		[ "$part" != figures ] || peer=2 # ten queries at each size
 		[ "$limit" -le "$whole" ] || limit=$whole
 		ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "joins-$part" joins --parts "$part" --scale "${JOIN_SCALE:-1}" \
-			--peer-seconds "${PEER_SECONDS:-4}"
+			--peer-seconds "$peer"
 	done
 	limit=$whole
 }
