@@ -264,6 +264,7 @@ struct Job
 	uint32_t	device_required;	/* not 0, with Device::Cuda: fails with device_refusal instead of running on the CPU */
 	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
 	uint64_t	build_limit;	/* joins: bytes in gpuvmd for the cursors behind the first; 0 = no limit */
+	uint64_t	expected_pairs;	/* joins: that Seek and Cross are expected to make, for the choice of the engine; 0 = unknown */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */

@@ -35,6 +35,22 @@ cpu_estimate(uint64_t rows, uint64_t bytes, bool grouped_by_keys, uint32_t threa
 	return CPU_START_NS + (helped ? CPU_HELP_NS : 0) + static_cast<uint64_t>(work / (helped ? threads : 1));
 }
 
+/* A thread's: a row into a hash table or looked up there, a pair that is found; a pair of a nested loop. */
+constexpr double CPU_JOIN_NS_PER_ROW = 8;
+constexpr double CPU_JOIN_NS_PER_PAIR = 1.5;
+constexpr double CPU_CROSS_NS_PER_PAIR = 0.1;
+
+/* The same of a join of so many rows, of all cursors; `crosses`: it has a nested loop. */
+inline uint64_t
+cpu_join_estimate(uint64_t rows, uint64_t pairs, bool crosses, uint32_t threads)
+{
+	double		work = static_cast<double>(rows) * CPU_JOIN_NS_PER_ROW +
+		static_cast<double>(pairs) * (crosses ? CPU_CROSS_NS_PER_PAIR : CPU_JOIN_NS_PER_PAIR);
+	bool		helped = (rows > HELP_ROWS || pairs > HELP_ROWS) && threads > 1;
+
+	return CPU_START_NS + (helped ? CPU_HELP_NS : 0) + static_cast<uint64_t>(work / (helped ? threads : 1));
+}
+
 }  // namespace gpuvm
 
 #endif

@@ -100,6 +100,10 @@ device_request(const Request &request, const JobWork &work)
 	to.program = request.program;
 	to.params = request.params;
 	to.nparams = request.nparams;
+	to.others = work.others.data();
+	to.nothers = static_cast<uint32_t>(work.others.size());
+	to.build_limit = request.build_limit;
+	to.expected_pairs = request.expected_pairs;
 	to.columns = request.columns.data();
 	to.ncolumns = static_cast<uint32_t>(request.columns.size());
 	to.tablets = work.tablets.data();
@@ -117,6 +121,18 @@ device_request(const Request &request, const JobWork &work)
 	return to;
 }
 
+/* What the CPU virtual machine is expected to take. */
+static uint64_t
+cpu_ns(const Request &request, const JobWork &work, uint32_t threads)
+{
+	const Op   *ops = request.program->ops();
+
+	if (request.others.empty())
+		return cpu_estimate(work.rows, work.bytes, request.program->nkeys > 0, threads);
+	return cpu_join_estimate(work.rows, request.expected_pairs,
+							 std::any_of(ops, ops + request.program->nops, [](const Op &op) { return op.opcode == Opcode::Cross; }), threads);
+}
+
 /* Is the device to run the job? Else the refusal is empty or says why it could not. */
 static bool
 choose_device(const EngineContext *context, const Request &request, const JobWork &work, char *refusal, size_t size)
@@ -132,7 +148,7 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 			context->devices.reason(refusal, size);
 		return false;
 	}
-	if (!request.program->grouped && request.unit_rows % TABLET_PAD_ROWS != 0)
+	if (request.others.empty() && !request.program->grouped && request.unit_rows % TABLET_PAD_ROWS != 0)
 	{
 		snprintf(refusal, size, "the job's units are not multiples of %u rows", TABLET_PAD_ROWS);
 		return false;
@@ -155,8 +171,7 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 	if (device_ns == UINT64_MAX)
 		return false;
 	refusal[0] = '\0';
-	return device_ns < cpu_estimate(work.rows, work.bytes, request.program->nkeys > 0,
-									most_threads(request, context->pool));
+	return device_ns < cpu_ns(request, work, most_threads(request, context->pool));
 }
 
 /* False when the device refused the job, which is then as good as not begun. */
@@ -169,8 +184,8 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 	DeviceOutcome outcome;
 
 	job->ran_on = Device::Cuda;
-	/* Groups are taken at once, and cannot be gone on with. */
-	io->set_patience(request.program->grouped ? std::chrono::milliseconds(0) : patience);
+	/* Groups are taken at once, and cannot be gone on with; nor can joins. */
+	io->set_patience(request.program->grouped || !request.others.empty() ? std::chrono::milliseconds(0) : patience);
 	try
 	{
 		outcome = library->run(device_request(request, work), io, &figures, reason);
@@ -193,6 +208,11 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 		io->fail(reason[0] ? reason : "the device failed");
 	job->yielded = io->yielded();
 	job->errors = figures.errors;
+	if (figures.errors != 0 && !request.program->grouped)
+		io->fail("an operation of the join raised an error");
+	job->pairs = figures.pairs;
+	job->build_rows = figures.build_rows;
+	job->build_bytes = figures.build_bytes;
 	job->device_index = figures.device;
 	job->tablets_scanned = figures.tablets_scanned;
 	job->rows_in = figures.rows_in;
@@ -227,11 +247,55 @@ plan_work(const CpuJob &cpu, const Request &request)
 	return work;
 }
 
+static std::vector<DeviceTabletRef>
+tablets_of(const RequestCursor &cursor, JobWork *work)
+{
+	std::vector<DeviceTabletRef> tablets;
+
+	for (const RequestTablet &of : cursor.tablets)
+	{
+		const bool	skip = of.wholly_masked();
+
+		tablets.push_back(DeviceTabletRef{of.tablet, skip, of.masked, of.nmasked});
+		work->rows += skip ? 0 : of.tablet->nrows - of.masked_rows;
+	}
+	return tablets;
+}
+
+/* As a device takes it, which asks the zone maps itself. */
+static JobWork
+plan_join_work(const Request &request)
+{
+	JobWork		work;
+
+	work.tablets = tablets_of(request, &work);
+	for (const RequestCursor &other : request.others)
+	{
+		work.other_tablets.push_back(tablets_of(other, &work));
+		work.others.push_back(DeviceCursor{other.columns.data(), static_cast<uint32_t>(other.columns.size()), work.other_tablets.back().data(),
+										   static_cast<uint32_t>(work.other_tablets.back().size()), other.total_rows});
+	}
+	return work;
+}
+
+/* Has a device run the join? */
+static bool
+join_on_device(EngineContext *context, const Request &request, Job *job, JobIo *io)
+{
+	if (request.device == Device::Cpu)
+		return false;
+
+	const JobWork work = plan_join_work(request);
+
+	return choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) &&
+		run_on_device(context->devices.library(), context->client_patience, request, work, job, io);
+}
+
 static void
 run_join(EngineContext *context, const Request &request, Job *job, JobIo *io)
 {
-	if (request.device == Device::Cuda || (request.device == Device::Auto && context->devices.library() != nullptr))
-		snprintf(job->device_refusal, sizeof(job->device_refusal), "joins run on the CPU virtual machine");
+	if (join_on_device(context, request, job, io) || io->stopped())
+		return;
 	if (request.device_required)
 	{
 		io->fail(job->device_refusal);

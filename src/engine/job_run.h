@@ -22,6 +22,9 @@ struct JobWork
 	uint64_t	bytes = 0;
 	uint64_t	rows = 0;
 	uint32_t	skipped = 0;
+	/* Joins on devices: the cursors behind the first. */
+	std::vector<std::vector<DeviceTabletRef>> other_tablets;
+	std::vector<DeviceCursor> others;
 };
 
 /* The session's thread and as many of the pool's as the request admits. */

@@ -270,6 +270,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 		return "the job has too few or too many cursors";
 	memcpy(cursors, job->cursors, sizeof(cursors));
 	request->build_limit = job->build_limit;
+	request->expected_pairs = job->expected_pairs;
 	request->nparams = job->nparams;
 	if (request->nparams > PROGRAM_MAX_PARAMS)
 		return "the job has too many parameters";

@@ -65,6 +65,7 @@ struct Request : RequestCursor
 	uint32_t	nparams = 0;
 	std::vector<RequestCursor> others;	/* join programs: the cursors from 1 on */
 	uint64_t	build_limit = 0;
+	uint64_t	expected_pairs = 0;
 	Device		device = Device::Auto;
 	uint32_t	threads = 0;
 	uint32_t	unit_rows = 0;

@@ -285,6 +285,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->skip_units = 0;
 	job->skip_bytes = 0;
 	job->row_limit = static_cast<uint64>(state->plan->limit);
+	job->expected_pairs = static_cast<uint64>(Min(Max(state->plan->pairs, 0.0), 1e18));
 	job->build_limit = Max(static_cast<uint64>(get_hash_memory_limit()), arena_header()->size / BUILD_SHARE);
 	job->count_groups = state->plan->kind == SCAN_GROUP_COUNT;
 	if (rows && !state->full)

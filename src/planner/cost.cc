@@ -29,6 +29,12 @@ constexpr double OP_US = 0.0002;
 /* On a GPU that keeps the columns: launches and the wait for them, and the operations. */
 constexpr double DEVICE_STARTUP_US = 50.0;
 constexpr double DEVICE_OP_US = 0.000001;
+/* There, joins: the steps of a level, a row of some cursor, a pair of Seek, of a nested loop, and an operation on it. */
+constexpr double DEVICE_LEVEL_US = 100.0;
+constexpr double DEVICE_ROW_US = 0.00003;
+constexpr double DEVICE_PAIR_US = 0.00003;
+constexpr double DEVICE_CROSS_US = 0.0000005;
+constexpr double DEVICE_CROSS_OP_US = 0.0000002;
 /* A row into a hash table; a look-up in it; a pair that it finds, into a batch; a row that goes on from a join. */
 constexpr double BUILD_US = 0.004;
 constexpr double PROBE_US = 0.002;
@@ -124,6 +130,34 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 	return us;
 }
 
+/* The same on a GPU. */
+static double
+device_join_us(const Program *program, const ProgramRows &rows)
+{
+	double		us = DEVICE_STARTUP_US + rows.scanned[0] * DEVICE_ROW_US;
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode != Opcode::Seek && op.opcode != Opcode::SeekRange && op.opcode != Opcode::Cross)
+			continue;
+		us += DEVICE_LEVEL_US + rows.scanned[op.p1] * DEVICE_ROW_US;
+		us += rows.pairs[op.p1] * (op.opcode == Opcode::Cross ? DEVICE_CROSS_US + program->nops * DEVICE_CROSS_OP_US : DEVICE_PAIR_US);
+	}
+	return us;
+}
+
+/* Can a GPU run it? */
+static bool
+for_device(const Program *program)
+{
+	for (int i = 0; i < program->nops; i++)
+		if (program->ops()[i].opcode == Opcode::Match && program->ops()[i].p2 == static_cast<int>(JoinKind::Full))
+			return false;
+	return true;
+}
+
 void
 cost_program(Path *path, const Program *program, const ProgramRows &rows, double rows_out)
 {
@@ -132,9 +166,14 @@ cost_program(Path *path, const Program *program, const ProgramRows &rows, double
 	double		build = 0;
 	double		run = program->ncursors > 1 ? join_us(program, rows, &build) : ops * OP_US;
 
-	/* gpuvmd takes the better of both; it joins on the CPU. */
-	if (device_ready() && program->ncursors == 1)
-		run = Min(run, DEVICE_STARTUP_US + ops * DEVICE_OP_US);
+	/* gpuvmd takes the better of both. */
+	if (device_ready() && for_device(program))
+	{
+		const double device = program->ncursors > 1 ? device_join_us(program, rows) : DEVICE_STARTUP_US + ops * DEVICE_OP_US;
+
+		run = Min(run, device);
+		build = Min(build, run);
+	}
 	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : build));
 	path->total_cost = unit * (STARTUP_US + run + rows_out * ROW_US);
 }

@@ -306,19 +306,164 @@ TEST_F(EngineJobTest, ErrorsOfPairsFailTheJob)
 	EXPECT_TRUE(backend.values.empty());
 }
 
-TEST_F(EngineJobTest, JoinsDoNotRunOnDevices)
+/* Hands out rows 0, 1, ... as parts of unit 0, two a part, or ends as it is told. */
+class JoinDevice : public DeviceLibrary
+{
+public:
+	uint32_t ndevices() const override { return 1; }
+	void start() override {}
+	bool ready() const override { return true; }
+	void housekeep() override {}
+	void prepare(uint64_t, uint64_t) override {}
+
+	uint64_t estimate(const DeviceJobRequest &request, char *) override
+	{
+		expected_pairs = request.expected_pairs;
+		return estimated;
+	}
+
+	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override
+	{
+		Type		type = Type::I64;
+		ResultColumnLayout at;
+
+		runs++;
+		inner_rows = masked = skipped = 0;
+		for (uint32_t i = 0; i < request.nothers; i++)
+		{
+			inner_rows += request.others[i].total_rows;
+			for (uint32_t t = 0; t < request.others[i].ntablets; t++)
+			{
+				masked += request.others[i].tablets[t].nmasked;
+				skipped += request.others[i].tablets[t].skip;
+			}
+		}
+		build_limit = request.build_limit;
+		if (outcome == DeviceOutcome::Refused)
+		{
+			strcpy(reason, "its memory is short");
+			return outcome;
+		}
+		result_layout(&type, 1, request.capacity, &at);
+		for (uint64_t row = 0, part = 0; errors == 0 && row <= nrows; row += 2, part++)
+		{
+			const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(2, nrows - row));
+			int			buffer;
+
+			while ((buffer = io->claim_buffer()) < 0)
+				if (!io->wait_for_buffer())
+					return DeviceOutcome::Done;
+			for (uint64_t i = 0; i < n; i++)
+			{
+				const uint64_t value = row + i;
+
+				memcpy(request.areas[buffer] + at.values + i * 8, &value, 8);
+			}
+			io->publish_part(buffer, 0, static_cast<uint32_t>(part), n < 2, n, 0);
+		}
+		figures->errors = errors;
+		figures->pairs = 77;
+		figures->build_rows = 7;
+		figures->build_bytes = 700;
+		return DeviceOutcome::Done;
+	}
+
+	DeviceOutcome outcome = DeviceOutcome::Done;
+	uint64_t	estimated = 0, nrows = 9, expected_pairs = 0, build_limit = 0, inner_rows = 0;
+	uint32_t	errors = 0, runs = 0, masked = 0, skipped = 0;
+};
+
+class EngineJoinDeviceTest : public EngineJobTest
+{
+public:
+	JoinDevice	device;
+};
+
+TEST_F(EngineJoinDeviceTest, DeviceGetsAllCursors)
 {
 	Backend		backend(this);
 
+	context_.devices.publish(&device);
+	prepare_join(&backend, this, true, 0, false, nullptr, 2);
+	mask(backend.job, {{0, 0, 100}, {3, 0, TABLET_ROWS}});
+	backend.job->cursors[1] = backend.job->cursors[0];
+	mask(backend.job, {});
+	backend.job->device = Device::Cuda;
+	backend.job->build_limit = 12345678;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.job->ran_on, Device::Cuda);
+	EXPECT_STREQ(backend.job->device_refusal, "");
+	expect_values(backend, 9, 1);
+	EXPECT_EQ(backend.parts[0].size(), 5u);
+	EXPECT_EQ(backend.last_parts[0], 4u);
+	EXPECT_EQ(backend.job->rows_out, 9u);
+	EXPECT_EQ(backend.job->pairs, 77u);
+	EXPECT_EQ(backend.job->build_rows, 7u);
+	EXPECT_EQ(backend.job->build_bytes, 700u);
+	EXPECT_EQ(device.inner_rows, NROWS);
+	EXPECT_EQ(device.masked, 2u);
+	EXPECT_EQ(device.skipped, 1u);
+	EXPECT_EQ(device.build_limit, 12345678u);
+}
+
+TEST_F(EngineJoinDeviceTest, AutoTakesTheCheaper)
+{
+	Backend		backend(this);
+
+	context_.devices.publish(&device);
+	for (uint64_t pairs : {uint64_t{0}, uint64_t{1} << 40})
+	{
+		prepare_join(&backend, this, true, 0, false);
+		backend.job->expected_pairs = pairs;
+		device.estimated = 1'000'000'000;
+		backend.run();
+		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+		EXPECT_EQ(device.expected_pairs, pairs);
+		EXPECT_EQ(backend.job->ran_on, pairs == 0 ? Device::Cpu : Device::Cuda);
+		EXPECT_STREQ(backend.job->device_refusal, "");
+	}
+}
+
+TEST_F(EngineJoinDeviceTest, RefusedJoinRunsOnTheProcessor)
+{
+	Backend		backend(this);
+
+	context_.devices.publish(&device);
+	device.outcome = DeviceOutcome::Refused;
 	prepare_join(&backend, this, true, 0, false);
 	backend.job->device = Device::Cuda;
 	backend.run();
-	EXPECT_EQ(backend.state(), JobState::Done);
-	EXPECT_STREQ(backend.job->device_refusal, "joins run on the CPU virtual machine");
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.job->ran_on, Device::Cpu);
+	EXPECT_STREQ(backend.job->device_refusal, "its memory is short");
+	backend.expect_whole_table();
+	EXPECT_EQ(backend.job->pairs, NROWS);
+
+	prepare_join(&backend, this, true, 0, false);
+	backend.job->device = Device::Cuda;
 	backend.job->device_required = 1;
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Failed);
-	EXPECT_EQ(backend.failure(), "joins run on the CPU virtual machine");
+	EXPECT_EQ(backend.failure(), "its memory is short");
+	EXPECT_EQ(device.runs, 2u);
+}
+
+TEST_F(EngineJoinDeviceTest, ErrorsOfADeviceEndTheJob)
+{
+	Backend		backend(this);
+
+	context_.devices.publish(&device);
+	device.errors = ERR_DIVISION_BY_ZERO;
+	for (bool grouped : {false, true})
+	{
+		prepare_join(&backend, this, true, 0, grouped);
+		backend.job->device = Device::Cuda;
+		backend.run();
+		EXPECT_EQ(backend.state(), grouped ? JobState::Done : JobState::Failed);
+		EXPECT_EQ(backend.job->errors, ERR_DIVISION_BY_ZERO);
+		EXPECT_TRUE(backend.values.empty());
+	}
 }
 
 TEST_F(EngineJobTest, FullJoinLeavesItsRestInAUnitMore)
