@@ -1,8 +1,8 @@
 /*
- * join_whole.cc: is all of a query level one program?
+ * join_whole.cc: which joins of a query level are to become programs?
  *
  * The planner tries every set of relations, hundreds for a star of eight. Where
- * one program is going to join them all, programs for parts of them are not worth
+ * one program is going to join them all, or as many as go, programs for parts of them are not worth
  * the time to compile and to cost them: it is asked here, once, whether anything
  * is known to stand in the way. The answer is a guess: where it is wrong, PostgreSQL
  * joins what our scans read.
@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "access/sysattr.h"
+#include "optimizer/joininfo.h"
 #include "optimizer/pathnode.h"
 }
 
@@ -20,6 +21,9 @@ extern "C" {
 #include "store/registry.h"
 
 namespace gpuvm {
+
+/* The joins of so many are all looked at. */
+constexpr int FEW_RELATIONS = 4;
 
 static bool
 is_single(PlannerInfo *root, Relids relids)
@@ -91,25 +95,46 @@ join_clauses(PlannerInfo *root)
 	return clauses;
 }
 
-bool
-one_program(PlannerInfo *root)
+WantedJoins
+wanted_joins(PlannerInfo *root)
 {
 	CompileInput input = {};
+	bool		all_fit = bms_num_members(root->all_baserels) <= PROGRAM_MAX_CURSORS;
 	int			relid = -1;
 
-	if (bms_num_members(root->all_baserels) > PROGRAM_MAX_CURSORS || root->hasLateralRTEs || root->placeholder_list != NIL ||
-		!inner_sides_are_single(root))
-		return false;
+	if (root->hasLateralRTEs || root->placeholder_list != NIL || !inner_sides_are_single(root))
+		return WantedJoins::All;
 	while ((relid = bms_next_member(root->all_baserels, relid)) >= 0)
 	{
 		RelOptInfo *rel = find_base_rel(root, relid);
-		const JoinNote *n = note_of_relation(root, rel);
+		JoinNote   *n = note_of_relation(root, rel);
 
-		if (!n->usable || !columns_are_there(rel, n->shape.cursors[0].target.table))
-			return false;
-		input.cursors[input.ncursors++] = compile_cursor(root, &n->shape.cursors[0]);
+		n->fits = n->usable && columns_are_there(rel, n->shape.cursors[0].target.table);
+		all_fit = all_fit && n->fits;
+		if (all_fit)
+			input.cursors[input.ncursors++] = compile_cursor(root, &n->shape.cursors[0]);
 	}
-	return compiles(&input, join_clauses(root));
+	if (!all_fit)
+		return root->join_info_list == NIL && bms_num_members(root->all_baserels) > FEW_RELATIONS ? WantedJoins::Largest : WantedJoins::All;
+	return compiles(&input, join_clauses(root)) ? WantedJoins::Whole : WantedJoins::All;
+}
+
+bool
+is_largest(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	Relids		others = bms_difference(root->all_baserels, joinrel->relids);
+	int			relid = -1;
+
+	if (count_relations(root, joinrel) == PROGRAM_MAX_CURSORS)
+		return true;
+	while ((relid = bms_next_member(others, relid)) >= 0)
+	{
+		RelOptInfo *rel = find_base_rel(root, relid);
+
+		if (note_of_relation(root, rel)->fits && have_relevant_joinclause(root, joinrel, rel))
+			return false;
+	}
+	return true;
 }
 
 }  // namespace gpuvm

@@ -30,6 +30,9 @@ constexpr int NAMED_RELATIONS = 3;
 /* Compiling another order is not worth it if PostgreSQL's plan costs less than this part of it. */
 constexpr double HOPELESS = 0.5;
 
+/* Nor is it, for a join below others, if an order that was compiled costs little more. */
+constexpr double WORTHWHILE = 0.8;
+
 /* What is known of the joins of one planner. */
 static JoinNotes *current;
 
@@ -80,7 +83,7 @@ add_note(PlannerInfo *root, RelOptInfo *rel)
 	return n;
 }
 
-const JoinNote *
+JoinNote *
 note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 {
 	JoinNote   *n = find_note(rel);
@@ -95,16 +98,18 @@ note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 	return n;
 }
 
-/* one_program(), asked once for each query level. */
+/* Is the join one that a program may be made for? The others are only noted, for those above them. */
 static bool
-is_one_program(PlannerInfo *root)
+is_wanted(PlannerInfo *root, RelOptInfo *joinrel)
 {
-	if (current->whole_root != root)
+	if (bms_is_subset(root->all_baserels, joinrel->relids))
+		return true;
+	if (current->wanted_root != root)
 	{
-		current->whole_root = root;
-		current->whole = one_program(root);
+		current->wanted_root = root;
+		current->wanted = wanted_joins(root);
 	}
-	return current->whole;
+	return current->wanted == WantedJoins::All || (current->wanted == WantedJoins::Largest && is_largest(root, joinrel));
 }
 
 const ScanShape *
@@ -208,7 +213,7 @@ try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote 
 		}
 	}
 	choose_means(root, extra, &shape, false, n->rel->rows, &startup, &total);
-	if (n->usable && !n->refused && total >= n->total)
+	if (n->usable && !n->refused && total >= n->total * (n->path == nullptr || all ? 1 : WORTHWHILE))
 		return;
 	n->usable = true;
 	n->refused = false;
@@ -315,7 +320,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 	else if (jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
 			 (jointype == JOIN_RIGHT && outer->reloptkind == RELOPT_JOINREL))
 		try_order(root, n, from, to, jointype, extra);
-	if (n->usable && (all || !is_one_program(root)))
+	if (n->usable && is_wanted(root, joinrel))
 		offer_join(root, n);
 }
 

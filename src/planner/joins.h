@@ -14,6 +14,7 @@ struct JoinNote
 	JoinNote   *older;
 	bool		usable;			/* there is a shape */
 	ScanShape	shape;
+	bool		fits;			/* relations: whatever of it is needed above its scan is in tablets (join_whole.cc) */
 	/* joins: */
 	Cost		startup;		/* of the shape, by its sketch */
 	Cost		total;
@@ -27,7 +28,7 @@ struct JoinNote
 	const char *reason;			/* why an order was not possible */
 };
 
-const JoinNote *note_of_relation(PlannerInfo *root, RelOptInfo *rel);
+JoinNote   *note_of_relation(PlannerInfo *root, RelOptInfo *rel);
 
 /* How many relations a join has, outer joins themselves (PostgreSQL 16 on) not counted. */
 int			count_relations(PlannerInfo *root, RelOptInfo *joinrel);
@@ -42,8 +43,11 @@ const char *join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *
  */
 void		choose_means(PlannerInfo *root, JoinPathExtraData *extra, ScanShape *shape, bool counted, double rows_out, Cost *startup, Cost *total);
 
-/* join_whole.cc: can one program, as far as is known before any order was tried, join all relations of this query level? */
-bool		one_program(PlannerInfo *root);
+/* join_whole.cc: which joins of this query level are to become programs, as far as is known before any order was tried? */
+WantedJoins wanted_joins(PlannerInfo *root);
+
+/* join_whole.cc: is there no further relation that the join's program could have? */
+bool		is_largest(PlannerInfo *root, RelOptInfo *joinrel);
 
 }  // namespace gpuvm
 

@@ -109,13 +109,19 @@ void		note_joins(PlannerInfo *root);
 
 /* joins.cc: what is known of joins belongs to one planner; another within it begins anew. Lives where the planner does. */
 struct JoinNote;
+enum class WantedJoins
+{
+	Whole,						/* that of all relations, */
+	Largest,					/* those of as many as go, */
+	All,						/* or any */
+};
 struct JoinNotes
 {
 	MemoryContext context;
 	HTAB	   *table;			/* RelOptInfo * to JoinNote */
 	JoinNote   *newest;
-	PlannerInfo *whole_root;	/* the query level asked last, and whether all of it is one program */
-	bool		whole;
+	PlannerInfo *wanted_root;	/* the query level asked last, and the answer */
+	WantedJoins	wanted;
 };
 JoinNotes  *begin_joins(JoinNotes *mine);
 void		end_joins(JoinNotes *outer);
