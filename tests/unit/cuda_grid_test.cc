@@ -777,3 +777,76 @@ TEST(CudaGridRandom, ThetaJoins)
 {
 	run_random(Sink::Theta, 100, {"eight inner rows at a time", "one inner row after the other", "something hoisted", "marks of rows", "marks of pairs"});
 }
+
+/* Marks of a program that is no grid. */
+TEST(CudaGridRandom, MarksOfOneTable)
+{
+	const char *many = getenv("GPUVM_TEST_PROGRAMS");
+	int			clean = 0, marked = 0;
+	uint64_t	seed = 1;
+
+	for (int n = many ? atoi(many) : 60; n > 0; seed++)
+	{
+		Rng			rng(seed);
+		Table		table = random_table(rng, true);
+		Generator	generator(rng, table, true);
+		SealedProgram program = generator.make(false), numbered, marking;
+
+		if (table.tablets.size() != 1 || !make_marking(program, &numbered, &marking))
+			continue;
+		n--;
+		if (chance(rng, 30))
+			mask_randomly(rng, &table);
+
+		const Outcome expected = Interpreter(numbered.get(), table, generator.params.data()).run();
+		cuda::DeviceProgram lowered;
+		std::vector<cuda::ColumnBinding> columns;
+		cuda::LowerOptions options = {static_cast<uint16_t>(4 << pick_int(rng, 3)), chance(rng, 50), 0, !table.masked.empty()};
+		DeviceMemory memory;
+		cuda::LaunchScratch scratch;
+		cuda::LaunchShape shape;
+		cuda::LaunchState state;
+
+		for (size_t c = 0; c < table.columns.size(); c++)
+			columns.push_back(cuda::ColumnBinding{table.summaries[c], tablet_chunks(table.tablets[0].get())[c].width});
+		options.mark = cuda::MarkKind::Rows;
+		if (cuda::lower(cuda::LowerInput{marking.get(), generator.params.data(), columns.data(), static_cast<uint32_t>(columns.size()), table.nrows(),
+						options}, &lowered))
+			continue;
+
+		cuda::SliceArgs args = {copy_table(table, lowered, &memory), 0, 0, nullptr, nullptr, nullptr};
+		std::vector<uint32_t> words(args.table.npads * TABLET_PAD_ROWS / 32);
+		std::vector<bool> want(table.nrows());
+
+		args.marks = memory.copy(words.data(), words.size());
+		gpuvm_emulated::set_seed(rng() % 8);
+		ASSERT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
+		ASSERT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
+		ASSERT_EQ(cuda::send_long_lists(lowered, scratch, nullptr), cudaSuccess);
+		ASSERT_EQ(cuda::choose_shape(lowered, args.table.npads, &shape), cudaSuccess);
+		for (uint32_t end : random_cuts(args.table.npads, rng))
+		{
+			args.npads = end - args.first_pad;
+			ASSERT_EQ(cuda::launch_slice(lowered, shape, scratch, args, nullptr), cudaSuccess);
+			args.first_pad = end;
+		}
+		ASSERT_EQ(cudaMemcpy(&state, scratch.state, sizeof(state), cudaMemcpyDeviceToHost), cudaSuccess);
+		ASSERT_EQ(cudaMemcpy(words.data(), args.marks, words.size() * 4, cudaMemcpyDeviceToHost), cudaSuccess);
+		cuda::destroy_scratch(&scratch);
+		ASSERT_EQ(state.errors != 0, expected.errors != 0) << "seed " << seed << "\n" << program_text(marking.get());
+		if (expected.errors)
+			continue;
+		clean++;
+		for (const std::vector<Value> &row : expected.rows)
+			want[static_cast<size_t>(row[0].i)] = true;
+		for (size_t i = 0; i < words.size() * 32; i++)
+		{
+			const bool	got = words[i / 32] >> (i % 32) & 1;
+
+			ASSERT_EQ(got, i < want.size() && want[i]) << "mark " << i << " seed " << seed << "\n" << program_text(marking.get());
+			marked += got;
+		}
+	}
+	EXPECT_GT(clean, 10);
+	EXPECT_GT(marked, 100);
+}
