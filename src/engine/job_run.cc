@@ -198,11 +198,20 @@ JobRun::work_groups(CpuState *state, bool owner)
 {
 	Stop		stop(this, owner);
 	const Range *range;
+	const uint64_t before = join_ ? join_->pairs(state) : 0;
 
 	if (join_)
 		join_->set_stop(state, &stop);
 
-	while (!stopped(owner) && (range = next_range()) != nullptr)
+	while (rest_parts_ > 0 && !stopped(owner))
+	{
+		const uint32_t part = next_rest_.fetch_add(1, std::memory_order_relaxed);
+
+		if (part >= rest_parts_)
+			break;
+		join_->run_rest_groups(state, part);
+	}
+	while (rest_parts_ == 0 && !stopped(owner) && (range = next_range()) != nullptr)
 	{
 		const DeviceTabletRef &tablet = work_.tablets[range->tablet];
 
@@ -212,7 +221,7 @@ JobRun::work_groups(CpuState *state, bool owner)
 	if (join_)
 	{
 		join_->set_stop(state, nullptr);
-		pairs_.fetch_add(join_->pairs(state), std::memory_order_relaxed);
+		pairs_.fetch_add(join_->pairs(state) - before, std::memory_order_relaxed);
 	}
 }
 
@@ -349,7 +358,7 @@ JobRun::run_rows()
 			|| (leave != Leave::NoBuffer && parked_.empty()) || !io_->wait_for_buffer())
 			break;
 	}
-	if (join_ && join_->has_rest() && !io_->stopping())
+	if (join_ && join_->rest_parts() > 0 && !io_->stopping())
 		run_rest();
 }
 
@@ -451,15 +460,11 @@ JobRun::run_groups()
 	work_groups(owner_state_.get(), true);
 	pool_->dismiss(this);
 
-	if (join_ && join_->has_rest() && !io_->stopping())
+	if (join_ && !io_->stopping() && (rest_parts_ = join_->rest_parts()) > 0)
 	{
-		Stop		stop(this, true);
-		const uint64_t before = join_->pairs(owner_state_.get());
-
-		join_->set_stop(owner_state_.get(), &stop);
-		join_->run_rest_groups(owner_state_.get());
-		join_->set_stop(owner_state_.get(), nullptr);
-		pairs_.fetch_add(join_->pairs(owner_state_.get()) - before, std::memory_order_relaxed);
+		pool_->invite(this, static_cast<int>(std::min(rest_parts_, most_threads(request_, pool_))) - 1);
+		work_groups(owner_state_.get(), true);
+		pool_->dismiss(this);
 	}
 	if (io_->stopping())
 		return;

@@ -112,6 +112,10 @@ private:
 	uint64_t	rows_to_run_ = 0;
 	uint32_t	nunits_ = 0;	/* those that are skipped included */
 
+	/* grouped full joins: what is left when all ranges are done; written by the owner while nobody helps */
+	uint32_t	rest_parts_ = 0;
+	std::atomic<uint32_t> next_rest_{0};
+
 	std::mutex	states_mutex_;
 	std::vector<std::unique_ptr<CpuState>> helper_states_;
 	std::vector<JoinUnit> parked_;	/* joins: units whose thread found no free buffer */

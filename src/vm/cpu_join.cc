@@ -229,10 +229,14 @@ JoinProgram::advance(JoinState &s) const
 				if (s.rest >= levels_.size())
 					return Progress::Exhausted;
 
-				LevelState &l = *s.levels[s.rest++];
+				const bool	all = s.rest_run == ALL_RUNS;
+				LevelState &l = *s.levels[s.rest];
 
 				l.step = Step::Rest;
-				l.run = l.at = 0;
+				l.run = all ? 0 : s.rest_run;
+				l.run_end = all ? static_cast<uint32_t>(levels_[s.rest]->side.runs.size()) : s.rest_run + 1;
+				l.at = 0;
+				s.rest++;
 				s.current = static_cast<int>(s.rest);
 				continue;
 			}
@@ -310,13 +314,19 @@ JoinProgram::begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t fi
 	}
 }
 
-bool
-JoinProgram::has_rest() const
+/* The runs of a full join; where there are several, one's rest has to pass the others first. */
+uint32_t
+JoinProgram::rest_parts() const
 {
+	uint32_t	full = 0, runs = 0;
+
 	for (const std::unique_ptr<Level> &level : levels_)
-		if (level->split->kind == JoinKind::Full && level->side.rows > 0)
-			return true;
-	return false;
+		if (level->split->kind == JoinKind::Full)
+		{
+			full++;
+			runs += static_cast<uint32_t>(level->side.runs.size());
+		}
+	return full > 1 ? std::min(runs, 1u) : runs;
 }
 
 void
@@ -327,16 +337,19 @@ JoinProgram::begin_rest(CpuState *state) const
 	empty_batches(s);
 	s.row = s.last = 0;
 	s.rest = 0;
+	s.rest_run = ALL_RUNS;
 	for (std::unique_ptr<LevelState> &l : s.levels)
 		l->step = Step::Done;
 }
 
 void
-JoinProgram::run_rest_groups(CpuState *state) const
+JoinProgram::run_rest_groups(CpuState *state, uint32_t part) const
 {
 	JoinState  &s = of(state);
 
 	begin_rest(state);
+	if (std::count_if(levels_.begin(), levels_.end(), [](const auto &level) { return level->split->kind == JoinKind::Full; }) == 1)
+		s.rest_run = part;
 	advance(s);
 	s.levels.back()->tail->errors |= errors_of(s);
 }

@@ -92,12 +92,12 @@ public:
 
 	/*
 	 * Full joins: when every unit was run to its end, by whatever states, inner rows that nothing
-	 * matched are left to go on. They are one more unit, of row programs or of grouped ones, that
-	 * sees what happened before.
+	 * matched are left to go on. They are one more unit of row programs; of grouped ones so many
+	 * parts (none where nothing can be left), for any states in any order.
 	 */
-	virtual bool has_rest() const = 0;
+	virtual uint32_t rest_parts() const = 0;
 	virtual void begin_rest(CpuState *state) const = 0;
-	virtual void run_rest_groups(CpuState *state) const = 0;
+	virtual void run_rest_groups(CpuState *state, uint32_t part) const = 0;
 };
 
 }  // namespace gpuvm

@@ -26,6 +26,7 @@ namespace gpuvm::cpu_join {
 constexpr uint32_t VECTOR = CPU_VECTOR_ROWS;
 constexpr uint32_t BATCH_ROWS = 2 * VECTOR;	/* filled until there is a vector or more */
 constexpr uint32_t NO_ROW = UINT32_MAX;
+constexpr uint32_t ALL_RUNS = UINT32_MAX;
 constexpr uint32_t STOP_STEPS = 64;	/* vectors between looks at whether to stop */
 
 /* A condition or a tail. */
@@ -100,6 +101,7 @@ struct LevelState
 	bool		more = false;	/* and some lane has more */
 	bool		missing = false;	/* see JoinTable::probe() */
 	uint32_t	run = 0;		/* crossing, Rest */
+	uint32_t	run_end = 0;	/* Rest */
 	uint32_t	vector = 0;		/* nested loop: its first lane */
 	uint32_t	npairs = 0;
 	uint32_t	lanes[VECTOR];
@@ -120,7 +122,8 @@ public:
 	int			current = 0;	/* level that works; 0: none, rows of cursor 0 are next */
 
 	/* the unit */
-	size_t		rest = SIZE_MAX;	/* it is what full joins leave: the next level to look at */
+	size_t		rest = SIZE_MAX;	/* it is what full joins leave: the next level to look at, */
+	uint32_t	rest_run = ALL_RUNS;	/* of one run or of all */
 	const TabletHeader *tablet = nullptr;
 	uint32_t	row = 0, last = 0;
 	const MaskedRows *masked = nullptr;
@@ -167,9 +170,9 @@ public:
 	void		begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 						   const MaskedRows *masked, uint32_t nmasked) const override;
 	JoinPart	run_part(CpuState *state, char *area, uint32_t capacity) const override;
-	bool		has_rest() const override;
+	uint32_t	rest_parts() const override;
 	void		begin_rest(CpuState *state) const override;
-	void		run_rest_groups(CpuState *state) const override;
+	void		run_rest_groups(CpuState *state, uint32_t part) const override;
 
 	void		merge(CpuState *into, CpuState *from) const override;
 	uint32_t	begin_merge(CpuState *const *states, uint32_t n) const override;

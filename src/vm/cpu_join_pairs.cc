@@ -240,7 +240,7 @@ JoinProgram::unmatched_rows(const Level &level, LevelState &l) const
 	const uint64_t *matched = level.side.matched.as<uint64_t>();
 	uint32_t	n = 0;
 
-	for (; l.run < runs.size(); l.run++, l.at = 0)
+	for (; l.run < l.run_end; l.run++, l.at = 0)
 	{
 		for (; l.at < runs[l.run].n && n < VECTOR; l.at++)
 		{

@@ -113,7 +113,7 @@ run_join_rows(const Program *program, const std::vector<Table> &tables, const st
 			} while (!part.done);
 		}
 	}
-	if (joined.join->has_rest())
+	if (joined.join->rest_parts() > 0)
 	{
 		CpuState   *state = states[rng() % states.size()].get();
 		JoinPart	part;
@@ -159,8 +159,13 @@ run_join_groups(const Program *program, const std::vector<Table> &tables, const 
 			joined.join->run_groups(all[rng() % all.size()], tablet.tablet, first, std::min(first + unit_rows, tablet.tablet->nrows),
 									tablet.masked, tablet.nmasked);
 	}
-	if (joined.join->has_rest())
-		joined.join->run_rest_groups(all[rng() % all.size()]);
+
+	std::vector<uint32_t> rest(joined.join->rest_parts());
+
+	std::iota(rest.begin(), rest.end(), 0);
+	std::shuffle(rest.begin(), rest.end(), rng);
+	for (uint32_t part : rest)
+		joined.join->run_rest_groups(all[rng() % all.size()], part);
 	for (uint32_t parts = joined.join->begin_merge(all.data(), static_cast<uint32_t>(all.size())), i = 0; i < parts; i++)
 		joined.join->merge_part(all.data(), static_cast<uint32_t>(all.size()), i);
 	out.errors = joined.join->finish(all[0]);
