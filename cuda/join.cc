@@ -323,8 +323,12 @@ JoinJob::run_all(const GroupTable *groups, const std::function<void()> &behind)
 	if (!empty_)
 		run_outer();
 	start();
+	if (counted_ != 0)
+		launch_pairs(levels_.back().plan->tail, 1, nullptr, false);
 	behind();
 	(void) sync();
+	for (int i = 0; counted_ != 0 && i < plan_->end().naggs; i++)
+		lane_->outcomes->state.result[i].count *= counted_;
 }
 
 void

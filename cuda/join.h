@@ -134,8 +134,9 @@ private:
 	void		prepare_tail(size_t number, uint32_t rows);
 	void		end_tail(size_t number, uint64_t npads, uint64_t pairs);
 	static ProbeMode probe_mode(const Level &level);
+	bool		only_counts(size_t number) const;
 	static bool finds_one(const Level &level) { return level.table.unique && level.plan->split->range == 0; }
-	cudaError_t probe_level(const Level &level, uint32_t n, Probe *found);
+	cudaError_t probe_level(const Level &level, ProbeMode mode, uint32_t n, Probe *found);
 	static Type column_type(const Level &level, const StageColumnSource &column);
 	bool		ends_in_groups(size_t number) const { return number + 1 == levels_.size() && request_.program->grouped; }
 
@@ -168,6 +169,7 @@ private:
 	JoinTableOutcome *table_words_ = nullptr;	/* device */
 	bool		empty_ = false;	/* no row can come out */
 	double		pair_ns_ = 0;	/* of a nested loop, measured */
+	uint64_t	counted_ = 0;	/* pairs that were not made, for only their number matters */
 
 	/* what is used by one step after the other */
 	uint32_t	batch_ = 0;

@@ -19,6 +19,18 @@ JoinJob::probe_mode(const Level &level)
 		: split.kind == JoinKind::Left ? ProbeMode::Kept : ProbeMode::Bits;
 }
 
+/* count(*) of what is sought: one pair stands for all, its counts times their number. */
+bool
+JoinJob::only_counts(size_t number) const
+{
+	const PlannedLevel &level = *levels_[number].plan;
+	const DeviceProgram &end = plan_->end();
+
+	return ends_in_groups(number) && request_.program->nkeys == 0 && !uses_group_table(end) && level.split->kind == JoinKind::Inner &&
+		!level.condition.present() && level.tail.columns.empty() &&
+		std::all_of(end.agg_fn, end.agg_fn + end.naggs, [](AggFn fn) { return fn == AggFn::CountStar; });
+}
+
 Type
 JoinJob::column_type(const Level &level, const StageColumnSource &column)
 {
@@ -42,7 +54,7 @@ JoinJob::run_level(size_t number, uint32_t n)
 
 /* Looks up the rows that have come in. */
 cudaError_t
-JoinJob::probe_level(const Level &level, uint32_t n, Probe *found)
+JoinJob::probe_level(const Level &level, ProbeMode mode, uint32_t n, Probe *found)
 {
 	const JoinLevel &split = *level.plan->split;
 	const RowColumn none = {nullptr, nullptr, split.key_types[0]};
@@ -57,12 +69,12 @@ JoinJob::probe_level(const Level &level, uint32_t n, Probe *found)
 			range.lo = level.in.column[split.probe[next++]];
 		if (split.range & RANGE_HI)
 			range.hi = level.in.column[split.probe[next++]];
-		return probe_range(level.table, probe_mode(level), range, n, level.probe, found, &outcomes_->probe, lane_->stream);
+		return probe_range(level.table, mode, range, n, level.probe, found, &outcomes_->probe, lane_->stream);
 	}
 	keys.nkeys = static_cast<uint32_t>(split.probe.size());
 	for (; next < split.probe.size(); next++)
 		keys.key[next] = level.in.column[split.probe[next]];
-	return probe(level.table, probe_mode(level), keys, n, level.probe, found, &outcomes_->probe, lane_->stream);
+	return probe(level.table, mode, keys, n, level.probe, found, &outcomes_->probe, lane_->stream);
 }
 
 void
@@ -71,11 +83,11 @@ JoinJob::seek(size_t number, uint32_t n)
 	Level	   &level = levels_[number];
 	const JoinLevel &split = *level.plan->split;
 	const bool	marks = split.condition.present();
-	const ProbeMode mode = probe_mode(level);
+	const ProbeMode mode = only_counts(number) ? ProbeMode::Count : probe_mode(level);
 	Probe		found;
 
 	start();
-	check(probe_level(level, n, &found), "probing a table");
+	check(probe_level(level, mode, n, &found), "probing a table");
 	if (marks)
 		check(cudaMemsetAsync(level.matched, 0, bitmap_bytes(n), lane_->stream), "probing a table");
 	(void) sync();
@@ -86,6 +98,13 @@ JoinJob::seek(size_t number, uint32_t n)
 	{
 		figures_->pairs += outcome.matched;
 		run_marked(number, found.matched_bits, n, split.kind == JoinKind::Semi);
+		return;
+	}
+	if (mode == ProbeMode::Count)
+	{
+		figures_->pairs += outcome.npairs;
+		rows_taken_ += outcome.npairs;
+		counted_ += outcome.npairs;
 		return;
 	}
 	figures_->pairs += outcome.npairs - (mode == ProbeMode::Kept ? n - outcome.matched : 0);
