@@ -300,7 +300,7 @@ known_limit(PlannerInfo *root, RelOptInfo *rel)
 		parse->limitOption != LIMIT_OPTION_COUNT || !IsA(parse->limitCount, Const) ||
 		(parse->limitOffset != nullptr && !IsA(parse->limitOffset, Const)))
 		return 0;
-	return root->limit_tuples;
+	return Min(root->limit_tuples, 1e18);
 }
 
 /*

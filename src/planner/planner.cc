@@ -126,7 +126,7 @@ gpuvm_set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *oute
 	if (next_set_join_pathlist != nullptr)
 		next_set_join_pathlist(root, joinrel, outer, inner, jointype, extra);
 	/* what it notes lives as long as one planner */
-	if (active() && planning_depth > 0)
+	if (active() && planning_depth > 0 && !(bms_is_subset(root->all_baserels, joinrel->relids) && hopeless(joinrel)))
 		add_join_path(root, joinrel, outer, inner, jointype, extra);
 }
 

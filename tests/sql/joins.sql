@@ -90,8 +90,10 @@ INSERT INTO queries (joins, query) VALUES
 		OR test.normali5 >= -1 AND test.normali5 <= 1 OR test.normali20 >= -1 AND test.normali20 <= 1'),
 	(1, 'SELECT test.id, test1.uniformf, test.normalf5, test.normalf20 FROM test, test1 WHERE test1.uniformf >= -1.0
 		AND test1.uniformf <= 1.0 OR test.normalf5 >= -1.0 AND test.normalf5 <= 1.0 OR test.normalf20 >= -1.0 AND test.normalf20 <= 1.0');
+SET gpuvm.require = cpu;
 EXPLAIN (COSTS OFF) SELECT test.id, test1.uniformi, test.normali5 FROM test, test1 WHERE test1.uniformi > 60 AND test.normali5 < 0;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM test, test1 WHERE test.normali5 = test1.normali5 AND test.normali5 * test1.normali20 >= -5;
+RESET gpuvm.require;
 -- As counts, the aggregate in the same program; and with the rows of those that have fewer.
 CREATE TABLE paper AS SELECT n, regexp_replace(query, '^SELECT .* FROM test, test1', 'SELECT count(*), sum(test.id), max(test1.id) FROM test, test1') AS counted,
 	query FROM queries;
@@ -291,10 +293,10 @@ RESET gpuvm.force;
 SELECT why('SELECT count(*) FROM a JOIN away USING (k) WHERE a.id = 1');
 SET gpuvm.force = on;
 -- What EXPLAIN shows.
+SET gpuvm.require = cpu;
 EXPLAIN (COSTS OFF) SELECT x.id, b.id, c.id FROM a x LEFT JOIN b ON x.k = b.k AND b.id > x.id AND b.s < 5 JOIN c ON c.s = x.s
 	WHERE x.id > 3 AND coalesce(b.s, 0) < 4;
 EXPLAIN (COSTS OFF) SELECT a.s, count(*) FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.k > a.k) GROUP BY a.s;
-SET gpuvm.require = cpu;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM test, test1 WHERE test.normali5 = test1.normali5 AND test1.id < 3000;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM test, test1 WHERE test.normali5 <> test1.normali20 AND test1.id < 3000;
 -- Of many equal keys EXISTS looks at a few, and at more only if none of these will do.
@@ -316,9 +318,9 @@ SELECT count(*) FROM test x WHERE EXISTS (SELECT FROM test1 y WHERE y.normali5 =
 SELECT count(*) FROM test x WHERE NOT EXISTS (SELECT FROM test1 y WHERE y.normali5 = x.normali5 AND x.id + y.id IN (3501, 3400));
 SELECT count(*) FROM test x WHERE EXISTS (SELECT FROM none y WHERE x.id > 0);
 SELECT count(*) FROM test x WHERE NOT EXISTS (SELECT FROM none y);
-RESET gpuvm.require;
 SELECT opcode, p1, p2, p3, comment FROM gpuvm.disassemble('SELECT test.id, test1.uniformi, test.normali5 FROM test, test1 WHERE test1.uniformi > 60 AND test.normali5 < 0');
 SELECT opcode, p1, p2, p3, comment FROM gpuvm.disassemble('SELECT b.id, sum(a.l) FROM a LEFT JOIN b ON a.k = b.k AND b.s > 3 AND a.id > b.id WHERE a.s < 3 GROUP BY b.id');
+RESET gpuvm.require;
 
 SET client_min_messages = warning;
 DROP SCHEMA joins CASCADE;

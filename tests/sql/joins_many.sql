@@ -98,6 +98,7 @@ SET gpuvm.require = :device;
 SELECT q.query, joined(q.query), answers(q.query), e.answer FROM queries q JOIN expected e USING (n)
 	WHERE (joined(q.query))[1] <> q.joins OR answers(q.query) IS DISTINCT FROM e.answer;
 SELECT n, answer FROM expected ORDER BY n;
+SET gpuvm.require = cpu;
 EXPLAIN (COSTS OFF) SELECT f.id, t1.s, t2.l FROM fact f JOIN t1 ON f.d1 = t1.id LEFT JOIN t2 ON f.d2 = t2.id AND t2.s > t1.s
 	WHERE EXISTS (SELECT FROM t3 WHERE t3.id = f.d3) AND NOT EXISTS (SELECT FROM t4 WHERE t4.k = f.d4 AND t4.id > t1.id) AND f.id < 100;
 
@@ -287,8 +288,10 @@ SELECT count(*) FROM t1 WHERE EXISTS (SELECT FROM secret s WHERE s.k = t1.id AND
 SELECT count(*) FROM secret a JOIN secret b ON a.k = b.k AND a.id <> b.id AND 10 / (a.v + b.v + 15) > -100;
 RESET gpuvm.require;
 SELECT count(*) FROM t1 JOIN barrier b ON t1.k = b.k WHERE 10 / b.v > -5;
+SET gpuvm.require = cpu;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM t1 JOIN secret s ON t1.id = 10 / s.v;
 RESET ROLE;
+RESET gpuvm.require;
 
 -- What stays with PostgreSQL, and why.
 CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
