@@ -123,6 +123,22 @@ CudaLibrary::start()
 
 /* ---- choice -------------------------------------------------------------------- */
 
+/* Is some unit not to be run? Bits behind the last unit say nothing. */
+static bool
+skips_units(const DeviceJobRequest &request)
+{
+	uint64_t	units = 0;
+
+	if (request.program->grouped || request.skip_bytes == 0)
+		return false;
+	for (uint32_t t = 0; t < request.ntablets; t++)
+		units += (request.tablets[t].tablet->nrows + request.unit_rows - 1) / request.unit_rows;
+	for (uint64_t unit = 0; unit < units; unit++)
+		if (request.skips(unit))
+			return true;
+	return false;
+}
+
 CudaLibrary::Lowered
 CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) const
 {
@@ -138,12 +154,11 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 			job.readings.push_back(Reading{request, *job.program});
 		return job;
 	}
-	for (size_t i = 0; i < request.skip_bytes; i++)
-		if (request.skip_units[i] != 0)
-		{
-			*reason = "a part of the join was handed out already";
-			return job;
-		}
+	if (skips_units(request))
+	{
+		*reason = "a part of the join was handed out already";
+		return job;
+	}
 	job.join = JoinPlan::of(request, shared_bytes_, reason);
 	if (job.join == nullptr)
 		return job;
