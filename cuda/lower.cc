@@ -146,6 +146,8 @@ Lowering::analyse()
 	order_columns();
 	if (in.options.grid)
 		plan_hoists();
+	if (divide)
+		plan_linear();
 	return program->grouped ? analyse_groups() : nullptr;
 }
 
@@ -195,6 +197,8 @@ lower(const LowerInput &input, DeviceProgram *out)
 
 	if (grid && input.options.rows_per_lane == 4)
 		return "programs over pairs have 8 or 16 rows a lane";
+	if (grid && input.options.rows_per_lane != 8 && !std::make_unique<Lowering>(input, 16, 1, out, true)->run() && out->grid.pairs)
+		return nullptr;
 	if (input.options.rows_per_lane)
 		return std::make_unique<Lowering>(input, input.options.rows_per_lane, grid ? 1 : MAX_STAGE_TILES, out)->run();
 

@@ -311,6 +311,17 @@ Lowering::emit(const Op &op, int address)
 	}
 }
 
+const char *
+Lowering::emit_divided(int address)
+{
+	Op			op = program->ops()[address];
+
+	op.opcode = linear_of[address].opcode;
+	op.p1 = linear_of[address].sum;
+	op.p2 = linear_of[address].inner;
+	return compare_or_branch(op);
+}
+
 /* The program's operations; of a grid: those that are hoisted, or the others. */
 const char *
 Lowering::emit_part(bool hoisted_part)
@@ -332,7 +343,7 @@ Lowering::emit_part(bool hoisted_part)
 			add(CODE_JOIN)->pending = pending[i];
 		if (i == program->converge)
 			break;
-		if (hoisted[i] != hoisted_part)
+		if (hoisted[i] != hoisted_part || dropped[i])
 			continue;
 		if (fuses_with_sum(i))
 		{
@@ -342,12 +353,14 @@ Lowering::emit_part(bool hoisted_part)
 		}
 		else
 		{
-			problem = emit(ops[i], i);
+			problem = linear_of[i].there ? emit_divided(i) : emit(ops[i], i);
 			release_dead(ops[i], i);
 		}
 		if (problem)
 			return problem;
 	}
+	if (hoisted_part)
+		emit_outer_sums();
 	add(CODE_END);
 	return nullptr;
 }

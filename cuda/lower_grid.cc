@@ -44,14 +44,13 @@ Lowering::plan_hoists()
 {
 	const Op   *ops = program->ops();
 	const int	begin = program->parallel + 1;
-	bool		inner[PROGRAM_MAX_REGS] = {};	/* computed in the loop */
 	int			joined = begin;	/* no jump leads beyond */
 
 	auto		reads_inner = [&](const Op &op)
 	{
 		bool		reads = false;
 
-		each_source(op, [&](int r) { reads |= inner[r] || reg[r].uniform >= 0; });
+		each_source(op, [&](int r) { reads |= in_loop[r] || reg[r].uniform >= 0; });
 		return reads;
 	};
 	auto		is_sink = [](OpForm form) { return form == OpForm::GROUP || form == OpForm::AGGSTEP || form == OpForm::RESULT; };
@@ -80,11 +79,11 @@ Lowering::plan_hoists()
 
 		hoisted[i] = i < hoisted_end || (value && !reads_inner(op) && !may_err(i));
 		if (value && !hoisted[i])
-			inner[stores ? op.p3 : op.p1] = true;
+			in_loop[stores ? op.p3 : op.p1] = true;
 		if (!hoisted[i])
 			each_source(op, [&](int r)
 			{
-				if (!inner[r])
+				if (!in_loop[r])
 					reg[r].last_use = INT_MAX;
 			});
 	}

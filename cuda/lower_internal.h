@@ -9,6 +9,7 @@
  *   lower_aggregates.cc  AggStep without a group table
  *   lower_groups.cc  Group and AggStep with one
  *   lower_grid.cc    programs over pairs: what the inner row decides, what is hoisted
+ *   lower_linear.cc  their comparisons of sums of both rows, divided
  *
  * Places. A column that every tablet stores as registers hold it is used where
  * the stage put it, with no operation at all. An elementwise result may take
@@ -93,11 +94,34 @@ struct Register
 	bool		owns_nulls;
 };
 
+/* Registers times numbers, and a constant. */
+struct LinearTerm
+{
+	int			reg;
+	int64_t		times;
+};
+struct LinearForm
+{
+	static constexpr int MAX_TERMS = 8;
+	LinearTerm	terms[MAX_TERMS];
+	int			n;
+	int128		constant;
+};
+struct LinearComparison			/* instead of a comparison of the program */
+{
+	bool		there;
+	Opcode		opcode;
+	int			inner;			/* a register: a column of the inner row */
+	LinearForm	outer;
+	int			sum;			/* the register that it is in */
+};
+
 class Lowering
 {
 public:
-	Lowering(const LowerInput &input, int rows, int max_tiles, DeviceProgram *out)
-		: in(input), rows(rows), max_tiles(max_tiles), out(out), program(input.program) {}
+	/* `divide`: comparisons of a grid, for a loop of nothing else. */
+	Lowering(const LowerInput &input, int rows, int max_tiles, DeviceProgram *out, bool divide = false)
+		: in(input), rows(rows), max_tiles(max_tiles), divide(divide), out(out), program(input.program) {}
 
 	const char *run();
 
@@ -156,6 +180,14 @@ private:
 	const char *plan_patches();
 	bool		pair_op(int address, DeviceOp *op) const;
 	bool		plan_pair_loop();
+	bool		add_linear(int r, int64_t times, Type type, LinearForm *form) const;
+	bool		divide_comparison(int address);
+	void		plan_linear();
+	int			new_register(Type type, bool nullable);
+	int			new_constant(Type type, int64_t value);
+	int			emit_value(Opcode opcode, Type type, int a, int b);
+	void		emit_outer_sums();
+	const char *emit_divided(int address);
 
 	/* rows */
 	void		order_columns();
@@ -186,6 +218,7 @@ private:
 	const LowerInput &in;
 	const int	rows;			/* a lane */
 	const int	max_tiles;		/* a stage */
+	const bool	divide;
 	DeviceProgram *out;
 	const Program *program;
 	Register	reg[PROGRAM_MAX_REGS] = {};
@@ -197,6 +230,10 @@ private:
 	uint16_t	pending[PROGRAM_MAX_OPS + 1];
 	uint16_t	zeroes = OPERAND_NONE, ones = OPERAND_NONE;
 	bool		hoisted[PROGRAM_MAX_OPS] = {};	/* operations of a grid that run once a tile */
+	bool		dropped[PROGRAM_MAX_OPS] = {};	/* that nobody needs any more */
+	bool		in_loop[PROGRAM_MAX_REGS] = {};	/* registers that are computed for each inner row */
+	LinearComparison linear_of[PROGRAM_MAX_OPS] = {};
+	int			nnew = 0;		/* registers beside the program's */
 	int			hoisted_end = -1;	/* all up to here */
 	int			loop_begin = 0;	/* of the emitted operations */
 	int8_t		uniform_imm[MAX_OPS][2];	/* uniforms that imm_a and imm_b are, or -1 */

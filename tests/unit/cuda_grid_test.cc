@@ -696,8 +696,26 @@ theta_join(Rng &rng, const Sides &sides, bool marks)
 			outer = reg;
 		}
 
-		const int	inner = column(t, true);
+		int			inner = column(t, true);
 		const bool	swap = chance(rng, 50);
+
+		/* sums across both, some of which can be divided again */
+		if ((t == Type::I32 || t == Type::I64) && chance(rng, 50))
+		{
+			const int	sum = b.new_reg(t), factor = b.new_reg(t), product = b.new_reg(t), number = b.new_reg(t), more = column(t, false);
+
+			b.emit(Opcode::Integer, t, number, pick_int(rng, 200) - 100, 0);
+			b.emit(Opcode::Integer, t, factor, chance(rng, 60) ? 1 : pick_int(rng, 5) - 2, 0);
+			b.emit(Opcode::Mul, t, product, more, factor);
+			b.emit(chance(rng, 50) ? Opcode::Add : Opcode::Sub, t, sum, swap ? inner : outer, swap ? outer : inner);
+			outer = sum;
+			inner = number;
+			if (chance(rng, 40))
+			{
+				inner = b.new_reg(t);
+				b.emit(chance(rng, 50) ? Opcode::Add : Opcode::Sub, t, inner, product, number);
+			}
+		}
 
 		b.emit(orders[pick_int(rng, 6)], t, swap ? inner : outer, swap ? outer : inner, b.nops + 1, VERDICT_DIES, chance(rng, 50) ? JUMP_IF_NULL : 0);
 	}

@@ -1,0 +1,219 @@
+/*
+ * lower_linear.cc: comparisons of sums and differences across both rows of a pair;
+ * see lower_internal.h. Where none of it can overflow, what comes from the outer row goes to
+ * one side and what comes from the inner row to the other: a.x - b.x < 5 is a.x - 5 < b.x.
+ * The outer side is then computed once a tile, and the loop has nothing but a comparison.
+ */
+#include "lower_internal.h"
+
+#include <climits>
+
+namespace gpuvm {
+namespace cuda {
+
+/* form += times * r. False: r is no such sum, or its parts cannot be told apart. */
+bool
+Lowering::add_linear(int r, int64_t times, Type type, LinearForm *form) const
+{
+	const Register &x = reg[r];
+
+	if (x.type != type || times > INT32_MAX || times < INT32_MIN)
+		return false;
+	if (x.is_const)
+	{
+		form->constant += static_cast<int128>(times) * x.value;
+		return !x.null_const;
+	}
+	if (x.uniform >= 0 || !in_loop[r])
+	{
+		for (int i = 0; i < form->n; i++)
+			if (form->terms[i].reg == r || (x.uniform >= 0 && reg[form->terms[i].reg].uniform == x.uniform))
+			{
+				form->terms[i].times += times;
+				return true;
+			}
+		if (form->n == LinearForm::MAX_TERMS)
+			return false;
+		form->terms[form->n++] = {r, times};
+		return true;
+	}
+
+	for (int i = program->parallel + 1; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.p1 != r || form_of(op.opcode) == OpForm::COMPARE || may_err(i))
+			continue;
+		if (op.opcode == Opcode::Add || op.opcode == Opcode::Sub)
+			return add_linear(op.p2, times, type, form) && add_linear(op.p3, op.opcode == Opcode::Add ? times : -times, type, form);
+		if (op.opcode == Opcode::Neg)
+			return add_linear(op.p2, -times, type, form);
+		if (op.opcode == Opcode::Mul && (reg[op.p2].is_const || reg[op.p3].is_const))
+		{
+			const int	c = reg[op.p2].is_const ? op.p2 : op.p3, v = c == op.p2 ? op.p3 : op.p2;
+
+			return !reg[c].null_const && reg[c].value >= INT32_MIN && reg[c].value <= INT32_MAX && reg[v].type == type &&
+				add_linear(v, times * reg[c].value, type, form);
+		}
+	}
+	return false;
+}
+
+/* The comparison as one of an outer sum with an inner value. */
+bool
+Lowering::divide_comparison(int address)
+{
+	const Op   &op = program->ops()[address];
+	LinearForm	form = {};
+	LinearComparison &c = linear_of[address];
+	int			inner = -1, n = 0;
+	int128		lo, hi;
+
+	if ((op.type != Type::I32 && op.type != Type::I64) || !add_linear(op.p1, 1, op.type, &form) || !add_linear(op.p2, -1, op.type, &form))
+		return false;
+	for (int i = 0; i < form.n; i++)
+	{
+		/* What cancels out may still be null. */
+		if (form.terms[i].times == 0 || (inner >= 0 && reg[form.terms[i].reg].uniform >= 0))
+			return false;
+		if (reg[form.terms[i].reg].uniform >= 0)
+			inner = i;
+	}
+	if (inner < 0 || form.n < 2 || (form.terms[inner].times != 1 && form.terms[inner].times != -1))
+		return false;
+
+	/* outer + inner op 0 is -outer's order with inner turned round, outer - inner op 0 is outer op inner. */
+	const int64_t sign = -form.terms[inner].times;
+
+	c.inner = form.terms[inner].reg;
+	c.opcode = sign > 0 ? op.opcode : op.opcode == Opcode::Lt ? Opcode::Gt : op.opcode == Opcode::Le ? Opcode::Ge
+		: op.opcode == Opcode::Gt ? Opcode::Lt : op.opcode == Opcode::Ge ? Opcode::Le : op.opcode;
+	lo = hi = c.outer.constant = form.constant * sign;
+	for (int i = 0; i < form.n; i++)
+	{
+		if (i == inner)
+			continue;
+
+		const LinearTerm t = {form.terms[i].reg, form.terms[i].times * sign};
+		const int128 a = static_cast<int128>(range[t.reg].lo) * t.times, b = static_cast<int128>(range[t.reg].hi) * t.times;
+
+		lo += a < b ? a : b;
+		hi += a < b ? b : a;
+		c.outer.terms[n++] = t;
+	}
+	c.outer.n = n;
+	return op.type == Type::I32 ? lo >= INT32_MIN && hi <= INT32_MAX && c.outer.constant >= INT32_MIN && c.outer.constant <= INT32_MAX
+		: lo >= INT64_MIN && hi <= INT64_MAX && c.outer.constant >= INT64_MIN && c.outer.constant <= INT64_MAX;
+}
+
+/* After plan_hoists(): comparisons of the loop, and what only they needed. */
+void
+Lowering::plan_linear()
+{
+	const Op   *ops = program->ops();
+
+	for (int i = program->converge - 1; i > program->parallel; i--)
+	{
+		const Op   &op = ops[i];
+		const OpForm form = form_of(op.opcode);
+
+		if (hoisted[i])
+			continue;
+		if (form == OpForm::COMPARE && !(op.p5 & COMPARE_STORES) && op.p4 == VERDICT_DIES && (in_loop[op.p1] || in_loop[op.p2]))
+		{
+			linear_of[i].there = divide_comparison(i);
+			for (int t = 0; linear_of[i].there && t < linear_of[i].outer.n; t++)
+				reg[linear_of[i].outer.terms[t].reg].last_use = INT_MAX;
+		}
+		else if ((form == OpForm::BINARY || form == OpForm::UNARY) && !may_err(i))
+		{
+			dropped[i] = true;
+			for (int j = i + 1; j < program->converge; j++)
+				if (!dropped[j] && !linear_of[j].there)
+					each_source(ops[j], [&](int r) { dropped[i] &= r != op.p1; });
+		}
+	}
+}
+
+int
+Lowering::new_register(Type type, bool nullable)
+{
+	const int	r = program->nregs + nnew;
+
+	if (r >= PROGRAM_MAX_REGS)
+	{
+		full = true;
+		return PROGRAM_MAX_REGS - 1;
+	}
+	nnew++;
+	reg[r] = Register{};
+	reg[r].type = type;
+	reg[r].nullable = nullable;
+	reg[r].column = reg[r].uniform = -1;
+	reg[r].last_use = INT_MAX;
+	return r;
+}
+
+int
+Lowering::new_constant(Type type, int64_t value)
+{
+	const int	r = new_register(type, false);
+
+	reg[r].is_const = true;
+	reg[r].value = value;
+	return r;
+}
+
+int
+Lowering::emit_value(Opcode opcode, Type type, int a, int b)
+{
+	const int	r = new_register(type, reg[a].nullable || reg[b].nullable);
+	DeviceOp   *d = add(generic_code(opcode, type));
+
+	operand_a(d, a);
+	operand_b(d, b);
+	place_result(d, Op{opcode, type, 0, r, a, b, 0}, r, false, 0);
+	return r;
+}
+
+/* The outer sides, as the last of what is hoisted. */
+void
+Lowering::emit_outer_sums()
+{
+	for (int i = program->parallel + 1; i < program->converge; i++)
+	{
+		LinearComparison &c = linear_of[i];
+		const Type	type = program->ops()[i].type;
+		int64_t		left = static_cast<int64_t>(c.outer.constant);
+		int			sum = -1;
+
+		if (!c.there)
+			continue;
+		for (int t = 0; t < c.outer.n; t++)
+		{
+			int64_t		times = c.outer.terms[t].times;
+			int			x = c.outer.terms[t].reg;
+
+			if (times != 1 && times != -1)
+			{
+				x = emit_value(Opcode::Mul, type, x, new_constant(type, times));
+				times = 1;
+			}
+			if (sum >= 0)
+				sum = emit_value(times > 0 ? Opcode::Add : Opcode::Sub, type, sum, x);
+			else if (times > 0)
+				sum = x;
+			else
+			{
+				sum = emit_value(Opcode::Sub, type, new_constant(type, left), x);
+				left = 0;
+			}
+		}
+		if (left != 0)
+			sum = emit_value(Opcode::Add, type, sum, new_constant(type, left));
+		c.sum = sum;
+	}
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
