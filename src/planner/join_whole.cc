@@ -102,7 +102,8 @@ wanted_joins(PlannerInfo *root)
 	bool		all_fit = bms_num_members(root->all_baserels) <= PROGRAM_MAX_CURSORS;
 	int			relid = -1;
 
-	if (root->hasLateralRTEs || root->placeholder_list != NIL || !inner_sides_are_single(root))
+	/* for the join of all nobody is asked where PostgreSQL has a one-time condition above it */
+	if (root->hasPseudoConstantQuals || root->hasLateralRTEs || root->placeholder_list != NIL || !inner_sides_are_single(root))
 		return WantedJoins::All;
 	while ((relid = bms_next_member(root->all_baserels, relid)) >= 0)
 	{

@@ -144,6 +144,13 @@ refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType join
 }
 
 void
+note_gate(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	if (reasons_wanted && root->hasPseudoConstantQuals && find_note(joinrel) == nullptr)
+		note_reason(root, joinrel, "Join", "PostgreSQL evaluates a condition without columns above the join", nullptr);
+}
+
+void
 note_joins(PlannerInfo *root)
 {
 	for (const JoinNote *n = current == nullptr ? nullptr : current->newest; n != nullptr; n = n->older)

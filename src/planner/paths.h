@@ -107,6 +107,9 @@ const ScanShape *shape_of_join(RelOptInfo *joinrel);
 /* joins.cc: notes why joins of this query level stay with PostgreSQL, once all were tried. */
 void		note_joins(PlannerInfo *root);
 
+/* joins.cc: notes why nobody was asked for a path for the join of all: PostgreSQL asks only where it has no one-time condition of its own. */
+void		note_gate(PlannerInfo *root, RelOptInfo *joinrel);
+
 /* joins.cc: what is known of joins belongs to one planner; another within it begins anew. Lives where the planner does. */
 struct JoinNote;
 enum class WantedJoins
