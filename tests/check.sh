@@ -151,6 +151,8 @@ emulated_suites() {
 		regress_suite "isolation, emulated" isolation-emulated REGRESS=
 		unset GPUVM_TEST_DEVICE
 		suite_started=$SECONDS
+		postgres_suite "PostgreSQL's own, emulated" postgres-emulated --device cuda join subselect case
+		suite_started=$SECONDS
 		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda
 		suite_started=$SECONDS
 		diff_suite "changed, emulated" diff-changed-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda --changed
