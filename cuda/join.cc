@@ -305,7 +305,7 @@ JoinJob::describe()
 		DeviceChunk chunks[MAX_UNIFORMS];
 		const uint32_t n = stage.program->grid.nuniforms;
 
-		if (n == 0 || level.side_rows == 0)
+		if ((!level.plan->grid_condition && !level.plan->grid_tail) || n == 0 || level.side_rows == 0)
 			continue;
 		for (uint32_t i = 0; i < n; i++)
 			chunks[i] = row_set_chunk(level.side.column[stage.columns[stage.program->grid.uniforms[i].table_column].index]);

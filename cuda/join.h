@@ -128,6 +128,7 @@ private:
 	void		cross_some(size_t number, uint32_t n);
 	void		cross_left(size_t number, uint32_t n);
 	void		cross_tail(size_t number, uint32_t n);
+	void		cross_lists(size_t number, uint32_t n);
 	uint32_t	filter_pairs(Level *level, uint32_t n);
 	void		run_marked(size_t number, const uint32_t *bits, uint32_t n, bool want);
 	void		run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, bool no_partner);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "failure.h"
+#include "join_cross.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -190,7 +191,9 @@ JoinJob::cross(size_t number, uint32_t n)
 		return;
 	}
 	figures_->pairs += static_cast<uint64_t>(n) * level.side_rows;
-	if (!split.condition.present())
+	if (!level.plan->grid_condition && !level.plan->grid_tail)
+		cross_lists(number, n);
+	else if (!split.condition.present())
 		cross_tail(number, n);
 	else if (split.kind == JoinKind::Left)
 		cross_left(number, n);
@@ -261,6 +264,34 @@ JoinJob::cross_left(size_t number, uint32_t n)
 		}
 	}
 	run_marked(number, level.matched, n, false);
+}
+
+/* Pair by pair. */
+void
+JoinJob::cross_lists(size_t number, uint32_t n)
+{
+	Level	   &level = levels_[number];
+	const bool	marks = level.plan->condition.present();
+	const uint64_t pairs = static_cast<uint64_t>(n) * level.side_rows;
+
+	start();
+	if (marks)
+		check(cudaMemsetAsync(level.matched, 0, bitmap_bytes(n), lane_->stream), "marking rows");
+	for (uint64_t at = 0; at < pairs; at += batch_)
+	{
+		const uint32_t m = static_cast<uint32_t>(std::min<uint64_t>(batch_, pairs - at));
+
+		if (at != 0)
+			(void) sync();
+		start();
+		check(cross_pairs(at, m, n, outer_[0], inner_[0], lane_->stream), "making pairs");
+		if (!marks)
+			run_tail(number, outer_[0], inner_[0], m, false);
+		else if (const uint32_t left = filter_pairs(&level, m))
+			run_tail(number, outer_[1], inner_[1], left, false);
+	}
+	if (marks)
+		run_marked(number, level.matched, n, level.plan->split->kind == JoinKind::Semi);
 }
 
 /* Every pair goes through the tail. */

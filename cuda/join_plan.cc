@@ -9,6 +9,8 @@
 namespace gpuvm {
 namespace cuda {
 
+bool		join_grids = true;
+
 namespace {
 
 constexpr uint64_t MOST_ROWS = uint64_t(1) << 62;
@@ -276,20 +278,29 @@ JoinPlan::lower_pairs(const std::vector<uint64_t> &each)
 
 		level.condition = PairStage();
 		level.tail = PairStage();
-		level.grid_condition = !split.sought && marks;
+		level.grid_condition = !split.sought && marks && join_grids;
 		/* Without inner rows there is nothing but rows without a partner. */
-		level.grid_tail = !split.sought && !marks && every && each[i] > 0;
+		level.grid_tail = !split.sought && !marks && every && each[i] > 0 && join_grids;
 		for (size_t c = 0; c < split.carried.size(); c++)
 			carried.push_back(range_summary(ranges[c], split_.items[static_cast<size_t>(split.carried[c])].type, false));
-		if (marks)
-			pairs_reason_ = lower_stage(level, split.condition, carried, saturating_product(rows, each[i]), level.grid_condition,
-										level.grid_condition && split.kind == JoinKind::Left ? MarkKind::Pairs : MarkKind::Rows, &level.condition,
-										nullptr);
+		/* What no tile of pairs has room for goes by lists of them. */
+		if (level.grid_condition)
+			level.grid_condition = lower_stage(level, split.condition, carried, saturating_product(rows, each[i]), true,
+											   split.kind == JoinKind::Left ? MarkKind::Pairs : MarkKind::Rows, &level.condition, nullptr) == nullptr;
+		if (marks && !level.grid_condition)
+			pairs_reason_ = lower_stage(level, split.condition, carried, saturating_product(rows, each[i]), false, MarkKind::Rows,
+										&level.condition, nullptr);
 		if (every)
 			rows = saturating_product(rows, std::max<uint64_t>(each[i], 1));
 		level.most_rows = rows;
-		if (pairs_reason_ == nullptr)
-			pairs_reason_ = lower_stage(level, split.tail, carried, rows, level.grid_tail, MarkKind::None, &level.tail, &ranges);
+
+		std::vector<ValueRange> results;
+
+		if (level.grid_tail)
+			level.grid_tail = lower_stage(level, split.tail, carried, rows, true, MarkKind::None, &level.tail, &results) == nullptr;
+		if (pairs_reason_ == nullptr && !level.grid_tail)
+			pairs_reason_ = lower_stage(level, split.tail, carried, rows, false, MarkKind::None, &level.tail, &results);
+		ranges = std::move(results);
 	}
 	return pairs_reason_;
 }

@@ -22,6 +22,9 @@
 namespace gpuvm {
 namespace cuda {
 
+/* For tests: are there launches over tiles of pairs? */
+extern bool join_grids;
+
 /* The tablets of each cursor as the zone maps leave them. */
 class JoinCursors
 {

@@ -45,6 +45,7 @@ protected:
 	void TearDown() override
 	{
 		cuda::join_sizes = sizes;
+		cuda::join_grids = true;
 		CudaRuntime::TearDown();
 	}
 
@@ -128,6 +129,7 @@ protected:
 			pointers.push_back(&table);
 		}
 		begin_anew(0);
+		cuda::join_grids = chance(rng, 75);
 		small_batches(1 + static_cast<uint32_t>(pick_int(rng, 3)));
 
 		const std::vector<StoredTable> stored = store_all(tables, static_cast<uint32_t>(pick_int(rng, 4)));
