@@ -100,6 +100,7 @@ enum DeviceCode : uint16_t
 	CODE_PAIR_COUNT,
 	CODE_PAIR_SUM_I32, CODE_PAIR_SUM_I64,
 	CODE_PAIR_SUM_INNER_I32, CODE_PAIR_SUM_INNER_I64,
+	CODE_INNER_SUM,				/* first in such a loop: values of the inner rows, dst = b (or 0) + imm_a * a, all UniformPlan.values */
 	CODE_GROUP_KEY = 56,		/* in OpSet::All only, out of line: see groups.cuh */
 	CODE_GROUP_FIND,
 	CODE_GROUP_COUNT,

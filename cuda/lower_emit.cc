@@ -329,6 +329,8 @@ Lowering::emit_part(bool hoisted_part)
 	const Op   *ops = program->ops();
 	auto		here = [&](int target) { return (target <= hoisted_end) == hoisted_part; };
 
+	if (!hoisted_part)
+		emit_inner_sums();
 	for (int i = 0; i <= program->converge; i++)
 		if (is_target[i] && here(i))
 		{

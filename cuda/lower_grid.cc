@@ -100,7 +100,7 @@ Lowering::place_grid()
 		npatches += (uniform_imm[i][0] >= 0) + (uniform_imm[i][1] >= 0);
 	g.virtual_pads = !program->grouped && in.options.mark != MarkKind::Rows;
 	g.state_at = allocate_lasting(static_cast<int>(sizeof(GridState)) / GRAIN);
-	for (int i = 0; i < g.nuniforms; i++)
+	for (int i = 0; i < g.nuniforms + nsums; i++)
 		g.uniforms[i].values = allocate_lasting((GRID_BLOCK * 8 + GRAIN) / GRAIN);
 	g.patches_at = allocate_lasting((npatches * static_cast<int>(sizeof(GridPatch)) + GRAIN - 1) / GRAIN);
 	g.loop_at = allocate_lasting((out->nops - loop_begin + 1) * static_cast<int>(sizeof(DeviceOp)) / GRAIN);
@@ -148,6 +148,13 @@ Lowering::pair_op(int address, DeviceOp *op) const
 
 	if (code == CODE_END || code == CODE_MARK)
 		return true;
+	if (code == CODE_INNER_SUM)
+	{
+		for (uint16_t *uniform : {&op->dst, &op->a, &op->b})
+			if (*uniform != OPERAND_NONE)
+				*uniform = out->grid.uniforms[*uniform].values;
+		return true;
+	}
 
 	/* Back to the opcode and its type. */
 	for (int t = 0; t < 4; t++)

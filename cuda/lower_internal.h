@@ -111,7 +111,8 @@ struct LinearComparison			/* instead of a comparison of the program */
 {
 	bool		there;
 	Opcode		opcode;
-	int			inner;			/* a register: a column of the inner row */
+	int			inner;			/* a register: a column of the inner row, or a sum of such */
+	LinearForm	inner_sum;		/* n is 0: it is a column */
 	LinearForm	outer;
 	int			sum;			/* the register that it is in */
 };
@@ -187,6 +188,8 @@ private:
 	int			new_constant(Type type, int64_t value);
 	int			emit_value(Opcode opcode, Type type, int a, int b);
 	void		emit_outer_sums();
+	void		emit_inner_sums();
+	bool		fits(const LinearForm &form, Type type) const;
 	const char *emit_divided(int address);
 
 	/* rows */
@@ -234,6 +237,7 @@ private:
 	bool		in_loop[PROGRAM_MAX_REGS] = {};	/* registers that are computed for each inner row */
 	LinearComparison linear_of[PROGRAM_MAX_OPS] = {};
 	int			nnew = 0;		/* registers beside the program's */
+	int			nsums = 0;		/* uniforms behind GridPlan.nuniforms: sums of others */
 	int			hoisted_end = -1;	/* all up to here */
 	int			loop_begin = 0;	/* of the emitted operations */
 	int8_t		uniform_imm[MAX_OPS][2];	/* uniforms that imm_a and imm_b are, or -1 */

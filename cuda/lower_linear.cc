@@ -2,7 +2,7 @@
  * lower_linear.cc: comparisons of sums and differences across both rows of a pair;
  * see lower_internal.h. Where none of it can overflow, what comes from the outer row goes to
  * one side and what comes from the inner row to the other: a.x - b.x < 5 is a.x - 5 < b.x.
- * The outer side is then computed once a tile, and the loop has nothing but a comparison.
+ * The outer side is then computed once a tile, the inner side once for 32 inner rows, and the loop has nothing but a comparison.
  */
 #include "lower_internal.h"
 
@@ -59,51 +59,81 @@ Lowering::add_linear(int r, int64_t times, Type type, LinearForm *form) const
 	return false;
 }
 
-/* The comparison as one of an outer sum with an inner value. */
+/* Can neither the sum nor its constant overflow? */
+bool
+Lowering::fits(const LinearForm &form, Type type) const
+{
+	const int128 least = type == Type::I32 ? INT32_MIN : INT64_MIN, most = type == Type::I32 ? INT32_MAX : INT64_MAX;
+	int128		lo = form.constant, hi = form.constant;
+
+	for (int i = 0; i < form.n; i++)
+	{
+		const int128 times = form.terms[i].times, a = range[form.terms[i].reg].lo * times, b = range[form.terms[i].reg].hi * times;
+
+		lo += a < b ? a : b;
+		hi += a < b ? b : a;
+	}
+	return lo >= least && hi <= most && form.constant >= least && form.constant <= most;
+}
+
+/* The comparison as one of an outer sum with an inner one. */
 bool
 Lowering::divide_comparison(int address)
 {
 	const Op   &op = program->ops()[address];
 	LinearForm	form = {};
 	LinearComparison &c = linear_of[address];
-	int			inner = -1, n = 0;
-	int128		lo, hi;
+	GridPlan   &g = out->grid;
+	bool		nullable = false;
 
 	if ((op.type != Type::I32 && op.type != Type::I64) || !add_linear(op.p1, 1, op.type, &form) || !add_linear(op.p2, -1, op.type, &form))
 		return false;
+
+	/* outer - inner op 0 is outer op inner. */
 	for (int i = 0; i < form.n; i++)
 	{
+		LinearTerm	t = form.terms[i];
+
 		/* What cancels out may still be null. */
-		if (form.terms[i].times == 0 || (inner >= 0 && reg[form.terms[i].reg].uniform >= 0))
+		if (t.times == 0)
 			return false;
-		if (reg[form.terms[i].reg].uniform >= 0)
-			inner = i;
+		if (reg[t.reg].uniform < 0)
+			c.outer.terms[c.outer.n++] = t;
+		else
+		{
+			t.times = -t.times;
+			c.inner_sum.terms[c.inner_sum.n++] = t;
+			nullable |= reg[t.reg].nullable;
+		}
 	}
-	if (inner < 0 || form.n < 2 || (form.terms[inner].times != 1 && form.terms[inner].times != -1))
+	c.outer.constant = form.constant;
+	c.opcode = op.opcode;
+	if (c.outer.n == 0 || c.inner_sum.n == 0)
 		return false;
-
-	/* outer + inner op 0 is -outer's order with inner turned round, outer - inner op 0 is outer op inner. */
-	const int64_t sign = -form.terms[inner].times;
-
-	c.inner = form.terms[inner].reg;
-	c.opcode = sign > 0 ? op.opcode : op.opcode == Opcode::Lt ? Opcode::Gt : op.opcode == Opcode::Le ? Opcode::Ge
-		: op.opcode == Opcode::Gt ? Opcode::Lt : op.opcode == Opcode::Ge ? Opcode::Le : op.opcode;
-	lo = hi = c.outer.constant = form.constant * sign;
-	for (int i = 0; i < form.n; i++)
+	if (c.inner_sum.n == 1 && c.inner_sum.terms[0].times == -1)
 	{
-		if (i == inner)
-			continue;
-
-		const LinearTerm t = {form.terms[i].reg, form.terms[i].times * sign};
-		const int128 a = static_cast<int128>(range[t.reg].lo) * t.times, b = static_cast<int128>(range[t.reg].hi) * t.times;
-
-		lo += a < b ? a : b;
-		hi += a < b ? b : a;
-		c.outer.terms[n++] = t;
+		/* Both sides negated. */
+		c.opcode = op.opcode == Opcode::Lt ? Opcode::Gt : op.opcode == Opcode::Le ? Opcode::Ge
+			: op.opcode == Opcode::Gt ? Opcode::Lt : op.opcode == Opcode::Ge ? Opcode::Le : op.opcode;
+		for (int i = 0; i < c.outer.n; i++)
+			c.outer.terms[i].times = -c.outer.terms[i].times;
+		c.outer.constant = -c.outer.constant;
+		c.inner_sum.terms[0].times = 1;
 	}
-	c.outer.n = n;
-	return op.type == Type::I32 ? lo >= INT32_MIN && hi <= INT32_MAX && c.outer.constant >= INT32_MIN && c.outer.constant <= INT32_MAX
-		: lo >= INT64_MIN && hi <= INT64_MAX && c.outer.constant >= INT64_MIN && c.outer.constant <= INT64_MAX;
+	if (!fits(c.outer, op.type) || !fits(c.inner_sum, op.type))
+		return false;
+	c.inner = c.inner_sum.terms[0].reg;
+	if (c.inner_sum.n == 1 && c.inner_sum.terms[0].times == 1)
+		c.inner_sum.n = 0;
+	else
+	{
+		if (g.nuniforms + nsums == MAX_UNIFORMS)
+			return false;
+		c.inner = new_register(op.type, nullable);
+		reg[c.inner].uniform = g.nuniforms + nsums;
+		g.uniforms[g.nuniforms + nsums++] = UniformPlan{OPERAND_NONE, 0, OPERAND_NONE, OPERAND_NONE, op.type, nullable};
+	}
+	return true;
 }
 
 /* After plan_hoists(): comparisons of the loop, and what only they needed. */
@@ -213,6 +243,24 @@ Lowering::emit_outer_sums()
 			sum = emit_value(Opcode::Add, type, sum, new_constant(type, left));
 		c.sum = sum;
 	}
+}
+
+/* The inner sides, as the first of the loop; pair_op() knows where values are. */
+void
+Lowering::emit_inner_sums()
+{
+	for (int i = program->parallel + 1; i < program->converge; i++)
+		for (int t = 0; linear_of[i].there && t < linear_of[i].inner_sum.n; t++)
+		{
+			const LinearTerm &term = linear_of[i].inner_sum.terms[t];
+			const uint16_t sum = static_cast<uint16_t>(reg[linear_of[i].inner].uniform);
+			DeviceOp   *d = add(CODE_INNER_SUM);
+
+			d->dst = sum;
+			d->a = static_cast<uint16_t>(reg[term.reg].uniform);
+			d->b = t > 0 ? sum : OPERAND_NONE;
+			d->imm_a = term.times;
+		}
 }
 
 }  // namespace cuda

@@ -254,11 +254,26 @@ mark_pairs(const PairMachine &m, const OpView &op, const uint32_t (&live)[PAIR_G
 	mask_write(m, op.dst(), mask_read(m, op.dst()) | bits);
 }
 
+/* A value of the inner rows alone, for those that are in the region: each lane's row. */
+GPUVM_D void
+sum_inner(const PairMachine &m, const OpView &op)
+{
+	char	   *to = shared_memory + m.region + op.dst();
+	const char *a = shared_memory + m.region + op.a(), *b = op.b() == OPERAND_NONE ? nullptr : shared_memory + m.region + op.b();
+
+	reinterpret_cast<uint64_t *>(to)[m.lane] = reinterpret_cast<const uint64_t *>(a)[m.lane] * static_cast<uint64_t>(op.imm_a()) +
+		(b ? reinterpret_cast<const uint64_t *>(b)[m.lane] : 0);
+	if (m.lane == 0)
+		*reinterpret_cast<uint32_t *>(to + GRID_BLOCK * 8) = *reinterpret_cast<const uint32_t *>(a + GRID_BLOCK * 8) |
+			(b ? *reinterpret_cast<const uint32_t *>(b + GRID_BLOCK * 8) : 0);
+}
+
 /* The tile's live rows with each of the unit's inner rows. */
 GPUVM_D void
 run_pair_loop(const PairMachine &m, const DeviceProgram &p, const LaunchArgs &args)
 {
 	const uint32_t end = grid_state(m, p)->end;
+	uint32_t	begin = p.grid.loop_begin;
 
 #pragma unroll 1
 	for (uint32_t row = grid_state(m, p)->first, at = 0; row < end; row += PAIR_INNER, at = (at + PAIR_INNER) % GRID_BLOCK)
@@ -270,6 +285,9 @@ run_pair_loop(const PairMachine &m, const DeviceProgram &p, const LaunchArgs &ar
 		{
 			__syncwarp();
 			load_inner_rows(m, p, args, row);
+#pragma unroll 1
+			for (begin = p.grid.loop_begin; OpView(begin).code() == CODE_INNER_SUM; begin++)
+				sum_inner(m, OpView(begin));
 			__syncwarp();
 		}
 		if (p.mark == MarkKind::Rows)
@@ -283,7 +301,7 @@ run_pair_loop(const PairMachine &m, const DeviceProgram &p, const LaunchArgs &ar
 			live[g] = spread_group(m, rows, g) * inner;
 
 #pragma unroll 1
-		for (uint32_t pc = p.grid.loop_begin;; pc++)
+		for (uint32_t pc = begin;; pc++)
 		{
 			OpView		op(pc);
 			bool		compares = true;

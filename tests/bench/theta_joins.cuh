@@ -33,6 +33,7 @@ enum class Query
 	Two,						/* count(*) where a.x < b.y and a.z > b.w */
 	Equal,						/* count(*) where a.x = b.y */
 	Arithmetic,					/* count(*) where a.x + b.y < 1000 */
+	Across,						/* count(*), sum(a.x) where a.x + b.y < a.z - b.w */
 };
 
 struct Case
@@ -49,6 +50,7 @@ inline const Case cases[] = {
 	{"a.x < b.y and a.z > b.w, count, int4", Query::Two, Type::I32},
 	{"a.x = b.y, count, int4", Query::Equal, Type::I32},
 	{"a.x + b.y < 1000, count, int4", Query::Arithmetic, Type::I32},
+	{"a.x + b.y < a.z - b.w, count and sum(a.x)", Query::Across, Type::I32},
 	{"a.x < b.y, count, int8", Query::Less, Type::I64},
 	{"a.x < b.y, count and sum(a.x), int8", Query::LessSum, Type::I64},
 	{"a.x < b.y, count, float4", Query::Less, Type::F32},
@@ -61,7 +63,7 @@ compile(const Case &c)
 	std::unique_ptr<ProgramBuilder> builder(new ProgramBuilder);
 	ProgramBuilder &b = *builder;
 	const Type	t = c.type;
-	const bool	sums = c.query == Query::LessSum || c.query == Query::LessSumInner;
+	const bool	sums = c.query == Query::LessSum || c.query == Query::LessSumInner || c.query == Query::Across;
 	const int64_t sources[] = {RESULT_FROM_AGG, RESULT_FROM_AGG | 1};
 	int			reg[NCOLUMNS];
 
@@ -78,7 +80,7 @@ compile(const Case &c)
 	for (int i = 0; i < NCOLUMNS; i++)
 	{
 		reg[i] = b.new_reg(t);
-		if (i % 2 == 0 || c.query == Query::Two)
+		if (i % 2 == 0 || c.query == Query::Two || c.query == Query::Across)
 			b.emit(Opcode::Column, t, reg[i], i, 0);
 	}
 	if (c.query == Query::Arithmetic)
@@ -89,13 +91,21 @@ compile(const Case &c)
 		b.emit(Opcode::Add, t, sum, reg[0], reg[2]);
 		dies(Opcode::Ge, sum, bound);
 	}
+	else if (c.query == Query::Across)
+	{
+		const int	sum = b.new_reg(t), difference = b.new_reg(t);
+
+		b.emit(Opcode::Add, t, sum, reg[0], reg[2]);
+		b.emit(Opcode::Sub, t, difference, reg[1], reg[3]);
+		dies(Opcode::Ge, sum, difference);
+	}
 	else
 		dies(c.query == Query::Equal ? Opcode::Ne : Opcode::Ge, reg[0], reg[2]);
 	if (c.query == Query::Two)
 		dies(Opcode::Le, reg[1], reg[3]);
 	b.emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
 	if (sums)
-		b.emit(Opcode::AggStep, t, 1, c.query == Query::LessSum ? reg[0] : reg[2], -1, 0, static_cast<uint8_t>(AggFn::Sum));
+		b.emit(Opcode::AggStep, t, 1, c.query == Query::LessSumInner ? reg[2] : reg[0], -1, 0, static_cast<uint8_t>(AggFn::Sum));
 	b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
 	b.emit(Opcode::Finish, Type::None, 0, 0, 0);
 
@@ -111,7 +121,7 @@ struct Answer
 	int64_t		sum = 0;
 };
 
-/* Of one comparison, from sorted values; `two` is left to be the same whatever the form. */
+/* Of a comparison of x with y, from sorted values. */
 inline Answer
 answer(Query query, const std::vector<int64_t> &x, std::vector<int64_t> y)
 {
@@ -178,6 +188,7 @@ run_case(const Case &c, uint32_t nrows, int reps, const cuda::LaunchScratch &scr
 	std::vector<cuda::DevicePad> pads;
 	bool		right = true;
 	uint64_t	first_count = 0;
+	int64_t		first_sum = 0;
 
 	for (int i = 0; i < NCOLUMNS; i++)
 	{
@@ -202,7 +213,17 @@ run_case(const Case &c, uint32_t nrows, int reps, const cuda::LaunchScratch &scr
 	for (uint32_t p = 0; p < npads; p++)
 		pads.push_back(cuda::DevicePad{0, p * TABLET_PAD_ROWS});
 
-	const Answer want = answer(c.query, values[0], values[2]);
+	std::vector<int64_t> x = values[0], y = values[2];
+
+	/* a.x - a.z < -b.w - b.y */
+	for (uint32_t r = 0; c.query == Query::Across && r < nrows; r++)
+	{
+		x[r] -= values[1][r];
+		y[r] = -values[3][r] - values[2][r];
+	}
+
+	/* What has no such answer is to be the same in both forms. */
+	const Answer want = answer(c.query, x, y);
 
 	for (uint16_t rows_per_lane : {8, 16})
 	{
@@ -244,6 +265,9 @@ run_case(const Case &c, uint32_t nrows, int reps, const cuda::LaunchScratch &scr
 
 		first_count = rows_per_lane == 8 ? state.result[0].count : first_count;
 		ok &= c.query == Query::Two ? state.result[0].count == first_count : state.result[0].count == want.count;
+		first_sum = rows_per_lane == 8 ? static_cast<int64_t>(state.result[1].lo) : first_sum;
+		if (c.query == Query::Across)
+			ok &= static_cast<int64_t>(state.result[1].lo) == first_sum;
 		if (c.query == Query::LessSum || c.query == Query::LessSumInner)
 			ok &= static_cast<int64_t>(state.result[1].lo) == want.sum;
 		right &= ok;

@@ -712,8 +712,10 @@ theta_join(Rng &rng, const Sides &sides, bool marks)
 			inner = number;
 			if (chance(rng, 40))
 			{
+				const int	other = chance(rng, 50) ? column(t, true) : number;
+
 				inner = b.new_reg(t);
-				b.emit(chance(rng, 50) ? Opcode::Add : Opcode::Sub, t, inner, product, number);
+				b.emit(chance(rng, 50) ? Opcode::Add : Opcode::Sub, t, inner, product, other);
 			}
 		}
 
