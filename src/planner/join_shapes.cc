@@ -115,6 +115,17 @@ is_there(PlannerInfo *root, const ShapeCursor *cursor)
 	return nullptr;
 }
 
+static bool
+has_full_join(const ScanShape *shape)
+{
+	for (int i = 1; i < shape->ncursors; i++)
+	{
+		if (shape->cursors[i].kind == JoinKind::Full)
+			return true;
+	}
+	return false;
+}
+
 const char *
 join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const JoinNote *inner, JoinType jointype,
 			JoinPathExtraData *extra, ScanShape *shape)
@@ -132,7 +143,9 @@ join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-		if (IS_OUTER_JOIN(jointype) && RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids))
+		if (rinfo->pseudoconstant && jointype == JOIN_INNER && !has_full_join(&outer->shape))
+			shape->cursors[0].quals = lcons(rinfo->clause, list_copy(shape->cursors[0].quals));
+		else if (IS_OUTER_JOIN(jointype) && RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids))
 			above = lappend(above, rinfo);
 		else
 			on = lappend(on, rinfo);

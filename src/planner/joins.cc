@@ -144,13 +144,6 @@ refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType join
 }
 
 void
-note_gate(PlannerInfo *root, RelOptInfo *joinrel)
-{
-	if (reasons_wanted && root->hasPseudoConstantQuals && find_note(joinrel) == nullptr)
-		note_reason(root, joinrel, "Join", "PostgreSQL evaluates a condition without columns above the join", nullptr);
-}
-
-void
 note_joins(PlannerInfo *root)
 {
 	for (const JoinNote *n = current == nullptr ? nullptr : current->newest; n != nullptr; n = n->older)
@@ -329,6 +322,60 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 		try_order(root, n, from, to, jointype, extra);
 	if (n->usable && is_wanted(root, joinrel))
 		offer_join(root, n);
+}
+
+/* One way in which PostgreSQL makes the join, and for a program the same with the sides exchanged. */
+static void
+add_gated_order(PlannerInfo *root, RelOptInfo *joinrel, const JoinPath *path)
+{
+	RelOptInfo *outer = path->outerjoinpath->parent;
+	RelOptInfo *inner = path->innerjoinpath->parent;
+	SpecialJoinInfo sjinfo = {};
+	JoinPathExtraData extra = {};
+
+	sjinfo.type = T_SpecialJoinInfo;
+	sjinfo.jointype = JOIN_INNER;
+	sjinfo.min_lefthand = sjinfo.syn_lefthand = outer->relids;
+	sjinfo.min_righthand = sjinfo.syn_righthand = inner->relids;
+	extra.restrictlist = path->joinrestrictinfo;
+	extra.sjinfo = &sjinfo;
+	if (path->jointype != JOIN_RIGHT || outer->reloptkind == RELOPT_JOINREL)
+		add_join_path(root, joinrel, outer, inner, path->jointype, &extra);
+	if (path->jointype == JOIN_INNER || path->jointype == JOIN_FULL)
+		add_join_path(root, joinrel, inner, outer, path->jointype, &extra);
+	else if (path->jointype == JOIN_RIGHT)
+		add_join_path(root, joinrel, inner, outer, JOIN_LEFT, &extra);
+}
+
+void
+add_gated_join(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	List	   *paths = NIL;
+	ListCell   *lc;
+
+	if (!root->hasPseudoConstantQuals || joinrel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(joinrel) ||
+		root->join_search_private != nullptr || find_note(joinrel) != nullptr)
+		return;
+	foreach(lc, joinrel->pathlist)
+	{
+		const JoinPath *path = static_cast<const JoinPath *>(lfirst(lc));
+		JoinPath   *copy;
+
+		if (!IsA(path, NestPath) && !IsA(path, MergePath) && !IsA(path, HashPath))
+			continue;
+		/* these have other conditions, or other rows, than the join */
+		if (path->path.param_info != nullptr || path->innerjoinpath->param_info != nullptr ||
+			IsA(path->outerjoinpath, UniquePath) || IsA(path->innerjoinpath, UniquePath))
+			continue;
+		copy = static_cast<JoinPath *>(palloc(sizeof(JoinPath)));
+		*copy = *path;
+		paths = lappend(paths, copy);
+	}
+	/* add_path may free the originals */
+	foreach(lc, paths)
+		add_gated_order(root, joinrel, static_cast<const JoinPath *>(lfirst(lc)));
+	if (find_note(joinrel) != nullptr)
+		set_cheapest(joinrel);
 }
 
 }  // namespace gpuvm

@@ -107,8 +107,11 @@ const ScanShape *shape_of_join(RelOptInfo *joinrel);
 /* joins.cc: notes why joins of this query level stay with PostgreSQL, once all were tried. */
 void		note_joins(PlannerInfo *root);
 
-/* joins.cc: notes why nobody was asked for a path for the join of all: PostgreSQL asks only where it has no one-time condition of its own. */
-void		note_gate(PlannerInfo *root, RelOptInfo *joinrel);
+/*
+ * joins.cc: the same for a join above which PostgreSQL has a one-time condition: for that one (since 15.4) it asks nobody
+ * for paths. Ours evaluate the condition; the orders are those of PostgreSQL's own paths.
+ */
+void		add_gated_join(PlannerInfo *root, RelOptInfo *joinrel);
 
 /* joins.cc: what is known of joins belongs to one planner; another within it begins anew. Lives where the planner does. */
 struct JoinNote;

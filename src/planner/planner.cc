@@ -114,8 +114,8 @@ gpuvm_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 		rel = geqo(root, levels_needed, initial_rels);
 	else
 		rel = standard_join_search(root, levels_needed, initial_rels);
-	if (active() && planning_depth > 0)
-		note_gate(root, rel);
+	if (active() && planning_depth > 0 && !hopeless(rel))
+		add_gated_join(root, rel);
 	if (rel->part_scheme != nullptr && planning_depth > 0 && rel->cheapest_total_path != nullptr && is_gpuvm_path(rel->cheapest_total_path))
 		hide_partitions(root, rel);
 	return rel;
