@@ -36,6 +36,8 @@ $node->safe_psql('postgres', q{
 	END $$;
 	SELECT gpuvm.import('small_a'), gpuvm.import('small_b'), gpuvm.import('large_a'), gpuvm.import('large_b');
 });
+# A device that is compiled for the CPU has the right answers, and no haste.
+my $patience = $ENV{GPUVM_TEST_CUDA_LIBRARY} ? 50 : 1;
 my $force = "SET gpuvm.force = on; SET gpuvm.require = $device";
 my $empty = memory_used($node);
 
@@ -86,7 +88,7 @@ for my $few ('SELECT a.id, b.id FROM large_a a CROSS JOIN large_b b LIMIT 10', '
 		push @ms, 1000 * (time - $started);
 		is(scalar(split /\n/, $found), 10, 'ten rows');
 	}
-	cmp_ok((sort { $a <=> $b } @ms)[0], '<', 1000, sprintf('soon: %.0f ms, psql included', (sort { $a <=> $b } @ms)[0]));
+	cmp_ok((sort { $a <=> $b } @ms)[0], '<', 1000 * $patience, sprintf('soon: %.0f ms, psql included', (sort { $a <=> $b } @ms)[0]));
 	ok(wait_for_memory($node, $empty), 'nothing is left in memory');
 }
 
@@ -110,8 +112,8 @@ for my $long ('SELECT count(*) FROM large_a a, large_b b, large_a c WHERE a.x < 
 		like($session->{stderr}, qr/canceling statement due to user request/, $long) if @ms == 1;
 		$session->{stderr} = '';
 	}
-	cmp_ok((sort { $a <=> $b } @ms)[0], '<', 200, "canceled within 200 ms: @ms");
-	cmp_ok((sort { $a <=> $b } @next)[0], '<', 200, "and the engine is free at once: @next");
+	cmp_ok((sort { $a <=> $b } @ms)[0], '<', 200 * $patience, "canceled within 200 ms: @ms");
+	cmp_ok((sort { $a <=> $b } @next)[0], '<', 200 * $patience, "and the engine is free at once: @next");
 }
 ok(wait_for_memory($node, $empty), 'canceled joins leave nothing in memory');
 
