@@ -22,7 +22,7 @@
 #
 # Environment: ROWS (the workloads' own), RUNS (7), DEVICE (cuda), DIFF_QUERIES
 # (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS, JOIN_PARTS
-# (all; names separated by spaces), JOIN_SCALE (1), PEER_SECONDS (4).
+# (all; names separated by spaces), JOIN_SCALE (1), PEER_SECONDS (3).
 # A private cluster is made (tests/setup/cluster.sh), unless SERVER_SETUP names a
 # file that, when sourced, brings PostgreSQL and defines pgstart SETTING=VALUE ...,
 # which starts a server with its socket in /tmp. The program that times SQLite is
@@ -114,7 +114,7 @@ declare -A join_limits=([paper]=50 [theta]=60 [relations]=60 [equality]=90 [star
 joins() {
 	local part peer whole=$limit
 	for part in ${JOIN_PARTS:-paper theta relations equality star sessions rows figures}; do
-		limit=${join_limits[$part]} peer=${PEER_SECONDS:-4}
+		limit=${join_limits[$part]} peer=${PEER_SECONDS:-3}
 		[ "$part" != figures ] || peer=2 # ten queries at each size
 		[ "$limit" -le "$whole" ] || limit=$whole
 		ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "joins-$part" joins --parts "$part" --scale "${JOIN_SCALE:-1}" \
