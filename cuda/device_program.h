@@ -100,6 +100,7 @@ enum DeviceCode : uint16_t
 	CODE_PAIR_COUNT,
 	CODE_PAIR_SUM_I32, CODE_PAIR_SUM_I64,
 	CODE_PAIR_SUM_INNER_I32, CODE_PAIR_SUM_INNER_I64,
+	CODE_PAIR_LESS_NEAR_I32, CODE_PAIR_LESS_NEAR_I64,	/* of values whose difference fits 32 bits */
 	CODE_INNER_SUM,				/* first in such a loop: values of the inner rows, dst = b (or 0) + imm_a * a, all UniformPlan.values */
 	CODE_GROUP_KEY = 56,		/* in OpSet::All only, out of line: see groups.cuh */
 	CODE_GROUP_FIND,
@@ -126,6 +127,7 @@ enum DeviceOpFlag : uint8_t
 	DOP_JUMP_IF_NULL = 16,
 	DOP_NEGATED = 32,			/* CODE_FILTER_*: outside of the interval; CODE_LESS_*: not less */
 	DOP_WIDE = 64,				/* AggStep Sum: 128-bit accumulator */
+	DOP_NEAR = 64,				/* a comparison of integers whose difference fits 32 bits */
 	DOP_SWAPPED = 128,			/* CODE_PAIR_LESS_*: b < a */
 	DOP_LONG_LIST = 128,		/* In: imm_b is from LaunchArgs.long_aux, not in shared memory */
 };

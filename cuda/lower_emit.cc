@@ -136,6 +136,8 @@ Lowering::compare_or_branch(const Op &op)
 			operand_a(d, op.p1);
 		if (form == OpForm::COMPARE)
 			operand_b(d, op.p2);
+		if (form == OpForm::COMPARE && in.options.grid && are_near(op.p1, op.p2))
+			d->flags |= DOP_NEAR;
 	}
 
 	DeviceOp   *d = &out->ops[out->nops - 1];

@@ -128,6 +128,16 @@ Lowering::plan_patches()
 	return nullptr;
 }
 
+/* Integers whose difference fits 32 bits, whichever are compared. */
+bool
+Lowering::are_near(int a, int b) const
+{
+	const ValueRange &x = range[a], &y = range[b];
+
+	return type_is_int(reg[a].type) && static_cast<int128>(x.hi) - y.lo <= INT32_MAX && static_cast<int128>(x.lo) - y.hi >= INT32_MIN &&
+		static_cast<int128>(y.hi) - x.lo <= INT32_MAX && static_cast<int128>(y.lo) - x.hi >= INT32_MIN;
+}
+
 /*
  * Makes an operation of the loop one on pairs (pair_tile.cuh): a comparison of a value of
  * the outer row with one of the inner row that decides what dies, or something that takes
@@ -196,8 +206,11 @@ Lowering::pair_op(int address, DeviceOp *op) const
 		}
 		swapped ^= o == Opcode::Gt || o == Opcode::Le;
 		negated ^= o == Opcode::Ge || o == Opcode::Le || o == Opcode::Ne;
+
+		const bool	near = op->flags & DOP_NEAR, equal = o == Opcode::Eq || o == Opcode::Ne;
+
 		op->flags = static_cast<uint8_t>((op->flags & DOP_JUMP_IF_NULL) | (negated ? DOP_NEGATED : 0) | (swapped ? DOP_SWAPPED : 0));
-		op->code = by_type(o == Opcode::Eq || o == Opcode::Ne ? CODE_PAIR_EQUAL_I32 : CODE_PAIR_LESS_I32, t);
+		op->code = by_type(equal ? CODE_PAIR_EQUAL_I32 : near ? CODE_PAIR_LESS_NEAR_I32 : CODE_PAIR_LESS_I32, t);
 	}
 	else
 		return false;

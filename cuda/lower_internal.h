@@ -114,6 +114,7 @@ struct LinearComparison			/* instead of a comparison of the program */
 	int			inner;			/* a register: a column of the inner row, or a sum of such */
 	LinearForm	inner_sum;		/* n is 0: it is a column */
 	LinearForm	outer;
+	ValueRange	outer_range;
 	int			sum;			/* the register that it is in */
 };
 
@@ -180,6 +181,7 @@ private:
 	void		place_grid();
 	const char *plan_patches();
 	bool		pair_op(int address, DeviceOp *op) const;
+	bool		are_near(int a, int b) const;
 	bool		plan_pair_loop();
 	bool		add_linear(int r, int64_t times, Type type, LinearForm *form) const;
 	bool		divide_comparison(int address);
@@ -189,7 +191,7 @@ private:
 	int			emit_value(Opcode opcode, Type type, int a, int b);
 	void		emit_outer_sums();
 	void		emit_inner_sums();
-	bool		fits(const LinearForm &form, Type type) const;
+	bool		fits(const LinearForm &form, Type type, ValueRange *sum) const;
 	const char *emit_divided(int address);
 
 	/* rows */

@@ -61,7 +61,7 @@ Lowering::add_linear(int r, int64_t times, Type type, LinearForm *form) const
 
 /* Can neither the sum nor its constant overflow? */
 bool
-Lowering::fits(const LinearForm &form, Type type) const
+Lowering::fits(const LinearForm &form, Type type, ValueRange *sum) const
 {
 	const int128 least = type == Type::I32 ? INT32_MIN : INT64_MIN, most = type == Type::I32 ? INT32_MAX : INT64_MAX;
 	int128		lo = form.constant, hi = form.constant;
@@ -73,6 +73,8 @@ Lowering::fits(const LinearForm &form, Type type) const
 		lo += a < b ? a : b;
 		hi += a < b ? b : a;
 	}
+	sum->lo = static_cast<int64_t>(lo);
+	sum->hi = static_cast<int64_t>(hi);
 	return lo >= least && hi <= most && form.constant >= least && form.constant <= most;
 }
 
@@ -84,6 +86,7 @@ Lowering::divide_comparison(int address)
 	LinearForm	form = {};
 	LinearComparison &c = linear_of[address];
 	GridPlan   &g = out->grid;
+	ValueRange	inner_range = {};
 	bool		nullable = false;
 
 	if ((op.type != Type::I32 && op.type != Type::I64) || !add_linear(op.p1, 1, op.type, &form) || !add_linear(op.p2, -1, op.type, &form))
@@ -120,7 +123,7 @@ Lowering::divide_comparison(int address)
 		c.outer.constant = -c.outer.constant;
 		c.inner_sum.terms[0].times = 1;
 	}
-	if (!fits(c.outer, op.type) || !fits(c.inner_sum, op.type))
+	if (!fits(c.outer, op.type, &c.outer_range) || !fits(c.inner_sum, op.type, &inner_range))
 		return false;
 	c.inner = c.inner_sum.terms[0].reg;
 	if (c.inner_sum.n == 1 && c.inner_sum.terms[0].times == 1)
@@ -130,6 +133,7 @@ Lowering::divide_comparison(int address)
 		if (g.nuniforms + nsums == MAX_UNIFORMS)
 			return false;
 		c.inner = new_register(op.type, nullable);
+		range[c.inner] = inner_range;
 		reg[c.inner].uniform = g.nuniforms + nsums;
 		g.uniforms[g.nuniforms + nsums++] = UniformPlan{OPERAND_NONE, 0, OPERAND_NONE, OPERAND_NONE, op.type, nullable};
 	}
@@ -242,6 +246,8 @@ Lowering::emit_outer_sums()
 		if (left != 0)
 			sum = emit_value(Opcode::Add, type, sum, new_constant(type, left));
 		c.sum = sum;
+		if (sum >= program->nregs)
+			range[sum] = c.outer_range;
 	}
 }
 

@@ -118,12 +118,20 @@ value_of_bits(K bits)
 	return v;
 }
 
+enum class Comparison
+{
+	Less,
+	Near,						/* Less of integers: the sign of the difference, which fits 32 bits */
+	Equal,
+};
+
 /* Takes the pairs for which the comparison holds from `live`: they die. */
-template <Type T, bool EQUAL>
+template <Type T, Comparison C>
 GPUVM_D void
 compare_pairs(const PairMachine &m, const OpView &op, uint32_t row, uint32_t (&live)[PAIR_GROUPS])
 {
-	using K = std::conditional_t<sizeof(sem::reg_t<T>) == 4, int32_t, int64_t>;
+	using V = std::conditional_t<sizeof(sem::reg_t<T>) == 4, int32_t, int64_t>;
+	using K = std::conditional_t<C == Comparison::Near, int32_t, V>;
 	const K		swap = op.flags() & DOP_SWAPPED ? -1 : 0;	/* b < a is ~a < ~b */
 	const uint32_t negate = op.flags() & DOP_NEGATED ? ~0u : 0;
 	const uint32_t outer_nulls = mask_read(m, op.a_null()), inner = inner_nulls(m, op, row);
@@ -132,21 +140,25 @@ compare_pairs(const PairMachine &m, const OpView &op, uint32_t row, uint32_t (&l
 	load_inner(m, op, row, y);
 #pragma unroll
 	for (int j = 0; j < PAIR_INNER; j++)
-		y[j] = order_key<T>(value_of_bits<T>(y[j])) ^ swap;
+		y[j] = (C == Comparison::Near ? y[j] : static_cast<K>(order_key<T>(value_of_bits<T>(static_cast<V>(y[j]))))) ^ swap;
 #pragma unroll
 	for (int g = 0; g < PAIR_GROUPS; g++)
 	{
-		K			x[4];
+		V			x[4];
 		uint32_t	holds = 0;
 
 		load_group(m, op, g, x);
+		/* Bits come in from below, the last pair's first: one shift each. */
 #pragma unroll
-		for (int i = 0; i < 4; i++)
+		for (int i = 3; i >= 0; i--)
 		{
-			x[i] = order_key<T>(value_of_bits<T>(x[i])) ^ swap;
+			const K		key = static_cast<K>(C == Comparison::Near ? x[i] : order_key<T>(value_of_bits<T>(x[i]))) ^ swap;
+
 #pragma unroll
-			for (int j = 0; j < PAIR_INNER; j++)
-				if (EQUAL ? x[i] == y[j] : x[i] < y[j])
+			for (int j = PAIR_INNER - 1; j >= 0; j--)
+				if constexpr (C == Comparison::Near)
+					holds = holds << 1 | static_cast<uint32_t>(static_cast<uint32_t>(key) - static_cast<uint32_t>(y[j])) >> 31;
+				else if (C == Comparison::Equal ? key == y[j] : key < y[j])
 					holds |= 1u << (8 * i + j);
 		}
 		holds ^= negate;
@@ -308,14 +320,16 @@ run_pair_loop(const PairMachine &m, const DeviceProgram &p, const LaunchArgs &ar
 
 			switch (op.code())
 			{
-				case CODE_PAIR_LESS_I32: compare_pairs<Type::I32, false>(m, op, at, live); break;
-				case CODE_PAIR_LESS_I64: compare_pairs<Type::I64, false>(m, op, at, live); break;
-				case CODE_PAIR_LESS_F32: compare_pairs<Type::F32, false>(m, op, at, live); break;
-				case CODE_PAIR_LESS_F64: compare_pairs<Type::F64, false>(m, op, at, live); break;
-				case CODE_PAIR_EQUAL_I32: compare_pairs<Type::I32, true>(m, op, at, live); break;
-				case CODE_PAIR_EQUAL_I64: compare_pairs<Type::I64, true>(m, op, at, live); break;
-				case CODE_PAIR_EQUAL_F32: compare_pairs<Type::F32, true>(m, op, at, live); break;
-				case CODE_PAIR_EQUAL_F64: compare_pairs<Type::F64, true>(m, op, at, live); break;
+				case CODE_PAIR_LESS_NEAR_I32: compare_pairs<Type::I32, Comparison::Near>(m, op, at, live); break;
+				case CODE_PAIR_LESS_NEAR_I64: compare_pairs<Type::I64, Comparison::Near>(m, op, at, live); break;
+				case CODE_PAIR_LESS_I32: compare_pairs<Type::I32, Comparison::Less>(m, op, at, live); break;
+				case CODE_PAIR_LESS_I64: compare_pairs<Type::I64, Comparison::Less>(m, op, at, live); break;
+				case CODE_PAIR_LESS_F32: compare_pairs<Type::F32, Comparison::Less>(m, op, at, live); break;
+				case CODE_PAIR_LESS_F64: compare_pairs<Type::F64, Comparison::Less>(m, op, at, live); break;
+				case CODE_PAIR_EQUAL_I32: compare_pairs<Type::I32, Comparison::Equal>(m, op, at, live); break;
+				case CODE_PAIR_EQUAL_I64: compare_pairs<Type::I64, Comparison::Equal>(m, op, at, live); break;
+				case CODE_PAIR_EQUAL_F32: compare_pairs<Type::F32, Comparison::Equal>(m, op, at, live); break;
+				case CODE_PAIR_EQUAL_F64: compare_pairs<Type::F64, Comparison::Equal>(m, op, at, live); break;
 				default:
 					compares = false;
 					switch (op.code())
