@@ -16,8 +16,8 @@ namespace {
 /* Resident blocks an SM; the hardware's limit is 32. */
 constexpr int MAX_BLOCKS_PER_SM = 8;
 
-/* Inner rows that a warp takes at a time. */
-constexpr uint32_t MAX_UNIT_INNER = 1024, MIN_UNIT_INNER = 8;
+/* Inner rows that a warp takes at a time: a millisecond or two at most. */
+constexpr uint64_t MAX_UNIT_INNER = 1024, MIN_UNIT_INNER = 8, UNITS_A_WARP = 4;
 
 /* Room for the kernel's own static variables. */
 constexpr uint32_t STATIC_SHARED_BYTES = 1024;
@@ -173,15 +173,19 @@ choose_shape(const DeviceProgram &program, uint64_t npads, LaunchShape *shape, u
 	while (unit_rows > 32u * program.rows_per_lane * program.stage_tiles && rows / unit_rows < all_warps * 8)
 		unit_rows /= 2;
 
-	/* A grid's unit is a tile and inner rows, as many as are some milliseconds at most. */
+	/* A grid's unit is a tile and so many inner rows that every warp gets the same few: there is much to do in each. */
 	uint64_t	units = rows / unit_rows;
-	uint32_t	unit_inner = MAX_UNIT_INNER;
+	uint32_t	unit_inner = 1;
 
 	if (program.grid.loop_begin != 0)
 	{
+		const uint64_t most = program.grid.pairs ? MAX_UNIT_INNER : MAX_UNIT_INNER / 4;
+
 		unit_rows = 32u * program.rows_per_lane;
-		while (unit_inner > MIN_UNIT_INNER && rows / unit_rows * (inner_rows / unit_inner) < all_warps * 8)
-			unit_inner /= 2;
+
+		const uint64_t share = (rows / unit_rows * inner_rows + all_warps * UNITS_A_WARP - 1) / (all_warps * UNITS_A_WARP);
+
+		unit_inner = static_cast<uint32_t>(std::min(most, share > GRID_BLOCK ? (share + GRID_BLOCK - 1) / GRID_BLOCK * GRID_BLOCK : std::max(share, MIN_UNIT_INNER)));
 		units = rows / unit_rows * ((inner_rows + unit_inner - 1) / unit_inner);
 	}
 
