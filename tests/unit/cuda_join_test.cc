@@ -233,3 +233,165 @@ TEST_F(CudaJoinRandom, GroupsOfMaskedTables)
 {
 	run_many(true, true);
 }
+
+/* ---- what surrounds them ------------------------------------------------------------------ */
+
+namespace {
+
+/* SELECT a.v, b.v FROM a [, b | JOIN b ON a.k = b.k] of three_columns(); grouped: count(*), sum(a.v). */
+SealedProgram
+pair_program(bool seek, bool grouped)
+{
+	auto		b = new_builder();
+	const int64_t sources[] = {RESULT_FROM_AGG | 0, RESULT_FROM_AGG | 1};
+
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	b->emit(Opcode::Table, Type::None, 1, 0, 1);
+	if (seek)
+		b->emit(Opcode::HashOpen, Type::None, 1, 1, 0);
+	b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("a"));
+	b->emit(Opcode::ResultColumn, grouped ? Type::I128 : Type::I64, 1, 0, 0, b->add_name("b"));
+	if (grouped)
+		b->emit(Opcode::AggOpen, Type::None, 0, 2, b->add_aux(sources, 2));
+	if (seek)
+	{
+		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 1, 0);
+		const int64_t key = b->new_reg(Type::I32);
+
+		b->emit(Opcode::Column, Type::I32, static_cast<int>(key), 0, 1);
+		b->emit(Opcode::HashInsert, Type::None, 1, 1, b->add_aux(&key, 1));
+		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	}
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 2, 0, 0);
+	const int64_t key = b->new_reg(Type::I32);
+
+	if (seek)
+	{
+		b->emit(Opcode::Column, Type::I32, static_cast<int>(key), 0, 0);
+		b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&key, 1));
+	}
+	else
+		b->emit(Opcode::Cross, Type::None, 1, 0, 0);
+	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
+
+	const int	v = b->new_reg(Type::I64), w = b->new_reg(Type::I64);
+
+	b->emit(Opcode::Column, Type::I64, v, 1, 0);
+	b->emit(Opcode::Column, Type::I64, w, 1, 1);
+	if (grouped)
+	{
+		b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+		b->emit(Opcode::AggStep, Type::I64, 1, v, -1, 0, static_cast<uint8_t>(AggFn::Sum));
+	}
+	else
+		b->emit(Opcode::Result, Type::None, v, 2, 0);
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	return seal(*b);
+}
+
+}  // namespace
+
+TEST_F(CudaJoin, FiguresAndParts)
+{
+	const Table outer = three_columns({5000, 3000}, 50, 1), inner = three_columns({100, 77}, 50, 2);
+	const SealedProgram program = pair_program(true, false);
+	const Outcome expected = Interpreter(program.get(), {&outer, &inner}, nullptr, true).run();
+	Ways		ways;
+
+	open();
+	small_batches(1);
+	ways.nbuffers = 2;
+	ways.capacity = 1024;
+	for (int round = 0; round < 2; round++)
+	{
+		const Ran	ran = run(program.get(), {arena.store(outer), arena.store(inner)}, {}, ways);
+
+		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+		EXPECT_EQ(ran.sorted(), sorted_text(program.get(), expected));
+		EXPECT_TRUE(ran.units.at(0).whole);
+		EXPECT_GE(ran.units.at(0).parts, expected.rows.size() / 1024);
+		EXPECT_EQ(ran.figures.pairs, expected.rows.size());
+		EXPECT_EQ(ran.figures.rows_out, expected.rows.size());
+		EXPECT_EQ(ran.figures.rows_in, 8000u);
+		EXPECT_EQ(ran.figures.build_rows, 177u);
+		EXPECT_GT(ran.figures.build_bytes, 177u * 12);
+		EXPECT_GT(ran.figures.slices, 4u);
+	}
+}
+
+TEST_F(CudaJoin, StopsInTheMiddle)
+{
+	const Table outer = three_columns({9000}, 20, 3), inner = three_columns({400}, 20, 4);
+
+	open();
+	small_batches(1);
+	for (bool seek : {true, false})
+		for (bool grouped : {false, true})
+			for (uint64_t asked : {0, 3, 10, 25})
+			{
+				const SealedProgram program = pair_program(seek, grouped);
+				Ways		ways;
+
+				ways.tell = [&](FakeIo *io) { io->stop_after_asking = asked; };
+				EXPECT_EQ(run(program.get(), {arena.store(outer), arena.store(inner)}, {}, ways).outcome, DeviceOutcome::Done);
+			}
+
+	/* the lanes are as they were: abort words, too */
+	const SealedProgram program = pair_program(true, true);
+	const Ran	ran = run(program.get(), {arena.store(outer), arena.store(inner)}, {}, Ways());
+
+	ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+	EXPECT_EQ(ran.sorted(), sorted_text(program.get(), Interpreter(program.get(), {&outer, &inner}, nullptr, true).run()));
+}
+
+TEST_F(CudaJoin, RowLimitEndsIt)
+{
+	const Table outer = three_columns({9000, 9000}, 20, 5), inner = three_columns({900}, 20, 6);
+	Ways		ways;
+
+	open();
+	small_batches(1);
+	ways.row_limit = 10;
+	for (bool seek : {true, false})
+	{
+		const Ran	ran = run(pair_program(seek, false).get(), {arena.store(outer), arena.store(inner)}, {}, ways);
+
+		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+		EXPECT_GE(ran.rows, 10u);
+		EXPECT_LE(ran.rows, TABLET_PAD_ROWS * 4u) << "it goes on behind the limit";
+	}
+}
+
+TEST_F(CudaJoin, ShortMemoryIsARefusal)
+{
+	const Table outer = three_columns({20000}, 2000, 7), inner = three_columns({200000}, 2000, 8);
+	Ways		ways;
+
+	open(1 << 20);
+	EXPECT_EQ(run(pair_program(true, true).get(), {arena.store(outer), arena.store(inner)}, {}, ways).outcome, DeviceOutcome::Refused);
+	EXPECT_EQ(status().memory_working.load(), 0u);
+	library.reset();
+	open();
+	ways.build_limit = 1000;
+
+	const Ran	ran = run(pair_program(true, true).get(), {arena.store(outer), arena.store(inner)}, {}, ways);
+
+	EXPECT_EQ(ran.outcome, DeviceOutcome::Refused);
+	EXPECT_EQ(ran.reason, "an inner side of the join takes more memory than it may");
+	EXPECT_EQ(status().memory_working.load(), 0u);
+}
+
+/* Units of which some were handed out are another engine's; bits behind the last unit say nothing. */
+TEST_F(CudaJoin, UnitsAreNotSkipped)
+{
+	const Table outer = three_columns({5000}, 20, 9), inner = three_columns({20}, 20, 10);
+	Ways		ways;
+
+	open();
+	ways.skip_units = {0xfc};
+	EXPECT_EQ(run(pair_program(true, false).get(), {arena.store(outer), arena.store(inner)}, {}, ways).outcome, DeviceOutcome::Done);
+	ways.skip_units = {0x02};
+	EXPECT_EQ(run(pair_program(true, false).get(), {arena.store(outer), arena.store(inner)}, {}, ways).outcome, DeviceOutcome::Refused);
+}
