@@ -307,6 +307,12 @@ JoinJob::cross_tail(size_t number, uint32_t n)
 		m = std::min(grid_step(n), level.side_rows - first);
 		if (rows)
 			m = std::min(m, std::max(batch_ / TABLET_PAD_ROWS / npads, 1u));
+		/* A limit may be reached soon: each launch is twice as long as the one before. */
+		if (rows && request_.row_limit != 0)
+		{
+			m = std::min(m, std::max(limited_pads_ / npads, 1u));
+			limited_pads_ = std::min(limited_pads_ * 2, 1u << 20);
+		}
 		prepare_tail(number, m * npads * TABLET_PAD_ROWS);
 		start();
 		launch_grid(level, level.plan->tail, n, first, m, nullptr, rows);
