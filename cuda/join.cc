@@ -142,20 +142,23 @@ JoinJob::run_joined()
 
 	for (const Level &level : levels_)
 	{
-		uint64_t	most = level.side_rows;
+		uint64_t	most = level.side_rows, alone = level.plan->split->kind == JoinKind::Full ? most : 0;
 
 		if (level.plan->split->sought)
 			most = level.table.form == JoinForm::Empty ? 0 : finds_one(level) ? 1 : most;
 		/* Few different bounds, so that a plan is of use once more. */
-		while ((most & (most - 1)) != 0)
-			most += most & (~most + 1);
-		each.push_back(most);
+		for (uint64_t *n : {&most, &alone})
+		{
+			while ((*n & (*n - 1)) != 0)
+				*n += *n & (~*n + 1);
+			each.push_back(*n);
+		}
 	}
 	reason = plan_->lower_pairs(each);
 	if (reason != nullptr)
 		throw Refusal{reason};
 
-	const bool	nothing = empty_ || sources_[0]->work.pads.empty();
+	const bool	nothing = empty_ || (sources_[0]->work.pads.empty() && !has_rest());
 
 	if (!nothing)
 	{
@@ -192,6 +195,8 @@ JoinJob::wanted_batch() const
 		pairs = level.plan->split->sought ? std::max(pairs, std::min<uint64_t>(request_.expected_pairs, join_sizes.most_batch))
 			: level.plan->grid_tail && &level == &levels_.back() && request_.program->grouped ? pairs
 			: std::min<uint64_t>(pairs * std::max(level.side_rows, 1u), join_sizes.most_batch);
+		if (level.partnered != nullptr)
+			pairs = std::max<uint64_t>(pairs, level.side_rows);
 		want = std::max(want, pairs);
 	}
 	return want;
@@ -252,7 +257,7 @@ JoinJob::lay_out(Carver *to)
 			level.probe = to->take(probe_bytes(level.table, probe_mode(level), batch_));
 		level.matched = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(batch_)));
 		level.scan = to->take(bit_scan_bytes(batch_));
-		crosses = crosses || (!split.sought && marks && split.kind == JoinKind::Left);
+		crosses = crosses || (!split.sought && marks && keeps_rows(level));
 		for (const PairStage *stage : {&level.plan->condition, &level.plan->tail})
 		{
 			uint64_t	bytes = 0;
@@ -346,6 +351,10 @@ JoinJob::run_outer()
 	Source	   *source = sources_[0].get();
 	const uint32_t pads = batch_ / TABLET_PAD_ROWS;
 
+	start();
+	for (const Level &level : levels_)
+		if (level.partnered != nullptr)
+			check(cudaMemsetAsync(level.partnered, 0, bitmap_bytes(level.side_rows), lane_->stream), "marking rows");
 	while (source->next_pad < source->work.pads.size())
 	{
 		const RowStaging staging = row_staging(plan_->first(), pads, staging_);
@@ -358,6 +367,45 @@ JoinJob::run_outer()
 		check(append_rows(plan_->first(), staging, n, levels_[0].in, temp_, &outcomes_->rows, lane_->stream), "collecting rows");
 		(void) sync();
 		run_level(0, appended());
+	}
+	run_rest();
+}
+
+bool
+JoinJob::has_rest() const
+{
+	return std::any_of(levels_.begin(), levels_.end(), [](const Level &level) { return level.partnered != nullptr; });
+}
+
+/*
+ * Full joins: inner rows that were in no pair go on. What one of them leaves passes the
+ * levels behind it before theirs is looked at.
+ */
+void
+JoinJob::run_rest()
+{
+	for (size_t i = 0; i < levels_.size(); i++)
+	{
+		const Level &level = levels_[i];
+		BitScan		scan;
+
+		if (level.partnered == nullptr)
+			continue;
+		start();
+		check(scan_bits(level.partnered, level.side_rows, false, level.partnered_scan, &scan, &outcomes_->total, lane_->stream), "selecting rows");
+		(void) sync();
+
+		const uint32_t left = outcomes_->total;
+
+		for (uint32_t at = 0; at < left; at += batch_)
+		{
+			const uint32_t n = std::min(batch_, left - at);
+
+			start();
+			check(emit_rows(scan, at, n, inner_[0], lane_->stream), "selecting rows");
+			run_tail(i, nullptr, inner_[0], n, Absent::Outer);
+			(void) sync();
+		}
 	}
 }
 

@@ -96,6 +96,16 @@ private:
 		char	   *probe = nullptr;
 		uint32_t   *matched = nullptr;	/* bits of rows of `in` */
 		char	   *scan = nullptr;
+		uint32_t   *partnered = nullptr;	/* full joins: bits of inner rows that were in a pair */
+		char	   *partnered_scan = nullptr;
+	};
+
+	/* What a pair has nothing but nulls of. */
+	enum class Absent
+	{
+		Neither,
+		Inner,
+		Outer,
 	};
 
 	/* An error of a row ends the job. */
@@ -120,6 +130,8 @@ private:
 	void		run_all(const GroupTable *groups, const std::function<void()> &behind) override;
 	void		begin_again() override;
 	void		run_outer();
+	void		run_rest();
+	bool		has_rest() const;
 
 	/* levels: join_levels.cc */
 	void		run_level(size_t number, uint32_t n);
@@ -130,11 +142,14 @@ private:
 	void		cross_tail(size_t number, uint32_t n);
 	void		cross_lists(size_t number, uint32_t n);
 	uint32_t	filter_pairs(Level *level, uint32_t n);
+	void		run_pairs(size_t number, uint32_t n);
 	void		run_marked(size_t number, const uint32_t *bits, uint32_t n, bool want);
-	void		run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, bool no_partner);
+	void		run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, Absent absent);
 	void		prepare_tail(size_t number, uint32_t rows);
 	void		end_tail(size_t number, uint64_t npads, uint64_t pairs);
 	static ProbeMode probe_mode(const Level &level);
+	static bool keeps_rows(const Level &level);
+	void		mark_partners(const Level &level, const uint32_t *inner, uint32_t n);
 	bool		only_counts(size_t number) const;
 	static bool finds_one(const Level &level) { return level.table.unique && level.plan->split->range == 0; }
 	cudaError_t probe_level(const Level &level, ProbeMode mode, uint32_t n, Probe *found);
@@ -143,7 +158,7 @@ private:
 
 	/* launches: join_launch.cc */
 	void		gather_columns(const Level &level, const PairStage &stage, const uint32_t *outer, const uint32_t *inner, uint32_t n,
-							   bool no_partner);
+							   Absent absent);
 	void		launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, bool rows);
 	void		launch_grid(const Level &level, const PairStage &stage, uint32_t outer_rows, uint32_t first, uint32_t n, uint32_t *marks, bool rows);
 	void		launch(const DeviceProgram &program, SliceArgs args, uint64_t staged_pads);

@@ -22,6 +22,13 @@ JoinJob::build()
 		build_rows(i);
 		if (split.sought)
 			build_table(&levels_[i]);
+		if (split.kind == JoinKind::Full && levels_[i].side_rows > 0)
+		{
+			/* Rows without a partner come out whatever is before. */
+			empty_ = false;
+			levels_[i].partnered = reinterpret_cast<uint32_t *>(allocate(bitmap_bytes(levels_[i].side_rows)));
+			levels_[i].partnered_scan = allocate(bit_scan_bytes(levels_[i].side_rows));
+		}
 		if (levels_[i].side_rows == 0 && (split.kind == JoinKind::Inner || split.kind == JoinKind::Semi))
 			empty_ = true;
 	}

@@ -11,7 +11,7 @@ namespace cuda {
 
 /* The stage's columns, for these pairs. Those of rows that are taken as they are need no copy. */
 void
-JoinJob::gather_columns(const Level &level, const PairStage &stage, const uint32_t *outer, const uint32_t *inner, uint32_t n, bool no_partner)
+JoinJob::gather_columns(const Level &level, const PairStage &stage, const uint32_t *outer, const uint32_t *inner, uint32_t n, Absent absent)
 {
 	GatherColumn list[MAX_COLUMNS];
 	uint32_t	nlist = 0;
@@ -21,11 +21,12 @@ JoinJob::gather_columns(const Level &level, const PairStage &stage, const uint32
 	{
 		const StageColumnSource &column = stage.columns[i];
 		const Type	type = column_type(level, column);
-		const RowColumn from = column.carried ? level.in.column[column.index]
-			: no_partner ? RowColumn{nullptr, nullptr, type} : level.side.column[column.index];
-		const bool	nulls = from.nulls != nullptr || (!column.carried && level.plan->split->kind == JoinKind::Left);
+		const bool	nothing = absent == (column.carried ? Absent::Outer : Absent::Inner);
+		const RowColumn from = nothing ? RowColumn{nullptr, nullptr, type}
+			: column.carried ? level.in.column[column.index] : level.side.column[column.index];
+		const bool	nulls = nothing || from.nulls != nullptr || (!column.carried && keeps_rows(level));
 
-		if (column.carried && outer == nullptr)
+		if (column.carried && outer == nullptr && !nothing)
 		{
 			gathered_[i] = from;
 			continue;
@@ -33,7 +34,7 @@ JoinJob::gather_columns(const Level &level, const PairStage &stage, const uint32
 		gathered_[i].type = type;
 		gathered_[i].values = carver.take(static_cast<uint64_t>(batch_) * static_cast<uint64_t>(type_natural_width(type)));
 		gathered_[i].nulls = nulls ? reinterpret_cast<uint32_t *>(carver.take(bitmap_bytes(batch_))) : nullptr;
-		list[nlist++] = GatherColumn{from, gathered_[i], column.carried ? GatherBy::Outer : no_partner ? GatherBy::Nothing : GatherBy::Inner};
+		list[nlist++] = GatherColumn{from, gathered_[i], nothing ? GatherBy::Nothing : column.carried ? GatherBy::Outer : GatherBy::Inner};
 	}
 	if (nlist > 0)
 		check(gather_rows(list, nlist, outer, inner, n, lane_->stream), "gathering columns");

@@ -11,13 +11,28 @@ namespace cuda {
 
 constexpr double STEP_NS = 4e6;	/* of nested loops: a launch ends with it */
 
+/* Do rows that come in go on without a partner, too? */
+bool
+JoinJob::keeps_rows(const Level &level)
+{
+	return level.plan->split->kind == JoinKind::Left || level.plan->split->kind == JoinKind::Full;
+}
+
+/* Full joins: these inner rows are in a pair; NO_ROW is none. */
+void
+JoinJob::mark_partners(const Level &level, const uint32_t *inner, uint32_t n)
+{
+	if (level.partnered != nullptr)
+		check(mark_rows(nullptr, inner, n, level.partnered, lane_->stream), "marking rows");
+}
+
 ProbeMode
 JoinJob::probe_mode(const Level &level)
 {
 	const JoinLevel &split = *level.plan->split;
 
 	return split.condition.present() || split.kind == JoinKind::Inner ? ProbeMode::Pairs
-		: split.kind == JoinKind::Left ? ProbeMode::Kept : ProbeMode::Bits;
+		: keeps_rows(level) ? ProbeMode::Kept : ProbeMode::Bits;
 }
 
 /* count(*) of what is sought: one pair stands for all, its counts times their number. */
@@ -112,7 +127,8 @@ JoinJob::seek(size_t number, uint32_t n)
 	/* Every row has its one partner: the rows are as they came, and the partners as they were found. */
 	if (!marks && finds_one(level) && outcome.npairs == n)
 	{
-		run_tail(number, nullptr, found.first, n, false);
+		mark_partners(level, found.first, n);
+		run_tail(number, nullptr, found.first, n, Absent::Neither);
 		return;
 	}
 	for (uint64_t at = 0; at < outcome.npairs; at += batch_)
@@ -123,10 +139,7 @@ JoinJob::seek(size_t number, uint32_t n)
 			(void) sync();
 		start();
 		check(expand_pairs(level.table, found, at, m, outer_[0], inner_[0], lane_->stream), "making pairs");
-		if (!marks)
-			run_tail(number, outer_[0], inner_[0], m, false);
-		else if (const uint32_t left = filter_pairs(&level, m))
-			run_tail(number, outer_[1], inner_[1], left, false);
+		run_pairs(number, m);
 	}
 	if (marks)
 		run_marked(number, level.matched, n, split.kind == JoinKind::Semi);
@@ -142,12 +155,12 @@ JoinJob::filter_pairs(Level *level, uint32_t n)
 	const PairStage &stage = level->plan->condition;
 	BitScan		scan;
 
-	gather_columns(*level, stage, outer_[0], inner_[0], n, false);
+	gather_columns(*level, stage, outer_[0], inner_[0], n, Absent::Neither);
 	check(cudaMemsetAsync(bits_, 0, bitmap_bytes(n), lane_->stream), "marking pairs");
 	launch_pairs(stage, n, bits_, false);
 	check(mark_rows(bits_, outer_[0], n, level->matched, lane_->stream), "marking rows");
 	fetch_errors();
-	if (level->plan->split->kind != JoinKind::Left)
+	if (!keeps_rows(*level))
 	{
 		(void) sync();
 		return 0;
@@ -156,6 +169,21 @@ JoinJob::filter_pairs(Level *level, uint32_t n)
 	check(emit_pairs(scan, 0, n, outer_[0], inner_[0], outer_[1], inner_[1], lane_->stream), "selecting pairs");
 	(void) sync();
 	return outcomes_->total;
+}
+
+/* The first lists of pairs: those that pass the condition go on. */
+void
+JoinJob::run_pairs(size_t number, uint32_t n)
+{
+	Level	   &level = levels_[number];
+	const int	lists = level.plan->condition.present() ? 1 : 0;
+
+	if (lists == 1)
+		n = filter_pairs(&level, n);
+	if (n == 0)
+		return;
+	mark_partners(level, inner_[lists], n);
+	run_tail(number, outer_[lists], inner_[lists], n, Absent::Neither);
 }
 
 /* Rows that have a bit, or those that have none, go on: once, without a partner. */
@@ -172,7 +200,7 @@ JoinJob::run_marked(size_t number, const uint32_t *bits, uint32_t n, bool want)
 
 	const uint32_t left = outcomes_->total;
 
-	run_tail(number, left == n ? nullptr : outer_[0], nullptr, left, true);
+	run_tail(number, left == n ? nullptr : outer_[0], nullptr, left, Absent::Inner);
 }
 
 /* ---- nested loops ------------------------------------------------------------------------ */
@@ -186,8 +214,8 @@ JoinJob::cross(size_t number, uint32_t n)
 	if (level.side_rows == 0 || (!split.condition.present() && (split.kind == JoinKind::Semi || split.kind == JoinKind::Anti)))
 	{
 		/* There is no row, or any row will do. */
-		if (level.side_rows == 0 ? split.kind == JoinKind::Left || split.kind == JoinKind::Anti : split.kind == JoinKind::Semi)
-			run_tail(number, nullptr, nullptr, n, true);
+		if (level.side_rows == 0 ? keeps_rows(level) || split.kind == JoinKind::Anti : split.kind == JoinKind::Semi)
+			run_tail(number, nullptr, nullptr, n, Absent::Inner);
 		return;
 	}
 	figures_->pairs += static_cast<uint64_t>(n) * level.side_rows;
@@ -195,7 +223,7 @@ JoinJob::cross(size_t number, uint32_t n)
 		cross_lists(number, n);
 	else if (!split.condition.present())
 		cross_tail(number, n);
-	else if (split.kind == JoinKind::Left)
+	else if (keeps_rows(level))
 		cross_left(number, n);
 	else
 		cross_some(number, n);
@@ -259,7 +287,8 @@ JoinJob::cross_left(size_t number, uint32_t n)
 			start();
 			check(emit_grid_pairs(scan, at, pairs, padded, 0, first, outer_[0], inner_[0], lane_->stream), "selecting pairs");
 			check(mark_rows(nullptr, outer_[0], pairs, level.matched, lane_->stream), "marking rows");
-			run_tail(number, outer_[0], inner_[0], pairs, false);
+			mark_partners(level, inner_[0], pairs);
+			run_tail(number, outer_[0], inner_[0], pairs, Absent::Neither);
 			(void) sync();
 		}
 	}
@@ -285,10 +314,7 @@ JoinJob::cross_lists(size_t number, uint32_t n)
 			(void) sync();
 		start();
 		check(cross_pairs(at, m, n, outer_[0], inner_[0], lane_->stream), "making pairs");
-		if (!marks)
-			run_tail(number, outer_[0], inner_[0], m, false);
-		else if (const uint32_t left = filter_pairs(&level, m))
-			run_tail(number, outer_[1], inner_[1], left, false);
+		run_pairs(number, m);
 	}
 	if (marks)
 		run_marked(number, level.matched, n, level.plan->split->kind == JoinKind::Semi);
@@ -334,7 +360,7 @@ JoinJob::prepare_tail(size_t number, uint32_t rows)
 
 /* Over lists of pairs; nullptr: rows 0 .. n - 1. */
 void
-JoinJob::run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, bool no_partner)
+JoinJob::run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, Absent absent)
 {
 	const Level &level = levels_[number];
 
@@ -342,7 +368,7 @@ JoinJob::run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, u
 		return;
 	prepare_tail(number, n);
 	start();
-	gather_columns(level, level.plan->tail, outer, inner, n, no_partner);
+	gather_columns(level, level.plan->tail, outer, inner, n, absent);
 	launch_pairs(level.plan->tail, n, nullptr, !ends_in_groups(number));
 	end_tail(number, (n + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS, n);
 }

@@ -155,9 +155,6 @@ JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char 
 		last->reason_ = last->split_.failure;
 		last->key_ = key;
 	}
-	for (const JoinLevel &level : last->split_.levels)
-		if (static_cast<int>(level.kind) > static_cast<int>(JoinKind::Anti))
-			last->reason_ = "this kind of join does not run on the device yet";
 	if (last->split_.failure != nullptr || last->reason_ != nullptr)
 	{
 		*reason = last->reason_;
@@ -231,6 +228,7 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 					  bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results)
 {
 	const JoinLevel &split = *level.split;
+	const bool	full = split.kind == JoinKind::Full, no_partner = full || split.kind == JoinKind::Left;
 	std::vector<ColumnBinding> bindings;
 	std::vector<ValueRange> ranges;
 
@@ -240,8 +238,13 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 		const size_t index = static_cast<size_t>(column.index);
 		ColumnSummary summary = column.carried ? carried[index]
 			: range_summary(level.build_ranges[index], split_.items[static_cast<size_t>(split.payload[index - split.key_types.size()])].type,
-							split.kind == JoinKind::Left);
+							no_partner);
 
+		if (column.carried && full && results != nullptr)	/* a tail: inner rows come alone, too */
+		{
+			summary.flags |= CHUNK_HAS_NULLS;
+			summary.null_count = 1;
+		}
 		summary.max_width = static_cast<uint8_t>(type_natural_width(summary.type));
 		bindings.push_back(ColumnBinding{summary, summary.max_width});
 		ranges.push_back(column_range(summary));
@@ -273,25 +276,26 @@ JoinPlan::lower_pairs(const std::vector<uint64_t> &each)
 		PlannedLevel &level = levels_[i];
 		const JoinLevel &split = *level.split;
 		const bool	marks = split.condition.present();
-		const bool	every = split.kind == JoinKind::Inner || split.kind == JoinKind::Left;	/* its tail is over pairs */
+		const bool	every = split.kind == JoinKind::Inner || split.kind == JoinKind::Left || split.kind == JoinKind::Full;	/* its tail is over pairs */
+		const uint64_t most = each[2 * i], alone = each[2 * i + 1];
 		std::vector<ColumnSummary> carried;
 
 		level.condition = PairStage();
 		level.tail = PairStage();
 		level.grid_condition = !split.sought && marks && join_grids;
-		/* Without inner rows there is nothing but rows without a partner. */
-		level.grid_tail = !split.sought && !marks && every && each[i] > 0 && join_grids;
+		/* Without inner rows there is nothing but rows without a partner; those of Full have no tile. */
+		level.grid_tail = !split.sought && !marks && every && split.kind != JoinKind::Full && most > 0 && join_grids;
 		for (size_t c = 0; c < split.carried.size(); c++)
 			carried.push_back(range_summary(ranges[c], split_.items[static_cast<size_t>(split.carried[c])].type, false));
 		/* What no tile of pairs has room for goes by lists of them. */
 		if (level.grid_condition)
-			level.grid_condition = lower_stage(level, split.condition, carried, saturating_product(rows, each[i]), true,
-											   split.kind == JoinKind::Left ? MarkKind::Pairs : MarkKind::Rows, &level.condition, nullptr) == nullptr;
+			level.grid_condition = lower_stage(level, split.condition, carried, saturating_product(rows, most), true,
+											   every ? MarkKind::Pairs : MarkKind::Rows, &level.condition, nullptr) == nullptr;
 		if (marks && !level.grid_condition)
-			pairs_reason_ = lower_stage(level, split.condition, carried, saturating_product(rows, each[i]), false, MarkKind::Rows,
+			pairs_reason_ = lower_stage(level, split.condition, carried, saturating_product(rows, most), false, MarkKind::Rows,
 										&level.condition, nullptr);
 		if (every)
-			rows = saturating_product(rows, std::max<uint64_t>(each[i], 1));
+			rows = std::min(saturating_product(rows, std::max<uint64_t>(most, 1)) + alone, MOST_ROWS);
 		level.most_rows = rows;
 
 		std::vector<ValueRange> results;

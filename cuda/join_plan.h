@@ -78,7 +78,7 @@ public:
 
 	/*
 	 * Lowers what runs over pairs. `each`: of every level, how many pairs a row that comes in
-	 * may give at most. nullptr, or why not.
+	 * may give at most, and how many inner rows may go on alone. nullptr, or why not.
 	 */
 	const char *lower_pairs(const std::vector<uint64_t> &each);
 
