@@ -131,6 +131,7 @@ JoinJob::run()
 	catch (const RowErrors &e)
 	{
 		figures_->errors = e.errors;
+		busy_ = true;			/* copies may be on their way for what is not run now: drain() waits for them */
 	}
 }
 
@@ -237,17 +238,16 @@ JoinJob::lay_out(Carver *to)
 {
 	const DeviceProgram *before = &plan_->first();
 	const uint64_t pads = batch_ / TABLET_PAD_ROWS;
-	const uint64_t pair_bits = static_cast<uint64_t>(batch_) * join_sizes.marks;
 	uint64_t	columns = 0, staging = row_staging_bytes(*before, pads), temp = append_temp_bytes(*before, pads);
-	bool		crosses = false;
 
+	bit_pairs_ = static_cast<uint32_t>(std::min<uint64_t>(static_cast<uint64_t>(batch_) * join_sizes.marks,
+														  ROW_SET_MAX_ROWS / TABLET_PAD_ROWS * TABLET_PAD_ROWS));
 	pads_ = reinterpret_cast<DevicePad *>(to->take(pads * sizeof(DevicePad)));
 	tablet_ = reinterpret_cast<DeviceTablet *>(to->take(sizeof(DeviceTablet)));
 	chunks_ = reinterpret_cast<DeviceChunk *>(to->take(sizeof(DeviceChunk) * MAX_COLUMNS));
 	for (Level &level : levels_)
 	{
 		const JoinLevel &split = *level.plan->split;
-		const bool	marks = level.plan->condition.present();
 		char	   *memory = to->take(row_set_bytes(*before, batch_));
 
 		if (memory != nullptr)
@@ -257,7 +257,15 @@ JoinJob::lay_out(Carver *to)
 			level.probe = to->take(probe_bytes(level.table, probe_mode(level), batch_));
 		level.matched = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(batch_)));
 		level.scan = to->take(bit_scan_bytes(batch_));
+<<<<<<< /tmp/h5/cujoin-tree/cuda/join.cc
+		if (level.plan->grid_condition && split.kind == JoinKind::Left)
+		{
+			level.pair_bits = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(bit_pairs_)));
+			level.pair_scan = to->take(bit_scan_bytes(bit_pairs_));
+		}
+=======
 		crosses = crosses || (!split.sought && marks && keeps_rows(level));
+>>>>>>> /tmp/h5/cujoin-m/theirs
 		for (const PairStage *stage : {&level.plan->condition, &level.plan->tail})
 		{
 			uint64_t	bytes = 0;
@@ -279,9 +287,8 @@ JoinJob::lay_out(Carver *to)
 		outer_[i] = reinterpret_cast<uint32_t *>(to->take(batch_ * sizeof(uint32_t)));
 		inner_[i] = reinterpret_cast<uint32_t *>(to->take(batch_ * sizeof(uint32_t)));
 	}
-	bit_pairs_ = crosses ? static_cast<uint32_t>(std::min<uint64_t>(pair_bits, ROW_SET_MAX_ROWS / TABLET_PAD_ROWS * TABLET_PAD_ROWS)) : batch_;
-	bits_ = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(bit_pairs_)));
-	bits_scan_ = to->take(bit_scan_bytes(bit_pairs_));
+	bits_ = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(batch_)));
+	bits_scan_ = to->take(bit_scan_bytes(batch_));
 	columns_ = to->take(columns);
 	staging_ = to->take(staging);
 	temp_ = to->take(temp);

@@ -96,6 +96,11 @@ private:
 		char	   *probe = nullptr;
 		uint32_t   *matched = nullptr;	/* bits of rows of `in` */
 		char	   *scan = nullptr;
+<<<<<<< /tmp/h5/cujoin-tree/cuda/join.h
+		uint32_t   *pair_bits = nullptr;	/* cross_left(): of pairs, while the levels behind take them */
+		char	   *pair_scan = nullptr;
+		double		pair_ns = 0;	/* of a nested loop, rows that only pad counted, measured */
+=======
 		uint32_t   *partnered = nullptr;	/* full joins: bits of inner rows that were in a pair */
 		char	   *partnered_scan = nullptr;
 	};
@@ -106,6 +111,7 @@ private:
 		Neither,
 		Inner,
 		Outer,
+>>>>>>> /tmp/h5/cujoin-m/theirs
 	};
 
 	/* An error of a row ends the job. */
@@ -162,7 +168,7 @@ private:
 	void		launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, bool rows);
 	void		launch_grid(const Level &level, const PairStage &stage, uint32_t outer_rows, uint32_t first, uint32_t n, uint32_t *marks, bool rows);
 	void		launch(const DeviceProgram &program, SliceArgs args, uint64_t staged_pads);
-	uint32_t	grid_step(uint32_t outer_rows) const;
+	uint32_t	grid_step(const Level &level, uint32_t outer_rows) const;
 	void		upload(uint32_t nrows, const std::vector<DeviceChunk> &chunks);
 
 	/* rows that leave */
@@ -185,14 +191,13 @@ private:
 	JoinTableOutcome *table_words_ = nullptr;	/* device */
 	bool		empty_ = false;	/* no row can come out */
 	uint32_t	limited_pads_ = 16;	/* of pairs, for the next launch of a nested loop where there is a limit of rows */
-	double		pair_ns_ = 0;	/* of a nested loop, measured */
 	uint64_t	counted_ = 0;	/* pairs that were not made, for only their number matters */
 
 	/* what is used by one step after the other */
 	uint32_t	batch_ = 0;
 	uint32_t   *outer_[2] = {}, *inner_[2] = {};	/* lists of pairs */
-	uint32_t	bit_pairs_ = 0;	/* that there are bits for: */
-	uint32_t   *bits_ = nullptr;
+	uint32_t	bit_pairs_ = 0;	/* that Level.pair_bits are for */
+	uint32_t   *bits_ = nullptr;	/* of a batch of pairs */
 	char	   *bits_scan_ = nullptr;
 	char	   *columns_ = nullptr;	/* gathered */
 	RowColumn	gathered_[MAX_COLUMNS];

@@ -231,9 +231,9 @@ JoinJob::cross(size_t number, uint32_t n)
 
 /* Inner rows that a launch takes, so that it ends soon. */
 uint32_t
-JoinJob::grid_step(uint32_t outer_rows) const
+JoinJob::grid_step(const Level &level, uint32_t outer_rows) const
 {
-	const double pairs = pair_ns_ > 0 ? STEP_NS / pair_ns_ : static_cast<double>(join_sizes.grid_pairs);
+	const double pairs = level.pair_ns > 0 ? STEP_NS / level.pair_ns : static_cast<double>(join_sizes.grid_pairs);
 	const double most = std::min(pairs, static_cast<double>(std::min(MAX_SLICE_PAIRS, most_slice_rows_)));
 
 	return static_cast<uint32_t>(std::clamp(most / static_cast<double>(align_up(outer_rows, TABLET_PAD_ROWS)), 1.0, 1e9));
@@ -249,11 +249,11 @@ JoinJob::cross_some(size_t number, uint32_t n)
 	check(cudaMemsetAsync(level.matched, 0, bitmap_bytes(n), lane_->stream), "marking rows");
 	for (uint32_t first = 0, m; first < level.side_rows; first += m)
 	{
-		m = std::min(grid_step(n), level.side_rows - first);
+		m = std::min(grid_step(level, n), level.side_rows - first);
 		start();
 		launch_grid(level, level.plan->condition, n, first, m, level.matched, false);
 		fetch_errors();
-		pair_ns_ = sync() / (static_cast<double>(n) * m);
+		level.pair_ns = sync() / (static_cast<double>(align_up(n, TABLET_PAD_ROWS)) * m);
 	}
 	run_marked(number, level.matched, n, level.plan->split->kind == JoinKind::Semi);
 }
@@ -270,11 +270,11 @@ JoinJob::cross_left(size_t number, uint32_t n)
 	check(cudaMemsetAsync(level.matched, 0, bitmap_bytes(n), lane_->stream), "marking rows");
 	for (uint32_t first = 0, m; first < level.side_rows; first += m)
 	{
-		m = std::min({grid_step(n), level.side_rows - first, std::max(bit_pairs_ / padded, 1u)});
+		m = std::min({grid_step(level, n), level.side_rows - first, std::max(bit_pairs_ / padded, 1u)});
 		start();
-		check(cudaMemsetAsync(bits_, 0, bitmap_bytes(static_cast<uint64_t>(m) * padded), lane_->stream), "marking pairs");
-		launch_grid(level, level.plan->condition, n, first, m, bits_, false);
-		check(scan_bits(bits_, m * padded, true, bits_scan_, &scan, &outcomes_->total, lane_->stream), "selecting pairs");
+		check(cudaMemsetAsync(level.pair_bits, 0, bitmap_bytes(static_cast<uint64_t>(m) * padded), lane_->stream), "marking pairs");
+		launch_grid(level, level.plan->condition, n, first, m, level.pair_bits, false);
+		check(scan_bits(level.pair_bits, m * padded, true, level.pair_scan, &scan, &outcomes_->total, lane_->stream), "selecting pairs");
 		fetch_errors();
 		(void) sync();
 
@@ -330,7 +330,7 @@ JoinJob::cross_tail(size_t number, uint32_t n)
 
 	for (uint32_t first = 0, m; first < level.side_rows; first += m)
 	{
-		m = std::min(grid_step(n), level.side_rows - first);
+		m = std::min(grid_step(level, n), level.side_rows - first);
 		if (rows)
 			m = std::min(m, std::max(batch_ / TABLET_PAD_ROWS / npads, 1u));
 		/* A limit may be reached soon: each launch is twice as long as the one before. */
@@ -344,7 +344,7 @@ JoinJob::cross_tail(size_t number, uint32_t n)
 		launch_grid(level, level.plan->tail, n, first, m, nullptr, rows);
 		end_tail(number, static_cast<uint64_t>(m) * npads, static_cast<uint64_t>(n) * m);
 		if (!rows && first + m < level.side_rows)
-			pair_ns_ = sync() / (static_cast<double>(n) * m);
+			level.pair_ns = sync() / (static_cast<double>(align_up(n, TABLET_PAD_ROWS)) * m);
 	}
 }
 
