@@ -257,15 +257,11 @@ JoinJob::lay_out(Carver *to)
 			level.probe = to->take(probe_bytes(level.table, probe_mode(level), batch_));
 		level.matched = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(batch_)));
 		level.scan = to->take(bit_scan_bytes(batch_));
-<<<<<<< /tmp/h5/cujoin-tree/cuda/join.cc
-		if (level.plan->grid_condition && split.kind == JoinKind::Left)
+		if (level.plan->grid_condition && keeps_rows(level))
 		{
 			level.pair_bits = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(bit_pairs_)));
 			level.pair_scan = to->take(bit_scan_bytes(bit_pairs_));
 		}
-=======
-		crosses = crosses || (!split.sought && marks && keeps_rows(level));
->>>>>>> /tmp/h5/cujoin-m/theirs
 		for (const PairStage *stage : {&level.plan->condition, &level.plan->tail})
 		{
 			uint64_t	bytes = 0;

@@ -96,11 +96,9 @@ private:
 		char	   *probe = nullptr;
 		uint32_t   *matched = nullptr;	/* bits of rows of `in` */
 		char	   *scan = nullptr;
-<<<<<<< /tmp/h5/cujoin-tree/cuda/join.h
 		uint32_t   *pair_bits = nullptr;	/* cross_left(): of pairs, while the levels behind take them */
 		char	   *pair_scan = nullptr;
 		double		pair_ns = 0;	/* of a nested loop, rows that only pad counted, measured */
-=======
 		uint32_t   *partnered = nullptr;	/* full joins: bits of inner rows that were in a pair */
 		char	   *partnered_scan = nullptr;
 	};
@@ -111,7 +109,6 @@ private:
 		Neither,
 		Inner,
 		Outer,
->>>>>>> /tmp/h5/cujoin-m/theirs
 	};
 
 	/* An error of a row ends the job. */
