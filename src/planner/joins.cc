@@ -130,10 +130,8 @@ count_relations(PlannerInfo *root, RelOptInfo *joinrel)
 }
 
 static const char *
-refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner, JoinType jointype)
+refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner)
 {
-	if (setting_require == REQUIRE_CUDA && (jointype == JOIN_FULL || jointype == JOIN_RIGHT))
-		return "full joins run on the CPU virtual machine";
 	if (count_relations(root, joinrel) > PROGRAM_MAX_CURSORS)
 		return psprintf("more than %d relations are joined", PROGRAM_MAX_CURSORS);
 	if (inner->reloptkind != RELOPT_BASEREL)
@@ -187,7 +185,7 @@ is_read(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel)
 static void
 try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote *inner, JoinType jointype, JoinPathExtraData *extra)
 {
-	const char *reason = refusal(root, n->rel, inner->rel, jointype);
+	const char *reason = refusal(root, n->rel, inner->rel);
 	bool		all = bms_is_subset(root->all_baserels, n->rel->relids);
 	ScanShape	shape = {};
 	ScanShape	grouped;
