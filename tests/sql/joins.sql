@@ -263,7 +263,7 @@ SELECT count(*) FROM a LEFT JOIN b ON a.k = b.k AND CASE WHEN a.id <> b.id THEN 
 -- After the first rows there is no way back.
 \set QUIET off
 BEGIN;
-DECLARE raising CURSOR FOR SELECT a.id FROM test a, test1 b WHERE b.id / (a.id - 3400) IS NOT NULL;
+DECLARE raising CURSOR FOR SELECT 1 AS one FROM test a, test1 b WHERE b.id / (a.id - 3400) IS NOT NULL;
 FETCH 1 FROM raising;
 MOVE ALL IN raising;
 ROLLBACK;
