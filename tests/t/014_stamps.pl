@@ -1,0 +1,63 @@
+# Rows that change, and are vacuumed at once, while the background imports and refreshes their table: a process without a
+# snapshot keeps no VACUUM from setting a bit of the visibility map again, so only the order in which it reads can be right.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use GpuvmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $query = 'SELECT count(*), sum(v), sum(v * id) FROM t';
+my $node = new_node('stamps', refreshing());
+my $log_start = -s $node->logfile;
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE t (id int PRIMARY KEY, v int8) WITH (fillfactor = 70);
+	INSERT INTO t SELECT i, 0 FROM generate_series(1, 20000) i;
+	SELECT gpuvm.import('t');
+});
+
+# Changes a few blocks and makes them visible to all again, over and over.
+sub change_for
+{
+	my ($seconds) = @_;
+	my $end = time + $seconds;
+	my $rounds = 0;
+
+	while (time < $end)
+	{
+		$node->safe_psql('postgres', 'UPDATE t SET v = v + 1 WHERE id % 997 = ' . int(rand(997)));
+		$node->safe_psql('postgres', 'VACUUM t');
+		$rounds++;
+		sleep 0.02;
+	}
+	return $rounds;
+}
+
+sub check
+{
+	my ($what) = @_;
+	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE v > 0');
+
+	cmp_ok($rows, '>', 100, "$what: many rows have changed");
+	wait_for_tables($node, 'postgres', 't');
+	for my $i (1 .. 3)
+	{
+		is(with_vm($node, $query), without($node, $query), "$what: the answer is right, $i");
+		sleep 1.2;				# the refresher looks again
+	}
+	return;
+}
+
+# It imports t, which is remembered.
+$node->restart;
+cmp_ok(change_for(7), '>', 10, 'changes while it is imported');
+check('import');
+cmp_ok(change_for(7), '>', 10, 'changes while it is refreshed');
+check('refresh');
+crash_free($node, $log_start, 'the cluster never restarted');
+$node->stop;
+done_testing();
