@@ -16,11 +16,11 @@ my $log_start = -s $node->logfile;
 
 $node->safe_psql('postgres', q{
 	CREATE TABLE t (id int PRIMARY KEY, v int8) WITH (fillfactor = 70);
-	INSERT INTO t SELECT i, 0 FROM generate_series(1, 20000) i;
+	INSERT INTO t SELECT i, 0 FROM generate_series(1, 200000) i;
 	SELECT gpuvm.import('t');
 });
 
-# Changes a few blocks and makes them visible to all again, over and over.
+# Changes a block and makes it visible to all again, over and over: hardly any is changed twice, which would mend what had gone wrong.
 sub change_for
 {
 	my ($seconds) = @_;
@@ -29,7 +29,7 @@ sub change_for
 
 	while (time < $end)
 	{
-		$node->safe_psql('postgres', 'UPDATE t SET v = v + 1 WHERE id % 997 = ' . int(rand(997)));
+		$node->safe_psql('postgres', 'UPDATE t SET v = v + 1 WHERE id = ' . int(rand(200000)));
 		$node->safe_psql('postgres', 'VACUUM t');
 		$rounds++;
 		sleep 0.02;
@@ -42,7 +42,7 @@ sub check
 	my ($what) = @_;
 	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE v > 0');
 
-	cmp_ok($rows, '>', 100, "$what: many rows have changed");
+	cmp_ok($rows, '>', 10, "$what: many rows have changed");
 	wait_for_tables($node, 'postgres', 't');
 	for my $i (1 .. 3)
 	{
