@@ -40,11 +40,9 @@ sub change_for
 sub check
 {
 	my ($what) = @_;
-	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE v > 0');
 
-	cmp_ok($rows, '>', 10, "$what: many rows have changed");
 	wait_for_tables($node, 'postgres', 't');
-	for my $i (1 .. 3)
+	for my $i (1 .. 2)
 	{
 		is(with_vm($node, $query), without($node, $query), "$what: the answer is right, $i");
 		sleep 1.2;				# the refresher looks again
@@ -52,12 +50,21 @@ sub check
 	return;
 }
 
-# It imports t, which is remembered.
-$node->restart;
-cmp_ok(change_for(7), '>', 10, 'changes while it is imported');
-check('import');
-cmp_ok(change_for(7), '>', 10, 'changes while it is refreshed');
-check('refresh');
+# Any later VACUUM that sets a bit makes queries look at the changed pages again: so changes end while the work goes on.
+for my $round (1 .. 2)
+{
+	# It imports t, which is remembered.
+	$node->restart;
+	$node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM gpuvm.tables WHERE relation = 't'::regclass AND state IN ('being imported', 'current'))})
+	  or die 't is not imported';
+	cmp_ok(change_for(1), '>', 0, "changes while it is imported, $round");
+	check("import $round");
+}
+for my $round (1 .. 4)
+{
+	cmp_ok(change_for(1 + $round / 4), '>', 0, "changes while it is refreshed, $round");
+	check("refresh $round");
+}
 crash_free($node, $log_start, 'the cluster never restarted');
 $node->stop;
 done_testing();
