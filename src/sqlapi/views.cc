@@ -215,7 +215,7 @@ is_being_imported(Oid relid)
 static void
 put_missing(FunctionCallInfo fcinfo, Oid relid, bool uncommitted)
 {
-	Relation	rel = registry_known(relid) ? NULL : open_readable(relid);
+	Relation	rel = open_readable(relid);
 	char	   *trouble;
 	const char *state = "not loaded";
 	Datum		values[11] = {};
@@ -226,7 +226,7 @@ put_missing(FunctionCallInfo fcinfo, Oid relid, bool uncommitted)
 	trouble = refresher_trouble(relid);
 	if (uncommitted)
 		state = "imported at commit";
-	else if (is_being_imported(relid))
+	else if (is_being_imported(relid) || registry_known(relid))
 		state = "being imported";
 	else if (trouble != NULL)
 		state = psprintf("not loaded: %s", trouble);
@@ -240,10 +240,10 @@ put_missing(FunctionCallInfo fcinfo, Oid relid, bool uncommitted)
 	relation_close(rel, AccessShareLock);
 }
 
+/* `seen`: the tables that have a row already. One that comes to be in memory meanwhile would have none at all otherwise. */
 static void
-put_missing_tables(FunctionCallInfo fcinfo)
+put_missing_tables(FunctionCallInfo fcinfo, List *seen)
 {
-	List	   *seen = NIL;
 	ListCell   *lc;
 
 	foreach(lc, remembered_tables())
@@ -296,6 +296,7 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 {
 	int			count;
 	RegistryRow *rows;
+	List	   *shown = NIL;
 
 	require_preload();
 	InitMaterializedSRF(fcinfo, 0);
@@ -326,11 +327,12 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 			values[10] = TimestampTzGetDatum(pin_refreshed(pin));
 			put_row(fcinfo, values, nulls);
 			registry_unpin(pin);
+			shown = lappend_oid(shown, rows[i].relid);
 		}
 		if (rel)
 			relation_close(rel, AccessShareLock);
 	}
-	put_missing_tables(fcinfo);
+	put_missing_tables(fcinfo, shown);
 	return (Datum) 0;
 }
 

@@ -338,6 +338,8 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	for (BlockNumber i = 0; i < vm_pages(nblocks); i++)
 		stamps[i] = read_vm_page(rel, i, NULL);
 	signature = make_signature(RelationGetDescr(rel));
+	/* A worker's import holds no snapshot then, however long it takes. */
+	InvalidateCatalogSnapshot();
 
 	progress_phase(slot, IMPORT_COPYING);
 	progress_blocks_total(slot, nblocks);

@@ -118,6 +118,8 @@ classify(Refresh *r)
 	uint32		npages = vm_pages(r->extent);
 	bool		moved = false;
 
+	/* A worker's refresh holds no snapshot from here on. */
+	InvalidateCatalogSnapshot();
 	r->stamps = static_cast<uint64 *>(alloc_words(npages * sizeof(uint64)));
 	r->served = static_cast<uint64 *>(alloc_words(served_size(r->extent)));
 	r->wanted = static_cast<uint64 *>(alloc_words(served_size(r->extent)));
