@@ -264,6 +264,15 @@ CudaDevice::give_lane(Lane *lane)
 	lane_is_free_.notify_all();
 }
 
+bool
+CudaDevice::enter_row_join()
+{
+	if (row_joins_.fetch_add(1) < LANES / 2)
+		return true;
+	leave_row_join();
+	return false;
+}
+
 void
 CudaDevice::prepare(uint64_t bytes)
 {

@@ -103,6 +103,13 @@ public:
 	Lane	   *take_lane(bool small, DeviceJobIo *io);
 	void		give_lane(Lane *lane);
 
+	/*
+	 * Joins that end in rows keep their lane until all of these are taken, which may be
+	 * never: half of the lanes at most. False: those are with others.
+	 */
+	bool		enter_row_join();
+	void		leave_row_join() { row_joins_.fetch_sub(1); }
+
 	/* Makes room for a table's description of that size. */
 	void		make_table_room(Lane *lane, uint64_t bytes);
 
@@ -118,6 +125,7 @@ private:
 	void		close_lane(Lane *lane);
 	Lane	   *free_lane(bool small);
 
+	std::atomic<int> row_joins_{0};
 	const uint32_t index_;
 	const int	ordinal_;
 	DeviceStatus *status_;

@@ -40,6 +40,8 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 JoinJob::~JoinJob()
 {
 	drain();
+	if (row_join_)
+		device_->leave_row_join();
 	for (std::unique_ptr<Source> &source : sources_)
 		figures_->bytes_moved += source->feed->copied_bytes();
 }
@@ -99,6 +101,8 @@ JoinJob::run()
 	uint64_t	bytes = 0, dead = 0;
 
 	device_->use();
+	if (!request_.program->grouped && !(row_join_ = device_->enter_row_join()))
+		throw Refusal{"other joins wait on the device for their rows to be taken"};
 	for (std::unique_ptr<Source> &source : sources_)
 	{
 		source->feed->begin(request_.transfer);
@@ -107,7 +111,8 @@ JoinJob::run()
 		dead += source->work.dead_pads * DEAD_PAD_BYTES;
 	}
 	figures_->transfer = sources_[0]->feed->transfer();
-	begin(placed && bytes <= SMALL_BYTES && request_.expected_pairs != 0 && request_.expected_pairs <= SMALL_PAIRS);
+	/* The lane of small jobs is not one to wait on. */
+	begin(!row_join_ && placed && bytes <= SMALL_BYTES && request_.expected_pairs != 0 && request_.expected_pairs <= SMALL_PAIRS);
 	outcomes_ = &lane_->outcomes->join;
 	outcomes_->errors = 0;
 

@@ -45,6 +45,28 @@ cmp_ok($node->safe_psql('postgres', q{SELECT sum(memory_cached) FROM gpuvm.devic
 cmp_ok($node->safe_psql('postgres', q{SELECT memory_pinned FROM gpuvm.devices WHERE index = 0}), '>', 0, 'and the arena is pinned');
 cmp_ok(counter($node, 'queries on cuda'), '>', 20, 'gpuvm.stats counts the queries');
 
+# Joins whose rows nobody takes: half of the device's lanes, and everybody else goes on.
+$node->safe_psql('postgres', q{CREATE TABLE some AS SELECT i AS id FROM generate_series(1, 1500) i; SELECT gpuvm.import('some')});
+my $pairs = 'SELECT a.id, b.id AS other FROM some a, some b WHERE a.id <> b.id';
+my @idle;
+for my $i (1 .. 4)
+{
+	push @idle, $node->background_psql('postgres', on_error_stop => 0);
+	$idle[-1]->query_safe("SET gpuvm.force = on; SET gpuvm.require = cuda; BEGIN; DECLARE c CURSOR FOR $pairs");
+	$idle[-1]->query_safe('MOVE 1 IN c');
+}
+my ($rc, $stdout, $stderr) = $node->psql('postgres', "SET gpuvm.force = on; SET gpuvm.require = cuda; SELECT count(*) FROM ($pairs OFFSET 0) q");
+like($stderr, qr/other joins wait on the device for their rows to be taken/, 'a fifth cannot wait there');
+is($node->safe_psql('postgres', "SET gpuvm.force = on; SELECT count(*) FROM ($pairs OFFSET 0) q"), 1500 * 1499, 'and is run elsewhere');
+is(with_vm($node, $_), $right{$_}, "beside joins that wait: $_") for @queries;
+for my $session (@idle)
+{
+	is($session->query_safe('MOVE ALL IN c'), '', 'they go on');
+	$session->query_safe('COMMIT');
+	$session->quit;
+}
+is(with_vm($node, "SELECT count(*) FROM ($pairs OFFSET 0) q"), 1500 * 1499, 'then there is room');
+
 # Cancellation at any moment, within a bound.
 my $pid = engine_pid($node);
 my $bound = $emulated ? 5 : 0.05;
