@@ -73,6 +73,34 @@ begin_groups(GpuvmScanState *state)
 	state->having = ExecInitQual(plan->having, &state->css.ss.ps);
 }
 
+/*
+ * A join's columns come as its alternative has them. Where the target list only has some of
+ * them in another order, rows are decoded in this one into the result slot, and nothing is
+ * projected. (A scan's rows stay in the scan slot: WHERE CURRENT OF looks there.)
+ */
+static void
+find_order(GpuvmScanState *state)
+{
+	PlanState  *ps = &state->css.ss.ps;
+	int		   *order;
+	ListCell   *lc;
+
+	if (ps->ps_ProjInfo == nullptr || state->plan->kind != SCAN_ROWS || state->plan->ncursors == 1)
+		return;
+	order = static_cast<int *>(palloc(sizeof(int) * Max(list_length(ps->plan->targetlist), 1)));
+	foreach(lc, ps->plan->targetlist)
+	{
+		const Var  *var = reinterpret_cast<Var *>(lfirst_node(TargetEntry, lc)->expr);
+
+		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno < 1 || var->varattno > state->nvalues)
+			return;
+		order[foreach_current_index(lc)] = var->varattno - 1;
+	}
+	state->order = order;
+	state->nvalues = list_length(ps->plan->targetlist);
+	state->row_slot = ps->ps_ResultTupleSlot;
+}
+
 static void
 begin_scan(CustomScanState *node, EState *estate, int eflags)
 {
@@ -91,8 +119,6 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 									  state->sketched ? eflags | EXEC_FLAG_EXPLAIN_ONLY : eflags);
 	node->custom_ps = list_make1(state->alternative);
 
-	state->own_values = node->ss.ss_ScanTupleSlot->tts_values;
-	state->own_nulls = node->ss.ss_ScanTupleSlot->tts_isnull;
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
 	if (state->plan->kind == SCAN_GROUP_COUNT)
 	{
@@ -106,17 +132,21 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	}
 	if (state->plan->kind == SCAN_ROWS)
 		state->nvalues = state->plan->ncursors == 1 ? state->ncols - 1 : Min(state->ncols, list_length(cscan->custom_scan_tlist));
+	state->row_slot = node->ss.ss_ScanTupleSlot;
+	find_order(state);
+	state->own_values = state->row_slot->tts_values;
+	state->own_nulls = state->row_slot->tts_isnull;
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
 	if (state->plan->kind != SCAN_ROWS)
 		begin_groups(state);
 }
 
-/* The scan slot may point into a batch (decode.cc): whoever writes to it takes its own arrays back first. */
+/* The row slot may point into a batch (decode.cc): whoever writes to it takes its own arrays back first. */
 static void
 use_own_arrays(GpuvmScanState *state)
 {
-	state->css.ss.ss_ScanTupleSlot->tts_values = state->own_values;
-	state->css.ss.ss_ScanTupleSlot->tts_isnull = state->own_nulls;
+	state->row_slot->tts_values = state->own_values;
+	state->row_slot->tts_isnull = state->own_nulls;
 }
 
 /*
@@ -194,7 +224,7 @@ alternative_row(GpuvmScanState *state)
 static TupleTableSlot *
 vm_row(GpuvmScanState *state)
 {
-	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *slot = state->row_slot;
 
 	use_own_arrays(state);
 	ExecClearTuple(slot);
@@ -286,9 +316,9 @@ exec_scan(CustomScanState *node)
 	TupleTableSlot *slot;
 
 	/* The common case, as short as it can be: the next of the decoded rows. */
-	if (state->batch_row < state->batch_rows && project == nullptr)
+	if (state->batch_row < state->batch_rows && (project == nullptr || state->order != nullptr))
 	{
-		slot = node->ss.ss_ScanTupleSlot;
+		slot = state->row_slot;
 		decode_next(state, slot);
 		slot->tts_flags &= ~TTS_FLAG_EMPTY;
 		slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
@@ -313,7 +343,7 @@ exec_scan(CustomScanState *node)
 		slot = alternative_row(state);
 	if (TupIsNull(slot))
 		return project != nullptr ? ExecClearTuple(node->ss.ps.ps_ResultTupleSlot) : ExecClearTuple(node->ss.ss_ScanTupleSlot);
-	if (project == nullptr)
+	if (project == nullptr || slot == node->ss.ps.ps_ResultTupleSlot)
 		return slot;
 	node->ss.ps.ps_ExprContext->ecxt_scantuple = slot;
 	return ExecProject(project);

@@ -84,7 +84,7 @@ decode_batch(GpuvmScanState *state)
 	static_assert(BATCH_ROWS % 64 == 0, "null bitmaps are read in words");
 	for (int i = 0; i < ncols; i++)
 	{
-		const ColumnView &v = state->views[i];
+		const ColumnView &v = state->views[state->order != nullptr ? state->order[i] : i];
 		uint64		any = 0;
 
 		for (uint32 w = first / 64; w < (first + n + 63) / 64; w++)

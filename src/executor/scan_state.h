@@ -160,7 +160,7 @@ struct GpuvmScanState
 	EngineSession *session;
 	Job		   *job;
 	int			ncols;			/* result columns, */
-	int			nvalues;		/* and how many of them, in rows, are the scan slot's */
+	int			nvalues;		/* and how many of them, in rows, are row_slot's */
 	Type		types[PROGRAM_MAX_COLUMNS];
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	ColumnView	views[PROGRAM_MAX_COLUMNS];
@@ -201,7 +201,9 @@ struct GpuvmScanState
 	TupleTableSlot **heap_slots;	/* of each leaf */
 	TupleConversionMap **heap_maps;	/* from the leaf's columns to the partitioned table's, where they differ */
 	TupleTableSlot *heap_slot;	/* what maps lead to */
-	Datum	   *own_values;		/* the scan slot's own arrays */
+	TupleTableSlot *row_slot;	/* that rows are decoded into: the scan slot, or with `order` the result slot */
+	int		   *order;			/* joins whose target list only reorders: the program's column for each of it; else NULL */
+	Datum	   *own_values;		/* row_slot's own arrays */
 	bool	   *own_nulls;
 
 	/* groups */

@@ -46,8 +46,8 @@ cmp_ok($node->safe_psql('postgres', q{SELECT memory_pinned FROM gpuvm.devices WH
 cmp_ok(counter($node, 'queries on cuda'), '>', 20, 'gpuvm.stats counts the queries');
 
 # Joins whose rows nobody takes: half of the device's lanes, and everybody else goes on.
-$node->safe_psql('postgres', q{CREATE TABLE some AS SELECT i AS id FROM generate_series(1, 1500) i; SELECT gpuvm.import('some')});
-my $pairs = 'SELECT a.id, b.id AS other FROM some a, some b WHERE a.id <> b.id';
+$node->safe_psql('postgres', q{CREATE TABLE few AS SELECT i AS id FROM generate_series(1, 1500) i; SELECT gpuvm.import('few')});
+my $pairs = 'SELECT a.id, b.id AS other FROM few a, few b WHERE a.id <> b.id';
 my @idle;
 for my $i (1 .. 4)
 {
@@ -66,6 +66,16 @@ for my $session (@idle)
 	$session->quit;
 }
 is(with_vm($node, "SELECT count(*) FROM ($pairs OFFSET 0) q"), 1500 * 1499, 'then there is room');
+# A device's rows have no order that the next gpuvmd could count off.
+my $lost = $node->background_psql('postgres', on_error_stop => 0);
+$lost->query_safe("SET gpuvm.force = on; SET gpuvm.require = cuda; BEGIN; DECLARE c CURSOR FOR $pairs");
+$lost->query_safe('MOVE 1 IN c');
+my $killed = engine_pid($node);
+kill 'KILL', $killed;
+my (undef, $failed) = $lost->query('MOVE ALL IN c');
+like($lost->{stderr}, qr/a join cannot go on after its first rows/, 'gpuvmd lost in the midst of a join on the device');
+$lost->quit;
+wait_for_new_engine($node, $killed);
 
 # Cancellation at any moment, within a bound.
 my $pid = engine_pid($node);
