@@ -197,17 +197,19 @@ build/$(1)/bin/%: build/$(1)/tests/unit/%.o $$(CORE_SRC:%.cc=build/$(1)/%.o)
 	$$(CXX) $(2) $$^ -lgtest -lgtest_main -ldl -o $$@
 endef
 $(eval $(call flavour,unit,$(ENGINE_CXXFLAGS)))
-$(eval $(call flavour,asan,$(GPUVM_CXXFLAGS) -O1 -g -pthread -fno-omit-frame-pointer -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined))
+$(eval $(call flavour,asan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fno-omit-frame-pointer -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined))
 # TSan would instrument the resolvers of target_clones, which run before it is set up.
-$(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g -pthread -fsanitize=thread '-Dtarget_clones(...)='))
+$(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fsanitize=thread '-Dtarget_clones(...)='))
 
 .SECONDARY:
 
 .PHONY: unit unit-asan unit-tsan
+# Their output comes whole.
+two_at_a_time = printf '%s\n' $(1) | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'
 unit: $(UNIT_TESTS:%=build/unit/bin/%)
-	@set -e; for t in $^; do echo "== $$t"; $$t --gtest_brief=1; done
+	@$(call two_at_a_time,$^)
 unit-asan: $(UNIT_TESTS:%=build/asan/bin/%)
-	@set -e; for t in $^; do echo "== $$t"; $$t --gtest_brief=1; done
+	@$(call two_at_a_time,$^)
 unit-tsan: $(addprefix build/tsan/bin/,$(filter engine_%,$(UNIT_TESTS)))
 	@set -e; for t in $^; do echo "== $$t"; $$t --gtest_brief=1; done
 

@@ -4,7 +4,9 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (2000), EMULATED_DIFF_QUERIES (100), STORM_SECONDS (90), SUITES (all; names separated by spaces).
+# Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (60), TEST_PROGRAMS (100 random programs a test, 12 on the emulated
+# device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
+# sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,6 +16,7 @@ total_passed=0
 total_failed=0
 skipped=()
 cluster=
+emulated_build=
 
 # Adds a suite's counts; its log is shown when something failed.
 count() {
@@ -40,15 +43,20 @@ wanted() {
 	[ -z "${SUITES:-}" ] || [[ " $SUITES " == *" $1 "* ]]
 }
 
+# A suite that runs only if it is named.
+named() {
+	suite_started=$SECONDS
+	[[ " ${SUITES:-} " == *" $1 "* ]]
+}
+
 # Sums the numbers that a sed expression finds in a log.
 sum_of() {
 	sed -n "$1" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }
 
-# The suite's name is its target's, or the third argument.
+# Name and make target.
 gtest_suite() {
 	local name=$1 target=$2 log=$logs/$2.log rc
-	wanted "${3:-$2}" || return 0
 	make -j"$jobs" "$target" >"$log" 2>&1
 	rc=$?
 	count "$name" "$(sum_of 's/^\[  PASSED  \] \([0-9]*\) tests\{0,1\}\..*/\1/p' "$log")" \
@@ -134,9 +142,10 @@ make_cluster() {
 
 # The whole server with the CUDA machine compiled for the CPU: the same tests on a "GPU".
 emulated_suites() {
-	wanted emulated || return 0
+	[ -n "$emulated_build" ] || return 0
+	suite_started=$SECONDS
 	local log=$logs/emulated-build.log library
-	if ! make -s -j"$jobs" build/emulated/gpuvm_cuda.so >"$log" 2>&1; then
+	if ! wait "$emulated_build"; then
 		count "emulated library" 0 1 1 "$log"
 		return
 	fi
@@ -147,39 +156,36 @@ emulated_suites() {
 		export GPUVM_TEST_DEVICE=cuda
 		suite_started=$SECONDS
 		regress_suite "regression, emulated" regress-emulated ISOLATION=
-		suite_started=$SECONDS
-		regress_suite "isolation, emulated" isolation-emulated REGRESS=
+		named emulated-more && regress_suite "isolation, emulated" isolation-emulated REGRESS=
 		unset GPUVM_TEST_DEVICE
+		named emulated-more && postgres_suite "PostgreSQL's own, emulated" postgres-emulated --device cuda join subselect case
 		suite_started=$SECONDS
-		postgres_suite "PostgreSQL's own, emulated" postgres-emulated --device cuda join subselect case
-		suite_started=$SECONDS
-		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda
-		suite_started=$SECONDS
-		diff_suite "changed, emulated" diff-changed-emulated "${EMULATED_DIFF_QUERIES:-100}" off,cuda --changed
+		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda
+		named emulated-more && diff_suite "changed, emulated" diff-changed-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --changed
 		cluster_drop "$cluster"
 		cluster=
 	fi
 	suite_started=$SECONDS
-	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-90} / 3))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
+	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-60} / 3))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
 	suite_started=$SECONDS
 	tap_suite "TAP, emulated" tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=build/emulated/gpuvm_cuda.so
 }
 
-# gpuvm_cuda.so for the oldest architecture and for one with bulk copies, and that it loads.
+# gpuvm_cuda.so for one architecture, and that it loads.
 cuda_suite() {
 	wanted cuda || return 0
 	if [ -z "$(make -s nvcc-path)" ]; then
 		skipped+=("CUDA: no nvcc here, so gpuvm_cuda.so is neither compiled nor loaded")
 		return
 	fi
-	export CUDA_ARCHS="${CUDA_ARCHS:-75 90}"
-	gtest_suite "CUDA library" cuda-load cuda
+	export CUDA_ARCHS="${CUDA_ARCHS:-90}"
+	gtest_suite "CUDA library" cuda-load
 }
 
 # The papers' queries as programs and as chains of primitives, against plain loops.
 experiment_suite() {
 	local log=$logs/experiment.log rc
-	wanted experiment || return 0
+	named experiment || return 0
 	make -j"$jobs" experiment-emulated >"$log" 2>&1
 	rc=$?
 	count "experiment, emulated" "$(grep -cE '^[0-9]+( counted)? +[0-9]+ \|' "$log")" "$(grep -c '^WRONG' "$log")" $rc "$log"
@@ -212,11 +218,13 @@ if wanted breaks; then
 	done
 	count "deliberate breaks apply" $applied $(($(ls tests/breaks/*.patch | wc -l) - applied)) 0 $logs/breaks.log
 fi
-gtest_suite "unit" unit
-gtest_suite "unit (ASan, UBSan)" unit-asan
-gtest_suite "unit (TSan)" unit-tsan
-gtest_suite "CUDA, emulated (ASan)" unit-cuda
-gtest_suite "CUDA, emulated (TSan)" unit-cuda-tsan
+export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-100}
+named unit && gtest_suite "unit" unit
+wanted unit-asan && gtest_suite "unit (ASan, UBSan)" unit-asan
+wanted unit-tsan && gtest_suite "unit (TSan)" unit-tsan
+export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-12}
+wanted unit-cuda && gtest_suite "CUDA, emulated (ASan)" unit-cuda
+named unit-cuda-tsan && gtest_suite "CUDA, emulated (TSan)" unit-cuda-tsan
 experiment_suite
 cuda_suite
 
@@ -225,16 +233,21 @@ if ! tests/setup/build.sh >$logs/build.log 2>&1; then
 	count "build" 0 1 1 $logs/build.log
 else
 	count "build" 1 0 0 $logs/build.log
+	# Built while servers are tested, with what these leave of the processors.
+	if wanted emulated || named emulated-more; then
+		nice -n 19 make -s -j"$jobs" build/emulated/gpuvm_cuda.so >$logs/emulated-build.log 2>&1 &
+		emulated_build=$!
+	fi
 	if make_cluster check; then
 		wanted regress && regress_suite "regression" regress ISOLATION=
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
-		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-2000}" off,cpu
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --changed
+		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-1200}" off,cpu
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
 		cluster_drop "$cluster"
 		cluster=
 	fi
-	wanted storm && storm_suite "consistency storm" storm --seconds "${STORM_SECONDS:-90}"
+	wanted storm && storm_suite "consistency storm" storm --seconds "${STORM_SECONDS:-60}"
 	wanted tap && tap_suite "TAP" tap "t/*.pl"
 	emulated_suites
 fi

@@ -11,9 +11,9 @@ EMULATED_SRC = $(wildcard cuda/*.cc cuda/*.cu tests/emulated/*.cc)
 EMULATED_TESTS = $(patsubst tests/unit/%.cc,%,$(wildcard tests/unit/cuda_*_test.cc))
 
 EMULATED_FLAGS = -DGPUVM_EMULATED -Itests/emulated -Icuda -Wno-unknown-pragmas
-EMULATED_TEST_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g -pthread -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
-EMULATED_TSAN_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g -pthread -fsanitize=thread '-Dtarget_clones(...)='
-EMULATED_SO_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O2 -g -pthread -fPIC -fvisibility=hidden
+EMULATED_TEST_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g1 -pthread -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+EMULATED_TSAN_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g1 -pthread -fsanitize=thread '-Dtarget_clones(...)='
+EMULATED_SO_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O2 -g1 -pthread -fPIC -fvisibility=hidden
 
 # $(1) folder, $(2) flags
 define emulated
@@ -52,5 +52,5 @@ unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test build/emulated-tsan/bi
 	for test in $^; do $$test --gtest_brief=1 --gtest_filter='*SeveralSessions*' || exit 1; done
 # Two at a time: they take their time. Then the job runtime once more, with streams that run late.
 unit-cuda: $(EMULATED_TESTS:%=build/emulated/bin/%)
-	@printf '%s\n' $^ | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'
+	@$(call two_at_a_time,$^)
 	@for test in cuda_runtime_test cuda_delta_test; do GPUVM_EMULATED_DEFER=1 build/emulated/bin/$$test --gtest_brief=1 || exit 1; done
