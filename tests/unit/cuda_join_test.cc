@@ -395,3 +395,95 @@ TEST_F(CudaJoin, UnitsAreNotSkipped)
 	ways.skip_units = {0x02};
 	EXPECT_EQ(run(pair_program(true, false).get(), {arena.store(outer), arena.store(inner)}, {}, ways).outcome, DeviceOutcome::Refused);
 }
+
+/* ---- nested loops one behind the other ------------------------------------------------------ */
+
+namespace {
+
+/* One column, x: i * 7 modulo `most`, from `least` on. */
+Table
+sevens(uint32_t n, uint32_t most, uint32_t least = 0)
+{
+	Table		table;
+	Column		column{Type::I32, {}};
+
+	for (uint32_t left = n; left > 0; left -= table.tablet_rows.back())
+		table.tablet_rows.push_back(std::min(left, 3000u));
+	for (uint32_t i = 0; i < n; i++)
+		column.rows.push_back(from_register(static_cast<int64_t>(least + i * 7 % most)));
+	table.columns.push_back(std::move(column));
+	table.build();
+	return table;
+}
+
+/* SELECT count(*), count(x of the last that is there) FROM t0, each further one joined ON (its x is not less than the one before's). */
+SealedProgram
+chain_program(int ncursors, JoinKind kind)
+{
+	auto		b = new_builder();
+	const int64_t sources[] = {RESULT_FROM_AGG | 0, RESULT_FROM_AGG | 1};
+
+	for (int k = 0; k < ncursors; k++)
+		b->emit(Opcode::Table, Type::None, k, 0, k);
+	b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("n"));
+	b->emit(Opcode::ResultColumn, Type::I64, 1, 0, 0, b->add_name("m"));
+	b->emit(Opcode::AggOpen, Type::None, 0, 2, b->add_aux(sources, 2));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 2, 0, 0);
+	int			x = b->new_reg(Type::I32);
+
+	b->emit(Opcode::Column, Type::I32, x, 0, 0);
+	for (int k = 1; k < ncursors; k++)
+	{
+		int			y = b->new_reg(Type::I32);
+
+		b->emit(Opcode::Cross, Type::None, k, 0, 0);
+		b->emit(Opcode::Column, Type::I32, y, 0, k);
+		b->emit(Opcode::Gt, Type::I32, x, y, b->nops + 1, VERDICT_DIES);
+		b->emit(Opcode::Match, Type::None, k, static_cast<int>(kind), 0);
+		if (kind == JoinKind::Semi)
+			continue;
+		x = b->new_reg(Type::I32);
+		b->emit(Opcode::Column, Type::I32, x, 0, k);
+	}
+	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+	b->emit(Opcode::AggStep, Type::I32, 1, x, -1, 0, static_cast<uint8_t>(AggFn::Count));
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	return seal(*b);
+}
+
+}  // namespace
+
+/* Each level has marks of its own: the levels behind run between two rounds of one that makes pairs of its marks. */
+TEST_F(CudaJoin, OuterNestedLoopsBehindEachOther)
+{
+	const SealedProgram program = chain_program(3, JoinKind::Left);
+	const Table a = sevens(4000, 50), b = sevens(16, 50), c = sevens(9, 60);
+	const Outcome expected = Interpreter(program.get(), {&a, &b, &c}, nullptr, false).run();
+
+	cuda::join_sizes.least_batch = cuda::join_sizes.most_batch = TABLET_PAD_ROWS;
+	open();
+
+	const Ran	ran = run(program.get(), {arena.store(a), arena.store(b), arena.store(c)}, {}, Ways());
+
+	ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+	EXPECT_EQ(ran.sorted(), rows_text(program.get(), expected));
+}
+
+/* A launch's size goes by the rows that tiles are padded to: one outer row is not a launch for each inner one. */
+TEST_F(CudaJoin, FewOuterRowsAreFewLaunches)
+{
+	const SealedProgram program = chain_program(2, JoinKind::Semi);
+	const Table a = sevens(1, 50, 1000), b = sevens(20000, 60);
+	const Outcome expected = Interpreter(program.get(), {&a, &b}, nullptr, false).run();
+
+	cuda::join_sizes.grid_pairs = 64 * TABLET_PAD_ROWS;
+	open();
+
+	const Ran	ran = run(program.get(), {arena.store(a), arena.store(b)}, {}, Ways());
+
+	ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+	EXPECT_EQ(ran.sorted(), rows_text(program.get(), expected));
+	EXPECT_LT(ran.figures.slices, 1000u);
+}
