@@ -53,4 +53,4 @@ unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test build/emulated-tsan/bi
 # Two at a time: they take their time. Then the job runtime once more, with streams that run late.
 unit-cuda: $(EMULATED_TESTS:%=build/emulated/bin/%)
 	@$(call two_at_a_time,$^)
-	@for test in cuda_runtime_test cuda_delta_test; do GPUVM_EMULATED_DEFER=1 build/emulated/bin/$$test --gtest_brief=1 || exit 1; done
+	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,build/emulated/bin/cuda_runtime_test build/emulated/bin/cuda_delta_test)
