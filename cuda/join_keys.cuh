@@ -9,28 +9,12 @@
 
 #include "join_table.h"
 #include "machine.cuh"
+#include "vm/join_keys.h"
 
 namespace gpuvm {
 namespace cuda {
 
 /* ---- keys ------------------------------------------------------------------- */
-
-/* Equal if and only if PostgreSQL's = says so: one NaN, one zero. */
-GPUVM_D uint32_t
-float_key(uint32_t bits)
-{
-	const uint32_t magnitude = bits & 0x7fffffff;
-
-	return magnitude > 0x7f800000 ? 0x7fc00000 : magnitude == 0 ? 0 : bits;
-}
-
-GPUVM_D uint64_t
-float_key(uint64_t bits)
-{
-	const uint64_t magnitude = bits & 0x7fffffffffffffff;
-
-	return magnitude > 0x7ff0000000000000 ? 0x7ff8000000000000 : magnitude == 0 ? 0 : bits;
-}
 
 GPUVM_D bool
 key_null(const RowColumn &key, uint32_t row)
@@ -79,29 +63,6 @@ same_keys(const JoinKeys &a, uint32_t row_a, const JoinKeys &b, uint32_t row_b)
 }
 
 /* ---- codes ------------------------------------------------------------------- */
-
-/* Both mixes have an inverse. */
-GPUVM_D uint64_t
-mix(uint64_t x)
-{
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93u;
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93u;
-	x ^= x >> 32;
-	return x;
-}
-
-GPUVM_D uint32_t
-mix(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x7feb352du;
-	x ^= x >> 15;
-	x *= 0x846ca68bu;
-	x ^= x >> 16;
-	return x;
-}
 
 template <typename Code>
 GPUVM_D Code

@@ -5,55 +5,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "vm/join_keys.h"
+
 namespace gpuvm {
 
 namespace {
 
 constexpr uint32_t BLOCK = CPU_VECTOR_ROWS;
-
-/* Has an inverse. */
-inline uint64_t
-mix(uint64_t x)
-{
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93u;
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93u;
-	x ^= x >> 32;
-	return x;
-}
-
-inline uint32_t
-mix32(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x7feb352du;
-	x ^= x >> 15;
-	x *= 0x846ca68bu;
-	x ^= x >> 16;
-	return x;
-}
-
-/* Equal if and only if PostgreSQL's = says so. */
-inline uint64_t
-float_key(double d)
-{
-	uint64_t	bits;
-
-	d = d == 0 ? 0.0 : d;
-	memcpy(&bits, &d, sizeof(bits));
-	return d != d ? 0x7ff8000000000000u : bits;
-}
-
-inline uint32_t
-float_key(float f)
-{
-	uint32_t	bits;
-
-	f = f == 0 ? 0.0f : f;
-	memcpy(&bits, &f, sizeof(bits));
-	return f != f ? 0x7fc00000u : bits;
-}
 
 /* Calls f(i, value as a word) for the rows [first, first + n); fewer than 64 bits have no sign above them if `packed`. */
 template <typename F>
@@ -72,11 +30,11 @@ each_key(const JoinColumn &column, uint64_t first, uint32_t n, F f)
 			break;
 		case Type::F32:
 			for (uint32_t i = 0; i < n; i++)
-				f(i, static_cast<uint64_t>(float_key(reinterpret_cast<const float *>(column.values)[first + i])));
+				f(i, static_cast<uint64_t>(float_key(reinterpret_cast<const uint32_t *>(column.values)[first + i])));
 			break;
 		case Type::F64:
 			for (uint32_t i = 0; i < n; i++)
-				f(i, float_key(reinterpret_cast<const double *>(column.values)[first + i]));
+				f(i, float_key(reinterpret_cast<const uint64_t *>(column.values)[first + i]));
 			break;
 		default:
 			for (uint32_t i = 0; i < n; i++)
@@ -173,7 +131,7 @@ JoinTable::keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t 
 			out[i] -= lo_;
 	else if (form_ == Form::Hashed && narrow_)
 		for (uint32_t i = 0; i < n; i++)
-			out[i] = mix32(static_cast<uint32_t>(out[i]));
+			out[i] = mix(static_cast<uint32_t>(out[i]));
 	else if (form_ == Form::Hashed)
 		for (uint32_t i = 0; i < n; i++)
 			out[i] = mix(out[i]);

@@ -17,6 +17,7 @@
 
 #include "launch.h"
 #include "pairs.h"
+#include "vm/join_keys.h"
 
 using namespace gpuvm;
 using namespace gpuvm::cuda;
@@ -888,18 +889,7 @@ TEST(JoinTables, ManyRows)
 	EXPECT_EQ(expect_equality(inner, outer, rng), JoinForm::Hashed);
 }
 
-/* As join_keys.cuh mixes; what makes two pairs of keys collide follows from it. */
-uint64_t
-mix(uint64_t x)
-{
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93u;
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93u;
-	x ^= x >> 32;
-	return x;
-}
-
+/* What makes two pairs of keys collide follows from how they are mixed. */
 TEST(JoinTables, CollisionIsFound)
 {
 	Rng			rng(1);
