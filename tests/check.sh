@@ -15,6 +15,7 @@ jobs=$(nproc)
 total_passed=0
 total_failed=0
 skipped=()
+failed_suites=()	# "name|log"
 cluster=
 emulated_build=
 
@@ -32,10 +33,39 @@ count() {
 		echo "---- $name failed; the end of $log:"
 		tail -n "${LOG_LINES:-60}" "$log"
 		echo "----"
+		failed_suites+=("$name|$log")
 	fi
 	total_passed=$((total_passed + passed))
 	total_failed=$((total_failed + failed))
 	printf '%-26s %6d passed, %d failed  (%d s)\n' "$name" "$passed" "$failed" $((SECONDS - suite_started))
+}
+
+# The names of what failed in a log, and then the first lines that say why; of a log that has neither its end.
+failures_of() {
+	local log=$1 lines=$2 names why
+	names=$(sed -nE -e 's/^\[  FAILED  \] ([^ ,]+\.[^ ,]+).*/\1/p' -e 's/^(test )? *([^ ]+) +\.\.\. FAILED.*/\2/p' \
+		-e '/^(not ok [0-9]|SHORT in |WRONG|that is less than )/p' "$log" | awk '!seen[$0]++')
+	why=$(grep -hE -A 2 '(: Failure$|^DIFFERENCE|FAILED: )|: (fatal )?error: |ERROR: [A-Za-z]+Sanitizer|WARNING: ThreadSanitizer|runtime error: |^#   Failed|^#  +(got|expected): |^diff -U3 |^[-+][^-+]|^[A-Za-z.0-9]*Error: ' "$log" |
+		grep -vE '^(--$|--- |\+\+\+ |@@)' | awk '!seen[$0]++')
+	if [ -z "$names$why" ]; then
+		tail -n "$lines" "$log"
+	elif [ -z "$names" ]; then
+		head -n "$lines" <<<"$why"
+	else
+		{ head -n $(((lines + 1) / 2)) <<<"$names"; printf '%s\n' "$why"; } | head -n "$lines"
+	fi
+}
+
+# Which suites failed and by what, in 25 lines at most: of a CI's log its end is read.
+show_failures() {
+	local n=${#failed_suites[@]} each i
+	[ "$n" != 0 ] || return 0
+	each=$((25 / n - 1))
+	for ((i = 0; i < n && i < 24; i++)); do
+		echo "FAILED: ${failed_suites[i]%|*} (${failed_suites[i]##*|})"
+		[ $each -le 0 ] || failures_of "${failed_suites[i]##*|}" $each | cut -c -200 | sed 's/^/    /'
+	done
+	[ "$n" -le 24 ] || echo "FAILED: $((n - 24)) suites more"
 }
 
 wanted() {
@@ -256,5 +286,6 @@ fi
 for s in "${skipped[@]}"; do
 	echo "skipped: $s"
 done
+show_failures
 echo "$total_passed passed, $total_failed failed"
 [ $total_failed = 0 ]
