@@ -65,12 +65,52 @@ cursor_from_list(List *list, PlanCursor *c)
 	c->filters = static_cast<List *>(list_nth(list, 7));
 }
 
+static List *
+map_to_list(const PlanMap *m)
+{
+	List	   *numbers = list_make5_int(static_cast<int>(m->kind), m->cursor, m->attnum, static_cast<int>(m->collation), m->null_entry);
+
+	return list_make2(numbers, m->expr);
+}
+
+static void
+map_from_list(List *list, PlanMap *m)
+{
+	List	   *numbers = linitial_node(List, list);
+
+	m->kind = static_cast<MapKind>(linitial_int(numbers));
+	m->cursor = lsecond_int(numbers);
+	m->attnum = lthird_int(numbers);
+	m->collation = static_cast<Oid>(lfourth_int(numbers));
+	m->null_entry = list_nth_int(numbers, 4) != 0;
+	m->expr = static_cast<Expr *>(lsecond(list));
+}
+
+static List *
+output_to_list(const OutputForm *o)
+{
+	return list_make5_int(static_cast<int>(o->kind), o->scale, o->cursor, o->attnum, o->map);
+}
+
+static OutputForm
+output_from_list(List *list)
+{
+	return OutputForm{static_cast<OutputKind>(linitial_int(list)), lsecond_int(list), lthird_int(list),
+		static_cast<AttrNumber>(lfourth_int(list)), list_nth_int(list, 4)};
+}
+
 List *
 scan_plan_to_list(const ScanPlan *p)
 {
 	List	   *cursors = NIL;
+	List	   *maps = NIL;
+	List	   *outputs = NIL;
 	List	   *list;
 
+	for (int i = 0; i < p->nmaps; i++)
+		maps = lappend(maps, map_to_list(&p->maps[i]));
+	for (int i = 0; i < p->noutputs; i++)
+		outputs = lappend(outputs, output_to_list(&p->outputs[i]));
 	for (int i = 0; i < p->ncursors; i++)
 		cursors = lappend(cursors, cursor_to_list(&p->cursors[i]));
 	list = list_make5(makeInteger(p->kind), cursors, program_to_const(p->program), p->params, p->attnums);
@@ -81,6 +121,8 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->raw_collations);
 	list = lappend(list, p->exprs);
 	list = lappend(list, p->having);
+	list = lappend(list, maps);
+	list = lappend(list, outputs);
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->limit)));
@@ -94,6 +136,8 @@ scan_plan_from_list(List *list)
 	int			i = 0;
 	auto		next = [&]() { return static_cast<List *>(list_nth(list, i++)); };
 	List	   *cursors;
+	List	   *maps;
+	List	   *outputs;
 	ListCell   *lc;
 
 	p->kind = intVal(list_nth(list, i++));
@@ -110,6 +154,12 @@ scan_plan_from_list(List *list)
 	p->raw_collations = next();
 	p->exprs = next();
 	p->having = next();
+	maps = next();
+	foreach(lc, maps)
+		map_from_list(lfirst_node(List, lc), &p->maps[p->nmaps++]);
+	outputs = next();
+	foreach(lc, outputs)
+		p->outputs[p->noutputs++] = output_from_list(lfirst_node(List, lc));
 	p->delta_cost = floatVal(next());
 	p->pairs = floatVal(next());
 	p->limit = floatVal(next());

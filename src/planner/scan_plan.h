@@ -9,6 +9,7 @@
 #ifndef GPUVM_PLANNER_SCAN_PLAN_H
 #define GPUVM_PLANNER_SCAN_PLAN_H
 
+#include "compiler/maps.h"
 #include "pg/pg.h"
 #include "vm/program.h"
 
@@ -59,6 +60,10 @@ struct ScanPlan
 	List	   *raw_collations;
 	List	   *exprs;			/* groups: the output columns over the raw columns */
 	List	   *having;			/* groups: qual over the raw columns */
+	int			nmaps;
+	PlanMap		maps[MAX_MAPS];	/* by the numbers that Lookup has; Vars as in conditions */
+	int			noutputs;
+	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of each of the program's result columns (groups: keys, then the VM's aggregates) */
 	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
 	double		pairs;			/* joins: expected of all */
 	double		limit;			/* rows: no more than so many are asked for; 0: all may be */
