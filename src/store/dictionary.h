@@ -1,0 +1,153 @@
+/*
+ * dictionary.h: values into codes, for tablets (tablet/dictionary.h) and for the
+ * rows that one query reads beside them.
+ *
+ * An import's or refresh's processes fill one DictionaryBuilder a column together;
+ * sealed, it is a Dictionary. A query's own additions are a LocalDictionary.
+ */
+#ifndef GPUVM_STORE_DICTIONARY_H
+#define GPUVM_STORE_DICTIONARY_H
+
+#include "pg/pg.h"
+#include "tablet/dictionary.h"
+
+extern "C" {
+#include "access/tupmacs.h"
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+#include "utils/rel.h"
+}
+
+namespace gpuvm {
+
+/* What a dictionary may have at most; a column with more is given up. */
+constexpr uint32 DICTIONARY_MAX_ENTRIES = 1000000;
+constexpr uint64 DICTIONARY_MAX_BYTES = 64 * 1024 * 1024;	/* of padded images */
+constexpr uint32 DICTIONARY_MAX_IMAGE = 8192;
+
+enum class DictionaryFailure : uint32
+{
+	None,
+	Expected,					/* by the planner's statistics there would be too many values */
+	TooMany,
+	TooLarge,					/* all values together */
+	TooLong,					/* one value */
+};
+
+/* Why the column is given up, for a NOTICE: "it has more than ... distinct values". */
+const char *dictionary_failure_text(DictionaryFailure failure);
+
+/* Is it known beforehand that the column has too many values? From pg_statistic; None where that says nothing. */
+DictionaryFailure dictionary_outlook(Relation rel, AttrNumber attnum);
+
+/* -- images ------------------------------------------------------------------------ */
+
+/* Where an image is made; one a process. Begins as zeroes. */
+struct ImageBuffer
+{
+	char	   *made;			/* of DICTIONARY_MAX_IMAGE bytes */
+	char	   *detoasted;
+};
+
+/*
+ * The image of a value as it comes from a tuple (fetchatt()) or anywhere else.
+ * Valid until the next call, as long as the value is. False if it is too long. Reads
+ * TOAST tables, so a snapshot must be registered or active, taken before the tuple was
+ * found, and no buffer locked.
+ */
+bool		dictionary_image(ImageBuffer *buffer, Datum value, int16 attlen, bool byval, const char **image, uint32 *len);
+
+/* A value again: points at the image, unless it is by value. */
+static inline Datum
+image_datum(const char *image, int16 attlen, bool byval)
+{
+	return fetch_att(image, byval, attlen);
+}
+
+/* -- builders ------------------------------------------------------------------------ */
+
+/* In the arena, one for each column of an import; the manifest frees what is in it (version.cc). */
+struct DictionaryBuilder;
+
+/* Makes the manifest's builders, one for each column, all unused; their arena offset, or 0 when memory is short. */
+uint64		builders_begin(uint32 ncolumns);
+DictionaryBuilder *builder_at(uint64 builders, uint32 column);
+
+/*
+ * Takes one into use. base: arena offset of the dictionary that this one is to be
+ * a longer one of, or 0. rows: how many are expected, or 0: early notice of a
+ * column where nearly every row has a value of its own.
+ */
+void		builder_start(DictionaryBuilder *builder, int16 attlen, bool byval, char align, uint64 base, double rows);
+
+/* None: all is well. Set by any process, seen by all; the column's codes mean nothing from then on. */
+DictionaryFailure builder_failure(const DictionaryBuilder *builder);
+void		builder_fail(DictionaryBuilder *builder, DictionaryFailure failure);
+
+/* One process' use of a builder. */
+struct DictionaryWriter
+{
+	DictionaryBuilder *builder;
+	const Dictionary *base;
+	uint64		calls;
+	uint64		inserted;
+};
+
+void		writer_init(DictionaryWriter *writer, DictionaryBuilder *builder);
+
+/* The image's code. NO_CODE: the column is given up, builder_failure() says why. Raises when memory is short. */
+int32		builder_code(DictionaryWriter *writer, const char *image, uint32 len);
+
+/*
+ * The dictionary of all that was put in, when no other process uses the builder
+ * any more: its base if nothing was added. Its arena offset, or 0 when memory is short. It
+ * is the manifest's until a version holds it.
+ */
+uint64		builder_seal(DictionaryBuilder *builder);
+
+/* Frees what it holds: its segments, and what was sealed if no version has taken it. For the manifest. */
+void		builders_free(uint64 builders, bool sealed_too);
+
+/* -- one query's ------------------------------------------------------------------------ */
+
+/* Codes from base->nentries on are this one's. In the memory context of its making; entries never move. */
+struct LocalDictionary
+{
+	const Dictionary *base;
+	uint32		nadded;
+	uint32		nslots;
+	uint64	   *slots;			/* codes are counted from 0 here */
+	uint32		capacity;		/* of entries */
+	const char **entries;
+	uint32	   *lengths;
+	char	   *chunk;
+	Size		chunk_left;
+	Size		bytes;			/* in use, all of it */
+	MemoryContext context;
+};
+
+LocalDictionary *local_dictionary(const Dictionary *base);
+
+/* NO_CODE: too many values. */
+int32		local_code(LocalDictionary *local, const char *image, uint32 len);
+
+/* The image of any code below base->nentries + nadded; local may be NULL. */
+static inline const char *
+local_entry(const Dictionary *base, const LocalDictionary *local, uint32 code)
+{
+	return code < base->nentries ? dictionary_entry(base, code) : local->entries[code - base->nentries];
+}
+
+static inline uint32
+local_nentries(const Dictionary *base, const LocalDictionary *local)
+{
+	return base->nentries + (local != NULL ? local->nadded : 0);
+}
+
+/* References: a version holds its columns' dictionaries. */
+void		dictionary_hold(uint64 dictionary);
+void		dictionary_drop(uint64 dictionary);
+
+}  // namespace gpuvm
+
+#endif
