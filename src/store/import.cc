@@ -275,7 +275,7 @@ static uint64
 version_of(Relation rel, const CopyJob *job, const int16 *attnums, const uint64 *stamps, const Signature &signature)
 {
 	uint64	   *tablets = arena_at<uint64>(job->manifest);
-	VersionParts parts;
+	VersionParts parts = {};
 	uint64		version;
 
 	parts.ncols = job->ncols;

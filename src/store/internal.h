@@ -4,6 +4,7 @@
 #ifndef GPUVM_STORE_INTERNAL_H
 #define GPUVM_STORE_INTERNAL_H
 
+#include "pg/value_form.h"
 #include "store/registry.h"
 
 extern "C" {
@@ -281,6 +282,29 @@ const char *vacuum_relation(Relation rel, int progress_slot);
 
 /* -- copy.cc -------------------------------------------------------------------------- */
 
+/* Why a column of an import is given up. The first reason stays. */
+enum ColumnFailure : uint32
+{
+	COLUMN_FITS,
+	COLUMN_NOT_FINITE,			/* numeric: NaN, infinity */
+	COLUMN_OTHER_SCALE,			/* numeric: values of different display scales */
+	COLUMN_TOO_LONG,			/* numeric: more digits than an int64 has */
+	COLUMN_TOO_MANY_VALUES,		/* dictionary */
+};
+
+constexpr uint32 NO_SCALE = PG_UINT32_MAX;
+
+/* A column in the making. */
+struct CopyColumn
+{
+	int16		attnum;
+	Type		type;
+	ValueForm	form;
+	pg_atomic_uint32 failure;	/* ColumnFailure: its values are nulls from then on */
+	pg_atomic_uint32 scale;		/* numeric: of all values; NO_SCALE until the first one is met */
+	uint64		builder;		/* dictionary: what the values are entered into; 0 for others */
+};
+
 /* One import's work, shared by the processes that take part. */
 struct CopyJob
 {
@@ -294,15 +318,25 @@ struct CopyJob
 	uint32		ncols;
 	uint64		manifest;		/* arena offset of uint64[max_tablets]: the tablets made so far */
 	uint64		served;			/* arena offset of TableVersion.served in the making */
+	bool		strict;			/* refresh: a block with a value that fits no column's form is not copied; no column fails */
 	pg_atomic_uint32 next_slice;
 	pg_atomic_uint32 ntablets;	/* entries of the manifest in use */
 	pg_atomic_uint64 nrows;
 	pg_atomic_uint64 served_blocks;
-	int16		attnums[FLEXIBLE_ARRAY_MEMBER];
+	CopyColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* The Type that a tablet stores this PostgreSQL type as; Type::None when it cannot. */
-Type		importable_type(Oid type);
+/* Nothing is known of its values yet. May read the catalogs. */
+void		init_copy_column(CopyColumn *column, Form_pg_attribute att);
+
+/* The first reason counts. */
+void		fail_copy_column(CopyColumn *column, ColumnFailure failure);
+
+inline bool
+copy_column_failed(const CopyColumn *column)
+{
+	return pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&column->failure)) != COLUMN_FITS;
+}
 
 /* Rows that a tablet of these columns gets, by gpuvm.tablet_size. */
 uint32		tablet_rows_for(TupleDesc desc, const int16 *attnums, int ncols);
@@ -328,10 +362,19 @@ void		import_abandon(void);
 
 [[noreturn]] void raise_memory_short(void);
 
+struct VersionColumn
+{
+	int16		attnum;
+	Type		type;
+	bool		left_out;
+	int16		scale;			/* numerics, else -1 */
+	uint64		dictionary;		/* arena offset, 0: none */
+};
+
 struct VersionParts
 {
 	uint32		ncols;
-	const int16 *attnums;
+	const VersionColumn *columns;
 	BlockNumber nblocks;
 	const uint64 *stamps;
 	const uint64 *served;
@@ -341,7 +384,7 @@ struct VersionParts
 };
 
 /* Makes the blob, which holds its tablets; its arena offset, or 0 when memory is short. It is the manifest's until manifest_end. */
-uint64		make_version(Relation rel, const VersionParts *parts);
+uint64		make_version(const VersionParts *parts);
 
 /* -- import.cc ------------------------------------------------------------------------- */
 

@@ -457,7 +457,7 @@ static bool
 rebuild(Refresh *r)
 {
 	int16	   *attnums = static_cast<int16 *>(palloc(sizeof(int16) * Max(r->version->ncols, 1)));
-	VersionParts parts;
+	VersionParts parts = {};
 	uint64		version;
 
 	begin_building(r, attnums);
