@@ -23,6 +23,26 @@ refuse(CompileInput *input, const char *reason)
 }
 
 bool
+same_vm_aggregate(const VmAggregate &a, const VmAggregate &b)
+{
+	return a.fn == b.fn && a.input == b.input && a.collation == b.collation && equal(a.arg, b.arg) && equal(a.filter, b.filter);
+}
+
+/* Always true, for the caller's return. */
+static bool
+add_part(AggregatePlan *plan, const Aggref *agg, AggFn fn, AggInput input = AggInput::Value)
+{
+	VmAggregate *part = &plan->parts[plan->nparts++];
+
+	part->fn = fn;
+	part->arg = fn == AggFn::CountStar ? nullptr : linitial_node(TargetEntry, agg->args)->expr;
+	part->filter = agg->aggfilter;
+	part->input = input;
+	part->collation = input == AggInput::Rank ? agg->inputcollid : InvalidOid;
+	return true;
+}
+
+bool
 plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 {
 	if (agg->agglevelsup != 0)
@@ -34,42 +54,39 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 	if (agg->aggsplit != AGGSPLIT_SIMPLE)
 		return refuse(input, "the aggregate is computed in parts");
 
-	plan->needs_count = false;
 	plan->kind = FinalKind::Direct;
+	plan->extra = InvalidOid;
+	plan->nparts = 0;
 	switch (agg->aggfnoid)
 	{
 		case F_COUNT_:
-			plan->first = AggFn::CountStar;
-			return true;
+			return add_part(plan, agg, AggFn::CountStar);
 		case F_COUNT_ANY:
-			plan->first = AggFn::Count;
-			return true;
+			return add_part(plan, agg, AggFn::Count);
 		case F_SUM_INT2:
 		case F_SUM_INT4:
-			plan->first = AggFn::Sum;
 			plan->kind = FinalKind::SumToInt8;
-			return true;
+			return add_part(plan, agg, AggFn::Sum);
 		case F_SUM_INT8:
-			plan->first = AggFn::Sum;
 			plan->kind = FinalKind::SumToNumeric;
-			return true;
+			return add_part(plan, agg, AggFn::Sum);
 		case F_AVG_INT2:
 		case F_AVG_INT4:
 		case F_AVG_INT8:
-			plan->first = AggFn::Sum;
 			plan->kind = FinalKind::AvgToNumeric;
-			plan->needs_count = true;
-			return true;
+			add_part(plan, agg, AggFn::Sum);
+			return add_part(plan, agg, AggFn::Count);
 		case F_SUM_FLOAT4:
 		case F_SUM_FLOAT8:
 		case F_AVG_FLOAT4:
 		case F_AVG_FLOAT8:
 			if (!setting_float_sums)
 				return refuse(input, "gpuvm.float_sums is off");
-			plan->first = AggFn::Sum;
 			plan->kind = agg->aggfnoid == F_SUM_FLOAT4 ? FinalKind::SumToFloat4
 				: agg->aggfnoid == F_SUM_FLOAT8 ? FinalKind::SumToFloat8 : FinalKind::AvgToFloat8;
-			plan->needs_count = plan->kind == FinalKind::AvgToFloat8;
+			add_part(plan, agg, AggFn::Sum);
+			if (plan->kind == FinalKind::AvgToFloat8)
+				add_part(plan, agg, AggFn::Count);
 			return true;
 		case F_MIN_INT2:
 		case F_MIN_INT4:
@@ -79,8 +96,7 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 		case F_MIN_DATE:
 		case F_MIN_TIMESTAMP:
 		case F_MIN_TIMESTAMPTZ:
-			plan->first = AggFn::Min;
-			return true;
+			return add_part(plan, agg, AggFn::Min);
 		case F_MAX_INT2:
 		case F_MAX_INT4:
 		case F_MAX_INT8:
@@ -89,15 +105,12 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 		case F_MAX_DATE:
 		case F_MAX_TIMESTAMP:
 		case F_MAX_TIMESTAMPTZ:
-			plan->first = AggFn::Max;
-			return true;
+			return add_part(plan, agg, AggFn::Max);
 		case F_BOOL_AND:
 		case F_EVERY:
-			plan->first = AggFn::BoolAnd;
-			return true;
+			return add_part(plan, agg, AggFn::BoolAnd);
 		case F_BOOL_OR:
-			plan->first = AggFn::BoolOr;
-			return true;
+			return add_part(plan, agg, AggFn::BoolOr);
 		default:
 			return refuse(input, psprintf("aggregate %s is not supported", format_procedure(agg->aggfnoid)));
 	}

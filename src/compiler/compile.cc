@@ -100,7 +100,7 @@ column_register(Compiler *c, int cursor, AttrNumber attnum, Type type)
 				return c->outputs[i].reg;
 		}
 	}
-	return c->b->new_reg(type);
+	return new_reg(c, type);
 }
 
 /*
@@ -185,7 +185,7 @@ cursor_of(const Compiler *c, int varno)
 static int
 emit_int(Compiler *c, Type type, int64_t value)
 {
-	int			reg = c->b->new_reg(type);
+	int			reg = new_reg(c, type);
 
 	if (type == Type::I64 && value != static_cast<int32_t>(value))
 		emit(c, Opcode::Int64, type, reg, 0, 0, value);
@@ -197,7 +197,7 @@ emit_int(Compiler *c, Type type, int64_t value)
 static int
 emit_float(Compiler *c, Type type, double value)
 {
-	int			reg = c->b->new_reg(type);
+	int			reg = new_reg(c, type);
 	int64_t		bits;
 
 	memcpy(&bits, &value, sizeof(bits));
@@ -232,7 +232,7 @@ compile_const(Compiler *c, const Const *con)
 		return -1;
 	if (con->constisnull)
 	{
-		int			reg = c->b->new_reg(type);
+		int			reg = new_reg(c, type);
 
 		emit(c, Opcode::Null, type, reg, 0, 0);
 		return reg;
@@ -268,7 +268,7 @@ compile_param(Compiler *c, const Expr *expr)
 			return refuse(c, "the expression has more than %d parameters", PROGRAM_MAX_PARAMS);
 		c->params = lappend(c->params, const_cast<Expr *>(expr));
 	}
-	reg = c->b->new_reg(type);
+	reg = new_reg(c, type);
 	emit(c, Opcode::Variable, type, reg, index, 0);
 	return reg;
 }
@@ -344,7 +344,7 @@ convert(Compiler *c, int reg, Type to)
 	from = c->b->reg_type[reg];
 	if (from == to)
 		return reg;
-	out = c->b->new_reg(to);
+	out = new_reg(c, to);
 	emit(c, Opcode::Cast, to, out, reg, 0, 0, static_cast<uint8_t>(from));
 	return out;
 }
@@ -419,7 +419,7 @@ compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra
 	if (fn->kind == FnKind::CompareDateLeft || fn->kind == FnKind::CompareDateRight)
 	{
 		int		   *date = fn->kind == FnKind::CompareDateLeft ? ra : rb;
-		int			out = c->b->new_reg(Type::I64);
+		int			out = new_reg(c, Type::I64);
 
 		emit(c, Opcode::DateToTimestampSat, Type::I64, out, *date, 0);
 		*date = out;
@@ -439,7 +439,7 @@ is_comparison(const FnEntry *fn)
 static int
 emit_compare(Compiler *c, Opcode op, Type type, int ra, int rb)
 {
-	int			out = c->b->new_reg(Type::Bool);
+	int			out = new_reg(c, Type::Bool);
 
 	emit(c, op, type, ra, rb, out, 0, COMPARE_STORES);
 	return out;
@@ -467,7 +467,7 @@ compile_call(Compiler *c, Oid function, List *args)
 			return -1;
 		if (is_comparison(fn))
 			return emit_compare(c, fn->opcode, type, ra, rb);
-		out = c->b->new_reg(type);
+		out = new_reg(c, type);
 		emit(c, fn->opcode, type, out, ra, rb);
 		return out;
 	}
@@ -481,7 +481,7 @@ compile_call(Compiler *c, Oid function, List *args)
 			rb = compile_expr(c, static_cast<const Expr *>(lsecond(args)));
 			if (rb < 0)
 				return -1;
-			out = c->b->new_reg(fn->operand);
+			out = new_reg(c, fn->operand);
 			emit(c, fn->opcode, fn->operand, out, ra, rb);
 			return out;
 		case FnKind::Same:
@@ -489,7 +489,7 @@ compile_call(Compiler *c, Oid function, List *args)
 		case FnKind::Cast:
 			return convert(c, ra, fn->operand);
 		default:				/* Unary, Convert */
-			out = c->b->new_reg(fn->operand);
+			out = new_reg(c, fn->operand);
 			emit(c, fn->opcode, fn->operand, out, ra, 0);
 			return out;
 	}
@@ -548,7 +548,7 @@ compile_and_or(Compiler *c, const BoolExpr *expr)
 			reg = compile_expr(c, arm);
 		if (reg < 0)
 			return -1;
-		out = c->b->new_reg(Type::Bool);
+		out = new_reg(c, Type::Bool);
 		emit(c, is_and ? Opcode::And : Opcode::Or, Type::Bool, out, acc, reg);
 		acc = out;
 	}
@@ -562,7 +562,7 @@ compile_not(Compiler *c, int reg)
 
 	if (reg < 0)
 		return -1;
-	out = c->b->new_reg(Type::Bool);
+	out = new_reg(c, Type::Bool);
 	emit(c, Opcode::Not, Type::Bool, out, reg, 0);
 	return out;
 }
@@ -599,7 +599,7 @@ compile_case_from(Compiler *c, const CaseExpr *expr, int i, Type type)
 	{
 		if (expr->defresult != nullptr)
 			return compile_expr(c, expr->defresult);
-		out = c->b->new_reg(type);
+		out = new_reg(c, type);
 		emit(c, Opcode::Null, type, out, 0, 0);
 		return out;
 	}
@@ -629,7 +629,7 @@ compile_case_from(Compiler *c, const CaseExpr *expr, int i, Type type)
 		branch_close(c, br);
 	if (rest < 0)
 		return -1;
-	out = c->b->new_reg(type);
+	out = new_reg(c, type);
 	emit(c, Opcode::Select, type, out, then, rest, cond);
 	return out;
 }
@@ -707,7 +707,7 @@ compile_coalesce(Compiler *c, const CoalesceExpr *expr)
 			return -1;
 		if (can_raise(arm))
 		{
-			int			found = c->b->new_reg(Type::Bool);
+			int			found = new_reg(c, Type::Bool);
 
 			emit(c, Opcode::NotNull, type, found, acc, 0);
 			reg = compile_guarded(c, arm, found, true);
@@ -716,7 +716,7 @@ compile_coalesce(Compiler *c, const CoalesceExpr *expr)
 			reg = compile_expr(c, arm);
 		if (reg < 0)
 			return -1;
-		out = c->b->new_reg(type);
+		out = new_reg(c, type);
 		emit(c, Opcode::Coalesce, type, out, acc, reg);
 		acc = out;
 	}
@@ -744,7 +744,7 @@ compile_minmax(Compiler *c, const MinMaxExpr *expr)
 			acc = reg;
 			continue;
 		}
-		out = c->b->new_reg(type);
+		out = new_reg(c, type);
 		emit(c, expr->op == IS_GREATEST ? Opcode::Greatest : Opcode::Least, type, out, acc, reg);
 		acc = out;
 	}
@@ -769,7 +769,7 @@ compile_nullif(Compiler *c, const NullIfExpr *expr)
 	value = compile_expr(c, first);
 	if (value < 0 || !compile_operands(c, fn, expr->args, &type, &ra, &rb))
 		return -1;
-	out = c->b->new_reg(c->b->reg_type[value]);
+	out = new_reg(c, c->b->reg_type[value]);
 	if (fn->kind == FnKind::Compare && type == c->b->reg_type[value])
 	{
 		emit(c, Opcode::NullIf, type, out, value, rb);
@@ -778,7 +778,7 @@ compile_nullif(Compiler *c, const NullIfExpr *expr)
 
 	int			equal = emit_compare(c, fn->opcode, type, ra, rb);
 
-	null = c->b->new_reg(c->b->reg_type[value]);
+	null = new_reg(c, c->b->reg_type[value]);
 	emit(c, Opcode::Null, c->b->reg_type[value], null, 0, 0);
 	emit(c, Opcode::Select, c->b->reg_type[value], out, null, value, equal);
 	return out;
@@ -797,7 +797,7 @@ compile_distinct(Compiler *c, const DistinctExpr *expr)
 		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
 	if (!compile_operands(c, fn, expr->args, &type, &ra, &rb))
 		return -1;
-	out = c->b->new_reg(Type::Bool);
+	out = new_reg(c, Type::Bool);
 	emit(c, Opcode::IsDistinct, type, out, ra, rb);
 	return out;
 }
@@ -855,7 +855,7 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 			count = static_cast<int>(std::unique(list, list + count) - list);
 			if (count > 0)
 			{
-				out = c->b->new_reg(Type::Bool);
+				out = new_reg(c, Type::Bool);
 				emit(c, Opcode::In, fn->operand, out, reg, c->b->add_aux(list, count), count,
 					 std::find(nulls, nulls + n, true) != nulls + n ? IN_HAS_NULL : 0);
 				return expr->useOr ? out : compile_not(c, out);
@@ -886,7 +886,7 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 			acc = reg;
 			continue;
 		}
-		out = c->b->new_reg(Type::Bool);
+		out = new_reg(c, Type::Bool);
 		emit(c, expr->useOr ? Opcode::Or : Opcode::And, Type::Bool, out, acc, reg);
 		acc = out;
 	}
@@ -916,7 +916,7 @@ compile_boolean_test(Compiler *c, const BooleanTest *expr)
 			op = Opcode::IsNull;
 			break;
 	}
-	out = c->b->new_reg(Type::Bool);
+	out = new_reg(c, Type::Bool);
 	emit(c, op, Type::Bool, out, reg, 0);
 	if (expr->booltesttype == IS_NOT_TRUE || expr->booltesttype == IS_NOT_FALSE ||
 		expr->booltesttype == IS_NOT_UNKNOWN)
@@ -935,7 +935,7 @@ compile_null_test(Compiler *c, const NullTest *expr)
 	reg = compile_expr(c, expr->arg);
 	if (reg < 0)
 		return -1;
-	out = c->b->new_reg(Type::Bool);
+	out = new_reg(c, Type::Bool);
 	emit(c, expr->nulltesttype == IS_NULL ? Opcode::IsNull : Opcode::NotNull, c->b->reg_type[reg], out, reg, 0);
 	return out;
 }

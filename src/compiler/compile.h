@@ -9,6 +9,7 @@
 #ifndef GPUVM_COMPILER_COMPILE_H
 #define GPUVM_COMPILER_COMPILE_H
 
+#include "compiler/maps.h"
 #include "pg/pg.h"
 #include "vm/program.h"
 
@@ -49,6 +50,10 @@ struct CompiledProgram
 {
 	Program    *program;		/* sealed, palloc'd */
 	List	   *params;			/* expressions for Variable, in order; no Vars in them */
+	int			nmaps;
+	PlanMap		maps[MAX_MAPS];	/* of Lookup, in order */
+	int			noutputs;
+	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of the program's result columns */
 };
 
 /* Which clauses of a join condition are equalities that the relation can be sought by, in a hash table. */
@@ -72,37 +77,54 @@ bool		can_raise(const Expr *expr);
  */
 bool		compile_rows(CompileInput *input, List *vars, CompiledProgram *out);
 
+/* What an aggregate takes of its argument. */
+enum class AggInput : int
+{
+	Value,
+	Square,						/* its product with itself */
+	Scale,						/* a numeric's display scale, where that differs from row to row */
+	Rank,						/* the place of a dictionary type's value in the order of its type (compile_rank) */
+};
+
 /* One aggregate of the program. */
 struct VmAggregate
 {
 	AggFn		fn;
 	Expr	   *arg;			/* NULL for CountStar */
 	Expr	   *filter;			/* NULL without FILTER */
+	AggInput	input;
+	Oid			collation;		/* of Rank */
 };
+
+bool		same_vm_aggregate(const VmAggregate &a, const VmAggregate &b);
 
 /* Groups: result columns are the keys (expressions) in order, then the aggregates. */
 bool		compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out);
 
 /*
- * The aggregate functions of PostgreSQL that programs can compute: each is one
- * or two VM aggregates and a way to end them (executor/finalize.cc).
+ * The aggregate functions of PostgreSQL that programs can compute: each is a few
+ * VM aggregates, its parts, and a way to end them (executor/finalize.cc).
  */
 enum class FinalKind : int
 {
-	Direct,						/* the VM's value in PostgreSQL's type: count, min, max, bool_and, bool_or */
-	SumToInt8,					/* sum(int2), sum(int4) */
-	SumToNumeric,				/* sum(int8) */
+	Direct,						/* the one part's value, in the form of its result column: count, min, max, bool_and, bit_or ... */
+	SumToInt8,					/* sum(int2), sum(int4), sum(money) */
+	SumToNumeric,				/* sum(int8), sum(numeric): the sum, and, where it differs, the greatest display scale */
 	SumToFloat4,
 	SumToFloat8,
-	AvgToNumeric,				/* avg of integers: sum and count */
-	AvgToFloat8,				/* avg of floats: sum and count */
+	AvgToNumeric,				/* of integers and numeric: sum, count (and greatest display scale) */
+	AvgToFloat8,				/* of floats: sum and count */
+	Variance,					/* of integers and numeric: sum, sum of squares, count (and greatest display scale); extra: PostgreSQL's final function */
 };
+
+constexpr int MAX_AGG_PARTS = 4;
 
 struct AggregatePlan
 {
 	FinalKind	kind;
-	AggFn		first;
-	bool		needs_count;	/* a second VM aggregate: Count of the same argument */
+	Oid			extra;
+	int			nparts;
+	VmAggregate parts[MAX_AGG_PARTS];
 };
 
 /* False, with reason, when the aggregate stays with PostgreSQL. */

@@ -181,6 +181,8 @@ finish(Compiler *c, CompiledProgram *out)
 	out->program = static_cast<Program *>(palloc(b->sealed_size()));
 	b->seal(out->program);
 	out->params = c->params;
+	out->nmaps = c->nmaps;
+	memcpy(out->maps, c->maps, sizeof(PlanMap) * c->nmaps);
 	pfree(b);
 	return true;
 }
@@ -336,7 +338,7 @@ compile_side(Compiler *c, const OpExpr *clause, const Node *operand)
 		return -1;
 	if (!is_widened_date(clause, operand))
 		return convert(c, reg, fn->operand);
-	out = c->b->new_reg(fn->operand);
+	out = new_reg(c, fn->operand);
 	emit(c, Opcode::DateToTimestampSat, fn->operand, out, reg, 0);
 	return out;
 }
@@ -517,6 +519,8 @@ compile_source(Compiler *c, List *outputs)
 	return parallel;
 }
 
+constexpr OutputForm PLAIN_OUTPUT = {OutputKind::Plain, -1, -1, 0, -1};
+
 /* -- programs ------------------------------------------------------------------------- */
 
 /* The cursor that a Var reads. */
@@ -566,7 +570,7 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 		}
 		emit(c, Opcode::ResultColumn, type, i, 0, 0,
 			 c->b->add_name(get_attname(input->cursors[cursor].relid, var->varattno, false)));
-		c->outputs[i] = CachedColumn{cursor, var->varattno, c->b->new_reg(type)};
+		c->outputs[i] = CachedColumn{cursor, var->varattno, new_reg(c, type)};
 	}
 	c->noutputs = n;
 	if (extra > 0)
@@ -574,7 +578,7 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 		Type		type = input->ncursors == 1 ? Type::RowId : Type::Bool;
 
 		emit(c, Opcode::ResultColumn, type, n, 0, 0, c->b->add_name(input->ncursors == 1 ? "ctid" : "?column?"));
-		extra_reg = c->b->new_reg(type);
+		extra_reg = new_reg(c, type);
 	}
 
 	parallel = compile_source(c, vars);
@@ -598,6 +602,11 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 		emit(c, Opcode::Integer, Type::Bool, extra_reg, 1, 0);
 	emit(c, Opcode::Result, Type::None, n > 0 ? c->outputs[0].reg : extra_reg, n + extra, 0);
 	close_pipeline(c, parallel);
+	for (int i = 0; i < n; i++)
+		out->outputs[i] = output_form(c, c->outputs[i].reg);
+	for (int i = n; i < n + extra; i++)
+		out->outputs[i] = PLAIN_OUTPUT;
+	out->noutputs = n + extra;
 	return finish(c, out);
 }
 
@@ -655,6 +664,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 		if (reg < 0)
 			return false;
 		key_regs[foreach_current_index(lc)] = reg;
+		out->outputs[foreach_current_index(lc)] = output_form(c, reg);
 	}
 	if (nkeys > 0)
 		emit(c, Opcode::Group, Type::None, nkeys, c->b->add_aux(key_regs, nkeys), 0);
@@ -688,7 +698,9 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 		if (guarded)
 			branch_close(c, br);
 		emit(c, Opcode::AggStep, type, i, arg, filter, 0, static_cast<uint8_t>(aggs[i].fn));
+		out->outputs[nkeys + i] = arg < 0 || aggs[i].fn == AggFn::Count ? PLAIN_OUTPUT : output_form(c, arg);
 	}
+	out->noutputs = nkeys + naggs;
 	close_pipeline(c, parallel);
 	return finish(c, out);
 }

@@ -291,14 +291,9 @@ vm_group(GpuvmScanState *state)
 		}
 		foreach(lc, plan->finals)
 		{
-			List	   *final = static_cast<List *>(lfirst(lc));
 			int			i = nkeys + foreach_current_index(lc);
-			int			count = lthird_int(final);
 
-			raw->tts_values[i] = finalize_aggregate(static_cast<FinalKind>(linitial_int(final)),
-													state->views[nkeys + lsecond_int(final)],
-													count < 0 ? nullptr : &state->views[nkeys + count],
-													row, &raw->tts_isnull[i]);
+			raw->tts_values[i] = finalize_aggregate(static_cast<List *>(lfirst(lc)), state->views, plan->outputs, row, &raw->tts_isnull[i]);
 		}
 		MemoryContextSwitchTo(old);
 		ExecStoreVirtualTuple(raw);

@@ -59,12 +59,15 @@ int128_to_numeric(int128 v)
 }
 
 Datum
-finalize_aggregate(FinalKind kind, const ColumnView &value, const ColumnView *count, uint32 row, bool *isnull)
+finalize_aggregate(const List *final, const ColumnView *views, const OutputForm *outputs, uint32 row, bool *isnull)
 {
+	constexpr int PARTS = 2;	/* in `final`, they begin */
+	const ColumnView &value = views[list_nth_int(final, PARTS)];
+
 	*isnull = view_is_null(value, row);
 	if (*isnull)
 		return (Datum) 0;
-	switch (kind)
+	switch (static_cast<FinalKind>(linitial_int(final)))
 	{
 		case FinalKind::Direct:
 			return view_datum(value, row);
@@ -79,10 +82,13 @@ finalize_aggregate(FinalKind kind, const ColumnView &value, const ColumnView *co
 		case FinalKind::AvgToNumeric:
 			/* int8_avg and numeric_poly_avg: sum and count as numeric, divided. */
 			return DirectFunctionCall2(numeric_div, int128_to_numeric(load<int128>(value, row)),
-									   NumericGetDatum(int64_to_numeric(load<int64>(*count, row))));
+									   NumericGetDatum(int64_to_numeric(load<int64>(views[list_nth_int(final, PARTS + 1)], row))));
 		case FinalKind::AvgToFloat8:
 			/* float8_avg; its sum starts at 0, so the mean of nothing but -0 is 0 */
-			return Float8GetDatum((load<double>(value, row) + 0.0) / static_cast<double>(load<int64>(*count, row)));
+			return Float8GetDatum((load<double>(value, row) + 0.0) /
+								  static_cast<double>(load<int64>(views[list_nth_int(final, PARTS + 1)], row)));
+		case FinalKind::Variance:
+			break;
 	}
 	return (Datum) 0;			/* not reached: the switch is exhaustive */
 }

@@ -25,10 +25,12 @@ view_is_null(const ColumnView &v, uint32 row)
 Datum		view_datum(const ColumnView &view, uint32 row);
 
 /*
- * The value of an aggregate from the VM's. Numeric results are palloc'd in the
- * current context and formed by PostgreSQL's own numeric functions (rule 17).
+ * The value of an aggregate from those of its parts. `final`: FinalKind, extra
+ * (AggregatePlan), the result column of each part; views and outputs are of all result
+ * columns. Numeric results are palloc'd in the current context and formed by
+ * PostgreSQL's own numeric functions (rule 17). Direct of codes and maps is the caller's.
  */
-Datum		finalize_aggregate(FinalKind kind, const ColumnView &value, const ColumnView *count, uint32 row, bool *isnull);
+Datum		finalize_aggregate(const List *final, const ColumnView *views, const OutputForm *outputs, uint32 row, bool *isnull);
 
 }  // namespace gpuvm
 

@@ -497,7 +497,7 @@ add_vm_aggregate(VmAggregate *list, int *n, const VmAggregate &agg)
 {
 	for (int i = 0; i < *n; i++)
 	{
-		if (list[i].fn == agg.fn && equal(list[i].arg, agg.arg) && equal(list[i].filter, agg.filter))
+		if (same_vm_aggregate(list[i], agg))
 			return i;
 	}
 	if (*n < PROGRAM_MAX_COLUMNS)
@@ -553,25 +553,17 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	{
 		Aggref	   *agg = lfirst_node(Aggref, lc);
 		AggregatePlan ap;
-		VmAggregate vm;
-		int			first;
-		int			count = -1;
+		List	   *final;
 
 		if (!plan_aggregate(agg, &input, &ap))
 		{
 			note_reason(root, rel, "Aggregate", input.reason, input.hint);
 			return;
 		}
-		vm.fn = ap.first;
-		vm.arg = agg->args == NIL ? nullptr : static_cast<TargetEntry *>(linitial(agg->args))->expr;
-		vm.filter = agg->aggfilter;
-		first = add_vm_aggregate(aggs, &naggs, vm);
-		if (ap.needs_count)
-		{
-			vm.fn = AggFn::Count;
-			count = add_vm_aggregate(aggs, &naggs, vm);
-		}
-		plan.finals = lappend(plan.finals, list_make3_int(static_cast<int>(ap.kind), first, count));
+		final = list_make2_int(static_cast<int>(ap.kind), static_cast<int>(ap.extra));
+		for (int i = 0; i < ap.nparts; i++)
+			final = lappend_int(final, list_length(keys) + add_vm_aggregate(aggs, &naggs, ap.parts[i]));
+		plan.finals = lappend(plan.finals, final);
 	}
 	if (naggs + list_length(keys) > PROGRAM_MAX_COLUMNS)
 	{

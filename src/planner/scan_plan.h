@@ -54,7 +54,7 @@ struct ScanPlan
 	List	   *params;			/* expressions of the program's Variables */
 	List	   *attnums;		/* rows of one relation: attribute number of each result column but the last (row position) */
 	List	   *keys;			/* groups: key expressions */
-	List	   *finals;			/* groups, for each PostgreSQL aggregate, int list: FinalKind, VM aggregate, count's VM aggregate or -1 */
+	List	   *finals;			/* groups, for each PostgreSQL aggregate, int list: FinalKind, extra, the result column of each part (compiler/compile.h) */
 	List	   *raw_types;		/* groups: OIDs of the raw columns */
 	List	   *raw_typmods;
 	List	   *raw_collations;
