@@ -45,7 +45,7 @@ DictionaryFailure dictionary_outlook(Relation rel, AttrNumber attnum);
 /* Where an image is made; one a process. Begins as zeroes. */
 struct ImageBuffer
 {
-	char	   *made;			/* of DICTIONARY_MAX_IMAGE bytes */
+	char	   *made;			/* of IMAGE_MEMORY bytes */
 	char	   *detoasted;
 };
 
@@ -95,7 +95,11 @@ struct DictionaryWriter
 
 void		writer_init(DictionaryWriter *writer, DictionaryBuilder *builder);
 
-/* The image's code. NO_CODE: the column is given up, builder_failure() says why. Raises when memory is short. */
+/*
+ * The image's code. NO_CODE: the column is given up, and builder_failure() says why; or the
+ * builder goes on from a dictionary, and the value has no room behind it: then the others
+ * keep their codes. Raises when memory is short, but not in the latter case.
+ */
 int32		builder_code(DictionaryWriter *writer, const char *image, uint32 len);
 
 /*
@@ -105,8 +109,8 @@ int32		builder_code(DictionaryWriter *writer, const char *image, uint32 len);
  */
 uint64		builder_seal(DictionaryBuilder *builder);
 
-/* Frees what it holds: its segments, and what was sealed if no version has taken it. For the manifest. */
-void		builders_free(uint64 builders, bool sealed_too);
+/* Frees them and what they hold, and what they were sealed to if no version has it. For the manifest. */
+void		builders_free(uint64 builders, uint32 ncolumns, bool sealed_too);
 
 /* -- one query's ------------------------------------------------------------------------ */
 

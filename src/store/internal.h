@@ -83,6 +83,10 @@ Size		registry_hash_size(void);
 LWLock	   *registry_lock(void);
 LWLock	   *progress_lock(void);
 
+/* Of the builders of dictionaries: each has one of a few. */
+constexpr uint32 DICTIONARY_LOCKS = 32;
+LWLock	   *dictionary_lock(uint32 which);
+
 /* -- registry.cc -------------------------------------------------------------- */
 
 void		registry_install(void);
@@ -302,7 +306,6 @@ struct CopyColumn
 	ValueForm	form;
 	pg_atomic_uint32 failure;	/* ColumnFailure: its values are nulls from then on */
 	pg_atomic_uint32 scale;		/* numeric: of all values; NO_SCALE until the first one is met */
-	uint64		builder;		/* dictionary: what the values are entered into; 0 for others */
 };
 
 /* One import's work, shared by the processes that take part. */
@@ -326,8 +329,17 @@ struct CopyJob
 	CopyColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* Nothing is known of its values yet. May read the catalogs. */
+inline Size
+copy_job_size(int ncols)
+{
+	return offsetof(CopyJob, columns) + sizeof(CopyColumn) * Max(ncols, 1);
+}
+
+/* Of the attribute, nothing known of its values. May read the catalogs. */
 void		init_copy_column(CopyColumn *column, Form_pg_attribute att);
+
+/* Why a numeric, as it lies in a tuple, is not one of this scale. */
+ColumnFailure numeric_misfit(const char *packed, int scale);
 
 /* The first reason counts. */
 void		fail_copy_column(CopyColumn *column, ColumnFailure failure);
@@ -339,7 +351,7 @@ copy_column_failed(const CopyColumn *column)
 }
 
 /* Rows that a tablet of these columns gets, by gpuvm.tablet_size. */
-uint32		tablet_rows_for(TupleDesc desc, const int16 *attnums, int ncols);
+uint32		tablet_rows_for(const CopyColumn *columns, int ncols);
 
 /* Upper limit of the tablets that one slice can make. */
 uint64		max_tablets_of_slice(BlockNumber blocks, uint32 tablet_rows);
@@ -356,6 +368,9 @@ void		copy_slices(Relation rel, CopyJob *job);
  */
 uint64		manifest_begin(uint32 max_tablets, uint64 more);
 void		manifest_end(void);
+
+/* What is in the builders (store/dictionary.h) is the manifest's, too, and what they are sealed to, until manifest_end. */
+void		manifest_builders(uint64 builders, uint32 ncolumns);
 
 /* Frees what an import or refresh that did not end had allocated; from the callbacks at abort. */
 void		import_abandon(void);

@@ -13,10 +13,12 @@ extern "C" {
 namespace gpuvm {
 
 static const char lock_tranche[] = "gpuvm_store";
+static const char dictionary_tranche[] = "gpuvm_dictionary";
 
 static RegistryShared *registry = NULL;
 static ProgressShared *progress = NULL;
 static LWLockPadded *locks = NULL;
+static LWLockPadded *dictionary_locks = NULL;
 
 RegistryShared *
 registry_shared(void)
@@ -42,11 +44,18 @@ progress_lock(void)
 	return &locks[1].lock;
 }
 
+LWLock *
+dictionary_lock(uint32 which)
+{
+	return &dictionary_locks[which].lock;
+}
+
 void
 store_shmem_request(void)
 {
 	RequestAddinShmemSpace(add_size(add_size(registry_shared_size(), progress_shared_size()), registry_hash_size()));
 	RequestNamedLWLockTranche(lock_tranche, 2);
+	RequestNamedLWLockTranche(dictionary_tranche, DICTIONARY_LOCKS);
 }
 
 void
@@ -62,6 +71,7 @@ store_shmem_startup(void)
 		progress_init(progress);
 	registry_hash_startup();
 	locks = GetNamedLWLockTranche(lock_tranche);
+	dictionary_locks = GetNamedLWLockTranche(dictionary_tranche);
 }
 
 void

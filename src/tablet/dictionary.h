@@ -179,8 +179,9 @@ dictionary_size(uint32_t nentries, uint64_t bytes)
 
 /*
  * Lays out an empty dictionary in dictionary_size() bytes; then exactly nentries
- * calls of dictionary_append fill it, whose padded images take exactly `bytes`.
- * Type, family and serial are the caller's to set.
+ * calls of dictionary_append fill it, whose padded images take exactly `bytes`, and
+ * dictionary_index says how each is found. Type, family and serial are the
+ * caller's to set.
  */
 inline Dictionary *
 dictionary_begin(char *to, uint32_t nentries, uint64_t bytes)
@@ -200,21 +201,31 @@ dictionary_begin(char *to, uint32_t nentries, uint64_t bytes)
 	return d;
 }
 
-/* The next entry, which none so far equals. */
+/* The next entry, which none so far equals: its image with the padding. */
 inline void
-dictionary_append(Dictionary *d, const char *image, uint32_t len)
+dictionary_append(Dictionary *d, const char *image, uint64_t padded)
 {
 	char	   *base = reinterpret_cast<char *>(d);
 	uint64_t   *offsets = reinterpret_cast<uint64_t *>(base + d->offsets);
-	uint64_t	at = offsets[d->nentries];
-	uint64_t	padded = dictionary_padded(len);
 
-	memset(base + at + padded - (padded > 0 ? DICTIONARY_ALIGN : 0), 0, padded > 0 ? DICTIONARY_ALIGN : 0);
-	memcpy(base + at, image, len);
-	offsets[d->nentries + 1] = at + padded;
-	dictionary_put(reinterpret_cast<uint64_t *>(base + d->slots), d->nslots,
-				   dictionary_slot(dictionary_hash(image, len), d->nentries));
+	memcpy(base + offsets[d->nentries], image, padded);
+	offsets[d->nentries + 1] = offsets[d->nentries] + padded;
 	d->nentries++;
+}
+
+inline void
+dictionary_index(Dictionary *d, uint32_t hash, uint32_t code)
+{
+	dictionary_put(reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(d) + d->slots), d->nslots, dictionary_slot(hash, code));
+}
+
+/* The same for all slots of another table, whose codes count from `first` here. */
+inline void
+dictionary_index_all(Dictionary *d, const uint64_t *slots, uint32_t nslots, uint32_t first)
+{
+	for (uint32_t i = 0; i < nslots; i++)
+		if (slots[i] != 0)
+			dictionary_index(d, static_cast<uint32_t>(slots[i] >> 32), static_cast<uint32_t>(slots[i]) - 1 + first);
 }
 
 }  // namespace gpuvm
