@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
-#include <set>
+#include <unordered_set>
 #include <string>
 #include <vector>
 
@@ -102,7 +102,7 @@ std::vector<std::string>
 random_images(uint32_t n, uint32_t seed, uint32_t max_len)
 {
 	std::mt19937 random(seed);
-	std::set<std::string> met;
+	std::unordered_set<std::string> met;
 	std::vector<std::string> images;
 
 	while (images.size() < n)
@@ -133,13 +133,13 @@ TEST(Dictionary, FindsEachLengthAroundTheWordsOfTheHash)
 {
 	std::vector<std::string> images;
 
-	for (int len = 0; len <= 130; len++)
+	for (int len = 0; len <= 70; len++)
 		images.push_back(image(std::string(len, 'a')));
 	Blob		blob = make(images);
 
 	expect_all(of(blob), images);
-	EXPECT_EQ(find(of(blob), image(std::string(131, 'a'))), NO_CODE);
-	for (int len = 1; len <= 130; len++)
+	EXPECT_EQ(find(of(blob), image(std::string(71, 'a'))), NO_CODE);
+	for (int len = 1; len <= 70; len++)
 		for (int at = 0; at < len; at++)
 		{
 			std::string other(len, 'a');
@@ -183,7 +183,7 @@ TEST(Dictionary, FixedAndByValueImages)
 
 TEST(Dictionary, RandomValuesAndAsManyThatItHasNot)
 {
-	for (uint32_t n : {1, 2, 10, 11, 21, 1000, 65536, 200000})
+	for (uint32_t n : {1, 2, 10, 11, 21, 1000, 65536})
 	{
 		std::vector<std::string> all = random_images(2 * n, n, n < 100 ? 3 : 40);
 		std::vector<std::string> images(all.begin(), all.begin() + n);
