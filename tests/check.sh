@@ -123,7 +123,7 @@ diff_suite() {
 	rc=$?
 	queries=$(sum_of 's/^\([0-9]*\) queries, [0-9]* differences, [0-9]* plans.*/\1/p' "$log")
 	differences=$(sum_of 's/^[0-9]* queries, \([0-9]*\) differences, [0-9]* plans.*/\1/p' "$log")
-	grep -E 'queries ran there|had a delta' "$log"
+	grep -E 'ran there|had a delta' "$log"
 	count "$name" $((queries - differences)) "$differences" $rc "$log"
 }
 
@@ -274,6 +274,8 @@ else
 		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-2000}" off,cpu
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --changed
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --joins
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --types
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-2000} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
 		cluster_drop "$cluster"
 		cluster=

@@ -5,7 +5,7 @@ blocks, the table's end, or rows scattered over it.
 """
 import random
 
-from tables import Range
+from tables import Range, copy_text
 
 SEQUENCE = "d_ids"
 MOST_IDS = 10**8
@@ -23,6 +23,10 @@ def make_changeable(tables):
             table.setup.append(f"ALTER TABLE {table.name} ALTER COLUMN id SET DEFAULT nextval('{SEQUENCE}')")
 
 
+def quoted(text):
+    return text.replace("'", "''")
+
+
 class Changes:
     """`blocks(relation)` tells the number of its blocks."""
 
@@ -38,7 +42,7 @@ class Changes:
 
     def literal(self, column):
         text = self.text(column)
-        return "NULL" if text is None else f"'{text}'::{column.type}"
+        return "NULL" if text is None else f"'{quoted(text)}'::{getattr(column, 'cast', column.type)}"
 
     def target(self, table):
         """The table, or one of its partitions."""
@@ -77,7 +81,7 @@ class Changes:
         columns = table.columns[1:]
         lines = []
         for _ in range(rows):
-            lines.append("\t".join("\\N" if text is None else text for text in map(self.text, columns)) + "\n")
+            lines.append("\t".join("\\N" if text is None else copy_text(text) for text in map(self.text, columns)) + "\n")
         return f"COPY {table.name} ({', '.join(c.name for c in columns)}) FROM STDIN", "".join(lines)
 
     def update(self, table):

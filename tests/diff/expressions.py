@@ -21,6 +21,7 @@ class Expr:
     sql: str
     type: str
     range: Range = field(default_factory=Range)
+    scale: object = None	# a numeric's display scale, if all of its values have one
 
     def __str__(self):
         return self.sql
@@ -91,6 +92,20 @@ class Generator:
     def leaf(self, type):
         e = self.column((type,)) if self.rng.random() < 0.8 else None
         return e or self.constant(type)
+
+    # -- what a query asks for -----------------------------------------------------
+
+    def output(self, depth):
+        return self.any(self.rng.choice(TYPES), depth)
+
+    def key(self):
+        if self.rng.random() < 0.65:
+            return str(self.column((self.rng.choice(TYPES),)) or self.leaf("int4"))
+        return str(self.any(self.rng.choice(TYPES), 2))
+
+    def order(self):
+        columns = [e for e in self.columns_of(INTS) if e.sql != "id"]	# a bare constant would be a position
+        return str(self.rng.choice(columns)) if columns and self.rng.random() < 0.4 else None
 
     # -- values -----------------------------------------------------------------
 

@@ -5,13 +5,15 @@ query makes more pairs than PostgreSQL can go through in a moment. It is a table
 subquery or a CTE; what joins it to those before is a kind of join, EXISTS, IN, or
 the negation of one of these.
 """
-from expressions import COMPARISONS, Generator
-from tables import FLOATS, INTS, TIMES, TYPES
+from expressions import COMPARISONS
+from tables import FLOATS, INTS, TIMES
+from typed import generator
 
 KINDS = ("JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "CROSS JOIN", "FULL JOIN")
 SUBLINKS = ("EXISTS",) * 8 + ("NOT EXISTS",) * 8 + ("IN",) * 5 + ("NOT IN",)
 # Both sides of an equality: of a type each, possibly of different widths.
 KEY_FAMILIES = (INTS, INTS, INTS, FLOATS, FLOATS, ("bool",), ("date",), ("timestamp",), ("timestamptz",), ("date", "timestamp"))
+TYPED_KEYS = (("numeric",), ("text",), ("numeric",), ("d_mood",), ("uuid",), ("time",), ("bpchar",))
 # Both sides of a comparison that makes a range.
 RANGE_FAMILIES = (INTS, INTS, FLOATS, ("date", "timestamp"), ("timestamptz",))
 # How many rows each of n relations may have.
@@ -28,7 +30,7 @@ class Side:
         self.alias, self.table, self.cte = alias, table, ""
         self.rows = min(table.rows, most)
         self.columns = [(f"{alias}.{c.name}", c) for c in table.columns if c.imported]
-        self.g = Generator(rng, self.columns)
+        self.g = generator(rng, self.columns)
         self.sql = f"{table.name} {alias}"
         conditions = []
         if table.rows > most:
@@ -46,7 +48,7 @@ class Side:
             self.sql = f"({body}{rng.choice((' OFFSET 0', '', '', '', '', '', '', '', ''))}) {alias}"
 
     def is_plain(self):
-        return not self.cte and "OFFSET" not in self.sql
+        return not self.cte and "OFFSET" not in self.sql and not self.table.typed
 
 
 class Joins:
@@ -58,7 +60,7 @@ class Joins:
 
     def equality(self, rng, a, b):
         """a's value = b's, by columns mostly."""
-        family = rng.choice(KEY_FAMILIES)
+        family = rng.choice(KEY_FAMILIES + TYPED_KEYS if a.table.typed and b.table.typed else KEY_FAMILIES)
         parts = []
         for side in rng.sample((a, b), 2):
             e = side.g.column(family) if rng.random() < 0.85 else side.g.any(rng.choice(family), 1)
@@ -81,7 +83,7 @@ class Joins:
 
     def condition(self, rng, a, b, left):
         """The join condition of b with what `left` has."""
-        both = Generator(rng, [c for side in left + [b] for c in side.columns])
+        both = generator(rng, [c for side in left + [b] for c in side.columns])
         parts = []
         by_id = rng.random() < 0.35
         if by_id:
@@ -99,7 +101,7 @@ class Joins:
         """PostgreSQL wants a key for a full join; mostly it gets one, sometimes it refuses."""
         parts = [f"{a.alias}.id = {b.alias}.id" if rng.random() < 0.4 else self.equality(rng, a, b)]
         if rng.random() < 0.4:
-            parts.append(str(Generator(rng, a.columns + b.columns).bool(1)))
+            parts.append(str(generator(rng, a.columns + b.columns).bool(1)))
         return " AND ".join(parts)
 
     def using(self, rng, a, b, visible):
@@ -129,7 +131,7 @@ class Joins:
             sides = [Side(rng, s.table, s.alias, 10**9) for s in sides]
             source = f"{sides[0].sql} {rng.choice(KINDS[:6])} {sides[1].sql} ON a.id = b.id"
             if rng.random() < 0.4:
-                source += f" AND {Generator(rng, sides[0].columns + sides[1].columns).bool(1)}"
+                source += f" AND {generator(rng, sides[0].columns + sides[1].columns).bool(1)}"
             return [s.cte for s in sides if s.cte], source, [], sides, all(s.is_plain() for s in sides), False
         source, where, visible = sides[0].sql, [], [sides[0]]
         program = all(s.is_plain() for s in sides)
@@ -160,7 +162,7 @@ class Joins:
         sides = [self.side(rng, alias, 2500) for alias in "ab"]
         on = self.range(rng, *sides)
         if rng.random() < 0.2:
-            on += f" AND {Generator(rng, sides[0].columns + sides[1].columns).bool(1)}"
+            on += f" AND {generator(rng, sides[0].columns + sides[1].columns).bool(1)}"
         kind = rng.choice(("JOIN", "JOIN", "JOIN", "LEFT JOIN", "EXISTS", "NOT EXISTS"))
         program = all(s.is_plain() for s in sides)
         ctes = [s.cte for s in sides if s.cte]
@@ -170,7 +172,7 @@ class Joins:
 
     def query(self, rng, make_query, make_aggregates):
         ctes, source, where, visible, program, many = self.make(rng)
-        both = Generator(rng, [c for side in visible for c in side.columns])
+        both = generator(rng, [c for side in visible for c in side.columns])
         if rng.random() < 0.5:
             where.append(str(rng.choice([both] + [s.g for s in visible]).bool(rng.choice((1, 1, 2)))))
         tail = f" FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
@@ -181,14 +183,14 @@ class Joins:
             return make_query(f"{head}SELECT {rng.choice((str(e), f'count({e})', f'{visible[0].alias}.id, {e}'))}{tail}", joins=program, raising=True)
         if shape == "rows":
             items = [f"{side.alias}.id AS {side.alias}_id" for side in visible]
-            items += [f"{both.any(rng.choice(TYPES), rng.choice((0, 0, 1, 2)))} AS x{i}" for i in range(rng.randint(0, 3))]
+            items += [f"{both.output(rng.choice((0, 0, 1, 2)))} AS x{i}" for i in range(rng.randint(0, 3))]
             return make_query(f"{head}SELECT {', '.join(items)}{tail}", joins=program)
         if shape == "counted":
             return make_query(f"{head}SELECT count(*){tail}", joins=program)
         aggregates = make_aggregates(both)
         keys = []
         if shape == "grouped":
-            keys = [str(both.column((rng.choice(TYPES),)) or both.any("int4", 2)) for _ in range(rng.choice((1, 1, 2)))]
+            keys = [both.key() for _ in range(rng.choice((1, 1, 2)))]
         for key in keys:
             aggregates.key(key)
         for _ in range(rng.randint(1, 3)):

@@ -8,11 +8,12 @@ order, and nothing that depends on a float sum decides which rows come out.
 import random
 from dataclasses import dataclass, field
 
-from expressions import Expr, Generator
 from joins import Joins
 from tables import FLOATS, INTS, TYPES
+from typed import TypedGenerator, generator
 
-KEY_TYPES = TYPES
+TYPED_SHARE = 0.25			# of all queries, if not told otherwise
+LEFT_OUT = 0.06				# of the typed ones may read columns that tablets do not have
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Query:
     raising: bool = False
     shape: str = ""
     joins: bool = False				# one program is to do all of the query's joins
+    typed: bool = False				# reads a table of typed_tables.py
 
 
 class Aggregates:
@@ -42,6 +44,8 @@ class Aggregates:
 
     def add(self):
         rng, g = self.rng, self.g
+        if isinstance(g, TypedGenerator) and rng.random() < 0.7:
+            return self.exact(g.aggregate())
         filter = f" FILTER (WHERE {g.bool(1)})" if rng.random() < 0.25 else ""
         name = rng.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max", "bool"))
         if name == "count(*)":
@@ -81,9 +85,14 @@ class Aggregates:
 
 
 class Queries:
-    def __init__(self, seed, tables, joins_only=False):
-        self.seed, self.tables, self.joins_only = seed, tables, joins_only
+    def __init__(self, seed, tables, joins_only=False, typed_share=TYPED_SHARE):
+        self.seed, self.joins_only = seed, joins_only
         self.by_name = {t.name: t for t in tables}
+        self.ordinary, self.typed = [t for t in tables if not t.typed], [t for t in tables if t.typed]
+        self.typed_share = typed_share if self.typed else 0
+
+    def use(self, tables):
+        self.tables = tables
         self.weights = [1 if t.rows < 2 else 2 if t.rows < 100 else 8 for t in tables]
         self.joins = Joins(tables, [2 if t.rows < 2 else 6 if t.rows < 100 else 8 for t in tables])
 
@@ -95,8 +104,10 @@ class Queries:
             (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8))[0]
         if self.joins_only:
             shape = self.join
+        typed = rng.random() < self.typed_share
+        self.use(self.typed if typed else self.ordinary)
         query = shape(rng)
-        query.shape = shape.__name__
+        query.shape, query.typed = shape.__name__, typed
         if not query.reference:
             query.reference = query.sql
         return query
@@ -105,7 +116,8 @@ class Queries:
 
     def source(self, rng, prepared=False):
         table = rng.choices(self.tables, self.weights)[0]
-        return table, Generator(rng, [(c.name, c) for c in table.columns if c.imported], prepared)
+        left_out = table.typed and rng.random() < LEFT_OUT
+        return table, generator(rng, [(c.name, c) for c in table.columns if c.imported or left_out], prepared)
 
     def where(self, rng, g, always=False):
         if not always and rng.random() < 0.2:
@@ -116,7 +128,7 @@ class Queries:
     def outputs(self, rng, g, most=4):
         items = []
         for _ in range(rng.randint(1, most)):
-            items.append(str(g.any(rng.choice(TYPES), rng.choice((0, 0, 1, 2, 3)))))
+            items.append(str(g.output(rng.choice((0, 0, 1, 2, 3)))))
         return items
 
     # -- shapes ---------------------------------------------------------------------
@@ -132,8 +144,8 @@ class Queries:
     def ordered(self, rng):
         """LIMIT under a total order, ORDER BY over what the scan returns."""
         table, g = self.source(rng)
-        columns = [e for e in g.columns_of(INTS) if e.sql != "id"]	# a bare constant would be a position
-        first = f"{rng.choice(columns)}, " if columns and rng.random() < 0.4 else ""
+        first = g.order()
+        first = f"{first}{rng.choice((' DESC', ' NULLS FIRST', '', ''))}, " if first else ""
         direction = rng.choice((" DESC", ""))
         outputs = ", ".join(f"{o} AS x{i}" for i, o in enumerate(self.outputs(rng, g, 2)))
         sql = f"SELECT id, {outputs} FROM {table.name}{self.where(rng, g)} ORDER BY {first}id{direction}"
@@ -171,6 +183,8 @@ class Queries:
             tail += rng.choice((f" HAVING count(*) > {rng.randint(0, 30)}", f" HAVING max({x}) > {g.literal(x.type)[0]}",
                                 f" HAVING sum({x}) <> 0 AND count(*) < {rng.randint(1, 500)}"))
         mine, theirs, kinds = aggregates.lists()
+        if table.typed and rng.random() < 0.08 and all(kind == "exact" for kind in kinds):
+            tail = tail.replace(f" GROUP BY {group}", f" GROUP BY {rng.choice(('ROLLUP', 'CUBE', 'GROUPING SETS'))} ({group})")
         return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds, params=g.params or [])
 
     def spread_keys(self, rng, g):
@@ -191,7 +205,7 @@ class Queries:
         if kind == "runs":
             return [f"(id / {n})"]
         if kind == "wide":
-            columns = [c for c in g.columns if c[1].imported]
+            columns = [c for c in g.columns if c[1].imported and getattr(c[1], "keyable", True)]
             return [name for name, _ in rng.sample(columns, min(len(columns), rng.randint(3, 8)))]
         e = g.column(FLOATS)
         return [str(e) if e is not None and rng.random() < 0.7 else f"(id % {n} * {rng.choice(('0.5', '-0.25', '1e300'))})::float8"]
@@ -226,12 +240,9 @@ class Queries:
 
     def group_key(self, rng, g):
         params, g.params = g.params, None	# a parameter in a key could not be repeated by number
-        if rng.random() < 0.65:
-            e = g.column((rng.choice(KEY_TYPES),)) or g.leaf("int4")
-        else:
-            e = g.any(rng.choice(KEY_TYPES), 2)
+        key = g.key()
         g.params = params
-        return str(e)
+        return key
 
     def join(self, rng):
         return self.joins.query(rng, Query, lambda g: Aggregates(g, rng, float_sums=False))
@@ -269,12 +280,12 @@ class Queries:
 
     def union(self, rng):
         parts = []
-        type = rng.choice(TYPES)
+        type = rng.choice(TYPES + ("numeric", "text") if self.tables is self.typed else TYPES)
         for _ in range(rng.choice((2, 3))):
             table, g = self.source(rng)
             parts.append(f"SELECT id, {g.any(type, 2)} AS x FROM {table.name}{self.where(rng, g)}")
         # UNION would keep either of -0 and 0, or of two equal values that print differently.
-        op = " UNION ALL " if type in FLOATS else rng.choice((" UNION ALL ", " UNION ", " INTERSECT ", " EXCEPT "))
+        op = " UNION ALL " if type in FLOATS + ("numeric", "text") else rng.choice((" UNION ALL ", " UNION ", " INTERSECT ", " EXCEPT "))
         return Query(op.join(parts))
 
     def prepared(self, rng):
@@ -301,9 +312,9 @@ class Queries:
     def raising(self, rng):
         """One operation that may raise, in one place: PostgreSQL decides, and the VM must agree."""
         table, g = self.source(rng)
-        if rng.random() < 0.6:	# the extremes of every type are there
+        if not table.typed and rng.random() < 0.6:	# the extremes of every type are there
             table = self.by_name["d_wild"]
-            g = Generator(rng, [(c.name, c) for c in table.columns])
+            g = generator(rng, [(c.name, c) for c in table.columns])
         e = g.raising()
         place = rng.choice(("output", "where", "aggregate", "key", "guarded"))
         if place == "output":

@@ -49,6 +49,8 @@ class Column:
 class Table:
     """`setup` is a list of SQL statements and (COPY statement, data) pairs."""
 
+    typed = False				# has columns of typed_tables.py
+
     def __init__(self, name, columns, setup, rows, imports=None, rng=None):
         self.name, self.columns, self.setup, self.rows = name, columns, setup, rows
         self.imports = [name] if imports is None else imports
@@ -56,6 +58,11 @@ class Table:
 
     def of_type(self, type):
         return [c for c in self.columns if c.type == type]
+
+
+def copy_text(value):
+    """As COPY reads it."""
+    return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
 
 
 def float4_text(v):
@@ -164,7 +171,7 @@ class Maker:
         for i in range(first, first + rows):
             fields = [str(i)]
             for value, nulls in self.makers:
-                fields.append("\\N" if nulls and self.rng.random() < nulls else value())
+                fields.append("\\N" if nulls and self.rng.random() < nulls else copy_text(value()))
             data.write("\t".join(fields) + "\n")
         names = ", ".join(["id"] + [c.name for c in (columns or self.columns)])
         return (f"COPY {self.name} ({names}) FROM STDIN", data.getvalue())

@@ -1,0 +1,424 @@
+"""Expressions over the types of typed_tables.py: numeric, text and what else is stored by a dictionary, times.
+
+As in expressions.py they cannot raise, by construction. What PostgreSQL says of one value of a dictionary column is
+written as a template: {x} is the column, {c} a constant that meets it, {p} and {r} patterns, {n} a small number.
+"""
+from expressions import COMPARISONS, Expr, Generator
+from tables import INTS, TIMES, TYPES, Range
+
+FAMILIES = ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "bit",
+            "varbit", "json", "jsonb", "int4[]", "text[]", "time", "money", "oid")
+PATTERNS = ("%", "a%", "%b", "%b%", "_", "__", "a_c", "x\\%y", "", "%special%requests%", "ä%", "A%", "%\\\\%", "Ab ", "%quick%", "%1%", "\\\\_%", "😀", "%  %")
+REGEXES = ("^a", "b$", "[a-c]+", ".", "^$", "ä|ß", "\\d", "(?i)AB", "^\\s", "\\m[a-z]+\\M", "(a|b)c?", "[[:upper:]]", "^.{2,3}$")
+DATE_FIELDS = ("day", "month", "year", "quarter", "week", "dow", "isodow", "doy", "decade", "century", "millennium", "isoyear", "epoch", "julian")
+TIME_FIELDS = ("hour", "minute", "second", "milliseconds", "microseconds")
+TRUNCATIONS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century", "millennium")
+SHIFTS = ("1 day", "-1 day", "1 mon", "-13 mons", "1 year", "31 days", "02:03:04.5", "1 mon -1 day 00:00:01", "0", "100 years", "-36:00:00", "0.000001 s")
+
+ORDERED = ("{x} = {c}", "{x} <> {c}", "{x} {cmp} {c}", "{x} {cmp} {c}", "{x} IN ({c}, {c}, {c})", "{x} NOT IN ({c}, {c})", "{x} BETWEEN {c} AND {c}", "{x} IS NULL",
+           "{x} IS NOT NULL", "{x} IS DISTINCT FROM {c}", "{x} = ANY (ARRAY[{c}, {c}])", "{x} IN ({c}, NULL)", "{x} IS NOT DISTINCT FROM {c}", "{c} = {x}")
+WORDS = ORDERED + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "{x} ILIKE {p}", "{x} ~ {r}", "{x} ~* {r}", "{x} !~ {r}", "{x} SIMILAR TO {p}", "starts_with({x}::text, {c}::text)",
+                   "length({x}) {cmp} {n}", "upper({x}) = upper({c})", "{x} LIKE ANY (ARRAY[{p}, {p}])", "left({x}, {n}) = left({c}, {n})", "position({c}::text IN {x}::text) > 0")
+TRUTHS = {
+    "text": WORDS + ("{x} ^@ {c}",), "bpchar": WORDS, "blank": WORDS, "nocase": ORDERED + ("length({x}) > {n}",), "name": ORDERED + ("{x} LIKE {p}", "{x} ~ {r}", "length({x}) {cmp} {n}"),
+    '"char"': ORDERED, "uuid": ORDERED, "d_mood": ORDERED, "bytea": ORDERED + ("length({x}) > {n}", "{x} LIKE 'a%'::bytea"),
+    "inet": ORDERED + ("{x} << {c}", "{x} >>= {c}", "{x} && {c}", "family({x}) = 4", "masklen({x}) > {n}"), "cidr": ORDERED + ("{x} <<= {c}", "masklen({x}) > 8"),
+    "macaddr": ORDERED + ("trunc({x}) = {c}",), "interval": ORDERED + ("{x} > '{n} days'::interval", "extract(day FROM {x}) > {n}"), "timetz": ORDERED,
+    "bit": ("{x} = {c}::bit(8)", "{x} < {c}::bit(8)", "({x} & B'10000000') = B'10000000'", "{x} IS NULL", "get_bit({x}, 3) = 1"), "varbit": ORDERED + ("length({x}) > {n}",),
+    "json": ("{x} IS NULL", "({x} ->> 'a') = '1'", "({x} -> 'b') IS NOT NULL", "json_typeof({x}) = 'object'", "{x}::text LIKE '%a%'"),
+    "jsonb": ("{x} = {c}", "{x} @> '{\"a\": 1}'", "{x} ? 'a'", "({x} ->> 'a') IS NULL", "jsonb_typeof({x}) = 'object'", "{x} IS NULL", "{x} <> {c}"),
+    "int4[]": ("{x} = {c}", "1 = ANY ({x})", "{x} @> '{1}'", "array_length({x}, 1) > 1", "{x}[1] = 1", "{x} IS NULL", "{x} && '{2,3}'", "cardinality({x}) < {n}"),
+    "text[]": ("{x} = {c}", "'a' = ANY ({x})", "{x}[1] LIKE 'A%'", "{x} IS NULL"),
+    "time": ORDERED + ("extract(hour FROM {x}) > {n}",), "money": ORDERED, "oid": ORDERED + ("{x}::int8 > {n}",),
+}
+STRINGS = ("upper({x})", "lower({x})", "initcap({x})", "left({x}, {n})", "right({x}, {n})", "left({x}, -{n})", "substr({x}, {n})", "substring({x} FROM {n} FOR {n})", "btrim({x})", "ltrim({x}, 'ab ')",
+           "rtrim({x})", "replace({x}, 'a', 'xy')", "translate({x}, 'abc', 'AB')", "{x} || 'y'", "'z ' || {x}", "repeat({x}, 2)", "reverse({x})", "lpad({x}, 1{n}, '-')", "rpad({x}, {n})", "md5({x})",
+           "split_part({x}, ' ', 1{n})", "split_part({x}, 'b', 1)", "coalesce({x}, '?')", "nullif({x}, 'a')", "({x})::varchar(3)", "({x})::char(4)::text", "overlay({x} PLACING 'QQ' FROM 2)", "quote_literal({x})",
+           "regexp_replace({x}, '[aeiou]', '.', 'g')", "concat({x}, '!')", "substring({x} FROM '[a-z]+')", "encode(convert_to({x}, 'UTF8'), 'hex')", "(CASE WHEN {x} LIKE {p} THEN {x} ELSE 'other' END)",
+           "(CASE WHEN {x} IS NULL THEN 'none' WHEN {x} > 'b' THEN 'high' ELSE 'low' END)", "greatest({x}, 'b')", "least({x}, 'a')", "(CASE {x} WHEN 'a' THEN 'A!' WHEN 'A' THEN NULL ELSE {x} END)")
+TEXT_OF = {
+    "text": ("{x}",), "bpchar": ("({x})::text", "upper({x})", "{x} || 'y'"), "blank": ("({x})::text",), "nocase": ("upper({x})", "({x} || 'x')"), "name": ("({x})::text", "upper({x}::text)"), '"char"': ("({x})::text",),
+    "uuid": ("({x})::text", "left({x}::text, 3)"), "d_mood": ("({x})::text",), "bytea": ("encode({x}, 'hex')", "md5({x})"), "inet": ("host({x})", "abbrev({x})", "({x})::text"), "cidr": ("({x})::text", "host({x})"),
+    "macaddr": ("({x})::text",), "bit": ("({x})::text",), "varbit": ("({x})::text",), "json": ("({x} ->> 'a')", "json_typeof({x})"), "jsonb": ("({x} ->> 'a')", "({x})::text"), "text[]": ("array_to_string({x}, ',')", "{x}[1]"),
+    "int4[]": ("array_to_string({x}, ',', '-')",), "oid": ("({x})::text",), "timetz": ("({x})::text",), "time": ("({x})::text",), "money": ("({x})::text",), "interval": ("({x})::text",),
+}
+COUNTS = {
+    "text": ("length({x})", "octet_length({x})", "bit_length({x})", "char_length({x})", "position('b' IN {x})", "strpos({x}, ' ')", "ascii({x})", "(CASE WHEN {x} ~ '^[0-9]{1,5}$' THEN {x}::int4 ELSE -1 END)"),
+    "bpchar": ("length({x})", "octet_length({x})"), "blank": ("length({x})",), "nocase": ("length({x})",), "name": ("length({x})",), "bytea": ("length({x})", "octet_length({x})", "(CASE WHEN length({x}) > 0 THEN get_byte({x}, 0) END)"),
+    "inet": ("family({x})", "masklen({x})"), "cidr": ("masklen({x})",), "int4[]": ("cardinality({x})", "array_length({x}, 1)"), "bit": ("get_bit({x}, 3)",), "varbit": ("length({x})",), "jsonb": ("length({x}::text)",),
+}
+PLAIN_VALUES = {	# other results of a value, compared as text
+    "inet": ("network({x})", "broadcast({x})", "({x} + 1)", "netmask({x})"), "macaddr": ("trunc({x})",), "interval": ("-({x})", "({x} * 2)", "justify_hours({x})", "extract(month FROM {x})", "date_part('second', {x})"),
+    "bit": ("~({x})", "({x} << 1)"), "int4[]": ("{x}[1]", "({x} || 7)"), "jsonb": ("({x} -> 'b')",), "bytea": ("substring({x} FROM 1 FOR 3)", "({x} || '\\x00'::bytea)"), "json": ("({x} -> 'b')",),
+    "time": ("({x} + '01:30'::interval)", "({x} - '25:00'::interval)", "extract(hour FROM {x})", "extract(second FROM {x})", "extract(epoch FROM {x})", "date_part('minute', {x})", "({x} - '12:00'::time)", "({x})::interval"),
+    "timetz": ("extract(hour FROM {x})",), "oid": ("({x})::int8",), "d_mood": ("({x} = 'ok')",), "uuid": ("({x})",),
+}
+ORDERED_TYPES = ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "varbit", "time", "money", "oid", "int4[]", "jsonb")
+HAVE_EXTREMES = ("numeric", "text", "bpchar", "d_mood", "inet", "interval", "time", "timetz", "money", "oid", "cidr")
+
+
+def sql_text(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
+class TypedGenerator(Generator):
+    """Generator over columns of which some are TypedColumns."""
+
+    def typed(self, families=FAMILIES):
+        return [(n, c) for n, c in self.columns if c.type in families]
+
+    def pick(self, families=FAMILIES):
+        found = self.typed(families)
+        return self.rng.choice(found) if found else None
+
+    def columns_of(self, types):
+        return [Expr(name, c.type, c.range, getattr(c, "scale", None)) for name, c in self.columns if c.type in types]
+
+    # -- constants ----------------------------------------------------------------
+
+    def fill(self, template, name, column):
+        rng = self.rng
+        text = template.replace("{cmp}", rng.choice(COMPARISONS))
+        while "{c}" in text:
+            text = text.replace("{c}", self.meeting(column), 1)
+        while "{n}" in text:
+            text = text.replace("{n}", str(rng.randint(0, 9)), 1)
+        while "{p}" in text:
+            text = text.replace("{p}", sql_text(rng.choice(PATTERNS)), 1)
+        while "{r}" in text:
+            text = text.replace("{r}", sql_text(rng.choice(REGEXES)), 1)
+        return text.replace("{x}", name)
+
+    def meeting(self, column):
+        """A constant that some row may have; now and then a parameter."""
+        rng = self.rng
+        pool = [v for v in column.pool if len(v) < 100] or [""]
+        texts = [rng.choice(pool) if rng.random() < 0.85 or column.type not in ("text", "bpchar") else rng.choice(("b", "zz", "A ", "ä ")) for _ in range(3)]
+        cast = f"::{column.cast}"
+        if self.params is not None and len(self.params) < 4 and rng.random() < 0.4:
+            self.params.append((column.cast, [sql_text(texts[0]) + cast, "NULL" if rng.random() < 0.1 else sql_text(texts[1]) + cast, sql_text(texts[2]) + cast]))
+            return f"${len(self.params)}"
+        return sql_text(texts[0]) + cast
+
+    def literal(self, type, positive=False):
+        rng = self.rng
+        if type == "numeric":
+            if not positive and rng.random() < 0.02:
+                return "'NaN'::numeric", Range(-10**6, 10**6, finite=False)
+            scale = rng.choice((0, 1, 2, 2, 3, 5))
+            v = rng.choice((rng.randint(1, 9), rng.randint(1, 2000), rng.randint(1, 10**6)))
+            text = str(v) if scale == 0 else f"{str(v).rjust(scale + 1, '0')[:-scale]}.{str(v).rjust(scale + 1, '0')[-scale:]}"
+            if not positive and rng.random() < 0.3:
+                return f"(-{text})", Range(-(v // 10**scale) - 1, 0)
+            # a bare whole number would be an integer
+            return (text if scale else f"'{text}'::numeric"), Range(0, v // 10**scale + 1)
+        if type in FAMILIES:
+            found = self.pick((type,))
+            return (sql_text(self.rng.choice([v for v in found[1].pool if len(v) < 100])) + f"::{found[1].cast}" if found else f"NULL::{type if type not in ('nocase', 'blank') else 'text'}"), Range()
+        return super().literal(type, positive)
+
+    def scale_of(self, sql):
+        return len(sql.rstrip(")").split(".")[1]) if "." in sql and "'" not in sql else 0 if "NaN" not in sql else None
+
+    def constant(self, type, positive=False):
+        if type != "numeric":
+            return super().constant(type, positive)
+        params, self.params = self.params, self.params if self.rng.random() < 0.3 else None
+        e = super().constant(type, positive)
+        self.params = params
+        return Expr(e.sql, type, e.range, None if e.sql.startswith("$") else self.scale_of(e.sql))
+
+    # -- values -------------------------------------------------------------------
+
+    def operation(self, type, depth):
+        if type == "numeric":
+            return self.numeric(depth)
+        if type == "text":
+            return self.text(depth)
+        if type in FAMILIES:
+            return None
+        if type in INTS and self.rng.random() < 0.35:
+            return self.counted(type, depth)
+        if type in ("timestamp", "timestamptz", "date") and self.rng.random() < 0.5:
+            return self.moved(type, depth)
+        if type == "float8" and self.rng.random() < 0.3:
+            return self.date_part(depth)
+        return super().operation(type, depth)
+
+    def conditional(self, type, depth):
+        if type == "numeric":
+            a, b = self.any(type, depth - 1), self.any(type, depth - 1)
+            kind, scale, r = self.rng.choice(("case", "coalesce", "nullif", "greatest", "least")), a.scale if a.scale == b.scale else None, a.range.union(b.range)
+            if kind == "case":
+                otherwise = self.rng.choice((f" ELSE {b}", f" ELSE {b}", " ELSE 0", ""))
+                if otherwise == " ELSE 0":
+                    scale, r = (0 if a.scale == 0 else None), a.range.union(Range(0, 0))
+                return Expr(f"(CASE WHEN {self.bool(depth - 1)} THEN {a}{otherwise} END)", type, r, a.scale if not otherwise else scale)
+            return Expr(f"{kind}({a}, {b})", type, a.range if kind == "nullif" else r, a.scale if kind == "nullif" else scale)
+        if type in FAMILIES:
+            return None if type != "text" else self.text(depth)
+        return super().conditional(type, depth)
+
+    def numeric(self, depth):
+        rng = self.rng
+        kind = rng.choice(("+", "-", "*", "*", "neg", "abs", "%", "round", "round", "trunc", "ceil", "sign", "int", "rescale", "extract", "/", "one minus"))
+        if kind == "int":
+            a = self.any(rng.choice(INTS), depth - 1)
+            return Expr(f"({a})::numeric", "numeric", a.range, 0)
+        if kind == "extract":
+            return self.extract(depth)
+        a = self.any("numeric", depth - 1)
+        x = a.range
+        if x.lo is None:
+            return None
+        m = max(abs(x.lo), abs(x.hi))
+        if kind == "one minus":
+            return Expr(f"(1 {rng.choice('+-')} {a})", "numeric", Range(-m - 1, m + 1, x.finite), a.scale)
+        if kind in ("neg", "abs", "sign"):
+            sql = {"neg": "(- {})", "abs": "abs({})", "sign": "sign({})"}[kind].format(a)
+            return Expr(sql, "numeric", Range(-m, m, x.finite), 0 if kind == "sign" else a.scale)
+        if kind == "ceil":
+            return Expr(f"{rng.choice(('ceil', 'floor', 'round', 'trunc', 'ceiling'))}({a})", "numeric", Range(-m - 1, m + 1, x.finite), 0)
+        if kind in ("round", "trunc"):
+            n = rng.choice((0, 1, 2, 3, 4, 8, -1, -3))
+            return Expr(f"{kind}({a}, {n})", "numeric", Range(-m - 10000, m + 10000, x.finite), max(n, 0))
+        if kind == "rescale":
+            scale = rng.choice((0, 1, 2, 4, 6))
+            precision = max(len(str(m + 1)) + scale + rng.choice((0, 0, 3)), 1)
+            return Expr(f"({a})::numeric({precision},{scale})", "numeric", Range(-m - 1, m + 1, x.finite), scale) if precision < 60 else None
+        b = self.any("numeric", depth - 1) if rng.random() < 0.6 else self.constant("numeric")
+        y = b.range
+        if y.lo is None:
+            return None
+        finite, known = x.finite and y.finite, a.scale is not None and b.scale is not None
+        if kind in ("/", "%"):
+            if kind == "/" and rng.random() < 0.6:
+                return None			# left to PostgreSQL
+            return Expr(f"({a} {kind} nullif({b}, 0))", "numeric", Range(-m * 10**11, m * 10**11, finite), max(a.scale, b.scale) if known and kind == "%" else None)
+        if kind == "*":
+            corners = [i * j for i in (x.lo, x.hi) for j in (y.lo, y.hi)]
+            return Expr(f"({a} * {b})", "numeric", Range(min(corners), max(corners), finite), a.scale + b.scale if known else None)
+        lo, hi = (x.lo + y.lo, x.hi + y.hi) if kind == "+" else (x.lo - y.hi, x.hi - y.lo)
+        return Expr(f"({a} {kind} {b})", "numeric", Range(lo, hi, finite), max(a.scale, b.scale) if known else None)
+
+    def field(self, e):
+        """A field that a value of this type has, and the scale of extract()'s answer."""
+        fields = DATE_FIELDS if e.type == "date" else DATE_FIELDS + TIME_FIELDS + TIME_FIELDS
+        f = self.rng.choice(fields)
+        scale = {"second": 6, "milliseconds": 3, "epoch": 0 if e.type == "date" else 6, "julian": 0 if e.type == "date" else None}.get(f, 0)
+        return f, scale
+
+    def extract(self, depth):
+        e = self.any(self.rng.choice(("date", "timestamp", "timestamp", "timestamptz")), depth - 1)
+        f, scale = self.field(e)
+        return Expr(f"extract({f} FROM {e})", "numeric", Range(-10**13, 10**13, e.range.tame), scale)
+
+    def date_part(self, depth):
+        e = self.any(self.rng.choice(("date", "timestamp")), depth - 1)
+        f, _ = self.field(e)
+        if f == "julian" or not e.range.tame:
+            return None
+        return Expr(f"date_part('{f}', {e})", "float8", Range(1e-7, 1e11))
+
+    def moved(self, type, depth):
+        """Dates and times and intervals; only values of this century and the last move."""
+        rng = self.rng
+        e = self.leaf(type)
+        if not e.range.tame:
+            return None
+        shift = f"({e} {rng.choice('+-')} '{rng.choice(SHIFTS)}'::interval)"
+        kind = rng.choice(("shift", "trunc", "age"))
+        if type == "date":
+            return Expr(f"({shift})::date", type, Range(tame=True))
+        if kind == "trunc":
+            return Expr(f"date_trunc('{rng.choice(TRUNCATIONS)}', {e})", type, Range(tame=True))
+        return Expr(shift, type, Range(tame=True))
+
+    def text(self, depth, column=None):
+        found = column or self.pick(("text",) * 5 + tuple(TEXT_OF))
+        if found is None:
+            return None
+        name, c = found
+        sql = self.fill(self.rng.choice(TEXT_OF[c.type]), name, c) if c.type in TEXT_OF else name
+        for _ in range(self.rng.choice((0, 1, 1, 2)) if c.type != "nocase" else 0):
+            sql = self.fill(self.rng.choice(STRINGS), sql, c if c.type == "text" else ANY_TEXT)
+        if self.rng.random() < 0.05:		# two columns
+            other = self.pick(("text",))
+            if other and getattr(c, "collation", "") == other[1].collation:
+                sql = f"({sql} || {other[0]})"
+        return Expr(sql, "text", Range())
+
+    def counted(self, type, depth):
+        """An integer that is said of a value of another type."""
+        rng = self.rng
+        if rng.random() < 0.3:
+            a = self.any("numeric", depth - 1)
+            if not a.range.finite or a.range.lo is None or not self.fits(type, a.range.lo - 1, a.range.hi + 1):
+                return None
+            return Expr(f"({a})::{type}", type, Range(a.range.lo - 1, a.range.hi + 1))
+        found = self.pick(tuple(COUNTS))
+        if found is None or type == "int2":
+            return None
+        sql = self.fill(rng.choice(COUNTS[found[1].type]), *found)
+        return Expr(sql if type == "int4" else f"({sql})::{type}", type, Range(-1, 2**22))
+
+    def output(self, depth):
+        """Anything to hand out."""
+        rng = self.rng
+        kind = rng.choice(("numeric", "numeric", "text", "column", "column", "plain", "truth", "extract", "base"))
+        if kind == "numeric":
+            return self.any("numeric", depth)
+        if kind == "text":
+            return self.text(depth) or self.any("numeric", depth)
+        if kind == "truth":
+            return self.bool(min(depth, 2))
+        if kind == "extract":
+            return self.extract(1)
+        if kind == "base":
+            return self.any(rng.choice(TYPES), depth)
+        found = self.pick(FAMILIES if kind == "column" else tuple(PLAIN_VALUES))
+        if found is None:
+            return self.any(rng.choice(TYPES), depth)
+        return Expr(found[0] if kind == "column" else self.fill(rng.choice(PLAIN_VALUES[found[1].type]), *found), "any")
+
+    # -- truth values -------------------------------------------------------------
+
+    def bool(self, depth):
+        if self.rng.random() < 0.55:
+            e = self.truth(depth)
+            if e is not None:
+                return e
+        return super().bool(depth)
+
+    def truth(self, depth):
+        rng = self.rng
+        found = self.pick()
+        if found is None:
+            return None
+        name, c = found
+        if c.type == "numeric":
+            a = Expr(name, "numeric", c.range, c.scale) if rng.random() < 0.5 else self.any("numeric", depth - 1)
+            form = rng.choice(("cmp", "cmp", "cmp", "int", "between", "in", "distinct", "float"))
+            if form == "between":
+                return Expr(f"({a} BETWEEN {self.constant('numeric')} AND {self.constant('numeric')})", "bool")
+            if form == "in":
+                return Expr(f"({a} {rng.choice(('IN', 'NOT IN'))} ({', '.join(self.literal('numeric')[0] for _ in range(rng.randint(1, 5)))}{rng.choice(('', '', ', 1', ', NULL'))}))", "bool")
+            if form == "distinct":
+                return Expr(f"({a} IS {rng.choice(('', 'NOT '))}DISTINCT FROM {self.any('numeric', depth - 1)})", "bool")
+            other = {"cmp": lambda: self.any("numeric", depth - 1) if rng.random() < 0.4 else self.constant("numeric"), "int": lambda: self.any(rng.choice(INTS), 0),
+                     "float": lambda: "'2.5'::float8"}[form]()
+            return Expr(f"({a} {rng.choice(COMPARISONS)} {other})", "bool")
+        if rng.random() < 0.1 and depth > 0:
+            e = self.text(depth, found if c.type in TEXT_OF else None)
+            if e is not None:
+                return Expr("(" + self.fill(rng.choice(WORDS), e.sql, ANY_TEXT) + ")", "bool") if c.type != "nocase" else None
+        if rng.random() < 0.07 and c.keyable:
+            same = [n for n, o in self.typed((c.type,)) if o.collation == c.collation and n != name]
+            if same:
+                return Expr(f"({name} {rng.choice(COMPARISONS[:4])} {rng.choice(same)})", "bool")
+        return Expr("(" + self.fill(rng.choice(TRUTHS[c.type]), name, c) + ")", "bool")
+
+    # -- keys and aggregates --------------------------------------------------------
+
+    def key(self):
+        """A value to group by: equal values print the same."""
+        rng = self.rng
+        kind = rng.choice(("column", "column", "column", "text", "numeric", "extract", "base"))
+        if kind == "column":
+            found = [n for n, c in self.typed(ORDERED_TYPES + ("bit",)) if c.keyable]
+            if found:
+                return rng.choice(found)
+        if kind == "text":
+            e = self.text(1, self.pick(("text", "bpchar", "uuid", "d_mood", "bytea", "inet")))
+            if e is not None:
+                return e.sql
+        if kind in ("numeric", "extract"):
+            for _ in range(4):
+                e = self.any("numeric", rng.choice((0, 1, 1, 2))) if kind == "numeric" else self.extract(1)
+                if e.scale is not None and not e.sql.startswith("$") and any(n in e.sql for n, _ in self.columns):
+                    return e.sql
+        return str(self.column(TYPES) or self.leaf("int4"))
+
+    def order(self):
+        """What rows are sorted by, before their id."""
+        found = [n for n, c in self.typed(ORDERED_TYPES)]
+        return self.rng.choice(found) if found else None
+
+    def aggregate(self):
+        """An aggregate whose answer does not depend on the order of rows."""
+        rng = self.rng
+        filter = f" FILTER (WHERE {self.bool(1)})" if rng.random() < 0.2 else ""
+        kind = rng.choice(("sum", "sum", "avg", "extreme", "extreme", "count", "variance", "bits", "distinct", "price", "share", "money", "list"))
+        if kind in ("sum", "avg"):
+            return f"{kind}({self.any('numeric', rng.choice((0, 1, 1, 2)))}){filter}"
+        if kind == "extreme":
+            found = [n for n, c in self.typed(HAVE_EXTREMES) if c.keyable]
+            e = rng.choice(found) if found and rng.random() < 0.7 else self.uniform() if rng.random() < 0.6 else self.text(1, self.pick(("text",)))
+            return f"{rng.choice(('min', 'max'))}({e or 'id'}){filter}"
+        if kind == "count":
+            return f"count({self.output(1)}){filter}"
+        if kind == "variance":
+            f = rng.choice(("stddev", "variance", "var_pop", "var_samp", "stddev_pop", "stddev_samp"))
+            return f"{f}({self.leaf(rng.choice(INTS)) if rng.random() < 0.5 else self.any('numeric', rng.choice((0, 1)))}){filter}"
+        if kind == "bits":
+            return f"{rng.choice(('bit_and', 'bit_or', 'bit_xor'))}({self.any(rng.choice(INTS), 1)}){filter}"
+        if kind == "distinct":
+            return f"{rng.choice(('count', 'count', 'count', 'max'))}(DISTINCT {rng.choice((self.uniform(), self.uniform(), self.leaf('int4')))}){filter}" if rng.random() < 0.5 else f"count(DISTINCT {self.key()}){filter}"
+        if kind == "price":
+            return f"sum({self.leaf('numeric')} * (1 - {self.leaf('numeric')}) * (1 + {self.leaf('numeric')})){filter}"
+        if kind == "share":
+            return f"round(100.00 * sum(CASE WHEN {self.bool(1)} THEN {self.leaf('numeric')} ELSE 0 END) / nullif(sum({self.leaf('numeric')}), 0), 4)"
+        if kind == "money":
+            found = self.pick(("money", "interval"))
+            # intervals are summed field by field, and print so
+            return f"sum({found[0]}){filter}" if found and "fortune" not in found[0] and "o_interval" not in found[0] else f"count(*){filter}"
+        found = self.pick(("text",))
+        if found is None or len(max(found[1].pool, key=len)) > 500:
+            return f"sum({self.leaf('numeric')}){filter}"
+        return f"string_agg(DISTINCT {found[0]}, '|'){filter}"
+
+    def uniform(self):
+        """A numeric of one display scale, which equal values print alike."""
+        for _ in range(5):
+            e = self.any("numeric", self.rng.choice((0, 1, 1)))
+            if e.scale is not None:
+                return e
+        return Expr("id", "int4")
+
+    # -- what may raise ---------------------------------------------------------------
+
+    def raising(self):
+        rng = self.rng
+        n = self.column(("numeric",))
+        if n is None or rng.random() < 0.2:
+            return super().raising()
+        kind = rng.choice(("divide", "divide", "modulo", "cast", "precision", "text", "substring", "moved", "byte"))
+        if kind == "divide":
+            return Expr(f"({n} / {self.leaf('numeric')})", "numeric")
+        if kind == "modulo":
+            return Expr(f"({n} % {self.leaf('numeric')})", "numeric")
+        if kind == "cast":
+            return Expr(f"({n})::{rng.choice(INTS)}", "int4")
+        if kind == "precision":
+            return Expr(f"({n})::numeric({rng.choice(('3,1', '5,2', '2,0', '9,4'))})", "numeric")
+        found = self.pick(("text",))
+        if kind in ("text", "substring") and found:
+            return Expr(f"({found[0]})::{rng.choice(('int4', 'numeric', 'date'))}" if kind == "text" else f"substring({found[0]} FROM 1 FOR length({found[0]}) - 2)", "text")
+        found = self.pick(("bytea",))
+        if kind == "byte" and found:
+            return Expr(f"get_byte({found[0]}, 1)", "int4")
+        return Expr(f"({self.leaf('timestamp')} {rng.choice('+-')} '{rng.choice(('250000 years', '300000 mons', '1 day'))}'::interval)", "timestamp")
+
+
+class AnyText:
+    """For constants beside a computed text."""
+    type, cast, pool, collation = "text", "text", ("a", "b", "", "A", "abc", "Zebra", "10"), ""
+
+
+ANY_TEXT = AnyText()
+
+
+def generator(rng, columns, prepared=False):
+    """The generator for these columns."""
+    typed = any(getattr(c, "pool", None) is not None for _, c in columns)
+    return (TypedGenerator if typed else Generator)(rng, columns, prepared)

@@ -1,0 +1,194 @@
+"""Tables of the types that are stored scaled or by a dictionary, and of those that are left out.
+
+A column's `type` is its family, by which the generator picks it; `cast` is the type of its literals, `declared` that of the
+column. `scale` is a numeric column's display scale, None where values have several. `pool` has the values of a column by
+which constants are made that meet it. Not `keyable` are values that may be equal and print differently. `imported` says
+that tablets have the column; what they leave out is read by PostgreSQL, with a reason.
+"""
+import random
+
+from tables import PROFILES, Column, Maker, Range, near_time, profile
+
+LOW = ("", " ", "a", "A", "b", "B", "ab", "aB", "Ab ", "abc", "abd", "ä", "Ä", "ß", "SS", "é", "e\u0301", "ñ", "Zebra", "zebra", "日本語", "😀", "İ", "ı",
+       "x%y", "x_y", "x\\y", "a'b", 'q"q', "10", "9", "-0", "NULL", "special requests", "very special, requests", "tab\tx", "line\nbreak", " lead", "trail  ",
+       "a b c", "\\N", "{}", "%", "ﬁ", "\u200b", "\U0010ffff", "\x01")
+MIDDLE = tuple(f"{w}{i % 7}{' ' * (i % 3)}{i}" for i, w in enumerate(("carefully", "Furiously ", "quick", "ünïcode", "x", "") * 70))
+DIGITS = ("0", "1", "7", "42", "007", "-5", "99999", "12345678901", "x1", "", " 8", "1.5", "1e3")
+UUIDS = tuple(f"{i * 2654435761 % 2**32:08x}-{i:04x}-4000-8000-{i * i:012x}" for i in range(40)) + ("00000000-0000-0000-0000-000000000000", "f" * 8 + "-ffff" * 3 + "-" + "f" * 12)
+MOODS = ("sad", "ok", "happy", "Ecstatic", "none of these")
+BYTES = ("\\x", "\\x00", "\\x0001", "\\xff", "\\x616263", "\\x5c", "\\x" + "ab" * 200, "\\x61")
+INETS = ("10.0.0.1", "10.0.0.1/8", "10.0.0.0/8", "192.168.1.77/24", "::1", "2001:db8::/32", "0.0.0.0/0", "255.255.255.255", "::ffff:1.2.3.4/128")
+CIDRS = ("10.0.0.0/8", "192.168.1.0/24", "::/0", "2001:db8::/32", "10.1.2.3/32", "10.0.0.0/9")
+MACS = ("08:00:2b:01:02:03", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00", "08:00:2b:ff:02:03")
+INTERVALS = ("1 day", "24:00:00", "1 mon", "30 days", "-1 year", "00:00:00", "1 year 2 mons 3 days 04:05:06.789", "-04:05:06", "100000 days", "0.000001 s", "1 day -1 hour",
+             "178000000 years")
+SPANS = ("1 day", "2 days", "3 mons", "1 year", "-5 days", "10:00:00", "00:00:00.5")	# no two are equal
+TIMETZS = ("00:00:00+00", "12:30:00+02", "10:30:00+00", "24:00:00-08", "23:59:59.999999+13", "04:05:06-03:30")
+DAYTIMES = ("00:00:00", "24:00:00", "12:00:00", "23:59:59.999999", "04:05:06.789", "00:00:00.000001", "13:37:00")
+BITS = ("00000000", "11111111", "10101010", "00000001", "10000000")
+VARBITS = ("", "0", "1", "00", "101", "1" * 70)
+JSONS = ('{}', '{"a": 1}', '{"a":1}', '{"a": "x", "b": [1, 2, null]}', '[]', 'null', '"text"', '{"a": null}', '3.0', '3', '{"b": {"c": true}, "a": -1.50}')
+ARRAYS = ("{}", "{1}", "{1,2,3}", "{NULL}", "{1,NULL,-5}", "[0:1]={1,2}", "{{1,2},{3,4}}")
+WORDS = ("{}", "{a}", '{a,"",NULL}', '{"A b",ä}')
+MONEY = ("0", "1.00", "-1.00", "12.34", "99999.99", "-92233720368547758.08", "92233720368547758.07")
+OIDS = ("0", "1", "4294967295", "2147483648", "1259", "2147483647")
+CHARS = ("a", "b", "A", "\\x01", "~", " ", "")
+
+COLLATIONS = ("C", "und-x-icu", "de-x-icu", "tr-x-icu")
+TYPES_SQL = ["DROP DOMAIN IF EXISTS d_word, d_price CASCADE", "DROP TYPE IF EXISTS d_mood CASCADE", f"CREATE TYPE d_mood AS ENUM {MOODS}",
+             "CREATE DOMAIN d_word AS text CHECK (length(value) < 10000)", "CREATE DOMAIN d_price AS numeric(12,2) CHECK (value > -1e9)",
+             "DROP COLLATION IF EXISTS d_nocase", "CREATE COLLATION d_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"]
+
+
+class TypedColumn(Column):
+    def __init__(self, name, type, declared, value, range=None, nulls=0.1, imported=True, cast=None, pool=None, scale=None, collation="", keyable=True):
+        super().__init__(name, type, range or Range(), imported, value, nulls)
+        self.declared, self.cast, self.pool = declared, cast or type, pool
+        self.scale, self.collation, self.keyable = scale, collation, keyable
+
+
+def decimal(v, scale):
+    """The text of v / 10^scale with `scale` digits."""
+    sign, digits = "-" if v < 0 else "", str(abs(v)).rjust(scale + 1, "0")
+    return sign + (digits if scale <= 0 else digits[:-scale] + "." + digits[-scale:])
+
+
+class TypedMaker(Maker):
+    def append(self, column):
+        self.columns.append(column)
+        self.makers.append((column.value, column.nulls))
+
+    def create(self):
+        columns = "".join(f", {c.name} {getattr(c, 'declared', c.type)}" for c in self.columns)
+        return f"CREATE TABLE {self.name} (id int4 NOT NULL{columns}) WITH (autovacuum_enabled = off)"
+
+    def base(self, *types, nulls=0.1, special=False):
+        """Columns of the ordinary types beside them."""
+        for type in types:
+            value, range = profile(self.rng, type, "special" if special else PROFILES[type][0])
+            self.append(Column(f"{type}_{len(self.columns)}", type, range, value=value, nulls=nulls))
+
+    def numeric(self, name, declared, scale, lo, hi, values=None, edge=False, **more):
+        """Multiples of 10^-scale from lo to hi (both scaled), edges now and then; or some values alone."""
+        rng, unit = self.rng, 10**max(scale or 0, 0)
+        pool = [decimal(v, scale or 0) for v in ((0, 1, -1, lo, hi, lo + 1, hi - 1) if edge else (0, 1, lo, hi)) if lo <= v <= hi]
+
+        def value():
+            if values:
+                return rng.choice(values)
+            return rng.choice(pool) if rng.random() < (0.2 if edge else 0.02) else decimal(rng.randint(lo, hi), scale)
+        bounds = Range(-(-abs(lo) // unit) * (-1 if lo < 0 else 1) - 1, hi // unit + 1, finite=not values or "NaN" not in values)
+        self.append(TypedColumn(name, "numeric", declared, value, bounds, pool=values or pool, scale=scale, cast="numeric", **more))
+
+    def choice(self, name, type, pool, declared=None, **more):
+        rng = self.rng
+        self.append(TypedColumn(name, type, declared or type, lambda: rng.choice(pool), pool=pool, **more))
+
+    def done(self, setup=()):
+        return self.table(list(setup) + [self.create(), self.copy(0, self.rows)], self.rows)
+
+
+def numerics(rng, name, rows):
+    m = TypedMaker(rng, name, rows)
+    m.numeric("n_money", "numeric(15,2)", 2, -9999999, 9999999)
+    m.numeric("n_part", "numeric(4,2)", 2, 0, 10)
+    m.numeric("n_four", "numeric(10,4)", 4, -10**6, 10**6, nulls=0)
+    m.numeric("n_whole", "numeric(18,0)", 0, -10**6, 10**6)
+    m.numeric("n_fine", "numeric(18,10)", 10, -10**13, 10**13)
+    m.numeric("n_edge", "numeric(18,2)", 2, -10**18 + 1, 10**18 - 1, edge=True)
+    m.numeric("n_free", "numeric", 3, -5000, 5000)
+    m.numeric("n_price", "d_price", 2, -10000, 10**7)
+    m.numeric("n_few", "numeric(6,1)", 1, -6, 6)
+    m.numeric("n_over", "numeric(2,4)", 4, -99, 99)
+    m.numeric("n_mixed", "numeric", None, -100, 100, values=("1", "1.0", "1.00", "2.50", "-3", "0", "0.000", "100.125", "1e10"), imported=False, keyable=False)
+    m.numeric("n_nan", "numeric(10,2)", 2, -100, 100, values=("NaN", "1.25", "0.00", "-7.50"), imported=False)
+    m.numeric("n_infinite", "numeric", None, -100, 100, values=("Infinity", "-Infinity", "NaN", "1"), imported=False)
+    m.numeric("n_wide", "numeric(38,4)", 4, -10**37, 10**37, edge=True, imported=False)
+    m.numeric("n_nothing", "numeric", 0, 0, 0, nulls=1.0)
+    m.choice("x_flag", "text", ("A", "N", "R", "ä"))
+    m.base("int2", "int4", "int8", "float8", "bool")
+    return m.done(TYPES_SQL)
+
+
+def texts(rng, name, rows):
+    m = TypedMaker(rng, name, rows)
+    m.choice("t_low", "text", LOW)
+    m.choice("t_middle", "text", MIDDLE, nulls=0.05)
+    m.choice("t_digits", "text", DIGITS)
+    m.choice("t_flag", "text", ("A", "N", "R"), nulls=0)
+    m.choice("t_word", "text", LOW[:20], "d_word")
+    m.choice("v_low", "text", tuple(v[:20] for v in LOW), "varchar(20)", cast="varchar")
+    for i, collation in enumerate(COLLATIONS):
+        m.choice(f"t_{collation[:2].lower()}", "text", LOW, f'text COLLATE "{collation}"', collation=collation)
+    m.choice("t_nocase", "nocase", LOW, "text COLLATE d_nocase", cast="text", keyable=False)
+    m.choice("c_ten", "bpchar", tuple(v[:10].rstrip(" ") for v in LOW), "char(10)")
+    m.choice("c_one", "bpchar", ("a", "b", "A", "", "ä"), "char(1)", nulls=0)
+    m.choice("c_any", "blank", ("a", "a ", "a  ", "", " ", "b"), "bpchar", cast="bpchar", keyable=False)
+    value = (lambda: f"{rng.random()} {rng.random()}")
+    m.append(TypedColumn("t_unique", "text", "text", value, pool=("0.5", "0.25 1"), imported=False))
+    m.numeric("x_price", "numeric(9,2)", 2, -99999, 99999)
+    m.base("int4", "date", "bool")
+    return m.done()
+
+
+def others(rng, name, rows):
+    m = TypedMaker(rng, name, rows)
+    for name_, type, pool, more in (
+            ("o_name", "name", tuple(v[:15] for v in LOW[:20]), {}), ("o_char", '"char"', CHARS[:3] + CHARS[4:6], {}), ("o_uuid", "uuid", UUIDS, {}),
+            ("o_mood", "d_mood", MOODS, {}), ("o_bytes", "bytea", BYTES, {}), ("o_inet", "inet", INETS, {}), ("o_cidr", "cidr", CIDRS, {}),
+            ("o_mac", "macaddr", MACS, {}), ("o_interval", "interval", INTERVALS, {"keyable": False}), ("o_span", "interval", SPANS, {"keyable": False}),
+            ("o_timetz", "timetz", TIMETZS, {}), ("o_bit", "bit", BITS, {"declared": "bit(8)", "cast": "varbit"}), ("o_varbit", "varbit", VARBITS, {}),
+            ("o_json", "json", JSONS, {"keyable": False}), ("o_jsonb", "jsonb", JSONS, {"keyable": False}), ("o_ints", "int4[]", ARRAYS, {"keyable": False}),
+            ("o_words", "text[]", WORDS, {"keyable": False}), ("o_time", "time", DAYTIMES, {}), ("o_money", "money", MONEY[:5], {}),
+            ("o_fortune", "money", MONEY, {}), ("o_oid", "oid", OIDS, {})):
+        m.choice(name_, type, pool, **more)
+    m.numeric("x_rate", "numeric(5,3)", 3, -9999, 99999)
+    m.choice("x_flag", "text", ("A", "N", "R", "ä"))
+    m.base("date", "timestamp", "timestamptz", "int8")
+    m.base("date", "timestamp", special=True)
+    return m.done()
+
+
+def long_values(rng, name, rows):
+    """Few distinct values: compressed, and out of line."""
+    m = TypedMaker(rng, name, rows)
+    noise = random.Random(f"{name}:noise")
+    long = ("", "z" * 10000, "ab" * 3000, "".join(noise.choice("abcdefghij äß") for _ in range(6000)), "y" * 1000000, "short")
+    m.choice("l_text", "text", long)
+    m.choice("l_bytes", "bytea", ("\\x" + "00" * 5000, "\\x" + bytes(noise.randrange(256) for _ in range(4000)).hex(), "\\x"))
+    m.choice("l_c", "text", long, 'text COLLATE "C"', collation="C")
+    m.numeric("l_num", "numeric(9,3)", 3, -500, 500)
+    m.base("int4")
+    return m.done()
+
+
+def mixed_types(rng, name, rows):
+    """A few columns of each kind, for joins and small tables."""
+    m = TypedMaker(rng, name, rows)
+    m.numeric("n_few", "numeric(6,2)", 2, -500, 500)
+    m.numeric("n_one", "numeric", 1, -30, 30)
+    m.choice("t_low", "text", LOW[:12])
+    m.choice("c_one", "bpchar", ("a", "b", "A", ""), "char(1)")
+    m.choice("o_mood", "d_mood", MOODS)
+    m.choice("o_uuid", "uuid", UUIDS[:6])
+    m.choice("o_time", "time", DAYTIMES)
+    m.base("int4", "int8", "date", "timestamp", "float8", "bool")
+    return m.done()
+
+
+def near_timestamp(rng):
+    return near_time(rng, "timestamp")
+
+
+def make_typed_tables(seed, rows):
+    def rng(name):
+        return random.Random(f"{seed}:{name}")
+
+    tables = [
+        numerics(rng("d_numerics"), "d_numerics", rows), texts(rng("d_texts"), "d_texts", rows), others(rng("d_others"), "d_others", rows),
+        long_values(rng("d_long"), "d_long", max(rows // 40, 1)), mixed_types(rng("d_types"), "d_types", rows),
+        mixed_types(rng("d_few_types"), "d_few_types", 30), mixed_types(rng("d_no_types"), "d_no_types", 0),
+    ]
+    for table in tables:
+        table.typed = True
+    return tables
