@@ -9,21 +9,14 @@
 #define GPUVM_STORE_DICTIONARY_H
 
 #include "pg/pg.h"
-#include "tablet/dictionary.h"
+#include "tablet/dictionary_builder.h"
 
 extern "C" {
 #include "access/tupmacs.h"
-#include "port/atomics.h"
-#include "storage/lwlock.h"
 #include "utils/rel.h"
 }
 
 namespace gpuvm {
-
-/* What a dictionary may have at most; a column with more is given up. */
-constexpr uint32 DICTIONARY_MAX_ENTRIES = 1000000;
-constexpr uint64 DICTIONARY_MAX_BYTES = 64 * 1024 * 1024;	/* of padded images */
-constexpr uint32 DICTIONARY_MAX_IMAGE = 8192;
 
 enum class DictionaryFailure : uint32
 {
@@ -66,10 +59,10 @@ image_datum(const char *image, int16 attlen, bool byval)
 
 /* -- builders ------------------------------------------------------------------------ */
 
-/* In the arena, one for each column of an import; the manifest frees what is in it (version.cc). */
-struct DictionaryBuilder;
-
-/* Makes the manifest's builders, one for each column, all unused; their arena offset, or 0 when memory is short. */
+/*
+ * Makes the manifest's builders in the arena, one for each column, all unused; their
+ * arena offset, or 0 when memory is short. The manifest frees them and what is in them.
+ */
 uint64		builders_begin(uint32 ncolumns);
 DictionaryBuilder *builder_at(uint64 builders, uint32 column);
 
