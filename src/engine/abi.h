@@ -40,7 +40,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 5;
+constexpr uint32_t ABI_VERSION = 6;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -241,6 +241,22 @@ version_cursor(const TableVersion *version, uint64_t offset)
 	return cursor;
 }
 
+/*
+ * A map from the codes of a dictionary to values (CodeMap in vm/code_map.h): nentries of them,
+ * then the null's own if there is one. Immutable from Submitted on, as tablets are.
+ */
+struct JobMap
+{
+	Type		type;			/* as Lookup's */
+	uint8_t		reserved[3];
+	uint32_t	nentries;		/* at most MAP_MAX_ENTRIES */
+	uint32_t	has_null_entry;
+	uint32_t	reserved1;
+	uint64_t	values;			/* arena offset of nentries + has_null_entry values of type_width(type), aligned to it; Bool: bytes 0 or 1 */
+	uint64_t	nulls;			/* arena offset of their null bitmap (1 = null), in whole 8-byte words; 0: none is null */
+};
+static_assert(sizeof(JobMap) == 32, "sent between processes");
+
 struct Job
 {
 	/* -- the request, written by the backend before Submitted ---------------- */
@@ -265,6 +281,9 @@ struct Job
 	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
 	uint64_t	build_limit;	/* joins: bytes in gpuvmd for the cursors behind the first; 0 = no limit */
 	uint64_t	expected_pairs;	/* joins: that Seek and Cross are expected to make, for the choice of the engine; 0 = unknown */
+	uint64_t	maps;			/* arena offset of JobMap[nmaps] */
+	uint32_t	nmaps;			/* at least the program's */
+	uint32_t	reserved2;
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */

@@ -18,10 +18,11 @@
 
 #include "engine/abi.h"
 #include "tablet/format.h"
+#include "vm/code_map.h"
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 3;
+constexpr uint32_t DEVICE_ABI_VERSION = 4;
 
 struct DeviceTabletRef
 {
@@ -47,6 +48,8 @@ struct DeviceJobRequest : DeviceCursor
 	const Program *program;
 	const ParamValue *params;
 	uint32_t	nparams;
+	const CodeMap *maps;		/* in the arena; what each holds was checked */
+	uint32_t	nmaps;
 	const DeviceCursor *others;	/* join programs: the cursors from 1 on */
 	uint32_t	nothers;
 	uint64_t	build_limit;	/* joins: bytes for the others' rows and tables; 0: no limit but the device's */

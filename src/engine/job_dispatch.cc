@@ -100,6 +100,8 @@ device_request(const Request &request, const JobWork &work)
 	to.program = request.program;
 	to.params = request.params;
 	to.nparams = request.nparams;
+	to.maps = request.maps.data();
+	to.nmaps = static_cast<uint32_t>(request.maps.size());
 	to.others = work.others.data();
 	to.nothers = static_cast<uint32_t>(work.others.size());
 	to.build_limit = request.build_limit;
@@ -319,7 +321,8 @@ run_scan(EngineContext *context, const Request &request, Job *job, JobIo *io)
 {
 	std::unique_ptr<CpuJob> cpu = context->make_cpu_job(request.program, request.params, request.nparams,
 														request.columns.data(),
-														static_cast<uint32_t>(request.columns.size()), request.total_rows);
+														static_cast<uint32_t>(request.columns.size()), request.total_rows,
+														request.maps.data());
 	JobWork		work = plan_work(*cpu, request);
 
 	if (!choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) ||

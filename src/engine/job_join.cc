@@ -27,7 +27,8 @@ JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *po
 	cursors_.push_back(join_cursor(request));
 	for (const RequestCursor &other : request.others)
 		cursors_.push_back(join_cursor(other));
-	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(), request.build_limit);
+	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(), request.build_limit,
+							request.maps.data());
 }
 
 void

@@ -183,6 +183,45 @@ read_program(const ArenaMap &arena, uint64_t offset, uint32_t size, Request *req
 	return verify_program(request->program, size, schemas, ncursors);
 }
 
+/*
+ * Maps stay where they are, as tablets do; they belong to the job alone. Their ranges
+ * decide what is left out of checks, so all values are looked at.
+ */
+static const char *
+read_maps(const ArenaMap &arena, uint64_t offset, uint32_t nmaps, Request *request)
+{
+	const JobMap *at = arena.at<JobMap>(offset, nmaps * sizeof(JobMap));
+
+	if (nmaps == 0)
+		return nullptr;
+	if (at == nullptr)
+		return "the job's maps lie outside the arena";
+
+	const std::vector<JobMap> maps(at, at + nmaps);
+
+	for (const JobMap &from : maps)
+	{
+		const size_t width = static_cast<size_t>(type_width(from.type));
+		CodeMap		map = {from.type, from.has_null_entry == 1, from.nentries, nullptr, nullptr, {}};
+
+		if (from.type < Type::Bool || from.type > Type::F64 || from.nentries > MAP_MAX_ENTRIES || from.has_null_entry > 1)
+			return "a map is malformed";
+
+		const size_t n = size_t(from.nentries) + from.has_null_entry;
+
+		map.values = arena.at<char>(from.values, n * width, width);
+		if (from.nulls != 0)
+			map.nulls = arena.at<uint64_t>(from.nulls, (n + 63) / 64 * sizeof(uint64_t));
+		if (n > 0 && (map.values == nullptr || (from.nulls != 0 && map.nulls == nullptr)))
+			return "a map lies outside the arena";
+		if (!map_values_fit(map))
+			return "a map holds what its type cannot";
+		map.range = map_range(map, 0, map.nentries);
+		request->maps.push_back(map);
+	}
+	return verify_maps(request->program, request->maps.data(), nmaps);
+}
+
 /* ---- results ------------------------------------------------------------------- */
 
 static const char *
@@ -259,6 +298,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	uint32_t	ncursors = job->ncursors;
 	uint64_t	skip_units = job->skip_units;
 	uint32_t	skip_bytes = job->skip_bytes;
+	uint64_t	maps = job->maps;
+	uint32_t	nmaps = job->nmaps;
 	const char *wrong;
 
 	if (job->magic != JOB_MAGIC)
@@ -275,6 +316,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	if (request->nparams > PROGRAM_MAX_PARAMS)
 		return "the job has too many parameters";
 	memcpy(request->params, job->params, sizeof(request->params));
+	if (nmaps > PROGRAM_MAX_MAPS)
+		return "the job has too many maps";
 	request->device = job->device;
 	if (request->device > Device::Cuda)
 		return "the job's device is unknown";
@@ -299,6 +342,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 			return wrong;
 	if ((wrong = read_program(arena, program, program_size, request)) != nullptr ||
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
+		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;
 	return read_units(arena, skip_units, skip_bytes, request);

@@ -17,6 +17,7 @@
 #include "engine/abi.h"
 #include "engine/arena_map.h"
 #include "tablet/format.h"
+#include "vm/code_map.h"
 
 namespace gpuvm {
 
@@ -63,6 +64,7 @@ struct Request : RequestCursor
 	const Program *program = nullptr;
 	ParamValue	params[PROGRAM_MAX_PARAMS];
 	uint32_t	nparams = 0;
+	std::vector<CodeMap> maps;	/* what they point to lies in the arena */
 	std::vector<RequestCursor> others;	/* join programs: the cursors from 1 on */
 	uint64_t	build_limit = 0;
 	uint64_t	expected_pairs = 0;

@@ -163,7 +163,7 @@ CpuProgram::sum_floats(WorkerState &s, const AggInfo &agg, const uint64_t *mask,
 		}
 }
 
-/* Lanes that stand for several rows: counts and sums; extremes and flags do not ask how many (false). */
+/* Lanes that stand for several rows: counts, sums, parities; extremes and flags do not ask how many (false). */
 bool
 CpuProgram::step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const
 {
@@ -171,9 +171,10 @@ CpuProgram::step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *ma
 	char	   *const whole = grouped ? nullptr : s.table.get() + agg.offset;
 	const bool	count = agg.kind == AggKind::Count;
 	const bool	wide = agg.kind == AggKind::SumInt128;
+	const bool	parity = agg.fn == AggFn::BitXor;
 	const void *v = nullptr;
 
-	if (!count && !wide && agg.kind != AggKind::SumInt64)
+	if (!count && !wide && !parity && agg.kind != AggKind::SumInt64)
 		return false;
 	if (!count)
 		v = values_of(s, agg.arg);
@@ -190,8 +191,16 @@ CpuProgram::step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *ma
 				continue;
 			}
 
-			const int128 sum = static_cast<int128>(agg.type == Type::I64 ? static_cast<const int64_t *>(v)[i]
-												   : static_cast<const int32_t *>(v)[i]) * weight;
+			const int64_t value = agg.type == Type::I64 ? static_cast<const int64_t *>(v)[i] : static_cast<const int32_t *>(v)[i];
+
+			if (parity)
+			{
+				int64_at(state) ^= weight & 1 ? value : 0;
+				state[8] = 1;
+				continue;
+			}
+
+			const int128 sum = static_cast<int128>(value) * weight;
 
 			if (wide)
 				int128_at(state) += sum;
@@ -301,6 +310,28 @@ CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
 					*state |= ((v[w] & mask[w]) ? BOOL_SEEN_TRUE : 0) | ((~v[w] & mask[w]) ? BOOL_SEEN_FALSE : 0);
 				break;
 			}
+		case AggKind::Bits:
+			{
+				const bool	wide = type_width(agg.type) == 8;
+				const void *v = values_of(s, agg.arg);
+				const int64_t flip = agg.fn == AggFn::BitAnd ? -1 : 0;
+				int64_t		some = 0, odd = 0;
+
+				for (uint32_t i = 0; i < CPU_VECTOR_ROWS; i++)
+				{
+					const int64_t taken = -static_cast<int64_t>(mask[i / 64] >> (i % 64) & 1);
+					const int64_t x = wide ? static_cast<const int64_t *>(v)[i] : static_cast<const int32_t *>(v)[i];
+
+					some |= (x ^ flip) & taken;
+					odd ^= x & taken;
+				}
+				if (agg.fn == AggFn::BitXor)
+					int64_at(state) ^= odd;
+				else
+					int64_at(state) |= some;
+				state[8] = 1;
+				break;
+			}
 		default:
 			sum_floats(s, agg, mask, state);
 			break;
@@ -403,6 +434,25 @@ CpuProgram::step_grouped(WorkerState &s, const AggInfo &agg) const
 				each(lanes, n, [=](uint32_t i) { row[i][offset] |= bit_get(v, i) ? BOOL_SEEN_TRUE : BOOL_SEEN_FALSE; });
 				break;
 			}
+		case AggKind::Bits:
+			{
+				const bool	wide = type_width(agg.type) == 8;
+				const void *v = values_of(s, agg.arg);
+				auto		value = [=](uint32_t i) {
+					return wide ? static_cast<const int64_t *>(v)[i] : static_cast<const int32_t *>(v)[i];
+				};
+
+				if (agg.fn == AggFn::BitXor)
+					each(lanes, n, [=](uint32_t i) { int64_at(row[i] + offset) ^= value(i); });
+				else
+				{
+					const int64_t flip = agg.fn == AggFn::BitAnd ? -1 : 0;
+
+					each(lanes, n, [=](uint32_t i) { int64_at(row[i] + offset) |= value(i) ^ flip; });
+				}
+				each(lanes, n, [=](uint32_t i) { row[i][offset + 8] = 1; });
+				break;
+			}
 		case AggKind::SumFixed:
 			{
 				const double *x = reinterpret_cast<const double *>(s.scratch[0]);
@@ -466,6 +516,13 @@ CpuProgram::merge_row(char *into, char *from) const
 				break;
 			case AggKind::Bools:
 				*a |= *b;
+				break;
+			case AggKind::Bits:
+				if (agg.fn == AggFn::BitXor)
+					int64_at(a) ^= int64_at(b);
+				else
+					int64_at(a) |= int64_at(b);
+				a[8] |= b[8];
 				break;
 			case AggKind::SumFixed:
 				int128_at(a) += int128_at(b);
@@ -564,6 +621,16 @@ CpuProgram::emit_agg(const AggInfo &agg, char *const *rows, uint32_t n, Type typ
 					bits = ordered < 0 ? ordered ^ INT32_MAX : ordered;
 				memcpy(to + i * width, &bits, width);
 				if ((agg.tracked || type_is_float(agg.type)) && !(state[8] & EXTREME_SEEN))
+					emit_null(i);
+			}
+			break;
+		case AggKind::Bits:
+			for (uint32_t i = 0; i < n; i++)
+			{
+				const int64_t v = int64_at(rows[i] + offset) ^ (agg.fn == AggFn::BitAnd ? -1 : 0);
+
+				memcpy(to + i * width, &v, width);
+				if (rows[i][offset + 8] == 0)
 					emit_null(i);
 			}
 			break;

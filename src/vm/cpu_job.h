@@ -38,7 +38,7 @@ namespace gpuvm {
 
 enum class StepKind : uint8_t
 {
-	Binary, Unary, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
+	Binary, Unary, Lookup, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
 	Branch, Goto, Invalid, Select, Coalesce, Greatest, Least, NullIf, Label, Group, AggStep, Result
 };
 
@@ -53,7 +53,8 @@ struct Step
 	bool		stores;			/* Compare: into dst, else a jump */
 	bool		jump_null;
 	bool		jump_if;		/* Branch: the truth value that leaves */
-	bool		has_null;		/* In */
+	bool		has_null;		/* In; Lookup: nulls have an entry */
+	bool		outside;		/* Lookup: there may be codes outside of the map */
 	int			dst;
 	int			a;
 	int			b;
@@ -61,7 +62,7 @@ struct Step
 	int			label;			/* Label, or where a jump goes; LABEL_DIES */
 	int			next_label;		/* the step to go to when no lane lives */
 	int			test;			/* Compare of a column with a constant: index of its ColumnTest, or -1 */
-	int			list;			/* In: first value in aux */
+	int			list;			/* In: first value in aux. Lookup: number of the map */
 	int			list_len;
 	BinaryFn	binary;
 	UnaryFn		unary;
@@ -129,6 +130,7 @@ enum class AggKind : uint8_t
 	SumInt128,					/* int128 sum, int64 rows */
 	Extreme,					/* uint64: greatest ordered key, 0 when none; byte: ExtremeFlag */
 	Bools,						/* byte: BoolFlag */
+	Bits,						/* int64: OR, XOR, or for AND the complement's OR; byte: not 0 once there was a value */
 	SumFixed,					/* int128 on the grid 2^exp_lo, FloatSumInfo */
 	SumLimbs,					/* FloatSumInfo, limbs */
 };
@@ -315,7 +317,8 @@ class CpuProgram final : public CpuJob
 public:
 	/* `scalar`, if given: per column, whether it is a scalar one. */
 	CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
-			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const uint8_t *scalar = nullptr);
+			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps,
+			   const uint8_t *scalar = nullptr);
 
 	bool		can_skip(const TabletHeader *tablet) const override;
 	uint64_t	bytes_of(const TabletHeader *tablet) const override;
@@ -346,6 +349,7 @@ public:
 	const Program *program;
 	const Kernels *kernels;
 	std::vector<ParamValue> params;
+	const CodeMap *maps;
 	uint64_t	total_rows;
 
 	std::vector<Step> steps;
@@ -390,6 +394,7 @@ private:
 	void		logic(WorkerState &s, const Step &step) const;
 	void		pick(WorkerState &s, const Step &step) const;
 	void		in_list(WorkerState &s, const Step &step) const;
+	void		lookup(WorkerState &s, const Step &step) const;
 	void		leave(WorkerState &s, const Step &step, const uint64_t *condition, const uint64_t *nulls) const;
 	void		emit_rows(WorkerState &s) const;
 

@@ -450,9 +450,10 @@ JoinProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) cons
 }  // namespace cpu_join
 
 std::unique_ptr<CpuJoin>
-CpuJoin::create(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit)
+CpuJoin::create(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
+				const CodeMap *maps)
 {
-	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit);
+	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps);
 }
 
 }  // namespace gpuvm

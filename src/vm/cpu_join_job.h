@@ -149,7 +149,8 @@ void		lanes_below(uint64_t *live, uint32_t n);
 class JoinProgram final : public CpuJoin
 {
 public:
-	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit);
+	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
+				const CodeMap *maps);
 
 	uint32_t	begin_phase() override;
 	void		run_task(uint32_t task, JoinStop *stop) override;
@@ -236,6 +237,7 @@ private:
 	const Program *program_;
 	const ParamValue *params_;
 	uint32_t	nparams_;
+	const CodeMap *maps_;
 	const JoinCursor *cursors_;
 	uint64_t	limit_;
 	JoinSplit	split_;

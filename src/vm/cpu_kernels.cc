@@ -119,6 +119,12 @@ check_binary(Opcode opcode, Type type, OperandForm form)
 		GPUVM_CHECK_BINARY(DateAdd)
 		GPUVM_CHECK_BINARY(DateSub)
 		GPUVM_CHECK_BINARY(DateDiff)
+		GPUVM_CHECK_BINARY(DivRound)
+		GPUVM_CHECK_BINARY(DivFloor)
+		GPUVM_CHECK_BINARY(Bound)
+		GPUVM_CHECK_BINARY(TimestampAddMonths)
+		GPUVM_CHECK_BINARY(TimestampAddDays)
+		GPUVM_CHECK_BINARY(TimestampAddMicros)
 		default: return nullptr;
 	}
 }
@@ -139,6 +145,35 @@ CheckFn
 check_cast(Type to, Type from)
 {
 	return with_type<CheckFn>(to, PickCheckCastTo{from});
+}
+
+struct CheckPart
+{
+	template <DateField field> static int64_t f(int64_t ts, uint32_t *err) { return sem::DatePart(ts, field, err); }
+};
+
+struct CheckTrunc
+{
+	template <DateField field> static int64_t f(int64_t ts, uint32_t *err) { return sem::DateTrunc(ts, field, err); }
+};
+
+template <typename Element>
+struct PickCheckField
+{
+	template <DateField field>
+	CheckFn operator()() const
+	{
+		return [](const void *a, const void *, const uint64_t *mask) {
+			return each_lane(mask, [a](int i, uint32_t *err) { Element::template f<field>(static_cast<const int64_t *>(a)[i], err); });
+		};
+	}
+};
+
+CheckFn
+check_field(Opcode opcode, DateField field)
+{
+	return opcode == Opcode::DatePart ? with_field<CheckFn>(field, PickCheckField<CheckPart>{})
+		: with_field<CheckFn>(field, PickCheckField<CheckTrunc>{});
 }
 
 void

@@ -16,6 +16,7 @@
 #define GPUVM_VM_CPU_KERNELS_H
 
 #include "vm/cpu_vm.h"
+#include "vm/date_fields.h"
 
 namespace gpuvm {
 
@@ -43,6 +44,7 @@ struct Kernels
 	BinaryFn	(*binary)(Opcode opcode, Type type, OperandForm form, bool checked);
 	UnaryFn		(*unary)(Opcode opcode, Type type, bool checked);
 	UnaryFn		(*cast)(Type to, Type from);	/* neither is Bool */
+	UnaryFn		(*field)(Opcode opcode, DateField field);
 	CompareFn	(*compare)(Opcode opcode, Type type, OperandForm form);	/* VV or VC; not Bool */
 
 	/* dst[i] = lo <= codes[i] <= lo + span (unsigned, wrapping), for a code of 1, 2, 4 or 8 bytes */
@@ -55,6 +57,12 @@ struct Kernels
 
 	/* dst[i] = mask[i] ? a[i] : b[i] */
 	void		(*blend)(int reg_width, const uint64_t *mask, const void *a, const void *b, void *dst);
+
+	/* dst[i] = values[codes[i]], of the width; the first entry for codes that are not less than n (> 0), as unsigned ones */
+	void		(*lookup)(int width, const int32_t *codes, const void *values, uint32_t n, void *dst);
+	/* The same of bits: values of Bool as bytes, or a bitmap, to a bitmap. */
+	void		(*lookup_bytes)(const int32_t *codes, const uint8_t *values, uint32_t n, uint64_t *dst);
+	void		(*lookup_bits)(const int32_t *codes, const uint64_t *bits, uint32_t n, uint64_t *dst);
 
 	uint32_t	(*count)(const uint64_t *mask);
 	/* Row numbers of the set bits; returns how many. */
@@ -103,6 +111,7 @@ void		limit_cpu_kernels(int level);
 CheckFn		check_binary(Opcode opcode, Type type, OperandForm form);
 CheckFn		check_unary(Opcode opcode, Type type);
 CheckFn		check_cast(Type to, Type from);
+CheckFn		check_field(Opcode opcode, DateField field);
 
 extern const Kernels kernels_base;
 #if defined(__x86_64__)

@@ -146,6 +146,13 @@ binary(Opcode opcode, Type type, OperandForm form, bool checked)
 		GPUVM_CASE_BINARY(DateAdd)
 		GPUVM_CASE_BINARY(DateSub)
 		GPUVM_CASE_BINARY(DateDiff)
+		GPUVM_CASE_BINARY(DivRound)
+		GPUVM_CASE_BINARY(DivFloor)
+		GPUVM_CASE_BINARY(Bound)
+		GPUVM_CASE_BINARY(TimestampAddMonths)
+		GPUVM_CASE_BINARY(TimestampAddDays)
+		GPUVM_CASE_BINARY(TimestampAddMicros)
+		GPUVM_CASE_BINARY(TimeAddMicros)
 		default: return nullptr;
 	}
 }
@@ -163,6 +170,48 @@ unary(Opcode opcode, Type type, bool checked)
 		GPUVM_CASE_UNARY(TimestampToDate)
 		default: return nullptr;
 	}
+}
+
+template <DateField f>
+uint32_t
+part_loop(const void *pa, void *pd)
+{
+	const int64_t *__restrict a = static_cast<const int64_t *>(pa);
+	int64_t    *__restrict d = static_cast<int64_t *>(pd);
+	uint32_t	err = 0;
+
+	for (int i = 0; i < N; i++)
+		d[i] = sem::DatePart(a[i], f, &err);
+	return err;
+}
+
+template <DateField f>
+uint32_t
+trunc_loop(const void *pa, void *pd)
+{
+	const int64_t *__restrict a = static_cast<const int64_t *>(pa);
+	int64_t    *__restrict d = static_cast<int64_t *>(pd);
+	uint32_t	err = 0;
+
+	for (int i = 0; i < N; i++)
+		d[i] = sem::DateTrunc(a[i], f, &err);
+	return err;
+}
+
+struct PickPart
+{
+	template <DateField f> UnaryFn operator()() const { return part_loop<f>; }
+};
+
+struct PickTrunc
+{
+	template <DateField f> UnaryFn operator()() const { return trunc_loop<f>; }
+};
+
+UnaryFn
+field(Opcode opcode, DateField f)
+{
+	return opcode == Opcode::DatePart ? with_field<UnaryFn>(f, PickPart{}) : with_field<UnaryFn>(f, PickTrunc{});
 }
 
 UnaryFn
@@ -395,6 +444,63 @@ range_test(int width, const void *codes, uint64_t lo, uint64_t span, uint64_t *d
 		case 2: range_loop<uint16_t>(codes, lo, span, d); break;
 		case 4: range_loop<uint32_t>(codes, lo, span, d); break;
 		default: range_loop<uint64_t>(codes, lo, span, d); break;
+	}
+}
+
+/* -- maps ------------------------------------------------------------------------ */
+
+inline uint32_t
+entry_of(int32_t code, uint32_t n)
+{
+	const uint32_t c = static_cast<uint32_t>(code);
+
+	return c < n ? c : 0;
+}
+
+template <typename V>
+void
+lookup_loop(const int32_t *__restrict codes, const V *__restrict values, uint32_t n, V *__restrict d)
+{
+	for (int i = 0; i < N; i++)
+		d[i] = values[entry_of(codes[i], n)];
+}
+
+void
+lookup(int width, const int32_t *codes, const void *values, uint32_t n, void *d)
+{
+	if (width == 4)
+		lookup_loop(codes, static_cast<const int32_t *>(values), n, static_cast<int32_t *>(d));
+	else
+		lookup_loop(codes, static_cast<const int64_t *>(values), n, static_cast<int64_t *>(d));
+}
+
+void
+lookup_bytes(const int32_t *codes, const uint8_t *values, uint32_t n, uint64_t *d)
+{
+	for (int w = 0; w < CPU_WORDS; w++)
+	{
+		uint8_t		m[64];
+
+		for (int i = 0; i < 64; i++)
+			m[i] = values[entry_of(codes[64 * w + i], n)];
+		d[w] = pack_bytes(m);
+	}
+}
+
+void
+lookup_bits(const int32_t *codes, const uint64_t *bits, uint32_t n, uint64_t *d)
+{
+	for (int w = 0; w < CPU_WORDS; w++)
+	{
+		uint8_t		m[64];
+
+		for (int i = 0; i < 64; i++)
+		{
+			const uint32_t e = entry_of(codes[64 * w + i], n);
+
+			m[i] = static_cast<uint8_t>(bits[e / 64] >> (e % 64) & 1);
+		}
+		d[w] = pack_bytes(m);
 	}
 }
 
@@ -939,7 +1045,8 @@ dense_rows(const uint32_t *__restrict index, char *table, uint32_t replicas, uin
 
 constexpr Kernels table = {
 	GPUVM_LEVEL_NAME(GPUVM_LEVEL),
-	binary, unary, cast, compare, range_test, decode, bits_from_bytes, bits_to_values, blend, count, select, compress,
+	binary, unary, cast, field, compare, range_test, decode, bits_from_bytes, bits_to_values, blend,
+	lookup, lookup_bytes, lookup_bits, count, select, compress,
 	sum_codes, sum_int32, sum_int64, extreme, float_keys, sum_prepare, sum_level, group_keys, hash_step, dense_step, dense_rows,
 };
 

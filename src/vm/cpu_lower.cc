@@ -64,6 +64,8 @@ private:
 	void		binary(const Op &op);
 	void		unary(const Op &op);
 	void		cast(const Op &op);
+	void		field(const Op &op);
+	void		lookup(const Op &op);
 	void		compare(const Op &op);
 	void		compare_regs(Step &step, Opcode opcode, Type type, int a, int b);
 	void		simple(StepKind kind, const Op &op, bool second);
@@ -96,7 +98,7 @@ Lowering::analyze()
 			columns[op.p2] = column_range(summaries[op.p2]);
 	}
 	job->ranges.resize(PROGRAM_MAX_REGS + 2);
-	analyze_ranges(program, job->params.data(), columns.data(), job->ranges.data(), op_errors);
+	analyze_ranges(program, job->params.data(), columns.data(), job->ranges.data(), op_errors, job->maps);
 }
 
 int
@@ -253,6 +255,30 @@ Lowering::cast(const Op &op)
 		step.unary = job->kernels->cast(op.type, from);
 		step.check = op_errors[address] ? check_cast(op.type, from) : nullptr;
 	}
+}
+
+void
+Lowering::field(const Op &op)
+{
+	Step	   &step = add(StepKind::Unary, op.type);
+
+	step.dst = op.p1;
+	step.a = read(op.p2);
+	step.unary = job->kernels->field(op.opcode, static_cast<DateField>(op.p3));
+	step.check = op_errors[address] ? check_field(op.opcode, static_cast<DateField>(op.p3)) : nullptr;
+}
+
+void
+Lowering::lookup(const Op &op)
+{
+	const ValueRange &code = job->ranges[op.p3];
+	Step	   &step = add(StepKind::Lookup, op.type);
+
+	step.dst = op.p1;
+	step.a = read(op.p3);
+	step.list = op.p2;
+	step.has_null = op.p5 & LOOKUP_NULL;
+	step.outside = code.may_value && (code.lo < 0 || code.hi >= int64_t(job->maps[op.p2].nentries));
 }
 
 /* Constants to the right; an integer column against one is tested in the codes' domain. */
@@ -451,6 +477,12 @@ Lowering::lane_op(const Op &op)
 				case OpForm::SHIFT:
 					binary(op);
 					break;
+				case OpForm::FIELD:
+					field(op);
+					break;
+				case OpForm::LOOKUP:
+					lookup(op);
+					break;
 				default:
 					unary(op);
 					break;
@@ -638,6 +670,12 @@ Lowering::agg_layout(AggInfo *agg, int *offset)
 			agg->kind = AggKind::Extreme;
 			size = 16;
 			break;
+		case AggFn::BitAnd:
+		case AggFn::BitOr:
+		case AggFn::BitXor:
+			agg->kind = AggKind::Bits;
+			size = 16;
+			break;
 		default:
 			agg->kind = AggKind::Bools;
 			break;
@@ -713,8 +751,8 @@ Lowering::lay_out_groups()
 }
 
 CpuProgram::CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
-					   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const uint8_t *scalar)
-	: program(program), kernels(cpu_kernels()), params(params, params + nparams), total_rows(total_rows),
+					   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps, const uint8_t *scalar)
+	: program(program), kernels(cpu_kernels()), params(params, params + nparams), maps(maps), total_rows(total_rows),
 	  ncolumns_of_table(static_cast<int>(ncols))
 {
 	Lowering	lowering(this, columns, scalar);
@@ -732,9 +770,9 @@ CpuProgram::CpuProgram(const Program *program, const ParamValue *params, uint32_
 
 std::unique_ptr<CpuJob>
 CpuJob::create(const Program *program, const ParamValue *params, uint32_t nparams,
-			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows)
+			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps)
 {
-	return std::make_unique<CpuProgram>(program, params, nparams, columns, ncols, total_rows);
+	return std::make_unique<CpuProgram>(program, params, nparams, columns, ncols, total_rows, maps);
 }
 
 }  // namespace gpuvm

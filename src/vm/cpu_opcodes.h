@@ -30,6 +30,23 @@ with_type(Type t, F f)
 	}
 }
 
+/* The same for a field of timestamps. */
+template <typename Result, typename F>
+Result
+with_field(DateField field, F f)
+{
+	switch (field)
+	{
+#define GPUVM_FIELD(n) case DateField::n: return f.template operator()<DateField::n>();
+		GPUVM_FIELD(Microsecond) GPUVM_FIELD(Millisecond) GPUVM_FIELD(Second) GPUVM_FIELD(Minute) GPUVM_FIELD(Hour)
+		GPUVM_FIELD(Day) GPUVM_FIELD(Month) GPUVM_FIELD(Quarter) GPUVM_FIELD(Year) GPUVM_FIELD(Decade)
+		GPUVM_FIELD(Century) GPUVM_FIELD(Millennium) GPUVM_FIELD(Week) GPUVM_FIELD(IsoYear) GPUVM_FIELD(Dow)
+		GPUVM_FIELD(IsoDow) GPUVM_FIELD(Doy) GPUVM_FIELD(Epoch) GPUVM_FIELD(Julian)
+#undef GPUVM_FIELD
+	}
+	return nullptr;
+}
+
 template <Type T> constexpr char letter_of = T == Type::I16 ? 'S' : T == Type::I32 ? 'I' : T == Type::I64 ? 'L'
 	: T == Type::F32 ? 'F' : 'D';
 
@@ -50,6 +67,8 @@ template <Type T> constexpr char letter_of = T == Type::I16 ? 'S' : T == Type::I
 #define GPUVM_ELEMENT_IMMNULL(n, t)
 #define GPUVM_ELEMENT_VARIABLE(n, t)
 #define GPUVM_ELEMENT_CAST(n, t)
+#define GPUVM_ELEMENT_FIELD(n, t)
+#define GPUVM_ELEMENT_LOOKUP(n, t)
 #define GPUVM_ELEMENT_LOGIC1(n, t)
 #define GPUVM_ELEMENT_LOGIC2(n, t)
 #define GPUVM_ELEMENT_NULLTEST(n, t)

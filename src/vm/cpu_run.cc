@@ -260,7 +260,7 @@ CpuProgram::can_skip(const TabletHeader *tablet) const
 			return false;
 		chunk_ranges[used.number] = column_range(tablet_chunks(tablet)[used.number]);
 	}
-	analyze_ranges(program, params.data(), chunk_ranges.data(), reg_ranges.data(), op_errors);
+	analyze_ranges(program, params.data(), chunk_ranges.data(), reg_ranges.data(), op_errors, maps);
 	return !may_reach_sink(program, reg_ranges.data(), op_errors);
 }
 
@@ -689,6 +689,67 @@ CpuProgram::in_list(WorkerState &s, const Step &step) const
 	}
 }
 
+/*
+ * Entries of a map. Lanes that are null or do not live may hold any code, so
+ * kernels read the first entry for what lies outside; where there is none, the map
+ * holds nothing but its nulls' entry, or nothing at all.
+ */
+void
+CpuProgram::lookup(WorkerState &s, const Step &step) const
+{
+	const CodeMap &map = maps[step.list];
+	const uint32_t all = map.nentries + (step.has_null ? 1 : 0);
+	const int32_t *codes = static_cast<const int32_t *>(values_of(s, step.a));
+	const uint64_t *an = s.regs[step.a].nulls;
+	uint64_t   *nulls = s.own_nulls[step.dst];
+	RegState   &dst = s.regs[step.dst];
+
+	dst.nulls = step.has_null ? nullptr : an;
+	if (step.type == Type::Bool)
+		dst.values = s.own_bits[step.dst];
+	if (step.outside)
+	{
+		for (int w = 0; w < CPU_WORDS; w++)
+		{
+			uint64_t	out = 0;
+
+			for (int i = 0; i < 64; i++)
+				out |= static_cast<uint64_t>(static_cast<uint32_t>(codes[64 * w + i]) >= map.nentries) << i;
+			nulls[w] = step.has_null ? out & ~(an ? an[w] : 0) : out | (an ? an[w] : 0);
+		}
+		dst.nulls = nulls;
+	}
+	if (all == 0)
+	{
+		memset(nulls, 0xff, MASK_BYTES);
+		dst.nulls = nulls;
+		return;
+	}
+	if (step.has_null && an)
+	{
+		int32_t    *to = reinterpret_cast<int32_t *>(s.scratch[0]);
+
+		memcpy(to, codes, CPU_VECTOR_ROWS * sizeof(int32_t));
+		for (int w = 0; w < CPU_WORDS; w++)
+			for (uint64_t m = an[w]; m != 0; m &= m - 1)
+				to[64 * w + __builtin_ctzll(m)] = static_cast<int32_t>(map.nentries);
+		codes = to;
+	}
+	if (step.type == Type::Bool)
+		kernels->lookup_bytes(codes, static_cast<const uint8_t *>(map.values), all, s.own_bits[step.dst]);
+	else
+		kernels->lookup(type_width(step.type), codes, map.values, all, s.slots[regs[step.dst].slot]);
+	if (map.nulls)
+	{
+		uint64_t	bits[CPU_WORDS];
+
+		kernels->lookup_bits(codes, map.nulls, all, bits);
+		for (int w = 0; w < CPU_WORDS; w++)
+			nulls[w] = bits[w] | (dst.nulls ? dst.nulls[w] : 0);
+		dst.nulls = nulls;
+	}
+}
+
 /* Result: the live lanes, packed, behind what the area already has. */
 void
 CpuProgram::emit_rows(WorkerState &s) const
@@ -823,6 +884,9 @@ CpuProgram::run_vector(WorkerState &s, uint32_t row) const
 			case StepKind::IsDistinct: case StepKind::Select: case StepKind::Coalesce: case StepKind::Greatest:
 			case StepKind::Least: case StepKind::NullIf:
 				pick(s, step);
+				break;
+			case StepKind::Lookup:
+				lookup(s, step);
 				break;
 			case StepKind::In:
 				in_list(s, step);

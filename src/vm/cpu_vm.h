@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "tablet/format.h"
+#include "vm/code_map.h"
 #include "vm/masked_rows.h"
 #include "vm/program.h"
 
@@ -40,10 +41,11 @@ public:
 	/*
 	 * `program` has passed verify_program against `columns` and outlives the job.
 	 * `total_rows` sizes group tables and accumulators: no less than all runs take,
-	 * masked rows included. Throws std::bad_alloc.
+	 * masked rows included. `maps`, those of the program, outlive the job, too. Throws std::bad_alloc.
 	 */
 	static std::unique_ptr<CpuJob> create(const Program *program, const ParamValue *params, uint32_t nparams,
-										  const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows);
+										  const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows,
+										  const CodeMap *maps = nullptr);
 	virtual ~CpuJob() = default;
 
 	/* Do the tablet's zone maps prove that no row of it can reach a sink, and that none can raise before? */

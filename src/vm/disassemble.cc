@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "vm/date_fields.h"
 #include "vm/program.h"
 
 namespace gpuvm {
@@ -75,6 +76,9 @@ aggregate_text(uint8_t fn)
 		case AggFn::Max: return "max";
 		case AggFn::BoolAnd: return "bool_and";
 		case AggFn::BoolOr: return "bool_or";
+		case AggFn::BitAnd: return "bit_and";
+		case AggFn::BitOr: return "bit_or";
+		case AggFn::BitXor: return "bit_xor";
 	}
 	return "?";
 }
@@ -259,6 +263,15 @@ disassemble_op(const Program *program, int address, DisassembledOp *out)
 			break;
 		case OpForm::MATCH:
 			comment.format("end of the %s join with cursor %d", join_text(op.p2), op.p1);
+			break;
+		case OpForm::FIELD:
+			comment.format(op.opcode == Opcode::DateTrunc ? "r[%d] = timestamp r[%d] cut to the %s" : "r[%d] = of timestamp r[%d] the %s",
+						   op.p1, op.p2, date_field_name(op.p3));
+			break;
+		case OpForm::LOOKUP:
+			fill_synopsis(&comment, op, out->p4);
+			if (op.p5 & LOOKUP_NULL)
+				comment.format(", or null's own");
 			break;
 		case OpForm::PARALLEL:
 			fill_synopsis(&comment, op, out->p4);

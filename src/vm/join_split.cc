@@ -77,12 +77,15 @@ each_operand(Op &op, F f)
 {
 	switch (form_of(op))
 	{
-		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
+		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI: case OpForm::FIELD:
 		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY:
 			f(op.p2);
 			break;
 		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:
 			f(op.p2);
+			f(op.p3);
+			break;
+		case OpForm::LOOKUP:
 			f(op.p3);
 			break;
 		case OpForm::SELECT:
@@ -240,6 +243,7 @@ public:
 		if (b->failed)
 			return false;
 		b->nparams = program->nparams;
+		b->nmaps = program->nmaps;
 		stage->sealed.assign((b->sealed_size() + 7) / 8, 0);
 		b->seal(reinterpret_cast<Program *>(stage->sealed.data()));
 		return true;

@@ -19,7 +19,7 @@ const OpcodeInfo opcode_info[] = {
 void
 ProgramBuilder::init()
 {
-	nops = nregs = nresults = nkeys = naggs = nparams = ncursors = 0;
+	nops = nregs = nresults = nkeys = naggs = nparams = nmaps = ncursors = 0;
 	parallel = converge = 0;
 	naux = names_len = 0;
 	grouped = failed = false;
@@ -58,6 +58,9 @@ ProgramBuilder::emit(Opcode opcode, Type type, int p1, int p2, int p3, int64_t p
 			break;
 		case Opcode::Variable:
 			nparams = p2 + 1 > nparams ? p2 + 1 : nparams;
+			break;
+		case Opcode::Lookup:
+			nmaps = p2 + 1 > nmaps ? p2 + 1 : nmaps;
 			break;
 		default:
 			break;
@@ -134,6 +137,7 @@ ProgramBuilder::seal(Program *to) const
 	to->nkeys = static_cast<uint16_t>(nkeys);
 	to->naggs = static_cast<uint16_t>(naggs);
 	to->nparams = static_cast<uint16_t>(nparams);
+	to->nmaps = static_cast<uint16_t>(nmaps);
 	to->ncursors = static_cast<uint16_t>(ncursors);
 	to->parallel = static_cast<uint16_t>(parallel);
 	to->converge = static_cast<uint16_t>(converge);

@@ -38,6 +38,8 @@
  *   UNARY     p1 dst, p2 src, both of `type`; UNARY_IL: src I32, dst I64; UNARY_LI the reverse
  *   BINARY    p1 dst, p2 src, p3 src, all of `type`
  *   SHIFT     p1 dst, p2 src of `type`, p3 src of I32
+ *   FIELD     p1 dst, p2 src, p3 DateField
+ *   LOOKUP    p1 dst, p2 map index, p3 src I32, p5 LOOKUP_NULL
  *   LOGIC1/2  Bool
  *   NULLTEST  p1 dst Bool, p2 src of `type`
  *   DISTINCT  p1 dst Bool, p2 src, p3 src of `type`
@@ -94,6 +96,10 @@
  * key and is sought by SeekRange: in the order of PostgreSQL's btree, where NaN is above
  * all and equals itself; a null, of a row or of a bound, lies in no range.
  *
+ * Maps. A job brings tables of values (CodeMap, vm/code_map.h) that Lookup indexes by codes of a
+ * dictionary. A null code gives null, or with LOOKUP_NULL the entry behind the last; a
+ * code outside of the map gives null.
+ *
  * Errors count as ever on lanes that live: a row that is inserted or drives, or a
  * pair that the operations before have left. Rowid is for programs of one cursor.
  */
@@ -116,7 +122,7 @@ enum class OpForm : uint8_t
 {
 	TABLE, RESCOL, AGGOPEN, PARALLEL, CONVERGE, FINISH,
 	COLUMN, ROWID, IMM32, IMM64, IMMNULL, VARIABLE, CAST,
-	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT,
+	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT, FIELD, LOOKUP,
 	LOGIC1, LOGIC2, NULLTEST, DISTINCT, IN,
 	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
 	GROUP, AGGSTEP, RESULT,
@@ -150,6 +156,11 @@ enum OpFlag : uint8_t			/* p5 of COMPARE and BRANCH */
 enum : uint8_t
 {
 	IN_HAS_NULL = 1,			/* p5 of IN */
+};
+
+enum : uint8_t
+{
+	LOOKUP_NULL = 1,			/* p5 of LOOKUP: nulls have an entry of their own, behind the others */
 };
 
 enum : int32_t
@@ -188,6 +199,9 @@ enum class AggFn : uint8_t
 	Max = 4,
 	BoolAnd = 5,				/* Bool; null when empty */
 	BoolOr = 6,
+	BitAnd = 7,					/* integers; null when empty */
+	BitOr = 8,
+	BitXor = 9,
 };
 
 constexpr Type
@@ -224,6 +238,8 @@ constexpr int PROGRAM_MAX_NAMES = 16384;
 constexpr int PROGRAM_MAX_PARAMS = 64;
 constexpr int PROGRAM_MAX_COLUMNS = 128;	/* result columns, also keys + aggregates */
 constexpr int PROGRAM_MAX_CURSORS = 8;
+constexpr int PROGRAM_MAX_MAPS = 32;
+constexpr uint32_t MAP_MAX_ENTRIES = 1u << 24;
 
 /*
  * The sealed form: this header, then Op[nops], int64[naux], char[names_len].
@@ -246,6 +262,8 @@ struct Program
 	uint16_t	grouped;		/* 1: ends in groups (AggOpen), 0: in rows */
 	uint32_t	naux;
 	uint32_t	names_len;
+	uint16_t	nmaps;			/* that Lookup reads */
+	uint16_t	reserved;
 	uint64_t	hash;			/* of everything after this field */
 
 	const Op   *ops() const { return reinterpret_cast<const Op *>(this + 1); }
@@ -267,7 +285,7 @@ struct ProgramBuilder
 	int64_t		aux[PROGRAM_MAX_AUX];
 	char		names[PROGRAM_MAX_NAMES];
 	Type		reg_type[PROGRAM_MAX_REGS];
-	int			nops, nregs, nresults, nkeys, naggs, nparams, ncursors;
+	int			nops, nregs, nresults, nkeys, naggs, nparams, nmaps, ncursors;
 	int			parallel, converge;
 	uint32_t	naux, names_len;
 	bool		grouped;

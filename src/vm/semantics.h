@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "core/types.h"
+#include "vm/date_fields.h"
 
 namespace gpuvm {
 namespace sem {
@@ -331,6 +332,261 @@ GPUVM_HD int32_t TimestampToDate(int64_t ts, uint32_t *)
 	int64_t q = ts / US_PER_DAY;
 	q -= (ts % US_PER_DAY) < 0 ? 1 : 0;
 	return ts == TS_NOBEGIN ? DATE_NOBEGIN : ts == TS_NOEND ? DATE_NOEND : static_cast<int32_t>(q);
+}
+
+/* -- timestamps' parts (timestamp.c, datetime.c) --------------------------------- */
+
+constexpr int32_t EPOCH_JULIAN = 2451545;	/* POSTGRES_EPOCH_JDATE */
+constexpr int64_t US_UNIX_TO_POSTGRES = 946684800000000LL;	/* - SetEpochTimestamp() */
+
+GPUVM_HD bool ts_infinite(int64_t ts) { return ts == TS_NOBEGIN || ts == TS_NOEND; }
+GPUVM_HD bool ts_valid(int64_t ts) { return ts >= TS_MIN && ts < TS_LIMIT; }
+
+/* The day that a timestamp falls in, from 2000-01-01. */
+GPUVM_HD int32_t ts_day(int64_t ts)
+{
+	int64_t q = ts / US_PER_DAY;
+	return static_cast<int32_t>(q - (ts % US_PER_DAY < 0 ? 1 : 0));
+}
+
+/* A day of the proleptic Gregorian calendar; year 0 is 1 BC. */
+struct Civil
+{
+	int32_t		year, month, day;
+};
+
+/* j2date; days without a timestamp give anything */
+GPUVM_HD Civil civil_of_day(int32_t d)
+{
+	uint32_t j = static_cast<uint32_t>(d) + static_cast<uint32_t>(EPOCH_JULIAN + 32044);
+	uint32_t cycle = j / 146097u;
+	uint32_t centuries = ((j - cycle * 146097u) * 4u + 3u) / 146097u;
+
+	j += 60u + cycle * 3u + centuries;
+
+	uint32_t leap = j / 1461u;
+
+	j -= leap * 1461u;
+
+	uint32_t y = j * 4u / 1461u;
+	/* from 1 March */
+	uint32_t in_year = (y != 0 ? (j + 305u) % 365u : (j + 306u) % 366u) + 123u;
+	uint32_t month = in_year * 2141u / 65536u;
+	Civil	c;
+
+	c.year = static_cast<int32_t>(y + leap * 4u) - 4800;
+	c.month = static_cast<int32_t>((month + 10u) % 12u) + 1;
+	c.day = static_cast<int32_t>(in_year - 7834u * month / 256u);
+	return c;
+}
+
+/* date2j, from 2000-01-01; exact for years from -4799 on, and no day of any year before comes to be later than those */
+GPUVM_HD int32_t day_of_civil(int32_t year, int32_t month, int32_t day)
+{
+	int32_t m = month > 2 ? month + 1 : month + 13;
+	int32_t y = month > 2 ? year + 4800 : year + 4799;
+	int32_t century = y / 100;
+
+	return y * 365 - 32167 + y / 4 - century + century / 4 + 7834 * m / 256 + day - EPOCH_JULIAN;
+}
+
+/* isleap, day_tab */
+GPUVM_HD int32_t days_in_month(int32_t year, int32_t month)
+{
+	bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+	return month == 2 ? (leap ? 29 : 28) : 30 + ((month + (month >> 3)) & 1);
+}
+
+/* Days since Monday. */
+GPUVM_HD int32_t day_of_week(int32_t d)
+{
+	return static_cast<int32_t>((static_cast<uint32_t>(d) + static_cast<uint32_t>(EPOCH_JULIAN)) % 7u);
+}
+
+/* extract_date: how years are counted by tens, hundreds and thousands; n - 1 of the first unit's years are counted back */
+GPUVM_HD int32_t year_unit(int32_t year, int32_t n)
+{
+	return year > 0 ? (year + n - 1) / n : -((n - 1 - (year - 1)) / n);
+}
+GPUVM_HD int32_t decade_of(int32_t year) { return year >= 0 ? year / 10 : -((8 - (year - 1)) / 10); }
+
+/* timestamp_part_common. Infinities give null or infinity there: an error here. */
+GPUVM_HD int64_t DatePart(int64_t ts, DateField field, uint32_t *err)
+{
+	*err |= ts_valid(ts) ? 0u : ERR_DATETIME_RANGE;
+
+	int32_t day = ts_day(ts);
+	int64_t time = static_cast<int64_t>(static_cast<uint64_t>(ts) - static_cast<uint64_t>(day) * static_cast<uint64_t>(US_PER_DAY));
+
+	switch (field)
+	{
+		case DateField::Microsecond: return time % 60000000;
+		case DateField::Second: return time / 1000000 % 60;
+		case DateField::Minute: return time / 60000000 % 60;
+		case DateField::Hour: return time / 3600000000LL;
+		case DateField::Dow: return (day_of_week(day) + 1) % 7;
+		case DateField::IsoDow: return day_of_week(day) + 1;
+		case DateField::Julian: return static_cast<int64_t>(day) + EPOCH_JULIAN;
+		case DateField::Epoch:
+			*err |= ts > INT64_MAX - US_UNIX_TO_POSTGRES ? ERR_DATETIME_RANGE : 0u;
+			return static_cast<int64_t>(static_cast<uint64_t>(ts) + static_cast<uint64_t>(US_UNIX_TO_POSTGRES));
+		default:
+			break;
+	}
+
+	/* date2isoweek, date2isoyear: a week belongs to the year of its Thursday */
+	const bool	weeks = field == DateField::Week || field == DateField::IsoYear;
+	const int32_t of = weeks ? day - day_of_week(day) + 3 : day;
+	const Civil c = civil_of_day(of);
+
+	switch (field)
+	{
+		case DateField::Day: return c.day;
+		case DateField::Month: return c.month;
+		case DateField::Quarter: return (c.month - 1) / 3 + 1;
+		case DateField::Year:
+		case DateField::IsoYear: return c.year > 0 ? c.year : c.year - 1;
+		case DateField::Decade: return decade_of(c.year);
+		case DateField::Century: return year_unit(c.year, 100);
+		case DateField::Millennium: return year_unit(c.year, 1000);
+		case DateField::Week: return (of - day_of_civil(c.year, 1, 1)) / 7 + 1;
+		case DateField::Doy: return of - day_of_civil(c.year, 1, 1) + 1;
+		default: return 0;
+	}
+}
+
+/* timestamp_trunc. Infinities stay; what begins before the first timestamp raises. */
+GPUVM_HD int64_t DateTrunc(int64_t ts, DateField field, uint32_t *err)
+{
+	const bool	infinite = ts_infinite(ts);
+	const int32_t day = ts_day(ts);
+	const uint64_t midnight = static_cast<uint64_t>(day) * static_cast<uint64_t>(US_PER_DAY);
+	const int64_t time = static_cast<int64_t>(static_cast<uint64_t>(ts) - midnight);
+	int64_t		unit = 1;
+
+	switch (field)
+	{
+		case DateField::Microsecond: break;
+		case DateField::Millisecond: unit = 1000; break;
+		case DateField::Second: unit = 1000000; break;
+		case DateField::Minute: unit = 60000000; break;
+		case DateField::Hour: unit = 3600000000LL; break;
+		default: unit = 0; break;
+	}
+	if (unit != 0)
+	{
+		*err |= ts_valid(ts) || infinite ? 0u : ERR_DATETIME_RANGE;
+		return infinite ? ts : static_cast<int64_t>(midnight + static_cast<uint64_t>(time - time % unit));
+	}
+
+	int32_t		to = day;
+
+	if (field == DateField::Week)
+		to = day - day_of_week(day);
+	else if (field != DateField::Day)
+	{
+		Civil		c = civil_of_day(day);
+
+		if (field == DateField::Millennium)
+			c.year = c.year > 0 ? year_unit(c.year, 1000) * 1000 - 999 : year_unit(c.year, 1000) * 1000 + 1;
+		else if (field == DateField::Century)
+			c.year = c.year > 0 ? year_unit(c.year, 100) * 100 - 99 : year_unit(c.year, 100) * 100 + 1;
+		else if (field == DateField::Decade)
+			c.year = decade_of(c.year) * 10;
+		c.month = field == DateField::Month ? c.month : field == DateField::Quarter ? (c.month - 1) / 3 * 3 + 1 : 1;
+		to = day_of_civil(c.year, c.month, 1);
+	}
+
+	const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(to) * static_cast<uint64_t>(US_PER_DAY));
+
+	*err |= (ts_valid(ts) && ts_valid(r)) || infinite ? 0u : ERR_DATETIME_RANGE;
+	return infinite ? ts : r;
+}
+
+/*
+ * timestamp_pl_interval, part by part: infinities stay; what the last of them
+ * gives must be a timestamp, as what each gives must be.
+ */
+template <Type T = Type::I64>
+GPUVM_HD int64_t TimestampAddMonths(int64_t ts, int32_t n, uint32_t *err)
+{
+	const int32_t day = ts_day(ts);
+	const Civil c = civil_of_day(day);
+	const int64_t months = static_cast<int64_t>(c.year) * 12 + c.month - 1 + n;
+	const bool	far = months < -4713 * 12 || months >= 294277LL * 12;
+	const int32_t sane = far ? 0 : static_cast<int32_t>(months) + 4800 * 12;
+	const int32_t year = sane / 12 - 4800, month = sane % 12 + 1;
+	const int32_t most = days_in_month(year, month);
+	const int32_t to = day_of_civil(year, month, c.day < most ? c.day : most);
+	const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(ts)
+										   + (static_cast<uint64_t>(to) - static_cast<uint64_t>(day)) * static_cast<uint64_t>(US_PER_DAY));
+
+	*err |= ts_infinite(ts) || (!far && ts_valid(ts) && ts_valid(r)) ? 0u : ERR_DATETIME_RANGE;
+	return ts_infinite(ts) ? ts : r;
+}
+
+template <Type T = Type::I64>
+GPUVM_HD int64_t TimestampAddDays(int64_t ts, int32_t n, uint32_t *err)
+{
+	const int64_t day = static_cast<int64_t>(ts_day(ts)) + n;
+	const bool	good = day >= DATE_MIN && day < TS_LIMIT_DAYS;
+	const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(ts) + static_cast<uint64_t>(n) * static_cast<uint64_t>(US_PER_DAY));
+
+	*err |= ts_infinite(ts) || (good && ts_valid(ts) && ts_valid(r)) ? 0u : ERR_DATETIME_RANGE;
+	return ts_infinite(ts) ? ts : r;
+}
+
+template <Type T = Type::I64>
+GPUVM_HD int64_t TimestampAddMicros(int64_t ts, int64_t n, uint32_t *err)
+{
+	const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(ts) + static_cast<uint64_t>(n));
+	const bool	wrapped = ((ts ^ r) & (n ^ r)) < 0;
+
+	*err |= ts_infinite(ts) || (!wrapped && ts_valid(r)) ? 0u : ERR_DATETIME_RANGE;
+	return ts_infinite(ts) ? ts : r;
+}
+
+/* time_pl_interval */
+template <Type T = Type::I64>
+GPUVM_HD int64_t TimeAddMicros(int64_t time, int64_t n, uint32_t *)
+{
+	const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(time) + static_cast<uint64_t>(n)) % US_PER_DAY;
+	return r < 0 ? r + US_PER_DAY : r;
+}
+
+/* -- scaled numerics (numeric.c: round_var, floor_var, apply_typmod) --------------- */
+
+/* round_var: halves away from zero */
+template <Type T = Type::I64>
+GPUVM_HD int64_t DivRound(int64_t a, int64_t b, uint32_t *err)
+{
+	const int64_t q = int_div<Type::I64>(a, b, err);
+	const int64_t rest = int_rem<Type::I64>(a, b, err);
+	const uint64_t magnitude = b < 0 ? static_cast<uint64_t>(0) - static_cast<uint64_t>(b) : static_cast<uint64_t>(b);
+	const uint64_t half = rest < 0 ? static_cast<uint64_t>(0) - static_cast<uint64_t>(rest) : static_cast<uint64_t>(rest);
+	const bool	up = half != 0 && half >= magnitude - half;
+
+	return up ? ((a < 0) != (b < 0) ? q - 1 : q + 1) : q;
+}
+
+/* floor_var */
+template <Type T = Type::I64>
+GPUVM_HD int64_t DivFloor(int64_t a, int64_t b, uint32_t *err)
+{
+	const int64_t q = int_div<Type::I64>(a, b, err);
+	const int64_t rest = int_rem<Type::I64>(a, b, err);
+
+	return rest != 0 && (rest < 0) != (b < 0) ? q - 1 : q;
+}
+
+/* apply_typmod: the digits that numeric(p,s) has room for */
+template <Type T = Type::I64>
+GPUVM_HD int64_t Bound(int64_t a, int64_t bound, uint32_t *err)
+{
+	const uint64_t magnitude = a < 0 ? static_cast<uint64_t>(0) - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
+
+	*err |= bound > 0 && magnitude < static_cast<uint64_t>(bound) ? 0u : ERR_CAST_RANGE;
+	return a;
 }
 
 /* -- casts (int.c, int8.c, float.c) ------------------------------------------------ */

@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "core/bits.h"
+#include "vm/code_map.h"
 #include "vm/float_sum.h"
+#include "vm/semantics.h"
 
 namespace gpuvm {
 
@@ -157,6 +159,189 @@ set_interval(ValueRange *r, int128 lo, int128 hi, uint32_t error)
 	return cut ? error : 0;
 }
 
+/* ---- dates and timestamps: infinities are the ends of a range, and not checked to be the only values out there ---- */
+
+bool
+may_be_no_timestamp(const ValueRange &a)
+{
+	return a.lo < sem::TS_MIN || a.hi >= sem::TS_LIMIT;
+}
+
+/* Of what may be a timestamp. */
+int64_t
+finite_timestamp(int64_t ts)
+{
+	return std::clamp(ts, sem::TS_MIN, sem::TS_LIMIT - 1);
+}
+
+/* What is not flagged: timestamps, and infinities where they stay. */
+void
+set_timestamps(ValueRange *r, const ValueRange &a, int64_t lo, int64_t hi)
+{
+	r->lo = a.lo == sem::TS_NOBEGIN ? a.lo : lo;
+	r->hi = a.hi == sem::TS_NOEND ? a.hi : hi;
+}
+
+/* `add` follows both of its operands, but for the time of day where days are cut at a month's end. */
+template <typename N>
+uint32_t
+timestamp_sum(const ValueRange &a, const ValueRange &b, int64_t (*add)(int64_t, N, uint32_t *), bool cuts, ValueRange *r)
+{
+	uint32_t	errors = 0;
+	int64_t		lo = add(finite_timestamp(a.lo), static_cast<N>(b.lo), &errors);
+	int64_t		hi = add(finite_timestamp(a.hi), static_cast<N>(b.hi), &errors);
+
+	if (errors != 0)
+	{
+		set_timestamps(r, a, sem::TS_MIN, sem::TS_LIMIT - 1);
+		return ERR_DATETIME_RANGE;
+	}
+	if (cuts)
+	{
+		lo = sem::DateTrunc(lo, DateField::Day, &errors);
+		hi = sem::DateTrunc(hi, DateField::Day, &errors) + (sem::US_PER_DAY - 1);
+	}
+	set_timestamps(r, a, lo, hi);
+	return may_be_no_timestamp(a) ? uint32_t(ERR_DATETIME_RANGE) : 0;
+}
+
+uint32_t
+date_part_range(DateField field, const ValueRange &a, ValueRange *r)
+{
+	const int64_t from = finite_timestamp(a.lo), to = finite_timestamp(a.hi);
+	uint32_t	errors = 0;
+	auto		set = [r](int64_t lo, int64_t hi) {
+		r->lo = lo;
+		r->hi = hi;
+	};
+	auto		part = [&](int64_t ts) { return sem::DatePart(ts, field, &errors); };
+
+	switch (field)
+	{
+		case DateField::Microsecond: set(0, 59999999); break;
+		case DateField::Second: case DateField::Minute: set(0, 59); break;
+		case DateField::Hour: set(0, 23); break;
+		case DateField::Day: set(1, 31); break;
+		case DateField::Week: set(1, 53); break;
+		case DateField::Dow: set(0, 6); break;
+		case DateField::IsoDow: set(1, 7); break;
+		case DateField::Doy: set(1, 366); break;
+		case DateField::Month:
+		case DateField::Quarter:
+			if (sem::DatePart(from, DateField::Year, &errors) == sem::DatePart(to, DateField::Year, &errors))
+				set(part(from), part(to));
+			else
+				set(1, field == DateField::Month ? 12 : 4);
+			break;
+		case DateField::Epoch:
+			set(part(from), part(to));
+			if (errors != 0)
+				r->hi = INT64_MAX;
+			break;
+		default:
+			set(part(from), part(to));
+			break;
+	}
+	return errors | (may_be_no_timestamp(a) ? uint32_t(ERR_DATETIME_RANGE) : 0);
+}
+
+uint32_t
+field_range(const Op &op, const ValueRange &a, ValueRange *r)
+{
+	const DateField field = static_cast<DateField>(op.p3);
+	uint32_t	errors = 0;
+
+	if (!a.may_value)
+	{
+		*r = null_range(op.type);
+		return 0;
+	}
+	*r = full_range(op.type);
+	r->may_null = a.may_null;
+	if (op.opcode == Opcode::DatePart)
+		return date_part_range(field, a, r);
+
+	const int64_t lo = sem::DateTrunc(finite_timestamp(a.lo), field, &errors);
+
+	set_timestamps(r, a, errors != 0 ? sem::TS_MIN : lo, sem::DateTrunc(finite_timestamp(a.hi), field, &errors));
+	return errors | (may_be_no_timestamp(a) ? uint32_t(ERR_DATETIME_RANGE) : 0);
+}
+
+/* Dates as timestamps and back. */
+uint32_t
+date_cast_range(Opcode opcode, const ValueRange &a, ValueRange *r)
+{
+	uint32_t	errors = 0;
+
+	if (opcode == Opcode::TimestampToDate)
+	{
+		r->lo = sem::TimestampToDate(a.lo, &errors);
+		r->hi = sem::TimestampToDate(a.hi, &errors);
+		return 0;
+	}
+	r->lo = a.lo < sem::DATE_MIN ? sem::TS_NOBEGIN : sem::DateToTimestampSat(static_cast<int32_t>(a.lo), &errors);
+	r->hi = a.hi < sem::DATE_MIN ? sem::TS_NOEND : sem::DateToTimestampSat(static_cast<int32_t>(a.hi), &errors);
+	return opcode == Opcode::DateToTimestamp && a.hi >= sem::TS_LIMIT_DAYS ? uint32_t(ERR_DATETIME_RANGE) : 0;
+}
+
+/* ---- maps ---- */
+
+void
+unite(ValueRange *r, const ValueRange &a, const ValueRange &b)
+{
+	const ValueRange *only = !a.may_value ? &b : !b.may_value ? &a : nullptr;
+
+	if (only)
+	{
+		bool		may_null = r->may_null;
+
+		*r = *only;
+		r->may_null = may_null;
+		return;
+	}
+	r->may_value = true;
+	r->may_true = a.may_true || b.may_true;
+	r->may_false = a.may_false || b.may_false;
+	r->may_nan = a.may_nan || b.may_nan;
+	r->may_inf = a.may_inf || b.may_inf;
+	r->exp_lo = std::min(a.exp_lo, b.exp_lo);
+	r->exp_hi = std::max(a.exp_hi, b.exp_hi);
+	r->lo = std::min(a.lo, b.lo);
+	r->hi = std::max(a.hi, b.hi);
+	r->flo = std::min(a.flo, b.flo);
+	r->fhi = std::max(a.fhi, b.fhi);
+}
+
+constexpr int64_t NARROW_LOOKUP = 4096;	/* so many entries are looked at again where a tablet has no others */
+
+ValueRange
+lookup_range(const Op &op, const CodeMap &map, const ValueRange &code)
+{
+	const int64_t first = std::max<int64_t>(code.lo, 0), last = std::min<int64_t>(code.hi, int64_t(map.nentries) - 1);
+	ValueRange	r = null_range(op.type);
+	ValueRange	null_entry = r;
+	bool		may_null = code.may_value && (code.lo < first || code.hi > last);
+
+	if (code.may_value && first <= last)
+	{
+		r = last - first + 1 < int64_t(map.nentries) && last - first < NARROW_LOOKUP
+			? map_range(map, static_cast<uint32_t>(first), static_cast<uint32_t>(last) + 1) : map.range;
+		may_null = may_null || r.may_null;
+	}
+	if (code.may_null && (op.p5 & LOOKUP_NULL))
+	{
+		const ValueRange entries = r;
+
+		null_entry = map_range(map, map.nentries, map.nentries + 1);
+		unite(&r, entries, null_entry);
+		may_null = may_null || null_entry.may_null;
+	}
+	else
+		may_null = may_null || code.may_null;
+	r.may_null = may_null;
+	return r;
+}
+
 uint32_t
 int_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRange *r)
 {
@@ -197,12 +382,53 @@ int_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRang
 		case Opcode::ShiftRight:
 			set_interval(r, std::min<int128>(al, 0), std::max<int128>(ah, 0), 0);
 			return 0;
+		case Opcode::DivRound:
+		case Opcode::DivFloor:
+			{
+				const int128 m = std::max(ah < 0 ? -ah : ah, al < 0 ? -al : al);
+				uint32_t	ignored = 0;
+
+				if (bl == bh && bl > 0)
+				{
+					auto		divide = op.opcode == Opcode::DivRound ? sem::DivRound<Type::I64> : sem::DivFloor<Type::I64>;
+
+					return set_interval(r, divide(a.lo, b.lo, &ignored), divide(a.hi, b.lo, &ignored), 0);
+				}
+				set_interval(r, al >= 0 && bl >= 0 ? int128(0) : -m, m, 0);
+				return (bl <= 0 && bh >= 0 ? uint32_t(ERR_DIVISION_BY_ZERO) : 0)
+					| (a.lo == INT64_MIN && bl <= -1 && bh >= -1 ? uint32_t(ERR_INT_OVERFLOW) : 0);
+			}
+		case Opcode::Bound:
+			{
+				const int128 m = bh > 0 ? bh - 1 : 0;
+
+				set_interval(r, std::clamp(al, -m, m), std::clamp(ah, -m, m), 0);
+				return bl > 0 && al > -bl && ah < bl ? 0 : uint32_t(ERR_CAST_RANGE);
+			}
+		case Opcode::TimeAddMicros:
+			return set_interval(r, 0, sem::US_PER_DAY - 1, 0);
 		case Opcode::DateAdd:
 		case Opcode::DateSub:
+			{
+				const int128 lo = op.opcode == Opcode::DateAdd ? al + bl : al - bh, hi = op.opcode == Opcode::DateAdd ? ah + bh : ah - bl;
+
+				if (a.lo == sem::DATE_NOBEGIN || a.hi == sem::DATE_NOEND || lo < sem::DATE_MIN || hi >= sem::DATE_LIMIT)
+					return ERR_DATETIME_RANGE;
+				return set_interval(r, lo, hi, 0);
+			}
 		case Opcode::DateDiff:
-			return ERR_DATETIME_RANGE;
+			if (a.lo == sem::DATE_NOBEGIN || a.hi == sem::DATE_NOEND || b.lo == sem::DATE_NOBEGIN || b.hi == sem::DATE_NOEND
+				|| al - bh < INT32_MIN || ah - bl > INT32_MAX)
+				return ERR_DATETIME_RANGE;
+			return set_interval(r, al - bh, ah - bl, 0);
+		case Opcode::TimestampAddMonths:
+			return timestamp_sum(a, b, sem::TimestampAddMonths<Type::I64>, true, r);
+		case Opcode::TimestampAddDays:
+			return timestamp_sum(a, b, sem::TimestampAddDays<Type::I64>, false, r);
+		case Opcode::TimestampAddMicros:
+			return timestamp_sum(a, b, sem::TimestampAddMicros<Type::I64>, false, r);
 		default:
-			return 0;
+			return opcode_info[static_cast<int>(op.opcode)].errors;
 	}
 }
 
@@ -288,32 +514,6 @@ cast_range(Type from, const ValueRange &a, ValueRange *r)
 	else
 		errors = set_interval(r, a.lo, a.hi, ERR_CAST_RANGE);
 	return errors;
-}
-
-void
-unite(ValueRange *r, const ValueRange &a, const ValueRange &b)
-{
-	const ValueRange *only = !a.may_value ? &b : !b.may_value ? &a : nullptr;
-
-	if (only)
-	{
-		bool		may_null = r->may_null;
-
-		*r = *only;
-		r->may_null = may_null;
-		return;
-	}
-	r->may_value = true;
-	r->may_true = a.may_true || b.may_true;
-	r->may_false = a.may_false || b.may_false;
-	r->may_nan = a.may_nan || b.may_nan;
-	r->may_inf = a.may_inf || b.may_inf;
-	r->exp_lo = std::min(a.exp_lo, b.exp_lo);
-	r->exp_hi = std::max(a.exp_hi, b.exp_hi);
-	r->lo = std::min(a.lo, b.lo);
-	r->hi = std::max(a.hi, b.hi);
-	r->flo = std::min(a.flo, b.flo);
-	r->fhi = std::max(a.fhi, b.fhi);
 }
 
 /* May a < b, and may not? In PostgreSQL's order, NaN above infinity. */
@@ -405,7 +605,8 @@ logic_range(const Op &op, const ValueRange *regs, ValueRange *r)
 }
 
 uint32_t
-op_range(const Program *program, const Op &op, const ParamValue *params, const ValueRange *columns, ValueRange *regs)
+op_range(const Program *program, const Op &op, const ParamValue *params, const ValueRange *columns, ValueRange *regs,
+		 const CodeMap *maps)
 {
 	const OpForm form = opcode_info[static_cast<int>(op.opcode)].form;
 
@@ -447,6 +648,11 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 		case OpForm::COPY:
 			regs[op.p1] = regs[op.p2];
 			return 0;
+		case OpForm::LOOKUP:
+			regs[op.p1] = maps ? lookup_range(op, maps[op.p2], regs[op.p3]) : full_range(op.type);
+			return 0;
+		case OpForm::FIELD:
+			return field_range(op, regs[op.p2], &regs[op.p1]);
 		case OpForm::LOGIC1:
 		case OpForm::LOGIC2:
 			logic_range(op, regs, &regs[op.p1]);
@@ -524,7 +730,7 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 				r.may_null = may_null;
 			}
 			else if (form == OpForm::UNARY_IL || form == OpForm::UNARY_LI)
-				errors = opcode_info[static_cast<int>(op.opcode)].errors;
+				errors = date_cast_range(op.opcode, a, &r);
 			else if (form == OpForm::UNARY && type_is_float(op.type))
 			{
 				r.may_nan = a.may_nan;
@@ -596,13 +802,68 @@ range_summary(const ValueRange &range, Type type, bool nullable)
 	return s;
 }
 
+ValueRange
+map_range(const CodeMap &map, uint32_t first, uint32_t end)
+{
+	ValueRange	r = null_range(map.type);
+	bool		may_null = false;
+	const char *at = static_cast<const char *>(map.values) + size_t(first) * type_width(map.type);
+
+	for (uint32_t i = first; i < end; i++, at += type_width(map.type))
+	{
+		ValueRange	value;
+
+		if (map.nulls && bit_get(map.nulls, i))
+		{
+			may_null = true;
+			continue;
+		}
+		switch (map.type)
+		{
+			case Type::F32: value = float_constant(map.type, *reinterpret_cast<const float *>(at)); break;
+			case Type::F64: value = float_constant(map.type, *reinterpret_cast<const double *>(at)); break;
+			default:
+				{
+					const int64_t v = map.type == Type::Bool ? *reinterpret_cast<const uint8_t *>(at) != 0
+						: map.type == Type::I64 ? *reinterpret_cast<const int64_t *>(at) : *reinterpret_cast<const int32_t *>(at);
+
+					/* most add nothing */
+					if (r.may_value && v >= r.lo && v <= r.hi)
+						continue;
+					value = int_constant(map.type, v);
+					break;
+				}
+		}
+
+		const ValueRange before = r;
+
+		unite(&r, before, value);
+	}
+	r.may_null = may_null;
+	return r;
+}
+
+bool
+map_values_fit(const CodeMap &map)
+{
+	const uint32_t n = map.nentries + (map.has_null_entry ? 1 : 0);
+	bool		fit = true;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (map.type == Type::Bool)
+			fit = fit && static_cast<const uint8_t *>(map.values)[i] <= 1;
+		else if (map.type == Type::I16)
+			fit = fit && static_cast<const int32_t *>(map.values)[i] == static_cast<int16_t>(static_cast<const int32_t *>(map.values)[i]);
+	return fit;
+}
+
 void
 analyze_ranges(const Program *program, const ParamValue *params, const ValueRange *columns,
-			   ValueRange *regs, uint32_t *errors)
+			   ValueRange *regs, uint32_t *errors, const CodeMap *maps)
 {
 	for (int i = 0; i < program->nops; i++)
 		errors[i] = i > program->parallel && i < program->converge
-			? op_range(program, program->ops()[i], params, columns, regs) : 0;
+			? op_range(program, program->ops()[i], params, columns, regs, maps) : 0;
 }
 
 /*

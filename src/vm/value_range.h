@@ -16,6 +16,8 @@
 
 namespace gpuvm {
 
+struct CodeMap;
+
 struct ValueRange
 {
 	Type		type;
@@ -42,10 +44,10 @@ ColumnSummary range_summary(const ValueRange &range, Type type, bool nullable);
 /*
  * Ranges of all registers of a verified program. `columns` are those of the
  * columns that it reads, by column number. errors[address] gets the ErrorBits
- * that the operation may set.
+ * that the operation may set. Without maps, whatever Lookup's type may hold is expected.
  */
 void		analyze_ranges(const Program *program, const ParamValue *params, const ValueRange *columns,
-						   ValueRange *regs, uint32_t *errors);
+						   ValueRange *regs, uint32_t *errors, const CodeMap *maps = nullptr);
 
 /* Can a row reach a sink, or an operation that may raise? */
 bool		may_reach_sink(const Program *program, const ValueRange *regs, const uint32_t *errors);

@@ -19,6 +19,8 @@
  */
 #include <cstring>
 
+#include "vm/code_map.h"
+#include "vm/date_fields.h"
 #include "vm/program.h"
 
 namespace gpuvm {
@@ -269,6 +271,12 @@ Verifier::aggstep(const Op &op)
 			if (!type_is_int(op.type) && !type_is_float(op.type))
 				fail("an aggregate function does not take this type");
 			break;
+		case AggFn::BitAnd:
+		case AggFn::BitOr:
+		case AggFn::BitXor:
+			if (!type_is_int(op.type))
+				fail("an aggregate function does not take this type");
+			break;
 		case AggFn::BoolAnd:
 		case AggFn::BoolOr:
 			if (op.type != Type::Bool)
@@ -352,6 +360,20 @@ Verifier::lane_op(int address, const Op &op)
 			break;
 		case OpForm::SHIFT:
 			src(op.p2, t);
+			src(op.p3, Type::I32);
+			dst(op.p1, t);
+			break;
+		case OpForm::FIELD:
+			if (!(op.opcode == Opcode::DatePart ? date_part_takes(op.p3) : date_trunc_takes(op.p3)))
+				fail("a field of timestamps is unknown");
+			src(op.p2, t);
+			dst(op.p1, t);
+			break;
+		case OpForm::LOOKUP:
+			if (op.p2 < 0 || op.p2 >= program->nmaps)
+				fail("a map number is out of range");
+			if (op.p5 & ~LOOKUP_NULL)
+				fail("an operation has unknown flags");
 			src(op.p3, Type::I32);
 			dst(op.p1, t);
 			break;
@@ -681,7 +703,7 @@ verify_header(const Program *p, size_t size, int ncursors)
 	if (p->magic != PROGRAM_MAGIC)
 		return "the program has the wrong magic number";
 	if (p->nops < 3 || p->nops > PROGRAM_MAX_OPS || p->nregs > PROGRAM_MAX_REGS || p->naux > PROGRAM_MAX_AUX
-		|| p->names_len > PROGRAM_MAX_NAMES || p->names_len % 8 != 0 || p->nparams > PROGRAM_MAX_PARAMS
+		|| p->names_len > PROGRAM_MAX_NAMES || p->names_len % 8 != 0 || p->nparams > PROGRAM_MAX_PARAMS || p->nmaps > PROGRAM_MAX_MAPS
 		|| p->nresults > PROGRAM_MAX_COLUMNS || p->nkeys + p->naggs > PROGRAM_MAX_COLUMNS || p->grouped > 1)
 		return "the program exceeds a limit";
 	if (p->size > size
@@ -770,6 +792,25 @@ verify_params(const Program *program, const ParamValue *params, uint32_t nparams
 			return "a parameter has another type than its Variable";
 		if (!params[op.p2].is_null && !value_fits(params[op.p2].value, op.type))
 			return "a parameter's value is out of range";
+	}
+	return nullptr;
+}
+
+const char *
+verify_maps(const Program *program, const CodeMap *maps, uint32_t nmaps)
+{
+	if (nmaps < program->nmaps)
+		return "a map is missing";
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode != Opcode::Lookup)
+			continue;
+		if (maps[op.p2].type != op.type)
+			return "a map has another type than its Lookup";
+		if ((op.p5 & LOOKUP_NULL) && !maps[op.p2].has_null_entry)
+			return "a map has no entry for nulls";
 	}
 	return nullptr;
 }
