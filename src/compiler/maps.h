@@ -58,8 +58,18 @@ struct OutputForm
 	int			map;
 };
 
-/* Is it an expression (no bare column) over one dictionary column alone, that PostgreSQL can evaluate for each entry beforehand? */
+/*
+ * Is it an expression (no bare column) over one dictionary column alone, that PostgreSQL
+ * can evaluate for each entry beforehand? It raises nothing: an error leads to PostgreSQL's own plan.
+ */
+bool		is_map_expr(const Expr *expr);
 bool		wants_map(Compiler *c, const Expr *expr);
+
+/* Might its raising an error, or not, tell of values that the user may not see? */
+bool		map_is_leaky(const Expr *expr);
+
+/* Does it depend on nothing but the entry and its parameters, so that it may be kept from one execution to the next? */
+bool		map_is_settled(const Expr *expr);
 
 /* The register with its value, or with a code of its value (info[].map); -1 and a reason. */
 int			compile_map(Compiler *c, const Expr *expr);

@@ -1,0 +1,374 @@
+/*
+ * maps.cc: which expressions become a Lookup in what PostgreSQL says of the
+ * entries of a dictionary.
+ *
+ * PostgreSQL evaluates them when execution starts, for every entry: also for those
+ * that no row has any more, that another condition keeps out, or that a policy
+ * hides. So only functions take part that are built in, do nothing but compute, and are
+ * immutable; an error that one raises leads to PostgreSQL's own plan (executor/map_build.cc).
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+}
+
+#include "compiler/emit.h"
+#include "compiler/maps.h"
+#include "pg/value_form.h"
+
+namespace gpuvm {
+
+/* -- which expressions ------------------------------------------------------------ */
+
+/* Stable only for what a catalog or a setting says, which stays what it is for as long as a statement runs. */
+static bool
+is_stable_enough(Oid function)
+{
+	switch (function)
+	{
+		case F_ENUM_OUT:
+		case F_CONCAT:
+		case F_CONCAT_WS:
+		case F_TO_CHAR_INTERVAL_TEXT:
+			return true;
+		default:
+			return false;
+	}
+}
+
+struct MapScan
+{
+	const Var  *column;			/* the first that was met */
+	bool		settled;		/* all functions are immutable */
+	bool		leaky;			/* one of them may tell of its arguments by raising */
+	bool		conditional;	/* below a node that evaluates some of its arguments only */
+};
+
+static bool scan_expr(const Node *node, MapScan *scan);
+
+/* Built in, in C, one value for one call. */
+static bool
+scan_function(Oid function, bool of_column, MapScan *scan)
+{
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	bool		fits;
+
+	if (!OidIsValid(function) || function >= FirstNormalObjectId)
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	fits = proc->prolang == INTERNALlanguageId && !proc->proretset && proc->prokind == PROKIND_FUNCTION &&
+		(proc->provolatile == PROVOLATILE_IMMUTABLE || (of_column && is_stable_enough(function)));
+	scan->settled = scan->settled && proc->provolatile == PROVOLATILE_IMMUTABLE;
+	scan->leaky = scan->leaky || (of_column && !proc->proleakproof);
+	ReleaseSysCache(tuple);
+	return fits;
+}
+
+/* A function with these arguments. */
+static bool
+scan_call(Oid function, List *args, MapScan *scan)
+{
+	return scan_expr(reinterpret_cast<Node *>(args), scan) && scan_function(function, true, scan);
+}
+
+/* Output and input function of a conversion by way of text. */
+static bool
+scan_io(const CoerceViaIO *io, MapScan *scan)
+{
+	Oid			out;
+	Oid			in;
+	Oid			param;
+	bool		varlena;
+
+	getTypeOutputInfo(exprType(reinterpret_cast<const Node *>(io->arg)), &out, &varlena);
+	getTypeInputInfo(io->resulttype, &in, &param);
+	return scan_expr(reinterpret_cast<const Node *>(io->arg), scan) && scan_function(out, true, scan) && scan_function(in, true, scan);
+}
+
+/* GREATEST, LEAST: by the comparison function of the type. */
+static bool
+scan_minmax(const MinMaxExpr *expr, MapScan *scan)
+{
+	TypeCacheEntry *entry = lookup_type_cache(expr->minmaxtype, TYPECACHE_CMP_PROC);
+
+	return scan_call(entry->cmp_proc, expr->args, scan);
+}
+
+static bool
+scan_conditional(const Node *node, MapScan *scan)
+{
+	bool		outer = scan->conditional;
+	bool		fits;
+
+	scan->conditional = true;
+	fits = scan_expr(node, scan);
+	scan->conditional = outer;
+	return fits;
+}
+
+static bool
+scan_list(List *list, MapScan *scan)
+{
+	ListCell   *lc;
+
+	foreach(lc, list)
+	{
+		if (!scan_expr(static_cast<Node *>(lfirst(lc)), scan))
+			return false;
+	}
+	return true;
+}
+
+static bool
+scan_case(const CaseExpr *expr, MapScan *scan)
+{
+	ListCell   *lc;
+
+	if (!scan_expr(reinterpret_cast<Node *>(expr->arg), scan))
+		return false;
+	foreach(lc, expr->args)
+	{
+		const CaseWhen *when = static_cast<const CaseWhen *>(lfirst(lc));
+
+		if (!scan_conditional(reinterpret_cast<Node *>(when->expr), scan) || !scan_conditional(reinterpret_cast<Node *>(when->result), scan))
+			return false;
+	}
+	return scan_conditional(reinterpret_cast<Node *>(expr->defresult), scan);
+}
+
+static bool
+scan_column(const Var *var, MapScan *scan)
+{
+	if (var->varlevelsup != 0 || var->varattno <= 0)
+		return false;
+	if (scan->column == nullptr)
+	{
+		if (value_type(var->vartype).form != ValueForm::Dictionary)
+			return false;
+		scan->column = var;
+	}
+	return var->varno == scan->column->varno && var->varattno == scan->column->varattno;
+}
+
+/* Can the expression be evaluated for each entry of one column's dictionary? */
+static bool
+scan_expr(const Node *node, MapScan *scan)
+{
+	if (node == nullptr)
+		return true;
+	check_stack_depth();
+	switch (nodeTag(node))
+	{
+		case T_Var:
+			return scan_column((const Var *) node, scan);
+		case T_Const:
+		case T_CaseTestExpr:
+		case T_SQLValueFunction:
+			return true;
+		case T_Param:
+			/* one of a subquery is evaluated before the first row, which PostgreSQL does only where a condition calls for it */
+			return ((const Param *) node)->paramkind == PARAM_EXTERN || (((const Param *) node)->paramkind == PARAM_EXEC && !scan->conditional);
+		case T_List:
+			return scan_list((List *) const_cast<Node *>(node), scan);
+		case T_RelabelType:
+			return scan_expr(reinterpret_cast<Node *>(((const RelabelType *) node)->arg), scan);
+		case T_CollateExpr:
+			return scan_expr(reinterpret_cast<Node *>(((const CollateExpr *) node)->arg), scan);
+		case T_FuncExpr:
+			return scan_call(((const FuncExpr *) node)->funcid, ((const FuncExpr *) node)->args, scan);
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			set_opfuncid((OpExpr *) const_cast<Node *>(node));
+			return scan_call(((const OpExpr *) node)->opfuncid, ((const OpExpr *) node)->args, scan);
+		case T_ScalarArrayOpExpr:
+			set_sa_opfuncid((ScalarArrayOpExpr *) const_cast<Node *>(node));
+			return scan_call(((const ScalarArrayOpExpr *) node)->opfuncid, ((const ScalarArrayOpExpr *) node)->args, scan);
+		case T_ArrayExpr:
+			return scan_list(((const ArrayExpr *) node)->elements, scan);
+		case T_BoolExpr:
+			return ((const BoolExpr *) node)->boolop == NOT_EXPR ? scan_list(((const BoolExpr *) node)->args, scan)
+				: scan_conditional(reinterpret_cast<Node *>(((const BoolExpr *) node)->args), scan);
+		case T_NullTest:
+			return !((const NullTest *) node)->argisrow && scan_expr(reinterpret_cast<Node *>(((const NullTest *) node)->arg), scan);
+		case T_BooleanTest:
+			return scan_expr(reinterpret_cast<Node *>(((const BooleanTest *) node)->arg), scan);
+		case T_CaseExpr:
+			return scan_case((const CaseExpr *) node, scan);
+		case T_CoalesceExpr:
+			return scan_conditional(reinterpret_cast<Node *>(((const CoalesceExpr *) node)->args), scan);
+		case T_MinMaxExpr:
+			return scan_minmax((const MinMaxExpr *) node, scan);
+		case T_CoerceViaIO:
+			return scan_io((const CoerceViaIO *) node, scan);
+		default:
+			return false;
+	}
+}
+
+/* The column itself, under what changes neither bytes nor nulls? */
+static const Var *
+bare_column(const Expr *expr)
+{
+	while (IsA(expr, RelabelType) || IsA(expr, CollateExpr))
+		expr = IsA(expr, RelabelType) ? ((const RelabelType *) expr)->arg : ((const CollateExpr *) expr)->arg;
+	return IsA(expr, Var) ? (const Var *) expr : nullptr;
+}
+
+static bool
+scan_whole(const Expr *expr, MapScan *scan)
+{
+	*scan = MapScan{nullptr, true, false, false};
+	return scan_expr(reinterpret_cast<const Node *>(expr), scan) && scan->column != nullptr;
+}
+
+bool
+is_map_expr(const Expr *expr)
+{
+	MapScan		scan;
+	ValueForm	form;
+
+	switch (nodeTag(expr))
+	{
+		case T_Var:
+		case T_Const:
+		case T_Param:
+		case T_List:
+			return false;
+		case T_NullTest:
+			if (bare_column(((const NullTest *) expr)->arg) != nullptr)
+				return false;
+			break;
+		default:
+			if (bare_column(expr) != nullptr)
+				return false;
+			break;
+	}
+	form = value_type(exprType(reinterpret_cast<const Node *>(expr))).form;
+	return (form == ValueForm::Plain || form == ValueForm::Dictionary) && scan_whole(expr, &scan);
+}
+
+bool
+map_is_leaky(const Expr *expr)
+{
+	MapScan		scan;
+
+	return scan_whole(expr, &scan) && scan.leaky;
+}
+
+bool
+map_is_settled(const Expr *expr)
+{
+	MapScan		scan;
+
+	return scan_whole(expr, &scan) && scan.settled;
+}
+
+bool
+wants_map(Compiler *c, const Expr *expr)
+{
+	return is_map_expr(expr);
+}
+
+/* -- into the program ----------------------------------------------------------------- */
+
+/* The number of the map; -1 and a reason. */
+static int
+add_map(Compiler *c, const PlanMap &map)
+{
+	for (int i = 0; i < c->nmaps; i++)
+	{
+		const PlanMap *m = &c->maps[i];
+
+		if (m->kind == map.kind && m->cursor == map.cursor && m->attnum == map.attnum && m->collation == map.collation &&
+			m->null_entry == map.null_entry && equal(m->expr, map.expr))
+			return i;
+	}
+	if (c->nmaps == MAX_MAPS)
+		return refuse(c, "the query has more than %d expressions over dictionaries", MAX_MAPS);
+	c->maps[c->nmaps] = map;
+	return c->nmaps++;
+}
+
+static int
+emit_lookup(Compiler *c, const Expr *expr, const Var *column, MapKind kind, Type type, Oid collation)
+{
+	Node	   *node = reinterpret_cast<Node *>(const_cast<Expr *>(expr));
+	int			code = compile_expr(c, reinterpret_cast<const Expr *>(column));
+	bool		null_entry;
+	int			map;
+	int			out;
+
+	if (code < 0)
+		return -1;
+	if (c->info[code].attnum == 0 || c->info[code].map >= 0)
+		return refuse(c, "the column's dictionary is not known");	/* a semijoin's key in its place, of another type */
+	null_entry = kind != MapKind::Rank && contain_nonstrict_functions(node);
+	map = add_map(c, PlanMap{kind, c->info[code].cursor, c->info[code].attnum, const_cast<Expr *>(expr), collation, null_entry});
+	if (map < 0)
+		return -1;
+	out = new_reg(c, type);
+	if (out < 0)
+		return -1;
+	emit(c, Opcode::Lookup, type, out, map, code, 0, null_entry ? LOOKUP_NULL : 0);
+	if (kind != MapKind::Values)
+		c->info[out].map = static_cast<int16>(map);
+	return out;
+}
+
+int
+compile_map(Compiler *c, const Expr *expr)
+{
+	MapScan		scan;
+	ValueType	type = value_type(exprType(reinterpret_cast<const Node *>(expr)));
+
+	if (!scan_whole(expr, &scan))
+		return refuse(c, "an expression of this kind is not supported");
+	return emit_lookup(c, expr, scan.column, type.form == ValueForm::Dictionary ? MapKind::Derived : MapKind::Values, type.type, InvalidOid);
+}
+
+int
+compile_rank(Compiler *c, const Expr *expr, Oid collation)
+{
+	MapScan		scan;
+	Oid			type = exprType(reinterpret_cast<const Node *>(expr));
+
+	if (!scan_whole(expr, &scan))
+		return refuse(c, "the order of %s is known for expressions over one dictionary column", format_type_be(type));
+	/* what is equal and looks different: min and max give the one that comes first, which no order of ranks knows */
+	if (!dictionary_equality(type, exprTypmod(reinterpret_cast<const Node *>(expr)), collation))
+		return refuse(c, "values of type %s may be equal without being the same", format_type_be(type));
+	return emit_lookup(c, expr, scan.column, MapKind::Rank, Type::I32, collation);
+}
+
+OutputForm
+output_form(const Compiler *c, int reg)
+{
+	const RegisterInfo *info = &c->info[reg];
+	OutputForm	form = {OutputKind::Plain, info->scale, info->cursor, info->attnum, info->map};
+
+	if (info->map >= 0)
+		form.kind = OutputKind::Map;
+	else if (info->attnum != 0)
+		form.kind = OutputKind::Dictionary;
+	else if (info->scale >= 0)
+		form.kind = OutputKind::Numeric;
+	return form;
+}
+
+}  // namespace gpuvm
