@@ -80,7 +80,7 @@ same_types(const ScanSource *source)
 			return false;
 		for (uint32 c = 0; c < first->ncols; c++)
 		{
-			if (others[c].type != columns[c].type)
+			if (others[c].type != columns[c].type || others[c].scale != columns[c].scale)
 				return false;
 		}
 	}
@@ -180,12 +180,13 @@ delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wante
 }
 
 static bool
-read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint64 limit)
+read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint64 limit, int *reason, const char **detail)
 {
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		ScanLeaf   *leaf = &source->leaves[i];
 		DeltaRequest request = {};
+		AttrNumber	unfit = 0;
 
 		if (leaf->check.unserved == 0)
 			continue;
@@ -197,9 +198,16 @@ read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint6
 		request.wanted = wanted;
 		request.want_ctids = wants_ctids(state);
 		request.max_bytes = limit - source->delta_bytes;
-		leaf->delta = delta_read(leaf->rel, state->css.ss.ps.state->es_snapshot, request);
+		leaf->delta = delta_read(leaf->rel, state->css.ss.ps.state->es_snapshot, request, &unfit);
 		if (leaf->delta == nullptr)
+		{
+			if (unfit != 0)
+			{
+				*reason = FALLBACK_VALUE;
+				*detail = psprintf("column \"%s\"", NameStr(TupleDescAttr(RelationGetDescr(leaf->rel), unfit - 1)->attname));
+			}
 			return false;
+		}
 		source->delta_bytes += leaf->delta->tablet_bytes;
 		source->nrows += leaf->delta->nrows;
 	}
@@ -443,8 +451,10 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 		return false;
 	}
 	start = now_ns();
-	fits = delta_may_fit(state, source, wanted, limit) && read_deltas(state, source, wanted, limit);
+	fits = delta_may_fit(state, source, wanted, limit) && read_deltas(state, source, wanted, limit, reason, detail);
 	state->figures.delta_ns += now_ns() - start;
+	if (!fits && *reason == FALLBACK_VALUE)
+		return false;
 	if (!fits)
 	{
 		*reason = FALLBACK_MEMORY;

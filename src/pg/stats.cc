@@ -46,6 +46,7 @@ fallback_reason_name(FallbackReason reason)
 		case FALLBACK_ERROR_FLAG: return "error flag";
 		case FALLBACK_QUARANTINED: return "quarantined";
 		case FALLBACK_ENGINE_FAILED: return "engine failed";
+		case FALLBACK_VALUE: return "value out of form";
 		case FALLBACK_COUNT_: break;
 	}
 	return "unknown";

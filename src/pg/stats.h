@@ -21,6 +21,7 @@ enum FallbackReason
 	FALLBACK_ERROR_FLAG,		/* a live row set an error bit: PostgreSQL decides */
 	FALLBACK_QUARANTINED,
 	FALLBACK_ENGINE_FAILED,
+	FALLBACK_VALUE,				/* a changed block has a value that tablets cannot hold in the column's form */
 	FALLBACK_COUNT_
 };
 

@@ -55,11 +55,11 @@ named_columns(Relation rel, ArrayType *names, int *count)
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot import system column \"%s\"", name)));
 		type = TupleDescAttr(RelationGetDescr(rel), attnum - 1)->atttypid;
-		if (importable_type(type) == Type::None)
+		if (!is_importable(TupleDescAttr(RelationGetDescr(rel), attnum - 1)))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot import column \"%s\" of type %s", name, format_type_be(type)),
-					 errhint("Types that can be imported are smallint, integer, bigint, real, double precision, boolean, date, timestamp and timestamp with time zone.")));
+					 errhint("Tablets store booleans, numbers, dates and times.")));
 		for (int j = 0; j < i; j++)
 			if (attnums[j] == attnum)
 				ereport(ERROR,

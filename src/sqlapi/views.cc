@@ -7,6 +7,7 @@
  */
 #include "store/internal.h"
 
+#include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
 #include "pg/stats.h"
 #include "store/catalog.h"
@@ -115,14 +116,15 @@ type_name(Type type)
 
 /* min or max as text in the column's SQL type; NULL when there is none. */
 static char *
-bound_text(Form_pg_attribute att, const ColumnChunk &chunk, int64_t bound)
+bound_text(Form_pg_attribute att, const ColumnSummary &summary, const ColumnChunk &chunk, int64_t bound)
 {
+	ValueType	type = value_type(att->atttypid);
 	Datum		value;
 	Oid			output;
 	bool		is_varlena;
 	double		number;
 
-	if ((chunk.flags & CHUNK_ALL_NULL) || importable_type(att->atttypid) != chunk.type)
+	if ((chunk.flags & CHUNK_ALL_NULL) || type.type != chunk.type || (type.form == ValueForm::Numeric) != (summary.scale >= 0))
 		return NULL;
 	memcpy(&number, &bound, sizeof(number));
 	switch (chunk.type)
@@ -137,7 +139,8 @@ bound_text(Form_pg_attribute att, const ColumnChunk &chunk, int64_t bound)
 			value = Int32GetDatum(static_cast<int32>(bound));
 			break;
 		case Type::I64:
-			value = Int64GetDatum(bound);
+			value = type.form == ValueForm::Numeric ? scaled_to_numeric(bound, summary.scale)
+				: att->attlen == sizeof(Oid) ? ObjectIdGetDatum(static_cast<Oid>(bound)) : Int64GetDatum(bound);
 			break;
 		default:
 			if (chunk.exp_lo > chunk.exp_hi && number != 0)
@@ -151,7 +154,8 @@ bound_text(Form_pg_attribute att, const ColumnChunk &chunk, int64_t bound)
 
 /* One row for each column of a tablet; one with null columns for a tablet without any. */
 static void
-put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, uint32 index, const TabletHeader *tablet)
+put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, const ColumnSummary *columns, uint32 index,
+		   const TabletHeader *tablet)
 {
 	for (uint32 i = 0; i < Max(tablet->ncols, 1); i++)
 	{
@@ -180,8 +184,8 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, uint32 inde
 			nulls[6] = nulls[7] = false;
 			if (!row_security && may_read_column(RelationGetRelid(rel), chunk.attnum))
 			{
-				char	   *min = bound_text(att, chunk, chunk.min);
-				char	   *max = bound_text(att, chunk, chunk.max);
+				char	   *min = bound_text(att, columns[i], chunk, chunk.min);
+				char	   *max = bound_text(att, columns[i], chunk, chunk.max);
 
 				values[8] = Int32GetDatum(chunk.width);
 				values[9] = Int64GetDatum(static_cast<int64>(chunk.data_bytes));
@@ -358,7 +362,7 @@ gpuvm_list_tablets(PG_FUNCTION_ARGS)
 			for (uint32 t = 0; t < version->ntablets; t++)
 			{
 				CHECK_FOR_INTERRUPTS();
-				put_tablet(fcinfo, rel, row_security, t,
+				put_tablet(fcinfo, rel, row_security, version_at<ColumnSummary>(version, version->columns), t,
 						   arena_at<TabletHeader>(version_at<uint64_t>(version, version->tablets)[t]));
 			}
 			registry_unpin(pin);

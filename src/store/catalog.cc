@@ -305,7 +305,7 @@ fitting_columns(Relation rel, ArrayType *columns, int *count)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 
-		if (!att->attisdropped && importable_type(att->atttypid) != Type::None &&
+		if (!att->attisdropped && is_importable(att) &&
 			(columns == NULL || named(NameStr(att->attname), names, nnames)))
 			attnums[(*count)++] = att->attnum;
 	}

@@ -29,6 +29,7 @@ struct Copier
 	bool		in_recovery;
 	int			ncols;
 	WalkColumn *columns;
+	bool		settled;		/* no column can fail, or get its scale, any more */
 	StagedColumn *staged;
 	ColumnChunk *chunks;
 	int			natts;			/* attributes up to the last wanted one */
@@ -64,8 +65,11 @@ void		free_copier(Copier *c);
 /* Takes the image of a block and finds its rows; false when it is not all-visible. */
 bool		copier_read(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *vm_buffer);
 
-/* Appends the block that was read; after copier_skip, one without rows. */
-void		copier_append(Copier *c);
+/*
+ * Appends the block that was read; after copier_skip, one without rows. False, and
+ * nothing is appended, if the job is strict and a value does not fit its column.
+ */
+bool		copier_append(Copier *c);
 void		copier_skip(Copier *c);
 
 /* Appends blocks [first, first + n) of an older tablet with the same columns, counted from its own first one. */

@@ -27,11 +27,10 @@
 
 extern "C" {
 #include "access/heapam.h"
-#include "access/tupdesc_details.h"
 #include "access/visibilitymap.h"
 #include "access/xlog.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 }
 
@@ -39,32 +38,59 @@ namespace gpuvm {
 
 constexpr int BLOCKS_PER_CHECK = 64;
 
-Type
-importable_type(Oid type)
+bool
+is_importable(Form_pg_attribute att)
 {
-	switch (type)
+	ValueForm	form = value_type(att->atttypid).form;
+
+	return form == ValueForm::Plain || form == ValueForm::Numeric;
+}
+
+void
+init_copy_column(CopyColumn *column, Form_pg_attribute att)
+{
+	ValueType	type = value_type(att->atttypid);
+	int32		typmod = att->atttypmod;
+	int			scale = -1;
+
+	if (type.form == ValueForm::Numeric)
 	{
-		case BOOLOID: return Type::Bool;
-		case INT2OID: return Type::I16;
-		case INT4OID: return Type::I32;
-		case INT8OID: return Type::I64;
-		case FLOAT4OID: return Type::F32;
-		case FLOAT8OID: return Type::F64;
-		case DATEOID: return Type::I32;
-		case TIMESTAMPOID: return Type::I64;
-		case TIMESTAMPTZOID: return Type::I64;
-		default: return Type::None;
+		(void) getBaseTypeAndTypmod(att->atttypid, &typmod);
+		scale = numeric_typmod_scale(typmod);
 	}
+	column->attnum = att->attnum;
+	column->type = type.type;
+	column->form = type.form;
+	pg_atomic_init_u32(&column->failure, COLUMN_FITS);
+	pg_atomic_init_u32(&column->scale, scale < 0 ? NO_SCALE : static_cast<uint32>(scale));
+}
+
+void
+fail_copy_column(CopyColumn *column, ColumnFailure failure)
+{
+	uint32		fits = COLUMN_FITS;
+
+	pg_atomic_compare_exchange_u32(&column->failure, &fits, failure);
+}
+
+ColumnFailure
+numeric_misfit(const char *packed, int scale)
+{
+	int			own = numeric_display_scale(packed);
+
+	if (own < 0)
+		return VARATT_IS_EXTENDED(packed) && !VARATT_IS_SHORT(packed) ? COLUMN_TOO_LONG : COLUMN_NOT_FINITE;
+	return own != scale && own <= SCALED_MAX_SCALE ? COLUMN_OTHER_SCALE : COLUMN_TOO_LONG;
 }
 
 uint32
-tablet_rows_for(TupleDesc desc, const int16 *attnums, int ncols)
+tablet_rows_for(const CopyColumn *columns, int ncols)
 {
 	uint64		width = 0;
 	uint64		rows;
 
 	for (int i = 0; i < ncols; i++)
-		width += TupleDescAttr(desc, attnums[i] - 1)->attlen;
+		width += type_natural_width(columns[i].type);
 	rows = uint64{1024} * setting_tablet_kb / Max(width, 1);
 	rows = rows / TABLET_PAD_ROWS * TABLET_PAD_ROWS;
 	return static_cast<uint32>(Min(Max(rows, TABLET_PAD_ROWS), TABLET_MAX_ROWS));
@@ -89,11 +115,12 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 	c->row_capacity = rows;
 	c->in_recovery = RecoveryInProgress();
 	c->ncols = static_cast<int>(job->ncols);
+	c->settled = true;
 	c->columns = static_cast<WalkColumn *>(palloc0(sizeof(WalkColumn) * Max(c->ncols, 1)));
 	c->staged = static_cast<StagedColumn *>(palloc0(sizeof(StagedColumn) * Max(c->ncols, 1)));
 	c->chunks = static_cast<ColumnChunk *>(palloc0(sizeof(ColumnChunk) * Max(c->ncols, 1)));
 	for (int i = 0; i < c->ncols; i++)
-		c->natts = Max(c->natts, job->attnums[i]);
+		c->natts = Max(c->natts, job->columns[i].attnum);
 	c->attributes = static_cast<WalkAttribute *>(palloc0(sizeof(WalkAttribute) * Max(c->natts, 1)));
 
 	for (int a = 0; a < c->natts; a++)
@@ -107,18 +134,16 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 	for (int i = 0; i < c->ncols; i++)
 	{
 		WalkColumn *column = &c->columns[i];
-		Form_pg_attribute att = TupleDescAttr(desc, job->attnums[i] - 1);
+		CopyColumn *from = &job->columns[i];
+		uint32		scale = pg_atomic_read_u32(&from->scale);
 
-		c->attributes[att->attnum - 1].column = static_cast<int16>(i);
-		c->staged[i].type = importable_type(att->atttypid);
-		c->staged[i].attnum = att->attnum;
-		column->width = static_cast<uint8>(att->attlen);
-		column->offset = -1;
-		if (desc->constr && desc->constr->missing && desc->constr->missing[att->attnum - 1].am_present)
-		{
-			column->missing = true;
-			column->missing_value = desc->constr->missing[att->attnum - 1].am_value;
-		}
+		init_walk_column(column, desc, from->attnum, ValueType{from->type, from->form}, scale == NO_SCALE ? -1 : static_cast<int>(scale));
+		if (copy_column_failed(from))
+			column->staging = Staging::Lost;
+		c->settled = c->settled && from->form == ValueForm::Plain;
+		c->attributes[from->attnum - 1].column = static_cast<int16>(i);
+		c->staged[i].type = from->type;
+		c->staged[i].attnum = from->attnum;
 		column->values = static_cast<char *>(palloc_extended(Size{rows} * column->width, MCXT_ALLOC_HUGE));
 		column->nulls = static_cast<uint64 *>(palloc0(rows / 8));
 	}
@@ -179,11 +204,30 @@ copier_restart(Copier *c, BlockNumber next_block)
 	c->first_block = next_block;
 }
 
+/* What another process found is not to be staged here either. */
+static void
+lose_failed_columns(Copier *c)
+{
+	for (int i = 0; i < c->ncols && !c->settled; i++)
+		if (copy_column_failed(&c->job->columns[i]))
+			c->columns[i].staging = Staging::Lost;
+}
+
+static void
+fill_with_nulls(WalkColumn *column, uint32 nrows)
+{
+	memset(column->nulls, 0xff, nrows / 64 * sizeof(uint64));
+	if (nrows % 64 > 0)
+		column->nulls[nrows / 64] = (uint64{1} << (nrows % 64)) - 1;
+	column->has_nulls = true;
+}
+
 uint64
 copier_flush(Copier *c, BlockNumber next_block)
 {
 	CopyJob    *job = c->job;
 
+	lose_failed_columns(c);
 	if (c->nrows > 0)
 	{
 		StagedTablet staged;
@@ -194,8 +238,12 @@ copier_flush(Copier *c, BlockNumber next_block)
 
 		for (int i = 0; i < c->ncols; i++)
 		{
-			c->staged[i].values = c->columns[i].values;
-			c->staged[i].nulls = c->columns[i].has_nulls ? c->columns[i].nulls : NULL;
+			WalkColumn *column = &c->columns[i];
+
+			if (column->staging == Staging::Lost)
+				fill_with_nulls(column, c->nrows);
+			c->staged[i].values = column->values;
+			c->staged[i].nulls = column->has_nulls ? column->nulls : NULL;
 		}
 		staged.nrows = c->nrows;
 		staged.ncols = static_cast<uint32>(c->ncols);
@@ -273,29 +321,75 @@ deform_page(Copier *c)
 
 	for (int i = 0; i < c->ncols; i++)
 	{
-		const WalkColumn *column = &c->columns[i];
+		WalkColumn *column = &c->columns[i];
 
 		if (column->offset < 0)
 			continue;
-		switch (column->width)
+		switch (column->staging)
 		{
-			case 1:
+			case Staging::Copy1:
 				gather<uint8>(c, column);
 				break;
-			case 2:
+			case Staging::Copy2:
 				gather<uint16>(c, column);
 				break;
-			case 4:
+			case Staging::Copy4:
 				gather<uint32>(c, column);
 				break;
-			default:
+			case Staging::Copy8:
 				gather<uint64>(c, column);
+				break;
+			default:
+				for (int t = 0; t < c->ntuples; t++)
+					store_value(column, c->nrows + t,
+								reinterpret_cast<const char *>(c->tuples[t]) + c->tuples[t]->t_hoff + column->offset);
 				break;
 		}
 	}
 	if (c->first_walked < c->natts)
 		for (int i = 0; i < c->ntuples; i++)
 			walk_tuple(c->columns, c->attributes, c->natts, c->tuples[i], c->first_walked, c->first_walked_offset, c->nrows + i);
+}
+
+/*
+ * After a page: a column's scale is that of the first value that any process met,
+ * and a column with a value that does not fit is given up. False: the page is (strict).
+ */
+static bool
+settle_columns(Copier *c)
+{
+	bool		fits = true;
+
+	for (int i = 0; i < c->ncols; i++)
+	{
+		WalkColumn *column = &c->columns[i];
+		CopyColumn *shared = &c->job->columns[i];
+		uint32		scale = NO_SCALE;
+
+		if (column->staging == Staging::Numeric && column->unfit == COLUMN_FITS && column->scale >= 0 &&
+			!pg_atomic_compare_exchange_u32(&shared->scale, &scale, static_cast<uint32>(column->scale)) &&
+			scale != static_cast<uint32>(column->scale))
+			column->unfit = COLUMN_OTHER_SCALE;
+		if (column->unfit == COLUMN_FITS)
+			continue;
+		fits = false;
+		if (!c->job->strict)
+		{
+			fail_copy_column(shared, column->unfit);
+			column->staging = Staging::Lost;
+		}
+		column->unfit = COLUMN_FITS;
+	}
+	return fits || !c->job->strict;
+}
+
+/* The rows of the page, which were staged, are not to be. */
+static void
+unstage_page(Copier *c)
+{
+	for (int i = 0; i < c->ncols; i++)
+		for (int t = 0; t < c->ntuples && c->columns[i].has_nulls; t++)
+			c->columns[i].nulls[(c->nrows + t) / 64] &= ~(uint64{1} << ((c->nrows + t) % 64));
 }
 
 static void
@@ -380,13 +474,19 @@ append_key(Copier *c, XLogRecPtr lsn, const uint16 *lps, uint32 nlps)
 	c->nblocks++;
 }
 
-void
+bool
 copier_append(Copier *c)
 {
-	append_key(c, c->lsn, c->dense ? NULL : c->offsets, c->ntuples);
 	if (c->ntuples > 0)
 		deform_page(c);
+	if (!c->settled && c->ntuples > 0 && !settle_columns(c))
+	{
+		unstage_page(c);
+		return false;
+	}
+	append_key(c, c->lsn, c->dense ? NULL : c->offsets, c->ntuples);
 	c->nrows += c->ntuples;
+	return true;
 }
 
 void
@@ -404,6 +504,8 @@ copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n)
 		WalkColumn *column = &c->columns[i];
 		const ColumnChunk &chunk = tablet_chunks(tablet)[i];
 
+		if (column->staging == Staging::Lost)
+			continue;
 		decode_values(tablet, chunk, row, nrows, column->values, c->nrows);
 		if (decode_nulls(tablet, chunk, row, nrows, column->nulls, c->nrows))
 			column->has_nulls = true;
@@ -452,7 +554,7 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 		}
 		if (!copier_has_room(c, c->ntuples, c->row_capacity))
 			flush_or_raise(c, block);
-		copier_append(c);
+		(void) copier_append(c);
 		rows += c->ntuples;
 	}
 	flush_or_raise(c, to);

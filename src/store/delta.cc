@@ -21,7 +21,6 @@ extern "C" {
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/tableam.h"
-#include "access/tupdesc_details.h"
 #include "utils/memutils.h"
 }
 
@@ -79,7 +78,7 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 		if (!request->wanted[i])
 			continue;
 		r->natts = Max(r->natts, request->columns[i].attnum);
-		width += TupleDescAttr(desc, request->columns[i].attnum - 1)->attlen;
+		width += type_natural_width(request->columns[i].type);
 	}
 	r->capacity = Min(Max(STAGED_BYTES / Max(width, 1), MIN_STAGED_ROWS), MAX_STAGED_ROWS);
 	if (request->nblocks < r->capacity / MaxHeapTuplesPerPage)
@@ -105,13 +104,8 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 		if (!request->wanted[i])
 			continue;
 		r->attributes[summary->attnum - 1].column = static_cast<int16>(i);
-		column->width = static_cast<uint8>(TupleDescAttr(desc, summary->attnum - 1)->attlen);
-		column->offset = -1;
-		if (desc->constr && desc->constr->missing && desc->constr->missing[summary->attnum - 1].am_present)
-		{
-			column->missing = true;
-			column->missing_value = desc->constr->missing[summary->attnum - 1].am_value;
-		}
+		init_walk_column(column, desc, summary->attnum,
+						 ValueType{summary->type, summary->scale >= 0 ? ValueForm::Numeric : ValueForm::Plain}, summary->scale);
 		column->values = static_cast<char *>(take(r, Size{r->capacity} * column->width, 0));
 		column->nulls = static_cast<uint64 *>(take(r, r->capacity / 8, MCXT_ALLOC_ZERO));
 		r->staged[i].values = column->values;
@@ -227,8 +221,18 @@ append_tuple(DeltaReader *r, HeapTuple tuple)
 	r->nrows++;
 }
 
+/* The attribute number of a column that a value did not fit, or 0. */
+static AttrNumber
+unfit_column(const DeltaReader *r)
+{
+	for (uint32 i = 0; i < r->request->ncols; i++)
+		if (r->columns[i].unfit != COLUMN_FITS)
+			return r->request->columns[i].attnum;
+	return 0;
+}
+
 Delta *
-delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request)
+delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNumber *unfit)
 {
 	DeltaReader r = {};
 	TableScanDesc scan;
@@ -256,6 +260,8 @@ delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request)
 			if (r.nrows == r.capacity)
 				fits = flush_tablet(&r);
 		}
+		*unfit = unfit_column(&r);
+		fits = fits && *unfit == 0;
 	}
 	table_endscan(scan);
 	fits = fits && flush_tablet(&r);

@@ -24,12 +24,15 @@ struct DeltaTablet
 	const ItemPointerData *ctids;	/* NULL if nobody asked for them */
 };
 
+struct LocalDictionary;
+
 struct Delta
 {
 	DeltaTablet *first;
 	uint32		ntablets;
 	uint64		nrows;
 	uint64		tablet_bytes;	/* of all tablets, each rounded up to TABLET_ALIGN */
+	LocalDictionary **dictionaries;	/* for each column: entries behind those of the version's dictionary, or NULL */
 };
 
 struct DeltaRequest
@@ -46,9 +49,10 @@ struct DeltaRequest
 
 /*
  * Reads the runs. The result lies in the current memory context. NULL when it
- * would take more than max_bytes.
+ * would take more than max_bytes, or (*unfit is its attribute number, else 0)
+ * where a value of a wanted column cannot be had in the form of the version's.
  */
-Delta	   *delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request);
+Delta	   *delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNumber *unfit);
 
 /* Widens the summaries, one for each column, to cover the delta; `first`: they cover nothing yet. */
 void		delta_summarize(const Delta *delta, ColumnSummary *columns, uint32 ncols, bool first);

@@ -140,7 +140,7 @@ importable_columns(Relation rel, int *count)
 
 		if (att->attisdropped)
 			continue;
-		if (importable_type(att->atttypid) != Type::None)
+		if (is_importable(att))
 		{
 			attnums[(*count)++] = att->attnum;
 			continue;
@@ -208,19 +208,19 @@ slice_for(Relation rel, uint32 tablet_rows)
 }
 
 static void
-init_job(CopyJob *job, Relation rel, const int16 *attnums, int ncols, BlockNumber nblocks, int workers, int slot)
+init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, int slot)
 {
 	uint64		max_tablets;
 
-	memset(static_cast<void *>(job), 0, offsetof(CopyJob, attnums));
+	memset(static_cast<void *>(job), 0, offsetof(CopyJob, columns));
 	job->relid = RelationGetRelid(rel);
 	job->progress_slot = slot;
 	job->nblocks = nblocks;
-	job->tablet_rows = tablet_rows_for(RelationGetDescr(rel), attnums, ncols);
+	job->tablet_rows = tablet_rows_for(columns, ncols);
 	job->slice_blocks = workers == 0 ? nblocks : slice_for(rel, job->tablet_rows);
 	job->nslices = nblocks == 0 ? 0 : (nblocks - 1) / job->slice_blocks + 1;
 	job->ncols = static_cast<uint32>(ncols);
-	memcpy(job->attnums, attnums, sizeof(int16) * ncols);
+	memcpy(static_cast<void *>(job->columns), columns, sizeof(CopyColumn) * ncols);
 	pg_atomic_init_u32(&job->next_slice, 0);
 	pg_atomic_init_u32(&job->ntablets, 0);
 	pg_atomic_init_u64(&job->nrows, 0);
@@ -235,11 +235,11 @@ init_job(CopyJob *job, Relation rel, const int16 *attnums, int ncols, BlockNumbe
 	job->served = job->manifest + uint64{job->max_tablets} * sizeof(uint64);
 }
 
-/* Runs the job with parallel workers. The result is copied to `result`, which has no room for attnums. */
+/* Runs the job with parallel workers. The outcome is copied to `result`. */
 static void
-copy_in_parallel(Relation rel, const int16 *attnums, int ncols, BlockNumber nblocks, int workers, int slot, CopyJob *result)
+copy_in_parallel(Relation rel, const CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, int slot, CopyJob *result)
 {
-	Size		size = offsetof(CopyJob, attnums) + sizeof(int16) * ncols;
+	Size		size = copy_job_size(ncols);
 	ParallelContext *context;
 	CopyJob    *job;
 
@@ -249,14 +249,14 @@ copy_in_parallel(Relation rel, const int16 *attnums, int ncols, BlockNumber nblo
 	shm_toc_estimate_keys(&context->estimator, 1);
 	InitializeParallelDSM(context);
 	job = static_cast<CopyJob *>(shm_toc_allocate(context->toc, size));
-	init_job(job, rel, attnums, ncols, nblocks, workers, slot);
+	init_job(job, rel, columns, ncols, nblocks, workers, slot);
 	shm_toc_insert(context->toc, COPY_JOB_KEY, job);
 
 	LaunchParallelWorkers(context);
 	copy_slices(rel, job);
 	WaitForParallelWorkersToFinish(context);
 
-	memcpy(static_cast<void *>(result), job, offsetof(CopyJob, attnums));
+	memcpy(static_cast<void *>(result), job, size);
 	DestroyParallelContext(context);
 	ExitParallelMode();
 }
@@ -270,24 +270,43 @@ compare_tablets(const void *a, const void *b)
 	return first_a < first_b ? -1 : first_a > first_b;
 }
 
+VersionColumn
+version_column_of(CopyColumn *column)
+{
+	VersionColumn of = {};
+	uint32		scale = pg_atomic_read_u32(&column->scale);
+
+	of.attnum = column->attnum;
+	of.type = column->type;
+	of.left_out = copy_column_failed(column);
+	of.scale = -1;
+	/* of nulls alone, any will do: refresh may choose another */
+	if (column->form == ValueForm::Numeric)
+		of.scale = scale == NO_SCALE ? 0 : static_cast<int16>(scale);
+	return of;
+}
+
 /* Makes the version of what was copied; its offset. */
 static uint64
-version_of(Relation rel, const CopyJob *job, const int16 *attnums, const uint64 *stamps, const Signature &signature)
+version_of(CopyJob *job, const uint64 *stamps, const Signature &signature)
 {
 	uint64	   *tablets = arena_at<uint64>(job->manifest);
+	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(job->ncols, 1)));
 	VersionParts parts = {};
 	uint64		version;
 
+	for (uint32 i = 0; i < job->ncols; i++)
+		columns[i] = version_column_of(&job->columns[i]);
 	parts.ncols = job->ncols;
-	parts.attnums = attnums;
+	parts.columns = columns;
 	parts.nblocks = job->nblocks;
 	parts.stamps = stamps;
 	parts.served = arena_at<uint64>(job->served);
 	parts.tablets = tablets;
-	parts.ntablets = pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&job->ntablets));
+	parts.ntablets = pg_atomic_read_u32(&job->ntablets);
 	parts.signature = signature;
 	qsort(tablets, parts.ntablets, sizeof(uint64), compare_tablets);
-	version = make_version(rel, &parts);
+	version = make_version(&parts);
 	if (version == 0)
 		raise_memory_short();
 	return version;
@@ -315,6 +334,44 @@ report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum
 			 errhint("Each query reads the others from the table, until they have been vacuumed and refreshed.")));
 }
 
+static const char *
+failure_text(const CopyColumn *column)
+{
+	switch (pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&column->failure)))
+	{
+		case COLUMN_NOT_FINITE: return "has values that are not finite numbers";
+		case COLUMN_OTHER_SCALE: return "has numbers of different display scales";
+		case COLUMN_TOO_LONG: return "has numbers with more than 18 digits";
+		case COLUMN_TOO_MANY_VALUES: return "has too many different values";
+		default: return "cannot be stored";
+	}
+}
+
+/* Columns whose type can be stored, but not the values. */
+static void
+report_failed_columns(Relation rel, const CopyJob *job)
+{
+	StringInfoData detail;
+	int			count = 0;
+
+	initStringInfo(&detail);
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), job->columns[i].attnum - 1);
+
+		if (copy_column_failed(&job->columns[i]))
+			appendStringInfo(&detail, "%sColumn \"%s\" %s.", count++ > 0 ? " " : "", NameStr(att->attname),
+							 failure_text(&job->columns[i]));
+	}
+	if (count > 0)
+		ereport(NOTICE,
+				(errmsg_plural("%d column of table \"%s\" is left out", "%d columns of table \"%s\" are left out",
+							   count, count, RelationGetRelationName(rel)),
+				 errdetail_internal("%s", detail.data),
+				 errhint("Queries that need such a column run on PostgreSQL.")));
+	pfree(detail.data);
+}
+
 uint64
 import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns, bool vacuum)
 {
@@ -323,6 +380,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	uint64	   *stamps;
 	int			workers;
+	CopyColumn *columns = static_cast<CopyColumn *>(palloc0(sizeof(CopyColumn) * Max(ncols, 1)));
 	CopyJob    *job;
 	Signature	signature;
 	uint64		nrows;
@@ -338,18 +396,20 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	for (BlockNumber i = 0; i < vm_pages(nblocks); i++)
 		stamps[i] = read_vm_page(rel, i, NULL);
 	signature = make_signature(RelationGetDescr(rel));
+	for (int i = 0; i < ncols; i++)
+		init_copy_column(&columns[i], TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1));
 	/* A worker's import holds no snapshot then, however long it takes. */
 	InvalidateCatalogSnapshot();
 
 	progress_phase(slot, IMPORT_COPYING);
 	progress_blocks_total(slot, nblocks);
 	workers = workers_for(nblocks);
-	job = static_cast<CopyJob *>(palloc0(offsetof(CopyJob, attnums) + sizeof(int16) * Max(ncols, 1)));
+	job = static_cast<CopyJob *>(palloc0(copy_job_size(ncols)));
 	if (workers > 0)
-		copy_in_parallel(rel, attnums, ncols, nblocks, workers, slot, job);
+		copy_in_parallel(rel, columns, ncols, nblocks, workers, slot, job);
 	else
 	{
-		init_job(job, rel, attnums, ncols, nblocks, 0, slot);
+		init_job(job, rel, columns, ncols, nblocks, 0, slot);
 		copy_slices(rel, job);
 	}
 
@@ -359,8 +419,9 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	copied = static_cast<BlockNumber>(pg_atomic_read_u64(&job->served_blocks));
 	if (copied < nblocks)
 		report_left_out(rel, copied, nblocks, vacuum, no_vacuum);
+	report_failed_columns(rel, job);
 
-	version = version_of(rel, job, attnums, stamps, signature);
+	version = version_of(job, stamps, signature);
 	registry_publish(rel, version, all_columns);
 	/* from here the registry owns version and tablets */
 	manifest_end();
@@ -369,6 +430,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 
 	pfree(signature.data);
 	pfree(job);
+	pfree(columns);
 	pfree(stamps);
 	return nrows;
 }

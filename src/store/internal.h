@@ -294,6 +294,7 @@ enum ColumnFailure : uint32
 	COLUMN_OTHER_SCALE,			/* numeric: values of different display scales */
 	COLUMN_TOO_LONG,			/* numeric: more digits than an int64 has */
 	COLUMN_TOO_MANY_VALUES,		/* dictionary */
+	COLUMN_LEFT_OUT_BEFORE,		/* of the version that is refreshed */
 };
 
 constexpr uint32 NO_SCALE = PG_UINT32_MAX;
@@ -386,6 +387,9 @@ struct VersionColumn
 	uint64		dictionary;		/* arena offset, 0: none */
 };
 
+/* import.cc: what the copied column is in a version; its dictionary is not sealed yet. */
+VersionColumn version_column_of(CopyColumn *column);
+
 struct VersionParts
 {
 	uint32		ncols;
@@ -408,6 +412,9 @@ uint64		make_version(const VersionParts *parts);
  * kind (rule 10), and is the caller's.
  */
 Relation	open_importable(Oid relid, LOCKMODE lockmode);
+
+/* Can tablets store the column's type? */
+bool		is_importable(Form_pg_attribute att);
 
 /* Attribute numbers of the columns that can be imported, ascending; palloc'd. A NOTICE names the others. */
 int16	   *importable_columns(Relation rel, int *count);

@@ -304,7 +304,12 @@ stage_blocks(Refresh *r, const TabletHeader *tablet, BlockNumber from, BlockNumb
 			copier_skip(c);
 		if (!copier_has_room(c, c->ntuples, limit) && !flush(r, block, tablet != NULL))
 			return false;
-		copier_append(c);
+		if (!copier_append(c))
+		{
+			r->served[vm_word_of(block)] &= ~vm_word_bit(block);
+			copier_skip(c);
+			(void) copier_append(c);
+		}
 		r->rows += c->ntuples;
 		block++;
 	}
@@ -415,17 +420,27 @@ end_building(Refresh *r)
 }
 
 static void
-begin_building(Refresh *r, int16 *attnums)
+begin_building(Refresh *r)
 {
 	const TableVersion *version = r->version;
 	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
-	CopyJob    *job = static_cast<CopyJob *>(palloc0(offsetof(CopyJob, attnums) + sizeof(int16) * Max(version->ncols, 1)));
+	CopyJob    *job = static_cast<CopyJob *>(palloc0(copy_job_size(version->ncols)));
 	uint32		rows;
 	uint64		max_tablets;
 
 	for (uint32 i = 0; i < version->ncols; i++)
-		job->attnums[i] = attnums[i] = columns[i].attnum;
-	r->tablet_rows = tablet_rows_for(RelationGetDescr(r->rel), attnums, static_cast<int>(version->ncols));
+	{
+		init_copy_column(&job->columns[i], TupleDescAttr(RelationGetDescr(r->rel), columns[i].attnum - 1));
+		if (columns[i].flags & COLUMN_LEFT_OUT)
+			fail_copy_column(&job->columns[i], COLUMN_LEFT_OUT_BEFORE);
+		/* the scale that is none of a type modifier and of no value may still become another */
+		if (version->ntablets > 0 && !(columns[i].flags & CHUNK_ALL_NULL) && columns[i].scale >= 0)
+			pg_atomic_write_u32(&job->columns[i].scale, columns[i].scale);
+	}
+	/* the types may have been read from the catalogs */
+	InvalidateCatalogSnapshot();
+	job->strict = true;
+	r->tablet_rows = tablet_rows_for(job->columns, static_cast<int>(version->ncols));
 	rows = Min(TYPEALIGN(TABLET_PAD_ROWS, r->tablet_rows + r->tablet_rows / ROOM_TO_GROW), TABLET_MAX_ROWS);
 
 	/* every old tablet, and every gap, may end one that is not full */
@@ -456,11 +471,11 @@ nothing_built(const Refresh *r)
 static bool
 rebuild(Refresh *r)
 {
-	int16	   *attnums = static_cast<int16 *>(palloc(sizeof(int16) * Max(r->version->ncols, 1)));
+	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(r->version->ncols, 1)));
 	VersionParts parts = {};
 	uint64		version;
 
-	begin_building(r, attnums);
+	begin_building(r);
 	r->job->manifest = manifest_begin(r->job->max_tablets, 0);
 	if (r->job->manifest == 0)
 	{
@@ -475,8 +490,10 @@ rebuild(Refresh *r)
 		return false;
 	}
 
+	for (uint32 i = 0; i < r->version->ncols; i++)
+		columns[i] = version_column_of(&r->job->columns[i]);
 	parts.ncols = r->version->ncols;
-	parts.attnums = attnums;
+	parts.columns = columns;
 	/* tablets that were left as they are may reach past the relation's end */
 	parts.nblocks = r->short_of_memory ? r->extent : r->nblocks;
 	parts.stamps = r->stamps;
@@ -485,7 +502,7 @@ rebuild(Refresh *r)
 	parts.ntablets = r->nresult;
 	parts.signature.data = const_cast<char *>(version_at<char>(r->version, r->version->signature));
 	parts.signature.len = r->version->signature_len;
-	version = make_version(r->rel, &parts);
+	version = make_version(&parts);
 	if (version == 0)
 	{
 		import_abandon();

@@ -29,6 +29,7 @@
 
 #include "pg/shmem.h"
 #include "pg/stats.h"
+#include "store/dictionary.h"
 #include "store/refresher.h"
 
 extern "C" {
@@ -182,10 +183,13 @@ free_version(uint64 offset)
 {
 	const TableVersion *version = arena_at<TableVersion>(offset);
 	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
+	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
 
 	for (uint32 i = 0; i < version->ntablets; i++)
 		if (__atomic_sub_fetch(&arena_at<TabletHeader>(tablets[i])->refs, 1, __ATOMIC_ACQ_REL) == 0)
 			arena_free(tablets[i]);
+	for (uint32 i = 0; i < version->ncols; i++)
+		dictionary_drop(columns[i].dictionary);
 	arena_free(offset);
 }
 
@@ -193,9 +197,12 @@ void
 hold_tablets(const TableVersion *version)
 {
 	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
+	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
 
 	for (uint32 i = 0; i < version->ntablets; i++)
 		__atomic_add_fetch(&arena_at<TabletHeader>(tablets[i])->refs, 1, __ATOMIC_ACQ_REL);
+	for (uint32 i = 0; i < version->ncols; i++)
+		dictionary_hold(columns[i].dictionary);
 }
 
 /* A slot for the version, with one reference; NO_SLOT if all are taken. Under the registry lock, exclusively. */
@@ -443,7 +450,7 @@ version_column(const TableVersion *version, AttrNumber attnum)
 
 	for (uint32 i = 0; i < version->ncols; i++)
 		if (columns[i].attnum == attnum)
-			return static_cast<int>(i);
+			return columns[i].flags & COLUMN_LEFT_OUT ? -1 : static_cast<int>(i);
 	return -1;
 }
 
@@ -472,7 +479,9 @@ registry_describe(Oid relid, ImportedTable *table)
 		for (uint32 i = 0; i < version->ncols; i++)
 		{
 			table->attnums[i] = columns[i].attnum;
-			table->types[i] = static_cast<uint8>(columns[i].type);
+			table->types[i] = static_cast<uint8>(columns[i].flags & COLUMN_LEFT_OUT ? Type::None : columns[i].type);
+			table->scales[i] = columns[i].scale;
+			table->entries[i] = columns[i].dictionary == 0 ? 0 : arena_at<Dictionary>(columns[i].dictionary)->nentries;
 		}
 	}
 	LWLockRelease(registry_lock());

@@ -1,11 +1,19 @@
-/* tuple_walk.h: attributes of heap tuples into staged columns. */
+/*
+ * tuple_walk.h: attributes of heap tuples into staged columns.
+ *
+ * A value that the column's form cannot hold becomes a null, and `unfit` says why:
+ * what that means is for who walks to decide. No buffer may be locked, as a
+ * value may have to be fetched from a TOAST table.
+ */
 #ifndef GPUVM_STORE_TUPLE_WALK_H
 #define GPUVM_STORE_TUPLE_WALK_H
 
-#include "pg/pg.h"
+#include "pg/numeric_scaled.h"
+#include "store/internal.h"
 
 extern "C" {
 #include "access/htup_details.h"
+#include "access/tupdesc_details.h"
 #include "access/tupmacs.h"
 }
 
@@ -19,9 +27,23 @@ struct WalkAttribute
 	char		align;
 };
 
+/* How a value is staged. */
+enum class Staging : uint8
+{
+	Copy1, Copy2, Copy4, Copy8,	/* as it is, so many bytes */
+	Oid,						/* widened */
+	Numeric,
+	Lost,						/* not at all: the column was given up */
+};
+
 struct WalkColumn
 {
-	uint8		width;
+	Staging		staging;
+	uint8		width;			/* of a staged value */
+	bool		byval;
+	int16		len;			/* of the attribute */
+	int16		scale;			/* numerics; -1: that of the first value */
+	ColumnFailure unfit;		/* the last value that did not fit, and why */
 	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
 	bool		has_nulls;		/* among the staged rows */
 	bool		missing;		/* older tuples lack it: they have missing_value, or null */
@@ -29,6 +51,31 @@ struct WalkColumn
 	char	   *values;
 	uint64	   *nulls;
 };
+
+/* Everything but the memory. `scale`: of a numeric column, -1 if it is not known yet. */
+static inline void
+init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, const ValueType &type, int scale)
+{
+	Form_pg_attribute att = TupleDescAttr(desc, attnum - 1);
+
+	column->width = static_cast<uint8>(type_natural_width(type.type));
+	column->byval = att->attbyval;
+	column->len = att->attlen;
+	column->scale = static_cast<int16>(scale);
+	column->offset = -1;
+	if (type.form == ValueForm::Numeric)
+		column->staging = Staging::Numeric;
+	else if (att->attlen != column->width)
+		column->staging = Staging::Oid;
+	else
+		column->staging = column->width == 1 ? Staging::Copy1 : column->width == 2 ? Staging::Copy2
+			: column->width == 4 ? Staging::Copy4 : Staging::Copy8;
+	if (desc->constr && desc->constr->missing && desc->constr->missing[attnum - 1].am_present)
+	{
+		column->missing = true;
+		column->missing_value = desc->constr->missing[attnum - 1].am_value;
+	}
+}
 
 static inline void
 set_null(WalkColumn *column, uint32 row)
@@ -38,21 +85,56 @@ set_null(WalkColumn *column, uint32 row)
 }
 
 static inline void
+store_numeric(WalkColumn *column, uint32 row, const char *packed)
+{
+	int64		value = 0;
+
+	if (column->scale < 0)
+	{
+		int			scale = numeric_display_scale(packed);
+
+		if (scale <= SCALED_MAX_SCALE)
+			column->scale = static_cast<int16>(scale);
+	}
+	if (column->scale < 0 || !numeric_to_scaled(packed, column->scale, &value))
+	{
+		column->unfit = numeric_misfit(packed, column->scale);
+		set_null(column, row);
+	}
+	memcpy(column->values + Size{row} * sizeof(int64), &value, sizeof(int64));
+}
+
+static inline void
 store_value(WalkColumn *column, uint32 row, const char *from)
 {
-	switch (column->width)
+	switch (column->staging)
 	{
-		case 1:
+		case Staging::Copy1:
 			column->values[row] = *from;
 			break;
-		case 2:
+		case Staging::Copy2:
 			memcpy(column->values + Size{row} * 2, from, 2);
 			break;
-		case 4:
+		case Staging::Copy4:
 			memcpy(column->values + Size{row} * 4, from, 4);
 			break;
-		default:
+		case Staging::Copy8:
 			memcpy(column->values + Size{row} * 8, from, 8);
+			break;
+		case Staging::Oid:
+		{
+			Oid			oid;
+			int64		value;
+
+			memcpy(&oid, from, sizeof(oid));
+			value = oid;
+			memcpy(column->values + Size{row} * sizeof(int64), &value, sizeof(int64));
+			break;
+		}
+		case Staging::Numeric:
+			store_numeric(column, row, from);
+			break;
+		case Staging::Lost:
 			break;
 	}
 }
@@ -62,7 +144,12 @@ store_datum(WalkColumn *column, uint32 row, Datum value)
 {
 	char		bytes[sizeof(Datum)];
 
-	store_att_byval(bytes, value, column->width);
+	if (!column->byval)
+	{
+		store_value(column, row, DatumGetPointer(value));
+		return;
+	}
+	store_att_byval(bytes, value, column->len);
 	store_value(column, row, bytes);
 }
 

@@ -9,6 +9,7 @@
 #include "store/internal.h"
 
 #include "pg/shmem.h"
+#include "store/dictionary.h"
 #include "tablet/build.h"
 
 namespace gpuvm {
@@ -18,6 +19,8 @@ static struct
 {
 	uint64		manifest;
 	uint32		max_tablets;
+	uint64		builders;
+	uint32		nbuilders;
 	uint64		version;
 } building;
 
@@ -36,9 +39,17 @@ manifest_begin(uint32 max_tablets, uint64 more)
 }
 
 void
+manifest_builders(uint64 builders, uint32 ncolumns)
+{
+	building.builders = builders;
+	building.nbuilders = ncolumns;
+}
+
+void
 manifest_end(void)
 {
 	arena_free(building.manifest);
+	builders_free(building.builders, building.nbuilders, false);
 	memset(&building, 0, sizeof(building));
 }
 
@@ -54,6 +65,8 @@ import_abandon(void)
 	}
 	/* not free_version: other tablets are not its own yet */
 	arena_free(building.version);
+	builders_free(building.builders, building.nbuilders, true);
+	building.builders = 0;
 	manifest_end();
 	progress_end();
 }
@@ -70,11 +83,13 @@ raise_memory_short(void)
 
 /* Summary of an imported column that no tablet describes: an empty table's. */
 static void
-summarize_nothing(ColumnSummary *summary, Form_pg_attribute att)
+summarize_nothing(ColumnSummary *summary, const VersionColumn &column)
 {
 	memset(summary, 0, sizeof(*summary));
-	summary->type = importable_type(att->atttypid);
-	summary->attnum = att->attnum;
+	summary->type = column.type;
+	summary->attnum = column.attnum;
+	summary->scale = column.scale;
+	summary->dictionary = column.dictionary;
 	summary->exp_hi = INT16_MIN;
 	summary->exp_lo = INT16_MAX;
 }
@@ -93,7 +108,7 @@ live_rows(const TabletHeader *tablet, const uint64 *served)
 }
 
 uint64
-make_version(Relation rel, const VersionParts *parts)
+make_version(const VersionParts *parts)
 {
 	uint32		nstamps = vm_pages(parts->nblocks);
 	uint64		columns_at = MAXALIGN(sizeof(TableVersion));
@@ -144,7 +159,11 @@ make_version(Relation rel, const VersionParts *parts)
 
 	columns = arena_at<ColumnSummary>(offset + columns_at);
 	for (uint32 i = 0; i < parts->ncols; i++)
-		summarize_nothing(&columns[i], TupleDescAttr(RelationGetDescr(rel), parts->attnums[i] - 1));
+	{
+		summarize_nothing(&columns[i], parts->columns[i]);
+		if (columns[i].dictionary != 0)
+			version->bytes += arena_at<Dictionary>(columns[i].dictionary)->size;
+	}
 	for (uint32 t = 0; t < parts->ntablets; t++)
 	{
 		const TabletHeader *tablet = arena_at<TabletHeader>(parts->tablets[t]);
@@ -154,6 +173,9 @@ make_version(Relation rel, const VersionParts *parts)
 		for (uint32 i = 0; i < parts->ncols; i++)
 			summarize_chunk(&columns[i], tablet_chunks(tablet)[i], t == 0);
 	}
+	for (uint32 i = 0; i < parts->ncols; i++)
+		if (parts->columns[i].left_out)
+			columns[i].flags |= COLUMN_LEFT_OUT;
 	hold_tablets(version);
 	return offset;
 }

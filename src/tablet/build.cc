@@ -584,11 +584,11 @@ as_double(int64_t bits)
 void
 summarize_chunk(ColumnSummary *summary, const ColumnChunk &chunk, bool first)
 {
-	constexpr uint16_t any = CHUNK_HAS_NULLS | CHUNK_HAS_NAN | CHUNK_HAS_INF | CHUNK_HAS_NEG_ZERO;
+	constexpr uint16_t any = CHUNK_HAS_NULLS | CHUNK_HAS_NAN | CHUNK_HAS_INF | CHUNK_HAS_NEG_ZERO | COLUMN_LEFT_OUT;
 
+	/* scale and dictionary are the table's, not the tablets' */
 	if (first)
 	{
-		memset(summary, 0, sizeof(*summary));
 		summary->type = chunk.type;
 		summary->attnum = chunk.attnum;
 		summary->max_width = chunk.width;

@@ -40,9 +40,8 @@ constexpr uint32_t TABLET_MAX_ROWS = 1u << 20;
 
 enum class Encoding : uint8_t
 {
-	Fixed = 0,					/* narrowed integers, floats, bool */
+	Fixed = 0,					/* narrowed integers, floats, bool; scaled numerics and codes of a dictionary are such integers */
 	Int128 = 1,					/* reserved: scaled numeric, 16 bytes */
-	Dictionary = 2,				/* reserved: codes into a dictionary of the table */
 	Variable = 3,				/* reserved: offsets into the variable area */
 };
 
@@ -53,6 +52,7 @@ enum ChunkFlag : uint16_t
 	CHUNK_HAS_NAN = 1u << 2,	/* floats */
 	CHUNK_HAS_INF = 1u << 3,
 	CHUNK_HAS_NEG_ZERO = 1u << 4,
+	COLUMN_LEFT_OUT = 1u << 5,	/* of a summary: the tablets have nulls instead of the values, which do not fit their form */
 };
 
 /*
@@ -138,13 +138,14 @@ struct ColumnSummary
 	int16_t		attnum;
 	int16_t		exp_hi;			/* as in ColumnChunk, over all tablets */
 	int16_t		exp_lo;
-	int16_t		reserved0;
-	uint32_t	reserved1;
+	int16_t		scale;			/* numerics: integers times 10^-scale; -1: no numerics */
+	uint32_t	reserved0;
 	int64_t		min;
 	int64_t		max;
 	uint64_t	null_count;
+	uint64_t	dictionary;		/* arena offset of the Dictionary (tablet/dictionary.h) that the codes are of, 0: none */
 };
-static_assert(sizeof(ColumnSummary) == 40, "part of the format");
+static_assert(sizeof(ColumnSummary) == 48, "part of the format");
 
 constexpr uint32_t VERSION_MAGIC = 0x56565047;	/* "GPVV" */
 constexpr uint32_t VERSION_MAX_COLS = 1600;
@@ -172,7 +173,7 @@ struct TableVersion
 	uint32_t	nstamps;		/* visibility map pages of so many blocks */
 	uint32_t	served_blocks;	/* blocks whose bit is set in `served` */
 	uint64_t	nrows;
-	uint64_t	bytes;			/* this blob and its tablets */
+	uint64_t	bytes;			/* this blob, its tablets and dictionaries */
 	uint64_t	columns;		/* offset of ColumnSummary[ncols] */
 	uint64_t	tablets;		/* offset of uint64[ntablets]: arena offsets */
 	uint64_t	stamps;			/* offset of uint64[nstamps]: LSN of each map page, read before its blocks */

@@ -493,7 +493,7 @@ TEST(TabletCheck, NamesEachLie)
 	LIE(t.header()->var_bytes = 1);
 	LIE(t.chunk().type = Type::I128);
 	LIE(t.chunk().type = Type::RowId);
-	LIE(t.chunk().encoding = Encoding::Dictionary);
+	LIE(t.chunk().encoding = Encoding::Variable);
 	LIE(t.chunk().width = 3);
 	LIE(t.chunk().width = 8);
 	LIE(t.chunk().data = t.size - 64);

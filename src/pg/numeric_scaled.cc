@@ -1,0 +1,261 @@
+/*
+ * numeric_scaled.cc: the layout is numeric.c's, which keeps it to itself: base
+ * 10000 digits, the weight of the first, the display scale and the sign, in one
+ * word for all usual numbers and in two for others. It is the form on disk, so it
+ * cannot change.
+ */
+#include "pg/numeric_scaled.h"
+
+extern "C" {
+#include "utils/numeric.h"
+}
+
+namespace gpuvm {
+
+constexpr uint16 SIGN_MASK = 0xC000;
+constexpr uint16 SIGN_NEGATIVE = 0x4000;
+constexpr uint16 SIGN_SHORT = 0x8000;
+constexpr uint16 SIGN_SPECIAL = 0xC000;
+constexpr uint16 LONG_SCALE_MASK = 0x3FFF;
+constexpr uint16 SHORT_NEGATIVE = 0x2000;
+constexpr uint16 SHORT_SCALE_MASK = 0x1F80;
+constexpr int SHORT_SCALE_SHIFT = 7;
+constexpr uint16 SHORT_WEIGHT_SIGN = 0x0040;
+constexpr uint16 SHORT_WEIGHT_MASK = 0x003F;
+
+constexpr int BASE = 10000;
+constexpr int DIGIT_DECIMALS = 4;
+/* Nineteen decimal digits touch no more digits of base 10000, wherever the point is. */
+constexpr int MAX_DIGITS = 6;
+
+const int64_t scaled_pow10[SCALED_MAX_SCALE + 1] = {
+	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
+	10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000, 1000000000000000,
+	10000000000000000, 100000000000000000, 1000000000000000000,
+};
+
+struct Unpacked
+{
+	bool		negative;
+	int			scale;
+	int			weight;			/* of the first digit, as a power of 10000 */
+	int			ndigits;
+	const char *digits;			/* int16 each, not aligned */
+};
+
+static inline uint16
+word_at(const char *at)
+{
+	uint16		word;
+
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+/* False for what is no number, and for what is not plainly there. */
+static inline bool
+unpack(const char *packed, Unpacked *to)
+{
+	const char *data;
+	int			len;
+	uint16		header;
+
+	if (VARATT_IS_1B_E(packed))
+		return false;
+	if (VARATT_IS_1B(packed))
+	{
+		data = VARDATA_1B(packed);
+		len = VARSIZE_1B(packed) - VARHDRSZ_SHORT;
+	}
+	else if (VARATT_IS_4B_U(packed))
+	{
+		data = VARDATA_4B(packed);
+		len = VARSIZE_4B(packed) - VARHDRSZ;
+	}
+	else
+		return false;
+
+	header = word_at(data);
+	switch (header & SIGN_MASK)
+	{
+		case SIGN_SPECIAL:
+			return false;
+		case SIGN_SHORT:
+			to->negative = (header & SHORT_NEGATIVE) != 0;
+			to->scale = (header & SHORT_SCALE_MASK) >> SHORT_SCALE_SHIFT;
+			to->weight = (header & SHORT_WEIGHT_MASK) | ((header & SHORT_WEIGHT_SIGN) ? ~static_cast<int>(SHORT_WEIGHT_MASK) : 0);
+			to->digits = data + sizeof(uint16);
+			to->ndigits = (len - static_cast<int>(sizeof(uint16))) / static_cast<int>(sizeof(int16));
+			return true;
+		default:
+			to->negative = (header & SIGN_MASK) == SIGN_NEGATIVE;
+			to->scale = header & LONG_SCALE_MASK;
+			to->weight = static_cast<int16>(word_at(data + sizeof(uint16)));
+			to->digits = data + 2 * sizeof(uint16);
+			to->ndigits = (len - 2 * static_cast<int>(sizeof(uint16))) / static_cast<int>(sizeof(int16));
+			return true;
+	}
+}
+
+/* The number times 10^scale; false if that is no integer or too large. */
+static inline bool
+scale_up(const Unpacked &from, int scale, int64 *out)
+{
+	int			exponent = DIGIT_DECIMALS * (from.weight - from.ndigits + 1) + scale;
+	int128		value = 0;
+
+	if (from.ndigits == 0)
+	{
+		*out = 0;
+		return true;
+	}
+	if (from.ndigits > MAX_DIGITS || exponent > SCALED_MAX_SCALE || exponent < -SCALED_MAX_SCALE)
+		return false;
+	if (from.ndigits <= 4)
+	{
+		int64		small = 0;
+
+		for (int i = 0; i < from.ndigits; i++)
+			small = small * BASE + word_at(from.digits + i * sizeof(int16));
+		value = small;
+	}
+	else
+		for (int i = 0; i < from.ndigits; i++)
+			value = value * BASE + word_at(from.digits + i * sizeof(int16));
+
+	/* below 10^24 * 10^18: no overflow if the 24 digits' bound is checked in between */
+	if (exponent > 0)
+	{
+		if (value > PG_INT64_MAX)
+			return false;
+		value *= scaled_pow10[exponent];
+	}
+	else if (exponent < 0)
+	{
+		int64		divisor = scaled_pow10[-exponent];
+
+		if (value <= PG_INT64_MAX)
+		{
+			int64		small = static_cast<int64>(value);
+
+			if (small % divisor != 0)
+				return false;
+			value = small / divisor;
+		}
+		else
+		{
+			if (value % divisor != 0)
+				return false;
+			value /= divisor;
+		}
+	}
+	if (value > PG_INT64_MAX)
+		return false;
+	*out = from.negative ? -static_cast<int64>(value) : static_cast<int64>(value);
+	return true;
+}
+
+int
+numeric_typmod_scale(int32 typmod)
+{
+	int			scale;
+
+	if (typmod < static_cast<int32>(VARHDRSZ))
+		return -1;
+#if PG_VERSION_NUM >= 150000
+	scale = (((typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
+#else
+	scale = (typmod - VARHDRSZ) & 0xffff;
+#endif
+	/* a negative one rounds before the point; what is shown has no decimals */
+	return Max(scale, 0);
+}
+
+int
+numeric_display_scale(const char *packed)
+{
+	Unpacked	number;
+
+	return unpack(packed, &number) ? number.scale : -1;
+}
+
+bool
+numeric_to_scaled(const char *packed, int scale, int64 *out)
+{
+	Unpacked	number;
+
+	return unpack(packed, &number) && number.scale == scale && scale_up(number, scale, out);
+}
+
+bool
+numeric_at_scale(Datum value, int scale, int64 *out)
+{
+	Unpacked	number;
+
+	Assert(scale >= 0 && scale <= SCALED_MAX_SCALE);
+	return unpack(reinterpret_cast<const char *>(DatumGetNumeric(value)), &number) && scale_up(number, scale, out);
+}
+
+Datum
+scaled_to_numeric(int128 value, int scale)
+{
+	/* 39 digits, and zeroes up to a digit's border behind the point */
+	constexpr int MAX_RESULT_DIGITS = 12;
+	uint128		rest = value < 0 ? -static_cast<uint128>(value) : static_cast<uint128>(value);
+	int			decimals = scale % DIGIT_DECIMALS;	/* in the last digit */
+	int			weight = -(scale / DIGIT_DECIMALS) - (decimals > 0);	/* of the digit that comes next, from the right */
+	uint16		digits[MAX_RESULT_DIGITS];
+	int			first = MAX_RESULT_DIGITS;
+	int			end = MAX_RESULT_DIGITS;
+	Size		size;
+	char	   *result;
+	uint16		header;
+
+	Assert(scale >= 0 && scale <= SCALED_MAX_RESULT_SCALE);
+	if (decimals > 0 && rest > 0)
+	{
+		int			divisor = static_cast<int>(scaled_pow10[decimals]);
+
+		digits[--first] = static_cast<uint16>(static_cast<int>(rest % divisor) * scaled_pow10[DIGIT_DECIMALS - decimals]);
+		rest /= divisor;
+		weight++;
+	}
+	while (rest > PG_UINT64_MAX)
+	{
+		digits[--first] = static_cast<uint16>(rest % BASE);
+		rest /= BASE;
+		weight++;
+	}
+	for (uint64 small = static_cast<uint64>(rest); small > 0; small /= BASE)
+	{
+		digits[--first] = static_cast<uint16>(small % BASE);
+		weight++;
+	}
+	weight--;					/* of the first digit */
+	while (end > first && digits[end - 1] == 0)
+		end--;
+	while (first < end && digits[first] == 0)
+	{
+		first++;
+		weight--;
+	}
+	if (first == end)
+		weight = 0;
+
+	header = SIGN_SHORT | static_cast<uint16>(scale << SHORT_SCALE_SHIFT) | (value < 0 ? SHORT_NEGATIVE : 0) |
+		(weight < 0 ? SHORT_WEIGHT_SIGN : 0) | (weight & SHORT_WEIGHT_MASK);
+	size = VARHDRSZ + sizeof(uint16) * (1 + end - first);
+	result = static_cast<char *>(palloc(size));
+	SET_VARSIZE(result, size);
+	memcpy(result + VARHDRSZ, &header, sizeof(header));
+	memcpy(result + VARHDRSZ + sizeof(header), digits + first, sizeof(uint16) * (end - first));
+	return PointerGetDatum(result);
+}
+
+Datum
+scaled_to_numeric(int64 value, int scale)
+{
+	return scaled_to_numeric(static_cast<int128>(value), scale);
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,44 @@
+/*
+ * numeric_scaled.h: numerics as scaled integers, and back.
+ *
+ * A column's numerics are integers times 10^-scale if all of them have the display
+ * scale `scale`: only then do the integers say everything, the digits that are
+ * shown included. Read from the bytes in the heap, as numeric.c writes them.
+ */
+#ifndef GPUVM_PG_NUMERIC_SCALED_H
+#define GPUVM_PG_NUMERIC_SCALED_H
+
+#include "core/types.h"
+#include "pg/pg.h"
+
+namespace gpuvm {
+
+/* A column's scale is at most this; results may have up to SCALED_MAX_RESULT_SCALE. */
+constexpr int SCALED_MAX_SCALE = 18;
+constexpr int SCALED_MAX_RESULT_SCALE = 63;
+
+/* 10^n, n up to SCALED_MAX_SCALE. */
+extern const int64_t scaled_pow10[SCALED_MAX_SCALE + 1];
+
+/* The display scale that a type modifier prescribes, -1 if it prescribes none. */
+int			numeric_typmod_scale(int32 typmod);
+
+/*
+ * `packed`: a varlena as it lies in a tuple, of any header. -1 for NaN, infinities
+ * and what is compressed or out of line: those have more digits than fit.
+ */
+int			numeric_display_scale(const char *packed);
+
+/* False if the value is not an int64 times 10^-scale of just this display scale. The least int64 is never given. */
+bool		numeric_to_scaled(const char *packed, int scale, int64 *out);
+
+/* The same for a constant, whose display scale may be another as long as its value has no more than `scale` decimals. */
+bool		numeric_at_scale(Datum value, int scale, int64 *out);
+
+/* Of display scale `scale` (0 .. SCALED_MAX_RESULT_SCALE) exactly; palloc'd. */
+Datum		scaled_to_numeric(int64 value, int scale);
+Datum		scaled_to_numeric(int128 value, int scale);
+
+}  // namespace gpuvm
+
+#endif
