@@ -210,7 +210,7 @@ unit: $(UNIT_TESTS:%=build/unit/bin/%)
 	@$(call two_at_a_time,$^)
 unit-asan: $(UNIT_TESTS:%=build/asan/bin/%)
 	@$(call two_at_a_time,$^)
-unit-tsan: $(addprefix build/tsan/bin/,$(filter engine_%,$(UNIT_TESTS)))
+unit-tsan: $(addprefix build/tsan/bin/,$(filter engine_% tablet_dictionary_builder_%,$(UNIT_TESTS)))
 	@set -e; for t in $^; do echo "== $$t"; $$t --gtest_brief=1; done
 
 build/unit/bench/%: build/unit/tests/bench/%.o $(CORE_SRC:%.cc=build/unit/%.o)
