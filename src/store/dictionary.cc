@@ -27,6 +27,7 @@ extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 }
 
@@ -47,14 +48,15 @@ dictionary_failure_text(DictionaryFailure failure)
 {
 	switch (failure)
 	{
-		case DictionaryFailure::Expected:
-		case DictionaryFailure::TooMany: return "it has too many distinct values";
-		case DictionaryFailure::TooLarge: return "its distinct values are too large together";
-		case DictionaryFailure::TooLong: return "a value is too long";
+		case DictionaryFailure::Expected: return "has more than 1000000 different values, or 64 MB of them, by its statistics";
+		case DictionaryFailure::TooMany: return "has more than 1000000 different values";
+		case DictionaryFailure::TooLarge: return "has more than 64 MB of different values";
+		case DictionaryFailure::TooLong: return "has values of more than 8 kB";
 		case DictionaryFailure::None: break;
 	}
 	return "";
 }
+static_assert(DICTIONARY_MAX_ENTRIES == 1000000 && DICTIONARY_MAX_BYTES == 64 << 20 && DICTIONARY_MAX_IMAGE == 8192, "the texts say so");
 
 DictionaryFailure
 dictionary_outlook(Relation rel, AttrNumber attnum)
@@ -137,6 +139,22 @@ dictionary_image(ImageBuffer *buffer, Datum value, int16 attlen, bool byval, con
 	return true;
 }
 
+Snapshot
+detoast_begin(void)
+{
+	return ActiveSnapshotSet() ? NULL : RegisterSnapshot(GetLatestSnapshot());
+}
+
+void
+detoast_end(Snapshot snapshot)
+{
+	if (snapshot == NULL)
+		return;
+	UnregisterSnapshot(snapshot);
+	/* opening the TOAST table may have taken one */
+	InvalidateCatalogSnapshotConditionally();
+}
+
 /* -- a builder ------------------------------------------------------------------------ */
 
 uint64
@@ -152,20 +170,14 @@ builders_begin(uint32 ncolumns)
 	return builders;
 }
 
-DictionaryBuilder *
-builder_at(uint64 builders, uint32 column)
-{
-	return arena_at<DictionaryBuilder>(builders) + column;
-}
-
 void
-builder_start(DictionaryBuilder *builder, int16 attlen, bool byval, char align, uint64 base, double rows)
+builder_start(DictionaryBuilder *builder, Form_pg_attribute att, uint64 base, double rows)
 {
 	static uint32 next_lock = 0;
 
-	builder->byval = byval;
-	builder->align = align;
-	builder->attlen = attlen;
+	builder->attlen = att->attlen;
+	builder->byval = att->attbyval;
+	builder->align = att->attalign;
 	builder->lock = (static_cast<uint32>(MyProcPid) + next_lock++) % DICTIONARY_LOCKS;
 	builder->base = base;
 	builder->rows = rows;
@@ -291,7 +303,7 @@ builders_free(uint64 builders, uint32 ncolumns, bool sealed_too)
 		return;
 	for (uint32 i = 0; i < ncolumns; i++)
 	{
-		DictionaryBuilder *builder = builder_at(builders, i);
+		const DictionaryBuilder *builder = arena_at<DictionaryBuilder>(builder_offset(builders, i));
 
 		for (int32 s = 0; s < builder->nsegments; s++)
 			arena_free(builder->segments[s]);

@@ -14,6 +14,7 @@
 extern "C" {
 #include "access/tupmacs.h"
 #include "utils/rel.h"
+#include "utils/snapshot.h"
 }
 
 namespace gpuvm {
@@ -27,7 +28,7 @@ enum class DictionaryFailure : uint32
 	TooLong,					/* one value */
 };
 
-/* Why the column is given up, for a NOTICE: "it has more than ... distinct values". */
+/* Why the column is given up, for a NOTICE: "has more than ... different values". */
 const char *dictionary_failure_text(DictionaryFailure failure);
 
 /* Is it known beforehand that the column has too many values? From pg_statistic; None where that says nothing. */
@@ -45,10 +46,17 @@ struct ImageBuffer
 /*
  * The image of a value as it comes from a tuple (fetchatt()) or anywhere else.
  * Valid until the next call, as long as the value is. False if it is too long. Reads
- * TOAST tables, so a snapshot must be registered or active, taken before the tuple was
- * found, and no buffer locked.
+ * TOAST tables: within detoast_begin, if no snapshot is active, and with no buffer locked.
  */
 bool		dictionary_image(ImageBuffer *buffer, Datum value, int16 attlen, bool byval, const char **image, uint32 *len);
+
+/*
+ * For who copies blocks without a snapshot: one that keeps what the rows of blocks
+ * have in the TOAST table from VACUUM. To be taken before the blocks are looked at: who
+ * deletes a row that was visible then is not over for it. NULL where one is active anyway.
+ */
+Snapshot	detoast_begin(void);
+void		detoast_end(Snapshot snapshot);
 
 /* A value again: points at the image, unless it is by value. */
 static inline Datum
@@ -64,14 +72,20 @@ image_datum(const char *image, int16 attlen, bool byval)
  * arena offset, or 0 when memory is short. The manifest frees them and what is in them.
  */
 uint64		builders_begin(uint32 ncolumns);
-DictionaryBuilder *builder_at(uint64 builders, uint32 column);
+
+/* Arena offset of one of them. */
+static inline uint64
+builder_offset(uint64 builders, uint32 column)
+{
+	return builders + uint64{column} * sizeof(DictionaryBuilder);
+}
 
 /*
  * Takes one into use. base: arena offset of the dictionary that this one is to be
  * a longer one of, or 0. rows: how many are expected, or 0: early notice of a
  * column where nearly every row has a value of its own.
  */
-void		builder_start(DictionaryBuilder *builder, int16 attlen, bool byval, char align, uint64 base, double rows);
+void		builder_start(DictionaryBuilder *builder, Form_pg_attribute att, uint64 base, double rows);
 
 /* None: all is well. Set by any process, seen by all; the column's codes mean nothing from then on. */
 DictionaryFailure builder_failure(const DictionaryBuilder *builder);

@@ -307,6 +307,7 @@ struct CopyColumn
 	ValueForm	form;
 	pg_atomic_uint32 failure;	/* ColumnFailure: its values are nulls from then on */
 	pg_atomic_uint32 scale;		/* numeric: of all values; NO_SCALE until the first one is met */
+	uint64		builder;		/* dictionary: arena offset of the DictionaryBuilder, else 0 */
 };
 
 /* One import's work, shared by the processes that take part. */
@@ -322,6 +323,7 @@ struct CopyJob
 	uint32		ncols;
 	uint64		manifest;		/* arena offset of uint64[max_tablets]: the tablets made so far */
 	uint64		served;			/* arena offset of TableVersion.served in the making */
+	bool		detoasts;		/* a column's values may be in the TOAST table (store/dictionary.h: detoast_begin) */
 	bool		strict;			/* refresh: a block with a value that fits no column's form is not copied; no column fails */
 	pg_atomic_uint32 next_slice;
 	pg_atomic_uint32 ntablets;	/* entries of the manifest in use */

@@ -23,6 +23,7 @@
 
 #include "pg/engine_client.h"
 #include "pg/shmem.h"
+#include "store/dictionary.h"
 #include "store/refresher.h"
 
 extern "C" {
@@ -59,6 +60,7 @@ struct Refresh
 	Copier	   *copier;
 	BufferAccessStrategy strategy;
 	Buffer		vm_buffer;
+	Snapshot	snapshot;		/* of detoast_begin */
 	uint32		tablet_rows;
 	bool		short_of_memory;
 	BlockNumber since_check;
@@ -265,8 +267,10 @@ pause_for_others(Refresh *r)
 	if (BufferIsValid(r->vm_buffer))
 		ReleaseBuffer(r->vm_buffer);
 	r->vm_buffer = InvalidBuffer;
+	detoast_end(r->snapshot);
 	CHECK_FOR_INTERRUPTS();
 	refresh_pace();
+	r->snapshot = r->job->detoasts ? detoast_begin() : NULL;
 }
 
 /*
@@ -415,11 +419,51 @@ end_building(Refresh *r)
 {
 	if (BufferIsValid(r->vm_buffer))
 		ReleaseBuffer(r->vm_buffer);
+	detoast_end(r->snapshot);
 	free_copier(r->copier);
 	FreeAccessStrategy(r->strategy);
 }
 
-static void
+/* Builders that go on from the version's dictionaries. False when memory is short. */
+static bool
+begin_dictionaries(Refresh *r)
+{
+	const ColumnSummary *columns = version_at<ColumnSummary>(r->version, r->version->columns);
+	CopyJob    *job = r->job;
+	uint64		builders = builders_begin(job->ncols);
+
+	if (builders == 0)
+		return false;
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(r->rel), columns[i].attnum - 1);
+
+		if (columns[i].dictionary == 0)
+			continue;
+		job->columns[i].builder = builder_offset(builders, i);
+		builder_start(arena_at<DictionaryBuilder>(job->columns[i].builder), att, columns[i].dictionary, 0);
+		job->detoasts = job->detoasts || att->attlen == -1;
+	}
+	return true;
+}
+
+/* The version's dictionaries, or longer ones. False when memory is short. */
+static bool
+seal_dictionaries(const CopyJob *job, VersionColumn *columns)
+{
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		if (job->columns[i].builder == 0)
+			continue;
+		columns[i].dictionary = builder_seal(arena_at<DictionaryBuilder>(job->columns[i].builder));
+		if (columns[i].dictionary == 0)
+			return false;
+	}
+	return true;
+}
+
+/* False when memory is short. */
+static bool
 begin_building(Refresh *r)
 {
 	const TableVersion *version = r->version;
@@ -453,10 +497,18 @@ begin_building(Refresh *r)
 	job->ncols = version->ncols;
 	pg_atomic_init_u32(&job->ntablets, 0);
 	r->job = job;
+	job->manifest = manifest_begin(job->max_tablets, 0);
+	if (job->manifest == 0 || !begin_dictionaries(r))
+	{
+		manifest_end();
+		return false;
+	}
 	r->result = static_cast<uint64 *>(alloc_words((max_tablets + version->ntablets) * sizeof(uint64)));
 	r->copier = make_copier(r->rel, job, rows);
 	r->strategy = GetAccessStrategy(BAS_BULKREAD);
 	r->vm_buffer = InvalidBuffer;
+	r->snapshot = job->detoasts ? detoast_begin() : NULL;
+	return true;
 }
 
 /* Was memory too short for a single tablet? */
@@ -475,13 +527,8 @@ rebuild(Refresh *r)
 	VersionParts parts = {};
 	uint64		version;
 
-	begin_building(r);
-	r->job->manifest = manifest_begin(r->job->max_tablets, 0);
-	if (r->job->manifest == 0)
-	{
-		end_building(r);
+	if (!begin_building(r))
 		return false;
-	}
 	build_tablets(r);
 	end_building(r);
 	if (nothing_built(r))
@@ -492,6 +539,11 @@ rebuild(Refresh *r)
 
 	for (uint32 i = 0; i < r->version->ncols; i++)
 		columns[i] = version_column_of(&r->job->columns[i]);
+	if (!seal_dictionaries(r->job, columns))
+	{
+		import_abandon();
+		return false;
+	}
 	parts.ncols = r->version->ncols;
 	parts.columns = columns;
 	/* tablets that were left as they are may reach past the relation's end */
