@@ -15,6 +15,9 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            sphyraena    table 1 and figure 1 of the paper on Sphyraena
            virginian    tables 1 and 2, figures 4 to 6 of the paper on Virginian
            joins        joins, and the figures of the grid paper, in the parts that --parts names
+           tpch         TPC-H Q1 and Q6, at --scale
+           numerics     sums of numerics in 1 to 131,072 groups
+           relational   the queries of He et al., filters by type, arithmetic of growing length
            changes      a table that changes: the check, changed blocks, VACUUM, and what writers pay
 
 Times are EXPLAIN (ANALYZE, TIMING OFF)'s or the engine's own, execution only,
@@ -46,7 +49,7 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import changes, concurrency, figures, firsttouch, groupby, joins, papers  # noqa: E402
+from workloads import changes, concurrency, figures, firsttouch, groupby, joins, numerics, papers, relational, tpch  # noqa: E402
 
 
 class Bench:
@@ -168,7 +171,7 @@ class Bench:
                 row["note"] = str(e)
                 continue
             row["ms"][engine.name] = statistics.median(times)
-            row["rows"] = row.get("rows") or rows
+            row["rows"] = rows if row.get("rows") is None else row["rows"]
             if rows not in (None, row["rows"]):
                 self.checks.append((f"{workload}, {label}", engine.name, f"DIFFERENT: {rows} rows, not {row['rows']}"))
             if found:
@@ -416,7 +419,7 @@ class Bench:
         lines = [f"### {title}\n", "| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
         for r in rows:
             over = r.get("over", {})
-            cells = [r["query"], f"{r.get('rows', 0):,}"]
+            cells = [r["query"], f"{r.get('rows') or 0:,}"]
             cells += [f"{r['ms'][n]:.3g}" if n in r["ms"] else f"over {over[n]:,.0f}" if n in over else "-" for n in names]
             cells += [f"{r['ms'][n] / r['ms'][against]:.2f}x" if n in r["ms"] and against in r["ms"] else "-" for n in ratios_of]
             lines.append("| " + " | ".join(cells + [r["device"] or r["note"] or ""]) + " |")
@@ -489,7 +492,8 @@ def cpu_name():
 
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
-             "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run}
+             "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
+             "tpch": tpch.run, "numerics": numerics.run, "relational": relational.run}
 
 
 def main():
@@ -502,7 +506,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5, help="at most, after those to warm up (default 5); at least two")
     parser.add_argument("--parts", default=",".join(joins.PARTS), help="of the workload joins (default %(default)s)")
     parser.add_argument("--peer-seconds", type=float, default=10, help="after which a peer's join is given up (default %(default)s)")
-    parser.add_argument("--scale", type=float, default=1, help="of the rows in joins: 0.01 tries everything")
+    parser.add_argument("--scale", type=float, default=1, help="of the rows in joins (0.01 tries everything), or TPC-H's")
     parser.add_argument("--pairs", type=int, default=10, help="of pgbench runs, in `changes`")
     parser.add_argument("--seconds", type=int, default=60, help="of each of those runs")
     parser.add_argument("--out", default="build/bench", help="folder for results.md, results.json and the plots")

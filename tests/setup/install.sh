@@ -3,7 +3,7 @@
 # is there already.
 #
 #   tests/setup/install.sh            build, demo and the test suites
-#   tests/setup/install.sh --bench    and the bench driver's peers: SQLite, and DuckDB in build/venv
+#   tests/setup/install.sh --bench    and the bench driver's peers: SQLite, and DuckDB and TPC-H's generator in build/venv
 #
 # As root it installs; as another user it says what to install and fails.
 set -euo pipefail
@@ -54,8 +54,8 @@ if [ $bench = yes ]; then
 		echo "Making build/venv ..."
 		/usr/bin/python3 -m venv --system-site-packages build/venv
 	fi
-	if ! build/venv/bin/python -c 'import duckdb, matplotlib' 2>/dev/null; then
-		echo "Installing DuckDB and matplotlib into build/venv ..."
-		build/venv/bin/pip install -q duckdb matplotlib
+	if ! build/venv/bin/python -c 'import duckdb, matplotlib' 2>/dev/null || [ ! -x build/venv/bin/tpchgen-cli ]; then
+		echo "Installing DuckDB, matplotlib and TPC-H's data generator into build/venv ..."
+		build/venv/bin/pip install -q duckdb matplotlib tpchgen-cli
 	fi
 fi

@@ -19,6 +19,7 @@ import concurrent.futures
 
 from engines import NotRun, TooSlow
 from workloads import papers
+from workloads.generated import mixed
 
 PAPER_ROWS = 3500
 # What a process of PostgreSQL looks at in a nested loop, and hardly more anywhere.
@@ -73,12 +74,6 @@ def all_processes(bench, table):
 
 
 # -- generated tables: the same arithmetic in PostgreSQL and in DuckDB -------------------
-
-
-def mixed(salt):
-    """A number below 2^31 - 1 that looks random, of the row's number i."""
-    term = f"(i * {2 * salt + 1103515245} % 2147483647 + {7919 * salt})"
-    return f"({term} * {term} % 2147483647)"
 
 
 def generated(bench, table, columns, rows, order="", sessions=1):

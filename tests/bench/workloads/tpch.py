@@ -1,0 +1,83 @@
+"""TPC-H Q1 and Q6, on data by tpchgen-cli (build/venv/bin, or in PATH), at --scale.
+
+lineitem has all of its columns and the types of the specification; PostgreSQL, gpuvm and DuckDB read the same file. The
+answers of gpuvm are PostgreSQL's to the last digit, DuckDB's are compared as numbers (its averages are floating point).
+"""
+import os
+import shutil
+import subprocess
+import sys
+
+from workloads import generated
+
+TABLE = "lineitem"
+COLUMNS = [("l_orderkey", "bigint"), ("l_partkey", "int"), ("l_suppkey", "int"), ("l_linenumber", "int"), ("l_quantity", "decimal(15,2)"),
+           ("l_extendedprice", "decimal(15,2)"), ("l_discount", "decimal(15,2)"), ("l_tax", "decimal(15,2)"), ("l_returnflag", "char(1)"),
+           ("l_linestatus", "char(1)"), ("l_shipdate", "date"), ("l_commitdate", "date"), ("l_receiptdate", "date"), ("l_shipinstruct", "char(25)"),
+           ("l_shipmode", "char(10)"), ("l_comment", "varchar(44)")]
+QUERIES = {
+    "Q1": "SELECT l_returnflag, l_linestatus, sum(l_quantity) AS sum_qty, sum(l_extendedprice) AS sum_base_price, "
+          "sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price, sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge, "
+          "avg(l_quantity) AS avg_qty, avg(l_extendedprice) AS avg_price, avg(l_discount) AS avg_disc, count(*) AS count_order FROM lineitem "
+          "WHERE l_shipdate <= date '1998-12-01' - interval '90' day GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus",
+    "Q6": "SELECT sum(l_extendedprice * l_discount) AS revenue FROM lineitem WHERE l_shipdate >= date '1994-01-01' "
+          "AND l_shipdate < date '1994-01-01' + interval '1' year AND l_discount BETWEEN 0.06 - 0.01 AND 0.06 + 0.01 AND l_quantity < 24",
+}
+NUMBERS = {"Q1": "SELECT sum_qty, sum_base_price, sum_disc_price, sum_charge, avg_qty, avg_price, avg_disc, count_order FROM ({}) q", "Q6": "{}"}
+# Milliseconds on the GPU at scale 10; on the CPU so many times as fast as DuckDB.
+BARS = {"Q1": 2.5, "Q6": 0.8}
+OVER_DUCKDB = 2
+
+
+def generate(bench, scale):
+    """The file of lineitem: made once for its scale."""
+    folder = os.path.join(bench.out, f"tpch-{scale:g}")
+    path = os.path.join(folder, f"{TABLE}.csv")
+    if not os.path.exists(path):
+        program = shutil.which("tpchgen-cli", path=os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])))
+        if not program:
+            raise SystemExit("tpchgen-cli is missing: tests/setup/install.sh --bench")
+        bench.progress(f"generating {TABLE}, scale {scale:g}")
+        os.makedirs(folder, exist_ok=True)
+        subprocess.run([program, "csv", "-s", f"{scale:g}", "--tables", TABLE, "--output-dir", folder], check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def load(bench, scale):
+    what = f"scale {scale:g}, {COLUMNS}".replace("'", "")
+    p = bench.postgres
+    missing = p.value(f"SELECT obj_description(to_regclass('{TABLE}'), 'pg_class')")[0] != what
+    path = generate(bench, scale) if missing or bench.duckdb else None
+    if missing:
+        bench.progress("loading PostgreSQL")
+        p.execute(f"DROP TABLE IF EXISTS {TABLE}")
+        p.execute(f"CREATE TABLE {TABLE} ({', '.join(f'{n} {t} NOT NULL' for n, t in COLUMNS)})")
+        with open(path, "rb") as f, p.conn.cursor() as cur:
+            cur.copy_expert(f"COPY {TABLE} FROM STDIN (FORMAT csv, HEADER)", f, size=1 << 20)
+        p.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
+        p.execute(f"COMMENT ON TABLE {TABLE} IS '{what}'")
+    p.execute(f"ALTER TABLE {TABLE} SET (parallel_workers = {bench.options.threads})")
+    if bench.duckdb:
+        bench.progress("loading DuckDB")
+        types = ", ".join(f"'{n}': '{t}'" for n, t in COLUMNS)
+        bench.duckdb.conn.execute(f"CREATE OR REPLACE TABLE {TABLE} AS SELECT * FROM read_csv('{path}', header = true, columns = {{{types}}})")
+    if bench.gpuvm:
+        bench.progress("importing")
+        p.execute(f"SELECT gpuvm.import('{TABLE}')")
+    bench.loaded[TABLE] = what
+
+
+def run(bench):
+    scale = bench.options.scale
+    load(bench, scale)
+    for label, sql in QUERIES.items():
+        bench.progress(f"TPC-H {label}")
+        bench.check(f"TPC-H {label}", sql, others=[], text=True)
+        bench.check(f"TPC-H {label}, numbers", NUMBERS[label].format(sql), others=[bench.duckdb])
+        row = bench.measure("tpch", label, sql, generated.engines(bench))
+        mine, peer = row["ms"].get("gpuvm"), row["ms"].get("DuckDB")
+        if mine and bench.options.device == "cuda" and scale == 10:
+            bench.bar(f"TPC-H {label}, scale 10", mine, BARS[label])
+        if mine and peer and bench.options.device == "cpu":
+            bench.bar(f"TPC-H {label} over DuckDB, {bench.options.threads} threads each", peer / mine, OVER_DUCKDB, "x", True)
+    bench.table(f"TPC-H, scale {scale:g}", "tpch")
