@@ -112,7 +112,7 @@ dictionary_image(ImageBuffer *buffer, Datum value, int16 attlen, bool byval, con
 	}
 
 	packed = reinterpret_cast<struct varlena *>(DatumGetPointer(value));
-	if (VARATT_IS_SHORT(packed))
+	if (VARATT_IS_SHORT(packed) && !VARATT_IS_EXTERNAL(packed))
 	{
 		char	   *to = image_memory(buffer);
 

@@ -170,6 +170,13 @@ vm_word_bit(BlockNumber block)
 	return uint64{1} << (block % VM_BLOCKS_PER_WORD * 2);
 }
 
+/* The blocks of a word of `served` that were read in vain, at the places of their all-visible bits. */
+inline uint64
+vm_word_unfit(uint64 served)
+{
+	return served >> 1 & VM_WORD_VISIBLE;
+}
+
 /* The all-visible bits of the first n blocks of a word. */
 inline uint64
 vm_word_mask(uint32 n)

@@ -5,7 +5,8 @@
  * one of three: unchanged (its bit is set, and it has not changed since it was
  * copied: by the stamp, or, where that has moved, by its page's LSN), wanted (its
  * bit is set, but the tablets do not have it as it is now), or left (its bit is
- * not set: some transaction may not see all of its rows).
+ * not set: some transaction may not see all of its rows; or it was read already,
+ * and has a value that no tablet can have).
  *
  * A tablet with wanted blocks is built anew: what is unchanged is decoded from the
  * old one, what is wanted is copied from the heap, and what is left has no rows,
@@ -51,7 +52,7 @@ struct Refresh
 	BlockNumber nblocks;		/* of the relation */
 	BlockNumber extent;			/* or of the version, if the relation had more then */
 	uint64	   *stamps;
-	uint64	   *served;			/* laid out as TableVersion.served: unchanged, then also what was copied */
+	uint64	   *served;			/* as TableVersion.served: unchanged, then also what was copied, or read in vain */
 	uint64	   *wanted;
 	RefreshOutcome *outcome;
 
@@ -153,7 +154,12 @@ classify(Refresh *r)
 			const uint64_t *served = version_at<uint64_t>(version, version->served) + Size{i} * VM_WORDS_PER_PAGE;
 
 			for (uint32 w = 0; w < VM_WORDS_PER_PAGE; w++)
-				unchanged[w] &= served[w];
+			{
+				uint64		unfit = vm_word_unfit(served[w]);
+
+				visible[w] &= ~unfit;
+				unchanged[w] = (unchanged[w] & served[w]) | unfit << 1;
+			}
 		}
 		for (uint32 w = 0; w < VM_WORDS_PER_PAGE; w++)
 			visible[w] &= ~unchanged[w];
@@ -311,6 +317,7 @@ stage_blocks(Refresh *r, const TabletHeader *tablet, BlockNumber from, BlockNumb
 		if (!copier_append(c))
 		{
 			r->served[vm_word_of(block)] &= ~vm_word_bit(block);
+			r->served[vm_word_of(block)] |= vm_word_bit(block) << 1;
 			copier_skip(c);
 			(void) copier_append(c);
 		}

@@ -494,11 +494,17 @@ version_state(Relation rel, const TableVersion *version, VersionState *state)
 		{
 			const uint64 *page_served = served + Size{i} * VM_WORDS_PER_PAGE;
 			BlockNumber both = 0;
+			BlockNumber in_vain = 0;
 
 			for (uint32 w = 0; w * VM_BLOCKS_PER_WORD < covered; w++)
-				both += __builtin_popcountll(words[w] & page_served[w] & vm_word_mask(covered - w * VM_BLOCKS_PER_WORD));
+			{
+				uint64		known = words[w] & vm_word_mask(covered - w * VM_BLOCKS_PER_WORD);
+
+				both += __builtin_popcountll(known & page_served[w]);
+				in_vain += __builtin_popcountll(known & vm_word_unfit(page_served[w]));
+			}
 			state->served += both;
-			visible -= both;
+			visible -= both + in_vain;
 		}
 		state->refreshable += visible;
 	}

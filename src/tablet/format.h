@@ -159,7 +159,9 @@ constexpr uint32_t VERSION_MAX_COLS = 1600;
  * `served` is laid out as the visibility map's pages are, each without its
  * header: two bits a block, 32 blocks a word. The all-visible bit's place is set
  * if the block's rows are in the tablets as they were under the page's stamp (a
- * block without rows may be in no tablet); the other bit is 0.
+ * block without rows may be in no tablet); the other bit's if the block was read
+ * under that stamp, but has a value that no tablet can have: it is not to be read
+ * again before the stamp moves.
  *
  * Tablets are in the order of their blocks and share none. A tablet may belong
  * to several versions: it is freed with the last of them.
