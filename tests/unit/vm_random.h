@@ -168,6 +168,27 @@ mask_randomly(Rng &rng, Table *table)
 	}
 }
 
+/* Small maps of all types, some empty, some with an entry for nulls; `tame`: no extremes. */
+inline MapSet
+random_maps(Rng &rng, bool tame)
+{
+	static const int sizes[] = {0, 1, 5, 64, 65, 300};
+	MapSet		set;
+
+	for (int i = 0; i < 8; i++)
+	{
+		const Type	type = VALUE_TYPES[pick_int(rng, 6)];
+		const Profile profile = {pick_int(rng, tame ? 4 : 5), chance(rng, 50) ? 0 : pick_int(rng, 60), tame ? 3 : pick_int(rng, 1000)};
+		const bool	has_null_entry = chance(rng, 50);
+		std::vector<Value> values;
+
+		for (int n = sizes[pick_int(rng, 6)] + (has_null_entry ? 1 : 0); n > 0; n--)
+			values.push_back(random_value(type, profile, rng));
+		set.add(type, values, has_null_entry);
+	}
+	return set;
+}
+
 /*
  * Makes random programs. A register written after a jump is not read behind its
  * target, where some lanes have not written it.
@@ -175,7 +196,9 @@ mask_randomly(Rng &rng, Table *table)
 class Generator
 {
 public:
-	Generator(Rng &rng, const Table &table, bool tame) : rng(rng), table(table), tame(tame), builder(new_builder()) {}
+	/* Without maps there is no Lookup, nor what else came with it. */
+	Generator(Rng &rng, const Table &table, bool tame, const MapSet *maps = nullptr)
+		: rng(rng), table(table), tame(tame), maps(maps), builder(new_builder()) {}
 
 	SealedProgram make(bool grouped, int max_keys = 3)
 	{
@@ -502,6 +525,36 @@ private:
 		return types[pick_int(rng, static_cast<int>(types.size()))];
 	}
 
+	static bool takes_timestamp(Opcode opcode)
+	{
+		return opcode == Opcode::TimestampAddMonths || opcode == Opcode::TimestampAddDays || opcode == Opcode::TimestampAddMicros
+			|| opcode == Opcode::TimeAddMicros;
+	}
+
+	/* Something that is a timestamp more often than any I64 is. */
+	int			timestamp()
+	{
+		const int	kind = pick_int(rng, 4);
+
+		if (kind == 0)
+			return read(Type::I64);
+
+		const int	a = kind == 1 ? -1 : column(Type::I32);
+
+		if (a >= 0 && lost({a}))
+			return read(Type::I64);
+
+		const int	reg = write(Type::I64);
+
+		if (kind == 1)
+			emit(Opcode::Int64, Type::I64, reg, 0, 0, chance(rng, 20) ? sem::TS_NOEND : chance(rng, 20) ? sem::TS_MIN + pick_int(rng, 1000)
+				 : sem::TS_MIN + static_cast<int64_t>(rng() % static_cast<uint64_t>(sem::TS_LIMIT)));
+		else
+			emit(Opcode::DateToTimestamp, Type::I64, reg, a, 0);
+		wrote(reg, Type::I64);
+		return reg;
+	}
+
 	/* Where a jump from the next address may go. */
 	int			jump_target()
 	{
@@ -548,6 +601,39 @@ private:
 				emit(opcode, t, r, a, 0);
 				wrote(r, t);
 				break;
+			case OpForm::FIELD:
+				{
+					int			field;
+
+					if (!maps)
+						break;
+					a = timestamp();
+					if (lost({a}))
+						break;
+					do
+						field = pick_int(rng, DATE_FIELDS);
+					while (!(opcode == Opcode::DatePart ? date_part_takes(field) : date_trunc_takes(field)));
+					r = write(Type::I64);
+					emit(opcode, Type::I64, r, a, field);
+					wrote(r, Type::I64);
+					break;
+				}
+			case OpForm::LOOKUP:
+				{
+					if (!maps)
+						break;
+
+					const int	number = pick_int(rng, static_cast<int>(maps->maps.size()));
+					const CodeMap &map = maps->maps[static_cast<size_t>(number)];
+
+					a = read(Type::I32);
+					if (lost({a}))
+						break;
+					r = write(map.type);
+					emit(opcode, map.type, r, number, a, 0, map.has_null_entry && chance(rng, 50) ? LOOKUP_NULL : 0);
+					wrote(r, map.type);
+					break;
+				}
 			case OpForm::UNARY_IL: case OpForm::UNARY_LI:
 				t = info.form == OpForm::UNARY_IL ? Type::I64 : Type::I32;
 				a = read(info.form == OpForm::UNARY_IL ? Type::I32 : Type::I64);
@@ -559,7 +645,7 @@ private:
 				break;
 			case OpForm::BINARY: case OpForm::LOGIC2: case OpForm::PICK: case OpForm::SHIFT:
 				t = value_type(info.types);
-				a = read(t);
+				a = takes_timestamp(opcode) ? timestamp() : read(t);
 				b = read(info.form == OpForm::SHIFT ? Type::I32 : t);
 				if (lost({a, b, c}))
 					break;
@@ -743,9 +829,10 @@ private:
 			emit(Opcode::Group, Type::None, nkeys, builder->add_aux(keys.data(), nkeys), 0);
 		for (int a = 0; a < naggs; a++)
 		{
-			const AggFn fn = static_cast<AggFn>(pick_int(rng, 7));
+			const AggFn fn = static_cast<AggFn>(pick_int(rng, maps ? 10 : 7));
 			const Type	t = fn == AggFn::CountStar ? Type::None
-				: value_type(fn == AggFn::Count ? "BSILFD" : fn == AggFn::BoolAnd || fn == AggFn::BoolOr ? "B" : "SILFD");
+				: value_type(fn == AggFn::Count ? "BSILFD" : fn == AggFn::BoolAnd || fn == AggFn::BoolOr ? "B"
+							 : fn >= AggFn::BitAnd ? "SIL" : "SILFD");
 			const int	arg = fn == AggFn::CountStar ? -1 : read(t);
 			const int	filter = chance(rng, 30) ? read(Type::Bool) : -1;
 
@@ -766,6 +853,7 @@ private:
 	Rng		   &rng;
 	const Table &table;
 	bool		tame;
+	const MapSet *maps;
 	std::unique_ptr<ProgramBuilder> builder;
 	std::vector<Reg> pool;
 	std::vector<Scope> targets;

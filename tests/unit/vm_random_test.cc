@@ -50,7 +50,8 @@ run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 	Rng			rng(seed);
 	const bool	tame = chance(rng, 70);
 	Table		table = random_table(rng, tame);
-	Generator	generator(rng, table, tame);
+	const MapSet maps = random_maps(rng, tame);
+	Generator	generator(rng, table, tame, &maps);
 	const SealedProgram sealed = generator.make(grouped);
 	const Program *program = sealed.get();
 	const CursorSchema schema = {static_cast<uint32_t>(table.types.size()), table.types.data()};
@@ -60,17 +61,18 @@ run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 
 	ASSERT_EQ(wrong, nullptr) << wrong << " " << what;
 	ASSERT_EQ(verify_params(program, generator.params.data(), static_cast<uint32_t>(generator.params.size())), nullptr);
+	ASSERT_EQ(verify_maps(program, maps.maps.data(), static_cast<uint32_t>(maps.maps.size())), nullptr);
 
 	if (masks == Masks::Random)
 		mask_randomly(rng, &table);
 	else if (masks == Masks::FailingRows)
 	{
-		table.mask(Interpreter(program, table, generator.params.data()).failing_rows());
+		table.mask(Interpreter(program, table, generator.params.data(), maps.maps.data()).failing_rows());
 		if (table.masked.empty())
 			return;
 	}
 
-	const Outcome expected = Interpreter(program, table, generator.params.data()).run();
+	const Outcome expected = Interpreter(program, table, generator.params.data(), maps.maps.data()).run();
 	const std::vector<std::string> expected_rows = sorted_text(program, grouped, expected);
 
 	for (int round = 0; round < 3; round++)
@@ -90,8 +92,8 @@ run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 		limit_cpu_kernels(pick_int(rng, 3));
 
 		const Table &of = round == 2 ? left : table;
-		const Outcome got = grouped ? run_cpu_groups(program, of, generator.params, unit, 1 + pick_int(rng, 4), rng)
-			: run_cpu_rows(program, of, generator.params, unit);
+		const Outcome got = grouped ? run_cpu_groups(program, of, generator.params, unit, 1 + pick_int(rng, 4), rng, maps.maps.data())
+			: run_cpu_rows(program, of, generator.params, unit, maps.maps.data());
 
 		limit_cpu_kernels(2);
 		/* behind an operation that failed values are unspecified, and may fail others */

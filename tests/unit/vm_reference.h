@@ -22,6 +22,8 @@
 #include <vector>
 
 #include "tablet/build.h"
+#include "core/bits.h"
+#include "vm/code_map.h"
 #include "vm/cpu_vm.h"
 #include "vm/program.h"
 #include "vm/result_layout.h"
@@ -197,6 +199,55 @@ struct Table
 	}
 };
 
+/* -- maps ---------------------------------------------------------------------------- */
+
+/* Maps in memory of exactly their size, so that a sanitizer sees the end. */
+struct MapSet
+{
+	std::vector<CodeMap> maps;
+
+	/* The last of the values is the nulls' entry, if there is one. Returns the map's number. */
+	int			add(Type type, const std::vector<Value> &values, bool has_null_entry)
+	{
+		const size_t n = values.size(), width = static_cast<size_t>(type_width(type));
+		char	   *at = take(n * width);
+		uint64_t   *nulls = reinterpret_cast<uint64_t *>(take((n + 63) / 64 * 8));
+		bool		any = false;
+
+		memset(nulls, 0, (n + 63) / 64 * 8);
+		for (size_t i = 0; i < n; i++)
+		{
+			const float f = static_cast<float>(values[i].d);
+
+			if (values[i].null)
+			{
+				bit_set(nulls, i);
+				any = true;
+				memset(at + i * width, 0, width);
+			}
+			else if (type == Type::F32)
+				memcpy(at + i * width, &f, 4);
+			else
+				memcpy(at + i * width, type == Type::F64 ? static_cast<const void *>(&values[i].d) : &values[i].i, width);
+		}
+
+		CodeMap		map = {type, has_null_entry, static_cast<uint32_t>(n - (has_null_entry ? 1 : 0)), at, any ? nulls : nullptr, {}};
+
+		map.range = map_range(map, 0, map.nentries);
+		maps.push_back(map);
+		return static_cast<int>(maps.size()) - 1;
+	}
+
+private:
+	char	   *take(size_t bytes)
+	{
+		memory.emplace_back(static_cast<char *>(malloc(bytes)));
+		return memory.back().get();
+	}
+
+	std::vector<std::unique_ptr<char, FreeDeleter>> memory;
+};
+
 /* -- one operation -------------------------------------------------------------------- */
 
 template <Type T>
@@ -300,10 +351,42 @@ binary_value(const Op &op, const Value &a, const Value &b, uint32_t *err)
 					case Opcode::DateDiff: return from_register(sem::DateDiff(x, y, err));
 					default: break;
 				}
+			if constexpr (T == Type::I64)
+				switch (op.opcode)
+				{
+					case Opcode::DivRound: return from_register(sem::DivRound(x, y, err));
+					case Opcode::DivFloor: return from_register(sem::DivFloor(x, y, err));
+					case Opcode::Bound: return from_register(sem::Bound(x, y, err));
+					case Opcode::TimestampAddMonths: return from_register(sem::TimestampAddMonths(x, in_register<Type::I32>(b), err));
+					case Opcode::TimestampAddDays: return from_register(sem::TimestampAddDays(x, in_register<Type::I32>(b), err));
+					case Opcode::TimestampAddMicros: return from_register(sem::TimestampAddMicros(x, y, err));
+					case Opcode::TimeAddMicros: return from_register(sem::TimeAddMicros(x, y, err));
+					default: break;
+				}
 		}
 		abort();
 		return Value{};
 	});
+}
+
+inline Value
+lookup_value(const Op &op, const CodeMap &map, const Value &code)
+{
+	const int64_t entry = !code.null ? code.i : op.p5 & LOOKUP_NULL ? static_cast<int64_t>(map.nentries) : -1;
+
+	if (entry < 0 || (!code.null && entry >= static_cast<int64_t>(map.nentries)) || (map.nulls && bit_get(map.nulls, static_cast<size_t>(entry))))
+		return Value{};
+	return with_type(map.type, [&](auto tag) {
+		return from_register(static_cast<const sem::reg_t<decltype(tag)::type> *>(map.values)[entry]);
+	});
+}
+
+inline Value
+field_value(const Op &op, const Value &a, uint32_t *err)
+{
+	const DateField field = static_cast<DateField>(op.p3);
+
+	return a.null ? a : from_register(op.opcode == Opcode::DatePart ? sem::DatePart(a.i, field, err) : sem::DateTrunc(a.i, field, err));
 }
 
 inline Value
@@ -427,12 +510,13 @@ is_neg_zero(double d)
 class Interpreter
 {
 public:
-	Interpreter(const Program *program, const Table &table, const ParamValue *params)
-		: program(program), table(table), tables({&table}), params(params) {}
+	Interpreter(const Program *program, const Table &table, const ParamValue *params, const CodeMap *maps = nullptr)
+		: program(program), table(table), tables({&table}), params(params), maps(maps) {}
 
 	/* Joins: plain nested loops. `lazy`: Semi and Anti look no further than the first match. */
-	Interpreter(const Program *program, const std::vector<const Table *> &tables, const ParamValue *params, bool lazy)
-		: program(program), table(*tables[0]), tables(tables), params(params), lazy(lazy) {}
+	Interpreter(const Program *program, const std::vector<const Table *> &tables, const ParamValue *params, bool lazy,
+				const CodeMap *maps = nullptr)
+		: program(program), table(*tables[0]), tables(tables), params(params), maps(maps), lazy(lazy) {}
 
 	Outcome		run()
 	{
@@ -624,6 +708,8 @@ private:
 				case OpForm::BINARY: case OpForm::SHIFT:
 					r[op.p1] = binary_value(op, r[op.p2], r[op.p3], &err);
 					break;
+				case OpForm::FIELD: r[op.p1] = field_value(op, r[op.p2], &err); break;
+				case OpForm::LOOKUP: r[op.p1] = lookup_value(op, maps[op.p2], r[op.p3]); break;
 				case OpForm::LOGIC1:
 					{
 						const Value a = r[op.p2];
@@ -790,6 +876,12 @@ private:
 				outcome.errors |= ERR_AMBIGUOUS_ZERO;
 			return v;
 		}
+		if (fn == AggFn::BitAnd || fn == AggFn::BitOr || fn == AggFn::BitXor)
+		{
+			for (size_t i = 1; i < in.size(); i++)
+				v.i = fn == AggFn::BitAnd ? v.i & in[i].i : fn == AggFn::BitOr ? v.i | in[i].i : v.i ^ in[i].i;
+			return v;
+		}
 		if (type_is_int(op.type))
 		{
 			Value		sum;
@@ -927,6 +1019,7 @@ private:
 	const Table &table;
 	std::vector<const Table *> tables;
 	const ParamValue *params;
+	const CodeMap *maps;
 	bool		lazy = false;
 	Outcome		outcome;
 	std::map<std::string, Group> groups;
@@ -1102,10 +1195,11 @@ new_builder()
 /* -- the CPU machine over a whole table ------------------------------------------------------- */
 
 inline Outcome
-run_cpu_rows(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows)
+run_cpu_rows(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
+			 const CodeMap *maps = nullptr)
 {
 	auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), table.summaries.data(),
-									 static_cast<uint32_t>(table.summaries.size()), table.nrows());
+									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps);
 	auto		state = job->new_state();
 	Outcome		out;
 
@@ -1136,10 +1230,10 @@ run_cpu_rows(const Program *program, const Table &table, const std::vector<Param
  */
 inline Outcome
 run_cpu_groups(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
-			   int nstates, std::mt19937_64 &rng)
+			   int nstates, std::mt19937_64 &rng, const CodeMap *maps = nullptr)
 {
 	auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), table.summaries.data(),
-									 static_cast<uint32_t>(table.summaries.size()), table.nrows());
+									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps);
 	std::vector<std::unique_ptr<CpuState>> states;
 	Outcome		out;
 
