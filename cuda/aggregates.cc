@@ -70,6 +70,13 @@ final_value(const DeviceProgram &p, int agg, const Partial &r, uint64_t (&value)
 					return ERR_AMBIGUOUS_ZERO;
 			}
 			return 0;
+		case AggFn::BitAnd:
+			value[0] = ~r.lo;
+			return 0;
+		case AggFn::BitOr:
+		case AggFn::BitXor:
+			value[0] = r.lo;
+			return 0;
 		default:
 			/* lo: was any row false (BoolAnd), true (BoolOr)? */
 			value[0] = fn == AggFn::BoolAnd ? r.lo == 0 : r.lo != 0;

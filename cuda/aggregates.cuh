@@ -186,6 +186,39 @@ min_max(Machine<R> &m, const OpView &op, uint32_t active)
 	*acc.word = word;
 }
 
+/* lo: bits that some row set or, of BitAnd, cleared; of BitXor those that an odd number of rows turned. */
+template <Type T, int R>
+GPUVM_D void
+op_agg_bits(Machine<R> &m, const OpView &op, uint32_t active)
+{
+	using V = reg_t<T>;
+	Operand<V, R> a = operand_a<V>(m, op);
+	Accumulator<R> acc(m, op.column());
+	const AggFn fn = static_cast<AggFn>(op.aux());
+	V			bits = 0;
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		V			x[4];
+
+		a.get(k, 0, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+		{
+			const V		v = active >> (4 * k + i) & 1 ? fn == AggFn::BitAnd ? ~x[i] : x[i] : 0;
+
+			bits = fn == AggFn::BitXor ? bits ^ v : bits | v;
+		}
+	}
+	if (fn == AggFn::BitXor)
+		*acc.lo ^= static_cast<uint64_t>(static_cast<int64_t>(bits));
+	else
+		*acc.lo |= static_cast<uint64_t>(static_cast<int64_t>(bits));
+	if (active)
+		*acc.word |= SUM_SEEN;
+}
+
 template <Type T, int R>
 GPUVM_D void
 op_agg(Machine<R> &m, const OpView &op)
@@ -214,6 +247,12 @@ op_agg(Machine<R> &m, const OpView &op)
 	}
 	else if constexpr (T != Type::None)
 	{
+		if constexpr (!type_is_float(T))
+			if (agg_is_bits(fn))
+			{
+				op_agg_bits<T>(m, op, active);
+				return;
+			}
 		if (fn != AggFn::Sum)
 			min_max<T>(m, op, active);
 		else if constexpr (type_is_float(T))

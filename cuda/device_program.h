@@ -109,6 +109,7 @@ enum DeviceCode : uint16_t
 	CODE_GROUP_EXTREME,
 	CODE_GROUP_BOOL,
 	CODE_GROUP_FLOAT_SUM,
+	CODE_GROUP_BITS,
 	CODE_GENERIC = 64,
 };
 
@@ -150,13 +151,13 @@ struct alignas(16) DeviceOp
 {
 	uint16_t	code;
 	uint8_t		flags;
-	uint8_t		aux;			/* Cast: from Type; AggStep: AggFn; In: p5; CODE_FILTER_COLUMN: the type's natural width */
+	uint8_t		aux;			/* Cast: from Type; AggStep: AggFn; In, Lookup: p5; DatePart, DateTrunc: field; CODE_FILTER_COLUMN: the type's natural width */
 	uint16_t	dst, a, b;		/* CODE_FILTER_COLUMN: b is its FilterRange; ResultColumn: b counts the nullable columns before it */
 	uint16_t	dst_null, a_null, b_null;
 	uint16_t	c, c_null;		/* Select's condition, AggStep's filter, ResultColumn's list of rows; CODE_*_CODES: column of b */
 	uint16_t	pending;		/* mask that takes the lanes that jump, or OPERAND_NONE: they die */
 	uint16_t	skip;			/* where to go on when no lane of the warp is live */
-	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot */
+	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot; Lookup: the map */
 	uint16_t	count;			/* In: values; CODE_*_CODES: column of a */
 	uint32_t	group_area;		/* CODE_GROUP_*: address of the block's GroupArea */
 	int64_t		imm_a;
@@ -215,6 +216,7 @@ enum class CellKind : uint8_t
 	Max32,
 	Max64,
 	Or32,
+	Xor32,
 	Mark,						/* 32 bits, not 0 once the group was seen */
 };
 
@@ -242,6 +244,13 @@ struct GroupCell
 	CellPart	part;
 };
 
+/* What one row gives BitAnd are the bits that it clears: so 0 is neutral for all of these. */
+GPUVM_HD constexpr bool
+agg_is_bits(AggFn fn)
+{
+	return fn == AggFn::BitAnd || fn == AggFn::BitOr || fn == AggFn::BitXor;
+}
+
 /* How a row's cells make an aggregate's value. */
 struct GroupAgg
 {
@@ -255,7 +264,7 @@ struct GroupAgg
 	uint16_t	max_exp;
 	uint8_t		known_flags;	/* FloatSumFlags that hold without looking */
 	bool		zero_is_value;	/* extremes: code 0 does not say that there was none */
-	uint16_t	reserved;
+	uint16_t	high;			/* BitAnd (turned round), BitOr, BitXor of 64 bits: place of the high word; CELL_NONE: 32 bits */
 };
 
 /* Groups: what lowering decided. Zero rows: the program has no group table. */
@@ -517,6 +526,15 @@ struct DeviceTable
 	uint32_t	unit_rows;		/* what a warp takes at a time: a stage's rows .. TABLET_PAD_ROWS, from the LaunchShape */
 };
 
+/* A map of the job's: device addresses. See maps.h. */
+struct DeviceMap
+{
+	uint64_t	values;
+	uint64_t	nulls;			/* bitmap */
+	uint32_t	nentries;		/* without the two that lie behind */
+	uint32_t	reserved;
+};
+
 /* Lanes of AggStep's accumulators and the merged state of one aggregate. */
 enum SumFlag : uint32_t
 {
@@ -682,6 +700,7 @@ struct LaunchArgs
 	GroupTable	groups;
 	GridArgs	grid;
 	uint32_t   *marks;			/* of a program that marks */
+	DeviceMap	maps[PROGRAM_MAX_MAPS];
 };
 
 /* An instance of the kernel. */

@@ -215,6 +215,9 @@ take_cell(const GroupArea *area, CellKind kind, uint32_t plane, uint32_t slot, u
 			case CellKind::Max64:
 				v = v > whole[i] ? v : whole[i];
 				break;
+			case CellKind::Xor32:
+				v ^= low[i];
+				break;
 			default:
 				v |= low[i];
 				break;
@@ -238,6 +241,9 @@ take_cell(const GroupArea *area, CellKind kind, uint32_t plane, uint32_t slot, u
 			break;
 		case CellKind::Or32:
 			atomicOr(reinterpret_cast<uint32_t *>(to), static_cast<uint32_t>(v));
+			break;
+		case CellKind::Xor32:
+			atomicXor(reinterpret_cast<uint32_t *>(to), static_cast<uint32_t>(v));
 			break;
 		default:
 			*reinterpret_cast<uint32_t *>(to) = 1;

@@ -228,6 +228,79 @@ op_group_key(Machine<R> &m, const OpView &op, GroupArea *area)
 		pack_any<uint32_t>(m, op, area);
 }
 
+/* Rows that found no place die, and the table is to be a larger one. */
+template <int R>
+GPUVM_D void
+fail_rows(Machine<R> &m, GroupArea *area, uint32_t full)
+{
+	m.live &= ~full;
+	if (full)
+		*static_cast<volatile uint32_t *>(&area->overflow) = 1;
+}
+
+/* Targets in a hashed table, by keys of one word. */
+template <typename W, int R>
+GPUVM_D void
+find_words(Machine<R> &m, const OpView &op, GroupArea *area)
+{
+	const char *words = place_of<W>(m, op.a());
+	char	   *to = place_of<uint32_t>(m, op.dst());
+	Chunks<R>	chunks(m);
+	uint32_t	full = *static_cast<volatile uint32_t *>(&area->overflow) ? m.live : 0;
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		const int	at = chunks.chunk(k);
+		uint32_t	bits = (m.live & ~full) >> (4 * at) & 15;
+		W			w[4];
+		uint32_t	t[4];
+
+		if (bits == 0)
+			continue;
+		load4(words, at, 0, w);
+
+		const uint64_t word[4] = {w[0], w[1], w[2], w[3]};
+
+		find_rows(area, word, bits, t);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			if ((bits >> i & 1) && t[i] == TARGET_NONE)
+			{
+				full |= 1u << (4 * at + i);
+				bits &= ~(1u << i);
+			}
+		targets_of(area, bits, m.lane, t);
+		store4(to, at, 0, t);
+	}
+	fail_rows(m, area, full);
+}
+
+/* By keys of several words. */
+template <int R>
+GPUVM_D void
+find_long_keys(Machine<R> &m, const OpView &op, GroupArea *area)
+{
+	const char *words = place_of<uint64_t>(m, op.a());
+	uint32_t   *to = reinterpret_cast<uint32_t *>(place_of<uint32_t>(m, op.dst()));
+	uint32_t	full = *static_cast<volatile uint32_t *>(&area->overflow) ? m.live : 0;
+
+#pragma unroll 1
+	for (int row = 0; row < R; row++)
+	{
+		if (!((m.live & ~full) >> row & 1))
+			continue;
+
+		const uint32_t found = find_row(area, words + row * 8, op.aux(), 32 * R * 8);
+
+		if (found == TARGET_NONE)
+			full |= 1u << row;
+		else
+			to[row] = target_of(area, found, m.lane);
+	}
+	fail_rows(m, area, full);
+}
+
 /* From packed keys to targets; false when no row lives any more, for lack of room. */
 template <int R>
 GPUVM_D bool
@@ -235,7 +308,6 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 {
 	const GroupTable &table = area->table;
 	char	   *to = place_of<uint32_t>(m, op.dst());
-	const char *words = place_of<uint32_t>(m, op.a());
 
 	if ((op.flags() & DOP_CHECKED) && table.shared_all)
 		return true;
@@ -258,44 +330,25 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 			uint32_t	t[4];
 
 			numbers.get(k, order.x, t);
+			if (direct)
+			{
 #pragma unroll
-			for (int i = 0; i < 4; i++)
-				if (direct)
+				for (int i = 0; i < 4; i++)
 					t[i] = TARGET_SHARED | t[i] << replica_bits | replica;
-				else if (live >> (4 * k + i) & 1)
-					t[i] = target_of(area, t[i], m.lane);
+			}
+			else
+				targets_of(area, live >> (4 * k), m.lane, t);
 			store4(to, k, order.x, t);
 		}
 		return true;
 	}
 
-	bool		wide = op.flags() & DOP_WIDE;
-	uint32_t	nwords = op.aux();
-	uint32_t	full = *static_cast<volatile uint32_t *>(&area->overflow) ? m.live : 0;
-
-	words = wide ? place_of<uint64_t>(m, op.a()) : words;
-#pragma unroll 1
-	for (int row = 0; row < R; row++)
-	{
-		if (!((m.live & ~full) >> row & 1))
-			continue;
-
-		uint32_t	found;
-
-		if (nwords > 1)
-			found = find_row(area, words + row * 8, nwords, 32 * R * 8);
-		else
-			found = find_row(area, wide ? *reinterpret_cast<const uint64_t *>(words + row * 8)
-							 : *reinterpret_cast<const uint32_t *>(words + row * 4));
-		if (found == TARGET_NONE)
-		{
-			full |= 1u << row;
-			*static_cast<volatile uint32_t *>(&area->overflow) = 1;
-		}
-		else
-			*reinterpret_cast<uint32_t *>(to + row * 4) = target_of(area, found, m.lane);
-	}
-	m.live &= ~full;
+	if (op.aux() > 1)
+		find_long_keys(m, op, area);
+	else if (op.flags() & DOP_WIDE)
+		find_words<uint64_t>(m, op, area);
+	else
+		find_words<uint32_t>(m, op, area);
 	return __any_sync(~0u, m.live != 0);
 }
 

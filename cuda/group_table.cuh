@@ -38,17 +38,6 @@ constexpr uint32_t TARGET_SHARED = 0x80000000;
 constexpr uint32_t TARGET_NONE = 0xffffffff;
 constexpr uint32_t TAG_FREE = 0xffffffff;
 
-/* What `p` points to lies in global memory, which makes an atomic one instruction. */
-template <typename T>
-GPUVM_D T *
-global_memory(T *p)
-{
-#ifndef GPUVM_EMULATED
-	__builtin_assume(__isGlobal(p));
-#endif
-	return p;
-}
-
 template <typename T>
 GPUVM_D T *
 shared_at(uint32_t address)
@@ -67,32 +56,53 @@ hash_step(uint64_t hash, uint64_t word)
 
 /* -- rows of the global table ---------------------------------------------------------- */
 
-/* The row of a packed key of one word, made if there is none; TARGET_NONE if there is no room. */
-GPUVM_D uint32_t
-find_row(const GroupArea *area, uint64_t word)
+/*
+ * The rows of four packed keys of one word, of those in `bits`, made where there are none; TARGET_NONE if there is no
+ * room. All four are looked for at once: each step is a read of memory, which the next one waits for.
+ */
+GPUVM_D void
+find_rows(const GroupArea *area, const uint64_t (&word)[4], uint32_t bits, uint32_t (&row)[4])
 {
 	const GroupTable &table = area->table;
-	unsigned long long stored = ~word;
 	char	   *first = global_memory(table.rows + table.key_at);
-	uint32_t	at = static_cast<uint32_t>(hash_step(0, word) >> area->hash_shift);
+	const uint32_t row_bytes = table.row_bytes, last = table.entries - 1, shift = area->hash_shift;
+	auto		key = [=](uint32_t at) { return reinterpret_cast<unsigned long long *>(first + static_cast<uint64_t>(at) * row_bytes); };
 
-	if (stored == 0)
+#pragma unroll
+	for (int i = 0; i < 4; i++)
 	{
-		*reinterpret_cast<unsigned long long *>(first + static_cast<uint64_t>(table.entries) * table.row_bytes) = 1;
-		return table.entries;
+		row[i] = static_cast<uint32_t>(hash_step(0, word[i]) >> shift);
+		if (~word[i] == 0 && (bits >> i & 1))
+		{
+			row[i] = last + 1;
+			*key(last + 1) = 1;
+			bits &= ~(1u << i);
+		}
 	}
-	for (uint32_t probes = 0; probes < table.probe_limit; probes++)
+#pragma unroll 1
+	for (uint32_t probes = 0; bits != 0 && probes < table.probe_limit; probes++)
 	{
-		unsigned long long *key = reinterpret_cast<unsigned long long *>(first + static_cast<uint64_t>(at) * table.row_bytes);
-		unsigned long long seen = *key;
+		unsigned long long seen[4];
 
-		if (seen == 0)
-			seen = atomicCAS(key, 0ull, stored);
-		if (seen == 0 || seen == stored)
-			return at;
-		at = (at + 1) & (table.entries - 1);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			seen[i] = bits >> i & 1 ? *key(row[i]) : 0;
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+		{
+			if (!(bits >> i & 1))
+				continue;
+			if (seen[i] == 0)
+				seen[i] = atomicCAS(key(row[i]), 0ull, ~word[i]);
+			if (seen[i] == 0 || seen[i] == ~word[i])
+				bits &= ~(1u << i);
+			else
+				row[i] = (row[i] + 1) & last;
+		}
 	}
-	return TARGET_NONE;
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		row[i] = bits >> i & 1 ? TARGET_NONE : row[i];
 }
 
 /* The state of a row whose key has several words; ready states have bit 1 set. */
@@ -104,7 +114,7 @@ row_state_at(const GroupTable &table, uint32_t nwords)
 	return table.key_at + 8 * nwords;
 }
 
-/* The same for `nwords` words that lie `stride` bytes apart. */
+/* The row of a key of `nwords` words that lie `stride` bytes apart. */
 GPUVM_D uint32_t
 find_row(const GroupArea *area, const char *words, uint32_t nwords, uint32_t stride)
 {
@@ -160,36 +170,63 @@ find_row(const GroupArea *area, const char *words, uint32_t nwords, uint32_t str
 
 /* -- targets ------------------------------------------------------------------------------ */
 
-/* Does the slot belong to the row, from now on at the latest? */
-GPUVM_D bool
-claims_slot(uint32_t *tag, uint32_t row)
+/* Where a row has its slot, if it is not another's. */
+GPUVM_D uint32_t
+slot_of(const GroupTable &table, uint32_t row, uint32_t lane)
 {
-	uint32_t	owner = *static_cast<volatile uint32_t *>(tag);
+	return __umulhi(row, table.slot_scale) << table.replica_bits | (lane & ((1u << table.replica_bits) - 1));
+}
 
+/* The slot, if it belongs to the row, from now on at the latest; or the row itself. `owner`: what its tag said. */
+GPUVM_D uint32_t
+claim_slot(const GroupArea *area, uint32_t slot, uint32_t owner, uint32_t row)
+{
 	if (owner == TAG_FREE)
 	{
-		owner = atomicCAS(tag, TAG_FREE, row);
+		owner = atomicCAS(shared_at<uint32_t>(area->tags_at) + slot, TAG_FREE, row);
 		if (owner == TAG_FREE)
 			owner = row;
 	}
-	return owner == row;
+	return owner == row ? TARGET_SHARED | slot : row;
 }
 
-/* The slot of the block's table that belongs to the row, or the row itself. */
+GPUVM_D uint32_t
+tag_of(const GroupArea *area, uint32_t slot)
+{
+	return *static_cast<volatile uint32_t *>(shared_at<uint32_t>(area->tags_at) + slot);
+}
+
+/* The slot of the block's table that belongs to the row, or the row itself. Not for tables that are all shared. */
 GPUVM_D uint32_t
 target_of(const GroupArea *area, uint32_t row, uint32_t lane)
 {
-	const GroupTable &table = area->table;
-	uint32_t	replica = lane & ((1u << table.replica_bits) - 1);
-
-	if (table.shared_all)
-		return TARGET_SHARED | row << table.replica_bits | replica;
-	if (table.shared_slots == 0)
+	if (area->table.shared_slots == 0)
 		return row;
 
-	uint32_t	slot = __umulhi(row, table.slot_scale) << table.replica_bits | replica;
+	const uint32_t slot = slot_of(area->table, row, lane);
 
-	return claims_slot(shared_at<uint32_t>(area->tags_at) + slot, row) ? TARGET_SHARED | slot : row;
+	return claim_slot(area, slot, tag_of(area, slot), row);
+}
+
+/* The same for four rows, of those in `bits`: their tags are read together. */
+GPUVM_D void
+targets_of(const GroupArea *area, uint32_t bits, uint32_t lane, uint32_t (&t)[4])
+{
+	uint32_t	slot[4] = {0, 0, 0, 0}, owner[4] = {0, 0, 0, 0};
+
+	if (area->table.shared_slots == 0)
+		return;
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		if (bits >> i & 1)
+		{
+			slot[i] = slot_of(area->table, t[i], lane);
+			owner[i] = tag_of(area, slot[i]);
+		}
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		if (bits >> i & 1)
+			t[i] = claim_slot(area, slot[i], owner[i], t[i]);
 }
 
 }  // namespace cuda

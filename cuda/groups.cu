@@ -146,6 +146,14 @@ float_sum(const GroupLayout &g, const GroupAgg &agg, const char *row)
 }
 
 GPUVM_D Value
+bits_value(const GroupLayout &g, AggFn fn, Type type, const GroupAgg &agg, const char *row)
+{
+	uint64_t	bits = cell<uint32_t>(row, agg.value) | (type == Type::I64 ? static_cast<uint64_t>(cell<uint32_t>(row, agg.high)) << 32 : 0);
+
+	return Value{fn == AggFn::BitAnd ? ~bits : bits, 0, agg.inputs != CELL_NONE && inputs_of(g, agg, row) == 0};
+}
+
+GPUVM_D Value
 agg_value(const DeviceProgram &p, int i, const char *row)
 {
 	const GroupAgg &agg = p.groups.aggs[i];
@@ -170,6 +178,10 @@ agg_value(const DeviceProgram &p, int i, const char *row)
 				return Value{float_extreme(type, fn, code), 0, false};
 			return Value{fn == AggFn::Max ? code + static_cast<uint64_t>(agg.bias) : static_cast<uint64_t>(agg.bias) - code, 0, false};
 		}
+		case AggFn::BitAnd:
+		case AggFn::BitOr:
+		case AggFn::BitXor:
+			return bits_value(p.groups, fn, type, agg, row);
 		default:
 		{
 			uint32_t	seen = cell<uint32_t>(row, agg.value);

@@ -89,6 +89,17 @@ or32(const CellBase &base, uint32_t target, CellPlace c, uint32_t bits)
 }
 
 GPUVM_D void
+xor32(const CellBase &base, uint32_t target, CellPlace c, uint32_t bits)
+{
+	if (bits == 0)
+		return;
+	if (target & TARGET_SHARED)
+		atomicXor(base.word(target, c.plane), bits);
+	else
+		atomicXor(base.global<uint32_t>(target, c), bits);
+}
+
+GPUVM_D void
 max32(const CellBase &base, uint32_t target, CellPlace c, uint32_t v)
 {
 	if (target & TARGET_SHARED)
@@ -261,16 +272,27 @@ op_group_count(const Machine<R> &m, const OpView &op, const GroupArea *area)
 		each_target(m, op, taken, [=](uint32_t target, uint32_t n) { count_rows(base, kind, target, place, n); });
 }
 
-/* All groups are in shared memory: the atomics of four rows are on their way together. */
+/* The atomics of four rows are on their way together. `shared`: all groups are in shared memory. */
 GPUVM_D void
-sum_shared(const CellBase &base, uint32_t plane, bool wide, uint32_t bits, const uint32_t (&t)[4], const uint64_t (&v)[4])
+sum_rows(const CellBase &base, CellPlace place, bool wide, bool shared, uint32_t bits, const uint32_t (&t)[4], const uint64_t (&v)[4])
 {
 	uint32_t	before[4] = {0, 0, 0, 0};
 
 #pragma unroll
 	for (int i = 0; i < 4; i++)
 		if (bits >> i & 1)
-			before[i] = atomicAdd(base.word(t[i], plane), static_cast<uint32_t>(v[i]));
+		{
+			if (shared || t[i] & TARGET_SHARED)
+				before[i] = atomicAdd(base.word(t[i], place.plane), static_cast<uint32_t>(v[i]));
+			else
+			{
+				if (wide)
+					atomicAdd(base.global<unsigned long long>(t[i], place), static_cast<unsigned long long>(v[i]));
+				else
+					atomicAdd(base.global<uint32_t>(t[i], place), static_cast<uint32_t>(v[i]));
+				bits &= ~(1u << i);
+			}
+		}
 	if (!wide)
 		return;
 #pragma unroll
@@ -280,7 +302,7 @@ sum_shared(const CellBase &base, uint32_t plane, bool wide, uint32_t bits, const
 
 		/* Adding what is not negative to 32 bits carries no further. */
 		if ((bits >> i & 1) && high != 0)
-			atomicAdd(base.word(t[i], plane + 1), high);
+			atomicAdd(base.word(t[i], place.plane + 1u), high);
 	}
 }
 
@@ -327,18 +349,7 @@ sum_values(const Machine<R> &m, const OpView &op, const GroupArea *area)
 			v[0] += v[1] + v[2] + v[3];
 			bits = 1;
 		}
-		if (shared)
-			sum_shared(base, place.plane, kind == CellKind::Add64, bits, t, v);
-		else
-#pragma unroll
-			for (int i = 0; i < 4; i++)
-				if (bits >> i & 1)
-				{
-					if (kind == CellKind::Add64)
-						add64(base, t[i], place, v[i]);
-					else
-						add32(base, t[i], place, static_cast<uint32_t>(v[i]));
-				}
+		sum_rows(base, place, kind == CellKind::Add64, shared, bits, t, v);
 	}
 }
 
@@ -413,6 +424,31 @@ op_group_bool(const Machine<R> &m, const OpView &op, const GroupArea *area)
 	for (int row = 0; row < R; row++)
 		if (taken >> row & 1)
 			or32(base, targets[row], place, truths >> row & 1 ? 1 : 2);
+}
+
+/* Bits that rows set, clear or turn: a cell, or of 64 bits two. */
+template <typename V, int R>
+GPUVM_D void
+op_group_bits(const Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	const CellBase base(area);
+	const CellPlace low = place_of_cell(static_cast<uint64_t>(op.imm_b()), 0);
+	const CellPlace high = place_of_cell(static_cast<uint64_t>(op.imm_b()), 1);
+	const bool	turns = static_cast<CellKind>(op.column()) == CellKind::Xor32;
+	const V		clears = op.flags() & DOP_NEGATED ? static_cast<V>(~0ull) : 0;
+	auto		update = [=](uint32_t target, CellPlace place, uint32_t bits) {
+		if (turns)
+			xor32(base, target, place, bits);
+		else
+			or32(base, target, place, bits);
+	};
+
+	each_row<V>(m, op, taken_rows(m, op), [=](uint32_t target, V v) {
+		v ^= clears;
+		update(target, low, static_cast<uint32_t>(v));
+		if constexpr (sizeof(V) == 8)
+			update(target, high, static_cast<uint32_t>(v >> 32));
+	});
 }
 
 /* -- sums of floats ----------------------------------------------------------------------------- */
@@ -527,6 +563,12 @@ execute_group(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 			break;
 		case CODE_GROUP_BOOL:
 			op_group_bool(m, op, area);
+			break;
+		case CODE_GROUP_BITS:
+			if (type == Type::I64)
+				op_group_bits<uint64_t>(m, op, area);
+			else
+				op_group_bits<uint32_t>(m, op, area);
 			break;
 		case CODE_GROUP_FLOAT_SUM:
 			if (type == Type::F32)

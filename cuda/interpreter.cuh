@@ -16,8 +16,10 @@
 
 #include "control.cuh"
 #include "groups.cuh"
+#include "lookup.cuh"
 #include "pair_tile.cuh"
 #include "partials.cuh"
+#include "rare.cuh"
 #include "rows.cuh"
 #include "staging.cuh"
 
@@ -32,7 +34,9 @@ execute(Machine<R> &m, const OpView &op)
 {
 	constexpr OpForm form = form_of(O);
 
-	if constexpr (form == OpForm::COLUMN) op_column<T>(m, op);
+	if constexpr (is_rare(O)) execute_rare<R>(op.pc(), m.region, m.staged_lane, m.live);
+	else if constexpr (form == OpForm::LOOKUP) execute_lookup<R>(op.pc(), m.region, m.staged_lane, m.live);
+	else if constexpr (form == OpForm::COLUMN) op_column<T>(m, op);
 	else if constexpr (form == OpForm::UNARY || form == OpForm::UNARY_IL || form == OpForm::UNARY_LI) op_unary<O, T>(m, op);
 	else if constexpr (form == OpForm::BINARY || form == OpForm::SHIFT) op_binary<O, T>(m, op);
 	else if constexpr (form == OpForm::CAST) op_cast<T>(m, op);

@@ -12,6 +12,7 @@
 #endif
 
 #include "failure.h"
+#include "maps.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -210,6 +211,25 @@ DeviceJob::allocate(uint64_t bytes)
 		std::this_thread::sleep_for(std::chrono::milliseconds(1));
 	}
 	return memory;
+}
+
+void
+DeviceJob::send_maps()
+{
+	const uint32_t n = request_.program->nmaps;
+	const uint64_t bytes = map_bytes(request_.maps, n);
+
+	if (n == 0)
+		return;
+	if (bytes > MAX_MAP_BYTES)
+		throw Refusal{"the query's tables of dictionary entries are too large for the device"};
+
+	char	   *to = allocate(bytes);
+
+	maps_.resize(bytes);
+	pack_maps(request_.maps, n, maps_.data(), reinterpret_cast<uint64_t>(to), lane_->scratch.maps);
+	check(cudaMemcpyAsync(to, maps_.data(), bytes, cudaMemcpyHostToDevice, lane_->stream), "sending maps");
+	figures_->bytes_moved += bytes;
 }
 
 /* All but the first `kept`. */

@@ -94,6 +94,7 @@ protected:
 	char	   *allocate(uint64_t bytes);
 	char	   *try_allocate(uint64_t bytes);
 	void		free_working(size_t kept);
+	void		send_maps();	/* for all of the job's launches */
 
 	int			claim_or_wait();
 	size_t		gather(size_t most);
@@ -120,6 +121,7 @@ protected:
 	PinnedArena::Hold pins_;	/* of the result areas */
 	Lane	   *lane_ = nullptr;
 	std::vector<Working> working_;
+	std::vector<char> maps_;	/* as they are uploaded */
 	std::vector<char *> areas_;	/* device addresses of the result areas */
 	std::deque<Flight> flights_;
 	std::vector<int> spare_;	/* claimed buffers that nothing was put in */

@@ -127,6 +127,8 @@ ScanJob::run()
 	begin(feed_.all_placed() && feed_.bytes() <= SMALL_BYTES);
 	feed_.use_lane(lane_);
 	check(send_long_lists(program_, lane_->scratch, lane_->stream), "sending lists");
+	if (!nothing)
+		send_maps();
 	if (work_.dead_pads != 0)
 		feed_.use_dead_bits(allocate(work_.dead_pads * DEAD_PAD_BYTES));
 

@@ -127,6 +127,7 @@ JoinJob::run()
 			source->feed->use_dead_bits(words.take(source->work.dead_pads * DEAD_PAD_BYTES));
 	}
 	start();
+	send_maps();
 	check(reset_state(lane_->scratch, lane_->stream), "starting the job");
 	try
 	{

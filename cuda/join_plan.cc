@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "maps.h"
 #include "work.h"
 
 namespace gpuvm {
@@ -25,12 +26,12 @@ saturating_product(uint64_t a, uint64_t b)
 
 /* Of the registers that Result takes. */
 std::vector<ValueRange>
-result_ranges(const Program *program, const ParamValue *params, const std::vector<ValueRange> &columns)
+result_ranges(const Program *program, const ParamValue *params, const std::vector<ValueRange> &columns, const CodeMap *maps)
 {
 	std::vector<ValueRange> regs(PROGRAM_MAX_REGS), results;
 	std::vector<uint32_t> errors(PROGRAM_MAX_OPS);
 
-	analyze_ranges(program, params, columns.data(), regs.data(), errors.data());
+	analyze_ranges(program, params, columns.data(), regs.data(), errors.data(), maps);
 	for (int i = program->parallel; i < program->converge; i++)
 	{
 		const Op   &op = program->ops()[i];
@@ -54,7 +55,7 @@ cursor_ranges(const DeviceCursor &cursor)
 
 /* Do the tablet's zone maps prove that no row of it comes out? */
 bool
-can_skip(const Program *program, const ParamValue *params, const DeviceTabletRef &ref)
+can_skip(const Program *program, const ParamValue *params, const DeviceTabletRef &ref, const CodeMap *maps)
 {
 	const ColumnChunk *chunks = tablet_chunks(ref.tablet);
 	std::vector<ValueRange> columns, regs(PROGRAM_MAX_REGS);
@@ -62,7 +63,7 @@ can_skip(const Program *program, const ParamValue *params, const DeviceTabletRef
 
 	for (uint32_t c = 0; c < ref.tablet->ncols; c++)
 		columns.push_back(column_range(chunks[c]));
-	analyze_ranges(program, params, columns.data(), regs.data(), errors.data());
+	analyze_ranges(program, params, columns.data(), regs.data(), errors.data(), maps);
 	return !may_reach_sink(program, regs.data(), errors.data());
 }
 
@@ -82,7 +83,7 @@ JoinCursors::JoinCursors(const DeviceJobRequest &request, const JoinSplit &split
 
 		tablets_.emplace_back(from.tablets, from.tablets + from.ntablets);
 		for (DeviceTabletRef &ref : tablets_.back())
-			ref.skip = ref.skip || can_skip(cursor_program(split, i), request.params, ref);
+			ref.skip = ref.skip || can_skip(cursor_program(split, i), request.params, ref, request.maps);
 		cursors_.push_back(from);
 		cursors_.back().tablets = tablets_.back().data();
 	}
@@ -98,7 +99,7 @@ LowerInput
 JoinPlan::input(const Program *program, const std::vector<ColumnBinding> &columns, uint64_t total_rows, bool masked) const
 {
 	return LowerInput{program, params_.data(), columns.data(), static_cast<uint32_t>(columns.size()), total_rows,
-		LowerOptions{0, true, shared_bytes_, masked}};
+		LowerOptions{0, true, shared_bytes_, masked}, maps_};
 }
 
 const char *
@@ -116,7 +117,7 @@ JoinPlan::make(const DeviceJobRequest &request, const JoinCursors &cursors, uint
 		std::vector<ColumnBinding> bindings;
 		std::string key;
 		auto		program = std::make_unique<DeviceProgram>();
-		std::vector<ValueRange> ranges = result_ranges(cursor_program(split_, i), params_.data(), cursor_ranges(cursors[i]));
+		std::vector<ValueRange> ranges = result_ranges(cursor_program(split_, i), params_.data(), cursor_ranges(cursors[i]), maps_);
 
 		bind_columns(cursors[i], cursor_program(split_, i), &bindings, &key);
 		reason = lower(input(cursor_program(split_, i), bindings, cursors[i].total_rows, masks_rows(cursors[i])), program.get());
@@ -170,6 +171,8 @@ JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char 
 
 		bind_columns(cursors[i], cursor_program(last->split_, i), &bindings, &key);
 	}
+	append_map_key(request.maps, request.program->nmaps, &key);
+	last->maps_ = request.maps;
 	if (last->key_ != key)
 	{
 		const char *wrong = last->make(request, cursors, shared_bytes);
@@ -257,7 +260,7 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 	in.options.mark = mark;
 	to->program = std::make_unique<DeviceProgram>();
 	if (results != nullptr)
-		*results = result_ranges(to->source(), params_.data(), ranges);
+		*results = result_ranges(to->source(), params_.data(), ranges, maps_);
 	return lower(in, to->program.get());
 }
 

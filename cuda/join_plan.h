@@ -99,6 +99,7 @@ private:
 	std::string key_;
 	std::vector<uint64_t> source_;	/* the program */
 	std::vector<ParamValue> params_;
+	const CodeMap *maps_ = nullptr;	/* of the request at hand */
 	uint32_t	shared_bytes_ = 0;
 	uint64_t	outer_rows_ = 0;
 	JoinSplit	split_;

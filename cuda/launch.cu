@@ -2,6 +2,7 @@
 #include "launch.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -217,10 +218,11 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 			 cudaStream_t stream)
 {
 	LaunchArgs	args = {slice.table, slice.first_pad, slice.npads, slice.abort, scratch.state, scratch.partials,
-		scratch.long_aux, {}, {}, {slice.inner_columns, slice.inner_first, slice.inner_rows, shape.unit_inner}, slice.marks};
+		scratch.long_aux, {}, {}, {slice.inner_columns, slice.inner_first, slice.inner_rows, shape.unit_inner}, slice.marks, {}};
 	uint64_t	units = static_cast<uint64_t>(slice.npads) * (TABLET_PAD_ROWS / shape.unit_rows);
 	uint32_t	warps = shape.threads / 32;
 
+	std::copy(std::begin(scratch.maps), std::end(scratch.maps), std::begin(args.maps));
 	if (program.grid.loop_begin != 0)
 	{
 		const uint64_t virtual_pads = static_cast<uint64_t>(slice.npads) * slice.inner_rows;

@@ -30,6 +30,7 @@ struct LaunchScratch
 	Partial    *partials;		/* device: max_blocks * MAX_AGGS */
 	int64_t    *long_aux;		/* device: PROGRAM_MAX_AUX */
 	uint32_t	max_blocks;
+	DeviceMap	maps[PROGRAM_MAX_MAPS];	/* of the job that has the stream */
 };
 
 struct LaunchShape

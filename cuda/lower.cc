@@ -58,7 +58,7 @@ Lowering::find_ranges()
 		}
 		columns[i] = column_range(summary);
 	}
-	analyze_ranges(program, in.params, columns.data(), range, errors);
+	analyze_ranges(program, in.params, columns.data(), range, errors, in.maps);
 }
 
 const char *

@@ -8,6 +8,7 @@
 #define GPUVM_CUDA_LOWER_H
 
 #include "device_program.h"
+#include "vm/code_map.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -42,6 +43,7 @@ struct LowerInput
 	uint32_t	ncolumns;
 	uint64_t	total_rows;
 	LowerOptions options;
+	const CodeMap *maps = nullptr;	/* those of the program */
 };
 
 /* Returns nullptr, or why the program does not run on the device. */

@@ -190,7 +190,8 @@ Lowering::read_as_codes(int r, int address) const
 		const Op   &user = program->ops()[i];
 		OpForm		form = form_of(user.opcode);
 		bool		has_form = user.opcode == Opcode::Add || user.opcode == Opcode::Sub || user.opcode == Opcode::Mul ||
-			user.opcode == Opcode::Lt || user.opcode == Opcode::Le || user.opcode == Opcode::Gt || user.opcode == Opcode::Ge;
+			user.opcode == Opcode::Lt || user.opcode == Opcode::Le || user.opcode == Opcode::Gt || user.opcode == Opcode::Ge ||
+			user.opcode == Opcode::Lookup;
 		int			here = 0;
 
 		if (form == OpForm::NULLTEST || form == OpForm::RESULT || (form == OpForm::COMPARE && fuses_with_column(user)))
@@ -280,7 +281,7 @@ Lowering::emit(const Op &op, int address)
 		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
 		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::COPY: case OpForm::IN:
 		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT:
-		case OpForm::SELECT: case OpForm::PICK:
+		case OpForm::SELECT: case OpForm::PICK: case OpForm::FIELD:
 		{
 			DeviceOp   *d = add(generic_code(op.opcode, op.type));
 
@@ -296,9 +297,25 @@ Lowering::emit(const Op &op, int address)
 				d->aux = op.p5;
 			if (form == OpForm::IN)
 				emit_in(op, d);
+			if (form == OpForm::FIELD)
+			{
+				d->aux = static_cast<uint8_t>(op.p3);
+				d->b = 0;
+				d->flags |= DOP_B_IMM;	/* there is none */
+			}
 			if (may_err(address))
 				d->flags |= DOP_CHECKED;
-			return place_result(d, op, op.p1, form == OpForm::UNARY || form == OpForm::BINARY, address);
+			return place_result(d, op, op.p1, form == OpForm::UNARY || form == OpForm::BINARY || form == OpForm::FIELD, address);
+		}
+		case OpForm::LOOKUP:
+		{
+			const int	width = type_width(op.type);
+			DeviceOp   *d = add(generic_code(op.opcode, width == 1 ? Type::Bool : width == 4 ? Type::I32 : Type::I64));
+
+			operand_a(d, op.p3);
+			d->aux = op.p5;
+			d->column = static_cast<uint16_t>(op.p2);
+			return place_result(d, op, op.p1, false, address);
 		}
 		case OpForm::COMPARE: case OpForm::BRANCH: case OpForm::JUMP: case OpForm::INVALID:
 			return compare_or_branch(op);

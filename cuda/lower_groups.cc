@@ -195,7 +195,7 @@ Lowering::plan_agg(const Op &op)
 
 	out->agg_fn[op.p1] = fn;
 	out->agg_type[op.p1] = op.type;
-	cells = AggCells{-1, -1, -1, -1};
+	cells = AggCells{-1, -1, -1, -1, -1};
 	if (fn == AggFn::Count || fn == AggFn::CountStar)
 	{
 		cells.counter = counter(op.p2, op.p3);
@@ -205,6 +205,16 @@ Lowering::plan_agg(const Op &op)
 	{
 		agg.kind = CellKind::Or32;
 		cells.value = add_cell(agg.kind);
+		return nullptr;
+	}
+	if (agg_is_bits(fn))
+	{
+		agg.kind = fn == AggFn::BitXor ? CellKind::Xor32 : CellKind::Or32;
+		cells.value = add_cell(agg.kind);
+		if (op.type == Type::I64)
+			cells.high = add_cell(agg.kind);
+		if (may_be_empty)
+			cells.counter = counter(op.p2, op.p3);
 		return nullptr;
 	}
 	if (fn == AggFn::Sum && type_is_float(op.type))
@@ -286,6 +296,7 @@ Lowering::place_cells()
 		agg.inputs = cells.counter < 0 ? CELL_NONE : cell_place(counters[cells.counter].cell).at;
 		agg.flags = cell_place(cells.flags).at;
 		agg.max_exp = cell_place(cells.max_exp).at;
+		agg.high = cell_place(cells.high).at;
 	}
 	return nullptr;
 }
@@ -486,8 +497,8 @@ Lowering::emit_agg_grouped(const Op &op)
 		return nullptr;
 
 	const uint16_t values = value_place(op.p2, &temporary);
-	DeviceOp   *d = add(fn == AggFn::BoolAnd || fn == AggFn::BoolOr ? CODE_GROUP_BOOL : fn != AggFn::Sum ? CODE_GROUP_EXTREME
-		: floats ? CODE_GROUP_FLOAT_SUM : CODE_GROUP_SUM);
+	DeviceOp   *d = add(fn == AggFn::BoolAnd || fn == AggFn::BoolOr ? CODE_GROUP_BOOL : agg_is_bits(fn) ? CODE_GROUP_BITS
+		: fn != AggFn::Sum ? CODE_GROUP_EXTREME : floats ? CODE_GROUP_FLOAT_SUM : CODE_GROUP_SUM);
 
 	d->aux = static_cast<uint8_t>(op.type);
 	d->a = values;
@@ -496,8 +507,8 @@ Lowering::emit_agg_grouped(const Op &op)
 	d->c = op.p3 >= 0 ? truth_mask_of(op.p3) : OPERAND_NONE;
 	d->column = static_cast<uint16_t>(agg.kind);
 	d->imm_a = agg.bias;
-	d->imm_b = cell_imm(cell_place(cells.value), cell_place(cells.flags));
-	if (fn == AggFn::Min)
+	d->imm_b = cell_imm(cell_place(cells.value), cell_place(agg_is_bits(fn) ? cells.high : cells.flags));
+	if (fn == AggFn::Min || fn == AggFn::BitAnd)
 		d->flags |= DOP_NEGATED;
 	if (fn == AggFn::Sum && floats)
 	{

@@ -257,7 +257,7 @@ private:
 	};
 	struct AggCells					/* cells, or -1 */
 	{
-		int			value, counter, flags, max_exp;
+		int			value, counter, flags, max_exp, high;
 	};
 	Counter		counters[MAX_CELLS] = {};
 	int			ncounters = 0;
@@ -291,11 +291,14 @@ Lowering::each_source(const Op &op, F f) const
 	switch (form_of(op.opcode))
 	{
 		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
-		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY:
+		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY: case OpForm::FIELD:
 			f(op.p2);
 			break;
 		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:
 			f(op.p2);
+			f(op.p3);
+			break;
+		case OpForm::LOOKUP:
 			f(op.p3);
 			break;
 		case OpForm::SELECT:

@@ -253,7 +253,8 @@ Lowering::place_result(DeviceOp *d, const Op &op, int r, bool in_place_ok, int a
 	{
 		/* Null exactly where one column is: no mask of its own. */
 		OpForm		form = form_of(op.opcode);
-		bool		strict = form == OpForm::UNARY || form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::CAST;
+		bool		strict = form == OpForm::UNARY || form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::CAST ||
+			form == OpForm::FIELD;
 		uint16_t	only = d->a_null == OPERAND_NONE ? d->b_null : d->b_null == OPERAND_NONE ? d->a_null : OPERAND_NONE;
 
 		if (strict && only != OPERAND_NONE && lasts(only))

@@ -50,6 +50,7 @@ struct OpView
 	{
 		head = *reinterpret_cast<const uint4 *>(shared_memory + at);
 	}
+	GPUVM_D uint32_t pc() const { return at / static_cast<uint32_t>(sizeof(DeviceOp)); }
 	GPUVM_D uint32_t word(int i) const { return *reinterpret_cast<const uint32_t *>(shared_memory + at + i * 4); }
 	GPUVM_D uint32_t code() const { return head.x & 0xffff; }
 	GPUVM_D uint32_t flags() const { return head.x >> 16; }		/* bits above the flags are aux's */
@@ -152,6 +153,17 @@ store4(char *at, int k, uint32_t x, const V (&v)[4])
 		memcpy(__builtin_assume_aligned(at + ((k * 32) ^ x), 16), v, 16);
 		memcpy(__builtin_assume_aligned(at + ((k * 32 + 16) ^ x), 16), v + 2, 16);
 	}
+}
+
+/* What `p` points to lies in global memory, which makes an atomic one instruction. */
+template <typename T>
+GPUVM_D T *
+global_memory(T *p)
+{
+#ifndef GPUVM_EMULATED
+	__builtin_assume(__isGlobal(p));
+#endif
+	return p;
 }
 
 /* -- staged columns ------------------------------------------------------------ */

@@ -26,7 +26,9 @@ merge(AggFn fn, Type type, Partial &into, const Partial &from)
 		into.lo += from.lo;
 		into.hi += from.hi + (into.lo < before ? 1 : 0);
 	}
-	else if (type == Type::Bool)
+	else if (fn == AggFn::BitXor)
+		into.lo ^= from.lo;
+	else if (type == Type::Bool || agg_is_bits(fn))
 		into.lo |= from.lo;
 	else if (from.count & SUM_SEEN)
 	{

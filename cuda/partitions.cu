@@ -63,6 +63,9 @@ add_parts(const CellBase &base, const GroupCell &cell, const uint32_t (&targets)
 		case CellKind::Or32:
 			each([&](uint32_t target, const uint32_t *at) { or32(base, target, cell.place, at[0]); });
 			break;
+		case CellKind::Xor32:
+			each([&](uint32_t target, const uint32_t *at) { xor32(base, target, cell.place, at[0]); });
+			break;
 		default:
 			__builtin_unreachable();	/* a mark is always 1, and no record has a Max64 */
 	}

@@ -79,13 +79,6 @@ apply2(A a, B b, uint32_t *err)
 	else if constexpr (O == Opcode::ShiftRight) return sem::ShiftRight<T>(a, b, err);
 	else if constexpr (O == Opcode::DateAdd) return sem::DateAdd<T>(a, b, err);
 	else if constexpr (O == Opcode::DateSub) return sem::DateSub<T>(a, b, err);
-	else if constexpr (O == Opcode::DivRound) return sem::DivRound<T>(a, b, err);
-	else if constexpr (O == Opcode::DivFloor) return sem::DivFloor<T>(a, b, err);
-	else if constexpr (O == Opcode::Bound) return sem::Bound<T>(a, b, err);
-	else if constexpr (O == Opcode::TimestampAddMonths) return sem::TimestampAddMonths<T>(a, b, err);
-	else if constexpr (O == Opcode::TimestampAddDays) return sem::TimestampAddDays<T>(a, b, err);
-	else if constexpr (O == Opcode::TimestampAddMicros) return sem::TimestampAddMicros<T>(a, b, err);
-	else if constexpr (O == Opcode::TimeAddMicros) return sem::TimeAddMicros<T>(a, b, err);
 	else
 	{
 		static_assert(O == Opcode::DateDiff, "a BINARY or SHIFT opcode has a function in semantics.h");

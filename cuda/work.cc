@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "maps.h"
+
 namespace gpuvm {
 namespace cuda {
 
@@ -240,6 +242,7 @@ lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char
 	key.append(reinterpret_cast<const char *>(request.params), request.nparams * sizeof(ParamValue));
 	key.append(reinterpret_cast<const char *>(&shared_bytes), sizeof(shared_bytes));
 	bind_columns(request, request.program, &bindings, &key);
+	append_map_key(request.maps, request.program->nmaps, &key);
 
 	if (!last)
 		last = std::make_unique<LastLowered>();
@@ -249,7 +252,8 @@ lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char
 		last->source.resize((request.program->size + 7) / 8);
 		memcpy(last->source.data(), request.program, request.program->size);
 		last->reason = lower(LowerInput{reinterpret_cast<const Program *>(last->source.data()), request.params, bindings.data(),
-										request.ncolumns, request.total_rows, LowerOptions{0, true, shared_bytes, masks_rows(request)}},
+										request.ncolumns, request.total_rows, LowerOptions{0, true, shared_bytes, masks_rows(request)},
+										request.maps},
 							 &last->program);
 		last->key = std::move(key);
 	}

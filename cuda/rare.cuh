@@ -1,0 +1,84 @@
+/*
+ * rare.cuh: operations on 64-bit values that are long, and rare: out of line and a row
+ * at a time, so that what they need of the hardware's registers is nobody else's concern.
+ */
+#ifndef GPUVM_CUDA_RARE_CUH
+#define GPUVM_CUDA_RARE_CUH
+
+#include "arithmetic.cuh"
+
+namespace gpuvm {
+namespace cuda {
+
+GPUVM_HD constexpr bool
+is_rare(Opcode o)
+{
+	switch (o)
+	{
+		case Opcode::DatePart: case Opcode::DateTrunc: case Opcode::TimestampAddMonths: case Opcode::TimestampAddDays:
+		case Opcode::TimestampAddMicros: case Opcode::TimeAddMicros: case Opcode::DivRound: case Opcode::DivFloor: case Opcode::Bound:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* r = f(a, b, &errors) for every row; b is of type B. */
+template <typename B, int R, typename F>
+GPUVM_D void
+each_value(Machine<R> &m, const OpView &op, F f)
+{
+	const Operand<int64_t, R> a = operand_a<int64_t>(m, op);
+	const Operand<B, R> b = operand_b<B>(m, op);
+	int64_t    *to = reinterpret_cast<int64_t *>(place_of<int64_t>(m, op.dst()));
+	const uint32_t nulls = either_null(m, op), active = m.live & ~nulls;
+	const int	turn = static_cast<int>(Order<int64_t, R>(m).x / sizeof(int64_t));
+	uint32_t	errors = 0;
+
+	mask_write(m, op.dst_null(), nulls);
+#pragma unroll 1
+	for (int i = 0; i < R; i++)
+	{
+		const int	row = i ^ turn;
+		uint32_t	e = 0;
+
+		to[row] = f(a.get_one(row, 0), b.get_one(row, 0), &e);
+		errors |= active >> row & 1 ? e : 0;
+	}
+	if (op.flags() & DOP_CHECKED)
+		raise(m, errors);
+}
+
+template <int R>
+__device__ __noinline__ void
+execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
+{
+	OpView		op(pc);
+	Machine<R>	m = {region, threadIdx.x % 32, staged_lane, live};
+	const DateField field = static_cast<DateField>(op.aux());
+
+#define GPUVM_RARE(name, B, call) \
+		case generic_code(Opcode::name, Type::I64): \
+			each_value<B>(m, op, [=](int64_t a, B b, uint32_t *e) { (void) b; return sem::call; }); \
+			break;
+	switch (op.code())
+	{
+		GPUVM_RARE(DatePart, int64_t, DatePart(a, field, e))
+		GPUVM_RARE(DateTrunc, int64_t, DateTrunc(a, field, e))
+		GPUVM_RARE(TimestampAddMonths, int32_t, TimestampAddMonths(a, b, e))
+		GPUVM_RARE(TimestampAddDays, int32_t, TimestampAddDays(a, b, e))
+		GPUVM_RARE(TimestampAddMicros, int64_t, TimestampAddMicros(a, b, e))
+		GPUVM_RARE(TimeAddMicros, int64_t, TimeAddMicros(a, b, e))
+		GPUVM_RARE(DivRound, int64_t, DivRound(a, b, e))
+		GPUVM_RARE(DivFloor, int64_t, DivFloor(a, b, e))
+		GPUVM_RARE(Bound, int64_t, Bound(a, b, e))
+		default:
+			__builtin_unreachable();
+	}
+#undef GPUVM_RARE
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
+
+#endif
