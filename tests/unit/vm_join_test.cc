@@ -47,7 +47,8 @@ struct Joined
 	std::vector<JoinCursor> cursors;
 	std::unique_ptr<CpuJoin> join;
 
-	Joined(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, Rng &rng, uint64_t limit = 0)
+	Joined(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps,
+		   Rng &rng, uint64_t limit = 0)
 	{
 		for (const Table &table : tables)
 		{
@@ -62,7 +63,7 @@ struct Joined
 			}
 			cursors.push_back(cursor);
 		}
-		join = CpuJoin::create(program, params.data(), static_cast<uint32_t>(params.size()), cursors.data(), limit);
+		join = CpuJoin::create(program, params.data(), static_cast<uint32_t>(params.size()), cursors.data(), limit, maps.maps.data());
 		while (const uint32_t n = join->begin_phase())
 		{
 			std::vector<uint32_t> tasks(n);
@@ -76,9 +77,9 @@ struct Joined
 };
 
 Outcome
-run_join_rows(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, Rng &rng)
+run_join_rows(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps, Rng &rng)
 {
-	Joined		joined(program, tables, params, rng);
+	Joined		joined(program, tables, params, maps, rng);
 	Outcome		out;
 
 	EXPECT_EQ(joined.join->refusal(), nullptr);
@@ -132,9 +133,9 @@ run_join_rows(const Program *program, const std::vector<Table> &tables, const st
 }
 
 Outcome
-run_join_groups(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, Rng &rng)
+run_join_groups(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps, Rng &rng)
 {
-	Joined		joined(program, tables, params, rng);
+	Joined		joined(program, tables, params, maps, rng);
 	Outcome		out;
 
 	EXPECT_EQ(joined.join->refusal(), nullptr);
@@ -219,7 +220,8 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 		tables.push_back(join_table(rng, tame, n, 40));
 	}
 
-	Generator	generator(rng, tables[0], tame);
+	const MapSet maps = random_maps(rng, tame);
+	Generator	generator(rng, tables[0], tame, &maps);
 	const SealedProgram sealed = generator.make_join(grouped, ncursors);
 	const Program *program = sealed.get();
 
@@ -238,8 +240,8 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 	ASSERT_EQ(wrong, nullptr) << wrong << " " << what;
 
 	/* errors of pairs that need not be looked at may or may not be met */
-	const Outcome least = Interpreter(program, pointers, generator.params.data(), true).run();
-	const Outcome most = Interpreter(program, pointers, generator.params.data(), false).run();
+	const Outcome least = Interpreter(program, pointers, generator.params.data(), true, maps.maps.data()).run();
+	const Outcome most = Interpreter(program, pointers, generator.params.data(), false, maps.maps.data()).run();
 	std::vector<std::string> expected = rows_text(program, least);
 
 	std::sort(expected.begin(), expected.end());
@@ -247,8 +249,8 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 	{
 		limit_cpu_kernels(pick_int(rng, 3));
 
-		const Outcome got = grouped ? run_join_groups(program, tables, generator.params, rng)
-			: run_join_rows(program, tables, generator.params, rng);
+		const Outcome got = grouped ? run_join_groups(program, tables, generator.params, maps, rng)
+			: run_join_rows(program, tables, generator.params, maps, rng);
 
 		limit_cpu_kernels(2);
 		/* where some side has no rows, the others are not looked at */
@@ -618,7 +620,8 @@ TEST(VmJoin, DamagedPrograms)
 		for (const Table &table : tables)
 			schemas.push_back(CursorSchema{static_cast<uint32_t>(table.types.size()), table.types.data()});
 
-		Generator	generator(rng, tables[0], true);
+		const MapSet maps = random_maps(rng, true);
+		Generator	generator(rng, tables[0], true, &maps);
 		SealedProgram sealed = generator.make_join(grouped, ncursors);
 		Program    *program = reinterpret_cast<Program *>(sealed.words.data());
 		Op		   *ops = const_cast<Op *>(program->ops());
@@ -646,13 +649,14 @@ TEST(VmJoin, DamagedPrograms)
 		}
 		program->hash = hash_program(program);
 		if (verify_program(program, program->size, schemas.data(), ncursors)
-			|| verify_params(program, generator.params.data(), static_cast<uint32_t>(generator.params.size())))
+			|| verify_params(program, generator.params.data(), static_cast<uint32_t>(generator.params.size()))
+			|| verify_maps(program, maps.maps.data(), static_cast<uint32_t>(maps.maps.size())))
 			continue;
 		verified++;
 		if (program->grouped)
-			run_join_groups(program, tables, generator.params, rng);
+			run_join_groups(program, tables, generator.params, maps, rng);
 		else
-			run_join_rows(program, tables, generator.params, rng);
+			run_join_rows(program, tables, generator.params, maps, rng);
 	}
 	EXPECT_GT(verified, static_cast<int>(n / 10));
 }
