@@ -16,6 +16,7 @@ extern "C" {
 
 #include "executor/custom_scan.h"
 #include "executor/scan_state.h"
+#include "pg/numeric_scaled.h"
 #include "pg/settings.h"
 
 namespace gpuvm {
@@ -137,6 +138,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->own_values = state->row_slot->tts_values;
 	state->own_nulls = state->row_slot->tts_isnull;
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
+	maps_begin(state);
 	if (state->plan->kind != SCAN_ROWS)
 		begin_groups(state);
 }
@@ -243,6 +245,40 @@ vm_row(GpuvmScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
+/* Of a result column that is a group's key, or an aggregate as it is. */
+static Datum
+group_datum(const GpuvmScanState *state, int column, uint32 row, bool *isnull)
+{
+	const ColumnView &view = state->views[column];
+	const OutputForm *form = &state->plan->outputs[column];
+
+	*isnull = view_is_null(view, row);
+	if (*isnull)
+		return (Datum) 0;
+	switch (form->kind)
+	{
+		case OutputKind::Plain:
+			break;
+		case OutputKind::Numeric:
+			return scaled_to_numeric(reinterpret_cast<const int64 *>(view.values)[row], form->scale);
+		default:
+			return output_datum(state, column, reinterpret_cast<const int32 *>(view.values)[row]);
+	}
+	return view_datum(view, row);
+}
+
+/* The result column of an aggregate that is a code; -1 if it is none. */
+static int
+code_column(const ScanPlan *plan, const List *final)
+{
+	int			column = list_nth_int(final, FINAL_PARTS);
+
+	if (static_cast<FinalKind>(linitial_int(final)) != FinalKind::Direct ||
+		(plan->outputs[column].kind != OutputKind::Dictionary && plan->outputs[column].kind != OutputKind::Map))
+		return -1;
+	return column;
+}
+
 static TupleTableSlot *
 vm_group(GpuvmScanState *state)
 {
@@ -285,15 +321,15 @@ vm_group(GpuvmScanState *state)
 		ExecClearTuple(raw);
 		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 		for (int i = 0; i < nkeys; i++)
-		{
-			raw->tts_isnull[i] = view_is_null(state->views[i], row);
-			raw->tts_values[i] = view_datum(state->views[i], row);
-		}
+			raw->tts_values[i] = group_datum(state, i, row, &raw->tts_isnull[i]);
 		foreach(lc, plan->finals)
 		{
+			const List *final = lfirst_node(List, lc);
 			int			i = nkeys + foreach_current_index(lc);
+			int			code = code_column(plan, final);
 
-			raw->tts_values[i] = finalize_aggregate(static_cast<List *>(lfirst(lc)), state->views, plan->outputs, row, &raw->tts_isnull[i]);
+			raw->tts_values[i] = code >= 0 ? group_datum(state, code, row, &raw->tts_isnull[i])
+				: finalize_aggregate(final, state->views, plan->outputs, row, &raw->tts_isnull[i]);
 		}
 		MemoryContextSwitchTo(old);
 		ExecStoreVirtualTuple(raw);

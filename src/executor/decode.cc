@@ -10,6 +10,11 @@
 #include <cstring>
 
 #include "executor/scan_state.h"
+#include "pg/numeric_scaled.h"
+
+extern "C" {
+#include "utils/memutils.h"
+}
 
 namespace gpuvm {
 
@@ -52,6 +57,26 @@ decode_values(const ColumnView &v, uint32 first, uint32 n, Datum *values, int st
 	}
 }
 
+/* Codes and scaled numerics; nulls are known. */
+static void
+decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, const bool *nulls, Datum *values, int stride)
+{
+	const ColumnView &v = state->views[column];
+	const OutputForm *form = &state->plan->outputs[column];
+
+	for (uint32 r = 0; r < n; r++)
+	{
+		Size		at = static_cast<Size>(r) * stride;
+
+		if (nulls[at])
+			values[at] = (Datum) 0;
+		else if (form->kind == OutputKind::Numeric)
+			values[at] = scaled_to_numeric(reinterpret_cast<const int64 *>(v.values)[first + r], form->scale);
+		else
+			values[at] = output_datum(state, column, reinterpret_cast<const int32 *>(v.values)[first + r]);
+	}
+}
+
 static void
 decode_nulls(const ColumnView &v, uint32 first, uint32 n, bool *nulls, int stride)
 {
@@ -66,6 +91,7 @@ decode_batch(GpuvmScanState *state)
 	bool		positions = state->plan->ncursors == 1;		/* in the last column */
 	uint32		first = state->row;
 	uint32		n = Min(BATCH_ROWS, state->nrows - first);
+	MemoryContext old;
 
 	if (n == 0)
 		return false;
@@ -75,21 +101,29 @@ decode_batch(GpuvmScanState *state)
 
 		state->batch_values = static_cast<Datum *>(MemoryContextAlloc(query, sizeof(Datum) * BATCH_ROWS * Max(ncols, 1)));
 		state->batch_nulls = static_cast<bool *>(MemoryContextAlloc(query, sizeof(bool) * BATCH_ROWS * Max(ncols, 1)));
+		state->batch_context = AllocSetContextCreate(query, "gpuvm batch", ALLOCSET_DEFAULT_SIZES);
 		state->batch_tids = static_cast<ItemPointerData *>(MemoryContextAlloc(query, sizeof(ItemPointerData) * BATCH_ROWS));
 		for (uint32 r = 0; r < BATCH_ROWS; r++)
 			ItemPointerSetInvalid(&state->batch_tids[r]);
 	}
 
+	/* The row of before is not looked at any more. */
+	MemoryContextReset(state->batch_context);
+	old = MemoryContextSwitchTo(state->batch_context);
+
 	/* Any null in the batch? Batches start at whole words of the bitmaps. */
 	static_assert(BATCH_ROWS % 64 == 0, "null bitmaps are read in words");
 	for (int i = 0; i < ncols; i++)
 	{
-		const ColumnView &v = state->views[state->order != nullptr ? state->order[i] : i];
+		int			column = state->order != nullptr ? state->order[i] : i;
+		const ColumnView &v = state->views[column];
+		bool		plain = state->plan->outputs[column].kind == OutputKind::Plain;
 		uint64		any = 0;
 
 		for (uint32 w = first / 64; w < (first + n + 63) / 64; w++)
 			any |= v.nulls[w];
-		decode_values(v, first, n, state->batch_values + i, ncols);
+		if (plain)
+			decode_values(v, first, n, state->batch_values + i, ncols);
 		if (any != 0)
 			decode_nulls(v, first, n, state->batch_nulls + i, ncols);
 		else
@@ -97,7 +131,10 @@ decode_batch(GpuvmScanState *state)
 			for (uint32 r = 0; r < n; r++)
 				state->batch_nulls[static_cast<Size>(r) * ncols + i] = false;
 		}
+		if (!plain)
+			decode_form(state, column, first, n, state->batch_nulls + i, state->batch_values + i, ncols);
 	}
+	MemoryContextSwitchTo(old);
 	if (positions)
 	{
 		source_ctids(state->tablet, reinterpret_cast<const uint32 *>(state->views[ncols].values) + first, n,

@@ -180,6 +180,29 @@ show_joins(const ScanPlan *plan, List *context, ExplainState *es)
 		ExplainPropertyList("Joins", joins, es);
 }
 
+/* What PostgreSQL evaluates for each entry of a dictionary. */
+static void
+show_maps(const ScanPlan *plan, List *context, ExplainState *es)
+{
+	List	   *lines = NIL;
+	ListCell   *lc;
+
+	for (int i = 0; i < plan->nmaps; i++)
+	{
+		const PlanMap *map = &plan->maps[i];
+		char	   *expr = deparse_expression(reinterpret_cast<Node *>(map->expr), context, plan->ncursors > 1, false);
+
+		lines = lappend(lines, map->kind == MapKind::Rank ? psprintf("order of %s", expr) : expr);
+	}
+	if (lines != NIL && es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyList("Maps", lines, es);
+	else
+	{
+		foreach(lc, lines)
+			ExplainPropertyText("VM Map", static_cast<char *>(lfirst(lc)), es);
+	}
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -206,6 +229,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyText("VM Group Key", deparse_list(plan->keys, ", ", context, plan->ncursors > 1), es);
 	if (plan->kind == SCAN_GROUP_COUNT)
 		ExplainPropertyText("VM Result", "number of groups", es);
+	show_maps(plan, context, es);
 	if (plan->limit > 0)
 		ExplainPropertyInteger("VM Limit", nullptr, static_cast<int64>(plan->limit), es);
 	if (es->verbose)
@@ -236,6 +260,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Build Rows", nullptr, f->build_rows, es);
 		ExplainPropertyInteger("Pairs", nullptr, f->pairs, es);
 	}
+	if (plan->nmaps > 0 && see_skips)
+		ExplainPropertyInteger("Map Entries Evaluated", nullptr, f->map_entries, es);
 	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
 	if (f->units_by_heap > 0)
 		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);
@@ -261,6 +287,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyFloat("Check Time", "us", f->check_ns / 1e3, 1, es);
 		if (f->delta_ns > 0)
 			ExplainPropertyFloat("Delta Time", "ms", f->delta_ns / 1e6, 3, es);
+		if (plan->nmaps > 0)
+			ExplainPropertyFloat("Map Time", "ms", f->map_ns / 1e6, 3, es);
 		ExplainPropertyFloat("Engine Time", "ms", f->engine_ns / 1e6, 3, es);
 		if (f->device == Device::Cuda)
 			ExplainPropertyFloat("Device Time", "ms", f->device_ns / 1e6, 3, es);

@@ -100,7 +100,31 @@ param_value(Datum value, bool isnull, Type type)
 	return p;
 }
 
+/* A parameter that is an expression, not a leaf, may raise: where PostgreSQL would perhaps never evaluate it, nobody is to know. */
+struct ParamEvaluation
+{
+	ExprState  *expr;
+	ExprContext *econtext;
+	Datum		value;
+	bool		isnull;
+};
+
 static void
+evaluate_param(void *argument)
+{
+	ParamEvaluation *e = static_cast<ParamEvaluation *>(argument);
+
+	e->value = ExecEvalExprSwitchContext(e->expr, e->econtext, &e->isnull);
+}
+
+static bool
+cannot_raise(const Node *expr)
+{
+	return IsA(expr, Param) || IsA(expr, SQLValueFunction) || IsA(expr, Const);
+}
+
+/* NULL, or why it cannot be done. */
+static const char *
 bind_params(GpuvmScanState *state, Job *job)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
@@ -119,12 +143,17 @@ bind_params(GpuvmScanState *state, Job *job)
 	foreach(lc, state->param_states)
 	{
 		int			i = foreach_current_index(lc);
-		bool		isnull;
-		Datum		value = ExecEvalExprSwitchContext(static_cast<ExprState *>(lfirst(lc)), econtext, &isnull);
+		ParamEvaluation e = {static_cast<ExprState *>(lfirst(lc)), econtext, (Datum) 0, true};
+		int			sqlstate = 0;
 
-		job->params[i] = param_value(value, isnull, types[i]);
+		if (cannot_raise(static_cast<Node *>(list_nth(state->plan->params, i))))
+			evaluate_param(&e);
+		else if (!guarded(evaluate_param, &e, &sqlstate))
+			return psprintf("an expression without columns raises SQLSTATE %s", unpack_sql_state(sqlstate));
+		job->params[i] = param_value(e.value, e.isnull, types[i]);
 	}
 	job->nparams = list_length(state->param_states);
+	return nullptr;
 }
 
 /* Copies the program into the region with its columns bound to the tablets'. False when they lack one. */
@@ -228,6 +257,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
 	uint64		program_bytes = align_up(program->size, 64);
 	uint64		cursor_bytes = 0;
+	uint64		map_bytes = 0;
 	uint64		at;
 	int			nbuffers = !rows ? 1 : program->ncursors > 1 ? ROW_BUFFERS : Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u)));
 	const char *reason = nullptr;
@@ -235,6 +265,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	Job		   *job;
 
 	*fallback = FALLBACK_ENGINE_AWAY;
+	if (state->plan->nmaps > 0)
+		map_bytes = maps_bytes(state);
 	if (state->plan->kind == SCAN_GROUPS && program->nkeys > 0)
 		nbuffers = 4;
 	for (int i = 0; i < program->ncursors; i++)
@@ -248,11 +280,11 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	}
 	if (setting_require == REQUIRE_CUDA)
 		engine_wait_for_devices(DEVICE_WAIT_MS);
-	area = engine_area(state->session, program_bytes + skip_bytes + cursor_bytes + buffer_bytes * nbuffers);
+	area = engine_area(state->session, program_bytes + skip_bytes + cursor_bytes + map_bytes + buffer_bytes * nbuffers);
 	if (area == 0)
 	{
 		*fallback = FALLBACK_MEMORY;
-		return cursor_bytes > 0 ? "no room in gpuvm.memory for changed rows and result buffers" : "no room in gpuvm.memory for result buffers";
+		return cursor_bytes + map_bytes > 0 ? "no room in gpuvm.memory for changed rows, maps and result buffers" : "no room in gpuvm.memory for result buffers";
 	}
 	if (!bind_program(state, arena_at<Program>(area)))
 	{
@@ -265,13 +297,22 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->kind = JobKind::Run;
 	job->program = area;
 	job->program_size = program->size;
-	bind_params(state, job);
+	reason = bind_params(state, job);
+	if (reason != nullptr)
+	{
+		*fallback = FALLBACK_ERROR_FLAG;
+		return reason;
+	}
 	at = area + program_bytes + skip_bytes;
 	for (int i = 0; i < program->ncursors; i++)
 	{
 		job->cursors[i] = source_cursor(state->sources[i], at);
 		at += source_bytes(state->sources[i]);
 	}
+	job->maps = 0;
+	job->nmaps = 0;
+	if (state->plan->nmaps > 0)
+		maps_to_job(state, at, job);
 	job->ncursors = program->ncursors;
 	job->device = wanted_device(state);
 	job->device_required = setting_require == REQUIRE_CUDA;
@@ -297,7 +338,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	for (int i = 0; i < nbuffers; i++)
 	{
 		job->buffers[i].state.store(static_cast<uint32>(BufferState::Free), std::memory_order_relaxed);
-		job->buffers[i].offset = area + program_bytes + skip_bytes + cursor_bytes + buffer_bytes * i;
+		job->buffers[i].offset = area + program_bytes + skip_bytes + cursor_bytes + map_bytes + buffer_bytes * i;
 	}
 	state->buffer = -1;
 	state->units_before = 0;
@@ -337,6 +378,8 @@ run_start(GpuvmScanState *state)
 		if (state->sources[i] == nullptr)
 			return run_fall_back(state, reason, detail);
 	}
+	if (!maps_build(state, &reason, &detail))
+		return run_fall_back(state, reason, detail);
 	state->unit_rows = state->plan->kind != SCAN_ROWS ? MIN_UNIT_ROWS
 		: state->plan->ncursors > 1 ? choose_join_unit_rows(state) : choose_unit_rows(state);
 	state->buffer_rows = Max(state->unit_rows, MIN_UNIT_ROWS);
@@ -430,6 +473,7 @@ run_end(GpuvmScanState *state)
 {
 	end_job(state, false);
 	close_sources(state, true);
+	maps_release(state);
 	state->units_done = nullptr;
 	state->by_heap = false;
 	state->rest_by_heap = false;

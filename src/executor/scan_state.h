@@ -19,6 +19,7 @@
 
 #include "engine/abi.h"
 #include "executor/finalize.h"
+#include "executor/maps.h"
 #include "pg/engine_client.h"
 #include "pg/stats.h"
 #include "planner/scan_plan.h"
@@ -120,6 +121,8 @@ struct ScanFigures
 	uint64		build_rows;
 	uint64		build_bytes;
 	uint64		engine_ns;
+	uint64		map_entries;	/* that maps' expressions were evaluated for */
+	uint64		map_ns;
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */
 	char		fallback_detail[160];
@@ -156,6 +159,15 @@ struct GpuvmScanState
 	MemoryContext source_contexts[PROGRAM_MAX_CURSORS];	/* of the sources; made when they are first needed */
 	double		delta_us;		/* what reading the changed rows of the sources is expected to take */
 
+	/* maps, while MODE_VM (maps.cc) */
+	List	   *known;			/* what their expressions have that is known when execution starts */
+	List	   *known_states;
+	MemoryContext map_context;
+	MapData    *maps[MAX_MAPS];
+	CachedMap  *cached_maps[MAX_MAPS];
+	EntrySource map_entries[MAX_MAPS];	/* whose entries they have */
+	EntrySource output_entries[PROGRAM_MAX_COLUMNS];	/* of result columns of codes */
+
 	/* the job, while one is in flight */
 	EngineSession *session;
 	Job		   *job;
@@ -171,6 +183,7 @@ struct GpuvmScanState
 	/* rows: decoded ahead, row by row, for the scan slot to point into (decode.cc) */
 	Datum	   *batch_values;
 	bool	   *batch_nulls;
+	MemoryContext batch_context;	/* of numerics */
 	ItemPointerData *batch_tids;
 	uint32		batch_row;
 	uint32		batch_rows;
@@ -243,6 +256,9 @@ JobCursor	source_cursor(const ScanSource *source, uint64 at);
 
 /* Column of the program's attribute in the tablets, -1 when it is not in them. */
 int			source_column(const ScanSource *source, AttrNumber attnum, Type type);
+
+/* The dictionary of a column of a source of one table, and what its delta adds. */
+void		source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries);
 
 /* The first range of masked rows that ends behind the row, or one behind the tablet's. */
 const MaskedRows *source_masked_from(const ScanSource *source, const ScanTablet *tablet, uint32 row);

@@ -64,6 +64,45 @@ source_column(const ScanSource *source, AttrNumber attnum, Type type)
 	return column;
 }
 
+void
+source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries)
+{
+	const ScanLeaf *leaf = &source->leaves[0];
+	AttrNumber	number = leaf_attnum(source, leaf, attnum);
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(leaf->rel), number - 1);
+	int			column = version_column(leaf->version, number);
+	const ColumnSummary *summary = column < 0 ? nullptr : &version_at<ColumnSummary>(leaf->version, leaf->version->columns)[column];
+
+	entries->base = summary == nullptr || summary->dictionary == 0 ? nullptr : arena_at<Dictionary>(summary->dictionary);
+	entries->local = leaf->delta == nullptr || column < 0 || leaf->delta->dictionaries == nullptr ? nullptr : leaf->delta->dictionaries[column];
+	entries->attlen = att->attlen;
+	entries->byval = att->attbyval;
+}
+
+/* Have the numerics that the plan reads the scales that it was made for? */
+static bool
+same_scales(const ScanPlan *plan, const ScanSource *source)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->scales)
+	{
+		List	   *known = lfirst_node(List, lc);
+
+		if (linitial_int(known) != source->cursor)
+			continue;
+		for (int i = 0; i < source->nleaves; i++)
+		{
+			const TableVersion *version = source->leaves[i].version;
+			int			column = version_column(version, leaf_attnum(source, &source->leaves[i], lsecond_int(known)));
+
+			if (column >= 0 && version_at<ColumnSummary>(version, version->columns)[column].scale != lthird_int(known))
+				return false;
+		}
+	}
+	return true;
+}
+
 /* Are the columns' types in all leaves' tablets the same? Which of them are the program's is looked at column by column. */
 static bool
 same_types(const ScanSource *source)
@@ -80,7 +119,7 @@ same_types(const ScanSource *source)
 			return false;
 		for (uint32 c = 0; c < first->ncols; c++)
 		{
-			if (others[c].type != columns[c].type || others[c].scale != columns[c].scale)
+			if (others[c].type != columns[c].type)
 				return false;
 		}
 	}
@@ -423,6 +462,12 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 
 	if (!check_leaves(state, source, reason, detail))
 		return false;
+	if (!same_scales(state->plan, source))
+	{
+		*reason = FALLBACK_SCHEMA_CHANGED;
+		*detail = "a numeric column has another scale than when the statement was planned";
+		return false;
+	}
 	if (source->plain)
 	{
 		if (state->plan->kind == SCAN_ROWS)

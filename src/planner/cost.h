@@ -17,6 +17,9 @@ double		cost_of_us(void);
 /* No program costs less. */
 double		least_cost(void);
 
+/* Putting a map's entry into a job, microseconds. */
+constexpr double MAP_ENTRY_US = 0.001;
+
 /* Expected rows, of each cursor. */
 struct ProgramRows
 {

@@ -104,13 +104,17 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 		target->tuples += find_base_rel(root, lfirst_int(lc))->tuples;
 		if (first)
 			continue;
-		if (all->ncols != one->ncols ||
-			memcmp(all->attnums, one->attnums, sizeof(one->attnums[0]) * one->ncols) != 0 ||
-			memcmp(all->types, one->types, sizeof(one->types[0]) * one->ncols) != 0)
+		if (all->ncols != one->ncols || memcmp(all->attnums, one->attnums, sizeof(one->attnums[0]) * one->ncols) != 0)
 		{
 			*reason = psprintf("partition \"%s\" is not imported with the same columns in the same order as \"%s\"",
 							   get_rel_name(relid), get_rel_name(linitial_oid(target->leaves)));
 			return false;
+		}
+		/* left out of one, or numerics of another scale: of no use in the others */
+		for (uint32 i = 0; i < all->ncols; i++)
+		{
+			if (all->types[i] != one->types[i] || all->scales[i] != one->scales[i])
+				all->types[i] = static_cast<uint8>(Type::None);
 		}
 		all->nrows += one->nrows;
 		all->nblocks += one->nblocks;

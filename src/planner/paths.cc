@@ -319,8 +319,20 @@ fetched_fraction(PlannerInfo *root, RelOptInfo *rel)
 	return root->tuple_fraction < 1 ? root->tuple_fraction : Min(1, root->tuple_fraction / Max(rel->rows, 1));
 }
 
+/* Costs the plan's maps, and lets them forget the query's numbers for relations. */
+static double
+detach_maps(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
+{
+	double		cost = cost_maps(root, shape, plan);
+
+	for (int i = 0; i < plan->nmaps; i++)
+		plan->maps[i].expr = static_cast<Expr *>(linitial(detached(list_make1(plan->maps[i].expr), shape)));
+	return cost;
+}
+
+/* map_cost: of what is made before the program starts. */
 static CustomPath *
-make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, const ProgramRows &rows, double rows_out)
+make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, const ProgramRows &rows, double rows_out, double map_cost)
 {
 	CustomPath *path = makeNode(CustomPath);
 
@@ -333,8 +345,8 @@ make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
 	cost_program(&path->path, plan->program, rows, rows_out);
-	path->path.startup_cost += plan->delta_cost;
-	path->path.total_cost += plan->delta_cost;
+	path->path.startup_cost += plan->delta_cost + map_cost;
+	path->path.total_cost += plan->delta_cost + map_cost;
 	/* PostgreSQL charges for evaluating the target wherever it is evaluated: so do we. */
 	path->path.startup_cost += target->cost.startup;
 	path->path.total_cost += target->cost.startup + target->cost.per_tuple * rows_out;
@@ -368,6 +380,8 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	ScanPlan	plan = {};
 	ProgramRows rows = {};
 	const char *what = shape->ncursors == 1 ? "Scan" : "Join";
+	const char *reason = nullptr;
+	double		map_cost;
 	ListCell   *lc;
 
 	/* What the custom scan's tuple holds is what the alternative's target list holds. */
@@ -399,11 +413,15 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	plan.kind = SCAN_ROWS;
 	plan.limit = known_limit(root, rel);
 	plan.fraction = fetched_fraction(root, rel);
-	plan.program = compiled.program;
-	plan.params = compiled.params;
+	if (!plan_compiled(root, shape, compiled, &plan, &reason))
+	{
+		note_reason(root, rel, what, reason, nullptr);
+		return nullptr;
+	}
 	fill_cursors(root, shape, &plan);
 	plan_delta(&plan, shape, &rows);
-	return make_path(rel, rel->reltarget, alternative, &plan, rows, rel->rows);
+	map_cost = detach_maps(root, shape, &plan);
+	return make_path(rel, rel->reltarget, alternative, &plan, rows, rel->rows, map_cost);
 }
 
 void
@@ -522,6 +540,8 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	RawContext	raw = {};
 	Path	   *alternative = alternative_path(grouped_rel);
 	ProgramRows rows = {};
+	const char *reason = nullptr;
+	double		map_cost;
 	ListCell   *lc;
 
 	if (parse->groupingSets != NIL)
@@ -539,9 +559,10 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 		Node	   *key = get_sortgroupclause_expr(sgc, root->processed_tlist);
 		const FnEntry *fn = lookup_function(get_opcode(sgc->eqop));
 
-		if (fn == nullptr || fn->kind != FnKind::Compare || fn->opcode != Opcode::Eq || fn->operand != vm_type(exprType(key)))
+		if ((fn == nullptr || fn->kind != FnKind::Compare || fn->opcode != Opcode::Eq || fn->operand != vm_type(exprType(key))) &&
+			!is_dictionary_key(key, sgc->eqop, &reason))
 		{
-			note_reason(root, rel, "Aggregate", "the type of a group key is not supported", nullptr);
+			note_reason(root, rel, "Aggregate", reason, nullptr);
 			return;
 		}
 		keys = lappend(keys, key);
@@ -594,14 +615,18 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	}
 	plan.kind = SCAN_GROUPS;
 	plan.fraction = 1;
-	plan.program = compiled.program;
-	plan.params = compiled.params;
+	if (!plan_compiled(root, shape, compiled, &plan, &reason))
+	{
+		note_reason(root, rel, "Aggregate", reason, nullptr);
+		return;
+	}
 	fill_cursors(root, shape, &plan);
 	plan.keys = detached(keys, shape);
 	fix_opfuncids((Node *) plan.exprs);
 	fix_opfuncids((Node *) plan.having);
 	plan_delta(&plan, shape, &rows);
-	offer_path(grouped_rel, make_path(grouped_rel, target, alternative, &plan, rows, alternative->rows));
+	map_cost = detach_maps(root, shape, &plan);
+	offer_path(grouped_rel, make_path(grouped_rel, target, alternative, &plan, rows, alternative->rows, map_cost));
 }
 
 /* -- the number of groups ---------------------------------------------------------------- */
@@ -661,6 +686,8 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	plan = scan_plan_from_list(counted->custom_private);
 	plan->kind = SCAN_GROUP_COUNT;
 	plan->finals = NIL;
+	plan->noutputs = 1;
+	plan->outputs[0] = OutputForm{OutputKind::Plain, -1, -1, 0, -1};
 	plan->exprs = (List *) to_raw((Node *) target->exprs, &raw);
 	plan->having = (List *) to_raw((Node *) having, &raw);
 	if (raw.failed)
@@ -671,7 +698,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	plan->raw_typmods = list_make1_int(-1);
 	plan->raw_collations = list_make1_oid(InvalidOid);
 
-	path = make_path(grouped_rel, target, alternative, plan, ProgramRows{}, 1);
+	path = make_path(grouped_rel, target, alternative, plan, ProgramRows{}, 1, 0);
 	/* it does what that one does, and hands out nothing */
 	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
 	offer_path(grouped_rel, path);

@@ -15,6 +15,9 @@ namespace gpuvm {
 
 struct ImportedTable;
 struct CompileCursor;
+struct CompiledProgram;
+struct PlanMap;
+struct ScanPlan;
 
 /* What a program may scan in place of a relation. */
 struct ScanTarget
@@ -85,6 +88,22 @@ void		note_reason(PlannerInfo *root, RelOptInfo *rel, const char *what, const ch
 
 /* Is this a path of ours? */
 bool		is_gpuvm_path(const Path *path);
+
+/*
+ * plan_maps.cc: puts the compiled program into the plan, with what that has to know of
+ * dictionaries and numerics. False, with the reason, where it cannot be run so.
+ */
+bool		plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &compiled, ScanPlan *plan, const char **reason);
+
+/* plan_maps.cc: making the plan's maps, in the planner's units; their expressions have the query's own numbers for relations yet. */
+double		cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan);
+
+/* Does the session have such a map from an earlier execution? Set by executor_install. */
+using MapCached = bool (*) (Oid relid, const PlanMap *map);
+extern MapCached map_cached;
+
+/* plan_maps.cc: can it be grouped by codes? False, with the reason. */
+bool		is_dictionary_key(Node *key, Oid eqop, const char **reason);
 
 /* alternative.cc: PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan: a copy, or NULL. */
 Path	   *alternative_path(RelOptInfo *rel);

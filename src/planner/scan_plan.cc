@@ -122,6 +122,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->exprs);
 	list = lappend(list, p->having);
 	list = lappend(list, maps);
+	list = lappend(list, p->scales);
 	list = lappend(list, outputs);
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
@@ -157,6 +158,7 @@ scan_plan_from_list(List *list)
 	maps = next();
 	foreach(lc, maps)
 		map_from_list(lfirst_node(List, lc), &p->maps[p->nmaps++]);
+	p->scales = next();
 	outputs = next();
 	foreach(lc, outputs)
 		p->outputs[p->noutputs++] = output_from_list(lfirst_node(List, lc));

@@ -30,6 +30,9 @@ enum ScanPlanKind
 	SCAN_GROUP_COUNT,			/* the same, and only the number of its groups; the one raw column is that number */
 };
 
+/* Where the parts begin in a list of ScanPlan.finals. */
+constexpr int FINAL_PARTS = 2;
+
 /* What one cursor of the program reads. */
 struct PlanCursor
 {
@@ -62,6 +65,7 @@ struct ScanPlan
 	List	   *having;			/* groups: qual over the raw columns */
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];	/* by the numbers that Lookup has; Vars as in conditions */
+	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale */
 	int			noutputs;
 	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of each of the program's result columns (groups: keys, then the VM's aggregates) */
 	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */

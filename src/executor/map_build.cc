@@ -1,0 +1,513 @@
+/*
+ * map_build.cc: an expression evaluated for the entries of a dictionary.
+ *
+ * PostgreSQL might never evaluate it for some of them, so an error is nothing that a
+ * user should see: it is caught, and PostgreSQL's own plan runs. That needs no
+ * subtransaction (which could not be begun while parallel workers run), since only
+ * built-in functions take part that compute and hold nothing (compiler/maps.cc);
+ * what they look up in the catalogs belongs to a resource owner of its own.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/sortsupport.h"
+#include "utils/typcache.h"
+}
+
+#include <cstring>
+
+#include "executor/maps.h"
+#include "pg/value_form.h"
+
+namespace gpuvm {
+
+constexpr uint32 NO_ITEM = 0xffffffffu;
+
+/* -- errors ----------------------------------------------------------------------------- */
+
+/* Is it the data's fault, or the expression's? All else, a cancel for one, goes on. */
+static bool
+is_of_data(int sqlstate)
+{
+	int			category = ERRCODE_TO_CATEGORY(sqlstate);
+
+	return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_FEATURE_NOT_SUPPORTED || category == ERRCODE_CARDINALITY_VIOLATION ||
+		category == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION || category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+}
+
+bool
+guarded(void (*work) (void *), void *argument, int *sqlstate)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner outer = CurrentResourceOwner;
+	ResourceOwner owner = ResourceOwnerCreate(outer, "gpuvm map");
+	volatile bool done = false;
+
+	CurrentResourceOwner = owner;
+	PG_TRY();
+	{
+		work(argument);
+		done = true;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = outer;
+		*sqlstate = geterrcode();
+		if (!is_of_data(*sqlstate))
+			PG_RE_THROW();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	CurrentResourceOwner = outer;
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, done, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, done, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, done, false);
+	ResourceOwnerDelete(owner);
+	return done;
+}
+
+/* -- maps -------------------------------------------------------------------------------- */
+
+MapData *
+map_create(MemoryContext parent, const PlanMap *plan, Expr *expr)
+{
+	MemoryContext context = AllocSetContextCreate(parent, "gpuvm map", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	MapData    *map = static_cast<MapData *>(palloc0(sizeof(MapData)));
+	Expr	   *inner = expr;
+	Oid			type = exprType(reinterpret_cast<Node *>(expr));
+
+	while (IsA(inner, RelabelType) || IsA(inner, CollateExpr))
+		inner = IsA(inner, RelabelType) ? ((RelabelType *) inner)->arg : ((CollateExpr *) inner)->arg;
+	map->context = context;
+	map->kind = plan->kind;
+	map->expr = static_cast<Expr *>(copyObjectImpl(expr));
+	map->collation = plan->collation;
+	map->null_entry = plan->null_entry;
+	map->bare = plan->kind == MapKind::Rank && IsA(inner, Var);
+	map->type = plan->kind == MapKind::Values ? value_type(type).type : Type::I32;
+	get_typlenbyval(type, &map->typlen, &map->typbyval);
+	MemoryContextSwitchTo(old);
+	return map;
+}
+
+template <typename T>
+static T *
+copied(const T *from, Size n, Size capacity)
+{
+	T		   *to;
+
+	if (from == nullptr)
+		return nullptr;
+	to = static_cast<T *>(palloc_extended(sizeof(T) * Max(capacity, 1), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+	memcpy(to, from, sizeof(T) * n);
+	return to;
+}
+
+MapData *
+map_copy(MemoryContext parent, const MapData *from, uint32 nentries)
+{
+	MemoryContext context = AllocSetContextCreate(parent, "gpuvm map", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	MapData    *map = copied(from, 1, 1);
+	int			width = type_width(from->type);
+
+	map->context = context;
+	map->values = copied(from->values, Size{from->nentries} * width, Size{from->capacity} * width);
+	map->nulls = copied(from->nulls, from->capacity / 64, from->capacity / 64);
+	map->entry_items = copied(from->entry_items, from->nentries, from->capacity);
+	map->items = copied(from->items, from->nitems, from->item_capacity);
+	map->slots = copied(from->slots, from->nslots, from->nslots);
+	map->order = copied(from->order, from->nranked, from->nranked);
+	map->nentries = nentries;
+	if (map->bare)
+	{
+		/* entries of a longer dictionary go */
+		map->nranked = 0;
+		for (uint32 i = 0; i < from->nranked; i++)
+		{
+			if (from->order[i] < nentries)
+				map->order[map->nranked++] = from->order[i];
+		}
+	}
+	MemoryContextSwitchTo(old);
+	return map;
+}
+
+template <typename T>
+static T *
+larger(T *array, Size n, Size more)
+{
+	if (array == nullptr)
+		return static_cast<T *>(palloc_extended(sizeof(T) * more, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+	array = static_cast<T *>(repalloc_huge(array, sizeof(T) * more));
+	memset(array + n, 0, sizeof(T) * (more - n));
+	return array;
+}
+
+static void
+reserve_entries(MapData *map, uint32 upto)
+{
+	MemoryContext old = MemoryContextSwitchTo(map->context);
+	uint32		capacity = TYPEALIGN(64, Max(upto, 1));
+	int			width = type_width(map->type);
+
+	if (capacity > map->capacity)
+	{
+		map->values = larger(map->values, Size{map->capacity} * width, Size{capacity} * width);
+		map->nulls = larger(map->nulls, map->capacity / 64, capacity / 64);
+		if (map->kind == MapKind::Rank && !map->bare)
+			map->entry_items = larger(map->entry_items, map->capacity, capacity);
+		map->capacity = capacity;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* -- items ---------------------------------------------------------------------------------- */
+
+static const char *
+item_image(const MapData *map, const Datum *item, uint32 *len)
+{
+	if (map->typbyval)
+	{
+		*len = sizeof(Datum);
+		return reinterpret_cast<const char *>(item);
+	}
+	*len = map->typlen == -1 ? VARSIZE(DatumGetPointer(*item)) : map->typlen;
+	return DatumGetPointer(*item);
+}
+
+static uint32
+add_item(MapData *map, const char *image, uint32 len, uint32 hash)
+{
+	MemoryContext old = MemoryContextSwitchTo(map->context);
+	Datum		item;
+
+	if (map->nitems == map->item_capacity)
+	{
+		uint32		capacity = Max(map->item_capacity * 2, 64);
+
+		map->items = larger(map->items, map->item_capacity, capacity);
+		map->item_capacity = capacity;
+	}
+	if (map->nitems >= map->nslots / 3 * 2)
+	{
+		uint32		nslots = dictionary_nslots(Max(map->nitems * 2, 64));
+		uint64	   *slots = static_cast<uint64 *>(palloc_extended(sizeof(uint64) * nslots, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+
+		for (uint32 i = 0; i < map->nslots; i++)
+		{
+			if (map->slots[i] != 0)
+				dictionary_put(slots, nslots, map->slots[i]);
+		}
+		if (map->slots != nullptr)
+			pfree(map->slots);
+		map->slots = slots;
+		map->nslots = nslots;
+	}
+	if (map->typbyval)
+		memcpy(&item, image, sizeof(item));
+	else
+	{
+		char	   *copy = static_cast<char *>(palloc(len));
+
+		memcpy(copy, image, len);
+		item = PointerGetDatum(copy);
+	}
+	map->items[map->nitems] = item;
+	dictionary_put(map->slots, map->nslots, dictionary_slot(hash, map->nitems));
+	MemoryContextSwitchTo(old);
+	return map->nitems++;
+}
+
+/* The item with the value's bytes. */
+static uint32
+item_of(MapData *map, Datum value)
+{
+	uint32		len;
+	const char *image;
+	uint32		hash;
+
+	if (map->typlen == -1)
+		value = PointerGetDatum(PG_DETOAST_DATUM(value));
+	image = item_image(map, &value, &len);
+	hash = dictionary_hash(image, len);
+	for (uint32 at = map->nslots == 0 ? 0 : hash & (map->nslots - 1); map->nslots != 0 && map->slots[at] != 0; at = (at + 1) & (map->nslots - 1))
+	{
+		uint32		item = static_cast<uint32>(map->slots[at]) - 1;
+		uint32		other_len;
+		const char *other = item_image(map, &map->items[item], &other_len);
+
+		if (static_cast<uint32>(map->slots[at] >> 32) == hash && other_len == len && memcmp(other, image, len) == 0)
+			return item;
+	}
+	return add_item(map, image, len, hash);
+}
+
+/* -- values ----------------------------------------------------------------------------------- */
+
+static void
+store_plain(Type type, Datum value, char *to)
+{
+	int32		i;
+	int64		l;
+	float		f;
+	double		d;
+
+	switch (type)
+	{
+		case Type::Bool:
+			*to = DatumGetBool(value) ? 1 : 0;
+			break;
+		case Type::I16:
+			i = DatumGetInt16(value);
+			memcpy(to, &i, sizeof(i));
+			break;
+		case Type::I32:
+			i = DatumGetInt32(value);
+			memcpy(to, &i, sizeof(i));
+			break;
+		case Type::F32:
+			f = DatumGetFloat4(value);
+			memcpy(to, &f, sizeof(f));
+			break;
+		case Type::F64:
+			d = DatumGetFloat8(value);
+			memcpy(to, &d, sizeof(d));
+			break;
+		default:
+			l = DatumGetInt64(value);
+			memcpy(to, &l, sizeof(l));
+			break;
+	}
+}
+
+/* What the map has for a value that is not null. */
+static void
+store_value(MapData *map, Datum value, char *to)
+{
+	if (map->kind == MapKind::Values)
+		store_plain(map->type, value, to);
+	else
+	{
+		uint32		item = item_of(map, value);
+
+		memcpy(to, &item, sizeof(item));
+	}
+}
+
+struct Extension
+{
+	MapData    *map;
+	const EntrySource *source;
+	uint32		upto;
+	bool		ambiguous;		/* entries are equal and not the same */
+};
+
+static bool
+find_var(Node *node, void *found)
+{
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Var))
+	{
+		*static_cast<Var **>(found) = (Var *) node;
+		return true;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(find_var), found);
+}
+
+/* The expression over a slot of one column. */
+static ExprState *
+init_expr(const MapData *map, TupleTableSlot **slot)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(1);
+	Var		   *var = nullptr;
+
+	find_var(reinterpret_cast<Node *>(map->expr), &var);
+	TupleDescInitEntry(desc, 1, nullptr, var->vartype, var->vartypmod, 0);
+	TupleDescInitEntryCollation(desc, 1, var->varcollid);
+	*slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+	return ExecInitExpr(expression_planner(static_cast<Expr *>(copyObjectImpl(map->expr))), nullptr);
+}
+
+static void
+evaluate(Extension *ext)
+{
+	MapData    *map = ext->map;
+	int			width = type_width(map->type);
+	ExprContext *econtext = CreateStandaloneExprContext();
+	TupleTableSlot *slot;
+	ExprState  *expr = init_expr(map, &slot);
+	bool		isnull;
+	Datum		value;
+
+	econtext->ecxt_scantuple = slot;
+	if (map->null_entry && !map->has_null_value)
+	{
+		ExecClearTuple(slot);
+		slot->tts_isnull[0] = true;
+		ExecStoreVirtualTuple(slot);
+		value = ExecEvalExprSwitchContext(expr, econtext, &isnull);
+		if (!isnull)
+			store_value(map, value, map->null_value);
+		map->null_isnull = isnull;
+		map->has_null_value = true;
+	}
+	for (uint32 code = map->nentries; code < ext->upto; code++)
+	{
+		char	   *to = map->values + Size{code} * width;
+
+		if (code % 256 == 0)
+			CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		ExecClearTuple(slot);
+		slot->tts_values[0] = entry_datum(ext->source, code);
+		slot->tts_isnull[0] = false;
+		ExecStoreVirtualTuple(slot);
+		value = ExecEvalExprSwitchContext(expr, econtext, &isnull);
+		if (isnull)
+		{
+			memset(to, 0, width);
+			map->nulls[code / 64] |= uint64{1} << (code % 64);
+			map->any_null = true;
+		}
+		else
+		{
+			MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+
+			store_value(map, value, to);
+			if (map->kind == MapKind::Rank)
+				memcpy(&map->entry_items[code], to, sizeof(uint32));
+			map->nulls[code / 64] &= ~(uint64{1} << (code % 64));
+			MemoryContextSwitchTo(old);
+		}
+		if (isnull && map->kind == MapKind::Rank)
+			map->entry_items[code] = NO_ITEM;
+	}
+}
+
+/* -- order --------------------------------------------------------------------------------------- */
+
+struct Ranking
+{
+	const MapData *map;
+	const EntrySource *source;
+	SortSupportData ssup;
+};
+
+static inline Datum
+item_datum(const Ranking *r, uint32 item)
+{
+	return r->map->bare ? entry_datum(r->source, item) : r->map->items[item];
+}
+
+static int
+compare_items(const void *a, const void *b, void *context)
+{
+	Ranking    *r = static_cast<Ranking *>(context);
+
+	CHECK_FOR_INTERRUPTS();
+	return ApplySortComparator(item_datum(r, *static_cast<const uint32 *>(a)), false,
+							   item_datum(r, *static_cast<const uint32 *>(b)), false, &r->ssup);
+}
+
+/* Sorts what is new into what is there, and gives every entry its rank. */
+static void
+rank_items(Extension *ext)
+{
+	MapData    *map = ext->map;
+	uint32		n = map->bare ? ext->upto : map->nitems;
+	uint32		nnew = n - map->nranked;
+	uint32	   *added = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(nnew, 1), MCXT_ALLOC_HUGE));
+	uint32	   *order = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
+	uint32	   *ranks = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
+	uint32		i = 0;
+	uint32		j = 0;
+	Ranking		r = {map, ext->source, {}};
+	Oid			type = exprType(reinterpret_cast<Node *>(map->expr));
+
+	r.ssup.ssup_cxt = CurrentMemoryContext;
+	r.ssup.ssup_collation = map->collation;
+	PrepareSortSupportFromOrderingOp(lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr, &r.ssup);
+	for (uint32 k = 0; k < nnew; k++)
+		added[k] = map->nranked + k;
+	qsort_arg(added, nnew, sizeof(uint32), compare_items, &r);
+	for (uint32 k = 0; k < n; k++)
+		order[k] = j == nnew || (i < map->nranked && compare_items(&map->order[i], &added[j], &r) <= 0) ? map->order[i++] : added[j++];
+	for (uint32 k = 0; k < n; k++)
+	{
+		if (k > 0 && nnew > 0 && compare_items(&order[k - 1], &order[k], &r) == 0)
+			ext->ambiguous = true;
+		ranks[order[k]] = k;
+	}
+	if (ext->ambiguous)
+		return;
+
+	if (n > map->nranked)
+	{
+		MemoryContext old = MemoryContextSwitchTo(map->context);
+
+		map->order = larger(map->order, map->nranked, n);
+		MemoryContextSwitchTo(old);
+		memcpy(map->order, order, sizeof(uint32) * n);
+		map->nranked = n;
+	}
+	for (uint32 code = 0; code < ext->upto; code++)
+	{
+		uint32		item = map->bare ? code : map->entry_items[code];
+		uint32		rank = item == NO_ITEM ? 0 : ranks[item];
+
+		memcpy(map->values + Size{code} * sizeof(uint32), &rank, sizeof(rank));
+	}
+}
+
+/* -- all of it ------------------------------------------------------------------------------------ */
+
+static void
+extend(void *argument)
+{
+	Extension  *ext = static_cast<Extension *>(argument);
+
+	if (!ext->map->bare)
+		evaluate(ext);
+	if (ext->map->kind == MapKind::Rank)
+		rank_items(ext);
+}
+
+const char *
+map_extend(MapData *map, const EntrySource *source, uint32 upto)
+{
+	Extension	ext = {map, source, upto, false};
+	MemoryContext scratch;
+	MemoryContext old;
+	int			sqlstate = 0;
+	bool		done;
+
+	if (upto <= map->nentries && (map->has_null_value || !map->null_entry))
+		return nullptr;
+	scratch = AllocSetContextCreate(CurrentMemoryContext, "gpuvm map evaluation", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(scratch);
+	upto = ext.upto = Max(upto, map->nentries);
+	reserve_entries(map, upto);
+	done = guarded(extend, &ext, &sqlstate);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
+	if (!done)
+		return psprintf("an entry raises SQLSTATE %s", unpack_sql_state(sqlstate));
+	if (ext.ambiguous)
+		return "entries are equal without being the same";
+	map->nentries = upto;
+	return nullptr;
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,142 @@
+/*
+ * maps.h: what PostgreSQL says of the entries of a dictionary, as Lookup reads it.
+ *
+ * When execution starts and the sources are open, each of the plan's maps is there
+ * already, from an execution before (map_cache.cc), or is made or made longer
+ * (map_build.cc): its expression is evaluated for every entry. Entries that only this
+ * query's delta has are behind the others, in a copy of the map.
+ */
+#ifndef GPUVM_EXECUTOR_MAPS_H
+#define GPUVM_EXECUTOR_MAPS_H
+
+#include "compiler/maps.h"
+#include "core/types.h"
+#include "pg/pg.h"
+#include "store/dictionary.h"
+
+extern "C" {
+#include "nodes/pg_list.h"
+}
+
+namespace gpuvm {
+
+struct GpuvmScanState;
+struct Job;
+
+/* A column's entries, in the order of their codes. */
+struct EntrySource
+{
+	const Dictionary *base;		/* NULL: it has none */
+	const LocalDictionary *local;	/* NULL: nothing behind it */
+	int16		attlen;
+	bool		byval;
+};
+
+inline uint32
+entry_count(const EntrySource *source)
+{
+	return (source->base != nullptr ? source->base->nentries : 0) + (source->local != nullptr ? source->local->nadded : 0);
+}
+
+inline Datum
+entry_datum(const EntrySource *source, uint32 code)
+{
+	uint32		n = source->base != nullptr ? source->base->nentries : 0;
+	const char *image = code < n ? dictionary_entry(source->base, code) : source->local->entries[code - n];
+
+	return image_datum(image, source->attlen, source->byval);
+}
+
+/*
+ * A map for codes below nentries. Those of a longer dictionary of the family begin in the same way,
+ * so that this one may be used for a shorter one.
+ *
+ * The items are what result values stand for: of Derived and Rank the different
+ * values of the expression; of a Rank of the bare column they are the entries, and are not kept here.
+ */
+struct MapData
+{
+	MemoryContext context;
+	MapKind		kind;
+	Expr	   *expr;			/* its only Var is number 1 of relation 1 */
+	Oid			collation;
+	bool		null_entry;
+	bool		bare;			/* Rank: of the column itself */
+	Type		type;
+	int16		typlen;			/* of the expression's PostgreSQL type */
+	bool		typbyval;
+
+	uint32		nentries;
+	uint32		capacity;
+	char	   *values;			/* type_width() each; zeroes for nulls */
+	uint64	   *nulls;			/* bitmap */
+	bool		any_null;
+	bool		has_null_value; /* what it makes of a null is known, */
+	bool		null_isnull;
+	char		null_value[8];
+
+	uint32		nitems;
+	uint32		item_capacity;
+	Datum	   *items;
+	uint32		nslots;			/* a hash table of them, as a dictionary's */
+	uint64	   *slots;
+	uint32	   *entry_items;	/* Rank: the item of each entry; null: ~0 */
+	uint32		nranked;		/* of the items */
+	uint32	   *order;			/* Rank: the item of each rank */
+};
+
+/* A copy of the expression whose column is number 1 of relation 1, so that equal ones are equal. */
+Expr	   *map_key(const Expr *expr);
+
+/* -- map_build.cc ---------------------------------------------------------------------- */
+
+MapData    *map_create(MemoryContext context, const PlanMap *plan, Expr *expr);
+
+/* In the context, for codes below nentries, with a copy of everything but items' values. */
+MapData    *map_copy(MemoryContext context, const MapData *from, uint32 nentries);
+
+/*
+ * Evaluates up to entry `upto`. NULL, or why that is not possible: an entry's
+ * error, which is not raised. The map stays what it was then.
+ */
+const char *map_extend(MapData *map, const EntrySource *source, uint32 upto);
+
+/* Runs what computes, and holds nothing but memory, so that errors of data are no errors: false and the SQLSTATE. */
+bool		guarded(void (*work) (void *), void *argument, int *sqlstate);
+
+/* -- map_cache.cc: a session's, least recently used ones go ------------------------------- */
+
+struct CachedMap
+{
+	MapData    *data;
+	uint64		family;
+	Oid			relid;			/* for the planner */
+	AttrNumber	attnum;
+	int			users;
+};
+
+CachedMap  *map_cache_find(uint64 family, const MapData *like);
+/* Takes the map's context over. */
+CachedMap  *map_cache_add(uint64 family, Oid relid, AttrNumber attnum, MapData *data);
+void		map_cache_release(CachedMap *map);
+bool		map_is_cached(Oid relid, const PlanMap *map);
+
+/* -- maps.cc: a scan's ---------------------------------------------------------------------- */
+
+/* What the maps' expressions have that is known when execution starts. */
+void		maps_begin(GpuvmScanState *state);
+
+/* Makes what is not there. False with a FallbackReason and a detail. */
+bool		maps_build(GpuvmScanState *state, int *reason, const char **detail);
+void		maps_release(GpuvmScanState *state);
+
+/* Bytes in the arena, and putting them there. */
+uint64		maps_bytes(const GpuvmScanState *state);
+void		maps_to_job(const GpuvmScanState *state, uint64 at, Job *job);
+
+/* What a value of a result column of codes, or of a map, stands for: nothing is copied. */
+Datum		output_datum(const GpuvmScanState *state, int column, int32 value);
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * plan_maps.cc: what a plan says of dictionaries and numerics, what it may not
+ * do with them, and what making its maps costs.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "parser/parsetree.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+}
+
+#include <cmath>
+
+#include "compiler/compile.h"
+#include "pg/value_form.h"
+#include "planner/cost.h"
+#include "planner/paths.h"
+#include "planner/scan_plan.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+MapCached	map_cached;
+
+/* Comparing two entries, for their order, against an operator: collations are slow. */
+constexpr double ORDER_OPERATORS = 20;
+
+/* The column's number among the imported ones. */
+static int
+imported_column(const ImportedTable *table, AttrNumber attnum)
+{
+	for (uint32 i = 0; i < table->ncols; i++)
+	{
+		if (table->attnums[i] == attnum)
+			return static_cast<int>(i);
+	}
+	return -1;
+}
+
+/* Does the clause of a condition have the expression in it? */
+static bool
+contains(Node *node, void *expr)
+{
+	if (node == nullptr)
+		return false;
+	return equal(node, expr) || expression_tree_walker(node, reinterpret_cast<bool (*)()>(contains), expr);
+}
+
+/*
+ * What is evaluated for entries that a policy hides must not tell of them (rule 22).
+ * A policy's own conditions may.
+ */
+static bool
+is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
+{
+	const RelOptInfo *rel = find_base_rel(root, shape->cursors[map->cursor].relid);
+	ListCell   *lc;
+
+	if (root->qual_security_level == 0 || rel->baserestrict_min_security >= root->qual_security_level || !map_is_leaky(map->expr))
+		return true;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (rinfo->security_level == rel->baserestrict_min_security && contains(reinterpret_cast<Node *>(rinfo->clause), map->expr))
+			return true;
+	}
+	return false;
+}
+
+/* Columns of which the plan knows more than their type: it must be so still when it runs. False, with the reason, where the program cannot read one. */
+static bool
+plan_columns(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan, const char **reason)
+{
+	const Program *program = plan->program;
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+		const ScanTarget *target;
+		Oid			relid;
+		int			column;
+		List	   *known;
+
+		if (op.opcode != Opcode::Column)
+			continue;
+		target = &shape->cursors[op.p3].target;
+		relid = planner_rt_fetch(shape->cursors[op.p3].relid, root)->relid;
+		switch (value_type(get_atttype(relid, op.p2)).form)
+		{
+			case ValueForm::Numeric:
+				column = imported_column(target->table, op.p2);
+				known = list_make3_int(op.p3, op.p2, target->table->scales[column]);
+				if (!list_member(plan->scales, known))
+					plan->scales = lappend(plan->scales, known);
+				break;
+			case ValueForm::Dictionary:
+				if (list_length(target->leaves) > 1)
+				{
+					*reason = psprintf("each partition has a dictionary of its own for column \"%s\"", get_attname(relid, op.p2, false));
+					return false;
+				}
+				break;
+			default:
+				break;
+		}
+	}
+	return true;
+}
+
+bool
+plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &compiled, ScanPlan *plan, const char **reason)
+{
+	plan->program = compiled.program;
+	plan->params = compiled.params;
+	plan->nmaps = compiled.nmaps;
+	memcpy(plan->maps, compiled.maps, sizeof(PlanMap) * compiled.nmaps);
+	plan->noutputs = compiled.noutputs;
+	memcpy(plan->outputs, compiled.outputs, sizeof(OutputForm) * compiled.noutputs);
+	for (int i = 0; i < plan->nmaps; i++)
+	{
+		if (!is_secure(root, shape, &plan->maps[i]))
+		{
+			*reason = "an expression would be evaluated for values that a policy may hide";
+			return false;
+		}
+	}
+	return plan_columns(root, shape, plan, reason);
+}
+
+double
+cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
+{
+	double		total = 0;
+
+	for (int i = 0; i < plan->nmaps; i++)
+	{
+		const PlanMap *map = &plan->maps[i];
+		const ImportedTable *table = shape->cursors[map->cursor].target.table;
+		double		entries = table->entries[imported_column(table, map->attnum)];
+		Oid			relid = planner_rt_fetch(shape->cursors[map->cursor].relid, root)->relid;
+		QualCost	cost;
+
+		/* its values go into the job */
+		total += entries * MAP_ENTRY_US * cost_of_us();
+		if (map_cached != nullptr && map_cached(relid, map))
+			continue;
+		cost_qual_eval_node(&cost, reinterpret_cast<Node *>(map->expr), root);
+		total += cost.startup + entries * (cost.per_tuple + cpu_operator_cost);
+		if (map->kind == MapKind::Rank)
+			total += entries * std::log2(entries + 1) * ORDER_OPERATORS * cpu_operator_cost;
+	}
+	return total;
+}
+
+bool
+is_dictionary_key(Node *key, Oid eqop, const char **reason)
+{
+	Oid			type = exprType(key);
+
+	*reason = "the type of a group key is not supported";
+	if (value_type(type).form != ValueForm::Dictionary || lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr != eqop)
+		return false;
+	if (dictionary_equality(type, exprTypmod(key), exprCollation(key)))
+		return true;
+	if (OidIsValid(exprCollation(key)) && !get_collation_isdeterministic(exprCollation(key)))
+		*reason = "the collation of a group key is not deterministic";
+	else
+		*reason = psprintf("values of type %s may be equal without being the same", format_type_be(type));
+	return false;
+}
+
+}  // namespace gpuvm
