@@ -161,7 +161,7 @@ build/cuda/test/%: build/cuda/tests/unit/%.o $(CUDA_OBJS)
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static $^ -lgtest -lgtest_main -Xcompiler -pthread -ldl -lrt -o $@
 .PHONY: cuda-test
-cuda-test: build/cuda/test/cuda_join_kernels_test
+cuda-test: build/cuda/test/cuda_join_kernels_test build/cuda/test/cuda_key_filter_test
 
 .PHONY: cuda-bench
 cuda-bench: $(patsubst tests/%.cu,build/cuda/%,$(wildcard tests/bench/*.cu))

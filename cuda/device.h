@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "engine/device_abi.h"
+#include "key_filter.h"
 #include "launch.h"
 #include "pairs.h"
 #include "residency.h"
@@ -43,6 +44,7 @@ struct JoinOutcomes
 	ProbeOutcome probe;
 	uint32_t	total;			/* of a BitScan */
 	uint32_t	errors;			/* LaunchState.errors */
+	uint32_t	left[MAX_FILTER_KEYS + 1][FILTER_PARTS];	/* rows, by filters */
 };
 
 /* What the device writes for the host to read, and two words that it copies. */

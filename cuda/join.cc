@@ -27,6 +27,9 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(request, plan->split())
 {
 	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));
+	may_filter_ = sources_[0]->work.rows >= join_sizes.filter_rows && !plan->filter_levels().empty();
+	if (may_filter_)
+		mask_all(&sources_[0]->work);
 	levels_.resize(plan->levels().size());
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
@@ -116,10 +119,11 @@ JoinJob::run()
 	outcomes_ = &lane_->outcomes->join;
 	outcomes_->errors = 0;
 
-	Carver		words(allocate(1024 + dead));
+	Carver		words(allocate(2048 + dead));
 
 	facts_ = reinterpret_cast<KeyFacts *>(words.take(sizeof(KeyFacts)));
 	table_words_ = reinterpret_cast<JoinTableOutcome *>(words.take(sizeof(JoinTableOutcome)));
+	filter_words_ = reinterpret_cast<uint32_t *>(words.take(sizeof(outcomes_->left)));
 	for (std::unique_ptr<Source> &source : sources_)
 	{
 		source->feed->use_lane(lane_);
@@ -169,6 +173,7 @@ JoinJob::run_joined()
 
 	if (!nothing)
 	{
+		make_filters();
 		choose_batch();
 		describe();
 	}
@@ -350,6 +355,8 @@ JoinJob::begin_again()
 {
 	sources_[0]->feed->restart();
 	sources_[0]->next_pad = 0;
+	slices_end_ = 0;
+	held_ = 0;
 	figures_->rows_in = figures_->pairs = rows_taken_ = 0;
 	figures_->tablets_scanned = 0;
 }
@@ -368,16 +375,42 @@ JoinJob::run_outer()
 	{
 		const RowStaging staging = row_staging(plan_->first(), pads, staging_);
 
+		if (source->next_pad >= slices_end_)
+			open_slices(pads);
+
+		const uint32_t n = std::min(slice_pads_, slices_end_ - source->next_pad);
+		const uint32_t rows = slice_rows_[(source->next_pad - slices_first_) / slice_pads_];
+
+		if (rows == 0)
+		{
+			count_work(source->work, *source->feed, source->next_pad, n, figures_);
+			source->next_pad += n;
+			continue;
+		}
+		if (held_ + rows > batch_)
+			run_held();
 		start();
-		check(reset_rows(levels_[0].in, lane_->stream), "emptying a row set");
-
-		const uint32_t n = run_source(source, pads, staging, figures_);
-
+		if (held_ == 0)
+			check(reset_rows(levels_[0].in, lane_->stream), "emptying a row set");
+		launch_source(source, n, staging, figures_);
 		check(append_rows(plan_->first(), staging, n, levels_[0].in, temp_, &outcomes_->rows, lane_->stream), "collecting rows");
-		(void) sync();
-		run_level(0, appended());
+		held_ += rows;
+		/* What comes next is unlikely to find room; with a limit of rows these may be enough. */
+		if (filter_.nkeys == 0 || request_.row_limit != 0)
+			run_held();
 	}
+	if (held_ != 0)
+		run_held();
 	run_rest();
+}
+
+/* Level 0 has what it is to take now. */
+void
+JoinJob::run_held()
+{
+	held_ = 0;
+	(void) sync();
+	run_level(0, appended());
 }
 
 bool

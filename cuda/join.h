@@ -12,6 +12,9 @@
  *             a time, and runs its tail over them: into the next level's row set, which is
  *             then taken through that level before this one goes on, or into the program's end
  *
+ * Where levels leave few of cursor 0's rows, these are held against their keys first, before `first` runs (key_filter.h): what is left of
+ * several slices then makes one batch.
+ *
  * So everything has its size from the start: `batch` rows or pairs. A nested loop is launched
  * over tiles of pairs, without lists of them.
  *
@@ -42,6 +45,7 @@ struct JoinSizes
 	uint32_t	least_batch = 64 << 10;	/* with less room the job is refused */
 	uint64_t	grid_pairs = uint64_t(1) << 31;	/* of a nested loop's first launch: its speed is not known */
 	uint32_t	marks = 16;			/* bits for pairs of nested loops, by rows of a batch */
+	uint64_t	filter_rows = 4 << 20;	/* fewer outer rows are not worth a filter */
 };
 extern JoinSizes join_sizes;
 
@@ -91,6 +95,7 @@ private:
 		RowSet		side = {};		/* the inner rows */
 		uint32_t	side_rows = 0;
 		JoinTable	table = {};
+		KeyFacts	facts = {};		/* of its keys */
 		DeviceChunk *inner_columns = nullptr;	/* device: of the stage that is a grid */
 		RowSet		in = {};		/* what comes in */
 		char	   *probe = nullptr;
@@ -122,7 +127,8 @@ private:
 	void		build_rows(size_t number);
 	void		build_table(Level *level);
 	void		count_build(uint64_t bytes);
-	uint32_t	run_source(Source *source, uint32_t most_pads, const RowStaging &staging, DeviceJobFigures *figures);
+	uint32_t	bring_source(Source *source, uint32_t most_pads);
+	void		launch_source(Source *source, uint32_t npads, const RowStaging &staging, DeviceJobFigures *figures);
 
 	/* running */
 	void		run_joined();
@@ -133,8 +139,15 @@ private:
 	void		run_all(const GroupTable *groups, const std::function<void()> &behind) override;
 	void		begin_again() override;
 	void		run_outer();
+	void		run_held();
 	void		run_rest();
 	bool		has_rest() const;
+
+	/* rows of cursor 0 that have no partner: join_filter.cc */
+	uint32_t	column_of(uint16_t table_column) const;
+	void		make_filters();
+	void		open_slices(uint32_t most_pads);
+	void		choose_filter(uint32_t first, uint32_t npads);
 
 	/* levels: join_levels.cc */
 	void		run_level(size_t number, uint32_t n);
@@ -190,6 +203,17 @@ private:
 	bool		row_join_ = false;	/* CudaDevice::enter_row_join() */
 	uint32_t	limited_pads_ = 16;	/* of pairs, for the next launch of a nested loop where there is a limit of rows */
 	uint64_t	counted_ = 0;	/* pairs that were not made, for only their number matters */
+
+	/* filters */
+	bool		may_filter_ = false;	/* all of cursor 0's tablets have dead bits */
+	std::vector<FilterKey> filters_;	/* that there are */
+	KeyFilter	filter_ = {};	/* those of them that are used, in order; none: rows are not filtered */
+	uint32_t   *filter_words_ = nullptr;	/* device */
+
+	/* pads of cursor 0 that were brought and filtered together: slices of `slice_pads` pads, and rows of each at most */
+	uint32_t	slices_first_ = 0, slices_end_ = 0, slice_pads_ = 0;
+	uint32_t	slice_rows_[FILTER_PARTS] = {};
+	uint64_t	held_ = 0;		/* rows that level 0 has got, and not run, at most */
 
 	/* what is used by one step after the other */
 	uint32_t	batch_ = 0;

@@ -42,19 +42,15 @@ JoinJob::count_build(uint64_t bytes)
 		throw Refusal{"an inner side of the join takes more memory than it may"};
 }
 
-/*
- * Enqueues a slice of at most so many pads behind those before, which the device is done with.
- * Returns how many pads it has.
- */
+/* A slice of at most so many pads from the next one on can be launched. Returns how many it has. */
 uint32_t
-JoinJob::run_source(Source *source, uint32_t most_pads, const RowStaging &staging, DeviceJobFigures *figures)
+JoinJob::bring_source(Source *source, uint32_t most_pads)
 {
 	TableFeed  *feed = source->feed.get();
 	const uint32_t first = source->next_pad;
 	const uint32_t n = std::min(slice_pads(source->program, source->work, *feed, first, SLICE_NS), most_pads);
 	bool		waits;
 
-	feed->retire(first);
 	while (feed->transfer() == Transfer::Serial && !feed->all_placed() && feed->copy_some(SERIAL_PART_BYTES))
 	{
 		wait_for(lane_->copied);
@@ -62,18 +58,25 @@ JoinJob::run_source(Source *source, uint32_t most_pads, const RowStaging &stagin
 			throw Stopped();
 	}
 	feed->bring(first, n, &waits);
+	return n;
+}
 
+/* Enqueues a slice that was brought. */
+void
+JoinJob::launch_source(Source *source, uint32_t npads, const RowStaging &staging, DeviceJobFigures *figures)
+{
+	TableFeed  *feed = source->feed.get();
+	const uint32_t first = source->next_pad;
 	LaunchShape shape;
 
 	if (source->program.nlong_aux != 0)
 		check(send_long_lists(source->program, lane_->scratch, lane_->stream), "sending lists");
-	check(choose_shape(source->program, n, &shape), "fitting the program to the device");
-	check(launch_slice(source->program, shape, lane_->scratch, SliceArgs{feed->table(), first, n, lane_->abort, &staging, nullptr}, lane_->stream),
-		  "launching the interpreter");
-	count_work(source->work, *feed, first, n, figures);
+	check(choose_shape(source->program, npads, &shape), "fitting the program to the device");
+	check(launch_slice(source->program, shape, lane_->scratch, SliceArgs{feed->table(), first, npads, lane_->abort, &staging, nullptr},
+					   lane_->stream), "launching the interpreter");
+	count_work(source->work, *feed, first, npads, figures);
 	figures_->slices++;
-	source->next_pad += n;
-	return n;
+	source->next_pad += npads;
 }
 
 void
@@ -111,10 +114,12 @@ JoinJob::build_rows(size_t number)
 	check(reset_rows(level.side, lane_->stream), "emptying a row set");
 	while (source->next_pad < npads)
 	{
+		source->feed->retire(source->next_pad);
 		start();
 
-		const uint32_t n = run_source(source, most, staging, &read);
+		const uint32_t n = bring_source(source, most);
 
+		launch_source(source, n, staging, &read);
 		check(append_rows(program, staging, n, level.side, temp, &outcomes_->rows, lane_->stream), "collecting rows");
 		(void) sync();
 		(void) appended();
@@ -142,7 +147,8 @@ JoinJob::build_table(Level *level)
 	start();
 	check(measure_keys(keys, level->side_rows, facts_, &outcomes_->keys, lane_->stream), "measuring keys");
 	(void) sync();
-	plan_join_table(keys, level->side_rows, outcomes_->keys, level->plan->split->range != 0, &plan);
+	level->facts = outcomes_->keys;
+	plan_join_table(keys, level->side_rows, level->facts, level->plan->split->range != 0, &plan);
 	for (;;)
 	{
 		char	   *table = plan.table_bytes != 0 ? allocate(plan.table_bytes) : nullptr;

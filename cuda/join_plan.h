@@ -52,6 +52,7 @@ struct PairStage
 	std::vector<StageColumnSource> columns;
 	uint32_t	ncarried = 0;
 	std::unique_ptr<DeviceProgram> program;
+	bool		may_raise = false;
 
 	bool		present() const { return !sealed.empty(); }
 	const Program *source() const { return reinterpret_cast<const Program *>(sealed.data()); }
@@ -68,6 +69,7 @@ struct PlannedLevel
 	PairStage	condition;
 	PairStage	tail;
 	uint64_t	most_rows = 0;	/* that may reach its tail */
+	int			filter_column = -1;	/* cursor 0's column that its one key is, be it widened: rows that it has no partner for come to nothing, and miss nothing */
 };
 
 class JoinPlan
@@ -89,11 +91,17 @@ public:
 	/* Are all rows sought? */
 	bool		sought() const;
 	uint64_t	pairs_bound() const { return levels_.back().most_rows; }
+	/*
+	 * Levels that cursor 0's rows can be held against before `first` runs (key_filter.h). Before lower_pairs() those that may
+	 * be; behind it none that would leave out rows which raise an error on their way.
+	 */
+	std::vector<size_t> filter_levels() const;
 
 private:
 	const char *make(const DeviceJobRequest &request, const JoinCursors &cursors, uint32_t shared_bytes);
 	const char *lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
 							bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results);
+	void		find_filters();
 	LowerInput	input(const Program *program, const std::vector<ColumnBinding> &columns, uint64_t total_rows, bool masked) const;
 
 	std::string key_;
@@ -104,6 +112,7 @@ private:
 	uint64_t	outer_rows_ = 0;
 	JoinSplit	split_;
 	std::unique_ptr<DeviceProgram> first_;
+	bool		first_raises_ = false;
 	std::vector<ValueRange> first_ranges_;
 	std::vector<PlannedLevel> levels_;
 	std::vector<uint64_t> each_;	/* that the pairs' programs are lowered for */

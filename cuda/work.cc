@@ -142,6 +142,15 @@ list_rows(const DeviceCursor &cursor, const Program *program, Work *work)
 	list_tablets(cursor, program, nullptr, work);
 }
 
+void
+mask_all(Work *work)
+{
+	work->dead.clear();
+	work->dead_pads = 0;
+	for (WorkTablet &tablet : work->tablets)
+		add_dead_rows(work, &tablet);
+}
+
 uint64_t
 rows_of_pads(const Work &work, const WorkTablet &tablet, uint32_t first, uint32_t end)
 {

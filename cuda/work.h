@@ -53,6 +53,9 @@ void		list_work(const DeviceJobRequest &request, Work *work);
 /* All rows of a cursor, of which the program reads columns; there are no units. */
 void		list_rows(const DeviceCursor &cursor, const Program *program, Work *work);
 
+/* Every tablet gets dead bits: the job will mask rows of its own. */
+void		mask_all(Work *work);
+
 /* Rows in pads [first, end), which are the tablet's, without those that are masked. */
 uint64_t	rows_of_pads(const Work &work, const WorkTablet &tablet, uint32_t first, uint32_t end);
 

@@ -131,6 +131,7 @@ protected:
 		begin_anew(0);
 		cuda::join_grids = chance(rng, 75);
 		small_batches(1 + static_cast<uint32_t>(pick_int(rng, 3)));
+		cuda::join_sizes.filter_rows = chance(rng, 70) ? 0 : sizes.filter_rows;
 
 		const std::vector<StoredTable> stored = store_all(tables, static_cast<uint32_t>(pick_int(rng, 4)));
 		const bool	slow = chance(rng, 50);
