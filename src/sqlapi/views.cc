@@ -88,12 +88,17 @@ column_names(Relation rel, const TableVersion *version)
 {
 	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
 	Datum	   *names = static_cast<Datum *>(palloc(sizeof(Datum) * Max(version->ncols, 1)));
+	int			count = 0;
 
 	for (uint32 i = 0; i < version->ncols; i++)
-		names[i] = PointerGetDatum(columns[i].attnum <= RelationGetNumberOfAttributes(rel)
-								   ? &TupleDescAttr(RelationGetDescr(rel), columns[i].attnum - 1)->attname
-								   : static_cast<Name>(palloc0(NAMEDATALEN)));
-	return construct_array(names, static_cast<int>(version->ncols), NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR);
+	{
+		if (columns[i].flags & COLUMN_LEFT_OUT)
+			continue;
+		names[count++] = PointerGetDatum(columns[i].attnum <= RelationGetNumberOfAttributes(rel)
+										 ? &TupleDescAttr(RelationGetDescr(rel), columns[i].attnum - 1)->attname
+										 : static_cast<Name>(palloc0(NAMEDATALEN)));
+	}
+	return construct_array(names, count, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR);
 }
 
 static const char *
@@ -136,6 +141,8 @@ bound_text(Form_pg_attribute att, const ColumnSummary &summary, const ColumnChun
 			value = Int16GetDatum(static_cast<int16>(bound));
 			break;
 		case Type::I32:
+			if (type.form == ValueForm::Dictionary)
+				return NULL;	/* an order of codes is none of values */
 			value = Int32GetDatum(static_cast<int32>(bound));
 			break;
 		case Type::I64:
@@ -176,6 +183,8 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, const Colum
 			const ColumnChunk &chunk = tablet_chunks(tablet)[i];
 			Form_pg_attribute att;
 
+			if (columns[i].flags & COLUMN_LEFT_OUT)
+				continue;
 			if (chunk.attnum > RelationGetNumberOfAttributes(rel))
 				continue;		/* imported in a transaction that this one does not see */
 			att = TupleDescAttr(RelationGetDescr(rel), chunk.attnum - 1);

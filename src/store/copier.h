@@ -29,6 +29,7 @@ struct Copier
 	bool		in_recovery;
 	int			ncols;
 	WalkColumn *columns;
+	ImageBuffer image;
 	bool		settled;		/* no column can fail, or get its scale, any more */
 	StagedColumn *staged;
 	ColumnChunk *chunks;

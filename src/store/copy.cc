@@ -41,9 +41,7 @@ constexpr int BLOCKS_PER_CHECK = 64;
 bool
 is_importable(Form_pg_attribute att)
 {
-	ValueForm	form = value_type(att->atttypid).form;
-
-	return form == ValueForm::Plain || form == ValueForm::Numeric;
+	return value_type(att->atttypid).form != ValueForm::None;
 }
 
 void
@@ -71,16 +69,6 @@ fail_copy_column(CopyColumn *column, ColumnFailure failure)
 	uint32		fits = COLUMN_FITS;
 
 	pg_atomic_compare_exchange_u32(&column->failure, &fits, failure);
-}
-
-ColumnFailure
-numeric_misfit(const char *packed, int scale)
-{
-	int			own = numeric_display_scale(packed);
-
-	if (own < 0)
-		return VARATT_IS_EXTENDED(packed) && !VARATT_IS_SHORT(packed) ? COLUMN_TOO_LONG : COLUMN_NOT_FINITE;
-	return own != scale && own <= SCALED_MAX_SCALE ? COLUMN_OTHER_SCALE : COLUMN_TOO_LONG;
 }
 
 uint32
@@ -140,6 +128,11 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 		init_walk_column(column, desc, from->attnum, ValueType{from->type, from->form}, scale == NO_SCALE ? -1 : static_cast<int>(scale));
 		if (copy_column_failed(from))
 			column->staging = Staging::Lost;
+		else if (from->form == ValueForm::Dictionary)
+		{
+			column->image = &c->image;
+			writer_init(&column->writer, arena_at<DictionaryBuilder>(from->builder));
+		}
 		c->settled = c->settled && from->form == ValueForm::Plain;
 		c->attributes[from->attnum - 1].column = static_cast<int16>(i);
 		c->staged[i].type = from->type;
@@ -530,6 +523,7 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 	uint64		rows_shown = 0;
 	uint64		served = 0;
 	BlockNumber blocks_shown = from;
+	Snapshot	snapshot = job->detoasts ? detoast_begin() : NULL;
 
 	c->first_block = from;
 	for (BlockNumber block = from; block < to; block++)
@@ -539,8 +533,10 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 			if (BufferIsValid(vm_buffer))
 				ReleaseBuffer(vm_buffer);
 			vm_buffer = InvalidBuffer;
+			detoast_end(snapshot);
 			CHECK_FOR_INTERRUPTS();
 			refresh_pace();
+			snapshot = job->detoasts ? detoast_begin() : NULL;
 			progress_add(job->progress_slot, block - blocks_shown, rows - rows_shown);
 			blocks_shown = block;
 			rows_shown = rows;
@@ -558,6 +554,7 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 		rows += c->ntuples;
 	}
 	flush_or_raise(c, to);
+	detoast_end(snapshot);
 	if (BufferIsValid(vm_buffer))
 		ReleaseBuffer(vm_buffer);
 	FreeAccessStrategy(strategy);

@@ -13,6 +13,7 @@
  */
 #include "store/delta.h"
 
+#include "pg/shmem.h"
 #include "store/internal.h"
 #include "store/tuple_walk.h"
 #include "tablet/build.h"
@@ -42,6 +43,7 @@ struct DeltaReader
 	uint32		capacity;		/* rows */
 	uint32		nrows;
 	WalkColumn *columns;
+	ImageBuffer image;
 	StagedColumn *staged;
 	char	   *zeroes;			/* the values of columns that are not wanted */
 	ColumnChunk *chunks;
@@ -60,6 +62,14 @@ take(DeltaReader *r, Size size, int flags)
 {
 	r->bytes += size;
 	return MemoryContextAllocExtended(CurrentMemoryContext, Max(size, 1), flags | MCXT_ALLOC_HUGE);
+}
+
+static ValueForm
+form_of(const ColumnSummary &summary)
+{
+	if (summary.dictionary != 0)
+		return ValueForm::Dictionary;
+	return summary.scale >= 0 ? ValueForm::Numeric : ValueForm::Plain;
 }
 
 static void
@@ -104,8 +114,13 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 		if (!request->wanted[i])
 			continue;
 		r->attributes[summary->attnum - 1].column = static_cast<int16>(i);
-		init_walk_column(column, desc, summary->attnum,
-						 ValueType{summary->type, summary->scale >= 0 ? ValueForm::Numeric : ValueForm::Plain}, summary->scale);
+		init_walk_column(column, desc, summary->attnum, ValueType{summary->type, form_of(*summary)}, summary->scale);
+		if (summary->dictionary != 0)
+		{
+			column->image = &r->image;
+			column->local = local_dictionary(arena_at<Dictionary>(summary->dictionary));
+			r->delta->dictionaries[i] = column->local;
+		}
 		column->values = static_cast<char *>(take(r, Size{r->capacity} * column->width, 0));
 		column->nulls = static_cast<uint64 *>(take(r, r->capacity / 8, MCXT_ALLOC_ZERO));
 		r->staged[i].values = column->values;
@@ -143,6 +158,17 @@ free_staging(DeltaReader *r)
 	pfree(r->zeroes);
 }
 
+static uint64
+dictionary_bytes(const DeltaReader *r)
+{
+	uint64		bytes = 0;
+
+	for (uint32 i = 0; i < r->request->ncols; i++)
+		if (r->columns[i].local != NULL)
+			bytes += r->columns[i].local->bytes;
+	return bytes;
+}
+
 /* Makes a tablet of the staged rows; false when memory is used up. */
 static bool
 flush_tablet(DeltaReader *r)
@@ -163,7 +189,7 @@ flush_tablet(DeltaReader *r)
 	staged.columns = r->staged;
 	staged.block_rows = &nrows;
 	size = plan_tablet(staged, &header, r->chunks);
-	if (r->bytes + size > r->request->max_bytes)
+	if (r->bytes + dictionary_bytes(r) + size > r->request->max_bytes)
 		return false;
 
 	made = static_cast<DeltaTablet *>(palloc0(sizeof(DeltaTablet)));
@@ -240,6 +266,7 @@ delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNum
 
 	r.request = &request;
 	r.delta = static_cast<Delta *>(palloc0(sizeof(Delta)));
+	r.delta->dictionaries = static_cast<LocalDictionary **>(palloc0(sizeof(LocalDictionary *) * Max(request.ncols, 1)));
 	r.tail = &r.delta->first;
 	prepare_columns(&r, RelationGetDescr(rel));
 

@@ -16,6 +16,7 @@
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "store/catalog.h"
+#include "store/dictionary.h"
 #include "tablet/build.h"
 
 extern "C" {
@@ -207,6 +208,36 @@ slice_for(Relation rel, uint32 tablet_rows)
 	return slice * ((MIN_SLICE_BLOCKS - 1) / slice + 1);
 }
 
+/* A builder for each column that needs one, unless the statistics say that it will be in vain. */
+static void
+init_dictionaries(CopyJob *job, Relation rel)
+{
+	uint64		builders = builders_begin(job->ncols);
+
+	if (builders == 0)
+		raise_memory_short();
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		CopyColumn *column = &job->columns[i];
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), column->attnum - 1);
+		DictionaryFailure outlook;
+
+		if (column->form != ValueForm::Dictionary)
+			continue;
+		column->builder = builder_offset(builders, i);
+		builder_start(arena_at<DictionaryBuilder>(column->builder), att, 0, rel->rd_rel->reltuples);
+		outlook = dictionary_outlook(rel, column->attnum);
+		if (outlook != DictionaryFailure::None)
+		{
+			builder_fail(arena_at<DictionaryBuilder>(column->builder), outlook);
+			fail_copy_column(column, COLUMN_TOO_MANY_VALUES);
+		}
+		job->detoasts = job->detoasts || att->attlen == -1;
+	}
+	/* the types and statistics were read from the catalogs */
+	InvalidateCatalogSnapshot();
+}
+
 static void
 init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, int slot)
 {
@@ -233,6 +264,7 @@ init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, Block
 	if (job->manifest == 0)
 		raise_memory_short();
 	job->served = job->manifest + uint64{job->max_tablets} * sizeof(uint64);
+	init_dictionaries(job, rel);
 }
 
 /* Runs the job with parallel workers. The outcome is copied to `result`. */
@@ -296,7 +328,14 @@ version_of(CopyJob *job, const uint64 *stamps, const Signature &signature)
 	uint64		version;
 
 	for (uint32 i = 0; i < job->ncols; i++)
+	{
 		columns[i] = version_column_of(&job->columns[i]);
+		if (columns[i].left_out || job->columns[i].builder == 0)
+			continue;
+		columns[i].dictionary = builder_seal(arena_at<DictionaryBuilder>(job->columns[i].builder));
+		if (columns[i].dictionary == 0)
+			raise_memory_short();
+	}
 	parts.ncols = job->ncols;
 	parts.columns = columns;
 	parts.nblocks = job->nblocks;
@@ -340,10 +379,9 @@ failure_text(const CopyColumn *column)
 	switch (pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&column->failure)))
 	{
 		case COLUMN_NOT_FINITE: return "has values that are not finite numbers";
-		case COLUMN_OTHER_SCALE: return "has numbers of different display scales";
-		case COLUMN_TOO_LONG: return "has numbers with more than 18 digits";
-		case COLUMN_TOO_MANY_VALUES: return "has too many different values";
-		default: return "cannot be stored";
+		case COLUMN_OTHER_SCALE: return "has values of different display scales";
+		case COLUMN_TOO_LONG: return "has values with too many digits";
+		default: return dictionary_failure_text(builder_failure(arena_at<DictionaryBuilder>(column->builder)));
 	}
 }
 
@@ -360,14 +398,14 @@ report_failed_columns(Relation rel, const CopyJob *job)
 		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), job->columns[i].attnum - 1);
 
 		if (copy_column_failed(&job->columns[i]))
-			appendStringInfo(&detail, "%sColumn \"%s\" %s.", count++ > 0 ? " " : "", NameStr(att->attname),
+			appendStringInfo(&detail, "%s\"%s\" (%s)", count++ > 0 ? ", " : "", NameStr(att->attname),
 							 failure_text(&job->columns[i]));
 	}
 	if (count > 0)
 		ereport(NOTICE,
 				(errmsg_plural("%d column of table \"%s\" is left out", "%d columns of table \"%s\" are left out",
 							   count, count, RelationGetRelationName(rel)),
-				 errdetail_internal("%s", detail.data),
+				 errdetail("Tablets cannot store the values of: %s.", detail.data),
 				 errhint("Queries that need such a column run on PostgreSQL.")));
 	pfree(detail.data);
 }

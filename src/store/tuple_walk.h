@@ -9,6 +9,7 @@
 #define GPUVM_STORE_TUPLE_WALK_H
 
 #include "pg/numeric_scaled.h"
+#include "store/dictionary.h"
 #include "store/internal.h"
 
 extern "C" {
@@ -33,6 +34,7 @@ enum class Staging : uint8
 	Copy1, Copy2, Copy4, Copy8,	/* as it is, so many bytes */
 	Oid,						/* widened */
 	Numeric,
+	Dictionary,
 	Lost,						/* not at all: the column was given up */
 };
 
@@ -50,32 +52,20 @@ struct WalkColumn
 	Datum		missing_value;
 	char	   *values;
 	uint64	   *nulls;
+	/* dictionaries: where codes come from, `local` for a query's own rows */
+	ImageBuffer *image;
+	DictionaryWriter writer;
+	LocalDictionary *local;
 };
 
-/* Everything but the memory. `scale`: of a numeric column, -1 if it is not known yet. */
-static inline void
-init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, const ValueType &type, int scale)
-{
-	Form_pg_attribute att = TupleDescAttr(desc, attnum - 1);
+/*
+ * Everything but the memory, and what a dictionary's codes come from. `scale`: of a
+ * numeric column, -1 if it is not known yet.
+ */
+void		init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, const ValueType &type, int scale);
 
-	column->width = static_cast<uint8>(type_natural_width(type.type));
-	column->byval = att->attbyval;
-	column->len = att->attlen;
-	column->scale = static_cast<int16>(scale);
-	column->offset = -1;
-	if (type.form == ValueForm::Numeric)
-		column->staging = Staging::Numeric;
-	else if (att->attlen != column->width)
-		column->staging = Staging::Oid;
-	else
-		column->staging = column->width == 1 ? Staging::Copy1 : column->width == 2 ? Staging::Copy2
-			: column->width == 4 ? Staging::Copy4 : Staging::Copy8;
-	if (desc->constr && desc->constr->missing && desc->constr->missing[attnum - 1].am_present)
-	{
-		column->missing = true;
-		column->missing_value = desc->constr->missing[attnum - 1].am_value;
-	}
-}
+/* A value of a dictionary becomes its code. */
+void		store_code(WalkColumn *column, uint32 row, Datum value);
 
 static inline void
 set_null(WalkColumn *column, uint32 row)
@@ -133,6 +123,9 @@ store_value(WalkColumn *column, uint32 row, const char *from)
 		}
 		case Staging::Numeric:
 			store_numeric(column, row, from);
+			break;
+		case Staging::Dictionary:
+			store_code(column, row, fetch_att(from, column->byval, column->len));
 			break;
 		case Staging::Lost:
 			break;

@@ -33,17 +33,18 @@ SELECT sum(rows) / 10 AS rows, sum(data_bytes) > 0 AS data FROM gpuvm.tablets WH
 
 -- Columns of other types are left out, and say so; queries that need them stay with PostgreSQL.
 CREATE DOMAIN small AS int4 CHECK (VALUE < 100);
-CREATE TABLE mixed (a int, t text, n numeric(8,2), b int8, j jsonb, v varchar(10), dm small, arr int[], c "char", tm time)
+CREATE DOMAIN place AS point;
+CREATE TABLE mixed (a int, pt point, n numeric(8,2), b int8, r int4range, v varchar(10), dm small, arr point[], pl place, tm time)
 	WITH (autovacuum_enabled = off);
-INSERT INTO mixed SELECT i, 't' || i, i, i, '{}', 'v', i % 100, ARRAY[i], 'c', '12:00' FROM generate_series(1, 100) i;
+INSERT INTO mixed SELECT i, '(1,2)', i, i, '[1,2)', 'v', i % 100, ARRAY[point '(1,2)'], '(3,4)', '12:00' FROM generate_series(1, 100) i;
 SELECT gpuvm.import('mixed');
 SELECT * FROM imported WHERE relation = 'mixed'::regclass;
 SET gpuvm.require = :device;
 SELECT sum(a), sum(b) FROM mixed;
-SELECT count(t) FROM mixed;
-SELECT sum(a) FROM mixed WHERE n > 1;
+SELECT count(pt) FROM mixed;
+SELECT sum(a) FROM mixed WHERE pt <-> '(0,0)' > 1;
 RESET gpuvm.require;
-SELECT count(t), sum(n) FROM mixed;
+SELECT count(pt), sum(n) FROM mixed;
 
 -- A list of columns.
 SELECT gpuvm.import('mixed', ARRAY['b']);
@@ -54,7 +55,7 @@ SELECT sum(a) FROM mixed;
 RESET gpuvm.require;
 SELECT gpuvm.import('mixed', '{b,a}');
 SELECT columns FROM imported WHERE relation = 'mixed'::regclass;
-SELECT gpuvm.import('mixed', ARRAY['a', 't']);
+SELECT gpuvm.import('mixed', ARRAY['a', 'pt']);
 SELECT gpuvm.import('mixed', ARRAY['a', 'nothing']);
 SELECT gpuvm.import('mixed', ARRAY['a', 'ctid']);
 SELECT gpuvm.import('mixed', ARRAY['a', 'a']);
