@@ -90,10 +90,11 @@ class Queries:
         self.by_name = {t.name: t for t in tables}
         self.ordinary, self.typed = [t for t in tables if not t.typed], [t for t in tables if t.typed]
         self.typed_share = typed_share if self.typed else 0
+        self.favourite = None			# a table that is to be read more often
 
     def use(self, tables):
         self.tables = tables
-        self.weights = [1 if t.rows < 2 else 2 if t.rows < 100 else 8 for t in tables]
+        self.weights = [20 if t is self.favourite else 1 if t.rows < 2 else 2 if t.rows < 100 else 8 for t in tables]
         self.joins = Joins(tables, [2 if t.rows < 2 else 6 if t.rows < 100 else 8 for t in tables])
 
     def make(self, k):
@@ -104,7 +105,7 @@ class Queries:
             (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8))[0]
         if self.joins_only:
             shape = self.join
-        typed = rng.random() < self.typed_share
+        typed = self.favourite.typed if self.favourite else rng.random() < self.typed_share
         self.use(self.typed if typed else self.ordinary)
         query = shape(rng)
         query.shape, query.typed = shape.__name__, typed

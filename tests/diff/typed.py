@@ -183,6 +183,8 @@ class TypedGenerator(Generator):
             n = rng.choice((0, 1, 2, 3, 4, 8, -1, -3))
             return Expr(f"{kind}({a}, {n})", "numeric", Range(-m - 10000, m + 10000, x.finite), max(n, 0))
         if kind == "rescale":
+            if not x.finite:
+                return None
             scale = rng.choice((0, 1, 2, 4, 6))
             precision = max(len(str(m + 1)) + scale + rng.choice((0, 0, 3)), 1)
             return Expr(f"({a})::numeric({precision},{scale})", "numeric", Range(-m - 1, m + 1, x.finite), scale) if precision < 60 else None

@@ -7,7 +7,7 @@ that tablets have the column; what they leave out is read by PostgreSQL, with a 
 """
 import random
 
-from tables import PROFILES, Column, Maker, Range, near_time, profile
+from tables import PROFILES, Column, Maker, Range, profile
 
 LOW = ("", " ", "a", "A", "b", "B", "ab", "aB", "Ab ", "abc", "abd", "ä", "Ä", "ß", "SS", "é", "e\u0301", "ñ", "Zebra", "zebra", "日本語", "😀", "İ", "ı",
        "x%y", "x_y", "x\\y", "a'b", 'q"q', "10", "9", "-0", "NULL", "special requests", "very special, requests", "tab\tx", "line\nbreak", " lead", "trail  ",
@@ -83,6 +83,30 @@ class TypedMaker(Maker):
     def choice(self, name, type, pool, declared=None, **more):
         rng = self.rng
         self.append(TypedColumn(name, type, declared or type, lambda: rng.choice(pool), pool=pool, **more))
+
+    def later(self):
+        """Is the table filled, so that what comes are changes?"""
+        left = [self.rows]
+
+        def told():
+            left[0] -= 1
+            return left[0] < 0
+        return told
+
+    def drifting(self, name, scale):
+        """Of one scale, until changes bring another one now and then, or what is no number."""
+        rng, later = self.rng, self.later()
+
+        def value():
+            if later() and rng.random() < 0.02:
+                return rng.choice(("NaN", "1.5", "2", "-0.125", "Infinity", "123456789012345678901.25"))
+            return decimal(rng.randint(-900, 900), scale)
+        self.append(TypedColumn(name, "numeric", "numeric", value, Range(-10, 10**21, finite=False), pool=("0.00", "1.50", "NaN"), cast="numeric", keyable=False))
+
+    def growing(self, name, type, first, all):
+        """Changes bring values that no dictionary has yet."""
+        rng, later = self.rng, self.later()
+        self.append(TypedColumn(name, type, type, lambda: f"new {rng.randrange(all if later() else first)}", pool=tuple(f"new {i}" for i in range(0, all, 3))))
 
     def done(self, setup=()):
         return self.table(list(setup) + [self.create(), self.copy(0, self.rows)], self.rows)
@@ -167,6 +191,8 @@ def mixed_types(rng, name, rows):
     m = TypedMaker(rng, name, rows)
     m.numeric("n_few", "numeric(6,2)", 2, -500, 500)
     m.numeric("n_one", "numeric", 1, -30, 30)
+    m.drifting("n_drift", 2)
+    m.growing("t_new", "text", 40, 400)
     m.choice("t_low", "text", LOW[:12])
     m.choice("c_one", "bpchar", ("a", "b", "A", ""), "char(1)")
     m.choice("o_mood", "d_mood", MOODS)
@@ -174,10 +200,6 @@ def mixed_types(rng, name, rows):
     m.choice("o_time", "time", DAYTIMES)
     m.base("int4", "int8", "date", "timestamp", "float8", "bool")
     return m.done()
-
-
-def near_timestamp(rng):
-    return near_time(rng, "timestamp")
 
 
 def make_typed_tables(seed, rows):

@@ -185,8 +185,7 @@ class Reader(Worker):
         table = rng.choice(self.changes.tables)
         self.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
         truncated = False		# what has a new file cannot be imported
-        weights = self.queries.weights
-        self.queries.weights = [20 if t is table else w for t, w in zip(self.tables, weights)]
+        self.queries.favourite = table
         try:
             for _ in range(rng.choice((1, 2, 3))):
                 saved = rng.random() < 0.4
@@ -208,7 +207,7 @@ class Reader(Worker):
                     self.do(rng.choice(("ROLLBACK TO SAVEPOINT s", "ROLLBACK TO SAVEPOINT s", "RELEASE SAVEPOINT s")))
                 self.compare()
         finally:
-            self.queries.weights = weights
+            self.queries.favourite = None
         self.do(rng.choice(("ROLLBACK", "ROLLBACK", "COMMIT")))
 
     def committed(self):
