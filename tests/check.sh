@@ -127,6 +127,14 @@ diff_suite() {
 	count "$name" $((queries - differences)) "$differences" $rc "$log"
 }
 
+# docs/types.md says what the planner says.
+support_suite() {
+	local log=$logs/support.log rc
+	/usr/bin/python3 docs/support.py --check --host "$(cluster_socket "$cluster")" >"$log" 2>&1
+	rc=$?
+	count "support table" $((rc == 0)) 0 $rc "$log"
+}
+
 # PostgreSQL's own scripts, from Debian's source package. Name, log, options.
 postgres_suite() {
 	local name=$1 log=$logs/$2.log statements failures rc
@@ -271,6 +279,7 @@ else
 	if make_cluster check; then
 		wanted regress && regress_suite "regression" regress ISOLATION=
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
+		[ ! -e docs/types.md ] || { wanted docs && support_suite; }
 		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-2000}" off,cpu
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --changed
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --joins
