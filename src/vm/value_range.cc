@@ -279,8 +279,12 @@ date_cast_range(Opcode opcode, const ValueRange &a, ValueRange *r)
 		r->hi = sem::TimestampToDate(a.hi, &errors);
 		return 0;
 	}
-	r->lo = a.lo < sem::DATE_MIN ? sem::TS_NOBEGIN : sem::DateToTimestampSat(static_cast<int32_t>(a.lo), &errors);
-	r->hi = a.hi < sem::DATE_MIN ? sem::TS_NOEND : sem::DateToTimestampSat(static_cast<int32_t>(a.hi), &errors);
+	/* what is no date wraps */
+	if (a.lo >= sem::DATE_MIN)
+	{
+		r->lo = sem::DateToTimestampSat(static_cast<int32_t>(a.lo), &errors);
+		r->hi = sem::DateToTimestampSat(static_cast<int32_t>(a.hi), &errors);
+	}
 	return opcode == Opcode::DateToTimestamp && a.hi >= sem::TS_LIMIT_DAYS ? uint32_t(ERR_DATETIME_RANGE) : 0;
 }
 
