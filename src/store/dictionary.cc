@@ -278,26 +278,51 @@ builder_code(DictionaryWriter *writer, const char *image, uint32 len)
 
 /* -- the dictionary ------------------------------------------------------------------------ */
 
-uint64
-builder_seal(DictionaryBuilder *builder)
+/* Is it used, and has it a value that its base has not, or no base? */
+static bool
+makes_dictionary(const DictionaryBuilder *builder)
 {
-	Dictionary *made;
-	uint64		offset;
+	return builder->attlen != 0 && builder_failure(builder) == DictionaryFailure::None &&
+		(builder->base == 0 || builder->nadded > 0);
+}
 
-	if (builder->base != 0 && builder->nadded == 0)
-		return builder->base;
-	offset = arena_alloc(builder_size(builder));
-	if (offset == 0)
-		return 0;
-	builder->sealed = offset;
-	made = builder_write(arena_base(), builder, arena_at<char>(offset));
-	made->serial = arena_next_serial();
-	made->family = builder->base != 0 ? arena_at<Dictionary>(builder->base)->family : made->serial;
-	return offset;
+bool
+builders_seal(uint64 builders, uint32 ncolumns, uint64 *dictionaries, uint64 *block)
+{
+	uint64		size = 0;
+
+	/* where each will be in the block, until it is there */
+	for (uint32 i = 0; i < ncolumns; i++)
+	{
+		const DictionaryBuilder *builder = arena_at<DictionaryBuilder>(builder_offset(builders, i));
+
+		dictionaries[i] = builder->base;
+		if (!makes_dictionary(builder))
+			continue;
+		dictionaries[i] = size;
+		size += TYPEALIGN(DICTIONARY_BLOCK_ALIGN, builder_size(builder));
+	}
+	*block = size > 0 ? arena_alloc(size) : 0;
+	if (*block == 0)
+		return size == 0;
+	for (uint32 i = 0; i < ncolumns; i++)
+	{
+		const DictionaryBuilder *builder = arena_at<DictionaryBuilder>(builder_offset(builders, i));
+		Dictionary *made;
+
+		if (!makes_dictionary(builder))
+			continue;
+		dictionaries[i] += *block;
+		made = builder_write(arena_base(), builder, arena_at<char>(dictionaries[i]));
+		made->block = *block;
+		made->serial = arena_next_serial();
+		made->family = builder->base != 0 ? arena_at<Dictionary>(builder->base)->family : made->serial;
+	}
+	return true;
 }
 
 void
-builders_free(uint64 builders, uint32 ncolumns, bool sealed_too)
+builders_free(uint64 builders, uint32 ncolumns)
 {
 	if (builders == 0)
 		return;
@@ -307,26 +332,35 @@ builders_free(uint64 builders, uint32 ncolumns, bool sealed_too)
 
 		for (int32 s = 0; s < builder->nsegments; s++)
 			arena_free(builder->segments[s]);
-		if (sealed_too)
-			arena_free(builder->sealed);
 	}
 	arena_free(builders);
 }
 
 /* -- references ------------------------------------------------------------------------ */
 
+static uint32 *
+block_refs(uint64 dictionary)
+{
+	return &arena_at<Dictionary>(arena_at<Dictionary>(dictionary)->block)->refs;
+}
+
 void
 dictionary_hold(uint64 dictionary)
 {
 	if (dictionary != 0)
-		__atomic_add_fetch(&arena_at<Dictionary>(dictionary)->refs, 1, __ATOMIC_ACQ_REL);
+		__atomic_add_fetch(block_refs(dictionary), 1, __ATOMIC_ACQ_REL);
 }
 
 void
 dictionary_drop(uint64 dictionary)
 {
-	if (dictionary != 0 && __atomic_sub_fetch(&arena_at<Dictionary>(dictionary)->refs, 1, __ATOMIC_ACQ_REL) == 0)
-		arena_free(dictionary);
+	uint64		block;
+
+	if (dictionary == 0)
+		return;
+	block = arena_at<Dictionary>(dictionary)->block;
+	if (__atomic_sub_fetch(block_refs(dictionary), 1, __ATOMIC_ACQ_REL) == 0)
+		arena_free(block);
 }
 
 /* -- one query's ------------------------------------------------------------------------ */

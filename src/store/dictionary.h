@@ -110,14 +110,14 @@ void		writer_init(DictionaryWriter *writer, DictionaryBuilder *builder);
 int32		builder_code(DictionaryWriter *writer, const char *image, uint32 len);
 
 /*
- * The dictionary of all that was put in, when no other process uses the builder
- * any more: its base if nothing was added. Its arena offset, or 0 when memory is short. It
- * is the manifest's until a version holds it.
+ * The dictionaries of all that was put in, when no other process uses the builders
+ * any more; a builder's base if nothing was added, 0 for one that is not used or failed.
+ * What is new shares one *block, or 0 if nothing is. False when memory is short.
  */
-uint64		builder_seal(DictionaryBuilder *builder);
+bool		builders_seal(uint64 builders, uint32 ncolumns, uint64 *dictionaries, uint64 *block);
 
-/* Frees them and what they hold, and what they were sealed to if no version has it. For the manifest. */
-void		builders_free(uint64 builders, uint32 ncolumns, bool sealed_too);
+/* Frees them and what they hold. */
+void		builders_free(uint64 builders, uint32 ncolumns);
 
 /* -- one query's ------------------------------------------------------------------------ */
 

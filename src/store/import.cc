@@ -328,14 +328,9 @@ version_of(CopyJob *job, const uint64 *stamps, const Signature &signature)
 	uint64		version;
 
 	for (uint32 i = 0; i < job->ncols; i++)
-	{
 		columns[i] = version_column_of(&job->columns[i]);
-		if (columns[i].left_out || job->columns[i].builder == 0)
-			continue;
-		columns[i].dictionary = builder_seal(arena_at<DictionaryBuilder>(job->columns[i].builder));
-		if (columns[i].dictionary == 0)
-			raise_memory_short();
-	}
+	if (!manifest_seal(columns))
+		raise_memory_short();
 	parts.ncols = job->ncols;
 	parts.columns = columns;
 	parts.nblocks = job->nblocks;

@@ -379,9 +379,8 @@ void		copy_slices(Relation rel, CopyJob *job);
 uint64		manifest_begin(uint32 max_tablets, uint64 more);
 void		manifest_end(void);
 
-/* What is in the builders (store/dictionary.h) is the manifest's, too, and what they are sealed to, until manifest_end. */
+/* The builders (store/dictionary.h) are the manifest's, too. */
 void		manifest_builders(uint64 builders, uint32 ncolumns);
-
 /* Frees what an import or refresh that did not end had allocated; from the callbacks at abort. */
 void		import_abandon(void);
 
@@ -411,7 +410,13 @@ struct VersionParts
 	Signature	signature;
 };
 
-/* Makes the blob, which holds its tablets; its arena offset, or 0 when memory is short. It is the manifest's until manifest_end. */
+/*
+ * The columns' dictionaries, of what their builders have got: the manifest's until
+ * manifest_end. False when memory is short.
+ */
+bool		manifest_seal(VersionColumn *columns);
+
+/* Makes the blob, which holds its tablets and dictionaries; its arena offset, or 0 when memory is short. It is the manifest's until manifest_end. */
 uint64		make_version(const VersionParts *parts);
 
 /* -- import.cc ------------------------------------------------------------------------- */

@@ -454,21 +454,6 @@ begin_dictionaries(Refresh *r)
 	return true;
 }
 
-/* The version's dictionaries, or longer ones. False when memory is short. */
-static bool
-seal_dictionaries(const CopyJob *job, VersionColumn *columns)
-{
-	for (uint32 i = 0; i < job->ncols; i++)
-	{
-		if (job->columns[i].builder == 0)
-			continue;
-		columns[i].dictionary = builder_seal(arena_at<DictionaryBuilder>(job->columns[i].builder));
-		if (columns[i].dictionary == 0)
-			return false;
-	}
-	return true;
-}
-
 /* False when memory is short. */
 static bool
 begin_building(Refresh *r)
@@ -546,7 +531,7 @@ rebuild(Refresh *r)
 
 	for (uint32 i = 0; i < r->version->ncols; i++)
 		columns[i] = version_column_of(&r->job->columns[i]);
-	if (!seal_dictionaries(r->job, columns))
+	if (!manifest_seal(columns))
 	{
 		import_abandon();
 		return false;

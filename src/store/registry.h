@@ -111,7 +111,7 @@ struct ImportedTable
 	int16		attnums[VERSION_MAX_COLS];
 	uint8		types[VERSION_MAX_COLS];	/* Type; None: left out of the tablets */
 	int16		scales[VERSION_MAX_COLS];	/* of numerics, else -1 */
-	uint32		entries[VERSION_MAX_COLS];	/* of the column's dictionary; 0: it has none */
+	uint32		entries[VERSION_MAX_COLS];	/* of the column's dictionary, at least 1; 0: it has none */
 };
 
 /* False when the relation is not imported. For planning only: the answer may be stale by execution. */

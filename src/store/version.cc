@@ -21,6 +21,7 @@ static struct
 	uint32		max_tablets;
 	uint64		builders;
 	uint32		nbuilders;
+	uint64		dictionaries;
 	uint64		version;
 } building;
 
@@ -45,11 +46,23 @@ manifest_builders(uint64 builders, uint32 ncolumns)
 	building.nbuilders = ncolumns;
 }
 
+bool
+manifest_seal(VersionColumn *columns)
+{
+	uint64	   *dictionaries = static_cast<uint64 *>(palloc0(sizeof(uint64) * Max(building.nbuilders, 1)));
+	bool		sealed = builders_seal(building.builders, building.nbuilders, dictionaries, &building.dictionaries);
+
+	for (uint32 i = 0; i < building.nbuilders; i++)
+		columns[i].dictionary = dictionaries[i];
+	pfree(dictionaries);
+	return sealed;
+}
+
 void
 manifest_end(void)
 {
 	arena_free(building.manifest);
-	builders_free(building.builders, building.nbuilders, false);
+	builders_free(building.builders, building.nbuilders);
 	memset(&building, 0, sizeof(building));
 }
 
@@ -65,8 +78,7 @@ import_abandon(void)
 	}
 	/* not free_version: other tablets are not its own yet */
 	arena_free(building.version);
-	builders_free(building.builders, building.nbuilders, true);
-	building.builders = 0;
+	arena_free(building.dictionaries);
 	manifest_end();
 	progress_end();
 }

@@ -23,6 +23,7 @@ namespace gpuvm {
 
 constexpr uint32_t DICTIONARY_MAGIC = 0x44565047;	/* "GPVD" */
 constexpr uint32_t DICTIONARY_ALIGN = 8;
+constexpr uint32_t DICTIONARY_BLOCK_ALIGN = 64;	/* of the blob */
 constexpr int32_t NO_CODE = -1;
 
 struct Dictionary
@@ -33,8 +34,10 @@ struct Dictionary
 	int16_t		attlen;			/* the type's, and its by-value and alignment, as in pg_attribute */
 	uint8_t		byval;
 	uint8_t		align;
-	uint32_t	refs;			/* versions that hold the dictionary: counted by backends, atomically; no part of its content */
+	uint32_t	refs;			/* versions that hold this one or another of its block: counted by backends, atomically, in the block's
+								 * first; no part of its content */
 	uint32_t	reserved0;
+	uint64_t	block;			/* arena offset of the memory that it shares with others, and of the first of them */
 	uint64_t	size;			/* bytes of the whole blob */
 	uint64_t	family;
 	uint64_t	serial;			/* unique in the arena's life, as TabletHeader.serial is */
@@ -42,7 +45,7 @@ struct Dictionary
 	uint64_t	slots;			/* offset of uint64[nslots]: DictionarySlot, open addressing */
 	uint64_t	bytes;			/* of all entries */
 };
-static_assert(sizeof(Dictionary) == 72, "part of the format");
+static_assert(sizeof(Dictionary) == 80, "part of the format");
 
 template <typename T>
 inline const T *
@@ -181,7 +184,7 @@ dictionary_size(uint32_t nentries, uint64_t bytes)
  * Lays out an empty dictionary in dictionary_size() bytes; then exactly nentries
  * calls of dictionary_append fill it, whose padded images take exactly `bytes`, and
  * dictionary_index says how each is found. Type, family and serial are the
- * caller's to set.
+ * caller's to set, and the block.
  */
 inline Dictionary *
 dictionary_begin(char *to, uint32_t nentries, uint64_t bytes)

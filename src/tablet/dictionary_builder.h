@@ -53,7 +53,6 @@ struct alignas(64) DictionaryBuilder
 	char		align;
 	uint32_t	lock;
 	double		rows;
-	uint64_t	sealed;
 
 	/* read by all */
 	alignas(64) uint32_t failure;	/* atomic; of the user */
