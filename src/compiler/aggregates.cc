@@ -2,6 +2,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -9,11 +10,57 @@ extern "C" {
 #include "utils/regproc.h"
 }
 
-#include "compiler/compile.h"
-#include "compiler/functions.h"
+#include "compiler/emit.h"
 #include "pg/settings.h"
 
 namespace gpuvm {
+
+/* clang-format off */
+#define DIRECT(agg, fn) {agg, FinalKind::Direct, AggFn::fn}
+#define MINMAX(type) DIRECT(F_MIN_##type, Min), DIRECT(F_MAX_##type, Max)
+#define BITS(type) DIRECT(F_BIT_AND_##type, BitAnd), DIRECT(F_BIT_OR_##type, BitOr), DIRECT(F_BIT_XOR_##type, BitXor)
+#define SUM(agg, kind) {agg, FinalKind::kind, AggFn::Sum}
+#define VARIANCE(type, prefix) \
+	{F_VAR_POP_##type, FinalKind::Variance, AggFn::Sum, prefix##_VAR_POP}, \
+	{F_VAR_SAMP_##type, FinalKind::Variance, AggFn::Sum, prefix##_VAR_SAMP}, \
+	{F_VARIANCE_##type, FinalKind::Variance, AggFn::Sum, prefix##_VAR_SAMP}, \
+	{F_STDDEV_POP_##type, FinalKind::Variance, AggFn::Sum, prefix##_STDDEV_POP}, \
+	{F_STDDEV_SAMP_##type, FinalKind::Variance, AggFn::Sum, prefix##_STDDEV_SAMP}, \
+	{F_STDDEV_##type, FinalKind::Variance, AggFn::Sum, prefix##_STDDEV_SAMP}
+
+static const AggEntry entries[] = {
+	DIRECT(F_COUNT_, CountStar), DIRECT(F_COUNT_ANY, Count),
+	SUM(F_SUM_INT2, SumToInt8), SUM(F_SUM_INT4, SumToInt8), SUM(F_SUM_MONEY, SumToInt8),
+	SUM(F_SUM_INT8, SumToNumeric), SUM(F_SUM_NUMERIC, SumToNumeric),
+	SUM(F_SUM_FLOAT4, SumToFloat4), SUM(F_SUM_FLOAT8, SumToFloat8),
+	SUM(F_AVG_INT2, AvgToNumeric), SUM(F_AVG_INT4, AvgToNumeric), SUM(F_AVG_INT8, AvgToNumeric), SUM(F_AVG_NUMERIC, AvgToNumeric),
+	SUM(F_AVG_FLOAT4, AvgToFloat8), SUM(F_AVG_FLOAT8, AvgToFloat8),
+	VARIANCE(INT2, F_NUMERIC_POLY), VARIANCE(INT4, F_NUMERIC_POLY), VARIANCE(INT8, F_NUMERIC), VARIANCE(NUMERIC, F_NUMERIC),
+	MINMAX(INT2), MINMAX(INT4), MINMAX(INT8), MINMAX(FLOAT4), MINMAX(FLOAT8), MINMAX(NUMERIC), MINMAX(OID), MINMAX(MONEY),
+	MINMAX(DATE), MINMAX(TIME), MINMAX(TIMESTAMP), MINMAX(TIMESTAMPTZ),
+	/* of a dictionary's entries */
+	MINMAX(TEXT), MINMAX(BPCHAR), MINMAX(INTERVAL), MINMAX(TIMETZ), MINMAX(INET), MINMAX(ANYENUM), MINMAX(ANYARRAY),
+	DIRECT(F_BOOL_AND, BoolAnd), DIRECT(F_EVERY, BoolAnd), DIRECT(F_BOOL_OR, BoolOr),
+	BITS(INT2), BITS(INT4), BITS(INT8),
+};
+/* clang-format on */
+
+const AggEntry *
+aggregate_entry(int i)
+{
+	return i < static_cast<int>(lengthof(entries)) ? &entries[i] : nullptr;
+}
+
+static const AggEntry *
+lookup_aggregate(Oid aggregate)
+{
+	for (const AggEntry &entry : entries)
+	{
+		if (entry.aggregate == aggregate)
+			return &entry;
+	}
+	return nullptr;
+}
 
 static bool
 refuse(CompileInput *input, const char *reason)
@@ -28,8 +75,7 @@ same_vm_aggregate(const VmAggregate &a, const VmAggregate &b)
 	return a.fn == b.fn && a.input == b.input && a.collation == b.collation && equal(a.arg, b.arg) && equal(a.filter, b.filter);
 }
 
-/* Always true, for the caller's return. */
-static bool
+static void
 add_part(AggregatePlan *plan, const Aggref *agg, AggFn fn, AggInput input = AggInput::Value)
 {
 	VmAggregate *part = &plan->parts[plan->nparts++];
@@ -39,12 +85,15 @@ add_part(AggregatePlan *plan, const Aggref *agg, AggFn fn, AggInput input = AggI
 	part->filter = agg->aggfilter;
 	part->input = input;
 	part->collation = input == AggInput::Rank ? agg->inputcollid : InvalidOid;
-	return true;
 }
 
 bool
 plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 {
+	const AggEntry *entry = lookup_aggregate(agg->aggfnoid);
+	const Expr *arg = agg->args == NIL ? nullptr : linitial_node(TargetEntry, agg->args)->expr;
+	ValueForm	form = arg == nullptr ? ValueForm::None : value_type(exprType(reinterpret_cast<const Node *>(arg))).form;
+
 	if (agg->agglevelsup != 0)
 		return refuse(input, "an aggregate belongs to an outer query");
 	if (agg->aggdistinct != NIL)
@@ -53,67 +102,26 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 		return refuse(input, "ordered and variadic aggregates are not supported");
 	if (agg->aggsplit != AGGSPLIT_SIMPLE)
 		return refuse(input, "the aggregate is computed in parts");
+	if (entry == nullptr)
+		return refuse(input, psprintf("aggregate %s is not supported", format_procedure(agg->aggfnoid)));
 
-	plan->kind = FinalKind::Direct;
-	plan->extra = InvalidOid;
+	plan->kind = entry->kind;
+	plan->extra = entry->final;
 	plan->nparts = 0;
-	switch (agg->aggfnoid)
-	{
-		case F_COUNT_:
-			return add_part(plan, agg, AggFn::CountStar);
-		case F_COUNT_ANY:
-			return add_part(plan, agg, AggFn::Count);
-		case F_SUM_INT2:
-		case F_SUM_INT4:
-			plan->kind = FinalKind::SumToInt8;
-			return add_part(plan, agg, AggFn::Sum);
-		case F_SUM_INT8:
-			plan->kind = FinalKind::SumToNumeric;
-			return add_part(plan, agg, AggFn::Sum);
-		case F_AVG_INT2:
-		case F_AVG_INT4:
-		case F_AVG_INT8:
-			plan->kind = FinalKind::AvgToNumeric;
-			add_part(plan, agg, AggFn::Sum);
-			return add_part(plan, agg, AggFn::Count);
-		case F_SUM_FLOAT4:
-		case F_SUM_FLOAT8:
-		case F_AVG_FLOAT4:
-		case F_AVG_FLOAT8:
-			if (!setting_float_sums)
-				return refuse(input, "gpuvm.float_sums is off");
-			plan->kind = agg->aggfnoid == F_SUM_FLOAT4 ? FinalKind::SumToFloat4
-				: agg->aggfnoid == F_SUM_FLOAT8 ? FinalKind::SumToFloat8 : FinalKind::AvgToFloat8;
-			add_part(plan, agg, AggFn::Sum);
-			if (plan->kind == FinalKind::AvgToFloat8)
-				add_part(plan, agg, AggFn::Count);
-			return true;
-		case F_MIN_INT2:
-		case F_MIN_INT4:
-		case F_MIN_INT8:
-		case F_MIN_FLOAT4:
-		case F_MIN_FLOAT8:
-		case F_MIN_DATE:
-		case F_MIN_TIMESTAMP:
-		case F_MIN_TIMESTAMPTZ:
-			return add_part(plan, agg, AggFn::Min);
-		case F_MAX_INT2:
-		case F_MAX_INT4:
-		case F_MAX_INT8:
-		case F_MAX_FLOAT4:
-		case F_MAX_FLOAT8:
-		case F_MAX_DATE:
-		case F_MAX_TIMESTAMP:
-		case F_MAX_TIMESTAMPTZ:
-			return add_part(plan, agg, AggFn::Max);
-		case F_BOOL_AND:
-		case F_EVERY:
-			return add_part(plan, agg, AggFn::BoolAnd);
-		case F_BOOL_OR:
-			return add_part(plan, agg, AggFn::BoolOr);
-		default:
-			return refuse(input, psprintf("aggregate %s is not supported", format_procedure(agg->aggfnoid)));
-	}
+	if ((entry->kind == FinalKind::SumToFloat4 || entry->kind == FinalKind::SumToFloat8 || entry->kind == FinalKind::AvgToFloat8) &&
+		!setting_float_sums)
+		return refuse(input, "gpuvm.float_sums is off");
+	if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max))
+		add_part(plan, agg, entry->fn, AggInput::Rank);
+	else
+		add_part(plan, agg, entry->fn);
+	if (entry->kind == FinalKind::Variance)
+		add_part(plan, agg, AggFn::Sum, AggInput::Square);
+	if (entry->kind == FinalKind::Variance || entry->kind == FinalKind::AvgToNumeric || entry->kind == FinalKind::AvgToFloat8)
+		add_part(plan, agg, AggFn::Count);
+	if (entry->fn == AggFn::Sum && form == ValueForm::Numeric && numeric_scale(input, arg).mixed)
+		add_part(plan, agg, AggFn::Max, AggInput::Scale);
+	return true;
 }
 
 }  // namespace gpuvm

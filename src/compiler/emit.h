@@ -1,6 +1,17 @@
 /*
- * emit.h: a program in the making, between compile.cc (expressions) and
+ * emit.h: a program in the making, between what compiles expressions and
  * programs.cc (everything around them).
+ *
+ * Each compile_* function emits the operations for one expression and returns
+ * the register that holds its value, or -1 with input->reason set. Nothing here
+ * has a destructor, so an ereport from PostgreSQL may pass through.
+ *
+ * A register is only defined on the lanes that were live when it was written.
+ * The operands of AND, OR, CASE and COALESCE that can raise are therefore
+ * compiled between a jump and its target (an error counts on live lanes only, as
+ * PostgreSQL's short circuit has it), and what is computed in between is
+ * forgotten at the target. Operands that cannot raise are evaluated on every
+ * lane: cheaper than a branch, and nobody can tell.
  */
 #ifndef GPUVM_COMPILER_EMIT_H
 #define GPUVM_COMPILER_EMIT_H
@@ -55,6 +66,8 @@ struct Compiler
 	bool		matched[PROGRAM_MAX_CURSORS];	/* the cursor's Match was passed */
 	int			ncached;
 	CachedColumn cached[MAX_CACHED_COLUMNS];
+	int			nknown;			/* operations whose values can be used again: their addresses */
+	int16		known[PROGRAM_MAX_OPS];
 	int			noutputs;		/* registers set aside for result columns, not loaded yet */
 	CachedColumn outputs[PROGRAM_MAX_COLUMNS];
 	ScaleUse	scale_use;		/* of the numeric that is being compiled */
@@ -83,29 +96,114 @@ new_reg(Compiler *c, Type type)
 /* Notes the reason, if it is the first, and returns -1. */
 int			refuse(Compiler *c, const char *fmt, ...) pg_attribute_printf(2, 3);
 
-/* None: not imported. */
-Type		column_type(const CompileCursor *cursor, AttrNumber attnum);
-int			load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type);
+/* -- compile.cc: calls, comparisons, and what leads everywhere else ------------------- */
 
 int			compile_expr(Compiler *c, const Expr *expr);
+
+/* A numeric of which only the value matters, not the digits that are shown. */
+int			compile_value(Compiler *c, const Expr *expr);
+
+/*
+ * The register with the operation's value: a comparison's as Bool, p2 and p3 are its operands. An equal
+ * operation before that the lanes have passed is used again.
+ */
+int			value(Compiler *c, Opcode op, Type type, int p2, int p3 = 0, int64_t p4 = 0, uint8_t p5 = 0,
+				  const RegisterInfo &info = NO_INFO);
+
+int			int_value(Compiler *c, Type type, int64_t v, const RegisterInfo &info = NO_INFO);
+int			float_value(Compiler *c, Type type, double v);
+int			null_value(Compiler *c, Type type, const RegisterInfo &info = NO_INFO);
+bool		is_null_value(const Compiler *c, int reg);
+bool		is_int_value(const Compiler *c, int reg, int64_t *v);
+
 int			convert(Compiler *c, int reg, Type to);
 bool		compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra, int *rb);
 bool		is_comparison(const FnEntry *fn);
 
-bool		may_be_conditional(Compiler *c, const Expr *expr);
+/* The VM's type; None, and the reason noted, when it has none. */
+Type		supported_type(Compiler *c, Oid type);
 
-/* The operands of a key (split_seek_keys): the earlier cursors', and that of the relation. False: it is none. */
-bool		key_sides(const Expr *clause, Index varno, Node **outer, Node **inner);
+/* -- leaves.cc: columns, constants, parameters ---------------------------------------- */
+
+/* Place of the column in the imported table, -1: not imported. */
+int			column_place(const CompileCursor *cursor, AttrNumber attnum);
+int			load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type);
+int			compile_var(Compiler *c, const Var *var);
+int			compile_const(Compiler *c, const Const *con);
+/* An expression without columns whose value is known when execution starts. */
+int			compile_param(Compiler *c, const Expr *expr);
+int64_t		const_int(Oid type, Datum value);
+
+/* Does PostgreSQL evaluate it when execution starts, so that it is a parameter? (folding.cc) */
+bool		evaluated_at_start(const Expr *expr);
+
+/* -- control.cc: what evaluates some of its operands only, and truth values ------------ */
+
+int			compile_and_or(Compiler *c, const BoolExpr *expr);
+int			compile_not(Compiler *c, int reg);
+int			compile_case(Compiler *c, const CaseExpr *expr);
+int			compile_coalesce(Compiler *c, const CoalesceExpr *expr);
+int			compile_minmax(Compiler *c, const MinMaxExpr *expr);
+int			compile_nullif(Compiler *c, const NullIfExpr *expr);
+int			compile_boolean_test(Compiler *c, const BooleanTest *expr);
+int			compile_null_test(Compiler *c, const NullTest *expr);
+
+bool		may_be_conditional(Compiler *c, const Expr *expr);
 
 /* Between branch_open and branch_close, lanes for which `reg` is true (or false: IfNot) are elsewhere. */
 struct Branch
 {
 	int			jump;
 	int			ncached;
+	int			nknown;
 };
 
 Branch		branch_open(Compiler *c, Opcode op, int reg, bool null_jumps);
 void		branch_close(Compiler *c, const Branch &br);
+
+/* -- numeric.cc ------------------------------------------------------------------------ */
+
+/* The scale that a numeric expression is computed at. */
+struct NumericScale
+{
+	int			scale;			/* -1: any (NULL), or it does not compile */
+	bool		mixed;			/* of some rows the display scale is less */
+};
+
+NumericScale numeric_scale(const CompileInput *input, const Expr *expr);
+
+/* NULL is of any scale. */
+NumericScale common_scale(const NumericScale &a, const NumericScale &b);
+
+int			compile_numeric_const(Compiler *c, const Const *con);
+int			compile_numeric_call(Compiler *c, const FnEntry *fn, List *args);
+
+/* Both operands of a comparison, at one scale. */
+bool		compile_numeric_operands(Compiler *c, List *args, int *ra, int *rb);
+
+/* The same number at a scale that is no less. */
+int			rescale(Compiler *c, int reg, int scale);
+
+/* The register with the display scales, or with the one that all have, which was `scale` before it was rescaled. */
+int			shown_scale(Compiler *c, int reg, int scale);
+
+inline RegisterInfo
+numeric_info(int scale, int shown = -1)
+{
+	return RegisterInfo{static_cast<int16>(scale), static_cast<int16>(shown), -1, 0, -1};
+}
+
+/* -- datetime.cc ------------------------------------------------------------------------ */
+
+int			compile_datetime_call(Compiler *c, const FnEntry *fn, List *args);
+
+/* The display scale of an extract(); -1: its field is not supported. */
+int			extract_scale(const FnEntry *fn, List *args);
+
+/* -- programs.cc ------------------------------------------------------------------------- */
+
+/* The operands of a key (split_seek_keys): the earlier cursors', and that of the relation. False: it is none. */
+bool		key_sides(const Expr *clause, Index varno, Node **outer, Node **inner);
 
 }  // namespace gpuvm
 

@@ -2,7 +2,6 @@
 #include "pg/pg.h"
 
 extern "C" {
-#include "catalog/pg_type.h"
 #include "utils/fmgroids.h"
 }
 
@@ -21,6 +20,9 @@ namespace gpuvm {
 #define CAST(fn, t)      {fn, FnKind::Cast, Opcode::Cast, Type::t}
 #define CONVERT(fn, op, t) {fn, FnKind::Convert, Opcode::op, Type::t}
 #define COMPARE1(kind, fn, op, t) {fn, FnKind::kind, Opcode::op, Type::t}
+#define KIND(fn, kind, op, t) {fn, FnKind::kind, Opcode::op, Type::t}
+#define NUMERIC(fn, kind, op) KIND(fn, kind, op, I64)
+#define COMPARE_NUMERIC(fn, op) {fn, FnKind::Compare, Opcode::op, Type::I64, ValueForm::Numeric}
 #define COMPARE6(prefix, t) \
 	COMPARE1(Compare, prefix##EQ, Eq, t), COMPARE1(Compare, prefix##NE, Ne, t), \
 	COMPARE1(Compare, prefix##LT, Lt, t), COMPARE1(Compare, prefix##LE, Le, t), \
@@ -77,49 +79,155 @@ static FnEntry entries[] = {
 	CAST(F_FLOAT4_INT2, F32), CAST(F_FLOAT4_INT4, F32), CAST(F_FLOAT4_INT8, F32), CAST(F_FLOAT4_FLOAT8, F32),
 	CAST(F_FLOAT8_INT2, F64), CAST(F_FLOAT8_INT4, F64), CAST(F_FLOAT8_INT8, F64), CAST(F_FLOAT8_FLOAT4, F64),
 	CAST(F_BOOL_INT4, Bool),
+
+	/* numeric */
+	COMPARE_NUMERIC(F_NUMERIC_EQ, Eq), COMPARE_NUMERIC(F_NUMERIC_NE, Ne), COMPARE_NUMERIC(F_NUMERIC_LT, Lt),
+	COMPARE_NUMERIC(F_NUMERIC_LE, Le), COMPARE_NUMERIC(F_NUMERIC_GT, Gt), COMPARE_NUMERIC(F_NUMERIC_GE, Ge),
+	NUMERIC(F_NUMERIC_ADD, NumericBinary, Add), NUMERIC(F_NUMERIC_SUB, NumericBinary, Sub), NUMERIC(F_NUMERIC_MUL, NumericBinary, Mul),
+	NUMERIC(F_NUMERIC_MOD, NumericBinary, Remainder), NUMERIC(F_MOD_NUMERIC_NUMERIC, NumericBinary, Remainder),
+	NUMERIC(F_NUMERIC_UMINUS, NumericUnary, Neg), NUMERIC(F_NUMERIC_ABS, NumericUnary, Abs), NUMERIC(F_ABS_NUMERIC, NumericUnary, Abs),
+	SAME(F_NUMERIC_UPLUS, I64),
+	NUMERIC(F_ROUND_NUMERIC, NumericRound, DivRound), NUMERIC(F_ROUND_NUMERIC_INT4, NumericRound, DivRound),
+	NUMERIC(F_TRUNC_NUMERIC, NumericRound, Div), NUMERIC(F_TRUNC_NUMERIC_INT4, NumericRound, Div),
+	NUMERIC(F_FLOOR_NUMERIC, NumericRound, DivFloor),
+	NUMERIC(F_CEIL_NUMERIC, NumericCeil, DivFloor), NUMERIC(F_CEILING_NUMERIC, NumericCeil, DivFloor),
+	NUMERIC(F_SIGN_NUMERIC, NumericSign, Sub),
+	NUMERIC(F_NUMERIC_INT2, NumericFromInt, Cast), NUMERIC(F_NUMERIC_INT4, NumericFromInt, Cast), NUMERIC(F_NUMERIC_INT8, NumericFromInt, Cast),
+	KIND(F_INT2_NUMERIC, NumericToInt, DivRound, I16), KIND(F_INT4_NUMERIC, NumericToInt, DivRound, I32),
+	KIND(F_INT8_NUMERIC, NumericToInt, DivRound, I64), KIND(F_FLOAT8_NUMERIC, NumericToFloat, Div, F64),
+	NUMERIC(F_NUMERIC_NUMERIC_INT4, NumericTypmod, DivRound),
+
+	/* dates and times */
+	COMPARE6_(F_TIME, I64),
+	NUMERIC(F_EXTRACT_TEXT_TIMESTAMP, Extract, DatePart), NUMERIC(F_EXTRACT_TEXT_DATE, ExtractDate, DatePart),
+	NUMERIC(F_EXTRACT_TEXT_TIME, ExtractTime, DatePart), NUMERIC(F_EXTRACT_TEXT_TIMESTAMPTZ, ExtractEpoch, DatePart),
+	KIND(F_DATE_PART_TEXT_TIMESTAMP, DatePart, DatePart, F64), KIND(F_DATE_PART_TEXT_TIME, DatePartTime, DatePart, F64),
+	KIND(F_DATE_PART_TEXT_TIMESTAMPTZ, DatePartEpoch, DatePart, F64),
+	KIND(F_DATE_TRUNC_TEXT_TIMESTAMP, TruncTimestamp, DateTrunc, I64),
+	KIND(F_TIMESTAMP_PL_INTERVAL, AddInterval, TimestampAddMicros, I64), KIND(F_TIMESTAMP_MI_INTERVAL, SubInterval, TimestampAddMicros, I64),
+	KIND(F_DATE_PL_INTERVAL, AddIntervalDate, TimestampAddMicros, I64), KIND(F_DATE_MI_INTERVAL, SubIntervalDate, TimestampAddMicros, I64),
+	KIND(F_TIMESTAMPTZ_PL_INTERVAL, AddIntervalZone, TimestampAddMicros, I64),
+	KIND(F_TIMESTAMPTZ_MI_INTERVAL, SubIntervalZone, TimestampAddMicros, I64),
+	KIND(F_TIME_PL_INTERVAL, AddIntervalTime, TimeAddMicros, I64), KIND(F_TIME_MI_INTERVAL, SubIntervalTime, TimeAddMicros, I64),
+	KIND(F_DATETIME_PL, DateTime, TimestampAddMicros, I64),
+	KIND(F_ISFINITE_DATE, IsFinite, In, I32), KIND(F_ISFINITE_TIMESTAMP, IsFinite, In, I64), KIND(F_ISFINITE_TIMESTAMPTZ, IsFinite, In, I64),
+
+	/* oid, money */
+	COMPARE6(F_OID, I64), COMPARE6_(F_CASH, I64),
+	ARITH(F_CASH_PL, Add, I64), ARITH(F_CASH_MI, Sub, I64),
+	ARITH(F_CASH_MUL_INT8, Mul, I64), ARITH(F_CASH_MUL_INT4, Mul, I64), ARITH(F_CASH_MUL_INT2, Mul, I64),
+	ARITH(F_INT8_MUL_CASH, Mul, I64), ARITH(F_INT4_MUL_CASH, Mul, I64), ARITH(F_INT2_MUL_CASH, Mul, I64),
+	ARITH(F_CASH_DIV_INT8, Div, I64), ARITH(F_CASH_DIV_INT4, Div, I64), ARITH(F_CASH_DIV_INT2, Div, I64),
 };
 /* clang-format on */
+
+static void
+sort_entries(void)
+{
+	static bool sorted = false;
+
+	if (!sorted)
+		std::sort(std::begin(entries), std::end(entries), [](const FnEntry &a, const FnEntry &b) { return a.function < b.function; });
+	sorted = true;
+}
 
 const FnEntry *
 lookup_function(Oid function)
 {
-	static bool sorted = false;
-	auto		less = [](const FnEntry &a, const FnEntry &b) { return a.function < b.function; };
+	const FnEntry *found;
 
-	if (!sorted)
-	{
-		std::sort(std::begin(entries), std::end(entries), less);
-		sorted = true;
-	}
-
-	FnEntry		key{function, FnKind::Same, Opcode::Copy, Type::None};
-	const FnEntry *found = std::lower_bound(std::begin(entries), std::end(entries), key, less);
-
+	sort_entries();
+	found = std::lower_bound(std::begin(entries), std::end(entries), function,
+							 [](const FnEntry &a, Oid b) { return a.function < b; });
 	return found != std::end(entries) && found->function == function ? found : nullptr;
 }
 
-Type
-vm_type(Oid type)
+const FnEntry *
+function_entry(int i)
 {
-	switch (type)
+	sort_entries();
+	return i < static_cast<int>(std::size(entries)) ? &entries[i] : nullptr;
+}
+
+const char *
+function_remark(const FnEntry *entry)
+{
+	switch (entry->kind)
 	{
-		case BOOLOID:
-			return Type::Bool;
-		case INT2OID:
-			return Type::I16;
-		case INT4OID:
-		case DATEOID:
-			return Type::I32;
-		case INT8OID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-			return Type::I64;
-		case FLOAT4OID:
-			return Type::F32;
-		case FLOAT8OID:
-			return Type::F64;
+		case FnKind::NumericRound:
+			return "the number of digits is a constant";
+		case FnKind::NumericToFloat:
+			return "PostgreSQL answers where a value has more than 15 digits";
+		case FnKind::Extract:
+		case FnKind::DatePart:
+			return "the field is a constant other than julian; PostgreSQL answers where there are infinities";
+		case FnKind::ExtractDate:
+			return "the field is a constant; PostgreSQL answers where there are infinities";
+		case FnKind::ExtractTime:
+		case FnKind::DatePartTime:
+		case FnKind::TruncTimestamp:
+			return "the field is a constant";
+		case FnKind::ExtractEpoch:
+		case FnKind::DatePartEpoch:
+			return "the field is epoch: others depend on TimeZone";
+		case FnKind::AddInterval:
+		case FnKind::SubInterval:
+		case FnKind::AddIntervalDate:
+		case FnKind::SubIntervalDate:
+		case FnKind::AddIntervalTime:
+		case FnKind::SubIntervalTime:
+			return "the interval is a constant";
+		case FnKind::AddIntervalZone:
+		case FnKind::SubIntervalZone:
+			return "the interval is a constant of hours and less: days and months depend on TimeZone";
 		default:
-			return Type::None;
+			return nullptr;
+	}
+}
+
+const char *
+function_refusal(Oid function)
+{
+	switch (function)
+	{
+		case F_NUMERIC_DIV:
+			return "the display scale of a quotient depends on its operands";
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_DATE:
+		case F_DATE_TIMESTAMPTZ:
+		case F_TIMESTAMP_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_TIMESTAMP:
+		case F_TIME_TIMESTAMPTZ:
+		case F_DATE_EQ_TIMESTAMPTZ:
+		case F_DATE_NE_TIMESTAMPTZ:
+		case F_DATE_LT_TIMESTAMPTZ:
+		case F_DATE_LE_TIMESTAMPTZ:
+		case F_DATE_GT_TIMESTAMPTZ:
+		case F_DATE_GE_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_EQ_DATE:
+		case F_TIMESTAMPTZ_NE_DATE:
+		case F_TIMESTAMPTZ_LT_DATE:
+		case F_TIMESTAMPTZ_LE_DATE:
+		case F_TIMESTAMPTZ_GT_DATE:
+		case F_TIMESTAMPTZ_GE_DATE:
+		case F_TIMESTAMP_EQ_TIMESTAMPTZ:
+		case F_TIMESTAMP_NE_TIMESTAMPTZ:
+		case F_TIMESTAMP_LT_TIMESTAMPTZ:
+		case F_TIMESTAMP_LE_TIMESTAMPTZ:
+		case F_TIMESTAMP_GT_TIMESTAMPTZ:
+		case F_TIMESTAMP_GE_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_EQ_TIMESTAMP:
+		case F_TIMESTAMPTZ_NE_TIMESTAMP:
+		case F_TIMESTAMPTZ_LT_TIMESTAMP:
+		case F_TIMESTAMPTZ_LE_TIMESTAMP:
+		case F_TIMESTAMPTZ_GT_TIMESTAMP:
+		case F_TIMESTAMPTZ_GE_TIMESTAMP:
+			return "it depends on TimeZone";
+		case F_TIMESTAMP_MI:
+		case F_TIMESTAMPTZ_MI:
+			return "an interval that is computed has no form in the virtual machine";
+		default:
+			return nullptr;
 	}
 }
 
@@ -135,7 +243,24 @@ function_can_raise(const FnEntry *entry, Type argument)
 			return entry->operand == Type::F32 && argument == Type::F64;
 		return type_is_float(argument) || argument > entry->operand;
 	}
-	return opcode_info[static_cast<int>(entry->opcode)].errors != 0;
+	switch (entry->kind)
+	{
+		case FnKind::NumericRound:
+		case FnKind::NumericCeil:
+		case FnKind::NumericSign:
+		case FnKind::NumericFromInt:
+			/* nothing is divided by zero, and what grows is flagged only */
+			return false;
+		case FnKind::NumericToInt:
+		case FnKind::NumericToFloat:
+		case FnKind::NumericTypmod:
+			return true;
+		case FnKind::ExtractTime:
+		case FnKind::DatePartTime:
+			return false;
+		default:
+			return opcode_info[static_cast<int>(entry->opcode)].errors != 0;
+	}
 }
 
 }  // namespace gpuvm

@@ -6,6 +6,7 @@
 #define GPUVM_COMPILER_FUNCTIONS_H
 
 #include "pg/pg.h"
+#include "pg/value_form.h"
 #include "vm/program.h"
 
 namespace gpuvm {
@@ -22,6 +23,37 @@ enum class FnKind : uint8_t
 	CompareDateRight,			/* timestamp with date */
 	Cast,						/* argument of any supported type to `operand` */
 	Convert,					/* an opcode whose result (`operand`) and argument types differ */
+
+	/* numeric.cc; the opcode is what remains once scales are aligned */
+	NumericBinary,
+	NumericUnary,
+	NumericRound,				/* round, trunc, floor; a second argument is a constant */
+	NumericCeil,
+	NumericSign,
+	NumericFromInt,
+	NumericToInt,				/* `operand` */
+	NumericToFloat,
+	NumericTypmod,				/* numeric(x, p, s) */
+
+	/* datetime.cc; fields and intervals are constants */
+	Extract,					/* of a timestamp, as numeric */
+	ExtractDate,
+	ExtractTime,
+	ExtractEpoch,				/* of a timestamp with time zone: what does not depend on TimeZone */
+	DatePart,					/* the same as float8 */
+	DatePartTime,
+	DatePartEpoch,
+	TruncTimestamp,
+	AddInterval,				/* timestamp with interval */
+	SubInterval,
+	AddIntervalDate,
+	SubIntervalDate,
+	AddIntervalZone,			/* timestamp with time zone: hours and less alone do not depend on TimeZone */
+	SubIntervalZone,
+	AddIntervalTime,
+	SubIntervalTime,
+	DateTime,					/* date + time */
+	IsFinite,
 };
 
 struct FnEntry
@@ -30,13 +62,27 @@ struct FnEntry
 	FnKind		kind;
 	Opcode		opcode;
 	Type		operand;
+	ValueForm	form = ValueForm::Plain;	/* Numeric: of a Compare's operands */
 };
 
 /* The function's entry, or NULL when it stays with PostgreSQL. */
 const FnEntry *lookup_function(Oid function);
 
+/* The whole whitelist, in the order of OIDs; `i` from 0, NULL behind the last. */
+const FnEntry *function_entry(int i);
+
+/* What an entry does not say: "field and interval are constants" and the like; NULL: nothing. */
+const char *function_remark(const FnEntry *entry);
+
+/* Why a function that might be expected in the whitelist is not there; NULL: for no special reason. */
+const char *function_refusal(Oid function);
+
 /* The VM type of a PostgreSQL type, or Type::None. */
-Type		vm_type(Oid type);
+inline Type
+vm_type(Oid type)
+{
+	return value_type(type).type;
+}
 
 /* Can the opcode of this entry set an error bit? (A widening cast cannot.) */
 bool		function_can_raise(const FnEntry *entry, Type argument);

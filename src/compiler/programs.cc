@@ -146,6 +146,7 @@ open_pipeline(Compiler *c, int ncursors, int cursor)
 	c->first = cursor;
 	c->npositioned = 1;
 	c->ncached = 0;
+	c->nknown = 0;
 	return emit(c, Opcode::Parallel, Type::None, ncursors, cursor, 0);
 }
 
@@ -326,21 +327,40 @@ split_range(List *clauses, Index varno, List **range, List **conditions)
 	}
 }
 
-/* One operand of a comparison, in the type that both are compared in; -1 if it does not compile. */
+/* The scale at which the operands of comparisons meet; -1: they are no numerics. */
 static int
-compile_side(Compiler *c, const OpExpr *clause, const Node *operand)
+meeting_scale(const CompileInput *input, List *clauses)
+{
+	NumericScale all = {-1, false};
+	ListCell   *lc;
+	ListCell   *arg;
+
+	foreach(lc, clauses)
+	{
+		const OpExpr *clause = static_cast<const OpExpr *>(lfirst(lc));
+
+		if (lookup_function(clause->opfuncid)->form != ValueForm::Numeric)
+			return -1;
+		foreach(arg, clause->args)
+			all = common_scale(all, numeric_scale(input, static_cast<const Expr *>(lfirst(arg))));
+	}
+	return Max(all.scale, 0);
+}
+
+/* One operand of a comparison, in the type and at the scale that both are compared in; -1 if it does not compile. */
+static int
+compile_side(Compiler *c, const OpExpr *clause, const Node *operand, int scale)
 {
 	const FnEntry *fn = lookup_function(clause->opfuncid);
-	int			reg = compile_expr(c, reinterpret_cast<const Expr *>(operand));
-	int			out;
+	int			reg = compile_value(c, reinterpret_cast<const Expr *>(operand));
 
 	if (reg < 0)
 		return -1;
-	if (!is_widened_date(clause, operand))
-		return convert(c, reg, fn->operand);
-	out = new_reg(c, fn->operand);
-	emit(c, Opcode::DateToTimestampSat, fn->operand, out, reg, 0);
-	return out;
+	if (scale >= 0)
+		return rescale(c, reg, scale);
+	if (is_widened_date(clause, operand))
+		return value(c, Opcode::DateToTimestampSat, fn->operand, reg);
+	return convert(c, reg, fn->operand);
 }
 
 /* The registers of the keys, of one side, in the type of their equality. False if one does not compile. */
@@ -357,7 +377,7 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 		int			reg;
 
 		key_sides(reinterpret_cast<const Expr *>(clause), cursor->varno, &outer, &inner);
-		reg = compile_side(c, clause, inner_side ? inner : outer);
+		reg = compile_side(c, clause, inner_side ? inner : outer, meeting_scale(c->input, list_make1(lfirst(lc))));
 		if (reg < 0)
 			return false;
 		regs[foreach_current_index(lc)] = reg;
@@ -382,7 +402,7 @@ compile_bounds(Compiler *c, const CompileCursor *cursor, int64_t *regs, uint8_t 
 		int			reg;
 
 		is_bound((Expr *) clause, cursor->varno, &outer, &inner, &more);
-		reg = compile_side(c, clause, outer);
+		reg = compile_side(c, clause, outer, meeting_scale(c->input, cursor->range));
 		if (reg < 0)
 			return false;
 		regs[(more & RANGE_LO) != 0 ? 0 : 1] = reg;
@@ -410,7 +430,7 @@ compile_build(Compiler *c, int k)
 		Node	   *inner;
 
 		key_sides(clause, cursor->varno, &outer, &inner);
-		regs[0] = compile_side(c, (OpExpr *) clause, inner);
+		regs[0] = compile_side(c, (OpExpr *) clause, inner, meeting_scale(c->input, cursor->range));
 		if (regs[0] < 0)
 			return false;
 	}
@@ -461,6 +481,7 @@ compile_join(Compiler *c, int k, List *outputs)
 	int			nkeys = list_length(cursor->keys);
 	uint8_t		bounds = 0;
 	int			ncached;
+	int			nknown;
 
 	if (!compile_keys(c, cursor, false, regs) || !load_columns(c, cursor->conditions))
 		return false;
@@ -476,6 +497,7 @@ compile_join(Compiler *c, int k, List *outputs)
 	if (full == c->input->ncursors && !load_columns(c, outputs))
 		return false;
 	ncached = full == k ? 0 : c->ncached;
+	nknown = full == k ? 0 : c->nknown;
 
 	if (bounds != 0)
 		emit(c, Opcode::SeekRange, Type::None, k, bounds, c->b->add_aux(regs, 2));
@@ -491,7 +513,10 @@ compile_join(Compiler *c, int k, List *outputs)
 	emit(c, Opcode::Match, Type::None, k, static_cast<int>(cursor->kind), 0);
 	c->matched[k] = true;
 	if (!inner)
+	{
 		c->ncached = ncached;
+		c->nknown = nknown;
+	}
 	return compile_quals(c, cursor->filters);
 }
 
@@ -556,18 +581,20 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 		int			i = foreach_current_index(lc);
 		const Var  *var = lfirst_node(Var, lc);
 		int			cursor = cursor_of_var(input, var);
-		Type		type = cursor < 0 ? Type::None : column_type(&input->cursors[cursor], var->varattno);
+		int			place = cursor < 0 ? -1 : column_place(&input->cursors[cursor], var->varattno);
+		Type		type;
 
 		if (cursor < 0)
 		{
 			refuse(c, "a column of another relation is used");
 			return false;
 		}
-		if (type == Type::None)
+		if (place < 0)
 		{
-			load_column(c, cursor, var->varattno, InvalidOid);		/* says why */
+			load_column(c, cursor, var->varattno, var->vartype);	/* says why */
 			return false;
 		}
+		type = static_cast<Type>(input->cursors[cursor].table->types[place]);
 		emit(c, Opcode::ResultColumn, type, i, 0, 0,
 			 c->b->add_name(get_attname(input->cursors[cursor].relid, var->varattno, false)));
 		c->outputs[i] = CachedColumn{cursor, var->varattno, new_reg(c, type)};
@@ -592,9 +619,10 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 
 		if (reg < 0)
 			return false;
-		/* Never so today: depth is 0 at every first use outside a branch. */
+		/* Of a semijoin's inner side, or first used in a branch. */
 		if (reg != o->reg)
 			emit(c, Opcode::Copy, c->b->reg_type[o->reg], o->reg, reg, 0);
+		c->info[o->reg] = c->info[reg];
 	}
 	if (input->ncursors == 1)
 		emit(c, Opcode::Rowid, Type::RowId, extra_reg, 0, 0);
@@ -610,9 +638,99 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 	return finish(c, out);
 }
 
+/* Of what type is the VM aggregate's argument? */
+static Type
+aggregate_type(const VmAggregate &agg)
+{
+	if (agg.fn == AggFn::CountStar)
+		return Type::None;
+	if (agg.input == AggInput::Square)
+		return Type::I64;
+	if (agg.input == AggInput::Scale || agg.input == AggInput::Rank)
+		return Type::I32;
+	return vm_type(exprType(reinterpret_cast<const Node *>(agg.arg)));
+}
+
+static int
+aggregate_argument(Compiler *c, const VmAggregate &agg)
+{
+	bool		added = agg.fn == AggFn::Sum || agg.input == AggInput::Scale;
+	int			reg;
+
+	if (agg.input == AggInput::Rank)
+		return compile_rank(c, agg.arg, agg.collation);
+	/* What a sum shows is the greatest of its scales, which is an aggregate of its own; what is counted is not shown. */
+	c->scale_use = added ? ScaleUse::Each : agg.fn == AggFn::Count ? ScaleUse::None : ScaleUse::One;
+	reg = compile_expr(c, agg.arg);
+	c->scale_use = ScaleUse::One;
+	if (reg < 0)
+		return -1;
+	if (agg.input == AggInput::Scale)
+		return shown_scale(c, reg, c->info[reg].scale);
+	if (agg.input == AggInput::Square)
+	{
+		int			scale = c->info[reg].scale;
+
+		reg = convert(c, reg, Type::I64);
+		return reg < 0 ? -1 : value(c, Opcode::Mul, Type::I64, reg, reg, 0, 0, scale < 0 ? NO_INFO : numeric_info(2 * scale));
+	}
+	return reg;
+}
+
+/* One VM aggregate over the rows of the groups. */
+static bool
+compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *output)
+{
+	int			filter = -1;
+	int			arg = -1;
+	Branch		br;
+	bool		guarded = false;
+
+	*output = PLAIN_OUTPUT;
+	if (agg.filter != nullptr)
+	{
+		filter = compile_expr(c, agg.filter);
+		if (filter < 0)
+			return false;
+		/* PostgreSQL evaluates the argument only where the filter is true. */
+		if (!may_be_conditional(c, agg.arg))
+			return false;
+		guarded = agg.arg != nullptr && can_raise(agg.arg);
+	}
+	if (guarded)
+		br = branch_open(c, Opcode::IfNot, filter, true);
+	if (agg.arg != nullptr)
+	{
+		arg = aggregate_argument(c, agg);
+		if (arg >= 0 && agg.input == AggInput::Scale)
+		{
+			/* the scale of a null does not count */
+			int			reg;
+			int			known;
+
+			c->scale_use = ScaleUse::Each;
+			reg = compile_expr(c, agg.arg);
+			c->scale_use = ScaleUse::One;
+			known = reg < 0 ? -1 : value(c, Opcode::NotNull, c->b->reg_type[reg], reg);
+			filter = known < 0 || filter < 0 ? known : value(c, Opcode::And, Type::Bool, filter, known);
+			if (filter < 0)
+				return false;
+		}
+		if (arg < 0)
+			return false;
+		if (agg.fn != AggFn::Count)
+			*output = output_form(c, arg);
+	}
+	if (guarded)
+		branch_close(c, br);
+	emit(c, Opcode::AggStep, arg < 0 ? Type::None : c->b->reg_type[arg], number, arg, filter, 0, static_cast<uint8_t>(agg.fn));
+	return true;
+}
+
 static bool
 groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
 {
+	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"};
 	Compiler   *c = start(input);
 	int			nkeys = list_length(keys);
 	int64_t		sources[PROGRAM_MAX_COLUMNS];
@@ -645,10 +763,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	}
 	for (int i = 0; i < naggs; i++)
 	{
-		static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or"};
-		Type		arg = aggs[i].arg == nullptr ? Type::None : vm_type(exprType((Node *) aggs[i].arg));
-
-		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, arg), nkeys + i, 0, 0,
+		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, aggregate_type(aggs[i])), nkeys + i, 0, 0,
 			 c->b->add_name(names[static_cast<int>(aggs[i].fn)]));
 		outputs = lappend(lappend(outputs, aggs[i].arg), aggs[i].filter);
 		sources[nkeys + i] = RESULT_FROM_AGG | i;
@@ -670,35 +785,8 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 		emit(c, Opcode::Group, Type::None, nkeys, c->b->add_aux(key_regs, nkeys), 0);
 	for (int i = 0; i < naggs; i++)
 	{
-		int			filter = -1;
-		int			arg = -1;
-		Type		type = Type::None;
-		Branch		br;
-		bool		guarded = false;
-
-		if (aggs[i].filter != nullptr)
-		{
-			filter = compile_expr(c, aggs[i].filter);
-			if (filter < 0)
-				return false;
-			/* PostgreSQL evaluates the argument only where the filter is true. */
-			if (!may_be_conditional(c, aggs[i].arg))
-				return false;
-			guarded = aggs[i].arg != nullptr && can_raise(aggs[i].arg);
-		}
-		if (guarded)
-			br = branch_open(c, Opcode::IfNot, filter, true);
-		if (aggs[i].arg != nullptr)
-		{
-			arg = compile_expr(c, aggs[i].arg);
-			if (arg < 0)
-				return false;
-			type = c->b->reg_type[arg];
-		}
-		if (guarded)
-			branch_close(c, br);
-		emit(c, Opcode::AggStep, type, i, arg, filter, 0, static_cast<uint8_t>(aggs[i].fn));
-		out->outputs[nkeys + i] = arg < 0 || aggs[i].fn == AggFn::Count ? PLAIN_OUTPUT : output_form(c, arg);
+		if (!compile_aggregate(c, aggs[i], i, &out->outputs[nkeys + i]))
+			return false;
 	}
 	out->noutputs = nkeys + naggs;
 	close_pipeline(c, parallel);

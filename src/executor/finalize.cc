@@ -2,6 +2,9 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "libpq/pqformat.h"
+#include "nodes/execnodes.h"
+#include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 }
@@ -9,6 +12,7 @@ extern "C" {
 #include <cstring>
 
 #include "executor/finalize.h"
+#include "pg/numeric_scaled.h"
 
 namespace gpuvm {
 
@@ -42,27 +46,130 @@ view_datum(const ColumnView &view, uint32 row)
 	}
 }
 
-/* An int128 of at most 2^63 * 10^18 in magnitude, far above any sum of int8 columns. */
-static Datum
-int128_to_numeric(int128 v)
+/* -- numeric aggregates -------------------------------------------------------------- */
+
+/* The parts of an aggregate, whose result columns are listed in `final` from here on. */
+constexpr int PARTS = 2;
+
+struct Parts
 {
-	constexpr int64 ten18 = INT64CONST(1000000000000000000);
+	const List *final;
+	const ColumnView *views;
+	const OutputForm *outputs;
+	uint32		row;
 
-	if (v == static_cast<int64>(v))
-		return NumericGetDatum(int64_to_numeric(static_cast<int64>(v)));
+	int			count() const { return list_length(final) - PARTS; }
+	int			column(int i) const { return list_nth_int(final, PARTS + i); }
+	template <typename T>
+	T			value(int i) const { return load<T>(views[column(i)], row); }
+};
 
-	Datum		high = NumericGetDatum(int64_to_numeric(static_cast<int64>(v / ten18)));
-	Datum		low = NumericGetDatum(int64_to_numeric(static_cast<int64>(v % ten18)));
+/*
+ * A sum as numeric. Of numerics it shows as many decimals as the value that shows most:
+ * all of them, or, where values differ, what part `shown` says. `power` is that of the values in it.
+ */
+static Datum
+sum_to_numeric(const Parts &parts, int sum, int shown, int power)
+{
+	const OutputForm &form = parts.outputs[parts.column(sum)];
+	int128		value = parts.value<int128>(sum);
+	int			scale = form.kind == OutputKind::Numeric ? form.scale : 0;
 
-	high = DirectFunctionCall2(numeric_mul, high, NumericGetDatum(int64_to_numeric(ten18)));
-	return DirectFunctionCall2(numeric_add, high, low);
+	if (shown < parts.count())
+	{
+		int			wanted = parts.value<int32>(shown) * power;
+
+		/* no value has more decimals, so what goes is zeros */
+		for (; scale > wanted; scale--)
+			value /= 10;
+	}
+	return scaled_to_numeric(value, scale);
+}
+
+/* As numeric.c's numericvar_serialize() has it; numeric_send() has the same in shorter words. */
+static void
+send_numeric(StringInfo to, Datum numeric)
+{
+	bytea	   *sent = DatumGetByteaP(DirectFunctionCall1(numeric_send, numeric));
+	StringInfoData from;
+	int			ndigits;
+
+	initStringInfo(&from);
+	appendBinaryStringInfo(&from, VARDATA(sent), VARSIZE(sent) - VARHDRSZ);
+	ndigits = static_cast<int16>(pq_getmsgint(&from, sizeof(int16)));
+	pq_sendint32(to, ndigits);
+	for (int i = 0; i < 3; i++)		/* weight, sign, display scale */
+	{
+		uint32		word = pq_getmsgint(&from, sizeof(int16));
+
+		pq_sendint32(to, i == 0 ? static_cast<uint32>(static_cast<int16>(word)) : word);
+	}
+	for (int i = 0; i < ndigits; i++)
+		pq_sendint16(to, pq_getmsgint(&from, sizeof(int16)));
+}
+
+/* Calls an aggregate's support function as nodeAgg does: what is made lives in the current context. */
+static Datum
+call_support(Oid function, Datum arg, bool *isnull)
+{
+	LOCAL_FCINFO(fcinfo, 2);
+	FmgrInfo	flinfo;
+	AggState   *agg = makeNode(AggState);
+	ExprContext *econtext = makeNode(ExprContext);
+	Datum		result;
+
+	econtext->ecxt_per_tuple_memory = CurrentMemoryContext;
+	agg->curaggcontext = econtext;
+	fmgr_info(function, &flinfo);
+	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, reinterpret_cast<Node *>(agg), nullptr);
+	fcinfo->args[0].value = arg;
+	fcinfo->args[0].isnull = false;
+	fcinfo->args[1].value = (Datum) 0;
+	fcinfo->args[1].isnull = true;
+	result = FunctionCallInvoke(fcinfo);
+	*isnull = fcinfo->isnull;
+	return result;
+}
+
+/* Is it the state of int2 and int4 (numeric_poly_*), which is another than that of int8 and numeric? */
+static bool
+is_poly(Oid final)
+{
+	return final == F_NUMERIC_POLY_VAR_POP || final == F_NUMERIC_POLY_VAR_SAMP || final == F_NUMERIC_POLY_STDDEV_POP ||
+		final == F_NUMERIC_POLY_STDDEV_SAMP;
+}
+
+/* var_*, stddev_*: PostgreSQL's transition state, as parallel workers send it, and its own final function. */
+static Datum
+variance(const Parts &parts, bool *isnull)
+{
+	const Oid	final = static_cast<Oid>(lsecond_int(parts.final));
+	const bool	poly = is_poly(final);
+	const int	shown = 3;
+	StringInfoData buf;
+	Datum		state;
+
+	pq_begintypsend(&buf);
+	pq_sendint64(&buf, parts.value<int64>(2));
+	send_numeric(&buf, sum_to_numeric(parts, 0, shown, 1));
+	send_numeric(&buf, sum_to_numeric(parts, 1, shown, 2));
+	if (!poly)
+	{
+		pq_sendint32(&buf, 0);	/* the greatest display scale, and how many have it: for moving aggregates */
+		pq_sendint64(&buf, 0);
+		for (int i = 0; i < 3; i++)		/* NaN, infinities */
+			pq_sendint64(&buf, 0);
+	}
+	state = call_support(poly ? F_NUMERIC_POLY_DESERIALIZE : F_NUMERIC_DESERIALIZE, PointerGetDatum(pq_endtypsend(&buf)), isnull);
+	return call_support(final, state, isnull);
 }
 
 Datum
 finalize_aggregate(const List *final, const ColumnView *views, const OutputForm *outputs, uint32 row, bool *isnull)
 {
-	constexpr int PARTS = 2;	/* in `final`, they begin */
-	const ColumnView &value = views[list_nth_int(final, PARTS)];
+	const Parts parts = {final, views, outputs, row};
+	const ColumnView &value = views[parts.column(0)];
+	const OutputForm &form = outputs[parts.column(0)];
 
 	*isnull = view_is_null(value, row);
 	if (*isnull)
@@ -70,25 +177,24 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 	switch (static_cast<FinalKind>(linitial_int(final)))
 	{
 		case FinalKind::Direct:
-			return view_datum(value, row);
+			return form.kind == OutputKind::Numeric ? scaled_to_numeric(load<int64>(value, row), form.scale) : view_datum(value, row);
 		case FinalKind::SumToInt8:
 			return Int64GetDatum(static_cast<int64>(load<int128>(value, row)));
 		case FinalKind::SumToNumeric:
-			return int128_to_numeric(load<int128>(value, row));
+			return sum_to_numeric(parts, 0, 1, 1);
 		case FinalKind::SumToFloat4:
 			return Float4GetDatum(static_cast<float>(load<double>(value, row)));
 		case FinalKind::SumToFloat8:
 			return Float8GetDatum(load<double>(value, row));
 		case FinalKind::AvgToNumeric:
-			/* int8_avg and numeric_poly_avg: sum and count as numeric, divided. */
-			return DirectFunctionCall2(numeric_div, int128_to_numeric(load<int128>(value, row)),
-									   NumericGetDatum(int64_to_numeric(load<int64>(views[list_nth_int(final, PARTS + 1)], row))));
+			/* int8_avg, numeric_poly_avg and numeric_avg: sum and count as numeric, divided. */
+			return DirectFunctionCall2(numeric_div, sum_to_numeric(parts, 0, 2, 1),
+									   NumericGetDatum(int64_to_numeric(parts.value<int64>(1))));
 		case FinalKind::AvgToFloat8:
 			/* float8_avg; its sum starts at 0, so the mean of nothing but -0 is 0 */
-			return Float8GetDatum((load<double>(value, row) + 0.0) /
-								  static_cast<double>(load<int64>(views[list_nth_int(final, PARTS + 1)], row)));
+			return Float8GetDatum((load<double>(value, row) + 0.0) / static_cast<double>(parts.value<int64>(1)));
 		case FinalKind::Variance:
-			break;
+			return variance(parts, isnull);
 	}
 	return (Datum) 0;			/* not reached: the switch is exhaustive */
 }

@@ -57,13 +57,19 @@ SELECT min(owner_id), max(owner_id), count(*) FROM accounts;
 SELECT "column", min, max FROM gpuvm.tablets ORDER BY "column" COLLATE "C";
 ALTER TABLE accounts NO FORCE ROW LEVEL SECURITY;
 -- A policy that the VM cannot evaluate leaves the table to PostgreSQL.
-CREATE POLICY named ON accounts TO regress_gpuvm_alice USING (current_user = 'regress_gpuvm_alice' AND owner_id = 2);
+CREATE POLICY named ON accounts TO regress_gpuvm_alice USING (sqrt(owner_id) < 1.5 AND owner_id = 2);
 SET ROLE regress_gpuvm_alice;
 SELECT count(*) FROM accounts;
 RESET gpuvm.require;
 SELECT count(*) FROM accounts;
 SELECT owner_id, count(*) FROM accounts GROUP BY owner_id ORDER BY 1;
 SET gpuvm.require = :device;
+SET ROLE regress_gpuvm_owner;
+DROP POLICY named ON accounts;
+-- One that depends on who asks is evaluated when execution starts.
+CREATE POLICY named ON accounts TO regress_gpuvm_alice USING (current_user = 'regress_gpuvm_alice' AND owner_id = 2);
+SET ROLE regress_gpuvm_alice;
+SELECT owner_id, count(*) FROM accounts GROUP BY owner_id ORDER BY 1;
 SET ROLE regress_gpuvm_owner;
 DROP POLICY named ON accounts;
 -- Plans are made again for another role.

@@ -1,0 +1,158 @@
+/*
+ * folding.cc: expressions without columns whose value is known when execution
+ * starts, such as now() - interval '1 day' or $1 + 1.
+ *
+ * PostgreSQL evaluates them then, once, as it does for an index scan, although it
+ * might not come to it otherwise: an error leads to its own plan. So only functions
+ * take part that do nothing but compute: built in, immutable, or one of those that are
+ * stable for the time, its zone or the style of dates.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/fmgroids.h"
+#include "utils/syscache.h"
+}
+
+#include "compiler/emit.h"
+
+namespace gpuvm {
+
+static bool
+is_stable_in_time(Oid function)
+{
+	switch (function)
+	{
+		case F_NOW:
+		case F_TRANSACTION_TIMESTAMP:
+		case F_STATEMENT_TIMESTAMP:
+		case F_DATE_IN:
+		case F_TIME_IN:
+		case F_TIMESTAMP_IN:
+		case F_TIMESTAMPTZ_IN:
+		case F_DATE_TIMESTAMPTZ:
+		case F_TIME_TIMESTAMPTZ:
+		case F_TIMESTAMP_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_TIMESTAMP:
+		case F_TIMESTAMPTZ_DATE:
+		case F_TIMESTAMPTZ_DATE_TIME:
+		case F_TIMESTAMPTZ_PL_INTERVAL:
+		case F_TIMESTAMPTZ_MI_INTERVAL:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+		case F_DATE_PART_TEXT_TIMESTAMPTZ:
+		case F_EXTRACT_TEXT_TIMESTAMPTZ:
+		case F_TO_DATE:
+		case F_TO_TIMESTAMP_TEXT_TEXT:
+		case F_TO_CHAR_TIMESTAMPTZ_TEXT:
+		case F_TO_CHAR_TIMESTAMP_TEXT:
+		case F_DATE_LT_TIMESTAMPTZ:
+		case F_DATE_LE_TIMESTAMPTZ:
+		case F_DATE_EQ_TIMESTAMPTZ:
+		case F_DATE_GT_TIMESTAMPTZ:
+		case F_DATE_GE_TIMESTAMPTZ:
+		case F_DATE_NE_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_LT_DATE:
+		case F_TIMESTAMPTZ_LE_DATE:
+		case F_TIMESTAMPTZ_EQ_DATE:
+		case F_TIMESTAMPTZ_GT_DATE:
+		case F_TIMESTAMPTZ_GE_DATE:
+		case F_TIMESTAMPTZ_NE_DATE:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Is the function one that might do more than compute? */
+static bool
+does_more(Oid function, void *context)
+{
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	bool		more;
+
+	if (is_stable_in_time(function) || lookup_function(function) != nullptr)
+		return false;
+	if (!OidIsValid(function) || function >= FirstNormalObjectId)
+		return true;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	more = proc->prolang != INTERNALlanguageId || proc->proretset || proc->prokind != PROKIND_FUNCTION ||
+		proc->provolatile != PROVOLATILE_IMMUTABLE;
+	ReleaseSysCache(tuple);
+	return more;
+}
+
+/* Is there something in it that is known of rows only, or does more than compute? */
+static bool
+unknown_at_start(Node *node, void *context)
+{
+	int		   *cases = static_cast<int *>(context);	/* with an argument, around the node */
+	bool		unknown;
+
+	if (node == nullptr)
+		return false;
+	check_stack_depth();
+	switch (nodeTag(node))
+	{
+		case T_Param:
+			/* that of a subquery runs the subquery */
+			return ((Param *) node)->paramkind != PARAM_EXTERN;
+		case T_CaseTestExpr:
+			return *cases == 0;
+		case T_CaseExpr:
+			*cases += ((CaseExpr *) node)->arg != nullptr;
+			unknown = expression_tree_walker(node, reinterpret_cast<bool (*)()>(unknown_at_start), context);
+			*cases -= ((CaseExpr *) node)->arg != nullptr;
+			return unknown;
+		case T_Const:
+		case T_SQLValueFunction:
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+		case T_ScalarArrayOpExpr:
+		case T_BoolExpr:
+		case T_RelabelType:
+		case T_CollateExpr:
+		case T_CoerceViaIO:
+		case T_ArrayExpr:
+		case T_CoalesceExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_List:
+			break;
+		default:
+			return true;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(unknown_at_start), context) ||
+		check_functions_in_node(node, does_more, nullptr);
+}
+
+bool
+evaluated_at_start(const Expr *expr)
+{
+	Node	   *node = reinterpret_cast<Node *>(const_cast<Expr *>(expr));
+	int			cases = 0;
+
+	switch (nodeTag(expr))
+	{
+		case T_Const:
+		case T_List:
+			return false;
+		case T_Param:
+		case T_SQLValueFunction:
+			return true;
+		default:
+			return value_type(exprType(node)).form == ValueForm::Plain && !unknown_at_start(node, &cases);
+	}
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,221 @@
+/* leaves.cc: columns, constants and parameters. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+}
+
+#include "compiler/emit.h"
+#include "pg/numeric_scaled.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+int
+column_place(const CompileCursor *cursor, AttrNumber attnum)
+{
+	const ImportedTable *t = cursor->table;
+
+	for (uint32 i = 0; i < t->ncols; i++)
+	{
+		if (t->attnums[i] == attnum)
+			return static_cast<Type>(t->types[i]) == Type::None ? -1 : static_cast<int>(i);
+	}
+	return -1;
+}
+
+/* Is the column still of the type that was imported? (Its definition may have changed since.) */
+static bool
+holds(const ImportedTable *t, int place, ValueType wanted)
+{
+	return static_cast<Type>(t->types[place]) == wanted.type && (t->scales[place] >= 0) == (wanted.form == ValueForm::Numeric) &&
+		(t->entries[place] > 0) == (wanted.form == ValueForm::Dictionary);
+}
+
+/* A register for the column, the one that was set aside for it in the result if it stays what it is up to there. */
+static int
+column_register(Compiler *c, int cursor, AttrNumber attnum, Type type)
+{
+	if (c->depth == 0 && !c->transient)
+	{
+		for (int i = 0; i < c->noutputs; i++)
+		{
+			if (c->outputs[i].cursor == cursor && c->outputs[i].attnum == attnum)
+				return c->outputs[i].reg;
+		}
+	}
+	return new_reg(c, type);
+}
+
+/*
+ * A column of a semijoin's inner side, above it: the planner uses one that is
+ * equal to an expression of the other side, in place of that.
+ */
+static int
+load_matched(Compiler *c, const CompileCursor *cursor, AttrNumber attnum, Type type, const RegisterInfo &info)
+{
+	ListCell   *lc;
+
+	/* a full join behind it may have made it null */
+	for (int i = static_cast<int>(cursor - c->input->cursors) + 1; i < c->npositioned; i++)
+	{
+		if (c->matched[i] && c->input->cursors[i].kind == JoinKind::Full)
+			return refuse(c, "a column of a semijoin's inner side is used above it");
+	}
+	foreach(lc, cursor->keys)
+	{
+		Node	   *outer;
+		Node	   *inner;
+
+		if (key_sides(static_cast<const Expr *>(lfirst(lc)), cursor->varno, &outer, &inner) && IsA(inner, Var) &&
+			((Var *) inner)->varattno == attnum && lookup_function(lfirst_node(OpExpr, lc)->opfuncid)->kind == FnKind::Compare)
+		{
+			int			reg = compile_expr(c, reinterpret_cast<Expr *>(outer));
+
+			/* equal, but shown with other digits, or in another order of entries */
+			if (reg >= 0 && (c->info[reg].scale != info.scale || info.attnum != 0))
+				break;
+			return convert(c, reg, type);
+		}
+	}
+	return refuse(c, "a column of a semijoin's inner side is used above it");
+}
+
+int
+load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
+{
+	const CompileCursor *from = &c->input->cursors[cursor];
+	const ValueType wanted = value_type(type);
+	RegisterInfo info = NO_INFO;
+	int			place;
+	int			reg;
+
+	for (int i = 0; i < c->ncached; i++)
+	{
+		if (c->cached[i].cursor == cursor && c->cached[i].attnum == attnum)
+			return c->cached[i].reg;
+	}
+
+	if (attnum <= 0)
+		return refuse(c, "system columns and whole rows are not in tablets");
+	place = column_place(from, attnum);
+	if (place < 0 || !holds(from->table, place, wanted))
+	{
+		c->input->hint = "Import the table with that column, if its type can be imported.";
+		return refuse(c, "column \"%s\" was not imported", get_attname(from->relid, attnum, false));
+	}
+	if (wanted.form == ValueForm::Numeric)
+		info = numeric_info(from->table->scales[place]);
+	else if (wanted.form == ValueForm::Dictionary)
+	{
+		info.cursor = static_cast<int16>(cursor);
+		info.attnum = attnum;
+	}
+
+	if (c->matched[cursor] && from->kind == JoinKind::Semi)
+		reg = load_matched(c, from, attnum, wanted.type, info);
+	else
+		reg = column_register(c, cursor, attnum, wanted.type);
+	if (reg < 0)
+		return -1;
+	/* What an anti join lets go on has met no row of this cursor. */
+	if (c->matched[cursor] && from->kind == JoinKind::Anti)
+		emit(c, Opcode::Null, wanted.type, reg, 0, 0);
+	else if (!c->matched[cursor] || from->kind != JoinKind::Semi)
+		emit(c, Opcode::Column, wanted.type, reg, attnum, cursor);
+	c->info[reg] = info;
+	if (c->ncached < MAX_CACHED_COLUMNS)
+		c->cached[c->ncached++] = CachedColumn{cursor, attnum, reg};
+	return reg;
+}
+
+/* The cursor that reads the relation of this range table entry; -1 if none does, or not yet. */
+static int
+cursor_of(const Compiler *c, int varno)
+{
+	for (int i = 0; i < c->npositioned; i++)
+	{
+		int			cursor = c->first + i;
+
+		if (static_cast<int>(c->input->cursors[cursor].varno) == varno)
+			return cursor;
+	}
+	return -1;
+}
+
+int
+compile_var(Compiler *c, const Var *var)
+{
+	int			cursor = var->varlevelsup == 0 ? cursor_of(c, var->varno) : -1;
+
+	if (cursor < 0)
+		return refuse(c, "a column of another relation is used");
+	return load_column(c, cursor, var->varattno, var->vartype);
+}
+
+/* A non-null constant of integer class as int64. */
+int64_t
+const_int(Oid type, Datum value)
+{
+	switch (vm_type(type))
+	{
+		case Type::Bool:
+			return DatumGetBool(value);
+		case Type::I16:
+			return DatumGetInt16(value);
+		case Type::I32:
+			return DatumGetInt32(value);
+		default:
+			return DatumGetInt64(value);
+	}
+}
+
+int
+compile_const(Compiler *c, const Const *con)
+{
+	Type		type = supported_type(c, con->consttype);
+	ValueForm	form = value_type(con->consttype).form;
+
+	if (type == Type::None)
+		return -1;
+	if (form == ValueForm::Numeric)
+		return compile_numeric_const(c, con);
+	if (con->constisnull)
+		return null_value(c, type);
+	if (form == ValueForm::Dictionary)
+		return refuse(c, "a constant of type %s stands where no dictionary gives it a code", format_type_be(con->consttype));
+	if (type == Type::F32)
+		return float_value(c, type, DatumGetFloat4(con->constvalue));
+	if (type == Type::F64)
+		return float_value(c, type, DatumGetFloat8(con->constvalue));
+	return int_value(c, type, const_int(con->consttype, con->constvalue));
+}
+
+int
+compile_param(Compiler *c, const Expr *expr)
+{
+	Oid			pgtype = exprType(reinterpret_cast<const Node *>(expr));
+	ValueType	type = value_type(pgtype);
+	int			index = 0;
+	ListCell   *lc;
+
+	if (type.form != ValueForm::Plain)
+		return refuse(c, "a parameter of type %s is not supported", format_type_be(pgtype));
+	foreach(lc, c->params)
+	{
+		if (equal(lfirst(lc), expr))
+			break;
+		index++;
+	}
+	if (lc == nullptr)
+	{
+		if (index >= PROGRAM_MAX_PARAMS)
+			return refuse(c, "the expression has more than %d parameters", PROGRAM_MAX_PARAMS);
+		c->params = lappend(c->params, const_cast<Expr *>(expr));
+	}
+	return value(c, Opcode::Variable, type.type, index);
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,403 @@
+/*
+ * numeric.cc: numerics as integers times 10^-scale.
+ *
+ * Every register has one scale, known when the program is made. It is what
+ * PostgreSQL shows, too, but for a CASE whose arms differ: that is computed at the
+ * greatest of their scales, and what is shown is known of each row alone. What does not
+ * fit 64 bits is flagged, and PostgreSQL answers; no error of a numeric becomes a user's.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "fmgr.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/numeric.h"
+}
+
+#include <climits>
+
+#include "compiler/emit.h"
+#include "pg/numeric_scaled.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+/* A float8 has every integer below it, and so the quotient by a power of ten is rounded once, as the text is that PostgreSQL reads. */
+constexpr int64_t FLOAT8_EXACT = (int64_t{1} << 53) + 1;
+
+/* -- scales ------------------------------------------------------------------------- */
+
+constexpr NumericScale ANY_SCALE = {-1, false};
+
+static int
+const_scale(const Const *con)
+{
+	return con->constisnull ? -1 : numeric_display_scale(reinterpret_cast<char *>(PG_DETOAST_DATUM(con->constvalue)));
+}
+
+/* round(x), round(x, n): n; INT_MIN if it is no constant. */
+static int
+round_digits(List *args)
+{
+	const Const *con;
+
+	if (list_length(args) < 2)
+		return 0;
+	con = static_cast<const Const *>(lsecond(args));
+	return IsA(con, Const) && !con->constisnull ? DatumGetInt32(con->constvalue) : INT_MIN;
+}
+
+/* numeric(p, s), of a type modifier: -1 if there is none, or if it is of a kind that is not supported. */
+static int
+typmod_scale(List *args, int *precision)
+{
+	const Const *con = static_cast<const Const *>(lsecond(args));
+	int32		typmod;
+	int			scale;
+
+	if (!IsA(con, Const) || con->constisnull)
+		return -1;
+	typmod = DatumGetInt32(con->constvalue);
+	if (typmod < static_cast<int32>(VARHDRSZ))
+		return -1;
+	*precision = ((typmod - VARHDRSZ) >> 16) & 0xffff;
+	scale = (((typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
+	return scale < 0 || scale > SCALED_MAX_SCALE ? -1 : scale;
+}
+
+NumericScale
+common_scale(const NumericScale &a, const NumericScale &b)
+{
+	if (a.scale < 0)
+		return b;
+	if (b.scale < 0)
+		return a;
+	return NumericScale{Max(a.scale, b.scale), a.mixed || b.mixed || a.scale != b.scale};
+}
+
+static NumericScale
+scale_of_list(const CompileInput *input, List *args)
+{
+	NumericScale all = ANY_SCALE;
+	ListCell   *lc;
+
+	foreach(lc, args)
+		all = common_scale(all, numeric_scale(input, static_cast<const Expr *>(lfirst(lc))));
+	return all;
+}
+
+static NumericScale
+scale_of_column(const CompileInput *input, const Var *var)
+{
+	for (int i = 0; i < input->ncursors; i++)
+	{
+		const CompileCursor *cursor = &input->cursors[i];
+
+		if (static_cast<int>(cursor->varno) == var->varno && var->varlevelsup == 0)
+		{
+			int			place = column_place(cursor, var->varattno);
+
+			return place < 0 ? ANY_SCALE : NumericScale{cursor->table->scales[place], false};
+		}
+	}
+	return ANY_SCALE;
+}
+
+static NumericScale
+scale_of_call(const CompileInput *input, Oid function, List *args)
+{
+	const FnEntry *fn = lookup_function(function);
+	NumericScale a;
+	NumericScale b;
+	int			precision;
+	int			n;
+
+	if (fn == nullptr)
+		return ANY_SCALE;
+	switch (fn->kind)
+	{
+		case FnKind::Same:
+		case FnKind::NumericUnary:
+			return numeric_scale(input, static_cast<const Expr *>(linitial(args)));
+		case FnKind::NumericBinary:
+			a = numeric_scale(input, static_cast<const Expr *>(linitial(args)));
+			b = numeric_scale(input, static_cast<const Expr *>(lsecond(args)));
+			if (fn->opcode == Opcode::Mul)
+				return NumericScale{Max(a.scale, 0) + Max(b.scale, 0), a.mixed || b.mixed};
+			return NumericScale{Max(a.scale, b.scale), a.mixed || b.mixed};
+		case FnKind::NumericRound:
+			n = round_digits(args);
+			return n > SCALED_MAX_SCALE ? ANY_SCALE : NumericScale{Max(n, 0), false};
+		case FnKind::NumericCeil:
+		case FnKind::NumericSign:
+		case FnKind::NumericFromInt:
+			return NumericScale{0, false};
+		case FnKind::NumericTypmod:
+			n = typmod_scale(args, &precision);
+			return n >= 0 ? NumericScale{n, false} : numeric_scale(input, static_cast<const Expr *>(linitial(args)));
+		case FnKind::Extract:
+		case FnKind::ExtractDate:
+		case FnKind::ExtractTime:
+		case FnKind::ExtractEpoch:
+			return NumericScale{extract_scale(fn, args), false};
+		default:
+			return ANY_SCALE;
+	}
+}
+
+NumericScale
+numeric_scale(const CompileInput *input, const Expr *expr)
+{
+	NumericScale all = ANY_SCALE;
+	ListCell   *lc;
+
+	check_stack_depth();
+	switch (nodeTag(expr))
+	{
+		case T_Var:
+			return scale_of_column(input, (const Var *) expr);
+		case T_Const:
+			return NumericScale{const_scale((const Const *) expr), false};
+		case T_RelabelType:
+			return numeric_scale(input, ((const RelabelType *) expr)->arg);
+		case T_FuncExpr:
+			return scale_of_call(input, ((const FuncExpr *) expr)->funcid, ((const FuncExpr *) expr)->args);
+		case T_OpExpr:
+			return scale_of_call(input, ((const OpExpr *) expr)->opfuncid, ((const OpExpr *) expr)->args);
+		case T_CaseExpr:
+			foreach(lc, ((const CaseExpr *) expr)->args)
+				all = common_scale(all, numeric_scale(input, static_cast<const CaseWhen *>(lfirst(lc))->result));
+			if (((const CaseExpr *) expr)->defresult != nullptr)
+				all = common_scale(all, numeric_scale(input, ((const CaseExpr *) expr)->defresult));
+			return all;
+		case T_CoalesceExpr:
+			return scale_of_list(input, ((const CoalesceExpr *) expr)->args);
+		case T_MinMaxExpr:
+			return scale_of_list(input, ((const MinMaxExpr *) expr)->args);
+		case T_NullIfExpr:
+			return numeric_scale(input, static_cast<const Expr *>(linitial(((const NullIfExpr *) expr)->args)));
+		default:
+			return ANY_SCALE;
+	}
+}
+
+int
+shown_scale(Compiler *c, int reg, int scale)
+{
+	return c->info[reg].shown >= 0 ? c->info[reg].shown : int_value(c, Type::I32, scale);
+}
+
+int
+rescale(Compiler *c, int reg, int scale)
+{
+	RegisterInfo info;
+	int64_t		constant;
+	int64_t		product;
+	int			by;
+	int			factor;
+
+	if (reg < 0 || c->info[reg].scale == scale)
+		return reg;
+	info = c->info[reg];
+	by = scale - info.scale;
+	info.scale = static_cast<int16>(scale);
+	if (is_null_value(c, reg))
+		return null_value(c, Type::I64, numeric_info(scale));
+	if (by < 0 || scale > SCALED_MAX_SCALE)
+		return refuse(c, "a numeric has more than %d decimals", SCALED_MAX_SCALE);
+	if (is_int_value(c, reg, &constant) && !__builtin_mul_overflow(constant, scaled_pow10[by], &product))
+		return int_value(c, Type::I64, product, info);
+	factor = int_value(c, Type::I64, scaled_pow10[by]);
+	return factor < 0 ? -1 : value(c, Opcode::Mul, Type::I64, reg, factor, 0, 0, info);
+}
+
+/* -- constants and comparisons --------------------------------------------------------- */
+
+int
+compile_numeric_const(Compiler *c, const Const *con)
+{
+	int			scale = const_scale(con);
+	int64		v;
+
+	if (con->constisnull)
+		return null_value(c, Type::I64, numeric_info(0));
+	if (scale < 0 || scale > SCALED_MAX_SCALE || !numeric_at_scale(con->constvalue, scale, &v))
+		return refuse(c, "the numeric %s does not fit 64 bits",
+					  DatumGetCString(DirectFunctionCall1(numeric_out, con->constvalue)));
+	return int_value(c, Type::I64, v, numeric_info(scale));
+}
+
+/* A constant at the scale of what it is compared with, if it has no more decimals; else at its own. */
+static int
+compile_other(Compiler *c, const Expr *expr, int scale)
+{
+	int64		v;
+
+	if (IsA(expr, Const) && !((const Const *) expr)->constisnull && numeric_at_scale(((const Const *) expr)->constvalue, scale, &v))
+		return int_value(c, Type::I64, v, numeric_info(scale));
+	return compile_value(c, expr);
+}
+
+bool
+compile_numeric_operands(Compiler *c, List *args, int *ra, int *rb)
+{
+	const Expr *a = static_cast<const Expr *>(linitial(args));
+	const Expr *b = static_cast<const Expr *>(lsecond(args));
+	bool		first = !IsA(a, Const);
+	int			one = compile_value(c, first ? a : b);
+	int			other = one < 0 ? -1 : compile_other(c, first ? b : a, c->info[one].scale);
+	int			scale;
+
+	if (other < 0)
+		return false;
+	scale = Max(c->info[one].scale, c->info[other].scale);
+	one = rescale(c, one, scale);
+	other = rescale(c, other, scale);
+	*ra = first ? one : other;
+	*rb = first ? other : one;
+	return one >= 0 && other >= 0;
+}
+
+/* -- arithmetic --------------------------------------------------------------------------- */
+
+static int
+compile_binary(Compiler *c, const FnEntry *fn, List *args)
+{
+	bool		product = fn->opcode == Opcode::Mul;
+	int			ra = compile_expr(c, static_cast<const Expr *>(linitial(args)));
+	int			rb = ra < 0 ? -1 : compile_expr(c, static_cast<const Expr *>(lsecond(args)));
+	int			scale;
+	int			shown = -1;
+
+	if (rb < 0)
+		return -1;
+	scale = product ? c->info[ra].scale + c->info[rb].scale : Max(c->info[ra].scale, c->info[rb].scale);
+	if (scale > SCALED_MAX_SCALE)
+		return refuse(c, "a numeric has more than %d decimals", SCALED_MAX_SCALE);
+	if (c->info[ra].shown >= 0 || c->info[rb].shown >= 0)
+	{
+		int			sa = shown_scale(c, ra, c->info[ra].scale);
+		int			sb = shown_scale(c, rb, c->info[rb].scale);
+
+		shown = sa < 0 || sb < 0 ? -1 : value(c, product ? Opcode::Add : Opcode::Greatest, Type::I32, sa, sb);
+		if (shown < 0)
+			return -1;
+	}
+	if (!product)
+	{
+		ra = rescale(c, ra, scale);
+		rb = rescale(c, rb, scale);
+	}
+	return ra < 0 || rb < 0 ? -1 : value(c, fn->opcode, Type::I64, ra, rb, 0, 0, numeric_info(scale, shown));
+}
+
+/* The number at `digits` decimals, which may be less than none; the opcode divides. */
+static int
+round_to(Compiler *c, int reg, int digits, Opcode divide)
+{
+	int			drop = c->info[reg].scale - digits;
+	int			factor;
+
+	if (drop <= 0)
+		return rescale(c, reg, digits);
+	if (drop > SCALED_MAX_SCALE)
+		return refuse(c, "a number is rounded by more than %d digits", SCALED_MAX_SCALE);
+	factor = int_value(c, Type::I64, scaled_pow10[drop]);
+	reg = factor < 0 ? -1 : value(c, divide, Type::I64, reg, factor, 0, 0, numeric_info(Max(digits, 0)));
+	if (reg < 0 || digits >= 0)
+		return reg;
+	factor = int_value(c, Type::I64, scaled_pow10[-digits]);
+	return factor < 0 ? -1 : value(c, Opcode::Mul, Type::I64, reg, factor, 0, 0, numeric_info(0));
+}
+
+/* 1, 0, -1: by two comparisons, so that null stays null. */
+static int
+compile_sign(Compiler *c, int reg)
+{
+	int			zero = int_value(c, Type::I64, 0);
+	int			above = zero < 0 ? -1 : convert(c, convert(c, value(c, Opcode::Gt, Type::I64, reg, zero), Type::I32), Type::I64);
+	int			below = zero < 0 ? -1 : convert(c, convert(c, value(c, Opcode::Lt, Type::I64, reg, zero), Type::I32), Type::I64);
+
+	return above < 0 || below < 0 ? -1 : value(c, Opcode::Sub, Type::I64, above, below, 0, 0, numeric_info(0));
+}
+
+static int
+compile_to_float(Compiler *c, int reg)
+{
+	int			scale = c->info[reg].scale;
+	int			bound;
+	int			factor;
+
+	if (scale == 0)
+		return convert(c, reg, Type::F64);
+	bound = int_value(c, Type::I64, FLOAT8_EXACT);
+	reg = bound < 0 ? -1 : convert(c, value(c, Opcode::Bound, Type::I64, reg, bound), Type::F64);
+	factor = float_value(c, Type::F64, static_cast<double>(scaled_pow10[scale]));
+	return reg < 0 || factor < 0 ? -1 : value(c, Opcode::Div, Type::F64, reg, factor);
+}
+
+/* numeric(p, s): rounded, and less than 10^(p - s). */
+static int
+compile_typmod(Compiler *c, int reg, List *args)
+{
+	int			precision;
+	int			scale = typmod_scale(args, &precision);
+	int			bound;
+
+	if (scale < 0)
+		return refuse(c, "a numeric's precision and scale are of a kind that is not supported");
+	reg = round_to(c, reg, scale, Opcode::DivRound);
+	if (reg < 0 || precision > SCALED_MAX_SCALE)
+		return reg;
+	bound = int_value(c, Type::I64, scaled_pow10[precision]);
+	return bound < 0 ? -1 : value(c, Opcode::Bound, Type::I64, reg, bound, 0, 0, numeric_info(scale));
+}
+
+int
+compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
+{
+	const Expr *arg = static_cast<const Expr *>(linitial(args));
+	int			reg;
+	int			digits;
+
+	if (fn->kind == FnKind::NumericBinary)
+		return compile_binary(c, fn, args);
+	/* the others make a scale of their own */
+	reg = fn->kind == FnKind::NumericUnary ? compile_expr(c, arg) : compile_value(c, arg);
+	if (reg < 0)
+		return -1;
+	switch (fn->kind)
+	{
+		case FnKind::NumericUnary:
+			return value(c, fn->opcode, Type::I64, reg, 0, 0, 0, c->info[reg]);
+		case FnKind::NumericRound:
+			digits = round_digits(args);
+			if (digits == INT_MIN)
+				return refuse(c, "the number of digits to round to is not a constant");
+			if (digits < -SCALED_MAX_SCALE || digits > SCALED_MAX_SCALE)
+				return refuse(c, "a number is rounded to more than %d digits", SCALED_MAX_SCALE);
+			return round_to(c, reg, digits, fn->opcode);
+		case FnKind::NumericCeil:
+			reg = value(c, Opcode::Neg, Type::I64, reg, 0, 0, 0, c->info[reg]);
+			reg = reg < 0 ? -1 : round_to(c, reg, 0, fn->opcode);
+			return reg < 0 ? -1 : value(c, Opcode::Neg, Type::I64, reg, 0, 0, 0, numeric_info(0));
+		case FnKind::NumericSign:
+			return compile_sign(c, reg);
+		case FnKind::NumericFromInt:
+			if (c->b->reg_type[reg] == Type::I64)
+				return value(c, Opcode::Copy, Type::I64, reg, 0, 0, 0, numeric_info(0));
+			return value(c, Opcode::Cast, Type::I64, reg, 0, 0, static_cast<uint8_t>(c->b->reg_type[reg]), numeric_info(0));
+		case FnKind::NumericToInt:
+			reg = round_to(c, reg, 0, Opcode::DivRound);
+			if (reg < 0 || fn->operand != Type::I64)
+				return convert(c, reg, fn->operand);
+			return value(c, Opcode::Copy, Type::I64, reg);
+		case FnKind::NumericToFloat:
+			return compile_to_float(c, reg);
+		default:				/* NumericTypmod */
+			return compile_typmod(c, reg, args);
+	}
+}
+
+}  // namespace gpuvm
