@@ -284,14 +284,16 @@ delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNum
 		while (fits && (tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 		{
 			append_tuple(&r, tuple);
-			if (r.nrows == r.capacity)
-				fits = flush_tablet(&r);
+			if (r.nrows < r.capacity)
+				continue;
+			*unfit = unfit_column(&r);
+			fits = *unfit == 0 && flush_tablet(&r);
 		}
-		*unfit = unfit_column(&r);
-		fits = fits && *unfit == 0;
 	}
 	table_endscan(scan);
-	fits = fits && flush_tablet(&r);
+	if (fits)
+		*unfit = unfit_column(&r);
+	fits = fits && *unfit == 0 && flush_tablet(&r);
 	free_staging(&r);
 	return fits ? r.delta : NULL;
 }
