@@ -192,9 +192,7 @@ read_maps(const ArenaMap &arena, uint64_t offset, uint32_t nmaps, Request *reque
 {
 	const JobMap *at = arena.at<JobMap>(offset, nmaps * sizeof(JobMap));
 
-	if (nmaps == 0)
-		return nullptr;
-	if (at == nullptr)
+	if (at == nullptr && nmaps > 0)
 		return "the job's maps lie outside the arena";
 
 	const std::vector<JobMap> maps(at, at + nmaps);

@@ -24,6 +24,43 @@ public:
 	ColumnSummary *summary() { return at<ColumnSummary>(version_ + version()->columns); }
 	TabletHeader *tablet() { return at<TabletHeader>(first_tablet_); }
 	uint32_t   *block_rows() { return at<uint32_t>(first_tablet_ + tablet()->block_rows); }
+
+	/*
+	 * Gives the job a program that looks something up, and its maps: one of 100 bytes with an entry for nulls, and one of
+	 * 10 int2 that nobody reads.
+	 */
+	JobMap	   *add_maps(Job *job)
+	{
+		std::unique_ptr<ProgramBuilder> b(new ProgramBuilder);
+		const uint64_t offset = allocate(2 * sizeof(JobMap)), bytes = allocate(101), nulls = allocate(16);
+		JobMap	   *maps = at<JobMap>(offset);
+
+		b->init();
+		b->emit(Opcode::Table, Type::None, 0, 0, 0);
+		b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("v"));
+
+		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+		for (Type t : {Type::I32, Type::Bool, Type::I64})
+			b->new_reg(t);
+		b->emit(Opcode::Integer, Type::I32, 0, 5, 0);
+		b->emit(Opcode::Lookup, Type::Bool, 1, 0, 0, 0, LOOKUP_NULL);
+		b->emit(Opcode::Column, Type::I64, 2, 0, 0);
+		b->emit(Opcode::Result, Type::None, 2, 1, 0);
+		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+		b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+		job->program = allocate(b->sealed_size());
+		job->program_size = b->sealed_size();
+		b->seal(at<Program>(job->program));
+		memset(at<char>(bytes), 1, 101);
+		memset(at<char>(nulls), 0, 16);
+		maps[0] = JobMap{Type::Bool, {}, 100, 1, 0, bytes, nulls};
+		maps[1] = JobMap{Type::I16, {}, 10, 0, 0, allocate(40), 0};
+		memset(at<char>(maps[1].values), 0, 40);
+		job->maps = offset;
+		job->nmaps = 2;
+		return maps;
+	}
 };
 
 #define REFUSED(damage) \
@@ -145,6 +182,55 @@ TEST_F(HostileRequest, MaskedRows)
 		backend.run();
 		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 	}
+}
+
+#define REFUSED_MAP(damage) REFUSED(JobMap *maps = test->add_maps(job); (void) maps; damage)
+
+TEST_F(HostileRequest, Maps)
+{
+	REFUSED_MAP(job->nmaps = 0);
+	REFUSED_MAP(job->nmaps = PROGRAM_MAX_MAPS + 1);
+	REFUSED_MAP(job->nmaps = UINT32_MAX);
+	REFUSED_MAP(job->maps = 0);
+	REFUSED_MAP(job->maps += 4);
+	REFUSED_MAP(job->maps = ARENA_SIZE - 32);
+	REFUSED_MAP(job->maps = UINT64_MAX - 7);
+	/* not what the program looks up */
+	REFUSED_MAP(maps[0].type = Type::I32; maps[0].nentries = 10);
+	REFUSED_MAP(maps[0].has_null_entry = 0);
+	/* what no map is */
+	REFUSED_MAP(maps[0].type = Type::None);
+	REFUSED_MAP(maps[1].type = Type::I128);
+	REFUSED_MAP(maps[1].type = Type::RowId);
+	REFUSED_MAP(maps[1].type = static_cast<Type>(200));
+	REFUSED_MAP(maps[0].has_null_entry = 2);
+	REFUSED_MAP(maps[0].nentries = MAP_MAX_ENTRIES + 1);
+	REFUSED_MAP(maps[0].nentries = UINT32_MAX);
+	/* where it lies */
+	REFUSED_MAP(maps[0].values = 0);
+	REFUSED_MAP(maps[0].values = 8);
+	REFUSED_MAP(maps[0].values = ARENA_SIZE - 100);
+	REFUSED_MAP(maps[0].values = UINT64_MAX - 7);
+	REFUSED_MAP(maps[1].values += 2);
+	REFUSED_MAP(maps[1].values = ARENA_SIZE - 36);
+	REFUSED_MAP(maps[0].nulls = 8);
+	REFUSED_MAP(maps[0].nulls += 4);
+	REFUSED_MAP(maps[0].nulls = ARENA_SIZE - 8);
+	/* values that registers cannot hold, the nulls' own included */
+	REFUSED_MAP(test->at<char>(maps[0].values)[3] = 2);
+	REFUSED_MAP(test->at<char>(maps[0].values)[100] = 2);
+	REFUSED_MAP(test->at<int32_t>(maps[1].values)[9] = 40000);
+
+	/* what the refused ones come close to */
+	Backend		backend(this);
+
+	backend.prepare();
+	add_maps(backend.job);
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	add_maps(backend.job)[1].nentries = 0;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 }
 
 TEST_F(HostileRequest, TabletOutside) { REFUSED(test->tablets()[3] = ARENA_SIZE - 64); }

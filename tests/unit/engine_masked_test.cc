@@ -66,6 +66,25 @@ public:
 		return offset;
 	}
 
+	/* The maps, as a backend puts them there. */
+	void put(const ref::MapSet &maps, Job *job)
+	{
+		std::vector<JobMap> to;
+
+		for (const CodeMap &map : maps.maps)
+		{
+			const size_t n = map.nentries + (map.has_null_entry ? 1 : 0), words = (n + 63) / 64;
+			JobMap		m = {map.type, {}, map.nentries, map.has_null_entry, 0, allocate(n * 8 + 64), map.nulls ? allocate(words * 8) : 0};
+
+			memcpy(at<char>(m.values), map.values, n * static_cast<size_t>(type_width(map.type)));
+			if (map.nulls)
+				memcpy(at<char>(m.nulls), map.nulls, words * 8);
+			to.push_back(m);
+		}
+		job->maps = copy(to);
+		job->nmaps = static_cast<uint32_t>(to.size());
+	}
+
 	/* All rows to the end; of a row program, in the order of the units. */
 	ref::Outcome run(Backend *backend, const Program *program)
 	{
@@ -130,7 +149,8 @@ MaskedJobTest::run_one(Backend *backend, uint64_t seed, bool grouped)
 	const uint64_t mark = next_;
 	const bool	tame = ref::chance(rng, 80);
 	ref::Table	table = ref::random_table(rng, tame);
-	ref::Generator generator(rng, table, tame);
+	const ref::MapSet maps = ref::random_maps(rng, tame);
+	ref::Generator generator(rng, table, tame, &maps);
 	const ref::SealedProgram sealed = generator.make(grouped);
 	const Program *program = sealed.get();
 	const std::string what = "seed " + std::to_string(seed) + " grouped " + std::to_string(grouped) + "\n" + ref::program_text(program);
@@ -139,6 +159,7 @@ MaskedJobTest::run_one(Backend *backend, uint64_t seed, bool grouped)
 
 	ref::mask_randomly(rng, &table);
 	*job->cursors = put(table, rng);
+	put(maps, job);
 	job->kind = JobKind::Run;
 	job->ncursors = 1;
 	job->program = copy(sealed.words);
@@ -187,7 +208,7 @@ MaskedJobTest::run_one(Backend *backend, uint64_t seed, bool grouped)
 	}
 
 	const ref::Outcome got = run(backend, program);
-	const ref::Outcome expected = ref::Interpreter(program, table, generator.params.data()).run();
+	const ref::Outcome expected = ref::Interpreter(program, table, generator.params.data(), maps.maps.data()).run();
 
 	next_ = mark;
 	ASSERT_EQ(backend->state(), JobState::Done) << what;
