@@ -17,7 +17,7 @@
 #include "pg/shmem.h"
 #include "store/catalog.h"
 #include "store/dictionary.h"
-#include "tablet/build.h"
+#include "tablet/strip.h"
 
 extern "C" {
 #include "access/heapam.h"
@@ -318,6 +318,35 @@ version_column_of(CopyColumn *column)
 	return of;
 }
 
+/* Tablets that were made before a column failed have values of it. Where memory is short they keep them. */
+static void
+strip_failed_columns(CopyJob *job)
+{
+	uint64	   *tablets = arena_at<uint64>(job->manifest);
+	uint32		ntablets = pg_atomic_read_u32(&job->ntablets);
+	bool	   *failed = static_cast<bool *>(palloc0(Max(job->ncols, 1)));
+	bool		any = false;
+
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		failed[i] = copy_column_failed(&job->columns[i]);
+		any = any || failed[i];
+	}
+	for (uint32 t = 0; t < ntablets && any; t++)
+	{
+		uint64		old = tablets[t];
+		uint64		size = stripped_size(arena_at<TabletHeader>(old), failed);
+		uint64		offset = size == 0 ? 0 : arena_alloc(size);
+
+		if (offset == 0)
+			continue;
+		strip_tablet(arena_at<TabletHeader>(old), failed, arena_next_serial(), arena_at<char>(offset));
+		tablets[t] = offset;
+		arena_free(old);
+	}
+	pfree(failed);
+}
+
 /* Makes the version of what was copied; its offset. */
 static uint64
 version_of(CopyJob *job, const uint64 *stamps, const Signature &signature)
@@ -453,6 +482,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	if (copied < nblocks)
 		report_left_out(rel, copied, nblocks, vacuum, no_vacuum);
 	report_failed_columns(rel, job);
+	strip_failed_columns(job);
 
 	version = version_of(job, stamps, signature);
 	registry_publish(rel, version, all_columns);
