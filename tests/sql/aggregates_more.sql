@@ -1,0 +1,95 @@
+-- Aggregates beyond sums: variances with PostgreSQL's digits, bits, and extremes of more types.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS gpuvm;
+RESET client_min_messages;
+CREATE SCHEMA aggregates_more;
+SET search_path = aggregates_more;
+SET gpuvm.force = on;
+SET lc_monetary = 'C';
+
+-- Who answers (with gpuvm.require, so an answer by the VM was one) and what is left to PostgreSQL; and is it what PostgreSQL answers?
+CREATE FUNCTION ask(query text, OUT "by" text, OUT equal bool, OUT answer text) LANGUAGE plpgsql AS $$
+DECLARE
+	whole text := format('SELECT string_agg(q::text, '' '' ORDER BY q::text) FROM (%s) q', query);
+	got text;
+BEGIN
+	PERFORM set_config('gpuvm.enabled', 'off', true);
+	BEGIN
+		EXECUTE whole INTO answer;
+	EXCEPTION WHEN OTHERS THEN
+		answer := 'ERROR: ' || SQLERRM;
+	END;
+	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
+	BEGIN
+		EXECUTE whole INTO got;
+		SELECT coalesce('VM, but ' || string_agg(DISTINCT node || ': ' || reason, '; '), 'VM') INTO "by" FROM gpuvm.why_not(query);
+	EXCEPTION
+		WHEN object_not_in_prerequisite_state THEN
+			GET STACKED DIAGNOSTICS "by" = PG_EXCEPTION_DETAIL;
+			"by" := regexp_replace("by", '^PostgreSQL''s own plan would run: |^Table "\w+" would be read by PostgreSQL: |\.$', '', 'g');
+			PERFORM set_config('gpuvm.require', 'any', true);
+			BEGIN
+				EXECUTE whole INTO got;
+			EXCEPTION WHEN OTHERS THEN
+				got := 'ERROR: ' || SQLERRM;
+			END;
+		WHEN OTHERS THEN
+			"by" := 'VM';
+			got := 'ERROR: ' || SQLERRM;
+	END;
+	PERFORM set_config('gpuvm.require', 'any', true);
+	equal := got IS NOT DISTINCT FROM answer;
+END $$;
+-- The answers of many queries, each with one expression in the place of %s.
+CREATE FUNCTION ask_each(template text, VARIADIC expressions text[]) RETURNS TABLE (expression text, "by" text, equal bool, answer text) LANGUAGE sql AS $$
+SELECT e, (a)."by", (a).equal, left((a).answer, 90) FROM (SELECT e, ask(format(template, e)) a FROM unnest(expressions) e OFFSET 0) q $$;
+
+CREATE TABLE t (id int, g int, s int2, i int4, l int8, n numeric(8,3), b bool, o oid, m money, ti time, nothing int8, f float8) WITH (autovacuum_enabled = off);
+INSERT INTO t SELECT k, k % 7, nullif(k * 31 % 65536 - 32768, 11), nullif(k * 7919 % 2003 - 1001, 5), nullif(k * 104729::int8 % 1000003 - 500001, 9), (k % 200 - 100) * 0.125,
+	CASE k % 3 WHEN 0 THEN true WHEN 1 THEN false END, (k::int8 * 2654435 % 4294967296)::oid, (k % 1000 - 300)::money / 4, time '00:00' + k * interval '37 seconds', NULL, k / 8.0 FROM generate_series(1, 3000) k;
+CREATE TABLE wide (g int, s int2, i int4, l int8, n numeric) WITH (autovacuum_enabled = off);
+INSERT INTO wide SELECT k % 2, 32767 - k % 3, 2147483647 - k, 3000000000 + k, 1000000.00 + k FROM generate_series(1, 1000) k;
+INSERT INTO wide SELECT 2, -32768, -2147483648, -3000000000, -0.01 FROM generate_series(1, 10) k;
+INSERT INTO wide VALUES (3, 5, 5, 5, 5.00), (4, NULL, NULL, NULL, NULL), (5, 7, 7, 7, 7.00), (5, 7, 7, 7, 7.00), (5, 7, 7, 7, 7.00), (6, 0, 0, 0, 0.00), (6, 1, 1, 1, 0.01);
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE TABLE words (id int, t text, c char(5), v varchar(8), tz timetz, sp interval, a inet, e mood, u uuid) WITH (autovacuum_enabled = off);
+INSERT INTO words SELECT k, nullif((ARRAY['pear', 'apple', 'Zebra', 'zebra', 'äpfel', '', 'x'])[k % 7 + 1], 'x'), (ARRAY['b', 'a', 'c'])[k % 3 + 1], 'v' || k % 10, (ARRAY['10:00+02', '09:00+00', '23:00-05'])[k % 3 + 1]::timetz,
+	(ARRAY['1 day', '-3 hours', '1 month'])[k % 3 + 1]::interval, (ARRAY['10.0.0.1', '192.168.0.0/16', '::1'])[k % 3 + 1]::inet, (ARRAY['happy', 'sad', 'ok'])[k % 3 + 1]::mood, NULL FROM generate_series(1, 300) k;
+CREATE TABLE empty (LIKE t) WITH (autovacuum_enabled = off);
+SELECT gpuvm.import('t'), gpuvm.import('wide'), gpuvm.import('words'), gpuvm.import('empty');
+
+-- Variances and standard deviations.
+SELECT * FROM ask_each('SELECT %s FROM t', 'var_pop(s), var_samp(s), variance(s)', 'stddev_pop(s), stddev_samp(s), stddev(s)', 'var_pop(i), var_samp(i), variance(i)', 'stddev_pop(i), stddev_samp(i), stddev(i)',
+	'var_pop(l), var_samp(l), variance(l)', 'stddev_pop(l), stddev_samp(l), stddev(l)', 'var_pop(n), var_samp(n), variance(n)', 'stddev_pop(n), stddev_samp(n), stddev(n)', 'stddev(nothing), var_pop(nothing)',
+	'stddev(i + s), variance(l * 2)', 'stddev(i) FILTER (WHERE b), var_pop(i) FILTER (WHERE id = 3), var_samp(i) FILTER (WHERE id = 3)', 'stddev(i) * 2 + avg(i), count(*)', 'variance(0), stddev(1)', 'stddev(f)', 'corr(f, f)');
+SELECT * FROM ask('SELECT g, stddev(s), variance(i), stddev_pop(l), var_pop(n) FROM t GROUP BY g');
+SELECT * FROM ask('SELECT g, stddev(s), variance(i), avg(i), sum(i) FROM wide GROUP BY g');
+SELECT * FROM ask('SELECT g, stddev(n), variance(n), var_pop(n), stddev_pop(n) FROM wide GROUP BY g');
+SELECT * FROM ask('SELECT g, stddev(l), var_pop(l) FROM wide WHERE g > 1 GROUP BY g');
+SELECT * FROM ask('SELECT variance(l) FROM wide WHERE l < 3000000010');
+SELECT * FROM ask('SELECT variance(l * 4) FROM wide');
+SELECT * FROM ask('SELECT stddev(i), var_pop(n), count(*) FROM empty');
+SELECT * FROM ask('SELECT g, stddev(i) FROM t GROUP BY g HAVING stddev(i) > 578');
+-- Bits.
+SELECT * FROM ask_each('SELECT %s FROM t', 'bit_and(s), bit_or(s), bit_xor(s)', 'bit_and(i), bit_or(i), bit_xor(i)', 'bit_and(l), bit_or(l), bit_xor(l)', 'bit_and(nothing), bit_or(nothing), bit_xor(nothing)',
+	'bit_and(i | 6), bit_or(i & 255), bit_xor(id)', 'bit_and(i) FILTER (WHERE i > 900), bit_or(s) FILTER (WHERE false)');
+SELECT * FROM ask('SELECT g, bit_and(i | 9), bit_or(s), bit_xor(l) FROM t GROUP BY g');
+SELECT * FROM ask('SELECT bit_and(i), bit_or(l), bit_xor(s) FROM empty');
+SELECT pg_typeof(bit_and(s)) AS s, pg_typeof(bit_xor(l)) AS l, pg_typeof(stddev(i)) AS i, pg_typeof(sum(m)) AS m FROM t;
+-- Extremes, sums, counts of other types.
+SELECT * FROM ask_each('SELECT %s FROM t', 'min(o), max(o)', 'min(m), max(m), sum(m)', 'min(ti), max(ti)', 'count(o), count(m), count(ti), count(nothing)', 'every(b), every(i IS NOT NULL OR i IS NULL)', 'min(o) FILTER (WHERE o > 4000000000)',
+	'sum(m) FILTER (WHERE m < $$0$$::money), sum(m * 2), sum(m / 2)', 'max(m - $$1.50$$::money)', 'sum(nothing)');
+SELECT * FROM ask_each('SELECT count(*) FROM t WHERE %s', 'o > 3000000000', 'o = 2654435', 'o IN (2654435, 5308870)', 'm > $$100.00$$::money', 'm BETWEEN $$-5$$::money AND $$5.25$$', 'm + m = m * 2', 'ti < $$12:00$$');
+SELECT * FROM ask('SELECT g, min(o), max(m), sum(m), min(ti), every(b) FROM t GROUP BY g');
+SELECT * FROM ask('SELECT m, count(*) FROM t WHERE m > $$170$$::money GROUP BY m');
+SELECT * FROM ask('SELECT o FROM t WHERE id < 4 GROUP BY o');
+SELECT * FROM ask('SELECT o, m, ti FROM t WHERE o > 4290000000');
+SELECT * FROM ask('SELECT min(m), max(o), sum(m), min(ti) FROM empty');
+-- Of dictionaries: by the order of the type.
+SELECT * FROM ask_each('SELECT %s FROM words', 'min(t), max(t)', 'min(t COLLATE "C"), max(t COLLATE "C")', 'min(c), max(c)', 'min(v), max(v)', 'min(tz), max(tz)', 'min(a), max(a)', 'min(e), max(e)', 'count(t), count(c)', 'count(u)', 'max(upper(t))', 'min(t) FILTER (WHERE id > 10)',
+	'max(length(t)), sum(length(t))', 'min(sp)');
+SELECT * FROM ask('SELECT e, min(t), max(t), count(t), count(*) FROM words GROUP BY e');
+SELECT * FROM ask('SELECT id % 4, max(e), min(a), max(tz) FROM words GROUP BY 1');
+-- What stays with PostgreSQL.
+SELECT * FROM ask_each('SELECT %s FROM t', 'count(DISTINCT i)', 'string_agg(i::text, $$,$$ ORDER BY id) FILTER (WHERE id < 3)', 'array_agg(i ORDER BY id) FILTER (WHERE id < 3)', 'percentile_cont(0.5) WITHIN GROUP (ORDER BY i)', 'mode() WITHIN GROUP (ORDER BY g)', 'regr_count(f, i)');
+DROP SCHEMA aggregates_more CASCADE;
