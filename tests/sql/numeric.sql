@@ -17,6 +17,32 @@ BEGIN
 		WHERE (v.value, v.value) IS DISTINCT FROM (s.min, s.max) ORDER BY v.key', wide, wide);
 END $$;
 
+-- Is a query's answer the machine's, and PostgreSQL's? If the machine gave none: why.
+CREATE FUNCTION ask(query text, OUT "by" text, OUT equal bool) LANGUAGE plpgsql AS $$
+DECLARE
+	whole text := format('SELECT string_agg(q::text, '' '' ORDER BY q::text) FROM (%s) q', query);
+	machine text;
+	postgres text;
+	line text;
+BEGIN
+	"by" := 'VM';
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		"by" := coalesce(substring(line FROM 'Fallback: .*'), "by");
+		machine := coalesce(machine, substring(line FROM 'GpuVM'));
+	END LOOP;
+	IF machine IS NULL THEN
+		"by" := 'PostgreSQL';
+	END IF;
+	EXECUTE whole INTO machine;
+	SET LOCAL gpuvm.enabled = off;
+	EXECUTE whole INTO postgres;
+	SET LOCAL gpuvm.enabled = on;
+	equal := machine IS NOT DISTINCT FROM postgres;
+END $$;
+CREATE FUNCTION ask_all(queries text[]) RETURNS TABLE ("by" text, equal bool, query text) LANGUAGE sql VOLATILE AS $$
+	SELECT a."by", a.equal, q FROM unnest(queries) WITH ORDINALITY AS u (q, n), LATERAL ask(q) a ORDER BY n
+$$;
+
 -- Up to 18 digits and decimals, of either sign, digits and zeroes in any place.
 DO $$
 DECLARE
@@ -87,6 +113,23 @@ INSERT INTO kinds SELECT -i, i, i, NULL, 1, NULL, NULL, 2.500, -2, 1, time '24:0
 SELECT gpuvm.import('kinds');
 SELECT "column", type, width, nulls, min, max FROM stored WHERE relation = 'kinds'::regclass;
 
+-- As they were imported, with changes, and these taken, too.
+CREATE FUNCTION about_kinds() RETURNS TABLE ("by" text, equal bool, query text) LANGUAGE sql AS $$
+	SELECT * FROM ask_all(ARRAY['SELECT a, b, c, d, e, nothing, "none", added, typed FROM kinds', 'SELECT lunch, pay, number FROM kinds',
+		'SELECT sum(a), sum(b), sum(c), sum(d), sum(e), sum(nothing), sum("none"), sum(added), sum(typed), count(*) FROM kinds',
+		'SELECT min(lunch), max(lunch), min(pay), max(pay), min(number), max(number) FROM kinds', 'SELECT count(many) FROM kinds'])
+$$;
+SELECT * FROM about_kinds();
+UPDATE kinds SET a = a + 0.5, d = d + 1, e = -e, lunch = lunch - interval '1 hour', pay = pay * 2, number = 4294967290 WHERE b % 50 = 0;
+ALTER TABLE kinds ALTER number SET DEFAULT 7;
+SELECT * FROM about_kinds();
+SELECT gpuvm.refresh('kinds');
+SELECT * FROM about_kinds();
+-- A delta with NaN, or another scale.
+INSERT INTO kinds (d, typed) VALUES ('NaN', 'NaN');
+INSERT INTO kinds (e, added) VALUES (1, 1.5);
+SELECT * FROM ask_all('{SELECT sum(a) FROM kinds, SELECT sum(d) FROM kinds, SELECT max(typed) FROM kinds, SELECT sum(e) FROM kinds, SELECT added FROM kinds}');
+
 -- Blocks with nulls and without, dead rows, two scales in one process and the next.
 CREATE TABLE holes (id int, v numeric(12, 3), w numeric) WITH (autovacuum_enabled = off);
 INSERT INTO holes SELECT i, CASE WHEN i % 3 > 0 OR i > 5000 THEN i / 8.0 END, CASE WHEN i > 9000 THEN i + 0.5 END FROM generate_series(1, 10000) i;
@@ -96,15 +139,20 @@ SELECT "column", sum(nulls) AS nulls, min(min::numeric), max(max::numeric) FROM 
 SELECT count(*) - count(v) AS nulls_v, count(*) - count(w) AS nulls_w, min(v), max(v), min(w), max(w) FROM holes;
 
 -- A refresh takes what fits. The scale that no value has decided is decided by the first one.
+SET plan_cache_mode = force_generic_plan;
 CREATE TABLE later (id int, v numeric, t numeric(6, 2)) WITH (autovacuum_enabled = off);
 SELECT gpuvm.import('later');
 INSERT INTO later SELECT i, NULL, i FROM generate_series(1, 100) i;
 SELECT gpuvm.refresh('later');
+PREPARE of_any_scale AS SELECT min(v), max(v), sum(v), count(v) FROM later;
+EXECUTE of_any_scale;
 INSERT INTO later SELECT i, i / 10.0 :: numeric(6, 1), i FROM generate_series(101, 2000) i;
 UPDATE later SET v = round(v, 1);
 SELECT gpuvm.refresh('later');
 SELECT "column", sum(nulls) AS nulls, min(min::numeric), max(max::numeric) FROM stored WHERE relation = 'later'::regclass GROUP BY 1 ORDER BY 1;
 SELECT rows, changed_blocks, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
+EXECUTE of_any_scale;
+RESET plan_cache_mode;
 -- A block with a value that does not fit is left to be read from the table, however often it is looked at; the others are taken.
 INSERT INTO later SELECT i, CASE WHEN i = 2500 THEN 0.25 ELSE i / 10.0 :: numeric(6, 1) END, 1 FROM generate_series(2001, 4000) i;
 UPDATE later SET v = round(v, 1) WHERE id <> 2500;
@@ -112,9 +160,7 @@ SELECT gpuvm.refresh('later');
 SELECT changed_blocks, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
 SELECT gpuvm.refresh('later');
 SELECT changed_blocks, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
-SET gpuvm.require = :device;
-SELECT count(*), sum(id) FROM later;
-RESET gpuvm.require;
+SELECT * FROM ask_all('{SELECT count(*)\, sum(id) FROM later, SELECT sum(v) FROM later, SELECT id FROM later WHERE v > 399, SELECT sum(t) FROM later}');
 DELETE FROM later WHERE id = 2500;
 SELECT gpuvm.refresh('later');
 SELECT changed_blocks, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
