@@ -13,6 +13,7 @@
 #include "dead_rows.h"
 #include "launch.h"
 #include "lower.h"
+#include "maps.h"
 #include "vm_random.h"
 
 namespace gpuvm {
@@ -57,6 +58,9 @@ struct DeviceRun
 	bool		trust_ranges;
 	uint64_t	seed;			/* of the lanes' order, and of the slices */
 	uint64_t	total_rows = 0;	/* that the program is lowered for; 0: the table's */
+	const MapSet *maps = nullptr;
+
+	const CodeMap *code_maps() const { return maps ? maps->maps.data() : nullptr; }
 };
 
 struct DeviceResult
@@ -147,6 +151,21 @@ copy_table(const Table &table, const cuda::DeviceProgram &program, DeviceMemory 
 		chunks.empty() ? nullptr : memory->copy(chunks.data(), chunks.size()), memory->copy(pads.data(), npads), npads, 0};
 }
 
+/* As the job runtime sends them. */
+inline void
+send_maps(const Program *program, const CodeMap *maps, DeviceMemory *memory, cuda::LaunchScratch *scratch)
+{
+	std::vector<char> bytes(cuda::map_bytes(maps, program->nmaps));
+
+	if (program->nmaps == 0)
+		return;
+
+	char	   *at = memory->get(bytes.size());
+
+	cuda::pack_maps(maps, program->nmaps, bytes.data(), reinterpret_cast<uint64_t>(at), scratch->maps);
+	cudaMemcpy(at, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
+}
+
 inline const char *
 lower_for(const Program *program, const Table &table, const std::vector<ParamValue> &params, const DeviceRun &run,
 		  cuda::DeviceProgram *out)
@@ -162,7 +181,8 @@ lower_for(const Program *program, const Table &table, const std::vector<ParamVal
 		columns.push_back(cuda::ColumnBinding{table.summaries[c], width});
 	}
 	return cuda::lower(cuda::LowerInput{program, params.data(), columns.data(), static_cast<uint32_t>(columns.size()),
-					   run.total_rows ? run.total_rows : table.nrows(), cuda::LowerOptions{run.rows_per_lane, run.trust_ranges, 0, !table.masked.empty()}}, out);
+					   run.total_rows ? run.total_rows : table.nrows(), cuda::LowerOptions{run.rows_per_lane, run.trust_ranges, 0, !table.masked.empty()},
+					   run.code_maps()}, out);
 }
 
 /* [0, n) cut into one to three pieces: their ends. */
@@ -194,6 +214,7 @@ public:
 		gpuvm_emulated::set_seed(run.seed);
 		EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
 		EXPECT_EQ(cuda::send_long_lists(*lowered, scratch, nullptr), cudaSuccess);
+		send_maps(program, run.code_maps(), &memory, &scratch);
 		EXPECT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
 	}
 	~DeviceJob()

@@ -17,6 +17,7 @@ namespace {
 struct Sides
 {
 	Table		outer, inner, pairs;
+	MapSet		maps;
 
 	uint16_t	uniform_from() const { return static_cast<uint16_t>(outer.columns.size()); }
 };
@@ -100,6 +101,7 @@ random_sides(Rng &rng, bool tame)
 	if (chance(rng, 30))
 		mask_randomly(rng, &sides.outer);
 	make_pairs(&sides);
+	sides.maps = random_maps(rng, tame);
 	return sides;
 }
 
@@ -153,6 +155,7 @@ public:
 		gpuvm_emulated::set_seed(run.seed);
 		EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
 		EXPECT_EQ(cuda::send_long_lists(*lowered, scratch, nullptr), cudaSuccess);
+		send_maps(program, sides.maps.maps.data(), &memory, &scratch);
 		EXPECT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
 	}
 	~GridJob()
@@ -202,7 +205,8 @@ private:
 		options.uniform_from = sides.uniform_from();
 		options.mark = run_.mark;
 		return cuda::lower(cuda::LowerInput{program, params.data(), columns.data(), static_cast<uint32_t>(columns.size()),
-						   run_.total_rows ? run_.total_rows : sides.pairs.nrows(), options}, lowered.get());
+						   run_.total_rows ? run_.total_rows : sides.pairs.nrows(), options, sides.maps.maps.data()},
+						   lowered.get());
 	}
 
 	void		copy_outer()
@@ -515,7 +519,7 @@ count_run(const GridJob &job, uint64_t seed, const Program *program, const GridR
 void
 compare(uint64_t seed, const Program *program, const Sides &sides, const std::vector<ParamValue> &params, Rng &rng, Tally *tally)
 {
-	const Outcome expected = Interpreter(program, sides.pairs, params.data()).run();
+	const Outcome expected = Interpreter(program, sides.pairs, params.data(), sides.maps.maps.data()).run();
 	std::vector<std::string> expected_rows = rows_text(program, expected);
 
 	std::sort(expected_rows.begin(), expected_rows.end());
@@ -584,7 +588,7 @@ void
 compare_marks(uint64_t seed, const SealedProgram &numbered, const SealedProgram &marking, const Sides &sides, const std::vector<ParamValue> &params,
 			  Rng &rng, Tally *tally)
 {
-	const Outcome expected = Interpreter(numbered.get(), sides.pairs, params.data()).run();
+	const Outcome expected = Interpreter(numbered.get(), sides.pairs, params.data(), sides.maps.maps.data()).run();
 	const uint32_t nouter = sides.outer.nrows();
 
 	tally->programs++;
@@ -757,7 +761,7 @@ run_random(Sink sink, int programs, std::initializer_list<const char *> wanted)
 		Rng			rng(seed);
 		const bool	tame = chance(rng, 70);
 		Sides		sides = random_sides(rng, tame);
-		Generator	generator(rng, sides.pairs, tame);
+		Generator	generator(rng, sides.pairs, tame, &sides.maps);
 		const bool	marks = sink == Sink::Marks || (sink == Sink::Theta && chance(rng, 30));
 		SealedProgram program = sink == Sink::Theta ? theta_join(rng, sides, marks) : generator.make(sink == Sink::Groups), numbered, marking;
 
@@ -809,7 +813,8 @@ TEST(CudaGridRandom, MarksOfOneTable)
 	{
 		Rng			rng(seed);
 		Table		table = random_table(rng, true);
-		Generator	generator(rng, table, true);
+		const MapSet maps = random_maps(rng, true);
+		Generator	generator(rng, table, true, &maps);
 		SealedProgram program = generator.make(false), numbered, marking;
 
 		if (table.tablets.size() != 1 || !make_marking(program, &numbered, &marking))
@@ -818,7 +823,7 @@ TEST(CudaGridRandom, MarksOfOneTable)
 		if (chance(rng, 30))
 			mask_randomly(rng, &table);
 
-		const Outcome expected = Interpreter(numbered.get(), table, generator.params.data()).run();
+		const Outcome expected = Interpreter(numbered.get(), table, generator.params.data(), maps.maps.data()).run();
 		cuda::DeviceProgram lowered;
 		std::vector<cuda::ColumnBinding> columns;
 		cuda::LowerOptions options = {static_cast<uint16_t>(4 << pick_int(rng, 3)), chance(rng, 50), 0, !table.masked.empty()};
@@ -831,7 +836,7 @@ TEST(CudaGridRandom, MarksOfOneTable)
 			columns.push_back(cuda::ColumnBinding{table.summaries[c], tablet_chunks(table.tablets[0].get())[c].width});
 		options.mark = cuda::MarkKind::Rows;
 		if (cuda::lower(cuda::LowerInput{marking.get(), generator.params.data(), columns.data(), static_cast<uint32_t>(columns.size()), table.nrows(),
-						options}, &lowered))
+						options, maps.maps.data()}, &lowered))
 			continue;
 
 		cuda::SliceArgs args = {copy_table(table, lowered, &memory), 0, 0, nullptr, nullptr, nullptr};
@@ -843,6 +848,7 @@ TEST(CudaGridRandom, MarksOfOneTable)
 		ASSERT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
 		ASSERT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
 		ASSERT_EQ(cuda::send_long_lists(lowered, scratch, nullptr), cudaSuccess);
+		send_maps(marking.get(), maps.maps.data(), &memory, &scratch);
 		ASSERT_EQ(cuda::choose_shape(lowered, args.table.npads, &shape), cudaSuccess);
 		for (uint32_t end : random_cuts(args.table.npads, rng))
 		{

@@ -93,6 +93,7 @@ public:
 		gpuvm_emulated::set_seed(run.seed);
 		EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
 		EXPECT_EQ(cuda::send_long_lists(*lowered, scratch, nullptr), cudaSuccess);
+		send_maps(program, run.code_maps(), &memory, &scratch);
 		if (!cuda::uses_group_table(*lowered))
 			whole();
 		else
@@ -224,7 +225,7 @@ void
 compare_as_masked(const Program *program, const Table &table, const std::vector<ParamValue> &params, const DeviceRun &run, const Force &force,
 				  const std::string &where, Seen *seen)
 {
-	const Outcome expected = Interpreter(program, table, params.data()).run();
+	const Outcome expected = Interpreter(program, table, params.data(), run.code_maps()).run();
 	const GroupRun got(program, table, params, run, force, seen);
 	const Outcome &outcome = got.result.outcome;
 	std::vector<std::string> expected_rows = rows_text(program, expected), got_rows = rows_text(program, outcome);
@@ -270,12 +271,13 @@ run_random(bool tame, const std::vector<Force> &forces, uint64_t programs)
 	{
 		Rng			rng(seed);
 		Table		table = random_table(rng, tame);
-		Generator	generator(rng, table, tame);
+		const MapSet maps = random_maps(rng, tame);
+		Generator	generator(rng, table, tame, &maps);
 		const SealedProgram sealed = generator.make(true, 3);
 		const Program *program = sealed.get();
 		const Force &force = forces[seed % forces.size()];
 		static const uint16_t rows[] = {4, 8, 16};
-		const DeviceRun run = {rows[rng() % 3], (rng() & 1) != 0, rng() % 4};
+		const DeviceRun run = {rows[rng() % 3], (rng() & 1) != 0, rng() % 4, 0, &maps};
 
 		compare(program, &table, generator.params, run, force,
 				"seed " + std::to_string(seed) + " rows a lane " + std::to_string(run.rows_per_lane) + " trust " + std::to_string(run.trust_ranges) +

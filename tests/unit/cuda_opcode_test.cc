@@ -24,6 +24,7 @@ struct Use
 	std::vector<Type> operands;
 	Type		result;
 	std::function<int(ProgramBuilder &, const Registers &)> emit;
+	std::shared_ptr<MapSet> maps = nullptr;
 };
 
 const Type	ALL_TYPES[] = {Type::Bool, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64};
@@ -104,6 +105,15 @@ tested_elsewhere(OpForm form)
 	}
 }
 
+std::vector<Value>
+values_and_null(Type type)
+{
+	std::vector<Value> values = extreme_values(type);
+
+	values.push_back(Value{});
+	return values;
+}
+
 std::vector<Use>
 uses_of(Opcode opcode, Type type)
 {
@@ -165,6 +175,30 @@ uses_of(Opcode opcode, Type type)
 			break;
 		case OpForm::SHIFT:
 			uses.push_back(value_use("", {type, Type::I32}, type, operation));
+			break;
+		case OpForm::FIELD:
+			for (int field = 0; field < DATE_FIELDS; field++)
+				if (opcode == Opcode::DatePart ? date_part_takes(field) : date_trunc_takes(field))
+					uses.push_back(value_use(date_field_name(field), {type}, type,
+						[=](ProgramBuilder &b, int to, const Registers &r) { b.emit(opcode, type, to, r[0], field); }));
+			break;
+		case OpForm::LOOKUP:
+			/* on the device bitmaps of up to 30 entries are one word */
+			for (int n : {0, 1, 2, 30, 31, 300})
+				for (int null_entry : {0, 1, 2})
+				{
+					const std::vector<Value> entries = values_and_null(type);
+					std::vector<Value> values;
+					auto		maps = std::make_shared<MapSet>();
+
+					for (int i = n + (null_entry ? 1 : 0); i > 0; i--)
+						values.push_back(entries[static_cast<size_t>(i) % entries.size()]);
+					maps->add(Type::Bool, {}, false);	/* it is not the first */
+					maps->add(type, values, null_entry != 0);
+					uses.push_back(value_use(std::to_string(n) + " entries, of nulls " + std::to_string(null_entry), {Type::I32}, type,
+						[=](ProgramBuilder &b, int to, const Registers &r) { b.emit(opcode, type, to, 1, r[0], 0, null_entry == 2 ? LOOKUP_NULL : 0); }));
+					uses.back().maps = maps;
+				}
 			break;
 		case OpForm::NULLTEST:
 			uses.push_back(value_use("", {type}, Type::Bool, operation));
@@ -276,25 +310,22 @@ program_of(const Use &use, const std::vector<const Value *> &constants)
 
 using Row = std::vector<Value>;
 
-std::vector<Value>
-values_and_null(Type type)
-{
-	std::vector<Value> values = extreme_values(type);
-
-	values.push_back(Value{});
-	return values;
-}
-
 /* All combinations of the operands' values; of a third operand one after the other. */
 std::vector<Row>
-all_rows_of(const std::vector<Type> &types)
+all_rows_of(Opcode opcode, const std::vector<Type> &types)
 {
 	std::vector<Row> rows;
-	const std::vector<Value> a = values_and_null(types[0]);
+	std::vector<Value> a = values_and_null(types[0]);
 	const std::vector<Value> b = types.size() > 1 ? values_and_null(types[1]) : std::vector<Value>(1);
 	const std::vector<Value> c = types.size() > 2 ? values_and_null(types[2]) : std::vector<Value>(1);
 	size_t		n = 0;
 
+	/* The ends of what timestamps are, and days about which calendars turn. */
+	if (opcode >= Opcode::DatePart && opcode <= Opcode::TimeAddMicros)
+		for (int64_t t : {sem::TS_MIN, sem::TS_MIN - 1, sem::TS_MIN + 86400000000, sem::TS_LIMIT - 1, sem::TS_LIMIT, int64_t{86399999999},
+						  int64_t{-63072000000001}, int64_t{5097599999999}, int64_t{5184000000000}, int64_t{-63082281600000000},
+						  int64_t{-63113904000000000}, int64_t{-211300000000000000}, int64_t{662774399999999}, int64_t{-31579200000001}})
+			a.push_back(from_register(t));
 	for (const Value &x : a)
 		for (const Value &y : b)
 			rows.push_back(Row{x, y, c[n++ % c.size()]});
@@ -372,7 +403,7 @@ check(const Context &context, const std::vector<Type> &types, std::vector<Row> r
 	{
 		const Table one = table_of(types, {row}, {1});
 
-		(Interpreter(program, one, params.data()).run().errors ? bad : clean).push_back(row);
+		(Interpreter(program, one, params.data(), context.run.code_maps()).run().errors ? bad : clean).push_back(row);
 	}
 	bad.resize(std::min<size_t>(bad.size(), 40));
 	for (size_t i = 0; i < clean.size();)
@@ -406,7 +437,7 @@ check(const Context &context, const std::vector<Type> &types, std::vector<Row> r
 	{
 		const std::vector<Row> tablet(all.begin() + static_cast<long>(first), all.begin() + static_cast<long>(first + tablet_rows[t]));
 		const Table part = table_of(types, tablet, {tablet_rows[t]});
-		const Outcome expected = Interpreter(program, part, params.data()).run();
+		const Outcome expected = Interpreter(program, part, params.data(), context.run.code_maps()).run();
 
 		ASSERT_EQ(got.units[t].errors, expected.errors) << row_text(tablet[0], types) << " " << context.text();
 		if (expected.errors)
@@ -428,11 +459,13 @@ check_use(Opcode opcode, Type type, const Use &use, Rng &rng)
 	const std::vector<ParamValue> params = info.form == OpForm::VARIABLE ? parameters(type) : std::vector<ParamValue>();
 	const size_t nconstants = setting("GPUVM_TEST_CONSTANTS", 2);
 	std::vector<const Value *> constants(use.operands.size());
-	const std::vector<Row> rows = all_rows_of(use.operands);
+	const std::vector<Row> rows = all_rows_of(opcode, use.operands);
 	auto		check_with = [&](const char *how) {
 		const SealedProgram sealed = program_of(use, constants);
+		DeviceRun	run = next_run();
 
-		check(Context{info.name, type, use.name + how, sealed.get(), next_run()}, use.operands, rows, params, rng);
+		run.maps = use.maps.get();
+		check(Context{info.name, type, use.name + how, sealed.get(), run}, use.operands, rows, params, rng);
 	};
 
 	check_with("");
@@ -565,12 +598,14 @@ check_aggregates(bool keyed)
 	int			n = 0, refused = 0;
 	Rng			rng(setting("GPUVM_TEST_SEED", 1));
 
-	for (AggFn fn : {AggFn::CountStar, AggFn::Count, AggFn::Sum, AggFn::Min, AggFn::Max, AggFn::BoolAnd, AggFn::BoolOr})
+	for (AggFn fn : {AggFn::CountStar, AggFn::Count, AggFn::Sum, AggFn::Min, AggFn::Max, AggFn::BoolAnd, AggFn::BoolOr, AggFn::BitAnd, AggFn::BitOr, AggFn::BitXor})
 		for (Type type : ALL_TYPES)
 		{
 			const bool	bools = fn == AggFn::BoolAnd || fn == AggFn::BoolOr;
 
 			if ((type == Type::Bool) != bools && fn != AggFn::Count && fn != AggFn::CountStar)
+				continue;
+			if (cuda::agg_is_bits(fn) && !type_is_int(type))
 				continue;
 			for (Type key : ALL_TYPES)
 				for (uint64_t i = setting("GPUVM_TEST_CONSTANTS", 2); i > 0; i--)
