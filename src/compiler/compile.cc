@@ -11,6 +11,7 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
+#include "utils/timestamp.h"
 }
 
 #include <algorithm>
@@ -268,6 +269,42 @@ compile_const_as(Compiler *c, const Const *con, Type type)
 	return int_value(c, type, const_int(con->consttype, con->constvalue));
 }
 
+Opcode
+commuted(Opcode op)
+{
+	switch (op)
+	{
+		case Opcode::Lt: return Opcode::Gt;
+		case Opcode::Le: return Opcode::Ge;
+		case Opcode::Gt: return Opcode::Lt;
+		case Opcode::Ge: return Opcode::Le;
+		default: return op;
+	}
+}
+
+/*
+ * The day that a date is on the same side of as of a constant timestamp, which date op
+ * timestamp compares it with: most of these are midnights, of a date and an interval.
+ */
+static bool
+date_bound(const Expr *expr, Opcode op, int32_t *day)
+{
+	const Const *con = (const Const *) expr;
+	Timestamp	ts;
+	int64		floor;
+
+	if (!IsA(expr, Const) || con->constisnull)
+		return false;
+	ts = DatumGetTimestamp(con->constvalue);
+	if (TIMESTAMP_NOT_FINITE(ts))
+		return false;
+	floor = ts / USECS_PER_DAY - (ts % USECS_PER_DAY < 0 ? 1 : 0);
+	if (ts % USECS_PER_DAY != 0 && (op == Opcode::Eq || op == Opcode::Ne))
+		return false;
+	*day = static_cast<int32_t>(floor) + (ts % USECS_PER_DAY != 0 && rounds_up(op) ? 1 : 0);
+	return true;
+}
+
 /*
  * Both operands of a comparison. PostgreSQL widens to the operator's type; where
  * one side is a constant that the other side's narrower type can express, the
@@ -280,10 +317,11 @@ compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra
 	const Expr *b = static_cast<const Expr *>(lsecond(args));
 	Type		ta = vm_type(exprType(reinterpret_cast<const Node *>(a)));
 	Type		tb = vm_type(exprType(reinterpret_cast<const Node *>(b)));
+	int32_t		day;
 
 	*type = fn->operand;
 	if (fn->form == ValueForm::Numeric)
-		return compile_numeric_operands(c, args, ra, rb);
+		return compile_numeric_operands(c, fn->opcode, args, ra, rb);
 	if (fn->kind == FnKind::Compare && IsA(b, Const) && ta != fn->operand && const_fits((const Const *) b, ta))
 	{
 		*type = ta;
@@ -296,6 +334,21 @@ compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra
 		*type = tb;
 		*rb = compile_expr(c, b);
 		*ra = *rb < 0 ? -1 : compile_const_as(c, (const Const *) a, tb);
+		return *ra >= 0;
+	}
+
+	if (fn->kind == FnKind::CompareDateLeft && date_bound(b, fn->opcode, &day))
+	{
+		*type = Type::I32;
+		*ra = compile_expr(c, a);
+		*rb = *ra < 0 ? -1 : int_value(c, Type::I32, day);
+		return *rb >= 0;
+	}
+	if (fn->kind == FnKind::CompareDateRight && date_bound(a, commuted(fn->opcode), &day))
+	{
+		*type = Type::I32;
+		*rb = compile_expr(c, b);
+		*ra = *rb < 0 ? -1 : int_value(c, Type::I32, day);
 		return *ra >= 0;
 	}
 

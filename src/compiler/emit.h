@@ -120,6 +120,16 @@ int			convert(Compiler *c, int reg, Type to);
 bool		compile_operands(Compiler *c, const FnEntry *fn, List *args, Type *type, int *ra, int *rb);
 bool		is_comparison(const FnEntry *fn);
 
+/* The comparison with its operands exchanged. */
+Opcode		commuted(Opcode op);
+
+/* Of x op bound, where x has not the steps that bound has: does the least step not below bound stand for it? Else the greatest not above. */
+inline bool
+rounds_up(Opcode op)
+{
+	return op == Opcode::Lt || op == Opcode::Ge;
+}
+
 /* The VM's type; None, and the reason noted, when it has none. */
 Type		supported_type(Compiler *c, Oid type);
 
@@ -179,7 +189,7 @@ int			compile_numeric_const(Compiler *c, const Const *con);
 int			compile_numeric_call(Compiler *c, const FnEntry *fn, List *args);
 
 /* Both operands of a comparison, at one scale. */
-bool		compile_numeric_operands(Compiler *c, List *args, int *ra, int *rb);
+bool		compile_numeric_operands(Compiler *c, Opcode op, List *args, int *ra, int *rb);
 
 /* The same number at a scale that is no less. */
 int			rescale(Compiler *c, int reg, int scale);

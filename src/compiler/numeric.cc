@@ -228,25 +228,42 @@ compile_numeric_const(Compiler *c, const Const *con)
 	return int_value(c, Type::I64, v, numeric_info(scale));
 }
 
-/* A constant at the scale of what it is compared with, if it has no more decimals; else at its own. */
-static int
-compile_other(Compiler *c, const Expr *expr, int scale)
+/*
+ * The bound at this scale that values of the scale are on the same side of as of the constant, which has more
+ * decimals: below 1.505 is below 1.51, and up to 1.505 is up to 1.50.
+ */
+static bool
+rounded_bound(Datum bound, int scale, bool up, int64 *out)
 {
+	Datum		shifted = DirectFunctionCall2(numeric_mul, bound, scaled_to_numeric(scaled_pow10[scale], 0));
+
+	shifted = up ? DirectFunctionCall1(numeric_ceil, shifted) : DirectFunctionCall1(numeric_floor, shifted);
+	return numeric_at_scale(shifted, 0, out);
+}
+
+/* What is compared with a numeric of the scale; `op` has it on its right. A constant is expressed in that scale if it can be. */
+static int
+compile_other(Compiler *c, const Expr *expr, int scale, Opcode op)
+{
+	const Const *con = (const Const *) expr;
+	bool		ordered = op != Opcode::Eq && op != Opcode::Ne;
 	int64		v;
 
-	if (IsA(expr, Const) && !((const Const *) expr)->constisnull && numeric_at_scale(((const Const *) expr)->constvalue, scale, &v))
+	if (IsA(expr, Const) && !con->constisnull && !numeric_is_nan(DatumGetNumeric(con->constvalue)) &&
+		!numeric_is_inf(DatumGetNumeric(con->constvalue)) &&
+		(numeric_at_scale(con->constvalue, scale, &v) || (ordered && rounded_bound(con->constvalue, scale, rounds_up(op), &v))))
 		return int_value(c, Type::I64, v, numeric_info(scale));
 	return compile_value(c, expr);
 }
 
 bool
-compile_numeric_operands(Compiler *c, List *args, int *ra, int *rb)
+compile_numeric_operands(Compiler *c, Opcode op, List *args, int *ra, int *rb)
 {
 	const Expr *a = static_cast<const Expr *>(linitial(args));
 	const Expr *b = static_cast<const Expr *>(lsecond(args));
 	bool		first = !IsA(a, Const);
 	int			one = compile_value(c, first ? a : b);
-	int			other = one < 0 ? -1 : compile_other(c, first ? b : a, c->info[one].scale);
+	int			other = one < 0 ? -1 : compile_other(c, first ? b : a, c->info[one].scale, first ? op : commuted(op));
 	int			scale;
 
 	if (other < 0)

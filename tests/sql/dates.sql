@@ -101,6 +101,12 @@ SELECT * FROM ask_each('SELECT count(*), sum(id) FROM t WHERE %s',
 	'extract(dow FROM d) BETWEEN 1 AND 5', 'date_trunc(''year'', ts) = timestamp ''2005-01-01''', 'date_part(''hour'', ts) < 6.5', 'ti BETWEEN time ''08:00'' AND time ''17:30''', 'ti <> time ''24:00''', 'ti IN (time ''01:07:00.75'', time ''02:00'')',
 	'tz > timestamptz ''2004-03-15 12:00+02''', 'tz - interval ''12 hours'' > timestamptz ''2004-03-15''', 'extract(epoch FROM tz) > 1079900000.5', 'd <> n', 'n IS NULL', 'greatest(d, date ''2010-01-01'') = d', 'd IN (date ''2000-02-10'', ''2000-02-23'')',
 	'ts::date = d', 'extract(second FROM ts) > 33.5', 'extract(year FROM d) = extract(year FROM ts)', 'nullif(extract(quarter FROM d), 2) IS NULL');
+-- A date with a timestamp that is a constant: at midnight, within a day, before 2000, without end.
+SELECT op || ' ' || ts AS comparison, (a)."by", (a).equal, (a).answer
+	FROM (SELECT op, ts, ask(format('SELECT count(*), sum(id) FROM edge WHERE d %1$s %2$L::timestamp AND id > 3 OR %2$L::timestamp %1$s d AND id %% 3 = 0', op, ts)) a
+		FROM unnest(ARRAY['<', '<=', '=', '<>', '>=', '>']) op, unnest(ARRAY['2000-01-01', '2000-01-01 00:00:00.000001', '1999-12-31', '1999-12-31 23:59:59.999999', 'infinity', '-infinity', '0044-03-15 12:00 BC']) ts OFFSET 0) q;
+SELECT * FROM ask_each('SELECT count(*), max(id) FROM infinite WHERE d %s timestamp ''2020-01-01 12:00''', '<', '<=', '=', '<>', '>', '>=', 'IS DISTINCT FROM');
+SELECT * FROM ask_each('SELECT count(*), max(id) FROM far WHERE d %s timestamp ''2020-01-01 12:00''', '<', '<=', '=', '<>', '>', '>=');
 SELECT * FROM ask('SELECT min(d), max(d), min(ts), max(ts), min(tz), max(tz), min(ti), max(ti), count(ti), min(n) FROM t');
 SELECT * FROM ask('SELECT extract(quarter FROM d) AS q, min(ti), max(ti + interval ''1 hour''), count(*) FROM t GROUP BY 1');
 SELECT * FROM ask('SELECT ti, d FROM t WHERE id < 20 GROUP BY ti, d');

@@ -81,6 +81,10 @@ SELECT * FROM ask_each('SELECT count(*), sum(id) FROM t WHERE %s',
 	'nullif(a, b) IS NULL', 'CASE WHEN id % 2 = 0 THEN a ELSE 0 END > 1', 'coalesce(a, 0) = 0', 'greatest(a, b, n) > 100', 'least(a, 1) = 1', 'a * b > 50', 'abs(a - b) < 0.01', 'round(a) = 3', 'a > b * b',
 	'nothing > 0', 'nothing IS NULL', 'a::int = 2', 'a::float8 > 2.5', 'a + b = b + a', 'i4::numeric / 1 > 3', 'a > 0.12345678901234567890123', 'a < ''NaN''', 'a < 1e30',
 	'sign(a) = -1', 'a % 1 = 0', 'a / 2 > 1', 'sqrt(abs(a)) > 3', 'a > $$0$$::numeric');
+-- Constants with more decimals than the column, on both sides of it.
+SELECT op || ' ' || v AS comparison, (a)."by", (a).equal, (a).answer
+	FROM (SELECT op, v, ask(format('SELECT count(*), sum(id) FROM t WHERE a %1$s %2$s OR (%2$s %1$s b AND id < 1000)', op, v)) a
+		FROM unnest(ARRAY['<', '<=', '=', '<>', '>=', '>']) op, unnest(ARRAY['0.5049', '-0.5051', '0.00001', '-0.00001', '12345678901234567.89001']) v OFFSET 0) q;
 -- Aggregates.
 SELECT * FROM ask_each('SELECT %s FROM t',
 	'sum(a), sum(b), sum(n), sum(big), sum(nothing)', 'avg(a), avg(b), avg(n), avg(big), avg(nothing)', 'min(a), max(a), min(b), max(b), min(nothing)', 'count(a), count(b + a), count(nothing)',
