@@ -44,7 +44,7 @@ struct Kernels
 	BinaryFn	(*binary)(Opcode opcode, Type type, OperandForm form, bool checked);
 	UnaryFn		(*unary)(Opcode opcode, Type type, bool checked);
 	UnaryFn		(*cast)(Type to, Type from);	/* neither is Bool */
-	UnaryFn		(*field)(Opcode opcode, DateField field);
+	UnaryFn		(*field)(Opcode opcode, DateField field, bool checked);
 	CompareFn	(*compare)(Opcode opcode, Type type, OperandForm form);	/* VV or VC; not Bool */
 
 	/* dst[i] = lo <= codes[i] <= lo + span (unsigned, wrapping), for a code of 1, 2, 4 or 8 bytes */

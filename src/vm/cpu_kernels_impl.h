@@ -172,46 +172,139 @@ unary(Opcode opcode, Type type, bool checked)
 	}
 }
 
-template <DateField f>
+/*
+ * Parts of timestamps, in loops that vectorise: no level divides 64-bit integers. A whole number of less
+ * than 51 bits is exact as a double, and so is the floor of its quotient here: a day has 2^13 *
+ * 10546875 microseconds, and quotients are further from whole numbers than they are rounded.
+ */
+inline double
+double_of(int64_t v)
+{
+	const int64_t bits = v + 0x4338000000000000LL;	/* 2^52 + 2^51 */
+	double		d;
+
+	memcpy(&d, &bits, sizeof(d));
+	return d - 0x1.8p52;
+}
+
+/* Of less than 2^31. */
+inline int32_t
+floor_of(double d)
+{
+	const double near = d + 0x1.8p52 - 0x1.8p52;
+
+	return static_cast<int32_t>(near - (near > d ? 1.0 : 0.0));
+}
+
+inline void
+days_of(const int64_t *__restrict ts, int32_t *__restrict day)
+{
+	for (int i = 0; i < N; i++)
+		day[i] = floor_of(double_of(ts[i] >> 13) / 10546875.0);
+}
+
+inline uint32_t
+no_timestamps(const int64_t *ts)
+{
+	uint64_t	bad = 0;
+
+	for (int i = 0; i < N; i++)
+		bad |= static_cast<uint64_t>(!sem::ts_valid(ts[i]));
+	return bad ? ERR_DATETIME_RANGE : 0u;
+}
+
+template <DateField f, bool checked>
 uint32_t
 part_loop(const void *pa, void *pd)
 {
 	const int64_t *__restrict a = static_cast<const int64_t *>(pa);
 	int64_t    *__restrict d = static_cast<int64_t *>(pd);
-	uint32_t	err = 0;
+	int32_t		day[N];
+	uint32_t	err = checked ? no_timestamps(a) : 0;
 
-	for (int i = 0; i < N; i++)
-		d[i] = sem::DatePart(a[i], f, &err);
+	if constexpr (f == DateField::Epoch)
+	{
+		for (int i = 0; i < N; i++)
+			d[i] = sem::DatePart(a[i], f, &err);
+		return err;
+	}
+	days_of(a, day);
+	if constexpr (!sem::field_of_time(f))
+		for (int i = 0; i < N; i++)
+			d[i] = sem::part_of_day(day[i], f);
+	else
+		for (int i = 0; i < N; i++)
+		{
+			const double time = double_of(a[i] - day[i] * sem::US_PER_DAY);
+
+			if constexpr (f == DateField::Hour)
+				d[i] = floor_of(time / 3.6e9);
+			else if constexpr (f == DateField::Minute)
+				d[i] = static_cast<int32_t>(static_cast<uint32_t>(floor_of(time / 6e7)) % 60u);
+			else if constexpr (f == DateField::Second)
+				d[i] = static_cast<int32_t>(static_cast<uint32_t>(floor_of(time / 1e6)) % 60u);
+			else
+				d[i] = static_cast<int32_t>(time - 6e7 * floor_of(time / 6e7));
+		}
 	return err;
 }
 
-template <DateField f>
+template <DateField f, bool checked>
 uint32_t
 trunc_loop(const void *pa, void *pd)
 {
 	const int64_t *__restrict a = static_cast<const int64_t *>(pa);
 	int64_t    *__restrict d = static_cast<int64_t *>(pd);
-	uint32_t	err = 0;
+	int32_t		day[N];
+	uint64_t	bad = 0;
 
+	days_of(a, day);
+	if constexpr (f == DateField::Microsecond)
+		for (int i = 0; i < N; i++)
+			d[i] = a[i];
+	else if constexpr (sem::field_of_time(f))
+		for (int i = 0; i < N; i++)
+		{
+			const int64_t time = a[i] - day[i] * sem::US_PER_DAY;
+			const int64_t unit = sem::unit_of_time(f);
+
+			d[i] = a[i] - time + floor_of(double_of(time) / static_cast<double>(unit)) * unit;
+		}
+	else
+	{
+		for (int i = 0; i < N; i++)
+			day[i] = sem::trunc_day(day[i], f);
+		for (int i = 0; i < N; i++)
+			d[i] = day[i] * sem::US_PER_DAY;
+	}
 	for (int i = 0; i < N; i++)
-		d[i] = sem::DateTrunc(a[i], f, &err);
-	return err;
+	{
+		const bool	infinite = sem::ts_infinite(a[i]);
+
+		bad |= static_cast<uint64_t>(!infinite & !(sem::ts_valid(a[i]) & sem::ts_valid(d[i])));
+		d[i] = infinite ? a[i] : d[i];
+	}
+	return checked && bad ? ERR_DATETIME_RANGE : 0u;
 }
 
 struct PickPart
 {
-	template <DateField f> UnaryFn operator()() const { return part_loop<f>; }
+	bool		checked;
+
+	template <DateField f> UnaryFn operator()() const { return checked ? part_loop<f, true> : part_loop<f, false>; }
 };
 
 struct PickTrunc
 {
-	template <DateField f> UnaryFn operator()() const { return trunc_loop<f>; }
+	bool		checked;
+
+	template <DateField f> UnaryFn operator()() const { return checked ? trunc_loop<f, true> : trunc_loop<f, false>; }
 };
 
 UnaryFn
-field(Opcode opcode, DateField f)
+field(Opcode opcode, DateField f, bool checked)
 {
-	return opcode == Opcode::DatePart ? with_field<UnaryFn>(f, PickPart{}) : with_field<UnaryFn>(f, PickTrunc{});
+	return opcode == Opcode::DatePart ? with_field<UnaryFn>(f, PickPart{checked}) : with_field<UnaryFn>(f, PickTrunc{checked});
 }
 
 UnaryFn

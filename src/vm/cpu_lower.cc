@@ -264,7 +264,7 @@ Lowering::field(const Op &op)
 
 	step.dst = op.p1;
 	step.a = read(op.p2);
-	step.unary = job->kernels->field(op.opcode, static_cast<DateField>(op.p3));
+	step.unary = job->kernels->field(op.opcode, static_cast<DateField>(op.p3), op_errors[address] != 0);
 	step.check = op_errors[address] ? check_field(op.opcode, static_cast<DateField>(op.p3)) : nullptr;
 }
 

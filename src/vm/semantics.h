@@ -410,28 +410,18 @@ GPUVM_HD int32_t year_unit(int32_t year, int32_t n)
 }
 GPUVM_HD int32_t decade_of(int32_t year) { return year >= 0 ? year / 10 : -((8 - (year - 1)) / 10); }
 
-/* timestamp_part_common. Infinities give null or infinity there: an error here. */
-GPUVM_HD int64_t DatePart(int64_t ts, DateField field, uint32_t *err)
+/* Is the field the time of day's? */
+GPUVM_HD constexpr bool field_of_time(DateField field) { return field < DateField::Day; }
+
+/* timestamp_part_common, of a day; Epoch and the parts of its time are not among them */
+GPUVM_HD int32_t part_of_day(int32_t day, DateField field)
 {
-	*err |= ts_valid(ts) ? 0u : ERR_DATETIME_RANGE;
-
-	int32_t day = ts_day(ts);
-	int64_t time = static_cast<int64_t>(static_cast<uint64_t>(ts) - static_cast<uint64_t>(day) * static_cast<uint64_t>(US_PER_DAY));
-
 	switch (field)
 	{
-		case DateField::Microsecond: return time % 60000000;
-		case DateField::Second: return time / 1000000 % 60;
-		case DateField::Minute: return time / 60000000 % 60;
-		case DateField::Hour: return time / 3600000000LL;
 		case DateField::Dow: return (day_of_week(day) + 1) % 7;
 		case DateField::IsoDow: return day_of_week(day) + 1;
-		case DateField::Julian: return static_cast<int64_t>(day) + EPOCH_JULIAN;
-		case DateField::Epoch:
-			*err |= ts > INT64_MAX - US_UNIX_TO_POSTGRES ? ERR_DATETIME_RANGE : 0u;
-			return static_cast<int64_t>(static_cast<uint64_t>(ts) + static_cast<uint64_t>(US_UNIX_TO_POSTGRES));
-		default:
-			break;
+		case DateField::Julian: return static_cast<int32_t>(static_cast<uint32_t>(day) + static_cast<uint32_t>(EPOCH_JULIAN));
+		default: break;
 	}
 
 	/* date2isoweek, date2isoyear: a week belongs to the year of its Thursday */
@@ -455,52 +445,75 @@ GPUVM_HD int64_t DatePart(int64_t ts, DateField field, uint32_t *err)
 	}
 }
 
-/* timestamp_trunc. Infinities stay; what begins before the first timestamp raises. */
-GPUVM_HD int64_t DateTrunc(int64_t ts, DateField field, uint32_t *err)
+/* timestamp_trunc: the first day of what the day is in */
+GPUVM_HD int32_t trunc_day(int32_t day, DateField field)
 {
-	const bool	infinite = ts_infinite(ts);
+	if (field == DateField::Day)
+		return day;
+	if (field == DateField::Week)
+		return day - day_of_week(day);
+
+	Civil		c = civil_of_day(day);
+
+	if (field == DateField::Millennium)
+		c.year = c.year > 0 ? year_unit(c.year, 1000) * 1000 - 999 : year_unit(c.year, 1000) * 1000 + 1;
+	else if (field == DateField::Century)
+		c.year = c.year > 0 ? year_unit(c.year, 100) * 100 - 99 : year_unit(c.year, 100) * 100 + 1;
+	else if (field == DateField::Decade)
+		c.year = decade_of(c.year) * 10;
+	c.month = field == DateField::Month ? c.month : field == DateField::Quarter ? (c.month - 1) / 3 * 3 + 1 : 1;
+	return day_of_civil(c.year, c.month, 1);
+}
+
+/* timestamp_part_common. Infinities give null or infinity there: an error here. */
+GPUVM_HD int64_t DatePart(int64_t ts, DateField field, uint32_t *err)
+{
+	*err |= ts_valid(ts) ? 0u : ERR_DATETIME_RANGE;
+	if (field == DateField::Epoch)
+	{
+		*err |= ts > INT64_MAX - US_UNIX_TO_POSTGRES ? ERR_DATETIME_RANGE : 0u;
+		return static_cast<int64_t>(static_cast<uint64_t>(ts) + static_cast<uint64_t>(US_UNIX_TO_POSTGRES));
+	}
+
 	const int32_t day = ts_day(ts);
-	const uint64_t midnight = static_cast<uint64_t>(day) * static_cast<uint64_t>(US_PER_DAY);
-	const int64_t time = static_cast<int64_t>(static_cast<uint64_t>(ts) - midnight);
-	int64_t		unit = 1;
+
+	if (!field_of_time(field))
+		return part_of_day(day, field);
+
+	const int64_t time = static_cast<int64_t>(static_cast<uint64_t>(ts) - static_cast<uint64_t>(day) * static_cast<uint64_t>(US_PER_DAY));
 
 	switch (field)
 	{
-		case DateField::Microsecond: break;
-		case DateField::Millisecond: unit = 1000; break;
-		case DateField::Second: unit = 1000000; break;
-		case DateField::Minute: unit = 60000000; break;
-		case DateField::Hour: unit = 3600000000LL; break;
-		default: unit = 0; break;
+		case DateField::Microsecond: return time % 60000000;
+		case DateField::Second: return time / 1000000 % 60;
+		case DateField::Minute: return time / 60000000 % 60;
+		default: return time / 3600000000LL;
 	}
-	if (unit != 0)
+}
+
+/* What DateTrunc leaves whole of the time of day. */
+GPUVM_HD constexpr int64_t unit_of_time(DateField field)
+{
+	return field == DateField::Hour ? 3600000000LL : field == DateField::Minute ? 60000000 : field == DateField::Second ? 1000000
+		: field == DateField::Millisecond ? 1000 : 1;
+}
+
+/* timestamp_trunc. Infinities stay; what begins before the first timestamp raises. */
+GPUVM_HD int64_t DateTrunc(int64_t ts, DateField field, uint32_t *err)
+{
+	const int32_t day = ts_day(ts);
+	int64_t		r;
+
+	if (field_of_time(field))
 	{
-		*err |= ts_valid(ts) || infinite ? 0u : ERR_DATETIME_RANGE;
-		return infinite ? ts : static_cast<int64_t>(midnight + static_cast<uint64_t>(time - time % unit));
+		const uint64_t midnight = static_cast<uint64_t>(day) * static_cast<uint64_t>(US_PER_DAY);
+
+		r = ts - static_cast<int64_t>(static_cast<uint64_t>(ts) - midnight) % unit_of_time(field);
 	}
-
-	int32_t		to = day;
-
-	if (field == DateField::Week)
-		to = day - day_of_week(day);
-	else if (field != DateField::Day)
-	{
-		Civil		c = civil_of_day(day);
-
-		if (field == DateField::Millennium)
-			c.year = c.year > 0 ? year_unit(c.year, 1000) * 1000 - 999 : year_unit(c.year, 1000) * 1000 + 1;
-		else if (field == DateField::Century)
-			c.year = c.year > 0 ? year_unit(c.year, 100) * 100 - 99 : year_unit(c.year, 100) * 100 + 1;
-		else if (field == DateField::Decade)
-			c.year = decade_of(c.year) * 10;
-		c.month = field == DateField::Month ? c.month : field == DateField::Quarter ? (c.month - 1) / 3 * 3 + 1 : 1;
-		to = day_of_civil(c.year, c.month, 1);
-	}
-
-	const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(to) * static_cast<uint64_t>(US_PER_DAY));
-
-	*err |= (ts_valid(ts) && ts_valid(r)) || infinite ? 0u : ERR_DATETIME_RANGE;
-	return infinite ? ts : r;
+	else
+		r = static_cast<int64_t>(static_cast<uint64_t>(trunc_day(day, field)) * static_cast<uint64_t>(US_PER_DAY));
+	*err |= (ts_valid(ts) && ts_valid(r)) || ts_infinite(ts) ? 0u : ERR_DATETIME_RANGE;
+	return ts_infinite(ts) ? ts : r;
 }
 
 /*

@@ -4,6 +4,7 @@
  */
 #include <gtest/gtest.h>
 
+#include "vm/cpu_kernels.h"
 #include "vm_reference.h"
 
 using namespace gpuvm;
@@ -306,6 +307,47 @@ TEST(VmDates, Sums)
 
 	EXPECT_EQ(sem::TimeAddMicros(sem::US_PER_DAY, 0, &err), 0) << "24:00:00";
 	EXPECT_EQ(err, 0u);
+}
+
+/* The loops over vectors compute in another way; what does not live may be anything. */
+TEST(VmDates, Kernels)
+{
+	std::mt19937_64 rng(5);
+	alignas(64) int64_t ts[CPU_VECTOR_ROWS], got[CPU_VECTOR_ROWS];
+
+	for (int round = 0; round < 60; round++)
+		for (int f = 0; f < DATE_FIELDS; f++)
+			for (Opcode opcode : {Opcode::DatePart, Opcode::DateTrunc})
+			{
+				const DateField field = static_cast<DateField>(f);
+				uint32_t	all = 0;
+
+				if (opcode == Opcode::DatePart ? !date_part_takes(f) : !date_trunc_takes(f))
+					continue;
+				for (int64_t &t : ts)
+					t = round % 4 == 3 && rng() % 4 == 0 ? (rng() % 3 ? static_cast<int64_t>(rng()) : rng() % 2 ? INT64_MIN : INT64_MAX) : some_timestamp(rng);
+				for (int64_t t : ts)
+					opcode == Opcode::DatePart ? sem::DatePart(t, field, &all) : sem::DateTrunc(t, field, &all);
+				for (int level = 0; level < 3; level++)
+				{
+					limit_cpu_kernels(level);
+
+					const uint32_t err = cpu_kernels()->field(opcode, field, round % 2)(ts, got);
+
+					limit_cpu_kernels(2);
+					ASSERT_EQ(err & ~all, 0u);
+					ASSERT_TRUE(round % 2 == 0 || err == all) << date_field_name(f);
+					for (uint32_t i = 0; i < CPU_VECTOR_ROWS; i++)
+					{
+						uint32_t	ignored = 0;
+
+						if (!sem::ts_valid(ts[i]) && !(opcode == Opcode::DateTrunc && sem::ts_infinite(ts[i])))
+							continue;
+						ASSERT_EQ(got[i], opcode == Opcode::DatePart ? sem::DatePart(ts[i], field, &ignored) : sem::DateTrunc(ts[i], field, &ignored))
+							<< date_field_name(f) << " of " << ts[i] << " level " << level;
+					}
+				}
+			}
 }
 
 /* Infinities, and what is neither. */
