@@ -97,12 +97,58 @@ unpack(const char *packed, Unpacked *to)
 	}
 }
 
+static inline uint32
+digit_at(const Unpacked &from, int i)
+{
+	return word_at(from.digits + i * sizeof(uint16));
+}
+
+/* The number's magnitude times 10^scale, of at most four digits: what nearly all are. `exponent`: see scale_up. */
+static inline bool
+scale_up_short(const Unpacked &from, int exponent, int64 *magnitude)
+{
+	int64		value = 0;
+	uint32		last = digit_at(from, from.ndigits - 1);
+
+	for (int i = 0; i < from.ndigits - 1; i++)
+		value = value * BASE + digit_at(from, i);
+	if (exponent >= 0)
+		return !__builtin_mul_overflow(value * BASE + last, scaled_pow10[exponent], magnitude);
+
+	/* only the last digit has decimals to drop, and they are zeroes */
+	uint32		divisor = static_cast<uint32>(scaled_pow10[-exponent]);
+
+	*magnitude = value * scaled_pow10[DIGIT_DECIMALS + exponent] + last / divisor;
+	return last % divisor == 0;
+}
+
+static bool
+scale_up_long(const Unpacked &from, int exponent, int64 *magnitude)
+{
+	int128		value = 0;		/* below 10^24, then below 10^37 */
+
+	for (int i = 0; i < from.ndigits; i++)
+		value = value * BASE + digit_at(from, i);
+	if (exponent < 0)
+	{
+		if (value % scaled_pow10[-exponent] != 0)
+			return false;
+		value /= scaled_pow10[-exponent];
+	}
+	else if (value > PG_INT64_MAX)
+		return false;
+	else
+		value *= scaled_pow10[exponent];
+	*magnitude = static_cast<int64>(value);
+	return value <= PG_INT64_MAX;
+}
+
 /* The number times 10^scale; false if that is no integer or too large. */
 static inline bool
 scale_up(const Unpacked &from, int scale, int64 *out)
 {
-	int			exponent = DIGIT_DECIMALS * (from.weight - from.ndigits + 1) + scale;
-	int128		value = 0;
+	int			exponent = DIGIT_DECIMALS * (from.weight - from.ndigits + 1) + scale;	/* of ten, at the last digit */
+	int64		magnitude;
 
 	if (from.ndigits == 0)
 	{
@@ -111,47 +157,11 @@ scale_up(const Unpacked &from, int scale, int64 *out)
 	}
 	if (from.ndigits > MAX_DIGITS || exponent > SCALED_MAX_SCALE || exponent < -SCALED_MAX_SCALE)
 		return false;
-	if (from.ndigits <= 4)
-	{
-		int64		small = 0;
-
-		for (int i = 0; i < from.ndigits; i++)
-			small = small * BASE + word_at(from.digits + i * sizeof(int16));
-		value = small;
-	}
-	else
-		for (int i = 0; i < from.ndigits; i++)
-			value = value * BASE + word_at(from.digits + i * sizeof(int16));
-
-	/* below 10^24 * 10^18: no overflow if the 24 digits' bound is checked in between */
-	if (exponent > 0)
-	{
-		if (value > PG_INT64_MAX)
-			return false;
-		value *= scaled_pow10[exponent];
-	}
-	else if (exponent < 0)
-	{
-		int64		divisor = scaled_pow10[-exponent];
-
-		if (value <= PG_INT64_MAX)
-		{
-			int64		small = static_cast<int64>(value);
-
-			if (small % divisor != 0)
-				return false;
-			value = small / divisor;
-		}
-		else
-		{
-			if (value % divisor != 0)
-				return false;
-			value /= divisor;
-		}
-	}
-	if (value > PG_INT64_MAX)
+	if (from.ndigits <= 4 && exponent > -DIGIT_DECIMALS
+		? !scale_up_short(from, exponent, &magnitude)
+		: !scale_up_long(from, exponent, &magnitude))
 		return false;
-	*out = from.negative ? -static_cast<int64>(value) : static_cast<int64>(value);
+	*out = from.negative ? -magnitude : magnitude;
 	return true;
 }
 
