@@ -12,8 +12,8 @@ use Test::More;
 my $node = new_node('cancel_memory', "gpuvm.memory = '64MB'");
 my $log_start = -s $node->logfile;
 $node->safe_psql('postgres', q{
-	CREATE TABLE large (a int, b int8, c int8, d float8);
-	INSERT INTO large SELECT i, hashint8extended(i, 1), hashint8extended(i, 2), i FROM generate_series(1, 600000) i;
+	CREATE TABLE large (a int, b int8, c int8, d float8, t text);
+	INSERT INTO large SELECT i, hashint8extended(i, 1), hashint8extended(i, 2), i, 'word ' || i % 50000 FROM generate_series(1, 600000) i;
 	CREATE TABLE small (a int, b int);
 	INSERT INTO small SELECT i, i % 10 FROM generate_series(1, 1000) i;
 	SELECT gpuvm.import('small');
@@ -110,6 +110,15 @@ for my $i (1 .. 3)
 	like($stderr, qr/ERROR:  53200: out of memory for imported tables\n(DETAIL:  .*\n)?HINT:  Increase "gpuvm.memory"/, "memory runs out ($i)");
 	is(memory_used($node), $empty, 'and nothing of it stays');
 }
+# The same while values become codes, and when a dictionary is made of them.
+$node->safe_psql('postgres', q{CREATE TABLE texts AS SELECT 'a text of some length ' || i AS t, 'another ' || i AS u, i FROM generate_series(1, 500000) i});
+for my $columns ('t,u', 'u,t,i')
+{
+	($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT gpuvm.import('texts', '{$columns}')");
+	like($stderr, qr/ERROR:  out of memory for imported tables/, "memory runs out for dictionaries ($columns)");
+	is(memory_used($node), $empty, 'and nothing of it stays');
+}
+$node->safe_psql('postgres', 'DROP TABLE texts');
 is(with_vm($node, 'SELECT count(*), sum(a) FROM small WHERE b = 3'), '100|49800', 'what was imported serves');
 $node->safe_psql('postgres', "SELECT gpuvm.import('large')");
 is(with_vm($node, 'SELECT count(*) FROM large WHERE a > 0'), '600000', 'what fits is imported');

@@ -21,14 +21,19 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (1000) TO (2000);
 	INSERT INTO parts SELECT i % 2000, i FROM generate_series(1, 20000) i;
 	SELECT gpuvm.import('parts');
+	CREATE TABLE worded (id int, t text, long text);
+	ALTER TABLE worded ALTER long SET STORAGE EXTERNAL;
+	INSERT INTO worded SELECT i, 'word ' || i % 300, repeat('long ' || i % 9, 500) FROM generate_series(1, 2000) i;
+	SELECT gpuvm.import('worded');
 	CREATE TABLE released (a int);
 	INSERT INTO released VALUES (1);
 	SELECT gpuvm.import('released');
 	SELECT gpuvm.release('released');
 });
-my @tables = ('big', 'some_columns', 'parts_1', 'parts_2');
+my @tables = ('big', 'some_columns', 'parts_1', 'parts_2', 'worded');
 my @queries = ('SELECT count(*), sum(l) FROM big WHERE v < 50', 'SELECT count(*), sum(id), max(w) FROM some_columns WHERE id > 100',
-	'SELECT count(*), sum(v) FROM parts WHERE k % 3 = 0');
+	'SELECT count(*), sum(v) FROM parts WHERE k % 3 = 0',
+	q{SELECT count(*), sum(id), count(t) FROM worded WHERE t IN ('word 7', 'new 3') OR long LIKE '%long 5%'});
 
 # Right at once, and from the VM once everything is back.
 sub comes_back
@@ -55,6 +60,7 @@ sub change
 		UPDATE big SET l = -l WHERE id % 1000 = 7;
 		DELETE FROM some_columns WHERE id BETWEEN 500 AND 510;
 		INSERT INTO parts VALUES (3, 3), (1999, 9);
+		INSERT INTO worded SELECT id + 10000, 'new ' || id % 20, repeat(t || '. long ' || id, 200) FROM worded WHERE id % 100 = 50;
 	});
 	return;
 }
@@ -141,14 +147,14 @@ $node->append_conf('postgresql.conf', "gpuvm.refresh = off\nmax_prepared_transac
 $node->restart;
 $node->safe_psql('postgres', q{BEGIN; LOCK TABLE some_columns; PREPARE TRANSACTION 'locked'});
 $node->restart;
-wait_for_tables($node, 'postgres', 'big', 'parts_1', 'parts_2');
+wait_for_tables($node, 'postgres', 'big', 'parts_1', 'parts_2', 'worded');
 $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE '%refresher%' AND datname = 'postgres'})
   or die 'the refresher stays';
 $node->safe_psql('postgres', q{COMMIT PREPARED 'locked'});
 comes_back('a table that was locked');
 
 # Nothing that died has left memory behind.
-$node->safe_psql('postgres', "SELECT gpuvm.release('$_')") for 'big', 'some_columns', 'parts';
+$node->safe_psql('postgres', "SELECT gpuvm.release('$_')") for 'big', 'some_columns', 'parts', 'worded';
 is($node->safe_psql('postgres', 'SELECT count(*) FROM gpuvm.tables'), '0', 'all released');
 ok(wait_for_memory($node, 0), 'nothing is left in memory');
 $node->stop;
