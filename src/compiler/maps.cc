@@ -14,6 +14,7 @@ extern "C" {
 #include "access/transam.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "utils/builtins.h"
@@ -41,7 +42,85 @@ is_stable_enough(Oid function)
 		case F_CONCAT:
 		case F_CONCAT_WS:
 		case F_TO_CHAR_INTERVAL_TEXT:
+		case F_ARRAY_TO_STRING_ANYARRAY_TEXT:
+		case F_ARRAY_TO_STRING_ANYARRAY_TEXT_TEXT:
 			return true;
+		default:
+			return false;
+	}
+}
+
+/* A constant pattern whose last character escapes nothing. */
+static bool
+is_sound_pattern(const Node *node)
+{
+	const Const *pattern = (const Const *) node;
+	const char *text;
+	int			len;
+
+	if (!IsA(node, Const) || pattern->constisnull)
+		return false;
+	text = VARDATA_ANY(DatumGetPointer(pattern->constvalue));
+	len = VARSIZE_ANY_EXHDR(DatumGetPointer(pattern->constvalue));
+	return pattern->consttype == TEXTOID && (len == 0 || text[len - 1] != '\\');
+}
+
+static bool
+is_not_negative(const Node *node)
+{
+	const Const *number = (const Const *) node;
+
+	return IsA(node, Const) && !number->constisnull && DatumGetInt32(number->constvalue) >= 0;
+}
+
+/* Nothing in an entry can make these raise, though PostgreSQL does not call them leakproof. */
+static bool
+never_raises(Oid function, List *args)
+{
+	switch (function)
+	{
+		case F_LOWER_TEXT:
+		case F_UPPER_TEXT:
+		case F_INITCAP:
+		case F_LENGTH_TEXT:
+		case F_LENGTH_BPCHAR:
+		case F_CHAR_LENGTH_TEXT:
+		case F_CHAR_LENGTH_BPCHAR:
+		case F_CHARACTER_LENGTH_TEXT:
+		case F_CHARACTER_LENGTH_BPCHAR:
+		case F_OCTET_LENGTH_TEXT:
+		case F_OCTET_LENGTH_BPCHAR:
+		case F_OCTET_LENGTH_BYTEA:
+		case F_BTRIM_TEXT:
+		case F_LTRIM_TEXT:
+		case F_RTRIM_TEXT:
+		case F_BTRIM_TEXT_TEXT:
+		case F_LTRIM_TEXT_TEXT:
+		case F_RTRIM_TEXT_TEXT:
+		case F_LEFT:
+		case F_RIGHT:
+		case F_REVERSE:
+		case F_STRPOS:
+		case F_POSITION_TEXT_TEXT:
+		case F_ASCII:
+		case F_SUBSTR_TEXT_INT4:
+		case F_SUBSTRING_TEXT_INT4:
+		case F_TEXT_BPCHAR:
+		case F_TEXT_NAME:
+		case F_ENUM_EQ:
+		case F_ENUM_NE:
+			return true;
+		case F_SUBSTR_TEXT_INT4_INT4:
+		case F_SUBSTRING_TEXT_INT4_INT4:
+			return is_not_negative(static_cast<Node *>(lthird(args)));
+		case F_TEXTLIKE:
+		case F_TEXTNLIKE:
+		case F_TEXTICLIKE:
+		case F_TEXTICNLIKE:
+		case F_BPCHARLIKE:
+		case F_BPCHARNLIKE:
+		case F_NAMELIKE:
+			return is_sound_pattern(static_cast<Node *>(lsecond(args)));
 		default:
 			return false;
 	}
@@ -59,7 +138,7 @@ static bool scan_expr(const Node *node, MapScan *scan);
 
 /* Built in, in C, one value for one call. */
 static bool
-scan_function(Oid function, bool of_column, MapScan *scan)
+scan_function(Oid function, List *args, MapScan *scan)
 {
 	HeapTuple	tuple;
 	Form_pg_proc proc;
@@ -72,9 +151,9 @@ scan_function(Oid function, bool of_column, MapScan *scan)
 		return false;
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	fits = proc->prolang == INTERNALlanguageId && !proc->proretset && proc->prokind == PROKIND_FUNCTION &&
-		(proc->provolatile == PROVOLATILE_IMMUTABLE || (of_column && is_stable_enough(function)));
+		(proc->provolatile == PROVOLATILE_IMMUTABLE || is_stable_enough(function));
 	scan->settled = scan->settled && proc->provolatile == PROVOLATILE_IMMUTABLE;
-	scan->leaky = scan->leaky || (of_column && !proc->proleakproof);
+	scan->leaky = scan->leaky || !(proc->proleakproof || never_raises(function, args));
 	ReleaseSysCache(tuple);
 	return fits;
 }
@@ -83,7 +162,7 @@ scan_function(Oid function, bool of_column, MapScan *scan)
 static bool
 scan_call(Oid function, List *args, MapScan *scan)
 {
-	return scan_expr(reinterpret_cast<Node *>(args), scan) && scan_function(function, true, scan);
+	return scan_expr(reinterpret_cast<Node *>(args), scan) && scan_function(function, args, scan);
 }
 
 /* Output and input function of a conversion by way of text. */
@@ -97,7 +176,7 @@ scan_io(const CoerceViaIO *io, MapScan *scan)
 
 	getTypeOutputInfo(exprType(reinterpret_cast<const Node *>(io->arg)), &out, &varlena);
 	getTypeInputInfo(io->resulttype, &in, &param);
-	return scan_expr(reinterpret_cast<const Node *>(io->arg), scan) && scan_function(out, true, scan) && scan_function(in, true, scan);
+	return scan_expr(reinterpret_cast<const Node *>(io->arg), scan) && scan_function(out, NIL, scan) && scan_function(in, NIL, scan);
 }
 
 /* GREATEST, LEAST: by the comparison function of the type. */
@@ -132,6 +211,15 @@ scan_list(List *list, MapScan *scan)
 			return false;
 	}
 	return true;
+}
+
+/* An element or a slice of an array or of jsonb. */
+static bool
+scan_subscript(const SubscriptingRef *ref, MapScan *scan)
+{
+	scan->leaky = true;
+	return ref->refassgnexpr == nullptr && ref->refcontainertype < FirstNormalObjectId &&
+		scan_expr(reinterpret_cast<Node *>(ref->refexpr), scan) && scan_list(ref->refupperindexpr, scan) && scan_list(ref->reflowerindexpr, scan);
 }
 
 static bool
@@ -199,6 +287,8 @@ scan_expr(const Node *node, MapScan *scan)
 		case T_ScalarArrayOpExpr:
 			set_sa_opfuncid((ScalarArrayOpExpr *) const_cast<Node *>(node));
 			return scan_call(((const ScalarArrayOpExpr *) node)->opfuncid, ((const ScalarArrayOpExpr *) node)->args, scan);
+		case T_SubscriptingRef:
+			return scan_subscript((const SubscriptingRef *) node, scan);
 		case T_ArrayExpr:
 			return scan_list(((const ArrayExpr *) node)->elements, scan);
 		case T_BoolExpr:
@@ -350,9 +440,9 @@ compile_rank(Compiler *c, const Expr *expr, Oid collation)
 
 	if (!scan_whole(expr, &scan))
 		return refuse(c, "the order of %s is known for expressions over one dictionary column", format_type_be(type));
-	/* what is equal and looks different: min and max give the one that comes first, which no order of ranks knows */
-	if (!dictionary_equality(type, exprTypmod(reinterpret_cast<const Node *>(expr)), collation))
-		return refuse(c, "values of type %s may be equal without being the same", format_type_be(type));
+	/* what is equal and not the same, which min and max give by what comes first, shows when the ranks are made */
+	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
+		return refuse(c, "the collation is not deterministic");
 	return emit_lookup(c, expr, scan.column, MapKind::Rank, Type::I32, collation);
 }
 

@@ -18,6 +18,7 @@ extern "C" {
 #include "executor/scan_state.h"
 #include "pg/numeric_scaled.h"
 #include "pg/settings.h"
+#include "planner/paths.h"
 
 namespace gpuvm {
 
@@ -209,7 +210,7 @@ alternative_row(GpuvmScanState *state)
 	{
 		/* PostgreSQL did not raise where a program flagged an error (rule 19). */
 		if (state->flagged && setting_require != REQUIRE_ANY)
-			require_fallback_violation(FALLBACK_ERROR_FLAG, nullptr);
+			require_fallback_violation(FALLBACK_ERROR_FLAG, state->figures.fallback_detail);
 		return slot;
 	}
 	slot_getallattrs(from);
@@ -411,6 +412,7 @@ void
 executor_install(void)
 {
 	gpuvm_scan_methods = &scan_methods;
+	map_cached = map_is_cached;
 	if (GetCustomScanMethods(scan_methods.CustomName, true) == nullptr)
 		RegisterCustomScanMethods(&scan_methods);
 	require_install();
