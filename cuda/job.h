@@ -14,6 +14,7 @@
 
 #include <deque>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "device.h"
@@ -52,6 +53,8 @@ public:
 
 	/* Throws CudaFailure, Refusal, Stopped, std::bad_alloc. */
 	virtual void run() = 0;
+	/* A line for the log of where the time went, or nothing. */
+	virtual std::string steps() { return std::string(); }
 
 	/* Did a row leave? */
 	bool published() const { return published_; }

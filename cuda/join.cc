@@ -71,6 +71,7 @@ JoinJob::sync()
 	busy_ = false;
 	check(cudaEventElapsedTime(&ms, lane_->slices[0].begin, lane_->slices[0].end), "measuring a step");
 	figures_->device_ns += static_cast<uint64_t>(ms * 1e6);
+	steps_.waited(ms * 1e6);
 	if (stopped())
 		throw Stopped();
 	if (outcomes_->errors != 0)
@@ -185,6 +186,7 @@ JoinJob::run_joined()
 		start();
 		check(reset_rows(out_, lane_->stream), "starting the job");
 		run_outer();
+		steps_.enter(JoinStep::End);
 		end_rows();
 	}
 	else if (uses_group_table(plan_->end()))
@@ -346,6 +348,7 @@ JoinJob::run_all(const GroupTable *groups, const std::function<void()> &behind)
 		launch_pairs(levels_.back().plan->tail, 1, nullptr, false);
 	behind();
 	(void) sync();
+	steps_.enter(JoinStep::End);
 	for (int i = 0; counted_ != 0 && i < plan_->end().naggs; i++)
 		lane_->outcomes->state.result[i].count *= counted_;
 }
@@ -367,6 +370,7 @@ JoinJob::run_outer()
 	Source	   *source = sources_[0].get();
 	const uint32_t pads = batch_ / TABLET_PAD_ROWS;
 
+	steps_.enter(JoinStep::First);
 	start();
 	for (const Level &level : levels_)
 		if (level.partnered != nullptr)
@@ -401,6 +405,7 @@ JoinJob::run_outer()
 	}
 	if (held_ != 0)
 		run_held();
+	steps_.enter(JoinStep::Levels);
 	run_rest();
 }
 
@@ -410,7 +415,9 @@ JoinJob::run_held()
 {
 	held_ = 0;
 	(void) sync();
+	steps_.enter(JoinStep::Levels);
 	run_level(0, appended());
+	steps_.enter(JoinStep::First);
 }
 
 bool

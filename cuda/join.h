@@ -31,6 +31,7 @@
 #include "job.h"
 #include "job_scan.h"
 #include "join_plan.h"
+#include "join_steps.h"
 #include "pairs.h"
 #include "transfer.h"
 #include "work.h"
@@ -76,6 +77,7 @@ public:
 	~JoinJob() override;
 
 	void		run() override;
+	std::string steps() override { return steps_.text(); }
 
 private:
 	/* A cursor's rows on their way to the device. */
@@ -191,6 +193,7 @@ private:
 	void		fetch_errors();	/* of launches, for the next sync() */
 	uint32_t	appended();		/* rows that a row set has, as the last append_rows() told. Throws RowErrors */
 
+	JoinSteps	steps_;
 	JoinPlan   *plan_;
 	JoinCursors cursors_;
 	std::vector<std::unique_ptr<Source>> sources_;

@@ -326,6 +326,11 @@ CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const 
 	try
 	{
 		job->run();
+
+		const std::string steps = job->steps();
+
+		if (!steps.empty())
+			options_.log(steps.c_str());
 	}
 	catch (...)
 	{

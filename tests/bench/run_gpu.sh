@@ -9,7 +9,7 @@
 #   engine       kernel times against bytes and hand-written kernels (vm_experiment)
 #   groups       GROUP BY in the engine, by number of groups (groups_experiment)
 #   primitives   one program against one kernel a primitive
-#   join_kernels the steps of a join in the engine, checked (join_kernels_experiment)
+#   join_kernels the steps of a join in the engine, checked (join_kernels_experiment, key_filter_experiment)
 #   latency      waking another process, pinned memory and a killed process
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
@@ -65,6 +65,8 @@ run() {
 archs() {
 	nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -xE '[0-9]+\.[0-9]+' | tr -d . | sort -un | xargs
 }
+# Joins of a millisecond and more say in the server's log where it went (cuda/README.md).
+export GPUVM_LOG_JOINS=${GPUVM_LOG_JOINS:-1}
 export CUDA_ARCHS="${CUDA_ARCHS:-$(archs)}"
 [ -n "$CUDA_ARCHS" ] || unset CUDA_ARCHS
 
@@ -119,8 +121,14 @@ joins() {
 		[ "$limit" -le "$whole" ] || limit=$whole
 		ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "joins-$part" joins --parts "$part" --scale "${JOIN_SCALE:-1}" \
 			--peer-seconds "$peer"
+		[ "$part" != star ] || join_steps
 	done
 	limit=$whole
+}
+
+# Where the time of the last joins went, by step: GPUVM_LOG_JOINS, below.
+join_steps() {
+	grep 'join: [0-9]' "$server_log" | tail -n 12 | tee "$out/joins-star/steps.txt"
 }
 
 smoke() {
@@ -160,7 +168,7 @@ primitives() {
 }
 
 join_kernels() {
-	build/cuda/bench/join_kernels_experiment ${JOIN_KERNEL_ARGS:-}
+	build/cuda/bench/join_kernels_experiment ${JOIN_KERNEL_ARGS:-} && build/cuda/bench/key_filter_experiment ${KEY_FILTER_ARGS:-}
 }
 
 latency() {
