@@ -15,6 +15,14 @@ extern "C" {
 
 namespace gpuvm {
 
+struct AggEntry
+{
+	Oid			aggregate;
+	FinalKind	kind;
+	AggFn		fn;				/* of the first part */
+	Oid			final;			/* of Variance: PostgreSQL's final function */
+};
+
 /* clang-format off */
 #define DIRECT(agg, fn) {agg, FinalKind::Direct, AggFn::fn}
 #define MINMAX(type) DIRECT(F_MIN_##type, Min), DIRECT(F_MAX_##type, Max)
@@ -44,12 +52,6 @@ static const AggEntry entries[] = {
 	BITS(INT2), BITS(INT4), BITS(INT8),
 };
 /* clang-format on */
-
-const AggEntry *
-aggregate_entry(int i)
-{
-	return i < static_cast<int>(lengthof(entries)) ? &entries[i] : nullptr;
-}
 
 static const AggEntry *
 lookup_aggregate(Oid aggregate)

@@ -392,6 +392,8 @@ compile_call(Compiler *c, Oid function, List *args)
 			return refuse(c, "function %s is not supported: %s", format_procedure(function), why);
 		return refuse(c, "function %s is not supported", format_procedure(function));
 	}
+	if (is_parameter_equality(fn, args))
+		return compile_parameter_equality(c, fn, args);
 	if (is_comparison(fn) || fn->kind == FnKind::Binary)
 	{
 		if (!compile_operands(c, fn, args, &type, &ra, &rb))

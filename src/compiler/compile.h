@@ -117,18 +117,6 @@ enum class FinalKind : int
 	Variance,					/* of integers and numeric: sum, sum of squares, count (and greatest display scale); extra: PostgreSQL's final function */
 };
 
-/* An aggregate of the whitelist. */
-struct AggEntry
-{
-	Oid			aggregate;
-	FinalKind	kind;
-	AggFn		fn;				/* the first part */
-	Oid			final;			/* of Variance */
-};
-
-/* All of them; `i` from 0, NULL behind the last. */
-const AggEntry *aggregate_entry(int i);
-
 constexpr int MAX_AGG_PARTS = 4;
 
 struct AggregatePlan

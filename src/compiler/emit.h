@@ -141,11 +141,14 @@ int			load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type);
 int			compile_var(Compiler *c, const Var *var);
 int			compile_const(Compiler *c, const Const *con);
 /* An expression without columns whose value is known when execution starts. */
-int			compile_param(Compiler *c, const Expr *expr);
+int			compile_param(Compiler *c, const Expr *expr, const RegisterInfo &info = NO_INFO);
 int64_t		const_int(Oid type, Datum value);
 
 /* Does PostgreSQL evaluate it when execution starts, so that it is a parameter? (folding.cc) */
 bool		evaluated_at_start(const Expr *expr);
+
+/* Could it, whatever its type? */
+bool		known_at_start(const Expr *expr);
 
 /* -- control.cc: what evaluates some of its operands only, and truth values ------------ */
 
@@ -190,6 +193,10 @@ int			compile_numeric_call(Compiler *c, const FnEntry *fn, List *args);
 
 /* Both operands of a comparison, at one scale. */
 bool		compile_numeric_operands(Compiler *c, Opcode op, List *args, int *ra, int *rb);
+
+/* Is it an equality with a parameter, which is made of two comparisons? */
+bool		is_parameter_equality(const FnEntry *fn, List *args);
+int			compile_parameter_equality(Compiler *c, const FnEntry *fn, List *args);
 
 /* The same number at a scale that is no less. */
 int			rescale(Compiler *c, int reg, int scale);

@@ -137,11 +137,16 @@ unknown_at_start(Node *node, void *context)
 }
 
 bool
-evaluated_at_start(const Expr *expr)
+known_at_start(const Expr *expr)
 {
-	Node	   *node = reinterpret_cast<Node *>(const_cast<Expr *>(expr));
 	int			cases = 0;
 
+	return !unknown_at_start(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), &cases);
+}
+
+bool
+evaluated_at_start(const Expr *expr)
+{
 	switch (nodeTag(expr))
 	{
 		case T_Const:
@@ -151,7 +156,7 @@ evaluated_at_start(const Expr *expr)
 		case T_SQLValueFunction:
 			return true;
 		default:
-			return value_type(exprType(node)).form == ValueForm::Plain && !unknown_at_start(node, &cases);
+			return value_type(exprType(reinterpret_cast<const Node *>(expr))).form == ValueForm::Plain && known_at_start(expr);
 	}
 }
 

@@ -121,68 +121,20 @@ static FnEntry entries[] = {
 };
 /* clang-format on */
 
-static void
-sort_entries(void)
-{
-	static bool sorted = false;
-
-	if (!sorted)
-		std::sort(std::begin(entries), std::end(entries), [](const FnEntry &a, const FnEntry &b) { return a.function < b.function; });
-	sorted = true;
-}
-
 const FnEntry *
 lookup_function(Oid function)
 {
+	static bool sorted = false;
 	const FnEntry *found;
 
-	sort_entries();
+	if (!sorted)
+	{
+		std::sort(std::begin(entries), std::end(entries), [](const FnEntry &a, const FnEntry &b) { return a.function < b.function; });
+		sorted = true;
+	}
 	found = std::lower_bound(std::begin(entries), std::end(entries), function,
 							 [](const FnEntry &a, Oid b) { return a.function < b; });
 	return found != std::end(entries) && found->function == function ? found : nullptr;
-}
-
-const FnEntry *
-function_entry(int i)
-{
-	sort_entries();
-	return i < static_cast<int>(std::size(entries)) ? &entries[i] : nullptr;
-}
-
-const char *
-function_remark(const FnEntry *entry)
-{
-	switch (entry->kind)
-	{
-		case FnKind::NumericRound:
-			return "the number of digits is a constant";
-		case FnKind::NumericToFloat:
-			return "PostgreSQL answers where a value has more than 15 digits";
-		case FnKind::Extract:
-		case FnKind::DatePart:
-			return "the field is a constant other than julian; PostgreSQL answers where there are infinities";
-		case FnKind::ExtractDate:
-			return "the field is a constant; PostgreSQL answers where there are infinities";
-		case FnKind::ExtractTime:
-		case FnKind::DatePartTime:
-		case FnKind::TruncTimestamp:
-			return "the field is a constant";
-		case FnKind::ExtractEpoch:
-		case FnKind::DatePartEpoch:
-			return "the field is epoch: others depend on TimeZone";
-		case FnKind::AddInterval:
-		case FnKind::SubInterval:
-		case FnKind::AddIntervalDate:
-		case FnKind::SubIntervalDate:
-		case FnKind::AddIntervalTime:
-		case FnKind::SubIntervalTime:
-			return "the interval is a constant";
-		case FnKind::AddIntervalZone:
-		case FnKind::SubIntervalZone:
-			return "the interval is a constant of hours and less: days and months depend on TimeZone";
-		default:
-			return nullptr;
-	}
 }
 
 const char *

@@ -68,12 +68,6 @@ struct FnEntry
 /* The function's entry, or NULL when it stays with PostgreSQL. */
 const FnEntry *lookup_function(Oid function);
 
-/* The whole whitelist, in the order of OIDs; `i` from 0, NULL behind the last. */
-const FnEntry *function_entry(int i);
-
-/* What an entry does not say: "field and interval are constants" and the like; NULL: nothing. */
-const char *function_remark(const FnEntry *entry);
-
 /* Why a function that might be expected in the whitelist is not there; NULL: for no special reason. */
 const char *function_refusal(Oid function);
 

@@ -194,7 +194,7 @@ compile_const(Compiler *c, const Const *con)
 }
 
 int
-compile_param(Compiler *c, const Expr *expr)
+compile_param(Compiler *c, const Expr *expr, const RegisterInfo &info)
 {
 	Oid			pgtype = exprType(reinterpret_cast<const Node *>(expr));
 	ValueType	type = value_type(pgtype);
@@ -215,7 +215,7 @@ compile_param(Compiler *c, const Expr *expr)
 			return refuse(c, "the expression has more than %d parameters", PROGRAM_MAX_PARAMS);
 		c->params = lappend(c->params, const_cast<Expr *>(expr));
 	}
-	return value(c, Opcode::Variable, type.type, index);
+	return value(c, Opcode::Variable, type.type, index, 0, 0, 0, info);
 }
 
 }  // namespace gpuvm

@@ -9,9 +9,12 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/numeric.h"
 }
 
@@ -241,6 +244,56 @@ rounded_bound(Datum bound, int scale, bool up, int64 *out)
 	return numeric_at_scale(shifted, 0, out);
 }
 
+/*
+ * The same of a value that is known when execution starts: int8(ceil(value * 10^scale)), which PostgreSQL evaluates. Where
+ * it does not fit, or is no number, that raises, and PostgreSQL's own plan runs.
+ */
+static int
+compile_parameter_bound(Compiler *c, const Expr *expr, int scale, bool up)
+{
+	Const	   *factor = makeConst(NUMERICOID, -1, InvalidOid, -1, scaled_to_numeric(scaled_pow10[scale], 0), false, false);
+	List	   *product = list_make2(const_cast<Expr *>(expr), factor);
+	Expr	   *bound;
+
+	bound = reinterpret_cast<Expr *>(makeFuncExpr(F_NUMERIC_MUL, NUMERICOID, product, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
+	bound = reinterpret_cast<Expr *>(makeFuncExpr(up ? F_CEIL_NUMERIC : F_FLOOR_NUMERIC, NUMERICOID, list_make1(bound), InvalidOid,
+												  InvalidOid, COERCE_EXPLICIT_CALL));
+	bound = reinterpret_cast<Expr *>(makeFuncExpr(F_INT8_NUMERIC, INT8OID, list_make1(bound), InvalidOid, InvalidOid,
+												  COERCE_EXPLICIT_CALL));
+	return compile_param(c, bound, numeric_info(scale));
+}
+
+static bool
+is_parameter(const Expr *expr)
+{
+	return !IsA(expr, Const) && known_at_start(expr);
+}
+
+bool
+is_parameter_equality(const FnEntry *fn, List *args)
+{
+	return fn->form == ValueForm::Numeric && (fn->opcode == Opcode::Eq || fn->opcode == Opcode::Ne) &&
+		(is_parameter(static_cast<const Expr *>(linitial(args))) || is_parameter(static_cast<const Expr *>(lsecond(args))));
+}
+
+/* What equals the parameter lies between it rounded up and rounded down. */
+int
+compile_parameter_equality(Compiler *c, const FnEntry *fn, List *args)
+{
+	const Expr *a = static_cast<const Expr *>(linitial(args));
+	const Expr *b = static_cast<const Expr *>(lsecond(args));
+	bool		first = is_parameter(b);
+	int			reg = compile_value(c, first ? a : b);
+	int			scale = reg < 0 ? 0 : c->info[reg].scale;
+	int			lo = reg < 0 ? -1 : compile_parameter_bound(c, first ? b : a, scale, true);
+	int			hi = lo < 0 ? -1 : compile_parameter_bound(c, first ? b : a, scale, false);
+
+	lo = hi < 0 ? -1 : value(c, Opcode::Ge, Type::I64, reg, lo);
+	hi = lo < 0 ? -1 : value(c, Opcode::Le, Type::I64, reg, hi);
+	reg = hi < 0 ? -1 : value(c, Opcode::And, Type::Bool, lo, hi);
+	return fn->opcode == Opcode::Ne ? compile_not(c, reg) : reg;
+}
+
 /* What is compared with a numeric of the scale; `op` has it on its right. A constant is expressed in that scale if it can be. */
 static int
 compile_other(Compiler *c, const Expr *expr, int scale, Opcode op)
@@ -253,6 +306,8 @@ compile_other(Compiler *c, const Expr *expr, int scale, Opcode op)
 		!numeric_is_inf(DatumGetNumeric(con->constvalue)) &&
 		(numeric_at_scale(con->constvalue, scale, &v) || (ordered && rounded_bound(con->constvalue, scale, rounds_up(op), &v))))
 		return int_value(c, Type::I64, v, numeric_info(scale));
+	if (ordered && is_parameter(expr))
+		return compile_parameter_bound(c, expr, scale, rounds_up(op));
 	return compile_value(c, expr);
 }
 
@@ -261,7 +316,7 @@ compile_numeric_operands(Compiler *c, Opcode op, List *args, int *ra, int *rb)
 {
 	const Expr *a = static_cast<const Expr *>(linitial(args));
 	const Expr *b = static_cast<const Expr *>(lsecond(args));
-	bool		first = !IsA(a, Const);
+	bool		first = !IsA(a, Const) && !is_parameter(a);
 	int			one = compile_value(c, first ? a : b);
 	int			other = one < 0 ? -1 : compile_other(c, first ? b : a, c->info[one].scale, first ? op : commuted(op));
 	int			scale;

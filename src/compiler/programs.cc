@@ -68,7 +68,7 @@ compile_qual(Compiler *c, const Expr *qual)
 		const OpExpr *op = (const OpExpr *) qual;
 		const FnEntry *fn = lookup_function(op->opfuncid);
 
-		if (fn != nullptr && is_comparison(fn))
+		if (fn != nullptr && is_comparison(fn) && !is_parameter_equality(fn, op->args))
 		{
 			Type		type;
 			int			ra;

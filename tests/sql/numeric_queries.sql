@@ -2,6 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 CREATE SCHEMA numeric_queries;
 SET search_path = numeric_queries;
 SET gpuvm.force = on;
@@ -114,6 +115,50 @@ SELECT * FROM ask_each('SELECT %s FROM large', 'sum(x)', 'sum(y), avg(x)', 'sum(
 SELECT * FROM ask_each('SELECT count(*) FROM large WHERE %s', 'x > 0.5', 'x > y', 'x * 10 > 5', 'x < 1e17', 'y = 0.0000000010', 'x + 1 > 0', 'x > 999999999999999999.5', 'x IN (1, 1e18)');
 SELECT * FROM ask_each('SELECT %s AS v FROM t WHERE id > 1990 GROUP BY 1', 'a % 0', 'a % (n - n)', 'CASE WHEN n <> 0 THEN a % n END', 'a::int2 * 1000', 'b::numeric(4,4)', 'a::numeric(3,2)', '(a * 1000)::int2');
 SELECT * FROM ask_each('SELECT count(*) FROM t WHERE %s', 'a % 0 = 1', 'n <> 0 AND a % n = 1', 'n = 0 OR a % n = 1', 'big::int = 1', 'big::int8 > 5');
+-- Parameters are rounded to the column's scale when execution starts, in the direction that the comparison asks for.
+CREATE FUNCTION compared_with(p numeric) RETURNS text LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	counts text;
+	quals text;
+BEGIN
+	SELECT count(*) FILTER (WHERE a < p) || ' ' || count(*) FILTER (WHERE a <= p) || ' ' || count(*) FILTER (WHERE a = p) || ' ' || count(*) FILTER (WHERE NOT a = p) || ' ' ||
+		count(*) FILTER (WHERE p <> a) || ' ' || count(*) FILTER (WHERE p >= a) || ' ' || count(*) FILTER (WHERE p > a) || ' ' || count(*) FILTER (WHERE a * b BETWEEN p - 1.5 AND p * 2) INTO counts FROM t;
+	SELECT count(*) || ' ' || coalesce(sum(id), 0) INTO quals FROM t WHERE a = p OR p = b;
+	RETURN counts || ', ' || quals;
+END $$;
+CREATE FUNCTION parameter(p text, OUT "by" text, OUT equal bool, OUT answer text) LANGUAGE plpgsql AS $$
+DECLARE
+	got text;
+BEGIN
+	-- first, so that this is what is planned
+	PERFORM set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
+	BEGIN
+		got := compared_with(p::numeric);
+		"by" := 'VM';
+	EXCEPTION WHEN object_not_in_prerequisite_state THEN
+		GET STACKED DIAGNOSTICS "by" = PG_EXCEPTION_DETAIL;
+		PERFORM set_config('gpuvm.require', 'any', true);
+		got := compared_with(p::numeric);
+	END;
+	PERFORM set_config('gpuvm.require', 'any', true), set_config('gpuvm.enabled', 'off', true);
+	answer := compared_with(p::numeric);
+	PERFORM set_config('gpuvm.enabled', 'on', true);
+	equal := got IS NOT DISTINCT FROM answer;
+END $$;
+SELECT p, (a)."by", (a).equal, (a).answer
+	FROM (SELECT p, parameter(p) a FROM unnest(ARRAY['0.5', '0.505', '-0.505', '0', '1.25000', '-1000', '88888888', '1e15', '0.00000000000000000001', NULL]) p OFFSET 0) q;
+PREPARE above(numeric) AS SELECT count(*) FROM t WHERE a > $1;
+SET plan_cache_mode = force_generic_plan;
+SET gpuvm.require = :device;
+EXECUTE above(1.255);
+EXECUTE above('NaN');
+EXECUTE above('-Infinity');
+EXECUTE above(1e30);
+RESET gpuvm.require;
+EXECUTE above('NaN');
+EXECUTE above('-Infinity');
+EXECUTE above(1e30);
+RESET plan_cache_mode;
 -- Joins by numeric keys of different scales, and ranges.
 SELECT * FROM ask('SELECT count(*), sum(t.id), sum(free.x) FROM t JOIN free ON t.a = free.x');
 SELECT * FROM ask('SELECT count(*), sum(t.id) FROM t JOIN free ON t.n = free.y WHERE free.id < 20');
