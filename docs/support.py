@@ -30,12 +30,13 @@ TYPES += [("an enum", "doc_mood", "ok"), ("a domain over text", "doc_word", "ab"
           ("text, a nondeterministic collation", "text COLLATE doc_nocase", "ab"), ("a composite type", "doc_pair", "(1,2)")]
 SETUP = """CREATE EXTENSION gpuvm; CREATE TYPE doc_mood AS ENUM ('sad', 'ok'); CREATE DOMAIN doc_word AS text; CREATE DOMAIN doc_price AS numeric(9,2);
 CREATE TYPE doc_pair AS (a int, b int); CREATE COLLATION doc_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"""
+FIELD = "'day'::text"		# of dates
 # What is asked of a type: c is its column, d another of the same type, v a value.
 QUESTIONS = (("output", "SELECT {c} FROM t"), ("IS NULL", "SELECT count(*) FROM t WHERE {c} IS NULL"), ("= constant", "SELECT count(*) FROM t WHERE {c} = {v}"), ("< constant", "SELECT count(*) FROM t WHERE {c} < {v}"),
              ("= column", "SELECT count(*) FROM t WHERE {c} = {d}"), ("GROUP BY", "SELECT {c}, count(*) FROM t GROUP BY {c}"), ("min, max", "SELECT min({c}), max({c}) FROM t"), ("join key", "SELECT count(*) FROM t a JOIN t b ON a.{c} = b.{c}"))
 POLYMORPHIC = {'"any"': "int4", "anyelement": "int4", "anycompatible": "int4", "anyenum": "doc_mood", "anyarray": "int4[]", "anycompatiblearray": "int4[]", "anynonarray": "int4", "anycompatiblenonarray": "int4"}
 OWN_NAMES = re.compile(r'"?\b[cd][0-9]+\b"?')
-KIND_OF_FAILURE = re.compile(r"function .*|aggregate .*|type .*")
+UNLISTED = re.compile(r"^function .* is not supported(: )?")
 
 
 class Asker:
@@ -70,7 +71,7 @@ class Asker:
         return "; ".join(sorted(r for r, in rows)) if rows else None
 
     def looks_up(self, sql):
-        return "Lookup" in self.run(f"SELECT gpuvm.disassemble($q${sql}$q$)")[0][0]
+        return any("Lookup" in row[0] for row in self.run(f"SELECT gpuvm.disassemble($q${sql}$q$)"))
 
     def close(self, host):
         self.conn.close()
@@ -112,48 +113,48 @@ def types_table(asker):
 FUNCTIONS = """SELECT p.oid, proname, array_to_string(ARRAY(SELECT a::regtype::text FROM unnest(proargtypes::oid[]) a), '|'), array_to_string(proargtypes::oid[], '|'), provolatile, coalesce(string_agg(DISTINCT oprname, ' '), '')
 FROM pg_proc p LEFT JOIN pg_operator o ON o.oprcode = p.oid AND o.oid < 10000
 WHERE prokind = 'f' AND NOT proretset AND provolatile IN ('i', 's') AND prolang IN (SELECT oid FROM pg_language WHERE lanname IN ('internal')) AND p.oid < 10000 AND pronargs BETWEEN 1 AND 4
-AND provariadic = 0 AND proname !~ '(_in|_out|_recv|_send|_support|_sortsupport|_typmod_in|sel|joinsel|_transfn|_accum|_combine|_serialize|_deserialize|_larger|_smaller|_final|_inv)$|^(pg_|bt|hash|gin|gist|brin|spg|in_range|RI_|enum_(in|out)|array_(in|out)|has_|to_reg|inet_|binary_upgrade)' 
+AND provariadic = 0 AND proname !~ '(_in|_out|_recv|_send|_support|_sortsupport|_typmod_in|sel|joinsel|_transfn|_accum|_combine|_serialize|_deserialize|_larger|_smaller|_final|_inv|out|send|cmp|larger|smaller|_hash|_hash_extended|statefunc|validator)$|^(pg_|bt|hash|gin|gist|brin|spg|in_range|RI_|enum_(in|out)|array_(in|out)|has_|to_reg|inet_|binary_upgrade|acl|makeacl|nameconcatoid)' 
 GROUP BY 1, 2, 3, 4, 5 ORDER BY proname, 3"""
 
 
-def signature(args):
+def signature(args, column=None):
+    """`column`: the only argument that may be one."""
     short = {"double precision": "float8", "real": "float4", "integer": "int4", "bigint": "int8", "smallint": "int2", "boolean": "bool", "timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz",
              "time without time zone": "time", "time with time zone": "timetz", "character varying": "varchar", "character": "bpchar", "bit varying": "varbit"}
-    return "(" + ", ".join(short.get(a, a) for a in args.split("|")) + ")"
+    names = [short.get(a, a) for a in args]
+    return "(" + ", ".join(n if column in (None, k) else f"_{n}_" for k, n in enumerate(names)) + ")"
 
 
 def functions_tables(asker, stored):
-    """Native functions: name -> signatures; those of dictionaries: type -> names; refusals: reason -> names."""
+    """Operations of programs: name -> signatures; those of dictionaries: type -> names; refusals: reason -> names."""
     native, maps, refused = (collections.defaultdict(list) for _ in range(3))
     for _, name, args, arg_oids, volatile, operators in asker.run(FUNCTIONS):
-        oids = [asker.any[a] if a in POLYMORPHIC else o for a, o in zip(args.split("|"), arg_oids.split("|"))]
-        found = [stored.get(o) for o in oids]
+        args = args.split("|")
+        found = [stored.get(asker.any[a] if a in POLYMORPHIC else o) for a, o in zip(args, arg_oids.split("|"))]
         if not any(found):
             continue
         label = f"`{operators.split(' ')[0]}`" if operators else f"`{name}`"
-        call = 'pg_catalog."' + name.replace('"', '""') + '"'
-        seen = None
-        if all(f and not f[3] for f in found):		# all arguments are columns
-            why = asker.reason(f"SELECT count(*) FROM t WHERE {call}({', '.join(f[k % 2] for k, f in enumerate(found))}) IS NOT NULL")
+        constants = [FIELD if a == "text" else f[2] if f else f"NULL::{a}" for f, a in zip(found, args)]
+        # all arguments are columns; or one is, at first one that has no dictionary
+        tries = [(None, [f[k % 2] for k, f in enumerate(found)])] if all(f and not f[3] for f in found) else []
+        tries += [(k, [f[0] if j == k else v for j, v in enumerate(constants)]) for k, f in sorted(enumerate(found), key=lambda e: bool(e[1] and e[1][3]))
+                  if f and not (args[k] == "text" and name in ("extract", "date_part", "date_trunc"))]
+        first = None
+        for k, values in tries:
+            why = asker.reason(f"""SELECT count(*) FROM t WHERE pg_catalog."{name}"({', '.join(values)}) IS NOT NULL""")
             if why is None:
-                native[label].append(signature(args))
-                continue
-            seen = why
-        for k, f in enumerate(found):			# one column of a dictionary, and constants
-            if not f or not f[3]:
-                continue
-            values = [f[0] if j == k else g[2] if g else f"NULL::{a}" for j, (g, a) in enumerate(zip(found, args.split("|")))]
-            why = asker.reason(f"SELECT count(*) FROM t WHERE {call}({', '.join(values)}) IS NOT NULL")
-            if why is None:
-                if label not in maps[args.split("|")[k]]:
-                    maps[args.split("|")[k]].append(label)
-                seen = None
+                if k is not None and found[k][3]:
+                    if label not in maps[args[k]]:
+                        maps[args[k]].append(label)
+                else:
+                    native[label].append(signature(args, None if len(args) == 1 else k))
                 break
-            seen = why or seen
-        if seen and volatile == "i":
-            seen = OWN_NAMES.sub("...", KIND_OF_FAILURE.sub("it is in no list of what programs compute", seen))
-            if label not in refused[seen]:
-                refused[seen].append(label)
+            first = first or why
+        else:
+            if first and volatile == "i":
+                reason = OWN_NAMES.sub("...", UNLISTED.sub("", first)) or "programs have no operation for it"
+                if label not in refused[reason]:
+                    refused[reason].append(label)
     return native, maps, refused
 
 
@@ -169,7 +170,7 @@ def aggregates_tables(asker, stored):
             continue
         why = asker.reason(f"SELECT {name}({', '.join(stored[o][k % 2] for k, o in enumerate(oids)) if args else '*'}) FROM t")
         if why is None:
-            done[name].append(signature(args) if args else "(*)")
+            done[name].append(signature(args.split("|")) if args else "(*)")
         elif why and (args.split("|")[0] not in refused[name]):
             refused[name].append(args.split("|")[0])
     return done, refused
@@ -201,7 +202,7 @@ def document(asker):
     out += ["", "Otherwise:", ""] + legend + [""] if legend else [""]
     out += ["## Parts of queries", "", "| what | for example | |", "|---|---|---|"] + forms_table(asker)
     native, maps, refused = functions_tables(asker, stored)
-    out += ["", "## Functions and operators of every row", "", "These are operations of programs, over columns and anything computed.", "", "| function | arguments |", "|---|---|"]
+    out += ["", "## Functions and operators of every row", "", "These are operations of programs, over columns and anything computed. Arguments in _italics_ are constants.", "", "| function | arguments |", "|---|---|"]
     out += [f"| {cell(name)} | {', '.join(sorted(set(found)))} |" for name, found in sorted(native.items())]
     out += ["", "## Functions and operators of dictionary columns", "", "With one column and constants or parameters, alone and nested in each other: PostgreSQL evaluates the whole expression, once for each entry of the dictionary.", "",
             "| type | functions |", "|---|---|"]
