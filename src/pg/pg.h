@@ -10,6 +10,9 @@ extern "C" {
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 }
 
 /* PostgreSQL's port.h redefines these, which breaks the C++ library's headers. */

@@ -344,6 +344,15 @@ deform_page(Copier *c)
 			walk_tuple(c->columns, c->attributes, c->natts, c->tuples[i], c->first_walked, c->first_walked_offset, c->nrows + i);
 }
 
+static bool
+agree_on_scale(CopyColumn *shared, uint32 scale)
+{
+	uint32		agreed = pg_atomic_read_u32(&shared->scale);
+
+	return agreed == scale ||
+		(agreed == NO_SCALE && (pg_atomic_compare_exchange_u32(&shared->scale, &agreed, scale) || agreed == scale));
+}
+
 /*
  * After a page: a column's scale is that of the first value that any process met,
  * and a column with a value that does not fit is given up. False: the page is (strict).
@@ -357,11 +366,8 @@ settle_columns(Copier *c)
 	{
 		WalkColumn *column = &c->columns[i];
 		CopyColumn *shared = &c->job->columns[i];
-		uint32		scale = NO_SCALE;
 
-		if (column->staging == Staging::Numeric && column->unfit == COLUMN_FITS && column->scale >= 0 &&
-			!pg_atomic_compare_exchange_u32(&shared->scale, &scale, static_cast<uint32>(column->scale)) &&
-			scale != static_cast<uint32>(column->scale))
+		if (column->staging == Staging::Numeric && column->unfit == COLUMN_FITS && column->scale >= 0 && !agree_on_scale(shared, column->scale))
 			column->unfit = COLUMN_OTHER_SCALE;
 		if (column->unfit == COLUMN_FITS)
 			continue;
