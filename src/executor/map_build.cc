@@ -15,6 +15,7 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/datum.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -340,6 +341,45 @@ init_expr(const MapData *map, TupleTableSlot **slot)
 	return ExecInitExpr(expression_planner(static_cast<Expr *>(copyObjectImpl(map->expr))), nullptr);
 }
 
+/* A text column that is compared with a constant for equality: the constant, else NULL. */
+static const Const *
+equal_to(const MapData *map)
+{
+	const OpExpr *op = (const OpExpr *) map->expr;
+	const Expr *left;
+	const Expr *right;
+
+	if (map->kind != MapKind::Values || !IsA(op, OpExpr) || op->opfuncid != F_TEXTEQ || !get_collation_isdeterministic(op->inputcollid))
+		return nullptr;
+	left = static_cast<const Expr *>(linitial(op->args));
+	right = static_cast<const Expr *>(lsecond(op->args));
+	if (IsA(left, RelabelType))
+		left = ((const RelabelType *) left)->arg;
+	return IsA(left, Var) && IsA(right, Const) && !((const Const *) right)->constisnull ? (const Const *) right : nullptr;
+}
+
+/* The constant is looked up, and the one entry that it is, if any, is equal. */
+static void
+find_equal(Extension *ext, const Const *constant)
+{
+	MapData    *map = ext->map;
+	const EntrySource *source = ext->source;
+	struct varlena *image = PG_DETOAST_DATUM(constant->constvalue);
+	uint32		nbase = source->base != nullptr ? source->base->nentries : 0;
+	int32		code = source->base != nullptr ? dictionary_find(source->base, reinterpret_cast<char *>(image), VARSIZE(image)) : NO_CODE;
+
+	memset(map->values + map->nentries, 0, ext->upto - map->nentries);
+	for (uint32 i = nbase; code == NO_CODE && i < ext->upto; i++)
+	{
+		const char *entry = source->local->entries[i - nbase];
+
+		if (VARSIZE(entry) == VARSIZE(image) && memcmp(entry, image, VARSIZE(image)) == 0)
+			code = static_cast<int32>(i);
+	}
+	if (code >= static_cast<int32>(map->nentries) && code < static_cast<int32>(ext->upto))
+		map->values[code] = 1;
+}
+
 static void
 evaluate(Extension *ext)
 {
@@ -405,20 +445,39 @@ struct Ranking
 	SortSupportData ssup;
 };
 
+/* An item and its abbreviated key, or its value where the type has no such keys. */
+struct RankedItem
+{
+	Datum		key;
+	uint32		item;
+};
+
 static inline Datum
 item_datum(const Ranking *r, uint32 item)
 {
 	return r->map->bare ? entry_datum(r->source, item) : r->map->items[item];
 }
 
+static RankedItem
+ranked_item(Ranking *r, uint32 item)
+{
+	Datum		value = item_datum(r, item);
+
+	return RankedItem{r->ssup.abbrev_converter != nullptr ? r->ssup.abbrev_converter(value, &r->ssup) : value, item};
+}
+
 static int
 compare_items(const void *a, const void *b, void *context)
 {
 	Ranking    *r = static_cast<Ranking *>(context);
+	const RankedItem *left = static_cast<const RankedItem *>(a);
+	const RankedItem *right = static_cast<const RankedItem *>(b);
+	int			order = ApplySortComparator(left->key, false, right->key, false, &r->ssup);
 
 	CHECK_FOR_INTERRUPTS();
-	return ApplySortComparator(item_datum(r, *static_cast<const uint32 *>(a)), false,
-							   item_datum(r, *static_cast<const uint32 *>(b)), false, &r->ssup);
+	if (order == 0 && r->ssup.abbrev_converter != nullptr)
+		order = ApplySortAbbrevFullComparator(item_datum(r, left->item), false, item_datum(r, right->item), false, &r->ssup);
+	return order;
 }
 
 /* Sorts what is new into what is there, and gives every entry its rank. */
@@ -428,27 +487,47 @@ rank_items(Extension *ext)
 	MapData    *map = ext->map;
 	uint32		n = map->bare ? ext->upto : map->nitems;
 	uint32		nnew = n - map->nranked;
-	uint32	   *added = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(nnew, 1), MCXT_ALLOC_HUGE));
+	RankedItem *added = static_cast<RankedItem *>(palloc_extended(sizeof(RankedItem) * Max(nnew, 1), MCXT_ALLOC_HUGE));
 	uint32	   *order = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
 	uint32	   *ranks = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
 	uint32		i = 0;
 	uint32		j = 0;
+	RankedItem	before = {};
+	RankedItem	next = {};
 	Ranking		r = {map, ext->source, {}};
 	Oid			type = exprType(reinterpret_cast<Node *>(map->expr));
 
 	r.ssup.ssup_cxt = CurrentMemoryContext;
 	r.ssup.ssup_collation = map->collation;
+	r.ssup.abbreviate = true;
 	PrepareSortSupportFromOrderingOp(lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr, &r.ssup);
 	for (uint32 k = 0; k < nnew; k++)
-		added[k] = map->nranked + k;
-	qsort_arg(added, nnew, sizeof(uint32), compare_items, &r);
-	for (uint32 k = 0; k < n; k++)
-		order[k] = j == nnew || (i < map->nranked && compare_items(&map->order[i], &added[j], &r) <= 0) ? map->order[i++] : added[j++];
+		added[k] = ranked_item(&r, map->nranked + k);
+	qsort_arg(added, nnew, sizeof(RankedItem), compare_items, &r);
+	if (nnew > 0 && map->nranked > 0)
+		next = ranked_item(&r, map->order[0]);
 	for (uint32 k = 0; k < n; k++)
 	{
-		if (k > 0 && nnew > 0 && compare_items(&order[k - 1], &order[k], &r) == 0)
+		RankedItem	taken;
+
+		if (nnew == 0)
+		{
+			ranks[map->order[k]] = k;
+			continue;
+		}
+		if (j == nnew || (i < map->nranked && compare_items(&next, &added[j], &r) <= 0))
+		{
+			taken = next;
+			if (++i < map->nranked)
+				next = ranked_item(&r, map->order[i]);
+		}
+		else
+			taken = added[j++];
+		if (k > 0 && compare_items(&before, &taken, &r) == 0)
 			ext->ambiguous = true;
-		ranks[order[k]] = k;
+		before = taken;
+		order[k] = taken.item;
+		ranks[taken.item] = k;
 	}
 	if (ext->ambiguous)
 		return;
@@ -478,7 +557,11 @@ extend(void *argument)
 {
 	Extension  *ext = static_cast<Extension *>(argument);
 
-	if (!ext->map->bare)
+	const Const *constant = equal_to(ext->map);
+
+	if (constant != nullptr)
+		find_equal(ext, constant);
+	else if (!ext->map->bare)
 		evaluate(ext);
 	if (ext->map->kind == MapKind::Rank)
 		rank_items(ext);
@@ -493,6 +576,10 @@ map_extend(MapData *map, const EntrySource *source, uint32 upto)
 	int			sqlstate = 0;
 	bool		done;
 
+	const char *failure = nullptr;
+
+	if (map->failure != nullptr && upto >= map->failed_at)
+		return map->failure;
 	if (upto <= map->nentries && (map->has_null_value || !map->null_entry))
 		return nullptr;
 	scratch = AllocSetContextCreate(CurrentMemoryContext, "gpuvm map evaluation", ALLOCSET_DEFAULT_SIZES);
@@ -503,11 +590,17 @@ map_extend(MapData *map, const EntrySource *source, uint32 upto)
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scratch);
 	if (!done)
-		return psprintf("an entry raises SQLSTATE %s", unpack_sql_state(sqlstate));
-	if (ext.ambiguous)
-		return "entries are equal without being the same";
-	map->nentries = upto;
-	return nullptr;
+		failure = MemoryContextStrdup(map->context, psprintf("an entry raises SQLSTATE %s", unpack_sql_state(sqlstate)));
+	else if (ext.ambiguous)
+		failure = "entries are equal without being the same";
+	else
+		map->nentries = upto;
+	if (failure != nullptr)
+	{
+		map->failure = failure;
+		map->failed_at = upto;
+	}
+	return failure;
 }
 
 }  // namespace gpuvm

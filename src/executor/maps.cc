@@ -187,7 +187,8 @@ build_map(GpuvmScanState *state, int number, Expr *expr)
 	}
 	if (settled)
 		failure = map_extend(map, &base, entry_count(&base));
-	if (failure == nullptr && settled && cached == nullptr)
+	/* one that cannot be made, too: nobody is to try it again */
+	if (settled && cached == nullptr)
 		state->cached_maps[number] = map_cache_add(source->base->family, state->plan->cursors[plan->cursor].relid, plan->attnum, map);
 	if (failure == nullptr && (!settled || source->local != nullptr))
 	{

@@ -75,6 +75,9 @@ struct MapData
 	bool		null_isnull;
 	char		null_value[8];
 
+	const char *failure;		/* why it cannot be made for so many entries and more; NULL: that is not known */
+	uint32		failed_at;
+
 	uint32		nitems;
 	uint32		item_capacity;
 	Datum	   *items;
