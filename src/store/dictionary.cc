@@ -266,10 +266,12 @@ builder_code(DictionaryWriter *writer, const char *image, uint32 len)
 		LWLockRelease(dictionary_lock(builder->lock));
 		if (code == NO_CODE)
 		{
-			if (writer->base == NULL && failure == DictionaryFailure::None)
-				raise_memory_short();
-			if (writer->base == NULL)
+			if (failure != DictionaryFailure::None)
 				builder_fail(builder, failure);
+			else if (writer->base == NULL)
+				raise_memory_short();
+			else
+				builder->starved = true;
 			return NO_CODE;
 		}
 	}

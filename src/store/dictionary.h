@@ -103,9 +103,9 @@ struct DictionaryWriter
 void		writer_init(DictionaryWriter *writer, DictionaryBuilder *builder);
 
 /*
- * The image's code. NO_CODE: the column is given up, and builder_failure() says why; or the
- * builder goes on from a dictionary, and the value has no room behind it: then the others
- * keep their codes. Raises when memory is short, but not in the latter case.
+ * The image's code. NO_CODE: the column is given up, and builder_failure() says why.
+ * When memory is short: raises, or, where the builder goes on from a dictionary, NO_CODE
+ * without a failure.
  */
 int32		builder_code(DictionaryWriter *writer, const char *image, uint32 len);
 

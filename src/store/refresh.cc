@@ -17,6 +17,10 @@
  * Nothing here needs a snapshot, so none is held: VACUUM goes on meanwhile, and
  * writers never wait.
  *
+ * A dictionary that has become too large may be so by values that no row has any
+ * more. Then nothing is refreshed, and the table has to be imported anew, which makes
+ * a dictionary of its present values, or leaves the column out.
+ *
  * Old and new tablets are there together for a while. When memory is short, what
  * was built so far is published, and the rest stays as it is.
  */
@@ -64,6 +68,7 @@ struct Refresh
 	Snapshot	snapshot;		/* of detoast_begin */
 	uint32		tablet_rows;
 	bool		short_of_memory;
+	bool		outgrown;		/* a dictionary is too large */
 	BlockNumber since_check;
 	uint64	   *result;			/* the new version's tablets, in order */
 	uint32		nresult;
@@ -279,6 +284,16 @@ pause_for_others(Refresh *r)
 	r->snapshot = r->job->detoasts ? detoast_begin() : NULL;
 }
 
+/* Was a value refused only because memory was short? */
+static bool
+is_starved(const CopyJob *job)
+{
+	for (uint32 i = 0; i < job->ncols; i++)
+		if (job->columns[i].builder != 0 && arena_at<DictionaryBuilder>(job->columns[i].builder)->starved)
+			return true;
+	return false;
+}
+
 /*
  * Stages blocks [from, to), of which `tablet` (or NULL) has the unchanged ones.
  * Blocks that follow what is staged already; `limit`: rows of a tablet.
@@ -317,7 +332,8 @@ stage_blocks(Refresh *r, const TabletHeader *tablet, BlockNumber from, BlockNumb
 		if (!copier_append(c))
 		{
 			r->served[vm_word_of(block)] &= ~vm_word_bit(block);
-			r->served[vm_word_of(block)] |= vm_word_bit(block) << 1;
+			if (!is_starved(r->job))
+				r->served[vm_word_of(block)] |= vm_word_bit(block) << 1;
 			copier_skip(c);
 			(void) copier_append(c);
 		}
@@ -454,6 +470,17 @@ begin_dictionaries(Refresh *r)
 	return true;
 }
 
+/* Has a dictionary become too large? */
+static bool
+has_outgrown(const CopyJob *job)
+{
+	for (uint32 i = 0; i < job->ncols; i++)
+		if (job->columns[i].builder != 0 &&
+			builder_failure(arena_at<DictionaryBuilder>(job->columns[i].builder)) != DictionaryFailure::None)
+			return true;
+	return false;
+}
+
 /* False when memory is short. */
 static bool
 begin_building(Refresh *r)
@@ -523,6 +550,12 @@ rebuild(Refresh *r)
 		return false;
 	build_tablets(r);
 	end_building(r);
+	r->outgrown = has_outgrown(r->job);
+	if (r->outgrown)
+	{
+		import_abandon();
+		return false;
+	}
 	if (nothing_built(r))
 	{
 		manifest_end();
@@ -622,7 +655,7 @@ refresh_pinned(Refresh *r)
 		outcome->changed = true;
 		return r->short_of_memory;
 	}
-	if (moved && restamp(r))
+	if (!r->outgrown && moved && restamp(r))
 		outcome->changed = true;
 	return false;
 }
@@ -637,6 +670,7 @@ refresh_relation(Relation rel, RefreshOutcome *outcome)
 	LOCKTAG		tag;
 	int			reason;
 	bool		more;
+	bool		outgrown;
 
 	memset(outcome, 0, sizeof(*outcome));
 
@@ -661,15 +695,17 @@ refresh_relation(Relation rel, RefreshOutcome *outcome)
 		r->pin = pin;
 		r->outcome = outcome;
 		more = refresh_pinned(r);
+		outgrown = r->outgrown;
 		MemoryContextReset(context);
 	} while (more);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 
-	pin_mark_refreshed(pin);
+	if (!outgrown)
+		pin_mark_refreshed(pin);
 	registry_unpin(pin);
 	(void) LockRelease(&tag, ExclusiveLock, false);
-	return true;
+	return !outgrown;
 }
 
 }  // namespace gpuvm

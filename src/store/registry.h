@@ -91,8 +91,8 @@ struct RefreshOutcome
  * Brings the relation's version up to date, for everybody and at once, whatever
  * becomes of this transaction: re-stamps, copies blocks that have changed or been
  * added and that are all-visible. The relation is open and locked (AccessShareLock
- * suffices). False if there is no version, or none that matches the relation: then
- * it must be imported anew.
+ * suffices). False if there is no version, or none that matches the relation, or a
+ * dictionary of it has become too large: then it must be imported anew.
  */
 bool		refresh_relation(Relation rel, RefreshOutcome *outcome);
 

@@ -51,6 +51,7 @@ struct alignas(64) DictionaryBuilder
 	int16_t		attlen;
 	bool		byval;
 	char		align;
+	bool		starved;		/* memory was short for a value */
 	uint32_t	lock;
 	double		rows;
 

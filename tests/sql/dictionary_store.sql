@@ -153,11 +153,19 @@ INSERT INTO many SELECT i, 'v' || i, 'v' || i % 10 FROM generate_series(1, 12000
 SELECT gpuvm.import('many');
 SELECT columns FROM gpuvm.tables WHERE relation = 'many'::regclass;
 SELECT ask('SELECT few, count(*), sum(id) FROM many GROUP BY few');
+-- Too large together: a refresh that cannot add to the dictionary makes another one, of what there is now.
 CREATE TABLE large (id int, t text) WITH (autovacuum_enabled = off);
 ALTER TABLE large ALTER t SET STORAGE PLAIN;
-INSERT INTO large SELECT i, i || repeat('x', 7900) FROM generate_series(1, 8500) i;
+INSERT INTO large SELECT i, i || repeat('x', 7900) FROM generate_series(1, 5000) i;
 SELECT gpuvm.import('large');
-SELECT columns FROM gpuvm.tables WHERE relation = 'large'::regclass;
+UPDATE large SET t = 'new' || t;
+SELECT gpuvm.refresh('large');
+SELECT columns, rows, state FROM gpuvm.tables WHERE relation = 'large'::regclass;
+SELECT ask('SELECT id, t FROM large WHERE id % 100 = 0');
+INSERT INTO large SELECT i, i || repeat('x', 7900) FROM generate_series(5001, 8500) i;
+SELECT ask('SELECT id, t FROM large WHERE id % 100 = 0');
+SELECT gpuvm.refresh('large');
+SELECT columns, rows, state FROM gpuvm.tables WHERE relation = 'large'::regclass;
 DROP TABLE large, grows;
 
 -- Several processes fill one dictionary: each value has one code.
