@@ -182,21 +182,27 @@ set_timestamps(ValueRange *r, const ValueRange &a, int64_t lo, int64_t hi)
 	r->hi = a.hi == sem::TS_NOEND ? a.hi : hi;
 }
 
-/* `add` follows both of its operands, but for the time of day where days are cut at a month's end. */
-template <typename N>
+/* The sum follows both of its operands, but for the time of day where days are cut at a month's end. */
 uint32_t
-timestamp_sum(const ValueRange &a, const ValueRange &b, int64_t (*add)(int64_t, N, uint32_t *), bool cuts, ValueRange *r)
+timestamp_sum(Opcode opcode, const ValueRange &a, const ValueRange &b, ValueRange *r)
 {
 	uint32_t	errors = 0;
-	int64_t		lo = add(finite_timestamp(a.lo), static_cast<N>(b.lo), &errors);
-	int64_t		hi = add(finite_timestamp(a.hi), static_cast<N>(b.hi), &errors);
+	auto		add = [&](int64_t ts, int64_t n) {
+		switch (opcode)
+		{
+			case Opcode::TimestampAddMonths: return sem::TimestampAddMonths(ts, static_cast<int32_t>(n), &errors);
+			case Opcode::TimestampAddDays: return sem::TimestampAddDays(ts, static_cast<int32_t>(n), &errors);
+			default: return sem::TimestampAddMicros(ts, n, &errors);
+		}
+	};
+	int64_t		lo = add(finite_timestamp(a.lo), b.lo), hi = add(finite_timestamp(a.hi), b.hi);
 
 	if (errors != 0)
 	{
 		set_timestamps(r, a, sem::TS_MIN, sem::TS_LIMIT - 1);
 		return ERR_DATETIME_RANGE;
 	}
-	if (cuts)
+	if (opcode == Opcode::TimestampAddMonths)
 	{
 		lo = sem::DateTrunc(lo, DateField::Day, &errors);
 		hi = sem::DateTrunc(hi, DateField::Day, &errors) + (sem::US_PER_DAY - 1);
@@ -394,9 +400,11 @@ int_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRang
 
 				if (bl == bh && bl > 0)
 				{
-					auto		divide = op.opcode == Opcode::DivRound ? sem::DivRound<Type::I64> : sem::DivFloor<Type::I64>;
+					auto		divide = [&](int64_t v) {
+						return op.opcode == Opcode::DivRound ? sem::DivRound(v, b.lo, &ignored) : sem::DivFloor(v, b.lo, &ignored);
+					};
 
-					return set_interval(r, divide(a.lo, b.lo, &ignored), divide(a.hi, b.lo, &ignored), 0);
+					return set_interval(r, divide(a.lo), divide(a.hi), 0);
 				}
 				set_interval(r, al >= 0 && bl >= 0 ? int128(0) : -m, m, 0);
 				return (bl <= 0 && bh >= 0 ? uint32_t(ERR_DIVISION_BY_ZERO) : 0)
@@ -426,11 +434,9 @@ int_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRang
 				return ERR_DATETIME_RANGE;
 			return set_interval(r, al - bh, ah - bl, 0);
 		case Opcode::TimestampAddMonths:
-			return timestamp_sum(a, b, sem::TimestampAddMonths<Type::I64>, true, r);
 		case Opcode::TimestampAddDays:
-			return timestamp_sum(a, b, sem::TimestampAddDays<Type::I64>, false, r);
 		case Opcode::TimestampAddMicros:
-			return timestamp_sum(a, b, sem::TimestampAddMicros<Type::I64>, false, r);
+			return timestamp_sum(op.opcode, a, b, r);
 		default:
 			return opcode_info[static_cast<int>(op.opcode)].errors;
 	}
