@@ -39,9 +39,9 @@ static_assert(BUILDER_PAGE == ARENA_PAGE, "segments begin where the arena's allo
 constexpr Size IMAGE_MEMORY = VARHDRSZ + VARATT_SHORT_MAX;
 static_assert(IMAGE_MEMORY >= sizeof(Datum), "by-value types are as long as a Datum");
 
-/* When nine of ten values of the first so many entries were new, a table of more rows than this has too many. */
+/* When nine of ten of the first so many values were new ones, a table of so many rows has too many. */
 constexpr uint32 SAMPLE_ENTRIES = 256 * 1024;
-constexpr double SAMPLE_ROWS = DICTIONARY_MAX_ENTRIES / 0.9;
+constexpr double SAMPLE_ROWS = 4.0 * DICTIONARY_MAX_ENTRIES;
 
 const char *
 dictionary_failure_text(DictionaryFailure failure)
@@ -59,7 +59,7 @@ dictionary_failure_text(DictionaryFailure failure)
 static_assert(DICTIONARY_MAX_ENTRIES == 1000000 && DICTIONARY_MAX_BYTES == 64 << 20 && DICTIONARY_MAX_IMAGE == 8192, "the texts say so");
 
 DictionaryFailure
-dictionary_outlook(Relation rel, AttrNumber attnum)
+dictionary_outlook(Relation rel, AttrNumber attnum, double *rows)
 {
 	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(RelationGetRelid(rel)), Int16GetDatum(attnum),
 										BoolGetDatum(false));
@@ -67,8 +67,12 @@ dictionary_outlook(Relation rel, AttrNumber attnum)
 	double		distinct;
 	double		bytes;
 
+	*rows = 0;
 	if (!HeapTupleIsValid(tuple))
+	{
+		*rows = rel->rd_rel->reltuples;
 		return DictionaryFailure::None;
+	}
 	statistic = reinterpret_cast<Form_pg_statistic>(GETSTRUCT(tuple));
 	distinct = statistic->stadistinct;
 	if (distinct < 0)

@@ -31,8 +31,11 @@ enum class DictionaryFailure : uint32
 /* Why the column is given up, for a NOTICE: "has more than ... different values". */
 const char *dictionary_failure_text(DictionaryFailure failure);
 
-/* Is it known beforehand that the column has too many values? From pg_statistic; None where that says nothing. */
-DictionaryFailure dictionary_outlook(Relation rel, AttrNumber attnum);
+/*
+ * Is it known beforehand that the column has too many values? From pg_statistic. Where
+ * that says nothing, *rows is how many rows there may be, else 0: for builder_start.
+ */
+DictionaryFailure dictionary_outlook(Relation rel, AttrNumber attnum, double *rows);
 
 /* -- images ------------------------------------------------------------------------ */
 
@@ -82,8 +85,8 @@ builder_offset(uint64 builders, uint32 column)
 
 /*
  * Takes one into use. base: arena offset of the dictionary that this one is to be
- * a longer one of, or 0. rows: how many are expected, or 0: early notice of a
- * column where nearly every row has a value of its own.
+ * a longer one of, or 0. rows: how many are expected, or 0: of a column of many rows where
+ * each of the first has a value of its own, it is taken for certain that there are too many.
  */
 void		builder_start(DictionaryBuilder *builder, Form_pg_attribute att, uint64 base, double rows);
 

@@ -221,12 +221,13 @@ init_dictionaries(CopyJob *job, Relation rel)
 		CopyColumn *column = &job->columns[i];
 		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), column->attnum - 1);
 		DictionaryFailure outlook;
+		double		rows;
 
 		if (column->form != ValueForm::Dictionary)
 			continue;
 		column->builder = builder_offset(builders, i);
-		builder_start(arena_at<DictionaryBuilder>(column->builder), att, 0, rel->rd_rel->reltuples);
-		outlook = dictionary_outlook(rel, column->attnum);
+		outlook = dictionary_outlook(rel, column->attnum, &rows);
+		builder_start(arena_at<DictionaryBuilder>(column->builder), att, 0, rows);
 		if (outlook != DictionaryFailure::None)
 		{
 			builder_fail(arena_at<DictionaryBuilder>(column->builder), outlook);
