@@ -42,10 +42,11 @@ JoinJob::make_filters()
 		const Level &level = levels_[i];
 		FilterKey	key = {};
 
-		key.column = column_of(static_cast<uint16_t>(level.plan->filter_column));
-		if (filters_.size() == MAX_FILTER_KEYS || key.column == plan_->first().ncolumns || (level.facts.live != 0 && level.side_rows > sources_[0]->work.rows / ROWS_OF_SIDE))
+		key.column = column_of(static_cast<uint16_t>(plan_->filter_column(i)));
+		if (filters_.size() == MAX_FILTER_KEYS || key.column == plan_->first().ncolumns ||
+			(level.facts.live != 0 && level.side_rows > sources_[0]->work.rows / ROWS_OF_SIDE))
 			continue;
-		key.type = sources_[0]->work.columns[level.plan->filter_column].type;
+		key.type = sources_[0]->work.columns[plan_->filter_column(i)].type;
 		if (level.facts.live != 0)
 		{
 			key.side.lo = level.facts.lo;
@@ -123,6 +124,8 @@ JoinJob::open_slices(uint32_t most_pads)
 
 	if (held_ != 0)
 		(void) sync();
+	if (!filters_.empty())
+		steps_.enter(JoinStep::Filter);
 	source->feed->retire(first);
 	slices_first_ = first;
 	slice_pads_ = n = bring_source(source, most_pads);
@@ -149,11 +152,13 @@ JoinJob::open_slices(uint32_t most_pads)
 			std::copy_n(outcomes_->left[0], FILTER_PARTS, slice_rows_);
 			for (uint32_t part : slice_rows_)
 				rows += part;
+			steps_.filtered(static_cast<uint64_t>(n) * TABLET_PAD_ROWS, rows);
 			if (static_cast<double>(rows) > MOST_LEFT * n * TABLET_PAD_ROWS)
 				filter_.nkeys = 0;	/* these are; the next ones are asked again */
 		}
 	}
 	slices_end_ = first + n;
+	steps_.enter(JoinStep::First);
 }
 
 }  // namespace cuda

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "maps.h"
+#include "vm/join_filter.h"
 #include "work.h"
 
 namespace gpuvm {
@@ -24,20 +25,18 @@ saturating_product(uint64_t a, uint64_t b)
 	return p > MOST_ROWS ? MOST_ROWS : static_cast<uint64_t>(p);
 }
 
-/* Of the registers that Result takes. *may_raise: some operation may set an error. */
+/* Of the registers that Result takes. */
 std::vector<ValueRange>
-result_ranges(const Program *program, const ParamValue *params, const std::vector<ValueRange> &columns, const CodeMap *maps, bool *may_raise)
+result_ranges(const Program *program, const ParamValue *params, const std::vector<ValueRange> &columns, const CodeMap *maps)
 {
 	std::vector<ValueRange> regs(PROGRAM_MAX_REGS), results;
 	std::vector<uint32_t> errors(PROGRAM_MAX_OPS);
 
 	analyze_ranges(program, params, columns.data(), regs.data(), errors.data(), maps);
-	*may_raise = false;
 	for (int i = program->parallel; i < program->converge; i++)
 	{
 		const Op   &op = program->ops()[i];
 
-		*may_raise |= errors[i] != 0;
 		if (op.opcode == Opcode::Result)
 			for (int c = 0; c < op.p2; c++)
 				results.push_back(regs[op.p1 + c]);
@@ -116,18 +115,17 @@ JoinPlan::make(const DeviceJobRequest &request, const JoinCursors &cursors, uint
 	levels_.resize(split_.levels.size());
 	for (size_t i = 0; i < levels_.size(); i++)
 		levels_[i].split = &split_.levels[i];
-	find_filters();
+	filter_columns_ = filter_columns(split_);
 	for (size_t i = 0; i <= levels_.size(); i++)
 	{
 		std::vector<ColumnBinding> bindings;
 		std::string key;
 		auto		program = std::make_unique<DeviceProgram>();
-		bool		may_raise;
-		std::vector<ValueRange> ranges = result_ranges(cursor_program(split_, i), params_.data(), cursor_ranges(cursors[i]), maps_,
-													   &may_raise);
+		const std::vector<ValueRange> columns = cursor_ranges(cursors[i]);
+		std::vector<ValueRange> ranges = result_ranges(cursor_program(split_, i), params_.data(), columns, maps_);
 
 		if (i == 0)
-			first_raises_ = may_raise;
+			first_raises_ = may_raise(cursor_program(split_, i), params_.data(), columns.data(), maps_);
 		bind_columns(cursors[i], cursor_program(split_, i), &bindings, &key);
 		/* What fails a filter is masked, too. */
 		reason = lower(input(cursor_program(split_, i), bindings, cursors[i].total_rows,
@@ -200,56 +198,6 @@ JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char 
 
 /* ---- filters ------------------------------------------------------------------------ */
 
-namespace {
-
-/* The column that result `c` of a row program is; -1 if it is computed, but for integers that were widened. Registers are written once. */
-int
-result_column(const Program *program, int c)
-{
-	int			reg = -1;
-
-	for (int i = program->converge - 1; i > program->parallel; i--)
-	{
-		const Op   &op = program->ops()[i];
-		const Type	from = static_cast<Type>(op.p5);
-
-		if (op.opcode == Opcode::Result)
-			reg = c < op.p2 ? op.p1 + c : -1;
-		else if (op.opcode == Opcode::Column && op.p1 == reg)
-			return op.p2;
-		else if ((op.opcode == Opcode::Copy && op.p1 == reg) ||
-				 (op.opcode == Opcode::Cast && op.p1 == reg && type_is_int(op.type) && type_is_int(from) &&
-				  type_natural_width(op.type) >= type_natural_width(from)))
-			reg = op.p2;
-	}
-	return -1;
-}
-
-}  // namespace
-
-void
-JoinPlan::find_filters()
-{
-	for (PlannedLevel &level : levels_)
-	{
-		const JoinLevel &split = *level.split;
-
-		level.filter_column = -1;
-		/* An inner row that a row before would have met must not come out alone. */
-		if (split.kind == JoinKind::Full)
-			return;
-		if ((split.kind != JoinKind::Inner && split.kind != JoinKind::Semi) || !split.sought || split.range != 0 || split.key_types.size() != 1 ||
-			(split.key_types[0] != Type::Bool && !type_is_int(split.key_types[0])))
-			continue;
-
-		const std::vector<int> &carried = split_.levels[0].carried;
-		const auto	at = std::find(carried.begin(), carried.end(), split.carried[static_cast<size_t>(split.probe[0])]);
-
-		if (at != carried.end())
-			level.filter_column = result_column(split_.first.program(), static_cast<int>(at - carried.begin()));
-	}
-}
-
 std::vector<size_t>
 JoinPlan::filter_levels() const
 {
@@ -257,7 +205,7 @@ JoinPlan::filter_levels() const
 
 	for (size_t i = 0; i < levels_.size() && !first_raises_; i++)
 	{
-		if (levels_[i].filter_column >= 0)
+		if (filter_columns_[i] >= 0)
 			found.push_back(i);
 		if (levels_[i].condition.may_raise || levels_[i].tail.may_raise)
 			break;
@@ -337,10 +285,9 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 	in.options.mark = mark;
 	to->program = std::make_unique<DeviceProgram>();
 
-	std::vector<ValueRange> left = result_ranges(to->source(), params_.data(), ranges, maps_, &to->may_raise);
-
+	to->may_raise = may_raise(to->source(), params_.data(), ranges.data(), maps_);
 	if (results != nullptr)
-		*results = std::move(left);
+		*results = result_ranges(to->source(), params_.data(), ranges, maps_);
 	return lower(in, to->program.get());
 }
 

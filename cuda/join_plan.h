@@ -69,7 +69,6 @@ struct PlannedLevel
 	PairStage	condition;
 	PairStage	tail;
 	uint64_t	most_rows = 0;	/* that may reach its tail */
-	int			filter_column = -1;	/* cursor 0's column that its one key is, be it widened: rows that it has no partner for come to nothing, and miss nothing */
 };
 
 class JoinPlan
@@ -96,12 +95,12 @@ public:
 	 * be; behind it none that would leave out rows which raise an error on their way.
 	 */
 	std::vector<size_t> filter_levels() const;
+	int			filter_column(size_t level) const { return filter_columns_[level]; }	/* cursor 0's, of such a level */
 
 private:
 	const char *make(const DeviceJobRequest &request, const JoinCursors &cursors, uint32_t shared_bytes);
 	const char *lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
 							bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results);
-	void		find_filters();
 	LowerInput	input(const Program *program, const std::vector<ColumnBinding> &columns, uint64_t total_rows, bool masked) const;
 
 	std::string key_;
@@ -113,6 +112,7 @@ private:
 	JoinSplit	split_;
 	std::unique_ptr<DeviceProgram> first_;
 	bool		first_raises_ = false;
+	std::vector<int> filter_columns_;	/* vm/join_filter.h */
 	std::vector<ValueRange> first_ranges_;
 	std::vector<PlannedLevel> levels_;
 	std::vector<uint64_t> each_;	/* that the pairs' programs are lowered for */

@@ -6,6 +6,7 @@
 #include "join_keys.cuh"
 #include "kernel_launch.h"
 #include "pairs.h"
+#include "vm/code_range.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -53,7 +54,7 @@ enum class CodeForm : uint32_t
 };
 
 /*
- * A code v passes if v - origin <= last, modulo 2^32, and bit v - origin + slot is set. Of W64: if
+ * A code passes if it is in the CodeRange (code_range.h) and the bit of value - lo is set. Of W64: if
  * v - wide_lo < wide_n, and that bit is set.
  */
 struct CodeTest
@@ -86,28 +87,22 @@ code_test(const FilterKey &key, const DeviceChunk &chunk, uint32_t row)
 		return test;
 	}
 
-	/* Values of int2 and int4 as they are have a sign: they are codes from the least one on. */
-	const bool	has_sign = (key.type == Type::I16 && width == 2) || (key.type == Type::I32 && width == 4);
-	const uint64_t bias = has_sign ? uint64_t{1} << (8 * width - 1) : 0;
-	const uint64_t shift = static_cast<uint64_t>(chunk.base) - bias - static_cast<uint64_t>(side.lo);	/* from a code to its bit */
-	uint64_t	first = 0, n = side.n;	/* codes that have bits */
-
 	if (width == 0)
 	{
-		if (shift < side.n && (side.bits == nullptr || (side.bits[shift / 32] >> shift % 32 & 1) != 0))
+		const uint64_t at = static_cast<uint64_t>(chunk.base) - static_cast<uint64_t>(side.lo);
+
+		if (at < side.n && (side.bits == nullptr || (side.bits[at / 32] >> at % 32 & 1) != 0))
 			test.form = CodeForm::Any;
 		return test;
 	}
-	if (shift < side.n)
-		n -= shift;
-	else
-		first = 0 - shift;
-	if (n == 0 || first > UINT32_MAX)
-		return test;
-	test.form = width == 1 ? CodeForm::U8 : width == 4 ? CodeForm::W32 : has_sign ? CodeForm::S16 : CodeForm::U16;
-	test.origin = static_cast<uint32_t>(first - bias);
-	test.last = static_cast<uint32_t>(min(n, (uint64_t{1} << 32) - first) - 1);
-	test.slot = first == 0 ? static_cast<uint32_t>(shift) : 0;
+
+	const CodeRange range = code_range(key.type, width, chunk.base, side.lo, side.n);
+
+	if (range.some)
+		test.form = width == 1 ? CodeForm::U8 : width == 4 ? CodeForm::W32 : codes_have_sign(key.type, width) ? CodeForm::S16 : CodeForm::U16;
+	test.origin = range.origin;
+	test.last = range.last;
+	test.slot = range.slot;
 	return test;
 }
 

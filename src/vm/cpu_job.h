@@ -206,6 +206,14 @@ struct RegState
 
 class CpuProgram;
 
+/* Who takes lanes of a tablet's rows away before a vector is run. */
+class LaneFilter
+{
+public:
+	virtual ~LaneFilter() = default;
+	virtual void drop(uint32_t row, uint64_t *live) = 0;
+};
+
 /*
  * Zeroed memory in pages of its own, which cost nothing until touched. `huge`:
  * in huge pages where the system has them, for what is accessed at random.
@@ -342,7 +350,8 @@ public:
 	void		bind_vectors(WorkerState &s, const ColumnChunk *chunks) const;
 	void		set_scalar(WorkerState &s, const ScalarColumn &scalar, const void *value, bool null) const;
 	/* Rows [first, last) of the tablet that was bound. */
-	void		run_bound(WorkerState &s, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked) const;
+	void		run_bound(WorkerState &s, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked,
+						  LaneFilter *filter = nullptr) const;
 	/* The lanes of s.live. */
 	void		run_vector(WorkerState &s, uint32_t row) const;
 

@@ -50,6 +50,8 @@ JoinProgram::new_state() const
 	auto		state = std::make_unique<JoinState>();
 
 	state->first = std::make_unique<WorkerState>(*first_);
+	if (!filters_.empty())
+		state->filter = std::make_unique<RowFilter>(filters_);
 	for (const std::unique_ptr<Level> &level : levels_)
 	{
 		auto		l = std::make_unique<LevelState>();
@@ -217,7 +219,7 @@ JoinProgram::advance(JoinState &s) const
 				w.area = in.memory.get();
 				w.layout = in.layout.data();
 				w.emitted = in.rows;
-				first_->run_bound(w, s.row, end, s.masked, s.nmasked);
+				first_->run_bound(w, s.row, end, s.masked, s.nmasked, s.filter.get());
 				in.rows = w.emitted;
 				s.row = end;
 			}
@@ -312,6 +314,8 @@ JoinProgram::begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t fi
 		s.first->errors |= ERR_INT_OVERFLOW;
 		s.row = s.last;
 	}
+	else if (s.filter)
+		s.filter->bind(s.first->columns);
 }
 
 /* The runs of a full join; where there are several, one's rest has to pass the others first. */

@@ -369,6 +369,7 @@ JoinProgram::lower()
 		if (i + 1 < levels_.size())
 			ranges = result_ranges(*level.tail.program);
 	}
+	make_filters();
 }
 
 }  // namespace gpuvm::cpu_join

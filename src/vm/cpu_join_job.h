@@ -19,6 +19,7 @@
 
 #include "vm/cpu_hash_table.h"
 #include "vm/cpu_join.h"
+#include "vm/cpu_join_filter.h"
 #include "vm/join_split.h"
 
 namespace gpuvm::cpu_join {
@@ -115,6 +116,7 @@ class JoinState final : public CpuState
 {
 public:
 	std::unique_ptr<WorkerState> first;
+	std::unique_ptr<RowFilter> filter;	/* or none */
 	std::vector<std::unique_ptr<LevelState>> levels;
 	JoinStop   *stop = nullptr;
 	uint32_t	until_stop = 0;
@@ -207,6 +209,8 @@ private:
 	bool		rows_done();
 	static uint64_t bytes_of_task(const BuildSide &side, const BuildSide::Task &task);
 	void		lower();
+	void		make_filters();
+	void		fill_filter(const Level &level, KeyFilter *filter) const;
 	void		lower_stage(size_t level, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars, bool tail);
 	std::vector<ValueRange> result_ranges(const CpuProgram &program) const;
 
@@ -243,6 +247,7 @@ private:
 	JoinSplit	split_;
 	std::unique_ptr<CpuProgram> first_;
 	std::vector<std::unique_ptr<Level>> levels_;
+	std::vector<KeyFilter> filters_;
 	const char *refusal_ = nullptr;
 	uint32_t	build_errors_ = 0;
 	JoinFigures figures_ = {};

@@ -970,7 +970,7 @@ CpuProgram::run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint
 }
 
 void
-CpuProgram::run_bound(WorkerState &s, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked) const
+CpuProgram::run_bound(WorkerState &s, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked, LaneFilter *filter) const
 {
 	const MaskedRows *at = masked_from(masked, nmasked, first), *const masked_end = masked + nmasked;
 
@@ -983,6 +983,12 @@ CpuProgram::run_bound(WorkerState &s, uint32_t first, uint32_t last, const Maske
 		if (at < masked_end && at->first < row + n)
 		{
 			mask_lanes(s.live, row, row + n, &at, masked_end);
+			if (!any(s.live))
+				continue;
+		}
+		if (filter)
+		{
+			filter->drop(row, s.live);
 			if (!any(s.live))
 				continue;
 		}

@@ -2,7 +2,8 @@
  * join_bench.cc: joins on the CPU virtual machine, on one thread and two.
  *
  * GPUVM_BENCH_ROWS changes the equality joins' 8 million rows, GPUVM_BENCH_THETA the
- * nested loop's 100,000 rows a side, GPUVM_BENCH_RANGE the ranges' million.
+ * nested loop's 100,000 rows a side, GPUVM_BENCH_RANGE the ranges' million, GPUVM_BENCH_STAR
+ * the star's 20 million.
  */
 #include <benchmark/benchmark.h>
 
@@ -18,6 +19,7 @@
 
 #include "tablet/build.h"
 #include "vm/cpu_join.h"
+#include "vm/cpu_join_filter.h"
 #include "vm/result_layout.h"
 
 using namespace gpuvm;
@@ -104,20 +106,26 @@ on_threads(int n, F f)
 
 /* The join's only result: a count, or a count and a sum. */
 void
-run(benchmark::State &state, const ProgramBuilder &b, const Table &outer, const Table &inner, int nthreads, uint32_t step)
+run(benchmark::State &state, const ProgramBuilder &b, const std::vector<const Table *> &tables, int nthreads, uint32_t step)
 {
 	std::vector<uint64_t> sealed((b.sealed_size() + 7) / 8);
 	const Program *program = reinterpret_cast<const Program *>(sealed.data());
 
 	b.seal(reinterpret_cast<Program *>(sealed.data()));
 
-	const CursorSchema schemas[] = {{outer.ncols, outer.types}, {inner.ncols, inner.types}};
-	const JoinCursor cursors[] = {outer.cursor(), inner.cursor()};
+	const Table &outer = *tables[0];
+	std::vector<CursorSchema> schemas;
+	std::vector<JoinCursor> cursors;
 	int64_t		count = 0;
 	uint64_t	pairs = 0;
 	double		build_s = 0;
 
-	if (const char *wrong = verify_program(program, program->size, schemas, 2))
+	for (const Table *table : tables)
+	{
+		schemas.push_back(CursorSchema{table->ncols, table->types});
+		cursors.push_back(table->cursor());
+	}
+	if (const char *wrong = verify_program(program, program->size, schemas.data(), static_cast<uint32_t>(schemas.size())))
 	{
 		state.SkipWithError(wrong);
 		return;
@@ -125,7 +133,7 @@ run(benchmark::State &state, const ProgramBuilder &b, const Table &outer, const 
 	for (auto _ : state)
 	{
 		const auto	start = std::chrono::steady_clock::now();
-		auto		join = CpuJoin::create(program, nullptr, 0, cursors, 0);
+		auto		join = CpuJoin::create(program, nullptr, 0, cursors.data(), 0);
 		std::vector<std::unique_ptr<CpuState>> states(nthreads);
 		std::vector<CpuState *> all;
 		std::vector<std::pair<const TabletHeader *, uint32_t>> ranges;
@@ -239,7 +247,7 @@ theta(benchmark::State &state)
 	b->emit(Opcode::Le, Type::I32, ay, by, b->nops + 1, VERDICT_DIES, JUMP_IF_NULL);
 	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
 	sinks(b.get(), parallel, -1);
-	run(state, *b, outer, inner, static_cast<int>(state.range(0)), CPU_VECTOR_ROWS);
+	run(state, *b, {&outer, &inner}, static_cast<int>(state.range(0)), CPU_VECTOR_ROWS);
 }
 
 /*
@@ -288,7 +296,7 @@ range(benchmark::State &state)
 	b->emit(Opcode::SeekRange, Type::None, 1, band ? RANGE_LO | RANGE_HI : RANGE_LO | RANGE_LO_STRICT, b->add_aux(bounds, 2));
 	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
 	sinks(b.get(), parallel, band ? column(b.get(), 1, 1) : -1);
-	run(state, *b, outer, inner, static_cast<int>(state.range(0)), BATCH);
+	run(state, *b, {&outer, &inner}, static_cast<int>(state.range(0)), BATCH);
 }
 
 /* count(*), sum(of the inner side) of an equality join; keys by `kind`. */
@@ -341,7 +349,81 @@ equality(benchmark::State &state)
 	b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&probe, 1));
 	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
 	sinks(b.get(), parallel, column(b.get(), 1, 1));
-	run(state, *b, outer, inner, static_cast<int>(state.range(0)), BATCH);
+	run(state, *b, {&outer, &inner}, static_cast<int>(state.range(0)), BATCH);
+}
+
+/*
+ * count(*), sum of a column of a large table, joined with three small ones of whose rows a fifth, a fifth and three sevenths are left. `filter`:
+ * rows of the large one are held against the small ones' keys first.
+ */
+void
+star(benchmark::State &state)
+{
+	struct Small
+	{
+		uint32_t	n, percent;
+	};
+	constexpr Small smalls[] = {{300000, 20}, {20000, 20}, {2555, 43}};
+	const uint32_t n = setting("GPUVM_BENCH_STAR", 20000000);
+	const uint64_t least = cpu_join::filter_rows;
+	const int64_t sources[] = {RESULT_FROM_AGG, RESULT_FROM_AGG | 1};
+	std::mt19937_64 rng(1);
+	auto		b = std::make_unique<ProgramBuilder>();
+	std::vector<std::unique_ptr<Table>> sides;
+	std::vector<std::vector<int32_t>> facts(4);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		for (int k = 0; k < 3; k++)
+			facts[k].push_back(static_cast<int32_t>(rng() % smalls[k].n) + 1);
+		facts[3].push_back(static_cast<int32_t>(rng() % 10000));
+	}
+
+	const Table	outer(facts);
+	std::vector<const Table *> tables = {&outer};
+
+	facts.clear();
+	for (const Small &small : smalls)
+	{
+		std::vector<std::vector<int32_t>> columns(1);
+
+		for (uint32_t key = 1; key <= small.n; key++)
+			if (rng() % 100 < small.percent)
+				columns[0].push_back(static_cast<int32_t>(key));
+		sides.push_back(std::make_unique<Table>(columns));
+		tables.push_back(sides.back().get());
+	}
+	b->init();
+	for (int k = 0; k <= 3; k++)
+		b->emit(Opcode::Table, Type::None, k, 0, k);
+	for (int k = 1; k <= 3; k++)
+		b->emit(Opcode::HashOpen, Type::None, k, 1, 0);
+	b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("count"));
+	b->emit(Opcode::ResultColumn, Type::I128, 1, 0, 0, b->add_name("sum"));
+	b->emit(Opcode::AggOpen, Type::None, 0, 2, b->add_aux(sources, 2));
+	for (int k = 1; k <= 3; k++)
+	{
+		const int	build = b->emit(Opcode::Parallel, Type::None, 1, k, 0);
+		const int64_t key = column(b.get(), 0, k);
+
+		b->emit(Opcode::HashInsert, Type::None, k, 1, b->add_aux(&key, 1));
+		b->ops[build].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	}
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 4, 0, 0);
+	const int	sum = column(b.get(), 3, 0);
+
+	for (int k = 1; k <= 3; k++)
+	{
+		const int64_t key = column(b.get(), k - 1, 0);
+
+		b->emit(Opcode::Seek, Type::None, k, 1, b->add_aux(&key, 1));
+		b->emit(Opcode::Match, Type::None, k, static_cast<int>(JoinKind::Inner), 0);
+	}
+	sinks(b.get(), parallel, sum);
+	cpu_join::filter_rows = state.range(1) != 0 ? 0 : UINT64_MAX;
+	run(state, *b, tables, static_cast<int>(state.range(0)), BATCH);
+	cpu_join::filter_rows = least;
 }
 
 }  // namespace
@@ -351,5 +433,6 @@ BENCHMARK(range)->ArgNames({"threads", "bounds"})->ArgsProduct({{1, 2}, {BELOW, 
 	->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 BENCHMARK(equality)->ArgNames({"threads", "keys"})->ArgsProduct({{1, 2}, {SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE, MISSING}})
 	->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(star)->ArgNames({"threads", "filter"})->ArgsProduct({{1, 2}, {0, 1}})->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
 BENCHMARK_MAIN();

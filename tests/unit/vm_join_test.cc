@@ -9,6 +9,7 @@
 
 #include "vm/cpu_hash_table.h"
 #include "vm/cpu_join.h"
+#include "vm/cpu_join_filter.h"
 #include "vm/cpu_sort_rows.h"
 #include "vm_random.h"
 
@@ -201,6 +202,8 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 {
 	static const uint32_t outer[] = {1, 5, 64, 200, 400, 1023, 1025, 2100};
 	static const uint32_t inner[] = {1, 2, 7, 30, 64, 130};
+	cpu_join::filter_rows = seed % 3 == 0 ? 1 << 20 : 0;	/* rows are left out first, or not */
+
 	Rng			rng(seed * 2 + grouped);
 	const bool	tame = chance(rng, 80);
 	const int	ncursors = 2 + pick_int(rng, chance(rng, 20) ? PROGRAM_MAX_CURSORS - 1 : 2);

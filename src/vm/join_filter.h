@@ -1,0 +1,25 @@
+/*
+ * join_filter.h: which levels of a join leave out rows of cursor 0 by one key alone, so that an engine may hold the rows against the
+ * inner side's keys before anything else is made of them: a row that such a level has no partner for comes to nothing.
+ */
+#ifndef GPUVM_VM_JOIN_FILTER_H
+#define GPUVM_VM_JOIN_FILTER_H
+
+#include "vm/code_map.h"
+#include "vm/join_split.h"
+#include "vm/value_range.h"
+
+namespace gpuvm {
+
+/*
+ * Per level: cursor 0's column that its one key, of an integer type or Bool, is (be it widened), or -1. What stands before the level must
+ * not raise errors: then the rows that it leaves out would have to be run as far as there.
+ */
+std::vector<int> filter_columns(const JoinSplit &split);
+
+/* May some operation set an error? `columns` as in analyze_ranges(). */
+bool		may_raise(const Program *program, const ParamValue *params, const ValueRange *columns, const CodeMap *maps);
+
+}  // namespace gpuvm
+
+#endif
