@@ -158,7 +158,21 @@ ordered_quals(PlannerInfo *root, List *restrictinfos, bool with_pseudoconstant)
 		return a.level != b.level ? a.level < b.level : a.cost < b.cost;
 	});
 	for (int i = 0; i < n; i++)
-		quals = lappend(quals, items[i].clause);
+	{
+		Expr	   *clause = items[i].clause;
+
+		/* over one dictionary column they are one, so that the second is evaluated only for entries that pass the first */
+		while (i + 1 < n && items[i + 1].level == items[i].level && is_map_expr(clause) && is_map_expr(items[i + 1].clause))
+		{
+			Expr	   *both = make_andclause(list_make2(clause, items[i + 1].clause));
+
+			if (!is_map_expr(both))
+				break;
+			clause = both;
+			i++;
+		}
+		quals = lappend(quals, clause);
+	}
 	pfree(items);
 	return quals;
 }

@@ -5,6 +5,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -60,6 +61,8 @@ static bool
 is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
 {
 	const RelOptInfo *rel = find_base_rel(root, shape->cursors[map->cursor].relid);
+	List	   *parts = make_ands_implicit(map->expr);
+	List	   *own = NIL;
 	ListCell   *lc;
 
 	if (root->qual_security_level == 0 || rel->baserestrict_min_security >= root->qual_security_level || !map_is_leaky(map->expr))
@@ -68,10 +71,16 @@ is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
 	{
 		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-		if (rinfo->security_level == rel->baserestrict_min_security && contains(reinterpret_cast<Node *>(rinfo->clause), map->expr))
-			return true;
+		if (rinfo->security_level == rel->baserestrict_min_security)
+			own = lappend(own, rinfo->clause);
 	}
-	return false;
+	/* conditions of one level may have become one (ordered_quals) */
+	foreach(lc, parts)
+	{
+		if (!contains(reinterpret_cast<Node *>(own), lfirst(lc)))
+			return false;
+	}
+	return true;
 }
 
 /* Columns of which the plan knows more than their type: it must be so still when it runs. False, with the reason, where the program cannot read one. */
