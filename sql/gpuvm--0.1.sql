@@ -92,7 +92,7 @@ COMMENT ON VIEW gpuvm.tables IS 'imported tables of this database, and those tha
 
 CREATE FUNCTION gpuvm.list_tablets()
 RETURNS TABLE (relation regclass, tablet integer, first_block bigint, blocks bigint, rows bigint, bytes bigint,
-			   "column" name, type text, width integer, data_bytes bigint, nulls bigint, min text, max text)
+			   "column" name, type text, width integer, data_bytes bigint, nulls bigint, min text, max text, scale integer, entries bigint)
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'gpuvm_list_tablets';

@@ -12,6 +12,7 @@
 #include "pg/stats.h"
 #include "store/catalog.h"
 #include "store/refresher.h"
+#include "tablet/dictionary.h"
 #include "vm/program.h"
 
 extern "C" {
@@ -166,8 +167,8 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, const Colum
 {
 	for (uint32 i = 0; i < Max(tablet->ncols, 1); i++)
 	{
-		Datum		values[13];
-		bool		nulls[13] = {};
+		Datum		values[15];
+		bool		nulls[15] = {};
 
 		values[0] = ObjectIdGetDatum(RelationGetRelid(rel));
 		values[1] = Int32GetDatum(static_cast<int32>(index));
@@ -175,7 +176,7 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, const Colum
 		values[3] = Int64GetDatum(tablet->nblocks);
 		values[4] = Int64GetDatum(tablet->nrows);
 		values[5] = Int64GetDatum(static_cast<int64>(tablet->size));
-		for (int v = 6; v < 13; v++)
+		for (int v = 6; v < 15; v++)
 			nulls[v] = true;
 
 		if (i < tablet->ncols)
@@ -200,6 +201,16 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, const Colum
 				values[9] = Int64GetDatum(static_cast<int64>(chunk.data_bytes));
 				values[10] = Int64GetDatum(chunk.null_count);
 				nulls[8] = nulls[9] = nulls[10] = false;
+				if (columns[i].scale >= 0)
+				{
+					values[13] = Int32GetDatum(columns[i].scale);
+					nulls[13] = false;
+				}
+				if (columns[i].dictionary != 0)
+				{
+					values[14] = Int64GetDatum(arena_at<Dictionary>(columns[i].dictionary)->nentries);
+					nulls[14] = false;
+				}
 				if (min != NULL && max != NULL)
 				{
 					values[11] = CStringGetTextDatum(min);

@@ -9,7 +9,7 @@ SET gpuvm.force = on;
 \set VERBOSITY default
 
 -- What a tablet has of each column: one row's values are its bounds.
-CREATE VIEW stored AS SELECT relation, tablet, "column", type, width, nulls, min, max FROM gpuvm.tablets;
+CREATE VIEW stored AS SELECT relation, tablet, "column", type, scale, width, nulls, min, max FROM gpuvm.tablets;
 CREATE FUNCTION differing(wide regclass) RETURNS TABLE (name text, value text, min text, max text) LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN QUERY EXECUTE format('SELECT v.key, v.value, s.min, s.max FROM %s AS w, jsonb_each_text(to_jsonb(w)) v
@@ -111,7 +111,7 @@ ALTER TABLE kinds ADD COLUMN added numeric DEFAULT 1.250, ADD COLUMN typed numer
 	ADD COLUMN lunch time DEFAULT '12:30', ADD COLUMN pay money DEFAULT 10.5, ADD COLUMN number oid DEFAULT 4294967295;
 INSERT INTO kinds SELECT -i, i, i, NULL, 1, NULL, NULL, 2.500, -2, 1, time '24:00' - i * interval '1 second', -i, i FROM generate_series(1, 500) i;
 SELECT gpuvm.import('kinds');
-SELECT "column", type, width, nulls, min, max FROM stored WHERE relation = 'kinds'::regclass;
+SELECT "column", type, scale, width, nulls, min, max FROM stored WHERE relation = 'kinds'::regclass;
 
 -- As they were imported, with changes, and these taken, too.
 CREATE FUNCTION about_kinds() RETURNS TABLE ("by" text, equal bool, query text) LANGUAGE sql AS $$
@@ -190,7 +190,7 @@ GRANT USAGE ON SCHEMA numeric_test TO regress_gpuvm_reader;
 GRANT SELECT ON stored TO regress_gpuvm_reader;
 GRANT SELECT (a, c) ON kinds TO regress_gpuvm_reader;
 SET ROLE regress_gpuvm_reader;
-SELECT "column", min, max FROM gpuvm.tablets WHERE relation = 'kinds'::regclass;
+SELECT "column", min, max, scale FROM gpuvm.tablets WHERE relation = 'kinds'::regclass;
 RESET ROLE;
 DROP OWNED BY regress_gpuvm_reader;
 DROP ROLE regress_gpuvm_reader;
