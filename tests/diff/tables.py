@@ -50,6 +50,7 @@ class Table:
     """`setup` is a list of SQL statements and (COPY statement, data) pairs."""
 
     typed = False				# has columns of typed_tables.py
+    many_tablets = False		# is imported in tablets that are as small as can be
 
     def __init__(self, name, columns, setup, rows, imports=None, rng=None):
         self.name, self.columns, self.setup, self.rows = name, columns, setup, rows
@@ -235,7 +236,6 @@ def materialised(source, name):
                  source.rows)
 
 
-# tests/diff/run sets this smallest tablet size for the table that spans several tablets.
 MANY_TABLETS = "d_tablets"
 
 
@@ -244,6 +244,8 @@ def make_tables(seed, rows):
     def rng(name):
         return random.Random(f"{seed}:{name}")
 
+    many = mixed(rng(MANY_TABLETS), MANY_TABLETS, rows * 8, (0, 0.1), ("small", "tame", "near", "even"), ("int4", "int8", "float8", "bool", "date"), each=1)
+    many.many_tablets = True
     common = mixed(rng("d_common"), "d_common", rows, (0, 0.1), ("small", "tiny", "tame", "quarters", "near", "few", "even"))
     return [
         common,
@@ -257,7 +259,6 @@ def make_tables(seed, rows):
         altered(rng("d_altered"), "d_altered", rows),
         partitioned(rng("d_parts"), "d_parts", rows),
         mixed(rng("d_dim"), "d_dim", 40, (0, 0.1), ("small", "tiny", "quarters", "few", "even"), each=1),
-        mixed(rng(MANY_TABLETS), MANY_TABLETS, rows * 8, (0, 0.1), ("small", "tame", "near", "even"),
-              ("int4", "int8", "float8", "bool", "date"), each=1),
+        many,
         materialised(common, "d_matview"),
     ]

@@ -203,15 +203,55 @@ def mixed_types(rng, name, rows):
     return m.done()
 
 
+def altered_types(rng, name, rows):
+    """Columns dropped and added when half of the rows were there: those have the defaults."""
+    m = TypedMaker(rng, name, rows // 2)
+    m.numeric("n_gone", "numeric(9,3)", 3, -500, 500)
+    m.choice("t_gone", "text", LOW)
+    m.numeric("n_kept", "numeric(9,3)", 3, -500, 500)
+    m.choice("t_kept", "text", LOW[:20])
+    m.base("int4", "date")
+    setup = [m.create(), m.copy(0, m.rows), f"ALTER TABLE {name} DROP COLUMN n_gone, DROP COLUMN t_gone"]
+    m.columns, m.makers = m.columns[2:], m.makers[2:]
+    m.numeric("n_added", "numeric(7,2)", 2, -500, 500)
+    m.numeric("n_loose", "numeric", 2, -500, 500)
+    m.choice("t_added", "text", LOW[:20])
+    m.choice("c_added", "bpchar", ("a", "b", ""), "char(3)")
+    m.choice("o_added", "uuid", UUIDS[:5])
+    m.numeric("n_null", "numeric", 1, -50, 50)
+    setup += [f"ALTER TABLE {name} ADD COLUMN n_added numeric(7,2) DEFAULT 7.25, ADD COLUMN n_loose numeric DEFAULT 0.50, ADD COLUMN t_added text DEFAULT 'added', "
+              f"ADD COLUMN c_added char(3) DEFAULT 'a', ADD COLUMN o_added uuid DEFAULT '{UUIDS[7]}', ADD COLUMN n_null numeric", m.copy(m.rows, rows - m.rows)]
+    return m.table(setup, rows)
+
+
+def partitioned_types(rng, name, rows):
+    """Leaves have dictionaries of their own, and of a numeric without a scale one each."""
+    m = TypedMaker(rng, name, rows)
+    m.numeric("n_fixed", "numeric(9,2)", 2, -5000, 5000)
+    m.numeric("n_loose", "numeric", 1, -500, 500)
+    m.choice("t_low", "text", LOW[:15])
+    m.choice("o_time", "time", DAYTIMES)
+    m.base("int4", "timestamp")
+    leaves = [f"{name}_{i}" for i in range(3)]
+    setup = [m.create().replace(" WITH (autovacuum_enabled = off)", " PARTITION BY RANGE (id)")]
+    for leaf, first, last in zip(leaves, (0, rows // 3, 2 * rows // 3), (rows // 3, 2 * rows // 3, "MAXVALUE")):
+        setup.append(f"CREATE TABLE {leaf} PARTITION OF {name} FOR VALUES FROM ({first}) TO ({last}) WITH (autovacuum_enabled = off)")
+    setup += [m.copy(0, rows), f"UPDATE {leaves[2]} SET n_loose = n_loose * 1.00", f"UPDATE {leaves[1]} SET n_fixed = NULL"]
+    m.columns[1].keyable, m.columns[1].scale = False, None
+    return m.table(setup, rows, imports=leaves)
+
+
 def make_typed_tables(seed, rows):
     def rng(name):
         return random.Random(f"{seed}:{name}")
 
     tables = [
         numerics(rng("d_numerics"), "d_numerics", rows), texts(rng("d_texts"), "d_texts", rows), others(rng("d_others"), "d_others", rows),
-        long_values(rng("d_long"), "d_long", max(rows // 40, 1)), mixed_types(rng("d_types"), "d_types", rows),
+        long_values(rng("d_long"), "d_long", max(rows // 40, 1)), mixed_types(rng("d_types"), "d_types", rows * 3),
+        altered_types(rng("d_altered_types"), "d_altered_types", rows), partitioned_types(rng("d_typed_parts"), "d_typed_parts", rows),
         mixed_types(rng("d_few_types"), "d_few_types", 30), mixed_types(rng("d_no_types"), "d_no_types", 0),
     ]
     for table in tables:
         table.typed = True
+    tables[4].many_tablets = True
     return tables
