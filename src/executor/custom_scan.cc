@@ -307,14 +307,7 @@ vm_group(GpuvmScanState *state)
 			return ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 		}
 		if (state->chunk_row == 0)
-		{
-			for (int i = 0; i < state->ncols; i++)
-			{
-				state->views[i] = ColumnView{state->types[i],
-					reinterpret_cast<const uint64 *>(state->chunk->area + state->layout[i].nulls),
-					state->chunk->area + state->layout[i].values};
-			}
-		}
+			run_view_chunk(state);
 		row = state->chunk_row++;
 
 		CHECK_FOR_INTERRUPTS();
@@ -348,7 +341,7 @@ exec_scan(CustomScanState *node)
 	TupleTableSlot *slot;
 
 	/* The common case, as short as it can be: the next of the decoded rows. */
-	if (state->batch_row < state->batch_rows && (project == nullptr || state->order != nullptr))
+	if (state->batch_row < state->batch_rows && state->held == nullptr && (project == nullptr || state->order != nullptr))
 	{
 		slot = state->row_slot;
 		decode_next(state, slot);

@@ -300,6 +300,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	reason = bind_params(state, job);
 	if (reason != nullptr)
 	{
+		/* nothing was submitted: the figures are those of another */
+		state->job = nullptr;
 		*fallback = FALLBACK_ERROR_FLAG;
 		return reason;
 	}
@@ -474,6 +476,12 @@ run_end(GpuvmScanState *state)
 	end_job(state, false);
 	close_sources(state, true);
 	maps_release(state);
+	if (state->held != nullptr)
+	{
+		ExecClearTuple(state->held_slot);
+		tuplestore_end(state->held);
+		state->held = nullptr;
+	}
 	state->units_done = nullptr;
 	state->by_heap = false;
 	state->rest_by_heap = false;
@@ -828,18 +836,15 @@ give_buffer_back(GpuvmScanState *state)
 	engine_buffer_freed(state->session);
 }
 
-bool
-run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
+static bool
+next_row(GpuvmScanState *state, TupleTableSlot *slot)
 {
 	for (;;)
 	{
 		if (state->by_heap)
 		{
 			if (heap_next_row(state, slot))
-			{
-				state->emitted = true;
 				return true;
-			}
 			continue;
 		}
 		if (state->rest_by_heap)
@@ -853,7 +858,6 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 			if (state->batch_row < state->batch_rows || decode_batch(state))
 			{
 				decode_next(state, slot);
-				state->emitted = true;
 				return true;
 			}
 			give_buffer_back(state);
@@ -906,20 +910,91 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 	}
 }
 
+/* Takes all rows; false when the alternative must run. */
+static bool
+hold_rows(GpuvmScanState *state)
+{
+	TupleTableSlot *slot = state->row_slot;
+	Datum	   *values = slot->tts_values;
+	bool	   *nulls = slot->tts_isnull;
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+
+	if (state->held_slot == nullptr)
+		state->held_slot = ExecInitExtraTupleSlot(state->css.ss.ps.state, slot->tts_tupleDescriptor, &TTSOpsMinimalTuple);
+	state->held = tuplestore_begin_heap(false, false, work_mem);
+	MemoryContextSwitchTo(old);
+	while (next_row(state, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		tuplestore_puttupleslot(state->held, ExecStoreVirtualTuple(slot));
+		ExecClearTuple(slot);
+	}
+	slot->tts_values = values;
+	slot->tts_isnull = nulls;
+	return state->mode == MODE_VM;
+}
+
+static bool
+next_held_row(GpuvmScanState *state, TupleTableSlot *slot)
+{
+	TupleTableSlot *from = state->held_slot;
+
+	if (!tuplestore_gettupleslot(state->held, true, false, from))
+		return false;
+	slot_getallattrs(from);
+	memcpy(slot->tts_values, from->tts_values, from->tts_tupleDescriptor->natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, from->tts_isnull, from->tts_tupleDescriptor->natts * sizeof(bool));
+	return true;
+}
+
+bool
+run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
+{
+	bool		found;
+
+	if (!holds_rows_back(state->plan))
+		found = next_row(state, slot);
+	else if (state->held == nullptr && !hold_rows(state))
+		return false;
+	else
+		found = next_held_row(state, slot);
+	state->emitted = state->emitted || found;
+	return found;
+}
+
 /* -- groups ------------------------------------------------------------------------------------ */
 
 static void
 take_chunk(GpuvmScanState *state, ResultBuffer *b, GroupChunk ***tail)
 {
-	uint64		bytes = result_layout(state->types, state->ncols, state->buffer_rows, nullptr);
 	GroupChunk *chunk = static_cast<GroupChunk *>(MemoryContextAlloc(state->group_context, sizeof(GroupChunk)));
+	const char *area = arena_at<char>(b->offset);
+	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 
-	chunk->area = static_cast<char *>(MemoryContextAlloc(state->group_context, bytes));
-	memcpy(chunk->area, arena_at<char>(b->offset), bytes);
 	chunk->nrows = Min(b->nrows, state->buffer_rows);
+	chunk->capacity = align_up(Max(chunk->nrows, 1u), RESULT_PAD_ROWS);
+	chunk->area = static_cast<char *>(MemoryContextAllocHuge(state->group_context, result_layout(state->types, state->ncols, chunk->capacity, layout)));
+	for (int i = 0; i < state->ncols; i++)
+	{
+		memcpy(chunk->area + layout[i].nulls, area + state->layout[i].nulls, chunk->capacity / 8);
+		memcpy(chunk->area + layout[i].values, area + state->layout[i].values, Size{chunk->nrows} * type_width(state->types[i]));
+	}
 	chunk->next = nullptr;
 	**tail = chunk;
 	*tail = &chunk->next;
+}
+
+void
+run_view_chunk(GpuvmScanState *state)
+{
+	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
+
+	result_layout(state->types, state->ncols, state->chunk->capacity, layout);
+	for (int i = 0; i < state->ncols; i++)
+	{
+		state->views[i] = ColumnView{state->types[i], reinterpret_cast<const uint64 *>(state->chunk->area + layout[i].nulls),
+			state->chunk->area + layout[i].values};
+	}
 }
 
 bool

@@ -30,6 +30,7 @@ extern "C" {
 #include "access/tupconvert.h"
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
+#include "utils/tuplestore.h"
 }
 
 namespace gpuvm {
@@ -45,7 +46,8 @@ enum ScanMode
 /* A result buffer's rows, copied out of the arena (groups only). */
 struct GroupChunk
 {
-	char	   *area;
+	char	   *area;			/* laid out for */
+	uint32		capacity;
 	uint32		nrows;
 	GroupChunk *next;
 };
@@ -219,6 +221,10 @@ struct GpuvmScanState
 	Datum	   *own_values;		/* row_slot's own arrays */
 	bool	   *own_nulls;
 
+	/* rows that are held back */
+	Tuplestorestate *held;
+	TupleTableSlot *held_slot;
+
 	/* groups */
 	GroupChunk *chunks;
 	GroupChunk *chunk;
@@ -274,11 +280,24 @@ void		source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint3
 /* Decides and, for the VM, submits. Returns the mode to go on in. */
 ScanMode	run_start(GpuvmScanState *state);
 
+/*
+ * Are all rows to be there before the first is handed out? Those of a join in which a flag need
+ * not be an error in PostgreSQL: before the first row it falls back.
+ */
+inline bool
+holds_rows_back(const ScanPlan *plan)
+{
+	return plan->kind == SCAN_ROWS && plan->ncursors > 1 && plan->soft_errors;
+}
+
 /* Rows: fills the scan slot; false at the end. May change to MODE_ALTERNATIVE (then false, nothing emitted). */
 bool		run_next_row(GpuvmScanState *state, TupleTableSlot *slot);
 
 /* Groups: waits for the job and takes its chunks; false when the alternative must run. */
 bool		run_collect_groups(GpuvmScanState *state);
+
+/* Points the views at the current chunk. */
+void		run_view_chunk(GpuvmScanState *state);
 
 /* Ends the job, if any, takes its figures, and gives back what the run holds. */
 void		run_stop(GpuvmScanState *state);

@@ -124,6 +124,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, maps);
 	list = lappend(list, p->scales);
 	list = lappend(list, outputs);
+	list = lappend(list, makeInteger(p->soft_errors));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->limit)));
@@ -162,6 +163,7 @@ scan_plan_from_list(List *list)
 	outputs = next();
 	foreach(lc, outputs)
 		p->outputs[p->noutputs++] = output_from_list(lfirst_node(List, lc));
+	p->soft_errors = intVal(next()) != 0;
 	p->delta_cost = floatVal(next());
 	p->pairs = floatVal(next());
 	p->limit = floatVal(next());

@@ -68,6 +68,7 @@ struct ScanPlan
 	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale */
 	int			noutputs;
 	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of each of the program's result columns (groups: keys, then the VM's aggregates) */
+	bool		soft_errors;	/* a flag that a program sets need not be an error in PostgreSQL (numerics, fields of dates) */
 	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
 	double		pairs;			/* joins: expected of all */
 	double		limit;			/* rows: no more than so many are asked for; 0: all may be */
