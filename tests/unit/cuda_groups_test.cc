@@ -496,6 +496,41 @@ TEST(CudaGroups, Keys)
 }
 
 /* More groups than any first table has room for. */
+/* Cells of 32 bits and pairs of them, in every table and by partitions; groups without a value, and without one that the filter leaves. */
+TEST(CudaGroups, Bits)
+{
+	Seen		seen;
+	Rng			rng(5);
+	Column		key{Type::I32, {}}, filter{Type::Bool, {}};
+	std::vector<Column> values = {{Type::I16, {}}, {Type::I32, {}}, {Type::I64, {}}, {Type::I64, {}}};
+
+	for (int i = 0; i < 700; i++)
+	{
+		const int	k = pick_int(rng, 120);
+
+		key.rows.push_back(from_register(k));
+		filter.rows.push_back(truth(k % 7 != 0 && chance(rng, 60)));
+		for (Column &c : values)
+			c.rows.push_back(k % 5 == 0 ? Value{} : random_value(c.type, Profile{4, &c == &values[3] ? 0 : 20, 0}, rng));
+	}
+	for (Value &v : values[3].rows)
+		if (v.null)
+			v = from_register(int64_t{-1} << 40);
+
+	Table		table = make_table({key, filter, values[0], values[1], values[2], values[3]}, {300, 400});
+
+	for (AggFn fn : {AggFn::BitAnd, AggFn::BitOr, AggFn::BitXor})
+		for (const std::vector<int> &keys : {std::vector<int>{0}, std::vector<int>{0, 1}, std::vector<int>{}})
+		{
+			compare_all(&table, keys, {{fn, 4, -1}, {fn, 5, 1}}, "bits of 64", &seen);
+			compare_all(&table, keys, {{fn, 2, -1}, {fn, 3, 1}, {AggFn::BitXor, 5, -1}}, "bits", &seen);
+			if (HasFatalFailure())
+				return;
+		}
+	seen.print();
+	EXPECT_GT(seen.records, 0u);
+}
+
 TEST(CudaGroups, ManyGroups)
 {
 	Seen		seen;

@@ -240,6 +240,7 @@ struct Ways
 	uint32_t	capacity = 0;	/* of buffers of groups */
 	uint64_t	build_limit = 0;	/* joins */
 	uint64_t	expected_pairs = 0;
+	const std::vector<CodeMap> *maps = nullptr;
 	std::function<void(FakeIo *)> tell;
 };
 
@@ -340,6 +341,8 @@ protected:
 		request.row_limit = ways.row_limit;
 		request.count_groups = ways.count_groups;
 		request.transfer = ways.transfer;
+		request.maps = ways.maps ? ways.maps->data() : nullptr;
+		request.nmaps = ways.maps ? static_cast<uint32_t>(ways.maps->size()) : 0;
 
 		FakeIo		io(program, ways.count_groups, areas.data(), ways.nbuffers, request.capacity);
 
@@ -377,7 +380,8 @@ protected:
 	Units cpu_units(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
 	{
 		auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), stored.table->summaries.data(),
-										 static_cast<uint32_t>(stored.table->summaries.size()), stored.table->nrows());
+										 static_cast<uint32_t>(stored.table->summaries.size()), stored.table->nrows(),
+										 ways.maps ? ways.maps->data() : nullptr);
 		auto		state = job->new_state();
 		const uint32_t unit_rows = ways.unit_pads * TABLET_PAD_ROWS;
 		uint32_t	unit = 0;
@@ -407,7 +411,7 @@ protected:
 	void expect_groups(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
 	{
 		Rng			rng(1);
-		const Outcome expected = run_cpu_groups(program, *stored.table, params, 1024, 1, rng);
+		const Outcome expected = run_cpu_groups(program, *stored.table, params, 1024, 1, rng, ways.maps ? ways.maps->data() : nullptr);
 		std::vector<std::string> rows = rows_text(program, expected);
 		const Ran	ran = run(program, stored, params, ways);
 
