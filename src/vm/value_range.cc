@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "core/bits.h"
 #include "vm/code_map.h"
@@ -320,6 +321,45 @@ unite(ValueRange *r, const ValueRange &a, const ValueRange &b)
 	r->hi = std::max(a.hi, b.hi);
 	r->flo = std::min(a.flo, b.flo);
 	r->fhi = std::max(a.fhi, b.fhi);
+}
+
+/* Of a map's values of type V. Integers without nulls in a loop that vectorises, for maps may be large. */
+template <typename V>
+ValueRange
+entries_range(const CodeMap &map, uint32_t first, uint32_t end)
+{
+	const V    *values = static_cast<const V *>(map.values);
+	ValueRange	r = null_range(map.type);
+	bool		may_null = false;
+
+	if constexpr (std::is_integral_v<V>)
+		if (!map.nulls && first < end)
+		{
+			V			lo = values[first], hi = lo;
+
+			for (uint32_t i = first + 1; i < end; i++)
+			{
+				lo = values[i] < lo ? values[i] : lo;
+				hi = values[i] > hi ? values[i] : hi;
+			}
+			unite(&r, int_constant(map.type, lo), int_constant(map.type, hi));
+			r.may_null = false;
+			return r;
+		}
+	for (uint32_t i = first; i < end; i++)
+	{
+		const V		v = values[i];
+		const ValueRange before = r;
+
+		if (map.nulls && bit_get(map.nulls, i))
+			may_null = true;
+		else if constexpr (!std::is_integral_v<V>)
+			unite(&r, before, float_constant(map.type, static_cast<double>(v)));
+		else if (!r.may_value || v < r.lo || v > r.hi)
+			unite(&r, before, int_constant(map.type, v));
+	}
+	r.may_null = may_null;
+	return r;
 }
 
 constexpr int64_t NARROW_LOOKUP = 4096;	/* so many entries are looked at again where a tablet has no others */
@@ -815,56 +855,29 @@ range_summary(const ValueRange &range, Type type, bool nullable)
 ValueRange
 map_range(const CodeMap &map, uint32_t first, uint32_t end)
 {
-	ValueRange	r = null_range(map.type);
-	bool		may_null = false;
-	const char *at = static_cast<const char *>(map.values) + size_t(first) * type_width(map.type);
-
-	for (uint32_t i = first; i < end; i++, at += type_width(map.type))
+	switch (map.type)
 	{
-		ValueRange	value;
-
-		if (map.nulls && bit_get(map.nulls, i))
-		{
-			may_null = true;
-			continue;
-		}
-		switch (map.type)
-		{
-			case Type::F32: value = float_constant(map.type, *reinterpret_cast<const float *>(at)); break;
-			case Type::F64: value = float_constant(map.type, *reinterpret_cast<const double *>(at)); break;
-			default:
-				{
-					const int64_t v = map.type == Type::Bool ? *reinterpret_cast<const uint8_t *>(at) != 0
-						: map.type == Type::I64 ? *reinterpret_cast<const int64_t *>(at) : *reinterpret_cast<const int32_t *>(at);
-
-					/* most add nothing */
-					if (r.may_value && v >= r.lo && v <= r.hi)
-						continue;
-					value = int_constant(map.type, v);
-					break;
-				}
-		}
-
-		const ValueRange before = r;
-
-		unite(&r, before, value);
+		case Type::Bool: return entries_range<uint8_t>(map, first, end);
+		case Type::I64: return entries_range<int64_t>(map, first, end);
+		case Type::F32: return entries_range<float>(map, first, end);
+		case Type::F64: return entries_range<double>(map, first, end);
+		default: return entries_range<int32_t>(map, first, end);
 	}
-	r.may_null = may_null;
-	return r;
 }
 
 bool
 map_values_fit(const CodeMap &map)
 {
 	const uint32_t n = map.nentries + (map.has_null_entry ? 1 : 0);
-	bool		fit = true;
+	uint32_t	wrong = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (map.type == Type::Bool)
-			fit = fit && static_cast<const uint8_t *>(map.values)[i] <= 1;
-		else if (map.type == Type::I16)
-			fit = fit && static_cast<const int32_t *>(map.values)[i] == static_cast<int16_t>(static_cast<const int32_t *>(map.values)[i]);
-	return fit;
+	if (map.type == Type::Bool)
+		for (uint32_t i = 0; i < n; i++)
+			wrong |= static_cast<const uint8_t *>(map.values)[i] & 0xfeu;
+	else if (map.type == Type::I16)
+		for (uint32_t i = 0; i < n; i++)
+			wrong |= sem::out_of_i16(static_cast<const int32_t *>(map.values)[i]);
+	return wrong == 0;
 }
 
 void

@@ -4,6 +4,8 @@
  *
  * GPUVM_TEST_PROGRAMS changes how many programs, GPUVM_TEST_SEED where to start.
  */
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "vm/cpu_kernels.h"
@@ -19,6 +21,8 @@ struct Tally
 	int			programs = 0, clean = 0;
 	int			rescued = 0;	/* clean because the rows that fail are masked */
 	size_t		rows = 0;
+	std::set<Opcode> opcodes;	/* of clean programs that have rows */
+	std::set<int> aggregates;
 };
 
 enum class Masks { None, Random, FailingRows };
@@ -112,6 +116,12 @@ run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 	tally->clean += expected.errors == 0;
 	tally->rescued += expected.errors == 0 && masks == Masks::FailingRows;
 	tally->rows += expected.errors == 0 ? expected.rows.size() : 0;
+	for (int i = 0; expected.errors == 0 && !expected.rows.empty() && i < program->nops; i++)
+	{
+		tally->opcodes.insert(program->ops()[i].opcode);
+		if (program->ops()[i].opcode == Opcode::AggStep)
+			tally->aggregates.insert(program->ops()[i].p5);
+	}
 }
 
 Tally
@@ -136,6 +146,10 @@ expect_much(bool grouped, Masks masks)
 		return;
 	EXPECT_GT(tally.clean, tally.programs / 3);
 	EXPECT_GT(tally.rows, static_cast<size_t>(tally.programs));
+	for (int i = static_cast<int>(Opcode::Column); i < static_cast<int>(Opcode::Group); i++)
+		EXPECT_TRUE(static_cast<Opcode>(i) == Opcode::Rowid || static_cast<Opcode>(i) == Opcode::Invalid
+					|| tally.opcodes.count(static_cast<Opcode>(i))) << opcode_info[i].name;
+	EXPECT_EQ(tally.aggregates.size(), grouped ? 10u : 0u);
 }
 
 /* What masked rows would raise is not raised. */
