@@ -50,6 +50,24 @@ is_stable_enough(Oid function)
 	}
 }
 
+/* Said to be immutable, but what it says depends on a setting. */
+static bool
+depends_on_setting(Oid function)
+{
+	switch (function)
+	{
+		case F_BYTEAOUT:
+		case F_INTERVAL_OUT:
+		case F_FLOAT4OUT:
+		case F_FLOAT8OUT:
+		case F_TIME_OUT:
+		case F_TIMETZ_OUT:
+			return true;
+		default:
+			return false;
+	}
+}
+
 /* A constant pattern whose last character escapes nothing. */
 static bool
 is_sound_pattern(const Node *node)
@@ -152,7 +170,7 @@ scan_function(Oid function, List *args, MapScan *scan)
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	fits = proc->prolang == INTERNALlanguageId && !proc->proretset && proc->prokind == PROKIND_FUNCTION &&
 		(proc->provolatile == PROVOLATILE_IMMUTABLE || is_stable_enough(function));
-	scan->settled = scan->settled && proc->provolatile == PROVOLATILE_IMMUTABLE;
+	scan->settled = scan->settled && proc->provolatile == PROVOLATILE_IMMUTABLE && !depends_on_setting(function);
 	scan->leaky = scan->leaky || !(proc->proleakproof || never_raises(function, args));
 	ReleaseSysCache(tuple);
 	return fits;
@@ -408,7 +426,7 @@ emit_lookup(Compiler *c, const Expr *expr, const Var *column, MapKind kind, Type
 		return -1;
 	if (c->info[code].attnum == 0 || c->info[code].map >= 0)
 		return refuse(c, "the column's dictionary is not known");	/* a semijoin's key in its place, of another type */
-	null_entry = kind != MapKind::Rank && contain_nonstrict_functions(node);
+	null_entry = contain_nonstrict_functions(node);
 	map = add_map(c, PlanMap{kind, c->info[code].cursor, c->info[code].attnum, const_cast<Expr *>(expr), collation, null_entry});
 	if (map < 0)
 		return -1;

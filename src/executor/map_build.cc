@@ -296,7 +296,10 @@ store_plain(Type type, Datum value, char *to)
 static void
 store_value(MapData *map, Datum value, char *to)
 {
-	if (map->kind == MapKind::Values)
+	/* an oid's Datum may be sign-extended */
+	if (map->kind == MapKind::Values && map->type == Type::I64 && map->typlen == sizeof(Oid))
+		store_plain(map->type, Int64GetDatum(DatumGetObjectId(value)), to);
+	else if (map->kind == MapKind::Values)
 		store_plain(map->type, value, to);
 	else
 	{
@@ -400,6 +403,7 @@ evaluate(Extension *ext)
 		value = ExecEvalExprSwitchContext(expr, econtext, &isnull);
 		if (!isnull)
 			store_value(map, value, map->null_value);
+		memcpy(&map->null_item, map->null_value, sizeof(map->null_item));
 		map->null_isnull = isnull;
 		map->has_null_value = true;
 	}
@@ -548,6 +552,8 @@ rank_items(Extension *ext)
 
 		memcpy(map->values + Size{code} * sizeof(uint32), &rank, sizeof(rank));
 	}
+	if (map->has_null_value && !map->null_isnull)
+		memcpy(map->null_value, &ranks[map->null_item], sizeof(uint32));
 }
 
 /* -- all of it ------------------------------------------------------------------------------------ */

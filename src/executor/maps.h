@@ -74,6 +74,7 @@ struct MapData
 	bool		has_null_value; /* what it makes of a null is known, */
 	bool		null_isnull;
 	char		null_value[8];
+	uint32		null_item;		/* Rank: the item that it is */
 
 	const char *failure;		/* why it cannot be made for so many entries and more; NULL: that is not known */
 	uint32		failed_at;

@@ -72,6 +72,18 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	$$count(nothing), count(*), min(nothing), max(nothing) FROM types$$, $$count(*), nothing FROM types GROUP BY nothing$$, $$id FROM types WHERE nothing = 'x'$$, $$id, nothing FROM types WHERE nothing IS NULL AND d = 1$$, $$count(*) FROM types WHERE coalesce(nothing, 'x') = 'x'$$]) q;
 SELECT * FROM asked();
 
+-- What depends on a setting is evaluated again.
+CREATE FUNCTION with_setting(setting text, value text, query text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config(setting, value, true);
+	RETURN ask(query);
+END $$;
+SELECT with_setting('bytea_output', o, 'SELECT count(*), b::text FROM types GROUP BY 2'), with_setting('intervalstyle', s, 'SELECT count(*), i::text FROM types GROUP BY 2'),
+	with_setting('extra_float_digits', f, 'SELECT count(*), (length(w) / 3::float8)::text FROM types GROUP BY 2')
+FROM (VALUES ('hex', 'postgres', '1'), ('escape', 'iso_8601', '-3'), ('hex', 'postgres', '1')) v(o, s, f);
+-- Unsigned results.
+SELECT ask('SELECT w, sum(1) FROM types WHERE (''42949672'' || length(w))::oid > 2000000000 GROUP BY w');
+
 -- Rows that changed since: values that the dictionary has not.
 CREATE TABLE changing (id int, t text, e mood, v varchar(8), d int) WITH (autovacuum_enabled = off);
 INSERT INTO changing SELECT i, 'old' || i % 10, (ARRAY['sad', 'ok'])[1 + i % 2]::mood, CASE WHEN i % 5 > 0 THEN 'v' || i % 5 END, i % 3 FROM generate_series(1, 20000) i;

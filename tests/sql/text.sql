@@ -100,7 +100,8 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	'min(t), max(t) FROM words', 'min(t), max(t) FROM words WHERE t <> ''''', 'd, min(t), max(t), count(*) FROM words GROUP BY d', 'v, min(t), max(c) FROM words GROUP BY v', 'min(v), max(v) FROM words', 'min(c), max(c) FROM words', 'min(n), max(n) FROM words',
 	'min(ci), max(ci) FROM words', 'min(ui), max(ui) FROM words', 'min(ui COLLATE "C"), max(ui COLLATE "C") FROM words', 'min(t COLLATE "und-x-icu"), max(t COLLATE "de-x-icu"), max(t COLLATE "C") FROM words', 'min(upper(t)), max(lower(t)) FROM words',
 	'max(substring(t, 2)) FROM words', 'min(t) FROM words WHERE t IS NULL', 'min(t) FROM words WHERE false', 'max(t) FILTER (WHERE d = 1) FROM words', 'd, max(ui), max(ci) FROM words GROUP BY d HAVING max(ui) > ''a''', 'min(t || ''x'') FROM words', 'max(coalesce(t, ''zzzz'')) FROM words',
-	'min(length(t)), max(length(t)) FROM words', 'max(nullif(t, ''日本語'')) FROM words', 'd, min(CASE WHEN t LIKE ''a%'' THEN t END) FROM words GROUP BY d']) q;
+	'min(length(t)), max(length(t)) FROM words', 'max(nullif(t, ''日本語'')) FROM words', 'd, min(CASE WHEN t LIKE ''a%'' THEN t END) FROM words GROUP BY d',
+	'min(CASE WHEN t IS NULL THEN ''!'' ELSE t END), max(coalesce(upper(t), ''~'')) FROM words', 'd, min(greatest(t, ''a'')), max(coalesce(t, ''日本語語'')) FROM words GROUP BY d']) q;
 SELECT * FROM asked();
 SELECT min(ci), max(ci), min(ui), max(ui), min(ui COLLATE "C"), max(ui COLLATE "C") FROM words;
 
