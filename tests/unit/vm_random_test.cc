@@ -146,6 +146,8 @@ expect_much(bool grouped, Masks masks)
 		return;
 	EXPECT_GT(tally.clean, tally.programs / 3);
 	EXPECT_GT(tally.rows, static_cast<size_t>(tally.programs));
+	if (tally.programs < 400)
+		return;
 	for (int i = static_cast<int>(Opcode::Column); i < static_cast<int>(Opcode::Group); i++)
 		EXPECT_TRUE(static_cast<Opcode>(i) == Opcode::Rowid || static_cast<Opcode>(i) == Opcode::Invalid
 					|| tally.opcodes.count(static_cast<Opcode>(i))) << opcode_info[i].name;
