@@ -376,6 +376,12 @@ is_comparison(const FnEntry *fn)
 	return fn->kind == FnKind::Compare || fn->kind == FnKind::CompareDateLeft || fn->kind == FnKind::CompareDateRight;
 }
 
+static bool
+is_dictionary(const void *expr)
+{
+	return value_type(exprType(static_cast<const Node *>(expr))).form == ValueForm::Dictionary && !IsA(expr, Const);
+}
+
 static int
 compile_call(Compiler *c, Oid function, List *args)
 {
@@ -390,8 +396,11 @@ compile_call(Compiler *c, Oid function, List *args)
 
 		if (why != nullptr)
 			return refuse(c, "function %s is not supported: %s", format_procedure(function), why);
+		if (list_length(args) == 2 && is_dictionary(linitial(args)) && is_dictionary(lsecond(args)))
+			return refuse(c, "values of two dictionaries meet in function %s", format_procedure(function));
 		return refuse(c, "function %s is not supported", format_procedure(function));
 	}
+	c->soft_errors = c->soft_errors || function_wraps(fn);
 	if (is_parameter_equality(fn, args))
 		return compile_parameter_equality(c, fn, args);
 	if (is_comparison(fn) || fn->kind == FnKind::Binary)

@@ -70,6 +70,7 @@ struct Compiler
 	int16		known[PROGRAM_MAX_OPS];
 	int			noutputs;		/* registers set aside for result columns, not loaded yet */
 	CachedColumn outputs[PROGRAM_MAX_COLUMNS];
+	bool		soft_errors;	/* CompiledProgram's, of what its operations do not tell */
 	ScaleUse	scale_use;		/* of the numeric that is being compiled */
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];

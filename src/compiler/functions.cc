@@ -184,6 +184,25 @@ function_refusal(Oid function)
 }
 
 bool
+function_wraps(const FnEntry *entry)
+{
+	switch (entry->function)
+	{
+		case F_CASH_PL:
+		case F_CASH_MI:
+		case F_CASH_MUL_INT8:
+		case F_CASH_MUL_INT4:
+		case F_CASH_MUL_INT2:
+		case F_INT8_MUL_CASH:
+		case F_INT4_MUL_CASH:
+		case F_INT2_MUL_CASH:
+			return true;
+		default:
+			return false;
+	}
+}
+
+bool
 function_can_raise(const FnEntry *entry, Type argument)
 {
 	if (entry->kind == FnKind::Cast)

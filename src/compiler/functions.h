@@ -78,6 +78,9 @@ vm_type(Oid type)
 	return value_type(type).type;
 }
 
+/* Does the opcode of this entry flag overflows that PostgreSQL lets pass? */
+bool		function_wraps(const FnEntry *entry);
+
 /* Can the opcode of this entry set an error bit? (A widening cast cannot.) */
 bool		function_can_raise(const FnEntry *entry, Type argument);
 

@@ -2,10 +2,13 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 }
+
+#include <algorithm>
 
 #include "compiler/emit.h"
 #include "pg/numeric_scaled.h"
@@ -24,6 +27,13 @@ column_place(const CompileCursor *cursor, AttrNumber attnum)
 			return static_cast<Type>(t->types[i]) == Type::None ? -1 : static_cast<int>(i);
 	}
 	return -1;
+}
+
+/* Was the column imported, but had values that tablets cannot store? */
+static bool
+was_left_out(const ImportedTable *t, AttrNumber attnum)
+{
+	return std::find(t->attnums, t->attnums + t->ncols, attnum) != t->attnums + t->ncols;
 }
 
 /* Is the column still of the type that was imported? (Its definition may have changed since.) */
@@ -101,6 +111,11 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 	if (attnum <= 0)
 		return refuse(c, "system columns and whole rows are not in tablets");
 	place = column_place(from, attnum);
+	if (place < 0 && was_left_out(from->table, attnum))
+	{
+		c->input->hint = "The NOTICE of gpuvm.import() names the values.";
+		return refuse(c, "column \"%s\" was left out of the import: tablets cannot store its values", get_attname(from->relid, attnum, false));
+	}
 	if (place < 0 || !holds(from->table, place, wanted))
 	{
 		c->input->hint = "Import the table with that column, if its type can be imported.";
@@ -159,6 +174,9 @@ compile_var(Compiler *c, const Var *var)
 int64_t
 const_int(Oid type, Datum value)
 {
+	/* its datums may be sign-extended, its values are not */
+	if (getBaseType(type) == OIDOID)
+		return DatumGetObjectId(value);
 	switch (vm_type(type))
 	{
 		case Type::Bool:
@@ -199,6 +217,8 @@ compile_param(Compiler *c, const Expr *expr, const RegisterInfo &info)
 	Oid			pgtype = exprType(reinterpret_cast<const Node *>(expr));
 	ValueType	type = value_type(pgtype);
 	int			index = 0;
+	int			mask;
+	int			reg;
 	ListCell   *lc;
 
 	if (type.form != ValueForm::Plain)
@@ -215,7 +235,12 @@ compile_param(Compiler *c, const Expr *expr, const RegisterInfo &info)
 			return refuse(c, "the expression has more than %d parameters", PROGRAM_MAX_PARAMS);
 		c->params = lappend(c->params, const_cast<Expr *>(expr));
 	}
-	return value(c, Opcode::Variable, type.type, index, 0, 0, 0, info);
+	reg = value(c, Opcode::Variable, type.type, index, 0, 0, 0, info);
+	if (reg < 0 || getBaseType(pgtype) != OIDOID)
+		return reg;
+	/* its datum may be sign-extended */
+	mask = int_value(c, Type::I64, PG_UINT32_MAX);
+	return mask < 0 ? -1 : value(c, Opcode::BitAnd, Type::I64, reg, mask);
 }
 
 }  // namespace gpuvm

@@ -52,7 +52,7 @@ compile_qual(Compiler *c, const Expr *qual)
 {
 	int			reg;
 
-	if (IsA(qual, BoolExpr) && ((const BoolExpr *) qual)->boolop == AND_EXPR)
+	if (IsA(qual, BoolExpr) && ((const BoolExpr *) qual)->boolop == AND_EXPR && !is_map_expr(qual))
 	{
 		ListCell   *lc;
 
@@ -168,6 +168,22 @@ close_pipeline(Compiler *c, int parallel)
 	}
 }
 
+/* May an operation flag what PostgreSQL has an answer for? */
+static bool
+has_soft_errors(const Compiler *c)
+{
+	for (int i = 0; i < c->b->nops; i++)
+	{
+		const Op   &op = c->b->ops[i];
+		const OpcodeInfo &info = opcode_info[static_cast<int>(op.opcode)];
+		bool		writes = info.form == OpForm::BINARY || info.form == OpForm::UNARY;
+
+		if (op.opcode == Opcode::Bound || op.opcode == Opcode::DatePart || (writes && info.errors != 0 && c->info[op.p1].scale >= 0))
+			return true;
+	}
+	return c->soft_errors;
+}
+
 static bool
 finish(Compiler *c, CompiledProgram *out)
 {
@@ -182,6 +198,7 @@ finish(Compiler *c, CompiledProgram *out)
 	out->program = static_cast<Program *>(palloc(b->sealed_size()));
 	b->seal(out->program);
 	out->params = c->params;
+	out->soft_errors = has_soft_errors(c);
 	out->nmaps = c->nmaps;
 	memcpy(out->maps, c->maps, sizeof(PlanMap) * c->nmaps);
 	pfree(b);

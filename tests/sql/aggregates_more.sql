@@ -79,7 +79,7 @@ SELECT pg_typeof(bit_and(s)) AS s, pg_typeof(bit_xor(l)) AS l, pg_typeof(stddev(
 -- Extremes, sums, counts of other types.
 SELECT * FROM ask_each('SELECT %s FROM t', 'min(o), max(o)', 'min(m), max(m), sum(m)', 'min(ti), max(ti)', 'count(o), count(m), count(ti), count(nothing)', 'every(b), every(i IS NOT NULL OR i IS NULL)', 'min(o) FILTER (WHERE o > 4000000000)',
 	'sum(m) FILTER (WHERE m < $$0$$::money), sum(m * 2), sum(m / 2)', 'max(m - $$1.50$$::money)', 'sum(nothing)');
-SELECT * FROM ask_each('SELECT count(*) FROM t WHERE %s', 'o > 3000000000', 'o = 2654435', 'o IN (2654435, 5308870)', 'm > $$100.00$$::money', 'm BETWEEN $$-5$$::money AND $$5.25$$', 'm + m = m * 2', 'ti < $$12:00$$');
+SELECT * FROM ask_each('SELECT count(*) FROM t WHERE %s', 'o > 3000000000', 'o = 2654435', 'o IN (2654435, 5308870)', 'o IN (4294875830, 3000000000, 4292221395)', 'o = ANY ((SELECT array_agg(x) FROM (VALUES (4294875830::oid)) v(x))::oid[])', 'o >= (SELECT max(o) FROM t)', 'm > $$100.00$$::money', 'm BETWEEN $$-5$$::money AND $$5.25$$', 'm + m = m * 2', 'ti < $$12:00$$');
 SELECT * FROM ask('SELECT g, min(o), max(m), sum(m), min(ti), every(b) FROM t GROUP BY g');
 SELECT * FROM ask('SELECT m, count(*) FROM t WHERE m > $$170$$::money GROUP BY m');
 SELECT * FROM ask('SELECT o FROM t WHERE id < 4 GROUP BY o');
