@@ -2,8 +2,8 @@
  * date_fields.h: what DatePart takes out of a timestamp, and what DateTrunc
  * cuts it to. Shared with the compiler.
  *
- * A time counts as the timestamp of that time of the epoch's day, a date as
- * that of its midnight.
+ * A date counts as the timestamp of its midnight. A time of day is no timestamp:
+ * 24:00 has an hour of its own.
  */
 #ifndef GPUVM_VM_DATE_FIELDS_H
 #define GPUVM_VM_DATE_FIELDS_H
