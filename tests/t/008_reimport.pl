@@ -94,7 +94,7 @@ is(with_vm($node, $queries[$_]), $expected[$_], "kill -9 of gpuvmd: on the VM, q
 crash_free($node, $log_start, 'kill -9 of gpuvmd: the cluster did not restart');
 
 # A backend in the midst of an import.
-$node->safe_psql('postgres', 'CREATE TABLE large AS SELECT i AS a, i % 7 AS b, i::float8 AS c FROM generate_series(1, 1000000) i');
+$node->safe_psql('postgres', 'CREATE TABLE large AS SELECT i AS a, i % 7 AS b, i::float8 AS c, \'w\' || i % 90000 AS t FROM generate_series(1, 1000000) i');
 change();
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 my $backend = $session->query('SELECT pg_backend_pid()');
