@@ -131,6 +131,7 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 		else if (from->form == ValueForm::Dictionary)
 		{
 			column->image = &c->image;
+			column->codes = static_cast<ShortCode *>(palloc0(sizeof(ShortCode) * SHORT_CODES));
 			writer_init(&column->writer, arena_at<DictionaryBuilder>(from->builder));
 		}
 		c->settled = c->settled && from->form == ValueForm::Plain;
@@ -168,6 +169,8 @@ free_copier(Copier *c)
 {
 	for (int i = 0; i < c->ncols; i++)
 	{
+		if (c->columns[i].codes != NULL)
+			pfree(c->columns[i].codes);
 		pfree(c->columns[i].values);
 		pfree(c->columns[i].nulls);
 	}

@@ -39,17 +39,93 @@ numeric_misfit(const char *packed, int scale)
 	return own != scale && own <= SCALED_MAX_SCALE ? COLUMN_OTHER_SCALE : COLUMN_TOO_LONG;
 }
 
-void
-store_code(WalkColumn *column, uint32 row, Datum value)
+/* The value as a key of `codes`; false if it is not short. */
+static inline bool
+short_value(const WalkColumn *column, Datum value, ShortCode *key)
+{
+	const char *bytes = DatumGetPointer(value);
+	uint32		len = static_cast<uint32>(column->len);
+
+	key->first = key->second = key->last = 0;
+	if (column->byval)
+	{
+		key->first = value;
+		key->tag = 1;
+		return true;
+	}
+	if (column->len < 0)
+	{
+		if (!VARATT_IS_SHORT(bytes) || VARATT_IS_EXTERNAL(bytes))
+			return false;
+		len = VARSIZE_SHORT(bytes) - VARHDRSZ_SHORT;
+		bytes = VARDATA_SHORT(bytes);
+	}
+	key->tag = len + 1;
+	if (len > SHORT_LENGTH)
+		return false;
+	if (len > 16)
+		memcpy(&key->second, bytes + 8, 8);
+	if (len >= 8)
+	{
+		memcpy(&key->first, bytes, 8);
+		memcpy(&key->last, bytes + len - 8, 8);
+	}
+	else if (len >= 4)
+	{
+		memcpy(&key->first, bytes, 4);
+		memcpy(&key->last, bytes + len - 4, 4);
+	}
+	else
+		for (uint32 i = 0; i < len; i++)
+			key->first = key->first << 8 | static_cast<unsigned char>(bytes[i]);
+	return true;
+}
+
+static inline ShortCode *
+short_slot(const WalkColumn *column, const ShortCode &key)
+{
+	uint64		mixed = (key.first ^ (key.second << 2) ^ (key.last << 1) ^ key.tag) * UINT64CONST(0x9e3779b97f4a7c15);
+
+	return &column->codes[mixed >> 32 & (SHORT_CODES - 1)];
+}
+
+/* NO_CODE: it has none. */
+static int32
+find_code(WalkColumn *column, Datum value)
 {
 	const char *image;
 	uint32		len;
-	int32		code = NO_CODE;
 
 	if (dictionary_image(column->image, value, column->len, column->byval, &image, &len))
-		code = column->local != NULL ? local_code(column->local, image, len) : builder_code(&column->writer, image, len);
-	else if (column->local == NULL && column->writer.base == NULL)
+		return column->local != NULL ? local_code(column->local, image, len) : builder_code(&column->writer, image, len);
+	if (column->local == NULL && column->writer.base == NULL)
 		builder_fail(column->writer.builder, DictionaryFailure::TooLong);
+	return NO_CODE;
+}
+
+void
+store_code(WalkColumn *column, uint32 row, Datum value)
+{
+	ShortCode	key;
+	ShortCode  *slot = NULL;
+	int32		code;
+
+	if (column->codes != NULL && short_value(column, value, &key))
+	{
+		slot = short_slot(column, key);
+		if (slot->tag == key.tag && slot->first == key.first && slot->second == key.second && slot->last == key.last)
+		{
+			column->writer.calls++;
+			memcpy(column->values + Size{row} * sizeof(slot->code), &slot->code, sizeof(slot->code));
+			return;
+		}
+	}
+	code = find_code(column, value);
+	if (slot != NULL && code != NO_CODE)
+	{
+		key.code = code;
+		*slot = key;
+	}
 	if (code == NO_CODE)
 	{
 		column->unfit = COLUMN_TOO_MANY_VALUES;

@@ -38,6 +38,22 @@ enum class Staging : uint8
 	Lost,						/* not at all: the column was given up */
 };
 
+/*
+ * A short value's code, found before: most columns with a dictionary have few, short
+ * values. Three words, which may overlap, and the length are all of its bytes.
+ */
+struct ShortCode
+{
+	uint64		first;
+	uint64		second;
+	uint64		last;
+	uint32		tag;			/* length + 1; 0: none */
+	int32		code;
+};
+
+constexpr uint32 SHORT_CODES = 256;
+constexpr uint32 SHORT_LENGTH = 24;
+
 struct WalkColumn
 {
 	Staging		staging;
@@ -56,6 +72,7 @@ struct WalkColumn
 	ImageBuffer *image;
 	DictionaryWriter writer;
 	LocalDictionary *local;
+	ShortCode  *codes;			/* SHORT_CODES of them, or NULL */
 };
 
 /*
