@@ -39,29 +39,12 @@ is_stable_enough(Oid function)
 	switch (function)
 	{
 		case F_ENUM_OUT:
+		case F_INTERVAL_OUT:
 		case F_CONCAT:
 		case F_CONCAT_WS:
 		case F_TO_CHAR_INTERVAL_TEXT:
 		case F_ARRAY_TO_STRING_ANYARRAY_TEXT:
 		case F_ARRAY_TO_STRING_ANYARRAY_TEXT_TEXT:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/* Said to be immutable, but what it says depends on a setting. */
-static bool
-depends_on_setting(Oid function)
-{
-	switch (function)
-	{
-		case F_BYTEAOUT:
-		case F_INTERVAL_OUT:
-		case F_FLOAT4OUT:
-		case F_FLOAT8OUT:
-		case F_TIME_OUT:
-		case F_TIMETZ_OUT:
 			return true;
 		default:
 			return false;
@@ -170,7 +153,7 @@ scan_function(Oid function, List *args, MapScan *scan)
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	fits = proc->prolang == INTERNALlanguageId && !proc->proretset && proc->prokind == PROKIND_FUNCTION &&
 		(proc->provolatile == PROVOLATILE_IMMUTABLE || is_stable_enough(function));
-	scan->settled = scan->settled && proc->provolatile == PROVOLATILE_IMMUTABLE && !depends_on_setting(function);
+	scan->settled = scan->settled && proc->provolatile == PROVOLATILE_IMMUTABLE;
 	scan->leaky = scan->leaky || !(proc->proleakproof || never_raises(function, args));
 	ReleaseSysCache(tuple);
 	return fits;

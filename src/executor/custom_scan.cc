@@ -11,6 +11,7 @@ extern "C" {
 #include "access/relscan.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 }
 
@@ -103,6 +104,18 @@ find_order(GpuvmScanState *state)
 	state->row_slot = ps->ps_ResultTupleSlot;
 }
 
+static bool
+collect_param_execs(Node *node, void *found)
+{
+	Bitmapset **execs = static_cast<Bitmapset **>(found);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		*execs = bms_add_member(*execs, ((Param *) node)->paramid);
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(collect_param_execs), found);
+}
+
 static void
 begin_scan(CustomScanState *node, EState *estate, int eflags)
 {
@@ -139,6 +152,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->own_values = state->row_slot->tts_values;
 	state->own_nulls = state->row_slot->tts_isnull;
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
+	collect_param_execs(reinterpret_cast<Node *>(state->plan->params), &state->param_execs);
 	maps_begin(state);
 	if (state->plan->kind != SCAN_ROWS)
 		begin_groups(state);

@@ -10,17 +10,26 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "common/hashfn.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parser.h"
+#include "pgtime.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/bytea.h"
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/pg_locale.h"
 #include "utils/resowner.h"
 #include "utils/sortsupport.h"
 #include "utils/typcache.h"
+#include "utils/xml.h"
 }
 
 #include <cstring>
@@ -78,6 +87,22 @@ guarded(void (*work) (void *), void *argument, int *sqlstate)
 
 /* -- maps -------------------------------------------------------------------------------- */
 
+static uint64
+hash_settings(void)
+{
+	const int	numbers[] = {bytea_output, DateStyle, DateOrder, IntervalStyle, extra_float_digits, quote_all_identifiers, Array_nulls,
+		xmlbinary, xmloption, backslash_quote};
+	const char *const names[] = {pg_get_timezone_name(session_timezone), locale_monetary, locale_numeric, locale_time};
+	uint64		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(numbers), sizeof(numbers), 0);
+
+	for (const char *name : names)
+	{
+		if (name != nullptr)
+			hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(name), static_cast<int>(strlen(name)), hash);
+	}
+	return hash;
+}
+
 MapData *
 map_create(MemoryContext parent, const PlanMap *plan, Expr *expr)
 {
@@ -94,6 +119,7 @@ map_create(MemoryContext parent, const PlanMap *plan, Expr *expr)
 	map->expr = static_cast<Expr *>(copyObjectImpl(expr));
 	map->collation = plan->collation;
 	map->null_entry = plan->null_entry;
+	map->settings = hash_settings();
 	map->bare = plan->kind == MapKind::Rank && IsA(inner, Var);
 	map->type = plan->kind == MapKind::Values ? value_type(type).type : Type::I32;
 	get_typlenbyval(type, &map->typlen, &map->typbyval);

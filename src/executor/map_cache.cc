@@ -69,7 +69,7 @@ map_cache_find(uint64 family, const MapData *like)
 		const MapData *data = map->data;
 
 		if (map->family == family && data->kind == like->kind && data->collation == like->collation &&
-			data->null_entry == like->null_entry && equal(data->expr, like->expr))
+			data->null_entry == like->null_entry && data->settings == like->settings && equal(data->expr, like->expr))
 		{
 			list_change(to_front, map);
 			map->users++;

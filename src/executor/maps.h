@@ -63,6 +63,7 @@ struct MapData
 	bool		null_entry;
 	bool		bare;			/* Rank: of the column itself */
 	Type		type;
+	uint64		settings;		/* a hash of those that functions read which are said to be immutable */
 	int16		typlen;			/* of the expression's PostgreSQL type */
 	bool		typbyval;
 

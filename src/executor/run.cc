@@ -7,6 +7,7 @@
 extern "C" {
 #include "access/table.h"
 #include "common/hashfn.h"
+#include "executor/nodeSubplan.h"
 #include "nodes/execnodes.h"
 #include "utils/memutils.h"
 }
@@ -140,6 +141,9 @@ bind_params(GpuvmScanState *state, Job *job)
 			types[op.p2] = op.type;
 	}
 	ResetExprContext(econtext);
+	/* subqueries raise what they raise */
+	if (state->param_execs != nullptr)
+		ExecSetParamPlanMulti(state->param_execs, econtext);
 	foreach(lc, state->param_states)
 	{
 		int			i = foreach_current_index(lc);

@@ -151,6 +151,7 @@ struct GpuvmScanState
 	int			eflags;
 	bool		sketched;		/* the alternative was made for EXPLAIN only: finish_alternative() before it runs */
 	List	   *param_states;
+	Bitmapset  *param_execs;	/* the parameters of subqueries in them */
 	ScanMode	mode;
 	bool		emitted;		/* a row was handed out since the last (re)start */
 	bool		flagged;		/* an error bit made PostgreSQL evaluate something */

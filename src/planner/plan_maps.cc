@@ -128,6 +128,7 @@ plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &
 {
 	plan->program = compiled.program;
 	plan->params = compiled.params;
+	plan->soft_errors = compiled.soft_errors;
 	plan->nmaps = compiled.nmaps;
 	memcpy(plan->maps, compiled.maps, sizeof(PlanMap) * compiled.nmaps);
 	plan->noutputs = compiled.noutputs;

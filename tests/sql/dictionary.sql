@@ -189,6 +189,19 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	$$upper(n.name), left(c.t, 3), count(*) FROM changing c JOIN names n ON c.d = n.k GROUP BY 1, 2$$, $$count(*) FROM changing c JOIN names n ON c.t = n.name$$, $$count(*) FROM changing c JOIN changing b ON c.t = b.t WHERE b.id < 20$$, $$count(*) FROM changing c JOIN names n ON length(c.t) = n.k AND c.id < 100$$]) q;
 SELECT * FROM asked();
 
+-- A numeric that does not fit into 64 bits is no error: rows of a join wait until it is known that there is none.
+CREATE TABLE factors (k int, t text, n numeric(18,0)) WITH (autovacuum_enabled = off);
+INSERT INTO factors SELECT i, 'f' || i % 3, CASE WHEN i = 40000 THEN 999999999999999999 ELSE i END FROM generate_series(1, 40000) i;
+SELECT gpuvm.import('factors');
+ANALYZE factors;
+SELECT ask('SELECT a.k, a.t, b.t FROM factors a JOIN factors b ON a.k = b.k WHERE a.n * b.n > 20 AND a.k < 40000'), ask('SELECT a.k, a.t, b.t FROM factors a JOIN factors b ON a.k = b.k WHERE a.n * b.n > 20');
+BEGIN;
+DECLARE f CURSOR FOR SELECT a.k, a.t, a.n * b.n AS product FROM factors a JOIN factors b ON a.k = b.k WHERE a.n * b.n > 20 ORDER BY a.k;
+FETCH 1 FROM f;
+FETCH LAST FROM f;
+ROLLBACK;
+SELECT ask('SELECT d, (SELECT max(a.t || b.t) FROM factors a JOIN factors b ON a.k = b.k WHERE a.n * b.n > g.d AND a.k < 100) FROM generate_series(0, 3) g(d)');
+
 -- Partitions: each has a dictionary; of a single one it can be used.
 CREATE TABLE parted (k int, t text, n int) PARTITION BY RANGE (k);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (100) WITH (autovacuum_enabled = off);
