@@ -7,6 +7,7 @@
 extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -379,7 +380,8 @@ is_comparison(const FnEntry *fn)
 static bool
 is_dictionary(const void *expr)
 {
-	return value_type(exprType(static_cast<const Node *>(expr))).form == ValueForm::Dictionary && !IsA(expr, Const);
+	return value_type(exprType(static_cast<const Node *>(expr))).form == ValueForm::Dictionary &&
+		contain_var_clause(static_cast<Node *>(const_cast<void *>(expr)));
 }
 
 static int
