@@ -222,13 +222,13 @@ dictionary_index(Dictionary *d, uint32_t hash, uint32_t code)
 	dictionary_put(reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(d) + d->slots), d->nslots, dictionary_slot(hash, code));
 }
 
-/* The same for all slots of another table, whose codes count from `first` here. */
+/* The same for all slots of another dictionary. */
 inline void
-dictionary_index_all(Dictionary *d, const uint64_t *slots, uint32_t nslots, uint32_t first)
+dictionary_index_all(Dictionary *d, const uint64_t *slots, uint32_t nslots)
 {
 	for (uint32_t i = 0; i < nslots; i++)
 		if (slots[i] != 0)
-			dictionary_index(d, static_cast<uint32_t>(slots[i] >> 32), static_cast<uint32_t>(slots[i]) - 1 + first);
+			dictionary_put(reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(d) + d->slots), d->nslots, slots[i]);
 }
 
 }  // namespace gpuvm

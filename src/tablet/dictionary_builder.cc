@@ -5,13 +5,22 @@ namespace gpuvm {
 
 namespace {
 
-/* The first segment: slots, directory, and entries in what is left. */
+/* The first segment: slots, and entries in what is left. */
 constexpr uint32_t FIRST_SLOTS = 1024;
-constexpr uint64_t FIRST_USED = (FIRST_SLOTS + BUILDER_FIRST_ENTRIES) * sizeof(uint64_t);
+constexpr uint64_t FIRST_USED = FIRST_SLOTS * sizeof(uint64_t);
 
-constexpr int PLACE_BITS = 48;
-static_assert(DICTIONARY_MAX_IMAGE / DICTIONARY_ALIGN < 1u << (64 - PLACE_BITS), "a padded size fits above an offset");
-static_assert((uint64_t{BUILDER_FIRST_ENTRIES} << BUILDER_DIRECTORIES) - BUILDER_FIRST_ENTRIES >= DICTIONARY_MAX_ENTRIES, "room for all codes");
+/* Before each entry's image, which it is aligned as. */
+struct Entry
+{
+	uint32_t	code;
+	uint32_t	padded;
+};
+static_assert(sizeof(Entry) == DICTIONARY_ALIGN, "the image is aligned");
+
+/* A slot: the hash, and the entry's segment and where it is there; no entry is at the first one's beginning. */
+constexpr int PLACE_BITS = 26;
+static_assert(BUILDER_MAX_SEGMENTS <= 1 << (32 - PLACE_BITS), "a segment's number fits above");
+static_assert(BUILDER_MAX_CHUNK / DICTIONARY_ALIGN <= 1u << PLACE_BITS, "a place in a segment fits below");
 
 template <typename T>
 inline T *
@@ -40,28 +49,31 @@ slots_count(uint64_t word)
 	return uint32_t{1} << (word % BUILDER_PAGE);
 }
 
-inline int
-directory_of(uint32_t added)
+inline uint64_t
+slot_of(uint32_t hash, int32_t segment, uint64_t at)
 {
-	return 31 - __builtin_clz((added + BUILDER_FIRST_ENTRIES) / BUILDER_FIRST_ENTRIES);
+	return uint64_t{hash} << 32 | static_cast<uint64_t>(segment) << PLACE_BITS | at / DICTIONARY_ALIGN;
 }
 
-/* Offset of the directory's word for an entry. */
-inline uint64_t
-directory_word(const DictionaryBuilder *builder, uint32_t added)
+inline uint32_t
+slot_hash(uint64_t slot)
 {
-	int			k = directory_of(added);
+	return static_cast<uint32_t>(slot >> 32);
+}
 
-	return builder->directory[k] + (added + BUILDER_FIRST_ENTRIES - (BUILDER_FIRST_ENTRIES << k)) * sizeof(uint64_t);
+inline const Entry *
+slot_entry(const char *memory, const DictionaryBuilder *builder, uint64_t slot)
+{
+	uint32_t	place = static_cast<uint32_t>(slot);
+
+	return at<Entry>(memory, builder->segments[place >> PLACE_BITS] +
+					 uint64_t{place & ((1u << PLACE_BITS) - 1)} * DICTIONARY_ALIGN);
 }
 
 inline const char *
-added_entry(const char *memory, const DictionaryBuilder *builder, uint32_t added, uint64_t *padded)
+entry_image(const Entry *entry)
 {
-	uint64_t	place = *at<uint64_t>(memory, directory_word(builder, added));
-
-	*padded = (place >> PLACE_BITS) * DICTIONARY_ALIGN;
-	return memory + (place & ((uint64_t{1} << PLACE_BITS) - 1));
+	return reinterpret_cast<const char *>(entry + 1);
 }
 
 uint64_t
@@ -81,10 +93,9 @@ first_segment(const BuilderMemory &memory, DictionaryBuilder *builder)
 
 	if (made == 0)
 		return false;
-	memset(memory.base + made, 0, FIRST_SLOTS * sizeof(uint64_t));
-	builder->directory[0] = made + FIRST_SLOTS * sizeof(uint64_t);
-	builder->chunk = made + FIRST_USED;
-	builder->chunk_left = BUILDER_PAGE - FIRST_USED;
+	memset(memory.base + made, 0, FIRST_USED);
+	builder->chunk = 0;
+	builder->chunk_used = FIRST_USED;
 	builder->chunk_size = BUILDER_PAGE;
 	__atomic_store_n(&builder->slots, made | static_cast<uint64_t>(__builtin_ctz(FIRST_SLOTS)), __ATOMIC_RELEASE);
 	return true;
@@ -108,33 +119,23 @@ grow_slots(const BuilderMemory &memory, DictionaryBuilder *builder)
 	return true;
 }
 
-/* Room in slots, directory and chunk for one more entry. */
+/* Room in slots and chunk for one more entry of so many bytes. */
 bool
-make_room(const BuilderMemory &memory, DictionaryBuilder *builder, uint64_t padded)
+make_room(const BuilderMemory &memory, DictionaryBuilder *builder, uint64_t bytes)
 {
-	int			k = directory_of(builder->nadded);
-
 	if (builder->slots == 0 && !first_segment(memory, builder))
 		return false;
 	if (builder->nadded >= slots_count(builder->slots) / 3 * 2 && !grow_slots(memory, builder))
 		return false;
-	if (builder->directory[k] == 0)
-	{
-		uint64_t	made = take_segment(memory, builder, (uint64_t{BUILDER_FIRST_ENTRIES} << k) * sizeof(uint64_t));
-
-		if (made == 0)
-			return false;
-		builder->directory[k] = made;
-	}
-	if (padded > builder->chunk_left)
+	if (builder->chunk_used + bytes > builder->chunk_size)
 	{
 		uint64_t	size = builder->chunk_size < BUILDER_MAX_CHUNK ? builder->chunk_size * 2 : BUILDER_MAX_CHUNK;
-		uint64_t	made = take_segment(memory, builder, size);
 
-		if (made == 0)
+		if (take_segment(memory, builder, size) == 0)
 			return false;
-		builder->chunk = made;
-		builder->chunk_left = builder->chunk_size = size;
+		builder->chunk = builder->nsegments - 1;
+		builder->chunk_used = 0;
+		builder->chunk_size = size;
 	}
 	return true;
 }
@@ -153,16 +154,15 @@ builder_find(const char *memory, const DictionaryBuilder *builder, const char *i
 	for (uint32_t i = hash & mask;; i = (i + 1) & mask)
 	{
 		uint64_t	slot = __atomic_load_n(&slots[i], __ATOMIC_ACQUIRE);
-		uint64_t	padded;
-		const char *entry;
+		const Entry *entry;
 
 		if (slot == 0)
 			return NO_CODE;
-		if (static_cast<uint32_t>(slot >> 32) != hash)
+		if (slot_hash(slot) != hash)
 			continue;
-		entry = added_entry(memory, builder, static_cast<uint32_t>(slot) - 1, &padded);
-		if (padded == dictionary_padded(len) && memcmp(entry, image, len) == 0)
-			return static_cast<int32_t>(static_cast<uint32_t>(slot) - 1);
+		entry = slot_entry(memory, builder, slot);
+		if (entry->padded == dictionary_padded(len) && memcmp(entry_image(entry), image, len) == 0)
+			return static_cast<int32_t>(entry->code);
 	}
 }
 
@@ -170,25 +170,29 @@ int32_t
 builder_insert(const BuilderMemory &memory, DictionaryBuilder *builder, const char *image, uint32_t len, uint32_t hash)
 {
 	uint64_t	padded = dictionary_padded(len);
+	Entry	   *entry;
+	char	   *to;
 	uint64_t   *slots;
 	uint32_t	mask;
 	uint32_t	i;
 
-	if (!make_room(memory, builder, padded))
+	if (!make_room(memory, builder, sizeof(Entry) + padded))
 		return NO_CODE;
 
-	/* the bytes, then the place, then the slot by which they are found */
-	memcpy(memory.base + builder->chunk, image, len);
-	memset(memory.base + builder->chunk + len, 0, padded - len);
-	*at<uint64_t>(memory.base, directory_word(builder, builder->nadded)) = builder->chunk | padded / DICTIONARY_ALIGN << PLACE_BITS;
+	/* the entry, then the slot by which it is found */
+	entry = at<Entry>(memory.base, builder->segments[builder->chunk] + builder->chunk_used);
+	entry->code = builder->nadded;
+	entry->padded = static_cast<uint32_t>(padded);
+	to = reinterpret_cast<char *>(entry + 1);
+	memcpy(to, image, len);
+	memset(to + len, 0, padded - len);
 	slots = at<uint64_t>(memory.base, slots_at(builder->slots));
 	mask = slots_count(builder->slots) - 1;
 	for (i = hash & mask; slots[i] != 0;)
 		i = (i + 1) & mask;
-	__atomic_store_n(&slots[i], dictionary_slot(hash, builder->nadded), __ATOMIC_RELEASE);
+	__atomic_store_n(&slots[i], slot_of(hash, builder->chunk, builder->chunk_used), __ATOMIC_RELEASE);
 
-	builder->chunk += padded;
-	builder->chunk_left -= padded;
+	builder->chunk_used += sizeof(Entry) + padded;
 	builder->bytes += padded;
 	return static_cast<int32_t>(builder->nadded++);
 }
@@ -203,6 +207,9 @@ Dictionary *
 builder_write(const char *memory, const DictionaryBuilder *builder, char *to)
 {
 	Dictionary *made = dictionary_begin(to, builder->base_entries + builder->nadded, builder->base_bytes + builder->bytes);
+	const uint64_t *slots = at<uint64_t>(memory, slots_at(builder->slots));
+	uint32_t	nslots = builder->nadded > 0 ? slots_count(builder->slots) : 0;
+	uint64_t   *found = reinterpret_cast<uint64_t *>(to + made->offsets) + builder->base_entries + 1;
 
 	if (builder->base != 0)
 	{
@@ -210,17 +217,25 @@ builder_write(const char *memory, const DictionaryBuilder *builder, char *to)
 
 		for (uint32_t i = 0; i < base->nentries; i++)
 			dictionary_append(made, dictionary_entry(base, i), dictionary_entry(base, i + 1) - dictionary_entry(base, i));
-		dictionary_index_all(made, dictionary_at<uint64_t>(base, base->slots), base->nslots, 0);
+		dictionary_index_all(made, dictionary_at<uint64_t>(base, base->slots), base->nslots);
+	}
+	/* by their codes, each where its end will be written when it is appended */
+	for (uint32_t i = 0; i < nslots; i++)
+	{
+		const Entry *entry;
+
+		if (slots[i] == 0)
+			continue;
+		entry = slot_entry(memory, builder, slots[i]);
+		found[entry->code] = slots[i];
+		dictionary_index(made, slot_hash(slots[i]), builder->base_entries + entry->code);
 	}
 	for (uint32_t i = 0; i < builder->nadded; i++)
 	{
-		uint64_t	padded;
-		const char *entry = added_entry(memory, builder, i, &padded);
+		const Entry *entry = slot_entry(memory, builder, found[i]);
 
-		dictionary_append(made, entry, padded);
+		dictionary_append(made, entry_image(entry), entry->padded);
 	}
-	if (builder->nadded > 0)
-		dictionary_index_all(made, at<uint64_t>(memory, slots_at(builder->slots)), slots_count(builder->slots), builder->base_entries);
 	made->attlen = builder->attlen;
 	made->byval = builder->byval;
 	made->align = static_cast<uint8_t>(builder->align);

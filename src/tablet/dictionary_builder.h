@@ -3,10 +3,10 @@
  *
  * Nearly all that they do is look up, so a look-up takes no lock: it reads a table
  * of slots, open addressing, that is never shrunk, moved or freed while the builder
- * is used. A slot is written once, from 0 to (hash, code), when its entry is complete,
- * with release order; who reads it with acquire order sees the entry: its place in
- * the directory and its bytes, which never change or move either. Memory comes in
- * segments that stay where they are, each about as large as all before it.
+ * is used. A slot is written once, from 0 to (hash, place), when its entry is complete,
+ * with release order; who reads it with acquire order sees the entry: its code and its
+ * bytes, which never change or move either. Memory comes in segments that stay where
+ * they are, each about as large as all before it.
  *
  * Who misses takes the builder's lock, which is its user's, and inserts, which looks
  * again first. A full table is replaced by one of twice the size: the new one is
@@ -32,12 +32,14 @@ constexpr uint32_t DICTIONARY_MAX_IMAGE = 8192;
 /* Every segment begins at a multiple of it, and has a multiple of it. */
 constexpr uint64_t BUILDER_PAGE = 65536;
 
-constexpr uint32_t BUILDER_FIRST_ENTRIES = 1024;
-constexpr int BUILDER_DIRECTORIES = 11;
 constexpr uint64_t BUILDER_MAX_CHUNK = 4 * 1024 * 1024;
 
-/* The first; slots, directory and chunks by doubling; then chunks of the largest size, of which each may lose an image's room. */
-constexpr int BUILDER_MAX_SEGMENTS = 1 + 12 + BUILDER_DIRECTORIES + 8 + DICTIONARY_MAX_BYTES / (BUILDER_MAX_CHUNK - DICTIONARY_MAX_IMAGE) + 1;
+/*
+ * The first; slots and chunks by doubling; then chunks of the largest size, for images and what is before each, of which
+ * each chunk may lose one's room.
+ */
+constexpr int BUILDER_MAX_SEGMENTS = 1 + 12 + 8 +
+	(DICTIONARY_MAX_BYTES + uint64_t{DICTIONARY_MAX_ENTRIES} * 8) / (BUILDER_MAX_CHUNK - DICTIONARY_MAX_IMAGE - 8) + 1;
 
 /* All zeroes: an empty one. */
 struct alignas(64) DictionaryBuilder
@@ -58,17 +60,15 @@ struct alignas(64) DictionaryBuilder
 	/* read by all */
 	alignas(64) uint32_t failure;	/* atomic; of the user */
 	uint64_t	slots;			/* atomic: offset of uint64[], and log2 of how many below BUILDER_PAGE; 0: nothing was put in */
-	uint64_t	directory[BUILDER_DIRECTORIES];	/* offsets of uint64[BUILDER_FIRST_ENTRIES << k]: an entry's offset, and above it its
-												 * padded size in DICTIONARY_ALIGN */
+	uint64_t	segments[BUILDER_MAX_SEGMENTS];	/* offsets: to be freed with the builder */
 
 	/* under the lock */
 	alignas(64) uint32_t nadded;
 	int32_t		nsegments;
 	uint64_t	bytes;			/* of padded images */
-	uint64_t	chunk;			/* what is free of the last chunk */
-	uint64_t	chunk_left;
+	int32_t		chunk;			/* the last segment for entries, what is used of it, and its size */
+	uint64_t	chunk_used;
 	uint64_t	chunk_size;
-	uint64_t	segments[BUILDER_MAX_SEGMENTS];	/* offsets: to be freed with the builder */
 };
 
 struct BuilderMemory
