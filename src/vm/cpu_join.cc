@@ -315,7 +315,7 @@ JoinProgram::begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t fi
 		s.row = s.last;
 	}
 	else if (s.filter)
-		s.filter->bind(s.first->columns);
+		s.filter->bind(s.first->columns, !grouped());
 }
 
 /* The runs of a full join; where there are several, one's rest has to pass the others first. */

@@ -77,8 +77,10 @@ uint64_t	filter_rows = 1 << 20;
 RowFilter::RowFilter(const std::vector<KeyFilter> &filters) : filters_(filters), tests_(filters.size()), passed_(filters.size()) {}
 
 void
-RowFilter::bind(const std::vector<BoundColumn> &columns)
+RowFilter::bind(const std::vector<BoundColumn> &columns, bool anew)
 {
+	if (anew)
+		vectors_ = 0;
 	for (size_t i = 0; i < filters_.size(); i++)
 	{
 		const KeyFilter &filter = filters_[i];

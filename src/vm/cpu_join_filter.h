@@ -32,8 +32,8 @@ class RowFilter final : public LaneFilter
 public:
 	explicit RowFilter(const std::vector<KeyFilter> &filters);
 
-	/* The columns of another tablet. */
-	void		bind(const std::vector<BoundColumn> &columns);
+	/* Of another unit. `anew`: what is chosen for it depends on its rows alone, and so does the order in which its pairs come. */
+	void		bind(const std::vector<BoundColumn> &columns, bool anew);
 	void		drop(uint32_t row, uint64_t *live) override;
 
 private:

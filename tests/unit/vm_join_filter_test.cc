@@ -208,6 +208,29 @@ TEST_F(JoinFilter, Everything)
 	EXPECT_GT(filtered, 15);
 }
 
+/* Whoever runs a unit, and whatever ran before it: its rows come in one order. */
+TEST_F(JoinFilter, OrderIsTheUnits)
+{
+	for (uint64_t seed = 1; seed <= 8; seed++)
+	{
+		Rng			rng(seed);
+		const Table f = facts(rng, {20000, 12000, 30000}, 1000), a = side(rng, 0, 40, true), b = side(rng, 1, 100, false), c = side(rng, 2, 50, true);
+		const std::vector<const Table *> tables = {&f, &a, &b, &c};
+		StarShape	shape;
+
+		/* lanes without a partner follow the pairs of their batch */
+		shape.kinds[2] = JoinKind::Left;
+		shape.rows = true;
+
+		const SealedProgram program = star_program(shape);
+		const std::vector<std::string> one = rows_text(program.get(), run(program, tables, 4 * CPU_VECTOR_ROWS, 1).out);
+
+		EXPECT_GT(one.size(), 1000u);
+		for (int nstates : {2, 3})
+			EXPECT_TRUE(rows_text(program.get(), run(program, tables, 4 * CPU_VECTOR_ROWS, nstates).out) == one) << "seed " << seed;
+	}
+}
+
 /* Codes of every width, over all of their values where these are few. */
 TEST(CodeRangeTest, Codes)
 {
