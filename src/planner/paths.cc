@@ -538,18 +538,15 @@ add_vm_aggregate(VmAggregate *list, int *n, const VmAggregate &agg)
 }
 
 void
-add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel,
-				GroupPathExtraData *extra)
+add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having)
 {
 	Query	   *parse = root->parse;
-	PathTarget *target = grouped_rel->reltarget;
 	CompileInput input = {};
 	CompiledProgram compiled;
 	ScanPlan	plan = {};
 	VmAggregate *aggs = static_cast<VmAggregate *>(palloc(sizeof(VmAggregate) * PROGRAM_MAX_COLUMNS));
 	int			naggs = 0;
 	List	   *keys = NIL;
-	List	   *having = (List *) extra->havingQual;
 	List	   *outputs = list_concat_copy(target->exprs, having);
 	RawContext	raw = {};
 	Path	   *alternative = alternative_path(grouped_rel);
@@ -567,7 +564,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 		return;
 
 	fill_input(root, shape, &input);
-	foreach(lc, parse->groupClause)
+	foreach(lc, clause)
 	{
 		SortGroupClause *sgc = lfirst_node(SortGroupClause, lc);
 		Node	   *key = get_sortgroupclause_expr(sgc, root->processed_tlist);

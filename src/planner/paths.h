@@ -151,9 +151,9 @@ struct JoinNotes
 JoinNotes  *begin_joins(JoinNotes *mine);
 void		end_joins(JoinNotes *outer);
 
-/* Adds a path that filters or joins, and aggregates, if everything compiles. */
-void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape,
-							RelOptInfo *grouped_rel, GroupPathExtraData *extra);
+/* Adds a path that filters or joins, and aggregates by the clauses of GROUP BY or DISTINCT to the target, if everything compiles. */
+void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *clause,
+							List *having);
 
 /* Adds a path for SELECT count(*) FROM (an aggregation by a path of ours): it asks for the number of groups alone. */
 void		add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra);

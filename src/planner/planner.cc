@@ -132,10 +132,22 @@ gpuvm_set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *oute
 		add_join_path(root, joinrel, outer, inner, jointype, extra);
 }
 
+/* DISTINCT straight above scans and joins is a GROUP BY of everything. */
+static bool
+is_plain_distinct(const Query *parse)
+{
+	return !parse->hasDistinctOn && !parse->hasAggs && !parse->hasWindowFuncs && !parse->hasTargetSRFs && parse->groupClause == NIL &&
+		parse->groupingSets == NIL && parse->havingQual == nullptr;
+}
+
 static void
 gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
 	GroupPathExtraData *grouping = static_cast<GroupPathExtraData *>(extra);
+	bool		distinct = stage == UPPERREL_DISTINCT;
+	List	   *clause = distinct ? root->parse->distinctClause : root->parse->groupClause;
+	PathTarget *target = distinct ? root->upper_targets[UPPERREL_DISTINCT] : output_rel->reltarget;
+	List	   *having;
 
 	if (next_create_upper_paths != nullptr)
 		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
@@ -144,28 +156,29 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 		show_partitions();
 		note_joins(root);
 	}
-	if (stage != UPPERREL_GROUP_AGG || !active() || output_rel->reloptkind != RELOPT_UPPER_REL || hopeless(output_rel))
+	if ((stage != UPPERREL_GROUP_AGG && !(distinct && is_plain_distinct(root->parse))) || !active() || output_rel->reloptkind != RELOPT_UPPER_REL || hopeless(output_rel))
 		return;
+	having = distinct ? NIL : (List *) grouping->havingQual;
 	if (input_rel->reloptkind == RELOPT_JOINREL)
 	{
 		const ScanShape *shape = shape_of_join(input_rel);
 
 		if (shape != nullptr)
-			add_groups_path(root, input_rel, shape, output_rel, grouping);
+			add_groups_path(root, input_rel, shape, output_rel, target, clause, having);
 	}
 	else if (input_rel->reloptkind != RELOPT_BASEREL)
 		return;
-	else if (input_rel->rtekind == RTE_SUBQUERY)
+	else if (input_rel->rtekind == RTE_SUBQUERY && !distinct)
 		add_group_count_path(root, input_rel, output_rel, grouping);
 	else if (input_rel->rtekind == RTE_RELATION)
 	{
-		ScanTarget	target = {};
+		ScanTarget	scan = {};
 		ScanShape	shape = {};
 
-		if (usable_relation(root, input_rel, &target))
+		if (usable_relation(root, input_rel, &scan))
 		{
-			shape_of_relation(root, input_rel, &target, true, &shape);
-			add_groups_path(root, input_rel, &shape, output_rel, grouping);
+			shape_of_relation(root, input_rel, &scan, true, &shape);
+			add_groups_path(root, input_rel, &shape, output_rel, target, clause, having);
 		}
 	}
 }

@@ -202,6 +202,17 @@ FETCH LAST FROM f;
 ROLLBACK;
 SELECT ask('SELECT d, (SELECT max(a.t || b.t) FROM factors a JOIN factors b ON a.k = b.k WHERE a.n * b.n > g.d AND a.k < 100) FROM generate_series(0, 3) g(d)');
 
+-- DISTINCT is a GROUP BY of everything.
+INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
+	$$DISTINCT t FROM changing$$, $$DISTINCT t, d FROM changing WHERE id < 9000$$, $$DISTINCT upper(t) || 'x', d % 2 FROM changing$$, $$DISTINCT v FROM changing$$, $$DISTINCT d FROM changing$$, $$DISTINCT e, v FROM changing WHERE t LIKE 'old%'$$,
+	$$DISTINCT n % 5 FROM factors WHERE k < 1000$$, $$DISTINCT n.name, c.d FROM changing c JOIN names n ON c.d = n.k$$, $$DISTINCT u, ch FROM types$$, $$DISTINCT d * 2.5 FROM types$$, $$DISTINCT nothing FROM types$$,
+	$$DISTINCT i FROM types$$, $$DISTINCT ON (d) d, t FROM changing ORDER BY d, t, id$$, $$DISTINCT count(*) FROM changing GROUP BY t$$, $$count(*) FROM (SELECT DISTINCT t, d FROM changing) q$$, $$DISTINCT random() > 2 FROM changing$$,
+	$$DISTINCT 1 FROM changing$$, $$DISTINCT t, 'x' FROM changing$$]) q;
+SELECT * FROM asked();
+SET gpuvm.require = :device;
+SELECT DISTINCT left(t, 3) AS l, d FROM changing ORDER BY l DESC, d LIMIT 4;
+RESET gpuvm.require;
+
 -- Partitions: each has a dictionary; of a single one it can be used.
 CREATE TABLE parted (k int, t text, n int) PARTITION BY RANGE (k);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (100) WITH (autovacuum_enabled = off);
@@ -210,7 +221,7 @@ ALTER TABLE parted ATTACH PARTITION parted_2 FOR VALUES FROM (100) TO (200);
 INSERT INTO parted SELECT i % 200, 'p' || i % 7, i FROM generate_series(1, 1000) i;
 SELECT gpuvm.import('parted_1'), gpuvm.import('parted_2');
 ANALYZE parted;
-SELECT ask(q) FROM unnest(ARRAY['SELECT count(*), t FROM parted GROUP BY t', 'SELECT count(*), t FROM parted WHERE k < 50 GROUP BY t', 'SELECT k, t FROM parted_2 WHERE t = ''p3''', 'SELECT count(*), sum(n) FROM parted WHERE k > 50']) q;
+SELECT ask(q) FROM unnest(ARRAY['SELECT count(*), t FROM parted GROUP BY t', 'SELECT count(*), t FROM parted WHERE k < 50 GROUP BY t', 'SELECT k, t FROM parted_2 WHERE t = ''p3''', 'SELECT count(*), sum(n) FROM parted WHERE k > 50', 'SELECT DISTINCT k FROM parted', 'SELECT DISTINCT t FROM parted']) q;
 SET gpuvm.require = :device;
 SELECT count(*), t FROM parted GROUP BY t;
 RESET gpuvm.require;
