@@ -216,6 +216,12 @@ has_exec_param_walker(Node *node, void *context)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_exec_param_walker), context);
 }
 
+bool
+has_exec_param(const Node *node)
+{
+	return has_exec_param_walker(const_cast<Node *>(node), nullptr);
+}
+
 /*
  * Parameters are bound before the first row, and that of a subquery runs the
  * subquery, which may raise. False, with a reason, for an expression with one
@@ -224,7 +230,7 @@ has_exec_param_walker(Node *node, void *context)
 bool
 may_be_conditional(Compiler *c, const Expr *expr)
 {
-	if (expr == nullptr || !has_exec_param_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), nullptr))
+	if (!has_exec_param(reinterpret_cast<const Node *>(expr)))
 		return true;
 	refuse(c, "a subquery is evaluated for some rows only");
 	return false;

@@ -164,6 +164,9 @@ int			compile_null_test(Compiler *c, const NullTest *expr);
 
 bool		may_be_conditional(Compiler *c, const Expr *expr);
 
+/* Is there a parameter in it that a subquery or an outer node gives? */
+bool		has_exec_param(const Node *node);
+
 /* Between branch_open and branch_close, lanes for which `reg` is true (or false: IfNot) are elsewhere. */
 struct Branch
 {

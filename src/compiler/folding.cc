@@ -103,11 +103,19 @@ unknown_at_start(Node *node, void *context)
 	switch (nodeTag(node))
 	{
 		case T_Param:
-			/* that of a subquery runs the subquery */
-			return ((Param *) node)->paramkind != PARAM_EXTERN;
+			/* that of a subquery runs the subquery, before anything else is evaluated (executor/run.cc) */
+			return ((Param *) node)->paramkind != PARAM_EXTERN && ((Param *) node)->paramkind != PARAM_EXEC;
 		case T_CaseTestExpr:
 			return *cases == 0;
+		case T_BoolExpr:
+		case T_CoalesceExpr:
+			/* not one that PostgreSQL runs only where a condition calls for it */
+			if (has_exec_param(node))
+				return true;
+			break;
 		case T_CaseExpr:
+			if (has_exec_param(node))
+				return true;
 			*cases += ((CaseExpr *) node)->arg != nullptr;
 			unknown = expression_tree_walker(node, reinterpret_cast<bool (*)()>(unknown_at_start), context);
 			*cases -= ((CaseExpr *) node)->arg != nullptr;
@@ -119,12 +127,10 @@ unknown_at_start(Node *node, void *context)
 		case T_DistinctExpr:
 		case T_NullIfExpr:
 		case T_ScalarArrayOpExpr:
-		case T_BoolExpr:
 		case T_RelabelType:
 		case T_CollateExpr:
 		case T_CoerceViaIO:
 		case T_ArrayExpr:
-		case T_CoalesceExpr:
 		case T_NullTest:
 		case T_BooleanTest:
 		case T_List:

@@ -159,6 +159,10 @@ EXECUTE above('NaN');
 EXECUTE above('-Infinity');
 EXECUTE above(1e30);
 RESET plan_cache_mode;
+-- So is what a subquery gives that depends on no row.
+SELECT * FROM ask_each('SELECT count(*), sum(id) FROM t WHERE %s', 'a > (SELECT avg(x) FROM free)', 'a = (SELECT max(a) FROM t)', 'b <= (SELECT avg(x) FROM free) * 0.001 AND a <> (SELECT min(x) FROM free)', 'a > (SELECT x FROM free WHERE id < 0)',
+	'n = 1 OR a < (SELECT min(x) FROM free)', 'a > (SELECT x / y FROM free WHERE id = 7)', 'a > (SELECT x FROM free)', 'CASE WHEN n > 0 THEN a > (SELECT avg(x) FROM free) END');
+SELECT * FROM ask('SELECT count(*) FROM t JOIN free ON t.a = free.x WHERE t.b < (SELECT avg(x) FROM free) AND free.y > (SELECT min(b) FROM t)');
 -- Joins by numeric keys of different scales, and ranges.
 SELECT * FROM ask('SELECT count(*), sum(t.id), sum(free.x) FROM t JOIN free ON t.a = free.x');
 SELECT * FROM ask('SELECT count(*), sum(t.id) FROM t JOIN free ON t.n = free.y WHERE free.id < 20');
