@@ -30,46 +30,12 @@ extern "C" {
 #include "access/visibilitymap.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 }
 
 namespace gpuvm {
 
 constexpr int BLOCKS_PER_CHECK = 64;
-
-bool
-is_importable(Form_pg_attribute att)
-{
-	return value_type(att->atttypid).form != ValueForm::None;
-}
-
-void
-init_copy_column(CopyColumn *column, Form_pg_attribute att)
-{
-	ValueType	type = value_type(att->atttypid);
-	int32		typmod = att->atttypmod;
-	int			scale = -1;
-
-	if (type.form == ValueForm::Numeric)
-	{
-		(void) getBaseTypeAndTypmod(att->atttypid, &typmod);
-		scale = numeric_typmod_scale(typmod);
-	}
-	column->attnum = att->attnum;
-	column->type = type.type;
-	column->form = type.form;
-	pg_atomic_init_u32(&column->failure, COLUMN_FITS);
-	pg_atomic_init_u32(&column->scale, scale < 0 ? NO_SCALE : static_cast<uint32>(scale));
-}
-
-void
-fail_copy_column(CopyColumn *column, ColumnFailure failure)
-{
-	uint32		fits = COLUMN_FITS;
-
-	pg_atomic_compare_exchange_u32(&column->failure, &fits, failure);
-}
 
 uint32
 tablet_rows_for(const CopyColumn *columns, int ncols)

@@ -291,7 +291,7 @@ ProgressRow *progress_list(int *count);
  */
 const char *vacuum_relation(Relation rel, int progress_slot);
 
-/* -- copy.cc -------------------------------------------------------------------------- */
+/* -- columns.cc ----------------------------------------------------------------------- */
 
 /* Why a column of an import is given up. The first reason stays. */
 enum ColumnFailure : uint32
@@ -345,6 +345,9 @@ copy_job_size(int ncols)
 	return offsetof(CopyJob, columns) + sizeof(CopyColumn) * Max(ncols, 1);
 }
 
+/* Can tablets store the column's type? */
+bool		is_importable(Form_pg_attribute att);
+
 /* Of the attribute, nothing known of its values. May read the catalogs. */
 void		init_copy_column(CopyColumn *column, Form_pg_attribute att);
 
@@ -359,6 +362,17 @@ copy_column_failed(const CopyColumn *column)
 {
 	return pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&column->failure)) != COLUMN_FITS;
 }
+
+/* After manifest_begin: a builder for each column that needs one, unless the statistics say that it will be in vain. */
+void		init_dictionaries(CopyJob *job, Relation rel);
+
+/* A NOTICE of the columns whose type can be stored, but not the values. */
+void		report_failed_columns(Relation rel, const CopyJob *job);
+
+/* Tablets that were made before a column failed have values of it. Where memory is short they keep them. */
+void		strip_failed_columns(CopyJob *job);
+
+/* -- copy.cc -------------------------------------------------------------------------- */
 
 /* Rows that a tablet of these columns gets, by gpuvm.tablet_size. */
 uint32		tablet_rows_for(const CopyColumn *columns, int ncols);
@@ -395,7 +409,7 @@ struct VersionColumn
 	uint64		dictionary;		/* arena offset, 0: none */
 };
 
-/* import.cc: what the copied column is in a version; its dictionary is not sealed yet. */
+/* columns.cc: what the copied column is in a version; its dictionary is not sealed yet. */
 VersionColumn version_column_of(CopyColumn *column);
 
 struct VersionParts
@@ -426,9 +440,6 @@ uint64		make_version(const VersionParts *parts);
  * kind (rule 10), and is the caller's.
  */
 Relation	open_importable(Oid relid, LOCKMODE lockmode);
-
-/* Can tablets store the column's type? */
-bool		is_importable(Form_pg_attribute att);
 
 /* Attribute numbers of the columns that can be imported, ascending; palloc'd. A NOTICE names the others. */
 int16	   *importable_columns(Relation rel, int *count);
