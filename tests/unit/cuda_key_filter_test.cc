@@ -218,7 +218,8 @@ KeyFilterTest::run_one(uint64_t seed)
 				else if (chance(rng, 50) && k < nkeys)
 					code = pick(rng, sides[k].key.side.n + 300);
 				code &= s.chunk.width == 0 ? 0 : ~uint64_t{0} >> (64 - 8 * s.chunk.width);
-				memcpy(data.data() + static_cast<size_t>(i) * s.chunk.width, &code, s.chunk.width);
+				if (s.chunk.width != 0)
+					memcpy(data.data() + static_cast<size_t>(i) * s.chunk.width, &code, s.chunk.width);
 				s.values.push_back(s.chunk.width < natural || type == Type::Bool ? static_cast<int64_t>(static_cast<uint64_t>(s.chunk.base) + code)
 								   : type == Type::I16 ? static_cast<int16_t>(code) : type == Type::I32 ? static_cast<int32_t>(code)
 								   : static_cast<int64_t>(code));
