@@ -45,6 +45,7 @@ struct JoinSizes
 	uint32_t	most_batch = 8 << 20;	/* rows or pairs; a multiple of TABLET_PAD_ROWS, as all of these */
 	uint32_t	least_batch = 64 << 10;	/* with less room the job is refused */
 	uint64_t	grid_pairs = uint64_t(1) << 31;	/* of a nested loop's first launch: its speed is not known */
+	double		step_ns = 4e6;		/* that its later ones are to take */
 	uint32_t	marks = 16;			/* bits for pairs of nested loops, by rows of a batch */
 	uint64_t	filter_rows = 4 << 20;	/* fewer outer rows are not worth a filter */
 };

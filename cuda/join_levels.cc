@@ -9,7 +9,6 @@
 namespace gpuvm {
 namespace cuda {
 
-constexpr double STEP_NS = 4e6;	/* of nested loops: a launch ends with it */
 
 /* Do rows that come in go on without a partner, too? */
 bool
@@ -233,7 +232,7 @@ JoinJob::cross(size_t number, uint32_t n)
 uint32_t
 JoinJob::grid_step(const Level &level, uint32_t outer_rows) const
 {
-	const double pairs = level.pair_ns > 0 ? STEP_NS / level.pair_ns : static_cast<double>(join_sizes.grid_pairs);
+	const double pairs = level.pair_ns > 0 ? join_sizes.step_ns / level.pair_ns : static_cast<double>(join_sizes.grid_pairs);
 	const double most = std::min(pairs, static_cast<double>(std::min(MAX_SLICE_PAIRS, most_slice_rows_)));
 
 	return static_cast<uint32_t>(std::clamp(most / static_cast<double>(align_up(outer_rows, TABLET_PAD_ROWS)), 1.0, 1e9));
