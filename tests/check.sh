@@ -199,6 +199,8 @@ emulated_suites() {
 		named emulated-more && postgres_suite "PostgreSQL's own, emulated" postgres-emulated --device cuda join subselect case
 		suite_started=$SECONDS
 		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda
+		suite_started=$SECONDS
+		diff_suite "types, emulated" diff-types-emulated "$((${EMULATED_DIFF_QUERIES:-80} * 3))" off,cuda --types
 		named emulated-more && diff_suite "changed, emulated" diff-changed-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --changed
 		cluster_drop "$cluster"
 		cluster=
