@@ -30,6 +30,8 @@ extern "C" {
 
 namespace gpuvm {
 
+static_assert(MAX_MAPS == PROGRAM_MAX_MAPS, "what the machine takes");
+
 /* -- which expressions ------------------------------------------------------------ */
 
 /* Stable only for what a catalog or a setting says, which stays what it is for as long as a statement runs. */

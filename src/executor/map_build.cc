@@ -2,10 +2,7 @@
  * map_build.cc: an expression evaluated for the entries of a dictionary.
  *
  * PostgreSQL might never evaluate it for some of them, so an error is nothing that a
- * user should see: it is caught, and PostgreSQL's own plan runs. That needs no
- * subtransaction (which could not be begun while parallel workers run), since only
- * built-in functions take part that compute and hold nothing (compiler/maps.cc);
- * what they look up in the catalogs belongs to a resource owner of its own.
+ * user should see: it is caught (guard.cc), and PostgreSQL's own plan runs.
  */
 #include "pg/pg.h"
 
@@ -26,64 +23,15 @@ extern "C" {
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
-#include "utils/resowner.h"
-#include "utils/sortsupport.h"
-#include "utils/typcache.h"
 #include "utils/xml.h"
 }
 
 #include <cstring>
 
-#include "executor/maps.h"
+#include "executor/map_internal.h"
 #include "pg/value_form.h"
 
 namespace gpuvm {
-
-constexpr uint32 NO_ITEM = 0xffffffffu;
-
-/* -- errors ----------------------------------------------------------------------------- */
-
-/* Is it the data's fault, or the expression's? All else, a cancel for one, goes on. */
-static bool
-is_of_data(int sqlstate)
-{
-	int			category = ERRCODE_TO_CATEGORY(sqlstate);
-
-	return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_FEATURE_NOT_SUPPORTED || category == ERRCODE_CARDINALITY_VIOLATION ||
-		category == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION || category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-}
-
-bool
-guarded(void (*work) (void *), void *argument, int *sqlstate)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner outer = CurrentResourceOwner;
-	ResourceOwner owner = ResourceOwnerCreate(outer, "gpuvm map");
-	volatile bool done = false;
-
-	CurrentResourceOwner = owner;
-	PG_TRY();
-	{
-		work(argument);
-		done = true;
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = outer;
-		*sqlstate = geterrcode();
-		if (!is_of_data(*sqlstate))
-			PG_RE_THROW();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	CurrentResourceOwner = outer;
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, done, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, done, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, done, false);
-	ResourceOwnerDelete(owner);
-	return done;
-}
 
 /* -- maps -------------------------------------------------------------------------------- */
 
@@ -168,17 +116,6 @@ map_copy(MemoryContext parent, const MapData *from, uint32 nentries)
 	}
 	MemoryContextSwitchTo(old);
 	return map;
-}
-
-template <typename T>
-static T *
-larger(T *array, Size n, Size more)
-{
-	if (array == nullptr)
-		return static_cast<T *>(palloc_extended(sizeof(T) * more, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
-	array = static_cast<T *>(repalloc_huge(array, sizeof(T) * more));
-	memset(array + n, 0, sizeof(T) * (more - n));
-	return array;
 }
 
 static void
@@ -466,122 +403,6 @@ evaluate(Extension *ext)
 	}
 }
 
-/* -- order --------------------------------------------------------------------------------------- */
-
-struct Ranking
-{
-	const MapData *map;
-	const EntrySource *source;
-	SortSupportData ssup;
-};
-
-/* An item and its abbreviated key, or its value where the type has no such keys. */
-struct RankedItem
-{
-	Datum		key;
-	uint32		item;
-};
-
-static inline Datum
-item_datum(const Ranking *r, uint32 item)
-{
-	return r->map->bare ? entry_datum(r->source, item) : r->map->items[item];
-}
-
-static RankedItem
-ranked_item(Ranking *r, uint32 item)
-{
-	Datum		value = item_datum(r, item);
-
-	return RankedItem{r->ssup.abbrev_converter != nullptr ? r->ssup.abbrev_converter(value, &r->ssup) : value, item};
-}
-
-static int
-compare_items(const void *a, const void *b, void *context)
-{
-	Ranking    *r = static_cast<Ranking *>(context);
-	const RankedItem *left = static_cast<const RankedItem *>(a);
-	const RankedItem *right = static_cast<const RankedItem *>(b);
-	int			order = ApplySortComparator(left->key, false, right->key, false, &r->ssup);
-
-	CHECK_FOR_INTERRUPTS();
-	if (order == 0 && r->ssup.abbrev_converter != nullptr)
-		order = ApplySortAbbrevFullComparator(item_datum(r, left->item), false, item_datum(r, right->item), false, &r->ssup);
-	return order;
-}
-
-/* Sorts what is new into what is there, and gives every entry its rank. */
-static void
-rank_items(Extension *ext)
-{
-	MapData    *map = ext->map;
-	uint32		n = map->bare ? ext->upto : map->nitems;
-	uint32		nnew = n - map->nranked;
-	RankedItem *added = static_cast<RankedItem *>(palloc_extended(sizeof(RankedItem) * Max(nnew, 1), MCXT_ALLOC_HUGE));
-	uint32	   *order = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
-	uint32	   *ranks = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
-	uint32		i = 0;
-	uint32		j = 0;
-	RankedItem	before = {};
-	RankedItem	next = {};
-	Ranking		r = {map, ext->source, {}};
-	Oid			type = exprType(reinterpret_cast<Node *>(map->expr));
-
-	r.ssup.ssup_cxt = CurrentMemoryContext;
-	r.ssup.ssup_collation = map->collation;
-	r.ssup.abbreviate = true;
-	PrepareSortSupportFromOrderingOp(lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr, &r.ssup);
-	for (uint32 k = 0; k < nnew; k++)
-		added[k] = ranked_item(&r, map->nranked + k);
-	qsort_arg(added, nnew, sizeof(RankedItem), compare_items, &r);
-	if (nnew > 0 && map->nranked > 0)
-		next = ranked_item(&r, map->order[0]);
-	for (uint32 k = 0; k < n; k++)
-	{
-		RankedItem	taken;
-
-		if (nnew == 0)
-		{
-			ranks[map->order[k]] = k;
-			continue;
-		}
-		if (j == nnew || (i < map->nranked && compare_items(&next, &added[j], &r) <= 0))
-		{
-			taken = next;
-			if (++i < map->nranked)
-				next = ranked_item(&r, map->order[i]);
-		}
-		else
-			taken = added[j++];
-		if (k > 0 && compare_items(&before, &taken, &r) == 0)
-			ext->ambiguous = true;
-		before = taken;
-		order[k] = taken.item;
-		ranks[taken.item] = k;
-	}
-	if (ext->ambiguous)
-		return;
-
-	if (n > map->nranked)
-	{
-		MemoryContext old = MemoryContextSwitchTo(map->context);
-
-		map->order = larger(map->order, map->nranked, n);
-		MemoryContextSwitchTo(old);
-		memcpy(map->order, order, sizeof(uint32) * n);
-		map->nranked = n;
-	}
-	for (uint32 code = 0; code < ext->upto; code++)
-	{
-		uint32		item = map->bare ? code : map->entry_items[code];
-		uint32		rank = item == NO_ITEM ? 0 : ranks[item];
-
-		memcpy(map->values + Size{code} * sizeof(uint32), &rank, sizeof(rank));
-	}
-	if (map->has_null_value && !map->null_isnull)
-		memcpy(map->null_value, &ranks[map->null_item], sizeof(uint32));
-}
-
 /* -- all of it ------------------------------------------------------------------------------------ */
 
 static void
@@ -596,7 +417,7 @@ extend(void *argument)
 	else if (!ext->map->bare)
 		evaluate(ext);
 	if (ext->map->kind == MapKind::Rank)
-		rank_items(ext);
+		ext->ambiguous = !map_rank(ext->map, ext->source, ext->upto);
 }
 
 const char *

@@ -106,6 +106,8 @@ MapData    *map_copy(MemoryContext context, const MapData *from, uint32 nentries
  */
 const char *map_extend(MapData *map, const EntrySource *source, uint32 upto);
 
+/* -- guard.cc ------------------------------------------------------------------------------- */
+
 /* Runs what computes, and holds nothing but memory, so that errors of data are no errors: false and the SQLSTATE. */
 bool		guarded(void (*work) (void *), void *argument, int *sqlstate);
 

@@ -1,0 +1,31 @@
+/* map_internal.h: between map_build.cc and map_rank.cc. */
+#ifndef GPUVM_EXECUTOR_MAP_INTERNAL_H
+#define GPUVM_EXECUTOR_MAP_INTERNAL_H
+
+#include <cstring>
+
+#include "executor/maps.h"
+
+namespace gpuvm {
+
+/* MapData.entry_items of an entry of which the expression makes a null. */
+constexpr uint32 NO_ITEM = 0xffffffffu;
+
+/* In the current context, or where the array is. */
+template <typename T>
+inline T *
+larger(T *array, Size n, Size more)
+{
+	if (array == nullptr)
+		return static_cast<T *>(palloc_extended(sizeof(T) * more, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+	array = static_cast<T *>(repalloc_huge(array, sizeof(T) * more));
+	memset(array + n, 0, sizeof(T) * (more - n));
+	return array;
+}
+
+/* Sorts what is new into the order, and gives every entry up to `upto` its rank. False if some are equal and not the same. */
+bool		map_rank(MapData *map, const EntrySource *source, uint32 upto);
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,126 @@
+/* map_rank.cc: the places of values in the order of their type, for min and max. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/sortsupport.h"
+#include "utils/typcache.h"
+}
+
+#include "executor/map_internal.h"
+
+namespace gpuvm {
+
+struct Ranking
+{
+	const MapData *map;
+	const EntrySource *source;
+	SortSupportData ssup;
+};
+
+/* An item and its abbreviated key, or its value where the type has no such keys. */
+struct RankedItem
+{
+	Datum		key;
+	uint32		item;
+};
+
+static inline Datum
+item_datum(const Ranking *r, uint32 item)
+{
+	return r->map->bare ? entry_datum(r->source, item) : r->map->items[item];
+}
+
+static RankedItem
+ranked_item(Ranking *r, uint32 item)
+{
+	Datum		value = item_datum(r, item);
+
+	return RankedItem{r->ssup.abbrev_converter != nullptr ? r->ssup.abbrev_converter(value, &r->ssup) : value, item};
+}
+
+static int
+compare_items(const void *a, const void *b, void *context)
+{
+	Ranking    *r = static_cast<Ranking *>(context);
+	const RankedItem *left = static_cast<const RankedItem *>(a);
+	const RankedItem *right = static_cast<const RankedItem *>(b);
+	int			order = ApplySortComparator(left->key, false, right->key, false, &r->ssup);
+
+	CHECK_FOR_INTERRUPTS();
+	if (order == 0 && r->ssup.abbrev_converter != nullptr)
+		order = ApplySortAbbrevFullComparator(item_datum(r, left->item), false, item_datum(r, right->item), false, &r->ssup);
+	return order;
+}
+
+bool
+map_rank(MapData *map, const EntrySource *source, uint32 upto)
+{
+	uint32		n = map->bare ? upto : map->nitems;
+	uint32		nnew = n - map->nranked;
+	RankedItem *added = static_cast<RankedItem *>(palloc_extended(sizeof(RankedItem) * Max(nnew, 1), MCXT_ALLOC_HUGE));
+	uint32	   *order = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
+	uint32	   *ranks = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
+	uint32		i = 0;
+	uint32		j = 0;
+	RankedItem	before = {};
+	RankedItem	next = {};
+	Ranking		r = {map, source, {}};
+	Oid			type = exprType(reinterpret_cast<Node *>(map->expr));
+
+	r.ssup.ssup_cxt = CurrentMemoryContext;
+	r.ssup.ssup_collation = map->collation;
+	r.ssup.abbreviate = true;
+	PrepareSortSupportFromOrderingOp(lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr, &r.ssup);
+	for (uint32 k = 0; k < nnew; k++)
+		added[k] = ranked_item(&r, map->nranked + k);
+	qsort_arg(added, nnew, sizeof(RankedItem), compare_items, &r);
+	if (nnew > 0 && map->nranked > 0)
+		next = ranked_item(&r, map->order[0]);
+	for (uint32 k = 0; k < n; k++)
+	{
+		RankedItem	taken;
+
+		if (nnew == 0)
+		{
+			ranks[map->order[k]] = k;
+			continue;
+		}
+		if (j == nnew || (i < map->nranked && compare_items(&next, &added[j], &r) <= 0))
+		{
+			taken = next;
+			if (++i < map->nranked)
+				next = ranked_item(&r, map->order[i]);
+		}
+		else
+			taken = added[j++];
+		if (k > 0 && compare_items(&before, &taken, &r) == 0)
+			return false;
+		before = taken;
+		order[k] = taken.item;
+		ranks[taken.item] = k;
+	}
+
+	if (n > map->nranked)
+	{
+		MemoryContext old = MemoryContextSwitchTo(map->context);
+
+		map->order = larger(map->order, map->nranked, n);
+		MemoryContextSwitchTo(old);
+		memcpy(map->order, order, sizeof(uint32) * n);
+		map->nranked = n;
+	}
+	for (uint32 code = 0; code < upto; code++)
+	{
+		uint32		item = map->bare ? code : map->entry_items[code];
+		uint32		rank = item == NO_ITEM ? 0 : ranks[item];
+
+		memcpy(map->values + Size{code} * sizeof(uint32), &rank, sizeof(rank));
+	}
+	if (map->has_null_value && !map->null_isnull)
+		memcpy(map->null_value, &ranks[map->null_item], sizeof(uint32));
+	return true;
+}
+
+}  // namespace gpuvm
