@@ -699,6 +699,7 @@ static bool
 compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *output)
 {
 	int			filter = -1;
+	int			known = -1;
 	int			arg = -1;
 	Branch		br;
 	bool		guarded = false;
@@ -723,14 +724,12 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 		{
 			/* the scale of a null does not count */
 			int			reg;
-			int			known;
 
 			c->scale_use = ScaleUse::Each;
 			reg = compile_expr(c, agg.arg);
 			c->scale_use = ScaleUse::One;
 			known = reg < 0 ? -1 : value(c, Opcode::NotNull, c->b->reg_type[reg], reg);
-			filter = known < 0 || filter < 0 ? known : value(c, Opcode::And, Type::Bool, filter, known);
-			if (filter < 0)
+			if (known < 0)
 				return false;
 		}
 		if (arg < 0)
@@ -740,6 +739,11 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 	}
 	if (guarded)
 		branch_close(c, br);
+	/* behind the branch, where rows that jumped over it are not in the filter */
+	if (known >= 0)
+		filter = filter < 0 ? known : value(c, Opcode::And, Type::Bool, filter, known);
+	if (known >= 0 && filter < 0)
+		return false;
 	emit(c, Opcode::AggStep, arg < 0 ? Type::None : c->b->reg_type[arg], number, arg, filter, 0, static_cast<uint8_t>(agg.fn));
 	return true;
 }
