@@ -129,10 +129,31 @@ never_raises(Oid function, List *args)
 	}
 }
 
+/* Immutable, it says, but what it computes stands in a catalog, which statements change: how texts are parsed, or converted. */
+static bool
+reads_catalog(Form_pg_proc proc)
+{
+	switch (proc->oid)
+	{
+		case F_CONVERT:
+		case F_CONVERT_FROM:
+		case F_CONVERT_TO:
+			return true;
+		default:
+			break;
+	}
+	for (int i = 0; i < proc->pronargs; i++)
+	{
+		if (proc->proargtypes.values[i] == REGCONFIGOID || proc->proargtypes.values[i] == REGDICTIONARYOID)
+			return true;
+	}
+	return false;
+}
+
 struct MapScan
 {
 	const Var  *column;			/* the first that was met */
-	bool		settled;		/* all functions are immutable */
+	bool		settled;		/* all functions are immutable, and mean it */
 	bool		leaky;			/* one of them may tell of its arguments by raising */
 	bool		conditional;	/* below a node that evaluates some of its arguments only */
 };
@@ -155,7 +176,7 @@ scan_function(Oid function, List *args, MapScan *scan)
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	fits = proc->prolang == INTERNALlanguageId && !proc->proretset && proc->prokind == PROKIND_FUNCTION &&
 		(proc->provolatile == PROVOLATILE_IMMUTABLE || is_stable_enough(function));
-	scan->settled = scan->settled && proc->provolatile == PROVOLATILE_IMMUTABLE;
+	scan->settled = scan->settled && proc->provolatile == PROVOLATILE_IMMUTABLE && !reads_catalog(proc);
 	scan->leaky = scan->leaky || !(proc->proleakproof || never_raises(function, args));
 	ReleaseSysCache(tuple);
 	return fits;

@@ -81,6 +81,11 @@ END $$;
 SELECT with_setting('bytea_output', o, 'SELECT count(*), b::text FROM types GROUP BY 2'), with_setting('intervalstyle', s, 'SELECT count(*), i::text FROM types GROUP BY 2'),
 	with_setting('extra_float_digits', f, 'SELECT count(*), (length(w) / 3::float8)::text FROM types GROUP BY 2')
 FROM (VALUES ('hex', 'postgres', '1'), ('escape', 'iso_8601', '-3'), ('hex', 'postgres', '1')) v(o, s, f);
+-- Nor does what reads a catalog stay what it was.
+CREATE TEXT SEARCH CONFIGURATION parsing (COPY = simple);
+SELECT ask($$SELECT count(*) FROM types WHERE to_tsvector('dictionary.parsing', w) @@ 'w3'::tsquery$$);
+ALTER TEXT SEARCH CONFIGURATION parsing DROP MAPPING FOR asciiword, numword, word;
+SELECT ask($$SELECT count(*) FROM types WHERE to_tsvector('dictionary.parsing', w) @@ 'w3'::tsquery$$);
 -- Unsigned results.
 SELECT ask('SELECT w, sum(1) FROM types WHERE (''42949672'' || length(w))::oid > 2000000000 GROUP BY w');
 
