@@ -166,7 +166,7 @@ TEST_F(JoinFilter, Everything)
 	const JoinKind kinds[] = {JoinKind::Inner, JoinKind::Inner, JoinKind::Semi, JoinKind::Left, JoinKind::Anti, JoinKind::Full};
 	int			filtered = 0;
 
-	for (uint64_t seed = 1; seed <= 60 && !HasFatalFailure(); seed++)
+	for (uint64_t seed = 1; seed <= 24 && !HasFatalFailure(); seed++)
 	{
 		Rng			rng(seed);
 		Table		f = facts(rng, {1 + static_cast<uint32_t>(rng() % 9000), 1 + static_cast<uint32_t>(rng() % 100), 1 + static_cast<uint32_t>(rng() % 23000)}, 1000);
@@ -205,7 +205,7 @@ TEST_F(JoinFilter, Everything)
 		cpu_join::filter_rows = UINT64_MAX;
 		filtered += run(program, tables, unit_rows, nstates).pairs != ran.pairs;
 	}
-	EXPECT_GT(filtered, 15);
+	EXPECT_GT(filtered, 6);
 }
 
 /* Whoever runs a unit, and whatever ran before it: its rows come in one order. */
