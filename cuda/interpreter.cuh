@@ -16,7 +16,6 @@
 
 #include "control.cuh"
 #include "groups.cuh"
-#include "lookup.cuh"
 #include "pair_tile.cuh"
 #include "partials.cuh"
 #include "rare.cuh"
@@ -34,9 +33,7 @@ execute(Machine<R> &m, const OpView &op)
 {
 	constexpr OpForm form = form_of(O);
 
-	if constexpr (is_rare(O)) execute_rare<R>(op.pc(), m.region, m.staged_lane, m.live);
-	else if constexpr (form == OpForm::LOOKUP) execute_lookup<R>(op.pc(), m.region, m.staged_lane, m.live);
-	else if constexpr (form == OpForm::COLUMN) op_column<T>(m, op);
+	if constexpr (form == OpForm::COLUMN) op_column<T>(m, op);
 	else if constexpr (form == OpForm::UNARY || form == OpForm::UNARY_IL || form == OpForm::UNARY_LI) op_unary<O, T>(m, op);
 	else if constexpr (form == OpForm::BINARY || form == OpForm::SHIFT) op_binary<O, T>(m, op);
 	else if constexpr (form == OpForm::CAST) op_cast<T>(m, op);
@@ -83,7 +80,7 @@ execute_generic(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t liv
 	{
 #define GPUVM_CASE(name, types, letter, T) \
 		case generic_code(Opcode::name, T): \
-			if constexpr (accepts(types, T)) any_live = execute<Opcode::name, T>(m, op); \
+			if constexpr (accepts(types, T) && !is_rare(Opcode::name)) any_live = execute<Opcode::name, T>(m, op); \
 			else __builtin_unreachable(); \
 			break;
 #define GPUVM_OPCODE(name, form, types, errors, synopsis) \
@@ -210,6 +207,12 @@ run_tile(Machine<R> &m, uint32_t pc = 0)
 			default:
 				if constexpr (SET == OpSet::All)
 				{
+					if (is_rare_code(op.code()))
+					{
+						execute_rare<R>(pc, m.region, m.staged_lane, m.live);
+						break;
+					}
+
 					Lanes		r = op.code() < CODE_GENERIC ? execute_group<R>(pc, m.region, m.staged_lane, m.live)
 						: execute_generic<R>(pc, m.region, m.staged_lane, m.live);
 

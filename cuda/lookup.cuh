@@ -1,4 +1,4 @@
-/* lookup.cuh: values of maps (maps.h). Out of line, and for widths only: so the functions that call it stay as small as they are. */
+/* lookup.cuh: values of maps (maps.h). */
 #ifndef GPUVM_CUDA_LOOKUP_CUH
 #define GPUVM_CUDA_LOOKUP_CUH
 
@@ -89,11 +89,9 @@ lookup_truths(Machine<R> &m, const OpView &op, const DeviceMap &map)
 
 /* Lookup; lowering made its type one that is as wide as the map's. */
 template <int R>
-__device__ __noinline__ void
-execute_lookup(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
+GPUVM_D void
+op_lookup(Machine<R> &m, const OpView &op)
 {
-	OpView		op(pc);
-	Machine<R>	m = {region, threadIdx.x % 32, staged_lane, live};
 	const DeviceMap map = region_header(m)->args->maps[op.column()];
 
 	switch (op.code())

@@ -50,7 +50,6 @@ struct OpView
 	{
 		head = *reinterpret_cast<const uint4 *>(shared_memory + at);
 	}
-	GPUVM_D uint32_t pc() const { return at / static_cast<uint32_t>(sizeof(DeviceOp)); }
 	GPUVM_D uint32_t word(int i) const { return *reinterpret_cast<const uint32_t *>(shared_memory + at + i * 4); }
 	GPUVM_D uint32_t code() const { return head.x & 0xffff; }
 	GPUVM_D uint32_t flags() const { return head.x >> 16; }		/* bits above the flags are aux's */

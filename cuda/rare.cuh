@@ -1,26 +1,30 @@
 /*
- * rare.cuh: operations on 64-bit values that are long, and rare: out of line and a row
- * at a time, so that what they need of the hardware's registers is nobody else's concern.
+ * rare.cuh: operations that are long and rare, on 64-bit values a row at a time, and Lookup: out of
+ * line, and apart from the other generic ones, so that what they need of the hardware's registers is
+ * nobody else's concern. (Called from within execute_generic() they made that spill.)
  */
 #ifndef GPUVM_CUDA_RARE_CUH
 #define GPUVM_CUDA_RARE_CUH
 
 #include "arithmetic.cuh"
+#include "lookup.cuh"
 
 namespace gpuvm {
 namespace cuda {
 
+/* They are neighbours in opcodes.def. */
+constexpr Opcode FIRST_RARE = Opcode::Lookup, LAST_RARE = Opcode::TimeAddMicros;
+
 GPUVM_HD constexpr bool
 is_rare(Opcode o)
 {
-	switch (o)
-	{
-		case Opcode::DatePart: case Opcode::DateTrunc: case Opcode::TimestampAddMonths: case Opcode::TimestampAddDays:
-		case Opcode::TimestampAddMicros: case Opcode::TimeAddMicros: case Opcode::DivRound: case Opcode::DivFloor: case Opcode::Bound:
-			return true;
-		default:
-			return false;
-	}
+	return o >= FIRST_RARE && o <= LAST_RARE;
+}
+
+GPUVM_HD constexpr bool
+is_rare_code(uint32_t code)
+{
+	return code >= generic_code(FIRST_RARE, Type::None) && code < generic_code(LAST_RARE, Type::None) + 16u;
 }
 
 /* r = f(a, b, &errors) for every row; b is of type B. */
@@ -63,6 +67,11 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 			break;
 	switch (op.code())
 	{
+		case generic_code(Opcode::Lookup, Type::Bool):
+		case generic_code(Opcode::Lookup, Type::I32):
+		case generic_code(Opcode::Lookup, Type::I64):
+			op_lookup(m, op);
+			break;
 		GPUVM_RARE(DatePart, int64_t, DatePart(a, field, e))
 		GPUVM_RARE(DateTrunc, int64_t, DateTrunc(a, field, e))
 		GPUVM_RARE(TimestampAddMonths, int32_t, TimestampAddMonths(a, b, e))
