@@ -33,6 +33,9 @@ extern "C" {
 
 namespace gpuvm {
 
+/* Different values of one expression together. PostgreSQL holds those of one row. */
+constexpr Size MAX_ITEM_BYTES = 256 * 1024 * 1024;
+
 /* -- maps -------------------------------------------------------------------------------- */
 
 static uint64
@@ -186,6 +189,7 @@ add_item(MapData *map, const char *image, uint32 len, uint32 hash)
 
 		memcpy(copy, image, len);
 		item = PointerGetDatum(copy);
+		map->item_bytes += len;
 	}
 	map->items[map->nitems] = item;
 	dictionary_put(map->slots, map->nslots, dictionary_slot(hash, map->nitems));
@@ -203,6 +207,14 @@ item_of(MapData *map, Datum value)
 
 	if (map->typlen == -1)
 		value = PointerGetDatum(PG_DETOAST_DATUM(value));
+	else if (map->typbyval)
+	{
+		/* an enum's, say, is sign-extended where a tuple or an entry has it, and is not where a function or a constant gives it */
+		char		bytes[sizeof(Datum)];
+
+		store_att_byval(bytes, value, map->typlen);
+		value = fetch_att(bytes, true, map->typlen);
+	}
 	image = item_image(map, &value, &len);
 	hash = dictionary_hash(image, len);
 	for (uint32 at = map->nslots == 0 ? 0 : hash & (map->nslots - 1); map->nslots != 0 && map->slots[at] != 0; at = (at + 1) & (map->nslots - 1))
@@ -278,6 +290,7 @@ struct Extension
 	const EntrySource *source;
 	uint32		upto;
 	bool		ambiguous;		/* entries are equal and not the same */
+	bool		too_large;
 };
 
 static bool
@@ -400,6 +413,11 @@ evaluate(Extension *ext)
 		}
 		if (isnull && map->kind == MapKind::Rank)
 			map->entry_items[code] = NO_ITEM;
+		if (map->item_bytes > MAX_ITEM_BYTES)
+		{
+			ext->too_large = true;
+			return;
+		}
 	}
 }
 
@@ -416,7 +434,7 @@ extend(void *argument)
 		find_equal(ext, constant);
 	else if (!ext->map->bare)
 		evaluate(ext);
-	if (ext->map->kind == MapKind::Rank)
+	if (ext->map->kind == MapKind::Rank && !ext->too_large)
 		ext->ambiguous = !map_rank(ext->map, ext->source, ext->upto);
 }
 
@@ -444,6 +462,8 @@ map_extend(MapData *map, const EntrySource *source, uint32 upto)
 	MemoryContextDelete(scratch);
 	if (!done)
 		failure = MemoryContextStrdup(map->context, psprintf("an entry raises SQLSTATE %s", unpack_sql_state(sqlstate)));
+	else if (ext.too_large)
+		failure = "its values take too much memory";
 	else if (ext.ambiguous)
 		failure = "entries are equal without being the same";
 	else

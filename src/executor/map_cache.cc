@@ -18,6 +18,7 @@ namespace gpuvm {
 
 /* All maps of a session together. A single one that is larger than half of it is not kept. */
 constexpr Size CACHE_BYTES = 64 * 1024 * 1024;
+constexpr int CACHE_MAPS = 256;	/* they are looked through */
 
 static List *maps;				/* of CachedMap, most recently used first */
 
@@ -45,7 +46,7 @@ make_room(void)
 
 	foreach(lc, maps)
 		bytes += MemoryContextMemAllocated(static_cast<CachedMap *>(lfirst(lc))->data->context, true);
-	for (int i = list_length(maps) - 1; i >= 0 && bytes > CACHE_BYTES; i--)
+	for (int i = list_length(maps) - 1; i >= 0 && (bytes > CACHE_BYTES || list_length(maps) > CACHE_MAPS); i--)
 	{
 		CachedMap  *map = static_cast<CachedMap *>(list_nth(maps, i));
 

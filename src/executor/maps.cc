@@ -98,13 +98,15 @@ maps_begin(GpuvmScanState *state)
 	state->known_states = ExecInitExprList(state->known, &state->css.ss.ps);
 }
 
-/* Their values, for this execution. A subquery is run for it, which may raise its own errors. */
-static KnownValues
-evaluate_known(GpuvmScanState *state)
+/* Their values, for this execution. A subquery is run for it, which may raise its own errors. NULL, or why not. */
+static const char *
+evaluate_known(GpuvmScanState *state, KnownValues *known)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	KnownValues known = {state->known, NIL};
+	int			sqlstate = 0;
 	ListCell   *lc;
+
+	*known = {state->known, NIL};
 
 	foreach(lc, state->known_states)
 	{
@@ -113,15 +115,17 @@ evaluate_known(GpuvmScanState *state)
 		int16		len;
 		bool		byval;
 		bool		isnull;
-		Datum		value = ExecEvalExprSwitchContext(static_cast<ExprState *>(lfirst(lc)), econtext, &isnull);
+		Datum		value;
 
+		if (!evaluate_leaf(expr, static_cast<ExprState *>(lfirst(lc)), econtext, &value, &isnull, &sqlstate))
+			return psprintf("a parameter raises SQLSTATE %s", unpack_sql_state(sqlstate));
 		get_typlenbyval(type, &len, &byval);
 		if (!isnull)
 			value = len == -1 ? PointerGetDatum(PG_DETOAST_DATUM_COPY(value)) : datumCopy(value, byval, len);
-		known.consts = lappend(known.consts, makeConst(type, exprTypmod(expr), exprCollation(expr), len, isnull ? (Datum) 0 : value, isnull, byval));
+		known->consts = lappend(known->consts, makeConst(type, exprTypmod(expr), exprCollation(expr), len, isnull ? (Datum) 0 : value, isnull, byval));
 	}
 	ResetExprContext(econtext);
-	return known;
+	return nullptr;
 }
 
 /* -- maps ---------------------------------------------------------------------------------- */
@@ -211,7 +215,7 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 	instr_time	end;
 	MemoryContext old;
 	KnownValues known;
-	const char *failure = nullptr;
+	const char *failure;
 
 	for (int i = 0; i < plan->noutputs; i++)
 	{
@@ -225,7 +229,12 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 	maps_release(state);
 	INSTR_TIME_SET_CURRENT(start);
 	old = MemoryContextSwitchTo(state->map_context);
-	known = evaluate_known(state);
+	failure = evaluate_known(state, &known);
+	if (failure != nullptr)
+	{
+		*reason = FALLBACK_ERROR_FLAG;
+		*detail = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, failure);
+	}
 	for (int i = 0; i < plan->nmaps && failure == nullptr; i++)
 	{
 		const PlanMap *map = &plan->maps[i];

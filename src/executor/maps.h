@@ -15,6 +15,7 @@
 #include "store/dictionary.h"
 
 extern "C" {
+#include "nodes/execnodes.h"
 #include "nodes/pg_list.h"
 }
 
@@ -82,6 +83,7 @@ struct MapData
 
 	uint32		nitems;
 	uint32		item_capacity;
+	Size		item_bytes;		/* of items that are no values themselves */
 	Datum	   *items;
 	uint32		nslots;			/* a hash table of them, as a dictionary's */
 	uint64	   *slots;
@@ -110,6 +112,12 @@ const char *map_extend(MapData *map, const EntrySource *source, uint32 upto);
 
 /* Runs what computes, and holds nothing but memory, so that errors of data are no errors: false and the SQLSTATE. */
 bool		guarded(void (*work) (void *), void *argument, int *sqlstate);
+
+/*
+ * An expression without columns, in the context's memory per tuple, before PostgreSQL would evaluate
+ * it, or where it perhaps never would: false and the SQLSTATE if it raises.
+ */
+bool		evaluate_leaf(const Node *expr, ExprState *state, ExprContext *econtext, Datum *value, bool *isnull, int *sqlstate);
 
 /* -- map_cache.cc: a session's, least recently used ones go ------------------------------- */
 

@@ -101,29 +101,6 @@ param_value(Datum value, bool isnull, Type type)
 	return p;
 }
 
-/* A parameter that is an expression, not a leaf, may raise: where PostgreSQL would perhaps never evaluate it, nobody is to know. */
-struct ParamEvaluation
-{
-	ExprState  *expr;
-	ExprContext *econtext;
-	Datum		value;
-	bool		isnull;
-};
-
-static void
-evaluate_param(void *argument)
-{
-	ParamEvaluation *e = static_cast<ParamEvaluation *>(argument);
-
-	e->value = ExecEvalExprSwitchContext(e->expr, e->econtext, &e->isnull);
-}
-
-static bool
-cannot_raise(const Node *expr)
-{
-	return IsA(expr, Param) || IsA(expr, SQLValueFunction) || IsA(expr, Const);
-}
-
 /* NULL, or why it cannot be done. */
 static const char *
 bind_params(GpuvmScanState *state, Job *job)
@@ -147,14 +124,13 @@ bind_params(GpuvmScanState *state, Job *job)
 	foreach(lc, state->param_states)
 	{
 		int			i = foreach_current_index(lc);
-		ParamEvaluation e = {static_cast<ExprState *>(lfirst(lc)), econtext, (Datum) 0, true};
+		Datum		value;
+		bool		isnull;
 		int			sqlstate = 0;
 
-		if (cannot_raise(static_cast<Node *>(list_nth(state->plan->params, i))))
-			evaluate_param(&e);
-		else if (!guarded(evaluate_param, &e, &sqlstate))
+		if (!evaluate_leaf(static_cast<Node *>(list_nth(state->plan->params, i)), static_cast<ExprState *>(lfirst(lc)), econtext, &value, &isnull, &sqlstate))
 			return psprintf("an expression without columns raises SQLSTATE %s", unpack_sql_state(sqlstate));
-		job->params[i] = param_value(e.value, e.isnull, types[i]);
+		job->params[i] = param_value(value, isnull, types[i]);
 	}
 	job->nparams = list_length(state->param_states);
 	return nullptr;

@@ -86,6 +86,22 @@ CREATE TEXT SEARCH CONFIGURATION parsing (COPY = simple);
 SELECT ask($$SELECT count(*) FROM types WHERE to_tsvector('dictionary.parsing', w) @@ 'w3'::tsquery$$);
 ALTER TEXT SEARCH CONFIGURATION parsing DROP MAPPING FOR asciiword, numword, word;
 SELECT ask($$SELECT count(*) FROM types WHERE to_tsvector('dictionary.parsing', w) @@ 'w3'::tsquery$$);
+-- Values that nobody asked for are too large for PostgreSQL, or all together for a session.
+SELECT ask($$SELECT count(*) FROM types WHERE d < 0 AND length(repeat(repeat(w, 600000), 1000)) > 5$$);
+SELECT ask($$SELECT length(max(repeat(u::text, 250000))) FROM types WHERE id < 3$$);
+-- A record's field that has no value any more raises only where PostgreSQL comes to it.
+CREATE FUNCTION later(given bool) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
+	n bigint[];
+BEGIN
+	IF given THEN
+		SELECT 'w3'::text AS x, 4 AS i INTO r;
+	END IF;
+	SELECT ARRAY[count(*) FILTER (WHERE CASE WHEN w = '' THEN w = r.x ELSE true END), count(*) FILTER (WHERE d < 100 OR d = r.i)] INTO n FROM types;
+	RETURN n;
+END $$;
+SELECT later(true), later(false);
 -- Unsigned results.
 SELECT ask('SELECT w, sum(1) FROM types WHERE (''42949672'' || length(w))::oid > 2000000000 GROUP BY w');
 
