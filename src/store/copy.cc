@@ -329,14 +329,18 @@ agree_on_scale(CopyColumn *shared, uint32 scale)
 static bool
 settle_columns(Copier *c)
 {
+	bool		taken = true;
 	bool		fits = true;
 
+	/* no column has its scale from a page that is not taken */
+	for (int i = 0; i < c->ncols && c->job->strict; i++)
+		taken = taken && c->columns[i].unfit == COLUMN_FITS;
 	for (int i = 0; i < c->ncols; i++)
 	{
 		WalkColumn *column = &c->columns[i];
 		CopyColumn *shared = &c->job->columns[i];
 
-		if (column->staging == Staging::Numeric && column->unfit == COLUMN_FITS && column->scale >= 0 && !agree_on_scale(shared, column->scale))
+		if (taken && column->staging == Staging::Numeric && column->unfit == COLUMN_FITS && column->scale >= 0 && !agree_on_scale(shared, column->scale))
 			column->unfit = COLUMN_OTHER_SCALE;
 		if (column->unfit == COLUMN_FITS)
 			continue;
@@ -351,13 +355,17 @@ settle_columns(Copier *c)
 	return fits || !c->job->strict;
 }
 
-/* The rows of the page, which were staged, are not to be. */
+/* The rows of the page, which were staged, are not to be, nor what was learned from them. */
 static void
 unstage_page(Copier *c)
 {
 	for (int i = 0; i < c->ncols; i++)
+	{
+		if (c->columns[i].staging == Staging::Numeric)
+			c->columns[i].scale = static_cast<int16>(pg_atomic_read_u32(&c->job->columns[i].scale));
 		for (int t = 0; t < c->ntuples && c->columns[i].has_nulls; t++)
 			c->columns[i].nulls[(c->nrows + t) / 64] &= ~(uint64{1} << ((c->nrows + t) % 64));
+	}
 }
 
 static void

@@ -171,6 +171,16 @@ SELECT gpuvm.import('later');
 SELECT gpuvm.refresh('later');
 SELECT columns, rows, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
 
+-- A page that is refused decides no scale.
+CREATE TABLE undecided (id int, v numeric) WITH (autovacuum_enabled = off);
+INSERT INTO undecided SELECT i, NULL FROM generate_series(1, 20000) i;
+SELECT gpuvm.import('undecided');
+UPDATE undecided SET v = CASE WHEN id = 1 THEN 1.5 ELSE 2.25 END;
+VACUUM undecided;
+SELECT gpuvm.refresh('undecided') > 19000 AS taken;
+SELECT blocks - served_blocks < 5 AS served FROM gpuvm.tables WHERE relation = 'undecided'::regclass;
+DROP TABLE undecided;
+
 -- Partitions: a column may be left out of one of them.
 CREATE TABLE parts (k int, v numeric, t numeric(6, 2)) PARTITION BY RANGE (k);
 CREATE TABLE parts_a PARTITION OF parts FOR VALUES FROM (0) TO (100) WITH (autovacuum_enabled = off);
