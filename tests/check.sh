@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (2000), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (60), TEST_PROGRAMS (100 random programs a test, 12 on the emulated
+# Environment: DIFF_QUERIES (1600), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (60), TEST_PROGRAMS (100 random programs a test, 8 on the emulated
 # device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
 # sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
@@ -262,7 +262,7 @@ export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-100}
 named unit && gtest_suite "unit" unit
 wanted unit-asan && gtest_suite "unit (ASan, UBSan)" unit-asan
 wanted unit-tsan && gtest_suite "unit (TSan)" unit-tsan
-export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-12}
+export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-8}
 wanted unit-cuda && gtest_suite "CUDA, emulated (ASan)" unit-cuda
 named unit-cuda-tsan && gtest_suite "CUDA, emulated (TSan)" unit-cuda-tsan
 experiment_suite
@@ -282,11 +282,11 @@ else
 		wanted regress && regress_suite "regression" regress ISOLATION=
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
 		[ ! -e docs/types.md ] || { wanted docs && support_suite; }
-		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-2000}" off,cpu
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --changed
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --joins
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-2000} / 2))" off,cpu --types
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-2000} / 4))" off,cpu --types --changed
+		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-1600}" off,cpu
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --changed
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --joins
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --types
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
 		cluster_drop "$cluster"
 		cluster=
