@@ -18,6 +18,7 @@ $node->safe_psql('postgres', q{
 });
 my $log_start = -s $node->logfile;
 my $right = 'CASE WHEN count(*) = 20000 AND sum(v) = 0 THEN 1 ELSE 0 END';
+# An update that has waited for a row which was deleted meanwhile has nothing to update: the two keep out of each other's way.
 my %scripts = (
 	# updates, and rows that move to another page
 	'01_update@2' => q{
@@ -25,14 +26,18 @@ my %scripts = (
 		\set b random(1, 20000)
 		\sleep 40 ms
 		BEGIN;
+		SELECT pg_advisory_xact_lock_shared(1);
 		UPDATE t SET v = v - 7 WHERE id = :a;
 		UPDATE t SET v = v + 7 WHERE id = :b;
 		END;},
 	'02_replace@1' => q{
 		\set a random(1, 19900)
 		\sleep 90 ms
+		BEGIN;
+		SELECT pg_advisory_xact_lock(1);
 		WITH gone AS (DELETE FROM t WHERE id BETWEEN :a AND :a + 50 RETURNING *) INSERT INTO t SELECT -id, v FROM gone WHERE id > 0;
-		UPDATE t SET id = -id WHERE id < 0;},
+		UPDATE t SET id = -id WHERE id < 0;
+		END;},
 	'03_rollback@1' => q{
 		\set a random(1, 20000)
 		\sleep 30 ms
