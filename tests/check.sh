@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (1600), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (60), TEST_PROGRAMS (100 random programs a test, 8 on the emulated
+# Environment: DIFF_QUERIES (1600), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (60), TEST_PROGRAMS (100 random programs a test, 12 on the emulated
 # device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
 # sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
@@ -262,7 +262,7 @@ export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-100}
 named unit && gtest_suite "unit" unit
 wanted unit-asan && gtest_suite "unit (ASan, UBSan)" unit-asan
 wanted unit-tsan && gtest_suite "unit (TSan)" unit-tsan
-export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-8}
+export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-12}
 wanted unit-cuda && gtest_suite "CUDA, emulated (ASan)" unit-cuda
 named unit-cuda-tsan && gtest_suite "CUDA, emulated (TSan)" unit-cuda-tsan
 experiment_suite
