@@ -545,7 +545,7 @@ compile_expr(Compiler *c, const Expr *expr)
 	check_stack_depth();
 	if (c->b->failed)
 		return -1;
-	if (wants_map(c, expr))
+	if (is_map_expr(expr))
 		return compile_map(c, expr);
 	if (evaluated_at_start(expr))
 		return compile_param(c, expr);

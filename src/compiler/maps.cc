@@ -393,12 +393,6 @@ map_is_settled(const Expr *expr)
 	return scan_whole(expr, &scan) && scan.settled;
 }
 
-bool
-wants_map(Compiler *c, const Expr *expr)
-{
-	return is_map_expr(expr);
-}
-
 /* -- into the program ----------------------------------------------------------------- */
 
 /* The number of the map; -1 and a reason. */

@@ -63,7 +63,6 @@ struct OutputForm
  * can evaluate for each entry beforehand? It raises nothing: an error leads to PostgreSQL's own plan.
  */
 bool		is_map_expr(const Expr *expr);
-bool		wants_map(Compiler *c, const Expr *expr);
 
 /* Might its raising an error, or not, tell of values that the user may not see? */
 bool		map_is_leaky(const Expr *expr);

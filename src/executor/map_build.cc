@@ -344,13 +344,12 @@ find_equal(Extension *ext, const Const *constant)
 	MapData    *map = ext->map;
 	const EntrySource *source = ext->source;
 	struct varlena *image = PG_DETOAST_DATUM(constant->constvalue);
-	uint32		nbase = source->base != nullptr ? source->base->nentries : 0;
 	int32		code = source->base != nullptr ? dictionary_find(source->base, reinterpret_cast<char *>(image), VARSIZE(image)) : NO_CODE;
 
 	memset(map->values + map->nentries, 0, ext->upto - map->nentries);
-	for (uint32 i = nbase; code == NO_CODE && i < ext->upto; i++)
+	for (uint32 i = local_nentries(source->base, nullptr); code == NO_CODE && i < ext->upto; i++)
 	{
-		const char *entry = source->local->entries[i - nbase];
+		const char *entry = local_entry(source->base, source->local, i);
 
 		if (VARSIZE(entry) == VARSIZE(image) && memcmp(entry, image, VARSIZE(image)) == 0)
 			code = static_cast<int32>(i);

@@ -36,16 +36,13 @@ struct EntrySource
 inline uint32
 entry_count(const EntrySource *source)
 {
-	return (source->base != nullptr ? source->base->nentries : 0) + (source->local != nullptr ? source->local->nadded : 0);
+	return local_nentries(source->base, source->local);
 }
 
 inline Datum
 entry_datum(const EntrySource *source, uint32 code)
 {
-	uint32		n = source->base != nullptr ? source->base->nentries : 0;
-	const char *image = code < n ? dictionary_entry(source->base, code) : source->local->entries[code - n];
-
-	return image_datum(image, source->attlen, source->byval);
+	return image_datum(local_entry(source->base, source->local, code), source->attlen, source->byval);
 }
 
 /*

@@ -145,17 +145,20 @@ LocalDictionary *local_dictionary(const Dictionary *base);
 /* NO_CODE: too many values. */
 int32		local_code(LocalDictionary *local, const char *image, uint32 len);
 
-/* The image of any code below base->nentries + nadded; local may be NULL. */
-static inline const char *
-local_entry(const Dictionary *base, const LocalDictionary *local, uint32 code)
-{
-	return code < base->nentries ? dictionary_entry(base, code) : local->entries[code - base->nentries];
-}
-
+/* Entries of both; either may be NULL. */
 static inline uint32
 local_nentries(const Dictionary *base, const LocalDictionary *local)
 {
-	return base->nentries + (local != NULL ? local->nadded : 0);
+	return (base != NULL ? base->nentries : 0) + (local != NULL ? local->nadded : 0);
+}
+
+/* The image of any code below their number. */
+static inline const char *
+local_entry(const Dictionary *base, const LocalDictionary *local, uint32 code)
+{
+	uint32		nbase = local_nentries(base, NULL);
+
+	return code < nbase ? dictionary_entry(base, code) : local->entries[code - nbase];
 }
 
 /* References: a version holds its columns' dictionaries. */
