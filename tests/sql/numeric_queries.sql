@@ -7,42 +7,9 @@ CREATE SCHEMA numeric_queries;
 SET search_path = numeric_queries;
 SET gpuvm.force = on;
 
--- Who answers (with gpuvm.require, so an answer by the VM was one) and what is left to PostgreSQL; and is it what PostgreSQL answers?
-CREATE FUNCTION ask(query text, OUT "by" text, OUT equal bool, OUT answer text) LANGUAGE plpgsql AS $$
-DECLARE
-	whole text := format('SELECT string_agg(q::text, '' '' ORDER BY q::text) FROM (%s) q', query);
-	got text;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true);
-	BEGIN
-		EXECUTE whole INTO answer;
-	EXCEPTION WHEN OTHERS THEN
-		answer := 'ERROR: ' || SQLERRM;
-	END;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
-	BEGIN
-		EXECUTE whole INTO got;
-		SELECT coalesce('VM, but ' || string_agg(DISTINCT node || ': ' || reason, '; '), 'VM') INTO "by" FROM gpuvm.why_not(query);
-	EXCEPTION
-		WHEN object_not_in_prerequisite_state THEN
-			GET STACKED DIAGNOSTICS "by" = PG_EXCEPTION_DETAIL;
-			"by" := regexp_replace("by", '^PostgreSQL''s own plan would run: |^Table "\w+" would be read by PostgreSQL: |\.$', '', 'g');
-			PERFORM set_config('gpuvm.require', 'any', true);
-			BEGIN
-				EXECUTE whole INTO got;
-			EXCEPTION WHEN OTHERS THEN
-				got := 'ERROR: ' || SQLERRM;
-			END;
-		WHEN OTHERS THEN
-			"by" := 'VM';
-			got := 'ERROR: ' || SQLERRM;
-	END;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	equal := got IS NOT DISTINCT FROM answer;
-END $$;
--- The answers of many queries, each with one expression in the place of %s.
-CREATE FUNCTION ask_each(template text, VARIADIC expressions text[]) RETURNS TABLE (expression text, "by" text, equal bool, answer text) LANGUAGE sql AS $$
-SELECT e, (a)."by", (a).equal, left((a).answer, 90) FROM (SELECT e, ask(format(template, e)) a FROM unnest(expressions) e OFFSET 0) q $$;
+\set ECHO none
+\i tests/sql/include/ask.sql
+\set ECHO all
 
 CREATE TABLE t (id int, g int, a numeric(12,2), b numeric(9,4), n numeric(6,0), big numeric(18,2), i2 int2, i4 int4, i8 int8, nothing numeric(5,1))
 	WITH (autovacuum_enabled = off);
