@@ -149,36 +149,15 @@ TEST_F(CudaJoinFilter, NotWhereItLeavesMost)
 /* Every kind of join, of table, of row, of way to the device. */
 TEST_F(CudaJoinFilter, Everything)
 {
-	const JoinKind kinds[] = {JoinKind::Inner, JoinKind::Inner, JoinKind::Semi, JoinKind::Left, JoinKind::Anti, JoinKind::Full};
 	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 24);
 	uint64_t	filtered = 0;
 
 	for (uint64_t seed = 1; seed <= n && !HasFatalFailure(); seed++)
 	{
 		Rng			rng(seed);
-		Table		f = facts(rng, {1 + static_cast<uint32_t>(rng() % 9000), 1 + static_cast<uint32_t>(rng() % 100), 1 + static_cast<uint32_t>(rng() % 13000)}, 1000);
-		StarShape	shape;
+		const RandomStar star(rng, 13000);
 		Ways		ways;
-		std::vector<Table> sides;
-		std::vector<const Table *> tables = {&f};
 
-		for (int k = 0; k < SIDES; k++)
-		{
-			shape.kinds[k] = kinds[rng() % (k == SIDES - 1 ? 6 : 5)];
-			sides.push_back(side(rng, k, rng() % 5 == 0 ? 100 : 1 + rng() % 60, rng() % 4 == 0));
-			if (rng() % 8 == 0)	/* nothing but nulls */
-			{
-				for (Value &v : sides.back().columns[0].rows)
-					v = Value{};
-				sides.back().build();
-			}
-		}
-		for (const Table &table : sides)
-			tables.push_back(&table);
-		shape.first_filters = rng() % 2;
-		shape.rows = rng() % 2 && shape.kinds[2] != JoinKind::Full;
-		if (rng() % 2)
-			mask_randomly(rng, &f);
 		arena.next = align_up(sizeof(ArenaHeader), 4096);
 		library.reset();
 		open();
@@ -187,16 +166,16 @@ TEST_F(CudaJoinFilter, Everything)
 		ways.capacity = 4096;
 		gpuvm_emulated::set_seed(seed);
 
-		const SealedProgram program = star_program(shape);
+		const SealedProgram program = star_program(star.shape);
 		const uint32_t unnamed = static_cast<uint32_t>(rng() % 3);
-		const Ran	ran = run_star(program, tables, ways, unnamed);
+		const Ran	ran = run_star(program, star.tables, ways, unnamed);
 
 		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason << ", seed " << seed;
-		ASSERT_EQ(ran.sorted(), expected(program, tables)) << "seed " << seed;
+		ASSERT_EQ(ran.sorted(), expected(program, star.tables)) << "seed " << seed;
 		cuda::join_sizes.filter_rows = UINT64_MAX;
 		library.reset();
 		open();
-		filtered += run_star(program, tables, ways, unnamed).figures.pairs != ran.figures.pairs;
+		filtered += run_star(program, star.tables, ways, unnamed).figures.pairs != ran.figures.pairs;
 		cuda::join_sizes.filter_rows = 0;
 	}
 	EXPECT_GT(filtered * 4, n);

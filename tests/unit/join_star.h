@@ -177,6 +177,41 @@ met(const std::vector<const Table *> &tables, int nsides)
 	return n;
 }
 
+/* Sides of every size and shape, joined in every way. `most` rows in the last tablet of facts. */
+struct RandomStar
+{
+	StarShape	shape;
+	Table		fact;
+	std::vector<Table> sides;
+	std::vector<const Table *> tables;
+
+	RandomStar(Rng &rng, uint64_t most)
+		: fact(facts(rng, {1 + static_cast<uint32_t>(rng() % 9000), 1 + static_cast<uint32_t>(rng() % 100), 1 + static_cast<uint32_t>(rng() % most)}, 1000))
+	{
+		const JoinKind kinds[] = {JoinKind::Inner, JoinKind::Inner, JoinKind::Semi, JoinKind::Left, JoinKind::Anti, JoinKind::Full};
+
+		for (int k = 0; k < SIDES; k++)
+		{
+			shape.kinds[k] = kinds[rng() % (k == SIDES - 1 ? 6 : 5)];
+			sides.push_back(side(rng, k, rng() % 5 == 0 ? 100 : 1 + rng() % 60, rng() % 4 == 0));
+			if (rng() % 8 == 0)	/* nothing but nulls */
+			{
+				for (Value &v : sides.back().columns[0].rows)
+					v = Value{};
+				sides.back().build();
+			}
+		}
+		tables.push_back(&fact);
+		for (const Table &table : sides)
+			tables.push_back(&table);
+		shape.first_filters = rng() % 2;
+		shape.rows = rng() % 2 && shape.kinds[2] != JoinKind::Full;
+		if (rng() % 2)
+			mask_randomly(rng, &fact);
+	}
+	RandomStar(const RandomStar &) = delete;
+};
+
 }  // namespace reference
 }  // namespace gpuvm
 

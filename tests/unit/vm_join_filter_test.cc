@@ -163,47 +163,24 @@ TEST_F(JoinFilter, ErrorsAreKept)
 
 TEST_F(JoinFilter, Everything)
 {
-	const JoinKind kinds[] = {JoinKind::Inner, JoinKind::Inner, JoinKind::Semi, JoinKind::Left, JoinKind::Anti, JoinKind::Full};
 	int			filtered = 0;
 
 	for (uint64_t seed = 1; seed <= 24 && !HasFatalFailure(); seed++)
 	{
 		Rng			rng(seed);
-		Table		f = facts(rng, {1 + static_cast<uint32_t>(rng() % 9000), 1 + static_cast<uint32_t>(rng() % 100), 1 + static_cast<uint32_t>(rng() % 23000)}, 1000);
-		StarShape	shape;
-		std::vector<Table> sides;
-		std::vector<const Table *> tables = {&f};
-
-		for (int k = 0; k < SIDES; k++)
-		{
-			shape.kinds[k] = kinds[rng() % (k == SIDES - 1 ? 6 : 5)];
-			sides.push_back(side(rng, k, rng() % 5 == 0 ? 100 : 1 + rng() % 60, rng() % 4 == 0));
-			if (rng() % 8 == 0)	/* nothing but nulls */
-			{
-				for (Value &v : sides.back().columns[0].rows)
-					v = Value{};
-				sides.back().build();
-			}
-		}
-		for (const Table &table : sides)
-			tables.push_back(&table);
-		shape.first_filters = rng() % 2;
-		shape.rows = rng() % 2 && shape.kinds[2] != JoinKind::Full;
-		if (rng() % 2)
-			mask_randomly(rng, &f);
-
-		const SealedProgram program = star_program(shape);
+		const RandomStar star(rng, 23000);
+		const SealedProgram program = star_program(star.shape);
 		const uint32_t unit_rows = CPU_VECTOR_ROWS << rng() % 6;
 		const int	nstates = 1 + static_cast<int>(rng() % 3);
 
 		cpu_join::filter_rows = 0;
 
-		const Ran	ran = run(program, tables, unit_rows, nstates);
+		const Ran	ran = run(program, star.tables, unit_rows, nstates);
 
 		ASSERT_EQ(ran.out.errors, 0u) << "seed " << seed;
-		ASSERT_EQ(sorted(program, ran.out), sorted(program, expected(program, tables))) << "seed " << seed;
+		ASSERT_EQ(sorted(program, ran.out), sorted(program, expected(program, star.tables))) << "seed " << seed;
 		cpu_join::filter_rows = UINT64_MAX;
-		filtered += run(program, tables, unit_rows, nstates).pairs != ran.pairs;
+		filtered += run(program, star.tables, unit_rows, nstates).pairs != ran.pairs;
 	}
 	EXPECT_GT(filtered, 6);
 }
