@@ -40,7 +40,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 6;
+constexpr uint32_t ABI_VERSION = 7;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -257,6 +257,34 @@ struct JobMap
 };
 static_assert(sizeof(JobMap) == 32, "sent between processes");
 
+/*
+ * Stages. Job.program reads the job's cursors; each stage is a program that reads nothing but what the one before
+ * gave. What holds:
+ *   - nstages is at most JOB_MAX_STAGES. With stages, Job.program is a grouped one (with keys or without,
+ *     over one cursor or, as a join, over several), and no result column of it is an I128: no Sum of integers.
+ *   - A stage's program has one cursor, whose column i is the result column i of the program before, with its type:
+ *     Column's p2 is that number. As ever it may leave columns out. Its rows are the groups, in no
+ *     particular order. It may not use Rowid. It is a grouped program, or one of rows.
+ *   - params and maps are the job's, and shared: Variable and Lookup of all programs mean them by number; each program
+ *     checks those that it uses. nparams and nmaps are at least the most that any of them needs. A parameter that
+ *     two programs use has one type.
+ *   - count_groups, result_capacity, row_limit and the buffers are for the last program, whose result columns they
+ *     hold. The other fields are for the first: cursors, unit_rows, build_limit, expected_pairs. skip_units is 0.
+ *   - An error of any program ends the job: Done, with its bits in `errors`. What was handed over is then worth nothing.
+ *     Rows of the last program come as units (of unit_rows rows of the groups) whose number says nothing but their order: none can be
+ *     skipped or evaluated elsewhere, there is no way to go on with a job that failed, and Job.yielded is never set.
+ *   - rows_in, bytes_read, tablets_* and pairs are the first program's; stage_rows counts the groups that went on.
+ */
+constexpr uint32_t JOB_MAX_STAGES = 1;
+
+struct JobStage
+{
+	uint64_t	program;		/* arena offset of the sealed Program */
+	uint32_t	program_size;
+	uint32_t	reserved;
+};
+static_assert(sizeof(JobStage) == 16, "sent between processes");
+
 struct Job
 {
 	/* -- the request, written by the backend before Submitted ---------------- */
@@ -284,6 +312,9 @@ struct Job
 	uint64_t	maps;			/* arena offset of JobMap[nmaps] */
 	uint32_t	nmaps;			/* at least the program's */
 	uint32_t	reserved2;
+	uint64_t	stages;			/* arena offset of JobStage[nstages]: the programs behind `program`, in order */
+	uint32_t	nstages;
+	uint32_t	reserved3;
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */
@@ -313,6 +344,7 @@ struct Job
 	uint32_t	yielded;		/* row programs, Failed: nobody took rows, so the device went to others; units up to
 								 * the last one handed over are done, the rest may be submitted again */
 	uint32_t	reserved0;
+	uint64_t	stage_rows;		/* stages: groups of the first program */
 	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];
 };
