@@ -18,7 +18,7 @@ constexpr uint32_t RESULT_AREA_ALIGN = 64;
 /* ---- tablets --------------------------------------------------------------- */
 
 /* What of a tablet's header never changes; backends count references in what follows. */
-constexpr size_t HEADER_FIXED = offsetof(TabletHeader, serial) + sizeof(TabletHeader::serial);
+constexpr size_t HEADER_FIXED = offsetof(TabletHeader, refs);
 
 static uint64_t
 fingerprint(const void *data, size_t bytes, uint64_t hash)
@@ -44,7 +44,7 @@ CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader
 	if (arena.at<char>(offset, sizeof(TabletHeader) + chunks) == nullptr)
 		return "a tablet reaches past the arena's end";
 	if (tablet->serial == 0)
-		return check_tablet(tablet, arena.available(offset));
+		return check_tablet(tablet, arena.available(offset), offset);
 
 	uint64_t	print = fingerprint(tablet + 1, chunks, fingerprint(tablet, HEADER_FIXED, chunks));
 	std::lock_guard<std::mutex> lock(mutex_);
@@ -53,7 +53,7 @@ CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader
 	if (it != fingerprints_.end() && it->second == print)
 		return nullptr;
 
-	const char *wrong = check_tablet(tablet, arena.available(offset));
+	const char *wrong = check_tablet(tablet, arena.available(offset), offset);
 
 	if (wrong != nullptr)
 		return wrong;
@@ -157,16 +157,25 @@ read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *chec
 
 /* ---- program and parameters -------------------------------------------------- */
 
-static const char *
-read_program(const ArenaMap &arena, uint64_t offset, uint32_t size, Request *request)
+/* nullptr: it lies outside of the arena. */
+static const Program *
+copy_program(const ArenaMap &arena, uint64_t offset, uint32_t size, std::unique_ptr<uint64_t[]> *copy)
 {
 	const char *at = arena.at<char>(offset, size, alignof(Program));
 
 	if (at == nullptr || size < sizeof(Program) || size > PROGRAM_MAX_SIZE)
+		return nullptr;
+	copy->reset(new uint64_t[(size + 7) / 8]);
+	memcpy(copy->get(), at, size);
+	return reinterpret_cast<const Program *>(copy->get());
+}
+
+static const char *
+read_program(const ArenaMap &arena, uint64_t offset, uint32_t size, Request *request)
+{
+	request->program = copy_program(arena, offset, size, &request->program_copy);
+	if (request->program == nullptr)
 		return "the program lies outside the arena";
-	request->program_copy.reset(new uint64_t[(size + 7) / 8]);
-	memcpy(request->program_copy.get(), at, size);
-	request->program = reinterpret_cast<const Program *>(request->program_copy.get());
 
 	std::vector<Type> types[PROGRAM_MAX_CURSORS];
 	CursorSchema schemas[PROGRAM_MAX_CURSORS];
@@ -181,6 +190,49 @@ read_program(const ArenaMap &arena, uint64_t offset, uint32_t size, Request *req
 		schemas[i] = CursorSchema{static_cast<uint32_t>(types[i].size()), types[i].data()};
 	}
 	return verify_program(request->program, size, schemas, ncursors);
+}
+
+/* The program that reads the groups of the one before, whose result columns are its cursor's. */
+static const char *
+read_stage(const ArenaMap &arena, uint64_t offset, uint32_t nstages, Request *request)
+{
+	if (nstages == 0)
+		return nullptr;
+	if (nstages > JOB_MAX_STAGES)
+		return "the job has too many stages";
+
+	const JobStage *at = arena.at<JobStage>(offset, nstages * sizeof(JobStage));
+
+	if (at == nullptr)
+		return "the job's stages lie outside the arena";
+
+	const JobStage stage = *at;
+
+	/* what is checked is what was read */
+	std::atomic_signal_fence(std::memory_order_seq_cst);
+	request->stage = copy_program(arena, stage.program, stage.program_size, &request->stage_copy);
+	if (request->stage == nullptr)
+		return "a stage's program lies outside the arena";
+	if (!request->program->grouped)
+		return "a stage reads a program that has no groups";
+
+	Type		types[PROGRAM_MAX_COLUMNS] = {};
+	const uint32_t ncols = request->program->nresults;
+
+	program_result_types(request->program, types);
+	for (uint32_t i = 0; i < ncols; i++)
+		if (types[i] < Type::Bool || types[i] > Type::F64)
+			return "a stage reads a column that no table can have";
+
+	const CursorSchema schema = {ncols, types};
+	const char *wrong = verify_program(request->stage, stage.program_size, &schema, 1);
+
+	if (wrong != nullptr)
+		return wrong;
+	for (int i = 0; i < request->stage->nops; i++)
+		if (request->stage->ops()[i].opcode == Opcode::Rowid)
+			return "the rows of a stage are nowhere";
+	return verify_params(request->stage, request->params, request->nparams);
 }
 
 /*
@@ -217,7 +269,10 @@ read_maps(const ArenaMap &arena, uint64_t offset, uint32_t nmaps, Request *reque
 		map.range = map_range(map, 0, map.nentries);
 		request->maps.push_back(map);
 	}
-	return verify_maps(request->program, request->maps.data(), nmaps);
+
+	const char *wrong = verify_maps(request->program, request->maps.data(), nmaps);
+
+	return wrong != nullptr || request->stage == nullptr ? wrong : verify_maps(request->stage, request->maps.data(), nmaps);
 }
 
 /* ---- results ------------------------------------------------------------------- */
@@ -231,13 +286,13 @@ read_buffers(const ArenaMap &arena, const Job *job, Request *request)
 		request->capacity == 0 || request->capacity > TABLET_MAX_ROWS ||
 		request->capacity % RESULT_PAD_ROWS != 0)
 		return "the job's result buffers are malformed";
-	program_result_types(request->program, types);
+	program_result_types(request->last(), types);
 
-	int			ncols = request->program->nresults;
+	int			ncols = request->last()->nresults;
 
 	if (request->count_groups)
 	{
-		if (!request->program->grouped)
+		if (!request->last()->grouped)
 			return "a program of rows has no groups to count";
 		types[0] = Type::I64;
 		ncols = 1;
@@ -266,8 +321,10 @@ is_full_join(const Program *program)
 static const char *
 read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Request *request)
 {
-	if (request->program->grouped)
-		return skip_units == 0 ? nullptr : "a grouped program has no units to skip";
+	if (request->program->grouped && skip_units != 0)
+		return "a grouped program has no units to skip";
+	if (request->last()->grouped)
+		return nullptr;
 	if (request->unit_rows == 0 || request->unit_rows % CPU_VECTOR_ROWS != 0 ||
 		request->unit_rows > request->capacity)
 		return "the job's unit does not fit a result buffer";
@@ -298,6 +355,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	uint32_t	skip_bytes = job->skip_bytes;
 	uint64_t	maps = job->maps;
 	uint32_t	nmaps = job->nmaps;
+	uint64_t	stages = job->stages;
+	uint32_t	nstages = job->nstages;
 	const char *wrong;
 
 	if (job->magic != JOB_MAGIC)
@@ -340,6 +399,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 			return wrong;
 	if ((wrong = read_program(arena, program, program_size, request)) != nullptr ||
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
+		(wrong = read_stage(arena, stages, nstages, request)) != nullptr ||
 		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;

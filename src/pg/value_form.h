@@ -2,7 +2,8 @@
  * value_form.h: in which form a PostgreSQL type's values are stored and computed with.
  *
  * The one truth for the store, the compiler, the planner and the executor: what is
- * not in here is left out of tablets, and a query that needs it runs on PostgreSQL.
+ * not in here, or does not fit, is stored for output and for text_match alone
+ * (Variable), or, by-value types, left out of tablets; then a query that needs it runs on PostgreSQL.
  */
 #ifndef GPUVM_PG_VALUE_FORM_H
 #define GPUVM_PG_VALUE_FORM_H
@@ -18,6 +19,8 @@ enum class ValueForm : uint8_t
 	Plain,						/* the value itself, or widened without loss: oid is an I64 */
 	Numeric,					/* an I64 scaled by a power of ten, which is the column's (numeric_scaled.h) */
 	Dictionary,					/* an I32 code into a dictionary of the table's column */
+	Variable,					/* an I64 reference to the value as it is (tablet/format.h): of a column whose values do not fit their
+								 * type's form, or whose type has none. Never of a type: value_type() does not say it */
 };
 
 struct ValueType
@@ -28,6 +31,13 @@ struct ValueType
 
 /* A domain is what it is over. May read the catalogs, for types other than the commonest. */
 ValueType	value_type(Oid type);
+
+/* May a column of such a type (pg_attribute's or pg_type's length and by-value) be variable? */
+inline bool
+variable_type(int16 attlen, bool byval)
+{
+	return !byval && (attlen > 0 || attlen == -1);
+}
 
 /*
  * Of a type in the form of a dictionary: have equal values always equal bytes, so that codes may be

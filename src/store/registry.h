@@ -112,6 +112,7 @@ struct ImportedTable
 	uint8		types[VERSION_MAX_COLS];	/* Type; None: left out of the tablets */
 	int16		scales[VERSION_MAX_COLS];	/* of numerics, else -1 */
 	uint32		entries[VERSION_MAX_COLS];	/* of the column's dictionary, at least 1; 0: it has none */
+	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */
 };
 
 /* False when the relation is not imported. For planning only: the answer may be stale by execution. */

@@ -380,12 +380,20 @@ plan_floats(const StagedColumn &column, uint32_t nrows, ColumnChunk *chunk,
 	}
 }
 
+/* Of the images' places, which plan_tablet moves to where the images will be. */
+static void
+plan_references(const StagedColumn &column, ColumnChunk *chunk)
+{
+	chunk->max = static_cast<int64_t>(column.nimages) - 1;
+	chunk->width = chunk->max == 0 ? 0 : chunk->max <= 0xff ? 1 : chunk->max <= 0xffff ? 2 : 4;
+}
+
 static void
 plan_chunk(const StagedColumn &column, uint32_t nrows, ColumnChunk *chunk)
 {
 	memset(chunk, 0, sizeof(*chunk));
 	chunk->type = column.type;
-	chunk->encoding = Encoding::Fixed;
+	chunk->encoding = column.encoding;
 	chunk->attnum = column.attnum;
 	chunk->null_count = count_nulls(column, nrows);
 	if (chunk->null_count > 0)
@@ -395,6 +403,11 @@ plan_chunk(const StagedColumn &column, uint32_t nrows, ColumnChunk *chunk)
 		chunk->flags |= CHUNK_ALL_NULL;
 		if (type_is_float(column.type))
 			no_floats(chunk);
+		return;
+	}
+	if (column.encoding == Encoding::Variable)
+	{
+		plan_references(column, chunk);
 		return;
 	}
 
@@ -421,6 +434,29 @@ plan_chunk(const StagedColumn &column, uint32_t nrows, ColumnChunk *chunk)
 		default:
 			__builtin_unreachable();	/* not a stored type */
 	}
+}
+
+static bool
+has_images(const ColumnChunk &chunk)
+{
+	return chunk.encoding == Encoding::Variable && !(chunk.flags & CHUNK_ALL_NULL);
+}
+
+static void
+shift_references(ColumnChunk *chunk, uint64_t by)
+{
+	chunk->base = static_cast<int64_t>(static_cast<uint64_t>(chunk->base) + by);
+	chunk->min = static_cast<int64_t>(static_cast<uint64_t>(chunk->min) + by);
+	chunk->max = static_cast<int64_t>(static_cast<uint64_t>(chunk->max) + by);
+}
+
+void
+place_tablet(TabletHeader *tablet, uint64_t offset)
+{
+	for (uint32_t i = 0; i < tablet->ncols; i++)
+		if (has_images(tablet_chunks(tablet)[i]))
+			shift_references(&tablet_chunks(tablet)[i], offset - tablet->place);
+	tablet->place = offset;
 }
 
 uint64_t
@@ -465,6 +501,18 @@ plan_tablet(const StagedTablet &staged, TabletHeader *header, ColumnChunk *chunk
 			chunk->data_bytes = uint64_t{header->padded_rows} * chunk->width;
 			at += chunk->data_bytes;
 		}
+	}
+	for (uint32_t i = 0; i < staged.ncols; i++)
+	{
+		ColumnChunk *chunk = &chunks[i];
+
+		if (!has_images(*chunk))
+			continue;
+		if (header->var == 0)
+			header->var = at;
+		shift_references(chunk, at);
+		at = round_up(at + variable_bytes(*chunk) + VARIABLE_SLACK, TABLET_ALIGN);
+		header->var_bytes = at - header->var;
 	}
 	header->size = at;
 	return at;
@@ -530,12 +578,18 @@ write_chunk(const StagedColumn &column, uint32_t nrows, const ColumnChunk &chunk
 		write_codes(column, nrows, chunk.base, to, narrow_int32_t_uint8_t);
 	else if (column.type == Type::I32)
 		write_codes(column, nrows, chunk.base, to, narrow_int32_t_uint16_t);
-	else if (chunk.width == 1)
-		write_codes(column, nrows, chunk.base, to, narrow_int64_t_uint8_t);
-	else if (chunk.width == 2)
-		write_codes(column, nrows, chunk.base, to, narrow_int64_t_uint16_t);
 	else
-		write_codes(column, nrows, chunk.base, to, narrow_int64_t_uint32_t);
+	{
+		/* references are staged as what becomes their code */
+		int64_t		base = column.encoding == Encoding::Variable ? 0 : chunk.base;
+
+		if (chunk.width == 1)
+			write_codes(column, nrows, base, to, narrow_int64_t_uint8_t);
+		else if (chunk.width == 2)
+			write_codes(column, nrows, base, to, narrow_int64_t_uint16_t);
+		else
+			write_codes(column, nrows, base, to, narrow_int64_t_uint32_t);
+	}
 
 	memset(to + uint64_t{nrows} * chunk.width, 0, chunk.data_bytes - uint64_t{nrows} * chunk.width);
 }
@@ -569,6 +623,13 @@ write_tablet(const StagedTablet &staged, const TabletHeader &header, const Colum
 		}
 		if (chunk.width > 0)
 			write_chunk(staged.columns[i], staged.nrows, chunk, to + chunk.data);
+		if (has_images(chunk))
+		{
+			uint64_t	bytes = variable_bytes(chunk);
+
+			memcpy(to + chunk.base, staged.columns[i].images, bytes);
+			memset(to + chunk.base + bytes, 0, round_up(bytes + VARIABLE_SLACK, TABLET_ALIGN) - bytes);
+		}
 	}
 }
 
@@ -579,6 +640,14 @@ as_double(int64_t bits)
 
 	memcpy(&value, &bits, sizeof(value));
 	return value;
+}
+
+static void
+summarize_references(ColumnSummary *summary)
+{
+	summary->flags |= COLUMN_VARIABLE;
+	summary->min = 0;
+	summary->max = VARIABLE_MAX_REFERENCE;
 }
 
 void
@@ -598,6 +667,8 @@ summarize_chunk(ColumnSummary *summary, const ColumnChunk &chunk, bool first)
 		summary->min = chunk.min;
 		summary->max = chunk.max;
 		summary->null_count = chunk.null_count;
+		if (chunk.encoding == Encoding::Variable)
+			summarize_references(summary);
 		return;
 	}
 
@@ -609,6 +680,11 @@ summarize_chunk(ColumnSummary *summary, const ColumnChunk &chunk, bool first)
 	if (chunk.exp_lo < summary->exp_lo)
 		summary->exp_lo = chunk.exp_lo;
 	summary->null_count += chunk.null_count;
+	if (chunk.encoding == Encoding::Variable)
+	{
+		summarize_references(summary);
+		return;
+	}
 
 	/* an all-null chunk of integers counts with the 0 that lies under its nulls */
 	if (type_is_float(chunk.type)
@@ -630,6 +706,23 @@ inside(const TabletHeader &header, uint64_t offset, uint64_t bytes, uint64_t ali
 	return offset >= meta && offset % align == 0 && offset <= header.size && bytes <= header.size - offset;
 }
 
+/* Do the images lie in the variable area, with the bytes that may be read behind them? */
+static const char *
+check_images(const TabletHeader &header, const ColumnChunk &chunk)
+{
+	uint64_t	at = static_cast<uint64_t>(chunk.base) - header.place;
+	uint64_t	bytes = variable_bytes(chunk);
+
+	if (chunk.type != Type::I64 || chunk.width > 4)
+		return "a variable-length column is not of references";
+	if (!has_images(chunk))
+		return chunk.min == 0 && chunk.max == 0 && chunk.width == 0 ? nullptr : "a variable-length column of nulls has images";
+	if (bytes > VARIABLE_MAX_BYTES || header.var == 0 || at < header.var || at - header.var > header.var_bytes ||
+		bytes + VARIABLE_SLACK > header.var_bytes - (at - header.var) || at % TABLET_ALIGN != 0)
+		return "a column's images are outside the tablet's variable area";
+	return nullptr;
+}
+
 static const char *
 check_chunk(const TabletHeader &header, const ColumnChunk &chunk)
 {
@@ -639,7 +732,7 @@ check_chunk(const TabletHeader &header, const ColumnChunk &chunk)
 
 	if (chunk.type != Type::Bool && !type_is_int(chunk.type) && !is_float)
 		return "a column has a type that tablets do not store";
-	if (chunk.encoding != Encoding::Fixed)
+	if (chunk.encoding != Encoding::Fixed && chunk.encoding != Encoding::Variable)
 		return "a column has an unknown encoding";
 	natural = type_natural_width(chunk.type);
 
@@ -674,11 +767,11 @@ check_chunk(const TabletHeader &header, const ColumnChunk &chunk)
 		if (chunk.width < natural && range > (chunk.width == 0 ? 0 : ~0ull >> (64 - chunk.width * 8)))
 			return "a column's range does not fit its width";
 	}
-	return nullptr;
+	return chunk.encoding == Encoding::Variable ? check_images(header, chunk) : nullptr;
 }
 
 const char *
-check_tablet(const TabletHeader *tablet, uint64_t available)
+check_tablet(const TabletHeader *tablet, uint64_t available, uint64_t place)
 {
 	TabletHeader header;
 	const uint32_t *block_rows;
@@ -707,8 +800,10 @@ check_tablet(const TabletHeader *tablet, uint64_t available)
 		!inside(header, header.block_lps, uint64_t{header.nblocks} * sizeof(uint32_t), sizeof(uint32_t)) ||
 		!inside(header, header.lps, uint64_t{header.nlps} * sizeof(uint16_t), sizeof(uint16_t)))
 		return "the tablet's keys are outside it";
-	if (header.var != 0 || header.var_bytes != 0)
-		return "the tablet has a variable area";
+	if (header.var != 0
+		? !inside(header, header.var, header.var_bytes, TABLET_ALIGN) || header.place != place
+		: header.var_bytes != 0)
+		return "the tablet's variable area is outside it, or elsewhere";
 
 	block_rows = tablet_at<uint32_t>(tablet, header.block_rows);
 	block_lps = tablet_at<uint32_t>(tablet, header.block_lps);

@@ -14,6 +14,9 @@ namespace gpuvm {
  * One column's rows in heap order: `values` in PostgreSQL's own width
  * (type_natural_width), unspecified under a null; `nulls` a bitmap (1 = null) of
  * at least nrows bits in whole uint64 words, bits past nrows zero, or nullptr.
+ * Of a variable-length column (type I64) the values are the images' places in
+ * `images`, which has nimages bytes up to the last one's end, as format.h says, and
+ * is aligned to 8 bytes.
  */
 struct StagedColumn
 {
@@ -21,6 +24,9 @@ struct StagedColumn
 	int16_t		attnum;
 	const void *values;
 	const uint64_t *nulls;
+	Encoding	encoding = Encoding::Fixed;
+	const char *images = nullptr;
+	uint64_t	nimages = 0;
 };
 
 struct StagedTablet
@@ -40,19 +46,25 @@ struct StagedTablet
 /* Fills chunks[ncols] (statistics, encoding, offsets) and *header; returns the tablet's size in bytes. */
 uint64_t	plan_tablet(const StagedTablet &staged, TabletHeader *header, ColumnChunk *chunks);
 
-/* Writes the planned tablet to `to` (64-byte aligned, header->size bytes, contents undefined before). `serial`: see TabletHeader. */
+/*
+ * Writes the planned tablet to `to` (64-byte aligned, header->size bytes, contents undefined before). `serial`: see
+ * TabletHeader. References count from its own first byte: place_tablet.
+ */
 void		write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks,
 						 uint64_t serial, char *to);
+
+/* The tablet lies, or will lie as it is, at this arena offset: its references become offsets in the arena. */
+void		place_tablet(TabletHeader *tablet, uint64_t offset);
 
 /* Adds a tablet's chunk to the table-wide summary; `first` for the first tablet. */
 void		summarize_chunk(ColumnSummary *summary, const ColumnChunk &chunk, bool first);
 
 /*
- * Is this a well-formed tablet of at most `available` bytes? Every offset and
- * length is checked; gpuvmd calls it once for each tablet it meets. Returns
- * nullptr, or what is wrong.
+ * Is this a well-formed tablet of at most `available` bytes at arena offset `place`?
+ * Every offset and length is checked, but not each row's reference; gpuvmd calls it
+ * once for each tablet it meets. Returns nullptr, or what is wrong.
  */
-const char *check_tablet(const TabletHeader *tablet, uint64_t available);
+const char *check_tablet(const TabletHeader *tablet, uint64_t available, uint64_t place = 0);
 
 }  // namespace gpuvm
 

@@ -9,7 +9,7 @@
  *   meta   TabletHeader, then ncols ColumnChunk
  *   keys   per heap block: first row, page LSN, line pointers where they have gaps
  *   fixed  per column: null bitmap (if it has nulls), values
- *   var    variable-length data (reserved: not written yet)
+ *   var    per variable-length column: the images of its values
  *
  * Value arrays and null bitmaps are 64-byte aligned and padded with zeroes to
  * whole multiples of TABLET_PAD_ROWS rows, so that no engine needs a scalar tail.
@@ -24,6 +24,17 @@
  * whatever lies under a null is a value in [min, max], which an all-null chunk
  * has as [0, 0]: arithmetic on it cannot leave the range that a program was
  * checked for.
+ *
+ * A variable-length column (Encoding::Variable) is such a column of references, of
+ * type I64: the arena offset of the value's image. base = min is the arena offset
+ * of the column's images, max that of their last byte, and the code of w = 1, 2 or 4
+ * bytes is the image's place among them (w = 0: one byte in all; all null: no
+ * images, and base, min and max are 0). Images are in the order of the rows, of
+ * rows that are not null, each once: so a range of rows is a range of bytes. An
+ * image is what a heap tuple would hold, detoasted: a varlena with a header of one
+ * byte where it fits, at any address, else of four, aligned as its type is; another
+ * by-reference type as it is, aligned. Gaps are zero bytes, and at least
+ * VARIABLE_SLACK of them follow the last image, which may be read.
  */
 #ifndef GPUVM_TABLET_FORMAT_H
 #define GPUVM_TABLET_FORMAT_H
@@ -42,8 +53,15 @@ enum class Encoding : uint8_t
 {
 	Fixed = 0,					/* narrowed integers, floats, bool; scaled numerics and codes of a dictionary are such integers */
 	Int128 = 1,					/* reserved: scaled numeric, 16 bytes */
-	Variable = 3,				/* reserved: offsets into the variable area */
+	Variable = 3,				/* references: arena offsets of images in the tablet's variable area */
 };
+
+constexpr uint32_t VARIABLE_SLACK = 64;
+constexpr uint32_t VARIABLE_MAX_IMAGE = 1u << 20;	/* of one value */
+constexpr uint64_t VARIABLE_MAX_BYTES = 1ull << 30;	/* of a column of a tablet */
+
+/* What the summary of a variable-length column says of its references: that they are arena offsets, wherever tablets are put. */
+constexpr int64_t VARIABLE_MAX_REFERENCE = (int64_t{1} << 48) - 1;
 
 enum ChunkFlag : uint16_t
 {
@@ -53,6 +71,7 @@ enum ChunkFlag : uint16_t
 	CHUNK_HAS_INF = 1u << 3,
 	CHUNK_HAS_NEG_ZERO = 1u << 4,
 	COLUMN_LEFT_OUT = 1u << 5,	/* of a summary: the tablets have nulls instead of the values, which do not fit their form */
+	COLUMN_VARIABLE = 1u << 6,	/* of a summary: the chunks are of Encoding::Variable */
 };
 
 /*
@@ -99,11 +118,12 @@ struct TabletHeader
 	uint64_t	lps;			/* offset of uint16[]: line pointer of each row of the listed blocks */
 	uint32_t	nlps;
 	uint32_t	reserved0;
-	uint64_t	var;			/* offset of the variable area, 0 when empty */
+	uint64_t	var;			/* offset of the variable area, 0 when there is none */
 	uint64_t	var_bytes;
 	uint64_t	serial;			/* unique in the arena's life: tells a tablet from a later one in its place; 0 = none */
+	uint64_t	place;			/* arena offset that the references count from: the tablet's own, once it is there (place_tablet) */
 	uint32_t	refs;			/* versions that hold the tablet: counted by backends, atomically; no part of its content */
-	uint32_t	reserved1[7];
+	uint32_t	reserved1[5];
 };
 static_assert(sizeof(TabletHeader) == 128, "part of the format");
 
@@ -127,6 +147,42 @@ inline const T *
 tablet_at(const TabletHeader *t, uint64_t offset)
 {
 	return reinterpret_cast<const T *>(reinterpret_cast<const char *>(t) + offset);
+}
+
+/* -- images of variable-length columns ---------------------------------------------- */
+
+/* The first byte of the images, as an offset from the tablet's first; the chunk is not all null. */
+inline uint64_t
+variable_at(const TabletHeader *t, const ColumnChunk &chunk)
+{
+	return static_cast<uint64_t>(chunk.base) - t->place;
+}
+
+/* Bytes of all images of a chunk, gaps between them included, but not the slack. */
+GPUVM_HD uint64_t
+variable_bytes(const ColumnChunk &chunk)
+{
+	return chunk.flags & CHUNK_ALL_NULL ? 0 : static_cast<uint64_t>(chunk.max) - static_cast<uint64_t>(chunk.min) + 1;
+}
+
+/* Length of an image, header included, of which at least VARIABLE_SLACK bytes may be read; attlen: its type's. */
+GPUVM_HD uint32_t
+image_length(const char *image, int attlen)
+{
+	const unsigned char *b = reinterpret_cast<const unsigned char *>(image);
+
+	if (attlen > 0)
+		return static_cast<uint32_t>(attlen);
+	if (b[0] & 1)
+		return b[0] >> 1;
+	return (b[0] | static_cast<uint32_t>(b[1]) << 8 | static_cast<uint32_t>(b[2]) << 16 | static_cast<uint32_t>(b[3]) << 24) >> 2;
+}
+
+/* Of a varlena's image: the bytes of its header. */
+GPUVM_HD uint32_t
+image_header(const char *image)
+{
+	return *image & 1 ? 1 : 4;
 }
 
 /* Table-wide summary of a column: what programs are bound and lowered with. */
