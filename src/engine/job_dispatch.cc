@@ -19,6 +19,7 @@
 #include "engine/job_io.h"
 #include "engine/job_join.h"
 #include "engine/job_run.h"
+#include "engine/job_stage.h"
 #include "engine/pin_words.h"
 
 namespace gpuvm {
@@ -40,6 +41,7 @@ reset_outcome(Job *job)
 	job->device_index = 0;
 	job->bytes_moved = job->device_ns = 0;
 	job->pairs = job->build_rows = job->build_bytes = 0;
+	job->stage_rows = 0;
 	job->slices = 0;
 	job->transfer_used = Transfer::Auto;
 	job->yielded = 0;
@@ -150,6 +152,11 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 			context->devices.reason(refusal, size);
 		return false;
 	}
+	if (request.stage != nullptr)
+	{
+		snprintf(refusal, size, "a device does not run a program over another one's groups");
+		return false;
+	}
 	if (request.others.empty() && !request.program->grouped && request.unit_rows % TABLET_PAD_ROWS != 0)
 	{
 		snprintf(refusal, size, "the job's units are not multiples of %u rows", TABLET_PAD_ROWS);
@@ -228,27 +235,6 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 
 /* ---- the job ------------------------------------------------------------------- */
 
-/* The tablets that can matter, and what it takes to read them. */
-static JobWork
-plan_work(const CpuJob &cpu, const Request &request)
-{
-	JobWork		work;
-
-	work.tablets.reserve(request.tablets.size());
-	work.bytes_of.reserve(request.tablets.size());
-	for (const RequestTablet &of : request.tablets)
-	{
-		bool		skip = of.wholly_masked() || cpu.can_skip(of.tablet);
-
-		work.tablets.push_back(DeviceTabletRef{of.tablet, skip, of.masked, of.nmasked});
-		work.bytes_of.push_back(skip ? 0 : cpu.bytes_of(of.tablet));
-		work.bytes += work.bytes_of.back();
-		work.rows += skip ? 0 : of.tablet->nrows - of.masked_rows;
-		work.skipped += skip;
-	}
-	return work;
-}
-
 static std::vector<DeviceTabletRef>
 tablets_of(const RequestCursor &cursor, JobWork *work)
 {
@@ -311,7 +297,10 @@ run_join(EngineContext *context, const Request &request, Job *job, JobIo *io)
 
 	JobWork		work = plan_work(*build.join(), request);
 
-	JobRun(request, work, build.join(), job, io, context->pool).run();
+	JobRun		run(request, work, build.join(), job, io, context->pool);
+
+	run.run();
+	run_stage(context, request, build.join(), run.take_groups(), job, io);
 	job->bytes_read += build.bytes_read();
 	job->tablets_skipped = work.skipped;
 }
@@ -331,7 +320,12 @@ run_scan(EngineContext *context, const Request &request, Job *job, JobIo *io)
 		if (request.device_required)
 			io->fail(job->device_refusal);
 		else if (!io->stopped())
-			JobRun(request, work, cpu.get(), job, io, context->pool).run();
+		{
+			JobRun		run(request, work, cpu.get(), job, io, context->pool);
+
+			run.run();
+			run_stage(context, request, cpu.get(), run.take_groups(), job, io);
+		}
 	}
 	job->tablets_skipped = work.skipped;
 }

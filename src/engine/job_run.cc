@@ -86,6 +86,13 @@ JobRun::work_rows(CpuState *state, bool owner)
 		count_range(*range);
 		if (outcome.rows == 0 && outcome.errors == 0)
 			continue;
+		if (outcome.errors != 0 && request_.of_stage)
+		{
+			/* nobody could evaluate the unit by other means */
+			errors_.fetch_or(outcome.errors);
+			io_->stop();
+			break;
+		}
 		io_->publish(buffer, range->unit, outcome.errors ? 0 : outcome.rows, outcome.errors);
 		buffer = -1;
 	}
@@ -320,6 +327,26 @@ JobRun::group_step() const
 	return std::max(1u, vectors) * CPU_VECTOR_ROWS;
 }
 
+JobWork
+plan_work(const CpuJob &cpu, const Request &request)
+{
+	JobWork		work;
+
+	work.tablets.reserve(request.tablets.size());
+	work.bytes_of.reserve(request.tablets.size());
+	for (const RequestTablet &of : request.tablets)
+	{
+		bool		skip = of.wholly_masked() || cpu.can_skip(of.tablet);
+
+		work.tablets.push_back(DeviceTabletRef{of.tablet, skip, of.masked, of.nmasked});
+		work.bytes_of.push_back(skip ? 0 : cpu.bytes_of(of.tablet));
+		work.bytes += work.bytes_of.back();
+		work.rows += skip ? 0 : of.tablet->nrows - of.masked_rows;
+		work.skipped += skip;
+	}
+	return work;
+}
+
 uint32_t
 most_threads(const Request &request, const WorkerPool *pool)
 {
@@ -485,6 +512,9 @@ JobRun::run_groups()
 	helper_states_.clear();
 	if (job_->errors != 0)
 		return;
+	finished_ = true;
+	if (request_.stage != nullptr)
+		return;
 	if (request_.count_groups)
 		emit_group_count(owner_state_.get());
 	else
@@ -498,9 +528,11 @@ JobRun::run()
 	struct Dismiss
 	{
 		JobRun	   *run;
+		bool		failed = true;
 		~Dismiss()
 		{
-			run->io_->stop();
+			if (failed)
+				run->io_->stop();
 			run->pool_->dismiss(run);
 		}
 	};
@@ -513,6 +545,7 @@ JobRun::run()
 			run_groups();
 		else
 			run_rows();
+		dismiss.failed = false;
 	}
 
 	job_->ran_on = Device::Cpu;

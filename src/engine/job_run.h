@@ -27,6 +27,9 @@ struct JobWork
 	std::vector<DeviceCursor> others;
 };
 
+/* The tablets that can matter, and what it takes to read them. */
+JobWork		plan_work(const CpuJob &cpu, const Request &request);
+
 /* The session's thread and as many of the pool's as the request admits. */
 uint32_t	most_threads(const Request &request, const WorkerPool *pool);
 
@@ -41,6 +44,9 @@ public:
 
 	/* Runs the job to its end and fills the Job's outcome, as far as the scheduling knows it. Throws std::bad_alloc. */
 	void		run();
+
+	/* Of a program whose groups a stage reads: these, finished; nullptr if the job ended before. */
+	std::unique_ptr<CpuState> take_groups() { return finished_ ? std::move(owner_state_) : nullptr; }
 
 	void help() noexcept override;
 
@@ -130,6 +136,7 @@ private:
 	std::vector<CpuState *> states_;
 	uint32_t	nparts_ = 0;
 	std::atomic<uint32_t> next_part_{0};
+	bool		finished_ = false;
 };
 
 }  // namespace gpuvm

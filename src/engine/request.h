@@ -62,6 +62,9 @@ struct Request : RequestCursor
 	JobKind		kind = JobKind::Run;	/* Prepare: of the following only `tablets` and what belongs to it */
 	std::unique_ptr<uint64_t[]> program_copy;
 	const Program *program = nullptr;
+	std::unique_ptr<uint64_t[]> stage_copy;
+	const Program *stage = nullptr;	/* reads the groups of `program`; nullptr: there is none */
+	bool		of_stage = false;	/* the table is another program's groups */
 	ParamValue	params[PROGRAM_MAX_PARAMS];
 	uint32_t	nparams = 0;
 	std::vector<CodeMap> maps;	/* what they point to lies in the arena */
@@ -80,6 +83,8 @@ struct Request : RequestCursor
 	bool		device_required = false;
 	Transfer	transfer = Transfer::Auto;
 
+	/* Whose results leave. */
+	const Program *last() const { return stage != nullptr ? stage : program; }
 	bool skips(uint64_t unit) const
 	{
 		return unit / 8 < skip_units.size() && (skip_units[unit / 8] >> (unit % 8) & 1);
