@@ -29,7 +29,7 @@ DATA = $(wildcard sql/gpuvm--*.sql)
 
 BRIDGE_DIRS = pg store compiler planner executor sqlapi
 BRIDGE_SRC = $(foreach d,$(BRIDGE_DIRS),$(wildcard src/$(d)/*.cc)) \
-	$(wildcard src/tablet/*.cc) src/vm/program.cc src/vm/disassemble.cc
+	$(wildcard src/tablet/*.cc) src/vm/program.cc src/vm/disassemble.cc src/vm/text_match.cc
 OBJS = $(BRIDGE_SRC:%.cc=build/so/%.o)
 
 ENGINE_SRC = $(wildcard src/tablet/*.cc src/vm/*.cc src/engine/*.cc)

@@ -314,7 +314,8 @@ struct Job
 	uint32_t	reserved2;
 	uint64_t	stages;			/* arena offset of JobStage[nstages]: the programs behind `program`, in order */
 	uint32_t	nstages;
-	uint32_t	reserved3;
+	uint32_t	npatterns;		/* at least the program's */
+	uint64_t	patterns;		/* arena offset of uint64[npatterns]: arena offsets of patterns (vm/text_match.h), aligned to 8 */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */

@@ -273,6 +273,9 @@ disassemble_op(const Program *program, int address, DisassembledOp *out)
 			if (op.p5 & LOOKUP_NULL)
 				comment.format(", or null's own");
 			break;
+		case OpForm::TEXTMATCH:
+			comment.format("r[%d] = column %d of cursor %d matches pattern %s", op.p1, op.p2, op.p3, out->p4);
+			return;
 		case OpForm::PARALLEL:
 			fill_synopsis(&comment, op, out->p4);
 			if (program->ncursors > 1)

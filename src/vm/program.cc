@@ -19,7 +19,7 @@ const OpcodeInfo opcode_info[] = {
 void
 ProgramBuilder::init()
 {
-	nops = nregs = nresults = nkeys = naggs = nparams = nmaps = ncursors = 0;
+	nops = nregs = nresults = nkeys = naggs = nparams = nmaps = npatterns = ncursors = 0;
 	parallel = converge = 0;
 	naux = names_len = 0;
 	grouped = failed = false;
@@ -61,6 +61,9 @@ ProgramBuilder::emit(Opcode opcode, Type type, int p1, int p2, int p3, int64_t p
 			break;
 		case Opcode::Lookup:
 			nmaps = p2 + 1 > nmaps ? p2 + 1 : nmaps;
+			break;
+		case Opcode::TextMatch:
+			npatterns = p4 + 1 > npatterns ? static_cast<int>(p4 + 1) : npatterns;
 			break;
 		default:
 			break;
@@ -138,6 +141,7 @@ ProgramBuilder::seal(Program *to) const
 	to->naggs = static_cast<uint16_t>(naggs);
 	to->nparams = static_cast<uint16_t>(nparams);
 	to->nmaps = static_cast<uint16_t>(nmaps);
+	to->npatterns = static_cast<uint16_t>(npatterns);
 	to->ncursors = static_cast<uint16_t>(ncursors);
 	to->parallel = static_cast<uint16_t>(parallel);
 	to->converge = static_cast<uint16_t>(converge);

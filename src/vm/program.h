@@ -43,6 +43,7 @@
  *   LOGIC1/2  Bool
  *   NULLTEST  p1 dst Bool, p2 src of `type`
  *   DISTINCT  p1 dst Bool, p2 src, p3 src of `type`
+ *   TEXTMATCH p1 dst Bool, p2 column of the cursor (I64, of variable length), p3 cursor, p4 pattern index
  *   IN        p1 dst Bool, p2 src of `type`, p3 aux index, p4 count (>= 1), p5 IN_HAS_NULL
  *   COMPARE   p1 src, p2 src of `type`, p3 target or dst, p4 verdict, p5 flags
  *   BRANCH    p1 src Bool, p3 target, p4 verdict, p5 flags
@@ -100,6 +101,9 @@
  * dictionary. A null code gives null, or with LOOKUP_NULL the entry behind the last; a
  * code outside of the map gives null.
  *
+ * Patterns. A job brings what TextMatch compares values of variable length with (vm/text_match.h). It reads
+ * the column itself, as Column does, and wherever Column may; a null value gives null, and a null pattern nulls.
+ *
  * Errors count as ever on lanes that live: a row that is inserted or drives, or a
  * pair that the operations before have left. Rowid is for programs of one cursor.
  */
@@ -123,7 +127,7 @@ enum class OpForm : uint8_t
 	TABLE, RESCOL, AGGOPEN, PARALLEL, CONVERGE, FINISH,
 	COLUMN, ROWID, IMM32, IMM64, IMMNULL, VARIABLE, CAST,
 	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT, FIELD, LOOKUP,
-	LOGIC1, LOGIC2, NULLTEST, DISTINCT, IN,
+	LOGIC1, LOGIC2, NULLTEST, DISTINCT, TEXTMATCH, IN,
 	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
 	GROUP, AGGSTEP, RESULT,
 	HASHOPEN, HASHINSERT, SEEK, SEEKRANGE, CROSS, MATCH
@@ -230,6 +234,13 @@ struct Op
 };
 static_assert(sizeof(Op) == 24, "sent between processes");
 
+/* Does it read column p2 of cursor p3? */
+inline bool
+reads_column(const Op &op)
+{
+	return op.opcode == Opcode::Column || op.opcode == Opcode::TextMatch;
+}
+
 constexpr uint32_t PROGRAM_MAGIC = 0x50565047;	/* "GPVP" */
 constexpr int PROGRAM_MAX_OPS = 512;
 constexpr int PROGRAM_MAX_REGS = 256;
@@ -239,6 +250,7 @@ constexpr int PROGRAM_MAX_PARAMS = 64;
 constexpr int PROGRAM_MAX_COLUMNS = 128;	/* result columns, also keys + aggregates */
 constexpr int PROGRAM_MAX_CURSORS = 8;
 constexpr int PROGRAM_MAX_MAPS = 32;
+constexpr int PROGRAM_MAX_PATTERNS = 64;
 constexpr uint32_t MAP_MAX_ENTRIES = 1u << 24;
 
 /*
@@ -263,7 +275,7 @@ struct Program
 	uint32_t	naux;
 	uint32_t	names_len;
 	uint16_t	nmaps;			/* that Lookup reads */
-	uint16_t	reserved;
+	uint16_t	npatterns;		/* that TextMatch matches with */
 	uint64_t	hash;			/* of everything after this field */
 
 	const Op   *ops() const { return reinterpret_cast<const Op *>(this + 1); }
@@ -285,7 +297,7 @@ struct ProgramBuilder
 	int64_t		aux[PROGRAM_MAX_AUX];
 	char		names[PROGRAM_MAX_NAMES];
 	Type		reg_type[PROGRAM_MAX_REGS];
-	int			nops, nregs, nresults, nkeys, naggs, nparams, nmaps, ncursors;
+	int			nops, nregs, nresults, nkeys, naggs, nparams, nmaps, npatterns, ncursors;
 	int			parallel, converge;
 	uint32_t	naux, names_len;
 	bool		grouped;

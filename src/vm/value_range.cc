@@ -718,6 +718,9 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 		case OpForm::DISTINCT:
 			set_bool(&regs[op.p1], true, true, false);
 			return 0;
+		case OpForm::TEXTMATCH:
+			set_bool(&regs[op.p1], columns[op.p2].may_value, columns[op.p2].may_value, true);
+			return 0;
 		case OpForm::IN:
 			{
 				const ValueRange &a = regs[op.p2];

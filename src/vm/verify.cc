@@ -22,6 +22,7 @@
 #include "vm/code_map.h"
 #include "vm/date_fields.h"
 #include "vm/program.h"
+#include "vm/text_match.h"
 
 namespace gpuvm {
 
@@ -386,6 +387,18 @@ Verifier::lane_op(int address, const Op &op)
 			src(op.p3, t);
 			dst(op.p1, Type::Bool);
 			break;
+		case OpForm::TEXTMATCH:
+			cursor_read(op.p3);
+			if (failure)
+				break;
+			if (op.p2 < 0 || static_cast<uint32_t>(op.p2) >= cursors[op.p3].ncols)
+				fail("a column number is out of range");
+			else if (cursors[op.p3].types[op.p2] != Type::I64)
+				fail("a column has another type than its operation");
+			if (op.p4 < 0 || op.p4 >= program->npatterns)
+				fail("a pattern number is out of range");
+			dst(op.p1, t);
+			break;
 		case OpForm::IN:
 			src(op.p2, t);
 			in_list(op);
@@ -703,7 +716,7 @@ verify_header(const Program *p, size_t size, int ncursors)
 	if (p->magic != PROGRAM_MAGIC)
 		return "the program has the wrong magic number";
 	if (p->nops < 3 || p->nops > PROGRAM_MAX_OPS || p->nregs > PROGRAM_MAX_REGS || p->naux > PROGRAM_MAX_AUX
-		|| p->names_len > PROGRAM_MAX_NAMES || p->names_len % 8 != 0 || p->nparams > PROGRAM_MAX_PARAMS || p->nmaps > PROGRAM_MAX_MAPS
+		|| p->names_len > PROGRAM_MAX_NAMES || p->names_len % 8 != 0 || p->nparams > PROGRAM_MAX_PARAMS || p->nmaps > PROGRAM_MAX_MAPS || p->npatterns > PROGRAM_MAX_PATTERNS
 		|| p->nresults > PROGRAM_MAX_COLUMNS || p->nkeys + p->naggs > PROGRAM_MAX_COLUMNS || p->grouped > 1)
 		return "the program exceeds a limit";
 	if (p->size > size
@@ -794,6 +807,12 @@ verify_params(const Program *program, const ParamValue *params, uint32_t nparams
 			return "a parameter's value is out of range";
 	}
 	return nullptr;
+}
+
+const char *
+verify_patterns(const Program *program, uint32_t npatterns)
+{
+	return npatterns < program->npatterns ? "a pattern is missing" : nullptr;
 }
 
 const char *

@@ -1,0 +1,253 @@
+/*
+ * text_match.h: what TextMatch compares variable-length values with.
+ *
+ * A backend makes a pattern of the constant beside =, LIKE or ^@ (text_match.cc), and it comes with the
+ * job; gpuvmd copies and checks it. text_matches() is PostgreSQL's MatchText() for valid strings, once for
+ * every engine; it reads nothing outside of the value, whatever that holds.
+ *
+ * A value is an image as a heap tuple would hold it, detoasted (tablet/format.h, Encoding::Variable): a
+ * varlena, whose header may be short, or of a fixed length.
+ */
+#ifndef GPUVM_VM_TEXT_MATCH_H
+#define GPUVM_VM_TEXT_MATCH_H
+
+#include <cstring>
+
+#include "tablet/format.h"
+#include "vm/program.h"
+
+namespace gpuvm {
+
+constexpr uint32_t TEXT_PATTERN_MAX = 4096;	/* bytes of a pattern in all */
+
+enum class TextMatchKind : uint8_t
+{
+	Null = 0,					/* the constant is null, so is every result */
+	Equal = 1,					/* the bytes are the value */
+	Prefix = 2,					/* the value begins with the bytes */
+	Like = 3,
+};
+
+enum TextPatternFlag : uint8_t
+{
+	TEXT_UTF8 = 1,				/* Like: _ is a character of UTF-8, or else a byte */
+	TEXT_TRIM_BLANKS = 2,		/* Equal: blanks at the end do not count (bpchar); the bytes have none */
+};
+
+/*
+ * LIKE's pattern in pieces: each is literal bytes behind wildcards, `skip` characters that may be anything and,
+ * if `any`, any number more. The last piece has no bytes: it is the value's end; all others have.
+ */
+struct TextPiece
+{
+	uint16_t	skip;
+	uint8_t		any;
+	uint8_t		reserved;
+	uint16_t	first;			/* into the pattern's bytes */
+	uint16_t	len;
+};
+
+/* This header, then TextPiece[npieces] (of Like), then the bytes. Position-independent, sent through the arena. */
+struct TextPattern
+{
+	uint32_t	size;			/* bytes in all */
+	TextMatchKind kind;
+	uint8_t		flags;
+	int16_t		attlen;			/* of the values: -1 varlena, or bytes of a fixed length */
+	uint16_t	npieces;
+	uint16_t	nbytes;
+	uint16_t	search;			/* Like: the piece with the longest literal, which a match must have; of "%": the last */
+	uint16_t	reserved;
+	uint32_t	min_len;		/* a shorter value does not match */
+	uint32_t	reserved1;
+
+	GPUVM_HD const TextPiece *pieces() const { return reinterpret_cast<const TextPiece *>(this + 1); }
+	GPUVM_HD const unsigned char *bytes() const { return reinterpret_cast<const unsigned char *>(pieces() + npieces); }
+};
+static_assert(sizeof(TextPattern) == 24 && sizeof(TextPiece) == 8, "sent between processes");
+
+/*
+ * Builders (also linked into backends): `to` has room for TEXT_PATTERN_MAX bytes and is aligned to 8. False where
+ * there is no such pattern: it is too long, or LIKE's ends with its escape character, at which PostgreSQL raises.
+ */
+bool		text_pattern_equal(TextPattern *to, const char *bytes, size_t len, int attlen, bool trim_blanks);
+bool		text_pattern_prefix(TextPattern *to, const char *bytes, size_t len, int attlen);
+/* `utf8`: of characters of UTF-8 (text in such a database); false: of bytes (bytea, encodings of single bytes). */
+bool		text_pattern_like(TextPattern *to, const char *pattern, size_t len, int attlen, bool utf8);
+void		text_pattern_null(TextPattern *to);
+
+/* Nullptr, or what is wrong with a pattern of `size` bytes, its own size included. */
+const char *check_text_pattern(const TextPattern *pattern, size_t size);
+
+/* Does a job with so many patterns have all of a verified program? Returns nullptr, or what is wrong. */
+const char *verify_patterns(const Program *program, uint32_t npatterns);
+
+/*
+ * A column's images in one tablet, checked to lie within it: a value is base plus its image's place among them.
+ */
+struct TextImages
+{
+	const unsigned char *bytes;
+	uint64_t	nbytes;
+};
+
+/* Bytes of a value, or nothing where the image is none that lies in `available` bytes. */
+struct TextValue
+{
+	const unsigned char *bytes;
+	uint32_t	len;
+};
+
+GPUVM_HD bool
+text_value(const unsigned char *image, uint64_t available, int attlen, TextValue *out)
+{
+	uint32_t	header = 0, total;
+
+	if (attlen >= 0)
+		total = static_cast<uint32_t>(attlen);
+	else if (available == 0)
+		return false;
+	else if (image[0] & 1)
+	{
+		/* a short header; 0 in its other bits is a pointer to elsewhere, which is no image */
+		header = 1;
+		total = image[0] >> 1;
+	}
+	else
+	{
+		if (available < 4 || (image[0] & 2))
+			return false;
+		header = 4;
+		total = (image[0] | uint32_t(image[1]) << 8 | uint32_t(image[2]) << 16 | uint32_t(image[3]) << 24) >> 2;
+	}
+	if (total < header || total > available)
+		return false;
+	out->bytes = image + header;
+	out->len = total - header;
+	return true;
+}
+
+/* The n-th next character's begin, up to the end; false where there are fewer. */
+GPUVM_HD bool
+text_skip(const unsigned char *t, uint32_t len, uint32_t n, bool utf8, uint32_t *at)
+{
+	uint32_t	p = *at;
+
+	if (!utf8)
+	{
+		*at = p + n;
+		return n <= len - p;
+	}
+	for (; n > 0; n--)
+	{
+		if (p >= len)
+			return false;
+		do
+			p++;
+		while (p < len && (t[p] & 0xc0) == 0x80);
+	}
+	*at = p;
+	return true;
+}
+
+GPUVM_HD bool
+text_same(const unsigned char *a, const unsigned char *b, uint32_t len)
+{
+#ifdef __CUDA_ARCH__
+	for (uint32_t i = 0; i < len; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+#else
+	return memcmp(a, b, len) == 0;
+#endif
+}
+
+/* Where the bytes are first found from `at` on; false where nowhere. len2 > 0. */
+GPUVM_HD bool
+text_find(const unsigned char *t, uint32_t len, const unsigned char *bytes, uint32_t nbytes, uint32_t *at)
+{
+	const unsigned char first = bytes[0];
+
+	for (uint32_t p = *at; nbytes <= len - p; p++)
+	{
+#ifndef __CUDA_ARCH__
+		const void *next = memchr(t + p, first, len - p - nbytes + 1);
+
+		if (next == nullptr)
+			return false;
+		p = static_cast<uint32_t>(static_cast<const unsigned char *>(next) - t);
+#else
+		if (t[p] != first)
+			continue;
+#endif
+		if (text_same(t + p, bytes, nbytes))
+		{
+			*at = p;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * LIKE. What stands behind a % is looked for from left to right, and the first place will do, as the same
+ * characters are left for what follows in any later one; so only a failure within it goes back, to its next place.
+ */
+GPUVM_HD bool
+text_like(const TextPattern *pattern, const unsigned char *t, uint32_t len)
+{
+	const TextPiece *piece = pattern->pieces();
+	const TextPiece *const end = piece + pattern->npieces - 1;
+	const TextPiece *again = nullptr;	/* the last one behind a %, */
+	uint32_t	next = 0;		/* and where to look for it next */
+	const unsigned char *const bytes = pattern->bytes();
+	const bool	utf8 = pattern->flags & TEXT_UTF8;
+	uint32_t	at = 0;
+
+	for (;; piece++)
+	{
+		if (!text_skip(t, len, piece->skip, utf8, &at))
+			return false;
+		if (piece == end && (piece->any || at == len))
+			return true;
+		if (piece->any)
+		{
+			again = piece;
+			if (!text_find(t, len, bytes + piece->first, piece->len, &at))
+				return false;
+		}
+		else if (piece == end || piece->len > len - at || !text_same(t + at, bytes + piece->first, piece->len))
+		{
+			if (again == nullptr)
+				return false;
+			piece = again;
+			at = next;
+			if (at > len || !text_find(t, len, bytes + piece->first, piece->len, &at))
+				return false;
+		}
+		if (piece == again)
+			next = at + 1;
+		at += piece->len;
+	}
+}
+
+/* Not of kind Null. */
+GPUVM_HD bool
+text_matches(const TextPattern *pattern, const unsigned char *t, uint32_t len)
+{
+	if (pattern->flags & TEXT_TRIM_BLANKS)
+		while (len > 0 && t[len - 1] == ' ')
+			len--;
+	switch (pattern->kind)
+	{
+		case TextMatchKind::Equal: return len == pattern->nbytes && text_same(t, pattern->bytes(), len);
+		case TextMatchKind::Prefix: return len >= pattern->nbytes && text_same(t, pattern->bytes(), pattern->nbytes);
+		case TextMatchKind::Like: return len >= pattern->min_len && text_like(pattern, t, len);
+		default: return false;
+	}
+}
+
+}  // namespace gpuvm
+
+#endif
