@@ -64,7 +64,7 @@ supported_type(Compiler *c, Oid type)
 static bool
 same_info(const RegisterInfo &a, const RegisterInfo &b)
 {
-	return a.scale == b.scale && a.shown == b.shown && a.cursor == b.cursor && a.attnum == b.attnum && a.map == b.map;
+	return a.scale == b.scale && a.shown == b.shown && a.cursor == b.cursor && a.attnum == b.attnum && a.map == b.map && a.variable == b.variable;
 }
 
 int
@@ -72,7 +72,7 @@ value(Compiler *c, Opcode op, Type type, int p2, int p3, int64_t p4, uint8_t p5,
 {
 	const OpForm form = opcode_info[static_cast<int>(op)].form;
 	const bool	compares = form == OpForm::COMPARE;
-	const bool	boolean = compares || form == OpForm::NULLTEST || form == OpForm::DISTINCT || form == OpForm::IN;
+	const bool	boolean = compares || form == OpForm::NULLTEST || form == OpForm::DISTINCT || form == OpForm::IN || form == OpForm::TEXTMATCH;
 	int			out;
 
 	for (int i = c->nknown - 1; i >= 0; i--)
@@ -190,7 +190,11 @@ can_raise_walker(Node *node, void *context)
 	{
 		const FnEntry *fn = lookup_function(function);
 
+		DictionaryComparison comparison;
+
 		/* an error of what PostgreSQL evaluates leads to its own plan, wherever it stands */
+		if (fn == nullptr && dictionary_clause(node, &comparison))
+			return expression_tree_walker(node, reinterpret_cast<bool (*)()>(can_raise_walker), context);
 		if ((fn == nullptr || function_can_raise(fn, args == NIL ? Type::None : vm_type(exprType((Node *) linitial(args))))) &&
 			!is_map_expr(reinterpret_cast<Expr *>(node)) && !evaluated_at_start(reinterpret_cast<Expr *>(node)))
 			return true;
@@ -390,14 +394,17 @@ is_dictionary(const void *expr)
 		contain_var_clause(static_cast<Node *>(const_cast<void *>(expr)));
 }
 
+/* `collation`: what the function compares by. */
 static int
-compile_call(Compiler *c, Oid function, List *args)
+compile_call(Compiler *c, Oid function, List *args, Oid collation)
 {
 	const FnEntry *fn = lookup_function(function);
 	Type		type;
 	int			ra;
 	int			rb;
 
+	if (fn == nullptr && meets_variable(c, args))
+		return compile_text_match(c, function, args, collation);
 	if (fn == nullptr)
 	{
 		const char *why = function_refusal(function);
@@ -439,19 +446,47 @@ compile_call(Compiler *c, Oid function, List *args)
 	}
 }
 
+static bool
+is_known_value(const void *expr)
+{
+	return IsA(expr, Const) && !static_cast<const Const *>(expr)->constisnull;
+}
+
 static int
 compile_distinct(Compiler *c, const DistinctExpr *expr)
 {
 	const FnEntry *fn = lookup_function(expr->opfuncid);
+	DictionaryComparison comparison;
 	Type		type;
 	int			ra;
 	int			rb;
 
+	if (meets_variable(c, expr->args) && (is_known_value(linitial(expr->args)) || is_known_value(lsecond(expr->args))))
+	{
+		/* a null is distinct from a value */
+		ra = compile_text_match(c, expr->opfuncid, expr->args, expr->inputcollid);
+		return ra < 0 ? -1 : compile_not(c, value(c, Opcode::IsTrue, Type::Bool, ra));
+	}
+	if (fn == nullptr && dictionary_comparison(expr->opno, expr->inputcollid, expr->args, &comparison))
+		return dictionary_operands(c, comparison, &ra, &rb) ? value(c, Opcode::IsDistinct, Type::I32, ra, rb) : -1;
 	if (fn == nullptr || !is_comparison(fn))
 		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
 	if (!compile_operands(c, fn, expr->args, &type, &ra, &rb))
 		return -1;
 	return value(c, Opcode::IsDistinct, type, ra, rb);
+}
+
+/* x op y of two dictionaries' values, or any other call. */
+static int
+compile_operator(Compiler *c, Oid opno, Oid function, Oid collation, List *args)
+{
+	DictionaryComparison comparison;
+	int			ra;
+	int			rb;
+
+	if (lookup_function(function) == nullptr && !meets_variable(c, args) && dictionary_comparison(opno, collation, args, &comparison))
+		return dictionary_operands(c, comparison, &ra, &rb) ? value(c, comparison.op, Type::I32, ra, rb) : -1;
+	return compile_call(c, function, args, collation);
 }
 
 /*
@@ -467,9 +502,10 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 	Opcode		wanted = expr->useOr ? Opcode::Eq : Opcode::Ne;
 	List	   *elements = NIL;
 	int			acc = -1;
+	bool		variable = variable_var(c->input, left) != nullptr;
 	ListCell   *lc;
 
-	if (fn == nullptr || !is_comparison(fn))
+	if (!variable && (fn == nullptr ? !is_dictionary(left) : !is_comparison(fn)))
 		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
 
 	if (IsA(right, Const) && !((const Const *) right)->constisnull)
@@ -483,12 +519,12 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 		bool	   *nulls;
 		int			n;
 
-		if (vm_type(elemtype) == Type::None)
+		if (!variable && vm_type(elemtype) == Type::None)
 			return refuse(c, "type %s is not supported", format_type_be(elemtype));
 		get_typlenbyvalalign(elemtype, &len, &byval, &align);
 		deconstruct_array(array, elemtype, len, byval, align, &values, &nulls, &n);
 
-		if (fn->kind == FnKind::Compare && type_is_int(fn->operand) && fn->opcode == wanted && n > 0 &&
+		if (fn != nullptr && fn->kind == FnKind::Compare && type_is_int(fn->operand) && fn->opcode == wanted && n > 0 &&
 			n <= PROGRAM_MAX_AUX / 2)
 		{
 			int64_t    *list = static_cast<int64_t *>(palloc(sizeof(int64_t) * n));
@@ -530,7 +566,7 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 	foreach(lc, elements)
 	{
 		List	   *pair = list_make2(const_cast<Expr *>(left), lfirst(lc));
-		int			reg = compile_call(c, expr->opfuncid, pair);
+		int			reg = compile_operator(c, expr->opno, expr->opfuncid, expr->inputcollid, pair);
 
 		if (reg < 0)
 			return -1;
@@ -545,7 +581,7 @@ compile_expr(Compiler *c, const Expr *expr)
 	check_stack_depth();
 	if (c->b->failed)
 		return -1;
-	if (is_map_expr(expr))
+	if (is_map(c, expr))
 		return compile_map(c, expr);
 	if (evaluated_at_start(expr))
 		return compile_param(c, expr);
@@ -570,9 +606,10 @@ compile_expr(Compiler *c, const Expr *expr)
 		case T_CollateExpr:
 			return compile_expr(c, ((const CollateExpr *) expr)->arg);
 		case T_FuncExpr:
-			return compile_call(c, ((const FuncExpr *) expr)->funcid, ((const FuncExpr *) expr)->args);
+			return compile_call(c, ((const FuncExpr *) expr)->funcid, ((const FuncExpr *) expr)->args, ((const FuncExpr *) expr)->inputcollid);
 		case T_OpExpr:
-			return compile_call(c, ((const OpExpr *) expr)->opfuncid, ((const OpExpr *) expr)->args);
+			return compile_operator(c, ((const OpExpr *) expr)->opno, ((const OpExpr *) expr)->opfuncid, ((const OpExpr *) expr)->inputcollid,
+									((const OpExpr *) expr)->args);
 		case T_BoolExpr:
 			if (((const BoolExpr *) expr)->boolop == NOT_EXPR)
 				return compile_not(c, compile_expr(c, static_cast<const Expr *>(linitial(((const BoolExpr *) expr)->args))));

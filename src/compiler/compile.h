@@ -10,6 +10,7 @@
 #define GPUVM_COMPILER_COMPILE_H
 
 #include "compiler/maps.h"
+#include "compiler/text_match.h"
 #include "pg/pg.h"
 #include "vm/program.h"
 
@@ -52,6 +53,8 @@ struct CompiledProgram
 	List	   *params;			/* expressions for Variable, in order; no Vars in them */
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];	/* of Lookup, in order */
+	int			npatterns;
+	PlanPattern patterns[PROGRAM_MAX_PATTERNS];	/* of TextMatch, in order */
 	int			noutputs;
 	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of the program's result columns */
 	bool		soft_errors;	/* something may be flagged that PostgreSQL does not raise: a numeric of more than 64 bits, a field of an infinite date */

@@ -77,6 +77,8 @@ struct ArmForm
 {
 	Type		type;
 	int			scale;			/* of numerics; else -1 */
+	bool		codes;			/* of dictionaries: these */
+	DictionaryUnion all;
 };
 
 static bool
@@ -106,7 +108,8 @@ arm_form(Compiler *c, const Expr *whole, ArmForm *form)
 		return false;
 	}
 	form->scale = scale.scale;
-	return true;
+	form->codes = vf == ValueForm::Dictionary;
+	return !form->codes || expr_union(c, whole, &form->all);
 }
 
 /* At the common scale; with ScaleUse::Each it is noted if its own one is another. */
@@ -116,6 +119,8 @@ compile_arm(Compiler *c, const Expr *expr, const ArmForm &form)
 	int			reg = compile_expr(c, expr);
 	int			out;
 
+	if (form.codes)
+		return translate(c, reg, &form.all);
 	if (reg < 0 || form.scale < 0 || c->info[reg].scale == form.scale)
 		return reg;
 	out = rescale(c, reg, form.scale);
@@ -143,21 +148,16 @@ compile_guarded(Compiler *c, const Expr *expr, const ArmForm &form, int cond, bo
 	return reg;
 }
 
-/* What is known of the one of two values that is taken: the first where `cond` is true. False if they do not fit together. */
+/* What is known of the one of two values that is taken: the first where `cond` is true. */
 static bool
-merge_info(Compiler *c, int a, int b, int cond, RegisterInfo *info)
+merge_info(Compiler *c, const ArmForm &form, int a, int b, int cond, RegisterInfo *info)
 {
 	const RegisterInfo &ia = c->info[a];
 	const RegisterInfo &ib = c->info[b];
 
-	*info = is_null_value(c, a) ? ib : ia;
+	*info = form.codes ? dictionary_info(form.all.all) : is_null_value(c, a) ? ib : ia;
 	if (is_null_value(c, a) || is_null_value(c, b))
 		return true;
-	if (ia.cursor != ib.cursor || ia.attnum != ib.attnum || ia.map != ib.map)
-	{
-		refuse(c, "values of two dictionaries meet in an expression");
-		return false;
-	}
 	if (ia.shown != ib.shown)
 	{
 		int			sa = shown_scale(c, a, ia.scale);
@@ -213,7 +213,7 @@ compile_case_from(Compiler *c, const CaseExpr *expr, int i, const ArmForm &form)
 	rest = compile_case_from(c, expr, i + 1, form);
 	if (guarded)
 		branch_close(c, br);
-	if (rest < 0 || !merge_info(c, then, rest, cond, &info))
+	if (rest < 0 || !merge_info(c, form, then, rest, cond, &info))
 		return -1;
 	return value(c, Opcode::Select, form.type, then, rest, cond, 0, info);
 }
@@ -292,7 +292,7 @@ compile_coalesce(Compiler *c, const CoalesceExpr *expr)
 			return -1;
 		found = can_raise(arm) || c->scale_use == ScaleUse::Each ? value(c, Opcode::NotNull, form.type, acc) : -1;
 		reg = compile_guarded(c, arm, form, found, true);
-		if (reg < 0 || !merge_info(c, acc, reg, found, &info))
+		if (reg < 0 || !merge_info(c, form, acc, reg, found, &info))
 			return -1;
 		acc = value(c, Opcode::Coalesce, form.type, acc, reg, 0, 0, info);
 		if (acc < 0)
@@ -336,7 +336,18 @@ compile_nullif(Compiler *c, const NullIfExpr *expr)
 	int			equal;
 	int			null;
 	int			out = compile_expr(c, static_cast<const Expr *>(linitial(expr->args)));
+	DictionaryComparison comparison;
 
+	if (fn == nullptr && dictionary_comparison(expr->opno, expr->inputcollid, expr->args, &comparison))
+	{
+		if (out < 0 || !dictionary_operands(c, comparison, &ra, &rb))
+			return -1;
+		equal = value(c, Opcode::Eq, Type::I32, ra, rb);
+		null = null_value(c, Type::I32);
+		if (equal < 0 || null < 0)
+			return -1;
+		return value(c, Opcode::Select, Type::I32, null, out, equal, 0, c->info[out]);
+	}
 	if (fn == nullptr || !is_comparison(fn))
 		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
 	if (out < 0 || !compile_operands(c, fn, expr->args, &type, &ra, &rb))
@@ -385,7 +396,7 @@ compile_null_test(Compiler *c, const NullTest *expr)
 
 	if (expr->argisrow)
 		return refuse(c, "row-valued tests are not supported");
-	reg = compile_value(c, expr->arg);
+	reg = compile_presence(c, expr->arg);
 	if (reg < 0)
 		return -1;
 	return value(c, expr->nulltesttype == IS_NULL ? Opcode::IsNull : Opcode::NotNull, c->b->reg_type[reg], reg);

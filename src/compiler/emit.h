@@ -19,6 +19,7 @@
 #include "compiler/compile.h"
 #include "compiler/functions.h"
 #include "compiler/maps.h"
+#include "compiler/text_match.h"
 
 namespace gpuvm {
 
@@ -33,15 +34,16 @@ struct CachedColumn
 
 /*
  * What is known of a register's values beyond their Type. Numerics are integers
- * times 10^-scale. Codes are of the dictionary of a column, or of one that a map makes.
+ * times 10^-scale. Codes are of the dictionary of a column, or of one that a map makes; references are to a column's values.
  */
 struct RegisterInfo
 {
 	int16		scale;			/* of a numeric, -1: it is none */
 	int16		shown;			/* register with the values' display scales where they differ from row to row; -1: all have `scale` */
-	int16		cursor;			/* of codes: whose column, -1: no codes */
+	int16		cursor;			/* of codes, and references: whose column, -1: neither */
 	AttrNumber	attnum;
 	int16		map;			/* of codes of a map's dictionary; -1 */
+	bool		variable = false;	/* references */
 };
 
 constexpr RegisterInfo NO_INFO = {-1, -1, -1, 0, -1};
@@ -74,6 +76,8 @@ struct Compiler
 	ScaleUse	scale_use;		/* of the numeric that is being compiled */
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];
+	int			npatterns;
+	PlanPattern patterns[PROGRAM_MAX_PATTERNS];
 	RegisterInfo info[PROGRAM_MAX_REGS];
 };
 
@@ -140,6 +144,10 @@ Type		supported_type(Compiler *c, Oid type);
 int			column_place(const CompileCursor *cursor, AttrNumber attnum);
 int			load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type);
 int			compile_var(Compiler *c, const Var *var);
+/* The same, and references to values of variable length: who takes them asks nothing of the values. */
+int			compile_column(Compiler *c, const Var *var);
+/* The cursor that has the column's row here, *absent: there is none (above an anti join). -1 and a reason. */
+int			cursor_at(Compiler *c, const Var *var, bool *absent);
 int			compile_const(Compiler *c, const Const *con);
 /* An expression without columns whose value is known when execution starts. */
 int			compile_param(Compiler *c, const Expr *expr, const RegisterInfo &info = NO_INFO);
@@ -220,6 +228,82 @@ int			compile_datetime_call(Compiler *c, const FnEntry *fn, List *args);
 
 /* The display scale of an extract(); -1: its field is not supported. */
 int			extract_scale(const FnEntry *fn, List *args);
+
+/* -- text_match.cc: columns without a dictionary ------------------------------------------ */
+
+/* The column under what changes no bytes, if it is one of variable length; else NULL. */
+const Var  *variable_var(const CompileInput *input, const Expr *expr);
+
+/* Is there such a column in the expression? */
+bool		reads_variable(const CompileInput *input, const Expr *expr);
+
+/* Is it an expression over a dictionary column, which becomes a map? (is_map_expr goes by types alone) */
+bool		is_map(const Compiler *c, const Expr *expr);
+
+/* A value of which only matters whether it is null. */
+int			compile_presence(Compiler *c, const Expr *expr);
+
+/* Is one of the arguments such a column? */
+bool		meets_variable(const Compiler *c, List *args);
+int			compile_text_match(Compiler *c, Oid function, List *args, Oid collation);
+
+/* Says what can be done with the column. Returns -1. */
+int			refuse_variable(Compiler *c, const Var *var);
+
+/* -- dictionaries.cc: values of two dictionaries meet ------------------------------------ */
+
+constexpr int MAX_UNION = 16;
+
+/* Dictionaries together: codes of the first, then what each of the others adds. */
+struct DictionaryUnion
+{
+	int			n;
+	DictionaryRef refs[MAX_UNION];
+	int			maps[MAX_UNION];	/* the Translate of each; -1: its codes stay */
+	DictionaryRef all;
+};
+
+/* What the codes of a dictionary type's expression are of; it need not be compiled yet. NO_DICTIONARY: it is null. */
+bool		dictionary_of(Compiler *c, const Expr *expr, DictionaryRef *ref);
+
+/* Of the arms, and of those that a CASE or COALESCE has. */
+bool		arms_union(Compiler *c, List *arms, DictionaryUnion *to);
+bool		expr_union(Compiler *c, const Expr *expr, DictionaryUnion *to);
+
+RegisterInfo dictionary_info(const DictionaryRef &ref);
+
+/* The register with codes of the union in place of those of one of its dictionaries. */
+int			translate(Compiler *c, int reg, const DictionaryUnion *to);
+
+/* A comparison between two expressions of dictionary types, neither of them a map of one column with a constant. */
+struct DictionaryComparison
+{
+	Opcode		op;
+	Oid			type;
+	Oid			collation;
+	bool		by_bytes;		/* = or <>, and equal values have equal bytes */
+	Expr	   *sides[2];
+};
+
+bool		dictionary_comparison(Oid opno, Oid collation, List *args, DictionaryComparison *out);
+bool		dictionary_clause(const Node *clause, DictionaryComparison *out);
+
+/* How the codes of both sides become comparable. */
+struct DictionaryMeeting
+{
+	DictionaryComparison comparison;
+	DictionaryUnion all;		/* by_bytes */
+	int			orders[2];		/* not by_bytes: an Order each */
+};
+
+bool		dictionaries_meet(Compiler *c, const DictionaryComparison &comparison, DictionaryMeeting *out);
+int			meeting_side(Compiler *c, const DictionaryMeeting *meeting, int side);
+
+/* Both sides, as I32. */
+bool		dictionary_operands(Compiler *c, const DictionaryComparison &comparison, int *ra, int *rb);
+
+/* A value that is known when execution starts: a dictionary of one entry. */
+int			compile_dictionary_constant(Compiler *c, const Expr *expr);
 
 /* -- programs.cc ------------------------------------------------------------------------- */
 

@@ -40,7 +40,7 @@ was_left_out(const ImportedTable *t, AttrNumber attnum)
 static bool
 holds(const ImportedTable *t, int place, ValueType wanted)
 {
-	return static_cast<Type>(t->types[place]) == wanted.type && (t->scales[place] >= 0) == (wanted.form == ValueForm::Numeric) &&
+	return !t->variable[place] && static_cast<Type>(t->types[place]) == wanted.type && (t->scales[place] >= 0) == (wanted.form == ValueForm::Numeric) &&
 		(t->entries[place] > 0) == (wanted.form == ValueForm::Dictionary);
 }
 
@@ -80,12 +80,12 @@ load_matched(Compiler *c, const CompileCursor *cursor, AttrNumber attnum, Type t
 		Node	   *inner;
 
 		if (key_sides(static_cast<const Expr *>(lfirst(lc)), cursor->varno, &outer, &inner) && IsA(inner, Var) &&
-			((Var *) inner)->varattno == attnum && lookup_function(lfirst_node(OpExpr, lc)->opfuncid)->kind == FnKind::Compare)
+			((Var *) inner)->varattno == attnum && info.attnum == 0 && lookup_function(lfirst_node(OpExpr, lc)->opfuncid)->kind == FnKind::Compare)
 		{
 			int			reg = compile_expr(c, reinterpret_cast<Expr *>(outer));
 
-			/* equal, but shown with other digits, or in another order of entries */
-			if (reg >= 0 && (c->info[reg].scale != info.scale || info.attnum != 0))
+			/* equal, but shown with other digits */
+			if (reg >= 0 && c->info[reg].scale != info.scale)
 				break;
 			return convert(c, reg, type);
 		}
@@ -97,7 +97,7 @@ int
 load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 {
 	const CompileCursor *from = &c->input->cursors[cursor];
-	const ValueType wanted = value_type(type);
+	ValueType	wanted = value_type(type);
 	RegisterInfo info = NO_INFO;
 	int			place;
 	int			reg;
@@ -111,20 +111,23 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 	if (attnum <= 0)
 		return refuse(c, "system columns and whole rows are not in tablets");
 	place = column_place(from, attnum);
+	if (place >= 0 && from->table->variable[place] && !get_typbyval(type))
+		wanted = ValueType{Type::I64, ValueForm::Variable};
 	if (place < 0 && was_left_out(from->table, attnum))
 	{
 		c->input->hint = "The NOTICE of gpuvm.import() names the values.";
 		return refuse(c, "column \"%s\" was left out of the import: tablets cannot store its values", get_attname(from->relid, attnum, false));
 	}
-	if (place < 0 || !holds(from->table, place, wanted))
+	if (place < 0 || (wanted.form != ValueForm::Variable && !holds(from->table, place, wanted)))
 	{
 		c->input->hint = "Import the table with that column, if its type can be imported.";
 		return refuse(c, "column \"%s\" was not imported", get_attname(from->relid, attnum, false));
 	}
 	if (wanted.form == ValueForm::Numeric)
 		info = numeric_info(from->table->scales[place]);
-	else if (wanted.form == ValueForm::Dictionary)
+	else if (wanted.form == ValueForm::Dictionary || wanted.form == ValueForm::Variable)
 	{
+		info.variable = wanted.form == ValueForm::Variable;
 		info.cursor = static_cast<int16>(cursor);
 		info.attnum = attnum;
 	}
@@ -161,13 +164,35 @@ cursor_of(const Compiler *c, int varno)
 }
 
 int
-compile_var(Compiler *c, const Var *var)
+compile_column(Compiler *c, const Var *var)
 {
 	int			cursor = var->varlevelsup == 0 ? cursor_of(c, var->varno) : -1;
 
 	if (cursor < 0)
 		return refuse(c, "a column of another relation is used");
 	return load_column(c, cursor, var->varattno, var->vartype);
+}
+
+int
+compile_var(Compiler *c, const Var *var)
+{
+	int			reg = compile_column(c, var);
+
+	return reg >= 0 && c->info[reg].variable ? refuse_variable(c, var) : reg;
+}
+
+int
+cursor_at(Compiler *c, const Var *var, bool *absent)
+{
+	int			cursor = cursor_of(c, var->varno);
+
+	*absent = false;
+	if (cursor < 0)
+		return refuse(c, "a column of another relation is used");
+	if (c->matched[cursor] && c->input->cursors[cursor].kind == JoinKind::Semi)
+		return refuse(c, "a column of a semijoin's inner side is used above it");
+	*absent = c->matched[cursor] && c->input->cursors[cursor].kind == JoinKind::Anti;
+	return cursor;
 }
 
 /* A non-null constant of integer class as int64. */
@@ -203,7 +228,7 @@ compile_const(Compiler *c, const Const *con)
 	if (con->constisnull)
 		return null_value(c, type);
 	if (form == ValueForm::Dictionary)
-		return refuse(c, "a constant of type %s stands where no dictionary gives it a code", format_type_be(con->consttype));
+		return compile_dictionary_constant(c, (const Expr *) con);
 	if (type == Type::F32)
 		return float_value(c, type, DatumGetFloat4(con->constvalue));
 	if (type == Type::F64)
@@ -221,6 +246,8 @@ compile_param(Compiler *c, const Expr *expr, const RegisterInfo &info)
 	int			reg;
 	ListCell   *lc;
 
+	if (type.form == ValueForm::Dictionary)
+		return compile_dictionary_constant(c, expr);
 	if (type.form != ValueForm::Plain)
 		return refuse(c, "a parameter of type %s is not supported", format_type_be(pgtype));
 	foreach(lc, c->params)

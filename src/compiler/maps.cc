@@ -395,8 +395,13 @@ map_is_settled(const Expr *expr)
 
 /* -- into the program ----------------------------------------------------------------- */
 
-/* The number of the map; -1 and a reason. */
-static int
+static bool
+same_ref(const DictionaryRef &a, const DictionaryRef &b)
+{
+	return a.map == b.map && a.cursor == b.cursor && a.attnum == b.attnum;
+}
+
+int
 add_map(Compiler *c, const PlanMap &map)
 {
 	for (int i = 0; i < c->nmaps; i++)
@@ -404,7 +409,8 @@ add_map(Compiler *c, const PlanMap &map)
 		const PlanMap *m = &c->maps[i];
 
 		if (m->kind == map.kind && m->cursor == map.cursor && m->attnum == map.attnum && m->collation == map.collation &&
-			m->null_entry == map.null_entry && equal(m->expr, map.expr))
+			m->null_entry == map.null_entry && m->type == map.type && same_ref(m->from, map.from) && same_ref(m->to, map.to) &&
+			equal(m->expr, map.expr))
 			return i;
 	}
 	if (c->nmaps == MAX_MAPS)
@@ -413,12 +419,39 @@ add_map(Compiler *c, const PlanMap &map)
 	return c->nmaps++;
 }
 
+/* The map of an expression over this column. */
+static int
+column_map(Compiler *c, const Expr *expr, int cursor, AttrNumber attnum, MapKind kind, Oid collation)
+{
+	Expr	   *own = const_cast<Expr *>(expr);
+
+	return add_map(c, PlanMap{kind, cursor, attnum, own, collation, contain_nonstrict_functions(reinterpret_cast<Node *>(own)),
+							  NO_DICTIONARY, NO_DICTIONARY});
+}
+
+int
+derived_map(Compiler *c, const Expr *expr)
+{
+	MapScan		scan;
+	DictionaryRef column;
+
+	if (!scan_whole(expr, &scan))
+		return refuse(c, "an expression of this kind is not supported");
+	if (!dictionary_of(c, (const Expr *) scan.column, &column))
+		return -1;
+	return column_map(c, expr, column.cursor, column.attnum, MapKind::Derived, InvalidOid);
+}
+
+int
+constant_map(Compiler *c, const Expr *expr)
+{
+	return add_map(c, PlanMap{MapKind::Constant, -1, 0, const_cast<Expr *>(expr), InvalidOid, false, NO_DICTIONARY, NO_DICTIONARY});
+}
+
 static int
 emit_lookup(Compiler *c, const Expr *expr, const Var *column, MapKind kind, Type type, Oid collation)
 {
-	Node	   *node = reinterpret_cast<Node *>(const_cast<Expr *>(expr));
 	int			code = compile_expr(c, reinterpret_cast<const Expr *>(column));
-	bool		null_entry;
 	int			map;
 	int			out;
 
@@ -426,14 +459,13 @@ emit_lookup(Compiler *c, const Expr *expr, const Var *column, MapKind kind, Type
 		return -1;
 	if (c->info[code].attnum == 0 || c->info[code].map >= 0)
 		return refuse(c, "the column's dictionary is not known");	/* a semijoin's key in its place, of another type */
-	null_entry = contain_nonstrict_functions(node);
-	map = add_map(c, PlanMap{kind, c->info[code].cursor, c->info[code].attnum, const_cast<Expr *>(expr), collation, null_entry});
+	map = column_map(c, expr, c->info[code].cursor, c->info[code].attnum, kind, collation);
 	if (map < 0)
 		return -1;
 	out = new_reg(c, type);
 	if (out < 0)
 		return -1;
-	emit(c, Opcode::Lookup, type, out, map, code, 0, null_entry ? LOOKUP_NULL : 0);
+	emit(c, Opcode::Lookup, type, out, map, code, 0, c->maps[map].null_entry ? LOOKUP_NULL : 0);
 	if (kind != MapKind::Values)
 		c->info[out].map = static_cast<int16>(map);
 	return out;
@@ -470,7 +502,9 @@ output_form(const Compiler *c, int reg)
 	const RegisterInfo *info = &c->info[reg];
 	OutputForm	form = {OutputKind::Plain, info->scale, info->cursor, info->attnum, info->map};
 
-	if (info->map >= 0)
+	if (info->variable)
+		form.kind = OutputKind::Variable;
+	else if (info->map >= 0)
 		form.kind = OutputKind::Map;
 	else if (info->attnum != 0)
 		form.kind = OutputKind::Dictionary;

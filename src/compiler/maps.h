@@ -28,17 +28,41 @@ enum class MapKind : int
 	Values,						/* code to the expression's value, of a plain type */
 	Derived,					/* code to a code of the expression's values: equal bytes, equal code */
 	Rank,						/* code to the place of the expression's value in the order of its type */
+	Constant,					/* code 0 to itself: one value, known when execution starts (or null) */
+	/* between two dictionaries (compiler/dictionaries.cc): */
+	Translate,					/* code of `from` to that of `to` for the same bytes, else to its own behind all of those */
+	Order,						/* code of `from` to the place of its value among the values of both, where equal ones share one */
 };
+
+/* What codes are of: a column's dictionary, or the values of a map: Derived, Constant, Translate. */
+struct DictionaryRef
+{
+	int16		map;			/* -1: the column's */
+	int16		cursor;
+	AttrNumber	attnum;
+};
+
+constexpr DictionaryRef NO_DICTIONARY = {-1, -1, 0};
 
 struct PlanMap
 {
 	MapKind		kind;
-	int			cursor;			/* whose column */
-	AttrNumber	attnum;
-	Expr	   *expr;			/* its only Var is that column; parameters are known when execution starts */
-	Oid			collation;		/* of Rank: the order's */
+	int			cursor;			/* whose column; of the last three kinds -1, */
+	AttrNumber	attnum;			/* and 0 */
+	Expr	   *expr;			/* its only Var is that column; parameters are known when execution starts. Of the last two kinds NULL */
+	Oid			collation;		/* of Rank and Order: the order's */
 	bool		null_entry;		/* what it makes of a null may not be null: there is an entry for it (LOOKUP_NULL) */
+	DictionaryRef from;			/* of the last two kinds: dictionaries of a column or of a map before this one */
+	DictionaryRef to;
+	Oid			type;			/* of Order: what is in order */
 };
+
+/* Is the map made for each entry of a column's dictionary? */
+inline bool
+is_of_column(const PlanMap *map)
+{
+	return map->attnum != 0;
+}
 
 /* How the value of a result column becomes a Datum. */
 enum class OutputKind : int
@@ -46,7 +70,8 @@ enum class OutputKind : int
 	Plain,						/* the value itself, */
 	Numeric,					/* scaled by 10^scale, */
 	Dictionary,					/* a code of a column's dictionary, */
-	Map,						/* or of a map: Derived or Rank */
+	Map,						/* or of a map: Derived or Rank; */
+	Variable,					/* a reference to a value of the column */
 };
 
 struct OutputForm
@@ -78,6 +103,13 @@ int			compile_map(Compiler *c, const Expr *expr);
  * too, in the order of its type under the collation: for min and max. -1 and a reason.
  */
 int			compile_rank(Compiler *c, const Expr *expr, Oid collation);
+
+/* The numbers of a map of a dictionary type's expression, and of one of a value that is known when execution starts; -1 and a reason. */
+int			derived_map(Compiler *c, const Expr *expr);
+int			constant_map(Compiler *c, const Expr *expr);
+
+/* The number of the map; -1 and a reason. */
+int			add_map(Compiler *c, const PlanMap &map);
 
 /* What is known of the register's values, as a result column. */
 OutputForm	output_form(const Compiler *c, int reg);

@@ -52,7 +52,7 @@ compile_qual(Compiler *c, const Expr *qual)
 {
 	int			reg;
 
-	if (IsA(qual, BoolExpr) && ((const BoolExpr *) qual)->boolop == AND_EXPR && !is_map_expr(qual))
+	if (IsA(qual, BoolExpr) && ((const BoolExpr *) qual)->boolop == AND_EXPR && !is_map(c, qual))
 	{
 		ListCell   *lc;
 
@@ -201,6 +201,8 @@ finish(Compiler *c, CompiledProgram *out)
 	out->soft_errors = has_soft_errors(c);
 	out->nmaps = c->nmaps;
 	memcpy(out->maps, c->maps, sizeof(PlanMap) * c->nmaps);
+	out->npatterns = c->npatterns;
+	memcpy(out->patterns, c->patterns, sizeof(PlanPattern) * c->npatterns);
 	pfree(b);
 	return true;
 }
@@ -261,10 +263,13 @@ split_seek_keys(List *clauses, Index varno, List **keys, List **conditions)
 	{
 		Expr	   *clause = static_cast<Expr *>(lfirst(lc));
 		const FnEntry *fn = comparison(clause);
+		DictionaryComparison codes;
+		bool		equality = fn != nullptr ? fn->opcode == Opcode::Eq
+			: dictionary_clause(reinterpret_cast<Node *>(clause), &codes) && codes.op == Opcode::Eq;
 		Node	   *outer;
 		Node	   *inner;
 
-		if (fn != nullptr && fn->opcode == Opcode::Eq && list_length(*keys) < MAX_SEEK_KEYS && key_sides(clause, varno, &outer, &inner))
+		if (equality && list_length(*keys) < MAX_SEEK_KEYS && key_sides(clause, varno, &outer, &inner))
 			*keys = lappend(*keys, clause);
 		else
 			*conditions = lappend(*conditions, clause);
@@ -389,12 +394,19 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 	foreach(lc, cursor->keys)
 	{
 		const OpExpr *clause = static_cast<const OpExpr *>(lfirst(lc));
+		DictionaryComparison codes;
+		DictionaryMeeting meeting;
 		Node	   *outer;
 		Node	   *inner;
 		int			reg;
 
 		key_sides(reinterpret_cast<const Expr *>(clause), cursor->varno, &outer, &inner);
-		reg = compile_side(c, clause, inner_side ? inner : outer, meeting_scale(c->input, list_make1(lfirst(lc))));
+		if (!dictionary_clause((const Node *) clause, &codes))
+			reg = compile_side(c, clause, inner_side ? inner : outer, meeting_scale(c->input, list_make1(lfirst(lc))));
+		else if (dictionaries_meet(c, codes, &meeting))
+			reg = meeting_side(c, &meeting, (inner == linitial(clause->args)) == inner_side ? 0 : 1);
+		else
+			reg = -1;
 		if (reg < 0)
 			return false;
 		regs[foreach_current_index(lc)] = reg;
@@ -678,7 +690,7 @@ aggregate_argument(Compiler *c, const VmAggregate &agg)
 		return compile_rank(c, agg.arg, agg.collation);
 	/* What a sum shows is the greatest of its scales, which is an aggregate of its own; what is counted is not shown. */
 	c->scale_use = added ? ScaleUse::Each : agg.fn == AggFn::Count ? ScaleUse::None : ScaleUse::One;
-	reg = compile_expr(c, agg.arg);
+	reg = agg.fn == AggFn::Count ? compile_presence(c, agg.arg) : compile_expr(c, agg.arg);
 	c->scale_use = ScaleUse::One;
 	if (reg < 0)
 		return -1;

@@ -104,7 +104,7 @@ find_order(GpuvmScanState *state)
 	state->row_slot = ps->ps_ResultTupleSlot;
 }
 
-static bool
+bool
 collect_param_execs(Node *node, void *found)
 {
 	Bitmapset **execs = static_cast<Bitmapset **>(found);
@@ -154,6 +154,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
 	collect_param_execs(reinterpret_cast<Node *>(state->plan->params), &state->param_execs);
 	maps_begin(state);
+	patterns_begin(state);
 	if (state->plan->kind != SCAN_ROWS)
 		begin_groups(state);
 }

@@ -11,6 +11,7 @@
 
 #include "executor/scan_state.h"
 #include "pg/numeric_scaled.h"
+#include "pg/shmem.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -57,7 +58,37 @@ decode_values(const ColumnView &v, uint32 first, uint32 n, Datum *values, int st
 	}
 }
 
-/* Codes and scaled numerics; nulls are known. */
+/* What gpuvmd hands over need not be a reference. */
+static void
+bad_reference(int64 reference)
+{
+	elog(ERROR, "gpuvm: gpuvmd returned reference " INT64_FORMAT ", where no value is", reference);
+}
+
+Datum
+variable_datum(const GpuvmScanState *state, int column, int64 reference, uint32 *bytes)
+{
+	int			attlen = state->output_lens[column];
+	uint64		limit = arena_size();
+	uint64		at = static_cast<uint64>(reference);
+	const char *image;
+	uint32		length;
+
+	/* the longest header, and more, lies behind every value (tablet/format.h) */
+	if (at == 0 || at >= limit || limit - at < VARIABLE_SLACK)
+		bad_reference(reference);
+	image = arena_at<char>(at);
+	if (attlen == -1 && !VARATT_IS_SHORT(image) && !VARATT_IS_4B_U(image))
+		bad_reference(reference);
+	length = image_length(image, attlen);
+	if (length > limit - at || (attlen == -1 && length < image_header(image)))
+		bad_reference(reference);
+	if (bytes != nullptr)
+		*bytes = length;
+	return PointerGetDatum(image);
+}
+
+/* Codes, references and scaled numerics; nulls are known. */
 static void
 decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, const bool *nulls, Datum *values, int stride)
 {
@@ -72,6 +103,8 @@ decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, con
 			values[at] = (Datum) 0;
 		else if (form->kind == OutputKind::Numeric)
 			values[at] = scaled_to_numeric(reinterpret_cast<const int64 *>(v.values)[first + r], form->scale);
+		else if (form->kind == OutputKind::Variable)
+			values[at] = variable_datum(state, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
 		else
 			values[at] = output_datum(state, column, reinterpret_cast<const int32 *>(v.values)[first + r]);
 	}

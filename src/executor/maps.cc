@@ -221,6 +221,8 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 	{
 		if (plan->outputs[i].kind == OutputKind::Dictionary)
 			source_entries(state->sources[plan->outputs[i].cursor], plan->outputs[i].attnum, &state->output_entries[i]);
+		else if (plan->outputs[i].kind == OutputKind::Variable)
+			state->output_lens[i] = source_attlen(state->sources[plan->outputs[i].cursor], plan->outputs[i].attnum);
 	}
 	if (plan->nmaps == 0)
 		return true;

@@ -145,9 +145,9 @@ bind_program(GpuvmScanState *state, Program *to)
 	{
 		Op		   *op = const_cast<Op *>(&to->ops()[i]);
 
-		if (op->opcode != Opcode::Column)
+		if (!reads_column(*op))
 			continue;
-		op->p2 = source_column(state->sources[op->p3], static_cast<AttrNumber>(op->p2), op->type);
+		op->p2 = source_column(state->sources[op->p3], static_cast<AttrNumber>(op->p2), column_type(*op));
 		if (op->p2 < 0)
 			return false;
 	}
@@ -237,7 +237,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
 	uint64		program_bytes = align_up(program->size, 64);
 	uint64		cursor_bytes = 0;
-	uint64		map_bytes = 0;
+	uint64		map_bytes = patterns_bytes(state);
 	uint64		at;
 	int			nbuffers = !rows ? 1 : program->ncursors > 1 ? ROW_BUFFERS : Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u)));
 	const char *reason = nullptr;
@@ -246,7 +246,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 
 	*fallback = FALLBACK_ENGINE_AWAY;
 	if (state->plan->nmaps > 0)
-		map_bytes = maps_bytes(state);
+		map_bytes += maps_bytes(state);
 	if (state->plan->kind == SCAN_GROUPS && program->nkeys > 0)
 		nbuffers = 4;
 	for (int i = 0; i < program->ncursors; i++)
@@ -291,6 +291,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		job->cursors[i] = source_cursor(state->sources[i], at);
 		at += source_bytes(state->sources[i]);
 	}
+	patterns_to_job(state, at, job);
+	at += patterns_bytes(state);
 	job->maps = 0;
 	job->nmaps = 0;
 	if (state->plan->nmaps > 0)
@@ -360,7 +362,7 @@ run_start(GpuvmScanState *state)
 		if (state->sources[i] == nullptr)
 			return run_fall_back(state, reason, detail);
 	}
-	if (!maps_build(state, &reason, &detail))
+	if (!maps_build(state, &reason, &detail) || !patterns_build(state, &reason, &detail))
 		return run_fall_back(state, reason, detail);
 	state->unit_rows = state->plan->kind != SCAN_ROWS ? MIN_UNIT_ROWS
 		: state->plan->ncursors > 1 ? choose_join_unit_rows(state) : choose_unit_rows(state);
@@ -587,6 +589,14 @@ hash_row(const GpuvmScanState *state, uint32 row)
 
 		if (view_is_null(v, row))
 			value = ~uint64{0};
+		else if (state->plan->outputs[i].kind == OutputKind::Variable)
+		{
+			/* the value: rows of a delta lie elsewhere in each job */
+			uint32		bytes;
+			Datum		datum = variable_datum(state, i, reinterpret_cast<const int64 *>(v.values)[row], &bytes);
+
+			value = hash_bytes_extended(reinterpret_cast<const unsigned char *>(DatumGetPointer(datum)), bytes, 0);
+		}
 		else
 			memcpy(&value, static_cast<const char *>(v.values) + static_cast<Size>(row) * type_width(v.type), type_width(v.type));
 		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(&value), sizeof(value), hash);

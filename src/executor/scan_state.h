@@ -171,6 +171,11 @@ struct GpuvmScanState
 	EntrySource map_entries[MAX_MAPS];	/* whose entries they have */
 	EntrySource output_entries[PROGRAM_MAX_COLUMNS];	/* of result columns of codes */
 
+	/* patterns, while MODE_VM (patterns.cc) */
+	List	   *pattern_states;
+	TextPattern *patterns[PROGRAM_MAX_PATTERNS];
+	int16		output_lens[PROGRAM_MAX_COLUMNS];	/* pg_attribute.attlen of result columns of references */
+
 	/* the job, while one is in flight */
 	EngineSession *session;
 	Job		   *job;
@@ -276,6 +281,25 @@ bool		source_skip_masked(const ScanSource *source, const ScanTablet *tablet, con
 /* ctids of rows of a tablet. */
 void		source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
 
+/* pg_attribute.attlen of a column. */
+int16		source_attlen(const ScanSource *source, AttrNumber attnum);
+
+/* -- patterns.cc: what TextMatch compares with ------------------------------------- */
+
+void		patterns_begin(GpuvmScanState *state);
+
+/* Evaluates them. False with a FallbackReason and a detail. */
+bool		patterns_build(GpuvmScanState *state, int *reason, const char **detail);
+
+/* Bytes in the arena, and putting them there. */
+uint64		patterns_bytes(const GpuvmScanState *state);
+void		patterns_to_job(const GpuvmScanState *state, uint64 at, Job *job);
+
+/* -- custom_scan.cc ----------------------------------------------------------------- */
+
+/* A walker: the parameters of subqueries in the expression, into a Bitmapset. */
+bool		collect_param_execs(Node *node, void *found);
+
 /* -- run.cc: the life of a job ------------------------------------------------- */
 
 /* Decides and, for the VM, submits. Returns the mode to go on in. */
@@ -313,6 +337,9 @@ ScanMode	run_fall_back(GpuvmScanState *state, int reason, const char *detail);
 
 /* Decodes the next rows of the current buffer; false when it is exhausted. */
 bool		decode_batch(GpuvmScanState *state);
+
+/* The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is copied. */
+Datum		variable_datum(const GpuvmScanState *state, int column, int64 reference, uint32 *bytes);
 
 /* Points the slot at the next decoded row. */
 inline void

@@ -79,6 +79,38 @@ source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries
 	entries->byval = att->attbyval;
 }
 
+int16
+source_attlen(const ScanSource *source, AttrNumber attnum)
+{
+	const ScanLeaf *leaf = &source->leaves[0];
+
+	return TupleDescAttr(RelationGetDescr(leaf->rel), leaf_attnum(source, leaf, attnum) - 1)->attlen;
+}
+
+/* Are the columns that the plan takes for those of variable length still such ones? Others are not: they are of another type, or scale. */
+static bool
+same_variables(const ScanPlan *plan, const ScanSource *source)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->variables)
+	{
+		List	   *known = lfirst_node(List, lc);
+
+		if (linitial_int(known) != source->cursor)
+			continue;
+		for (int i = 0; i < source->nleaves; i++)
+		{
+			const TableVersion *version = source->leaves[i].version;
+			int			column = version_column(version, leaf_attnum(source, &source->leaves[i], lsecond_int(known)));
+
+			if (column >= 0 && (version_at<ColumnSummary>(version, version->columns)[column].flags & COLUMN_VARIABLE) == 0)
+				return false;
+		}
+	}
+	return true;
+}
+
 /* Have the numerics that the plan reads the scales that it was made for? */
 static bool
 same_scales(const ScanPlan *plan, const ScanSource *source)
@@ -139,9 +171,9 @@ wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 		const Op   &op = program->ops()[i];
 		int			column;
 
-		if (op.opcode != Opcode::Column || op.p3 != source->cursor)
+		if (!reads_column(op) || op.p3 != source->cursor)
 			continue;
-		column = source_column(source, static_cast<AttrNumber>(op.p2), op.type);
+		column = source_column(source, static_cast<AttrNumber>(op.p2), column_type(op));
 		if (column < 0)
 			return false;
 		wanted[column] = true;
@@ -468,6 +500,12 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 		*detail = "a numeric column has another scale than when the statement was planned";
 		return false;
 	}
+	if (!same_variables(state->plan, source))
+	{
+		*reason = FALLBACK_SCHEMA_CHANGED;
+		*detail = "a column is stored in another form than when the statement was planned";
+		return false;
+	}
 	if (source->plain)
 	{
 		if (state->plan->kind == SCAN_ROWS)
@@ -633,6 +671,7 @@ source_cursor(const ScanSource *source, uint64 at)
 		const TabletHeader *tablet = source->tablets[n].header;
 
 		memcpy(arena_at<char>(at), tablet, tablet->size);
+		place_tablet(arena_at<TabletHeader>(at), at);
 		tablets[n] = at;
 		at += aligned(tablet->size);
 	}

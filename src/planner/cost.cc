@@ -26,6 +26,9 @@ namespace gpuvm {
 constexpr double STARTUP_US = 60.0;
 /* One operation on one row, all threads of a small machine. */
 constexpr double OP_US = 0.0002;
+/* Looking at a text. */
+constexpr double TEXT_US = 0.004;
+constexpr double DEVICE_TEXT_US = 0.0006;
 /* On a GPU that keeps the columns: launches and the wait for them, and the operations. */
 constexpr double DEVICE_STARTUP_US = 50.0;
 constexpr double DEVICE_OP_US = 0.000001;
@@ -72,6 +75,17 @@ least_cost(void)
 	return cost_of_us() * STARTUP_US;
 }
 
+/* How many operations look at texts. */
+static int
+count_matches(const Program *program)
+{
+	int			n = 0;
+
+	for (int i = 0; i < program->nops; i++)
+		n += program->ops()[i].opcode == Opcode::TextMatch;
+	return n;
+}
+
 /* Each operation by the lanes that reach it; *build: up to the main pipeline. */
 static double
 join_us(const Program *program, const ProgramRows &rows, double *build)
@@ -100,6 +114,9 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 			case Opcode::Variable:
 				/* of pairs they are there already */
 				us += lanes * (op_us < OP_US ? 0 : op_us);
+				break;
+			case Opcode::TextMatch:
+				us += lanes * TEXT_US;
 				break;
 			case Opcode::HashOpen:
 				sorted[op.p1] = op.p3 != 0;
@@ -164,12 +181,13 @@ cost_program(Path *path, const Program *program, const ProgramRows &rows, double
 	double		unit = cost_of_us();
 	double		ops = rows.scanned[0] * program->nops;
 	double		build = 0;
-	double		run = program->ncursors > 1 ? join_us(program, rows, &build) : ops * OP_US;
+	double		texts = program->ncursors > 1 ? 0 : rows.scanned[0] * count_matches(program);
+	double		run = program->ncursors > 1 ? join_us(program, rows, &build) : ops * OP_US + texts * TEXT_US;
 
 	/* gpuvmd takes the better of both. */
 	if (device_ready() && for_device(program))
 	{
-		const double device = program->ncursors > 1 ? device_join_us(program, rows) : DEVICE_STARTUP_US + ops * DEVICE_OP_US;
+		const double device = program->ncursors > 1 ? device_join_us(program, rows) : DEVICE_STARTUP_US + ops * DEVICE_OP_US + texts * DEVICE_TEXT_US;
 
 		run = Min(run, device);
 		build = Min(build, run);

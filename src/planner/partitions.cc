@@ -113,7 +113,7 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 		/* left out of one, or numerics of another scale: of no use in the others */
 		for (uint32 i = 0; i < all->ncols; i++)
 		{
-			if (all->types[i] != one->types[i] || all->scales[i] != one->scales[i])
+			if (all->types[i] != one->types[i] || all->scales[i] != one->scales[i] || all->variable[i] != one->variable[i])
 				all->types[i] = static_cast<uint8>(Type::None);
 		}
 		all->nrows += one->nrows;

@@ -220,7 +220,7 @@ count_columns(const Program *program, int cursor)
 	{
 		const Op   &op = program->ops()[i];
 
-		if (op.opcode == Opcode::Column && op.p3 == cursor)
+		if (reads_column(op) && op.p3 == cursor)
 			columns = bms_add_member(columns, op.p2);
 	}
 	return bms_num_members(columns);

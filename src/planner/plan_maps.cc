@@ -97,14 +97,21 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan, const ch
 		int			column;
 		List	   *known;
 
-		if (op.opcode != Opcode::Column)
+		if (!reads_column(op))
 			continue;
 		target = &shape->cursors[op.p3].target;
 		relid = planner_rt_fetch(shape->cursors[op.p3].relid, root)->relid;
+		column = imported_column(target->table, op.p2);
+		if (target->table->variable[column])
+		{
+			known = list_make2_int(op.p3, op.p2);
+			if (!list_member(plan->variables, known))
+				plan->variables = lappend(plan->variables, known);
+			continue;
+		}
 		switch (value_type(get_atttype(relid, op.p2)).form)
 		{
 			case ValueForm::Numeric:
-				column = imported_column(target->table, op.p2);
 				known = list_make3_int(op.p3, op.p2, target->table->scales[column]);
 				if (!list_member(plan->scales, known))
 					plan->scales = lappend(plan->scales, known);
@@ -131,6 +138,8 @@ plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &
 	plan->soft_errors = compiled.soft_errors;
 	plan->nmaps = compiled.nmaps;
 	memcpy(plan->maps, compiled.maps, sizeof(PlanMap) * compiled.nmaps);
+	plan->npatterns = compiled.npatterns;
+	memcpy(plan->patterns, compiled.patterns, sizeof(PlanPattern) * compiled.npatterns);
 	plan->noutputs = compiled.noutputs;
 	memcpy(plan->outputs, compiled.outputs, sizeof(OutputForm) * compiled.noutputs);
 	for (int i = 0; i < plan->nmaps; i++)

@@ -87,6 +87,21 @@ map_from_list(List *list, PlanMap *m)
 }
 
 static List *
+pattern_to_list(const PlanPattern *p)
+{
+	return list_make2(list_make4_int(static_cast<int>(p->kind), p->utf8, p->trim_blanks, p->attlen), p->expr);
+}
+
+static PlanPattern
+pattern_from_list(List *list)
+{
+	List	   *numbers = linitial_node(List, list);
+
+	return PlanPattern{static_cast<TextMatchKind>(linitial_int(numbers)), lsecond_int(numbers) != 0, lthird_int(numbers) != 0,
+		static_cast<int16>(lfourth_int(numbers)), static_cast<Expr *>(lsecond(list))};
+}
+
+static List *
 output_to_list(const OutputForm *o)
 {
 	return list_make5_int(static_cast<int>(o->kind), o->scale, o->cursor, o->attnum, o->map);
@@ -104,11 +119,14 @@ scan_plan_to_list(const ScanPlan *p)
 {
 	List	   *cursors = NIL;
 	List	   *maps = NIL;
+	List	   *patterns = NIL;
 	List	   *outputs = NIL;
 	List	   *list;
 
 	for (int i = 0; i < p->nmaps; i++)
 		maps = lappend(maps, map_to_list(&p->maps[i]));
+	for (int i = 0; i < p->npatterns; i++)
+		patterns = lappend(patterns, pattern_to_list(&p->patterns[i]));
 	for (int i = 0; i < p->noutputs; i++)
 		outputs = lappend(outputs, output_to_list(&p->outputs[i]));
 	for (int i = 0; i < p->ncursors; i++)
@@ -122,7 +140,9 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->exprs);
 	list = lappend(list, p->having);
 	list = lappend(list, maps);
+	list = lappend(list, patterns);
 	list = lappend(list, p->scales);
+	list = lappend(list, p->variables);
 	list = lappend(list, outputs);
 	list = lappend(list, makeInteger(p->soft_errors));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
@@ -139,6 +159,7 @@ scan_plan_from_list(List *list)
 	auto		next = [&]() { return static_cast<List *>(list_nth(list, i++)); };
 	List	   *cursors;
 	List	   *maps;
+	List	   *patterns;
 	List	   *outputs;
 	ListCell   *lc;
 
@@ -159,7 +180,11 @@ scan_plan_from_list(List *list)
 	maps = next();
 	foreach(lc, maps)
 		map_from_list(lfirst_node(List, lc), &p->maps[p->nmaps++]);
+	patterns = next();
+	foreach(lc, patterns)
+		p->patterns[p->npatterns++] = pattern_from_list(lfirst_node(List, lc));
 	p->scales = next();
+	p->variables = next();
 	outputs = next();
 	foreach(lc, outputs)
 		p->outputs[p->noutputs++] = output_from_list(lfirst_node(List, lc));

@@ -10,6 +10,7 @@
 #define GPUVM_PLANNER_SCAN_PLAN_H
 
 #include "compiler/maps.h"
+#include "compiler/text_match.h"
 #include "pg/pg.h"
 #include "vm/program.h"
 
@@ -65,7 +66,10 @@ struct ScanPlan
 	List	   *having;			/* groups: qual over the raw columns */
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];	/* by the numbers that Lookup has; Vars as in conditions */
+	int			npatterns;
+	PlanPattern patterns[PROGRAM_MAX_PATTERNS];	/* by the numbers that TextMatch has */
 	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale */
+	List	   *variables;		/* the columns of variable length that it reads, int lists: cursor, attribute number */
 	int			noutputs;
 	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of each of the program's result columns (groups: keys, then the VM's aggregates) */
 	bool		soft_errors;	/* a flag that a program sets need not be an error in PostgreSQL (numerics, fields of dates) */

@@ -241,6 +241,13 @@ reads_column(const Op &op)
 	return op.opcode == Opcode::Column || op.opcode == Opcode::TextMatch;
 }
 
+/* Of what type has that column to be? */
+inline Type
+column_type(const Op &op)
+{
+	return op.opcode == Opcode::TextMatch ? Type::I64 : op.type;
+}
+
 constexpr uint32_t PROGRAM_MAGIC = 0x50565047;	/* "GPVP" */
 constexpr int PROGRAM_MAX_OPS = 512;
 constexpr int PROGRAM_MAX_REGS = 256;

@@ -1,0 +1,295 @@
+/*
+ * text_match.cc: a column whose values have no codes (Encoding::Variable), compared with what
+ * is known when execution starts: =, <>, IN, LIKE, starts_with.
+ *
+ * A program has of such a column where each row's value lies. Who only hands it on, or asks whether it is
+ * null, needs no more; TextMatch looks at the bytes, and compares them with a pattern of
+ * the job, which is made of the other side (executor/patterns.cc). It raises nothing.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+#include "compiler/emit.h"
+#include "compiler/text_match.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+/* -- which columns ------------------------------------------------------------------------- */
+
+/* The column under what changes no bytes; NULL if the expression is more than that. */
+static const Var *
+bare_var(const Expr *expr)
+{
+	while (IsA(expr, RelabelType) || IsA(expr, CollateExpr))
+		expr = IsA(expr, RelabelType) ? ((const RelabelType *) expr)->arg : ((const CollateExpr *) expr)->arg;
+	return IsA(expr, Var) ? (const Var *) expr : nullptr;
+}
+
+static bool
+is_variable_column(const CompileInput *input, const Var *var)
+{
+	for (int i = 0; i < input->ncursors; i++)
+	{
+		const CompileCursor *cursor = &input->cursors[i];
+
+		if (var->varlevelsup == 0 && static_cast<int>(cursor->varno) == var->varno)
+		{
+			int			place = column_place(cursor, var->varattno);
+
+			return place >= 0 && cursor->table->variable[place];
+		}
+	}
+	return false;
+}
+
+const Var *
+variable_var(const CompileInput *input, const Expr *expr)
+{
+	const Var  *var = bare_var(expr);
+
+	return var != nullptr && is_variable_column(input, var) ? var : nullptr;
+}
+
+static bool
+reads_variable_walker(Node *node, void *input)
+{
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Var))
+		return is_variable_column(static_cast<const CompileInput *>(input), (const Var *) node);
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_variable_walker), input);
+}
+
+bool
+reads_variable(const CompileInput *input, const Expr *expr)
+{
+	return reads_variable_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), const_cast<CompileInput *>(input));
+}
+
+bool
+is_map(const Compiler *c, const Expr *expr)
+{
+	return is_map_expr(expr) && !reads_variable(c->input, expr);
+}
+
+int
+refuse_variable(Compiler *c, const Var *var)
+{
+	const CompileCursor *cursor = c->input->cursors;
+
+	while (static_cast<int>(cursor->varno) != var->varno)
+		cursor++;
+
+	const char *name = get_attname(cursor->relid, var->varattno, false);
+
+	switch (getBaseType(var->vartype))
+	{
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+		case BYTEAOID:
+		case UUIDOID:
+			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, and compared by =, IN%s with constants and parameters",
+						  name, getBaseType(var->vartype) == UUIDOID ? "" : ", LIKE");
+		default:
+			return refuse(c, "column \"%s\" is stored value by value: values of type %s can only be read and tested for null", name, format_type_be(var->vartype));
+	}
+}
+
+int
+compile_presence(Compiler *c, const Expr *expr)
+{
+	const Var  *var = variable_var(c->input, expr);
+
+	if (var != nullptr)
+		return compile_column(c, var);
+	return compile_value(c, expr);
+}
+
+/* -- which comparisons ----------------------------------------------------------------------- */
+
+struct TextFunction
+{
+	Oid			function;
+	TextMatchKind kind;
+	bool		negated;
+	bool		text;			/* of characters, under a collation */
+};
+
+static const TextFunction functions[] = {
+	{F_TEXTEQ, TextMatchKind::Equal, false, true},
+	{F_TEXTNE, TextMatchKind::Equal, true, true},
+	{F_BPCHAREQ, TextMatchKind::Equal, false, true},
+	{F_BPCHARNE, TextMatchKind::Equal, true, true},
+	{F_BYTEAEQ, TextMatchKind::Equal, false, false},
+	{F_BYTEANE, TextMatchKind::Equal, true, false},
+	{F_UUID_EQ, TextMatchKind::Equal, false, false},
+	{F_UUID_NE, TextMatchKind::Equal, true, false},
+	{F_TEXTLIKE, TextMatchKind::Like, false, true},
+	{F_TEXTNLIKE, TextMatchKind::Like, true, true},
+	{F_LIKE_TEXT_TEXT, TextMatchKind::Like, false, true},
+	{F_NOTLIKE_TEXT_TEXT, TextMatchKind::Like, true, true},
+	{F_BPCHARLIKE, TextMatchKind::Like, false, true},
+	{F_BPCHARNLIKE, TextMatchKind::Like, true, true},
+	{F_BYTEALIKE, TextMatchKind::Like, false, false},
+	{F_BYTEANLIKE, TextMatchKind::Like, true, false},
+	{F_STARTS_WITH, TextMatchKind::Prefix, false, true},
+};
+
+static const TextFunction *
+lookup_text_function(Oid function)
+{
+	for (const TextFunction &f : functions)
+	{
+		if (f.function == function)
+			return &f;
+	}
+	return nullptr;
+}
+
+bool
+meets_variable(const Compiler *c, List *args)
+{
+	return list_length(args) == 2 && (variable_var(c->input, static_cast<const Expr *>(linitial(args))) != nullptr ||
+									  variable_var(c->input, static_cast<const Expr *>(lsecond(args))) != nullptr);
+}
+
+/* -- patterns ---------------------------------------------------------------------------------- */
+
+const char *
+build_pattern(const PlanPattern *plan, Datum value, bool isnull, TextPattern *to)
+{
+	const char *bytes;
+	int			len;
+
+	if (isnull)
+	{
+		text_pattern_null(to);
+		return nullptr;
+	}
+	if (plan->attlen > 0)
+	{
+		bytes = DatumGetPointer(value);
+		len = plan->attlen;
+	}
+	else
+	{
+		struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
+
+		bytes = VARDATA_ANY(v);
+		len = VARSIZE_ANY_EXHDR(v);
+	}
+	switch (plan->kind)
+	{
+		case TextMatchKind::Like:
+			if (!text_pattern_like(to, bytes, len, plan->attlen, plan->utf8))
+				return "the pattern of LIKE is too long, or ends with its escape character";
+			break;
+		case TextMatchKind::Prefix:
+			if (!text_pattern_prefix(to, bytes, len, plan->attlen))
+				return "the prefix is too long";
+			break;
+		default:
+			if (!text_pattern_equal(to, bytes, len, plan->attlen, plan->trim_blanks))
+				return "the value to compare with is too long";
+			break;
+	}
+	return nullptr;
+}
+
+/* The number of the pattern; -1 and a reason. */
+static int
+add_pattern(Compiler *c, const PlanPattern &pattern)
+{
+	for (int i = 0; i < c->npatterns; i++)
+	{
+		const PlanPattern *p = &c->patterns[i];
+
+		if (p->kind == pattern.kind && p->utf8 == pattern.utf8 && p->trim_blanks == pattern.trim_blanks && p->attlen == pattern.attlen && equal(p->expr, pattern.expr))
+			return i;
+	}
+	if (c->npatterns == PROGRAM_MAX_PATTERNS)
+		return refuse(c, "the query has more than %d patterns", PROGRAM_MAX_PATTERNS);
+	c->patterns[c->npatterns] = pattern;
+	return c->npatterns++;
+}
+
+/* -- into the program ---------------------------------------------------------------------------- */
+
+/* Do the bytes decide, as PostgreSQL compares? */
+static bool
+bytes_decide(Compiler *c, const TextFunction *fn, const Var *var, Oid collation)
+{
+	if (!fn->text)
+		return true;
+	if (!OidIsValid(collation) || !get_collation_isdeterministic(collation))
+	{
+		refuse(c, "the collation is not deterministic");
+		return false;
+	}
+	if (fn->kind == TextMatchKind::Like && GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1)
+	{
+		refuse(c, "LIKE is supported for UTF-8 and encodings of one byte a character");
+		return false;
+	}
+	return true;
+}
+
+int
+compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
+{
+	const TextFunction *fn = lookup_text_function(function);
+	const Expr *known = static_cast<const Expr *>(lsecond(args));
+	const Var  *var = variable_var(c->input, static_cast<const Expr *>(linitial(args)));
+	PlanPattern pattern = {};
+	bool		absent;
+	int			cursor;
+	int			number;
+	int			match;
+
+	if (var == nullptr && fn != nullptr && fn->kind == TextMatchKind::Equal)
+	{
+		var = variable_var(c->input, known);
+		known = static_cast<const Expr *>(linitial(args));
+	}
+	if (fn == nullptr || var == nullptr || !known_at_start(known))
+		return refuse_variable(c, var != nullptr ? var : variable_var(c->input, known));
+	if (!bytes_decide(c, fn, var, collation))
+		return -1;
+	cursor = cursor_at(c, var, &absent);
+	if (cursor < 0)
+		return -1;
+	if (absent || (IsA(known, Const) && ((const Const *) known)->constisnull))
+		return null_value(c, Type::Bool);
+
+	pattern.kind = fn->kind;
+	pattern.utf8 = fn->text && GetDatabaseEncoding() == PG_UTF8;
+	pattern.trim_blanks = fn->function == F_BPCHAREQ || fn->function == F_BPCHARNE;
+	pattern.attlen = get_typlen(var->vartype);
+	pattern.expr = const_cast<Expr *>(known);
+	if (IsA(known, Const))
+	{
+		TextPattern *built = static_cast<TextPattern *>(palloc(TEXT_PATTERN_MAX));
+		const char *failure = build_pattern(&pattern, ((const Const *) known)->constvalue, false, built);
+
+		pfree(built);
+		if (failure != nullptr)
+			return refuse(c, "%s", failure);
+	}
+	number = add_pattern(c, pattern);
+	if (number < 0)
+		return -1;
+	match = value(c, Opcode::TextMatch, Type::Bool, var->varattno, cursor, number);
+	return fn->negated ? compile_not(c, match) : match;
+}
+
+}  // namespace gpuvm
