@@ -19,10 +19,11 @@
 #include "engine/abi.h"
 #include "tablet/format.h"
 #include "vm/code_map.h"
+#include "vm/text_match.h"
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 4;
+constexpr uint32_t DEVICE_ABI_VERSION = 5;
 
 struct DeviceTabletRef
 {
@@ -50,6 +51,7 @@ struct DeviceJobRequest : DeviceCursor
 	uint32_t	nparams;
 	const CodeMap *maps;		/* in the arena; what each holds was checked */
 	uint32_t	nmaps;
+	const TextPattern *const *patterns;	/* those of the program, checked */
 	const DeviceCursor *others;	/* join programs: the cursors from 1 on */
 	uint32_t	nothers;
 	uint64_t	build_limit;	/* joins: bytes for the others' rows and tables; 0: no limit but the device's */

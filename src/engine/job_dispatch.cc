@@ -104,6 +104,7 @@ device_request(const Request &request, const JobWork &work)
 	to.nparams = request.nparams;
 	to.maps = request.maps.data();
 	to.nmaps = static_cast<uint32_t>(request.maps.size());
+	to.patterns = request.patterns.data();
 	to.others = work.others.data();
 	to.nothers = static_cast<uint32_t>(work.others.size());
 	to.build_limit = request.build_limit;
@@ -311,7 +312,7 @@ run_scan(EngineContext *context, const Request &request, Job *job, JobIo *io)
 	std::unique_ptr<CpuJob> cpu = context->make_cpu_job(request.program, request.params, request.nparams,
 														request.columns.data(),
 														static_cast<uint32_t>(request.columns.size()), request.total_rows,
-														request.maps.data());
+														request.maps.data(), request.patterns.data());
 	JobWork		work = plan_work(*cpu, request);
 
 	if (!choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) ||

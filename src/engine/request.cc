@@ -229,6 +229,8 @@ read_stage(const ArenaMap &arena, uint64_t offset, uint32_t nstages, Request *re
 
 	if (wrong != nullptr)
 		return wrong;
+	if (request->stage->npatterns != 0)
+		return "a stage has no texts to match";
 	for (int i = 0; i < request->stage->nops; i++)
 		if (request->stage->ops()[i].opcode == Opcode::Rowid)
 			return "the rows of a stage are nowhere";
@@ -273,6 +275,53 @@ read_maps(const ArenaMap &arena, uint64_t offset, uint32_t nmaps, Request *reque
 	const char *wrong = verify_maps(request->program, request->maps.data(), nmaps);
 
 	return wrong != nullptr || request->stage == nullptr ? wrong : verify_maps(request->stage, request->maps.data(), nmaps);
+}
+
+/* Patterns are short and are copied: what they say decides where texts are read. */
+static const char *
+read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Request *request)
+{
+	const uint64_t *at = arena.at<uint64_t>(offset, npatterns * sizeof(uint64_t));
+
+	if (at == nullptr && npatterns > 0)
+		return "the job's patterns lie outside the arena";
+
+	const std::vector<uint64_t> offsets(at, at + npatterns);
+
+	for (uint64_t from : offsets)
+	{
+		const TextPattern *pattern = arena.at<TextPattern>(from);
+		const uint32_t size = pattern != nullptr ? pattern->size : 0;
+
+		if (size < sizeof(TextPattern) || size > TEXT_PATTERN_MAX || arena.at<char>(from, size) == nullptr)
+			return "a pattern lies outside the arena";
+
+		std::unique_ptr<uint64_t[]> copy(new uint64_t[(size + 7) / 8]);
+
+		memcpy(copy.get(), pattern, size);
+		request->patterns.push_back(reinterpret_cast<const TextPattern *>(copy.get()));
+		request->pattern_copies.push_back(std::move(copy));
+
+		const char *wrong = check_text_pattern(request->patterns.back(), size);
+
+		if (wrong != nullptr)
+			return wrong;
+	}
+
+	const char *wrong = verify_patterns(request->program, npatterns);
+
+	/* no other column has anything to match */
+	for (int i = 0; i < request->program->nops && wrong == nullptr && request->program->npatterns > 0; i++)
+	{
+		const Op   &op = request->program->ops()[i];
+
+		if (op.opcode != Opcode::TextMatch)
+			continue;
+		for (const RequestTablet &of : (op.p3 == 0 ? *request : request->others[op.p3 - 1]).tablets)
+			if (tablet_chunks(of.tablet)[op.p2].encoding != Encoding::Variable)
+				wrong = "a text is matched in a column that has none";
+	}
+	return wrong;
 }
 
 /* ---- results ------------------------------------------------------------------- */
@@ -357,6 +406,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	uint32_t	nmaps = job->nmaps;
 	uint64_t	stages = job->stages;
 	uint32_t	nstages = job->nstages;
+	uint64_t	patterns = job->patterns;
+	uint32_t	npatterns = job->npatterns;
 	const char *wrong;
 
 	if (job->magic != JOB_MAGIC)
@@ -375,6 +426,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	memcpy(request->params, job->params, sizeof(request->params));
 	if (nmaps > PROGRAM_MAX_MAPS)
 		return "the job has too many maps";
+	if (npatterns > PROGRAM_MAX_PATTERNS)
+		return "the job has too many patterns";
 	request->device = job->device;
 	if (request->device > Device::Cuda)
 		return "the job's device is unknown";
@@ -401,6 +454,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
 		(wrong = read_stage(arena, stages, nstages, request)) != nullptr ||
 		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
+		(wrong = read_patterns(arena, patterns, npatterns, request)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;
 	return read_units(arena, skip_units, skip_bytes, request);

@@ -18,6 +18,7 @@
 #include "engine/arena_map.h"
 #include "tablet/format.h"
 #include "vm/code_map.h"
+#include "vm/text_match.h"
 
 namespace gpuvm {
 
@@ -68,6 +69,8 @@ struct Request : RequestCursor
 	ParamValue	params[PROGRAM_MAX_PARAMS];
 	uint32_t	nparams = 0;
 	std::vector<CodeMap> maps;	/* what they point to lies in the arena */
+	std::vector<std::unique_ptr<uint64_t[]>> pattern_copies;
+	std::vector<const TextPattern *> patterns;
 	std::vector<RequestCursor> others;	/* join programs: the cursors from 1 on */
 	uint64_t	build_limit = 0;
 	uint64_t	expected_pairs = 0;

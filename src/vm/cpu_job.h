@@ -38,7 +38,7 @@ namespace gpuvm {
 
 enum class StepKind : uint8_t
 {
-	Binary, Unary, Lookup, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
+	Binary, Unary, Lookup, TextMatch, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
 	Branch, Goto, Invalid, Select, Coalesce, Greatest, Least, NullIf, Label, Group, AggStep, Result
 };
 
@@ -62,7 +62,7 @@ struct Step
 	int			label;			/* Label, or where a jump goes; LABEL_DIES */
 	int			next_label;		/* the step to go to when no lane lives */
 	int			test;			/* Compare of a column with a constant: index of its ColumnTest, or -1 */
-	int			list;			/* In: first value in aux. Lookup: number of the map */
+	int			list;			/* In: first value in aux. Lookup: number of the map. TextMatch: index into texts */
 	int			list_len;
 	BinaryFn	binary;
 	UnaryFn		unary;
@@ -104,6 +104,14 @@ struct UsedColumn
 	Type		type;
 	int			reg;
 	ValueRange	range;			/* of the table */
+	bool		text = false;	/* TextMatch reads its images */
+};
+
+/* A TextMatch. */
+struct TextStep
+{
+	int			column;			/* index into used columns */
+	TextSearch	search;
 };
 
 /* A column that has one value for all lanes of a vector (the row of a nested loop's inner side). */
@@ -182,6 +190,7 @@ struct BoundColumn
 	int64_t		base;
 	bool		direct;			/* stored just as a register holds it */
 	bool		touched;		/* the vector before this one read it: it will be read again */
+	TextImages	images;			/* of a column of texts */
 };
 
 enum class TestMode : uint8_t
@@ -323,10 +332,10 @@ public:
 class CpuProgram final : public CpuJob
 {
 public:
-	/* `scalar`, if given: per column, whether it is a scalar one. */
+	/* `scalar`, if given: per column, whether it is a scalar one. `patterns`: those of TextMatch. */
 	CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
 			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps,
-			   const uint8_t *scalar = nullptr);
+			   const uint8_t *scalar = nullptr, const TextPattern *const *patterns = nullptr);
 
 	bool		can_skip(const TabletHeader *tablet) const override;
 	uint64_t	bytes_of(const TabletHeader *tablet) const override;
@@ -359,6 +368,7 @@ public:
 	const Kernels *kernels;
 	std::vector<ParamValue> params;
 	const CodeMap *maps;
+	const TextPattern *const *patterns;
 	uint64_t	total_rows;
 
 	std::vector<Step> steps;
@@ -367,6 +377,7 @@ public:
 	std::vector<UsedColumn> columns;
 	std::vector<ScalarColumn> scalars;
 	std::vector<ColumnTest> tests;
+	std::vector<TextStep> texts;
 	int			nslots = 0;
 	int			nlabels = 0;
 	int			ncolumns_of_table = 0;
@@ -404,6 +415,7 @@ private:
 	void		pick(WorkerState &s, const Step &step) const;
 	void		in_list(WorkerState &s, const Step &step) const;
 	void		lookup(WorkerState &s, const Step &step) const;
+	void		text_match(WorkerState &s, const Step &step) const;
 	void		leave(WorkerState &s, const Step &step, const uint64_t *condition, const uint64_t *nulls) const;
 	void		emit_rows(WorkerState &s) const;
 

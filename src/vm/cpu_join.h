@@ -58,10 +58,11 @@ class CpuJoin : public CpuJob
 public:
 	/*
 	 * `program` has passed verify_program, has several cursors and outlives the join, as do
-	 * the cursors and the maps. `build_limit`: bytes, 0 for none. Throws std::bad_alloc.
+	 * the cursors, the maps and the patterns. `build_limit`: bytes, 0 for none. Throws std::bad_alloc.
 	 */
 	static std::unique_ptr<CpuJoin> create(const Program *program, const ParamValue *params, uint32_t nparams,
-										   const JoinCursor *cursors, uint64_t build_limit, const CodeMap *maps = nullptr);
+										   const JoinCursor *cursors, uint64_t build_limit, const CodeMap *maps = nullptr,
+										   const TextPattern *const *patterns = nullptr);
 
 	/* -- building ---------------------------------------------------------- */
 

@@ -51,7 +51,7 @@ saturating_product(uint64_t a, uint64_t b)
 }  // namespace
 
 JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
-						 uint64_t build_limit, const CodeMap *maps)
+						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns)
 	: program_(program), params_(params), nparams_(nparams), maps_(maps), cursors_(cursors), limit_(build_limit)
 {
 	split_join(program, &split_);
@@ -59,7 +59,7 @@ JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint3
 	if (refusal_)
 		return;
 	first_ = std::make_unique<CpuProgram>(split_.first.program(), params, nparams, cursors[0].columns, cursors[0].ncols,
-										  cursors[0].total_rows, maps);
+										  cursors[0].total_rows, maps, nullptr, patterns);
 	for (size_t i = 0; i < split_.levels.size(); i++)
 	{
 		const JoinLevel &from = split_.levels[i];
@@ -68,7 +68,7 @@ JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint3
 		levels_.push_back(std::make_unique<Level>());
 		levels_[i]->split = &from;
 		levels_[i]->side.program = std::make_unique<CpuProgram>(from.build.program(), params, nparams, cursor.columns,
-																cursor.ncols, cursor.total_rows, maps);
+																cursor.ncols, cursor.total_rows, maps, nullptr, patterns);
 		levels_[i]->side.ranges = result_ranges(*levels_[i]->side.program);
 		levels_[i]->loop = !from.sought && cursors[0].total_rows >= FEW_LANES
 			&& (from.kind == JoinKind::Inner || from.condition.present());

@@ -152,7 +152,7 @@ class JoinProgram final : public CpuJoin
 {
 public:
 	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
-				const CodeMap *maps);
+				const CodeMap *maps, const TextPattern *const *patterns);
 
 	uint32_t	begin_phase() override;
 	void		run_task(uint32_t task, JoinStop *stop) override;

@@ -196,4 +196,39 @@ cpu_kernels()
 	return &kernels_base;
 }
 
+/* The rarer a byte is in texts, the greater. */
+static int
+rareness(unsigned char c)
+{
+	static const char common[] = " etaoinsrhldcumfpgwybvk";
+	const char *at = static_cast<const char *>(memchr(common, c, sizeof(common) - 1));
+
+	return at ? static_cast<int>(at - common) : static_cast<int>(sizeof(common));
+}
+
+TextSearch
+text_search(const TextPattern *pattern)
+{
+	TextSearch	search = {pattern, false, false, {0, 0}};
+
+	if (pattern->kind != TextMatchKind::Like)
+		return search;
+
+	const TextPiece *pieces = pattern->pieces();
+	const TextPiece &piece = pieces[pattern->search];
+	const unsigned char *bytes = pattern->bytes() + piece.first;
+
+	/* what begins with bytes of its own is refused by these */
+	search.by_range = piece.len > 0 && pieces[0].any;
+	search.contains = search.by_range && pattern->npieces == 2 && pieces[0].skip == 0 && pieces[1].any && pieces[1].skip == 0;
+	for (uint16_t i = 1; i < piece.len; i++)
+		if (rareness(bytes[i]) > rareness(bytes[search.rare[0]]))
+			search.rare[0] = i;
+	search.rare[1] = search.rare[0] == 0 && piece.len > 1 ? 1 : 0;
+	for (uint16_t i = 1; i < piece.len; i++)
+		if (i != search.rare[0] && rareness(bytes[i]) > rareness(bytes[search.rare[1]]))
+			search.rare[1] = i;
+	return search;
+}
+
 }  // namespace gpuvm

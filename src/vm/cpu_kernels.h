@@ -17,6 +17,7 @@
 
 #include "vm/cpu_vm.h"
 #include "vm/date_fields.h"
+#include "vm/text_match.h"
 
 namespace gpuvm {
 
@@ -35,6 +36,20 @@ using CompareFn = void (*)(const void *a, const void *b, uint64_t *dst);
 
 /* The ErrorBits of the lanes in `mask` alone: asked only when the above are not 0. */
 using CheckFn = uint32_t (*)(const void *a, const void *b, const uint64_t *mask);
+
+/* How a pattern is looked for. */
+struct TextSearch
+{
+	const TextPattern *pattern;
+	bool		by_range;		/* the literal of its piece `search` is looked for in all images of a vector at once, */
+	bool		contains;		/* and is all that a match needs */
+	uint16_t	rare[2];		/* which of its bytes are seldom in texts */
+};
+
+TextSearch	text_search(const TextPattern *pattern);
+
+/* With fewer lanes the images between them are not worth reading. */
+constexpr uint32_t TEXT_RANGE_LANES = CPU_VECTOR_ROWS / 4;
 
 struct Kernels
 {
@@ -100,6 +115,10 @@ struct Kernels
 	void		(*dense_step)(int reg_width, const void *v, int64_t lo, uint32_t top, uint32_t stride, uint32_t *index);
 	/* rows[i] = table + (index[i] * replicas + i % replicas) * row_bytes */
 	void		(*dense_rows)(const uint32_t *index, char *table, uint32_t replicas, uint32_t row_bytes, char **rows);
+
+	/* Which of n lanes (ascending, not null) match; codes: places among the images, of 0, 1, 2 or 4 bytes */
+	void		(*text_match)(const TextSearch &search, const TextImages &images, int width, const void *codes,
+							  const uint16_t *lanes, uint32_t n, uint64_t *dst);
 };
 
 /* The best level that this machine has, or that limit_cpu_kernels() left. */

@@ -1133,6 +1133,8 @@ dense_rows(const uint32_t *__restrict index, char *table, uint32_t replicas, uin
 		rows[i] = table + (index[i] * replicas + (i & (replicas - 1))) * static_cast<uint64_t>(row_bytes);
 }
 
+#include "vm/cpu_text_kernels.h"
+
 #define GPUVM_LEVEL_NAME_(x) #x
 #define GPUVM_LEVEL_NAME(x) GPUVM_LEVEL_NAME_(x)
 
@@ -1140,7 +1142,7 @@ constexpr Kernels table = {
 	GPUVM_LEVEL_NAME(GPUVM_LEVEL),
 	binary, unary, cast, field, compare, range_test, decode, bits_from_bytes, bits_to_values, blend,
 	lookup, lookup_bytes, lookup_bits, count, select, compress,
-	sum_codes, sum_int32, sum_int64, extreme, float_keys, sum_prepare, sum_level, group_keys, hash_step, dense_step, dense_rows,
+	sum_codes, sum_int32, sum_int64, extreme, float_keys, sum_prepare, sum_level, group_keys, hash_step, dense_step, dense_rows, text_match,
 };
 
 }  // namespace

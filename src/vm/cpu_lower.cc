@@ -61,6 +61,7 @@ private:
 	void		constant(int reg, Type type, bool is_null, int64_t v, double d);
 	int			zero_constant(Type type);
 	void		column(const Op &op);
+	void		text_match(const Op &op);
 	void		binary(const Op &op);
 	void		unary(const Op &op);
 	void		cast(const Op &op);
@@ -94,7 +95,7 @@ Lowering::analyze()
 	{
 		const Op   &op = program->ops()[i];
 
-		if (op.opcode == Opcode::Column)
+		if (reads_column(op))
 			columns[op.p2] = column_range(summaries[op.p2]);
 	}
 	job->ranges.resize(PROGRAM_MAX_REGS + 2);
@@ -194,6 +195,40 @@ Lowering::column(const Op &op)
 	job->regs[op.p1].kind = RegKind::Column;
 	job->regs[op.p1].column = static_cast<int>(job->columns.size());
 	job->columns.push_back(UsedColumn{op.p2, op.type, op.p1, job->ranges[op.p1]});
+}
+
+/* It needs no register of the column, but that is where a column's nulls are. */
+void
+Lowering::text_match(const Op &op)
+{
+	const TextPattern *pattern = job->patterns[op.p4];
+	size_t		used = 0;
+
+	if (pattern->kind == TextMatchKind::Null)
+	{
+		constant(op.p1, Type::Bool, true, 0, 0);
+		return;
+	}
+	while (used < job->columns.size() && job->columns[used].number != op.p2)
+		used++;
+	if (used == job->columns.size())
+	{
+		const int	reg = zero_constant(Type::I64);
+
+		if (job->ranges.size() <= static_cast<size_t>(reg))
+			job->ranges.resize(reg + 1);
+		job->ranges[reg] = column_range(summaries[op.p2]);
+		job->regs[reg].kind = RegKind::Column;
+		job->regs[reg].column = static_cast<int>(used);
+		job->columns.push_back(UsedColumn{op.p2, Type::I64, reg, job->ranges[reg]});
+	}
+	job->columns[used].text = true;
+
+	Step	   &step = add(StepKind::TextMatch, Type::Bool);
+
+	step.dst = op.p1;
+	step.list = static_cast<int>(job->texts.size());
+	job->texts.push_back(TextStep{static_cast<int>(used), text_search(pattern)});
 }
 
 void
@@ -483,6 +518,9 @@ Lowering::lane_op(const Op &op)
 				case OpForm::LOOKUP:
 					lookup(op);
 					break;
+				case OpForm::TEXTMATCH:
+					text_match(op);
+					break;
 				default:
 					unary(op);
 					break;
@@ -751,8 +789,9 @@ Lowering::lay_out_groups()
 }
 
 CpuProgram::CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
-					   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps, const uint8_t *scalar)
-	: program(program), kernels(cpu_kernels()), params(params, params + nparams), maps(maps), total_rows(total_rows),
+					   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps, const uint8_t *scalar,
+					   const TextPattern *const *patterns)
+	: program(program), kernels(cpu_kernels()), params(params, params + nparams), maps(maps), patterns(patterns), total_rows(total_rows),
 	  ncolumns_of_table(static_cast<int>(ncols))
 {
 	Lowering	lowering(this, columns, scalar);
@@ -770,9 +809,10 @@ CpuProgram::CpuProgram(const Program *program, const ParamValue *params, uint32_
 
 std::unique_ptr<CpuJob>
 CpuJob::create(const Program *program, const ParamValue *params, uint32_t nparams,
-			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps)
+			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps,
+			   const TextPattern *const *patterns)
 {
-	return std::make_unique<CpuProgram>(program, params, nparams, columns, ncols, total_rows, maps);
+	return std::make_unique<CpuProgram>(program, params, nparams, columns, ncols, total_rows, maps, nullptr, patterns);
 }
 
 }  // namespace gpuvm

@@ -166,7 +166,7 @@ CpuProgram::bind(WorkerState &s, const TabletHeader *tablet) const
 		const ColumnChunk &chunk = tablet_chunks(tablet)[used.number];
 		const ValueRange range = column_range(chunk);
 
-		if (chunk.type != used.type || chunk.encoding != Encoding::Fixed
+		if (chunk.type != used.type || (used.text && chunk.encoding != Encoding::Variable)
 			|| (range.may_null && !used.range.may_null)
 			|| (range.may_value && (!used.range.may_value
 									|| (type_is_float(used.type)
@@ -182,6 +182,9 @@ CpuProgram::bind(WorkerState &s, const TabletHeader *tablet) const
 		bound.touched = false;
 		bound.base = chunk.base;
 		bound.direct = chunk.width == type_width(chunk.type) && chunk.type != Type::Bool;
+		bound.images = {};
+		if (used.text && !(chunk.flags & CHUNK_ALL_NULL))
+			bound.images = TextImages{tablet_at<unsigned char>(tablet, variable_at(tablet, chunk)), variable_bytes(chunk)};
 	}
 	bind_rest(s);
 	return true;
@@ -274,7 +277,7 @@ CpuProgram::bytes_of(const TabletHeader *tablet) const
 		{
 			const ColumnChunk &chunk = tablet_chunks(tablet)[used.number];
 
-			bytes += chunk.data_bytes + (chunk.nulls ? tablet->padded_rows / 8 : 0);
+			bytes += chunk.data_bytes + (chunk.nulls ? tablet->padded_rows / 8 : 0) + (used.text ? variable_bytes(chunk) : 0);
 		}
 	return bytes;
 }
@@ -750,6 +753,24 @@ CpuProgram::lookup(WorkerState &s, const Step &step) const
 	}
 }
 
+/* Only of the lanes that live: values are long. */
+void
+CpuProgram::text_match(WorkerState &s, const Step &step) const
+{
+	const TextStep &text = texts[step.list];
+	BoundColumn &column = s.columns[text.column];
+	RegState   &dst = s.regs[step.dst];
+	uint64_t	lanes[CPU_WORDS];
+
+	dst.values = s.own_bits[step.dst];
+	dst.nulls = s.regs[columns[text.column].reg].nulls;
+	for (int w = 0; w < CPU_WORDS; w++)
+		lanes[w] = s.live[w] & ~(dst.nulls ? dst.nulls[w] : 0);
+	column.touched = true;
+	kernels->text_match(text.search, column.images, column.width, column.data + static_cast<size_t>(s.row0) * column.width,
+						s.rows, kernels->select(lanes, s.rows), s.own_bits[step.dst]);
+}
+
 /* Result: the live lanes, packed, behind what the area already has. */
 void
 CpuProgram::emit_rows(WorkerState &s) const
@@ -887,6 +908,9 @@ CpuProgram::run_vector(WorkerState &s, uint32_t row) const
 				break;
 			case StepKind::Lookup:
 				lookup(s, step);
+				break;
+			case StepKind::TextMatch:
+				text_match(s, step);
 				break;
 			case StepKind::In:
 				in_list(s, step);

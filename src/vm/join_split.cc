@@ -162,7 +162,7 @@ public:
 	std::vector<std::vector<bool>> used_at;	/* per item and place */
 
 	int			item_of(int reg);	/* NOWHERE for a constant */
-	int			column_item(int cursor, int column, Type type);
+	int			column_item(const Op &op);
 	const Op   &op_at(int address) const { return program->ops()[address]; }
 
 private:
@@ -244,6 +244,7 @@ public:
 			return false;
 		b->nparams = program->nparams;
 		b->nmaps = program->nmaps;
+		b->npatterns = program->npatterns;
 		stage->sealed.assign((b->sealed_size() + 7) / 8, 0);
 		b->seal(reinterpret_cast<Program *>(stage->sealed.data()));
 		return true;
@@ -294,7 +295,10 @@ private:
 			stage->columns.push_back(number);
 		}
 		item_reg[number] = new_reg(item.type);
-		b->emit(Opcode::Column, item.type, item_reg[number], column, 0);
+		if (table >= 0 && item.pattern >= 0)
+			b->emit(Opcode::TextMatch, item.type, item_reg[number], column, 0, item.pattern);
+		else
+			b->emit(Opcode::Column, item.type, item_reg[number], column, 0);
 		return item_reg[number];
 	}
 
@@ -314,8 +318,10 @@ private:
 
 	void		operation(Op op)
 	{
-		if (is_constant(op) || op.opcode == Opcode::Column)
+		if (is_constant(op) || op.opcode == Opcode::Column || (op.opcode == Opcode::TextMatch && table < 0))
 			return;				/* where they are read */
+		if (op.opcode == Opcode::TextMatch)
+			op.p3 = 0;
 		each_operand(op, [this](auto &r) { r = source(static_cast<int>(r)); });
 		switch (form_of(op))
 		{
@@ -371,13 +377,16 @@ private:
 	int			parallel = 0;
 };
 
+/* Of Column, and of TextMatch, which goes from cursor to reader just as a column does. */
 int
-Splitter::column_item(int cursor, int column, Type type)
+Splitter::column_item(const Op &op)
 {
+	const int	pattern = op.opcode == Opcode::TextMatch ? static_cast<int>(op.p4) : -1;
+
 	for (size_t i = 0; i < split->items.size(); i++)
-		if (split->items[i].reg < 0 && split->items[i].cursor == cursor && split->items[i].column == column)
+		if (split->items[i].reg < 0 && split->items[i].cursor == op.p3 && split->items[i].column == op.p2 && split->items[i].pattern == pattern)
 			return static_cast<int>(i);
-	split->items.push_back(JoinItem{-1, cursor, column, type, cursor, cursor > 0});
+	split->items.push_back(JoinItem{-1, op.p3, op.p2, op.type, op.p3, op.p3 > 0, pattern});
 	used_at.emplace_back(2 * program->ncursors, false);
 	return static_cast<int>(split->items.size()) - 1;
 }
@@ -390,8 +399,8 @@ Splitter::item_of(int reg)
 
 	if (is_constant(op))
 		return NOWHERE;
-	if (op.opcode == Opcode::Column)
-		return column_item(op.p3, op.p2, op.type);
+	if (reads_column(op))
+		return column_item(op);
 	for (size_t i = 0; i < split->items.size(); i++)
 		if (split->items[i].reg == reg)
 			return static_cast<int>(i);
@@ -420,7 +429,7 @@ Splitter::hoist(int cross, int match, int cursor)
 		const OpForm form = form_of(op);
 		bool		own = true;
 
-		if (is_constant(op) || form == OpForm::COLUMN)
+		if (is_constant(op) || form == OpForm::COLUMN || (form == OpForm::TEXTMATCH && op.p3 != cursor))
 			continue;
 		if (jumps(op) || form == OpForm::INVALID)
 			break;
@@ -516,7 +525,7 @@ Splitter::find_uses()
 		}
 		if (positions(op))
 			level++;
-		if (place[i] < 0 || is_constant(op) || op.opcode == Opcode::Column)
+		if (place[i] < 0 || is_constant(op) || reads_column(op))
 			continue;
 		each_read(program, op, [&](int r) {
 			const int	item = item_of(r);
@@ -587,7 +596,7 @@ Splitter::build_stages()
 		int			match = from, condition_ops = 0;
 
 		while (op_at(match).opcode != Opcode::Match)
-			condition_ops += place[match++] == 2 * level + 1 && !is_constant(op_at(match - 1)) && op_at(match - 1).opcode != Opcode::Column;
+			condition_ops += place[match++] == 2 * level + 1 && !is_constant(op_at(match - 1)) && !reads_column(op_at(match - 1));
 
 		/* build */
 		{

@@ -39,6 +39,7 @@ struct JoinItem
 	Type		type;
 	int			level;			/* where it comes to be: cursors 0 .. level are positioned there */
 	bool		payload;		/* it comes with the rows of cursor `level`, not from a tail */
+	int			pattern = -1;	/* not the column itself, but whether it matches this pattern (TextMatch) */
 };
 
 struct JoinStage

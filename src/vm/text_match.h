@@ -163,39 +163,28 @@ text_same(const unsigned char *a, const unsigned char *b, uint32_t len)
 #endif
 }
 
-/* Where the bytes are first found from `at` on; false where nowhere. len2 > 0. */
-GPUVM_HD bool
-text_find(const unsigned char *t, uint32_t len, const unsigned char *bytes, uint32_t nbytes, uint32_t *at)
+/* Moves *at to where the bytes (one at least) are first found from there on; false where nowhere. */
+struct TextFind
 {
-	const unsigned char first = bytes[0];
-
-	for (uint32_t p = *at; nbytes <= len - p; p++)
+	GPUVM_HD bool operator()(const unsigned char *t, uint32_t len, const unsigned char *bytes, uint32_t nbytes, uint32_t *at) const
 	{
-#ifndef __CUDA_ARCH__
-		const void *next = memchr(t + p, first, len - p - nbytes + 1);
-
-		if (next == nullptr)
-			return false;
-		p = static_cast<uint32_t>(static_cast<const unsigned char *>(next) - t);
-#else
-		if (t[p] != first)
-			continue;
-#endif
-		if (text_same(t + p, bytes, nbytes))
-		{
-			*at = p;
-			return true;
-		}
+		for (uint32_t p = *at; nbytes <= len - p; p++)
+			if (t[p] == bytes[0] && text_same(t + p, bytes, nbytes))
+			{
+				*at = p;
+				return true;
+			}
+		return false;
 	}
-	return false;
-}
+};
 
 /*
  * LIKE. What stands behind a % is looked for from left to right, and the first place will do, as the same
  * characters are left for what follows in any later one; so only a failure within it goes back, to its next place.
  */
+template <typename Find>
 GPUVM_HD bool
-text_like(const TextPattern *pattern, const unsigned char *t, uint32_t len)
+text_like(const TextPattern *pattern, const unsigned char *t, uint32_t len, Find find)
 {
 	const TextPiece *piece = pattern->pieces();
 	const TextPiece *const end = piece + pattern->npieces - 1;
@@ -214,7 +203,7 @@ text_like(const TextPattern *pattern, const unsigned char *t, uint32_t len)
 		if (piece->any)
 		{
 			again = piece;
-			if (!text_find(t, len, bytes + piece->first, piece->len, &at))
+			if (!find(t, len, bytes + piece->first, piece->len, &at))
 				return false;
 		}
 		else if (piece == end || piece->len > len - at || !text_same(t + at, bytes + piece->first, piece->len))
@@ -223,7 +212,7 @@ text_like(const TextPattern *pattern, const unsigned char *t, uint32_t len)
 				return false;
 			piece = again;
 			at = next;
-			if (at > len || !text_find(t, len, bytes + piece->first, piece->len, &at))
+			if (!find(t, len, bytes + piece->first, piece->len, &at))
 				return false;
 		}
 		if (piece == again)
@@ -232,9 +221,10 @@ text_like(const TextPattern *pattern, const unsigned char *t, uint32_t len)
 	}
 }
 
-/* Not of kind Null. */
+/* Not of kind Null. An engine may have a faster Find. */
+template <typename Find = TextFind>
 GPUVM_HD bool
-text_matches(const TextPattern *pattern, const unsigned char *t, uint32_t len)
+text_matches(const TextPattern *pattern, const unsigned char *t, uint32_t len, Find find = Find())
 {
 	if (pattern->flags & TEXT_TRIM_BLANKS)
 		while (len > 0 && t[len - 1] == ' ')
@@ -243,7 +233,7 @@ text_matches(const TextPattern *pattern, const unsigned char *t, uint32_t len)
 	{
 		case TextMatchKind::Equal: return len == pattern->nbytes && text_same(t, pattern->bytes(), len);
 		case TextMatchKind::Prefix: return len >= pattern->nbytes && text_same(t, pattern->bytes(), pattern->nbytes);
-		case TextMatchKind::Like: return len >= pattern->min_len && text_like(pattern, t, len);
+		case TextMatchKind::Like: return len >= pattern->min_len && text_like(pattern, t, len, find);
 		default: return false;
 	}
 }
