@@ -31,55 +31,55 @@ BARS = {"Q1": 2.5, "Q6": 0.8}
 OVER_DUCKDB = 2
 
 
-def generate(bench, scale):
-    """The files of lineitem, one for each thread: made once for their scale."""
-    folder = os.path.join(bench.out, f"tpch-{scale:g}-{bench.options.threads}")
+def generate(bench, scale, table):
+    """The table's files, one for each thread: made once for their scale."""
+    folder = os.path.join(bench.out, f"tpch-{table}-{scale:g}-{bench.options.threads}")
     if not os.path.exists(folder):
         program = shutil.which("tpchgen-cli", path=os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])))
         if not program:
             raise SystemExit("tpchgen-cli is missing: tests/setup/install.sh --bench")
-        bench.progress(f"generating {TABLE}, scale {scale:g}")
-        subprocess.run([program, "csv", "-s", f"{scale:g}", "--tables", TABLE, "--parts", str(bench.options.threads), "--output-dir", folder + ".new"],
+        bench.progress(f"generating {table}, scale {scale:g}")
+        subprocess.run([program, "csv", "-s", f"{scale:g}", "--tables", table, "--parts", str(bench.options.threads), "--output-dir", folder + ".new"],
                        check=True, stdout=subprocess.DEVNULL)
         os.rename(folder + ".new", folder)
     return sorted(glob.glob(os.path.join(folder, "**", "*.csv"), recursive=True))
 
 
-def copy(bench, path):
+def copy(bench, table, path):
     """A file into PostgreSQL, in a session of its own."""
     conn = bench.connect()
     with open(path, "rb") as f, conn.cursor() as cur:
-        cur.copy_expert(f"COPY {TABLE} FROM STDIN (FORMAT csv, HEADER)", f, size=1 << 20)
+        cur.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)", f, size=1 << 20)
     conn.close()
 
 
-def load(bench, scale):
-    what = f"scale {scale:g}, {COLUMNS}".replace("'", "")
+def load(bench, scale, table, columns):
+    what = f"scale {scale:g}, {columns}".replace("'", "")
     p = bench.postgres
-    missing = p.value(f"SELECT obj_description(to_regclass('{TABLE}'), 'pg_class')")[0] != what
-    paths = generate(bench, scale) if missing or bench.duckdb else []
+    missing = p.value(f"SELECT obj_description(to_regclass('{table}'), 'pg_class')")[0] != what
+    paths = generate(bench, scale, table) if missing or bench.duckdb else []
     if missing:
         bench.progress("loading PostgreSQL")
-        p.execute(f"DROP TABLE IF EXISTS {TABLE}")
-        p.execute(f"CREATE TABLE {TABLE} ({', '.join(f'{n} {t} NOT NULL' for n, t in COLUMNS)})")
+        p.execute(f"DROP TABLE IF EXISTS {table}")
+        p.execute(f"CREATE TABLE {table} ({', '.join(f'{n} {t} NOT NULL' for n, t in columns)})")
         with concurrent.futures.ThreadPoolExecutor(len(paths)) as pool:
-            list(pool.map(lambda path: copy(bench, path), paths))
-        p.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
-        p.execute(f"COMMENT ON TABLE {TABLE} IS '{what}'")
-    p.execute(f"ALTER TABLE {TABLE} SET (parallel_workers = {bench.options.threads})")
+            list(pool.map(lambda path: copy(bench, table, path), paths))
+        p.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+        p.execute(f"COMMENT ON TABLE {table} IS '{what}'")
+    p.execute(f"ALTER TABLE {table} SET (parallel_workers = {bench.options.threads})")
     if bench.duckdb:
         bench.progress("loading DuckDB")
-        types = ", ".join(f"'{n}': '{t}'" for n, t in COLUMNS)
-        bench.duckdb.conn.execute(f"CREATE OR REPLACE TABLE {TABLE} AS SELECT * FROM read_csv({paths}, header = true, columns = {{{types}}})")
+        types = ", ".join(f"'{n}': '{t}'" for n, t in columns)
+        bench.duckdb.conn.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM read_csv({paths}, header = true, columns = {{{types}}})")
     if bench.gpuvm:
         bench.progress("importing")
-        p.execute(f"SELECT gpuvm.import('{TABLE}')")
-    bench.loaded[TABLE] = what
+        p.execute(f"SELECT gpuvm.import('{table}')")
+    bench.loaded[table] = what
 
 
 def run(bench):
     scale = bench.options.scale
-    load(bench, scale)
+    load(bench, scale, TABLE, COLUMNS)
     bench.postgres.limit = bench.options.peer_seconds
     for label, sql in QUERIES.items():
         bench.progress(f"TPC-H {label}")
