@@ -6,6 +6,7 @@
 #include "pg/shmem.h"
 #include "store/dictionary.h"
 #include "store/internal.h"
+#include "tablet/build.h"
 #include "tablet/strip.h"
 
 extern "C" {
@@ -19,7 +20,16 @@ namespace gpuvm {
 bool
 is_importable(Form_pg_attribute att)
 {
-	return value_type(att->atttypid).form != ValueForm::None;
+	return value_type(att->atttypid).form != ValueForm::None || variable_type(att->attlen, att->attbyval);
+}
+
+void
+vary_column(CopyColumn *column)
+{
+	column->type = Type::I64;
+	column->form = ValueForm::Variable;
+	pg_atomic_write_u32(&column->failure, COLUMN_FITS);
+	pg_atomic_write_u32(&column->scale, NO_SCALE);
 }
 
 void
@@ -39,6 +49,10 @@ init_copy_column(CopyColumn *column, Form_pg_attribute att)
 	column->form = type.form;
 	pg_atomic_init_u32(&column->failure, COLUMN_FITS);
 	pg_atomic_init_u32(&column->scale, scale < 0 ? NO_SCALE : static_cast<uint32>(scale));
+	pg_atomic_init_u64(&column->image_bytes, 0);
+	column->may_vary = variable_type(att->attlen, att->attbyval);
+	if (column->form == ValueForm::None)
+		vary_column(column);
 }
 
 void
@@ -47,6 +61,114 @@ fail_copy_column(CopyColumn *column, ColumnFailure failure)
 	uint32		fits = COLUMN_FITS;
 
 	pg_atomic_compare_exchange_u32(&column->failure, &fits, failure);
+}
+
+/* -- variable columns ------------------------------------------------------------ */
+
+/* What the column's values will take; not what they are in a TOAST table, which nothing tells. */
+static double
+expected_image_bytes(Relation rel, AttrNumber attnum)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attnum - 1);
+	int32		width = get_attavgwidth(RelationGetRelid(rel), attnum);
+
+	if (width <= 0)
+		width = get_typavgwidth(att->atttypid, att->atttypmod);
+	return Max(rel->rd_rel->reltuples, 0) * width;
+}
+
+void
+choose_forms(Relation rel, CopyColumn *columns, int ncols, uint64 limit)
+{
+	double	   *bytes = static_cast<double *>(palloc0(sizeof(double) * Max(ncols, 1)));
+	double		total = 0;
+	double		rows;
+
+	for (int i = 0; i < ncols; i++)
+	{
+		if (columns[i].may_vary && columns[i].form == ValueForm::Dictionary &&
+			dictionary_outlook(rel, columns[i].attnum, &rows) != DictionaryFailure::None)
+			vary_column(&columns[i]);
+		if (columns[i].form == ValueForm::Variable)
+			bytes[i] = expected_image_bytes(rel, columns[i].attnum);
+		total += bytes[i];
+	}
+	while (total > limit)
+	{
+		int			widest = 0;
+
+		for (int i = 1; i < ncols; i++)
+			if (bytes[i] > bytes[widest])
+				widest = i;
+		fail_copy_column(&columns[widest], COLUMN_NO_ROOM);
+		total -= bytes[widest];
+		bytes[widest] = 0;
+	}
+	pfree(bytes);
+}
+
+/* Is there another form for a column that has failed? */
+static bool
+can_vary(const CopyColumn *column)
+{
+	return column->may_vary && column->form != ValueForm::Variable;
+}
+
+void
+fail_job_column(CopyJob *job, CopyColumn *column, ColumnFailure failure)
+{
+	fail_copy_column(column, failure);
+	if (can_vary(column))
+		pg_atomic_write_u32(&job->again, 1);
+}
+
+bool
+shed_column(CopyJob *job)
+{
+	CopyColumn *widest = NULL;
+	uint32		first = 0;
+
+	if (job->strict)
+		return false;
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		CopyColumn *column = &job->columns[i];
+
+		if (column->form == ValueForm::Variable && !copy_column_failed(column) &&
+			(widest == NULL || pg_atomic_read_u64(&column->image_bytes) > pg_atomic_read_u64(&widest->image_bytes)))
+			widest = column;
+	}
+	if (widest == NULL && !copy_again(job))
+		return false;
+	/* another process may have found the same, or something else */
+	if (pg_atomic_compare_exchange_u32(&job->again, &first, 1))
+		fail_copy_column(widest, COLUMN_NO_ROOM);
+	return true;
+}
+
+/* Has the column had, so far, so many new values that its dictionary would overflow, too? */
+static bool
+will_overflow(Relation rel, const CopyJob *job, const CopyColumn *column)
+{
+	uint64		rows = pg_atomic_read_u64(const_cast<pg_atomic_uint64 *>(&job->nrows));
+
+	return column->form == ValueForm::Dictionary && column->builder != 0 && rel->rd_rel->reltuples > 2.0 * DICTIONARY_MAX_ENTRIES &&
+		arena_at<DictionaryBuilder>(column->builder)->nadded > rows / 2;
+}
+
+void
+revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns)
+{
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		const CopyColumn *found = &job->columns[i];
+		uint32		failure = pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&found->failure));
+
+		if (can_vary(found) && (failure != COLUMN_FITS || will_overflow(rel, job, found)))
+			vary_column(&columns[i]);
+		else if (failure != COLUMN_FITS)
+			fail_copy_column(&columns[i], static_cast<ColumnFailure>(failure));
+	}
 }
 
 void
@@ -63,6 +185,8 @@ init_dictionaries(CopyJob *job, Relation rel)
 		DictionaryFailure outlook;
 		double		rows;
 
+		if (column->form == ValueForm::Variable && !copy_column_failed(column))
+			job->detoasts = job->detoasts || att->attlen == -1;
 		if (column->form != ValueForm::Dictionary)
 			continue;
 		column->builder = builder_offset(builders, i);
@@ -88,6 +212,7 @@ version_column_of(CopyColumn *column)
 	of.attnum = column->attnum;
 	of.type = column->type;
 	of.left_out = copy_column_failed(column);
+	of.variable = column->form == ValueForm::Variable;
 	of.scale = -1;
 	/* of nulls alone, any will do: refresh may choose another */
 	if (column->form == ValueForm::Numeric)
@@ -103,6 +228,8 @@ failure_text(const CopyColumn *column)
 		case COLUMN_NOT_FINITE: return "has values that are not finite numbers";
 		case COLUMN_OTHER_SCALE: return "has values of different display scales";
 		case COLUMN_TOO_LONG: return "has values with too many digits";
+		case COLUMN_TOO_LARGE: return "has values of more than 1 MB";
+		case COLUMN_NO_ROOM: return "has values that take too much of \"gpuvm.memory\"";
 		default: return dictionary_failure_text(builder_failure(arena_at<DictionaryBuilder>(column->builder)));
 	}
 }
@@ -153,6 +280,7 @@ strip_failed_columns(CopyJob *job)
 		if (offset == 0)
 			continue;
 		strip_tablet(arena_at<TabletHeader>(old), failed, arena_next_serial(), arena_at<char>(offset));
+		place_tablet(arena_at<TabletHeader>(offset), offset);
 		tablets[t] = offset;
 		arena_free(old);
 	}

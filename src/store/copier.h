@@ -31,6 +31,9 @@ struct Copier
 	WalkColumn *columns;
 	ImageBuffer image;
 	bool		settled;		/* no column can fail, or get its scale, any more */
+	int			nvariable;
+	WalkColumn **variable;
+	Size	   *images_before;	/* of each of them, before the page that is staged */
 	StagedColumn *staged;
 	ColumnChunk *chunks;
 	int			natts;			/* attributes up to the last wanted one */
@@ -76,7 +79,7 @@ void		copier_skip(Copier *c);
 /* Appends blocks [first, first + n) of an older tablet with the same columns, counted from its own first one. */
 void		copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n);
 
-/* Is there room for a block of so many rows? */
+/* Is there room for a block of so many rows? Of variable columns a tablet has more than it should by one block's at most. */
 bool		copier_has_room(const Copier *c, uint32 rows, uint32 limit);
 
 /*

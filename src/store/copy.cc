@@ -37,6 +37,10 @@ namespace gpuvm {
 
 constexpr int BLOCKS_PER_CHECK = 64;
 
+/* A tablet with so many bytes of images ends; a block adds at most MaxHeapTuplesPerPage times VARIABLE_MAX_IMAGE to one column's. */
+constexpr Size TABLET_IMAGES = 64 * 1024 * 1024;
+static_assert(TABLET_IMAGES * 2 + uint64{MaxHeapTuplesPerPage} * (VARIABLE_MAX_IMAGE + 8) < VARIABLE_MAX_BYTES, "a column's images always fit");
+
 uint32
 tablet_rows_for(const CopyColumn *columns, int ncols)
 {
@@ -57,6 +61,15 @@ max_tablets_of_slice(BlockNumber blocks, uint32 tablet_rows)
 	return uint64{blocks} * MaxHeapTuplesPerPage / (tablet_rows - MaxHeapTuplesPerPage) + blocks / MAX_TABLET_BLOCKS + 2;
 }
 
+uint64
+max_image_tablets(const CopyColumn *columns, int ncols)
+{
+	for (int i = 0; i < ncols; i++)
+		if (columns[i].form == ValueForm::Variable)
+			return arena_size() / TABLET_IMAGES + 1;
+	return 0;
+}
+
 Copier *
 make_copier(Relation rel, CopyJob *job, uint32 rows)
 {
@@ -73,6 +86,8 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 	c->columns = static_cast<WalkColumn *>(palloc0(sizeof(WalkColumn) * Max(c->ncols, 1)));
 	c->staged = static_cast<StagedColumn *>(palloc0(sizeof(StagedColumn) * Max(c->ncols, 1)));
 	c->chunks = static_cast<ColumnChunk *>(palloc0(sizeof(ColumnChunk) * Max(c->ncols, 1)));
+	c->variable = static_cast<WalkColumn **>(palloc0(sizeof(WalkColumn *) * Max(c->ncols, 1)));
+	c->images_before = static_cast<Size *>(palloc0(sizeof(Size) * Max(c->ncols, 1)));
 	for (int i = 0; i < c->ncols; i++)
 		c->natts = Max(c->natts, job->columns[i].attnum);
 	c->attributes = static_cast<WalkAttribute *>(palloc0(sizeof(WalkAttribute) * Max(c->natts, 1)));
@@ -100,6 +115,10 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 			column->codes = static_cast<ShortCode *>(palloc0(sizeof(ShortCode) * SHORT_CODES));
 			writer_init(&column->writer, arena_at<DictionaryBuilder>(from->builder));
 		}
+		else if (from->form == ValueForm::Variable)
+			c->variable[c->nvariable++] = column;
+		if (from->form == ValueForm::Variable)
+			c->staged[i].encoding = Encoding::Variable;
 		c->settled = c->settled && from->form == ValueForm::Plain;
 		c->attributes[from->attnum - 1].column = static_cast<int16>(i);
 		c->staged[i].type = from->type;
@@ -137,6 +156,8 @@ free_copier(Copier *c)
 	{
 		if (c->columns[i].codes != NULL)
 			pfree(c->columns[i].codes);
+		if (c->columns[i].images != NULL)
+			pfree(c->columns[i].images);
 		pfree(c->columns[i].values);
 		pfree(c->columns[i].nulls);
 	}
@@ -147,6 +168,8 @@ free_copier(Copier *c)
 	pfree(c->attributes);
 	pfree(c->chunks);
 	pfree(c->staged);
+	pfree(c->images_before);
+	pfree(c->variable);
 	pfree(c->columns);
 	pfree(c);
 }
@@ -160,6 +183,8 @@ copier_restart(Copier *c, BlockNumber next_block)
 			memset(c->columns[i].nulls, 0, (c->nrows + 63) / 64 * sizeof(uint64));
 			c->columns[i].has_nulls = false;
 		}
+	for (int i = 0; i < c->nvariable; i++)
+		c->variable[i]->nimages = 0;
 	c->nrows = 0;
 	c->nblocks = 0;
 	c->nlps = 0;
@@ -184,6 +209,26 @@ fill_with_nulls(WalkColumn *column, uint32 nrows)
 	column->has_nulls = true;
 }
 
+/* The import's columns must not take more than what is meant for them: others could not be imported. */
+static void
+count_images(const Copier *c)
+{
+	CopyJob    *job = c->job;
+	uint64		bytes = 0;
+
+	if (c->nvariable == 0 || job->strict)
+		return;
+	for (int i = 0; i < c->ncols; i++)
+	{
+		uint64		size = c->columns[i].staging == Staging::Variable ? c->columns[i].nimages : 0;
+
+		(void) pg_atomic_fetch_add_u64(&job->columns[i].image_bytes, size);
+		bytes += size;
+	}
+	if (pg_atomic_add_fetch_u64(&job->image_bytes, bytes) > job->image_limit)
+		(void) shed_column(job);
+}
+
 uint64
 copier_flush(Copier *c, BlockNumber next_block)
 {
@@ -206,6 +251,8 @@ copier_flush(Copier *c, BlockNumber next_block)
 				fill_with_nulls(column, c->nrows);
 			c->staged[i].values = column->values;
 			c->staged[i].nulls = column->has_nulls ? column->nulls : NULL;
+			c->staged[i].images = column->images;
+			c->staged[i].nimages = column->nimages;
 		}
 		staged.nrows = c->nrows;
 		staged.ncols = static_cast<uint32>(c->ncols);
@@ -227,17 +274,20 @@ copier_flush(Copier *c, BlockNumber next_block)
 		Assert(index < job->max_tablets);
 		arena_at<uint64>(job->manifest)[index] = offset;
 		write_tablet(staged, header, c->chunks, arena_next_serial(), arena_at<char>(offset));
+		place_tablet(arena_at<TabletHeader>(offset), offset);
+		count_images(c);
 	}
 	copier_restart(c, next_block);
 	return 0;
 }
 
-static void
+/* False: the import is to begin anew. */
+static bool
 flush_or_raise(Copier *c, BlockNumber next_block)
 {
 	uint64		size = copier_flush(c, next_block);
 
-	if (size != 0)
+	if (size != 0 && !shed_column(c->job))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory for imported tables"),
@@ -246,6 +296,7 @@ flush_or_raise(Copier *c, BlockNumber next_block)
 						   static_cast<unsigned long long>(arena_used()),
 						   static_cast<unsigned long long>(arena_size())),
 				 errhint("Increase \"gpuvm.memory\", release tables with gpuvm.release(), or import fewer columns.")));
+	return size == 0;
 }
 
 template <typename T>
@@ -347,7 +398,7 @@ settle_columns(Copier *c)
 		fits = false;
 		if (!c->job->strict)
 		{
-			fail_copy_column(shared, column->unfit);
+			fail_job_column(c->job, shared, column->unfit);
 			column->staging = Staging::Lost;
 		}
 		column->unfit = COLUMN_FITS;
@@ -366,6 +417,8 @@ unstage_page(Copier *c)
 		for (int t = 0; t < c->ntuples && c->columns[i].has_nulls; t++)
 			c->columns[i].nulls[(c->nrows + t) / 64] &= ~(uint64{1} << ((c->nrows + t) % 64));
 	}
+	for (int i = 0; i < c->nvariable; i++)
+		c->variable[i]->nimages = c->images_before[i];
 }
 
 static void
@@ -426,7 +479,11 @@ copier_read(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer 
 bool
 copier_has_room(const Copier *c, uint32 rows, uint32 limit)
 {
-	return c->nrows + rows <= limit && c->nblocks < MAX_TABLET_BLOCKS;
+	Size		images = 0;
+
+	for (int i = 0; i < c->nvariable; i++)
+		images += c->variable[i]->nimages;
+	return c->nrows + rows <= limit && c->nblocks < MAX_TABLET_BLOCKS && images < TABLET_IMAGES;
 }
 
 static void
@@ -453,6 +510,8 @@ append_key(Copier *c, XLogRecPtr lsn, const uint16 *lps, uint32 nlps)
 bool
 copier_append(Copier *c)
 {
+	for (int i = 0; i < c->nvariable; i++)
+		c->images_before[i] = c->variable[i]->nimages;
 	if (c->ntuples > 0)
 		deform_page(c);
 	if (!c->settled && c->ntuples > 0 && !settle_columns(c))
@@ -463,6 +522,21 @@ copier_append(Copier *c)
 	append_key(c, c->lsn, c->dense ? NULL : c->offsets, c->ntuples);
 	c->nrows += c->ntuples;
 	return true;
+}
+
+/* Rows have references to images of an older tablet: they get images of their own. */
+static void
+take_old_images(WalkColumn *column, uint32 first, uint32 nrows)
+{
+	for (uint32 row = first; row < first + nrows; row++)
+	{
+		int64		reference;
+
+		if (column->nulls[row / 64] >> (row % 64) & 1)
+			continue;
+		memcpy(&reference, column->values + Size{row} * sizeof(reference), sizeof(reference));
+		store_stored_image(column, row, arena_at<char>(static_cast<uint64>(reference)));
+	}
 }
 
 void
@@ -485,6 +559,8 @@ copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n)
 		decode_values(tablet, chunk, row, nrows, column->values, c->nrows);
 		if (decode_nulls(tablet, chunk, row, nrows, column->nulls, c->nrows))
 			column->has_nulls = true;
+		if (column->staging == Staging::Variable)
+			take_old_images(column, c->nrows, nrows);
 	}
 	for (uint32 b = first; b < first + n; b++)
 	{
@@ -495,7 +571,8 @@ copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n)
 	}
 }
 
-static void
+/* False: the import is to begin anew. */
+static bool
 copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 {
 	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
@@ -507,9 +584,10 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 	uint64		served = 0;
 	BlockNumber blocks_shown = from;
 	Snapshot	snapshot = job->detoasts ? detoast_begin() : NULL;
+	bool		going = true;
 
 	c->first_block = from;
-	for (BlockNumber block = from; block < to; block++)
+	for (BlockNumber block = from; block < to && going; block++)
 	{
 		if (block % BLOCKS_PER_CHECK == 0)
 		{
@@ -521,8 +599,10 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 			refresh_pace();
 			snapshot = job->detoasts ? detoast_begin() : NULL;
 			progress_add(job->progress_slot, block - blocks_shown, rows - rows_shown);
+			pg_atomic_fetch_add_u64(&job->nrows, rows - rows_shown);
 			blocks_shown = block;
 			rows_shown = rows;
+			going = !copy_again(job);
 		}
 
 		if (copier_read(c, block, strategy, &vm_buffer))
@@ -532,19 +612,21 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 			served++;
 		}
 		if (!copier_has_room(c, c->ntuples, c->row_capacity))
-			flush_or_raise(c, block);
-		(void) copier_append(c);
+			going = flush_or_raise(c, block) && going;
+		if (going)
+			(void) copier_append(c);
 		rows += c->ntuples;
 	}
-	flush_or_raise(c, to);
+	going = going && flush_or_raise(c, to) && !copy_again(job);
 	detoast_end(snapshot);
 	if (BufferIsValid(vm_buffer))
 		ReleaseBuffer(vm_buffer);
 	FreeAccessStrategy(strategy);
 
 	progress_add(job->progress_slot, to - blocks_shown, rows - rows_shown);
-	pg_atomic_fetch_add_u64(&job->nrows, rows);
+	pg_atomic_fetch_add_u64(&job->nrows, rows - rows_shown);
 	pg_atomic_fetch_add_u64(&job->served_blocks, served);
+	return going;
 }
 
 void
@@ -557,7 +639,8 @@ copy_slices(Relation rel, CopyJob *job)
 	{
 		BlockNumber from = slice * job->slice_blocks;
 
-		copy_slice(c, from, Min(job->nblocks - from, job->slice_blocks) + from);
+		if (!copy_slice(c, from, Min(job->nblocks - from, job->slice_blocks) + from))
+			break;
 	}
 	free_copier(c);
 }

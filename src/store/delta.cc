@@ -43,6 +43,7 @@ struct DeltaReader
 	uint32		capacity;		/* rows */
 	uint32		nrows;
 	WalkColumn *columns;
+	uint32		nvariable;		/* of those that are wanted */
 	ImageBuffer image;
 	StagedColumn *staged;
 	char	   *zeroes;			/* the values of columns that are not wanted */
@@ -69,6 +70,8 @@ form_of(const ColumnSummary &summary)
 {
 	if (summary.dictionary != 0)
 		return ValueForm::Dictionary;
+	if (summary.flags & COLUMN_VARIABLE)
+		return ValueForm::Variable;
 	return summary.scale >= 0 ? ValueForm::Numeric : ValueForm::Plain;
 }
 
@@ -121,6 +124,11 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 			column->local = local_dictionary(arena_at<Dictionary>(summary->dictionary));
 			r->delta->dictionaries[i] = column->local;
 		}
+		if (column->staging == Staging::Variable)
+		{
+			r->staged[i].encoding = Encoding::Variable;
+			r->nvariable++;
+		}
 		column->values = static_cast<char *>(take(r, Size{r->capacity} * column->width, 0));
 		column->nulls = static_cast<uint64 *>(take(r, r->capacity / 8, MCXT_ALLOC_ZERO));
 		r->staged[i].values = column->values;
@@ -150,6 +158,8 @@ free_staging(DeltaReader *r)
 	{
 		if (r->columns[i].values == NULL)
 			continue;
+		if (r->columns[i].images != NULL)
+			pfree(r->columns[i].images);
 		pfree(r->columns[i].values);
 		pfree(r->columns[i].nulls);
 	}
@@ -183,7 +193,11 @@ flush_tablet(DeltaReader *r)
 	if (nrows == 0)
 		return true;
 	for (uint32 i = 0; i < r->request->ncols; i++)
+	{
 		r->staged[i].nulls = r->columns[i].has_nulls ? r->columns[i].nulls : NULL;
+		r->staged[i].images = r->columns[i].images;
+		r->staged[i].nimages = r->columns[i].nimages;
+	}
 	staged.nrows = nrows;
 	staged.ncols = r->request->ncols;
 	staged.columns = r->staged;
@@ -212,6 +226,7 @@ flush_tablet(DeltaReader *r)
 
 	for (uint32 i = 0; i < r->request->ncols; i++)
 	{
+		r->columns[i].nimages = 0;
 		if (!r->columns[i].has_nulls)
 			continue;
 		memset(r->columns[i].nulls, 0, (nrows + 63) / 64 * sizeof(uint64));
@@ -219,6 +234,19 @@ flush_tablet(DeltaReader *r)
 	}
 	r->nrows = 0;
 	return true;
+}
+
+/* Is the tablet that is staged full? */
+static inline bool
+is_full(const DeltaReader *r)
+{
+	Size		images = 0;
+
+	if (r->nrows >= r->capacity)
+		return true;
+	for (uint32 i = 0; i < r->request->ncols && r->nvariable > 0; i++)
+		images += r->columns[i].nimages;
+	return images > STAGED_BYTES;
 }
 
 static inline void
@@ -284,7 +312,7 @@ delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNum
 		while (fits && (tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 		{
 			append_tuple(&r, tuple);
-			if (r.nrows < r.capacity)
+			if (!is_full(&r))
 				continue;
 			*unfit = unfit_column(&r);
 			fits = *unfit == 0 && flush_tablet(&r);

@@ -207,7 +207,7 @@ slice_for(Relation rel, uint32 tablet_rows)
 }
 
 static void
-init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, int slot)
+init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, uint64 image_limit, BlockNumber nblocks, int workers, int slot)
 {
 	uint64		max_tablets;
 
@@ -224,8 +224,11 @@ init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, Block
 	pg_atomic_init_u32(&job->ntablets, 0);
 	pg_atomic_init_u64(&job->nrows, 0);
 	pg_atomic_init_u64(&job->served_blocks, 0);
+	pg_atomic_init_u32(&job->again, 0);
+	pg_atomic_init_u64(&job->image_bytes, 0);
+	job->image_limit = image_limit;
 
-	max_tablets = max_tablets_of_slice(job->slice_blocks, job->tablet_rows) * Max(job->nslices, 1);
+	max_tablets = max_tablets_of_slice(job->slice_blocks, job->tablet_rows) * Max(job->nslices, 1) + max_image_tablets(columns, ncols);
 	job->max_tablets = static_cast<uint32>(Min(max_tablets, PG_UINT32_MAX));
 
 	job->manifest = manifest_begin(job->max_tablets, served_size(nblocks));
@@ -237,7 +240,8 @@ init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, Block
 
 /* Runs the job with parallel workers. The outcome is copied to `result`. */
 static void
-copy_in_parallel(Relation rel, const CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, int slot, CopyJob *result)
+copy_in_parallel(Relation rel, const CopyColumn *columns, int ncols, uint64 image_limit, BlockNumber nblocks, int workers, int slot,
+				 CopyJob *result)
 {
 	Size		size = copy_job_size(ncols);
 	ParallelContext *context;
@@ -249,7 +253,7 @@ copy_in_parallel(Relation rel, const CopyColumn *columns, int ncols, BlockNumber
 	shm_toc_estimate_keys(&context->estimator, 1);
 	InitializeParallelDSM(context);
 	job = static_cast<CopyJob *>(shm_toc_allocate(context->toc, size));
-	init_job(job, rel, columns, ncols, nblocks, workers, slot);
+	init_job(job, rel, columns, ncols, image_limit, nblocks, workers, slot);
 	shm_toc_insert(context->toc, COPY_JOB_KEY, job);
 
 	LaunchParallelWorkers(context);
@@ -259,6 +263,50 @@ copy_in_parallel(Relation rel, const CopyColumn *columns, int ncols, BlockNumber
 	memcpy(static_cast<void *>(result), job, size);
 	DestroyParallelContext(context);
 	ExitParallelMode();
+}
+
+/* What variable columns may take: half of what is left for this table, so that others can be imported beside it. */
+static uint64
+image_limit_for(Relation rel)
+{
+	ImportedTable *old = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+	uint64		left = arena_size() - arena_used();
+	uint64		own = registry_describe(RelationGetRelid(rel), old) ? old->bytes : 0;
+
+	pfree(old);
+	return Min((left + own) / 2, left);
+}
+
+/*
+ * Copies the blocks, as often as it takes for each column to be in a form that its values
+ * fit, or to be given up. The last attempt's job, palloc'd.
+ */
+static CopyJob *
+copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int slot)
+{
+	uint64		image_limit = image_limit_for(rel);
+	int			workers = workers_for(nblocks);
+	CopyJob    *job = static_cast<CopyJob *>(palloc0(copy_job_size(ncols)));
+
+	choose_forms(rel, columns, ncols, image_limit);
+	/* A worker's import holds no snapshot then, however long it takes. */
+	InvalidateCatalogSnapshot();
+	for (;;)
+	{
+		progress_copying(slot, nblocks);
+		if (workers > 0)
+			copy_in_parallel(rel, columns, ncols, image_limit, nblocks, workers, slot, job);
+		else
+		{
+			init_job(job, rel, columns, ncols, image_limit, nblocks, 0, slot);
+			copy_slices(rel, job);
+		}
+		if (!copy_again(job))
+			return job;
+		/* each time a column goes to its last form, or is given up */
+		revise_columns(rel, job, columns);
+		manifest_abandon();
+	}
 }
 
 static int
@@ -327,7 +375,6 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	const char *no_vacuum = NULL;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	uint64	   *stamps;
-	int			workers;
 	CopyColumn *columns = static_cast<CopyColumn *>(palloc0(sizeof(CopyColumn) * Max(ncols, 1)));
 	CopyJob    *job;
 	Signature	signature;
@@ -346,20 +393,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	signature = make_signature(RelationGetDescr(rel));
 	for (int i = 0; i < ncols; i++)
 		init_copy_column(&columns[i], TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1));
-	/* A worker's import holds no snapshot then, however long it takes. */
-	InvalidateCatalogSnapshot();
-
-	progress_phase(slot, IMPORT_COPYING);
-	progress_blocks_total(slot, nblocks);
-	workers = workers_for(nblocks);
-	job = static_cast<CopyJob *>(palloc0(copy_job_size(ncols)));
-	if (workers > 0)
-		copy_in_parallel(rel, columns, ncols, nblocks, workers, slot, job);
-	else
-	{
-		init_job(job, rel, columns, ncols, nblocks, 0, slot);
-		copy_slices(rel, job);
-	}
+	job = copy_blocks(rel, columns, ncols, nblocks, slot);
 
 	progress_phase(slot, IMPORT_PUBLISHING);
 	registry_sweep();

@@ -274,7 +274,7 @@ struct ProgressRow
 /* A slot for this backend's import; -1 when all are taken (the import then shows no progress). */
 int			progress_begin(Oid relid, BlockNumber blocks_total);
 void		progress_phase(int slot, ImportPhase phase);
-void		progress_blocks_total(int slot, BlockNumber blocks_total);
+void		progress_copying(int slot, BlockNumber blocks_total);
 void		progress_add(int slot, uint64 blocks, uint64 rows);
 void		progress_end(void);
 bool		progress_vacuumed(int slot);
@@ -301,6 +301,8 @@ enum ColumnFailure : uint32
 	COLUMN_OTHER_SCALE,			/* numeric: values of different display scales */
 	COLUMN_TOO_LONG,			/* numeric: more digits than an int64 has */
 	COLUMN_TOO_MANY_VALUES,		/* dictionary */
+	COLUMN_TOO_LARGE,			/* variable: a value of more than VARIABLE_MAX_IMAGE bytes */
+	COLUMN_NO_ROOM,				/* variable: all values would take too much memory */
 	COLUMN_LEFT_OUT_BEFORE,		/* of the version that is refreshed */
 };
 
@@ -315,6 +317,8 @@ struct CopyColumn
 	pg_atomic_uint32 failure;	/* ColumnFailure: its values are nulls from then on */
 	pg_atomic_uint32 scale;		/* numeric: of all values; NO_SCALE until the first one is met */
 	uint64		builder;		/* dictionary: arena offset of the DictionaryBuilder, else 0 */
+	bool		may_vary;		/* what does not fit its form is stored as it is: another attempt makes the column variable */
+	pg_atomic_uint64 image_bytes;	/* variable: of the images in the tablets made so far */
 };
 
 /* One import's work, shared by the processes that take part. */
@@ -332,6 +336,9 @@ struct CopyJob
 	uint64		served;			/* arena offset of TableVersion.served in the making */
 	bool		detoasts;		/* a column's values may be in the TOAST table (store/dictionary.h: detoast_begin) */
 	bool		strict;			/* refresh: a block with a value that fits no column's form is not copied; no column fails */
+	uint64		image_limit;	/* variable columns, together */
+	pg_atomic_uint64 image_bytes;
+	pg_atomic_uint32 again;		/* a column cannot be copied as it was to be: all ends, to begin anew (revise_columns) */
 	pg_atomic_uint32 next_slice;
 	pg_atomic_uint32 ntablets;	/* entries of the manifest in use */
 	pg_atomic_uint64 nrows;
@@ -363,6 +370,31 @@ copy_column_failed(const CopyColumn *column)
 	return pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&column->failure)) != COLUMN_FITS;
 }
 
+/* Makes the column a variable one. */
+void		vary_column(CopyColumn *column);
+
+/* Before an import copies: columns are variable that are known not to fit their form, as far as `limit` bytes allow. */
+void		choose_forms(Relation rel, CopyColumn *columns, int ncols, uint64 limit);
+
+/*
+ * A column of the job has failed: its values are lost, or, where it may be another
+ * one in the next attempt, the job is to end. Any process.
+ */
+void		fail_job_column(CopyJob *job, CopyColumn *column, ColumnFailure failure);
+
+/* Memory is short: the variable column that takes most of it fails. False if there is none. */
+bool		shed_column(CopyJob *job);
+
+/* Has a column failed so that everything is to be copied again? */
+inline bool
+copy_again(const CopyJob *job)
+{
+	return pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&job->again)) != 0;
+}
+
+/* The columns for the next attempt, of what the last one has found. */
+void		revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns);
+
 /* After manifest_begin: a builder for each column that needs one, unless the statistics say that it will be in vain. */
 void		init_dictionaries(CopyJob *job, Relation rel);
 
@@ -380,6 +412,9 @@ uint32		tablet_rows_for(const CopyColumn *columns, int ncols);
 /* Upper limit of the tablets that one slice can make. */
 uint64		max_tablets_of_slice(BlockNumber blocks, uint32 tablet_rows);
 
+/* Upper limit of those that end because their images are many, in all slices. */
+uint64		max_image_tablets(const CopyColumn *columns, int ncols);
+
 /* Copies slices until there are none left. */
 void		copy_slices(Relation rel, CopyJob *job);
 
@@ -395,6 +430,8 @@ void		manifest_end(void);
 
 /* The builders (store/dictionary.h) are the manifest's, too. */
 void		manifest_builders(uint64 builders, uint32 ncolumns);
+/* Frees what the manifest lists, and the manifest: for another attempt. */
+void		manifest_abandon(void);
 /* Frees what an import or refresh that did not end had allocated; from the callbacks at abort. */
 void		import_abandon(void);
 
@@ -405,6 +442,7 @@ struct VersionColumn
 	int16		attnum;
 	Type		type;
 	bool		left_out;
+	bool		variable;
 	int16		scale;			/* numerics, else -1 */
 	uint64		dictionary;		/* arena offset, 0: none */
 };

@@ -86,11 +86,16 @@ progress_phase(int slot, ImportPhase phase)
 		pg_atomic_write_u32(&progress_slot(slot)->phase, phase);
 }
 
+/* From the beginning, of so many blocks. */
 void
-progress_blocks_total(int slot, BlockNumber blocks_total)
+progress_copying(int slot, BlockNumber blocks_total)
 {
-	if (slot >= 0)
-		pg_atomic_write_u64(&progress_slot(slot)->blocks_total, blocks_total);
+	progress_phase(slot, IMPORT_COPYING);
+	if (slot < 0)
+		return;
+	pg_atomic_write_u64(&progress_slot(slot)->blocks_total, blocks_total);
+	pg_atomic_write_u64(&progress_slot(slot)->blocks_done, 0);
+	pg_atomic_write_u64(&progress_slot(slot)->rows, 0);
 }
 
 void

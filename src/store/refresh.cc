@@ -461,6 +461,8 @@ begin_dictionaries(Refresh *r)
 	{
 		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(r->rel), columns[i].attnum - 1);
 
+		if (job->columns[i].form == ValueForm::Variable && !copy_column_failed(&job->columns[i]))
+			job->detoasts = job->detoasts || att->attlen == -1;
 		if (columns[i].dictionary == 0)
 			continue;
 		job->columns[i].builder = builder_offset(builders, i);
@@ -494,6 +496,8 @@ begin_building(Refresh *r)
 	for (uint32 i = 0; i < version->ncols; i++)
 	{
 		init_copy_column(&job->columns[i], TupleDescAttr(RelationGetDescr(r->rel), columns[i].attnum - 1));
+		if (columns[i].flags & COLUMN_VARIABLE)
+			vary_column(&job->columns[i]);
 		if (columns[i].flags & COLUMN_LEFT_OUT)
 			fail_copy_column(&job->columns[i], COLUMN_LEFT_OUT_BEFORE);
 		/* the scale that is none of a type modifier and of no value may still become another */
@@ -507,7 +511,8 @@ begin_building(Refresh *r)
 	rows = Min(TYPEALIGN(TABLET_PAD_ROWS, r->tablet_rows + r->tablet_rows / ROOM_TO_GROW), TABLET_MAX_ROWS);
 
 	/* every old tablet, and every gap, may end one that is not full */
-	max_tablets = max_tablets_of_slice(r->nblocks, r->tablet_rows) + 2 * (uint64{version->ntablets} + 1);
+	max_tablets = max_tablets_of_slice(r->nblocks, r->tablet_rows) + 2 * (uint64{version->ntablets} + 1) +
+		max_image_tablets(job->columns, static_cast<int>(version->ncols));
 	job->relid = RelationGetRelid(r->rel);
 	job->progress_slot = -1;
 	job->nblocks = r->nblocks;

@@ -1,6 +1,11 @@
 /* tuple_walk.cc: what of staging need not be inline. */
 #include "store/tuple_walk.h"
 
+extern "C" {
+#include "access/detoast.h"
+#include "catalog/pg_type.h"
+}
+
 namespace gpuvm {
 
 void
@@ -17,6 +22,12 @@ init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, const Va
 		column->staging = Staging::Numeric;
 	else if (type.form == ValueForm::Dictionary)
 		column->staging = Staging::Dictionary;
+	else if (type.form == ValueForm::Variable)
+	{
+		column->staging = Staging::Variable;
+		column->align = static_cast<uint8>(att_align_nominal(1, att->attalign));
+		column->packable = att->attstorage != TYPSTORAGE_PLAIN;
+	}
 	else if (att->attlen != column->width)
 		column->staging = Staging::Oid;
 	else
@@ -133,6 +144,91 @@ store_code(WalkColumn *column, uint32 row, Datum value)
 		code = 0;
 	}
 	memcpy(column->values + Size{row} * sizeof(code), &code, sizeof(code));
+}
+
+/* -- images --------------------------------------------------------------------------- */
+
+constexpr Size FIRST_IMAGES = 64 * 1024;
+
+void
+grow_images(WalkColumn *column, Size more)
+{
+	Size		capacity = Max(column->images_capacity * 2, FIRST_IMAGES);
+
+	while (capacity - column->nimages < more)
+		capacity *= 2;
+	column->images = static_cast<char *>(column->images == NULL ? palloc_extended(capacity, MCXT_ALLOC_HUGE)
+										 : repalloc_huge(column->images, capacity));
+	column->images_capacity = capacity;
+}
+
+/* So many bytes for the image of a row, aligned. */
+static char *
+image_place(WalkColumn *column, uint32 row, Size len, uint8 align)
+{
+	Size		place = TYPEALIGN(align, column->nimages);
+	int64		value = static_cast<int64>(place);
+
+	if (column->images_capacity - column->nimages < len + align)
+		grow_images(column, len + align);
+	memset(column->images + column->nimages, 0, place - column->nimages);
+	column->nimages = place + len;
+	memcpy(column->values + Size{row} * sizeof(value), &value, sizeof(value));
+	return column->images + place;
+}
+
+/* A varlena that is in place and not compressed, its header of four bytes. */
+static void
+store_plain_varlena(WalkColumn *column, uint32 row, const char *from)
+{
+	Size		len = VARSIZE_4B(from);
+	char	   *to;
+
+	if (!column->packable || !VARATT_CAN_MAKE_SHORT(from))
+	{
+		memcpy(image_place(column, row, len, column->align), from, len);
+		return;
+	}
+	len = VARATT_CONVERTED_SHORT_SIZE(from);
+	to = image_place(column, row, len, 1);
+	SET_VARSIZE_SHORT(to, len);
+	memcpy(VARDATA_1B(to), VARDATA_4B(from), len - VARHDRSZ_SHORT);
+}
+
+void
+store_long_image(WalkColumn *column, uint32 row, const char *from)
+{
+	struct varlena *detoasted;
+
+	if (column->len > 0)
+	{
+		memcpy(image_place(column, row, column->len, column->align), from, column->len);
+		return;
+	}
+	/* by its header: what is too long is not read */
+	if (toast_raw_datum_size(PointerGetDatum(from)) > VARIABLE_MAX_IMAGE)
+	{
+		column->unfit = COLUMN_TOO_LARGE;
+		set_null(column, row);
+		return;
+	}
+	if (!VARATT_IS_EXTENDED(from))
+	{
+		store_plain_varlena(column, row, from);
+		return;
+	}
+	detoasted = detoast_attr(reinterpret_cast<struct varlena *>(const_cast<char *>(from)));
+	store_plain_varlena(column, row, reinterpret_cast<const char *>(detoasted));
+	pfree(detoasted);
+}
+
+void
+store_stored_image(WalkColumn *column, uint32 row, const char *image)
+{
+	uint32		len = image_length(image, column->len);
+	bool		is_short = column->len == -1 && image_header(image) == 1;
+
+	memcpy(image_place(column, row, len, is_short ? 1 : column->align), image, len);
 }
 
 }  // namespace gpuvm

@@ -35,6 +35,7 @@ enum class Staging : uint8
 	Oid,						/* widened */
 	Numeric,
 	Dictionary,
+	Variable,					/* its image, and where that is */
 	Lost,						/* not at all: the column was given up */
 };
 
@@ -73,6 +74,12 @@ struct WalkColumn
 	DictionaryWriter writer;
 	LocalDictionary *local;
 	ShortCode  *codes;			/* SHORT_CODES of them, or NULL */
+	/* variable ones: StagedColumn.images; align: 1 to 8 bytes */
+	char	   *images;
+	Size		nimages;
+	Size		images_capacity;
+	uint8		align;
+	bool		packable;		/* short values get short headers */
 };
 
 /*
@@ -83,6 +90,32 @@ void		init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, co
 
 /* A value of a dictionary becomes its code. */
 void		store_code(WalkColumn *column, uint32 row, Datum value);
+
+/* An image as a heap tuple has it becomes the value of a row; the second for all that is not a varlena with a short header. */
+void		grow_images(WalkColumn *column, Size more);
+void		store_long_image(WalkColumn *column, uint32 row, const char *from);
+
+/* The same for an image out of a tablet. */
+void		store_stored_image(WalkColumn *column, uint32 row, const char *image);
+
+static inline void
+store_image(WalkColumn *column, uint32 row, const char *from)
+{
+	int64		place = static_cast<int64>(column->nimages);
+	Size		len;
+
+	if (column->len != -1 || !VARATT_IS_1B(from) || VARATT_IS_1B_E(from))
+	{
+		store_long_image(column, row, from);
+		return;
+	}
+	len = VARSIZE_1B(from);
+	if (column->images_capacity - column->nimages < len)
+		grow_images(column, len);
+	memcpy(column->images + place, from, len);
+	column->nimages += len;
+	memcpy(column->values + Size{row} * sizeof(place), &place, sizeof(place));
+}
 
 static inline void
 set_null(WalkColumn *column, uint32 row)
@@ -143,6 +176,9 @@ store_value(WalkColumn *column, uint32 row, const char *from)
 			break;
 		case Staging::Dictionary:
 			store_code(column, row, fetch_att(from, column->byval, column->len));
+			break;
+		case Staging::Variable:
+			store_image(column, row, from);
 			break;
 		case Staging::Lost:
 			break;

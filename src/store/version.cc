@@ -67,7 +67,7 @@ manifest_end(void)
 }
 
 void
-import_abandon(void)
+manifest_abandon(void)
 {
 	if (building.manifest != 0)
 	{
@@ -80,6 +80,12 @@ import_abandon(void)
 	arena_free(building.version);
 	arena_free(building.dictionaries);
 	manifest_end();
+}
+
+void
+import_abandon(void)
+{
+	manifest_abandon();
 	progress_end();
 }
 
@@ -186,8 +192,12 @@ make_version(const VersionParts *parts)
 			summarize_chunk(&columns[i], tablet_chunks(tablet)[i], t == 0);
 	}
 	for (uint32 i = 0; i < parts->ncols; i++)
+	{
 		if (parts->columns[i].left_out)
 			columns[i].flags |= COLUMN_LEFT_OUT;
+		if (parts->columns[i].variable)
+			columns[i].flags |= COLUMN_VARIABLE;
+	}
 	hold_tablets(version);
 	return offset;
 }

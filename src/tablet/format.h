@@ -57,7 +57,7 @@ enum class Encoding : uint8_t
 };
 
 constexpr uint32_t VARIABLE_SLACK = 64;
-constexpr uint32_t VARIABLE_MAX_IMAGE = 1u << 20;	/* of one value */
+constexpr uint32_t VARIABLE_MAX_IMAGE = (1u << 20) + 4;	/* of one value: a megabyte and a header */
 constexpr uint64_t VARIABLE_MAX_BYTES = 1ull << 30;	/* of a column of a tablet */
 
 /* What the summary of a variable-length column says of its references: that they are arena offsets, wherever tablets are put. */

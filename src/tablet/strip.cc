@@ -15,7 +15,7 @@ stripped_chunk(const TabletHeader *tablet, uint32_t i, const bool *lost, uint64_
 		ColumnChunk empty = {};
 
 		empty.type = chunk.type;
-		empty.encoding = Encoding::Fixed;
+		empty.encoding = chunk.encoding;
 		empty.attnum = chunk.attnum;
 		empty.null_count = tablet->nrows;
 		empty.flags = CHUNK_HAS_NULLS | CHUNK_ALL_NULL;
@@ -32,6 +32,19 @@ stripped_chunk(const TabletHeader *tablet, uint32_t i, const bool *lost, uint64_
 		*at += chunk.data_bytes;
 	}
 	return chunk;
+}
+
+/* Its images' new place, as an offset from the tablet's first byte, where it has images. */
+static void
+move_images(ColumnChunk *chunk, uint64_t *at)
+{
+	uint64_t	bytes = variable_bytes(*chunk);
+
+	if (chunk->encoding != Encoding::Variable || bytes == 0)
+		return;
+	chunk->base = chunk->min = static_cast<int64_t>(*at);
+	chunk->max = static_cast<int64_t>(*at + bytes - 1);
+	*at = (*at + bytes + VARIABLE_SLACK + TABLET_ALIGN - 1) / TABLET_ALIGN * TABLET_ALIGN;
 }
 
 /* Where the columns begin: the areas before them do not change. */
@@ -53,6 +66,13 @@ stripped_size(const TabletHeader *tablet, const bool *lost)
 	{
 		any = any || (lost[i] && !(tablet_chunks(tablet)[i].flags & CHUNK_ALL_NULL));
 		(void) stripped_chunk(tablet, i, lost, &at);
+	}
+	for (uint32_t i = 0; i < tablet->ncols; i++)
+	{
+		ColumnChunk chunk = tablet_chunks(tablet)[i];
+
+		if (!lost[i])
+			move_images(&chunk, &at);
 	}
 	return any ? at : 0;
 }
@@ -85,6 +105,22 @@ strip_tablet(const TabletHeader *tablet, const bool *lost, uint64_t serial, char
 			memcpy(to + chunk.nulls, tablet_at<char>(tablet, old.nulls), tablet->padded_rows / 8);
 		if (chunk.width > 0)
 			memcpy(to + chunk.data, tablet_at<char>(tablet, old.data), chunk.data_bytes);
+	}
+	header->place = 0;
+	header->var = header->var_bytes = 0;
+	for (uint32_t i = 0; i < tablet->ncols; i++)
+	{
+		const ColumnChunk &old = tablet_chunks(tablet)[i];
+		ColumnChunk *chunk = &tablet_chunks(header)[i];
+		uint64_t	from = at;
+
+		move_images(chunk, &at);
+		if (at == from)
+			continue;
+		memcpy(to + from, tablet_at<char>(tablet, variable_at(tablet, old)), at - from);
+		if (header->var == 0)
+			header->var = from;
+		header->var_bytes = at - header->var;
 	}
 	header->size = at;
 }

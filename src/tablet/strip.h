@@ -13,7 +13,7 @@ namespace gpuvm {
 /* Bytes without the values of the columns that `lost` marks (all of integer types); 0 if it has none of them. */
 uint64_t	stripped_size(const TabletHeader *tablet, const bool *lost);
 
-/* Writes it to `to` (64-byte aligned, of that size). */
+/* Writes it to `to` (64-byte aligned, of that size); references count from its own first byte (place_tablet). */
 void		strip_tablet(const TabletHeader *tablet, const bool *lost, uint64_t serial, char *to);
 
 }  // namespace gpuvm
