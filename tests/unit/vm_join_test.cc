@@ -18,31 +18,6 @@ using namespace gpuvm::reference;
 
 namespace {
 
-/* The columns of random_table(), with so many rows in tablets of at most `most`. */
-Table
-join_table(Rng &rng, bool tame, uint32_t n, uint32_t most)
-{
-	Table		table;
-
-	for (uint32_t left = n; left > 0; left -= table.tablet_rows.back())
-		table.tablet_rows.push_back(std::min(left, 1 + static_cast<uint32_t>(rng() % most)));
-	for (Type type : VALUE_TYPES)
-		for (int i = 0; i < 2; i++)
-		{
-			Column		column{type, {}};
-			Profile		profile = {chance(rng, 60) ? 1 : pick_int(rng, tame ? 4 : 5), chance(rng, 50) ? 0 : pick_int(rng, 30),
-				chance(rng, 80) ? 3 : static_cast<int64_t>(rng() % 2000000) - 1000000};
-
-			if (chance(rng, 5))
-				profile.null_percent = 100;
-			for (uint32_t r = 0; r < n; r++)
-				column.rows.push_back(random_value(type, profile, rng));
-			table.columns.push_back(std::move(column));
-		}
-	table.build();
-	return table;
-}
-
 struct Joined
 {
 	std::vector<JoinCursor> cursors;

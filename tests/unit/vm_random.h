@@ -129,6 +129,47 @@ random_table(Rng &rng, bool tame)
 	return table;
 }
 
+/* The columns of random_table(), with so many rows in tablets of at most `most`. */
+inline Table
+join_table(Rng &rng, bool tame, uint32_t n, uint32_t most)
+{
+	Table		table;
+
+	for (uint32_t left = n; left > 0; left -= table.tablet_rows.back())
+		table.tablet_rows.push_back(std::min(left, 1 + static_cast<uint32_t>(rng() % most)));
+	for (Type type : VALUE_TYPES)
+		for (int i = 0; i < 2; i++)
+		{
+			Column		column{type, {}};
+			Profile		profile = {chance(rng, 60) ? 1 : pick_int(rng, tame ? 4 : 5), chance(rng, 50) ? 0 : pick_int(rng, 30),
+				chance(rng, 80) ? 3 : static_cast<int64_t>(rng() % 2000000) - 1000000};
+
+			if (chance(rng, 5))
+				profile.null_percent = 100;
+			for (uint32_t r = 0; r < n; r++)
+				column.rows.push_back(random_value(type, profile, rng));
+			table.columns.push_back(std::move(column));
+		}
+	table.build();
+	return table;
+}
+
+/* A column of texts, short and long. */
+inline void
+add_texts(Rng &rng, Table *table)
+{
+	const int	most = chance(rng, 20) ? 200 : 12, null_percent = chance(rng, 30) ? 0 : chance(rng, 10) ? 100 : pick_int(rng, 60);
+	Column		column{Type::I64, {}};
+
+	for (uint32_t r = 0, n = table->nrows(); r < n; r++)
+	{
+		column.rows.push_back(chance(rng, null_percent) ? Value{} : from_register(int64_t{0}));
+		column.texts.push_back(random_text(rng, most));
+	}
+	table->columns.push_back(std::move(column));
+	table->build();
+}
+
 /* Masks rows of the table: single ones, runs of any length and alignment, whole tablets, or everything. */
 inline void
 mask_randomly(Rng &rng, Table *table)
@@ -373,6 +414,9 @@ public:
 	}
 
 	std::vector<ParamValue> params;
+	bool		wide_sums = true;	/* sums of integers, whose type no table has */
+	bool		rowids = true;
+	const PatternSet *patterns = nullptr;	/* or none: no TextMatch */
 
 private:
 	int			begin_pipeline(int n, int driver)
@@ -481,23 +525,29 @@ private:
 		return reg;
 	}
 
+	/* A constant where the table has no such column. */
 	int			column(Type type)
 	{
+		const int	c = column_of(type);
+
+		if (c < 0)
+			return constant(type);
+
 		const int	reg = write(type);
 
-		emit(Opcode::Column, type, reg, column_of(type), joins ? any_cursor() : 0);
+		emit(Opcode::Column, type, reg, c, joins ? any_cursor() : 0);
 		wrote(reg, type);
 		return reg;
 	}
 
 	int			column_of(Type type)
 	{
-		int			c = pick_int(rng, 2);
+		std::vector<int> found;
 
-		for (int i = 0; i < 6; i++)
-			if (VALUE_TYPES[i] == type)
-				c += 2 * i;
-		return c;
+		for (size_t c = 0; c < table.types.size(); c++)
+			if (table.types[c] == type && !table.columns[c].is_text())
+				found.push_back(static_cast<int>(c));
+		return found.empty() ? -1 : found[static_cast<size_t>(pick_int(rng, static_cast<int>(found.size())))];
 	}
 
 	int			read(Type type)
@@ -632,6 +682,21 @@ private:
 					r = write(map.type);
 					emit(opcode, map.type, r, number, a, 0, map.has_null_entry && chance(rng, 50) ? LOOKUP_NULL : 0);
 					wrote(r, map.type);
+					break;
+				}
+			case OpForm::TEXTMATCH:
+				{
+					std::vector<int> found;
+
+					for (size_t i = 0; patterns && i < table.columns.size(); i++)
+						if (table.columns[i].is_text())
+							found.push_back(static_cast<int>(i));
+					if (found.empty())
+						break;
+					r = write(Type::Bool);
+					emit(opcode, Type::Bool, r, found[static_cast<size_t>(pick_int(rng, static_cast<int>(found.size())))], joins ? any_cursor() : 0,
+						 pick_int(rng, static_cast<int>(patterns->patterns.size())));
+					wrote(r, Type::Bool);
 					break;
 				}
 			case OpForm::UNARY_IL: case OpForm::UNARY_LI:
@@ -795,17 +860,16 @@ private:
 
 		for (int c = 0; c < n; c++)
 		{
-			if (chance(rng, 5) && !joins)
+			if (rowids && chance(rng, 5) && !joins)
 			{
 				declare(c, Type::RowId);
 				emit(Opcode::Rowid, Type::RowId, write(Type::RowId), 0, 0);
 				continue;
 			}
 			declare(c, sources[c].second);
-			if (chance(rng, 30))
+			if (const int from = chance(rng, 30) ? column_of(sources[c].second) : -1; from >= 0)
 			{
-				emit(Opcode::Column, sources[c].second, write(sources[c].second), column_of(sources[c].second),
-					 joins ? any_cursor() : 0);
+				emit(Opcode::Column, sources[c].second, write(sources[c].second), from, joins ? any_cursor() : 0);
 				continue;
 			}
 			emit(Opcode::Copy, sources[c].second, write(sources[c].second), sources[c].first, 0);
@@ -832,7 +896,7 @@ private:
 			const AggFn fn = static_cast<AggFn>(pick_int(rng, maps ? 10 : 7));
 			const Type	t = fn == AggFn::CountStar ? Type::None
 				: value_type(fn == AggFn::Count ? "BSILFD" : fn == AggFn::BoolAnd || fn == AggFn::BoolOr ? "B"
-							 : fn >= AggFn::BitAnd ? "SIL" : "SILFD");
+							 : fn >= AggFn::BitAnd ? "SIL" : fn == AggFn::Sum && !wide_sums ? "FD" : "SILFD");
 			const int	arg = fn == AggFn::CountStar ? -1 : read(t);
 			const int	filter = chance(rng, 30) ? read(Type::Bool) : -1;
 
