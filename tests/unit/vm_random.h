@@ -170,6 +170,28 @@ add_texts(Rng &rng, Table *table)
 	table->build();
 }
 
+/* What the program gives as a table of one tablet. */
+inline Table
+table_of(const Program *program, const Outcome &outcome)
+{
+	std::vector<Type> types(program->nresults);
+	Table	table;
+
+	program_result_types(program, types.data());
+	for (size_t c = 0; c < types.size(); c++)
+	{
+		Column column{types[c], {}};
+
+		for (const std::vector<Value> &row : outcome.rows)
+			column.rows.push_back(row[c]);
+		table.columns.push_back(std::move(column));
+	}
+	if (!outcome.rows.empty())
+		table.tablet_rows.push_back(static_cast<uint32_t>(outcome.rows.size()));
+	table.build();
+	return table;
+}
+
 /* Masks rows of the table: single ones, runs of any length and alignment, whole tablets, or everything. */
 inline void
 mask_randomly(Rng &rng, Table *table)

@@ -55,7 +55,12 @@ run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 	const bool	tame = chance(rng, 70);
 	Table		table = random_table(rng, tame);
 	const MapSet maps = random_maps(rng, tame);
+	const PatternSet patterns = random_patterns(rng);
 	Generator	generator(rng, table, tame, &maps);
+
+	add_texts(rng, &table);
+	generator.patterns = &patterns;
+
 	const SealedProgram sealed = generator.make(grouped);
 	const Program *program = sealed.get();
 	const CursorSchema schema = {static_cast<uint32_t>(table.types.size()), table.types.data()};
@@ -71,12 +76,12 @@ run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 		mask_randomly(rng, &table);
 	else if (masks == Masks::FailingRows)
 	{
-		table.mask(Interpreter(program, table, generator.params.data(), maps.maps.data()).failing_rows());
+		table.mask(Interpreter(program, table, generator.params.data(), maps.maps.data(), &patterns).failing_rows());
 		if (table.masked.empty())
 			return;
 	}
 
-	const Outcome expected = Interpreter(program, table, generator.params.data(), maps.maps.data()).run();
+	const Outcome expected = Interpreter(program, table, generator.params.data(), maps.maps.data(), &patterns).run();
 	const std::vector<std::string> expected_rows = sorted_text(program, grouped, expected);
 
 	for (int round = 0; round < 3; round++)
@@ -96,8 +101,8 @@ run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 		limit_cpu_kernels(pick_int(rng, 3));
 
 		const Table &of = round == 2 ? left : table;
-		const Outcome got = grouped ? run_cpu_groups(program, of, generator.params, unit, 1 + pick_int(rng, 4), rng, maps.maps.data())
-			: run_cpu_rows(program, of, generator.params, unit, maps.maps.data());
+		const Outcome got = grouped ? run_cpu_groups(program, of, generator.params, unit, 1 + pick_int(rng, 4), rng, maps.maps.data(), &patterns)
+			: run_cpu_rows(program, of, generator.params, unit, maps.maps.data(), &patterns);
 
 		limit_cpu_kernels(2);
 		/* behind an operation that failed values are unspecified, and may fail others */

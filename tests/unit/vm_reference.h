@@ -28,6 +28,7 @@
 #include "vm/program.h"
 #include "vm/result_layout.h"
 #include "vm/semantics.h"
+#include "text_reference.h"
 
 namespace gpuvm {
 namespace reference {
@@ -46,6 +47,10 @@ struct Column
 {
 	Type		type;
 	std::vector<Value> rows;
+	std::vector<std::string> texts;	/* of variable length: what the rows refer to */
+	int			attlen = -1;
+
+	bool		is_text() const { return !texts.empty(); }
 };
 
 struct FreeDeleter
@@ -121,9 +126,14 @@ struct Table
 		for (const Column &c : columns)
 		{
 			to.columns.push_back(Column{c.type, {}});
+			to.columns.back().attlen = c.attlen;
 			for (uint32_t i = 0; i < row; i++)
 				if (!bits[i])
+				{
 					to.columns.back().rows.push_back(c.rows[i]);
+					if (c.is_text())
+						to.columns.back().texts.push_back(c.texts[i]);
+				}
 		}
 		to.build();
 		return to;
@@ -146,6 +156,7 @@ struct Table
 			const uint32_t n = tablet_rows[t];
 			std::vector<std::vector<char>> values(columns.size());
 			std::vector<std::vector<uint64_t>> nulls(columns.size());
+			std::vector<std::string> images(columns.size());
 			std::vector<StagedColumn> staged(columns.size());
 			const uint32_t block_rows[2] = {0, n};
 			const uint64_t lsn = 1;
@@ -161,7 +172,11 @@ struct Table
 				nulls[c].resize((n + 63) / 64);
 				for (uint32_t r = 0; r < n; r++)
 				{
-					const Value &v = columns[c].rows[first + r];
+					Value	   &v = columns[c].rows[first + r];
+
+					if (columns[c].is_text() && !v.null)
+						v.i = static_cast<int64_t>(append_image(&images[c], columns[c].texts[first + r], columns[c].attlen));
+
 					char	   *to = values[c].data() + static_cast<size_t>(r) * width;
 					const float f = static_cast<float>(v.d);
 
@@ -181,6 +196,12 @@ struct Table
 						memcpy(to, &v.i, width);
 				}
 				staged[c] = StagedColumn{type, static_cast<int16_t>(c + 1), values[c].data(), any ? nulls[c].data() : nullptr};
+				if (columns[c].is_text())
+				{
+					staged[c].encoding = Encoding::Variable;
+					staged[c].images = images[c].data();
+					staged[c].nimages = images[c].size();
+				}
 			}
 
 			StagedTablet st = {n, static_cast<uint32_t>(columns.size()), staged.data(), static_cast<uint32_t>(t), 1,
@@ -193,7 +214,11 @@ struct Table
 			write_tablet(st, header, chunks.data(), 0, static_cast<char *>(memory));
 			tablets.emplace_back(static_cast<TabletHeader *>(memory));
 			for (size_t c = 0; c < columns.size(); c++)
+			{
 				summarize_chunk(&summaries[c], chunks[c], t == 0);
+				for (uint32_t r = 0; columns[c].is_text() && r < n; r++)
+					columns[c].rows[first + r].i += columns[c].rows[first + r].null ? 0 : chunks[c].base;
+			}
 			first += n;
 		}
 	}
@@ -510,13 +535,14 @@ is_neg_zero(double d)
 class Interpreter
 {
 public:
-	Interpreter(const Program *program, const Table &table, const ParamValue *params, const CodeMap *maps = nullptr)
-		: program(program), table(table), tables({&table}), params(params), maps(maps) {}
+	Interpreter(const Program *program, const Table &table, const ParamValue *params, const CodeMap *maps = nullptr,
+				const PatternSet *patterns = nullptr)
+		: program(program), table(table), tables({&table}), params(params), maps(maps), patterns(patterns) {}
 
 	/* Joins: plain nested loops. `lazy`: Semi and Anti look no further than the first match. */
 	Interpreter(const Program *program, const std::vector<const Table *> &tables, const ParamValue *params, bool lazy,
-				const CodeMap *maps = nullptr)
-		: program(program), table(*tables[0]), tables(tables), params(params), maps(maps), lazy(lazy) {}
+				const CodeMap *maps = nullptr, const PatternSet *patterns = nullptr)
+		: program(program), table(*tables[0]), tables(tables), params(params), maps(maps), patterns(patterns), lazy(lazy) {}
 
 	Outcome		run()
 	{
@@ -710,6 +736,15 @@ private:
 					break;
 				case OpForm::FIELD: r[op.p1] = field_value(op, r[op.p2], &err); break;
 				case OpForm::LOOKUP: r[op.p1] = lookup_value(op, maps[op.p2], r[op.p3]); break;
+				case OpForm::TEXTMATCH:
+					{
+						const Column &column = tables[op.p3]->columns[op.p2];
+						const PatternSource &pattern = patterns->sources[static_cast<size_t>(op.p4)];
+						const bool	null = no_row[op.p3] || column.rows[row_of[op.p3]].null || pattern.kind == TextMatchKind::Null;
+
+						r[op.p1] = null ? Value{} : truth(pattern.matches(column.texts[row_of[op.p3]]));
+						break;
+					}
 				case OpForm::LOGIC1:
 					{
 						const Value a = r[op.p2];
@@ -1020,6 +1055,7 @@ private:
 	std::vector<const Table *> tables;
 	const ParamValue *params;
 	const CodeMap *maps;
+	const PatternSet *patterns;
 	bool		lazy = false;
 	Outcome		outcome;
 	std::map<std::string, Group> groups;
@@ -1196,10 +1232,11 @@ new_builder()
 
 inline Outcome
 run_cpu_rows(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
-			 const CodeMap *maps = nullptr)
+			 const CodeMap *maps = nullptr, const PatternSet *patterns = nullptr)
 {
 	auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), table.summaries.data(),
-									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps);
+									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps,
+									 patterns ? patterns->patterns.data() : nullptr);
 	auto		state = job->new_state();
 	Outcome		out;
 
@@ -1230,10 +1267,11 @@ run_cpu_rows(const Program *program, const Table &table, const std::vector<Param
  */
 inline Outcome
 run_cpu_groups(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
-			   int nstates, std::mt19937_64 &rng, const CodeMap *maps = nullptr)
+			   int nstates, std::mt19937_64 &rng, const CodeMap *maps = nullptr, const PatternSet *patterns = nullptr)
 {
 	auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), table.summaries.data(),
-									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps);
+									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps,
+									 patterns ? patterns->patterns.data() : nullptr);
 	std::vector<std::unique_ptr<CpuState>> states;
 	Outcome		out;
 
