@@ -180,7 +180,29 @@ show_joins(const ScanPlan *plan, List *context, ExplainState *es)
 		ExplainPropertyList("Joins", joins, es);
 }
 
-/* What PostgreSQL evaluates for each entry of a dictionary. */
+/* What the codes are of. */
+static char *
+dictionary_text(const ScanPlan *plan, List *context, const DictionaryRef &ref)
+{
+	const PlanMap *map = &plan->maps[Max(ref.map, 0)];
+	Node	   *expr = reinterpret_cast<Node *>(map->expr);
+
+	if (ref.map >= 0 && map->kind == MapKind::Translate)
+		return psprintf("%s, %s", dictionary_text(plan, context, map->to), dictionary_text(plan, context, map->from));
+	if (ref.map < 0)
+	{
+		Oid			relid = plan->cursors[ref.cursor].relid;
+		Oid			type;
+		int32		typmod;
+		Oid			collation;
+
+		get_atttypetypmodcoll(relid, ref.attnum, &type, &typmod, &collation);
+		expr = reinterpret_cast<Node *>(makeVar(ref.cursor + 1, ref.attnum, type, typmod, collation, 0));
+	}
+	return deparse_expression(expr, context, plan->ncursors > 1, false);
+}
+
+/* What PostgreSQL evaluates for each entry of a dictionary, and where dictionaries meet. */
 static void
 show_maps(const ScanPlan *plan, List *context, ExplainState *es)
 {
@@ -190,8 +212,15 @@ show_maps(const ScanPlan *plan, List *context, ExplainState *es)
 	for (int i = 0; i < plan->nmaps; i++)
 	{
 		const PlanMap *map = &plan->maps[i];
-		char	   *expr = deparse_expression(reinterpret_cast<Node *>(map->expr), context, plan->ncursors > 1, false);
+		char	   *expr;
 
+		if (map->kind == MapKind::Translate || map->kind == MapKind::Order)
+		{
+			lines = lappend(lines, psprintf(map->kind == MapKind::Order ? "order of %s, with %s" : "%s as codes of %s",
+											dictionary_text(plan, context, map->from), dictionary_text(plan, context, map->to)));
+			continue;
+		}
+		expr = deparse_expression(reinterpret_cast<Node *>(map->expr), context, plan->ncursors > 1, false);
 		lines = lappend(lines, map->kind == MapKind::Rank ? psprintf("order of %s", expr) : expr);
 	}
 	if (lines != NIL && es->format != EXPLAIN_FORMAT_TEXT)

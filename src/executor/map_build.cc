@@ -61,9 +61,9 @@ map_create(MemoryContext parent, const PlanMap *plan, Expr *expr)
 	MemoryContext old = MemoryContextSwitchTo(context);
 	MapData    *map = static_cast<MapData *>(palloc0(sizeof(MapData)));
 	Expr	   *inner = expr;
-	Oid			type = exprType(reinterpret_cast<Node *>(expr));
+	Oid			type = expr == nullptr ? InvalidOid : exprType(reinterpret_cast<Node *>(expr));
 
-	while (IsA(inner, RelabelType) || IsA(inner, CollateExpr))
+	while (inner != nullptr && (IsA(inner, RelabelType) || IsA(inner, CollateExpr)))
 		inner = IsA(inner, RelabelType) ? ((RelabelType *) inner)->arg : ((CollateExpr *) inner)->arg;
 	map->context = context;
 	map->kind = plan->kind;
@@ -73,7 +73,8 @@ map_create(MemoryContext parent, const PlanMap *plan, Expr *expr)
 	map->settings = hash_settings();
 	map->bare = plan->kind == MapKind::Rank && IsA(inner, Var);
 	map->type = plan->kind == MapKind::Values ? value_type(type).type : Type::I32;
-	get_typlenbyval(type, &map->typlen, &map->typbyval);
+	if (OidIsValid(type))
+		get_typlenbyval(type, &map->typlen, &map->typbyval);
 	MemoryContextSwitchTo(old);
 	return map;
 }
@@ -197,26 +198,23 @@ add_item(MapData *map, const char *image, uint32 len, uint32 hash)
 	return map->nitems++;
 }
 
-/* The item with the value's bytes. */
-static uint32
-item_of(MapData *map, Datum value)
+static Datum
+plain_datum(const MapData *map, Datum value)
 {
-	uint32		len;
-	const char *image;
-	uint32		hash;
+	char		bytes[sizeof(Datum)];
 
 	if (map->typlen == -1)
-		value = PointerGetDatum(PG_DETOAST_DATUM(value));
-	else if (map->typbyval)
-	{
-		/* an enum's, say, is sign-extended where a tuple or an entry has it, and is not where a function or a constant gives it */
-		char		bytes[sizeof(Datum)];
+		return PointerGetDatum(PG_DETOAST_DATUM(value));
+	if (!map->typbyval)
+		return value;
+	/* an enum's, say, is sign-extended where a tuple or an entry has it, and is not where a function or a constant gives it */
+	store_att_byval(bytes, value, map->typlen);
+	return fetch_att(bytes, true, map->typlen);
+}
 
-		store_att_byval(bytes, value, map->typlen);
-		value = fetch_att(bytes, true, map->typlen);
-	}
-	image = item_image(map, &value, &len);
-	hash = dictionary_hash(image, len);
+static int32
+find_image(const MapData *map, const char *image, uint32 len, uint32 hash)
+{
 	for (uint32 at = map->nslots == 0 ? 0 : hash & (map->nslots - 1); map->nslots != 0 && map->slots[at] != 0; at = (at + 1) & (map->nslots - 1))
 	{
 		uint32		item = static_cast<uint32>(map->slots[at]) - 1;
@@ -224,9 +222,31 @@ item_of(MapData *map, Datum value)
 		const char *other = item_image(map, &map->items[item], &other_len);
 
 		if (static_cast<uint32>(map->slots[at] >> 32) == hash && other_len == len && memcmp(other, image, len) == 0)
-			return item;
+			return static_cast<int32>(item);
 	}
-	return add_item(map, image, len, hash);
+	return NO_CODE;
+}
+
+int32
+find_item(const MapData *map, Datum value)
+{
+	Datum		plain = plain_datum(map, value);
+	uint32		len;
+	const char *image = item_image(map, &plain, &len);
+
+	return find_image(map, image, len, dictionary_hash(image, len));
+}
+
+uint32
+map_item(MapData *map, Datum value)
+{
+	Datum		plain = plain_datum(map, value);
+	uint32		len;
+	const char *image = item_image(map, &plain, &len);
+	uint32		hash = dictionary_hash(image, len);
+	int32		item = find_image(map, image, len, hash);
+
+	return item == NO_CODE ? add_item(map, image, len, hash) : static_cast<uint32>(item);
 }
 
 /* -- values ----------------------------------------------------------------------------------- */
@@ -278,7 +298,7 @@ store_value(MapData *map, Datum value, char *to)
 		store_plain(map->type, value, to);
 	else
 	{
-		uint32		item = item_of(map, value);
+		uint32		item = map_item(map, value);
 
 		memcpy(to, &item, sizeof(item));
 	}

@@ -241,13 +241,19 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 	{
 		const PlanMap *map = &plan->maps[i];
 
-		source_entries(state->sources[map->cursor], map->attnum, &state->map_entries[i]);
-		failure = build_map(state, i, map_key((Expr *) put_known((Node *) map->expr, &known)));
+		if (is_of_column(map))
+		{
+			source_entries(state->sources[map->cursor], map->attnum, &state->map_entries[i]);
+			failure = build_map(state, i, map_key((Expr *) put_known((Node *) map->expr, &known)));
+		}
+		else
+			failure = build_meeting(state, i, (Expr *) put_known((Node *) map->expr, &known));
 		if (failure != nullptr)
 		{
 			*reason = FALLBACK_ERROR_FLAG;
-			*detail = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt,
-										  psprintf("dictionary of column \"%s\": %s", get_attname(plan->cursors[map->cursor].relid, map->attnum, false), failure));
+			if (is_of_column(map))
+				failure = psprintf("dictionary of column \"%s\": %s", get_attname(plan->cursors[map->cursor].relid, map->attnum, false), failure);
+			*detail = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, failure);
 		}
 	}
 	MemoryContextSwitchTo(old);
@@ -263,7 +269,7 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 static uint64
 map_nvalues(const GpuvmScanState *state, int number)
 {
-	return uint64{entry_count(&state->map_entries[number])} + (state->maps[number]->null_entry ? 1 : 0);
+	return uint64{map_count(state, number)} + (state->maps[number]->null_entry ? 1 : 0);
 }
 
 static uint64
@@ -299,7 +305,7 @@ maps_to_job(const GpuvmScanState *state, uint64 at, Job *job)
 	for (int i = 0; i < state->plan->nmaps; i++)
 	{
 		const MapData *map = state->maps[i];
-		uint32		n = entry_count(&state->map_entries[i]);
+		uint32		n = map_count(state, i);
 		int			width = type_width(map->type);
 		bool		null_is_null = map->null_entry && map->null_isnull;
 		uint64	   *nulls;
@@ -348,6 +354,14 @@ output_datum(const GpuvmScanState *state, int column, int32 value)
 	{
 		const MapData *map = state->maps[form->map];
 
+		if (map->kind == MapKind::Constant || map->kind == MapKind::Translate)
+		{
+			Datum		datum;
+
+			if (!meeting_datum(map, item, &datum))
+				out_of_range(value, map->nbefore + map->nentries);
+			return datum;
+		}
 		entries = &state->map_entries[form->map];
 		if (map->kind == MapKind::Rank)
 		{

@@ -45,6 +45,17 @@ entry_datum(const EntrySource *source, uint32 code)
 	return image_datum(local_entry(source->base, source->local, code), source->attlen, source->byval);
 }
 
+struct MapData;
+
+/* The entries that codes are of: a column's, or, with `map`, that one's values. */
+struct EntrySet
+{
+	EntrySource column;
+	const MapData *map;
+	int16		typlen;
+	bool		byval;
+};
+
 /*
  * A map for codes below nentries. Those of a longer dictionary of the family begin in the same way,
  * so that this one may be used for a shorter one.
@@ -87,6 +98,12 @@ struct MapData
 	uint32	   *entry_items;	/* Rank: the item of each entry; null: ~0 */
 	uint32		nranked;		/* of the items */
 	uint32	   *order;			/* Rank: the item of each rank */
+
+	/* between two dictionaries (map_meet.cc) */
+	EntrySet	from;
+	EntrySet	to;
+	uint32		nbefore;		/* entries of `to` */
+	uint32	   *other;			/* Order: the places of the values of `to`; NULL if they are not known here */
 };
 
 /* A copy of the expression whose column is number 1 of relation 1, so that equal ones are equal. */
@@ -104,6 +121,20 @@ MapData    *map_copy(MemoryContext context, const MapData *from, uint32 nentries
  * error, which is not raised. The map stays what it was then.
  */
 const char *map_extend(MapData *map, const EntrySource *source, uint32 upto);
+
+/* The item with the value's bytes, one that is new if need be, in the map's context; find_item: NO_CODE if there is none. */
+uint32		map_item(MapData *map, Datum value);
+int32		find_item(const MapData *map, Datum value);
+
+/* -- map_meet.cc: maps that are of no column: NULL, or why it cannot be made ------------------ */
+
+const char *build_meeting(GpuvmScanState *state, int number, Expr *expr);
+
+/* Codes that the map has values for. */
+uint32		map_count(const GpuvmScanState *state, int number);
+
+/* What a code of a Constant or Translate stands for; false: there is none such. */
+bool		meeting_datum(const MapData *map, uint32 code, Datum *value);
 
 /* -- guard.cc ------------------------------------------------------------------------------- */
 

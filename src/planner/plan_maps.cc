@@ -60,11 +60,17 @@ contains(Node *node, void *expr)
 static bool
 is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
 {
-	const RelOptInfo *rel = find_base_rel(root, shape->cursors[map->cursor].relid);
-	List	   *parts = make_ands_implicit(map->expr);
+	const RelOptInfo *rel;
+	List	   *parts;
 	List	   *own = NIL;
 	ListCell   *lc;
 
+	/* bytes are compared, or a value that is no entry is evaluated; but for an order */
+	if (!is_of_column(map))
+		return map->kind != MapKind::Order || root->qual_security_level == 0 ||
+			get_func_leakproof(lookup_type_cache(map->type, TYPECACHE_CMP_PROC)->cmp_proc);
+	rel = find_base_rel(root, shape->cursors[map->cursor].relid);
+	parts = make_ands_implicit(map->expr);
 	if (root->qual_security_level == 0 || rel->baserestrict_min_security >= root->qual_security_level || !map_is_leaky(map->expr))
 		return true;
 	foreach(lc, rel->baserestrictinfo)
@@ -153,6 +159,37 @@ plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &
 	return plan_columns(root, shape, plan, reason);
 }
 
+/* How many values the codes are of. */
+static double
+count_entries(const ScanShape *shape, const ScanPlan *plan, const DictionaryRef &ref)
+{
+	const PlanMap *map = &plan->maps[Max(ref.map, 0)];
+	int			cursor = ref.map < 0 ? ref.cursor : map->cursor;
+	const ImportedTable *table;
+
+	if (ref.map >= 0 && map->kind == MapKind::Constant)
+		return 1;
+	if (ref.map >= 0 && !is_of_column(map))
+		return count_entries(shape, plan, map->from) + count_entries(shape, plan, map->to);
+	table = shape->cursors[cursor].target.table;
+	return table->entries[imported_column(table, ref.map < 0 ? ref.attnum : map->attnum)];
+}
+
+/* A map between two dictionaries: a look-up for each value, or a sort of all. */
+static double
+cost_meeting(const ScanShape *shape, const ScanPlan *plan, const PlanMap *map)
+{
+	double		from;
+	double		all;
+
+	if (map->kind == MapKind::Constant)
+		return 0;
+	from = count_entries(shape, plan, map->from);
+	all = from + count_entries(shape, plan, map->to);
+	return from * (MAP_ENTRY_US * cost_of_us() + cpu_operator_cost) +
+		(map->kind == MapKind::Order ? all * std::log2(all + 1) * ORDER_OPERATORS * cpu_operator_cost : 0);
+}
+
 double
 cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 {
@@ -161,11 +198,19 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 	for (int i = 0; i < plan->nmaps; i++)
 	{
 		const PlanMap *map = &plan->maps[i];
-		const ImportedTable *table = shape->cursors[map->cursor].target.table;
-		double		entries = table->entries[imported_column(table, map->attnum)];
-		Oid			relid = planner_rt_fetch(shape->cursors[map->cursor].relid, root)->relid;
+		const ImportedTable *table;
+		double		entries;
+		Oid			relid;
 		QualCost	cost;
 
+		if (!is_of_column(map))
+		{
+			total += cost_meeting(shape, plan, map);
+			continue;
+		}
+		table = shape->cursors[map->cursor].target.table;
+		entries = table->entries[imported_column(table, map->attnum)];
+		relid = planner_rt_fetch(shape->cursors[map->cursor].relid, root)->relid;
 		/* its values go into the job */
 		total += entries * MAP_ENTRY_US * cost_of_us();
 		if (map_cached != nullptr && map_cached(relid, map))

@@ -70,7 +70,21 @@ map_to_list(const PlanMap *m)
 {
 	List	   *numbers = list_make5_int(static_cast<int>(m->kind), m->cursor, m->attnum, static_cast<int>(m->collation), m->null_entry);
 
+	numbers = lappend_int(numbers, m->from.map);
+	numbers = lappend_int(numbers, m->from.cursor);
+	numbers = lappend_int(numbers, m->from.attnum);
+	numbers = lappend_int(numbers, m->to.map);
+	numbers = lappend_int(numbers, m->to.cursor);
+	numbers = lappend_int(numbers, m->to.attnum);
+	numbers = lappend_int(numbers, static_cast<int>(m->type));
 	return list_make2(numbers, m->expr);
+}
+
+static DictionaryRef
+ref_from_list(List *numbers, int at)
+{
+	return DictionaryRef{static_cast<int16>(list_nth_int(numbers, at)), static_cast<int16>(list_nth_int(numbers, at + 1)),
+		static_cast<AttrNumber>(list_nth_int(numbers, at + 2))};
 }
 
 static void
@@ -83,6 +97,9 @@ map_from_list(List *list, PlanMap *m)
 	m->attnum = lthird_int(numbers);
 	m->collation = static_cast<Oid>(lfourth_int(numbers));
 	m->null_entry = list_nth_int(numbers, 4) != 0;
+	m->from = ref_from_list(numbers, 5);
+	m->to = ref_from_list(numbers, 8);
+	m->type = static_cast<Oid>(list_nth_int(numbers, 11));
 	m->expr = static_cast<Expr *>(lsecond(list));
 }
 

@@ -424,14 +424,12 @@ grow_local(LocalDictionary *local)
 	local->capacity = capacity;
 }
 
-int32
-local_code(LocalDictionary *local, const char *image, uint32 len)
+static int32
+find_hashed(const Dictionary *base, const LocalDictionary *local, const char *image, uint32 len, uint32 hash)
 {
-	uint32		hash = dictionary_hash(image, len);
-	int32		code = dictionary_find_hashed(local->base, image, len, hash);
-	uint64		padded = dictionary_padded(len);
+	int32		code = base == NULL ? NO_CODE : dictionary_find_hashed(base, image, len, hash);
 
-	if (code != NO_CODE)
+	if (code != NO_CODE || local == NULL)
 		return code;
 	for (uint32 at = hash; local->nslots > 0; at++)
 	{
@@ -442,9 +440,26 @@ local_code(LocalDictionary *local, const char *image, uint32 len)
 		code = static_cast<int32>(static_cast<uint32>(slot) - 1);
 		if (static_cast<uint32>(slot >> 32) == hash && local->lengths[code] == len &&
 			memcmp(local->entries[code], image, len) == 0)
-			return static_cast<int32>(local->base->nentries) + code;
+			return static_cast<int32>(local_nentries(base, NULL)) + code;
 	}
+	return NO_CODE;
+}
 
+int32
+entries_find(const Dictionary *base, const LocalDictionary *local, const char *image, uint32 len)
+{
+	return find_hashed(base, local, image, len, dictionary_hash(image, len));
+}
+
+int32
+local_code(LocalDictionary *local, const char *image, uint32 len)
+{
+	uint32		hash = dictionary_hash(image, len);
+	int32		code = find_hashed(local->base, local, image, len, hash);
+	uint64		padded = dictionary_padded(len);
+
+	if (code != NO_CODE)
+		return code;
 	if (local->nadded >= DICTIONARY_MAX_ENTRIES || local->bytes + padded > DICTIONARY_MAX_BYTES)
 		return NO_CODE;
 	if (local->nadded == local->capacity)

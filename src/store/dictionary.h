@@ -142,6 +142,9 @@ struct LocalDictionary
 
 LocalDictionary *local_dictionary(const Dictionary *base);
 
+/* The code of an image in either, which may be NULL; NO_CODE: in neither. */
+int32		entries_find(const Dictionary *base, const LocalDictionary *local, const char *image, uint32 len);
+
 /* NO_CODE: too many values. */
 int32		local_code(LocalDictionary *local, const char *image, uint32 len);
 

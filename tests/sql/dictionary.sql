@@ -168,7 +168,7 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	$$d, (SELECT max(c.t) FROM changing c WHERE c.d = g.d) FROM generate_series(0, 4) g(d)$$, $$d, (SELECT min(upper(c.t || g.d)) FROM changing c WHERE c.d = g.d) FROM generate_series(0, 4) g(d)$$, $$count(*) FROM changing WHERE v = current_user OR t = 'old1'$$]) q;
 SELECT * FROM asked();
 
--- Joins: by other columns, with what dictionary columns say in every place; keys of text stay with PostgreSQL.
+-- Joins: with what dictionary columns say in every place (dictionary_meet has those whose keys they are).
 CREATE TABLE names (k int, name text, kind char(3)) WITH (autovacuum_enabled = off);
 INSERT INTO names SELECT i, 'n' || i % 4, (ARRAY['a', 'b'])[1 + i % 2] FROM generate_series(0, 5) i;
 SELECT gpuvm.import('names');
