@@ -409,6 +409,8 @@ compile_call(Compiler *c, Oid function, List *args, Oid collation)
 	{
 		const char *why = function_refusal(function);
 
+		if (refuse_variables(c, args))
+			return -1;
 		if (why != nullptr)
 			return refuse(c, "function %s is not supported: %s", format_procedure(function), why);
 		if (list_length(args) == 2 && is_dictionary(linitial(args)) && is_dictionary(lsecond(args)))
@@ -634,7 +636,7 @@ compile_expr(Compiler *c, const Expr *expr)
 		case T_AlternativeSubPlan:
 			return refuse(c, "a subquery is evaluated for each row");
 		default:
-			return refuse(c, "an expression of this kind is not supported");
+			return refuse_variables(c, expr) ? -1 : refuse(c, "an expression of this kind is not supported");
 	}
 }
 

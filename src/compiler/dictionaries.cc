@@ -105,6 +105,8 @@ dictionary_of(Compiler *c, const Expr *expr, DictionaryRef *ref)
 	check_stack_depth();
 	if (is_map(c, expr))
 		return map_dictionary(derived_map(c, expr), ref);
+	if (refuse_variables(c, expr))
+		return false;
 	switch (nodeTag(expr))
 	{
 		case T_Var:

@@ -234,9 +234,6 @@ int			extract_scale(const FnEntry *fn, List *args);
 /* The column under what changes no bytes, if it is one of variable length; else NULL. */
 const Var  *variable_var(const CompileInput *input, const Expr *expr);
 
-/* Is there such a column in the expression? */
-bool		reads_variable(const CompileInput *input, const Expr *expr);
-
 /* Is it an expression over a dictionary column, which becomes a map? (is_map_expr goes by types alone) */
 bool		is_map(const Compiler *c, const Expr *expr);
 
@@ -249,6 +246,9 @@ int			compile_text_match(Compiler *c, Oid function, List *args, Oid collation);
 
 /* Says what can be done with the column. Returns -1. */
 int			refuse_variable(Compiler *c, const Var *var);
+
+/* Is one in the expression, or the list of them? Then it says so. */
+bool		refuse_variables(Compiler *c, const void *node);
 
 /* -- dictionaries.cc: values of two dictionaries meet ------------------------------------ */
 

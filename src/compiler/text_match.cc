@@ -59,26 +59,40 @@ variable_var(const CompileInput *input, const Expr *expr)
 	return var != nullptr && is_variable_column(input, var) ? var : nullptr;
 }
 
-static bool
-reads_variable_walker(Node *node, void *input)
+struct VariableSearch
 {
+	const CompileInput *input;
+	const Var  *found;
+};
+
+static bool
+find_variable_walker(Node *node, void *context)
+{
+	VariableSearch *search = static_cast<VariableSearch *>(context);
+
 	if (node == nullptr)
 		return false;
-	if (IsA(node, Var))
-		return is_variable_column(static_cast<const CompileInput *>(input), (const Var *) node);
-	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_variable_walker), input);
+	if (!IsA(node, Var))
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(find_variable_walker), context);
+	if (is_variable_column(search->input, (const Var *) node))
+		search->found = (const Var *) node;
+	return search->found != nullptr;
 }
 
-bool
-reads_variable(const CompileInput *input, const Expr *expr)
+/* The first such column in an expression, or a list of them; NULL if there is none. */
+static const Var *
+find_variable(const CompileInput *input, const void *node)
 {
-	return reads_variable_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), const_cast<CompileInput *>(input));
+	VariableSearch search = {input, nullptr};
+
+	find_variable_walker(static_cast<Node *>(const_cast<void *>(node)), &search);
+	return search.found;
 }
 
 bool
 is_map(const Compiler *c, const Expr *expr)
 {
-	return is_map_expr(expr) && !reads_variable(c->input, expr);
+	return is_map_expr(expr) && find_variable(c->input, expr) == nullptr;
 }
 
 int
@@ -103,6 +117,14 @@ refuse_variable(Compiler *c, const Var *var)
 		default:
 			return refuse(c, "column \"%s\" is stored value by value: values of type %s can only be read and tested for null", name, format_type_be(var->vartype));
 	}
+}
+
+bool
+refuse_variables(Compiler *c, const void *node)
+{
+	const Var  *var = find_variable(c->input, node);
+
+	return var != nullptr && refuse_variable(c, var) < 0;
 }
 
 int
