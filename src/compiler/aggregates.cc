@@ -98,8 +98,6 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 
 	if (agg->agglevelsup != 0)
 		return refuse(input, "an aggregate belongs to an outer query");
-	if (agg->aggdistinct != NIL)
-		return refuse(input, psprintf("%s(DISTINCT) is not supported", get_func_name(agg->aggfnoid)));
 	if (agg->aggorder != NIL || agg->aggdirectargs != NIL || agg->aggvariadic)
 		return refuse(input, "ordered and variadic aggregates are not supported");
 	if (agg->aggsplit != AGGSPLIT_SIMPLE)

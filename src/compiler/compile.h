@@ -45,6 +45,7 @@ struct CompileInput
 	int			ncursors;
 	const char *reason;			/* out: set on failure */
 	const char *hint;			/* out: NULL or set on failure */
+	const struct CompiledProgram *before;	/* another of the same plan, whose parameters, maps and patterns this one shares by number; or NULL */
 };
 
 struct CompiledProgram
@@ -106,6 +107,12 @@ bool		same_vm_aggregate(const VmAggregate &a, const VmAggregate &b);
 bool		compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out);
 
 /*
+ * A program over the groups of `first` (engine/abi.h): it groups by all of its keys but the last, and aggregates that
+ * one. An aggregate's own argument and filter are not looked at. Fills program and outputs.
+ */
+bool		compile_stage(CompileInput *input, const CompiledProgram *first, const VmAggregate *aggs, int naggs, CompiledProgram *out);
+
+/*
  * The aggregate functions of PostgreSQL that programs can compute: each is a few
  * VM aggregates, its parts, and a way to end them (executor/finalize.cc).
  */
@@ -131,7 +138,7 @@ struct AggregatePlan
 	VmAggregate parts[MAX_AGG_PARTS];
 };
 
-/* False, with reason, when the aggregate stays with PostgreSQL. */
+/* False, with reason, when the aggregate stays with PostgreSQL. DISTINCT is the caller's. */
 bool		plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan);
 
 }  // namespace gpuvm

@@ -307,6 +307,17 @@ int			compile_dictionary_constant(Compiler *c, const Expr *expr);
 
 /* -- programs.cc ------------------------------------------------------------------------- */
 
+constexpr OutputForm PLAIN_OUTPUT = {OutputKind::Plain, -1, -1, 0, -1};
+
+/* What all programs begin with, what is around a pipeline, and what they end with. */
+Compiler   *start_program(CompileInput *input);
+int			open_pipeline(Compiler *c, int ncursors, int cursor);
+void		close_pipeline(Compiler *c, int parallel);
+bool		finish_program(Compiler *c, CompiledProgram *out);
+
+/* Of what an aggregate's result column is called after. */
+const char *aggregate_name(AggFn fn);
+
 /* The operands of a key (split_seek_keys): the earlier cursors', and that of the relation. False: it is none. */
 bool		key_sides(const Expr *clause, Index varno, Node **outer, Node **inner);
 

@@ -92,14 +92,22 @@ compile_qual(Compiler *c, const Expr *qual)
 	return true;
 }
 
-static Compiler *
-start(CompileInput *input)
+Compiler *
+start_program(CompileInput *input)
 {
 	Compiler   *c = static_cast<Compiler *>(palloc0(sizeof(Compiler)));
 
 	c->input = input;
 	input->reason = nullptr;
 	input->hint = nullptr;
+	if (input->before != nullptr)
+	{
+		c->params = list_copy(input->before->params);
+		c->nmaps = input->before->nmaps;
+		memcpy(c->maps, input->before->maps, sizeof(PlanMap) * c->nmaps);
+		c->npatterns = input->before->npatterns;
+		memcpy(c->patterns, input->before->patterns, sizeof(PlanPattern) * c->npatterns);
+	}
 	c->b = static_cast<ProgramBuilder *>(palloc(sizeof(ProgramBuilder)));
 	c->b->init();
 	for (int i = 0; i < input->ncursors; i++)
@@ -140,7 +148,7 @@ compile_quals(Compiler *c, List *quals)
 
 /* -- pipelines ---------------------------------------------------------------------- */
 
-static int
+int
 open_pipeline(Compiler *c, int ncursors, int cursor)
 {
 	c->first = cursor;
@@ -150,7 +158,7 @@ open_pipeline(Compiler *c, int ncursors, int cursor)
 	return emit(c, Opcode::Parallel, Type::None, ncursors, cursor, 0);
 }
 
-static void
+void
 close_pipeline(Compiler *c, int parallel)
 {
 	ProgramBuilder *b = c->b;
@@ -184,8 +192,8 @@ has_soft_errors(const Compiler *c)
 	return c->soft_errors;
 }
 
-static bool
-finish(Compiler *c, CompiledProgram *out)
+bool
+finish_program(Compiler *c, CompiledProgram *out)
 {
 	ProgramBuilder *b = c->b;
 
@@ -573,8 +581,6 @@ compile_source(Compiler *c, List *outputs)
 	return parallel;
 }
 
-constexpr OutputForm PLAIN_OUTPUT = {OutputKind::Plain, -1, -1, 0, -1};
-
 /* -- programs ------------------------------------------------------------------------- */
 
 /* The cursor that a Var reads. */
@@ -592,7 +598,7 @@ cursor_of_var(const CompileInput *input, const Var *var)
 static bool
 rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 {
-	Compiler   *c = start(input);
+	Compiler   *c = start_program(input);
 	int			n = list_length(vars);
 	/* a row of one relation has its position, one of none of the columns has something */
 	int			extra = input->ncursors == 1 || n == 0 ? 1 : 0;
@@ -664,7 +670,7 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 	for (int i = n; i < n + extra; i++)
 		out->outputs[i] = PLAIN_OUTPUT;
 	out->noutputs = n + extra;
-	return finish(c, out);
+	return finish_program(c, out);
 }
 
 /* Of what type is the VM aggregate's argument? */
@@ -760,11 +766,18 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 	return true;
 }
 
+const char *
+aggregate_name(AggFn fn)
+{
+	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"};
+
+	return names[static_cast<int>(fn)];
+}
+
 static bool
 groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
 {
-	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"};
-	Compiler   *c = start(input);
+	Compiler   *c = start_program(input);
 	int			nkeys = list_length(keys);
 	int64_t		sources[PROGRAM_MAX_COLUMNS];
 	int64_t		key_regs[PROGRAM_MAX_COLUMNS];
@@ -797,7 +810,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	for (int i = 0; i < naggs; i++)
 	{
 		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, aggregate_type(aggs[i])), nkeys + i, 0, 0,
-			 c->b->add_name(names[static_cast<int>(aggs[i].fn)]));
+			 c->b->add_name(aggregate_name(aggs[i].fn)));
 		outputs = lappend(lappend(outputs, aggs[i].arg), aggs[i].filter);
 		sources[nkeys + i] = RESULT_FROM_AGG | i;
 	}
@@ -823,7 +836,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	}
 	out->noutputs = nkeys + naggs;
 	close_pipeline(c, parallel);
-	return finish(c, out);
+	return finish_program(c, out);
 }
 
 /* Registers and operations may run out in the middle of an expression, where nobody says so. */
@@ -838,7 +851,7 @@ said_why(CompileInput *input, bool compiled)
 bool
 compiles(CompileInput *input, List *exprs)
 {
-	Compiler   *c = start(input);
+	Compiler   *c = start_program(input);
 	bool		all = true;
 	ListCell   *lc;
 

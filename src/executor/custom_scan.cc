@@ -51,31 +51,6 @@ create_scan_state(CustomScan *cscan)
 
 static const CustomScanMethods scan_methods = {"GpuVM", create_scan_state};
 
-/* The slot that keys and aggregates are put into, and the projection to the scan tuple. */
-static void
-begin_groups(GpuvmScanState *state)
-{
-	EState	   *estate = state->css.ss.ps.state;
-	ScanPlan   *plan = state->plan;
-	TupleDesc	desc = CreateTemplateTupleDesc(list_length(plan->raw_types));
-	List	   *tlist = NIL;
-	ListCell   *lc;
-
-	foreach(lc, plan->raw_types)
-	{
-		int			i = foreach_current_index(lc);
-
-		TupleDescInitEntry(desc, i + 1, nullptr, lfirst_oid(lc), list_nth_int(plan->raw_typmods, i), 0);
-		TupleDescInitEntryCollation(desc, i + 1, list_nth_oid(plan->raw_collations, i));
-	}
-	foreach(lc, plan->exprs)
-		tlist = lappend(tlist, makeTargetEntry(static_cast<Expr *>(lfirst(lc)), foreach_current_index(lc) + 1, nullptr, false));
-	state->raw_slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
-	state->raw_project = ExecBuildProjectionInfo(tlist, state->css.ss.ps.ps_ExprContext, state->css.ss.ss_ScanTupleSlot,
-												 &state->css.ss.ps, desc);
-	state->having = ExecInitQual(plan->having, &state->css.ss.ps);
-}
-
 /*
  * A join's columns come as its alternative has them. Where the target list only has some of
  * them in another order, rows are decoded in this one into the result slot, and nothing is
@@ -116,6 +91,27 @@ collect_param_execs(Node *node, void *found)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(collect_param_execs), found);
 }
 
+/* What each program's result columns are. */
+static void
+begin_parts(GpuvmScanState *state)
+{
+	const ScanPlan *plan = state->plan;
+
+	state->parts = state->part = static_cast<ScanPart *>(palloc0(sizeof(ScanPart) * plan->nparts));
+	for (int i = 0; i < plan->nparts; i++)
+	{
+		ScanPart   *part = &state->parts[i];
+		const Program *last = plan->parts[i].stage != nullptr ? plan->parts[i].stage : plan->parts[i].program;
+
+		part->plan = &plan->parts[i];
+		part->ncols = part->plan->count_groups ? 1 : last->nresults;
+		if (part->plan->count_groups)
+			part->types[0] = Type::I64;
+		else
+			program_result_types(last, part->types);
+	}
+}
+
 static void
 begin_scan(CustomScanState *node, EState *estate, int eflags)
 {
@@ -135,18 +131,9 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	node->custom_ps = list_make1(state->alternative);
 
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
-	if (state->plan->kind == SCAN_GROUP_COUNT)
-	{
-		state->ncols = 1;
-		state->types[0] = Type::I64;
-	}
-	else
-	{
-		state->ncols = state->plan->program->nresults;
-		program_result_types(state->plan->program, state->types);
-	}
+	begin_parts(state);
 	if (state->plan->kind == SCAN_ROWS)
-		state->nvalues = state->plan->ncursors == 1 ? state->ncols - 1 : Min(state->ncols, list_length(cscan->custom_scan_tlist));
+		state->nvalues = state->plan->ncursors == 1 ? state->part->ncols - 1 : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
 	state->row_slot = node->ss.ss_ScanTupleSlot;
 	find_order(state);
 	state->own_values = state->row_slot->tts_values;
@@ -156,7 +143,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	maps_begin(state);
 	patterns_begin(state);
 	if (state->plan->kind != SCAN_ROWS)
-		begin_groups(state);
+		groups_begin(state);
 }
 
 /* The row slot may point into a batch (decode.cc): whoever writes to it takes its own arrays back first. */
@@ -261,93 +248,6 @@ vm_row(GpuvmScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* Of a result column that is a group's key, or an aggregate as it is. */
-static Datum
-group_datum(const GpuvmScanState *state, int column, uint32 row, bool *isnull)
-{
-	const ColumnView &view = state->views[column];
-	const OutputForm *form = &state->plan->outputs[column];
-
-	*isnull = view_is_null(view, row);
-	if (*isnull)
-		return (Datum) 0;
-	switch (form->kind)
-	{
-		case OutputKind::Plain:
-			break;
-		case OutputKind::Numeric:
-			return scaled_to_numeric(reinterpret_cast<const int64 *>(view.values)[row], form->scale);
-		default:
-			return output_datum(state, column, reinterpret_cast<const int32 *>(view.values)[row]);
-	}
-	return view_datum(view, row);
-}
-
-/* The result column of an aggregate that is a code; -1 if it is none. */
-static int
-code_column(const ScanPlan *plan, const List *final)
-{
-	int			column = list_nth_int(final, FINAL_PARTS);
-
-	if (static_cast<FinalKind>(linitial_int(final)) != FinalKind::Direct ||
-		(plan->outputs[column].kind != OutputKind::Dictionary && plan->outputs[column].kind != OutputKind::Map))
-		return -1;
-	return column;
-}
-
-static TupleTableSlot *
-vm_group(GpuvmScanState *state)
-{
-	ScanPlan   *plan = state->plan;
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	TupleTableSlot *raw = state->raw_slot;
-	/* the number of groups comes like a key */
-	int			nkeys = plan->kind == SCAN_GROUP_COUNT ? 1 : list_length(plan->keys);
-
-	for (;;)
-	{
-		MemoryContext old;
-		uint32		row;
-		ListCell   *lc;
-
-		while (state->chunk != nullptr && state->chunk_row >= state->chunk->nrows)
-		{
-			state->chunk = state->chunk->next;
-			state->chunk_row = 0;
-		}
-		if (state->chunk == nullptr)
-		{
-			run_end(state);
-			state->mode = MODE_END;
-			return ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
-		}
-		if (state->chunk_row == 0)
-			run_view_chunk(state);
-		row = state->chunk_row++;
-
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(econtext);
-		ExecClearTuple(raw);
-		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-		for (int i = 0; i < nkeys; i++)
-			raw->tts_values[i] = group_datum(state, i, row, &raw->tts_isnull[i]);
-		foreach(lc, plan->finals)
-		{
-			const List *final = lfirst_node(List, lc);
-			int			i = nkeys + foreach_current_index(lc);
-			int			code = code_column(plan, final);
-
-			raw->tts_values[i] = code >= 0 ? group_datum(state, code, row, &raw->tts_isnull[i])
-				: finalize_aggregate(final, state->views, plan->outputs, row, &raw->tts_isnull[i]);
-		}
-		MemoryContextSwitchTo(old);
-		ExecStoreVirtualTuple(raw);
-		econtext->ecxt_scantuple = raw;
-		if (ExecQual(state->having, econtext))
-			return ExecProject(state->raw_project);
-	}
-}
-
 static TupleTableSlot *
 exec_scan(CustomScanState *node)
 {
@@ -377,7 +277,7 @@ exec_scan(CustomScanState *node)
 
 	slot = nullptr;
 	if (state->mode == MODE_VM)
-		slot = state->plan->kind == SCAN_ROWS ? vm_row(state) : vm_group(state);
+		slot = state->plan->kind == SCAN_ROWS ? vm_row(state) : groups_next(state);
 	/* Not else: the VM may have given way before its first row. */
 	if (state->mode == MODE_ALTERNATIVE)
 		slot = alternative_row(state);

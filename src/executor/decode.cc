@@ -68,7 +68,7 @@ bad_reference(int64 reference)
 Datum
 variable_datum(const GpuvmScanState *state, int column, int64 reference, uint32 *bytes)
 {
-	int			attlen = state->output_lens[column];
+	int			attlen = state->part->lens[column];
 	uint64		limit = arena_size();
 	uint64		at = static_cast<uint64>(reference);
 	const char *image;
@@ -93,7 +93,7 @@ static void
 decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, const bool *nulls, Datum *values, int stride)
 {
 	const ColumnView &v = state->views[column];
-	const OutputForm *form = &state->plan->outputs[column];
+	const OutputForm *form = &state->part->plan->outputs[column];
 
 	for (uint32 r = 0; r < n; r++)
 	{
@@ -106,7 +106,7 @@ decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, con
 		else if (form->kind == OutputKind::Variable)
 			values[at] = variable_datum(state, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
 		else
-			values[at] = output_datum(state, column, reinterpret_cast<const int32 *>(v.values)[first + r]);
+			values[at] = output_datum(state, state->part, column, reinterpret_cast<const int32 *>(v.values)[first + r]);
 	}
 }
 
@@ -150,7 +150,7 @@ decode_batch(GpuvmScanState *state)
 	{
 		int			column = state->order != nullptr ? state->order[i] : i;
 		const ColumnView &v = state->views[column];
-		bool		plain = state->plan->outputs[column].kind == OutputKind::Plain;
+		bool		plain = state->part->plan->outputs[column].kind == OutputKind::Plain;
 		uint64		any = 0;
 
 		for (uint32 w = first / 64; w < (first + n + 63) / 64; w++)

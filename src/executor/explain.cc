@@ -37,7 +37,7 @@ deparse_list(List *exprs, const char *separator, List *context, bool prefix = fa
 
 /* A line an operation in text; a list of the same lines otherwise. */
 static void
-show_program(const Program *program, ExplainState *es)
+show_program(const Program *program, const char *name, ExplainState *es)
 {
 	List	   *lines = NIL;
 
@@ -51,11 +51,24 @@ show_program(const Program *program, ExplainState *es)
 	}
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
-		ExplainPropertyList("Program", lines, es);
+		ExplainPropertyList(name, lines, es);
 		return;
 	}
 	for (int i = 0; i < program->nops; i++)
-		ExplainPropertyText(psprintf("Program %d", i), static_cast<char *>(list_nth(lines, i)), es);
+		ExplainPropertyText(psprintf("%s %d", name, i), static_cast<char *>(list_nth(lines, i)), es);
+}
+
+static void
+show_programs(const ScanPlan *plan, ExplainState *es)
+{
+	for (int i = 0; i < plan->nparts; i++)
+	{
+		const PlanPart *part = &plan->parts[i];
+
+		show_program(part->program, plan->nparts == 1 ? "Program" : psprintf("Program %d,", i + 1), es);
+		if (part->stage != nullptr)
+			show_program(part->stage, plan->nparts == 1 ? "Stage" : psprintf("Stage %d,", i + 1), es);
+	}
 }
 
 /* What was skipped, or left over, tells of values that a policy, or a lack of privileges, hides (rule 22). */
@@ -232,6 +245,49 @@ show_maps(const ScanPlan *plan, List *context, ExplainState *es)
 	}
 }
 
+/* One of several programs: what it groups by, what its stage then does, and what is asked of that. */
+static char *
+part_text(const ScanPlan *plan, const PlanPart *part, List *context)
+{
+	bool		prefix = plan->ncursors > 1;
+	int			nkeys = list_length(part->key_columns);
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfo(&buf, "group by (%s)", deparse_list(part->keys, ", ", context, prefix));
+	if (part->filter != NIL)
+		appendStringInfo(&buf, " where %s", deparse_list(part->filter, " AND ", context, prefix));
+	if (part->stage != nullptr)
+		appendStringInfo(&buf, ", then by (%s)", deparse_list(list_truncate(list_copy(part->keys), nkeys), ", ", context, prefix));
+	if (part->count_groups)
+		appendStringInfoString(&buf, ", number of groups");
+	return buf.data;
+}
+
+static void
+show_groups(const ScanPlan *plan, List *context, ExplainState *es)
+{
+	const PlanPart *part = &plan->parts[0];
+	List	   *lines = NIL;
+
+	if (plan->nparts == 1 && part->stage == nullptr && part->filter == NIL)
+	{
+		if (part->keys != NIL)
+			ExplainPropertyText("VM Group Key", deparse_list(part->keys, ", ", context, plan->ncursors > 1), es);
+		if (part->count_groups)
+			ExplainPropertyText("VM Result", "number of groups", es);
+		return;
+	}
+	for (int i = 0; i < plan->nparts; i++)
+	{
+		lines = lappend(lines, part_text(plan, &plan->parts[i], context));
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyText(psprintf("VM Program %d", i + 1), static_cast<char *>(llast(lines)), es);
+	}
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyList("VM Programs", lines, es);
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -254,15 +310,13 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		if (plan->cursors[0].quals != NIL)
 			ExplainPropertyText("VM Filter", deparse_list(plan->cursors[0].quals, " AND ", context), es);
 	}
-	if (plan->keys != NIL)
-		ExplainPropertyText("VM Group Key", deparse_list(plan->keys, ", ", context, plan->ncursors > 1), es);
-	if (plan->kind == SCAN_GROUP_COUNT)
-		ExplainPropertyText("VM Result", "number of groups", es);
+	if (plan->kind == SCAN_GROUPS)
+		show_groups(plan, context, es);
 	show_maps(plan, context, es);
 	if (plan->limit > 0)
 		ExplainPropertyInteger("VM Limit", nullptr, static_cast<int64>(plan->limit), es);
 	if (es->verbose)
-		show_program(plan->program, es);
+		show_programs(plan, es);
 	if (!es->analyze)
 		return;
 

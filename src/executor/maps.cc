@@ -217,12 +217,19 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 	KnownValues known;
 	const char *failure;
 
-	for (int i = 0; i < plan->noutputs; i++)
+	for (int p = 0; p < plan->nparts; p++)
 	{
-		if (plan->outputs[i].kind == OutputKind::Dictionary)
-			source_entries(state->sources[plan->outputs[i].cursor], plan->outputs[i].attnum, &state->output_entries[i]);
-		else if (plan->outputs[i].kind == OutputKind::Variable)
-			state->output_lens[i] = source_attlen(state->sources[plan->outputs[i].cursor], plan->outputs[i].attnum);
+		ScanPart   *part = &state->parts[p];
+
+		for (int i = 0; i < part->plan->noutputs; i++)
+		{
+			const OutputForm *form = &part->plan->outputs[i];
+
+			if (form->kind == OutputKind::Dictionary)
+				source_entries(state->sources[form->cursor], form->attnum, &part->entries[i]);
+			else if (form->kind == OutputKind::Variable)
+				part->lens[i] = source_attlen(state->sources[form->cursor], form->attnum);
+		}
 	}
 	if (plan->nmaps == 0)
 		return true;
@@ -344,10 +351,10 @@ out_of_range(int32 value, uint32 n)
 }
 
 Datum
-output_datum(const GpuvmScanState *state, int column, int32 value)
+output_datum(const GpuvmScanState *state, const ScanPart *part, int column, int32 value)
 {
-	const OutputForm *form = &state->plan->outputs[column];
-	const EntrySource *entries = &state->output_entries[column];
+	const OutputForm *form = &part->plan->outputs[column];
+	const EntrySource *entries = &part->entries[column];
 	uint32		item = static_cast<uint32>(value);
 
 	if (form->kind == OutputKind::Map)

@@ -22,6 +22,7 @@ extern "C" {
 namespace gpuvm {
 
 struct GpuvmScanState;
+struct ScanPart;
 struct Job;
 
 /* A column's entries, in the order of their codes. */
@@ -178,7 +179,7 @@ uint64		maps_bytes(const GpuvmScanState *state);
 void		maps_to_job(const GpuvmScanState *state, uint64 at, Job *job);
 
 /* What a value of a result column of codes, or of a map, stands for: nothing is copied. */
-Datum		output_datum(const GpuvmScanState *state, int column, int32 value);
+Datum		output_datum(const GpuvmScanState *state, const ScanPart *part, int column, int32 value);
 
 }  // namespace gpuvm
 

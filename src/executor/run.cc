@@ -21,7 +21,7 @@ extern "C" {
 
 namespace gpuvm {
 
-/* The smaller sides of a join, with their hash tables, may take what a hash table may, or this part of gpuvm.memory. */
+/* The smaller sides of a join with their hash tables, or the groups of several programs, may take what a hash table may, or this part of gpuvm.memory. */
 constexpr int BUILD_SHARE = 4;
 
 /* How long a query waits for a gpuvmd that is being started again. */
@@ -106,7 +106,7 @@ static const char *
 bind_params(GpuvmScanState *state, Job *job)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	const Program *program = state->plan->program;
+	const Program *program = state->part->plan->program;
 	Type		types[PROGRAM_MAX_PARAMS] = {};
 	ListCell   *lc;
 
@@ -140,7 +140,7 @@ bind_params(GpuvmScanState *state, Job *job)
 static bool
 bind_program(GpuvmScanState *state, Program *to)
 {
-	memcpy(static_cast<void *>(to), state->plan->program, state->plan->program->size);
+	memcpy(static_cast<void *>(to), state->part->plan->program, state->part->plan->program->size);
 	for (int i = 0; i < to->nops; i++)
 	{
 		Op		   *op = const_cast<Op *>(&to->ops()[i]);
@@ -167,7 +167,7 @@ choose_unit_rows(GpuvmScanState *state)
 	uint32		rows = MIN_UNIT_ROWS;
 
 	while (rows < MAX_UNIT_ROWS && share * rows * 2 <= MIN_UNIT_ROWS &&
-		   result_layout(state->types, state->ncols, rows * 2, nullptr) * ROW_BUFFERS <= MAX_BUFFER_BYTES)
+		   result_layout(state->part->types, state->part->ncols, rows * 2, nullptr) * ROW_BUFFERS <= MAX_BUFFER_BYTES)
 		rows *= 2;
 	return rows;
 }
@@ -227,15 +227,42 @@ wanted_transfer(void)
 	}
 }
 
+/* The program that reads the groups of the first, if there is one. */
+static void
+put_stage(Job *job, const Program *stage, uint64 at)
+{
+	JobStage   *list = arena_at<JobStage>(at);
+
+	job->stages = 0;
+	job->nstages = 0;
+	if (stage == nullptr)
+		return;
+	*list = JobStage{};
+	list->program = at + align_up(sizeof(JobStage), 64);
+	list->program_size = stage->size;
+	memcpy(arena_at<char>(list->program), stage, stage->size);
+	job->stages = at;
+	job->nstages = 1;
+}
+
+uint64
+run_memory_limit(void)
+{
+	return Max(static_cast<uint64>(get_hash_memory_limit()), arena_header()->size / BUILD_SHARE);
+}
+
 /* Fills the session's job and submits it; NULL, or the reason why not. */
 static const char *
 submit(GpuvmScanState *state, int wait_ms, int *fallback)
 {
-	const Program *program = state->plan->program;
+	const PlanPart *part = state->part->plan;
+	const Program *program = part->program;
 	bool		rows = state->plan->kind == SCAN_ROWS;
-	uint64		buffer_bytes = result_layout(state->types, state->ncols, state->buffer_rows, state->layout);
+	uint64		buffer_bytes = result_layout(state->part->types, state->part->ncols, state->buffer_rows, state->layout);
 	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
-	uint64		program_bytes = align_up(program->size, 64);
+	uint64		stage_bytes = part->stage != nullptr ? align_up(sizeof(JobStage), 64) + align_up(part->stage->size, 64) : 0;
+	uint64		stages = align_up(program->size, 64);
+	uint64		program_bytes = stages + stage_bytes;
 	uint64		cursor_bytes = 0;
 	uint64		map_bytes = patterns_bytes(state);
 	uint64		at;
@@ -247,7 +274,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	*fallback = FALLBACK_ENGINE_AWAY;
 	if (state->plan->nmaps > 0)
 		map_bytes += maps_bytes(state);
-	if (state->plan->kind == SCAN_GROUPS && program->nkeys > 0)
+	if (!rows && !part->count_groups && part->key_columns != NIL)
 		nbuffers = 4;
 	for (int i = 0; i < program->ncursors; i++)
 		cursor_bytes += source_bytes(state->sources[i]);
@@ -311,8 +338,9 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->skip_bytes = 0;
 	job->row_limit = static_cast<uint64>(state->plan->limit);
 	job->expected_pairs = static_cast<uint64>(Min(Max(state->plan->pairs, 0.0), 1e18));
-	job->build_limit = Max(static_cast<uint64>(get_hash_memory_limit()), arena_header()->size / BUILD_SHARE);
-	job->count_groups = state->plan->kind == SCAN_GROUP_COUNT;
+	job->build_limit = run_memory_limit();
+	job->count_groups = part->count_groups;
+	put_stage(job, part->stage, area + stages);
 	if (rows && !state->full)
 	{
 		job->skip_units = area + program_bytes;
@@ -344,14 +372,19 @@ run_start(GpuvmScanState *state)
 		return run_fall_back(state, FALLBACK_DISABLED, nullptr);
 	if (estate->es_epq_active != nullptr)
 		return run_fall_back(state, FALLBACK_SNAPSHOT, "a changed row is being rechecked");
-	if (engine_quarantined(state->plan->program->hash, Device::Cpu))
-		return run_fall_back(state, FALLBACK_QUARANTINED, nullptr);
-	if (wanted_device(state) != Device::Cpu && engine_quarantined(state->plan->program->hash, Device::Cuda))
+	for (int i = 0; i < state->plan->nparts; i++)
 	{
+		uint64		hash = state->plan->parts[i].program->hash;
+
+		if (engine_quarantined(hash, Device::Cpu))
+			return run_fall_back(state, FALLBACK_QUARANTINED, nullptr);
+		if (wanted_device(state) == Device::Cpu || !engine_quarantined(hash, Device::Cuda))
+			continue;
 		if (setting_require == REQUIRE_CUDA)
 			return run_fall_back(state, FALLBACK_QUARANTINED, nullptr);
 		state->no_device = "quarantined";
 	}
+	state->part = state->parts;
 
 	/* Between rescans the snapshot stays, and what was read under it. */
 	state->delta_us = 0;
@@ -392,14 +425,18 @@ take_figures(GpuvmScanState *state)
 	const Job  *job = state->job;
 
 	f->ran = true;
-	f->device = job->ran_on;
-	f->device_index = job->device_index;
-	f->transfer = job->transfer_used;
-	if (state->no_device != nullptr)
-		strlcpy(f->device_refusal, state->no_device, sizeof(f->device_refusal));
-	else
-		memcpy(f->device_refusal, job->device_refusal, sizeof(f->device_refusal));
-	f->device_refusal[sizeof(f->device_refusal) - 1] = '\0';
+	/* Of several programs one on the CPU is worth telling. */
+	if (state->part == state->parts || job->ran_on != Device::Cuda || f->device == Device::Cuda)
+	{
+		f->device = job->ran_on;
+		f->device_index = job->device_index;
+		f->transfer = job->transfer_used;
+		if (state->no_device != nullptr)
+			strlcpy(f->device_refusal, state->no_device, sizeof(f->device_refusal));
+		else
+			memcpy(f->device_refusal, job->device_refusal, sizeof(f->device_refusal));
+		f->device_refusal[sizeof(f->device_refusal) - 1] = '\0';
+	}
 	/* One that goes on later counts all tablets up to its end. */
 	if (job->yielded == 0)
 	{
@@ -420,7 +457,7 @@ take_figures(GpuvmScanState *state)
 		f->bytes_moved += job->bytes_moved;
 		f->device_ns += job->device_ns;
 	}
-	stats_count_job(job, f->device_refusal[0] != '\0');
+	stats_count_job(job, state->no_device != nullptr || job->device_refusal[0] != '\0');
 }
 
 static void
@@ -452,6 +489,16 @@ close_sources(GpuvmScanState *state, bool plain_only)
 	}
 }
 
+/* The memory is given back with all that the run has. */
+static void
+forget_groups(ScanPart *part)
+{
+	part->chunks = nullptr;
+	part->nchunks = part->max_chunks = 0;
+	part->nrows = 0;
+	part->viewed = nullptr;
+}
+
 void
 run_end(GpuvmScanState *state)
 {
@@ -469,8 +516,10 @@ run_end(GpuvmScanState *state)
 	state->rest_by_heap = false;
 	state->buffer = -1;
 	state->batch_row = state->batch_rows = 0;
-	state->chunks = state->chunk = nullptr;
-	state->chunk_row = 0;
+	groups_start(state);
+	for (int i = 0; i < state->plan->nparts; i++)
+		forget_groups(&state->parts[i]);
+	state->group_bytes = 0;
 	MemoryContextReset(state->group_context);
 }
 
@@ -502,9 +551,9 @@ check_device(GpuvmScanState *state)
 static void
 view_area(GpuvmScanState *state, const char *area)
 {
-	for (int i = 0; i < state->ncols; i++)
+	for (int i = 0; i < state->part->ncols; i++)
 	{
-		state->views[i].type = state->types[i];
+		state->views[i].type = state->part->types[i];
 		state->views[i].nulls = reinterpret_cast<const uint64 *>(area + state->layout[i].nulls);
 		state->views[i].values = area + state->layout[i].values;
 	}
@@ -582,14 +631,14 @@ hash_row(const GpuvmScanState *state, uint32 row)
 {
 	uint64		hash = 0;
 
-	for (int i = 0; i < state->ncols; i++)
+	for (int i = 0; i < state->part->ncols; i++)
 	{
 		const ColumnView &v = state->views[i];
 		uint64		value = 0;
 
 		if (view_is_null(v, row))
 			value = ~uint64{0};
-		else if (state->plan->outputs[i].kind == OutputKind::Variable)
+		else if (state->part->plan->outputs[i].kind == OutputKind::Variable)
 		{
 			/* the value: rows of a delta lie elsewhere in each job */
 			uint32		bytes;
@@ -699,7 +748,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 		set_units_done(state);
 	else if (lost)
 	{
-		engine_note_crash(state->session, state->plan->program->hash);
+		engine_note_crash(state->session, state->part->plan->program->hash);
 		if (engine_ended_by_device(state->session))
 			state->no_device = "a device ended gpuvmd";
 	}
@@ -714,7 +763,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	if ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost))
 		give_up_join(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	end_job(state, lost);
-	if (yielded || (lost && !engine_quarantined(state->plan->program->hash, Device::Cpu)))
+	if (yielded || (lost && !engine_quarantined(state->part->plan->program->hash, Device::Cpu)))
 	{
 		failure = submit(state, RESTART_WAIT_MS, &reason);
 		if (failure == nullptr)
@@ -955,42 +1004,42 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 /* -- groups ------------------------------------------------------------------------------------ */
 
 static void
-take_chunk(GpuvmScanState *state, ResultBuffer *b, GroupChunk ***tail)
+take_chunk(GpuvmScanState *state, ResultBuffer *b)
 {
+	ScanPart   *part = state->part;
 	GroupChunk *chunk = static_cast<GroupChunk *>(MemoryContextAlloc(state->group_context, sizeof(GroupChunk)));
 	const char *area = arena_at<char>(b->offset);
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
+	Size		bytes;
 
 	chunk->nrows = Min(b->nrows, state->buffer_rows);
 	chunk->capacity = align_up(Max(chunk->nrows, 1u), RESULT_PAD_ROWS);
-	chunk->area = static_cast<char *>(MemoryContextAllocHuge(state->group_context, result_layout(state->types, state->ncols, chunk->capacity, layout)));
-	for (int i = 0; i < state->ncols; i++)
+	bytes = result_layout(part->types, part->ncols, chunk->capacity, layout);
+	chunk->area = static_cast<char *>(MemoryContextAllocHuge(state->group_context, bytes));
+	for (int i = 0; i < part->ncols; i++)
 	{
 		memcpy(chunk->area + layout[i].nulls, area + state->layout[i].nulls, chunk->capacity / 8);
-		memcpy(chunk->area + layout[i].values, area + state->layout[i].values, Size{chunk->nrows} * type_width(state->types[i]));
+		memcpy(chunk->area + layout[i].values, area + state->layout[i].values, Size{chunk->nrows} * type_width(part->types[i]));
 	}
-	chunk->next = nullptr;
-	**tail = chunk;
-	*tail = &chunk->next;
-}
-
-void
-run_view_chunk(GpuvmScanState *state)
-{
-	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
-
-	result_layout(state->types, state->ncols, state->chunk->capacity, layout);
-	for (int i = 0; i < state->ncols; i++)
+	if (part->nchunks == part->max_chunks)
 	{
-		state->views[i] = ColumnView{state->types[i], reinterpret_cast<const uint64 *>(state->chunk->area + layout[i].nulls),
-			state->chunk->area + layout[i].values};
+		uint32		more = Max(part->max_chunks * 2, 16u);
+		GroupChunk **larger = static_cast<GroupChunk **>(MemoryContextAlloc(state->group_context, sizeof(GroupChunk *) * more));
+
+		if (part->nchunks > 0)
+			memcpy(larger, part->chunks, sizeof(GroupChunk *) * part->nchunks);
+		part->chunks = larger;
+		part->max_chunks = more;
 	}
+	part->chunks[part->nchunks++] = chunk;
+	part->nrows += chunk->nrows;
+	state->group_bytes += bytes;
 }
 
-bool
-run_collect_groups(GpuvmScanState *state)
+/* Waits for the job and takes what it gives; false when the alternative must run. */
+static bool
+collect_part(GpuvmScanState *state)
 {
-	GroupChunk **tail = &state->chunks;
 	EngineWait	w;
 
 	for (;;)
@@ -1000,7 +1049,7 @@ run_collect_groups(GpuvmScanState *state)
 		w = engine_wait(state->session);
 		if (w == ENGINE_LOST)
 		{
-			engine_note_crash(state->session, state->plan->program->hash);
+			engine_note_crash(state->session, state->part->plan->program->hash);
 			end_job(state, true);
 			state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
 			return false;
@@ -1012,7 +1061,7 @@ run_collect_groups(GpuvmScanState *state)
 			if (b->state.load(std::memory_order_acquire) != static_cast<uint32>(BufferState::Full))
 				continue;
 			any = true;
-			take_chunk(state, b, &tail);
+			take_chunk(state, b);
 			b->state.store(static_cast<uint32>(BufferState::Free));
 		}
 		if (any)
@@ -1028,8 +1077,8 @@ run_collect_groups(GpuvmScanState *state)
 		/* The chunks taken so far are the device's: a program's groups come from one run. */
 		if (resubmit_to_cpu(state))
 		{
-			state->chunks = nullptr;
-			return run_collect_groups(state);
+			forget_groups(state->part);
+			return collect_part(state);
 		}
 		state->mode = run_fall_back(state, FALLBACK_ENGINE_FAILED, detail);
 		return false;
@@ -1040,8 +1089,56 @@ run_collect_groups(GpuvmScanState *state)
 		return false;
 	}
 	end_job(state, false);
-	state->chunk = state->chunks;
-	state->chunk_row = 0;
+	return true;
+}
+
+/* Do the groups of several programs, and what puts them together, take too much? Those of a single one may. */
+static bool
+groups_fit(const GpuvmScanState *state)
+{
+	const ScanPlan *plan = state->plan;
+	uint64		bytes = state->group_bytes;
+	int			next;
+
+	if (plan->nparts == 1)
+		return true;
+	for (int first = 0; first < plan->nparts; first = next)
+	{
+		for (next = first + 1; next < plan->nparts && plan->parts[next].set == plan->parts[first].set;)
+			next++;
+		if (next > first + 1)
+			bytes += merge_bytes(&state->parts[first], next - first);
+	}
+	return bytes <= run_memory_limit();
+}
+
+bool
+run_collect_groups(GpuvmScanState *state)
+{
+	int			reason;
+
+	for (int i = 0; i < state->plan->nparts; i++)
+	{
+		const char *failure = nullptr;
+
+		state->part = &state->parts[i];
+		/* run_start() has submitted the first */
+		if (i > 0)
+			failure = submit(state, START_WAIT_MS, &reason);
+		if (failure != nullptr)
+		{
+			state->mode = run_fall_back(state, reason, failure);
+			return false;
+		}
+		if (!collect_part(state))
+			return false;
+		if (!groups_fit(state))
+		{
+			state->mode = run_fall_back(state, FALLBACK_MEMORY, "the groups of several programs take more than work_mem, and a quarter of gpuvm.memory");
+			return false;
+		}
+	}
+	groups_start(state);
 	return true;
 }
 

@@ -49,7 +49,39 @@ struct GroupChunk
 	char	   *area;			/* laid out for */
 	uint32		capacity;
 	uint32		nrows;
-	GroupChunk *next;
+};
+
+/* A program of the plan, and the groups that it gave. */
+struct ScanPart
+{
+	const PlanPart *plan;
+	int			ncols;			/* result columns */
+	Type		types[PROGRAM_MAX_COLUMNS];
+	EntrySource entries[PROGRAM_MAX_COLUMNS];	/* of those that are codes */
+	int16		lens[PROGRAM_MAX_COLUMNS];	/* pg_attribute.attlen of those that are references */
+	GroupChunk **chunks;
+	uint32		nchunks;
+	uint32		max_chunks;
+	uint64		nrows;
+	const GroupChunk *viewed;	/* what the views are of */
+	ColumnView	views[PROGRAM_MAX_COLUMNS];
+};
+
+/* A group's place among those of a part: the chunk's number, and the row in it. */
+struct GroupRow
+{
+	uint32		chunk;			/* NO_GROUP: the part does not have it */
+	uint32		row;
+};
+
+constexpr uint32 NO_GROUP = ~uint32{0};
+
+/* The groups of a set's parts, put together by their keys (merge.cc). */
+struct GroupMerge
+{
+	int			nparts;
+	uint64		ngroups;
+	GroupRow   *rows;			/* nparts for each group */
 };
 
 /* A relation of the source. */
@@ -169,19 +201,19 @@ struct GpuvmScanState
 	MapData    *maps[MAX_MAPS];
 	CachedMap  *cached_maps[MAX_MAPS];
 	EntrySource map_entries[MAX_MAPS];	/* whose entries they have */
-	EntrySource output_entries[PROGRAM_MAX_COLUMNS];	/* of result columns of codes */
+
+	/* programs: rows have one */
+	ScanPart   *parts;
+	ScanPart   *part;			/* the one that runs, or ran last */
 
 	/* patterns, while MODE_VM (patterns.cc) */
 	List	   *pattern_states;
 	TextPattern *patterns[PROGRAM_MAX_PATTERNS];
-	int16		output_lens[PROGRAM_MAX_COLUMNS];	/* pg_attribute.attlen of result columns of references */
 
 	/* the job, while one is in flight */
 	EngineSession *session;
 	Job		   *job;
-	int			ncols;			/* result columns, */
-	int			nvalues;		/* and how many of them, in rows, are row_slot's */
-	Type		types[PROGRAM_MAX_COLUMNS];
+	int			nvalues;		/* rows: how many of the result columns are row_slot's */
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	ColumnView	views[PROGRAM_MAX_COLUMNS];
 	int			buffer;			/* rows: the one being read, or -1 */
@@ -232,9 +264,13 @@ struct GpuvmScanState
 	TupleTableSlot *held_slot;
 
 	/* groups */
-	GroupChunk *chunks;
-	GroupChunk *chunk;
-	uint32		chunk_row;
+	uint64		group_bytes;	/* that the parts' chunks take */
+	int			set_first;		/* the first part of the set that is being handed out, and how many it has */
+	int			set_parts;
+	GroupMerge *merge;			/* of these, if they are several */
+	uint64		group;			/* the set's next */
+	GroupRow	next_row;		/* of the only part */
+	bool	   *is_count;		/* of raw columns: ScanPlan.counts */
 	TupleTableSlot *raw_slot;
 	ProjectionInfo *raw_project;
 	ExprState  *having;
@@ -321,8 +357,8 @@ bool		run_next_row(GpuvmScanState *state, TupleTableSlot *slot);
 /* Groups: waits for the job and takes its chunks; false when the alternative must run. */
 bool		run_collect_groups(GpuvmScanState *state);
 
-/* Points the views at the current chunk. */
-void		run_view_chunk(GpuvmScanState *state);
+/* What all the parts' groups, or the smaller sides of a join, may take. */
+uint64		run_memory_limit(void);
 
 /* Ends the job, if any, takes its figures, and gives back what the run holds. */
 void		run_stop(GpuvmScanState *state);
@@ -332,6 +368,27 @@ void		run_end(GpuvmScanState *state);
 
 /* Leaves the VM for the alternative; raises 55000 when gpuvm.require forbids it. */
 ScanMode	run_fall_back(GpuvmScanState *state, int reason, const char *detail);
+
+/* -- groups.cc: from groups to rows ------------------------------------------------ */
+
+void		groups_begin(GpuvmScanState *state);
+
+/* Goes to the first group. */
+void		groups_start(GpuvmScanState *state);
+
+/* The next row; empty at the end. */
+TupleTableSlot *groups_next(GpuvmScanState *state);
+
+/* -- merge.cc ------------------------------------------------------------------------ */
+
+/* Bytes that merging will take, about. */
+uint64		merge_bytes(const ScanPart *parts, int nparts);
+
+/* Finds which rows of the parts are one group. */
+GroupMerge *merge_groups(MemoryContext context, ScanPart *parts, int nparts);
+
+/* Points the part's views at the chunk. */
+void		view_chunk(ScanPart *part, const GroupChunk *chunk);
 
 /* -- decode.cc: result buffers to slots ------------------------------------------- */
 

@@ -162,10 +162,8 @@ same_types(const ScanSource *source)
 
 /* Which columns the program reads; false when one is not in the tablets. */
 static bool
-wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
+columns_of_program(const Program *program, const ScanSource *source, bool *wanted)
 {
-	const Program *program = state->plan->program;
-
 	for (int i = 0; i < program->nops; i++)
 	{
 		const Op   &op = program->ops()[i];
@@ -177,6 +175,18 @@ wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 		if (column < 0)
 			return false;
 		wanted[column] = true;
+	}
+	return true;
+}
+
+/* The same for all of the plan's. */
+static bool
+wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
+{
+	for (int i = 0; i < state->plan->nparts; i++)
+	{
+		if (!columns_of_program(state->plan->parts[i].program, source, wanted))
+			return false;
 	}
 	return true;
 }

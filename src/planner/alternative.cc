@@ -23,6 +23,7 @@ path_size(const Path *path)
 		case T_TidRangePath: return sizeof(TidRangePath);
 		case T_AggPath: return sizeof(AggPath);
 		case T_GroupPath: return sizeof(GroupPath);
+		case T_GroupingSetsPath: return sizeof(GroupingSetsPath);
 		case T_AppendPath: return sizeof(AppendPath);
 		case T_MergeAppendPath: return sizeof(MergeAppendPath);
 		case T_ProjectionPath: return sizeof(ProjectionPath);
@@ -105,6 +106,7 @@ ordinary_path(const Path *path)
 	{
 		case T_AggPath: below[0] = &((AggPath *) copy)->subpath; break;
 		case T_GroupPath: below[0] = &((GroupPath *) copy)->subpath; break;
+		case T_GroupingSetsPath: below[0] = &((GroupingSetsPath *) copy)->subpath; break;
 		case T_ProjectionPath: below[0] = &((ProjectionPath *) copy)->subpath; break;
 		case T_SortPath: below[0] = &((SortPath *) copy)->subpath; break;
 		case T_IncrementalSortPath: below[0] = &((IncrementalSortPath *) copy)->spath.subpath; break;

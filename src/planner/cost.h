@@ -20,6 +20,9 @@ double		least_cost(void);
 /* Putting a map's entry into a job, microseconds. */
 constexpr double MAP_ENTRY_US = 0.001;
 
+/* Finding a group of one program among those of another, microseconds. */
+constexpr double MERGE_US = 0.05;
+
 /* Expected rows, of each cursor. */
 struct ProgramRows
 {

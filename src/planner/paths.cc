@@ -200,8 +200,7 @@ renumber(Node *node, void *context)
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(renumber), context);
 }
 
-/* A copy of expression trees in which relations have their cursors' numbers, from 1, and operators know their functions. */
-static List *
+List *
 detached(List *exprs, const ScanShape *shape)
 {
 	List	   *copy = (List *) renumber((Node *) exprs, const_cast<ScanShape *>(shape));
@@ -210,18 +209,23 @@ detached(List *exprs, const ScanShape *shape)
 	return copy;
 }
 
-/* How many columns a program reads of a cursor. */
+/* How many columns the plan's programs read of a cursor. */
 static int
-count_columns(const Program *program, int cursor)
+count_columns(const ScanPlan *plan, int cursor)
 {
 	Bitmapset  *columns = nullptr;
 
-	for (int i = 0; i < program->nops; i++)
+	for (int p = 0; p < plan->nparts; p++)
 	{
-		const Op   &op = program->ops()[i];
+		const Program *program = plan->parts[p].program;
 
-		if (reads_column(op) && op.p3 == cursor)
-			columns = bms_add_member(columns, op.p2);
+		for (int i = 0; i < program->nops; i++)
+		{
+			const Op   &op = program->ops()[i];
+
+			if (reads_column(op) && op.p3 == cursor)
+				columns = bms_add_member(columns, op.p2);
+		}
 	}
 	return bms_num_members(columns);
 }
@@ -243,12 +247,7 @@ expected_rows(const ScanShape *shape)
 	return rows;
 }
 
-/*
- * Blocks that are in no tablet are read from the heap: what has changed since is
- * known when the plan runs. Sets the plan's delta_cost and pairs, and the rows that the
- * program reads.
- */
-static void
+void
 plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 {
 	*rows = expected_rows(shape);
@@ -258,7 +257,7 @@ plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 		double		blocks = Max(scan->pages - scan->table->served_blocks, 0.0);
 		double		more = blocks > 0 ? scan->tuples * blocks / scan->pages : 0;
 
-		plan->delta_cost += cost_of_us() * delta_expected_us(blocks, more, count_columns(plan->program, i));
+		plan->delta_cost += cost_of_us() * delta_expected_us(blocks, more, count_columns(plan, i));
 		rows->scanned[i] = scan->table->nrows + more;
 		plan->pairs += shape->cursors[i].pairs;
 	}
@@ -271,7 +270,7 @@ compile_cursor(PlannerInfo *root, const ShapeCursor *from)
 		from->quals, from->kind, from->keys, from->range, from->conditions, from->filters};
 }
 
-static void
+void
 fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input)
 {
 	input->ncursors = shape->ncursors;
@@ -279,8 +278,7 @@ fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input)
 		input->cursors[i] = compile_cursor(root, &shape->cursors[i]);
 }
 
-/* What the plan says of its cursors. */
-static void
+void
 fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 {
 	plan->ncursors = shape->ncursors;
@@ -333,8 +331,7 @@ fetched_fraction(PlannerInfo *root, RelOptInfo *rel)
 	return root->tuple_fraction < 1 ? root->tuple_fraction : Min(1, root->tuple_fraction / Max(rel->rows, 1));
 }
 
-/* Costs the plan's maps, and lets them forget the query's numbers for relations. */
-static double
+double
 detach_maps(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 {
 	double		cost = cost_maps(root, shape, plan);
@@ -344,8 +341,38 @@ detach_maps(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 	return cost;
 }
 
-/* map_cost: of what is made before the program starts. */
-static CustomPath *
+/* The programs one after the other, those over groups of others too, and what putting groups together takes. */
+static void
+cost_parts(Path *path, const ScanPlan *plan, const ProgramRows &rows, double rows_out)
+{
+	path->startup_cost = path->total_cost = 0;
+	for (int i = 0; i < plan->nparts; i++)
+	{
+		const PlanPart *part = &plan->parts[i];
+		bool		merged = i > 0 && part->set == part[-1].set;
+		Path		one = {};
+
+		cost_program(&one, part->program, rows, i == 0 ? rows_out : 0);
+		path->startup_cost += one.startup_cost;
+		path->total_cost += one.total_cost;
+		if (part->stage != nullptr)
+		{
+			ProgramRows groups = {};
+
+			groups.scanned[0] = groups.filtered[0] = part->stage_rows;
+			cost_program(&one, part->stage, groups, 0);
+			path->startup_cost += one.startup_cost;
+			path->total_cost += one.total_cost;
+		}
+		if (merged)
+		{
+			path->startup_cost += 2 * rows_out * MERGE_US * cost_of_us();
+			path->total_cost += 2 * rows_out * MERGE_US * cost_of_us();
+		}
+	}
+}
+
+CustomPath *
 make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, const ProgramRows &rows, double rows_out, double map_cost)
 {
 	CustomPath *path = makeNode(CustomPath);
@@ -358,7 +385,7 @@ make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan
 	path->custom_paths = list_make1(alternative);
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
-	cost_program(&path->path, plan->program, rows, rows_out);
+	cost_parts(&path->path, plan, rows, rows_out);
 	path->path.startup_cost += plan->delta_cost + map_cost;
 	path->path.total_cost += plan->delta_cost + map_cost;
 	/* PostgreSQL charges for evaluating the target wherever it is evaluated: so do we. */
@@ -460,259 +487,6 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target)
 	if (path != nullptr)
 		offer_path(rel, path);
 	return path != nullptr;
-}
-
-/* -- aggregation ------------------------------------------------------------------ */
-
-/* Replaces keys and aggregates by Vars over the raw columns. */
-struct RawContext
-{
-	List	   *keys;
-	List	   *aggs;
-	bool		failed;			/* a column is left that is neither */
-};
-
-static Node *
-to_raw(Node *node, void *context)
-{
-	RawContext *rc = static_cast<RawContext *>(context);
-	ListCell   *lc;
-
-	if (node == nullptr)
-		return nullptr;
-	foreach(lc, rc->keys)
-	{
-		if (equal(lfirst(lc), node))
-			return (Node *) makeVar(1, foreach_current_index(lc) + 1, exprType(node), exprTypmod(node),
-									exprCollation(node), 0);
-	}
-	if (IsA(node, Aggref))
-	{
-		foreach(lc, rc->aggs)
-		{
-			if (equal(lfirst(lc), node))
-				return (Node *) makeVar(1, list_length(rc->keys) + foreach_current_index(lc) + 1, exprType(node),
-										exprTypmod(node), exprCollation(node), 0);
-		}
-		rc->failed = true;
-		return node;
-	}
-	if (IsA(node, Var) || IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
-		IsA(node, GroupingFunc))
-	{
-		rc->failed = true;
-		return node;
-	}
-	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(to_raw), context);
-}
-
-static List *
-distinct_aggrefs(List *exprs)
-{
-	List	   *found = pull_var_clause(reinterpret_cast<Node *>(exprs),
-										PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
-	List	   *aggs = NIL;
-	ListCell   *lc;
-
-	foreach(lc, found)
-	{
-		Node	   *node = static_cast<Node *>(lfirst(lc));
-
-		if (IsA(node, Aggref))
-			aggs = list_append_unique(aggs, node);
-	}
-	return aggs;
-}
-
-static int
-add_vm_aggregate(VmAggregate *list, int *n, const VmAggregate &agg)
-{
-	for (int i = 0; i < *n; i++)
-	{
-		if (same_vm_aggregate(list[i], agg))
-			return i;
-	}
-	if (*n < PROGRAM_MAX_COLUMNS)
-		list[*n] = agg;
-	return (*n)++;
-}
-
-void
-add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having)
-{
-	Query	   *parse = root->parse;
-	CompileInput input = {};
-	CompiledProgram compiled;
-	ScanPlan	plan = {};
-	VmAggregate *aggs = static_cast<VmAggregate *>(palloc(sizeof(VmAggregate) * PROGRAM_MAX_COLUMNS));
-	int			naggs = 0;
-	List	   *keys = NIL;
-	List	   *outputs = list_concat_copy(target->exprs, having);
-	RawContext	raw = {};
-	Path	   *alternative = alternative_path(grouped_rel);
-	ProgramRows rows = {};
-	const char *reason = nullptr;
-	double		map_cost;
-	ListCell   *lc;
-
-	if (parse->groupingSets != NIL)
-	{
-		note_reason(root, rel, "Aggregate", "grouping sets are not supported", nullptr);
-		return;
-	}
-	if (alternative == nullptr)
-		return;
-
-	fill_input(root, shape, &input);
-	foreach(lc, clause)
-	{
-		SortGroupClause *sgc = lfirst_node(SortGroupClause, lc);
-		Node	   *key = get_sortgroupclause_expr(sgc, root->processed_tlist);
-		const FnEntry *fn = lookup_function(get_opcode(sgc->eqop));
-
-		if ((fn == nullptr || fn->kind != FnKind::Compare || fn->opcode != Opcode::Eq || fn->operand != vm_type(exprType(key))) &&
-			!is_dictionary_key(key, sgc->eqop, &reason))
-		{
-			note_reason(root, rel, "Aggregate", reason, nullptr);
-			return;
-		}
-		keys = lappend(keys, key);
-	}
-
-	raw.keys = keys;
-	raw.aggs = distinct_aggrefs(outputs);
-	foreach(lc, raw.aggs)
-	{
-		Aggref	   *agg = lfirst_node(Aggref, lc);
-		AggregatePlan ap;
-		List	   *final;
-
-		if (!plan_aggregate(agg, &input, &ap))
-		{
-			note_reason(root, rel, "Aggregate", input.reason, input.hint);
-			return;
-		}
-		final = list_make2_int(static_cast<int>(ap.kind), static_cast<int>(ap.extra));
-		for (int i = 0; i < ap.nparts; i++)
-			final = lappend_int(final, list_length(keys) + add_vm_aggregate(aggs, &naggs, ap.parts[i]));
-		plan.finals = lappend(plan.finals, final);
-	}
-	if (naggs + list_length(keys) > PROGRAM_MAX_COLUMNS)
-	{
-		note_reason(root, rel, "Aggregate", "the query has too many group keys and aggregates", nullptr);
-		return;
-	}
-
-	plan.exprs = (List *) to_raw((Node *) target->exprs, &raw);
-	plan.having = (List *) to_raw((Node *) having, &raw);
-	if (raw.failed)
-	{
-		note_reason(root, rel, "Aggregate", "the output needs a column that is neither grouped nor aggregated", nullptr);
-		return;
-	}
-	if (!compile_groups(&input, keys, aggs, naggs, &compiled))
-	{
-		note_reason(root, rel, "Aggregate", input.reason, input.hint);
-		return;
-	}
-
-	foreach(lc, list_concat_copy(raw.keys, raw.aggs))
-	{
-		Node	   *node = static_cast<Node *>(lfirst(lc));
-
-		plan.raw_types = lappend_oid(plan.raw_types, exprType(node));
-		plan.raw_typmods = lappend_int(plan.raw_typmods, exprTypmod(node));
-		plan.raw_collations = lappend_oid(plan.raw_collations, exprCollation(node));
-	}
-	plan.kind = SCAN_GROUPS;
-	plan.fraction = 1;
-	if (!plan_compiled(root, shape, compiled, &plan, &reason))
-	{
-		note_reason(root, rel, "Aggregate", reason, nullptr);
-		return;
-	}
-	fill_cursors(root, shape, &plan);
-	plan.keys = detached(keys, shape);
-	fix_opfuncids((Node *) plan.exprs);
-	fix_opfuncids((Node *) plan.having);
-	plan_delta(&plan, shape, &rows);
-	map_cost = detach_maps(root, shape, &plan);
-	offer_path(grouped_rel, make_path(grouped_rel, target, alternative, &plan, rows, alternative->rows, map_cost));
-}
-
-/* -- the number of groups ---------------------------------------------------------------- */
-
-/* Our path among those of a subquery, if it aggregates and hands out every group. */
-static CustomPath *
-groups_path_of(RelOptInfo *rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, fetch_upper_rel(rel->subroot, UPPERREL_FINAL, nullptr)->pathlist)
-	{
-		CustomPath *path = static_cast<CustomPath *>(lfirst(lc));
-
-		if (!is_gpuvm_path(&path->path))
-			continue;
-
-		ScanPlan   *plan = scan_plan_from_list(path->custom_private);
-
-		if (plan->kind == SCAN_GROUPS && plan->keys != NIL && plan->having == NIL &&
-			!contain_volatile_functions(reinterpret_cast<Node *>(path->path.pathtarget->exprs)))
-			return path;
-	}
-	return nullptr;
-}
-
-static bool
-is_count_star(const Aggref *agg)
-{
-	return agg->aggfnoid == F_COUNT_ && agg->agglevelsup == 0 && agg->aggfilter == nullptr && agg->aggdistinct == NIL &&
-		agg->aggsplit == AGGSPLIT_SIMPLE;
-}
-
-void
-add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra)
-{
-	Query	   *parse = root->parse;
-	PathTarget *target = grouped_rel->reltarget;
-	List	   *having = (List *) extra->havingQual;
-	RawContext	raw = {};
-	CustomPath *counted;
-	CustomPath *path;
-	Path	   *alternative;
-	ScanPlan   *plan;
-
-	if (parse->groupClause != NIL || parse->groupingSets != NIL || rel->baserestrictinfo != NIL ||
-		!bms_is_empty(rel->lateral_relids) || rel->subroot == nullptr || rel->subroot->init_plans != NIL)
-		return;
-	raw.aggs = distinct_aggrefs(list_concat_copy(target->exprs, having));
-	if (list_length(raw.aggs) != 1 || !is_count_star(linitial_node(Aggref, raw.aggs)))
-		return;
-	counted = groups_path_of(rel);
-	alternative = alternative_path(grouped_rel);
-	if (counted == nullptr || alternative == nullptr)
-		return;
-
-	plan = scan_plan_from_list(counted->custom_private);
-	plan->kind = SCAN_GROUP_COUNT;
-	plan->finals = NIL;
-	plan->noutputs = 1;
-	plan->outputs[0] = OutputForm{OutputKind::Plain, -1, -1, 0, -1};
-	plan->exprs = (List *) to_raw((Node *) target->exprs, &raw);
-	plan->having = (List *) to_raw((Node *) having, &raw);
-	if (raw.failed)
-		return;
-	fix_opfuncids((Node *) plan->exprs);
-	fix_opfuncids((Node *) plan->having);
-	plan->raw_types = list_make1_oid(INT8OID);
-	plan->raw_typmods = list_make1_int(-1);
-	plan->raw_collations = list_make1_oid(InvalidOid);
-
-	path = make_path(grouped_rel, target, alternative, plan, ProgramRows{}, 1, 0);
-	/* it does what that one does, and hands out nothing */
-	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
-	offer_path(grouped_rel, path);
 }
 
 /* -- from path to plan ----------------------------------------------------------------- */

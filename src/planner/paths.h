@@ -15,6 +15,7 @@ namespace gpuvm {
 
 struct ImportedTable;
 struct CompileCursor;
+struct CompileInput;
 struct CompiledProgram;
 struct PlanMap;
 struct ScanPlan;
@@ -150,6 +151,31 @@ struct JoinNotes
 };
 JoinNotes  *begin_joins(JoinNotes *mine);
 void		end_joins(JoinNotes *outer);
+
+/* -- paths.cc: what a path of any kind is made of ---------------------------------------- */
+
+void		fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input);
+
+/* What the plan says of its cursors. */
+void		fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan);
+
+/* A copy of expression trees in which relations have their cursors' numbers, from 1, and operators know their functions. */
+List	   *detached(List *exprs, const ScanShape *shape);
+
+/*
+ * Blocks that are in no tablet are read from the heap: what has changed since is
+ * known when the plan runs. Sets the plan's delta_cost and pairs, and the rows that its programs read.
+ */
+void		plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows);
+
+/* Costs the plan's maps, and lets them forget the query's numbers for relations. */
+double		detach_maps(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan);
+
+/* map_cost: of what is made before the programs start. */
+CustomPath *make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, const ProgramRows &rows, double rows_out,
+					  double map_cost);
+
+/* -- groups.cc: aggregations --------------------------------------------------------------- */
 
 /* Adds a path that filters or joins, and aggregates by the clauses of GROUP BY or DISTINCT to the target, if everything compiles. */
 void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *clause,

@@ -91,10 +91,8 @@ is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
 
 /* Columns of which the plan knows more than their type: it must be so still when it runs. False, with the reason, where the program cannot read one. */
 static bool
-plan_columns(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan, const char **reason)
+plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, ScanPlan *plan, const char **reason)
 {
-	const Program *program = plan->program;
-
 	for (int i = 0; i < program->nops; i++)
 	{
 		const Op   &op = program->ops()[i];
@@ -139,15 +137,17 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan, const ch
 bool
 plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &compiled, ScanPlan *plan, const char **reason)
 {
-	plan->program = compiled.program;
+	PlanPart   *part = scan_plan_add_part(plan);
+
+	part->program = compiled.program;
+	part->noutputs = compiled.noutputs;
+	memcpy(part->outputs, compiled.outputs, sizeof(OutputForm) * compiled.noutputs);
 	plan->params = compiled.params;
-	plan->soft_errors = compiled.soft_errors;
+	plan->soft_errors = plan->soft_errors || compiled.soft_errors;
 	plan->nmaps = compiled.nmaps;
 	memcpy(plan->maps, compiled.maps, sizeof(PlanMap) * compiled.nmaps);
 	plan->npatterns = compiled.npatterns;
 	memcpy(plan->patterns, compiled.patterns, sizeof(PlanPattern) * compiled.npatterns);
-	plan->noutputs = compiled.noutputs;
-	memcpy(plan->outputs, compiled.outputs, sizeof(OutputForm) * compiled.noutputs);
 	for (int i = 0; i < plan->nmaps; i++)
 	{
 		if (!is_secure(root, shape, &plan->maps[i]))
@@ -156,7 +156,7 @@ plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &
 			return false;
 		}
 	}
-	return plan_columns(root, shape, plan, reason);
+	return plan_columns(root, shape, compiled.program, plan, reason);
 }
 
 /* How many values the codes are of. */

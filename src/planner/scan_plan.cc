@@ -131,26 +131,77 @@ output_from_list(List *list)
 		static_cast<AttrNumber>(lfourth_int(list)), list_nth_int(list, 4)};
 }
 
+static List *
+part_to_list(const PlanPart *p)
+{
+	List	   *outputs = NIL;
+	List	   *list;
+
+	for (int i = 0; i < p->noutputs; i++)
+		outputs = lappend(outputs, output_to_list(&p->outputs[i]));
+	list = list_make5(program_to_const(p->program), p->stage != nullptr ? program_to_const(p->stage) : nullptr, outputs,
+					  list_make2_int(p->set, p->count_groups), p->keys);
+	list = lappend(list, p->filter);
+	list = lappend(list, p->key_columns);
+	list = lappend(list, p->finals);
+	list = lappend(list, p->final_columns);
+	return lappend(list, p->groupings);
+}
+
+static void
+part_from_list(List *list, PlanPart *p)
+{
+	int			i = 0;
+	auto		next = [&]() { return static_cast<List *>(list_nth(list, i++)); };
+	List	   *outputs;
+	ListCell   *lc;
+
+	p->program = program_from_const(static_cast<const Const *>(list_nth(list, i++)));
+	if (list_nth(list, i++) != nullptr)
+		p->stage = program_from_const(static_cast<const Const *>(lsecond(list)));
+	outputs = next();
+	foreach(lc, outputs)
+		p->outputs[p->noutputs++] = output_from_list(lfirst_node(List, lc));
+	p->set = linitial_int(static_cast<List *>(list_nth(list, i)));
+	p->count_groups = lsecond_int(next()) != 0;
+	p->keys = next();
+	p->filter = next();
+	p->key_columns = next();
+	p->finals = next();
+	p->final_columns = next();
+	p->groupings = next();
+}
+
+PlanPart *
+scan_plan_add_part(ScanPlan *plan)
+{
+	PlanPart   *parts = static_cast<PlanPart *>(palloc0(sizeof(PlanPart) * (plan->nparts + 1)));
+
+	if (plan->nparts > 0)
+		memcpy(parts, plan->parts, sizeof(PlanPart) * plan->nparts);
+	plan->parts = parts;
+	return &parts[plan->nparts++];
+}
+
 List *
 scan_plan_to_list(const ScanPlan *p)
 {
 	List	   *cursors = NIL;
 	List	   *maps = NIL;
+	List	   *parts = NIL;
 	List	   *patterns = NIL;
-	List	   *outputs = NIL;
 	List	   *list;
 
 	for (int i = 0; i < p->nmaps; i++)
 		maps = lappend(maps, map_to_list(&p->maps[i]));
+	for (int i = 0; i < p->nparts; i++)
+		parts = lappend(parts, part_to_list(&p->parts[i]));
 	for (int i = 0; i < p->npatterns; i++)
 		patterns = lappend(patterns, pattern_to_list(&p->patterns[i]));
-	for (int i = 0; i < p->noutputs; i++)
-		outputs = lappend(outputs, output_to_list(&p->outputs[i]));
 	for (int i = 0; i < p->ncursors; i++)
 		cursors = lappend(cursors, cursor_to_list(&p->cursors[i]));
-	list = list_make5(makeInteger(p->kind), cursors, program_to_const(p->program), p->params, p->attnums);
-	list = lappend(list, p->keys);
-	list = lappend(list, p->finals);
+	list = list_make5(makeInteger(p->kind), cursors, parts, p->params, p->attnums);
+	list = lappend(list, p->counts);
 	list = lappend(list, p->raw_types);
 	list = lappend(list, p->raw_typmods);
 	list = lappend(list, p->raw_collations);
@@ -160,7 +211,6 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, patterns);
 	list = lappend(list, p->scales);
 	list = lappend(list, p->variables);
-	list = lappend(list, outputs);
 	list = lappend(list, makeInteger(p->soft_errors));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
@@ -176,19 +226,21 @@ scan_plan_from_list(List *list)
 	auto		next = [&]() { return static_cast<List *>(list_nth(list, i++)); };
 	List	   *cursors;
 	List	   *maps;
+	List	   *parts;
 	List	   *patterns;
-	List	   *outputs;
 	ListCell   *lc;
 
 	p->kind = intVal(list_nth(list, i++));
 	cursors = next();
 	foreach(lc, cursors)
 		cursor_from_list(lfirst_node(List, lc), &p->cursors[p->ncursors++]);
-	p->program = program_from_const(static_cast<const Const *>(list_nth(list, i++)));
+	parts = next();
+	p->parts = static_cast<PlanPart *>(palloc0(sizeof(PlanPart) * list_length(parts)));
+	foreach(lc, parts)
+		part_from_list(lfirst_node(List, lc), &p->parts[p->nparts++]);
 	p->params = next();
 	p->attnums = next();
-	p->keys = next();
-	p->finals = next();
+	p->counts = next();
 	p->raw_types = next();
 	p->raw_typmods = next();
 	p->raw_collations = next();
@@ -202,9 +254,6 @@ scan_plan_from_list(List *list)
 		p->patterns[p->npatterns++] = pattern_from_list(lfirst_node(List, lc));
 	p->scales = next();
 	p->variables = next();
-	outputs = next();
-	foreach(lc, outputs)
-		p->outputs[p->noutputs++] = output_from_list(lfirst_node(List, lc));
 	p->soft_errors = intVal(next()) != 0;
 	p->delta_cost = floatVal(next());
 	p->pairs = floatVal(next());

@@ -4,7 +4,7 @@
  * Kept as a list of nodes in custom_private, so that plans can be copied and
  * cached. setrefs does not touch it: Vars in conditions and `keys` have the number of the program's cursor, from 1,
  * as varno and attribute numbers of its relation (for a partitioned table its own), Vars in `exprs` and `having` have
- * varno 1 and number the raw columns of a group (keys, then aggregates).
+ * varno 1 and number the raw columns of a group (keys, then aggregates, then GROUPING()s).
  */
 #ifndef GPUVM_PLANNER_SCAN_PLAN_H
 #define GPUVM_PLANNER_SCAN_PLAN_H
@@ -28,7 +28,6 @@ enum ScanPlanKind
 {
 	SCAN_ROWS,					/* a filter: rows of the relation, or of a join */
 	SCAN_GROUPS,				/* a filter, or a join, and an aggregation */
-	SCAN_GROUP_COUNT,			/* the same, and only the number of its groups; the one raw column is that number */
 };
 
 /* Where the parts begin in a list of ScanPlan.finals. */
@@ -49,16 +48,38 @@ struct PlanCursor
 	List	   *filters;
 };
 
+/*
+ * A program over the plan's cursors, all that follows is of groups. One execution runs all parts, one after the
+ * other. A grouping set each has parts of its own; those of one set have the same keys, and their groups are put
+ * together by these: plain aggregates in one, those of each DISTINCT argument in another.
+ */
+struct PlanPart
+{
+	const Program *program;
+	const Program *stage;		/* reads the groups of `program` (engine/abi.h), or NULL */
+	int			noutputs;
+	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of each result column of the last program (groups: keys, then the VM's aggregates) */
+	int			set;			/* parts of one follow each other */
+	bool		count_groups;	/* the one result column is the number of groups */
+	List	   *keys;			/* what `program` groups by */
+	List	   *filter;			/* conditions of this part alone */
+	List	   *key_columns;	/* the raw column, from 0, of each of the last program's keys */
+	List	   *finals;			/* for each PostgreSQL aggregate, int list: FinalKind, extra, the result column of each part (compiler/compile.h) */
+	List	   *final_columns;	/* the raw column of each */
+	List	   *groupings;		/* ints: what the last raw columns, the GROUPING()s, are for the set */
+	double		stage_rows;		/* while planning: groups that the stage is expected to read */
+};
+
 struct ScanPlan
 {
 	int			kind;			/* ScanPlanKind */
 	int			ncursors;
 	PlanCursor	cursors[PROGRAM_MAX_CURSORS];
-	const Program *program;
-	List	   *params;			/* expressions of the program's Variables */
+	int			nparts;
+	PlanPart   *parts;			/* rows: one */
+	List	   *params;			/* expressions of the programs' Variables */
 	List	   *attnums;		/* rows of one relation: attribute number of each result column but the last (row position) */
-	List	   *keys;			/* groups: key expressions */
-	List	   *finals;			/* groups, for each PostgreSQL aggregate, int list: FinalKind, extra, the result column of each part (compiler/compile.h) */
+	List	   *counts;			/* groups: raw columns that are 0 where a part does not have the group; others are null */
 	List	   *raw_types;		/* groups: OIDs of the raw columns */
 	List	   *raw_typmods;
 	List	   *raw_collations;
@@ -70,8 +91,6 @@ struct ScanPlan
 	PlanPattern patterns[PROGRAM_MAX_PATTERNS];	/* by the numbers that TextMatch has */
 	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale */
 	List	   *variables;		/* the columns of variable length that it reads, int lists: cursor, attribute number */
-	int			noutputs;
-	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of each of the program's result columns (groups: keys, then the VM's aggregates) */
 	bool		soft_errors;	/* a flag that a program sets need not be an error in PostgreSQL (numerics, fields of dates) */
 	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
 	double		pairs;			/* joins: expected of all */
@@ -81,6 +100,9 @@ struct ScanPlan
 
 List	   *scan_plan_to_list(const ScanPlan *plan);
 ScanPlan   *scan_plan_from_list(List *list);
+
+/* One more part of the plan. */
+PlanPart   *scan_plan_add_part(ScanPlan *plan);
 
 /* Is this plan node one of ours? */
 bool		is_gpuvm_scan(const Plan *plan);

@@ -99,21 +99,15 @@ visit_statement(PlannedStmt *stmt, PlanVisitor fn, void *context)
 /* -- disassemble ------------------------------------------------------------------ */
 
 static void
-put_program(Plan *plan, PlannedStmt *stmt, void *context)
+put_program(const Program *program, ReturnSetInfo *rsinfo)
 {
-	ReturnSetInfo *rsinfo = static_cast<ReturnSetInfo *>(context);
-	ScanPlan   *sp;
-
-	if (!is_gpuvm_scan(plan))
-		return;
-	sp = scan_plan_from_list(((CustomScan *) plan)->custom_private);
-	for (int i = 0; i < sp->program->nops; i++)
+	for (int i = 0; i < program->nops; i++)
 	{
 		Datum		values[7];
 		bool		nulls[7] = {};
 		DisassembledOp op;
 
-		disassemble_op(sp->program, i, &op);
+		disassemble_op(program, i, &op);
 		values[0] = Int32GetDatum(op.address);
 		values[1] = CStringGetTextDatum(op.opcode);
 		values[2] = Int64GetDatum(op.p1);
@@ -122,6 +116,24 @@ put_program(Plan *plan, PlannedStmt *stmt, void *context)
 		values[5] = CStringGetTextDatum(op.p4);
 		values[6] = CStringGetTextDatum(op.comment);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+}
+
+/* All programs of a node, each from address 0 on. */
+static void
+put_programs(Plan *plan, PlannedStmt *stmt, void *context)
+{
+	ReturnSetInfo *rsinfo = static_cast<ReturnSetInfo *>(context);
+	ScanPlan   *sp;
+
+	if (!is_gpuvm_scan(plan))
+		return;
+	sp = scan_plan_from_list(((CustomScan *) plan)->custom_private);
+	for (int i = 0; i < sp->nparts; i++)
+	{
+		put_program(sp->parts[i].program, rsinfo);
+		if (sp->parts[i].stage != nullptr)
+			put_program(sp->parts[i].stage, rsinfo);
 	}
 }
 
@@ -219,7 +231,7 @@ gpuvm_disassemble(PG_FUNCTION_ARGS)
 	(void) set_config_option("gpuvm.force", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	stmt = plan_statement(query);
 	AtEOXact_GUC(true, level);
-	visit_statement(stmt, put_program, rsinfo);
+	visit_statement(stmt, put_programs, rsinfo);
 	return (Datum) 0;
 }
 

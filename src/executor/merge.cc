@@ -1,0 +1,215 @@
+/*
+ * merge.cc: which rows of several programs' results are one group.
+ *
+ * The programs of a grouping set have the same keys, in the same forms: codes are of the same dictionaries and
+ * maps. So keys are compared as the machine has them, floats as PostgreSQL's = does.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
+}
+
+#include <cmath>
+#include <cstring>
+
+#include "executor/scan_state.h"
+
+namespace gpuvm {
+
+void
+view_chunk(ScanPart *part, const GroupChunk *chunk)
+{
+	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
+
+	if (part->viewed == chunk)
+		return;
+	part->viewed = chunk;
+	result_layout(part->types, part->ncols, chunk->capacity, layout);
+	for (int i = 0; i < part->ncols; i++)
+	{
+		part->views[i] = ColumnView{part->types[i], reinterpret_cast<const uint64 *>(chunk->area + layout[i].nulls),
+			chunk->area + layout[i].values};
+	}
+}
+
+/* A float's bits, the same ones for values that are equal. */
+template <typename T, typename Bits>
+static uint64
+float_word(const char *at)
+{
+	T			value;
+	Bits		bits;
+
+	memcpy(&value, at, sizeof(value));
+	if (std::isnan(value))
+		return ~uint64{0};
+	value += 0;					/* -0 becomes 0 */
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+/* A key as a word; a null has one that values may have, too. */
+static uint64
+key_word(const ColumnView &view, uint32 row)
+{
+	const char *at = view.values + static_cast<Size>(row) * type_width(view.type);
+	uint64		word = 0;
+
+	if (view_is_null(view, row))
+		return 0;
+	if (view.type == Type::F32)
+		return float_word<float, uint32>(at);
+	if (view.type == Type::F64)
+		return float_word<double, uint64>(at);
+	memcpy(&word, at, type_width(view.type));
+	return word;
+}
+
+static uint32
+hash_keys(const ScanPart *part, int nkeys, uint32 row)
+{
+	uint64		hash = 0;
+
+	for (int i = 0; i < nkeys; i++)
+	{
+		hash = (hash ^ key_word(part->views[i], row)) * UINT64CONST(0x9e3779b97f4a7c15) + view_is_null(part->views[i], row);
+		hash ^= hash >> 32;
+	}
+	hash *= UINT64CONST(0xd6e8feb86659fd93);
+	return static_cast<uint32>(hash >> 32);
+}
+
+static bool
+same_keys(const ScanPart *a, uint32 a_row, const ScanPart *b, uint32 b_row, int nkeys)
+{
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (view_is_null(a->views[i], a_row) != view_is_null(b->views[i], b_row) || key_word(a->views[i], a_row) != key_word(b->views[i], b_row))
+			return false;
+	}
+	return true;
+}
+
+/* -- the table ------------------------------------------------------------------------------ */
+
+/* A slot has a group's number, from 1, and the hash of its keys in front of it. */
+struct MergeTable
+{
+	ScanPart   *parts;
+	int			nkeys;
+	GroupMerge *merge;
+	uint64		max_groups;
+	uint64	   *slots;
+	uint64		mask;
+};
+
+static uint64
+total_rows(const ScanPart *parts, int nparts)
+{
+	uint64		rows = 0;
+
+	for (int i = 0; i < nparts; i++)
+		rows += parts[i].nrows;
+	return rows;
+}
+
+static uint64
+slot_count(const ScanPart *parts, int nparts)
+{
+	return pg_nextpower2_64(Max(total_rows(parts, nparts), uint64{8}) * 3 / 2);
+}
+
+uint64
+merge_bytes(const ScanPart *parts, int nparts)
+{
+	/* most groups are in all parts, and the array of rows doubles when it is full */
+	return slot_count(parts, nparts) * sizeof(uint64) + total_rows(parts, nparts) * 2 * sizeof(GroupRow);
+}
+
+/* The group's keys are those of the first part that has it. */
+static bool
+is_group(MergeTable *table, uint64 group, const ScanPart *part, uint32 row)
+{
+	const GroupRow *rows = &table->merge->rows[group * table->merge->nparts];
+	int			i = 0;
+
+	while (rows[i].chunk == NO_GROUP)
+		i++;
+	if (&table->parts[i] == part)
+		return false;			/* a program's groups are different */
+	view_chunk(&table->parts[i], table->parts[i].chunks[rows[i].chunk]);
+	return same_keys(&table->parts[i], rows[i].row, part, row, table->nkeys);
+}
+
+static uint64
+new_group(MergeTable *table)
+{
+	GroupMerge *merge = table->merge;
+
+	if (merge->ngroups == table->max_groups)
+	{
+		table->max_groups *= 2;
+		merge->rows = static_cast<GroupRow *>(repalloc_huge(merge->rows, sizeof(GroupRow) * merge->nparts * table->max_groups));
+	}
+	for (int i = 0; i < merge->nparts; i++)
+		merge->rows[merge->ngroups * merge->nparts + i] = GroupRow{NO_GROUP, 0};
+	return merge->ngroups++;
+}
+
+static uint64
+find_group(MergeTable *table, const ScanPart *part, uint32 row)
+{
+	uint32		hash = hash_keys(part, table->nkeys, row);
+
+	for (uint64 at = hash;; at++)
+	{
+		uint64	   *slot = &table->slots[at & table->mask];
+
+		if (*slot == 0)
+		{
+			uint64		group = new_group(table);
+
+			*slot = uint64{hash} << 32 | (group + 1);
+			return group;
+		}
+		if (*slot >> 32 == hash && is_group(table, (*slot & PG_UINT32_MAX) - 1, part, row))
+			return (*slot & PG_UINT32_MAX) - 1;
+	}
+}
+
+GroupMerge *
+merge_groups(MemoryContext context, ScanPart *parts, int nparts)
+{
+	MergeTable	table = {};
+	uint64		nslots = slot_count(parts, nparts);
+
+	table.parts = parts;
+	table.merge = static_cast<GroupMerge *>(MemoryContextAllocZero(context, sizeof(GroupMerge)));
+	table.merge->nparts = nparts;
+	table.max_groups = Max(parts[0].nrows, uint64{8});
+	table.merge->rows = static_cast<GroupRow *>(MemoryContextAllocHuge(context, sizeof(GroupRow) * nparts * table.max_groups));
+	table.slots = static_cast<uint64 *>(MemoryContextAllocExtended(context, sizeof(uint64) * nslots, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+	table.mask = nslots - 1;
+	table.nkeys = list_length(parts[0].plan->key_columns);
+	for (int p = 0; p < nparts; p++)
+	{
+		for (uint32 c = 0; c < parts[p].nchunks; c++)
+		{
+			const GroupChunk *chunk = parts[p].chunks[c];
+
+			CHECK_FOR_INTERRUPTS();
+			for (uint32 row = 0; row < chunk->nrows; row++)
+			{
+				view_chunk(&parts[p], chunk);
+				table.merge->rows[find_group(&table, &parts[p], row) * nparts + p] = GroupRow{c, row};
+			}
+		}
+	}
+	pfree(table.slots);
+	return table.merge;
+}
+
+}  // namespace gpuvm

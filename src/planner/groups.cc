@@ -1,0 +1,662 @@
+/*
+ * groups.cc: paths that aggregate. One program is enough for plain aggregates; each different argument of DISTINCT
+ * aggregates has one of its own, and so has each of several grouping sets (PlanPart).
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/nodeHash.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+}
+
+#include "compiler/compile.h"
+#include "compiler/functions.h"
+#include "planner/cost.h"
+#include "planner/paths.h"
+#include "planner/scan_plan.h"
+
+namespace gpuvm {
+
+/* A CUBE of seven has 128 sets. */
+constexpr int MAX_PARTS = 64;
+
+constexpr const char *TOO_MANY = "the query has too many group keys and aggregates";
+
+/* -- raw columns ---------------------------------------------------------------------- */
+
+/* Replaces keys, aggregates and GROUPING()s by Vars over the raw columns. */
+struct RawContext
+{
+	List	   *keys;
+	List	   *aggs;
+	List	   *groupings;
+	bool		failed;			/* a column is left that is none of these */
+};
+
+static Node *
+to_raw(Node *node, void *context)
+{
+	RawContext *rc = static_cast<RawContext *>(context);
+	List	   *const lists[] = {rc->keys, rc->aggs, rc->groupings};
+	int			column = 0;
+	ListCell   *lc;
+
+	if (node == nullptr)
+		return nullptr;
+	for (List *list : lists)
+	{
+		foreach(lc, list)
+		{
+			column++;
+			if (equal(lfirst(lc), node))
+				return (Node *) makeVar(1, column, exprType(node), exprTypmod(node), exprCollation(node), 0);
+		}
+	}
+	if (IsA(node, Aggref) || IsA(node, Var) || IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
+		IsA(node, GroupingFunc))
+	{
+		rc->failed = true;
+		return node;
+	}
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(to_raw), context);
+}
+
+/* The different aggregates and GROUPING()s in the expressions. */
+static void
+collect_raw(List *exprs, RawContext *raw)
+{
+	List	   *found = pull_var_clause(reinterpret_cast<Node *>(exprs),
+										PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
+	ListCell   *lc;
+
+	foreach(lc, found)
+	{
+		Node	   *node = static_cast<Node *>(lfirst(lc));
+
+		if (IsA(node, Aggref))
+			raw->aggs = list_append_unique(raw->aggs, node);
+		else if (IsA(node, GroupingFunc))
+			raw->groupings = list_append_unique(raw->groupings, node);
+	}
+}
+
+/* -- parts ------------------------------------------------------------------------------ */
+
+/* Aggregates of the DISTINCT values of one argument. */
+struct DistinctValues
+{
+	Expr	   *arg;
+	Expr	   *filter;
+	List	   *aggs;			/* their numbers in RawContext.aggs */
+};
+
+/* A path in the making. */
+struct Aggregation
+{
+	PlannerInfo *root;
+	RelOptInfo *rel;
+	const ScanShape *shape;
+	RawContext	raw;
+	List	   *plain;			/* the numbers of aggregates whose values need not be different */
+	DistinctValues *distinct;
+	int			ndistinct;
+	ScanPlan	plan;
+	CompileInput input;
+	const char *reason;
+	const char *hint;
+};
+
+static bool
+refuse(Aggregation *a, const char *reason, const char *hint = nullptr)
+{
+	a->reason = reason;
+	a->hint = hint;
+	return false;
+}
+
+/* Are two values of it the same group for the machine when the operator says that they are equal? */
+static bool
+can_be_key(Node *key, Oid eqop, const char **reason)
+{
+	const FnEntry *fn = lookup_function(get_opcode(eqop));
+
+	return (fn != nullptr && fn->kind == FnKind::Compare && fn->opcode == Opcode::Eq && fn->operand == vm_type(exprType(key))) ||
+		is_dictionary_key(key, eqop, reason);
+}
+
+/* Does a value count once however often it is there? */
+static bool
+is_idempotent(const VmAggregate &agg)
+{
+	switch (agg.fn)
+	{
+		case AggFn::Min:
+		case AggFn::Max:
+		case AggFn::BoolAnd:
+		case AggFn::BoolOr:
+		case AggFn::BitAnd:
+		case AggFn::BitOr:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* The aggregate as if it were not DISTINCT; without its filter, too, where that is not to be asked again. */
+static Aggref *
+plain_aggregate(const Aggref *agg, bool filtered)
+{
+	Aggref	   *plain = static_cast<Aggref *>(copyObjectImpl(agg));
+
+	plain->aggdistinct = NIL;
+	if (!filtered)
+		plain->aggfilter = nullptr;
+	return plain;
+}
+
+/* Sorts the aggregates into plain ones and those of each DISTINCT argument. */
+static bool
+sort_aggregates(Aggregation *a)
+{
+	ListCell   *lc;
+
+	a->distinct = static_cast<DistinctValues *>(palloc0(sizeof(DistinctValues) * Max(list_length(a->raw.aggs), 1)));
+	foreach(lc, a->raw.aggs)
+	{
+		int			number = foreach_current_index(lc);
+		Aggref	   *agg = lfirst_node(Aggref, lc);
+		AggregatePlan ap;
+		Expr	   *arg;
+		const char *reason = nullptr;
+		int			i;
+
+		if (!plan_aggregate(plain_aggregate(agg, true), &a->input, &ap))
+			return refuse(a, a->input.reason, a->input.hint);
+		if (agg->aggfnoid == F_COUNT_ || agg->aggfnoid == F_COUNT_ANY)
+			a->plan.counts = lappend_int(a->plan.counts, list_length(a->raw.keys) + number);
+		if (agg->aggdistinct == NIL || (ap.kind == FinalKind::Direct && is_idempotent(ap.parts[0])))
+		{
+			a->plain = lappend_int(a->plain, number);
+			continue;
+		}
+		arg = linitial_node(TargetEntry, agg->args)->expr;
+		if (list_length(agg->args) != 1)
+			return refuse(a, psprintf("%s(DISTINCT) of several arguments is not supported", get_func_name(agg->aggfnoid)));
+		if (!can_be_key((Node *) arg, linitial_node(SortGroupClause, agg->aggdistinct)->eqop, &reason))
+			return refuse(a, psprintf("%s(DISTINCT): %s", get_func_name(agg->aggfnoid), reason));
+		for (i = 0; i < a->ndistinct; i++)
+		{
+			if (equal(a->distinct[i].arg, arg) && equal(a->distinct[i].filter, agg->aggfilter))
+				break;
+		}
+		if (i == a->ndistinct)
+			a->distinct[a->ndistinct++] = DistinctValues{arg, agg->aggfilter, NIL};
+		a->distinct[i].aggs = lappend_int(a->distinct[i].aggs, number);
+	}
+	return true;
+}
+
+static int
+add_vm_aggregate(VmAggregate *list, int *n, const VmAggregate &agg)
+{
+	for (int i = 0; i < *n; i++)
+	{
+		if (same_vm_aggregate(list[i], agg))
+			return i;
+	}
+	if (*n < PROGRAM_MAX_COLUMNS)
+		list[*n] = agg;
+	return (*n)++;
+}
+
+/* What the aggregates with these numbers are made of, and how they are ended, behind nkeys result columns. */
+static bool
+plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate *aggs, int *naggs, PlanPart *part)
+{
+	ListCell   *lc;
+
+	foreach(lc, numbers)
+	{
+		AggregatePlan ap;
+		List	   *final;
+
+		if (!plan_aggregate(plain_aggregate(list_nth_node(Aggref, a->raw.aggs, lfirst_int(lc)), !distinct), &a->input, &ap))
+			return refuse(a, a->input.reason, a->input.hint);
+		final = list_make2_int(static_cast<int>(ap.kind), static_cast<int>(ap.extra));
+		for (int i = 0; i < ap.nparts; i++)
+			final = lappend_int(final, nkeys + add_vm_aggregate(aggs, naggs, ap.parts[i]));
+		part->finals = lappend(part->finals, final);
+		part->final_columns = lappend_int(part->final_columns, list_length(a->raw.keys) + lfirst_int(lc));
+	}
+	return *naggs + nkeys <= PROGRAM_MAX_COLUMNS || refuse(a, TOO_MANY);
+}
+
+/* Compiles what groups by the keys, adds it to the plan, and lets the next one share its parameters and maps. */
+static PlanPart *
+add_program(Aggregation *a, CompileInput *input, List *keys, const VmAggregate *aggs, int naggs)
+{
+	CompiledProgram *compiled = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
+	const char *reason = nullptr;
+
+	if (a->plan.nparts == MAX_PARTS)
+	{
+		refuse(a, psprintf("the query needs more than %d programs for its grouping sets and DISTINCT aggregates", MAX_PARTS));
+		return nullptr;
+	}
+	if (!compile_groups(input, keys, aggs, naggs, compiled))
+	{
+		refuse(a, input->reason, input->hint);
+		return nullptr;
+	}
+	a->input.before = compiled;
+	if (!plan_compiled(a->root, a->shape, *compiled, &a->plan, &reason))
+	{
+		refuse(a, reason);
+		return nullptr;
+	}
+	return &a->plan.parts[a->plan.nparts - 1];
+}
+
+/* The aggregates that are not DISTINCT. */
+static PlanPart *
+add_plain_part(Aggregation *a, List *keys)
+{
+	VmAggregate *aggs = static_cast<VmAggregate *>(palloc(sizeof(VmAggregate) * PROGRAM_MAX_COLUMNS));
+	int			naggs = 0;
+	PlanPart	planned = {};
+	PlanPart   *part;
+
+	if (!plan_finals(a, a->plain, false, list_length(keys), aggs, &naggs, &planned))
+		return nullptr;
+	part = add_program(a, &a->input, keys, aggs, naggs);
+	if (part == nullptr)
+		return nullptr;
+	part->keys = keys;
+	part->finals = planned.finals;
+	part->final_columns = planned.final_columns;
+	return part;
+}
+
+/* How many there are is the number of groups, where nothing else is asked. */
+static bool
+only_counts(const Aggregation *a, const DistinctValues *values)
+{
+	ListCell   *lc;
+
+	foreach(lc, values->aggs)
+	{
+		if (list_nth_node(Aggref, a->raw.aggs, lfirst_int(lc))->aggfnoid != F_COUNT_ANY)
+			return false;
+	}
+	return true;
+}
+
+/* 0 for -0, which the machine cannot tell from one another where both are keys, and a count need not. */
+static Expr *
+one_zero(Expr *arg)
+{
+	Oid			type = exprType((Node *) arg);
+	Oid			plus;
+	Const	   *zero;
+
+	if (type != FLOAT4OID && type != FLOAT8OID)
+		return arg;
+	plus = OpernameGetOprid(list_make2(makeString(pstrdup("pg_catalog")), makeString(pstrdup("+"))), type, type);
+	zero = makeConst(type, -1, InvalidOid, type == FLOAT4OID ? sizeof(float4) : sizeof(float8),
+					 type == FLOAT4OID ? Float4GetDatum(0) : Float8GetDatum(0), false, true);
+	arg = make_opclause(plus, type, false, arg, (Expr *) zero, InvalidOid, InvalidOid);
+	set_opfuncid((OpExpr *) arg);
+	return arg;
+}
+
+/* Those of one DISTINCT argument: a program makes the values different, a second one (or the number of groups) aggregates them. */
+static PlanPart *
+add_distinct_part(Aggregation *a, List *keys, const DistinctValues *values)
+{
+	CompileInput input = a->input;
+	CompileCursor *last = &input.cursors[input.ncursors - 1];
+	VmAggregate aggs[MAX_AGG_PARTS * 8];
+	PlanPart	planned = {};
+	bool		count = keys == NIL && only_counts(a, values);
+	int			naggs = 0;
+	PlanPart   *part;
+
+	if (values->filter != nullptr)
+		planned.filter = list_make1(values->filter);
+	if (count)
+	{
+		NullTest   *given = makeNode(NullTest);
+
+		given->arg = values->arg;
+		given->nulltesttype = IS_NOT_NULL;
+		given->location = -1;
+		planned.filter = lappend(planned.filter, given);
+	}
+	if (input.ncursors == 1)
+		last->quals = list_concat_copy(last->quals, planned.filter);
+	else
+		last->filters = list_concat_copy(last->filters, planned.filter);
+	planned.keys = lappend(list_copy(keys), only_counts(a, values) ? one_zero(values->arg) : values->arg);
+	part = add_program(a, &input, planned.keys, nullptr, 0);
+	if (part == nullptr)
+		return nullptr;
+	planned.program = part->program;
+	if (count)
+	{
+		ListCell   *lc;
+
+		planned.count_groups = true;
+		planned.noutputs = 1;
+		planned.outputs[0] = OutputForm{OutputKind::Plain, -1, -1, 0, -1};
+		foreach(lc, values->aggs)
+		{
+			planned.finals = lappend(planned.finals, list_make3_int(static_cast<int>(FinalKind::Direct), 0, 0));
+			planned.final_columns = lappend_int(planned.final_columns, list_length(a->raw.keys) + lfirst_int(lc));
+		}
+	}
+	else
+	{
+		CompiledProgram stage = {};
+
+		if (list_length(values->aggs) > 8)
+		{
+			refuse(a, TOO_MANY);
+			return nullptr;
+		}
+		if (!plan_finals(a, values->aggs, true, list_length(keys), aggs, &naggs, &planned))
+			return nullptr;
+		if (!compile_stage(&a->input, a->input.before, aggs, naggs, &stage))
+		{
+			refuse(a, a->input.reason);
+			return nullptr;
+		}
+		planned.stage = stage.program;
+		planned.noutputs = stage.noutputs;
+		memcpy(planned.outputs, stage.outputs, sizeof(OutputForm) * stage.noutputs);
+		planned.stage_rows = estimate_num_groups(a->root, planned.keys, a->rel->rows, nullptr, nullptr);
+	}
+	*part = planned;
+	return part;
+}
+
+/* What the set's parts have in common. */
+static void
+finish_set(Aggregation *a, int number, List *columns, List *groupings, int first)
+{
+	for (int i = first; i < a->plan.nparts; i++)
+	{
+		PlanPart   *part = &a->plan.parts[i];
+
+		part->set = number;
+		part->key_columns = part->count_groups ? NIL : columns;
+		part->groupings = groupings;
+		part->keys = detached(part->keys, a->shape);
+		part->filter = detached(part->filter, a->shape);
+	}
+}
+
+/* The parts of one grouping set: columns are the numbers of its keys. */
+static bool
+add_set(Aggregation *a, int number, List *columns, List *groupings)
+{
+	int			first = a->plan.nparts;
+	bool		filtered = false;
+	List	   *keys = NIL;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+		keys = lappend(keys, list_nth(a->raw.keys, lfirst_int(lc)));
+	for (int i = 0; i < a->ndistinct; i++)
+		filtered = filtered || a->distinct[i].filter != nullptr;
+	/* What has all groups: a part with a filter need not. */
+	if ((a->plain != NIL || a->ndistinct == 0 || (filtered && keys != NIL)) && add_plain_part(a, keys) == nullptr)
+		return false;
+	for (int i = 0; i < a->ndistinct; i++)
+	{
+		if (add_distinct_part(a, keys, &a->distinct[i]) == nullptr)
+			return false;
+	}
+	finish_set(a, number, columns, groupings, first);
+	return true;
+}
+
+/* -- grouping sets --------------------------------------------------------------------- */
+
+/* The place of a clause of GROUP BY among the keys. */
+static int
+key_of_ref(List *clause, int ref)
+{
+	ListCell   *lc;
+
+	foreach(lc, clause)
+	{
+		if (static_cast<int>(lfirst_node(SortGroupClause, lc)->tleSortGroupRef) == ref)
+			return foreach_current_index(lc);
+	}
+	return -1;
+}
+
+/* The value of each GROUPING() for a set: a bit for each argument, 1 where the set does not have it. */
+static List *
+grouping_values(const Aggregation *a, const List *set)
+{
+	List	   *values = NIL;
+	ListCell   *lc;
+	ListCell   *ref;
+
+	foreach(lc, a->raw.groupings)
+	{
+		uint32		value = 0;
+
+		foreach(ref, lfirst_node(GroupingFunc, lc)->refs)
+			value = value << 1 | (list_member_int(set, lfirst_int(ref)) ? 0 : 1);
+		values = lappend_int(values, static_cast<int>(value));
+	}
+	return values;
+}
+
+static bool
+add_sets(Aggregation *a, List *clause)
+{
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	if (a->root->parse->groupingSets == NIL)
+	{
+		for (int i = 0; i < list_length(a->raw.keys); i++)
+			columns = lappend_int(columns, i);
+		return add_set(a, 0, columns, NIL);
+	}
+	foreach(lc, a->raw.keys)
+	{
+		/* the query's other constants that look like it are not the key */
+		if (!contain_var_clause(static_cast<Node *>(lfirst(lc))))
+			return refuse(a, "a key of the grouping sets has no columns");
+	}
+	foreach(lc, a->raw.groupings)
+	{
+		if (lfirst_node(GroupingFunc, lc)->agglevelsup != 0)
+			return refuse(a, "GROUPING() belongs to an outer query");
+	}
+	foreach(lc, a->root->parse->groupingSets)
+	{
+		const List *set = lfirst_node(List, lc);
+		ListCell   *ref;
+
+		columns = NIL;
+		foreach(ref, set)
+		{
+			int			key = key_of_ref(clause, lfirst_int(ref));
+
+			if (key < 0)
+				return refuse(a, "a grouping set has a key that is not in GROUP BY");
+			columns = lappend_int(columns, key);
+		}
+		if (!add_set(a, foreach_current_index(lc), columns, grouping_values(a, set)))
+			return false;
+	}
+	return true;
+}
+
+/* -- the path ----------------------------------------------------------------------------- */
+
+static void
+add_raw_type(ScanPlan *plan, Oid type, int32 typmod, Oid collation)
+{
+	plan->raw_types = lappend_oid(plan->raw_types, type);
+	plan->raw_typmods = lappend_int(plan->raw_typmods, typmod);
+	plan->raw_collations = lappend_oid(plan->raw_collations, collation);
+}
+
+/* Everything but the path itself; false with a reason. */
+static bool
+plan_groups(Aggregation *a, PathTarget *target, List *clause, List *having)
+{
+	ListCell   *lc;
+
+	fill_input(a->root, a->shape, &a->input);
+	foreach(lc, clause)
+	{
+		SortGroupClause *sgc = lfirst_node(SortGroupClause, lc);
+		Node	   *key = get_sortgroupclause_expr(sgc, a->root->processed_tlist);
+		const char *reason = nullptr;
+
+		if (!can_be_key(key, sgc->eqop, &reason))
+			return refuse(a, reason);
+		a->raw.keys = lappend(a->raw.keys, key);
+	}
+	collect_raw(list_concat_copy(target->exprs, having), &a->raw);
+	if (!sort_aggregates(a))
+		return false;
+	a->plan.exprs = (List *) to_raw((Node *) target->exprs, &a->raw);
+	a->plan.having = (List *) to_raw((Node *) having, &a->raw);
+	if (a->raw.failed)
+		return refuse(a, "the output needs a column that is neither grouped nor aggregated");
+	if (!add_sets(a, clause))
+		return false;
+	foreach(lc, list_concat(list_concat_copy(a->raw.keys, a->raw.aggs), a->raw.groupings))
+	{
+		Node	   *node = static_cast<Node *>(lfirst(lc));
+
+		add_raw_type(&a->plan, exprType(node), exprTypmod(node), exprCollation(node));
+	}
+	fix_opfuncids((Node *) a->plan.exprs);
+	fix_opfuncids((Node *) a->plan.having);
+	return true;
+}
+
+void
+add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having)
+{
+	Aggregation *a = static_cast<Aggregation *>(palloc0(sizeof(Aggregation)));
+	Path	   *alternative = alternative_path(grouped_rel);
+	ProgramRows rows = {};
+	double		map_cost;
+
+	if (alternative == nullptr)
+		return;
+	a->root = root;
+	a->rel = rel;
+	a->shape = shape;
+	if (!plan_groups(a, target, clause, having))
+	{
+		note_reason(root, rel, "Aggregate", a->reason, a->hint);
+		return;
+	}
+	a->plan.kind = SCAN_GROUPS;
+	a->plan.fraction = 1;
+	fill_cursors(root, shape, &a->plan);
+	plan_delta(&a->plan, shape, &rows);
+	map_cost = detach_maps(root, shape, &a->plan);
+	offer_path(grouped_rel, make_path(grouped_rel, target, alternative, &a->plan, rows, alternative->rows, map_cost));
+}
+
+/* -- the number of groups ---------------------------------------------------------------- */
+
+/* Our path among those of a subquery, if it aggregates by one program and hands out every group. */
+static CustomPath *
+groups_path_of(RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, fetch_upper_rel(rel->subroot, UPPERREL_FINAL, nullptr)->pathlist)
+	{
+		CustomPath *path = static_cast<CustomPath *>(lfirst(lc));
+
+		if (!is_gpuvm_path(&path->path))
+			continue;
+
+		ScanPlan   *plan = scan_plan_from_list(path->custom_private);
+
+		if (plan->kind == SCAN_GROUPS && plan->nparts == 1 && plan->parts[0].key_columns != NIL && plan->having == NIL &&
+			!contain_volatile_functions(reinterpret_cast<Node *>(path->path.pathtarget->exprs)))
+			return path;
+	}
+	return nullptr;
+}
+
+static bool
+is_count_star(const Aggref *agg)
+{
+	return agg->aggfnoid == F_COUNT_ && agg->agglevelsup == 0 && agg->aggfilter == nullptr && agg->aggdistinct == NIL &&
+		agg->aggsplit == AGGSPLIT_SIMPLE;
+}
+
+void
+add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra)
+{
+	Query	   *parse = root->parse;
+	PathTarget *target = grouped_rel->reltarget;
+	List	   *having = (List *) extra->havingQual;
+	RawContext	raw = {};
+	CustomPath *counted;
+	CustomPath *path;
+	Path	   *alternative;
+	ScanPlan   *plan;
+	PlanPart   *part;
+
+	if (parse->groupClause != NIL || parse->groupingSets != NIL || rel->baserestrictinfo != NIL ||
+		!bms_is_empty(rel->lateral_relids) || rel->subroot == nullptr || rel->subroot->init_plans != NIL)
+		return;
+	collect_raw(list_concat_copy(target->exprs, having), &raw);
+	if (list_length(raw.aggs) != 1 || !is_count_star(linitial_node(Aggref, raw.aggs)))
+		return;
+	counted = groups_path_of(rel);
+	alternative = alternative_path(grouped_rel);
+	if (counted == nullptr || alternative == nullptr)
+		return;
+
+	plan = scan_plan_from_list(counted->custom_private);
+	part = &plan->parts[0];
+	part->count_groups = true;
+	part->key_columns = NIL;
+	part->finals = list_make1(list_make3_int(static_cast<int>(FinalKind::Direct), 0, 0));
+	part->final_columns = list_make1_int(0);
+	part->noutputs = 1;
+	part->outputs[0] = OutputForm{OutputKind::Plain, -1, -1, 0, -1};
+	plan->exprs = (List *) to_raw((Node *) target->exprs, &raw);
+	plan->having = (List *) to_raw((Node *) having, &raw);
+	if (raw.failed)
+		return;
+	fix_opfuncids((Node *) plan->exprs);
+	fix_opfuncids((Node *) plan->having);
+	plan->raw_types = plan->raw_typmods = plan->raw_collations = NIL;
+	plan->counts = list_make1_int(0);
+	add_raw_type(plan, INT8OID, -1, InvalidOid);
+
+	path = make_path(grouped_rel, target, alternative, plan, ProgramRows{}, 1, 0);
+	/* it does what that one does, and hands out nothing */
+	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
+	offer_path(grouped_rel, path);
+}
+
+}  // namespace gpuvm
