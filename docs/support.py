@@ -34,6 +34,8 @@ FIELD = "'day'::text"		# of dates
 # What is asked of a type: c is its column, d another of the same type, v a value.
 QUESTIONS = (("output", "SELECT {c} FROM t"), ("IS NULL", "SELECT count(*) FROM t WHERE {c} IS NULL"), ("= constant", "SELECT count(*) FROM t WHERE {c} = {v}"), ("< constant", "SELECT count(*) FROM t WHERE {c} < {v}"),
              ("= column", "SELECT count(*) FROM t WHERE {c} = {d}"), ("GROUP BY", "SELECT {c}, count(*) FROM t GROUP BY {c}"), ("min, max", "SELECT min({c}), max({c}) FROM t"), ("join key", "SELECT count(*) FROM t a JOIN t b ON a.{c} = b.{c}"))
+MORE_QUESTIONS = (("IN", "SELECT count(*) FROM t WHERE {c} IN ({v}, {v})"), ("LIKE", "SELECT count(*) FROM t WHERE {c} LIKE '%b%'"), ("starts_with", "SELECT count(*) FROM t WHERE starts_with({c}, 'a')"))
+BY_VALUE = re.compile("stored value by value|values for a dictionary: ")
 POLYMORPHIC = {'"any"': "int4", "anyelement": "int4", "anycompatible": "int4", "anyenum": "doc_mood", "anyarray": "int4[]", "anycompatiblearray": "int4[]", "anynonarray": "int4", "anycompatiblenonarray": "int4"}
 OWN_NAMES = re.compile(r'"?\b[cd][0-9]+\b"?')
 UNLISTED = re.compile(r"^function .* is not supported(: )?")
@@ -56,6 +58,10 @@ class Asker:
         self.run(f"CREATE TABLE t ({', '.join(columns)}) WITH (autovacuum_enabled = off)")
         self.run(f"INSERT INTO t SELECT {', '.join(values)} FROM generate_series(1, 3)")
         self.run("ANALYZE t; SELECT gpuvm.import('t')")
+        # the same again, of so many different values, as the statistics say, that no column gets a dictionary
+        self.run("CREATE TABLE many (LIKE t) WITH (autovacuum_enabled = off); INSERT INTO many SELECT * FROM t")
+        self.run("ALTER TABLE many " + ", ".join(f"ALTER {a}{i} SET (n_distinct = 2000000)" for i in range(len(TYPES)) for a in "cd"))
+        self.run("ANALYZE many; SELECT gpuvm.import('many')")
 
     def run(self, sql):
         with self.conn.cursor() as cur:
@@ -70,8 +76,8 @@ class Asker:
             return False
         return "; ".join(sorted(r for r, in rows)) if rows else None
 
-    def looks_up(self, sql):
-        return any("Lookup" in row[0] for row in self.run(f"SELECT gpuvm.disassemble($q${sql}$q$)"))
+    def has(self, opcode, sql):
+        return any(opcode in row[0] for row in self.run(f"SELECT gpuvm.disassemble($q${sql}$q$)"))
 
     def close(self, host):
         self.conn.close()
@@ -84,7 +90,7 @@ def cell(text):
 
 
 def types_table(asker):
-    """The lines, and {type's oid: (column, literal, in a dictionary?)} of the types that are stored."""
+    """The lines, and {type's oid: (column, literal, in a dictionary?)} of the types that are stored, but for those of values of variable length."""
     lines, stored, notes = [], {}, {}
     oids = dict((name, oid) for name, oid in asker.run("SELECT attname, CASE typtype WHEN 'd' THEN 0 ELSE atttypid END FROM pg_attribute a JOIN pg_type t ON atttypid = t.oid WHERE attrelid = 't'::regclass AND attnum > 0"))
     for i, (title, sql, value) in enumerate(TYPES):
@@ -100,14 +106,27 @@ def types_table(asker):
             lines.append(f"| {cell(title)} | left out |" + " - |" * len(QUESTIONS))
             continue
         asks = [q.format(c=c, v=v) for q in (QUESTIONS[2][1], "SELECT count(*) FROM t WHERE {c}::text = 'x'")]
-        lookup = any(asker.reason(q) is None and asker.looks_up(q) for q in asks)
-        form = "dictionary" if lookup else "scaled integer" if "numeric" in title else "the value"
+        lookup = any(asker.reason(q) is None and asker.has("Lookup", q) for q in asks)
+        referred = any(BY_VALUE.search(asker.reason(q) or "") or (asker.reason(q) is None and asker.has("TextMatch", q)) for q in asks)
+        form = "dictionary" if lookup else "references to the values" if referred else "scaled integer" if "numeric" in title else "the value"
         lines.append(f"| {cell(title)} | {form} | " + " | ".join(answers) + " |")
-        stored.setdefault(oids[c], (c, d, v, lookup))
+        if not referred:
+            stored.setdefault(oids[c], (c, d, v, lookup))
     used = [why for why, n in notes.items() if any(f"no ({n})" in line for line in lines)]
     lines = [re.sub(r"no \((\d+)\)", lambda m: f"no ({1 + next(k for k, why in enumerate(used) if notes[why] == int(m[1]))})", line) for line in lines]
     legend = [f"{n}. {cell(why)}" for n, why in enumerate(used, 1)]
     return lines, legend, stored
+
+
+def many_table(asker, types):
+    """Of types that have dictionaries: what can be done with a column that has too many different values for one."""
+    lines = []
+    for i, (title, sql, value) in enumerate(TYPES):
+        c, d, v = f"c{i}", f"d{i}", f"'{value}'::{sql.split(' COLLATE')[0]}"
+        answers = [asker.reason(question.replace("FROM t", "FROM many").format(c=c, d=d, v=v)) for _, question in QUESTIONS + MORE_QUESTIONS]
+        if any(line.startswith(f"| {cell(title)} | dictionary |") for line in types):
+            lines.append(f"| {cell(title)} | " + " | ".join("yes" if why is None else "-" if why is False else "no" for why in answers) + " |")
+    return lines
 
 
 FUNCTIONS = """SELECT p.oid, proname, array_to_string(ARRAY(SELECT a::regtype::text FROM unnest(proargtypes::oid[]) a), '|'), array_to_string(proargtypes::oid[], '|'), provolatile, coalesce(string_agg(DISTINCT oprname, ' '), '')
@@ -200,6 +219,10 @@ def document(asker):
            "## Types", "", "Columns of the types that are left out are no obstacle to queries that do not read them. `-`: PostgreSQL has no such operation.", "",
            "| type | stored as | " + " | ".join(label for label, _ in QUESTIONS) + " |", "|---|---|" + "---|" * len(QUESTIONS)] + lines
     out += ["", "Otherwise:", ""] + legend + [""] if legend else [""]
+    labels = [label for label, _ in QUESTIONS + MORE_QUESTIONS]
+    out += ["### Columns of many different values", "", "A column has no dictionary if it has more than a million different values, or 64 MB of them, or one of more than 8 kB; a numeric without a scale is no integer if its values",
+            "have different display scales, are NaN, or have too many digits. Then the column is stored as references to the values, too:", "",
+            "| type | " + " | ".join(labels) + " |", "|---|" + "---|" * len(labels)] + many_table(asker, lines) + [""]
     out += ["## Parts of queries", "", "| what | for example | |", "|---|---|---|"] + forms_table(asker)
     native, maps, refused = functions_tables(asker, stored)
     out += ["", "## Functions and operators of every row", "", "These are operations of programs, over columns and anything computed. Arguments in _italics_ are constants.", "", "| function | arguments |", "|---|---|"]
