@@ -157,7 +157,7 @@ struct alignas(16) DeviceOp
 	uint16_t	c, c_null;		/* Select's condition, AggStep's filter, ResultColumn's list of rows; CODE_*_CODES: column of b */
 	uint16_t	pending;		/* mask that takes the lanes that jump, or OPERAND_NONE: they die */
 	uint16_t	skip;			/* where to go on when no lane of the warp is live */
-	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot; Lookup: the map */
+	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot; Lookup, ZoneShift: the map */
 	uint16_t	count;			/* In: values; CODE_*_CODES: column of a */
 	uint32_t	group_area;		/* CODE_GROUP_*: address of the block's GroupArea */
 	int64_t		imm_a;

@@ -267,6 +267,25 @@ Lowering::emit_in(const Op &op, DeviceOp *d)
 	}
 }
 
+/* Of the table, the entries that the operand's range leaves. */
+const char *
+Lowering::emit_zone(const Op &op, int address)
+{
+	const CodeMap &map = in.maps[op.p2];
+	const ValueRange &values = range[op.p3];
+	const ZoneTable part = zone_part(map, values.may_value ? values.lo : 0, values.may_value ? values.hi : 0);
+	DeviceOp   *d = add(generic_code(op.opcode, op.type));
+
+	operand_a(d, op.p3);
+	d->b = 0;
+	d->flags |= DOP_B_IMM;		/* there is none: */
+	d->imm_b = (part.from - static_cast<const int64_t *>(map.values)) << 32 | part.n;
+	d->column = static_cast<uint16_t>(op.p2);
+	if (may_err(address))
+		d->flags |= DOP_CHECKED;
+	return place_result(d, op, op.p1, false, address);
+}
+
 const char *
 Lowering::emit(const Op &op, int address)
 {
@@ -317,6 +336,8 @@ Lowering::emit(const Op &op, int address)
 			d->column = static_cast<uint16_t>(op.p2);
 			return place_result(d, op, op.p1, false, address);
 		}
+		case OpForm::ZONE:
+			return emit_zone(op, address);
 		case OpForm::COMPARE: case OpForm::BRANCH: case OpForm::JUMP: case OpForm::INVALID:
 			return compare_or_branch(op);
 		case OpForm::GROUP:

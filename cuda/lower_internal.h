@@ -165,6 +165,7 @@ private:
 	const char *emit(const Op &op, int address);
 	const char *emit_column(const Op &op, int address);
 	void		emit_in(const Op &op, DeviceOp *d);
+	const char *emit_zone(const Op &op, int address);
 	const char *filter_column(const Op &op);
 	const char *compare_or_branch(const Op &op);
 	bool		fuses_with_column(const Op &op) const;
@@ -299,6 +300,7 @@ Lowering::each_source(const Op &op, F f) const
 			f(op.p3);
 			break;
 		case OpForm::LOOKUP:
+		case OpForm::ZONE:
 			f(op.p3);
 			break;
 		case OpForm::SELECT:

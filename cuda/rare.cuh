@@ -13,7 +13,7 @@ namespace gpuvm {
 namespace cuda {
 
 /* They are neighbours in opcodes.def. */
-constexpr Opcode FIRST_RARE = Opcode::Lookup, LAST_RARE = Opcode::TimeAddMicros;
+constexpr Opcode FIRST_RARE = Opcode::Lookup, LAST_RARE = Opcode::ZoneShift;
 
 GPUVM_HD constexpr bool
 is_rare(Opcode o)
@@ -53,6 +53,17 @@ each_value(Machine<R> &m, const OpView &op, F f)
 		raise(m, errors);
 }
 
+/* The part of a zone table that lowering has left. */
+template <int R>
+GPUVM_D ZoneTable
+zone_table(const Machine<R> &m, const OpView &op)
+{
+	const DeviceMap map = region_header(m)->args->maps[op.column()];
+	const int64_t *from = global_memory(reinterpret_cast<const int64_t *>(map.values)) + (op.imm_b() >> 32);
+
+	return ZoneTable{from, from + map.nentries / 2, static_cast<uint32_t>(op.imm_b())};
+}
+
 template <int R>
 __device__ __noinline__ void
 execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
@@ -78,6 +89,13 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 		GPUVM_RARE(TimestampAddDays, int32_t, TimestampAddDays(a, b, e))
 		GPUVM_RARE(TimestampAddMicros, int64_t, TimestampAddMicros(a, b, e))
 		GPUVM_RARE(TimeAddMicros, int64_t, TimeAddMicros(a, b, e))
+		case generic_code(Opcode::ZoneShift, Type::I64):
+		{
+			const ZoneTable table = zone_table(m, op);
+
+			each_value<int64_t>(m, op, [=](int64_t a, int64_t, uint32_t *e) { return sem::ZoneShift(a, table, e); });
+			break;
+		}
 		GPUVM_RARE(DivRound, int64_t, DivRound(a, b, e))
 		GPUVM_RARE(DivFloor, int64_t, DivFloor(a, b, e))
 		GPUVM_RARE(Bound, int64_t, Bound(a, b, e))

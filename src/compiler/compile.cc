@@ -426,6 +426,8 @@ compile_call(Compiler *c, Oid function, List *args, Oid collation)
 			return -1;
 		return value(c, fn->opcode, type, ra, rb);
 	}
+	if (fn->kind >= FnKind::TimeOfTimestamp)
+		return compile_zone_call(c, fn, args);
 	if (fn->kind >= FnKind::Extract)
 		return compile_datetime_call(c, fn, args);
 	if (fn->kind >= FnKind::NumericBinary)

@@ -58,7 +58,7 @@ struct CompiledProgram
 	PlanPattern patterns[PROGRAM_MAX_PATTERNS];	/* of TextMatch, in order */
 	int			noutputs;
 	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of the program's result columns */
-	bool		soft_errors;	/* something may be flagged that PostgreSQL does not raise: a numeric of more than 64 bits, a field of an infinite date */
+	bool		soft_errors;	/* something may be flagged that PostgreSQL does not raise: a numeric of more than 64 bits, a field of an infinite date, a zone in the year 3000 */
 };
 
 /* Which clauses of a join condition are equalities that the relation can be sought by, in a hash table. */

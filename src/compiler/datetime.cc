@@ -80,17 +80,16 @@ has_field(const FnEntry *fn, DateField field)
 	switch (fn->kind)
 	{
 		case FnKind::Extract:
+		case FnKind::ExtractZoned:
 		case FnKind::DatePart:
+		case FnKind::DatePartZoned:
 			return field != DateField::Julian;	/* with a fraction, of a quotient's digits */
 		case FnKind::ExtractDate:
 			return !is_below_day(field);
 		case FnKind::ExtractTime:
 		case FnKind::DatePartTime:
 			return is_below_day(field) || field == DateField::Epoch;
-		case FnKind::ExtractEpoch:
-		case FnKind::DatePartEpoch:
-			return field == DateField::Epoch;
-		default:				/* TruncTimestamp */
+		default:				/* TruncTimestamp, TruncZoned */
 			return date_trunc_takes(static_cast<int32_t>(field));
 	}
 }
@@ -188,6 +187,8 @@ compile_part(Compiler *c, const FnEntry *fn, List *args)
 	if (!is_float)
 		info = numeric_info(field_scale(fn, field));
 	reg = compile_expr(c, static_cast<const Expr *>(lsecond(args)));
+	if ((fn->kind == FnKind::ExtractZoned || fn->kind == FnKind::DatePartZoned) && field != DateField::Epoch)
+		reg = to_local(c, reg, nullptr);
 	if (reg >= 0 && fn->kind == FnKind::ExtractDate)
 		reg = value(c, Opcode::DateToTimestamp, Type::I64, reg);
 	if (reg < 0)
@@ -215,13 +216,42 @@ compile_part(Compiler *c, const FnEntry *fn, List *args)
 static int
 compile_trunc(Compiler *c, const FnEntry *fn, List *args)
 {
+	Expr	   *zone = list_length(args) > 2 ? static_cast<Expr *>(lthird(args)) : nullptr;
 	DateField	field;
 	int			reg;
+	int			local;
+	int			cut;
 
 	if (!constant_field(static_cast<const Expr *>(linitial(args)), &field) || !has_field(fn, field))
 		return refuse(c, "the field of date_trunc is not a constant, or not known");
+	if (zone != nullptr && !constant_zone(c, zone))
+		return -1;
 	reg = compile_expr(c, static_cast<const Expr *>(lsecond(args)));
-	return reg < 0 ? -1 : value(c, Opcode::DateTrunc, Type::I64, reg, static_cast<int>(field));
+	if (reg < 0)
+		return -1;
+	if (fn->kind == FnKind::TruncTimestamp)
+		return value(c, Opcode::DateTrunc, Type::I64, reg, static_cast<int>(field));
+	local = to_local(c, reg, zone);
+	cut = local < 0 ? -1 : value(c, Opcode::DateTrunc, Type::I64, local, static_cast<int>(field));
+	if (cut < 0 || !is_below_day(field))
+		return to_utc(c, cut, zone);
+	/* timestamptz_trunc: hours and less keep the offset that the time had */
+	cut = value(c, Opcode::Sub, Type::I64, cut, local);
+	return cut < 0 ? -1 : value(c, Opcode::TimestampAddMicros, Type::I64, reg, cut);
+}
+
+/* timestamp + months or days; with a time zone, by its calendar. */
+static int
+add_calendar(Compiler *c, Opcode op, int reg, int32_t n, bool zoned)
+{
+	int			by = n == 0 || reg < 0 ? -1 : int_value(c, Type::I32, n);
+
+	if (n == 0 || by < 0)
+		return n == 0 ? reg : -1;
+	if (zoned)
+		reg = to_local(c, reg, nullptr);
+	reg = reg < 0 ? -1 : value(c, op, Type::I64, reg, by);
+	return zoned ? to_utc(c, reg, nullptr) : reg;
 }
 
 /* -- intervals -------------------------------------------------------------------------- */
@@ -233,9 +263,9 @@ compile_interval(Compiler *c, const FnEntry *fn, List *args)
 	const bool	minus = fn->kind == FnKind::SubInterval || fn->kind == FnKind::SubIntervalDate ||
 		fn->kind == FnKind::SubIntervalZone || fn->kind == FnKind::SubIntervalTime;
 	const bool	of_time = fn->kind == FnKind::AddIntervalTime || fn->kind == FnKind::SubIntervalTime;
+	const bool	zoned = fn->kind == FnKind::AddIntervalZone || fn->kind == FnKind::SubIntervalZone;
 	Interval	span;
 	int			reg;
-	int			by;
 
 	if (!IsA(con, Const) || con->constisnull)
 		return refuse(c, "an interval that is added is not a constant");
@@ -248,20 +278,13 @@ compile_interval(Compiler *c, const FnEntry *fn, List *args)
 		span.day = -span.day;
 		span.time = -span.time;
 	}
-	if ((fn->kind == FnKind::AddIntervalZone || fn->kind == FnKind::SubIntervalZone) && (span.month != 0 || span.day != 0))
-		return refuse(c, "days and months added to a timestamp with time zone depend on TimeZone");
 	reg = compile_expr(c, static_cast<const Expr *>(linitial(args)));
 	if (reg >= 0 && (fn->kind == FnKind::AddIntervalDate || fn->kind == FnKind::SubIntervalDate))
 		reg = value(c, Opcode::DateToTimestamp, Type::I64, reg);
-	if (reg >= 0 && span.month != 0 && !of_time)
+	if (!of_time)
 	{
-		by = int_value(c, Type::I32, span.month);
-		reg = by < 0 ? -1 : value(c, Opcode::TimestampAddMonths, Type::I64, reg, by);
-	}
-	if (reg >= 0 && span.day != 0 && !of_time)
-	{
-		by = int_value(c, Type::I32, span.day);
-		reg = by < 0 ? -1 : value(c, Opcode::TimestampAddDays, Type::I64, reg, by);
+		reg = add_calendar(c, Opcode::TimestampAddMonths, reg, span.month, zoned);
+		reg = add_calendar(c, Opcode::TimestampAddDays, reg, span.day, zoned);
 	}
 	if (span.time != 0 || of_time)
 		reg = with_constant(c, fn->opcode, reg, span.time);
@@ -297,6 +320,7 @@ compile_datetime_call(Compiler *c, const FnEntry *fn, List *args)
 	switch (fn->kind)
 	{
 		case FnKind::TruncTimestamp:
+		case FnKind::TruncZoned:
 			return compile_trunc(c, fn, args);
 		case FnKind::DateTime:
 			return compile_date_time(c, fn, args);
@@ -305,10 +329,10 @@ compile_datetime_call(Compiler *c, const FnEntry *fn, List *args)
 		case FnKind::Extract:
 		case FnKind::ExtractDate:
 		case FnKind::ExtractTime:
-		case FnKind::ExtractEpoch:
+		case FnKind::ExtractZoned:
 		case FnKind::DatePart:
 		case FnKind::DatePartTime:
-		case FnKind::DatePartEpoch:
+		case FnKind::DatePartZoned:
 			return compile_part(c, fn, args);
 		default:
 			return compile_interval(c, fn, args);

@@ -305,6 +305,17 @@ bool		dictionary_operands(Compiler *c, const DictionaryComparison &comparison, i
 /* A value that is known when execution starts: a dictionary of one entry. */
 int			compile_dictionary_constant(Compiler *c, const Expr *expr);
 
+/* -- zones.cc ---------------------------------------------------------------------------- */
+
+int			compile_zone_call(Compiler *c, const FnEntry *fn, List *args);
+
+/* A timestamp with time zone as the zone's clocks show it, and back; no zone: TimeZone. -1 for -1. */
+int			to_local(Compiler *c, int reg, Expr *zone);
+int			to_utc(Compiler *c, int reg, Expr *zone);
+
+/* Does the constant name a zone that a table can be made for? False: a reason. */
+bool		constant_zone(Compiler *c, const Expr *expr);
+
 /* -- programs.cc ------------------------------------------------------------------------- */
 
 constexpr OutputForm PLAIN_OUTPUT = {OutputKind::Plain, -1, -1, 0, -1};

@@ -34,6 +34,10 @@ namespace gpuvm {
 #define ARITH4(prefix, t) \
 	ARITH(prefix##PL, Add, t), ARITH(prefix##MI, Sub, t), \
 	ARITH(prefix##MUL, Mul, t), ARITH(prefix##DIV, Div, t)
+#define COMPARE_ZONED(a, b) \
+	COMPARE1(CompareZoned, F_##a##_EQ_##b, Eq, I64), COMPARE1(CompareZoned, F_##a##_NE_##b, Ne, I64), \
+	COMPARE1(CompareZoned, F_##a##_LT_##b, Lt, I64), COMPARE1(CompareZoned, F_##a##_LE_##b, Le, I64), \
+	COMPARE1(CompareZoned, F_##a##_GT_##b, Gt, I64), COMPARE1(CompareZoned, F_##a##_GE_##b, Ge, I64)
 #define BITS(prefix, t) \
 	ARITH(prefix##AND, BitAnd, t), ARITH(prefix##OR, BitOr, t), ARITH(prefix##XOR, BitXor, t), \
 	UNARY(prefix##NOT, BitNot, t), SHIFT(prefix##SHL, ShiftLeft, t), SHIFT(prefix##SHR, ShiftRight, t)
@@ -100,10 +104,11 @@ static FnEntry entries[] = {
 	/* dates and times */
 	COMPARE6_(F_TIME, I64),
 	NUMERIC(F_EXTRACT_TEXT_TIMESTAMP, Extract, DatePart), NUMERIC(F_EXTRACT_TEXT_DATE, ExtractDate, DatePart),
-	NUMERIC(F_EXTRACT_TEXT_TIME, ExtractTime, DatePart), NUMERIC(F_EXTRACT_TEXT_TIMESTAMPTZ, ExtractEpoch, DatePart),
+	NUMERIC(F_EXTRACT_TEXT_TIME, ExtractTime, DatePart), NUMERIC(F_EXTRACT_TEXT_TIMESTAMPTZ, ExtractZoned, DatePart),
 	KIND(F_DATE_PART_TEXT_TIMESTAMP, DatePart, DatePart, F64), KIND(F_DATE_PART_TEXT_TIME, DatePartTime, DatePart, F64),
-	KIND(F_DATE_PART_TEXT_TIMESTAMPTZ, DatePartEpoch, DatePart, F64),
+	KIND(F_DATE_PART_TEXT_TIMESTAMPTZ, DatePartZoned, DatePart, F64),
 	KIND(F_DATE_TRUNC_TEXT_TIMESTAMP, TruncTimestamp, DateTrunc, I64),
+	KIND(F_DATE_TRUNC_TEXT_TIMESTAMPTZ, TruncZoned, DateTrunc, I64), KIND(F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT, TruncZoned, DateTrunc, I64),
 	KIND(F_TIMESTAMP_PL_INTERVAL, AddInterval, TimestampAddMicros, I64), KIND(F_TIMESTAMP_MI_INTERVAL, SubInterval, TimestampAddMicros, I64),
 	KIND(F_DATE_PL_INTERVAL, AddIntervalDate, TimestampAddMicros, I64), KIND(F_DATE_MI_INTERVAL, SubIntervalDate, TimestampAddMicros, I64),
 	KIND(F_TIMESTAMPTZ_PL_INTERVAL, AddIntervalZone, TimestampAddMicros, I64),
@@ -111,6 +116,15 @@ static FnEntry entries[] = {
 	KIND(F_TIME_PL_INTERVAL, AddIntervalTime, TimeAddMicros, I64), KIND(F_TIME_MI_INTERVAL, SubIntervalTime, TimeAddMicros, I64),
 	KIND(F_DATETIME_PL, DateTime, TimestampAddMicros, I64),
 	KIND(F_ISFINITE_DATE, IsFinite, In, I32), KIND(F_ISFINITE_TIMESTAMP, IsFinite, In, I64), KIND(F_ISFINITE_TIMESTAMPTZ, IsFinite, In, I64),
+
+	/* time zones */
+	KIND(F_TIME_TIMESTAMP, TimeOfTimestamp, DateTrunc, I64), KIND(F_TIME_TIMESTAMPTZ, LocalTime, ZoneShift, I64),
+	KIND(F_TIMESTAMP_TIMESTAMPTZ, Local, ZoneShift, I64), KIND(F_DATE_TIMESTAMPTZ, LocalDate, ZoneShift, I32),
+	KIND(F_TIMESTAMPTZ_TIMESTAMP, Utc, ZoneShift, I64), KIND(F_TIMESTAMPTZ_DATE, DateToUtc, ZoneShift, I64),
+	KIND(F_TIMEZONE_TEXT_TIMESTAMPTZ, ZoneToLocal, ZoneShift, I64), KIND(F_TIMEZONE_TEXT_TIMESTAMP, ZoneToUtc, ZoneShift, I64),
+	KIND(F_TIMEZONE_INTERVAL_TIMESTAMPTZ, OffsetToLocal, TimestampAddMicros, I64),
+	KIND(F_TIMEZONE_INTERVAL_TIMESTAMP, OffsetToUtc, TimestampAddMicros, I64),
+	COMPARE_ZONED(DATE, TIMESTAMPTZ), COMPARE_ZONED(TIMESTAMPTZ, DATE), COMPARE_ZONED(TIMESTAMP, TIMESTAMPTZ), COMPARE_ZONED(TIMESTAMPTZ, TIMESTAMP),
 
 	/* oid, money */
 	COMPARE6(F_OID, I64), COMPARE6_(F_CASH, I64),
@@ -144,37 +158,6 @@ function_refusal(Oid function)
 	{
 		case F_NUMERIC_DIV:
 			return "the display scale of a quotient depends on its operands";
-		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
-		case F_TIMESTAMPTZ_DATE:
-		case F_DATE_TIMESTAMPTZ:
-		case F_TIMESTAMP_TIMESTAMPTZ:
-		case F_TIMESTAMPTZ_TIMESTAMP:
-		case F_TIME_TIMESTAMPTZ:
-		case F_DATE_EQ_TIMESTAMPTZ:
-		case F_DATE_NE_TIMESTAMPTZ:
-		case F_DATE_LT_TIMESTAMPTZ:
-		case F_DATE_LE_TIMESTAMPTZ:
-		case F_DATE_GT_TIMESTAMPTZ:
-		case F_DATE_GE_TIMESTAMPTZ:
-		case F_TIMESTAMPTZ_EQ_DATE:
-		case F_TIMESTAMPTZ_NE_DATE:
-		case F_TIMESTAMPTZ_LT_DATE:
-		case F_TIMESTAMPTZ_LE_DATE:
-		case F_TIMESTAMPTZ_GT_DATE:
-		case F_TIMESTAMPTZ_GE_DATE:
-		case F_TIMESTAMP_EQ_TIMESTAMPTZ:
-		case F_TIMESTAMP_NE_TIMESTAMPTZ:
-		case F_TIMESTAMP_LT_TIMESTAMPTZ:
-		case F_TIMESTAMP_LE_TIMESTAMPTZ:
-		case F_TIMESTAMP_GT_TIMESTAMPTZ:
-		case F_TIMESTAMP_GE_TIMESTAMPTZ:
-		case F_TIMESTAMPTZ_EQ_TIMESTAMP:
-		case F_TIMESTAMPTZ_NE_TIMESTAMP:
-		case F_TIMESTAMPTZ_LT_TIMESTAMP:
-		case F_TIMESTAMPTZ_LE_TIMESTAMP:
-		case F_TIMESTAMPTZ_GT_TIMESTAMP:
-		case F_TIMESTAMPTZ_GE_TIMESTAMP:
-			return "it depends on TimeZone";
 		case F_TIMESTAMP_MI:
 		case F_TIMESTAMPTZ_MI:
 			return "an interval that is computed has no form in the virtual machine";
@@ -229,6 +212,8 @@ function_can_raise(const FnEntry *entry, Type argument)
 		case FnKind::ExtractTime:
 		case FnKind::DatePartTime:
 			return false;
+		case FnKind::CompareZoned:
+			return true;
 		default:
 			return opcode_info[static_cast<int>(entry->opcode)].errors != 0;
 	}

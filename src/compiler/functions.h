@@ -39,21 +39,35 @@ enum class FnKind : uint8_t
 	Extract,					/* of a timestamp, as numeric */
 	ExtractDate,
 	ExtractTime,
-	ExtractEpoch,				/* of a timestamp with time zone: what does not depend on TimeZone */
+	ExtractZoned,				/* of a timestamp with time zone */
 	DatePart,					/* the same as float8 */
 	DatePartTime,
-	DatePartEpoch,
+	DatePartZoned,
 	TruncTimestamp,
+	TruncZoned,					/* a third argument is a zone */
 	AddInterval,				/* timestamp with interval */
 	SubInterval,
 	AddIntervalDate,
 	SubIntervalDate,
-	AddIntervalZone,			/* timestamp with time zone: hours and less alone do not depend on TimeZone */
+	AddIntervalZone,			/* timestamp with time zone: hours and less alone do not depend on the zone */
 	SubIntervalZone,
 	AddIntervalTime,
 	SubIntervalTime,
 	DateTime,					/* date + time */
 	IsFinite,
+
+	/* zones.cc */
+	TimeOfTimestamp,
+	Local,						/* a timestamp with time zone as timestamp, */
+	LocalDate,
+	LocalTime,
+	Utc,						/* and back */
+	DateToUtc,
+	ZoneToLocal,				/* the same for a constant zone, which is the first argument, */
+	ZoneToUtc,
+	OffsetToLocal,				/* or an interval */
+	OffsetToUtc,
+	CompareZoned,				/* timestamp with time zone and date or timestamp */
 };
 
 struct FnEntry

@@ -28,6 +28,8 @@ enum class MapKind : int
 	Values,						/* code to the expression's value, of a plain type */
 	Derived,					/* code to a code of the expression's values: equal bytes, equal code */
 	Rank,						/* code to the place of the expression's value in the order of its type */
+	ToLocal,					/* no column's, but a zone table (vm/zone_table.h): UTC to local time. The expression names the zone; NULL: TimeZone */
+	ToUtc,						/* the way back */
 	Constant,					/* code 0 to itself: one value, known when execution starts (or null) */
 	/* between two dictionaries (compiler/dictionaries.cc): */
 	Translate,					/* code of `from` to that of `to` for the same bytes, else to its own behind all of those */
@@ -44,10 +46,17 @@ struct DictionaryRef
 
 constexpr DictionaryRef NO_DICTIONARY = {-1, -1, 0};
 
+/* A time zone's table, rather than a map of a column's entries? */
+constexpr bool
+is_zone(MapKind kind)
+{
+	return kind == MapKind::ToLocal || kind == MapKind::ToUtc;
+}
+
 struct PlanMap
 {
 	MapKind		kind;
-	int			cursor;			/* whose column; of the last three kinds -1, */
+	int			cursor;			/* whose column; of kinds behind Rank -1, */
 	AttrNumber	attnum;			/* and 0 */
 	Expr	   *expr;			/* its only Var is that column; parameters are known when execution starts. Of the last two kinds NULL */
 	Oid			collation;		/* of Rank and Order: the order's */

@@ -142,7 +142,7 @@ scale_of_call(const CompileInput *input, Oid function, List *args)
 		case FnKind::Extract:
 		case FnKind::ExtractDate:
 		case FnKind::ExtractTime:
-		case FnKind::ExtractEpoch:
+		case FnKind::ExtractZoned:
 			return NumericScale{extract_scale(fn, args), false};
 		default:
 			return ANY_SCALE;

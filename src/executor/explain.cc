@@ -193,6 +193,14 @@ show_joins(const ScanPlan *plan, List *context, ExplainState *es)
 		ExplainPropertyList("Joins", joins, es);
 }
 
+static char *
+zone_text(const PlanMap *map)
+{
+	const char *zone = map->expr == nullptr ? "TimeZone" : quote_literal_cstr(TextDatumGetCString(((const Const *) map->expr)->constvalue));
+
+	return psprintf(map->kind == MapKind::ToLocal ? "UTC to local time (%s)" : "local time (%s) to UTC", zone);
+}
+
 /* What the codes are of. */
 static char *
 dictionary_text(const ScanPlan *plan, List *context, const DictionaryRef &ref)
@@ -233,7 +241,7 @@ show_maps(const ScanPlan *plan, List *context, ExplainState *es)
 											dictionary_text(plan, context, map->from), dictionary_text(plan, context, map->to)));
 			continue;
 		}
-		expr = deparse_expression(reinterpret_cast<Node *>(map->expr), context, plan->ncursors > 1, false);
+		expr = is_zone(map->kind) ? zone_text(map) : deparse_expression(reinterpret_cast<Node *>(map->expr), context, plan->ncursors > 1, false);
 		lines = lappend(lines, map->kind == MapKind::Rank ? psprintf("order of %s", expr) : expr);
 	}
 	if (lines != NIL && es->format != EXPLAIN_FORMAT_TEXT)

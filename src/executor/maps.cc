@@ -253,6 +253,8 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 			source_entries(state->sources[map->cursor], map->attnum, &state->map_entries[i]);
 			failure = build_map(state, i, map_key((Expr *) put_known((Node *) map->expr, &known)));
 		}
+		else if (is_zone(map->kind))
+			failure = zone_table(map, &state->maps[i]);
 		else
 			failure = build_meeting(state, i, (Expr *) put_known((Node *) map->expr, &known));
 		if (failure != nullptr)

@@ -148,6 +148,11 @@ bool		guarded(void (*work) (void *), void *argument, int *sqlstate);
  */
 bool		evaluate_leaf(const Node *expr, ExprState *state, ExprContext *econtext, Datum *value, bool *isnull, int *sqlstate);
 
+/* -- zone_tables.cc --------------------------------------------------------------------------- */
+
+/* The table, and its memory is not the caller's. NULL, or why there is none. */
+const char *zone_table(const PlanMap *plan, MapData **table);
+
 /* -- map_cache.cc: a session's, least recently used ones go ------------------------------- */
 
 struct CachedMap

@@ -182,7 +182,7 @@ cost_meeting(const ScanShape *shape, const ScanPlan *plan, const PlanMap *map)
 	double		from;
 	double		all;
 
-	if (map->kind == MapKind::Constant)
+	if (map->kind == MapKind::Constant || is_zone(map->kind))
 		return 0;
 	from = count_entries(shape, plan, map->from);
 	all = from + count_entries(shape, plan, map->to);

@@ -8,6 +8,7 @@
 #define GPUVM_VM_CODE_MAP_H
 
 #include "vm/value_range.h"
+#include "vm/zone_table.h"
 
 namespace gpuvm {
 
@@ -26,6 +27,12 @@ ValueRange	map_range(const CodeMap &map, uint32_t first, uint32_t end);
 
 /* Can registers hold all of the map's values? */
 bool		map_values_fit(const CodeMap &map);
+
+/* Is the map a zone table (vm/zone_table.h)? Shifts that are not ZONE_UNKNOWN are within ZONE_MAX_SHIFT then. */
+bool		is_zone_table(const CodeMap &map);
+
+/* The entries that timestamps from lo to hi may have; at least one. */
+ZoneTable	zone_part(const CodeMap &map, int64_t lo, int64_t hi);
 
 /* Do these maps fit a verified program? Returns nullptr, or what is wrong. */
 const char *verify_maps(const Program *program, const CodeMap *maps, uint32_t nmaps);

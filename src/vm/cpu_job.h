@@ -33,12 +33,13 @@
 #include "vm/cpu_kernels.h"
 #include "vm/float_sum.h"
 #include "vm/value_range.h"
+#include "vm/zone_table.h"
 
 namespace gpuvm {
 
 enum class StepKind : uint8_t
 {
-	Binary, Unary, Lookup, TextMatch, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
+	Binary, Unary, Lookup, TextMatch, Zone, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
 	Branch, Goto, Invalid, Select, Coalesce, Greatest, Least, NullIf, Label, Group, AggStep, Result
 };
 
@@ -55,6 +56,7 @@ struct Step
 	bool		jump_if;		/* Branch: the truth value that leaves */
 	bool		has_null;		/* In; Lookup: nulls have an entry */
 	bool		outside;		/* Lookup: there may be codes outside of the map */
+	bool		checked;		/* Zone: it may raise */
 	int			dst;
 	int			a;
 	int			b;
@@ -62,7 +64,7 @@ struct Step
 	int			label;			/* Label, or where a jump goes; LABEL_DIES */
 	int			next_label;		/* the step to go to when no lane lives */
 	int			test;			/* Compare of a column with a constant: index of its ColumnTest, or -1 */
-	int			list;			/* In: first value in aux. Lookup: number of the map. TextMatch: index into texts */
+	int			list;			/* In: first value in aux. Lookup: number of the map. TextMatch: index into texts. Zone: index of its table */
 	int			list_len;
 	BinaryFn	binary;
 	UnaryFn		unary;
@@ -369,6 +371,7 @@ public:
 	std::vector<ParamValue> params;
 	const CodeMap *maps;
 	const TextPattern *const *patterns;
+	std::vector<ZoneTable> zones;	/* of Zone steps; parts of maps */
 	uint64_t	total_rows;
 
 	std::vector<Step> steps;
@@ -416,6 +419,7 @@ private:
 	void		in_list(WorkerState &s, const Step &step) const;
 	void		lookup(WorkerState &s, const Step &step) const;
 	void		text_match(WorkerState &s, const Step &step) const;
+	void		shift_zone(WorkerState &s, const Step &step) const;
 	void		leave(WorkerState &s, const Step &step, const uint64_t *condition, const uint64_t *nulls) const;
 	void		emit_rows(WorkerState &s) const;
 

@@ -18,6 +18,7 @@
 #include "vm/cpu_vm.h"
 #include "vm/date_fields.h"
 #include "vm/text_match.h"
+#include "vm/zone_table.h"
 
 namespace gpuvm {
 
@@ -78,6 +79,9 @@ struct Kernels
 	/* The same of bits: values of Bool as bytes, or a bitmap, to a bitmap. */
 	void		(*lookup_bytes)(const int32_t *codes, const uint8_t *values, uint32_t n, uint64_t *dst);
 	void		(*lookup_bits)(const int32_t *codes, const uint64_t *bits, uint32_t n, uint64_t *dst);
+
+	/* dst[i] = ts[i] shifted; the errors of all lanes */
+	uint32_t	(*zone_shift)(const int64_t *ts, const ZoneTable &table, int64_t *dst);
 
 	uint32_t	(*count)(const uint64_t *mask);
 	/* Row numbers of the set bits; returns how many. */

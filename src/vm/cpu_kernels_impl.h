@@ -597,6 +597,35 @@ lookup_bits(const int32_t *codes, const uint64_t *bits, uint32_t n, uint64_t *d)
 	}
 }
 
+/* Timestamps of one vector are near each other mostly: they share an entry, or have few. */
+uint32_t
+zone_shift(const int64_t *__restrict ts, const ZoneTable &table, int64_t *__restrict d)
+{
+	int64_t		least = ts[0], most = ts[0];
+	uint64_t	bad = 0;
+
+	for (int i = 1; i < N; i++)
+	{
+		least = ts[i] < least ? ts[i] : least;
+		most = ts[i] > most ? ts[i] : most;
+	}
+
+	const uint32_t first = zone_entry(table, least), last = zone_entry(table, most);
+	const ZoneTable part = {table.from + first, table.shift + first, last - first + 1};
+
+	/* sem::ZoneShift() */
+	for (int i = 0; i < N; i++)
+	{
+		const int64_t shift = part.shift[part.n == 1 ? 0 : zone_entry(part, ts[i])];
+		const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(ts[i]) + static_cast<uint64_t>(shift));
+		const bool	infinite = sem::ts_infinite(ts[i]);
+
+		bad |= static_cast<uint64_t>(!infinite & !((shift != ZONE_UNKNOWN) & (ts[i] >= part.from[0]) & sem::ts_valid(ts[i]) & sem::ts_valid(r)));
+		d[i] = infinite ? ts[i] : r;
+	}
+	return bad ? ERR_DATETIME_RANGE : 0u;
+}
+
 /* -- decoding, bitmaps ---------------------------------------------------------- */
 
 template <typename C, typename V>
@@ -1141,7 +1170,7 @@ dense_rows(const uint32_t *__restrict index, char *table, uint32_t replicas, uin
 constexpr Kernels table = {
 	GPUVM_LEVEL_NAME(GPUVM_LEVEL),
 	binary, unary, cast, field, compare, range_test, decode, bits_from_bytes, bits_to_values, blend,
-	lookup, lookup_bytes, lookup_bits, count, select, compress,
+	lookup, lookup_bytes, lookup_bits, zone_shift, count, select, compress,
 	sum_codes, sum_int32, sum_int64, extreme, float_keys, sum_prepare, sum_level, group_keys, hash_step, dense_step, dense_rows, text_match,
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vm/code_map.h"
 #include "vm/cpu_job.h"
 
 namespace gpuvm {
@@ -67,6 +68,7 @@ private:
 	void		cast(const Op &op);
 	void		field(const Op &op);
 	void		lookup(const Op &op);
+	void		zone(const Op &op);
 	void		compare(const Op &op);
 	void		compare_regs(Step &step, Opcode opcode, Type type, int a, int b);
 	void		simple(StepKind kind, const Op &op, bool second);
@@ -316,6 +318,20 @@ Lowering::lookup(const Op &op)
 	step.outside = code.may_value && (code.lo < 0 || code.hi >= int64_t(job->maps[op.p2].nentries));
 }
 
+/* Of the table, what the operand's range leaves. */
+void
+Lowering::zone(const Op &op)
+{
+	const ValueRange &a = job->ranges[op.p3];
+	Step	   &step = add(StepKind::Zone, op.type);
+
+	step.dst = op.p1;
+	step.a = read(op.p3);
+	step.list = static_cast<int>(job->zones.size());
+	step.checked = op_errors[address] != 0;
+	job->zones.push_back(zone_part(job->maps[op.p2], a.may_value ? a.lo : 0, a.may_value ? a.hi : 0));
+}
+
 /* Constants to the right; an integer column against one is tested in the codes' domain. */
 void
 Lowering::compare_regs(Step &step, Opcode opcode, Type type, int a, int b)
@@ -520,6 +536,9 @@ Lowering::lane_op(const Op &op)
 					break;
 				case OpForm::TEXTMATCH:
 					text_match(op);
+					break;
+				case OpForm::ZONE:
+					zone(op);
 					break;
 				default:
 					unary(op);

@@ -69,6 +69,7 @@ template <Type T> constexpr char letter_of = T == Type::I16 ? 'S' : T == Type::I
 #define GPUVM_ELEMENT_CAST(n, t)
 #define GPUVM_ELEMENT_FIELD(n, t)
 #define GPUVM_ELEMENT_LOOKUP(n, t)
+#define GPUVM_ELEMENT_ZONE(n, t)
 #define GPUVM_ELEMENT_LOGIC1(n, t)
 #define GPUVM_ELEMENT_LOGIC2(n, t)
 #define GPUVM_ELEMENT_NULLTEST(n, t)

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "vm/cpu_job.h"
+#include "vm/semantics.h"
 
 namespace gpuvm {
 
@@ -771,6 +772,28 @@ CpuProgram::text_match(WorkerState &s, const Step &step) const
 						s.rows, kernels->select(lanes, s.rows), s.own_bits[step.dst]);
 }
 
+/* Timestamps of one vector lie between two of the table's times mostly: their shift is looked for where one does not. */
+void
+CpuProgram::shift_zone(WorkerState &s, const Step &step) const
+{
+	const ZoneTable &table = zones[step.list];
+	const int64_t *a = static_cast<const int64_t *>(values_of(s, step.a));
+	int64_t    *to = reinterpret_cast<int64_t *>(s.slots[regs[step.dst].slot]);
+	RegState   &dst = s.regs[step.dst];
+
+	dst.nulls = s.regs[step.a].nulls;
+
+	uint32_t	errors = kernels->zone_shift(a, table, to);
+
+	if (!step.checked || errors == 0)
+		return;
+	errors = 0;
+	for (int w = 0; w < CPU_WORDS; w++)
+		for (uint64_t m = s.live[w] & ~(dst.nulls ? dst.nulls[w] : 0); m != 0; m &= m - 1)
+			sem::ZoneShift(a[64 * w + __builtin_ctzll(m)], table, &errors);
+	s.errors |= errors;
+}
+
 /* Result: the live lanes, packed, behind what the area already has. */
 void
 CpuProgram::emit_rows(WorkerState &s) const
@@ -911,6 +934,9 @@ CpuProgram::run_vector(WorkerState &s, uint32_t row) const
 				break;
 			case StepKind::TextMatch:
 				text_match(s, step);
+				break;
+			case StepKind::Zone:
+				shift_zone(s, step);
 				break;
 			case StepKind::In:
 				in_list(s, step);

@@ -86,6 +86,7 @@ each_operand(Op &op, F f)
 			f(op.p3);
 			break;
 		case OpForm::LOOKUP:
+		case OpForm::ZONE:
 			f(op.p3);
 			break;
 		case OpForm::SELECT:

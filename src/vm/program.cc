@@ -60,6 +60,7 @@ ProgramBuilder::emit(Opcode opcode, Type type, int p1, int p2, int p3, int64_t p
 			nparams = p2 + 1 > nparams ? p2 + 1 : nparams;
 			break;
 		case Opcode::Lookup:
+		case Opcode::ZoneShift:
 			nmaps = p2 + 1 > nmaps ? p2 + 1 : nmaps;
 			break;
 		case Opcode::TextMatch:

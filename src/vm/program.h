@@ -40,6 +40,7 @@
  *   SHIFT     p1 dst, p2 src of `type`, p3 src of I32
  *   FIELD     p1 dst, p2 src, p3 DateField
  *   LOOKUP    p1 dst, p2 map index, p3 src I32, p5 LOOKUP_NULL
+ *   ZONE      p1 dst, p2 map index, p3 src
  *   LOGIC1/2  Bool
  *   NULLTEST  p1 dst Bool, p2 src of `type`
  *   DISTINCT  p1 dst Bool, p2 src, p3 src of `type`
@@ -101,6 +102,9 @@
  * dictionary. A null code gives null, or with LOOKUP_NULL the entry behind the last; a
  * code outside of the map gives null.
  *
+ * A zone table (ZoneTable, vm/zone_table.h) is such a map of I64: times at which what is to be added to
+ * a timestamp changes, and what that is from each of them on.
+ *
  * Patterns. A job brings what TextMatch compares values of variable length with (vm/text_match.h). It reads
  * the column itself, as Column does, and wherever Column may; a null value gives null, and a null pattern nulls.
  *
@@ -126,7 +130,7 @@ enum class OpForm : uint8_t
 {
 	TABLE, RESCOL, AGGOPEN, PARALLEL, CONVERGE, FINISH,
 	COLUMN, ROWID, IMM32, IMM64, IMMNULL, VARIABLE, CAST,
-	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT, FIELD, LOOKUP,
+	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT, FIELD, LOOKUP, ZONE,
 	LOGIC1, LOGIC2, NULLTEST, DISTINCT, TEXTMATCH, IN,
 	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
 	GROUP, AGGSTEP, RESULT,
@@ -281,7 +285,7 @@ struct Program
 	uint16_t	grouped;		/* 1: ends in groups (AggOpen), 0: in rows */
 	uint32_t	naux;
 	uint32_t	names_len;
-	uint16_t	nmaps;			/* that Lookup reads */
+	uint16_t	nmaps;			/* that Lookup and ZoneShift read */
 	uint16_t	npatterns;		/* that TextMatch matches with */
 	uint64_t	hash;			/* of everything after this field */
 

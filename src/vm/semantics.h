@@ -18,6 +18,7 @@
 
 #include "core/types.h"
 #include "vm/date_fields.h"
+#include "vm/zone_table.h"
 
 namespace gpuvm {
 namespace sem {
@@ -565,6 +566,19 @@ GPUVM_HD int64_t TimeAddMicros(int64_t time, int64_t n, uint32_t *)
 {
 	const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(time) + static_cast<uint64_t>(n)) % US_PER_DAY;
 	return r < 0 ? r + US_PER_DAY : r;
+}
+
+/*
+ * timestamp2tm with a zone, and DetermineTimeZoneOffset: a timestamp and what is to be added to it, of
+ * the table's times the last that is not after it. Infinities stay; where the table has nothing to say, PostgreSQL has.
+ */
+GPUVM_HD int64_t ZoneShift(int64_t ts, const ZoneTable &table, uint32_t *err)
+{
+	const int64_t shift = table.shift[zone_entry(table, ts)];
+	const int64_t r = static_cast<int64_t>(static_cast<uint64_t>(ts) + static_cast<uint64_t>(shift));
+
+	*err |= ts_infinite(ts) || (shift != ZONE_UNKNOWN && ts >= table.from[0] && ts_valid(ts) && ts_valid(r)) ? 0u : ERR_DATETIME_RANGE;
+	return ts_infinite(ts) ? ts : r;
 }
 
 /* -- scaled numerics (numeric.c: round_var, floor_var, apply_typmod) --------------- */

@@ -274,6 +274,43 @@ field_range(const Op &op, const ValueRange &a, ValueRange *r)
 	return errors | (may_be_no_timestamp(a) ? uint32_t(ERR_DATETIME_RANGE) : 0);
 }
 
+uint32_t
+zone_range(const CodeMap *map, const ValueRange &a, ValueRange *r)
+{
+	*r = full_range(Type::I64);
+	r->may_null = a.may_null;
+	if (!a.may_value)
+	{
+		*r = null_range(Type::I64);
+		return 0;
+	}
+	if (!map)
+	{
+		set_timestamps(r, a, sem::TS_MIN, sem::TS_LIMIT - 1);
+		return ERR_DATETIME_RANGE;
+	}
+
+	const ZoneTable table = zone_part(*map, finite_timestamp(a.lo), finite_timestamp(a.hi));
+	uint32_t	errors = finite_timestamp(a.lo) < table.from[0] || may_be_no_timestamp(a) ? uint32_t(ERR_DATETIME_RANGE) : 0;
+	int64_t		least = ZONE_MAX_SHIFT, most = -ZONE_MAX_SHIFT;
+
+	for (uint32_t i = 0; i < table.n; i++)
+	{
+		if (table.shift[i] == ZONE_UNKNOWN)
+		{
+			errors |= ERR_DATETIME_RANGE;
+			continue;
+		}
+		least = std::min(least, table.shift[i]);
+		most = std::max(most, table.shift[i]);
+	}
+
+	const int64_t lo = finite_timestamp(a.lo) + least, hi = finite_timestamp(a.hi) + most;
+
+	set_timestamps(r, a, finite_timestamp(lo), std::max(finite_timestamp(lo), finite_timestamp(hi)));
+	return errors | (lo < sem::TS_MIN || hi >= sem::TS_LIMIT ? uint32_t(ERR_DATETIME_RANGE) : 0);
+}
+
 /* Dates as timestamps and back. */
 uint32_t
 date_cast_range(Opcode opcode, const ValueRange &a, ValueRange *r)
@@ -701,6 +738,8 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 		case OpForm::LOOKUP:
 			regs[op.p1] = maps ? lookup_range(op, maps[op.p2], regs[op.p3]) : full_range(op.type);
 			return 0;
+		case OpForm::ZONE:
+			return zone_range(maps ? &maps[op.p2] : nullptr, regs[op.p3], &regs[op.p1]);
 		case OpForm::FIELD:
 			return field_range(op, regs[op.p2], &regs[op.p1]);
 		case OpForm::LOGIC1:
@@ -881,6 +920,34 @@ map_values_fit(const CodeMap &map)
 		for (uint32_t i = 0; i < n; i++)
 			wrong |= sem::out_of_i16(static_cast<const int32_t *>(map.values)[i]);
 	return wrong == 0;
+}
+
+bool
+is_zone_table(const CodeMap &map)
+{
+	const int64_t *from = static_cast<const int64_t *>(map.values);
+	const uint32_t n = map.nentries / 2;
+
+	if (map.type != Type::I64 || map.has_null_entry || map.nulls || map.nentries % 2 != 0 || n == 0 || n > ZONE_MAX_TIMES)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const int64_t shift = from[n + i];
+
+		if ((i > 0 && from[i] <= from[i - 1]) || (shift != ZONE_UNKNOWN && (shift > ZONE_MAX_SHIFT || shift < -ZONE_MAX_SHIFT)))
+			return false;
+	}
+	return true;
+}
+
+ZoneTable
+zone_part(const CodeMap &map, int64_t lo, int64_t hi)
+{
+	const int64_t *from = static_cast<const int64_t *>(map.values);
+	const ZoneTable all = {from, from + map.nentries / 2, map.nentries / 2};
+	const uint32_t first = zone_entry(all, lo), last = zone_entry(all, hi);
+
+	return ZoneTable{all.from + first, all.shift + first, last - first + 1};
 }
 
 void

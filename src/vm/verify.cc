@@ -378,6 +378,12 @@ Verifier::lane_op(int address, const Op &op)
 			src(op.p3, Type::I32);
 			dst(op.p1, t);
 			break;
+		case OpForm::ZONE:
+			if (op.p2 < 0 || op.p2 >= program->nmaps)
+				fail("a map number is out of range");
+			src(op.p3, t);
+			dst(op.p1, t);
+			break;
 		case OpForm::NULLTEST:
 			src(op.p2, t);
 			dst(op.p1, Type::Bool);
@@ -824,6 +830,8 @@ verify_maps(const Program *program, const CodeMap *maps, uint32_t nmaps)
 	{
 		const Op   &op = program->ops()[i];
 
+		if (op.opcode == Opcode::ZoneShift && !is_zone_table(maps[op.p2]))
+			return "a zone table is malformed";
 		if (op.opcode != Opcode::Lookup)
 			continue;
 		if (maps[op.p2].type != op.type)
