@@ -92,7 +92,7 @@ SELECT gpuvm.refresh('toasted') > 0 AS some;
 SELECT * FROM imported;
 SELECT ask('SELECT * FROM toasted WHERE id > 0'), ask('SELECT v, count(*), sum(id) FROM toasted GROUP BY v'), ask('SELECT b, count(*) FROM toasted GROUP BY b');
 
--- One value that is too long: refresh leaves its block to be read, an import leaves the column out.
+-- One value that is too long: refresh leaves its block to be read, an import stores the column value by value.
 INSERT INTO toasted VALUES (3000, 'long', repeat('x', 8189), NULL);
 SELECT ask('SELECT id, v FROM toasted WHERE id > 0');
 SELECT ask('SELECT id, way, b FROM toasted WHERE id > 0');

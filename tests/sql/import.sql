@@ -31,17 +31,19 @@ RESET gpuvm.require;
 SELECT "column", type, nulls, min, max FROM gpuvm.tablets WHERE relation = 'types'::regclass AND tablet = 0;
 SELECT sum(rows) / 10 AS rows, sum(data_bytes) > 0 AS data FROM gpuvm.tablets WHERE relation = 'types'::regclass;
 
--- Columns of other types are left out, and say so; queries that need them stay with PostgreSQL.
+-- Columns of other types are stored as they are, or, by value, left out, and say so; queries that compute with them stay with PostgreSQL.
 CREATE DOMAIN small AS int4 CHECK (VALUE < 100);
 CREATE DOMAIN place AS point;
-CREATE TABLE mixed (a int, pt point, n numeric(8,2), b int8, r int4range, v varchar(10), dm small, arr point[], pl place, tm time)
+CREATE TABLE mixed (a int, pt point, n numeric(8,2), b int8, r int4range, v varchar(10), dm small, arr point[], pl place, tm time, x xid, reg regclass)
 	WITH (autovacuum_enabled = off);
-INSERT INTO mixed SELECT i, '(1,2)', i, i, '[1,2)', 'v', i % 100, ARRAY[point '(1,2)'], '(3,4)', '12:00' FROM generate_series(1, 100) i;
+INSERT INTO mixed SELECT i, '(1,2)', i, i, '[1,2)', 'v', i % 100, ARRAY[point '(1,2)'], '(3,4)', '12:00', '1', 'pg_class' FROM generate_series(1, 100) i;
 SELECT gpuvm.import('mixed');
 SELECT * FROM imported WHERE relation = 'mixed'::regclass;
 SET gpuvm.require = :device;
 SELECT sum(a), sum(b) FROM mixed;
 SELECT count(pt) FROM mixed;
+SELECT a, pt, r, arr, pl FROM mixed WHERE a % 40 = 1;
+SELECT count(x) FROM mixed;
 SELECT sum(a) FROM mixed WHERE pt <-> '(0,0)' > 1;
 RESET gpuvm.require;
 SELECT count(pt), sum(n) FROM mixed;
@@ -55,7 +57,7 @@ SELECT sum(a) FROM mixed;
 RESET gpuvm.require;
 SELECT gpuvm.import('mixed', '{b,a}');
 SELECT columns FROM imported WHERE relation = 'mixed'::regclass;
-SELECT gpuvm.import('mixed', ARRAY['a', 'pt']);
+SELECT gpuvm.import('mixed', ARRAY['a', 'x']);
 SELECT gpuvm.import('mixed', ARRAY['a', 'nothing']);
 SELECT gpuvm.import('mixed', ARRAY['a', 'ctid']);
 SELECT gpuvm.import('mixed', ARRAY['a', 'a']);

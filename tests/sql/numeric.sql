@@ -1,4 +1,4 @@
--- Numerics, and what else is stored as an integer: what tablets hold is exactly what the table holds, or the column is left out.
+-- Numerics, and what else is stored as an integer: what tablets hold is exactly what the table holds, or the column is stored value by value.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
@@ -80,7 +80,7 @@ CREATE TABLE ends WITH (autovacuum_enabled = off) AS SELECT
 SELECT gpuvm.import('ends');
 SELECT * FROM differing('ends');
 
--- What cannot be stored: too many digits, no number, a scale of its own.
+-- What is no integer: too many digits, no number, a scale of its own.
 CREATE TABLE misfits (id int, over numeric, under numeric, decimals numeric, large numeric, larger numeric, nan numeric, inf numeric, minus_inf numeric,
 	p_nan numeric(5, 2), p_large numeric(30, 2), scales numeric, late numeric, fits numeric) WITH (autovacuum_enabled = off);
 INSERT INTO misfits SELECT i, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, CASE WHEN i > 100 THEN 1.5 END, i FROM generate_series(1, 1000) i;
@@ -93,9 +93,11 @@ SELECT "column", type, min, max FROM stored WHERE relation = 'misfits'::regclass
 SET gpuvm.require = :device;
 SELECT sum(id), count(*) FROM misfits;
 SELECT count(*) FROM misfits WHERE over IS NULL;
+SELECT id, over, under, decimals, length(large::text), length(larger::text), nan, inf, minus_inf, p_nan, p_large, scales, late, fits FROM misfits WHERE id IN (0, 1, 101);
+SELECT sum(over) FROM misfits;
 RESET gpuvm.require;
-SELECT reason FROM gpuvm.why_not('SELECT count(*) FROM misfits WHERE over IS NULL');
-SELECT count(*) FROM misfits WHERE over IS NULL;
+SELECT reason FROM gpuvm.why_not('SELECT sum(over) FROM misfits');
+SELECT sum(over) FROM misfits;
 -- Asked for by name, too.
 SELECT gpuvm.import('misfits', '{id,nan,fits}');
 SELECT columns FROM gpuvm.tables WHERE relation = 'misfits'::regclass;
@@ -117,7 +119,7 @@ SELECT "column", type, scale, width, nulls, min, max FROM stored WHERE relation 
 CREATE FUNCTION about_kinds() RETURNS TABLE ("by" text, equal bool, query text) LANGUAGE sql AS $$
 	SELECT * FROM ask_all(ARRAY['SELECT a, b, c, d, e, nothing, "none", added, typed FROM kinds', 'SELECT lunch, pay, number FROM kinds',
 		'SELECT sum(a), sum(b), sum(c), sum(d), sum(e), sum(nothing), sum("none"), sum(added), sum(typed), count(*) FROM kinds',
-		'SELECT min(lunch), max(lunch), min(pay), max(pay), min(number), max(number) FROM kinds', 'SELECT count(many) FROM kinds'])
+		'SELECT min(lunch), max(lunch), min(pay), max(pay), min(number), max(number) FROM kinds', 'SELECT many FROM kinds', 'SELECT sum(many) FROM kinds'])
 $$;
 SELECT * FROM about_kinds();
 UPDATE kinds SET a = a + 0.5, d = d + 1, e = -e, lunch = lunch - interval '1 hour', pay = pay * 2, number = 4294967290 WHERE b % 50 = 0;
@@ -165,7 +167,7 @@ DELETE FROM later WHERE id = 2500;
 SELECT gpuvm.refresh('later');
 SELECT changed_blocks, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
 SELECT "column", sum(nulls) AS nulls, min(min::numeric), max(max::numeric) FROM stored WHERE relation = 'later'::regclass GROUP BY 1 ORDER BY 1;
--- Anew, with two scales: the column is left out.
+-- Anew, with two scales: value by value.
 INSERT INTO later VALUES (5000, 0.25, 1);
 SELECT gpuvm.import('later');
 SELECT gpuvm.refresh('later');
@@ -181,7 +183,7 @@ SELECT gpuvm.refresh('undecided') > 19000 AS taken;
 SELECT blocks - served_blocks < 5 AS served FROM gpuvm.tables WHERE relation = 'undecided'::regclass;
 DROP TABLE undecided;
 
--- Partitions: a column may be left out of one of them.
+-- Partitions: a column may be of another form in one of them.
 CREATE TABLE parts (k int, v numeric, t numeric(6, 2)) PARTITION BY RANGE (k);
 CREATE TABLE parts_a PARTITION OF parts FOR VALUES FROM (0) TO (100) WITH (autovacuum_enabled = off);
 CREATE TABLE parts_b (t numeric(6, 2), gone int, v numeric, k int) WITH (autovacuum_enabled = off);
@@ -191,6 +193,7 @@ INSERT INTO parts SELECT i % 200, CASE WHEN i = 150 THEN 0.125 ELSE 0.25 END, i 
 SELECT gpuvm.import('parts');
 SELECT relation, columns, rows, state FROM gpuvm.tables WHERE relation::text LIKE 'parts%' ORDER BY 1;
 SELECT relation, "column", min(min::numeric), max(max::numeric) FROM stored WHERE relation::text LIKE 'parts%' GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT * FROM ask_all('{SELECT count(*)\, sum(t) FROM parts, SELECT sum(v) FROM parts, SELECT k\, v FROM parts, SELECT k\, v FROM parts WHERE k > 120, SELECT k\, v FROM parts WHERE k < 80}');
 SELECT gpuvm.release('parts');
 SELECT count(*) FROM gpuvm.tables WHERE relation::text LIKE 'parts%';
 
