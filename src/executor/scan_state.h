@@ -126,6 +126,7 @@ struct ScanSource
 	MaskedRows *masked;
 	uint32		nmasked;
 	uint64		delta_bytes;
+	LocalDictionary **locals;	/* for each column: what the deltas add to its dictionary; NULL, or NULL there: nothing */
 };
 
 /* What EXPLAIN ANALYZE shows, summed over rescans. */

@@ -64,6 +64,41 @@ source_column(const ScanSource *source, AttrNumber attnum, Type type)
 	return column;
 }
 
+/* Of a column by its place in the tablets: the longest dictionary of all leaves. */
+static const Dictionary *
+source_dictionary(const ScanSource *source, int column)
+{
+	const Dictionary *longest = nullptr;
+
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		const TableVersion *version = source->leaves[i].version;
+		const ColumnSummary *summary = &version_at<ColumnSummary>(version, version->columns)[column];
+		const Dictionary *d = summary->dictionary == 0 ? nullptr : arena_at<Dictionary>(summary->dictionary);
+
+		if (d != nullptr && (longest == nullptr || d->nentries > longest->nentries))
+			longest = d;
+	}
+	return longest;
+}
+
+/* Has the column one code for each value in all leaves? */
+static bool
+is_one_family(const ScanSource *source, int column)
+{
+	const Dictionary *longest = source_dictionary(source, column);
+
+	for (int i = 0; i < source->nleaves && longest != nullptr; i++)
+	{
+		const TableVersion *version = source->leaves[i].version;
+		uint64		offset = version_at<ColumnSummary>(version, version->columns)[column].dictionary;
+
+		if (offset == 0 || (arena_at<Dictionary>(offset)->nentries > 0 && arena_at<Dictionary>(offset)->family != longest->family))
+			return false;
+	}
+	return true;
+}
+
 void
 source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries)
 {
@@ -71,10 +106,9 @@ source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries
 	AttrNumber	number = leaf_attnum(source, leaf, attnum);
 	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(leaf->rel), number - 1);
 	int			column = version_column(leaf->version, number);
-	const ColumnSummary *summary = column < 0 ? nullptr : &version_at<ColumnSummary>(leaf->version, leaf->version->columns)[column];
 
-	entries->base = summary == nullptr || summary->dictionary == 0 ? nullptr : arena_at<Dictionary>(summary->dictionary);
-	entries->local = leaf->delta == nullptr || column < 0 || leaf->delta->dictionaries == nullptr ? nullptr : leaf->delta->dictionaries[column];
+	entries->base = column < 0 ? nullptr : source_dictionary(source, column);
+	entries->local = column < 0 || source->locals == nullptr ? nullptr : source->locals[column];
 	entries->attlen = att->attlen;
 	entries->byval = att->attbyval;
 }
@@ -191,6 +225,18 @@ wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 	return true;
 }
 
+/* The number in the tablets of a column that the program reads and that has not one code for each value; -1: all have. */
+static int
+mixed_column(const ScanSource *source, const bool *wanted)
+{
+	for (uint32 c = 0; c < source->leaves[0].version->ncols; c++)
+	{
+		if (wanted[c] && !is_one_family(source, static_cast<int>(c)))
+			return static_cast<int>(c);
+	}
+	return -1;
+}
+
 /* As the planner would estimate it: the tablets may hold rows of blocks that they do not serve any more. */
 static double
 expected_rows(const ScanLeaf *leaf)
@@ -263,6 +309,17 @@ delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wante
 static bool
 read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint64 limit, int *reason, const char **detail)
 {
+	uint32		ncols = source->leaves[0].version->ncols;
+
+	/* a value that two leaves add is one entry */
+	source->locals = static_cast<LocalDictionary **>(palloc0(sizeof(LocalDictionary *) * Max(ncols, 1)));
+	for (uint32 c = 0; c < ncols; c++)
+	{
+		const Dictionary *base = wanted[c] ? source_dictionary(source, static_cast<int>(c)) : nullptr;
+
+		if (base != nullptr)
+			source->locals[c] = local_dictionary(base);
+	}
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		ScanLeaf   *leaf = &source->leaves[i];
@@ -277,6 +334,7 @@ read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint6
 		request.columns = version_at<ColumnSummary>(leaf->version, leaf->version->columns);
 		request.ncols = leaf->version->ncols;
 		request.wanted = wanted;
+		request.dictionaries = source->locals;
 		request.want_ctids = wants_ctids(state);
 		request.max_bytes = limit - source->delta_bytes;
 		leaf->delta = delta_read(leaf->rel, state->css.ss.ps.state->es_snapshot, request, &unfit);
@@ -498,6 +556,7 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 {
 	uint64		limit = Max(static_cast<uint64>(get_hash_memory_limit()), uint64{MIN_DELTA_LIMIT});
 	uint64		start;
+	int			mixed;
 	bool	   *wanted;
 	int			nwanted = 0;
 	bool		fits;
@@ -528,6 +587,16 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	{
 		*reason = FALLBACK_NO_TABLETS;
 		*detail = "a column of the query is not in the tablets";
+		return false;
+	}
+	mixed = mixed_column(source, wanted);
+	if (mixed >= 0)
+	{
+		const ScanLeaf *leaf = &source->leaves[0];
+
+		*reason = FALLBACK_SCHEMA_CHANGED;
+		*detail = psprintf("the dictionaries of column \"%s\" in the partitions are not of one family",
+						   NameStr(TupleDescAttr(RelationGetDescr(leaf->rel), version_at<ColumnSummary>(leaf->version, leaf->version->columns)[mixed].attnum - 1)->attname));
 		return false;
 	}
 	for (uint32 i = 0; i < source->leaves[0].version->ncols; i++)

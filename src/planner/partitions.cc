@@ -115,6 +115,9 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 		{
 			if (all->types[i] != one->types[i] || all->scales[i] != one->scales[i] || all->variable[i] != one->variable[i])
 				all->types[i] = static_cast<uint8>(Type::None);
+			if (all->families[i] != one->families[i] && one->families[i] != 0)
+				all->families[i] = all->families[i] == 0 ? one->families[i] : FAMILIES_DIFFER;
+			all->entries[i] = Max(all->entries[i], one->entries[i]);
 		}
 		all->nrows += one->nrows;
 		all->nblocks += one->nblocks;

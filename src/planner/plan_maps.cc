@@ -121,9 +121,9 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 					plan->scales = lappend(plan->scales, known);
 				break;
 			case ValueForm::Dictionary:
-				if (list_length(target->leaves) > 1)
+				if (list_length(target->leaves) > 1 && target->table->families[imported_column(target->table, op.p2)] == FAMILIES_DIFFER)
 				{
-					*reason = psprintf("each partition has a dictionary of its own for column \"%s\"", get_attname(relid, op.p2, false));
+					*reason = psprintf("the dictionaries of column \"%s\" in the partitions are not of one family: import them anew", get_attname(relid, op.p2, false));
 					return false;
 				}
 				break;

@@ -5,6 +5,7 @@
 #include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
 #include "store/dictionary.h"
+#include "store/family.h"
 #include "store/internal.h"
 #include "tablet/build.h"
 #include "tablet/strip.h"
@@ -191,7 +192,7 @@ init_dictionaries(CopyJob *job, Relation rel)
 			continue;
 		column->builder = builder_offset(builders, i);
 		outlook = dictionary_outlook(rel, column->attnum, &rows);
-		builder_start(arena_at<DictionaryBuilder>(column->builder), att, 0, rows);
+		builder_start(arena_at<DictionaryBuilder>(column->builder), att, family_base(rel, column->attnum), false, rows);
 		if (outlook != DictionaryFailure::None)
 		{
 			builder_fail(arena_at<DictionaryBuilder>(column->builder), outlook);

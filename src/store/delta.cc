@@ -121,8 +121,7 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 		if (summary->dictionary != 0)
 		{
 			column->image = &r->image;
-			column->local = local_dictionary(arena_at<Dictionary>(summary->dictionary));
-			r->delta->dictionaries[i] = column->local;
+			column->local = request->dictionaries[i];
 		}
 		if (column->staging == Staging::Variable)
 		{
@@ -294,7 +293,6 @@ delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNum
 
 	r.request = &request;
 	r.delta = static_cast<Delta *>(palloc0(sizeof(Delta)));
-	r.delta->dictionaries = static_cast<LocalDictionary **>(palloc0(sizeof(LocalDictionary *) * Max(request.ncols, 1)));
 	r.tail = &r.delta->first;
 	prepare_columns(&r, RelationGetDescr(rel));
 

@@ -32,7 +32,6 @@ struct Delta
 	uint32		ntablets;
 	uint64		nrows;
 	uint64		tablet_bytes;	/* of all tablets, each rounded up to TABLET_ALIGN */
-	LocalDictionary **dictionaries;	/* for each column: entries behind those of the version's dictionary, or NULL */
 };
 
 struct DeltaRequest
@@ -43,6 +42,7 @@ struct DeltaRequest
 	const ColumnSummary *columns;	/* of the version: what every tablet has */
 	uint32		ncols;
 	const bool *wanted;			/* for each of them; the others are constant 0 */
+	LocalDictionary **dictionaries;	/* for each of them: of a wanted column of codes, what new values are added to */
 	bool		want_ctids;
 	uint64		max_bytes;
 };

@@ -20,6 +20,7 @@
 #include "store/dictionary.h"
 
 #include "pg/shmem.h"
+#include "store/family.h"
 #include "store/internal.h"
 
 extern "C" {
@@ -52,6 +53,7 @@ dictionary_failure_text(DictionaryFailure failure)
 		case DictionaryFailure::TooMany: return "has more than 1000000 different values";
 		case DictionaryFailure::TooLarge: return "has more than 64 MB of different values";
 		case DictionaryFailure::TooLong: return "has values of more than 8 kB";
+		case DictionaryFailure::NoMemory: return "has different values that take too much of \"gpuvm.memory\"";
 		case DictionaryFailure::None: break;
 	}
 	return "";
@@ -175,7 +177,7 @@ builders_begin(uint32 ncolumns)
 }
 
 void
-builder_start(DictionaryBuilder *builder, Form_pg_attribute att, uint64 base, double rows)
+builder_start(DictionaryBuilder *builder, Form_pg_attribute att, uint64 base, bool refreshes, double rows)
 {
 	static uint32 next_lock = 0;
 
@@ -184,6 +186,7 @@ builder_start(DictionaryBuilder *builder, Form_pg_attribute att, uint64 base, do
 	builder->align = att->attalign;
 	builder->lock = (static_cast<uint32>(MyProcPid) + next_lock++) % DICTIONARY_LOCKS;
 	builder->base = base;
+	builder->refreshes = refreshes;
 	builder->rows = rows;
 	if (base != 0)
 	{
@@ -272,10 +275,10 @@ builder_code(DictionaryWriter *writer, const char *image, uint32 len)
 		{
 			if (failure != DictionaryFailure::None)
 				builder_fail(builder, failure);
-			else if (writer->base == NULL)
-				raise_memory_short();
-			else
+			else if (builder->refreshes)
 				builder->starved = true;
+			else
+				builder_fail(builder, DictionaryFailure::NoMemory);
 			return NO_CODE;
 		}
 	}
@@ -296,6 +299,7 @@ bool
 builders_seal(uint64 builders, uint32 ncolumns, uint64 *dictionaries, uint64 *block)
 {
 	uint64		size = 0;
+	uint32		nmade = 0;
 
 	/* where each will be in the block, until it is there */
 	for (uint32 i = 0; i < ncolumns; i++)
@@ -323,6 +327,8 @@ builders_seal(uint64 builders, uint32 ncolumns, uint64 *dictionaries, uint64 *bl
 		made->block = *block;
 		made->serial = arena_next_serial();
 		made->family = builder->base != 0 ? arena_at<Dictionary>(builder->base)->family : made->serial;
+		made->grown_from = builder->base != 0 ? arena_at<Dictionary>(builder->base)->serial : DICTIONARY_FIRST;
+		arena_at<Dictionary>(*block)->ndictionaries = ++nmade;
 	}
 	return true;
 }
@@ -338,6 +344,7 @@ builders_free(uint64 builders, uint32 ncolumns)
 
 		for (int32 s = 0; s < builder->nsegments; s++)
 			arena_free(builder->segments[s]);
+		dictionary_drop(builder->base);
 	}
 	arena_free(builders);
 }
@@ -360,13 +367,30 @@ dictionary_hold(uint64 dictionary)
 void
 dictionary_drop(uint64 dictionary)
 {
+	uint64		drop[VERSION_MAX_COLS];
+	int			ndrop = 0;
 	uint64		block;
+	uint32	   *refs;
+	uint32		n;
+	bool		unused = false;
 
 	if (dictionary == 0)
 		return;
 	block = arena_at<Dictionary>(dictionary)->block;
-	if (__atomic_sub_fetch(block_refs(dictionary), 1, __ATOMIC_ACQ_REL) == 0)
+	refs = block_refs(dictionary);
+	n = __atomic_load_n(refs, __ATOMIC_ACQUIRE);
+	while (n > 1)
+		if (__atomic_compare_exchange_n(refs, &n, n - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return;
+	/* the last reference goes under the lock that others find dictionaries under */
+	LWLockAcquire(registry_lock(), LW_EXCLUSIVE);
+	if (__atomic_sub_fetch(refs, 1, __ATOMIC_ACQ_REL) == 0)
+		unused = families_forget(block, drop, &ndrop);
+	LWLockRelease(registry_lock());
+	if (unused)
 		arena_free(block);
+	for (int i = 0; i < ndrop; i++)
+		dictionary_drop(drop[i]);
 }
 
 /* -- one query's ------------------------------------------------------------------------ */

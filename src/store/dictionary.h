@@ -26,6 +26,7 @@ enum class DictionaryFailure : uint32
 	TooMany,
 	TooLarge,					/* all values together */
 	TooLong,					/* one value */
+	NoMemory,					/* gpuvm.memory has not room for it */
 };
 
 /* Why the column is given up, for a NOTICE: "has more than ... different values". */
@@ -85,10 +86,11 @@ builder_offset(uint64 builders, uint32 column)
 
 /*
  * Takes one into use. base: arena offset of the dictionary that this one is to be
- * a longer one of, or 0. rows: how many are expected, or 0: of a column of many rows where
+ * a longer one of, held, which builders_free drops, or 0. refreshes: a value that cannot be put in has no code, and the
+ * column does not fail but where there are too many. rows: how many are expected, or 0: of a column of many rows where
  * each of the first has a value of its own, it is taken for certain that there are too many.
  */
-void		builder_start(DictionaryBuilder *builder, Form_pg_attribute att, uint64 base, double rows);
+void		builder_start(DictionaryBuilder *builder, Form_pg_attribute att, uint64 base, bool refreshes, double rows);
 
 /* None: all is well. Set by any process, seen by all; the column's codes mean nothing from then on. */
 DictionaryFailure builder_failure(const DictionaryBuilder *builder);
@@ -107,8 +109,7 @@ void		writer_init(DictionaryWriter *writer, DictionaryBuilder *builder);
 
 /*
  * The image's code. NO_CODE: the column is given up, and builder_failure() says why.
- * When memory is short: raises, or, where the builder goes on from a dictionary, NO_CODE
- * without a failure.
+ * When memory is short for a builder that refreshes: NO_CODE without a failure.
  */
 int32		builder_code(DictionaryWriter *writer, const char *image, uint32 len);
 

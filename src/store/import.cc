@@ -10,6 +10,7 @@
  * No block is read under a snapshot of the import's own. A session that calls
  * gpuvm.import() has one all the same, that of its statement.
  */
+#include "store/family.h"
 #include "store/internal.h"
 
 #include "pg/engine_client.h"
@@ -381,9 +382,15 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	uint64		nrows;
 	uint64		version;
 	BlockNumber copied;
+	bool		codes = false;
 
 	if (vacuum && count_not_visible(rel, nblocks) > 0)
 		no_vacuum = vacuum_relation(rel, slot);
+
+	for (int i = 0; i < ncols && !codes; i++)
+		codes = value_type(TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1)->atttypid).form == ValueForm::Dictionary;
+	if (codes)
+		(void) family_lock(rel);
 
 	/* Stamps before blocks: a bit set from here on moves the LSN that a query will find. */
 	nblocks = RelationGetNumberOfBlocks(rel);

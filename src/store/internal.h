@@ -68,6 +68,9 @@ struct Signature
 /* Of every column; palloc'd in the current context. */
 Signature	make_signature(TupleDesc desc);
 
+/* Has the signature's column of that number the type and collation of the attribute? */
+bool		signature_has(const char *data, Size len, AttrNumber attnum, Form_pg_attribute att);
+
 /* -- shared.cc: the store's shared memory ----------------------------------- */
 
 struct RegistryShared;
@@ -133,6 +136,15 @@ struct RegistryRow
 
 /* palloc'd array of this database's published tables. */
 RegistryRow *registry_list(int *count);
+
+/* Will this transaction publish a version of the relation? */
+bool		registry_pending(Oid relid);
+
+/*
+ * The dictionary of a column that is of the attribute's type, in the version that this transaction is going
+ * to publish, else in the current one; held (dictionary_hold) for the caller. 0: there is none.
+ */
+uint64		registry_hold_dictionary(Oid relid, AttrNumber attnum, Form_pg_attribute att);
 
 /* The databases that have published tables, up to `max`; returns how many. */
 int			registry_databases(Oid *databases, int max);

@@ -24,6 +24,7 @@
  * Old and new tablets are there together for a while. When memory is short, what
  * was built so far is published, and the rest stays as it is.
  */
+#include "store/family.h"
 #include "store/copier.h"
 
 #include "pg/engine_client.h"
@@ -466,10 +467,21 @@ begin_dictionaries(Refresh *r)
 		if (columns[i].dictionary == 0)
 			continue;
 		job->columns[i].builder = builder_offset(builders, i);
-		builder_start(arena_at<DictionaryBuilder>(job->columns[i].builder), att, columns[i].dictionary, 0);
+		builder_start(arena_at<DictionaryBuilder>(job->columns[i].builder), att, family_longest(columns[i].dictionary), true, 0);
 		job->detoasts = job->detoasts || att->attlen == -1;
 	}
 	return true;
+}
+
+static bool
+has_dictionaries(const TableVersion *version)
+{
+	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+
+	for (uint32 i = 0; i < version->ncols; i++)
+		if (columns[i].dictionary != 0)
+			return true;
+	return false;
 }
 
 /* Has a dictionary become too large? */
@@ -598,6 +610,18 @@ rebuild(Refresh *r)
 	return true;
 }
 
+/* Leaves of a partitioned table grow their dictionaries one after the other. */
+static bool
+rebuild_alone(Refresh *r)
+{
+	bool		locked = has_dictionaries(r->version) && family_lock(r->rel);
+	bool		rebuilt = rebuild(r);
+
+	if (locked)
+		family_unlock(r->rel);
+	return rebuilt;
+}
+
 /* Publishes the new stamps of the old tablets. */
 static bool
 restamp(const Refresh *r)
@@ -651,7 +675,7 @@ refresh_pinned(Refresh *r)
 	outcome->blocks = r->nblocks;
 	outcome->left = r->nblocks - unchanged;
 
-	if (anything_to_build(r) && rebuild(r))
+	if (anything_to_build(r) && rebuild_alone(r))
 	{
 		served = count_blocks(r->served, r->extent);
 		outcome->reread += served - unchanged;

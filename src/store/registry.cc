@@ -30,6 +30,7 @@
 #include "pg/shmem.h"
 #include "pg/stats.h"
 #include "store/dictionary.h"
+#include "store/family.h"
 #include "store/refresher.h"
 
 extern "C" {
@@ -387,6 +388,13 @@ registry_newer(VersionPin *pin)
 	return true;
 }
 
+static void
+drop_dictionaries(const uint64 *drop, int ndrop)
+{
+	for (int i = 0; i < ndrop; i++)
+		dictionary_drop(drop[i]);
+}
+
 bool
 registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 {
@@ -395,6 +403,8 @@ registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 	int			slot = NO_SLOT;
 	int			pinned = pin->slot;
 	int			replaced = NO_SLOT;
+	uint64		drop[VERSION_MAX_COLS];
+	int			ndrop = 0;
 
 	LWLockAcquire(registry_lock(), LW_EXCLUSIVE);
 	entry = find_entry(MyDatabaseId, pin->relid);
@@ -403,6 +413,7 @@ registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 						 pg_atomic_read_u64(&s->refreshed));
 	if (slot != NO_SLOT)
 	{
+		ndrop = families_publish(arena_at<TableVersion>(version), drop);
 		replaced = entry->slot;
 		entry->slot = slot;
 		pin->slot = slot;
@@ -415,6 +426,7 @@ registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 		free_version(version);
 		return false;
 	}
+	drop_dictionaries(drop, ndrop);
 	slot_unref(replaced);
 	slot_unref(pinned);
 	return true;
@@ -483,10 +495,54 @@ registry_describe(Oid relid, ImportedTable *table)
 			table->scales[i] = columns[i].scale;
 			table->variable[i] = (columns[i].flags & COLUMN_VARIABLE) != 0;
 			table->entries[i] = columns[i].dictionary == 0 ? 0 : Max(arena_at<Dictionary>(columns[i].dictionary)->nentries, 1);
+			table->families[i] = columns[i].dictionary == 0 || arena_at<Dictionary>(columns[i].dictionary)->nentries == 0 ? 0
+				: arena_at<Dictionary>(columns[i].dictionary)->family;
 		}
 	}
 	LWLockRelease(registry_lock());
 	return found;
+}
+
+/* The slot that this transaction is going to publish; NO_SLOT if none. */
+static int
+pending_slot(Oid relid)
+{
+	int			slot = NO_SLOT;
+
+	for (const PendingOp *op = pending_first; op != NULL; op = op->next)
+		if (op->key.database == MyDatabaseId && op->key.relid == relid)
+			slot = op->slot;
+	return slot;
+}
+
+bool
+registry_pending(Oid relid)
+{
+	return pending_slot(relid) != NO_SLOT;
+}
+
+uint64
+registry_hold_dictionary(Oid relid, AttrNumber attnum, Form_pg_attribute att)
+{
+	int			slot = pending_slot(relid);
+	RegistryEntry *entry;
+	uint64		dictionary = 0;
+
+	LWLockAcquire(registry_lock(), LW_SHARED);
+	entry = find_entry(MyDatabaseId, relid);
+	if (slot == NO_SLOT && entry != NULL)
+		slot = entry->slot;
+	if (slot != NO_SLOT)
+	{
+		const TableVersion *version = arena_at<TableVersion>(version_slot(slot)->version);
+		int			column = version_column(version, attnum);
+
+		if (column >= 0 && signature_has(version_at<char>(version, version->signature), version->signature_len, attnum, att))
+			dictionary = version_at<ColumnSummary>(version, version->columns)[column].dictionary;
+		dictionary_hold(dictionary);
+	}
+	LWLockRelease(registry_lock());
+	return dictionary;
 }
 
 RegistryRow *
@@ -662,8 +718,11 @@ publish_now(const PendingOp *op)
 {
 	RegistryEntry *entry;
 	int			replaced;
+	uint64		drop[VERSION_MAX_COLS];
+	int			ndrop;
 
 	LWLockAcquire(registry_lock(), LW_EXCLUSIVE);
+	ndrop = families_publish(arena_at<TableVersion>(version_slot(op->slot)->version), drop);
 	entry = find_entry(op->key.database, op->key.relid);
 	replaced = entry->slot;
 	entry->slot = op->slot;		/* with the transaction's reference */
@@ -671,6 +730,7 @@ publish_now(const PendingOp *op)
 	if (replaced == NO_SLOT)
 		pg_atomic_fetch_add_u32(&registry_shared()->published, 1);
 	LWLockRelease(registry_lock());
+	drop_dictionaries(drop, ndrop);
 	if (replaced != NO_SLOT)
 		slot_unref(replaced);
 	invalidate_plans(op->key);

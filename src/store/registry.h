@@ -99,6 +99,8 @@ bool		refresh_relation(Relation rel, RefreshOutcome *outcome);
 /* ctids of rows of a tablet; *block_hint (0 at first) makes it quick for rows in order. */
 void		tablet_row_ctids(const TabletHeader *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
 
+constexpr uint64 FAMILIES_DIFFER = ~uint64{0};
+
 /* What the planner needs to know of an imported table, from one look under the lock. */
 struct ImportedTable
 {
@@ -112,6 +114,7 @@ struct ImportedTable
 	uint8		types[VERSION_MAX_COLS];	/* Type; None: left out of the tablets */
 	int16		scales[VERSION_MAX_COLS];	/* of numerics, else -1 */
 	uint32		entries[VERSION_MAX_COLS];	/* of the column's dictionary, at least 1; 0: it has none */
+	uint64		families[VERSION_MAX_COLS];	/* of the dictionary; 0: it has no entries. Of leaves: FAMILIES_DIFFER if theirs do */
 	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */
 };
 

@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include "store/catalog.h"
+#include "store/family.h"
 #include "store/internal.h"
 #include "store/refresher.h"
 
@@ -53,7 +54,7 @@ dictionary_lock(uint32 which)
 void
 store_shmem_request(void)
 {
-	RequestAddinShmemSpace(add_size(add_size(registry_shared_size(), progress_shared_size()), registry_hash_size()));
+	RequestAddinShmemSpace(add_size(add_size(registry_shared_size(), progress_shared_size()), add_size(registry_hash_size(), families_shared_size())));
 	RequestNamedLWLockTranche(lock_tranche, 2);
 	RequestNamedLWLockTranche(dictionary_tranche, DICTIONARY_LOCKS);
 }
@@ -70,6 +71,7 @@ store_shmem_startup(void)
 	if (!found)
 		progress_init(progress);
 	registry_hash_startup();
+	families_startup();
 	locks = GetNamedLWLockTranche(lock_tranche);
 	dictionary_locks = GetNamedLWLockTranche(dictionary_tranche);
 }

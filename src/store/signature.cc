@@ -47,6 +47,20 @@ missing_size(TupleDesc desc, int i)
 	return att->attbyval ? sizeof(Datum) : datumGetSize(missing->am_value, false, att->attlen);
 }
 
+bool
+signature_has(const char *data, Size len, AttrNumber attnum, Form_pg_attribute att)
+{
+	SignatureColumn column;
+
+	for (const char *at = data; at + sizeof(column) <= data + len; at += sizeof(column) + column.missing_len)
+	{
+		memcpy(&column, at, sizeof(column));
+		if (column.attnum == attnum)
+			return !column.dropped && column.type == att->atttypid && column.typmod == att->atttypmod && column.collation == att->attcollation;
+	}
+	return false;
+}
+
 Signature
 make_signature(TupleDesc desc)
 {

@@ -109,7 +109,7 @@ find_code(WalkColumn *column, Datum value)
 
 	if (dictionary_image(column->image, value, column->len, column->byval, &image, &len))
 		return column->local != NULL ? local_code(column->local, image, len) : builder_code(&column->writer, image, len);
-	if (column->local == NULL && column->writer.base == NULL)
+	if (column->local == NULL && !column->writer.builder->refreshes)
 		builder_fail(column->writer.builder, DictionaryFailure::TooLong);
 	return NO_CODE;
 }

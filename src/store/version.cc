@@ -76,7 +76,16 @@ manifest_abandon(void)
 		for (uint32 i = 0; i < building.max_tablets; i++)
 			arena_free(tablets[i]);
 	}
-	/* not free_version: other tablets are not its own yet */
+	/* not free_version: other tablets are not its own yet; but dictionaries that are not are held */
+	if (building.version != 0)
+	{
+		const TableVersion *version = arena_at<TableVersion>(building.version);
+		const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+
+		for (uint32 i = 0; i < version->ncols; i++)
+			if (columns[i].dictionary != 0 && arena_at<Dictionary>(columns[i].dictionary)->block != building.dictionaries)
+				dictionary_drop(columns[i].dictionary);
+	}
 	arena_free(building.version);
 	arena_free(building.dictionaries);
 	manifest_end();

@@ -36,7 +36,7 @@ struct Dictionary
 	uint8_t		align;
 	uint32_t	refs;			/* versions that hold this one or another of its block: counted by backends, atomically, in the block's
 								 * first; no part of its content */
-	uint32_t	reserved0;
+	uint32_t	ndictionaries;	/* of the block, one after the other at multiples of DICTIONARY_BLOCK_ALIGN: in the first */
 	uint64_t	block;			/* arena offset of the memory that it shares with others, and of the first of them */
 	uint64_t	size;			/* bytes of the whole blob */
 	uint64_t	family;
@@ -44,8 +44,12 @@ struct Dictionary
 	uint64_t	offsets;		/* offset of uint64[nentries + 1]: where each entry begins, then the end of the last */
 	uint64_t	slots;			/* offset of uint64[nslots]: DictionarySlot, open addressing */
 	uint64_t	bytes;			/* of all entries */
+	uint64_t	grown_from;		/* until its version is seen by all: serial of the dictionary that this is a longer one of, or DICTIONARY_FIRST */
 };
-static_assert(sizeof(Dictionary) == 80, "part of the format");
+static_assert(sizeof(Dictionary) == 88, "part of the format");
+
+constexpr uint64_t DICTIONARY_PUBLISHED = 0;
+constexpr uint64_t DICTIONARY_FIRST = ~uint64_t{0};
 
 template <typename T>
 inline const T *

@@ -45,7 +45,7 @@ constexpr int BUILDER_MAX_SEGMENTS = 1 + 12 + 8 +
 struct alignas(64) DictionaryBuilder
 {
 	/* what it goes on from: its codes count from there */
-	uint64_t	base;			/* offset of the Dictionary, 0: none */
+	uint64_t	base;			/* offset of the Dictionary, 0: none; the user has a reference to it */
 	uint64_t	base_bytes;
 	uint32_t	base_entries;
 
@@ -54,6 +54,7 @@ struct alignas(64) DictionaryBuilder
 	bool		byval;
 	char		align;
 	bool		starved;		/* memory was short for a value */
+	bool		refreshes;		/* what cannot be put in is the value's trouble, not the column's */
 	uint32_t	lock;
 	double		rows;
 
