@@ -115,6 +115,9 @@ public:
 	/* Makes room for a table's description of that size. */
 	void		make_table_room(Lane *lane, uint64_t bytes);
 
+	/* Working memory that no lane's stream uses any more. */
+	void		free_working(char *memory, uint64_t bytes) { residency_->free(memory, bytes, keeping_); }
+
 	/* Ahead of the first use of columns of that size. */
 	void		prepare(uint64_t bytes);
 
@@ -134,7 +137,7 @@ private:
 	void		(*log_) (const char *line);
 	uint64_t	memory_limit_;
 	cudaMemPool_t pool_ = nullptr;
-	cudaStream_t keeping_ = nullptr;	/* of prepare() */
+	cudaStream_t keeping_ = nullptr;	/* of what belongs to no lane */
 	std::unique_ptr<Residency> residency_;
 	std::vector<std::unique_ptr<Lane>> lanes_;
 	std::mutex	mutex_;

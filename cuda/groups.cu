@@ -296,14 +296,20 @@ write(char *column, uint32_t i, uint64_t v)
 	reinterpret_cast<V *>(column)[i] = static_cast<V>(v);
 }
 
-struct AreaLayout
+/* Where the result columns go. */
+struct GroupColumns
 {
-	ResultColumnLayout columns[PROGRAM_MAX_COLUMNS];
+	struct
+	{
+		char	   *values;
+		uint32_t   *nulls;		/* nullptr: none is null */
+	}			column[PROGRAM_MAX_COLUMNS];
+	bool		natural;		/* values as wide as PostgreSQL has them; else as results are */
 };
 
 /* Threads for whole words of the null bitmaps. */
 __global__ void __launch_bounds__(THREADS)
-emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const __grid_constant__ AreaLayout layout, uint64_t from, uint32_t n, char *area)
+emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const __grid_constant__ GroupColumns columns, uint64_t from, uint32_t n)
 {
 	const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
 	const bool	there = i < n;
@@ -313,8 +319,8 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 	for (int c = 0; c < p.nresults; c++)
 	{
 		const uint8_t source = p.groups.sources[c];
-		const ResultColumnLayout column = layout.columns[c];
-		char	   *values = area + column.values;
+		char	   *values = columns.column[c].values;
+		uint32_t   *null_words = columns.column[c].nulls;
 		Value		v = {0, 0, false};
 
 		if (there)
@@ -322,10 +328,13 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 		if (v.null)
 			v.lo = v.hi = 0;
 		if (there)
-			switch (type_width(p.result_type[c]))
+			switch (columns.natural ? type_natural_width(p.result_type[c]) : type_width(p.result_type[c]))
 			{
 				case 1:
 					write<uint8_t>(values, i, v.lo);
+					break;
+				case 2:
+					write<uint16_t>(values, i, v.lo);
 					break;
 				case 4:
 					write<uint32_t>(values, i, v.lo);
@@ -340,8 +349,8 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 
 		uint32_t	nulls = __ballot_sync(~0u, v.null);
 
-		if (threadIdx.x % 32 == 0 && i < (n + RESULT_PAD_ROWS - 1) / RESULT_PAD_ROWS * RESULT_PAD_ROWS)
-			reinterpret_cast<uint32_t *>(area + column.nulls)[i / 32] = nulls;
+		if (threadIdx.x % 32 == 0 && null_words != nullptr && i < (n + RESULT_PAD_ROWS - 1) / RESULT_PAD_ROWS * RESULT_PAD_ROWS)
+			null_words[i / 32] = nulls;
 	}
 }
 
@@ -359,12 +368,34 @@ finish_groups(const DeviceProgram &program, const GroupTable &table, const Launc
 cudaError_t
 emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t from, uint32_t n, char *area, uint32_t capacity, cudaStream_t stream)
 {
-	AreaLayout	layout;
+	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
+	GroupColumns columns = {};
 
 	if (n == 0)
 		return cudaSuccess;
-	result_layout(program.result_type, program.nresults, capacity, layout.columns);
-	return launch_kernel(emit_rows, (n + THREADS - 1) / THREADS, THREADS, 0, stream, program, table, layout, from, n, area);
+	result_layout(program.result_type, program.nresults, capacity, layout);
+	for (int c = 0; c < program.nresults; c++)
+	{
+		columns.column[c].values = area + layout[c].values;
+		columns.column[c].nulls = reinterpret_cast<uint32_t *>(area + layout[c].nulls);
+	}
+	return launch_kernel(emit_rows, (n + THREADS - 1) / THREADS, THREADS, 0, stream, program, table, columns, from, n);
+}
+
+cudaError_t
+store_groups(const DeviceProgram &program, const GroupTable &table, uint32_t n, const RowSet &rows, cudaStream_t stream)
+{
+	GroupColumns columns = {};
+
+	if (n == 0)
+		return cudaSuccess;
+	for (uint32_t c = 0; c < rows.ncolumns; c++)
+	{
+		columns.column[c].values = rows.column[c].values;
+		columns.column[c].nulls = rows.column[c].nulls;
+	}
+	columns.natural = true;
+	return launch_kernel(emit_rows, (n + THREADS - 1) / THREADS, THREADS, 0, stream, program, table, columns, uint64_t{0}, n);
 }
 
 }  // namespace cuda

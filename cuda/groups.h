@@ -36,6 +36,7 @@
 #include <cuda_runtime.h>
 
 #include "device_program.h"
+#include "row_set.h"
 #include "vm/result_layout.h"
 
 namespace gpuvm {
@@ -111,6 +112,9 @@ cudaError_t finish_groups(const DeviceProgram &program, const GroupTable &table,
 /* Result rows of groups [from, from + n) to a mapped result area. */
 cudaError_t emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t from, uint32_t n, char *area,
 						uint32_t capacity, cudaStream_t stream);
+
+/* All n groups to the row set, which has room for them; its state is left as it is. */
+cudaError_t store_groups(const DeviceProgram &program, const GroupTable &table, uint32_t n, const RowSet &rows, cudaStream_t stream);
 
 /*
  * Without keys, on the host, from a copy of the state: the one result row.

@@ -19,6 +19,7 @@
 
 #include "device.h"
 #include "pin.h"
+#include "stage.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -55,6 +56,9 @@ public:
 	virtual void run() = 0;
 	/* A line for the log of where the time went, or nothing. */
 	virtual std::string steps() { return std::string(); }
+
+	/* Its groups become the stage's table instead of leaving. */
+	void		keep_groups(Stage *stage) { stage_ = stage; }
 
 	/* Did a row leave? */
 	bool published() const { return published_; }
@@ -124,6 +128,7 @@ protected:
 	PinnedArena::Hold pins_;	/* of the result areas */
 	Lane	   *lane_ = nullptr;
 	std::vector<Working> working_;
+	Stage	   *stage_ = nullptr;	/* that takes the groups */
 	std::vector<char> maps_;	/* as they are uploaded */
 	std::vector<char *> areas_;	/* device addresses of the result areas */
 	std::deque<Flight> flights_;
@@ -138,6 +143,9 @@ protected:
 private:
 	bool		try_groups(const DeviceProgram &program, uint64_t rows, uint64_t missing_bytes, int attempt);	/* false: the table was too small */
 	void		emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
+	void		store_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
+	void		store_aggregates(const DeviceProgram &program, const LaunchState &state);
+	const RowSet &give_stage(uint64_t ngroups);
 	void		publish_count(uint64_t ngroups);
 	void		count(const Flight &flight);
 };

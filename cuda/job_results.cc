@@ -126,6 +126,11 @@ DeviceJob::run_aggregates(const DeviceProgram &program, bool nothing)
 	}
 	if (stopped())
 		return;
+	if (stage_ != nullptr)
+	{
+		store_aggregates(program, *state);
+		return;
+	}
 	if (request_.count_groups)
 	{
 		/* Of the row only its errors matter. */
@@ -161,11 +166,13 @@ DeviceJob::run_groups(const DeviceProgram &program, uint64_t rows, uint64_t miss
 {
 	if (nothing && request_.program->nkeys > 0)
 	{
-		if (request_.count_groups)
+		if (stage_ != nullptr)
+			stage_->take_none();
+		else if (request_.count_groups)
 			publish_count(0);
 		return;
 	}
-	if (!request_.count_groups)
+	if (!request_.count_groups && stage_ == nullptr)
 		map_areas();
 
 	const size_t lasting = working_.size();
@@ -206,11 +213,73 @@ DeviceJob::try_groups(const DeviceProgram &program, uint64_t rows, uint64_t miss
 	figures_->errors = outcome->errors;
 	if (figures_->errors != 0)
 		return true;
-	if (request_.count_groups)
+	if (stage_ != nullptr)
+		store_groups(program, table, outcome->ngroups);
+	else if (request_.count_groups)
 		publish_count(outcome->ngroups);
 	else
 		emit_groups(program, table, outcome->ngroups);
 	return true;
+}
+
+/* ---- groups that stay -------------------------------------------------------------- */
+
+const RowSet &
+DeviceJob::give_stage(uint64_t ngroups)
+{
+	if (ngroups > ROW_SET_MAX_ROWS)
+		throw Refusal{"there are too many groups for the device"};
+
+	char	   *memory = allocate(stage_->bytes(ngroups));
+
+	working_.pop_back();
+	return stage_->take(device_, ngroups, memory);
+}
+
+void
+DeviceJob::store_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups)
+{
+	if (ngroups == 0)
+	{
+		stage_->take_none();
+		return;
+	}
+
+	const RowSet &rows = give_stage(ngroups);
+
+	begin_flight(*open_flight(0, 0));
+	check(::gpuvm::cuda::store_groups(program, table, static_cast<uint32_t>(ngroups), rows, lane_->stream), "storing groups");
+	close_flight();
+	(void) land();
+}
+
+/* The one group of a program without keys. */
+void
+DeviceJob::store_aggregates(const DeviceProgram &program, const LaunchState &state)
+{
+	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
+	const uint64_t bytes = result_layout(program.result_type, program.nresults, RESULT_PAD_ROWS, layout);
+	std::vector<uint64_t> area(bytes / 8 + 1);
+	char	   *from = reinterpret_cast<char *>(area.data());
+
+	figures_->errors = emit_aggregates(program, state, rows_taken_, from, RESULT_PAD_ROWS);
+	if (figures_->errors != 0)
+		return;
+
+	const RowSet &rows = give_stage(1);
+
+	begin_flight(*open_flight(0, 0));
+	for (uint32_t c = 0; c < rows.ncolumns; c++)
+	{
+		const RowColumn &to = rows.column[c];
+
+		check(cudaMemcpyAsync(to.values, from + layout[c].values, static_cast<size_t>(type_natural_width(to.type)), cudaMemcpyHostToDevice,
+							  lane_->stream), "storing a group");
+		if (to.nulls != nullptr)
+			check(cudaMemcpyAsync(to.nulls, from + layout[c].nulls, RESULT_PAD_ROWS / 8, cudaMemcpyHostToDevice, lane_->stream), "storing a group");
+	}
+	close_flight();
+	(void) land();
 }
 
 void

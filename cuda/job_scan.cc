@@ -311,6 +311,12 @@ ScanJob::publish_rows(const Flight &flight)
 		const UnitOutcome outcome = lane_->outcomes->units[flight.slot][i];
 		const int	buffer = flight.buffers[i];
 
+		if (outcome.errors != 0 && request_.of_stage && !stopped_)
+		{
+			/* nobody could evaluate the unit by other means */
+			figures_->errors |= outcome.errors;
+			stopped_ = true;
+		}
 		if (stopped_ || stopped())
 			io_->unclaim(buffer);
 		else if (outcome.rows == 0 && outcome.errors == 0)

@@ -26,6 +26,7 @@
 #include "job_scan.h"
 #include "join.h"
 #include "pin.h"
+#include "stage.h"
 #include "work.h"
 
 namespace gpuvm {
@@ -68,9 +69,10 @@ private:
 		const DeviceProgram &program;
 	};
 
-	/* A job lowered; both are the thread's, until it lowers another. */
+	/* A job lowered; all are the thread's, until it lowers another. */
 	struct Lowered
 	{
+		const DeviceProgram *stage = nullptr;
 		const DeviceProgram *program = nullptr;	/* of one cursor */
 		JoinPlan   *join = nullptr;
 		std::vector<Reading> readings;
@@ -81,6 +83,10 @@ private:
 	Lowered		lower_job(const DeviceJobRequest &request, const char **reason) const;
 	Share		share_of(CudaDevice *device, const Lowered &job) const;
 	CudaDevice *choose_device(const Lowered &job, Share *share) const;
+	void		run_one(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram *program, JoinPlan *join, Stage *stage,
+						DeviceJobIo *io, DeviceJobFigures *figures, bool *published);
+	void		run_staged(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io,
+						   DeviceJobFigures *figures, bool *published);
 	void		try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
 						bool *published);
 
@@ -147,6 +153,12 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	*reason = "no device is ready";
 	if (!ready())
 		return job;
+	if (request.stage != nullptr)
+	{
+		job.stage = lower_request(Stage(request).second(), shared_bytes_, reason);
+		if (job.stage == nullptr)
+			return job;
+	}
 	if (request.nothers == 0)
 	{
 		job.program = lower_request(request, shared_bytes_, reason);
@@ -301,28 +313,26 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 
 /* ---- running ------------------------------------------------------------------- */
 
+/* `stage`: what takes the groups, or, of the second program, has them; nullptr: there is none. */
 void
-CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
-					 bool *published)
+CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram *program, JoinPlan *join, Stage *stage,
+					 DeviceJobIo *io, DeviceJobFigures *figures, bool *published)
 {
-	struct Running
-	{
-		DeviceStatus *status;
-		explicit Running(DeviceStatus *s) : status(s) { status->jobs_running.fetch_add(1); }
-		~Running() { status->jobs_running.fetch_sub(1); }
-	};
-
-	Running		running(device->status());
 	Work		work;
 	std::unique_ptr<DeviceJob> job;
 
-	if (lowered.join != nullptr)
-		job = std::make_unique<JoinJob>(device, arena_.get(), request, lowered.join, io, figures);
+	if (join != nullptr)
+		job = std::make_unique<JoinJob>(device, arena_.get(), request, join, io, figures);
 	else
 	{
-		list_work(request, &work);
-		job = std::make_unique<ScanJob>(device, arena_.get(), request, *lowered.program, work, io, figures);
+		if (request.of_stage)
+			stage->list(&work);
+		else
+			list_work(request, &work);
+		job = std::make_unique<ScanJob>(device, arena_.get(), request, *program, work, io, figures);
 	}
+	if (request.stage != nullptr)
+		job->keep_groups(stage);
 	try
 	{
 		job->run();
@@ -337,6 +347,45 @@ CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const 
 		*published = job->published();
 		throw;
 	}
+}
+
+/* What is read is the first program's, what leaves the second's. */
+void
+CudaLibrary::run_staged(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
+						bool *published)
+{
+	Stage		stage(request);
+	DeviceJobFigures second = {};
+
+	run_one(device, stage.first(), lowered.program, lowered.join, &stage, io, figures, published);
+	figures->stage_rows = stage.ngroups();
+	if (!stage.there() || figures->errors != 0 || io->stopped())
+		return;
+	run_one(device, stage.second(), lowered.stage, nullptr, &stage, io, &second, published);
+	figures->errors = second.errors;
+	figures->rows_out = second.rows_out;
+	figures->bytes_moved += second.bytes_moved;
+	figures->device_ns += second.device_ns;
+	figures->slices += second.slices;
+}
+
+void
+CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
+					 bool *published)
+{
+	struct Running
+	{
+		DeviceStatus *status;
+		explicit Running(DeviceStatus *s) : status(s) { status->jobs_running.fetch_add(1); }
+		~Running() { status->jobs_running.fetch_sub(1); }
+	};
+
+	Running		running(device->status());
+
+	if (request.stage != nullptr)
+		run_staged(device, request, lowered, io, figures, published);
+	else
+		run_one(device, request, lowered.program, lowered.join, nullptr, io, figures, published);
 }
 
 DeviceOutcome

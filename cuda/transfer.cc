@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "failure.h"
+#include "row_set.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -31,6 +32,8 @@ TableFeed::TableFeed(CudaDevice *device, PinnedArena *arena, const DeviceProgram
 				places_of(t)[c].carried = carried_bytes_;
 				carried_bytes_ += align_up(form.nulls, CARRIED_ALIGN) + align_up(form.data, CARRIED_ALIGN);
 			}
+			else if (work.tablets[t].there != nullptr)
+				places_of(t)[c].at = At::There;
 			else if (bytes == 0)
 				places_of(t)[c].at = At::Base;
 		}
@@ -437,6 +440,8 @@ TableFeed::describe(uint32_t tablet, int column) const
 			d.nulls = bytes.nulls != 0 ? pins_.address(device_->index(), in_arena + chunk.nulls) : 0;
 			d.data = bytes.data != 0 ? pins_.address(device_->index(), in_arena + chunk.data) : 0;
 			break;
+		case At::There:
+			return row_set_chunk(work_.tablets[tablet].there->column[program_.columns[column].table_column]);
 		default:
 			break;
 	}

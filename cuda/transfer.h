@@ -89,6 +89,7 @@ private:
 		Own,					/* the job's copy */
 		Arena,
 		Carried,				/* in the description */
+		There,					/* WorkTablet.there */
 	};
 
 	struct Place

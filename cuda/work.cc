@@ -244,7 +244,8 @@ bind_columns(const DeviceCursor &cursor, const Program *program, std::vector<Col
 const DeviceProgram *
 lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason)
 {
-	static thread_local std::unique_ptr<LastLowered> last;
+	static thread_local std::unique_ptr<LastLowered> lowered[2];
+	std::unique_ptr<LastLowered> &last = lowered[request.of_stage];	/* a stage's beside its first program's */
 	std::vector<ColumnBinding> bindings;
 	std::string key(reinterpret_cast<const char *>(request.program), request.program->size);
 

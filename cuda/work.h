@@ -16,6 +16,8 @@
 namespace gpuvm {
 namespace cuda {
 
+struct RowSet;
+
 struct WorkTablet
 {
 	const TabletHeader *tablet;
@@ -26,6 +28,7 @@ struct WorkTablet
 	uint32_t	nmasked;
 	uint32_t	dead_pad;		/* where its bitmap begins; NO_DEAD_ROWS: it needs none */
 	bool		carried;		/* a delta so small that it travels with the description (transfer.h) */
+	const RowSet *there = nullptr;	/* its columns, by the cursor's numbers, are on the device (stage.h) */
 };
 constexpr uint32_t NO_DEAD_ROWS = 0xffffffff;
 
@@ -78,9 +81,9 @@ bool		masks_rows(const DeviceCursor &cursor);
 
 /*
  * The program as a device with that much shared memory a multiprocessor runs it;
- * nullptr, with the reason, if it does not. Each thread remembers its last one, so
- * that estimate() and run() lower only once; it is valid until the thread asks for
- * another.
+ * nullptr, with the reason, if it does not. Each thread remembers its last one, and that
+ * of its last stage, so that estimate() and run() lower only once; it is valid until the thread asks
+ * for another.
  */
 const DeviceProgram *lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason);
 

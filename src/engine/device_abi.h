@@ -64,6 +64,8 @@ struct DeviceJobRequest : DeviceCursor
 	size_t		skip_bytes;
 	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
 	bool		count_groups;	/* grouped programs: emit one row with the number of groups */
+	const Program *stage;		/* reads the groups of `program` (abi.h): rows and groups that leave are its; nullptr: there is none */
+	bool		of_stage;		/* the library's own: the table is another program's groups */
 	Transfer	transfer;
 
 	bool skips(uint64_t unit) const
@@ -106,6 +108,7 @@ struct DeviceJobFigures
 	uint32_t	slices;			/* launches of the interpreter */
 	uint32_t	tablets_scanned;
 	Transfer	transfer;		/* what was used; never Auto */
+	uint64_t	stage_rows;		/* groups that a stage has read */
 	uint64_t	pairs;			/* joins: these as in Job */
 	uint64_t	build_rows;
 	uint64_t	build_bytes;

@@ -122,6 +122,7 @@ device_request(const Request &request, const JobWork &work)
 	to.skip_bytes = request.skip_units.size();
 	to.row_limit = request.row_limit;
 	to.count_groups = request.count_groups;
+	to.stage = request.stage;
 	to.transfer = request.transfer;
 	return to;
 }
@@ -153,12 +154,7 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 			context->devices.reason(refusal, size);
 		return false;
 	}
-	if (request.stage != nullptr)
-	{
-		snprintf(refusal, size, "a device does not run a program over another one's groups");
-		return false;
-	}
-	if (request.others.empty() && !request.program->grouped && request.unit_rows % TABLET_PAD_ROWS != 0)
+	if ((request.others.empty() || request.stage != nullptr) && !request.last()->grouped && request.unit_rows % TABLET_PAD_ROWS != 0)
 	{
 		snprintf(refusal, size, "the job's units are not multiples of %u rows", TABLET_PAD_ROWS);
 		return false;
@@ -221,6 +217,7 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 	if (figures.errors != 0 && !request.program->grouped)
 		io->fail("an operation of the join raised an error");
 	job->pairs = figures.pairs;
+	job->stage_rows = figures.stage_rows;
 	job->build_rows = figures.build_rows;
 	job->build_bytes = figures.build_bytes;
 	job->device_index = figures.device;

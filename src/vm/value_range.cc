@@ -959,6 +959,53 @@ analyze_ranges(const Program *program, const ParamValue *params, const ValueRang
 			? op_range(program, program->ops()[i], params, columns, regs, maps) : 0;
 }
 
+void
+group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, ValueRange *results)
+{
+	ValueRange	aggs[PROGRAM_MAX_COLUMNS];
+	const int64_t *keys = nullptr, *sources = nullptr;
+
+	for (int i = 0; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+		const OpForm form = opcode_info[static_cast<int>(op.opcode)].form;
+		const AggFn fn = static_cast<AggFn>(op.p5);
+
+		if (form == OpForm::AGGOPEN)
+			sources = program->aux() + op.p3;
+		else if (form == OpForm::GROUP)
+			keys = program->aux() + op.p2;
+		if (form != OpForm::AGGSTEP)
+			continue;
+
+		ValueRange &r = aggs[op.p1];
+
+		r = full_range(agg_result_type(fn, op.type));
+		if (fn == AggFn::CountStar || fn == AggFn::Count)
+		{
+			r.may_null = false;
+			r.lo = 0;
+			r.hi = static_cast<int64_t>(std::min<uint64_t>(rows, INT64_MAX));
+		}
+		else if ((fn == AggFn::Min || fn == AggFn::Max) && regs != nullptr)
+		{
+			r = regs[op.p2];
+			r.may_null = true;
+		}
+	}
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode != Opcode::ResultColumn)
+			continue;
+		if (sources[op.p1] >= RESULT_FROM_AGG)
+			results[op.p1] = aggs[sources[op.p1] - RESULT_FROM_AGG];
+		else
+			results[op.p1] = regs != nullptr ? regs[keys[sources[op.p1]]] : full_range(op.type);
+	}
+}
+
 /*
  * Follows "a lane may be live here" through the pipeline: a target is reached
  * when a jump to it may be taken.

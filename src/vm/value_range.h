@@ -49,6 +49,12 @@ ColumnSummary range_summary(const ValueRange &range, Type type, bool nullable);
 void		analyze_ranges(const Program *program, const ParamValue *params, const ValueRange *columns,
 						   ValueRange *regs, uint32_t *errors, const CodeMap *maps = nullptr);
 
+/*
+ * Of the result columns of a verified grouped program that takes in at most so many rows. `regs`: as
+ * above; nullptr: nothing is known of them.
+ */
+void		group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, ValueRange *results);
+
 /* Can a row reach a sink, or an operation that may raise? */
 bool		may_reach_sink(const Program *program, const ValueRange *regs, const uint32_t *errors);
 

@@ -241,6 +241,7 @@ struct Ways
 	uint64_t	build_limit = 0;	/* joins */
 	uint64_t	expected_pairs = 0;
 	const std::vector<CodeMap> *maps = nullptr;
+	const Program *stage = nullptr;	/* over the groups of the program */
 	std::function<void(FakeIo *)> tell;
 };
 
@@ -310,17 +311,19 @@ protected:
 	/* A table for each cursor. */
 	Ran run(const Program *program, const std::vector<StoredTable> &stored, const std::vector<ParamValue> &params, const Ways &ways)
 	{
+		const Program *last = ways.stage != nullptr ? ways.stage : program;
 		std::vector<DeviceCursor> others;
-		std::vector<Type> types(program->nresults);
+		std::vector<Type> types(last->nresults);
 		std::vector<char *> areas;
 		DeviceJobRequest request = {};
 		Ran			ran = {};
 		char		reason[128] = "";
 
-		program_result_types(program, types.data());
+		program_result_types(last, types.data());
 		if (ways.count_groups)
 			types.assign(1, Type::I64);
 		request.program = program;
+		request.stage = ways.stage;
 		request.params = params.data();
 		request.nparams = static_cast<uint32_t>(params.size());
 		static_cast<DeviceCursor &>(request) = cursor_of(stored[0]);
@@ -344,7 +347,7 @@ protected:
 		request.maps = ways.maps ? ways.maps->data() : nullptr;
 		request.nmaps = ways.maps ? static_cast<uint32_t>(ways.maps->size()) : 0;
 
-		FakeIo		io(program, ways.count_groups, areas.data(), ways.nbuffers, request.capacity);
+		FakeIo		io(last, ways.count_groups, areas.data(), ways.nbuffers, request.capacity);
 
 		io.row_limit = ways.row_limit;
 		if (ways.tell)

@@ -9,28 +9,6 @@
 
 namespace {
 
-/* What the program gives as a table of one tablet. */
-ref::Table
-table_of(const Program *program, const ref::Outcome &outcome)
-{
-	std::vector<Type> types(program->nresults);
-	ref::Table	table;
-
-	program_result_types(program, types.data());
-	for (size_t c = 0; c < types.size(); c++)
-	{
-		ref::Column column{types[c], {}};
-
-		for (const std::vector<ref::Value> &row : outcome.rows)
-			column.rows.push_back(row[c]);
-		table.columns.push_back(std::move(column));
-	}
-	if (!outcome.rows.empty())
-		table.tablet_rows.push_back(static_cast<uint32_t>(outcome.rows.size()));
-	table.build();
-	return table;
-}
-
 class StageTest : public TableJobTest
 {
 public:
@@ -163,7 +141,7 @@ StageTest::run_one(Backend *backend, uint64_t seed)
 
 	/* Params go on where the first program's end. */
 	const ref::Outcome between = ref::Interpreter(first.get(), pointers, generator.params.data(), false, maps.maps.data()).run();
-	const ref::Table table = table_of(first.get(), between.errors != 0 ? ref::Outcome{} : between);
+	const ref::Table table = ref::table_of(first.get(), between.errors != 0 ? ref::Outcome{} : between);
 	ref::Generator stage(rng, table, tame, &maps);
 
 	stage.params = generator.params;
