@@ -507,6 +507,7 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 	List	   *elements = NIL;
 	int			acc = -1;
 	bool		variable = variable_var(c->input, left) != nullptr;
+	int			longest = variable ? PROGRAM_MAX_PATTERNS : MAX_IN_CHAIN;
 	ListCell   *lc;
 
 	if (!variable && (fn == nullptr ? !is_dictionary(left) : !is_comparison(fn)))
@@ -563,8 +564,8 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 	else
 		return refuse(c, "the array is not a list of constants or parameters");
 
-	if (list_length(elements) > MAX_IN_CHAIN)
-		return refuse(c, "the list has more than %d elements", MAX_IN_CHAIN);
+	if (list_length(elements) > longest)
+		return refuse(c, "the list has more than %d elements", longest);
 	if (elements == NIL)
 		return int_value(c, Type::Bool, expr->useOr ? 0 : 1);
 	foreach(lc, elements)
