@@ -99,7 +99,7 @@ pack_ints(Machine<R> &m, const OpView &op, const GroupArea *area)
 	uint32_t	nulls = mask_read(m, op.a_null());
 	uint32_t	lo = static_cast<uint32_t>(key.lo), top = static_cast<uint32_t>(key.values - 1);
 	uint32_t	stride = static_cast<uint32_t>(key.stride), null_digit = static_cast<uint32_t>(key.values) * stride;
-	const char *from = place_of<uint32_t>(m, op.a());
+	const CodedOperand<R> from(m, op.a(), op.column(), false, 0);
 	char	   *to = place_of<uint32_t>(m, op.dst());
 	bool		first = op.flags() & DOP_STORES;
 	bool		finds = (op.flags() & DOP_CHECKED) && area->table.shared_all;
@@ -110,15 +110,16 @@ pack_ints(Machine<R> &m, const OpView &op, const GroupArea *area)
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k++)
 	{
-		uint32_t	x[4], word[4] = {0, 0, 0, 0};
+		int32_t		x[4];
+		uint32_t	word[4] = {0, 0, 0, 0};
 
-		load4(from, k, order.x, x);
+		from.get(k, order.x, x);
 		if (!first)
 			load4(to, k, order.x, word);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 		{
-			word[i] += nulls_by_visit >> (4 * k + i) & 1 ? null_digit : min(x[i] - lo, top) * stride;
+			word[i] += nulls_by_visit >> (4 * k + i) & 1 ? null_digit : min(static_cast<uint32_t>(x[i]) - lo, top) * stride;
 			if (finds)
 				word[i] = TARGET_SHARED | word[i] << replica_bits | replica;
 		}

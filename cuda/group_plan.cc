@@ -37,6 +37,7 @@ constexpr uint32_t MAX_RESIDENT = 5;	/* blocks an SM of the kernel that has thes
 /* Lanes of a warp that add to one address wait for each other. */
 constexpr uint32_t REPLICATE_TO = 256;
 constexpr uint32_t MAX_REPLICA_BITS = 5;
+constexpr uint32_t ENOUGH_BLOCKS = 3;
 
 /* Slots for the first groups that come along, when there are too many for all. */
 constexpr uint32_t HOT_SLOTS = 1024;	/* of use only for groups that have many more rows than others */
@@ -99,22 +100,29 @@ even(uint64_t slots)
 	return static_cast<uint32_t>((slots + 3) / 4 * 4);
 }
 
-/* All groups in shared memory, as replicated as is of use; false: they do not fit. */
+/*
+ * All groups in shared memory, as replicated as is of use; false: they do not fit. Lanes that meet in one slot cost
+ * more than a block fewer on a multiprocessor, down to ENOUGH_BLOCKS.
+ */
 bool
 share_all(const DeviceProgram &program, const SharedMemory &shared, GroupPlan *plan)
 {
 	const uint64_t groups = plan->entries;
 	const uint32_t planes = program.groups.planes;
+	uint32_t	wanted = 0;
 
+	while (wanted < MAX_REPLICA_BITS && groups << wanted < REPLICATE_TO)
+		wanted++;
 	for (uint32_t blocks = shared.blocks; blocks > 0; blocks--)
 	{
 		uint32_t	bytes = room(shared, blocks), bits = 0;
 
 		if (groups * planes * 4 > bytes || group_area_bytes(planes, even(groups), false) > bytes)
 			continue;
-		while (bits < MAX_REPLICA_BITS && groups << bits < REPLICATE_TO &&
-			   group_area_bytes(planes, even(groups << (bits + 1)), false) <= bytes)
+		while (bits < wanted && group_area_bytes(planes, even(groups << (bits + 1)), false) <= bytes)
 			bits++;
+		if (bits < wanted && blocks > ENOUGH_BLOCKS)
+			continue;
 		plan->shared_all = true;
 		plan->replica_bits = static_cast<uint8_t>(bits);
 		plan->shared_slots = even(groups << bits);

@@ -306,9 +306,53 @@ sum_rows(const CellBase &base, CellPlace place, bool wide, bool shared, uint32_t
 	}
 }
 
+/* Values of 64 bits. */
+template <int R>
+struct WholeValues
+{
+	const char *at;
+
+	GPUVM_D void get(int chunk, int64_t (&v)[4]) const { load4(at, chunk, 0, v); }
+};
+
+/* Values of 32 bits, of slots or of a staged column as it is stored. */
+template <int R>
+struct CodedValues
+{
+	CodedOperand<R> from;
+
+	GPUVM_D void get(int chunk, int64_t (&v)[4]) const
+	{
+		int32_t		x[4];
+
+		from.get(chunk, 0, x);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			v[i] = x[i];
+	}
+};
+
+/* Products of two such. */
+template <int R>
+struct Products
+{
+	CodedOperand<R> left, right;
+
+	GPUVM_D void get(int chunk, int64_t (&v)[4]) const
+	{
+		int32_t		x[4], y[4];
+
+		left.get(chunk, 0, x);
+		right.get(chunk, 0, y);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			v[i] = static_cast<int64_t>(x[i]) * y[i];
+	}
+};
+
 template <typename V, int R>
 GPUVM_D void
-sum_values(const Machine<R> &m, const OpView &op, const GroupArea *area)
+sum_values(const Machine<R> &m, const OpView &op, const GroupArea *area, const V &values)
 {
 	const CellBase base(area);
 	const CellPlace place = place_of_cell(static_cast<uint64_t>(op.imm_b()), 0);
@@ -317,33 +361,35 @@ sum_values(const Machine<R> &m, const OpView &op, const GroupArea *area)
 	const uint32_t taken = taken_rows(m, op);
 	const bool	shared = area->table.shared_all;
 	const char *targets = place_of<uint32_t>(m, op.b());
-	const char *values = place_of<V>(m, op.a());
 	Chunks<R>	chunks(m);
 
-	if (sizeof(V) == 8 && kind == CellKind::Wide)
-	{
-		each_row<V>(m, op, taken, [=](uint32_t target, V value) {
-			uint64_t	v = static_cast<uint64_t>(value) - bias;
-
-			add64(base, target, place, v & 0xffffffff);
-			add64(base, target, CellPlace{static_cast<uint16_t>(place.at + 8), static_cast<uint16_t>(place.plane + 2)}, v >> 32);
-		});
-		return;
-	}
 #pragma unroll 1
 	for (int k = 0; k < R / 4; k++)
 	{
 		int			at = chunks.chunk(k);
 		uint32_t	bits = taken >> (4 * at) & 15;
 		uint32_t	t[4];
-		V			x[4];
+		int64_t		x[4];
 		uint64_t	v[4];
 
 		load4(targets, at, 0, t);
-		load4(values, at, 0, x);
+		values.get(at, x);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
-			v[i] = static_cast<uint64_t>(static_cast<int64_t>(x[i])) - bias;
+			v[i] = static_cast<uint64_t>(x[i]) - bias;
+		if (kind == CellKind::Wide)
+		{
+			const CellPlace high = {static_cast<uint16_t>(place.at + 8), static_cast<uint16_t>(place.plane + 2)};
+
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				if (bits >> i & 1)
+				{
+					add64(base, t[i], place, v[i] & 0xffffffff);
+					add64(base, t[i], high, v[i] >> 32);
+				}
+			continue;
+		}
 		if (are_alike(bits, t))
 		{
 			v[0] += v[1] + v[2] + v[3];
@@ -351,6 +397,24 @@ sum_values(const Machine<R> &m, const OpView &op, const GroupArea *area)
 		}
 		sum_rows(base, place, kind == CellKind::Add64, shared, bits, t, v);
 	}
+}
+
+template <int R>
+GPUVM_D void
+op_group_sum(const Machine<R> &m, const OpView &op, const GroupArea *area)
+{
+	if (static_cast<Type>(op.aux()) == Type::I64)
+	{
+		sum_values(m, op, area, WholeValues<R>{place_of<int64_t>(m, op.a())});
+		return;
+	}
+
+	const CodedOperand<R> a(m, op.a(), op.count(), false, 0);
+
+	if (op.flags() & DOP_PRODUCT)
+		sum_values(m, op, area, Products<R>{a, CodedOperand<R>(m, op.dst(), op.c_null(), false, 0)});
+	else
+		sum_values(m, op, area, CodedValues<R>{a});
 }
 
 /* -- extremes and truth values -------------------------------------------------------------- */
@@ -546,10 +610,7 @@ execute_group(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 			op_group_count(m, op, area);
 			break;
 		case CODE_GROUP_SUM:
-			if (type == Type::I64)
-				sum_values<int64_t>(m, op, area);
-			else
-				sum_values<int32_t>(m, op, area);
+			op_group_sum(m, op, area);
 			break;
 		case CODE_GROUP_EXTREME:
 			if (type == Type::I64)

@@ -413,6 +413,7 @@ Lowering::emit_group(const Op &op)
 
 		d->aux = static_cast<uint8_t>(k);
 		d->a = values;
+		d->column = coded_column(static_cast<int>(program->aux()[op.p2 + k]));
 		d->a_null = nulls;
 		d->dst = static_cast<uint16_t>(words + word * units * GRAIN);
 		d->flags = static_cast<uint8_t>((wide ? DOP_WIDE : 0) | (begun[word] ? 0 : DOP_STORES));
@@ -483,7 +484,7 @@ Lowering::emit_count(int i)
 }
 
 const char *
-Lowering::emit_agg_grouped(const Op &op)
+Lowering::emit_agg_grouped(const Op &op, const Op *product)
 {
 	const AggFn fn = static_cast<AggFn>(op.p5);
 	const GroupAgg &agg = out->groups.aggs[op.p1];
@@ -496,12 +497,30 @@ Lowering::emit_agg_grouped(const Op &op)
 	if (fn == AggFn::Count || fn == AggFn::CountStar)
 		return nullptr;
 
+	if (product)
+	{
+		DeviceOp   *d = add(CODE_GROUP_SUM);
+
+		d->aux = static_cast<uint8_t>(Type::I32);
+		d->flags = DOP_PRODUCT;
+		d->a = reg[product->p2].at;
+		d->count = coded_column(product->p2);
+		d->dst = reg[product->p3].at;
+		d->c_null = coded_column(product->p3);
+		d->b = targets;
+		d->column = static_cast<uint16_t>(agg.kind);
+		d->imm_a = agg.bias;
+		d->imm_b = cell_imm(cell_place(cells.value), cell_place(cells.flags));
+		return nullptr;
+	}
+
 	const uint16_t values = value_place(op.p2, &temporary);
 	DeviceOp   *d = add(fn == AggFn::BoolAnd || fn == AggFn::BoolOr ? CODE_GROUP_BOOL : agg_is_bits(fn) ? CODE_GROUP_BITS
 		: fn != AggFn::Sum ? CODE_GROUP_EXTREME : floats ? CODE_GROUP_FLOAT_SUM : CODE_GROUP_SUM);
 
 	d->aux = static_cast<uint8_t>(op.type);
 	d->a = values;
+	d->count = coded_column(op.p2);
 	d->b = targets;
 	d->a_null = null_mask_of(op.p2);
 	d->c = op.p3 >= 0 ? truth_mask_of(op.p3) : OPERAND_NONE;

@@ -61,6 +61,7 @@ struct OpView
 	GPUVM_D uint32_t a_null() const { return head.w & 0xffff; }
 	GPUVM_D uint32_t b_null() const { return head.w >> 16; }
 	GPUVM_D uint32_t c() const { return word(4) & 0xffff; }
+	GPUVM_D uint32_t c_null() const { return word(4) >> 16; }
 	GPUVM_D uint32_t pending() const { return word(5) & 0xffff; }
 	GPUVM_D uint32_t skip() const { return word(5) >> 16; }
 	GPUVM_D uint32_t column() const { return word(6) & 0xffff; }
@@ -233,7 +234,7 @@ template <int R>
 struct CodedOperand
 {
 	const char *at;
-	uint32_t	width;			/* of what is read: 4, values; 1, 2, codes above imm; 0, imm for all */
+	uint32_t	width;			/* of what is read: 1, 2, 4, codes above imm (which is 0 for values); 0, imm for all */
 	int32_t		imm;
 
 	GPUVM_D CodedOperand(const Machine<R> &m, uint32_t operand, uint32_t column, bool immediate, int64_t value)
@@ -256,7 +257,12 @@ struct CodedOperand
 	GPUVM_D void get(int k, uint32_t x, int32_t (&v)[4]) const
 	{
 		if (width == 4)
+		{
 			load4(at, k, x, v);
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				v[i] = static_cast<int32_t>(static_cast<uint32_t>(v[i]) + static_cast<uint32_t>(imm));
+		}
 		else if (width == 0)
 			v[0] = v[1] = v[2] = v[3] = imm;
 		else if (width == 1)
@@ -282,9 +288,9 @@ struct CodedOperand
 	{
 		uint32_t	row = j ^ (x / 4);
 
-		return width == 4 ? *reinterpret_cast<const int32_t *>(at + row * 4) : width == 0 ? imm
-			: imm + static_cast<int32_t>(width == 1 ? *reinterpret_cast<const uint8_t *>(at + row)
-										 : *reinterpret_cast<const uint16_t *>(at + row * 2));
+		return static_cast<int32_t>(static_cast<uint32_t>(imm) + (width == 4 ? *reinterpret_cast<const uint32_t *>(at + row * 4) : width == 0 ? 0
+																  : width == 1 ? *reinterpret_cast<const uint8_t *>(at + row)
+																  : *reinterpret_cast<const uint16_t *>(at + row * 2)));
 	}
 };
 

@@ -701,6 +701,7 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 	{
 		case OpForm::COLUMN:
 			regs[op.p1] = columns[op.p2];
+			regs[op.p1].type = op.type;		/* a device may read it narrower, where that fits */
 			return 0;
 		case OpForm::ROWID:
 			regs[op.p1] = full_range(op.type);
