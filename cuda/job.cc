@@ -219,6 +219,7 @@ DeviceJob::send_maps()
 	const uint32_t n = request_.program->nmaps;
 	const uint64_t bytes = map_bytes(request_.maps, n);
 
+	send_patterns();
 	if (n == 0)
 		return;
 	if (bytes > MAX_MAP_BYTES)
@@ -229,6 +230,24 @@ DeviceJob::send_maps()
 	maps_.resize(bytes);
 	pack_maps(request_.maps, n, maps_.data(), reinterpret_cast<uint64_t>(to), lane_->scratch.maps);
 	check(cudaMemcpyAsync(to, maps_.data(), bytes, cudaMemcpyHostToDevice, lane_->stream), "sending maps");
+	figures_->bytes_moved += bytes;
+}
+
+void
+DeviceJob::send_patterns()
+{
+	const uint32_t n = request_.program->npatterns;
+	const uint64_t bytes = pattern_bytes(request_.patterns, n);
+
+	if (n == 0)
+		return;
+
+	char	   *to = allocate(bytes);
+
+	patterns_.resize(bytes);
+	pack_patterns(request_.patterns, n, patterns_.data(), reinterpret_cast<uint64_t>(to));
+	lane_->scratch.patterns = reinterpret_cast<const uint64_t *>(to);
+	check(cudaMemcpyAsync(to, patterns_.data(), bytes, cudaMemcpyHostToDevice, lane_->stream), "sending patterns");
 	figures_->bytes_moved += bytes;
 }
 

@@ -101,7 +101,8 @@ protected:
 	char	   *allocate(uint64_t bytes);
 	char	   *try_allocate(uint64_t bytes);
 	void		free_working(size_t kept);
-	void		send_maps();	/* for all of the job's launches */
+	void		send_maps();	/* for all of the job's launches, patterns too */
+	void		send_patterns();
 
 	int			claim_or_wait();
 	size_t		gather(size_t most);
@@ -130,6 +131,7 @@ protected:
 	std::vector<Working> working_;
 	Stage	   *stage_ = nullptr;	/* that takes the groups */
 	std::vector<char> maps_;	/* as they are uploaded */
+	std::vector<char> patterns_;
 	std::vector<char *> areas_;	/* device addresses of the result areas */
 	std::deque<Flight> flights_;
 	std::vector<int> spare_;	/* claimed buffers that nothing was put in */

@@ -31,6 +31,7 @@ struct LaunchScratch
 	int64_t    *long_aux;		/* device: PROGRAM_MAX_AUX */
 	uint32_t	max_blocks;
 	DeviceMap	maps[PROGRAM_MAX_MAPS];	/* of the job that has the stream */
+	const uint64_t *patterns;	/* device: the same */
 };
 
 struct LaunchShape

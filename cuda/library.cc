@@ -198,16 +198,16 @@ CudaLibrary::share_of(CudaDevice *device, const Lowered &job) const
 				continue;
 			for (int c = 0; c < program.ncolumns; c++)
 			{
-				const uint32_t column = program.columns[c].table_column;
+				const uint16_t column = program.columns[c].table_column;
 
 				if (column == DEAD_COLUMN)
 					continue;
 
-				const uint64_t bytes = chunk_bytes(tablet, tablet_chunks(tablet)[column]).total();
+				const uint64_t bytes = chunk_bytes(tablet, device_chunk(tablet, column)).total();
 
 				if (tablet->serial == 0)
 					share.delta += bytes * step;
-				else if (bytes == 0 || device->residency()->has(ChunkKey{tablet->serial, column}, bytes))
+				else if (bytes == 0 || device->residency()->has(ChunkKey{tablet->serial, kept_column(column)}, bytes))
 					share.there += bytes * step;
 				else
 					share.missing += bytes * step;

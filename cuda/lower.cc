@@ -103,6 +103,12 @@ Lowering::analyse_op(const Op &op, int address)
 			r.direct = op.type != Type::Bool && c.min_width == c.summary.max_width && c.min_width == type_width(op.type);
 			break;
 		}
+		case OpForm::TEXTMATCH:
+			if (in.options.grid)
+				return "texts are matched before rows are paired";
+			if (add_column(op.p2 | TEXT_CODES) < 0 || add_column(op.p2 | TEXT_IMAGES) < 0)
+				return "too many columns for the device";
+			break;
 		case OpForm::ROWID:
 			r.is_rowid = true;
 			break;

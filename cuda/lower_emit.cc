@@ -336,6 +336,15 @@ Lowering::emit(const Op &op, int address)
 			d->column = static_cast<uint16_t>(op.p2);
 			return place_result(d, op, op.p1, false, address);
 		}
+		case OpForm::TEXTMATCH:
+		{
+			DeviceOp   *d = add(generic_code(op.opcode, op.type));
+
+			d->column = static_cast<uint16_t>(add_column(op.p2 | TEXT_CODES));
+			d->count = static_cast<uint16_t>(add_column(op.p2 | TEXT_IMAGES));
+			d->imm_a = op.p4;
+			return place_result(d, op, op.p1, false, address);
+		}
 		case OpForm::ZONE:
 			return emit_zone(op, address);
 		case OpForm::COMPARE: case OpForm::BRANCH: case OpForm::JUMP: case OpForm::INVALID:

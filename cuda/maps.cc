@@ -81,6 +81,31 @@ pack_maps(const CodeMap *maps, uint32_t n, char *to, uint64_t device, DeviceMap 
 	}
 }
 
+uint64_t
+pattern_bytes(const TextPattern *const *patterns, uint32_t n)
+{
+	uint64_t	bytes = n * sizeof(uint64_t);
+
+	for (uint32_t i = 0; i < n; i++)
+		bytes += align_up(patterns[i]->size, 8);
+	return bytes;
+}
+
+void
+pack_patterns(const TextPattern *const *patterns, uint32_t n, char *to, uint64_t device)
+{
+	uint64_t	at = n * sizeof(uint64_t);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint64_t address = device + at;
+
+		memcpy(to + i * sizeof(uint64_t), &address, sizeof(address));
+		memcpy(to + at, patterns[i], patterns[i]->size);
+		at += align_up(patterns[i]->size, 8);
+	}
+}
+
 void
 append_map_key(const CodeMap *maps, uint32_t n, std::string *key)
 {

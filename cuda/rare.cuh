@@ -8,12 +8,13 @@
 
 #include "arithmetic.cuh"
 #include "lookup.cuh"
+#include "text.cuh"
 
 namespace gpuvm {
 namespace cuda {
 
 /* They are neighbours in opcodes.def. */
-constexpr Opcode FIRST_RARE = Opcode::Lookup, LAST_RARE = Opcode::ZoneShift;
+constexpr Opcode FIRST_RARE = Opcode::TextMatch, LAST_RARE = Opcode::ZoneShift;
 
 GPUVM_HD constexpr bool
 is_rare(Opcode o)
@@ -82,6 +83,9 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 		case generic_code(Opcode::Lookup, Type::I32):
 		case generic_code(Opcode::Lookup, Type::I64):
 			op_lookup(m, op);
+			break;
+		case generic_code(Opcode::TextMatch, Type::Bool):
+			execute_text_match<R>(pc, region, staged_lane, live);
 			break;
 		GPUVM_RARE(DatePart, int64_t, DatePart(a, field, e))
 		GPUVM_RARE(DateTrunc, int64_t, DateTrunc(a, field, e))

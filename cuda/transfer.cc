@@ -46,13 +46,10 @@ TableFeed::~TableFeed()
 	device_->residency()->release(pinned_, claimed_);
 }
 
-const ColumnChunk &
+ColumnChunk
 TableFeed::chunk_of(uint32_t tablet, int column) const
 {
-	static const ColumnChunk none = {};
-	const uint16_t table_column = program_.columns[column].table_column;
-
-	return table_column == DEAD_COLUMN ? none : tablet_chunks(work_.tablets[tablet].tablet)[table_column];
+	return device_chunk(work_.tablets[tablet].tablet, program_.columns[column].table_column);
 }
 
 ChunkBytes
@@ -70,10 +67,16 @@ TableFeed::carried_form(uint32_t tablet, int column) const
 	const uint32_t stage_rows = 32u * program_.rows_per_lane * program_.stage_tiles;
 	const uint64_t rows = align_up(work_.tablets[tablet].tablet->nrows, stage_rows);
 	const uint16_t table_column = program_.columns[column].table_column;
-	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const ColumnChunk chunk = chunk_of(tablet, column);
 	CarriedForm form = {chunk.nulls != 0 ? rows / 8 : 0, 0, chunk.base, chunk.width};
 
-	if (table_column != DEAD_COLUMN && chunk.type != Type::Bool && chunk.width < type_width(chunk.type) &&
+	/* DEAD_COLUMN has the bit, too, and no data */
+	if (table_column & TEXT_IMAGES)
+	{
+		form.data = chunk.data_bytes;
+		return form;
+	}
+	if (!(table_column & TEXT_CODES) && chunk.type != Type::Bool && chunk.width < type_width(chunk.type) &&
 		work_.columns[table_column].max_width == type_width(chunk.type))
 	{
 		form.base = 0;
@@ -101,7 +104,7 @@ void
 TableFeed::write_carried(uint32_t tablet, int column, char *to) const
 {
 	const TabletHeader *header = work_.tablets[tablet].tablet;
-	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const ColumnChunk chunk = chunk_of(tablet, column);
 	const CarriedForm form = carried_form(tablet, column);
 
 	if (form.nulls != 0)
@@ -132,7 +135,7 @@ TableFeed::find_kept()
 
 			if (place.at != At::Nowhere || serial == 0)
 				continue;
-			place.kept = residency->find(ChunkKey{serial, program_.columns[c].table_column}, bytes_of(t, c).total());
+			place.kept = residency->find(ChunkKey{serial, kept_column(program_.columns[c].table_column)}, bytes_of(t, c).total());
 			if (place.kept == nullptr)
 				continue;
 			pinned_.push_back(place.kept);
@@ -218,7 +221,7 @@ TableFeed::copy(char *to, const char *from, uint64_t bytes)
 void
 TableFeed::copy_chunk(uint32_t tablet, int column, char *to)
 {
-	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const ColumnChunk chunk = chunk_of(tablet, column);
 	const ChunkBytes bytes = bytes_of(tablet, column);
 	const char *from = reinterpret_cast<const char *>(work_.tablets[tablet].tablet);
 
@@ -247,7 +250,7 @@ TableFeed::place_kept(uint32_t tablet, int column)
 	bool		claimed;
 
 	claimed_.reserve(places_.size());
-	place.kept = residency->acquire(ChunkKey{serial, program_.columns[column].table_column}, bytes_of(tablet, column).total(),
+	place.kept = residency->acquire(ChunkKey{serial, kept_column(program_.columns[column].table_column)}, bytes_of(tablet, column).total(),
 									lane_->copies, &claimed);
 	if (place.kept == nullptr)
 		return false;
@@ -274,7 +277,7 @@ TableFeed::place_kept(uint32_t tablet, int column)
 bool
 TableFeed::place_mapped(uint32_t tablet, int column)
 {
-	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const ColumnChunk chunk = chunk_of(tablet, column);
 	const ChunkBytes bytes = bytes_of(tablet, column);
 	const char *from = reinterpret_cast<const char *>(work_.tablets[tablet].tablet);
 
@@ -403,7 +406,7 @@ TableFeed::table() const
 DeviceChunk
 TableFeed::describe(uint32_t tablet, int column) const
 {
-	const ColumnChunk &chunk = chunk_of(tablet, column);
+	const ColumnChunk chunk = chunk_of(tablet, column);
 	const ChunkBytes bytes = bytes_of(tablet, column);
 	const Place &place = places_of(tablet)[column];
 	DeviceChunk d = {0, 0, chunk.base, chunk.width, 0};

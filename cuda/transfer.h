@@ -112,7 +112,7 @@ private:
 
 	Place	   *places_of(uint32_t tablet) { return &places_[static_cast<size_t>(tablet) * program_.ncolumns]; }
 	const Place *places_of(uint32_t tablet) const { return &places_[static_cast<size_t>(tablet) * program_.ncolumns]; }
-	const ColumnChunk &chunk_of(uint32_t tablet, int column) const;
+	ColumnChunk chunk_of(uint32_t tablet, int column) const;
 	ChunkBytes	bytes_of(uint32_t tablet, int column) const;
 	CarriedForm carried_form(uint32_t tablet, int column) const;
 	void		write_carried(uint32_t tablet, int column, char *to) const;

@@ -170,8 +170,8 @@ rows_of_pads(const Work &work, const WorkTablet &tablet, uint32_t first, uint32_
 bool
 carries_delta(const DeviceCursor &cursor, const Program *program)
 {
-	std::vector<bool> seen(cursor.ncolumns);
-	uint64_t	rows = 0, row_bytes = 0;
+	std::vector<bool> seen(cursor.ncolumns), texts_seen(cursor.ncolumns);
+	uint64_t	rows = 0, row_bytes = 0, text_bytes = 0;
 
 	for (uint32_t t = 0; t < cursor.ntablets; t++)
 		if (cursor.tablets[t].tablet->serial == 0 && !cursor.tablets[t].skip)
@@ -182,12 +182,17 @@ carries_delta(const DeviceCursor &cursor, const Program *program)
 	{
 		const Op   &op = program->ops()[i];
 
-		if (op.opcode != Opcode::Column || seen[static_cast<size_t>(op.p2)])
+		const size_t column = static_cast<size_t>(op.p2);
+
+		if (!reads_column(op) || (op.opcode == Opcode::TextMatch ? texts_seen : seen)[column])
 			continue;
-		seen[static_cast<size_t>(op.p2)] = true;
-		row_bytes += static_cast<uint64_t>(type_natural_width(cursor.columns[op.p2].type)) + 1;
+		(op.opcode == Opcode::TextMatch ? texts_seen : seen)[column] = true;
+		row_bytes += static_cast<uint64_t>(type_natural_width(cursor.columns[column].type)) + 1;
+		for (uint32_t t = 0; op.opcode == Opcode::TextMatch && t < cursor.ntablets; t++)
+			if (cursor.tablets[t].tablet->serial == 0 && !cursor.tablets[t].skip)
+				text_bytes += variable_bytes(tablet_chunks(cursor.tablets[t].tablet)[column]);
 	}
-	return rows * row_bytes <= CARRIED_BYTES;
+	return rows * row_bytes + text_bytes <= CARRIED_BYTES;
 }
 
 /* ---- lowering ------------------------------------------------------------------ */
@@ -225,7 +230,7 @@ bind_columns(const DeviceCursor &cursor, const Program *program, std::vector<Col
 	{
 		const Op   &op = program->ops()[i];
 
-		if (op.opcode != Opcode::Column)
+		if (!reads_column(op))
 			continue;
 
 		ColumnBinding &binding = (*bindings)[static_cast<size_t>(op.p2)];

@@ -87,6 +87,37 @@ bool		masks_rows(const DeviceCursor &cursor);
  */
 const DeviceProgram *lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason);
 
+/* The chunk of a column of DeviceProgram.columns: of a text's images one of bytes, whose base is how many there are. */
+inline ColumnChunk
+device_chunk(const TabletHeader *tablet, uint16_t table_column)
+{
+	ColumnChunk chunk = {};
+
+	if (table_column == DEAD_COLUMN)
+		return chunk;
+	chunk = tablet_chunks(tablet)[table_column & ~(TEXT_CODES | TEXT_IMAGES)];
+	if (!(table_column & TEXT_IMAGES))
+		return chunk;
+
+	ColumnChunk images = {};
+
+	images.type = Type::Bool;
+	images.base = static_cast<int64_t>(variable_bytes(chunk));
+	if (images.base == 0)
+		return images;
+	images.width = 1;
+	images.data = variable_at(tablet, chunk);
+	images.data_bytes = align_up(variable_bytes(chunk), TABLET_ALIGN);	/* that there are, VARIABLE_SLACK included */
+	return images;
+}
+
+/* As the residency knows it. */
+inline uint32_t
+kept_column(uint16_t table_column)
+{
+	return table_column & ~TEXT_CODES;
+}
+
 /* Where a column chunk's bytes lie in its tablet, and how they lie on a device: the null bitmap, then the values. */
 struct ChunkBytes
 {

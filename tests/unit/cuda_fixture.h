@@ -15,6 +15,7 @@
 #include "lower.h"
 #include "maps.h"
 #include "vm_random.h"
+#include "work.h"
 
 namespace gpuvm {
 namespace reference {
@@ -59,6 +60,7 @@ struct DeviceRun
 	uint64_t	seed;			/* of the lanes' order, and of the slices */
 	uint64_t	total_rows = 0;	/* that the program is lowered for; 0: the table's */
 	const MapSet *maps = nullptr;
+	const PatternSet *patterns = nullptr;
 
 	const CodeMap *code_maps() const { return maps ? maps->maps.data() : nullptr; }
 };
@@ -134,11 +136,13 @@ copy_table(const Table &table, const cuda::DeviceProgram &program, DeviceMemory 
 				continue;
 			}
 
-			const ColumnChunk &from = tablet_chunks(header)[program.columns[c].table_column];
+			const ColumnChunk from = cuda::device_chunk(header, program.columns[c].table_column);
 			cuda::DeviceChunk to = {0, 0, from.base, from.width, 0};
 
 			if (from.width != 0)
-				to.data = reinterpret_cast<uint64_t>(memory->copy(tablet_at<char>(header, from.data), static_cast<size_t>(header->padded_rows) * from.width));
+				to.data = reinterpret_cast<uint64_t>(memory->copy(tablet_at<char>(header, from.data),
+																  program.columns[c].table_column & cuda::TEXT_IMAGES ? static_cast<size_t>(from.base)
+																  : static_cast<size_t>(header->padded_rows) * from.width));
 			if (from.nulls != 0)
 				to.nulls = reinterpret_cast<uint64_t>(memory->copy(tablet_at<char>(header, from.nulls), header->padded_rows / 8));
 			chunks.push_back(to);
@@ -164,6 +168,20 @@ send_maps(const Program *program, const CodeMap *maps, DeviceMemory *memory, cud
 
 	cuda::pack_maps(maps, program->nmaps, bytes.data(), reinterpret_cast<uint64_t>(at), scratch->maps);
 	cudaMemcpy(at, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
+}
+
+inline void
+send_patterns(const Program *program, const PatternSet *patterns, DeviceMemory *memory, cuda::LaunchScratch *scratch)
+{
+	if (program->npatterns == 0)
+		return;
+
+	std::vector<char> bytes(cuda::pattern_bytes(patterns->patterns.data(), program->npatterns));
+	char	   *at = memory->get(bytes.size());
+
+	cuda::pack_patterns(patterns->patterns.data(), program->npatterns, bytes.data(), reinterpret_cast<uint64_t>(at));
+	cudaMemcpy(at, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
+	scratch->patterns = reinterpret_cast<const uint64_t *>(at);
 }
 
 inline const char *
@@ -215,6 +233,7 @@ public:
 		EXPECT_EQ(cuda::create_scratch(&scratch), cudaSuccess);
 		EXPECT_EQ(cuda::send_long_lists(*lowered, scratch, nullptr), cudaSuccess);
 		send_maps(program, run.code_maps(), &memory, &scratch);
+		send_patterns(program, run.patterns, &memory, &scratch);
 		EXPECT_EQ(cuda::reset_state(scratch, nullptr), cudaSuccess);
 	}
 	~DeviceJob()

@@ -44,7 +44,7 @@ struct Tally
 
 /* Runs the program with so many rows a lane, and compares. */
 void
-run_program(uint64_t seed, const Program *program, const Table &table, const std::vector<ParamValue> &params, const MapSet *maps, Rng &rng,
+run_program(uint64_t seed, const Program *program, const Table &table, const std::vector<ParamValue> &params, const MapSet *maps, const PatternSet *patterns, Rng &rng,
 			std::initializer_list<uint16_t> rows_a_lane, Tally *tally)
 {
 	const CursorSchema schema = {static_cast<uint32_t>(table.types.size()), table.types.data()};
@@ -53,7 +53,7 @@ run_program(uint64_t seed, const Program *program, const Table &table, const std
 
 	ASSERT_EQ(wrong, nullptr) << wrong << " seed " << seed << "\n" << program_text(program);
 
-	const Outcome expected = Interpreter(program, table, params.data(), maps ? maps->maps.data() : nullptr).run();
+	const Outcome expected = Interpreter(program, table, params.data(), maps ? maps->maps.data() : nullptr, patterns).run();
 	std::vector<std::string> expected_rows = rows_text(program, expected);
 
 	if (grouped)
@@ -61,7 +61,7 @@ run_program(uint64_t seed, const Program *program, const Table &table, const std
 	tally->programs++;
 	{
 		cuda::DeviceProgram lowered;
-		const char *reason = lower_for(program, table, params, DeviceRun{0, true, 0, 0, maps}, &lowered);
+		const char *reason = lower_for(program, table, params, DeviceRun{0, true, 0, 0, maps, patterns}, &lowered);
 
 		if (reason)
 		{
@@ -71,7 +71,7 @@ run_program(uint64_t seed, const Program *program, const Table &table, const std
 	}
 	for (uint16_t rows_per_lane : rows_a_lane)
 	{
-		const DeviceRun run = {rows_per_lane, chance(rng, 50), rng() % 8, 0, maps};
+		const DeviceRun run = {rows_per_lane, chance(rng, 50), rng() % 8, 0, maps, patterns};
 		const DeviceResult got = run_device(program, table, params, run);
 		const std::string where = "seed " + std::to_string(seed) + " rows a lane " + std::to_string(rows_per_lane) + " trust " +
 			std::to_string(run.trust_ranges) + " order " + std::to_string(run.seed) + " masked ranges " + std::to_string(table.masked.size()) +
@@ -109,23 +109,23 @@ run_program(uint64_t seed, const Program *program, const Table &table, const std
 
 /* With every number of rows a lane; then without some rows; then, if there are such, without those that fail, which makes errors results. */
 void
-run_program(uint64_t seed, const Program *program, Table &table, const std::vector<ParamValue> &params, const MapSet *maps, Rng &rng, Tally *tally)
+run_program(uint64_t seed, const Program *program, Table &table, const std::vector<ParamValue> &params, const MapSet *maps, const PatternSet *patterns, Rng &rng, Tally *tally)
 {
 	const uint16_t some = static_cast<uint16_t>(4 << pick_int(rng, 3));
 
-	run_program(seed, program, table, params, maps, rng, {4, 8, 16}, tally);
+	run_program(seed, program, table, params, maps, patterns, rng, {4, 8, 16}, tally);
 	if (::testing::Test::HasFatalFailure())
 		return;
 	mask_randomly(rng, &table);
 	tally->seen["masked rows"] += table.masked.empty() ? 0 : 1;
-	run_program(seed, program, table, params, maps, rng, {some}, tally);
+	run_program(seed, program, table, params, maps, patterns, rng, {some}, tally);
 	if (::testing::Test::HasFatalFailure())
 		return;
-	table.mask(Interpreter(program, table, params.data(), maps ? maps->maps.data() : nullptr).failing_rows());
+	table.mask(Interpreter(program, table, params.data(), maps ? maps->maps.data() : nullptr, patterns).failing_rows());
 	if (table.masked.empty())
 		return;
 	tally->seen["masked rows that fail"]++;
-	run_program(seed, program, table, params, maps, rng, {some}, tally);
+	run_program(seed, program, table, params, maps, patterns, rng, {some}, tally);
 }
 
 void
@@ -135,12 +135,19 @@ run_random(uint64_t seed, bool grouped, int max_keys, Tally *tally)
 	const bool	tame = chance(rng, 70);
 	Table		table = random_table(rng, tame);
 	const MapSet maps = random_maps(rng, tame);
+	const PatternSet patterns = random_patterns(rng);
 	Generator	generator(rng, table, tame, &maps);
+
+	add_texts(rng, &table);
+	generator.patterns = &patterns;
+
 	const SealedProgram sealed = generator.make(grouped, max_keys);
 
-	run_program(seed, sealed.get(), table, generator.params, &maps, rng, tally);
+	run_program(seed, sealed.get(), table, generator.params, &maps, &patterns, rng, tally);
 	if (sealed.get()->nmaps != 0)
 		tally->seen["maps"]++;
+	if (sealed.get()->npatterns != 0)
+		tally->seen["patterns"]++;
 }
 
 /* Many columns, most of them just returned, behind filters that leave all rows, some, few or none. */
@@ -216,7 +223,7 @@ run_wide(uint64_t seed, Tally *tally)
 
 	const SealedProgram sealed = seal(*b);
 
-	run_program(seed, sealed.get(), table, {}, nullptr, rng, tally);
+	run_program(seed, sealed.get(), table, {}, nullptr, nullptr, rng, tally);
 }
 
 /*
@@ -320,7 +327,7 @@ run_frequent(uint64_t seed, Tally *tally)
 
 	const SealedProgram sealed = seal(*b);
 
-	run_program(seed, sealed.get(), table, {}, nullptr, rng, tally);
+	run_program(seed, sealed.get(), table, {}, nullptr, nullptr, rng, tally);
 }
 
 template <typename F>
@@ -344,18 +351,18 @@ run_many(F run_one)
 
 TEST(CudaRandom, Aggregates)
 {
-	run_many([](uint64_t seed, Tally *tally) { run_random(seed, true, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage", "masked rows", "masked rows that fail", "maps"});
+	run_many([](uint64_t seed, Tally *tally) { run_random(seed, true, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage", "masked rows", "masked rows that fail", "maps", "patterns"});
 }
 
 TEST(CudaRandom, Rows)
 {
-	run_many([](uint64_t seed, Tally *tally) { run_random(seed, false, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage", "masked rows", "masked rows that fail", "maps"});
+	run_many([](uint64_t seed, Tally *tally) { run_random(seed, false, 0, tally); }).expect({"1 tiles a stage", "2 tiles a stage", "4 tiles a stage", "masked rows", "masked rows that fail", "maps", "patterns"});
 }
 
 TEST(CudaRandom, Groups)
 {
 	run_many([](uint64_t seed, Tally *tally) { run_random(seed, true, 3, tally); })
-		.expect({"masked rows that fail", "maps", "1 tiles a stage", "4 tiles a stage", "dense, shared", "hashed", "hashed, some shared", "overflow"});
+		.expect({"masked rows that fail", "maps", "patterns", "1 tiles a stage", "4 tiles a stage", "dense, shared", "hashed", "hashed, some shared", "overflow"});
 }
 
 /* A program that reads no column has nothing in its stages but dead bits. */
@@ -382,7 +389,7 @@ TEST(CudaRandom, CountWithoutColumns)
 	{
 		Table		table = random_table(rng, true);
 
-		run_program(seed, sealed.get(), table, {}, nullptr, rng, &tally);
+		run_program(seed, sealed.get(), table, {}, nullptr, nullptr, rng, &tally);
 	}
 	EXPECT_EQ(tally.clean, tally.runs);
 	EXPECT_GT(tally.seen["masked rows"], 10);

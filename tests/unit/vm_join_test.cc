@@ -39,7 +39,8 @@ struct Joined
 			}
 			cursors.push_back(cursor);
 		}
-		join = CpuJoin::create(program, params.data(), static_cast<uint32_t>(params.size()), cursors.data(), limit, maps.maps.data());
+		join = CpuJoin::create(program, params.data(), static_cast<uint32_t>(params.size()), cursors.data(), limit, maps.maps.data(),
+							   maps.patterns.patterns.data());
 		while (const uint32_t n = join->begin_phase())
 		{
 			std::vector<uint32_t> tasks(n);
@@ -198,8 +199,14 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 		tables.push_back(join_table(rng, tame, n, 40));
 	}
 
-	const MapSet maps = random_maps(rng, tame);
+	MapSet		maps = random_maps(rng, tame);
 	Generator	generator(rng, tables[0], tame, &maps);
+
+	maps.patterns = random_patterns(rng);
+	generator.patterns = &maps.patterns;
+	for (Table &table : tables)
+		add_texts(rng, &table);
+
 	const SealedProgram sealed = generator.make_join(grouped, ncursors);
 	const Program *program = sealed.get();
 
@@ -218,8 +225,8 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 	ASSERT_EQ(wrong, nullptr) << wrong << " " << what;
 
 	/* errors of pairs that need not be looked at may or may not be met */
-	const Outcome least = Interpreter(program, pointers, generator.params.data(), true, maps.maps.data()).run();
-	const Outcome most = Interpreter(program, pointers, generator.params.data(), false, maps.maps.data()).run();
+	const Outcome least = Interpreter(program, pointers, generator.params.data(), true, maps.maps.data(), &maps.patterns).run();
+	const Outcome most = Interpreter(program, pointers, generator.params.data(), false, maps.maps.data(), &maps.patterns).run();
 	std::vector<std::string> expected = rows_text(program, least);
 
 	std::sort(expected.begin(), expected.end());
@@ -595,11 +602,16 @@ TEST(VmJoin, DamagedPrograms)
 
 		for (int k = 0; k < ncursors; k++)
 			tables.push_back(join_table(rng, true, 1 + static_cast<uint32_t>(pick_int(rng, k == 0 && chance(rng, 20) ? 300 : 12)), 40));
+		MapSet		maps = random_maps(rng, true);
+		Generator	generator(rng, tables[0], true, &maps);
+
+		maps.patterns = random_patterns(rng);
+		generator.patterns = &maps.patterns;
+		for (Table &table : tables)
+			add_texts(rng, &table);
 		for (const Table &table : tables)
 			schemas.push_back(CursorSchema{static_cast<uint32_t>(table.types.size()), table.types.data()});
 
-		const MapSet maps = random_maps(rng, true);
-		Generator	generator(rng, tables[0], true, &maps);
 		SealedProgram sealed = generator.make_join(grouped, ncursors);
 		Program    *program = reinterpret_cast<Program *>(sealed.words.data());
 		Op		   *ops = const_cast<Op *>(program->ops());

@@ -230,6 +230,7 @@ struct Table
 struct MapSet
 {
 	std::vector<CodeMap> maps;
+	PatternSet	patterns;		/* that come with them */
 
 	/* The last of the values is the nulls' entry, if there is one. Returns the map's number. */
 	int			add(Type type, const std::vector<Value> &values, bool has_null_entry)
