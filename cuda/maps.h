@@ -14,6 +14,7 @@
 
 #include "device_program.h"
 #include "vm/code_map.h"
+#include "vm/text_match.h"
 
 namespace gpuvm {
 namespace cuda {
