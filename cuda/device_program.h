@@ -130,6 +130,7 @@ enum DeviceOpFlag : uint8_t
 	DOP_WIDE = 64,				/* AggStep Sum: 128-bit accumulator */
 	DOP_NEAR = 64,				/* a comparison of integers whose difference fits 32 bits */
 	DOP_SWAPPED = 128,			/* CODE_PAIR_LESS_*: b < a */
+	DOP_PRODUCT = 128,			/* CODE_GROUP_SUM: of a and dst, both I32, multiplied in 64 bits */
 	DOP_LONG_LIST = 128,		/* In: imm_b is from LaunchArgs.long_aux, not in shared memory */
 };
 
@@ -154,7 +155,7 @@ struct alignas(16) DeviceOp
 	uint8_t		aux;			/* Cast: from Type; AggStep: AggFn; In, Lookup: p5; DatePart, DateTrunc: field; CODE_FILTER_COLUMN: the type's natural width */
 	uint16_t	dst, a, b;		/* CODE_FILTER_COLUMN: b is its FilterRange; ResultColumn: b counts the nullable columns before it */
 	uint16_t	dst_null, a_null, b_null;
-	uint16_t	c, c_null;		/* Select's condition, AggStep's filter, ResultColumn's list of rows; CODE_*_CODES: column of b */
+	uint16_t	c, c_null;		/* Select's condition, AggStep's filter, ResultColumn's list of rows; CODE_*_CODES: column of b; DOP_PRODUCT: c_null is the column of dst */
 	uint16_t	pending;		/* mask that takes the lanes that jump, or OPERAND_NONE: they die */
 	uint16_t	skip;			/* where to go on when no lane of the warp is live */
 	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot; Lookup, ZoneShift: the map; TextMatch: the codes; CODE_GROUP_KEY: column of a */

@@ -100,7 +100,7 @@ Lowering::analyse_op(const Op &op, int address)
 			r.column = add_column(op.p2);
 			if (r.column < 0)
 				return "too many columns for the device";
-			r.direct = op.type != Type::Bool && c.min_width == c.summary.max_width && c.min_width == type_width(op.type);
+			r.direct = op.type != Type::Bool && op.type == c.summary.type && c.min_width == c.summary.max_width && c.min_width == type_width(op.type);
 			break;
 		}
 		case OpForm::TEXTMATCH:
@@ -139,6 +139,14 @@ Lowering::analyse()
 	if (in.options.mark != MarkKind::None && (program->grouped || program->nresults != 0))
 		return "a program that marks has no results";
 	find_ranges();
+
+	const Program *narrow = narrow_program(in, range, errors, &narrowed);
+
+	if (narrow != program)
+	{
+		program = narrow;
+		find_ranges();
+	}
 	for (int i = program->parallel + 1; i < program->converge; i++)
 	{
 		const char *problem = analyse_op(program->ops()[i], i);

@@ -154,7 +154,7 @@ Lowering::compare_or_branch(const Op &op)
 	return nullptr;
 }
 
-/* Does somebody need the column's values in register form? Null tests, fused comparisons and Result do not. */
+/* Does somebody need the column's values in register form? Null tests, counts, fused comparisons and Result do not. */
 bool
 Lowering::used_as_value(int r, int address) const
 {
@@ -164,7 +164,7 @@ Lowering::used_as_value(int r, int address) const
 		OpForm		form = form_of(user.opcode);
 		bool		reads = false;
 
-		if (form == OpForm::NULLTEST || form == OpForm::RESULT || (form == OpForm::COMPARE && fuses_with_column(user)))
+		if (form == OpForm::NULLTEST || form == OpForm::RESULT || (counts(user) && user.p3 != r) || (form == OpForm::COMPARE && fuses_with_column(user)))
 			continue;
 		each_source(user, [&](int s) { reads |= s == r; });
 		if (reads)
@@ -191,10 +191,10 @@ Lowering::read_as_codes(int r, int address) const
 		OpForm		form = form_of(user.opcode);
 		bool		has_form = user.opcode == Opcode::Add || user.opcode == Opcode::Sub || user.opcode == Opcode::Mul ||
 			user.opcode == Opcode::Lt || user.opcode == Opcode::Le || user.opcode == Opcode::Gt || user.opcode == Opcode::Ge ||
-			user.opcode == Opcode::Lookup;
+			user.opcode == Opcode::Lookup || groups_read_codes(user);
 		int			here = 0;
 
-		if (form == OpForm::NULLTEST || form == OpForm::RESULT || (form == OpForm::COMPARE && fuses_with_column(user)))
+		if (form == OpForm::NULLTEST || form == OpForm::RESULT || (counts(user) && user.p3 != r) || (form == OpForm::COMPARE && fuses_with_column(user)))
 			continue;
 		each_source(user, [&](int s) { here += s == r; });
 		if (here > 0 && !has_form)
@@ -204,12 +204,23 @@ Lowering::read_as_codes(int r, int address) const
 	return reg[r].type == Type::I32 && reads <= 2;
 }
 
+/* Keys and sums of I32, where groups have a table. */
+bool
+Lowering::groups_read_codes(const Op &user) const
+{
+	if (user.opcode == Opcode::AggStep)
+		return uses_table() && user.type == Type::I32 && static_cast<AggFn>(user.p5) == AggFn::Sum;
+	return user.opcode == Opcode::Group && !packed_keys_are_wide(out->groups);
+}
+
 /* Mul, then AggStep Sum of it and nothing else: the product needs no place. */
 bool
 Lowering::fuses_with_sum(int address) const
 {
 	const Op   &mul = program->ops()[address], &sum = program->ops()[address + 1];
 
+	if (mul.opcode == Opcode::Mul && mul.p5 == MUL_OF_NARROW)
+		return true;
 	return !uses_table() && !hoisted[address] && mul.opcode == Opcode::Mul && (mul.type == Type::I32 || mul.type == Type::I64) &&
 		address + 1 < program->converge && sum.opcode == Opcode::AggStep && static_cast<AggFn>(sum.p5) == AggFn::Sum &&
 		sum.p2 == mul.p1 && sum.p3 < 0 && reg[mul.p1].uses == 1 && !is_target[address + 1];
@@ -352,7 +363,7 @@ Lowering::emit(const Op &op, int address)
 		case OpForm::GROUP:
 			return emit_group(op);
 		case OpForm::AGGSTEP:
-			return uses_table() ? emit_agg_grouped(op) : emit_agg(op, nullptr, 0);
+			return uses_table() ? emit_agg_grouped(op, nullptr) : emit_agg(op, nullptr, 0);
 		case OpForm::RESULT:
 			return in.options.mark != MarkKind::None ? emit_mark(op) : emit_rows(op);
 		default:
@@ -398,7 +409,7 @@ Lowering::emit_part(bool hoisted_part)
 			continue;
 		if (fuses_with_sum(i))
 		{
-			problem = emit_agg(ops[i + 1], &ops[i], i);
+			problem = uses_table() ? emit_agg_grouped(ops[i + 1], &ops[i]) : emit_agg(ops[i + 1], &ops[i], i);
 			release_dead(ops[i], i);
 			i++;
 		}

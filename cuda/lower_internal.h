@@ -3,6 +3,7 @@
  *
  *   lower.cc         the driver; the first pass: what is known of every register
  *                    without running (constant, range, nullable, uses)
+ *   lower_narrow.cc  64-bit arithmetic whose values fit 32 bits: before the first pass
  *   lower_places.cc  where registers live
  *   lower_emit.cc    the second pass: operations, fused where the form allows
  *   lower_rows.cc    Result
@@ -21,8 +22,10 @@
 #define GPUVM_CUDA_LOWER_INTERNAL_H
 
 #include <cstring>
+#include <vector>
 
 #include "lower.h"
+#include "lower_narrow.h"
 #include "vm/value_range.h"
 
 namespace gpuvm {
@@ -37,6 +40,63 @@ form_of(Opcode o)
 #undef GPUVM_OPCODE
 	};
 	return forms[static_cast<int>(o)];
+}
+
+/* Calls f with each register that an operation reads. */
+template <typename F>
+void
+each_source(const Program *program, const Op &op, F f)
+{
+	switch (form_of(op.opcode))
+	{
+		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
+		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY: case OpForm::FIELD:
+			f(op.p2);
+			break;
+		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:
+			f(op.p2);
+			f(op.p3);
+			break;
+		case OpForm::LOOKUP:
+		case OpForm::ZONE:
+			f(op.p3);
+			break;
+		case OpForm::SELECT:
+			f(op.p2);
+			f(op.p3);
+			f(static_cast<int>(op.p4));
+			break;
+		case OpForm::COMPARE:
+			f(op.p1);
+			f(op.p2);
+			break;
+		case OpForm::BRANCH:
+			f(op.p1);
+			break;
+		case OpForm::AGGSTEP:
+			if (op.p2 >= 0)
+				f(op.p2);
+			if (op.p3 >= 0)
+				f(op.p3);
+			break;
+		case OpForm::GROUP:
+			for (int i = 0; i < op.p1; i++)
+				f(static_cast<int>(program->aux()[op.p2 + i]));
+			break;
+		case OpForm::RESULT:
+			for (int i = 0; i < op.p2; i++)
+				f(op.p1 + i);
+			break;
+		default:
+			break;
+	}
+}
+
+/* Of its argument it reads the nulls only. */
+inline bool
+counts(const Op &op)
+{
+	return op.opcode == Opcode::AggStep && static_cast<AggFn>(op.p5) == AggFn::Count;
 }
 
 /* A float constant as an immediate: bits of the type. */
@@ -134,7 +194,7 @@ private:
 	void		find_ranges();
 	int			add_column(int table_column);
 	void		use(int reg, int address);
-	template <typename F> void each_source(const Op &op, F f) const;
+	template <typename F> void each_source(const Op &op, F f) const { cuda::each_source(program, op, f); }
 	bool		may_err(int address) const;
 
 	/* places */
@@ -172,6 +232,7 @@ private:
 	bool		fuses_with_sum(int address) const;
 	bool		used_as_value(int r, int address) const;
 	bool		read_as_codes(int r, int address) const;
+	bool		groups_read_codes(const Op &user) const;
 	void		choose_code(DeviceOp *d);
 	void		choose_op_set();
 
@@ -219,14 +280,16 @@ private:
 	void		emit_targets();				/* of a program without keys */
 	const char *emit_group(const Op &op);	/* Group */
 	void		emit_count(int counter);
-	const char *emit_agg_grouped(const Op &op);	/* AggStep */
+	const char *emit_agg_grouped(const Op &op, const Op *product);	/* AggStep; product: the Mul to fuse, or nullptr */
+	uint16_t	coded_column(int r) const { return static_cast<uint16_t>(reg[r].coded ? reg[r].column : 0); }
 
 	const LowerInput &in;
 	const int	rows;			/* a lane */
 	const int	max_tiles;		/* a stage */
 	const bool	divide;
 	DeviceProgram *out;
-	const Program *program;
+	const Program *program;			/* the input's, or what `narrowed` holds */
+	std::vector<uint64_t> narrowed;
 	Register	reg[PROGRAM_MAX_REGS] = {};
 	ValueRange	range[PROGRAM_MAX_REGS] = {};
 	uint32_t	errors[PROGRAM_MAX_OPS] = {};	/* that the operation at an address may raise */
@@ -283,56 +346,6 @@ private:
 	int			high_water = 0;	/* in units of GRAIN bytes */
 	bool		full = false;
 };
-
-/* Calls f with each register that an operation reads. */
-template <typename F>
-void
-Lowering::each_source(const Op &op, F f) const
-{
-	switch (form_of(op.opcode))
-	{
-		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
-		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY: case OpForm::FIELD:
-			f(op.p2);
-			break;
-		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:
-			f(op.p2);
-			f(op.p3);
-			break;
-		case OpForm::LOOKUP:
-		case OpForm::ZONE:
-			f(op.p3);
-			break;
-		case OpForm::SELECT:
-			f(op.p2);
-			f(op.p3);
-			f(static_cast<int>(op.p4));
-			break;
-		case OpForm::COMPARE:
-			f(op.p1);
-			f(op.p2);
-			break;
-		case OpForm::BRANCH:
-			f(op.p1);
-			break;
-		case OpForm::AGGSTEP:
-			if (op.p2 >= 0)
-				f(op.p2);
-			if (op.p3 >= 0)
-				f(op.p3);
-			break;
-		case OpForm::GROUP:
-			for (int i = 0; i < op.p1; i++)
-				f(static_cast<int>(program->aux()[op.p2 + i]));
-			break;
-		case OpForm::RESULT:
-			for (int i = 0; i < op.p2; i++)
-				f(op.p1 + i);
-			break;
-		default:
-			break;
-	}
-}
 
 }  // namespace cuda
 }  // namespace gpuvm
