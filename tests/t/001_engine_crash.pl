@@ -73,6 +73,21 @@ is(with_vm($node, $once), $all, 'a crash in its middle loses and repeats no row,
 wait_for_new_engine($node, $pid);
 is(with_vm($node, 'SELECT count(*) FROM big WHERE v = 3'), '6000', 'the tablets still serve');
 
+# The same with values that are read where they lie, in tablets and in what changed since.
+$node->safe_psql('postgres', q{
+	CREATE SEQUENCE rows_texts;
+	CREATE TABLE texts AS SELECT id, CASE WHEN id % 9 > 0 THEN 'text ' || id END AS t FROM big;
+	ALTER TABLE texts ALTER t SET (n_distinct = 2000000);
+	ANALYZE texts;
+});
+$node->safe_psql('postgres', q{SELECT gpuvm.import('texts')});
+$node->safe_psql('postgres', q{UPDATE texts SET t = t || '!' WHERE id % 20000 = 1});
+$pid = engine_pid($node);
+my $texts = q{SELECT count(*), count(t), sum(hashtext(t)::bigint) FROM (SELECT id, t, %s FROM texts WHERE t IS NULL OR t LIKE 'text%%' OFFSET 0) q};
+is(with_vm($node, sprintf($texts, q{CASE WHEN nextval('rows_texts') = 200001 THEN kill_engine() END})), without($node, sprintf($texts, '1')),
+	'a crash in the middle of rows with texts');
+wait_for_new_engine($node, $pid);
+
 # In the middle of a cursor that streams.
 $pid = engine_pid($node);
 $session = $node->background_psql('postgres');
