@@ -20,47 +20,28 @@ constexpr uint32_t RESULT_AREA_ALIGN = 64;
 /* What of a tablet's header never changes; backends count references in what follows. */
 constexpr size_t HEADER_FIXED = offsetof(TabletHeader, refs);
 
+/* Four at a time: a word's turn takes longer than its way from memory. */
 static uint64_t
-fingerprint(const void *data, size_t bytes, uint64_t hash)
+fingerprint(const void *data, size_t bytes, uint64_t seed)
 {
 	const char *at = static_cast<const char *>(data);
+	uint64_t	hash[4] = {seed, seed + 1, seed + 2, seed + 3};
+	size_t		i = 0;
 
-	for (; bytes >= 8; at += 8, bytes -= 8)
+	for (; i + 8 <= bytes; i += 8)
 	{
-		uint64_t	word;
+		uint64_t	word, &h = hash[i / 8 % 4];
 
-		memcpy(&word, at, 8);
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-		hash ^= hash >> 29;
+		memcpy(&word, at + i, 8);
+		h = (h ^ word) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 29;
 	}
-	return hash;
-}
-
-const char *
-CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet)
-{
-	size_t		chunks = tablet->ncols * sizeof(ColumnChunk);
-
-	if (arena.at<char>(offset, sizeof(TabletHeader) + chunks) == nullptr)
-		return "a tablet reaches past the arena's end";
-	if (tablet->serial == 0)
-		return check_tablet(tablet, arena.available(offset), offset);
-
-	uint64_t	print = fingerprint(tablet + 1, chunks, fingerprint(tablet, HEADER_FIXED, chunks));
-	std::lock_guard<std::mutex> lock(mutex_);
-	auto		it = fingerprints_.find(offset);
-
-	if (it != fingerprints_.end() && it->second == print)
-		return nullptr;
-
-	const char *wrong = check_tablet(tablet, arena.available(offset), offset);
-
-	if (wrong != nullptr)
-		return wrong;
-	if (fingerprints_.size() >= CHECKED_TABLETS_MAX)
-		fingerprints_.clear();
-	fingerprints_[offset] = print;
-	return nullptr;
+	for (int k = 1; k < 4; k++)
+	{
+		hash[0] = (hash[0] ^ hash[k]) * 0x9e3779b97f4a7c15u;
+		hash[0] ^= hash[0] >> 29;
+	}
+	return hash[0];
 }
 
 /*
@@ -78,12 +59,63 @@ matches_summary(const TabletHeader *tablet, const std::vector<ColumnSummary> &co
 	{
 		ColumnSummary with = columns[i];
 
+		/* of several types among the tablets: no program can read it */
+		if (columns[i].type == Type::None)
+			continue;
 		summarize_chunk(&with, chunks[i], false);
 		with.null_count = columns[i].null_count;
 		if (chunks[i].type != columns[i].type || memcmp(&with, &columns[i], sizeof(with)) != 0)
 			return false;
 	}
 	return true;
+}
+
+static const char *
+check_with_summary(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet, const std::vector<ColumnSummary> &columns)
+{
+	const char *wrong = check_tablet(tablet, arena.available(offset), offset);
+
+	if (wrong == nullptr && !matches_summary(tablet, columns))
+		wrong = "a tablet differs from the columns of the job's table";
+	return wrong;
+}
+
+const char *
+CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet, const std::vector<ColumnSummary> &columns,
+					  uint64_t columns_print)
+{
+	size_t		chunks = tablet->ncols * sizeof(ColumnChunk);
+
+	if (arena.at<char>(offset, sizeof(TabletHeader) + chunks) == nullptr)
+		return "a tablet reaches past the arena's end";
+	if (tablet->serial == 0)
+		return check_with_summary(arena, offset, tablet, columns);
+
+	const Prints prints = {fingerprint(tablet + 1, chunks, fingerprint(tablet, HEADER_FIXED, chunks)), columns_print};
+	bool		known, alike;
+
+	{
+		std::lock_guard<std::mutex> lock(mutex_);
+		auto		it = prints_.find(offset);
+
+		known = it != prints_.end() && it->second.tablet == prints.tablet;
+		alike = known && it->second.columns == prints.columns;
+	}
+	if (alike)
+		return nullptr;
+
+	const char *wrong = !known ? check_with_summary(arena, offset, tablet, columns)
+		: matches_summary(tablet, columns) ? nullptr : "a tablet differs from the columns of the job's table";
+
+	if (wrong != nullptr)
+		return wrong;
+
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	if (prints_.size() >= CHECKED_TABLETS_MAX)
+		prints_.clear();
+	prints_[offset] = prints;
+	return nullptr;
 }
 
 /* Gives each tablet its ranges, which must be ascending, disjoint, and within its rows. */
@@ -134,6 +166,7 @@ read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *chec
 	request->columns.assign(columns, columns + cursor.ncolumns);
 
 	const std::vector<uint64_t> offsets(tablets, tablets + cursor.ntablets);
+	const uint64_t columns_print = fingerprint(request->columns.data(), cursor.ncolumns * sizeof(ColumnSummary), cursor.ncolumns);
 
 	request->tablets.reserve(offsets.size());
 	for (uint64_t offset : offsets)
@@ -143,12 +176,10 @@ read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *chec
 		if (tablet == nullptr)
 			return "a tablet lies outside the arena";
 
-		const char *wrong = checked->check(arena, offset, tablet);
+		const char *wrong = checked->check(arena, offset, tablet, request->columns, columns_print);
 
 		if (wrong != nullptr)
 			return wrong;
-		if (!matches_summary(tablet, request->columns))
-			return "a tablet differs from the columns of the job's table";
 		request->tablets.push_back(RequestTablet{tablet, nullptr, 0, 0});
 		request->total_rows += tablet->nrows;
 	}

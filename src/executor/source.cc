@@ -169,25 +169,37 @@ same_scales(const ScanPlan *plan, const ScanSource *source)
 	return true;
 }
 
-/* Are the columns' types in all leaves' tablets the same? Which of them are the program's is looked at column by column. */
+/* Is the column of one type in all leaves' tablets? In some it may be stored value by value, in others not. */
 static bool
-same_types(const ScanSource *source)
+is_one_type(const ScanSource *source, uint32 column)
 {
 	const TableVersion *first = source->leaves[0].version;
-	const ColumnSummary *columns = version_at<ColumnSummary>(first, first->columns);
 
 	for (int i = 1; i < source->nleaves; i++)
 	{
 		const TableVersion *version = source->leaves[i].version;
-		const ColumnSummary *others = version_at<ColumnSummary>(version, version->columns);
 
-		if (version->ncols != first->ncols)
+		if (version_at<ColumnSummary>(version, version->columns)[column].type != version_at<ColumnSummary>(first, first->columns)[column].type)
 			return false;
-		for (uint32 c = 0; c < first->ncols; c++)
-		{
-			if (others[c].type != columns[c].type)
-				return false;
-		}
+	}
+	return true;
+}
+
+/* Have all leaves' tablets as many columns, and those that the program reads of the same types? */
+static bool
+same_types(const ScanSource *source, const bool *wanted)
+{
+	uint32		ncols = source->leaves[0].version->ncols;
+
+	for (int i = 1; i < source->nleaves; i++)
+	{
+		if (source->leaves[i].version->ncols != ncols)
+			return false;
+	}
+	for (uint32 c = 0; c < ncols; c++)
+	{
+		if (wanted[c] && !is_one_type(source, c))
+			return false;
 	}
 	return true;
 }
@@ -439,6 +451,12 @@ merge_columns(ScanSource *source)
 			first = false;
 		}
 	}
+	/* no program reads these */
+	for (uint32 c = 0; c < source->ncolumns; c++)
+	{
+		if (!is_one_type(source, c))
+			source->columns[c] = ColumnSummary{};
+	}
 }
 
 static void
@@ -583,7 +601,7 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	}
 
 	wanted = static_cast<bool *>(palloc0(Max(source->leaves[0].version->ncols, 1)));
-	if (!same_types(source) || !wanted_columns(state, source, wanted))
+	if (!wanted_columns(state, source, wanted) || !same_types(source, wanted))
 	{
 		*reason = FALLBACK_NO_TABLETS;
 		*detail = "a column of the query is not in the tablets";
