@@ -23,19 +23,25 @@
 namespace gpuvm {
 
 /*
- * Which tablets passed check_tablet. A tablet is known by its offset and by a
+ * Which tablets passed check_tablet, and add nothing to which summaries. A tablet is known by its offset and by a
  * fingerprint of its header and chunks, as its memory may become another tablet.
  * One without a serial was made for one job and is checked every time.
  */
 class CheckedTablets
 {
 public:
-	/* nullptr, or what is wrong with the tablet. */
-	const char *check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet);
+	/* nullptr, or what is wrong with the tablet, by itself or as one of a table with these columns. */
+	const char *check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet, const std::vector<ColumnSummary> &columns,
+					  uint64_t columns_print);
 
 private:
+	struct Prints
+	{
+		uint64_t	tablet;
+		uint64_t	columns;	/* the summaries that it was last held against */
+	};
 	std::mutex	mutex_;
-	std::unordered_map<uint64_t, uint64_t> fingerprints_;
+	std::unordered_map<uint64_t, Prints> prints_;
 };
 
 struct RequestTablet

@@ -459,7 +459,9 @@ engine_wait(EngineSession *session)
 	/* The end is looked at first: what was published before it is then seen too. */
 	auto		moved = [job] { return job_ended(job) || any_full(job); };
 
-	if (!lost && !Doorbell::spin(moved, SPIN) && job->ran_on == Device::Cuda)
+	/* Many tablets take gpuvmd a moment before a device has the job. */
+	if (!lost && !Doorbell::spin(moved, SPIN) &&
+		(job->ran_on == Device::Cuda || (job->device != Device::Cpu && !Doorbell::spin(moved, SPIN) && job->ran_on == Device::Cuda)))
 		(void) Doorbell::spin(moved, DEVICE_SPIN);
 	for (;;)
 	{
