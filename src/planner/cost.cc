@@ -27,7 +27,7 @@ constexpr double STARTUP_US = 60.0;
 /* One operation on one row, all threads of a small machine. */
 constexpr double OP_US = 0.0002;
 /* Looking at a text. */
-constexpr double TEXT_US = 0.004;
+constexpr double TEXT_US = 0.01;
 constexpr double DEVICE_TEXT_US = 0.0006;
 /* On a GPU that keeps the columns: launches and the wait for them, and the operations. */
 constexpr double DEVICE_STARTUP_US = 50.0;
