@@ -123,6 +123,28 @@ fail_job_column(CopyJob *job, CopyColumn *column, ColumnFailure failure)
 		pg_atomic_write_u32(&job->again, 1);
 }
 
+/* The column that has put most into a dictionary; NULL if there is none. */
+static CopyColumn *
+largest_dictionary(CopyJob *job)
+{
+	CopyColumn *largest = NULL;
+	uint64		most = 0;
+
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		CopyColumn *column = &job->columns[i];
+		const DictionaryBuilder *builder = column->builder == 0 ? NULL : arena_at<DictionaryBuilder>(column->builder);
+		uint64		size = builder == NULL || copy_column_failed(column) || builder->nadded == 0 ? 0 : builder_size(builder);
+
+		if (size > most)
+		{
+			largest = column;
+			most = size;
+		}
+	}
+	return largest;
+}
+
 bool
 shed_column(CopyJob *job)
 {
@@ -139,6 +161,8 @@ shed_column(CopyJob *job)
 			(widest == NULL || pg_atomic_read_u64(&column->image_bytes) > pg_atomic_read_u64(&widest->image_bytes)))
 			widest = column;
 	}
+	if (widest == NULL)
+		widest = largest_dictionary(job);
 	if (widest == NULL && !copy_again(job))
 		return false;
 	/* another process may have found the same, or something else */
@@ -202,6 +226,18 @@ init_dictionaries(CopyJob *job, Relation rel)
 	}
 	/* the types and statistics were read from the catalogs */
 	InvalidateCatalogSnapshot();
+}
+
+bool
+shed_dictionary(CopyJob *job)
+{
+	CopyColumn *largest = largest_dictionary(job);
+
+	if (largest == NULL)
+		return false;
+	builder_fail(arena_at<DictionaryBuilder>(largest->builder), DictionaryFailure::NoMemory);
+	fail_copy_column(largest, COLUMN_TOO_MANY_VALUES);
+	return true;
 }
 
 VersionColumn

@@ -306,7 +306,7 @@ builders_seal(uint64 builders, uint32 ncolumns, uint64 *dictionaries, uint64 *bl
 	{
 		const DictionaryBuilder *builder = arena_at<DictionaryBuilder>(builder_offset(builders, i));
 
-		dictionaries[i] = builder->base;
+		dictionaries[i] = builder_failure(builder) == DictionaryFailure::None ? builder->base : 0;
 		if (!makes_dictionary(builder))
 			continue;
 		dictionaries[i] = size;

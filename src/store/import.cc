@@ -319,19 +319,33 @@ compare_tablets(const void *a, const void *b)
 	return first_a < first_b ? -1 : first_a > first_b;
 }
 
+/* The dictionaries of what was copied, in the version's columns. Where memory is short for them, some columns fail. */
+static VersionColumn *
+seal_columns(CopyJob *job)
+{
+	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(job->ncols, 1)));
+
+	while (!manifest_seal(columns))
+		if (!shed_dictionary(job))
+			raise_memory_short();
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		uint64		dictionary = columns[i].dictionary;
+
+		columns[i] = version_column_of(&job->columns[i]);
+		columns[i].dictionary = dictionary;
+	}
+	return columns;
+}
+
 /* Makes the version of what was copied; its offset. */
 static uint64
-version_of(CopyJob *job, const uint64 *stamps, const Signature &signature)
+version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature)
 {
 	uint64	   *tablets = arena_at<uint64>(job->manifest);
-	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(job->ncols, 1)));
 	VersionParts parts = {};
 	uint64		version;
 
-	for (uint32 i = 0; i < job->ncols; i++)
-		columns[i] = version_column_of(&job->columns[i]);
-	if (!manifest_seal(columns))
-		raise_memory_short();
 	parts.ncols = job->ncols;
 	parts.columns = columns;
 	parts.nblocks = job->nblocks;
@@ -382,6 +396,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	uint64		nrows;
 	uint64		version;
 	BlockNumber copied;
+	VersionColumn *sealed;
 	bool		codes = false;
 
 	if (vacuum && count_not_visible(rel, nblocks) > 0)
@@ -408,10 +423,11 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	copied = static_cast<BlockNumber>(pg_atomic_read_u64(&job->served_blocks));
 	if (copied < nblocks)
 		report_left_out(rel, copied, nblocks, vacuum, no_vacuum);
+	sealed = seal_columns(job);
 	report_failed_columns(rel, job);
 	strip_failed_columns(job);
 
-	version = version_of(job, stamps, signature);
+	version = version_of(job, sealed, stamps, signature);
 	registry_publish(rel, version, all_columns);
 	/* from here the registry owns version and tablets */
 	manifest_end();

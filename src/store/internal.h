@@ -410,6 +410,9 @@ void		revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns);
 /* After manifest_begin: a builder for each column that needs one, unless the statistics say that it will be in vain. */
 void		init_dictionaries(CopyJob *job, Relation rel);
 
+/* When memory is too short for all dictionaries: the column with the largest one fails. False: there is none. */
+bool		shed_dictionary(CopyJob *job);
+
 /* A NOTICE of the columns whose type can be stored, but not the values. */
 void		report_failed_columns(Relation rel, const CopyJob *job);
 

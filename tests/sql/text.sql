@@ -77,7 +77,7 @@ CREATE FUNCTION mine(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1 || 
 CREATE FUNCTION slow(text) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 > ''b''; END';
 CREATE COLLATION unsure (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
-	'id FROM words WHERE slow(t)', 'id FROM words WHERE mine(t) = ''4242''', 'id FROM words WHERE t = v', 'id FROM words WHERE upper(t) = upper(v)', 'id FROM words WHERE t < v', 'id FROM words WHERE t = t', 'id FROM words WHERE t > random()::text',
+	'id FROM words WHERE slow(t)', 'id FROM words WHERE mine(t) = ''4242''', 'id FROM words WHERE t = v', 'id FROM words WHERE upper(t) = upper(v)', 'id FROM words WHERE t < v', 'id FROM words WHERE t = t', 'id FROM words WHERE t > (random() * 0)::text',
 	'count(*) FROM words GROUP BY t COLLATE unsure', 'max(t COLLATE unsure) FROM words', 'id FROM words WHERE t COLLATE unsure = ''APPLE''', 'string_agg(t, '','' ORDER BY id) FROM words', 'id FROM words WHERE t = (SELECT max(t) FROM words)',
 	'id FROM words w WHERE EXISTS (SELECT 1 FROM words o WHERE o.t = w.v AND o.id < 20)']) q;
 SELECT * FROM asked();
