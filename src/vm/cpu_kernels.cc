@@ -224,9 +224,11 @@ text_search(const TextPattern *pattern)
 	for (uint16_t i = 1; i < piece.len; i++)
 		if (rareness(bytes[i]) > rareness(bytes[search.rare[0]]))
 			search.rare[0] = i;
-	search.rare[1] = search.rare[0] == 0 && piece.len > 1 ? 1 : 0;
-	for (uint16_t i = 1; i < piece.len; i++)
-		if (i != search.rare[0] && rareness(bytes[i]) > rareness(bytes[search.rare[1]]))
+
+	/* the other is not beside it, as "qu" says no more than "q" */
+	search.rare[1] = search.rare[0] < piece.len / 2 ? static_cast<uint16_t>(piece.len - 1) : 0;
+	for (uint16_t i = 0; i < piece.len; i++)
+		if (std::abs(i - search.rare[0]) > 1 && rareness(bytes[i]) > rareness(bytes[search.rare[1]]))
 			search.rare[1] = i;
 	return search;
 }

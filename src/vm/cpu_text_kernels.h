@@ -27,6 +27,25 @@ bytes_equal(const unsigned char *p, unsigned char c)
 #endif
 }
 
+/* Are the n bytes at `at`, behind which more may be read? `bytes` ends where it ends. */
+inline bool
+bytes_same(const unsigned char *at, const unsigned char *bytes, uint32_t n)
+{
+	uint64_t	x, y;
+
+	if (n >= 8)
+	{
+		/* most differ here */
+		memcpy(&x, at, 8);
+		memcpy(&y, bytes, 8);
+		return x == y && (n == 8 || memcmp(at + 8, bytes + 8, n - 8) == 0);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (at[i] != bytes[i])
+			return false;
+	return true;
+}
+
 /* The first place in [from, last] where the bytes are, or nullptr; i and j: which two of them are looked at first. */
 inline const unsigned char *
 find_bytes(const unsigned char *from, const unsigned char *last, const unsigned char *bytes, uint32_t n, uint32_t i, uint32_t j)
@@ -46,7 +65,7 @@ find_bytes(const unsigned char *from, const unsigned char *last, const unsigned 
 
 			if (at > last)
 				return nullptr;
-			if (memcmp(at, bytes, n) == 0)
+			if (bytes_same(at, bytes, n))
 				return at;
 		}
 	}
