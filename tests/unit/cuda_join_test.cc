@@ -116,8 +116,14 @@ protected:
 			tables.push_back(side_table(rng, tame, n, 40));
 		}
 
-		const MapSet maps = random_maps(rng, tame);
+		MapSet		maps = random_maps(rng, tame);
 		Generator	generator(rng, tables[0], tame, &maps);
+
+		maps.patterns = random_patterns(rng);
+		generator.patterns = &maps.patterns;
+		for (Table &table : tables)
+			add_texts(rng, &table);
+
 		const SealedProgram sealed = generator.make_join(grouped, ncursors);
 		const Program *program = sealed.get();
 		const std::string what = "seed " + std::to_string(seed) + " grouped " + std::to_string(grouped) + "\n" + program_text(program);
@@ -138,6 +144,7 @@ protected:
 		const bool	slow = chance(rng, 50);
 
 		ways.maps = &maps.maps;
+		ways.patterns = &maps.patterns;
 		ways.transfer = ALL_TRANSFERS[pick_int(rng, 5)];
 		ways.nbuffers = 1 + static_cast<uint32_t>(pick_int(rng, 4));
 		ways.capacity = chance(rng, 50) ? 64u << pick_int(rng, 5) : 4096;
@@ -157,8 +164,8 @@ protected:
 		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason << what;
 
 		/* errors of pairs that need not be looked at may or may not be met */
-		const Outcome least = Interpreter(program, pointers, generator.params.data(), true, maps.maps.data()).run();
-		const Outcome most = Interpreter(program, pointers, generator.params.data(), false, maps.maps.data()).run();
+		const Outcome least = Interpreter(program, pointers, generator.params.data(), true, maps.maps.data(), &maps.patterns).run();
+		const Outcome most = Interpreter(program, pointers, generator.params.data(), false, maps.maps.data(), &maps.patterns).run();
 
 		if (ran.figures.errors != 0)
 		{

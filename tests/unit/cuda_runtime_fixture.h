@@ -241,6 +241,7 @@ struct Ways
 	uint64_t	build_limit = 0;	/* joins */
 	uint64_t	expected_pairs = 0;
 	const std::vector<CodeMap> *maps = nullptr;
+	const PatternSet *patterns = nullptr;
 	const Program *stage = nullptr;	/* over the groups of the program */
 	std::function<void(FakeIo *)> tell;
 };
@@ -347,6 +348,8 @@ protected:
 		request.maps = ways.maps ? ways.maps->data() : nullptr;
 		request.nmaps = ways.maps ? static_cast<uint32_t>(ways.maps->size()) : 0;
 
+		request.patterns = ways.patterns ? ways.patterns->patterns.data() : nullptr;
+
 		FakeIo		io(last, ways.count_groups, areas.data(), ways.nbuffers, request.capacity);
 
 		io.row_limit = ways.row_limit;
@@ -384,7 +387,7 @@ protected:
 	{
 		auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), stored.table->summaries.data(),
 										 static_cast<uint32_t>(stored.table->summaries.size()), stored.table->nrows(),
-										 ways.maps ? ways.maps->data() : nullptr);
+										 ways.maps ? ways.maps->data() : nullptr, ways.patterns ? ways.patterns->patterns.data() : nullptr);
 		auto		state = job->new_state();
 		const uint32_t unit_rows = ways.unit_pads * TABLET_PAD_ROWS;
 		uint32_t	unit = 0;
@@ -414,7 +417,8 @@ protected:
 	void expect_groups(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
 	{
 		Rng			rng(1);
-		const Outcome expected = run_cpu_groups(program, *stored.table, params, 1024, 1, rng, ways.maps ? ways.maps->data() : nullptr);
+		const Outcome expected = run_cpu_groups(program, *stored.table, params, 1024, 1, rng, ways.maps ? ways.maps->data() : nullptr,
+											   ways.patterns);
 		std::vector<std::string> rows = rows_text(program, expected);
 		const Ran	ran = run(program, stored, params, ways);
 

@@ -64,12 +64,18 @@ TEST_F(CudaRuntime, RandomPrograms)
 		Rng			rng(seed);
 		const bool	tame = chance(rng, 80), grouped = chance(rng, 50);
 		Table		table = random_table(rng, tame);
-		const MapSet maps = random_maps(rng, tame);
+		MapSet		maps = random_maps(rng, tame);
 		Generator	generator(rng, table, tame, &maps);
+
+		maps.patterns = random_patterns(rng);
+		generator.patterns = &maps.patterns;
+		add_texts(rng, &table);
+
 		const SealedProgram sealed = generator.make(grouped, 2);
 		Ways		ways;
 
 		ways.maps = &maps.maps;
+		ways.patterns = &maps.patterns;
 		if (chance(rng, 50))
 			mask_randomly(rng, &table);
 		arena.next = align_up(sizeof(ArenaHeader), 4096);

@@ -61,6 +61,37 @@ public:
 		job->nmaps = 2;
 		return maps;
 	}
+
+	/* Gives the job a program that matches texts, and its two patterns. There are no tablets, as theirs have no texts. */
+	uint64_t   *add_patterns(Job *job)
+	{
+		std::unique_ptr<ProgramBuilder> b(new ProgramBuilder);
+		const uint64_t offset = allocate(2 * sizeof(uint64_t));
+		uint64_t   *patterns = at<uint64_t>(offset);
+
+		b->init();
+		b->emit(Opcode::Table, Type::None, 0, 0, 0);
+		b->emit(Opcode::ResultColumn, Type::Bool, 0, 0, 0, b->add_name("v"));
+
+		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+		b->emit(Opcode::TextMatch, Type::Bool, b->new_reg(Type::Bool), 0, 0, 1);
+		b->emit(Opcode::Result, Type::None, 0, 1, 0);
+		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+		b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+		job->program = allocate(b->sealed_size());
+		job->program_size = b->sealed_size();
+		b->seal(at<Program>(job->program));
+		for (int i = 0; i < 2; i++)
+		{
+			patterns[i] = allocate(TEXT_PATTERN_MAX);
+			EXPECT_TRUE(text_pattern_like(at<TextPattern>(patterns[i]), "%a_b%c", 6, -1, true));
+		}
+		job->patterns = offset;
+		job->npatterns = 2;
+		job->cursors[0].ntablets = 0;
+		return patterns;
+	}
 };
 
 #define REFUSED(damage) \
@@ -229,6 +260,56 @@ TEST_F(HostileRequest, Maps)
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 	add_maps(backend.job)[1].nentries = 0;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+}
+
+#define REFUSED_PATTERN(damage) \
+	REFUSED(uint64_t *patterns = test->add_patterns(job); TextPattern *pattern = test->at<TextPattern>(patterns[1]); \
+			TextPiece *pieces = const_cast<TextPiece *>(pattern->pieces()); (void) pattern; (void) pieces; damage)
+
+TEST_F(HostileRequest, Patterns)
+{
+	/* a column that has no texts */
+	REFUSED(uint32_t n = job->cursors[0].ntablets; test->add_patterns(job); job->cursors[0].ntablets = n);
+	REFUSED_PATTERN(job->npatterns = 0);
+	REFUSED_PATTERN(job->npatterns = 1);
+	REFUSED_PATTERN(job->npatterns = PROGRAM_MAX_PATTERNS + 1);
+	REFUSED_PATTERN(job->npatterns = UINT32_MAX);
+	REFUSED_PATTERN(job->patterns = 0);
+	REFUSED_PATTERN(job->patterns += 4);
+	REFUSED_PATTERN(job->patterns = ARENA_SIZE - 8);
+	REFUSED_PATTERN(job->patterns = UINT64_MAX - 7);
+	/* where it lies */
+	REFUSED_PATTERN(patterns[1] = 0);
+	REFUSED_PATTERN(patterns[0] += 2);
+	REFUSED_PATTERN(patterns[0] = ARENA_SIZE - 16);
+	REFUSED_PATTERN(patterns[0] = UINT64_MAX - 7);
+	/* what no pattern is */
+	REFUSED_PATTERN(pattern->size = 0);
+	REFUSED_PATTERN(pattern->size += 8);
+	REFUSED_PATTERN(pattern->size = UINT32_MAX);
+	REFUSED_PATTERN(pattern->size = TEXT_PATTERN_MAX + 1);
+	REFUSED_PATTERN(pattern->kind = static_cast<TextMatchKind>(4));
+	REFUSED_PATTERN(pattern->kind = TextMatchKind::Equal);
+	REFUSED_PATTERN(pattern->flags = 4);
+	REFUSED_PATTERN(pattern->attlen = -2);
+	REFUSED_PATTERN(pattern->npieces++);
+	REFUSED_PATTERN(pattern->npieces--);
+	REFUSED_PATTERN(pattern->npieces = 0);
+	REFUSED_PATTERN(pattern->nbytes++);
+	REFUSED_PATTERN(pattern->search = pattern->npieces);
+	REFUSED_PATTERN(pieces[0].first = 3);
+	REFUSED_PATTERN(pieces[0].len = 4);
+	REFUSED_PATTERN(pieces[1].len = 0);
+	REFUSED_PATTERN(pieces[pattern->npieces - 1].len = 1);
+	REFUSED_PATTERN(pieces[0].any = 2);
+
+	/* what the refused ones come close to */
+	Backend		backend(this);
+
+	backend.prepare();
+	add_patterns(backend.job);
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 }
