@@ -468,24 +468,28 @@ static bool
 add_sets(Aggregation *a, List *clause)
 {
 	List	   *columns = NIL;
+	List	   *refs = NIL;
 	ListCell   *lc;
 
+	foreach(lc, a->raw.groupings)
+	{
+		if (lfirst_node(GroupingFunc, lc)->agglevelsup != 0)
+			return refuse(a, "GROUPING() belongs to an outer query");
+	}
 	if (a->root->parse->groupingSets == NIL)
 	{
-		for (int i = 0; i < list_length(a->raw.keys); i++)
-			columns = lappend_int(columns, i);
-		return add_set(a, 0, columns, NIL);
+		foreach(lc, clause)
+		{
+			columns = lappend_int(columns, foreach_current_index(lc));
+			refs = lappend_int(refs, lfirst_node(SortGroupClause, lc)->tleSortGroupRef);
+		}
+		return add_set(a, 0, columns, grouping_values(a, refs));
 	}
 	foreach(lc, a->raw.keys)
 	{
 		/* the query's other constants that look like it are not the key */
 		if (!contain_var_clause(static_cast<Node *>(lfirst(lc))))
 			return refuse(a, "a key of the grouping sets has no columns");
-	}
-	foreach(lc, a->raw.groupings)
-	{
-		if (lfirst_node(GroupingFunc, lc)->agglevelsup != 0)
-			return refuse(a, "GROUPING() belongs to an outer query");
 	}
 	foreach(lc, a->root->parse->groupingSets)
 	{

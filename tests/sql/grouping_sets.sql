@@ -38,6 +38,9 @@ SELECT * FROM ask('SELECT a, b, count(*) FROM t GROUP BY CUBE (a, b) HAVING grou
 SELECT * FROM ask('SELECT a, count(*) FROM t GROUP BY ROLLUP (a) HAVING a IS NULL');
 SELECT * FROM ask('SELECT a, b, sum(n) FROM t GROUP BY ROLLUP (a, b) ORDER BY grouping(a, b) DESC, sum(n) DESC LIMIT 5');
 SELECT * FROM ask('SELECT a, c, count(*), rank() OVER (PARTITION BY grouping(a, c) ORDER BY count(*)) FROM t GROUP BY CUBE (a, c)');
+-- A single set is plain grouping.
+SELECT * FROM ask('SELECT grouping(a), grouping(a, b), a, b, count(*) FROM t GROUP BY a, b HAVING grouping(a) = 0');
+SELECT * FROM ask('SELECT grouping(a), a, count(*) FROM t GROUP BY GROUPING SETS (a)');
 -- Nothing to group: the empty set has its row all the same.
 SELECT * FROM ask('SELECT a, b, count(*), sum(id), grouping(a) FROM empty GROUP BY CUBE (a, b)');
 SELECT * FROM ask('SELECT a, count(*) FROM t WHERE id < 0 GROUP BY GROUPING SETS ((a), (), ())');
