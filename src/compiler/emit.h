@@ -234,6 +234,9 @@ int			extract_scale(const FnEntry *fn, List *args);
 /* The column under what changes no bytes, if it is one of variable length; else NULL. */
 const Var  *variable_var(const CompileInput *input, const Expr *expr);
 
+/* Is there such a column in the expression? */
+bool		reads_variable(const CompileInput *input, const Expr *expr);
+
 /* Is it an expression over a dictionary column, which becomes a map? (is_map_expr goes by types alone) */
 bool		is_map(const Compiler *c, const Expr *expr);
 

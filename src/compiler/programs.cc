@@ -124,12 +124,49 @@ start_program(CompileInput *input)
 	return c;
 }
 
+/* Is it dear to look at, and nobody can tell whether it was? */
+static bool
+can_wait(const Compiler *c, const Expr *qual)
+{
+	return !IsA(qual, NullTest) && reads_variable(c->input, qual) && !can_raise(qual);
+}
+
+/*
+ * Those that look at values of variable length come after others, where these cannot raise: of
+ * rows that are out already no value is looked at.
+ */
+static List *
+texts_last(const Compiler *c, List *quals)
+{
+	List	   *ordered = NIL;
+	List	   *waiting = NIL;
+	ListCell   *lc;
+
+	foreach(lc, quals)
+	{
+		const Expr *qual = static_cast<const Expr *>(lfirst(lc));
+
+		if (can_wait(c, qual))
+		{
+			waiting = lappend(waiting, lfirst(lc));
+			continue;
+		}
+		if (can_raise(qual))
+		{
+			ordered = list_concat(ordered, waiting);
+			waiting = NIL;
+		}
+		ordered = lappend(ordered, lfirst(lc));
+	}
+	return list_concat(ordered, waiting);
+}
+
 static bool
 compile_quals(Compiler *c, List *quals)
 {
 	ListCell   *lc;
 
-	foreach(lc, quals)
+	foreach(lc, texts_last(c, quals))
 	{
 		const Expr *qual = static_cast<const Expr *>(lfirst(lc));
 

@@ -90,9 +90,15 @@ find_variable(const CompileInput *input, const void *node)
 }
 
 bool
+reads_variable(const CompileInput *input, const Expr *expr)
+{
+	return find_variable(input, expr) != nullptr;
+}
+
+bool
 is_map(const Compiler *c, const Expr *expr)
 {
-	return is_map_expr(expr) && find_variable(c->input, expr) == nullptr;
+	return is_map_expr(expr) && !reads_variable(c->input, expr);
 }
 
 int

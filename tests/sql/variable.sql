@@ -96,6 +96,9 @@ SELECT id FROM words WHERE t LIKE 'apple\';
 EXECUTE escaped('ap\');
 RESET plan_cache_mode;
 
+INSERT INTO queries (query) SELECT 'SELECT id FROM words WHERE ' || q FROM unnest(ARRAY[$$t LIKE 'a%' AND d = 1 AND u IS NOT NULL$$, $$t LIKE 'a%' AND 100 / (d + 1) > 0 AND d > 0$$, $$d > 0 AND t LIKE 'a%' AND 100 / d > 30$$]) q;
+SELECT * FROM asked();
+
 -- What stays with PostgreSQL, and why.
 CREATE COLLATION unsure (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['count(*), t FROM words GROUP BY t', 'DISTINCT u FROM words', 'min(t) FROM words', 'max(v) FROM words', 'count(DISTINCT t) FROM words', 'id FROM words WHERE t < ''b''', 'id FROM words WHERE upper(t) = ''APPLE''',
@@ -209,5 +212,9 @@ EXECUTE formed;
 
 EXPLAIN (COSTS OFF) SELECT id, t FROM words WHERE t LIKE '%a%' AND c = 'a';
 SELECT opcode, p1, p2, p3, p4, comment FROM gpuvm.disassemble('SELECT count(*) FROM words WHERE t LIKE ''%a%'' AND c = ''a''');
+
+-- Texts are looked at last, but before what may raise.
+SELECT opcode, p1, p2, p3 FROM gpuvm.disassemble('SELECT count(*) FROM words WHERE t LIKE ''%a%'' AND d = 1') WHERE opcode IN ('TextMatch', 'Ne');
+SELECT opcode, p1, p2, p3 FROM gpuvm.disassemble('SELECT count(*) FROM words WHERE d = 1 AND t LIKE ''%a%'' AND 7 / id > 1 AND id > 5') WHERE opcode IN ('TextMatch', 'Ne', 'Le', 'Div');
 
 DROP SCHEMA variable CASCADE;
