@@ -55,6 +55,8 @@ column_dictionary(Compiler *c, const Var *var, DictionaryRef *ref)
 		if (static_cast<int>(cursor->varno) != var->varno)
 			continue;
 		place = column_place(cursor, var->varattno);
+		if (place >= 0 && cursor->table->variable[place])
+			return refuse_variable(c, var) >= 0;
 		if (place < 0 || cursor->table->entries[place] == 0)
 		{
 			/* it says why */
