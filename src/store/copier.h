@@ -31,6 +31,7 @@ struct Copier
 	WalkColumn *columns;
 	ImageBuffer image;
 	bool		settled;		/* no column can fail, or get its scale, any more */
+	Size		max_images;		/* of a tablet's variable columns, of which there are nvariable */
 	int			nvariable;
 	WalkColumn **variable;
 	Size	   *images_before;	/* of each of them, before the page that is staged */

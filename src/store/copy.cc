@@ -37,7 +37,11 @@ namespace gpuvm {
 
 constexpr int BLOCKS_PER_CHECK = 64;
 
-/* A tablet with so many bytes of images ends; a block adds at most MaxHeapTuplesPerPage times VARIABLE_MAX_IMAGE to one column's. */
+/*
+ * A tablet with so many bytes of images ends, or with a part of the memory; a block adds at most MaxHeapTuplesPerPage times
+ * VARIABLE_MAX_IMAGE to one column's.
+ */
+constexpr uint64 ARENA_PART = 16;
 constexpr Size TABLET_IMAGES = 64 * 1024 * 1024;
 static_assert(TABLET_IMAGES * 2 + uint64{MaxHeapTuplesPerPage} * (VARIABLE_MAX_IMAGE + 8) < VARIABLE_MAX_BYTES, "a column's images always fit");
 
@@ -61,12 +65,18 @@ max_tablets_of_slice(BlockNumber blocks, uint32 tablet_rows)
 	return uint64{blocks} * MaxHeapTuplesPerPage / (tablet_rows - MaxHeapTuplesPerPage) + blocks / MAX_TABLET_BLOCKS + 2;
 }
 
+static Size
+tablet_images(void)
+{
+	return Min(TABLET_IMAGES, arena_size() / ARENA_PART);
+}
+
 uint64
 max_image_tablets(const CopyColumn *columns, int ncols)
 {
 	for (int i = 0; i < ncols; i++)
 		if (columns[i].form == ValueForm::Variable)
-			return arena_size() / TABLET_IMAGES + 1;
+			return arena_size() / tablet_images() + 1;
 	return 0;
 }
 
@@ -80,6 +90,7 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 	c->rel = rel;
 	c->job = job;
 	c->row_capacity = rows;
+	c->max_images = tablet_images();
 	c->in_recovery = RecoveryInProgress();
 	c->ncols = static_cast<int>(job->ncols);
 	c->settled = true;
@@ -235,6 +246,7 @@ copier_flush(Copier *c, BlockNumber next_block)
 	CopyJob    *job = c->job;
 
 	lose_failed_columns(c);
+	count_images(c);
 	if (c->nrows > 0)
 	{
 		StagedTablet staged;
@@ -275,7 +287,6 @@ copier_flush(Copier *c, BlockNumber next_block)
 		arena_at<uint64>(job->manifest)[index] = offset;
 		write_tablet(staged, header, c->chunks, arena_next_serial(), arena_at<char>(offset));
 		place_tablet(arena_at<TabletHeader>(offset), offset);
-		count_images(c);
 	}
 	copier_restart(c, next_block);
 	return 0;
@@ -483,7 +494,7 @@ copier_has_room(const Copier *c, uint32 rows, uint32 limit)
 
 	for (int i = 0; i < c->nvariable; i++)
 		images += c->variable[i]->nimages;
-	return c->nrows + rows <= limit && c->nblocks < MAX_TABLET_BLOCKS && images < TABLET_IMAGES;
+	return c->nrows + rows <= limit && c->nblocks < MAX_TABLET_BLOCKS && images < c->max_images;
 }
 
 static void
