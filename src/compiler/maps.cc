@@ -335,8 +335,7 @@ scan_expr(const Node *node, MapScan *scan)
 	}
 }
 
-/* The column itself, under what changes neither bytes nor nulls? */
-static const Var *
+const Var *
 bare_column(const Expr *expr)
 {
 	while (IsA(expr, RelabelType) || IsA(expr, CollateExpr))

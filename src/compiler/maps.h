@@ -92,6 +92,9 @@ struct OutputForm
 	int			map;
 };
 
+/* The column itself, under what changes neither bytes nor nulls; NULL if the expression is more than that. */
+const Var  *bare_column(const Expr *expr);
+
 /*
  * Is it an expression (no bare column) over one dictionary column alone, that PostgreSQL
  * can evaluate for each entry beforehand? It raises nothing: an error leads to PostgreSQL's own plan.

@@ -25,15 +25,6 @@ namespace gpuvm {
 
 /* -- which columns ------------------------------------------------------------------------- */
 
-/* The column under what changes no bytes; NULL if the expression is more than that. */
-static const Var *
-bare_var(const Expr *expr)
-{
-	while (IsA(expr, RelabelType) || IsA(expr, CollateExpr))
-		expr = IsA(expr, RelabelType) ? ((const RelabelType *) expr)->arg : ((const CollateExpr *) expr)->arg;
-	return IsA(expr, Var) ? (const Var *) expr : nullptr;
-}
-
 static bool
 is_variable_column(const CompileInput *input, const Var *var)
 {
@@ -54,7 +45,7 @@ is_variable_column(const CompileInput *input, const Var *var)
 const Var *
 variable_var(const CompileInput *input, const Expr *expr)
 {
-	const Var  *var = bare_var(expr);
+	const Var  *var = bare_column(expr);
 
 	return var != nullptr && is_variable_column(input, var) ? var : nullptr;
 }
