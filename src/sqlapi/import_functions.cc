@@ -59,7 +59,7 @@ named_columns(Relation rel, ArrayType *names, int *count)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot import column \"%s\" of type %s", name, format_type_be(type)),
-					 errhint("Tablets store the built-in scalar types, arrays of them, enums, and domains over these.")));
+					 errhint("Of types that are passed by value, tablets store the built-in scalar ones, enums, and domains over these.")));
 		for (int j = 0; j < i; j++)
 			if (attnums[j] == attnum)
 				ereport(ERROR,
