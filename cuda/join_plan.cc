@@ -59,13 +59,11 @@ bool
 can_skip(const Program *program, const ParamValue *params, const DeviceTabletRef &ref, const CodeMap *maps)
 {
 	const ColumnChunk *chunks = tablet_chunks(ref.tablet);
-	std::vector<ValueRange> columns, regs(PROGRAM_MAX_REGS);
-	std::vector<uint32_t> errors(PROGRAM_MAX_OPS);
+	std::vector<ValueRange> columns, regs(program->nregs);
 
 	for (uint32_t c = 0; c < ref.tablet->ncols; c++)
 		columns.push_back(column_range(chunks[c]));
-	analyze_ranges(program, params, columns.data(), regs.data(), errors.data(), maps);
-	return !may_reach_sink(program, regs.data(), errors.data());
+	return !may_reach_sink(program, params, columns.data(), regs.data(), maps);
 }
 
 const Program *

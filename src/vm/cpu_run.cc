@@ -255,8 +255,7 @@ bool
 CpuProgram::can_skip(const TabletHeader *tablet) const
 {
 	std::vector<ValueRange> chunk_ranges(ncolumns_of_table);
-	std::vector<ValueRange> reg_ranges(PROGRAM_MAX_REGS);
-	uint32_t	op_errors[PROGRAM_MAX_OPS];
+	std::vector<ValueRange> reg_ranges(program->nregs);
 
 	for (const UsedColumn &used : columns)
 	{
@@ -264,8 +263,7 @@ CpuProgram::can_skip(const TabletHeader *tablet) const
 			return false;
 		chunk_ranges[used.number] = column_range(tablet_chunks(tablet)[used.number]);
 	}
-	analyze_ranges(program, params.data(), chunk_ranges.data(), reg_ranges.data(), op_errors, maps);
-	return !may_reach_sink(program, reg_ranges.data(), op_errors);
+	return !may_reach_sink(program, params.data(), chunk_ranges.data(), reg_ranges.data(), maps);
 }
 
 uint64_t

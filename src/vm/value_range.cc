@@ -1012,7 +1012,7 @@ group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, Valu
  * when a jump to it may be taken.
  */
 bool
-may_reach_sink(const Program *program, const ValueRange *regs, const uint32_t *errors)
+may_reach_sink(const Program *program, const ParamValue *params, const ValueRange *columns, ValueRange *regs, const CodeMap *maps)
 {
 	bool		reached[PROGRAM_MAX_OPS + 1] = {};
 	bool		live = true;
@@ -1021,12 +1021,13 @@ may_reach_sink(const Program *program, const ValueRange *regs, const uint32_t *e
 	{
 		const Op   &op = program->ops()[i];
 		const OpForm form = opcode_info[static_cast<int>(op.opcode)].form;
+		const uint32_t errors = op_range(program, op, params, columns, regs, maps);
 		bool		leave = false, stay = true;
 
 		live = live || reached[i];
 		if (!live)
 			continue;
-		if (errors[i] || form == OpForm::GROUP || form == OpForm::AGGSTEP || form == OpForm::RESULT)
+		if (errors || form == OpForm::GROUP || form == OpForm::AGGSTEP || form == OpForm::RESULT)
 			return true;
 		if (form == OpForm::COMPARE && !(op.p5 & COMPARE_STORES))
 		{

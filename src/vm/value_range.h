@@ -55,8 +55,11 @@ void		analyze_ranges(const Program *program, const ParamValue *params, const Val
  */
 void		group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, ValueRange *results);
 
-/* Can a row reach a sink, or an operation that may raise? */
-bool		may_reach_sink(const Program *program, const ValueRange *regs, const uint32_t *errors);
+/*
+ * Can a row reach a sink, or an operation that may raise? As for analyze_ranges(); `regs`, of the program's number of
+ * registers, are filled as far as that needs: it is asked for every tablet of a job.
+ */
+bool		may_reach_sink(const Program *program, const ParamValue *params, const ValueRange *columns, ValueRange *regs, const CodeMap *maps);
 
 }  // namespace gpuvm
 
