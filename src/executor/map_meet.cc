@@ -380,8 +380,14 @@ build_meeting(GpuvmScanState *state, int number, Expr *expr)
 	map->values = larger<char>(nullptr, 0, sizeof(uint32) * Max(Size{map->nentries}, 1));
 	map->nulls = larger<uint64>(nullptr, 0, (Size{map->nentries} + 63) / 64 + 1);
 	state->maps[number] = map;
-	if (plan->kind != MapKind::Constant && (take_other(state, number, map) || take_kept(plan, map)))
+	if (plan->kind != MapKind::Constant && take_kept(plan, map))
 	{
+		MemoryContextSwitchTo(old);
+		return nullptr;
+	}
+	if (plan->kind == MapKind::Order && take_other(state, number, map))
+	{
+		keep(plan, map);
 		MemoryContextSwitchTo(old);
 		return nullptr;
 	}

@@ -58,6 +58,12 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	$$count(*), CASE WHEN d > 2 THEN current_user::text ELSE t END FROM a GROUP BY 2$$, $$count(*), CASE WHEN d > 2 THEN (SELECT min(v) FROM b) ELSE t END FROM a GROUP BY 2$$, $$count(*), CASE WHEN d > 2 THEN 'B' ELSE ci END FROM a GROUP BY 2$$]) q;
 SELECT * FROM asked();
 
+-- Several programs over the same dictionaries.
+INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
+	$$coalesce(v, t), count(DISTINCT d), sum(d), count(*) FROM a GROUP BY 1$$, $$count(DISTINCT coalesce(v, t)) FROM a$$, $$d, count(DISTINCT coalesce(v, t)), count(DISTINCT t), max(v) FROM a GROUP BY d$$, $$coalesce(v, t), d, count(*) FROM a GROUP BY GROUPING SETS ((1), (d), ())$$,
+	$$CASE WHEN d > 2 THEN t ELSE v END, c6, count(*), max(t) FROM a GROUP BY ROLLUP (1, 2)$$, $$a.t, count(DISTINCT b.v), count(DISTINCT coalesce(b.v, a.v)) FROM a JOIN b ON a.t = b.t GROUP BY a.t$$, $$count(DISTINCT t) FILTER (WHERE t <> v), count(DISTINCT d) FILTER (WHERE t < v) FROM a$$]) q;
+SELECT * FROM asked();
+
 -- Keys of joins, of each type, in both directions, and every kind of join.
 INSERT INTO queries (query) SELECT format('SELECT a.id, b.id FROM a JOIN b ON a.%1$s = b.%1$s', col) FROM unnest(ARRAY['t', 'v', 'c', 'c6', 'n', 'w', 'e', 'u', 'b', 'i', 'j', 'ar', 'ci', 'nothing']) col;
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[

@@ -142,5 +142,15 @@ ALTER TABLE p ALTER COLUMN v TYPE text;
 SELECT gpuvm.import('p1'), gpuvm.import('p2a'), gpuvm.import('p2b'), gpuvm.import('p3'), gpuvm.import('p4'), gpuvm.import('rest');
 INSERT INTO queries (query) SELECT query FROM over_all;
 SELECT * FROM asked();
+-- All at once, and one that is added later.
+SELECT count(gpuvm.release(leaf)) FROM unnest('{p1,p2a,p2b,p3,p4,rest}'::regclass[]) leaf;
+SELECT gpuvm.import('p');
+CREATE TABLE p5 PARTITION OF p FOR VALUES FROM (6000) TO (7000) WITH (autovacuum_enabled = off);
+INSERT INTO p SELECT 6000 + i, i % 10, 't' || i % 5, 'p5 ' || i % 3, 'ok' FROM generate_series(1, 200) i;
+SELECT gpuvm.import('p5');
+INSERT INTO queries (query) SELECT query FROM over_all;
+SELECT * FROM asked();
+INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[$$count(DISTINCT t), count(DISTINCT upper(v)) FROM p$$, $$v, count(DISTINCT t), max(t) FROM p GROUP BY v$$, $$t, e, count(*) FROM p GROUP BY ROLLUP (t, e)$$, $$coalesce(t, v), count(DISTINCT a) FROM p GROUP BY 1$$]) q;
+SELECT * FROM asked();
 SET client_min_messages = warning;
 DROP SCHEMA partitions_text CASCADE;
