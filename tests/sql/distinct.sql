@@ -97,7 +97,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		CONTINUE WHEN line !~ 'Program \d|VM Rows|Fallback|Custom';
+		CONTINUE WHEN line !~ 'Program \d|VM Rows|^ *Fallback|Custom';
 		RETURN NEXT line;
 	END LOOP;
 END $$;
