@@ -24,7 +24,7 @@ float_of(uint64_t bits, Type type)
 
 /* Fixed point, and what its lanes noted, rounded once. */
 uint64_t
-float_sum_bits(const Partial &r, int scale)
+float_sum_bits(const Partial &r, int scale, int rest)
 {
 	FloatSumInfo info = {};
 	int64_t		limbs[FLOAT_SUM_LIMBS] = {};
@@ -32,12 +32,12 @@ float_sum_bits(const Partial &r, int scale)
 	info.flags = static_cast<uint8_t>(FLOAT_SUM_SEEN | (r.count & SUM_NAN ? FLOAT_SUM_NAN : 0) | (r.count & SUM_POS_INF ? FLOAT_SUM_POS_INF : 0) |
 		(r.count & SUM_NEG_INF ? FLOAT_SUM_NEG_INF : 0) | (r.count & SUM_NOT_NEG_ZERO ? FLOAT_SUM_NOT_NEG_ZERO : 0));
 	float_fixed_limbs(static_cast<int128>(static_cast<uint128>(static_cast<uint64_t>(r.hi)) << 64 | r.lo), scale, limbs);
-	return double_bits(float_sum_round(info, limbs, FloatSumWindow{0, FLOAT_SUM_LIMBS}));
+	return double_bits(float_sum_rest(info, limbs, FloatSumWindow{0, FLOAT_SUM_LIMBS}, rest));
 }
 
 /* The aggregate's value as result columns hold it; returns its ErrorBits. */
 uint32_t
-final_value(const DeviceProgram &p, int agg, const Partial &r, uint64_t (&value)[2], bool *null)
+final_value(const DeviceProgram &p, int agg, int rest, const Partial &r, uint64_t (&value)[2], bool *null)
 {
 	AggFn		fn = p.agg_fn[agg];
 	Type		type = p.agg_type[agg];
@@ -54,7 +54,7 @@ final_value(const DeviceProgram &p, int agg, const Partial &r, uint64_t (&value)
 			value[0] = r.count;
 			return 0;
 		case AggFn::Sum:
-			value[0] = is_float ? float_sum_bits(r, p.agg_scale[agg]) : r.lo;
+			value[0] = is_float ? float_sum_bits(r, p.agg_scale[agg], rest) : r.lo;
 			value[1] = is_float ? 0 : static_cast<uint64_t>(r.hi);
 			return 0;
 		case AggFn::Min:
@@ -102,7 +102,7 @@ emit_aggregates(const DeviceProgram &program, const LaunchState &state, uint64_t
 		uint64_t	value[2];
 		bool		null;
 
-		errors |= final_value(program, agg, state.result[agg], value, &null);
+		errors |= final_value(program, agg, program.groups.rests[c], state.result[agg], value, &null);
 		memcpy(area + layout[c].values, value, static_cast<size_t>(type_width(program.result_type[c])));
 		memset(area + layout[c].nulls, 0, capacity / 8);
 		area[layout[c].nulls] = null ? 1 : 0;
@@ -113,7 +113,7 @@ emit_aggregates(const DeviceProgram &program, const LaunchState &state, uint64_t
 		uint64_t	value[2];
 		bool		null;
 
-		errors |= final_value(program, i, state.result[i], value, &null);
+		errors |= final_value(program, i, 0, state.result[i], value, &null);
 	}
 	return errors;
 }

@@ -288,6 +288,7 @@ struct GroupLayout
 	GroupCell	cells[MAX_CELLS];
 	GroupAgg	aggs[MAX_AGGS];
 	uint8_t		sources[PROGRAM_MAX_COLUMNS];	/* of result columns: a key, or GROUP_SOURCE_AGG | an aggregate */
+	uint8_t		rests[PROGRAM_MAX_COLUMNS];		/* result_rest() of those of an aggregate */
 };
 constexpr uint8_t GROUP_SOURCE_AGG = 0x80;
 

@@ -127,7 +127,7 @@ int_sum(const GroupLayout &g, const GroupAgg &agg, const char *row)
 }
 
 GPUVM_D Value
-float_sum(const GroupLayout &g, const GroupAgg &agg, const char *row)
+float_sum(const GroupLayout &g, const GroupAgg &agg, const char *row, int rest)
 {
 	FloatSumInfo info = sum_info(g, agg, row);
 	int64_t		limbs[FLOAT_SUM_LIMBS + 3] = {};
@@ -142,7 +142,7 @@ float_sum(const GroupLayout &g, const GroupAgg &agg, const char *row)
 		for (int i = 0; i < agg.limbs; i++)
 			limbs[i] = static_cast<int64_t>(cell<uint64_t>(row, static_cast<uint16_t>(agg.value + 8 * i)));
 	}
-	return Value{double_bits(float_sum_round(info, limbs, window)), 0, !(info.flags & FLOAT_SUM_SEEN)};
+	return Value{double_bits(float_sum_rest(info, limbs, window, rest)), 0, !(info.flags & FLOAT_SUM_SEEN)};
 }
 
 GPUVM_D Value
@@ -154,7 +154,7 @@ bits_value(const GroupLayout &g, AggFn fn, Type type, const GroupAgg &agg, const
 }
 
 GPUVM_D Value
-agg_value(const DeviceProgram &p, int i, const char *row)
+agg_value(const DeviceProgram &p, int i, int rest, const char *row)
 {
 	const GroupAgg &agg = p.groups.aggs[i];
 	AggFn		fn = p.agg_fn[i];
@@ -166,7 +166,7 @@ agg_value(const DeviceProgram &p, int i, const char *row)
 		case AggFn::Count:
 			return Value{inputs_of(p.groups, agg, row), 0, false};
 		case AggFn::Sum:
-			return type_is_float(type) ? float_sum(p.groups, agg, row) : int_sum(p.groups, agg, row);
+			return type_is_float(type) ? float_sum(p.groups, agg, row, rest) : int_sum(p.groups, agg, row);
 		case AggFn::Min:
 		case AggFn::Max:
 		{
@@ -324,7 +324,7 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 		Value		v = {0, 0, false};
 
 		if (there)
-			v = source & GROUP_SOURCE_AGG ? agg_value(p, source & ~GROUP_SOURCE_AGG, row) : key_value(p, table, r, source);
+			v = source & GROUP_SOURCE_AGG ? agg_value(p, source & ~GROUP_SOURCE_AGG, p.groups.rests[c], row) : key_value(p, table, r, source);
 		if (v.null)
 			v.lo = v.hi = 0;
 		if (there)

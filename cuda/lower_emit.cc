@@ -52,6 +52,13 @@ swapped(Opcode o)
 
 }  // namespace
 
+/* One of those that stand with the rare operations, which have two operands. */
+static bool
+is_float_function(Opcode o)
+{
+	return o >= Opcode::Sqrt && o <= Opcode::Sign;
+}
+
 /* The comparison as an interval of the column's values, or its complement. */
 const char *
 Lowering::filter_column(const Op &op)
@@ -327,6 +334,11 @@ Lowering::emit(const Op &op, int address)
 				d->aux = op.p5;
 			if (form == OpForm::IN)
 				emit_in(op, d);
+			if (form == OpForm::UNARY && is_float_function(op.opcode))
+			{
+				d->b = 0;
+				d->flags |= DOP_B_IMM;	/* there is none */
+			}
 			if (form == OpForm::FIELD)
 			{
 				d->aux = static_cast<uint8_t>(op.p3);

@@ -324,7 +324,8 @@ Lowering::analyse_groups()
 			{
 				int64_t		source = program->aux()[ops[i].p3 + c];
 
-				g.sources[c] = static_cast<uint8_t>(source >= RESULT_FROM_AGG ? GROUP_SOURCE_AGG | (source - RESULT_FROM_AGG) : source);
+				g.sources[c] = static_cast<uint8_t>(source >= RESULT_FROM_AGG ? GROUP_SOURCE_AGG | result_agg(source) : source);
+				g.rests[c] = static_cast<uint8_t>(source >= RESULT_FROM_AGG ? result_rest(source) : 0);
 			}
 	for (int i = program->parallel + 1; i < program->converge; i++)
 		if (ops[i].opcode == Opcode::AggStep)

@@ -28,16 +28,16 @@ is_rare_code(uint32_t code)
 	return code >= generic_code(FIRST_RARE, Type::None) && code < generic_code(LAST_RARE, Type::None) + 16u;
 }
 
-/* r = f(a, b, &errors) for every row; b is of type B. */
-template <typename B, int R, typename F>
+/* r = f(a, b, &errors) for every row; a and r are of type A, of 64 bits, b is of type B. */
+template <typename A, typename B, int R, typename F>
 GPUVM_D void
-each_value(Machine<R> &m, const OpView &op, F f)
+each_of(Machine<R> &m, const OpView &op, F f)
 {
-	const Operand<int64_t, R> a = operand_a<int64_t>(m, op);
+	const Operand<A, R> a = operand_a<A>(m, op);
 	const Operand<B, R> b = operand_b<B>(m, op);
-	int64_t    *to = reinterpret_cast<int64_t *>(place_of<int64_t>(m, op.dst()));
+	A		   *to = reinterpret_cast<A *>(place_of<A>(m, op.dst()));
 	const uint32_t nulls = either_null(m, op), active = m.live & ~nulls;
-	const int	turn = static_cast<int>(Order<int64_t, R>(m).x / sizeof(int64_t));
+	const int	turn = static_cast<int>(Order<A, R>(m).x / sizeof(A));
 	uint32_t	errors = 0;
 
 	mask_write(m, op.dst_null(), nulls);
@@ -52,6 +52,20 @@ each_value(Machine<R> &m, const OpView &op, F f)
 	}
 	if (op.flags() & DOP_CHECKED)
 		raise(m, errors);
+}
+
+template <typename B, int R, typename F>
+GPUVM_D void
+each_value(Machine<R> &m, const OpView &op, F f)
+{
+	each_of<int64_t, B>(m, op, f);
+}
+
+template <int R, typename F>
+GPUVM_D void
+each_float(Machine<R> &m, const OpView &op, F f)
+{
+	each_of<double, double>(m, op, f);
 }
 
 /* The part of a zone table that lowering has left. */
@@ -73,6 +87,10 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 	Machine<R>	m = {region, threadIdx.x % 32, staged_lane, live};
 	const DateField field = static_cast<DateField>(op.aux());
 
+#define GPUVM_RARE_FLOAT(name) \
+		case generic_code(Opcode::name, Type::F64): \
+			each_float(m, op, [](double a, double, uint32_t *e) { return sem::name<Type::F64>(a, e); }); \
+			break;
 #define GPUVM_RARE(name, B, call) \
 		case generic_code(Opcode::name, Type::I64): \
 			each_value<B>(m, op, [=](int64_t a, B b, uint32_t *e) { (void) b; return sem::call; }); \
@@ -93,6 +111,15 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 		GPUVM_RARE(TimestampAddDays, int32_t, TimestampAddDays(a, b, e))
 		GPUVM_RARE(TimestampAddMicros, int64_t, TimestampAddMicros(a, b, e))
 		GPUVM_RARE(TimeAddMicros, int64_t, TimeAddMicros(a, b, e))
+		GPUVM_RARE_FLOAT(Sqrt)
+		GPUVM_RARE_FLOAT(Ceil)
+		GPUVM_RARE_FLOAT(Floor)
+		GPUVM_RARE_FLOAT(Trunc)
+		GPUVM_RARE_FLOAT(Round)
+		GPUVM_RARE_FLOAT(Sign)
+		case generic_code(Opcode::MulRest, Type::F64):
+			each_float(m, op, [](double a, double b, uint32_t *e) { return sem::MulRest<Type::F64>(a, b, e); });
+			break;
 		case generic_code(Opcode::ZoneShift, Type::I64):
 		{
 			const ZoneTable table = zone_table(m, op);
@@ -107,6 +134,7 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 			__builtin_unreachable();
 	}
 #undef GPUVM_RARE
+#undef GPUVM_RARE_FLOAT
 }
 
 }  // namespace cuda

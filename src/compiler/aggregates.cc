@@ -36,6 +36,11 @@ struct AggEntry
 	{F_STDDEV_SAMP_##type, FinalKind::Variance, AggFn::Sum, prefix##_STDDEV_SAMP}, \
 	{F_STDDEV_##type, FinalKind::Variance, AggFn::Sum, prefix##_STDDEV_SAMP}
 
+#define STATISTIC(agg, final) {agg, FinalKind::FloatStatistic, AggFn::Sum, final}
+#define FLOAT_VARIANCE(type) \
+	STATISTIC(F_VAR_POP_##type, F_FLOAT8_VAR_POP), STATISTIC(F_VAR_SAMP_##type, F_FLOAT8_VAR_SAMP), STATISTIC(F_VARIANCE_##type, F_FLOAT8_VAR_SAMP), \
+	STATISTIC(F_STDDEV_POP_##type, F_FLOAT8_STDDEV_POP), STATISTIC(F_STDDEV_SAMP_##type, F_FLOAT8_STDDEV_SAMP), STATISTIC(F_STDDEV_##type, F_FLOAT8_STDDEV_SAMP)
+
 static const AggEntry entries[] = {
 	DIRECT(F_COUNT_, CountStar), DIRECT(F_COUNT_ANY, Count),
 	SUM(F_SUM_INT2, SumToInt8), SUM(F_SUM_INT4, SumToInt8), SUM(F_SUM_MONEY, SumToInt8),
@@ -44,6 +49,11 @@ static const AggEntry entries[] = {
 	SUM(F_AVG_INT2, AvgToNumeric), SUM(F_AVG_INT4, AvgToNumeric), SUM(F_AVG_INT8, AvgToNumeric), SUM(F_AVG_NUMERIC, AvgToNumeric),
 	SUM(F_AVG_FLOAT4, AvgToFloat8), SUM(F_AVG_FLOAT8, AvgToFloat8),
 	VARIANCE(INT2, F_NUMERIC_POLY), VARIANCE(INT4, F_NUMERIC_POLY), VARIANCE(INT8, F_NUMERIC), VARIANCE(NUMERIC, F_NUMERIC),
+	FLOAT_VARIANCE(FLOAT4), FLOAT_VARIANCE(FLOAT8),
+	STATISTIC(F_CORR, F_FLOAT8_CORR), STATISTIC(F_COVAR_POP, F_FLOAT8_COVAR_POP), STATISTIC(F_COVAR_SAMP, F_FLOAT8_COVAR_SAMP),
+	STATISTIC(F_REGR_AVGX, F_FLOAT8_REGR_AVGX), STATISTIC(F_REGR_AVGY, F_FLOAT8_REGR_AVGY), STATISTIC(F_REGR_INTERCEPT, F_FLOAT8_REGR_INTERCEPT),
+	STATISTIC(F_REGR_R2, F_FLOAT8_REGR_R2), STATISTIC(F_REGR_SLOPE, F_FLOAT8_REGR_SLOPE), STATISTIC(F_REGR_SXX, F_FLOAT8_REGR_SXX),
+	STATISTIC(F_REGR_SXY, F_FLOAT8_REGR_SXY), STATISTIC(F_REGR_SYY, F_FLOAT8_REGR_SYY), STATISTIC(F_REGR_COUNT, F_INT8INC_FLOAT8_FLOAT8),
 	MINMAX(INT2), MINMAX(INT4), MINMAX(INT8), MINMAX(FLOAT4), MINMAX(FLOAT8), MINMAX(NUMERIC), MINMAX(OID), MINMAX(MONEY),
 	MINMAX(DATE), MINMAX(TIME), MINMAX(TIMESTAMP), MINMAX(TIMESTAMPTZ),
 	/* of a dictionary's entries */
@@ -74,7 +84,7 @@ refuse(CompileInput *input, const char *reason)
 bool
 same_vm_aggregate(const VmAggregate &a, const VmAggregate &b)
 {
-	return a.fn == b.fn && a.input == b.input && a.collation == b.collation && equal(a.arg, b.arg) && equal(a.filter, b.filter);
+	return a.fn == b.fn && a.input == b.input && a.rest == b.rest && equal(a.other, b.other) && a.collation == b.collation && equal(a.arg, b.arg) && equal(a.filter, b.filter);
 }
 
 static void
@@ -87,6 +97,47 @@ add_part(AggregatePlan *plan, const Aggref *agg, AggFn fn, AggInput input = AggI
 	part->filter = agg->aggfilter;
 	part->input = input;
 	part->collation = input == AggInput::Rank ? agg->inputcollid : InvalidOid;
+	part->other = nullptr;
+	part->rest = 0;
+}
+
+static void
+add_double(AggregatePlan *plan, const Aggref *agg, AggFn fn, Expr *arg, Expr *other, AggInput input, int rest)
+{
+	plan->parts[plan->nparts++] = VmAggregate{fn, arg, agg->aggfilter, input, InvalidOid, other, rest};
+}
+
+/* A sum as it rounds, and what that leaves, `n` times in all. */
+static void
+add_exact(AggregatePlan *plan, const Aggref *agg, Expr *arg, Expr *other, AggInput input, int n)
+{
+	for (int i = 0; i < n; i++)
+		add_double(plan, agg, AggFn::Sum, arg, other, input, i);
+}
+
+/* In the order of executor/float_statistics.cc. */
+static void
+add_statistic(AggregatePlan *plan, const Aggref *agg)
+{
+	Expr	   *y = linitial_node(TargetEntry, agg->args)->expr;
+	Expr	   *x = list_length(agg->args) > 1 ? lsecond_node(TargetEntry, agg->args)->expr : nullptr;
+
+	add_double(plan, agg, AggFn::Count, y, x, x != nullptr ? AggInput::DoubleProduct : AggInput::Double, 0);
+	if (plan->extra == F_INT8INC_FLOAT8_FLOAT8)
+		return;
+	for (int i = 0; i < (x != nullptr ? 2 : 1); i++)
+	{
+		Expr	   *one = i == 0 && x != nullptr ? x : y;
+		Expr	   *two = x == nullptr ? nullptr : i == 0 ? y : x;
+
+		add_exact(plan, agg, one, two, AggInput::Double, 3);
+		add_exact(plan, agg, one, two, AggInput::DoubleSquare, 3);
+		add_exact(plan, agg, one, two, AggInput::DoubleSquareRest, 2);
+	}
+	if (x == nullptr)
+		return;
+	add_exact(plan, agg, y, x, AggInput::DoubleProduct, 3);
+	add_exact(plan, agg, y, x, AggInput::DoubleProductRest, 2);
 }
 
 bool
@@ -108,7 +159,12 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 	plan->kind = entry->kind;
 	plan->extra = entry->final;
 	plan->nparts = 0;
-	if ((entry->kind == FinalKind::SumToFloat4 || entry->kind == FinalKind::SumToFloat8 || entry->kind == FinalKind::AvgToFloat8) &&
+	if (entry->kind == FinalKind::FloatStatistic && setting_float_sums)
+	{
+		add_statistic(plan, agg);
+		return true;
+	}
+	if ((entry->kind == FinalKind::FloatStatistic || entry->kind == FinalKind::SumToFloat4 || entry->kind == FinalKind::SumToFloat8 || entry->kind == FinalKind::AvgToFloat8) &&
 		!setting_float_sums)
 		return refuse(input, "gpuvm.float_sums is off");
 	if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max))

@@ -23,6 +23,9 @@ extern "C" {
 
 namespace gpuvm {
 
+/* float.c's, for degrees() and radians() */
+constexpr double RADIANS_PER_DEGREE = 0.0174532925199432957692;
+
 /* An OR of comparisons in place of In is not worth more registers than this. */
 constexpr int MAX_IN_CHAIN = 32;
 
@@ -443,6 +446,9 @@ compile_call(Compiler *c, Oid function, List *args, Oid collation)
 			return rb < 0 ? -1 : value(c, fn->opcode, fn->operand, ra, rb);
 		case FnKind::Same:
 			return ra;
+		case FnKind::Angle:
+			rb = float_value(c, Type::F64, RADIANS_PER_DEGREE);
+			return rb < 0 ? -1 : value(c, fn->opcode, Type::F64, ra, rb);
 		case FnKind::Cast:
 			return convert(c, ra, fn->operand);
 		default:				/* Unary, Convert */

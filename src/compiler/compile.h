@@ -89,7 +89,19 @@ enum class AggInput : int
 	Square,						/* its product with itself */
 	Scale,						/* a numeric's display scale, where that differs from row to row */
 	Rank,						/* the place of a dictionary type's value in the order of its type (compile_rank) */
+	/* of statistics of floats, of rows where `other` is not null (if there is one): */
+	Double,						/* as float8 */
+	DoubleSquare,				/* the square of that, rounded, */
+	DoubleSquareRest,			/* and what it lost */
+	DoubleProduct,				/* the same of the product with `other` */
+	DoubleProductRest,
 };
+
+constexpr bool
+is_double(AggInput input)
+{
+	return input >= AggInput::Double;
+}
 
 /* One aggregate of the program. */
 struct VmAggregate
@@ -99,6 +111,8 @@ struct VmAggregate
 	Expr	   *filter;			/* NULL without FILTER */
 	AggInput	input;
 	Oid			collation;		/* of Rank */
+	Expr	   *other;			/* of Double and what follows: the second argument, or NULL */
+	int			rest;			/* of a sum of floats: which part of it (result_rest()); those of one sum are one aggregate of the program */
 };
 
 bool		same_vm_aggregate(const VmAggregate &a, const VmAggregate &b);
@@ -126,9 +140,10 @@ enum class FinalKind : int
 	AvgToNumeric,				/* of integers and numeric: sum, count (and greatest display scale) */
 	AvgToFloat8,				/* of floats: sum and count */
 	Variance,					/* of integers and numeric: sum, sum of squares, count (and greatest display scale); extra: PostgreSQL's final function */
+	FloatStatistic,				/* var_pop() and its kin of floats, corr(), regr_*: count and exact sums; extra: PostgreSQL's final function */
 };
 
-constexpr int MAX_AGG_PARTS = 4;
+constexpr int MAX_AGG_PARTS = 24;
 
 struct AggregatePlan
 {

@@ -57,6 +57,10 @@ static FnEntry entries[] = {
 	UNARY(F_FLOAT4ABS, Abs, F32), UNARY(F_FLOAT8ABS, Abs, F64),
 	UNARY(F_ABS_INT2, Abs, I16), UNARY(F_ABS_INT4, Abs, I32), UNARY(F_ABS_INT8, Abs, I64),
 	UNARY(F_ABS_FLOAT4, Abs, F32), UNARY(F_ABS_FLOAT8, Abs, F64),
+	UNARY(F_SQRT_FLOAT8, Sqrt, F64), UNARY(F_DSQRT, Sqrt, F64), UNARY(F_CEIL_FLOAT8, Ceil, F64), UNARY(F_CEILING_FLOAT8, Ceil, F64),
+	UNARY(F_FLOOR_FLOAT8, Floor, F64), UNARY(F_TRUNC_FLOAT8, Trunc, F64), UNARY(F_DTRUNC, Trunc, F64),
+	UNARY(F_ROUND_FLOAT8, Round, F64), UNARY(F_DROUND, Round, F64), UNARY(F_SIGN_FLOAT8, Sign, F64),
+	KIND(F_DEGREES, Angle, Div, F64), KIND(F_RADIANS, Angle, Mul, F64),
 	SAME(F_INT2UP, I16), SAME(F_INT4UP, I32), SAME(F_INT8UP, I64),
 	SAME(F_FLOAT4UP, F32), SAME(F_FLOAT8UP, F64),
 
@@ -158,6 +162,23 @@ function_refusal(Oid function)
 	{
 		case F_NUMERIC_DIV:
 			return "the display scale of a quotient depends on its operands";
+		case F_CBRT:
+		case F_DCBRT:
+		case F_EXP_FLOAT8:
+		case F_DEXP:
+		case F_LN_FLOAT8:
+		case F_DLOG1:
+		case F_LOG_FLOAT8:
+		case F_LOG10_FLOAT8:
+		case F_DLOG10:
+		case F_POW_FLOAT8_FLOAT8:
+		case F_POWER_FLOAT8_FLOAT8:
+		case F_DPOW:
+		case F_SIN:
+		case F_COS:
+		case F_TAN:
+		case F_ATAN2:
+			return "its last digits are the mathematical library's";
 		case F_TIMESTAMP_MI:
 		case F_TIMESTAMPTZ_MI:
 			return "an interval that is computed has no form in the virtual machine";

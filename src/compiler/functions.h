@@ -18,6 +18,7 @@ enum class FnKind : uint8_t
 	Shift,						/* first argument of `operand`, second I32 */
 	Unary,						/* argument and result of `operand` */
 	Same,						/* the argument itself (unary plus) */
+	Angle,						/* degrees in radians, or back */
 	Compare,					/* both arguments converted to `operand`; Bool */
 	CompareDateLeft,			/* date with timestamp */
 	CompareDateRight,			/* timestamp with date */

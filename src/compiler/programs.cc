@@ -718,9 +718,34 @@ aggregate_type(const VmAggregate &agg)
 		return Type::None;
 	if (agg.input == AggInput::Square)
 		return Type::I64;
+	if (is_double(agg.input))
+		return Type::F64;
 	if (agg.input == AggInput::Scale || agg.input == AggInput::Rank)
 		return Type::I32;
 	return vm_type(exprType(reinterpret_cast<const Node *>(agg.arg)));
+}
+
+/* The argument of a statistic of floats. */
+static int
+double_argument(Compiler *c, const VmAggregate &agg)
+{
+	const bool	product = agg.input == AggInput::DoubleProduct || agg.input == AggInput::DoubleProductRest;
+	const bool	lost = agg.input == AggInput::DoubleSquareRest || agg.input == AggInput::DoubleProductRest;
+	int			reg = convert(c, compile_expr(c, agg.arg), Type::F64);
+	int			other = agg.other == nullptr || reg < 0 ? reg : compile_expr(c, agg.other);
+
+	if (other < 0)
+		return -1;
+	if (product)
+		return value(c, lost ? Opcode::MulRest : Opcode::Mul, Type::F64, reg, other);
+	if (agg.other != nullptr)
+	{
+		int			null = null_value(c, Type::F64);
+		int			there = null < 0 ? -1 : value(c, Opcode::NotNull, c->b->reg_type[other], other);
+
+		reg = there < 0 ? -1 : value(c, Opcode::Select, Type::F64, reg, null, there);
+	}
+	return reg < 0 || agg.input == AggInput::Double ? reg : value(c, lost ? Opcode::MulRest : Opcode::Mul, Type::F64, reg, reg);
 }
 
 static int
@@ -731,6 +756,8 @@ aggregate_argument(Compiler *c, const VmAggregate &agg)
 
 	if (agg.input == AggInput::Rank)
 		return compile_rank(c, agg.arg, agg.collation);
+	if (is_double(agg.input))
+		return double_argument(c, agg);
 	/* What a sum shows is the greatest of its scales, which is an aggregate of its own; what is counted is not shown. */
 	c->scale_use = added ? ScaleUse::Each : agg.fn == AggFn::Count ? ScaleUse::None : ScaleUse::One;
 	reg = agg.fn == AggFn::Count ? compile_presence(c, agg.arg) : compile_expr(c, agg.arg);
@@ -768,7 +795,10 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 		/* PostgreSQL evaluates the argument only where the filter is true. */
 		if (!may_be_conditional(c, agg.arg))
 			return false;
-		guarded = agg.arg != nullptr && can_raise(agg.arg);
+		/* squares may raise, too */
+		guarded = agg.arg != nullptr && (can_raise(agg.arg) || (agg.other != nullptr && can_raise(agg.other)) || is_double(agg.input));
+		if (agg.other != nullptr && !may_be_conditional(c, agg.other))
+			return false;
 	}
 	if (guarded)
 		br = branch_open(c, Opcode::IfNot, filter, true);
@@ -811,6 +841,21 @@ aggregate_name(AggFn fn)
 	return names[static_cast<int>(fn)];
 }
 
+/* The number of the program's aggregate: parts of one sum share it. */
+static int
+program_aggregate(const VmAggregate *aggs, const int *numbers, int i, int *nsteps)
+{
+	for (int j = 0; j < i; j++)
+	{
+		VmAggregate same = aggs[j];
+
+		same.rest = aggs[i].rest;
+		if (same_vm_aggregate(same, aggs[i]))
+			return numbers[j];
+	}
+	return (*nsteps)++;
+}
+
 static bool
 groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
 {
@@ -819,6 +864,8 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	int64_t		sources[PROGRAM_MAX_COLUMNS];
 	int64_t		key_regs[PROGRAM_MAX_COLUMNS];
 	List	   *outputs = list_copy(keys);
+	int			numbers[PROGRAM_MAX_COLUMNS];
+	int			nsteps = 0;
 	int			parallel;
 	ListCell   *lc;
 
@@ -848,10 +895,11 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	{
 		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, aggregate_type(aggs[i])), nkeys + i, 0, 0,
 			 c->b->add_name(aggregate_name(aggs[i].fn)));
-		outputs = lappend(lappend(outputs, aggs[i].arg), aggs[i].filter);
-		sources[nkeys + i] = RESULT_FROM_AGG | i;
+		outputs = lappend(lappend(lappend(outputs, aggs[i].arg), aggs[i].other), aggs[i].filter);
+		numbers[i] = program_aggregate(aggs, numbers, i, &nsteps);
+		sources[nkeys + i] = RESULT_FROM_AGG | numbers[i] | RESULT_REST * aggs[i].rest;
 	}
-	emit(c, Opcode::AggOpen, Type::None, nkeys, naggs, c->b->add_aux(sources, nkeys + naggs));
+	emit(c, Opcode::AggOpen, Type::None, nkeys, nsteps, c->b->add_aux(sources, nkeys + naggs));
 	parallel = compile_source(c, outputs);
 	if (parallel < 0)
 		return false;
@@ -866,9 +914,11 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	}
 	if (nkeys > 0)
 		emit(c, Opcode::Group, Type::None, nkeys, c->b->add_aux(key_regs, nkeys), 0);
+	nsteps = 0;
 	for (int i = 0; i < naggs; i++)
 	{
-		if (!compile_aggregate(c, aggs[i], i, &out->outputs[nkeys + i]))
+		out->outputs[nkeys + i] = PLAIN_OUTPUT;
+		if (numbers[i] == nsteps && !compile_aggregate(c, aggs[i], nsteps++, &out->outputs[nkeys + i]))
 			return false;
 	}
 	out->noutputs = nkeys + naggs;

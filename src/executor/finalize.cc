@@ -164,6 +164,16 @@ variance(const Parts &parts, bool *isnull)
 	return call_support(final, state, isnull);
 }
 
+static Datum
+statistic_of(const Parts &parts, bool *isnull)
+{
+	double		sums[MAX_AGG_PARTS] = {};
+
+	for (int i = 1; i < parts.count(); i++)
+		sums[i - 1] = view_is_null(parts.views[parts.column(i)], parts.row) ? 0 : parts.value<double>(i);
+	return float_statistic(static_cast<Oid>(lsecond_int(parts.final)), parts.value<int64>(0), sums, isnull);
+}
+
 Datum
 finalize_aggregate(const List *final, const ColumnView *views, const OutputForm *outputs, uint32 row, bool *isnull)
 {
@@ -195,6 +205,8 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 			return Float8GetDatum((load<double>(value, row) + 0.0) / static_cast<double>(parts.value<int64>(1)));
 		case FinalKind::Variance:
 			return variance(parts, isnull);
+		case FinalKind::FloatStatistic:
+			return statistic_of(parts, isnull);
 	}
 	return (Datum) 0;			/* not reached: the switch is exhaustive */
 }

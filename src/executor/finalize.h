@@ -32,6 +32,11 @@ Datum		view_datum(const ColumnView &view, uint32 row);
  */
 Datum		finalize_aggregate(const List *final, const ColumnView *views, const OutputForm *outputs, uint32 row, bool *isnull);
 
+/* -- float_statistics.cc ------------------------------------------------------------------- */
+
+/* What PostgreSQL's final function gives of so many rows; `sums` in the order of plan_aggregate(). */
+Datum		float_statistic(Oid final, int64 count, const double *sums, bool *isnull);
+
 }  // namespace gpuvm
 
 #endif

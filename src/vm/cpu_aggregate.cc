@@ -574,7 +574,7 @@ CpuProgram::can_fail_at_end() const
 
 /* The final values of n groups, as rows from `at` on of a result column. */
 void
-CpuProgram::emit_agg(const AggInfo &agg, char *const *rows, uint32_t n, Type type, char *values, uint64_t *nulls, uint32_t at) const
+CpuProgram::emit_agg(const AggInfo &agg, int rest, char *const *rows, uint32_t n, Type type, char *values, uint64_t *nulls, uint32_t at) const
 {
 	const size_t width = static_cast<size_t>(type_width(type));
 	char	   *to = values + at * width;
@@ -660,7 +660,7 @@ CpuProgram::emit_agg(const AggInfo &agg, char *const *rows, uint32_t n, Type typ
 					memcpy(limbs, sum_limbs(state), sizeof(int64_t) * window.count);
 				}
 
-				const double sum = float_sum_round(info, limbs, window);
+				const double sum = float_sum_rest(info, limbs, window, rest);
 
 				memcpy(to + i * sizeof(sum), &sum, sizeof(sum));
 				if (!(info.flags & FLOAT_SUM_SEEN))

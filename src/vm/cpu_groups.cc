@@ -809,7 +809,7 @@ CpuProgram::emit_groups(const CpuState *state, uint64_t from, char *area, uint32
 			uint64_t   *nulls = reinterpret_cast<uint64_t *>(area + layout[c].nulls);
 
 			if (sources[c] >= RESULT_FROM_AGG)
-				emit_agg(aggs[sources[c] - RESULT_FROM_AGG], rows, count, type, values, nulls, first);
+				emit_agg(aggs[result_agg(sources[c])], result_rest(sources[c]), rows, count, type, values, nulls, first);
 			else
 				emit_key(s, static_cast<size_t>(sources[c]), from + first, rows, count, type, values, nulls, first);
 		}

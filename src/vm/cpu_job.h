@@ -432,7 +432,7 @@ private:
 	void		merge_row(char *into, char *from) const;
 	uint32_t	finish_row(char *row) const;
 	bool		can_fail_at_end() const;
-	void		emit_agg(const AggInfo &agg, char *const *rows, uint32_t n, Type type, char *values, uint64_t *nulls, uint32_t at) const;
+	void		emit_agg(const AggInfo &agg, int rest, char *const *rows, uint32_t n, Type type, char *values, uint64_t *nulls, uint32_t at) const;
 
 	/* cpu_groups.cc */
 	friend class WorkerState;

@@ -137,6 +137,7 @@ check_unary(Opcode opcode, Type type)
 		GPUVM_CHECK_UNARY(Neg)
 		GPUVM_CHECK_UNARY(Abs)
 		GPUVM_CHECK_UNARY(DateToTimestamp)
+		GPUVM_CHECK_UNARY(Sqrt)
 		default: return nullptr;
 	}
 }

@@ -153,6 +153,7 @@ binary(Opcode opcode, Type type, OperandForm form, bool checked)
 		GPUVM_CASE_BINARY(TimestampAddDays)
 		GPUVM_CASE_BINARY(TimestampAddMicros)
 		GPUVM_CASE_BINARY(TimeAddMicros)
+		GPUVM_CASE_BINARY(MulRest)
 		default: return nullptr;
 	}
 }
@@ -168,6 +169,12 @@ unary(Opcode opcode, Type type, bool checked)
 		GPUVM_CASE_UNARY(DateToTimestamp)
 		GPUVM_CASE_UNARY(DateToTimestampSat)
 		GPUVM_CASE_UNARY(TimestampToDate)
+		GPUVM_CASE_UNARY(Sqrt)
+		GPUVM_CASE_UNARY(Ceil)
+		GPUVM_CASE_UNARY(Floor)
+		GPUVM_CASE_UNARY(Trunc)
+		GPUVM_CASE_UNARY(Round)
+		GPUVM_CASE_UNARY(Sign)
 		default: return nullptr;
 	}
 }

@@ -335,6 +335,32 @@ float_sum_round(const FloatSumInfo &info, int64_t *limbs, FloatSumWindow window)
 }
 
 /*
+ * The rounded sum, or what is left of it when that is taken away, once or twice, rounded: all of them together have
+ * the sum's first 159 bits, and more where there are zeroes. 0 of what is not finite.
+ */
+GPUVM_HD double
+float_sum_rest(const FloatSumInfo &info, int64_t *limbs, FloatSumWindow window, int rest)
+{
+	const double sum = float_sum_round(info, limbs, window);
+	double		left = sum;
+	double		sign = 1;
+
+	for (int i = 0; i < rest; i++)
+	{
+		FloatSumInfo taken = {};
+
+		if (left - left != 0)
+			return 0;
+		/* limbs are the magnitude of what was rounded last */
+		sign = left < 0 ? -sign : sign;
+		float_sum_add(&taken, limbs, window, left < 0 ? left : -left);
+		taken.flags |= FLOAT_SUM_NOT_NEG_ZERO;
+		left = float_sum_round(taken, limbs, window);
+	}
+	return rest > 0 ? sign * left : sum;
+}
+
+/*
  * Fixed point: where the exponents allow, a group's sum is one int128 on the
  * grid 2^exp_lo. The input must be a multiple of it; |input| < 2^(exp_lo + 126).
  */

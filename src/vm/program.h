@@ -224,7 +224,12 @@ agg_result_type(AggFn fn, Type arg)
 enum : int64_t
 {
 	RESULT_FROM_AGG = 1LL << 32,	/* | aggregate index; otherwise a key index */
+	RESULT_REST = 1LL << 40,		/* times 1 or 2: of a sum of floats, what is left when so many columns as it rounds to are taken away */
 };
+
+constexpr int MAX_RESULT_REST = 2;
+constexpr int result_rest(int64_t source) { return static_cast<int>(source >> 40); }
+constexpr int result_agg(int64_t source) { return static_cast<int>(source & 0xffffffff); }
 
 struct Op
 {

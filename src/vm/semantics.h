@@ -249,6 +249,21 @@ GPUVM_HD reg_t<T> ShiftRight(reg_t<T> a, int32_t n, uint32_t *)
 	return a >> (n & (sizeof(reg_t<T>) * 8 - 1));
 }
 
+/* -- floats: what IEEE rounds once, or not at all (dsqrt, dceil, dfloor, dtrunc, dround, dsign) -- */
+
+template <Type T> GPUVM_HD double Sqrt(double a, uint32_t *err)
+{
+	*err |= a < 0 ? ERR_FLOAT_DOMAIN : 0u;
+	return sqrt(a < 0 ? 0.0 : a);
+}
+template <Type T> GPUVM_HD double Ceil(double a, uint32_t *) { return ceil(a); }
+template <Type T> GPUVM_HD double Floor(double a, uint32_t *) { return floor(a); }
+template <Type T> GPUVM_HD double Trunc(double a, uint32_t *) { return trunc(a); }
+template <Type T> GPUVM_HD double Round(double a, uint32_t *) { return rint(a); }
+template <Type T> GPUVM_HD double Sign(double a, uint32_t *) { return a > 0 ? 1.0 : a < 0 ? -1.0 : 0.0; }
+/* a * b - float_mul(a, b), exact where it is no denormal. */
+template <Type T> GPUVM_HD double MulRest(double a, double b, uint32_t *) { return fma(a, b, -(a * b)); }
+
 /* -- comparison: -1, 0, 1 with NaN equal to NaN and above all (float8_cmp_internal) -- */
 
 template <Type T> GPUVM_HD bool Eq(reg_t<T> a, reg_t<T> b)

@@ -530,6 +530,16 @@ float_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRa
 		return opcode_info[static_cast<int>(op.opcode)].errors & ~static_cast<uint32_t>(ERR_INT_OVERFLOW);
 	if (!a.may_inf && !b.may_inf)
 		r->may_nan = a.may_nan || b.may_nan;
+	if (op.opcode == Opcode::MulRest)
+	{
+		r->exp_hi = std::max(a.exp_hi + b.exp_hi - 52, type_exp_lo(r->type));
+		r->exp_lo = a.exp_lo + b.exp_lo;
+		/* infinity times 0, or less infinity */
+		r->may_nan = r->may_nan || r->may_inf || r->exp_hi + 52 >= type_exp_hi(r->type);
+		r->may_inf = false;
+		clamp_exps(r);
+		return 0;
+	}
 	if (op.opcode == Opcode::Mul)
 	{
 		r->exp_hi = a.exp_hi + b.exp_hi;
@@ -547,6 +557,24 @@ float_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRa
 		errors |= ERR_FLOAT_OVERFLOW;
 	clamp_exps(r);
 	return errors;
+}
+
+/* Roots and whole numbers. */
+uint32_t
+float_function(Opcode opcode, const ValueRange &a, ValueRange *r)
+{
+	r->may_nan = a.may_nan && opcode != Opcode::Sign;
+	r->may_inf = a.may_inf && opcode != Opcode::Sign;
+	if (opcode == Opcode::Sqrt)
+	{
+		/* a multiple of no power that the operand's tells */
+		r->exp_hi = std::max(a.exp_hi, 0) / 2 + 1;
+		return ERR_FLOAT_DOMAIN;
+	}
+	r->exp_lo = std::max(a.exp_lo, 0);
+	r->exp_hi = opcode == Opcode::Sign ? 0 : std::max(a.exp_hi, 0);
+	r->exp_lo = std::min(r->exp_lo, r->exp_hi);
+	return 0;
 }
 
 uint32_t
@@ -824,6 +852,8 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 			}
 			else if (form == OpForm::UNARY_IL || form == OpForm::UNARY_LI)
 				errors = date_cast_range(op.opcode, a, &r);
+			else if (form == OpForm::UNARY && type_is_float(op.type) && op.opcode != Opcode::Neg && op.opcode != Opcode::Abs)
+				errors = float_function(op.opcode, a, &r);
 			else if (form == OpForm::UNARY && type_is_float(op.type))
 			{
 				r.may_nan = a.may_nan;

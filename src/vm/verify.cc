@@ -701,8 +701,13 @@ Verifier::finish()
 
 		if (source >= 0 && source < program->nkeys)
 			t = key_type[source];
-		else if (source >= RESULT_FROM_AGG && source < RESULT_FROM_AGG + program->naggs)
-			t = agg_type[source - RESULT_FROM_AGG];
+		else if (source >= RESULT_FROM_AGG && result_rest(source) <= MAX_RESULT_REST && (source & RESULT_FROM_AGG) &&
+				 source - RESULT_REST * result_rest(source) < RESULT_FROM_AGG + program->naggs)
+		{
+			t = agg_type[result_agg(source)];
+			if (result_rest(source) > 0 && t != Type::F64)
+				fail("what is left of a sum is of none of floats");
+		}
 		else
 		{
 			fail("a result source is out of range");

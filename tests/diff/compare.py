@@ -4,7 +4,7 @@ The rule (docs/semantics.md): the VM returns the exact sum, rounded once;
 PostgreSQL's own additions may be off by n * 2^-53 * sum |x|. So an engine's sum
 s is right if |s - r| <= n * 2^-53 * sum |x| for the reference r, and its
 average likewise, divided by n. sum(float4) is compared with the float4 nearest
-to such a sum.
+to such a sum. Variances are compared by what their condition makes of 8 n * 2^-53.
 """
 import math
 import struct
@@ -15,6 +15,19 @@ def float4(v):
         return struct.unpack("f", struct.pack("f", v))[0]
     except OverflowError:
         return math.copysign(math.inf, v)
+
+
+def variances_equal(kind, got, reference, mean_square, rows):
+    """`mean_square` of the values; of a sample the divisor is less by one, which at most doubles what it may be off by."""
+    if got is None or reference is None:
+        return got is None and reference is None
+    g, r, m = float(got), float(reference), 2 * float(mean_square)
+    if not (math.isfinite(g) and math.isfinite(r) and math.isfinite(m)):
+        return got == reference
+    if kind.startswith("stddev"):
+        g, r = g * g, r * r
+    u = 8 * rows * 2.0**-53
+    return abs(g - r) <= u * math.sqrt(m * r) + u * u * m + 2.0**-50 * r
 
 
 def sums_equal(kind, got, reference, magnitude, rows, loose=False):
@@ -59,7 +72,9 @@ def difference(query, got, reference, rows, loose=False):
     for a, b in zip(got, reference):
         for i in inexact:
             kind, total, magnitude = query.columns[i]
-            if not sums_equal(kind, a[i], b[total], b[magnitude], rows, loose):
+            near = variances_equal(kind, a[i], b[total], b[magnitude], rows) if kind.startswith(("var", "stddev")) \
+                else sums_equal(kind, a[i], b[total], b[magnitude], rows, loose)
+            if not near:
                 return f"  column {i + 1} ({kind}): {a[i]}\n  reference: {b[total]}, sum |x| = {b[magnitude]}\n  row: {a}"
     return None
 

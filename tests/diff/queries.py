@@ -47,7 +47,7 @@ class Aggregates:
         if isinstance(g, TypedGenerator) and rng.random() < 0.7:
             return self.exact(g.aggregate())
         filter = f" FILTER (WHERE {g.bool(1)})" if rng.random() < 0.25 else ""
-        name = rng.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max", "bool"))
+        name = rng.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max", "bool", "moment"))
         if name == "count(*)":
             return self.exact(f"count(*){filter}")
         if name == "bool":
@@ -58,6 +58,15 @@ class Aggregates:
             if name == "count" and rng.random() < 0.2:
                 sql = f"({sql} + {rng.randint(1, 9)})"
             return self.exact(sql)
+        if name == "moment":
+            x = g.any(rng.choice(FLOATS), rng.choice((0, 0, 1)))
+            name = rng.choice(("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev"))
+            if x.range.lo is None or not self.float_sums:
+                return self.exact(f"count({x}){filter}")
+            self.kinds.append([name, len(self.extra), len(self.extra) + 1])
+            self.extra += [f"{name}(({x})::float8){filter}", f"avg(({x})::numeric ^ 2){filter}"]
+            self.items.append((f"{name}({x}){filter}", f"{name}(({x})::float8){filter}"))
+            return None
         x = g.any(rng.choice(INTS + FLOATS), rng.choice((0, 0, 1, 2)))
         if x.type in INTS:
             sql = f"{name}({x}){filter}"

@@ -281,7 +281,7 @@ CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
 $$;
 SELECT why('SELECT count(*) FROM a JOIN away USING (k)');
 SELECT why('SELECT count(*) FROM a LEFT JOIN (b JOIN c ON b.s = c.s) ON a.k = b.k');
-SELECT why('SELECT count(*) FROM a JOIN b ON a.k = b.k AND sqrt(a.id) < b.id');
+SELECT why('SELECT count(*) FROM a JOIN b ON a.k = b.k AND cbrt(a.id) < b.id');
 SELECT why('SELECT a.ctid FROM a JOIN b ON a.k = b.k');
 SELECT why('SELECT a FROM a JOIN b ON a.k = b.k');
 SELECT why('SELECT a.id, q.x FROM a LEFT JOIN (SELECT k, coalesce(s, 5::int2) AS x FROM b) q ON a.k = q.k');

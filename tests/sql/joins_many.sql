@@ -314,8 +314,8 @@ SELECT why('SELECT count(*) FROM t1 NATURAL JOIN t2 NATURAL JOIN t3 NATURAL JOIN
 SELECT why('SELECT count(*) FROM t1 LEFT JOIN (t2 JOIN t3 ON t2.s = t3.id) ON t1.k = t2.id');
 SELECT why('SELECT count(*) FROM (t2 JOIN t3 ON t2.s = t3.id) FULL JOIN (t4 JOIN t5 ON t4.s = t5.id) ON t2.k = t4.id');
 SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 USING (id) JOIN away USING (id)');
-SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON sqrt(t3.id) < t1.id');
-SELECT joined('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON sqrt(t3.id) < t1.id');
+SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cbrt(t3.id) < t1.id');
+SELECT joined('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cbrt(t3.id) < t1.id');
 
 SET client_min_messages = warning;
 DROP SCHEMA joins_many CASCADE;

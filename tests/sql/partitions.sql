@@ -70,7 +70,7 @@ RESET client_min_messages;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM p WHERE a > 7;
 EXPLAIN (COSTS OFF) SELECT id, b FROM p WHERE a > 7 AND id > 1200;
 EXPLAIN (COSTS OFF) SELECT id + 1 FROM p WHERE a > 7 AND id < 1500 ORDER BY id LIMIT 3;
-EXPLAIN (COSTS OFF) SELECT stddev(c) FROM p WHERE id < 1500;
+EXPLAIN (COSTS OFF) SELECT array_agg(c) FROM p WHERE id < 1500;
 SELECT * FROM all_compared();
 SELECT analyzed('SELECT id FROM p WHERE a = 1 AND id < 20');
 

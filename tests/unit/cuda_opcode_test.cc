@@ -200,6 +200,25 @@ uses_of(Opcode opcode, Type type)
 					uses.back().maps = maps;
 				}
 			break;
+		case OpForm::ZONE:
+			/* offsets that change where timestamps begin, where calendars turn, and not at all */
+			for (const std::vector<int64_t> &from : {std::vector<int64_t>{sem::TS_MIN, sem::TS_LIMIT}, {sem::TS_MIN, 0, 662774399999999, sem::TS_LIMIT - 5},
+													 {-63113904000000000, -63082281600000000, -1, 0, 1, 5097599999999, 5184000000000}})
+			{
+				std::vector<Value> values;
+				auto		maps = std::make_shared<MapSet>();
+
+				for (int64_t time : from)
+					values.push_back(from_register(time));
+				for (size_t i = 0; i + 1 < from.size(); i++)
+					values.push_back(from_register(i % 2 ? ZONE_MAX_SHIFT : -3599000000 * static_cast<int64_t>(i + 1)));
+				values.push_back(from_register(ZONE_UNKNOWN));
+				maps->add(type, values, false);
+				uses.push_back(value_use(std::to_string(from.size()) + " times", {type}, type,
+					[=](ProgramBuilder &b, int to, const Registers &r) { b.emit(opcode, type, to, 0, r[0]); }));
+				uses.back().maps = maps;
+			}
+			break;
 		case OpForm::NULLTEST:
 			uses.push_back(value_use("", {type}, Type::Bool, operation));
 			break;
@@ -321,7 +340,7 @@ all_rows_of(Opcode opcode, const std::vector<Type> &types)
 	size_t		n = 0;
 
 	/* The ends of what timestamps are, and days about which calendars turn. */
-	if (opcode >= Opcode::DatePart && opcode <= Opcode::TimeAddMicros)
+	if ((opcode >= Opcode::DatePart && opcode <= Opcode::TimeAddMicros) || opcode == Opcode::ZoneShift)
 		for (int64_t t : {sem::TS_MIN, sem::TS_MIN - 1, sem::TS_MIN + 86400000000, sem::TS_LIMIT - 1, sem::TS_LIMIT, int64_t{86399999999},
 						  int64_t{-63072000000001}, int64_t{5097599999999}, int64_t{5184000000000}, int64_t{-63082281600000000},
 						  int64_t{-63113904000000000}, int64_t{-211300000000000000}, int64_t{662774399999999}, int64_t{-31579200000001}})

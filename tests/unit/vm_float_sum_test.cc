@@ -223,6 +223,50 @@ TEST(FloatSum, CarriesManyAdditions)
 	EXPECT_EQ(s.round(), std::round(std::ldexp(static_cast<double>(int128(0x1fffffffffffff) * 10), -12) * 4096) / 4096);
 }
 
+TEST(FloatSum, RestsAreWhatRoundingLoses)
+{
+	std::mt19937_64 rng(16);
+
+	for (int round = 0; round < 200; round++)
+	{
+		Sum			whole;
+		const int	spread = 1 + static_cast<int>(rng() % 300);
+
+		for (int i = 0; i < 100; i++)
+			whole.add(std::ldexp(static_cast<double>(static_cast<int64_t>(rng() >> 10) - (1ll << 53)), static_cast<int>(rng() % static_cast<unsigned>(spread))));
+
+		double		parts[3];
+		Sum			left = whole;
+
+		for (int rest = 0; rest < 3; rest++)
+		{
+			Sum			copy = whole;
+
+			parts[rest] = float_sum_rest(copy.info, copy.limbs, FULL, rest);
+			/* each is what the ones before leave, rounded */
+			EXPECT_EQ(parts[rest], left.round()) << round;
+			left.add(-parts[rest]);
+		}
+		EXPECT_LE(std::fabs(left.round()), std::fabs(parts[0]) * 0x1p-158);
+	}
+
+	Sum			one;
+
+	for (double v : {1.0, -0x1p-60, 0x1p-130})
+		one.add(v);
+	for (int rest = 0; rest < 3; rest++)
+	{
+		Sum			copy = one;
+
+		EXPECT_EQ(float_sum_rest(copy.info, copy.limbs, FULL, rest), rest == 0 ? 1.0 : rest == 1 ? -0x1p-60 : 0x1p-130);
+	}
+
+	Sum			infinite;
+
+	infinite.add(INFINITY);
+	EXPECT_EQ(float_sum_rest(infinite.info, infinite.limbs, FULL, 1), 0.0);
+}
+
 TEST(VmFloatSum, EveryPathGivesTheExactSum)
 {
 	std::mt19937_64 rng(13);

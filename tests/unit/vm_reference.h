@@ -358,6 +358,9 @@ binary_value(const Op &op, const Value &a, const Value &b, uint32_t *err)
 				case Opcode::Div: return from_register(sem::Div<T>(x, y, err));
 				default: break;
 			}
+			if constexpr (T == Type::F64)
+				if (op.opcode == Opcode::MulRest)
+					return from_register(sem::MulRest<T>(x, y, err));
 			if constexpr (type_is_int(T))
 				switch (op.opcode)
 				{
@@ -438,6 +441,17 @@ unary_value(const Op &op, const Value &a, uint32_t *err)
 				return from_register(sem::Abs<T>(in_register<T>(a), err));
 			if constexpr (type_is_int(T))
 				return from_register(sem::BitNot<T>(in_register<T>(a), err));
+			if constexpr (T == Type::F64)
+				switch (op.opcode)
+				{
+					case Opcode::Sqrt: return from_register(sem::Sqrt<T>(a.d, err));
+					case Opcode::Ceil: return from_register(sem::Ceil<T>(a.d, err));
+					case Opcode::Floor: return from_register(sem::Floor<T>(a.d, err));
+					case Opcode::Trunc: return from_register(sem::Trunc<T>(a.d, err));
+					case Opcode::Round: return from_register(sem::Round<T>(a.d, err));
+					case Opcode::Sign: return from_register(sem::Sign<T>(a.d, err));
+					default: break;
+				}
 		}
 		abort();
 		return Value{};
@@ -737,6 +751,9 @@ private:
 					break;
 				case OpForm::FIELD: r[op.p1] = field_value(op, r[op.p2], &err); break;
 				case OpForm::LOOKUP: r[op.p1] = lookup_value(op, maps[op.p2], r[op.p3]); break;
+				case OpForm::ZONE:
+					r[op.p1] = r[op.p3].null ? r[op.p3] : from_register(sem::ZoneShift(r[op.p3].i, zone_part(maps[op.p2], INT64_MIN, INT64_MAX), &err));
+					break;
 				case OpForm::TEXTMATCH:
 					{
 						const Column &column = tables[op.p3]->columns[op.p2];
