@@ -220,6 +220,20 @@ fill_with_nulls(WalkColumn *column, uint32 nrows)
 	column->has_nulls = true;
 }
 
+/* When so large a part of the rows was copied, it is known what all of them will take. */
+constexpr double KNOWN_PART = 1.0 / 32;
+
+/* Have the images become too many, or will they certainly? */
+static bool
+too_many_images(const Copier *c, uint64 bytes)
+{
+	double		done = static_cast<double>(pg_atomic_read_u64(&c->job->nrows));
+	double		all = c->rel->rd_rel->reltuples;
+
+	return bytes > c->job->image_limit ||
+		(done > all * KNOWN_PART && done < all && bytes / done * all > 2.0 * c->job->image_limit);
+}
+
 /* The import's columns must not take more than what is meant for them: others could not be imported. */
 static void
 count_images(const Copier *c)
@@ -236,7 +250,7 @@ count_images(const Copier *c)
 		(void) pg_atomic_fetch_add_u64(&job->columns[i].image_bytes, size);
 		bytes += size;
 	}
-	if (pg_atomic_add_fetch_u64(&job->image_bytes, bytes) > job->image_limit)
+	if (too_many_images(c, pg_atomic_add_fetch_u64(&job->image_bytes, bytes)))
 		(void) shed_column(job);
 }
 
