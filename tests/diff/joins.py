@@ -13,7 +13,7 @@ KINDS = ("JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "CROSS 
 SUBLINKS = ("EXISTS",) * 8 + ("NOT EXISTS",) * 8 + ("IN",) * 5 + ("NOT IN",)
 # Both sides of an equality: of a type each, possibly of different widths.
 KEY_FAMILIES = (INTS, INTS, INTS, FLOATS, FLOATS, ("bool",), ("date",), ("timestamp",), ("timestamptz",), ("date", "timestamp"))
-TYPED_KEYS = (("numeric",), ("text",), ("numeric",), ("d_mood",), ("uuid",), ("time",), ("bpchar",))
+TYPED_KEYS = (("numeric",), ("text",), ("numeric",), ("d_mood",), ("uuid",), ("time",), ("bpchar",), ("text",), ("text",))
 # Both sides of a comparison that makes a range.
 RANGE_FAMILIES = (INTS, INTS, FLOATS, ("date", "timestamp"), ("timestamptz",))
 # How many rows each of n relations may have.

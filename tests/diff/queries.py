@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from joins import Joins
 from tables import FLOATS, INTS, TYPES
-from typed import TypedGenerator, generator
+from typed import ZONES, TypedGenerator, generator
 
 TYPED_SHARE = 0.25			# of all queries, if not told otherwise
 LEFT_OUT = 0.06				# of the typed ones may read columns that tablets do not have
@@ -29,6 +29,7 @@ class Query:
     shape: str = ""
     joins: bool = False				# one program is to do all of the query's joins
     typed: bool = False				# reads a table of typed_tables.py
+    zones: list = field(default_factory=list)	# TimeZone of each execution, in turn; that of the session, if none
 
 
 class Aggregates:
@@ -47,6 +48,10 @@ class Aggregates:
         if isinstance(g, TypedGenerator) and rng.random() < 0.7:
             return self.exact(g.aggregate())
         filter = f" FILTER (WHERE {g.bool(1)})" if rng.random() < 0.25 else ""
+        if rng.random() < 0.08:
+            x = g.any(rng.choice(TYPES), rng.choice((0, 0, 1)))
+            f = rng.choice(("count", "count", "sum", "avg", "stddev", "var_pop") if x.type in INTS else ("count",))
+            return self.exact(f"{f}(DISTINCT {x}){filter}")
         name = rng.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max", "bool", "moment"))
         if name == "count(*)":
             return self.exact(f"count(*){filter}")
@@ -110,14 +115,16 @@ class Queries:
         rng = random.Random(f"{self.seed}:query:{k}")
         shape = rng.choices(
             (self.rows, self.ordered, self.total, self.grouped, self.spread, self.counted, self.join, self.nested, self.union,
-             self.prepared, self.odd, self.raising),
-            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8))[0]
+             self.prepared, self.odd, self.raising, self.sets, self.different),
+            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8, 8, 6))[0]
         if self.joins_only:
             shape = self.join
         typed = self.favourite.typed if self.favourite else rng.random() < self.typed_share
         self.use(self.typed if typed else self.ordinary)
         query = shape(rng)
         query.shape, query.typed = shape.__name__, typed
+        if typed and rng.random() < 0.4:
+            query.zones = rng.sample(ZONES, 3)
         if not query.reference:
             query.reference = query.sql
         return query
@@ -231,6 +238,53 @@ class Queries:
             aggregates.add()
         group = ", ".join(str(i + 1) for i in range(len(keys)))
         tail = f" FROM {table.name}{self.where(rng, g)} GROUP BY {group}"
+        mine, theirs, kinds = aggregates.lists()
+        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds)
+
+    def sets(self, rng):
+        """GROUPING SETS, ROLLUP and CUBE, with GROUPING() and HAVING."""
+        table, g = self.source(rng)
+        aggregates = Aggregates(g, rng, float_sums=False)
+        keys = list(dict.fromkeys(self.group_key(rng, g) for _ in range(rng.choices((1, 2, 3, 4), (2, 5, 4, 1))[0])))
+        for key in keys:
+            aggregates.key(key)
+        if rng.random() < 0.6:
+            aggregates.exact(f"grouping({', '.join(rng.sample(keys, rng.randint(1, len(keys))))})")
+        for _ in range(rng.randint(0, 3)):
+            aggregates.add()
+        numbers = [str(i + 1) for i in range(len(keys))]
+        kind = rng.choice(("ROLLUP", "CUBE", "GROUPING SETS", "GROUPING SETS", "both"))
+        if kind == "GROUPING SETS":
+            some = [f"({', '.join(rng.sample(numbers, rng.randint(0, len(keys))))})" for _ in range(rng.randint(0, 3))]
+            group = f"GROUPING SETS ({', '.join(rng.sample(some, len(some)) + ['(' + ', '.join(numbers) + ')'])})"
+        elif kind == "both":
+            group = ", ".join([f"ROLLUP ({', '.join(numbers[:-1])})"] * (len(keys) > 1) + [numbers[-1]])
+        else:
+            group = f"{kind} ({', '.join(numbers)})"
+        tail = f" FROM {table.name}{self.where(rng, g)} GROUP BY {group}"
+        if rng.random() < 0.25:
+            tail += rng.choice((f" HAVING count(*) > {rng.randint(0, 300)}", f" HAVING grouping({keys[0]}) = {rng.choice((0, 1))}", f" HAVING max(id) > {rng.randint(0, 2000)} OR grouping({keys[-1]}) = 1"))
+        mine, theirs, kinds = aggregates.lists()
+        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds)
+
+    def different(self, rng):
+        """Aggregates of different values: several, with conditions, beside others, with groups and without."""
+        table, g = self.source(rng)
+        aggregates = Aggregates(g, rng)
+        keys = [self.group_key(rng, g) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
+        for key in keys:
+            aggregates.key(key)
+        for _ in range(rng.randint(1, 3)):
+            filter = f" FILTER (WHERE {g.bool(1)})" if rng.random() < 0.3 else ""
+            x = g.leaf(rng.choice(INTS))
+            aggregates.exact(rng.choice((f"count(DISTINCT {self.group_key(rng, g)}){filter}", f"count(DISTINCT {x}){filter}", f"{rng.choice(('sum', 'avg', 'stddev'))}(DISTINCT {x}){filter}")))
+        for _ in range(rng.choice((0, 1, 2))):
+            aggregates.add()
+        tail = f" FROM {table.name}{self.where(rng, g)}"
+        if keys:
+            tail += f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}"
+        if rng.random() < 0.1:
+            tail += f" HAVING count(*) > {rng.choice((0, 3, 100))}"
         mine, theirs, kinds = aggregates.lists()
         return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds)
 

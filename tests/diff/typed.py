@@ -7,8 +7,11 @@ from expressions import COMPARISONS, Expr, Generator
 from tables import INTS, TIMES, TYPES, Range
 
 FAMILIES = ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "bit",
-            "varbit", "json", "jsonb", "int4[]", "text[]", "time", "money", "oid")
-PATTERNS = ("%", "a%", "%b", "%b%", "_", "__", "a_c", "x\\%y", "", "%special%requests%", "ä%", "A%", "%\\\\%", "Ab ", "%quick%", "%1%", "\\\\_%", "😀", "%  %")
+            "varbit", "json", "jsonb", "int4[]", "text[]", "time", "money", "oid", "variable text", "variable bpchar", "variable bytea", "variable uuid", "variable")
+PATTERNS = ("%", "a%", "%b", "%b%", "_", "__", "a_c", "x\\%y", "", "%special%requests%", "ä%", "A%", "%\\\\%", "Ab ", "%quick%", "%1%", "\\\\_%", "😀", "%  %",
+            "%%", "_%", "%_", "%_%_%", "a%b%c", "%a%b%", "日_語%", "%本%", "😀_", "_😀", "\\%", "\\a%", "%\\_%", "%\\%%", "%ää%", "x%x", "%x", "_" * 126, "_" * 127 + "%", "%special and%", "%requests", "long %",
+            "%😀", "%c", "%bab%abc", "z%z", "_b%", "%e\u0301%", "é", "%\n%", "%'%", "%\x01", "%1% 2%", "ab%ab%ab%c")
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "Europe/Dublin", "EST5EDT,M3.2.0,M11.1.0", "<+05>-5", "-03:30", "America/St_Johns")
 REGEXES = ("^a", "b$", "[a-c]+", ".", "^$", "ä|ß", "\\d", "(?i)AB", "^\\s", "\\m[a-z]+\\M", "(a|b)c?", "[[:upper:]]", "^.{2,3}$")
 DATE_FIELDS = ("day", "month", "year", "quarter", "week", "dow", "isodow", "doy", "decade", "century", "millennium", "isoyear", "epoch", "julian")
 TIME_FIELDS = ("hour", "minute", "second", "milliseconds", "microseconds")
@@ -17,6 +20,7 @@ SHIFTS = ("1 day", "-1 day", "1 mon", "-13 mons", "1 year", "31 days", "02:03:04
 
 ORDERED = ("{x} = {c}", "{x} <> {c}", "{x} {cmp} {c}", "{x} {cmp} {c}", "{x} IN ({c}, {c}, {c})", "{x} NOT IN ({c}, {c})", "{x} BETWEEN {c} AND {c}", "{x} IS NULL",
            "{x} IS NOT NULL", "{x} IS DISTINCT FROM {c}", "{x} = ANY (ARRAY[{c}, {c}])", "{x} IN ({c}, NULL)", "{x} IS NOT DISTINCT FROM {c}", "{c} = {x}")
+SAME = tuple(t for t in ORDERED if "cmp" not in t and "BETWEEN" not in t) + ("{x} IS NULL", "{x} IS NOT NULL")
 WORDS = ORDERED + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "{x} ILIKE {p}", "{x} ~ {r}", "{x} ~* {r}", "{x} !~ {r}", "{x} SIMILAR TO {p}", "starts_with({x}::text, {c}::text)",
                    "length({x}) {cmp} {n}", "upper({x}) = upper({c})", "{x} LIKE ANY (ARRAY[{p}, {p}])", "left({x}, {n}) = left({c}, {n})", "position({c}::text IN {x}::text) > 0")
 TRUTHS = {
@@ -29,6 +33,9 @@ TRUTHS = {
     "jsonb": ("{x} = {c}", "{x} @> '{\"a\": 1}'", "{x} ? 'a'", "({x} ->> 'a') IS NULL", "jsonb_typeof({x}) = 'object'", "{x} IS NULL", "{x} <> {c}"),
     "int4[]": ("{x} = {c}", "1 = ANY ({x})", "{x} @> '{1}'", "array_length({x}, 1) > 1", "{x}[1] = 1", "{x} IS NULL", "{x} && '{2,3}'", "cardinality({x}) < {n}"),
     "text[]": ("{x} = {c}", "'a' = ANY ({x})", "{x}[1] LIKE 'A%'", "{x} IS NULL"),
+    "variable text": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "starts_with({x}, {c})", "{x} ^@ {c}", "NOT starts_with({x}, {c})", "{x} LIKE {p} ESCAPE ''", "{x} LIKE {p} ESCAPE '!'", "({x} LIKE {p}) IS NOT TRUE",
+                             "CASE {x} WHEN {c} THEN true WHEN {c} THEN NULL ELSE {x} LIKE {p} END", "coalesce({x} = {c}, true)", "{x} LIKE {c}", "({x} = {c}) = ({x} LIKE {p})", "{x} LIKE ANY (ARRAY[{p}, {p}])"),
+    "variable bpchar": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}"), "variable bytea": SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\x00%'::bytea"), "variable uuid": SAME, "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
     "time": ORDERED + ("extract(hour FROM {x}) > {n}",), "money": ORDERED, "oid": ORDERED + ("{x}::int8 > {n}",),
 }
 STRINGS = ("upper({x})", "lower({x})", "initcap({x})", "left({x}, {n})", "right({x}, {n})", "left({x}, -{n})", "substr({x}, {n})", "substring({x} FROM {n} FOR {n})", "btrim({x})", "ltrim({x}, 'ab ')",
@@ -84,10 +91,18 @@ class TypedGenerator(Generator):
         while "{n}" in text:
             text = text.replace("{n}", str(rng.randint(0, 9)), 1)
         while "{p}" in text:
-            text = text.replace("{p}", sql_text(rng.choice(PATTERNS)), 1)
+            text = text.replace("{p}", self.pattern(), 1)
         while "{r}" in text:
             text = text.replace("{r}", sql_text(rng.choice(REGEXES)), 1)
         return text.replace("{x}", name)
+
+    def pattern(self):
+        rng = self.rng
+        texts = [rng.choice(PATTERNS) for _ in range(3)]
+        if self.params is not None and len(self.params) < 4 and rng.random() < 0.4:
+            self.params.append(("text", [sql_text(t) if rng.random() < 0.9 else "NULL" for t in texts]))
+            return f"${len(self.params)}::text"
+        return sql_text(texts[0])
 
     def meeting(self, column):
         """A constant that some row may have; now and then a parameter."""
@@ -114,7 +129,8 @@ class TypedGenerator(Generator):
             return (text if scale else f"'{text}'::numeric"), Range(0, v // 10**scale + 1)
         if type in FAMILIES:
             found = self.pick((type,))
-            return (sql_text(self.rng.choice([v for v in found[1].pool if len(v) < 100])) + f"::{found[1].cast}" if found else f"NULL::{type if type not in ('nocase', 'blank') else 'text'}"), Range()
+            no_value = f"NULL::{'text' if type in ('nocase', 'blank') or type.startswith('variable') else type}"
+            return (sql_text(self.rng.choice([v for v in found[1].pool if len(v) < 100])) + f"::{found[1].cast}" if found else no_value), Range()
         return super().literal(type, positive)
 
     def scale_of(self, sql):
@@ -139,6 +155,8 @@ class TypedGenerator(Generator):
             return None
         if type in INTS and self.rng.random() < 0.35:
             return self.counted(type, depth)
+        if type in ("timestamp", "timestamptz", "date") and self.rng.random() < 0.3:
+            return self.zoned(type)
         if type in ("timestamp", "timestamptz", "date") and self.rng.random() < 0.5:
             return self.moved(type, depth)
         if type == "float8" and self.rng.random() < 0.3:
@@ -236,6 +254,26 @@ class TypedGenerator(Generator):
             return Expr(f"date_trunc('{rng.choice(TRUNCATIONS)}', {e})", type, Range(tame=True))
         return Expr(shift, type, Range(tame=True))
 
+    def tame(self, types):
+        found = [e for e in self.columns_of(types) if e.range.tame]
+        return self.rng.choice(found) if found else None
+
+    def zoned(self, type):
+        """Of local time, or to it: that of the session, or of a zone that is named."""
+        rng = self.rng
+        e, zone, field = self.tame(("timestamptz",)), sql_text(rng.choice(ZONES)), rng.choice(TRUNCATIONS)
+        if type == "timestamptz":
+            local = self.tame(("timestamp", "date"))
+            forms = [f"({local})::timestamptz", f"({local.sql}{'::timestamp' * (local.type == 'date')} AT TIME ZONE {zone})"] if local else []
+            if e:
+                forms += [f"date_trunc('{field}', {e}, {zone})", f"date_trunc('{field}', {e})", f"({e} {rng.choice('+-')} '{rng.choice(SHIFTS)}'::interval)", f"(({e} AT TIME ZONE {zone}) AT TIME ZONE {sql_text(rng.choice(ZONES))})"]
+            return Expr(rng.choice(forms), type) if forms else None
+        if e is None:
+            return None
+        if type == "date":
+            return Expr(rng.choice((f"({e})::date", f"({e} AT TIME ZONE {zone})::date")), type)
+        return Expr(rng.choice((f"({e})::timestamp", f"({e} AT TIME ZONE {zone})", f"date_trunc('{field}', ({e})::timestamp)")), type)
+
     def text(self, depth, column=None):
         found = column or self.pick(("text",) * 5 + tuple(TEXT_OF))
         if found is None:
@@ -268,6 +306,11 @@ class TypedGenerator(Generator):
         """Anything to hand out."""
         rng = self.rng
         kind = rng.choice(("numeric", "numeric", "text", "column", "column", "plain", "truth", "extract", "base"))
+        variable = [n for n, c in self.columns if c.type.startswith("variable")]
+        if variable and rng.random() < 0.6:
+            return Expr(rng.choice(variable), "any")
+        if rng.random() < 0.04 and self.tame(("timestamptz",)):
+            return Expr(f"({self.zoned('timestamp') or self.tame(('timestamptz',))})::time", "any")
         if kind == "numeric":
             return self.any("numeric", depth)
         if kind == "text":
@@ -294,7 +337,11 @@ class TypedGenerator(Generator):
 
     def truth(self, depth):
         rng = self.rng
-        found = self.pick()
+        local, zoned = self.tame(("timestamp", "date")), self.tame(("timestamptz",))
+        if local and zoned and rng.random() < 0.07:
+            return Expr("(" + f" {rng.choice(COMPARISONS)} ".join(rng.sample((str(local), str(zoned)), 2)) + ")", "bool")
+        variable = self.typed([f for f in FAMILIES if f.startswith("variable")])
+        found = rng.choice(variable) if variable and rng.random() < 0.6 else self.pick()
         if found is None:
             return None
         name, c = found
@@ -314,10 +361,14 @@ class TypedGenerator(Generator):
             e = self.text(depth, found if c.type in TEXT_OF else None)
             if e is not None:
                 return Expr("(" + self.fill(rng.choice(WORDS), e.sql, ANY_TEXT) + ")", "bool") if c.type != "nocase" else None
-        if rng.random() < 0.07 and c.keyable:
+        if rng.random() < 0.15 and c.keyable:
             same = [n for n, o in self.typed((c.type,)) if o.collation == c.collation and n != name]
             if same:
-                return Expr(f"({name} {rng.choice(COMPARISONS[:4])} {rng.choice(same)})", "bool")
+                other, form = rng.choice(same), rng.random()
+                if form < 0.6:
+                    return Expr(f"({name} {rng.choice(COMPARISONS)} {other})", "bool")
+                return Expr(self.fill("(" + rng.choice((f"{name} IS {rng.choice(('', 'NOT '))}DISTINCT FROM {other}", f"{name} IN ({other}, {{c}})", f"coalesce({name}, {other}) = {{c}}", f"nullif({name}, {other}) IS NULL",
+                                                        f"(CASE WHEN {name} < {other} THEN {name} ELSE {other} END) <= {{c}}")) + ")", name, c), "bool")
         return Expr("(" + self.fill(rng.choice(TRUTHS[c.type]), name, c) + ")", "bool")
 
     # -- keys and aggregates --------------------------------------------------------
@@ -332,6 +383,14 @@ class TypedGenerator(Generator):
                 return rng.choice(found)
         if kind == "text":
             e = self.text(1, self.pick(("text", "bpchar", "uuid", "d_mood", "bytea", "inet")))
+            if e is not None:
+                return e.sql
+        if rng.random() < 0.1:
+            two = self.typed(("text",))
+            one, other = rng.choice(two) if two else (None, None), rng.choice(two) if two else (None, None)
+            if two and one[1].collation == other[1].collation:
+                return rng.choice((f"coalesce({one[0]}, {other[0]})", f"(CASE WHEN {self.bool(0)} THEN {one[0]} ELSE {other[0]} END)", f"nullif({one[0]}, {other[0]})"))
+            e = self.zoned(rng.choice(("timestamp", "timestamptz", "date")))
             if e is not None:
                 return e.sql
         if kind in ("numeric", "extract"):
@@ -350,7 +409,7 @@ class TypedGenerator(Generator):
         """An aggregate whose answer does not depend on the order of rows."""
         rng = self.rng
         filter = f" FILTER (WHERE {self.bool(1)})" if rng.random() < 0.2 else ""
-        kind = rng.choice(("sum", "sum", "avg", "extreme", "extreme", "count", "variance", "bits", "distinct", "price", "share", "money", "list"))
+        kind = rng.choice(("sum", "sum", "avg", "extreme", "extreme", "count", "variance", "bits", "distinct", "distinct", "distinct", "price", "share", "money", "list"))
         if kind in ("sum", "avg"):
             return f"{kind}({self.any('numeric', rng.choice((0, 1, 1, 2)))}){filter}"
         if kind == "extreme":
@@ -364,6 +423,14 @@ class TypedGenerator(Generator):
             return f"{f}({self.leaf(rng.choice(INTS)) if rng.random() < 0.5 else self.any('numeric', rng.choice((0, 1)))}){filter}"
         if kind == "bits":
             return f"{rng.choice(('bit_and', 'bit_or', 'bit_xor'))}({self.any(rng.choice(INTS), 1)}){filter}"
+        if kind == "distinct" and rng.random() < 0.6:
+            form = rng.choice(("count", "count", "count", "sum", "avg", "variance", "extreme"))
+            if form == "count":
+                return f"count(DISTINCT {self.key()}){filter}"
+            if form == "extreme":
+                return f"{rng.choice(('min', 'max'))}(DISTINCT {self.uniform()}){filter}"
+            x = self.leaf(rng.choice(INTS)) if rng.random() < 0.5 else self.uniform()
+            return f"{form if form != 'variance' else rng.choice(('stddev', 'variance', 'var_pop', 'stddev_pop'))}(DISTINCT {x}){filter}"
         if kind == "distinct":
             return f"{rng.choice(('count', 'count', 'count', 'max'))}(DISTINCT {rng.choice((self.uniform(), self.uniform(), self.leaf('int4')))}){filter}" if rng.random() < 0.5 else f"count(DISTINCT {self.key()}){filter}"
         if kind == "price":

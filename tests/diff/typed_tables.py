@@ -32,12 +32,19 @@ ARRAYS = ("{}", "{1}", "{1,2,3}", "{NULL}", "{1,NULL,-5}", "[0:1]={1,2}", "{{1,2
 WORDS = ("{}", "{a}", '{a,"",NULL}', '{"A b",ä}')
 MONEY = ("0", "1.00", "-1.00", "12.34", "99999.99", "-92233720368547758.08", "92233720368547758.07")
 OIDS = ("0", "1", "4294967295", "2147483648", "1259", "2147483647")
+# Columns of these are stored value by value: their statistics say that no dictionary would hold the values.
+LONGER = ("x" * 126, "x" * 127, "ä" * 63, "ä" * 64, "long " * 300 + "special and requests", "日本語 " * 500 + "😀", "z" * 9000, "ab" * 5000 + "c",
+          "".join(chr(97 + i * i % 23) for i in range(8200)))
+BOXES = ("(1,2),(3,4)", "(0,0),(0,0)", "(-1.5,2),(7,8)")
+COMPOSITES = ("(1,x)", "(,)", '(-7,"a b")', '(2,"")')
+MISFITS = ("NaN", "1.5", "2", "-0.125", "123456789012345678901234567890.25", "0.00", "1e40", "Infinity")
+RANGES = ("empty", "[1,5)", "(,3)", "[7,)")
 CHARS = ("a", "b", "A", "\\x01", "~", " ", "")
 
 COLLATIONS = ("C", "und-x-icu", "de-x-icu", "tr-x-icu")
 TYPES_SQL = ["DROP DOMAIN IF EXISTS d_word, d_price CASCADE", "DROP TYPE IF EXISTS d_mood CASCADE", f"CREATE TYPE d_mood AS ENUM {MOODS}",
              "CREATE DOMAIN d_word AS text CHECK (length(value) < 10000)", "CREATE DOMAIN d_price AS numeric(12,2) CHECK (value > -1e9)",
-             "DROP COLLATION IF EXISTS d_nocase", "CREATE COLLATION d_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"]
+             "DROP TYPE IF EXISTS d_pair CASCADE", "CREATE TYPE d_pair AS (a int4, b text)", "DROP COLLATION IF EXISTS d_nocase", "CREATE COLLATION d_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"]
 
 
 class TypedColumn(Column):
@@ -83,6 +90,19 @@ class TypedMaker(Maker):
     def choice(self, name, type, pool, declared=None, **more):
         rng = self.rng
         self.append(TypedColumn(name, type, declared or type, lambda: rng.choice(pool), pool=pool, **more))
+
+    def vary(self, *names):
+        """The steps that make these columns, or all of the families that are stored so, variable."""
+        names = names or [c.name for c in self.columns if c.type.startswith("variable")]
+        return ["ALTER TABLE " + self.name + " " + ", ".join(f"ALTER {n} SET (n_distinct = 2000000)" for n in names)]
+
+    def unlike(self, name, family, declared, words, nulls=0.1, **more):
+        """Texts of which many are different, beside those of a pool."""
+        rng = self.rng
+
+        def value():
+            return rng.choice(words) if rng.random() < 0.7 else f"{rng.choice(MIDDLE)} {rng.randrange(10**6)} {rng.choice(LOW[:20])}"[:more.pop("most", 10**7)]
+        self.append(TypedColumn(name, family, declared, value, pool=words, nulls=nulls, **more))
 
     def later(self):
         """Is the table filled, so that what comes are changes?"""
@@ -187,6 +207,39 @@ def long_values(rng, name, rows):
     return m.done()
 
 
+def variable(rng, name, rows):
+    """Values of any length, and of types that have no other form."""
+    m = TypedMaker(rng, name, rows)
+    words = LOW + MIDDLE[::20] + LONGER
+    m.unlike("y_text", "variable text", "text", words, cast="text", keyable=False)
+    m.unlike("y_words", "variable text", "text", LOW + MIDDLE, nulls=0, cast="text", keyable=False)
+    m.unlike("y_c", "variable text", 'text COLLATE "C"', words, cast="text", collation="C", keyable=False)
+    m.choice("y_varchar", "variable text", tuple(v[:20] for v in LOW), "varchar(20)", cast="varchar", keyable=False)
+    m.choice("y_blank", "variable bpchar", tuple(v[:10].rstrip(" ") for v in LOW), "char(10)", cast="bpchar", keyable=False)
+    m.choice("y_bytes", "variable bytea", BYTES, cast="bytea", declared="bytea", keyable=False)
+    m.choice("y_uuid", "variable uuid", UUIDS, cast="uuid", declared="uuid", keyable=False)
+    for name_, type, pool in (("y_json", "json", JSONS), ("y_jsonb", "jsonb", JSONS), ("y_words_array", "text[]", WORDS), ("y_inet", "inet", INETS), ("y_box", "box", BOXES), ("y_pair", "d_pair", COMPOSITES),
+                              ("y_misfit", "numeric", MISFITS), ("y_range", "int8range", RANGES), ("y_name", "name", tuple(v[:15] for v in LOW[:20]))):
+        m.choice(name_, "variable", pool, type, cast=type, keyable=False)
+    m.choice("y_nothing", "variable", ("a",), "text", cast="text", nulls=1.0, keyable=False)
+    m.choice("x_flag", "text", ("A", "N", "R", "ä"))
+    m.choice("x_low", "text", LOW)
+    m.numeric("x_price", "numeric(9,2)", 2, -99999, 99999)
+    m.base("int4", "int8", "date", "bool", "timestamptz")
+    return m.table([m.create(), *m.vary(), m.copy(0, rows)], rows)
+
+
+def huge(rng, name, rows):
+    """A megabyte a value, less, and none."""
+    m = TypedMaker(rng, name, rows)
+    noise = random.Random(f"{name}:noise")
+    m.unlike("y_huge", "variable text", "text", ("", "y" * 1000000, "1MB " * 262144, "short", bytes(noise.randrange(97, 123) for _ in range(100000)).decode(), "ä" * 40000 + "b"), cast="text", keyable=False)
+    m.unlike("y_main", "variable text", "text", LONGER, cast="text", keyable=False)
+    m.choice("y_bytes", "variable bytea", BYTES + ("\\x" + "61" * 100000,), declared="bytea", cast="bytea", keyable=False)
+    m.base("int4")
+    return m.table([m.create(), f"ALTER TABLE {name} ALTER y_huge SET STORAGE EXTERNAL, ALTER y_main SET STORAGE MAIN", *m.vary(), m.copy(0, rows)], rows)
+
+
 def mixed_types(rng, name, rows):
     """A few columns of each kind, for joins and small tables."""
     m = TypedMaker(rng, name, rows)
@@ -199,7 +252,7 @@ def mixed_types(rng, name, rows):
     m.choice("o_mood", "d_mood", MOODS)
     m.choice("o_uuid", "uuid", UUIDS[:6])
     m.choice("o_time", "time", DAYTIMES)
-    m.base("int4", "int8", "date", "timestamp", "float8", "bool")
+    m.base("int4", "int8", "date", "timestamp", "float8", "bool", "timestamptz")
     return m.done()
 
 
@@ -225,17 +278,22 @@ def altered_types(rng, name, rows):
 
 
 def partitioned_types(rng, name, rows):
-    """Leaves have dictionaries of their own, and of a numeric without a scale one each."""
+    """Leaves have dictionaries of one family for each column, and of a numeric without a scale one each; changes make dictionaries longer."""
     m = TypedMaker(rng, name, rows)
     m.numeric("n_fixed", "numeric(9,2)", 2, -5000, 5000)
     m.numeric("n_loose", "numeric", 1, -500, 500)
     m.choice("t_low", "text", LOW[:15])
     m.choice("o_time", "time", DAYTIMES)
-    m.base("int4", "timestamp")
+    m.choice("o_uuid", "uuid", UUIDS)
+    m.choice("c_one", "bpchar", ("a", "b", "A", ""), "char(1)")
+    m.growing("t_new", "text", 40, 400)
+    m.unlike("y_text", "variable text", "text", LOW + LONGER[:4], cast="text", keyable=False)
+    m.base("int4", "timestamp", "timestamptz")
     leaves = [f"{name}_{i}" for i in range(3)]
     setup = [m.create().replace(" WITH (autovacuum_enabled = off)", " PARTITION BY RANGE (id)")]
     for leaf, first, last in zip(leaves, (0, rows // 3, 2 * rows // 3), (rows // 3, 2 * rows // 3, "MAXVALUE")):
         setup.append(f"CREATE TABLE {leaf} PARTITION OF {name} FOR VALUES FROM ({first}) TO ({last}) WITH (autovacuum_enabled = off)")
+        setup.append(f"ALTER TABLE {leaf} ALTER y_text SET (n_distinct = 2000000)")
     setup += [m.copy(0, rows), f"UPDATE {leaves[2]} SET n_loose = n_loose * 1.00", f"UPDATE {leaves[1]} SET n_fixed = NULL"]
     m.columns[1].keyable, m.columns[1].scale = False, None
     return m.table(setup, rows, imports=leaves)
@@ -249,6 +307,7 @@ def make_typed_tables(seed, rows):
         numerics(rng("d_numerics"), "d_numerics", rows), texts(rng("d_texts"), "d_texts", rows), others(rng("d_others"), "d_others", rows),
         long_values(rng("d_long"), "d_long", max(rows // 40, 1)), mixed_types(rng("d_types"), "d_types", rows * 3),
         altered_types(rng("d_altered_types"), "d_altered_types", rows), partitioned_types(rng("d_typed_parts"), "d_typed_parts", rows),
+        variable(rng("d_variable"), "d_variable", rows), huge(rng("d_huge"), "d_huge", max(rows // 50, 1)),
         mixed_types(rng("d_few_types"), "d_few_types", 30), mixed_types(rng("d_no_types"), "d_no_types", 0),
     ]
     for table in tables:
