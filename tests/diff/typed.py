@@ -35,7 +35,7 @@ TRUTHS = {
     "text[]": ("{x} = {c}", "'a' = ANY ({x})", "{x}[1] LIKE 'A%'", "{x} IS NULL"),
     "variable text": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "starts_with({x}, {c})", "{x} ^@ {c}", "NOT starts_with({x}, {c})", "{x} LIKE {p} ESCAPE ''", "{x} LIKE {p} ESCAPE '!'", "({x} LIKE {p}) IS NOT TRUE",
                              "CASE {x} WHEN {c} THEN true WHEN {c} THEN NULL ELSE {x} LIKE {p} END", "coalesce({x} = {c}, true)", "{x} LIKE {c}", "({x} = {c}) = ({x} LIKE {p})", "{x} LIKE ANY (ARRAY[{p}, {p}])"),
-    "variable bpchar": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}"), "variable bytea": SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\x00%'::bytea"), "variable uuid": SAME, "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
+    "variable bpchar": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}"), "variable bytea": SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\000%'::bytea"), "variable uuid": SAME, "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
     "time": ORDERED + ("extract(hour FROM {x}) > {n}",), "money": ORDERED, "oid": ORDERED + ("{x}::int8 > {n}",),
 }
 STRINGS = ("upper({x})", "lower({x})", "initcap({x})", "left({x}, {n})", "right({x}, {n})", "left({x}, -{n})", "substr({x}, {n})", "substring({x} FROM {n} FOR {n})", "btrim({x})", "ltrim({x}, 'ab ')",
