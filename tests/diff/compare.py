@@ -30,6 +30,34 @@ def variances_equal(kind, got, reference, mean_square, rows):
     return abs(g - r) <= u * math.sqrt(m * r) + u * u * m + 2.0**-50 * r
 
 
+def pairs_equal(kind, got, reference, moments):
+    """Of two variables: `moments` are regr_count, regr_avgx, regr_avgy, regr_sxx, regr_syy and regr_sxy of PostgreSQL."""
+    if got is None or reference is None:
+        n, sx, sy = (float(moments[i] or 0) for i in (0, 3, 4))
+        # what PostgreSQL makes of values that are all equal may be no zero
+        return got == reference or kind in ("corr", "regr_r2", "regr_slope", "regr_intercept") and min(abs(sx), abs(sy)) <= 64 * n * 2.0**-53 * n * max(float(moments[1]) ** 2, float(moments[2]) ** 2)
+    g, r = float(got), float(reference)
+    n, ax, ay, sxx, syy, sxy = (float(m) for m in moments)
+    if not all(map(math.isfinite, (g, r, n, ax, ay, sxx, syy, sxy))):
+        return got == reference
+    u = 8 * n * 2.0**-53
+    qx, qy = sxx + n * ax * ax, syy + n * ay * ay
+    dx, dy = u * math.sqrt(qx * sxx) + u * u * qx, u * math.sqrt(qy * syy) + u * u * qy
+    dxy = u * (math.sqrt(qx * syy) + math.sqrt(qy * sxx)) + u * u * math.sqrt(qx * qy)
+    few = 2.0**-49 * abs(r)
+    if kind in ("regr_avgx", "regr_avgy"):
+        return abs(g - r) <= 2.0**-52 * n * math.sqrt((qx if kind == "regr_avgx" else qy) / n) + few
+    if kind in ("regr_sxx", "regr_syy"):
+        return abs(g - r) <= (dx if kind == "regr_sxx" else dy) + few
+    if kind in ("regr_sxy", "covar_pop", "covar_samp"):
+        return abs(g - r) <= dxy / {"regr_sxy": 1, "covar_pop": n, "covar_samp": max(n - 1, 1)}[kind] + few
+    if sxx <= 4 * dx or syy <= 4 * dy:		# noise by noise
+        return True
+    slope = 2 * (dxy / sxx + abs(sxy / sxx) * dx / sxx)
+    corr = 2 * (dxy / math.sqrt(sxx * syy) + dx / sxx + dy / syy)
+    return abs(g - r) <= {"regr_slope": slope, "regr_intercept": slope * abs(ax) + 2.0**-50 * n * (abs(ay) + abs(ax * sxy / sxx)), "corr": corr, "regr_r2": 2 * corr + corr * corr}[kind] + few
+
+
 def sums_equal(kind, got, reference, magnitude, rows, loose=False):
     """`reference` is PostgreSQL's float8 sum or average, `magnitude` sum |x|, `rows` at least n.
 
@@ -71,8 +99,9 @@ def difference(query, got, reference, rows, loose=False):
         return show([tuple(r[i] for i in exact) for r in got], [tuple(r[i] for i in exact) for r in reference])
     for a, b in zip(got, reference):
         for i in inexact:
-            kind, total, magnitude = query.columns[i]
-            near = variances_equal(kind, a[i], b[total], b[magnitude], rows) if kind.startswith(("var", "stddev")) \
+            kind, total, magnitude, *more = query.columns[i]
+            near = pairs_equal(kind, a[i], b[total], [b[magnitude]] + [b[j] for j in more]) if more else \
+                variances_equal(kind, a[i], b[total], b[magnitude], rows) if kind.startswith(("var", "stddev")) \
                 else sums_equal(kind, a[i], b[total], b[magnitude], rows, loose)
             if not near:
                 return f"  column {i + 1} ({kind}): {a[i]}\n  reference: {b[total]}, sum |x| = {b[magnitude]}\n  row: {a}"
@@ -157,4 +186,7 @@ def self_test():
     assert difference(S, [("b", "1")], [("a", "1", "1", "3")], 10) is not None
     assert difference(S, [("a", None)], [("a", "1", "1", "3")], 10) is not None
     assert sums_equal("sum float4", "0.1", "0.1", "0.1", 4) and not sums_equal("sum float4", "0.10000002", "0.1", "0.1", 4)
+    ones = ("5", "3", "6", "10", "40", "20")
+    assert pairs_equal("corr", "0.9999999999999998", "1", ones) and not pairs_equal("corr", "0.99999999", "1", ones) and not pairs_equal("corr", None, "1", ones)
+    assert pairs_equal("regr_slope", "2.0000000000000004", "2", ones) and not pairs_equal("regr_sxy", "20.000001", "20", ones) and not pairs_equal("regr_intercept", "1e-6", "0", ones)
     assert not sums_equal("sum float8", "NaN", "1", "1", 4) and sums_equal("sum float8", "NaN", "NaN", "NaN", 4)

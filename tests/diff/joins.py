@@ -14,6 +14,7 @@ SUBLINKS = ("EXISTS",) * 8 + ("NOT EXISTS",) * 8 + ("IN",) * 5 + ("NOT IN",)
 # Both sides of an equality: of a type each, possibly of different widths.
 KEY_FAMILIES = (INTS, INTS, INTS, FLOATS, FLOATS, ("bool",), ("date",), ("timestamp",), ("timestamptz",), ("date", "timestamp"))
 TYPED_KEYS = (("numeric",), ("text",), ("numeric",), ("d_mood",), ("uuid",), ("time",), ("bpchar",), ("text",), ("text",))
+BY_BYTES = ("text", "name")
 # Both sides of a comparison that makes a range.
 RANGE_FAMILIES = (INTS, INTS, FLOATS, ("date", "timestamp"), ("timestamptz",))
 # How many rows each of n relations may have.
@@ -62,10 +63,24 @@ class Joins:
         """a's value = b's, by columns mostly."""
         family = rng.choice(KEY_FAMILIES + TYPED_KEYS if a.table.typed and b.table.typed else KEY_FAMILIES)
         parts = []
+        if a.table.typed and b.table.typed and rng.random() < 0.3:
+            met = self.texts(rng, a, b)
+            if met:
+                return met
         for side in rng.sample((a, b), 2):
             e = side.g.column(family) if rng.random() < 0.85 else side.g.any(rng.choice(family), 1)
             parts.append(str(e or side.g.leaf(rng.choice(family))))
         return " = ".join(parts)
+
+    def texts(self, rng, a, b):
+        """Texts of two relations, of types that are compared by their bytes, and of one collation."""
+        pairs = [(n, m, c) for n, c in a.columns for m, d in b.columns if c.type in BY_BYTES and d.type in BY_BYTES and (c.type == d.type or "variable" not in c.type + d.type) and c.collation == d.collation]
+        if not pairs:
+            return None
+        n, m, c = rng.choice(pairs)
+        if c.type == "text" and rng.random() < 0.25:
+            n, m = rng.sample((a.g.fill(rng.choice(("upper({x})", "left({x}, {n})", "coalesce({x}, {c})", "{x} || 'y'")), n, c), m), 2)
+        return rng.choice((f"{n} = {m}",) * 4 + (f"coalesce({n}, {m}) = {m}", f"{n} IS NOT DISTINCT FROM {m}", f"{n} IN ({m}, {a.g.meeting(c)})", f"{n} {rng.choice(COMPARISONS)} {m}"))
 
     def range(self, rng, a, b):
         """A value of one side between bounds of the other, or on one side of a bound."""

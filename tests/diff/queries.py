@@ -13,6 +13,7 @@ from tables import FLOATS, INTS, TYPES
 from typed import ZONES, TypedGenerator, generator
 
 TYPED_SHARE = 0.25			# of all queries, if not told otherwise
+PAIRS = ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2")
 LEFT_OUT = 0.06				# of the typed ones may read columns that tablets do not have
 
 
@@ -52,7 +53,7 @@ class Aggregates:
             x = g.any(rng.choice(TYPES), rng.choice((0, 0, 1)))
             f = rng.choice(("count", "count", "sum", "avg", "stddev", "var_pop") if x.type in INTS else ("count",))
             return self.exact(f"{f}(DISTINCT {x}){filter}")
-        name = rng.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max", "bool", "moment"))
+        name = rng.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max", "bool", "moment", "pair"))
         if name == "count(*)":
             return self.exact(f"count(*){filter}")
         if name == "bool":
@@ -63,6 +64,16 @@ class Aggregates:
             if name == "count" and rng.random() < 0.2:
                 sql = f"({sql} + {rng.randint(1, 9)})"
             return self.exact(sql)
+        if name == "pair":
+            x, y = (g.any(rng.choice(FLOATS), rng.choice((0, 0, 1))) for _ in range(2))
+            if not self.float_sums or any(e.range.lo is None or max(abs(e.range.lo), abs(e.range.hi)) > 1e60 or "$" in e.sql for e in (x, y)):
+                return self.exact(f"regr_count({x}, {y}){filter}")
+            name = rng.choice(PAIRS)
+            at = len(self.extra)
+            self.kinds.append([name] + list(range(at, at + 7)))
+            self.extra += [f"{name}({x}, {y}){filter}"] + [f"regr_{m}({x}, {y}){filter}" for m in ("count", "avgx", "avgy", "sxx", "syy", "sxy")]
+            self.items.append((f"{name}({x}, {y}){filter}",) * 2)
+            return None
         if name == "moment":
             x = g.any(rng.choice(FLOATS), rng.choice((0, 0, 1)))
             name = rng.choice(("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev"))
@@ -93,7 +104,7 @@ class Aggregates:
     def lists(self):
         """(select list, reference's select list, how to compare)."""
         n = len(self.items)
-        kinds = [k if k[0] == "exact" else (k[0], n + k[1], n + k[2]) for k in self.kinds]
+        kinds = [k if k[0] == "exact" else (k[0], *(n + i for i in k[1:])) for k in self.kinds]
         kinds = ["exact" if k == ["exact"] else k for k in kinds]
         return (", ".join(sql for sql, _ in self.items), ", ".join([ref for _, ref in self.items] + self.extra), kinds)
 

@@ -461,7 +461,7 @@ class TypedGenerator(Generator):
         n = self.column(("numeric",))
         if n is None or rng.random() < 0.2:
             return super().raising()
-        kind = rng.choice(("divide", "divide", "modulo", "cast", "precision", "text", "substring", "moved", "byte"))
+        kind = rng.choice(("divide", "divide", "modulo", "cast", "precision", "text", "substring", "moved", "byte", "pattern"))
         if kind == "divide":
             return Expr(f"({n} / {self.leaf('numeric')})", "numeric")
         if kind == "modulo":
@@ -473,6 +473,9 @@ class TypedGenerator(Generator):
         found = self.pick(("text",))
         if kind in ("text", "substring") and found:
             return Expr(f"({found[0]})::{rng.choice(('int4', 'numeric', 'date'))}" if kind == "text" else f"substring({found[0]} FROM 1 FOR length({found[0]}) - 2)", "text")
+        found = self.pick(("variable text",)) or self.pick(("text",))
+        if kind == "pattern" and found:
+            return Expr(f"({found[0]} LIKE '{rng.choice(('a', 'ab', '%a', '%', '_', ''))}\\')", "bool")
         found = self.pick(("bytea",))
         if kind == "byte" and found:
             return Expr(f"get_byte({found[0]}, 1)", "int4")
