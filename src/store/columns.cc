@@ -177,8 +177,10 @@ will_overflow(Relation rel, const CopyJob *job, const CopyColumn *column)
 {
 	uint64		rows = pg_atomic_read_u64(const_cast<pg_atomic_uint64 *>(&job->nrows));
 
-	return column->form == ValueForm::Dictionary && column->builder != 0 && rel->rd_rel->reltuples > 2.0 * DICTIONARY_MAX_ENTRIES &&
-		arena_at<DictionaryBuilder>(column->builder)->nadded > rows / 2;
+	uint32		nadded = column->builder != 0 ? arena_at<DictionaryBuilder>(column->builder)->nadded : 0;
+
+	return column->form == ValueForm::Dictionary && rel->rd_rel->reltuples > 2.0 * DICTIONARY_MAX_ENTRIES &&
+		nadded > DICTIONARY_MAX_ENTRIES / 4 && nadded > rows / 2;
 }
 
 void

@@ -606,6 +606,7 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 	Buffer		vm_buffer = InvalidBuffer;
 	uint64		rows = 0;
 	uint64		rows_shown = 0;
+	uint64		rows_counted = 0;
 	uint64		served = 0;
 	BlockNumber blocks_shown = from;
 	Snapshot	snapshot = job->detoasts ? detoast_begin() : NULL;
@@ -624,9 +625,10 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 			refresh_pace();
 			snapshot = job->detoasts ? detoast_begin() : NULL;
 			progress_add(job->progress_slot, block - blocks_shown, rows - rows_shown);
-			pg_atomic_fetch_add_u64(&job->nrows, rows - rows_shown);
 			blocks_shown = block;
 			rows_shown = rows;
+			pg_atomic_fetch_add_u64(&job->nrows, rows - rows_counted);
+			rows_counted = rows;
 			going = !copy_again(job);
 		}
 
@@ -637,11 +639,17 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 			served++;
 		}
 		if (!copier_has_room(c, c->ntuples, c->row_capacity))
+		{
+			/* what the images' number is compared with */
+			pg_atomic_fetch_add_u64(&job->nrows, rows - rows_counted);
+			rows_counted = rows;
 			going = flush_or_raise(c, block) && going;
+		}
 		if (going)
 			(void) copier_append(c);
 		rows += c->ntuples;
 	}
+	pg_atomic_fetch_add_u64(&job->nrows, rows - rows_counted);
 	going = going && flush_or_raise(c, to) && !copy_again(job);
 	detoast_end(snapshot);
 	if (BufferIsValid(vm_buffer))
@@ -649,7 +657,6 @@ copy_slice(Copier *c, BlockNumber from, BlockNumber to)
 	FreeAccessStrategy(strategy);
 
 	progress_add(job->progress_slot, to - blocks_shown, rows - rows_shown);
-	pg_atomic_fetch_add_u64(&job->nrows, rows - rows_shown);
 	pg_atomic_fetch_add_u64(&job->served_blocks, served);
 	return going;
 }
