@@ -211,5 +211,7 @@ class Joins:
         for _ in range(rng.randint(1, 3)):
             aggregates.add()
         mine, theirs, kinds = aggregates.lists()
-        group = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
+        group = ", ".join(str(i + 1) for i in range(len(keys)))
+        if keys:
+            group = f" GROUP BY {rng.choice(('ROLLUP', 'CUBE', 'GROUPING SETS'))} ({group})" if rng.random() < 0.15 else f" GROUP BY {group}"
         return make_query(f"{head}SELECT {mine}{tail}{group}", f"{head}SELECT {theirs}{tail}{group}", kinds, joins=program)

@@ -252,9 +252,9 @@ class Queries:
         mine, theirs, kinds = aggregates.lists()
         return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds)
 
-    def sets(self, rng):
+    def sets(self, rng, prepared=False):
         """GROUPING SETS, ROLLUP and CUBE, with GROUPING() and HAVING."""
-        table, g = self.source(rng)
+        table, g = self.source(rng, prepared)
         aggregates = Aggregates(g, rng, float_sums=False)
         keys = list(dict.fromkeys(self.group_key(rng, g) for _ in range(rng.choices((1, 2, 3, 4), (2, 5, 4, 1))[0])))
         for key in keys:
@@ -276,18 +276,18 @@ class Queries:
         if rng.random() < 0.25:
             tail += rng.choice((f" HAVING count(*) > {rng.randint(0, 300)}", f" HAVING grouping({keys[0]}) = {rng.choice((0, 1))}", f" HAVING max(id) > {rng.randint(0, 2000)} OR grouping({keys[-1]}) = 1"))
         mine, theirs, kinds = aggregates.lists()
-        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds)
+        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds, params=g.params or [])
 
-    def different(self, rng):
+    def different(self, rng, prepared=False):
         """Aggregates of different values: several, with conditions, beside others, with groups and without."""
-        table, g = self.source(rng)
+        table, g = self.source(rng, prepared)
         aggregates = Aggregates(g, rng)
         keys = [self.group_key(rng, g) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
         for key in keys:
             aggregates.key(key)
         for _ in range(rng.randint(1, 3)):
             filter = f" FILTER (WHERE {g.bool(1)})" if rng.random() < 0.3 else ""
-            x = g.leaf(rng.choice(INTS))
+            x = g.any(rng.choice(INTS), rng.choice((0, 0, 1)))
             aggregates.exact(rng.choice((f"count(DISTINCT {self.group_key(rng, g)}){filter}", f"count(DISTINCT {x}){filter}", f"{rng.choice(('sum', 'avg', 'stddev'))}(DISTINCT {x}){filter}")))
         for _ in range(rng.choice((0, 1, 2))):
             aggregates.add()
@@ -297,7 +297,7 @@ class Queries:
         if rng.random() < 0.1:
             tail += f" HAVING count(*) > {rng.choice((0, 3, 100))}"
         mine, theirs, kinds = aggregates.lists()
-        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds)
+        return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds, params=g.params or [])
 
     def counted(self, rng):
         """The number of groups, whatever is computed for each."""
@@ -364,7 +364,7 @@ class Queries:
         return Query(op.join(parts))
 
     def prepared(self, rng):
-        return rng.choice((self.rows, self.total, self.grouped))(rng, prepared=True)
+        return rng.choice((self.rows, self.rows, self.total, self.total, self.grouped, self.grouped, self.sets, self.different))(rng, prepared=True)
 
     def odd(self, rng):
         """What the VM does not take: it must stay with PostgreSQL, with a reason."""

@@ -56,7 +56,7 @@ COUNTS = {
 }
 PLAIN_VALUES = {	# other results of a value, compared as text
     "inet": ("network({x})", "broadcast({x})", "({x} + 1)", "netmask({x})"), "macaddr": ("trunc({x})",), "interval": ("-({x})", "({x} * 2)", "justify_hours({x})", "extract(month FROM {x})", "date_part('second', {x})"),
-    "bit": ("~({x})", "({x} << 1)"), "int4[]": ("{x}[1]"), "jsonb": ("({x} -> 'b')",), "bytea": ("substring({x} FROM 1 FOR 3)", "({x} || '\\x00'::bytea)"), "json": ("({x} -> 'b')",),
+    "bit": ("~({x})", "({x} << 1)"), "int4[]": ("{x}[1]",), "jsonb": ("({x} -> 'b')",), "bytea": ("substring({x} FROM 1 FOR 3)", "({x} || '\\x00'::bytea)"), "json": ("({x} -> 'b')",),
     "time": ("({x} + '01:30'::interval)", "({x} - '25:00'::interval)", "extract(hour FROM {x})", "extract(second FROM {x})", "extract(epoch FROM {x})", "date_part('minute', {x})", "({x} - '12:00'::time)", "({x})::interval"),
     "timetz": ("extract(hour FROM {x})",), "oid": ("({x})::int8",), "d_mood": ("({x} = 'ok')",), "uuid": ("({x})",),
 }
