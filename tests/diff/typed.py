@@ -415,7 +415,7 @@ class TypedGenerator(Generator):
         if kind == "extreme":
             found = [n for n, c in self.typed(HAVE_EXTREMES) if c.keyable]
             e = rng.choice(found) if found and rng.random() < 0.7 else self.uniform() if rng.random() < 0.6 else self.text(1, self.pick(("text",)))
-            return f"{rng.choice(('min', 'max'))}({e or 'id'}){filter}"
+            return f"{rng.choice(('min', 'max'))}({e or self.leaf('int4')}){filter}"
         if kind == "count":
             return f"count({self.output(1)}){filter}"
         if kind == "variance":
@@ -452,7 +452,7 @@ class TypedGenerator(Generator):
             e = self.any("numeric", self.rng.choice((0, 1, 1)))
             if e.scale is not None:
                 return e
-        return Expr("id", "int4")
+        return self.leaf("int4")
 
     # -- what may raise ---------------------------------------------------------------
 
