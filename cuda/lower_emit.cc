@@ -70,7 +70,8 @@ Lowering::filter_column(const Op &op)
 	DeviceOp   *d = add(op.type == Type::F32 ? CODE_FILTER_F32 : op.type == Type::F64 ? CODE_FILTER_F64
 		: op.type == Type::I64 ? CODE_FILTER_I64 : CODE_FILTER_COLUMN);
 
-	d->aux = static_cast<uint8_t>(type_natural_width(op.type));
+	/* of what is stored: narrowed programs read I64 as I32 */
+	d->aux = static_cast<uint8_t>(type_natural_width(in.columns[out->columns[v.column].table_column].summary.type));
 	d->b = type_is_float(op.type) ? OPERAND_NONE : allocate_lasting(static_cast<int>(sizeof(FilterRange)) / GRAIN);
 	d->column = static_cast<uint16_t>(v.column);
 	d->a = out->columns[v.column].data;

@@ -135,7 +135,8 @@ Narrowing::find_narrow()
 		{
 			type_[op.p1] = op.type;
 			can_[op.p1] = can_be_narrow(op, i);
-			is_constant_[op.p1] = f == OpForm::IMM32 || f == OpForm::IMM64 || f == OpForm::VARIABLE;
+			/* also if its twin is one: it has no place */
+			is_constant_[op.p1] = f == OpForm::IMM32 || f == OpForm::IMM64 || f == OpForm::VARIABLE || (f == OpForm::CAST && is_constant_[op.p2]);
 			/* A Cast's twin is its operand. */
 			if (can_[op.p1] && op.opcode == Opcode::Cast)
 				twin_[op.p1] = op.p2;

@@ -41,9 +41,15 @@ random_table(Rng &rng)
 		rows += n;
 	for (const auto &b : bounds)
 		table.columns.push_back(random_column(rng, b[0], b[1], rows, chance(rng, 30) ? 20 : 0));
+	/* the last one is I32 */
+	table.columns.push_back(random_column(rng, -5, 100000, rows, chance(rng, 30) ? 20 : 0));
+	table.columns.back().type = Type::I32;
 	table.build();
 	return table;
 }
+
+constexpr uint32_t I32 = static_cast<uint32_t>(Type::I32);
+const std::vector<ParamValue> NUMBERS = {{60000, 0, I32}, {-1, 0, I32}, {0, 1, I32}};
 
 /* Arithmetic over the columns, choices and jumps among it, and what reads it. */
 SealedProgram
@@ -57,7 +63,7 @@ random_program(Rng &rng, const Table &table, bool grouped)
 	std::vector<std::pair<AggFn, int>> aggs;
 	auto		any = [&] { return values[static_cast<size_t>(pick_int(rng, static_cast<int>(values.size())))]; };
 	auto		made = [&](int r) { values.push_back(r); return r; };
-	const int	ncolumns = static_cast<int>(table.columns.size());
+	const int	ncolumns = static_cast<int>(table.columns.size()) - 1;
 
 	b.emit(Opcode::Table, Type::None, 0, 0, 0);
 	for (int i = 0; i < naggs + (grouped ? 1 : 0); i++)
@@ -86,7 +92,7 @@ random_program(Rng &rng, const Table &table, bool grouped)
 	{
 		const int	x = any(), y = any();
 
-		switch (pick_int(rng, 12))
+		switch (pick_int(rng, 13))
 		{
 			case 0:
 				b.emit(Opcode::Integer, Type::I64, made(b.new_reg(Type::I64)), pick_int(rng, 200) - 100, 0);
@@ -129,6 +135,19 @@ random_program(Rng &rng, const Table &table, bool grouped)
 				else
 					b.emit(Opcode::Lt, Type::I64, x, y, -1, VERDICT_DIES);
 				break;
+			case 11:
+				{
+					const int	narrow = b.new_reg(Type::I32);
+
+					if (chance(rng, 30))
+						b.emit(Opcode::Column, Type::I32, narrow, ncolumns, 0);
+					else if (chance(rng, 50))
+						b.emit(Opcode::Variable, Type::I32, narrow, pick_int(rng, 3), 0);
+					else
+						b.emit(Opcode::Integer, Type::I32, narrow, pick_int(rng, 2) ? 70000 : pick_int(rng, 100), 0);
+					b.emit(Opcode::Cast, Type::I64, made(b.new_reg(Type::I64)), narrow, 0, 0, static_cast<uint8_t>(Type::I32));
+					break;
+				}
 			default:
 				{
 					const int	truth = b.new_reg(Type::Bool);
@@ -156,8 +175,19 @@ random_program(Rng &rng, const Table &table, bool grouped)
 		b.emit(Opcode::Group, Type::None, 1, b.add_aux(&key, 1), 0);
 	}
 	for (size_t i = 0; i < aggs.size(); i++)
-		b.emit(Opcode::AggStep, Type::I64, static_cast<int>(i), any(), truths.empty() || chance(rng, 60) ? -1 : truths[rng() % truths.size()], 0,
+	{
+		int			of = any();
+
+		if (chance(rng, 40))
+		{
+			const int	x = any(), product = b.new_reg(Type::I64);
+
+			b.emit(Opcode::Mul, Type::I64, product, x, of);
+			of = product;
+		}
+		b.emit(Opcode::AggStep, Type::I64, static_cast<int>(i), of, truths.empty() || chance(rng, 60) ? -1 : truths[rng() % truths.size()], 0,
 			   static_cast<uint8_t>(aggs[i].first));
+	}
 
 	const int	converge = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
 
@@ -208,8 +238,8 @@ discounts(const Table &table)
 void
 compare(const Program *program, const Table &table, const DeviceRun &run, const std::string &where, int *refused)
 {
-	const Outcome expected = Interpreter(program, table, nullptr).run();
-	const DeviceResult got = run_device(program, table, {}, run);
+	const Outcome expected = Interpreter(program, table, NUMBERS.data()).run();
+	const DeviceResult got = run_device(program, table, NUMBERS, run);
 
 	if (got.refused)
 	{
@@ -261,6 +291,87 @@ TEST(CudaNarrow, ComputesIn32BitsWhatFits)
 	EXPECT_EQ(refused, 0);
 }
 
+/* The number is an integer that is cast: a parameter, or the answer of a subquery. */
+TEST(CudaNarrow, GroupsSumProductsWithANumber)
+{
+	const int64_t sources[] = {0, RESULT_FROM_AGG | 0};
+	Rng			rng(2);
+	Table		table;
+	int			refused = 0;
+
+	table.tablet_rows = {2000, 700};
+	table.columns = {random_column(rng, 0, 10, 2700, 0), random_column(rng, 90000, 10500000, 2700, 0)};
+	table.build();
+	for (Opcode number : {Opcode::Variable, Opcode::Integer})
+	{
+		const auto	builder = new_builder();
+		ProgramBuilder &b = *builder;
+
+		b.emit(Opcode::Table, Type::None, 0, 0, 0);
+		b.emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b.add_name("k"));
+		b.emit(Opcode::ResultColumn, Type::I128, 1, 0, 0, b.add_name("s"));
+		b.emit(Opcode::AggOpen, Type::None, 1, 1, b.add_aux(sources, 2));
+
+		const int	parallel = b.emit(Opcode::Parallel, Type::None, 1, 0, 0);
+		const int	key = b.new_reg(Type::I64), value = b.new_reg(Type::I64), narrow = b.new_reg(Type::I32), wide = b.new_reg(Type::I64);
+		const int	product = b.new_reg(Type::I64);
+		const int64_t keys[] = {key};
+
+		b.emit(Opcode::Column, Type::I64, key, 0, 0);
+		b.emit(Opcode::Group, Type::None, 1, b.add_aux(keys, 1), 0);
+		b.emit(Opcode::Column, Type::I64, value, 1, 0);
+		b.emit(number, Type::I32, narrow, number == Opcode::Variable ? 0 : 70000, 0);
+		b.emit(Opcode::Cast, Type::I64, wide, narrow, 0, 0, static_cast<uint8_t>(Type::I32));
+		b.emit(Opcode::Mul, Type::I64, product, value, wide);
+		b.emit(Opcode::AggStep, Type::I64, 0, product, -1, 0, static_cast<uint8_t>(AggFn::Sum));
+		b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
+		b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+		for (uint16_t rows : {4, 8, 16})
+			compare(seal(b).get(), table, DeviceRun{rows, true, rows}, "a number", &refused);
+	}
+	EXPECT_EQ(refused, 0);
+}
+
+/* Codes of four bytes are above a base, though values of I32 are not. */
+TEST(CudaNarrow, ComparesColumnsWithANumber)
+{
+	const int64_t sources[] = {RESULT_FROM_AGG | 0, RESULT_FROM_AGG | 1};
+	Rng			rng(3);
+	Table		table;
+	int			refused = 0;
+
+	table.tablet_rows = {2000, 700};
+	table.columns = {random_column(rng, -40000, 40000, 2700, 20)};
+	table.build();
+	for (Opcode opcode : {Opcode::Lt, Opcode::Ge, Opcode::Ne})
+	{
+		const auto	builder = new_builder();
+		ProgramBuilder &b = *builder;
+
+		b.emit(Opcode::Table, Type::None, 0, 0, 0);
+		b.emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b.add_name("n"));
+		b.emit(Opcode::ResultColumn, Type::I128, 1, 0, 0, b.add_name("s"));
+		b.emit(Opcode::AggOpen, Type::None, 0, 2, b.add_aux(sources, 2));
+
+		const int	parallel = b.emit(Opcode::Parallel, Type::None, 1, 0, 0);
+		const int	value = b.new_reg(Type::I64), narrow = b.new_reg(Type::I32), wide = b.new_reg(Type::I64);
+
+		b.emit(Opcode::Column, Type::I64, value, 0, 0);
+		b.emit(Opcode::Integer, Type::I32, narrow, 34, 0);
+		b.emit(Opcode::Cast, Type::I64, wide, narrow, 0, 0, static_cast<uint8_t>(Type::I32));
+
+		const int	compare_at = b.emit(opcode, Type::I64, value, wide, 0, VERDICT_DIES);
+
+		b.emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+		b.emit(Opcode::AggStep, Type::I64, 1, value, -1, 0, static_cast<uint8_t>(AggFn::Sum));
+		b.ops[parallel].p3 = b.ops[compare_at].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
+		b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+		for (uint16_t rows : {4, 8, 16})
+			compare(seal(b).get(), table, DeviceRun{rows, true, rows}, "a number", &refused);
+	}
+	EXPECT_EQ(refused, 0);
+}
+
 TEST(CudaNarrow, Random)
 {
 	const char *many = getenv("GPUVM_TEST_PROGRAMS"), *start = getenv("GPUVM_TEST_SEED");
@@ -277,7 +388,7 @@ TEST(CudaNarrow, Random)
 		const auto	lowered = std::make_unique<cuda::DeviceProgram>();
 
 		ASSERT_EQ(wrong, nullptr) << wrong << " seed " << seed << "\n" << program_text(sealed.get());
-		lower_for(sealed.get(), table, {}, DeviceRun{8, true, 0}, lowered.get());
+		lower_for(sealed.get(), table, NUMBERS, DeviceRun{8, true, 0}, lowered.get());
 		for (int i = 0; i < lowered->nops; i++)
 			if (lowered->ops[i].code == cuda::CODE_COLUMN_I32 || lowered->ops[i].code == cuda::CODE_ADD_CODES || lowered->ops[i].code == cuda::CODE_MUL_CODES)
 			{
@@ -297,5 +408,52 @@ TEST(CudaNarrow, Random)
 	if (n >= 50)
 	{
 		EXPECT_GT(changed, static_cast<int>(n) / 5);
+	}
+}
+
+/* Sums of a constant and of its square, which does not fit 32 bits. */
+TEST(CudaNarrow, ConstantsAndTheirSquares)
+{
+	for (bool grouped : {false, true})
+	{
+		Rng			rng(3);
+		const auto	builder = new_builder();
+		ProgramBuilder &b = *builder;
+		const int64_t sources[] = {RESULT_FROM_AGG | 0, RESULT_FROM_AGG | 1};
+		const int64_t key = 0;
+		int			refused = 0;
+		Table		table;
+
+		table.tablet_rows = {300};
+		table.columns = {random_column(rng, 0, 3, 300, 10)};
+		table.build();
+		b.emit(Opcode::Table, Type::None, 0, 0, 0);
+		b.emit(Opcode::ResultColumn, Type::I128, 0, 0, 0, b.add_name("s"));
+		b.emit(Opcode::ResultColumn, Type::I128, 1, 0, 0, b.add_name("q"));
+		b.emit(Opcode::AggOpen, Type::None, grouped ? 1 : 0, 2, b.add_aux(sources, 2));
+
+		const int	parallel = b.emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+		for (int i = 0; i < 3; i++)
+			b.new_reg(Type::I64);
+
+		const int	small = b.new_reg(Type::I32);
+
+		b.emit(Opcode::Column, Type::I64, 0, 0, 0);
+		if (grouped)
+			b.emit(Opcode::Group, Type::None, 1, b.add_aux(&key, 1), 0);
+		b.emit(Opcode::Integer, Type::I32, small, -436405, 0);
+		b.emit(Opcode::Cast, Type::I64, 1, small, 0, 0, static_cast<uint8_t>(Type::I32));
+		b.emit(Opcode::AggStep, Type::I64, 0, 1, -1, 0, static_cast<uint8_t>(AggFn::Sum));
+		b.emit(Opcode::Mul, Type::I64, 2, 1, 1);
+		b.emit(Opcode::AggStep, Type::I64, 1, 2, -1, 0, static_cast<uint8_t>(AggFn::Sum));
+		b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
+		b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+
+		const SealedProgram sealed = seal(b);
+
+		for (uint16_t rows : {4, 8, 16})
+			compare(sealed.get(), table, DeviceRun{rows, true, rows}, "constants", &refused);
+		EXPECT_EQ(refused, 0);
 	}
 }
