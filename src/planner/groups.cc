@@ -470,6 +470,7 @@ add_sets(Aggregation *a, List *clause)
 	List	   *columns = NIL;
 	List	   *refs = NIL;
 	ListCell   *lc;
+	ListCell   *other;
 
 	foreach(lc, a->raw.groupings)
 	{
@@ -490,6 +491,12 @@ add_sets(Aggregation *a, List *clause)
 		/* the query's other constants that look like it are not the key */
 		if (!contain_var_clause(static_cast<Node *>(lfirst(lc))))
 			return refuse(a, "a key of the grouping sets has no columns");
+		/* PostgreSQL keeps the two apart by their place in the query, which expressions over them do not tell */
+		for_each_from(other, a->raw.keys, foreach_current_index(lc) + 1)
+		{
+			if (equal(lfirst(lc), lfirst(other)))
+				return refuse(a, "two keys of the grouping sets are the same expression");
+		}
 	}
 	foreach(lc, a->root->parse->groupingSets)
 	{

@@ -38,7 +38,8 @@ CREATE FUNCTION moments(by_group bool) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 		CASE WHEN by_group THEN 'true GROUP BY g' ELSE 'g < 5' END) $$;
 CREATE FUNCTION compare(by_group bool) RETURNS TABLE (g int, n bigint, variances bool, deviations bool, covariances bool, averages bool, regression bool) LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
+	-- These are more sums than a program of a device has: there the other virtual machine answers, by the same functions.
+	PERFORM set_config('gpuvm.require', 'vm', true);
 	EXECUTE 'CREATE TEMP TABLE mine ON COMMIT DROP AS ' || moments(by_group);
 	PERFORM set_config('gpuvm.require', 'any', true), set_config('gpuvm.enabled', 'off', true);
 	EXECUTE 'CREATE TEMP TABLE theirs ON COMMIT DROP AS ' || moments(by_group);
@@ -57,7 +58,8 @@ SELECT * FROM compare(false);
 -- What is not rounded is equal: exact fractions, NaN and infinities, one row, one value, no row.
 SELECT "by", equal, answer FROM ask('SELECT g, var_pop(x), var_samp(x), stddev(x), stddev_pop(x) FROM t WHERE g >= 10 GROUP BY g');
 SELECT "by", equal, answer FROM ask('SELECT g, corr(y, x), covar_pop(y, x), regr_slope(y, x), regr_r2(y, x), regr_intercept(y, x), regr_count(y, x) FROM t WHERE g >= 10 GROUP BY g');
-SELECT "by", equal, answer FROM ask('SELECT var_pop(x), stddev(r), corr(y, x), regr_count(y, x), covar_samp(x, y), regr_avgx(y, x) FROM t WHERE g > 100');
+SELECT "by", equal, answer FROM ask('SELECT var_pop(x), stddev(r), regr_count(y, x) FROM t WHERE g > 100');
+SELECT "by", equal, answer FROM ask('SELECT corr(y, x), covar_samp(y, x), regr_avgx(y, x) FROM t WHERE g > 100');
 SELECT "by", equal FROM ask('SELECT g, stddev(x) FILTER (WHERE id % 2 = 0), count(*) FROM t WHERE g IN (12, 14) GROUP BY g');
 -- Where the mean is large, PostgreSQL's own rounding shows: of 1e15, 1e15 + 1 ... 1e15 + 6, and of tenths.
 SET gpuvm.require = :'device';
