@@ -174,12 +174,14 @@ static bool
 is_one_type(const ScanSource *source, uint32 column)
 {
 	const TableVersion *first = source->leaves[0].version;
+	const ColumnSummary *in_first = version_at<ColumnSummary>(first, first->columns) + column;
 
 	for (int i = 1; i < source->nleaves; i++)
 	{
 		const TableVersion *version = source->leaves[i].version;
+		const ColumnSummary *here = version_at<ColumnSummary>(version, version->columns) + column;
 
-		if (version_at<ColumnSummary>(version, version->columns)[column].type != version_at<ColumnSummary>(first, first->columns)[column].type)
+		if (here->type != in_first->type || ((here->flags ^ in_first->flags) & COLUMN_VARIABLE) != 0)
 			return false;
 	}
 	return true;

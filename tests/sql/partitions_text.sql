@@ -152,5 +152,17 @@ INSERT INTO queries (query) SELECT query FROM over_all;
 SELECT * FROM asked();
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[$$count(DISTINCT t), count(DISTINCT upper(v)) FROM p$$, $$v, count(DISTINCT t), max(t) FROM p GROUP BY v$$, $$t, e, count(*) FROM p GROUP BY ROLLUP (t, e)$$, $$coalesce(t, v), count(DISTINCT a) FROM p GROUP BY 1$$]) q;
 SELECT * FROM asked();
+-- A numeric that is a scaled integer in one leaf, and stored value by value in the other.
+CREATE TABLE n (id int, x numeric) PARTITION BY RANGE (id);
+CREATE TABLE n0 PARTITION OF n FOR VALUES FROM (0) TO (100);
+CREATE TABLE n1 PARTITION OF n FOR VALUES FROM (100) TO (200);
+INSERT INTO n SELECT i, CASE WHEN i < 100 THEN i % 7 - 3.5 WHEN i % 2 = 0 THEN 1.25 ELSE 3 END FROM generate_series(0, 199) i;
+SELECT gpuvm.import('n');
+SET gpuvm.force = on;
+SET gpuvm.require = 'vm';
+SELECT count(*), sum(id) FROM n;
+SET gpuvm.require = 'any';
+SELECT sum(x) FROM n;
+RESET gpuvm.force;
 SET client_min_messages = warning;
 DROP SCHEMA partitions_text CASCADE;
