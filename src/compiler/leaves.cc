@@ -2,6 +2,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
@@ -115,6 +116,8 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 		wanted = ValueType{Type::I64, ValueForm::Variable};
 	if (place < 0 && was_left_out(from->table, attnum))
 	{
+		if (get_rel_relkind(from->relid) == RELKIND_PARTITIONED_TABLE)
+			return refuse(c, "column \"%s\" was left out of the import of a partition, or the partitions' values of it are stored in different forms", get_attname(from->relid, attnum, false));
 		c->input->hint = "The NOTICE of gpuvm.import() names the values.";
 		return refuse(c, "column \"%s\" was left out of the import: tablets cannot store its values", get_attname(from->relid, attnum, false));
 	}

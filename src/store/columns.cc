@@ -52,6 +52,7 @@ init_copy_column(CopyColumn *column, Form_pg_attribute att)
 	pg_atomic_init_u32(&column->scale, scale < 0 ? NO_SCALE : static_cast<uint32>(scale));
 	pg_atomic_init_u64(&column->image_bytes, 0);
 	column->may_vary = variable_type(att->attlen, att->attbyval);
+	column->alone = false;
 	if (column->form == ValueForm::None)
 		vary_column(column);
 }
@@ -183,6 +184,19 @@ will_overflow(Relation rel, const CopyJob *job, const CopyColumn *column)
 		nadded > DICTIONARY_MAX_ENTRIES / 4 && nadded > rows / 2;
 }
 
+/* Has its dictionary overflowed only because it went on from that of other leaves? By what it had got from how many rows. */
+static bool
+fits_alone(Relation rel, const CopyJob *job, const CopyColumn *column)
+{
+	const DictionaryBuilder *builder = column->builder == 0 ? NULL : arena_at<DictionaryBuilder>(column->builder);
+	DictionaryFailure failure = builder == NULL || builder->base == 0 ? DictionaryFailure::None : builder_failure(builder);
+	double		rows = static_cast<double>(pg_atomic_read_u64(const_cast<pg_atomic_uint64 *>(&job->nrows)));
+	double		times = Max(rel->rd_rel->reltuples, rows) / Max(rows, 1);
+
+	return (failure == DictionaryFailure::TooMany || failure == DictionaryFailure::TooLarge) &&
+		builder->nadded * times < DICTIONARY_MAX_ENTRIES && builder->bytes * times < DICTIONARY_MAX_BYTES;
+}
+
 void
 revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns)
 {
@@ -191,7 +205,9 @@ revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns)
 		const CopyColumn *found = &job->columns[i];
 		uint32		failure = pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&found->failure));
 
-		if (can_vary(found) && (failure != COLUMN_FITS || will_overflow(rel, job, found)))
+		if (fits_alone(rel, job, found))
+			columns[i].alone = true;
+		else if (can_vary(found) && (failure != COLUMN_FITS || will_overflow(rel, job, found)))
 			vary_column(&columns[i]);
 		else if (failure != COLUMN_FITS)
 			fail_copy_column(&columns[i], static_cast<ColumnFailure>(failure));
@@ -218,7 +234,7 @@ init_dictionaries(CopyJob *job, Relation rel)
 			continue;
 		column->builder = builder_offset(builders, i);
 		outlook = dictionary_outlook(rel, column->attnum, &rows);
-		builder_start(arena_at<DictionaryBuilder>(column->builder), att, family_base(rel, column->attnum), false, rows);
+		builder_start(arena_at<DictionaryBuilder>(column->builder), att, column->alone ? 0 : family_base(rel, column->attnum), false, rows);
 		if (outlook != DictionaryFailure::None)
 		{
 			builder_fail(arena_at<DictionaryBuilder>(column->builder), outlook);

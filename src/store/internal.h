@@ -330,6 +330,7 @@ struct CopyColumn
 	pg_atomic_uint32 scale;		/* numeric: of all values; NO_SCALE until the first one is met */
 	uint64		builder;		/* dictionary: arena offset of the DictionaryBuilder, else 0 */
 	bool		may_vary;		/* what does not fit its form is stored as it is: another attempt makes the column variable */
+	bool		alone;			/* its dictionary goes on from no other leaf's */
 	pg_atomic_uint64 image_bytes;	/* variable: of the images in all tablets made, or being made */
 };
 

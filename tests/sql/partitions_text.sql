@@ -164,5 +164,23 @@ SELECT count(*), sum(id) FROM n;
 SET gpuvm.require = 'any';
 SELECT sum(x) FROM n;
 RESET gpuvm.force;
+-- A leaf's values that fit a dictionary of their own, but not one that goes on from another leaf's.
+CREATE TABLE large (id int, t text) PARTITION BY RANGE (id);
+CREATE TABLE large1 PARTITION OF large FOR VALUES FROM (0) TO (4000) WITH (autovacuum_enabled = off);
+CREATE TABLE large2 PARTITION OF large FOR VALUES FROM (4000) TO (9000) WITH (autovacuum_enabled = off);
+INSERT INTO large SELECT i, repeat('x', 7800) || i FROM generate_series(0, 8999) i;
+VACUUM large;
+SELECT gpuvm.import('large1'), gpuvm.import('large2');
+INSERT INTO queries (query) VALUES ('SELECT right(t, 2), count(*) FROM large2 GROUP BY 1');
+SELECT * FROM asked();
+SELECT reason FROM gpuvm.why_not('SELECT right(t, 2), count(*) FROM large GROUP BY 1');
+-- And one's that fit none.
+INSERT INTO large SELECT 4000 + i % 5000, repeat('y', 7800) || i FROM generate_series(1, 4000) i;
+VACUUM large2;
+SELECT gpuvm.import('large2');
+SELECT reason FROM gpuvm.why_not('SELECT right(t, 2), count(*) FROM large GROUP BY 1');
+INSERT INTO queries (query) VALUES ($$SELECT id FROM large2 WHERE t LIKE '%77'$$);
+SELECT * FROM asked();
+DROP TABLE large;
 SET client_min_messages = warning;
 DROP SCHEMA partitions_text CASCADE;
