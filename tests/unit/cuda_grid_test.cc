@@ -620,24 +620,6 @@ compare_marks(uint64_t seed, const SealedProgram &numbered, const SealedProgram 
 	}
 }
 
-/* The generator's two columns of every type: one of the outer rows, one of the inner rows. */
-void
-divide_columns(SealedProgram *sealed, Rng &rng, const Sides &sides)
-{
-	const uint64_t swapped = rng();
-	const Program *program = sealed->get();
-	Op		   *ops = const_cast<Op *>(program->ops());
-
-	for (int i = 0; i < program->nops; i++)
-		if (ops[i].opcode == Opcode::Column)
-		{
-			const int	type = ops[i].p2 / 2;
-			const bool	inner = (ops[i].p2 & 1) != static_cast<int>(swapped >> type & 1);
-
-			ops[i].p2 = type + (inner ? sides.uniform_from() : 0);
-		}
-}
-
 bool
 has_rowid(const Program *program)
 {
@@ -765,8 +747,6 @@ run_random(Sink sink, int programs, std::initializer_list<const char *> wanted)
 		const bool	marks = sink == Sink::Marks || (sink == Sink::Theta && chance(rng, 30));
 		SealedProgram program = sink == Sink::Theta ? theta_join(rng, sides, marks) : generator.make(sink == Sink::Groups), numbered, marking;
 
-		if (sink != Sink::Theta)
-			divide_columns(&program, rng, sides);
 		if (marks ? !make_marking(program, &numbered, &marking) : has_rowid(program.get()))
 			continue;
 		n--;
