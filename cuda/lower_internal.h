@@ -26,6 +26,7 @@
 
 #include "lower.h"
 #include "lower_narrow.h"
+#include "vm/operands.h"
 #include "vm/value_range.h"
 
 namespace gpuvm {
@@ -40,56 +41,6 @@ form_of(Opcode o)
 #undef GPUVM_OPCODE
 	};
 	return forms[static_cast<int>(o)];
-}
-
-/* Calls f with each register that an operation reads. */
-template <typename F>
-void
-each_source(const Program *program, const Op &op, F f)
-{
-	switch (form_of(op.opcode))
-	{
-		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
-		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY: case OpForm::FIELD:
-			f(op.p2);
-			break;
-		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:
-			f(op.p2);
-			f(op.p3);
-			break;
-		case OpForm::LOOKUP:
-		case OpForm::ZONE:
-			f(op.p3);
-			break;
-		case OpForm::SELECT:
-			f(op.p2);
-			f(op.p3);
-			f(static_cast<int>(op.p4));
-			break;
-		case OpForm::COMPARE:
-			f(op.p1);
-			f(op.p2);
-			break;
-		case OpForm::BRANCH:
-			f(op.p1);
-			break;
-		case OpForm::AGGSTEP:
-			if (op.p2 >= 0)
-				f(op.p2);
-			if (op.p3 >= 0)
-				f(op.p3);
-			break;
-		case OpForm::GROUP:
-			for (int i = 0; i < op.p1; i++)
-				f(static_cast<int>(program->aux()[op.p2 + i]));
-			break;
-		case OpForm::RESULT:
-			for (int i = 0; i < op.p2; i++)
-				f(op.p1 + i);
-			break;
-		default:
-			break;
-	}
 }
 
 /* Of its argument it reads the nulls only. */
@@ -194,7 +145,7 @@ private:
 	void		find_ranges();
 	int			add_column(int table_column);
 	void		use(int reg, int address);
-	template <typename F> void each_source(const Op &op, F f) const { cuda::each_source(program, op, f); }
+	template <typename F> void each_source(const Op &op, F f) const { each_read(program, op, f); }
 	bool		may_err(int address) const;
 
 	/* places */

@@ -153,7 +153,7 @@ Narrowing::find_targets()
 
 		if (moves_to_target(op))
 			is_target_[op.p3] = true;
-		each_source(program_, op, [&](int r) { reads_[r]++; });
+		each_read(program_, op, [&](int r) { reads_[r]++; });
 	}
 }
 
@@ -244,7 +244,7 @@ Narrowing::find_wanted()
 					want(op.p3, false);
 				break;
 			default:
-				each_source(program_, op, [&](int r) { want(r, false); });
+				each_read(program_, op, [&](int r) { want(r, false); });
 				break;
 		}
 	}

@@ -121,13 +121,14 @@ source_attlen(const ScanSource *source, AttrNumber attnum)
 	return TupleDescAttr(RelationGetDescr(leaf->rel), leaf_attnum(source, leaf, attnum) - 1)->attlen;
 }
 
-/* Are the columns that the plan takes for those of variable length still such ones? Others are not: they are of another type, or scale. */
+/* Is what the plan knows of columns (int lists: cursor, attribute number, ...) true of every leaf? */
+template <typename F>
 static bool
-same_variables(const ScanPlan *plan, const ScanSource *source)
+holds_everywhere(List *of_plan, const ScanSource *source, F holds)
 {
 	ListCell   *lc;
 
-	foreach(lc, plan->variables)
+	foreach(lc, of_plan)
 	{
 		List	   *known = lfirst_node(List, lc);
 
@@ -138,35 +139,25 @@ same_variables(const ScanPlan *plan, const ScanSource *source)
 			const TableVersion *version = source->leaves[i].version;
 			int			column = version_column(version, leaf_attnum(source, &source->leaves[i], lsecond_int(known)));
 
-			if (column >= 0 && (version_at<ColumnSummary>(version, version->columns)[column].flags & COLUMN_VARIABLE) == 0)
+			if (column >= 0 && !holds(version_at<ColumnSummary>(version, version->columns)[column], known))
 				return false;
 		}
 	}
 	return true;
 }
 
+/* Are the columns that the plan takes for those of variable length still such ones? Others are not: they are of another type, or scale. */
+static bool
+same_variables(const ScanPlan *plan, const ScanSource *source)
+{
+	return holds_everywhere(plan->variables, source, [](const ColumnSummary &summary, const List *) { return (summary.flags & COLUMN_VARIABLE) != 0; });
+}
+
 /* Have the numerics that the plan reads the scales that it was made for? */
 static bool
 same_scales(const ScanPlan *plan, const ScanSource *source)
 {
-	ListCell   *lc;
-
-	foreach(lc, plan->scales)
-	{
-		List	   *known = lfirst_node(List, lc);
-
-		if (linitial_int(known) != source->cursor)
-			continue;
-		for (int i = 0; i < source->nleaves; i++)
-		{
-			const TableVersion *version = source->leaves[i].version;
-			int			column = version_column(version, leaf_attnum(source, &source->leaves[i], lsecond_int(known)));
-
-			if (column >= 0 && version_at<ColumnSummary>(version, version->columns)[column].scale != lthird_int(known))
-				return false;
-		}
-	}
-	return true;
+	return holds_everywhere(plan->scales, source, [](const ColumnSummary &summary, const List *known) { return summary.scale == lthird_int(known); });
 }
 
 /* Is the column of one type in all leaves' tablets? In some it may be stored value by value, in others not. */

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "vm/operands.h"
+
 namespace gpuvm {
 
 namespace {
@@ -67,81 +69,6 @@ written_type(const Op &op)
 			return Type::Bool;
 		default:
 			return op.type;
-	}
-}
-
-/* Calls f(int32_t &) or f(int64_t &) for every register that an operation reads where its own fields say it. */
-template <typename F>
-void
-each_operand(Op &op, F f)
-{
-	switch (form_of(op))
-	{
-		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI: case OpForm::FIELD:
-		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY:
-			f(op.p2);
-			break;
-		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:
-			f(op.p2);
-			f(op.p3);
-			break;
-		case OpForm::LOOKUP:
-		case OpForm::ZONE:
-			f(op.p3);
-			break;
-		case OpForm::SELECT:
-			f(op.p2);
-			f(op.p3);
-			f(op.p4);
-			break;
-		case OpForm::COMPARE:
-			f(op.p1);
-			f(op.p2);
-			break;
-		case OpForm::BRANCH:
-			f(op.p1);
-			break;
-		case OpForm::AGGSTEP:
-			if (op.p2 >= 0)
-				f(op.p2);
-			if (op.p3 >= 0)
-				f(op.p3);
-			break;
-		default:
-			break;
-	}
-}
-
-/* All registers that it reads. */
-template <typename F>
-void
-each_read(const Program *program, const Op &op, F f)
-{
-	Op			copy = op;
-
-	each_operand(copy, [&](auto &r) { f(static_cast<int>(r)); });
-	switch (form_of(op))
-	{
-		case OpForm::GROUP:
-			for (int i = 0; i < op.p1; i++)
-				f(static_cast<int>(program->aux()[op.p2 + i]));
-			break;
-		case OpForm::SEEK:
-		case OpForm::HASHINSERT:
-			for (int i = 0; i < op.p2; i++)
-				f(static_cast<int>(program->aux()[op.p3 + i]));
-			break;
-		case OpForm::SEEKRANGE:
-			for (int i = 0; i < 2; i++)
-				if (program->aux()[op.p3 + i] >= 0)
-					f(static_cast<int>(program->aux()[op.p3 + i]));
-			break;
-		case OpForm::RESULT:
-			for (int i = 0; i < op.p2; i++)
-				f(op.p1 + i);
-			break;
-		default:
-			break;
 	}
 }
 
