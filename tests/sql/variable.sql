@@ -9,18 +9,9 @@ SET timezone = 'UTC';
 
 \set ECHO none
 \i tests/sql/include/ask_many.sql
+\i tests/sql/include/vary.sql
 \set ECHO all
 
--- So many different values that there are no dictionaries: the statistics are made to say it.
-CREATE FUNCTION vary(tab regclass, VARIADIC cols name[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-	col name;
-BEGIN
-	FOREACH col IN ARRAY cols LOOP
-		EXECUTE format('ALTER TABLE %s ALTER %I SET (n_distinct = 2000000)', tab, col);
-	END LOOP;
-	EXECUTE format('ANALYZE %s', tab);
-END $$;
 CREATE TYPE pair AS (a int, b text);
 CREATE TABLE words (id int, t text, v varchar(12), c char(6), b bytea, u uuid, k text, d int, ci text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO words SELECT i,

@@ -7,37 +7,10 @@ SET search_path = variable_store;
 SET gpuvm.force = on;
 SET timezone = 'UTC';
 
--- Who answered: the VM, or PostgreSQL and why; or that the answers differ.
-CREATE FUNCTION ask(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	whole text := format('SELECT md5(string_agg(q::text, '' '' ORDER BY q::text COLLATE "C")) FROM (%s) q', query);
-	mine text;
-	theirs text;
-	who text := 'VM';
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true);
-	EXECUTE whole INTO theirs;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
-	BEGIN
-		EXECUTE whole INTO mine;
-		PERFORM set_config('gpuvm.require', 'any', true);
-	EXCEPTION WHEN object_not_in_prerequisite_state THEN
-		GET STACKED DIAGNOSTICS who = PG_EXCEPTION_DETAIL;
-		PERFORM set_config('gpuvm.require', 'any', true);
-		EXECUTE whole INTO mine;
-	END;
-	RETURN CASE WHEN mine IS NOT DISTINCT FROM theirs THEN who ELSE 'the answers differ' END;
-END $$;
--- Statistics that speak against a dictionary.
-CREATE FUNCTION vary(tab regclass, VARIADIC cols name[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-	col name;
-BEGIN
-	FOREACH col IN ARRAY cols LOOP
-		EXECUTE format('ALTER TABLE %s ALTER %I SET (n_distinct = 2000000)', tab, col);
-	END LOOP;
-	EXECUTE format('ANALYZE %s', tab);
-END $$;
+\set ECHO none
+\i tests/sql/include/ask_who.sql
+\i tests/sql/include/vary.sql
+\set ECHO all
 CREATE VIEW imported AS
 SELECT relation, columns, rows, state, blocks - served_blocks AS left FROM gpuvm.tables WHERE relation::text NOT LIKE '%.%' ORDER BY relation::text COLLATE "C";
 CREATE VIEW memory AS SELECT memory_cached AS bytes FROM gpuvm.devices WHERE index = 0;
