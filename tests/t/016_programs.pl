@@ -40,7 +40,7 @@ for my $ms (2, 20, 60, 120, 250)
 
 # Stopped until the statement is given up.
 my $pid = wait_for_engine($node);
-kill 'STOP', $pid;
+stop_engine($pid);
 my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET gpuvm.force = on; SET statement_timeout = '200ms'; $many");
 kill 'CONT', $pid;
 like($stderr, qr/canceling statement due to statement timeout/, 'a statement of many programs is cancelled');

@@ -10,8 +10,9 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(new_node engine_pid wait_for_engine wait_for_new_engine memory_used
+our @EXPORT = qw(new_node engine_pid stop_engine wait_for_engine wait_for_new_engine memory_used
   wait_for_memory refreshing wait_for_tables crash_free create_big fetch_rest without with_vm on_device $device);
 
 # What tests set gpuvm.require to.
@@ -108,6 +109,22 @@ sub wait_for_new_engine
 	sleep 1;
 	wait_for_device($node) if on_device();
 	return engine_pid($node);
+}
+
+# Stops gpuvmd as SIGSTOP does, and waits until it stands: its threads run on until the main one
+# has seen the signal, and would answer the next query.
+sub stop_engine
+{
+	my ($pid) = @_;
+
+	kill 'STOP', $pid;
+	for my $i (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		my @running = grep { slurp_file($_) !~ /\) [Tt] / } glob("/proc/$pid/task/*/stat");
+		return unless @running;
+		usleep(100_000);
+	}
+	die 'gpuvmd does not stop';
 }
 
 # In MB.
