@@ -239,6 +239,7 @@ say_hello(EngineSession *session)
 		recv(session->fd, &answer, 1, 0) == 1;
 }
 
+/* A gpuvmd that was just killed still takes connections for a moment: then, too, the next one is waited for. */
 static bool
 connect_session(EngineSession *session, int wait_ms, const char **reason)
 {
@@ -247,19 +248,15 @@ connect_session(EngineSession *session, int wait_ms, const char **reason)
 		/* Before connecting: a gpuvmd started later can only make the number too low, never too high. */
 		session->generation = arena_header()->engine_generation.load();
 		session->fd = connect_once();
-		if (session->fd >= 0)
+		if (session->fd >= 0 && say_hello(session))
 			break;
-		if (InterruptPending || ms >= wait_ms)
-		{
-			*reason = "gpuvmd is not running";
+		*reason = session->fd >= 0 ? "gpuvmd refused the session" : "gpuvmd is not running";
+		if (InterruptPending || ms >= wait_ms || (session->fd >= 0 && session_alive(session)))
 			return false;
-		}
+		if (session->fd >= 0)
+			close(session->fd);
+		session->fd = -1;
 		(void) poll(NULL, 0, CONNECT_RETRY_MS);
-	}
-	if (!say_hello(session))
-	{
-		*reason = "gpuvmd refused the session";
-		return false;
 	}
 	session->last_generation = arena_header()->engine_generation.load();
 	session->events = compat_create_wait_event_set(3);

@@ -5,6 +5,8 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 use GpuvmTest;
+use IO::Socket::UNIX;
+use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -57,6 +59,32 @@ $session->query_safe('DECLARE c CURSOR FOR SELECT b.id, s.l FROM big b JOIN same
 $session->query_safe('MOVE 1000 IN c');
 kill 'KILL', $pid;
 is(fetch_rest($session), 480000 - 1000 . '|0', 'a join whose units come whole goes on: every row once');
+$session->query_safe('COMMIT; DROP TABLE rest');
+$pid = wait_for_new_engine($node, $pid);
+
+# A gpuvmd on its way out still takes connections and ends them. Here a child does so in its place, for ten of them.
+my ($supervisor) = slurp_file("/proc/$pid/status") =~ /^PPid:\s+(\d+)/m;
+$session->query_safe("$force; BEGIN");
+$session->query_safe('DECLARE c CURSOR FOR SELECT b.id, s.l FROM big b JOIN same s ON s.id = b.id WHERE b.v < 70');
+$session->query_safe('MOVE 1000 IN c');
+kill 'STOP', $supervisor;
+kill 'KILL', $pid;
+chdir $node->data_dir or die;
+unlink 'pg_stat_tmp/gpuvm.sock';
+my $dying = IO::Socket::UNIX->new(Type => SOCK_STREAM, Local => 'pg_stat_tmp/gpuvm.sock', Listen => 5) or die "$!";
+my $child = fork // die;
+if ($child == 0)
+{
+	$SIG{ALRM} = sub { kill 'CONT', $supervisor; POSIX::_exit(1) };
+	alarm 60;
+	for (1 .. 10) { close($dying->accept); }
+	kill 'CONT', $supervisor;
+	POSIX::_exit(0);
+}
+close($dying);
+is(fetch_rest($session), 420000 - 1000 . '|0', 'one that ends sessions at once is not the end: every row once');
+waitpid($child, 0);
+is($?, 0, 'it was asked');
 $session->query_safe('COMMIT; DROP TABLE rest');
 $pid = wait_for_new_engine($node, $pid);
 
