@@ -153,6 +153,11 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	*reason = "no device is ready";
 	if (!ready())
 		return job;
+	if (request.norder > 0)
+	{
+		*reason = "sorting is left to the CPU";
+		return job;
+	}
 	if (request.stage != nullptr)
 	{
 		job.stage = lower_request(Stage(request).second(), shared_bytes_, reason);

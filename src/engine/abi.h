@@ -40,7 +40,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 7;
+constexpr uint32_t ABI_VERSION = 8;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -273,6 +273,7 @@ static_assert(sizeof(JobMap) == 32, "sent between processes");
  *   - An error of any program ends the job: Done, with its bits in `errors`. What was handed over is then worth nothing.
  *     Rows of the last program come as units (of unit_rows rows of the groups) whose number says nothing but their order: none can be
  *     skipped or evaluated elsewhere, there is no way to go on with a job that failed, and Job.yielded is never set.
+ *   - An order (below) is of the last program's results.
  *   - rows_in, bytes_read, tablets_* and pairs are the first program's; stage_rows counts the groups that went on.
  */
 constexpr uint32_t JOB_MAX_STAGES = 1;
@@ -284,6 +285,36 @@ struct JobStage
 	uint32_t	reserved;
 };
 static_assert(sizeof(JobStage) == 16, "sent between processes");
+
+/*
+ * Order. A job with order keys hands over the rows or groups of its last program sorted by them, the first key first; ties
+ * come in any order. What holds:
+ *   - A key's column is a result column of the last program, of any type but RowId. Comparison is PostgreSQL's: integers are
+ *     signed, false < true, -0 = 0 < NaN = NaN above all other floats. Nulls come last, or first with ORDER_NULLS_FIRST, whatever ORDER_DESC says.
+ *   - ORDER_RANKS: the column is I32, of codes, and what is compared is maps[map][code], an I32 or an I64. A code that
+ *     the map has no value for is taken for null.
+ *   - row_limit is exact, for groups, too: the first row_limit rows come. 0: all.
+ *   - Nothing is handed over before all is sorted. An error of any row ends the job: Done, with its bits in `errors` and no
+ *     row handed over. So it is with joins.
+ *   - Rows come in units numbered 0, 1, 2 ..., all in one part; nothing else can be said of them: skip_units is 0, and
+ *     Job.yielded is never set.
+ *   - What is sorted takes at most build_limit bytes, next to what a join's inner sides take. A job that needs more is
+ *     Failed, "out of memory for sorting".
+ *   - count_groups has no order.
+ */
+constexpr uint32_t JOB_MAX_ORDER = 8;
+constexpr uint32_t ORDER_DESC = 1;
+constexpr uint32_t ORDER_NULLS_FIRST = 2;
+constexpr uint32_t ORDER_RANKS = 4;
+
+struct JobOrderKey
+{
+	uint32_t	column;
+	uint32_t	flags;			/* ORDER_* */
+	uint32_t	map;			/* ORDER_RANKS: number of the map */
+	uint32_t	reserved;
+};
+static_assert(sizeof(JobOrderKey) == 16, "sent between processes");
 
 struct Job
 {
@@ -306,8 +337,8 @@ struct Job
 	uint32_t	count_groups;	/* grouped programs: one row, its only column the number of groups (I64) */
 	Transfer	transfer;
 	uint32_t	device_required;	/* not 0, with Device::Cuda: fails with device_refusal instead of running on the CPU */
-	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
-	uint64_t	build_limit;	/* joins: bytes in gpuvmd for the cursors behind the first; 0 = no limit */
+	uint64_t	row_limit;		/* enough once this many rows were emitted; with an order exact; 0 = no limit */
+	uint64_t	build_limit;	/* bytes in gpuvmd for a join's cursors behind the first, and for sorting; 0 = no limit */
 	uint64_t	expected_pairs;	/* joins: that Seek and Cross are expected to make, for the choice of the engine; 0 = unknown */
 	uint64_t	maps;			/* arena offset of JobMap[nmaps] */
 	uint32_t	nmaps;			/* at least the program's */
@@ -316,6 +347,9 @@ struct Job
 	uint32_t	nstages;
 	uint32_t	npatterns;		/* at least the program's */
 	uint64_t	patterns;		/* arena offset of uint64[npatterns]: arena offsets of patterns (vm/text_match.h), aligned to 8 */
+	uint32_t	norder;			/* 0: rows come in any order */
+	uint32_t	reserved3;
+	JobOrderKey order[JOB_MAX_ORDER];
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */
@@ -325,7 +359,7 @@ struct Job
 	std::atomic<uint32_t> engine_waiting;
 
 	/* -- the outcome, valid once Done or Failed -------------------------------- */
-	uint32_t	errors;			/* grouped programs: ErrorBits; if not 0 there are no rows. Joins that end in rows: see above */
+	uint32_t	errors;			/* groups and sorted rows: ErrorBits; if not 0 there are no rows. Joins that end in rows: see above */
 	Device		ran_on;			/* while Running: where it is, for the case that gpuvmd does not survive it */
 	uint32_t	tablets_scanned;
 	uint32_t	tablets_skipped;	/* by their zone maps */

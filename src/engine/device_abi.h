@@ -23,7 +23,7 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 5;
+constexpr uint32_t DEVICE_ABI_VERSION = 6;
 
 struct DeviceTabletRef
 {
@@ -62,7 +62,9 @@ struct DeviceJobRequest : DeviceCursor
 	char *const *areas;			/* of the result buffers, in the arena */
 	const uint8_t *skip_units;	/* bitmap: units not to run */
 	size_t		skip_bytes;
-	uint64_t	row_limit;		/* row programs: enough once this many rows were emitted; 0 = no limit */
+	uint64_t	row_limit;		/* enough once this many rows were emitted; with an order exact; 0 = no limit */
+	const JobOrderKey *order;	/* what leaves is sorted by (abi.h), checked */
+	uint32_t	norder;
 	bool		count_groups;	/* grouped programs: emit one row with the number of groups */
 	const Program *stage;		/* reads the groups of `program` (abi.h): rows and groups that leave are its; nullptr: there is none */
 	bool		of_stage;		/* the library's own: the table is another program's groups */

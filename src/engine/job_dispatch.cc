@@ -121,6 +121,8 @@ device_request(const Request &request, const JobWork &work)
 	to.skip_units = request.skip_units.data();
 	to.skip_bytes = request.skip_units.size();
 	to.row_limit = request.row_limit;
+	to.order = request.order.data();
+	to.norder = static_cast<uint32_t>(request.order.size());
 	to.count_groups = request.count_groups;
 	to.stage = request.stage;
 	to.transfer = request.transfer;

@@ -87,6 +87,8 @@ request_stage(const Request &request, const StageTable &table, Request *to)
 	to->nbuffers = request.nbuffers;
 	std::copy(request.areas, request.areas + request.nbuffers, to->areas);
 	to->row_limit = request.row_limit;
+	to->order = request.order;
+	to->build_limit = request.build_limit;
 	to->count_groups = request.count_groups;
 	to->columns = table.summaries();
 	for (uint32_t i = 0; i < table.ntablets(); i++)

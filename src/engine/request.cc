@@ -355,6 +355,37 @@ read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Reques
 	return wrong;
 }
 
+/* What results are sorted by. Maps are the job's; no program need know of them. */
+static const char *
+read_order(const JobOrderKey *keys, uint32_t norder, Request *request)
+{
+	Type		types[PROGRAM_MAX_COLUMNS] = {};
+
+	if (norder > 0 && request->count_groups)
+		return "the number of groups has no order";
+	program_result_types(request->last(), types);
+	for (uint32_t i = 0; i < norder; i++)
+	{
+		const JobOrderKey &key = keys[i];
+
+		if (key.column >= request->last()->nresults)
+			return "the job is sorted by a column that it does not have";
+		if (types[key.column] < Type::Bool || types[key.column] > Type::I128 || (key.flags & ~(ORDER_DESC | ORDER_NULLS_FIRST | ORDER_RANKS)))
+			return "the job is sorted in an unknown way";
+		if (!(key.flags & ORDER_RANKS))
+			continue;
+		if (key.map >= request->maps.size())
+			return "a map is missing";
+
+		const Type	ranks = request->maps[key.map].type;
+
+		if (types[key.column] != Type::I32 || (ranks != Type::I32 && ranks != Type::I64))
+			return "the job is sorted by the ranks of what has none";
+	}
+	request->order.assign(keys, keys + norder);
+	return nullptr;
+}
+
 /* ---- results ------------------------------------------------------------------- */
 
 static const char *
@@ -403,6 +434,8 @@ read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Requ
 {
 	if (request->program->grouped && skip_units != 0)
 		return "a grouped program has no units to skip";
+	if (!request->order.empty() && skip_units != 0)
+		return "a sorted job has no units to skip";
 	if (request->last()->grouped)
 		return nullptr;
 	if (request->unit_rows == 0 || request->unit_rows % CPU_VECTOR_ROWS != 0 ||
@@ -439,6 +472,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	uint32_t	nstages = job->nstages;
 	uint64_t	patterns = job->patterns;
 	uint32_t	npatterns = job->npatterns;
+	JobOrderKey order[JOB_MAX_ORDER];
+	uint32_t	norder = job->norder;
 	const char *wrong;
 
 	if (job->magic != JOB_MAGIC)
@@ -459,6 +494,9 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 		return "the job has too many maps";
 	if (npatterns > PROGRAM_MAX_PATTERNS)
 		return "the job has too many patterns";
+	if (norder > JOB_MAX_ORDER)
+		return "the job has too many order keys";
+	memcpy(order, job->order, sizeof(order));
 	request->device = job->device;
 	if (request->device > Device::Cuda)
 		return "the job's device is unknown";
@@ -486,6 +524,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 		(wrong = read_stage(arena, stages, nstages, request)) != nullptr ||
 		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
 		(wrong = read_patterns(arena, patterns, npatterns, request)) != nullptr ||
+		(wrong = read_order(order, norder, request)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;
 	return read_units(arena, skip_units, skip_bytes, request);

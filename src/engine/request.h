@@ -88,6 +88,7 @@ struct Request : RequestCursor
 	char	   *areas[JOB_MAX_BUFFERS];
 	std::vector<uint8_t> skip_units;
 	uint64_t	row_limit = 0;
+	std::vector<JobOrderKey> order;	/* of what leaves; empty: any */
 	bool		count_groups = false;
 	bool		device_required = false;
 	Transfer	transfer = Transfer::Auto;

@@ -62,6 +62,15 @@ public:
 		return maps;
 	}
 
+	/* Sorts what the job gives, and brings maps. */
+	void add_order(Job *job)
+	{
+		add_maps(job);
+		job->norder = 2;
+		job->order[0] = JobOrderKey{0, ORDER_DESC | ORDER_NULLS_FIRST, UINT32_MAX, 0};
+		job->order[1] = JobOrderKey{0, 0, 0, 0};
+	}
+
 	/* Gives the job a program that matches texts, and its two patterns. There are no tablets, as theirs have no texts. */
 	uint64_t   *add_patterns(Job *job)
 	{
@@ -310,6 +319,33 @@ TEST_F(HostileRequest, Patterns)
 
 	backend.prepare();
 	add_patterns(backend.job);
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+}
+
+#define REFUSED_ORDER(damage) \
+	REFUSED(test->add_order(job); damage)
+
+TEST_F(HostileRequest, Order)
+{
+	REFUSED_ORDER(job->norder = JOB_MAX_ORDER + 1);
+	REFUSED_ORDER(job->norder = UINT32_MAX);
+	REFUSED_ORDER(job->order[1].column = 1);
+	REFUSED_ORDER(job->order[0].column = UINT32_MAX);
+	REFUSED_ORDER(job->order[1].flags = 8);
+	REFUSED_ORDER(job->order[0].flags = UINT32_MAX);
+	/* an int8 has no ranks, and other maps are none */
+	REFUSED_ORDER(job->order[0].flags = ORDER_RANKS);
+	REFUSED_ORDER(job->order[0].flags = ORDER_RANKS; job->order[0].map = 2);
+	REFUSED_ORDER(job->order[0].flags = ORDER_RANKS; job->order[0].map = UINT32_MAX);
+	REFUSED_ORDER(job->count_groups = 1);
+	REFUSED_ORDER(job->skip_units = test->allocate(8); job->skip_bytes = 1);
+
+	/* what the refused ones come close to */
+	Backend		backend(this);
+
+	backend.prepare();
+	add_order(backend.job);
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 }
