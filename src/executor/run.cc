@@ -395,6 +395,8 @@ run_start(GpuvmScanState *state)
 		if (state->sources[i] == nullptr)
 			return run_fall_back(state, reason, detail);
 	}
+	if (!source_differences_fit(state, &detail))
+		return run_fall_back(state, FALLBACK_VALUE, detail);
 	if (!maps_build(state, &reason, &detail) || !patterns_build(state, &reason, &detail))
 		return run_fall_back(state, reason, detail);
 	state->unit_rows = state->plan->kind != SCAN_ROWS ? MIN_UNIT_ROWS

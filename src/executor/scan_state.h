@@ -309,6 +309,9 @@ int			source_column(const ScanSource *source, AttrNumber attnum, Type type);
 /* The dictionary of a column of a source of one table, and what its delta adds. */
 void		source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries);
 
+/* Can none of the plan's differences overflow, for any pair of rows (planner/band.h)? False with a detail. The sources are open. */
+bool		source_differences_fit(const GpuvmScanState *state, const char **detail);
+
 /* The first range of masked rows that ends behind the row, or one behind the tablet's. */
 const MaskedRows *source_masked_from(const ScanSource *source, const ScanTablet *tablet, uint32 row);
 

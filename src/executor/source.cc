@@ -160,6 +160,40 @@ same_scales(const ScanPlan *plan, const ScanSource *source)
 	return holds_everywhere(plan->scales, source, [](const ColumnSummary &summary, const List *known) { return summary.scale == lthird_int(known); });
 }
 
+/* What holds for a column's values in all of the source; NULL where it is not in the tablets. */
+static const ColumnSummary *
+summary_of(const ScanSource *source, AttrNumber attnum)
+{
+	const TableVersion *version = source->leaves[0].version;
+	int			column = version_column(version, leaf_attnum(source, &source->leaves[0], attnum));
+
+	if (column < 0)
+		return nullptr;
+	return (source->plain ? version_at<ColumnSummary>(version, version->columns) : source->columns) + column;
+}
+
+bool
+source_differences_fit(const GpuvmScanState *state, const char **detail)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->plan->differences)
+	{
+		const List *known = lfirst_node(List, lc);
+		const ColumnSummary *a = summary_of(state->sources[linitial_int(known)], lsecond_int(known));
+		const ColumnSummary *b = summary_of(state->sources[lthird_int(known)], lfourth_int(known));
+		int64		most = list_nth_int(known, 4) == sizeof(int16) ? PG_INT16_MAX : PG_INT32_MAX;
+
+		/* the smallest value of a type is no difference either: it has no abs() */
+		if (a == nullptr || b == nullptr || a->max - b->min > most || b->max - a->min > most)
+		{
+			*detail = "a difference in a join condition may overflow";
+			return false;
+		}
+	}
+	return true;
+}
+
 /* Is the column of one type in all leaves' tablets? In some it may be stored value by value, in others not. */
 static bool
 is_one_type(const ScanSource *source, uint32 column)

@@ -17,6 +17,7 @@ extern "C" {
 
 #include "compiler/compile.h"
 #include "pg/settings.h"
+#include "planner/band.h"
 #include "planner/cost.h"
 #include "planner/joins.h"
 #include "store/registry.h"
@@ -267,6 +268,8 @@ choose_means(PlannerInfo *root, JoinPathExtraData *extra, ScanShape *shape, bool
 	if (cursor->keys != NIL)
 		return;
 	split_range(cursor->conditions, cursor->relid, &by_range->range, &by_range->conditions);
+	if (list_length(by_range->range) < 2 && root->qual_security_level == 0)
+		split_difference_range(root, cursor->conditions, cursor->relid, &by_range->range, &by_range->conditions, &by_range->differences);
 	if (by_range->range == NIL || setting_require == REQUIRE_CUDA ||
 		(root->qual_security_level > 0 && !keys_are_secure(extra->restrictlist, by_range->range)))
 		return;

@@ -278,9 +278,22 @@ fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input)
 		input->cursors[i] = compile_cursor(root, &shape->cursors[i]);
 }
 
+/* The cursor's number of a column's relation, and its attribute number. */
+static List *
+column_place(const ScanShape *shape, const Var *var, List *list)
+{
+	int			cursor = 0;
+
+	while (static_cast<int>(shape->cursors[cursor].relid) != var->varno)
+		cursor++;
+	return lappend_int(lappend_int(list, cursor), var->varattno);
+}
+
 void
 fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 {
+	ListCell   *lc;
+
 	plan->ncursors = shape->ncursors;
 	for (int i = 0; i < shape->ncursors; i++)
 	{
@@ -289,6 +302,14 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 
 		plan->cursors[i] = PlanCursor{rte->relid, from->target.leaves, detached(from->quals, shape), rte->eref->aliasname,
 			from->kind, detached(from->keys, shape), detached(from->range, shape), detached(from->conditions, shape), detached(from->filters, shape)};
+		foreach(lc, from->differences)
+		{
+			const OpExpr *op = lfirst_node(OpExpr, lc);
+			List	   *list = column_place(shape, static_cast<const Var *>(linitial(op->args)), NIL);
+
+			list = column_place(shape, static_cast<const Var *>(lsecond(op->args)), list);
+			plan->differences = lappend(plan->differences, lappend_int(list, get_typlen(op->opresulttype)));
+		}
 	}
 }
 

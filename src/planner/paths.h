@@ -65,6 +65,7 @@ struct ShapeCursor
 	double		pairs;			/* with equal keys, or in range */
 	double		joined;			/* rows that come out */
 	bool		counted;		/* of pairs only the number is wanted: they are not made */
+	List	   *differences;	/* of columns, which must not overflow for any pair (band.h) */
 };
 
 /* The source of a program: a relation, or relations in the order in which they are joined. */

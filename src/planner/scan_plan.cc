@@ -210,6 +210,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, maps);
 	list = lappend(list, patterns);
 	list = lappend(list, p->scales);
+	list = lappend(list, p->differences);
 	list = lappend(list, p->variables);
 	list = lappend(list, makeInteger(p->soft_errors));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
@@ -253,6 +254,7 @@ scan_plan_from_list(List *list)
 	foreach(lc, patterns)
 		p->patterns[p->npatterns++] = pattern_from_list(lfirst_node(List, lc));
 	p->scales = next();
+	p->differences = next();
 	p->variables = next();
 	p->soft_errors = intVal(next()) != 0;
 	p->delta_cost = floatVal(next());

@@ -91,6 +91,7 @@ struct ScanPlan
 	PlanPattern patterns[PROGRAM_MAX_PATTERNS];	/* by the numbers that TextMatch has */
 	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale */
 	List	   *variables;		/* the columns of variable length that it reads, int lists: cursor, attribute number */
+	List	   *differences;	/* of columns, which must not overflow: int lists: cursor, attribute number, cursor, attribute number, bytes of the result */
 	bool		soft_errors;	/* a flag that a program sets need not be an error in PostgreSQL (numerics, fields of dates) */
 	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
 	double		pairs;			/* joins: expected of all */
