@@ -152,6 +152,26 @@ postgres_suite() {
 	count "$name" $((statements - failures)) "$failures" $rc "$log"
 }
 
+# A workload of fixed queries: name, folder in tests, options.
+workload_suite() {
+	local name=$1 folder=$2 log=$logs/$2.log queries failures rc
+	shift 2
+	"tests/$folder/run" --host "$(cluster_socket "$cluster")" "$@" >"$log" 2>&1
+	rc=$?
+	queries=$(sum_of 's/^\([0-9]*\) queries, [0-9]* failures.*/\1/p' "$log")
+	failures=$(sum_of 's/^[0-9]* queries, \([0-9]*\) failures.*/\1/p' "$log")
+	grep -E '^[0-9]+ queries, ' "$log"
+	count "$name" $((queries - failures)) "$failures" $rc "$log"
+}
+
+tpch_suite() {
+	if [ ! -x build/venv/bin/tpchgen-cli ]; then
+		skipped+=("TPC-H: its data generator could not be installed")
+		return
+	fi
+	workload_suite "TPC-H" tpch
+}
+
 # Name, log, options. Writers beside readers that ask twice; in a cluster of its own, with autovacuum and the refresher.
 storm_suite() {
 	local name=$1 log=$logs/$2.log compared failures rc
@@ -236,7 +256,7 @@ finish() {
 }
 trap finish EXIT
 
-tests/setup/install.sh || exit 1
+tests/setup/install.sh --tpch || exit 1
 . tests/setup/cluster.sh	# asks pg_config, so not before
 mkdir -p $logs
 
@@ -288,6 +308,7 @@ else
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --types
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
+		wanted tpch && tpch_suite
 		cluster_drop "$cluster"
 		cluster=
 	fi

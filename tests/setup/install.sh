@@ -3,7 +3,8 @@
 # is there already.
 #
 #   tests/setup/install.sh            build, demo and the test suites
-#   tests/setup/install.sh --bench    and the bench driver's peers: SQLite, and DuckDB and TPC-H's generator in build/venv
+#   tests/setup/install.sh --tpch     and TPC-H's generator of data, in build/venv; without a package index a word, and no failure
+#   tests/setup/install.sh --bench    and the bench driver's peers: SQLite, and DuckDB beside TPC-H's generator
 #
 # As root it installs; as another user it says what to install and fails.
 set -euo pipefail
@@ -19,11 +20,13 @@ packages=(
 	patch									# deliberate breaks
 	python3 python3-psycopg2				# demo, differential suite, bench driver
 )
-bench=no
+tpchgen=tpchgen-cli==4.0.0	# another version may make other rows, and what of each query runs where hangs on them
+bench=no tpch=no
 for arg in "$@"; do
 	case $arg in
+		--tpch) tpch=yes; packages+=(python3-venv) ;;
 		--bench) bench=yes; packages+=(python3-venv gcc libsqlite3-dev) ;;
-		*) echo "usage: $0 [--bench]" >&2; exit 2 ;;
+		*) echo "usage: $0 [--tpch] [--bench]" >&2; exit 2 ;;
 	esac
 done
 
@@ -49,13 +52,17 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 # Debian's own python3: psycopg2 belongs to it, whatever else is on the PATH.
+make_venv() {
+	[ -x build/venv/bin/python ] || { echo "Making build/venv ..."; /usr/bin/python3 -m venv --system-site-packages build/venv; }
+}
 if [ $bench = yes ]; then
-	if [ ! -x build/venv/bin/python ]; then
-		echo "Making build/venv ..."
-		/usr/bin/python3 -m venv --system-site-packages build/venv
-	fi
+	make_venv
 	if ! build/venv/bin/python -c 'import duckdb, matplotlib' 2>/dev/null || [ ! -x build/venv/bin/tpchgen-cli ]; then
 		echo "Installing DuckDB, matplotlib and TPC-H's data generator into build/venv ..."
-		build/venv/bin/pip install -q duckdb matplotlib tpchgen-cli
+		build/venv/bin/pip install -q duckdb matplotlib $tpchgen
 	fi
+elif [ $tpch = yes ] && [ ! -x build/venv/bin/tpchgen-cli ]; then
+	mkdir -p build
+	{ make_venv && build/venv/bin/pip install -q --retries 1 --timeout 20 $tpchgen; } >build/install-tpch.log 2>&1 ||
+		echo "TPC-H's data generator could not be installed; see build/install-tpch.log"
 fi

@@ -1,0 +1,227 @@
+"""A fixed set of queries over fixed data, PostgreSQL's answers against the virtual machine's: what the suites of TPC-H and SSB share.
+
+Each query's answer must be PostgreSQL's, row by row and to the last digit, when the machine is forced and when the planner
+decides. EXPLAIN ANALYZE of the forced one tells what PostgreSQL still ran itself; the suite has a list of that, and
+what is not in it is a regression.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import psycopg2
+
+from pgcluster import Cluster, connect
+
+# What PostgreSQL's nodes do. Of the others Append, Limit, Hash, Materialize and their like only pass on what these find.
+KINDS = {"Seq Scan": "scan", "Index Scan": "scan", "Index Only Scan": "scan", "Bitmap Heap Scan": "scan", "Tid Scan": "scan", "CTE Scan": "cte",
+         "Hash Join": "join", "Merge Join": "join", "Nested Loop": "join", "Aggregate": "aggregate", "Group": "aggregate", "Unique": "aggregate",
+         "SetOp": "setop", "WindowAgg": "window", "Sort": "sort", "Incremental Sort": "sort"}
+# One process each: EXPLAIN counts a node's loops over all workers.
+SETTINGS = {"jit": "off", "work_mem": "64MB", "max_parallel_workers_per_gather": "0", "statement_timeout": "120s", "client_min_messages": "warning",
+            "DateStyle": "ISO, MDY", "TimeZone": "UTC"}
+OFF = {"gpuvm.enabled": "off", "gpuvm.force": "off", "gpuvm.require": "any"}
+PLANNED = {"gpuvm.enabled": "on", "gpuvm.force": "off", "gpuvm.require": "any"}
+
+
+def read_queries(path):
+    """{name: query} of a file where a line "-- NAME" stands above each."""
+    with open(path, encoding="utf-8") as f:
+        parts = re.split(r"^-- (Q[\d.]+)$", f.read(), flags=re.M)[1:]
+    return {name: sql.strip().rstrip(";") for name, sql in zip(parts[::2], parts[1::2])}
+
+
+def read_tables(path):
+    """{table: its CREATE TABLE} of a schema."""
+    with open(path, encoding="utf-8") as f:
+        return {m[1]: m[0] for m in re.finditer(r"^CREATE TABLE (\w+) \(.*?\);$", f.read(), re.M | re.S)}
+
+
+def tpch_files(program, scale, folder):
+    """{table: file} by TPC-H's generator, made once."""
+    if not os.path.exists(folder):
+        shutil.rmtree(folder + ".new", ignore_errors=True)
+        subprocess.run([program, "csv", "-s", f"{scale:g}", "--output-dir", folder + ".new"], check=True, stdout=subprocess.DEVNULL)
+        os.rename(folder + ".new", folder)
+    return {name[:-4]: os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".csv")}
+
+
+def set_all(conn, settings):
+    with conn.cursor() as cur:
+        for name, value in settings.items():
+            cur.execute(f"SET {name} = '{value}'")
+
+
+def load(host, database, tables, files, indexes, threads):
+    """A database with these tables, their rows, and what PostgreSQL would like to have; all imported."""
+    admin = connect(host)
+    with admin.cursor() as cur:
+        cur.execute(f"DROP DATABASE IF EXISTS {database}")
+        cur.execute(f"CREATE DATABASE {database} TEMPLATE template0")
+    admin.close()
+    conn = connect(host, dbname=database)
+    with conn.cursor() as cur:
+        cur.execute("CREATE EXTENSION gpuvm")
+        for create in tables.values():
+            cur.execute(create)
+    conn.close()
+
+    def in_a_session(step):
+        def run(table):
+            own = connect(host, dbname=database)
+            with own.cursor() as cur:
+                step(cur, table)
+            own.close()
+        return run
+
+    def fill(cur, table):
+        with open(files[table], "rb") as f:
+            cur.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)", f, size=1 << 20)
+        for index in indexes.get(table, ()):
+            cur.execute(f"CREATE INDEX ON {table} ({index})")
+
+    def vacuum(cur, table):
+        cur.execute(f"VACUUM (FREEZE) {table}")
+
+    def take(cur, table):
+        cur.execute(f"ANALYZE {table}")
+        cur.execute(f"SELECT gpuvm.import('{table}'), (SELECT count(*) FROM {table})")
+        imported, rows = cur.fetchone()
+        if imported != rows:
+            raise SystemExit(f"gpuvm.import('{table}') imported {imported} of {rows} rows")
+    # One step after the other: a COPY or ANALYZE would keep a VACUUM from finding rows visible to all. The largest tables
+    # first: with two processors the others fit beside them.
+    largest = sorted(tables, key=lambda t: -os.path.getsize(files[t]))
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        for step in (fill, vacuum, take):
+            list(pool.map(in_a_session(step), largest))
+
+
+def nodes(plan, subplan=False):
+    yield plan, subplan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child, child.get("Parent Relationship") == "SubPlan")
+
+
+def left_to_postgresql(plan, device):
+    """What is not the machine's of an executed plan: a set of KINDS, of "subplan" for one that runs for each row, and of why a node of ours did not run."""
+    found = set()
+    for node, subplan in nodes(plan):
+        loops = node.get("Actual Loops", 0)
+        if loops == 0:
+            continue
+        if subplan and loops > 1:
+            found.add("subplan")
+        if node.get("Custom Plan Provider") == "GpuVM":
+            ran = str(node.get("Device", "not shown")).lower().split(":")[0]
+            if ran != device:
+                found.add(f"device {ran} ({node.get('Fallback') or node.get('Device Fallback')})")
+        elif node["Node Type"] in KINDS:
+            found.add(KINDS[node["Node Type"]])
+    return found
+
+
+class Session:
+    def __init__(self, host, database):
+        self.conn = connect(host, dbname=database)
+        set_all(self.conn, SETTINGS)
+
+    def ask(self, sql, settings):
+        """(rows, seconds); an error is its text in place of the rows."""
+        set_all(self.conn, settings)
+        started = time.time()
+        try:
+            with self.conn.cursor() as cur:
+                cur.execute(sql)
+                rows = cur.fetchall()
+        except psycopg2.Error as e:
+            rows = str(e).strip()
+        return rows, time.time() - started
+
+
+def difference(mine, theirs):
+    if mine == theirs:
+        return None
+    if isinstance(mine, str) or isinstance(theirs, str):
+        return f"  gpuvm: {mine if isinstance(mine, str) else f'{len(mine)} rows'}\n  PostgreSQL: {theirs if isinstance(theirs, str) else f'{len(theirs)} rows'}"
+    for i in range(max(len(mine), len(theirs))):
+        if mine[i:i + 1] != theirs[i:i + 1]:
+            return f"  row {i + 1} of {len(theirs)} (gpuvm has {len(mine)})\n  gpuvm: {mine[i:i + 1]}\n  PostgreSQL: {theirs[i:i + 1]}"
+
+
+def check(options, host, database, queries, expected):
+    """Asks all; the failures. `expected`: for each query what may be left to PostgreSQL."""
+    session = Session(host, database)
+    failures = whole = 0
+    for name, sql in queries.items():
+        if options.only and name not in options.only:
+            continue
+        wrong, may = [], set(expected[name].split())
+        forced = {"gpuvm.enabled": "on", "gpuvm.force": "on", "gpuvm.device": options.device, "gpuvm.require": "any" if "scan" in may else options.device}
+        theirs, by_postgresql = session.ask(sql, OFF)
+        if isinstance(theirs, str):
+            wrong.append(f"PostgreSQL: {theirs}")
+        elif not theirs:
+            wrong.append("no rows: an answer that says nothing")
+        times = []
+        for settings in (forced, PLANNED):
+            mine, seconds = session.ask(sql, settings)
+            times.append(seconds)
+            found = difference(mine, theirs)
+            if found:
+                wrong.append(f"{'forced' if settings is forced else 'as planned'}:\n{found}")
+        plan, _ = session.ask("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + sql, forced)
+        if isinstance(plan, str):
+            left = {"error"}
+            wrong.append(plan)
+        else:
+            tree = json.loads(plan[0][0])[0]["Plan"]
+            left = left_to_postgresql(tree, options.device)
+            if not any(n.get("Custom Plan Provider") == "GpuVM" for n, _ in nodes(tree)):
+                left.add("everything")
+        whole += not left
+        print(f"{name}: PostgreSQL {by_postgresql * 1e3:.0f} ms, forced {times[0] * 1e3:.0f}, as planned {times[1] * 1e3:.0f}; left to PostgreSQL: "
+              f"{', '.join(sorted(left)) or 'nothing'}", flush=True)
+        if left - may:
+            wrong.append(f"left to PostgreSQL is more than was: {', '.join(sorted(left - may))}")
+        elif may - left:
+            print(f"    shorter than expected: {', '.join(sorted(may - left))} is the machine's now")
+        for text in wrong:
+            print(f"DIFFERENCE in {name}: {text}", flush=True)
+        failures += bool(wrong)
+        if options.show:
+            print(sql)
+            set_all(session.conn, forced)
+            with session.conn.cursor() as cur:
+                cur.execute("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " + sql)
+                print("\n".join(row[0] for row in cur.fetchall()))
+    return len(options.only or queries), failures, whole
+
+
+def main(doc, database, scale, prepare, queries, expected):
+    """`prepare(options, folder)`: (tables, files, indexes)."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--host", help="folder of the socket of a running server with gpuvm; otherwise a private cluster is made")
+    parser.add_argument("--device", default=os.environ.get("GPUVM_TEST_DEVICE", "cpu"), choices=("cpu", "cuda"), help="default: GPUVM_TEST_DEVICE, or cpu")
+    parser.add_argument("--scale", type=float, default=scale, help="scale factor (default %(default)s)")
+    parser.add_argument("--only", nargs="+", metavar="QUERY", choices=list(queries), help="these alone")
+    parser.add_argument("--show", action="store_true", help="print plans")
+    parser.add_argument("--loaded", action="store_true", help="the database is there from the run before")
+    options = parser.parse_args()
+    started = time.time()
+    cluster = None if options.host else Cluster.create(f"tmp_check/{database}", shared_buffers="256MB", autovacuum="off", gpuvm__refresh="off")
+    host = options.host or cluster.host
+    try:
+        if not options.loaded:
+            load(host, database, *prepare(options), threads=os.cpu_count())
+            print(f"{database}, scale {options.scale:g}, loaded and imported in {time.time() - started:.1f} s", flush=True)
+        n, failures, whole = check(options, host, database, queries, expected)
+        print(f"{n} queries, {failures} failures; {whole} have every part on the machine ({time.time() - started:.1f} s)")
+        return 1 if failures else 0
+    finally:
+        if cluster:
+            cluster.drop()
