@@ -28,8 +28,9 @@ Lowering::fits_accumulator(const Op &op) const
 }
 
 const char *
-Lowering::emit_agg(const Op &op, const Op *product, int product_address)
+Lowering::emit_agg(const Op &step, const Op *product, int product_address)
 {
+	const Op	op = machine_step(step);
 	AggFn		fn = static_cast<AggFn>(op.p5);
 	uint16_t	agg = static_cast<uint16_t>(op.p1);
 	DeviceOp   *d;

@@ -185,8 +185,9 @@ Lowering::plan_float_sum(const Op &op, int inputs)
 }
 
 const char *
-Lowering::plan_agg(const Op &op)
+Lowering::plan_agg(const Op &step)
 {
+	const Op	op = machine_step(step);
 	const AggFn fn = static_cast<AggFn>(op.p5);
 	GroupAgg   &agg = out->groups.aggs[op.p1];
 	AggCells   &cells = agg_cells[op.p1];
@@ -485,8 +486,9 @@ Lowering::emit_count(int i)
 }
 
 const char *
-Lowering::emit_agg_grouped(const Op &op, const Op *product)
+Lowering::emit_agg_grouped(const Op &step, const Op *product)
 {
+	const Op	op = machine_step(step);
 	const AggFn fn = static_cast<AggFn>(op.p5);
 	const GroupAgg &agg = out->groups.aggs[op.p1];
 	const AggCells &cells = agg_cells[op.p1];

@@ -50,6 +50,17 @@ counts(const Op &op)
 	return op.opcode == Opcode::AggStep && static_cast<AggFn>(op.p5) == AggFn::Count;
 }
 
+/* AggStep as the machine runs it. */
+inline Op
+machine_step(Op op)
+{
+	const AggMachine machine = agg_machine(static_cast<AggFn>(op.p5), op.type);
+
+	op.p5 = static_cast<uint8_t>(machine.fn);
+	op.type = machine.type;
+	return op;
+}
+
 /* A float constant as an immediate: bits of the type. */
 inline int64_t
 bits_of(double v, Type t)

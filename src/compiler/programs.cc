@@ -836,7 +836,7 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 const char *
 aggregate_name(AggFn fn)
 {
-	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"};
+	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor", "any_value"};
 
 	return names[static_cast<int>(fn)];
 }

@@ -507,11 +507,12 @@ Lowering::lane_op(const Op &op)
 			{
 				Step	   &step = add(StepKind::AggStep, op.type);
 				AggInfo    &agg = job->aggs[op.p1];
+				const AggMachine machine = agg_machine(static_cast<AggFn>(op.p5), op.type);
 
 				step.a = op.p1;
-				agg.fn = static_cast<AggFn>(op.p5);
+				agg.fn = machine.fn;
 				agg.tracked = !group_lanes;
-				agg.type = op.type;
+				agg.type = machine.type;
 				agg.arg = op.p2 >= 0 ? read(op.p2) : -1;
 				agg.filter = op.p3 >= 0 ? read(op.p3) : -1;
 				break;

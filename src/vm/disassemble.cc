@@ -79,6 +79,7 @@ aggregate_text(uint8_t fn)
 		case AggFn::BitAnd: return "bit_and";
 		case AggFn::BitOr: return "bit_or";
 		case AggFn::BitXor: return "bit_xor";
+		case AggFn::AnyValue: return "any_value";
 	}
 	return "?";
 }

@@ -210,6 +210,8 @@ enum class AggFn : uint8_t
 	BitAnd = 7,					/* integers; null when empty */
 	BitOr = 8,
 	BitXor = 9,
+	AnyValue = 10,				/* the argument's type, its bits: what all rows of the group have; null when all are. Where they
+								 * have not the same, something of theirs (AggMachine), the same for any split of the rows */
 };
 
 constexpr Type
@@ -218,6 +220,24 @@ agg_result_type(AggFn fn, Type arg)
 	return fn == AggFn::CountStar || fn == AggFn::Count ? Type::I64
 		: fn == AggFn::Sum ? (type_is_float(arg) ? Type::F64 : Type::I128)
 		: arg;
+}
+
+/* What the machines compute in its place: AnyValue is an extreme, of floats the bits that some row has. */
+struct AggMachine
+{
+	AggFn		fn;
+	Type		type;
+};
+
+constexpr AggMachine
+agg_machine(AggFn fn, Type arg)
+{
+	if (fn != AggFn::AnyValue)
+		return AggMachine{fn, arg};
+	return arg == Type::Bool ? AggMachine{AggFn::BoolOr, arg}
+		: arg == Type::F32 ? AggMachine{AggFn::BitOr, Type::I32}
+		: arg == Type::F64 ? AggMachine{AggFn::BitOr, Type::I64}
+		: AggMachine{AggFn::Max, arg};
 }
 
 /* Where a result column of a grouped program comes from. */

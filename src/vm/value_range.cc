@@ -1018,7 +1018,7 @@ group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, Valu
 			r.lo = 0;
 			r.hi = static_cast<int64_t>(std::min<uint64_t>(rows, INT64_MAX));
 		}
-		else if ((fn == AggFn::Min || fn == AggFn::Max) && regs != nullptr)
+		else if ((fn == AggFn::Min || fn == AggFn::Max || (fn == AggFn::AnyValue && !type_is_float(op.type))) && regs != nullptr)
 		{
 			r = regs[op.p2];
 			r.may_null = true;

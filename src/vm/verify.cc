@@ -263,6 +263,7 @@ Verifier::aggstep(const Op &op)
 				fail("count(*) has an argument");
 			break;
 		case AggFn::Count:
+		case AggFn::AnyValue:
 			if (op.type == Type::None)
 				fail("an aggregate function does not take this type");
 			break;

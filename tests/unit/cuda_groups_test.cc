@@ -531,6 +531,46 @@ TEST(CudaGroups, Bits)
 	EXPECT_GT(seen.records, 0u);
 }
 
+/* A column that depends on the key: the bits of its values, those of floats included. */
+TEST(CudaGroups, AnyValue)
+{
+	const Type	types[] = {Type::Bool, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64};
+	Seen		seen;
+	Rng			rng(7);
+	std::vector<Column> columns = {{Type::I32, {}}};
+	std::vector<std::vector<Value>> of_key;
+
+	for (Type t : types)
+	{
+		std::vector<Value> values;
+
+		columns.push_back(Column{t, {}});
+		for (int k = 0; k < 120; k++)
+			values.push_back(k % 9 == 0 ? Value{} : k % 7 == 0 && type_is_float(t) ? from_register(-0.0) : random_value(t, Profile{4, 10, 0}, rng));
+		of_key.push_back(values);
+	}
+	for (int i = 0; i < 900; i++)
+	{
+		const int	k = pick_int(rng, 120);
+
+		columns[0].rows.push_back(from_register(k));
+		for (size_t c = 0; c < of_key.size(); c++)
+			columns[c + 1].rows.push_back(of_key[c][static_cast<size_t>(k)]);
+	}
+
+	Table		table = make_table({columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], columns[6]}, {300, 600});
+
+	for (const std::vector<int> &keys : {std::vector<int>{0}, std::vector<int>{0, 1}})
+	{
+		compare_all(&table, keys, {{AggFn::AnyValue, 1, -1}, {AggFn::AnyValue, 3, -1}, {AggFn::AnyValue, 6, -1}}, "any", &seen);
+		compare_all(&table, keys, {{AggFn::AnyValue, 2, -1}, {AggFn::AnyValue, 4, -1}, {AggFn::AnyValue, 5, 1}}, "any", &seen);
+		if (HasFatalFailure())
+			return;
+	}
+	seen.print();
+	EXPECT_GT(seen.records, 0u);
+}
+
 TEST(CudaGroups, ManyGroups)
 {
 	Seen		seen;

@@ -618,12 +618,12 @@ check_aggregates(bool keyed)
 	int			n = 0, refused = 0;
 	Rng			rng(setting("GPUVM_TEST_SEED", 1));
 
-	for (AggFn fn : {AggFn::CountStar, AggFn::Count, AggFn::Sum, AggFn::Min, AggFn::Max, AggFn::BoolAnd, AggFn::BoolOr, AggFn::BitAnd, AggFn::BitOr, AggFn::BitXor})
+	for (AggFn fn : {AggFn::CountStar, AggFn::Count, AggFn::Sum, AggFn::Min, AggFn::Max, AggFn::BoolAnd, AggFn::BoolOr, AggFn::BitAnd, AggFn::BitOr, AggFn::BitXor, AggFn::AnyValue})
 		for (Type type : ALL_TYPES)
 		{
 			const bool	bools = fn == AggFn::BoolAnd || fn == AggFn::BoolOr;
 
-			if ((type == Type::Bool) != bools && fn != AggFn::Count && fn != AggFn::CountStar)
+			if ((type == Type::Bool) != bools && fn != AggFn::Count && fn != AggFn::CountStar && fn != AggFn::AnyValue)
 				continue;
 			if (cuda::agg_is_bits(fn) && !type_is_int(type))
 				continue;

@@ -915,9 +915,9 @@ private:
 			emit(Opcode::Group, Type::None, nkeys, builder->add_aux(keys.data(), nkeys), 0);
 		for (int a = 0; a < naggs; a++)
 		{
-			const AggFn fn = static_cast<AggFn>(pick_int(rng, maps ? 10 : 7));
+			const AggFn fn = static_cast<AggFn>(pick_int(rng, maps ? 11 : 7));
 			const Type	t = fn == AggFn::CountStar ? Type::None
-				: value_type(fn == AggFn::Count ? "BSILFD" : fn == AggFn::BoolAnd || fn == AggFn::BoolOr ? "B"
+				: value_type(fn == AggFn::Count || fn == AggFn::AnyValue ? "BSILFD" : fn == AggFn::BoolAnd || fn == AggFn::BoolOr ? "B"
 							 : fn >= AggFn::BitAnd ? "SIL" : fn == AggFn::Sum && !wide_sums ? "FD" : "SILFD");
 			const int	arg = fn == AggFn::CountStar ? -1 : read(t);
 			const int	filter = chance(rng, 30) ? read(Type::Bool) : -1;

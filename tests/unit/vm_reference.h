@@ -929,6 +929,35 @@ private:
 				outcome.errors |= ERR_AMBIGUOUS_ZERO;
 			return v;
 		}
+		if (fn == AggFn::AnyValue)
+		{
+			/* where rows differ: the greatest integer, any bit of a float */
+			for (const Value &x : in)
+			{
+				uint64_t	a = 0, b = 0;
+				float		f = static_cast<float>(v.d), g = static_cast<float>(x.d);
+
+				if (!type_is_float(op.type))
+				{
+					v.i = std::max(v.i, x.i);
+					continue;
+				}
+				if (op.type == Type::F32)
+				{
+					memcpy(&a, &f, sizeof(f));
+					memcpy(&b, &g, sizeof(g));
+					a |= b;
+					memcpy(&f, &a, sizeof(f));
+					v.d = f;
+					continue;
+				}
+				memcpy(&a, &v.d, sizeof(v.d));
+				memcpy(&b, &x.d, sizeof(x.d));
+				a |= b;
+				memcpy(&v.d, &a, sizeof(v.d));
+			}
+			return v;
+		}
 		if (fn == AggFn::BitAnd || fn == AggFn::BitOr || fn == AggFn::BitXor)
 		{
 			for (size_t i = 1; i < in.size(); i++)
