@@ -172,7 +172,7 @@ split_difference_range(PlannerInfo *root, List *conditions, Index varno, List **
 
 	foreach(lc, conditions)
 	{
-		OpExpr	   *difference;
+		OpExpr	   *difference = nullptr;
 		List	   *made = difference_bounds(root, static_cast<Expr *>(lfirst(lc)), varno, &difference);
 
 		bounds = lappend(bounds, made);

@@ -209,6 +209,15 @@ INSERT INTO queries (means, query) VALUES
 	('range', 'SELECT s.id FROM spans s WHERE EXISTS (SELECT FROM points p WHERE p.i BETWEEN s.a AND s.b AND p.l > s.l)'),
 	('range, hash', 'SELECT p.id, s.id AS other, t1.l FROM points p JOIN spans s ON p.i BETWEEN s.a AND s.b LEFT JOIN t1 ON t1.id = p.id'),
 	('nested loop', 'SELECT p.id, n.id AS other FROM points p JOIN none n ON p.i BETWEEN n.k AND n.s'),
+	-- bounds of a difference
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON abs(p.i - s.a) < 3'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON 2 >= @ (s.a - p.i) AND p.l > s.l'),
+	('range', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.i - s.b > -2 AND p.i - s.b <= 1'),
+	('range', 'SELECT s.id, p.id AS other FROM spans s LEFT JOIN points p ON p.i - s.a BETWEEN 1 AND 2'),
+	('range', 'SELECT s.id FROM spans s WHERE NOT EXISTS (SELECT FROM points p WHERE abs(s.a - p.i) < 1)'),
+	('range', 'SELECT count(*) FROM points p JOIN spans s ON p.i - s.b > 400'),
+	('nested loop', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON abs(p.l - s.l) < 20000000000'),
+	('nested loop', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON abs(p.i - s.a) > 477'),
 	-- one bound: a nested loop, but where pairs are only counted
 	('nested loop', 'SELECT p.id, s.id AS other FROM points p JOIN spans s ON p.i < s.a AND p.id < 20'),
 	('range', 'SELECT count(*) FROM points p JOIN spans s ON p.i < s.a'),
@@ -229,6 +238,15 @@ SELECT q.query, q.means, means(q.query), answers(q.query), e.answer FROM queries
 SELECT n, answer FROM expected ORDER BY n;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*), sum(p.id) FROM points p JOIN spans s ON p.i BETWEEN s.a AND s.b WHERE s.id > 5;
 SELECT opcode, p1, p2, p3, comment FROM gpuvm.disassemble('SELECT p.id, s.id FROM points p JOIN spans s ON p.i > s.a AND p.i <= s.b');
+-- A pair that is out of range may have a difference that is out of its type's range, which PostgreSQL tells.
+SET gpuvm.require = 'any';
+CREATE TABLE far (id int, x int) WITH (autovacuum_enabled = off);
+INSERT INTO far SELECT i, CASE i WHEN 3000 THEN 2147483647 ELSE -i END FROM generate_series(1, 3000) i;
+SELECT gpuvm.import('far');
+SELECT means('SELECT count(*) FROM far a JOIN spans b ON abs(a.x - b.b) < 3'), means('SELECT count(*) FROM far a JOIN far b ON abs(a.x - b.x) < 3');
+SELECT count(*) FROM far a JOIN far b ON abs(a.x - b.x) < 3;
+SET gpuvm.require = cpu;
+SELECT count(*) FROM far a JOIN far b ON abs(a.x - b.x) < 3;
 
 -- LIMIT ends a join early: the engine knows it, where nothing above needs more rows.
 SET gpuvm.require = :device;
