@@ -522,8 +522,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->scan.plan.targetlist = tlist;
 	/* The program has evaluated every clause, and so has the alternative. */
 	scan->scan.plan.qual = NIL;
-	/* 0 for a join: its rows are of no relation */
-	scan->scan.scanrelid = plan->kind == SCAN_ROWS ? rel->relid : 0;
+	/* 0 for a join: its rows are of no relation; nor is one that is sorted the current row of a scan */
+	scan->scan.scanrelid = plan->kind == SCAN_ROWS && plan->norder == 0 ? rel->relid : 0;
 	scan->flags = best_path->flags;
 	scan->custom_plans = custom_plans;
 	scan->custom_private = best_path->custom_private;

@@ -183,6 +183,29 @@ scan_plan_add_part(ScanPlan *plan)
 	return &parts[plan->nparts++];
 }
 
+static List *
+order_to_list(const ScanPlan *p)
+{
+	List	   *list = NIL;
+
+	for (int i = 0; i < p->norder; i++)
+		list = lappend(list, list_make4_int(p->order[i].column, p->order[i].flags, p->order[i].map, p->order[i].target));
+	return list;
+}
+
+static void
+order_from_list(List *list, ScanPlan *p)
+{
+	ListCell   *lc;
+
+	foreach(lc, list)
+	{
+		const List *key = lfirst_node(List, lc);
+
+		p->order[p->norder++] = PlanOrderKey{linitial_int(key), lsecond_int(key), lthird_int(key), lfourth_int(key)};
+	}
+}
+
 List *
 scan_plan_to_list(const ScanPlan *p)
 {
@@ -213,6 +236,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->differences);
 	list = lappend(list, p->variables);
 	list = lappend(list, makeInteger(p->soft_errors));
+	list = lappend(list, order_to_list(p));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->limit)));
@@ -257,6 +281,7 @@ scan_plan_from_list(List *list)
 	p->differences = next();
 	p->variables = next();
 	p->soft_errors = intVal(next()) != 0;
+	order_from_list(next(), p);
 	p->delta_cost = floatVal(next());
 	p->pairs = floatVal(next());
 	p->limit = floatVal(next());

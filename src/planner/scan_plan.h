@@ -11,6 +11,7 @@
 
 #include "compiler/maps.h"
 #include "compiler/text_match.h"
+#include "engine/abi.h"
 #include "pg/pg.h"
 #include "vm/program.h"
 
@@ -70,6 +71,15 @@ struct PlanPart
 	double		stage_rows;		/* while planning: groups that the stage is expected to read */
 };
 
+/* What rows come out sorted by (engine/abi.h). */
+struct PlanOrderKey
+{
+	int			column;			/* of the last program's results */
+	int			flags;			/* ORDER_* */
+	int			map;			/* ORDER_RANKS: the number of the map; else -1 */
+	int			target;			/* the column of the node's output, from 0, that it is */
+};
+
 struct ScanPlan
 {
 	int			kind;			/* ScanPlanKind */
@@ -95,7 +105,9 @@ struct ScanPlan
 	bool		soft_errors;	/* a flag that a program sets need not be an error in PostgreSQL (numerics, fields of dates) */
 	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
 	double		pairs;			/* joins: expected of all */
-	double		limit;			/* rows: no more than so many are asked for; 0: all may be */
+	double		limit;			/* no more rows than so many are asked for; 0: all may be. Of groups only with an order */
+	int			norder;			/* 0: rows come in any order; else there is one part */
+	PlanOrderKey order[JOB_MAX_ORDER];
 	double		fraction;		/* of the rows, that will be fetched: less than 1 under LIMIT, EXISTS, or a cursor */
 };
 
