@@ -460,9 +460,9 @@ JoinJob::run_rest()
 
 /* ---- rows that leave --------------------------------------------------------------------- */
 
-/* Writes what has gathered to result buffers, and hands them over. */
+/* Writes what has gathered to result buffers, and hands them over; `end`: nothing will come behind it. */
 void
-JoinJob::flush()
+JoinJob::flush(bool end)
 {
 	for (uint32_t from = 0; from < out_rows_;)
 	{
@@ -480,14 +480,17 @@ JoinJob::flush()
 		for (size_t i = 0; i < n; i++, from += request_.capacity)
 		{
 			const int	buffer = spare_.front();
+			const uint32_t rows = std::min(request_.capacity, out_rows_ - from);
 
 			if (stopped())
 				throw Stopped();
 			spare_.erase(spare_.begin());
-			publish_part(buffer, 0, part_++, false, std::min(request_.capacity, out_rows_ - from), 0);
+			publish_part(buffer, 0, part_++, end && from + rows == out_rows_, rows, 0);
 		}
 	}
 	out_rows_ = 0;
+	if (end)
+		return;
 	start();
 	check(reset_rows(out_, lane_->stream), "emptying a row set");
 }
@@ -495,8 +498,13 @@ JoinJob::flush()
 void
 JoinJob::end_rows()
 {
-	flush();
+	if (out_rows_ != 0)
+	{
+		flush(true);
+		return;
+	}
 	(void) sync();
+	/* All was handed over before it was known to be all. */
 	if (part_ == 0 || gather(1) == 0)
 		return;
 

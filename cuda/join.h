@@ -185,7 +185,7 @@ private:
 	void		upload(uint32_t nrows, const std::vector<DeviceChunk> &chunks);
 
 	/* rows that leave */
-	void		flush();
+	void		flush(bool end = false);
 	void		end_rows();
 
 	/* steps */
