@@ -305,6 +305,8 @@ else
 		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-1600}" off,cpu
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --changed
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --joins
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, order" diff-order "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --order
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, subqueries" diff-subqueries "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --subqueries
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --types
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres

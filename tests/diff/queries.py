@@ -9,6 +9,8 @@ import random
 from dataclasses import dataclass, field
 
 from joins import Joins
+from orders import Orders
+from subqueries import Subqueries
 from tables import FLOATS, INTS, TYPES
 from typed import ZONES, TypedGenerator, generator
 
@@ -29,6 +31,7 @@ class Query:
     raising: bool = False
     shape: str = ""
     joins: bool = False				# one program is to do all of the query's joins
+    sorts: bool = False				# one program is to have its rows in order
     typed: bool = False				# reads a table of typed_tables.py
     zones: list = field(default_factory=list)	# TimeZone of each execution, in turn; that of the session, if none
 
@@ -110,8 +113,8 @@ class Aggregates:
 
 
 class Queries:
-    def __init__(self, seed, tables, joins_only=False, typed_share=TYPED_SHARE):
-        self.seed, self.joins_only = seed, joins_only
+    def __init__(self, seed, tables, only=None, typed_share=TYPED_SHARE):
+        self.seed, self.only = seed, only	# the name of a shape, if there is to be no other
         self.by_name = {t.name: t for t in tables}
         self.ordinary, self.typed = [t for t in tables if not t.typed], [t for t in tables if t.typed]
         self.typed_share = typed_share if self.typed else 0
@@ -128,8 +131,8 @@ class Queries:
             (self.rows, self.ordered, self.total, self.grouped, self.spread, self.counted, self.join, self.nested, self.union,
              self.prepared, self.odd, self.raising, self.sets, self.different),
             (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8, 8, 6))[0]
-        if self.joins_only:
-            shape = self.join
+        if self.only:
+            shape = getattr(self, self.only)
         typed = self.favourite.typed if self.favourite else rng.random() < self.typed_share
         self.use(self.typed if typed else self.ordinary)
         query = shape(rng)
@@ -321,6 +324,12 @@ class Queries:
 
     def join(self, rng):
         return self.joins.query(rng, Query, lambda g: Aggregates(g, rng, float_sums=False))
+
+    def order(self, rng):
+        return Orders(self).query(rng, Query, Aggregates)
+
+    def subquery(self, rng):
+        return Subqueries(self).query(rng, Query, Aggregates)
 
     def nested(self, rng):
         """Scans below subqueries, CTEs, EXISTS, scalar and correlated subqueries."""
