@@ -107,7 +107,7 @@ is_double(AggInput input)
 struct VmAggregate
 {
 	AggFn		fn;
-	Expr	   *arg;			/* NULL for CountStar */
+	Expr	   *arg;			/* NULL for CountStar, a Var for AnyValue */
 	Expr	   *filter;			/* NULL without FILTER */
 	AggInput	input;
 	Oid			collation;		/* of Rank */

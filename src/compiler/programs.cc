@@ -712,7 +712,7 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 
 /* Of what type is the VM aggregate's argument? */
 static Type
-aggregate_type(const VmAggregate &agg)
+aggregate_type(const CompileInput *input, const VmAggregate &agg)
 {
 	if (agg.fn == AggFn::CountStar)
 		return Type::None;
@@ -722,6 +722,8 @@ aggregate_type(const VmAggregate &agg)
 		return Type::F64;
 	if (agg.input == AggInput::Scale || agg.input == AggInput::Rank)
 		return Type::I32;
+	if (agg.fn == AggFn::AnyValue && variable_var(input, agg.arg) != nullptr)
+		return Type::I64;
 	return vm_type(exprType(reinterpret_cast<const Node *>(agg.arg)));
 }
 
@@ -760,7 +762,9 @@ aggregate_argument(Compiler *c, const VmAggregate &agg)
 		return double_argument(c, agg);
 	/* What a sum shows is the greatest of its scales, which is an aggregate of its own; what is counted is not shown. */
 	c->scale_use = added ? ScaleUse::Each : agg.fn == AggFn::Count ? ScaleUse::None : ScaleUse::One;
-	reg = agg.fn == AggFn::Count ? compile_presence(c, agg.arg) : compile_expr(c, agg.arg);
+	reg = agg.fn == AggFn::Count ? compile_presence(c, agg.arg)
+		: agg.fn == AggFn::AnyValue ? compile_column(c, reinterpret_cast<const Var *>(agg.arg))
+		: compile_expr(c, agg.arg);
 	c->scale_use = ScaleUse::One;
 	if (reg < 0)
 		return -1;
@@ -893,7 +897,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	}
 	for (int i = 0; i < naggs; i++)
 	{
-		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, aggregate_type(aggs[i])), nkeys + i, 0, 0,
+		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, aggregate_type(input, aggs[i])), nkeys + i, 0, 0,
 			 c->b->add_name(aggregate_name(aggs[i].fn)));
 		outputs = lappend(lappend(lappend(outputs, aggs[i].arg), aggs[i].other), aggs[i].filter);
 		numbers[i] = program_aggregate(aggs, numbers, i, &nsteps);

@@ -66,9 +66,9 @@ bad_reference(int64 reference)
 }
 
 Datum
-variable_datum(const GpuvmScanState *state, int column, int64 reference, uint32 *bytes)
+variable_datum(const ScanPart *part, int column, int64 reference, uint32 *bytes)
 {
-	int			attlen = state->part->lens[column];
+	int			attlen = part->lens[column];
 	uint64		limit = arena_size();
 	uint64		at = static_cast<uint64>(reference);
 	const char *image;
@@ -104,7 +104,7 @@ decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, con
 		else if (form->kind == OutputKind::Numeric)
 			values[at] = scaled_to_numeric(reinterpret_cast<const int64 *>(v.values)[first + r], form->scale);
 		else if (form->kind == OutputKind::Variable)
-			values[at] = variable_datum(state, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
+			values[at] = variable_datum(state->part, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
 		else
 			values[at] = output_datum(state, state->part, column, reinterpret_cast<const int32 *>(v.values)[first + r]);
 	}

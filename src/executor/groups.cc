@@ -119,20 +119,22 @@ group_datum(const GpuvmScanState *state, const ScanPart *part, int column, uint3
 			break;
 		case OutputKind::Numeric:
 			return scaled_to_numeric(reinterpret_cast<const int64 *>(view.values)[row], form->scale);
+		case OutputKind::Variable:
+			return variable_datum(part, column, reinterpret_cast<const int64 *>(view.values)[row], nullptr);
 		default:
 			return output_datum(state, part, column, reinterpret_cast<const int32 *>(view.values)[row]);
 	}
 	return view_datum(view, row);
 }
 
-/* The result column of an aggregate that is a code; -1 if it is none. */
+/* The result column of an aggregate that is a code or a reference; -1 if it is none. */
 static int
 code_column(const PlanPart *plan, const List *final)
 {
 	int			column = list_nth_int(final, FINAL_PARTS);
 
 	if (static_cast<FinalKind>(linitial_int(final)) != FinalKind::Direct ||
-		(plan->outputs[column].kind != OutputKind::Dictionary && plan->outputs[column].kind != OutputKind::Map))
+		plan->outputs[column].kind == OutputKind::Plain || plan->outputs[column].kind == OutputKind::Numeric)
 		return -1;
 	return column;
 }

@@ -644,7 +644,7 @@ hash_row(const GpuvmScanState *state, uint32 row)
 		{
 			/* the value: rows of a delta lie elsewhere in each job */
 			uint32		bytes;
-			Datum		datum = variable_datum(state, i, reinterpret_cast<const int64 *>(v.values)[row], &bytes);
+			Datum		datum = variable_datum(state->part, i, reinterpret_cast<const int64 *>(v.values)[row], &bytes);
 
 			value = hash_bytes_extended(reinterpret_cast<const unsigned char *>(DatumGetPointer(datum)), bytes, 0);
 		}

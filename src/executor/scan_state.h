@@ -400,7 +400,7 @@ void		view_chunk(ScanPart *part, const GroupChunk *chunk);
 bool		decode_batch(GpuvmScanState *state);
 
 /* The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is copied. */
-Datum		variable_datum(const GpuvmScanState *state, int column, int64 reference, uint32 *bytes);
+Datum		variable_datum(const ScanPart *part, int column, int64 reference, uint32 *bytes);
 
 /* Points the slot at the next decoded row. */
 inline void

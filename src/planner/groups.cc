@@ -37,7 +37,7 @@ constexpr const char *TOO_MANY = "the query has too many group keys and aggregat
 struct RawContext
 {
 	List	   *keys;
-	List	   *aggs;
+	List	   *aggs;			/* and columns that depend on the keys, so that any row of a group has them */
 	List	   *groupings;
 	bool		failed;			/* a column is left that is none of these */
 };
@@ -68,6 +68,22 @@ to_raw(Node *node, void *context)
 		return node;
 	}
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(to_raw), context);
+}
+
+/* Columns that are neither in a key nor in an aggregate: what is grouped by has them as a function (a primary key's other columns). */
+static bool
+collect_dependent(Node *node, void *context)
+{
+	RawContext *rc = static_cast<RawContext *>(context);
+
+	if (node == nullptr || IsA(node, Aggref) || IsA(node, GroupingFunc) || list_member(rc->keys, node))
+		return false;
+	if (IsA(node, Var) && ((Var *) node)->varlevelsup == 0)
+	{
+		rc->aggs = list_append_unique(rc->aggs, node);
+		return false;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(collect_dependent), context);
 }
 
 /* The different aggregates and GROUPING()s in the expressions. */
@@ -173,12 +189,17 @@ sort_aggregates(Aggregation *a)
 	foreach(lc, a->raw.aggs)
 	{
 		int			number = foreach_current_index(lc);
-		Aggref	   *agg = lfirst_node(Aggref, lc);
+		Aggref	   *agg = static_cast<Aggref *>(lfirst(lc));
 		AggregatePlan ap;
 		Expr	   *arg;
 		const char *reason = nullptr;
 		int			i;
 
+		if (IsA(lfirst(lc), Var))
+		{
+			a->plain = lappend_int(a->plain, number);
+			continue;
+		}
 		if (!plan_aggregate(plain_aggregate(agg, true), &a->input, &ap))
 			return refuse(a, a->input.reason, a->input.hint);
 		if (agg->aggfnoid == F_COUNT_ || agg->aggfnoid == F_COUNT_ANY)
@@ -218,6 +239,19 @@ add_vm_aggregate(VmAggregate *list, int *n, const VmAggregate &agg)
 	return (*n)++;
 }
 
+/* A column that depends on the keys. */
+static AggregatePlan
+any_value(Var *column)
+{
+	AggregatePlan ap;
+
+	ap.kind = FinalKind::Direct;
+	ap.extra = InvalidOid;
+	ap.nparts = 1;
+	ap.parts[0] = VmAggregate{AggFn::AnyValue, reinterpret_cast<Expr *>(column), nullptr, AggInput::Value, InvalidOid, nullptr, 0};
+	return ap;
+}
+
 /* What the aggregates with these numbers are made of, and how they are ended, behind nkeys result columns. */
 static bool
 plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate *aggs, int *naggs, PlanPart *part)
@@ -229,7 +263,9 @@ plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate
 		AggregatePlan ap;
 		List	   *final;
 
-		if (!plan_aggregate(plain_aggregate(list_nth_node(Aggref, a->raw.aggs, lfirst_int(lc)), !distinct), &a->input, &ap))
+		if (IsA(list_nth(a->raw.aggs, lfirst_int(lc)), Var))
+			ap = any_value(static_cast<Var *>(list_nth(a->raw.aggs, lfirst_int(lc))));
+		else if (!plan_aggregate(plain_aggregate(list_nth_node(Aggref, a->raw.aggs, lfirst_int(lc)), !distinct), &a->input, &ap))
 			return refuse(a, a->input.reason, a->input.hint);
 		final = list_make2_int(static_cast<int>(ap.kind), static_cast<int>(ap.extra));
 		for (int i = 0; i < ap.nparts; i++)
@@ -546,6 +582,8 @@ plan_groups(Aggregation *a, PathTarget *target, List *clause, List *having)
 		a->raw.keys = lappend(a->raw.keys, key);
 	}
 	collect_raw(list_concat_copy(target->exprs, having), &a->raw);
+	collect_dependent((Node *) target->exprs, &a->raw);
+	collect_dependent((Node *) having, &a->raw);
 	if (!sort_aggregates(a))
 		return false;
 	a->plan.exprs = (List *) to_raw((Node *) target->exprs, &a->raw);

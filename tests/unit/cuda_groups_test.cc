@@ -568,7 +568,9 @@ TEST(CudaGroups, AnyValue)
 			return;
 	}
 	seen.print();
-	EXPECT_GT(seen.records, 0u);
+	EXPECT_GT(seen.dense, 0);
+	EXPECT_GT(seen.hashed, 0);
+	EXPECT_EQ(seen.refused, 0);
 }
 
 TEST(CudaGroups, ManyGroups)
