@@ -36,7 +36,11 @@ struct CompileCursor
 	List	   *range;			/* or between what (split_range); both NIL: crossed */
 	List	   *conditions;		/* the rest of the join condition */
 	List	   *filters;		/* on what comes out of the join, rows that met none included */
+	List	   *names;			/* of columns, where the relation is no imported table */
 };
+
+/* The column's name. */
+char	   *cursor_column_name(const CompileCursor *cursor, AttrNumber attnum);
 
 /* What a compilation works on, and why it failed. */
 struct CompileInput

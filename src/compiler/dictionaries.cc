@@ -61,7 +61,7 @@ column_dictionary(Compiler *c, const Var *var, DictionaryRef *ref)
 		{
 			/* it says why */
 			if (load_column(c, i, var->varattno, var->vartype) >= 0)
-				refuse(c, "column \"%s\" has no dictionary", get_attname(cursor->relid, var->varattno, false));
+				refuse(c, "column \"%s\" has no dictionary", cursor_column_name(cursor, var->varattno));
 			return false;
 		}
 		*ref = DictionaryRef{-1, static_cast<int16>(i), var->varattno};

@@ -17,6 +17,12 @@ extern "C" {
 
 namespace gpuvm {
 
+char *
+cursor_column_name(const CompileCursor *cursor, AttrNumber attnum)
+{
+	return cursor->names != NIL ? strVal(list_nth(cursor->names, attnum - 1)) : get_attname(cursor->relid, attnum, false);
+}
+
 int
 column_place(const CompileCursor *cursor, AttrNumber attnum)
 {
@@ -117,14 +123,14 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 	if (place < 0 && was_left_out(from->table, attnum))
 	{
 		if (get_rel_relkind(from->relid) == RELKIND_PARTITIONED_TABLE)
-			return refuse(c, "column \"%s\" was left out of the import of a partition, or the partitions' values of it are stored in different forms", get_attname(from->relid, attnum, false));
+			return refuse(c, "column \"%s\" was left out of the import of a partition, or the partitions' values of it are stored in different forms", cursor_column_name(from, attnum));
 		c->input->hint = "The NOTICE of gpuvm.import() names the values.";
-		return refuse(c, "column \"%s\" was left out of the import: tablets cannot store its values", get_attname(from->relid, attnum, false));
+		return refuse(c, "column \"%s\" was left out of the import: tablets cannot store its values", cursor_column_name(from, attnum));
 	}
 	if (place < 0 || (wanted.form != ValueForm::Variable && !holds(from->table, place, wanted)))
 	{
 		c->input->hint = "Import the table with that column, if its type can be imported.";
-		return refuse(c, "column \"%s\" was not imported", get_attname(from->relid, attnum, false));
+		return refuse(c, "column \"%s\" was not imported", cursor_column_name(from, attnum));
 	}
 	if (wanted.form == ValueForm::Numeric)
 		info = numeric_info(from->table->scales[place]);

@@ -668,7 +668,7 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 		}
 		type = static_cast<Type>(input->cursors[cursor].table->types[place]);
 		emit(c, Opcode::ResultColumn, type, i, 0, 0,
-			 c->b->add_name(get_attname(input->cursors[cursor].relid, var->varattno, false)));
+			 c->b->add_name(cursor_column_name(&input->cursors[cursor], var->varattno)));
 		c->outputs[i] = CachedColumn{cursor, var->varattno, new_reg(c, type)};
 	}
 	c->noutputs = n;
@@ -891,7 +891,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 			return false;
 		}
 		if (IsA(key, Var) && ((Var *) key)->varattno > 0 && cursor_of_var(input, (Var *) key) >= 0)
-			name = get_attname(input->cursors[cursor_of_var(input, (Var *) key)].relid, ((Var *) key)->varattno, false);
+			name = cursor_column_name(&input->cursors[cursor_of_var(input, (Var *) key)], ((Var *) key)->varattno);
 		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name(name));
 		sources[i] = i;
 	}

@@ -100,7 +100,7 @@ refuse_variable(Compiler *c, const Var *var)
 	while (static_cast<int>(cursor->varno) != var->varno)
 		cursor++;
 
-	const char *name = get_attname(cursor->relid, var->varattno, false);
+	const char *name = cursor_column_name(cursor, var->varattno);
 
 	switch (getBaseType(var->vartype))
 	{

@@ -125,10 +125,11 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	 * until it is needed.
 	 */
 	state->eflags = eflags;
-	state->sketched = state->plan->kind != SCAN_ROWS && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0;
+	state->sketched = state->plan->kind != SCAN_ROWS && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && list_length(cscan->custom_plans) == 1;
 	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate,
 									  state->sketched ? eflags | EXEC_FLAG_EXPLAIN_ONLY : eflags);
-	node->custom_ps = list_make1(state->alternative);
+	derived_begin(state, cscan->custom_plans, eflags);
+	node->custom_ps = derived_states(state, state->alternative);
 
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
 	begin_parts(state);
@@ -189,7 +190,7 @@ finish_alternative(GpuvmScanState *state)
 	PlanState  *sketch = state->alternative;
 
 	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate, state->eflags);
-	state->css.custom_ps = list_make1(state->alternative);
+	state->css.custom_ps = derived_states(state, state->alternative);
 	state->sketched = false;
 	ExecEndNode(sketch);
 	MemoryContextSwitchTo(old);
@@ -296,6 +297,7 @@ end_scan(CustomScanState *node)
 
 	use_own_arrays(state);
 	run_stop(state);
+	derived_end(state);
 	ExecEndNode(state->alternative);
 }
 
@@ -307,6 +309,7 @@ rescan(CustomScanState *node)
 	run_end(state);
 	state->mode = MODE_START;
 	state->flagged = false;
+	derived_rescan(state, node->ss.ps.chgParam);
 	if (state->sketched)
 		return;
 	if (node->ss.ps.chgParam != nullptr)

@@ -127,7 +127,7 @@ plan_context(const ScanPlan *plan)
 	PlannedStmt *stmt;
 	List	   *names = NIL;
 
-	if (plan->ncursors == 1)
+	if (plan->ncursors == 1 && plan->cursors[0].child == 0)
 		return deparse_context_for(get_rel_name(plan->cursors[0].relid), plan->cursors[0].relid);
 	stmt = makeNode(PlannedStmt);
 	for (int i = 0; i < plan->ncursors; i++)
@@ -139,6 +139,13 @@ plan_context(const ScanPlan *plan)
 		rte->relkind = get_rel_relkind(rte->relid);
 		rte->rellockmode = AccessShareLock;
 		rte->alias = makeAlias(plan->cursors[i].alias, NIL);
+		/* rows of another plan: of these the names are all there is */
+		if (plan->cursors[i].child > 0)
+		{
+			rte->rtekind = RTE_CTE;
+			rte->ctename = pstrdup(plan->cursors[i].alias);
+			rte->alias = makeAlias(plan->cursors[i].alias, plan->cursors[i].names);
+		}
 		rte->eref = rte->alias;
 		rte->inFromCl = true;
 		stmt->rtable = lappend(stmt->rtable, rte);
@@ -151,11 +158,13 @@ plan_context(const ScanPlan *plan)
 static void
 append_cursor(StringInfo buf, const PlanCursor *cursor, List *context)
 {
-	const char *relname = get_rel_name(cursor->relid);
+	const char *relname = OidIsValid(cursor->relid) ? get_rel_name(cursor->relid) : cursor->alias;
 
 	appendStringInfoString(buf, quote_identifier(relname));
 	if (strcmp(relname, cursor->alias) != 0)
 		appendStringInfo(buf, " %s", quote_identifier(cursor->alias));
+	if (cursor->child > 0)
+		appendStringInfo(buf, " (rows of child %d)", cursor->child);
 	if (cursor->leaves != NIL)
 		appendStringInfo(buf, " (partitions: %d)", list_length(cursor->leaves));
 	if (cursor->quals != NIL)
@@ -212,12 +221,21 @@ dictionary_text(const ScanPlan *plan, List *context, const DictionaryRef &ref)
 		return psprintf("%s, %s", dictionary_text(plan, context, map->to), dictionary_text(plan, context, map->from));
 	if (ref.map < 0)
 	{
-		Oid			relid = plan->cursors[ref.cursor].relid;
-		Oid			type;
-		int32		typmod;
-		Oid			collation;
+		const PlanCursor *cursor = &plan->cursors[ref.cursor];
+		Oid			type = InvalidOid;
+		int32		typmod = -1;
+		Oid			collation = InvalidOid;
+		ListCell   *lc;
 
-		get_atttypetypmodcoll(relid, ref.attnum, &type, &typmod, &collation);
+		if (cursor->child == 0)
+			get_atttypetypmodcoll(cursor->relid, ref.attnum, &type, &typmod, &collation);
+		foreach(lc, cursor->columns)
+		{
+			const ChildColumn column = child_column(lfirst_node(List, lc));
+
+			if (column.attnum == ref.attnum)
+				type = column.pg_type, typmod = column.typmod, collation = column.collation;
+		}
 		expr = reinterpret_cast<Node *>(makeVar(ref.cursor + 1, ref.attnum, type, typmod, collation, 0));
 	}
 	return deparse_expression(expr, context, plan->ncursors > 1, false);
@@ -306,13 +324,13 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	bool		see_skips = true;
 
 	for (int i = 0; i < plan->ncursors; i++)
-		see_skips = see_skips && may_see_skips(plan->cursors[i].relid);
+		see_skips = see_skips && (plan->cursors[i].child > 0 || may_see_skips(plan->cursors[i].relid));
 	if (plan->ncursors > 1)
 		show_joins(plan, context, es);
 	else
 	{
 		if (plan->kind != SCAN_ROWS)
-			ExplainPropertyText("Relation", quote_identifier(get_rel_name(plan->cursors[0].relid)), es);
+			ExplainPropertyText("Relation", quote_identifier(plan->cursors[0].child > 0 ? plan->cursors[0].alias : get_rel_name(plan->cursors[0].relid)), es);
 		if (plan->cursors[0].leaves != NIL)
 			ExplainPropertyInteger("Partitions", nullptr, list_length(plan->cursors[0].leaves), es);
 		if (plan->cursors[0].quals != NIL)

@@ -261,7 +261,7 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 		{
 			*reason = FALLBACK_ERROR_FLAG;
 			if (is_of_column(map))
-				failure = psprintf("dictionary of column \"%s\": %s", get_attname(plan->cursors[map->cursor].relid, map->attnum, false), failure);
+				failure = psprintf("dictionary of column \"%s\": %s", plan_column_name(&plan->cursors[map->cursor], map->attnum), failure);
 			*detail = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, failure);
 		}
 	}

@@ -40,9 +40,16 @@ check_plan(Plan *plan, List *rtable)
 {
 	ListCell   *lc;
 
-	if (plan == nullptr || is_gpuvm_scan(plan))
+	if (plan == nullptr)
 		return;
 	check_stack_depth();
+	if (is_gpuvm_scan(plan))
+	{
+		/* behind the alternative: plans whose rows it reads */
+		for_each_from(lc, ((CustomScan *) plan)->custom_plans, 1)
+			check_plan(static_cast<Plan *>(lfirst(lc)), rtable);
+		return;
+	}
 	switch (nodeTag(plan))
 	{
 		case T_SeqScan:

@@ -388,12 +388,17 @@ run_start(GpuvmScanState *state)
 
 	/* Between rescans the snapshot stays, and what was read under it. */
 	state->delta_us = 0;
-	for (int i = 0; i < state->plan->ncursors; i++)
+	for (bool derived : {false, true})
 	{
-		if (state->sources[i] == nullptr)
+		for (int i = 0; i < state->plan->ncursors; i++)
+		{
+			/* other plans are run when nothing else stands in the way */
+			if (state->sources[i] != nullptr || (state->plan->cursors[i].child > 0) != derived)
+				continue;
 			state->sources[i] = source_open(state, i, &reason, &detail);
-		if (state->sources[i] == nullptr)
-			return run_fall_back(state, reason, detail);
+			if (state->sources[i] == nullptr)
+				return run_fall_back(state, reason, detail);
+		}
 	}
 	if (!source_differences_fit(state, &detail))
 		return run_fall_back(state, FALLBACK_VALUE, detail);

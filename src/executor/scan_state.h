@@ -127,6 +127,17 @@ struct ScanSource
 	uint32		nmasked;
 	uint64		delta_bytes;
 	LocalDictionary **locals;	/* for each column: what the deltas add to its dictionary; NULL, or NULL there: nothing */
+	/* rows of a child (derived.cc): neither leaves nor masks, all that it has are tablets as a delta's */
+	const PlanCursor *derived;	/* NULL: imported tables */
+	AttrNumber *attnums;		/* the program's, of each column */
+	TupleDesc	desc;			/* the child's */
+};
+
+/* A plan whose rows are read in a table's place. */
+struct DerivedChild
+{
+	PlanState  *state;
+	bool		read;			/* it has been run */
 };
 
 /* What EXPLAIN ANALYZE shows, summed over rescans. */
@@ -181,6 +192,8 @@ struct GpuvmScanState
 	CustomScanState css;		/* must be first */
 	ScanPlan   *plan;
 	PlanState  *alternative;
+	DerivedChild *children;		/* by PlanCursor.child, which counts from 1 */
+	int			nchildren;
 	int			eflags;
 	bool		sketched;		/* the alternative was made for EXPLAIN only: finish_alternative() before it runs */
 	List	   *param_states;
@@ -323,6 +336,21 @@ void		source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint3
 
 /* pg_attribute.attlen of a column. */
 int16		source_attlen(const ScanSource *source, AttrNumber attnum);
+
+/* -- derived.cc: cursors over the rows of other plans ------------------------------------ */
+
+/* The part of source_open() that is theirs: runs the child. */
+bool		derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail);
+
+/* The custom scan's plans but the first are children. */
+void		derived_begin(GpuvmScanState *state, List *plans, int eflags);
+void		derived_end(GpuvmScanState *state);
+
+/* For custom_ps. */
+List	   *derived_states(const GpuvmScanState *state, PlanState *alternative);
+
+/* Before the scan is run again: a child whose parameters have changed is read anew. */
+void		derived_rescan(GpuvmScanState *state, Bitmapset *changed);
 
 /* -- patterns.cc: what TextMatch compares with ------------------------------------- */
 

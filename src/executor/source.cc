@@ -46,11 +46,29 @@ leaf_attnum(const ScanSource *source, const ScanLeaf *leaf, AttrNumber attnum)
 	return InvalidAttrNumber;
 }
 
+/* The place of a column among those of a child. */
+static int
+derived_place(const ScanSource *source, AttrNumber attnum)
+{
+	for (uint32 i = 0; i < source->ncolumns; i++)
+	{
+		if (source->attnums[i] == attnum)
+			return static_cast<int>(i);
+	}
+	elog(ERROR, "gpuvm: column %d is not among those of \"%s\"", attnum, source->derived->alias);
+	return -1;
+}
+
 int
 source_column(const ScanSource *source, AttrNumber attnum, Type type)
 {
 	int			column = -1;
 
+	for (uint32 i = 0; source->derived != nullptr && i < source->ncolumns; i++)
+	{
+		if (source->attnums[i] == attnum && source->columns[i].type == type)
+			return static_cast<int>(i);
+	}
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		const ScanLeaf *leaf = &source->leaves[i];
@@ -102,6 +120,15 @@ is_one_family(const ScanSource *source, int column)
 void
 source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries)
 {
+	if (source->derived != nullptr)
+	{
+		int			place = derived_place(source, attnum);
+		Form_pg_attribute att = TupleDescAttr(source->desc, place);
+
+		*entries = EntrySource{nullptr, source->locals[place], att->attlen, att->attbyval};
+		return;
+	}
+
 	const ScanLeaf *leaf = &source->leaves[0];
 	AttrNumber	number = leaf_attnum(source, leaf, attnum);
 	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(leaf->rel), number - 1);
@@ -116,6 +143,9 @@ source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries
 int16
 source_attlen(const ScanSource *source, AttrNumber attnum)
 {
+	if (source->derived != nullptr)
+		return TupleDescAttr(source->desc, derived_place(source, attnum))->attlen;
+
 	const ScanLeaf *leaf = &source->leaves[0];
 
 	return TupleDescAttr(RelationGetDescr(leaf->rel), leaf_attnum(source, leaf, attnum) - 1)->attlen;
@@ -164,6 +194,9 @@ same_scales(const ScanPlan *plan, const ScanSource *source)
 static const ColumnSummary *
 summary_of(const ScanSource *source, AttrNumber attnum)
 {
+	if (source->derived != nullptr)
+		return source->columns + derived_place(source, attnum);
+
 	const TableVersion *version = source->leaves[0].version;
 	int			column = version_column(version, leaf_attnum(source, &source->leaves[0], attnum));
 
@@ -688,18 +721,18 @@ source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail)
 	source = static_cast<ScanSource *>(palloc0(sizeof(ScanSource)));
 	source->context = state->source_contexts[cursor];
 	source->cursor = cursor;
-	source->nleaves = Max(list_length(from->leaves), 1);
-	source->leaves = static_cast<ScanLeaf *>(palloc0(sizeof(ScanLeaf) * source->nleaves));
-	if (from->leaves == NIL)
+	source->nleaves = from->child > 0 ? 0 : Max(list_length(from->leaves), 1);
+	source->leaves = static_cast<ScanLeaf *>(palloc0(sizeof(ScanLeaf) * Max(source->nleaves, 1)));
+	if (from->leaves == NIL && from->child == 0)
 		source->leaves[0].relid = from->relid;
-	else
+	else if (from->child == 0)
 	{
 		source->parent = table_open(from->relid, AccessShareLock);
 		for (int i = 0; i < source->nleaves; i++)
 			source->leaves[i].relid = list_nth_oid(from->leaves, i);
 	}
-	source->plain = from->leaves == NIL;
-	opened = open_in_context(state, source, reason, detail);
+	source->plain = from->leaves == NIL && from->child == 0;
+	opened = from->child > 0 ? derived_open(state, source, reason, detail) : open_in_context(state, source, reason, detail);
 	MemoryContextSwitchTo(old);
 	if (opened)
 	{

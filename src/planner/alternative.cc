@@ -144,6 +144,12 @@ ordinary_path(const Path *path)
 	return copy;
 }
 
+bool
+can_be_alternative(const Path *path)
+{
+	return ordinary_path(path) != nullptr;
+}
+
 /* PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan. */
 Path *
 alternative_path(RelOptInfo *rel)

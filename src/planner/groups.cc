@@ -626,7 +626,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	fill_cursors(root, shape, &a->plan);
 	plan_delta(&a->plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &a->plan);
-	offer_path(grouped_rel, make_path(grouped_rel, target, alternative, &a->plan, rows, alternative->rows, map_cost));
+	offer_path(grouped_rel, make_path(grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost));
 }
 
 /* -- the number of groups ---------------------------------------------------------------- */
@@ -646,7 +646,8 @@ groups_path_of(RelOptInfo *rel)
 
 		ScanPlan   *plan = scan_plan_from_list(path->custom_private);
 
-		if (plan->kind == SCAN_GROUPS && plan->nparts == 1 && plan->parts[0].key_columns != NIL && plan->having == NIL &&
+		/* children belong to the subquery's planner */
+		if (plan->kind == SCAN_GROUPS && plan->nparts == 1 && list_length(path->custom_paths) == 1 && plan->parts[0].key_columns != NIL && plan->having == NIL &&
 			!contain_volatile_functions(reinterpret_cast<Node *>(path->path.pathtarget->exprs)))
 			return path;
 	}
@@ -702,7 +703,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	plan->counts = list_make1_int(0);
 	add_raw_type(plan, INT8OID, -1, InvalidOid);
 
-	path = make_path(grouped_rel, target, alternative, plan, ProgramRows{}, 1, 0);
+	path = make_path(grouped_rel, target, nullptr, alternative, plan, ProgramRows{}, 1, 0);
 	/* it does what that one does, and hands out nothing */
 	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
 	offer_path(grouped_rel, path);

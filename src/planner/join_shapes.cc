@@ -248,8 +248,8 @@ cost_shape(const ScanShape *shape, double rows_out, Cost *startup, Cost *total)
 	draw_source(s, shape);
 	cost_program(&path, &s->program, rows, rows_out);
 	pfree(s);
-	*startup = path.startup_cost;
-	*total = path.total_cost;
+	*startup = path.startup_cost + derived_cost(shape);
+	*total = path.total_cost + derived_cost(shape);
 }
 
 void

@@ -93,6 +93,11 @@ note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 		return n;
 	n = add_note(root, rel);
 	n->usable = usable_relation(root, rel, &target);
+	if (!n->usable && reads_imported(root))
+	{
+		target = ScanTarget{};
+		n->usable = derived_relation(root, rel, &target);
+	}
 	if (n->usable)
 		shape_of_relation(root, rel, &target, true, &n->shape);
 	return n;
@@ -117,7 +122,7 @@ shape_of_join(RelOptInfo *joinrel)
 {
 	const JoinNote *n = find_note(joinrel);
 
-	return n == nullptr || !n->usable ? nullptr : n->aggregated ? &n->grouped : &n->shape;
+	return n == nullptr || !n->usable || is_all_derived(&n->shape) ? nullptr : n->aggregated ? &n->grouped : &n->shape;
 }
 
 /* -- what cannot be joined ------------------------------------------------------------ */
@@ -270,6 +275,8 @@ is_hopeless(const JoinNote *n)
 static void
 offer_join(PlannerInfo *root, JoinNote *n)
 {
+	if (is_all_derived(&n->shape))
+		return;
 	look_for_alternative(n);
 	if (n->alternative == nullptr || n->refused || (n->path == nullptr && is_hopeless(n)))
 		return;
@@ -280,7 +287,7 @@ offer_join(PlannerInfo *root, JoinNote *n)
 		n->refused = true;
 		return;
 	}
-	n->path->custom_paths = list_make1(n->alternative);
+	n->path->custom_paths = lcons(n->alternative, derived_children(&n->shape));
 	offer_path(n->rel, copy_path(n->path));
 }
 

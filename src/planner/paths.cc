@@ -267,7 +267,8 @@ CompileCursor
 compile_cursor(PlannerInfo *root, const ShapeCursor *from)
 {
 	return CompileCursor{from->relid, planner_rt_fetch(from->relid, root)->relid, from->target.table,
-		from->quals, from->kind, from->keys, from->range, from->conditions, from->filters};
+		from->quals, from->kind, from->keys, from->range, from->conditions, from->filters,
+		from->target.names};
 }
 
 void
@@ -294,14 +295,18 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 {
 	ListCell   *lc;
 
+	int			nchildren = 0;
+
 	plan->ncursors = shape->ncursors;
 	for (int i = 0; i < shape->ncursors; i++)
 	{
 		const ShapeCursor *from = &shape->cursors[i];
 		RangeTblEntry *rte = planner_rt_fetch(from->relid, root);
+		int			child = from->target.child != nullptr ? ++nchildren : 0;
 
 		plan->cursors[i] = PlanCursor{rte->relid, from->target.leaves, detached(from->quals, shape), rte->eref->aliasname,
-			from->kind, detached(from->keys, shape), detached(from->range, shape), detached(from->conditions, shape), detached(from->filters, shape)};
+			from->kind, detached(from->keys, shape), detached(from->range, shape), detached(from->conditions, shape), detached(from->filters, shape),
+			child, from->target.columns, from->target.names};
 		foreach(lc, from->differences)
 		{
 			const OpExpr *op = lfirst_node(OpExpr, lc);
@@ -394,21 +399,23 @@ cost_parts(Path *path, const ScanPlan *plan, const ProgramRows &rows, double row
 }
 
 CustomPath *
-make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, const ProgramRows &rows, double rows_out, double map_cost)
+make_path(RelOptInfo *rel, PathTarget *target, const ScanShape *shape, Path *alternative, ScanPlan *plan, const ProgramRows &rows,
+		  double rows_out, double map_cost)
 {
 	CustomPath *path = makeNode(CustomPath);
+	double		before = plan->delta_cost + map_cost + (shape != nullptr ? derived_cost(shape) : 0);
 
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = rel;
 	path->path.pathtarget = target;
 	path->path.rows = rows_out;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	path->custom_paths = list_make1(alternative);
+	path->custom_paths = lcons(alternative, shape != nullptr ? derived_children(shape) : NIL);
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
 	cost_parts(&path->path, plan, rows, rows_out);
-	path->path.startup_cost += plan->delta_cost + map_cost;
-	path->path.total_cost += plan->delta_cost + map_cost;
+	path->path.startup_cost += before;
+	path->path.total_cost += before;
 	/* PostgreSQL charges for evaluating the target wherever it is evaluated: so do we. */
 	path->path.startup_cost += target->cost.startup;
 	path->path.total_cost += target->cost.startup + target->cost.per_tuple * rows_out;
@@ -483,7 +490,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	fill_cursors(root, shape, &plan);
 	plan_delta(&plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &plan);
-	return make_path(rel, rel->reltarget, alternative, &plan, rows, rel->rows, map_cost);
+	return make_path(rel, rel->reltarget, shape, alternative, &plan, rows, rel->rows, map_cost);
 }
 
 void

@@ -27,6 +27,10 @@ struct ScanTarget
 	List	   *leaves;			/* OIDs of the live leaves, if it is partitioned; else NIL */
 	double		pages;			/* now, and the rows in them: what the tablets do not have is read from the heap */
 	double		tuples;
+	/* rows of another plan in a table's place (derived.cc): */
+	Path	   *child;			/* NULL: it is imported */
+	List	   *columns;		/* scan_plan.h: ChildColumn */
+	List	   *names;			/* of the relation's columns */
 };
 
 /*
@@ -110,6 +114,26 @@ bool		is_dictionary_key(Node *key, Oid eqop, const char **reason);
 /* alternative.cc: PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan: a copy, or NULL. */
 Path	   *alternative_path(RelOptInfo *rel);
 
+/* alternative.cc: is it of a kind of which there can be another plan beside it, as the alternative? */
+bool		can_be_alternative(const Path *path);
+
+/* -- derived.cc: relations that are not imported as cursors -------------------------------- */
+
+/* Describes the rows of a subquery, a CTE, VALUES, a function, or a table that is not imported; false: PostgreSQL joins them. */
+bool		derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target);
+
+/* Does the query level read an imported table (or a partitioned one, which may be)? */
+bool		reads_imported(PlannerInfo *root);
+
+/* What running the shape's children costs, and making tablets of their rows. */
+double		derived_cost(const ScanShape *shape);
+
+/* Their paths, in the order of the cursors. */
+List	   *derived_children(const ScanShape *shape);
+
+/* Is there nothing but such rows? */
+bool		is_all_derived(const ScanShape *shape);
+
 /* A path for the relation's (or join's) rows; NULL, and a reason noted, if something does not compile. */
 CustomPath *make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative);
 
@@ -172,9 +196,9 @@ void		plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows);
 /* Costs the plan's maps, and lets them forget the query's numbers for relations. */
 double		detach_maps(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan);
 
-/* map_cost: of what is made before the programs start. */
-CustomPath *make_path(RelOptInfo *rel, PathTarget *target, Path *alternative, ScanPlan *plan, const ProgramRows &rows, double rows_out,
-					  double map_cost);
+/* map_cost: of what is made before the programs start. The shape may be NULL: it has no children, then. */
+CustomPath *make_path(RelOptInfo *rel, PathTarget *target, const ScanShape *shape, Path *alternative, ScanPlan *plan, const ProgramRows &rows,
+					  double rows_out, double map_cost);
 
 /* -- groups.cc: aggregations --------------------------------------------------------------- */
 

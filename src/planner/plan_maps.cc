@@ -104,6 +104,9 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 		if (!reads_column(op))
 			continue;
 		target = &shape->cursors[op.p3].target;
+		/* a child's rows are made as the plan has them */
+		if (target->child != nullptr)
+			continue;
 		relid = planner_rt_fetch(shape->cursors[op.p3].relid, root)->relid;
 		column = imported_column(target->table, op.p2);
 		if (target->table->variable[column])
@@ -213,7 +216,7 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		relid = planner_rt_fetch(shape->cursors[map->cursor].relid, root)->relid;
 		/* its values go into the job */
 		total += entries * MAP_ENTRY_US * cost_of_us();
-		if (map_cached != nullptr && map_cached(relid, map))
+		if (shape->cursors[map->cursor].target.child == nullptr && map_cached != nullptr && map_cached(relid, map))
 			continue;
 		cost_qual_eval_node(&cost, reinterpret_cast<Node *>(map->expr), root);
 		total += cost.startup + entries * (cost.per_tuple + cpu_operator_cost);

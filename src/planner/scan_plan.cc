@@ -5,6 +5,7 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
+#include "utils/lsyscache.h"
 }
 
 #include <cstring>
@@ -46,7 +47,10 @@ cursor_to_list(const PlanCursor *c)
 
 	list = lappend(list, c->range);
 	list = lappend(list, c->conditions);
-	return lappend(list, c->filters);
+	list = lappend(list, c->filters);
+	list = lappend(list, makeInteger(c->child));
+	list = lappend(list, c->columns);
+	return lappend(list, c->names);
 }
 
 static void
@@ -63,6 +67,31 @@ cursor_from_list(List *list, PlanCursor *c)
 	c->range = static_cast<List *>(list_nth(list, 5));
 	c->conditions = static_cast<List *>(list_nth(list, 6));
 	c->filters = static_cast<List *>(list_nth(list, 7));
+	c->child = intVal(list_nth(list, 8));
+	c->columns = static_cast<List *>(list_nth(list, 9));
+	c->names = static_cast<List *>(list_nth(list, 10));
+}
+
+char *
+plan_column_name(const PlanCursor *cursor, AttrNumber attnum)
+{
+	return cursor->child > 0 ? strVal(list_nth(cursor->names, attnum - 1)) : get_attname(cursor->relid, attnum, false);
+}
+
+List *
+child_column_to_list(const ChildColumn &c)
+{
+	List	   *list = list_make5_int(c.attnum, static_cast<int>(c.type), static_cast<int>(c.form), c.scale, static_cast<int>(c.pg_type));
+
+	list = lappend_int(list, c.typmod);
+	return lappend_int(list, static_cast<int>(c.collation));
+}
+
+ChildColumn
+child_column(List *list)
+{
+	return ChildColumn{static_cast<AttrNumber>(linitial_int(list)), static_cast<Type>(lsecond_int(list)), static_cast<ValueForm>(lthird_int(list)),
+		lfourth_int(list), static_cast<Oid>(list_nth_int(list, 4)), list_nth_int(list, 5), static_cast<Oid>(list_nth_int(list, 6))};
 }
 
 static List *

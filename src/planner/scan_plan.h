@@ -13,6 +13,7 @@
 #include "compiler/text_match.h"
 #include "engine/abi.h"
 #include "pg/pg.h"
+#include "pg/value_form.h"
 #include "vm/program.h"
 
 extern "C" {
@@ -47,7 +48,29 @@ struct PlanCursor
 	List	   *range;
 	List	   *conditions;
 	List	   *filters;
+	/* rows that another plan gives, in the place of a table's: */
+	int			child;			/* its number among the node's custom_plans; 0: it is an imported table */
+	List	   *columns;		/* what it gives (ChildColumn), each an int list */
+	List	   *names;			/* of all columns of the relation, by their numbers */
 };
+
+/* A column of the rows that a child gives: in which form a program reads it. */
+struct ChildColumn
+{
+	AttrNumber	attnum;			/* the relation's */
+	Type		type;
+	ValueForm	form;
+	int			scale;			/* of numerics */
+	Oid			pg_type;
+	int32		typmod;
+	Oid			collation;
+};
+
+/* A column's name. */
+char	   *plan_column_name(const PlanCursor *cursor, AttrNumber attnum);
+
+List	   *child_column_to_list(const ChildColumn &column);
+ChildColumn child_column(List *list);
 
 /*
  * A program over the plan's cursors, all that follows is of groups. One execution runs all parts, one after the

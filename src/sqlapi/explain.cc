@@ -70,9 +70,10 @@ visit(Plan *plan, PlannedStmt *stmt, PlanVisitor fn, void *context)
 		return;
 	check_stack_depth();
 	fn(plan, stmt, context);
+	/* not the alternative */
 	if (is_gpuvm_scan(plan))
-		return;
-	if (IsA(plan, Append))
+		children = list_copy_tail(((CustomScan *) plan)->custom_plans, 1);
+	else if (IsA(plan, Append))
 		children = ((Append *) plan)->appendplans;
 	else if (IsA(plan, MergeAppend))
 		children = ((MergeAppend *) plan)->mergeplans;

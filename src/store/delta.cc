@@ -39,7 +39,7 @@ constexpr double VALUE_US = 0.004;
 
 struct DeltaReader
 {
-	const DeltaRequest *request;
+	DeltaRequest request;
 	uint32		capacity;		/* rows */
 	uint32		nrows;
 	WalkColumn *columns;
@@ -66,9 +66,9 @@ take(DeltaReader *r, Size size, int flags)
 }
 
 static ValueForm
-form_of(const ColumnSummary &summary)
+form_of(const ColumnSummary &summary, bool codes)
 {
-	if (summary.dictionary != 0)
+	if (codes)
 		return ValueForm::Dictionary;
 	if (summary.flags & COLUMN_VARIABLE)
 		return ValueForm::Variable;
@@ -78,7 +78,7 @@ form_of(const ColumnSummary &summary)
 static void
 prepare_columns(DeltaReader *r, TupleDesc desc)
 {
-	const DeltaRequest *request = r->request;
+	const DeltaRequest *request = &r->request;
 	uint32		ncols = request->ncols;
 	uint32		width = 0;
 	int32		offset = 0;
@@ -117,8 +117,8 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 		if (!request->wanted[i])
 			continue;
 		r->attributes[summary->attnum - 1].column = static_cast<int16>(i);
-		init_walk_column(column, desc, summary->attnum, ValueType{summary->type, form_of(*summary)}, summary->scale);
-		if (summary->dictionary != 0)
+		init_walk_column(column, desc, summary->attnum, ValueType{summary->type, form_of(*summary, request->dictionaries[i] != NULL)}, summary->scale);
+		if (request->dictionaries[i] != NULL)
 		{
 			column->image = &r->image;
 			column->local = request->dictionaries[i];
@@ -153,7 +153,7 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 static void
 free_staging(DeltaReader *r)
 {
-	for (uint32 i = 0; i < r->request->ncols; i++)
+	for (uint32 i = 0; i < r->request.ncols; i++)
 	{
 		if (r->columns[i].values == NULL)
 			continue;
@@ -172,7 +172,7 @@ dictionary_bytes(const DeltaReader *r)
 {
 	uint64		bytes = 0;
 
-	for (uint32 i = 0; i < r->request->ncols; i++)
+	for (uint32 i = 0; i < r->request.ncols; i++)
 		if (r->columns[i].local != NULL)
 			bytes += r->columns[i].local->bytes;
 	return bytes;
@@ -191,18 +191,18 @@ flush_tablet(DeltaReader *r)
 
 	if (nrows == 0)
 		return true;
-	for (uint32 i = 0; i < r->request->ncols; i++)
+	for (uint32 i = 0; i < r->request.ncols; i++)
 	{
 		r->staged[i].nulls = r->columns[i].has_nulls ? r->columns[i].nulls : NULL;
 		r->staged[i].images = r->columns[i].images;
 		r->staged[i].nimages = r->columns[i].nimages;
 	}
 	staged.nrows = nrows;
-	staged.ncols = r->request->ncols;
+	staged.ncols = r->request.ncols;
 	staged.columns = r->staged;
 	staged.block_rows = &nrows;
 	size = plan_tablet(staged, &header, r->chunks);
-	if (r->bytes + dictionary_bytes(r) + size > r->request->max_bytes)
+	if (r->bytes + dictionary_bytes(r) + size > r->request.max_bytes)
 		return false;
 
 	made = static_cast<DeltaTablet *>(palloc0(sizeof(DeltaTablet)));
@@ -223,7 +223,7 @@ flush_tablet(DeltaReader *r)
 	r->delta->nrows += nrows;
 	r->delta->tablet_bytes += TYPEALIGN(TABLET_ALIGN, size);
 
-	for (uint32 i = 0; i < r->request->ncols; i++)
+	for (uint32 i = 0; i < r->request.ncols; i++)
 	{
 		r->columns[i].nimages = 0;
 		if (!r->columns[i].has_nulls)
@@ -243,7 +243,7 @@ is_full(const DeltaReader *r)
 
 	if (r->nrows >= r->capacity)
 		return true;
-	for (uint32 i = 0; i < r->request->ncols && r->nvariable > 0; i++)
+	for (uint32 i = 0; i < r->request.ncols && r->nvariable > 0; i++)
 		images += r->columns[i].nimages;
 	return images > STAGED_BYTES;
 }
@@ -278,23 +278,50 @@ append_tuple(DeltaReader *r, HeapTuple tuple)
 static AttrNumber
 unfit_column(const DeltaReader *r)
 {
-	for (uint32 i = 0; i < r->request->ncols; i++)
+	for (uint32 i = 0; i < r->request.ncols; i++)
 		if (r->columns[i].unfit != COLUMN_FITS)
-			return r->request->columns[i].attnum;
+			return r->request.columns[i].attnum;
 	return 0;
+}
+
+static DeltaReader *
+begin(TupleDesc desc, const DeltaRequest &request)
+{
+	DeltaReader *r = static_cast<DeltaReader *>(palloc0(sizeof(DeltaReader)));
+
+	r->request = request;
+	r->delta = static_cast<Delta *>(palloc0(sizeof(Delta)));
+	r->tail = &r->delta->first;
+	prepare_columns(r, desc);
+	return r;
+}
+
+/* A row was staged: is there a tablet of them? False as delta_add() says. */
+static inline bool
+row_added(DeltaReader *r, AttrNumber *unfit)
+{
+	if (!is_full(r))
+		return true;
+	*unfit = unfit_column(r);
+	return *unfit == 0 && flush_tablet(r);
+}
+
+static Delta *
+end(DeltaReader *r, bool fits, AttrNumber *unfit)
+{
+	if (fits)
+		*unfit = unfit_column(r);
+	fits = fits && *unfit == 0 && flush_tablet(r);
+	free_staging(r);
+	return fits ? r->delta : NULL;
 }
 
 Delta *
 delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNumber *unfit)
 {
-	DeltaReader r = {};
+	DeltaReader *r = begin(RelationGetDescr(rel), request);
 	TableScanDesc scan;
 	bool		fits = true;
-
-	r.request = &request;
-	r.delta = static_cast<Delta *>(palloc0(sizeof(Delta)));
-	r.tail = &r.delta->first;
-	prepare_columns(&r, RelationGetDescr(rel));
 
 	scan = rel->rd_tableam->scan_begin(rel, snapshot, 0, NULL, NULL,
 									   SO_TYPE_TIDRANGESCAN | SO_ALLOW_STRAT | SO_ALLOW_PAGEMODE);
@@ -309,19 +336,49 @@ delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNum
 		heap_setscanlimits(scan, request.runs[i].first, request.runs[i].count);
 		while (fits && (tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 		{
-			append_tuple(&r, tuple);
-			if (!is_full(&r))
-				continue;
-			*unfit = unfit_column(&r);
-			fits = *unfit == 0 && flush_tablet(&r);
+			append_tuple(r, tuple);
+			fits = row_added(r, unfit);
 		}
 	}
 	table_endscan(scan);
-	if (fits)
-		*unfit = unfit_column(&r);
-	fits = fits && *unfit == 0 && flush_tablet(&r);
-	free_staging(&r);
-	return fits ? r.delta : NULL;
+	return end(r, fits, unfit);
+}
+
+DeltaReader *
+delta_begin(TupleDesc desc, const DeltaRequest &request)
+{
+	DeltaReader *r = begin(desc, request);
+
+	for (uint32 i = 0; i < request.ncols; i++)
+	{
+		if (r->columns[i].staging == Staging::Dictionary)
+			r->columns[i].codes = static_cast<ShortCode *>(palloc0(sizeof(ShortCode) * SHORT_CODES));
+	}
+	return r;
+}
+
+bool
+delta_add(DeltaReader *r, const Datum *values, const bool *nulls, AttrNumber *unfit)
+{
+	for (uint32 i = 0; i < r->request.ncols; i++)
+	{
+		int			from = r->request.columns[i].attnum - 1;
+
+		if (!r->request.wanted[i])
+			continue;
+		if (nulls[from])
+			set_null(&r->columns[i], r->nrows);
+		else
+			store_datum(&r->columns[i], r->nrows, values[from]);
+	}
+	r->nrows++;
+	return row_added(r, unfit);
+}
+
+Delta *
+delta_end(DeltaReader *r, bool fits, AttrNumber *unfit)
+{
+	return end(r, fits, unfit);
 }
 
 void

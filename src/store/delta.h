@@ -39,7 +39,7 @@ struct DeltaRequest
 	const BlockRun *runs;		/* ascending */
 	uint32		nruns;
 	BlockNumber nblocks;		/* in all runs */
-	const ColumnSummary *columns;	/* of the version: what every tablet has */
+	const ColumnSummary *columns;	/* of the version: what every tablet has; without one type, attribute number, scale, and whether it is variable */
 	uint32		ncols;
 	const bool *wanted;			/* for each of them; the others are constant 0 */
 	LocalDictionary **dictionaries;	/* for each of them: of a wanted column of codes, what new values are added to */
@@ -53,6 +53,15 @@ struct DeltaRequest
  * where a value of a wanted column cannot be had in the form of the version's.
  */
 Delta	   *delta_read(Relation rel, Snapshot snapshot, const DeltaRequest &request, AttrNumber *unfit);
+
+/*
+ * The same of rows that are no table's, one by one: `desc` is theirs, and runs and ctids are not asked for. False where
+ * delta_end(), which is to be told so, will give NULL.
+ */
+struct DeltaReader;
+DeltaReader *delta_begin(TupleDesc desc, const DeltaRequest &request);
+bool		delta_add(DeltaReader *reader, const Datum *values, const bool *nulls, AttrNumber *unfit);
+Delta	   *delta_end(DeltaReader *reader, bool fits, AttrNumber *unfit);
 
 /* Widens the summaries, one for each column, to cover the delta; `first`: they cover nothing yet. */
 void		delta_summarize(const Delta *delta, ColumnSummary *columns, uint32 ncols, bool first);

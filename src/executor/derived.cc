@@ -1,0 +1,191 @@
+/*
+ * derived.cc: a cursor that reads no imported table but the rows of another plan, a child of the
+ * scan: PostgreSQL runs it to its end, and the rows become tablets for this execution, as a delta's do.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "miscadmin.h"
+}
+
+#include "executor/scan_state.h"
+#include "pg/startup.h"
+#include "tablet/build.h"
+#include "tablet/dictionary.h"
+
+namespace gpuvm {
+
+/* What dictionaries of these columns begin with: nothing. */
+static const Dictionary *
+empty_dictionary(void)
+{
+	return dictionary_begin(static_cast<char *>(palloc0(dictionary_size(0, 0))), 0, 0);
+}
+
+static void
+prepare_columns(ScanSource *source, const PlanCursor *from)
+{
+	ListCell   *lc;
+
+	source->ncolumns = list_length(from->columns);
+	source->columns = static_cast<ColumnSummary *>(palloc0(sizeof(ColumnSummary) * Max(source->ncolumns, 1)));
+	source->attnums = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(source->ncolumns, 1)));
+	source->locals = static_cast<LocalDictionary **>(palloc0(sizeof(LocalDictionary *) * Max(source->ncolumns, 1)));
+	foreach(lc, from->columns)
+	{
+		int			i = foreach_current_index(lc);
+		const ChildColumn column = child_column(lfirst_node(List, lc));
+
+		source->attnums[i] = column.attnum;
+		source->columns[i].type = column.type;
+		source->columns[i].attnum = i + 1;
+		source->columns[i].scale = column.form == ValueForm::Numeric ? column.scale : -1;
+		source->columns[i].flags = column.form == ValueForm::Variable ? COLUMN_VARIABLE : 0;
+		if (column.form == ValueForm::Dictionary)
+			source->locals[i] = local_dictionary(empty_dictionary());
+	}
+}
+
+/* All rows of the child; NULL where they do not fit, and *unfit as delta_read() has it. */
+static Delta *
+read_child(PlanState *child, const ScanSource *source, AttrNumber *unfit)
+{
+	MemoryContext query = child->state->es_query_cxt;
+	MemoryContext mine = CurrentMemoryContext;
+	DeltaRequest request = {};
+	bool	   *wanted = static_cast<bool *>(palloc(sizeof(bool) * Max(source->ncolumns, 1)));
+	DeltaReader *reader;
+	bool		fits = true;
+
+	memset(wanted, true, source->ncolumns);
+	request.nblocks = MaxBlockNumber;
+	request.columns = source->columns;
+	request.ncols = source->ncolumns;
+	request.wanted = wanted;
+	request.dictionaries = source->locals;
+	request.max_bytes = run_memory_limit();
+	reader = delta_begin(ExecGetResultType(child), request);
+	while (fits)
+	{
+		TupleTableSlot *slot;
+
+		CHECK_FOR_INTERRUPTS();
+		/* what nodes make of their first row lives as long as they do */
+		MemoryContextSwitchTo(query);
+		slot = ExecProcNode(child);
+		MemoryContextSwitchTo(mine);
+		if (TupIsNull(slot))
+			break;
+		slot_getallattrs(slot);
+		fits = delta_add(reader, slot->tts_values, slot->tts_isnull, unfit);
+	}
+	return delta_end(reader, fits, unfit);
+}
+
+static void
+list_rows(ScanSource *source, const Delta *rows)
+{
+	ScanTablet *to;
+
+	source->ntablets = rows->ntablets;
+	to = source->tablets = static_cast<ScanTablet *>(palloc0(sizeof(ScanTablet) * Max(source->ntablets, 1)));
+	for (const DeltaTablet *t = rows->first; t != nullptr; t = t->next, to++)
+		to->header = t->tablet;
+	delta_summarize(rows, source->columns, source->ncolumns, true);
+	for (uint32 i = 0; i < source->ncolumns; i++)
+		source->columns[i].attnum = i + 1;
+	source->nrows = rows->nrows;
+	source->delta_bytes = rows->tablet_bytes;
+}
+
+bool
+derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
+{
+	const PlanCursor *from = &state->plan->cursors[source->cursor];
+	DerivedChild *child = &state->children[from->child - 1];
+	AttrNumber	unfit = 0;
+	Delta	   *rows;
+
+	source->derived = from;
+	source->desc = ExecGetResultType(child->state);
+	/* what is read now would be for nothing */
+	if (arena_header()->engine_pid.load() == 0)
+	{
+		*reason = FALLBACK_ENGINE_AWAY;
+		*detail = "gpuvmd is not running";
+		return false;
+	}
+	prepare_columns(source, from);
+	/* with changed parameters its first row is a new one anyway */
+	if (child->read && child->state->chgParam == nullptr)
+	{
+		MemoryContext mine = MemoryContextSwitchTo(child->state->state->es_query_cxt);
+
+		ExecReScan(child->state);
+		MemoryContextSwitchTo(mine);
+	}
+	child->read = true;
+	rows = read_child(child->state, source, &unfit);
+	if (rows != nullptr)
+	{
+		list_rows(source, rows);
+		return true;
+	}
+	*reason = unfit != 0 ? FALLBACK_VALUE : FALLBACK_MEMORY;
+	*detail = unfit != 0 ? psprintf("column \"%s\" of \"%s\"", strVal(list_nth(from->names, source->attnums[unfit - 1] - 1)), from->alias)
+		: psprintf("the rows of \"%s\" take more than work_mem, and a quarter of gpuvm.memory", from->alias);
+	return false;
+}
+
+/* -- the children -------------------------------------------------------------------------- */
+
+void
+derived_begin(GpuvmScanState *state, List *plans, int eflags)
+{
+	ListCell   *lc;
+
+	state->nchildren = list_length(plans) - 1;
+	state->children = static_cast<DerivedChild *>(palloc0(sizeof(DerivedChild) * Max(state->nchildren, 1)));
+	for_each_from(lc, plans, 1)
+		state->children[foreach_current_index(lc) - 1].state = ExecInitNode(static_cast<Plan *>(lfirst(lc)), state->css.ss.ps.state, eflags);
+}
+
+List *
+derived_states(const GpuvmScanState *state, PlanState *alternative)
+{
+	List	   *states = list_make1(alternative);
+
+	for (int i = 0; i < state->nchildren; i++)
+		states = lappend(states, state->children[i].state);
+	return states;
+}
+
+void
+derived_end(GpuvmScanState *state)
+{
+	for (int i = 0; i < state->nchildren; i++)
+		ExecEndNode(state->children[i].state);
+}
+
+void
+derived_rescan(GpuvmScanState *state, Bitmapset *changed)
+{
+	for (int i = 0; i < state->plan->ncursors; i++)
+	{
+		const PlanCursor *cursor = &state->plan->cursors[i];
+		PlanState  *child;
+
+		if (cursor->child == 0)
+			continue;
+		child = state->children[cursor->child - 1].state;
+		if (changed != nullptr)
+			UpdateChangedParamSet(child, changed);
+		if (child->chgParam == nullptr || state->sources[i] == nullptr)
+			continue;
+		source_close(state->sources[i]);
+		state->sources[i] = nullptr;
+	}
+}
+
+}  // namespace gpuvm

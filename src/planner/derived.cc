@@ -1,0 +1,225 @@
+/*
+ * derived.cc: relations that are no imported tables as cursors of programs: PostgreSQL runs the relation's own path, below
+ * ours, and its rows become tablets for one execution (executor/derived.cc).
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/prep.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+}
+
+#include "pg/numeric_scaled.h"
+#include "planner/cost.h"
+#include "planner/paths.h"
+#include "planner/scan_plan.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+/* A row that becomes one of a tablet, and a value of it, in microseconds. */
+constexpr double ROW_US = 0.03;
+constexpr double VALUE_US = 0.01;
+
+/*
+ * A subquery is planned to its end twice: once below the alternative, once as the child. What PostgreSQL
+ * notes while it does that is noted twice, too: not everything may be.
+ */
+static bool
+can_plan_twice(PlannerInfo *root)
+{
+	if (root->append_rel_list != NIL || root->rowMarks != NIL || root->hasAlternativeSubPlans)
+		return false;
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		RelOptInfo *rel = root->simple_rel_array[i];
+
+		if (rel != nullptr && rel->rtekind == RTE_SUBQUERY && (rel->subroot == nullptr || !can_plan_twice(rel->subroot)))
+			return false;
+	}
+	return true;
+}
+
+static bool
+has_volatile(RelOptInfo *rel, RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (contain_volatile_functions((Node *) lfirst_node(RestrictInfo, lc)->clause))
+			return true;
+	}
+	return contain_volatile_functions((Node *) rte->subquery) || contain_volatile_functions((Node *) rte->functions) ||
+		contain_volatile_functions((Node *) rte->values_lists);
+}
+
+/* May the relation be read by a plan of its own? An answer that is thrown away must leave nothing behind. */
+static bool
+is_derived(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	switch (rel->rtekind)
+	{
+		case RTE_SUBQUERY:
+			if (rel->subroot == nullptr || !can_plan_twice(rel->subroot))
+				return false;
+			break;
+		case RTE_CTE:
+			if (rte->self_reference)
+				return false;
+			break;
+		case RTE_VALUES:
+		case RTE_FUNCTION:
+			break;
+		case RTE_RELATION:
+			if (rte->tablesample != nullptr)
+				return false;
+			break;
+		default:
+			return false;
+	}
+	return rel->reloptkind == RELOPT_BASEREL && !IS_DUMMY_REL(rel) && bms_is_empty(rel->lateral_relids) &&
+		static_cast<int>(rel->relid) != root->parse->resultRelation && !bms_is_member(rel->relid, root->all_result_relids) &&
+		get_plan_rowmark(root->rowMarks, rel->relid) == nullptr && !has_volatile(rel, rte);
+}
+
+/* Its cheapest path, of those that can be planned beside the alternative. */
+static Path *
+child_path(RelOptInfo *rel)
+{
+	Path	   *best = nullptr;
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = static_cast<Path *>(lfirst(lc));
+
+		if (path->param_info == nullptr && (best == nullptr || path->total_cost < best->total_cost) && can_be_alternative(path))
+			best = path;
+	}
+	return best;
+}
+
+/* In which form a program has the column's values. */
+static ValueForm
+column_form(const Var *var, ValueType *type, int *scale)
+{
+	*type = value_type(var->vartype);
+	*scale = -1;
+	if (type->form == ValueForm::Numeric)
+	{
+		*scale = numeric_typmod_scale(var->vartypmod);
+		if (*scale < 0 || *scale > SCALED_MAX_SCALE)
+			type->form = ValueForm::None;
+	}
+	if (type->form == ValueForm::None && variable_type(get_typlen(var->vartype), get_typbyval(var->vartype)))
+		*type = ValueType{Type::I64, ValueForm::Variable};
+	return type->form;
+}
+
+/* The columns that are needed of the relation, as if they were a table's. */
+static bool
+describe_columns(RelOptInfo *rel, ScanTarget *target)
+{
+	ImportedTable *table = target->table;
+	ListCell   *lc;
+
+	if (list_length(rel->reltarget->exprs) > static_cast<int>(PROGRAM_MAX_COLUMNS))
+		return false;
+	foreach(lc, rel->reltarget->exprs)
+	{
+		const Var  *var = static_cast<const Var *>(lfirst(lc));
+		uint32		i = table->ncols;
+		ValueType	type;
+		int			scale;
+
+		if (!IsA(var, Var) || var->varattno <= 0 || column_form(var, &type, &scale) == ValueForm::None)
+			return false;
+		table->attnums[i] = var->varattno;
+		table->types[i] = static_cast<uint8>(type.type);
+		table->scales[i] = static_cast<int16>(scale);
+		table->variable[i] = type.form == ValueForm::Variable;
+		table->entries[i] = type.form == ValueForm::Dictionary ? static_cast<uint32>(Min(Max(rel->rows, 1.0), 1e9)) : 0;
+		table->ncols++;
+		target->columns = lappend(target->columns, child_column_to_list(ChildColumn{var->varattno, type.type, type.form, scale,
+			var->vartype, var->vartypmod, var->varcollid}));
+	}
+	return true;
+}
+
+bool
+derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
+{
+	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
+
+	if (!is_derived(root, rel, rte))
+		return false;
+	target->child = child_path(rel);
+	if (target->child == nullptr)
+		return false;
+	target->table = static_cast<ImportedTable *>(palloc0(sizeof(ImportedTable)));
+	target->table->nrows = static_cast<uint64>(Min(Max(rel->rows, 1.0), 1e15));
+	target->tuples = rel->rows;
+	target->names = rte->eref->colnames;
+	return describe_columns(rel, target);
+}
+
+double
+derived_cost(const ScanShape *shape)
+{
+	double		cost = 0;
+
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		const ScanTarget *target = &shape->cursors[i].target;
+
+		if (target->child != nullptr)
+			cost += target->child->total_cost +
+				target->child->rows * (ROW_US + VALUE_US * target->table->ncols) * cost_of_us();
+	}
+	return cost;
+}
+
+List *
+derived_children(const ScanShape *shape)
+{
+	List	   *children = NIL;
+
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		if (shape->cursors[i].target.child != nullptr)
+			children = lappend(children, shape->cursors[i].target.child);
+	}
+	return children;
+}
+
+bool
+is_all_derived(const ScanShape *shape)
+{
+	return list_length(derived_children(shape)) == shape->ncursors;
+}
+
+bool
+reads_imported(PlannerInfo *root)
+{
+	int			relid = -1;
+
+	while ((relid = bms_next_member(root->all_baserels, relid)) >= 0)
+	{
+		const RangeTblEntry *rte = planner_rt_fetch(relid, root);
+
+		/* partitions are looked at with the whole */
+		if (rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
+			return true;
+	}
+	return false;
+}
+
+}  // namespace gpuvm
