@@ -15,7 +15,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            sphyraena    table 1 and figure 1 of the paper on Sphyraena
            virginian    tables 1 and 2, figures 4 to 6 of the paper on Virginian
            joins        joins, and the figures of the grid paper, in the parts that --parts names
-           tpch         TPC-H Q1 and Q6, at --scale
+           tpch         TPC-H's 22 queries, at --scale
            like         comparisons of texts without a dictionary: LIKE over TPC-H's comments of orders, at --scale
            numerics     sums of numerics in 1 to 131,072 groups
            distinct     DISTINCT aggregates and grouping sets

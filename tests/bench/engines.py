@@ -126,9 +126,13 @@ class Postgres:
 
     def answer(self, sql):
         """The rows as PostgreSQL writes them, to the last digit."""
+        import psycopg2
         found = Multiset()
         with self.conn.cursor() as cur:
-            cur.copy_expert(f"COPY ({sql}) TO STDOUT", found)
+            try:
+                cur.copy_expert(f"COPY ({sql}) TO STDOUT", found)
+            except psycopg2.errors.ObjectNotInPrerequisiteState as e:
+                raise NotRun(f"{e.diag.message_primary} {e.diag.message_detail or ''}".strip()) from e
         return found
 
     def value(self, sql):

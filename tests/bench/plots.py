@@ -171,6 +171,13 @@ class Plotter:
                    "joins-relations-restrictive.png", xticks=(1, 2, 3, 4, 5))
         self.times("joins, relations, points", "relations", "relations, as many points in all", "joins-relations-points.png", xticks=(2, 3, 4, 5))
 
+    def suite(self, workload, name):
+        """Every engine's time of every query."""
+        rows = self.of(workload)
+        names = list(dict.fromkeys(n for r in rows for n in r["ms"]))
+        if rows:
+            self.bars([r["query"] for r in rows], {n: [r["ms"].get(n, math.nan) for r in rows] for n in names}, name, xlabel="query", ylabel="ms", yscale="log")
+
     def all(self):
         self.speedups("papers", "papers.png")
         self.speedups("papers, count(*)", "papers-counted.png")
@@ -181,6 +188,8 @@ class Plotter:
         self.sphyraena()
         self.virginian()
         self.joins()
+        self.suite("tpch", "tpch.png")
+        self.suite("ssb", "ssb.png")
 
 
 def draw(source, folder):

@@ -24,6 +24,9 @@ KINDS = {"Seq Scan": "scan", "Index Scan": "scan", "Index Only Scan": "scan", "B
 # One process each: EXPLAIN counts a node's loops over all workers.
 SETTINGS = {"jit": "off", "work_mem": "64MB", "max_parallel_workers_per_gather": "0", "statement_timeout": "120s", "client_min_messages": "warning",
             "DateStyle": "ISO, MDY", "TimeZone": "UTC"}
+# TPC-H's foreign keys, as PostgreSQL's users have them.
+TPCH_INDEXES = {"nation": ["n_regionkey"], "supplier": ["s_nationkey"], "customer": ["c_nationkey"], "partsupp": ["ps_suppkey"],
+                "orders": ["o_custkey"], "lineitem": ["l_partkey, l_suppkey", "l_suppkey"]}
 OFF = {"gpuvm.enabled": "off", "gpuvm.force": "off", "gpuvm.require": "any"}
 PLANNED = {"gpuvm.enabled": "on", "gpuvm.force": "off", "gpuvm.require": "any"}
 
@@ -39,6 +42,12 @@ def read_tables(path):
     """{table: its CREATE TABLE} of a schema."""
     with open(path, encoding="utf-8") as f:
         return {m[1]: m[0] for m in re.finditer(r"^CREATE TABLE (\w+) \(.*?\);$", f.read(), re.M | re.S)}
+
+
+def columns_of(create):
+    """[(name, type)] of a CREATE TABLE."""
+    body = create[create.index("(") + 1:create.rindex(")")]
+    return [(m[1], m[2]) for m in (re.match(r"\s*(\w+) (\w+(?:\([\d,]+\))?)", part) for part in re.split(r",(?![^(]*\))", body)) if m and m[1] != "PRIMARY"]
 
 
 def tpch_files(program, scale, folder):

@@ -6,8 +6,6 @@ the bars are for; the others are easier (a prefix, a value) or harder (two liter
 from workloads import generated, tpch
 
 TABLE = "orders"
-COLUMNS = [("o_orderkey", "bigint"), ("o_custkey", "int"), ("o_orderstatus", "char(1)"), ("o_totalprice", "decimal(15,2)"), ("o_orderdate", "date"),
-           ("o_orderpriority", "char(15)"), ("o_clerk", "char(15)"), ("o_shippriority", "int"), ("o_comment", "varchar(79)")]
 CONDITIONS = {
     "special requests": "o_comment LIKE '%special%requests%'",
     "not special requests": "o_comment NOT LIKE '%special%requests%'",
@@ -27,7 +25,7 @@ OVER_DUCKDB = 1
 
 def run(bench):
     scale = bench.options.scale
-    tpch.load(bench, scale, TABLE, COLUMNS)
+    tpch.load(bench, scale, TABLE)
     if bench.gpuvm:
         program = bench.gpuvm.execute(f"SELECT gpuvm.disassemble($$SELECT count(*) FROM {TABLE} WHERE o_comment = 'x'$$)")
         if not any("TextMatch" in row[0] for row in program):
