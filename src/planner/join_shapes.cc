@@ -66,9 +66,9 @@ keys_are_secure(List *restrictinfos, List *keys)
 	return highest <= lowest;
 }
 
-/* How many pairs have equal keys. The planner remembers selectivities with its own nodes, which are looked at again in every order. */
-static double
-count_pairs(PlannerInfo *root, double product, List *restrictinfos, const ShapeCursor *cursor, SpecialJoinInfo *sjinfo)
+/* The equalities that are the keys. */
+static List *
+key_equalities(List *restrictinfos, const ShapeCursor *cursor)
 {
 	List	   *sought = NIL;
 	ListCell   *lc;
@@ -78,7 +78,37 @@ count_pairs(PlannerInfo *root, double product, List *restrictinfos, const ShapeC
 		if (list_member_ptr(cursor->keys, lfirst_node(RestrictInfo, lc)->clause))
 			sought = lappend(sought, lfirst(lc));
 	}
-	return sought == NIL ? product : product * clauselist_selectivity(root, sought, 0, JOIN_INNER, sjinfo);
+	return sought;
+}
+
+/*
+ * How many pairs there are with equal keys, and rows that come out. The planner remembers selectivities with its own
+ * nodes, which are looked at again in every order.
+ */
+static void
+count_rows(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const JoinNote *inner, JoinType jointype, List *on, SpecialJoinInfo *sjinfo,
+		   ScanShape *shape)
+{
+	ShapeCursor *cursor = &shape->cursors[shape->ncursors - 1];
+	List	   *equalities = key_equalities(on, cursor);
+	double		more = Max(outer->shape.rows / Max(outer->rel->rows, 1), 1);
+	double		product = outer->shape.rows * inner->rel->rows;
+	double		missed;
+
+	cursor->pairs = product;
+	shape->rows = joinrel->rows * more;
+	/* of a semijoin the selectivity would say how many rows find something */
+	if (cursor->keys != NIL && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))
+		cursor->pairs = outer->shape.rows;
+	else if (equalities != NIL)
+	{
+		missed = pairs_underestimate(root, outer->rel, inner->rel, equalities, sjinfo);
+		cursor->pairs = product * missed * clauselist_selectivity(root, equalities, 0, JOIN_INNER, sjinfo);
+		/* with a foreign key PostgreSQL does not miss it */
+		if (missed > 1 && jointype == JOIN_INNER)
+			shape->rows = Max(shape->rows, product * missed * clauselist_selectivity(root, on, 0, JOIN_INNER, sjinfo));
+	}
+	cursor->joined = shape->rows;
 }
 
 /*
@@ -166,12 +196,7 @@ join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const
 			return "the inner side of a join is a join itself";
 		cursor->filters = lcons(test, cursor->filters);
 	}
-	cursor->joined = joinrel->rows;
-	/* of a semijoin the selectivity would say how many rows find something */
-	if (cursor->keys != NIL && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))
-		cursor->pairs = outer->rel->rows;
-	else
-		cursor->pairs = count_pairs(root, outer->rel->rows * inner->rel->rows, on, cursor, extra->sjinfo);
+	count_rows(root, joinrel, outer, inner, jointype, on, extra->sjinfo, shape);
 	return nullptr;
 }
 

@@ -215,7 +215,7 @@ try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote 
 			n->grouped_total = total;
 		}
 	}
-	choose_means(root, extra, &shape, false, n->rel->rows, &startup, &total);
+	choose_means(root, extra, &shape, false, shape.rows, &startup, &total);
 	if (n->usable && !n->refused && total >= n->total * (n->path == nullptr || all ? 1 : WORTHWHILE))
 		return;
 	n->usable = true;

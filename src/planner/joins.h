@@ -30,6 +30,9 @@ struct JoinNote
 
 JoinNote   *note_of_relation(PlannerInfo *root, RelOptInfo *rel);
 
+/* join_rows.cc: how many times as many pairs a join by these equalities (RestrictInfos) has as PostgreSQL's statistics say; at least 1. */
+double		pairs_underestimate(PlannerInfo *root, RelOptInfo *outer, RelOptInfo *inner, List *equalities, SpecialJoinInfo *sjinfo);
+
 /* How many relations a join has, outer joins themselves (PostgreSQL 16 on) not counted. */
 int			count_relations(PlannerInfo *root, RelOptInfo *joinrel);
 

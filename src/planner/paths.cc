@@ -490,13 +490,14 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	fill_cursors(root, shape, &plan);
 	plan_delta(&plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &plan);
-	return make_path(rel, rel->reltarget, shape, alternative, &plan, rows, rel->rows, map_cost);
+	return make_path(rel, rel->reltarget, shape, alternative, &plan, rows, Max(shape->rows, rel->rows), map_cost);
 }
 
 void
 shape_of_relation(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target, bool with_pseudoconstant, ScanShape *shape)
 {
 	shape->ncursors = 1;
+	shape->rows = rel->rows;
 	shape->cursors[0] = ShapeCursor{rel->relid, *target, ordered_quals(root, rel->baserestrictinfo, with_pseudoconstant),
 		rel->rows, JoinKind::Inner, NIL, NIL, NIL, NIL, 0, 0, false};
 }

@@ -77,6 +77,7 @@ struct ScanShape
 {
 	int			ncursors;
 	ShapeCursor cursors[PROGRAM_MAX_CURSORS];
+	double		rows;			/* that come out: PostgreSQL's estimate, or more (join_rows.cc) */
 };
 
 /* What is known of a shape's rows. */
