@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "access/htup.h"
+#include "catalog/pg_collation.h"
 #include "commands/explain.h"
 #include "nodes/makefuncs.h"
 #include "storage/lockdefs.h"
@@ -314,6 +315,33 @@ show_groups(const ScanPlan *plan, List *context, ExplainState *es)
 		ExplainPropertyList("VM Programs", lines, es);
 }
 
+/* As PostgreSQL's Sort has it: ASC and the nulls' usual place go without saying. */
+static void
+show_order(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	const ScanPlan *plan = reinterpret_cast<GpuvmScanState *>(node)->plan;
+	const CustomScan *scan = castNode(CustomScan, node->ss.ps.plan);
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
+	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+	List	   *keys = NIL;
+
+	for (int i = 0; i < plan->norder; i++)
+	{
+		const PlanOrderKey *key = &plan->order[i];
+		const TargetEntry *entry = static_cast<TargetEntry *>(list_nth(scan->custom_scan_tlist, key->target));
+		Oid			collation = key->map >= 0 ? plan->maps[key->map].collation : InvalidOid;
+		bool		desc = (key->flags & ORDER_DESC) != 0;
+		bool		nulls_first = (key->flags & ORDER_NULLS_FIRST) != 0;
+		char	   *text = deparse_expression((Node *) entry->expr, context, prefix, true);
+
+		if (OidIsValid(collation) && collation != DEFAULT_COLLATION_OID)
+			text = psprintf("%s COLLATE %s", text, quote_identifier(get_collation_name(collation)));
+		keys = lappend(keys, psprintf("%s%s%s", text, desc ? " DESC" : "", nulls_first == desc ? "" : nulls_first ? " NULLS FIRST" : " NULLS LAST"));
+	}
+	if (keys != NIL)
+		ExplainPropertyList("VM Sort Key", keys, es);
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -329,7 +357,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		show_joins(plan, context, es);
 	else
 	{
-		if (plan->kind != SCAN_ROWS)
+		if (plan->kind != SCAN_ROWS || plan->norder > 0)
 			ExplainPropertyText("Relation", quote_identifier(plan->cursors[0].child > 0 ? plan->cursors[0].alias : get_rel_name(plan->cursors[0].relid)), es);
 		if (plan->cursors[0].leaves != NIL)
 			ExplainPropertyInteger("Partitions", nullptr, list_length(plan->cursors[0].leaves), es);
@@ -339,6 +367,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (plan->kind == SCAN_GROUPS)
 		show_groups(plan, context, es);
 	show_maps(plan, context, es);
+	show_order(node, ancestors, es);
 	if (plan->limit > 0)
 		ExplainPropertyInteger("VM Limit", nullptr, static_cast<int64>(plan->limit), es);
 	if (es->verbose)

@@ -183,6 +183,19 @@ choose_join_unit_rows(GpuvmScanState *state)
 	return rows;
 }
 
+/* What the rows come out sorted by. */
+static void
+put_order(const ScanPlan *plan, Job *job)
+{
+	job->norder = plan->norder;
+	for (int i = 0; i < plan->norder; i++)
+	{
+		const PlanOrderKey *key = &plan->order[i];
+
+		job->order[i] = JobOrderKey{static_cast<uint32>(key->column), static_cast<uint32>(key->flags), static_cast<uint32>(Max(key->map, 0)), 0};
+	}
+}
+
 static bool
 joins_fully(const ScanPlan *plan)
 {
@@ -266,7 +279,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	uint64		cursor_bytes = 0;
 	uint64		map_bytes = patterns_bytes(state);
 	uint64		at;
-	int			nbuffers = !rows ? 1 : program->ncursors > 1 ? ROW_BUFFERS : Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u)));
+	int			nbuffers = !rows ? 1 : program->ncursors > 1 || state->plan->norder > 0 ? ROW_BUFFERS : Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u)));
 	const char *reason = nullptr;
 	uint64		area;
 	Job		   *job;
@@ -276,6 +289,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		map_bytes += maps_bytes(state);
 	if (!rows && !part->count_groups && part->key_columns != NIL)
 		nbuffers = 4;
+	if (state->plan->norder > 0 && state->plan->limit > 0 && state->plan->limit <= state->buffer_rows)
+		nbuffers = 1;
 	for (int i = 0; i < program->ncursors; i++)
 		cursor_bytes += source_bytes(state->sources[i]);
 	state->session = engine_acquire(wait_ms, &reason);
@@ -341,7 +356,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->build_limit = run_memory_limit();
 	job->count_groups = part->count_groups;
 	put_stage(job, part->stage, area + stages);
-	if (rows && !state->full)
+	put_order(state->plan, job);
+	if (rows && !state->full && state->plan->norder == 0)
 	{
 		job->skip_units = area + program_bytes;
 		memcpy(arena_at<char>(job->skip_units), state->units_done, (state->nunits + 7) / 8 + 1);
@@ -353,7 +369,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		job->buffers[i].offset = area + program_bytes + skip_bytes + cursor_bytes + map_bytes + buffer_bytes * i;
 	}
 	state->buffer = -1;
-	state->units_before = 0;
+	state->units_before = state->next_unit = 0;
 	engine_submit(state->session);
 	return nullptr;
 }
@@ -587,7 +603,7 @@ resubmit_to_cpu(GpuvmScanState *state)
 {
 	int			reason;
 
-	if (state->job->ran_on != Device::Cuda || setting_require == REQUIRE_CUDA || (state->plan->ncursors > 1 && state->emitted))
+	if (state->job->ran_on != Device::Cuda || setting_require == REQUIRE_CUDA || ((state->plan->ncursors > 1 || state->plan->norder > 0) && state->emitted))
 		return false;
 	state->nopen = 0;
 	state->no_device = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, job_text(state->job->failure));
@@ -604,15 +620,15 @@ set_units_done(GpuvmScanState *state)
 }
 
 /*
- * A program over several relations has handed out rows, and nothing can tell
+ * A program over several relations, or a sort, has handed out rows, and nothing can tell
  * which are left: PostgreSQL's plan has another order.
  */
 static void
-give_up_join(int code, const char *detail)
+give_up(const GpuvmScanState *state, int code, const char *detail)
 {
 	ereport(ERROR,
 			(errcode(code),
-			 errmsg("a join cannot go on after its first rows"),
+			 state->plan->norder > 0 ? errmsg("a sort cannot go on after its first rows") : errmsg("a join cannot go on after its first rows"),
 			 errdetail("%s.", detail),
 			 errhint("Run the statement again, or SET gpuvm.enabled = off.")));
 }
@@ -701,7 +717,7 @@ take_part(GpuvmScanState *state, const ResultBuffer *b)
 	u->seen += state->nrows;
 	if ((b->last != 0 && u->seen < u->handed) ||
 		(dropped > 0 && u->seen >= u->handed && hash_row(state, state->row - 1) != u->last_row))
-		give_up_join(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "gpuvmd gave its rows in another order after it was started again");
+		give_up(state, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "gpuvmd gave its rows in another order after it was started again");
 	if (u->seen > u->handed)
 	{
 		u->handed = u->seen;
@@ -714,18 +730,18 @@ take_part(GpuvmScanState *state, const ResultBuffer *b)
 	}
 }
 
-/* A row of a join's source, or a pair, has raised an error: PostgreSQL says which, if nothing was handed out yet. */
+/* A row of a join's source, or a pair, or a row that was to be sorted, has raised an error: PostgreSQL says which, if nothing was handed out yet. */
 static void
 join_raised(GpuvmScanState *state)
 {
 	uint32		errors = state->job->errors;
 
 	if (state->emitted && (errors & ERR_DIVISION_BY_ZERO) != 0)
-		give_up_join(ERRCODE_DIVISION_BY_ZERO, "The virtual machine met a division by zero");
+		give_up(state, ERRCODE_DIVISION_BY_ZERO, "The virtual machine met a division by zero");
 	else if (state->emitted && (errors & ERR_DATETIME_RANGE) != 0)
-		give_up_join(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE, "The virtual machine met a date or timestamp out of range");
+		give_up(state, ERRCODE_DATETIME_VALUE_OUT_OF_RANGE, "The virtual machine met a date or timestamp out of range");
 	else if (state->emitted)
-		give_up_join(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "The virtual machine met a value out of range");
+		give_up(state, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "The virtual machine met a value out of range");
 	end_job(state, false);
 	state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
 }
@@ -736,6 +752,13 @@ join_failed(const GpuvmScanState *state)
 {
 	return state->plan->ncursors > 1 && state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Failed) &&
 		state->job->errors != 0;
+}
+
+/* Nothing is handed over then. */
+static bool
+sort_failed(const GpuvmScanState *state)
+{
+	return state->plan->norder > 0 && state->job->errors != 0;
 }
 
 /*
@@ -767,8 +790,8 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 		state->mode = run_fall_back(state, lost ? FALLBACK_ENGINE_AWAY : FALLBACK_ENGINE_FAILED, detail);
 		return;
 	}
-	if ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost))
-		give_up_join(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
+	if (state->plan->norder > 0 || ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost)))
+		give_up(state, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	end_job(state, lost);
 	if (yielded || (lost && !engine_quarantined(state->part->plan->program->hash, Device::Cpu)))
 	{
@@ -783,7 +806,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	if (setting_require != REQUIRE_ANY)
 		require_violation("The engine was lost in the middle of the statement", detail);
 	if (state->plan->ncursors > 1)
-		give_up_join(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
+		give_up(state, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	state->rest_by_heap = true;
 	state->heap_unit = 0;
 }
@@ -830,6 +853,16 @@ full_buffer(const Job *job)
 	return found;
 }
 
+/* The buffer has the next rows of what is sorted. */
+static void
+take_sorted(GpuvmScanState *state, ResultBuffer *b)
+{
+	if (b->unit != state->next_unit || b->nrows > state->buffer_rows)
+		elog(ERROR, "gpuvm: gpuvmd returned sorted rows as unit %u instead of %u", b->unit, state->next_unit);
+	state->next_unit++;
+	view_area(state, arena_at<char>(b->offset));
+}
+
 /* Takes a Full buffer if there is one. */
 static bool
 take_buffer(GpuvmScanState *state)
@@ -842,15 +875,20 @@ take_buffer(GpuvmScanState *state)
 	if (i < 0)
 		return false;
 	b = &state->job->buffers[i];
+	state->buffer = i;
+	state->row = 0;
+	state->nrows = b->nrows;
+	state->batch_row = state->batch_rows = 0;
+	if (state->plan->norder > 0)
+	{
+		take_sorted(state, b);
+		return true;
+	}
 	if (b->unit >= state->nunits || b->nrows > state->buffer_rows || (unit_is_done(state, b->unit) && !(state->full && state->again)))
 		elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
 	if (state->plan->ncursors == 1)
 		set_unit_done(state, b->unit);
 	state->units_before = Max(state->units_before, b->unit);
-	state->buffer = i;
-	state->row = 0;
-	state->nrows = b->nrows;
-	state->batch_row = state->batch_rows = 0;
 	if (b->errors != 0 && state->plan->ncursors == 1)
 	{
 		/* Somebody must raise, or not, in PostgreSQL's words. */
@@ -932,9 +970,9 @@ next_row(GpuvmScanState *state, TupleTableSlot *slot)
 					continue;
 				}
 				check_device(state);
-				if (state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done))
+				if (state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done) && !sort_failed(state))
 					return false;
-				if (join_failed(state))
+				if (join_failed(state) || sort_failed(state))
 					join_raised(state);
 				else
 					resume_rows(state, false, job_text(state->job->failure));
@@ -1052,6 +1090,7 @@ collect_part(GpuvmScanState *state)
 	for (;;)
 	{
 		bool		any = false;
+		int			i;
 
 		w = engine_wait(state->session);
 		if (w == ENGINE_LOST)
@@ -1061,12 +1100,11 @@ collect_part(GpuvmScanState *state)
 			state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
 			return false;
 		}
-		for (uint32 i = 0; i < state->job->nbuffers; i++)
+		/* in the order of their units, if they are sorted */
+		while ((i = full_buffer(state->job)) >= 0)
 		{
 			ResultBuffer *b = &state->job->buffers[i];
 
-			if (b->state.load(std::memory_order_acquire) != static_cast<uint32>(BufferState::Full))
-				continue;
 			any = true;
 			take_chunk(state, b);
 			b->state.store(static_cast<uint32>(BufferState::Free));

@@ -253,6 +253,7 @@ struct GpuvmScanState
 	bool		full;			/* it has a full join: a unit more, and none can be left out */
 	bool		again;			/* the job runs units that were handed out */
 	uint32		units_before;	/* the highest unit that the job handed over */
+	uint32		next_unit;		/* sorted: they come in order */
 	const ScanTablet *tablet;	/* of the current unit */
 	uint32		block_hint;
 	Oid			row_relid;		/* where the current row is from */
@@ -375,12 +376,12 @@ ScanMode	run_start(GpuvmScanState *state);
 
 /*
  * Are all rows to be there before the first is handed out? Those of a join in which a flag need
- * not be an error in PostgreSQL: before the first row it falls back.
+ * not be an error in PostgreSQL: before the first row it falls back. Sorted ones are there anyway.
  */
 inline bool
 holds_rows_back(const ScanPlan *plan)
 {
-	return plan->kind == SCAN_ROWS && plan->ncursors > 1 && plan->soft_errors;
+	return plan->kind == SCAN_ROWS && plan->ncursors > 1 && plan->norder == 0 && plan->soft_errors;
 }
 
 /* Rows: fills the scan slot; false at the end. May change to MODE_ALTERNATIVE (then false, nothing emitted). */

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "nodes/pathnodes.h"
+#include "optimizer/paths.h"
 }
 
 #include "planner/paths.h"
@@ -150,9 +151,9 @@ can_be_alternative(const Path *path)
 	return ordinary_path(path) != nullptr;
 }
 
-/* PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan. */
+/* PostgreSQL's cheapest path for the relation with these keys, of those that can stand below a custom scan. */
 Path *
-alternative_path(RelOptInfo *rel)
+alternative_path(RelOptInfo *rel, List *pathkeys)
 {
 	Path	   *best = nullptr;
 	ListCell   *lc;
@@ -162,7 +163,7 @@ alternative_path(RelOptInfo *rel)
 		Path	   *path = static_cast<Path *>(lfirst(lc));
 
 		/* MinMaxAggPath rewrites the aggregates of the whole plan in setrefs: not below ours. */
-		if (path->param_info != nullptr || IsA(path, CustomPath) || IsA(path, MinMaxAggPath))
+		if (path->param_info != nullptr || IsA(path, CustomPath) || IsA(path, MinMaxAggPath) || !pathkeys_contained_in(pathkeys, path->pathkeys))
 			continue;
 		path = ordinary_path(path);
 		if (path != nullptr && (best == nullptr || path->total_cost < best->total_cost))

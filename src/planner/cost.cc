@@ -14,6 +14,8 @@ extern "C" {
 #include "optimizer/optimizer.h"
 }
 
+#include <cmath>
+
 #include "engine/abi.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
@@ -50,8 +52,18 @@ constexpr double RANGE_US = 0.006;
 constexpr double CROSS_US = 0.00002;
 constexpr double CROSS_OP_US = 0.00001;
 constexpr double CROSS_LANES = 2048;
-/* Handing a row to the executor. */
-constexpr double ROW_US = 0.018;
+/* Putting a row where it is sorted; and each comparison, of a row that is not known to be beyond the limit. */
+constexpr double SORT_ROW_US = 0.01;
+constexpr double SORT_COMPARE_US = 0.003;
+/* Telling that a row is beyond the limit. */
+constexpr double TOP_ROW_US = 0.002;
+
+/* Comparing two entries of a dictionary, for their order, against an operator: collations are slow. */
+constexpr double ORDER_OPERATORS = 20;
+
+/* What is sorted in gpuvmd: devices leave it to the CPU. */
+constexpr bool CPU_SORTS = false;
+constexpr bool DEVICE_SORTS = false;
 
 /* May a program run on a GPU that is ready? */
 static bool
@@ -73,6 +85,26 @@ double
 least_cost(void)
 {
 	return cost_of_us() * STARTUP_US;
+}
+
+bool
+may_sort(void)
+{
+	return DEVICE_SORTS || (CPU_SORTS && setting_require != REQUIRE_CUDA && (setting_force || !device_ready()));
+}
+
+double
+sort_us(double rows, double limit)
+{
+	double		sorted = limit > 0 ? Min(2 * limit, rows) : rows;
+
+	return (limit > 0 ? rows * TOP_ROW_US : 0) + sorted * (SORT_ROW_US + std::log2(sorted + 1) * SORT_COMPARE_US);
+}
+
+double
+cost_ranks(double entries)
+{
+	return entries * (MAP_ENTRY_US * cost_of_us() + cpu_operator_cost + std::log2(entries + 1) * ORDER_OPERATORS * cpu_operator_cost);
 }
 
 /* How many operations look at texts. */
@@ -193,7 +225,7 @@ cost_program(Path *path, const Program *program, const ProgramRows &rows, double
 		build = Min(build, run);
 	}
 	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : build));
-	path->total_cost = unit * (STARTUP_US + run + rows_out * ROW_US);
+	path->total_cost = unit * (STARTUP_US + run + rows_out * HAND_OUT_US);
 }
 
 }  // namespace gpuvm

@@ -20,8 +20,20 @@ double		least_cost(void);
 /* Putting a map's entry into a job, microseconds. */
 constexpr double MAP_ENTRY_US = 0.001;
 
+/* Handing a row to the executor, microseconds. */
+constexpr double HAND_OUT_US = 0.018;
+
 /* Finding a group of one program among those of another, microseconds. */
 constexpr double MERGE_US = 0.05;
+
+/* Is a sorted job run where an unsorted one would be? */
+bool		may_sort(void);
+
+/* Sorting so many rows, of which the first `limit` (0: all) come out; microseconds. */
+double		sort_us(double rows, double limit);
+
+/* Sorting the entries of a dictionary, in the planner's units. */
+double		cost_ranks(double entries);
 
 /* Expected rows, of each cursor. */
 struct ProgramRows

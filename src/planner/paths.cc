@@ -29,6 +29,7 @@ extern "C" {
 #include "compiler/functions.h"
 #include "pg/settings.h"
 #include "planner/cost.h"
+#include "planner/order.h"
 #include "planner/paths.h"
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
@@ -318,8 +319,7 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 	}
 }
 
-/* Is the relation, or join, all that the query reads? Children of a table that is, too. */
-static bool
+bool
 is_all_of_query(PlannerInfo *root, RelOptInfo *rel)
 {
 	return bms_membership(root->all_baserels) == BMS_SINGLETON || bms_is_subset(root->all_baserels, rel->relids);
@@ -432,6 +432,7 @@ is_gpuvm_path(const Path *path)
 void
 offer_path(RelOptInfo *rel, CustomPath *path)
 {
+	remember_path(rel, path);
 	if (setting_force)
 	{
 		rel->pathlist = list_make1(path);

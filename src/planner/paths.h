@@ -112,8 +112,11 @@ extern MapCached map_cached;
 /* plan_maps.cc: can it be grouped by codes? False, with the reason. */
 bool		is_dictionary_key(Node *key, Oid eqop, const char **reason);
 
-/* alternative.cc: PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan: a copy, or NULL. */
-Path	   *alternative_path(RelOptInfo *rel);
+/* alternative.cc: PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan and have the keys: a copy, or NULL. */
+Path	   *alternative_path(RelOptInfo *rel, List *pathkeys = NIL);
+
+/* Is the relation, or join, all that the query level reads? Children of a table that is, too. */
+bool		is_all_of_query(PlannerInfo *root, RelOptInfo *rel);
 
 /* alternative.cc: is it of a kind of which there can be another plan beside it, as the alternative? */
 bool		can_be_alternative(const Path *path);

@@ -6,12 +6,14 @@ extern "C" {
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/geqo.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 }
 
 #include "pg/settings.h"
 #include "planner/cost.h"
+#include "planner/order.h"
 #include "planner/paths.h"
 #include "planner/planner.h"
 #include "planner/reasons.h"
@@ -83,6 +85,7 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 		planning_cursor = outer_cursor;
 		end_hiding(outer);
 		end_joins(outer_joins);
+		remember_path(nullptr, nullptr);
 	}
 	PG_END_TRY();
 	return result;
@@ -97,8 +100,10 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 		next_set_rel_pathlist(root, rel, rti, rte);
 	if (!active() || rte->rtekind != RTE_RELATION || hopeless(rel) || (planning_cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
 		return;
-	if (usable_relation(root, rel, &target) && add_rows_path(root, rel, &target) && target.leaves != NIL &&
-		planning_depth > 0)
+	if (!usable_relation(root, rel, &target) || !add_rows_path(root, rel, &target))
+		return;
+	add_sorted_rows(root, rel);
+	if (target.leaves != NIL && planning_depth > 0)
 		hide_partitions(root, rel);
 }
 
@@ -115,7 +120,11 @@ gpuvm_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 	else
 		rel = standard_join_search(root, levels_needed, initial_rels);
 	if (active() && planning_depth > 0 && !hopeless(rel))
+	{
 		add_gated_join(root, rel);
+		if (bms_is_subset(root->all_baserels, rel->relids) && add_sorted_rows(root, rel))
+			set_cheapest(rel);
+	}
 	if (rel->part_scheme != nullptr && planning_depth > 0 && rel->cheapest_total_path != nullptr && is_gpuvm_path(rel->cheapest_total_path))
 		hide_partitions(root, rel);
 	return rel;
@@ -181,6 +190,7 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 			add_groups_path(root, input_rel, &shape, output_rel, target, clause, having);
 		}
 	}
+	add_sorted_groups(root, input_rel, output_rel, distinct);
 }
 
 void
