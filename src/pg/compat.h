@@ -5,6 +5,8 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "nodes/parsenodes.h"
+#include "nodes/primnodes.h"
 #include "storage/latch.h"
 #if PG_VERSION_NUM >= 180000
 #include "storage/waiteventset.h"
@@ -35,6 +37,49 @@ compat_reserve_setting_prefix(const char *prefix)
 #else
 	EmitWarningsOnPlaceholders(prefix);
 #endif
+}
+
+/* Above the outer join with this number its columns may be null: since PostgreSQL 16 they say so. */
+inline void
+compat_set_nulled(Var *var, int join_rtindex)
+{
+#if PG_VERSION_NUM >= 160000
+	var->varnullingrels = bms_make_singleton(join_rtindex);
+#else
+	(void) var;
+	(void) join_rtindex;
+#endif
+}
+
+/* Is it known that the column stands above an outer join that may null it? Before PostgreSQL 16 it does not say. */
+inline bool
+compat_is_nulled(const Var *var)
+{
+#if PG_VERSION_NUM >= 160000
+	return !bms_is_empty(var->varnullingrels);
+#else
+	(void) var;
+	return false;
+#endif
+}
+
+/* A copy of the relation as the only one of another query, with the permissions that it needs. */
+inline RangeTblEntry *
+compat_copy_relation(const Query *from, const RangeTblEntry *rte, Query *to)
+{
+	RangeTblEntry *copy = static_cast<RangeTblEntry *>(copyObjectImpl(rte));
+
+#if PG_VERSION_NUM >= 160000
+	if (rte->perminfoindex > 0)
+	{
+		to->rteperminfos = lappend(to->rteperminfos, copyObjectImpl(list_nth(from->rteperminfos, rte->perminfoindex - 1)));
+		copy->perminfoindex = list_length(to->rteperminfos);
+	}
+#else
+	(void) from;
+#endif
+	to->rtable = lappend(to->rtable, copy);
+	return copy;
 }
 
 }  // namespace gpuvm

@@ -27,6 +27,7 @@ bool		setting_force = false;
 int			setting_require = REQUIRE_ANY;
 int			setting_transfer = TRANSFER_AUTO;
 int			setting_jit = JIT_AUTO;
+bool		setting_rewrite = true;
 bool		setting_float_sums = true;
 int			setting_memory_mb = 0;
 int			setting_device_memory_mb = 0;
@@ -109,6 +110,12 @@ assign_require(int newval, void *)
 }
 
 static void
+assign_rewrite(bool newval, void *)
+{
+	assign_bool_setting(newval, setting_rewrite);
+}
+
+static void
 assign_float_sums(bool newval, void *)
 {
 	assign_bool_setting(newval, setting_float_sums);
@@ -167,6 +174,11 @@ define_settings(void)
 							 NULL,
 							 &setting_jit, JIT_AUTO, jit_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpuvm.rewrite",
+							 "Lets subqueries be planned as joins that the virtual machine can run.",
+							 NULL,
+							 &setting_rewrite, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_rewrite, NULL);
 	DefineCustomBoolVariable("gpuvm.float_sums",
 							 "Lets the virtual machine sum floating-point values.",
 							 "Its sums are exact and rounded once, so they may differ from PostgreSQL's in the last digits.",

@@ -17,6 +17,7 @@ extern bool setting_force;			/* gpuvm.force */
 extern int	setting_require;		/* gpuvm.require: RequireSetting */
 extern int	setting_transfer;		/* gpuvm.transfer: TransferSetting */
 extern int	setting_jit;			/* gpuvm.jit: JitSetting */
+extern bool setting_rewrite;		/* gpuvm.rewrite */
 extern bool setting_float_sums;		/* gpuvm.float_sums */
 extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
 extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's choice */

@@ -8,6 +8,7 @@ extern "C" {
 #include "optimizer/geqo.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 }
 
@@ -17,6 +18,7 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/planner.h"
 #include "planner/reasons.h"
+#include "planner/rewrite.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -62,7 +64,7 @@ hopeless(const RelOptInfo *rel)
 }
 
 static PlannedStmt *
-gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	PlannedStmt *volatile result = nullptr;
 	HiddenScheme *outer = begin_hiding();
@@ -70,8 +72,6 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 	JoinNotes  *outer_joins = begin_joins(&joins);
 	bool		outer_cursor = planning_cursor;
 
-	if (planning_depth == 0)
-		reasons_reset();
 	planning_depth++;
 	planning_cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	PG_TRY();
@@ -89,6 +89,64 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 	}
 	PG_END_TRY();
 	return result;
+}
+
+/* What is expected to be spent on what is fetched of it. */
+static double
+expected_cost(const PlannedStmt *stmt, int cursor_options)
+{
+	const Plan *plan = stmt->planTree;
+	double		fraction = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0 ? cursor_tuple_fraction : 1;
+
+	return plan->startup_cost + fraction * (plan->total_cost - plan->startup_cost);
+}
+
+/*
+ * The plan of the query with its subqueries rewritten (rewrite.cc), if that has a scan of ours and costs less than
+ * PostgreSQL's for the query as it stands; gpuvm.force takes it in any case. The reasons are those of the plan that is taken.
+ */
+static PlannedStmt *
+plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+{
+	bool		forced = setting_force;
+	bool		reduced = true;
+
+	if (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && expected_cost(best, cursor_options) < least_cost())
+		return best;
+	for (int reduce = 0; reduce < 2; reduce++)
+	{
+		Query	   *query = static_cast<Query *>(copyObjectImpl(parse));
+		PlannedStmt *stmt;
+		Reasons    *reasons;
+
+		if (!rewrite_subqueries(query, reduce != 0, &reduced) || (reduce != 0 && !reduced))
+			break;
+		reasons = reasons_save();
+		reasons_reset();
+		stmt = plan_query(query, query_string, cursor_options, params);
+		if (has_gpuvm_scan(stmt) && (forced || expected_cost(stmt, cursor_options) < expected_cost(best, cursor_options)))
+		{
+			best = stmt;
+			forced = false;
+		}
+		else
+			reasons_restore(reasons);
+	}
+	return best;
+}
+
+static PlannedStmt *
+gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+{
+	const Query *rewritable = nullptr;
+	PlannedStmt *result;
+
+	if (planning_depth == 0)
+		reasons_reset();
+	if (setting_rewrite && active() && has_rewritable(parse, cursor_options))
+		rewritable = static_cast<const Query *>(copyObjectImpl(parse));
+	result = plan_query(parse, query_string, cursor_options, params);
+	return rewritable == nullptr ? result : plan_rewritten(result, rewritable, query_string, cursor_options, params);
 }
 
 static void

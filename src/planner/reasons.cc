@@ -7,6 +7,12 @@ namespace gpuvm {
 
 bool		reasons_wanted;
 
+struct Reasons
+{
+	int			count;
+	Reason		list[MAX_REASONS];
+};
+
 static Reason list[MAX_REASONS];
 static int	count;
 
@@ -14,6 +20,23 @@ void
 reasons_reset(void)
 {
 	count = 0;
+}
+
+Reasons *
+reasons_save(void)
+{
+	Reasons    *saved = static_cast<Reasons *>(palloc(sizeof(Reasons)));
+
+	saved->count = count;
+	memcpy(saved->list, list, sizeof(list));
+	return saved;
+}
+
+void
+reasons_restore(const Reasons *saved)
+{
+	count = saved->count;
+	memcpy(list, saved->list, sizeof(list));
 }
 
 void

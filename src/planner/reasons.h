@@ -23,6 +23,12 @@ struct Reason
 constexpr int MAX_REASONS = 32;
 
 void		reasons_reset(void);
+
+/* Where a statement is planned in two ways, only the reasons of the one that is taken count. */
+struct Reasons;
+Reasons    *reasons_save(void);
+void		reasons_restore(const Reasons *saved);
+
 void		reasons_add(Oid relid, const char *node, const char *reason, const char *hint);
 int			reasons_count(void);
 const Reason *reasons_get(int i);

@@ -1,0 +1,255 @@
+/*
+ * rewrite.cc: subqueries that PostgreSQL would run for each row, written as joins before it plans: on a copy of the
+ * query, at all levels. Which plan is better is seen when there are both (planner.cc).
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_class.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+}
+
+#include "planner/rewrite.h"
+#include "planner/scan_plan.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+/* -- is there anything to do? ------------------------------------------------------------------ */
+
+struct Look
+{
+	bool		imported;
+	bool		rewritable;
+	bool		locks;			/* rows that are locked are looked at again */
+};
+
+/* Walks expressions only where a level has subqueries in them. */
+static bool
+look_walker(Node *node, void *context)
+{
+	Look	   *look = static_cast<Look *>(context);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, RangeTblEntry))
+	{
+		const RangeTblEntry *rte = (const RangeTblEntry *) node;
+
+		if (rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
+			look->imported = true;
+		return false;
+	}
+	if (IsA(node, Query))
+	{
+		Query	   *query = (Query *) node;
+
+		look->locks |= query->rowMarks != NIL;
+		if (query->hasSubLinks)
+			return query_tree_walker(query, reinterpret_cast<bool (*)()>(look_walker), context, QTW_EXAMINE_RTES_BEFORE);
+		return range_table_walker(query->rtable, reinterpret_cast<bool (*)()>(look_walker), context, QTW_EXAMINE_RTES_BEFORE) ||
+			look_walker((Node *) query->cteList, context);
+	}
+	if (IsA(node, SubLink))
+	{
+		const SubLink *sublink = (const SubLink *) node;
+		const Query *query = (const Query *) sublink->subselect;
+
+		look->rewritable |= (sublink->subLinkType == EXPR_SUBLINK && query->hasAggs && query->jointree->fromlist != NIL) ||
+			sublink->subLinkType == ANY_SUBLINK;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(look_walker), context);
+}
+
+/* How many tables are in the join tree? */
+static int
+count_relations(Query *query, Node *jointree)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	if (IsA(jointree, RangeTblRef))
+		return rt_fetch(((RangeTblRef *) jointree)->rtindex, query->rtable)->rtekind == RTE_RELATION;
+	if (IsA(jointree, JoinExpr))
+		return 2;
+	foreach(lc, ((FromExpr *) jointree)->fromlist)
+		n += count_relations(query, static_cast<Node *>(lfirst(lc)));
+	return n;
+}
+
+bool
+has_rewritable(Query *parse, int cursor_options)
+{
+	Look		look = {};
+
+	if ((parse->commandType != CMD_SELECT && parse->commandType != CMD_INSERT) || parse->hasModifyingCTE)
+		return false;
+	/* UPDATE ... WHERE CURRENT OF finds the scan of a cursor's table, but not below a join */
+	if ((cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && !parse->hasAggs && parse->groupClause == NIL && parse->distinctClause == NIL &&
+		parse->sortClause == NIL && parse->setOperations == nullptr && count_relations(parse, (Node *) parse->jointree) < 2)
+		return false;
+	look_walker((Node *) parse, &look);
+	return look.imported && look.rewritable && !look.locks;
+}
+
+/* -- rewriting ----------------------------------------------------------------------------------- */
+
+/* Conditions of policies and below security barriers come before others: nothing is moved there. */
+static bool
+may_rewrite(Query *query)
+{
+	ListCell   *lc;
+
+	if (query->commandType != CMD_SELECT || !query->hasSubLinks || query->setOperations != nullptr || query->jointree->fromlist == NIL ||
+		query->hasRowSecurity)
+		return false;
+	foreach(lc, query->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->securityQuals != NIL || rte->security_barrier)
+			return false;
+	}
+	return true;
+}
+
+static bool
+rewrite_not_ins(RewriteLevel *level)
+{
+	List	   *parts = NIL;
+	bool		any = false;
+	ListCell   *lc;
+
+	foreach(lc, conjuncts(level->query->jointree->quals))
+	{
+		Node	   *condition = static_cast<Node *>(lfirst(lc));
+		Node	   *exists = rewrite_not_in(level, condition);
+
+		any |= exists != nullptr;
+		parts = lappend(parts, exists != nullptr ? exists : condition);
+	}
+	if (any)
+		level->query->jointree->quals = (Node *) make_ands_explicit(parts);
+	return any;
+}
+
+/* The join tree again: FROM with the grouped subqueries that filter, then those that only give values. */
+static void
+put_together(RewriteLevel *level)
+{
+	FromExpr   *from = level->query->jointree;
+	Node	   *item;
+	ListCell   *lc;
+
+	from->fromlist = list_concat(from->fromlist, level->from);
+	from->quals = level->quals == NIL ? nullptr : (Node *) make_ands_explicit(level->quals);
+	if (level->outer_joins == NIL)
+		return;
+	item = list_length(from->fromlist) == 1 && from->quals == nullptr ? static_cast<Node *>(linitial(from->fromlist)) : (Node *) from;
+	foreach(lc, level->outer_joins)
+	{
+		JoinExpr   *join = lfirst_node(JoinExpr, lc);
+
+		join->larg = item;
+		item = (Node *) join;
+	}
+	level->query->jointree = makeFromExpr(list_make1(item), level->outer_quals == NIL ? nullptr : (Node *) make_ands_explicit(level->outer_quals));
+}
+
+struct Rewriting
+{
+	bool		reduce;
+	bool		any;
+	bool		reduced;
+};
+
+static void
+rewrite_level(Query *query, Rewriting *rewriting)
+{
+	RewriteLevel level = {query, rewriting->reduce};
+	Node	   *quals = query->jointree->quals;
+
+	/* a level that has no rows has nothing planned */
+	if (!may_rewrite(query) || (quals != nullptr && IsA(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(quals))), Const)))
+		return;
+	level.conditions = conditions_of(query);
+	rewriting->any |= rewrite_not_ins(&level);
+	if (rewrite_scalars(&level))
+	{
+		put_together(&level);
+		rewriting->any = true;
+	}
+	rewriting->reduced |= level.reduced;
+}
+
+/* Inner levels first. */
+static bool
+rewrite_walker(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Query))
+	{
+		query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(rewrite_walker), context, 0);
+		rewrite_level((Query *) node, static_cast<Rewriting *>(context));
+		return false;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(rewrite_walker), context);
+}
+
+bool
+rewrite_subqueries(Query *parse, bool reduce, bool *reduced)
+{
+	Rewriting	rewriting = {reduce};
+
+	rewrite_walker((Node *) parse, &rewriting);
+	*reduced = rewriting.reduced;
+	return rewriting.any;
+}
+
+/* -- what came of it --------------------------------------------------------------------------------- */
+
+static bool
+has_scan(const Plan *plan)
+{
+	List	   *below = NIL;
+	ListCell   *lc;
+
+	if (plan == nullptr)
+		return false;
+	check_stack_depth();
+	if (is_gpuvm_scan(plan))
+		return true;
+	switch (nodeTag(plan))
+	{
+		case T_Append: below = ((const Append *) plan)->appendplans; break;
+		case T_MergeAppend: below = ((const MergeAppend *) plan)->mergeplans; break;
+		case T_CustomScan: below = ((const CustomScan *) plan)->custom_plans; break;
+		case T_SubqueryScan: below = list_make1(((const SubqueryScan *) plan)->subplan); break;
+		default: break;
+	}
+	foreach(lc, below)
+	{
+		if (has_scan(static_cast<const Plan *>(lfirst(lc))))
+			return true;
+	}
+	return has_scan(plan->lefttree) || has_scan(plan->righttree);
+}
+
+bool
+has_gpuvm_scan(const PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+	{
+		if (has_scan(static_cast<const Plan *>(lfirst(lc))))
+			return true;
+	}
+	return has_scan(stmt->planTree);
+}
+
+}  // namespace gpuvm

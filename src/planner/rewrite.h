@@ -1,0 +1,78 @@
+/* rewrite.h: subqueries written as joins, so that programs can run them; and what the files that do so share. */
+#ifndef GPUVM_PLANNER_REWRITE_H
+#define GPUVM_PLANNER_REWRITE_H
+
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
+}
+
+namespace gpuvm {
+
+/* Is there a subquery in the statement that could be rewritten, and an imported table? Nothing is changed. */
+bool		has_rewritable(Query *parse, int cursor_options);
+
+/*
+ * Rewrites what can be, at all query levels, in place: was there any? `reduce`: with grouped subqueries of those keys
+ * alone that are asked for, where that is known; whether it is for any is said in `reduced`.
+ */
+bool		rewrite_subqueries(Query *parse, bool reduce, bool *reduced);
+
+/* Is a scan of ours in the plan? */
+bool		has_gpuvm_scan(const PlannedStmt *stmt);
+
+/* -- one query level ------------------------------------------------------------------------- */
+
+struct RewriteLevel
+{
+	Query	   *query;
+	bool		reduce;
+	bool		reduced;		/* out */
+	List	   *conditions;		/* that every row of it meets: of WHERE and of inner joins */
+	List	   *from;			/* grouped subqueries to join, */
+	List	   *quals;			/* and how, with the rest of WHERE */
+	List	   *outer_joins;	/* those to left-join: JoinExpr without their left side */
+	List	   *outer_quals;	/* conditions above these */
+};
+
+/* rewrite_scalar.cc: correlated aggregates of WHERE and the target list become joins with grouped subqueries. */
+bool		rewrite_scalars(RewriteLevel *level);
+
+/* rewrite_reduce.cc: conditions of the subquery that keep only keys which the level's rows have; as many as can be found. `equal`: of OpExpr, inner = outer. */
+List	   *reducing_conditions(const RewriteLevel *level, List *equal, List *inner, List *outer);
+
+/* rewrite_not_in.cc: a NOT IN without NULLs as NOT EXISTS; NULL if it is none. */
+Node	   *rewrite_not_in(const RewriteLevel *level, Node *condition);
+
+/* -- rewrite_reads.cc --------------------------------------------------------------------------- */
+
+/* Which query levels an expression, or list, reads: the one that it stands in, the next one, further ones. */
+struct LevelsRead
+{
+	int			depth;
+	bool		own;
+	bool		outer;
+	bool		further;
+};
+LevelsRead	levels_read(Node *node);
+
+/* The same of a subquery: `own` is its own level. */
+LevelsRead	levels_read_by(Query *query);
+
+/* A condition's parts, ANDs resolved. */
+List	   *conjuncts(Node *quals);
+
+/* What all rows that come out of a join tree meet. */
+List	   *conditions_of(Query *query);
+
+/* -- rewrite_quiet.cc: what never raises an error, whatever rows it meets ------------------------- */
+
+bool		is_quiet(Node *node);
+bool		is_quiet_function(Oid function, List *args, Oid collation);
+bool		is_quiet_query(Query *query);
+
+}  // namespace gpuvm
+
+#endif

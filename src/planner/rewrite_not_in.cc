@@ -1,0 +1,277 @@
+/*
+ * rewrite_not_in.cc: x NOT IN (SELECT y ...) keeps the rows that NOT EXISTS (SELECT ... WHERE y = x) keeps, where
+ * neither x nor y can be null. That PostgreSQL makes an antijoin of; of NOT IN it does not.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_node.h"
+#include "parser/parse_relation.h"
+#include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+}
+
+#include "planner/rewrite.h"
+
+namespace gpuvm {
+
+static bool is_not_null(Query *query, List *conditions, Node *node);
+
+/* What is declared; of a table with children only where they cannot differ. */
+static bool
+is_declared_not_null(const RangeTblEntry *rte, AttrNumber attnum)
+{
+	bool		found = false;
+
+	if (attnum <= 0 || (rte->inh && rte->relkind != RELKIND_PARTITIONED_TABLE && has_subclass(rte->relid)))
+		return false;
+#if PG_VERSION_NUM >= 180000
+	Relation	rel = table_open(rte->relid, NoLock);	/* locked since it was parsed */
+
+	/* a constraint may be declared, and not valid yet */
+	found = TupleDescCompactAttr(RelationGetDescr(rel), attnum - 1)->attnullability == ATTNULLABLE_VALID;
+	table_close(rel, NoLock);
+#else
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(rte->relid), Int16GetDatum(attnum));
+
+	if (HeapTupleIsValid(tuple))
+	{
+		found = ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull;
+		ReleaseSysCache(tuple);
+	}
+#endif
+	return found;
+}
+
+/* Is the relation in the join tree, and if so: may an outer join make a row of NULLs of it? */
+static bool
+finds_relation(Node *jointree, int varno, bool *nulled)
+{
+	ListCell   *lc;
+
+	if (IsA(jointree, RangeTblRef))
+		return ((RangeTblRef *) jointree)->rtindex == varno;
+	if (IsA(jointree, FromExpr))
+	{
+		foreach(lc, ((FromExpr *) jointree)->fromlist)
+		{
+			if (finds_relation(static_cast<Node *>(lfirst(lc)), varno, nulled))
+				return true;
+		}
+		return false;
+	}
+	if (IsA(jointree, JoinExpr))
+	{
+		JoinExpr   *join = (JoinExpr *) jointree;
+
+		if (finds_relation(join->larg, varno, nulled))
+		{
+			*nulled |= join->jointype == JOIN_RIGHT || join->jointype == JOIN_FULL;
+			return true;
+		}
+		if (finds_relation(join->rarg, varno, nulled))
+		{
+			*nulled |= join->jointype == JOIN_LEFT || join->jointype == JOIN_FULL;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Is there a condition that no row meets in which the column is null? */
+static bool
+rules_out_null(List *conditions, const Var *var)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		Node	   *condition = static_cast<Node *>(lfirst(lc));
+		List	   *args = NIL;
+		ListCell   *arg;
+
+		if (IsA(condition, NullTest) && ((NullTest *) condition)->nulltesttype == IS_NOT_NULL && !((NullTest *) condition)->argisrow)
+			args = list_make1(((NullTest *) condition)->arg);
+		else if (IsA(condition, OpExpr) && op_strict(((OpExpr *) condition)->opno))
+			args = ((OpExpr *) condition)->args;
+		else if (IsA(condition, ScalarArrayOpExpr) && ((ScalarArrayOpExpr *) condition)->useOr && op_strict(((ScalarArrayOpExpr *) condition)->opno))
+			args = list_make1(linitial(((ScalarArrayOpExpr *) condition)->args));
+		foreach(arg, args)
+		{
+			const Node *node = static_cast<const Node *>(lfirst(arg));
+
+			while (IsA(node, RelabelType))
+				node = (const Node *) ((const RelabelType *) node)->arg;
+			if (IsA(node, Var) && ((const Var *) node)->varno == var->varno && ((const Var *) node)->varattno == var->varattno &&
+				((const Var *) node)->varlevelsup == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+is_column_not_null(Query *query, List *conditions, const Var *var)
+{
+	RangeTblEntry *rte;
+	bool		nulled = false;
+	TargetEntry *entry;
+
+	if (var->varlevelsup != 0)
+		return false;
+	if (rules_out_null(conditions, var))
+		return true;
+	rte = rt_fetch(var->varno, query->rtable);
+	/* what a grouping set leaves out is null */
+	if (query->groupingSets != NIL || !finds_relation((Node *) query->jointree, var->varno, &nulled) || nulled)
+		return false;
+	if (rte->rtekind == RTE_RELATION)
+		return is_declared_not_null(rte, var->varattno);
+	if (rte->rtekind != RTE_SUBQUERY || rte->subquery->setOperations != nullptr || var->varattno <= 0)
+		return false;
+	entry = get_tle_by_resno(rte->subquery->targetList, var->varattno);
+	return entry != nullptr && is_not_null(rte->subquery, conditions_of(rte->subquery), (Node *) entry->expr);
+}
+
+static bool
+is_not_null(Query *query, List *conditions, Node *node)
+{
+	ListCell   *lc;
+
+	switch (nodeTag(node))
+	{
+		case T_Const:
+			return !((Const *) node)->constisnull;
+		case T_Var:
+			return is_column_not_null(query, conditions, (Var *) node);
+		case T_RelabelType:
+			return is_not_null(query, conditions, (Node *) ((RelabelType *) node)->arg);
+		case T_FuncExpr:
+			{
+				const FuncExpr *func = (const FuncExpr *) node;
+
+				/* a cast between numbers, say */
+				return func->funcformat != COERCE_EXPLICIT_CALL && func->funcid < FirstNormalObjectId && func_strict(func->funcid) &&
+					list_length(func->args) == 1 && is_quiet_function(func->funcid, func->args, func->inputcollid) &&
+					is_not_null(query, conditions, static_cast<Node *>(linitial(func->args)));
+			}
+		case T_Aggref:
+			return ((Aggref *) node)->aggfnoid == F_COUNT_ || ((Aggref *) node)->aggfnoid == F_COUNT_ANY;
+		case T_CoalesceExpr:
+			foreach(lc, ((CoalesceExpr *) node)->args)
+			{
+				if (is_not_null(query, conditions, static_cast<Node *>(lfirst(lc))))
+					return true;
+			}
+			return false;
+		default:
+			return false;
+	}
+}
+
+/* The test's side that is the subquery's column, behind casts. */
+static const Param *
+column_of_side(Node *node)
+{
+	for (;;)
+	{
+		if (IsA(node, RelabelType))
+			node = (Node *) ((RelabelType *) node)->arg;
+		else if (IsA(node, FuncExpr) && ((FuncExpr *) node)->funcformat != COERCE_EXPLICIT_CALL && ((FuncExpr *) node)->funcid < FirstNormalObjectId &&
+				 func_strict(((FuncExpr *) node)->funcid) && list_length(((FuncExpr *) node)->args) == 1)
+			node = static_cast<Node *>(linitial(((FuncExpr *) node)->args));
+		else
+			return IsA(node, Param) && ((Param *) node)->paramkind == PARAM_SUBLINK ? (const Param *) node : nullptr;
+	}
+}
+
+/* Is one comparison neither null nor an error, whatever rows it meets? */
+static bool
+is_sure_test(const RewriteLevel *level, Query *body, const OpExpr *test)
+{
+	const Param *column;
+	TargetEntry *entry;
+
+	if (!IsA(test, OpExpr) || list_length(test->args) != 2 || !op_strict(test->opno) || test->opno >= FirstNormalObjectId ||
+		!op_mergejoinable(test->opno, exprType(static_cast<Node *>(linitial(test->args)))) || !is_quiet((Node *) test))
+		return false;
+	column = column_of_side(static_cast<Node *>(lsecond(test->args)));
+	entry = column != nullptr ? get_tle_by_resno(body->targetList, column->paramid) : nullptr;
+	return entry != nullptr && !entry->resjunk && is_not_null(level->query, level->conditions, static_cast<Node *>(linitial(test->args))) &&
+		is_not_null(body, conditions_of(body), (Node *) entry->expr);
+}
+
+/* The subquery's columns, now of a relation. */
+static Node *
+replace_columns(Node *node, void *context)
+{
+	if (node == nullptr)
+		return nullptr;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_SUBLINK)
+	{
+		const Param *param = (const Param *) node;
+
+		return (Node *) makeVar(1, param->paramid, param->paramtype, param->paramtypmod, param->paramcollid, 0);
+	}
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_columns), context);
+}
+
+Node *
+rewrite_not_in(const RewriteLevel *level, Node *condition)
+{
+	SubLink    *member = is_notclause(condition) ? (SubLink *) get_notclausearg(condition) : nullptr;
+	Query	   *body;
+	Query	   *query;
+	List	   *tests;
+	LevelsRead	read;
+	ParseState *pstate;
+	SubLink    *exists;
+	RangeTblRef *ref;
+	ListCell   *lc;
+
+	if (member == nullptr || !IsA(member, SubLink) || member->subLinkType != ANY_SUBLINK)
+		return nullptr;
+	body = (Query *) member->subselect;
+	read = levels_read_by(body);
+	tests = conjuncts(member->testexpr);
+	if (read.outer || read.further || checkExprHasSubLink(member->testexpr) || !is_quiet_query(body))
+		return nullptr;
+	foreach(lc, tests)
+	{
+		if (!is_sure_test(level, body, static_cast<const OpExpr *>(lfirst(lc))))
+			return nullptr;
+	}
+
+	/* NOT EXISTS (SELECT FROM (the subquery) WHERE its columns = the others) */
+	query = makeNode(Query);
+	query->commandType = CMD_SELECT;
+	query->canSetTag = true;
+	pstate = make_parsestate(nullptr);
+	addRangeTableEntryForSubquery(pstate, body, makeAlias("not_in_subquery", NIL), false, false);
+	query->rtable = pstate->p_rtable;
+	tests = static_cast<List *>(copyObjectImpl(tests));
+	IncrementVarSublevelsUp((Node *) tests, 1, 0);
+	ref = makeNode(RangeTblRef);
+	ref->rtindex = 1;
+	query->jointree = makeFromExpr(list_make1(ref), replace_columns((Node *) make_ands_explicit(tests), nullptr));
+	exists = makeNode(SubLink);
+	exists->subLinkType = EXISTS_SUBLINK;
+	exists->subselect = (Node *) query;
+	exists->location = -1;
+	return (Node *) make_notclause((Expr *) exists);
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,302 @@
+/*
+ * rewrite_quiet.cc: what never raises an error. A grouped subquery computes groups that
+ * the statement as it was written would never have asked for: they must not be heard of.
+ *
+ * That a numeric may have more than 131072 digits is left out of account.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_oper.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+}
+
+#include "planner/rewrite.h"
+
+namespace gpuvm {
+
+/* LIKE raises where a pattern ends with its escape, and on collations that know no equal bytes. */
+static bool
+is_quiet_pattern(List *args, Oid collation)
+{
+	const Const *pattern = list_length(args) == 2 ? static_cast<const Const *>(lsecond(args)) : nullptr;
+
+	if (pattern == nullptr || !IsA(pattern, Const) || (OidIsValid(collation) && !get_collation_isdeterministic(collation)))
+		return false;
+	return pattern->constisnull || strchr(TextDatumGetCString(pattern->constvalue), '\\') == nullptr;
+}
+
+static bool
+is_nonzero_numeric(Node *node)
+{
+	const Const *number = (const Const *) node;
+
+	return IsA(node, Const) && !number->constisnull &&
+		!DatumGetBool(DirectFunctionCall2(numeric_eq, number->constvalue, DirectFunctionCall1(int4_numeric, Int32GetDatum(0))));
+}
+
+bool
+is_quiet_function(Oid function, List *args, Oid collation)
+{
+	if (func_volatile(function) == PROVOLATILE_VOLATILE)
+		return false;
+	/* what is leakproof tells nothing of its arguments, by no error either */
+	if (get_func_leakproof(function))
+		return true;
+	switch (function)
+	{
+		case F_NUMERIC_EQ:
+		case F_NUMERIC_NE:
+		case F_NUMERIC_LT:
+		case F_NUMERIC_LE:
+		case F_NUMERIC_GT:
+		case F_NUMERIC_GE:
+		case F_NUMERIC_ADD:
+		case F_NUMERIC_SUB:
+		case F_NUMERIC_MUL:
+		case F_NUMERIC_UMINUS:
+		case F_NUMERIC_ABS:
+		case F_DATE_EQ_TIMESTAMP:
+		case F_DATE_NE_TIMESTAMP:
+		case F_DATE_LT_TIMESTAMP:
+		case F_DATE_LE_TIMESTAMP:
+		case F_DATE_GT_TIMESTAMP:
+		case F_DATE_GE_TIMESTAMP:
+		case F_TIMESTAMP_EQ_DATE:
+		case F_TIMESTAMP_NE_DATE:
+		case F_TIMESTAMP_LT_DATE:
+		case F_TIMESTAMP_LE_DATE:
+		case F_TIMESTAMP_GT_DATE:
+		case F_TIMESTAMP_GE_DATE:
+			return true;
+		case F_NUMERIC_DIV:
+			return list_length(args) == 2 && is_nonzero_numeric(static_cast<Node *>(lsecond(args)));
+		case F_TEXTLIKE:
+		case F_TEXTNLIKE:
+		case F_BPCHARLIKE:
+		case F_BPCHARNLIKE:
+			return is_quiet_pattern(args, collation);
+		default:
+			return false;
+	}
+}
+
+/* Sums of floats may overflow, those of intervals and money may too. */
+static bool
+is_quiet_aggregate(const Aggref *agg)
+{
+	ListCell   *lc;
+
+	if (agg->agglevelsup != 0 || agg->aggkind != AGGKIND_NORMAL || agg->aggorder != NIL)
+		return false;
+	foreach(lc, agg->aggdistinct)
+	{
+		if (!is_quiet_function(get_opcode(lfirst_node(SortGroupClause, lc)->eqop), NIL, agg->inputcollid))
+			return false;
+	}
+	switch (agg->aggfnoid)
+	{
+		case F_COUNT_:
+		case F_COUNT_ANY:
+		case F_SUM_INT2:
+		case F_SUM_INT4:
+		case F_SUM_INT8:
+		case F_SUM_NUMERIC:
+		case F_AVG_INT2:
+		case F_AVG_INT4:
+		case F_AVG_INT8:
+		case F_AVG_NUMERIC:
+		case F_MIN_INT2:
+		case F_MIN_INT4:
+		case F_MIN_INT8:
+		case F_MIN_FLOAT4:
+		case F_MIN_FLOAT8:
+		case F_MIN_NUMERIC:
+		case F_MIN_OID:
+		case F_MIN_MONEY:
+		case F_MIN_DATE:
+		case F_MIN_TIME:
+		case F_MIN_TIMETZ:
+		case F_MIN_TIMESTAMP:
+		case F_MIN_TIMESTAMPTZ:
+		case F_MIN_INTERVAL:
+		case F_MIN_TEXT:
+		case F_MIN_BPCHAR:
+		case F_MAX_INT2:
+		case F_MAX_INT4:
+		case F_MAX_INT8:
+		case F_MAX_FLOAT4:
+		case F_MAX_FLOAT8:
+		case F_MAX_NUMERIC:
+		case F_MAX_OID:
+		case F_MAX_MONEY:
+		case F_MAX_DATE:
+		case F_MAX_TIME:
+		case F_MAX_TIMETZ:
+		case F_MAX_TIMESTAMP:
+		case F_MAX_TIMESTAMPTZ:
+		case F_MAX_INTERVAL:
+		case F_MAX_TEXT:
+		case F_MAX_BPCHAR:
+		case F_BOOL_AND:
+		case F_BOOL_OR:
+		case F_EVERY:
+		case F_BIT_AND_INT2:
+		case F_BIT_AND_INT4:
+		case F_BIT_AND_INT8:
+		case F_BIT_OR_INT2:
+		case F_BIT_OR_INT4:
+		case F_BIT_OR_INT8:
+			return true;
+		default:
+			return false;
+	}
+}
+
+static bool
+loud_walker(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Const:
+		case T_CaseTestExpr:
+		case T_SQLValueFunction:
+		case T_RangeTblRef:
+			return false;
+		case T_Var:
+			return ((Var *) node)->varattno <= 0;
+		case T_Param:
+			return ((Param *) node)->paramkind != PARAM_EXTERN && ((Param *) node)->paramkind != PARAM_SUBLINK;
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			{
+				const OpExpr *op = (const OpExpr *) node;
+
+				if (op->opretset || !is_quiet_function(get_opcode(op->opno), op->args, op->inputcollid))
+					return true;
+				break;
+			}
+		case T_FuncExpr:
+			{
+				const FuncExpr *func = (const FuncExpr *) node;
+
+				if (func->funcretset || !is_quiet_function(func->funcid, func->args, func->inputcollid))
+					return true;
+				break;
+			}
+		case T_ScalarArrayOpExpr:
+			{
+				const ScalarArrayOpExpr *op = (const ScalarArrayOpExpr *) node;
+
+				if (!get_func_leakproof(get_opcode(op->opno)) && !is_quiet_function(get_opcode(op->opno), NIL, op->inputcollid))
+					return true;
+				break;
+			}
+		case T_Aggref:
+			if (!is_quiet_aggregate((const Aggref *) node))
+				return true;
+			break;
+		case T_SubLink:
+			{
+				const SubLink *sublink = (const SubLink *) node;
+				Query	   *query = (Query *) sublink->subselect;
+
+				/* a subquery of one value raises where there are two */
+				if (sublink->subLinkType != ANY_SUBLINK && sublink->subLinkType != ALL_SUBLINK && sublink->subLinkType != EXISTS_SUBLINK &&
+					(sublink->subLinkType != EXPR_SUBLINK || !query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL))
+					return true;
+				return loud_walker(sublink->testexpr, context) || !is_quiet_query(query);
+			}
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CoalesceExpr:
+		case T_RelabelType:
+		case T_CollateExpr:
+		case T_ArrayExpr:
+		case T_List:
+		case T_TargetEntry:
+		case T_FromExpr:
+		case T_JoinExpr:
+			break;
+		default:
+			return true;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(loud_walker), context);
+}
+
+bool
+is_quiet(Node *node)
+{
+	return !loud_walker(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(node))), nullptr);
+}
+
+static bool
+is_quiet_relation(RangeTblEntry *rte)
+{
+	/* conditions of a policy, or below a security barrier, come before others: nothing is moved */
+	if (rte->securityQuals != NIL || rte->security_barrier || rte->lateral || rte->tablesample != nullptr)
+		return false;
+	switch (rte->rtekind)
+	{
+		case RTE_RELATION:
+			/* before version 16 an expanded view's query still names the view, which it does not read */
+			return rte->relkind == RELKIND_RELATION || rte->relkind == RELKIND_MATVIEW || rte->relkind == RELKIND_PARTITIONED_TABLE ||
+				rte->relkind == RELKIND_VIEW;
+		case RTE_SUBQUERY:
+			return is_quiet_query(rte->subquery);
+		case RTE_JOIN:
+			return is_quiet((Node *) rte->joinaliasvars);
+		case RTE_RESULT:
+			return true;
+#if PG_VERSION_NUM >= 180000
+		case RTE_GROUP:
+			return is_quiet((Node *) rte->groupexprs);
+#endif
+		default:
+			return false;
+	}
+}
+
+/* Also whether it gives the same rows each time it runs. */
+bool
+is_quiet_query(Query *query)
+{
+	ListCell   *lc;
+
+	if (query->commandType != CMD_SELECT || query->hasWindowFuncs || query->hasTargetSRFs || query->hasDistinctOn || query->hasModifyingCTE ||
+		query->hasRowSecurity || query->cteList != NIL || query->rowMarks != NIL || query->setOperations != nullptr ||
+		query->limitCount != nullptr || query->limitOffset != nullptr)
+		return false;
+	foreach(lc, query->groupClause)
+	{
+		if (!is_quiet_function(get_opcode(lfirst_node(SortGroupClause, lc)->eqop), NIL, InvalidOid))
+			return false;
+	}
+	foreach(lc, query->distinctClause)
+	{
+		if (!is_quiet_function(get_opcode(lfirst_node(SortGroupClause, lc)->eqop), NIL, InvalidOid))
+			return false;
+	}
+	foreach(lc, query->rtable)
+	{
+		if (!is_quiet_relation(lfirst_node(RangeTblEntry, lc)))
+			return false;
+	}
+	return is_quiet((Node *) query->jointree) && is_quiet((Node *) query->targetList) && is_quiet(query->havingQual);
+}
+
+}  // namespace gpuvm

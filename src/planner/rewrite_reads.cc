@@ -1,0 +1,111 @@
+/* rewrite_reads.cc: what expressions of a query tree read. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+}
+
+#include "planner/rewrite.h"
+
+namespace gpuvm {
+
+static bool
+read_walker(Node *node, void *context)
+{
+	LevelsRead *read = static_cast<LevelsRead *>(context);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Var))
+	{
+		int			level = static_cast<int>(((Var *) node)->varlevelsup) - read->depth;
+
+		read->own |= level == 0;
+		read->outer |= level == 1;
+		read->further |= level > 1;
+		return false;
+	}
+	/* an aggregate of another level is that one's to compute */
+	if (IsA(node, Aggref) && static_cast<int>(((Aggref *) node)->agglevelsup) > read->depth)
+		read->further = true;
+	if (IsA(node, GroupingFunc) && static_cast<int>(((GroupingFunc *) node)->agglevelsup) > read->depth)
+		read->further = true;
+	if (IsA(node, Query))
+	{
+		read->depth++;
+		query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(read_walker), context, 0);
+		read->depth--;
+		return false;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(read_walker), context);
+}
+
+LevelsRead
+levels_read(Node *node)
+{
+	LevelsRead	read = {};
+
+	read_walker(node, &read);
+	return read;
+}
+
+LevelsRead
+levels_read_by(Query *query)
+{
+	LevelsRead	read = {};
+
+	query_tree_walker(query, reinterpret_cast<bool (*)()>(read_walker), &read, 0);
+	return read;
+}
+
+List *
+conjuncts(Node *quals)
+{
+	List	   *parts = NIL;
+	ListCell   *lc;
+
+	if (quals == nullptr)
+		return NIL;
+	if (!IsA(quals, List) && !is_andclause(quals))
+		return list_make1(quals);
+	foreach(lc, IsA(quals, List) ? (List *) quals : ((BoolExpr *) quals)->args)
+		parts = list_concat(parts, conjuncts(static_cast<Node *>(lfirst(lc))));
+	return parts;
+}
+
+static List *
+conditions_below(Node *jointree)
+{
+	List	   *found = NIL;
+	ListCell   *lc;
+
+	if (IsA(jointree, FromExpr))
+	{
+		FromExpr   *from = (FromExpr *) jointree;
+
+		foreach(lc, from->fromlist)
+			found = list_concat(found, conditions_below(static_cast<Node *>(lfirst(lc))));
+		return list_concat(found, conjuncts(from->quals));
+	}
+	if (IsA(jointree, JoinExpr))
+	{
+		JoinExpr   *join = (JoinExpr *) jointree;
+
+		if (join->jointype == JOIN_INNER || join->jointype == JOIN_LEFT)
+			found = conditions_below(join->larg);
+		if (join->jointype == JOIN_INNER || join->jointype == JOIN_RIGHT)
+			found = list_concat(found, conditions_below(join->rarg));
+		if (join->jointype == JOIN_INNER)
+			found = list_concat(found, conjuncts(join->quals));
+	}
+	return found;
+}
+
+List *
+conditions_of(Query *query)
+{
+	return conditions_below((Node *) query->jointree);
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,441 @@
+/*
+ * rewrite_scalar.cc: a correlated aggregate becomes a join with a grouped subquery.
+ *
+ *	x < (SELECT f(agg(e)) FROM t WHERE t.k = o.k AND ...)
+ *
+ * asks for one group of SELECT k, agg(e) FROM t WHERE ... GROUP BY k, at most one, as the equality is that of the
+ * groups. Where the condition fails for what the subquery gives of no rows, that is a join; else, and in the target
+ * list, a left join, whose missing counts are 0. f stands outside, so that it is computed of groups asked for.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/stratnum.h"
+#include "catalog/pg_opfamily.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_node.h"
+#include "parser/parse_oper.h"
+#include "parser/parse_relation.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+#include "pg/compat.h"
+#include "planner/rewrite.h"
+
+namespace gpuvm {
+
+/* btree's operator family of floats has no name in PostgreSQL's headers */
+constexpr Oid FLOAT_FAMILY = 1970;
+
+/* A subquery of one value that can be grouped by what it is correlated by. */
+struct Scalar
+{
+	Query	   *body;
+	Expr	   *value;			/* over its aggregates, and the outer level's columns */
+	List	   *aggs;			/* those that differ */
+	List	   *stays;			/* conditions without the outer level */
+	List	   *equal;			/* OpExpr with the outer level; and its sides: */
+	List	   *inner;
+	List	   *outer;			/* in the outer level's numbers */
+};
+
+/* Are values that the operator finds equal to one value always of one group, and of no two? */
+static bool
+is_group_equality(const OpExpr *op, Node *inner)
+{
+	Oid			eqop;
+	bool		hashable;
+
+	get_sort_group_operators(exprType(inner), false, false, false, nullptr, &eqop, nullptr, &hashable);
+	return OidIsValid(eqop) && hashable && op->inputcollid == exprCollation(inner) &&
+		(op->opno == eqop || get_op_opfamily_strategy(op->opno, INTEGER_BTREE_FAM_OID) == BTEqualStrategyNumber ||
+		 get_op_opfamily_strategy(op->opno, FLOAT_FAMILY) == BTEqualStrategyNumber) &&
+		op_mergejoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))) &&
+		op_hashjoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))) &&
+		is_quiet_function(get_opcode(op->opno), op->args, op->inputcollid);
+}
+
+/* Takes a condition that reads the outer level: an equality with it, or the subquery stays. */
+static bool
+take_equality(Scalar *s, Node *condition)
+{
+	OpExpr	   *op = (OpExpr *) condition;
+	Node	   *sides[2];
+	int			inner;
+	LevelsRead	read[2];
+
+	if (!IsA(condition, OpExpr) || list_length(op->args) != 2)
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		sides[i] = static_cast<Node *>(list_nth(op->args, i));
+		read[i] = levels_read(sides[i]);
+		if (read[i].further || (read[i].own && read[i].outer) || checkExprHasSubLink(sides[i]) || !is_quiet(sides[i]))
+			return false;
+	}
+	inner = read[0].own ? 0 : 1;
+	if (!read[inner].own || !read[1 - inner].outer || !is_group_equality(op, sides[inner]))
+		return false;
+	s->equal = lappend(s->equal, op);
+	s->inner = lappend(s->inner, sides[inner]);
+	sides[1 - inner] = static_cast<Node *>(copyObjectImpl(sides[1 - inner]));
+	IncrementVarSublevelsUp(sides[1 - inner], -1, 1);
+	s->outer = lappend(s->outer, sides[1 - inner]);
+	return true;
+}
+
+/* Collects the aggregates of the value; true if it reads anything else of the subquery. */
+static bool
+value_walker(Node *node, void *context)
+{
+	Scalar	   *s = static_cast<Scalar *>(context);
+
+	if (node == nullptr)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Aggref:
+			{
+				LevelsRead	read = levels_read(node);
+
+				s->aggs = list_append_unique(s->aggs, node);
+				return read.outer || read.further || checkExprHasSubLink(node) || !is_quiet(node);
+			}
+		case T_Var:
+			return ((Var *) node)->varlevelsup != 1;
+		case T_SubLink:
+		case T_GroupingFunc:
+		case T_WindowFunc:
+			return true;
+		default:
+			return expression_tree_walker(node, reinterpret_cast<bool (*)()>(value_walker), context);
+	}
+}
+
+/* Can it be a grouped subquery? It is not changed. */
+static bool
+analyse(const SubLink *sublink, Scalar *s)
+{
+	Query	   *body = (Query *) sublink->subselect;
+	LevelsRead	read;
+	ListCell   *lc;
+
+	if (sublink->subLinkType != EXPR_SUBLINK || !body->hasAggs || body->groupClause != NIL || body->groupingSets != NIL || body->havingQual != nullptr ||
+		body->distinctClause != NIL || body->sortClause != NIL || list_length(body->targetList) != 1 || !is_quiet_query(body))
+		return false;
+	*s = Scalar{body, linitial_node(TargetEntry, body->targetList)->expr};
+	if (value_walker((Node *) s->value, s) || s->aggs == NIL)
+		return false;
+	foreach(lc, conjuncts(body->jointree->quals))
+	{
+		Node	   *condition = static_cast<Node *>(lfirst(lc));
+
+		read = levels_read(condition);
+		if (read.outer || read.further)
+		{
+			if (!take_equality(s, condition))
+				return false;
+		}
+		else
+			s->stays = lappend(s->stays, condition);
+	}
+	/* what is left must not know of the outer level */
+	read = levels_read((Node *) body->jointree->fromlist);
+	if (s->equal == NIL || read.outer || read.further)
+		return false;
+	foreach(lc, body->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		read = rte->rtekind == RTE_SUBQUERY ? levels_read_by(rte->subquery) : levels_read((Node *) rte->joinaliasvars);
+		/* of a subquery the outer level is this one, and it is none of LATERAL */
+		if (read.outer || read.further)
+			return false;
+	}
+	return true;
+}
+
+/* What becomes of the aggregates in the value. */
+enum class Aggregates { Empty, Joined, LeftJoined };
+struct ReplaceAggregates
+{
+	const Scalar *s;
+	Aggregates	by;
+	int			rtindex;
+	int			join_rtindex;
+};
+
+static bool
+is_count(const Aggref *agg)
+{
+	return agg->aggfnoid == F_COUNT_ || agg->aggfnoid == F_COUNT_ANY;
+}
+
+static Node *
+replace_aggregates(Node *node, void *context)
+{
+	const ReplaceAggregates *r = static_cast<const ReplaceAggregates *>(context);
+
+	if (node == nullptr)
+		return nullptr;
+	if (IsA(node, Aggref))
+	{
+		const Aggref *agg = (const Aggref *) node;
+		Const	   *none = is_count(agg) ? makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false, FLOAT8PASSBYVAL)
+			: makeNullConst(agg->aggtype, -1, agg->aggcollid);
+		int			i = 0;
+		Var		   *var;
+		CoalesceExpr *coalesce;
+
+		if (r->by == Aggregates::Empty)
+			return (Node *) none;
+		while (!equal(list_nth(r->s->aggs, i), agg))
+			i++;
+		var = makeVar(r->rtindex, i + 1, agg->aggtype, -1, agg->aggcollid, 0);
+		if (r->by == Aggregates::Joined)
+			return (Node *) var;
+		compat_set_nulled(var, r->join_rtindex);
+		if (!is_count(agg))
+			return (Node *) var;
+		coalesce = makeNode(CoalesceExpr);
+		coalesce->coalescetype = agg->aggtype;
+		coalesce->args = list_make2(var, none);
+		coalesce->location = -1;
+		return (Node *) coalesce;
+	}
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_aggregates), context);
+}
+
+/* The value at the outer level. */
+static Node *
+outer_value(const Scalar *s, Aggregates by, int rtindex)
+{
+	ReplaceAggregates r = {s, by, rtindex, rtindex + 1};
+	Node	   *value = static_cast<Node *>(copyObjectImpl(s->value));
+
+	IncrementVarSublevelsUp(value, -1, 1);
+	return replace_aggregates(value, &r);
+}
+
+struct ReplaceSubLink
+{
+	const SubLink *sublink;
+	Node	   *by;
+};
+
+/* Subqueries are not copied: they are found by their address again. */
+static Node *
+replace_sublink(Node *node, void *context)
+{
+	const ReplaceSubLink *r = static_cast<const ReplaceSubLink *>(context);
+
+	if (node == nullptr)
+		return nullptr;
+	if (IsA(node, SubLink))
+		return (const SubLink *) node == r->sublink ? r->by : node;
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_sublink), context);
+}
+
+static Node *
+replaced(Node *expr, const SubLink *sublink, Node *by)
+{
+	ReplaceSubLink r = {sublink, by};
+
+	return replace_sublink(expr, &r);
+}
+
+static bool
+sublink_walker(Node *node, void *context)
+{
+	List	  **sublinks = static_cast<List **>(context);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, SubLink))
+	{
+		if (((SubLink *) node)->subLinkType == EXPR_SUBLINK)
+			*sublinks = lappend(*sublinks, node);
+		return false;
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(sublink_walker), context);
+}
+
+/* The subquery, grouped, joins the level's range table; returns its number there. */
+static int
+add_grouped(RewriteLevel *level, const Scalar *s)
+{
+	Query	   *body = s->body;
+	ParseState *pstate = make_parsestate(nullptr);
+	List	   *quals = s->stays;
+	int			n = 0;
+	ListCell   *lc;
+
+	if (level->reduce)
+	{
+		List	   *reducing = reducing_conditions(level, s->equal, s->inner, s->outer);
+
+		body->hasSubLinks |= reducing != NIL;
+		level->reduced |= reducing != NIL;
+		quals = list_concat_copy(quals, reducing);
+	}
+	body->jointree->quals = quals == NIL ? nullptr : (Node *) make_ands_explicit(quals);
+	body->targetList = NIL;
+	foreach(lc, s->aggs)
+	{
+		body->targetList = lappend(body->targetList, makeTargetEntry(static_cast<Expr *>(lfirst(lc)), n + 1, psprintf("value%d", n + 1), false));
+		n++;
+	}
+	foreach(lc, s->inner)
+	{
+		Node	   *key = static_cast<Node *>(lfirst(lc));
+		TargetEntry *entry = makeTargetEntry((Expr *) key, n + 1, psprintf("key%d", foreach_current_index(lc) + 1), false);
+		SortGroupClause *group = makeNode(SortGroupClause);
+
+		entry->ressortgroupref = group->tleSortGroupRef = foreach_current_index(lc) + 1;
+		get_sort_group_operators(exprType(key), false, false, false, &group->sortop, &group->eqop, nullptr, &group->hashable);
+		body->targetList = lappend(body->targetList, entry);
+		body->groupClause = lappend(body->groupClause, group);
+		n++;
+	}
+	addRangeTableEntryForSubquery(pstate, body, makeAlias("scalar_subquery", NIL), false, false);
+	level->query->rtable = lappend(level->query->rtable, linitial(pstate->p_rtable));
+	return list_length(level->query->rtable);
+}
+
+/* The equalities that the subquery was correlated by, now with its columns. */
+static List *
+join_conditions(const Scalar *s, int rtindex)
+{
+	List	   *conditions = NIL;
+
+	for (int i = 0; i < list_length(s->equal); i++)
+	{
+		OpExpr	   *op = static_cast<OpExpr *>(copyObjectImpl(list_nth(s->equal, i)));
+		Node	   *key = static_cast<Node *>(list_nth(s->inner, i));
+		Node	   *var = (Node *) makeVar(rtindex, list_length(s->aggs) + i + 1, exprType(key), exprTypmod(key), exprCollation(key), 0);
+		Node	   *outer = static_cast<Node *>(list_nth(s->outer, i));
+		bool		inner_first = equal(linitial(op->args), key);
+
+		op->args = inner_first ? list_make2(var, outer) : list_make2(outer, var);
+		conditions = lappend(conditions, op);
+	}
+	return conditions;
+}
+
+/* Does the condition, over the value of no rows, keep no row? And can it be asked for groups that no row asks for? */
+static bool
+fails_for_none(Node *condition, const SubLink *sublink, const Scalar *s)
+{
+	const Const *folded;
+
+	if (!is_quiet(replaced(condition, sublink, outer_value(s, Aggregates::Joined, 1))))
+		return false;
+	folded = (const Const *) eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(replaced(condition, sublink, outer_value(s, Aggregates::Empty, 1)))));
+	return IsA(folded, Const) && (folded->constisnull || !DatumGetBool(folded->constvalue));
+}
+
+static void
+add_left_join(RewriteLevel *level, const Scalar *s, int rtindex)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	JoinExpr   *join = makeNode(JoinExpr);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+
+	/* as that of MERGE: nothing names its columns */
+	rte->rtekind = RTE_JOIN;
+	rte->jointype = JOIN_LEFT;
+	rte->eref = makeAlias("scalar_subquery_join", NIL);
+	level->query->rtable = lappend(level->query->rtable, rte);
+	ref->rtindex = rtindex;
+	join->jointype = JOIN_LEFT;
+	join->rarg = (Node *) ref;
+	join->quals = (Node *) make_ands_explicit(join_conditions(s, rtindex));
+	join->rtindex = rtindex + 1;
+	level->outer_joins = lappend(level->outer_joins, join);
+}
+
+/*
+ * The expression with what can be rewritten in it: a condition, which then goes above the outer joins if `*above`, or
+ * of the target list (`above` NULL).
+ */
+static Node *
+rewrite_expression(RewriteLevel *level, Node *expr, bool *above)
+{
+	List	   *sublinks = NIL;
+	List	   *planned = NIL;
+	ListCell   *lc;
+
+	sublink_walker(expr, &sublinks);
+	if (sublinks == NIL)
+		return expr;
+	/* what the planner never gets to see must not raise an error */
+	sublink_walker(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(expr))), &planned);
+	if (list_length(planned) != list_length(sublinks))
+		return expr;
+	foreach(lc, sublinks)
+	{
+		const SubLink *sublink = lfirst_node(SubLink, lc);
+		Scalar		s;
+		bool		left;
+		int			rtindex;
+
+		if (!analyse(sublink, &s))
+			continue;
+		left = above == nullptr || !fails_for_none(expr, sublink, &s);
+		rtindex = list_length(level->query->rtable) + 1;
+		expr = replaced(expr, sublink, outer_value(&s, left ? Aggregates::LeftJoined : Aggregates::Joined, rtindex));
+		add_grouped(level, &s);
+		if (left)
+		{
+			add_left_join(level, &s, rtindex);
+			if (above != nullptr)
+				*above = true;
+		}
+		else
+		{
+			RangeTblRef *ref = makeNode(RangeTblRef);
+
+			ref->rtindex = rtindex;
+			level->from = lappend(level->from, ref);
+			level->quals = list_concat(level->quals, join_conditions(&s, rtindex));
+		}
+	}
+	return expr;
+}
+
+bool
+rewrite_scalars(RewriteLevel *level)
+{
+	Query	   *query = level->query;
+	int			before = list_length(query->rtable);
+	ListCell   *lc;
+
+	foreach(lc, conjuncts(query->jointree->quals))
+	{
+		bool		above = false;
+		Node	   *condition = rewrite_expression(level, static_cast<Node *>(lfirst(lc)), &above);
+
+		if (above)
+			level->outer_quals = lappend(level->outer_quals, condition);
+		else
+			level->quals = lappend(level->quals, condition);
+	}
+	/* a level's groups come behind its joins, its target list behind them */
+	if (!query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == nullptr)
+	{
+		foreach(lc, query->targetList)
+		{
+			TargetEntry *entry = lfirst_node(TargetEntry, lc);
+
+			entry->expr = (Expr *) rewrite_expression(level, (Node *) entry->expr, nullptr);
+		}
+	}
+	return list_length(query->rtable) > before;
+}
+
+}  // namespace gpuvm
