@@ -272,12 +272,52 @@ show_maps(const ScanPlan *plan, List *context, ExplainState *es)
 	}
 }
 
+/* The register's value is that of which result column of the first program? -1: of none. */
+static int
+stage_column(const Program *stage, int64 reg)
+{
+	for (int i = stage->parallel; i < stage->converge; i++)
+	{
+		if (stage->ops()[i].opcode == Opcode::Column && stage->ops()[i].p1 == reg)
+			return stage->ops()[i].p2;
+	}
+	return -1;
+}
+
+/* What the second program groups by: keys of the first, or the names of its aggregates. */
+static char *
+stage_keys(const PlanPart *part, List *context, bool prefix)
+{
+	const Program *stage = part->stage;
+	const Op   *names = part->program->ops();
+	StringInfoData buf;
+
+	while (names->opcode != Opcode::ResultColumn)
+		names++;
+	initStringInfo(&buf);
+	for (int i = stage->parallel; i < stage->converge; i++)
+	{
+		const Op   &op = stage->ops()[i];
+
+		for (int k = 0; op.opcode == Opcode::Group && k < op.p1; k++)
+		{
+			int			column = stage_column(stage, stage->aux()[op.p2 + k]);
+
+			appendStringInfoString(&buf, k > 0 ? ", " : "");
+			if (column >= 0 && column < list_length(part->keys))
+				appendStringInfoString(&buf, deparse_list(list_make1(list_nth(part->keys, column)), ", ", context, prefix));
+			else
+				appendStringInfoString(&buf, column < 0 ? "an expression" : part->program->names() + names[column].p4);
+		}
+	}
+	return buf.data;
+}
+
 /* One of several programs: what it groups by, what its stage then does, and what is asked of that. */
 static char *
 part_text(const ScanPlan *plan, const PlanPart *part, List *context)
 {
 	bool		prefix = plan->ncursors > 1;
-	int			nkeys = list_length(part->key_columns);
 	StringInfoData buf;
 
 	initStringInfo(&buf);
@@ -285,7 +325,7 @@ part_text(const ScanPlan *plan, const PlanPart *part, List *context)
 	if (part->filter != NIL)
 		appendStringInfo(&buf, " where %s", deparse_list(part->filter, " AND ", context, prefix));
 	if (part->stage != nullptr)
-		appendStringInfo(&buf, ", then by (%s)", deparse_list(list_truncate(list_copy(part->keys), nkeys), ", ", context, prefix));
+		appendStringInfo(&buf, ", then by (%s)", stage_keys(part, context, prefix));
 	if (part->count_groups)
 		appendStringInfoString(&buf, ", number of groups");
 	return buf.data;

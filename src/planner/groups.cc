@@ -20,6 +20,7 @@ extern "C" {
 
 #include "compiler/compile.h"
 #include "compiler/functions.h"
+#include "planner/aggregation.h"
 #include "planner/cost.h"
 #include "planner/paths.h"
 #include "planner/scan_plan.h"
@@ -29,19 +30,14 @@ namespace gpuvm {
 /* A CUBE of seven has 128 sets. */
 constexpr int MAX_PARTS = 64;
 
+/* Costs within this factor are alike, for the planner, too. */
+constexpr double SAME_COST = 1.01;
+
 constexpr const char *TOO_MANY = "the query has too many group keys and aggregates";
 
 /* -- raw columns ---------------------------------------------------------------------- */
 
 /* Replaces keys, aggregates and GROUPING()s by Vars over the raw columns. */
-struct RawContext
-{
-	List	   *keys;
-	List	   *aggs;			/* and columns that depend on the keys, so that any row of a group has them */
-	List	   *groupings;
-	bool		failed;			/* a column is left that is none of these */
-};
-
 static Node *
 to_raw(Node *node, void *context)
 {
@@ -107,40 +103,15 @@ collect_raw(List *exprs, RawContext *raw)
 
 /* -- parts ------------------------------------------------------------------------------ */
 
-/* Aggregates of the DISTINCT values of one argument. */
-struct DistinctValues
-{
-	Expr	   *arg;
-	Expr	   *filter;
-	List	   *aggs;			/* their numbers in RawContext.aggs */
-};
-
-/* A path in the making. */
-struct Aggregation
-{
-	PlannerInfo *root;
-	RelOptInfo *rel;
-	const ScanShape *shape;
-	RawContext	raw;
-	List	   *plain;			/* the numbers of aggregates whose values need not be different */
-	DistinctValues *distinct;
-	int			ndistinct;
-	ScanPlan	plan;
-	CompileInput input;
-	const char *reason;
-	const char *hint;
-};
-
-static bool
-refuse(Aggregation *a, const char *reason, const char *hint = nullptr)
+bool
+aggregation_refuse(Aggregation *a, const char *reason, const char *hint)
 {
 	a->reason = reason;
 	a->hint = hint;
 	return false;
 }
 
-/* Are two values of it the same group for the machine when the operator says that they are equal? */
-static bool
+bool
 can_be_key(Node *key, Oid eqop, const char **reason)
 {
 	const FnEntry *fn = lookup_function(get_opcode(eqop));
@@ -179,8 +150,7 @@ plain_aggregate(const Aggref *agg, bool filtered)
 	return plain;
 }
 
-/* Sorts the aggregates into plain ones and those of each DISTINCT argument. */
-static bool
+bool
 sort_aggregates(Aggregation *a)
 {
 	ListCell   *lc;
@@ -201,7 +171,7 @@ sort_aggregates(Aggregation *a)
 			continue;
 		}
 		if (!plan_aggregate(plain_aggregate(agg, true), &a->input, &ap))
-			return refuse(a, a->input.reason, a->input.hint);
+			return aggregation_refuse(a, a->input.reason, a->input.hint);
 		if (agg->aggfnoid == F_COUNT_ || agg->aggfnoid == F_COUNT_ANY)
 			a->plan.counts = lappend_int(a->plan.counts, list_length(a->raw.keys) + number);
 		if (agg->aggdistinct == NIL || (ap.kind == FinalKind::Direct && is_idempotent(ap.parts[0])))
@@ -211,9 +181,9 @@ sort_aggregates(Aggregation *a)
 		}
 		arg = linitial_node(TargetEntry, agg->args)->expr;
 		if (list_length(agg->args) != 1)
-			return refuse(a, psprintf("%s(DISTINCT) of several arguments is not supported", get_func_name(agg->aggfnoid)));
+			return aggregation_refuse(a, psprintf("%s(DISTINCT) of several arguments is not supported", get_func_name(agg->aggfnoid)));
 		if (!can_be_key((Node *) arg, linitial_node(SortGroupClause, agg->aggdistinct)->eqop, &reason))
-			return refuse(a, psprintf("%s(DISTINCT): %s", get_func_name(agg->aggfnoid), reason));
+			return aggregation_refuse(a, psprintf("%s(DISTINCT): %s", get_func_name(agg->aggfnoid), reason));
 		for (i = 0; i < a->ndistinct; i++)
 		{
 			if (equal(a->distinct[i].arg, arg) && equal(a->distinct[i].filter, agg->aggfilter))
@@ -252,8 +222,7 @@ any_value(Var *column)
 	return ap;
 }
 
-/* What the aggregates with these numbers are made of, and how they are ended, behind nkeys result columns. */
-static bool
+bool
 plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate *aggs, int *naggs, PlanPart *part)
 {
 	ListCell   *lc;
@@ -266,14 +235,14 @@ plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate
 		if (IsA(list_nth(a->raw.aggs, lfirst_int(lc)), Var))
 			ap = any_value(static_cast<Var *>(list_nth(a->raw.aggs, lfirst_int(lc))));
 		else if (!plan_aggregate(plain_aggregate(list_nth_node(Aggref, a->raw.aggs, lfirst_int(lc)), !distinct), &a->input, &ap))
-			return refuse(a, a->input.reason, a->input.hint);
+			return aggregation_refuse(a, a->input.reason, a->input.hint);
 		final = list_make2_int(static_cast<int>(ap.kind), static_cast<int>(ap.extra));
 		for (int i = 0; i < ap.nparts; i++)
 			final = lappend_int(final, nkeys + add_vm_aggregate(aggs, naggs, ap.parts[i]));
 		part->finals = lappend(part->finals, final);
 		part->final_columns = lappend_int(part->final_columns, list_length(a->raw.keys) + lfirst_int(lc));
 	}
-	return *naggs + nkeys <= PROGRAM_MAX_COLUMNS || refuse(a, TOO_MANY);
+	return *naggs + nkeys <= PROGRAM_MAX_COLUMNS || aggregation_refuse(a, TOO_MANY);
 }
 
 /* Compiles what groups by the keys, adds it to the plan, and lets the next one share its parameters and maps. */
@@ -285,18 +254,18 @@ add_program(Aggregation *a, CompileInput *input, List *keys, const VmAggregate *
 
 	if (a->plan.nparts == MAX_PARTS)
 	{
-		refuse(a, psprintf("the query needs more than %d programs for its grouping sets and DISTINCT aggregates", MAX_PARTS));
+		aggregation_refuse(a, psprintf("the query needs more than %d programs for its grouping sets and DISTINCT aggregates", MAX_PARTS));
 		return nullptr;
 	}
 	if (!compile_groups(input, keys, aggs, naggs, compiled))
 	{
-		refuse(a, input->reason, input->hint);
+		aggregation_refuse(a, input->reason, input->hint);
 		return nullptr;
 	}
 	a->input.before = compiled;
 	if (!plan_compiled(a->root, a->shape, *compiled, &a->plan, &reason))
 	{
-		refuse(a, reason);
+		aggregation_refuse(a, reason);
 		return nullptr;
 	}
 	return &a->plan.parts[a->plan.nparts - 1];
@@ -405,14 +374,14 @@ add_distinct_part(Aggregation *a, List *keys, const DistinctValues *values)
 
 		if (list_length(values->aggs) > 8)
 		{
-			refuse(a, TOO_MANY);
+			aggregation_refuse(a, TOO_MANY);
 			return nullptr;
 		}
 		if (!plan_finals(a, values->aggs, true, list_length(keys), aggs, &naggs, &planned))
 			return nullptr;
 		if (!compile_stage(&a->input, a->input.before, aggs, naggs, &stage))
 		{
-			refuse(a, a->input.reason);
+			aggregation_refuse(a, a->input.reason);
 			return nullptr;
 		}
 		planned.stage = stage.program;
@@ -511,7 +480,7 @@ add_sets(Aggregation *a, List *clause)
 	foreach(lc, a->raw.groupings)
 	{
 		if (lfirst_node(GroupingFunc, lc)->agglevelsup != 0)
-			return refuse(a, "GROUPING() belongs to an outer query");
+			return aggregation_refuse(a, "GROUPING() belongs to an outer query");
 	}
 	if (a->root->parse->groupingSets == NIL)
 	{
@@ -526,12 +495,12 @@ add_sets(Aggregation *a, List *clause)
 	{
 		/* the query's other constants that look like it are not the key */
 		if (!contain_var_clause(static_cast<Node *>(lfirst(lc))))
-			return refuse(a, "a key of the grouping sets has no columns");
+			return aggregation_refuse(a, "a key of the grouping sets has no columns");
 		/* PostgreSQL keeps the two apart by their place in the query, which expressions over them do not tell */
 		for_each_from(other, a->raw.keys, foreach_current_index(lc) + 1)
 		{
 			if (equal(lfirst(lc), lfirst(other)))
-				return refuse(a, "two keys of the grouping sets are the same expression");
+				return aggregation_refuse(a, "two keys of the grouping sets are the same expression");
 		}
 	}
 	foreach(lc, a->root->parse->groupingSets)
@@ -545,7 +514,7 @@ add_sets(Aggregation *a, List *clause)
 			int			key = key_of_ref(clause, lfirst_int(ref));
 
 			if (key < 0)
-				return refuse(a, "a grouping set has a key that is not in GROUP BY");
+				return aggregation_refuse(a, "a grouping set has a key that is not in GROUP BY");
 			columns = lappend_int(columns, key);
 		}
 		if (!add_set(a, foreach_current_index(lc), columns, grouping_values(a, set)))
@@ -564,6 +533,37 @@ add_raw_type(ScanPlan *plan, Oid type, int32 typmod, Oid collation)
 	plan->raw_collations = lappend_oid(plan->raw_collations, collation);
 }
 
+void
+collect_aggregates(Aggregation *a, List *exprs)
+{
+	collect_raw(exprs, &a->raw);
+}
+
+bool
+plan_output(Aggregation *a, List *exprs, List *having)
+{
+	a->plan.exprs = (List *) to_raw((Node *) exprs, &a->raw);
+	a->plan.having = (List *) to_raw((Node *) having, &a->raw);
+	if (a->raw.failed)
+		return aggregation_refuse(a, "the output needs a column that is neither grouped nor aggregated");
+	fix_opfuncids((Node *) a->plan.exprs);
+	fix_opfuncids((Node *) a->plan.having);
+	return true;
+}
+
+void
+plan_raw_types(Aggregation *a)
+{
+	ListCell   *lc;
+
+	foreach(lc, list_concat(list_concat_copy(a->raw.keys, a->raw.aggs), a->raw.groupings))
+	{
+		Node	   *node = static_cast<Node *>(lfirst(lc));
+
+		add_raw_type(&a->plan, exprType(node), exprTypmod(node), exprCollation(node));
+	}
+}
+
 /* Everything but the path itself; false with a reason. */
 static bool
 plan_groups(Aggregation *a, PathTarget *target, List *clause, List *having)
@@ -578,29 +578,66 @@ plan_groups(Aggregation *a, PathTarget *target, List *clause, List *having)
 		const char *reason = nullptr;
 
 		if (!can_be_key(key, sgc->eqop, &reason))
-			return refuse(a, reason);
+			return aggregation_refuse(a, reason);
 		a->raw.keys = lappend(a->raw.keys, key);
 	}
-	collect_raw(list_concat_copy(target->exprs, having), &a->raw);
+	collect_aggregates(a, list_concat_copy(target->exprs, having));
 	collect_dependent((Node *) target->exprs, &a->raw);
 	collect_dependent((Node *) having, &a->raw);
-	if (!sort_aggregates(a))
+	if (!sort_aggregates(a) || !plan_output(a, target->exprs, having) || !add_sets(a, clause))
 		return false;
-	a->plan.exprs = (List *) to_raw((Node *) target->exprs, &a->raw);
-	a->plan.having = (List *) to_raw((Node *) having, &a->raw);
-	if (a->raw.failed)
-		return refuse(a, "the output needs a column that is neither grouped nor aggregated");
-	if (!add_sets(a, clause))
-		return false;
-	foreach(lc, list_concat(list_concat_copy(a->raw.keys, a->raw.aggs), a->raw.groupings))
-	{
-		Node	   *node = static_cast<Node *>(lfirst(lc));
-
-		add_raw_type(&a->plan, exprType(node), exprTypmod(node), exprCollation(node));
-	}
-	fix_opfuncids((Node *) a->plan.exprs);
-	fix_opfuncids((Node *) a->plan.having);
+	plan_raw_types(a);
 	return true;
+}
+
+/* Does the path group, by a sort or a hash table of its own, what our path for the input gives? */
+static bool
+groups_our_rows(const Path *path, const RelOptInfo *input)
+{
+	bool		groups = false;
+
+	for (;;)
+	{
+		switch (path->pathtype)
+		{
+			case T_Agg:
+				groups = groups || ((const AggPath *) path)->aggstrategy != AGG_SORTED;
+				path = ((const AggPath *) path)->subpath;
+				break;
+			case T_Group:
+				path = ((const GroupPath *) path)->subpath;
+				break;
+			case T_Sort:
+				groups = true;
+				path = ((const SortPath *) path)->subpath;
+				break;
+			case T_Result:
+				if (!IsA(path, ProjectionPath))
+					return false;
+				path = ((const ProjectionPath *) path)->subpath;
+				break;
+			default:
+				return groups && path->parent == input && is_gpuvm_path(path);
+		}
+	}
+}
+
+/*
+ * Groups that PostgreSQL makes of rows that a program hands out take what the program takes, and more, by how many rows
+ * there are: that is an estimate, and where it says a few, the planner takes the sort's order for worth what is left.
+ */
+static void
+drop_groups_of_rows(RelOptInfo *grouped_rel, const RelOptInfo *input, const Path *ours)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouped_rel->pathlist)
+	{
+		const Path *path = static_cast<const Path *>(lfirst(lc));
+
+		if (groups_our_rows(path, input) && path->total_cost * SAME_COST >= ours->total_cost)
+			grouped_rel->pathlist = foreach_delete_current(grouped_rel->pathlist, lc);
+	}
 }
 
 void
@@ -609,6 +646,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	Aggregation *a = static_cast<Aggregation *>(palloc0(sizeof(Aggregation)));
 	Path	   *alternative = alternative_path(grouped_rel);
 	ProgramRows rows = {};
+	CustomPath *path;
 	double		map_cost;
 
 	if (alternative == nullptr)
@@ -626,13 +664,14 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	fill_cursors(root, shape, &a->plan);
 	plan_delta(&a->plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &a->plan);
-	offer_path(grouped_rel, make_path(grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost));
+	path = make_path(grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost);
+	drop_groups_of_rows(grouped_rel, rel, &path->path);
+	offer_path(grouped_rel, path);
 }
 
 /* -- the number of groups ---------------------------------------------------------------- */
 
-/* Our path among those of a subquery, if it aggregates by one program and hands out every group. */
-static CustomPath *
+CustomPath *
 groups_path_of(RelOptInfo *rel)
 {
 	ListCell   *lc;
@@ -647,7 +686,7 @@ groups_path_of(RelOptInfo *rel)
 		ScanPlan   *plan = scan_plan_from_list(path->custom_private);
 
 		/* children belong to the subquery's planner */
-		if (plan->kind == SCAN_GROUPS && plan->nparts == 1 && list_length(path->custom_paths) == 1 && plan->parts[0].key_columns != NIL && plan->having == NIL &&
+		if (plan->kind == SCAN_GROUPS && plan->nparts == 1 && list_length(path->custom_paths) == 1 && plan->parts[0].key_columns != NIL &&
 			!contain_volatile_functions(reinterpret_cast<Node *>(path->path.pathtarget->exprs)))
 			return path;
 	}
@@ -661,7 +700,7 @@ is_count_star(const Aggref *agg)
 		agg->aggsplit == AGGSPLIT_SIMPLE;
 }
 
-void
+bool
 add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra)
 {
 	Query	   *parse = root->parse;
@@ -676,16 +715,19 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 
 	if (parse->groupClause != NIL || parse->groupingSets != NIL || rel->baserestrictinfo != NIL ||
 		!bms_is_empty(rel->lateral_relids) || rel->subroot == nullptr || rel->subroot->init_plans != NIL)
-		return;
+		return false;
 	collect_raw(list_concat_copy(target->exprs, having), &raw);
 	if (list_length(raw.aggs) != 1 || !is_count_star(linitial_node(Aggref, raw.aggs)))
-		return;
+		return false;
 	counted = groups_path_of(rel);
 	alternative = alternative_path(grouped_rel);
 	if (counted == nullptr || alternative == nullptr)
-		return;
+		return false;
 
 	plan = scan_plan_from_list(counted->custom_private);
+	/* every group is to be counted */
+	if (plan->having != NIL)
+		return false;
 	part = &plan->parts[0];
 	part->count_groups = true;
 	part->key_columns = NIL;
@@ -696,7 +738,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	plan->exprs = (List *) to_raw((Node *) target->exprs, &raw);
 	plan->having = (List *) to_raw((Node *) having, &raw);
 	if (raw.failed)
-		return;
+		return false;
 	fix_opfuncids((Node *) plan->exprs);
 	fix_opfuncids((Node *) plan->having);
 	plan->raw_types = plan->raw_typmods = plan->raw_collations = NIL;
@@ -707,6 +749,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	/* it does what that one does, and hands out nothing */
 	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
 	offer_path(grouped_rel, path);
+	return true;
 }
 
 }  // namespace gpuvm

@@ -210,8 +210,11 @@ CustomPath *make_path(RelOptInfo *rel, PathTarget *target, const ScanShape *shap
 void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *clause,
 							List *having);
 
-/* Adds a path for SELECT count(*) FROM (an aggregation by a path of ours): it asks for the number of groups alone. */
-void		add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra);
+/* Adds a path for SELECT count(*) FROM (an aggregation by a path of ours): it asks for the number of groups alone. Did it? */
+bool		add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra);
+
+/* group_stage.cc: adds a path for an aggregation over a subquery that aggregates by a path of ours: its program, and a stage. */
+void		add_group_stage_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having);
 
 }  // namespace gpuvm
 

@@ -235,8 +235,11 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	}
 	else if (input_rel->reloptkind != RELOPT_BASEREL)
 		return;
-	else if (input_rel->rtekind == RTE_SUBQUERY && !distinct)
-		add_group_count_path(root, input_rel, output_rel, grouping);
+	else if (input_rel->rtekind == RTE_SUBQUERY)
+	{
+		if (distinct || !add_group_count_path(root, input_rel, output_rel, grouping))
+			add_group_stage_path(root, input_rel, output_rel, target, clause, having);
+	}
 	else if (input_rel->rtekind == RTE_RELATION)
 	{
 		ScanTarget	scan = {};
