@@ -311,6 +311,7 @@ else
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
 		wanted tpch && tpch_suite
+		wanted ssb && suite_started=$SECONDS && workload_suite "Star Schema Benchmark" ssb
 		cluster_drop "$cluster"
 		cluster=
 	fi

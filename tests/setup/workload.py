@@ -51,12 +51,12 @@ def columns_of(create):
 
 
 def tpch_files(program, scale, folder):
-    """{table: file} by TPC-H's generator, made once."""
+    """{table: [its file]} by TPC-H's generator, made once."""
     if not os.path.exists(folder):
         shutil.rmtree(folder + ".new", ignore_errors=True)
         subprocess.run([program, "csv", "-s", f"{scale:g}", "--output-dir", folder + ".new"], check=True, stdout=subprocess.DEVNULL)
         os.rename(folder + ".new", folder)
-    return {name[:-4]: os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".csv")}
+    return {name[:-4]: [os.path.join(folder, name)] for name in os.listdir(folder) if name.endswith(".csv")}
 
 
 def set_all(conn, settings):
@@ -88,8 +88,9 @@ def load(host, database, tables, files, indexes, threads):
         return run
 
     def fill(cur, table):
-        with open(files[table], "rb") as f:
-            cur.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)", f, size=1 << 20)
+        for path in files[table]:
+            with open(path, "rb") as f:
+                cur.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)", f, size=1 << 20)
         for index in indexes.get(table, ()):
             cur.execute(f"CREATE INDEX ON {table} ({index})")
 
@@ -104,7 +105,7 @@ def load(host, database, tables, files, indexes, threads):
             raise SystemExit(f"gpuvm.import('{table}') imported {imported} of {rows} rows")
     # One step after the other: a COPY or ANALYZE would keep a VACUUM from finding rows visible to all. The largest tables
     # first: with two processors the others fit beside them.
-    largest = sorted(tables, key=lambda t: -os.path.getsize(files[t]))
+    largest = sorted(tables, key=lambda t: -sum(map(os.path.getsize, files[t])))
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
         for step in (fill, vacuum, take):
             list(pool.map(in_a_session(step), largest))

@@ -12,6 +12,40 @@ import workload
 from engines import NotRun, Postgres, TooSlow
 
 
+def copy(bench, table, path):
+    """A file into PostgreSQL, in a session of its own."""
+    conn = bench.connect()
+    with open(path, "rb") as f, conn.cursor() as cur:
+        cur.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)", f, size=1 << 20)
+    conn.close()
+
+
+def load(bench, tables, table, scale, generate):
+    """A table in every engine, without indexes, from the files that generate() names; what an earlier run left in PostgreSQL is used again."""
+    columns = workload.columns_of(tables[table])
+    what = f"scale {scale:g}, {columns}".replace("'", "")
+    p = bench.postgres
+    missing = p.value(f"SELECT obj_description(to_regclass('{table}'), 'pg_class')")[0] != what
+    paths = generate() if missing or bench.duckdb else []
+    if missing:
+        bench.progress(f"loading {table} into PostgreSQL")
+        p.execute(f"DROP TABLE IF EXISTS {table}")
+        p.execute(f"CREATE TABLE {table} ({', '.join(f'{n} {t} NOT NULL' for n, t in columns)})")
+        with concurrent.futures.ThreadPoolExecutor(len(paths)) as pool:
+            list(pool.map(lambda path: copy(bench, table, path), paths))
+        p.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+        p.execute(f"COMMENT ON TABLE {table} IS '{what}'")
+    p.execute(f"ALTER TABLE {table} SET (parallel_workers = {bench.options.threads})")
+    if bench.duckdb:
+        bench.progress(f"loading {table} into DuckDB")
+        types = ", ".join(f"'{n}': '{t}'" for n, t in columns)
+        bench.duckdb.conn.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM read_csv({paths}, header = true, columns = {{{types}}})")
+    if bench.gpuvm:
+        bench.progress(f"importing {table}")
+        p.execute(f"SELECT gpuvm.import('{table}')")
+    bench.loaded[table] = what
+
+
 def indexes(bench, tables, indexes):
     """Primary keys and those on foreign keys, for PostgreSQL's plans."""
     jobs = []
