@@ -16,6 +16,8 @@ extern "C" {
 
 #include <cmath>
 
+#include <cmath>
+
 #include "engine/abi.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
@@ -64,6 +66,24 @@ constexpr double ORDER_OPERATORS = 20;
 /* What is sorted in gpuvmd: devices leave it to the CPU. */
 constexpr bool CPU_SORTS = false;
 constexpr bool DEVICE_SORTS = false;
+
+/* From so many rows on a hash table leaves the caches, and from so many it is nearly all outside of them: then both take so many times as long. */
+constexpr double CACHED_ROWS = 65536;
+constexpr double UNCACHED_ROWS = 4194304;
+constexpr double UNCACHED = 2.5;
+/* So a pair's columns, which lie anywhere. */
+constexpr double UNCACHED_PAIR = 4;
+/* Keys that are there several times take so many times as long to build as different ones. */
+constexpr double REPEATED = 1.3;
+
+/* How many times as long a row takes in a table of so many rows as in a small one, if it takes `most` in a large one. */
+static double
+cache_factor(double rows, double most)
+{
+	double		share = log2(Max(rows, 1.0) / CACHED_ROWS) / log2(UNCACHED_ROWS / CACHED_ROWS);
+
+	return 1 + (most - 1) * Min(Max(share, 0.0), 1.0);
+}
 
 /* May a program run on a GPU that is ready? */
 static bool
@@ -154,11 +174,12 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				sorted[op.p1] = op.p3 != 0;
 				break;
 			case Opcode::HashInsert:
-				us += live * (sorted[op.p1] ? SORT_US : BUILD_US);
+				us += live * (sorted[op.p1] ? SORT_US : BUILD_US * cache_factor(live, UNCACHED) * (rows.repeated[op.p1] ? REPEATED : 1));
 				break;
 			case Opcode::Seek:
 			case Opcode::SeekRange:
-				us += live * (op.opcode == Opcode::Seek ? PROBE_US : RANGE_US) + rows.pairs[op.p1] * PAIR_US;
+				us += live * (op.opcode == Opcode::Seek ? PROBE_US * cache_factor(rows.filtered[op.p1], UNCACHED) : RANGE_US) +
+					rows.pairs[op.p1] * PAIR_US * cache_factor(rows.filtered[op.p1], UNCACHED_PAIR);
 				lanes = rows.pairs[op.p1];
 				op_us = OP_US;
 				break;

@@ -42,6 +42,7 @@ struct ProgramRows
 	double		filtered[PROGRAM_MAX_CURSORS];	/* that pass the relation's own conditions */
 	double		pairs[PROGRAM_MAX_CURSORS];	/* behind its Seek or Cross */
 	double		joined[PROGRAM_MAX_CURSORS];	/* behind its Match */
+	bool		repeated[PROGRAM_MAX_CURSORS];	/* its keys are there several times */
 };
 
 /* Sets path->startup_cost, total_cost for a program over these rows that hands out `rows_out`. */

@@ -97,8 +97,8 @@ count_rows(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const 
 
 	cursor->pairs = product;
 	shape->rows = joinrel->rows * more;
-	/* of a semijoin the selectivity would say how many rows find something */
-	if (cursor->keys != NIL && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))
+	/* the table has one row for each key, if nothing else is asked of it; the selectivity would say how many rows find something */
+	if (cursor->keys != NIL && cursor->conditions == NIL && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))
 		cursor->pairs = outer->shape.rows;
 	else if (equalities != NIL)
 	{

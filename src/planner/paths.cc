@@ -244,6 +244,7 @@ expected_rows(const ScanShape *shape)
 		rows.filtered[i] = c->rows;
 		rows.pairs[i] = c->counted ? 0 : c->pairs;
 		rows.joined[i] = !c->counted ? c->joined : i == 1 ? rows.filtered[0] : rows.joined[i - 1];
+		rows.repeated[i] = i > 0 && c->keys != NIL && c->pairs > 1.5 * (i == 1 ? c[-1].rows : c[-1].joined);
 	}
 	return rows;
 }
