@@ -81,10 +81,10 @@ bool		compiles(CompileInput *input, List *exprs);
 bool		can_raise(const Expr *expr);
 
 /*
- * Rows: those that pass every condition, with the columns of `vars` and, for a
- * single relation, last, the row's position.
+ * Rows: those that pass every condition, with the columns of `vars`, the values of `hidden`, by which they are sorted
+ * (those of dictionary types are ranks under their `collations`), and, for a single relation, last, the row's position.
  */
-bool		compile_rows(CompileInput *input, List *vars, CompiledProgram *out);
+bool		compile_rows(CompileInput *input, List *vars, List *hidden, List *collations, CompiledProgram *out);
 
 /* What an aggregate takes of its argument. */
 enum class AggInput : int

@@ -632,11 +632,25 @@ cursor_of_var(const CompileInput *input, const Var *var)
 	return -1;
 }
 
+/* A value that rows are sorted by. */
+static int
+compile_hidden(Compiler *c, const Expr *expr, Oid collation)
+{
+	Oid			type = exprType(reinterpret_cast<const Node *>(expr));
+
+	if (value_type(type).form != ValueForm::Dictionary)
+		return compile_value(c, expr);
+	if (!dictionary_equality(type, exprTypmod(reinterpret_cast<const Node *>(expr)), collation))
+		return refuse(c, "values of an expression of type %s may be equal without being the same", format_type_be(type));
+	return compile_rank(c, expr, collation);
+}
+
 static bool
-rows_program(CompileInput *input, List *vars, CompiledProgram *out)
+rows_program(CompileInput *input, List *vars, List *hidden, List *collations, CompiledProgram *out)
 {
 	Compiler   *c = start_program(input);
-	int			n = list_length(vars);
+	int			nvars = list_length(vars);
+	int			n = nvars + list_length(hidden);
 	/* a row of one relation has its position, one of none of the columns has something */
 	int			extra = input->ncursors == 1 || n == 0 ? 1 : 0;
 	int			extra_reg = -1;
@@ -671,7 +685,21 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 			 c->b->add_name(cursor_column_name(&input->cursors[cursor], var->varattno)));
 		c->outputs[i] = CachedColumn{cursor, var->varattno, new_reg(c, type)};
 	}
-	c->noutputs = n;
+	c->noutputs = nvars;
+	foreach(lc, hidden)
+	{
+		int			i = nvars + foreach_current_index(lc);
+		Oid			of = exprType(static_cast<Node *>(lfirst(lc)));
+		Type		type = value_type(of).form == ValueForm::Dictionary ? Type::I32 : vm_type(of);
+
+		if (type == Type::None)
+		{
+			refuse(c, "sorting by type %s is not supported", format_type_be(of));
+			return false;
+		}
+		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name("?column?"));
+		c->outputs[i] = CachedColumn{-1, 0, new_reg(c, type)};
+	}
 	if (extra > 0)
 	{
 		Type		type = input->ncursors == 1 ? Type::RowId : Type::Bool;
@@ -680,7 +708,7 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 		extra_reg = new_reg(c, type);
 	}
 
-	parallel = compile_source(c, vars);
+	parallel = compile_source(c, list_concat_copy(vars, hidden));
 	if (parallel < 0)
 		return false;
 	foreach(lc, vars)
@@ -695,6 +723,18 @@ rows_program(CompileInput *input, List *vars, CompiledProgram *out)
 		if (reg != o->reg)
 			emit(c, Opcode::Copy, c->b->reg_type[o->reg], o->reg, reg, 0);
 		c->info[o->reg] = c->info[reg];
+	}
+	foreach(lc, hidden)
+	{
+		int			to = c->outputs[nvars + foreach_current_index(lc)].reg;
+		int			reg = compile_hidden(c, static_cast<const Expr *>(lfirst(lc)), list_nth_oid(collations, foreach_current_index(lc)));
+
+		if (reg >= 0)
+			reg = convert(c, reg, static_cast<Type>(c->b->reg_type[to]));
+		if (reg < 0)
+			return false;
+		emit(c, Opcode::Copy, static_cast<Type>(c->b->reg_type[to]), to, reg, 0);
+		c->info[to] = c->info[reg];
 	}
 	if (input->ncursors == 1)
 		emit(c, Opcode::Rowid, Type::RowId, extra_reg, 0, 0);
@@ -958,9 +998,9 @@ compiles(CompileInput *input, List *exprs)
 }
 
 bool
-compile_rows(CompileInput *input, List *vars, CompiledProgram *out)
+compile_rows(CompileInput *input, List *vars, List *hidden, List *collations, CompiledProgram *out)
 {
-	return said_why(input, rows_program(input, vars, out));
+	return said_why(input, rows_program(input, vars, hidden, collations, out));
 }
 
 bool

@@ -134,7 +134,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
 	begin_parts(state);
 	if (state->plan->kind == SCAN_ROWS)
-		state->nvalues = state->plan->ncursors == 1 ? state->part->ncols - 1 : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
+		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL ? state->part->ncols - 1 : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
 	state->row_slot = node->ss.ss_ScanTupleSlot;
 	find_order(state);
 	state->own_values = state->row_slot->tts_values;

@@ -357,7 +357,7 @@ show_groups(const ScanPlan *plan, List *context, ExplainState *es)
 
 /* As PostgreSQL's Sort has it: ASC and the nulls' usual place go without saying. */
 static void
-show_order(CustomScanState *node, List *ancestors, ExplainState *es)
+show_order(CustomScanState *node, List *names, List *ancestors, ExplainState *es)
 {
 	const ScanPlan *plan = reinterpret_cast<GpuvmScanState *>(node)->plan;
 	const CustomScan *scan = castNode(CustomScan, node->ss.ps.plan);
@@ -368,11 +368,12 @@ show_order(CustomScanState *node, List *ancestors, ExplainState *es)
 	for (int i = 0; i < plan->norder; i++)
 	{
 		const PlanOrderKey *key = &plan->order[i];
-		const TargetEntry *entry = static_cast<TargetEntry *>(list_nth(scan->custom_scan_tlist, key->target));
+		Node	   *expr = key->target < 0 ? static_cast<Node *>(list_nth(plan->hidden, -1 - key->target))
+			: (Node *) static_cast<TargetEntry *>(list_nth(scan->custom_scan_tlist, key->target))->expr;
 		Oid			collation = key->map >= 0 ? plan->maps[key->map].collation : InvalidOid;
 		bool		desc = (key->flags & ORDER_DESC) != 0;
 		bool		nulls_first = (key->flags & ORDER_NULLS_FIRST) != 0;
-		char	   *text = deparse_expression((Node *) entry->expr, context, prefix, true);
+		char	   *text = deparse_expression(expr, key->target < 0 ? names : context, key->target < 0 ? plan->ncursors > 1 : prefix, true);
 
 		if (OidIsValid(collation) && collation != DEFAULT_COLLATION_OID)
 			text = psprintf("%s COLLATE %s", text, quote_identifier(get_collation_name(collation)));
@@ -407,7 +408,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (plan->kind == SCAN_GROUPS)
 		show_groups(plan, context, es);
 	show_maps(plan, context, es);
-	show_order(node, ancestors, es);
+	show_order(node, context, ancestors, es);
 	if (plan->limit > 0)
 		ExplainPropertyInteger("VM Limit", nullptr, static_cast<int64>(plan->limit), es);
 	if (es->verbose)

@@ -49,6 +49,8 @@ struct Sorting
 	const CustomPath *from;		/* the same path, not sorted */
 	ScanPlan   *plan;
 	List	   *pathkeys;
+	List	   *hidden;			/* what rows are sorted by and is no column of them, */
+	List	   *collations;		/* under these */
 	const char *reason;
 };
 
@@ -69,26 +71,86 @@ without_relabels(const Expr *expr)
 	return expr;
 }
 
-/* The first of the path's columns that is equal to the key's values; -1 if there is none. */
+/* The first of the expressions that is equal to the key's values; -1 if there is none. */
 static int
-target_of_key(const Sorting *s, const PathKey *key)
+find_key(const Sorting *s, const PathKey *key, List *exprs)
 {
 	ListCell   *lc;
 	ListCell   *lc2;
 
+	if (key->pk_eclass->ec_has_volatile)
+		return -1;
 	foreach(lc, key->pk_eclass->ec_members)
 	{
 		const EquivalenceMember *em = lfirst_node(EquivalenceMember, lc);
 
 		if (em->em_is_const || (em->em_is_child && !bms_equal(em->em_relids, s->rel->relids)))
 			continue;
-		foreach(lc2, s->from->path.pathtarget->exprs)
+		foreach(lc2, exprs)
 		{
 			if (equal(without_relabels(em->em_expr), without_relabels(static_cast<const Expr *>(lfirst(lc2)))))
 				return foreach_current_index(lc2);
 		}
 	}
 	return -1;
+}
+
+/* An expression over the relation, or join, that has the key's values; NULL if there is none. */
+static Expr *
+expression_of_key(const Sorting *s, const PathKey *key)
+{
+	ListCell   *lc;
+
+	if (key->pk_eclass->ec_has_volatile)
+		return nullptr;
+	foreach(lc, key->pk_eclass->ec_members)
+	{
+		const EquivalenceMember *em = lfirst_node(EquivalenceMember, lc);
+
+		if (!em->em_is_const && !em->em_is_child && !bms_is_empty(em->em_relids) && bms_is_subset(em->em_relids, s->rel->relids))
+			return em->em_expr;
+	}
+	return nullptr;
+}
+
+/* Keys that are no columns of the rows: the path anew, with these as columns that are not shown. False, and a reason noted, if that is not possible. */
+static bool
+add_hidden(Sorting *s)
+{
+	ScanShape	single = {};
+	const ScanShape *shape = &single;
+	ScanTarget	target = {};
+	ListCell   *lc;
+
+	foreach(lc, s->pathkeys)
+	{
+		const PathKey *key = lfirst_node(PathKey, lc);
+		Expr	   *expr;
+
+		if (find_key(s, key, s->from->path.pathtarget->exprs) >= 0)
+			continue;
+		expr = expression_of_key(s, key);
+		if (expr == nullptr)
+		{
+			note_reason(s->root, s->rel, "Sort", "a sort key is evaluated above", nullptr);
+			return false;
+		}
+		expr = static_cast<Expr *>(copyObjectImpl(expr));
+		fix_opfuncids((Node *) expr);
+		s->hidden = lappend(s->hidden, expr);
+		s->collations = lappend_oid(s->collations, key->pk_eclass->ec_collation);
+	}
+	if (s->hidden == NIL)
+		return true;
+	if (s->rel->reloptkind == RELOPT_JOINREL)
+		shape = shape_of_join(s->rel);
+	else if (usable_relation(s->root, s->rel, &target))
+		shape_of_relation(s->root, s->rel, &target, false, &single);
+	else
+		return false;
+	if (shape != nullptr)
+		s->from = make_rows_path(s->root, s->rel, shape, static_cast<Path *>(linitial(s->from->custom_paths)), s->hidden, s->collations);
+	return shape != nullptr && s->from != nullptr;
 }
 
 /* The result column that a raw column of groups is in; of an average, none is in its order. */
@@ -213,7 +275,7 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 	ScanPlan   *plan = s->plan;
 	const PlanPart *part = &plan->parts[0];
 	const OutputForm *form = &part->outputs[column];
-	const Expr *expr = without_relabels(static_cast<const Expr *>(list_nth(s->from->path.pathtarget->exprs, target)));
+	const Expr *expr = without_relabels(static_cast<const Expr *>(target < 0 ? list_nth(s->hidden, -1 - target) : list_nth(s->from->path.pathtarget->exprs, target)));
 	Oid			type = exprType((const Node *) expr);
 	Oid			collation = key->pk_eclass->ec_collation;
 	int			flags = static_cast<int>((key->pk_strategy == BTGreaterStrategyNumber ? ORDER_DESC : 0) | (key->pk_nulls_first ? ORDER_NULLS_FIRST : 0));
@@ -261,10 +323,16 @@ add_keys(Sorting *s)
 	foreach(lc, s->pathkeys)
 	{
 		const PathKey *key = lfirst_node(PathKey, lc);
-		int			target = key->pk_eclass->ec_has_volatile ? -1 : target_of_key(s, key);
+		int			target = find_key(s, key, s->from->path.pathtarget->exprs);
+		int			hidden = target < 0 ? find_key(s, key, s->hidden) : -1;
 		int			column = target;
 
-		if (target < 0)
+		if (hidden >= 0)
+		{
+			target = -1 - hidden;
+			column = list_length(s->from->path.pathtarget->exprs) + hidden;
+		}
+		else if (target < 0)
 			return refuse(s, "a sort key is an expression that is evaluated above");
 		if (s->plan->kind == SCAN_GROUPS &&
 			!column_of_group(s, static_cast<Node *>(list_nth(s->plan->exprs, target)), lnext(s->pathkeys, lc) == nullptr, &column))
@@ -480,6 +548,8 @@ add_sorted_rows(PlannerInfo *root, RelOptInfo *rel)
 	s.pathkeys = root->query_pathkeys;
 	s.from = s.pathkeys == NIL || !may_sort() ? nullptr : unsorted_path(rel);
 	if (s.from == nullptr)
+		return false;
+	if ((rows || (all && root->parse->hasWindowFuncs && !root->parse->hasAggs && root->parse->groupClause == NIL && root->parse->groupingSets == NIL)) && !add_hidden(&s))
 		return false;
 	if (add_sorted(&s, rows ? limit_of_query(root) : 0, rows))
 		return true;

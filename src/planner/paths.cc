@@ -444,13 +444,13 @@ offer_path(RelOptInfo *rel, CustomPath *path)
 }
 
 CustomPath *
-make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative)
+make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative, List *hidden, List *collations)
 {
 	CompileInput input = {};
 	CompiledProgram compiled;
 	ScanPlan	plan = {};
 	ProgramRows rows = {};
-	const char *what = shape->ncursors == 1 ? "Scan" : "Join";
+	const char *what = hidden != NIL ? "Sort" : shape->ncursors == 1 ? "Scan" : "Join";
 	const char *reason = nullptr;
 	double		map_cost;
 	ListCell   *lc;
@@ -476,12 +476,13 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	}
 
 	fill_input(root, shape, &input);
-	if (!compile_rows(&input, rel->reltarget->exprs, &compiled))
+	if (!compile_rows(&input, rel->reltarget->exprs, hidden, collations, &compiled))
 	{
 		note_reason(root, rel, what, input.reason, input.hint);
 		return nullptr;
 	}
 	plan.kind = SCAN_ROWS;
+	plan.hidden = detached(hidden, shape);
 	plan.limit = known_limit(root, rel);
 	plan.fraction = fetched_fraction(root, rel);
 	if (!plan_compiled(root, shape, compiled, &plan, &reason))
@@ -537,7 +538,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->flags = best_path->flags;
 	scan->custom_plans = custom_plans;
 	scan->custom_private = best_path->custom_private;
-	scan->custom_scan_tlist = static_cast<List *>(copyObjectImpl(alternative->targetlist));
+	/* behind it may be what a sort has computed for itself */
+	scan->custom_scan_tlist = list_truncate(static_cast<List *>(copyObjectImpl(alternative->targetlist)), list_length(best_path->path.pathtarget->exprs));
 	scan->methods = gpuvm_scan_methods;
 	return &scan->scan.plan;
 }

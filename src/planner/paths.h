@@ -138,8 +138,11 @@ List	   *derived_children(const ScanShape *shape);
 /* Is there nothing but such rows? */
 bool		is_all_derived(const ScanShape *shape);
 
-/* A path for the relation's (or join's) rows; NULL, and a reason noted, if something does not compile. */
-CustomPath *make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative);
+/*
+ * A path for the relation's (or join's) rows; NULL, and a reason noted, if something does not compile. `hidden`: what they are to
+ * be sorted by and is no column of them, under these collations.
+ */
+CustomPath *make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative, List *hidden = NIL, List *collations = NIL);
 
 void		offer_path(RelOptInfo *rel, CustomPath *path);
 

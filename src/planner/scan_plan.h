@@ -100,7 +100,7 @@ struct PlanOrderKey
 	int			column;			/* of the last program's results */
 	int			flags;			/* ORDER_* */
 	int			map;			/* ORDER_RANKS: the number of the map; else -1 */
-	int			target;			/* the column of the node's output, from 0, that it is */
+	int			target;			/* the column of the node's output, from 0, that it is; -1 and below: of ScanPlan.hidden, from its first on */
 };
 
 struct ScanPlan
@@ -131,6 +131,7 @@ struct ScanPlan
 	double		limit;			/* no more rows than so many are asked for; 0: all may be. Of groups only with an order */
 	int			norder;			/* 0: rows come in any order; else there is one part */
 	PlanOrderKey order[JOB_MAX_ORDER];
+	List	   *hidden;			/* rows: what they are sorted by and is no column of the output; result columns behind those */
 	double		fraction;		/* of the rows, that will be fetched: less than 1 under LIMIT, EXISTS, or a cursor */
 };
 
