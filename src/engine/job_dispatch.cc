@@ -192,8 +192,8 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 	DeviceOutcome outcome;
 
 	job->ran_on = Device::Cuda;
-	/* Groups are taken at once, and cannot be gone on with; nor can joins. */
-	io->set_patience(request.program->grouped || !request.others.empty() ? std::chrono::milliseconds(0) : patience);
+	/* Groups are taken at once, and cannot be gone on with; nor can joins, and what is sorted. */
+	io->set_patience(request.program->grouped || !request.others.empty() || !request.order.empty() ? std::chrono::milliseconds(0) : patience);
 	try
 	{
 		outcome = library->run(device_request(request, work), io, &figures, reason);
@@ -216,7 +216,7 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 		io->fail(reason[0] ? reason : "the device failed");
 	job->yielded = io->yielded();
 	job->errors = figures.errors;
-	if (figures.errors != 0 && !request.program->grouped)
+	if (figures.errors != 0 && !request.program->grouped && request.order.empty())
 		io->fail("an operation of the join raised an error");
 	job->pairs = figures.pairs;
 	job->stage_rows = figures.stage_rows;

@@ -107,7 +107,7 @@ JoinBuild::run()
 	if (join_->build_errors() != 0)
 	{
 		job_->errors = join_->build_errors();
-		if (!request_.program->grouped)
+		if (!request_.program->grouped && request_.order.empty())
 			io_->fail("an operation of the join raised an error");
 		return false;
 	}

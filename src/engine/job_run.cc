@@ -21,6 +21,8 @@
  * another counter. The groups leave through the same buffers, numbered in
  * sequence.
  *
+ * What is to be sorted is collected first, without buffers (job_sort.cc).
+ *
  * To stop (cancel, row limit, failure, backend gone) means to take no further
  * range and no further part: they are small enough for that to be within
  * milliseconds.
@@ -200,6 +202,65 @@ JobRun::work_join_rows(bool owner)
 	return leave;
 }
 
+/* A join's unit, to be sorted. */
+void
+JobRun::collect_unit(CpuState *state, SortRows *rows, bool owner)
+{
+	for (bool done = false; !done && !stopped(owner);)
+	{
+		const JoinPart part = join_->run_part(state, rows->area(), SORT_CHUNK_ROWS);
+
+		done = part.done;
+		if (part.errors != 0)
+		{
+			errors_.fetch_or(part.errors);
+			io_->stop();
+			return;
+		}
+		sort_->take(rows, part.rows);
+	}
+}
+
+/* Rows that are to be sorted. An error of any ends the job. */
+void
+JobRun::collect_rows(bool owner)
+{
+	Stop		stop(this, owner);
+	std::unique_ptr<CpuState> state = cpu_->new_state();
+	std::unique_ptr<SortRows> rows = sort_->new_rows();
+	const Range *range;
+
+	if (join_)
+		join_->set_stop(state.get(), &stop);
+	while (!stopped(owner) && (range = next_range()) != nullptr)
+	{
+		const DeviceTabletRef &tablet = work_.tablets[range->tablet];
+
+		if (join_)
+		{
+			join_->begin_unit(state.get(), tablet.tablet, range->first, range->last, tablet.masked, tablet.nmasked);
+			collect_unit(state.get(), rows.get(), owner);
+		}
+		else
+		{
+			const CpuUnitOutcome outcome = cpu_->run_rows(state.get(), tablet.tablet, range->first, range->last, rows->area(),
+														  SORT_CHUNK_ROWS, tablet.masked, tablet.nmasked);
+
+			if (outcome.errors != 0)
+			{
+				errors_.fetch_or(outcome.errors);
+				io_->stop();
+				break;
+			}
+			sort_->take(rows.get(), outcome.rows);
+		}
+		count_range(*range);
+	}
+	if (join_)
+		pairs_.fetch_add(join_->pairs(state.get()), std::memory_order_relaxed);
+	sort_->add(std::move(rows));
+}
+
 void
 JobRun::work_groups(CpuState *state, bool owner)
 {
@@ -258,6 +319,11 @@ JobRun::help() noexcept
 			return;
 		}
 
+		if (sort_ && !request_.program->grouped)
+		{
+			collect_rows(false);
+			return;
+		}
 		if (join_ && !request_.program->grouped)
 		{
 			work_join_rows(false);
@@ -389,6 +455,28 @@ JobRun::run_rows()
 		run_rest();
 }
 
+/* All rows are collected, then they leave. */
+void
+JobRun::sort_rows()
+{
+	pool_->invite(this, helpers_wanted());
+	collect_rows(true);
+	pool_->dismiss(this);
+	if (join_ && join_->rest_parts() > 0 && !io_->stopping())
+	{
+		Stop		stop(this, true);
+		std::unique_ptr<CpuState> state = join_->new_state();
+		std::unique_ptr<SortRows> rows = sort_->new_rows();
+
+		join_->begin_rest(state.get());
+		join_->set_stop(state.get(), &stop);
+		collect_unit(state.get(), rows.get(), true);
+		pairs_.fetch_add(join_->pairs(state.get()), std::memory_order_relaxed);
+		sort_->add(std::move(rows));
+	}
+	sort_->run();
+}
+
 /* What is left of full joins when all units are done: one unit more, behind the others. */
 void
 JobRun::run_rest()
@@ -515,7 +603,13 @@ JobRun::run_groups()
 	finished_ = true;
 	if (request_.stage != nullptr)
 		return;
-	if (request_.count_groups)
+	if (sort_)
+	{
+		sort_->take_groups(cpu_, owner_state_.get());
+		owner_state_.reset();
+		sort_->run();
+	}
+	else if (request_.count_groups)
 		emit_group_count(owner_state_.get());
 	else
 		emit_groups(owner_state_.get());
@@ -537,12 +631,16 @@ JobRun::run()
 		}
 	};
 
-	split(request_.program->grouped ? group_step() : request_.unit_rows);
+	if (!request_.order.empty() && request_.stage == nullptr)
+		sort_ = std::make_unique<JobSort>(request_, io_, pool_);
+	split(request_.program->grouped || (sort_ && join_) ? group_step() : sort_ ? SORT_CHUNK_ROWS : request_.unit_rows);
 	{
 		Dismiss		dismiss = {this};
 
 		if (request_.program->grouped)
 			run_groups();
+		else if (sort_)
+			sort_rows();
 		else
 			run_rows();
 		dismiss.failed = false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/job_io.h"
+#include "engine/job_sort.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
 #include "vm/cpu_join.h"
@@ -93,6 +94,9 @@ private:
 	bool		next_join_unit(JoinUnit *unit);
 	void		end_join_unit(JoinUnit *unit);
 	void		run_rest();
+	void		sort_rows();
+	void		collect_rows(bool owner);
+	void		collect_unit(CpuState *state, SortRows *rows, bool owner);
 	uint32_t	group_step() const;
 	void		run_groups();
 	void		work_groups(CpuState *state, bool owner);
@@ -108,6 +112,7 @@ private:
 	Job		   *job_;
 	JobIo	   *io_;
 	WorkerPool *pool_;
+	std::unique_ptr<JobSort> sort_;	/* or none: what the program gives leaves as it comes */
 	std::vector<Range> ranges_;
 	std::unique_ptr<std::atomic<bool>[]> touched_;	/* per tablet */
 	std::atomic<size_t> next_{0};

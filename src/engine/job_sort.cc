@@ -1,0 +1,168 @@
+/* job_sort.cc: see job_sort.h. */
+#include "engine/job_sort.h"
+
+#include <algorithm>
+#include <new>
+
+#include "engine/job_run.h"
+
+namespace gpuvm {
+
+static CpuSort
+make_sort(const Request &request)
+{
+	Type		types[PROGRAM_MAX_COLUMNS] = {};
+	std::vector<SortColumn> keys;
+
+	program_result_types(request.last(), types);
+	for (const JobOrderKey &key : request.order)
+		keys.push_back(SortColumn{key.column, (key.flags & ORDER_DESC) != 0, (key.flags & ORDER_NULLS_FIRST) != 0,
+								  key.flags & ORDER_RANKS ? &request.maps[key.map] : nullptr});
+	return CpuSort(types, request.last()->nresults, keys.data(), static_cast<uint32_t>(keys.size()), request.row_limit, request.build_limit);
+}
+
+JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool)
+	: request_(request), io_(io), pool_(pool), sort_(make_sort(request)) {}
+
+void
+JobSort::take(SortRows *rows, uint32_t n)
+{
+	rows->take(n);
+	if (sort_.refusal() != nullptr)
+		io_->fail(sort_.refusal());
+}
+
+/* Numbers below n_, each once. */
+void
+JobSort::work(bool owner)
+{
+	std::unique_ptr<SortRows> rows = work_ == Work::Groups ? new_rows() : nullptr;
+	int			buffer = -1;
+
+	while (owner ? !io_->stopped() : !io_->stopping())
+	{
+		/* before a unit is taken, so that none waits for it */
+		if (work_ == Work::Emit && (buffer = io_->claim_buffer()) < 0)
+			break;
+
+		const uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
+
+		if (i >= n_)
+		{
+			if (buffer >= 0)
+				io_->unclaim(buffer);
+			break;
+		}
+		switch (work_)
+		{
+			case Work::Groups:
+				{
+					char	   *area = rows->area();
+
+					take(rows.get(), cpu_->emit_groups(groups_, uint64_t(i) * SORT_CHUNK_ROWS, area, SORT_CHUNK_ROWS));
+					break;
+				}
+			case Work::Task:
+				sort_.run_task(i);
+				break;
+			case Work::Emit:
+				{
+					const uint64_t first = uint64_t(i) * request_.capacity;
+					const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(sort_.nrows() - first, request_.capacity));
+
+					sort_.gather(first, n, request_.areas[buffer], request_.capacity);
+					io_->publish(buffer, i, n, 0);
+					buffer = -1;
+					break;
+				}
+		}
+	}
+	if (rows)
+		add(std::move(rows));
+}
+
+void
+JobSort::help() noexcept
+{
+	try
+	{
+		work(false);
+	}
+	catch (const std::bad_alloc &)
+	{
+		io_->fail("out of memory");
+	}
+}
+
+/* By all threads, as far as it goes without waiting for the backend. */
+void
+JobSort::share(Work work, uint32_t n)
+{
+	/* Whatever leaves this function, no helper may be inside. */
+	struct Dismiss
+	{
+		JobSort    *sort;
+		~Dismiss() { sort->pool_->dismiss(sort); }
+	};
+	Dismiss		dismiss = {this};
+
+	work_ = work;
+	n_ = n;
+
+	const uint32_t left = n - std::min(n, next_.load()), buffers = work == Work::Emit ? static_cast<uint32_t>(io_->free_buffers()) : n;
+	const uint32_t threads = std::min({left, buffers, most_threads(request_, pool_)});
+
+	if (threads > 1)
+		pool_->invite(this, static_cast<int>(threads) - 1);
+	try
+	{
+		this->work(true);
+	}
+	catch (const std::bad_alloc &)
+	{
+		/* helpers are to stop, and the job has failed */
+		io_->fail("out of memory");
+	}
+}
+
+void
+JobSort::take_groups(const CpuJob *cpu, const CpuState *groups)
+{
+	cpu_ = cpu;
+	groups_ = groups;
+	next_.store(0);
+	share(Work::Groups, static_cast<uint32_t>((cpu->ngroups(groups) + SORT_CHUNK_ROWS - 1) / SORT_CHUNK_ROWS));
+}
+
+/* Units of a buffer each. */
+void
+JobSort::emit()
+{
+	const uint32_t nunits = static_cast<uint32_t>((sort_.nrows() + request_.capacity - 1) / request_.capacity);
+
+	next_.store(0);
+	while (!io_->stopping())
+	{
+		share(Work::Emit, nunits);
+		if (next_.load() >= nunits || !io_->wait_for_buffer())
+			break;
+	}
+}
+
+void
+JobSort::run()
+{
+	uint32_t	n;
+
+	while (!io_->stopping() && (n = sort_.begin_phase()) > 0)
+	{
+		next_.store(0);
+		share(Work::Task, n);
+	}
+	if (sort_.refusal() != nullptr)
+		io_->fail(sort_.refusal());
+	if (!io_->stopping())
+		emit();
+}
+
+}  // namespace gpuvm

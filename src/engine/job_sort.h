@@ -1,0 +1,56 @@
+/* job_sort.h: sorts what a job's last program gives on the CPU, with the pool's help, and hands it over. */
+#ifndef GPUVM_ENGINE_JOB_SORT_H
+#define GPUVM_ENGINE_JOB_SORT_H
+
+#include <atomic>
+#include <memory>
+
+#include "engine/job_io.h"
+#include "engine/request.h"
+#include "engine/worker_pool.h"
+#include "vm/cpu_sort.h"
+
+namespace gpuvm {
+
+class JobSort final : public PoolTask
+{
+public:
+	/* Throws std::bad_alloc. */
+	JobSort(const Request &request, JobIo *io, WorkerPool *pool);
+
+	/* -- rows are collected by any threads, each with a SortRows of its own; what they throw is std::bad_alloc */
+	std::unique_ptr<SortRows> new_rows() { return std::make_unique<SortRows>(&sort_); }
+	void		take(SortRows *rows, uint32_t n);
+	void		add(std::unique_ptr<SortRows> rows) { sort_.add(std::move(rows)); }
+
+	/* -- or groups, finished, by the owner, who has helpers */
+	void		take_groups(const CpuJob *cpu, const CpuState *groups);
+
+	/* Owner: all was collected, and leaves sorted. */
+	void		run();
+
+	void help() noexcept override;
+
+private:
+	enum class Work { Groups, Task, Emit };
+
+	void		share(Work work, uint32_t n);
+	void		work(bool owner);
+	void		emit();
+
+	const Request &request_;
+	JobIo	   *io_;
+	WorkerPool *pool_;
+	CpuSort		sort_;
+
+	/* what is shared, written by the owner while nobody helps */
+	Work		work_ = Work::Task;
+	uint32_t	n_ = 0;
+	std::atomic<uint32_t> next_{0};
+	const CpuJob *cpu_ = nullptr;
+	const CpuState *groups_ = nullptr;
+};
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * cpu_sort.h: results sorted on the CPU (Order in engine/abi.h). As in cpu_vm.h, no
+ * threads and no I/O: the scheduler brings both.
+ *
+ * Threads collect rows, each into chunks of its own. With a limit of few rows each keeps
+ * only what can still be among the first: it drops what is behind the limit'th of those it has seen, or another
+ * thread has. When all is collected, the rows are sorted by words that hold their keys (sort_key.h), packed
+ * for what the columns turned out to hold: in phases of tasks, which any thread may
+ * run in any order, nobody being inside between two. Then rows leave, gathered by their places in the order.
+ *
+ * Elements of the sort are a row's first word and its number, in one word where both fit. They are
+ * dealt to parts by a sample's splitters, so that no part is long but for equal words; a part is sorted
+ * by its bytes, least first, and what is equal in the first word by the others.
+ * Measured for 8 M random int4, one thread: 25 ms in parts of 32k, where Boost's pdqsort takes 217, its spreadsort 316.
+ */
+#ifndef GPUVM_VM_CPU_SORT_H
+#define GPUVM_VM_CPU_SORT_H
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "vm/cpu_job.h"
+#include "vm/sort_key.h"
+
+namespace gpuvm {
+
+constexpr int SORT_CHUNK_BITS = 15;
+constexpr uint32_t SORT_CHUNK_ROWS = 1u << SORT_CHUNK_BITS;
+
+struct SortColumn
+{
+	uint32_t	column;			/* of the results */
+	bool		desc;
+	bool		nulls_first;
+	const CodeMap *ranks;		/* of codes; nullptr: values are compared as they are */
+};
+
+class CpuSort;
+
+/* What one thread has collected. */
+class SortRows
+{
+public:
+	explicit SortRows(CpuSort *sort);
+
+	/* Where the next rows are to be written, laid out by result_layout for SORT_CHUNK_ROWS rows. Throws std::bad_alloc. */
+	char	   *area();
+	/* There are so many. Throws std::bad_alloc. */
+	void		take(uint32_t n);
+
+private:
+	friend class CpuSort;
+
+	struct Chunk
+	{
+		char	   *base;
+		uint32_t	nrows;
+	};
+
+	/* Rows that may be among the first. */
+	struct Store
+	{
+		Pages		memory;
+		char	   *base = nullptr;
+		uint64_t   *words = nullptr;	/* nwords a row */
+	};
+
+	char	   *new_chunk();
+	void		push(char *base, uint32_t n);
+	void		append(const char *base, const ResultColumnLayout *layout, uint32_t n);
+	void		take_candidates(uint32_t n);
+	uint32_t	pass(uint32_t first, uint32_t n, uint16_t *lanes);
+	void		keep_best();
+	void		finish();
+
+	CpuSort	   *sort_;
+	std::vector<Pages> slabs_;
+	uint32_t	slab_left_ = 0;	/* chunks */
+	char	   *area_ = nullptr;
+	int			tail_ = -1;		/* the chunk that has room */
+	std::vector<Chunk> chunks_;
+	std::vector<SortRange> ranges_;	/* of the keys in chunks */
+	std::vector<uint8_t> has_nulls_;	/* per column, in chunks */
+
+	/* with a limit */
+	Store		store_, spare_;
+	uint32_t	count_ = 0;
+	bool		bounded_ = false;	/* there were more than the limit: nothing behind bound_ matters */
+	uint64_t	bound_[SORT_MAX_WORDS];
+	uint64_t	words_[CPU_VECTOR_ROWS];
+	uint64_t	scratch_[CPU_VECTOR_ROWS];
+};
+
+class CpuSort
+{
+public:
+	/* `limit`: so many rows matter, 0 all. `memory_limit`: bytes, 0 for none. The keys' maps outlive the sort. */
+	CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit, uint64_t memory_limit);
+
+	/* By any thread, when it has no more. Throws std::bad_alloc. */
+	void		add(std::unique_ptr<SortRows> rows);
+
+	/* Begins the next phase: how many tasks it has; 0 when all is sorted. Throws std::bad_alloc. */
+	uint32_t	begin_phase();
+	void		run_task(uint32_t task);
+
+	/* Why the rows cannot be sorted here, or nullptr. To be asked after take() and begin_phase(). */
+	const char *refusal() const { return refused_.load() ? "out of memory for sorting" : nullptr; }
+
+	/* After the last phase: rows that are to leave; n of them from `first` on into an area of so many rows. */
+	uint64_t	nrows() const { return nout_; }
+	void		gather(uint64_t first, uint32_t n, char *area, uint32_t capacity) const;
+
+private:
+	friend class SortRows;
+
+	/* The first word and the row's number below it. */
+	struct Packed
+	{
+		uint64_t	word;
+	};
+	struct Pair
+	{
+		uint64_t	word;
+		uint64_t	row;
+	};
+	enum class Phase { Begin, Keys, Classify, Scatter, Sort, Done };
+
+	/* Elements dealt together, by one thread. */
+	struct Slice
+	{
+		uint64_t	first, end;
+		std::vector<uint64_t> places;	/* per part: how many, then where the next goes */
+	};
+
+	/* for SortRows: */
+	void		charge(uint64_t bytes);
+	SortRange	empty_range(uint32_t key) const;
+	void		widen(uint32_t key, const char *base, const ResultColumnLayout *layout, uint32_t n, SortRange *range) const;
+	void		put_words(const char *base, uint32_t row, uint64_t *words) const;
+	void		make_store(SortRows::Store *store);
+
+	void		begin_keys();
+	void		begin_classify();
+	void		begin_scatter();
+	uint64_t	element_bytes() const { return packed_ ? sizeof(Packed) : sizeof(Pair); }
+	void		make_keys(uint64_t number);
+	template <typename Element> void choose_splitters();
+	template <typename Element> void classify(Slice &slice);
+	template <typename Element> void scatter(Slice &slice);
+	template <typename Element> void sort_part(uint32_t part);
+	template <typename Element> void sort_ties(Element *from, Element *to);
+	uint64_t	row_at(uint64_t place) const
+	{
+		return packed_ ? order_.as<Packed>()[place].word & low_bits(static_cast<unsigned>(row_bits_)) : order_.as<Pair>()[place].row;
+	}
+
+	std::vector<Type> types_;
+	std::vector<ResultColumnLayout> layout_;	/* of a chunk */
+	uint64_t	chunk_bytes_;
+	uint64_t	limit_;
+	uint64_t	memory_limit_;
+	std::atomic<uint64_t> bytes_{0};
+	std::atomic<bool> refused_{false};
+
+	/* with a limit that few rows are kept for: */
+	uint32_t	keep_ = 0;		/* the limit; 0: all rows are kept */
+	uint32_t	room_ = 0;		/* rows of a store */
+	std::vector<ResultColumnLayout> store_layout_;
+	uint64_t	store_rows_bytes_ = 0;
+	std::atomic<uint64_t> bound_{UINT64_MAX};	/* no thread needs what has a greater first word */
+
+	SortKeys	keys_ = {};		/* for all that the types may hold, then for what is there */
+	std::vector<SortRange> rank_ranges_;	/* per key that has them */
+
+	std::mutex	mutex_;
+	std::vector<std::unique_ptr<SortRows>> rows_;
+
+	/* -- phases; written by begin_phase(), but for what tasks make */
+	Phase		phase_ = Phase::Begin;
+	std::vector<SortRows::Chunk> chunks_;
+	std::vector<uint64_t> first_;	/* element of each chunk's first row */
+	std::vector<uint8_t> has_nulls_;
+	uint64_t	nrows_ = 0;
+	uint64_t	nout_ = 0;
+	bool		packed_ = false;
+	int			row_bits_ = 0;
+	Pages		elements_, order_;
+	Pages		ties_;			/* per row number: all words but the first */
+	Pages		parts_of_;		/* per element: its part */
+	int			part_bits_ = 0;
+	std::vector<uint64_t> splitters_;	/* a search tree: that of the root at 1 */
+	std::vector<Slice> slices_;
+	std::vector<uint64_t> part_first_;	/* per part, and the end of all */
+};
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,199 @@
+/*
+ * sort_key.h: what results are sorted by (Order in engine/abi.h), as words for every engine.
+ *
+ * A row's keys are packed into as few 64-bit words as what is known of the columns allows, the first key
+ * in the highest bits of the first word, so that comparing the words, unsigned and one after
+ * the other, is comparing the rows. A key is a bit for nulls, if there may be any, then the
+ * distance of its value from the least one, or, descending, of the greatest from it.
+ */
+#ifndef GPUVM_VM_SORT_KEY_H
+#define GPUVM_VM_SORT_KEY_H
+
+#include <cstring>
+
+#include "core/types.h"
+
+namespace gpuvm {
+
+constexpr int SORT_MAX_KEYS = 8;
+constexpr int SORT_MAX_WORDS = (SORT_MAX_KEYS * 129 + 63) / 64;
+
+/* ---- values as unsigned integers whose order is PostgreSQL's ---------------------- */
+
+GPUVM_HD uint64_t
+sort_bits(uint8_t v)
+{
+	return v != 0;
+}
+
+GPUVM_HD uint64_t
+sort_bits(int32_t v)
+{
+	return static_cast<uint32_t>(v) ^ 0x80000000u;
+}
+
+GPUVM_HD uint64_t
+sort_bits(int64_t v)
+{
+	return static_cast<uint64_t>(v) ^ 0x8000000000000000u;
+}
+
+/* -0 is 0; NaN is one value, above all others. Of the bits, as the compiler may know too much of floats. */
+GPUVM_HD uint64_t
+sort_float_bits(uint32_t bits)
+{
+	const uint32_t magnitude = bits & 0x7fffffffu;
+
+	bits = magnitude > 0x7f800000u ? 0x7fffffffu : magnitude == 0 ? 0 : bits;
+	return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+GPUVM_HD uint64_t
+sort_float_bits(uint64_t bits)
+{
+	const uint64_t magnitude = bits & 0x7fffffffffffffffu;
+
+	bits = magnitude > 0x7ff0000000000000u ? 0x7fffffffffffffffu : magnitude == 0 ? 0 : bits;
+	return bits & 0x8000000000000000u ? ~bits : bits | 0x8000000000000000u;
+}
+
+GPUVM_HD uint128
+sort_bits(int128 v)
+{
+	return static_cast<uint128>(v) ^ (static_cast<uint128>(1) << 127);
+}
+
+/* Of a value as it lies in a result column. */
+GPUVM_HD uint128
+sort_bits_at(Type type, const void *at)
+{
+	switch (type)
+	{
+		case Type::Bool: return sort_bits(*static_cast<const uint8_t *>(at));
+		case Type::I16: case Type::I32: return sort_bits(*static_cast<const int32_t *>(at));
+		case Type::I64: return sort_bits(*static_cast<const int64_t *>(at));
+		case Type::F32: return sort_float_bits(*static_cast<const uint32_t *>(at));
+		case Type::F64: return sort_float_bits(*static_cast<const uint64_t *>(at));
+		default: return sort_bits(*static_cast<const int128 *>(at));
+	}
+}
+
+/* ---- keys --------------------------------------------------------------------------- */
+
+/* What sort_bits() of a column may be. */
+struct SortRange
+{
+	bool		may_null;
+	uint128		lo, hi;			/* lo > hi: there is no value */
+};
+
+/* One that has the type's values, and nulls. */
+inline SortRange
+sort_range_of_type(Type type)
+{
+	const int	bits = type == Type::Bool ? 1 : 8 * type_width(type);
+
+	return SortRange{true, 0, bits == 128 ? ~static_cast<uint128>(0) : (static_cast<uint128>(1) << bits) - 1};
+}
+
+struct SortKey
+{
+	uint32_t	column;			/* of the results */
+	Type		type;			/* of what is compared: the column's or, with ranks, theirs */
+	bool		desc;
+	bool		nulls_first;
+	bool		ranked;			/* the column's values are codes, and have ranks */
+	bool		may_null;		/* has a bit for it */
+	uint8_t		bits;			/* of the distance, up to 128 */
+	uint16_t	end;			/* bits of the words up to the last one of this key */
+	uint32_t	nranks;
+	const void *ranks;			/* of the codes below nranks */
+	const uint64_t *no_rank;	/* 1: the code has none and is taken for null; nullptr: all have */
+	uint64_t	base;			/* the least value's or, descending, the greatest one's sort_bits() */
+	uint64_t	base_hi;
+};
+
+struct SortKeys
+{
+	uint32_t	n;
+	uint32_t	bits;			/* of all keys */
+	uint32_t	nwords;			/* at least 1 */
+	SortKey		keys[SORT_MAX_KEYS];
+};
+
+/* Packs the keys, which say of themselves everything but may_null, bits, end and base. */
+inline void
+pack_sort_keys(SortKeys *keys, const SortRange *ranges)
+{
+	keys->bits = 0;
+	for (uint32_t k = 0; k < keys->n; k++)
+	{
+		SortKey    &key = keys->keys[k];
+		const bool	values = ranges[k].lo <= ranges[k].hi;
+		const uint128 base = !values ? 0 : key.desc ? ranges[k].hi : ranges[k].lo;
+
+		key.may_null = ranges[k].may_null;
+		key.bits = 0;
+		for (uint128 span = values ? ranges[k].hi - ranges[k].lo : 0; span != 0; span >>= 1)
+			key.bits++;
+		key.base = static_cast<uint64_t>(base);
+		key.base_hi = static_cast<uint64_t>(base >> 64);
+		keys->bits += key.bits + (key.may_null ? 1 : 0);
+		key.end = static_cast<uint16_t>(keys->bits);
+	}
+	keys->nwords = keys->bits == 0 ? 1 : (keys->bits + 63) / 64;
+}
+
+/* ---- words -------------------------------------------------------------------------- */
+
+/* Puts the lowest `bits` bits, at most 64 and none but these, where they end; there the words are 0. */
+GPUVM_HD void
+put_sort_bits(uint64_t *words, uint32_t end, uint32_t bits, uint64_t value)
+{
+	if (bits == 0)
+		return;
+
+	const uint32_t last = (end - 1) / 64, shift = 64 * (last + 1) - end;
+
+	words[last] |= value << shift;
+	if (shift + bits > 64)
+		words[last - 1] |= value >> (64 - shift);
+}
+
+/* The key of a row, of the column's value there; `words` began as 0. */
+GPUVM_HD void
+put_sort_key(const SortKey &key, const void *at, bool null, uint64_t *words)
+{
+	if (key.ranked && !null)
+	{
+		const uint32_t code = *static_cast<const uint32_t *>(at);
+
+		null = code >= key.nranks || (key.no_rank != nullptr && (key.no_rank[code / 64] >> (code % 64) & 1));
+		at = static_cast<const char *>(key.ranks) + static_cast<size_t>(null ? 0 : code) * type_width(key.type);
+	}
+	if (key.may_null)
+		put_sort_bits(words, key.end - key.bits, 1, null != key.nulls_first);
+	if (null)
+		return;
+
+	const uint128 v = sort_bits_at(key.type, at), base = static_cast<uint128>(key.base_hi) << 64 | key.base;
+	const uint128 distance = key.desc ? base - v : v - base;
+
+	if (key.bits > 64)
+		put_sort_bits(words, key.end - 64, key.bits - 64, static_cast<uint64_t>(distance >> 64));
+	put_sort_bits(words, key.end, key.bits > 64 ? 64 : key.bits, static_cast<uint64_t>(distance));
+}
+
+/* Is the first row before the second? */
+GPUVM_HD bool
+sort_words_less(const uint64_t *a, const uint64_t *b, uint32_t nwords)
+{
+	for (uint32_t w = 0; w + 1 < nwords; w++)
+		if (a[w] != b[w])
+			return a[w] < b[w];
+	return a[nwords - 1] < b[nwords - 1];
+}
+
+}  // namespace gpuvm
+
+#endif
