@@ -30,6 +30,7 @@ prepare_columns(ScanSource *source, const PlanCursor *from)
 
 	source->ncolumns = list_length(from->columns);
 	source->columns = static_cast<ColumnSummary *>(palloc0(sizeof(ColumnSummary) * Max(source->ncolumns, 1)));
+	source->any_scale = static_cast<bool *>(palloc0(Max(source->ncolumns, 1)));
 	source->attnums = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(source->ncolumns, 1)));
 	source->locals = static_cast<LocalDictionary **>(palloc0(sizeof(LocalDictionary *) * Max(source->ncolumns, 1)));
 	foreach(lc, from->columns)
@@ -41,6 +42,7 @@ prepare_columns(ScanSource *source, const PlanCursor *from)
 		source->columns[i].type = column.type;
 		source->columns[i].attnum = i + 1;
 		source->columns[i].scale = column.form == ValueForm::Numeric ? column.scale : -1;
+		source->any_scale[i] = column.any_scale;
 		source->columns[i].flags = column.form == ValueForm::Variable ? COLUMN_VARIABLE : 0;
 		if (column.form == ValueForm::Dictionary)
 			source->locals[i] = local_dictionary(empty_dictionary());
@@ -64,6 +66,7 @@ read_child(PlanState *child, const ScanSource *source, AttrNumber *unfit)
 	request.ncols = source->ncolumns;
 	request.wanted = wanted;
 	request.dictionaries = source->locals;
+	request.any_scale = source->any_scale;
 	request.max_bytes = run_memory_limit();
 	reader = delta_begin(ExecGetResultType(child), request);
 	while (fits)

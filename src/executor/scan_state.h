@@ -130,6 +130,7 @@ struct ScanSource
 	/* rows of a child (derived.cc): neither leaves nor masks, all that it has are tablets as a delta's */
 	const PlanCursor *derived;	/* NULL: imported tables */
 	AttrNumber *attnums;		/* the program's, of each column */
+	bool	   *any_scale;		/* ChildColumn.any_scale */
 	TupleDesc	desc;			/* the child's */
 };
 

@@ -16,8 +16,8 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
-#include "pg/numeric_scaled.h"
 #include "planner/cost.h"
+#include "planner/derived.h"
 #include "planner/paths.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
@@ -107,26 +107,35 @@ child_path(RelOptInfo *rel)
 	return best;
 }
 
-/* In which form a program has the column's values. */
-static ValueForm
-column_form(const Var *var, ValueType *type, int *scale)
+/* Is the column shown, or computed with, above the joins? Where it is only compared, its decimals do not matter. */
+static bool
+is_shown(const RelOptInfo *rel, const Var *var)
 {
-	*type = value_type(var->vartype);
-	*scale = -1;
-	if (type->form == ValueForm::Numeric)
+	return bms_is_member(0, rel->attr_needed[var->varattno - rel->min_attr]);
+}
+
+/* In which form a program has the column's values. */
+static ChildColumn
+describe_column(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
+{
+	ValueType	type = value_type(var->vartype);
+	DecimalScale scale = {-1, false, 0};
+
+	if (type.form == ValueForm::Numeric)
 	{
-		*scale = numeric_typmod_scale(var->vartypmod);
-		if (*scale < 0 || *scale > SCALED_MAX_SCALE)
-			type->form = ValueForm::None;
+		scale = decimal_scale(root, var);
+		if (scale.scale < 0 || (!scale.exact && is_shown(rel, var)))
+			type.form = ValueForm::None;
 	}
-	if (type->form == ValueForm::None && variable_type(get_typlen(var->vartype), get_typbyval(var->vartype)))
-		*type = ValueType{Type::I64, ValueForm::Variable};
-	return type->form;
+	if (type.form == ValueForm::None && variable_type(get_typlen(var->vartype), get_typbyval(var->vartype)))
+		type = ValueType{Type::I64, ValueForm::Variable};
+	return ChildColumn{var->varattno, type.type, type.form, type.form == ValueForm::Numeric ? scale.scale : -1, !scale.exact,
+		var->vartype, var->vartypmod, var->varcollid};
 }
 
 /* The columns that are needed of the relation, as if they were a table's. */
 static bool
-describe_columns(RelOptInfo *rel, ScanTarget *target)
+describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 {
 	ImportedTable *table = target->table;
 	ListCell   *lc;
@@ -137,19 +146,20 @@ describe_columns(RelOptInfo *rel, ScanTarget *target)
 	{
 		const Var  *var = static_cast<const Var *>(lfirst(lc));
 		uint32		i = table->ncols;
-		ValueType	type;
-		int			scale;
+		ChildColumn column;
 
-		if (!IsA(var, Var) || var->varattno <= 0 || column_form(var, &type, &scale) == ValueForm::None)
+		if (!IsA(var, Var) || var->varattno <= 0)
+			return false;
+		column = describe_column(root, rel, var);
+		if (column.form == ValueForm::None)
 			return false;
 		table->attnums[i] = var->varattno;
-		table->types[i] = static_cast<uint8>(type.type);
-		table->scales[i] = static_cast<int16>(scale);
-		table->variable[i] = type.form == ValueForm::Variable;
-		table->entries[i] = type.form == ValueForm::Dictionary ? static_cast<uint32>(Min(Max(rel->rows, 1.0), 1e9)) : 0;
+		table->types[i] = static_cast<uint8>(column.type);
+		table->scales[i] = static_cast<int16>(column.scale);
+		table->variable[i] = column.form == ValueForm::Variable;
+		table->entries[i] = column.form == ValueForm::Dictionary ? static_cast<uint32>(Min(Max(rel->rows, 1.0), 1e9)) : 0;
 		table->ncols++;
-		target->columns = lappend(target->columns, child_column_to_list(ChildColumn{var->varattno, type.type, type.form, scale,
-			var->vartype, var->vartypmod, var->varcollid}));
+		target->columns = lappend(target->columns, child_column_to_list(column));
 	}
 	return true;
 }
@@ -168,7 +178,7 @@ derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 	target->table->nrows = static_cast<uint64>(Min(Max(rel->rows, 1.0), 1e15));
 	target->tuples = rel->rows;
 	target->names = rte->eref->colnames;
-	return describe_columns(rel, target);
+	return describe_columns(root, rel, target);
 }
 
 double

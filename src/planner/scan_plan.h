@@ -60,7 +60,8 @@ struct ChildColumn
 	AttrNumber	attnum;			/* the relation's */
 	Type		type;
 	ValueForm	form;
-	int			scale;			/* of numerics */
+	int			scale;			/* of numerics, */
+	bool		any_scale;		/* of which some may be shown with fewer decimals: nothing shows them */
 	Oid			pg_type;
 	int32		typmod;
 	Oid			collation;

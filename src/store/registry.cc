@@ -493,6 +493,7 @@ registry_describe(Oid relid, ImportedTable *table)
 			table->attnums[i] = columns[i].attnum;
 			table->types[i] = static_cast<uint8>(columns[i].flags & COLUMN_LEFT_OUT ? Type::None : columns[i].type);
 			table->scales[i] = columns[i].scale;
+			table->greatest[i] = columns[i].scale < 0 ? 0 : Max(columns[i].max, -columns[i].min);
 			table->variable[i] = (columns[i].flags & COLUMN_VARIABLE) != 0;
 			table->entries[i] = columns[i].dictionary == 0 ? 0 : Max(arena_at<Dictionary>(columns[i].dictionary)->nentries, 1);
 			table->families[i] = columns[i].dictionary == 0 || arena_at<Dictionary>(columns[i].dictionary)->nentries == 0 ? 0

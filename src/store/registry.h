@@ -115,6 +115,7 @@ struct ImportedTable
 	int16		scales[VERSION_MAX_COLS];	/* of numerics, else -1 */
 	uint32		entries[VERSION_MAX_COLS];	/* of the column's dictionary, at least 1; 0: it has none */
 	uint64		families[VERSION_MAX_COLS];	/* of the dictionary; 0: it has no entries. Of leaves: FAMILIES_DIFFER if theirs do */
+	int64		greatest[VERSION_MAX_COLS];	/* of numerics: no value of the tablets has a larger absolute value */
 	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */
 };
 

@@ -62,6 +62,7 @@ struct WalkColumn
 	bool		byval;
 	int16		len;			/* of the attribute */
 	int16		scale;			/* numerics; -1: that of the first value */
+	bool		any_scale;		/* fewer decimals will do */
 	ColumnFailure unfit;		/* the last value that did not fit, and why */
 	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
 	bool		has_nulls;		/* among the staged rows */
@@ -136,7 +137,8 @@ store_numeric(WalkColumn *column, uint32 row, const char *packed)
 		if (scale <= SCALED_MAX_SCALE)
 			column->scale = static_cast<int16>(scale);
 	}
-	if (column->scale < 0 || !numeric_to_scaled(packed, column->scale, &value))
+	if (column->scale < 0 || (!numeric_to_scaled(packed, column->scale, &value) &&
+							  !(column->any_scale && numeric_at_scale(PointerGetDatum(packed), column->scale, &value))))
 	{
 		column->unfit = numeric_misfit(packed, column->scale);
 		set_null(column, row);

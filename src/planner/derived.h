@@ -1,0 +1,26 @@
+/* derived.h: what derived.cc and derived_scale.cc share. */
+#ifndef GPUVM_PLANNER_DERIVED_H
+#define GPUVM_PLANNER_DERIVED_H
+
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+}
+
+namespace gpuvm {
+
+/* What is known of the numerics of a column. */
+struct DecimalScale
+{
+	int			scale;			/* no value has more decimals; -1: nothing is known */
+	bool		exact;			/* all are shown with just so many */
+	double		most;			/* none is larger; infinite: that is not known */
+};
+
+/* Of a column of one of the query's relations. */
+DecimalScale decimal_scale(PlannerInfo *root, const Var *var);
+
+}  // namespace gpuvm
+
+#endif

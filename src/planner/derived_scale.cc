@@ -1,0 +1,271 @@
+/*
+ * derived_scale.cc: how many decimals the numerics of a plan's rows will have, as far as that is known
+ * before it runs: only then are they integers for a program. What is said here is looked at again, value by value.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/pathnode.h"
+#include "parser/parsetree.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+#include <cmath>
+
+#include "pg/numeric_scaled.h"
+#include "planner/derived.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+/* An average is shown with 16 digits at least, and has so many decimals where it lies between 1 and 10,000. */
+constexpr int AVERAGE_SCALE = 16;
+
+constexpr DecimalScale UNKNOWN = {-1, false, 0};
+
+static DecimalScale scale_of(PlannerInfo *root, Node *expr, int depth);
+
+/* Either of them: the values may be of one or the other. */
+static DecimalScale
+either(const DecimalScale &a, const DecimalScale &b)
+{
+	if (a.scale < 0 || b.scale < 0)
+		return UNKNOWN;
+	return DecimalScale{Max(a.scale, b.scale), a.exact && b.exact && a.scale == b.scale, Max(a.most, b.most)};
+}
+
+static DecimalScale
+scale_of_const(const Const *con)
+{
+	int			scale = con->constisnull ? -1 : numeric_display_scale(DatumGetPointer(con->constvalue));
+	int64		value;
+
+	if (scale < 0 || scale > SCALED_MAX_SCALE || !numeric_at_scale(con->constvalue, scale, &value))
+		return UNKNOWN;
+	return DecimalScale{scale, true, std::fabs(static_cast<double>(value)) / std::pow(10.0, scale)};
+}
+
+/* A column of the query's own relation. */
+static DecimalScale
+scale_of_table(Oid relid, const Var *var)
+{
+	ImportedTable *table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+	int			prescribed = numeric_typmod_scale(var->vartypmod);
+	DecimalScale scale = {prescribed, true, INFINITY};
+
+	if (registry_describe(relid, table))
+	{
+		for (uint32 i = 0; i < table->ncols; i++)
+		{
+			if (table->attnums[i] != var->varattno || table->scales[i] < 0)
+				continue;
+			scale = DecimalScale{table->scales[i], true, table->greatest[i] / std::pow(10.0, table->scales[i])};
+		}
+	}
+	pfree(table);
+	return scale;
+}
+
+/* A column of what another planner has planned. */
+static DecimalScale
+scale_of_output(PlannerInfo *root, AttrNumber attnum, int depth)
+{
+	ListCell   *lc;
+
+	if (root == nullptr || root->parse->setOperations != nullptr)
+		return UNKNOWN;
+	foreach(lc, root->processed_tlist)
+	{
+		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (tle->resno == attnum && !tle->resjunk)
+			return scale_of(root, (Node *) tle->expr, depth);
+	}
+	return UNKNOWN;
+}
+
+/* The planner of the CTE that the relation reads. */
+static PlannerInfo *
+cte_root(PlannerInfo *root, const RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	for (Index level = rte->ctelevelsup; level > 0 && root != nullptr; level--)
+		root = root->parent_root;
+	if (root == nullptr || rte->self_reference)
+		return nullptr;
+	foreach(lc, root->parse->cteList)
+	{
+		int			at = foreach_current_index(lc);
+		int			plan;
+
+		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) != 0)
+			continue;
+		if (lfirst_node(CommonTableExpr, lc)->cterecursive || at >= list_length(root->cte_plan_ids))
+			return nullptr;
+		plan = list_nth_int(root->cte_plan_ids, at);
+		return plan <= 0 ? nullptr : static_cast<PlannerInfo *>(list_nth(root->glob->subroots, plan - 1));
+	}
+	return nullptr;
+}
+
+static DecimalScale
+scale_of_values(PlannerInfo *root, const RangeTblEntry *rte, AttrNumber attnum, int depth)
+{
+	DecimalScale scale = UNKNOWN;
+	bool		first = true;
+	ListCell   *lc;
+
+	foreach(lc, rte->values_lists)
+	{
+		Node	   *value = static_cast<Node *>(list_nth(lfirst_node(List, lc), attnum - 1));
+		DecimalScale one;
+
+		if (IsA(value, Const) && ((Const *) value)->constisnull)
+			continue;
+		one = scale_of(root, value, depth);
+		scale = first ? one : either(scale, one);
+		first = false;
+	}
+	return scale;
+}
+
+static DecimalScale
+scale_of_column(PlannerInfo *root, const Var *var, int depth)
+{
+	RelOptInfo *rel;
+	const RangeTblEntry *rte;
+
+	if (var->varlevelsup != 0 || var->varattno <= 0 || var->varno < 1 || var->varno >= root->simple_rel_array_size)
+		return UNKNOWN;
+	rel = root->simple_rel_array[var->varno];
+	rte = planner_rt_fetch(var->varno, root);
+	if (rel == nullptr)
+		return UNKNOWN;
+	switch (rte->rtekind)
+	{
+		case RTE_RELATION: return scale_of_table(rte->relid, var);
+		case RTE_SUBQUERY: return scale_of_output(rel->subroot, var->varattno, depth);
+		case RTE_CTE: return scale_of_output(cte_root(root, rte), var->varattno, depth);
+		case RTE_VALUES: return scale_of_values(root, rte, var->varattno, depth);
+		default: return UNKNOWN;
+	}
+}
+
+static DecimalScale
+scale_of_call(PlannerInfo *root, Oid function, List *args, int depth)
+{
+	DecimalScale a;
+	DecimalScale b;
+
+	switch (function)
+	{
+		case F_NUMERIC_INT2:
+		case F_NUMERIC_INT4:
+		case F_NUMERIC_INT8:
+			return DecimalScale{0, true, INFINITY};
+		case F_ABS_NUMERIC:
+		case F_NUMERIC_ABS:
+		case F_NUMERIC_UMINUS:
+		case F_NUMERIC_UPLUS:
+			return scale_of(root, static_cast<Node *>(linitial(args)), depth);
+		case F_NUMERIC_ADD:
+		case F_NUMERIC_SUB:
+		case F_NUMERIC_MUL:
+			a = scale_of(root, static_cast<Node *>(linitial(args)), depth);
+			b = scale_of(root, static_cast<Node *>(lsecond(args)), depth);
+			if (a.scale < 0 || b.scale < 0)
+				return UNKNOWN;
+			if (function == F_NUMERIC_MUL)
+				return DecimalScale{a.scale + b.scale, a.exact && b.exact, a.most * b.most};
+			return DecimalScale{Max(a.scale, b.scale), (a.exact && b.exact) || (a.exact && a.scale > b.scale) || (b.exact && b.scale > a.scale), a.most + b.most};
+		default:
+			return UNKNOWN;
+	}
+}
+
+static DecimalScale
+scale_of_aggregate(PlannerInfo *root, const Aggref *agg, int depth)
+{
+	DecimalScale scale;
+
+	switch (agg->aggfnoid)
+	{
+		case F_SUM_INT8:
+			return DecimalScale{0, true, INFINITY};
+		case F_SUM_NUMERIC:
+		case F_MIN_NUMERIC:
+		case F_MAX_NUMERIC:
+		case F_AVG_NUMERIC:
+			scale = scale_of(root, (Node *) linitial_node(TargetEntry, agg->args)->expr, depth);
+			break;
+		default:
+			return UNKNOWN;
+	}
+	if (scale.scale >= 0 && agg->aggfnoid == F_SUM_NUMERIC)
+		scale.most = INFINITY;
+	/* too large to be an integer with so many decimals, where more than one row says so */
+	else if (agg->aggfnoid == F_AVG_NUMERIC)
+		return scale.scale < 0 || scale.most > 1e4 ? UNKNOWN : DecimalScale{AVERAGE_SCALE, false, scale.most};
+	return scale;
+}
+
+static DecimalScale
+scale_of(PlannerInfo *root, Node *expr, int depth)
+{
+	DecimalScale scale = UNKNOWN;
+	ListCell   *lc;
+
+	if (expr == nullptr || getBaseType(exprType(expr)) != NUMERICOID || depth > 100)
+		return UNKNOWN;
+	depth++;
+	switch (nodeTag(expr))
+	{
+		case T_Const:
+			return scale_of_const((const Const *) expr);
+		case T_Var:
+			return scale_of_column(root, (const Var *) expr, depth);
+		case T_RelabelType:
+			return scale_of(root, (Node *) ((RelabelType *) expr)->arg, depth);
+		case T_CoerceToDomain:
+			return scale_of(root, (Node *) ((CoerceToDomain *) expr)->arg, depth);
+		case T_Aggref:
+			return scale_of_aggregate(root, (const Aggref *) expr, depth);
+		case T_OpExpr:
+			return scale_of_call(root, get_opcode(((OpExpr *) expr)->opno), ((OpExpr *) expr)->args, depth);
+		case T_FuncExpr:
+			scale.scale = numeric_typmod_scale(exprTypmod(expr));
+			if (scale.scale >= 0)
+				return DecimalScale{scale.scale, true, INFINITY};
+			return scale_of_call(root, ((FuncExpr *) expr)->funcid, ((FuncExpr *) expr)->args, depth);
+		case T_CoalesceExpr:
+			foreach(lc, ((CoalesceExpr *) expr)->args)
+			{
+				DecimalScale one = scale_of(root, static_cast<Node *>(lfirst(lc)), depth);
+
+				scale = foreach_current_index(lc) == 0 ? one : either(scale, one);
+			}
+			return scale;
+		default:
+			return UNKNOWN;
+	}
+}
+
+DecimalScale
+decimal_scale(PlannerInfo *root, const Var *var)
+{
+	DecimalScale scale = scale_of_column(root, var, 0);
+	int			prescribed = numeric_typmod_scale(var->vartypmod);
+
+	if (scale.scale < 0 && prescribed >= 0)
+		scale = DecimalScale{prescribed, true, INFINITY};
+	/* where the largest value is known, it has to fit */
+	if (scale.scale > SCALED_MAX_SCALE || (std::isfinite(scale.most) && scale.most * std::pow(10.0, Max(scale.scale, 0)) > 9e18))
+		return UNKNOWN;
+	return scale;
+}
+
+}  // namespace gpuvm
