@@ -71,7 +71,7 @@ List	   *conditions_of(Query *query);
 
 bool		is_quiet(Node *node);
 bool		is_quiet_function(Oid function, List *args, Oid collation);
-bool		is_quiet_query(Query *query);
+bool		is_quiet_query(Query *query, bool with_target);
 
 }  // namespace gpuvm
 

@@ -91,9 +91,9 @@ finds_relation(Node *jointree, int varno, bool *nulled)
 	return false;
 }
 
-/* Is there a condition that no row meets in which the column is null? */
+/* Is there a condition that no row meets in which the column (or, as 0, all of the relation) is null? */
 static bool
-rules_out_null(List *conditions, const Var *var)
+rules_out_null(List *conditions, int varno, AttrNumber attnum)
 {
 	ListCell   *lc;
 
@@ -115,8 +115,8 @@ rules_out_null(List *conditions, const Var *var)
 
 			while (IsA(node, RelabelType))
 				node = (const Node *) ((const RelabelType *) node)->arg;
-			if (IsA(node, Var) && ((const Var *) node)->varno == var->varno && ((const Var *) node)->varattno == var->varattno &&
-				((const Var *) node)->varlevelsup == 0)
+			if (IsA(node, Var) && ((const Var *) node)->varno == varno && ((const Var *) node)->varlevelsup == 0 &&
+				(attnum == 0 || ((const Var *) node)->varattno == attnum))
 				return true;
 		}
 	}
@@ -132,11 +132,12 @@ is_column_not_null(Query *query, List *conditions, const Var *var)
 
 	if (var->varlevelsup != 0)
 		return false;
-	if (rules_out_null(conditions, var))
+	if (var->varattno != 0 && rules_out_null(conditions, var->varno, var->varattno))
 		return true;
 	rte = rt_fetch(var->varno, query->rtable);
 	/* what a grouping set leaves out is null */
-	if (query->groupingSets != NIL || !finds_relation((Node *) query->jointree, var->varno, &nulled) || nulled)
+	if (query->groupingSets != NIL || !finds_relation((Node *) query->jointree, var->varno, &nulled) ||
+		(nulled && !rules_out_null(conditions, var->varno, 0)))
 		return false;
 	if (rte->rtekind == RTE_RELATION)
 		return is_declared_not_null(rte, var->varattno);
@@ -247,7 +248,7 @@ rewrite_not_in(const RewriteLevel *level, Node *condition)
 	body = (Query *) member->subselect;
 	read = levels_read_by(body);
 	tests = conjuncts(member->testexpr);
-	if (read.outer || read.further || checkExprHasSubLink(member->testexpr) || !is_quiet_query(body))
+	if (read.outer || read.further || checkExprHasSubLink(member->testexpr) || !is_quiet_query(body, true))
 		return nullptr;
 	foreach(lc, tests)
 	{

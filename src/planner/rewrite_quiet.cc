@@ -216,7 +216,7 @@ loud_walker(Node *node, void *context)
 				if (sublink->subLinkType != ANY_SUBLINK && sublink->subLinkType != ALL_SUBLINK && sublink->subLinkType != EXISTS_SUBLINK &&
 					(sublink->subLinkType != EXPR_SUBLINK || !query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL))
 					return true;
-				return loud_walker(sublink->testexpr, context) || !is_quiet_query(query);
+				return loud_walker(sublink->testexpr, context) || !is_quiet_query(query, true);
 			}
 		case T_BoolExpr:
 		case T_NullTest:
@@ -257,7 +257,7 @@ is_quiet_relation(RangeTblEntry *rte)
 			return rte->relkind == RELKIND_RELATION || rte->relkind == RELKIND_MATVIEW || rte->relkind == RELKIND_PARTITIONED_TABLE ||
 				rte->relkind == RELKIND_VIEW;
 		case RTE_SUBQUERY:
-			return is_quiet_query(rte->subquery);
+			return is_quiet_query(rte->subquery, true);
 		case RTE_JOIN:
 			return is_quiet((Node *) rte->joinaliasvars);
 		case RTE_RESULT:
@@ -273,7 +273,7 @@ is_quiet_relation(RangeTblEntry *rte)
 
 /* Also whether it gives the same rows each time it runs. */
 bool
-is_quiet_query(Query *query)
+is_quiet_query(Query *query, bool with_target)
 {
 	ListCell   *lc;
 
@@ -296,7 +296,7 @@ is_quiet_query(Query *query)
 		if (!is_quiet_relation(lfirst_node(RangeTblEntry, lc)))
 			return false;
 	}
-	return is_quiet((Node *) query->jointree) && is_quiet((Node *) query->targetList) && is_quiet(query->havingQual);
+	return is_quiet((Node *) query->jointree) && (!with_target || is_quiet((Node *) query->targetList)) && is_quiet(query->havingQual);
 }
 
 }  // namespace gpuvm

@@ -126,7 +126,7 @@ analyse(const SubLink *sublink, Scalar *s)
 	ListCell   *lc;
 
 	if (sublink->subLinkType != EXPR_SUBLINK || !body->hasAggs || body->groupClause != NIL || body->groupingSets != NIL || body->havingQual != nullptr ||
-		body->distinctClause != NIL || body->sortClause != NIL || list_length(body->targetList) != 1 || !is_quiet_query(body))
+		body->distinctClause != NIL || body->sortClause != NIL || list_length(body->targetList) != 1 || !is_quiet_query(body, false))
 		return false;
 	*s = Scalar{body, linitial_node(TargetEntry, body->targetList)->expr};
 	if (value_walker((Node *) s->value, s) || s->aggs == NIL)
