@@ -261,9 +261,9 @@ static_assert(sizeof(JobMap) == 32, "sent between processes");
  * Stages. Job.program reads the job's cursors; each stage is a program that reads nothing but what the one before
  * gave. What holds:
  *   - nstages is at most JOB_MAX_STAGES. With stages, Job.program is a grouped one (with keys or without,
- *     over one cursor or, as a join, over several), and no result column of it is an I128: no Sum of integers.
- *   - A stage's program has one cursor, whose column i is the result column i of the program before, with its type:
- *     Column's p2 is that number. As ever it may leave columns out. Its rows are the groups, in no
+ *     over one cursor or, as a join, over several).
+ *   - A stage's program has one cursor, whose column i is the result column i of the program before, with its type, but
+ *     for sums, which are I64 instead of I128: one that is not, in a column that the stage reads, is ERR_INT_OVERFLOW. Column's p2 is that number. As ever it may leave columns out. Its rows are the groups, in no
  *     particular order. It may not use Rowid. It is a grouped program, or one of rows.
  *   - params and maps are the job's, and shared: Variable and Lookup of all programs mean them by number; each program
  *     checks those that it uses. nparams and nmaps are at least the most that any of them needs. A parameter that

@@ -111,6 +111,15 @@ run_stage(EngineContext *context, const Request &request, const CpuJob *first, s
 	if (io->stopped())
 		return;
 	groups.reset();
+	for (int i = 0; i < request.stage->nops; i++)
+	{
+		const Op   &op = request.stage->ops()[i];
+
+		if (reads_column(op) && table.overflows(op.p2))
+			job->errors |= ERR_INT_OVERFLOW;
+	}
+	if (job->errors != 0)
+		return;
 
 	Request		stage;
 

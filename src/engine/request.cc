@@ -250,7 +250,7 @@ read_stage(const ArenaMap &arena, uint64_t offset, uint32_t nstages, Request *re
 	Type		types[PROGRAM_MAX_COLUMNS] = {};
 	const uint32_t ncols = request->program->nresults;
 
-	program_result_types(request->program, types);
+	stage_column_types(request->program, types);
 	for (uint32_t i = 0; i < ncols; i++)
 		if (types[i] < Type::Bool || types[i] > Type::F64)
 			return "a stage reads a column that no table can have";

@@ -38,21 +38,21 @@ struct GroupTable
 
 /* -- the columns ------------------------------------------------------------------------------- */
 
-/* A raw column is a result column as it is. */
+/* A raw column is a result column as it is; a sum of integers may be a numeric of no decimals. */
 static void
-add_column(GroupTable *groups, int raw, int column, Type type)
+add_column(GroupTable *groups, int raw, int column, Type type, bool sum)
 {
 	const OutputForm &form = groups->plan->parts[0].outputs[column];
 	const ValueType wanted = value_type(list_nth_oid(groups->plan->raw_types, raw));
-	const bool	numeric = form.kind == OutputKind::Numeric;
+	const bool	numeric = wanted.form == ValueForm::Numeric;
 
-	if (type != wanted.type || numeric != (wanted.form == ValueForm::Numeric) ||
+	if (type != wanted.type || (form.kind == OutputKind::Numeric) != (numeric && !(sum && form.kind == OutputKind::Plain)) ||
 		(form.kind == OutputKind::Dictionary) != (wanted.form == ValueForm::Dictionary) ||
 		(form.kind != OutputKind::Plain && form.kind != OutputKind::Numeric && form.kind != OutputKind::Dictionary))
 		return;
 	groups->columns[raw] = column;
 	groups->table.types[raw] = static_cast<uint8>(type);
-	groups->table.scales[raw] = static_cast<int16>(numeric ? form.scale : -1);
+	groups->table.scales[raw] = static_cast<int16>(!numeric ? -1 : form.kind == OutputKind::Numeric ? form.scale : 0);
 	groups->table.entries[raw] = form.kind == OutputKind::Dictionary ? 1 : 0;
 }
 
@@ -64,7 +64,7 @@ describe_groups(GroupTable *groups)
 	ListCell   *lc;
 	ListCell   *raw;
 
-	program_result_types(part->program, types);
+	stage_column_types(part->program, types);
 	groups->table.ncols = list_length(groups->plan->raw_types);
 	for (uint32 i = 0; i < groups->table.ncols; i++)
 	{
@@ -73,15 +73,18 @@ describe_groups(GroupTable *groups)
 		groups->table.types[i] = static_cast<uint8>(Type::None);
 	}
 	foreach(raw, part->key_columns)
-		add_column(groups, lfirst_int(raw), foreach_current_index(raw), types[foreach_current_index(raw)]);
+		add_column(groups, lfirst_int(raw), foreach_current_index(raw), types[foreach_current_index(raw)], false);
 	forboth(lc, part->finals, raw, part->final_columns)
 	{
 		const List *final = lfirst_node(List, lc);
 		int			column = list_nth_int(final, FINAL_PARTS);
 		FinalKind	kind = static_cast<FinalKind>(linitial_int(final));
 
-		if (kind == FinalKind::Direct || kind == FinalKind::SumToFloat8)
-			add_column(groups, lfirst_int(raw), column, types[column]);
+		const bool	sum = kind == FinalKind::SumToInt8 || kind == FinalKind::SumToNumeric;
+
+		/* one value that is shown as it is: not what is divided, or shown with fewer decimals here and there */
+		if (list_length(final) == FINAL_PARTS + 1 && (sum || kind == FinalKind::Direct || kind == FinalKind::SumToFloat8))
+			add_column(groups, lfirst_int(raw), column, types[column], sum);
 	}
 }
 

@@ -19,14 +19,15 @@ columns_at(size_t ncols)
 }
 
 StageTable::StageTable(const Program *program, const CpuJob *job, const CpuState *state)
-	: job_(job), state_(state), types_(program->nresults), nrows_(job->ngroups(state))
+	: job_(job), state_(state), results_(program->nresults), types_(program->nresults), nrows_(job->ngroups(state))
 {
-	program_result_types(program, types_.data());
+	program_result_types(program, results_.data());
+	stage_column_types(program, types_.data());
 	ntablets_ = static_cast<uint32_t>((nrows_ + STAGE_TABLET_ROWS - 1) / STAGE_TABLET_ROWS);
 
 	const uint32_t most = static_cast<uint32_t>(align_up(std::min<uint64_t>(nrows_, STAGE_TABLET_ROWS), TABLET_PAD_ROWS));
 
-	stride_ = columns_at(types_.size()) + result_layout(types_.data(), static_cast<int>(types_.size()), most, nullptr);
+	stride_ = columns_at(types_.size()) + result_layout(results_.data(), static_cast<int>(results_.size()), most, nullptr);
 	if (ntablets_ > 0)
 		memory_ = Pages(ntablets_ * stride_, ntablets_ * stride_ >= HUGE_BYTES);
 }
@@ -38,6 +39,27 @@ compact_int2(char *values, uint32_t nrows, uint32_t padded_rows)
 	for (uint32_t i = 0; i < nrows; i++)
 		memcpy(values + i * sizeof(int16_t), values + i * sizeof(int32_t), sizeof(int16_t));
 	memset(values + nrows * sizeof(int16_t), 0, (padded_rows - nrows) * sizeof(int16_t));
+}
+
+/* Sums are narrower as columns; false where one does not fit. Under a null there is 0. */
+static bool
+compact_sums(char *values, uint32_t nrows, uint32_t padded_rows)
+{
+	bool		fit = true;
+
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		int128		sum;
+
+		memcpy(&sum, values + i * sizeof(sum), sizeof(sum));
+
+		const int64_t narrow = static_cast<int64_t>(sum);
+
+		fit = fit && narrow == sum;
+		memcpy(values + i * sizeof(narrow), &narrow, sizeof(narrow));
+	}
+	memset(values + nrows * sizeof(int64_t), 0, (padded_rows - nrows) * sizeof(int64_t));
+	return fit;
 }
 
 /* What lies under a null is within the column's range, as in any tablet. */
@@ -64,7 +86,7 @@ StageTable::make(uint32_t i)
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	std::vector<StagedColumn> columns;
 
-	result_layout(types_.data(), static_cast<int>(types_.size()), padded, layout);
+	result_layout(results_.data(), static_cast<int>(results_.size()), padded, layout);
 	job_->emit_groups(state_, first, base + area, padded);
 	for (size_t c = 0; c < types_.size(); c++)
 	{
@@ -72,6 +94,8 @@ StageTable::make(uint32_t i)
 
 		if (types_[c] == Type::I16)
 			compact_int2(values, nrows, padded);
+		if (results_[c] == Type::I128 && !compact_sums(values, nrows, padded))
+			overflows_[c].store(true);
 		columns.push_back(StagedColumn{types_[c], static_cast<int16_t>(c + 1), values,
 									   reinterpret_cast<uint64_t *>(base + area + layout[c].nulls)});
 	}

@@ -6,6 +6,7 @@
 #ifndef GPUVM_VM_CPU_STAGE_H
 #define GPUVM_VM_CPU_STAGE_H
 
+#include <atomic>
 #include <vector>
 
 #include "vm/cpu_job.h"
@@ -25,6 +26,9 @@ public:
 	/* Each once, by any thread, in any order. */
 	void		make(uint32_t i);
 
+	/* All are made: has the column a sum that is no I64? */
+	bool		overflows(int column) const { return overflows_[column].load(); }
+
 	/* All are made: the columns' summaries. The groups are needed no more. */
 	std::vector<ColumnSummary> summaries() const;
 
@@ -33,7 +37,9 @@ private:
 
 	const CpuJob *job_;
 	const CpuState *state_;
-	std::vector<Type> types_;	/* of the columns */
+	std::vector<Type> results_;	/* what groups are emitted as, */
+	std::vector<Type> types_;	/* and what that is as columns */
+	std::atomic<bool> overflows_[PROGRAM_MAX_COLUMNS] = {};
 	uint64_t	nrows_;
 	uint32_t	ntablets_;
 	uint64_t	stride_;		/* from one tablet to the next */

@@ -57,6 +57,15 @@ program_result_types(const Program *program, Type *types)
 	}
 }
 
+/* Those of the columns that its groups have as a table (engine/abi.h, Stages): sums come as I64. */
+inline void
+stage_column_types(const Program *program, Type *types)
+{
+	program_result_types(program, types);
+	for (int i = 0; i < program->nresults; i++)
+		types[i] = types[i] == Type::I128 ? Type::I64 : types[i];
+}
+
 }  // namespace gpuvm
 
 #endif

@@ -26,6 +26,15 @@ INSERT INTO queries (query) SELECT format('SELECT %s FROM (SELECT t, b, count(*)
 	FROM unnest(ARRAY['max(c), count(*)', 'sum(c), avg(c)', 'sum(l), min(l)', 'sum(n), avg(n), max(n)', 'sum(d), avg(d)', 'min(day), max(day)', 'bool_and(flag)', 'count(t), count(b)', 'stddev(c), variance(n)', 'sum(c) FILTER (WHERE flag), count(*) FILTER (WHERE b > 4)', 'sum(c * 2 + b)']) agg;
 INSERT INTO queries (query) SELECT format('SELECT %s, sum(c), max(n) FROM (SELECT t, b, day, count(*) AS c, max(n) AS n FROM sale GROUP BY t, b, day) s GROUP BY 1', key) FROM unnest(ARRAY['t', 'b', 'day', 'c', 'n', 'c % 3', 'b + c', 'day - date ''2019-12-31''']) key;
 SELECT * FROM asked();
+-- Sums, as numbers of 64 bits; those that are not one are PostgreSQL's.
+INSERT INTO queries (query) SELECT format('SELECT x, count(*), max(x), sum(x), avg(x) FROM (SELECT a %% 100 AS g, %s AS x FROM sale GROUP BY 1) s GROUP BY x', agg)
+	FROM unnest(ARRAY['sum(b)', 'sum(id)', 'sum(l)', 'sum(n)', 'sum(n) FILTER (WHERE b = 3 AND a < 50)', 'sum(wide) FILTER (WHERE id % 2500 = 1)', 'sum(n * 3 + b)', 'sum(n) + sum(b)', 'sum(id) / 7']) agg;
+INSERT INTO queries (query) SELECT format('SELECT %s FROM (SELECT t, b, sum(l) AS l, sum(n) AS n, sum(b) AS c, sum(wide) AS w, avg(n) AS a FROM sale GROUP BY t, b) s', agg)
+	FROM unnest(ARRAY['max(l), sum(l)', 'avg(n), min(n), stddev(n)', 'sum(n) FILTER (WHERE c > 900)', 'count(l)']) agg;
+INSERT INTO queries (query) VALUES ('SELECT t, sum(n), max(c) FROM (SELECT t, b, sum(n) AS n, sum(b) AS c FROM sale GROUP BY t, b HAVING sum(n) > 0) s GROUP BY t');
+SELECT * FROM asked();
+INSERT INTO queries (query) VALUES ('SELECT max(w) FROM (SELECT b, sum(wide) AS w FROM sale GROUP BY b) s'), ('SELECT max(c) FROM (SELECT b, sum(wide) AS w, sum(id) AS c FROM sale GROUP BY b) s');
+SELECT * FROM asked();
 -- Conditions: HAVING within, WHERE and HAVING above, expressions of the output, DISTINCT, joins below, dependent columns.
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	'c, count(*) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a HAVING max(b) > 7) s GROUP BY c', 'count(*) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a HAVING count(*) > 28) s', 'count(*) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a) s WHERE c > 28',

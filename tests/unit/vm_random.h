@@ -170,20 +170,31 @@ add_texts(Rng &rng, Table *table)
 	table->build();
 }
 
-/* What the program gives as a table of one tablet. */
+/* What the program gives as a table of one tablet; sums are I64, and `overflows` says which columns have others. */
 inline Table
-table_of(const Program *program, const Outcome &outcome)
+table_of(const Program *program, const Outcome &outcome, std::vector<bool> *overflows = nullptr)
 {
-	std::vector<Type> types(program->nresults);
+	std::vector<Type> types(program->nresults), results(program->nresults);
 	Table	table;
 
-	program_result_types(program, types.data());
+	program_result_types(program, results.data());
+	stage_column_types(program, types.data());
+	if (overflows)
+		overflows->assign(types.size(), false);
 	for (size_t c = 0; c < types.size(); c++)
 	{
 		Column column{types[c], {}};
 
 		for (const std::vector<Value> &row : outcome.rows)
-			column.rows.push_back(row[c]);
+		{
+			Value		v = row[c];
+
+			if (results[c] == Type::I128)
+				v.i = static_cast<int64_t>(v.x);
+			if (results[c] == Type::I128 && !v.null && v.i != v.x && overflows)
+				(*overflows)[c] = true;
+			column.rows.push_back(v);
+		}
 		table.columns.push_back(std::move(column));
 	}
 	if (!outcome.rows.empty())
