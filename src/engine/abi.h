@@ -296,8 +296,8 @@ static_assert(sizeof(JobStage) == 16, "sent between processes");
  *   - row_limit is exact, for groups, too: the first row_limit rows come. 0: all.
  *   - Nothing is handed over before all is sorted. An error of any row ends the job: Done, with its bits in `errors` and no
  *     row handed over. So it is with joins.
- *   - Rows come in units numbered 0, 1, 2 ..., all in one part; nothing else can be said of them: skip_units is 0, and
- *     Job.yielded is never set.
+ *   - Rows come in units numbered 0, 1, 2 ..., each in one part, and a buffer is Full only when those of all units before were.
+ *     Nothing else can be said of units: skip_units is 0, and Job.yielded is never set.
  *   - What is sorted takes at most build_limit bytes, next to what a join's inner sides take. A job that needs more is
  *     Failed, "out of memory for sorting".
  *   - count_groups has no order.

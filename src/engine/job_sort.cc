@@ -32,6 +32,26 @@ JobSort::take(SortRows *rows, uint32_t n)
 		io_->fail(sort_.refusal());
 }
 
+uint32_t
+JobSort::rows_of(uint32_t unit) const
+{
+	return static_cast<uint32_t>(std::min<uint64_t>(sort_.nrows() - uint64_t(unit) * request_.capacity, request_.capacity));
+}
+
+/* Units are filled by several threads, and leave in order. */
+void
+JobSort::publish(uint32_t unit, int buffer)
+{
+	std::lock_guard<std::mutex> lock(filled_mutex_);
+
+	filled_[unit] = buffer;
+	for (auto at = filled_.begin(); at != filled_.end() && at->first == next_unit_; at = filled_.erase(at))
+	{
+		io_->publish(at->second, at->first, rows_of(at->first), 0);
+		next_unit_++;
+	}
+}
+
 /* Numbers below n_, each once. */
 void
 JobSort::work(bool owner)
@@ -66,15 +86,10 @@ JobSort::work(bool owner)
 				sort_.run_task(i);
 				break;
 			case Work::Emit:
-				{
-					const uint64_t first = uint64_t(i) * request_.capacity;
-					const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(sort_.nrows() - first, request_.capacity));
-
-					sort_.gather(first, n, request_.areas[buffer], request_.capacity);
-					io_->publish(buffer, i, n, 0);
-					buffer = -1;
-					break;
-				}
+				sort_.gather(uint64_t(i) * request_.capacity, rows_of(i), request_.areas[buffer], request_.capacity);
+				publish(i, buffer);
+				buffer = -1;
+				break;
 		}
 	}
 	if (rows)

@@ -3,7 +3,9 @@
 #define GPUVM_ENGINE_JOB_SORT_H
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "engine/job_io.h"
 #include "engine/request.h"
@@ -37,6 +39,8 @@ private:
 	void		share(Work work, uint32_t n);
 	void		work(bool owner);
 	void		emit();
+	uint32_t	rows_of(uint32_t unit) const;
+	void		publish(uint32_t unit, int buffer);
 
 	const Request &request_;
 	JobIo	   *io_;
@@ -49,6 +53,11 @@ private:
 	std::atomic<uint32_t> next_{0};
 	const CpuJob *cpu_ = nullptr;
 	const CpuState *groups_ = nullptr;
+
+	/* units that are filled, but not the first that is not published: their buffers */
+	std::mutex	filled_mutex_;
+	std::map<uint32_t, int> filled_;
+	uint32_t	next_unit_ = 0;
 };
 
 }  // namespace gpuvm

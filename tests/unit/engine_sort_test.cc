@@ -100,6 +100,18 @@ public:
 		return keys;
 	}
 
+	/* The buffer that has the unit, which is Full if that of any later unit was before; -1: none is. */
+	int buffer_of(const Backend &backend, uint32_t unit)
+	{
+		const bool	later = backend.full_buffer() >= 0;
+
+		for (uint32_t i = 0; i < backend.job->nbuffers; i++)
+			if (backend.job->buffers[i].state.load() == static_cast<uint32_t>(BufferState::Full) && backend.job->buffers[i].unit == unit)
+				return static_cast<int>(i);
+		EXPECT_FALSE(later) << "unit " << unit << " comes behind a later one";
+		return -1;
+	}
+
 	/* Rows of the fixture's table, in descending order. */
 	void prepare(Backend *backend, bool grouped, uint32_t nbuffers, uint64_t limit)
 	{
@@ -265,16 +277,18 @@ TEST_F(SortTest, ManyRows)
 		{
 			ASSERT_TRUE(backend.wait([&] { return backend.ended() || backend.full_buffer() >= 0; }));
 			ended = backend.ended();
-			for (int b; (b = backend.full_buffer()) >= 0;)
+			/* a unit is there when all before it are */
+			for (int b; (b = buffer_of(backend, static_cast<uint32_t>(units.size()))) >= 0;)
 			{
-				const uint32_t unit = backend.job->buffers[b].unit;
+				const size_t unit = units.size();
 
 				backend.values.clear();
 				backend.take(b);
-				units[unit] = backend.values;
+				units[static_cast<uint32_t>(unit)] = backend.values;
 				if (backend.state() == JobState::Suspended)
 					backend.ring();
 			}
+			ASSERT_EQ(ended ? backend.full_buffer() : -1, -1);
 		}
 		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 		ASSERT_EQ(units.size(), (NROWS + UNIT_ROWS - 1) / UNIT_ROWS);
