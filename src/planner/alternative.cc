@@ -39,6 +39,12 @@ path_size(const Path *path)
 		case T_MemoizePath: return sizeof(MemoizePath);
 		case T_UniquePath: return sizeof(UniquePath);
 		case T_IncrementalSortPath: return sizeof(IncrementalSortPath);
+		case T_LimitPath: return sizeof(LimitPath);
+		case T_WindowAggPath: return sizeof(WindowAggPath);
+		case T_UpperUniquePath: return sizeof(UpperUniquePath);
+		case T_ProjectSetPath: return sizeof(ProjectSetPath);
+		case T_SetOpPath: return sizeof(SetOpPath);
+		case T_GroupResultPath: return sizeof(GroupResultPath);
 		default: return 0;
 	}
 }
@@ -115,6 +121,11 @@ ordinary_path(const Path *path)
 		case T_MaterialPath: below[0] = &((MaterialPath *) copy)->subpath; break;
 		case T_MemoizePath: below[0] = &((MemoizePath *) copy)->subpath; break;
 		case T_UniquePath: below[0] = &((UniquePath *) copy)->subpath; break;
+		case T_LimitPath: below[0] = &((LimitPath *) copy)->subpath; break;
+		case T_WindowAggPath: below[0] = &((WindowAggPath *) copy)->subpath; break;
+		case T_UpperUniquePath: below[0] = &((UpperUniquePath *) copy)->subpath; break;
+		case T_ProjectSetPath: below[0] = &((ProjectSetPath *) copy)->subpath; break;
+		case T_SetOpPath: below[0] = &((SetOpPath *) copy)->subpath; break;
 		case T_NestPath:
 		case T_MergePath:
 		case T_HashPath:

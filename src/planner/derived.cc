@@ -13,6 +13,7 @@ extern "C" {
 #include "optimizer/pathnode.h"
 #include "optimizer/prep.h"
 #include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 }
 
@@ -29,13 +30,13 @@ constexpr double ROW_US = 0.03;
 constexpr double VALUE_US = 0.01;
 
 /*
- * A subquery is planned to its end twice: once below the alternative, once as the child. What PostgreSQL
- * notes while it does that is noted twice, too: not everything may be.
+ * A subquery is planned to its end twice: once below the alternative, once as the child (detach_child). Which of two
+ * plans for a subquery within is taken can be said only once, and rows are locked once.
  */
 static bool
 can_plan_twice(PlannerInfo *root)
 {
-	if (root->append_rel_list != NIL || root->rowMarks != NIL || root->hasAlternativeSubPlans)
+	if (root->rowMarks != NIL || root->hasAlternativeSubPlans)
 		return false;
 	for (int i = 1; i < root->simple_rel_array_size; i++)
 	{
@@ -163,6 +164,77 @@ describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 	}
 	return true;
 }
+
+/* -- from path to plan ----------------------------------------------------------------- */
+
+/* A planner that a plan of its can be finished with, and the original still be used for another: PostgreSQL shifts numbers in place. */
+static PlannerInfo *
+clone_planner(PlannerInfo *root)
+{
+	PlannerInfo *clone = makeNode(PlannerInfo);
+	Size		size = sizeof(RelOptInfo *) * root->simple_rel_array_size;
+
+	*clone = *root;
+	clone->append_rel_list = static_cast<List *>(copyObjectImpl(root->append_rel_list));
+	clone->simple_rel_array = static_cast<RelOptInfo **>(palloc(size));
+	memcpy(clone->simple_rel_array, root->simple_rel_array, size);
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		const RelOptInfo *rel = root->simple_rel_array[i];
+
+		if (rel == nullptr || rel->subroot == nullptr)
+			continue;
+		clone->simple_rel_array[i] = makeNode(RelOptInfo);
+		*clone->simple_rel_array[i] = *rel;
+		clone->simple_rel_array[i]->subroot = clone_planner(rel->subroot);
+	}
+	return clone;
+}
+
+/* One more entry in the query's range table, of the same subquery with a planner of its own. */
+static Index
+clone_relation(PlannerInfo *root, Index relid)
+{
+	RelOptInfo *clone = makeNode(RelOptInfo);
+	RangeTblEntry *rte = static_cast<RangeTblEntry *>(copyObjectImpl(planner_rt_fetch(relid, root)));
+
+	*clone = *find_base_rel(root, relid);
+	expand_planner_arrays(root, 1);
+	clone->relid = root->simple_rel_array_size - 1;
+	clone->relids = bms_make_singleton(clone->relid);
+	clone->subroot = clone_planner(clone->subroot);
+	root->parse->rtable = lappend(root->parse->rtable, rte);
+	root->simple_rel_array[clone->relid] = clone;
+	root->simple_rte_array[clone->relid] = rte;
+	Assert(list_length(root->parse->rtable) == static_cast<int>(clone->relid));
+	return clone->relid;
+}
+
+void
+detach_child(PlannerInfo *root, Plan *plan)
+{
+	Plan	   *scan = plan;
+	Index		relid;
+	Index		clone;
+
+	/* a condition without columns, or parallel workers, stand above the scan */
+	while (scan != nullptr && !IsA(scan, SubqueryScan))
+		scan = scan->lefttree;
+	if (scan == nullptr)
+		return;
+	relid = ((SubqueryScan *) scan)->scan.scanrelid;
+	clone = clone_relation(root, relid);
+	((SubqueryScan *) scan)->scan.scanrelid = clone;
+	for (Plan *p = plan; p != nullptr; p = p->lefttree)
+	{
+		p->targetlist = static_cast<List *>(copyObjectImpl(p->targetlist));
+		p->qual = static_cast<List *>(copyObjectImpl(p->qual));
+		ChangeVarNodes((Node *) p->targetlist, relid, clone, 0);
+		ChangeVarNodes((Node *) p->qual, relid, clone, 0);
+	}
+}
+
+/* -- cursors --------------------------------------------------------------------------- */
 
 bool
 derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)

@@ -529,6 +529,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	CustomScan *scan = makeNode(CustomScan);
 	ScanPlan   *plan = scan_plan_from_list(best_path->custom_private);
 	Plan	   *alternative = static_cast<Plan *>(linitial(custom_plans));
+	ListCell   *lc;
 
 	scan->scan.plan.targetlist = tlist;
 	/* The program has evaluated every clause, and so has the alternative. */
@@ -536,6 +537,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	/* 0 for a join: its rows are of no relation; nor is one that is sorted the current row of a scan */
 	scan->scan.scanrelid = plan->kind == SCAN_ROWS && plan->norder == 0 ? rel->relid : 0;
 	scan->flags = best_path->flags;
+	for_each_from(lc, custom_plans, 1)
+		detach_child(root, static_cast<Plan *>(lfirst(lc)));
 	scan->custom_plans = custom_plans;
 	scan->custom_private = best_path->custom_private;
 	/* behind it may be what a sort has computed for itself */

@@ -8,6 +8,7 @@
 
 extern "C" {
 #include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
 #include "utils/hsearch.h"
 }
 
@@ -128,6 +129,9 @@ bool		derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target);
 
 /* Does the query level read an imported table (or a partitioned one, which may be)? */
 bool		reads_imported(PlannerInfo *root);
+
+/* The child's plan gets a planner of its own to be finished with, where there is a subquery in it. */
+void		detach_child(PlannerInfo *root, Plan *plan);
 
 /* What running the shape's children costs, and making tablets of their rows. */
 double		derived_cost(const ScanShape *shape);
