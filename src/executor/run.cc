@@ -827,9 +827,16 @@ next_heap_unit(GpuvmScanState *state)
 	return false;
 }
 
-/* The Full buffer with the lowest unit, so that rows come out as nearly in order as they can; -1 if there is none. */
+/* Sorted rows, or groups, come unit by unit. */
+static int64
+wanted_unit(const GpuvmScanState *state)
+{
+	return state->plan->norder > 0 ? static_cast<int64>(state->next_unit) : -1;
+}
+
+/* The Full buffer with the lowest unit, so that rows come out as nearly in order as they can, or with the one that is wanted; -1 if there is none. */
 static int
-full_buffer(const Job *job)
+full_buffer(const Job *job, int64 wanted)
 {
 	int			found = -1;
 
@@ -838,7 +845,7 @@ full_buffer(const Job *job)
 		const ResultBuffer *b = &job->buffers[i];
 
 		if (b->state.load(std::memory_order_acquire) == static_cast<uint32>(BufferState::Full) &&
-			(found < 0 || b->unit < job->buffers[found].unit))
+			(wanted < 0 || b->unit == wanted) && (found < 0 || b->unit < job->buffers[found].unit))
 			found = i;
 	}
 	/* Parts come in order, but the one before may have come where the loop had passed. */
@@ -857,8 +864,8 @@ full_buffer(const Job *job)
 static void
 take_sorted(GpuvmScanState *state, ResultBuffer *b)
 {
-	if (b->unit != state->next_unit || b->nrows > state->buffer_rows)
-		elog(ERROR, "gpuvm: gpuvmd returned sorted rows as unit %u instead of %u", b->unit, state->next_unit);
+	if (b->nrows > state->buffer_rows)
+		elog(ERROR, "gpuvm: gpuvmd returned %u rows in a buffer for %u", b->nrows, state->buffer_rows);
 	state->next_unit++;
 	view_area(state, arena_at<char>(b->offset));
 }
@@ -867,7 +874,7 @@ take_sorted(GpuvmScanState *state, ResultBuffer *b)
 static bool
 take_buffer(GpuvmScanState *state)
 {
-	int			i = full_buffer(state->job);
+	int			i = full_buffer(state->job, wanted_unit(state));
 	ResultBuffer *b;
 	uint32		first;
 	uint32		last;
@@ -958,7 +965,7 @@ next_row(GpuvmScanState *state, TupleTableSlot *slot)
 				return false;
 			continue;
 		}
-		switch (engine_wait(state->session))
+		switch (engine_wait(state->session, wanted_unit(state)))
 		{
 			case ENGINE_BUFFER_FULL:
 				break;
@@ -1092,7 +1099,7 @@ collect_part(GpuvmScanState *state)
 		bool		any = false;
 		int			i;
 
-		w = engine_wait(state->session);
+		w = engine_wait(state->session, wanted_unit(state));
 		if (w == ENGINE_LOST)
 		{
 			engine_note_crash(state->session, state->part->plan->program->hash);
@@ -1100,12 +1107,12 @@ collect_part(GpuvmScanState *state)
 			state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
 			return false;
 		}
-		/* in the order of their units, if they are sorted */
-		while ((i = full_buffer(state->job)) >= 0)
+		while ((i = full_buffer(state->job, wanted_unit(state))) >= 0)
 		{
 			ResultBuffer *b = &state->job->buffers[i];
 
 			any = true;
+			state->next_unit++;
 			take_chunk(state, b);
 			b->state.store(static_cast<uint32>(BufferState::Free));
 		}

@@ -83,14 +83,15 @@ job_ended(const Job *job)
 	return state == static_cast<uint32_t>(JobState::Done) || state == static_cast<uint32_t>(JobState::Failed);
 }
 
+/* Is a buffer Full, with this unit if it is not negative? */
 static bool
-any_full(const Job *job)
+any_full(const Job *job, int64 unit)
 {
 	uint32_t	nbuffers = Min(job->nbuffers, static_cast<uint32_t>(JOB_MAX_BUFFERS));
 
 	for (uint32_t i = 0; i < nbuffers; i++)
 	{
-		if (job->buffers[i].state.load() == static_cast<uint32_t>(BufferState::Full))
+		if (job->buffers[i].state.load() == static_cast<uint32_t>(BufferState::Full) && (unit < 0 || job->buffers[i].unit == unit))
 			return true;
 	}
 	return false;
@@ -449,12 +450,12 @@ engine_buffer_freed(EngineSession *session)
 }
 
 EngineWait
-engine_wait(EngineSession *session)
+engine_wait(EngineSession *session, int64 unit)
 {
 	Job		   *job = engine_job(session);
 	bool		lost = !session->in_flight && !job_ended(job);
 	/* The end is looked at first: what was published before it is then seen too. */
-	auto		moved = [job] { return job_ended(job) || any_full(job); };
+	auto		moved = [job, unit] { return job_ended(job) || any_full(job, unit); };
 
 	/* Many tablets take gpuvmd a moment before a device has the job. */
 	if (!lost && !Doorbell::spin(moved, SPIN) &&
@@ -468,7 +469,7 @@ engine_wait(EngineSession *session)
 
 		if (ended || lost)
 			session->in_flight = false;
-		if (any_full(job))
+		if (any_full(job, unit))
 			return ENGINE_BUFFER_FULL;
 		if (ended)
 			return ENGINE_ENDED;

@@ -53,9 +53,10 @@ enum EngineWait
 
 /*
  * Spins briefly, then sleeps on the socket and the latch; serves interrupts.
- * After ENGINE_LOST the session is good for nothing but engine_release.
+ * After ENGINE_LOST the session is good for nothing but engine_release. Of a sorted job only
+ * the buffer counts that has the unit which comes next.
  */
-EngineWait	engine_wait(EngineSession *session);
+EngineWait	engine_wait(EngineSession *session, int64 unit = -1);
 
 /* To be called after setting a buffer Free: rings if gpuvmd is suspended. */
 void		engine_buffer_freed(EngineSession *session);

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "nodes/pathnodes.h"
+#include "optimizer/planmain.h"
 #include "optimizer/paths.h"
 }
 
@@ -60,6 +61,28 @@ adopt_costs(Path *path, const Path *before, const Path *now)
 	path->total_cost += total;
 }
 
+/* The copy has to give what ours gives: a scan or an aggregation does, above a sort it takes a projection. */
+static Path *
+with_target(Path *copy, PathTarget *target)
+{
+	ProjectionPath *above;
+
+	if (is_projection_capable_path(copy))
+	{
+		copy->pathtarget = target;
+		return copy;
+	}
+	if (equal(copy->pathtarget->exprs, target->exprs))
+		return copy;
+	above = makeNode(ProjectionPath);
+	above->path = *copy;
+	NodeSetTag(above, T_ProjectionPath);
+	above->path.pathtype = T_Result;
+	above->path.pathtarget = target;
+	above->subpath = copy;
+	return &above->path;
+}
+
 static Path *ordinary_path(const Path *path);
 
 /* The same for the paths below an Append: NIL when one of them has none. */
@@ -101,9 +124,7 @@ ordinary_path(const Path *path)
 	if (is_gpuvm_path(path))
 	{
 		copy = ordinary_path(static_cast<Path *>(linitial(((const CustomPath *) path)->custom_paths)));
-		if (copy != nullptr)
-			copy->pathtarget = path->pathtarget;
-		return copy;
+		return copy == nullptr ? nullptr : with_target(copy, path->pathtarget);
 	}
 	if (size == 0)
 		return nullptr;

@@ -64,7 +64,7 @@ constexpr double TOP_ROW_US = 0.002;
 constexpr double ORDER_OPERATORS = 20;
 
 /* What is sorted in gpuvmd: devices leave it to the CPU. */
-constexpr bool CPU_SORTS = false;
+constexpr bool CPU_SORTS = true;
 constexpr bool DEVICE_SORTS = false;
 
 /* From so many rows on a hash table leaves the caches, and from so many it is nearly all outside of them: then both take so many times as long. */

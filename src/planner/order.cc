@@ -536,6 +536,16 @@ only_rows(PlannerInfo *root)
 		parse->distinctClause == NIL && !root->hasHavingQual;
 }
 
+/* Is it the ordered scan in which PostgreSQL looks for a min or max? It is asked for where an index has the order. */
+static bool
+is_for_extreme(PlannerInfo *root)
+{
+	const TargetEntry *entry = list_length(root->parse->targetList) == 1 ? linitial_node(TargetEntry, root->parse->targetList) : nullptr;
+
+	return root->parent_root != nullptr && root->parent_root->parse->hasAggs && entry != nullptr && entry->resname != nullptr &&
+		strcmp(entry->resname, "agg_target") == 0;
+}
+
 bool
 add_sorted_rows(PlannerInfo *root, RelOptInfo *rel)
 {
@@ -546,7 +556,7 @@ add_sorted_rows(PlannerInfo *root, RelOptInfo *rel)
 	s.root = root;
 	s.rel = rel;
 	s.pathkeys = root->query_pathkeys;
-	s.from = s.pathkeys == NIL || !may_sort() ? nullptr : unsorted_path(rel);
+	s.from = s.pathkeys == NIL || !may_sort() || is_for_extreme(root) ? nullptr : unsorted_path(rel);
 	if (s.from == nullptr)
 		return false;
 	if ((rows || (all && root->parse->hasWindowFuncs && !root->parse->hasAggs && root->parse->groupClause == NIL && root->parse->groupingSets == NIL)) && !add_hidden(&s))

@@ -35,6 +35,9 @@ static int	planning_depth;
 /* WHERE CURRENT OF looks for the scan of a leaf, so a cursor scans them one by one. */
 static bool planning_cursor;
 
+/* One that says nothing of SCROLL can go back where its plan can, as a Sort can. */
+static bool planning_for_back;
+
 /* What a query pays that reads no imported table: this, once for each relation. */
 static bool
 active(void)
@@ -71,9 +74,11 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	JoinNotes	joins;
 	JoinNotes  *outer_joins = begin_joins(&joins);
 	bool		outer_cursor = planning_cursor;
+	bool		outer_back = planning_for_back;
 
 	planning_depth++;
 	planning_cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
+	planning_for_back = planning_cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
 	PG_TRY();
 	{
 		result = next_planner != nullptr ? next_planner(parse, query_string, cursor_options, params)
@@ -83,6 +88,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	{
 		planning_depth--;
 		planning_cursor = outer_cursor;
+		planning_for_back = outer_back;
 		end_hiding(outer);
 		end_joins(outer_joins);
 		remember_path(nullptr, nullptr);
@@ -160,7 +166,8 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 		return;
 	if (!usable_relation(root, rel, &target) || !add_rows_path(root, rel, &target))
 		return;
-	add_sorted_rows(root, rel);
+	if (!planning_for_back)
+		add_sorted_rows(root, rel);
 	if (target.leaves != NIL && planning_depth > 0)
 		hide_partitions(root, rel);
 }
@@ -180,7 +187,7 @@ gpuvm_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 	if (active() && planning_depth > 0 && !hopeless(rel))
 	{
 		add_gated_join(root, rel);
-		if (bms_is_subset(root->all_baserels, rel->relids) && add_sorted_rows(root, rel))
+		if (!planning_for_back && bms_is_subset(root->all_baserels, rel->relids) && add_sorted_rows(root, rel))
 			set_cheapest(rel);
 	}
 	if (rel->part_scheme != nullptr && planning_depth > 0 && rel->cheapest_total_path != nullptr && is_gpuvm_path(rel->cheapest_total_path))
@@ -251,7 +258,8 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 			add_groups_path(root, input_rel, &shape, output_rel, target, clause, having);
 		}
 	}
-	add_sorted_groups(root, input_rel, output_rel, distinct);
+	if (!planning_for_back)
+		add_sorted_groups(root, input_rel, output_rel, distinct);
 }
 
 void
