@@ -60,6 +60,11 @@ class Orders:
     def keys(self, rng, g):
         return [self.key(rng, g) for _ in range(rng.choices((0, 1, 2, 3), (1, 6, 4, 2))[0])]
 
+    @staticmethod
+    def named(items):
+        """Without names of their own one may be called id, too."""
+        return ", ".join(f"{item} AS x{i}" for i, item in enumerate(items))
+
     # -- shapes -------------------------------------------------------------------
 
     def query(self, rng, Query, Aggregates):
@@ -70,7 +75,7 @@ class Orders:
     def rows(self, rng, Query, Aggregates, prepared=False):
         table, g = self.queries.source(rng, prepared)
         keys = self.keys(rng, g)
-        outputs = [f"{o} AS x{i}" for i, o in enumerate(self.queries.outputs(rng, g, 3))]
+        outputs = [self.named(self.queries.outputs(rng, g, 3))]
         if keys and rng.random() < 0.3:
             outputs.append(f"{keys[0]} AS k")
         shown = ["id"] if rng.random() < 0.7 else []
@@ -100,7 +105,7 @@ class Orders:
 
     def ties(self, rng, Query, Aggregates):
         table, g = self.queries.source(rng)
-        return Query(f"SELECT id, {', '.join(self.queries.outputs(rng, g, 2))} FROM {table.name}{self.queries.where(rng, g)}"
+        return Query(f"SELECT id, {self.named(self.queries.outputs(rng, g, 2))} FROM {table.name}{self.queries.where(rng, g)}"
                      f"{self.by(rng, [self.key(rng, g)])} FETCH FIRST {rng.choice(('1', '3', '10', '100'))} ROWS WITH TIES")
 
     def groups(self, rng, Query, Aggregates):
@@ -135,7 +140,7 @@ class Orders:
         """DISTINCT ON: the first row of each value."""
         table, g = self.queries.source(rng)
         keys = [self.key(rng, g) for _ in range(rng.choice((1, 1, 2)))]
-        outputs = ", ".join(["id"] + self.queries.outputs(rng, g, 2))
+        outputs = f"id, {self.named(self.queries.outputs(rng, g, 2))}"
         more = [self.key(rng, g)] if rng.random() < 0.5 else []
         return Query(f"SELECT DISTINCT ON ({', '.join(keys)}) {outputs} FROM {table.name}{self.queries.where(rng, g)}{self.by(rng, keys + more, ['id'])}{limit(rng, 0.4)}", ordered=True)
 

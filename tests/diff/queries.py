@@ -129,8 +129,8 @@ class Queries:
         rng = random.Random(f"{self.seed}:query:{k}")
         shape = rng.choices(
             (self.rows, self.ordered, self.total, self.grouped, self.spread, self.counted, self.join, self.nested, self.union,
-             self.prepared, self.odd, self.raising, self.sets, self.different),
-            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8, 8, 6))[0]
+             self.prepared, self.odd, self.raising, self.sets, self.different, self.order, self.subquery),
+            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8, 8, 6, 6, 5))[0]
         if self.only:
             shape = getattr(self, self.only)
         typed = self.favourite.typed if self.favourite else rng.random() < self.typed_share
