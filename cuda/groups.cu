@@ -304,7 +304,9 @@ struct GroupColumns
 		char	   *values;
 		uint32_t   *nulls;		/* nullptr: none is null */
 	}			column[PROGRAM_MAX_COLUMNS];
-	bool		natural;		/* values as wide as PostgreSQL has them; else as results are */
+	bool		natural;		/* values as wide as PostgreSQL has them, sums as I64; else as results are */
+	uint64_t	checked[PROGRAM_MAX_COLUMNS / 64];	/* sums that must be one */
+	GroupOutcome *outcome;		/* where it is said if one is not */
 };
 
 /* Threads for whole words of the null bitmaps. */
@@ -327,8 +329,14 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 			v = source & GROUP_SOURCE_AGG ? agg_value(p, source & ~GROUP_SOURCE_AGG, p.groups.rests[c], row) : key_value(p, table, r, source);
 		if (v.null)
 			v.lo = v.hi = 0;
+		if (columns.checked[c / 64] >> c % 64 & 1 && v.hi != static_cast<uint64_t>(static_cast<int64_t>(v.lo) >> 63))
+		{
+			/* whoever says so says the same */
+			*static_cast<volatile uint32_t *>(&columns.outcome->errors) = ERR_INT_OVERFLOW;
+			__threadfence_system();
+		}
 		if (there)
-			switch (columns.natural ? type_natural_width(p.result_type[c]) : type_width(p.result_type[c]))
+			switch (!columns.natural ? type_width(p.result_type[c]) : p.result_type[c] == Type::I128 ? 8 : type_natural_width(p.result_type[c]))
 			{
 				case 1:
 					write<uint8_t>(values, i, v.lo);
@@ -383,7 +391,7 @@ emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t from
 }
 
 cudaError_t
-store_groups(const DeviceProgram &program, const GroupTable &table, uint32_t n, const RowSet &rows, cudaStream_t stream)
+store_groups(const DeviceProgram &program, const Program *reader, const GroupTable &table, uint32_t n, const RowSet &rows, GroupOutcome *outcome, cudaStream_t stream)
 {
 	GroupColumns columns = {};
 
@@ -395,6 +403,14 @@ store_groups(const DeviceProgram &program, const GroupTable &table, uint32_t n, 
 		columns.column[c].nulls = rows.column[c].nulls;
 	}
 	columns.natural = true;
+	columns.outcome = outcome;
+	for (int i = 0; i < reader->nops; i++)
+	{
+		const Op   &op = reader->ops()[i];
+
+		if (reads_column(op) && program.result_type[op.p2] == Type::I128)
+			columns.checked[op.p2 / 64] |= uint64_t(1) << op.p2 % 64;
+	}
 	return launch_kernel(emit_rows, (n + THREADS - 1) / THREADS, THREADS, 0, stream, program, table, columns, uint64_t{0}, n);
 }
 

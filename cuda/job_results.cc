@@ -248,9 +248,20 @@ DeviceJob::store_groups(const DeviceProgram &program, const GroupTable &table, u
 	const RowSet &rows = give_stage(ngroups);
 
 	begin_flight(*open_flight(0, 0));
-	check(::gpuvm::cuda::store_groups(program, table, static_cast<uint32_t>(ngroups), rows, lane_->stream), "storing groups");
+	check(::gpuvm::cuda::store_groups(program, request_.stage, table, static_cast<uint32_t>(ngroups), rows, &lane_->outcomes_at->groups, lane_->stream),
+		  "storing groups");
 	close_flight();
 	(void) land();
+	figures_->errors = lane_->outcomes->groups.errors;
+}
+
+static bool
+is_int64(const char *sum)
+{
+	int128		value;
+
+	memcpy(&value, sum, sizeof(value));
+	return value == static_cast<int64_t>(value);
 }
 
 /* The one group of a program without keys. */
@@ -263,6 +274,13 @@ DeviceJob::store_aggregates(const DeviceProgram &program, const LaunchState &sta
 	char	   *from = reinterpret_cast<char *>(area.data());
 
 	figures_->errors = emit_aggregates(program, state, rows_taken_, from, RESULT_PAD_ROWS);
+	for (int i = 0; i < request_.stage->nops; i++)
+	{
+		const Op   &op = request_.stage->ops()[i];
+
+		if (reads_column(op) && program.result_type[op.p2] == Type::I128 && !is_int64(from + layout[op.p2].values))
+			figures_->errors |= ERR_INT_OVERFLOW;
+	}
 	if (figures_->errors != 0)
 		return;
 

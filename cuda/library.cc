@@ -160,14 +160,6 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	}
 	if (request.stage != nullptr)
 	{
-		Type		types[PROGRAM_MAX_COLUMNS];
-
-		program_result_types(request.program, types);
-		if (std::find(types, types + request.program->nresults, Type::I128) != types + request.program->nresults)
-		{
-			*reason = "sums that a second program reads are left to the CPU";
-			return job;
-		}
 		job.stage = lower_request(Stage(request).second(), shared_bytes_, reason);
 		if (job.stage == nullptr)
 			return job;

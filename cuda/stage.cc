@@ -29,7 +29,7 @@ Stage::Stage(const DeviceJobRequest &request) : first_(request), second_(request
 		analyze_ranges(program, request.params, columns.data(), regs.data(), errors.data(), request.maps);
 	}
 	group_ranges(program, known ? regs.data() : nullptr, known ? request.total_rows : UINT64_MAX, results.data());
-	program_result_types(program, types_.data());
+	stage_column_types(program, types_.data());
 	for (size_t c = 0; c < types_.size(); c++)
 	{
 		columns_.push_back(range_summary(results[c], types_[c], false));

@@ -1011,7 +1011,8 @@ group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, Valu
 
 		ValueRange &r = aggs[op.p1];
 
-		r = full_range(agg_result_type(fn, op.type));
+		/* sums as a stage has them (engine/abi.h) */
+		r = full_range(fn == AggFn::Sum && type_is_int(op.type) ? Type::I64 : agg_result_type(fn, op.type));
 		if (fn == AggFn::CountStar || fn == AggFn::Count)
 		{
 			r.may_null = false;

@@ -348,7 +348,7 @@ TEST_F(CudaStage, RandomPrograms)
 {
 	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 40);
 	const uint64_t first_seed = setting("GPUVM_TEST_SEED", 1);
-	uint64_t	refused = 0, clean = 0, with_rows = 0, joined = 0;
+	uint64_t	refused = 0, clean = 0, with_rows = 0, joined = 0, summed = 0;
 
 	open();
 	for (uint64_t seed = first_seed; seed < first_seed + n; seed++)
@@ -374,18 +374,31 @@ TEST_F(CudaStage, RandomPrograms)
 
 		Generator	generator(rng, tables[0], tame, &maps);
 
-		generator.wide_sums = false;
-
 		const SealedProgram first = ncursors == 1 ? generator.make(true, 2) : generator.make_join(true, ncursors);
 		const Outcome between = Interpreter(first.get(), pointers, generator.params.data(), false, maps.maps.data()).run();
-		const Table table = table_of(first.get(), between.errors != 0 ? Outcome{} : between);
+		std::vector<bool> overflows;
+		const Table table = table_of(first.get(), between.errors != 0 ? Outcome{} : between, &overflows);
 		Generator	stage(rng, table, tame, &maps);
 
 		stage.params = generator.params;
 		stage.rowids = false;
 
 		const SealedProgram second = stage.make(grouped, 2);
-		const Outcome expected = Interpreter(second.get(), table, stage.params.data(), maps.maps.data()).run();
+		Outcome		expected = Interpreter(second.get(), table, stage.params.data(), maps.maps.data()).run();
+		Type		types[PROGRAM_MAX_COLUMNS];
+
+		program_result_types(first.get(), types);
+		for (int i = 0; i < second.get()->nops; i++)
+		{
+			const Op   &op = second.get()->ops()[i];
+
+			if (!reads_column(op))
+				continue;
+			summed += types[op.p2] == Type::I128;
+			if (overflows[static_cast<size_t>(op.p2)])
+				expected.errors |= ERR_INT_OVERFLOW;
+		}
+
 		const std::string what = "seed " + std::to_string(seed) + "\n" + program_text(first.get()) + "\n" + program_text(second.get());
 		std::vector<std::string> rows = rows_text(second.get(), expected);
 
@@ -434,6 +447,7 @@ TEST_F(CudaStage, RandomPrograms)
 		EXPECT_GT(clean, n / 2);
 		EXPECT_GT(with_rows, n / 3);
 		EXPECT_GT(joined, 0u);
+		EXPECT_GT(summed, 0u);
 	}
 }
 
