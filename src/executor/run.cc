@@ -101,15 +101,10 @@ param_value(Datum value, bool isnull, Type type)
 	return p;
 }
 
-/* NULL, or why it cannot be done. */
-static const char *
-bind_params(GpuvmScanState *state, Job *job)
+/* Those that the program reads. */
+static void
+param_types(const Program *program, Type *types)
 {
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	const Program *program = state->part->plan->program;
-	Type		types[PROGRAM_MAX_PARAMS] = {};
-	ListCell   *lc;
-
 	for (int i = 0; i < program->nops; i++)
 	{
 		const Op   &op = program->ops()[i];
@@ -117,6 +112,19 @@ bind_params(GpuvmScanState *state, Job *job)
 		if (op.opcode == Opcode::Variable)
 			types[op.p2] = op.type;
 	}
+}
+
+/* NULL, or why it cannot be done. */
+static const char *
+bind_params(GpuvmScanState *state, Job *job)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	Type		types[PROGRAM_MAX_PARAMS] = {};
+	ListCell   *lc;
+
+	param_types(state->part->plan->program, types);
+	if (state->part->plan->stage != nullptr)
+		param_types(state->part->plan->stage, types);
 	ResetExprContext(econtext);
 	/* subqueries raise what they raise */
 	if (state->param_execs != nullptr)

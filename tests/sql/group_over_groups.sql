@@ -60,6 +60,13 @@ SELECT opcode, p1, p2, p3, p4, comment FROM gpuvm.disassemble('SELECT c, count(*
 PREPARE above(int) AS SELECT c, count(*) FROM (SELECT a, count(*) AS c FROM sale WHERE b <> $1 GROUP BY a) s WHERE c > $1 GROUP BY c ORDER BY c LIMIT 2;
 EXECUTE above(8);
 EXECUTE above(25);
+PREPARE only_above(int8) AS SELECT c, count(*) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a) s WHERE c <> $1 GROUP BY c ORDER BY c;
+SET gpuvm.require = vm;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE only_above(29);
+RESET plan_cache_mode;
+RESET gpuvm.require;
+DEALLOCATE only_above;
 UPDATE sale SET a = a + 100 WHERE id % 50 = 1;
 DELETE FROM sale WHERE id % 60 = 2;
 INSERT INTO queries (query) VALUES ('SELECT c, count(*), max(m) FROM (SELECT a, count(*) AS c, max(b) AS m FROM sale GROUP BY a) s GROUP BY c');
