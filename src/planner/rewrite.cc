@@ -161,6 +161,7 @@ put_together(RewriteLevel *level)
 
 struct Rewriting
 {
+	const Query *topmost;
 	bool		reduce;
 	bool		any;
 	bool		reduced;
@@ -169,7 +170,7 @@ struct Rewriting
 static void
 rewrite_level(Query *query, Rewriting *rewriting)
 {
-	RewriteLevel level = {query, rewriting->reduce};
+	RewriteLevel level = {query, query == rewriting->topmost, rewriting->reduce};
 	Node	   *quals = query->jointree->quals;
 
 	/* a level that has no rows has nothing planned */
@@ -203,7 +204,7 @@ rewrite_walker(Node *node, void *context)
 bool
 rewrite_subqueries(Query *parse, bool reduce, bool *reduced)
 {
-	Rewriting	rewriting = {reduce};
+	Rewriting	rewriting = {parse, reduce};
 
 	rewrite_walker((Node *) parse, &rewriting);
 	*reduced = rewriting.reduced;

@@ -28,6 +28,7 @@ bool		has_gpuvm_scan(const PlannedStmt *stmt);
 struct RewriteLevel
 {
 	Query	   *query;
+	bool		topmost;
 	bool		reduce;
 	bool		reduced;		/* out */
 	List	   *conditions;		/* that every row of it meets: of WHERE and of inner joins */

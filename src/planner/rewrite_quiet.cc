@@ -171,6 +171,7 @@ loud_walker(Node *node, void *context)
 		case T_Const:
 		case T_CaseTestExpr:
 		case T_SQLValueFunction:
+		case T_SortGroupClause:
 		case T_RangeTblRef:
 			return false;
 		case T_Var:

@@ -5,7 +5,7 @@
  *
  * asks for one group of SELECT k, agg(e) FROM t WHERE ... GROUP BY k, at most one, as the equality is that of the
  * groups. Where the condition fails for what the subquery gives of no rows, that is a join; else, and in the target
- * list, a left join, whose missing counts are 0. f stands outside, so that it is computed of groups asked for.
+ * list, a left join, whose missing counts are 0. f stands outside: the target list computes it of groups asked for.
  */
 #include "pg/pg.h"
 
@@ -19,6 +19,7 @@ extern "C" {
 #include "parser/parse_node.h"
 #include "parser/parse_oper.h"
 #include "parser/parse_relation.h"
+#include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -327,15 +328,61 @@ join_conditions(const Scalar *s, int rtindex)
 	return conditions;
 }
 
-/* Does the condition, over the value of no rows, keep no row? And can it be asked for groups that no row asks for? */
+struct Shelter
+{
+	const Bitmapset *relations;	/* NULL: any */
+};
+
+/* What reads these relations, and no subquery, is one column of them. */
+static Node *
+shelter(Node *node, void *context)
+{
+	const Shelter *s = static_cast<const Shelter *>(context);
+
+	if (node == nullptr || IsA(node, Const) || IsA(node, SubLink))
+		return node;
+	if (!IsA(node, List) && !IsA(node, CaseWhen) && !IsA(node, CaseTestExpr) && !checkExprHasSubLink(node) &&
+		(s->relations == nullptr || bms_is_subset(pull_varnos(nullptr, node), s->relations)))
+		return (Node *) makeVar(1, 1, exprType(node), exprTypmod(node), exprCollation(node), 0);
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(shelter), context);
+}
+
+/* The relations of the outer level that the subquery's keys are compared with. */
+static Bitmapset *
+asking_relations(const RewriteLevel *level, const Scalar *s)
+{
+	Bitmapset  *relations = pull_varnos(nullptr, (Node *) s->outer);
+	int			varno = -1;
+
+	while ((varno = bms_next_member(relations, varno)) >= 0)
+	{
+		/* one column of a join does not say where the others come from */
+		if (rt_fetch(varno, level->query->rtable)->rtekind == RTE_JOIN)
+			relations = bms_del_member(relations, varno);
+	}
+	return relations;
+}
+
+/*
+ * Can the expression be evaluated for any row of the outer level, and any group? For PostgreSQL may put the condition
+ * (or one of another level that a target list goes into) below the join, or before its equality. But what reads only
+ * the relations that ask would have been evaluated for as many of their rows.
+ */
+static bool
+is_movable(const RewriteLevel *level, Node *expr, const SubLink *sublink, const Scalar *s, bool condition)
+{
+	Shelter		relations = {condition ? asking_relations(level, s) : nullptr};
+
+	return (!condition && level->topmost) || is_quiet(replaced(shelter(expr, &relations), sublink, outer_value(s, Aggregates::Joined, 1)));
+}
+
+/* Does the condition, over the value of no rows, keep no row? */
 static bool
 fails_for_none(Node *condition, const SubLink *sublink, const Scalar *s)
 {
-	const Const *folded;
+	const Const *folded = (const Const *) eval_const_expressions(nullptr, static_cast<Node *>(
+		copyObjectImpl(replaced(condition, sublink, outer_value(s, Aggregates::Empty, 1)))));
 
-	if (!is_quiet(replaced(condition, sublink, outer_value(s, Aggregates::Joined, 1))))
-		return false;
-	folded = (const Const *) eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(replaced(condition, sublink, outer_value(s, Aggregates::Empty, 1)))));
 	return IsA(folded, Const) && (folded->constisnull || !DatumGetBool(folded->constvalue));
 }
 
@@ -384,7 +431,7 @@ rewrite_expression(RewriteLevel *level, Node *expr, bool *above)
 		bool		left;
 		int			rtindex;
 
-		if (!analyse(sublink, &s))
+		if (!analyse(sublink, &s) || !is_movable(level, expr, sublink, &s, above != nullptr))
 			continue;
 		left = above == nullptr || !fails_for_none(expr, sublink, &s);
 		rtindex = list_length(level->query->rtable) + 1;
