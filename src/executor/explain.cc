@@ -399,7 +399,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	else
 	{
 		if (plan->kind != SCAN_ROWS || plan->norder > 0)
-			ExplainPropertyText("Relation", quote_identifier(plan->cursors[0].child > 0 ? plan->cursors[0].alias : get_rel_name(plan->cursors[0].relid)), es);
+			ExplainPropertyText("Relation", plan->cursors[0].child > 0 ? psprintf("%s (rows of child 1)", quote_identifier(plan->cursors[0].alias))
+								: quote_identifier(get_rel_name(plan->cursors[0].relid)), es);
 		if (plan->cursors[0].leaves != NIL)
 			ExplainPropertyInteger("Partitions", nullptr, list_length(plan->cursors[0].leaves), es);
 		if (plan->cursors[0].quals != NIL)

@@ -20,6 +20,7 @@ extern "C" {
 #include "planner/cost.h"
 #include "planner/derived.h"
 #include "planner/paths.h"
+#include "planner/reasons.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
 
@@ -280,6 +281,55 @@ derived_children(const ScanShape *shape)
 			children = lappend(children, shape->cursors[i].target.child);
 	}
 	return children;
+}
+
+/* Is there one of our programs at the bottom of the path, whose rows need not become PostgreSQL's to be aggregated? */
+static bool
+reads_ours(const Path *path)
+{
+	ListCell   *lc;
+
+	if (path == nullptr || is_gpuvm_path(path))
+		return path != nullptr;
+	switch (nodeTag(path))
+	{
+		case T_SubqueryScanPath: return reads_ours(((const SubqueryScanPath *) path)->subpath);
+		case T_ProjectionPath: return reads_ours(((const ProjectionPath *) path)->subpath);
+		case T_AggPath: return reads_ours(((const AggPath *) path)->subpath);
+		case T_WindowAggPath: return reads_ours(((const WindowAggPath *) path)->subpath);
+		case T_SortPath: return reads_ours(((const SortPath *) path)->subpath);
+		case T_LimitPath: return reads_ours(((const LimitPath *) path)->subpath);
+		case T_AppendPath:
+			foreach(lc, ((const AppendPath *) path)->subpaths)
+			{
+				if (reads_ours(static_cast<const Path *>(lfirst(lc))))
+					return true;
+			}
+			return false;
+		default: return false;
+	}
+}
+
+void
+add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having)
+{
+	Reasons    *reasons;
+	ScanTarget	scan = {};
+	ScanShape	shape = {};
+	ListCell   *lc;
+
+	foreach(lc, grouped_rel->pathlist)
+	{
+		if (is_gpuvm_path(static_cast<const Path *>(lfirst(lc))))
+			return;
+	}
+	if (!derived_relation(root, rel, &scan) || !reads_ours(scan.child))
+		return;
+	shape_of_relation(root, rel, &scan, true, &shape);
+	/* nobody expects this of it: what stood in the way is not worth telling */
+	reasons = reasons_save();
+	add_groups_path(root, rel, &shape, grouped_rel, target, clause, having);
+	reasons_restore(reasons);
 }
 
 bool

@@ -499,9 +499,12 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 void
 shape_of_relation(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target, bool with_pseudoconstant, ScanShape *shape)
 {
+	/* a child's rows have passed them */
+	List	   *quals = target->child != nullptr ? NIL : ordered_quals(root, rel->baserestrictinfo, with_pseudoconstant);
+
 	shape->ncursors = 1;
 	shape->rows = rel->rows;
-	shape->cursors[0] = ShapeCursor{rel->relid, *target, ordered_quals(root, rel->baserestrictinfo, with_pseudoconstant),
+	shape->cursors[0] = ShapeCursor{rel->relid, *target, quals,
 		rel->rows, JoinKind::Inner, NIL, NIL, NIL, NIL, 0, 0, false};
 }
 

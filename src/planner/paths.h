@@ -139,6 +139,9 @@ double		derived_cost(const ScanShape *shape);
 /* Their paths, in the order of the cursors. */
 List	   *derived_children(const ScanShape *shape);
 
+/* Adds a path that aggregates a subquery's rows, where these are made by a program of ours and no other path of ours is there. */
+void		add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having);
+
 /* Is there nothing but such rows? */
 bool		is_all_derived(const ScanShape *shape);
 

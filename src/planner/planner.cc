@@ -246,6 +246,7 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	{
 		if (distinct || !add_group_count_path(root, input_rel, output_rel, grouping))
 			add_group_stage_path(root, input_rel, output_rel, target, clause, having);
+		add_derived_groups(root, input_rel, output_rel, target, clause, having);
 	}
 	else if (input_rel->rtekind == RTE_RELATION)
 	{
