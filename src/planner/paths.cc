@@ -243,7 +243,8 @@ expected_rows(const ScanShape *shape)
 		rows.scanned[i] = Max(c->target.tuples, static_cast<double>(c->target.table->nrows));
 		rows.filtered[i] = c->rows;
 		rows.pairs[i] = c->counted ? 0 : c->pairs;
-		rows.joined[i] = !c->counted ? c->joined : i == 1 ? rows.filtered[0] : rows.joined[i - 1];
+		/* a lane whose pairs are counted goes on once, if it has any */
+		rows.joined[i] = !c->counted ? c->joined : Min(c->joined, i == 1 ? rows.filtered[0] : rows.joined[i - 1]);
 		rows.repeated[i] = i > 0 && c->keys != NIL && c->pairs > 1.5 * (i == 1 ? c[-1].rows : c[-1].joined);
 	}
 	return rows;
