@@ -59,7 +59,7 @@ look_walker(Node *node, void *context)
 		const Query *query = (const Query *) sublink->subselect;
 
 		look->rewritable |= (sublink->subLinkType == EXPR_SUBLINK && query->hasAggs && query->jointree->fromlist != NIL) ||
-			sublink->subLinkType == ANY_SUBLINK;
+			sublink->subLinkType == ANY_SUBLINK || sublink->subLinkType == ALL_SUBLINK;
 	}
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(look_walker), context);
 }

@@ -72,7 +72,9 @@ List	   *conditions_of(Query *query);
 
 bool		is_quiet(Node *node);
 bool		is_quiet_function(Oid function, List *args, Oid collation);
-bool		is_quiet_query(Query *query, bool with_target);
+
+/* Also whether it gives the same rows each time it runs. `outer`: the level around, of which it may read CTEs, or NULL. */
+bool		is_quiet_query(Query *query, bool with_target, const Query *outer);
 
 }  // namespace gpuvm
 

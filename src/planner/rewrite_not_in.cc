@@ -230,10 +230,34 @@ replace_columns(Node *node, void *context)
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_columns), context);
 }
 
+/* The subquery that the condition says a value is not in, as x = ANY (it): of NOT (that), or of x <> ALL (it). */
+static SubLink *
+excluding_subquery(Node *condition)
+{
+	SubLink    *sublink = (SubLink *) (is_notclause(condition) ? (Node *) get_notclausearg(condition) : condition);
+	const OpExpr *test;
+	OpExpr	   *negated;
+
+	if (!IsA(sublink, SubLink) || ((Node *) sublink != condition) != (sublink->subLinkType == ANY_SUBLINK))
+		return nullptr;
+	if (sublink->subLinkType != ALL_SUBLINK)
+		return sublink->subLinkType == ANY_SUBLINK ? sublink : nullptr;
+	test = (const OpExpr *) sublink->testexpr;
+	if (!IsA(test, OpExpr) || !OidIsValid(get_negator(test->opno)))
+		return nullptr;
+	negated = static_cast<OpExpr *>(copyObjectImpl(test));
+	negated->opno = get_negator(test->opno);
+	negated->opfuncid = InvalidOid;
+	sublink = static_cast<SubLink *>(copyObjectImpl(sublink));
+	sublink->subLinkType = ANY_SUBLINK;
+	sublink->testexpr = (Node *) negated;
+	return sublink;
+}
+
 Node *
 rewrite_not_in(const RewriteLevel *level, Node *condition)
 {
-	SubLink    *member = is_notclause(condition) ? (SubLink *) get_notclausearg(condition) : nullptr;
+	SubLink    *member = excluding_subquery(condition);
 	Query	   *body;
 	Query	   *query;
 	List	   *tests;
@@ -243,12 +267,12 @@ rewrite_not_in(const RewriteLevel *level, Node *condition)
 	RangeTblRef *ref;
 	ListCell   *lc;
 
-	if (member == nullptr || !IsA(member, SubLink) || member->subLinkType != ANY_SUBLINK)
+	if (member == nullptr)
 		return nullptr;
 	body = (Query *) member->subselect;
 	read = levels_read_by(body);
 	tests = conjuncts(member->testexpr);
-	if (read.outer || read.further || checkExprHasSubLink(member->testexpr) || !is_quiet_query(body, true))
+	if (read.outer || read.further || checkExprHasSubLink(member->testexpr) || !is_quiet_query(body, true, level->query))
 		return nullptr;
 	foreach(lc, tests)
 	{

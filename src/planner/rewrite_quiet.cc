@@ -10,6 +10,7 @@ extern "C" {
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_oper.h"
@@ -41,6 +42,44 @@ is_nonzero_numeric(Node *node)
 
 	return IsA(node, Const) && !number->constisnull &&
 		!DatumGetBool(DirectFunctionCall2(numeric_eq, number->constvalue, DirectFunctionCall1(int4_numeric, Int32GetDatum(0))));
+}
+
+/* An integer that an integer may be divided by: the smallest one by -1 is too large. */
+static bool
+is_divisor(const Node *node)
+{
+	const Const *number = (const Const *) node;
+
+	if (!IsA(node, Const) || number->constisnull)
+		return false;
+	switch (number->consttype)
+	{
+		case INT2OID:
+			return DatumGetInt16(number->constvalue) != 0 && DatumGetInt16(number->constvalue) != -1;
+		case INT4OID:
+			return DatumGetInt32(number->constvalue) != 0 && DatumGetInt32(number->constvalue) != -1;
+		case INT8OID:
+			return DatumGetInt64(number->constvalue) != 0 && DatumGetInt64(number->constvalue) != -1;
+		default:
+			return false;
+	}
+}
+
+/* A field that every date and timestamp has. */
+static bool
+is_field(const Node *node)
+{
+	static const char *const fields[] = {"year", "quarter", "month", "week", "day", "dow", "doy"};
+	const Const *name = (const Const *) node;
+
+	if (!IsA(node, Const) || name->constisnull)
+		return false;
+	for (const char *field : fields)
+	{
+		if (strcmp(TextDatumGetCString(name->constvalue), field) == 0)
+			return true;
+	}
+	return false;
 }
 
 bool
@@ -76,7 +115,41 @@ is_quiet_function(Oid function, List *args, Oid collation)
 		case F_TIMESTAMP_LE_DATE:
 		case F_TIMESTAMP_GT_DATE:
 		case F_TIMESTAMP_GE_DATE:
+		case F_INT2AND:
+		case F_INT4AND:
+		case F_INT8AND:
+		case F_INT2OR:
+		case F_INT4OR:
+		case F_INT8OR:
+		case F_INT2XOR:
+		case F_INT4XOR:
+		case F_INT8XOR:
+		case F_INT2NOT:
+		case F_INT4NOT:
+		case F_INT8NOT:
+		case F_INT2SHL:
+		case F_INT4SHL:
+		case F_INT8SHL:
+		case F_INT2SHR:
+		case F_INT4SHR:
+		case F_INT8SHR:
 			return true;
+		case F_INT2DIV:
+		case F_INT4DIV:
+		case F_INT8DIV:
+		case F_INT24DIV:
+		case F_INT28DIV:
+		case F_INT42DIV:
+		case F_INT48DIV:
+		case F_INT82DIV:
+		case F_INT84DIV:
+		case F_INT2MOD:
+		case F_INT4MOD:
+		case F_INT8MOD:
+			return list_length(args) == 2 && is_divisor(static_cast<const Node *>(lsecond(args)));
+		case F_EXTRACT_TEXT_DATE:
+		case F_EXTRACT_TEXT_TIMESTAMP:
+			return list_length(args) == 2 && is_field(static_cast<const Node *>(linitial(args)));
 		case F_NUMERIC_DIV:
 			return list_length(args) == 2 && is_nonzero_numeric(static_cast<Node *>(lsecond(args)));
 		case F_TEXTLIKE:
@@ -217,7 +290,7 @@ loud_walker(Node *node, void *context)
 				if (sublink->subLinkType != ANY_SUBLINK && sublink->subLinkType != ALL_SUBLINK && sublink->subLinkType != EXISTS_SUBLINK &&
 					(sublink->subLinkType != EXPR_SUBLINK || !query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL))
 					return true;
-				return loud_walker(sublink->testexpr, context) || !is_quiet_query(query, true);
+				return loud_walker(sublink->testexpr, context) || !is_quiet_query(query, true, nullptr);
 			}
 		case T_BoolExpr:
 		case T_NullTest:
@@ -245,8 +318,26 @@ is_quiet(Node *node)
 	return !loud_walker(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(node))), nullptr);
 }
 
+/* A CTE of the level around is as quiet as its query. */
 static bool
-is_quiet_relation(RangeTblEntry *rte)
+is_quiet_cte(const RangeTblEntry *rte, const Query *outer)
+{
+	ListCell   *lc;
+
+	if (outer == nullptr || rte->ctelevelsup != 1 || rte->self_reference)
+		return false;
+	foreach(lc, outer->cteList)
+	{
+		const CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc);
+
+		if (strcmp(cte->ctename, rte->ctename) == 0)
+			return !cte->cterecursive && IsA(cte->ctequery, Query) && is_quiet_query((Query *) cte->ctequery, true, nullptr);
+	}
+	return false;
+}
+
+static bool
+is_quiet_relation(RangeTblEntry *rte, const Query *outer)
 {
 	/* conditions of a policy, or below a security barrier, come before others: nothing is moved */
 	if (rte->securityQuals != NIL || rte->security_barrier || rte->lateral || rte->tablesample != nullptr)
@@ -258,9 +349,11 @@ is_quiet_relation(RangeTblEntry *rte)
 			return rte->relkind == RELKIND_RELATION || rte->relkind == RELKIND_MATVIEW || rte->relkind == RELKIND_PARTITIONED_TABLE ||
 				rte->relkind == RELKIND_VIEW;
 		case RTE_SUBQUERY:
-			return is_quiet_query(rte->subquery, true);
+			return is_quiet_query(rte->subquery, true, nullptr);
 		case RTE_JOIN:
 			return is_quiet((Node *) rte->joinaliasvars);
+		case RTE_CTE:
+			return is_quiet_cte(rte, outer);
 		case RTE_RESULT:
 			return true;
 #if PG_VERSION_NUM >= 180000
@@ -272,9 +365,8 @@ is_quiet_relation(RangeTblEntry *rte)
 	}
 }
 
-/* Also whether it gives the same rows each time it runs. */
 bool
-is_quiet_query(Query *query, bool with_target)
+is_quiet_query(Query *query, bool with_target, const Query *outer)
 {
 	ListCell   *lc;
 
@@ -294,7 +386,7 @@ is_quiet_query(Query *query, bool with_target)
 	}
 	foreach(lc, query->rtable)
 	{
-		if (!is_quiet_relation(lfirst_node(RangeTblEntry, lc)))
+		if (!is_quiet_relation(lfirst_node(RangeTblEntry, lc), outer))
 			return false;
 	}
 	return is_quiet((Node *) query->jointree) && (!with_target || is_quiet((Node *) query->targetList)) && is_quiet(query->havingQual);

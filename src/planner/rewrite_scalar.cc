@@ -120,14 +120,14 @@ value_walker(Node *node, void *context)
 
 /* Can it be a grouped subquery? It is not changed. */
 static bool
-analyse(const SubLink *sublink, Scalar *s)
+analyse(const RewriteLevel *level, const SubLink *sublink, Scalar *s)
 {
 	Query	   *body = (Query *) sublink->subselect;
 	LevelsRead	read;
 	ListCell   *lc;
 
 	if (sublink->subLinkType != EXPR_SUBLINK || !body->hasAggs || body->groupClause != NIL || body->groupingSets != NIL || body->havingQual != nullptr ||
-		body->distinctClause != NIL || body->sortClause != NIL || list_length(body->targetList) != 1 || !is_quiet_query(body, false))
+		body->distinctClause != NIL || body->sortClause != NIL || list_length(body->targetList) != 1 || !is_quiet_query(body, false, level->query))
 		return false;
 	*s = Scalar{body, linitial_node(TargetEntry, body->targetList)->expr};
 	if (value_walker((Node *) s->value, s) || s->aggs == NIL)
@@ -330,21 +330,28 @@ join_conditions(const Scalar *s, int rtindex)
 
 struct Shelter
 {
+	const SubLink *sublink;
 	const Bitmapset *relations;	/* NULL: any */
 };
 
-/* What reads these relations, and no subquery, is one column of them. */
+static bool
+contains_walker(Node *node, void *context)
+{
+	return node != nullptr && (node == context || expression_tree_walker(node, reinterpret_cast<bool (*)()>(contains_walker), context));
+}
+
+/* What reads these relations, and not the subquery, is one column of them. */
 static Node *
 shelter(Node *node, void *context)
 {
 	const Shelter *s = static_cast<const Shelter *>(context);
 
-	if (node == nullptr || IsA(node, Const) || IsA(node, SubLink))
+	if (node == nullptr || IsA(node, Const) || node == (const Node *) s->sublink)
 		return node;
-	if (!IsA(node, List) && !IsA(node, CaseWhen) && !IsA(node, CaseTestExpr) && !checkExprHasSubLink(node) &&
+	if (!IsA(node, List) && !IsA(node, CaseWhen) && !IsA(node, CaseTestExpr) && !contains_walker(node, const_cast<SubLink *>(s->sublink)) &&
 		(s->relations == nullptr || bms_is_subset(pull_varnos(nullptr, node), s->relations)))
 		return (Node *) makeVar(1, 1, exprType(node), exprTypmod(node), exprCollation(node), 0);
-	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(shelter), context);
+	return IsA(node, SubLink) ? node : expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(shelter), context);
 }
 
 /* The relations of the outer level that the subquery's keys are compared with. */
@@ -371,7 +378,7 @@ asking_relations(const RewriteLevel *level, const Scalar *s)
 static bool
 is_movable(const RewriteLevel *level, Node *expr, const SubLink *sublink, const Scalar *s, bool condition)
 {
-	Shelter		relations = {condition ? asking_relations(level, s) : nullptr};
+	Shelter		relations = {sublink, condition ? asking_relations(level, s) : nullptr};
 
 	return (!condition && level->topmost) || is_quiet(replaced(shelter(expr, &relations), sublink, outer_value(s, Aggregates::Joined, 1)));
 }
@@ -431,7 +438,7 @@ rewrite_expression(RewriteLevel *level, Node *expr, bool *above)
 		bool		left;
 		int			rtindex;
 
-		if (!analyse(sublink, &s) || !is_movable(level, expr, sublink, &s, above != nullptr))
+		if (!analyse(level, sublink, &s) || !is_movable(level, expr, sublink, &s, above != nullptr))
 			continue;
 		left = above == nullptr || !fails_for_none(expr, sublink, &s);
 		rtindex = list_length(level->query->rtable) + 1;
