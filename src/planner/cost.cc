@@ -55,10 +55,10 @@ constexpr double CROSS_US = 0.00002;
 constexpr double CROSS_OP_US = 0.00001;
 constexpr double CROSS_LANES = 2048;
 /* Putting a row where it is sorted; and each comparison, of a row that is not known to be beyond the limit. */
-constexpr double SORT_ROW_US = 0.01;
-constexpr double SORT_COMPARE_US = 0.003;
+constexpr double SORT_ROW_US = 0.03;
+constexpr double SORT_COMPARE_US = 0.005;
 /* Telling that a row is beyond the limit. */
-constexpr double TOP_ROW_US = 0.002;
+constexpr double TOP_ROW_US = 0.005;
 
 /* Comparing two entries of a dictionary, for their order, against an operator: collations are slow. */
 constexpr double ORDER_OPERATORS = 20;
