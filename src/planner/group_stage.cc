@@ -313,7 +313,7 @@ add_group_stage_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	quals = list_concat((List *) to_table((Node *) groups->plan->having, groups), over_table(groups, ordered_quals(root, rel->baserestrictinfo, true)));
 	if (groups->missing)
 	{
-		note_reason(root, rel, "Aggregate", "a value of the subquery's groups is made of several of the program's, or is none that programs read", nullptr);
+		note_reason(root, rel, "Aggregate", "the subquery's groups have a value that no second program reads: an average, an extreme of texts, or one of variable length", nullptr);
 		return;
 	}
 	a->raw.keys = keys;

@@ -214,6 +214,19 @@ is_plain_distinct(const Query *parse)
 		parse->groupingSets == NIL && parse->havingQual == nullptr;
 }
 
+static bool
+has_path_of_ours(const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		if (is_gpuvm_path(static_cast<const Path *>(lfirst(lc))))
+			return true;
+	}
+	return false;
+}
+
 static void
 gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
@@ -244,9 +257,14 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 		return;
 	else if (input_rel->rtekind == RTE_SUBQUERY)
 	{
+		Reasons    *reasons = reasons_save();
+
 		if (distinct || !add_group_count_path(root, input_rel, output_rel, grouping))
 			add_group_stage_path(root, input_rel, output_rel, target, clause, having);
 		add_derived_groups(root, input_rel, output_rel, target, clause, having);
+		/* one of these ways is enough */
+		if (has_path_of_ours(output_rel))
+			reasons_restore(reasons);
 	}
 	else if (input_rel->rtekind == RTE_RELATION)
 	{
