@@ -63,6 +63,15 @@ DELETE FROM customer WHERE id % 40 = 2;
 INSERT INTO customer (id, t, j, d) SELECT k, 'more ' || k % 3, 'even more', '-0' FROM generate_series(950, 1010) k;
 INSERT INTO queries (query) VALUES ('SELECT c.id, t, j, d, n, count(*) FROM customer c, sale s WHERE c.id = s.customer GROUP BY c.id'), ('SELECT id, t, j, encode(float8send(d), ''hex'') FROM customer GROUP BY id');
 SELECT * FROM asked();
+-- A partitioned table, whose leaves have dictionaries of one family, and references.
+CREATE TABLE item (id int PRIMARY KEY, t text, v text, n numeric(8, 2), g int) PARTITION BY RANGE (id);
+CREATE TABLE item1 PARTITION OF item FOR VALUES FROM (0) TO (1000);
+CREATE TABLE item2 PARTITION OF item FOR VALUES FROM (1000) TO (3000);
+INSERT INTO item SELECT k, 't' || k % 7, CASE WHEN k % 5 > 0 THEN repeat('v' || k, 3) END, k / 4.0, k % 10 FROM generate_series(0, 2999) k;
+SELECT vary('item1', 'v'), vary('item2', 'v');
+SELECT gpuvm.import('item1'), gpuvm.import('item2');
+INSERT INTO queries (query) VALUES ('SELECT id, t, v, n, count(*) FROM item GROUP BY id'), ('SELECT a.id, a.t, a.v, a.n, count(*), sum(b.n) FROM item a JOIN item b ON a.id = b.g GROUP BY a.id');
+SELECT * FROM asked();
 -- A cursor keeps what it points at.
 BEGIN;
 DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT id, t, left(j, 9) AS j FROM customer WHERE id < 20 OR id > 1008 GROUP BY id ORDER BY id;
