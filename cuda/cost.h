@@ -31,6 +31,11 @@ constexpr double GROUP_JOB_NS = 40'000;	/* emptying the table, listing its group
 constexpr double DEAD_JOB_NS = 8'000;	/* marking dead rows: memory for the bits, a description of its own, a kernel */
 constexpr double DELTA_JOB_NS = 5'000;	/* rows that come with the job: a kernel's wait for the bus */
 
+/* An order: steps that are waited for; a row that is collected, and, with no limit, sorted and gathered. */
+constexpr double SORT_JOB_NS = 100'000;
+constexpr double SORT_ROW_NS = 0.04;
+constexpr double SORTED_ROW_NS = 0.4;
+
 /* Joins: steps that are waited for, a level; a row that is collected or put into a table; pairs of Seek and Cross, their operations included. */
 constexpr double JOIN_JOB_NS = 120'000;
 constexpr double JOIN_ROW_NS = 0.03;

@@ -27,6 +27,7 @@
 #include "launch.h"
 #include "pairs.h"
 #include "residency.h"
+#include "sort.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -54,6 +55,8 @@ struct LaneOutcomes
 	GroupOutcome groups;
 	UnitOutcome units[IN_FLIGHT][JOB_MAX_BUFFERS];
 	JoinOutcomes join;
+	RowSetState rows;			/* that are to be sorted */
+	SortFacts	sort;
 	uint32_t	zero, one;
 };
 

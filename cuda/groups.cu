@@ -404,7 +404,10 @@ store_groups(const DeviceProgram &program, const Program *reader, const GroupTab
 	}
 	columns.natural = true;
 	columns.outcome = outcome;
-	for (int i = 0; i < reader->nops; i++)
+	for (uint32_t c = 0; reader == nullptr && c < rows.ncolumns; c++)
+		if (program.result_type[c] == Type::I128)
+			columns.checked[c / 64] |= uint64_t(1) << c % 64;
+	for (int i = 0; reader != nullptr && i < reader->nops; i++)
 	{
 		const Op   &op = reader->ops()[i];
 

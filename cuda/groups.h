@@ -113,7 +113,10 @@ cudaError_t finish_groups(const DeviceProgram &program, const GroupTable &table,
 cudaError_t emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t from, uint32_t n, char *area,
 						uint32_t capacity, cudaStream_t stream);
 
-/* All n groups to the row set, which has room for them; its state is left as it is. */
+/*
+ * All n groups to the row set, which has room for them; its state is left as it is. Sums of integers become 64 bits wide: an error in
+ * the outcome if one that the reader reads is not; nullptr: all are read.
+ */
 cudaError_t store_groups(const DeviceProgram &program, const Program *reader, const GroupTable &table, uint32_t n, const RowSet &rows, GroupOutcome *outcome, cudaStream_t stream);
 
 /*

@@ -111,6 +111,8 @@ protected:
 	void		publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors);
 	void		publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors);
 	void		map_areas();
+	/* Hands the rows over as the request wants them sorted. */
+	void		sort_out(const RowSet &rows, uint32_t nrows);
 
 	struct Working
 	{
@@ -132,6 +134,7 @@ protected:
 	Stage	   *stage_ = nullptr;	/* that takes the groups */
 	std::vector<char> maps_;	/* as they are uploaded */
 	std::vector<char> patterns_;
+	std::vector<char> ranks_;
 	std::vector<char *> areas_;	/* device addresses of the result areas */
 	std::deque<Flight> flights_;
 	std::vector<int> spare_;	/* claimed buffers that nothing was put in */
@@ -145,10 +148,15 @@ protected:
 private:
 	bool		try_groups(const DeviceProgram &program, uint64_t rows, uint64_t missing_bytes, int attempt);	/* false: the table was too small */
 	void		emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
+	void		sort_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
 	void		store_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
 	void		store_aggregates(const DeviceProgram &program, const LaunchState &state);
 	const RowSet &give_stage(uint64_t ngroups);
 	void		publish_count(uint64_t ngroups);
+	void		emit_in_order(uint64_t nrows, const std::function<void(uint64_t, uint32_t, char *)> &emit);
+	void		take_step(const std::function<void()> &step);
+	void		send_ranks(const RowSet &rows, SortKeys *keys);
+	uint32_t	leading_rows(const SortFacts &facts, uint32_t wanted, uint32_t *lead);
 	void		count(const Flight &flight);
 };
 

@@ -217,6 +217,8 @@ DeviceJob::try_groups(const DeviceProgram &program, uint64_t rows, uint64_t miss
 		store_groups(program, table, outcome->ngroups);
 	else if (request_.count_groups)
 		publish_count(outcome->ngroups);
+	else if (request_.norder > 0)
+		sort_groups(program, table, outcome->ngroups);
 	else
 		emit_groups(program, table, outcome->ngroups);
 	return true;
@@ -300,19 +302,20 @@ DeviceJob::store_aggregates(const DeviceProgram &program, const LaunchState &sta
 	(void) land();
 }
 
+/* Rows from a number on, so many, are written to a buffer's area by `emit`: units of a buffer each. */
 void
-DeviceJob::emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups)
+DeviceJob::emit_in_order(uint64_t nrows, const std::function<void(uint64_t, uint32_t, char *)> &emit)
 {
 	const size_t most = std::max(1u, (request_.nbuffers + 1) / 2);
 	uint64_t	next = 0;
 	uint32_t	sequence = 0;
 
-	while (!flights_.empty() || (next < ngroups && !stopped()))
+	while (!flights_.empty() || (next < nrows && !stopped()))
 	{
 		size_t		n = 0;
 
-		if (flights_.size() < IN_FLIGHT && next < ngroups && !stopped_)
-			n = gather(std::min<uint64_t>(most, (ngroups - next + request_.capacity - 1) / request_.capacity));
+		if (flights_.size() < IN_FLIGHT && next < nrows && !stopped_)
+			n = gather(std::min<uint64_t>(most, (nrows - next + request_.capacity - 1) / request_.capacity));
 		if (n == 0 && flights_.empty())
 			break;
 		if (n == 0)
@@ -322,7 +325,7 @@ DeviceJob::emit_groups(const DeviceProgram &program, const GroupTable &table, ui
 
 			for (int buffer : flight.buffers)
 			{
-				const uint32_t rows = static_cast<uint32_t>(std::min<uint64_t>(request_.capacity, ngroups - from));
+				const uint32_t rows = static_cast<uint32_t>(std::min<uint64_t>(request_.capacity, nrows - from));
 
 				if (stopped_)
 					io_->unclaim(buffer);
@@ -340,14 +343,21 @@ DeviceJob::emit_groups(const DeviceProgram &program, const GroupTable &table, ui
 		begin_flight(*flight);
 		for (int buffer : flight->buffers)
 		{
-			const uint32_t rows = static_cast<uint32_t>(std::min<uint64_t>(request_.capacity, ngroups - next));
+			const uint32_t rows = static_cast<uint32_t>(std::min<uint64_t>(request_.capacity, nrows - next));
 
-			check(::gpuvm::cuda::emit_groups(program, table, next, rows, areas_[static_cast<size_t>(buffer)], request_.capacity, lane_->stream),
-				  "emitting groups");
+			emit(next, rows, areas_[static_cast<size_t>(buffer)]);
 			next += rows;
 		}
 		close_flight();
 	}
+}
+
+void
+DeviceJob::emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups)
+{
+	emit_in_order(ngroups, [&](uint64_t first, uint32_t n, char *area) {
+		check(::gpuvm::cuda::emit_groups(program, table, first, n, area, request_.capacity, lane_->stream), "emitting groups");
+	});
 }
 
 }  // namespace cuda

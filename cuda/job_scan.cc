@@ -13,6 +13,7 @@ constexpr double FIRST_SLICE_NS = 2e6;	/* its time is a guess */
 constexpr double ADAPT_NS = 2e5;		/* shorter ones say more about launching than about the program */
 constexpr uint64_t COPY_SLICE_BYTES = 32ull << 20;	/* to be copied for one slice: its kernel waits for all of them */
 constexpr uint64_t SERIAL_PART_BYTES = 256ull << 20;	/* a few ms: nothing ends copies that were started */
+constexpr uint32_t MOST_SORT_PADS = (64u << 20) / TABLET_PAD_ROWS;	/* of a slice whose rows are to be sorted */
 constexpr uint64_t SMALL_BYTES = 256ull << 20;
 
 double
@@ -133,7 +134,9 @@ ScanJob::run()
 		feed_.use_dead_bits(allocate(work_.dead_pads * DEAD_PAD_BYTES));
 
 	rows_taken_ = work_.rows;
-	if (!request_.program->grouped)
+	if (!request_.program->grouped && request_.norder > 0)
+		sort_rows();
+	else if (!request_.program->grouped)
 		run_rows();
 	else if (uses_group_table(program_))
 		run_groups(program_, work_.rows, feed_.missing_bytes(), nothing);
@@ -282,6 +285,56 @@ ScanJob::run_rows()
 		next += n;
 		launch_rows(flight, staging[flight->slot]);
 	}
+}
+
+/* All rows are collected; then they leave. */
+void
+ScanJob::sort_rows()
+{
+	const uint32_t npads = static_cast<uint32_t>(work_.pads.size());
+	uint32_t	most = std::min(npads, MOST_SORT_PADS), next = 0;
+	char	   *memory;
+
+	if (npads == 0)
+		return;
+	if (work_.rows > ROW_SET_MAX_ROWS)
+		throw Refusal{"the device does not sort so many rows"};
+	map_areas();
+
+	const RowSet rows = row_set(program_, work_.rows, allocate(row_set_bytes(program_, work_.rows)));
+
+	check(choose_shape(program_, most, &shape_), "fitting the program to the device");
+	while ((memory = most > 1 ? try_allocate(align_up(row_staging_bytes(program_, most), 256) + append_temp_bytes(program_, most))
+			: allocate(align_up(row_staging_bytes(program_, most), 256) + append_temp_bytes(program_, most))) == nullptr)
+	{
+		most = (most + 1) / 2;
+		check(choose_shape(program_, most, &shape_), "fitting the program to the device");
+	}
+
+	const RowStaging staging = row_staging(program_, most, memory);
+	char	   *temp = memory + align_up(row_staging_bytes(program_, most), 256);
+
+	check(reset_rows(rows, lane_->stream), "emptying a row set");
+	while (!flights_.empty() || (next < npads && !stopped()))
+	{
+		if (flights_.size() == IN_FLIGHT || next == npads || stopped_)
+		{
+			land();
+			continue;
+		}
+
+		const uint32_t pads = std::min({next_slice(next), most, npads - next});
+
+		launch(open_flight(next, pads), &staging, nullptr);
+		next += pads;
+		check(append_rows(program_, staging, pads, rows, temp, next == npads ? &lane_->outcomes_at->rows : nullptr, lane_->stream), "collecting rows");
+		close_flight();
+	}
+	if (stopped())
+		return;
+	figures_->errors = lane_->outcomes->rows.errors;
+	if (figures_->errors == 0)
+		sort_out(rows, lane_->outcomes->rows.nrows);
 }
 
 void

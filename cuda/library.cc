@@ -153,9 +153,9 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	*reason = "no device is ready";
 	if (!ready())
 		return job;
-	if (request.norder > 0)
+	if (request.norder > 0 && request.nothers > 0 && request.stage == nullptr && !request.program->grouped)
 	{
-		*reason = "sorting is left to the CPU";
+		*reason = "a join's rows are sorted on the CPU";
 		return job;
 	}
 	if (request.stage != nullptr)
@@ -301,6 +301,8 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 	ns += (dead_rows > 0 ? DEAD_JOB_NS : 0) + (share.delta > 0 ? DELTA_JOB_NS : 0);
 	if (keys)
 		ns += GROUP_JOB_NS;
+	if (request.norder > 0)
+		ns += SORT_JOB_NS + (source->grouped ? 0 : rows * (SORT_ROW_NS + (request.row_limit != 0 ? 0 : SORTED_ROW_NS)));
 	if (!source->grouped)
 	{
 		std::vector<Type> types(source->nresults);

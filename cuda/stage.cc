@@ -22,6 +22,8 @@ Stage::Stage(const DeviceJobRequest &request) : first_(request), second_(request
 
 	first_.count_groups = false;
 	first_.row_limit = 0;
+	first_.order = nullptr;
+	first_.norder = 0;
 	if (known)
 	{
 		for (uint32_t c = 0; c < request.ncolumns; c++)

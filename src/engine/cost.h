@@ -51,6 +51,20 @@ cpu_join_estimate(uint64_t rows, uint64_t pairs, bool crosses, uint32_t threads)
 	return CPU_START_NS + (helped ? CPU_HELP_NS : 0) + static_cast<uint64_t>(work / (helped ? threads : 1));
 }
 
+/* A thread's: a row that is sorted, its way into a result buffer included; one that is held against the last of a few that are wanted. */
+constexpr double CPU_SORT_NS_PER_ROW = 35;
+constexpr double CPU_TOP_NS_PER_ROW = 2;
+constexpr uint64_t CPU_TOP_ROWS = 64 * 1024;	/* greater limits sort all */
+
+/* What is to be added for an order. */
+inline uint64_t
+cpu_sort_estimate(uint64_t rows, uint64_t limit, uint32_t threads)
+{
+	const double each = limit > 0 && limit <= CPU_TOP_ROWS ? CPU_TOP_NS_PER_ROW : CPU_SORT_NS_PER_ROW;
+
+	return static_cast<uint64_t>(static_cast<double>(rows) * each / (rows > HELP_ROWS ? threads : 1));
+}
+
 }  // namespace gpuvm
 
 #endif

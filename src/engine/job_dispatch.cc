@@ -134,10 +134,12 @@ static uint64_t
 cpu_ns(const Request &request, const JobWork &work, uint32_t threads)
 {
 	const Op   *ops = request.program->ops();
+	/* groups are few */
+	const uint64_t sorting = request.order.empty() || request.program->grouped ? 0 : cpu_sort_estimate(work.rows, request.row_limit, threads);
 
 	if (request.others.empty())
-		return cpu_estimate(work.rows, work.bytes, request.program->nkeys > 0, threads);
-	return cpu_join_estimate(work.rows, request.expected_pairs,
+		return sorting + cpu_estimate(work.rows, work.bytes, request.program->nkeys > 0, threads);
+	return sorting + cpu_join_estimate(work.rows, request.expected_pairs,
 							 std::any_of(ops, ops + request.program->nops, [](const Op &op) { return op.opcode == Opcode::Cross; }), threads);
 }
 

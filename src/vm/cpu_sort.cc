@@ -101,8 +101,9 @@ CpuSort::put_words(const char *base, uint32_t row, uint64_t *words) const
 		const SortKey &key = keys_.keys[k];
 		const ResultColumnLayout &at = layout_[key.column];
 
-		put_sort_key(key, base + at.values + row * static_cast<size_t>(type_width(types_[key.column])),
-					 bit_get(reinterpret_cast<const uint64_t *>(base + at.nulls), row), words);
+		for (uint32_t w = 0; w < keys_.nwords; w++)
+			words[w] |= sort_key_word(key, base + at.values + row * static_cast<size_t>(type_width(types_[key.column])),
+									  bit_get(reinterpret_cast<const uint64_t *>(base + at.nulls), row), w);
 	}
 }
 
@@ -165,6 +166,7 @@ CpuSort::begin_keys()
 		return;
 	elements_ = pages(nrows_ * element_bytes());
 	order_ = pages(nrows_ * element_bytes());
+	find_readable_keys();
 	if (ties > 0)
 		ties_ = pages(ties);
 	if (part_bits_ > 0)
@@ -440,51 +442,6 @@ CpuSort::run_task(uint32_t task)
 		default:
 			packed_ ? sort_part<Packed>(task) : sort_part<Pair>(task);
 			break;
-	}
-}
-
-/* ---- rows that leave --------------------------------------------------------------------------- */
-
-template <typename T, typename Chunks>
-static void
-gather_values(const Chunks &chunks, uint64_t offset, const uint64_t *rows, uint32_t n, char *to)
-{
-	for (uint32_t i = 0; i < n; i++)
-		reinterpret_cast<T *>(to)[i] = reinterpret_cast<const T *>(chunks[rows[i] >> SORT_CHUNK_BITS].base + offset)[rows[i] & (SORT_CHUNK_ROWS - 1)];
-}
-
-void
-CpuSort::gather(uint64_t first, uint32_t n, char *area, uint32_t capacity) const
-{
-	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
-	uint64_t	rows[CPU_VECTOR_ROWS];
-
-	result_layout(types_.data(), static_cast<int>(types_.size()), capacity, layout);
-	for (size_t c = 0; c < types_.size(); c++)
-		memset(area + layout[c].nulls, 0, capacity / 8);
-	for (uint32_t at = 0; at < n; at += CPU_VECTOR_ROWS)
-	{
-		const uint32_t count = std::min(n - at, CPU_VECTOR_ROWS);
-
-		for (uint32_t i = 0; i < count; i++)
-			rows[i] = row_at(first + at + i);
-		for (size_t c = 0; c < types_.size(); c++)
-		{
-			const size_t width = static_cast<size_t>(type_width(types_[c]));
-			char	   *to = area + layout[c].values + at * width;
-			uint64_t   *nulls = reinterpret_cast<uint64_t *>(area + layout[c].nulls);
-
-			switch (width)
-			{
-				case 1: gather_values<uint8_t>(chunks_, layout_[c].values, rows, count, to); break;
-				case 4: gather_values<uint32_t>(chunks_, layout_[c].values, rows, count, to); break;
-				case 8: gather_values<uint64_t>(chunks_, layout_[c].values, rows, count, to); break;
-				default: gather_values<uint128>(chunks_, layout_[c].values, rows, count, to); break;
-			}
-			for (uint32_t i = 0; has_nulls_[c] && i < count; i++)
-				if (bit_get(reinterpret_cast<const uint64_t *>(chunks_[rows[i] >> SORT_CHUNK_BITS].base + layout_[c].nulls), rows[i] & (SORT_CHUNK_ROWS - 1)))
-					bit_set(nulls, at + i);
-		}
 	}
 }
 

@@ -152,10 +152,8 @@ private:
 	template <typename Element> void scatter(Slice &slice);
 	template <typename Element> void sort_part(uint32_t part);
 	template <typename Element> void sort_ties(Element *from, Element *to);
-	uint64_t	row_at(uint64_t place) const
-	{
-		return packed_ ? order_.as<Packed>()[place].word & low_bits(static_cast<unsigned>(row_bits_)) : order_.as<Pair>()[place].row;
-	}
+	void		find_readable_keys();
+	void		gather_column(size_t column, const uint64_t *words, const uint64_t *rows, uint32_t n, char *to, uint64_t *nulls, uint32_t at) const;
 
 	std::vector<Type> types_;
 	std::vector<ResultColumnLayout> layout_;	/* of a chunk */
@@ -183,6 +181,7 @@ private:
 	std::vector<SortRows::Chunk> chunks_;
 	std::vector<uint64_t> first_;	/* element of each chunk's first row */
 	std::vector<uint8_t> has_nulls_;
+	std::vector<const SortKey *> key_of_;	/* per column: that its values can be read from, or nullptr */
 	uint64_t	nrows_ = 0;
 	uint64_t	nout_ = 0;
 	bool		packed_ = false;

@@ -229,7 +229,7 @@ put_shifted(const uint64_t *v, uint32_t n, uint32_t shift, uint64_t *words)
 		words[i] |= v[i] << shift;
 }
 
-/* As put_sort_bits() does, of many rows. */
+/* As sort_bits_in_word() has them, of many rows. */
 void
 put_bits(const uint64_t *v, uint32_t n, uint32_t end, uint32_t bits, uint64_t *words, uint32_t nwords)
 {

@@ -146,42 +146,48 @@ pack_sort_keys(SortKeys *keys, const SortRange *ranges)
 
 /* ---- words -------------------------------------------------------------------------- */
 
-/* Puts the lowest `bits` bits, at most 64 and none but these, where they end; there the words are 0. */
-GPUVM_HD void
-put_sort_bits(uint64_t *words, uint32_t end, uint32_t bits, uint64_t value)
+/* What the lowest `bits` bits, at most 64 and none but these are set, are of word w, when they end there. */
+GPUVM_HD uint64_t
+sort_bits_in_word(uint32_t end, uint32_t bits, uint64_t value, uint32_t w)
 {
 	if (bits == 0)
-		return;
+		return 0;
 
 	const uint32_t last = (end - 1) / 64, shift = 64 * (last + 1) - end;
 
-	words[last] |= value << shift;
-	if (shift + bits > 64)
-		words[last - 1] |= value >> (64 - shift);
+	return w == last ? value << shift : w + 1 == last && shift + bits > 64 ? value >> (64 - shift) : 0;
 }
 
-/* The key of a row, of the column's value there; `words` began as 0. */
-GPUVM_HD void
-put_sort_key(const SortKey &key, const void *at, bool null, uint64_t *words)
+/* Where what is compared lies, of the column's value at `at`: a code's rank, or, noted as null, nowhere. */
+GPUVM_HD const void *
+sort_value_at(const SortKey &key, const void *at, bool *null)
 {
-	if (key.ranked && !null)
-	{
-		const uint32_t code = *static_cast<const uint32_t *>(at);
+	if (!key.ranked || *null)
+		return at;
 
-		null = code >= key.nranks || (key.no_rank != nullptr && (key.no_rank[code / 64] >> (code % 64) & 1));
-		at = static_cast<const char *>(key.ranks) + static_cast<size_t>(null ? 0 : code) * type_width(key.type);
-	}
-	if (key.may_null)
-		put_sort_bits(words, key.end - key.bits, 1, null != key.nulls_first);
-	if (null)
-		return;
+	const uint32_t code = *static_cast<const uint32_t *>(at);
+
+	*null = code >= key.nranks || (key.no_rank != nullptr && (key.no_rank[code / 64] >> (code % 64) & 1));
+	return static_cast<const char *>(key.ranks) + static_cast<size_t>(*null ? 0 : code) * type_width(key.type);
+}
+
+/* What a row's key is of its word w; the words are all keys' or-ed. */
+GPUVM_HD uint64_t
+sort_key_word(const SortKey &key, const void *at, bool null, uint32_t w)
+{
+	at = sort_value_at(key, at, &null);
+
+	uint64_t	word = key.may_null ? sort_bits_in_word(key.end - key.bits, 1, null != key.nulls_first, w) : 0;
+
+	if (null || key.bits == 0)
+		return word;
 
 	const uint128 v = sort_bits_at(key.type, at), base = static_cast<uint128>(key.base_hi) << 64 | key.base;
 	const uint128 distance = key.desc ? base - v : v - base;
 
 	if (key.bits > 64)
-		put_sort_bits(words, key.end - 64, key.bits - 64, static_cast<uint64_t>(distance >> 64));
-	put_sort_bits(words, key.end, key.bits > 64 ? 64 : key.bits, static_cast<uint64_t>(distance));
+		word |= sort_bits_in_word(key.end - 64, key.bits - 64, static_cast<uint64_t>(distance >> 64), w);
+	return word | sort_bits_in_word(key.end, key.bits > 64 ? 64 : key.bits, static_cast<uint64_t>(distance), w);
 }
 
 /* Is the first row before the second? */

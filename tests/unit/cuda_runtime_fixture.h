@@ -237,6 +237,7 @@ struct Ways
 	std::vector<uint8_t> skip_units;
 	bool		count_groups = false;
 	uint64_t	row_limit = 0;
+	std::vector<JobOrderKey> order;	/* rows and groups leave sorted */
 	uint32_t	capacity = 0;	/* of buffers of groups */
 	uint64_t	build_limit = 0;	/* joins */
 	uint64_t	expected_pairs = 0;
@@ -343,6 +344,8 @@ protected:
 		request.skip_units = ways.skip_units.data();
 		request.skip_bytes = ways.skip_units.size();
 		request.row_limit = ways.row_limit;
+		request.order = ways.order.data();
+		request.norder = static_cast<uint32_t>(ways.order.size());
 		request.count_groups = ways.count_groups;
 		request.transfer = ways.transfer;
 		request.maps = ways.maps ? ways.maps->data() : nullptr;

@@ -234,7 +234,8 @@ words_of(const SortKeys &keys, const std::vector<Values> &columns, size_t nrows)
 
 	for (size_t i = 0; i < nrows; i++)
 		for (uint32_t k = 0; k < keys.n; k++)
-			put_sort_key(keys.keys[k], columns[keys.keys[k].column].at(i), columns[keys.keys[k].column].nulls[i], &words[i * keys.nwords]);
+			for (uint32_t w = 0; w < keys.nwords; w++)
+				words[i * keys.nwords + w] |= sort_key_word(keys.keys[k], columns[keys.keys[k].column].at(i), columns[keys.keys[k].column].nulls[i], w);
 	return words;
 }
 

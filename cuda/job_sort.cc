@@ -1,0 +1,180 @@
+/* job_sort.cc: rows and groups that leave in an order (sort.h). See job.h. */
+#include "job.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "failure.h"
+#include "vm/result_layout.h"
+
+namespace gpuvm {
+namespace cuda {
+
+/* Fewer than one row in so many are looked for before they are sorted. */
+constexpr uint32_t FEW = 4;
+
+/* The host looks at what it gave. */
+void
+DeviceJob::take_step(const std::function<void()> &step)
+{
+	begin_flight(*open_flight(0, 0));
+	step();
+	close_flight();
+	(void) land();
+}
+
+/* What the request says of the keys; ranks lie on the device then. */
+void
+DeviceJob::send_ranks(const RowSet &rows, SortKeys *keys)
+{
+	uint64_t	bytes = 0;
+	char	   *to = nullptr;
+
+	keys->n = request_.norder;
+	for (int pass = 0; pass < 2; pass++)
+	{
+		uint64_t	at = 0;
+
+		for (uint32_t k = 0; k < keys->n; k++)
+		{
+			const JobOrderKey &from = request_.order[k];
+			SortKey    &key = keys->keys[k];
+
+			key.column = from.column;
+			key.type = rows.column[from.column].type;
+			key.desc = (from.flags & ORDER_DESC) != 0;
+			key.nulls_first = (from.flags & ORDER_NULLS_FIRST) != 0;
+			key.ranked = (from.flags & ORDER_RANKS) != 0;
+			if (!key.ranked)
+				continue;
+
+			const CodeMap &map = request_.maps[from.map];
+			const uint64_t values = map.nentries * static_cast<uint64_t>(type_width(map.type));
+			const uint64_t bits = map.nulls != nullptr ? (static_cast<uint64_t>(map.nentries) + 63) / 64 * sizeof(uint64_t) : 0;
+
+			key.type = map.type;
+			key.nranks = map.nentries;
+			if (pass == 1)
+			{
+				memcpy(ranks_.data() + at, map.values, values);
+				key.ranks = to + at;
+				if (bits != 0)
+				{
+					memcpy(ranks_.data() + at + align_up(values, 16), map.nulls, bits);
+					key.no_rank = reinterpret_cast<const uint64_t *>(to + at + align_up(values, 16));
+				}
+			}
+			at += align_up(values, 16) + align_up(bits, 16);
+		}
+		if (at == 0)
+			return;
+		if (pass == 0)
+		{
+			bytes = at;
+			to = allocate(bytes);
+			ranks_.resize(bytes);
+		}
+	}
+	check(cudaMemcpyAsync(to, ranks_.data(), bytes, cudaMemcpyHostToDevice, lane_->stream), "sending ranks");
+	figures_->bytes_moved += bytes;
+}
+
+/* How many rows have leading bits up to the least that so many are wanted of. */
+uint32_t
+DeviceJob::leading_rows(const SortFacts &facts, uint32_t wanted, uint32_t *lead)
+{
+	uint32_t	n = 0;
+
+	for (*lead = 0; *lead < SORT_LEADS; (*lead)++)
+	{
+		n += facts.leads[*lead];
+		if (n >= wanted)
+			break;
+	}
+	return n;
+}
+
+void
+DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
+{
+	const uint32_t wanted = request_.row_limit != 0 ? static_cast<uint32_t>(std::min<uint64_t>(request_.row_limit, nrows)) : nrows;
+	SortFacts  *outcome = &lane_->outcomes->sort;
+	SortKeys	keys = {};
+	SortRange	ranges[SORT_MAX_KEYS];
+	const uint32_t *order = nullptr;
+	uint32_t	n = nrows, lead = SORT_LEADS;
+
+	if (nrows == 0)
+		return;
+	send_ranks(rows, &keys);
+
+	SortFacts  *facts = reinterpret_cast<SortFacts *>(allocate(sizeof(SortFacts)));
+
+	take_step([&] {
+		check(find_sort_ranges(rows, nrows, keys, facts, lane_->stream), "looking at what is sorted");
+		check(cudaMemcpyAsync(outcome, facts, offsetof(SortFacts, leads), cudaMemcpyDeviceToHost, lane_->stream), "looking at what is sorted");
+	});
+	if (stopped())
+		return;
+	for (uint32_t k = 0; k < keys.n; k++)
+		ranges[k] = SortRange{outcome->nulls[k] != 0, outcome->lo[k], outcome->hi[k]};
+	pack_sort_keys(&keys, ranges);
+	if (wanted < nrows / FEW)
+	{
+		take_step([&] {
+			check(count_sort_leads(rows, nrows, keys, facts, lane_->stream), "counting what is sorted");
+			check(cudaMemcpyAsync(outcome, facts, sizeof(SortFacts), cudaMemcpyDeviceToHost, lane_->stream), "counting what is sorted");
+		});
+		if (stopped())
+			return;
+		n = leading_rows(*outcome, wanted, &lead);
+	}
+
+	const uint64_t bytes = sort_rows_bytes(keys, n);
+
+	if (bytes == 0)
+		throw Refusal{"the device does not sort so many rows"};
+
+	char	   *memory = allocate(bytes);
+
+	take_step([&] {
+		check(sort_rows(rows, nrows, keys, n, lead, facts, memory, &order, lane_->stream), "sorting");
+	});
+	if (stopped())
+		return;
+	emit_in_order(wanted, [&](uint64_t first, uint32_t m, char *area) {
+		check(emit_sorted_rows(rows, result_types_.data(), order, static_cast<uint32_t>(first), m, area, request_.capacity, lane_->stream), "emitting sorted rows");
+	});
+}
+
+/* The groups become rows, whose sums of integers are hoped to fit 64 bits. */
+void
+DeviceJob::sort_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups)
+{
+	const uint32_t ncolumns = static_cast<uint32_t>(result_types_.size());
+	std::vector<Type> types = result_types_;
+	uint8_t		nullable[PROGRAM_MAX_COLUMNS / 8];
+
+	std::replace(types.begin(), types.end(), Type::I128, Type::I64);
+	if (ngroups > ROW_SET_MAX_ROWS)
+		throw Refusal{"there are too many groups for the device"};
+	memset(nullable, 0xff, sizeof(nullable));
+
+	const RowSet rows = row_set(types.data(), nullable, ncolumns, ngroups,
+								allocate(row_set_bytes(types.data(), nullable, ncolumns, ngroups)));
+
+	if (ngroups > 0)
+		take_step([&] {
+			check(::gpuvm::cuda::store_groups(program, nullptr, table, static_cast<uint32_t>(ngroups), rows, &lane_->outcomes_at->groups, lane_->stream),
+				  "storing groups");
+		});
+	if (stopped())
+		return;
+	if (lane_->outcomes->groups.errors != 0)
+		throw Refusal{"a sum is wider than what the device sorts"};
+	if (ngroups > 0)
+		sort_out(rows, static_cast<uint32_t>(ngroups));
+}
+
+}  // namespace cuda
+}  // namespace gpuvm
