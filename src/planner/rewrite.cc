@@ -22,8 +22,9 @@ namespace gpuvm {
 
 struct Look
 {
+	bool		tables;			/* look at these, */
 	bool		imported;
-	bool		rewritable;
+	bool		rewritable;		/* or at subqueries */
 	bool		locks;			/* rows that are locked are looked at again */
 };
 
@@ -39,7 +40,7 @@ look_walker(Node *node, void *context)
 	{
 		const RangeTblEntry *rte = (const RangeTblEntry *) node;
 
-		if (rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
+		if (look->tables && rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
 			look->imported = true;
 		return false;
 	}
@@ -92,7 +93,11 @@ has_rewritable(Query *parse, int cursor_options)
 		parse->sortClause == NIL && parse->setOperations == nullptr && count_relations(parse, (Node *) parse->jointree) < 2)
 		return false;
 	look_walker((Node *) parse, &look);
-	return look.imported && look.rewritable && !look.locks;
+	if (!look.rewritable || look.locks)
+		return false;
+	look.tables = true;
+	look_walker((Node *) parse, &look);
+	return look.imported;
 }
 
 /* -- rewriting ----------------------------------------------------------------------------------- */

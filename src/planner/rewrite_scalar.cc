@@ -319,7 +319,7 @@ join_conditions(const Scalar *s, int rtindex)
 		OpExpr	   *op = static_cast<OpExpr *>(copyObjectImpl(list_nth(s->equal, i)));
 		Node	   *key = static_cast<Node *>(list_nth(s->inner, i));
 		Node	   *var = (Node *) makeVar(rtindex, list_length(s->aggs) + i + 1, exprType(key), exprTypmod(key), exprCollation(key), 0);
-		Node	   *outer = static_cast<Node *>(list_nth(s->outer, i));
+		Node	   *outer = static_cast<Node *>(copyObjectImpl(list_nth(s->outer, i)));
 		bool		inner_first = equal(linitial(op->args), key);
 
 		op->args = inner_first ? list_make2(var, outer) : list_make2(outer, var);
@@ -380,7 +380,12 @@ is_movable(const RewriteLevel *level, Node *expr, const SubLink *sublink, const 
 {
 	Shelter		relations = {sublink, condition ? asking_relations(level, s) : nullptr};
 
-	return (!condition && level->topmost) || is_quiet(replaced(shelter(expr, &relations), sublink, outer_value(s, Aggregates::Joined, 1)));
+	if (condition && contain_volatile_functions(expr))
+		return false;
+	/* a value that a statement only gives is computed of groups asked for; but before rows are sorted, and LIMIT may leave some out */
+	if (!condition && level->topmost && level->query->sortClause == NIL)
+		return true;
+	return is_quiet(replaced(shelter(expr, &relations), sublink, outer_value(s, Aggregates::Joined, 1)));
 }
 
 /* Does the condition, over the value of no rows, keep no row? */

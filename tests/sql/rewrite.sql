@@ -180,6 +180,7 @@ INSERT INTO queries (query) VALUES
 	('SELECT id FROM o WHERE (SELECT sum(x)::int FROM i WHERE i.k = o.k) > 0'),
 	('SELECT id FROM o WHERE coalesce((SELECT sum(x)::int FROM i WHERE i.k = o.k), 1) > 0'),
 	('SELECT id, (SELECT sum(x)::int FROM i WHERE i.k = o.k) FROM o'),
+	('SELECT id, (SELECT sum(x)::int FROM i WHERE i.k = p.k) FROM (VALUES (1, 99), (2, 5)) p(id, k) ORDER BY id DESC LIMIT 1'),
 	('SELECT * FROM (SELECT id, (SELECT sum(x)::int FROM i WHERE i.k = o.k) AS v FROM o) s WHERE v > 0'),
 	('SELECT id FROM o WHERE 100 / (id + 1) < (SELECT avg(x) FROM i WHERE i.k = o.k)'),
 	('SELECT o.id FROM o JOIN parted p ON p.k = o.k AND p.x < 5 WHERE 100 / (p.x - 40) < (SELECT avg(x) FROM i WHERE i.k = o.k)'),
@@ -188,6 +189,7 @@ INSERT INTO queries (query) VALUES
 	('SELECT id FROM o WHERE false AND x < (SELECT sum(1 / 0) FROM i WHERE i.k = o.k)'),
 	('SELECT id FROM o WHERE x < CASE WHEN true THEN 5 ELSE (SELECT sum(1 / 0) FROM i WHERE i.k = o.k) END'),
 	('SELECT id FROM o WHERE x < (SELECT max(i.x) FROM i WHERE i.k = o.k AND random() < 2)'),
+	('SELECT id FROM o WHERE x + 0 * random() < (SELECT max(d) FROM i WHERE i.k = o.k)'),
 	('SELECT id FROM o WHERE x < (SELECT max(i.x) FROM i, generate_series(1, 2) WHERE i.k = o.k)');
 SELECT * FROM asked();
 
