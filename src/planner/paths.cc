@@ -545,8 +545,9 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 		detach_child(root, static_cast<Plan *>(lfirst(lc)));
 	scan->custom_plans = custom_plans;
 	scan->custom_private = best_path->custom_private;
-	/* behind it may be what a sort has computed for itself */
-	scan->custom_scan_tlist = list_truncate(static_cast<List *>(copyObjectImpl(alternative->targetlist)), list_length(best_path->path.pathtarget->exprs));
+	/* behind what the alternative is asked for (the path itself may have been given a target above it) may be what a sort has computed for itself */
+	scan->custom_scan_tlist = list_truncate(static_cast<List *>(copyObjectImpl(alternative->targetlist)),
+											list_length(static_cast<Path *>(linitial(best_path->custom_paths))->pathtarget->exprs));
 	scan->methods = gpuvm_scan_methods;
 	return &scan->scan.plan;
 }

@@ -92,6 +92,9 @@ SELECT * FROM ask('SELECT id, n FROM empty ORDER BY n LIMIT 4');
 -- Expressions.
 SELECT * FROM ask_each('SELECT id, %1$s AS x FROM t ORDER BY %1$s, id LIMIT 30', 'i + s', '-l % 1000', 'lower(v)', 'n * 2', 'extract(year FROM d)', 'c || v', 'b IS NULL', 'random() < 2');
 SELECT * FROM ask('SELECT id FROM t ORDER BY i % 10, length(c) DESC, id LIMIT 30');
+-- What is shown is computed above the sort, of columns that are not.
+SELECT * FROM ask('SELECT id, s + s + s + s + s + s + s + s + s + s + s + s + length(c) AS x FROM t WHERE id > 0 ORDER BY i, id LIMIT 7');
+SELECT * FROM ask('SELECT id FROM (SELECT id, s + s + s + s + s + s + s + s + s + s + s + s + length(c) AS x FROM t WHERE id > 0 ORDER BY i, id LIMIT 7) q WHERE x > -5000');
 -- Errors are PostgreSQL's, whether the row would come out or not.
 SELECT * FROM ask('SELECT id FROM t ORDER BY 10 / s, id LIMIT 5');
 SELECT * FROM ask('SELECT id FROM t WHERE i / s > 0 ORDER BY id LIMIT 5');
