@@ -277,6 +277,16 @@ loud_walker(Node *node, void *context)
 					return true;
 				break;
 			}
+		case T_MinMaxExpr:
+			{
+				const MinMaxExpr *choice = (const MinMaxExpr *) node;
+				Oid			less;
+
+				get_sort_group_operators(choice->minmaxtype, false, false, false, &less, nullptr, nullptr, nullptr);
+				if (!OidIsValid(less) || !is_quiet_function(get_opcode(less), NIL, choice->inputcollid))
+					return true;
+				break;
+			}
 		case T_Aggref:
 			if (!is_quiet_aggregate((const Aggref *) node))
 				return true;

@@ -90,7 +90,8 @@ INSERT INTO queries (query) VALUES
 	('SELECT count(*) FROM o WHERE x < (SELECT max(x) FROM parted WHERE parted.k = o.k)'),
 	('SELECT count(*) FROM o WHERE x < (SELECT max(x) FROM e WHERE e.k = o.k)'),
 	('SELECT id FROM o WHERE o.b = (SELECT bool_or(b) FROM i WHERE i.k = o.k)'),
-	('SELECT id FROM o WHERE x < (SELECT o.s * 0.5 + avg(i.x) - o.n FROM i WHERE i.k = o.k)');
+	('SELECT id FROM o WHERE x < (SELECT o.s * 0.5 + avg(i.x) - o.n FROM i WHERE i.k = o.k)'),
+	('SELECT id FROM o WHERE x < (SELECT least(max(i.x), 30) FROM i WHERE i.k = o.k)');
 SELECT * FROM asked();
 
 -- Where rows without a group count: left joins.
