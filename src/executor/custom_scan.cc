@@ -125,7 +125,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	 * until it is needed.
 	 */
 	state->eflags = eflags;
-	state->sketched = state->plan->kind != SCAN_ROWS && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && list_length(cscan->custom_plans) == 1;
+	state->sketched = state->plan->kind != SCAN_ROWS && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && can_be_sketched(cscan);
 	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate,
 									  state->sketched ? eflags | EXEC_FLAG_EXPLAIN_ONLY : eflags);
 	derived_begin(state, cscan->custom_plans, eflags);

@@ -141,6 +141,39 @@ derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 	return false;
 }
 
+/* Is there anything in the plan that it shares with another, and that begins when the plan's state is made? */
+static bool
+shares_state(const Plan *plan)
+{
+	const List *below = NIL;
+	ListCell   *lc;
+
+	if (plan == nullptr)
+		return false;
+	if (plan->initPlan != NIL || IsA(plan, CteScan) || IsA(plan, WorkTableScan))
+		return true;
+	check_stack_depth();
+	if (IsA(plan, Append))
+		below = ((const Append *) plan)->appendplans;
+	else if (IsA(plan, MergeAppend))
+		below = ((const MergeAppend *) plan)->mergeplans;
+	else if (IsA(plan, CustomScan))
+		below = ((const CustomScan *) plan)->custom_plans;
+	foreach(lc, below)
+	{
+		if (shares_state(static_cast<const Plan *>(lfirst(lc))))
+			return true;
+	}
+	return shares_state(plan->lefttree) || shares_state(plan->righttree) ||
+		(IsA(plan, SubqueryScan) && shares_state(((const SubqueryScan *) plan)->subplan));
+}
+
+bool
+can_be_sketched(const CustomScan *scan)
+{
+	return list_length(scan->custom_plans) == 1 || !shares_state(static_cast<const Plan *>(linitial(scan->custom_plans)));
+}
+
 /* -- the children -------------------------------------------------------------------------- */
 
 void

@@ -348,6 +348,12 @@ bool		derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const
 void		derived_begin(GpuvmScanState *state, List *plans, int eflags);
 void		derived_end(GpuvmScanState *state);
 
+/*
+ * May the alternative be made anew when it is to run? Not if a child has run subqueries or a CTE with it that
+ * it would take for not begun.
+ */
+bool		can_be_sketched(const CustomScan *scan);
+
 /* For custom_ps. */
 List	   *derived_states(const GpuvmScanState *state, PlanState *alternative);
 

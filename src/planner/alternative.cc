@@ -46,6 +46,7 @@ path_size(const Path *path)
 		case T_ProjectSetPath: return sizeof(ProjectSetPath);
 		case T_SetOpPath: return sizeof(SetOpPath);
 		case T_GroupResultPath: return sizeof(GroupResultPath);
+		case T_ForeignPath: return sizeof(ForeignPath);
 		default: return 0;
 	}
 }
@@ -147,6 +148,7 @@ ordinary_path(const Path *path)
 		case T_UpperUniquePath: below[0] = &((UpperUniquePath *) copy)->subpath; break;
 		case T_ProjectSetPath: below[0] = &((ProjectSetPath *) copy)->subpath; break;
 		case T_SetOpPath: below[0] = &((SetOpPath *) copy)->subpath; break;
+		case T_ForeignPath: below[0] = &((ForeignPath *) copy)->fdw_outerpath; break;
 		case T_NestPath:
 		case T_MergePath:
 		case T_HashPath:

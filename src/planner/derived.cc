@@ -15,6 +15,7 @@ extern "C" {
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 }
 
 #include "planner/cost.h"
@@ -23,12 +24,19 @@ extern "C" {
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
+#include "tablet/dictionary_builder.h"
 
 namespace gpuvm {
 
-/* A row that becomes one of a tablet, and a value of it, in microseconds. */
-constexpr double ROW_US = 0.03;
-constexpr double VALUE_US = 0.01;
+/* Of so many the values that are only handed on get no dictionary. */
+constexpr double MANY_ROWS = 10000;
+
+/* Measured: a row that becomes one of a tablet, and a value of it by its form, in microseconds. */
+constexpr double ROW_US = 0.02;
+constexpr double PLAIN_US = 0.01;
+constexpr double NUMERIC_US = 0.1;
+constexpr double CODE_US = 0.2;
+constexpr double VARIABLE_US = 0.05;
 
 /*
  * A subquery is planned to its end twice: once below the alternative, once as the child (detach_child). Which of two
@@ -116,6 +124,33 @@ is_shown(const RelOptInfo *rel, const Var *var)
 	return bms_is_member(0, rel->attr_needed[var->varattno - rel->min_attr]);
 }
 
+/* Does nothing but the query's output need the column, row by row? */
+static bool
+is_only_handed_on(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
+{
+	const Query *parse = root->parse;
+
+	return is_shown(rel, var) && bms_membership(rel->attr_needed[var->varattno - rel->min_attr]) == BMS_SINGLETON && !parse->hasAggs &&
+		parse->groupClause == NIL && parse->groupingSets == NIL && parse->distinctClause == NIL && parse->sortClause == NIL;
+}
+
+/* How many different values a column of a dictionary type has. */
+static double
+expected_entries(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
+{
+	double		rows = Max(rel->rows, 1.0);
+
+	return rows <= MANY_ROWS ? rows : estimate_num_groups(root, list_make1(const_cast<Var *>(var)), rows, nullptr, nullptr);
+}
+
+static bool
+needs_large_dictionary(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
+{
+	double		entries = expected_entries(root, rel, var);
+
+	return entries > DICTIONARY_MAX_ENTRIES / 2 || entries * Max(rel->attr_widths[var->varattno - rel->min_attr], 16) > DICTIONARY_MAX_BYTES / 2;
+}
+
 /* In which form a program has the column's values. */
 static ChildColumn
 describe_column(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
@@ -129,6 +164,10 @@ describe_column(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
 		if (scale.scale < 0 || (!scale.exact && is_shown(rel, var)))
 			type.form = ValueForm::None;
 	}
+	/* a dictionary would be made for this execution: not of values that are only handed on, or are too many */
+	if (type.form == ValueForm::Dictionary && ((rel->rows > MANY_ROWS && is_only_handed_on(root, rel, var)) ||
+											   needs_large_dictionary(root, rel, var) || is_stored_by_value(root, var)))
+		type.form = ValueForm::None;
 	if (type.form == ValueForm::None && variable_type(get_typlen(var->vartype), get_typbyval(var->vartype)))
 		type = ValueType{Type::I64, ValueForm::Variable};
 	return ChildColumn{var->varattno, type.type, type.form, type.form == ValueForm::Numeric ? scale.scale : -1, !scale.exact,
@@ -159,7 +198,7 @@ describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		table->types[i] = static_cast<uint8>(column.type);
 		table->scales[i] = static_cast<int16>(column.scale);
 		table->variable[i] = column.form == ValueForm::Variable;
-		table->entries[i] = column.form == ValueForm::Dictionary ? static_cast<uint32>(Min(Max(rel->rows, 1.0), 1e9)) : 0;
+		table->entries[i] = column.form == ValueForm::Dictionary ? static_cast<uint32>(Max(expected_entries(root, rel, var), 1.0)) : 0;
 		table->ncols++;
 		target->columns = lappend(target->columns, child_column_to_list(column));
 	}
@@ -254,6 +293,25 @@ derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 	return describe_columns(root, rel, target);
 }
 
+static double
+row_us(const ScanTarget *target)
+{
+	double		us = ROW_US;
+	ListCell   *lc;
+
+	foreach(lc, target->columns)
+	{
+		switch (child_column(lfirst_node(List, lc)).form)
+		{
+			case ValueForm::Numeric: us += NUMERIC_US; break;
+			case ValueForm::Dictionary: us += CODE_US; break;
+			case ValueForm::Variable: us += VARIABLE_US; break;
+			default: us += PLAIN_US; break;
+		}
+	}
+	return us;
+}
+
 double
 derived_cost(const ScanShape *shape)
 {
@@ -264,8 +322,7 @@ derived_cost(const ScanShape *shape)
 		const ScanTarget *target = &shape->cursors[i].target;
 
 		if (target->child != nullptr)
-			cost += target->child->total_cost +
-				target->child->rows * (ROW_US + VALUE_US * target->table->ncols) * cost_of_us();
+			cost += target->child->total_cost + target->child->rows * row_us(target) * cost_of_us();
 	}
 	return cost;
 }

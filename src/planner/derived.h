@@ -21,6 +21,9 @@ struct DecimalScale
 /* Of a column of one of the query's relations. */
 DecimalScale decimal_scale(PlannerInfo *root, const Var *var);
 
+/* Is it, in the end, a column of an imported table that has too many, or too large, values for a dictionary? */
+bool		is_stored_by_value(PlannerInfo *root, const Var *var);
+
 }  // namespace gpuvm
 
 #endif

@@ -112,6 +112,51 @@ cte_root(PlannerInfo *root, const RangeTblEntry *rte)
 	return nullptr;
 }
 
+bool
+is_stored_by_value(PlannerInfo *root, const Var *var)
+{
+	for (int depth = 0; depth < 100; depth++)
+	{
+		const RangeTblEntry *rte;
+		ImportedTable *table;
+		const Var  *below = nullptr;
+		bool		variable = false;
+		ListCell   *lc;
+
+		if (root == nullptr || !IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 || var->varno < 1 ||
+			var->varno >= root->simple_rel_array_size || root->simple_rel_array[var->varno] == nullptr)
+			return false;
+		rte = planner_rt_fetch(var->varno, root);
+		if (rte->rtekind == RTE_RELATION)
+		{
+			table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+			if (registry_describe(rte->relid, table))
+			{
+				for (uint32 i = 0; i < table->ncols; i++)
+					variable = variable || (table->attnums[i] == var->varattno && table->variable[i]);
+			}
+			pfree(table);
+			return variable;
+		}
+		if (rte->rtekind != RTE_SUBQUERY && rte->rtekind != RTE_CTE)
+			return false;
+		root = rte->rtekind == RTE_SUBQUERY ? root->simple_rel_array[var->varno]->subroot : cte_root(root, rte);
+		if (root == nullptr || root->parse->setOperations != nullptr)
+			return false;
+		foreach(lc, root->processed_tlist)
+		{
+			const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+			if (tle->resno == var->varattno && !tle->resjunk)
+				below = (const Var *) tle->expr;
+		}
+		if (below == nullptr)
+			return false;
+		var = below;
+	}
+	return false;
+}
+
 static DecimalScale
 scale_of_values(PlannerInfo *root, const RangeTblEntry *rte, AttrNumber attnum, int depth)
 {
