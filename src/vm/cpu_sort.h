@@ -71,6 +71,8 @@ private:
 	void		push(char *base, uint32_t n);
 	void		append(const char *base, const ResultColumnLayout *layout, uint32_t n);
 	void		take_candidates(uint32_t n);
+	void		put_first_words(uint32_t from, uint32_t to, uint32_t first, uint32_t n);
+	uint32_t	pass(uint32_t first, uint32_t n, bool whole, uint16_t *lanes);
 	uint32_t	pass(uint32_t first, uint32_t n, uint16_t *lanes);
 	void		keep_best();
 	void		finish();

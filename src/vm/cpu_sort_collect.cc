@@ -10,6 +10,7 @@ namespace gpuvm {
 
 constexpr uint32_t FIRST_SLAB_CHUNKS = 2;
 constexpr uint64_t SLAB_BYTES = 8 << 20;
+constexpr uint32_t MANY_PASSED = 16;	/* one of so many rows */
 
 /* Rows of the same layout copied from `lanes`, ascending, behind those that are there. */
 template <typename T>
@@ -156,11 +157,25 @@ SortRows::take(uint32_t n)
 
 /* ---- with a limit ----------------------------------------------------------------------- */
 
-/* Which of the area's rows [first, first + n) may be among the first. */
-uint32_t
-SortRows::pass(uint32_t first, uint32_t n, uint16_t *lanes)
+/* Keys [from, to) of the area's rows [first, first + n), in their first words. */
+void
+SortRows::put_first_words(uint32_t from, uint32_t to, uint32_t first, uint32_t n)
 {
-	const uint64_t bound = sort_->bound_.load(std::memory_order_relaxed);
+	for (uint32_t k = from; k < to; k++)
+	{
+		const SortKey &key = sort_->keys_.keys[k];
+		const ResultColumnLayout &at = sort_->layout_[key.column];
+
+		cpu_sort::put_keys(key, area_ + at.values, reinterpret_cast<const uint64_t *>(area_ + at.nulls), first, n, words_, 1, scratch_);
+	}
+}
+
+/* By the first words, or by what the first key is of them. */
+uint32_t
+SortRows::pass(uint32_t first, uint32_t n, bool whole, uint16_t *lanes)
+{
+	const uint32_t end = sort_->keys_.keys[0].end;
+	const uint64_t bound = sort_->bound_.load(std::memory_order_relaxed) | (whole || end >= 64 ? 0 : low_bits(64 - end));
 	uint32_t	npassed = 0;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -168,7 +183,7 @@ SortRows::pass(uint32_t first, uint32_t n, uint16_t *lanes)
 		lanes[npassed] = static_cast<uint16_t>(first + i);
 		npassed += words_[i] <= bound;
 	}
-	if (!bounded_ || sort_->keys_.nwords > 1)
+	if (!whole || !bounded_ || sort_->keys_.nwords > 1)
 		return npassed;
 
 	/* as good as the last of those that are kept is not better */
@@ -182,11 +197,27 @@ SortRows::pass(uint32_t first, uint32_t n, uint16_t *lanes)
 	return better;
 }
 
+/* Which of the area's rows [first, first + n) may be among the first. The other keys are looked at where the first one leaves many. */
+uint32_t
+SortRows::pass(uint32_t first, uint32_t n, uint16_t *lanes)
+{
+	const uint32_t nkeys = sort_->keys_.n;
+
+	memset(words_, 0, n * sizeof(uint64_t));
+	put_first_words(0, 1, first, n);
+
+	const uint32_t npassed = pass(first, n, nkeys == 1, lanes);
+
+	if (nkeys == 1 || npassed <= n / MANY_PASSED)
+		return npassed;
+	put_first_words(1, nkeys, first, n);
+	return pass(first, n, true, lanes);
+}
+
 void
 SortRows::take_candidates(uint32_t n)
 {
-	const SortKeys &keys = sort_->keys_;
-	const uint32_t nwords = keys.nwords;
+	const uint32_t nwords = sort_->keys_.nwords;
 	uint16_t	lanes[CPU_VECTOR_ROWS];
 
 	if (store_.base == nullptr)
@@ -195,16 +226,6 @@ SortRows::take_candidates(uint32_t n)
 	for (uint32_t first = 0; first < n; first += CPU_VECTOR_ROWS)
 	{
 		const uint32_t count = std::min(n - first, CPU_VECTOR_ROWS);
-
-		/* the first words of all, the others of those that pass */
-		memset(words_, 0, sizeof(words_));
-		for (uint32_t k = 0; k < keys.n; k++)
-		{
-			const ResultColumnLayout &at = sort_->layout_[keys.keys[k].column];
-
-			cpu_sort::put_keys(keys.keys[k], area_ + at.values, reinterpret_cast<const uint64_t *>(area_ + at.nulls),
-							   first, count, words_, 1, scratch_);
-		}
 
 		uint32_t	npassed = pass(first, count, lanes);
 
