@@ -10,6 +10,7 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
 }
 
 #include "planner/rewrite.h"
@@ -141,6 +142,38 @@ rewrite_not_ins(RewriteLevel *level)
 	return any;
 }
 
+/* Conditions with subqueries of inner joins that no outer join is above: they are WHERE's. */
+static List *
+hoist_conditions(Node *jointree)
+{
+	List	   *hoisted = NIL;
+	List	   *rest = NIL;
+	ListCell   *lc;
+
+	if (IsA(jointree, FromExpr))
+	{
+		foreach(lc, ((FromExpr *) jointree)->fromlist)
+			hoisted = list_concat(hoisted, hoist_conditions(static_cast<Node *>(lfirst(lc))));
+	}
+	else if (IsA(jointree, JoinExpr) && ((JoinExpr *) jointree)->jointype == JOIN_INNER)
+	{
+		JoinExpr   *join = (JoinExpr *) jointree;
+
+		hoisted = list_concat(hoist_conditions(join->larg), hoist_conditions(join->rarg));
+		foreach(lc, conjuncts(join->quals))
+		{
+			Node	   *condition = static_cast<Node *>(lfirst(lc));
+
+			if (checkExprHasSubLink(condition))
+				hoisted = lappend(hoisted, condition);
+			else
+				rest = lappend(rest, condition);
+		}
+		join->quals = rest == NIL ? nullptr : (Node *) make_ands_explicit(rest);
+	}
+	return hoisted;
+}
+
 /* The join tree again: FROM with the grouped subqueries that filter, then those that only give values. */
 static void
 put_together(RewriteLevel *level)
@@ -176,10 +209,14 @@ static void
 rewrite_level(Query *query, Rewriting *rewriting)
 {
 	RewriteLevel level = {query, query == rewriting->topmost, rewriting->reduce};
-	Node	   *quals = query->jointree->quals;
+	List	   *quals;
 
+	if (!may_rewrite(query))
+		return;
+	quals = list_concat(conjuncts(query->jointree->quals), hoist_conditions((Node *) query->jointree));
+	query->jointree->quals = quals == NIL ? nullptr : (Node *) make_ands_explicit(quals);
 	/* a level that has no rows has nothing planned */
-	if (!may_rewrite(query) || (quals != nullptr && IsA(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(quals))), Const)))
+	if (quals != NIL && IsA(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(query->jointree->quals))), Const))
 		return;
 	level.conditions = conditions_of(query);
 	rewriting->any |= rewrite_not_ins(&level);

@@ -87,6 +87,7 @@ INSERT INTO queries (query) VALUES
 	('SELECT id, k FROM o WHERE x = (SELECT max(x) FROM i WHERE i.k = o.k) ORDER BY id DESC LIMIT 3'),
 	('SELECT o.id, p.x FROM o JOIN parted p ON p.k = o.k WHERE p.x > (SELECT avg(x) FROM i WHERE i.k = o.k)'),
 	('SELECT o.id, p.x FROM o LEFT JOIN parted p ON p.x = o.id WHERE o.x > (SELECT avg(x) FROM i WHERE i.k = p.k)'),
+	('SELECT o.id, p.x FROM o JOIN parted p ON p.k = o.k AND p.x > (SELECT avg(x) FROM i WHERE i.k = o.k) JOIN local l ON l.x = o.s'),
 	('SELECT count(*) FROM o WHERE x < (SELECT max(x) FROM parted WHERE parted.k = o.k)'),
 	('SELECT count(*) FROM o WHERE x < (SELECT max(x) FROM e WHERE e.k = o.k)'),
 	('SELECT id FROM o WHERE o.b = (SELECT bool_or(b) FROM i WHERE i.k = o.k)'),
