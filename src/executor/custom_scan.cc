@@ -209,13 +209,11 @@ alternative_row(GpuvmScanState *state)
 	from = ExecProcNode(state->alternative);
 	use_own_arrays(state);
 	ExecClearTuple(slot);
+	/* PostgreSQL did not raise where a program flagged an error (rule 19). Of what is sorted that is known at the first row, and LIMIT may not ask for the last. */
+	if ((TupIsNull(from) || state->plan->norder > 0) && state->flagged && setting_require != REQUIRE_ANY)
+		require_fallback_violation(FALLBACK_ERROR_FLAG, state->figures.fallback_detail);
 	if (TupIsNull(from))
-	{
-		/* PostgreSQL did not raise where a program flagged an error (rule 19). */
-		if (state->flagged && setting_require != REQUIRE_ANY)
-			require_fallback_violation(FALLBACK_ERROR_FLAG, state->figures.fallback_detail);
 		return slot;
-	}
 	slot_getallattrs(from);
 	n = Min(from->tts_tupleDescriptor->natts, slot->tts_tupleDescriptor->natts);
 	memcpy(slot->tts_values, from->tts_values, n * sizeof(Datum));

@@ -556,7 +556,7 @@ add_sorted_rows(PlannerInfo *root, RelOptInfo *rel)
 	s.root = root;
 	s.rel = rel;
 	s.pathkeys = root->query_pathkeys;
-	s.from = s.pathkeys == NIL || !may_sort() || is_for_extreme(root) ? nullptr : unsorted_path(rel);
+	s.from = s.pathkeys == NIL || !may_sort(rel->reloptkind == RELOPT_JOINREL) || is_for_extreme(root) ? nullptr : unsorted_path(rel);
 	if (s.from == nullptr)
 		return false;
 	if ((rows || (all && root->parse->hasWindowFuncs && !root->parse->hasAggs && root->parse->groupClause == NIL && root->parse->groupingSets == NIL)) && !add_hidden(&s))
@@ -589,7 +589,7 @@ add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, b
 	s.root = root;
 	s.rel = grouped_rel;
 	s.pathkeys = wanted_of_groups(root, distinct);
-	s.from = s.pathkeys == NIL || !may_sort() ? nullptr : unsorted_path(grouped_rel);
+	s.from = s.pathkeys == NIL ? nullptr : unsorted_path(grouped_rel);
 	if (s.from == nullptr)
 		return;
 	plan = scan_plan_from_list(s.from->custom_private);

@@ -32,11 +32,12 @@ BEGIN
 	EXCEPTION WHEN OTHERS THEN
 		theirs := SQLERRM;
 	END;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
+	PERFORM set_config('gpuvm.enabled', 'on', true);
 	plan := order_by.plan_of(query);
 	IF plan NOT LIKE '%sorted by%' THEN
 		plan := plan || coalesce('; ' || (SELECT string_agg(reason, '; ') FROM gpuvm.why_not(query) WHERE node LIKE 'Sort on%'), '');
 	END IF;
+	PERFORM set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
 	BEGIN
 		EXECUTE whole INTO mine;
 	EXCEPTION
