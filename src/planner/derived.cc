@@ -367,6 +367,15 @@ reads_ours(const Path *path)
 	}
 }
 
+/* Is the relation a CTE whose rows one of our programs makes? */
+static bool
+is_our_cte(PlannerInfo *root, const RelOptInfo *rel)
+{
+	int			number = rel->rtekind == RTE_CTE ? cte_plan_number(root, planner_rt_fetch(rel->relid, root)) : 0;
+
+	return number > 0 && is_gpuvm_scan(static_cast<const Plan *>(list_nth(root->glob->subplans, number - 1)));
+}
+
 void
 add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having)
 {
@@ -380,7 +389,7 @@ add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, 
 		if (is_gpuvm_path(static_cast<const Path *>(lfirst(lc))))
 			return;
 	}
-	if (!derived_relation(root, rel, &scan) || !reads_ours(scan.child))
+	if (!derived_relation(root, rel, &scan) || (!reads_ours(scan.child) && !is_our_cte(root, rel)))
 		return;
 	shape_of_relation(root, rel, &scan, true, &shape);
 	/* nobody expects this of it: what stood in the way is not worth telling */

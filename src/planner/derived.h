@@ -21,6 +21,9 @@ struct DecimalScale
 /* Of a column of one of the query's relations. */
 DecimalScale decimal_scale(PlannerInfo *root, const Var *var);
 
+/* The number among the statement's subplans, from 1, of the CTE that the relation reads; 0: there is none, or it is recursive. */
+int			cte_plan_number(PlannerInfo *root, const RangeTblEntry *rte);
+
 /* Is it, in the end, a column of an imported table that has too many, or too large, values for a dictionary? */
 bool		is_stored_by_value(PlannerInfo *root, const Var *var);
 

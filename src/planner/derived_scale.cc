@@ -87,29 +87,35 @@ scale_of_output(PlannerInfo *root, AttrNumber attnum, int depth)
 	return UNKNOWN;
 }
 
-/* The planner of the CTE that the relation reads. */
-static PlannerInfo *
-cte_root(PlannerInfo *root, const RangeTblEntry *rte)
+int
+cte_plan_number(PlannerInfo *root, const RangeTblEntry *rte)
 {
 	ListCell   *lc;
 
 	for (Index level = rte->ctelevelsup; level > 0 && root != nullptr; level--)
 		root = root->parent_root;
 	if (root == nullptr || rte->self_reference)
-		return nullptr;
+		return 0;
 	foreach(lc, root->parse->cteList)
 	{
 		int			at = foreach_current_index(lc);
-		int			plan;
 
 		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) != 0)
 			continue;
 		if (lfirst_node(CommonTableExpr, lc)->cterecursive || at >= list_length(root->cte_plan_ids))
-			return nullptr;
-		plan = list_nth_int(root->cte_plan_ids, at);
-		return plan <= 0 ? nullptr : static_cast<PlannerInfo *>(list_nth(root->glob->subroots, plan - 1));
+			return 0;
+		return Max(list_nth_int(root->cte_plan_ids, at), 0);
 	}
-	return nullptr;
+	return 0;
+}
+
+/* The planner of the CTE that the relation reads. */
+static PlannerInfo *
+cte_root(PlannerInfo *root, const RangeTblEntry *rte)
+{
+	int			plan = cte_plan_number(root, rte);
+
+	return plan == 0 ? nullptr : static_cast<PlannerInfo *>(list_nth(root->glob->subroots, plan - 1));
 }
 
 bool

@@ -266,6 +266,8 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 		if (has_path_of_ours(output_rel))
 			reasons_restore(reasons);
 	}
+	else if (input_rel->rtekind == RTE_CTE)
+		add_derived_groups(root, input_rel, output_rel, target, clause, having);
 	else if (input_rel->rtekind == RTE_RELATION)
 	{
 		ScanTarget	scan = {};

@@ -72,12 +72,17 @@ INSERT INTO queries (children, query) VALUES
 	(1, 'SELECT p.v, away.t FROM parted p JOIN away USING (k)'),
 	-- CTEs, VALUES, functions, unions
 	(2, 'WITH c AS MATERIALIZED (SELECT k, count(*) c FROM f GROUP BY k) SELECT count(*), sum(a.c) FROM f JOIN c a ON a.k = f.k JOIN c b ON b.k = f.v'),
-	(1, 'WITH c AS MATERIALIZED (SELECT k, sum(n) c FROM f GROUP BY k) SELECT f.id, c.c FROM f JOIN c USING (k) WHERE c.c = (SELECT max(c) FROM c)'),
+	(2, 'WITH c AS MATERIALIZED (SELECT k, sum(n) c FROM f WHERE k > 0 GROUP BY k) SELECT f.id, c.c FROM f JOIN c USING (k) WHERE c.c = (SELECT max(c) FROM c)'),
 	(1, 'WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 100) SELECT count(*) FROM f JOIN r ON r.i = f.k'),
 	(1, 'SELECT f.id, x.b FROM f JOIN (VALUES (1, 2.50), (3, 4.10), (5, NULL), (NULL, 7.00)) x (a, b) ON x.a = f.k AND f.n > x.b'),
 	(1, 'SELECT f.id FROM f JOIN (VALUES (1, 2.5), (3, 4.100)) x (a, b) ON x.a = f.k AND f.n > x.b'),
 	(1, 'SELECT f.id, x FROM f JOIN generate_series(1, 2000, 7) x ON x = f.v'),
 	(1, 'SELECT count(*) FROM f JOIN (SELECT k FROM away WHERE id < 30 UNION SELECT k FROM f WHERE v < 100) s USING (k)'),
+	-- aggregated alone, where a program makes them
+	(1, 'WITH c AS MATERIALIZED (SELECT k, sum(n) c FROM f GROUP BY k) SELECT max(c), count(*), count(k) FROM c WHERE k > 3'),
+	(1, 'SELECT y, count(*), max(x) FROM (SELECT k AS x, lower(t) AS y FROM f ORDER BY id LIMIT 100) s GROUP BY y'),
+	(1, 'SELECT GROUPING(x), x, count(y), sum(z) FROM (SELECT k AS x, sum(n) AS y, count(DISTINCT v) AS z FROM f GROUP BY k) s GROUP BY ROLLUP (x)'),
+	(0, 'SELECT t, count(*) FROM away GROUP BY t'),
 	-- texts: in the dictionary and not, joined, compared, grouped
 	(1, 'SELECT f.t, count(*), sum(away.id) FROM f JOIN away USING (t) WHERE f.k < 10 GROUP BY f.t'),
 	(1, 'SELECT away.t, count(*), max(f.t) FROM f JOIN away USING (k) GROUP BY away.t'),
