@@ -1,0 +1,311 @@
+/*
+ * order_keys.cc: which result columns a path's sort keys are, and what they are compared by.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/stratnum.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/paths.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+}
+
+#include "compiler/compile.h"
+#include "pg/value_form.h"
+#include "planner/order_keys.h"
+#include "planner/scan_plan.h"
+
+namespace gpuvm {
+
+bool
+refuse_order(Sorting *s, const char *reason)
+{
+	s->reason = reason;
+	return false;
+}
+
+/* -- which column a key is ------------------------------------------------------------ */
+
+static const Expr *
+without_relabels(const Expr *expr)
+{
+	while (IsA(expr, RelabelType))
+		expr = ((const RelabelType *) expr)->arg;
+	return expr;
+}
+
+/* The first of the expressions that is equal to the key's values; -1 if there is none. */
+static int
+find_key(const Sorting *s, const PathKey *key, List *exprs)
+{
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	if (key->pk_eclass->ec_has_volatile)
+		return -1;
+	foreach(lc, key->pk_eclass->ec_members)
+	{
+		const EquivalenceMember *em = lfirst_node(EquivalenceMember, lc);
+
+		if (em->em_is_const || (em->em_is_child && !bms_equal(em->em_relids, s->rel->relids)))
+			continue;
+		foreach(lc2, exprs)
+		{
+			if (equal(without_relabels(em->em_expr), without_relabels(static_cast<const Expr *>(lfirst(lc2)))))
+				return foreach_current_index(lc2);
+		}
+	}
+	return -1;
+}
+
+/* An expression over the relation, or join, that has the key's values; NULL if there is none. */
+static Expr *
+expression_of_key(const Sorting *s, const PathKey *key)
+{
+	ListCell   *lc;
+
+	if (key->pk_eclass->ec_has_volatile)
+		return nullptr;
+	foreach(lc, key->pk_eclass->ec_members)
+	{
+		const EquivalenceMember *em = lfirst_node(EquivalenceMember, lc);
+
+		if (!em->em_is_const && !em->em_is_child && !bms_is_empty(em->em_relids) && bms_is_subset(em->em_relids, s->rel->relids))
+			return em->em_expr;
+	}
+	return nullptr;
+}
+
+bool
+add_hidden(Sorting *s)
+{
+	ScanShape	single = {};
+	const ScanShape *shape = &single;
+	ScanTarget	target = {};
+	ListCell   *lc;
+
+	foreach(lc, s->pathkeys)
+	{
+		const PathKey *key = lfirst_node(PathKey, lc);
+		Expr	   *expr;
+
+		if (find_key(s, key, s->from->path.pathtarget->exprs) >= 0)
+			continue;
+		expr = expression_of_key(s, key);
+		if (expr == nullptr)
+		{
+			note_reason(s->root, s->rel, "Sort", "a sort key is evaluated above", nullptr);
+			return false;
+		}
+		expr = static_cast<Expr *>(copyObjectImpl(expr));
+		fix_opfuncids((Node *) expr);
+		s->hidden = lappend(s->hidden, expr);
+		s->collations = lappend_oid(s->collations, key->pk_eclass->ec_collation);
+	}
+	if (s->hidden == NIL)
+		return true;
+	if (s->rel->reloptkind == RELOPT_JOINREL)
+		shape = shape_of_join(s->rel);
+	else if (usable_relation(s->root, s->rel, &target))
+		shape_of_relation(s->root, s->rel, &target, false, &single);
+	else
+		return false;
+	if (shape != nullptr)
+		s->from = make_rows_path(s->root, s->rel, shape, static_cast<Path *>(linitial(s->from->custom_paths)), s->hidden, s->collations);
+	return shape != nullptr && s->from != nullptr;
+}
+
+/* The result column that a raw column of groups is in; of an average, none is in its order. */
+static bool
+column_of_group(Sorting *s, const Node *raw, bool last, int *column)
+{
+	const PlanPart *part = &s->plan->parts[0];
+	int			number = IsA(raw, Var) ? ((const Var *) raw)->varattno - 1 : -1;
+	ListCell   *lc;
+	ListCell   *to;
+
+	foreach(lc, part->key_columns)
+	{
+		if (lfirst_int(lc) == number)
+		{
+			*column = foreach_current_index(lc);
+			return true;
+		}
+	}
+	forboth(lc, part->finals, to, part->final_columns)
+	{
+		const List *final = lfirst_node(List, lc);
+
+		if (lfirst_int(to) != number)
+			continue;
+		*column = list_nth_int(final, FINAL_PARTS);
+		switch (static_cast<FinalKind>(linitial_int(final)))
+		{
+			case FinalKind::Direct:
+			case FinalKind::SumToInt8:
+			case FinalKind::SumToNumeric:
+			case FinalKind::SumToFloat8:
+				return true;
+			case FinalKind::SumToFloat4:
+				/* sums that differ may be rounded to one value: then the following keys decide */
+				if (last)
+					return true;
+				break;
+			default:
+				break;
+		}
+		return refuse_order(s, "groups are sorted by keys, counts, sums and extremes, not by what is computed from several of them");
+	}
+	return refuse_order(s, "groups are sorted by their keys and aggregates, not by expressions over them");
+}
+
+/* -- what it is sorted by ---------------------------------------------------------------- */
+
+/* The number of the map, which may be there already; -1 and a reason. */
+static int
+add_order_map(Sorting *s, const PlanMap &map)
+{
+	ScanPlan   *plan = s->plan;
+
+	for (int i = 0; i < plan->nmaps; i++)
+	{
+		const PlanMap *m = &plan->maps[i];
+
+		if (m->kind == map.kind && m->cursor == map.cursor && m->attnum == map.attnum && m->collation == map.collation &&
+			m->from.map == map.from.map && m->from.cursor == map.from.cursor && m->from.attnum == map.from.attnum &&
+			m->to.map == map.to.map && m->to.cursor == map.to.cursor && m->to.attnum == map.to.attnum && equal(m->expr, map.expr))
+			return i;
+	}
+	if (plan->nmaps == MAX_MAPS)
+	{
+		refuse_order(s, psprintf("the query has more than %d expressions over dictionaries", MAX_MAPS));
+		return -1;
+	}
+	plan->maps[plan->nmaps] = map;
+	return plan->nmaps++;
+}
+
+/* Ranks for the codes of a dictionary, of a column or of a map's values. Values that are equal and not the same share one: that is a map from a dictionary to itself. */
+static int
+ranks_of(Sorting *s, const DictionaryRef &ref, Oid type, Oid collation)
+{
+	Oid			cmp = lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc;
+
+	if (s->root->qual_security_level > 0 && !get_func_leakproof(cmp))
+	{
+		refuse_order(s, "values would be compared that a policy may hide");
+		return -1;
+	}
+	return add_order_map(s, PlanMap{MapKind::Order, -1, 0, nullptr, collation, false, ref, ref, type});
+}
+
+/* The map for a result column of codes; -1 and a reason. */
+static int
+rank_map(Sorting *s, const OutputForm *form, Oid collation)
+{
+	const PlanCursor *cursor;
+	Oid			type;
+	int32		typmod;
+	Oid			own;
+
+	if (form->kind == OutputKind::Map)
+	{
+		const PlanMap *map = &s->plan->maps[form->map];
+
+		if (map->kind == MapKind::Derived)
+			return ranks_of(s, DictionaryRef{static_cast<int16>(form->map), -1, 0}, exprType((Node *) map->expr), collation);
+		refuse_order(s, "values of several dictionaries are not sorted");
+		return -1;
+	}
+	cursor = &s->plan->cursors[form->cursor];
+	if (!OidIsValid(cursor->relid))
+	{
+		refuse_order(s, "values of a derived relation's dictionary are not sorted");
+		return -1;
+	}
+	get_atttypetypmodcoll(cursor->relid, form->attnum, &type, &typmod, &own);
+	if (!dictionary_equality(type, typmod, collation))
+		return ranks_of(s, DictionaryRef{-1, static_cast<int16>(form->cursor), form->attnum}, type, collation);
+	return add_order_map(s, PlanMap{MapKind::Rank, form->cursor, form->attnum,
+									(Expr *) makeVar(form->cursor + 1, form->attnum, type, typmod, own, 0), collation, false, NO_DICTIONARY, NO_DICTIONARY, InvalidOid});
+}
+
+/* What has to be known of the column to sort by it; false with a reason. */
+static bool
+add_key(Sorting *s, const PathKey *key, int target, int column)
+{
+	ScanPlan   *plan = s->plan;
+	const PlanPart *part = &plan->parts[0];
+	const OutputForm *form = &part->outputs[column];
+	const Expr *expr = without_relabels(static_cast<const Expr *>(target < 0 ? list_nth(s->hidden, -1 - target) : list_nth(s->from->path.pathtarget->exprs, target)));
+	Oid			type = exprType((const Node *) expr);
+	Oid			collation = key->pk_eclass->ec_collation;
+	int			flags = static_cast<int>((key->pk_strategy == BTGreaterStrategyNumber ? ORDER_DESC : 0) | (key->pk_nulls_first ? ORDER_NULLS_FIRST : 0));
+	PlanOrderKey *to = &plan->order[plan->norder];
+
+	if (lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != key->pk_opfamily)
+		return refuse_order(s, "the order is not the default one of its type");
+	*to = PlanOrderKey{column, flags, -1, target};
+	switch (form->kind)
+	{
+		case OutputKind::Plain:
+		case OutputKind::Numeric:
+			break;
+		case OutputKind::Variable:
+			return refuse_order(s, "values of variable length are not sorted");
+		case OutputKind::Map:
+			/* an extreme of a dictionary type is its rank already */
+			if (plan->maps[form->map].kind == MapKind::Rank)
+			{
+				if (plan->maps[form->map].collation != collation)
+					return refuse_order(s, "the extreme is of another collation than the order");
+				break;
+			}
+			/* FALLTHROUGH */
+		case OutputKind::Dictionary:
+			to->flags |= ORDER_RANKS;
+			to->map = rank_map(s, form, collation);
+			if (to->map < 0)
+				return false;
+			break;
+	}
+	plan->norder++;
+	return true;
+}
+
+bool
+add_keys(Sorting *s)
+{
+	ListCell   *lc;
+
+	if (s->plan->nparts != 1 || s->plan->parts[0].count_groups)
+		return refuse_order(s, "the groups of several programs are not sorted");
+	if (list_length(s->pathkeys) > static_cast<int>(JOB_MAX_ORDER))
+		return refuse_order(s, psprintf("there are more than %u sort keys", JOB_MAX_ORDER));
+	foreach(lc, s->pathkeys)
+	{
+		const PathKey *key = lfirst_node(PathKey, lc);
+		int			target = find_key(s, key, s->from->path.pathtarget->exprs);
+		int			hidden = target < 0 ? find_key(s, key, s->hidden) : -1;
+		int			column = target;
+
+		if (hidden >= 0)
+		{
+			target = -1 - hidden;
+			column = list_length(s->from->path.pathtarget->exprs) + hidden;
+		}
+		else if (target < 0)
+			return refuse_order(s, "a sort key is an expression that is evaluated above");
+		if (s->plan->kind == SCAN_GROUPS &&
+			!column_of_group(s, static_cast<Node *>(list_nth(s->plan->exprs, target)), lnext(s->pathkeys, lc) == nullptr, &column))
+			return false;
+		if (!add_key(s, key, target, column))
+			return false;
+	}
+	return true;
+}
+
+}  // namespace gpuvm

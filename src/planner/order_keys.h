@@ -1,0 +1,33 @@
+/* order_keys.h: what order.cc and order_keys.cc share. */
+#ifndef GPUVM_PLANNER_ORDER_KEYS_H
+#define GPUVM_PLANNER_ORDER_KEYS_H
+
+#include "planner/paths.h"
+
+namespace gpuvm {
+
+/* A sorted path in the making. */
+struct Sorting
+{
+	PlannerInfo *root;
+	RelOptInfo *rel;			/* whose path it is */
+	const CustomPath *from;		/* the same path, not sorted */
+	ScanPlan   *plan;
+	List	   *pathkeys;
+	List	   *hidden;			/* what rows are sorted by and is no column of them, */
+	List	   *collations;		/* under these */
+	const char *reason;
+};
+
+/* Notes the reason, and returns false. */
+bool		refuse_order(Sorting *s, const char *reason);
+
+/* Keys that are no columns of the rows: the path anew, with these as columns that are not shown. False, and a reason noted, if that is not possible. */
+bool		add_hidden(Sorting *s);
+
+/* Fills the plan's order, and adds the maps that it needs. False with a reason. */
+bool		add_keys(Sorting *s);
+
+}  // namespace gpuvm
+
+#endif
