@@ -284,6 +284,9 @@ rewrite_not_in(const RewriteLevel *level, Node *condition)
 	query = makeNode(Query);
 	query->commandType = CMD_SELECT;
 	query->canSetTag = true;
+	/* it stands a level deeper than before, as seen from CTEs that it reads */
+	body = static_cast<Query *>(copyObjectImpl(body));
+	IncrementVarSublevelsUp((Node *) body, 1, 1);
 	pstate = make_parsestate(nullptr);
 	addRangeTableEntryForSubquery(pstate, body, makeAlias("not_in_subquery", NIL), false, false);
 	query->rtable = pstate->p_rtable;

@@ -219,6 +219,8 @@ INSERT INTO queries (query) VALUES
 	('SELECT id FROM o WHERE id NOT IN (SELECT count(*) FROM nn GROUP BY t)'),
 	('SELECT id FROM o WHERE id NOT IN (SELECT a FROM (SELECT a FROM nn WHERE b = 2) s)'),
 	('SELECT o.id FROM o LEFT JOIN parted p ON p.k = o.k WHERE o.id NOT IN (SELECT a FROM nn)'),
+	('WITH r AS (SELECT a FROM nn) SELECT id FROM o WHERE id NOT IN (SELECT a FROM r WHERE a > 3)'),
+	('WITH r AS (SELECT a FROM nn) SELECT id FROM o WHERE id NOT IN (SELECT r.a FROM r, r s WHERE r.a = s.a AND s.a > 3)'),
 	('SELECT id FROM o WHERE id NOT IN (SELECT nn.a FROM e LEFT JOIN nn ON nn.a = e.k WHERE nn.b > 1)'),
 	('SELECT b, count(*) FROM o WHERE id NOT IN (SELECT a FROM nn) AND x < (SELECT avg(x) FROM i WHERE i.k = o.k) GROUP BY b'),
 	-- not these:
