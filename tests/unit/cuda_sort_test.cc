@@ -207,6 +207,60 @@ TEST_F(CudaSort, Groups)
 			}
 }
 
+/* The rows of a second program: k, count(*) of the first one's groups. */
+TEST_F(CudaSort, SecondPrograms)
+{
+	const Table table = three_columns(SOME_TABLETS, 7000, 50);
+	const StoredTable stored = arena.store(table, 3);
+	auto		b = new_builder(), c = new_builder();
+	const int64_t sources[] = {0, RESULT_FROM_AGG}, keys[] = {0};
+	const Type	types[] = {Type::I32, Type::I64};
+
+	for (ProgramBuilder *to : {b.get(), c.get()})
+	{
+		to->emit(Opcode::Table, Type::None, 0, 0, 0);
+		for (int i = 0; i < 2; i++)
+			to->emit(Opcode::ResultColumn, types[i], i, 0, 0, to->add_name("c"));
+		if (to == b.get())
+			to->emit(Opcode::AggOpen, Type::None, 1, 1, to->add_aux(sources, 2));
+
+		const int	parallel = to->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+		for (int i = 0; i < (to == b.get() ? 1 : 2); i++)
+			to->emit(Opcode::Column, types[i], to->new_reg(types[i]), i, 0);
+		if (to == b.get())
+		{
+			to->emit(Opcode::Group, Type::None, 1, to->add_aux(keys, 1), 0);
+			to->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+		}
+		else
+			to->emit(Opcode::Result, Type::None, 0, 2, 0);
+		to->ops[parallel].p3 = to->emit(Opcode::Converge, Type::None, 0, 0, 0);
+		to->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	}
+
+	const SealedProgram first = seal(*b), second = seal(*c);
+	const Outcome groups = Interpreter(first.get(), table, nullptr).run();
+	const Outcome expected = Interpreter(second.get(), table_of(first.get(), groups), nullptr).run();
+
+	open();
+	for (uint64_t limit : {0, 1, 100, 6000})
+	{
+		Ways		ways;
+
+		ways.stage = second.get();
+		ways.row_limit = limit;
+		ways.capacity = TABLET_PAD_ROWS;
+		ways.order = {JobOrderKey{1, ORDER_DESC, 0, 0}, JobOrderKey{0, 0, 0, 0}};
+
+		const Ran	ran = run(first.get(), stored, {}, ways);
+
+		expect_sorted(second.get(), expected, ran, ways);
+		ASSERT_FALSE(HasFatalFailure()) << "limit " << limit;
+		EXPECT_EQ(ran.figures.stage_rows, groups.rows.size());
+	}
+}
+
 /* Nothing leaves when a row fails, be it the last. */
 TEST_F(CudaSort, ErrorsComeBeforeRows)
 {
