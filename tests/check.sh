@@ -221,6 +221,10 @@ emulated_suites() {
 		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda
 		suite_started=$SECONDS
 		diff_suite "types, emulated" diff-types-emulated "$((${EMULATED_DIFF_QUERIES:-80} * 3))" off,cuda --types
+		suite_started=$SECONDS
+		diff_suite "order, emulated" diff-order-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --order
+		suite_started=$SECONDS
+		diff_suite "subqueries, emulated" diff-subqueries-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --subqueries
 		named emulated-more && diff_suite "changed, emulated" diff-changed-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --changed
 		cluster_drop "$cluster"
 		cluster=

@@ -55,8 +55,10 @@ class Subqueries:
             family = ("numeric",) if typed and rng.random() < 0.5 else INTS
             return f"{kind}({g.any(rng.choice(family), rng.choice((0, 0, 1)))}){filter}", family
         family = rng.choice(EXTREMES + TYPED_EXTREMES * typed)
-        e = g.column(family)
-        if e is None:
+        found = [name for name, c in g.columns if c.type in family and getattr(c, "keyable", True)]	# equal values print alike
+        if found:
+            e = rng.choice(found)
+        else:
             family, e = INTS, g.leaf("int4")
         return f"{kind}({e}){filter}", family
 
