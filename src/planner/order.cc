@@ -234,6 +234,18 @@ is_for_extreme(PlannerInfo *root)
 		strcmp(entry->resname, "agg_target") == 0;
 }
 
+/*
+ * Are rows wanted in order only to be grouped? Hashing does it, too, and by a sort that costs PostgreSQL nothing it would lose its best plan, which
+ * is the alternative of ours that group.
+ */
+static bool
+is_for_groups(PlannerInfo *root)
+{
+	const Query *parse = root->parse;
+
+	return parse->groupClause != NIL || parse->groupingSets != NIL || (parse->distinctClause != NIL && !parse->hasDistinctOn && !parse->hasWindowFuncs);
+}
+
 bool
 add_sorted_rows(PlannerInfo *root, RelOptInfo *rel)
 {
@@ -244,7 +256,7 @@ add_sorted_rows(PlannerInfo *root, RelOptInfo *rel)
 	s.root = root;
 	s.rel = rel;
 	s.pathkeys = root->query_pathkeys;
-	s.from = s.pathkeys == NIL || !may_sort(rel->reloptkind == RELOPT_JOINREL) || is_for_extreme(root) ? nullptr : unsorted_path(rel);
+	s.from = s.pathkeys == NIL || !may_sort(rel->reloptkind == RELOPT_JOINREL) || is_for_extreme(root) || is_for_groups(root) ? nullptr : unsorted_path(rel);
 	if (s.from == nullptr)
 		return false;
 	if ((rows || (all && root->parse->hasWindowFuncs && !root->parse->hasAggs && root->parse->groupClause == NIL && root->parse->groupingSets == NIL)) && !add_hidden(&s))

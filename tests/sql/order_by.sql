@@ -101,7 +101,7 @@ SELECT * FROM ask('SELECT id FROM t ORDER BY 10 / s, id LIMIT 5');
 SELECT * FROM ask('SELECT id FROM t WHERE i / s > 0 ORDER BY id LIMIT 5');
 -- Groups.
 SELECT * FROM ask_each('SELECT g %% 50 AS k, %1$s AS x FROM t GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 12', 'count(*)', 'count(c)', 'sum(s)', 'sum(i)', 'sum(l)', 'sum(n)', 'sum(f)', 'min(d)', 'max(ts)', 'max(n)', 'min(c)', 'max(v)', 'max(e)', 'bool_or(b)', 'bit_and(i)', 'avg(i)', 'sum(m)', 'sum(i) + 1', 'count(DISTINCT s)', 'stddev(i)');
-SELECT * FROM ask_each('SELECT %1$s AS k, count(*), sum(i) FROM t GROUP BY 1 ORDER BY 1', 'b', 's', 'f', 'n', 'd', 'c', 'v', 'p', 'e', 'u', 'bi', 'ic', 'lower(v)', 'upper(c)', 'extract(month FROM d)', 's / 10', 'ts::date', 'c || v');
+SELECT * FROM ask_each('SELECT %1$s AS k, count(*), sum(i) FROM t GROUP BY 1 ORDER BY 1', 'b', 's', 'f + 0', 'n', 'd', 'c', 'v', 'p', 'e', 'u', 'bi', 'ic', 'lower(v)', 'upper(c)', 'extract(month FROM d)', 's / 10', 'ts::date', 'c || v');
 SELECT * FROM ask('SELECT c, e, sum(n) FROM t GROUP BY c, e ORDER BY sum(n) DESC NULLS LAST, c DESC, e LIMIT 9');
 SELECT * FROM ask('SELECT c, e, sum(n) FROM t GROUP BY c, e ORDER BY e DESC, count(*), c');
 SELECT * FROM ask('SELECT c, count(*) FROM t GROUP BY c HAVING sum(i) > 0 ORDER BY 2 DESC, 1 LIMIT 3');
