@@ -32,17 +32,6 @@
 namespace gpuvm {
 namespace cuda {
 
-inline OpForm
-form_of(Opcode o)
-{
-	static constexpr OpForm forms[] = {
-#define GPUVM_OPCODE(name, form, types, errors, synopsis) OpForm::form,
-#include "vm/opcodes.def"
-#undef GPUVM_OPCODE
-	};
-	return forms[static_cast<int>(o)];
-}
-
 /* Of its argument it reads the nulls only. */
 inline bool
 counts(const Op &op)

@@ -10,12 +10,6 @@ namespace gpuvm {
 
 namespace {
 
-OpForm
-form_of(const Op &op)
-{
-	return opcode_info[static_cast<int>(op.opcode)].form;
-}
-
 bool
 is_constant(const Op &op)
 {

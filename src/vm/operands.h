@@ -6,12 +6,24 @@
 
 namespace gpuvm {
 
+inline OpForm
+form_of(Opcode opcode)
+{
+	return opcode_info[static_cast<int>(opcode)].form;
+}
+
+inline OpForm
+form_of(const Op &op)
+{
+	return form_of(op.opcode);
+}
+
 /* Calls f(int32_t &) or f(int64_t &) for every register that an operation reads where its own fields say it. */
 template <typename F>
 void
 each_operand(Op &op, F f)
 {
-	switch (opcode_info[static_cast<int>(op.opcode)].form)
+	switch (form_of(op))
 	{
 		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI: case OpForm::FIELD:
 		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY:
@@ -56,7 +68,7 @@ each_read(const Program *program, const Op &op, F f)
 	Op			copy = op;
 
 	each_operand(copy, [&](auto &r) { f(static_cast<int>(r)); });
-	switch (opcode_info[static_cast<int>(op.opcode)].form)
+	switch (form_of(op))
 	{
 		case OpForm::GROUP:
 			for (int i = 0; i < op.p1; i++)

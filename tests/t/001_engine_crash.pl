@@ -50,11 +50,8 @@ $session->query_safe('RESET gpuvm.require');
 
 # During an aggregation: gpuvmd is stopped, so that the query is certain to be waiting for it.
 $pid = $new;
-stop_engine($pid);
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
-$session->query_until(qr/submitted/, "\\echo submitted\nEXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM big WHERE v < 50;\n");
-$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
-  or die 'the aggregation does not wait for gpuvmd';
+leave_waiting($node, $session, $backend, $pid, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM big WHERE v < 50");
 kill 'KILL', $pid;
 my $plan = $session->query_safe('SELECT 1');
 like($plan, qr/Fallback: engine away/, 'an aggregation in flight falls back, and says so');
@@ -117,10 +114,7 @@ if (on_device())
 	{
 		$pid = wait_for_engine($node);
 		is($session->query_safe($aggregate), $expected, 'a session that is connected');
-		stop_engine($pid);
-		$session->query_until(qr/submitted/, "\\echo submitted\nSELECT count(*), sum(id), sum(l) FROM ($guilty OFFSET 0) q;\n");
-		$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
-		  or die 'the query does not wait for gpuvmd';
+		leave_waiting($node, $session, $backend, $pid, "SELECT count(*), sum(id), sum(l) FROM ($guilty OFFSET 0) q");
 		kill 'KILL', $pid;
 		like($session->query_safe('SELECT 1'), qr/558000/, "crash $i of a program");
 		wait_for_new_engine($node, $pid);

@@ -60,10 +60,7 @@ my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->query_safe("SET gpuvm.force = on; SET gpuvm.require = $device");
 is($session->query_safe('SELECT count(*) FROM large WHERE a > 0'), '600000', 'a query');
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
-stop_engine($pid);
-$session->query_until(qr/submitted/, "\\echo submitted\nSELECT sum(b) FROM large;\n");
-$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
-  or die 'the query does not wait for gpuvmd';
+leave_waiting($node, $session, $backend, $pid, "SELECT sum(b) FROM large");
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($backend)");
 kill 'CONT', $pid;
 $session->query('SELECT 1');

@@ -43,10 +43,7 @@ my $counted = 'SELECT count(*), sum(b.l) FROM big b JOIN same s USING (id) WHERE
 my $expected = without($node, $counted);
 is($session->query_safe($counted), $expected, 'a join');
 is(on_vm($counted), $expected, 'on the virtual machine');
-stop_engine($pid);
-$session->query_until(qr/submitted/, "\\echo submitted\nEXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $counted;\n");
-$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
-  or die 'the join does not wait for gpuvmd';
+leave_waiting($node, $session, $backend, $pid, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $counted");
 kill 'KILL', $pid;
 my $plan = $session->query_safe('SELECT 1');
 like($plan, qr/Fallback: engine away/, 'a join in flight falls back');

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(new_node engine_pid stop_engine wait_for_engine wait_for_new_engine memory_used
+our @EXPORT = qw(new_node engine_pid stop_engine leave_waiting wait_for_engine wait_for_new_engine memory_used
   wait_for_memory refreshing wait_for_tables crash_free create_big fetch_rest without with_vm on_device $device);
 
 # What tests set gpuvm.require to.
@@ -125,6 +125,18 @@ sub stop_engine
 		usleep(100_000);
 	}
 	die 'gpuvmd does not stop';
+}
+
+# Stops gpuvmd and submits a query in the session, whose backend's process id is given: it is certain to be waiting for gpuvmd.
+sub leave_waiting
+{
+	my ($node, $session, $backend, $pid, $query) = @_;
+
+	stop_engine($pid);
+	$session->query_until(qr/submitted/, "\\echo submitted\n$query;\n");
+	$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
+	  or die "does not wait for gpuvmd: $query";
+	return;
 }
 
 # In MB.

@@ -199,23 +199,55 @@ random_program(Rng &rng, const Table &table, bool grouped)
 	return seal(b);
 }
 
+/* The beginning of a program that aggregates columns of one table into results of these types, keys first; returns its Parallel. */
+int
+open_groups(ProgramBuilder &b, std::initializer_list<Type> results, int nkeys)
+{
+	std::vector<int64_t> sources;
+	int			column = 0;
+
+	b.emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (Type type : results)
+	{
+		sources.push_back(column < nkeys ? column : RESULT_FROM_AGG | (column - nkeys));
+		b.emit(Opcode::ResultColumn, type, column++, 0, 0, b.add_name("s"));
+	}
+	b.emit(Opcode::AggOpen, Type::None, nkeys, column - nkeys, b.add_aux(sources.data(), column));
+	return b.emit(Opcode::Parallel, Type::None, 1, 0, 0);
+}
+
+/* Its end; returns the Converge. */
+int
+close_groups(ProgramBuilder &b, int parallel)
+{
+	const int	converge = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
+
+	b.ops[parallel].p3 = converge;
+	b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+	return converge;
+}
+
+/* A number as I32 that is cast to I64. */
+int
+cast_number(ProgramBuilder &b, Opcode opcode, int number)
+{
+	const int	narrow = b.new_reg(Type::I32), wide = b.new_reg(Type::I64);
+
+	b.emit(opcode, Type::I32, narrow, number, 0);
+	b.emit(Opcode::Cast, Type::I64, wide, narrow, 0, 0, static_cast<uint8_t>(Type::I32));
+	return wide;
+}
+
 /* TPC-H's Q1 in little: what is sold, and what it comes to with discount and tax. */
 SealedProgram
 discounts(const Table &table)
 {
 	const auto	builder = new_builder();
 	ProgramBuilder &b = *builder;
-	const int64_t sources[] = {RESULT_FROM_AGG | 0, RESULT_FROM_AGG | 1, RESULT_FROM_AGG | 2, RESULT_FROM_AGG | 3};
 	int			r[12];
+	const int	parallel = open_groups(b, {Type::I128, Type::I128, Type::I128, Type::I64}, 0);
 
 	(void) table;
-	b.emit(Opcode::Table, Type::None, 0, 0, 0);
-	for (int i = 0; i < 4; i++)
-		b.emit(Opcode::ResultColumn, i == 3 ? Type::I64 : Type::I128, i, 0, 0, b.add_name("s"));
-	b.emit(Opcode::AggOpen, Type::None, 0, 4, b.add_aux(sources, 4));
-
-	const int	parallel = b.emit(Opcode::Parallel, Type::None, 1, 0, 0);
-
 	for (int &reg : r)
 		reg = b.new_reg(Type::I64);
 	b.emit(Opcode::Column, Type::I64, r[0], 0, 0);
@@ -230,8 +262,7 @@ discounts(const Table &table)
 	b.emit(Opcode::Mul, Type::I64, r[7], r[4], r[6]);
 	b.emit(Opcode::AggStep, Type::I64, 2, r[7], -1, 0, static_cast<uint8_t>(AggFn::Sum));
 	b.emit(Opcode::AggStep, Type::I64, 3, r[0], -1, 0, static_cast<uint8_t>(AggFn::Count));
-	b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
-	b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+	close_groups(b, parallel);
 	return seal(b);
 }
 
@@ -294,7 +325,6 @@ TEST(CudaNarrow, ComputesIn32BitsWhatFits)
 /* The number is an integer that is cast: a parameter, or the answer of a subquery. */
 TEST(CudaNarrow, GroupsSumProductsWithANumber)
 {
-	const int64_t sources[] = {0, RESULT_FROM_AGG | 0};
 	Rng			rng(2);
 	Table		table;
 	int			refused = 0;
@@ -307,25 +337,16 @@ TEST(CudaNarrow, GroupsSumProductsWithANumber)
 		const auto	builder = new_builder();
 		ProgramBuilder &b = *builder;
 
-		b.emit(Opcode::Table, Type::None, 0, 0, 0);
-		b.emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b.add_name("k"));
-		b.emit(Opcode::ResultColumn, Type::I128, 1, 0, 0, b.add_name("s"));
-		b.emit(Opcode::AggOpen, Type::None, 1, 1, b.add_aux(sources, 2));
-
-		const int	parallel = b.emit(Opcode::Parallel, Type::None, 1, 0, 0);
-		const int	key = b.new_reg(Type::I64), value = b.new_reg(Type::I64), narrow = b.new_reg(Type::I32), wide = b.new_reg(Type::I64);
-		const int	product = b.new_reg(Type::I64);
+		const int	parallel = open_groups(b, {Type::I64, Type::I128}, 1);
+		const int	key = b.new_reg(Type::I64), value = b.new_reg(Type::I64), product = b.new_reg(Type::I64);
 		const int64_t keys[] = {key};
 
 		b.emit(Opcode::Column, Type::I64, key, 0, 0);
 		b.emit(Opcode::Group, Type::None, 1, b.add_aux(keys, 1), 0);
 		b.emit(Opcode::Column, Type::I64, value, 1, 0);
-		b.emit(number, Type::I32, narrow, number == Opcode::Variable ? 0 : 70000, 0);
-		b.emit(Opcode::Cast, Type::I64, wide, narrow, 0, 0, static_cast<uint8_t>(Type::I32));
-		b.emit(Opcode::Mul, Type::I64, product, value, wide);
+		b.emit(Opcode::Mul, Type::I64, product, value, cast_number(b, number, number == Opcode::Variable ? 0 : 70000));
 		b.emit(Opcode::AggStep, Type::I64, 0, product, -1, 0, static_cast<uint8_t>(AggFn::Sum));
-		b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
-		b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+		close_groups(b, parallel);
 		for (uint16_t rows : {4, 8, 16})
 			compare(seal(b).get(), table, DeviceRun{rows, true, rows}, "a number", &refused);
 	}
@@ -335,7 +356,6 @@ TEST(CudaNarrow, GroupsSumProductsWithANumber)
 /* Codes of four bytes are above a base, though values of I32 are not. */
 TEST(CudaNarrow, ComparesColumnsWithANumber)
 {
-	const int64_t sources[] = {RESULT_FROM_AGG | 0, RESULT_FROM_AGG | 1};
 	Rng			rng(3);
 	Table		table;
 	int			refused = 0;
@@ -348,24 +368,17 @@ TEST(CudaNarrow, ComparesColumnsWithANumber)
 		const auto	builder = new_builder();
 		ProgramBuilder &b = *builder;
 
-		b.emit(Opcode::Table, Type::None, 0, 0, 0);
-		b.emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b.add_name("n"));
-		b.emit(Opcode::ResultColumn, Type::I128, 1, 0, 0, b.add_name("s"));
-		b.emit(Opcode::AggOpen, Type::None, 0, 2, b.add_aux(sources, 2));
-
-		const int	parallel = b.emit(Opcode::Parallel, Type::None, 1, 0, 0);
-		const int	value = b.new_reg(Type::I64), narrow = b.new_reg(Type::I32), wide = b.new_reg(Type::I64);
+		const int	parallel = open_groups(b, {Type::I64, Type::I128}, 0);
+		const int	value = b.new_reg(Type::I64);
 
 		b.emit(Opcode::Column, Type::I64, value, 0, 0);
-		b.emit(Opcode::Integer, Type::I32, narrow, 34, 0);
-		b.emit(Opcode::Cast, Type::I64, wide, narrow, 0, 0, static_cast<uint8_t>(Type::I32));
 
+		const int	wide = cast_number(b, Opcode::Integer, 34);
 		const int	compare_at = b.emit(opcode, Type::I64, value, wide, 0, VERDICT_DIES);
 
 		b.emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
 		b.emit(Opcode::AggStep, Type::I64, 1, value, -1, 0, static_cast<uint8_t>(AggFn::Sum));
-		b.ops[parallel].p3 = b.ops[compare_at].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
-		b.emit(Opcode::Finish, Type::None, 0, 0, 0);
+		b.ops[compare_at].p3 = close_groups(b, parallel);
 		for (uint16_t rows : {4, 8, 16})
 			compare(seal(b).get(), table, DeviceRun{rows, true, rows}, "a number", &refused);
 	}
