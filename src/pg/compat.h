@@ -51,18 +51,6 @@ compat_set_nulled(Var *var, int join_rtindex)
 #endif
 }
 
-/* Is it known that the column stands above an outer join that may null it? Before PostgreSQL 16 it does not say. */
-inline bool
-compat_is_nulled(const Var *var)
-{
-#if PG_VERSION_NUM >= 160000
-	return !bms_is_empty(var->varnullingrels);
-#else
-	(void) var;
-	return false;
-#endif
-}
-
 /* A copy of the relation as the only one of another query, with the permissions that it needs. */
 inline RangeTblEntry *
 compat_copy_relation(const Query *from, const RangeTblEntry *rte, Query *to)

@@ -68,6 +68,9 @@ List	   *conjuncts(Node *quals);
 /* What all rows that come out of a join tree meet. */
 List	   *conditions_of(Query *query);
 
+/* Is the relation in the join tree, and if so: may an outer join make a row of NULLs of it? */
+bool		finds_relation(Node *jointree, int varno, bool *nulled);
+
 /* -- rewrite_quiet.cc: what never raises an error, whatever rows it meets ------------------------- */
 
 bool		is_quiet(Node *node);

@@ -56,41 +56,6 @@ is_declared_not_null(const RangeTblEntry *rte, AttrNumber attnum)
 	return found;
 }
 
-/* Is the relation in the join tree, and if so: may an outer join make a row of NULLs of it? */
-static bool
-finds_relation(Node *jointree, int varno, bool *nulled)
-{
-	ListCell   *lc;
-
-	if (IsA(jointree, RangeTblRef))
-		return ((RangeTblRef *) jointree)->rtindex == varno;
-	if (IsA(jointree, FromExpr))
-	{
-		foreach(lc, ((FromExpr *) jointree)->fromlist)
-		{
-			if (finds_relation(static_cast<Node *>(lfirst(lc)), varno, nulled))
-				return true;
-		}
-		return false;
-	}
-	if (IsA(jointree, JoinExpr))
-	{
-		JoinExpr   *join = (JoinExpr *) jointree;
-
-		if (finds_relation(join->larg, varno, nulled))
-		{
-			*nulled |= join->jointype == JOIN_RIGHT || join->jointype == JOIN_FULL;
-			return true;
-		}
-		if (finds_relation(join->rarg, varno, nulled))
-		{
-			*nulled |= join->jointype == JOIN_LEFT || join->jointype == JOIN_FULL;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Is there a condition that no row meets in which the column (or, as 0, all of the relation) is null? */
 static bool
 rules_out_null(List *conditions, int varno, AttrNumber attnum)
@@ -135,8 +100,7 @@ is_column_not_null(Query *query, List *conditions, const Var *var)
 	if (var->varattno != 0 && rules_out_null(conditions, var->varno, var->varattno))
 		return true;
 	rte = rt_fetch(var->varno, query->rtable);
-	/* what a grouping set leaves out is null */
-	if (query->groupingSets != NIL || !finds_relation((Node *) query->jointree, var->varno, &nulled) ||
+	if (!finds_relation((Node *) query->jointree, var->varno, &nulled) ||
 		(nulled && !rules_out_null(conditions, var->varno, 0)))
 		return false;
 	if (rte->rtekind == RTE_RELATION)
@@ -152,6 +116,9 @@ is_not_null(Query *query, List *conditions, Node *node)
 {
 	ListCell   *lc;
 
+	/* what a grouping set leaves out is null, whatever it is */
+	if (query->groupingSets != NIL && !IsA(node, Aggref))
+		return false;
 	switch (nodeTag(node))
 	{
 		case T_Const:

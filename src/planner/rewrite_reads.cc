@@ -108,4 +108,38 @@ conditions_of(Query *query)
 	return conditions_below((Node *) query->jointree);
 }
 
+bool
+finds_relation(Node *jointree, int varno, bool *nulled)
+{
+	ListCell   *lc;
+
+	if (IsA(jointree, RangeTblRef))
+		return ((RangeTblRef *) jointree)->rtindex == varno;
+	if (IsA(jointree, FromExpr))
+	{
+		foreach(lc, ((FromExpr *) jointree)->fromlist)
+		{
+			if (finds_relation(static_cast<Node *>(lfirst(lc)), varno, nulled))
+				return true;
+		}
+		return false;
+	}
+	if (IsA(jointree, JoinExpr))
+	{
+		JoinExpr   *join = (JoinExpr *) jointree;
+
+		if (finds_relation(join->larg, varno, nulled))
+		{
+			*nulled |= join->jointype == JOIN_RIGHT || join->jointype == JOIN_FULL;
+			return true;
+		}
+		if (finds_relation(join->rarg, varno, nulled))
+		{
+			*nulled |= join->jointype == JOIN_LEFT || join->jointype == JOIN_FULL;
+			return true;
+		}
+	}
+	return false;
+}
+
 }  // namespace gpuvm

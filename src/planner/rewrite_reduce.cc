@@ -21,16 +21,6 @@ extern "C" {
 namespace gpuvm {
 
 static bool
-nulled_walker(Node *node, void *context)
-{
-	if (node == nullptr)
-		return false;
-	if (IsA(node, Var))
-		return compat_is_nulled((const Var *) node);
-	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(nulled_walker), context);
-}
-
-static bool
 scalar_walker(Node *node, void *context)
 {
 	if (node == nullptr)
@@ -49,7 +39,7 @@ is_of_relation(Node *node, int varno)
 	int			only;
 
 	return bms_get_singleton_member(pull_varnos(nullptr, node), &only) && only == varno && !read.outer && !read.further &&
-		!scalar_walker(node, nullptr) && !nulled_walker(node, nullptr) && is_quiet(node);
+		!scalar_walker(node, nullptr) && is_quiet(node);
 }
 
 struct ReplaceVar
@@ -103,8 +93,12 @@ relation_condition(const RewriteLevel *level, int varno, List *equal, List *inne
 	RangeTblRef *ref = makeNode(RangeTblRef);
 	List	   *quals = NIL;
 	List	   *tests = NIL;
+	bool		nulled = false;
 	ListCell   *lc;
 
+	/* a row of NULLs is none of the relation's, and may ask for a group, too */
+	if (!finds_relation((Node *) level->query->jointree, varno, &nulled) || nulled)
+		return nullptr;
 	if (rte->rtekind != RTE_RELATION || rte->tablesample != nullptr ||
 		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW && rte->relkind != RELKIND_PARTITIONED_TABLE))
 		return nullptr;

@@ -331,7 +331,7 @@ join_conditions(const Scalar *s, int rtindex)
 struct Shelter
 {
 	const SubLink *sublink;
-	const Bitmapset *relations;	/* NULL: any */
+	const Bitmapset *relations;
 };
 
 static bool
@@ -340,7 +340,7 @@ contains_walker(Node *node, void *context)
 	return node != nullptr && (node == context || expression_tree_walker(node, reinterpret_cast<bool (*)()>(contains_walker), context));
 }
 
-/* What reads these relations, and not the subquery, is one column of them. */
+/* What reads these relations, and not the subquery, is one column of them. What reads none could move to any place. */
 static Node *
 shelter(Node *node, void *context)
 {
@@ -348,9 +348,13 @@ shelter(Node *node, void *context)
 
 	if (node == nullptr || IsA(node, Const) || node == (const Node *) s->sublink)
 		return node;
-	if (!IsA(node, List) && !IsA(node, CaseWhen) && !IsA(node, CaseTestExpr) && !contains_walker(node, const_cast<SubLink *>(s->sublink)) &&
-		(s->relations == nullptr || bms_is_subset(pull_varnos(nullptr, node), s->relations)))
-		return (Node *) makeVar(1, 1, exprType(node), exprTypmod(node), exprCollation(node), 0);
+	if (!IsA(node, List) && !IsA(node, CaseWhen) && !IsA(node, CaseTestExpr) && !contains_walker(node, const_cast<SubLink *>(s->sublink)))
+	{
+		const Bitmapset *read = pull_varnos(nullptr, node);
+
+		if (!bms_is_empty(read) && bms_is_subset(read, s->relations))
+			return (Node *) makeVar(1, 1, exprType(node), exprTypmod(node), exprCollation(node), 0);
+	}
 	return IsA(node, SubLink) ? node : expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(shelter), context);
 }
 
@@ -378,7 +382,7 @@ asking_relations(const RewriteLevel *level, const Scalar *s)
 static bool
 is_movable(const RewriteLevel *level, Node *expr, const SubLink *sublink, const Scalar *s, bool condition)
 {
-	Shelter		relations = {sublink, condition ? asking_relations(level, s) : nullptr};
+	Shelter		relations = {sublink, asking_relations(level, s)};
 
 	if (condition && contain_volatile_functions(expr))
 		return false;

@@ -186,6 +186,7 @@ INSERT INTO queries (query) VALUES
 	('SELECT * FROM (SELECT id, (SELECT sum(x)::int FROM i WHERE i.k = o.k) AS v FROM o) s WHERE v > 0'),
 	('SELECT id FROM o WHERE 100 / (id + 1) < (SELECT avg(x) FROM i WHERE i.k = o.k)'),
 	('SELECT o.id FROM o JOIN parted p ON p.k = o.k AND p.x < 5 WHERE 100 / (p.x - 40) < (SELECT avg(x) FROM i WHERE i.k = o.k)'),
+	('SELECT (SELECT count(*) FROM o WHERE o.id = p.id AND 10 / p.y < (SELECT sum(x) FROM i WHERE i.k = o.k)) FROM (VALUES (1000, 0), (2, 1)) p(id, y)'),
 	('SELECT id, (SELECT sum(x)::int FROM i WHERE i.k = p.k) FROM (VALUES (1, 99)) p(id, k)'),
 	('SELECT id, (SELECT 1 / count(*) FROM i WHERE i.k = o.k) FROM o'),
 	('SELECT id FROM o WHERE false AND x < (SELECT sum(1 / 0) FROM i WHERE i.k = o.k)'),
@@ -234,6 +235,8 @@ INSERT INTO queries (query) VALUES
 	('SELECT id FROM o WHERE id NOT IN (SELECT a / (a - 36) FROM nn WHERE a <> 36)'),
 	('SELECT id FROM o WHERE id NOT IN (SELECT a FROM nn WHERE nn.b = o.s)'),
 	('SELECT id FROM o WHERE id NOT IN (SELECT a FROM nn GROUP BY ROLLUP (a))'),
+	('SELECT id FROM o WHERE id NOT IN (SELECT a FROM nn WHERE a > 0 GROUP BY ROLLUP (a))'),
+	('SELECT id FROM o WHERE id NOT IN (SELECT g FROM (SELECT coalesce(c, 0) AS g FROM nn GROUP BY ROLLUP (coalesce(c, 0))) s)'),
 	('SELECT id FROM o WHERE id NOT IN (SELECT a FROM nn ORDER BY a LIMIT 3)'),
 	('SELECT id FROM o WHERE id NOT IN (SELECT a FROM family)');
 SELECT * FROM asked();
@@ -417,6 +420,9 @@ SET gpuvm.force = on;
 SELECT semijoins('SELECT * FROM many o WHERE k IN (SELECT k FROM parted WHERE x > 299) AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k AND i.kind = o.kind)');
 SELECT * FROM ask('SELECT id FROM many o WHERE k IN (SELECT k FROM parted WHERE x > 295) AND x <= (SELECT avg(x) FROM many i WHERE i.k = o.k AND i.kind = o.kind)');
 SELECT * FROM ask('SELECT id, (SELECT count(*) FROM i WHERE i.k = p.k AND i.s = o.s) FROM o LEFT JOIN parted p ON p.x = o.id WHERE o.id < 90 AND p.k < 20');
+-- A row of NULLs that an outer join makes asks, too.
+SELECT * FROM ask('SELECT o.id, (SELECT count(*) FROM many i WHERE i.k = coalesce(o.s, 7)) FROM parted p LEFT JOIN o ON o.id = p.x WHERE coalesce(o.s, 1) = 1');
+SELECT * FROM ask('SELECT o.id, p.x FROM o RIGHT JOIN parted p ON o.id = p.x WHERE o.id IS NULL AND 1 < (SELECT count(*) FROM many i WHERE i.k = coalesce(o.s, 7))');
 RESET gpuvm.force;
 
 DROP OWNED BY gpuvm_rewrite_reader;
