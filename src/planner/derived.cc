@@ -399,6 +399,26 @@ add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, 
 }
 
 bool
+loses_decimals(const ScanShape *shape, const Var *var)
+{
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		ListCell   *lc;
+
+		if (static_cast<int>(shape->cursors[i].relid) != var->varno)
+			continue;
+		foreach(lc, shape->cursors[i].target.columns)
+		{
+			const ChildColumn column = child_column(lfirst_node(List, lc));
+
+			if (column.attnum == var->varattno)
+				return column.form == ValueForm::Numeric && column.any_scale;
+		}
+	}
+	return false;
+}
+
+bool
 is_all_derived(const ScanShape *shape)
 {
 	return list_length(derived_children(shape)) == shape->ncursors;

@@ -142,6 +142,9 @@ List	   *derived_children(const ScanShape *shape);
 /* Adds a path that aggregates a subquery's rows, where these are made by a program of ours and no other path of ours is there. */
 void		add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having);
 
+/* Is it a column of such rows that has its values, but not the decimals with which each is shown? */
+bool		loses_decimals(const ScanShape *shape, const Var *var);
+
 /* Is there nothing but such rows? */
 bool		is_all_derived(const ScanShape *shape);
 

@@ -176,6 +176,9 @@ MOVE ALL IN rows;
 ROLLBACK;
 \set QUIET on
 
+-- Values with different numbers of decimals, which something above the join looks at, are not the program's to hand on.
+SELECT s.x, count(*) FROM f JOIN (VALUES (1, 2.5), (3, 4.125)) x (a, b) ON x.a = f.k AND f.n > x.b, LATERAL (SELECT x.b::text OFFSET 0) s (x) GROUP BY s.x ORDER BY s.x;
+
 -- Without force the cheaper one runs.
 RESET gpuvm.force;
 SELECT children('SELECT count(*) FROM f JOIN away USING (k) WHERE f.id = 1');
