@@ -82,6 +82,16 @@ count_relations(Query *query, Node *jointree)
 	return n;
 }
 
+/* Can rows of the cursor be those of one table's scan, of one of several tables below UNION ALL? */
+static bool
+is_updatable_cursor(Query *parse)
+{
+	const SetOperationStmt *set = (const SetOperationStmt *) parse->setOperations;
+
+	return !parse->hasAggs && parse->groupClause == NIL && parse->distinctClause == NIL && parse->sortClause == NIL &&
+		(set == nullptr || (set->op == SETOP_UNION && set->all)) && count_relations(parse, (Node *) parse->jointree) < 2;
+}
+
 bool
 has_rewritable(Query *parse, int cursor_options)
 {
@@ -90,8 +100,7 @@ has_rewritable(Query *parse, int cursor_options)
 	if ((parse->commandType != CMD_SELECT && parse->commandType != CMD_INSERT) || parse->hasModifyingCTE)
 		return false;
 	/* UPDATE ... WHERE CURRENT OF finds the scan of a cursor's table, but not below a join */
-	if ((cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && !parse->hasAggs && parse->groupClause == NIL && parse->distinctClause == NIL &&
-		parse->sortClause == NIL && parse->setOperations == nullptr && count_relations(parse, (Node *) parse->jointree) < 2)
+	if ((cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && is_updatable_cursor(parse))
 		return false;
 	look_walker((Node *) parse, &look);
 	if (!look.rewritable || look.locks)
