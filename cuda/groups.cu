@@ -303,9 +303,9 @@ struct GroupColumns
 	{
 		char	   *values;
 		uint32_t   *nulls;		/* nullptr: none is null */
+		uint32_t	width;
+		bool		checked;	/* a sum that must be an I64 */
 	}			column[PROGRAM_MAX_COLUMNS];
-	bool		natural;		/* values as wide as PostgreSQL has them, sums as I64; else as results are */
-	uint64_t	checked[PROGRAM_MAX_COLUMNS / 64];	/* sums that must be one */
 	GroupOutcome *outcome;		/* where it is said if one is not */
 };
 
@@ -329,14 +329,14 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 			v = source & GROUP_SOURCE_AGG ? agg_value(p, source & ~GROUP_SOURCE_AGG, p.groups.rests[c], row) : key_value(p, table, r, source);
 		if (v.null)
 			v.lo = v.hi = 0;
-		if (columns.checked[c / 64] >> c % 64 & 1 && v.hi != static_cast<uint64_t>(static_cast<int64_t>(v.lo) >> 63))
+		if (columns.column[c].checked && v.hi != static_cast<uint64_t>(static_cast<int64_t>(v.lo) >> 63))
 		{
 			/* whoever says so says the same */
 			*static_cast<volatile uint32_t *>(&columns.outcome->errors) = ERR_INT_OVERFLOW;
 			__threadfence_system();
 		}
 		if (there)
-			switch (!columns.natural ? type_width(p.result_type[c]) : p.result_type[c] == Type::I128 ? 8 : type_natural_width(p.result_type[c]))
+			switch (columns.column[c].width)
 			{
 				case 1:
 					write<uint8_t>(values, i, v.lo);
@@ -386,6 +386,7 @@ emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t from
 	{
 		columns.column[c].values = area + layout[c].values;
 		columns.column[c].nulls = reinterpret_cast<uint32_t *>(area + layout[c].nulls);
+		columns.column[c].width = static_cast<uint32_t>(type_width(program.result_type[c]));
 	}
 	return launch_kernel(emit_rows, (n + THREADS - 1) / THREADS, THREADS, 0, stream, program, table, columns, from, n);
 }
@@ -401,18 +402,15 @@ store_groups(const DeviceProgram &program, const Program *reader, const GroupTab
 	{
 		columns.column[c].values = rows.column[c].values;
 		columns.column[c].nulls = rows.column[c].nulls;
+		columns.column[c].width = static_cast<uint32_t>(type_natural_width(rows.column[c].type));
 	}
-	columns.natural = true;
 	columns.outcome = outcome;
-	for (uint32_t c = 0; reader == nullptr && c < rows.ncolumns; c++)
-		if (program.result_type[c] == Type::I128)
-			columns.checked[c / 64] |= uint64_t(1) << c % 64;
 	for (int i = 0; reader != nullptr && i < reader->nops; i++)
 	{
 		const Op   &op = reader->ops()[i];
 
-		if (reads_column(op) && program.result_type[op.p2] == Type::I128)
-			columns.checked[op.p2 / 64] |= uint64_t(1) << op.p2 % 64;
+		if (reads_column(op) && program.result_type[op.p2] != rows.column[op.p2].type)
+			columns.column[op.p2].checked = true;
 	}
 	return launch_kernel(emit_rows, (n + THREADS - 1) / THREADS, THREADS, 0, stream, program, table, columns, uint64_t{0}, n);
 }

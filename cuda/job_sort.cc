@@ -79,6 +79,23 @@ DeviceJob::send_ranks(const RowSet &rows, SortKeys *keys)
 	figures_->bytes_moved += bytes;
 }
 
+/* Of sums those of the upper halves, if some do not fit 64 bits. */
+static SortRange
+found_range(const SortFacts &facts, Type type, uint32_t k)
+{
+	const bool	nulls = facts.nulls[k] != 0;
+
+	if (type != Type::I128 || facts.lo[k] > facts.hi[k])
+		return SortRange{nulls, facts.lo[k], facts.hi[k]};
+	if (facts.wide[k] != 0)
+		return SortRange{nulls, static_cast<uint128>(facts.upper_lo[k]) << 64, (static_cast<uint128>(facts.upper_hi[k]) << 64) | UINT64_MAX};
+
+	/* sort_bits() of an I64 is its distance from the least one */
+	const uint128 least = sort_bits(static_cast<int128>(INT64_MIN));
+
+	return SortRange{nulls, least + facts.lo[k], least + facts.hi[k]};
+}
+
 /* How many rows have leading bits up to the least that so many are wanted of. */
 uint32_t
 DeviceJob::leading_rows(const SortFacts &facts, uint32_t wanted, uint32_t *lead)
@@ -117,7 +134,7 @@ DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
 	if (stopped())
 		return;
 	for (uint32_t k = 0; k < keys.n; k++)
-		ranges[k] = SortRange{outcome->nulls[k] != 0, outcome->lo[k], outcome->hi[k]};
+		ranges[k] = found_range(*outcome, keys.keys[k].type, k);
 	pack_sort_keys(&keys, ranges);
 	if (wanted < nrows / FEW)
 	{
@@ -147,21 +164,19 @@ DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
 	});
 }
 
-/* The groups become rows, whose sums of integers are hoped to fit 64 bits. */
+/* The groups become rows. */
 void
 DeviceJob::sort_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups)
 {
 	const uint32_t ncolumns = static_cast<uint32_t>(result_types_.size());
-	std::vector<Type> types = result_types_;
 	uint8_t		nullable[PROGRAM_MAX_COLUMNS / 8];
 
-	std::replace(types.begin(), types.end(), Type::I128, Type::I64);
 	if (ngroups > ROW_SET_MAX_ROWS)
 		throw Refusal{"there are too many groups for the device"};
 	memset(nullable, 0xff, sizeof(nullable));
 
-	const RowSet rows = row_set(types.data(), nullable, ncolumns, ngroups,
-								allocate(row_set_bytes(types.data(), nullable, ncolumns, ngroups)));
+	const RowSet rows = row_set(result_types_.data(), nullable, ncolumns, ngroups,
+								allocate(row_set_bytes(result_types_.data(), nullable, ncolumns, ngroups)));
 
 	if (ngroups > 0)
 		take_step([&] {
@@ -170,8 +185,6 @@ DeviceJob::sort_groups(const DeviceProgram &program, const GroupTable &table, ui
 		});
 	if (stopped())
 		return;
-	if (lane_->outcomes->groups.errors != 0)
-		throw Refusal{"a sum is wider than what the device sorts"};
 	if (ngroups > 0)
 		sort_out(rows, static_cast<uint32_t>(ngroups));
 }

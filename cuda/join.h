@@ -166,6 +166,7 @@ private:
 	void		run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, Absent absent);
 	void		prepare_tail(size_t number, uint32_t rows);
 	void		end_tail(size_t number, uint64_t npads, uint64_t pairs);
+	void		take_rows(uint64_t pairs);
 	static ProbeMode probe_mode(const Level &level);
 	static bool keeps_rows(const Level &level);
 	void		mark_partners(const Level &level, const uint32_t *inner, uint32_t n);

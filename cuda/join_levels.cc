@@ -118,7 +118,7 @@ JoinJob::seek(size_t number, uint32_t n)
 	if (mode == ProbeMode::Count)
 	{
 		figures_->pairs += outcome.npairs;
-		rows_taken_ += outcome.npairs;
+		take_rows(outcome.npairs);
 		counted_ += outcome.npairs;
 		return;
 	}
@@ -372,6 +372,15 @@ JoinJob::run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, u
 	end_tail(number, (n + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS, n);
 }
 
+/* Groups and sums are for so many rows at most. */
+void
+JoinJob::take_rows(uint64_t pairs)
+{
+	rows_taken_ += pairs;
+	if (rows_taken_ > plan_->pairs_bound())
+		throw Refusal{"more pairs than the device can sum"};
+}
+
 /* What a launch of a tail has left of so many pairs goes where it belongs. */
 void
 JoinJob::end_tail(size_t number, uint64_t npads, uint64_t pairs)
@@ -381,7 +390,7 @@ JoinJob::end_tail(size_t number, uint64_t npads, uint64_t pairs)
 
 	if (ends_in_groups(number))
 	{
-		rows_taken_ += pairs;
+		take_rows(pairs);
 		return;
 	}
 	if (number + 1 < levels_.size())

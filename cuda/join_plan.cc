@@ -289,6 +289,9 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 	return lower(in, to->program.get());
 }
 
+/* Sums of any kind can be made of so many rows. */
+constexpr uint64_t SUMMED_ROWS = (uint64_t{1} << 31) - 3;
+
 const char *
 JoinPlan::lower_pairs(const std::vector<uint64_t> &each)
 {
@@ -332,6 +335,12 @@ JoinPlan::lower_pairs(const std::vector<uint64_t> &each)
 			level.grid_tail = lower_stage(level, split.tail, carried, rows, true, MarkKind::None, &level.tail, &results) == nullptr;
 		if (pairs_reason_ == nullptr && !level.grid_tail)
 			pairs_reason_ = lower_stage(level, split.tail, carried, rows, false, MarkKind::None, &level.tail, &results);
+		/* A product of bounds is far more than a join of keys has: if sums need it, the job counts its pairs. */
+		if (pairs_reason_ != nullptr && rows > SUMMED_ROWS && i + 1 == levels_.size())
+		{
+			level.most_rows = SUMMED_ROWS;
+			pairs_reason_ = lower_stage(level, split.tail, carried, SUMMED_ROWS, false, MarkKind::None, &level.tail, &results);
+		}
 		ranges = std::move(results);
 	}
 	return pairs_reason_;

@@ -68,7 +68,7 @@ struct PlannedLevel
 	std::vector<Type> carried_types;
 	PairStage	condition;
 	PairStage	tail;
-	uint64_t	most_rows = 0;	/* that may reach its tail */
+	uint64_t	most_rows = 0;	/* that may reach its tail; a job that finds more must end */
 };
 
 class JoinPlan

@@ -33,7 +33,6 @@ struct EmitColumn
 	char	   *to;
 	uint32_t   *to_nulls;
 	uint8_t		width;			/* in the row set */
-	bool		wide;			/* becomes an I128 */
 };
 
 struct EmitColumns
@@ -57,17 +56,27 @@ blocks_for(uint32_t n)
 	return std::min((n + THREADS - 1) / THREADS, BLOCKS_WANTED);
 }
 
-/* The row's value as registers hold it. */
-GPUVM_D uint64_t
+/* The row's value as result columns hold it. */
+union SortValue
+{
+	uint64_t	bits;
+	int128		sum;
+};
+
+GPUVM_D SortValue
 column_value(const RowColumn &column, uint32_t row)
 {
+	SortValue	value;
+
 	switch (column.type)
 	{
-		case Type::Bool: return reinterpret_cast<const uint8_t *>(column.values)[row];
-		case Type::I16: return static_cast<uint32_t>(static_cast<int32_t>(reinterpret_cast<const int16_t *>(column.values)[row]));
-		case Type::I64: case Type::F64: return reinterpret_cast<const uint64_t *>(column.values)[row];
-		default: return reinterpret_cast<const uint32_t *>(column.values)[row];
+		case Type::Bool: value.bits = reinterpret_cast<const uint8_t *>(column.values)[row]; break;
+		case Type::I16: value.bits = static_cast<uint32_t>(static_cast<int32_t>(reinterpret_cast<const int16_t *>(column.values)[row])); break;
+		case Type::I64: case Type::F64: value.bits = reinterpret_cast<const uint64_t *>(column.values)[row]; break;
+		case Type::I128: value.sum = reinterpret_cast<const int128 *>(column.values)[row]; break;
+		default: value.bits = reinterpret_cast<const uint32_t *>(column.values)[row]; break;
 	}
+	return value;
 }
 
 GPUVM_D bool
@@ -83,38 +92,25 @@ row_word(const SortColumns &columns, uint32_t row, uint32_t w)
 
 	for (uint32_t k = 0; k < columns.keys.n; k++)
 	{
-		const uint64_t value = column_value(columns.column[k], row);
+		const SortValue value = column_value(columns.column[k], row);
 
 		word |= sort_key_word(columns.keys.keys[k], &value, column_null(columns.column[k], row), w);
 	}
 	return word;
 }
 
-__global__ void __launch_bounds__(THREADS)
-find_ranges(const __grid_constant__ SortColumns columns, uint32_t n, SortFacts *facts)
+/* Whole warps take part in put(). */
+struct Bounds
 {
-	for (uint32_t k = 0; k < columns.keys.n; k++)
+	unsigned long long lo = ~0ull, hi = 0;
+
+	GPUVM_D void take(unsigned long long bits)
 	{
-		unsigned long long lo = ~0ull, hi = 0;
-		uint32_t	nulls = 0;
-
-		for (uint32_t row = blockIdx.x * THREADS + threadIdx.x; row < n; row += gridDim.x * THREADS)
-		{
-			const uint64_t value = column_value(columns.column[k], row);
-			bool		null = column_null(columns.column[k], row);
-			const void *at = sort_value_at(columns.keys.keys[k], &value, &null);
-
-			if (null)
-			{
-				nulls = 1;
-				continue;
-			}
-
-			const unsigned long long bits = static_cast<uint64_t>(sort_bits_at(columns.keys.keys[k].type, at));
-
-			lo = bits < lo ? bits : lo;
-			hi = bits > hi ? bits : hi;
-		}
+		lo = bits < lo ? bits : lo;
+		hi = bits > hi ? bits : hi;
+	}
+	GPUVM_D void put(uint64_t *to_lo, uint64_t *to_hi)
+	{
 		for (int by = 16; by > 0; by /= 2)
 		{
 			const unsigned long long other_lo = __shfl_xor_sync(~0u, lo, by), other_hi = __shfl_xor_sync(~0u, hi, by);
@@ -122,13 +118,56 @@ find_ranges(const __grid_constant__ SortColumns columns, uint32_t n, SortFacts *
 			lo = other_lo < lo ? other_lo : lo;
 			hi = other_hi > hi ? other_hi : hi;
 		}
-		nulls = __any_sync(~0u, nulls);
 		if (threadIdx.x % 32 != 0)
-			continue;
-		atomicMin(reinterpret_cast<unsigned long long *>(&facts->lo[k]), lo);
-		atomicMax(reinterpret_cast<unsigned long long *>(&facts->hi[k]), hi);
-		if (nulls != 0)
-			atomicOr(&facts->nulls[k], 1u);
+			return;
+		atomicMin(reinterpret_cast<unsigned long long *>(to_lo), lo);
+		atomicMax(reinterpret_cast<unsigned long long *>(to_hi), hi);
+	}
+};
+
+GPUVM_D void
+put_any(bool mine, uint32_t *to)
+{
+	if (__any_sync(~0u, mine) && threadIdx.x % 32 == 0)
+		atomicOr(to, 1u);
+}
+
+__global__ void __launch_bounds__(THREADS)
+find_ranges(const __grid_constant__ SortColumns columns, uint32_t n, SortFacts *facts)
+{
+	for (uint32_t k = 0; k < columns.keys.n; k++)
+	{
+		const SortKey &key = columns.keys.keys[k];
+		Bounds		values, uppers;
+		bool		nulls = false, wide = false;
+
+		for (uint32_t row = blockIdx.x * THREADS + threadIdx.x; row < n; row += gridDim.x * THREADS)
+		{
+			const SortValue value = column_value(columns.column[k], row);
+			bool		null = column_null(columns.column[k], row);
+			const void *at = sort_value_at(key, &value, &null);
+
+			if (null)
+			{
+				nulls = true;
+				continue;
+			}
+			if (key.type == Type::I128)
+			{
+				const int64_t low = static_cast<int64_t>(value.sum);
+
+				wide |= value.sum != low;
+				uppers.take(static_cast<uint64_t>(sort_bits(value.sum) >> 64));
+				values.take(sort_bits(low));
+			}
+			else
+				values.take(static_cast<uint64_t>(sort_bits_at(key.type, at)));
+		}
+		values.put(&facts->lo[k], &facts->hi[k]);
+		if (key.type == Type::I128)
+			uppers.put(&facts->upper_lo[k], &facts->upper_hi[k]);
+		put_any(nulls, &facts->nulls[k]);
+		put_any(wide, &facts->wide[k]);
 	}
 }
 
@@ -193,8 +232,8 @@ emit(const __grid_constant__ EmitColumns columns, const uint32_t *order, uint32_
 			reinterpret_cast<int32_t *>(c.to)[i] = reinterpret_cast<const int16_t *>(c.from)[row];
 		else if (c.width == 4)
 			reinterpret_cast<uint32_t *>(c.to)[i] = reinterpret_cast<const uint32_t *>(c.from)[row];
-		else if (c.wide)
-			reinterpret_cast<int128 *>(c.to)[i] = reinterpret_cast<const int64_t *>(c.from)[row];
+		else if (c.width == 16)
+			reinterpret_cast<int128 *>(c.to)[i] = reinterpret_cast<const int128 *>(c.from)[row];
 		else if (c.width == 8)
 			reinterpret_cast<uint64_t *>(c.to)[i] = reinterpret_cast<const uint64_t *>(c.from)[row];
 		else
@@ -228,6 +267,8 @@ find_sort_ranges(const RowSet &rows, uint32_t n, const SortKeys &keys, SortFacts
 
 	if (rc == cudaSuccess)
 		rc = cudaMemsetAsync(facts->lo, 0xff, sizeof(facts->lo), stream);
+	if (rc == cudaSuccess)
+		rc = cudaMemsetAsync(facts->upper_lo, 0xff, sizeof(facts->upper_lo), stream);
 	return rc != cudaSuccess ? rc : launch_kernel(find_ranges, blocks_for(n), THREADS, 0, stream, sort_columns(rows, keys), n, facts);
 }
 
@@ -287,7 +328,7 @@ emit_sorted_rows(const RowSet &rows, const Type *types, const uint32_t *order, u
 			const RowColumn &column = rows.column[from + c];
 
 			columns.column[c] = EmitColumn{column.values, column.nulls, area + layout[from + c].values,
-				reinterpret_cast<uint32_t *>(area + layout[from + c].nulls), static_cast<uint8_t>(type_natural_width(column.type)), types[from + c] == Type::I128};
+				reinterpret_cast<uint32_t *>(area + layout[from + c].nulls), static_cast<uint8_t>(type_natural_width(column.type))};
 		}
 
 		cudaError_t rc = launch_kernel(emit, blocks * ncolumns, THREADS, 0, stream, columns, order + first, n, blocks);

@@ -21,8 +21,11 @@ constexpr uint32_t SORT_LEADS = 1u << SORT_LEADING_BITS;
 /* Written by the device. */
 struct SortFacts
 {
-	uint64_t	lo[SORT_MAX_KEYS];	/* sort_bits() of the keys' values */
+	uint64_t	lo[SORT_MAX_KEYS];	/* sort_bits() of the keys' values; of I128's lower halves as I64 */
 	uint64_t	hi[SORT_MAX_KEYS];	/* below lo: there is none */
+	uint64_t	upper_lo[SORT_MAX_KEYS];	/* the upper halves of I128's sort_bits() */
+	uint64_t	upper_hi[SORT_MAX_KEYS];
+	uint32_t	wide[SORT_MAX_KEYS];	/* an I128 that is no I64 */
 	uint32_t	nulls[SORT_MAX_KEYS];
 	uint32_t	picked;
 	uint32_t	leads[SORT_LEADS];	/* rows by the leading bits of their first word */
@@ -46,7 +49,7 @@ cudaError_t sort_rows(const RowSet &rows, uint32_t nrows, const SortKeys &keys, 
 
 /*
  * Rows order[first ... first + n) to a result area (mapped host memory; result_layout() of `types` and `capacity`). Types are the
- * columns', but that I64 may become I128.
+ * columns'.
  */
 cudaError_t emit_sorted_rows(const RowSet &rows, const Type *types, const uint32_t *order, uint32_t first, uint32_t n, char *area, uint32_t capacity,
 							 cudaStream_t stream);

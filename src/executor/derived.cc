@@ -10,6 +10,7 @@ extern "C" {
 }
 
 #include "executor/scan_state.h"
+#include "pg/shmem.h"
 #include "pg/startup.h"
 #include "tablet/build.h"
 #include "tablet/dictionary.h"

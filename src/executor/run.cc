@@ -21,9 +21,6 @@ extern "C" {
 
 namespace gpuvm {
 
-/* The smaller sides of a join with their hash tables, or the groups of several programs, may take what a hash table may, or this part of gpuvm.memory. */
-constexpr int BUILD_SHARE = 4;
-
 /* How long a query waits for a gpuvmd that is being started again. */
 constexpr int START_WAIT_MS = 0;
 constexpr int RESTART_WAIT_MS = 5000;
@@ -264,12 +261,6 @@ put_stage(Job *job, const Program *stage, uint64 at)
 	memcpy(arena_at<char>(list->program), stage, stage->size);
 	job->stages = at;
 	job->nstages = 1;
-}
-
-uint64
-run_memory_limit(void)
-{
-	return Max(static_cast<uint64>(get_hash_memory_limit()), arena_header()->size / BUILD_SHARE);
 }
 
 /* Fills the session's job and submits it; NULL, or the reason why not. */

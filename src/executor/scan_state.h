@@ -397,9 +397,6 @@ bool		run_next_row(GpuvmScanState *state, TupleTableSlot *slot);
 /* Groups: waits for the job and takes its chunks; false when the alternative must run. */
 bool		run_collect_groups(GpuvmScanState *state);
 
-/* What all the parts' groups, or the smaller sides of a join, may take. */
-uint64		run_memory_limit(void);
-
 /* Ends the job, if any, takes its figures, and gives back what the run holds. */
 void		run_stop(GpuvmScanState *state);
 

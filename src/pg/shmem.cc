@@ -37,6 +37,8 @@
 #include "store/store.h"
 
 extern "C" {
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -57,6 +59,9 @@ constexpr uint64 CLEAN_PAGES = 256;
 /* How long an allocation waits for cleaning to give pages back. */
 constexpr int CLEANING_WAIT_US = 1000;
 constexpr int CLEANING_TRIES = 1000;
+
+/* One execution may take such a part of gpuvm.memory, if work_mem is not more. */
+constexpr uint64 RUN_SHARE = 4;
 
 static_assert(sizeof(ArenaHeader) <= ARENA_PAGE, "the header has the first page");
 static_assert(MIN_PIN_CHUNK % ARENA_PAGE == 0, "a page lies in one pin chunk");
@@ -295,6 +300,12 @@ char *
 arena_base(void)
 {
 	return base;
+}
+
+uint64
+run_memory_limit(void)
+{
+	return Max(static_cast<uint64>(get_hash_memory_limit()), arena_size() / RUN_SHARE);
 }
 
 ArenaHeader *

@@ -36,6 +36,9 @@ uint64		arena_pinned(void);	/* bytes in chunks that gpuvmd has pinned */
 /* Offset of `size` bytes (rounded up to whole pages, contents undefined), or 0 when memory is short. Never raises. */
 uint64		arena_alloc(uint64 size);
 
+/* What one execution may take of memory: its groups, the smaller sides of a join, what is sorted, the rows of a subquery. */
+uint64		run_memory_limit(void);
+
 /* A number that no other tablet of this life of the arena has: TabletHeader.serial. */
 uint64		arena_next_serial(void);
 

@@ -18,6 +18,7 @@ extern "C" {
 #include "utils/selfuncs.h"
 }
 
+#include "pg/shmem.h"
 #include "planner/cost.h"
 #include "planner/derived.h"
 #include "planner/paths.h"
@@ -30,6 +31,9 @@ namespace gpuvm {
 
 /* Of so many the values that are only handed on get no dictionary. */
 constexpr double MANY_ROWS = 10000;
+
+/* Of a value that has no fixed length, at least. */
+constexpr int VARIABLE_BYTES = 16;
 
 /* Measured: a row that becomes one of a tablet, and a value of it by its form, in microseconds. */
 constexpr double ROW_US = 0.02;
@@ -276,6 +280,22 @@ detach_child(PlannerInfo *root, Plan *plan)
 
 /* -- cursors --------------------------------------------------------------------------- */
 
+/* Do its rows fit where they must all be at once? */
+static bool
+fits(const ScanTarget *target)
+{
+	double		bytes = 0;
+	ListCell   *lc;
+
+	foreach(lc, target->columns)
+	{
+		const ChildColumn column = child_column(lfirst_node(List, lc));
+
+		bytes += column.form == ValueForm::Variable ? VARIABLE_BYTES : type_natural_width(column.type);
+	}
+	return target->tuples * bytes <= static_cast<double>(run_memory_limit());
+}
+
 bool
 derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 {
@@ -290,7 +310,7 @@ derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 	target->table->nrows = static_cast<uint64>(Min(Max(rel->rows, 1.0), 1e15));
 	target->tuples = rel->rows;
 	target->names = rte->eref->colnames;
-	return describe_columns(root, rel, target);
+	return describe_columns(root, rel, target) && fits(target);
 }
 
 static double

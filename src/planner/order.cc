@@ -17,16 +17,14 @@ extern "C" {
 }
 
 #include "pg/settings.h"
-#include "pg/startup.h"
+#include "pg/shmem.h"
 #include "planner/order.h"
 #include "planner/order_keys.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
+#include "vm/sort_key.h"
 
 namespace gpuvm {
-
-/* As the executor has it: what a job may take in gpuvmd beside its tablets. */
-constexpr int MEMORY_SHARE = 4;
 
 /* add_path's. */
 constexpr double FUZZ = 1.01;
@@ -95,9 +93,10 @@ row_bytes(const ScanPlan *plan)
 static bool
 fits(const ScanPlan *plan, double rows)
 {
-	double		limit = Max(static_cast<double>(get_hash_memory_limit()), static_cast<double>(arena_header()->size) / MEMORY_SHARE);
-
-	return plan->limit > 0 || rows * (row_bytes(plan) + 16) <= limit;
+	/* each thread keeps up to twice as many as are wanted, and copies them */
+	if (plan->limit > 0 && plan->limit <= SORT_MOST_KEPT)
+		rows = Min(rows, 4 * plan->limit);
+	return rows * (row_bytes(plan) + 16) <= static_cast<double>(run_memory_limit());
 }
 
 /* -- the path ------------------------------------------------------------------------------- */

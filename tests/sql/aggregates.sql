@@ -40,6 +40,10 @@ SELECT k, avg(s), avg(i), avg(l) FROM n GROUP BY k ORDER BY k;
 -- Past int64: sum(int8) is numeric and never overflows; so does avg of it.
 SELECT sum(l), avg(l), sum(i), avg(i), sum(s), avg(s) FROM big;
 SELECT g, sum(l), avg(l), sum(i), avg(i), sum(s), avg(s) FROM big GROUP BY g ORDER BY g;
+-- sums of more than 64 bits as keys of an order
+SELECT g, sum(l) FROM big GROUP BY g ORDER BY sum(l) DESC;
+SELECT g, sum(l) FROM big GROUP BY g ORDER BY sum(l), g LIMIT 2;
+SELECT g, sum(i) FROM big GROUP BY g ORDER BY sum(i) DESC, g LIMIT 3;
 SELECT g, sum(d), avg(d), sum(f), avg(f) FROM big GROUP BY g ORDER BY g;
 SELECT avg(l), sum(l) FROM big WHERE l BETWEEN 9223372036854775800 AND 9223372036854775806;
 -- One row, where the quotient is the value.

@@ -263,7 +263,7 @@ END $$;
 SELECT limits('SELECT f.id, g.id FROM fact f, fact g LIMIT 10');
 SELECT limits('SELECT f.id, g.id FROM fact f, fact g LIMIT 10 OFFSET 100');
 SELECT limits('SELECT id FROM fact WHERE d1 = 5 LIMIT 3');
-SELECT limits('SELECT f.id, g.id FROM fact f, fact g ORDER BY f.v LIMIT 10');
+SELECT limits('SELECT f.d1, count(*) FROM fact f, t1 GROUP BY f.d1 ORDER BY 2 LIMIT 10');
 SELECT limits('SELECT count(*) FROM fact f, t1 GROUP BY f.d1 LIMIT 10');
 SELECT limits('SELECT DISTINCT f.id FROM fact f, t1 LIMIT 10');
 SELECT limits('SELECT f.id, generate_series(1, f.d1) FROM fact f, t1 LIMIT 10');
