@@ -7,6 +7,7 @@ average likewise, divided by n. sum(float4) is compared with the float4 nearest
 to such a sum. Variances are compared by what their condition makes of 8 n * 2^-53.
 """
 import math
+import re
 import struct
 
 
@@ -150,6 +151,12 @@ def compare_answers(query, got, reference, most_rows, own=None, adds_rows=None):
 def plain_zeroes(answers):
     """Which of two equal keys, 0 and -0, is printed is up to the plan that PostgreSQL runs where the engine leaves it to it."""
     return [(rows and [tuple("0" if v == "-0" else v for v in row) for row in rows], error) for rows, error in answers]
+
+
+def plain_decimals(answers):
+    """Numerics as trim_scale() has them."""
+    return [(rows and [tuple(re.sub(r"(\.\d*?)0+$", r"\1", v).rstrip(".") if v and re.fullmatch(r"-?\d+\.\d+", v) else v for v in row) for row in rows], error)
+            for rows, error in answers]
 
 
 def show(got, reference, most=8):

@@ -32,6 +32,7 @@ class Query:
     shape: str = ""
     joins: bool = False				# one program is to do all of the query's joins
     sorts: bool = False				# one program is to have its rows in order
+    any_decimals: bool = False		# of equal numerics PostgreSQL shows the one that came first, from a subquery in any order
     typed: bool = False				# reads a table of typed_tables.py
     zones: list = field(default_factory=list)	# TimeZone of each execution, in turn; that of the session, if none
 

@@ -202,8 +202,8 @@ class Subqueries:
         if rng.random() < 0.5:
             key = rng.choice([n for n, _ in columns] + ["s.v0", "s.v0 % 5" if "AS v0" in body and "count(" in body.split(" AS v0")[0] else "s.v0"])
             agg = rng.choice(["count(*)", "count(s.k)", "min(s.v0)", "max(s.v0)", "count(DISTINCT s.k)"])
-            return Query(f"{self.head([a])}SELECT {key} AS c, {agg} AS n, count(*) AS m FROM ({body}) s{where} GROUP BY 1")
-        return Query(f"{self.head([a])}SELECT count(*), min(s.k), max(s.v0), count(s.v0) FROM ({body}) s{where}".replace("min(s.k)", "count(s.k)" if any(c.type in ("bool",) for _, c in columns[:1]) else "min(s.k)"))
+            return Query(f"{self.head([a])}SELECT {key} AS c, {agg} AS n, count(*) AS m FROM ({body}) s{where} GROUP BY 1", any_decimals=True)
+        return Query(f"{self.head([a])}SELECT count(*), min(s.k), max(s.v0), count(s.v0) FROM ({body}) s{where}".replace("min(s.k)", "count(s.k)" if any(c.type in ("bool",) for _, c in columns[:1]) else "min(s.k)"), any_decimals=True)
 
     def member(self, rng, Query, Aggregates):
         """IN, ANY, ALL and EXISTS, over groups and over rows, with nulls and without."""
