@@ -24,6 +24,20 @@ extern "C" {
 
 namespace gpuvm {
 
+/* Texts whose collations differ, and nobody said which one to use, are not compared. */
+static bool
+has_collation(List *args, Oid collation)
+{
+	ListCell   *lc;
+
+	foreach(lc, args)
+	{
+		if (!OidIsValid(collation) && type_is_collatable(exprType(static_cast<Node *>(lfirst(lc)))))
+			return false;
+	}
+	return true;
+}
+
 /* LIKE raises where a pattern ends with its escape, and on collations that know no equal bytes. */
 static bool
 is_quiet_pattern(List *args, Oid collation)
@@ -85,7 +99,7 @@ is_field(const Node *node)
 bool
 is_quiet_function(Oid function, List *args, Oid collation)
 {
-	if (func_volatile(function) == PROVOLATILE_VOLATILE)
+	if (func_volatile(function) == PROVOLATILE_VOLATILE || !has_collation(args, collation))
 		return false;
 	/* what is leakproof tells nothing of its arguments, by no error either */
 	if (get_func_leakproof(function))
@@ -170,6 +184,11 @@ is_quiet_aggregate(const Aggref *agg)
 
 	if (agg->agglevelsup != 0 || agg->aggkind != AGGKIND_NORMAL || agg->aggorder != NIL)
 		return false;
+	foreach(lc, agg->args)
+	{
+		if (!has_collation(list_make1(lfirst_node(TargetEntry, lc)->expr), agg->inputcollid))
+			return false;
+	}
 	foreach(lc, agg->aggdistinct)
 	{
 		if (!is_quiet_function(get_opcode(lfirst_node(SortGroupClause, lc)->eqop), NIL, agg->inputcollid))
@@ -273,7 +292,7 @@ loud_walker(Node *node, void *context)
 			{
 				const ScalarArrayOpExpr *op = (const ScalarArrayOpExpr *) node;
 
-				if (!get_func_leakproof(get_opcode(op->opno)) && !is_quiet_function(get_opcode(op->opno), NIL, op->inputcollid))
+				if (!is_quiet_function(get_opcode(op->opno), NIL, op->inputcollid) || !has_collation(op->args, op->inputcollid))
 					return true;
 				break;
 			}
@@ -283,7 +302,7 @@ loud_walker(Node *node, void *context)
 				Oid			less;
 
 				get_sort_group_operators(choice->minmaxtype, false, false, false, &less, nullptr, nullptr, nullptr);
-				if (!OidIsValid(less) || !is_quiet_function(get_opcode(less), NIL, choice->inputcollid))
+				if (!OidIsValid(less) || !is_quiet_function(get_opcode(less), NIL, choice->inputcollid) || !has_collation(choice->args, choice->inputcollid))
 					return true;
 				break;
 			}

@@ -189,6 +189,7 @@ INSERT INTO queries (query) VALUES
 	('SELECT (SELECT count(*) FROM o WHERE o.id = p.id AND 10 / p.y < (SELECT sum(x) FROM i WHERE i.k = o.k)) FROM (VALUES (1000, 0), (2, 1)) p(id, y)'),
 	('SELECT id, (SELECT sum(x)::int FROM i WHERE i.k = p.k) FROM (VALUES (1, 99)) p(id, k)'),
 	('SELECT id, (SELECT 1 / count(*) FROM i WHERE i.k = o.k) FROM o'),
+	('SELECT u FROM (SELECT t COLLATE "C" AS u FROM o WHERE id < 0) s WHERE u > '''' AND u NOT IN (SELECT w FROM (SELECT t COLLATE "POSIX" AS w FROM i) r WHERE w > '''')'),
 	('SELECT id FROM o WHERE false AND x < (SELECT sum(1 / 0) FROM i WHERE i.k = o.k)'),
 	('SELECT id FROM o WHERE x < CASE WHEN true THEN 5 ELSE (SELECT sum(1 / 0) FROM i WHERE i.k = o.k) END'),
 	('SELECT id FROM o WHERE x < (SELECT max(i.x) FROM i WHERE i.k = o.k AND random() < 2)'),
