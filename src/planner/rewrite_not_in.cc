@@ -21,6 +21,7 @@ extern "C" {
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 }
 
@@ -30,28 +31,30 @@ namespace gpuvm {
 
 static bool is_not_null(Query *query, List *conditions, Node *node);
 
-/* What is declared; of a table with children only where they cannot differ. */
+/*
+ * What is declared, and was when the snapshot was taken, which otherwise sees rows of before; of a table with children only
+ * where they cannot differ.
+ */
 static bool
 is_declared_not_null(const RangeTblEntry *rte, AttrNumber attnum)
 {
-	bool		found = false;
+	HeapTuple	tuple;
+	bool		found;
 
 	if (attnum <= 0 || (rte->inh && rte->relkind != RELKIND_PARTITIONED_TABLE && has_subclass(rte->relid)))
 		return false;
+	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(rte->relid), Int16GetDatum(attnum));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	found = ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull && ActiveSnapshotSet() && IsMVCCSnapshot(GetActiveSnapshot()) &&
+		!XidInMVCCSnapshot(HeapTupleHeaderGetXmin(tuple->t_data), GetActiveSnapshot());
+	ReleaseSysCache(tuple);
 #if PG_VERSION_NUM >= 180000
 	Relation	rel = table_open(rte->relid, NoLock);	/* locked since it was parsed */
 
 	/* a constraint may be declared, and not valid yet */
-	found = TupleDescCompactAttr(RelationGetDescr(rel), attnum - 1)->attnullability == ATTNULLABLE_VALID;
+	found &= TupleDescCompactAttr(RelationGetDescr(rel), attnum - 1)->attnullability == ATTNULLABLE_VALID;
 	table_close(rel, NoLock);
-#else
-	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(rte->relid), Int16GetDatum(attnum));
-
-	if (HeapTupleIsValid(tuple))
-	{
-		found = ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull;
-		ReleaseSysCache(tuple);
-	}
 #endif
 	return found;
 }
