@@ -18,6 +18,7 @@ extern "C" {
 
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/startup.h"
 #include "planner/order.h"
 #include "planner/order_keys.h"
 #include "planner/scan_plan.h"
@@ -93,9 +94,9 @@ row_bytes(const ScanPlan *plan)
 static bool
 fits(const ScanPlan *plan, double rows)
 {
-	/* each thread keeps up to twice as many as are wanted, and copies them */
+	/* each thread keeps up to twice as many as are wanted, in two places */
 	if (plan->limit > 0 && plan->limit <= SORT_MOST_KEPT)
-		rows = Min(rows, 4 * plan->limit);
+		rows = Min(rows, 4 * plan->limit * Max(arena_header()->engine_threads.load(), 1u));
 	return rows * (row_bytes(plan) + 16) <= static_cast<double>(run_memory_limit());
 }
 

@@ -10,7 +10,6 @@
 
 namespace gpuvm {
 
-constexpr uint64_t MOST_KEPT = 64 * 1024;	/* greater limits cut what was sorted */
 constexpr uint64_t PART_ROWS = 32 * 1024;
 constexpr int MOST_PART_BITS = 10;
 constexpr uint32_t SAMPLES = 32;	/* a part */
@@ -60,12 +59,13 @@ CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t 
 		ranges[k].may_null = true;
 	}
 	pack_sort_keys(&keys_, ranges);
-	if (limit == 0 || limit > MOST_KEPT)
+	if (limit == 0 || limit > SORT_MOST_KEPT)
 		return;
 	keep_ = static_cast<uint32_t>(limit);
 	room_ = static_cast<uint32_t>(align_up(2 * keep_ + 4 * CPU_VECTOR_ROWS, RESULT_PAD_ROWS));
 	store_layout_.resize(types_.size());
 	store_rows_bytes_ = align_up(result_layout(types, ncols, room_, store_layout_.data()), 64);
+	store_row_bytes_ = (store_rows_bytes_ + room_ - 1) / room_ + keys_.nwords * sizeof(uint64_t);
 }
 
 /* ---- for SortRows ---------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ CpuSort::put_words(const char *base, uint32_t row, uint64_t *words) const
 void
 CpuSort::make_store(SortRows::Store *store)
 {
-	store->memory = Pages(store_rows_bytes_ + uint64_t(room_) * keys_.nwords * sizeof(uint64_t), false);
+	store->memory = Pages(room_ * store_row_bytes_, false);
 	store->base = store->memory.as<char>();
 	store->words = reinterpret_cast<uint64_t *>(store->base + store_rows_bytes_);
 }

@@ -74,6 +74,7 @@ private:
 	void		put_first_words(uint32_t from, uint32_t to, uint32_t first, uint32_t n);
 	uint32_t	pass(uint32_t first, uint32_t n, bool whole, uint16_t *lanes);
 	uint32_t	pass(uint32_t first, uint32_t n, uint16_t *lanes);
+	void		charge_rows(uint64_t rows);
 	void		keep_best();
 	void		finish();
 
@@ -89,6 +90,7 @@ private:
 	/* with a limit */
 	Store		store_, spare_;
 	uint32_t	count_ = 0;
+	uint64_t	charged_ = 0;	/* rows of the stores, whose pages are there when they are written to */
 	bool		bounded_ = false;	/* there were more than the limit: nothing behind bound_ matters */
 	uint64_t	bound_[SORT_MAX_WORDS];
 	uint64_t	words_[CPU_VECTOR_ROWS];
@@ -170,6 +172,7 @@ private:
 	uint32_t	room_ = 0;		/* rows of a store */
 	std::vector<ResultColumnLayout> store_layout_;
 	uint64_t	store_rows_bytes_ = 0;
+	uint64_t	store_row_bytes_ = 0;	/* of one row, with its words */
 	std::atomic<uint64_t> bound_{UINT64_MAX};	/* no thread needs what has a greater first word */
 
 	SortKeys	keys_ = {};		/* for all that the types may hold, then for what is there */

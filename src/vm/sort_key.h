@@ -16,6 +16,8 @@
 namespace gpuvm {
 
 constexpr int SORT_MAX_KEYS = 8;
+/* Of a greater limit the CPU keeps all rows, and cuts what was sorted. */
+constexpr uint64_t SORT_MOST_KEPT = 64 * 1024;
 constexpr int SORT_MAX_WORDS = (SORT_MAX_KEYS * 129 + 63) / 64;
 
 /* ---- values as unsigned integers whose order is PostgreSQL's ---------------------- */

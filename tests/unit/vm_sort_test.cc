@@ -620,6 +620,20 @@ TEST(CpuSort, MemoryIsLimited)
 	first.sort(1);
 	EXPECT_EQ((*first).refusal(), nullptr);
 	expect_sorted(columns, order, 10, first.rows(rng), "a limit");
+
+	/* these take their share, too, of which every thread has its own */
+	Sorted		many(columns, order, 30000, 5500000), by_two(columns, order, 30000, 5500000), more(columns, order, 30000, 64 << 20);
+
+	many.collect(1, SORT_CHUNK_ROWS);
+	many.sort(1);
+	EXPECT_EQ((*many).refusal(), nullptr);
+	by_two.collect(2, SORT_CHUNK_ROWS);
+	by_two.sort(2);
+	EXPECT_STREQ((*by_two).refusal(), "out of memory for sorting");
+	more.collect(2, SORT_CHUNK_ROWS);
+	more.sort(2);
+	EXPECT_EQ((*more).refusal(), nullptr);
+	expect_sorted(columns, order, 30000, more.rows(rng), "a limit, two threads");
 }
 
 }  // namespace
