@@ -181,7 +181,11 @@ gpuvm_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 	if (next_join_search != nullptr)
 		rel = next_join_search(root, levels_needed, initial_rels);
 	else if (enable_geqo && levels_needed >= geqo_threshold)
+	{
 		rel = geqo(root, levels_needed, initial_rels);
+		/* it may be of a join that geqo has tried and freed, where this one is now */
+		remember_path(nullptr, nullptr);
+	}
 	else
 		rel = standard_join_search(root, levels_needed, initial_rels);
 	if (active() && planning_depth > 0 && !hopeless(rel))
