@@ -16,8 +16,6 @@ extern "C" {
 
 #include <cmath>
 
-#include <cmath>
-
 #include "engine/abi.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
