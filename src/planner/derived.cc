@@ -86,7 +86,8 @@ is_derived(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 				return false;
 			break;
 		case RTE_CTE:
-			if (rte->self_reference)
+			/* a recursive one may have no end, and be read only as far as LIMIT asks */
+			if (rte->self_reference || (root->tuple_fraction > 0 && cte_plan_number(root, rte) == 0))
 				return false;
 			break;
 		case RTE_VALUES:
