@@ -71,6 +71,9 @@ List	   *conditions_of(Query *query);
 /* Is the relation in the join tree, and if so: may an outer join make a row of NULLs of it? */
 bool		finds_relation(Node *jointree, int varno, bool *nulled);
 
+/* Does the expression of this level read columns of its subqueries that may raise an error where they are computed? */
+bool		reads_loud(const Query *query, Node *node);
+
 /* -- rewrite_quiet.cc: what never raises an error, whatever rows it meets ------------------------- */
 
 bool		is_quiet(Node *node);

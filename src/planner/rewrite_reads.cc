@@ -4,6 +4,7 @@
 extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 }
 
 #include "planner/rewrite.h"
@@ -137,6 +138,67 @@ finds_relation(Node *jointree, int varno, bool *nulled)
 		{
 			*nulled |= join->jointype == JOIN_LEFT || join->jointype == JOIN_FULL;
 			return true;
+		}
+	}
+	return false;
+}
+
+/* May the subquery's column raise where it is read? It may be computed there, if nothing holds the subquery together. */
+static bool
+is_loud_column(const Query *query, AttrNumber attnum)
+{
+	const TargetEntry *entry;
+	ListCell   *lc;
+
+	if (query->setOperations != nullptr)
+	{
+		foreach(lc, query->rtable)
+		{
+			const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+			if (rte->rtekind == RTE_SUBQUERY && is_loud_column(rte->subquery, attnum))
+				return true;
+		}
+		return false;
+	}
+	if (query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL || query->havingQual != nullptr || query->distinctClause != NIL ||
+		query->hasWindowFuncs || query->hasTargetSRFs || query->limitCount != nullptr || query->limitOffset != nullptr)
+		return false;
+	entry = get_tle_by_resno(query->targetList, attnum);
+	return entry != nullptr && (!is_quiet((Node *) entry->expr) || reads_loud(query, (Node *) entry->expr));
+}
+
+bool
+reads_loud(const Query *query, Node *node)
+{
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	foreach(lc, pull_vars_of_level(node, 0))
+	{
+		const Var  *var = static_cast<const Var *>(lfirst(lc));
+		const RangeTblEntry *rte = !IsA(var, Var) || var->varno <= 0 || var->varattno <= 0 ? nullptr : rt_fetch(var->varno, query->rtable);
+
+		if (rte == nullptr)
+			continue;
+		if (rte->rtekind == RTE_SUBQUERY && is_loud_column(rte->subquery, var->varattno))
+			return true;
+		if (rte->rtekind == RTE_JOIN && var->varattno <= list_length(rte->joinaliasvars))
+		{
+			Node	   *alias = static_cast<Node *>(list_nth(rte->joinaliasvars, var->varattno - 1));
+
+			if (alias != nullptr && reads_loud(query, alias))
+				return true;
+		}
+		if (rte->rtekind != RTE_CTE || rte->ctelevelsup != 0)
+			continue;
+		foreach(lc2, query->cteList)
+		{
+			const CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc2);
+
+			if (strcmp(cte->ctename, rte->ctename) == 0 && !cte->cterecursive && IsA(cte->ctequery, Query) &&
+				is_loud_column((Query *) cte->ctequery, var->varattno))
+				return true;
 		}
 	}
 	return false;

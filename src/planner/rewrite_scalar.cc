@@ -63,7 +63,7 @@ is_group_equality(const OpExpr *op, Node *inner)
 
 /* Takes a condition that reads the outer level: an equality with it, or the subquery stays. */
 static bool
-take_equality(Scalar *s, Node *condition)
+take_equality(const RewriteLevel *level, Scalar *s, Node *condition)
 {
 	OpExpr	   *op = (OpExpr *) condition;
 	Node	   *sides[2];
@@ -82,10 +82,12 @@ take_equality(Scalar *s, Node *condition)
 	inner = read[0].own ? 0 : 1;
 	if (!read[inner].own || !read[1 - inner].outer || !is_group_equality(op, sides[inner]))
 		return false;
-	s->equal = lappend(s->equal, op);
-	s->inner = lappend(s->inner, sides[inner]);
 	sides[1 - inner] = static_cast<Node *>(copyObjectImpl(sides[1 - inner]));
 	IncrementVarSublevelsUp(sides[1 - inner], -1, 1);
+	if (reads_loud(level->query, sides[1 - inner]))
+		return false;
+	s->equal = lappend(s->equal, op);
+	s->inner = lappend(s->inner, sides[inner]);
 	s->outer = lappend(s->outer, sides[1 - inner]);
 	return true;
 }
@@ -139,7 +141,7 @@ analyse(const RewriteLevel *level, const SubLink *sublink, Scalar *s)
 		read = levels_read(condition);
 		if (read.outer || read.further)
 		{
-			if (!take_equality(s, condition))
+			if (!take_equality(level, s, condition))
 				return false;
 		}
 		else
@@ -340,7 +342,7 @@ contains_walker(Node *node, void *context)
 	return node != nullptr && (node == context || expression_tree_walker(node, reinterpret_cast<bool (*)()>(contains_walker), context));
 }
 
-/* What reads these relations, and not the subquery, is one column of them. What reads none could move to any place. */
+/* What reads these relations, and not the subquery, is one column (of no relation that there is). What reads none could move to any place. */
 static Node *
 shelter(Node *node, void *context)
 {
@@ -353,7 +355,7 @@ shelter(Node *node, void *context)
 		const Bitmapset *read = pull_varnos(nullptr, node);
 
 		if (!bms_is_empty(read) && bms_is_subset(read, s->relations))
-			return (Node *) makeVar(1, 1, exprType(node), exprTypmod(node), exprCollation(node), 0);
+			return (Node *) makeVar(0, 1, exprType(node), exprTypmod(node), exprCollation(node), 0);
 	}
 	return IsA(node, SubLink) ? node : expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(shelter), context);
 }
@@ -389,7 +391,8 @@ is_movable(const RewriteLevel *level, Node *expr, const SubLink *sublink, const 
 	/* a value that a statement only gives is computed of groups asked for; but before rows are sorted, and LIMIT may leave some out */
 	if (!condition && level->topmost && level->query->sortClause == NIL)
 		return true;
-	return is_quiet(replaced(shelter(expr, &relations), sublink, outer_value(s, Aggregates::Joined, 1)));
+	expr = replaced(shelter(expr, &relations), sublink, outer_value(s, Aggregates::Joined, 0));
+	return is_quiet(expr) && !reads_loud(level->query, expr);
 }
 
 /* Does the condition, over the value of no rows, keep no row? */

@@ -187,6 +187,7 @@ INSERT INTO queries (query) VALUES
 	('SELECT id FROM o WHERE 100 / (id + 1) < (SELECT avg(x) FROM i WHERE i.k = o.k)'),
 	('SELECT o.id FROM o JOIN parted p ON p.k = o.k AND p.x < 5 WHERE 100 / (p.x - 40) < (SELECT avg(x) FROM i WHERE i.k = o.k)'),
 	('SELECT (SELECT count(*) FROM o WHERE o.id = p.id AND 10 / p.y < (SELECT sum(x) FROM i WHERE i.k = o.k)) FROM (VALUES (1000, 0), (2, 1)) p(id, y)'),
+	('SELECT q.id FROM (SELECT id, 10 / (s - 1) AS d, s FROM o) q JOIN parted p ON q.s > p.k + 1000 WHERE p.y < (SELECT max(x) FROM i WHERE i.k = q.d)'),
 	('SELECT id, (SELECT sum(x)::int FROM i WHERE i.k = p.k) FROM (VALUES (1, 99)) p(id, k)'),
 	('SELECT id, (SELECT 1 / count(*) FROM i WHERE i.k = o.k) FROM o'),
 	('SELECT u FROM (SELECT t COLLATE "C" AS u FROM o WHERE id < 0) s WHERE u > '''' AND u NOT IN (SELECT w FROM (SELECT t COLLATE "POSIX" AS w FROM i) r WHERE w > '''')'),
