@@ -21,6 +21,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            numerics     sums of numerics in 1 to 131,072 groups
            distinct     DISTINCT aggregates and grouping sets
            relational   the queries of He et al., filters by type, arithmetic of growing length
+           order        ORDER BY with LIMIT 100 and of all rows
            changes      a table that changes: the check, changed blocks, VACUUM, and what writers pay
 
 Times are EXPLAIN (ANALYZE, TIMING OFF)'s or the engine's own, execution only,
@@ -52,7 +53,7 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import changes, concurrency, distinct, figures, firsttouch, groupby, joins, like, numerics, papers, relational, ssb, tpch  # noqa: E402
+from workloads import changes, concurrency, distinct, figures, firsttouch, groupby, joins, like, numerics, order, papers, relational, ssb, tpch  # noqa: E402
 
 
 class Bench:
@@ -499,7 +500,7 @@ def cpu_name():
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
-             "tpch": tpch.run, "ssb": ssb.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run}
+             "tpch": tpch.run, "ssb": ssb.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run}
 
 
 def main():
