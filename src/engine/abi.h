@@ -40,7 +40,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 8;
+constexpr uint32_t ABI_VERSION = 9;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -79,7 +79,8 @@ struct DeviceStatus
 	uint32_t	multiprocessors;
 	uint32_t	reserved;
 	std::atomic<uint64_t> memory_total, memory_limit;
-	std::atomic<uint64_t> memory_cached;	/* columns kept */
+	std::atomic<uint64_t> memory_cached;	/* columns and indexes kept */
+	std::atomic<uint64_t> memory_indexes;	/* of this, indexes */
 	std::atomic<uint64_t> memory_working;	/* group tables, staging, scratch */
 	std::atomic<uint64_t> jobs_running, jobs_done, jobs_refused;
 	std::atomic<uint64_t> bytes_moved, evictions;
@@ -125,6 +126,11 @@ struct ArenaHeader
 	std::atomic<uint32_t> ndevices;
 	std::atomic<uint32_t> cuda_state;	/* DeviceState of the library, with its devices; the sentence is written before it */
 	DeviceStatus devices[MAX_DEVICES];
+	std::atomic<uint64_t> index_limit;	/* bytes of gpuvmd's memory for indexes of joins (gpuvm.index_memory), which the supervisor may change at any
+									 * time; 0: none are kept, on devices neither */
+	std::atomic<uint64_t> index_bytes;	/* what they take, */
+	std::atomic<uint32_t> indexes;	/* and how many there are: gpuvmd writes */
+	uint32_t	reserved2;
 	std::atomic<uint32_t> device_ends;	/* how often a device ended gpuvmd, counted by it before it goes */
 	uint32_t	reserved1;
 	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* pin_words.h */
@@ -208,7 +214,8 @@ struct ResultBuffer
  * others and run after them: rows of inner cursors that nothing matched. Units of such
  * a join cannot be skipped. build_limit bounds what the other cursors' rows
  * and hash tables take in gpuvmd; a job that needs more fails before it hands over
- * a row.
+ * a row. An inner side that is all rows of tablets with serials, none masked, may be kept as an index
+ * for later jobs; what it takes counts as if the job had built it.
  *
  * A cursor's tablets are those of one table or of several (the leaves of a
  * partitioned one), all with the same columns in the same order; attnums may
@@ -374,6 +381,9 @@ struct Job
 	uint64_t	pairs;			/* joins: lanes that Seek and Cross made */
 	uint64_t	build_rows;		/* joins: rows of the cursors behind the first that their filters left */
 	uint64_t	build_bytes;	/* joins: what they and their hash tables took */
+	uint32_t	indexes_used;	/* joins: bit c: the inner side of cursor c was an index that had been kept, */
+	uint32_t	indexes_made;	/* or was built and is kept as one */
+	uint64_t	index_bytes;	/* of build_bytes, those of these indexes */
 	uint32_t	slices;
 	Transfer	transfer_used;
 	uint32_t	yielded;		/* row programs, Failed: nobody took rows, so the device went to others; units up to

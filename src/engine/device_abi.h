@@ -23,7 +23,7 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 6;
+constexpr uint32_t DEVICE_ABI_VERSION = 7;
 
 struct DeviceTabletRef
 {
@@ -114,6 +114,9 @@ struct DeviceJobFigures
 	uint64_t	pairs;			/* joins: these as in Job */
 	uint64_t	build_rows;
 	uint64_t	build_bytes;
+	uint32_t	indexes_used;
+	uint32_t	indexes_made;
+	uint64_t	index_bytes;
 };
 
 enum class DeviceOutcome

@@ -41,6 +41,8 @@ reset_outcome(Job *job)
 	job->device_index = 0;
 	job->bytes_moved = job->device_ns = 0;
 	job->pairs = job->build_rows = job->build_bytes = 0;
+	job->indexes_used = job->indexes_made = 0;
+	job->index_bytes = 0;
 	job->stage_rows = 0;
 	job->slices = 0;
 	job->transfer_used = Transfer::Auto;
@@ -224,6 +226,9 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 	job->stage_rows = figures.stage_rows;
 	job->build_rows = figures.build_rows;
 	job->build_bytes = figures.build_bytes;
+	job->indexes_used = figures.indexes_used;
+	job->indexes_made = figures.indexes_made;
+	job->index_bytes = figures.index_bytes;
 	job->device_index = figures.device;
 	job->tablets_scanned = figures.tablets_scanned;
 	job->rows_in = figures.rows_in;

@@ -12,6 +12,7 @@ namespace gpuvm {
 
 constexpr int MIN_MEMORY_MB = 16;
 constexpr int MAX_MEMORY_MB = 16 * 1024 * 1024;
+constexpr int INDEX_MEMORY_SHARE = 10;	/* one in so many parts of gpuvm.memory */
 constexpr int DEFAULT_TABLET_KB = 16 * 1024;
 constexpr int MIN_TABLET_KB = 64;
 constexpr int MAX_TABLET_KB = 1024 * 1024;
@@ -30,6 +31,7 @@ int			setting_jit = JIT_AUTO;
 bool		setting_rewrite = true;
 bool		setting_float_sums = true;
 int			setting_memory_mb = 0;
+int			setting_index_memory_mb = -1;
 int			setting_device_memory_mb = 0;
 char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
@@ -141,6 +143,15 @@ check_memory(int *newval, void **, GucSource)
 	return true;
 }
 
+/* So is -1. gpuvm.memory is known before and never changes. */
+static bool
+check_index_memory(int *newval, void **, GucSource)
+{
+	if (*newval == -1)
+		*newval = setting_memory_mb / INDEX_MEMORY_SHARE;
+	return true;
+}
+
 void
 define_settings(void)
 {
@@ -191,6 +202,11 @@ define_settings(void)
 							/* without preloading there is no arena to size, and it is too late for PGC_POSTMASTER */
 							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_INTERNAL,
 							GUC_UNIT_MB, check_memory, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.index_memory",
+							"Sets the memory for indexes of joins that are kept for later queries.",
+							"-1 selects a tenth of \"gpuvm.memory\". 0 keeps none, on GPUs neither.",
+							&setting_index_memory_mb, -1, -1, MAX_MEMORY_MB,
+							PGC_SIGHUP, GUC_UNIT_MB, check_index_memory, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.device_memory",
 							"Sets the memory that gpuvm may use on each GPU.",
 							"0 lets the engine choose.",

@@ -20,6 +20,7 @@ extern int	setting_jit;			/* gpuvm.jit: JitSetting */
 extern bool setting_rewrite;		/* gpuvm.rewrite */
 extern bool setting_float_sums;		/* gpuvm.float_sums */
 extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
+extern int	setting_index_memory_mb;	/* gpuvm.index_memory, MB */
 extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's choice */
 extern char *setting_cuda_library;	/* gpuvm.cuda_library: "default" = beside gpuvmd, "" = none; postmaster */
 extern int	setting_tablet_kb;		/* gpuvm.tablet_size, kB */

@@ -499,6 +499,13 @@ wake_up(SIGNAL_ARGS)
 	errno = save_errno;
 }
 
+/* What gpuvmd reads of it as it runs. */
+static void
+publish_settings(void)
+{
+	arena_header()->index_limit.store(static_cast<uint64>(setting_index_memory_mb) << 20);
+}
+
 static void
 supervise(void)
 {
@@ -512,6 +519,7 @@ supervise(void)
 	BackgroundWorkerUnblockSignals();
 	before_shmem_exit(stop_engine, 0);
 	wait_for_orphan();
+	publish_settings();
 
 	while (!ShutdownRequestPending)
 	{
@@ -521,6 +529,7 @@ supervise(void)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			publish_settings();
 		}
 		timeout_ms = task == NULL ? -1 : task();
 		if (engine.pid == 0)
