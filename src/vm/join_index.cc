@@ -1,0 +1,69 @@
+/* join_index.cc: see join_index.h. */
+#include "vm/join_index.h"
+
+#include "vm/operands.h"
+
+namespace gpuvm {
+
+namespace {
+
+/* Does it give the same value of the same row in every query, and every row a value? */
+bool
+is_plain(const Op &op)
+{
+	switch (form_of(op))
+	{
+		case OpForm::COLUMN: case OpForm::IMM32: case OpForm::IMM64: case OpForm::IMMNULL: case OpForm::COPY: case OpForm::RESULT:
+			return true;
+		case OpForm::CAST:
+			/* integers that are widened */
+			return type_is_int(op.type) && type_is_int(static_cast<Type>(op.p5)) &&
+				type_natural_width(op.type) >= type_natural_width(static_cast<Type>(op.p5));
+		case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI: case OpForm::BINARY: case OpForm::SHIFT: case OpForm::FIELD:
+		case OpForm::LOGIC1: case OpForm::LOGIC2: case OpForm::NULLTEST: case OpForm::DISTINCT: case OpForm::PICK: case OpForm::SELECT:
+			return opcode_info[static_cast<int>(op.opcode)].errors == 0;
+		default:
+			return false;
+	}
+}
+
+template <typename T>
+void
+append(std::string *to, T value)
+{
+	to->append(reinterpret_cast<const char *>(&value), sizeof(value));
+}
+
+}  // namespace
+
+/* What the key leaves out are names, and the numbers of parameters and maps, which are the whole join's. */
+bool
+index_key(const JoinLevel &level, std::string *key)
+{
+	const Program *program = level.build.program();
+	const size_t before = key->size();
+
+	append(key, static_cast<uint8_t>(level.sought));
+	append(key, static_cast<uint8_t>(level.range != 0));
+	append(key, static_cast<uint16_t>(level.key_types.size()));
+	for (int i = program->parallel + 1; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (!is_plain(op))
+		{
+			key->resize(before);
+			return false;
+		}
+		append(key, op.opcode);
+		append(key, op.type);
+		append(key, op.p5);
+		append(key, op.p1);
+		append(key, op.p2);
+		append(key, op.p3);
+		append(key, op.p4);
+	}
+	return true;
+}
+
+}  // namespace gpuvm

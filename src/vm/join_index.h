@@ -1,0 +1,25 @@
+/*
+ * join_index.h: which inner sides of joins are indexes: all rows of a table's tablets, with their keys and columns as the tablets have them.
+ * Such a side is the same for every query that reads the same tablets the same way, whatever it asks for besides, so an engine may keep
+ * it. A side with a condition is none: kept, it would be a part of an answer.
+ */
+#ifndef GPUVM_VM_JOIN_INDEX_H
+#define GPUVM_VM_JOIN_INDEX_H
+
+#include <string>
+
+#include "vm/join_split.h"
+
+namespace gpuvm {
+
+/*
+ * Is the level's inner side an index, as far as its build program tells? Every row must come out, whatever parameters, maps and patterns
+ * a query brings, and none may raise an error. If so, what tells it from others over the same tablets is appended to `key`: a side that has
+ * the same key and the same tablets, in the same order, none of whose rows are masked, has the same rows. Tablets are
+ * known by their serials (TabletHeader.serial); one that has none was made for one job.
+ */
+bool		index_key(const JoinLevel &level, std::string *key);
+
+}  // namespace gpuvm
+
+#endif
