@@ -26,6 +26,14 @@ def first_row(bench, sql):
     return statistics.median(found[3:])
 
 
+def measure(bench, label, sql, rows):
+    bench.postgres.limit = bench.options.peer_seconds
+    row = bench.measure("order", label, sql, generated.engines(bench), of=rows)
+    bench.postgres.limit = None
+    ready(bench, label, row)
+    return row
+
+
 def ready(bench, label, row):
     if "gpuvm" not in row["ms"]:
         return
@@ -37,13 +45,12 @@ def ready(bench, label, row):
 def run(bench):
     rows = bench.options.rows or ROWS
     generated.load(bench, TABLE, COLUMNS, rows)
-    engines, measured = generated.engines(bench), []
+    measured = []
     for label, keys in TOP.items():
         sql = f"SELECT id FROM {TABLE} ORDER BY {keys} LIMIT 100"
         bench.progress(f"order, {label}")
         bench.check(f"order, {label}", sql, others=[bench.duckdb], text=True)
-        measured.append(bench.measure("order", label, sql, engines, of=rows))
-        ready(bench, label, measured[-1])
+        measured.append(measure(bench, label, sql, rows))
     for label, (keys, value) in FULL.items():
         sql = f"SELECT id, a, b, c FROM {TABLE} ORDER BY {keys}"
         bench.progress(f"order, all rows by {label}")
@@ -57,8 +64,7 @@ def run(bench):
                 bench.checks.append((f"order, {label}", "gpuvm", f"not run: {e}"))
             else:
                 bench.check_value(f"order, {label}", places, bench.gpuvm)
-        measured.append(bench.measure("order", label, sql, engines, of=rows))
-        ready(bench, label, measured[-1])
+        measured.append(measure(bench, label, sql, rows))
     bench.table(f"ORDER BY, {rows:,} rows", "order")
     lines = [f"### ORDER BY, {rows:,} rows: until the first row is there, ms\n", "| order | gpuvm |", "|---|---|"]
     lines += [f"| {r['query']} | {r['first row']:.3g} |" for r in measured if "first row" in r]
