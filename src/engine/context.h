@@ -8,6 +8,7 @@
 
 #include "engine/arena_map.h"
 #include "engine/device_loader.h"
+#include "engine/index_store.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
 #include "vm/cpu_vm.h"
@@ -24,6 +25,7 @@ struct EngineContext
 	WorkerPool *pool;
 	CheckedTablets checked;
 	MakeCpuJob	make_cpu_job;
+	IndexStore	indexes{&arena};
 	DeviceSlot	devices;
 	std::atomic<int> spinning{0};
 	int			max_spinning = 1;	/* sessions that may wait awake at once */

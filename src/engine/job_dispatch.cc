@@ -297,7 +297,7 @@ run_join(EngineContext *context, const Request &request, Job *job, JobIo *io)
 		return;
 	}
 
-	JoinBuild	build(request, job, io, context->pool);
+	JoinBuild	build(request, job, io, context->pool, &context->indexes);
 
 	if (!build.run() || io->stopped())
 		return;
@@ -366,6 +366,7 @@ run_job(EngineContext *context, Job *job, Doorbell *doorbell)
 	{
 		Request		request;
 
+		context->indexes.tidy();
 		wrong = read_request(context->arena, job, &context->checked, &request);
 		if (wrong != nullptr)
 		{
@@ -384,6 +385,7 @@ run_job(EngineContext *context, Job *job, Doorbell *doorbell)
 	}
 	catch (const std::bad_alloc &)
 	{
+		context->indexes.drop_unused();
 		set_failure(job, "out of memory");
 	}
 	catch (const std::exception &)

@@ -21,14 +21,14 @@ join_cursor(const RequestCursor &from)
 	return to;
 }
 
-JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *pool)
+JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *pool, JoinIndexes *indexes)
 	: request_(request), job_(job), io_(io), pool_(pool)
 {
 	cursors_.push_back(join_cursor(request));
 	for (const RequestCursor &other : request.others)
 		cursors_.push_back(join_cursor(other));
 	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(), request.build_limit,
-							request.maps.data(), request.patterns.data());
+							request.maps.data(), request.patterns.data(), indexes);
 }
 
 void
@@ -99,6 +99,9 @@ JoinBuild::run()
 	}
 	job_->build_rows = join_->figures().build_rows;
 	job_->build_bytes = join_->figures().build_bytes;
+	job_->indexes_used = join_->figures().indexes_used;
+	job_->indexes_made = join_->figures().indexes_made;
+	job_->index_bytes = join_->figures().index_bytes;
 	if (join_->refusal() != nullptr)
 	{
 		io_->fail(join_->refusal());

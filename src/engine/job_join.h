@@ -16,7 +16,7 @@ namespace gpuvm {
 class JoinBuild final : public PoolTask
 {
 public:
-	JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *pool);
+	JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *pool, JoinIndexes *indexes);
 
 	/* False: the job has its end, as the Job and `io` say. Throws std::bad_alloc. */
 	bool		run();

@@ -203,6 +203,19 @@ show_joins(const ScanPlan *plan, List *context, ExplainState *es)
 		ExplainPropertyList("Joins", joins, es);
 }
 
+/* The relations whose rows a join found built, or left built for others. */
+static void
+show_indexes(const ScanPlan *plan, const char *name, uint32 cursors, ExplainState *es)
+{
+	List	   *names = NIL;
+
+	for (int i = 1; i < plan->ncursors; i++)
+		if (cursors >> i & 1)
+			names = lappend(names, pstrdup(plan->cursors[i].alias));
+	if (names != NIL)
+		ExplainPropertyList(name, names, es);
+}
+
 static char *
 zone_text(const PlanMap *map)
 {
@@ -459,7 +472,13 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		else
 			ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
 		if (plan->ncursors > 1 && see_skips)
+		{
 			ExplainPropertyInteger("Build Bytes", nullptr, f->build_bytes, es);
+			show_indexes(plan, "Indexes Used", f->indexes_used, es);
+			show_indexes(plan, "Indexes Made", f->indexes_made, es);
+			if ((f->indexes_used | f->indexes_made) != 0)
+				ExplainPropertyInteger("Index Bytes", nullptr, f->index_bytes, es);
+		}
 	}
 	/* Nobody asks for times who turned TIMING or SUMMARY off. */
 	if (es->summary && es->timing)

@@ -471,6 +471,9 @@ take_figures(GpuvmScanState *state)
 	f->pairs += job->pairs;
 	f->build_rows += job->build_rows;
 	f->build_bytes += job->build_bytes;
+	f->indexes_used |= job->indexes_used;
+	f->indexes_made |= job->indexes_made;
+	f->index_bytes += job->index_bytes;
 	f->engine_ns += job->engine_ns;
 	f->threads = job->threads_used;
 	if (job->ran_on == Device::Cuda)

@@ -164,9 +164,12 @@ struct ScanFigures
 	uint64		rows_in;
 	uint64		rows_out;
 	uint64		bytes_read;
-	uint64		pairs;			/* joins: these three */
+	uint64		pairs;			/* joins: this and what follows, as in Job */
 	uint64		build_rows;
 	uint64		build_bytes;
+	uint32		indexes_used;	/* bit c: the rows of cursor c */
+	uint32		indexes_made;
+	uint64		index_bytes;
 	uint64		engine_ns;
 	uint64		map_entries;	/* that maps' expressions were evaluated for */
 	uint64		map_ns;

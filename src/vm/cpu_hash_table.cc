@@ -152,6 +152,13 @@ JoinTable::same_keys(uint32_t row, const JoinColumn *keys, uint32_t lane) const
 	return true;
 }
 
+uint64_t
+JoinTable::memory() const
+{
+	return slots_.bytes() + filter_.bytes() + order_.bytes() + hashes_.bytes() + runs_.capacity() * sizeof(JoinRun)
+		+ run_keys_.capacity() * sizeof(RunKeys) + (counted_.capacity() + splitters_.capacity()) * sizeof(uint64_t)
+		+ part_first_.capacity() * sizeof(uint32_t);
+}
 
 template <typename Code>
 void

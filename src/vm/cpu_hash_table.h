@@ -67,6 +67,8 @@ public:
 	uint32_t	max_matches() const { return max_matches_; }
 	uint64_t	rows() const { return nvalid_; }
 	uint64_t	bytes() const { return bytes_ + temporary_; }
+	/* What it holds on to, in whole pages; built. */
+	uint64_t	memory() const;
 
 private:
 	enum class Form { Empty, Identity, Unique, Ranges, Hashed, Sorted };

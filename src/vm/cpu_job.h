@@ -248,6 +248,7 @@ public:
 
 	template <typename T>
 	T		   *as() const { return static_cast<T *>(p); }
+	size_t		bytes() const { return size; }
 
 private:
 	void	   *p = nullptr;

@@ -236,7 +236,7 @@ JoinProgram::advance(JoinState &s) const
 
 				l.step = Step::Rest;
 				l.run = all ? 0 : s.rest_run;
-				l.run_end = all ? static_cast<uint32_t>(levels_[s.rest]->side.runs.size()) : s.rest_run + 1;
+				l.run_end = all ? static_cast<uint32_t>(levels_[s.rest]->side.built->runs.size()) : s.rest_run + 1;
 				l.at = 0;
 				s.rest++;
 				s.current = static_cast<int>(s.rest);
@@ -328,7 +328,7 @@ JoinProgram::rest_parts() const
 		if (level->split->kind == JoinKind::Full)
 		{
 			full++;
-			runs += static_cast<uint32_t>(level->side.runs.size());
+			runs += static_cast<uint32_t>(level->side.built->runs.size());
 		}
 	return full > 1 ? std::min(runs, 1u) : runs;
 }
@@ -455,9 +455,9 @@ JoinProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) cons
 
 std::unique_ptr<CpuJoin>
 CpuJoin::create(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
-				const CodeMap *maps, const TextPattern *const *patterns)
+				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes)
 {
-	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps, patterns);
+	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps, patterns, indexes);
 }
 
 }  // namespace gpuvm

@@ -9,6 +9,7 @@
 #ifndef GPUVM_VM_CPU_JOIN_H
 #define GPUVM_VM_CPU_JOIN_H
 
+#include <string>
 #include <vector>
 
 #include "vm/cpu_vm.h"
@@ -38,11 +39,36 @@ struct JoinStop
 	virtual bool stopped() = 0;
 };
 
+/*
+ * An inner side that later joins may use: the rows of whole tablets, with the table of their keys (join_index.h). It does
+ * not change, and joins that use it share it.
+ */
+struct JoinIndex
+{
+	virtual ~JoinIndex() = default;
+	virtual uint64_t memory() const = 0;	/* bytes that it holds */
+};
+
+/* Where indexes are kept. Called by many joins at once. */
+class JoinIndexes
+{
+public:
+	virtual ~JoinIndexes() = default;
+
+	/* nullptr: there is none. Whatever has the key is what was kept with it. */
+	virtual std::shared_ptr<const JoinIndex> find(const std::string &key) = 0;
+	/* False: there is no room for it, or it is known. Throws std::bad_alloc. */
+	virtual bool keep(const std::string &key, const std::shared_ptr<const JoinIndex> &index, const std::vector<JoinTablet> &tablets) = 0;
+};
+
 struct JoinFigures
 {
 	uint64_t	build_rows;
 	uint64_t	build_bytes;
 	uint64_t	build_bytes_read;	/* of tablets */
+	uint32_t	indexes_used;	/* as in Job */
+	uint32_t	indexes_made;
+	uint64_t	index_bytes;
 };
 
 /* What a stretch of a unit gave. */
@@ -58,11 +84,12 @@ class CpuJoin : public CpuJob
 public:
 	/*
 	 * `program` has passed verify_program, has several cursors and outlives the join, as do
-	 * the cursors, the maps and the patterns. `build_limit`: bytes, 0 for none. Throws std::bad_alloc.
+	 * the cursors, the maps and the patterns. `build_limit`: bytes, 0 for none. `indexes`, or nullptr, outlive it, too.
+	 * Throws std::bad_alloc.
 	 */
 	static std::unique_ptr<CpuJoin> create(const Program *program, const ParamValue *params, uint32_t nparams,
 										   const JoinCursor *cursors, uint64_t build_limit, const CodeMap *maps = nullptr,
-										   const TextPattern *const *patterns = nullptr);
+										   const TextPattern *const *patterns = nullptr, JoinIndexes *indexes = nullptr);
 
 	/* -- building ---------------------------------------------------------- */
 

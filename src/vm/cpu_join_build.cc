@@ -51,8 +51,8 @@ saturating_product(uint64_t a, uint64_t b)
 }  // namespace
 
 JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
-						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns)
-	: program_(program), params_(params), nparams_(nparams), maps_(maps), cursors_(cursors), limit_(build_limit)
+						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes)
+	: program_(program), params_(params), nparams_(nparams), maps_(maps), cursors_(cursors), indexes_(indexes), limit_(build_limit)
 {
 	split_join(program, &split_);
 	refusal_ = split_.failure;
@@ -70,6 +70,7 @@ JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint3
 		levels_[i]->side.program = std::make_unique<CpuProgram>(from.build.program(), params, nparams, cursor.columns,
 																cursor.ncols, cursor.total_rows, maps, nullptr, patterns);
 		levels_[i]->side.ranges = result_ranges(*levels_[i]->side.program);
+		levels_[i]->side.built = levels_[i]->side.building = std::make_shared<InnerRows>();
 		levels_[i]->loop = !from.sought && cursors[0].total_rows >= FEW_LANES
 			&& (from.kind == JoinKind::Inner || from.condition.present());
 	}
@@ -107,6 +108,7 @@ void
 JoinProgram::lay_out_side(size_t level)
 {
 	BuildSide  &side = levels_[level]->side;
+	InnerRows  &to = *side.building;
 	const JoinCursor &cursor = cursors_[level + 1];
 	const std::vector<Type> &types = side.program->result_types;
 	bool		nullable = false;
@@ -127,7 +129,7 @@ JoinProgram::lay_out_side(size_t level)
 		/* no two tasks share a word of nulls */
 		at += nullable ? align_up(nrows, 64) : nrows;
 	}
-	side.reserved = at;
+	to.reserved = at;
 	for (size_t c = 0; c < types.size(); c++)
 		side.bytes_a_row += static_cast<uint64_t>(type_width(types[c])) + (side.ranges[c].may_null ? 1 : 0);
 	if (at >= NO_ROW - 1)
@@ -143,11 +145,11 @@ JoinProgram::lay_out_side(size_t level)
 	if (types.empty())
 		return;
 	/* where rows are left out, small pages are not taken between those that stay */
-	side.memory = Pages(bytes, bytes >= HUGE_FROM && !leaves_out(*side.program));
+	to.pages = Pages(bytes, bytes >= HUGE_FROM && !leaves_out(*side.program));
 	for (size_t c = 0; c < types.size(); c++)
-		side.columns.push_back(JoinColumn{types[c], side.memory.as<char>() + layout[c].values,
-										  side.ranges[c].may_null ? reinterpret_cast<uint64_t *>(side.memory.as<char>() + layout[c].nulls)
-										  : nullptr});
+		to.columns.push_back(JoinColumn{types[c], to.pages.as<char>() + layout[c].values,
+										side.ranges[c].may_null ? reinterpret_cast<uint64_t *>(to.pages.as<char>() + layout[c].nulls)
+										: nullptr});
 }
 
 void
@@ -162,13 +164,14 @@ JoinProgram::task_rows(Level &level, BuildSide::Task &task)
 	const JoinTablet &tablet = cursors_[level.split - split_.levels.data() + 1].tablets[task.tablet];
 	std::unique_ptr<CpuState> state = side.program->new_state();
 	WorkerState &s = static_cast<WorkerState &>(*state);
-	std::vector<ResultColumnLayout> layout(side.columns.size() + 1);
+	const std::vector<JoinColumn> &columns = side.built->columns;
+	std::vector<ResultColumnLayout> layout(columns.size() + 1);
 
 	/* an area that begins with the task's first row */
-	s.area = side.memory.as<char>();
-	for (size_t c = 0; c < side.columns.size(); c++)
+	s.area = side.building->pages.as<char>();
+	for (size_t c = 0; c < columns.size(); c++)
 	{
-		const JoinColumn &column = side.columns[c];
+		const JoinColumn &column = columns[c];
 
 		layout[c].values = static_cast<uint64_t>(column.values - s.area) + task.at * type_width(column.type);
 		layout[c].nulls = column.nulls ? static_cast<uint64_t>(reinterpret_cast<const char *>(column.nulls) - s.area) + task.at / 8 : 0;
@@ -195,24 +198,29 @@ JoinProgram::rows_done()
 		for (const BuildSide::Task &task : side.tasks)
 		{
 			build_errors_ |= task.errors;
-			side.rows += task.n;
-			side.bytes += bytes_of_task(side, task);
+			side.building->rows += task.n;
+			side.building->bytes += bytes_of_task(side, task);
 			if (task.n > 0)
-				side.runs.push_back(JoinRun{task.at, task.n});
+				side.building->runs.push_back(JoinRun{task.at, task.n});
 		}
-		figures_.build_rows += side.rows;
-		if (side.rows == 0 && (level->split->kind == JoinKind::Inner || level->split->kind == JoinKind::Semi))
+		figures_.build_rows += side.built->rows;
+		if (side.built->rows == 0 && (level->split->kind == JoinKind::Inner || level->split->kind == JoinKind::Semi))
 			empty_ = true;
-		if (level->split->kind == JoinKind::Full && side.rows > 0)
+		if (level->split->kind == JoinKind::Full && side.built->rows > 0)
 		{
-			side.matched = Pages(align_up(side.reserved, 64) / 8, false);
-			side.bytes += side.reserved / 8;
+			side.matched = Pages(align_up(side.built->reserved, 64) / 8, false);
+			side.matched_bytes = side.built->reserved / 8;
 		}
-		if (level->split->sought)
-			side.table.set_rows({side.columns.begin(), side.columns.begin() + level->split->key_types.size()}, side.runs, level->split->range != 0);
+		if (level->split->sought && side.building)
+		{
+			const std::vector<JoinColumn> &columns = side.built->columns;
+
+			side.building->table.set_rows({columns.begin(), columns.begin() + static_cast<long>(level->split->key_types.size())},
+										  side.built->runs, level->split->range != 0);
+		}
 	}
 	for (const std::unique_ptr<Level> &level : levels_)
-		figures_.build_bytes += level->side.bytes;
+		figures_.build_bytes += level->side.bytes();
 	if (limit_ > 0 && figures_.build_bytes > limit_)
 		refusal_ = "an inner side of the join takes more memory than it may";
 	return build_errors_ == 0 && !refusal_;
@@ -228,7 +236,9 @@ JoinProgram::begin_phase()
 		phase_ = Phase::Rows;
 		for (size_t i = 0; i < levels_.size() && !refusal_; i++)
 		{
-			lay_out_side(i);
+			find_index(i);
+			if (levels_[i]->side.building)
+				lay_out_side(i);
 			for (size_t t = 0; t < levels_[i]->side.tasks.size(); t++)
 				row_tasks_.emplace_back(i, t);
 		}
@@ -250,14 +260,14 @@ JoinProgram::begin_phase()
 	{
 		Level	   &level = *levels_[table_];
 
-		if (!level.split->sought)
+		if (!level.split->sought || !level.side.building)
 			continue;
 
-		const uint32_t n = level.side.table.begin_phase();
+		const uint32_t n = level.side.building->table.begin_phase();
 		uint64_t	bytes = 0;
 
 		for (const std::unique_ptr<Level> &of : levels_)
-			bytes += of->side.bytes + of->side.table.bytes();
+			bytes += of->side.bytes();
 		figures_.build_bytes = bytes;
 		if (limit_ > 0 && bytes > limit_)
 		{
@@ -269,6 +279,7 @@ JoinProgram::begin_phase()
 	}
 	phase_ = Phase::Done;
 	lower();
+	keep_indexes();
 	return 0;
 }
 
@@ -278,7 +289,7 @@ JoinProgram::run_task(uint32_t task, JoinStop *stop)
 	if (phase_ == Phase::Rows)
 		task_rows(*levels_[row_tasks_[task].first], levels_[row_tasks_[task].first]->side.tasks[row_tasks_[task].second]);
 	else
-		levels_[table_]->side.table.run_task(task, stop);
+		levels_[table_]->side.building->table.run_task(task, stop);
 }
 
 void
@@ -325,7 +336,7 @@ JoinProgram::is_factor(size_t number, uint64_t pairs) const
 	const JoinLevel &split = *level.split;
 
 	if (number + 1 < levels_.size() || split.kind != JoinKind::Inner || !grouped() || pairs >= MOST_ROWS
-		|| (split.sought && !level.side.table.exact()))
+		|| (split.sought && !level.side.built->table.exact()))
 		return false;
 	for (int item : split.tail.columns)
 		if (std::find(split.carried.begin(), split.carried.end(), item) == split.carried.end())
@@ -351,7 +362,7 @@ JoinProgram::lower()
 	{
 		Level	   &level = *levels_[i];
 		const JoinLevel &split = *level.split;
-		const uint64_t each = split.sought ? level.side.table.max_matches() : level.side.rows;
+		const uint64_t each = split.sought ? level.side.built->table.max_matches() : level.side.built->rows;
 
 		for (size_t c = 0; c < split.carried.size(); c++)
 			level.carried.push_back(range_summary(ranges[c], split_.items[split.carried[c]].type, false));
@@ -362,7 +373,7 @@ JoinProgram::lower()
 		if (split.kind == JoinKind::Inner || split.kind == JoinKind::Left || split.kind == JoinKind::Full)
 			rows = saturating_product(rows, std::max<uint64_t>(each, 1));
 		if (split.kind == JoinKind::Full)
-			rows += level.side.rows;
+			rows += level.side.built->rows;
 		level.factor = is_factor(i, rows);
 		level.loop = level.loop && !level.factor;
 		lower_stage(i, split.tail, &level.tail, rows, level.loop && split.kind == JoinKind::Inner, true);

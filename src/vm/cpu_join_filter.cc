@@ -89,7 +89,7 @@ RowFilter::bind(const std::vector<BoundColumn> &columns, bool anew)
 
 		tests_[i].column = &column;
 		if (column.width == 0)
-			tests_[i].always = at < filter.n && (filter.bits.as<uint32_t>()[at / 32] >> at % 32 & 1) != 0;
+			tests_[i].always = at < filter.n && (filter.bits[at / 32] >> at % 32 & 1) != 0;
 		else if (column.width < 8)
 			tests_[i].range = code_range(column.chunk->type, static_cast<uint32_t>(column.width), column.base, filter.lo, filter.n);
 	}
@@ -103,7 +103,7 @@ RowFilter::pass(size_t number, uint32_t row, uint64_t *live) const
 	const Test &test = tests_[number];
 	const BoundColumn &column = *test.column;
 	const char *data = column.data + static_cast<size_t>(row) * static_cast<size_t>(column.width);
-	const uint32_t *bits = filter.bits.as<uint32_t>();
+	const uint32_t *bits = filter.bits;
 	alignas(64) uint8_t found[VECTOR];
 
 	if (column.nulls)
@@ -242,26 +242,32 @@ JoinProgram::make_filters()
 		return;
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
-		const Level &level = *levels_[i];
+		Level	   &level = *levels_[i];
+		const InnerRows &inner = *level.side.built;
 		const auto	column = std::find_if(first_->columns.begin(), first_->columns.end(),
 										  [&](const UsedColumn &used) { return static_cast<int>(used.number) == columns[i]; });
 
-		if (columns[i] >= 0 && column != first_->columns.end() && level.side.rows <= cursors_[0].total_rows / ROWS_OF_SIDE)
+		if (columns[i] >= 0 && column != first_->columns.end() && inner.rows <= cursors_[0].total_rows / ROWS_OF_SIDE)
 		{
 			const ValueRange &range = level.side.ranges[0];
 			KeyFilter	filter = {static_cast<size_t>(column - first_->columns.begin()), range.lo,
-				static_cast<uint64_t>(range.hi) - static_cast<uint64_t>(range.lo) + 1, Pages()};
+				static_cast<uint64_t>(range.hi) - static_cast<uint64_t>(range.lo) + 1, nullptr, Pages()};
 
 			if (range.type == Type::Bool)
 			{
 				filter.lo = 0;
 				filter.n = 2;
 			}
-			if (level.side.rows == 0 || (range.type != Type::Bool && (!range.may_value || range.lo > range.hi)))
+			if (inner.rows == 0 || (range.type != Type::Bool && (!range.may_value || range.lo > range.hi)))
 				filter.n = 0;
-			if (filter.n <= MOST_KEY_BITS && (filter.n != 0 || level.side.rows == 0))
+			if (filter.n <= MOST_KEY_BITS && (filter.n != 0 || inner.rows == 0))
 			{
-				fill_filter(level, &filter);
+				/* an index takes them along, if it is not at work yet */
+				Pages	   *to = level.side.building && !level.side.key.empty() ? &level.side.building->key_bits : &filter.own;
+
+				if (inner.key_bits.bytes() == 0)
+					fill_filter(inner, filter, to);
+				filter.bits = (inner.key_bits.bytes() != 0 ? inner.key_bits : filter.own).as<uint32_t>();
 				filters_.push_back(std::move(filter));
 			}
 		}
@@ -280,15 +286,15 @@ JoinProgram::make_filters()
 }
 
 void
-JoinProgram::fill_filter(const Level &level, KeyFilter *filter) const
+JoinProgram::fill_filter(const InnerRows &rows, const KeyFilter &filter, Pages *bits)
 {
-	if (filter->n == 0)
+	if (filter.n == 0)
 		return;
 
-	const JoinColumn &key = level.side.columns[0];
+	const JoinColumn &key = rows.columns[0];
 
-	filter->bits = Pages(align_up(filter->n, 64) / 8, false);
-	for (const JoinRun &run : level.side.runs)
+	*bits = Pages(align_up(filter.n, 64) / 8, false);
+	for (const JoinRun &run : rows.runs)
 		for (uint64_t row = run.at; row < run.at + run.n; row++)
 		{
 			int64_t		v;
@@ -302,9 +308,9 @@ JoinProgram::fill_filter(const Level &level, KeyFilter *filter) const
 				default: v = reinterpret_cast<const int64_t *>(key.values)[row]; break;
 			}
 
-			const uint64_t at = static_cast<uint64_t>(v) - static_cast<uint64_t>(filter->lo);
+			const uint64_t at = static_cast<uint64_t>(v) - static_cast<uint64_t>(filter.lo);
 
-			filter->bits.as<uint32_t>()[at / 32] |= 1u << at % 32;
+			bits->as<uint32_t>()[at / 32] |= 1u << at % 32;
 		}
 }
 

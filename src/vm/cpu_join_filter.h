@@ -20,7 +20,8 @@ struct KeyFilter
 	size_t		column;			/* of CpuProgram::columns: what is compared with them */
 	int64_t		lo;
 	uint64_t	n;				/* keys from lo on that there are bits for; 0: none is there */
-	Pages		bits;			/* is lo + i there? Bit i % 32 of word i / 32 */
+	const uint32_t *bits;		/* is lo + i there? Bit i % 32 of word i / 32 */
+	Pages		own;			/* they, unless they are the index's */
 };
 
 extern uint64_t filter_rows;	/* fewer rows of cursor 0 are not worth it. Tests set it */

@@ -16,6 +16,7 @@
 #define GPUVM_VM_CPU_JOIN_JOB_H
 
 #include <atomic>
+#include <string>
 
 #include "vm/cpu_hash_table.h"
 #include "vm/cpu_join.h"
@@ -44,6 +45,21 @@ struct Stage
 	std::vector<ColumnChunk> chunks;
 };
 
+/* What is built of an inner side. Once all phases are over it does not change. */
+struct InnerRows final : public JoinIndex
+{
+	uint64_t	memory() const override;
+
+	std::vector<JoinColumn> columns;	/* keys, then payload */
+	Pages		pages;			/* all of them */
+	std::vector<JoinRun> runs;	/* of at least one row */
+	uint64_t	reserved = 0;	/* rows */
+	uint64_t	rows = 0;
+	uint64_t	bytes = 0;		/* of the rows that are there */
+	JoinTable	table;
+	Pages		key_bits;		/* as in KeyFilter, if they were asked for by the join that built it */
+};
+
 /* The rows of an inner cursor, as its build program leaves them. */
 struct BuildSide
 {
@@ -58,16 +74,15 @@ struct BuildSide
 
 	std::unique_ptr<CpuProgram> program;
 	std::vector<ValueRange> ranges;	/* of the result columns */
-	std::vector<JoinColumn> columns;	/* keys, then payload */
-	Pages		memory;			/* all of them */
 	std::vector<Task> tasks;
-	std::vector<JoinRun> runs;	/* of at least one row */
-	uint64_t	reserved = 0;	/* rows */
-	Pages		matched;		/* Full: bits, set by all states at once */
-	uint64_t	rows = 0;
 	uint64_t	bytes_a_row = 0;
-	uint64_t	bytes = 0;		/* of the rows that are there */
-	JoinTable	table;
+	Pages		matched;		/* Full: bits, set by all states at once */
+	uint64_t	matched_bytes = 0;
+	std::string key;			/* as an index; empty: it is none */
+	std::shared_ptr<InnerRows> building;	/* nullptr: it was an index before */
+	std::shared_ptr<const InnerRows> built;	/* the same, or the index */
+
+	uint64_t	bytes() const { return built->bytes + built->table.bytes() + matched_bytes; }
 };
 
 /* Lanes on their way into a level. */
@@ -152,7 +167,7 @@ class JoinProgram final : public CpuJoin
 {
 public:
 	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
-				const CodeMap *maps, const TextPattern *const *patterns);
+				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes);
 
 	uint32_t	begin_phase() override;
 	void		run_task(uint32_t task, JoinStop *stop) override;
@@ -204,13 +219,15 @@ private:
 	CpuState   *end_state(const CpuState *state) const { return static_cast<const JoinState *>(state)->levels.back()->tail.get(); }
 	bool		grouped() const { return program_->grouped; }
 
+	void		find_index(size_t level);
+	void		keep_indexes();
 	void		lay_out_side(size_t level);
 	void		task_rows(Level &level, BuildSide::Task &task);
 	bool		rows_done();
 	static uint64_t bytes_of_task(const BuildSide &side, const BuildSide::Task &task);
 	void		lower();
 	void		make_filters();
-	void		fill_filter(const Level &level, KeyFilter *filter) const;
+	static void fill_filter(const InnerRows &rows, const KeyFilter &filter, Pages *bits);
 	void		lower_stage(size_t level, const JoinStage &from, Stage *to, uint64_t total_rows, bool scalars, bool tail);
 	std::vector<ValueRange> result_ranges(const CpuProgram &program) const;
 
@@ -243,6 +260,7 @@ private:
 	uint32_t	nparams_;
 	const CodeMap *maps_;
 	const JoinCursor *cursors_;
+	JoinIndexes *indexes_;
 	uint64_t	limit_;
 	JoinSplit	split_;
 	std::unique_ptr<CpuProgram> first_;

@@ -39,7 +39,7 @@ JoinProgram::set_row(const Level &level, const Stage &stage, WorkerState &w, uin
 {
 	for (const ScalarColumn &scalar : stage.program->scalars)
 	{
-		const JoinColumn &column = level.side.columns[stage.columns[scalar.number].index];
+		const JoinColumn &column = level.side.built->columns[stage.columns[scalar.number].index];
 
 		stage.program->set_scalar(w, scalar, column.values + size_t(row) * type_width(column.type),
 								  column.nulls && bit_get(column.nulls, row));
@@ -54,7 +54,7 @@ Progress
 JoinProgram::loop_rows(JoinState &s, size_t number) const
 {
 	const Level &level = *levels_[number];
-	const std::vector<JoinRun> &runs = level.side.runs;
+	const std::vector<JoinRun> &runs = level.side.built->runs;
 	const bool	inner = level.split->kind == JoinKind::Inner;
 	const bool	full = level.split->kind == JoinKind::Full;
 	const bool	once = level.split->kind == JoinKind::Semi || level.split->kind == JoinKind::Anti;

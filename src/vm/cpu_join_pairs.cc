@@ -54,11 +54,11 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 	if (!level.split->sought)
 	{
 		if (level.factor)
-			std::fill_n(l.count, l.in.rows, static_cast<uint32_t>(level.side.rows));
+			std::fill_n(l.count, l.in.rows, static_cast<uint32_t>(level.side.built->rows));
 		if (!level.condition.program && once)
 		{
 			/* any row will do */
-			if (level.side.rows > 0)
+			if (level.side.built->rows > 0)
 				memset(l.matched, 0xff, sizeof(l.matched));
 			l.step = Step::Unmatched;
 		}
@@ -71,11 +71,11 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 		keys.push_back(JoinColumn{l.in.types[place], l.in.values(place),
 								  level.carried[place].null_count > 0 ? l.in.nulls(place) : nullptr});
 	if (const int32_t range = level.split->range)
-		level.side.table.probe_range(range & RANGE_LO ? &keys.front() : nullptr, range & RANGE_HI ? &keys.back() : nullptr,
+		level.side.built->table.probe_range(range & RANGE_LO ? &keys.front() : nullptr, range & RANGE_HI ? &keys.back() : nullptr,
 									 range & RANGE_LO_STRICT, range & RANGE_HI_STRICT, l.in.rows, l.first, l.count);
 	else
-		level.side.table.probe(keys.data(), l.in.rows, &l.missing, l.first, l.count);
-	if (!level.side.table.exact())
+		level.side.built->table.probe(keys.data(), l.in.rows, &l.missing, l.first, l.count);
+	if (!level.side.built->table.exact())
 		return;
 
 	/* what only has to exist is known */
@@ -95,7 +95,7 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 bool
 JoinProgram::sought_pairs(const Level &level, LevelState &l) const
 {
-	const JoinTable &table = level.side.table;
+	const JoinTable &table = level.side.built->table;
 	const uint32_t *order = table.order();
 	const bool	once = level.split->kind == JoinKind::Semi || level.split->kind == JoinKind::Anti;
 	uint32_t	n = 0;
@@ -176,7 +176,7 @@ JoinProgram::sought_pairs(const Level &level, LevelState &l) const
 bool
 JoinProgram::cross_pairs(const Level &level, LevelState &l) const
 {
-	const std::vector<JoinRun> &runs = level.side.runs;
+	const std::vector<JoinRun> &runs = level.side.built->runs;
 	const bool	once = level.split->kind == JoinKind::Semi || level.split->kind == JoinKind::Anti;
 	uint32_t	n = 0;
 
@@ -236,7 +236,7 @@ JoinProgram::mark_row(const Level &level, uint32_t row)
 bool
 JoinProgram::unmatched_rows(const Level &level, LevelState &l) const
 {
-	const std::vector<JoinRun> &runs = level.side.runs;
+	const std::vector<JoinRun> &runs = level.side.built->runs;
 	const uint64_t *matched = level.side.matched.as<uint64_t>();
 	uint32_t	n = 0;
 
@@ -271,7 +271,7 @@ JoinProgram::gather(const Level &level, const Stage &stage, LevelState &l, Worke
 	const bool	no_rows = n > 0 && l.rows[0] == NO_ROW;	/* all or none */
 	const bool	no_lanes = n > 0 && l.lanes[0] == NO_ROW;
 	const bool	in_place = n > 0 && l.lanes[0] % VECTOR == 0 && l.lanes[n - 1] - l.lanes[0] == n - 1
-		&& level.split->sought && level.side.table.max_matches() <= 1;
+		&& level.split->sought && level.side.built->table.max_matches() <= 1;
 
 	for (BoundColumn &bound : w.columns)
 	{
@@ -303,8 +303,8 @@ JoinProgram::gather(const Level &level, const Stage &stage, LevelState &l, Worke
 		}
 		else
 		{
-			gather_column(width, level.side.columns[column.index].values, index, n, values[number]);
-			from_nulls = level.side.columns[column.index].nulls;
+			gather_column(width, level.side.built->columns[column.index].values, index, n, values[number]);
+			from_nulls = level.side.built->columns[column.index].nulls;
 		}
 		bound.data = values[number];
 		if (from_nulls)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 
 #include "vm/operands.h"
 
@@ -479,6 +480,12 @@ Splitter::choose_items()
 			else if (item.level == level && item.payload)
 				to.payload.push_back(static_cast<int>(i));
 		}
+		/* columns in the table's order, not the query's: so that queries have the same build program */
+		std::stable_sort(to.payload.begin(), to.payload.end(), [this](int a, int b) {
+			const JoinItem &x = split->items[a], &y = split->items[b];
+
+			return std::make_tuple(x.reg >= 0, x.column, x.pattern) < std::make_tuple(y.reg >= 0, y.column, y.pattern);
+		});
 		for (int &item : to.probe)
 			item = static_cast<int>(std::find(to.carried.begin(), to.carried.end(), item) - to.carried.begin());
 	}

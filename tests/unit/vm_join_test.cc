@@ -18,13 +18,31 @@ using namespace gpuvm::reference;
 
 namespace {
 
+/* Keeps everything. */
+struct AllIndexes final : JoinIndexes
+{
+	std::shared_ptr<const JoinIndex> find(const std::string &key) override
+	{
+		const auto	it = kept.find(key);
+
+		return it == kept.end() ? nullptr : it->second;
+	}
+	bool keep(const std::string &key, const std::shared_ptr<const JoinIndex> &index, const std::vector<JoinTablet> &) override
+	{
+		EXPECT_GT(index->memory(), 0u);
+		return kept.emplace(key, index).second;
+	}
+
+	std::map<std::string, std::shared_ptr<const JoinIndex>> kept;
+};
+
 struct Joined
 {
 	std::vector<JoinCursor> cursors;
 	std::unique_ptr<CpuJoin> join;
 
 	Joined(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps,
-		   Rng &rng, uint64_t limit = 0)
+		   Rng &rng, uint64_t limit = 0, JoinIndexes *indexes = nullptr)
 	{
 		for (const Table &table : tables)
 		{
@@ -40,7 +58,7 @@ struct Joined
 			cursors.push_back(cursor);
 		}
 		join = CpuJoin::create(program, params.data(), static_cast<uint32_t>(params.size()), cursors.data(), limit, maps.maps.data(),
-							   maps.patterns.patterns.data());
+							   maps.patterns.patterns.data(), indexes);
 		while (const uint32_t n = join->begin_phase())
 		{
 			std::vector<uint32_t> tasks(n);
@@ -54,12 +72,14 @@ struct Joined
 };
 
 Outcome
-run_join_rows(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps, Rng &rng)
+run_join_rows(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps, Rng &rng,
+			  JoinIndexes *indexes, JoinFigures *figures)
 {
-	Joined		joined(program, tables, params, maps, rng);
+	Joined		joined(program, tables, params, maps, rng, 0, indexes);
 	Outcome		out;
 
 	EXPECT_EQ(joined.join->refusal(), nullptr);
+	*figures = joined.join->figures();
 	out.errors = joined.join->build_errors();
 	if (out.errors)
 		return out;
@@ -110,12 +130,14 @@ run_join_rows(const Program *program, const std::vector<Table> &tables, const st
 }
 
 Outcome
-run_join_groups(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps, Rng &rng)
+run_join_groups(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps, Rng &rng,
+			  JoinIndexes *indexes, JoinFigures *figures)
 {
-	Joined		joined(program, tables, params, maps, rng);
+	Joined		joined(program, tables, params, maps, rng, 0, indexes);
 	Outcome		out;
 
 	EXPECT_EQ(joined.join->refusal(), nullptr);
+	*figures = joined.join->figures();
 	out.errors = joined.join->build_errors();
 	if (out.errors)
 		return out;
@@ -169,7 +191,7 @@ has_op(const Program *program, Opcode opcode)
 
 struct Tally
 {
-	int			programs = 0, clean = 0, with_rows = 0;
+	int			programs = 0, clean = 0, with_rows = 0, indexes = 0;
 	size_t		rows = 0;
 };
 
@@ -206,6 +228,10 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 	generator.patterns = &maps.patterns;
 	for (Table &table : tables)
 		add_texts(rng, &table);
+	/* one in three was made for this job alone */
+	for (uint64_t t = 0, serial = 0; t < tables.size(); t++)
+		for (const auto &tablet : tables[t].tablets)
+			tablet->serial = (seed + t) % 3 == 0 ? 0 : ++serial;
 
 	const SealedProgram sealed = generator.make_join(grouped, ncursors);
 	const Program *program = sealed.get();
@@ -230,12 +256,27 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 	std::vector<std::string> expected = rows_text(program, least);
 
 	std::sort(expected.begin(), expected.end());
+
+	/* the second round finds what the first has kept */
+	AllIndexes	indexes;
+	JoinFigures before = {}, figures = {};
+
 	for (int round = 0; round < 2; round++)
 	{
 		limit_cpu_kernels(pick_int(rng, 3));
+		before = figures;
 
-		const Outcome got = grouped ? run_join_groups(program, tables, generator.params, maps, rng)
-			: run_join_rows(program, tables, generator.params, maps, rng);
+		const Outcome got = grouped ? run_join_groups(program, tables, generator.params, maps, rng, &indexes, &figures)
+			: run_join_rows(program, tables, generator.params, maps, rng, &indexes, &figures);
+
+		ASSERT_EQ(figures.indexes_used, before.indexes_made) << what;
+		ASSERT_EQ(figures.indexes_made != 0, round == 0 && !indexes.kept.empty()) << what;
+		if (round == 1 && figures.indexes_used != 0)
+		{
+			ASSERT_EQ(figures.build_rows, before.build_rows) << what;
+			ASSERT_EQ(figures.index_bytes, before.index_bytes) << what;
+			tally->indexes++;
+		}
 
 		limit_cpu_kernels(2);
 		/* where some side has no rows, the others are not looked at */
@@ -277,6 +318,7 @@ run_many(bool grouped, bool masks)
 		return;
 	EXPECT_GT(tally.clean, tally.programs / 3);
 	EXPECT_GT(tally.with_rows, tally.programs / 8);
+	EXPECT_GT(tally.indexes, tally.programs / 20);
 }
 
 /* Typed values at the width of results. */
@@ -643,10 +685,14 @@ TEST(VmJoin, DamagedPrograms)
 			|| verify_maps(program, maps.maps.data(), static_cast<uint32_t>(maps.maps.size())))
 			continue;
 		verified++;
+
+		AllIndexes	indexes;
+		JoinFigures figures;
+
 		if (program->grouped)
-			run_join_groups(program, tables, generator.params, maps, rng);
+			run_join_groups(program, tables, generator.params, maps, rng, &indexes, &figures);
 		else
-			run_join_rows(program, tables, generator.params, maps, rng);
+			run_join_rows(program, tables, generator.params, maps, rng, &indexes, &figures);
 	}
 	EXPECT_GT(verified, static_cast<int>(n / 10));
 }
