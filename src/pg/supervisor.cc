@@ -244,6 +244,8 @@ start_engine(void)
 	set_status("it is starting");
 	set_cuda_status("gpuvmd is starting");
 	arena_forget_pins();
+	arena_header()->indexes.store(0);
+	arena_header()->index_bytes.store(0);
 	arena_header()->engine_generation.fetch_add(1);
 	sigfillset(&all);
 	(void) sigprocmask(SIG_SETMASK, &all, &before);

@@ -130,6 +130,12 @@ put_device(FunctionCallInfo fcinfo, uint32 i)
 	row.put(fcinfo);
 }
 
+static uint64
+megabytes(uint64 bytes)
+{
+	return (bytes + (1024 * 1024 - 1)) / (1024 * 1024);
+}
+
 static void
 put_status(FunctionCallInfo fcinfo, const char *backend, bool loaded, const char *detail)
 {
@@ -181,6 +187,11 @@ gpuvm_status(PG_FUNCTION_ARGS)
 	put_status(fcinfo, "server", true,
 			   psprintf("gpuvm is preloaded: " UINT64_FORMAT " MB of shared memory are reserved", arena_size() / (1024 * 1024)));
 	put_status(fcinfo, "cpu", engine_status_sentence(sentence, sizeof(sentence)), sentence);
+
+	ready = header->index_limit.load() > 0 && header->engine_pid.load() != 0;
+	put_status(fcinfo, "indexes", ready,
+			   psprintf("%u indexes of joins take " UINT64_FORMAT " of " UINT64_FORMAT " MB", ready ? header->indexes.load() : 0,
+						megabytes(ready ? header->index_bytes.load() : 0), megabytes(header->index_limit.load())));
 
 	ready = refresher_sentence(sentence, sizeof(sentence));
 	put_status(fcinfo, "refresher", ready, sentence);

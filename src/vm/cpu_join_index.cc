@@ -84,7 +84,7 @@ JoinProgram::keep_indexes()
 	{
 		BuildSide  &side = levels_[i]->side;
 
-		if (side.key.empty() || !side.building || side.built->rows == 0)
+		if (side.key.empty() || !side.building || side.built->rows == 0 || side.built->columns.empty())
 			continue;
 		side.building = nullptr;
 		if (!indexes_->keep(side.key, side.built, cursors_[i + 1].tablets))

@@ -188,15 +188,15 @@ public:
 	TabletHeader *tablet(uint32_t t) { return at<TabletHeader>(offsets()[t]); }
 	uint32_t indexes() { return at<ArenaHeader>(0)->indexes.load(); }
 
-	/* A tablet of as many rows, all values of which are `value`. */
-	uint64_t make_tablet(int64_t value, uint64_t serial)
+	/* All its values are `value`. */
+	uint64_t make_tablet(int64_t value, uint64_t serial, uint32_t rows = TABLET_ROWS)
 	{
-		std::vector<int64_t> values(TABLET_ROWS, value);
-		uint32_t	block_rows[2] = {0, TABLET_ROWS};
+		std::vector<int64_t> values(rows, value);
+		uint32_t	block_rows[2] = {0, rows};
 		uint64_t	lsn = 1;
 		uint32_t	lps = LPS_DENSE;
 		StagedColumn column = {Type::I64, 1, values.data(), nullptr};
-		StagedTablet staged = {TABLET_ROWS, 1, &column, 0, 1, block_rows, &lsn, &lps, nullptr, 0};
+		StagedTablet staged = {rows, 1, &column, 0, 1, block_rows, &lsn, &lps, nullptr, 0};
 		TabletHeader header;
 		ColumnChunk chunk;
 		const uint64_t offset = allocate(plan_tablet(staged, &header, &chunk));
@@ -247,9 +247,17 @@ TEST_F(JoinIndexTest, TheSecondJoinUsesWhatTheFirstHasMade)
 	/* another query, another session, the same keys */
 	Backend		other(this);
 
-	prepare_join(&other, this, true, 0, true);
+	prepare_join(&other, this, true, 0, false, nullptr, 2, JoinKind::Left);
 	EXPECT_EQ(run_join(&other), "used");
-	EXPECT_EQ(other.values, std::vector<uint64_t>{NROWS});
+	other.expect_whole_table();
+
+	/* fewer columns are another index */
+	for (const char *how : {"made", "used"})
+	{
+		prepare_join(&other, this, true, 0, true);
+		EXPECT_EQ(run_join(&other), how);
+		EXPECT_EQ(other.values, std::vector<uint64_t>{NROWS});
+	}
 
 	/* partners are noted for each join alone */
 	for (int round = 0; round < 2; round++)
@@ -261,15 +269,25 @@ TEST_F(JoinIndexTest, TheSecondJoinUsesWhatTheFirstHasMade)
 	}
 
 	/* rows without a table of keys are something else */
+	const uint64_t few = make_tablet(5, 1000, 3);
+
+	for (const char *how : {"made", "used"})
+	{
+		prepare_join(&backend, this, false, 0, false);
+		set_inner(backend.job, {few});
+		EXPECT_EQ(run_join(&backend), how);
+		EXPECT_EQ(backend.values, std::vector<uint64_t>(3 * NROWS, 5));
+	}
+	prepare_join(&backend, this, true, 0, false);
+	set_inner(backend.job, {few});
+	EXPECT_EQ(run_join(&backend), "made");
+	EXPECT_EQ(backend.values, std::vector<uint64_t>(3, 5));
+	EXPECT_EQ(indexes(), 5u);
+
+	/* of rows that nobody reads there is nothing to keep */
 	prepare_join(&backend, this, false, 0, true);
-	set_inner(backend.job, {offsets()[0]});
-	EXPECT_EQ(run_join(&backend), "made");
-	EXPECT_EQ(backend.values, std::vector<uint64_t>{uint64_t{NROWS} * TABLET_ROWS});
-	prepare_join(&backend, this, true, 0, true);
-	set_inner(backend.job, {offsets()[0]});
-	EXPECT_EQ(run_join(&backend), "made");
-	EXPECT_EQ(backend.values, std::vector<uint64_t>{TABLET_ROWS});
-	EXPECT_EQ(indexes(), 4u);
+	EXPECT_EQ(run_join(&backend), "");
+	EXPECT_EQ(backend.values, std::vector<uint64_t>{uint64_t{NROWS} * NROWS});
 }
 
 TEST_F(JoinIndexTest, OnlyWholeTabletsAreIndexes)

@@ -87,22 +87,6 @@ prepare_join(Backend *backend, EngineJobTest *test, bool seek, int64_t below, bo
 	job->cursors[1] = job->cursors[0];
 }
 
-/* Every value below `n` as often as `times` says. */
-void
-expect_values(const Backend &backend, uint64_t n, size_t times)
-{
-	std::map<uint64_t, size_t> counts;
-
-	for (uint64_t v : backend.values)
-		counts[v]++;
-	EXPECT_EQ(counts.size(), n);
-	for (const auto &[v, count] : counts)
-	{
-		ASSERT_LT(v, n);
-		ASSERT_EQ(count, times) << v;
-	}
-}
-
 }  // namespace
 
 #endif
