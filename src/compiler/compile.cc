@@ -462,6 +462,14 @@ is_known_value(const void *expr)
 	return IsA(expr, Const) && !static_cast<const Const *>(expr)->constisnull;
 }
 
+static bool
+text_key_operands(Compiler *c, const DictionaryComparison &comparison, int *ra, int *rb)
+{
+	*ra = compile_text_key(c, comparison.sides[0]);
+	*rb = *ra < 0 ? -1 : compile_text_key(c, comparison.sides[1]);
+	return *rb >= 0;
+}
+
 static int
 compile_distinct(Compiler *c, const DistinctExpr *expr)
 {
@@ -477,6 +485,8 @@ compile_distinct(Compiler *c, const DistinctExpr *expr)
 		ra = compile_text_match(c, expr->opfuncid, expr->args, expr->inputcollid);
 		return ra < 0 ? -1 : compile_not(c, value(c, Opcode::IsTrue, Type::Bool, ra));
 	}
+	if (fn == nullptr && dictionary_comparison(expr->opno, expr->inputcollid, expr->args, &comparison) && text_keys_meet(c, comparison))
+		return text_key_operands(c, comparison, &ra, &rb) ? value(c, Opcode::IsDistinct, Type::I64, ra, rb) : -1;
 	if (fn == nullptr && dictionary_comparison(expr->opno, expr->inputcollid, expr->args, &comparison))
 		return dictionary_operands(c, comparison, &ra, &rb) ? value(c, Opcode::IsDistinct, Type::I32, ra, rb) : -1;
 	if (fn == nullptr || !is_comparison(fn))
@@ -494,8 +504,13 @@ compile_operator(Compiler *c, Oid opno, Oid function, Oid collation, List *args)
 	int			ra;
 	int			rb;
 
-	if (lookup_function(function) == nullptr && !meets_variable(c, args) && dictionary_comparison(opno, collation, args, &comparison))
-		return dictionary_operands(c, comparison, &ra, &rb) ? value(c, comparison.op, Type::I32, ra, rb) : -1;
+	if (lookup_function(function) == nullptr && dictionary_comparison(opno, collation, args, &comparison))
+	{
+		if (text_keys_meet(c, comparison))
+			return text_key_operands(c, comparison, &ra, &rb) ? value(c, comparison.op, Type::I64, ra, rb) : -1;
+		if (!meets_variable(c, args))
+			return dictionary_operands(c, comparison, &ra, &rb) ? value(c, comparison.op, Type::I32, ra, rb) : -1;
+	}
 	return compile_call(c, function, args, collation);
 }
 

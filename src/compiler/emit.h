@@ -247,6 +247,9 @@ int			compile_presence(Compiler *c, const Expr *expr);
 bool		meets_variable(const Compiler *c, List *args);
 int			compile_text_match(Compiler *c, Oid function, List *args, Oid collation);
 
+/* The column's values as integers that are equal where its bytes are (TextKey): what it is grouped, joined and compared by. -1 and a reason. */
+int			compile_text_key(Compiler *c, const Expr *expr);
+
 /* Says what can be done with the column. Returns -1. */
 int			refuse_variable(Compiler *c, const Var *var);
 
@@ -290,6 +293,9 @@ struct DictionaryComparison
 
 bool		dictionary_comparison(Oid opno, Oid collation, List *args, DictionaryComparison *out);
 bool		dictionary_clause(const Node *clause, DictionaryComparison *out);
+
+/* Is it one of two columns of variable length whose bytes decide? Then it is one of their keys. */
+bool		text_keys_meet(const Compiler *c, const DictionaryComparison &comparison);
 
 /* How the codes of both sides become comparable. */
 struct DictionaryMeeting

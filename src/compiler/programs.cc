@@ -448,6 +448,8 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 		key_sides(reinterpret_cast<const Expr *>(clause), cursor->varno, &outer, &inner);
 		if (!dictionary_clause((const Node *) clause, &codes))
 			reg = compile_side(c, clause, inner_side ? inner : outer, meeting_scale(c->input, list_make1(lfirst(lc))));
+		else if (text_keys_meet(c, codes))
+			reg = compile_text_key(c, reinterpret_cast<Expr *>(inner_side ? inner : outer));
 		else if (dictionaries_meet(c, codes, &meeting))
 			reg = meeting_side(c, &meeting, (inner == linitial(clause->args)) == inner_side ? 0 : 1);
 		else
@@ -900,6 +902,12 @@ program_aggregate(const VmAggregate *aggs, const int *numbers, int i, int *nstep
 	return (*nsteps)++;
 }
 
+static Type
+group_key_type(const CompileInput *input, const Node *key)
+{
+	return variable_var(input, reinterpret_cast<const Expr *>(key)) != nullptr ? Type::I64 : vm_type(exprType(key));
+}
+
 static bool
 groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
 {
@@ -922,7 +930,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	{
 		int			i = foreach_current_index(lc);
 		Node	   *key = static_cast<Node *>(lfirst(lc));
-		Type		type = vm_type(exprType(key));
+		Type		type = group_key_type(input, key);
 		const char *name = "?column?";
 
 		if (type == Type::None)
@@ -949,7 +957,8 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 		return false;
 	foreach(lc, keys)
 	{
-		int			reg = compile_expr(c, static_cast<Expr *>(lfirst(lc)));
+		const Expr *key = static_cast<Expr *>(lfirst(lc));
+		int			reg = variable_var(input, key) != nullptr ? compile_text_key(c, key) : compile_expr(c, key);
 
 		if (reg < 0)
 			return false;

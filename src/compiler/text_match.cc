@@ -4,7 +4,8 @@
  *
  * A program has of such a column where each row's value lies. Who only hands it on, or asks whether it is
  * null, needs no more; TextMatch looks at the bytes, and compares them with a pattern of
- * the job, which is made of the other side (executor/patterns.cc). It raises nothing.
+ * the job, which is made of the other side (executor/patterns.cc). It raises nothing. TextKey
+ * makes integers of the values, by which they are grouped, joined and compared with each other.
  */
 #include "pg/pg.h"
 
@@ -92,15 +93,27 @@ is_map(const Compiler *c, const Expr *expr)
 	return is_map_expr(expr) && !reads_variable(c->input, expr);
 }
 
-int
-refuse_variable(Compiler *c, const Var *var)
+/* Are values equal just where their bytes are? */
+static bool
+text_keys_of(const Var *var)
 {
-	const CompileCursor *cursor = c->input->cursors;
+	return value_type(var->vartype).form == ValueForm::Dictionary && dictionary_equality(var->vartype, var->vartypmod, var->varcollid);
+}
+
+static const char *
+column_name(const CompileInput *input, const Var *var)
+{
+	const CompileCursor *cursor = input->cursors;
 
 	while (static_cast<int>(cursor->varno) != var->varno)
 		cursor++;
+	return cursor_column_name(cursor, var->varattno);
+}
 
-	const char *name = cursor_column_name(cursor, var->varattno);
+int
+refuse_variable(Compiler *c, const Var *var)
+{
+	const char *name = column_name(c->input, var);
 
 	switch (getBaseType(var->vartype))
 	{
@@ -109,10 +122,11 @@ refuse_variable(Compiler *c, const Var *var)
 		case BPCHAROID:
 		case BYTEAOID:
 		case UUIDOID:
-			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, and compared by =, IN%s with constants and parameters",
+			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, and compared by = with columns like it, and by =, IN%s with constants and parameters",
 						  name, getBaseType(var->vartype) == UUIDOID ? "" : ", LIKE");
 		default:
-			return refuse(c, "column \"%s\" is stored value by value: values of type %s can only be read and tested for null", name, format_type_be(var->vartype));
+			return refuse(c, "column \"%s\" is stored value by value: values of type %s can only be read%s tested for null%s", name, format_type_be(var->vartype),
+						  text_keys_of(var) ? "," : " and", text_keys_of(var) ? ", grouped by, and compared by = with columns like it" : "");
 	}
 }
 
@@ -180,6 +194,33 @@ meets_variable(const Compiler *c, List *args)
 {
 	return list_length(args) == 2 && (variable_var(c->input, static_cast<const Expr *>(linitial(args))) != nullptr ||
 									  variable_var(c->input, static_cast<const Expr *>(lsecond(args))) != nullptr);
+}
+
+/* -- keys ---------------------------------------------------------------------------------- */
+
+bool
+text_keys_meet(const Compiler *c, const DictionaryComparison &comparison)
+{
+	const Var  *a = variable_var(c->input, comparison.sides[0]);
+	const Var  *b = variable_var(c->input, comparison.sides[1]);
+
+	return comparison.by_bytes && a != nullptr && b != nullptr && get_typlen(a->vartype) == get_typlen(b->vartype);
+}
+
+int
+compile_text_key(Compiler *c, const Expr *expr)
+{
+	const Var  *var = variable_var(c->input, expr);
+	Oid			type = exprType(reinterpret_cast<const Node *>(expr));
+	Oid			collation = exprCollation(reinterpret_cast<const Node *>(expr));
+	int			reg;
+
+	if (value_type(type).form != ValueForm::Dictionary)
+		return refuse_variable(c, var);
+	if (!dictionary_equality(type, exprTypmod(reinterpret_cast<const Node *>(expr)), collation))
+		return refuse(c, "values of column \"%s\" may be equal without being the same", column_name(c->input, var));
+	reg = compile_column(c, var);
+	return reg < 0 ? -1 : value(c, Opcode::TextKey, Type::I64, reg, get_typlen(var->vartype), 0, 0, c->info[reg]);
 }
 
 /* -- patterns ---------------------------------------------------------------------------------- */

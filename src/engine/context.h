@@ -17,7 +17,7 @@ namespace gpuvm {
 
 using MakeCpuJob = std::unique_ptr<CpuJob> (*)(const Program *program, const ParamValue *params, uint32_t nparams,
 											   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows,
-											   const CodeMap *maps, const TextPattern *const *patterns);
+											   const CodeMap *maps, const TextPattern *const *patterns, TextKeys *text_keys);
 
 struct EngineContext
 {

@@ -318,7 +318,7 @@ run_scan(EngineContext *context, const Request &request, Job *job, JobIo *io)
 	std::unique_ptr<CpuJob> cpu = context->make_cpu_job(request.program, request.params, request.nparams,
 														request.columns.data(),
 														static_cast<uint32_t>(request.columns.size()), request.total_rows,
-														request.maps.data(), request.patterns.data());
+														request.maps.data(), request.patterns.data(), request.text_keys.get());
 	JobWork		work = plan_work(*cpu, request);
 
 	if (!choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) ||

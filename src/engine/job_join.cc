@@ -28,7 +28,7 @@ JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *po
 	for (const RequestCursor &other : request.others)
 		cursors_.push_back(join_cursor(other));
 	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(), request.build_limit,
-							request.maps.data(), request.patterns.data(), indexes);
+							request.maps.data(), request.patterns.data(), indexes, request.text_keys.get());
 }
 
 void

@@ -127,7 +127,7 @@ run_stage(EngineContext *context, const Request &request, const CpuJob *first, s
 
 	const std::unique_ptr<CpuJob> cpu = context->make_cpu_job(stage.program, stage.params, stage.nparams, stage.columns.data(),
 															  static_cast<uint32_t>(stage.columns.size()), stage.total_rows,
-															  stage.maps.data(), nullptr);
+															  stage.maps.data(), nullptr, nullptr);
 	const JobWork work = plan_work(*cpu, stage);
 	const uint64_t rows_in = job->rows_in, bytes_read = job->bytes_read, pairs = job->pairs;
 	const uint32_t scanned = job->tablets_scanned, threads = job->threads_used;

@@ -355,6 +355,21 @@ read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Reques
 	return wrong;
 }
 
+/* The groups that a stage reads have references, too, but their keys are made already. */
+static const char *
+read_text_keys(const ArenaMap &arena, Request *request)
+{
+	uint64_t	rows = request->total_rows;
+
+	for (const RequestCursor &other : request->others)
+		rows += other.total_rows;
+	request->text_keys = make_text_keys(request->program, reinterpret_cast<const char *>(arena.header()), arena.available(0), rows);
+	for (int i = 0; request->stage != nullptr && i < request->stage->nops; i++)
+		if (request->stage->ops()[i].opcode == Opcode::TextKey)
+			return "a stage makes keys of texts";
+	return nullptr;
+}
+
 /* What results are sorted by. Maps are the job's; no program need know of them. */
 static const char *
 read_order(const JobOrderKey *keys, uint32_t norder, Request *request)
@@ -524,6 +539,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 		(wrong = read_stage(arena, stages, nstages, request)) != nullptr ||
 		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
 		(wrong = read_patterns(arena, patterns, npatterns, request)) != nullptr ||
+		(wrong = read_text_keys(arena, request)) != nullptr ||
 		(wrong = read_order(order, norder, request)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;

@@ -18,6 +18,7 @@
 #include "engine/arena_map.h"
 #include "tablet/format.h"
 #include "vm/code_map.h"
+#include "vm/cpu_text_keys.h"
 #include "vm/text_match.h"
 
 namespace gpuvm {
@@ -77,6 +78,7 @@ struct Request : RequestCursor
 	std::vector<CodeMap> maps;	/* what they point to lies in the arena */
 	std::vector<std::unique_ptr<uint64_t[]>> pattern_copies;
 	std::vector<const TextPattern *> patterns;
+	std::unique_ptr<TextKeys> text_keys;	/* those of TextKey; nullptr: there is none */
 	std::vector<RequestCursor> others;	/* join programs: the cursors from 1 on */
 	uint64_t	build_limit = 0;
 	uint64_t	expected_pairs = 0;

@@ -120,7 +120,7 @@ group_datum(const GpuvmScanState *state, const ScanPart *part, int column, uint3
 		case OutputKind::Numeric:
 			return scaled_to_numeric(reinterpret_cast<const int64 *>(view.values)[row], form->scale);
 		case OutputKind::Variable:
-			return variable_datum(part, column, reinterpret_cast<const int64 *>(view.values)[row], nullptr);
+			return reinterpret_cast<const Datum *>(view.values)[row];	/* run.cc made it one */
 		default:
 			return output_datum(state, part, column, reinterpret_cast<const int32 *>(view.values)[row]);
 	}

@@ -2,11 +2,13 @@
  * merge.cc: which rows of several programs' results are one group.
  *
  * The programs of a grouping set have the same keys, in the same forms: codes are of the same dictionaries and
- * maps. So keys are compared as the machine has them, floats as PostgreSQL's = does.
+ * maps. So keys are compared as the machine has them, floats as PostgreSQL's = does, and values of variable length, of
+ * which each job refers to the one that it met first, by their bytes.
  */
 #include "pg/pg.h"
 
 extern "C" {
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
@@ -51,15 +53,33 @@ float_word(const char *at)
 	return bits;
 }
 
-/* A key as a word; a null has one that values may have, too. */
-static uint64
-key_word(const ColumnView &view, uint32 row)
+/* Of a key of variable length, which is not null: what is compared. */
+static const unsigned char *
+key_bytes(const ScanPart *part, int key, uint32 row, int *len)
 {
+	Datum		value = reinterpret_cast<const Datum *>(part->views[key].values)[row];
+
+	*len = part->lens[key] > 0 ? part->lens[key] : static_cast<int>(VARSIZE_ANY_EXHDR(DatumGetPointer(value)));
+	return reinterpret_cast<const unsigned char *>(part->lens[key] > 0 ? DatumGetPointer(value) : VARDATA_ANY(DatumGetPointer(value)));
+}
+
+/* A key as a word; a null has one that values may have, too. Of values of variable length it is a hash. */
+static uint64
+key_word(const ScanPart *part, int key, uint32 row)
+{
+	const ColumnView &view = part->views[key];
 	const char *at = view.values + static_cast<Size>(row) * type_width(view.type);
 	uint64		word = 0;
 
 	if (view_is_null(view, row))
 		return 0;
+	if (part->plan->outputs[key].kind == OutputKind::Variable)
+	{
+		int			len;
+		const unsigned char *bytes = key_bytes(part, key, row, &len);
+
+		return hash_bytes_extended(bytes, len, 0);
+	}
 	if (view.type == Type::F32)
 		return float_word<float, uint32>(at);
 	if (view.type == Type::F64)
@@ -75,7 +95,7 @@ hash_keys(const ScanPart *part, int nkeys, uint32 row)
 
 	for (int i = 0; i < nkeys; i++)
 	{
-		hash = (hash ^ key_word(part->views[i], row)) * UINT64CONST(0x9e3779b97f4a7c15) + view_is_null(part->views[i], row);
+		hash = (hash ^ key_word(part, i, row)) * UINT64CONST(0x9e3779b97f4a7c15) + view_is_null(part->views[i], row);
 		hash ^= hash >> 32;
 	}
 	hash *= UINT64CONST(0xd6e8feb86659fd93);
@@ -87,7 +107,21 @@ same_keys(const ScanPart *a, uint32 a_row, const ScanPart *b, uint32 b_row, int 
 {
 	for (int i = 0; i < nkeys; i++)
 	{
-		if (view_is_null(a->views[i], a_row) != view_is_null(b->views[i], b_row) || key_word(a->views[i], a_row) != key_word(b->views[i], b_row))
+		bool		null = view_is_null(a->views[i], a_row);
+
+		if (null != view_is_null(b->views[i], b_row))
+			return false;
+		if (!null && a->plan->outputs[i].kind == OutputKind::Variable)
+		{
+			int			a_len;
+			int			b_len;
+			const unsigned char *a_bytes = key_bytes(a, i, a_row, &a_len);
+			const unsigned char *b_bytes = key_bytes(b, i, b_row, &b_len);
+
+			if (a_len != b_len || memcmp(a_bytes, b_bytes, a_len) != 0)
+				return false;
+		}
+		else if (key_word(a, i, a_row) != key_word(b, i, b_row))
 			return false;
 	}
 	return true;

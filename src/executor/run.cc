@@ -1057,6 +1057,36 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 
 /* -- groups ------------------------------------------------------------------------------------ */
 
+/*
+ * Makes Datums of references. Values of a table are there as long as its version is pinned; those of a delta, or of what
+ * PostgreSQL has run, are in the job's memory, which the next job overwrites.
+ */
+static void
+keep_values(GpuvmScanState *state, int column, const uint64 *nulls, uint32 nrows, int64 *values)
+{
+	const Job  *job = state->job;
+
+	for (uint32 row = 0; row < nrows; row++)
+	{
+		uint64		at = static_cast<uint64>(values[row]);
+		uint32		bytes;
+		Datum		datum;
+
+		if (nulls[row / 64] >> row % 64 & 1)
+			continue;
+		datum = variable_datum(state->part, column, values[row], &bytes);
+		if (at >= job->program && at < job->buffers[0].offset)
+		{
+			char	   *copy = static_cast<char *>(MemoryContextAlloc(state->group_context, bytes));
+
+			memcpy(copy, DatumGetPointer(datum), bytes);
+			state->group_bytes += bytes;
+			datum = PointerGetDatum(copy);
+		}
+		values[row] = static_cast<int64>(datum);
+	}
+}
+
 static void
 take_chunk(GpuvmScanState *state, ResultBuffer *b)
 {
@@ -1074,6 +1104,9 @@ take_chunk(GpuvmScanState *state, ResultBuffer *b)
 	{
 		memcpy(chunk->area + layout[i].nulls, area + state->layout[i].nulls, chunk->capacity / 8);
 		memcpy(chunk->area + layout[i].values, area + state->layout[i].values, Size{chunk->nrows} * type_width(part->types[i]));
+		if (part->plan->outputs[i].kind == OutputKind::Variable)
+			keep_values(state, i, reinterpret_cast<const uint64 *>(chunk->area + layout[i].nulls), chunk->nrows,
+						reinterpret_cast<int64 *>(chunk->area + layout[i].values));
 	}
 	if (part->nchunks == part->max_chunks)
 	{

@@ -134,7 +134,7 @@ count_matches(const Program *program)
 	int			n = 0;
 
 	for (int i = 0; i < program->nops; i++)
-		n += program->ops()[i].opcode == Opcode::TextMatch;
+		n += program->ops()[i].opcode == Opcode::TextMatch || program->ops()[i].opcode == Opcode::TextKey;
 	return n;
 }
 
@@ -168,6 +168,7 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				us += lanes * (op_us < OP_US ? 0 : op_us);
 				break;
 			case Opcode::TextMatch:
+			case Opcode::TextKey:
 				us += lanes * TEXT_US;
 				break;
 			case Opcode::HashOpen:
@@ -223,7 +224,8 @@ static bool
 for_device(const Program *program)
 {
 	for (int i = 0; i < program->nops; i++)
-		if (program->ops()[i].opcode == Opcode::Match && program->ops()[i].p2 == static_cast<int>(JoinKind::Full))
+		if ((program->ops()[i].opcode == Opcode::Match && program->ops()[i].p2 == static_cast<int>(JoinKind::Full)) ||
+			program->ops()[i].opcode == Opcode::TextKey)
 			return false;
 	return true;
 }

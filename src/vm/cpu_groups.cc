@@ -26,7 +26,6 @@
  * not even looked at. Parts have nothing in common, so any thread may take any:
  * it writes rows and marks of its part alone.
  */
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -53,8 +52,6 @@ constexpr uint64_t GROUPS_PER_PART = 65536;
 constexpr int MIN_PART_BITS = 4;
 constexpr int MAX_PART_BITS = 8;
 
-constexpr size_t HUGE_PAGE = size_t(1) << 21;
-
 WorkerState &
 worker(CpuState *state)
 {
@@ -62,51 +59,6 @@ worker(CpuState *state)
 }
 
 }  // namespace
-
-Pages::Pages(size_t bytes, bool huge)
-{
-	const size_t slack = huge ? HUGE_PAGE : 0;
-
-	size = align_up(bytes, huge ? HUGE_PAGE : 4096);
-	p = mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-	{
-		p = nullptr;
-		throw std::bad_alloc();
-	}
-	if (!huge)
-		return;
-
-	char	   *from = static_cast<char *>(p);
-	char	   *to = reinterpret_cast<char *>(align_up(reinterpret_cast<uintptr_t>(p), HUGE_PAGE));
-
-	if (to > from)
-		munmap(from, static_cast<size_t>(to - from));
-	if (to < from + slack)
-		munmap(to + size, static_cast<size_t>(from + slack - to));
-	p = to;
-	/* A refusal costs speed only. */
-	(void) madvise(p, size, MADV_HUGEPAGE);
-}
-
-/*
- * A first read would only map the zero page, and the write after it then make
- * all processors forget that.
- */
-void
-Pages::touch()
-{
-	volatile char *at = static_cast<char *>(p);
-
-	for (size_t i = 0; i < size; i += 4096)
-		at[i] = 0;
-}
-
-Pages::~Pages()
-{
-	if (p)
-		munmap(p, size);
-}
 
 char *
 CpuProgram::hash_row(const std::vector<Pages> &chunks, uint64_t group) const

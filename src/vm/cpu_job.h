@@ -31,6 +31,8 @@
 #include "core/bits.h"
 #include "vm/result_layout.h"
 #include "vm/cpu_kernels.h"
+#include "vm/cpu_pages.h"
+#include "vm/cpu_text_keys.h"
 #include "vm/float_sum.h"
 #include "vm/value_range.h"
 #include "vm/zone_table.h"
@@ -39,7 +41,7 @@ namespace gpuvm {
 
 enum class StepKind : uint8_t
 {
-	Binary, Unary, Lookup, TextMatch, Zone, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
+	Binary, Unary, Lookup, TextMatch, TextKey, Zone, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
 	Branch, Goto, Invalid, Select, Coalesce, Greatest, Least, NullIf, Label, Group, AggStep, Result
 };
 
@@ -64,7 +66,7 @@ struct Step
 	int			label;			/* Label, or where a jump goes; LABEL_DIES */
 	int			next_label;		/* the step to go to when no lane lives */
 	int			test;			/* Compare of a column with a constant: index of its ColumnTest, or -1 */
-	int			list;			/* In: first value in aux. Lookup: number of the map. TextMatch: index into texts. Zone: index of its table */
+	int			list;			/* In: first value in aux. Lookup: number of the map. TextMatch: index into texts. TextKey: length of values. Zone: index of its table */
 	int			list_len;
 	BinaryFn	binary;
 	UnaryFn		unary;
@@ -225,36 +227,6 @@ public:
 	virtual void drop(uint32_t row, uint64_t *live) = 0;
 };
 
-/*
- * Zeroed memory in pages of its own, which cost nothing until touched. `huge`:
- * in huge pages where the system has them, for what is accessed at random.
- */
-class Pages
-{
-public:
-	Pages() = default;
-	Pages(size_t bytes, bool huge);	/* throws std::bad_alloc */
-	Pages(Pages &&from) noexcept : p(from.p), size(from.size) { from.p = nullptr; }
-	Pages	   &operator=(Pages &&from) noexcept
-	{
-		std::swap(p, from.p);
-		std::swap(size, from.size);
-		return *this;
-	}
-	~Pages();
-
-	/* Has all pages now, of fresh memory that will be read before it is written. */
-	void		touch();
-
-	template <typename T>
-	T		   *as() const { return static_cast<T *>(p); }
-	size_t		bytes() const { return size; }
-
-private:
-	void	   *p = nullptr;
-	size_t		size = 0;
-};
-
 /* One worker's vectors and, for grouped programs, its groups. */
 class WorkerState final : public CpuState
 {
@@ -335,10 +307,10 @@ public:
 class CpuProgram final : public CpuJob
 {
 public:
-	/* `scalar`, if given: per column, whether it is a scalar one. `patterns`: those of TextMatch. */
+	/* `scalar`, if given: per column, whether it is a scalar one. `patterns`: those of TextMatch. `text_keys`: TextKey's. */
 	CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
 			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps,
-			   const uint8_t *scalar = nullptr, const TextPattern *const *patterns = nullptr);
+			   const uint8_t *scalar = nullptr, const TextPattern *const *patterns = nullptr, TextKeys *text_keys = nullptr);
 
 	bool		can_skip(const TabletHeader *tablet) const override;
 	uint64_t	bytes_of(const TabletHeader *tablet) const override;
@@ -372,6 +344,7 @@ public:
 	std::vector<ParamValue> params;
 	const CodeMap *maps;
 	const TextPattern *const *patterns;
+	TextKeys   *text_keys;
 	std::vector<ZoneTable> zones;	/* of Zone steps; parts of maps */
 	uint64_t	total_rows;
 
@@ -420,6 +393,7 @@ private:
 	void		in_list(WorkerState &s, const Step &step) const;
 	void		lookup(WorkerState &s, const Step &step) const;
 	void		text_match(WorkerState &s, const Step &step) const;
+	void		text_key(WorkerState &s, const Step &step) const;
 	void		shift_zone(WorkerState &s, const Step &step) const;
 	void		leave(WorkerState &s, const Step &step, const uint64_t *condition, const uint64_t *nulls) const;
 	void		emit_rows(WorkerState &s) const;

@@ -455,9 +455,9 @@ JoinProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) cons
 
 std::unique_ptr<CpuJoin>
 CpuJoin::create(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
-				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes)
+				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys)
 {
-	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps, patterns, indexes);
+	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps, patterns, indexes, text_keys);
 }
 
 }  // namespace gpuvm

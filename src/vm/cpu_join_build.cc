@@ -51,15 +51,16 @@ saturating_product(uint64_t a, uint64_t b)
 }  // namespace
 
 JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
-						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes)
-	: program_(program), params_(params), nparams_(nparams), maps_(maps), cursors_(cursors), indexes_(indexes), limit_(build_limit)
+						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes,
+						 TextKeys *text_keys)
+	: program_(program), params_(params), nparams_(nparams), maps_(maps), text_keys_(text_keys), cursors_(cursors), indexes_(indexes), limit_(build_limit)
 {
 	split_join(program, &split_);
 	refusal_ = split_.failure;
 	if (refusal_)
 		return;
 	first_ = std::make_unique<CpuProgram>(split_.first.program(), params, nparams, cursors[0].columns, cursors[0].ncols,
-										  cursors[0].total_rows, maps, nullptr, patterns);
+										  cursors[0].total_rows, maps, nullptr, patterns, text_keys);
 	for (size_t i = 0; i < split_.levels.size(); i++)
 	{
 		const JoinLevel &from = split_.levels[i];
@@ -68,7 +69,7 @@ JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint3
 		levels_.push_back(std::make_unique<Level>());
 		levels_[i]->split = &from;
 		levels_[i]->side.program = std::make_unique<CpuProgram>(from.build.program(), params, nparams, cursor.columns,
-																cursor.ncols, cursor.total_rows, maps, nullptr, patterns);
+																cursor.ncols, cursor.total_rows, maps, nullptr, patterns, text_keys);
 		levels_[i]->side.ranges = result_ranges(*levels_[i]->side.program);
 		levels_[i]->side.built = levels_[i]->side.building = std::make_shared<InnerRows>();
 		levels_[i]->loop = !from.sought && cursors[0].total_rows >= FEW_LANES
@@ -322,7 +323,7 @@ JoinProgram::lower_stage(size_t number, const JoinStage &from, Stage *to, uint64
 		scalar.push_back(scalars && !is_carried);
 	}
 	to->program = std::make_unique<CpuProgram>(from.program(), params_, nparams_, summaries.data(),
-											   static_cast<uint32_t>(summaries.size()), total_rows, maps_, scalar.data());
+											   static_cast<uint32_t>(summaries.size()), total_rows, maps_, scalar.data(), nullptr, text_keys_);
 }
 
 /*

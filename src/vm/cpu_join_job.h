@@ -167,7 +167,7 @@ class JoinProgram final : public CpuJoin
 {
 public:
 	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
-				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes);
+				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys);
 
 	uint32_t	begin_phase() override;
 	void		run_task(uint32_t task, JoinStop *stop) override;
@@ -259,6 +259,7 @@ private:
 	const ParamValue *params_;
 	uint32_t	nparams_;
 	const CodeMap *maps_;
+	TextKeys   *text_keys_;
 	const JoinCursor *cursors_;
 	JoinIndexes *indexes_;
 	uint64_t	limit_;

@@ -538,6 +538,10 @@ Lowering::lane_op(const Op &op)
 				case OpForm::TEXTMATCH:
 					text_match(op);
 					break;
+				case OpForm::TEXTKEY:
+					simple(StepKind::TextKey, op, false);
+					job->steps.back().list = op.p3;
+					break;
 				case OpForm::ZONE:
 					zone(op);
 					break;
@@ -810,8 +814,8 @@ Lowering::lay_out_groups()
 
 CpuProgram::CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,
 					   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps, const uint8_t *scalar,
-					   const TextPattern *const *patterns)
-	: program(program), kernels(cpu_kernels()), params(params, params + nparams), maps(maps), patterns(patterns), total_rows(total_rows),
+					   const TextPattern *const *patterns, TextKeys *text_keys)
+	: program(program), kernels(cpu_kernels()), params(params, params + nparams), maps(maps), patterns(patterns), text_keys(text_keys), total_rows(total_rows),
 	  ncolumns_of_table(static_cast<int>(ncols))
 {
 	Lowering	lowering(this, columns, scalar);
@@ -830,9 +834,9 @@ CpuProgram::CpuProgram(const Program *program, const ParamValue *params, uint32_
 std::unique_ptr<CpuJob>
 CpuJob::create(const Program *program, const ParamValue *params, uint32_t nparams,
 			   const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows, const CodeMap *maps,
-			   const TextPattern *const *patterns)
+			   const TextPattern *const *patterns, TextKeys *text_keys)
 {
-	return std::make_unique<CpuProgram>(program, params, nparams, columns, ncols, total_rows, maps, nullptr, patterns);
+	return std::make_unique<CpuProgram>(program, params, nparams, columns, ncols, total_rows, maps, nullptr, patterns, text_keys);
 }
 
 }  // namespace gpuvm

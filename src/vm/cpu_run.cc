@@ -770,6 +770,21 @@ CpuProgram::text_match(WorkerState &s, const Step &step) const
 						s.rows, kernels->select(lanes, s.rows), s.own_bits[step.dst]);
 }
 
+/* Of the other lanes nothing is read, and what is left there is a key of some vector before, or 0. */
+void
+CpuProgram::text_key(WorkerState &s, const Step &step) const
+{
+	const int64_t *references = static_cast<const int64_t *>(values_of(s, step.a));
+	RegState   &dst = s.regs[step.dst];
+	uint64_t	lanes[CPU_WORDS];
+
+	dst.nulls = s.regs[step.a].nulls;
+	for (int w = 0; w < CPU_WORDS; w++)
+		lanes[w] = s.live[w] & ~(dst.nulls ? dst.nulls[w] : 0);
+	if (!text_keys->find(step.list, references, s.rows, kernels->select(lanes, s.rows), reinterpret_cast<int64_t *>(s.slots[regs[step.dst].slot])))
+		s.errors |= ERR_INT_OVERFLOW;
+}
+
 /* Timestamps of one vector lie between two of the table's times mostly: their shift is looked for where one does not. */
 void
 CpuProgram::shift_zone(WorkerState &s, const Step &step) const
@@ -932,6 +947,9 @@ CpuProgram::run_vector(WorkerState &s, uint32_t row) const
 				break;
 			case StepKind::TextMatch:
 				text_match(s, step);
+				break;
+			case StepKind::TextKey:
+				text_key(s, step);
 				break;
 			case StepKind::Zone:
 				shift_zone(s, step);

@@ -24,6 +24,8 @@ namespace gpuvm {
 
 constexpr uint32_t CPU_VECTOR_ROWS = 1024;
 
+class TextKeys;
+
 class CpuState
 {
 public:
@@ -42,11 +44,13 @@ public:
 	/*
 	 * `program` has passed verify_program against `columns` and outlives the job.
 	 * `total_rows` sizes group tables and accumulators: no less than all runs take,
-	 * masked rows included. `maps` and `patterns`, those of the program, outlive the job, too. Throws std::bad_alloc.
+	 * masked rows included. `maps` and `patterns`, those of the program, and
+	 * `text_keys` (make_text_keys) outlive the job, too. Throws std::bad_alloc.
 	 */
 	static std::unique_ptr<CpuJob> create(const Program *program, const ParamValue *params, uint32_t nparams,
 										  const ColumnSummary *columns, uint32_t ncols, uint64_t total_rows,
-										  const CodeMap *maps = nullptr, const TextPattern *const *patterns = nullptr);
+										  const CodeMap *maps = nullptr, const TextPattern *const *patterns = nullptr,
+										  TextKeys *text_keys = nullptr);
 	virtual ~CpuJob() = default;
 
 	/* Do the tablet's zone maps prove that no row of it can reach a sink, and that none can raise before? */

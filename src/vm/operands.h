@@ -26,7 +26,7 @@ each_operand(Op &op, F f)
 	switch (form_of(op))
 	{
 		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI: case OpForm::FIELD:
-		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::IN: case OpForm::COPY:
+		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::TEXTKEY: case OpForm::IN: case OpForm::COPY:
 			f(op.p2);
 			break;
 		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:

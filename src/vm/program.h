@@ -45,6 +45,7 @@
  *   NULLTEST  p1 dst Bool, p2 src of `type`
  *   DISTINCT  p1 dst Bool, p2 src, p3 src of `type`
  *   TEXTMATCH p1 dst Bool, p2 column of the cursor (I64, of variable length), p3 cursor, p4 pattern index
+ *   TEXTKEY   p1 dst, p2 src (a reference to a value of variable length), p3 length of all values, -1 for varlenas
  *   IN        p1 dst Bool, p2 src of `type`, p3 aux index, p4 count (>= 1), p5 IN_HAS_NULL
  *   COMPARE   p1 src, p2 src of `type`, p3 target or dst, p4 verdict, p5 flags
  *   BRANCH    p1 src Bool, p3 target, p4 verdict, p5 flags
@@ -107,6 +108,9 @@
  *
  * Patterns. A job brings what TextMatch compares values of variable length with (vm/text_match.h). It reads
  * the column itself, as Column does, and wherever Column may; a null value gives null, and a null pattern nulls.
+ * TextKey takes references, which are columns of variable length, and makes the same one of all that lead to the same
+ * bytes: then Group, Seek and = compare values by comparing integers. Of a job, not of a pipeline: so keys of two
+ * cursors can meet. Which value's reference it is differs from run to run.
  *
  * Errors count as ever on lanes that live: a row that is inserted or drives, or a
  * pair that the operations before have left. Rowid is for programs of one cursor.
@@ -131,7 +135,7 @@ enum class OpForm : uint8_t
 	TABLE, RESCOL, AGGOPEN, PARALLEL, CONVERGE, FINISH,
 	COLUMN, ROWID, IMM32, IMM64, IMMNULL, VARIABLE, CAST,
 	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT, FIELD, LOOKUP, ZONE,
-	LOGIC1, LOGIC2, NULLTEST, DISTINCT, TEXTMATCH, IN,
+	LOGIC1, LOGIC2, NULLTEST, DISTINCT, TEXTMATCH, TEXTKEY, IN,
 	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
 	GROUP, AGGSTEP, RESULT,
 	HASHOPEN, HASHINSERT, SEEK, SEEKRANGE, CROSS, MATCH
@@ -287,6 +291,7 @@ constexpr int PROGRAM_MAX_COLUMNS = 128;	/* result columns, also keys + aggregat
 constexpr int PROGRAM_MAX_CURSORS = 8;
 constexpr int PROGRAM_MAX_MAPS = 32;
 constexpr int PROGRAM_MAX_PATTERNS = 64;
+constexpr int TEXT_KEY_MAX_LENGTH = 1 << 10;	/* of values that all have one length */
 constexpr uint32_t MAP_MAX_ENTRIES = 1u << 24;
 
 /*

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "core/bits.h"
+#include "tablet/format.h"
 #include "vm/code_map.h"
 #include "vm/float_sum.h"
 #include "vm/semantics.h"
@@ -788,6 +789,12 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 			return 0;
 		case OpForm::TEXTMATCH:
 			set_bool(&regs[op.p1], columns[op.p2].may_value, columns[op.p2].may_value, true);
+			return 0;
+		case OpForm::TEXTKEY:
+			/* another column's reference, maybe */
+			regs[op.p1] = regs[op.p2];
+			regs[op.p1].lo = 0;
+			regs[op.p1].hi = VARIABLE_MAX_REFERENCE;
 			return 0;
 		case OpForm::IN:
 			{

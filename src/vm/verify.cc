@@ -406,6 +406,12 @@ Verifier::lane_op(int address, const Op &op)
 				fail("a pattern number is out of range");
 			dst(op.p1, t);
 			break;
+		case OpForm::TEXTKEY:
+			if (op.p3 != -1 && (op.p3 < 1 || op.p3 > TEXT_KEY_MAX_LENGTH))
+				fail("values have an unknown length");
+			src(op.p2, t);
+			dst(op.p1, t);
+			break;
 		case OpForm::IN:
 			src(op.p2, t);
 			in_list(op);

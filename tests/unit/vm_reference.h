@@ -1314,11 +1314,12 @@ run_cpu_rows(const Program *program, const Table &table, const std::vector<Param
  */
 inline Outcome
 run_cpu_groups(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
-			   int nstates, std::mt19937_64 &rng, const CodeMap *maps = nullptr, const PatternSet *patterns = nullptr)
+			   int nstates, std::mt19937_64 &rng, const CodeMap *maps = nullptr, const PatternSet *patterns = nullptr,
+			   TextKeys *text_keys = nullptr)
 {
 	auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), table.summaries.data(),
 									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps,
-									 patterns ? patterns->patterns.data() : nullptr);
+									 patterns ? patterns->patterns.data() : nullptr, text_keys);
 	std::vector<std::unique_ptr<CpuState>> states;
 	Outcome		out;
 

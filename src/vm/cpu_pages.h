@@ -1,0 +1,44 @@
+/* cpu_pages.h: memory of the CPU virtual machine's tables. */
+#ifndef GPUVM_VM_CPU_PAGES_H
+#define GPUVM_VM_CPU_PAGES_H
+
+#include <cstddef>
+#include <utility>
+
+namespace gpuvm {
+
+constexpr size_t HUGE_PAGE = size_t(1) << 21;
+
+/*
+ * Zeroed memory in pages of its own, which cost nothing until touched. `huge`:
+ * in huge pages where the system has them, for what is accessed at random.
+ */
+class Pages
+{
+public:
+	Pages() = default;
+	Pages(size_t bytes, bool huge);	/* throws std::bad_alloc */
+	Pages(Pages &&from) noexcept : p(from.p), size(from.size) { from.p = nullptr; }
+	Pages	   &operator=(Pages &&from) noexcept
+	{
+		std::swap(p, from.p);
+		std::swap(size, from.size);
+		return *this;
+	}
+	~Pages();
+
+	/* Has all pages now, of fresh memory that will be read before it is written. */
+	void		touch();
+
+	template <typename T>
+	T		   *as() const { return static_cast<T *>(p); }
+	size_t		bytes() const { return size; }
+
+private:
+	void	   *p = nullptr;
+	size_t		size = 0;
+};
+
+}  // namespace gpuvm
+
+#endif

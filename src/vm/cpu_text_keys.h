@@ -1,0 +1,65 @@
+/*
+ * cpu_text_keys.h: TextKey, which makes integers of values of variable length: equal ones for equal bytes,
+ * different ones for different bytes.
+ *
+ * A job has one table of the values that its TextKey operations have met, each once. What they give is where the first
+ * of those with the same bytes lies, which is a reference itself: whoever gets it can read the value. A hash only says
+ * where to look: before two values are taken for the same one their bytes are compared, so a bad hash costs time, but
+ * never an answer. All threads of a job share the table, without a lock: a slot is taken once and never changes.
+ */
+#ifndef GPUVM_VM_CPU_TEXT_KEYS_H
+#define GPUVM_VM_CPU_TEXT_KEYS_H
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "vm/cpu_pages.h"
+#include "vm/program.h"
+#include "vm/text_match.h"
+
+namespace gpuvm {
+
+class TextKeys
+{
+public:
+	/*
+	 * For a verified program whose references are offsets from `arena`, of `bytes` bytes, and lead to at most `values`
+	 * different values. `hash_mask` is for tests: what it leaves of a hash. Throws std::bad_alloc.
+	 */
+	TextKeys(const Program *program, const char *arena, uint64_t bytes, uint64_t values, uint64_t hash_mask = ~uint64_t{0});
+
+	/*
+	 * keys[i] of every lane i that is listed, of values of this length (TextKey's p3). False where a reference leads to no value,
+	 * or there are more values than was said. By any thread.
+	 */
+	bool		find(int attlen, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys);
+
+private:
+	/* The values of one kind: varlenas, or those of one fixed length. */
+	struct Table
+	{
+		int			attlen;
+		uint64_t	mask;
+		Pages		memory;
+
+		/* 0, or a reference with bits of the value's hash above it. */
+		std::atomic<uint64_t> *slots() const { return memory.as<std::atomic<uint64_t>>(); }
+	};
+
+	bool		value_at(int64_t reference, int attlen, TextValue *value) const;
+	bool		find_few(const Table &table, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys) const;
+	int64_t		find_one(const Table &table, uint64_t reference, const TextValue &value, uint64_t hash) const;
+
+	const unsigned char *arena_;
+	uint64_t	bytes_;
+	uint64_t	hash_mask_;
+	std::vector<Table> tables_;
+};
+
+/* What a program with TextKey needs, nullptr for one without. */
+std::unique_ptr<TextKeys> make_text_keys(const Program *program, const char *arena, uint64_t bytes, uint64_t values);
+
+}  // namespace gpuvm
+
+#endif
