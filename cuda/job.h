@@ -112,6 +112,9 @@ protected:
 	void		publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors);
 	void		map_areas();
 	/* Hands the rows over as the request wants them sorted. */
+	/* Within a flight: looks at what is to be sorted, `nrows` rows or, `counted`, as many as the row set has, if not more. */
+	void		look_at_keys(const RowSet &rows, uint32_t nrows, bool counted);
+	/* The flight has landed. */
 	void		sort_out(const RowSet &rows, uint32_t nrows);
 
 	struct Working
@@ -135,6 +138,8 @@ protected:
 	std::vector<char> maps_;	/* as they are uploaded */
 	std::vector<char> patterns_;
 	std::vector<char> ranks_;
+	SortKeys	sort_keys_ = {};
+	SortFacts  *sort_facts_ = nullptr;
 	std::vector<char *> areas_;	/* device addresses of the result areas */
 	std::deque<Flight> flights_;
 	std::vector<int> spare_;	/* claimed buffers that nothing was put in */

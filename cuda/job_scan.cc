@@ -328,6 +328,8 @@ ScanJob::sort_rows()
 		launch(open_flight(next, pads), &staging, nullptr);
 		next += pads;
 		check(append_rows(program_, staging, pads, rows, temp, next == npads ? &lane_->outcomes_at->rows : nullptr, lane_->stream), "collecting rows");
+		if (next == npads)
+			look_at_keys(rows, static_cast<uint32_t>(work_.rows), true);
 		close_flight();
 	}
 	if (stopped())

@@ -112,26 +112,25 @@ DeviceJob::leading_rows(const SortFacts &facts, uint32_t wanted, uint32_t *lead)
 }
 
 void
+DeviceJob::look_at_keys(const RowSet &rows, uint32_t nrows, bool counted)
+{
+	send_ranks(rows, &sort_keys_);
+	sort_facts_ = reinterpret_cast<SortFacts *>(allocate(sizeof(SortFacts)));
+	check(find_sort_ranges(rows, nrows, counted, sort_keys_, sort_facts_, lane_->stream), "looking at what is sorted");
+	check(cudaMemcpyAsync(&lane_->outcomes->sort, sort_facts_, offsetof(SortFacts, leads), cudaMemcpyDeviceToHost, lane_->stream), "looking at what is sorted");
+}
+
+void
 DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
 {
 	const uint32_t wanted = request_.row_limit != 0 ? static_cast<uint32_t>(std::min<uint64_t>(request_.row_limit, nrows)) : nrows;
-	SortFacts  *outcome = &lane_->outcomes->sort;
-	SortKeys	keys = {};
+	SortFacts  *outcome = &lane_->outcomes->sort, *facts = sort_facts_;
+	SortKeys   &keys = sort_keys_;
 	SortRange	ranges[SORT_MAX_KEYS];
 	const uint32_t *order = nullptr;
 	uint32_t	n = nrows, lead = SORT_LEADS;
 
 	if (nrows == 0)
-		return;
-	send_ranks(rows, &keys);
-
-	SortFacts  *facts = reinterpret_cast<SortFacts *>(allocate(sizeof(SortFacts)));
-
-	take_step([&] {
-		check(find_sort_ranges(rows, nrows, keys, facts, lane_->stream), "looking at what is sorted");
-		check(cudaMemcpyAsync(outcome, facts, offsetof(SortFacts, leads), cudaMemcpyDeviceToHost, lane_->stream), "looking at what is sorted");
-	});
-	if (stopped())
 		return;
 	for (uint32_t k = 0; k < keys.n; k++)
 		ranges[k] = found_range(*outcome, keys.keys[k].type, k);
@@ -154,11 +153,10 @@ DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
 
 	char	   *memory = allocate(bytes);
 
-	take_step([&] {
-		check(sort_rows(rows, nrows, keys, n, lead, facts, memory, &order, lane_->stream), "sorting");
-	});
-	if (stopped())
-		return;
+	/* what leaves first waits for it on the device */
+	begin_flight(*open_flight(0, 0));
+	check(sort_rows(rows, nrows, keys, n, lead, facts, memory, &order, lane_->stream), "sorting");
+	close_flight();
 	emit_in_order(wanted, [&](uint64_t first, uint32_t m, char *area) {
 		check(emit_sorted_rows(rows, result_types_.data(), order, static_cast<uint32_t>(first), m, area, request_.capacity, lane_->stream), "emitting sorted rows");
 	});
@@ -182,6 +180,7 @@ DeviceJob::sort_groups(const DeviceProgram &program, const GroupTable &table, ui
 		take_step([&] {
 			check(::gpuvm::cuda::store_groups(program, nullptr, table, static_cast<uint32_t>(ngroups), rows, &lane_->outcomes_at->groups, lane_->stream),
 				  "storing groups");
+			look_at_keys(rows, static_cast<uint32_t>(ngroups), false);
 		});
 	if (stopped())
 		return;

@@ -133,8 +133,10 @@ put_any(bool mine, uint32_t *to)
 }
 
 __global__ void __launch_bounds__(THREADS)
-find_ranges(const __grid_constant__ SortColumns columns, uint32_t n, SortFacts *facts)
+find_ranges(const __grid_constant__ SortColumns columns, uint32_t most, const RowSetState *counted, SortFacts *facts)
 {
+	const uint32_t n = counted != nullptr ? min(most, counted->nrows) : most;
+
 	for (uint32_t k = 0; k < columns.keys.n; k++)
 	{
 		const SortKey &key = columns.keys.keys[k];
@@ -261,7 +263,7 @@ struct SortBytes
 }  // namespace
 
 cudaError_t
-find_sort_ranges(const RowSet &rows, uint32_t n, const SortKeys &keys, SortFacts *facts, cudaStream_t stream)
+find_sort_ranges(const RowSet &rows, uint32_t n, bool counted, const SortKeys &keys, SortFacts *facts, cudaStream_t stream)
 {
 	cudaError_t rc = cudaMemsetAsync(facts, 0, sizeof(SortFacts), stream);
 
@@ -269,7 +271,8 @@ find_sort_ranges(const RowSet &rows, uint32_t n, const SortKeys &keys, SortFacts
 		rc = cudaMemsetAsync(facts->lo, 0xff, sizeof(facts->lo), stream);
 	if (rc == cudaSuccess)
 		rc = cudaMemsetAsync(facts->upper_lo, 0xff, sizeof(facts->upper_lo), stream);
-	return rc != cudaSuccess ? rc : launch_kernel(find_ranges, blocks_for(n), THREADS, 0, stream, sort_columns(rows, keys), n, facts);
+	return rc != cudaSuccess ? rc : launch_kernel(find_ranges, blocks_for(n), THREADS, 0, stream, sort_columns(rows, keys), n,
+															  static_cast<const RowSetState *>(counted ? rows.state : nullptr), facts);
 }
 
 cudaError_t

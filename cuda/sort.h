@@ -31,8 +31,8 @@ struct SortFacts
 	uint32_t	leads[SORT_LEADS];	/* rows by the leading bits of their first word */
 };
 
-/* The keys' ranges among the first n rows. `facts`: device memory. */
-cudaError_t find_sort_ranges(const RowSet &rows, uint32_t n, const SortKeys &keys, SortFacts *facts, cudaStream_t stream);
+/* The keys' ranges among the first n rows; `counted`: as many as the row set's state has then, n at most. `facts`: device memory. */
+cudaError_t find_sort_ranges(const RowSet &rows, uint32_t n, bool counted, const SortKeys &keys, SortFacts *facts, cudaStream_t stream);
 
 /* How many rows have which leading bits, the keys packed. */
 cudaError_t count_sort_leads(const RowSet &rows, uint32_t n, const SortKeys &keys, SortFacts *facts, cudaStream_t stream);
