@@ -27,12 +27,13 @@ static void begin_scan(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec_scan(CustomScanState *node);
 static void end_scan(CustomScanState *node);
 static void rescan(CustomScanState *node);
+static void shutdown_scan(CustomScanState *node);
 
 static const CustomExecMethods exec_methods = {
 	"GpuVM", begin_scan, exec_scan, end_scan, rescan,
 	nullptr, nullptr,			/* no mark and restore */
 	nullptr, nullptr, nullptr, nullptr,	/* not in parallel workers */
-	nullptr,					/* nothing to do at shutdown: a cursor may go on */
+	shutdown_scan,
 	explain_scan,
 };
 
@@ -196,6 +197,17 @@ finish_alternative(GpuvmScanState *state)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * Something of a program that flagged an error was PostgreSQL's to evaluate, and nothing was raised up to where rows were asked
+ * for (rule 19): gpuvm.require does not have that.
+ */
+static void
+require_unflagged(const GpuvmScanState *state)
+{
+	if (state->flagged && setting_require != REQUIRE_ANY)
+		require_fallback_violation(FALLBACK_ERROR_FLAG, state->figures.fallback_detail);
+}
+
 /* The alternative's row in our virtual slot, which parents and projections were compiled for. */
 static TupleTableSlot *
 alternative_row(GpuvmScanState *state)
@@ -209,9 +221,9 @@ alternative_row(GpuvmScanState *state)
 	from = ExecProcNode(state->alternative);
 	use_own_arrays(state);
 	ExecClearTuple(slot);
-	/* PostgreSQL did not raise where a program flagged an error (rule 19). Of what is sorted that is known at the first row, and LIMIT may not ask for the last. */
-	if ((TupIsNull(from) || state->plan->norder > 0) && state->flagged && setting_require != REQUIRE_ANY)
-		require_fallback_violation(FALLBACK_ERROR_FLAG, state->figures.fallback_detail);
+	/* Of what is sorted it is known at the first row; where rows may be asked for again, nobody says that no more are wanted. */
+	if (TupIsNull(from) || state->plan->norder > 0 || (state->css.ss.ps.state->es_top_eflags & EXEC_FLAG_BACKWARD) != 0)
+		require_unflagged(state);
 	if (TupIsNull(from))
 		return slot;
 	slot_getallattrs(from);
@@ -238,8 +250,7 @@ vm_row(GpuvmScanState *state)
 		{
 			run_end(state);
 			state->mode = MODE_END;
-			if (state->flagged && setting_require != REQUIRE_ANY)
-				require_fallback_violation(FALLBACK_ERROR_FLAG, nullptr);
+			require_unflagged(state);
 		}
 		return slot;
 	}
@@ -299,11 +310,19 @@ end_scan(CustomScanState *node)
 	ExecEndNode(state->alternative);
 }
 
+/* No more rows are asked for, or (of a cursor) not now: LIMIT and EXISTS do not ask for the one after the last. */
+static void
+shutdown_scan(CustomScanState *node)
+{
+	require_unflagged(reinterpret_cast<const GpuvmScanState *>(node));
+}
+
 static void
 rescan(CustomScanState *node)
 {
 	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
 
+	require_unflagged(state);
 	run_end(state);
 	state->mode = MODE_START;
 	state->flagged = false;

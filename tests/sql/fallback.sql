@@ -65,7 +65,22 @@ SELECT sum(10 / i) FROM t WHERE i > 0;
 SELECT count(*) FROM t WHERE NOT (i = 0 OR NOT (10 / i > 1));
 SELECT count(*) FROM t WHERE (b AND i <> 0 AND 10 / i > 1) OR (id > 1000 AND i <> 0);
 SELECT count(*) FROM t WHERE (b AND 10 / i > 1) IS NOT TRUE AND i <> 0;
+-- Where LIMIT or EXISTS asks for no more, nobody has raised what the machine flags: PostgreSQL's plan gave the rows.
+SELECT 100 / i FROM t WHERE id < 1003 AND id > 9 LIMIT 2;
+SELECT id FROM t WHERE 100 / i > 5 LIMIT 1;
+SELECT id FROM t WHERE i > 0 AND 10 / (i - 3) < 0 ORDER BY id LIMIT 1;
+SELECT EXISTS (SELECT FROM t WHERE id < 1003 AND 100 / i > 5);
+SELECT v.x, q.id FROM (VALUES (1), (2)) v(x), LATERAL (SELECT id FROM t WHERE 100 / i > 5 AND id >= v.x LIMIT 1) q;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id FROM t WHERE 100 / i > 5;
+FETCH 1 FROM c;
+ROLLBACK;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM t WHERE 100 / i > 5;
+FETCH 1 FROM c;
+ROLLBACK;
 RESET gpuvm.require;
+SELECT id FROM t WHERE 100 / i > 5 AND id > 3 LIMIT 1;
 
 -- What counts and what does not: the counters move by what a statement did.
 CREATE TABLE counters AS SELECT * FROM gpuvm.stats WITH NO DATA;
