@@ -19,6 +19,7 @@ extern "C" {
 #include "planner/planner.h"
 #include "planner/reasons.h"
 #include "planner/rewrite.h"
+#include "planner/setops.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -76,6 +77,8 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	bool		outer_cursor = planning_cursor;
 	bool		outer_back = planning_for_back;
 
+	if (active())
+		make_arms_distinct(parse);
 	planning_depth++;
 	planning_cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	planning_for_back = planning_cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
@@ -115,18 +118,17 @@ static PlannedStmt *
 plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	bool		forced = setting_force;
-	bool		reduced = true;
 
 	if (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && expected_cost(best, cursor_options) < least_cost())
 		return best;
-	for (int reduce = 0; reduce < 2; reduce++)
+	for (Rewrite way : REWRITES)
 	{
 		Query	   *query = static_cast<Query *>(copyObjectImpl(parse));
 		PlannedStmt *stmt;
 		Reasons    *reasons;
 
-		if (!rewrite_subqueries(query, reduce != 0, &reduced) || (reduce != 0 && !reduced))
-			break;
+		if (!rewrite_subqueries(query, way))
+			continue;
 		reasons = reasons_save();
 		reasons_reset();
 		stmt = plan_query(query, query_string, cursor_options, params);
@@ -232,7 +234,7 @@ has_path_of_ours(const RelOptInfo *rel)
 }
 
 static void
-gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
 	GroupPathExtraData *grouping = static_cast<GroupPathExtraData *>(extra);
 	bool		distinct = stage == UPPERREL_DISTINCT;
@@ -240,13 +242,6 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	PathTarget *target = distinct ? root->upper_targets[UPPERREL_DISTINCT] : output_rel->reltarget;
 	List	   *having;
 
-	if (next_create_upper_paths != nullptr)
-		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
-	if (stage == UPPERREL_FINAL)
-	{
-		show_partitions();
-		note_joins(root);
-	}
 	if ((stage != UPPERREL_GROUP_AGG && !(distinct && is_plain_distinct(root->parse))) || !active() || output_rel->reloptkind != RELOPT_UPPER_REL || hopeless(output_rel))
 		return;
 	having = distinct ? NIL : (List *) grouping->havingQual;
@@ -285,6 +280,21 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	}
 	if (!planning_for_back)
 		add_sorted_groups(root, input_rel, output_rel, distinct);
+}
+
+static void
+gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	if (next_create_upper_paths != nullptr)
+		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
+	if (stage == UPPERREL_FINAL)
+	{
+		show_partitions();
+		note_joins(root);
+	}
+	add_upper_paths(root, stage, input_rel, output_rel, extra);
+	if (stage == UPPERREL_DISTINCT)
+		choose_arm_paths(root, input_rel, output_rel);
 }
 
 void

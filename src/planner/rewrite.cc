@@ -1,6 +1,6 @@
 /*
- * rewrite.cc: subqueries that PostgreSQL would run for each row, written as joins before it plans: on a copy of the
- * query, at all levels. Which plan is better is seen when there are both (planner.cc).
+ * rewrite.cc: subqueries that PostgreSQL would run for each row, written as joins before it plans, and others so that programs can
+ * run them: on a copy of the query, at all levels. Which plan is better is seen when there are both (planner.cc).
  */
 #include "pg/pg.h"
 
@@ -34,6 +34,7 @@ static bool
 look_walker(Node *node, void *context)
 {
 	Look	   *look = static_cast<Look *>(context);
+	ListCell   *lc;
 
 	if (node == nullptr)
 		return false;
@@ -50,6 +51,9 @@ look_walker(Node *node, void *context)
 		Query	   *query = (Query *) node;
 
 		look->locks |= query->rowMarks != NIL;
+		look->rewritable |= query->setOperations != nullptr && is_rewritable_setop(query->setOperations);
+		foreach(lc, query->cteList)
+			look->rewritable |= is_inlinable_cte(lfirst_node(CommonTableExpr, lc));
 		if (query->hasSubLinks)
 			return query_tree_walker(query, reinterpret_cast<bool (*)()>(look_walker), context, QTW_EXAMINE_RTES_BEFORE);
 		return range_table_walker(query->rtable, reinterpret_cast<bool (*)()>(look_walker), context, QTW_EXAMINE_RTES_BEFORE) ||
@@ -209,17 +213,23 @@ put_together(RewriteLevel *level)
 struct Rewriting
 {
 	const Query *topmost;
-	bool		reduce;
+	Rewrite		way;
 	bool		any;
 	bool		reduced;
+	bool		inlined;
 };
 
 static void
 rewrite_level(Query *query, Rewriting *rewriting)
 {
-	RewriteLevel level = {query, query == rewriting->topmost, rewriting->reduce};
+	RewriteLevel level = {query, query == rewriting->topmost, rewriting->way == Rewrite::Reduced};
 	List	   *quals;
+	ListCell   *lc;
 
+	if (rewriting->way == Rewrite::Inlined)
+		rewriting->inlined |= rewrite_ctes(query);
+	if (query->setOperations != nullptr)
+		rewriting->any |= rewrite_setop(query);
 	if (!may_rewrite(query))
 		return;
 	quals = list_concat(conjuncts(query->jointree->quals), hoist_conditions((Node *) query->jointree));
@@ -228,6 +238,8 @@ rewrite_level(Query *query, Rewriting *rewriting)
 	if (quals != NIL && IsA(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(query->jointree->quals))), Const))
 		return;
 	level.conditions = conditions_of(query);
+	foreach(lc, quals)
+		rewriting->any |= rewrite_in(static_cast<Node *>(lfirst(lc)));
 	rewriting->any |= rewrite_not_ins(&level);
 	if (rewrite_scalars(&level))
 	{
@@ -253,13 +265,12 @@ rewrite_walker(Node *node, void *context)
 }
 
 bool
-rewrite_subqueries(Query *parse, bool reduce, bool *reduced)
+rewrite_subqueries(Query *parse, Rewrite way)
 {
-	Rewriting	rewriting = {parse, reduce};
+	Rewriting	rewriting = {parse, way};
 
 	rewrite_walker((Node *) parse, &rewriting);
-	*reduced = rewriting.reduced;
-	return rewriting.any;
+	return way == Rewrite::Reduced ? rewriting.reduced : way == Rewrite::Inlined ? rewriting.inlined : rewriting.any;
 }
 
 /* -- what came of it --------------------------------------------------------------------------------- */

@@ -14,11 +14,17 @@ namespace gpuvm {
 /* Is there a subquery in the statement that could be rewritten, and an imported table? Nothing is changed. */
 bool		has_rewritable(Query *parse, int cursor_options);
 
-/*
- * Rewrites what can be, at all query levels, in place: was there any? `reduce`: with grouped subqueries of those keys
- * alone that are asked for, where that is known; whether it is for any is said in `reduced`.
- */
-bool		rewrite_subqueries(Query *parse, bool reduce, bool *reduced);
+/* In how many ways a query is written that can be rewritten. */
+enum class Rewrite
+{
+	Joins,						/* subqueries as joins; */
+	Reduced,					/* those that are grouped for those keys alone that are asked for, where that is known; */
+	Inlined,					/* and CTEs that are read several times as subqueries */
+};
+constexpr Rewrite REWRITES[] = {Rewrite::Joins, Rewrite::Reduced, Rewrite::Inlined};
+
+/* Rewrites what can be, at all query levels, in place: was there anything that this way alone has? */
+bool		rewrite_subqueries(Query *parse, Rewrite way);
 
 /* Is a scan of ours in the plan? */
 bool		has_gpuvm_scan(const PlannedStmt *stmt);
@@ -46,6 +52,27 @@ List	   *reducing_conditions(const RewriteLevel *level, List *equal, List *inner
 
 /* rewrite_not_in.cc: a NOT IN without NULLs as NOT EXISTS; NULL if it is none. */
 Node	   *rewrite_not_in(const RewriteLevel *level, Node *condition);
+
+/* rewrite_not_in.cc: is the query's expression never null, in rows that meet the conditions? */
+bool		is_not_null(Query *query, List *conditions, Node *node);
+
+/* rewrite_in.cc: a join that a value is IN (by these tests) gives each value once; was it that? */
+bool		rewrite_in(Node *condition);
+bool		make_distinct_member(Query *body, List *tests);
+
+/* rewrite_scalar.cc: are values that the operator finds equal to one value always of one group, and of no two? */
+bool		is_group_equality(const OpExpr *op, Node *inner);
+
+/* rewrite_scalar.cc: groups by the entry, under this number. */
+SortGroupClause *group_by(TargetEntry *entry, Index ref);
+
+/* rewrite_setop.cc: INTERSECT and EXCEPT as joins; was it that? Only these are looked at: */
+bool		rewrite_setop(Query *query);
+bool		is_rewritable_setop(const Node *node);
+
+/* rewrite_cte.cc: CTEs of the query become subqueries; were there any? Only these are looked at: */
+bool		rewrite_ctes(Query *query);
+bool		is_inlinable_cte(const CommonTableExpr *cte);
 
 /* -- rewrite_reads.cc --------------------------------------------------------------------------- */
 

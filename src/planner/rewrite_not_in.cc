@@ -29,8 +29,6 @@ extern "C" {
 
 namespace gpuvm {
 
-static bool is_not_null(Query *query, List *conditions, Node *node);
-
 /*
  * What is declared, and was when the snapshot was taken, which otherwise sees rows of before; of a table with children only
  * where they cannot differ.
@@ -114,7 +112,7 @@ is_column_not_null(Query *query, List *conditions, const Var *var)
 	return entry != nullptr && is_not_null(rte->subquery, conditions_of(rte->subquery), (Node *) entry->expr);
 }
 
-static bool
+bool
 is_not_null(Query *query, List *conditions, Node *node)
 {
 	ListCell   *lc;
@@ -256,6 +254,7 @@ rewrite_not_in(const RewriteLevel *level, Node *condition)
 	query->canSetTag = true;
 	/* it stands a level deeper than before, as seen from CTEs that it reads */
 	body = static_cast<Query *>(copyObjectImpl(body));
+	make_distinct_member(body, tests);
 	IncrementVarSublevelsUp((Node *) body, 1, 1);
 	pstate = make_parsestate(nullptr);
 	addRangeTableEntryForSubquery(pstate, body, makeAlias("not_in_subquery", NIL), false, false);

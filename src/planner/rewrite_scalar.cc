@@ -45,8 +45,7 @@ struct Scalar
 	List	   *outer;			/* in the outer level's numbers */
 };
 
-/* Are values that the operator finds equal to one value always of one group, and of no two? */
-static bool
+bool
 is_group_equality(const OpExpr *op, Node *inner)
 {
 	Oid			eqop;
@@ -59,6 +58,16 @@ is_group_equality(const OpExpr *op, Node *inner)
 		op_mergejoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))) &&
 		op_hashjoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))) &&
 		is_quiet_function(get_opcode(op->opno), op->args, op->inputcollid);
+}
+
+SortGroupClause *
+group_by(TargetEntry *entry, Index ref)
+{
+	SortGroupClause *group = makeNode(SortGroupClause);
+
+	entry->ressortgroupref = group->tleSortGroupRef = ref;
+	get_sort_group_operators(exprType((Node *) entry->expr), false, false, false, &group->sortop, &group->eqop, nullptr, &group->hashable);
+	return group;
 }
 
 /* Takes a condition that reads the outer level: an equality with it, or the subquery stays. */
@@ -297,12 +306,9 @@ add_grouped(RewriteLevel *level, const Scalar *s)
 	{
 		Node	   *key = static_cast<Node *>(lfirst(lc));
 		TargetEntry *entry = makeTargetEntry((Expr *) key, n + 1, psprintf("key%d", foreach_current_index(lc) + 1), false);
-		SortGroupClause *group = makeNode(SortGroupClause);
 
-		entry->ressortgroupref = group->tleSortGroupRef = foreach_current_index(lc) + 1;
-		get_sort_group_operators(exprType(key), false, false, false, &group->sortop, &group->eqop, nullptr, &group->hashable);
 		body->targetList = lappend(body->targetList, entry);
-		body->groupClause = lappend(body->groupClause, group);
+		body->groupClause = lappend(body->groupClause, group_by(entry, foreach_current_index(lc) + 1));
 		n++;
 	}
 	addRangeTableEntryForSubquery(pstate, body, makeAlias("scalar_subquery", NIL), false, false);

@@ -206,12 +206,20 @@ class Subqueries:
         return Query(f"{self.head([a])}SELECT count(*), min(s.k), max(s.v0), count(s.v0) FROM ({body}) s{where}".replace("min(s.k)", "count(s.k)" if any(c.type in ("bool",) for _, c in columns[:1]) else "min(s.k)"), any_decimals=True)
 
     def member(self, rng, Query, Aggregates):
-        """IN, ANY, ALL and EXISTS, over groups and over rows, with nulls and without."""
+        """IN, ANY, ALL and EXISTS, over groups, rows and joins, with nulls and without."""
         a, b = self.sides(rng, rng.choice((60, 600, 2000)), rng.choice((60, 600, 2000)))
         family = rng.choice([f for f in KEY_FAMILIES if a.g.column(f) and b.g.column(f)] or [INTS])
         mine, theirs = (side.g.column(family) or f"{side.alias}.id" for side in (a, b))
-        form = rng.choice(("groups", "groups", "not in", "not in", "not null", "any", "exists", "ids"))
-        if form == "groups":
+        form = rng.choice(("groups", "groups", "not in", "not in", "not null", "any", "exists", "ids", "join", "join"))
+        more_sides = []
+        if form == "join":
+            _, _, c = self.sides(rng, 10, 10, rng.choice((60, 150)))
+            more_sides = [c]
+            met = self.joins.equality(rng, b, c)
+            source, which = rng.choice(((f"{b.sql} JOIN {c.sql} ON {met}", "true"), (f"{b.sql} LEFT JOIN {c.sql} ON {met}", "true"),
+                                        (b.sql, f"EXISTS (SELECT FROM {c.sql} WHERE {met})"), (b.sql, f"b.id IN (SELECT c.id FROM {c.sql})")))
+            where = f"{mine} {rng.choice(('IN', 'IN', 'IN', 'NOT IN'))} (SELECT {theirs} FROM {source} WHERE {which} AND {b.g.bool(1)})"
+        elif form == "groups":
             where = f"{mine} {rng.choice(('IN', 'IN', 'NOT IN'))} (SELECT {theirs} FROM {b.sql}{f' WHERE {b.g.bool(0)}' if rng.random() < 0.3 else ''} GROUP BY {theirs}" \
                     f"{rng.choice(('', ' HAVING count(*) > 1', ' HAVING count(*) > 20', ' HAVING max(b.id) > 100'))})"
         elif form == "not in":
@@ -227,7 +235,7 @@ class Subqueries:
             a, = [a] if a.rows <= 150 else [Side(rng, a.table, "a", 100)]
         more = f" AND {a.g.bool(1)}" if rng.random() < 0.3 else ""
         items, group = self.outputs(rng, Aggregates, a.g, ["a.id"])
-        return Query(f"{self.head([a, b])}SELECT {items} FROM {a.sql} WHERE {where}{more}{group}")
+        return Query(f"{self.head([a, b] + more_sides)}SELECT {items} FROM {a.sql} WHERE {where}{more}{group}")
 
     def shared(self, rng, Query, Aggregates):
         """A CTE that is used twice."""

@@ -1,0 +1,21 @@
+/* setops.h: UNION, INTERSECT and EXCEPT over rows of ours. */
+#ifndef GPUVM_PLANNER_SETOPS_H
+#define GPUVM_PLANNER_SETOPS_H
+
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+}
+
+namespace gpuvm {
+
+/* Before the query is planned: arms whose duplicates do not matter get a DISTINCT, at all query levels; */
+void		make_arms_distinct(Query *parse);
+
+/* and when such an arm has all its paths of different rows: if there is none worth it, those of all rows are taken. */
+void		choose_arm_paths(PlannerInfo *root, RelOptInfo *all_rel, RelOptInfo *distinct_rel);
+
+}  // namespace gpuvm
+
+#endif
