@@ -305,7 +305,7 @@ constexpr uint32 JOIN_UNITS = 256;	/* rather larger ones than more */
 constexpr uint64 MAX_BUFFER_BYTES = 12 * 1024 * 1024;
 constexpr int ROW_BUFFERS = 8;
 
-/* -- source.cc: what a program reads --------------------------------------------- */
+/* -- source.cc, source_columns.cc, source_job.cc: what a program reads ------------- */
 
 /*
  * Pins, checks, and reads the delta, in the order of rule 7. NULL, or a

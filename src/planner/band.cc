@@ -3,7 +3,7 @@
  *
  * PostgreSQL raises an error for a pair whose difference its type does not hold; a range never sees that pair. So
  * the differences are noted, and such a plan runs only if the columns' smallest and largest values say that none is
- * too large (differences_fit in executor/source.cc). The bounds themselves are computed in int8, which holds them all.
+ * too large (source_differences_fit() in executor/source_columns.cc). The bounds themselves are computed in int8, which holds them all.
  */
 #include "pg/pg.h"
 

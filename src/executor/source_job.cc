@@ -1,0 +1,130 @@
+/* source_job.cc: a source as a job has it in the arena, and the rows behind the numbers that come back. */
+#include "pg/pg.h"
+
+#include <cstring>
+
+#include "executor/scan_state.h"
+#include "pg/shmem.h"
+#include "tablet/build.h"
+
+namespace gpuvm {
+
+uint32
+source_count_units(ScanSource *source, uint32 unit_rows)
+{
+	uint32		nunits = 0;
+
+	for (uint32 i = 0; i < source->ntablets; i++)
+	{
+		source->tablets[i].first_unit = nunits;
+		nunits += (source->tablets[i].header->nrows + unit_rows - 1) / unit_rows;
+	}
+	return nunits;
+}
+
+/* -- into the arena ---------------------------------------------------------------------- */
+
+static uint64
+aligned(uint64 bytes)
+{
+	return align_up(bytes, TABLET_ALIGN);
+}
+
+uint64
+source_bytes(const ScanSource *source)
+{
+	if (source->plain)
+		return 0;
+	return aligned(sizeof(ColumnSummary) * source->ncolumns) + aligned(sizeof(uint64) * source->ntablets) +
+		aligned(sizeof(MaskedRows) * source->nmasked) + source->delta_bytes;
+}
+
+JobCursor
+source_cursor(const ScanSource *source, uint64 at)
+{
+	JobCursor	cursor = {};
+	uint64	   *tablets;
+	uint32		n = 0;
+
+	if (source->plain)
+		return version_cursor(source->leaves[0].version, pin_offset(source->leaves[0].pin));
+
+	cursor.ncolumns = source->ncolumns;
+	cursor.columns = at;
+	memcpy(arena_at<char>(at), source->columns, sizeof(ColumnSummary) * source->ncolumns);
+	at += aligned(sizeof(ColumnSummary) * source->ncolumns);
+
+	cursor.nmasked = source->nmasked;
+	cursor.masked = at;
+	if (source->nmasked > 0)
+		memcpy(arena_at<char>(at), source->masked, sizeof(MaskedRows) * source->nmasked);
+	at += aligned(sizeof(MaskedRows) * source->nmasked);
+
+	cursor.ntablets = source->ntablets;
+	cursor.tablets = at;
+	tablets = arena_at<uint64>(at);
+	at += aligned(sizeof(uint64) * source->ntablets);
+	for (int i = 0; i < source->nleaves; i++)
+	{
+		const TableVersion *version = source->leaves[i].version;
+
+		memcpy(tablets + n, version_at<uint64>(version, version->tablets), sizeof(uint64) * version->ntablets);
+		n += version->ntablets;
+	}
+	for (; n < source->ntablets; n++)
+	{
+		const TabletHeader *tablet = source->tablets[n].header;
+
+		memcpy(arena_at<char>(at), tablet, tablet->size);
+		place_tablet(arena_at<TabletHeader>(at), at);
+		tablets[n] = at;
+		at += aligned(tablet->size);
+	}
+	return cursor;
+}
+
+/* -- rows ----------------------------------------------------------------------------------- */
+
+const MaskedRows *
+source_masked_from(const ScanSource *source, const ScanTablet *tablet, uint32 row)
+{
+	uint32		number = tablet - source->tablets;
+	const MaskedRows *end = source->masked + source->nmasked;
+
+	return std::partition_point<const MaskedRows *>(source->masked, end, [=](const MaskedRows &m)
+	{
+		return m.tablet < number || (m.tablet == number && m.end <= row);
+	});
+}
+
+bool
+source_skip_masked(const ScanSource *source, const ScanTablet *tablet, const MaskedRows **at, uint32 *row)
+{
+	const MaskedRows *end = source->masked + source->nmasked;
+	uint32		number = tablet - source->tablets;
+
+	while (*at < end && (*at)->tablet == number && (*at)->end <= *row)
+		(*at)++;
+	if (*at == end || (*at)->tablet != number || (*at)->first > *row)
+		return false;
+	*row = (*at)->end;
+	return true;
+}
+
+void
+source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids)
+{
+	if (tablet->ctids == nullptr)
+	{
+		tablet_row_ctids(tablet->header, rows, n, block_hint, ctids);
+		return;
+	}
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (rows[i] >= tablet->header->nrows)
+			elog(ERROR, "gpuvm: gpuvmd returned row %u of %u", rows[i], tablet->header->nrows);
+		ctids[i] = tablet->ctids[rows[i]];
+	}
+}
+
+}  // namespace gpuvm
