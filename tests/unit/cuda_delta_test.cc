@@ -301,7 +301,7 @@ TEST_F(CudaRuntime, SmallDeltasDoNotChangeTheProgram)
 /* All types and widths, carried and not, with masks; small memory. */
 TEST_F(CudaRuntime, RandomProgramsWithDeltas)
 {
-	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 40);
+	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 25);
 	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
 	uint64_t	refused = 0;
 	int			widened = 0;

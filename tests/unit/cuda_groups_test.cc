@@ -616,14 +616,14 @@ TEST(CudaGroups, RandomExtremeValues)
 
 TEST(CudaGroups, RandomOtherTables)
 {
-	run_random(true, {{true, 0, 0}, {false, 0, 8}, {false, 0, UINT32_MAX}, {true, 16, 0}, {true, 0, UINT32_MAX}}, 60);
+	run_random(true, {{true, 0, 0}, {false, 0, 8}, {false, 0, UINT32_MAX}, {true, 16, 0}, {true, 0, UINT32_MAX}}, 40);
 }
 
 TEST(CudaGroups, RandomPartitions)
 {
 	for (bool tame : {true, false})
 	{
-		run_random(tame, {{false, 0, 0, 2}, {false, 0, 0, 3, 1}, {false, 0, 0, 4, 1}, {false, 0, 0, 8, 2}}, 60);
+		run_random(tame, {{false, 0, 0, 2}, {false, 0, 0, 3, 1}, {false, 0, 0, 4, 1}, {false, 0, 0, 8, 2}}, 30);
 		if (HasFatalFailure())
 			return;
 	}

@@ -149,7 +149,7 @@ TEST_F(CudaJoinFilter, NotWhereItLeavesMost)
 /* Every kind of join, of table, of row, of way to the device. */
 TEST_F(CudaJoinFilter, Everything)
 {
-	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 24);
+	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 12);
 	uint64_t	filtered = 0;
 
 	for (uint64_t seed = 1; seed <= n && !HasFatalFailure(); seed++)
