@@ -83,7 +83,7 @@ class FakeJob : public CpuJob
 {
 public:
 	static std::unique_ptr<CpuJob> make(const Program *, const ParamValue *, uint32_t, const ColumnSummary *,
-										uint32_t, uint64_t, const CodeMap *, const TextPattern *const *)
+										uint32_t, uint64_t, const CodeMap *, const TextPattern *const *, TextKeys *)
 	{
 		return std::unique_ptr<CpuJob>(new FakeJob);
 	}
