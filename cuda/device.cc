@@ -23,10 +23,11 @@ now_ns()
 }
 
 CudaDevice::CudaDevice(uint32_t index, int ordinal, const DeviceOptions &options)
-	: index_(index), ordinal_(ordinal), status_(&options.header->devices[index]), log_(options.log), memory_limit_(options.memory_limit)
+	: index_(index), ordinal_(ordinal), status_(&options.header->devices[index]), index_limit_(&options.header->index_limit), log_(options.log), memory_limit_(options.memory_limit)
 {
 	/* What the gpuvmd before this one had and did when it ended. */
 	status_->memory_cached.store(0);
+	status_->memory_indexes.store(0);
 	status_->memory_working.store(0);
 	status_->jobs_running.store(0);
 	snprintf(status_->sentence, sizeof(status_->sentence), "starting");
@@ -278,6 +279,15 @@ CudaDevice::prepare(uint64_t bytes)
 {
 	use();
 	residency_->expect(bytes, pool_, keeping_);
+}
+
+void
+CudaDevice::forget_indexes()
+{
+	if (status_->memory_indexes.load(std::memory_order_relaxed) == 0)
+		return;
+	use();
+	residency_->forget_indexes(keeping_);
 }
 
 bool

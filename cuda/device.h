@@ -115,6 +115,10 @@ public:
 	bool		enter_row_join();
 	void		leave_row_join() { row_joins_.fetch_sub(1); }
 
+	/* gpuvm.index_memory is not 0. */
+	bool		keeps_indexes() const { return index_limit_->load(std::memory_order_relaxed) != 0; }
+	void		forget_indexes();
+
 	/* Makes room for a table's description of that size. */
 	void		make_table_room(Lane *lane, uint64_t bytes);
 
@@ -137,6 +141,7 @@ private:
 	const uint32_t index_;
 	const int	ordinal_;
 	DeviceStatus *status_;
+	const std::atomic<uint64_t> *index_limit_;
 	void		(*log_) (const char *line);
 	uint64_t	memory_limit_;
 	cudaMemPool_t pool_ = nullptr;

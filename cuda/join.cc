@@ -24,7 +24,7 @@ JoinJob::Source::Source(CudaDevice *device, PinnedArena *arena, const DeviceCurs
 
 JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
 				 DeviceJobFigures *figures)
-	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(request, plan->split())
+	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(request, plan->split()), indexes_(device->residency())
 {
 	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));
 	may_filter_ = sources_[0]->work.rows >= join_sizes.filter_rows && !plan->filter_levels().empty();
@@ -34,8 +34,11 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
 		levels_[i].plan = &plan->levels()[i];
-		sources_.push_back(std::make_unique<Source>(device, arena, cursors_[i + 1], levels_[i].plan->split->build.program(),
-													*levels_[i].plan->build));
+		if (device->keeps_indexes())
+			levels_[i].key = index_key(*levels_[i].plan->split, *levels_[i].plan->build, cursors_[i + 1], request.transfer);
+		sources_.push_back(find_index(&levels_[i]) ? nullptr
+						   : std::make_unique<Source>(device, arena, cursors_[i + 1], levels_[i].plan->split->build.program(),
+													  *levels_[i].plan->build));
 	}
 }
 
@@ -46,7 +49,8 @@ JoinJob::~JoinJob()
 	if (row_join_)
 		device_->leave_row_join();
 	for (std::unique_ptr<Source> &source : sources_)
-		figures_->bytes_moved += source->feed->copied_bytes();
+		if (source)
+			figures_->bytes_moved += source->feed->copied_bytes();
 }
 
 /* ---- steps ------------------------------------------------------------------------ */
@@ -109,11 +113,15 @@ JoinJob::run()
 		throw Refusal{"other joins wait on the device for their rows to be taken"};
 	for (std::unique_ptr<Source> &source : sources_)
 	{
+		if (!source)
+			continue;
 		source->feed->begin(request_.transfer);
 		placed = placed && source->feed->all_placed();
 		bytes += source->feed->bytes();
 		dead += source->work.dead_pads * DEAD_PAD_BYTES;
 	}
+	for (const CachedIndex *index : indexes_.pinned)
+		bytes += index->bytes;
 	figures_->transfer = sources_[0]->feed->transfer();
 	/* The lane of small jobs is not one to wait on. */
 	begin(!row_join_ && placed && bytes <= SMALL_BYTES && request_.expected_pairs != 0 && request_.expected_pairs <= SMALL_PAIRS);
@@ -127,6 +135,8 @@ JoinJob::run()
 	filter_words_ = reinterpret_cast<uint32_t *>(words.take(sizeof(outcomes_->left)));
 	for (std::unique_ptr<Source> &source : sources_)
 	{
+		if (!source)
+			continue;
 		source->feed->use_lane(lane_);
 		if (source->work.dead_pads != 0)
 			source->feed->use_dead_bits(words.take(source->work.dead_pads * DEAD_PAD_BYTES));

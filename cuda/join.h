@@ -6,7 +6,8 @@
  * between them (row_set.h, join_table.h, pairs.h). A step's outcome, how many rows or pairs there
  * are, is waited for where the next one depends on it.
  *
- *   build     for each inner cursor: its rows, filtered, as a row set; a table of its keys
+ *   build     for each inner cursor: its rows, filtered, as a row set; a table of its keys. Both of an index
+ *             (join_index.h) that a job before has built are there already; one that this job has built stays
  *   run       cursor 0's rows, some at a time, go through `first` into the row set
  *             of level 0; a level makes pairs of what comes in and its own rows, some at
  *             a time, and runs its tail over them: into the next level's row set, which is
@@ -30,6 +31,7 @@
 
 #include "job.h"
 #include "job_scan.h"
+#include "join_index.h"
 #include "join_plan.h"
 #include "join_steps.h"
 #include "pairs.h"
@@ -95,6 +97,8 @@ private:
 	struct Level
 	{
 		PlannedLevel *plan;
+		std::string key;			/* its rows and table make an index of this key; empty: they do not */
+		const CachedIndex *index = nullptr;	/* that there was */
 		RowSet		side = {};		/* the inner rows */
 		uint32_t	side_rows = 0;
 		JoinTable	table = {};
@@ -109,6 +113,18 @@ private:
 		double		pair_ns = 0;	/* of a nested loop, rows that only pad counted, measured */
 		uint32_t   *partnered = nullptr;	/* full joins: bits of inner rows that were in a pair */
 		char	   *partnered_scan = nullptr;
+	};
+
+	/* Until the device is done with the job. */
+	struct IndexPins
+	{
+		explicit IndexPins(Residency *r) : residency(r) { pinned.reserve(PROGRAM_MAX_CURSORS); }
+		~IndexPins() { residency->release(pinned); }
+		IndexPins(const IndexPins &) = delete;
+		IndexPins &operator=(const IndexPins &) = delete;
+
+		Residency  *residency;
+		std::vector<const CachedIndex *> pinned;
 	};
 
 	/* What a pair has nothing but nulls of. */
@@ -129,6 +145,9 @@ private:
 	void		build();
 	void		build_rows(size_t number);
 	void		build_table(Level *level);
+	bool		find_index(Level *level);
+	void		take_index(size_t number);
+	void		keep_index(size_t number, size_t rows_at);
 	void		count_build(uint64_t bytes);
 	uint32_t	bring_source(Source *source, uint32_t most_pads);
 	void		launch_source(Source *source, uint32_t npads, const RowStaging &staging, DeviceJobFigures *figures);
@@ -198,7 +217,8 @@ private:
 	JoinSteps	steps_;
 	JoinPlan   *plan_;
 	JoinCursors cursors_;
-	std::vector<std::unique_ptr<Source>> sources_;
+	IndexPins	indexes_;
+	std::vector<std::unique_ptr<Source>> sources_;	/* nullptr: an index is there */
 	std::vector<Level> levels_;
 	const GroupTable *groups_ = nullptr;
 	JoinOutcomes *outcomes_ = nullptr;	/* host; pinned */

@@ -18,10 +18,19 @@ JoinJob::build()
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
 		const JoinLevel &split = *levels_[i].plan->split;
+		const size_t rows_at = working_.size();
 
-		build_rows(i);
-		if (split.sought)
-			build_table(&levels_[i]);
+		/* It may have come since: another job's, or that of a level before. */
+		steps_.has_side(find_index(&levels_[i]));
+		if (levels_[i].index != nullptr)
+			take_index(i);
+		else
+		{
+			build_rows(i);
+			if (split.sought)
+				build_table(&levels_[i]);
+			keep_index(i, rows_at);
+		}
 		if (split.kind == JoinKind::Full && levels_[i].side_rows > 0)
 		{
 			/* Rows without a partner come out whatever is before. */
@@ -32,6 +41,60 @@ JoinJob::build()
 		if (levels_[i].side_rows == 0 && (split.kind == JoinKind::Inner || split.kind == JoinKind::Semi))
 			empty_ = true;
 	}
+}
+
+/* ---- indexes -------------------------------------------------------------------- */
+
+bool
+JoinJob::find_index(Level *level)
+{
+	if (level->key.empty() || level->index != nullptr)
+		return level->index != nullptr;
+	level->index = device_->residency()->find_index(level->key);
+	if (level->index != nullptr)
+		indexes_.pinned.push_back(level->index);
+	return level->index != nullptr;
+}
+
+/* It counts as if it had been built. */
+void
+JoinJob::take_index(size_t number)
+{
+	Level	   &level = levels_[number];
+	const JoinIndex &index = level.index->content;
+
+	level.side = index.side;
+	level.side_rows = index.nrows;
+	level.table = index.table;
+	level.facts = index.facts;
+	figures_->build_rows += index.nrows;
+	figures_->indexes_used |= 1u << (number + 1);
+	figures_->index_bytes += index.bytes();
+	count_build(index.bytes());
+}
+
+/* What was built, in working memory from `rows_at` on, is there for others if they may have it. The device is done with it. */
+void
+JoinJob::keep_index(size_t number, size_t rows_at)
+{
+	Level	   &level = levels_[number];
+	JoinIndex	index = {};
+
+	if (level.key.empty() || level.side_rows == 0)
+		return;
+	for (size_t i = rows_at; i < working_.size(); i++)
+		index.pieces[i - rows_at] = JoinIndex::Piece{working_[i].memory, working_[i].bytes};
+	index.side = level.side;
+	index.nrows = level.side_rows;
+	index.table = level.table;
+	index.facts = level.facts;
+	level.index = device_->residency()->keep_index(level.key, index);
+	if (level.index == nullptr)
+		return;					/* another job was faster */
+	indexes_.pinned.push_back(level.index);
+	working_.resize(rows_at);
+	figures_->indexes_made |= 1u << (number + 1);
+	figures_->index_bytes += index.bytes();
 }
 
 void

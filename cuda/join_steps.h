@@ -44,6 +44,12 @@ public:
 		steps_[static_cast<int>(step_)].device_ns += device_ns;
 		steps_[static_cast<int>(step_)].waits++;
 	}
+	/* An inner side is there: it was kept, or has been built. */
+	void has_side(bool kept)
+	{
+		sides_++;
+		kept_ += kept;
+	}
 	void filtered(uint64_t rows, uint64_t left)
 	{
 		rows_ += rows;
@@ -72,6 +78,8 @@ public:
 					 steps_[i].device_ns / 1e6, steps_[i].waits);
 			line += part;
 		}
+		snprintf(part, sizeof(part), "; %u of %u inner sides kept", kept_, sides_);
+		line += part;
 		if (rows_ != 0)
 		{
 			snprintf(part, sizeof(part), "; filters left %llu of %llu rows", static_cast<unsigned long long>(left_),
@@ -93,6 +101,7 @@ private:
 	JoinStep	step_ = JoinStep::Build;
 	int64_t		started_, entered_;
 	uint64_t	rows_ = 0, left_ = 0;
+	uint32_t	sides_ = 0, kept_ = 0;
 };
 
 }  // namespace cuda

@@ -25,6 +25,7 @@
 #include "failure.h"
 #include "job_scan.h"
 #include "join.h"
+#include "join_index.h"
 #include "pin.h"
 #include "stage.h"
 #include "work.h"
@@ -60,6 +61,7 @@ private:
 		uint64_t	there;		/* bytes of the job's columns on the device */
 		uint64_t	missing;
 		uint64_t	delta;		/* of this job alone */
+		uint32_t	indexes;	/* bit i: reading i's is there, and nothing else of it is read */
 	};
 
 	/* A cursor, and the program that reads it. */
@@ -67,6 +69,7 @@ private:
 	{
 		const DeviceCursor &cursor;
 		const DeviceProgram &program;
+		std::string index;		/* its key (join_index.h), or empty */
 	};
 
 	/* A job lowered; all are the thread's, until it lowers another. */
@@ -168,7 +171,7 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	{
 		job.program = lower_request(request, shared_bytes_, reason);
 		if (job.program != nullptr)
-			job.readings.push_back(Reading{request, *job.program});
+			job.readings.push_back(Reading{request, *job.program, {}});
 		return job;
 	}
 	if (skips_units(request))
@@ -179,9 +182,15 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	job.join = JoinPlan::of(request, shared_bytes_, reason);
 	if (job.join == nullptr)
 		return job;
-	job.readings.push_back(Reading{request, job.join->first()});
+	job.readings.push_back(Reading{request, job.join->first(), {}});
 	for (uint32_t i = 0; i < request.nothers; i++)
-		job.readings.push_back(Reading{request.others[i], *job.join->levels()[i].build});
+	{
+		const PlannedLevel &level = job.join->levels()[i];
+
+		job.readings.push_back(Reading{request.others[i], *level.build,
+									   options_.header->index_limit.load() == 0 ? std::string()
+									   : index_key(*level.split, *level.build, request.others[i], request.transfer)});
+	}
 	return job;
 }
 
@@ -189,12 +198,20 @@ CudaLibrary::Share
 CudaLibrary::share_of(CudaDevice *device, const Lowered &job) const
 {
 	std::unique_lock<std::mutex> lock = device->residency()->lock();
-	Share		share = {0, 0, 0};
+	Share		share = {};
 
-	for (const auto &[cursor, program] : job.readings)
+	for (size_t i = 0; i < job.readings.size(); i++)
 	{
+		const auto &[cursor, program, index] = job.readings[i];
 		const uint32_t step = cursor.ntablets / ESTIMATE_TABLETS + 1;
+		const uint64_t index_bytes = index.empty() ? 0 : device->residency()->index_bytes(index);
 
+		if (index_bytes != 0)
+		{
+			share.there += index_bytes;
+			share.indexes |= 1u << i;
+			continue;
+		}
 		for (uint32_t t = 0; t < cursor.ntablets; t += step)
 		{
 			const TabletHeader *tablet = cursor.tablets[t].tablet;
@@ -252,7 +269,7 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 	const char *refusal;
 	const Lowered job = lower_job(request, &refusal);
 	const Program *source = request.program;
-	Share		share = {0, 0, 0};
+	Share		share = {};
 	CudaDevice *device = choose_device(job, &share);
 
 	if (device == nullptr)
@@ -266,12 +283,15 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 	const bool	keys = job.program != nullptr ? uses_group_table(*job.program) : source->nkeys > 0;
 
 	if (forgotten)
-		share = Share{0, share.there + share.missing, share.delta};
+		share = Share{0, share.there + share.missing, share.delta, 0};
 	work = 0;
-	for (const auto &[cursor, program] : job.readings)
+	for (size_t i = 0; i < job.readings.size(); i++)
 	{
+		const auto &[cursor, program, index] = job.readings[i];
 		double		its = 0;
 
+		if (share.indexes >> i & 1)
+			continue;
 		for (uint32_t t = 0; t < cursor.ntablets; t++)
 		{
 			const DeviceTabletRef &ref = cursor.tablets[t];
@@ -281,6 +301,9 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 			its += ref.tablet->nrows;
 			dead_rows += ref.nmasked != 0 ? ref.tablet->padded_rows : 0;
 		}
+		/* What is built to be kept will be used again: as with copies below. */
+		if (!index.empty())
+			its *= KEPT_SHARE;
 		work += kernel_ns(program, its, 0, 0, job.program != nullptr && keys);
 		rows += its;
 	}
@@ -485,6 +508,17 @@ CudaLibrary::housekeep()
 			options_.fatal(line);
 		}
 	arena_->unpin_wanted();
+	try
+	{
+		for (std::unique_ptr<CudaDevice> &device : devices_)
+			if (device->ready() && !device->keeps_indexes())
+				device->forget_indexes();
+	}
+	catch (const CudaFailure &failure)
+	{
+		if (!survivable(failure.error))
+			options_.fatal(cudaGetErrorString(failure.error));
+	}
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ Residency::~Residency()
 		(void) cudaEventDestroy(entry.second->copied);
 		(void) cudaFree(entry.second->memory);
 	}
+	for (auto &entry : indexes_)
+		for (const JoinIndex::Piece &piece : entry.second->content.pieces)
+			(void) cudaFree(piece.memory);
 }
 
 /* ---- under the mutex ----------------------------------------------------------- */
@@ -23,22 +26,23 @@ void
 Residency::show()
 {
 	status_->memory_cached.store(cached_, std::memory_order_relaxed);
+	status_->memory_indexes.store(indexed_, std::memory_order_relaxed);
 	status_->memory_working.store(working_, std::memory_order_relaxed);
 }
 
 void
-Residency::pin(CachedChunk *chunk)
+Residency::pin(Kept *kept)
 {
-	if (chunk->pins++ == 0)
-		pinned_ += chunk->bytes;
-	chunk->used = true;
+	if (kept->pins++ == 0)
+		pinned_ += kept->bytes;
+	kept->used = true;
 }
 
 void
-Residency::unpin(CachedChunk *chunk)
+Residency::unpin(Kept *kept)
 {
-	if (--chunk->pins == 0)
-		pinned_ -= chunk->bytes;
+	if (--kept->pins == 0)
+		pinned_ -= kept->bytes;
 }
 
 bool
@@ -60,18 +64,38 @@ Residency::find(const ChunkKey &key, uint64_t bytes)
 	return at->second.get();
 }
 
-/* Off the map and the clock; its last pin has gone. */
-std::unique_ptr<CachedChunk>
-Residency::take_out(CachedChunk *chunk)
+void
+Residency::add_to_clock(Kept *kept)
 {
-	auto		at = chunks_.find(chunk->key);
-	std::unique_ptr<CachedChunk> owned = std::move(at->second);
+	kept->place = clock_.size();
+	clock_.push_back(kept);
+}
 
-	chunks_.erase(at);
-	clock_[chunk->place] = clock_.back();
-	clock_[chunk->place]->place = chunk->place;
+/* Off its map and the clock; its last pin has gone. */
+std::unique_ptr<Kept>
+Residency::take_out(Kept *kept)
+{
+	std::unique_ptr<Kept> owned;
+
+	if (kept->index)
+	{
+		auto		at = indexes_.find(static_cast<CachedIndex *>(kept)->key);
+
+		owned = std::move(at->second);
+		indexes_.erase(at);
+		indexed_ -= kept->bytes;
+	}
+	else
+	{
+		auto		at = chunks_.find(static_cast<CachedChunk *>(kept)->key);
+
+		owned = std::move(at->second);
+		chunks_.erase(at);
+	}
+	clock_[kept->place] = clock_.back();
+	clock_[kept->place]->place = kept->place;
 	clock_.pop_back();
-	cached_ -= chunk->bytes;
+	cached_ -= kept->bytes;
 	return owned;
 }
 
@@ -87,16 +111,16 @@ Residency::evict(uint64_t bytes, Evicted *evicted)
 		if (hand_ >= clock_.size())
 			hand_ = 0;
 
-		CachedChunk *chunk = clock_[hand_];
+		Kept	   *kept = clock_[hand_];
 
-		if (chunk->pins > 0 || chunk->used)
+		if (kept->pins > 0 || kept->used)
 		{
-			chunk->used = chunk->used && chunk->pins > 0;
+			kept->used = kept->used && kept->pins > 0;
 			hand_++;
 			continue;
 		}
-		freed += chunk->bytes;
-		evicted->push_back(take_out(chunk));
+		freed += kept->bytes;
+		evicted->push_back(take_out(kept));
 	}
 }
 
@@ -117,8 +141,18 @@ Residency::make_room(uint64_t bytes, Evicted *evicted)
 void
 Residency::dispose(Evicted *evicted, cudaStream_t stream)
 {
-	for (std::unique_ptr<CachedChunk> &chunk : *evicted)
+	for (const std::unique_ptr<Kept> &kept : *evicted)
 	{
+		if (kept->index)
+		{
+			for (const JoinIndex::Piece &piece : static_cast<CachedIndex *>(kept.get())->content.pieces)
+				if (piece.memory != nullptr)
+					(void) cudaFreeAsync(piece.memory, stream);
+			continue;
+		}
+
+		const CachedChunk *chunk = static_cast<CachedChunk *>(kept.get());
+
 		(void) cudaEventDestroy(chunk->copied);
 		(void) cudaFreeAsync(chunk->memory, stream);
 	}
@@ -184,10 +218,10 @@ Residency::find_or_claim(const ChunkKey &key, uint64_t bytes, Evicted *evicted, 
 	if (!*claimed)
 		return nullptr;
 
-	auto		owned = std::make_unique<CachedChunk>(CachedChunk{key, bytes, nullptr, nullptr, CachedChunk::State::Claimed, 0, true, clock_.size()});
+	auto		owned = std::make_unique<CachedChunk>(key, bytes);
 	CachedChunk *chunk = owned.get();
 
-	clock_.push_back(chunk);
+	add_to_clock(chunk);
 	try
 	{
 		chunks_.emplace(key, std::move(owned));
@@ -258,7 +292,7 @@ Residency::copying(CachedChunk *chunk, cudaStream_t stream)
 void
 Residency::abandon(CachedChunk *chunk, cudaStream_t stream)
 {
-	std::unique_ptr<CachedChunk> owned;
+	std::unique_ptr<Kept> owned;
 
 	{
 		std::lock_guard<std::mutex> guard(mutex_);
@@ -268,10 +302,10 @@ Residency::abandon(CachedChunk *chunk, cudaStream_t stream)
 		show();
 	}
 	claims_.notify_all();
-	if (owned->copied != nullptr)
-		(void) cudaEventDestroy(owned->copied);
-	if (owned->memory != nullptr)
-		(void) cudaFreeAsync(owned->memory, stream);
+	if (chunk->copied != nullptr)
+		(void) cudaEventDestroy(chunk->copied);
+	if (chunk->memory != nullptr)
+		(void) cudaFreeAsync(chunk->memory, stream);
 }
 
 void
@@ -287,6 +321,81 @@ Residency::release(const std::vector<CachedChunk *> &pinned, const std::vector<C
 	for (CachedChunk *chunk : pinned)
 		unpin(chunk);
 }
+
+/* ---- indexes ------------------------------------------------------------------- */
+
+const CachedIndex *
+Residency::find_index(const std::string &key)
+{
+	std::lock_guard<std::mutex> guard(mutex_);
+	auto		at = indexes_.find(key);
+
+	if (at == indexes_.end())
+		return nullptr;
+	pin(at->second.get());
+	return at->second.get();
+}
+
+uint64_t
+Residency::index_bytes(const std::string &key) const
+{
+	auto		at = indexes_.find(key);
+
+	return at != indexes_.end() ? at->second->bytes : 0;
+}
+
+const CachedIndex *
+Residency::keep_index(const std::string &key, const JoinIndex &content)
+{
+	auto		owned = std::make_unique<CachedIndex>(key, content);
+	CachedIndex *index = owned.get();
+	std::lock_guard<std::mutex> guard(mutex_);
+
+	clock_.reserve(clock_.size() + 1);	/* what fails, fails here or in the next line */
+	if (!indexes_.emplace(key, std::move(owned)).second)
+		return nullptr;
+	add_to_clock(index);
+	working_ -= index->bytes;
+	cached_ += index->bytes;
+	indexed_ += index->bytes;
+	pin(index);
+	show();
+	return index;
+}
+
+void
+Residency::release(const std::vector<const CachedIndex *> &pinned)
+{
+	if (pinned.empty())
+		return;
+
+	std::lock_guard<std::mutex> guard(mutex_);
+
+	for (const CachedIndex *index : pinned)
+		unpin(const_cast<CachedIndex *>(index));
+}
+
+void
+Residency::forget_indexes(cudaStream_t stream)
+{
+	Evicted		evicted;
+
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+		std::vector<Kept *> idle;
+
+		for (const auto &[key, index] : indexes_)
+			if (index->pins == 0)
+				idle.push_back(index.get());
+		evicted.reserve(idle.size());
+		for (Kept *index : idle)
+			evicted.push_back(take_out(index));
+		show();
+	}
+	dispose(&evicted, stream);
+}
+
+/* ---- working memory ------------------------------------------------------------ */
 
 char *
 Residency::allocate(uint64_t bytes, cudaStream_t stream)

@@ -1,6 +1,6 @@
 /*
- * residency.h: one device's memory: the column chunks that are kept there, and
- * the working memory of jobs, together inside one limit.
+ * residency.h: one device's memory: the column chunks and indexes that are kept there,
+ * and the working memory of jobs, together inside one limit.
  *
  * A chunk is one column of one tablet, values and null bitmap, and known by the
  * tablet's serial and the column's number. Its states:
@@ -11,9 +11,14 @@
  *
  * Who claims a chunk starts its copy at once, without waiting for anybody, so
  * waiting for a claim to become a copy is short and cannot be part of a circle.
- * A job pins the chunks that it uses until the device is done with them; what is
- * not pinned is evicted when room is needed, by clock: a chunk that was used
- * since the hand last passed gets another round.
+ *
+ * An index (join_index.h) was the working memory of the job that built it, which hands it
+ * over when the device is done with building: there is nothing to wait for. Two jobs may build
+ * the same one; the second keeps its own for itself.
+ *
+ * A job pins the chunks and indexes that it uses until the device is done with them; what is
+ * not pinned is evicted when room is needed, by clock: what was used
+ * since the hand last passed gets another round. So go columns and indexes of tablets that are no more.
  *
  * One mutex guards all of it; nobody calls CUDA or locks anything else under it.
  * Memory comes from CUDA's pool, in the order of the caller's stream. What is
@@ -27,10 +32,12 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/device_abi.h"
+#include "join_index.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -51,18 +58,37 @@ struct ChunkKeyHash
 	}
 };
 
-struct CachedChunk
+/* What is kept: a chunk or an index. */
+struct Kept
+{
+	Kept(uint64_t b, bool is_index) : bytes(b), index(is_index) {}
+	virtual ~Kept() = default;
+
+	const uint64_t bytes;
+	const bool	index;
+	uint32_t	pins = 0;
+	bool		used = true;	/* since the clock's hand last passed */
+	size_t		place = 0;		/* on the clock */
+};
+
+struct CachedChunk final : Kept
 {
 	enum class State { Claimed, Copying, Resident };
 
-	ChunkKey	key;
-	uint64_t	bytes;
-	char	   *memory;
-	cudaEvent_t copied;			/* recorded behind the copy */
-	State		state;
-	uint32_t	pins;
-	bool		used;			/* since the clock's hand last passed */
-	size_t		place;			/* on the clock */
+	CachedChunk(const ChunkKey &k, uint64_t b) : Kept(b, false), key(k) {}
+
+	const ChunkKey key;
+	char	   *memory = nullptr;
+	cudaEvent_t copied = nullptr;	/* recorded behind the copy */
+	State		state = State::Claimed;
+};
+
+struct CachedIndex final : Kept
+{
+	CachedIndex(const std::string &k, const JoinIndex &c) : Kept(c.bytes(), true), key(k), content(c) {}
+
+	const std::string key;
+	const JoinIndex content;
 };
 
 class Residency
@@ -92,6 +118,20 @@ public:
 	/* The job is done with these; those that it claimed have arrived. */
 	void		release(const std::vector<CachedChunk *> &pinned, const std::vector<CachedChunk *> &claimed);
 
+	/* The index of that key, pinned; nullptr: there is none. */
+	const CachedIndex *find_index(const std::string &key);
+	/* Its bytes, 0: there is none. Pins nothing. The caller holds lock(). */
+	uint64_t	index_bytes(const std::string &key) const;
+	/*
+	 * Working memory of the caller's, with which the device is done, becomes an index that the caller has pinned.
+	 * nullptr: there is one of that key already, and the memory is the caller's as before.
+	 */
+	const CachedIndex *keep_index(const std::string &key, const JoinIndex &content);
+	/* The job is done with these. */
+	void		release(const std::vector<const CachedIndex *> &pinned);
+	/* All that are not pinned go. */
+	void		forget_indexes(cudaStream_t stream);
+
 	/* Working memory; nullptr if there is no room, even after evicting. */
 	char	   *allocate(uint64_t bytes, cudaStream_t stream);
 	void		free(char *memory, uint64_t bytes, cudaStream_t stream);
@@ -104,11 +144,13 @@ public:
 
 private:
 	using Map = std::unordered_map<ChunkKey, std::unique_ptr<CachedChunk>, ChunkKeyHash>;
-	using Evicted = std::vector<std::unique_ptr<CachedChunk>>;
+	using Indexes = std::unordered_map<std::string, std::unique_ptr<CachedIndex>>;
+	using Evicted = std::vector<std::unique_ptr<Kept>>;
 
-	void		pin(CachedChunk *chunk);
-	void		unpin(CachedChunk *chunk);
-	std::unique_ptr<CachedChunk> take_out(CachedChunk *chunk);
+	void		pin(Kept *kept);
+	void		unpin(Kept *kept);
+	void		add_to_clock(Kept *kept);
+	std::unique_ptr<Kept> take_out(Kept *kept);
 	void		evict(uint64_t bytes, Evicted *evicted);
 	bool		make_room(uint64_t bytes, Evicted *evicted);
 	void		dispose(Evicted *evicted, cudaStream_t stream);
@@ -121,9 +163,11 @@ private:
 	std::mutex	mutex_;
 	std::condition_variable claims_;	/* a claimed chunk changed its state or went */
 	Map			chunks_;
-	std::vector<CachedChunk *> clock_;
+	Indexes		indexes_;
+	std::vector<Kept *> clock_;
 	size_t		hand_ = 0;
 	uint64_t	cached_ = 0;	/* bytes */
+	uint64_t	indexed_ = 0;	/* of these, of indexes */
 	uint64_t	pinned_ = 0;	/* of the cached ones */
 	uint64_t	working_ = 0;
 	uint64_t	expected_ = 0;	/* of columns that have not come yet */

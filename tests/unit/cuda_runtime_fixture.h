@@ -51,6 +51,7 @@ public:
 		header->magic = ARENA_MAGIC;
 		header->abi_version = ABI_VERSION;
 		header->size = ARENA_SIZE;
+		header->index_limit.store(ARENA_SIZE);
 		next = align_up(sizeof(ArenaHeader), 4096);
 	}
 
