@@ -136,6 +136,20 @@ megabytes(uint64 bytes)
 	return (bytes + (1024 * 1024 - 1)) / (1024 * 1024);
 }
 
+/* Of joins, in gpuvmd's memory and on its devices. */
+static char *
+index_sentence(const ArenaHeader *header, bool kept)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfo(&buf, "%u indexes of joins take " UINT64_FORMAT " of " UINT64_FORMAT " MB", kept ? header->indexes.load() : 0,
+					 megabytes(kept ? header->index_bytes.load() : 0), megabytes(header->index_limit.load()));
+	for (uint32 i = 0; i < live_devices(header); i++)
+		appendStringInfo(&buf, ", " UINT64_FORMAT " MB on cuda:%u", megabytes(header->devices[i].memory_indexes.load()), i);
+	return buf.data;
+}
+
 static void
 put_status(FunctionCallInfo fcinfo, const char *backend, bool loaded, const char *detail)
 {
@@ -189,9 +203,7 @@ gpuvm_status(PG_FUNCTION_ARGS)
 	put_status(fcinfo, "cpu", engine_status_sentence(sentence, sizeof(sentence)), sentence);
 
 	ready = header->index_limit.load() > 0 && header->engine_pid.load() != 0;
-	put_status(fcinfo, "indexes", ready,
-			   psprintf("%u indexes of joins take " UINT64_FORMAT " of " UINT64_FORMAT " MB", ready ? header->indexes.load() : 0,
-						megabytes(ready ? header->index_bytes.load() : 0), megabytes(header->index_limit.load())));
+	put_status(fcinfo, "indexes", ready, index_sentence(header, ready));
 
 	ready = refresher_sentence(sentence, sizeof(sentence));
 	put_status(fcinfo, "refresher", ready, sentence);

@@ -113,11 +113,11 @@ ALTER TABLE parts DETACH PARTITION parts_2;
 SELECT how('SELECT count(*), sum(p.w) FROM facts f JOIN parts p ON f.k = p.k');
 
 -- How much they take, and that there may be none.
-SELECT loaded, regexp_replace(detail, '\d+', 'n', 'g') FROM gpuvm.status() WHERE backend = 'indexes';
+SELECT loaded, regexp_replace(regexp_replace(detail, ', .*', ''), '\d+', 'n', 'g') FROM gpuvm.status() WHERE backend = 'indexes';
 CREATE FUNCTION wait_for_limit(no_memory bool) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. 200 LOOP
-		IF (SELECT detail ~ ' of 0 MB' FROM gpuvm.status() WHERE backend = 'indexes') = no_memory THEN
+		IF (SELECT detail ~ 'of 0 MB' FROM gpuvm.status() WHERE backend = 'indexes') = no_memory THEN
 			RETURN 'set';
 		END IF;
 		PERFORM pg_sleep(0.05);
@@ -137,4 +137,22 @@ SELECT how(:'q') ~ '^(used|made) d$' AS again;
 SELECT how(:'q');
 ALTER SYSTEM SET gpuvm.index_memory = -2;
 SET gpuvm.index_memory = 1;
+-- Those of tablets that are gone go, too: when a job comes along, within a second.
+CREATE FUNCTION number() RETURNS int LANGUAGE sql AS $$ SELECT substring(detail FROM '^\d+')::int FROM gpuvm.status() WHERE backend = 'indexes' $$;
+CREATE FUNCTION fewer_than(n int) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. 200 LOOP
+		PERFORM count(*) FROM facts;
+		IF number() < n THEN
+			RETURN true;
+		END IF;
+		PERFORM pg_sleep(0.05);
+	END LOOP;
+	RETURN false;
+END $$;
+SET gpuvm.device = cpu;
+SELECT how(:'q') ~ '^(used|made) d$' AS there;
+SELECT number() AS before \gset
+SELECT gpuvm.release('dims');
+SELECT fewer_than(:before);
 DROP SCHEMA join_indexes CASCADE;
