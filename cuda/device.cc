@@ -282,12 +282,12 @@ CudaDevice::prepare(uint64_t bytes)
 }
 
 void
-CudaDevice::forget_indexes()
+CudaDevice::tidy_indexes()
 {
 	if (status_->memory_indexes.load(std::memory_order_relaxed) == 0)
 		return;
 	use();
-	residency_->forget_indexes(keeping_);
+	residency_->forget_indexes(!keeps_indexes(), keeping_);
 }
 
 bool

@@ -117,7 +117,8 @@ public:
 
 	/* gpuvm.index_memory is not 0. */
 	bool		keeps_indexes() const { return index_limit_->load(std::memory_order_relaxed) != 0; }
-	void		forget_indexes();
+	/* Those that nobody will ask for go. */
+	void		tidy_indexes();
 
 	/* Makes room for a table's description of that size. */
 	void		make_table_room(Lane *lane, uint64_t bytes);

@@ -1,10 +1,19 @@
 /* join_index.cc: see join_index.h. */
 #include "join_index.h"
 
-#include "vm/join_index.h"
-
 namespace gpuvm {
 namespace cuda {
+
+std::vector<IndexTablet>
+index_tablets(const DeviceCursor &cursor)
+{
+	std::vector<IndexTablet> tablets;
+
+	for (uint32_t t = 0; t < cursor.ntablets; t++)
+		if (!cursor.tablets[t].skip)
+			tablets.push_back(IndexTablet{cursor.tablets[t].tablet, cursor.tablets[t].tablet->serial});
+	return tablets;
+}
 
 std::string
 index_key(const JoinLevel &level, const DeviceProgram &build, const DeviceCursor &cursor, Transfer transfer)

@@ -9,7 +9,7 @@
 
 #include "engine/device_abi.h"
 #include "join_table.h"
-#include "vm/join_split.h"
+#include "vm/join_index.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -31,6 +31,9 @@ struct JoinIndex
 
 	uint64_t	bytes() const { return pieces[0].bytes + pieces[1].bytes; }
 };
+
+/* The tablets that it is made of. */
+std::vector<IndexTablet> index_tablets(const DeviceCursor &cursor);
 
 /* What an index of these rows, read by this program, is known by on a device; empty: they make none. */
 std::string index_key(const JoinLevel &level, const DeviceProgram &build, const DeviceCursor &cursor, Transfer transfer);

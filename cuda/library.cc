@@ -511,8 +511,8 @@ CudaLibrary::housekeep()
 	try
 	{
 		for (std::unique_ptr<CudaDevice> &device : devices_)
-			if (device->ready() && !device->keeps_indexes())
-				device->forget_indexes();
+			if (device->ready())
+				device->tidy_indexes();
 	}
 	catch (const CudaFailure &failure)
 	{

@@ -345,9 +345,9 @@ Residency::index_bytes(const std::string &key) const
 }
 
 const CachedIndex *
-Residency::keep_index(const std::string &key, const JoinIndex &content)
+Residency::keep_index(const std::string &key, const JoinIndex &content, const std::vector<IndexTablet> &tablets)
 {
-	auto		owned = std::make_unique<CachedIndex>(key, content);
+	auto		owned = std::make_unique<CachedIndex>(key, content, tablets);
 	CachedIndex *index = owned.get();
 	std::lock_guard<std::mutex> guard(mutex_);
 
@@ -376,7 +376,7 @@ Residency::release(const std::vector<const CachedIndex *> &pinned)
 }
 
 void
-Residency::forget_indexes(cudaStream_t stream)
+Residency::forget_indexes(bool all, cudaStream_t stream)
 {
 	Evicted		evicted;
 
@@ -385,7 +385,7 @@ Residency::forget_indexes(cudaStream_t stream)
 		std::vector<Kept *> idle;
 
 		for (const auto &[key, index] : indexes_)
-			if (index->pins == 0)
+			if (index->pins == 0 && (all || index->gone()))
 				idle.push_back(index.get());
 		evicted.reserve(idle.size());
 		for (Kept *index : idle)

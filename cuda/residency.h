@@ -18,7 +18,7 @@
  *
  * A job pins the chunks and indexes that it uses until the device is done with them; what is
  * not pinned is evicted when room is needed, by clock: what was used
- * since the hand last passed gets another round. So go columns and indexes of tablets that are no more.
+ * since the hand last passed gets another round. So go columns of tablets that are no more; their indexes go when somebody looks.
  *
  * One mutex guards all of it; nobody calls CUDA or locks anything else under it.
  * Memory comes from CUDA's pool, in the order of the caller's stream. What is
@@ -29,6 +29,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -85,10 +86,14 @@ struct CachedChunk final : Kept
 
 struct CachedIndex final : Kept
 {
-	CachedIndex(const std::string &k, const JoinIndex &c) : Kept(c.bytes(), true), key(k), content(c) {}
+	CachedIndex(const std::string &k, const JoinIndex &c, const std::vector<IndexTablet> &t)
+		: Kept(c.bytes(), true), key(k), content(c), tablets(t) {}
+
+	bool gone() const { return std::any_of(tablets.begin(), tablets.end(), [](const IndexTablet &of) { return of.gone(); }); }
 
 	const std::string key;
 	const JoinIndex content;
+	const std::vector<IndexTablet> tablets;
 };
 
 class Residency
@@ -126,11 +131,11 @@ public:
 	 * Working memory of the caller's, with which the device is done, becomes an index that the caller has pinned.
 	 * nullptr: there is one of that key already, and the memory is the caller's as before.
 	 */
-	const CachedIndex *keep_index(const std::string &key, const JoinIndex &content);
+	const CachedIndex *keep_index(const std::string &key, const JoinIndex &content, const std::vector<IndexTablet> &tablets);
 	/* The job is done with these. */
 	void		release(const std::vector<const CachedIndex *> &pinned);
-	/* All that are not pinned go. */
-	void		forget_indexes(cudaStream_t stream);
+	/* Those of tablets that are gone go, or `all`, but for those that are pinned. */
+	void		forget_indexes(bool all, cudaStream_t stream);
 
 	/* Working memory; nullptr if there is no room, even after evicting. */
 	char	   *allocate(uint64_t bytes, cudaStream_t stream);

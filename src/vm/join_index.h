@@ -8,9 +8,26 @@
 
 #include <string>
 
+#include "tablet/format.h"
 #include "vm/join_split.h"
 
 namespace gpuvm {
+
+/* A tablet of an index. */
+struct IndexTablet
+{
+	const TabletHeader *tablet;
+	uint64_t	serial;
+
+	/*
+	 * No version of a table has it: it will not be asked for again. Backends count its versions; where it lay may be
+	 * anything by now, but not a tablet of the same serial.
+	 */
+	bool gone() const
+	{
+		return __atomic_load_n(&tablet->serial, __ATOMIC_RELAXED) != serial || __atomic_load_n(&tablet->refs, __ATOMIC_RELAXED) == 0;
+	}
+};
 
 /*
  * Is the level's inner side an index, as far as its build program tells? Every row must come out, whatever parameters, maps and patterns

@@ -366,6 +366,52 @@ TEST_F(CudaJoinIndex, SwitchedOff)
 	expect_made(expect_join(program, {outer, inner}));
 }
 
+/* A refresh has made one of its tablets anew. */
+TEST_F(CudaJoinIndex, TabletsThatAreGone)
+{
+	const Table a = three_columns({1500}, 60, 1), b = three_columns({300, 200}, 50, 3);
+	const SealedProgram program = make_program(Shape());
+	std::vector<StoredTable> inner;
+
+	open();
+
+	const StoredTable outer = arena.store(a);
+
+	for (int i = 0; i < 3; i++)
+	{
+		inner.push_back(arena.store(b));
+		expect_made(expect_join(program, {outer, inner.back()}));
+	}
+
+	const uint64_t all = status().memory_indexes.load();
+
+	library->housekeep();
+	EXPECT_EQ(status().memory_indexes.load(), all);
+	/* no version has it; another tablet lies there */
+	const_cast<TabletHeader *>(inner[0].tablets[1].tablet)->refs = 0;
+	const_cast<TabletHeader *>(inner[1].tablets[0].tablet)->serial = arena.serial++;
+	library->housekeep();
+	EXPECT_EQ(status().memory_indexes.load(), all / 3);
+	expect_used(expect_join(program, {outer, inner[2]}));
+	expect_made(expect_join(program, {outer, inner[1]}));
+
+	/* in use it stays, however it is asked for now */
+	Ways		ways;
+	uint64_t	while_used = 0;
+
+	ways.tell = [&](FakeIo *io) {
+		io->when_asked = [&] {
+			const_cast<TabletHeader *>(inner[2].tablets[0].tablet)->refs = 0;
+			library->housekeep();
+			while_used = std::max(while_used, status().memory_indexes.load());
+		};
+	};
+	expect_used(expect_join(program, {outer, inner[2]}, ways));
+	EXPECT_EQ(while_used, all / 3 * 2);
+	library->housekeep();
+	EXPECT_EQ(status().memory_indexes.load(), all / 3);
+}
+
 /* Of two cursors of one table the second finds what the first has built. */
 TEST_F(CudaJoinIndex, OneTableTwice)
 {

@@ -77,6 +77,7 @@ public:
 			char	   *at = get(table.tablets[t]->size);
 
 			memcpy(at, table.tablets[t].get(), table.tablets[t]->size);
+			reinterpret_cast<TabletHeader *>(at)->refs = 1;
 			reinterpret_cast<TabletHeader *>(at)->serial = unnamed != 0 && t % unnamed == 0 ? 0 : serial++;
 			stored.tablets.push_back(DeviceTabletRef{reinterpret_cast<TabletHeader *>(at), false});
 		}
