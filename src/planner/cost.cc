@@ -30,6 +30,7 @@ constexpr double STARTUP_US = 60.0;
 constexpr double OP_US = 0.0002;
 /* Looking at a text. */
 constexpr double TEXT_US = 0.01;
+constexpr double TEXT_KEY_US = 0.03;	/* 10 ns of few different values, 50 of many */
 constexpr double DEVICE_TEXT_US = 0.0006;
 /* On a GPU that keeps the columns: launches and the wait for them, and the operations. */
 constexpr double DEVICE_STARTUP_US = 50.0;
@@ -127,14 +128,14 @@ cost_ranks(double entries)
 	return entries * (MAP_ENTRY_US * cost_of_us() + cpu_operator_cost + std::log2(entries + 1) * ORDER_OPERATORS * cpu_operator_cost);
 }
 
-/* How many operations look at texts. */
+/* How many such operations there are. */
 static int
-count_matches(const Program *program)
+count_ops(const Program *program, Opcode opcode)
 {
 	int			n = 0;
 
 	for (int i = 0; i < program->nops; i++)
-		n += program->ops()[i].opcode == Opcode::TextMatch || program->ops()[i].opcode == Opcode::TextKey;
+		n += program->ops()[i].opcode == opcode;
 	return n;
 }
 
@@ -168,8 +169,10 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				us += lanes * (op_us < OP_US ? 0 : op_us);
 				break;
 			case Opcode::TextMatch:
-			case Opcode::TextKey:
 				us += lanes * TEXT_US;
+				break;
+			case Opcode::TextKey:
+				us += lanes * TEXT_KEY_US;
 				break;
 			case Opcode::HashOpen:
 				sorted[op.p1] = op.p3 != 0;
@@ -236,8 +239,9 @@ cost_program(Path *path, const Program *program, const ProgramRows &rows, double
 	double		unit = cost_of_us();
 	double		ops = rows.scanned[0] * program->nops;
 	double		build = 0;
-	double		texts = program->ncursors > 1 ? 0 : rows.scanned[0] * count_matches(program);
-	double		run = program->ncursors > 1 ? join_us(program, rows, &build) : ops * OP_US + texts * TEXT_US;
+	double		texts = program->ncursors > 1 ? 0 : rows.scanned[0] * count_ops(program, Opcode::TextMatch);
+	double		keys = program->ncursors > 1 ? 0 : rows.scanned[0] * count_ops(program, Opcode::TextKey);
+	double		run = program->ncursors > 1 ? join_us(program, rows, &build) : ops * OP_US + texts * TEXT_US + keys * TEXT_KEY_US;
 
 	/* gpuvmd takes the better of both. */
 	if (device_ready() && for_device(program))

@@ -11,6 +11,7 @@ namespace {
 constexpr int TAG_SHIFT = 48;	/* references are below (VARIABLE_MAX_REFERENCE) */
 constexpr uint64_t REFERENCE = VARIABLE_MAX_REFERENCE;
 constexpr uint32_t FEW = 64;	/* lanes whose memory is asked for at a time */
+constexpr uint64_t FIRST_SLOTS = 1 << 16, GROWTH = 8, LINE_SLOTS = 8;
 
 uint64_t
 load64(const unsigned char *at)
@@ -54,86 +55,109 @@ hash_value(const TextValue &value)
 TextKeys::TextKeys(const Program *program, const char *arena, uint64_t bytes, uint64_t values, uint64_t hash_mask)
 	: arena_(reinterpret_cast<const unsigned char *>(arena)), bytes_(bytes), hash_mask_(hash_mask)
 {
-	uint64_t	slots = 64;
+	uint64_t	most = 64;
 
 	/* a third is empty, whatever comes */
-	while (slots / 3 * 2 < values)
-		slots *= 2;
+	while (most / 3 * 2 < values)
+		most *= 2;
 	for (int i = 0; i < program->nops; i++)
 	{
 		const Op   &op = program->ops()[i];
 
-		if (op.opcode == Opcode::TextKey &&
-			std::none_of(tables_.begin(), tables_.end(), [&](const Table &table) { return table.attlen == op.p3; }))
-			tables_.push_back(Table{op.p3, slots - 1, Pages(slots * sizeof(uint64_t), true)});
+		if (op.opcode != Opcode::TextKey ||
+			std::any_of(tables_.begin(), tables_.end(), [&](const Table &table) { return table.attlen == op.p3; }))
+			continue;
+		tables_.push_back(Table{op.p3, {}});
+		for (uint64_t slots = std::min(FIRST_SLOTS, most);; slots = std::min(slots * GROWTH, most))
+		{
+			tables_.back().levels.push_back(Level{slots - 1, Pages(slots * sizeof(uint64_t), slots * sizeof(uint64_t) >= HUGE_PAGE)});
+			if (slots == most)
+				break;
+		}
 	}
 }
 
 /* No value is nearer to the arena's end than what may be read behind it. */
 bool
-TextKeys::value_at(int64_t reference, int attlen, TextValue *value) const
+TextKeys::value_at(uint64_t reference, int attlen, TextValue *value) const
 {
-	const uint64_t at = static_cast<uint64_t>(reference);
-
-	return at != 0 && at <= REFERENCE && at < bytes_ && bytes_ - at > VARIABLE_SLACK &&
-		text_value(arena_ + at, bytes_ - at - VARIABLE_SLACK, attlen, value);
+	return reference != 0 && reference <= REFERENCE && reference < bytes_ && bytes_ - reference > VARIABLE_SLACK &&
+		text_value(arena_ + reference, bytes_ - reference - VARIABLE_SLACK, attlen, value);
 }
 
-/* What was found first; 0 where all slots are taken, which only references that are none can lead to. */
-int64_t
-TextKeys::find_one(const Table &table, uint64_t reference, const TextValue &value, uint64_t hash) const
+/* What was found first, in so many slots of a level; 0 where others have them all. */
+uint64_t
+TextKeys::find_in(const Level &level, int attlen, const Wanted &wanted, uint64_t nslots) const
 {
-	const uint64_t mine = (hash >> TAG_SHIFT << TAG_SHIFT) | reference;
+	const uint64_t mine = (wanted.hash >> TAG_SHIFT << TAG_SHIFT) | wanted.reference, line = wanted.hash & level.mask & ~(LINE_SLOTS - 1);
 
-	for (uint64_t i = 0; i <= table.mask; i++)
+	for (uint64_t i = 0; i < nslots; i++)
 	{
-		std::atomic<uint64_t> &slot = table.slots()[(hash + i) & table.mask];
+		/* a line is begun anywhere */
+		const uint64_t at = i < LINE_SLOTS ? line + (wanted.hash + i) % LINE_SLOTS : (line + i) & level.mask;
+		std::atomic<uint64_t> &slot = level.slots()[at];
 		uint64_t	taken = slot.load(std::memory_order_relaxed);
 		TextValue	other;
 
 		/* the values themselves were there before the job, so a slot's content is all that there is to be seen */
 		if (taken == 0 && slot.compare_exchange_strong(taken, mine, std::memory_order_relaxed))
-			return static_cast<int64_t>(reference);
+			return wanted.reference;
 		if (taken == mine)
-			return static_cast<int64_t>(reference);
-		if ((taken ^ mine) >> TAG_SHIFT == 0 && value_at(static_cast<int64_t>(taken & REFERENCE), table.attlen, &other) &&
-			other.len == value.len && memcmp(other.bytes, value.bytes, value.len) == 0)
-			return static_cast<int64_t>(taken & REFERENCE);
+			return wanted.reference;
+		if ((taken ^ mine) >> TAG_SHIFT == 0 && value_at(taken & REFERENCE, attlen, &other) &&
+			other.len == wanted.value.len && memcmp(other.bytes, wanted.value.bytes, other.len) == 0)
+			return taken & REFERENCE;
 	}
 	return 0;
 }
 
-/* Each step's memory is asked for a step before it is read: the images', then the slots', then that of what the slots refer to. */
+/* Memory is asked for a step before it is read: the images', then in each level the slots', and that of what the first of them refers to. */
 bool
 TextKeys::find_few(const Table &table, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys) const
 {
-	TextValue	values[FEW];
-	uint64_t	hashes[FEW];
+	Wanted		wanted[FEW];
+	uint8_t		left[FEW];
+	uint32_t	nleft = n;
 
 	for (uint32_t k = 0; k < n; k++)
 		if (static_cast<uint64_t>(references[lanes[k]]) < bytes_)
 			__builtin_prefetch(arena_ + references[lanes[k]]);
 	for (uint32_t k = 0; k < n; k++)
 	{
-		if (!value_at(references[lanes[k]], table.attlen, &values[k]))
+		wanted[k].reference = static_cast<uint64_t>(references[lanes[k]]);
+		left[k] = static_cast<uint8_t>(k);
+		if (!value_at(wanted[k].reference, table.attlen, &wanted[k].value))
 			return false;
-		hashes[k] = hash_value(values[k]) & hash_mask_;
-		__builtin_prefetch(&table.slots()[hashes[k] & table.mask]);
+		wanted[k].hash = hash_value(wanted[k].value) & hash_mask_;
 	}
-	for (uint32_t k = 0; k < n; k++)
+	for (const Level &level : table.levels)
 	{
-		const uint64_t taken = table.slots()[hashes[k] & table.mask].load(std::memory_order_relaxed);
+		const bool	last = &level == &table.levels.back();
+		uint32_t	to = 0;
 
-		if ((taken ^ hashes[k]) >> TAG_SHIFT == 0)
-			__builtin_prefetch(arena_ + (taken & REFERENCE));
+		for (uint32_t i = 0; i < nleft; i++)
+			__builtin_prefetch(&level.slots()[wanted[left[i]].hash & level.mask]);
+		for (uint32_t i = 0; i < nleft; i++)
+		{
+			const uint64_t hash = wanted[left[i]].hash, taken = level.slots()[hash & level.mask].load(std::memory_order_relaxed);
+
+			if ((taken ^ hash) >> TAG_SHIFT == 0)
+				__builtin_prefetch(arena_ + (taken & REFERENCE));
+		}
+		for (uint32_t i = 0; i < nleft; i++)
+		{
+			const uint8_t k = left[i];
+			const uint64_t found = find_in(level, table.attlen, wanted[k], last ? level.mask + 1 : LINE_SLOTS);
+
+			keys[lanes[k]] = static_cast<int64_t>(found);
+			if (found == 0)
+				left[to++] = k;
+		}
+		nleft = to;
+		if (nleft == 0)
+			return true;
 	}
-	for (uint32_t k = 0; k < n; k++)
-	{
-		keys[lanes[k]] = find_one(table, static_cast<uint64_t>(references[lanes[k]]), values[k], hashes[k]);
-		if (keys[lanes[k]] == 0)
-			return false;
-	}
-	return true;
+	return false;				/* all slots are taken, which only references that are none can lead to */
 }
 
 bool

@@ -6,6 +6,10 @@
  * of those with the same bytes lies, which is a reference itself: whoever gets it can read the value. A hash only says
  * where to look: before two values are taken for the same one their bytes are compared, so a bad hash costs time, but
  * never an answer. All threads of a job share the table, without a lock: a slot is taken once and never changes.
+ *
+ * How many different values come is not known, so the table has levels, each of eight times as many slots as the one before,
+ * whose memory is taken as used. In each but the last a value may have one of a cache line's slots; where others have all
+ * of them it belongs in the next level. As slots are never given up, everybody finds a value on the same way.
  */
 #ifndef GPUVM_VM_CPU_TEXT_KEYS_H
 #define GPUVM_VM_CPU_TEXT_KEYS_H
@@ -36,10 +40,8 @@ public:
 	bool		find(int attlen, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys);
 
 private:
-	/* The values of one kind: varlenas, or those of one fixed length. */
-	struct Table
+	struct Level
 	{
-		int			attlen;
 		uint64_t	mask;
 		Pages		memory;
 
@@ -47,9 +49,24 @@ private:
 		std::atomic<uint64_t> *slots() const { return memory.as<std::atomic<uint64_t>>(); }
 	};
 
-	bool		value_at(int64_t reference, int attlen, TextValue *value) const;
+	/* The values of one kind: varlenas, or those of one fixed length. */
+	struct Table
+	{
+		int			attlen;
+		std::vector<Level> levels;
+	};
+
+	/* What is looked for. */
+	struct Wanted
+	{
+		uint64_t	reference;
+		uint64_t	hash;
+		TextValue	value;
+	};
+
+	bool		value_at(uint64_t reference, int attlen, TextValue *value) const;
 	bool		find_few(const Table &table, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys) const;
-	int64_t		find_one(const Table &table, uint64_t reference, const TextValue &value, uint64_t hash) const;
+	uint64_t	find_in(const Level &level, int attlen, const Wanted &wanted, uint64_t nslots) const;
 
 	const unsigned char *arena_;
 	uint64_t	bytes_;

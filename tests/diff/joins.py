@@ -7,14 +7,14 @@ the negation of one of these.
 """
 from expressions import COMPARISONS
 from tables import FLOATS, INTS, TIMES
-from typed import generator
+from typed import VARIABLE_KEYS, generator
 
 KINDS = ("JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "CROSS JOIN", "FULL JOIN")
 SUBLINKS = ("EXISTS",) * 8 + ("NOT EXISTS",) * 8 + ("IN",) * 5 + ("NOT IN",)
 # Both sides of an equality: of a type each, possibly of different widths.
 KEY_FAMILIES = (INTS, INTS, INTS, FLOATS, FLOATS, ("bool",), ("date",), ("timestamp",), ("timestamptz",), ("date", "timestamp"))
 TYPED_KEYS = (("numeric",), ("text",), ("numeric",), ("d_mood",), ("uuid",), ("time",), ("bpchar",), ("text",), ("text",))
-BY_BYTES = ("text", "name")
+BY_BYTES = ("text", "name") + VARIABLE_KEYS
 # Both sides of a comparison that makes a range.
 RANGE_FAMILIES = (INTS, INTS, FLOATS, ("date", "timestamp"), ("timestamptz",))
 # How many rows each of n relations may have.
@@ -78,6 +78,8 @@ class Joins:
         if not pairs:
             return None
         n, m, c = rng.choice(pairs)
+        if c.type in VARIABLE_KEYS:
+            return f"{n} {rng.choice(('=',) * 5 + ('IS NOT DISTINCT FROM', '<>'))} {m}"
         if c.type == "text" and rng.random() < 0.25:
             n, m = rng.sample((a.g.fill(rng.choice(("upper({x})", "left({x}, {n})", "coalesce({x}, {c})", "{x} || 'y'")), n, c), m), 2)
         return rng.choice((f"{n} = {m}",) * 4 + (f"coalesce({n}, {m}) = {m}", f"{n} IS NOT DISTINCT FROM {m}", f"{n} IN ({m}, {a.g.meeting(c)})", f"{n} {rng.choice(COMPARISONS)} {m}"))

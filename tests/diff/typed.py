@@ -61,6 +61,7 @@ PLAIN_VALUES = {	# other results of a value, compared as text
     "timetz": ("extract(hour FROM {x})",), "oid": ("({x})::int8",), "d_mood": ("({x} = 'ok')",), "uuid": ("({x})",),
 }
 ORDERED_TYPES = ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "varbit", "time", "money", "oid", "int4[]", "jsonb")
+VARIABLE_KEYS = ("variable text", "variable bpchar", "variable bytea", "variable uuid")
 HAVE_EXTREMES = ("numeric", "text", "bpchar", "d_mood", "inet", "interval", "time", "timetz", "money", "oid", "cidr")
 
 
@@ -365,6 +366,8 @@ class TypedGenerator(Generator):
             same = [n for n, o in self.typed((c.type,)) if o.collation == c.collation and n != name]
             if same:
                 other, form = rng.choice(same), rng.random()
+                if c.type in VARIABLE_KEYS:
+                    return Expr(f"({name} {rng.choice(('=', '<>', 'IS DISTINCT FROM', 'IS NOT DISTINCT FROM'))} {other})", "bool")
                 if form < 0.6:
                     return Expr(f"({name} {rng.choice(COMPARISONS)} {other})", "bool")
                 return Expr(self.fill("(" + rng.choice((f"{name} IS {rng.choice(('', 'NOT '))}DISTINCT FROM {other}", f"{name} IN ({other}, {{c}})", f"coalesce({name}, {other}) = {{c}}", f"nullif({name}, {other}) IS NULL",
@@ -378,7 +381,7 @@ class TypedGenerator(Generator):
         rng = self.rng
         kind = rng.choice(("column", "column", "column", "text", "numeric", "extract", "base"))
         if kind == "column":
-            found = [n for n, c in self.typed(ORDERED_TYPES + ("bit",)) if c.keyable]
+            found = [n for n, c in self.typed(ORDERED_TYPES + ("bit",) + VARIABLE_KEYS) if c.keyable]
             if found:
                 return rng.choice(found)
         if kind == "text":

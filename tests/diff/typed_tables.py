@@ -211,13 +211,13 @@ def variable(rng, name, rows):
     """Values of any length, and of types that have no other form."""
     m = TypedMaker(rng, name, rows)
     words = LOW + MIDDLE[::20] + LONGER
-    m.unlike("y_text", "variable text", "text", words, cast="text", keyable=False)
-    m.unlike("y_words", "variable text", "text", LOW + MIDDLE, nulls=0, cast="text", keyable=False)
-    m.unlike("y_c", "variable text", 'text COLLATE "C"', words, cast="text", collation="C", keyable=False)
-    m.choice("y_varchar", "variable text", tuple(v[:20] for v in LOW), "varchar(20)", cast="varchar", keyable=False)
-    m.choice("y_blank", "variable bpchar", tuple(v[:10].rstrip(" ") for v in LOW), "char(10)", cast="bpchar", keyable=False)
-    m.choice("y_bytes", "variable bytea", BYTES, cast="bytea", declared="bytea", keyable=False)
-    m.choice("y_uuid", "variable uuid", UUIDS, cast="uuid", declared="uuid", keyable=False)
+    m.unlike("y_text", "variable text", "text", words, cast="text")
+    m.unlike("y_words", "variable text", "text", LOW + MIDDLE, nulls=0, cast="text")
+    m.unlike("y_c", "variable text", 'text COLLATE "C"', words, cast="text", collation="C")
+    m.choice("y_varchar", "variable text", tuple(v[:20] for v in LOW), "varchar(20)", cast="varchar")
+    m.choice("y_blank", "variable bpchar", tuple(v[:10].rstrip(" ") for v in LOW), "char(10)", cast="bpchar")
+    m.choice("y_bytes", "variable bytea", BYTES, cast="bytea", declared="bytea")
+    m.choice("y_uuid", "variable uuid", UUIDS, cast="uuid", declared="uuid")
     for name_, type, pool in (("y_json", "json", JSONS), ("y_jsonb", "jsonb", JSONS), ("y_words_array", "text[]", WORDS), ("y_inet", "inet", INETS), ("y_box", "box", BOXES), ("y_pair", "d_pair", COMPOSITES),
                               ("y_misfit", "numeric", MISFITS), ("y_range", "int8range", RANGES), ("y_name", "name", tuple(v[:15] for v in LOW[:20]))):
         m.choice(name_, "variable", pool, type, cast=type, keyable=False)
@@ -233,9 +233,9 @@ def huge(rng, name, rows):
     """A megabyte a value, less, and none."""
     m = TypedMaker(rng, name, rows)
     noise = random.Random(f"{name}:noise")
-    m.unlike("y_huge", "variable text", "text", ("", "y" * 1000000, "1MB " * 262144, "short", bytes(noise.randrange(97, 123) for _ in range(100000)).decode(), "ä" * 40000 + "b"), cast="text", keyable=False)
-    m.unlike("y_main", "variable text", "text", LONGER, cast="text", keyable=False)
-    m.choice("y_bytes", "variable bytea", BYTES + ("\\x" + "61" * 100000,), declared="bytea", cast="bytea", keyable=False)
+    m.unlike("y_huge", "variable text", "text", ("", "y" * 1000000, "1MB " * 262144, "short", bytes(noise.randrange(97, 123) for _ in range(100000)).decode(), "ä" * 40000 + "b"), cast="text")
+    m.unlike("y_main", "variable text", "text", LONGER, cast="text")
+    m.choice("y_bytes", "variable bytea", BYTES + ("\\x" + "61" * 100000,), declared="bytea", cast="bytea")
     m.base("int4")
     return m.table([m.create(), f"ALTER TABLE {name} ALTER y_huge SET STORAGE EXTERNAL, ALTER y_main SET STORAGE MAIN", *m.vary(), m.copy(0, rows)], rows)
 
@@ -287,7 +287,7 @@ def partitioned_types(rng, name, rows):
     m.choice("o_uuid", "uuid", UUIDS)
     m.choice("c_one", "bpchar", ("a", "b", "A", ""), "char(1)")
     m.growing("t_new", "text", 40, 400)
-    m.unlike("y_text", "variable text", "text", LOW + LONGER[:4], cast="text", keyable=False)
+    m.unlike("y_text", "variable text", "text", LOW + LONGER[:4], cast="text")
     m.base("int4", "timestamp", "timestamptz")
     leaves = [f"{name}_{i}" for i in range(3)]
     setup = [m.create().replace(" WITH (autovacuum_enabled = off)", " PARTITION BY RANGE (id)")]

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <thread>
 
 #include "tablet/build.h"
@@ -239,6 +240,37 @@ TEST(VmTextKey, Threads)
 		EXPECT_EQ(text_at(found[0][i]), table.columns[0].texts[i]);
 		for (const std::vector<int64_t> &others : found)
 			ASSERT_EQ(others[i], found[0][i]);
+	}
+}
+
+/* More than the first levels of the table hold; each value twice, the second time by another thread at the same time. */
+TEST(VmTextKey, Levels)
+{
+	std::vector<std::string> texts;
+
+	for (int i = 0; i < 600000; i++)
+		texts.push_back("a value with the number " + std::to_string(i % 300000));
+
+	const Table table = table_of(texts, 600000);
+	const SealedProgram program = group_program(-1);
+	TextKeys	keys(program.get(), ARENA, ARENA_BYTES, 3000000);
+	const std::vector<int64_t> references = references_of(table);
+	std::vector<int64_t> found(references.size());
+	std::vector<uint16_t> lanes(1000);
+	std::vector<std::thread> threads;
+
+	std::iota(lanes.begin(), lanes.end(), 0);
+	for (size_t first : {0, 300000})
+		threads.emplace_back([&, first] {
+			for (size_t at = first; at < first + 300000; at += 1000)
+				EXPECT_TRUE(keys.find(-1, references.data() + at, lanes.data(), 1000, found.data() + at));
+		});
+	for (std::thread &thread : threads)
+		thread.join();
+	for (size_t i = 0; i < 300000; i++)
+	{
+		ASSERT_EQ(found[i], found[i + 300000]);
+		ASSERT_TRUE(found[i] == references[i] || found[i] == references[i + 300000]);
 	}
 }
 
