@@ -51,7 +51,7 @@ look_walker(Node *node, void *context)
 		Query	   *query = (Query *) node;
 
 		look->locks |= query->rowMarks != NIL;
-		look->rewritable |= query->setOperations != nullptr && is_rewritable_setop(query->setOperations);
+		look->rewritable |= query->setOperations != nullptr && (is_rewritable_setop(query->setOperations) || is_rewritable_union(query));
 		foreach(lc, query->cteList)
 			look->rewritable |= is_inlinable_cte(lfirst_node(CommonTableExpr, lc));
 		if (query->hasSubLinks)
@@ -229,7 +229,7 @@ rewrite_level(Query *query, Rewriting *rewriting)
 	if (rewriting->way == Rewrite::Inlined)
 		rewriting->inlined |= rewrite_ctes(query);
 	if (query->setOperations != nullptr)
-		rewriting->any |= rewrite_setop(query);
+		rewriting->any |= rewrite_setop(query) || rewrite_union(query);
 	if (!may_rewrite(query))
 		return;
 	quals = list_concat(conjuncts(query->jointree->quals), hoist_conditions((Node *) query->jointree));

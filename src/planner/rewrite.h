@@ -70,6 +70,13 @@ SortGroupClause *group_by(TargetEntry *entry, Index ref);
 bool		rewrite_setop(Query *query);
 bool		is_rewritable_setop(const Node *node);
 
+/* rewrite_setop.cc: only different rows are wanted, by the keys of ORDER BY first, as the parser has it. */
+void		add_distinct(Query *query);
+
+/* rewrite_union.cc: UNION below ORDER BY as one whose arms are sorted; was it that? Only these are looked at: */
+bool		rewrite_union(Query *query);
+bool		is_rewritable_union(const Query *query);
+
 /* rewrite_cte.cc: CTEs of the query become subqueries; were there any? Only these are looked at: */
 bool		rewrite_ctes(Query *query);
 bool		is_inlinable_cte(const CommonTableExpr *cte);

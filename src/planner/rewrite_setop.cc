@@ -113,8 +113,7 @@ membership(const SetOperationStmt *set, Query *arm, List *quals)
 	return set->op == SETOP_INTERSECT ? (Node *) exists : (Node *) make_notclause((Expr *) exists);
 }
 
-/* Different rows: by the keys of ORDER BY first, as the parser has it. */
-static void
+void
 add_distinct(Query *query)
 {
 	Index		ref = 0;

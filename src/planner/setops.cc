@@ -29,6 +29,9 @@ namespace gpuvm {
 /* What PostgreSQL takes for a row that comes out of an arm, in microseconds: to pass it on, hash it, and compare it. */
 constexpr double ROW_US = 0.25;
 
+/* And what a group takes to be handed out more than a row does. */
+constexpr double GROUP_US = 0.1;
+
 /* -- which arms ---------------------------------------------------------------------------- */
 
 /* An arm of the set operation, or one below it: do its duplicates not matter, as little as those of the operation's result? */
@@ -61,9 +64,8 @@ reads_imported_table(const Query *query)
 	return false;
 }
 
-/* Rows of imported tables, with the columns that the set operation compares? */
-static bool
-can_be_distinct(Query *arm, const SetOperationStmt *set)
+bool
+can_be_distinct_arm(Query *arm, const SetOperationStmt *set)
 {
 	ListCell   *lc;
 
@@ -105,7 +107,7 @@ mark_arms(Query *query, Node *node, const SetOperationStmt *above, bool ignored)
 		Query	   *arm = rt_fetch(((RangeTblRef *) node)->rtindex, query->rtable)->subquery;
 		ListCell   *lc;
 
-		if (!can_be_distinct(arm, above))
+		if (!can_be_distinct_arm(arm, above))
 			return;
 		foreach(lc, arm->targetList)
 			arm->distinctClause = lappend(arm->distinctClause, group_by(lfirst_node(TargetEntry, lc), foreach_current_index(lc) + 1));
@@ -160,7 +162,7 @@ is_distinct_arm(PlannerInfo *root, const Node *node, const Query *arm, bool igno
 
 /* The least that the rows take to get out and through the set operation; infinite: there are no such paths. */
 static double
-least_cost_above(const RelOptInfo *rel)
+least_cost_above(const RelOptInfo *rel, double row_us)
 {
 	double		least = std::numeric_limits<double>::infinity();
 	ListCell   *lc;
@@ -170,7 +172,7 @@ least_cost_above(const RelOptInfo *rel)
 		const Path *path = static_cast<const Path *>(lfirst(lc));
 
 		if (path->param_info == nullptr)
-			least = Min(least, path->total_cost + path->rows * ROW_US * cost_of_us());
+			least = Min(least, path->total_cost + path->rows * (ROW_US + row_us) * cost_of_us());
 	}
 	return least;
 }
@@ -187,7 +189,7 @@ choose_arm_paths(PlannerInfo *root, RelOptInfo *all_rel, RelOptInfo *distinct_re
 		return;
 	foreach(lc, distinct_rel->pathlist)
 		ours = ours || is_gpuvm_path(static_cast<const Path *>(lfirst(lc)));
-	if ((ours && setting_force) || least_cost_above(distinct_rel) <= least_cost_above(all_rel))
+	if ((ours && setting_force) || least_cost_above(distinct_rel, GROUP_US) <= least_cost_above(all_rel, 0))
 		return;
 	distinct_rel->pathlist = list_copy(all_rel->pathlist);
 	distinct_rel->partial_pathlist = list_copy(all_rel->partial_pathlist);

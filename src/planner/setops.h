@@ -5,15 +5,19 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 }
 
 namespace gpuvm {
 
-/* Before the query is planned: arms whose duplicates do not matter get a DISTINCT, at all query levels; */
+/* Before the query is planned: arms whose duplicates do not matter get a DISTINCT, at all query levels. Can this one: */
 void		make_arms_distinct(Query *parse);
 
-/* and when such an arm has all its paths of different rows: if there is none worth it, those of all rows are taken. */
+/* has it rows of imported tables, with the columns that the set operation compares? */
+bool		can_be_distinct_arm(Query *arm, const SetOperationStmt *set);
+
+/* And when such an arm has all its paths of different rows: if there is none worth it, those of all rows are taken. */
 void		choose_arm_paths(PlannerInfo *root, RelOptInfo *all_rel, RelOptInfo *distinct_rel);
 
 }  // namespace gpuvm

@@ -132,6 +132,22 @@ INSERT INTO queries (query) VALUES
 	('(SELECT k FROM t UNION SELECT k FROM v) EXCEPT SELECT k FROM u'),
 	('(SELECT k FROM t LIMIT 100000) EXCEPT SELECT k FROM u');
 SELECT * FROM asked();
+-- UNION below ORDER BY: sorted arms are merged.
+INSERT INTO queries (query) VALUES
+	('SELECT k, c FROM t UNION SELECT k, c FROM u ORDER BY c DESC, k LIMIT 20'),
+	('SELECT k FROM t UNION (SELECT g FROM u UNION ALL SELECT k FROM v) ORDER BY k NULLS FIRST'),
+	('SELECT g, h, d FROM t UNION SELECT g, h, d FROM u ORDER BY 2 DESC NULLS LAST, 3'),
+	('SELECT k FROM t UNION SELECT k FROM away UNION SELECT 3 ORDER BY 1 OFFSET 5 LIMIT 4'),
+	('SELECT t.k, max(u.n) AS m FROM t JOIN u USING (id) GROUP BY t.k UNION SELECT k, n FROM u ORDER BY m, k LIMIT 9'),
+	('WITH w AS MATERIALIZED (SELECT k FROM u WHERE id < 50) SELECT * FROM (SELECT k FROM t UNION SELECT k FROM w ORDER BY k LIMIT 7) q'),
+	('SELECT id, (SELECT max(k) FROM (SELECT k FROM t WHERE t.id < away.id UNION SELECT k FROM u WHERE u.id = away.id ORDER BY k LIMIT 4) q) FROM away WHERE id < 6'),
+	('SELECT * FROM (SELECT k FROM t UNION SELECT k FROM u ORDER BY k) q WHERE k > 80'),
+	-- not these
+	('SELECT k FROM t UNION SELECT l FROM v ORDER BY 1 LIMIT 3'),
+	('SELECT k FROM t UNION SELECT k FROM u EXCEPT SELECT k FROM v ORDER BY k'),
+	('SELECT k, random() < 2 FROM t UNION SELECT k, b FROM v ORDER BY k, 2 LIMIT 3');
+SELECT * FROM asked();
+
 -- By cost: many duplicates, or none.
 RESET gpuvm.force;
 SET gpuvm.require = :device;
@@ -145,6 +161,7 @@ SELECT count(*), sum(id) FROM (SELECT id FROM t UNION SELECT k FROM u) q;
 RESET gpuvm.require;
 EXPLAIN (COSTS OFF) SELECT k FROM t UNION SELECT k FROM u;
 SET gpuvm.force = on;
+EXPLAIN (COSTS OFF) SELECT k, c FROM t UNION SELECT k, c FROM u ORDER BY c, k LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT k, c FROM t EXCEPT SELECT k, c FROM u ORDER BY k, c;
 
 -- Changed rows, prepared statements, cursors.
