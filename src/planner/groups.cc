@@ -484,11 +484,11 @@ add_sets(Aggregation *a, List *clause)
 	}
 	if (a->root->parse->groupingSets == NIL)
 	{
+		/* a single set has all that GROUPING() may ask for, though keys that depend on others need not be in the clause any more */
 		foreach(lc, clause)
-		{
 			columns = lappend_int(columns, foreach_current_index(lc));
-			refs = lappend_int(refs, lfirst_node(SortGroupClause, lc)->tleSortGroupRef);
-		}
+		foreach(lc, a->raw.groupings)
+			refs = list_concat_unique_int(refs, lfirst_node(GroupingFunc, lc)->refs);
 		return add_set(a, 0, columns, grouping_values(a, refs));
 	}
 	foreach(lc, a->raw.keys)

@@ -27,6 +27,13 @@ SELECT * FROM ask('SELECT a, b, count(*) FROM t GROUP BY DISTINCT ROLLUP (a, b),
 SELECT * FROM ask('SELECT c, d, n, min(id) FROM t GROUP BY GROUPING SETS ((c, d), (n), (d))');
 SELECT * FROM ask('SELECT b FROM t GROUP BY CUBE (b)');
 SELECT * FROM ask('SELECT f, count(*) FROM t GROUP BY ROLLUP (f)');
+-- One set, of which PostgreSQL drops what depends on the primary key.
+CREATE TABLE g (id int PRIMARY KEY, a int, b int) WITH (autovacuum_enabled = off);
+INSERT INTO g SELECT k, k % 4, nullif(k % 6, 5) FROM generate_series(1, 300) k;
+SELECT gpuvm.import('g');
+SELECT * FROM ask('SELECT id, a, b, grouping(id, a, b), grouping(b), count(*) FROM g GROUP BY GROUPING SETS ((id, a, b))');
+SELECT * FROM ask('SELECT id, a, grouping(a, id), count(*) FROM g GROUP BY id, a HAVING grouping(a) = 0');
+DROP TABLE g;
 -- Keys that are expressions.
 SELECT * FROM ask('SELECT a + b, upper(c), count(*) FROM t GROUP BY CUBE (a + b, upper(c))');
 SELECT * FROM ask('SELECT extract(day FROM d) AS day, a * 2, count(*) FROM t GROUP BY ROLLUP (1, 2)');
