@@ -64,11 +64,13 @@ IndexStore::drop_gone(Entries *dropped)
 	}
 }
 
-/* As far as it can be done. */
-void
-IndexStore::drop_down_to(uint64_t most, Entries *dropped)
+/* False: joins use too many. */
+bool
+IndexStore::drop_down_to(uint64_t most, size_t most_entries, Entries *dropped)
 {
-	for (auto it = entries_.end(); it != entries_.begin() && bytes_ > most;)
+	auto		fits = [&] { return bytes_ <= most && entries_.size() <= most_entries; };
+
+	for (auto it = entries_.end(); it != entries_.begin() && !fits();)
 	{
 		const auto	entry = std::prev(it);
 
@@ -77,6 +79,7 @@ IndexStore::drop_down_to(uint64_t most, Entries *dropped)
 		else
 			it = entry;
 	}
+	return fits();
 }
 
 std::shared_ptr<const JoinIndex>
@@ -109,13 +112,15 @@ IndexStore::keep(const std::string &key, const std::shared_ptr<const JoinIndex> 
 
 	if (by_key_.count(key) > 0)
 		return false;
-	drop_gone(&dropped);
 	for (const Entry &of : entries_)
 		used += of.in_use() ? of.bytes : 0;
 	/* for what does not fit nothing has to go */
 	if (entry.bytes > most || used > most - entry.bytes)
 		return false;
-	drop_down_to(most - entry.bytes, &dropped);
+	if (bytes_ > most - entry.bytes || entries_.size() >= MOST_INDEXES)
+		drop_gone(&dropped);
+	if (!drop_down_to(most - entry.bytes, MOST_INDEXES - 1, &dropped))
+		return false;
 	by_key_.emplace(key, added.begin());
 	entries_.splice(entries_.begin(), added);
 	bytes_ += entry.bytes;
@@ -136,7 +141,7 @@ IndexStore::tidy()
 	std::lock_guard<std::mutex> lock(mutex_);
 
 	drop_gone(&dropped);
-	drop_down_to(limit(), &dropped);
+	(void) drop_down_to(limit(), MOST_INDEXES, &dropped);
 	count();
 }
 
@@ -146,7 +151,7 @@ IndexStore::drop_unused()
 	Entries		dropped;
 	std::lock_guard<std::mutex> lock(mutex_);
 
-	drop_down_to(0, &dropped);
+	(void) drop_down_to(0, 0, &dropped);
 	count();
 }
 

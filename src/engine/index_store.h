@@ -2,7 +2,7 @@
  * index_store.h: inner sides of joins that are kept for later ones (vm/cpu_join.h says which may be), for all sessions.
  *
  * What was not used for longest goes first, and what belongs to tablets that are gone; what a join uses stays. The store never
- * holds more than ArenaHeader.index_limit, nor a quarter of the machine's memory.
+ * holds more than ArenaHeader.index_limit, nor a quarter of the machine's memory, nor MOST_INDEXES.
  */
 #ifndef GPUVM_ENGINE_INDEX_STORE_H
 #define GPUVM_ENGINE_INDEX_STORE_H
@@ -18,6 +18,8 @@
 #include "vm/cpu_join.h"
 
 namespace gpuvm {
+
+constexpr size_t MOST_INDEXES = 4096;	/* each has some mappings, of which a process may have 65,530 */
 
 class IndexStore final : public JoinIndexes
 {
@@ -55,7 +57,7 @@ private:
 
 	uint64_t	limit() const;
 	void		drop_gone(Entries *dropped);
-	void		drop_down_to(uint64_t most, Entries *dropped);
+	bool		drop_down_to(uint64_t most, size_t most_entries, Entries *dropped);
 	void		drop(Entries::iterator entry, Entries *dropped);
 	void		count();
 

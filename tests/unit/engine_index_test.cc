@@ -164,11 +164,24 @@ TEST_F(IndexStoreTest, TabletsThatAreGoneTakeTheirIndexesAlong)
 	EXPECT_EQ(kept(), "c");
 	EXPECT_EQ(blobs, 1);
 
-	/* also when something new is kept */
-	tablets[2].refs = 0;
+	/* before others, when there is no room */
+	header.index_limit = 7000;
 	tablets[0].refs = 1;
 	EXPECT_TRUE(keep("a", 1000, 0));
-	EXPECT_EQ(kept(), "a");
+	EXPECT_TRUE(keep("b", 1000, 2));
+	EXPECT_EQ(kept(), "abc");
+	tablets[2].refs = 0;
+	EXPECT_TRUE(keep("d", 4000, 0));
+	EXPECT_EQ(kept(), "ad");
+}
+
+TEST_F(IndexStoreTest, SoManyAndNoMore)
+{
+	for (size_t i = 0; i < MOST_INDEXES + 10; i++)
+		EXPECT_TRUE(keep(std::to_string(i), 10));
+	EXPECT_EQ(header.indexes.load(), MOST_INDEXES);
+	EXPECT_EQ(store.find("9"), nullptr);
+	EXPECT_NE(store.find("10"), nullptr);
 }
 
 /* ---- joins ------------------------------------------------------------------------- */

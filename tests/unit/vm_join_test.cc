@@ -189,6 +189,15 @@ has_op(const Program *program, Opcode opcode)
 	return false;
 }
 
+bool
+has_full_join(const Program *program)
+{
+	for (int i = 0; i < program->nops; i++)
+		if (program->ops()[i].opcode == Opcode::Match && static_cast<JoinKind>(program->ops()[i].p2) == JoinKind::Full)
+			return true;
+	return false;
+}
+
 struct Tally
 {
 	int			programs = 0, clean = 0, with_rows = 0, indexes = 0;
@@ -279,8 +288,8 @@ run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
 		}
 
 		limit_cpu_kernels(2);
-		/* where some side has no rows, the others are not looked at */
-		if (least.errors && !got.errors)
+		/* where some side has no rows, the others are not looked at; a full join behind it has rows all the same */
+		if (least.errors && !got.errors && !has_full_join(program))
 		{
 			ASSERT_EQ(least.rows.size(), grouped && program->nkeys == 0 ? 1u : 0u) << what;
 		}
