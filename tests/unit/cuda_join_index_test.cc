@@ -568,10 +568,19 @@ TEST_F(CudaJoinIndex, SeveralSessionsWithTheSame)
 						wrong++;
 				}
 			});
+		threads.emplace_back([&]
+		{
+			for (int i = 0; i < 20; i++)
+			{
+				library->housekeep();
+				std::this_thread::sleep_for(std::chrono::milliseconds(2));
+			}
+		});
 		for (std::thread &thread : threads)
 			thread.join();
 		EXPECT_EQ(wrong, 0);
 		EXPECT_EQ(status().memory_working.load(), 0u);
+		EXPECT_TRUE(!tight || status().evictions.load() > 0);
 		if (!tight)
 		{
 			const uint64_t indexed = status().memory_indexes.load();
