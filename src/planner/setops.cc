@@ -58,7 +58,8 @@ reads_imported_table(const Query *query)
 	{
 		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
 
-		if (rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
+		if ((rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid))) ||
+			(rte->rtekind == RTE_SUBQUERY && reads_imported_table(rte->subquery)))
 			return true;
 	}
 	return false;

@@ -121,11 +121,21 @@ INSERT INTO queries (query) VALUES
 	('SELECT t.k, u.s FROM t JOIN u USING (id) EXCEPT SELECT k, s FROM v'),
 	('SELECT id, (SELECT count(*) FROM (SELECT k FROM t INTERSECT SELECT k FROM u) q WHERE q.k > away.k) FROM away WHERE id < 5');
 SELECT * FROM asked();
--- They are none where nulls could meet nulls, where a value of one type is compared with that of another, or might raise.
+-- Where nulls could meet nulls, rows with nulls have a set operation of their own.
 INSERT INTO queries (query) VALUES
 	('SELECT g FROM t INTERSECT SELECT g FROM u'),
+	('SELECT g FROM t EXCEPT SELECT g FROM u ORDER BY g LIMIT 3'),
 	('SELECT h FROM t EXCEPT SELECT h FROM u'),
-	('SELECT k, g FROM t EXCEPT SELECT k, g FROM u'),
+	('SELECT h, g FROM u INTERSECT SELECT h, g FROM t'),
+	('SELECT k, g, h FROM t EXCEPT SELECT k, g, h FROM u'),
+	('SELECT g, f FROM t INTERSECT SELECT g, f FROM u'),
+	('SELECT nullif(k, 3) FROM t EXCEPT SELECT nullif(k, 33) FROM u'),
+	('SELECT * FROM (SELECT g FROM t EXCEPT SELECT g FROM u) q WHERE g IS NULL OR g > 3'),
+	('WITH w AS MATERIALIZED (SELECT g FROM u WHERE id < 100) SELECT g FROM t EXCEPT SELECT g FROM w');
+SELECT * FROM asked();
+-- They are no joins where a value of one type is compared with that of another, might raise, or is of several set operations.
+INSERT INTO queries (query) VALUES
+	('SELECT g FROM t INTERSECT SELECT g FROM u INTERSECT SELECT g FROM v'),
 	('SELECT k FROM t INTERSECT SELECT l FROM u'),
 	('SELECT 100 / (k + 1) FROM t INTERSECT SELECT k FROM u'),
 	('SELECT k FROM t EXCEPT (SELECT k FROM u INTERSECT SELECT k FROM v)'),
