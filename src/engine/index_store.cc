@@ -14,20 +14,10 @@ constexpr int64_t TIDY_MS = 1000;
 IndexStore::IndexStore(const ArenaMap *arena)
 	: arena_(arena), most_(static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / MEMORY_SHARE) {}
 
-/*
- * No version of a table has it: it will not be asked for again. Backends count its versions; where it lay may be
- * anything by now, but not a tablet of the same serial.
- */
-bool
-IndexStore::Tablet::gone() const
-{
-	return __atomic_load_n(&tablet->serial, __ATOMIC_RELAXED) != serial || __atomic_load_n(&tablet->refs, __ATOMIC_RELAXED) == 0;
-}
-
 bool
 IndexStore::Entry::gone() const
 {
-	return std::any_of(tablets.begin(), tablets.end(), [](const Tablet &of) { return of.gone(); });
+	return std::any_of(tablets.begin(), tablets.end(), [](const IndexTablet &of) { return of.gone(); });
 }
 
 uint64_t
@@ -103,8 +93,8 @@ IndexStore::keep(const std::string &key, const std::shared_ptr<const JoinIndex> 
 	entry.key = key;
 	entry.index = index;
 	for (const JoinTablet &of : tablets)
-		entry.tablets.push_back(Tablet{of.tablet, of.tablet->serial});
-	entry.bytes = index->memory() + sizeof(Entry) + 2 * key.size() + tablets.size() * sizeof(Tablet);
+		entry.tablets.push_back(IndexTablet{of.tablet, of.tablet->serial});
+	entry.bytes = index->memory() + sizeof(Entry) + 2 * key.size() + tablets.size() * sizeof(IndexTablet);
 
 	std::lock_guard<std::mutex> lock(mutex_);
 	const uint64_t most = limit();

@@ -16,6 +16,7 @@
 
 #include "engine/arena_map.h"
 #include "vm/cpu_join.h"
+#include "vm/join_index.h"
 
 namespace gpuvm {
 
@@ -36,19 +37,12 @@ public:
 	void		drop_unused();
 
 private:
-	struct Tablet
-	{
-		const TabletHeader *tablet;
-		uint64_t	serial;
-
-		bool gone() const;
-	};
 	struct Entry
 	{
 		std::string key;
 		std::shared_ptr<const JoinIndex> index;
 		uint64_t	bytes;
-		std::vector<Tablet> tablets;
+		std::vector<IndexTablet> tablets;
 
 		bool in_use() const { return index.use_count() > 1; }
 		bool gone() const;
