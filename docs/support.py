@@ -123,7 +123,7 @@ def many_table(asker, types):
     lines = []
     for i, (title, sql, value) in enumerate(TYPES):
         c, d, v = f"c{i}", f"d{i}", f"'{value}'::{sql.split(' COLLATE')[0]}"
-        answers = [asker.reason(question.replace("FROM t", "FROM many").format(c=c, d=d, v=v)) for _, question in QUESTIONS + MORE_QUESTIONS]
+        answers = [asker.reason(question.replace("FROM t", "FROM many").replace("JOIN t", "JOIN many").format(c=c, d=d, v=v)) for _, question in QUESTIONS + MORE_QUESTIONS]
         if answers[0] is None and any(line.startswith(f"| {cell(title)} | dictionary |") for line in types):
             lines.append(f"| {cell(title)} | " + " | ".join("yes" if why is None else "-" if why is False else "no" for why in answers) + " |")
     return lines

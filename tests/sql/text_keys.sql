@@ -17,7 +17,7 @@ SET gpuvm.device = cpu;
 CREATE TABLE urls (id int, url text, host varchar(40), code char(8), raw bytea, u uuid, n name, d int, k text, cc text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO urls SELECT i, CASE WHEN i % 17 = 0 THEN NULL WHEN i % 19 = 0 THEN '' ELSE 'https://example.org/a/common/path/' || i * 7 % 900 || CASE i % 5 WHEN 0 THEN repeat('/x', 100) WHEN 1 THEN ' ' ELSE '' END END,
 	CASE WHEN i % 11 > 0 THEN 'host' || i % 300 END, (ARRAY['a', 'b  ', 'ab', '', NULL])[1 + i % 5], CASE WHEN i % 7 > 0 THEN decode(md5((i % 500)::text), 'hex') END, CASE WHEN i % 9 > 0 THEN md5((i % 600)::text)::uuid END, 'n' || i % 250, i % 4, 'k' || i % 5,
-	(ARRAY['é', 'e' || chr(769), 'E', 'e'])[1 + i % 4] || i % 50 FROM generate_series(1, 20000) i;
+	(ARRAY['é', 'e' || chr(769), 'E', 'e'])[1 + i % 4] || i % 50 FROM generate_series(1, 7000) i;
 SELECT vary('urls', 'url', 'host', 'code', 'raw', 'u', 'n', 'cc');
 SELECT gpuvm.import('urls');
 
