@@ -88,7 +88,7 @@ JoinJob::keep_index(size_t number, size_t rows_at)
 	index.nrows = level.side_rows;
 	index.table = level.table;
 	index.facts = level.facts;
-	level.index = device_->residency()->keep_index(level.key, index, index_tablets(cursors_[number + 1]));
+	level.index = device_->residency()->keep_index(level.key, index, index_tablets(cursors_[number + 1]), lane_->stream);
 	if (level.index == nullptr)
 		return;					/* another job was faster */
 	indexes_.pinned.push_back(level.index);

@@ -8,6 +8,8 @@
 namespace gpuvm {
 namespace cuda {
 
+size_t		most_indexes = 4096;
+
 Residency::~Residency()
 {
 	for (auto &entry : chunks_)
@@ -122,6 +124,23 @@ Residency::evict(uint64_t bytes, Evicted *evicted)
 		freed += kept->bytes;
 		evicted->push_back(take_out(kept));
 	}
+}
+
+/* One that is not in use, rather one that was not used lately. There is room in `evicted`. */
+void
+Residency::evict_index(Evicted *evicted)
+{
+	CachedIndex *found = nullptr;
+
+	for (const auto &[key, index] : indexes_)
+		if (index->pins == 0 && (found == nullptr || (found->used && !index->used)))
+			found = index.get();
+	if (found == nullptr)
+		return;
+	if (found->used)
+		for (const auto &[key, index] : indexes_)
+			index->used = index->pins > 0;
+	evicted->push_back(take_out(found));
 }
 
 bool
@@ -345,21 +364,29 @@ Residency::index_bytes(const std::string &key) const
 }
 
 const CachedIndex *
-Residency::keep_index(const std::string &key, const JoinIndex &content, const std::vector<IndexTablet> &tablets)
+Residency::keep_index(const std::string &key, const JoinIndex &content, const std::vector<IndexTablet> &tablets, cudaStream_t stream)
 {
 	auto		owned = std::make_unique<CachedIndex>(key, content, tablets);
 	CachedIndex *index = owned.get();
-	std::lock_guard<std::mutex> guard(mutex_);
+	Evicted		evicted;
 
-	clock_.reserve(clock_.size() + 1);	/* what fails, fails here or in the next line */
-	if (!indexes_.emplace(key, std::move(owned)).second)
-		return nullptr;
-	add_to_clock(index);
-	working_ -= index->bytes;
-	cached_ += index->bytes;
-	indexed_ += index->bytes;
-	pin(index);
-	show();
+	evicted.reserve(1);
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		clock_.reserve(clock_.size() + 1);	/* what fails, fails here or in the next line */
+		if (!indexes_.emplace(key, std::move(owned)).second)
+			return nullptr;
+		add_to_clock(index);
+		working_ -= index->bytes;
+		cached_ += index->bytes;
+		indexed_ += index->bytes;
+		pin(index);
+		if (indexes_.size() > most_indexes)
+			evict_index(&evicted);
+		show();
+	}
+	dispose(&evicted, stream);
 	return index;
 }
 

@@ -59,6 +59,9 @@ struct ChunkKeyHash
 	}
 };
 
+/* Indexes that are kept at most, however small: one more pushes out another. A variable for tests. */
+extern size_t most_indexes;
+
 /* What is kept: a chunk or an index. */
 struct Kept
 {
@@ -129,9 +132,9 @@ public:
 	uint64_t	index_bytes(const std::string &key) const;
 	/*
 	 * Working memory of the caller's, with which the device is done, becomes an index that the caller has pinned.
-	 * nullptr: there is one of that key already, and the memory is the caller's as before.
+	 * nullptr: there is one of that key already, and the memory is the caller's as before. If they are too many now, another one goes.
 	 */
-	const CachedIndex *keep_index(const std::string &key, const JoinIndex &content, const std::vector<IndexTablet> &tablets);
+	const CachedIndex *keep_index(const std::string &key, const JoinIndex &content, const std::vector<IndexTablet> &tablets, cudaStream_t stream);
 	/* The job is done with these. */
 	void		release(const std::vector<const CachedIndex *> &pinned);
 	/* Those of tablets that are gone go, or `all`, but for those that are pinned. */
@@ -157,6 +160,7 @@ private:
 	void		add_to_clock(Kept *kept);
 	std::unique_ptr<Kept> take_out(Kept *kept);
 	void		evict(uint64_t bytes, Evicted *evicted);
+	void		evict_index(Evicted *evicted);
 	bool		make_room(uint64_t bytes, Evicted *evicted);
 	void		dispose(Evicted *evicted, cudaStream_t stream);
 	CachedChunk *find_or_claim(const ChunkKey &key, uint64_t bytes, Evicted *evicted, bool *claimed);

@@ -108,10 +108,15 @@ constexpr uint32_t INNER = 1 << 1;	/* the only inner cursor's bit */
 class CudaJoinIndex : public CudaRuntime
 {
 protected:
-	void SetUp() override { sizes = cuda::join_sizes; }
+	void SetUp() override
+	{
+		sizes = cuda::join_sizes;
+		most = cuda::most_indexes;
+	}
 	void TearDown() override
 	{
 		cuda::join_sizes = sizes;
+		cuda::most_indexes = most;
 		CudaRuntime::TearDown();
 	}
 
@@ -154,6 +159,7 @@ protected:
 	}
 
 	cuda::JoinSizes sizes;
+	size_t		most;
 };
 
 }  // namespace
@@ -410,6 +416,34 @@ TEST_F(CudaJoinIndex, TabletsThatAreGone)
 	EXPECT_EQ(while_used, all / 3 * 2);
 	library->housekeep();
 	EXPECT_EQ(status().memory_indexes.load(), all / 3);
+}
+
+/* However small they are. */
+TEST_F(CudaJoinIndex, TooMany)
+{
+	const Table a = three_columns({1500}, 60, 1), b = three_columns({300}, 50, 3);
+	const SealedProgram program = make_program(Shape());
+	std::vector<StoredTable> inner;
+	uint64_t	one = 0;
+
+	open();
+	cuda::most_indexes = 3;
+
+	const StoredTable outer = arena.store(a);
+
+	for (int i = 0; i < 7; i++)
+	{
+		inner.push_back(arena.store(b));
+
+		const Ran	ran = expect_join(program, {outer, inner.back()});
+
+		expect_made(ran);
+		one = ran.figures.index_bytes;
+		expect_used(expect_join(program, {outer, inner.back()}));
+	}
+	EXPECT_EQ(status().memory_indexes.load(), 3 * one);
+	EXPECT_EQ(status().evictions.load(), 4u);
+	EXPECT_EQ(status().memory_working.load(), 0u);
 }
 
 /* Of two cursors of one table the second finds what the first has built. */
