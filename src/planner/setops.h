@@ -11,14 +11,14 @@ extern "C" {
 
 namespace gpuvm {
 
-/* Before the query is planned: arms whose duplicates do not matter get a DISTINCT, at all query levels. Can this one: */
+/* Before the query is planned: arms whose duplicates do not matter get a DISTINCT, at all query levels. */
 void		make_arms_distinct(Query *parse);
 
-/* has it rows of imported tables, with the columns that the set operation compares? */
-bool		can_be_distinct_arm(Query *arm, const SetOperationStmt *set);
-
-/* And when such an arm has all its paths of different rows: if there is none worth it, those of all rows are taken. */
+/* When such an arm has its paths of different rows: where none is worth it, those of all rows take their place. */
 void		choose_arm_paths(PlannerInfo *root, RelOptInfo *all_rel, RelOptInfo *distinct_rel);
+
+/* Can the arm be a DISTINCT: rows of imported tables, with the columns that the set operation compares? */
+bool		can_be_distinct_arm(Query *arm, const SetOperationStmt *set);
 
 }  // namespace gpuvm
 
