@@ -355,11 +355,32 @@ read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Reques
 	return wrong;
 }
 
+/* Is the register a column of variable length in all tablets, or null? */
+static bool
+has_references(const Request &request, int reg)
+{
+	const Op   *op = request.program->ops();
+
+	while (!((op->opcode == Opcode::Column || op->opcode == Opcode::Null) && op->p1 == reg))
+		if (++op == request.program->ops() + request.program->nops)
+			return false;
+	if (op->opcode == Opcode::Null)
+		return true;
+	for (const RequestTablet &of : (op->p3 == 0 ? request : request.others[op->p3 - 1]).tablets)
+		if (tablet_chunks(of.tablet)[op->p2].encoding != Encoding::Variable)
+			return false;
+	return true;
+}
+
 /* The groups that a stage reads have references, too, but their keys are made already. */
 static const char *
 read_text_keys(const ArenaMap &arena, Request *request)
 {
 	uint64_t	rows = request->total_rows;
+
+	for (int i = 0; i < request->program->nops; i++)
+		if (request->program->ops()[i].opcode == Opcode::TextKey && !has_references(*request, request->program->ops()[i].p2))
+			return "keys are made of what is no column of texts";
 
 	for (const RequestCursor &other : request->others)
 		rows += other.total_rows;

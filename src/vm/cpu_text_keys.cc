@@ -82,7 +82,7 @@ bool
 TextKeys::value_at(uint64_t reference, int attlen, TextValue *value) const
 {
 	return reference != 0 && reference <= REFERENCE && reference < bytes_ && bytes_ - reference > VARIABLE_SLACK &&
-		text_value(arena_ + reference, bytes_ - reference - VARIABLE_SLACK, attlen, value);
+		text_value(arena_ + reference, bytes_ - reference - VARIABLE_SLACK, attlen, value) && value->len <= VARIABLE_MAX_IMAGE;
 }
 
 /* What was found first, in so many slots of a level; 0 where others have them all. */
