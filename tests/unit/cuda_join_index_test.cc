@@ -311,7 +311,7 @@ TEST_F(CudaJoinIndex, WhatIsNone)
 /* Indexes and columns go for what is needed now; what is in use stays. */
 TEST_F(CudaJoinIndex, ShortMemory)
 {
-	const Table a = three_columns({1500}, 60, 1), b = three_columns({60000}, 50000, 3), large = three_columns({120000, 120000, 120000}, 500, 5);
+	const Table a = three_columns({1500}, 60, 1), b = three_columns({20000}, 20000, 3), large = three_columns({40000, 40000, 40000}, 500, 5);
 	const SealedProgram program = make_program(Shape());
 	uint64_t	bytes;
 
@@ -320,7 +320,7 @@ TEST_F(CudaJoinIndex, ShortMemory)
 	const StoredTable outer = arena.store(a), inner = arena.store(b), columns = arena.store(large);
 
 	bytes = column_bytes(columns);
-	open(bytes + (1 << 20));
+	open(bytes + (256 << 10));
 	expect_made(expect_join(program, {outer, inner}));
 	expect_used(expect_join(program, {outer, inner}));
 	for (int i = 0; i < 3; i++)
