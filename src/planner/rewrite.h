@@ -81,6 +81,10 @@ bool		is_rewritable_union(const Query *query);
 bool		rewrite_ctes(Query *query);
 bool		is_inlinable_cte(const CommonTableExpr *cte);
 
+/* rewrite_cte.cc: are values of the expression that are equal the same, whichever of them comes out? And those of two, of one type? */
+bool		is_exact(Node *value);
+bool		are_exact(Node *a, Node *b);
+
 /* -- rewrite_reads.cc --------------------------------------------------------------------------- */
 
 /* Which query levels an expression, or list, reads: the one that it stands in, the next one, further ones. */

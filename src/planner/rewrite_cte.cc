@@ -18,8 +18,7 @@ extern "C" {
 
 namespace gpuvm {
 
-/* Are values that are equal the same, whichever of them comes out? */
-static bool
+bool
 is_exact(Node *value)
 {
 	switch (getBaseType(exprType(value)))
@@ -34,6 +33,7 @@ is_exact(Node *value)
 		case TIMESTAMPOID:
 		case TIMESTAMPTZOID:
 		case UUIDOID:
+		case BYTEAOID:
 			return true;
 		case NUMERICOID:
 			/* 1.0 and 1.00 */
@@ -43,8 +43,16 @@ is_exact(Node *value)
 		case BPCHAROID:
 			return dictionary_equality(exprType(value), exprTypmod(value), exprCollation(value));
 		default:
-			return false;
+			return type_is_enum(getBaseType(exprType(value)));
 	}
+}
+
+bool
+are_exact(Node *a, Node *b)
+{
+	Oid			type = getBaseType(exprType(a));
+
+	return is_exact(a) && is_exact(b) && (exprTypmod(a) == exprTypmod(b) || (type != NUMERICOID && type != BPCHAROID));
 }
 
 static bool

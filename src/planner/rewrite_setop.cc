@@ -81,6 +81,9 @@ equalities(const SetOperationStmt *set, Query *first, int first_rtindex, Query *
 		Oid			collation = exprCollation(column);
 		OpExpr	   *op;
 
+		/* which arm's values come out PostgreSQL chooses by their sizes */
+		if (set->op == SETOP_INTERSECT && !are_exact(column, column_of(other, number)))
+			return NIL;
 		if (!op_hashjoinable(eqop, type) || !op_mergejoinable(eqop, type) || !op_strict(eqop))
 			return NIL;
 		if (!is_not_null(first, conditions_of(first), column) && !is_not_null(other, conditions_of(other), column_of(other, number)))

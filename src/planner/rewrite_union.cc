@@ -27,26 +27,31 @@ is_rewritable_union(const Query *query)
 	return set != nullptr && IsA(set, SetOperationStmt) && set->op == SETOP_UNION && !set->all && query->sortClause != NIL;
 }
 
-/* Are the arms below the node those of one UNION, of the columns' own types? Collects their numbers. */
+/* Are the arms below the node those of one UNION, of the columns' own types, and do equal values of theirs look the same? Collects their numbers. */
 static bool
 collect_arms(Query *query, const Node *node, const SetOperationStmt *top, List **arms)
 {
 	const SetOperationStmt *set = (const SetOperationStmt *) node;
 	const RangeTblEntry *rte;
+	Query	   *first;
 	ListCell   *lc;
 
 	if (IsA(node, SetOperationStmt))
 		return set->op == SETOP_UNION && equal(set->colTypes, top->colTypes) && equal(set->colCollations, top->colCollations) &&
 			collect_arms(query, set->larg, top, arms) && collect_arms(query, set->rarg, top, arms);
 	rte = rt_fetch(((const RangeTblRef *) node)->rtindex, query->rtable);
+	first = *arms != NIL ? rt_fetch(linitial_int(*arms), query->rtable)->subquery : rte->subquery;
 	if (rte->securityQuals != NIL || rte->security_barrier)
 		return false;
 	foreach(lc, rte->subquery->targetList)
 	{
 		const TargetEntry *entry = lfirst_node(TargetEntry, lc);
 
-		if (!entry->resjunk && (exprType((Node *) entry->expr) != list_nth_oid(top->colTypes, foreach_current_index(lc)) ||
-								exprCollation((Node *) entry->expr) != list_nth_oid(top->colCollations, foreach_current_index(lc))))
+		if (entry->resjunk)
+			continue;
+		if (exprType((Node *) entry->expr) != list_nth_oid(top->colTypes, foreach_current_index(lc)) ||
+			exprCollation((Node *) entry->expr) != list_nth_oid(top->colCollations, foreach_current_index(lc)) ||
+			!are_exact((Node *) get_tle_by_resno(first->targetList, entry->resno)->expr, (Node *) entry->expr))
 			return false;
 	}
 	*arms = lappend_int(*arms, ((const RangeTblRef *) node)->rtindex);

@@ -133,6 +133,24 @@ INSERT INTO queries (query) VALUES
 	('SELECT * FROM (SELECT g FROM t EXCEPT SELECT g FROM u) q WHERE g IS NULL OR g > 3'),
 	('WITH w AS MATERIALIZED (SELECT g FROM u WHERE id < 100) SELECT g FROM t EXCEPT SELECT g FROM w');
 SELECT * FROM asked();
+-- Equal values that do not look the same: PostgreSQL says which arm's come out.
+CREATE TABLE n1 (id int PRIMARY KEY, n numeric NOT NULL, m numeric(8,1) NOT NULL, f float8 NOT NULL) WITH (autovacuum_enabled = off);
+CREATE TABLE n2 (id int PRIMARY KEY, n numeric NOT NULL, m numeric(8,2) NOT NULL, f float8 NOT NULL) WITH (autovacuum_enabled = off);
+INSERT INTO n1 SELECT i, i % 5 + 0.0, i % 5, CASE WHEN i % 5 = 0 THEN '-0'::float8 ELSE i % 5 END FROM generate_series(1, 3000) i;
+INSERT INTO n2 SELECT i, i % 7 + 0.00, i % 7, i % 7 FROM generate_series(1, 70) i;
+SELECT gpuvm.import('n1'), gpuvm.import('n2');
+ANALYZE n1, n2;
+INSERT INTO queries (query) VALUES
+	('SELECT n FROM n1 INTERSECT SELECT n FROM n2'),
+	('SELECT n FROM n2 INTERSECT SELECT n FROM n1'),
+	('SELECT m FROM n1 INTERSECT SELECT m FROM n2'),
+	('SELECT f FROM n1 WHERE id > 3 INTERSECT SELECT f FROM n2'),
+	('SELECT f FROM n2 INTERSECT SELECT f FROM n1 WHERE id > 3'),
+	('SELECT m FROM n1 EXCEPT SELECT m FROM n2 WHERE id % 7 > 2'),
+	('SELECT n FROM n1 EXCEPT SELECT n FROM n2 WHERE id % 7 > 2'),
+	('SELECT f FROM n1 UNION SELECT f FROM n2 ORDER BY f'),
+	('SELECT m FROM n1 UNION SELECT m FROM n2 ORDER BY m');
+SELECT * FROM asked();
 -- They are no joins where a value of one type is compared with that of another, might raise, or is of several set operations.
 INSERT INTO queries (query) VALUES
 	('SELECT g FROM t INTERSECT SELECT g FROM u INTERSECT SELECT g FROM v'),
