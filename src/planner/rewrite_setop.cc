@@ -243,6 +243,14 @@ add_distinct(Query *query)
 	}
 }
 
+/* What says nothing of the rows that come out: that each comes once, and in which order. */
+static void
+simplify_arm(Query *arm)
+{
+	arm->distinctClause = NIL;
+	arm->sortClause = NIL;
+}
+
 bool
 rewrite_setop(Query *query)
 {
@@ -262,6 +270,7 @@ rewrite_setop(Query *query)
 	first = rt_fetch(first_rtindex, query->rtable);
 	if (!is_plain_arm(query, first, linitial_node(SetOperationStmt, sets)))
 		return false;
+	simplify_arm(first->subquery);
 	foreach(lc, query->targetList)
 	{
 		/* ORDER BY sorts by columns of the result alone */
@@ -277,6 +286,7 @@ rewrite_setop(Query *query)
 		if (!is_plain_arm(query, other, set) || !equal(set->colTypes, linitial_node(SetOperationStmt, sets)->colTypes) ||
 			!equal(set->colCollations, linitial_node(SetOperationStmt, sets)->colCollations))
 			return false;
+		simplify_arm(other->subquery);
 		quals = equalities(set, first->subquery, first_rtindex, other->subquery, &nulls);
 		if (quals == NIL)
 			return false;

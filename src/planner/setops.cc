@@ -161,9 +161,15 @@ is_distinct_arm(PlannerInfo *root, const Node *node, const Query *arm, bool igno
 		is_distinct_arm(root, set->rarg, arm, ignores_duplicates(set, set->rarg, ignored));
 }
 
-/* The least that the rows take to get out and through the set operation; infinite: there are no such paths. */
 static double
-least_cost_above(const RelOptInfo *rel, double row_us)
+cost_above(const Path *path, double row_us)
+{
+	return path->total_cost + path->rows * row_us * cost_of_us();
+}
+
+/* The least that the rows take to get out and through the set operation. */
+static double
+least_cost_above(const RelOptInfo *rel)
 {
 	double		least = std::numeric_limits<double>::infinity();
 	ListCell   *lc;
@@ -173,7 +179,7 @@ least_cost_above(const RelOptInfo *rel, double row_us)
 		const Path *path = static_cast<const Path *>(lfirst(lc));
 
 		if (path->param_info == nullptr)
-			least = Min(least, path->total_cost + path->rows * (ROW_US + row_us) * cost_of_us());
+			least = Min(least, cost_above(path, ROW_US));
 	}
 	return least;
 }
@@ -182,20 +188,26 @@ void
 choose_arm_paths(PlannerInfo *root, RelOptInfo *all_rel, RelOptInfo *distinct_rel)
 {
 	const PlannerInfo *parent = root->parent_root;
-	bool		ours = false;
+	List	   *ours = NIL;
 	ListCell   *lc;
 
 	if (parent == nullptr || parent->parse->setOperations == nullptr || parent->hasRecursion || root->parse->hasDistinctOn || root->parse->sortClause != NIL ||
-		root->parse->limitCount != nullptr || root->parse->limitOffset != nullptr || !is_distinct_arm(root->parent_root, parent->parse->setOperations, root->parse, false))
+		root->parse->limitCount != nullptr || root->parse->limitOffset != nullptr ||
+		!is_distinct_arm(root->parent_root, parent->parse->setOperations, root->parse, false))
 		return;
+	/* what PostgreSQL hashes here it would hash again */
 	foreach(lc, distinct_rel->pathlist)
-		ours = ours || is_gpuvm_path(static_cast<const Path *>(lfirst(lc)));
-	if ((ours && setting_force) || least_cost_above(distinct_rel, GROUP_US) <= least_cost_above(all_rel, 0))
-		return;
-	distinct_rel->pathlist = list_copy(all_rel->pathlist);
-	distinct_rel->partial_pathlist = list_copy(all_rel->partial_pathlist);
+	{
+		const Path *path = static_cast<const Path *>(lfirst(lc));
+
+		if (is_gpuvm_path(path) && (setting_force || cost_above(path, ROW_US + GROUP_US) <= least_cost_above(all_rel)))
+			ours = lappend(ours, lfirst(lc));
+	}
+	distinct_rel->pathlist = ours != NIL ? ours : list_copy(all_rel->pathlist);
+	distinct_rel->partial_pathlist = ours != NIL ? NIL : list_copy(all_rel->partial_pathlist);
 	/* the planner of the set operation takes the rows of a DISTINCT for different */
-	root->parse->distinctClause = NIL;
+	if (ours == NIL)
+		root->parse->distinctClause = NIL;
 }
 
 }  // namespace gpuvm
