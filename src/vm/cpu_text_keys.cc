@@ -55,18 +55,18 @@ hash_value(const TextValue &value)
 TextKeys::TextKeys(const Program *program, const char *arena, uint64_t bytes, uint64_t values, uint64_t hash_mask)
 	: arena_(reinterpret_cast<const unsigned char *>(arena)), bytes_(bytes), hash_mask_(hash_mask)
 {
-	uint64_t	most = 64;
-
-	/* a third is empty, whatever comes */
-	while (most / 3 * 2 < values)
-		most *= 2;
 	for (int i = 0; i < program->nops; i++)
 	{
 		const Op   &op = program->ops()[i];
+		const auto	like = [&](const Op &other) { return other.opcode == Opcode::TextKey && other.p3 == op.p3; };
+		uint64_t	most = 64;
 
 		if (op.opcode != Opcode::TextKey ||
 			std::any_of(tables_.begin(), tables_.end(), [&](const Table &table) { return table.attlen == op.p3; }))
 			continue;
+		/* a third is empty, whatever comes: several columns' values are in one table */
+		while (most / 3 * 2 < values * static_cast<uint64_t>(std::count_if(program->ops() + i, program->ops() + program->nops, like)))
+			most *= 2;
 		tables_.push_back(Table{op.p3, {}});
 		for (uint64_t slots = std::min(FIRST_SLOTS, most);; slots = std::min(slots * GROWTH, most))
 		{

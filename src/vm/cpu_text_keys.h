@@ -28,7 +28,7 @@ class TextKeys
 {
 public:
 	/*
-	 * For a verified program whose references are offsets from `arena`, of `bytes` bytes, and lead to at most `values`
+	 * For a verified program whose references are offsets from `arena`, of `bytes` bytes. Each operation meets at most `values`
 	 * different values. `hash_mask` is for tests: what it leaves of a hash. Throws std::bad_alloc.
 	 */
 	TextKeys(const Program *program, const char *arena, uint64_t bytes, uint64_t values, uint64_t hash_mask = ~uint64_t{0});

@@ -98,6 +98,14 @@ SELECT gpuvm.import('long');
 INSERT INTO queries (query) VALUES ('SELECT md5(t), count(*), sum(id) FROM long GROUP BY t'), ('SELECT count(DISTINCT t) FROM long'), ('SELECT a.id, b.id FROM long a JOIN long b ON a.t = b.t');
 SELECT * FROM asked();
 
+-- Several columns, in which no value comes twice, are of one table.
+CREATE TABLE once (id int, a text, b varchar, c text) WITH (autovacuum_enabled = off);
+INSERT INTO once SELECT i, 'a' || i, 'b' || i, 'c' || i FROM generate_series(1, 42) i;
+SELECT vary('once', 'a', 'b', 'c');
+SELECT gpuvm.import('once');
+INSERT INTO queries (query) VALUES ('SELECT a, b, count(*) FROM once GROUP BY a, b'), ('SELECT DISTINCT a, b, c FROM once'), ('SELECT a, count(DISTINCT b), count(DISTINCT c) FROM once GROUP BY a'), ('SELECT count(*) FROM once x JOIN once y ON x.a = y.a AND x.b = y.b AND x.c = y.c');
+SELECT * FROM asked();
+
 -- Partitions.
 CREATE TABLE parts (id int, t text) PARTITION BY RANGE (id);
 CREATE TABLE parts1 PARTITION OF parts FOR VALUES FROM (0) TO (1000);
