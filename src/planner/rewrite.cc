@@ -229,7 +229,12 @@ rewrite_level(Query *query, Rewriting *rewriting)
 	if (rewriting->way == Rewrite::Inlined)
 		rewriting->inlined |= rewrite_ctes(query);
 	if (query->setOperations != nullptr)
-		rewriting->any |= rewrite_setop(query) || rewrite_union(query);
+	{
+		/* PostgreSQL moves conditions into a DISTINCT, but below no EXCEPT: they are not for rows that it takes away */
+		bool		set = query == rewriting->topmost || !is_except(query->setOperations) || !has_loud_conditions(rewriting->topmost);
+
+		rewriting->any |= (set && rewrite_setop(query)) || rewrite_union(query);
+	}
 	if (!may_rewrite(query))
 		return;
 	quals = list_concat(conjuncts(query->jointree->quals), hoist_conditions((Node *) query->jointree));
@@ -239,7 +244,7 @@ rewrite_level(Query *query, Rewriting *rewriting)
 		return;
 	level.conditions = conditions_of(query);
 	foreach(lc, quals)
-		rewriting->any |= rewrite_in(static_cast<Node *>(lfirst(lc)));
+		rewriting->any |= rewrite_in(query, static_cast<Node *>(lfirst(lc)));
 	rewriting->any |= rewrite_not_ins(&level);
 	if (rewrite_scalars(&level))
 	{

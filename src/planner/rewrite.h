@@ -57,7 +57,7 @@ Node	   *rewrite_not_in(const RewriteLevel *level, Node *condition);
 bool		is_not_null(Query *query, List *conditions, Node *node);
 
 /* rewrite_in.cc: a join that a value is IN (by these tests) gives each value once; was it that? */
-bool		rewrite_in(Node *condition);
+bool		rewrite_in(const Query *query, Node *condition);
 bool		make_distinct_member(Query *body, List *tests);
 
 /* rewrite_scalar.cc: are values that the operator finds equal to one value always of one group, and of no two? */
@@ -69,6 +69,7 @@ SortGroupClause *group_by(TargetEntry *entry, Index ref);
 /* rewrite_setop.cc: INTERSECT and EXCEPT as joins; was it that? Only these are looked at: */
 bool		rewrite_setop(Query *query);
 bool		is_rewritable_setop(const Node *node);
+bool		is_except(const Node *node);
 
 /* rewrite_setop.cc: only different rows are wanted, by the keys of ORDER BY first, as the parser has it. */
 void		add_distinct(Query *query);
@@ -111,6 +112,9 @@ bool		finds_relation(Node *jointree, int varno, bool *nulled);
 
 /* Does the expression of this level read columns of its subqueries that may raise an error where they are computed? */
 bool		reads_loud(const Query *query, Node *node);
+
+/* May conditions of the statement raise an error, at whatever level PostgreSQL puts them? */
+bool		has_loud_conditions(const Query *topmost);
 
 /* -- rewrite_quiet.cc: what never raises an error, whatever rows it meets ------------------------- */
 

@@ -103,11 +103,13 @@ make_distinct_member(Query *body, List *tests)
 }
 
 bool
-rewrite_in(Node *condition)
+rewrite_in(const Query *query, Node *condition)
 {
 	SubLink    *member = (SubLink *) condition;
 
-	return IsA(member, SubLink) && member->subLinkType == ANY_SUBLINK && make_distinct_member((Query *) member->subselect, conjuncts(member->testexpr));
+	/* a relation of its own is computed though nothing may ask for it */
+	return IsA(member, SubLink) && member->subLinkType == ANY_SUBLINK && is_quiet_query((Query *) member->subselect, true, query) &&
+		make_distinct_member((Query *) member->subselect, conjuncts(member->testexpr));
 }
 
 }  // namespace gpuvm

@@ -5,6 +5,7 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
 }
 
 #include "planner/rewrite.h"
@@ -202,6 +203,54 @@ reads_loud(const Query *query, Node *node)
 		}
 	}
 	return false;
+}
+
+/* What has a subquery in it is moved nowhere; a join that it may be stands for the equality itself. */
+static bool
+is_loud_condition(Node *condition)
+{
+	if (IsA(condition, SubLink) && ((SubLink *) condition)->subLinkType == ANY_SUBLINK && !checkExprHasSubLink(((SubLink *) condition)->testexpr))
+		condition = ((SubLink *) condition)->testexpr;
+	return !checkExprHasSubLink(condition) && !is_quiet(condition);
+}
+
+static bool
+loud_condition_walker(Node *node, void *context)
+{
+	List	   *conditions = NIL;
+	ListCell   *lc;
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, FromExpr))
+		conditions = conjuncts(((FromExpr *) node)->quals);
+	else if (IsA(node, JoinExpr))
+		conditions = conjuncts(((JoinExpr *) node)->quals);
+	else if (IsA(node, Query))
+	{
+		const Query *query = (const Query *) node;
+
+		conditions = conjuncts(query->havingQual);
+		foreach(lc, query == context ? NIL : query->targetList)
+		{
+			if (is_loud_column(query, lfirst_node(TargetEntry, lc)->resno))
+				return true;
+		}
+	}
+	foreach(lc, conditions)
+	{
+		if (is_loud_condition(static_cast<Node *>(lfirst(lc))))
+			return true;
+	}
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(loud_condition_walker), context, 0);
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(loud_condition_walker), context);
+}
+
+bool
+has_loud_conditions(const Query *topmost)
+{
+	return loud_condition_walker((Node *) const_cast<Query *>(topmost), const_cast<Query *>(topmost));
 }
 
 }  // namespace gpuvm

@@ -34,6 +34,15 @@ is_rewritable_setop(const Node *node)
 	return set != (const SetOperationStmt *) node;
 }
 
+/* Is there an EXCEPT among these? */
+bool
+is_except(const Node *node)
+{
+	const SetOperationStmt *set = (const SetOperationStmt *) node;
+
+	return IsA(node, SetOperationStmt) && (set->op == SETOP_EXCEPT || is_except(set->larg));
+}
+
 /* Can the arm be a relation of a join? */
 static bool
 is_plain_arm(Query *query, RangeTblEntry *rte, const SetOperationStmt *set)

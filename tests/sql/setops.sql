@@ -161,6 +161,19 @@ INSERT INTO queries (query) VALUES
 	('(SELECT k FROM t UNION SELECT k FROM v) EXCEPT SELECT k FROM u'),
 	('(SELECT k FROM t LIMIT 100000) EXCEPT SELECT k FROM u');
 SELECT * FROM asked();
+-- A condition that may raise is not moved below EXCEPT, wherever it stands: PostgreSQL never asks it of the rows that are taken away.
+INSERT INTO queries (query) VALUES
+	('SELECT * FROM (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) q WHERE 1 / (s - 3) < 5'),
+	('SELECT * FROM (SELECT 1 / (s - 3) AS x FROM (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) q) r WHERE x < 5'),
+	('WITH q AS (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) SELECT * FROM q WHERE 1 / (s - 3) < 5'),
+	('SELECT q.s, v.id FROM (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) q JOIN v ON 1 / (q.s - 3) < 5 AND v.s = q.s'),
+	('SELECT s, count(*) FROM (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) q GROUP BY s HAVING 1 / (s - 3) < 5'),
+	('SELECT * FROM (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) q WHERE EXISTS (SELECT FROM v WHERE v.s = q.s AND 1 / (q.s - 3) < 5)'),
+	('SELECT * FROM (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) q WHERE 1 / (s - 3) IN (SELECT k FROM v WHERE k = 0)'),
+	-- these are joins
+	('SELECT * FROM (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) q WHERE s > 2'),
+	('SELECT 1 / (s - 3) FROM (SELECT s FROM t EXCEPT SELECT s FROM u WHERE s = 3) q');
+SELECT * FROM asked();
 -- UNION below ORDER BY: sorted arms are merged.
 INSERT INTO queries (query) VALUES
 	('SELECT k, c FROM t UNION SELECT k, c FROM u ORDER BY c DESC, k LIMIT 20'),
@@ -245,6 +258,11 @@ INSERT INTO queries (query) VALUES
 	('SELECT count(*) FROM t WHERE (k, s) NOT IN (SELECT u.k, v.s FROM u JOIN v USING (id))'),
 	('SELECT count(*) FROM t WHERE b OR k IN (SELECT u.k FROM u JOIN v USING (id))'),
 	('SELECT count(*) FROM t WHERE k IN (SELECT (random() * 0)::int + u.k FROM u JOIN v USING (id))');
+SELECT * FROM asked();
+-- It is none where it may raise: nobody may ask for its rows.
+INSERT INTO queries (query) VALUES
+	('SELECT id FROM empty WHERE k IN (SELECT 10 / (u.s - 3) FROM u JOIN v USING (id))'),
+	('SELECT id FROM t WHERE id < 0 AND k IN (SELECT u.k FROM u JOIN v USING (id) WHERE 10 / (u.s - 3) > 0)');
 SELECT * FROM asked();
 
 DROP SCHEMA setops CASCADE;
