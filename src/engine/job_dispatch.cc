@@ -377,6 +377,8 @@ run_job(EngineContext *context, Job *job, Doorbell *doorbell)
 		JobIo		io(request, job, doorbell);
 
 		run_request(context, request, job, &io);
+		if (io.short_of_memory())
+			context->indexes.drop_unused();
 		if (io.failure() == nullptr && job->cancel.load() != 0)
 			io.fail("canceled");
 		if (io.failure() == nullptr)

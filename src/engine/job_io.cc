@@ -15,6 +15,13 @@ JobIo::fail(const char *why)
 	stop();
 }
 
+void
+JobIo::fail_memory()
+{
+	short_of_memory_.store(true);
+	fail("out of memory");
+}
+
 int
 JobIo::claim_buffer()
 {

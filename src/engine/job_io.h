@@ -45,6 +45,9 @@ public:
 
 	/* Ends the work. The first failure counts; `why` is copied. */
 	void		fail(const char *why);
+	/* So, where an allocation failed: what is kept for other jobs is to make room. */
+	void		fail_memory();
+	bool		short_of_memory() const { return short_of_memory_.load(); }
 	/* Ends the work without saying more: nobody is to begin anything. */
 	void		stop() { stop_.store(true); }
 
@@ -62,6 +65,7 @@ private:
 	Doorbell   *doorbell_;
 	std::atomic<bool> stop_{false};
 	std::atomic<bool> failed_{false};
+	std::atomic<bool> short_of_memory_{false};
 	char		failure_[sizeof(Job::failure)];
 	std::atomic<bool> published_{false};
 	std::atomic<uint64_t> rows_out_{0};

@@ -64,7 +64,7 @@ JoinBuild::help() noexcept
 	}
 	catch (const std::bad_alloc &)
 	{
-		io_->fail("out of memory");
+		io_->fail_memory();
 	}
 }
 
@@ -91,7 +91,7 @@ JoinBuild::run()
 		catch (const std::bad_alloc &)
 		{
 			/* helpers are to stop, and the job has failed */
-			io_->fail("out of memory");
+			io_->fail_memory();
 		}
 		pool_->dismiss(this);
 		if (io_->stopping())

@@ -345,7 +345,7 @@ JobRun::help() noexcept
 	}
 	catch (const std::bad_alloc &)
 	{
-		io_->fail("out of memory");
+		io_->fail_memory();
 	}
 }
 

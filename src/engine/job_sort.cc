@@ -105,7 +105,7 @@ JobSort::help() noexcept
 	}
 	catch (const std::bad_alloc &)
 	{
-		io_->fail("out of memory");
+		io_->fail_memory();
 	}
 }
 
@@ -136,7 +136,7 @@ JobSort::share(Work work, uint32_t n)
 	catch (const std::bad_alloc &)
 	{
 		/* helpers are to stop, and the job has failed */
-		io_->fail("out of memory");
+		io_->fail_memory();
 	}
 }
 

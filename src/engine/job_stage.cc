@@ -36,7 +36,7 @@ public:
 		catch (const std::bad_alloc &)
 		{
 			/* helpers are to stop, and the job has failed */
-			io_->fail("out of memory");
+			io_->fail_memory();
 		}
 	}
 
@@ -48,7 +48,7 @@ public:
 		}
 		catch (const std::bad_alloc &)
 		{
-			io_->fail("out of memory");
+			io_->fail_memory();
 		}
 	}
 

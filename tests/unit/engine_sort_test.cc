@@ -406,10 +406,19 @@ TEST_F(SortTest, MemoryRunsOut)
 		EXPECT_EQ(backend.values.size(), 10u);
 	}
 
+	/* what is kept for other jobs makes room, whichever part of a job had none */
+	struct Kept final : JoinIndex
+	{
+		uint64_t	memory() const override { return 100; }
+	};
+
+	at<ArenaHeader>(0)->index_limit = 1 << 20;
+	ASSERT_TRUE(context_.indexes.keep("kept", std::make_shared<Kept>(), {}));
 	prepare(&backend, false, 2, 0);
 	knobs.no_memory = true;
 	backend.run();
 	EXPECT_EQ(backend.failure(), "out of memory");
+	EXPECT_EQ(context_.indexes.find("kept"), nullptr);
 }
 
 }  // namespace
