@@ -253,9 +253,9 @@ TEST_F(SortTest, RandomPrograms)
 	{
 		EXPECT_GT(clean_, static_cast<int>(n / 6));
 		EXPECT_GT(joined_, static_cast<int>(n / 40));
-		EXPECT_GT(staged_, static_cast<int>(n / 80));
+		EXPECT_GT(staged_, static_cast<int>(n / 160));
 		EXPECT_GT(grouped_, static_cast<int>(n / 20));
-		EXPECT_GT(limited_, static_cast<int>(n / 20));
+		EXPECT_GT(limited_, static_cast<int>(n / 40));
 		EXPECT_GT(by_ranks_, static_cast<int>(n / 80));
 		EXPECT_GT(failed_, static_cast<int>(n / 80));
 	}
