@@ -226,7 +226,8 @@ rewrite_level(Query *query, Rewriting *rewriting)
 	List	   *quals;
 	ListCell   *lc;
 
-	if (rewriting->way == Rewrite::Inlined)
+	/* PostgreSQL moves no condition into a CTE whose rows it keeps */
+	if (rewriting->way == Rewrite::Inlined && query->cteList != NIL && !has_loud_conditions(rewriting->topmost))
 		rewriting->inlined |= rewrite_ctes(query);
 	if (query->setOperations != nullptr)
 	{

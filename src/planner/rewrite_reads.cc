@@ -5,7 +5,6 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
-#include "rewrite/rewriteManip.h"
 }
 
 #include "planner/rewrite.h"
@@ -205,13 +204,36 @@ reads_loud(const Query *query, Node *node)
 	return false;
 }
 
-/* What has a subquery in it is moved nowhere; a join that it may be stands for the equality itself. */
+static bool is_loud_condition(Node *condition);
+
+/* A subquery's value is one like any other; its own conditions are looked at as those of a query level. */
+static Node *
+without_sublinks(Node *node, void *loud)
+{
+	Param	   *value;
+
+	if (node == nullptr)
+		return nullptr;
+	if (!IsA(node, SubLink))
+		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(without_sublinks), loud);
+	*static_cast<bool *>(loud) |= is_loud_condition(((SubLink *) node)->testexpr);
+	value = makeNode(Param);
+	value->paramkind = PARAM_EXTERN;
+	value->paramid = 1;
+	value->paramtype = exprType(node);
+	value->paramtypmod = exprTypmod(node);
+	value->paramcollid = exprCollation(node);
+	value->location = -1;
+	return (Node *) value;
+}
+
 static bool
 is_loud_condition(Node *condition)
 {
-	if (IsA(condition, SubLink) && ((SubLink *) condition)->subLinkType == ANY_SUBLINK && !checkExprHasSubLink(((SubLink *) condition)->testexpr))
-		condition = ((SubLink *) condition)->testexpr;
-	return !checkExprHasSubLink(condition) && !is_quiet(condition);
+	bool		loud = false;
+
+	condition = without_sublinks(condition, &loud);
+	return loud || (condition != nullptr && !is_quiet(condition));
 }
 
 static bool
