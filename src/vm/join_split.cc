@@ -136,8 +136,11 @@ public:
 		for (int i = from; i < to; i++)
 		{
 			new_address[i] = b->nops;
-			if (splitter->place[i] == place)
-				operation(program->ops()[i]);
+			if (splitter->place[i] != place)
+				continue;
+			if (jumps(program->ops()[i]))
+				fetch_before(i);
+			operation(program->ops()[i]);
 		}
 		new_address[to] = b->nops;
 	}
@@ -196,6 +199,55 @@ private:
 			return map[reg];
 		}
 		return item_source(splitter->item_of(reg));
+	}
+
+	/* Up to where lanes that jump here, or on their way there, may be apart. */
+	int			together_again(int address) const
+	{
+		int			target = program->ops()[address].p3;
+
+		for (int i = address + 1; i < target; i++)
+			if (splitter->place[i] == place && jumps(program->ops()[i]))
+				target = std::max(target, program->ops()[i].p3);
+		return target;
+	}
+
+	/* Is it, or what makes the same of the same column, read from there on? */
+	bool		read_behind(const Op &made, int address) const
+	{
+		bool		found = false;
+
+		for (int i = address; i < program->converge; i++)
+			each_read(program, program->ops()[i], [&](int r) {
+				const Op   &other = splitter->op_at(splitter->definition[r]);
+
+				found |= other.opcode == made.opcode && other.p2 == made.p2 && other.p3 == made.p3 && other.p4 == made.p4;
+			});
+		return found;
+	}
+
+	/*
+	 * What is fetched where it is read must be there for all lanes that read it later: what some lanes read on a way of their own is fetched
+	 * before they part. Not so what is matched for them alone, which takes long.
+	 */
+	void		fetch_before(int address)
+	{
+		const int	target = together_again(address);
+
+		for (int i = address + 1; i < target; i++)
+		{
+			if (splitter->place[i] != place)
+				continue;
+			each_read(program, program->ops()[i], [&](int r) {
+				const int	from = splitter->definition[r];
+				const Op   &made = splitter->op_at(from);
+
+				if (map[r] >= 0 || (from > address && !is_constant(made) && !reads_column(made) && splitter->place[from] == place))
+					return;
+				if (made.opcode != Opcode::TextMatch || read_behind(made, target))
+					(void) source(r);
+			});
+		}
 	}
 
 	int			item_source(int number)

@@ -188,7 +188,13 @@ INSERT INTO queries (joins, query) VALUES
 	(2, 'SELECT * FROM (SELECT a.id, b.id AS other FROM a JOIN b USING (k)) q JOIN away ON away.k = (q.id + q.other) % 20'),
 	(2, 'SELECT (SELECT count(*) FROM a JOIN b USING (k) WHERE a.id < c.id) FROM c JOIN one ON one.s <= c.s'),
 	(2, 'SELECT a.id FROM a JOIN b USING (k) UNION ALL SELECT count(*) FROM b JOIN c USING (s)'),
-	(1, 'SELECT a.id, b.id FROM a JOIN b USING (k) WHERE a.id > (SELECT avg(id)::int FROM c) AND b.id < (SELECT max(id) FROM c)');
+	(1, 'SELECT a.id, b.id FROM a JOIN b USING (k) WHERE a.id > (SELECT avg(id)::int FROM c) AND b.id < (SELECT max(id) FROM c)'),
+	-- columns that are read first where few rows or none go, and then by all
+	(1, 'SELECT max(100 / b.s) FILTER (WHERE a.id = -1), sum(b.s), min(b.s) FROM a JOIN b USING (k)'),
+	(1, 'SELECT sum(a.id / b.s) FILTER (WHERE a.id < 3 AND b.s > 0), max(b.s), sum(a.s) FILTER (WHERE a.s > 1) FROM a LEFT JOIN b USING (k)'),
+	(1, 'SELECT a.k, sum(CASE WHEN a.id = -1 THEN a.id / a.s WHEN a.id = -2 THEN b.id / b.s ELSE b.s END), min(a.s), max(b.s) FROM a FULL JOIN b USING (k) GROUP BY a.k'),
+	(1, 'SELECT a.id, CASE WHEN a.id = -1 THEN a.k / b.s END, b.s, b.s + a.s FROM a JOIN b USING (k)'),
+	(2, 'SELECT max(100 / b.s) FILTER (WHERE a.id = -1), sum(b.s), sum(c.s) FROM a JOIN b USING (k) JOIN c ON c.s = a.s AND c.id > 7 / (b.s + 10)');
 SET gpuvm.enabled = off;
 CREATE TABLE expected AS SELECT n, answers(query) AS answer FROM queries;
 RESET gpuvm.enabled;
