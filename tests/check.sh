@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (1600), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (60), TEST_PROGRAMS (100 random programs a test, 12 on the emulated
+# Environment: DIFF_QUERIES (1600), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (45), TEST_PROGRAMS (100 random programs a test, 12 on the emulated
 # device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
 # sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
@@ -232,7 +232,7 @@ emulated_suites() {
 		cluster=
 	fi
 	suite_started=$SECONDS
-	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-60} / 3))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
+	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-45} / 3))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
 	suite_started=$SECONDS
 	tap_suite "TAP, emulated" tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=build/emulated/gpuvm_cuda.so
 }
@@ -321,7 +321,7 @@ else
 		cluster_drop "$cluster"
 		cluster=
 	fi
-	wanted storm && storm_suite "consistency storm" storm --seconds "${STORM_SECONDS:-60}"
+	wanted storm && storm_suite "consistency storm" storm --seconds "${STORM_SECONDS:-45}"
 	wanted tap && tap_suite "TAP" tap "t/*.pl"
 	emulated_suites
 fi
