@@ -6,38 +6,31 @@ namespace gpuvm::cpu_join {
 
 namespace {
 
-template <typename T>
-void
-append(std::string *to, T value)
-{
-	to->append(reinterpret_cast<const char *>(&value), sizeof(value));
-}
-
 /* All that lowering knew of a column, member by member: between them there is anything. */
 void
 append_range(std::string *to, const ValueRange &range)
 {
-	append(to, range.type);
+	append_key(to, range.type);
 	for (bool may : {range.may_null, range.may_value, range.may_true, range.may_false, range.may_nan, range.may_inf})
-		append(to, may);
-	append(to, range.exp_lo);
-	append(to, range.exp_hi);
-	append(to, range.lo);
-	append(to, range.hi);
-	append(to, range.flo);
-	append(to, range.fhi);
+		append_key(to, may);
+	append_key(to, range.exp_lo);
+	append_key(to, range.exp_hi);
+	append_key(to, range.lo);
+	append_key(to, range.hi);
+	append_key(to, range.flo);
+	append_key(to, range.fhi);
 }
 
 /* Are these all rows of tablets that later joins will know again? */
 bool
 append_tablets(std::string *to, const std::vector<JoinTablet> &tablets)
 {
-	append(to, tablets.size());
+	append_key(to, tablets.size());
 	for (const JoinTablet &of : tablets)
 	{
 		if (of.tablet->serial == 0 || of.nmasked > 0)
 			return false;
-		append(to, of.tablet->serial);
+		append_key(to, of.tablet->serial);
 	}
 	return !tablets.empty();
 }
@@ -61,7 +54,7 @@ JoinProgram::find_index(size_t number)
 	if (indexes_ == nullptr || !append_tablets(&key, cursors_[number + 1].tablets) || !index_key(*levels_[number]->split, &key))
 		return;
 	/* how its rows lie: the summaries may be wider than the tablets */
-	append(&key, side.ranges.size());
+	append_key(&key, side.ranges.size());
 	for (const ValueRange &range : side.ranges)
 		append_range(&key, range);
 	side.key = std::move(key);

@@ -27,13 +27,6 @@ is_plain(const Op &op)
 	}
 }
 
-template <typename T>
-void
-append(std::string *to, T value)
-{
-	to->append(reinterpret_cast<const char *>(&value), sizeof(value));
-}
-
 }  // namespace
 
 /* What the key leaves out are names, and the numbers of parameters and maps, which are the whole join's. */
@@ -43,9 +36,9 @@ index_key(const JoinLevel &level, std::string *key)
 	const Program *program = level.build.program();
 	const size_t before = key->size();
 
-	append(key, static_cast<uint8_t>(level.sought));
-	append(key, static_cast<uint8_t>(level.range != 0));
-	append(key, static_cast<uint16_t>(level.key_types.size()));
+	append_key(key, static_cast<uint8_t>(level.sought));
+	append_key(key, static_cast<uint8_t>(level.range != 0));
+	append_key(key, static_cast<uint16_t>(level.key_types.size()));
 	for (int i = program->parallel + 1; i < program->converge; i++)
 	{
 		const Op   &op = program->ops()[i];
@@ -55,13 +48,13 @@ index_key(const JoinLevel &level, std::string *key)
 			key->resize(before);
 			return false;
 		}
-		append(key, op.opcode);
-		append(key, op.type);
-		append(key, op.p5);
-		append(key, op.p1);
-		append(key, op.p2);
-		append(key, op.p3);
-		append(key, op.p4);
+		append_key(key, op.opcode);
+		append_key(key, op.type);
+		append_key(key, op.p5);
+		append_key(key, op.p1);
+		append_key(key, op.p2);
+		append_key(key, op.p3);
+		append_key(key, op.p4);
 	}
 	return true;
 }

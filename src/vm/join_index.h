@@ -37,6 +37,14 @@ struct IndexTablet
  */
 bool		index_key(const JoinLevel &level, std::string *key);
 
+/* Appends the value's bytes: of types without padding. */
+template <typename T>
+void
+append_key(std::string *to, T value)
+{
+	to->append(reinterpret_cast<const char *>(&value), sizeof(value));
+}
+
 }  // namespace gpuvm
 
 #endif
