@@ -17,6 +17,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            joins        joins, and the figures of the grid paper, in the parts that --parts names
            tpch         TPC-H's 22 queries, at --scale
            ssb          the 13 queries of the Star Schema Benchmark, at --scale
+           dbmbench     DBmbench's three queries, at --scale
            like         comparisons of texts without a dictionary: LIKE over TPC-H's comments of orders, at --scale
            numerics     sums of numerics in 1 to 131,072 groups
            distinct     DISTINCT aggregates and grouping sets
@@ -53,7 +54,7 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import changes, concurrency, distinct, figures, firsttouch, groupby, joins, like, numerics, order, papers, relational, ssb, tpch  # noqa: E402
+from workloads import changes, concurrency, dbmbench, distinct, figures, firsttouch, groupby, joins, like, numerics, order, papers, relational, ssb, tpch  # noqa: E402
 
 
 class Bench:
@@ -500,7 +501,7 @@ def cpu_name():
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
-             "tpch": tpch.run, "ssb": ssb.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run}
+             "tpch": tpch.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run}
 
 
 def main():
@@ -513,7 +514,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5, help="at most, after those to warm up (default 5); at least two")
     parser.add_argument("--parts", default=",".join(joins.PARTS), help="of the workload joins (default %(default)s)")
     parser.add_argument("--peer-seconds", type=float, default=10, help="after which a peer's join is given up (default %(default)s)")
-    parser.add_argument("--scale", type=float, default=1, help="of the rows in joins (0.01 tries everything), or TPC-H's and SSB's")
+    parser.add_argument("--scale", type=float, default=1, help="of the rows in joins (0.01 tries everything), or TPC-H's, SSB's and DBmbench's")
     parser.add_argument("--pairs", type=int, default=10, help="of pgbench runs, in `changes`")
     parser.add_argument("--seconds", type=int, default=60, help="of each of those runs")
     parser.add_argument("--out", default="build/bench", help="folder for results.md, results.json and the plots")

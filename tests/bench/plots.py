@@ -32,12 +32,15 @@ class Plotter:
         fig.savefig(os.path.join(self.folder, name), dpi=DPI, bbox_inches="tight")
         self.plt.close(fig)
 
-    def bars(self, groups, series, name, **axes):
-        """`series` maps a label to a value for each group."""
-        fig, ax = self.plt.subplots(figsize=(9, 4))
+    def bars(self, groups, series, name, level=None, **axes):
+        """`series` maps a label to a value for each group; with `level` a bar begins there, above it or below."""
+        fig, ax = self.plt.subplots(figsize=(max(9, 0.6 * len(groups)), 4))
         width = 0.8 / max(1, len(series))
         for i, (label, values) in enumerate(series.items()):
-            ax.bar([x + i * width for x in range(len(groups))], values, width=width, label=label, align="edge")
+            ax.bar([x + i * width for x in range(len(groups))], values if level is None else [v - level for v in values], bottom=level or 0, width=width,
+                   label=label, align="edge")
+        if level is not None:
+            ax.axhline(level, color="black", linewidth=0.5)
         ax.set_xticks([x + 0.4 for x in range(len(groups))], groups)
         ax.set(**axes)
         legend(ax)
@@ -171,12 +174,18 @@ class Plotter:
                    "joins-relations-restrictive.png", xticks=(1, 2, 3, 4, 5))
         self.times("joins, relations, points", "relations", "relations, as many points in all", "joins-relations-points.png", xticks=(2, 3, 4, 5))
 
-    def suite(self, workload, name):
-        """Every engine's time of every query."""
-        rows = self.of(workload)
+    def suite(self, workload):
+        """Every engine's time of every query, and how many times as fast as its peers gpuvm is with the plan of its own choice."""
+        rows, mine = self.of(workload), "gpuvm, planned"
         names = list(dict.fromkeys(n for r in rows for n in r["ms"]))
-        if rows:
-            self.bars([r["query"] for r in rows], {n: [r["ms"].get(n, math.nan) for r in rows] for n in names}, name, xlabel="query", ylabel="ms", yscale="log")
+        peers = [n for n in names if not n.startswith("gpuvm")]
+        queries = [r["query"] for r in rows]
+        if not rows:
+            return
+        self.bars(queries, {n: [r["ms"].get(n, math.nan) for r in rows] for n in names}, f"{workload}.png", xlabel="query", ylabel="ms", yscale="log")
+        if mine in names and peers:
+            self.bars(queries, {f"over {p}": [r["ms"].get(p, math.nan) / r["ms"].get(mine, math.nan) for r in rows] for p in peers},
+                      f"{workload}-ratio.png", level=1, xlabel="query", ylabel="speed-up of gpuvm, planned", yscale="log")
 
     def all(self):
         self.speedups("papers", "papers.png")
@@ -188,8 +197,8 @@ class Plotter:
         self.sphyraena()
         self.virginian()
         self.joins()
-        self.suite("tpch", "tpch.png")
-        self.suite("ssb", "ssb.png")
+        for name in ("tpch", "ssb", "dbmbench"):
+            self.suite(name)
 
 
 def draw(source, folder):
