@@ -15,7 +15,7 @@
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
 #   groupby firsttouch concurrency breakeven import roundtrip changes     bench.py's workloads
 #   joins        bench.py joins, each of JOIN_PARTS by itself within its own limit, PEER_SECONDS for a peer's query
-#   tpch ssb     bench.py's workloads at SCALE (10), with build/venv's tpchgen-cli in PATH
+#   tpch ssb dbmbench     bench.py's workloads at SCALE (10), with build/venv's tpchgen-cli in PATH
 #   regress      regression and isolation suites on the device
 #   diff         differential suite: PostgreSQL, CPU and CUDA virtual machine
 #   changed      the same over tables that change
@@ -250,7 +250,7 @@ for part in $parts; do
 		groupby | breakeven | import) bench "$part" "$part" ;;
 		firsttouch | concurrency | roundtrip | changes) ENGINES=gpuvm bench "$part" "$part" ;;
 		joins) joins ;;
-		tpch | ssb) ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-3}" ;;
+		tpch | ssb | dbmbench) ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-3}" ;;
 		regress) need_server; call regress regress ;;
 		diff) need_server; call diff differential ;;
 		changed) need_server; call changed "differential --changed" ;;
