@@ -8,6 +8,7 @@ order, and nothing that depends on a float sum decides which rows come out.
 import random
 from dataclasses import dataclass, field
 
+from dml import Dml
 from joins import Joins
 from orders import Orders
 from subqueries import Subqueries
@@ -34,6 +35,9 @@ class Query:
     sorts: bool = False				# one program is to have its rows in order
     any_decimals: bool = False		# of equal numerics PostgreSQL shows the one that came first, from a subquery in any order
     typed: bool = False				# reads a table of typed_tables.py
+    undo: bool = False				# it changes tables: in a transaction that is rolled back
+    before: list = field(default_factory=list)	# statements there, in this case, whose answers do not count
+    after: list = field(default_factory=list)	# and queries whose answers do
     zones: list = field(default_factory=list)	# TimeZone of each execution, in turn; that of the session, if none
 
 
@@ -331,6 +335,9 @@ class Queries:
 
     def subquery(self, rng):
         return Subqueries(self).query(rng, Query, Aggregates)
+
+    def dml(self, rng):
+        return Dml(self).query(rng, Query)
 
     def nested(self, rng):
         """Scans below subqueries, CTEs, EXISTS, scalar and correlated subqueries."""
