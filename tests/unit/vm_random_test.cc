@@ -153,9 +153,11 @@ expect_much(bool grouped, Masks masks)
 	EXPECT_GT(tally.rows, static_cast<size_t>(tally.programs));
 	if (tally.programs < 400)
 		return;
+	/* what this generator makes seldom or never has tests of its own: vm_map_test, vm_text_key_test, vm_dates_test */
+	const std::set<Opcode> elsewhere = {Opcode::Rowid, Opcode::Invalid, Opcode::TextKey, Opcode::ZoneShift, Opcode::Bound};
+
 	for (int i = static_cast<int>(Opcode::Column); i < static_cast<int>(Opcode::Group); i++)
-		EXPECT_TRUE(static_cast<Opcode>(i) == Opcode::Rowid || static_cast<Opcode>(i) == Opcode::Invalid
-					|| tally.opcodes.count(static_cast<Opcode>(i))) << opcode_info[i].name;
+		EXPECT_TRUE(elsewhere.count(static_cast<Opcode>(i)) || tally.opcodes.count(static_cast<Opcode>(i))) << opcode_info[i].name;
 	EXPECT_EQ(tally.aggregates.size(), grouped ? 11u : 0u);
 }
 
