@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (1600), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (45), TEST_PROGRAMS (100 random programs a test, 12 on the emulated
+# Environment: DIFF_QUERIES (1600), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (45), TEST_PROGRAMS (100 random programs a test, 8 on the emulated
 # device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
 # sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
@@ -288,7 +288,7 @@ export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-100}
 named unit && gtest_suite "unit" unit
 wanted unit-asan && gtest_suite "unit (ASan, UBSan)" unit-asan
 wanted unit-tsan && gtest_suite "unit (TSan)" unit-tsan
-export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-12}
+export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-8}
 wanted unit-cuda && gtest_suite "CUDA, emulated (ASan)" unit-cuda
 named unit-cuda-tsan && gtest_suite "CUDA, emulated (TSan)" unit-cuda-tsan
 experiment_suite
@@ -313,6 +313,7 @@ else
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --joins
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, order" diff-order "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --order
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, subqueries" diff-subqueries "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --subqueries
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, statements that change" diff-dml "$((${DIFF_QUERIES:-1600} / 8))" off,cpu --dml
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --types
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
