@@ -142,6 +142,8 @@ class Joins:
         """(CTEs, FROM clause, WHERE parts, the sides that can be read, does a program join all of it?, are there too many rows to hand out?)"""
         if rng.random() < 0.06:
             return self.ranges(rng)
+        if rng.random() < 0.18:
+            return self.bushy(rng)
         n = rng.choices((2, 3, 4, 5), (50, 25, 13, 12))[0]
         sides = [self.side(rng, alias, most) for alias, most in zip("abcde", rng.choice(BOUNDS[n]))]
         if n == 2 and rng.random() < 0.2:	# no bound: whole tables by a unique key
@@ -173,6 +175,38 @@ class Joins:
                 program = program and (kind != "RIGHT JOIN" or side is sides[1])	# then its inner side is a join
             visible = visible + [side]
         return [s.cte for s in sides if s.cte], source, where, visible, program, False
+
+    def bushy(self, rng):
+        """Joins whose inner sides are joins, of any kind, and EXISTS over joins; now and then an inner side that is read anew for each row."""
+        n = rng.choice((3, 3, 3, 4, 4, 5))
+        sides = [self.side(rng, alias, most) for alias, most in zip("abcde", rng.choice(BOUNDS[n]))]
+        outer = rng.randint(1, n - 1) if rng.random() < 0.4 else n		# the others are below an EXISTS
+        source, visible = self.tree(rng, sides[:outer])
+        where = []
+        if outer < n:
+            inner, below = self.tree(rng, sides[outer:])
+            where.append(f"{rng.choice(('EXISTS', 'EXISTS', 'NOT EXISTS'))} (SELECT FROM {inner} WHERE {self.between(rng, visible, below)})")
+        return [s.cte for s in sides if s.cte], source, where, visible, False, False
+
+    def tree(self, rng, sides):
+        """(a FROM item that joins them, with parentheses anywhere; what can be read)"""
+        if len(sides) == 1:
+            return sides[0].sql, sides
+        at = rng.randint(1, len(sides) - 1)
+        (left, a), (right, b) = self.tree(rng, sides[:at]), self.tree(rng, sides[at:])
+        if len(b) == 1 and rng.random() < 0.1:
+            lateral = f"LATERAL (SELECT {b[0].alias}.* FROM {right} WHERE {self.between(rng, a, b)} OFFSET 0) {b[0].alias}"
+            return f"{left} {rng.choice(('CROSS JOIN ' + lateral, 'LEFT JOIN ' + lateral + ' ON true'))}", a + b
+        right = right if len(b) == 1 else f"({right})"
+        left = left if len(a) == 1 or rng.random() < 0.5 else f"({left})"
+        kind = rng.choice(KINDS)
+        if kind == "FULL JOIN":
+            return f"{left} FULL JOIN {right} ON {self.full_condition(rng, rng.choice(a), rng.choice(b))}", a + b
+        return f"{left} {kind.replace('CROSS', 'INNER')} {right} ON {self.between(rng, a, b)}", a + b
+
+    def between(self, rng, a, b):
+        one = rng.choice(b)
+        return self.condition(rng, rng.choice(a), one, a + [s for s in b if s is not one and rng.random() < 0.5])
 
     def ranges(self, rng):
         """Many rows of two tables by a range: with fewer a nested loop is cheaper."""
