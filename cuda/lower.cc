@@ -112,6 +112,8 @@ Lowering::analyse_op(const Op &op, int address)
 		case OpForm::TEXTKEY:
 			return TEXT_KEYS_REFUSED;
 		case OpForm::ROWID:
+			if (op.type == Type::I64)
+				return "positions of rows are made on the CPU";
 			r.is_rowid = true;
 			break;
 		case OpForm::IMM32:

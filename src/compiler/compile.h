@@ -77,6 +77,9 @@ void		split_range(List *clauses, Index varno, List **range, List **conditions);
 /* Can all of these be evaluated over all cursors? No program is made. */
 bool		compiles(CompileInput *input, List *exprs);
 
+/* Does a result column of rows have the row's position in place of the value, which is looked up by it? */
+bool		is_by_position(const Var *var);
+
 /* May the expression raise an error? */
 bool		can_raise(const Expr *expr);
 

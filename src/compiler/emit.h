@@ -143,6 +143,8 @@ Type		supported_type(Compiler *c, Oid type);
 /* Place of the column in the imported table, -1: not imported. */
 int			column_place(const CompileCursor *cursor, AttrNumber attnum);
 int			load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type);
+/* What a result column of rows is made of: the column, or the row's position (is_by_position). */
+int			load_output(Compiler *c, int cursor, const Var *var);
 int			compile_var(Compiler *c, const Var *var);
 /* The same, and references to values of variable length: who takes them asks nothing of the values. */
 int			compile_column(Compiler *c, const Var *var);

@@ -2,6 +2,8 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/sysattr.h"
+#include "catalog/heap.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
@@ -20,6 +22,8 @@ namespace gpuvm {
 char *
 cursor_column_name(const CompileCursor *cursor, AttrNumber attnum)
 {
+	if (attnum < 0)
+		return pstrdup(NameStr(SystemAttributeDefinition(attnum)->attname));
 	return cursor->names != NIL ? strVal(list_nth(cursor->names, attnum - 1)) : get_attname(cursor->relid, attnum, false);
 }
 
@@ -156,6 +160,48 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 	if (c->ncached < MAX_CACHED_COLUMNS)
 		c->cached[c->ncached++] = CachedColumn{cursor, attnum, reg};
 	return reg;
+}
+
+bool
+is_by_position(const Var *var)
+{
+	return var->varattno == SelfItemPointerAttributeNumber || var->varattno == TableOidAttributeNumber;
+}
+
+/* A register with the positions of the cursor's rows, in the cache as the ctid. */
+static int
+load_position(Compiler *c, int cursor)
+{
+	const AttrNumber attnum = SelfItemPointerAttributeNumber;
+	const CompileCursor *from = &c->input->cursors[cursor];
+	int			reg;
+
+	for (int i = 0; i < c->ncached; i++)
+	{
+		if (c->cached[i].cursor == cursor && c->cached[i].attnum == attnum)
+			return c->cached[i].reg;
+	}
+	if (from->names != NIL)
+		return refuse(c, "a row of \"%s\" has no ctid where it is joined", get_rel_name(from->relid));
+	if (c->matched[cursor] && from->kind == JoinKind::Semi)
+		return refuse(c, "a column of a semijoin's inner side is used above it");
+	reg = column_register(c, cursor, attnum, Type::I64);
+	if (reg < 0)
+		return -1;
+	if (c->matched[cursor] && from->kind == JoinKind::Anti)
+		emit(c, Opcode::Null, Type::I64, reg, 0, 0);
+	else
+		emit(c, Opcode::Rowid, Type::I64, reg, 0, cursor);
+	c->info[reg] = NO_INFO;
+	if (c->ncached < MAX_CACHED_COLUMNS)
+		c->cached[c->ncached++] = CachedColumn{cursor, attnum, reg};
+	return reg;
+}
+
+int
+load_output(Compiler *c, int cursor, const Var *var)
+{
+	return is_by_position(var) ? load_position(c, cursor) : load_column(c, cursor, var->varattno, var->vartype);
 }
 
 /* The cursor that reads the relation of this range table entry; -1 if none does, or not yet. */

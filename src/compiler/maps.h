@@ -80,7 +80,8 @@ enum class OutputKind : int
 	Numeric,					/* scaled by 10^scale, */
 	Dictionary,					/* a code of a column's dictionary, */
 	Map,						/* or of a map: Derived or Rank; */
-	Variable,					/* a reference to a value of the column */
+	Variable,					/* a reference to a value of the column, */
+	Position,					/* or the row's position: `attnum` says what is wanted of the row (ctid, tableoid) */
 };
 
 struct OutputForm

@@ -530,7 +530,7 @@ load_columns(Compiler *c, List *exprs)
 
 		for (int i = 0; i < c->npositioned; i++)
 		{
-			if (static_cast<int>(c->input->cursors[i].varno) == var->varno && load_column(c, i, var->varattno, var->vartype) < 0)
+			if (static_cast<int>(c->input->cursors[i].varno) == var->varno && load_output(c, i, var) < 0)
 				return false;
 		}
 	}
@@ -669,7 +669,8 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		int			i = foreach_current_index(lc);
 		const Var  *var = lfirst_node(Var, lc);
 		int			cursor = cursor_of_var(input, var);
-		int			place = cursor < 0 ? -1 : column_place(&input->cursors[cursor], var->varattno);
+		bool		by_position = is_by_position(var);
+		int			place = cursor < 0 || by_position ? -1 : column_place(&input->cursors[cursor], var->varattno);
 		Type		type;
 
 		if (cursor < 0)
@@ -677,12 +678,12 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 			refuse(c, "a column of another relation is used");
 			return false;
 		}
-		if (place < 0)
+		if (place < 0 && !by_position)
 		{
 			load_column(c, cursor, var->varattno, var->vartype);	/* says why */
 			return false;
 		}
-		type = static_cast<Type>(input->cursors[cursor].table->types[place]);
+		type = by_position ? Type::I64 : static_cast<Type>(input->cursors[cursor].table->types[place]);
 		emit(c, Opcode::ResultColumn, type, i, 0, 0,
 			 c->b->add_name(cursor_column_name(&input->cursors[cursor], var->varattno)));
 		c->outputs[i] = CachedColumn{cursor, var->varattno, new_reg(c, type)};
@@ -717,7 +718,7 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	{
 		const Var  *var = lfirst_node(Var, lc);
 		CachedColumn *o = &c->outputs[foreach_current_index(lc)];
-		int			reg = load_column(c, o->cursor, var->varattno, var->vartype);
+		int			reg = load_output(c, o->cursor, var);
 
 		if (reg < 0)
 			return false;
@@ -746,6 +747,14 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	close_pipeline(c, parallel);
 	for (int i = 0; i < n; i++)
 		out->outputs[i] = output_form(c, c->outputs[i].reg);
+	foreach(lc, vars)
+	{
+		const Var  *var = lfirst_node(Var, lc);
+		int			i = foreach_current_index(lc);
+
+		if (is_by_position(var))
+			out->outputs[i] = OutputForm{OutputKind::Position, -1, c->outputs[i].cursor, var->varattno, -1};
+	}
 	for (int i = n; i < n + extra; i++)
 		out->outputs[i] = PLAIN_OUTPUT;
 	out->noutputs = n + extra;

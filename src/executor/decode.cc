@@ -14,6 +14,7 @@
 #include "pg/shmem.h"
 
 extern "C" {
+#include "access/sysattr.h"
 #include "utils/memutils.h"
 }
 
@@ -86,6 +87,31 @@ variable_datum(const ScanPart *part, int column, int64 reference, uint32 *bytes)
 	if (bytes != nullptr)
 		*bytes = length;
 	return PointerGetDatum(image);
+}
+
+/* What is wanted of rows by their positions; nulls are known. */
+static void
+decode_positions(const GpuvmScanState *state, int column, uint32 first, uint32 n, const bool *nulls, Datum *values, int stride)
+{
+	const OutputForm *form = &state->part->plan->outputs[column];
+	const ScanSource *source = state->sources[form->cursor];
+	const int64 *positions = reinterpret_cast<const int64 *>(state->views[column].values) + first;
+	ItemPointerData *tids = form->attnum == SelfItemPointerAttributeNumber ? static_cast<ItemPointerData *>(palloc(sizeof(ItemPointerData) * n)) : nullptr;
+
+	for (uint32 r = 0; r < n; r++)
+	{
+		Size		at = static_cast<Size>(r) * stride;
+
+		if (nulls[at])
+			values[at] = (Datum) 0;
+		else if (tids == nullptr)
+			values[at] = ObjectIdGetDatum(source->leaves[source_row(source, positions[r], nullptr)->leaf].relid);
+		else
+		{
+			source_row(source, positions[r], &tids[r]);
+			values[at] = PointerGetDatum(&tids[r]);
+		}
+	}
 }
 
 /* Codes, references and scaled numerics; nulls are known. */
@@ -164,7 +190,9 @@ decode_batch(GpuvmScanState *state)
 			for (uint32 r = 0; r < n; r++)
 				state->batch_nulls[static_cast<Size>(r) * ncols + i] = false;
 		}
-		if (!plain)
+		if (state->part->plan->outputs[column].kind == OutputKind::Position)
+			decode_positions(state, column, first, n, state->batch_nulls + i, state->batch_values + i, ncols);
+		else if (!plain)
 			decode_form(state, column, first, n, state->batch_nulls + i, state->batch_values + i, ncols);
 	}
 	MemoryContextSwitchTo(old);

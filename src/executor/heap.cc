@@ -118,8 +118,12 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		foreach(lc, state->plan->attnums)
 		{
 			int			i = foreach_current_index(lc);
+			AttrNumber	attnum = lfirst_int(lc);
 
-			slot->tts_values[i] = slot_getattr(row, lfirst_int(lc), &slot->tts_isnull[i]);
+			if (attnum > 0)
+				slot->tts_values[i] = slot_getattr(row, attnum, &slot->tts_isnull[i]);
+			else
+				slot->tts_values[i] = slot_getsysattr(state->heap_slots[leaf], attnum, &slot->tts_isnull[i]);
 		}
 		slot->tts_tid = tid;
 		state->row_relid = state->sources[0]->leaves[leaf].relid;

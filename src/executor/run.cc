@@ -329,7 +329,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	at = area + program_bytes + skip_bytes;
 	for (int i = 0; i < program->ncursors; i++)
 	{
-		job->cursors[i] = source_cursor(state->sources[i], at);
+		job->cursors[i] = source_cursor(state->sources[i], at, source_has_positions(state->plan, i));
 		at += source_bytes(state->sources[i]);
 	}
 	patterns_to_job(state, at, job);
@@ -663,6 +663,15 @@ hash_row(const GpuvmScanState *state, uint32 row)
 
 		if (view_is_null(v, row))
 			value = ~uint64{0};
+		else if (state->part->plan->outputs[i].kind == OutputKind::Position)
+		{
+			/* the same row of a delta is elsewhere in each job */
+			const ScanSource *source = state->sources[state->part->plan->outputs[i].cursor];
+			ItemPointerData tid;
+
+			value = source_row(source, reinterpret_cast<const int64 *>(v.values)[row], &tid)->leaf;
+			value = value << 48 | static_cast<uint64>(ItemPointerGetBlockNumber(&tid)) << 16 | ItemPointerGetOffsetNumber(&tid);
+		}
 		else if (state->part->plan->outputs[i].kind == OutputKind::Variable)
 		{
 			/* the value: rows of a delta lie elsewhere in each job */

@@ -102,6 +102,7 @@ struct ScanTablet
 	const ItemPointerData *ctids;	/* of a delta's rows; NULL: the tablet has its keys */
 	uint32		leaf;
 	uint32		first_unit;		/* rows */
+	uint64		place;			/* in the arena: of a delta's, in the current job */
 };
 
 /*
@@ -121,6 +122,7 @@ struct ScanSource
 	ScanTablet *tablets;		/* not made for groups over a plain source */
 	uint32		ntablets;
 	uint32		nimported;		/* of these: not of deltas */
+	uint32	   *by_place;		/* their numbers, in the order of their places in the arena: of the current job, if rows are found by their positions */
 	uint32		ncolumns;
 	ColumnSummary *columns;		/* this and the following: not if plain */
 	MaskedRows *masked;
@@ -317,9 +319,9 @@ void		source_close(ScanSource *source);
 /* Numbers the units. */
 uint32		source_count_units(ScanSource *source, uint32 unit_rows);
 
-/* Bytes that the cursor's arrays and the deltas take in the arena, and putting them there. */
+/* Bytes that the cursor's arrays and the deltas take in the arena, and putting them there; `positions`: source_row() will be asked. */
 uint64		source_bytes(const ScanSource *source);
-JobCursor	source_cursor(const ScanSource *source, uint64 at);
+JobCursor	source_cursor(ScanSource *source, uint64 at, bool positions);
 
 /* Column of the program's attribute in the tablets, -1 when it is not in them. */
 int			source_column(const ScanSource *source, AttrNumber attnum, Type type);
@@ -338,6 +340,12 @@ bool		source_skip_masked(const ScanSource *source, const ScanTablet *tablet, con
 
 /* ctids of rows of a tablet. */
 void		source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
+
+/* The tablet of a row's position (tablet/format.h), and its ctid, unless NULL. */
+const ScanTablet *source_row(const ScanSource *source, int64 position, ItemPointer ctid);
+
+/* Does the plan hand out what has to be looked up by the positions of the cursor's rows? */
+bool		source_has_positions(const ScanPlan *plan, int cursor);
 
 /* pg_attribute.attlen of a column. */
 int16		source_attlen(const ScanSource *source, AttrNumber attnum);

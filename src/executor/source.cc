@@ -68,11 +68,24 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 		cost_of_fraction(state->alternative->plan, fraction);
 }
 
-/* Rows of a join have none. */
-static bool
-wants_ctids(const GpuvmScanState *state)
+bool
+source_has_positions(const ScanPlan *plan, int cursor)
 {
-	return state->plan->kind == SCAN_ROWS && state->plan->ncursors == 1;
+	const PlanPart *part = &plan->parts[0];
+
+	for (int i = 0; plan->kind == SCAN_ROWS && i < part->noutputs; i++)
+	{
+		if (part->outputs[i].kind == OutputKind::Position && part->outputs[i].cursor == cursor)
+			return true;
+	}
+	return false;
+}
+
+/* A scan's rows have them, those of a join only if they are asked for. */
+static bool
+wants_ctids(const GpuvmScanState *state, const ScanSource *source)
+{
+	return state->plan->kind == SCAN_ROWS && (state->plan->ncursors == 1 || source_has_positions(state->plan, source->cursor));
 }
 
 /* Rows that will hardly fit, as wide as those in the tablets are, need not be read to find out. */
@@ -85,7 +98,7 @@ delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wante
 	{
 		const TableVersion *version = source->leaves[i].version;
 		const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
-		uint32		row = wants_ctids(state) ? sizeof(ItemPointerData) : 0;
+		uint32		row = wants_ctids(state, source) ? sizeof(ItemPointerData) : 0;
 
 		for (uint32 c = 0; c < version->ncols; c++)
 		{
@@ -126,7 +139,7 @@ read_deltas(GpuvmScanState *state, ScanSource *source, const bool *wanted, uint6
 		request.ncols = leaf->version->ncols;
 		request.wanted = wanted;
 		request.dictionaries = source->locals;
-		request.want_ctids = wants_ctids(state);
+		request.want_ctids = wants_ctids(state, source);
 		request.max_bytes = limit - source->delta_bytes;
 		leaf->delta = delta_read(leaf->rel, state->css.ss.ps.state->es_snapshot, request, &unfit);
 		if (leaf->delta == nullptr)

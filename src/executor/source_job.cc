@@ -39,13 +39,47 @@ source_bytes(const ScanSource *source)
 		aligned(sizeof(MaskedRows) * source->nmasked) + source->delta_bytes;
 }
 
+/* So that rows can be found by their positions. */
+static void
+note_places(ScanSource *source, const uint64 *tablets)
+{
+	if (source->by_place == nullptr)
+		source->by_place = static_cast<uint32 *>(MemoryContextAlloc(source->context, sizeof(uint32) * Max(source->ntablets, 1)));
+	for (uint32 i = 0; i < source->ntablets; i++)
+	{
+		source->tablets[i].place = tablets[i];
+		source->by_place[i] = i;
+	}
+	std::sort(source->by_place, source->by_place + source->ntablets,
+			  [=](uint32 a, uint32 b) { return tablets[a] < tablets[b]; });
+}
+
+const ScanTablet *
+source_row(const ScanSource *source, int64 position, ItemPointer ctid)
+{
+	uint64		place = position_place(position);
+	uint32		row = position_row(position);
+	const uint32 *end = source->by_place + source->ntablets;
+	const uint32 *at = std::lower_bound<const uint32 *>(source->by_place, end, place, [=](uint32 i, uint64 x) { return source->tablets[i].place < x; });
+	const ScanTablet *tablet = at == end ? nullptr : &source->tablets[*at];
+	uint32		hint = 0;
+
+	if (tablet == nullptr || tablet->place != place || row >= tablet->header->nrows)
+		elog(ERROR, "gpuvm: gpuvmd returned position " INT64_FORMAT ", where no row is", position);
+	if (ctid != nullptr)
+		source_ctids(tablet, &row, 1, &hint, ctid);
+	return tablet;
+}
+
 JobCursor
-source_cursor(const ScanSource *source, uint64 at)
+source_cursor(ScanSource *source, uint64 at, bool positions)
 {
 	JobCursor	cursor = {};
 	uint64	   *tablets;
 	uint32		n = 0;
 
+	if (source->plain && positions)
+		note_places(source, version_at<uint64>(source->leaves[0].version, source->leaves[0].version->tablets));
 	if (source->plain)
 		return version_cursor(source->leaves[0].version, pin_offset(source->leaves[0].pin));
 
@@ -80,6 +114,8 @@ source_cursor(const ScanSource *source, uint64 at)
 		tablets[n] = at;
 		at += aligned(tablet->size);
 	}
+	if (positions)
+		note_places(source, tablets);
 	return cursor;
 }
 

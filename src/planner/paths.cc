@@ -467,7 +467,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 						: "an expression must be evaluated below the join", nullptr);
 			return nullptr;
 		}
-		if (((Var *) node)->varattno <= 0)
+		if (((Var *) node)->varattno <= 0 && !is_by_position((Var *) node))
 		{
 			note_reason(root, rel, what, "system columns and whole rows are not in tablets", nullptr);
 			return nullptr;

@@ -149,6 +149,33 @@ tablet_at(const TabletHeader *t, uint64_t offset)
 	return reinterpret_cast<const T *>(reinterpret_cast<const char *>(t) + offset);
 }
 
+/*
+ * A row's position: where its tablet lies, and its number there. It says which row it is, to whoever knows the
+ * tablets; nobody can compute with it.
+ */
+constexpr int POSITION_ROW_BITS = 20;
+constexpr int POSITION_PLACE_SHIFT = 14;
+static_assert(TABLET_MAX_ROWS == 1u << POSITION_ROW_BITS && TABLET_ALIGN == 1u << (POSITION_ROW_BITS - POSITION_PLACE_SHIFT),
+			  "a place has room for the row below it");
+
+GPUVM_HD int64_t
+row_position(uint64_t place, uint32_t row)
+{
+	return static_cast<int64_t>(place << POSITION_PLACE_SHIFT | row);
+}
+
+GPUVM_HD uint64_t
+position_place(int64_t position)
+{
+	return static_cast<uint64_t>(position) >> POSITION_ROW_BITS << (POSITION_ROW_BITS - POSITION_PLACE_SHIFT);
+}
+
+GPUVM_HD uint32_t
+position_row(int64_t position)
+{
+	return static_cast<uint32_t>(position) & (TABLET_MAX_ROWS - 1);
+}
+
 /* -- images of variable-length columns ---------------------------------------------- */
 
 /* The first byte of the images, as an offset from the tablet's first; the chunk is not all null. */

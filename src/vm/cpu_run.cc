@@ -365,10 +365,15 @@ CpuProgram::values_of(WorkerState &s, int reg) const
 			break;
 		case RegKind::Rowid:
 			{
-				uint32_t   *to = reinterpret_cast<uint32_t *>(s.slots[regs[reg].slot]);
+				char	   *to = s.slots[regs[reg].slot];
 
 				for (uint32_t i = 0; i < CPU_VECTOR_ROWS; i++)
-					to[i] = s.row0 + i;
+				{
+					if (regs[reg].type == Type::I64)
+						reinterpret_cast<int64_t *>(to)[i] = row_position(s.tablet->place, s.row0 + i);
+					else
+						reinterpret_cast<uint32_t *>(to)[i] = s.row0 + i;
+				}
 				return to;
 			}
 		default:

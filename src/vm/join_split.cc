@@ -19,6 +19,13 @@ is_constant(const Op &op)
 	return form == OpForm::IMM32 || form == OpForm::IMM64 || form == OpForm::IMMNULL || form == OpForm::VARIABLE;
 }
 
+/* Does it give what a row of a cursor has: a column, or its position? */
+bool
+reads_row(const Op &op)
+{
+	return reads_column(op) || op.opcode == Opcode::Rowid;
+}
+
 /* Does it position a cursor? */
 bool
 positions(const Op &op)
@@ -242,7 +249,7 @@ private:
 				const int	from = splitter->definition[r];
 				const Op   &made = splitter->op_at(from);
 
-				if (map[r] >= 0 || (from > address && !is_constant(made) && !reads_column(made) && splitter->place[from] == place))
+				if (map[r] >= 0 || (from > address && !is_constant(made) && !reads_row(made) && splitter->place[from] == place))
 					return;
 				if (made.opcode != Opcode::TextMatch || read_behind(made, target))
 					(void) source(r);
@@ -270,7 +277,9 @@ private:
 			stage->columns.push_back(number);
 		}
 		item_reg[number] = new_reg(item.type);
-		if (table >= 0 && item.pattern >= 0)
+		if (table >= 0 && item.column == ROW_POSITION)
+			b->emit(Opcode::Rowid, item.type, item_reg[number], 0, 0);
+		else if (table >= 0 && item.pattern >= 0)
 			b->emit(Opcode::TextMatch, item.type, item_reg[number], column, 0, item.pattern);
 		else
 			b->emit(Opcode::Column, item.type, item_reg[number], column, 0);
@@ -293,7 +302,7 @@ private:
 
 	void		operation(Op op)
 	{
-		if (is_constant(op) || op.opcode == Opcode::Column || (op.opcode == Opcode::TextMatch && table < 0))
+		if (is_constant(op) || op.opcode == Opcode::Column || op.opcode == Opcode::Rowid || (op.opcode == Opcode::TextMatch && table < 0))
 			return;				/* where they are read */
 		if (op.opcode == Opcode::TextMatch)
 			op.p3 = 0;
@@ -352,16 +361,17 @@ private:
 	int			parallel = 0;
 };
 
-/* Of Column, and of TextMatch, which goes from cursor to reader just as a column does. */
+/* Of Column, and of what goes from cursor to reader just as a column does. */
 int
 Splitter::column_item(const Op &op)
 {
 	const int	pattern = op.opcode == Opcode::TextMatch ? static_cast<int>(op.p4) : -1;
+	const int	column = op.opcode == Opcode::Rowid ? ROW_POSITION : op.p2;
 
 	for (size_t i = 0; i < split->items.size(); i++)
-		if (split->items[i].reg < 0 && split->items[i].cursor == op.p3 && split->items[i].column == op.p2 && split->items[i].pattern == pattern)
+		if (split->items[i].reg < 0 && split->items[i].cursor == op.p3 && split->items[i].column == column && split->items[i].pattern == pattern)
 			return static_cast<int>(i);
-	split->items.push_back(JoinItem{-1, op.p3, op.p2, op.type, op.p3, op.p3 > 0, pattern});
+	split->items.push_back(JoinItem{-1, op.p3, column, op.type, op.p3, op.p3 > 0, pattern});
 	used_at.emplace_back(2 * program->ncursors, false);
 	return static_cast<int>(split->items.size()) - 1;
 }
@@ -374,7 +384,7 @@ Splitter::item_of(int reg)
 
 	if (is_constant(op))
 		return NOWHERE;
-	if (reads_column(op))
+	if (reads_row(op))
 		return column_item(op);
 	for (size_t i = 0; i < split->items.size(); i++)
 		if (split->items[i].reg == reg)
@@ -404,14 +414,14 @@ Splitter::hoist(int cross, int match, int cursor)
 		const OpForm form = form_of(op);
 		bool		own = true;
 
-		if (is_constant(op) || form == OpForm::COLUMN || (form == OpForm::TEXTMATCH && op.p3 != cursor))
+		if (is_constant(op) || form == OpForm::COLUMN || form == OpForm::ROWID || (form == OpForm::TEXTMATCH && op.p3 != cursor))
 			continue;
 		if (jumps(op) || form == OpForm::INVALID)
 			break;
 		each_read(program, op, [&](int r) {
 			const Op   &from = op_at(definition[r]);
 
-			own = own && (is_constant(from) || (from.opcode == Opcode::Column && from.p3 == cursor)
+			own = own && (is_constant(from) || ((from.opcode == Opcode::Column || from.opcode == Opcode::Rowid) && from.p3 == cursor)
 						  || place[definition[r]] == BUILD - cursor);
 		});
 		if (!own)
@@ -500,7 +510,7 @@ Splitter::find_uses()
 		}
 		if (positions(op))
 			level++;
-		if (place[i] < 0 || is_constant(op) || reads_column(op))
+		if (place[i] < 0 || is_constant(op) || reads_row(op))
 			continue;
 		each_read(program, op, [&](int r) {
 			const int	item = item_of(r);
@@ -577,7 +587,7 @@ Splitter::build_stages()
 		int			match = from, condition_ops = 0;
 
 		while (op_at(match).opcode != Opcode::Match)
-			condition_ops += place[match++] == 2 * level + 1 && !is_constant(op_at(match - 1)) && !reads_column(op_at(match - 1));
+			condition_ops += place[match++] == 2 * level + 1 && !is_constant(op_at(match - 1)) && !reads_row(op_at(match - 1));
 
 		/* build */
 		{

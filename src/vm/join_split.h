@@ -31,11 +31,14 @@
 
 namespace gpuvm {
 
+/* JoinItem.column of a row's position */
+constexpr int ROW_POSITION = -1;
+
 struct JoinItem
 {
 	int			reg;			/* of the join program; -1: a column */
 	int			cursor;			/* whose column, */
-	int			column;			/* its number */
+	int			column;			/* its number, or ROW_POSITION */
 	Type		type;
 	int			level;			/* where it comes to be: cursors 0 .. level are positioned there */
 	bool		payload;		/* it comes with the rows of cursor `level`, not from a tail */

@@ -113,7 +113,7 @@
  * cursors can meet. Which value's reference it is differs from run to run.
  *
  * Errors count as ever on lanes that live: a row that is inserted or drives, or a
- * pair that the operations before have left. Rowid is for programs of one cursor.
+ * pair that the operations before have left. Rowid has to be I64 there.
  */
 #ifndef GPUVM_VM_PROGRAM_H
 #define GPUVM_VM_PROGRAM_H

@@ -202,7 +202,7 @@ TEST(VmProgram, JoinsAreVerified)
 	expect_join_refused(header, 12, [](Op &op) { op.p1 = 1; });
 	expect_join_refused(header, 12, [](Op &op) { op.p2 = 1; });
 	expect_join_refused("a cursor is read where it is not positioned", 13, [](Op &op) { op.p3 = 1; });
-	expect_join_refused("a join program has no row positions", 13, [](Op &op) { op.opcode = Opcode::Rowid; op.type = Type::RowId; });
+	expect_join_refused("a row's number in its tablet says nothing in a join program", 13, [](Op &op) { op.opcode = Opcode::Rowid; op.type = Type::RowId; });
 	expect_join_refused(order, 15, [](Op &op) { op.p1 = 2; });
 	expect_join_refused(order, 15, [](Op &op) { op.p1 = 0; });
 	expect_join_refused(kinds, 15, [](Op &op) { op.opcode = Opcode::Cross; });
