@@ -43,6 +43,29 @@ AS 'MODULE_PATHNAME', 'gpuvm_release';
 COMMENT ON FUNCTION gpuvm.release(regclass) IS
 	'drops the tablets of a table, and forgets that it was imported';
 
+-- File tables ------------------------------------------------------------
+
+CREATE FUNCTION gpuvm.fdw_handler()
+RETURNS fdw_handler
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_fdw_handler';
+COMMENT ON FUNCTION gpuvm.fdw_handler() IS 'of the foreign data wrapper gpuvm_fdw';
+
+CREATE FUNCTION gpuvm.fdw_validator(options text[], catalog oid)
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_fdw_validator';
+COMMENT ON FUNCTION gpuvm.fdw_validator(text[], oid) IS 'of the foreign data wrapper gpuvm_fdw';
+
+CREATE FOREIGN DATA WRAPPER gpuvm_fdw HANDLER gpuvm.fdw_handler VALIDATOR gpuvm.fdw_validator;
+COMMENT ON FOREIGN DATA WRAPPER gpuvm_fdw IS 'tables whose rows are those of a file';
+CREATE SERVER gpuvm FOREIGN DATA WRAPPER gpuvm_fdw;
+COMMENT ON SERVER gpuvm IS 'files of this machine, for CREATE FOREIGN TABLE ... SERVER gpuvm';
+-- Which file is read is what is guarded (pg_read_server_files): the validator sees to it.
+GRANT USAGE ON FOREIGN SERVER gpuvm TO PUBLIC;
+
 -- Questions about a query ------------------------------------------------
 
 -- No search_path of their own: the names in the query are the caller's.

@@ -11,6 +11,7 @@
 #include "pg/shmem.h"
 #include "pg/stats.h"
 #include "store/catalog.h"
+#include "store/file.h"
 #include "store/refresher.h"
 #include "tablet/dictionary.h"
 #include "vm/program.h"
@@ -72,13 +73,23 @@ may_read_column(Oid relid, AttrNumber attnum)
 static const char *
 version_state(VersionPin *pin, Relation rel, BlockNumber *changed_blocks, double *served)
 {
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber nblocks;
 	bool		unchanged;
+	const char *detail;
 
 	*changed_blocks = pin_version(pin)->nblocks;
 	*served = 0;
 	if (!pin_matches(pin, rel))
 		return "schema changed";
+	if (pin_version(pin)->origin != 0)
+	{
+		unchanged = file_is_current(rel, pin_version(pin), &detail);
+		*served = unchanged ? 1 : 0;
+		if (unchanged)
+			*changed_blocks = 0;
+		return unchanged ? "current" : detail;
+	}
+	nblocks = RelationGetNumberOfBlocks(rel);
 	unchanged = version_unchanged(rel, pin_version(pin), changed_blocks);
 	*served = nblocks == 0 ? 1.0 : 1.0 - static_cast<double>(Min(*changed_blocks, nblocks)) / nblocks;
 	return unchanged ? "current" : "table changed";

@@ -395,7 +395,8 @@ may_be_remembered(Oid relid)
 		return false;
 	form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
 	result = form->relpersistence != RELPERSISTENCE_TEMP &&
-		(form->relkind == RELKIND_RELATION || form->relkind == RELKIND_PARTITIONED_TABLE || form->relkind == RELKIND_MATVIEW);
+		(form->relkind == RELKIND_RELATION || form->relkind == RELKIND_PARTITIONED_TABLE || form->relkind == RELKIND_MATVIEW ||
+		 form->relkind == RELKIND_FOREIGN_TABLE);
 	ReleaseSysCache(tuple);
 	return result;
 }

@@ -90,6 +90,9 @@ bool		copier_has_room(const Copier *c, uint32 rows, uint32 limit);
  */
 uint64		copier_flush(Copier *c, BlockNumber next_block);
 
+/* The same for an import: raises where there is no memory. False: the import is to begin anew. */
+bool		flush_or_raise(Copier *c, BlockNumber next_block);
+
 /* Forgets what is staged and goes on at `next_block`. */
 void		copier_restart(Copier *c, BlockNumber next_block);
 

@@ -306,8 +306,7 @@ copier_flush(Copier *c, BlockNumber next_block)
 	return 0;
 }
 
-/* False: the import is to begin anew. */
-static bool
+bool
 flush_or_raise(Copier *c, BlockNumber next_block)
 {
 	uint64		size = copier_flush(c, next_block);

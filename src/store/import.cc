@@ -17,6 +17,7 @@
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "store/catalog.h"
+#include "store/file.h"
 
 extern "C" {
 #include "access/heapam.h"
@@ -76,8 +77,10 @@ check_importable(Relation rel)
 						"Import the tables that the view reads, or make it a materialized view.");
 			break;
 		case RELKIND_FOREIGN_TABLE:
-			refuse_kind(rel, ERRCODE_WRONG_OBJECT_TYPE, "Foreign tables", "Copy the rows into a table and import that.");
-			break;
+			if (!is_file_table(rel))
+				refuse_kind(rel, ERRCODE_WRONG_OBJECT_TYPE, "Foreign tables", "Copy the rows into a table and import that.");
+			check_file_importable(rel);
+			return;
 		case RELKIND_TOASTVALUE:
 			refuse_kind(rel, ERRCODE_WRONG_OBJECT_TYPE, "TOAST tables", NULL);
 			break;
@@ -282,11 +285,12 @@ image_limit_for(Relation rel)
  * Copies the blocks, as often as it takes for each column to be in a form that its values
  * fit, or to be given up. The last attempt's job, palloc'd.
  */
-static CopyJob *
+CopyJob *
 copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int slot)
 {
 	uint64		image_limit = image_limit_for(rel);
-	int			workers = workers_for(nblocks);
+	bool		file = is_file_table(rel);
+	int			workers = file ? 0 : workers_for(nblocks);
 	CopyJob    *job = static_cast<CopyJob *>(palloc0(copy_job_size(ncols)));
 
 	choose_forms(rel, columns, ncols, image_limit);
@@ -300,7 +304,10 @@ copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, i
 		else
 		{
 			init_job(job, rel, columns, ncols, image_limit, nblocks, 0, slot);
-			copy_slices(rel, job);
+			if (file)
+				copy_file_rows(rel, job);
+			else
+				copy_slices(rel, job);
 		}
 		if (!copy_again(job))
 			return job;
@@ -320,7 +327,7 @@ compare_tablets(const void *a, const void *b)
 }
 
 /* The dictionaries of what was copied, in the version's columns. Where memory is short for them, some columns fail. */
-static VersionColumn *
+VersionColumn *
 seal_columns(CopyJob *job)
 {
 	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(job->ncols, 1)));
@@ -339,8 +346,8 @@ seal_columns(CopyJob *job)
 }
 
 /* Makes the version of what was copied; its offset. */
-static uint64
-version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature)
+uint64
+version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature, const FileOrigin *origin)
 {
 	uint64	   *tablets = arena_at<uint64>(job->manifest);
 	VersionParts parts = {};
@@ -354,6 +361,7 @@ version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, con
 	parts.tablets = tablets;
 	parts.ntablets = pg_atomic_read_u32(&job->ntablets);
 	parts.signature = signature;
+	parts.origin = origin;
 	qsort(tablets, parts.ntablets, sizeof(uint64), compare_tablets);
 	version = make_version(&parts);
 	if (version == 0)
@@ -386,9 +394,9 @@ report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum
 uint64
 import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns, bool vacuum)
 {
-	int			slot = progress_begin(RelationGetRelid(rel), RelationGetNumberOfBlocks(rel));
+	int			slot;
 	const char *no_vacuum = NULL;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber nblocks;
 	uint64	   *stamps;
 	CopyColumn *columns = static_cast<CopyColumn *>(palloc0(sizeof(CopyColumn) * Max(ncols, 1)));
 	CopyJob    *job;
@@ -399,6 +407,10 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	VersionColumn *sealed;
 	bool		codes = false;
 
+	if (is_file_table(rel))
+		return import_file(rel, attnums, ncols, all_columns, false);
+	nblocks = RelationGetNumberOfBlocks(rel);
+	slot = progress_begin(RelationGetRelid(rel), nblocks);
 	if (vacuum && count_not_visible(rel, nblocks) > 0)
 		no_vacuum = vacuum_relation(rel, slot);
 
@@ -427,8 +439,8 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	report_failed_columns(rel, job);
 	strip_failed_columns(job);
 
-	version = version_of(job, sealed, stamps, signature);
-	registry_publish(rel, version, all_columns);
+	version = version_of(job, sealed, stamps, signature, NULL);
+	registry_publish(rel, version, all_columns, false);
 	/* from here the registry owns version and tablets */
 	manifest_end();
 	engine_prepare(version);

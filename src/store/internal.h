@@ -97,10 +97,10 @@ void		registry_install(void);
 /*
  * Makes `version` (arena offset, complete) the relation's version when the
  * top-level transaction commits, and frees it when the transaction or this
- * subtransaction aborts. Raises if there is no room; the version is then still
- * the caller's.
+ * subtransaction aborts. at_once: of a file, which is no transaction's. Raises if
+ * there is no room; the version is then still the caller's.
  */
-void		registry_publish(Relation rel, uint64 version, bool all_columns);
+void		registry_publish(Relation rel, uint64 version, bool all_columns, bool at_once);
 
 /*
  * Makes `version` (arena offset, complete, its tablets held) the relation's
@@ -476,6 +476,7 @@ struct VersionParts
 	const uint64 *tablets;		/* arena offsets, in the order of their blocks */
 	uint32		ntablets;
 	Signature	signature;
+	const struct FileOrigin *origin;	/* of a file's rows, else NULL */
 };
 
 /*
@@ -503,6 +504,19 @@ int16	   *importable_columns(Relation rel, int *count);
  * commit. Returns the rows imported.
  */
 uint64		import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns, bool vacuum);
+
+/* Steps of it, for those who copy a file instead (import_file.cc). copy_blocks: so many at most, where it is a file. */
+CopyJob    *copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int progress_slot);
+VersionColumn *seal_columns(CopyJob *job);
+uint64		version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature, const FileOrigin *origin);
+
+/* -- import_file.cc ---------------------------------------------------------------------- */
+
+/* As import_relation, of a file table; seen by all at once. quiet: no NOTICE of what could not be stored. */
+uint64		import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, bool quiet);
+
+/* The file's rows, by blocks that are made up, until its end; leaves their number in the job. */
+void		copy_file_rows(Relation rel, CopyJob *job);
 
 }  // namespace gpuvm
 

@@ -14,6 +14,7 @@
 
 #include "pg/settings.h"
 #include "store/catalog.h"
+#include "store/file.h"
 #include "store/refresher_shared.h"
 
 extern "C" {
@@ -136,6 +137,12 @@ refresh_table(Relation rel)
 
 	if (!columns_to_import(rel, &attnums, &ncols, &all_columns))
 		raise_not_imported(rel);
+	if (is_file_table(rel))
+	{
+		rows = file_in_memory(rel) ? 0 : import_file(rel, attnums, ncols, all_columns, false);
+		table_imported(rel);
+		return rows;
+	}
 	if (registry_known(RelationGetRelid(rel)))
 	{
 		/* only what is known to be visible to everybody can be read again */
@@ -295,6 +302,28 @@ release_forgotten(Oid relid)
 	CommitTransactionCommand();
 }
 
+/* Ends the transaction. What is in memory stays until there is something better. */
+static void
+visit_file(Relation rel)
+{
+	Oid			relid = RelationGetRelid(rel);
+	bool		remembered = is_remembered(relid);
+	int16	   *attnums;
+	int			ncols;
+	bool		all_columns;
+
+	if (!import_is_running(relid) && !file_in_memory(rel) && columns_to_import(rel, &attnums, &ncols, &all_columns))
+	{
+		check_importable(rel);
+		import_file(rel, attnums, ncols, all_columns, true);
+	}
+	relation_close(rel, NoLock);
+	paced = NULL;
+	CommitTransactionCommand();
+	if (remembered)
+		release_forgotten(relid);
+}
+
 /* False: it is locked, and to be visited again soon. */
 static bool
 visit_table(Oid relid)
@@ -318,6 +347,11 @@ visit_table(Oid relid)
 		return !busy;
 	}
 	paced = rel;
+	if (is_file_table(rel))
+	{
+		visit_file(rel);
+		return true;
+	}
 	if (import_is_running(relid) || (registry_known(relid) && refresh_relation(rel, &outcome)))
 	{
 		relation_close(rel, AccessShareLock);

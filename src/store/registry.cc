@@ -643,8 +643,10 @@ append_pending(PendingOp *op)
 	pending_last = &op->next;
 }
 
+static void publish_now(const PendingOp *op);
+
 void
-registry_publish(Relation rel, uint64 version, bool all_columns)
+registry_publish(Relation rel, uint64 version, bool all_columns, bool at_once)
 {
 	PendingOp  *op = make_pending(MyDatabaseId, RelationGetRelid(rel));
 	uint64		now = static_cast<uint64>(GetCurrentTimestamp());
@@ -675,7 +677,13 @@ registry_publish(Relation rel, uint64 version, bool all_columns)
 				 errdetail("At most %d tables can be imported at a time.", REGISTRY_MAX_TABLES),
 				 errhint("Release tables with gpuvm.release().")));
 	}
-	append_pending(op);
+	if (!at_once)
+	{
+		append_pending(op);
+		return;
+	}
+	publish_now(op);
+	pfree(op);
 }
 
 void

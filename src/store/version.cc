@@ -10,6 +10,7 @@
 
 #include "pg/shmem.h"
 #include "store/dictionary.h"
+#include "store/file.h"
 #include "tablet/build.h"
 
 namespace gpuvm {
@@ -145,7 +146,8 @@ make_version(const VersionParts *parts)
 	uint64		page_served_at = served_at + served_size(parts->nblocks);
 	uint64		map_buffers_at = page_served_at + uint64{nstamps} * sizeof(uint32_t);
 	uint64		signature_at = map_buffers_at + uint64{nstamps} * sizeof(uint32_t);
-	uint64		size = signature_at + parts->signature.len;
+	uint64		origin_at = MAXALIGN(signature_at + parts->signature.len);
+	uint64		size = parts->origin == NULL ? signature_at + parts->signature.len : origin_at + sizeof(FileOrigin);
 	uint64		offset = arena_alloc(size);
 	TableVersion *version;
 	ColumnSummary *columns;
@@ -170,6 +172,11 @@ make_version(const VersionParts *parts)
 	version->signature = signature_at;
 	version->signature_len = parts->signature.len;
 	version->size = size;
+	if (parts->origin != NULL)
+	{
+		version->origin = origin_at;
+		memcpy(arena_at<char>(offset + origin_at), parts->origin, sizeof(FileOrigin));
+	}
 
 	memcpy(arena_at<char>(offset + tablets_at), parts->tablets, parts->ntablets * sizeof(uint64));
 	memcpy(arena_at<char>(offset + stamps_at), parts->stamps, nstamps * sizeof(uint64));

@@ -14,6 +14,7 @@
  * A version's `served` bits are laid out as the map's, so a page is compared
  * word by word: a block is served if its bit is set in both.
  */
+#include "store/file.h"
 #include "store/internal.h"
 
 #include "pg/shmem.h"
@@ -362,6 +363,15 @@ version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reason, Se
 
 	INSTR_TIME_SET_CURRENT(start);
 	memset(check, 0, sizeof(*check));
+	if (pin_version(*pin)->origin != 0)
+	{
+		/* what a file holds is no snapshot's */
+		check->nblocks = pin_version(*pin)->nblocks;
+		if (file_is_current(rel, pin_version(*pin), NULL))
+			return true;
+		*reason = FALLBACK_TABLE_CHANGED;
+		return false;
+	}
 #if PG_VERSION_NUM < 170000
 	/* VACUUM then sets bits that living snapshots may not see */
 	if (old_snapshot_threshold >= 0)

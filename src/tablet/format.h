@@ -268,6 +268,7 @@ struct TableVersion
 								 * A hint, and the only thing in here that changes */
 	uint64_t	signature;		/* offset of what the columns were (store/signature.cc) */
 	uint64_t	signature_len;
+	uint64_t	origin;			/* offset of what file the rows are of, and as of when (store/file.h); 0: a heap's */
 	uint64_t	size;			/* bytes of this blob alone */
 };
 

@@ -1,0 +1,24 @@
+/* wrapper.h: the callbacks of gpuvm_fdw. */
+#ifndef GPUVM_FDW_WRAPPER_H
+#define GPUVM_FDW_WRAPPER_H
+
+#include "pg/pg.h"
+
+extern "C" {
+#include "foreign/fdwapi.h"
+}
+
+namespace gpuvm {
+
+/* scan.cc: the plan that reads the file, and how it runs. */
+void		fdw_add_scan(FdwRoutine *routine);
+
+/* analyze.cc */
+bool		fdw_analyze(Relation rel, AcquireSampleRowsFunc *sample, BlockNumber *pages);
+
+/* Option names of foreign tables that COPY knows, too; NULL at the end. */
+extern const char *const FILE_COPY_OPTIONS[];
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * file.h: foreign tables of gpuvm_fdw, whose rows are a file's.
+ *
+ * The file is the truth: PostgreSQL's COPY parser reads it, and tablets made of it
+ * answer as long as its stamp is the one that it had then.
+ */
+#ifndef GPUVM_STORE_FILE_H
+#define GPUVM_STORE_FILE_H
+
+#include "pg/pg.h"
+#include "tablet/format.h"
+
+extern "C" {
+#include "foreign/fdwapi.h"
+#include "nodes/pg_list.h"
+#include "utils/rel.h"
+}
+
+namespace gpuvm {
+
+/* The wrapper's handler says by which callback its tables are known, as every backend that opens one has called it. */
+void		file_tables_known_by(BeginForeignScan_function callback);
+
+/* Is it a foreign table of gpuvm_fdw? */
+bool		is_file_table(Relation rel);
+
+/* What the table was defined with; palloc'd. */
+struct FileOptions
+{
+	char	   *filename;
+	List	   *copy;			/* what BeginCopyFrom takes: DefElem */
+};
+FileOptions file_options(Relation rel);
+
+/* All options of the table and its columns, as text that is equal only where they are; palloc'd. */
+char	   *file_options_text(Relation rel);
+
+/*
+ * Equal stamps mean equal content. Times count nanoseconds; that of the last change of
+ * the inode cannot be set back as the other can. All is 0 where there is no file.
+ */
+struct FileStamp
+{
+	uint64		device;
+	uint64		inode;
+	uint64		size;
+	int64		modified;
+	int64		changed;
+};
+
+inline bool
+stamps_equal(const FileStamp &a, const FileStamp &b)
+{
+	return a.device == b.device && a.inode == b.inode && a.size == b.size && a.modified == b.modified && a.changed == b.changed;
+}
+
+/* False where it is no regular file, or none that this server may look at. */
+bool		file_stamp(const char *filename, FileStamp *stamp);
+
+/* What tablets of a file are of, and as of when: part of their version. */
+struct FileOrigin
+{
+	FileStamp	stamp;
+	uint64		options;		/* a hash of all options */
+	uint64		settings;		/* a hash of those settings of the session that values depend on as they are read; 0: none */
+};
+
+/* Raises unless the table can be imported: its rows then depend on the file, and settings, alone. */
+void		check_file_importable(Relation rel);
+
+/* The same as an answer, why not in *detail. */
+bool		file_importable(Relation rel, const char **detail);
+
+/* False as file_stamp. */
+bool		file_origin(Relation rel, FileOrigin *origin);
+
+/* Is the file as it was when the version was made, and would this session read it alike? *detail (may be NULL) says why not. */
+bool		file_is_current(Relation rel, const TableVersion *version, const char **detail);
+
+/* Is there a version of the table that is current? */
+bool		file_in_memory(Relation rel);
+
+/*
+ * Reads the file's rows in its order. file_next() evaluates input functions in the current
+ * memory context, which the caller resets between rows; it gives false at the end. Errors are
+ * COPY's, with line and file. An abort closes what is open.
+ */
+struct FileReader;
+FileReader *file_open(Relation rel);
+bool		file_next(FileReader *reader, Datum *values, bool *nulls);
+void		file_close(FileReader *reader);
+
+}  // namespace gpuvm
+
+#endif
