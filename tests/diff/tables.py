@@ -51,6 +51,7 @@ class Table:
 
     typed = False				# has columns of typed_tables.py
     many_tablets = False		# is imported in tablets that are as small as can be
+    partly = False				# only its `imported` columns are
 
     def __init__(self, name, columns, setup, rows, imports=None, rng=None):
         self.name, self.columns, self.setup, self.rows = name, columns, setup, rows
@@ -230,6 +231,20 @@ def partitioned(rng, name, rows):
     return m.table(setup, rows, imports=leaves)
 
 
+def partly(rng, name, rows):
+    """Of each type a column is in tablets and one is not; a column of a type that never is."""
+    table = mixed(rng, name, rows, (0, 0.1))
+    for column in table.columns[2::2]:
+        column.imported = False
+    place = Column("place", "pg_lsn", Range(), imported=False, value=lambda: f"{rng.randrange(9)}/{rng.randrange(10**6):X}", nulls=0.1)
+    table.columns.append(place)
+    table.setup.append(f"ALTER TABLE {name} ADD COLUMN place pg_lsn")
+    table.setup.append(f"UPDATE {name} SET place = '3/A0'::pg_lsn + id WHERE id % 10 <> 3")
+    table.setup.append(f"VACUUM (FULL) {name}")
+    table.partly = True
+    return table
+
+
 def materialised(source, name):
     """A materialised view: another kind of relation that can be imported."""
     return Table(name, source.columns, [f"CREATE MATERIALIZED VIEW {name} AS SELECT * FROM {source.name} WHERE id % 3 <> 1"],
@@ -261,4 +276,5 @@ def make_tables(seed, rows):
         mixed(rng("d_dim"), "d_dim", 40, (0, 0.1), ("small", "tiny", "quarters", "few", "even"), each=1),
         many,
         materialised(common, "d_matview"),
+        partly(rng("d_partly"), "d_partly", rows),
     ]
