@@ -204,7 +204,7 @@ finish_alternative(GpuvmScanState *state)
 static void
 require_unflagged(const GpuvmScanState *state)
 {
-	if (state->flagged && setting_require != REQUIRE_ANY)
+	if (state->flagged && require_holds())
 		require_fallback_violation(FALLBACK_ERROR_FLAG, state->figures.fallback_detail);
 }
 

@@ -2,7 +2,8 @@
  * require.cc: gpuvm.require, checked when a statement starts (rule 19).
  *
  * Every scan of a table known to gpuvm must be one of ours; that it then really
- * runs there is checked when it starts and whenever it falls back (run.cc).
+ * runs there is checked when it starts and whenever it falls back (run.cc). What
+ * ModifyTable does with the rows found, in indexes and for foreign keys, is no scan of a plan.
  */
 #include "pg/pg.h"
 
@@ -10,6 +11,7 @@ extern "C" {
 #include "executor/executor.h"
 #include "nodes/plannodes.h"
 #include "parser/parsetree.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 }
 
@@ -20,6 +22,12 @@ extern "C" {
 namespace gpuvm {
 
 static ExecutorStart_hook_type next_executor_start;
+
+bool
+require_holds(void)
+{
+	return setting_require != REQUIRE_ANY && DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, (Datum) 0)) == 0;
+}
 
 static void
 complain(Oid relid)
@@ -91,7 +99,7 @@ check_plan(Plan *plan, List *rtable)
 static void
 gpuvm_executor_start(QueryDesc *query, int eflags)
 {
-	if (setting_require != REQUIRE_ANY && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && !IsParallelWorker() && registry_any())
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && !IsParallelWorker() && registry_any() && require_holds())
 	{
 		PlannedStmt *stmt = query->plannedstmt;
 		ListCell   *lc;

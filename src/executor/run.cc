@@ -59,7 +59,7 @@ run_fall_back(GpuvmScanState *state, int reason, const char *detail)
 	/* A flagged error still runs PostgreSQL's plan: what it raises comes first (rule 19). */
 	if (reason == FALLBACK_ERROR_FLAG)
 		state->flagged = true;
-	else if (setting_require != REQUIRE_ANY)
+	else if (require_holds())
 		require_fallback_violation(static_cast<FallbackReason>(reason), detail);
 	return MODE_ALTERNATIVE;
 }
@@ -383,10 +383,11 @@ run_start(GpuvmScanState *state)
 
 	state->emitted = false;
 	state->no_device = nullptr;
+	/* A row that another transaction has changed, alone, with the rows that it was joined to (rule 20): nothing that a job is for. */
+	if (estate->es_epq_active != nullptr)
+		return MODE_ALTERNATIVE;
 	if (!setting_enabled)
 		return run_fall_back(state, FALLBACK_DISABLED, nullptr);
-	if (estate->es_epq_active != nullptr)
-		return run_fall_back(state, FALLBACK_SNAPSHOT, "a changed row is being rechecked");
 	for (int i = 0; i < state->plan->nparts; i++)
 	{
 		uint64		hash = state->plan->parts[i].program->hash;
@@ -814,7 +815,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	state->figures.fallback = lost ? FALLBACK_ENGINE_AWAY : FALLBACK_ENGINE_FAILED;
 	strlcpy(state->figures.fallback_detail, detail, sizeof(state->figures.fallback_detail));
 	stats_count_fallback(static_cast<FallbackReason>(state->figures.fallback));
-	if (setting_require != REQUIRE_ANY)
+	if (require_holds())
 		require_violation("The engine was lost in the middle of the statement", detail);
 	if (state->plan->ncursors > 1)
 		give_up(state, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);

@@ -475,6 +475,12 @@ void		explain_scan(CustomScanState *node, List *ancestors, ExplainState *es);
 /* Registers the ExecutorStart hook that serves gpuvm.require. */
 void		require_install(void);
 
+/*
+ * Does gpuvm.require ask anything of the statement? Of one that a trigger runs, and be it that of a foreign key, it does not:
+ * that belongs to the change that fired it.
+ */
+bool		require_holds(void);
+
 /* Raises 55000: the statement would not, or did not, run as gpuvm.require demands. */
 void		require_violation(const char *reason, const char *detail) pg_attribute_noreturn();
 /* The same where a scan leaves the VM. */

@@ -105,11 +105,8 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 
 	if (rte->tablesample != nullptr)
 		reason = "TABLESAMPLE is not supported";
-	else if (static_cast<int>(rel->relid) == root->parse->resultRelation ||
-			 bms_is_member(rel->relid, root->all_result_relids))
-		reason = "the statement changes the table";
-	else if (get_plan_rowmark(root->rowMarks, rel->relid) != nullptr)
-		reason = "the statement locks rows or may recheck them";
+	else if (identity_refusal(root, rel) != nullptr)
+		reason = identity_refusal(root, rel);
 	else if (!bms_is_empty(rel->lateral_relids))
 		reason = "the scan depends on another relation (LATERAL)";
 	else if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL && root->append_rel_array != nullptr &&

@@ -40,6 +40,9 @@ struct ScanTarget
  */
 bool		usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target);
 
+/* dml.cc: NULL, or why a program cannot find the rows of a relation that the statement changes, locks or may recheck. */
+const char *identity_refusal(PlannerInfo *root, RelOptInfo *rel);
+
 /* partitions.cc: the leaves, if all are imported with the same columns. */
 bool		describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const char **reason, const char **hint);
 
