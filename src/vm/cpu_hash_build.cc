@@ -14,7 +14,9 @@ constexpr uint64_t COUNT_SLOTS = 1 << 20;	/* a task */
 constexpr uint64_t SMALL_RANGE = 1 << 16;
 constexpr uint64_t THIN_RANGE = 1 << 24;	/* most slots where most are empty: still less than a hash and a search for each probe */
 constexpr uint64_t FILTER_FROM = 1 << 14;	/* rows, or slots: fewer are in the cache by themselves */
-constexpr int PART_BITS = 8;
+constexpr int PART_BITS = 8;		/* for as many parts as tables of some size have; */
+constexpr int SMALL_PART_BITS = 12;	/* smaller ones have parts of so many slots, */
+constexpr int LARGE_PART_BITS = 15;	/* larger ones of so many, whose entries are sorted in the cache */
 constexpr int FILTER_BITS = 3;	/* of the filter a slot, as a power of two */
 constexpr uint32_t SAMPLES = 4096;	/* of which every SAMPLE_STEPth parts a sorted table */
 constexpr uint32_t SAMPLE_STEP = 16;
@@ -163,21 +165,25 @@ JoinTable::begin_parts()
 		slot_bits = ceil_log2(nslots_);
 		narrow_ = slot_bits <= 32;
 	}
-	part_shift_ = std::max(0, slot_bits - PART_BITS);
+	part_shift_ = std::clamp(slot_bits - PART_BITS, SMALL_PART_BITS, LARGE_PART_BITS);
 	nparts_ = static_cast<uint32_t>((nslots_ - 1) >> part_shift_) + 1;
 	starts_.assign(runs_.size() * nparts_, 0);
 	part_first_.assign(nparts_ + 1, 0);
 	slots_ = pages((nslots_ + 1) * sizeof(uint32_t));
-	order_ = pages(nvalid_ * sizeof(uint32_t));
-	part_codes_ = pages(nvalid_ * code_bytes());
-	part_rows_ = pages(nvalid_ * sizeof(uint32_t));
-	bytes_ = (nslots_ + 1) * sizeof(uint32_t) + nvalid_ * sizeof(uint32_t);
+	entries_ = pages((nvalid_ + JOIN_WINDOW) * entry_bytes());
+	bytes_ = (nslots_ + 1) * sizeof(uint32_t);
 	if (filter_.as<uint64_t>())
 		bytes_ += nslots_ / 8;
-	if (form_ == Form::Hashed)
+	if (form_ == Form::Ranges)
 	{
-		hashes_ = pages(nvalid_ * code_bytes());
-		bytes_ += nvalid_ * code_bytes();
+		order_ = pages(nvalid_ * sizeof(uint32_t));
+		bytes_ += nvalid_ * sizeof(uint32_t);
+		temporary_ = nvalid_ * entry_bytes();
+	}
+	else
+	{
+		memset(entries_.as<char>() + nvalid_ * entry_bytes(), 0xff, JOIN_WINDOW * entry_bytes());
+		bytes_ += (nvalid_ + JOIN_WINDOW) * entry_bytes();
 		if (nvalid_ >= FILTER_FROM)
 		{
 			/* parts share no word of it */
@@ -188,7 +194,6 @@ JoinTable::begin_parts()
 			bytes_ += uint64_t(1) << (bits - 3);
 		}
 	}
-	temporary_ = nvalid_ * (code_bytes() + sizeof(uint32_t));
 	counted_.assign(nparts_, 0);
 }
 
@@ -256,8 +261,9 @@ JoinTable::task_histogram(uint32_t number, bool scatter)
 {
 	const JoinRun &run = runs_[number];
 	uint32_t   *starts = &starts_[size_t(number) * nparts_];
-	Code	   *to_codes = (form_ == Form::Sorted ? hashes_ : part_codes_).as<Code>();
-	uint32_t   *to_rows = (form_ == Form::Sorted ? order_ : part_rows_).as<uint32_t>();
+	JoinEntry<Code> *entries = entries_.as<JoinEntry<Code>>();
+	Code	   *to_codes = hashes_.as<Code>();
+	uint32_t   *to_rows = order_.as<uint32_t>();
 	uint64_t	keys[BLOCK], valid[BLOCK / 64];
 
 	for (uint32_t done = 0; done < run.n; done += BLOCK)
@@ -272,10 +278,18 @@ JoinTable::task_histogram(uint32_t number, bool scatter)
 
 			const uint32_t at = starts[part_of(keys[i])]++;
 
-			if (scatter)
+			if (!scatter)
+				continue;
+
+			const Code	code = static_cast<Code>(keys[i]);
+			const uint32_t row = static_cast<uint32_t>(run.at + done + i);
+
+			if (form_ != Form::Sorted)
+				entries[at] = {code, row};
+			else
 			{
-				to_codes[at] = static_cast<Code>(keys[i]);
-				to_rows[at] = static_cast<uint32_t>(run.at + done + i);
+				to_codes[at] = code;
+				to_rows[at] = row;
 			}
 		}
 	}
@@ -299,6 +313,11 @@ JoinTable::prefix_parts()
 		}
 	}
 	part_first_[nparts_] = at;
+
+	/* what sorts the largest part aside */
+	if (form_ == Form::Hashed)
+		for (uint32_t p = 0; p < nparts_; p++)
+			temporary_ = std::max(temporary_, (part_first_[p + 1] - part_first_[p]) * (code_bytes() + sizeof(uint32_t)));
 }
 
 template <typename Code>
@@ -317,16 +336,15 @@ JoinTable::task_part(uint32_t part, JoinStop *stop)
 	const uint64_t first_slot = uint64_t(part) << part_shift_;
 	const uint64_t end_slot = std::min(nslots_, first_slot + (uint64_t(1) << part_shift_));
 	const uint32_t first = part_first_[part], end = part_first_[part + 1];
-	const Code *codes = part_codes_.as<Code>();
-	const uint32_t *rows = part_rows_.as<uint32_t>();
+	const bool	hashed = form_ == Form::Hashed;
+	JoinEntry<Code> *entries = entries_.as<JoinEntry<Code>>();
 	uint32_t   *slots = slots_.as<uint32_t>();
 	uint32_t   *order = order_.as<uint32_t>();
-	Code	   *hashes = hashes_.as<Code>();
 	std::vector<uint32_t> at(end_slot - first_slot);
 	uint32_t	next = first, most = 0;
 
 	for (uint32_t i = first; i < end; i++)
-		at[slot_of(codes[i]) - first_slot]++;
+		at[slot_of(entries[i].code) - first_slot]++;
 	for (uint64_t s = first_slot; s < end_slot; s++)
 	{
 		const uint32_t n = at[s - first_slot];
@@ -337,36 +355,43 @@ JoinTable::task_part(uint32_t part, JoinStop *stop)
 	}
 	if (end_slot == nslots_)
 		slots[nslots_] = next;
-	for (uint32_t i = first; i < end; i++)
-	{
-		const uint32_t to = at[slot_of(codes[i]) - first_slot]++;
-
-		order[to] = rows[i];
-		if (hashes)
-			hashes[to] = codes[i];
-	}
-	if (hashes && filter_.as<uint64_t>())
+	if (!hashed)
 		for (uint32_t i = first; i < end; i++)
-			bit_set(filter_.as<uint64_t>(), codes[i] >> filter_shift_);
-	if (hashes)
+			order[at[slot_of(entries[i].code) - first_slot]++] = entries[i].row;
+	else
 	{
-		RowSort<Code> sort(hashes, order, stop);
+		/* in the cache, and back to where they were */
+		std::vector<Code> codes(end - first);
+		std::vector<uint32_t> rows(end - first);
+		RowSort<Code> sort(codes.data(), rows.data(), stop);
 		uint32_t	equal = 1;
 
+		for (uint32_t i = first; i < end; i++)
+		{
+			const uint32_t to = at[slot_of(entries[i].code) - first_slot]++ - first;
+
+			codes[to] = entries[i].code;
+			rows[to] = entries[i].row;
+		}
+		if (filter_.as<uint64_t>())
+			for (Code code : codes)
+				bit_set(filter_.as<uint64_t>(), code >> filter_shift_);
 		most = end > first ? 1 : 0;
 		for (uint64_t s = first_slot; s < end_slot; s++)
 		{
-			const uint32_t from = slots[s], to = s + 1 < end_slot ? slots[s + 1] : next;
+			const uint32_t from = slots[s] - first, to = (s + 1 < end_slot ? slots[s + 1] : next) - first;
 
 			if (to - from < 2)
 				continue;
 			sort.run(from, to);
 			for (uint32_t i = from; i < to; i++)
 			{
-				equal = i > from && hashes[i] == hashes[i - 1] ? equal + 1 : 1;
+				equal = i > from && codes[i] == codes[i - 1] ? equal + 1 : 1;
 				most = std::max(most, equal);
 			}
 		}
+		for (uint32_t i = first; i < end; i++)
+			entries[i] = {codes[i - first], rows[i - first]};
 	}
 	counted_[part] = most;
 }
@@ -439,8 +464,8 @@ JoinTable::begin_phase()
 			return nparts_;
 		case Phase::Parts:
 			max_matches_ = static_cast<uint32_t>(form_ == Form::Sorted ? nvalid_ : *std::max_element(counted_.begin(), counted_.end()));
-			part_codes_ = Pages();
-			part_rows_ = Pages();
+			if (form_ == Form::Ranges)
+				entries_ = Pages();
 			temporary_ = 0;
 			starts_ = {};
 			phase_ = Phase::Done;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "vm/join_keys.h"
 
@@ -155,9 +156,41 @@ JoinTable::same_keys(uint32_t row, const JoinColumn *keys, uint32_t lane) const
 uint64_t
 JoinTable::memory() const
 {
-	return slots_.bytes() + filter_.bytes() + order_.bytes() + hashes_.bytes() + runs_.capacity() * sizeof(JoinRun)
+	return slots_.bytes() + filter_.bytes() + entries_.bytes() + order_.bytes() + hashes_.bytes() + runs_.capacity() * sizeof(JoinRun)
 		+ run_keys_.capacity() * sizeof(RunKeys) + (counted_.capacity() + splitters_.capacity()) * sizeof(uint64_t)
 		+ part_first_.capacity() * sizeof(uint32_t);
+}
+
+JoinOrder
+JoinTable::order() const
+{
+	if (form_ == Form::Hashed && narrow_)
+		return JoinOrder{&entries_.as<JoinEntry<uint32_t>>()->row, sizeof(JoinEntry<uint32_t>) / sizeof(uint32_t)};
+	if (form_ == Form::Hashed)
+		return JoinOrder{&entries_.as<JoinEntry<uint64_t>>()->row, sizeof(JoinEntry<uint64_t>) / sizeof(uint32_t)};
+	return JoinOrder{form_ < Form::Ranges ? nullptr : order_.as<uint32_t>(), 1};
+}
+
+/* Where the entries of a code are, of those of its slot. */
+template <typename Code>
+static std::pair<uint32_t, uint32_t>
+search_slot(const JoinEntry<Code> *entries, uint32_t from, uint32_t end, Code code)
+{
+	auto		less = [](const JoinEntry<Code> &entry, Code c) { return entry.code < c; };
+	auto		greater = [](Code c, const JoinEntry<Code> &entry) { return c < entry.code; };
+	uint32_t	to;
+
+	if (end - from > 16)
+		from = static_cast<uint32_t>(std::lower_bound(entries + from, entries + end, code, less) - entries);
+	while (from < end && entries[from].code < code)
+		from++;
+	for (to = from; to < end && entries[to].code == code; to++)
+		if (to - from == 16)
+		{
+			to = static_cast<uint32_t>(std::upper_bound(entries + to, entries + end, code, greater) - entries);
+			break;
+		}
+	return {from, to - from};
 }
 
 template <typename Code>
@@ -185,7 +218,7 @@ JoinTable::probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, 
 
 	auto		lane = [&](uint32_t j) { return filter ? lanes[j] : j; };
 	const uint32_t *slots = slots_.as<uint32_t>();
-	const Code *hashes = hashes_.as<Code>();
+	const JoinEntry<Code> *entries = entries_.as<JoinEntry<Code>>();
 
 	for (uint32_t j = 0; j < n; j++)
 		__builtin_prefetch(slots + slot_of(key[lane(j)]));
@@ -194,30 +227,27 @@ JoinTable::probe_hashed(const uint64_t *key, const uint64_t *valid, uint32_t n, 
 		const uint32_t i = lane(j);
 
 		first[i] = slots[slot_of(key[i])];
-		__builtin_prefetch(hashes + first[i]);
+		__builtin_prefetch(entries + first[i]);
+		__builtin_prefetch(entries + first[i] + JOIN_WINDOW - 1);
 	}
+	/* All entries are in their codes' order: what is not among the first is not in the slot, or the slot is a long one. */
 	for (uint32_t j = 0; j < n; j++)
 	{
 		const uint32_t i = lane(j);
 		const Code	code = static_cast<Code>(key[i]);
-		uint32_t	from = first[i], end = slots[slot_of(key[i]) + 1];
-		uint32_t	to;
+		const JoinEntry<Code> *at = entries + first[i];
+		uint32_t	below = 0, equal = 0;
 
-		count[i] = 0;
-		if (!bit_get(valid, i))
-			continue;
-		if (end - from > 16)
-			from = static_cast<uint32_t>(std::lower_bound(hashes + from, hashes + end, code) - hashes);
-		while (from < end && hashes[from] < code)
-			from++;
-		for (to = from; to < end && hashes[to] == code; to++)
-			if (to - from == 16)
-			{
-				to = static_cast<uint32_t>(std::upper_bound(hashes + to, hashes + end, code) - hashes);
-				break;
-			}
-		first[i] = from;
-		count[i] = to - from;
+		for (uint32_t k = 0; k < JOIN_WINDOW; k++)
+		{
+			below += at[k].code < code;
+			equal += at[k].code == code;
+		}
+		if (__builtin_expect(below + equal < JOIN_WINDOW, true))
+			first[i] += below;
+		else
+			std::tie(first[i], equal) = search_slot(entries, first[i], slots[slot_of(key[i]) + 1], code);
+		count[i] = equal & -static_cast<uint32_t>(bit_get(valid, i));
 	}
 }
 

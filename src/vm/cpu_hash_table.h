@@ -6,7 +6,8 @@
  * One integer key whose values lie close together is its own slot: then a slot has
  * one row (its number is stored, or is the slot itself), or a range. Other keys are
  * hashed to 64 bits, and the hashes sorted: slots are their leading bits, and have
- * about one entry each. The hash of up to 64 bits of keys has an inverse, so that
+ * about one entry each, a hash beside its row's number, so that a probe waits for
+ * memory twice, and compares without a branch. The hash of up to 64 bits of keys has an inverse, so that
  * equal hashes are equal keys; with wider keys pairs have to be compared (exact()).
  * One key of 32 bits has a hash of as many. A row's code is its slot or its hash.
  *
@@ -32,6 +33,27 @@ struct JoinColumn
 
 struct JoinStop;
 
+/* Entries of a slot that a probe looks at without a branch: few slots have more. */
+constexpr uint32_t JOIN_WINDOW = 4;
+
+/* A row's hash beside its number. */
+template <typename Code>
+struct JoinEntry
+{
+	Code		code;
+	uint32_t	row;
+};
+
+/* Which rows entries are of, one after the other; nullptr: entry i is row i. */
+struct JoinOrder
+{
+	const uint32_t *rows;
+	uint32_t	step;
+
+	explicit operator bool() const { return rows != nullptr; }
+	uint32_t	operator[](uint32_t i) const { return rows[size_t(i) * step]; }
+};
+
 /* Rows [at, at + n). */
 struct JoinRun
 {
@@ -50,15 +72,14 @@ public:
 	void		run_task(uint32_t task, JoinStop *stop = nullptr);
 
 	/*
-	 * What n lanes find: for each, so many rows, order[first] and the following (or,
-	 * where `order` is nullptr, row `first`). A null finds nothing. *missing is kept from call
+	 * What n lanes find: for each, so many rows, order()[first] and the following. A null finds nothing. *missing is kept from call
 	 * to call, false at first: the last lanes found little, so look at the filter before.
 	 */
 	void		probe(const JoinColumn *keys, uint32_t n, bool *missing, uint32_t *first, uint32_t *count) const;
 	/* The same of a sorted table: rows between the bounds, of which one may be nullptr. */
 	void		probe_range(const JoinColumn *lo, const JoinColumn *hi, bool lo_strict, bool hi_strict, uint32_t n,
 							uint32_t *first, uint32_t *count) const;
-	const uint32_t *order() const { return form_ < Form::Ranges ? nullptr : order_.as<uint32_t>(); }
+	JoinOrder	order() const;
 
 	/* Is what probe() finds equal, or has same_keys() to be asked? */
 	bool		exact() const { return exact_; }
@@ -85,6 +106,7 @@ private:
 	void		keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t *out, uint64_t *valid) const;
 	uint64_t	slot_of(uint64_t code) const { return code >> slot_shift_; }
 	size_t		code_bytes() const { return narrow_ ? sizeof(uint32_t) : sizeof(uint64_t); }
+	size_t		entry_bytes() const { return narrow_ ? sizeof(JoinEntry<uint32_t>) : sizeof(JoinEntry<uint64_t>); }
 	void		choose_form();
 	void		begin_parts();
 	void		begin_sorting();
@@ -124,10 +146,9 @@ private:
 	uint64_t	temporary_ = 0;	/* bytes while building */
 	Pages		slots_;			/* Unique: row number + 1; otherwise where the slot begins in order, and one more */
 	Pages		filter_;		/* bits: the slot is not empty; Hashed: by the codes' leading bits. Not where it would gain nothing */
-	Pages		order_;
-	Pages		hashes_;		/* Hashed and Sorted: codes beside order */
-	Pages		part_codes_;	/* while building: by part */
-	Pages		part_rows_;
+	Pages		entries_;		/* Hashed: and so many more that a probe may read on; Ranges: while building, by part */
+	Pages		order_;			/* Ranges and Sorted */
+	Pages		hashes_;		/* Sorted: codes beside order */
 	std::vector<uint32_t> starts_;	/* per run and part */
 	std::vector<uint32_t> part_first_;
 	std::vector<uint64_t> splitters_;	/* Sorted: codes that have a part of their own, between the others */

@@ -96,7 +96,7 @@ bool
 JoinProgram::sought_pairs(const Level &level, LevelState &l) const
 {
 	const JoinTable &table = level.side.built->table;
-	const uint32_t *order = table.order();
+	const JoinOrder order = table.order();
 	const bool	once = level.split->kind == JoinKind::Semi || level.split->kind == JoinKind::Anti;
 	uint32_t	n = 0;
 

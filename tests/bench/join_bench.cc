@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -42,8 +43,9 @@ struct Table
 	uint32_t	ncols;
 	uint32_t	nrows;
 
-	explicit Table(const std::vector<std::vector<int32_t>> &columns)
-		: ncols(static_cast<uint32_t>(columns.size())), nrows(static_cast<uint32_t>(columns[0].size()))
+	/* `wide`: instead of the first of the columns, if it has rows. */
+	explicit Table(const std::vector<std::vector<int32_t>> &columns, const std::vector<int64_t> &wide = {})
+		: ncols(static_cast<uint32_t>(columns.size())), nrows(static_cast<uint32_t>(columns.back().size()))
 	{
 		for (uint32_t first = 0; first < nrows; first += TABLET_ROWS)
 		{
@@ -57,8 +59,11 @@ struct Table
 
 			for (uint32_t c = 0; c < ncols; c++)
 			{
-				types[c] = Type::I32;
-				staged.push_back(StagedColumn{Type::I32, static_cast<int16_t>(c + 1), columns[c].data() + first, nullptr});
+				const bool	is_wide = c == 0 && !wide.empty();
+
+				types[c] = is_wide ? Type::I64 : Type::I32;
+				staged.push_back(StagedColumn{types[c], static_cast<int16_t>(c + 1),
+											  is_wide ? static_cast<const void *>(wide.data() + first) : columns[c].data() + first, nullptr});
 			}
 
 			StagedTablet st = {n, ncols, staged.data(), first / TABLET_ROWS, 1, block_rows, &lsn, &lps, nullptr, 0};
@@ -118,7 +123,7 @@ run(benchmark::State &state, const ProgramBuilder &b, const std::vector<const Ta
 	std::vector<JoinCursor> cursors;
 	int64_t		count = 0;
 	uint64_t	pairs = 0;
-	double		build_s = 0;
+	double		build_s = 0, build_cpu_s = 0;
 
 	for (const Table *table : tables)
 	{
@@ -133,6 +138,7 @@ run(benchmark::State &state, const ProgramBuilder &b, const std::vector<const Ta
 	for (auto _ : state)
 	{
 		const auto	start = std::chrono::steady_clock::now();
+		const clock_t cpu_start = clock();
 		auto		join = CpuJoin::create(program, nullptr, 0, cursors.data(), 0);
 		std::vector<std::unique_ptr<CpuState>> states(nthreads);
 		std::vector<CpuState *> all;
@@ -148,6 +154,7 @@ run(benchmark::State &state, const ProgramBuilder &b, const std::vector<const Ta
 			});
 		}
 		build_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+		build_cpu_s += static_cast<double>(clock() - cpu_start) / CLOCKS_PER_SEC;
 		for (const auto &tablet : outer.tablets)
 			for (uint32_t first = 0; first < tablet->nrows; first += step)
 				ranges.emplace_back(tablet.get(), first);
@@ -175,6 +182,7 @@ run(benchmark::State &state, const ProgramBuilder &b, const std::vector<const Ta
 	state.counters["count"] = static_cast<double>(count);
 	state.counters["pairs/s"] = benchmark::Counter(static_cast<double>(pairs), benchmark::Counter::kIsRate);
 	state.counters["build_ms"] = build_s * 1e3 / static_cast<double>(state.iterations());
+	state.counters["build_cpu_ms"] = build_cpu_s * 1e3 / static_cast<double>(state.iterations());
 }
 
 /* Host operations for a count and, from r, a sum. */
@@ -195,11 +203,11 @@ host(ProgramBuilder *b, bool hash, bool sum)
 }
 
 int
-column(ProgramBuilder *b, int number, int cursor)
+column(ProgramBuilder *b, int number, int cursor, Type type = Type::I32)
 {
-	const int	r = b->new_reg(Type::I32);
+	const int	r = b->new_reg(type);
 
-	b->emit(Opcode::Column, Type::I32, r, number, cursor);
+	b->emit(Opcode::Column, type, r, number, cursor);
 	return r;
 }
 
@@ -299,26 +307,31 @@ range(benchmark::State &state)
 	run(state, *b, {&outer, &inner}, static_cast<int>(state.range(0)), BATCH);
 }
 
-/* count(*), sum(of the inner side) of an equality join; keys by `kind`. */
-enum : int64_t { SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE, MISSING };
+/*
+ * count(*), sum(of the inner side) of an equality join; keys by `kind`. Those from WIDE on are int8 all over the range:
+ * each once a side, inner ones four times, one lane in 500 finding a row, and as WIDE with a column of cursor 0 in the sum.
+ */
+enum : int64_t { SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE, MISSING, WIDE, WIDE_DUPLICATES, WIDE_MISSING, WIDE_BOTH };
 
 void
 equality(benchmark::State &state)
 {
 	const uint32_t n = setting("GPUVM_BENCH_ROWS", 8000000);
 	const int64_t kind = state.range(1);
+	const Type	type = kind >= WIDE ? Type::I64 : Type::I32;
 	std::mt19937_64 rng(1);
 	auto		b = std::make_unique<ProgramBuilder>();
-	std::vector<std::vector<int32_t>> columns[2];
+	std::vector<std::unique_ptr<Table>> sides;
 
 	for (int side = 0; side < 2; side++)
 	{
 		std::vector<int32_t> keys(n), values(n);
+		std::vector<int64_t> wide;
 
 		std::iota(keys.begin(), keys.end(), 1);
-		if ((side == 1) == (kind == RANDOM_INNER))
+		if ((side == 1) == (kind == RANDOM_INNER) || kind >= WIDE)
 			std::shuffle(keys.begin(), keys.end(), rng);
-		if (kind == DUPLICATES)
+		if (kind == DUPLICATES || kind == WIDE_DUPLICATES)
 			for (int32_t &k : keys)
 				k = static_cast<int32_t>(rng() % (side == 1 ? n / 4 : n));
 		if (kind == SPARSE)
@@ -330,26 +343,41 @@ equality(benchmark::State &state)
 		if (kind == MISSING)
 			for (int32_t &k : keys)
 				k = static_cast<int32_t>(rng());
-		columns[side] = {std::move(keys), std::move(values)};
+		if (kind == WIDE_MISSING && side == 0)
+			for (int32_t &k : keys)
+				k += rng() % 500 > 0 ? 1 << 30 : 0;
+		if (kind >= WIDE)
+			for (int32_t k : keys)
+				wide.push_back(static_cast<int64_t>(static_cast<uint64_t>(k) * 0x9e3779b97f4a7c15u));
+		sides.push_back(std::make_unique<Table>(std::vector<std::vector<int32_t>>{std::move(keys), std::move(values)}, wide));
 	}
-
-	const Table	outer(columns[0]), inner(columns[1]);
 
 	host(b.get(), true, true);
 
 	const int	build = b->emit(Opcode::Parallel, Type::None, 1, 1, 0);
-	const int64_t key = column(b.get(), 0, 1);
+	const int64_t key = column(b.get(), 0, 1, type);
 
 	b->emit(Opcode::HashInsert, Type::None, 1, 1, b->add_aux(&key, 1));
 	b->ops[build].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
 
 	const int	parallel = b->emit(Opcode::Parallel, Type::None, 2, 0, 0);
-	const int64_t probe = column(b.get(), 0, 0);
+	const int64_t probe = column(b.get(), 0, 0, type);
+	const int	outer_value = kind == WIDE_BOTH ? column(b.get(), 1, 0) : -1;
 
 	b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&probe, 1));
 	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
-	sinks(b.get(), parallel, column(b.get(), 1, 1));
-	run(state, *b, {&outer, &inner}, static_cast<int>(state.range(0)), BATCH);
+
+	int			sum = column(b.get(), 1, 1);
+
+	if (kind == WIDE_BOTH)
+	{
+		const int	both = b->new_reg(Type::I32);
+
+		b->emit(Opcode::Add, Type::I32, both, sum, outer_value);
+		sum = both;
+	}
+	sinks(b.get(), parallel, sum);
+	run(state, *b, {sides[0].get(), sides[1].get()}, static_cast<int>(state.range(0)), BATCH);
 }
 
 /*
@@ -431,7 +459,8 @@ star(benchmark::State &state)
 BENCHMARK(theta)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 BENCHMARK(range)->ArgNames({"threads", "bounds"})->ArgsProduct({{1, 2}, {BELOW, BAND}})
 	->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
-BENCHMARK(equality)->ArgNames({"threads", "keys"})->ArgsProduct({{1, 2}, {SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE, MISSING}})
+BENCHMARK(equality)->ArgNames({"threads", "keys"})->ArgsProduct({{1, 2}, {SORTED_INNER, RANDOM_INNER, DUPLICATES, SPARSE, MISSING,
+																			WIDE, WIDE_DUPLICATES, WIDE_MISSING, WIDE_BOTH}})
 	->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 BENCHMARK(star)->ArgNames({"threads", "filter"})->ArgsProduct({{1, 2}, {0, 1}})->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
