@@ -15,6 +15,7 @@
 #include "vm/program.h"
 
 extern "C" {
+#include "nodes/bitmapset.h"
 #include "nodes/pg_list.h"
 #include "nodes/primnodes.h"
 }
@@ -26,7 +27,8 @@ struct ImportedTable;
 /* A relation, and how its rows meet those of the cursors before it. */
 struct CompileCursor
 {
-	Index		varno;			/* the relation's range table index */
+	const Bitmapset *relids;	/* the relation's range table index; those of a join whose rows are read */
+	const List *vars;			/* of a join: what its columns, from 1, are in the query; NIL: columns have the relation's numbers */
 	Oid			relid;
 	const ImportedTable *table;
 	List	   *quals;			/* bare clauses, here as in the following in the order to evaluate: the relation's own */
@@ -38,6 +40,10 @@ struct CompileCursor
 	List	   *filters;		/* on what comes out of the join, rows that met none included */
 	List	   *names;			/* of columns, where the relation is no imported table */
 };
+
+/* Is the column of these relations? By which number do these `vars` (CompileCursor) have it: 0 if they do not. */
+bool		is_column_of(const Bitmapset *relids, const List *vars, const Var *var, AttrNumber *attnum);
+bool		is_column_of(const CompileCursor *cursor, const Var *var, AttrNumber *attnum);
 
 /* The column's name. */
 char	   *cursor_column_name(const CompileCursor *cursor, AttrNumber attnum);
@@ -66,13 +72,13 @@ struct CompiledProgram
 };
 
 /* Which clauses of a join condition are equalities that the relation can be sought by, in a hash table. */
-void		split_seek_keys(List *clauses, Index varno, List **keys, List **conditions);
+void		split_seek_keys(List *clauses, const Bitmapset *relids, List **keys, List **conditions);
 
 /*
  * One or two clauses that say between what an expression over the relation is to
  * lie, a bound of other relations each. NIL: there are none.
  */
-void		split_range(List *clauses, Index varno, List **range, List **conditions);
+void		split_range(List *clauses, const Bitmapset *relids, List **range, List **conditions);
 
 /* Can all of these be evaluated over all cursors? No program is made. */
 bool		compiles(CompileInput *input, List *exprs);

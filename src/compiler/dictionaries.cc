@@ -47,24 +47,25 @@ same_dictionary(const DictionaryRef &a, const DictionaryRef &b)
 static bool
 column_dictionary(Compiler *c, const Var *var, DictionaryRef *ref)
 {
-	for (int i = 0; i < c->input->ncursors && var->varlevelsup == 0; i++)
+	for (int i = 0; i < c->input->ncursors; i++)
 	{
 		const CompileCursor *cursor = &c->input->cursors[i];
+		AttrNumber	attnum;
 		int			place;
 
-		if (static_cast<int>(cursor->varno) != var->varno)
+		if (!is_column_of(cursor, var, &attnum))
 			continue;
-		place = column_place(cursor, var->varattno);
+		place = column_place(cursor, attnum);
 		if (place >= 0 && cursor->table->variable[place])
 			return refuse_variable(c, var) >= 0;
 		if (place < 0 || cursor->table->entries[place] == 0)
 		{
 			/* it says why */
-			if (load_column(c, i, var->varattno, var->vartype) >= 0)
-				refuse(c, "column \"%s\" has no dictionary", cursor_column_name(cursor, var->varattno));
+			if (load_column(c, i, attnum, var->vartype) >= 0)
+				refuse(c, "column \"%s\" has no dictionary", cursor_column_name(cursor, attnum));
 			return false;
 		}
-		*ref = DictionaryRef{-1, static_cast<int16>(i), var->varattno};
+		*ref = DictionaryRef{-1, static_cast<int16>(i), attnum};
 		return true;
 	}
 	refuse(c, "a column of another relation is used");

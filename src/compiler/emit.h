@@ -149,7 +149,7 @@ int			compile_var(Compiler *c, const Var *var);
 /* The same, and references to values of variable length: who takes them asks nothing of the values. */
 int			compile_column(Compiler *c, const Var *var);
 /* The cursor that has the column's row here, *absent: there is none (above an anti join). -1 and a reason. */
-int			cursor_at(Compiler *c, const Var *var, bool *absent);
+int			cursor_at(Compiler *c, const Var *var, AttrNumber *attnum, bool *absent);
 int			compile_const(Compiler *c, const Const *con);
 /* An expression without columns whose value is known when execution starts. */
 int			compile_param(Compiler *c, const Expr *expr, const RegisterInfo &info = NO_INFO);
@@ -341,7 +341,7 @@ bool		finish_program(Compiler *c, CompiledProgram *out);
 const char *aggregate_name(AggFn fn);
 
 /* The operands of a key (split_seek_keys): the earlier cursors', and that of the relation. False: it is none. */
-bool		key_sides(const Expr *clause, Index varno, Node **outer, Node **inner);
+bool		key_sides(const Expr *clause, const Bitmapset *relids, Node **outer, Node **inner);
 
 }  // namespace gpuvm
 

@@ -19,6 +19,30 @@ extern "C" {
 
 namespace gpuvm {
 
+bool
+is_column_of(const Bitmapset *relids, const List *vars, const Var *var, AttrNumber *attnum)
+{
+	ListCell   *lc;
+
+	if (var->varlevelsup != 0 || !bms_is_member(var->varno, relids))
+		return false;
+	*attnum = vars == NIL ? var->varattno : 0;
+	foreach(lc, vars)
+	{
+		const Var  *column = lfirst_node(Var, lc);
+
+		if (column->varno == var->varno && column->varattno == var->varattno)
+			*attnum = foreach_current_index(lc) + 1;
+	}
+	return true;
+}
+
+bool
+is_column_of(const CompileCursor *cursor, const Var *var, AttrNumber *attnum)
+{
+	return is_column_of(cursor->relids, cursor->vars, var, attnum);
+}
+
 char *
 cursor_column_name(const CompileCursor *cursor, AttrNumber attnum)
 {
@@ -89,9 +113,10 @@ load_matched(Compiler *c, const CompileCursor *cursor, AttrNumber attnum, Type t
 	{
 		Node	   *outer;
 		Node	   *inner;
+		AttrNumber	sought;
 
-		if (key_sides(static_cast<const Expr *>(lfirst(lc)), cursor->varno, &outer, &inner) && IsA(inner, Var) &&
-			((Var *) inner)->varattno == attnum && info.attnum == 0 && lookup_function(lfirst_node(OpExpr, lc)->opfuncid)->kind == FnKind::Compare)
+		if (key_sides(static_cast<const Expr *>(lfirst(lc)), cursor->relids, &outer, &inner) && IsA(inner, Var) &&
+			is_column_of(cursor, (Var *) inner, &sought) && sought == attnum && info.attnum == 0 && lookup_function(lfirst_node(OpExpr, lc)->opfuncid)->kind == FnKind::Compare)
 		{
 			int			reg = compile_expr(c, reinterpret_cast<Expr *>(outer));
 
@@ -201,18 +226,23 @@ load_position(Compiler *c, int cursor)
 int
 load_output(Compiler *c, int cursor, const Var *var)
 {
-	return is_by_position(var) ? load_position(c, cursor) : load_column(c, cursor, var->varattno, var->vartype);
+	AttrNumber	attnum = 0;
+
+	if (is_by_position(var))
+		return load_position(c, cursor);
+	is_column_of(&c->input->cursors[cursor], var, &attnum);
+	return load_column(c, cursor, attnum, var->vartype);
 }
 
-/* The cursor that reads the relation of this range table entry; -1 if none does, or not yet. */
+/* The cursor that reads the column's relation, and the column's number; -1 if none does, or not yet. */
 static int
-cursor_of(const Compiler *c, int varno)
+cursor_of(const Compiler *c, const Var *var, AttrNumber *attnum)
 {
 	for (int i = 0; i < c->npositioned; i++)
 	{
 		int			cursor = c->first + i;
 
-		if (static_cast<int>(c->input->cursors[cursor].varno) == varno)
+		if (is_column_of(&c->input->cursors[cursor], var, attnum))
 			return cursor;
 	}
 	return -1;
@@ -221,11 +251,12 @@ cursor_of(const Compiler *c, int varno)
 int
 compile_column(Compiler *c, const Var *var)
 {
-	int			cursor = var->varlevelsup == 0 ? cursor_of(c, var->varno) : -1;
+	AttrNumber	attnum;
+	int			cursor = cursor_of(c, var, &attnum);
 
 	if (cursor < 0)
 		return refuse(c, "a column of another relation is used");
-	return load_column(c, cursor, var->varattno, var->vartype);
+	return load_column(c, cursor, attnum, var->vartype);
 }
 
 int
@@ -237,9 +268,9 @@ compile_var(Compiler *c, const Var *var)
 }
 
 int
-cursor_at(Compiler *c, const Var *var, bool *absent)
+cursor_at(Compiler *c, const Var *var, AttrNumber *attnum, bool *absent)
 {
-	int			cursor = cursor_of(c, var->varno);
+	int			cursor = cursor_of(c, var, attnum);
 
 	*absent = false;
 	if (cursor < 0)

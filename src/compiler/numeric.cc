@@ -96,10 +96,11 @@ scale_of_column(const CompileInput *input, const Var *var)
 	for (int i = 0; i < input->ncursors; i++)
 	{
 		const CompileCursor *cursor = &input->cursors[i];
+		AttrNumber	attnum;
 
-		if (static_cast<int>(cursor->varno) == var->varno && var->varlevelsup == 0)
+		if (is_column_of(cursor, var, &attnum))
 		{
-			int			place = column_place(cursor, var->varattno);
+			int			place = column_place(cursor, attnum);
 
 			return place < 0 ? ANY_SCALE : NumericScale{cursor->table->scales[place], false};
 		}

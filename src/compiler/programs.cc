@@ -254,9 +254,9 @@ finish_program(Compiler *c, CompiledProgram *out)
 
 /* -- joins ----------------------------------------------------------------------------- */
 
-/* Does the expression read this relation and no other (mine), or others only? */
+/* Does the expression read these relations and no other (mine), or others only? */
 static bool
-reads(const Node *expr, Index varno, bool mine)
+reads(const Node *expr, const Bitmapset *relids, bool mine)
 {
 	List	   *vars = pull_var_clause(const_cast<Node *>(expr), PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
 									   PVC_INCLUDE_PLACEHOLDERS);
@@ -266,23 +266,23 @@ reads(const Node *expr, Index varno, bool mine)
 	{
 		Var		   *var = static_cast<Var *>(lfirst(lc));
 
-		if (!IsA(var, Var) || (var->varno == static_cast<int>(varno)) != mine)
+		if (!IsA(var, Var) || bms_is_member(var->varno, relids) != mine)
 			return false;
 	}
 	return vars != NIL;
 }
 
 bool
-key_sides(const Expr *clause, Index varno, Node **outer, Node **inner)
+key_sides(const Expr *clause, const Bitmapset *relids, Node **outer, Node **inner)
 {
 	List	   *args = ((const OpExpr *) clause)->args;
 	Node	   *a = static_cast<Node *>(linitial(args));
 	Node	   *b = static_cast<Node *>(lsecond(args));
-	bool		inner_first = reads(a, varno, true);
+	bool		inner_first = reads(a, relids, true);
 
 	*inner = inner_first ? a : b;
 	*outer = inner_first ? b : a;
-	return reads(*inner, varno, true) && reads(*outer, varno, false);
+	return reads(*inner, relids, true) && reads(*outer, relids, false);
 }
 
 /* The entry of a comparison of two values; NULL if the clause is none. */
@@ -299,7 +299,7 @@ comparison(Expr *clause)
 }
 
 void
-split_seek_keys(List *clauses, Index varno, List **keys, List **conditions)
+split_seek_keys(List *clauses, const Bitmapset *relids, List **keys, List **conditions)
 {
 	ListCell   *lc;
 
@@ -314,7 +314,7 @@ split_seek_keys(List *clauses, Index varno, List **keys, List **conditions)
 		Node	   *outer;
 		Node	   *inner;
 
-		if (equality && list_length(*keys) < MAX_SEEK_KEYS && key_sides(clause, varno, &outer, &inner))
+		if (equality && list_length(*keys) < MAX_SEEK_KEYS && key_sides(clause, relids, &outer, &inner))
 			*keys = lappend(*keys, clause);
 		else
 			*conditions = lappend(*conditions, clause);
@@ -323,13 +323,13 @@ split_seek_keys(List *clauses, Index varno, List **keys, List **conditions)
 
 /* Does the clause bound an expression over the relation? */
 static bool
-is_bound(Expr *clause, Index varno, Node **outer, Node **inner, uint8_t *flags)
+is_bound(Expr *clause, const Bitmapset *relids, Node **outer, Node **inner, uint8_t *flags)
 {
 	const FnEntry *fn = comparison(clause);
 	bool		less;
 	bool		strict;
 
-	if (fn == nullptr || fn->opcode == Opcode::Eq || fn->opcode == Opcode::Ne || !key_sides(clause, varno, outer, inner))
+	if (fn == nullptr || fn->opcode == Opcode::Eq || fn->opcode == Opcode::Ne || !key_sides(clause, relids, outer, inner))
 		return false;
 	less = fn->opcode == Opcode::Lt || fn->opcode == Opcode::Le;
 	strict = fn->opcode == Opcode::Lt || fn->opcode == Opcode::Gt;
@@ -350,7 +350,7 @@ is_widened_date(const OpExpr *clause, const Node *operand)
 }
 
 void
-split_range(List *clauses, Index varno, List **range, List **conditions)
+split_range(List *clauses, const Bitmapset *relids, List **range, List **conditions)
 {
 	Expr	   *one = nullptr;
 	Expr	   *two = nullptr;
@@ -365,7 +365,7 @@ split_range(List *clauses, Index varno, List **range, List **conditions)
 		Node	   *inner;
 		uint8_t		flags;
 
-		if (two != nullptr || !is_bound(clause, varno, &outer, &inner, &flags))
+		if (two != nullptr || !is_bound(clause, relids, &outer, &inner, &flags))
 			continue;
 		if (one == nullptr)
 			one = clause;
@@ -375,7 +375,7 @@ split_range(List *clauses, Index varno, List **range, List **conditions)
 			Node	   *same;
 			uint8_t		more;
 
-			if (is_bound(other, varno, &outer, &same, &more) && (flags & RANGE_LO) != (more & RANGE_LO) && equal(same, inner) &&
+			if (is_bound(other, relids, &outer, &same, &more) && (flags & RANGE_LO) != (more & RANGE_LO) && equal(same, inner) &&
 				comparison(other)->operand == comparison(clause)->operand &&
 				is_widened_date((OpExpr *) other, same) == is_widened_date((OpExpr *) clause, inner))
 			{
@@ -445,7 +445,7 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 		Node	   *inner;
 		int			reg;
 
-		key_sides(reinterpret_cast<const Expr *>(clause), cursor->varno, &outer, &inner);
+		key_sides(reinterpret_cast<const Expr *>(clause), cursor->relids, &outer, &inner);
 		if (!dictionary_clause((const Node *) clause, &codes))
 			reg = compile_side(c, clause, inner_side ? inner : outer, meeting_scale(c->input, list_make1(lfirst(lc))));
 		else if (text_keys_meet(c, codes))
@@ -477,7 +477,7 @@ compile_bounds(Compiler *c, const CompileCursor *cursor, int64_t *regs, uint8_t 
 		uint8_t		more;
 		int			reg;
 
-		is_bound((Expr *) clause, cursor->varno, &outer, &inner, &more);
+		is_bound((Expr *) clause, cursor->relids, &outer, &inner, &more);
 		reg = compile_side(c, clause, outer, meeting_scale(c->input, cursor->range));
 		if (reg < 0)
 			return false;
@@ -505,7 +505,7 @@ compile_build(Compiler *c, int k)
 		Node	   *outer;
 		Node	   *inner;
 
-		key_sides(clause, cursor->varno, &outer, &inner);
+		key_sides(clause, cursor->relids, &outer, &inner);
 		regs[0] = compile_side(c, (OpExpr *) clause, inner, meeting_scale(c->input, cursor->range));
 		if (regs[0] < 0)
 			return false;
@@ -530,7 +530,9 @@ load_columns(Compiler *c, List *exprs)
 
 		for (int i = 0; i < c->npositioned; i++)
 		{
-			if (static_cast<int>(c->input->cursors[i].varno) == var->varno && load_output(c, i, var) < 0)
+			AttrNumber	attnum;
+
+			if (is_column_of(&c->input->cursors[i], var, &attnum) && load_output(c, i, var) < 0)
 				return false;
 		}
 	}
@@ -622,13 +624,13 @@ compile_source(Compiler *c, List *outputs)
 
 /* -- programs ------------------------------------------------------------------------- */
 
-/* The cursor that a Var reads. */
+/* The cursor that a Var reads, and the number of its column there. */
 static int
-cursor_of_var(const CompileInput *input, const Var *var)
+cursor_of_var(const CompileInput *input, const Var *var, AttrNumber *attnum)
 {
 	for (int i = 0; i < input->ncursors; i++)
 	{
-		if (static_cast<int>(input->cursors[i].varno) == var->varno)
+		if (is_column_of(&input->cursors[i], var, attnum))
 			return i;
 	}
 	return -1;
@@ -668,9 +670,10 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	{
 		int			i = foreach_current_index(lc);
 		const Var  *var = lfirst_node(Var, lc);
-		int			cursor = cursor_of_var(input, var);
+		AttrNumber	attnum = 0;
+		int			cursor = cursor_of_var(input, var, &attnum);
 		bool		by_position = is_by_position(var);
-		int			place = cursor < 0 || by_position ? -1 : column_place(&input->cursors[cursor], var->varattno);
+		int			place = cursor < 0 || by_position ? -1 : column_place(&input->cursors[cursor], attnum);
 		Type		type;
 
 		if (cursor < 0)
@@ -680,13 +683,13 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		}
 		if (place < 0 && !by_position)
 		{
-			load_column(c, cursor, var->varattno, var->vartype);	/* says why */
+			load_column(c, cursor, attnum, var->vartype);	/* says why */
 			return false;
 		}
 		type = by_position ? Type::I64 : static_cast<Type>(input->cursors[cursor].table->types[place]);
 		emit(c, Opcode::ResultColumn, type, i, 0, 0,
-			 c->b->add_name(cursor_column_name(&input->cursors[cursor], var->varattno)));
-		c->outputs[i] = CachedColumn{cursor, var->varattno, new_reg(c, type)};
+			 c->b->add_name(cursor_column_name(&input->cursors[cursor], attnum)));
+		c->outputs[i] = CachedColumn{cursor, attnum, new_reg(c, type)};
 	}
 	c->noutputs = nvars;
 	foreach(lc, hidden)
@@ -947,8 +950,14 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 			refuse(c, "grouping by type %s is not supported", format_type_be(exprType(key)));
 			return false;
 		}
-		if (IsA(key, Var) && ((Var *) key)->varattno > 0 && cursor_of_var(input, (Var *) key) >= 0)
-			name = cursor_column_name(&input->cursors[cursor_of_var(input, (Var *) key)], ((Var *) key)->varattno);
+		if (IsA(key, Var))
+		{
+			AttrNumber	attnum = 0;
+			int			cursor = cursor_of_var(input, (Var *) key, &attnum);
+
+			if (attnum > 0)
+				name = cursor_column_name(&input->cursors[cursor], attnum);
+		}
 		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name(name));
 		sources[i] = i;
 	}

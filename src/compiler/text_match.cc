@@ -32,10 +32,11 @@ is_variable_column(const CompileInput *input, const Var *var)
 	for (int i = 0; i < input->ncursors; i++)
 	{
 		const CompileCursor *cursor = &input->cursors[i];
+		AttrNumber	attnum;
 
-		if (var->varlevelsup == 0 && static_cast<int>(cursor->varno) == var->varno)
+		if (is_column_of(cursor, var, &attnum))
 		{
-			int			place = column_place(cursor, var->varattno);
+			int			place = column_place(cursor, attnum);
 
 			return place >= 0 && cursor->table->variable[place];
 		}
@@ -104,10 +105,11 @@ static const char *
 column_name(const CompileInput *input, const Var *var)
 {
 	const CompileCursor *cursor = input->cursors;
+	AttrNumber	attnum;
 
-	while (static_cast<int>(cursor->varno) != var->varno)
+	while (!is_column_of(cursor, var, &attnum))
 		cursor++;
-	return cursor_column_name(cursor, var->varattno);
+	return cursor_column_name(cursor, attnum);
 }
 
 int
@@ -311,6 +313,7 @@ compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
 	const Expr *known = static_cast<const Expr *>(lsecond(args));
 	const Var  *var = variable_var(c->input, static_cast<const Expr *>(linitial(args)));
 	PlanPattern pattern = {};
+	AttrNumber	attnum;
 	bool		absent;
 	int			cursor;
 	int			number;
@@ -325,7 +328,7 @@ compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
 		return refuse_variable(c, var != nullptr ? var : variable_var(c->input, known));
 	if (!bytes_decide(c, fn, var, collation))
 		return -1;
-	cursor = cursor_at(c, var, &absent);
+	cursor = cursor_at(c, var, &attnum, &absent);
 	if (cursor < 0)
 		return -1;
 	if (absent || (IsA(known, Const) && ((const Const *) known)->constisnull))
@@ -348,7 +351,7 @@ compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
 	number = add_pattern(c, pattern);
 	if (number < 0)
 		return -1;
-	match = value(c, Opcode::TextMatch, Type::Bool, var->varattno, cursor, number);
+	match = value(c, Opcode::TextMatch, Type::Bool, attnum, cursor, number);
 	return fn->negated ? compile_not(c, match) : match;
 }
 

@@ -103,11 +103,19 @@ list_rows(ScanSource *source, const Delta *rows)
 	source->delta_bytes = rows->tablet_bytes;
 }
 
+/* A child that is a scan of ours; NULL: it is none. */
+static GpuvmScanState *
+scan_of_ours(PlanState *child)
+{
+	return is_gpuvm_scan(child->plan) ? reinterpret_cast<GpuvmScanState *>(child) : nullptr;
+}
+
 bool
 derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
 {
 	const PlanCursor *from = &state->plan->cursors[source->cursor];
 	DerivedChild *child = &state->children[from->child - 1];
+	const GpuvmScanState *fed = scan_of_ours(child->state);
 	AttrNumber	unfit = 0;
 	Delta	   *rows;
 
@@ -131,6 +139,12 @@ derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 	}
 	child->read = true;
 	rows = read_child(child->state, source, &unfit);
+	if (fed != nullptr && fed->gave_way)
+	{
+		*reason = fed->figures.fallback;
+		*detail = fed->figures.fallback_detail;
+		return false;
+	}
 	if (rows != nullptr)
 	{
 		list_rows(source, rows);
@@ -185,7 +199,14 @@ derived_begin(GpuvmScanState *state, List *plans, int eflags)
 	state->nchildren = list_length(plans) - 1;
 	state->children = static_cast<DerivedChild *>(palloc0(sizeof(DerivedChild) * Max(state->nchildren, 1)));
 	for_each_from(lc, plans, 1)
-		state->children[foreach_current_index(lc) - 1].state = ExecInitNode(static_cast<Plan *>(lfirst(lc)), state->css.ss.ps.state, eflags);
+	{
+		PlanState  *child = ExecInitNode(static_cast<Plan *>(lfirst(lc)), state->css.ss.ps.state, eflags);
+		GpuvmScanState *ours = scan_of_ours(child);
+
+		if (ours != nullptr)
+			ours->feeds = true;
+		state->children[foreach_current_index(lc) - 1].state = child;
+	}
 }
 
 List *

@@ -56,6 +56,11 @@ run_fall_back(GpuvmScanState *state, int reason, const char *detail)
 	strlcpy(f->fallback_detail, detail != nullptr ? detail : "", sizeof(f->fallback_detail));
 	run_stop(state);
 	stats_count_fallback(static_cast<FallbackReason>(reason));
+	if (state->feeds)
+	{
+		state->gave_way = true;
+		return MODE_END;
+	}
 	/* A flagged error still runs PostgreSQL's plan: what it raises comes first (rule 19). */
 	if (reason == FALLBACK_ERROR_FLAG)
 		state->flagged = true;
@@ -382,6 +387,7 @@ run_start(GpuvmScanState *state)
 	const char *failure;
 
 	state->emitted = false;
+	state->gave_way = false;
 	state->no_device = nullptr;
 	/* A row that another transaction has changed, alone, with the rows that it was joined to (rule 20): nothing that a job is for. */
 	if (estate->es_epq_active != nullptr)
@@ -747,12 +753,13 @@ static void
 join_raised(GpuvmScanState *state)
 {
 	uint32		errors = state->job->errors;
+	bool		emitted = state->emitted && !state->feeds;
 
-	if (state->emitted && (errors & ERR_DIVISION_BY_ZERO) != 0)
+	if (emitted && (errors & ERR_DIVISION_BY_ZERO) != 0)
 		give_up(state, ERRCODE_DIVISION_BY_ZERO, "The virtual machine met a division by zero");
-	else if (state->emitted && (errors & ERR_DATETIME_RANGE) != 0)
+	else if (emitted && (errors & ERR_DATETIME_RANGE) != 0)
 		give_up(state, ERRCODE_DATETIME_VALUE_OUT_OF_RANGE, "The virtual machine met a date or timestamp out of range");
-	else if (state->emitted)
+	else if (emitted)
 		give_up(state, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "The virtual machine met a value out of range");
 	end_job(state, false);
 	state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);

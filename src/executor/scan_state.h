@@ -207,6 +207,8 @@ struct GpuvmScanState
 	ScanMode	mode;
 	bool		emitted;		/* a row was handed out since the last (re)start */
 	bool		flagged;		/* an error bit made PostgreSQL evaluate something */
+	bool		feeds;			/* a scan of ours reads all of its rows before it gives any: that one runs its alternative, in place of this one: */
+	bool		gave_way;
 	const char *no_device;		/* why what is left goes to the CPU although a device was asked for, or NULL */
 
 	/* while MODE_VM, and between rescans if it is not plain */

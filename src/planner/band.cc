@@ -32,7 +32,7 @@ is_small_int(Oid type)
 
 /* The difference of two columns as int2 or int4, one of them of the relation; below abs() if *absolute. */
 static OpExpr *
-difference_of(Node *node, Index varno, bool *absolute)
+difference_of(Node *node, Relids relids, bool *absolute)
 {
 	OpExpr	   *op;
 	int			mine = 0;
@@ -70,7 +70,7 @@ difference_of(Node *node, Index varno, bool *absolute)
 
 		if (!IsA(var, Var) || var->varattno <= 0 || var->varlevelsup != 0)
 			return nullptr;
-		mine += var->varno == static_cast<int>(varno);
+		mine += bms_is_member(var->varno, relids);
 	}
 	return mine == 1 ? op : nullptr;
 }
@@ -107,7 +107,7 @@ bound(Expr *mine, const char *op, Expr *other, const char *sign, Expr *limit)
 
 /* NIL, or one or two clauses that say the same as the condition if no difference is too large for its type. */
 static List *
-difference_bounds(PlannerInfo *root, Expr *clause, Index varno, OpExpr **difference)
+difference_bounds(PlannerInfo *root, Expr *clause, Relids relids, OpExpr **difference)
 {
 	OpExpr	   *op = (OpExpr *) clause;
 	bool		absolute = false;
@@ -123,16 +123,16 @@ difference_bounds(PlannerInfo *root, Expr *clause, Index varno, OpExpr **differe
 
 	if (!IsA(clause, OpExpr) || list_length(op->args) != 2)
 		return NIL;
-	*difference = difference_of(static_cast<Node *>(linitial(op->args)), varno, &absolute);
+	*difference = difference_of(static_cast<Node *>(linitial(op->args)), relids, &absolute);
 	if (*difference == nullptr)
 	{
-		*difference = difference_of(static_cast<Node *>(lsecond(op->args)), varno, &absolute);
+		*difference = difference_of(static_cast<Node *>(lsecond(op->args)), relids, &absolute);
 		commuted = true;
 	}
 	if (*difference == nullptr)
 		return NIL;
 	limit = static_cast<Expr *>(commuted ? linitial(op->args) : lsecond(op->args));
-	if (!is_small_int(exprType((Node *) limit)) || bms_is_member(static_cast<int>(varno), pull_varnos(root, (Node *) limit)) ||
+	if (!is_small_int(exprType((Node *) limit)) || bms_overlap(relids, pull_varnos(root, (Node *) limit)) ||
 		can_raise(limit) || contain_volatile_functions((Node *) limit))
 		return NIL;
 	name = get_opname(op->opno);
@@ -146,7 +146,7 @@ difference_bounds(PlannerInfo *root, Expr *clause, Index varno, OpExpr **differe
 	above = name[1] == '=' ? ">=" : ">";
 	first = static_cast<Expr *>(linitial((*difference)->args));
 	second = static_cast<Expr *>(lsecond((*difference)->args));
-	mine_first = ((Var *) first)->varno == static_cast<int>(varno);
+	mine_first = bms_is_member(((Var *) first)->varno, relids);
 	if (absolute)
 	{
 		Expr	   *mine = mine_first ? first : second;
@@ -161,7 +161,7 @@ difference_bounds(PlannerInfo *root, Expr *clause, Index varno, OpExpr **differe
 }
 
 void
-split_difference_range(PlannerInfo *root, List *conditions, Index varno, List **range, List **rest, List **differences)
+split_difference_range(PlannerInfo *root, List *conditions, Relids relids, List **range, List **rest, List **differences)
 {
 	List	   *clauses = NIL;
 	List	   *bounds = NIL;
@@ -173,13 +173,13 @@ split_difference_range(PlannerInfo *root, List *conditions, Index varno, List **
 	foreach(lc, conditions)
 	{
 		OpExpr	   *difference = nullptr;
-		List	   *made = difference_bounds(root, static_cast<Expr *>(lfirst(lc)), varno, &difference);
+		List	   *made = difference_bounds(root, static_cast<Expr *>(lfirst(lc)), relids, &difference);
 
 		bounds = lappend(bounds, made);
 		of = lappend(of, difference);
 		clauses = made != NIL ? list_concat(clauses, made) : lappend(clauses, lfirst(lc));
 	}
-	split_range(clauses, varno, range, rest);
+	split_range(clauses, relids, range, rest);
 	*rest = *differences = NIL;
 	forthree(lc, conditions, lc2, bounds, lc3, of)
 	{

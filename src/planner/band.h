@@ -15,7 +15,7 @@ namespace gpuvm {
  * column. *differences: the OpExprs a.x - b.x which must not overflow for any pair of rows, or the range does not
  * say what the conditions say.
  */
-void		split_difference_range(PlannerInfo *root, List *conditions, Index varno, List **range, List **rest, List **differences);
+void		split_difference_range(PlannerInfo *root, List *conditions, Relids relids, List **range, List **rest, List **differences);
 
 }  // namespace gpuvm
 

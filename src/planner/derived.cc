@@ -1,5 +1,5 @@
 /*
- * derived.cc: relations that are no imported tables as cursors of programs: PostgreSQL runs the relation's own path, below
+ * derived.cc: relations that are no imported tables, and joins, as cursors of programs: PostgreSQL runs the relation's own path, below
  * ours, and its rows become tablets for one execution (executor/derived.cc).
  */
 #include "pg/pg.h"
@@ -23,6 +23,7 @@ extern "C" {
 #include "planner/derived.h"
 #include "planner/paths.h"
 #include "planner/reasons.h"
+#include "planner/rewrite.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
 #include "tablet/dictionary_builder.h"
@@ -62,17 +63,37 @@ can_plan_twice(PlannerInfo *root)
 }
 
 static bool
-has_volatile(RelOptInfo *rel, RangeTblEntry *rte)
+has_volatile_condition(List *restrictinfos)
 {
 	ListCell   *lc;
 
-	foreach(lc, rel->baserestrictinfo)
+	foreach(lc, restrictinfos)
 	{
 		if (contain_volatile_functions((Node *) lfirst_node(RestrictInfo, lc)->clause))
 			return true;
 	}
-	return contain_volatile_functions((Node *) rte->subquery) || contain_volatile_functions((Node *) rte->functions) ||
+	return false;
+}
+
+static bool
+has_volatile(RelOptInfo *rel, RangeTblEntry *rte)
+{
+	return has_volatile_condition(rel->baserestrictinfo) || contain_volatile_functions((Node *) rte->subquery) || contain_volatile_functions((Node *) rte->functions) ||
 		contain_volatile_functions((Node *) rte->values_lists);
+}
+
+/* May one of the conditions raise an error? */
+static bool
+has_loud_condition(List *restrictinfos)
+{
+	ListCell   *lc;
+
+	foreach(lc, restrictinfos)
+	{
+		if (!is_quiet((Node *) lfirst_node(RestrictInfo, lc)->clause))
+			return true;
+	}
+	return false;
 }
 
 /* May the relation be read by a plan of its own? An answer that is thrown away must leave nothing behind. */
@@ -141,24 +162,23 @@ is_only_handed_on(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
 
 /* How many different values a column of a dictionary type has. */
 static double
-expected_entries(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
+expected_entries(PlannerInfo *root, double rows, const Var *var)
 {
-	double		rows = Max(rel->rows, 1.0);
-
+	rows = Max(rows, 1.0);
 	return rows <= MANY_ROWS ? rows : estimate_num_groups(root, list_make1(const_cast<Var *>(var)), rows, nullptr, nullptr);
 }
 
 static bool
-needs_large_dictionary(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
+needs_large_dictionary(PlannerInfo *root, const RelOptInfo *rel, double rows, const Var *var)
 {
-	double		entries = expected_entries(root, rel, var);
+	double		entries = expected_entries(root, rows, var);
 
 	return entries > DICTIONARY_MAX_ENTRIES / 2 || entries * Max(rel->attr_widths[var->varattno - rel->min_attr], 16) > DICTIONARY_MAX_BYTES / 2;
 }
 
-/* In which form a program has the column's values. */
+/* In which form a program has the column's values, by this number. `rel`: the column's, of which there are so many rows. */
 static ChildColumn
-describe_column(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
+describe_column(PlannerInfo *root, const RelOptInfo *rel, double rows, const Var *var, AttrNumber attnum)
 {
 	ValueType	type = value_type(var->vartype);
 	DecimalScale scale = {-1, false, 0};
@@ -170,20 +190,21 @@ describe_column(PlannerInfo *root, const RelOptInfo *rel, const Var *var)
 			type.form = ValueForm::None;
 	}
 	/* a dictionary would be made for this execution: not of values that are only handed on, or are too many */
-	if (type.form == ValueForm::Dictionary && ((rel->rows > MANY_ROWS && is_only_handed_on(root, rel, var)) ||
-											   needs_large_dictionary(root, rel, var) || is_stored_by_value(root, var)))
+	if (type.form == ValueForm::Dictionary && ((rows > MANY_ROWS && is_only_handed_on(root, rel, var)) ||
+											   needs_large_dictionary(root, rel, rows, var) || is_stored_by_value(root, var)))
 		type.form = ValueForm::None;
 	if (type.form == ValueForm::None && variable_type(get_typlen(var->vartype), get_typbyval(var->vartype)))
 		type = ValueType{Type::I64, ValueForm::Variable};
-	return ChildColumn{var->varattno, type.type, type.form, type.form == ValueForm::Numeric ? scale.scale : -1, !scale.exact,
+	return ChildColumn{attnum, type.type, type.form, type.form == ValueForm::Numeric ? scale.scale : -1, !scale.exact,
 		var->vartype, var->vartypmod, var->varcollid};
 }
 
-/* The columns that are needed of the relation, as if they were a table's. */
+/* The columns that are needed of the relation, or join, as if they were a table's. */
 static bool
 describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 {
 	ImportedTable *table = target->table;
+	bool		join = rel->reloptkind == RELOPT_JOINREL;
 	ListCell   *lc;
 
 	if (list_length(rel->reltarget->exprs) > static_cast<int>(PROGRAM_MAX_COLUMNS))
@@ -196,14 +217,19 @@ describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 
 		if (!IsA(var, Var) || var->varattno <= 0)
 			return false;
-		column = describe_column(root, rel, var);
+		column = describe_column(root, find_base_rel(root, var->varno), rel->rows, var, join ? i + 1 : var->varattno);
 		if (column.form == ValueForm::None)
 			return false;
-		table->attnums[i] = var->varattno;
+		if (join)
+		{
+			target->vars = lappend(target->vars, const_cast<Var *>(var));
+			target->names = lappend(target->names, makeString(get_rte_attribute_name(planner_rt_fetch(var->varno, root), var->varattno)));
+		}
+		table->attnums[i] = column.attnum;
 		table->types[i] = static_cast<uint8>(column.type);
 		table->scales[i] = static_cast<int16>(column.scale);
 		table->variable[i] = column.form == ValueForm::Variable;
-		table->entries[i] = column.form == ValueForm::Dictionary ? static_cast<uint32>(Max(expected_entries(root, rel, var), 1.0)) : 0;
+		table->entries[i] = column.form == ValueForm::Dictionary ? static_cast<uint32>(Max(expected_entries(root, rel->rows, var), 1.0)) : 0;
 		table->ncols++;
 		target->columns = lappend(target->columns, child_column_to_list(column));
 	}
@@ -297,21 +323,54 @@ fits(const ScanTarget *target)
 	return target->tuples * bytes <= static_cast<double>(run_memory_limit());
 }
 
-bool
-derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
+/* Rows of the relation's child, as those of a table. */
+static bool
+describe_child(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 {
-	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
-
-	if (!is_derived(root, rel, rte))
-		return false;
 	target->child = child_path(rel);
 	if (target->child == nullptr)
 		return false;
 	target->table = static_cast<ImportedTable *>(palloc0(sizeof(ImportedTable)));
 	target->table->nrows = static_cast<uint64>(Min(Max(rel->rows, 1.0), 1e15));
 	target->tuples = rel->rows;
-	target->names = rte->eref->colnames;
 	return describe_columns(root, rel, target) && fits(target);
+}
+
+bool
+derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
+{
+	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
+
+	target->names = rte->eref->colnames;
+	return is_derived(root, rel, rte) && describe_child(root, rel, target);
+}
+
+const char *
+derived_join(PlannerInfo *root, RelOptInfo *joinrel, ScanTarget *target)
+{
+	bool		loud = false;
+	int			relid = -1;
+
+	if (!bms_is_empty(joinrel->lateral_relids))
+		return "the join depends on another relation (LATERAL)";
+	while ((relid = bms_next_member(joinrel->relids, relid)) >= 0)
+	{
+		RelOptInfo *rel = find_base_rel(root, relid);
+		RangeTblEntry *rte = planner_rt_fetch(relid, root);
+
+		/* a subquery's plan would have to be finished twice in the midst of the join's (detach_child) */
+		if (rte->rtekind == RTE_SUBQUERY)
+			return "the inner side of a join is a join of a subquery";
+		if (!is_derived(root, rel, rte) || has_volatile_condition(rel->joininfo))
+			return "the inner side of a join is a join that cannot be a plan of its own";
+		loud = loud || has_loud_condition(rel->baserestrictinfo) || has_loud_condition(rel->joininfo);
+	}
+	if (!describe_child(root, joinrel, target))
+		return "the inner side of a join is a join whose rows a program cannot read";
+	/* where the other side has no row, PostgreSQL evaluates nothing of it; a program of ours gives way before it raises an error */
+	if (loud && !is_gpuvm_path(target->child))
+		return "the inner side of a join is a join whose conditions may raise an error";
+	return nullptr;
 }
 
 static double
@@ -422,19 +481,16 @@ add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, 
 bool
 loses_decimals(const ScanShape *shape, const Var *var)
 {
-	for (int i = 0; i < shape->ncursors; i++)
+	AttrNumber	attnum;
+	const ShapeCursor *cursor = cursor_of(shape, var, &attnum);
+	ListCell   *lc;
+
+	foreach(lc, cursor == nullptr ? NIL : cursor->target.columns)
 	{
-		ListCell   *lc;
+		const ChildColumn column = child_column(lfirst_node(List, lc));
 
-		if (static_cast<int>(shape->cursors[i].relid) != var->varno)
-			continue;
-		foreach(lc, shape->cursors[i].target.columns)
-		{
-			const ChildColumn column = child_column(lfirst_node(List, lc));
-
-			if (column.attnum == var->varattno)
-				return column.form == ValueForm::Numeric && column.any_scale;
-		}
+		if (column.attnum == attnum)
+			return column.form == ValueForm::Numeric && column.any_scale;
 	}
 	return false;
 }

@@ -217,7 +217,7 @@ plan_stage(Aggregation *a, GroupTable *groups, List *keys, List *quals)
 	a->input.ncursors = 1;
 	a->input.before = before;
 	*cursor = CompileCursor{};
-	cursor->varno = groups->varno;
+	cursor->relids = bms_make_singleton(static_cast<int>(groups->varno));
 	cursor->table = &groups->table;
 	cursor->quals = quals;
 	while (results->opcode != Opcode::ResultColumn)

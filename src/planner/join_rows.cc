@@ -89,13 +89,13 @@ underestimate(PlannerInfo *root, const RelOptInfo *rel, List *equalities, Specia
 double
 pairs_underestimate(PlannerInfo *root, RelOptInfo *outer, RelOptInfo *inner, List *equalities, SpecialJoinInfo *sjinfo)
 {
-	double		most;
+	Relids		both = bms_union(outer->relids, inner->relids);
+	double		most = 1;
 	int			relid = -1;
 
 	if (list_length(equalities) < 2)
 		return 1;
-	most = underestimate(root, inner, equalities, sjinfo);
-	while ((relid = bms_next_member(outer->relids, relid)) >= 0)
+	while ((relid = bms_next_member(both, relid)) >= 0)
 	{
 		/* from PostgreSQL 16 on outer joins have numbers, too */
 		if (bms_is_member(relid, root->all_baserels))

@@ -120,7 +120,7 @@ static Expr *
 is_there(PlannerInfo *root, const ShapeCursor *cursor)
 {
 	const ImportedTable *table = cursor->target.table;
-	Oid			relid = planner_rt_fetch(cursor->relid, root)->relid;
+	Oid			relid = entry_of(root, cursor)->relid;
 
 	for (uint32 i = 0; i < table->ncols; i++)
 	{
@@ -137,7 +137,7 @@ is_there(PlannerInfo *root, const ShapeCursor *cursor)
 			continue;
 		}
 		test = makeNode(NullTest);
-		test->arg = (Expr *) makeVar(cursor->relid, att->attnum, att->atttypid, att->atttypmod, att->attcollation, 0);
+		test->arg = (Expr *) makeVar(bms_singleton_member(cursor->relids), att->attnum, att->atttypid, att->atttypmod, att->attcollation, 0);
 		test->nulltesttype = IS_NOT_NULL;
 		test->location = -1;
 		ReleaseSysCache(tuple);
@@ -181,7 +181,7 @@ join_shapes(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const
 		else
 			on = lappend(on, rinfo);
 	}
-	split_seek_keys(ordered_quals(root, on, true), inner->rel->relid, &cursor->keys, &cursor->conditions);
+	split_seek_keys(ordered_quals(root, on, true), inner->rel->relids, &cursor->keys, &cursor->conditions);
 	if (root->qual_security_level > 0 && !keys_are_secure(on, cursor->keys))
 		return "a condition must be evaluated before the join's keys (row-level security)";
 	/* crossed, the relation's own conditions would be of the pair, and a row that fails them a row without a partner */
@@ -292,9 +292,9 @@ choose_means(PlannerInfo *root, JoinPathExtraData *extra, ScanShape *shape, bool
 	cost_shape(shape, cursor->counted ? 0 : rows_out, startup, total);
 	if (cursor->keys != NIL)
 		return;
-	split_range(cursor->conditions, cursor->relid, &by_range->range, &by_range->conditions);
+	split_range(cursor->conditions, cursor->relids, &by_range->range, &by_range->conditions);
 	if (list_length(by_range->range) < 2 && root->qual_security_level == 0)
-		split_difference_range(root, cursor->conditions, cursor->relid, &by_range->range, &by_range->conditions, &by_range->differences);
+		split_difference_range(root, cursor->conditions, cursor->relids, &by_range->range, &by_range->conditions, &by_range->differences);
 	if (by_range->range == NIL || setting_require == REQUIRE_CUDA ||
 		(root->qual_security_level > 0 && !keys_are_secure(extra->restrictlist, by_range->range)))
 		return;

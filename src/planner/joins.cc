@@ -103,18 +103,23 @@ note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 	return n;
 }
 
-/* Is the join one that a program may be made for? The others are only noted, for those above them. */
-static bool
-is_wanted(PlannerInfo *root, RelOptInfo *joinrel)
+static WantedJoins
+wanted(PlannerInfo *root)
 {
-	if (bms_is_subset(root->all_baserels, joinrel->relids))
-		return true;
 	if (current->wanted_root != root)
 	{
 		current->wanted_root = root;
 		current->wanted = wanted_joins(root);
 	}
-	return current->wanted == WantedJoins::All || (current->wanted == WantedJoins::Largest && is_largest(root, joinrel));
+	return current->wanted;
+}
+
+/* Is the join one that a program may be made for? The others are only noted, for those above them. */
+static bool
+is_wanted(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	return bms_is_subset(root->all_baserels, joinrel->relids) || wanted(root) == WantedJoins::All ||
+		(wanted(root) == WantedJoins::Largest && is_largest(root, joinrel));
 }
 
 const ScanShape *
@@ -135,12 +140,10 @@ count_relations(PlannerInfo *root, RelOptInfo *joinrel)
 }
 
 static const char *
-refusal(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *inner)
+refusal(RelOptInfo *joinrel, const JoinNote *outer)
 {
-	if (count_relations(root, joinrel) > PROGRAM_MAX_CURSORS)
+	if (outer->shape.ncursors == PROGRAM_MAX_CURSORS)
 		return psprintf("more than %d relations are joined", PROGRAM_MAX_CURSORS);
-	if (inner->reloptkind != RELOPT_BASEREL)
-		return "the inner side of a join is a join itself";
 	if (!bms_is_empty(joinrel->lateral_relids))
 		return "the join depends on another relation (LATERAL)";
 	return nullptr;
@@ -161,19 +164,66 @@ note_joins(PlannerInfo *root)
 
 /* -- orders ------------------------------------------------------------------------------ */
 
-/* What is known of one side; NULL: nothing, it is a join that was not looked at. */
+/* The join as rows that a plan of its own makes. */
 static const JoinNote *
-side_note(PlannerInfo *root, RelOptInfo *rel)
+note_of_rows(PlannerInfo *root, RelOptInfo *joinrel)
 {
-	return rel->reloptkind == RELOPT_BASEREL ? note_of_relation(root, rel) : find_note(rel);
+	JoinNote   *n = find_note(joinrel);
+	JoinNote   *rows = n == nullptr ? nullptr : n->rows;
+	ScanTarget	target = {};
+
+	if (rows != nullptr)
+		return rows;
+	if (n == nullptr)
+		n = add_note(root, joinrel);
+	rows = n->rows = static_cast<JoinNote *>(palloc0(sizeof(JoinNote)));
+	rows->rel = joinrel;
+	rows->root = root;
+	rows->reason = derived_join(root, joinrel, &target);
+	rows->usable = rows->reason == nullptr;
+	if (rows->usable)
+		shape_of_relation(root, joinrel, &target, true, &rows->shape);
+	return rows;
 }
 
-/* Says, once for each join of two relations, which one no program reads. */
+/* What drives a join; NULL: nothing is known of it. */
+static const JoinNote *
+outer_note(PlannerInfo *root, RelOptInfo *rel)
+{
+	const JoinNote *n;
+
+	if (rel->reloptkind == RELOPT_BASEREL)
+		return note_of_relation(root, rel);
+	n = find_note(rel);
+	return n != nullptr && n->usable && n->shape.ncursors == PROGRAM_MAX_CURSORS ? note_of_rows(root, rel) : n;
+}
+
+/*
+ * What is joined to it; NULL: nothing that a program is made for. Where the inner side of an outer join or a semijoin is a join, no other order has a program.
+ * An inner join has orders without; this one is worth a look where there will be programs for both.
+ */
+static const JoinNote *
+inner_note(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, JoinType jointype)
+{
+	const JoinNote *rows;
+
+	if (rel->reloptkind == RELOPT_BASEREL)
+		return note_of_relation(root, rel);
+	if (!reads_imported(root) || jointype == JOIN_RIGHT || jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER ||
+		(jointype == JOIN_INNER && (wanted(root) == WantedJoins::Whole || !is_wanted(root, joinrel))))
+		return nullptr;
+	rows = note_of_rows(root, rel);
+	return rows->usable || jointype != JOIN_INNER ? rows : nullptr;
+}
+
+/* Says, once for each join of two relations, which one no program reads; or why a join's rows cannot be the inner side. */
 static const char *
 unread_side(PlannerInfo *root, const JoinNote *to, RelOptInfo *outer, RelOptInfo *inner)
 {
 	RelOptInfo *rel = to != nullptr && to->usable ? outer : inner;
 
+	if (rel == inner && to != nullptr && inner->reloptkind != RELOPT_BASEREL)
+		return to->reason;
 	if (outer->reloptkind != RELOPT_BASEREL || inner->reloptkind != RELOPT_BASEREL)
 		return nullptr;
 	return psprintf("no program reads \"%s\"", planner_rt_fetch(rel->relid, root)->eref->aliasname);
@@ -183,14 +233,14 @@ unread_side(PlannerInfo *root, const JoinNote *to, RelOptInfo *outer, RelOptInfo
 static bool
 is_read(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel)
 {
-	return bms_is_member(rel->relid, pull_varnos(root, (Node *) joinrel->reltarget->exprs));
+	return bms_overlap(rel->relids, pull_varnos(root, (Node *) joinrel->reltarget->exprs));
 }
 
 /* Keeps this order, if it is possible and cheaper than those before. */
 static void
 try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote *inner, JoinType jointype, JoinPathExtraData *extra)
 {
-	const char *reason = refusal(root, n->rel, inner->rel);
+	const char *reason = refusal(n->rel, outer);
 	bool		all = bms_is_subset(root->all_baserels, n->rel->relids);
 	ScanShape	shape = {};
 	ScanShape	grouped;
@@ -201,7 +251,9 @@ try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote 
 		reason = join_shapes(root, n->rel, outer, inner, jointype, extra, &shape);
 	if (reason != nullptr)
 	{
-		n->reason = reason;
+		/* a right join is a left one in the other order: what that says is to the point */
+		if (jointype != JOIN_RIGHT || n->reason == nullptr)
+			n->reason = reason;
 		return;
 	}
 	if (all && (root->parse->hasAggs || root->parse->groupClause != NIL))
@@ -306,8 +358,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 	if (root->join_search_private != nullptr && CurrentMemoryContext != current->context)
 		return;
 
-	from = side_note(root, outer);
-	to = side_note(root, inner);
+	from = outer_note(root, outer);
+	to = inner_note(root, joinrel, inner, jointype);
 	n = find_note(joinrel);
 	if (n == nullptr)
 	{

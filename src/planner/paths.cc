@@ -175,6 +175,40 @@ ordered_quals(PlannerInfo *root, List *restrictinfos, bool with_pseudoconstant)
 	return quals;
 }
 
+const ShapeCursor *
+cursor_of(const ScanShape *shape, const Var *var, AttrNumber *attnum)
+{
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		if (is_column_of(shape->cursors[i].relids, shape->cursors[i].target.vars, var, attnum))
+			return &shape->cursors[i];
+	}
+	return nullptr;
+}
+
+RangeTblEntry *
+entry_of(PlannerInfo *root, const ShapeCursor *cursor)
+{
+	int			relid;
+
+	return bms_get_singleton_member(cursor->relids, &relid) ? planner_rt_fetch(relid, root) : nullptr;
+}
+
+const char *
+alias_of(PlannerInfo *root, const ShapeCursor *cursor)
+{
+	int			relid = -1;
+	const char *alias = nullptr;
+
+	while ((relid = bms_next_member(cursor->relids, relid)) >= 0)
+	{
+		const char *name = planner_rt_fetch(relid, root)->eref->aliasname;
+
+		alias = alias == nullptr ? name : psprintf("%s_%s", alias, name);
+	}
+	return alias;
+}
+
 static Node *
 renumber(Node *node, void *context)
 {
@@ -186,13 +220,13 @@ renumber(Node *node, void *context)
 	{
 		Var		   *var = static_cast<Var *>(copyObjectImpl(node));
 
-		for (int i = 0; i < shape->ncursors; i++)
-		{
-			/* EXPLAIN goes by the names of the query's own text */
-			if (static_cast<int>(shape->cursors[i].relid) == ((Var *) node)->varno)
-				var->varno = var->varnosyn = i + 1;
-		}
-		var->varattnosyn = var->varattno;
+		AttrNumber	attnum = var->varattno;
+		const ShapeCursor *cursor = cursor_of(shape, (const Var *) node, &attnum);
+
+		/* EXPLAIN goes by the names of the query's own text */
+		if (cursor != nullptr)
+			var->varno = var->varnosyn = static_cast<int>(cursor - shape->cursors) + 1;
+		var->varattno = var->varattnosyn = attnum;
 		return (Node *) var;
 	}
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(renumber), context);
@@ -266,7 +300,9 @@ plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 CompileCursor
 compile_cursor(PlannerInfo *root, const ShapeCursor *from)
 {
-	return CompileCursor{from->relid, planner_rt_fetch(from->relid, root)->relid, from->target.table,
+	const RangeTblEntry *rte = entry_of(root, from);
+
+	return CompileCursor{from->relids, from->target.vars, rte == nullptr ? InvalidOid : rte->relid, from->target.table,
 		from->quals, from->kind, from->keys, from->range, from->conditions, from->filters,
 		from->target.names};
 }
@@ -283,11 +319,10 @@ fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input)
 static List *
 column_place(const ScanShape *shape, const Var *var, List *list)
 {
-	int			cursor = 0;
+	AttrNumber	attnum;
+	int			cursor = static_cast<int>(cursor_of(shape, var, &attnum) - shape->cursors);
 
-	while (static_cast<int>(shape->cursors[cursor].relid) != var->varno)
-		cursor++;
-	return lappend_int(lappend_int(list, cursor), var->varattno);
+	return lappend_int(lappend_int(list, cursor), attnum);
 }
 
 void
@@ -301,10 +336,10 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 	for (int i = 0; i < shape->ncursors; i++)
 	{
 		const ShapeCursor *from = &shape->cursors[i];
-		RangeTblEntry *rte = planner_rt_fetch(from->relid, root);
+		const RangeTblEntry *rte = entry_of(root, from);
 		int			child = from->target.child != nullptr ? ++nchildren : 0;
 
-		plan->cursors[i] = PlanCursor{rte->relid, from->target.leaves, detached(from->quals, shape), rte->eref->aliasname,
+		plan->cursors[i] = PlanCursor{rte == nullptr ? InvalidOid : rte->relid, from->target.leaves, detached(from->quals, shape), alias_of(root, from),
 			from->kind, detached(from->keys, shape), detached(from->range, shape), detached(from->conditions, shape), detached(from->filters, shape),
 			child, from->target.columns, from->target.names};
 		foreach(lc, from->differences)
@@ -508,7 +543,7 @@ shape_of_relation(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target, 
 
 	shape->ncursors = 1;
 	shape->rows = rel->rows;
-	shape->cursors[0] = ShapeCursor{rel->relid, *target, quals,
+	shape->cursors[0] = ShapeCursor{rel->relids, *target, quals,
 		rel->rows, JoinKind::Inner, NIL, NIL, NIL, NIL, 0, 0, false};
 }
 

@@ -32,6 +32,7 @@ struct ScanTarget
 	Path	   *child;			/* NULL: it is imported */
 	List	   *columns;		/* scan_plan.h: ChildColumn */
 	List	   *names;			/* of the relation's columns */
+	List	   *vars;			/* of a join: what its columns are (compiler/compile.h) */
 };
 
 /*
@@ -60,7 +61,7 @@ void		end_hiding(HiddenScheme *outer);
 /* A relation that a program reads, and how its rows meet those of the ones before it (compiler/compile.h). */
 struct ShapeCursor
 {
-	Index		relid;
+	Relids		relids;			/* several: the rows of their join are a child's */
 	ScanTarget	target;
 	List	   *quals;
 	double		rows;			/* that pass them */
@@ -86,6 +87,15 @@ struct ScanShape
 
 /* What is known of a shape's rows. */
 ProgramRows expected_rows(const ScanShape *shape);
+
+/* The relation's entry in the range table; NULL for a join's rows. */
+RangeTblEntry *entry_of(PlannerInfo *root, const ShapeCursor *cursor);
+
+/* What EXPLAIN calls it. */
+const char *alias_of(PlannerInfo *root, const ShapeCursor *cursor);
+
+/* The cursor that has the column, and its number there; NULL: none has it. */
+const ShapeCursor *cursor_of(const ScanShape *shape, const Var *var, AttrNumber *attnum);
 
 /* For the compiler. */
 CompileCursor compile_cursor(PlannerInfo *root, const ShapeCursor *cursor);
@@ -129,6 +139,9 @@ bool		can_be_alternative(const Path *path);
 
 /* Describes the rows of a subquery, a CTE, VALUES, a function, or a table that is not imported; false: PostgreSQL joins them. */
 bool		derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target);
+
+/* Describes the rows of a join, which another plan makes; the reason why there are none, or NULL. */
+const char *derived_join(PlannerInfo *root, RelOptInfo *joinrel, ScanTarget *target);
 
 /* Does the query level read an imported table (or a partitioned one, which may be)? */
 bool		reads_imported(PlannerInfo *root);

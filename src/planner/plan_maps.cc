@@ -69,7 +69,10 @@ is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
 	if (!is_of_column(map))
 		return map->kind != MapKind::Order || root->qual_security_level == 0 ||
 			get_func_leakproof(lookup_type_cache(map->type, TYPECACHE_CMP_PROC)->cmp_proc);
-	rel = find_base_rel(root, shape->cursors[map->cursor].relid);
+	/* a child's rows have passed all conditions */
+	if (shape->cursors[map->cursor].target.child != nullptr)
+		return true;
+	rel = find_base_rel(root, bms_singleton_member(shape->cursors[map->cursor].relids));
 	parts = make_ands_implicit(map->expr);
 	if (root->qual_security_level == 0 || rel->baserestrict_min_security >= root->qual_security_level || !map_is_leaky(map->expr))
 		return true;
@@ -107,7 +110,7 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 		/* a child's rows are made as the plan has them */
 		if (target->child != nullptr)
 			continue;
-		relid = planner_rt_fetch(shape->cursors[op.p3].relid, root)->relid;
+		relid = entry_of(root, &shape->cursors[op.p3])->relid;
 		column = imported_column(target->table, op.p2);
 		if (target->table->variable[column])
 		{
@@ -203,7 +206,6 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		const PlanMap *map = &plan->maps[i];
 		const ImportedTable *table;
 		double		entries;
-		Oid			relid;
 		QualCost	cost;
 
 		if (!is_of_column(map))
@@ -213,10 +215,9 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		}
 		table = shape->cursors[map->cursor].target.table;
 		entries = table->entries[imported_column(table, map->attnum)];
-		relid = planner_rt_fetch(shape->cursors[map->cursor].relid, root)->relid;
 		/* its values go into the job */
 		total += entries * MAP_ENTRY_US * cost_of_us();
-		if (shape->cursors[map->cursor].target.child == nullptr && map_cached != nullptr && map_cached(relid, map))
+		if (shape->cursors[map->cursor].target.child == nullptr && map_cached != nullptr && map_cached(entry_of(root, &shape->cursors[map->cursor])->relid, map))
 			continue;
 		cost_qual_eval_node(&cost, reinterpret_cast<Node *>(map->expr), root);
 		total += cost.startup + entries * (cost.per_tuple + cpu_operator_cost);

@@ -286,7 +286,6 @@ CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
 $$;
 SELECT why('SELECT count(*) FROM a JOIN away TABLESAMPLE SYSTEM (100) USING (k)');
-SELECT why('SELECT count(*) FROM a LEFT JOIN (b JOIN c ON b.s = c.s) ON a.k = b.k');
 SELECT why('SELECT count(*) FROM a JOIN b ON a.k = b.k AND cbrt(a.id) < b.id');
 SELECT why('SELECT a.ctid FROM a JOIN b ON a.k = b.k');
 SELECT why('SELECT a FROM a JOIN b ON a.k = b.k');

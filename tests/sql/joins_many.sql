@@ -93,8 +93,8 @@ INSERT INTO queries (joins, query) VALUES
 	(2, 'SELECT t1.k, count(*) FROM t1 LEFT JOIN t2 ON t1.id = t2.k AND (SELECT count(*) FROM t3) < 5 JOIN t4 ON t4.id = t1.s GROUP BY 1'),
 	(1, 'SELECT t1.id, t2.id AS other FROM t1 LEFT JOIN t2 ON t1.k = t2.k WHERE EXISTS (SELECT FROM t3 WHERE t3.id = 100)'),
 	(1, 'SELECT t1.id, t2.id AS other FROM t1 RIGHT JOIN t2 ON t1.k = t2.k AND (SELECT max(id) FROM t3) > 3 WHERE (SELECT max(id) FROM t4) > 3'),
-	-- more than eight: as many as go, the rest by PostgreSQL
-	(7, 'SELECT count(*) FROM fact f JOIN t1 ON f.d1 = t1.id JOIN t2 ON f.d2 = t2.id JOIN t3 ON f.d3 = t3.id JOIN t4 ON f.d4 = t4.id
+	-- more than eight: the rows of as many as go drive another program
+	(8, 'SELECT count(*) FROM fact f JOIN t1 ON f.d1 = t1.id JOIN t2 ON f.d2 = t2.id JOIN t3 ON f.d3 = t3.id JOIN t4 ON f.d4 = t4.id
 		JOIN t5 ON f.d5 = t5.id JOIN t6 ON f.d6 = t6.id JOIN t7 ON f.d7 = t7.id JOIN t8 ON t8.id = t7.k + t6.k'),
 	-- one relation is not imported
 	(3, 'SELECT t1.id FROM t1 JOIN t2 USING (id) JOIN t3 USING (id) JOIN away USING (id)');
@@ -328,9 +328,6 @@ RESET gpuvm.require;
 CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
 $$;
-SELECT why('SELECT count(*) FROM t1 NATURAL JOIN t2 NATURAL JOIN t3 NATURAL JOIN t4 NATURAL JOIN t5 NATURAL JOIN t6 NATURAL JOIN t7 NATURAL JOIN t8 NATURAL JOIN t9');
-SELECT why('SELECT count(*) FROM t1 LEFT JOIN (t2 JOIN t3 ON t2.s = t3.id) ON t1.k = t2.id');
-SELECT why('SELECT count(*) FROM (t2 JOIN t3 ON t2.s = t3.id) FULL JOIN (t4 JOIN t5 ON t4.s = t5.id) ON t2.k = t4.id');
 SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 USING (id) JOIN away TABLESAMPLE SYSTEM (100) USING (id)');
 SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cbrt(t3.id) < t1.id');
 SELECT joined('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cbrt(t3.id) < t1.id');
