@@ -18,6 +18,7 @@ constexpr int PART_BITS = 8;		/* for as many parts as tables of some size have; 
 constexpr int SMALL_PART_BITS = 12;	/* smaller ones have parts of so many slots, */
 constexpr int LARGE_PART_BITS = 15;	/* larger ones of so many, whose entries are sorted in the cache */
 constexpr int FILTER_BITS = 3;	/* of the filter a slot, as a power of two */
+constexpr uint32_t SHORT_SLOT = 16;
 constexpr uint32_t SAMPLES = 4096;	/* of which every SAMPLE_STEPth parts a sorted table */
 constexpr uint32_t SAMPLE_STEP = 16;
 constexpr uint64_t HUGE_FROM = 4 << 20;
@@ -364,6 +365,7 @@ JoinTable::task_part(uint32_t part, JoinStop *stop)
 		std::vector<Code> codes(end - first);
 		std::vector<uint32_t> rows(end - first);
 		RowSort<Code> sort(codes.data(), rows.data(), stop);
+		const bool	is_short = most <= SHORT_SLOT;
 		uint32_t	equal = 1;
 
 		for (uint32_t i = first; i < end; i++)
@@ -376,19 +378,16 @@ JoinTable::task_part(uint32_t part, JoinStop *stop)
 		if (filter_.as<uint64_t>())
 			for (Code code : codes)
 				bit_set(filter_.as<uint64_t>(), code >> filter_shift_);
+		if (is_short)
+			sort.insert(0, end - first);	/* nothing goes further than its slot is long */
+		else
+			for (uint64_t s = first_slot; s < end_slot; s++)
+				sort.run(slots[s] - first, (s + 1 < end_slot ? slots[s + 1] : next) - first);
 		most = end > first ? 1 : 0;
-		for (uint64_t s = first_slot; s < end_slot; s++)
+		for (uint32_t i = 1; i < end - first; i++)
 		{
-			const uint32_t from = slots[s] - first, to = (s + 1 < end_slot ? slots[s + 1] : next) - first;
-
-			if (to - from < 2)
-				continue;
-			sort.run(from, to);
-			for (uint32_t i = from; i < to; i++)
-			{
-				equal = i > from && codes[i] == codes[i - 1] ? equal + 1 : 1;
-				most = std::max(most, equal);
-			}
+			equal = codes[i] == codes[i - 1] ? equal + 1 : 1;
+			most = std::max(most, equal);
 		}
 		for (uint32_t i = first; i < end; i++)
 			entries[i] = {codes[i - first], rows[i - first]};

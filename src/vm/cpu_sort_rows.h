@@ -22,6 +22,25 @@ public:
 	/* Sorts [from, to); in no particular order if it is stopped. Throws std::bad_alloc. */
 	void		run(uint32_t from, uint32_t to) { sort(from, to, MOST_LEVELS); }
 
+	/* The same where nothing has far to go. */
+	void		insert(uint32_t from, uint32_t to)
+	{
+		for (uint32_t i = from + 1; i < to; i++)
+		{
+			const Code	code = codes[i];
+			const uint32_t row = rows[i];
+			uint32_t	j = i;
+
+			for (; j > from && codes[j - 1] > code; j--)
+			{
+				codes[j] = codes[j - 1];
+				rows[j] = rows[j - 1];
+			}
+			codes[j] = code;
+			rows[j] = row;
+		}
+	}
+
 private:
 	static constexpr uint32_t FEW = 16;
 	static constexpr uint32_t LONG = 4096;
@@ -75,24 +94,6 @@ private:
 
 	Code		at(uint32_t from, uint32_t to, uint32_t tenth) const { return codes[from + (to - from) / 10 * tenth]; }
 	static Code middle(Code a, Code b, Code c) { return std::max(std::min(a, b), std::min(std::max(a, b), c)); }
-
-	void		insert(uint32_t from, uint32_t to)
-	{
-		for (uint32_t i = from + 1; i < to; i++)
-		{
-			const Code	code = codes[i];
-			const uint32_t row = rows[i];
-			uint32_t	j = i;
-
-			for (; j > from && codes[j - 1] > code; j--)
-			{
-				codes[j] = codes[j - 1];
-				rows[j] = rows[j - 1];
-			}
-			codes[j] = code;
-			rows[j] = row;
-		}
-	}
 
 	void		sort_pairs(uint32_t from, uint32_t to)
 	{
