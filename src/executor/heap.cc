@@ -13,6 +13,7 @@ extern "C" {
 
 #include "executor/scan_state.h"
 #include "pg/shmem.h"
+#include "store/tablet_rows.h"
 
 namespace gpuvm {
 
@@ -52,7 +53,10 @@ make_slots(GpuvmScanState *state)
 	{
 		Relation	rel = source->leaves[i].rel;
 
-		state->heap_slots[i] = table_slot_create(rel, &estate->es_tupleTable);
+		state->heap_slots[i] = source->leaves[i].version->origin != 0
+			? ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual)
+			: table_slot_create(rel, &estate->es_tupleTable);
+		state->heap_slots[i]->tts_tableOid = RelationGetRelid(rel);
 		if (source->parent != nullptr)
 			state->heap_maps[i] = convert_tuples_by_name(RelationGetDescr(rel), RelationGetDescr(source->parent));
 	}
@@ -64,12 +68,14 @@ make_slots(GpuvmScanState *state)
 
 /* The row at a ctid, with the columns as the program numbers them. */
 static TupleTableSlot *
-fetch_row(GpuvmScanState *state, uint32 leaf_number, ItemPointer tid)
+fetch_row(GpuvmScanState *state, uint32 leaf_number, uint32 number, ItemPointer tid)
 {
 	const ScanLeaf *leaf = &state->sources[0]->leaves[leaf_number];
 	TupleTableSlot *slot = state->heap_slots[leaf_number];
 
-	if (!table_tuple_fetch_row_version(leaf->rel, tid, state->css.ss.ps.state->es_snapshot, slot))
+	if (state->tablet->of_file)
+		tablet_row(leaf->version, state->tablet->header, number, nullptr, slot);
+	else if (!table_tuple_fetch_row_version(leaf->rel, tid, state->css.ss.ps.state->es_snapshot, slot))
 		elog(ERROR, "gpuvm: row (%u,%u) of \"%s\" is not visible although its block is",
 			 ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), RelationGetRelationName(leaf->rel));
 	if (state->heap_maps[leaf_number] != nullptr)
@@ -110,7 +116,7 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		ResetExprContext(econtext);
 		source_ctids(state->tablet, &state->heap_row, 1, &state->block_hint, &tid);
 		state->heap_row++;
-		row = fetch_row(state, leaf, &tid);
+		row = fetch_row(state, leaf, state->heap_row - 1, &tid);
 		econtext->ecxt_scantuple = row;
 		if (!ExecQual(state->heap_qual, econtext))
 			continue;

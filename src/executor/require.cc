@@ -18,6 +18,7 @@ extern "C" {
 #include "executor/scan_state.h"
 #include "pg/settings.h"
 #include "planner/reasons.h"
+#include "store/file.h"
 
 namespace gpuvm {
 
@@ -72,6 +73,14 @@ check_plan(Plan *plan, List *rtable)
 
 				if (rte->rtekind == RTE_RELATION && registry_known(rte->relid))
 					complain(rte->relid);
+				break;
+			}
+		case T_ForeignScan:
+			{
+				Index		scanned = ((Scan *) plan)->scanrelid;
+
+				if (scanned > 0 && is_file_relation(rt_fetch(scanned, rtable)->relid))
+					complain(rt_fetch(scanned, rtable)->relid);
 				break;
 			}
 		case T_Append:

@@ -101,6 +101,7 @@ struct ScanTablet
 	const TabletHeader *header;
 	const ItemPointerData *ctids;	/* of a delta's rows; NULL: the tablet has its keys */
 	uint32		leaf;
+	bool		of_file;		/* its rows have no ctids */
 	uint32		first_unit;		/* rows */
 	uint64		place;			/* in the arena: of a delta's, in the current job */
 };

@@ -19,6 +19,7 @@ extern "C" {
 #include "pg/shmem.h"
 #include "pg/startup.h"
 #include "planner/cost.h"
+#include "store/file.h"
 #include "tablet/build.h"
 
 namespace gpuvm {
@@ -180,6 +181,7 @@ list_tablets(ScanSource *source)
 		{
 			to->header = arena_at<TabletHeader>(version_at<uint64>(version, version->tablets)[t]);
 			to->leaf = i;
+			to->of_file = version->origin != 0;
 		}
 	}
 	for (int i = 0; i < source->nleaves; i++)
@@ -305,6 +307,11 @@ check_leaves(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 
 		/* it is in the plan's range table, so the lock is held */
 		leaf->rel = table_open(leaf->relid, AccessShareLock);
+		if (leaf->rel->rd_rel->relkind == RELKIND_FOREIGN_TABLE && (*detail = file_ready(leaf->rel)) != nullptr)
+		{
+			*reason = FALLBACK_TABLE_CHANGED;
+			return false;
+		}
 		leaf->pin = registry_pin(leaf->rel, reason);
 		if (leaf->pin == nullptr ||
 			!version_check(leaf->rel, state->css.ss.ps.state->es_snapshot, &leaf->pin, reason, &leaf->check))

@@ -150,6 +150,12 @@ source_skip_masked(const ScanSource *source, const ScanTablet *tablet, const Mas
 void
 source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids)
 {
+	if (tablet->of_file)
+	{
+		for (uint32 i = 0; i < n; i++)
+			ItemPointerSetInvalid(&ctids[i]);
+		return;
+	}
 	if (tablet->ctids == nullptr)
 	{
 		tablet_row_ctids(tablet->header, rows, n, block_hint, ctids);

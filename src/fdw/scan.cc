@@ -1,12 +1,17 @@
 /*
- * scan.cc: the ordinary plan of a file table, which reads the file row by row. It is what a
- * Custom Scan over the table's tablets has as its alternative.
+ * scan.cc: the ordinary plan of a file table, row by row: out of its tablets, where they have the columns and may answer, else
+ * the file itself. It is what a Custom Scan over the table's tablets has as its alternative.
  */
 #include "fdw/wrapper.h"
 
+#include "pg/settings.h"
+#include "pg/shmem.h"
 #include "store/file.h"
+#include "store/registry.h"
+#include "store/tablet_rows.h"
 
 extern "C" {
+#include "access/sysattr.h"
 #include "access/table.h"
 #include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000
@@ -40,13 +45,17 @@ static void
 size_of_table(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 {
 	Relation	table = table_open(relid, NoLock);
+	bool		ready = setting_enabled && file_ready(table) == NULL;
 	uint64		size = file_size(file_options(table).filename);
 	BlockNumber pages = static_cast<BlockNumber>(Max((size + BLCKSZ - 1) / BLCKSZ, 1));
+	ImportedTable imported;
 	double		rows;
 
 	table_close(table, NoLock);
+	if (ready && registry_describe(relid, &imported))
+		rows = imported.nrows;
 	/* as ANALYZE has seen it, grown with the file */
-	if (rel->tuples >= 0 && rel->pages > 0)
+	else if (rel->tuples >= 0 && rel->pages > 0)
 		rows = rel->tuples / rel->pages * pages;
 	else
 		rows = static_cast<double>(size) / (MAXALIGN(rel->reltarget->width) + TUPLE_OVERHEAD);
@@ -74,18 +83,38 @@ add_path_of_scan(PlannerInfo *root, RelOptInfo *rel, Oid)
 								NIL)));
 }
 
+/* The plan carries the columns that are read; 0 stands for the whole row. */
 static ForeignScan *
 plan_scan(PlannerInfo *, RelOptInfo *rel, Oid, ForeignPath *, List *tlist, List *clauses, Plan *outer_plan)
 {
-	return make_foreignscan(tlist, extract_actual_clauses(clauses, false), rel->relid, NIL, NIL, NIL, NIL, outer_plan);
+	List	   *quals = extract_actual_clauses(clauses, false);
+	Bitmapset  *read = NULL;
+	List	   *columns = NIL;
+	int			i = -1;
+
+	pull_varattnos(reinterpret_cast<Node *>(tlist), rel->relid, &read);
+	pull_varattnos(reinterpret_cast<Node *>(rel->reltarget->exprs), rel->relid, &read);
+	pull_varattnos(reinterpret_cast<Node *>(quals), rel->relid, &read);
+	while ((i = bms_next_member(read, i)) >= 0)
+	{
+		if (i + FirstLowInvalidHeapAttributeNumber >= 0)
+			columns = lappend_int(columns, i + FirstLowInvalidHeapAttributeNumber);
+	}
+	return make_foreignscan(tlist, quals, rel->relid, NIL, columns, NIL, NIL, outer_plan);
 }
 
 /* -- running ------------------------------------------------------------------- */
 
 struct FileScan
 {
-	FileReader *reader;			/* NULL until the first row is asked for */
+	bool		begun;			/* the first row was asked for */
+	FileReader *reader;			/* NULL: rows come out of tablets */
 	MemoryContext context;		/* of the reader */
+	VersionPin *pin;
+	Bitmapset  *wanted;			/* columns */
+	uint32		tablet;			/* of the version, */
+	uint32		row;			/* and of the tablet: the next one */
+	const char *why_file;		/* why the file is read, for EXPLAIN */
 };
 
 static void
@@ -100,6 +129,70 @@ begin_scan(ForeignScanState *node, int flags)
 	node->fdw_state = scan;
 }
 
+/* Have the tablets all columns that the plan reads? */
+static bool
+has_columns(const TableVersion *version, Relation rel, List *columns, Bitmapset **wanted)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (TupleDescAttr(desc, i)->attisdropped || !(list_member_int(columns, i + 1) || list_member_int(columns, 0)))
+			continue;
+		if (version_column(version, i + 1) < 0)
+			return false;
+		*wanted = bms_add_member(*wanted, i + 1);
+	}
+	/* nothing is wanted: not the same as all */
+	if (*wanted == NULL)
+		*wanted = bms_make_singleton(0);
+	return true;
+}
+
+/* Pins the tablets, if they can give the rows. */
+static bool
+take_tablets(ForeignScanState *node, FileScan *scan)
+{
+	Relation	rel = node->ss.ss_currentRelation;
+	int			reason;
+
+	scan->wanted = NULL;
+	scan->why_file = !setting_enabled ? "gpuvm.enabled is off" : file_ready(rel);
+	if (scan->why_file != NULL)
+		return false;
+	scan->pin = registry_pin(rel, &reason);
+	/* it may have changed since file_ready() looked */
+	if (scan->pin != NULL && file_may_answer(rel, pin_version(scan->pin), &scan->why_file) &&
+		has_columns(pin_version(scan->pin), rel, reinterpret_cast<ForeignScan *>(node->ss.ps.plan)->fdw_private, &scan->wanted))
+		return true;
+	if (scan->why_file == NULL)
+		scan->why_file = "a column is not in the tablets";
+	if (scan->pin != NULL)
+		registry_unpin(scan->pin);
+	scan->pin = NULL;
+	return false;
+}
+
+static bool
+next_of_tablets(FileScan *scan, TupleTableSlot *slot)
+{
+	const TableVersion *version = pin_version(scan->pin);
+
+	while (scan->tablet < version->ntablets)
+	{
+		const TabletHeader *tablet = arena_at<TabletHeader>(version_at<uint64_t>(version, version->tablets)[scan->tablet]);
+
+		if (scan->row < tablet->nrows)
+		{
+			tablet_row(version, tablet, scan->row++, scan->wanted, slot);
+			return true;
+		}
+		scan->tablet++;
+		scan->row = 0;
+	}
+	return false;
+}
+
 static TupleTableSlot *
 next_of_scan(ForeignScanState *node)
 {
@@ -108,15 +201,19 @@ next_of_scan(ForeignScanState *node)
 	MemoryContext old;
 
 	ExecClearTuple(slot);
-	if (scan->reader == NULL)
+	if (!scan->begun)
 	{
 		old = MemoryContextSwitchTo(scan->context);
-		scan->reader = file_open(node->ss.ss_currentRelation);
+		if (!take_tablets(node, scan))
+			scan->reader = file_open(node->ss.ss_currentRelation);
 		MemoryContextSwitchTo(old);
+		scan->begun = true;
 	}
 	/* ExecScan has reset it since the last row */
 	old = MemoryContextSwitchTo(node->ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
-	if (file_next(scan->reader, slot->tts_values, slot->tts_isnull))
+	if (scan->reader == NULL)
+		(void) next_of_tablets(scan, slot);
+	else if (file_next(scan->reader, slot->tts_values, slot->tts_isnull))
 		ExecStoreVirtualTuple(slot);
 	MemoryContextSwitchTo(old);
 	return slot;
@@ -129,7 +226,12 @@ rescan(ForeignScanState *node)
 
 	if (scan->reader != NULL)
 		file_close(scan->reader);
+	if (scan->pin != NULL)
+		registry_unpin(scan->pin);
 	scan->reader = NULL;
+	scan->pin = NULL;
+	scan->tablet = scan->row = 0;
+	scan->begun = false;
 	MemoryContextReset(scan->context);
 }
 
@@ -147,6 +249,9 @@ explain_scan(ForeignScanState *node, ExplainState *es)
 	FileStamp	stamp;
 
 	ExplainPropertyText("Foreign File", options.filename, es);
+	if (es->analyze && static_cast<FileScan *>(node->fdw_state)->begun)
+		ExplainPropertyText("Rows From", static_cast<FileScan *>(node->fdw_state)->reader == NULL ? "tablets"
+							: psprintf("file (%s)", static_cast<FileScan *>(node->fdw_state)->why_file), es);
 	if (es->costs && file_stamp(options.filename, &stamp))
 		ExplainPropertyInteger("Foreign File Size", "b", static_cast<int64>(stamp.size), es);
 }

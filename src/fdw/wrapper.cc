@@ -57,7 +57,7 @@ refuse_option(const char *name, Oid catalog)
 }
 
 /* Who may say which file is read may read any that the server can. */
-static void
+void
 check_may_name_files(void)
 {
 #if PG_VERSION_NUM >= 160000
@@ -69,8 +69,8 @@ check_may_name_files(void)
 	if (!may)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to set the \"%s\" option of a gpuvm_fdw foreign table", "filename"),
-				 errdetail("Only superusers and roles with privileges of the \"%s\" role may set this option.", "pg_read_server_files")));
+				 errmsg("permission denied to say which file a gpuvm_fdw foreign table reads"),
+				 errdetail("Only superusers and roles with privileges of the \"%s\" role may do that.", "pg_read_server_files")));
 }
 
 static void
@@ -130,6 +130,7 @@ gpuvm_fdw_handler(PG_FUNCTION_ARGS)
 
 	fdw_add_scan(routine);
 	routine->AnalyzeForeignTable = fdw_analyze;
+	routine->ImportForeignSchema = fdw_import_schema;
 	file_tables_known_by(routine->BeginForeignScan);
 	PG_RETURN_POINTER(routine);
 }

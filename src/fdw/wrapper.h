@@ -16,6 +16,12 @@ void		fdw_add_scan(FdwRoutine *routine);
 /* analyze.cc */
 bool		fdw_analyze(Relation rel, AcquireSampleRowsFunc *sample, BlockNumber *pages);
 
+/* schema.cc */
+List	   *fdw_import_schema(ImportForeignSchemaStmt *stmt, Oid server);
+
+/* Raises unless the user may say which file is read. */
+void		check_may_name_files(void);
+
 /* Option names of foreign tables that COPY knows, too; NULL at the end. */
 extern const char *const FILE_COPY_OPTIONS[];
 

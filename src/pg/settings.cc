@@ -29,6 +29,7 @@ int			setting_require = REQUIRE_ANY;
 int			setting_transfer = TRANSFER_AUTO;
 int			setting_jit = JIT_AUTO;
 bool		setting_rewrite = true;
+int			setting_files = FILES_LOAD;
 bool		setting_float_sums = true;
 int			setting_memory_mb = 0;
 int			setting_index_memory_mb = -1;
@@ -69,6 +70,13 @@ static const struct config_enum_entry jit_options[] = {
 	{"auto", JIT_AUTO, false},
 	{"on", JIT_ON, false},
 	{"off", JIT_OFF, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry files_options[] = {
+	{"load", FILES_LOAD, false},
+	{"keep", FILES_KEEP, false},
+	{"read", FILES_READ, false},
 	{NULL, 0, false}
 };
 
@@ -115,6 +123,12 @@ static void
 assign_rewrite(bool newval, void *)
 {
 	assign_bool_setting(newval, setting_rewrite);
+}
+
+static void
+assign_files(int newval, void *)
+{
+	assign_int_setting(newval, setting_files);
 }
 
 static void
@@ -190,6 +204,11 @@ define_settings(void)
 							 NULL,
 							 &setting_rewrite, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_rewrite, NULL);
+	DefineCustomEnumVariable("gpuvm.files",
+							 "Selects when queries load the files of foreign tables.",
+							 "\"load\" loads what is not loaded or has changed, \"keep\" answers from what was loaded though the file has changed, \"read\" loads nothing.",
+							 &setting_files, FILES_LOAD, files_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_files, NULL);
 	DefineCustomBoolVariable("gpuvm.float_sums",
 							 "Lets the virtual machine sum floating-point values.",
 							 "Its sums are exact and rounded once, so they may differ from PostgreSQL's in the last digits.",

@@ -25,6 +25,7 @@ extern "C" {
 
 #include "planner/paths.h"
 #include "planner/reasons.h"
+#include "store/file.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -51,7 +52,9 @@ describe_leaf(PlannerInfo *root, Index leaf, Index top, ImportedTable *table)
 {
 	RangeTblEntry *rte = planner_rt_fetch(leaf, root);
 
-	if (rte->relkind != RELKIND_RELATION || rte->inh || !registry_describe(rte->relid, table))
+	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_FOREIGN_TABLE) || rte->inh || !registry_describe(rte->relid, table))
+		return false;
+	if (rte->relkind == RELKIND_FOREIGN_TABLE && file_not_ready(rte->relid) != nullptr)
 		return false;
 	for (uint32 i = 0; i < table->ncols; i++)
 		table->attnums[i] = attnum_in_top(root, leaf, top, table->attnums[i]);
@@ -100,7 +103,9 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 			return false;
 		}
 		target->leaves = lappend_oid(target->leaves, relid);
-		target->pages += find_base_rel(root, lfirst_int(lc))->pages;
+		/* all of a file is in the tablets, and its pages are none of a heap */
+		target->pages += planner_rt_fetch(lfirst_int(lc), root)->relkind == RELKIND_FOREIGN_TABLE
+			? (first ? all : one)->served_blocks : find_base_rel(root, lfirst_int(lc))->pages;
 		target->tuples += find_base_rel(root, lfirst_int(lc))->tuples;
 		if (first)
 			continue;

@@ -34,6 +34,7 @@ extern "C" {
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
 #include "store/delta.h"
+#include "store/file.h"
 #include "store/refresher.h"
 
 namespace gpuvm {
@@ -88,18 +89,25 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 	else
 	{
 		if ((rel->reloptkind != RELOPT_BASEREL && rel->reloptkind != RELOPT_OTHER_MEMBER_REL) ||
-			(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || rte->inh)
+			(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW && rte->relkind != RELKIND_FOREIGN_TABLE) || rte->inh)
 			return false;
+		if (rte->relkind == RELKIND_FOREIGN_TABLE && (reasons_wanted || registry_known(rte->relid)) &&
+			(reason = file_not_ready(rte->relid)) != nullptr)
+		{
+			note_reason(root, rel, "Scan", reason, nullptr);
+			return false;
+		}
 		if (!reasons_wanted && !registry_known(rte->relid))
 			return false;
 		target->table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
 		if (!registry_describe(rte->relid, target->table))
 		{
-			if (reasons_wanted)
+			if (reasons_wanted && rte->relkind != RELKIND_FOREIGN_TABLE)
 				note_reason(root, rel, "Scan", why_not_in_memory(rte->relid), psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
 			return false;
 		}
-		target->pages = rel->pages;
+		/* all of a file is in the tablets, and its pages are none of a heap */
+		target->pages = rte->relkind == RELKIND_FOREIGN_TABLE ? target->table->served_blocks : rel->pages;
 		target->tuples = rel->tuples;
 	}
 

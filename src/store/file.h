@@ -23,6 +23,7 @@ void		file_tables_known_by(BeginForeignScan_function callback);
 
 /* Is it a foreign table of gpuvm_fdw? */
 bool		is_file_table(Relation rel);
+bool		is_file_relation(Oid relid);	/* which is locked */
 
 /* What the table was defined with; palloc'd. */
 struct FileOptions
@@ -79,6 +80,18 @@ bool		file_is_current(Relation rel, const TableVersion *version, const char **de
 
 /* Is there a version of the table that is current? */
 bool		file_in_memory(Relation rel);
+
+/* The same for queries: gpuvm.files may let tablets answer when the file has changed. */
+bool		file_may_answer(Relation rel, const TableVersion *version, const char **detail);
+
+/*
+ * For a query that is planned or begins: loads the file, if its tablets cannot answer and gpuvm.files allows it. NULL: they
+ * can; else why not, palloc'd or constant. Raises only what ends the statement.
+ */
+const char *file_ready(Relation rel);
+
+/* Why the tablets of a file table, which is locked, cannot answer; NULL if they can, and for all other tables. */
+const char *file_not_ready(Oid relid);
 
 /*
  * Reads the file's rows in its order. file_next() evaluates input functions in the current

@@ -9,6 +9,7 @@
 
 #include "pg/engine_client.h"
 #include "pg/shmem.h"
+#include "store/family.h"
 #include "store/file.h"
 #include "store/refresher.h"
 
@@ -22,7 +23,7 @@ extern "C" {
 namespace gpuvm {
 
 constexpr int ATTEMPTS = 3;
-/* A file that is written twice within a tick of the system's clock may have one time for both. */
+/* Two ticks of the system's clock: what is written within one has one time. */
 constexpr int64 TICK_NS = 20 * 1000 * 1000;
 
 /* A row takes a byte at least. */
@@ -83,27 +84,38 @@ copy_file_rows(Relation rel, CopyJob *job)
 	free_copier(c);
 }
 
-/* What the file is before it is read: once it has rested for a tick. */
+static void
+find_file(Relation rel, FileOrigin *origin)
+{
+	if (!file_origin(rel, origin))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FILE),
+				 errmsg("could not find file \"%s\"", file_options(rel).filename),
+				 errdetail("The server cannot read it, or it is no regular file.")));
+}
+
+/*
+ * What the file is before it is read: as it was for a tick, so that whatever is written from here on has a later time. That
+ * must not rest on clocks being equal where the file is of another machine.
+ */
 static void
 look_at_file(Relation rel, FileOrigin *origin)
 {
 	for (;;)
 	{
-		int64		age;
+		FileOrigin	before;
 		struct timespec now;
+		int64		age;
 
-		if (!file_origin(rel, origin))
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_FILE),
-					 errmsg("could not find file \"%s\"", file_options(rel).filename),
-					 errdetail("The server cannot read it, or it is no regular file.")));
+		find_file(rel, &before);
 		(void) clock_gettime(CLOCK_REALTIME, &now);
-		age = now.tv_sec * INT64CONST(1000000000) + now.tv_nsec - Max(origin->stamp.modified, origin->stamp.changed);
-		/* what another clock has dated into the future would be waited for in vain */
-		if (age < 0 || age >= TICK_NS)
-			return;
-		pg_usleep((TICK_NS - age) / 1000 + 1000);
+		age = now.tv_sec * INT64CONST(1000000000) + now.tv_nsec - Max(before.stamp.modified, before.stamp.changed);
+		if (age < TICK_NS)
+			pg_usleep(TICK_NS / 1000);
 		CHECK_FOR_INTERRUPTS();
+		find_file(rel, origin);
+		if (stamps_equal(before.stamp, origin->stamp))
+			return;
 	}
 }
 
@@ -120,6 +132,8 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 	uint64		nrows;
 	uint64		version;
 	int			slot;
+	/* a partition's dictionaries grow with those of the others */
+	bool		unlock = family_lock(rel);
 
 	for (int attempt = 0;; attempt++)
 	{
@@ -157,6 +171,8 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 	manifest_end();
 	engine_prepare(version);
 	progress_end();
+	if (unlock)
+		family_unlock(rel);
 
 	pfree(stamps);
 	pfree(signature.data);

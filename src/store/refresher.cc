@@ -302,7 +302,7 @@ release_forgotten(Oid relid)
 	CommitTransactionCommand();
 }
 
-/* Ends the transaction. What is in memory stays until there is something better. */
+/* Ends the transaction. What is in memory is looked after by the queries, in their sessions' settings. */
 static void
 visit_file(Relation rel)
 {
@@ -312,7 +312,7 @@ visit_file(Relation rel)
 	int			ncols;
 	bool		all_columns;
 
-	if (!import_is_running(relid) && !file_in_memory(rel) && columns_to_import(rel, &attnums, &ncols, &all_columns))
+	if (!import_is_running(relid) && !registry_known(relid) && columns_to_import(rel, &attnums, &ncols, &all_columns))
 	{
 		check_importable(rel);
 		import_file(rel, attnums, ncols, all_columns, true);

@@ -367,7 +367,7 @@ version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reason, Se
 	{
 		/* what a file holds is no snapshot's */
 		check->nblocks = pin_version(*pin)->nblocks;
-		if (file_is_current(rel, pin_version(*pin), NULL))
+		if (file_may_answer(rel, pin_version(*pin), NULL))
 			return true;
 		*reason = FALLBACK_TABLE_CHANGED;
 		return false;

@@ -133,6 +133,29 @@ ALTER TABLE fdw_parent ATTACH PARTITION fdw_large FOR VALUES FROM (1) TO (50001)
 SELECT k, count(*) FROM fdw_parent GROUP BY k ORDER BY k;
 SELECT * FROM fdw_parent WHERE id BETWEEN 49999 AND 50001 ORDER BY id;
 
+-- a folder of files
+COPY (SELECT 1) TO PROGRAM $$mkdir gpuvm_fdw/folder; cd gpuvm_fdw/folder; printf 'id,"the name",id,\n1,a,2,3\n' >"One two.csv"; printf '1;2\n3;4\n' >plain.txt; printf 'a,b\n1,2\n' >two.csv; : >empty.csv; mkdir sub.csv; : >.csv; cat >/dev/null$$;
+CREATE SCHEMA fdw_folder;
+IMPORT FOREIGN SCHEMA "gpuvm_fdw/folder" FROM SERVER gpuvm INTO fdw_folder;
+SELECT attrelid::regclass AS "table", attname, atttypid::regtype AS type FROM pg_attribute
+	WHERE attrelid::regclass::text LIKE 'fdw_folder.%' AND attnum > 0 ORDER BY attrelid::regclass::text, attnum;
+SELECT foreign_table_name, option_name, option_value FROM information_schema.foreign_table_options
+	WHERE foreign_table_schema = 'fdw_folder' ORDER BY 1, 2;
+SELECT * FROM fdw_folder."One two";
+SELECT * FROM fdw_folder.two;
+IMPORT FOREIGN SCHEMA "gpuvm_fdw/folder" LIMIT TO (plain, two) FROM SERVER gpuvm INTO fdw_folder OPTIONS (ending '.txt', header 'false', delimiter ';');
+SELECT * FROM fdw_folder.plain;
+IMPORT FOREIGN SCHEMA "gpuvm_fdw/none" FROM SERVER gpuvm INTO fdw_folder;
+IMPORT FOREIGN SCHEMA "gpuvm_fdw" FROM SERVER gpuvm INTO fdw_folder OPTIONS (format 'text');
+IMPORT FOREIGN SCHEMA "gpuvm_fdw" FROM SERVER gpuvm INTO fdw_folder OPTIONS (filename 'x');
+GRANT ALL ON SCHEMA fdw_folder TO fdw_reader;
+SET ROLE fdw_reader;
+IMPORT FOREIGN SCHEMA "gpuvm_fdw/folder" EXCEPT (two) FROM SERVER gpuvm INTO fdw_folder;
+RESET ROLE;
+SET client_min_messages = warning;
+DROP SCHEMA fdw_folder CASCADE;
+RESET client_min_messages;
+
 DROP SCHEMA fdw_theirs CASCADE;
 DROP TABLE fdw_parent;
 DROP FOREIGN TABLE fdw_plain, fdw_odd, fdw_latin, fdw_binary, fdw_empty, fdw_bad;
