@@ -143,6 +143,7 @@ enum class ResultForm : uint8_t
 	Late,						/* a column that is not staged: the same, from device memory, nulls too */
 	Constant,					/* imm_a */
 	Rowid,
+	Position,					/* Rowid of type I64 */
 };
 
 constexpr uint16_t OPERAND_NONE = 0xffff;
@@ -509,6 +510,7 @@ struct DeviceTablet
 {
 	uint32_t	nrows;
 	uint32_t	masked;			/* not 0: it has dead bits, for whole pads */
+	uint64_t	place;			/* in the arena: rows' positions have it */
 };
 
 /* TABLET_PAD_ROWS rows of a tablet, from `row` on. */

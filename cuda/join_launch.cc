@@ -44,7 +44,7 @@ JoinJob::gather_columns(const Level &level, const PairStage &stage, const uint32
 void
 JoinJob::upload(uint32_t nrows, const std::vector<DeviceChunk> &chunks)
 {
-	const DeviceTablet tablet = {nrows, 0};
+	const DeviceTablet tablet = {nrows, 0, 0};
 	const size_t from = static_cast<size_t>(reinterpret_cast<char *>(chunks_) - reinterpret_cast<char *>(tablet_));
 	std::vector<char> bytes(from + chunks.size() * sizeof(DeviceChunk));
 

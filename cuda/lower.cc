@@ -112,9 +112,11 @@ Lowering::analyse_op(const Op &op, int address)
 		case OpForm::TEXTKEY:
 			return TEXT_KEYS_REFUSED;
 		case OpForm::ROWID:
-			if (op.type == Type::I64)
-				return "positions of rows are made on the CPU";
 			r.is_rowid = true;
+			break;
+		case OpForm::COPY:
+			/* nothing is copied: it is made where rows leave */
+			r.is_rowid = reg[op.p2].is_rowid;
 			break;
 		case OpForm::IMM32:
 		case OpForm::IMM64:

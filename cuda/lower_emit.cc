@@ -321,6 +321,9 @@ Lowering::emit(const Op &op, int address)
 		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT:
 		case OpForm::SELECT: case OpForm::PICK: case OpForm::FIELD:
 		{
+			if (form == OpForm::COPY && reg[op.p1].is_rowid)
+				return nullptr;
+
 			DeviceOp   *d = add(generic_code(op.opcode, op.type));
 
 			operand_a(d, op.p2);

@@ -81,7 +81,7 @@ Lowering::emit_rows(const Op &op)
 			d->imm_a = immediate(d, 0, op.p1 + i);
 		}
 		else if (r.is_rowid)
-			form = ResultForm::Rowid;
+			form = width == type_width(Type::I64) ? ResultForm::Position : ResultForm::Rowid;
 		else if (r.column >= 0)
 		{
 			form = r.column < out->nstaged ? ResultForm::Codes : ResultForm::Late;

@@ -147,6 +147,18 @@ decode_code(const StageColumn *col, const char *at, uint32_t natural_width)
 	return static_cast<V>(static_cast<uint64_t>(code) + static_cast<uint64_t>(col->base));
 }
 
+/* The position of a row of the tablet at hand. Rare: so its tablet is looked up here rather than kept. */
+template <int R>
+GPUVM_D int64_t
+position_of(Machine<R> &m, uint32_t table_row)
+{
+	const RegionHeader *header = region_header(m);
+	const LaunchArgs &args = *header->args;
+	const DevicePad pad = args.table.pads[args.first_pad + (header->slice_row + header->first_row) / TABLET_PAD_ROWS];
+
+	return row_position(args.table.tablets[pad.tablet].place, table_row);
+}
+
 /* Gathers a result column of the listed rows. V: as wide as its type. */
 template <typename V, int R>
 GPUVM_D void
@@ -180,6 +192,7 @@ op_result_column(Machine<R> &m, const OpView &op)
 				v = decode_code<V>(col, reinterpret_cast<const char *>(col->next_data) + table_row * col->width, op.count());
 				break;
 			case ResultForm::Constant: v = static_cast<V>(op.imm_a()); break;
+			case ResultForm::Position: v = static_cast<V>(position_of(m, static_cast<uint32_t>(table_row))); break;
 			default: v = static_cast<V>(table_row); break;
 		}
 		if (i < n)

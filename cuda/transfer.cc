@@ -499,7 +499,7 @@ TableFeed::upload_all()
 	{
 		const WorkTablet &tablet = work_.tablets[t];
 
-		tablets.push_back(DeviceTablet{tablet.tablet->nrows, tablet.dead_pad != NO_DEAD_ROWS});
+		tablets.push_back(DeviceTablet{tablet.tablet->nrows, tablet.dead_pad != NO_DEAD_ROWS, tablet.tablet->place});
 		for (int c = 0; tablet.carried && c < program_.ncolumns; c++)
 			write_carried(t, c, carried.data() + places_of(t)[c].carried);
 	}

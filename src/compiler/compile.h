@@ -15,6 +15,7 @@
 #include "vm/program.h"
 
 extern "C" {
+#include "access/sysattr.h"
 #include "nodes/bitmapset.h"
 #include "nodes/pg_list.h"
 #include "nodes/primnodes.h"
@@ -83,8 +84,17 @@ void		split_range(List *clauses, const Bitmapset *relids, List **range, List **c
 /* Can all of these be evaluated over all cursors? No program is made. */
 bool		compiles(CompileInput *input, List *exprs);
 
-/* Does a result column of rows have the row's position in place of the value, which is looked up by it? */
-bool		is_by_position(const Var *var);
+/*
+ * Does a result column of rows have the row's position in place of the value, which is looked up by it? Its ctid and table, and what is
+ * not in the tablets: that is fetched from the heap, for rows that come out (is_fetched).
+ */
+bool		is_by_position(const CompileInput *input, const Var *var);
+
+inline bool
+is_fetched(AttrNumber attnum)
+{
+	return attnum != SelfItemPointerAttributeNumber && attnum != TableOidAttributeNumber;
+}
 
 /* May the expression raise an error? */
 bool		can_raise(const Expr *expr);

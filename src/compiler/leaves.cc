@@ -46,6 +46,8 @@ is_column_of(const CompileCursor *cursor, const Var *var, AttrNumber *attnum)
 char *
 cursor_column_name(const CompileCursor *cursor, AttrNumber attnum)
 {
+	if (attnum == 0)
+		return get_rel_name(cursor->relid);
 	if (attnum < 0)
 		return pstrdup(NameStr(SystemAttributeDefinition(attnum)->attname));
 	return cursor->names != NIL ? strVal(list_nth(cursor->names, attnum - 1)) : get_attname(cursor->relid, attnum, false);
@@ -187,10 +189,33 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 	return reg;
 }
 
-bool
-is_by_position(const Var *var)
+/* Do the tablets have the column, in the form that programs read it in? */
+static bool
+is_in_tablets(const CompileCursor *from, const Var *var)
 {
-	return var->varattno == SelfItemPointerAttributeNumber || var->varattno == TableOidAttributeNumber;
+	int			place = var->varattno <= 0 ? -1 : column_place(from, var->varattno);
+
+	return place >= 0 && ((from->table->variable[place] && !get_typbyval(var->vartype)) || holds(from->table, place, value_type(var->vartype)));
+}
+
+bool
+is_by_position(const CompileInput *input, const Var *var)
+{
+	const CompileCursor *from = nullptr;
+	char		relkind;
+
+	for (int i = 0; i < input->ncursors; i++)
+	{
+		AttrNumber	attnum;
+
+		if (is_column_of(&input->cursors[i], var, &attnum))
+			from = &input->cursors[i];
+	}
+	if (from == nullptr || from->names != NIL || from->vars != NIL || is_in_tablets(from, var))
+		return false;
+	/* rows of others are in no heap; a partition's row is of another type than the whole */
+	relkind = get_rel_relkind(from->relid);
+	return relkind == RELKIND_RELATION || relkind == RELKIND_MATVIEW || (relkind == RELKIND_PARTITIONED_TABLE && var->varattno != 0);
 }
 
 /* A register with the positions of the cursor's rows, in the cache as the ctid. */
@@ -228,7 +253,7 @@ load_output(Compiler *c, int cursor, const Var *var)
 {
 	AttrNumber	attnum = 0;
 
-	if (is_by_position(var))
+	if (is_by_position(c->input, var))
 		return load_position(c, cursor);
 	is_column_of(&c->input->cursors[cursor], var, &attnum);
 	return load_column(c, cursor, attnum, var->vartype);

@@ -672,7 +672,7 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		const Var  *var = lfirst_node(Var, lc);
 		AttrNumber	attnum = 0;
 		int			cursor = cursor_of_var(input, var, &attnum);
-		bool		by_position = is_by_position(var);
+		bool		by_position = is_by_position(input, var);
 		int			place = cursor < 0 || by_position ? -1 : column_place(&input->cursors[cursor], attnum);
 		Type		type;
 
@@ -755,7 +755,7 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		const Var  *var = lfirst_node(Var, lc);
 		int			i = foreach_current_index(lc);
 
-		if (is_by_position(var))
+		if (is_by_position(input, var))
 			out->outputs[i] = OutputForm{OutputKind::Position, -1, c->outputs[i].cursor, var->varattno, -1};
 	}
 	for (int i = n; i < n + extra; i++)

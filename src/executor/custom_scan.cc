@@ -138,6 +138,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL ? state->part->ncols - 1 : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
 	state->row_slot = node->ss.ss_ScanTupleSlot;
 	find_order(state);
+	fetch_begin(state);
 	state->own_values = state->row_slot->tts_values;
 	state->own_nulls = state->row_slot->tts_isnull;
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);

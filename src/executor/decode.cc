@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "compiler/compile.h"
 #include "executor/scan_state.h"
 #include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
@@ -104,6 +105,8 @@ decode_positions(const GpuvmScanState *state, int column, uint32 first, uint32 n
 
 		if (nulls[at])
 			values[at] = (Datum) 0;
+		else if (is_fetched(form->attnum))
+			values[at] = Int64GetDatum(positions[r]);	/* fetch_values() finds the row by it */
 		else if (tids == nullptr)
 			values[at] = ObjectIdGetDatum(source->leaves[source_row(source, positions[r], nullptr)->leaf].relid);
 		else
@@ -153,7 +156,11 @@ decode_batch(GpuvmScanState *state)
 	MemoryContext old;
 
 	if (n == 0)
+	{
+		/* somebody is waited for now: no pin is held meanwhile */
+		fetch_release(state);
 		return false;
+	}
 	if (state->batch_values == nullptr)
 	{
 		MemoryContext query = state->css.ss.ps.state->es_query_cxt;
@@ -167,6 +174,7 @@ decode_batch(GpuvmScanState *state)
 	}
 
 	/* The row of before is not looked at any more. */
+	fetch_release(state);
 	MemoryContextReset(state->batch_context);
 	old = MemoryContextSwitchTo(state->batch_context);
 

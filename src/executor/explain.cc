@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "access/htup.h"
+#include "catalog/heap.h"
 #include "catalog/pg_collation.h"
 #include "commands/explain.h"
 #include "nodes/makefuncs.h"
@@ -14,6 +15,7 @@ extern "C" {
 #include "utils/ruleutils.h"
 }
 
+#include "compiler/compile.h"
 #include "executor/scan_state.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
@@ -396,6 +398,29 @@ show_order(CustomScanState *node, List *names, List *ancestors, ExplainState *es
 		ExplainPropertyList("VM Sort Key", keys, es);
 }
 
+/* What comes from the heap, row by row. */
+static void
+show_fetches(const ScanPlan *plan, ExplainState *es)
+{
+	const PlanPart *part = &plan->parts[0];
+	List	   *names = NIL;
+
+	for (int i = 0; plan->fetches != NIL && i < part->noutputs; i++)
+	{
+		const OutputForm *form = &part->outputs[i];
+		const PlanCursor *cursor = &plan->cursors[Max(form->cursor, 0)];
+		const char *name;
+
+		if (form->kind != OutputKind::Position || !is_fetched(form->attnum))
+			continue;
+		name = form->attnum == 0 ? "*" : form->attnum < 0 ? NameStr(SystemAttributeDefinition(form->attnum)->attname)
+			: quote_identifier(get_attname(cursor->relid, form->attnum, false));
+		names = lappend(names, plan->ncursors > 1 ? psprintf("%s.%s", quote_identifier(cursor->alias), name) : pstrdup(name));
+	}
+	if (names != NIL)
+		ExplainPropertyList("Heap Columns", names, es);
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -423,6 +448,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		show_groups(plan, context, es);
 	show_maps(plan, context, es);
 	show_order(node, context, ancestors, es);
+	show_fetches(plan, es);
 	if (plan->limit > 0)
 		ExplainPropertyInteger("VM Limit", nullptr, static_cast<int64>(plan->limit), es);
 	if (es->verbose)
@@ -456,6 +482,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (plan->nmaps > 0 && see_skips)
 		ExplainPropertyInteger("Map Entries Evaluated", nullptr, f->map_entries, es);
 	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
+	if (plan->fetches != NIL)
+		ExplainPropertyInteger("Heap Fetches", nullptr, f->heap_fetches, es);
 	if (f->units_by_heap > 0)
 		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);
 	if (es->costs)

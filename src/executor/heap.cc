@@ -68,16 +68,15 @@ make_slots(GpuvmScanState *state)
 
 /* The row at a ctid, with the columns as the program numbers them. */
 static TupleTableSlot *
-fetch_row(GpuvmScanState *state, uint32 leaf_number, uint32 number, ItemPointer tid)
+row_at(GpuvmScanState *state, uint32 leaf_number, uint32 number, ItemPointer tid)
 {
 	const ScanLeaf *leaf = &state->sources[0]->leaves[leaf_number];
 	TupleTableSlot *slot = state->heap_slots[leaf_number];
 
 	if (state->tablet->of_file)
 		tablet_row(leaf->version, state->tablet->header, number, nullptr, slot);
-	else if (!table_tuple_fetch_row_version(leaf->rel, tid, state->css.ss.ps.state->es_snapshot, slot))
-		elog(ERROR, "gpuvm: row (%u,%u) of \"%s\" is not visible although its block is",
-			 ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), RelationGetRelationName(leaf->rel));
+	else
+		fetch_row(leaf, tid, state->css.ss.ps.state->es_snapshot, slot);
 	if (state->heap_maps[leaf_number] != nullptr)
 		return execute_attr_map_slot(state->heap_maps[leaf_number]->attrMap, slot, state->heap_slot);
 	/* The qual was compiled for a custom scan's virtual slot, which needs no deforming; this one does. */
@@ -108,6 +107,7 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 	{
 		ItemPointerData tid;
 		TupleTableSlot *row;
+		MemoryContext old;
 		ListCell   *lc;
 
 		CHECK_FOR_INTERRUPTS();
@@ -116,11 +116,12 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		ResetExprContext(econtext);
 		source_ctids(state->tablet, &state->heap_row, 1, &state->block_hint, &tid);
 		state->heap_row++;
-		row = fetch_row(state, leaf, state->heap_row - 1, &tid);
+		row = row_at(state, leaf, state->heap_row - 1, &tid);
 		econtext->ecxt_scantuple = row;
 		if (!ExecQual(state->heap_qual, econtext))
 			continue;
 
+		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 		foreach(lc, state->plan->attnums)
 		{
 			int			i = foreach_current_index(lc);
@@ -129,8 +130,9 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 			if (attnum > 0)
 				slot->tts_values[i] = slot_getattr(row, attnum, &slot->tts_isnull[i]);
 			else
-				slot->tts_values[i] = slot_getsysattr(state->heap_slots[leaf], attnum, &slot->tts_isnull[i]);
+				slot->tts_values[i] = fetched_value(state->sources[0]->leaves[leaf].rel, state->heap_slots[leaf], attnum, &slot->tts_isnull[i]);
 		}
+		MemoryContextSwitchTo(old);
 		slot->tts_tid = tid;
 		state->row_relid = state->sources[0]->leaves[leaf].relid;
 		return true;

@@ -535,6 +535,7 @@ void
 run_end(GpuvmScanState *state)
 {
 	end_job(state, false);
+	fetch_release(state);
 	close_sources(state, true);
 	maps_release(state);
 	if (state->held != nullptr)

@@ -84,6 +84,9 @@ struct GroupMerge
 	GroupRow   *rows;			/* nparts for each group */
 };
 
+/* What is fetched from the heap for rows that are handed out (fetch.cc). */
+struct Fetches;
+
 /* A relation of the source. */
 struct ScanLeaf
 {
@@ -176,6 +179,7 @@ struct ScanFigures
 	uint64		engine_ns;
 	uint64		map_entries;	/* that maps' expressions were evaluated for */
 	uint64		map_ns;
+	uint64		heap_fetches;	/* rows of which something was fetched that tablets do not have */
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */
 	char		fallback_detail[160];
@@ -250,6 +254,7 @@ struct GpuvmScanState
 	ItemPointerData *batch_tids;
 	uint32		batch_row;
 	uint32		batch_rows;
+	Fetches    *fetches;		/* NULL: tablets have all that is wanted */
 
 	/* rows: units */
 	uint32		unit_rows;
@@ -449,6 +454,22 @@ bool		decode_batch(GpuvmScanState *state);
 /* The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is copied. */
 Datum		variable_datum(const ScanPart *part, int column, int64 reference, uint32 *bytes);
 
+/* -- fetch.cc: what tablets do not have, from the heap ----------------------------- */
+
+void		fetch_begin(GpuvmScanState *state);
+
+/* In place of positions, of a row that is about to be handed out. */
+void		fetch_values(GpuvmScanState *state, Datum *values, bool *nulls);
+
+/* The last row is not looked at any more: its buffers are let go. */
+void		fetch_release(GpuvmScanState *state);
+
+/* The version of a row that is there for the snapshot. */
+void		fetch_row(const ScanLeaf *leaf, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot);
+
+/* Of a heap tuple's slot: a column, by the leaf's number, a system column, or all of it. */
+Datum		fetched_value(Relation rel, TupleTableSlot *slot, AttrNumber attnum, bool *isnull);
+
 /* Points the slot at the next decoded row. */
 inline void
 decode_next(GpuvmScanState *state, TupleTableSlot *slot)
@@ -458,6 +479,8 @@ decode_next(GpuvmScanState *state, TupleTableSlot *slot)
 	slot->tts_values = state->batch_values + static_cast<Size>(row) * state->nvalues;
 	slot->tts_isnull = state->batch_nulls + static_cast<Size>(row) * state->nvalues;
 	slot->tts_tid = state->batch_tids[row];
+	if (state->fetches != nullptr)
+		fetch_values(state, slot->tts_values, slot->tts_isnull);
 }
 
 /* -- heap.cc: a unit by PostgreSQL's own means ------------------------------------ */

@@ -184,9 +184,9 @@ add_sorted(Sorting *s, double limit, bool whole)
 	linitial(path->custom_paths) = sorted_alternative(s);
 	path->custom_private = scan_plan_to_list(plan);
 	path->path.rows = limit > 0 ? Min(rows, limit) : rows;
-	path->path.startup_cost = Max(from->total_cost - rows * handing, from->startup_cost) +
+	path->path.startup_cost = Max(from->total_cost - rows * handing - fetch_cost(s->root, plan, rows, plan->ncursors == 1), from->startup_cost) +
 		cost_of_us() * sort_us(rows, limit) + cost_order_maps(plan, nmaps);
-	path->path.total_cost = path->path.startup_cost + path->path.rows * handing;
+	path->path.total_cost = path->path.startup_cost + path->path.rows * handing + fetch_cost(s->root, plan, path->path.rows, false);
 	prefer(s->rel, &path->path);
 	if (!setting_force)
 		add_path(s->rel, &path->path);

@@ -257,7 +257,7 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 		case OutputKind::Variable:
 			return refuse_order(s, "values of variable length are not sorted");
 		case OutputKind::Position:
-			return refuse_order(s, "ctids are not sorted");
+			return refuse_order(s, "values that are not in tablets are not sorted");
 		case OutputKind::Map:
 			/* an extreme of a dictionary type is its rank already */
 			if (plan->maps[form->map].kind == MapKind::Rank)

@@ -493,9 +493,11 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	ProgramRows rows = {};
 	const char *what = hidden != NIL ? "Sort" : shape->ncursors == 1 ? "Scan" : "Join";
 	const char *reason = nullptr;
+	CustomPath *path;
 	double		map_cost;
 	ListCell   *lc;
 
+	fill_input(root, shape, &input);
 	/* What the custom scan's tuple holds is what the alternative's target list holds. */
 	foreach(lc, rel->reltarget->exprs)
 	{
@@ -507,7 +509,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 						: "an expression must be evaluated below the join", nullptr);
 			return nullptr;
 		}
-		if (((Var *) node)->varattno <= 0 && !is_by_position((Var *) node))
+		if (((Var *) node)->varattno <= 0 && !is_by_position(&input, (Var *) node))
 		{
 			note_reason(root, rel, what, "system columns and whole rows are not in tablets", nullptr);
 			return nullptr;
@@ -522,7 +524,6 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 			plan.attnums = lappend_int(plan.attnums, ((Var *) node)->varattno);
 	}
 
-	fill_input(root, shape, &input);
 	if (!compile_rows(&input, rel->reltarget->exprs, hidden, collations, &compiled))
 	{
 		note_reason(root, rel, what, input.reason, input.hint);
@@ -540,7 +541,10 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	fill_cursors(root, shape, &plan);
 	plan_delta(&plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &plan);
-	return make_path(rel, rel->reltarget, shape, alternative, &plan, rows, Max(shape->rows, rel->rows), map_cost);
+	plan_fetches(shape, &plan);
+	path = make_path(rel, rel->reltarget, shape, alternative, &plan, rows, Max(shape->rows, rel->rows), map_cost);
+	path->path.total_cost += fetch_cost(root, &plan, path->path.rows, shape->ncursors == 1);
+	return path;
 }
 
 void

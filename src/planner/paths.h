@@ -226,6 +226,10 @@ List	   *detached(List *exprs, const ScanShape *shape);
  */
 void		plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows);
 
+/* fetch.cc: notes from which relations the plan's rows have something that is fetched from the heap, and what that costs for so many rows. */
+void		plan_fetches(const ScanShape *shape, ScanPlan *plan);
+Cost		fetch_cost(PlannerInfo *root, const ScanPlan *plan, double rows, bool in_order);
+
 /* Costs the plan's maps, and lets them forget the query's numbers for relations. */
 double		detach_maps(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan);
 

@@ -267,6 +267,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->variables);
 	list = lappend(list, makeInteger(p->soft_errors));
 	list = lappend(list, order_to_list(p));
+	list = lappend(list, p->fetches);
 	list = lappend(list, p->hidden);
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
@@ -313,6 +314,7 @@ scan_plan_from_list(List *list)
 	p->variables = next();
 	p->soft_errors = intVal(next()) != 0;
 	order_from_list(next(), p);
+	p->fetches = next();
 	p->hidden = next();
 	p->delta_cost = floatVal(next());
 	p->pairs = floatVal(next());

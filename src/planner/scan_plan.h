@@ -132,6 +132,7 @@ struct ScanPlan
 	double		limit;			/* no more rows than so many are asked for; 0: all may be. Of groups only with an order */
 	int			norder;			/* 0: rows come in any order; else there is one part */
 	PlanOrderKey order[JOB_MAX_ORDER];
+	List	   *fetches;		/* rows: the cursors of which the output has what is fetched from the heap, int lists: cursor, pages */
 	List	   *hidden;			/* rows: what they are sorted by and is no column of the output; result columns behind those */
 	double		fraction;		/* of the rows, that will be fetched: less than 1 under LIMIT, EXISTS, or a cursor */
 };

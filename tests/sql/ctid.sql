@@ -2,8 +2,8 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
--- Positions of rows are made on the CPU.
-SET gpuvm.device = cpu;
+-- What programs must run on: the device under test.
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 CREATE SCHEMA ctid;
 SET search_path = ctid;
 \set ECHO none
@@ -98,12 +98,12 @@ INSERT INTO queries (query) VALUES ('SELECT ctid, id, n FROM hot WHERE id < 1000
 SELECT * FROM asked();
 
 -- A row is found again by its ctid; cursors keep what they began with.
-SET gpuvm.require = cpu;
+SET gpuvm.require = :device;
 CREATE TABLE tids AS SELECT ctid AS t, id FROM a WHERE f BETWEEN -900 AND 900;
 RESET gpuvm.require;
 SELECT count(*), count(*) FILTER (WHERE a.id = tids.id) AS found FROM tids JOIN a ON a.ctid = tids.t;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-SET LOCAL gpuvm.require = cpu;
+SET LOCAL gpuvm.require = :device;
 DECLARE cur CURSOR FOR SELECT ctid, id FROM c WHERE k = 3;
 FETCH 1 FROM cur;
 RESET gpuvm.require;

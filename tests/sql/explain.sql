@@ -126,7 +126,7 @@ SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE note = ''n''');
 SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE cbrt(uniformf) > 3');
 SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE uniformi::numeric / 3 > 3');
 SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE random() < 0.5');
-SELECT * FROM gpuvm.why_not('SELECT ctid, id FROM test WHERE id > 5');
+SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE ctid > ''(0,5)''');
 SELECT * FROM gpuvm.why_not('SELECT test FROM test WHERE id > 5');
 SELECT * FROM gpuvm.why_not('SELECT id FROM test t WHERE id IN (SELECT e.id FROM elsewhere e WHERE e.v > t.normali5) OR id = 3');
 SELECT * FROM gpuvm.why_not('SELECT count(DISTINCT id) FROM test');

@@ -125,7 +125,7 @@ copy_table(const Table &table, const cuda::DeviceProgram &program, DeviceMemory 
 	{
 		const TabletHeader *header = table.tablets[t].get();
 
-		tablets.push_back(cuda::DeviceTablet{header->nrows, dead[t] != 0});
+		tablets.push_back(cuda::DeviceTablet{header->nrows, dead[t] != 0, header->place});
 		for (uint32_t row = 0; row < header->padded_rows; row += TABLET_PAD_ROWS)
 			pads.push_back(cuda::DevicePad{static_cast<uint32_t>(t), row});
 		for (int c = 0; c < program.ncolumns; c++)

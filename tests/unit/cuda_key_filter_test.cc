@@ -178,7 +178,7 @@ KeyFilterTest::run_one(uint64_t seed)
 
 		for (uint32_t i = 0; i < padded; i++)
 			dead[i / 32] |= static_cast<uint32_t>(i >= nrows || chance(rng, percent)) << i % 32;
-		tablets.push_back(DeviceTablet{nrows, 1});
+		tablets.push_back(DeviceTablet{nrows, 1, 0});
 		for (uint32_t p = 0; p < npads; p++)
 			if (chance(rng, 90))
 				pads.push_back(DevicePad{t, p * TABLET_PAD_ROWS});
