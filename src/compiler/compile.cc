@@ -619,6 +619,8 @@ compile_expr(Compiler *c, const Expr *expr)
 			return compile_const(c, (const Const *) expr);
 		case T_Param:
 			return compile_param(c, expr);
+		case T_PlaceHolderVar:
+			return compile_placeholder(c, (const PlaceHolderVar *) expr);
 		case T_RelabelType:
 			{
 				const RelabelType *r = (const RelabelType *) expr;

@@ -16,7 +16,7 @@
 
 extern "C" {
 #include "access/sysattr.h"
-#include "nodes/bitmapset.h"
+#include "nodes/pathnodes.h"
 #include "nodes/pg_list.h"
 #include "nodes/primnodes.h"
 }
@@ -45,6 +45,12 @@ struct CompileCursor
 /* Is the column of these relations? By which number do these `vars` (CompileCursor) have it: 0 if they do not. */
 bool		is_column_of(const Bitmapset *relids, const List *vars, const Var *var, AttrNumber *attnum);
 bool		is_column_of(const CompileCursor *cursor, const Var *var, AttrNumber *attnum);
+
+/* A column of the table that is in tablets and is null in no row: its number; 0: there is none. */
+AttrNumber	not_null_column(Oid relid, const ImportedTable *table);
+
+/* Is what a subquery below an outer join computes one of them? Its number; 0: it is none. */
+AttrNumber	placeholder_column(const List *vars, const PlaceHolderVar *phv);
 
 /* The column's name. */
 char	   *cursor_column_name(const CompileCursor *cursor, AttrNumber attnum);

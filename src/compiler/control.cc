@@ -396,7 +396,7 @@ compile_null_test(Compiler *c, const NullTest *expr)
 
 	if (expr->argisrow)
 		return refuse(c, "row-valued tests are not supported");
-	reg = compile_presence(c, expr->arg);
+	reg = is_ctid(expr->arg) ? compile_row(c, (const Var *) expr->arg) : compile_presence(c, expr->arg);
 	if (reg < 0)
 		return -1;
 	return value(c, expr->nulltesttype == IS_NULL ? Opcode::IsNull : Opcode::NotNull, c->b->reg_type[reg], reg);

@@ -146,6 +146,11 @@ int			load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type);
 /* What a result column of rows is made of: the column, or the row's position (is_by_position). */
 int			load_output(Compiler *c, int cursor, const Var *var);
 int			compile_var(Compiler *c, const Var *var);
+/* What a subquery below an outer join computes, above that join. */
+int			compile_placeholder(Compiler *c, const PlaceHolderVar *phv);
+/* A column that says of which row it is; of it, whether it is null: no row of the relation is there then. */
+bool		is_ctid(const Expr *expr);
+int			compile_row(Compiler *c, const Var *ctid);
 /* The same, and references to values of variable length: who takes them asks nothing of the values. */
 int			compile_column(Compiler *c, const Var *var);
 /* The cursor that has the column's row here, *absent: there is none (above an anti join). -1 and a reason. */

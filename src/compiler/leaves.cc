@@ -2,13 +2,18 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "catalog/heap.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 }
 
 #include <algorithm>
@@ -29,12 +34,27 @@ is_column_of(const Bitmapset *relids, const List *vars, const Var *var, AttrNumb
 	*attnum = vars == NIL ? var->varattno : 0;
 	foreach(lc, vars)
 	{
-		const Var  *column = lfirst_node(Var, lc);
+		const Var  *column = static_cast<const Var *>(lfirst(lc));
 
-		if (column->varno == var->varno && column->varattno == var->varattno)
+		if (IsA(column, Var) && column->varno == var->varno && column->varattno == var->varattno)
 			*attnum = foreach_current_index(lc) + 1;
 	}
 	return true;
+}
+
+AttrNumber
+placeholder_column(const List *vars, const PlaceHolderVar *phv)
+{
+	ListCell   *lc;
+
+	foreach(lc, vars)
+	{
+		const PlaceHolderVar *column = static_cast<const PlaceHolderVar *>(lfirst(lc));
+
+		if (IsA(column, PlaceHolderVar) && column->phid == phv->phid)
+			return foreach_current_index(lc) + 1;
+	}
+	return 0;
 }
 
 bool
@@ -220,7 +240,7 @@ is_by_position(const CompileInput *input, const Var *var)
 
 /* A register with the positions of the cursor's rows, in the cache as the ctid. */
 static int
-load_position(Compiler *c, int cursor)
+load_row(Compiler *c, int cursor)
 {
 	const AttrNumber attnum = SelfItemPointerAttributeNumber;
 	const CompileCursor *from = &c->input->cursors[cursor];
@@ -231,8 +251,6 @@ load_position(Compiler *c, int cursor)
 		if (c->cached[i].cursor == cursor && c->cached[i].attnum == attnum)
 			return c->cached[i].reg;
 	}
-	if (from->names != NIL)
-		return refuse(c, "a row of \"%s\" has no ctid where it is joined", get_rel_name(from->relid));
 	if (c->matched[cursor] && from->kind == JoinKind::Semi)
 		return refuse(c, "a column of a semijoin's inner side is used above it");
 	reg = column_register(c, cursor, attnum, Type::I64);
@@ -246,6 +264,14 @@ load_position(Compiler *c, int cursor)
 	if (c->ncached < MAX_CACHED_COLUMNS)
 		c->cached[c->ncached++] = CachedColumn{cursor, attnum, reg};
 	return reg;
+}
+
+static int
+load_position(Compiler *c, int cursor)
+{
+	const CompileCursor *from = &c->input->cursors[cursor];
+
+	return from->names != NIL ? refuse(c, "a row of \"%s\" has no ctid where it is joined", get_rel_name(from->relid)) : load_row(c, cursor);
 }
 
 int
@@ -304,6 +330,142 @@ cursor_at(Compiler *c, const Var *var, AttrNumber *attnum, bool *absent)
 		return refuse(c, "a column of a semijoin's inner side is used above it");
 	*absent = c->matched[cursor] && c->input->cursors[cursor].kind == JoinKind::Anti;
 	return cursor;
+}
+
+bool
+is_ctid(const Expr *expr)
+{
+	return IsA(expr, Var) && ((const Var *) expr)->varattno == SelfItemPointerAttributeNumber;
+}
+
+int
+compile_row(Compiler *c, const Var *ctid)
+{
+	AttrNumber	attnum;
+	int			cursor = cursor_of(c, ctid, &attnum);
+
+	return cursor < 0 ? refuse(c, "a column of another relation is used") : load_row(c, cursor);
+}
+
+/* Has a join, up to here, made rows in which the cursor has none? */
+static bool
+may_be_absent(const Compiler *c, int cursor)
+{
+	if (c->matched[cursor] && c->input->cursors[cursor].kind == JoinKind::Left)
+		return true;
+	for (int i = cursor; i < c->input->ncursors; i++)
+	{
+		if (i > 0 && c->matched[i] && c->input->cursors[i].kind == JoinKind::Full)
+			return true;
+	}
+	return false;
+}
+
+AttrNumber
+not_null_column(Oid relid, const ImportedTable *table)
+{
+	char		relkind = OidIsValid(relid) ? get_rel_relkind(relid) : 0;
+
+	/* of a foreign table nobody makes sure that it is so */
+	if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE)
+		return 0;
+	for (uint32 i = 0; i < table->ncols; i++)
+	{
+		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid), Int16GetDatum(table->attnums[i]));
+		bool		found = HeapTupleIsValid(tuple) && ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull && static_cast<Type>(table->types[i]) != Type::None;
+
+		if (HeapTupleIsValid(tuple))
+			ReleaseSysCache(tuple);
+		if (found)
+			return table->attnums[i];
+	}
+	return 0;
+}
+
+/* A column of the cursor that is null just where an outer join has made a row without one of it. */
+static Var *
+telling_column(const CompileCursor *from)
+{
+	int			varno = bms_next_member(from->relids, -1);
+	AttrNumber	attnum = from->vars == NIL ? not_null_column(from->relid, from->table) : 0;
+	ListCell   *lc;
+
+	if (attnum > 0)
+	{
+		Oid			type;
+		int32		typmod;
+		Oid			collation;
+
+		get_atttypetypmodcoll(from->relid, attnum, &type, &typmod, &collation);
+		return makeVar(varno, attnum, type, typmod, collation, 0);
+	}
+	/* a key that is null meets nothing */
+	foreach(lc, from->kind == JoinKind::Left ? from->keys : NIL)
+	{
+		Node	   *outer;
+		Node	   *inner;
+
+		if (key_sides(static_cast<const Expr *>(lfirst(lc)), from->relids, &outer, &inner) && IsA(inner, Var))
+			return (Var *) inner;
+	}
+	/* the CPU alone knows */
+	return makeVar(varno, SelfItemPointerAttributeNumber, TIDOID, -1, InvalidOid, 0);
+}
+
+/*
+ * Where no row of the subquery is there, an outer join has made its values null, whatever the expression makes of null columns. A row
+ * of it has one of some relation.
+ */
+int
+compile_placeholder(Compiler *c, const PlaceHolderVar *phv)
+{
+	List	   *present = NIL;
+	CaseExpr   *value;
+	CaseWhen   *when;
+
+	for (int i = 0; i < c->npositioned; i++)
+	{
+		AttrNumber	attnum = placeholder_column(c->input->cursors[c->first + i].vars, phv);
+
+		if (attnum > 0)
+		{
+			int			reg = load_column(c, c->first + i, attnum, exprType((const Node *) phv->phexpr));
+
+			return reg >= 0 && c->info[reg].variable ? refuse(c, "an expression below an outer join is only handed on") : reg;
+		}
+	}
+	/* null with its columns */
+	if (!contain_nonstrict_functions((Node *) phv->phexpr) && bms_overlap(pull_varnos(nullptr, (Node *) phv->phexpr), phv->phrels))
+		return compile_expr(c, phv->phexpr);
+	for (int i = 0; i < c->npositioned; i++)
+	{
+		int			cursor = c->first + i;
+		const CompileCursor *from = &c->input->cursors[cursor];
+		NullTest   *test;
+
+		if (!bms_overlap(from->relids, phv->phrels) || (c->matched[cursor] && (from->kind == JoinKind::Semi || from->kind == JoinKind::Anti)))
+			continue;
+		if (!may_be_absent(c, cursor))
+			return compile_expr(c, phv->phexpr);
+		test = makeNode(NullTest);
+		test->arg = (Expr *) telling_column(from);
+		test->nulltesttype = IS_NOT_NULL;
+		test->location = -1;
+		present = lappend(present, test);
+	}
+	if (present == NIL)
+		return compile_expr(c, phv->phexpr);
+	/* PostgreSQL computes it below the join, for rows that meet none, too */
+	if (can_raise(phv->phexpr))
+		return refuse(c, "an expression below an outer join may raise an error");
+	when = makeNode(CaseWhen);
+	when->expr = list_length(present) == 1 ? static_cast<Expr *>(linitial(present)) : makeBoolExpr(OR_EXPR, present, -1);
+	when->result = phv->phexpr;
+	value = makeNode(CaseExpr);
+	value->casetype = exprType((const Node *) phv->phexpr);
+	value->casecollid = exprCollation((const Node *) phv->phexpr);
+	value->args = list_make1(when);
+	return compile_expr(c, (const Expr *) value);
 }
 
 /* A non-null constant of integer class as int64. */

@@ -163,6 +163,8 @@ numeric_scale(const CompileInput *input, const Expr *expr)
 			return scale_of_column(input, (const Var *) expr);
 		case T_Const:
 			return NumericScale{const_scale((const Const *) expr), false};
+		case T_PlaceHolderVar:
+			return numeric_scale(input, ((const PlaceHolderVar *) expr)->phexpr);
 		case T_RelabelType:
 			return numeric_scale(input, ((const RelabelType *) expr)->arg);
 		case T_FuncExpr:

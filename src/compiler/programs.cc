@@ -264,9 +264,11 @@ reads(const Node *expr, const Bitmapset *relids, bool mine)
 
 	foreach(lc, vars)
 	{
-		Var		   *var = static_cast<Var *>(lfirst(lc));
+		const Node *node = static_cast<const Node *>(lfirst(lc));
+		const Relids phrels = IsA(node, PlaceHolderVar) ? ((const PlaceHolderVar *) node)->phrels : nullptr;
 
-		if (!IsA(var, Var) || bms_is_member(var->varno, relids) != mine)
+		if (IsA(node, Var) ? bms_is_member(((const Var *) node)->varno, relids) != mine
+			: phrels == nullptr || (mine ? !bms_is_subset(phrels, relids) : bms_overlap(phrels, relids)))
 			return false;
 	}
 	return vars != NIL;
@@ -636,6 +638,18 @@ cursor_of_var(const CompileInput *input, const Var *var, AttrNumber *attnum)
 	return -1;
 }
 
+static int
+cursor_of_placeholder(const CompileInput *input, const PlaceHolderVar *phv, AttrNumber *attnum)
+{
+	for (int i = 0; i < input->ncursors; i++)
+	{
+		*attnum = placeholder_column(input->cursors[i].vars, phv);
+		if (*attnum > 0)
+			return i;
+	}
+	return -1;
+}
+
 /* A value that rows are sorted by. */
 static int
 compile_hidden(Compiler *c, const Expr *expr, Oid collation)
@@ -647,6 +661,35 @@ compile_hidden(Compiler *c, const Expr *expr, Oid collation)
 	if (!dictionary_equality(type, exprTypmod(reinterpret_cast<const Node *>(expr)), collation))
 		return refuse(c, "values of an expression of type %s may be equal without being the same", format_type_be(type));
 	return compile_rank(c, expr, collation);
+}
+
+/* A result column for what a subquery below an outer join computes. */
+static bool
+declare_placeholder(Compiler *c, int i, const PlaceHolderVar *phv)
+{
+	Oid			of = exprType(reinterpret_cast<const Node *>(phv));
+	ValueForm	form = value_type(of).form;
+	Type		type = form == ValueForm::Dictionary ? Type::I32 : vm_type(of);
+
+	/* it is shown as it is, with its own decimals */
+	if (type == Type::None || (form == ValueForm::Numeric && numeric_scale(c->input, phv->phexpr).mixed))
+	{
+		refuse(c, "an expression of type %s must be evaluated below the join", format_type_be(of));
+		return false;
+	}
+	emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name("?column?"));
+	c->outputs[i] = CachedColumn{-1, 0, new_reg(c, type)};
+	return true;
+}
+
+static int
+output_placeholder(Compiler *c, const PlaceHolderVar *phv, int to)
+{
+	int			reg = compile_expr(c, reinterpret_cast<const Expr *>(phv));
+
+	if (reg >= 0 && c->info[reg].shown >= 0)
+		return refuse(c, "an expression of type %s must be evaluated below the join", format_type_be(exprType(reinterpret_cast<const Node *>(phv))));
+	return reg < 0 ? -1 : convert(c, reg, static_cast<Type>(c->b->reg_type[to]));
 }
 
 static bool
@@ -669,13 +712,19 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	foreach(lc, vars)
 	{
 		int			i = foreach_current_index(lc);
-		const Var  *var = lfirst_node(Var, lc);
+		const Var  *var = static_cast<const Var *>(lfirst(lc));
 		AttrNumber	attnum = 0;
-		int			cursor = cursor_of_var(input, var, &attnum);
-		bool		by_position = is_by_position(input, var);
+		int			cursor = IsA(var, Var) ? cursor_of_var(input, var, &attnum) : cursor_of_placeholder(input, (const PlaceHolderVar *) var, &attnum);
+		bool		by_position = IsA(var, Var) && is_by_position(input, var);
 		int			place = cursor < 0 || by_position ? -1 : column_place(&input->cursors[cursor], attnum);
 		Type		type;
 
+		if (IsA(var, PlaceHolderVar) && cursor < 0)
+		{
+			if (!declare_placeholder(c, i, (const PlaceHolderVar *) var))
+				return false;
+			continue;
+		}
 		if (cursor < 0)
 		{
 			refuse(c, "a column of another relation is used");
@@ -719,9 +768,10 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		return false;
 	foreach(lc, vars)
 	{
-		const Var  *var = lfirst_node(Var, lc);
+		const Var  *var = static_cast<const Var *>(lfirst(lc));
 		CachedColumn *o = &c->outputs[foreach_current_index(lc)];
-		int			reg = load_output(c, o->cursor, var);
+		int			reg = IsA(var, Var) ? load_output(c, o->cursor, var)
+			: o->cursor >= 0 ? load_column(c, o->cursor, o->attnum, exprType((const Node *) var)) : output_placeholder(c, (const PlaceHolderVar *) var, o->reg);
 
 		if (reg < 0)
 			return false;
@@ -752,10 +802,10 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		out->outputs[i] = output_form(c, c->outputs[i].reg);
 	foreach(lc, vars)
 	{
-		const Var  *var = lfirst_node(Var, lc);
+		const Var  *var = static_cast<const Var *>(lfirst(lc));
 		int			i = foreach_current_index(lc);
 
-		if (is_by_position(input, var))
+		if (IsA(var, Var) && is_by_position(input, var))
 			out->outputs[i] = OutputForm{OutputKind::Position, -1, c->outputs[i].cursor, var->varattno, -1};
 	}
 	for (int i = n; i < n + extra; i++)

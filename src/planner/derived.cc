@@ -199,6 +199,21 @@ describe_column(PlannerInfo *root, const RelOptInfo *rel, double rows, const Var
 		var->vartype, var->vartypmod, var->varcollid};
 }
 
+/* The same of what a subquery below an outer join computes, of which less is known. */
+static ChildColumn
+describe_placeholder(const PlaceHolderVar *phv, double rows, AttrNumber attnum)
+{
+	const Node *node = (const Node *) phv;
+	Oid			pg_type = exprType(node);
+	ValueType	type = value_type(pg_type);
+
+	if (type.form == ValueForm::Numeric || (type.form == ValueForm::Dictionary && rows > MANY_ROWS))
+		type.form = ValueForm::None;
+	if (type.form == ValueForm::None && variable_type(get_typlen(pg_type), get_typbyval(pg_type)))
+		type = ValueType{Type::I64, ValueForm::Variable};
+	return ChildColumn{attnum, type.type, type.form, -1, false, pg_type, exprTypmod(node), exprCollation(node)};
+}
+
 /* The columns that are needed of the relation, or join, as if they were a table's. */
 static bool
 describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
@@ -215,15 +230,19 @@ describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		uint32		i = table->ncols;
 		ChildColumn column;
 
-		if (!IsA(var, Var) || var->varattno <= 0)
+		if (IsA(var, Var) ? var->varattno <= 0 : !IsA(var, PlaceHolderVar) || !join)
 			return false;
-		column = describe_column(root, find_base_rel(root, var->varno), rel->rows, var, join ? i + 1 : var->varattno);
+		if (IsA(var, Var))
+			column = describe_column(root, find_base_rel(root, var->varno), rel->rows, var, join ? i + 1 : var->varattno);
+		else
+			column = describe_placeholder((const PlaceHolderVar *) var, rel->rows, i + 1);
 		if (column.form == ValueForm::None)
 			return false;
 		if (join)
 		{
 			target->vars = lappend(target->vars, const_cast<Var *>(var));
-			target->names = lappend(target->names, makeString(get_rte_attribute_name(planner_rt_fetch(var->varno, root), var->varattno)));
+			target->names = lappend(target->names, makeString(IsA(var, Var) ? get_rte_attribute_name(planner_rt_fetch(var->varno, root), var->varattno)
+															  : psprintf("computed_%d", i + 1)));
 		}
 		table->attnums[i] = column.attnum;
 		table->types[i] = static_cast<uint8>(column.type);

@@ -5,14 +5,12 @@
 #include "pg/pg.h"
 
 extern "C" {
-#include "access/htup_details.h"
-#include "catalog/pg_attribute.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
-#include "utils/syscache.h"
+#include "utils/lsyscache.h"
 }
 
 #include "compiler/compile.h"
@@ -119,31 +117,21 @@ count_rows(PlannerInfo *root, RelOptInfo *joinrel, const JoinNote *outer, const 
 static Expr *
 is_there(PlannerInfo *root, const ShapeCursor *cursor)
 {
-	const ImportedTable *table = cursor->target.table;
 	Oid			relid = entry_of(root, cursor)->relid;
+	AttrNumber	attnum = not_null_column(relid, cursor->target.table);
+	NullTest   *test;
+	Oid			type;
+	int32		typmod;
+	Oid			collation;
 
-	for (uint32 i = 0; i < table->ncols; i++)
-	{
-		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid), Int16GetDatum(table->attnums[i]));
-		NullTest   *test;
-		Form_pg_attribute att;
-
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		att = (Form_pg_attribute) GETSTRUCT(tuple);
-		if (!att->attnotnull)
-		{
-			ReleaseSysCache(tuple);
-			continue;
-		}
-		test = makeNode(NullTest);
-		test->arg = (Expr *) makeVar(bms_singleton_member(cursor->relids), att->attnum, att->atttypid, att->atttypmod, att->attcollation, 0);
-		test->nulltesttype = IS_NOT_NULL;
-		test->location = -1;
-		ReleaseSysCache(tuple);
-		return (Expr *) test;
-	}
-	return nullptr;
+	if (attnum == 0)
+		return nullptr;
+	get_atttypetypmodcoll(relid, attnum, &type, &typmod, &collation);
+	test = makeNode(NullTest);
+	test->arg = (Expr *) makeVar(bms_singleton_member(cursor->relids), attnum, type, typmod, collation, 0);
+	test->nulltesttype = IS_NOT_NULL;
+	test->location = -1;
+	return (Expr *) test;
 }
 
 static bool

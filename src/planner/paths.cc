@@ -224,6 +224,17 @@ renumber(Node *node, void *context)
 
 	if (node == nullptr)
 		return nullptr;
+	if (IsA(node, PlaceHolderVar))
+	{
+		for (int i = 0; i < shape->ncursors; i++)
+		{
+			AttrNumber	attnum = placeholder_column(shape->cursors[i].target.vars, (PlaceHolderVar *) node);
+
+			if (attnum > 0)
+				return (Node *) makeVar(i + 1, attnum, exprType(node), exprTypmod(node), exprCollation(node), 0);
+		}
+		return renumber((Node *) ((PlaceHolderVar *) node)->phexpr, context);
+	}
 	if (IsA(node, Var))
 	{
 		Var		   *var = static_cast<Var *>(copyObjectImpl(node));
@@ -484,6 +495,18 @@ offer_path(RelOptInfo *rel, CustomPath *path)
 		add_path(rel, &path->path);
 }
 
+/* What a subquery below an outer join gives of a column of its own, which is null where the subquery has no row: that column. */
+static Node *
+bare_placeholder(const ScanShape *shape, PlaceHolderVar *phv)
+{
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		if (placeholder_column(shape->cursors[i].target.vars, phv) > 0)
+			return (Node *) phv;
+	}
+	return IsA(phv->phexpr, Var) && bms_is_member(((Var *) phv->phexpr)->varno, phv->phrels) ? (Node *) phv->phexpr : (Node *) phv;
+}
+
 CustomPath *
 make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative, List *hidden, List *collations)
 {
@@ -495,6 +518,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	const char *reason = nullptr;
 	CustomPath *path;
 	double		map_cost;
+	List	   *outputs = NIL;
 	ListCell   *lc;
 
 	fill_input(root, shape, &input);
@@ -503,6 +527,11 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	{
 		Node	   *node = static_cast<Node *>(lfirst(lc));
 
+		if (IsA(node, PlaceHolderVar) && shape->ncursors > 1)
+			node = bare_placeholder(shape, (PlaceHolderVar *) node);
+		outputs = lappend(outputs, node);
+		if (IsA(node, PlaceHolderVar) && shape->ncursors > 1)
+			continue;
 		if (!IsA(node, Var))
 		{
 			note_reason(root, rel, what, shape->ncursors == 1 ? "an expression must be evaluated at the scan"
@@ -524,7 +553,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 			plan.attnums = lappend_int(plan.attnums, ((Var *) node)->varattno);
 	}
 
-	if (!compile_rows(&input, rel->reltarget->exprs, hidden, collations, &compiled))
+	if (!compile_rows(&input, outputs, hidden, collations, &compiled))
 	{
 		note_reason(root, rel, what, input.reason, input.hint);
 		return nullptr;

@@ -1,4 +1,4 @@
--- Joins whose inner side is a join: its rows become tablets, and a program reads them.
+-- Joins whose inner side is a join: its rows become tablets, and a program reads them. Outer joins of what is computed below them.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
@@ -71,6 +71,17 @@ INSERT INTO queries (joins, query) VALUES
 	('{2,2,0}', 'SELECT count(*) FROM c LEFT JOIN (a JOIN b USING (id)) ON true'),
 	('{2,2,0}', 'SELECT o.id, none.v, b.w FROM o LEFT JOIN (none JOIN b USING (id)) ON none.k = o.k'),
 	('{2,2,0}', 'SELECT count(*) FROM o WHERE NOT EXISTS (SELECT FROM none JOIN b USING (id) WHERE none.k = o.k)'),
+	-- what a subquery computes below an outer join is null where it has no row, and only there: constants, values for null, keys and groups of others
+	('{1,1,0}', 'SELECT o.id, q.linked, q.whole, q.v FROM o LEFT JOIN (SELECT *, true AS linked, coalesce(v, 7) AS whole FROM a) q ON q.k = o.k'),
+	('{1,1,0}', 'SELECT q.here, q.whole, count(*), count(q.here), sum(q.whole) FROM o LEFT JOIN (SELECT k, 1 AS here, coalesce(v, -1) AS whole FROM a) q ON q.k = o.k GROUP BY 1, 2'),
+	('{1,1,0}', 'SELECT o.id, coalesce(q.here, o.x) FROM o LEFT JOIN (SELECT k, 5 AS here FROM a) q ON q.k = o.k WHERE coalesce(q.here, o.x) > 4'),
+	('{2,1,0}', 'SELECT o.id, b.w FROM o LEFT JOIN (SELECT k, coalesce(v, 3) AS whole FROM a WHERE id < 300) q ON q.k = o.k LEFT JOIN b ON b.id = q.whole'),
+	('{1,1,0}', 'SELECT q.one, r.two, count(*) FROM (SELECT k, 1 AS one FROM o) q FULL JOIN (SELECT k, coalesce(v, 2) AS two FROM a) r USING (k) GROUP BY 1, 2'),
+	('{1,1,0}', 'SELECT q.id, q.one, r.two FROM (SELECT id, k, 1 AS one FROM o) q FULL JOIN (SELECT k, v IS NULL AS two FROM a) r USING (k)'),
+	('{1,1,0}', 'SELECT o.id, q.label, q.d FROM o LEFT JOIN (SELECT k, ''here''::text AS label, date ''2020-01-01'' AS d FROM a) q ON q.k = o.k'),
+	('{1,1,0}', 'SELECT o.id, q.m, q.n FROM o LEFT JOIN (SELECT k, 1.50 AS m, coalesce(n, 0.00) AS n FROM a) q ON q.k = o.k'),
+	('{2,2,0}', 'SELECT o.id, q.x FROM o LEFT JOIN (SELECT a.k, coalesce(b.w, a.v, -1) AS x FROM a LEFT JOIN b USING (id)) q ON q.k = o.k'),
+	('{2,1,0}', 'SELECT o.id, q.x, c.w FROM c LEFT JOIN o ON o.id = c.id LEFT JOIN (SELECT k, coalesce(v, -1) AS x FROM a) q ON q.k = o.k AND q.x <> c.w'),
 	-- PostgreSQL joins what is not imported, and a program reads the rows
 	('{1,1,1}', 'SELECT count(*) FROM o WHERE EXISTS (SELECT FROM away r JOIN away s USING (w) WHERE r.id = o.k AND s.id < 20)'),
 	-- more than eight: the rows of some drive, or are joined to, the others
