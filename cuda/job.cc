@@ -261,5 +261,18 @@ DeviceJob::free_working(size_t kept)
 	working_.resize(kept);
 }
 
+/* One that was allocated; nullptr is none. */
+void
+DeviceJob::release(const char *memory)
+{
+	for (size_t i = 0; memory != nullptr && i < working_.size(); i++)
+		if (working_[i].memory == memory)
+		{
+			device_->residency()->free(working_[i].memory, working_[i].bytes, lane_->stream);
+			working_.erase(working_.begin() + static_cast<long>(i));
+			return;
+		}
+}
+
 }  // namespace cuda
 }  // namespace gpuvm

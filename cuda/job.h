@@ -20,6 +20,7 @@
 #include "device.h"
 #include "pin.h"
 #include "stage.h"
+#include "top_rows.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -101,6 +102,7 @@ protected:
 	char	   *allocate(uint64_t bytes);
 	char	   *try_allocate(uint64_t bytes);
 	void		free_working(size_t kept);
+	void		release(const char *memory);
 	void		send_maps();	/* for all of the job's launches, patterns too */
 	void		send_patterns();
 
@@ -111,11 +113,15 @@ protected:
 	void		publish(int buffer, uint32_t unit, uint32_t nrows, uint32_t errors);
 	void		publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors);
 	void		map_areas();
-	/* Hands the rows over as the request wants them sorted. */
+	void		take_step(const std::function<void()> &step);
 	/* Within a flight: looks at what is to be sorted, `nrows` rows or, `counted`, as many as the row set has, if not more. */
 	void		look_at_keys(const RowSet &rows, uint32_t nrows, bool counted);
-	/* The flight has landed. */
+	/* The flight has landed. Hands the rows over as the request wants them sorted. */
 	void		sort_out(const RowSet &rows, uint32_t nrows);
+	/* The same without handing them over; a flight is open. */
+	const uint32_t *sort_first(const RowSet &rows, uint32_t nrows, uint32_t wanted);
+	/* No flight is open. */
+	TopBound	find_bound(const RowSet &rows, uint32_t nrows, uint32_t wanted);
 
 	struct Working
 	{
@@ -159,8 +165,10 @@ private:
 	const RowSet &give_stage(uint64_t ngroups);
 	void		publish_count(uint64_t ngroups);
 	void		emit_in_order(uint64_t nrows, const std::function<void(uint64_t, uint32_t, char *)> &emit);
-	void		take_step(const std::function<void()> &step);
 	void		send_ranks(const RowSet &rows, SortKeys *keys);
+	void		pack_keys(SortRange *ranges);
+	void		count_leads(const RowSet &rows, uint32_t nrows);
+	const uint32_t *sort_leading(const RowSet &rows, uint32_t nrows, uint32_t n, uint32_t lead, const uint64_t **words);
 	uint32_t	leading_rows(const SortFacts &facts, uint32_t wanted, uint32_t *lead);
 	void		count(const Flight &flight);
 };

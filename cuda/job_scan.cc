@@ -145,6 +145,16 @@ ScanJob::run()
 	figures_->bytes_moved += feed_.copied_bytes();
 }
 
+TopBound
+ScanJob::run_sample()
+{
+	TopBound	bound;
+
+	bound_ = &bound;
+	run();
+	return bound;
+}
+
 /* ---- slices -------------------------------------------------------------------- */
 
 uint32_t
@@ -287,7 +297,7 @@ ScanJob::run_rows()
 	}
 }
 
-/* All rows are collected; then they leave. */
+/* All rows are collected; then they leave, or a bound is made of them. */
 void
 ScanJob::sort_rows()
 {
@@ -299,7 +309,8 @@ ScanJob::sort_rows()
 		return;
 	if (work_.rows > ROW_SET_MAX_ROWS)
 		throw Refusal{"the device does not sort so many rows"};
-	map_areas();
+	if (bound_ == nullptr)
+		map_areas();
 
 	const RowSet rows = row_set(program_, work_.rows, allocate(row_set_bytes(program_, work_.rows)));
 
@@ -335,7 +346,11 @@ ScanJob::sort_rows()
 	if (stopped())
 		return;
 	figures_->errors = lane_->outcomes->rows.errors;
-	if (figures_->errors == 0)
+	if (figures_->errors != 0)
+		return;
+	if (bound_ != nullptr)
+		*bound_ = find_bound(rows, lane_->outcomes->rows.nrows, static_cast<uint32_t>(request_.row_limit));
+	else
 		sort_out(rows, lane_->outcomes->rows.nrows);
 }
 

@@ -50,6 +50,8 @@ public:
 	~ScanJob() override;
 
 	void		run() override;
+	/* Instead, of sorted rows: nothing leaves, but what is known of the first (top_rows.h). */
+	TopBound	run_sample();
 
 private:
 	void		run_all(const GroupTable *groups, const std::function<void()> &behind) override;
@@ -68,6 +70,7 @@ private:
 	const Work &work_;
 	TableFeed	feed_;
 	LaunchShape shape_ = {};
+	TopBound   *bound_ = nullptr;	/* run_sample() */
 	Pace		pace_;
 };
 

@@ -5,13 +5,15 @@
 #include <cstring>
 
 #include "failure.h"
-#include "vm/result_layout.h"
+#include "row_results.h"
 
 namespace gpuvm {
 namespace cuda {
 
 /* Fewer than one row in so many are looked for before they are sorted. */
 constexpr uint32_t FEW = 4;
+/* So many, or less, are sorted by one block. */
+constexpr uint32_t SORTED_AT_ONCE = 4096;
 
 /* The host looks at what it gave. */
 void
@@ -120,45 +122,100 @@ DeviceJob::look_at_keys(const RowSet &rows, uint32_t nrows, bool counted)
 	check(cudaMemcpyAsync(&lane_->outcomes->sort, sort_facts_, offsetof(SortFacts, leads), cudaMemcpyDeviceToHost, lane_->stream), "looking at what is sorted");
 }
 
+/* Packs the keys that were looked at. */
 void
-DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
+DeviceJob::pack_keys(SortRange *ranges)
 {
-	const uint32_t wanted = request_.row_limit != 0 ? static_cast<uint32_t>(std::min<uint64_t>(request_.row_limit, nrows)) : nrows;
-	SortFacts  *outcome = &lane_->outcomes->sort, *facts = sort_facts_;
-	SortKeys   &keys = sort_keys_;
-	SortRange	ranges[SORT_MAX_KEYS];
-	const uint32_t *order = nullptr;
-	uint32_t	n = nrows, lead = SORT_LEADS;
+	for (uint32_t k = 0; k < sort_keys_.n; k++)
+		ranges[k] = found_range(lane_->outcomes->sort, sort_keys_.keys[k].type, k);
+	pack_sort_keys(&sort_keys_, ranges);
+}
 
-	if (nrows == 0)
-		return;
-	for (uint32_t k = 0; k < keys.n; k++)
-		ranges[k] = found_range(*outcome, keys.keys[k].type, k);
-	pack_sort_keys(&keys, ranges);
-	if (wanted < nrows / FEW)
-	{
-		take_step([&] {
-			check(count_sort_leads(rows, nrows, keys, facts, lane_->stream), "counting what is sorted");
-			check(cudaMemcpyAsync(outcome, facts, sizeof(SortFacts), cudaMemcpyDeviceToHost, lane_->stream), "counting what is sorted");
-		});
-		if (stopped())
-			return;
-		n = leading_rows(*outcome, wanted, &lead);
-	}
+void
+DeviceJob::count_leads(const RowSet &rows, uint32_t nrows)
+{
+	take_step([&] {
+		check(count_sort_leads(rows, nrows, sort_keys_, sort_facts_, lane_->stream), "counting what is sorted");
+		check(cudaMemcpyAsync(&lane_->outcomes->sort, sort_facts_, sizeof(SortFacts), cudaMemcpyDeviceToHost, lane_->stream), "counting what is sorted");
+	});
+}
 
-	const uint64_t bytes = sort_rows_bytes(keys, n);
+/* The n rows whose words begin with `lead` or less, or all. What comes next waits for it on the device: a flight is open. */
+const uint32_t *
+DeviceJob::sort_leading(const RowSet &rows, uint32_t nrows, uint32_t n, uint32_t lead, const uint64_t **words)
+{
+	const uint64_t bytes = sort_rows_bytes(sort_keys_, n);
+	const uint32_t *order;
 
 	if (bytes == 0)
 		throw Refusal{"the device does not sort so many rows"};
 
 	char	   *memory = allocate(bytes);
 
-	/* what leaves first waits for it on the device */
 	begin_flight(*open_flight(0, 0));
-	check(sort_rows(rows, nrows, keys, n, lead, facts, memory, &order, lane_->stream), "sorting");
+	check(sort_rows(rows, nrows, sort_keys_, n, lead, sort_facts_, memory, &order, words, lane_->stream), "sorting");
 	close_flight();
+	return order;
+}
+
+/* Sorts the first `wanted` of the rows at least, whose keys were looked at: their numbers; nullptr where the job was stopped. */
+const uint32_t *
+DeviceJob::sort_first(const RowSet &rows, uint32_t nrows, uint32_t wanted)
+{
+	SortRange	ranges[SORT_MAX_KEYS];
+	const uint64_t *words;
+	uint32_t	n = nrows, lead = SORT_LEADS;
+
+	pack_keys(ranges);
+	if (wanted < nrows / FEW && nrows > SORTED_AT_ONCE)
+	{
+		count_leads(rows, nrows);
+		if (stopped())
+			return nullptr;
+		n = leading_rows(lane_->outcomes->sort, wanted, &lead);
+	}
+	return sort_leading(rows, nrows, n, lead, &words);
+}
+
+/* What so many of the rows, whose keys were looked at, do not exceed. */
+TopBound
+DeviceJob::find_bound(const RowSet &rows, uint32_t nrows, uint32_t wanted)
+{
+	SortRange	ranges[SORT_MAX_KEYS];
+	const uint64_t *words;
+	uint32_t	lead, n;
+
+	pack_keys(ranges);
+	if (wanted > nrows)
+		return TopBound{};
+	count_leads(rows, nrows);
+	if (stopped())
+		return TopBound{};
+	n = leading_rows(lane_->outcomes->sort, wanted, &lead);
+	if (n - wanted <= top_sizes.most_spare)
+		return last_of_words(sort_keys_, ranges, static_cast<uint64_t>(lead) << (64 - SORT_LEADING_BITS), SORT_LEADING_BITS);
+
+	/* the leading bits say little: the very row's word */
+	(void) sort_leading(rows, nrows, n, lead, &words);
+	(void) land();
+	take_step([&] {
+		check(cudaMemcpyAsync(&lane_->outcomes->sort.lo[0], words + (wanted - 1), sizeof(uint64_t), cudaMemcpyDeviceToHost, lane_->stream), "finding a bound");
+	});
+	if (stopped())
+		return TopBound{};
+	return last_of_words(sort_keys_, ranges, lane_->outcomes->sort.lo[0], std::clamp<uint32_t>(sort_keys_.keys[0].end, 1, 64));
+}
+
+void
+DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
+{
+	const uint32_t wanted = request_.row_limit != 0 ? static_cast<uint32_t>(std::min<uint64_t>(request_.row_limit, nrows)) : nrows;
+	const uint32_t *order = nrows != 0 ? sort_first(rows, nrows, wanted) : nullptr;
+
+	if (order == nullptr)
+		return;
 	emit_in_order(wanted, [&](uint64_t first, uint32_t m, char *area) {
-		check(emit_sorted_rows(rows, result_types_.data(), order, static_cast<uint32_t>(first), m, area, request_.capacity, lane_->stream), "emitting sorted rows");
+		check(emit_row_set(rows, order, static_cast<uint32_t>(first), m, area, request_.capacity, lane_->stream), "emitting sorted rows");
 	});
 }
 

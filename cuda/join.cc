@@ -5,7 +5,7 @@
 
 #include "cost.h"
 #include "failure.h"
-#include "join_results.h"
+#include "row_results.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -24,7 +24,8 @@ JoinJob::Source::Source(CudaDevice *device, PinnedArena *arena, const DeviceCurs
 
 JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
 				 DeviceJobFigures *figures)
-	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(request, plan->split()), indexes_(device->residency())
+	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(request, plan->split()), indexes_(device->residency()),
+	  row_limit_(request.norder == 0 ? request.row_limit : 0)
 {
 	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));
 	may_filter_ = sources_[0]->work.rows >= join_sizes.filter_rows && !plan->filter_levels().empty();
@@ -410,7 +411,7 @@ JoinJob::run_outer()
 		check(append_rows(plan_->first(), staging, n, levels_[0].in, temp_, &outcomes_->rows, lane_->stream), "collecting rows");
 		held_ += rows;
 		/* What comes next is unlikely to find room; with a limit of rows these may be enough. */
-		if (filter_.nkeys == 0 || request_.row_limit != 0)
+		if (filter_.nkeys == 0 || row_limit_ != 0)
 			run_held();
 	}
 	if (held_ != 0)
@@ -470,6 +471,65 @@ JoinJob::run_rest()
 
 /* ---- rows that leave --------------------------------------------------------------------- */
 
+/*
+ * Rows that leave sorted stay until all are there. Of those that there are the first are kept, where that leaves room for
+ * many; else the row set grows. `rows`: that are to find room.
+ */
+void
+JoinJob::make_room(uint32_t rows)
+{
+	(void) sync();
+	if (request_.row_limit != 0 && request_.row_limit <= out_.capacity / 4)
+		keep_first(static_cast<uint32_t>(request_.row_limit));
+	if (out_rows_ + static_cast<uint64_t>(rows) <= out_.capacity)
+		return;
+
+	const uint64_t capacity = std::min<uint64_t>(2 * static_cast<uint64_t>(out_.capacity), ROW_SET_MAX_ROWS / TABLET_PAD_ROWS * TABLET_PAD_ROWS);
+
+	if (out_rows_ + static_cast<uint64_t>(rows) > capacity)
+		throw Refusal{"the device does not sort so many rows"};
+
+	char	   *memory = allocate(row_set_bytes(plan_->end(), capacity));
+	const RowSet larger = row_set(plan_->end(), capacity, memory);
+
+	start();
+	check(reset_rows(larger, lane_->stream), "emptying a row set");
+	check(move_rows(out_, out_rows_, larger, lane_->stream), "moving rows");
+	release(out_memory_);
+	out_memory_ = memory;
+	out_ = larger;
+}
+
+/* So many of the rows that are to leave, in the order; the others go. */
+void
+JoinJob::keep_first(uint32_t n)
+{
+	const size_t lasting = working_.size();
+	GatherColumn columns[PROGRAM_MAX_COLUMNS];
+
+	take_step([&] { look_at_keys(out_, out_rows_, false); });
+
+	const uint32_t *order = stopped() ? nullptr : sort_first(out_, out_rows_, n);
+
+	if (order == nullptr)
+		throw Stopped();
+
+	const RowSet first = row_set(plan_->end(), n, allocate(row_set_bytes(plan_->end(), n)));
+
+	for (uint32_t c = 0; c < out_.ncolumns; c++)
+		columns[c] = GatherColumn{out_.column[c], first.column[c], GatherBy::Outer};
+	(void) land();
+	start();
+	check(reset_rows(first, lane_->stream), "emptying a row set");
+	check(gather_rows(columns, out_.ncolumns, order, nullptr, n, lane_->stream), "keeping the first rows");
+	check(cudaMemcpyAsync(&first.state->nrows, &n, sizeof(n), cudaMemcpyHostToDevice, lane_->stream), "keeping the first rows");
+	check(reset_rows(out_, lane_->stream), "emptying a row set");
+	check(move_rows(first, n, out_, lane_->stream), "keeping the first rows");
+	out_rows_ = n;
+	(void) sync();
+	free_working(lasting);
+}
+
 /* Writes what has gathered to result buffers, and hands them over; `end`: nothing will come behind it. */
 void
 JoinJob::flush(bool end)
@@ -484,7 +544,7 @@ JoinJob::flush(bool end)
 			throw Stopped();
 		start();
 		for (size_t i = 0; i < n; i++, at += request_.capacity)
-			check(emit_row_set(out_, at, std::min(request_.capacity, out_rows_ - at), areas_[static_cast<size_t>(spare_[i])], request_.capacity,
+			check(emit_row_set(out_, nullptr, at, std::min(request_.capacity, out_rows_ - at), areas_[static_cast<size_t>(spare_[i])], request_.capacity,
 							   lane_->stream), "emitting rows");
 		(void) sync();
 		for (size_t i = 0; i < n; i++, from += request_.capacity)
@@ -508,6 +568,16 @@ JoinJob::flush(bool end)
 void
 JoinJob::end_rows()
 {
+	if (request_.norder > 0)
+	{
+		(void) sync();
+		if (out_rows_ == 0)
+			return;
+		take_step([&] { look_at_keys(out_, out_rows_, false); });
+		if (!stopped())
+			sort_out(out_, out_rows_);
+		return;
+	}
 	if (out_rows_ != 0)
 	{
 		flush(true);

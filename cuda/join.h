@@ -20,7 +20,7 @@
  * over tiles of pairs, without lists of them.
  *
  * Rows of the program's end gather in a row set and leave by full result buffers,
- * as parts of unit 0. An error ends the job: before anything of a group is published,
+ * as parts of unit 0; or, sorted, when all are there. An error ends the job: before anything of a group is published,
  * and with what was handed over standing, as on the CPU.
  */
 #ifndef GPUVM_CUDA_JOIN_H
@@ -205,6 +205,8 @@ private:
 	void		upload(uint32_t nrows, const std::vector<DeviceChunk> &chunks);
 
 	/* rows that leave */
+	void		make_room(uint32_t rows);
+	void		keep_first(uint32_t n);
 	void		flush(bool end = false);
 	void		end_rows();
 
@@ -255,6 +257,8 @@ private:
 	DeviceChunk *chunks_ = nullptr;
 	RowSet		out_ = {};		/* rows that leave */
 	uint32_t	out_rows_ = 0;
+	char	   *out_memory_ = nullptr;	/* of a row set that has grown */
+	uint64_t	row_limit_;		/* with so many rows nothing more need be done; 0: all are needed, as with any order */
 	uint32_t	part_ = 0;
 };
 

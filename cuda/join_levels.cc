@@ -333,7 +333,7 @@ JoinJob::cross_tail(size_t number, uint32_t n)
 		if (rows)
 			m = std::min(m, std::max(batch_ / TABLET_PAD_ROWS / npads, 1u));
 		/* A limit may be reached soon: each launch is twice as long as the one before. */
-		if (rows && request_.row_limit != 0)
+		if (rows && row_limit_ != 0)
 		{
 			m = std::min(m, std::max(limited_pads_ / npads, 1u));
 			limited_pads_ = std::min(limited_pads_ * 2, 1u << 20);
@@ -354,7 +354,7 @@ void
 JoinJob::prepare_tail(size_t number, uint32_t rows)
 {
 	if (number + 1 == levels_.size() && !request_.program->grouped && out_rows_ + static_cast<uint64_t>(rows) > out_.capacity)
-		flush();
+		request_.norder > 0 ? make_room(rows) : flush();
 }
 
 /* Over lists of pairs; nullptr: rows 0 .. n - 1. */
@@ -406,7 +406,7 @@ JoinJob::end_tail(size_t number, uint64_t npads, uint64_t pairs)
 	fetch_errors();
 	(void) sync();
 	out_rows_ = appended();
-	if (out_rows_ >= request_.capacity || (request_.row_limit != 0 && out_rows_ >= request_.row_limit))
+	if (request_.norder == 0 && (out_rows_ >= request_.capacity || (row_limit_ != 0 && out_rows_ >= row_limit_)))
 		flush();
 }
 

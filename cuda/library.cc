@@ -28,6 +28,7 @@
 #include "join_index.h"
 #include "pin.h"
 #include "stage.h"
+#include "top_rows.h"
 #include "work.h"
 
 namespace gpuvm {
@@ -41,6 +42,8 @@ constexpr size_t WHY_BYTES = 256;
 constexpr uint32_t ESTIMATE_TABLETS = 128;
 /* Of a filter of which nothing is known. */
 constexpr double GUESSED_SELECTIVITY = 0.1;
+/* Bytes of the job's own that may be brought twice, once for a sample. */
+constexpr uint64_t SAMPLED_DELTA = 4 << 20;
 
 class CudaLibrary final : public DeviceLibrary
 {
@@ -90,8 +93,9 @@ private:
 						DeviceJobIo *io, DeviceJobFigures *figures, bool *published);
 	void		run_staged(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io,
 						   DeviceJobFigures *figures, bool *published);
-	void		try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
-						bool *published);
+	const DeviceProgram *bound_rows(CudaDevice *device, const DeviceProgram *program, TopRows *top, DeviceJobIo *io, DeviceJobFigures *figures);
+	void		try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, DeviceJobIo *io,
+						DeviceJobFigures *figures, bool *published);
 
 	const DeviceOptions options_;
 	/* The arena outlives the devices' last use of it, so it is destroyed after them. */
@@ -156,11 +160,6 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	*reason = "no device is ready";
 	if (!ready())
 		return job;
-	if (request.norder > 0 && request.nothers > 0 && request.stage == nullptr && !request.program->grouped)
-	{
-		*reason = "a join's rows are sorted on the CPU";
-		return job;
-	}
 	if (request.stage != nullptr)
 	{
 		job.stage = lower_request(Stage(request).second(), shared_bytes_, reason);
@@ -399,9 +398,36 @@ CudaLibrary::run_staged(CudaDevice *device, const DeviceJobRequest &request, con
 	figures->slices += second.slices;
 }
 
+/* The program that leaves out rows that cannot be among the first; nullptr: no sample says which. */
+const DeviceProgram *
+CudaLibrary::bound_rows(CudaDevice *device, const DeviceProgram *program, TopRows *top, DeviceJobIo *io, DeviceJobFigures *figures)
+{
+	const DeviceProgram *bounded = nullptr;
+	const char *reason;
+	DeviceJobFigures its = {};
+	Work		all, sample;
+
+	list_work(top->request(), &all);
+	TopRows::list_sample(all, &sample);
+	try
+	{
+		const TopBound bound = ScanJob(device, arena_.get(), top->request(), *program, sample, io, &its).run_sample();
+
+		if (!bound.empty() && top->take(bound))
+			bounded = lower_request(top->request(), shared_bytes_, &reason, true);
+	}
+	catch (const Refusal &)
+	{
+	}
+	figures->device_ns += its.device_ns;
+	figures->slices += its.slices;
+	figures->bytes_moved += its.bytes_moved;
+	return bounded;
+}
+
 void
-CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
-					 bool *published)
+CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, DeviceJobIo *io,
+					 DeviceJobFigures *figures, bool *published)
 {
 	struct Running
 	{
@@ -413,7 +439,19 @@ CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const 
 	Running		running(device->status());
 
 	if (request.stage != nullptr)
+	{
 		run_staged(device, request, lowered, io, figures, published);
+		return;
+	}
+
+	TopRows		top(request);
+	const DeviceProgram *bounded = nullptr;
+
+	/* what is read over the bus is not read twice */
+	if (top.pays() && share.missing == 0 && share.delta <= SAMPLED_DELTA && (request.transfer == Transfer::Auto || request.transfer == Transfer::Cached))
+		bounded = bound_rows(device, lowered.program, &top, io, figures);
+	if (bounded != nullptr)
+		run_one(device, top.request(), bounded, nullptr, nullptr, io, figures, published);
 	else
 		run_one(device, request, lowered.program, lowered.join, nullptr, io, figures, published);
 }
@@ -437,7 +475,7 @@ CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigu
 	}
 	try
 	{
-		try_run(device, request, job, io, figures, &published);
+		try_run(device, request, job, share, io, figures, &published);
 		device->status()->bytes_moved.fetch_add(figures->bytes_moved);
 		device->status()->jobs_done.fetch_add(1);
 		return DeviceOutcome::Done;

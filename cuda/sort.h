@@ -42,17 +42,10 @@ uint64_t	sort_rows_bytes(const SortKeys &keys, uint32_t n);
 
 /*
  * Sorts `n` of the row set's first `nrows` rows: all, or, of fewer, those whose leading bits are at most `lead`,
- * which are n as count_sort_leads() has it. *order: their numbers, in the memory.
+ * which are n as count_sort_leads() has it. *order: their numbers, in the memory; *words: their first words.
  */
 cudaError_t sort_rows(const RowSet &rows, uint32_t nrows, const SortKeys &keys, uint32_t n, uint32_t lead, SortFacts *facts, char *memory,
-					  const uint32_t **order, cudaStream_t stream);
-
-/*
- * Rows order[first ... first + n) to a result area (mapped host memory; result_layout() of `types` and `capacity`). Types are the
- * columns'.
- */
-cudaError_t emit_sorted_rows(const RowSet &rows, const Type *types, const uint32_t *order, uint32_t first, uint32_t n, char *area, uint32_t capacity,
-							 cudaStream_t stream);
+					  const uint32_t **order, const uint64_t **words, cudaStream_t stream);
 
 }  // namespace cuda
 }  // namespace gpuvm

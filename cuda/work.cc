@@ -247,10 +247,10 @@ bind_columns(const DeviceCursor &cursor, const Program *program, std::vector<Col
 }
 
 const DeviceProgram *
-lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason)
+lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason, bool with_bound)
 {
-	static thread_local std::unique_ptr<LastLowered> lowered[2];
-	std::unique_ptr<LastLowered> &last = lowered[request.of_stage];	/* a stage's beside its first program's */
+	static thread_local std::unique_ptr<LastLowered> lowered[3];
+	std::unique_ptr<LastLowered> &last = lowered[with_bound ? 2 : request.of_stage];	/* beside the program that it goes with */
 	std::vector<ColumnBinding> bindings;
 	std::string key(reinterpret_cast<const char *>(request.program), request.program->size);
 

@@ -82,10 +82,10 @@ bool		masks_rows(const DeviceCursor &cursor);
 /*
  * The program as a device with that much shared memory a multiprocessor runs it;
  * nullptr, with the reason, if it does not. Each thread remembers its last one, and that
- * of its last stage, so that estimate() and run() lower only once; it is valid until the thread asks
+ * of its last stage and its last with a bound (top_rows.h), so that estimate() and run() lower only once; it is valid until the thread asks
  * for another.
  */
-const DeviceProgram *lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason);
+const DeviceProgram *lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason, bool with_bound = false);
 
 /* The chunk of a column of DeviceProgram.columns: of a text's images one of bytes, whose base is how many there are. */
 inline ColumnChunk

@@ -106,12 +106,6 @@ least_cost(void)
 	return cost_of_us() * STARTUP_US;
 }
 
-bool
-may_sort(bool joined)
-{
-	return !joined || (setting_require != REQUIRE_CUDA && (setting_force || !device_ready()));
-}
-
 double
 sort_us(double rows, double limit)
 {

@@ -26,9 +26,6 @@ constexpr double HAND_OUT_US = 0.018;
 /* Finding a group of one program among those of another, microseconds. */
 constexpr double MERGE_US = 0.05;
 
-/* Is a sorted job run where an unsorted one would be? Devices leave the rows of a join to the CPU. */
-bool		may_sort(bool joined);
-
 /* Sorting so many rows, of which the first `limit` (0: all) come out; microseconds. */
 double		sort_us(double rows, double limit);
 

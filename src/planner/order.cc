@@ -256,7 +256,7 @@ add_sorted_rows(PlannerInfo *root, RelOptInfo *rel)
 	s.root = root;
 	s.rel = rel;
 	s.pathkeys = root->query_pathkeys;
-	s.from = s.pathkeys == NIL || !may_sort(rel->reloptkind == RELOPT_JOINREL) || is_for_extreme(root) || is_for_groups(root) ? nullptr : unsorted_path(rel);
+	s.from = s.pathkeys == NIL || is_for_extreme(root) || is_for_groups(root) ? nullptr : unsorted_path(rel);
 	if (s.from == nullptr)
 		return false;
 	if ((rows || (all && root->parse->hasWindowFuncs && !root->parse->hasAggs && root->parse->groupClause == NIL && root->parse->groupingSets == NIL)) && !add_hidden(&s))

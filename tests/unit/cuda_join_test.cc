@@ -6,8 +6,7 @@
  *
  * GPUVM_TEST_PROGRAMS changes how many programs, GPUVM_TEST_SEED where to start.
  */
-#include "cuda_runtime_fixture.h"
-
+#include "cuda_order.h"
 #include "join.h"
 
 using namespace gpuvm;
@@ -78,7 +77,7 @@ protected:
 
 struct Tally
 {
-	uint64_t	programs = 0, refused = 0, clean = 0, with_rows = 0, kept = 0;
+	uint64_t	programs = 0, refused = 0, clean = 0, with_rows = 0, kept = 0, ordered = 0, dropped = 0;
 	std::map<std::string, int> reasons;
 };
 
@@ -94,7 +93,7 @@ sorted_text(const Program *program, const Outcome &outcome)
 class CudaJoinRandom : public CudaJoin
 {
 protected:
-	void		run_one(uint64_t seed, bool grouped, bool masks, Tally *tally)
+	void		run_one(uint64_t seed, bool grouped, bool masks, bool ordered, Tally *tally)
 	{
 		static const uint32_t outer[] = {1, 5, 64, 200, 1023, 1025, 4097, 5000};
 		static const uint32_t inner[] = {1, 2, 7, 30, 64, 130};
@@ -149,6 +148,11 @@ protected:
 		ways.nbuffers = 1 + static_cast<uint32_t>(pick_int(rng, 4));
 		ways.capacity = chance(rng, 50) ? 64u << pick_int(rng, 5) : 4096;
 		ways.count_groups = grouped && chance(rng, 15);
+		if (ordered)
+		{
+			ways.order = random_order(rng, program, maps);
+			ways.row_limit = chance(rng, 70) ? 1 + rng() % 300 : 0;
+		}
 		ways.tell = [&](FakeIo *io) { io->slow = slow; };
 		gpuvm_emulated::set_seed(seed);
 
@@ -170,7 +174,7 @@ protected:
 			ASSERT_EQ(again.outcome, DeviceOutcome::Done) << again.reason << what;
 			ASSERT_EQ(again.figures.indexes_used, ran.figures.indexes_made) << what;
 			ASSERT_EQ(again.figures.errors != 0, ran.figures.errors != 0) << what;
-			ASSERT_TRUE(ran.figures.errors != 0 || again.sorted() == ran.sorted()) << what;
+			ASSERT_TRUE(ran.figures.errors != 0 || ways.row_limit != 0 || again.sorted() == ran.sorted()) << what;
 			tally->kept++;
 			ran = again;
 		}
@@ -181,7 +185,7 @@ protected:
 
 		if (ran.figures.errors != 0)
 		{
-			ASSERT_TRUE(grouped ? ran.units.empty() : true) << what;
+			ASSERT_TRUE(grouped || !ways.order.empty() ? ran.units.empty() : true) << what;
 			if (!has_op(program, Opcode::Cross))
 				ASSERT_NE(most.errors, 0u) << what;
 			return;
@@ -202,6 +206,15 @@ protected:
 			ASSERT_EQ(ran.ngroups, expected.size()) << what;
 			return;
 		}
+		if (!ways.order.empty())
+		{
+			expect_sorted(program, least, ran, ways);
+			tally->ordered += expected.size() > 1;
+			tally->dropped += ways.row_limit != 0 && expected.size() > cuda::join_sizes.most_batch;
+			return;
+		}
+		if (ways.row_limit != 0)
+			return;
 		ASSERT_EQ(ran.sorted(), expected) << what;
 		if (!grouped && !expected.empty())
 			ASSERT_TRUE(ran.units.size() == 1 && ran.units.count(0) == 1 && ran.units.at(0).whole) << what;
@@ -215,14 +228,14 @@ protected:
 		return false;
 	}
 
-	void		run_many(bool grouped, bool masks)
+	void		run_many(bool grouped, bool masks, bool ordered = false)
 	{
 		const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 60);
 		const uint64_t first = setting("GPUVM_TEST_SEED", 1);
 		Tally		tally;
 
 		for (uint64_t seed = first; seed < first + n && !HasFatalFailure(); seed++)
-			run_one(seed, grouped, masks, &tally);
+			run_one(seed, grouped, masks, ordered, &tally);
 		if (n > 1)
 			for (const auto &[reason, times] : tally.reasons)
 				printf("refused %d of %d: %s\n", times, static_cast<int>(n), reason.c_str());
@@ -231,7 +244,8 @@ protected:
 		EXPECT_LT(tally.refused, tally.programs / 3);
 		EXPECT_GT(tally.clean, tally.programs / 4);
 		EXPECT_TRUE(masks || tally.kept > 0);
-		EXPECT_GT(tally.with_rows, tally.programs / 10);
+		EXPECT_GT(ordered ? tally.ordered : tally.with_rows, tally.programs / 10);
+		EXPECT_TRUE(!ordered || tally.dropped > 0);
 	}
 };
 
@@ -240,6 +254,11 @@ protected:
 TEST_F(CudaJoinRandom, Rows)
 {
 	run_many(false, false);
+}
+
+TEST_F(CudaJoinRandom, SortedRows)
+{
+	run_many(false, true, true);
 }
 
 TEST_F(CudaJoinRandom, Groups)
@@ -385,6 +404,52 @@ TEST_F(CudaJoin, RowLimitEndsIt)
 		EXPECT_GE(ran.rows, 10u);
 		EXPECT_LE(ran.rows, TABLET_PAD_ROWS * 4u) << "it goes on behind the limit";
 	}
+}
+
+/* Many more rows than there is room for at first: with a small limit most are dropped on the way, else the row set grows. */
+TEST_F(CudaJoin, SortedRowsOfEveryLimit)
+{
+	const Table outer = three_columns({7000, 2000}, 20, 5), inner = three_columns({90}, 20, 6);
+	const SealedProgram program = pair_program(true, false);
+	const Outcome expected = Interpreter(program.get(), {&outer, &inner}, nullptr, true).run();
+
+	ASSERT_GT(expected.rows.size(), 6 * TABLET_PAD_ROWS);
+	open();
+	small_batches(1);
+	for (uint64_t limit : {0, 1, 700, 2048, 2049, 9000, 1000000})
+		for (bool slow : {false, true})
+		{
+			Ways		ways;
+
+			ways.row_limit = limit;
+			ways.capacity = 1024;
+			ways.nbuffers = 2;
+			ways.order = {JobOrderKey{1, ORDER_DESC, 0, 0}, JobOrderKey{0, 0, 0, 0}};
+			ways.tell = [slow](FakeIo *io) { io->slow = slow; };
+			expect_sorted(program.get(), expected, run(program.get(), {arena.store(outer), arena.store(inner)}, {}, ways), ways);
+			ASSERT_FALSE(HasFatalFailure()) << "limit " << limit;
+			EXPECT_EQ(status().memory_working.load(), 0u);
+		}
+}
+
+TEST_F(CudaJoin, SortedRowsStopInTheMiddle)
+{
+	const Table outer = three_columns({9000}, 20, 3), inner = three_columns({90}, 20, 4);
+	const SealedProgram program = pair_program(true, false);
+
+	open();
+	small_batches(1);
+	for (uint64_t limit : {0, 100})
+		for (uint64_t asked = 0; asked < 120; asked += 7)
+		{
+			Ways		ways;
+
+			ways.row_limit = limit;
+			ways.order = {JobOrderKey{0, 0, 0, 0}};
+			ways.tell = [asked](FakeIo *io) { io->stop_after_asking = asked; };
+			EXPECT_EQ(run(program.get(), {arena.store(outer), arena.store(inner)}, {}, ways).outcome, DeviceOutcome::Done);
+			EXPECT_EQ(status().memory_working.load(), 0u);
+		}
 }
 
 TEST_F(CudaJoin, ShortMemoryIsARefusal)

@@ -2,90 +2,89 @@
  * Rows and groups in an order on the (emulated) device: against the CPU's, by the row; limits, ties, nulls,
  * ranks, stages, what is refused.
  */
-#include "cuda_runtime_fixture.h"
-
-#include "engine/abi.h"
+#include "cuda_order.h"
+#include "sort.h"
+#include "top_rows.h"
 
 namespace gpuvm {
 namespace reference {
 
 namespace {
 
-int
-compare(Type type, const Value &a, const Value &b)
-{
-	if (type_is_float(type))
-		return a.d != a.d || b.d != b.d ? int(a.d != a.d) - int(b.d != b.d) : (a.d > b.d) - (a.d < b.d);
-	return type == Type::I128 ? (a.x > b.x) - (a.x < b.x) : (a.i > b.i) - (a.i < b.i);
-}
-
 class CudaSort : public CudaRuntime
 {
 protected:
-	/* The keys of a row, so that rows can be compared: what does not differ by them is a tie. */
-	int compare_rows(const Program *program, const Ways &ways, const std::vector<Value> &a, const std::vector<Value> &b)
+	void TearDown() override
 	{
-		std::vector<Type> types(program->nresults);
+		cuda::top_sizes = sizes;
+		CudaRuntime::TearDown();
+	}
+
+	/* Tables of few pads have samples, too. */
+	static void small_samples() { cuda::top_sizes = cuda::TopSizes{0, 2, 256, 50}; }
+
+	/* Rows that the program leaves with a bound: those that are not behind the row by as many keys. */
+	void expect_bounded(const Program *program, const Table &table, const Ways &ways, const std::vector<Value> &row, const Outcome &all, uint32_t *nkeys)
+	{
+		std::vector<Type> types(program->nresults), columns;
+		Ways		first;
+		DeviceJobRequest request = {};
+		cuda::TopBound bound;
+		size_t		n = 0;
 
 		program_result_types(program, types.data());
+		for (const Column &column : table.columns)
+			columns.push_back(column.type);
+		first.maps = ways.maps;
 		for (const JobOrderKey &key : ways.order)
 		{
-			Value		av = a[key.column], bv = b[key.column];
+			const CodeMap *ranks = key.flags & ORDER_RANKS ? &(*ways.maps)[key.map] : nullptr;
+			Value		value = row[key.column];
+			cuda::TopValue last;
 
-			for (Value *v : {&av, &bv})
-				if (key.flags & ORDER_RANKS)
-				{
-					const CodeMap &map = (*ways.maps)[key.map];
-					const uint32_t code = static_cast<uint32_t>(v->i);
+			if (ranks != nullptr)
+			{
+				const uint32_t code = static_cast<uint32_t>(value.i);
 
-					v->null = v->null || code >= map.nentries || (map.nulls != nullptr && bit_get(map.nulls, code));
-					v->i = v->null ? 0 : map.type == Type::I64 ? static_cast<const int64_t *>(map.values)[code] : static_cast<const int32_t *>(map.values)[code];
-				}
-			if (av.null && bv.null)
-				continue;
-			if (av.null || bv.null)
-				return av.null == ((key.flags & ORDER_NULLS_FIRST) != 0) ? -1 : 1;
-			if (const int cmp = compare(key.flags & ORDER_RANKS ? Type::I64 : types[key.column], av, bv))
-				return key.flags & ORDER_DESC ? -cmp : cmp;
+				value.null = value.null || code >= ranks->nentries || (ranks->nulls != nullptr && bit_get(ranks->nulls, code));
+				value.i = value.null ? 0 : ranks->type == Type::I64 ? static_cast<const int64_t *>(ranks->values)[code] : static_cast<const int32_t *>(ranks->values)[code];
+			}
+			if (value.null && !(key.flags & ORDER_NULLS_FIRST))
+				break;			/* nothing is behind it */
+			last.type = ranks != nullptr ? ranks->type : types[key.column];
+			last.null = value.null;
+			last.value = value.i;
+			if (type_is_float(last.type))
+				memcpy(&last.value, &value.d, sizeof(value.d));
+			bound.push_back(last);
+			first.order.push_back(key);
 		}
-		return 0;
-	}
-
-	/* Rows leave in units in order; ties are compared as sets. */
-	void expect_sorted(const Program *program, const Outcome &expected, const Ran &ran, const Ways &ways)
-	{
-		const size_t n = ways.row_limit != 0 ? std::min<size_t>(ways.row_limit, expected.rows.size()) : expected.rows.size();
-		std::vector<size_t> order(expected.rows.size());
-		const std::vector<std::string> texts = rows_text(program, expected);
-		std::vector<std::string> got;
-
-		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
-		ASSERT_EQ(ran.figures.errors != 0, expected.errors != 0);
-		if (expected.errors != 0)
-		{
-			ASSERT_TRUE(ran.units.empty());
+		if (bound.empty())
 			return;
-		}
-		for (const auto &[unit, rows] : ran.units)
-		{
-			ASSERT_EQ(unit, got.size() / ways.capacity);
-			got.insert(got.end(), rows.rows.begin(), rows.rows.end());
-		}
-		ASSERT_EQ(got.size(), n);
-		std::iota(order.begin(), order.end(), 0);
-		std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return compare_rows(program, ways, expected.rows[a], expected.rows[b]) < 0; });
-		for (size_t first = 0, end; first < n; first = end)
-		{
-			std::vector<std::string> ties, got_ties;
+		*nkeys = std::max(*nkeys, static_cast<uint32_t>(bound.size()));
+		request.program = program;
+		request.order = first.order.data();
+		request.norder = static_cast<uint32_t>(first.order.size());
 
-			for (end = first; end < order.size() && compare_rows(program, ways, expected.rows[order[first]], expected.rows[order[end]]) == 0; end++)
-				ties.push_back(texts[order[end]]);
-			got_ties.assign(got.begin() + static_cast<long>(first), got.begin() + static_cast<long>(std::min(end, n)));
-			std::sort(ties.begin(), ties.end());
-			std::sort(got_ties.begin(), got_ties.end());
-			ASSERT_TRUE(std::includes(ties.begin(), ties.end(), got_ties.begin(), got_ties.end())) << "rows from " << first;
-		}
+		cuda::TopRows top(request);
+
+		ASSERT_TRUE(top.take(bound));
+
+		const Program *bounded = top.request().program;
+		const CursorSchema schema = {static_cast<uint32_t>(columns.size()), columns.data()};
+
+		ASSERT_EQ(verify_program(bounded, bounded->size, &schema, 1), nullptr) << program_text(bounded);
+
+		const Outcome left = Interpreter(bounded, table, nullptr, ways.maps->data()).run();
+
+		for (const std::vector<Value> &other : all.rows)
+			n += compare_rows(program, first, other, row) <= 0;
+		ASSERT_EQ(left.rows.size(), n) << program_text(bounded);
+		for (const std::vector<Value> &other : left.rows)
+			ASSERT_LE(compare_rows(program, first, other, row), 0);
 	}
+
+	cuda::TopSizes sizes = cuda::top_sizes;
 
 	/* All columns as they are. */
 	SealedProgram all_columns(const Table &table)
@@ -117,7 +116,9 @@ protected:
 /* Every type, by any keys. */
 TEST_F(CudaSort, RandomOrders)
 {
-	int			limited = 0, ranked = 0;
+	int			limited = 0, sampled = 0;
+	int64_t		ranked = 0;
+	uint32_t	nkeys = 0;
 
 	open();
 	for (uint64_t seed = 0; seed < 40; seed++)
@@ -134,28 +135,33 @@ TEST_F(CudaSort, RandomOrders)
 		Ways		ways;
 
 		ways.capacity = 4 * TABLET_PAD_ROWS;
+		ways.nbuffers = 2;
 		ways.maps = &maps.maps;
-		for (int n = 1 + pick_int(rng, chance(rng, 20) ? 8 : 2); n > 0; n--)
-		{
-			JobOrderKey key = {static_cast<uint32_t>(pick_int(rng, program.get()->nresults)), static_cast<uint32_t>(rng()) & (ORDER_DESC | ORDER_NULLS_FIRST), 0, 0};
-
-			for (uint32_t m = 0; m < maps.maps.size(); m++)
-				if (table.columns[key.column].type == Type::I32 && (maps.maps[m].type == Type::I32 || maps.maps[m].type == Type::I64) && chance(rng, 50))
-				{
-					key.flags |= ORDER_RANKS;
-					key.map = m;
-					ranked++;
-					break;
-				}
-			ways.order.push_back(key);
-		}
+		ways.order = random_order(rng, program.get(), maps);
+		ranked += std::count_if(ways.order.begin(), ways.order.end(), [](const JobOrderKey &key) { return (key.flags & ORDER_RANKS) != 0; });
 		ways.row_limit = chance(rng, 50) ? 1 + rng() % (chance(rng, 50) ? 20 : 2000) : 0;
 		limited += ways.row_limit != 0;
-		expect_sorted(program.get(), run_cpu_rows(program.get(), table, {}, TABLET_PAD_ROWS), run(program.get(), stored, {}, ways), ways);
+
+		const Outcome expected = run_cpu_rows(program.get(), table, {}, TABLET_PAD_ROWS);
+		const Ran	once = run(program.get(), stored, {}, ways);
+
+		expect_sorted(program.get(), expected, once, ways);
+		/* once more, with the columns on the device */
+		small_samples();
+
+		const Ran	again = run(program.get(), stored, {}, ways);
+
+		expect_sorted(program.get(), expected, again, ways);
+		sampled += again.figures.slices > once.figures.slices;
+		if (!expected.rows.empty() && expected.errors == 0)
+			expect_bounded(program.get(), table, ways, expected.rows[rng() % expected.rows.size()], expected, &nkeys);
+		cuda::top_sizes = sizes;
 		ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
 		EXPECT_EQ(status().memory_working.load(), 0u);
 	}
 	EXPECT_GT(limited, 5);
+	EXPECT_GT(sampled, 3);
+	EXPECT_GT(nkeys, 2u);
 	EXPECT_GT(ranked, 2);
 }
 
@@ -182,6 +188,125 @@ TEST_F(CudaSort, EveryTransferAndLimit)
 				expect_sorted(program.get(), expected, run(program.get(), stored, {}, ways), ways);
 				ASSERT_FALSE(HasFatalFailure()) << "transfer " << static_cast<int>(transfer) << " limit " << limit;
 			}
+}
+
+/* Every order of what few pads show: in the table's order, against it, and all alike. */
+TEST_F(CudaSort, Samples)
+{
+	Table		table = three_columns({12000, 16000, 100, 12000}, 700, 50);
+	int64_t		n = 0;
+
+	for (Value &v : table.columns[1].rows)
+		v = from_register(n++ * 1000);
+	for (size_t i = 0; i < table.columns[2].rows.size(); i += 3)
+		table.columns[2].rows[i] = Value{};
+	table.build();
+	open();
+	small_samples();
+	cuda::top_sizes.share = 4;
+
+	const StoredTable stored = arena.store(table);
+
+	for (int kept : {600, 3})
+	{
+		const SealedProgram program = filter_program(kept);
+		const Outcome expected = run_cpu_rows(program.get(), table, {}, TABLET_PAD_ROWS);
+
+		for (uint32_t column : {0, 1, 2})
+			for (uint32_t flags : {0u, ORDER_DESC, ORDER_NULLS_FIRST, ORDER_DESC | ORDER_NULLS_FIRST})
+			{
+				static const uint64_t limits[] = {1, 100, 2000, 2500};
+				const uint64_t limit = limits[(flags + column + static_cast<uint32_t>(kept)) % 4];
+				Ways		ways;
+
+				ways.row_limit = limit;
+				ways.capacity = TABLET_PAD_ROWS;
+				ways.order = {JobOrderKey{column, flags, 0, 0}, JobOrderKey{1, 0, 0, 0}};
+				expect_sorted(program.get(), expected, run(program.get(), stored, {}, ways), ways);
+				ASSERT_FALSE(HasFatalFailure()) << "column " << column << " flags " << flags << " limit " << limit;
+			}
+	}
+}
+
+/* A row is not behind the bound of its own leading bits, nor do the bound's begin with more. */
+TEST(TopRows, BoundsOfLeads)
+{
+	const Type	types[] = {Type::Bool, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64};
+	union Bits { int64_t i; int32_t i32; uint8_t b; float f; double d; };
+	Rng			rng(7);
+	int			longer = 0;
+
+	for (int round = 0; round < 20000; round++)
+	{
+		SortKeys	keys = {};
+		SortRange	ranges[2];
+		Bits		row[2];
+		bool		null[2];
+		uint64_t	words = 0;
+
+		keys.n = 2;
+		for (uint32_t k = 0; k < 2; k++)
+		{
+			SortKey    &key = keys.keys[k];
+			const int	narrow = chance(rng, 50) ? 56 : 0;
+
+			key.type = types[rng() % 6];
+			key.desc = rng() % 2;
+			key.nulls_first = rng() % 2;
+			ranges[k] = SortRange{rng() % 2 == 0, ~static_cast<uint128>(0), 0};
+			for (int i = 0; i < 3; i++)
+			{
+				const int64_t v = static_cast<int64_t>(rng()) >> (narrow + rng() % 8);
+
+				row[k].i = 0;
+				if (key.type == Type::F32)
+					row[k].f = static_cast<float>(v) / 8;
+				else if (key.type == Type::F64)
+					row[k].d = static_cast<double>(v) / 8;
+				else if (key.type == Type::I64)
+					row[k].i = v;
+				else if (key.type == Type::Bool)
+					row[k].b = v & 1;
+				else
+					row[k].i32 = key.type == Type::I16 ? static_cast<int16_t>(v) : static_cast<int32_t>(v);
+				ranges[k].lo = std::min(ranges[k].lo, sort_bits_at(key.type, &row[k]));
+				ranges[k].hi = std::max(ranges[k].hi, sort_bits_at(key.type, &row[k]));
+			}
+			null[k] = ranges[k].may_null && chance(rng, 30);
+		}
+		pack_sort_keys(&keys, ranges);
+		for (uint32_t k = 0; k < 2; k++)
+			words |= sort_key_word(keys.keys[k], &row[k], null[k], 0);
+
+		const uint32_t known = chance(rng, 70) ? cuda::SORT_LEADING_BITS : 1 + rng() % 64;
+		const cuda::TopBound bound = cuda::last_of_words(keys, ranges, words, known);
+		uint64_t	bounds = 0;
+
+		ASSERT_TRUE(!bound.empty() || ranges[0].may_null);
+		longer += bound.size() > 1;
+		for (uint32_t k = 0; k < bound.size(); k++)
+		{
+			const SortKey &key = keys.keys[k];
+			Bits		value;
+			double		number;
+
+			memcpy(&number, &bound[k].value, sizeof(number));
+			value.i = bound[k].value;
+			if (key.type == Type::F32)
+				value.f = static_cast<float>(number);
+			ASSERT_EQ(bound[k].type, key.type);
+
+			const uint64_t last = sort_key_word(key, &value, bound[k].null, 0), mine = sort_key_word(key, &row[k], null[k], 0);
+
+			bounds |= last;
+			if (k + 1 < bound.size())
+				ASSERT_EQ(last, mine) << "round " << round;
+			else
+				ASSERT_GE(last, mine) << "round " << round;
+		}
+		ASSERT_LE(bounds >> (64 - known), words >> (64 - known)) << "round " << round;
+	}
+	EXPECT_GT(longer, 1000);
 }
 
 /* Sums are wider in results than where they are sorted. */
