@@ -224,6 +224,8 @@ rescan(ForeignScanState *node)
 {
 	FileScan   *scan = static_cast<FileScan *>(node->fdw_state);
 
+	if (scan == NULL)
+		return;
 	if (scan->reader != NULL)
 		file_close(scan->reader);
 	if (scan->pin != NULL)
@@ -238,20 +240,19 @@ rescan(ForeignScanState *node)
 static void
 end_scan(ForeignScanState *node)
 {
-	if (node->fdw_state != NULL)
-		rescan(node);
+	rescan(node);
 }
 
 static void
 explain_scan(ForeignScanState *node, ExplainState *es)
 {
 	FileOptions options = file_options(node->ss.ss_currentRelation);
+	FileScan   *scan = static_cast<FileScan *>(node->fdw_state);	/* NULL, also of EXPLAIN ANALYZE, below a program that was all that ran */
 	FileStamp	stamp;
 
 	ExplainPropertyText("Foreign File", options.filename, es);
-	if (es->analyze && static_cast<FileScan *>(node->fdw_state)->begun)
-		ExplainPropertyText("Rows From", static_cast<FileScan *>(node->fdw_state)->reader == NULL ? "tablets"
-							: psprintf("file (%s)", static_cast<FileScan *>(node->fdw_state)->why_file), es);
+	if (es->analyze && scan != NULL && scan->begun)
+		ExplainPropertyText("Rows From", scan->reader == NULL ? "tablets" : psprintf("file (%s)", scan->why_file), es);
 	if (es->costs && file_stamp(options.filename, &stamp))
 		ExplainPropertyInteger("Foreign File Size", "b", static_cast<int64>(stamp.size), es);
 }

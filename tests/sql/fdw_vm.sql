@@ -136,6 +136,7 @@ SELECT count(*) FROM fdw_t WHERE random() >= 0;
 SELECT fdw_rows_from('SELECT 1 FROM fdw_t WHERE random() >= 0');
 SELECT fdw_rows_from('SELECT * FROM (VALUES (1), (2)) v (x), LATERAL (SELECT count(*) FROM fdw_t WHERE fdw_no_program(id) = x) q');
 SELECT x, n FROM (VALUES (1), (2)) v (x), LATERAL (SELECT count(*) AS n FROM fdw_t WHERE fdw_no_program(id) = x) q ORDER BY x;
+SELECT fdw_rows_from('SELECT k, count(*) FROM fdw_t GROUP BY k');
 SELECT gpuvm.import('fdw_t', '{id,k}');
 SELECT fdw_rows_from('SELECT id FROM fdw_t WHERE fdw_no_program(k) = 1');
 SELECT fdw_rows_from('SELECT name FROM fdw_t WHERE fdw_no_program(k) = 1');
