@@ -2,9 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
--- Positions of rows are made on the CPU.
-SET gpuvm.device = cpu;
--- What programs must run on.
+-- What programs must run on: the device under test.
 SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
 CREATE SCHEMA dml;
 SET search_path = dml;
