@@ -488,6 +488,7 @@ registry_describe(Oid relid, ImportedTable *table)
 		table->served_blocks = version->served_blocks;
 		table->ntablets = version->ntablets;
 		table->ncols = version->ncols;
+		table->of_file = version->origin != 0;
 		for (uint32 i = 0; i < version->ncols; i++)
 		{
 			table->attnums[i] = columns[i].attnum;

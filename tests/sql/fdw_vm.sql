@@ -205,9 +205,19 @@ ALTER TABLE fdw_parent ATTACH PARTITION fdw_e FOR VALUES FROM (1) TO (200001);
 SELECT gpuvm.import('fdw_part');
 SELECT count(*), sum(v) FROM fdw_parent;
 SELECT id, v, ctid, tableoid::regclass FROM fdw_parent WHERE id >= 200000 ORDER BY id;
+-- rows of a heap may have columns fetched that are not imported, those of a file have none to fetch
+ALTER TABLE fdw_parent ADD more json;
+COPY (SELECT 200000, 5, '[1]') TO PROGRAM 'cat >gpuvm_fdw_vm/e.csv' (FORMAT csv);
+RESET gpuvm.require;
+SELECT gpuvm.import('fdw_part', '{id,v}');
+SELECT gpuvm.import('fdw_e', '{id,v}');
+SELECT id, more FROM fdw_parent WHERE v = 5 ORDER BY id;
+SELECT fdw_parent FROM fdw_parent WHERE v = 5 ORDER BY id;
+SELECT fdw_e, more, xmin FROM fdw_e WHERE v = 5;
+SET gpuvm.require = vm;
 INSERT INTO fdw_part VALUES (200002, 7);
 SELECT count(*), sum(v) FROM fdw_parent;
-COPY (SELECT 0, 9) TO PROGRAM 'cat >gpuvm_fdw_vm/e.csv' (FORMAT csv);
+COPY (SELECT 0, 9, '{}') TO PROGRAM 'cat >gpuvm_fdw_vm/e.csv' (FORMAT csv);
 SELECT id, v FROM fdw_parent ORDER BY id;
 RESET gpuvm.require;
 
