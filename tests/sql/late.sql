@@ -118,6 +118,17 @@ INSERT INTO queries (query) VALUES ('SELECT a FROM one'), ('SELECT one FROM one'
 	('SELECT x.a, y.a FROM one x JOIN one y ON x.id <> y.id');
 SELECT * FROM asked();
 
+-- Units in which a program flags an error, here numbers of more than 64 bits, are evaluated from the heap, with all that is wanted of their rows.
+CREATE TABLE units (id int, n numeric(18, 0), doc json) WITH (autovacuum_enabled = off);
+INSERT INTO units SELECT i, CASE WHEN i > 30000 THEN 999999999999999999 ELSE i % 100 END, json_build_array(i) FROM generate_series(1, 60000) i;
+VACUUM units;
+SELECT gpuvm.import('units', '{id,n}');
+CREATE TABLE answers AS SELECT id, doc::text, u::text AS whole, ctid AS tid, tableoid AS tab FROM units u WHERE n * n * n > 10;
+SET gpuvm.enabled = off;
+SELECT count(*) FROM answers;
+SELECT count(*) FROM (SELECT * FROM answers EXCEPT SELECT id, doc::text, u::text, ctid, tableoid FROM units u WHERE n * n * n > 10) q;
+RESET gpuvm.enabled;
+
 -- Who may not read a column is told so, and a policy's rows alone come out.
 CREATE ROLE late_reader;
 GRANT USAGE ON SCHEMA late TO late_reader;
