@@ -12,6 +12,7 @@ CREATE TABLE t (id int PRIMARY KEY, k int, v int8, price numeric(10,2), name tex
 CREATE TABLE s (id int, k int NOT NULL, w int8, name text) WITH (autovacuum_enabled = off);
 CREATE TABLE third (k int, x int) WITH (autovacuum_enabled = off);
 CREATE TABLE away (id int, k int, w int8) WITH (autovacuum_enabled = off);
+CREATE TABLE doc (id int, k int, body json) WITH (autovacuum_enabled = off);
 CREATE TABLE sink (id int, k int, v int8, name text) WITH (autovacuum_enabled = off);
 CREATE TABLE p (id int, k int, v int8, name text) PARTITION BY RANGE (k);
 CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (MINVALUE) TO (30) WITH (autovacuum_enabled = off);
@@ -32,14 +33,16 @@ ALTER TABLE t ADD COLUMN later int DEFAULT 7;
 INSERT INTO s SELECT i, i % 89, i * 10, 'name ' || i % 17 FROM generate_series(1, 500) i;
 INSERT INTO third SELECT i, i * i FROM generate_series(1, 60) i;
 INSERT INTO away SELECT i, i % 31, i FROM generate_series(1, 200) i;
+INSERT INTO doc SELECT i, i % 9, json_build_object('id', i) FROM generate_series(1, 400) i;
 INSERT INTO p SELECT i, i % 90, i, 'p' || i % 5 FROM generate_series(1, 1500) i;
 INSERT INTO same SELECT i, i % 10, i FROM generate_series(1, 1000) i;
 INSERT INTO base SELECT i, i FROM generate_series(1, 200) i;
 INSERT INTO derived SELECT i, i, i FROM generate_series(201, 400) i;
 SET client_min_messages = warning;
 SELECT sum(gpuvm.import(r)) FROM unnest('{t,s,third,sink,p1,p2,p3,same1,same2,base,derived}'::regclass[]) r;
+SELECT gpuvm.import('doc', '{id,k}');
 RESET client_min_messages;
-ANALYZE t, s, third, away, sink, p, same, base, derived;
+ANALYZE t, s, third, away, doc, sink, p, same, base, derived;
 SET gpuvm.force = on;
 
 -- What is in the tables, as PostgreSQL reads them.
@@ -49,7 +52,7 @@ DECLARE
 	one text;
 	every text := '';
 BEGIN
-	FOREACH tab IN ARRAY '{t,s,third,away,sink,p,p1,p2,p3,same,same1,base,made}'::text[] LOOP
+	FOREACH tab IN ARRAY '{t,s,third,away,doc,sink,p,p1,p2,p3,same,same1,base,made}'::text[] LOOP
 		CONTINUE WHEN to_regclass(tab) IS NULL;
 		EXECUTE format('SELECT count(*) || md5(string_agg(q::text, '' '' ORDER BY q::text COLLATE "C")) FROM %s q', tab) INTO one;
 		every := every || coalesce(one, '-');
@@ -171,6 +174,21 @@ INSERT INTO statements (statement) VALUES
 	('DELETE FROM t WHERE id IN (SELECT id FROM t WHERE v > 1000 ORDER BY id LIMIT 10 FOR UPDATE SKIP LOCKED) RETURNING id');
 SELECT * FROM all_changed();
 
+-- Scans that are run again while the rows are changed that they have found.
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+SET enable_memoize = off;
+INSERT INTO statements (statement) VALUES
+	('UPDATE t SET v = a.w, k = t.k + 1 FROM away a WHERE a.id = t.id AND a.id < 20'),
+	('DELETE FROM t USING away a WHERE a.k = t.k AND a.id < 50 AND t.v IS NOT NULL'),
+	('UPDATE t SET v = -1 WHERE k IN (SELECT k FROM away WHERE id < 20)');
+SELECT * FROM all_changed();
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
+RESET enable_memoize;
+
 -- MERGE.
 INSERT INTO statements (statement) VALUES
 	('MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.w'),
@@ -210,6 +228,16 @@ INSERT INTO statements (statement) VALUES
 	('INSERT INTO p SELECT id, k, v, name FROM t WHERE id > 2900 RETURNING tableoid::regclass, *'),
 	('CREATE TABLE made AS SELECT id, v * 2 AS d, name, price FROM t WHERE k < 9'),
 	('CREATE MATERIALIZED VIEW made AS SELECT k, count(*), sum(price) FROM t GROUP BY k');
+SELECT * FROM all_changed();
+
+-- Columns that are not imported.
+INSERT INTO statements (statement) VALUES
+	('UPDATE doc SET body = json_build_object(''was'', body, ''k'', k) WHERE k = 4'),
+	('UPDATE t SET name = doc.body->>''id'' FROM doc WHERE doc.id = t.id AND doc.k = 5 RETURNING t.id, t.name, doc.body'),
+	('UPDATE doc SET body = to_json(t.name) FROM t WHERE t.id = doc.id AND t.v > 300'),
+	('DELETE FROM doc WHERE k < 3 RETURNING body'),
+	('WITH u AS (UPDATE doc SET body = ''[]'' WHERE k = 2) UPDATE doc SET body = json_build_array(body) WHERE k = 3 RETURNING doc.body'),
+	('SELECT * FROM doc WHERE k = 6 FOR UPDATE');
 SELECT * FROM all_changed();
 
 -- Several changes in one statement: all see the tables as they were.
