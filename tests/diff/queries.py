@@ -145,6 +145,8 @@ class Queries:
         query.shape, query.typed = shape.__name__, typed
         if typed and rng.random() < 0.4:
             query.zones = rng.sample(ZONES, 3)
+            if "d_typed_file" in query.sql and rng.random() < 0.7:
+                query.zones = []			# tablets of a file have the zone in which it was read
         if not query.reference:
             query.reference = query.sql
         return query

@@ -52,6 +52,7 @@ class Table:
     typed = False				# has columns of typed_tables.py
     many_tablets = False		# is imported in tablets that are as small as can be
     partly = False				# only its `imported` columns are
+    foreign = False				# is a file
 
     def __init__(self, name, columns, setup, rows, imports=None, rng=None):
         self.name, self.columns, self.setup, self.rows = name, columns, setup, rows
@@ -251,6 +252,19 @@ def materialised(source, name):
                  source.rows)
 
 
+def from_file(source, name):
+    """A file of the rows of another table, in the server's data directory; one for each database."""
+    columns = ", ".join(f"{c.name} {getattr(c, 'declared', c.type)}" for c in source.columns)
+    copy = f"""DO $$ BEGIN
+    EXECUTE format('COPY {source.name} TO %L (FORMAT csv, HEADER)', format('%s/{name}_%s.csv', current_setting('data_directory'), current_database()));
+    EXECUTE format('CREATE FOREIGN TABLE {name} ({columns}) SERVER gpuvm OPTIONS (filename %L, format ''csv'', header ''true'', encoding ''UTF8'')',
+                   format('{name}_%s.csv', current_database()));
+END $$"""
+    table = Table(name, source.columns, [copy], source.rows)
+    table.foreign, table.typed = True, source.typed
+    return table
+
+
 MANY_TABLETS = "d_tablets"
 
 
@@ -277,4 +291,5 @@ def make_tables(seed, rows):
         many,
         materialised(common, "d_matview"),
         partly(rng("d_partly"), "d_partly", rows),
+        from_file(common, "d_file"),
     ]
