@@ -132,12 +132,13 @@ load(Relation rel, const FileOrigin &origin)
 
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
-		if (ends_statement(error->sqlerrcode))
-			PG_RE_THROW();
 		FlushErrorState();
+		/* in any case: who catches the error further up ends a subtransaction of its own */
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		CurrentResourceOwner = owner;
+		if (ends_statement(error->sqlerrcode))
+			ReThrowError(error);
 		trouble = psprintf("the file could not be loaded: %s", error->message);
 		note_trouble(rel, origin, trouble);
 		FreeErrorData(error);
