@@ -423,6 +423,7 @@ int
 compile_placeholder(Compiler *c, const PlaceHolderVar *phv)
 {
 	List	   *present = NIL;
+	bool		absent = false;
 	CaseExpr   *value;
 	CaseWhen   *when;
 
@@ -446,8 +447,13 @@ compile_placeholder(Compiler *c, const PlaceHolderVar *phv)
 		const CompileCursor *from = &c->input->cursors[cursor];
 		NullTest   *test;
 
-		if (!bms_overlap(from->relids, phv->phrels) || (c->matched[cursor] && (from->kind == JoinKind::Semi || from->kind == JoinKind::Anti)))
+		if (!bms_overlap(from->relids, phv->phrels))
 			continue;
+		if (c->matched[cursor] && (from->kind == JoinKind::Semi || from->kind == JoinKind::Anti))
+		{
+			absent = absent || from->kind == JoinKind::Anti;
+			continue;
+		}
 		if (!may_be_absent(c, cursor))
 			return compile_expr(c, phv->phexpr);
 		test = makeNode(NullTest);
@@ -456,6 +462,9 @@ compile_placeholder(Compiler *c, const PlaceHolderVar *phv)
 		test->location = -1;
 		present = lappend(present, test);
 	}
+	/* what an anti join lets go on has met no row of it */
+	if (present == NIL && absent)
+		return compile_expr(c, (const Expr *) makeNullConst(exprType((Node *) phv->phexpr), exprTypmod((Node *) phv->phexpr), exprCollation((Node *) phv->phexpr)));
 	if (present == NIL)
 		return compile_expr(c, phv->phexpr);
 	/* PostgreSQL computes it below the join, for rows that meet none, too */

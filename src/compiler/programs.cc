@@ -534,7 +534,8 @@ load_columns(Compiler *c, List *exprs)
 		{
 			AttrNumber	attnum;
 
-			if (is_column_of(&c->input->cursors[i], var, &attnum) && load_output(c, i, var) < 0)
+			/* what a join's rows do not have was read for what they have */
+			if (is_column_of(&c->input->cursors[i], var, &attnum) && (attnum != 0 || c->input->cursors[i].vars == NIL) && load_output(c, i, var) < 0)
 				return false;
 		}
 	}
