@@ -15,6 +15,8 @@ RELEASED = "is not imported\nHINT:  Import it with gpuvm.import()"
 QUIET_SECONDS = 4
 SETTINGS = {"lock_timeout": "400ms", "deadlock_timeout": "200ms", "statement_timeout": "60s", "client_min_messages": "error",
             "gpuvm.enabled": "off"}
+# Of every second writer programs find the rows that it changes.
+BY_PROGRAMS = {"gpuvm.enabled": "on", "gpuvm.force": "on"}
 # Statements on their own, and how often.
 ALONE = {"vacuum": 24, "freeze": 5, "refresh": 12, "import": 6, "release": 2, "truncate": 1, "refill": 1, "add_column": 1, "drop_column": 1,
          "cut_tail": 2, "rewrite": 1, "analyze": 1, "lock_rows": 6, "prepared": 3, "size": 6, "import_rollback": 2}
@@ -24,7 +26,7 @@ UPKEEP = ("vacuum", "freeze", "refresh", "analyze")
 
 class Writer(Worker):
     def start(self):
-        self.session = Session(self.options, SETTINGS)
+        self.session = Session(self.options, {**SETTINGS, **BY_PROGRAMS} if self.number % 2 else SETTINGS)
         self.changes = Changes(f"{self.options.seed}:{self.name}", self.tables, self.blocks)
         self.tables = self.changes.tables
         self.prepares = self.session.value("SHOW max_prepared_transactions") != "0"
