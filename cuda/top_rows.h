@@ -21,7 +21,7 @@ namespace cuda {
 /* For tests: what is worth a sample, and which. */
 struct TopSizes
 {
-	uint64_t	least_rows = 1 << 20;
+	uint64_t	least_rows = 2 << 20;
 	uint32_t	share = 16;		/* one pad in so many, */
 	uint32_t	most_pads = 256;	/* and not many more than these */
 	uint32_t	most_spare = 32768;	/* of a sample's rows that may pass a rough bound, and need not */
