@@ -200,7 +200,7 @@ outer_note(PlannerInfo *root, RelOptInfo *rel)
 
 /*
  * What is joined to it; NULL: nothing that a program is made for. Where the inner side of an outer join or a semijoin is a join, no other order has a program.
- * An inner join has orders without; this one is worth a look where there will be programs for both.
+ * An inner join has orders without; this one is worth a look for the join of all, where there will be programs for both.
  */
 static const JoinNote *
 inner_note(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, JoinType jointype)
@@ -209,8 +209,8 @@ inner_note(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, JoinType joi
 
 	if (rel->reloptkind == RELOPT_BASEREL)
 		return note_of_relation(root, rel);
-	if (!reads_imported(root) || jointype == JOIN_RIGHT || jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER ||
-		(jointype == JOIN_INNER && (wanted(root) == WantedJoins::Whole || !is_wanted(root, joinrel))))
+	if (jointype == JOIN_RIGHT || jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER ||
+		(jointype == JOIN_INNER && (!bms_is_subset(root->all_baserels, joinrel->relids) || wanted(root) == WantedJoins::Whole)))
 		return nullptr;
 	rows = note_of_rows(root, rel);
 	return rows->usable || jointype != JOIN_INNER ? rows : nullptr;
@@ -359,7 +359,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 		return;
 
 	from = outer_note(root, outer);
-	to = inner_note(root, joinrel, inner, jointype);
+	to = inner->reloptkind == RELOPT_BASEREL || (from != nullptr && from->usable) ? inner_note(root, joinrel, inner, jointype) : nullptr;
 	n = find_note(joinrel);
 	if (n == nullptr)
 	{
