@@ -477,6 +477,7 @@ compile_placeholder(Compiler *c, const PlaceHolderVar *phv)
 	value->casetype = exprType((const Node *) phv->phexpr);
 	value->casecollid = exprCollation((const Node *) phv->phexpr);
 	value->args = list_make1(when);
+	value->defresult = (Expr *) makeNullConst(value->casetype, exprTypmod((const Node *) phv->phexpr), value->casecollid);
 	return compile_expr(c, (const Expr *) value);
 }
 

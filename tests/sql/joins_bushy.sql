@@ -83,6 +83,7 @@ INSERT INTO queries (joins, query) VALUES
 	('{2,2,0}', 'SELECT o.id, q.x FROM o LEFT JOIN (SELECT a.k, coalesce(b.w, a.v, -1) AS x FROM a LEFT JOIN b USING (id)) q ON q.k = o.k'),
 	('{2,1,0}', 'SELECT o.id, q.x, c.w FROM c LEFT JOIN o ON o.id = c.id LEFT JOIN (SELECT k, coalesce(v, -1) AS x FROM a) q ON q.k = o.k AND q.x <> c.w'),
 	('{1,1,0}', 'SELECT o.id, q.id AS other, q.here, q.x FROM o LEFT JOIN (SELECT id, k, 5 AS here, coalesce(v, -1) AS x FROM a) q ON q.k = o.k AND q.x <> o.x WHERE q.k IS NULL'),
+	('{1,1,0}', 'SELECT o.id, q.here, q.w FROM o LEFT JOIN (SELECT few, w, 5 AS here FROM b WHERE id < 20) q ON q.few = o.t'),
 	-- PostgreSQL joins what is not imported, and a program reads the rows
 	('{1,1,1}', 'SELECT count(*) FROM o WHERE EXISTS (SELECT FROM away r JOIN away s USING (w) WHERE r.id = o.k AND s.id < 20)'),
 	-- more than eight: the rows of some drive, or are joined to, the others
