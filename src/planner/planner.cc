@@ -39,6 +39,9 @@ static bool planning_cursor;
 /* One that says nothing of SCROLL can go back where its plan can, as a Sort can. */
 static bool planning_for_back;
 
+/* A SCROLL cursor whose rows are a table's: what can go back is put above a scan of ours, and WHERE CURRENT OF does not look below that. */
+static bool planning_current_of;
+
 /* What a query pays that reads no imported table: this, once for each relation. */
 static bool
 active(void)
@@ -76,12 +79,14 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	JoinNotes  *outer_joins = begin_joins(&joins);
 	bool		outer_cursor = planning_cursor;
 	bool		outer_back = planning_for_back;
+	bool		outer_current_of = planning_current_of;
 
 	if (active())
 		make_arms_distinct(parse);
 	planning_depth++;
 	planning_cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	planning_for_back = planning_cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
+	planning_current_of = planning_cursor && (cursor_options & CURSOR_OPT_SCROLL) != 0 && is_updatable_cursor(parse);
 	PG_TRY();
 	{
 		result = next_planner != nullptr ? next_planner(parse, query_string, cursor_options, params)
@@ -92,6 +97,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 		planning_depth--;
 		planning_cursor = outer_cursor;
 		planning_for_back = outer_back;
+		planning_current_of = outer_current_of;
 		end_hiding(outer);
 		end_joins(outer_joins);
 		remember_path(nullptr, nullptr);
@@ -166,7 +172,14 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 		next_set_rel_pathlist(root, rel, rti, rte);
 	if (!active() || rte->rtekind != RTE_RELATION || hopeless(rel) || (planning_cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
 		return;
-	if (!usable_relation(root, rel, &target) || !add_rows_path(root, rel, &target))
+	if (!usable_relation(root, rel, &target))
+		return;
+	if (planning_current_of && root->query_level == 1)
+	{
+		note_reason(root, rel, "Scan", "UPDATE and DELETE find the current row of a SCROLL cursor in PostgreSQL's scans only", "Declare the cursor with NO SCROLL.");
+		return;
+	}
+	if (!add_rows_path(root, rel, &target))
 		return;
 	if (!planning_for_back)
 		add_sorted_rows(root, rel);

@@ -86,8 +86,7 @@ count_relations(Query *query, Node *jointree)
 	return n;
 }
 
-/* Can rows of the cursor be those of one table's scan, of one of several tables below UNION ALL? */
-static bool
+bool
 is_updatable_cursor(Query *parse)
 {
 	const SetOperationStmt *set = (const SetOperationStmt *) parse->setOperations;

@@ -14,6 +14,9 @@ namespace gpuvm {
 /* Is there a subquery in the statement that could be rewritten, and an imported table? Nothing is changed. */
 bool		has_rewritable(Query *parse, int cursor_options);
 
+/* Can rows of the cursor be those of one table's scan, of one of several tables below UNION ALL? */
+bool		is_updatable_cursor(Query *parse);
+
 /* In how many ways a query is written that can be rewritten. */
 enum class Rewrite
 {

@@ -244,7 +244,23 @@ FETCH 1 FROM c;
 UPDATE cur SET v = -v WHERE CURRENT OF c;
 COMMIT;
 SELECT * FROM cur WHERE v < 0 ORDER BY a;
+-- PostgreSQL puts what can go back above a scan that cannot, and does not find the row below it: such a cursor is not ours, where its rows are a table's.
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM cur WHERE a BETWEEN 109 AND 110;
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+UPDATE cur SET v = -v WHERE CURRENT OF c;
 SET gpuvm.require = :device;
+DECLARE d SCROLL CURSOR FOR SELECT v FROM cur WHERE a IN (SELECT a FROM cur WHERE v = 300);
+ROLLBACK;
+SET gpuvm.require = :device;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT count(*) FROM cur;
+FETCH 1 FROM c;
+FETCH BACKWARD 1 FROM c;
+DECLARE d SCROLL CURSOR FOR SELECT v FROM cur;
+FETCH 1 FROM d;
+ROLLBACK;
 
 -- PL/pgSQL: loops, nested queries, exceptions, functions that query within a query.
 CREATE FUNCTION loop_over(limit_v int) RETURNS bigint LANGUAGE plpgsql AS $$

@@ -145,7 +145,7 @@ DELETE FROM words WHERE id = 50000;
 SET gpuvm.require = vm;
 SELECT count(*) FROM (SELECT id, t FROM words WHERE t LIKE 'a%' LIMIT 7) s;
 BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT id, t, u FROM words WHERE t LIKE 'app%' OR id < 10;
+DECLARE c SCROLL CURSOR FOR SELECT id, t, u FROM words WHERE t LIKE 'app%' OR id < 10 ORDER BY id;
 FETCH 3 FROM c;
 MOVE 100 FROM c;
 FETCH 2 FROM c;
