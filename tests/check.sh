@@ -314,6 +314,7 @@ else
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, order" diff-order "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --order
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, subqueries" diff-subqueries "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --subqueries
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, statements that change" diff-dml "$((${DIFF_QUERIES:-1600} / 8))" off,cpu --dml
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, late columns" diff-late "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --late
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --types
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
