@@ -1,25 +1,42 @@
 /* file.cc: what a file table is defined with, and its rows by PostgreSQL's COPY parser. */
 #include "store/file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 extern "C" {
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_enum.h"
+#include "catalog/pg_type.h"
 #include "commands/copy.h"
 #include "commands/defrem.h"
 #include "foreign/foreign.h"
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
+#include "storage/fd.h"
+#include "utils/catcache.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/wait_event.h"
 }
 
 namespace gpuvm {
 
+/*
+ * COPY would open the file itself, but lose it when the subtransaction aborts in which it was opened, and a cursor that
+ * is older than that goes on. So the file is open as long as the reader's memory context lives.
+ */
 struct FileReader
 {
 	CopyFromState copy;
 	char	   *filename;
+	int			fd;
+	MemoryContext context;
+	MemoryContextCallback at_end;
 };
 
 static BeginForeignScan_function known_by = NULL;
@@ -112,6 +129,26 @@ append_options(StringInfo text, int column, List *options)
 	}
 }
 
+/* What a label in the file stands for; a label may be given to another value. */
+static void
+append_labels(StringInfo text, Oid type)
+{
+	Oid			element = get_base_element_type(type);
+	Oid			base = getBaseType(OidIsValid(element) ? element : type);
+	CatCList   *labels;
+
+	if (get_typtype(base) != TYPTYPE_ENUM)
+		return;
+	labels = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(base));
+	for (int i = 0; i < labels->n_members; i++)
+	{
+		Form_pg_enum label = reinterpret_cast<Form_pg_enum>(GETSTRUCT(&labels->members[i]->tuple));
+
+		appendStringInfo(text, "%u %s\n", label->oid, NameStr(label->enumlabel));
+	}
+	ReleaseCatCacheList(labels);
+}
+
 char *
 file_options_text(Relation rel)
 {
@@ -127,6 +164,7 @@ file_options_text(Relation rel)
 		append_options(&text, i + 1, GetForeignColumnOptions(RelationGetRelid(rel), i + 1));
 		/* header 'match' compares them */
 		appendStringInfo(&text, "%d %s\n", i + 1, NameStr(TupleDescAttr(desc, i)->attname));
+		append_labels(&text, TupleDescAttr(desc, i)->atttypid);
 	}
 	return text.data;
 }
@@ -158,14 +196,88 @@ add_file_to_error(void *arg)
 	errcontext("file \"%s\"", reader->filename);
 }
 
+/* COPY's parser hands nothing to its source of bytes: the reader that it works for. */
+static FileReader *reading = NULL;
+
+static int
+read_bytes(void *bytes, int least, int most)
+{
+	int			done = 0;
+
+	while (done < least)
+	{
+		ssize_t		n;
+
+		CHECK_FOR_INTERRUPTS();
+		pgstat_report_wait_start(WAIT_EVENT_COPY_FILE_READ);
+		n = read(reading->fd, static_cast<char *>(bytes) + done, most - done);
+		pgstat_report_wait_end();
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not read from COPY file: %m")));
+		if (n == 0)
+			break;
+		done += static_cast<int>(n);
+	}
+	return done;
+}
+
+static void
+close_file(void *arg)
+{
+	FileReader *reader = static_cast<FileReader *>(arg);
+
+	(void) close(reader->fd);
+	ReleaseExternalFD();
+}
+
+/* With COPY's errors. */
+static void
+open_file(FileReader *reader)
+{
+	struct stat st;
+	bool		acquired = AcquireExternalFD();
+
+	reader->fd = acquired ? BasicOpenFile(reader->filename, O_RDONLY | PG_BINARY) : -1;
+	if (reader->fd < 0)
+	{
+		int			save_errno = errno;
+
+		if (acquired)
+			ReleaseExternalFD();
+		errno = save_errno;
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\" for reading: %m", reader->filename)));
+	}
+	reader->at_end.func = close_file;
+	reader->at_end.arg = reader;
+	MemoryContextRegisterResetCallback(reader->context, &reader->at_end);
+	if (fstat(reader->fd, &st) == 0 && S_ISDIR(st.st_mode))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a directory", reader->filename)));
+}
+
 FileReader *
 file_open(Relation rel)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm file reader", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
 	FileOptions options = file_options(rel);
 	FileReader *reader = static_cast<FileReader *>(palloc0(sizeof(FileReader)));
+	FileReader *outer = reading;
 
 	reader->filename = options.filename;
-	reader->copy = BeginCopyFrom(NULL, rel, NULL, options.filename, false, NULL, NIL, options.copy);
+	reader->context = context;
+	open_file(reader);
+	reading = reader;
+	reader->copy = BeginCopyFrom(NULL, rel, NULL, NULL, false, read_bytes, NIL, options.copy);
+	reading = outer;
+	MemoryContextSwitchTo(old);
 	return reader;
 }
 
@@ -173,14 +285,17 @@ bool
 file_next(FileReader *reader, Datum *values, bool *nulls)
 {
 	ErrorContextCallback callback;
+	FileReader *outer = reading;	/* a value's input function may read another */
 	bool		found;
 
 	callback.callback = add_file_to_error;
 	callback.arg = reader;
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
+	reading = reader;
 	/* columns that are not in the file have no defaults here (file_fdw): so no expression context */
 	found = NextCopyFrom(reader->copy, NULL, values, nulls);
+	reading = outer;
 	error_context_stack = callback.previous;
 	return found;
 }
@@ -189,7 +304,7 @@ void
 file_close(FileReader *reader)
 {
 	EndCopyFrom(reader->copy);
-	pfree(reader);
+	MemoryContextDelete(reader->context);
 }
 
 }  // namespace gpuvm

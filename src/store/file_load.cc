@@ -111,20 +111,18 @@ load(Relation rel, const FileOrigin &origin)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
+	MemoryContext work = AllocSetContextCreate(context, "gpuvm file load", ALLOCSET_DEFAULT_SIZES);
 	const char *volatile trouble = NULL;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
 	PG_TRY();
 	{
-		MemoryContext work = AllocSetContextCreate(context, "gpuvm file load", ALLOCSET_DEFAULT_SIZES);
-
 		MemoryContextSwitchTo(work);
 		load_alone(rel);
 		ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		CurrentResourceOwner = owner;
-		MemoryContextDelete(work);
 	}
 	PG_CATCH();
 	{
@@ -144,6 +142,7 @@ load(Relation rel, const FileOrigin &origin)
 		FreeErrorData(error);
 	}
 	PG_END_TRY();
+	MemoryContextDelete(work);
 	return trouble;
 }
 

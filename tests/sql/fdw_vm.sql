@@ -221,6 +221,20 @@ COPY (SELECT 0, 9, '{}') TO PROGRAM 'cat >gpuvm_fdw_vm/e.csv' (FORMAT csv);
 SELECT id, v FROM fdw_parent ORDER BY id;
 RESET gpuvm.require;
 
+-- labels of an enum type change places
+CREATE TYPE fdw_light AS ENUM ('red', 'green');
+COPY (SELECT CASE WHEN i <= 3 THEN 'red' ELSE 'green' END FROM generate_series(1, 8) i) TO PROGRAM 'cat >gpuvm_fdw_vm/l.csv' (FORMAT csv);
+CREATE FOREIGN TABLE fdw_l (light fdw_light) SERVER gpuvm OPTIONS (filename 'gpuvm_fdw_vm/l.csv', format 'csv');
+SET gpuvm.require = vm;
+SELECT light, count(*) FROM fdw_l GROUP BY light ORDER BY light;
+ALTER TYPE fdw_light RENAME VALUE 'red' TO 'amber';
+ALTER TYPE fdw_light RENAME VALUE 'green' TO 'red';
+ALTER TYPE fdw_light RENAME VALUE 'amber' TO 'green';
+SELECT light, count(*) FROM fdw_l GROUP BY light ORDER BY light;
+RESET gpuvm.require;
+DROP FOREIGN TABLE fdw_l;
+DROP TYPE fdw_light;
+
 DROP TABLE fdw_parent;
 DROP FOREIGN TABLE fdw_t, fdw_domain;
 SELECT relation FROM gpuvm.tables WHERE relation::text LIKE 'fdw%';
