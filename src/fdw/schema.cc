@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 extern "C" {
+#include "catalog/heap.h"
 #include "catalog/pg_authid.h"
 #include "commands/copy.h"
 #include "commands/defrem.h"
@@ -29,7 +30,8 @@ struct FolderOptions
 	const char *ending;			/* ".csv": of the files that are meant */
 	bool		header;
 	char		delimiter;
-	char		quote;			/* 0: none */
+	char		quote;
+	char		escape;			/* of a quote within quotes */
 	int			encoding;
 	List	   *copy;			/* as foreign tables get them */
 };
@@ -52,7 +54,7 @@ is_table_option(const DefElem *def)
 static FolderOptions
 folder_options(List *options)
 {
-	FolderOptions result = {".csv", true, ',', '"', pg_get_client_encoding(), NIL};
+	FolderOptions result = {".csv", true, ',', '"', '\0', pg_get_client_encoding(), NIL};
 	bool		format = false;
 	bool		header = false;
 	ListCell   *lc;
@@ -83,6 +85,8 @@ folder_options(List *options)
 			result.delimiter = defGetString(def)[0];
 		else if (is_option(def, "quote"))
 			result.quote = defGetString(def)[0];
+		else if (is_option(def, "escape"))
+			result.escape = defGetString(def)[0];
 		else if (is_option(def, "encoding"))
 			result.encoding = pg_char_to_encoding(defGetString(def));
 	}
@@ -91,6 +95,8 @@ folder_options(List *options)
 	if (!header)
 		result.copy = lappend(result.copy, makeDefElem(pstrdup("header"), reinterpret_cast<Node *>(makeString(pstrdup("true"))), -1));
 	ProcessCopyOptions(NULL, NULL, true, result.copy);
+	if (result.escape == '\0')
+		result.escape = result.quote;
 	return result;
 }
 
@@ -113,7 +119,18 @@ first_fields(const char *path, const FolderOptions &options)
 	while ((c = getc(file)) != EOF && (quoted || (c != '\n' && c != '\r')))
 	{
 		any = true;
-		if (options.quote != '\0' && c == options.quote)
+		if (quoted && c == options.escape)
+		{
+			int			next = getc(file);
+
+			if (next == options.quote || next == options.escape)
+			{
+				appendStringInfoChar(&field, static_cast<char>(next));
+				continue;
+			}
+			(void) ungetc(next, file);
+		}
+		if (c == options.quote)
 			quoted = !quoted;
 		else if (c == options.delimiter && !quoted)
 		{
@@ -140,7 +157,7 @@ is_taken(List *names, const char *name)
 	return false;
 }
 
-/* Names that can be columns': not empty, not too long, each once. */
+/* Names that can be columns': not empty, not too long, no system column's, each once. */
 static List *
 column_names(List *fields, const FolderOptions &options)
 {
@@ -149,13 +166,14 @@ column_names(List *fields, const FolderOptions &options)
 
 	foreach(lc, fields)
 	{
-		char	   *name = psprintf("c%d", foreach_current_index(lc) + 1);
+		int			number = foreach_current_index(lc) + 1;
+		char	   *name = psprintf("c%d", number);
 
 		if (options.header)
 			name = pstrdup(pg_any_to_server(static_cast<char *>(lfirst(lc)), strlen(static_cast<char *>(lfirst(lc))), options.encoding));
 		truncate_identifier(name, strlen(name), false);
-		if (name[0] == '\0' || is_taken(names, name))
-			name = psprintf("c%d", foreach_current_index(lc) + 1);
+		for (; name[0] == '\0' || SystemAttributeByName(name) != NULL || is_taken(names, name); number += list_length(fields))
+			name = psprintf("c%d", number);
 		names = lappend(names, name);
 	}
 	return names;
@@ -192,6 +210,13 @@ table_of(const char *name, const FolderOptions &options)
 
 	if (len <= 0 || strcmp(name + len, options.ending) != 0 || name[0] == '.')
 		return NULL;
+	if (!pg_verifymbstr(name, static_cast<int>(strlen(name)), true))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
+				 errmsg("a file is left out because its name is not valid in encoding \"%s\"", GetDatabaseEncodingName())));
+		return NULL;
+	}
 	table = pnstrdup(name, len);
 	truncate_identifier(table, len, false);
 	return table;

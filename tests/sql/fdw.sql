@@ -148,6 +148,12 @@ SELECT * FROM fdw_folder.plain;
 IMPORT FOREIGN SCHEMA "gpuvm_fdw/none" FROM SERVER gpuvm INTO fdw_folder;
 IMPORT FOREIGN SCHEMA "gpuvm_fdw" FROM SERVER gpuvm INTO fdw_folder OPTIONS (format 'text');
 IMPORT FOREIGN SCHEMA "gpuvm_fdw" FROM SERVER gpuvm INTO fdw_folder OPTIONS (filename 'x');
+-- names that columns cannot have, quotes within quotes, and a file whose name is none
+COPY (SELECT 1) TO PROGRAM $$mkdir gpuvm_fdw/names; cd gpuvm_fdw/names; printf 'c2,,ctid\n1,2,3\n' >taken.csv; printf '"a""b","c,d"\n1,2\n' >quotes.csv; printf 'a\n1\n' >"$(printf '\377.csv')"; cat >/dev/null$$;
+IMPORT FOREIGN SCHEMA "gpuvm_fdw/names" LIMIT TO (taken) FROM SERVER gpuvm INTO fdw_folder;
+SELECT c2, c5, c3 FROM fdw_folder.taken;
+IMPORT FOREIGN SCHEMA "gpuvm_fdw/names" EXCEPT (taken) FROM SERVER gpuvm INTO fdw_folder OPTIONS (header 'match');
+SELECT "a""b", "c,d" FROM fdw_folder.quotes;
 GRANT ALL ON SCHEMA fdw_folder TO fdw_reader;
 SET ROLE fdw_reader;
 IMPORT FOREIGN SCHEMA "gpuvm_fdw/folder" EXCEPT (two) FROM SERVER gpuvm INTO fdw_folder;
@@ -155,6 +161,21 @@ RESET ROLE;
 SET client_min_messages = warning;
 DROP SCHEMA fdw_folder CASCADE;
 RESET client_min_messages;
+
+-- a cursor that begins to read in a subtransaction outlives it, also where the file is read again
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM fdw_plain;
+DECLARE d CURSOR FOR SELECT i, (SELECT sum(k) FROM fdw_plain WHERE id > i) FROM generate_series(998, 1000) i;
+FETCH d;
+SAVEPOINT s;
+FETCH c;
+FETCH d;
+ROLLBACK TO s;
+FETCH c;
+MOVE 900 FROM c;
+FETCH c;
+FETCH d;
+COMMIT;
 
 DROP SCHEMA fdw_theirs CASCADE;
 DROP TABLE fdw_parent;
