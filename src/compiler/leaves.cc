@@ -6,6 +6,7 @@ extern "C" {
 #include "access/sysattr.h"
 #include "catalog/heap.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -364,13 +365,35 @@ may_be_absent(const Compiler *c, int cursor)
 	return false;
 }
 
+/* Are the table's NOT NULL constraints true of all of its rows? */
+static bool
+keeps_not_null(Oid relid)
+{
+	bool		keeps = true;
+	List	   *partitions;
+	ListCell   *lc;
+
+	switch (get_rel_relkind(relid))
+	{
+		case RELKIND_RELATION:
+			/* tables that inherit from it need not have them */
+			return !has_subclass(relid);
+		case RELKIND_PARTITIONED_TABLE:
+			/* partitions have, but of a foreign table nobody makes sure that it is so */
+			partitions = find_inheritance_children(relid, NoLock);
+			foreach(lc, partitions)
+				keeps = keeps && keeps_not_null(lfirst_oid(lc));
+			list_free(partitions);
+			return keeps;
+		default:
+			return false;
+	}
+}
+
 AttrNumber
 not_null_column(Oid relid, const ImportedTable *table)
 {
-	char		relkind = OidIsValid(relid) ? get_rel_relkind(relid) : 0;
-
-	/* of a foreign table nobody makes sure that it is so */
-	if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE)
+	if (!OidIsValid(relid) || !keeps_not_null(relid))
 		return 0;
 	for (uint32 i = 0; i < table->ncols; i++)
 	{

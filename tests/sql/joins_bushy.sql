@@ -137,6 +137,36 @@ RESET gpuvm.require;
 
 SELECT line FROM lines('SELECT count(*) FROM none LEFT JOIN (a JOIN b ON a.id = b.id AND 10 / (a.v - b.w) > 0) ON a.k = none.k') line WHERE line ~ 'Driver|Fallback|never';
 
+-- What is NOT NULL in a table alone may be null in one that inherits from it, and in a partition that is a foreign table.
+CREATE TABLE parent (k int, v int);
+CREATE TABLE heir () INHERITS (parent);
+ALTER TABLE ONLY parent ALTER v SET NOT NULL;
+CREATE TABLE parts (k int, v int NOT NULL) PARTITION BY RANGE (k);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (50);
+INSERT INTO parent SELECT i, i FROM generate_series(1, 20) i;
+INSERT INTO heir SELECT i, nullif(i, 15) FROM generate_series(10, 20) i;
+INSERT INTO parts SELECT i, i FROM generate_series(1, 20) i;
+ANALYZE parent, heir, parts;
+CREATE TABLE family (n serial, query text);
+INSERT INTO family (query) VALUES
+	('SELECT parent.v, parent.k, a.v AS other FROM parent LEFT JOIN (a JOIN b USING (id)) ON a.k = parent.k'),
+	('SELECT o.id, q.x FROM (SELECT parent.k, coalesce(a.v, parent.v, 7) AS x FROM a FULL JOIN parent ON a.k = parent.k + 10) q FULL JOIN o ON o.k = q.k'),
+	('SELECT parts.v, parts.k, a.v AS other FROM parts LEFT JOIN (a JOIN b USING (id)) ON a.k = parts.k');
+CREATE FUNCTION unlike() RETURNS TABLE (query text, ours text, answer text) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR query IN SELECT f.query FROM family f ORDER BY n LOOP
+		ours := answers(query);
+		SET LOCAL gpuvm.enabled = off;
+		answer := answers(query);
+		SET LOCAL gpuvm.enabled = on;
+		IF ours IS DISTINCT FROM answer THEN
+			RETURN NEXT;
+		END IF;
+	END LOOP;
+END $$;
+SELECT n, joined(query) FROM family ORDER BY n;
+SELECT * FROM unlike();
+
 -- What stays with PostgreSQL, and why.
 CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
