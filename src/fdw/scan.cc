@@ -18,12 +18,15 @@ extern "C" {
 #include "commands/explain_format.h"
 #endif
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
+#include "parser/parsetree.h"
+#include "utils/acl.h"
 }
 
 namespace gpuvm {
@@ -41,11 +44,23 @@ file_size(const char *filename)
 	return file_stamp(filename, &stamp) ? stamp.size : 10 * BLCKSZ;
 }
 
+/* Privileges are checked when the query begins: who may not read the table shall not have it loaded before that. */
+static bool
+may_read(PlannerInfo *root, RelOptInfo *rel)
+{
+	Index		named = rel->top_parent_relids != NULL ? static_cast<Index>(bms_next_member(rel->top_parent_relids, -1)) : rel->relid;
+	Oid			relid = planner_rt_fetch(named, root)->relid;
+	Oid			user = OidIsValid(rel->userid) ? rel->userid : GetUserId();
+
+	return pg_class_aclcheck(relid, user, ACL_SELECT) == ACLCHECK_OK ||
+		pg_attribute_aclcheck_all(relid, user, ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
+}
+
 static void
 size_of_table(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 {
 	Relation	table = table_open(relid, NoLock);
-	bool		ready = setting_enabled && file_ready(table) == NULL;
+	bool		ready = setting_enabled && may_read(root, rel) && file_ready(table) == NULL;
 	uint64		size = file_size(file_options(table).filename);
 	BlockNumber pages = static_cast<BlockNumber>(Max((size + BLCKSZ - 1) / BLCKSZ, 1));
 	ImportedTable imported;

@@ -225,6 +225,13 @@ RESET gpuvm.require;
 CREATE TYPE fdw_light AS ENUM ('red', 'green');
 COPY (SELECT CASE WHEN i <= 3 THEN 'red' ELSE 'green' END FROM generate_series(1, 8) i) TO PROGRAM 'cat >gpuvm_fdw_vm/l.csv' (FORMAT csv);
 CREATE FOREIGN TABLE fdw_l (light fdw_light) SERVER gpuvm OPTIONS (filename 'gpuvm_fdw_vm/l.csv', format 'csv');
+-- nothing is loaded for who may not read it
+CREATE ROLE fdw_stranger;
+SET ROLE fdw_stranger;
+SELECT count(*) FROM fdw_l;
+RESET ROLE;
+DROP ROLE fdw_stranger;
+SELECT state FROM gpuvm.tables WHERE relation = 'fdw_l'::regclass;
 SET gpuvm.require = vm;
 SELECT light, count(*) FROM fdw_l GROUP BY light ORDER BY light;
 ALTER TYPE fdw_light RENAME VALUE 'red' TO 'amber';
