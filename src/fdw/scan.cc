@@ -48,10 +48,15 @@ file_size(const char *filename)
 static bool
 may_read(PlannerInfo *root, RelOptInfo *rel)
 {
-	Index		named = rel->top_parent_relids != NULL ? static_cast<Index>(bms_next_member(rel->top_parent_relids, -1)) : rel->relid;
-	Oid			relid = planner_rt_fetch(named, root)->relid;
+	Index		named = rel->relid;
+	Oid			relid;
 	Oid			user = OidIsValid(rel->userid) ? rel->userid : GetUserId();
 
+	/* a partition's are those of the table that is named; above that there may be UNION ALL */
+	while (root->append_rel_array != NULL && root->append_rel_array[named] != NULL &&
+		   planner_rt_fetch(root->append_rel_array[named]->parent_relid, root)->rtekind == RTE_RELATION)
+		named = root->append_rel_array[named]->parent_relid;
+	relid = planner_rt_fetch(named, root)->relid;
 	return pg_class_aclcheck(relid, user, ACL_SELECT) == ACLCHECK_OK ||
 		pg_attribute_aclcheck_all(relid, user, ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
 }

@@ -205,6 +205,8 @@ ALTER TABLE fdw_parent ATTACH PARTITION fdw_e FOR VALUES FROM (1) TO (200001);
 SELECT gpuvm.import('fdw_part');
 SELECT count(*), sum(v) FROM fdw_parent;
 SELECT id, v, ctid, tableoid::regclass FROM fdw_parent WHERE id >= 200000 ORDER BY id;
+-- below UNION ALL: whose privileges count
+SELECT count(*), sum(v) FROM (SELECT id, v FROM fdw_e WHERE id < 3 UNION ALL SELECT id, v FROM fdw_parent) s;
 -- rows of a heap may have columns fetched that are not imported, those of a file have none to fetch
 ALTER TABLE fdw_parent ADD more json;
 COPY (SELECT 200000, 5, '[1]') TO PROGRAM 'cat >gpuvm_fdw_vm/e.csv' (FORMAT csv);
