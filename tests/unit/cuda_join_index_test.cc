@@ -311,7 +311,7 @@ TEST_F(CudaJoinIndex, WhatIsNone)
 /* Indexes and columns go for what is needed now; what is in use stays. */
 TEST_F(CudaJoinIndex, ShortMemory)
 {
-	const Table a = three_columns({1500}, 60, 1), b = three_columns({20000}, 20000, 3), large = three_columns({40000, 40000, 40000}, 500, 5);
+	const Table a = three_columns({300}, 60, 1), b = three_columns({20000}, 20000, 3), large = three_columns({40000, 40000, 40000}, 500, 5);
 	const SealedProgram program = make_program(Shape());
 	uint64_t	bytes;
 
