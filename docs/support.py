@@ -76,6 +76,10 @@ class Asker:
             return False
         return "; ".join(sorted(r for r, in rows)) if rows else None
 
+    def stores(self, table, column):
+        """What tablets do not have can still be shown."""
+        return bool(self.run(f"SELECT 1 FROM gpuvm.tables WHERE relation = '{table}'::regclass AND '{column}' = ANY (columns)"))
+
     def has(self, opcode, sql):
         return any(opcode in row[0] for row in self.run(f"SELECT gpuvm.disassemble($q${sql}$q$)"))
 
@@ -102,7 +106,7 @@ def types_table(asker):
                 why = re.sub(r'"?\b[cd]%d\b"?' % i, "...", why)
                 note = notes.setdefault(why, len(notes) + 1)
             answers.append("yes" if why is None else "-" if why is False else f"no ({note})")
-        if answers[0] != "yes":
+        if answers[0] != "yes" or not asker.stores("t", c):
             lines.append(f"| {cell(title)} | left out |" + " - |" * len(QUESTIONS))
             continue
         asks = [q.format(c=c, v=v) for q in (QUESTIONS[2][1], "SELECT count(*) FROM t WHERE {c}::text = 'x'")]
@@ -124,7 +128,7 @@ def many_table(asker, types):
     for i, (title, sql, value) in enumerate(TYPES):
         c, d, v = f"c{i}", f"d{i}", f"'{value}'::{sql.split(' COLLATE')[0]}"
         answers = [asker.reason(question.replace("FROM t", "FROM many").replace("JOIN t", "JOIN many").format(c=c, d=d, v=v)) for _, question in QUESTIONS + MORE_QUESTIONS]
-        if answers[0] is None and any(line.startswith(f"| {cell(title)} | dictionary |") for line in types):
+        if answers[0] is None and asker.stores("many", c) and any(line.startswith(f"| {cell(title)} | dictionary |") for line in types):
             lines.append(f"| {cell(title)} | " + " | ".join("yes" if why is None else "-" if why is False else "no" for why in answers) + " |")
     return lines
 

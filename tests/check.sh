@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (1600), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (30), TEST_PROGRAMS (60 random programs a test, 8 on the emulated
+# Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (30), TEST_PROGRAMS (60 random programs a test, 8 on the emulated
 # device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
 # sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
@@ -308,15 +308,15 @@ else
 		wanted regress && regress_suite "regression" regress ISOLATION=
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
 		[ ! -e docs/types.md ] || { wanted docs && support_suite; }
-		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-1600}" off,cpu
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --changed
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --joins
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, order" diff-order "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --order
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, subqueries" diff-subqueries "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --subqueries
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, statements that change" diff-dml "$((${DIFF_QUERIES:-1600} / 8))" off,cpu --dml
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, late columns" diff-late "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --late
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1600} / 2))" off,cpu --types
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1600} / 4))" off,cpu --types --changed
+		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-1200}" off,cpu
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --changed
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --joins
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, order" diff-order "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --order
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, subqueries" diff-subqueries "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --subqueries
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, statements that change" diff-dml "$((${DIFF_QUERIES:-1200} / 8))" off,cpu --dml
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, late columns" diff-late "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --late
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --types
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
 		wanted tpch && tpch_suite
 		wanted ssb && suite_started=$SECONDS && workload_suite "Star Schema Benchmark" ssb
