@@ -33,14 +33,14 @@ static create_upper_paths_hook_type next_create_upper_paths;
 /* Depth of nested planning (functions inlined or evaluated while planning): reasons belong to the outermost. */
 static int	planning_depth;
 
-/* WHERE CURRENT OF looks for the scan of a leaf, so a cursor scans them one by one. */
-static bool planning_cursor;
-
-/* One that says nothing of SCROLL can go back where its plan can, as a Sort can. */
-static bool planning_for_back;
-
-/* A SCROLL cursor whose rows are a table's: what can go back is put above a scan of ours, and WHERE CURRENT OF does not look below that. */
-static bool planning_current_of;
+/* What a cursor asks of the plan that is being made. */
+struct CursorPlanning
+{
+	bool		cursor;			/* is it one at all? WHERE CURRENT OF looks for the scan of a leaf, so leaves are scanned one by one */
+	bool		for_back;		/* one that says nothing of SCROLL can go back where its plan can, as a Sort can */
+	bool		current_of;		/* one with SCROLL whose rows are a table's: what can go back is put above a scan of ours, and WHERE CURRENT OF does not look below that */
+};
+static CursorPlanning planning;
 
 /* What a query pays that reads no imported table: this, once for each relation. */
 static bool
@@ -77,16 +77,14 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	HiddenScheme *outer = begin_hiding();
 	JoinNotes	joins;
 	JoinNotes  *outer_joins = begin_joins(&joins);
-	bool		outer_cursor = planning_cursor;
-	bool		outer_back = planning_for_back;
-	bool		outer_current_of = planning_current_of;
+	CursorPlanning outer_planning = planning;
 
 	if (active())
 		make_arms_distinct(parse);
 	planning_depth++;
-	planning_cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
-	planning_for_back = planning_cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
-	planning_current_of = planning_cursor && (cursor_options & CURSOR_OPT_SCROLL) != 0 && is_updatable_cursor(parse);
+	planning.cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
+	planning.for_back = planning.cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
+	planning.current_of = planning.cursor && (cursor_options & CURSOR_OPT_SCROLL) != 0 && is_updatable_cursor(parse);
 	PG_TRY();
 	{
 		result = next_planner != nullptr ? next_planner(parse, query_string, cursor_options, params)
@@ -95,9 +93,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	PG_FINALLY();
 	{
 		planning_depth--;
-		planning_cursor = outer_cursor;
-		planning_for_back = outer_back;
-		planning_current_of = outer_current_of;
+		planning = outer_planning;
 		end_hiding(outer);
 		end_joins(outer_joins);
 		remember_path(nullptr, nullptr);
@@ -170,18 +166,18 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 
 	if (next_set_rel_pathlist != nullptr)
 		next_set_rel_pathlist(root, rel, rti, rte);
-	if (!active() || rte->rtekind != RTE_RELATION || hopeless(rel) || (planning_cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
+	if (!active() || rte->rtekind != RTE_RELATION || hopeless(rel) || (planning.cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
 		return;
 	if (!usable_relation(root, rel, &target))
 		return;
-	if (planning_current_of && root->query_level == 1)
+	if (planning.current_of && root->query_level == 1)
 	{
 		note_reason(root, rel, "Scan", "UPDATE and DELETE find the current row of a SCROLL cursor in PostgreSQL's scans only", "Declare the cursor with NO SCROLL.");
 		return;
 	}
 	if (!add_rows_path(root, rel, &target))
 		return;
-	if (!planning_for_back)
+	if (!planning.for_back)
 		add_sorted_rows(root, rel);
 	if (target.leaves != NIL && planning_depth > 0)
 		hide_partitions(root, rel);
@@ -206,7 +202,7 @@ gpuvm_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 	if (active() && planning_depth > 0 && !hopeless(rel))
 	{
 		add_gated_join(root, rel);
-		if (!planning_for_back && bms_is_subset(root->all_baserels, rel->relids) && add_sorted_rows(root, rel))
+		if (!planning.for_back && bms_is_subset(root->all_baserels, rel->relids) && add_sorted_rows(root, rel))
 			set_cheapest(rel);
 	}
 	if (rel->part_scheme != nullptr && planning_depth > 0 && rel->cheapest_total_path != nullptr && is_gpuvm_path(rel->cheapest_total_path))
@@ -291,7 +287,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 			add_groups_path(root, input_rel, &shape, output_rel, target, clause, having);
 		}
 	}
-	if (!planning_for_back)
+	if (!planning.for_back)
 		add_sorted_groups(root, input_rel, output_rel, distinct);
 }
 
