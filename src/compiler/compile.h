@@ -156,6 +156,12 @@ bool		compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, i
 bool		compile_stage(CompileInput *input, const CompiledProgram *first, const VmAggregate *aggs, int naggs, CompiledProgram *out);
 
 /*
+ * A program of rows over those groups, that hands on all their columns of those that pass the conditions. Cursor 0 is the groups as a table, of
+ * which `columns` says which result column each is (by attribute number, from 1). Fills program, and no outputs.
+ */
+bool		compile_group_filter(CompileInput *input, const Program *groups, const int *columns, List *quals, CompiledProgram *out);
+
+/*
  * The aggregate functions of PostgreSQL that programs can compute: each is a few
  * VM aggregates, its parts, and a way to end them (executor/finalize.cc).
  */

@@ -338,6 +338,7 @@ constexpr OutputForm PLAIN_OUTPUT = {OutputKind::Plain, -1, -1, 0, -1};
 
 /* What all programs begin with, what is around a pipeline, and what they end with. */
 Compiler   *start_program(CompileInput *input);
+bool		compile_quals(Compiler *c, List *quals);
 int			open_pipeline(Compiler *c, int ncursors, int cursor);
 void		close_pipeline(Compiler *c, int parallel);
 bool		finish_program(Compiler *c, CompiledProgram *out);

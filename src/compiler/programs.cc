@@ -161,7 +161,7 @@ texts_last(const Compiler *c, List *quals)
 	return list_concat(ordered, waiting);
 }
 
-static bool
+bool
 compile_quals(Compiler *c, List *quals)
 {
 	ListCell   *lc;

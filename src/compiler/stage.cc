@@ -1,4 +1,4 @@
-/* stage.cc: a program over the groups of another, for what aggregates DISTINCT values. */
+/* stage.cc: programs over the groups of another: for what aggregates DISTINCT values, and for HAVING. */
 #include "pg/pg.h"
 
 #include "compiler/emit.h"
@@ -82,6 +82,40 @@ compile_stage(CompileInput *input, const CompiledProgram *first, const VmAggrega
 	done = done && finish_program(c, out);
 	input->reason = done ? nullptr : one.reason != nullptr ? one.reason : "the query needs a larger program than the virtual machine takes";
 	return done;
+}
+
+bool
+compile_group_filter(CompileInput *input, const Program *groups, const int *columns, List *quals, CompiledProgram *out)
+{
+	Compiler   *c = start_program(input);
+	ProgramBuilder *b = c->b;
+	const int	n = groups->nresults;
+	const Op   *from = groups->ops();
+	Type		types[PROGRAM_MAX_COLUMNS];
+	int64_t		regs[PROGRAM_MAX_COLUMNS];
+	int			parallel;
+
+	stage_column_types(groups, types);
+	while (from->opcode != Opcode::ResultColumn)
+		from++;
+	for (int i = 0; i < n; i++)
+	{
+		emit(c, Opcode::ResultColumn, types[i], i, 0, 0, b->add_name(groups->names() + from[i].p4));
+		regs[i] = new_reg(c, types[i]);
+	}
+	parallel = open_pipeline(c, 1, 0);
+	if (!compile_quals(c, quals) || b->failed)
+		return false;
+	for (int i = parallel; i < b->nops; i++)
+	{
+		if (reads_column(b->ops[i]))
+			b->ops[i].p2 = columns[b->ops[i].p2 - 1];
+	}
+	for (int i = 0; i < n; i++)
+		emit(c, Opcode::Column, types[i], static_cast<int>(regs[i]), i, 0);
+	emit(c, Opcode::Result, Type::None, static_cast<int>(regs[0]), n, 0);
+	close_pipeline(c, parallel);
+	return finish_program(c, out);
 }
 
 }  // namespace gpuvm

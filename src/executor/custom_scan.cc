@@ -92,17 +92,16 @@ collect_param_execs(Node *node, void *found)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(collect_param_execs), found);
 }
 
-/* What each program's result columns are. */
-static void
-begin_parts(GpuvmScanState *state)
+void
+describe_parts(GpuvmScanState *state)
 {
 	const ScanPlan *plan = state->plan;
 
-	state->parts = state->part = static_cast<ScanPart *>(palloc0(sizeof(ScanPart) * plan->nparts));
 	for (int i = 0; i < plan->nparts; i++)
 	{
 		ScanPart   *part = &state->parts[i];
-		const Program *last = plan->parts[i].stage != nullptr ? plan->parts[i].stage : plan->parts[i].program;
+		const Program *second = run_second_program(state, &plan->parts[i]);
+		const Program *last = second != nullptr ? second : plan->parts[i].program;
 
 		part->plan = &plan->parts[i];
 		part->ncols = part->plan->count_groups ? 1 : last->nresults;
@@ -133,7 +132,8 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	node->custom_ps = derived_states(state, state->alternative);
 
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
-	begin_parts(state);
+	state->parts = state->part = static_cast<ScanPart *>(palloc0(sizeof(ScanPart) * state->plan->nparts));
+	describe_parts(state);
 	if (state->plan->kind == SCAN_ROWS)
 		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL ? state->part->ncols - 1 : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
 	state->row_slot = node->ss.ss_ScanTupleSlot;

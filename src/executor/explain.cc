@@ -69,8 +69,8 @@ show_programs(const ScanPlan *plan, ExplainState *es)
 		const PlanPart *part = &plan->parts[i];
 
 		show_program(part->program, plan->nparts == 1 ? "Program" : psprintf("Program %d,", i + 1), es);
-		if (part->stage != nullptr)
-			show_program(part->stage, plan->nparts == 1 ? "Stage" : psprintf("Stage %d,", i + 1), es);
+		if (second_program(part) != nullptr)
+			show_program(second_program(part), plan->nparts == 1 ? "Stage" : psprintf("Stage %d,", i + 1), es);
 	}
 }
 
@@ -358,6 +358,8 @@ show_groups(const ScanPlan *plan, List *context, ExplainState *es)
 			ExplainPropertyText("VM Group Key", deparse_list(part->keys, ", ", context, plan->ncursors > 1), es);
 		if (part->count_groups)
 			ExplainPropertyText("VM Result", "number of groups", es);
+		if (plan->filter_quals != NIL)
+			ExplainPropertyText("VM Group Filter", deparse_list(plan->filter_quals, " AND ", context, plan->ncursors > 1), es);
 		return;
 	}
 	for (int i = 0; i < plan->nparts; i++)
@@ -467,6 +469,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	}
 	show_device(f, es);
+	if (f->unfiltered)
+		ExplainPropertyText("VM Group Filter Fallback", fallback_reason_name(FALLBACK_ERROR_FLAG), es);
 	if (see_skips)
 	{
 		show_delta(f, es);

@@ -26,6 +26,13 @@ load(const ColumnView &view, uint32 row)
 	return v;
 }
 
+/* Sums that another program has handed on are narrower (PlanPart.group_filter). */
+static int128
+load_sum(const ColumnView &view, uint32 row)
+{
+	return view.type == Type::I64 ? load<int64>(view, row) : load<int128>(view, row);
+}
+
 Datum
 view_datum(const ColumnView &view, uint32 row)
 {
@@ -72,7 +79,7 @@ static Datum
 sum_to_numeric(const Parts &parts, int sum, int shown, int power)
 {
 	const OutputForm &form = parts.outputs[parts.column(sum)];
-	int128		value = parts.value<int128>(sum);
+	int128		value = load_sum(parts.views[parts.column(sum)], parts.row);
 	int			scale = form.kind == OutputKind::Numeric ? form.scale : 0;
 
 	if (shown < parts.count())
@@ -189,7 +196,7 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 		case FinalKind::Direct:
 			return form.kind == OutputKind::Numeric ? scaled_to_numeric(load<int64>(value, row), form.scale) : view_datum(value, row);
 		case FinalKind::SumToInt8:
-			return Int64GetDatum(static_cast<int64>(load<int128>(value, row)));
+			return Int64GetDatum(static_cast<int64>(load_sum(value, row)));
 		case FinalKind::SumToNumeric:
 			return sum_to_numeric(parts, 0, 1, 1);
 		case FinalKind::SumToFloat4:

@@ -24,6 +24,7 @@ groups_begin(GpuvmScanState *state)
 	int			nraw = list_length(plan->raw_types);
 	TupleDesc	desc = CreateTemplateTupleDesc(nraw);
 	List	   *tlist = NIL;
+	List	   *rest = NIL;
 	ListCell   *lc;
 
 	foreach(lc, plan->raw_types)
@@ -42,6 +43,12 @@ groups_begin(GpuvmScanState *state)
 	state->raw_project = ExecBuildProjectionInfo(tlist, state->css.ss.ps.ps_ExprContext, state->css.ss.ss_ScanTupleSlot,
 												 &state->css.ss.ps, desc);
 	state->having = ExecInitQual(plan->having, &state->css.ss.ps);
+	foreach(lc, plan->having)
+	{
+		if (!list_member_int(plan->filtered, foreach_current_index(lc)))
+			rest = lappend(rest, lfirst(lc));
+	}
+	state->having_rest = ExecInitQual(rest, &state->css.ss.ps);
 }
 
 /* -- which rows of the parts are the next group ------------------------------------------ */
@@ -240,7 +247,7 @@ groups_next(GpuvmScanState *state)
 		MemoryContextSwitchTo(old);
 		ExecStoreVirtualTuple(raw);
 		econtext->ecxt_scantuple = raw;
-		if (ExecQual(state->having, econtext))
+		if (ExecQual(state->unfiltered ? state->having : state->having_rest, econtext))
 			return ExecProject(state->raw_project);
 	}
 }

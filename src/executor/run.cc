@@ -69,6 +69,8 @@ run_fall_back(GpuvmScanState *state, int reason, const char *detail)
 	return MODE_ALTERNATIVE;
 }
 
+static void end_job(GpuvmScanState *state, bool lost);
+
 /* -- start ------------------------------------------------------------------------- */
 
 static ParamValue
@@ -125,8 +127,8 @@ bind_params(GpuvmScanState *state, Job *job)
 	ListCell   *lc;
 
 	param_types(state->part->plan->program, types);
-	if (state->part->plan->stage != nullptr)
-		param_types(state->part->plan->stage, types);
+	if (run_second_program(state, state->part->plan) != nullptr)
+		param_types(run_second_program(state, state->part->plan), types);
 	ResetExprContext(econtext);
 	/* subqueries raise what they raise */
 	if (state->param_execs != nullptr)
@@ -138,6 +140,12 @@ bind_params(GpuvmScanState *state, Job *job)
 		bool		isnull;
 		int			sqlstate = 0;
 
+		/* the group filter's, which is left out */
+		if (state->unfiltered && types[i] == Type::None)
+		{
+			job->params[i] = param_value((Datum) 0, true, Type::None);
+			continue;
+		}
 		if (!evaluate_leaf(static_cast<Node *>(list_nth(state->plan->params, i)), static_cast<ExprState *>(lfirst(lc)), econtext, &value, &isnull, &sqlstate))
 			return psprintf("an expression without columns raises SQLSTATE %s", unpack_sql_state(sqlstate));
 		job->params[i] = param_value(value, isnull, types[i]);
@@ -277,7 +285,9 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	bool		rows = state->plan->kind == SCAN_ROWS;
 	uint64		buffer_bytes = result_layout(state->part->types, state->part->ncols, state->buffer_rows, state->layout);
 	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
-	uint64		stage_bytes = part->stage != nullptr ? align_up(sizeof(JobStage), 64) + align_up(part->stage->size, 64) : 0;
+	const Program *second = run_second_program(state, part);
+	const double limit = state->unfiltered ? 0 : state->plan->limit;
+	uint64		stage_bytes = second != nullptr ? align_up(sizeof(JobStage), 64) + align_up(second->size, 64) : 0;
 	uint64		stages = align_up(program->size, 64);
 	uint64		program_bytes = stages + stage_bytes;
 	uint64		cursor_bytes = 0;
@@ -293,7 +303,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		map_bytes += maps_bytes(state);
 	if (!rows && !part->count_groups && part->key_columns != NIL)
 		nbuffers = 4;
-	if (state->plan->norder > 0 && state->plan->limit > 0 && state->plan->limit <= state->buffer_rows)
+	if (state->plan->norder > 0 && limit > 0 && limit <= state->buffer_rows)
 		nbuffers = 1;
 	for (int i = 0; i < program->ncursors; i++)
 		cursor_bytes += source_bytes(state->sources[i]);
@@ -355,11 +365,11 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->nbuffers = nbuffers;
 	job->skip_units = 0;
 	job->skip_bytes = 0;
-	job->row_limit = static_cast<uint64>(state->plan->limit);
+	job->row_limit = static_cast<uint64>(limit);
 	job->expected_pairs = static_cast<uint64>(Min(Max(state->plan->pairs, 0.0), 1e18));
 	job->build_limit = run_memory_limit();
 	job->count_groups = part->count_groups;
-	put_stage(job, part->stage, area + stages);
+	put_stage(job, second, area + stages);
 	put_order(state->plan, job);
 	if (rows && !state->full && state->plan->norder == 0)
 	{
@@ -378,6 +388,22 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	return nullptr;
 }
 
+/*
+ * The group filter cannot be run, or has flagged an error: a parameter or a sum of more than 64 bits, or what HAVING itself raises. All groups are
+ * asked for, once more, and PostgreSQL evaluates HAVING. False if there is none.
+ */
+static bool
+submit_unfiltered(GpuvmScanState *state, const char **failure, int *fallback)
+{
+	if (state->unfiltered || state->part->plan->group_filter == nullptr)
+		return false;
+	end_job(state, false);
+	state->unfiltered = state->figures.unfiltered = true;
+	describe_parts(state);
+	*failure = submit(state, START_WAIT_MS, fallback);
+	return true;
+}
+
 ScanMode
 run_start(GpuvmScanState *state)
 {
@@ -389,6 +415,11 @@ run_start(GpuvmScanState *state)
 	state->emitted = false;
 	state->gave_way = false;
 	state->no_device = nullptr;
+	if (state->unfiltered)
+	{
+		state->unfiltered = false;
+		describe_parts(state);
+	}
 	/* A row that another transaction has changed, alone, with the rows that it was joined to (rule 20): nothing that a job is for. */
 	if (estate->es_epq_active != nullptr)
 		return MODE_ALTERNATIVE;
@@ -432,6 +463,8 @@ run_start(GpuvmScanState *state)
 	if (state->plan->kind == SCAN_ROWS)
 		count_units(state);
 	failure = submit(state, START_WAIT_MS, &reason);
+	if (failure != nullptr && reason == FALLBACK_ERROR_FLAG)
+		submit_unfiltered(state, &failure, &reason);
 	if (failure != nullptr)
 		return run_fall_back(state, reason, failure);
 	return MODE_VM;
@@ -1190,6 +1223,15 @@ collect_part(GpuvmScanState *state)
 	}
 	if (state->job->errors != 0)
 	{
+		const char *failure = nullptr;
+		int			reason;
+
+		/* the first program's errors are others */
+		if (state->job->stage_rows > 0 && submit_unfiltered(state, &failure, &reason) && failure == nullptr)
+		{
+			forget_groups(state->part);
+			return collect_part(state);
+		}
 		state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
 		return false;
 	}

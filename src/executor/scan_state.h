@@ -181,6 +181,7 @@ struct ScanFigures
 	uint64		map_ns;
 	uint64		heap_fetches;	/* rows of which something was fetched that tablets do not have */
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
+	bool		unfiltered;		/* all groups were handed out, though the plan has a filter for them */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */
 	char		fallback_detail[160];
 };
@@ -302,7 +303,9 @@ struct GpuvmScanState
 	bool	   *is_count;		/* of raw columns: ScanPlan.counts */
 	TupleTableSlot *raw_slot;
 	ProjectionInfo *raw_project;
-	ExprState  *having;
+	ExprState  *having;			/* all of it, */
+	ExprState  *having_rest;	/* and what the group filter does not ask */
+	bool		unfiltered;		/* the filter flagged an error: this run does without it, and so without the plan's limit */
 	MemoryContext group_context;
 
 	ScanFigures figures;
@@ -392,10 +395,20 @@ void		patterns_to_job(const GpuvmScanState *state, uint64 at, Job *job);
 
 /* -- custom_scan.cc ----------------------------------------------------------------- */
 
+/* What each program's result columns are, with the group filter or without. */
+void		describe_parts(GpuvmScanState *state);
+
 /* A walker: the parameters of subqueries in the expression, into a Bitmapset. */
 bool		collect_param_execs(Node *node, void *found);
 
 /* -- run.cc: the life of a job ------------------------------------------------- */
+
+/* What reads the part's groups in this run; NULL: they are handed out as they are. */
+inline const Program *
+run_second_program(const GpuvmScanState *state, const PlanPart *part)
+{
+	return state->unfiltered ? part->stage : second_program(part);
+}
 
 /* Decides and, for the VM, submits. Returns the mode to go on in. */
 ScanMode	run_start(GpuvmScanState *state);

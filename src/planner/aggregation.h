@@ -68,6 +68,12 @@ void		plan_raw_types(Aggregation *a);
 /* What the aggregates with these numbers are made of, and how they are ended, behind nkeys result columns. */
 bool		plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate *aggs, int *naggs, PlanPart *part);
 
+/*
+ * group_filter.cc: gives the plan, of which all but its maps' last form is there, a program for what it can ask of HAVING. `ngroups`: that
+ * HAVING is expected to see.
+ */
+void		plan_group_filter(const ScanShape *shape, List *having, double ngroups, ScanPlan *plan);
+
 /* Our path among those of a subquery, if it aggregates by one program. */
 CustomPath *groups_path_of(RelOptInfo *rel);
 

@@ -17,76 +17,11 @@ extern "C" {
 #include "compiler/compile.h"
 #include "planner/aggregation.h"
 #include "planner/cost.h"
+#include "planner/group_table.h"
 #include "planner/paths.h"
 #include "planner/scan_plan.h"
-#include "store/registry.h"
-#include "vm/result_layout.h"
 
 namespace gpuvm {
-
-/* The groups as a table. */
-struct GroupTable
-{
-	ScanPlan   *plan;			/* the subquery's */
-	List	   *target;			/* expressions of the subquery's own, of which plan->exprs are the same over raw columns */
-	List	   *tlist;			/* the subquery's output */
-	Index		varno;			/* of the subquery in the query above it */
-	ImportedTable table;
-	int			columns[PROGRAM_MAX_COLUMNS];	/* the result column of each raw column; -1: no stage can read it */
-	bool		missing;		/* one of these was asked for */
-};
-
-/* -- the columns ------------------------------------------------------------------------------- */
-
-/* A raw column is a result column as it is; a sum of integers may be a numeric of no decimals. */
-static void
-add_column(GroupTable *groups, int raw, int column, Type type, bool sum)
-{
-	const OutputForm &form = groups->plan->parts[0].outputs[column];
-	const ValueType wanted = value_type(list_nth_oid(groups->plan->raw_types, raw));
-	const bool	numeric = wanted.form == ValueForm::Numeric;
-
-	if (type != wanted.type || (form.kind == OutputKind::Numeric) != (numeric && !(sum && form.kind == OutputKind::Plain)) ||
-		(form.kind == OutputKind::Dictionary) != (wanted.form == ValueForm::Dictionary) ||
-		(form.kind != OutputKind::Plain && form.kind != OutputKind::Numeric && form.kind != OutputKind::Dictionary))
-		return;
-	groups->columns[raw] = column;
-	groups->table.types[raw] = static_cast<uint8>(type);
-	groups->table.scales[raw] = static_cast<int16>(!numeric ? -1 : form.kind == OutputKind::Numeric ? form.scale : 0);
-	groups->table.entries[raw] = form.kind == OutputKind::Dictionary ? 1 : 0;
-}
-
-static void
-describe_groups(GroupTable *groups)
-{
-	const PlanPart *part = &groups->plan->parts[0];
-	Type		types[PROGRAM_MAX_COLUMNS];
-	ListCell   *lc;
-	ListCell   *raw;
-
-	stage_column_types(part->program, types);
-	groups->table.ncols = list_length(groups->plan->raw_types);
-	for (uint32 i = 0; i < groups->table.ncols; i++)
-	{
-		groups->columns[i] = -1;
-		groups->table.attnums[i] = static_cast<int16>(i + 1);
-		groups->table.types[i] = static_cast<uint8>(Type::None);
-	}
-	foreach(raw, part->key_columns)
-		add_column(groups, lfirst_int(raw), foreach_current_index(raw), types[foreach_current_index(raw)], false);
-	forboth(lc, part->finals, raw, part->final_columns)
-	{
-		const List *final = lfirst_node(List, lc);
-		int			column = list_nth_int(final, FINAL_PARTS);
-		FinalKind	kind = static_cast<FinalKind>(linitial_int(final));
-
-		const bool	sum = kind == FinalKind::SumToInt8 || kind == FinalKind::SumToNumeric;
-
-		/* one value that is shown as it is: not what is divided, or shown with fewer decimals here and there */
-		if (list_length(final) == FINAL_PARTS + 1 && (sum || kind == FinalKind::Direct || kind == FinalKind::SumToFloat8))
-			add_column(groups, lfirst_int(raw), column, types[column], sum);
-	}
-}
 
 /* -- expressions -------------------------------------------------------------------------------- */
 
@@ -173,12 +108,8 @@ over_table(GroupTable *groups, List *exprs)
 static bool
 bind_stage(const GroupTable *groups, const CompiledProgram *before, CompiledProgram *stage)
 {
-	/* a dictionary's entries are a relation's: what is made of them belongs into the first program */
-	for (int i = before->nmaps; i < stage->nmaps; i++)
-	{
-		if (stage->maps[i].kind != MapKind::Constant && !is_zone(stage->maps[i].kind))
-			return false;
-	}
+	if (!maps_are_shared(before, stage))
+		return false;
 	for (int i = 0; i < stage->program->nops; i++)
 	{
 		Op		   *op = const_cast<Op *>(&stage->program->ops()[i]);
@@ -206,7 +137,6 @@ plan_stage(Aggregation *a, GroupTable *groups, List *keys, List *quals)
 	VmAggregate *aggs = static_cast<VmAggregate *>(palloc(sizeof(VmAggregate) * PROGRAM_MAX_COLUMNS));
 	PlanPart	planned = {};
 	CompileCursor *cursor = &a->input.cursors[0];
-	const Op   *results = part->program->ops();
 	int			naggs = 0;
 
 	before->params = plan->params;
@@ -216,14 +146,8 @@ plan_stage(Aggregation *a, GroupTable *groups, List *keys, List *quals)
 	memcpy(before->patterns, plan->patterns, sizeof(PlanPattern) * plan->npatterns);
 	a->input.ncursors = 1;
 	a->input.before = before;
-	*cursor = CompileCursor{};
-	cursor->relids = bms_make_singleton(static_cast<int>(groups->varno));
-	cursor->table = &groups->table;
+	group_cursor(groups, cursor);
 	cursor->quals = quals;
-	while (results->opcode != Opcode::ResultColumn)
-		results++;
-	for (uint32 i = 0; i < groups->table.ncols; i++)
-		cursor->names = lappend(cursor->names, makeString(const_cast<char *>(groups->columns[i] < 0 ? "?column?" : part->program->names() + results[groups->columns[i]].p4)));
 
 	if (!sort_aggregates(a))
 		return false;
@@ -266,6 +190,9 @@ open_groups(RelOptInfo *rel, const CustomPath *path, GroupTable *groups)
 	groups->varno = rel->relid;
 	if (groups->plan->parts[0].stage != nullptr || groups->plan->parts[0].count_groups || list_length(groups->plan->raw_types) > PROGRAM_MAX_COLUMNS)
 		return false;
+	/* its HAVING becomes conditions of the stage */
+	groups->plan->parts[0].group_filter = nullptr;
+	groups->plan->filtered = groups->plan->filter_quals = NIL;
 	describe_groups(groups);
 	return true;
 }

@@ -84,7 +84,7 @@ row_bytes(const ScanPlan *plan)
 	Type		types[PROGRAM_MAX_COLUMNS];
 	int			bytes = 0;
 
-	program_result_types(part->stage != nullptr ? part->stage : part->program, types);
+	program_result_types(second_program(part) != nullptr ? second_program(part) : part->program, types);
 	for (int i = 0; i < part->noutputs; i++)
 		bytes += type_width(types[i]);
 	return bytes;
@@ -293,7 +293,7 @@ add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, b
 	if (s.from == nullptr)
 		return;
 	plan = scan_plan_from_list(s.from->custom_private);
-	if (plan->kind == SCAN_GROUPS && !add_sorted(&s, last && plan->having == NIL ? limit_of_query(root) : 0, last))
+	if (plan->kind == SCAN_GROUPS && !add_sorted(&s, last && list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0, last))
 		note_reason(root, rel, "Sort", s.reason, nullptr);
 }
 

@@ -431,15 +431,16 @@ cost_parts(Path *path, const ScanPlan *plan, const ProgramRows &rows, double row
 		bool		merged = i > 0 && part->set == part[-1].set;
 		Path		one = {};
 
-		cost_program(&one, part->program, rows, i == 0 ? rows_out : 0);
+		/* without another program PostgreSQL looks at all groups */
+		cost_program(&one, part->program, rows, i > 0 ? 0 : second_program(part) != nullptr ? rows_out : Max(rows_out, part->stage_rows));
 		path->startup_cost += one.startup_cost;
 		path->total_cost += one.total_cost;
-		if (part->stage != nullptr)
+		if (second_program(part) != nullptr)
 		{
 			ProgramRows groups = {};
 
 			groups.scanned[0] = groups.filtered[0] = part->stage_rows;
-			cost_program(&one, part->stage, groups, 0);
+			cost_program(&one, second_program(part), groups, 0);
 			path->startup_cost += one.startup_cost;
 			path->total_cost += one.total_cost;
 		}

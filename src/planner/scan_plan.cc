@@ -175,7 +175,8 @@ part_to_list(const PlanPart *p)
 	list = lappend(list, p->key_columns);
 	list = lappend(list, p->finals);
 	list = lappend(list, p->final_columns);
-	return lappend(list, p->groupings);
+	list = lappend(list, p->groupings);
+	return lappend(list, p->group_filter != nullptr ? program_to_const(p->group_filter) : nullptr);
 }
 
 static void
@@ -200,6 +201,8 @@ part_from_list(List *list, PlanPart *p)
 	p->finals = next();
 	p->final_columns = next();
 	p->groupings = next();
+	if (list_nth(list, i) != nullptr)
+		p->group_filter = program_from_const(static_cast<const Const *>(list_nth(list, i)));
 }
 
 PlanPart *
@@ -260,6 +263,8 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->raw_collations);
 	list = lappend(list, p->exprs);
 	list = lappend(list, p->having);
+	list = lappend(list, p->filtered);
+	list = lappend(list, p->filter_quals);
 	list = lappend(list, maps);
 	list = lappend(list, patterns);
 	list = lappend(list, p->scales);
@@ -303,6 +308,8 @@ scan_plan_from_list(List *list)
 	p->raw_collations = next();
 	p->exprs = next();
 	p->having = next();
+	p->filtered = next();
+	p->filter_quals = next();
 	maps = next();
 	foreach(lc, maps)
 		map_from_list(lfirst_node(List, lc), &p->maps[p->nmaps++]);

@@ -82,6 +82,7 @@ struct PlanPart
 {
 	const Program *program;
 	const Program *stage;		/* reads the groups of `program` (engine/abi.h), or NULL */
+	const Program *group_filter;	/* likewise: hands on those that pass a part of HAVING, all columns as they are, but sums in 64 bits; or NULL. Never beside a stage */
 	int			noutputs;
 	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of each result column of the last program (groups: keys, then the VM's aggregates) */
 	int			set;			/* parts of one follow each other */
@@ -92,8 +93,15 @@ struct PlanPart
 	List	   *finals;			/* for each PostgreSQL aggregate, int list: FinalKind, extra, the result column of each part (compiler/compile.h) */
 	List	   *final_columns;	/* the raw column of each */
 	List	   *groupings;		/* ints: what the last raw columns, the GROUPING()s, are for the set */
-	double		stage_rows;		/* while planning: groups that the stage is expected to read */
+	double		stage_rows;		/* while planning: groups that the stage, the filter, or else HAVING is expected to read; 0: as many as come out */
 };
+
+/* The program that reads the groups, if there is one. */
+inline const Program *
+second_program(const PlanPart *part)
+{
+	return part->stage != nullptr ? part->stage : part->group_filter;
+}
 
 /* What rows come out sorted by (engine/abi.h). */
 struct PlanOrderKey
@@ -118,7 +126,9 @@ struct ScanPlan
 	List	   *raw_typmods;
 	List	   *raw_collations;
 	List	   *exprs;			/* groups: the output columns over the raw columns */
-	List	   *having;			/* groups: qual over the raw columns */
+	List	   *having;			/* groups: qual over the raw columns, */
+	List	   *filtered;		/* of which clauses with these numbers are the group filter's, */
+	List	   *filter_quals;	/* the same over the cursors, for EXPLAIN */
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];	/* by the numbers that Lookup has; Vars as in conditions */
 	int			npatterns;

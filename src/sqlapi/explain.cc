@@ -133,8 +133,8 @@ put_programs(Plan *plan, PlannedStmt *stmt, void *context)
 	for (int i = 0; i < sp->nparts; i++)
 	{
 		put_program(sp->parts[i].program, rsinfo);
-		if (sp->parts[i].stage != nullptr)
-			put_program(sp->parts[i].stage, rsinfo);
+		if (second_program(&sp->parts[i]) != nullptr)
+			put_program(second_program(&sp->parts[i]), rsinfo);
 	}
 }
 

@@ -124,7 +124,7 @@ class Orders:
         if rng.random() < 0.2:
             by = [rng.choice(("count(*)", f"max({g.leaf('int4')})", f"sum({g.leaf('int4')})", "min(id)"))]
         where, group = self.queries.where(rng, g), ", ".join(numbers)
-        having = f" HAVING count(*) {rng.choice(('> 1', '< 50', '= 1'))}" if rng.random() < 0.2 else ""
+        having = self.queries.having(rng, g, table) if rng.random() < 0.3 else ""
         return Query(f"SELECT {items} FROM {table.name}{where} GROUP BY {group}{having}{self.by(rng, by, rng.sample(numbers, len(numbers)))}{limit(rng)}", ordered=True,
                      sorts=not having and table.name != "d_parts")
 

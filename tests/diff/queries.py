@@ -170,6 +170,39 @@ class Queries:
             items.append(str(g.output(rng.choice((0, 0, 1, 2, 3)))))
         return items
 
+    def having(self, rng, g, table):
+        """A condition on groups, of one or more parts; one that may raise an error stands alone."""
+        def value():
+            x = g.column(INTS + ("numeric",)) or g.leaf("int4")
+            name = rng.choice(("count(*)", "count", "sum", "sum", "min", "max", "avg"))
+            if name == "count(*)":
+                return name, rng.choice((0, 1, 10, 30, 300, 10**6))
+            return f"{name}({x})", rng.randint(0, 300) if name == "count" else g.literal(x.type)[0]
+
+        def part():
+            (a, bound), op = value(), rng.choice(("=", "<>", "<", "<=", ">", ">="))
+            kind = rng.choice(("constant", "constant", "constant", "null", "between", "subquery", "or", "case", "two", "other"))
+            if kind == "null":
+                return f"{a} IS {rng.choice(('', 'NOT '))}NULL"
+            if kind == "between":
+                return f"{a} BETWEEN {bound} AND {value()[1]}"
+            if kind == "subquery":
+                return f"{a} {op} (SELECT {a} FROM {table.name} WHERE id % {rng.choice((1, 7, 100))} = 0)"
+            if kind == "two":
+                return f"{a} {op} {value()[0]}"
+            if kind == "other":
+                return rng.choice(("bool_or", "bool_and")) + f"({g.bool(1)})"
+            other = "{} {} {}".format(*(lambda v: (v[0], op, v[1]))(value()))
+            if kind == "or":
+                return f"({a} {op} {bound} OR {other})"
+            if kind == "case":
+                return f"CASE WHEN {other} THEN {a} {op} {bound} ELSE count(*) % 2 = 0 END"
+            return f"{a} {op} {bound}"
+
+        if rng.random() < 0.05:
+            return f" HAVING 1000 / (count(*) - {rng.randint(1, 30)}) > {rng.randint(-5, 5)}"
+        return " HAVING " + " AND ".join(part() for _ in range(rng.choice((1, 1, 2, 3))))
+
     # -- shapes ---------------------------------------------------------------------
 
     def rows(self, rng, prepared=False):
@@ -217,10 +250,10 @@ class Queries:
             aggregates.add()
         group = ", ".join(str(i + 1) for i in range(len(keys)))
         tail = f" FROM {table.name}{self.where(rng, g)} GROUP BY {group}"
-        if rng.random() < 0.2:
+        if rng.random() < 0.3:
             x = g.leaf(rng.choice(INTS))
             tail += rng.choice((f" HAVING count(*) > {rng.randint(0, 30)}", f" HAVING max({x}) > {g.literal(x.type)[0]}",
-                                f" HAVING sum({x}) <> 0 AND count(*) < {rng.randint(1, 500)}"))
+                                f" HAVING sum({x}) <> 0 AND count(*) < {rng.randint(1, 500)}", self.having(rng, g, table), self.having(rng, g, table)))
         mine, theirs, kinds = aggregates.lists()
         if table.typed and rng.random() < 0.08 and all(kind == "exact" for kind in kinds):
             tail = tail.replace(f" GROUP BY {group}", f" GROUP BY {rng.choice(('ROLLUP', 'CUBE', 'GROUPING SETS'))} ({group})")
@@ -259,7 +292,7 @@ class Queries:
         for _ in range(rng.randint(0, 4)):
             aggregates.add()
         group = ", ".join(str(i + 1) for i in range(len(keys)))
-        tail = f" FROM {table.name}{self.where(rng, g)} GROUP BY {group}"
+        tail = f" FROM {table.name}{self.where(rng, g)} GROUP BY {group}{self.having(rng, g, table) if rng.random() < 0.3 else ''}"
         mine, theirs, kinds = aggregates.lists()
         return Query(f"SELECT {mine}{tail}", f"SELECT {theirs}{tail}", kinds)
 

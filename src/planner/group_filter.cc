@@ -1,0 +1,94 @@
+/*
+ * group_filter.cc: HAVING within the engine. What of it a program can ask of the groups' result columns becomes a stage that
+ * hands on the groups that pass; averages, texts, and what is DISTINCT stay with the executor, as do groups of several programs.
+ */
+#include "pg/pg.h"
+
+#include "compiler/compile.h"
+#include "planner/aggregation.h"
+#include "planner/group_table.h"
+#include "planner/paths.h"
+#include "pg/settings.h"
+
+namespace gpuvm {
+
+/* Fewer are handed out as fast as another program is started. */
+constexpr double MANY_GROUPS = 1000;
+
+static bool
+compile_filter(const GroupTable *groups, List *quals, CompiledProgram *out)
+{
+	const ScanPlan *plan = groups->plan;
+	CompiledProgram *before = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
+	CompileInput *input = static_cast<CompileInput *>(palloc0(sizeof(CompileInput)));
+
+	before->params = plan->params;
+	before->nmaps = plan->nmaps;
+	memcpy(before->maps, plan->maps, sizeof(PlanMap) * plan->nmaps);
+	before->npatterns = plan->npatterns;
+	memcpy(before->patterns, plan->patterns, sizeof(PlanPattern) * plan->npatterns);
+	input->ncursors = 1;
+	input->before = before;
+	group_cursor(groups, &input->cursors[0]);
+	return compile_group_filter(input, plan->parts[0].program, groups->columns, quals, out) && out->npatterns == before->npatterns &&
+		maps_are_shared(before, out);
+}
+
+/* Codes say nothing without their dictionary, which is a relation's. */
+static void
+hide_codes(GroupTable *groups)
+{
+	for (uint32 i = 0; i < groups->table.ncols; i++)
+	{
+		if (groups->table.entries[i] == 0)
+			continue;
+		groups->columns[i] = -1;
+		groups->table.types[i] = static_cast<uint8>(Type::None);
+	}
+}
+
+void
+plan_group_filter(const ScanShape *shape, List *having, double ngroups, ScanPlan *plan)
+{
+	PlanPart   *part = &plan->parts[0];
+	GroupTable *groups;
+	CompiledProgram *filter = nullptr;
+	List	   *chosen = NIL;
+	ListCell   *lc;
+
+	if (having == NIL || plan->nparts != 1)
+		return;
+	part->stage_rows = ngroups;
+	if (part->stage != nullptr || part->count_groups || part->key_columns == NIL || list_length(plan->raw_types) > PROGRAM_MAX_COLUMNS ||
+		(ngroups < MANY_GROUPS && !setting_force))
+		return;
+	groups = static_cast<GroupTable *>(palloc0(sizeof(GroupTable)));
+	groups->plan = plan;
+	groups->varno = 1;
+	describe_groups(groups);
+	hide_codes(groups);
+	foreach(lc, plan->having)
+	{
+		CompiledProgram *more = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
+		List	   *quals = lappend(list_copy(chosen), lfirst(lc));
+
+		if (compile_filter(groups, quals, more))
+		{
+			chosen = quals;
+			filter = more;
+			plan->filtered = lappend_int(plan->filtered, foreach_current_index(lc));
+			plan->filter_quals = lappend(plan->filter_quals, list_nth(having, foreach_current_index(lc)));
+		}
+		else if (can_raise(static_cast<const Expr *>(lfirst(lc))))
+			break;				/* it may raise for a group that a later one would drop */
+	}
+	if (filter == nullptr)
+		return;
+	part->group_filter = filter->program;
+	plan->filter_quals = detached(plan->filter_quals, shape);
+	plan->params = filter->params;
+	plan->nmaps = filter->nmaps;
+	memcpy(plan->maps, filter->maps, sizeof(PlanMap) * filter->nmaps);
+}
+
+}  // namespace gpuvm
