@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <new>
 
 #include "vm/result_layout.h"
@@ -36,6 +37,19 @@ Pages::Pages(size_t bytes, bool huge)
 	(void) madvise(p, size, MADV_HUGEPAGE);
 }
 
+Pages
+Pages::of_heap(size_t bytes)
+{
+	Pages		pages;
+
+	pages.size = align_up(bytes, 64);
+	pages.heap = true;
+	pages.p = aligned_alloc(64, pages.size);
+	if (pages.p == nullptr)
+		throw std::bad_alloc();
+	return pages;
+}
+
 /*
  * A first read would only map the zero page, and the write after it then make
  * all processors forget that.
@@ -51,7 +65,9 @@ Pages::touch()
 
 Pages::~Pages()
 {
-	if (p)
+	if (heap)
+		free(p);
+	else if (p)
 		munmap(p, size);
 }
 

@@ -18,11 +18,14 @@ class Pages
 public:
 	Pages() = default;
 	Pages(size_t bytes, bool huge);	/* throws std::bad_alloc */
-	Pages(Pages &&from) noexcept : p(from.p), size(from.size) { from.p = nullptr; }
+	/* Of the heap, with anything in it: where a page's faults would cost more than what is done there. Throws std::bad_alloc. */
+	static Pages of_heap(size_t bytes);
+	Pages(Pages &&from) noexcept : p(from.p), size(from.size), heap(from.heap) { from.p = nullptr; }
 	Pages	   &operator=(Pages &&from) noexcept
 	{
 		std::swap(p, from.p);
 		std::swap(size, from.size);
+		std::swap(heap, from.heap);
 		return *this;
 	}
 	~Pages();
@@ -37,6 +40,7 @@ public:
 private:
 	void	   *p = nullptr;
 	size_t		size = 0;
+	bool		heap = false;
 };
 
 }  // namespace gpuvm

@@ -18,11 +18,13 @@ constexpr uint64_t MOST_SLICES = 64;
 constexpr uint64_t FEW_ROWS = 256;	/* are compared */
 constexpr uint32_t LANES = 16;	/* that are classified side by side */
 constexpr uint64_t HUGE_BYTES = 4 << 20;	/* from so many on */
+constexpr uint64_t HEAP_BYTES = 64 << 10;	/* up to so many */
 
+/* All of it is written before it is read. */
 static Pages
 pages(uint64_t bytes)
 {
-	return Pages(bytes, bytes >= HUGE_BYTES);
+	return bytes <= HEAP_BYTES ? Pages::of_heap(bytes) : Pages(bytes, bytes >= HUGE_BYTES);
 }
 
 CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit, uint64_t memory_limit)
