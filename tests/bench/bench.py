@@ -24,6 +24,8 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            relational   the queries of He et al., filters by type, arithmetic of growing length
            order        ORDER BY with LIMIT 100 and of all rows
            changes      a table that changes: the check, changed blocks, VACUUM, and what writers pay
+           dml          UPDATE, DELETE, INSERT ... SELECT and MERGE of rows that the VM finds; many rows into tables and files
+           cudadb       the operations of the paper on CUDADB, over table sizes and shares of rows
 
 Times are EXPLAIN (ANALYZE, TIMING OFF)'s or the engine's own, execution only,
 warm, the median of several runs. Every answer of gpuvm is compared with
@@ -54,7 +56,8 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import changes, concurrency, dbmbench, distinct, figures, firsttouch, groupby, joins, like, numerics, order, papers, relational, ssb, tpch  # noqa: E402
+from workloads import (changes, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, numerics, order, papers,  # noqa: E402
+                       relational, ssb, tpch)
 
 
 class Bench:
@@ -281,7 +284,13 @@ class Bench:
         """Time of a custom scan that only hands out as many constant rows of as many columns (tests/bench/floor)."""
         if not self.gpuvm:
             return
-        columns = self.column_count(sql)
+        session = self.constant_rows(self.results[-1]["rows"])
+        names = ", ".join(f"c{i}" for i in range(self.column_count(sql)))
+        self.results[-1]["ms"][session.name] = statistics.median(session.time(f"SELECT {names} FROM gpuvm_floor", self.options.runs)[1])
+        session.conn.close()
+
+    def constant_rows(self, rows):
+        """A session whose table gpuvm_floor (c0 to c3, int) is that custom scan."""
         root = os.path.dirname(os.path.dirname(HERE))
         subprocess.run(["make", "-s", "-C", root, "build/floor.so"], check=True)
         session = Postgres("constant rows", self.connect(), {"gpuvm.enabled": "off", "jit": "off"})
@@ -290,10 +299,8 @@ class Bench:
             library = shutil.copy(os.path.join(root, "build", "floor.so"), folder)
             session.execute(f"LOAD '{library}'")
         session.execute("CREATE TABLE IF NOT EXISTS gpuvm_floor (c0 int, c1 int, c2 int, c3 int)")
-        session.execute(f"SET floor.rows = {self.results[-1]['rows']}")
-        names = ", ".join(f"c{i}" for i in range(columns))
-        self.results[-1]["ms"][session.name] = statistics.median(session.time(f"SELECT {names} FROM gpuvm_floor", self.options.runs)[1])
-        session.conn.close()
+        session.execute(f"SET floor.rows = {rows}")
+        return session
 
     def groupby(self):
         rows = self.options.rows or groupby.ROWS
@@ -501,7 +508,8 @@ def cpu_name():
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
-             "tpch": tpch.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run}
+             "tpch": tpch.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
+             "dml": dml.run, "cudadb": cudadb.run}
 
 
 def main():

@@ -187,6 +187,33 @@ class Plotter:
             self.bars(queries, {f"over {p}": [r["ms"].get(p, math.nan) / r["ms"].get(mine, math.nan) for r in rows] for p in peers},
                       f"{workload}-ratio.png", level=1, xlabel="query", ylabel="speed-up of gpuvm, planned", yscale="log")
 
+    def cudadb(self):
+        """The paper's figures 7 to 10 over table sizes, and 14 over shares of rows."""
+        rows = self.of("cudadb")
+        for figure, op in ((7, "insert"), (8, "select"), (9, "group"), (10, "insert-select")):
+            at = sorted((r for r in rows if r["op"] == op and r["share"] in (0, 1)), key=lambda r: r["size"])
+            if at:
+                fig, ax = self.plt.subplots(figsize=(7, 4))
+                for name in dict.fromkeys(n for r in at for n in r["ms"]):
+                    ax.plot([r["size"] for r in at], [r["ms"].get(name, math.nan) for r in at], marker=".", label=name)
+                ax.set(xlabel="rows in the table", ylabel=f"ms, {op} of " + ("1,000 rows" if op == "insert" else "1% of them"), xscale="log", yscale="log")
+                legend(ax)
+                self.save(fig, f"cudadb-figure{figure}.png")
+        rows = [r for r in rows if r["share"] and "SQLite" in r["ratios"] and "gpuvm" in r["ms"]]
+        sizes = [n for n in sorted({r["size"] for r in rows}) if any(r["op"] == "update" and r["size"] == n for r in rows)]
+        if not sizes:
+            return
+        fig, axes = self.plt.subplots(1, len(sizes), figsize=(4 * len(sizes), 4), sharey=True, squeeze=False)
+        for size, ax in zip(sizes, axes[0]):
+            for op in dict.fromkeys(r["op"] for r in rows):
+                at = sorted((r for r in rows if r["op"] == op and r["size"] == size), key=lambda r: r["share"])
+                ax.plot([r["share"] for r in at], [r["ratios"]["SQLite"] for r in at], marker=".", label=op)
+            ax.axhline(1, color="black", linewidth=0.5)
+            ax.set(xlabel=f"% of {size:,} rows", xscale="log", yscale="log")
+        axes[0][0].set_ylabel("speed-up of gpuvm over SQLite in memory")
+        axes[0][0].legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=6, frameon=False)
+        self.save(fig, "cudadb-figure14.png")
+
     def all(self):
         self.speedups("papers", "papers.png")
         self.speedups("papers, count(*)", "papers-counted.png")
@@ -197,6 +224,7 @@ class Plotter:
         self.sphyraena()
         self.virginian()
         self.joins()
+        self.cudadb()
         for name in ("tpch", "ssb", "dbmbench"):
             self.suite(name)
 
