@@ -31,7 +31,7 @@ compile_filter(const GroupTable *groups, List *quals, CompiledProgram *out)
 	input->before = before;
 	group_cursor(groups, &input->cursors[0]);
 	return compile_group_filter(input, plan->parts[0].program, groups->columns, quals, out) && out->npatterns == before->npatterns &&
-		maps_are_shared(before, out);
+		asks_no_dictionary(before, out);
 }
 
 /* Codes say nothing without their dictionary, which is a relation's. */

@@ -108,7 +108,7 @@ over_table(GroupTable *groups, List *exprs)
 static bool
 bind_stage(const GroupTable *groups, const CompiledProgram *before, CompiledProgram *stage)
 {
-	if (!maps_are_shared(before, stage))
+	if (!asks_no_dictionary(before, stage))
 		return false;
 	for (int i = 0; i < stage->program->nops; i++)
 	{

@@ -75,12 +75,26 @@ group_cursor(const GroupTable *groups, CompileCursor *cursor)
 		cursor->names = lappend(cursor->names, makeString(const_cast<char *>(groups->columns[i] < 0 ? "?column?" : program->names() + results[groups->columns[i]].p4)));
 }
 
+static bool
+is_of_dictionary(const PlanMap &map)
+{
+	return map.kind != MapKind::Constant && !is_zone(map.kind);
+}
+
 bool
-maps_are_shared(const CompiledProgram *before, const CompiledProgram *program)
+asks_no_dictionary(const CompiledProgram *before, const CompiledProgram *program)
 {
 	for (int i = before->nmaps; i < program->nmaps; i++)
 	{
-		if (program->maps[i].kind != MapKind::Constant && !is_zone(program->maps[i].kind))
+		if (is_of_dictionary(program->maps[i]))
+			return false;
+	}
+	/* nor one of the first program's, whose column may have the number that a column of the groups has here */
+	for (int i = 0; i < program->program->nops; i++)
+	{
+		const Op   &op = program->program->ops()[i];
+
+		if (op.opcode == Opcode::Lookup && is_of_dictionary(program->maps[op.p2]))
 			return false;
 	}
 	return true;

@@ -27,8 +27,8 @@ void		describe_groups(GroupTable *groups);
 /* As a cursor of the other program. */
 void		group_cursor(const GroupTable *groups, CompileCursor *cursor);
 
-/* A dictionary's entries are a relation's: what is made of them belongs into the program of the groups, `before`. */
-bool		maps_are_shared(const CompiledProgram *before, const CompiledProgram *program);
+/* A dictionary's entries are a relation's: what is made of them belongs into the program of the groups, `before`. Has the other one none? */
+bool		asks_no_dictionary(const CompiledProgram *before, const CompiledProgram *program);
 
 }  // namespace gpuvm
 

@@ -54,6 +54,12 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	'c, count(*) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a LIMIT 1000) s GROUP BY c', 'c, b, count(*) FROM (SELECT b, a, count(*) AS c FROM sale GROUP BY a, b) s GROUP BY GROUPING SETS ((b), (c))', 'c, count(*) FROM (SELECT a, count(DISTINCT b) AS c FROM sale GROUP BY a) s GROUP BY c',
 	'r, count(*) FROM (SELECT a, count(*) AS c, random() < 2 AS r FROM sale GROUP BY a) s GROUP BY r', 'max(r) FROM (SELECT a, row_number() OVER (ORDER BY a) AS r FROM sale GROUP BY a) s']) q;
 SELECT * FROM asked();
+-- One of the columns has the number in the groups that another has in the table: what the first program knows of that one's values is not this one's.
+CREATE TABLE twins (u text, t text, b int) WITH (autovacuum_enabled = off);
+INSERT INTO twins SELECT CASE WHEN k % 3 = 0 THEN 'p' ELSE 'q' END || k % 7, CASE WHEN k % 3 = 0 THEN 'q' ELSE 'p' END || k % 5, k % 7 FROM generate_series(1, 1000) k;
+SELECT gpuvm.import('twins');
+INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['sum(c) FILTER (WHERE t LIKE ''p%''), sum(c) FROM (SELECT t, b, count(*) AS c FROM twins WHERE u LIKE ''p%'' GROUP BY t, b) s', 'sum(c) FILTER (WHERE t = ''p1''), sum(e) FROM (SELECT t, b, count(*) AS c, count(*) FILTER (WHERE u = ''p1'') AS e FROM twins GROUP BY t, b) s']) q;
+SELECT * FROM asked();
 EXPLAIN (COSTS OFF) SELECT c, count(*), sum(m) FROM (SELECT a, count(*) AS c, max(b) AS m FROM sale GROUP BY a HAVING max(b) > 7) s WHERE c > 2 GROUP BY c;
 SELECT opcode, p1, p2, p3, p4, comment FROM gpuvm.disassemble('SELECT c, count(*), max(m) FROM (SELECT a, count(*) AS c, max(b) AS m FROM sale GROUP BY a HAVING max(b) > 7) s WHERE c > 2 GROUP BY c');
 -- Parameters, and groups of changed rows.
