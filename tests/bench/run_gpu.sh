@@ -13,7 +13,7 @@
 #   latency      waking another process, pinned memory and a killed process
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
-#   groupby firsttouch concurrency breakeven import roundtrip changes     bench.py's workloads
+#   groupby firsttouch concurrency breakeven import roundtrip changes dml cudadb     bench.py's workloads
 #   joins        bench.py joins, each of JOIN_PARTS by itself within its own limit, PEER_SECONDS for a peer's query
 #   tpch ssb dbmbench     bench.py's workloads at SCALE (10), with build/venv's tpchgen-cli in PATH
 #   regress      regression and isolation suites on the device
@@ -248,7 +248,8 @@ for part in $parts; do
 		engine | groups | primitives | join_kernels | latency | sanitize) call experiments experiments && TAIL=60 call "$part" "$part" ;;
 		papers) bench papers papers sphyraena virginian ;;
 		groupby | breakeven | import) bench "$part" "$part" ;;
-		firsttouch | concurrency | roundtrip | changes) ENGINES=gpuvm bench "$part" "$part" ;;
+		firsttouch | concurrency | roundtrip | changes | dml) ENGINES=gpuvm bench "$part" "$part" ;;
+		cudadb) ENGINES=${ENGINES:-sqlite,gpuvm} bench "$part" "$part" ;;
 		joins) joins ;;
 		tpch | ssb | dbmbench) ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-3}" ;;
 		regress) need_server; call regress regress ;;

@@ -22,7 +22,6 @@ SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
 CHANGED_SIZES = (10_000, 100_000, 1_000_000)
 SHARES = (0.1, 0.3, 1, 3, 10)	# percent
 INSERTED = 1000
-ROUNDS = 3
 AHEAD = 3
 
 READS = {
@@ -82,6 +81,10 @@ def prepare_result(bench, module):
     bench.to_others(RESULT, module)
 
 
+def rounds(rows):
+    return 7 if rows <= 100_000 else 3
+
+
 def sessions(bench):
     return [s for s in (bench.postgres, bench.gpuvm) if s]
 
@@ -106,7 +109,7 @@ def read(bench, op, rows, share):
     for session in sessions(bench):
         prepared(session, sql)
         measures[session.name] = lambda s=session: statistics.median(s.scan("EXECUTE statement")[0] for _ in range(times))
-    ms, ratios = changing.by_turns(measures, ROUNDS)
+    ms, ratios = changing.by_turns(measures, rounds(rows))
     keep(bench, op, rows, share, sql, ms, ratios, bench.postgres.scan(sql)[1])
 
 
@@ -127,7 +130,7 @@ def change(bench, op, rows, share):
     for session in sessions(bench):
         prepared(session, sql)
         measures[session.name] = lambda s=session: execution(bench, s, rows)
-    ms, ratios = changing.by_turns(measures, ROUNDS)
+    ms, ratios = changing.by_turns(measures, rounds(rows))
     keep(bench, op, rows, share, sql, ms, ratios, count)
 
 
@@ -150,7 +153,7 @@ def insert(bench, rows):
         writer = Postgres("gpuvm", bench.connect(), {"jit": "off"})
         prepared(writer, sql)
         measures[writer.name] = lambda: execution(bench, writer, rows)
-    ms, ratios = changing.by_turns(measures, ROUNDS)
+    ms, ratios = changing.by_turns(measures, rounds(rows))
     keep(bench, "insert", rows, 0, f"INSERT of {INSERTED} rows of values", ms, ratios, INSERTED)
 
 
