@@ -548,6 +548,37 @@ copier_append(Copier *c)
 	return true;
 }
 
+void
+copier_begin_block(Copier *c)
+{
+	copier_skip(c);
+}
+
+void
+copier_add_row(Copier *c, const Datum *values, const bool *nulls)
+{
+	uint32		row = c->nrows + c->ntuples++;
+
+	for (int i = 0; i < c->ncols; i++)
+	{
+		int			attribute = c->job->columns[i].attnum - 1;
+
+		if (nulls[attribute])
+			set_null(&c->columns[i], row);
+		else
+			store_datum(&c->columns[i], row, values[attribute]);
+	}
+}
+
+void
+copier_end_block(Copier *c)
+{
+	if (!c->settled && c->ntuples > 0)
+		(void) settle_columns(c);
+	append_key(c, c->lsn, NULL, 0);
+	c->nrows += c->ntuples;
+}
+
 /* Rows have references to images of an older tablet: they get images of their own. */
 static void
 take_old_images(WalkColumn *column, uint32 first, uint32 nrows)

@@ -1,5 +1,6 @@
 /* file.cc: what a file table is defined with, and its rows by PostgreSQL's COPY parser. */
 #include "store/file.h"
+#include "store/file_ranges.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@ extern "C" {
 #include "commands/copy.h"
 #include "commands/defrem.h"
 #include "foreign/foreign.h"
+#include "mb/pg_wchar.h"
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
@@ -35,6 +37,10 @@ struct FileReader
 	CopyFromState copy;
 	char	   *filename;
 	int			fd;
+	const FileRange *range;		/* NULL: the whole file */
+	uint64		at;				/* in the range: what is read next */
+	int			newline;		/* of the line before it, bytes not handed out yet */
+	bool		ended;			/* all of it was */
 	MemoryContext context;
 	MemoryContextCallback at_end;
 };
@@ -192,7 +198,11 @@ add_file_to_error(void *arg)
 {
 	FileReader *reader = static_cast<FileReader *>(arg);
 
-	CopyFromErrorCallback(reader->copy);
+	/* lines are not counted from the beginning there */
+	if (reader->range == NULL)
+		CopyFromErrorCallback(reader->copy);
+	else
+		errcontext("bytes %llu to %llu", static_cast<unsigned long long>(reader->range->from), static_cast<unsigned long long>(reader->range->to));
 	errcontext("file \"%s\"", reader->filename);
 }
 
@@ -204,7 +214,16 @@ read_bytes(void *bytes, int least, int most)
 {
 	int			done = 0;
 
-	while (done < least)
+	if (reading->newline > 0)
+	{
+		done = reading->newline;
+		memcpy(bytes, done == 2 ? "\r\n" : "\n", done);
+		reading->newline = 0;
+		return done;
+	}
+	if (reading->range != NULL)
+		most = static_cast<int>(Min(static_cast<uint64>(most), reading->range->to - reading->at));
+	while (done < least && done < most)
 	{
 		ssize_t		n;
 
@@ -222,6 +241,8 @@ read_bytes(void *bytes, int least, int most)
 			break;
 		done += static_cast<int>(n);
 	}
+	reading->at += done;
+	reading->ended = done == 0;
 	return done;
 }
 
@@ -262,24 +283,101 @@ open_file(FileReader *reader)
 				 errmsg("\"%s\" is a directory", reader->filename)));
 }
 
+/* In a memory context of its own, which is current when it returns. */
+static FileReader *
+new_reader(const FileOptions &options)
+{
+	FileReader *reader = static_cast<FileReader *>(palloc0(sizeof(FileReader)));
+
+	reader->filename = options.filename;
+	reader->context = CurrentMemoryContext;
+	open_file(reader);
+	return reader;
+}
+
+static void
+begin_copy(FileReader *reader, Relation rel, List *options)
+{
+	FileReader *outer = reading;
+
+	reading = reader;
+	reader->copy = BeginCopyFrom(NULL, rel, NULL, NULL, false, read_bytes, NIL, options);
+	reading = outer;
+}
+
+static MemoryContext
+reader_context(void)
+{
+	return AllocSetContextCreate(CurrentMemoryContext, "gpuvm file reader", ALLOCSET_SMALL_SIZES);
+}
+
 FileReader *
 file_open(Relation rel)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm file reader", ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
+	MemoryContext old = MemoryContextSwitchTo(reader_context());
 	FileOptions options = file_options(rel);
-	FileReader *reader = static_cast<FileReader *>(palloc0(sizeof(FileReader)));
-	FileReader *outer = reading;
+	FileReader *reader = new_reader(options);
 
-	reader->filename = options.filename;
-	reader->context = context;
-	open_file(reader);
-	reading = reader;
-	reader->copy = BeginCopyFrom(NULL, rel, NULL, NULL, false, read_bytes, NIL, options.copy);
-	reading = outer;
+	begin_copy(reader, rel, options.copy);
 	MemoryContextSwitchTo(old);
 	return reader;
 }
+
+/* -- a part of the file -------------------------------------------------------- */
+
+static List *
+with_option(List *copy, const char *option, char *value)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, copy)
+	{
+		if (strcmp(lfirst_node(DefElem, lc)->defname, option) != 0)
+			result = lappend(result, lfirst(lc));
+	}
+	return lappend(result, makeDefElem(pstrdup(option), reinterpret_cast<Node *>(makeString(value)), -1));
+}
+
+/*
+ * The parser is to know how lines end, as it would by then: but for the first part it gets an empty line to begin with, which it
+ * takes for the header. A worker's client_encoding is not the leader's.
+ */
+static void
+begin_range(FileReader *reader, Relation rel, const FileRange *range, List *options)
+{
+	options = with_option(options, "encoding", pstrdup(pg_encoding_to_char(range->encoding)));
+	if (range->from > 0)
+	{
+		options = with_option(options, "header", pstrdup("true"));
+		reader->newline = range->crlf ? 2 : 1;
+		if (lseek(reader->fd, static_cast<off_t>(range->from), SEEK_SET) < 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not seek in file \"%s\": %m", reader->filename)));
+	}
+	reader->range = range;
+	reader->at = range->from;
+	begin_copy(reader, rel, options);
+}
+
+FileReader *
+file_open_range(Relation rel, FileRanges *ranges, FileRange *range)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader_context());
+	FileOptions options = file_options(rel);
+	FileReader *reader = new_reader(options);
+
+	if (file_ranges_next(ranges, reader->fd, range))
+		begin_range(reader, rel, range, options.copy);
+	MemoryContextSwitchTo(old);
+	if (reader->range != NULL)
+		return reader;
+	MemoryContextDelete(reader->context);
+	return NULL;
+}
+
+/* -- rows ---------------------------------------------------------------------- */
 
 bool
 file_next(FileReader *reader, Datum *values, bool *nulls)
@@ -297,6 +395,11 @@ file_next(FileReader *reader, Datum *values, bool *nulls)
 	found = NextCopyFrom(reader->copy, NULL, values, nulls);
 	reading = outer;
 	error_context_stack = callback.previous;
+	/* an end marker: the parts behind it are none of the file's rows */
+	if (!found && reader->range != NULL && !reader->range->last && !reader->ended)
+		ereport(ERROR,
+				(errcode(ERRCODE_BAD_COPY_FILE_FORMAT),
+				 errmsg("file \"%s\" has an end marker before its end", reader->filename)));
 	return found;
 }
 

@@ -72,6 +72,9 @@ void		check_file_importable(Relation rel);
 /* The same as an answer, why not in *detail. */
 bool		file_importable(Relation rel, const char **detail);
 
+/* May several processes read it, as far as its columns' types are concerned? */
+bool		file_parallel_safe(Relation rel);
+
 /* False as file_stamp. */
 bool		file_origin(Relation rel, FileOrigin *origin);
 
@@ -99,9 +102,17 @@ const char *file_not_ready(Oid relid);
  * COPY's, with line and file. An abort closes what is open.
  */
 struct FileReader;
+struct FileRange;
+struct FileRanges;
 FileReader *file_open(Relation rel);
 bool		file_next(FileReader *reader, Datum *values, bool *nulls);
 void		file_close(FileReader *reader);
+
+/*
+ * The next of the parts that the file is cut into (file_ranges.h), as a reader; NULL: there is none left. Its errors count no
+ * lines, and it raises where the file says that it ends before the part does.
+ */
+FileReader *file_open_range(Relation rel, FileRanges *ranges, FileRange *range);
 
 }  // namespace gpuvm
 

@@ -98,8 +98,7 @@ load_alone(Relation rel)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
-/* Does somebody want the statement to end, rather than that the file cannot be loaded? */
-static bool
+bool
 ends_statement(int sqlstate)
 {
 	return sqlstate == ERRCODE_QUERY_CANCELED || ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_OPERATOR_INTERVENTION;

@@ -98,6 +98,29 @@ file_importable(Relation rel, const char **detail)
 	return true;
 }
 
+static bool
+input_parallel_safe(Oid type)
+{
+	Oid			input;
+	Oid			param;
+	Oid			base = getBaseType(type);
+	Oid			element = get_element_type(base);
+
+	getTypeInputInfo(base, &input, &param);
+	return func_parallel(input) == PROPARALLEL_SAFE && (!OidIsValid(element) || input_parallel_safe(element));
+}
+
+bool
+file_parallel_safe(Relation rel)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped && !input_parallel_safe(TupleDescAttr(desc, i)->atttypid))
+			return false;
+	return true;
+}
+
 void
 check_file_importable(Relation rel)
 {

@@ -180,10 +180,10 @@ count_not_visible(Relation rel, BlockNumber nblocks)
 	return count;
 }
 
-static int
-workers_for(BlockNumber nblocks)
+int
+copy_workers(uint32 most)
 {
-	int			workers = static_cast<int>(Min(nblocks / BLOCKS_PER_WORKER, static_cast<BlockNumber>(max_parallel_maintenance_workers)));
+	int			workers = static_cast<int>(Min(most, static_cast<uint32>(max_parallel_maintenance_workers)));
 
 	if (setting_threads > 0)
 		workers = Min(workers, setting_threads - 1);
@@ -211,7 +211,8 @@ slice_for(Relation rel, uint32 tablet_rows)
 }
 
 static void
-init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, uint64 image_limit, BlockNumber nblocks, int workers, int slot)
+init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, uint64 image_limit, BlockNumber nblocks, int workers,
+		 const FileRanges *ranges, int slot)
 {
 	uint64		max_tablets;
 
@@ -220,7 +221,7 @@ init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, uint6
 	job->progress_slot = slot;
 	job->nblocks = nblocks;
 	job->tablet_rows = tablet_rows_for(columns, ncols);
-	job->slice_blocks = workers == 0 ? nblocks : slice_for(rel, job->tablet_rows);
+	job->slice_blocks = workers == 0 || ranges != NULL ? nblocks : slice_for(rel, job->tablet_rows);
 	job->nslices = nblocks == 0 ? 0 : (nblocks - 1) / job->slice_blocks + 1;
 	job->ncols = static_cast<uint32>(ncols);
 	memcpy(static_cast<void *>(job->columns), columns, sizeof(CopyColumn) * ncols);
@@ -233,6 +234,13 @@ init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, uint6
 	job->image_limit = image_limit;
 
 	max_tablets = max_tablets_of_slice(job->slice_blocks, job->tablet_rows) * Max(job->nslices, 1) + max_image_tablets(columns, ncols);
+	if (ranges != NULL)
+	{
+		job->ranges = *ranges;
+		LWLockInitialize(&job->ranges.lock, registry_lock()->tranche);
+		/* each ends a tablet */
+		max_tablets += file_max_ranges(ranges->size);
+	}
 	job->max_tablets = static_cast<uint32>(Min(max_tablets, PG_UINT32_MAX));
 
 	job->manifest = manifest_begin(job->max_tablets, served_size(nblocks));
@@ -242,10 +250,20 @@ init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, uint6
 	init_dictionaries(job, rel);
 }
 
+/* Copies until nothing is left that no other process has taken. */
+static void
+copy_share(Relation rel, CopyJob *job)
+{
+	if (rel->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
+		copy_file_rows(rel, job);
+	else
+		copy_slices(rel, job);
+}
+
 /* Runs the job with parallel workers. The outcome is copied to `result`. */
 static void
-copy_in_parallel(Relation rel, const CopyColumn *columns, int ncols, uint64 image_limit, BlockNumber nblocks, int workers, int slot,
-				 CopyJob *result)
+copy_in_parallel(Relation rel, const CopyColumn *columns, int ncols, uint64 image_limit, BlockNumber nblocks, int workers,
+				 const FileRanges *ranges, int slot, CopyJob *result)
 {
 	Size		size = copy_job_size(ncols);
 	ParallelContext *context;
@@ -257,11 +275,11 @@ copy_in_parallel(Relation rel, const CopyColumn *columns, int ncols, uint64 imag
 	shm_toc_estimate_keys(&context->estimator, 1);
 	InitializeParallelDSM(context);
 	job = static_cast<CopyJob *>(shm_toc_allocate(context->toc, size));
-	init_job(job, rel, columns, ncols, image_limit, nblocks, workers, slot);
+	init_job(job, rel, columns, ncols, image_limit, nblocks, workers, ranges, slot);
 	shm_toc_insert(context->toc, COPY_JOB_KEY, job);
 
 	LaunchParallelWorkers(context);
-	copy_slices(rel, job);
+	copy_share(rel, job);
 	WaitForParallelWorkersToFinish(context);
 
 	memcpy(static_cast<void *>(result), job, size);
@@ -286,11 +304,9 @@ image_limit_for(Relation rel)
  * fit, or to be given up. The last attempt's job, palloc'd.
  */
 CopyJob *
-copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int slot)
+copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, const FileRanges *ranges, int slot)
 {
 	uint64		image_limit = image_limit_for(rel);
-	bool		file = is_file_table(rel);
-	int			workers = file ? 0 : workers_for(nblocks);
 	CopyJob    *job = static_cast<CopyJob *>(palloc0(copy_job_size(ncols)));
 
 	choose_forms(rel, columns, ncols, image_limit);
@@ -300,14 +316,11 @@ copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, i
 	{
 		progress_copying(slot, nblocks);
 		if (workers > 0)
-			copy_in_parallel(rel, columns, ncols, image_limit, nblocks, workers, slot, job);
+			copy_in_parallel(rel, columns, ncols, image_limit, nblocks, workers, ranges, slot, job);
 		else
 		{
-			init_job(job, rel, columns, ncols, image_limit, nblocks, 0, slot);
-			if (file)
-				copy_file_rows(rel, job);
-			else
-				copy_slices(rel, job);
+			init_job(job, rel, columns, ncols, image_limit, nblocks, 0, NULL, slot);
+			copy_share(rel, job);
 		}
 		if (!copy_again(job))
 			return job;
@@ -324,6 +337,12 @@ compare_tablets(const void *a, const void *b)
 	uint32		first_b = arena_at<TabletHeader>(*static_cast<const uint64 *>(b))->first_block;
 
 	return first_a < first_b ? -1 : first_a > first_b;
+}
+
+void
+sort_tablets(CopyJob *job)
+{
+	qsort(arena_at<uint64>(job->manifest), pg_atomic_read_u32(&job->ntablets), sizeof(uint64), compare_tablets);
 }
 
 /* The dictionaries of what was copied, in the version's columns. Where memory is short for them, some columns fail. */
@@ -349,7 +368,6 @@ seal_columns(CopyJob *job)
 uint64
 version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature, const FileOrigin *origin)
 {
-	uint64	   *tablets = arena_at<uint64>(job->manifest);
 	VersionParts parts = {};
 	uint64		version;
 
@@ -358,11 +376,11 @@ version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, con
 	parts.nblocks = job->nblocks;
 	parts.stamps = stamps;
 	parts.served = arena_at<uint64>(job->served);
-	parts.tablets = tablets;
+	parts.tablets = arena_at<uint64>(job->manifest);
 	parts.ntablets = pg_atomic_read_u32(&job->ntablets);
 	parts.signature = signature;
 	parts.origin = origin;
-	qsort(tablets, parts.ntablets, sizeof(uint64), compare_tablets);
+	sort_tablets(job);
 	version = make_version(&parts);
 	if (version == 0)
 		raise_memory_short();
@@ -427,7 +445,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	signature = make_signature(RelationGetDescr(rel));
 	for (int i = 0; i < ncols; i++)
 		init_copy_column(&columns[i], TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1));
-	job = copy_blocks(rel, columns, ncols, nblocks, slot);
+	job = copy_blocks(rel, columns, ncols, nblocks, copy_workers(nblocks / BLOCKS_PER_WORKER), NULL, slot);
 
 	progress_phase(slot, IMPORT_PUBLISHING);
 	registry_sweep();
@@ -461,6 +479,6 @@ gpuvm_copy_main(dsm_segment *, shm_toc *toc)
 	gpuvm::CopyJob *job = static_cast<gpuvm::CopyJob *>(shm_toc_lookup(toc, gpuvm::COPY_JOB_KEY, false));
 	Relation	rel = relation_open(job->relid, AccessShareLock);
 
-	gpuvm::copy_slices(rel, job);
+	gpuvm::copy_share(rel, job);
 	relation_close(rel, AccessShareLock);
 }

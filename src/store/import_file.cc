@@ -1,9 +1,10 @@
 /*
  * import_file.cc: a file's rows into tablets.
  *
- * Rows become heap tuples, so many as a page may hold are a block that is made up, and
- * from there all goes as with a heap: forms, dictionaries, tablets, another attempt where a
- * value does not fit. The version is seen by all at once, as the file is.
+ * So many rows as a page may hold are a block that is made up, and from there all goes as with a
+ * heap: forms, dictionaries, tablets, another attempt where a value does not fit, several processes. Those
+ * read parts of the file; what one of them raises is not what is said, as it does not know the
+ * number of its line: the file is read again by one. The version is seen by all at once, as the file is.
  */
 #include "store/copier.h"
 
@@ -15,8 +16,10 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 }
 
@@ -33,55 +36,147 @@ blocks_at_most(uint64 size)
 	return static_cast<BlockNumber>(Min(size / MaxHeapTuplesPerPage + 2, uint64{MaxBlockNumber}));
 }
 
-void
-copy_file_rows(Relation rel, CopyJob *job)
+static bool
+next_row(FileReader *reader, MemoryContext row, Datum *values, bool *nulls)
 {
-	TupleDesc	desc = RelationGetDescr(rel);
-	Copier	   *c = make_copier(rel, job, job->tablet_rows);
-	MemoryContext rows = AllocSetContextCreate(CurrentMemoryContext, "gpuvm rows of a file", ALLOCSET_DEFAULT_SIZES);
-	Datum	   *values = static_cast<Datum *>(palloc(sizeof(Datum) * Max(desc->natts, 1)));
-	bool	   *nulls = static_cast<bool *>(palloc(sizeof(bool) * Max(desc->natts, 1)));
-	FileReader *reader = file_open(rel);
-	uint64	   *served = arena_at<uint64>(job->served);
-	BlockNumber block = 0;
+	MemoryContext old = MemoryContextSwitchTo(row);
+	bool		found;
+
+	MemoryContextReset(row);
+	found = file_next(reader, values, nulls);
+	MemoryContextSwitchTo(old);
+	return found;
+}
+
+/* All rows of the reader, in blocks from `block` to below `end`. False: the import is to begin anew. */
+static bool
+copy_rows(Copier *c, FileReader *reader, BlockNumber block, BlockNumber end)
+{
+	int			natts = RelationGetDescr(c->rel)->natts;
+	MemoryContext row = AllocSetContextCreate(CurrentMemoryContext, "gpuvm row of a file", ALLOCSET_DEFAULT_SIZES);
+	Datum	   *values = static_cast<Datum *>(palloc(sizeof(Datum) * Max(natts, 1)));
+	bool	   *nulls = static_cast<bool *>(palloc(sizeof(bool) * Max(natts, 1)));
 	bool		going = true;
 	bool		more = true;
 
-	c->first_block = 0;
-	c->lsn = 0;
-	c->dense = true;
-	while (going && more)
+	c->first_block = block;
+	/* there are more where the file has grown since its size was looked at: the caller finds that it has changed */
+	while (going && more && block < end)
 	{
-		MemoryContext old = MemoryContextSwitchTo(rows);
-
 		CHECK_FOR_INTERRUPTS();
 		refresh_pace();
-		MemoryContextReset(rows);
-		c->ntuples = 0;
-		while (c->ntuples < MaxHeapTuplesPerPage && (more = file_next(reader, values, nulls)))
-			c->tuples[c->ntuples++] = heap_form_tuple(desc, values, nulls)->t_data;
-		MemoryContextSwitchTo(old);
-		/* it has grown since its size was looked at: the caller finds that it has changed */
-		if (c->ntuples == 0 || block == job->nblocks)
+		if (!copier_has_room(c, MaxHeapTuplesPerPage, c->row_capacity) && !(going = flush_or_raise(c, block)))
 			break;
-		if (!copier_has_room(c, c->ntuples, c->row_capacity))
-			going = flush_or_raise(c, block);
-		if (going)
-			(void) copier_append(c);
-		served[vm_word_of(block)] |= vm_word_bit(block);
+		copier_begin_block(c);
+		while (c->ntuples < MaxHeapTuplesPerPage && (more = next_row(reader, row, values, nulls)))
+			copier_add_row(c, values, nulls);
+		if (c->ntuples == 0)
+			break;
+		copier_end_block(c);
 		block++;
-		pg_atomic_fetch_add_u64(&job->nrows, c->ntuples);
-		progress_add(job->progress_slot, 1, c->ntuples);
-		going = going && !copy_again(job);
+		pg_atomic_fetch_add_u64(&c->job->nrows, c->ntuples);
+		progress_add(c->job->progress_slot, 1, c->ntuples);
+		going = !copy_again(c->job);
 	}
-	(void) (going && flush_or_raise(c, block));
-	job->nblocks = block;
-	pg_atomic_write_u64(&job->served_blocks, block);
-	file_close(reader);
+	going = going && flush_or_raise(c, block);
 	pfree(values);
 	pfree(nulls);
-	MemoryContextDelete(rows);
+	MemoryContextDelete(row);
+	return going;
+}
+
+/* Its tablets are in the file's order, whoever makes them: a range's blocks come after all that earlier ones can have. */
+static BlockNumber
+first_block_of(const FileRange &range)
+{
+	return static_cast<BlockNumber>(range.from / MaxHeapTuplesPerPage + 2 * range.number);
+}
+
+void
+copy_file_rows(Relation rel, CopyJob *job)
+{
+	Copier	   *c = make_copier(rel, job, job->tablet_rows);
+	FileReader *reader;
+	FileRange	range;
+
+	if (job->ranges.size == 0)
+	{
+		reader = file_open(rel);
+		(void) copy_rows(c, reader, 0, job->nblocks);
+		file_close(reader);
+	}
+	while (job->ranges.size > 0 && !copy_again(job) && (reader = file_open_range(rel, &job->ranges, &range)) != NULL)
+	{
+		BlockNumber first = first_block_of(range);
+
+		(void) copy_rows(c, reader, first, first + blocks_at_most(range.to - range.from));
+		file_close(reader);
+	}
 	free_copier(c);
+}
+
+static void
+number_blocks(CopyJob *job)
+{
+	const uint64 *tablets = arena_at<uint64>(job->manifest);
+	uint64	   *served = arena_at<uint64>(job->served);
+	BlockNumber next = 0;
+
+	sort_tablets(job);
+	for (uint32 i = 0; i < pg_atomic_read_u32(&job->ntablets); i++)
+	{
+		TabletHeader *tablet = arena_at<TabletHeader>(tablets[i]);
+
+		tablet->first_block = next;
+		next += tablet->nblocks;
+	}
+	for (BlockNumber block = 0; block < next; block++)
+		served[vm_word_of(block)] |= vm_word_bit(block);
+	job->nblocks = next;
+	pg_atomic_write_u64(&job->served_blocks, next);
+}
+
+/*
+ * The rows by several processes. NULL: something went wrong, which one process is to find again, as only that counts
+ * lines. So it is a subtransaction.
+ */
+static CopyJob *
+copy_in_ranges(Relation rel, CopyColumn *columns, int ncols, BlockNumber most, int workers, const FileRanges *ranges, int slot)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	CopyJob    *volatile job = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(context);
+		job = copy_blocks(rel, columns, ncols, most, workers, ranges, slot);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		if (ends_statement(error->sqlerrcode))
+		{
+			MemoryContextSwitchTo(context);
+			CurrentResourceOwner = owner;
+			ReThrowError(error);
+		}
+		ereport(DEBUG1,
+				(errmsg_internal("one process loads the file again: %s", error->message)));
+		FreeErrorData(error);
+		job = NULL;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return job;
 }
 
 static void
@@ -134,24 +229,38 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 	int			slot;
 	/* a partition's dictionaries grow with those of the others */
 	bool		unlock = family_lock(rel);
+	bool		several = true;
 
-	for (int attempt = 0;; attempt++)
+	for (int attempt = 1;;)
 	{
 		BlockNumber most;
+		FileRanges	ranges;
+		int			workers;
 
 		look_at_file(rel, &origin);
 		memset(static_cast<void *>(columns), 0, sizeof(CopyColumn) * ncols);
 		for (int i = 0; i < ncols; i++)
 			init_copy_column(&columns[i], TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1));
 		most = blocks_at_most(origin.stamp.size);
+		workers = several ? copy_workers(file_processes(origin.stamp.size) - 1) : 0;
+		several = workers > 0 && file_ranges_init(&ranges, rel, origin.stamp.size, workers + 1);
+		if (several)
+			most += 2 * file_max_ranges(origin.stamp.size);
 		slot = progress_begin(RelationGetRelid(rel), most);
-		job = copy_blocks(rel, columns, ncols, most, slot);
+		job = several ? copy_in_ranges(rel, columns, ncols, most, workers, &ranges, slot)
+			: copy_blocks(rel, columns, ncols, most, 0, NULL, slot);
+		if (job == NULL)
+		{
+			several = false;
+			continue;
+		}
+		number_blocks(job);
 		if (file_origin(rel, &after) && stamps_equal(origin.stamp, after.stamp))
 			break;
 		manifest_abandon();
 		progress_end();
 		pfree(job);
-		if (attempt + 1 == ATTEMPTS)
+		if (attempt++ == ATTEMPTS)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
 					 errmsg("file \"%s\" changed while it was read", file_options(rel).filename)));

@@ -5,6 +5,7 @@
 #define GPUVM_STORE_INTERNAL_H
 
 #include "pg/value_form.h"
+#include "store/file_ranges.h"
 #include "store/registry.h"
 
 extern "C" {
@@ -356,6 +357,7 @@ struct CopyJob
 	pg_atomic_uint32 ntablets;	/* entries of the manifest in use */
 	pg_atomic_uint64 nrows;
 	pg_atomic_uint64 served_blocks;
+	FileRanges	ranges;			/* of a file that several processes read */
 	CopyColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -505,8 +507,12 @@ int16	   *importable_columns(Relation rel, int *count);
  */
 uint64		import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns, bool vacuum);
 
-/* Steps of it, for those who copy a file instead (import_file.cc). copy_blocks: so many at most, where it is a file. */
-CopyJob    *copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int progress_slot);
+/* The parallel workers that an import may have, of those that its size is worth. */
+int			copy_workers(uint32 most);
+
+/* Steps of it, for those who copy a file instead (import_file.cc): so many blocks at most, and with workers its ranges. */
+CopyJob    *copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, const FileRanges *ranges, int progress_slot);
+void		sort_tablets(CopyJob *job);
 VersionColumn *seal_columns(CopyJob *job);
 uint64		version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature, const FileOrigin *origin);
 
@@ -515,8 +521,13 @@ uint64		version_of(CopyJob *job, const VersionColumn *columns, const uint64 *sta
 /* As import_relation, of a file table; seen by all at once. quiet: no NOTICE of what could not be stored. */
 uint64		import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, bool quiet);
 
-/* The file's rows, by blocks that are made up, until its end; leaves their number in the job. */
+/* The file's rows, by blocks that are made up, until its end, or those of its ranges until there are none left. */
 void		copy_file_rows(Relation rel, CopyJob *job);
+
+/* -- file_load.cc ------------------------------------------------------------------------ */
+
+/* Does an error of this state say that somebody wants the statement to end, rather than that the file cannot be loaded? */
+bool		ends_statement(int sqlstate);
 
 }  // namespace gpuvm
 

@@ -66,10 +66,10 @@ short_value(const WalkColumn *column, Datum value, ShortCode *key)
 	}
 	if (column->len < 0)
 	{
-		if (!VARATT_IS_SHORT(bytes) || VARATT_IS_EXTERNAL(bytes))
+		if (VARATT_IS_EXTERNAL(bytes) || VARATT_IS_COMPRESSED(bytes))
 			return false;
-		len = VARSIZE_SHORT(bytes) - VARHDRSZ_SHORT;
-		bytes = VARDATA_SHORT(bytes);
+		len = VARSIZE_ANY_EXHDR(bytes);
+		bytes = VARDATA_ANY(bytes);
 	}
 	key->tag = len + 1;
 	if (len > SHORT_LENGTH)
