@@ -493,7 +493,7 @@ add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, 
 	shape_of_relation(root, rel, &scan, true, &shape);
 	/* nobody expects this of it: what stood in the way is not worth telling */
 	reasons = reasons_save();
-	add_groups_path(root, rel, &shape, grouped_rel, target, clause, having);
+	add_groups_path(root, rel, &shape, grouped_rel, target, root->processed_tlist, clause, having);
 	reasons_restore(reasons);
 }
 

@@ -566,7 +566,7 @@ plan_raw_types(Aggregation *a)
 
 /* Everything but the path itself; false with a reason. */
 static bool
-plan_groups(Aggregation *a, PathTarget *target, List *clause, List *having)
+plan_groups(Aggregation *a, PathTarget *target, List *tlist, List *clause, List *having)
 {
 	ListCell   *lc;
 
@@ -574,7 +574,7 @@ plan_groups(Aggregation *a, PathTarget *target, List *clause, List *having)
 	foreach(lc, clause)
 	{
 		SortGroupClause *sgc = lfirst_node(SortGroupClause, lc);
-		Node	   *key = get_sortgroupclause_expr(sgc, a->root->processed_tlist);
+		Node	   *key = get_sortgroupclause_expr(sgc, tlist);
 		const char *reason = nullptr;
 
 		if (!can_be_key(key, sgc->eqop, &reason))
@@ -641,7 +641,7 @@ drop_groups_of_rows(RelOptInfo *grouped_rel, const RelOptInfo *input, const Path
 }
 
 void
-add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having)
+add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *tlist, List *clause, List *having)
 {
 	Aggregation *a = static_cast<Aggregation *>(palloc0(sizeof(Aggregation)));
 	Path	   *alternative = alternative_path(grouped_rel);
@@ -654,7 +654,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	a->root = root;
 	a->rel = rel;
 	a->shape = shape;
-	if (!plan_groups(a, target, clause, having))
+	if (!plan_groups(a, target, tlist, clause, having))
 	{
 		note_reason(root, rel, "Aggregate", a->reason, a->hint);
 		return;

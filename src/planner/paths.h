@@ -239,9 +239,9 @@ CustomPath *make_path(RelOptInfo *rel, PathTarget *target, const ScanShape *shap
 
 /* -- groups.cc: aggregations --------------------------------------------------------------- */
 
-/* Adds a path that filters or joins, and aggregates by the clauses of GROUP BY or DISTINCT to the target, if everything compiles. */
-void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *clause,
-							List *having);
+/* Adds a path that filters or joins, and aggregates by the clauses of GROUP BY or DISTINCT, whose expressions `tlist` has, to the target, if everything compiles. */
+void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *tlist,
+							List *clause, List *having);
 
 /* Adds a path for SELECT count(*) FROM (an aggregation by a path of ours): it asks for the number of groups alone. Did it? */
 bool		add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra);

@@ -242,6 +242,23 @@ has_path_of_ours(const RelOptInfo *rel)
 	return false;
 }
 
+/*
+ * With enable_partitionwise_aggregate: the groups of one partition, by keys that partitions do not share. Where all partitions are
+ * imported they are one table, too, and this costs more.
+ */
+static void
+add_partition_groups(PlannerInfo *root, RelOptInfo *partition, RelOptInfo *grouped_rel, const GroupPathExtraData *grouping)
+{
+	ScanTarget	scan = {};
+	ScanShape	shape = {};
+
+	if (partition->reloptkind != RELOPT_OTHER_MEMBER_REL || partition->rtekind != RTE_RELATION || !usable_relation(root, partition, &scan))
+		return;
+	shape_of_relation(root, partition, &scan, true, &shape);
+	add_groups_path(root, partition, &shape, grouped_rel, grouped_rel->reltarget, grouping->targetList, root->parse->groupClause,
+					(List *) grouping->havingQual);
+}
+
 static void
 add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
@@ -251,15 +268,21 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	PathTarget *target = distinct ? root->upper_targets[UPPERREL_DISTINCT] : output_rel->reltarget;
 	List	   *having;
 
-	if ((stage != UPPERREL_GROUP_AGG && !(distinct && is_plain_distinct(root->parse))) || !active() || output_rel->reloptkind != RELOPT_UPPER_REL || hopeless(output_rel))
+	if ((stage != UPPERREL_GROUP_AGG && !(distinct && is_plain_distinct(root->parse))) || !active() || hopeless(output_rel))
 		return;
+	if (output_rel->reloptkind != RELOPT_UPPER_REL)
+	{
+		if (stage == UPPERREL_GROUP_AGG)
+			add_partition_groups(root, input_rel, output_rel, grouping);
+		return;
+	}
 	having = distinct ? NIL : (List *) grouping->havingQual;
 	if (input_rel->reloptkind == RELOPT_JOINREL)
 	{
 		const ScanShape *shape = shape_of_join(input_rel);
 
 		if (shape != nullptr)
-			add_groups_path(root, input_rel, shape, output_rel, target, clause, having);
+			add_groups_path(root, input_rel, shape, output_rel, target, root->processed_tlist, clause, having);
 	}
 	else if (input_rel->reloptkind != RELOPT_BASEREL)
 		return;
@@ -284,7 +307,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 		if (usable_relation(root, input_rel, &scan))
 		{
 			shape_of_relation(root, input_rel, &scan, true, &shape);
-			add_groups_path(root, input_rel, &shape, output_rel, target, clause, having);
+			add_groups_path(root, input_rel, &shape, output_rel, target, root->processed_tlist, clause, having);
 		}
 	}
 	if (!planning.for_back)

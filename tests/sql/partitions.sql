@@ -159,8 +159,27 @@ RESET plan_cache_mode;
 SET enable_partitionwise_aggregate = on;
 SET enable_partitionwise_join = on;
 SELECT * FROM all_compared();
-RESET enable_partitionwise_aggregate;
 RESET enable_partitionwise_join;
+
+-- Where a partition is not imported, PostgreSQL's groups of it stand beside ours of the others.
+CREATE TABLE halves (half int, k int, v numeric(8,2), t text) PARTITION BY LIST (half);
+CREATE TABLE halves_0 (t text, v numeric(8,2), half int, k int);
+ALTER TABLE halves ATTACH PARTITION halves_0 FOR VALUES IN (0);
+CREATE TABLE halves_1 PARTITION OF halves FOR VALUES IN (1, NULL);
+INSERT INTO halves SELECT nullif(i % 2, i % 8), i % 11, nullif(i % 100, 5) / 4.0, 't' || i % 3 FROM generate_series(1, 3000) i;
+VACUUM ANALYZE halves;
+SELECT gpuvm.import('halves_0');
+EXPLAIN (COSTS OFF) SELECT k + 1, half, count(*), sum(v) FROM halves WHERE v > 1 GROUP BY half, k + 1 HAVING sum(v) > 300;
+SELECT compared('SELECT k + 1, half, count(*), sum(v), avg(v) FROM halves WHERE v > 1 GROUP BY half, k + 1 HAVING sum(v) > 300');
+SELECT compared('SELECT half, count(DISTINCT k), max(t) FILTER (WHERE k < 4) FROM halves GROUP BY half');
+SELECT compared('SELECT half, k, t, sum(v) FROM halves GROUP BY half, k, t ORDER BY sum(v) DESC, half, k, t LIMIT 5');
+SELECT compared('SELECT k, sum(v) FROM halves GROUP BY k');
+BEGIN;
+UPDATE halves SET v = v + 1 WHERE k = 3;
+SELECT compared('SELECT half, k, sum(v) FROM halves GROUP BY half, k');
+ROLLBACK;
+DROP TABLE halves;
+RESET enable_partitionwise_aggregate;
 CREATE INDEX ON p (id);
 SELECT min(id), max(id) FROM p WHERE a = 3;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM p WHERE false;
