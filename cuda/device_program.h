@@ -159,10 +159,10 @@ struct alignas(16) DeviceOp
 	uint16_t	c, c_null;		/* Select's condition, AggStep's filter, ResultColumn's list of rows; CODE_*_CODES: column of b; DOP_PRODUCT: c_null is the column of dst */
 	uint16_t	pending;		/* mask that takes the lanes that jump, or OPERAND_NONE: they die */
 	uint16_t	skip;			/* where to go on when no lane of the warp is live */
-	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot; Lookup, ZoneShift: the map; TextMatch: the codes; CODE_GROUP_KEY: column of a */
-	uint16_t	count;			/* In: values; CODE_*_CODES, CODE_GROUP_SUM: column of a; TextMatch: the images */
+	uint16_t	column;			/* staged column of Column and CODE_FILTER_COLUMN; AggStep: sum slot; Lookup, ZoneShift: the map; TextMatch, TextPart: the codes; CODE_GROUP_KEY: column of a */
+	uint16_t	count;			/* In: values; CODE_*_CODES, CODE_GROUP_SUM: column of a; TextMatch, TextPart: the images */
 	uint32_t	group_area;		/* CODE_GROUP_*: address of the block's GroupArea */
-	int64_t		imm_a;			/* TextMatch: the pattern */
+	int64_t		imm_a;			/* TextMatch: the pattern; TextPart: what it takes */
 	int64_t		imm_b;			/* In: address of the values in shared memory; ResultColumn: bytes of a row's columns before it */
 };
 static_assert(sizeof(DeviceOp) == 48 && offsetof(DeviceOp, dst_null) == 10 && offsetof(DeviceOp, b_null) == 14 &&
@@ -180,11 +180,11 @@ struct StagePlan				/* of one column */
 {
 	uint16_t	data;			/* address in the region; OPERAND_NONE: only ResultColumn reads it */
 	uint16_t	nulls;			/* OPERAND_NONE: the column has no nulls in any tablet */
-	uint16_t	table_column;	/* or DEAD_COLUMN; of TextMatch with TEXT_CODES or TEXT_IMAGES */
+	uint16_t	table_column;	/* or DEAD_COLUMN; of TextMatch and TextPart with TEXT_CODES or TEXT_IMAGES */
 	uint16_t	reserved;
 };
 constexpr uint16_t DEAD_COLUMN = 0xffff;
-/* What TextMatch reads of a column of variable length, neither of it staged: its codes, and as a column of bytes its images. */
+/* What TextMatch and TextPart read of a column of variable length, neither of it staged: its codes, and as a column of bytes its images. */
 constexpr uint16_t TEXT_CODES = 0x2000, TEXT_IMAGES = 0x4000;
 static_assert(VERSION_MAX_COLS < TEXT_CODES, "a bit above the columns' numbers");
 

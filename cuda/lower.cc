@@ -104,8 +104,9 @@ Lowering::analyse_op(const Op &op, int address)
 			break;
 		}
 		case OpForm::TEXTMATCH:
+		case OpForm::TEXTPART:
 			if (in.options.grid)
-				return "texts are matched before rows are paired";
+				return "texts are read before rows are paired";
 			if (add_column(op.p2 | TEXT_CODES) < 0 || add_column(op.p2 | TEXT_IMAGES) < 0)
 				return "too many columns for the device";
 			break;

@@ -364,6 +364,7 @@ Lowering::emit(const Op &op, int address)
 			return place_result(d, op, op.p1, false, address);
 		}
 		case OpForm::TEXTMATCH:
+		case OpForm::TEXTPART:
 		{
 			DeviceOp   *d = add(generic_code(op.opcode, op.type));
 

@@ -1,12 +1,12 @@
 /*
- * text.cuh: TextMatch. A lane takes every 32nd row of the tile, not its own: the images of
+ * text.cuh: TextMatch and TextPart. Matching, a lane takes every 32nd row of the tile, not its own: the images of
  * neighbouring rows lie side by side. Codes and images are not staged, but read where they lie.
  */
 #ifndef GPUVM_CUDA_TEXT_CUH
 #define GPUVM_CUDA_TEXT_CUH
 
 #include "scalars.cuh"
-#include "vm/text_match.h"
+#include "vm/text_part.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -68,6 +68,42 @@ execute_text_match(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t 
 	}
 	mask_write(m, op.dst(), truths);
 	mask_write(m, op.dst_null(), nulls);
+}
+
+/* Of its own rows: what is packed lies at a value's begin mostly. */
+template <int R>
+GPUVM_D void
+execute_text_part(Machine<R> &m, const OpView &op)
+{
+	const RegionHeader *header = region_header(m);
+	const StageColumn codes = *stage_column(m, op.column()), images = *stage_column(m, op.count());
+	const unsigned char *bytes = global_memory(reinterpret_cast<const unsigned char *>(images.next_data));
+	const TextPart part = text_part_of(op.imm_a());
+	const uint32_t first = header->first_row + m.staged_lane * R;
+	const uint64_t nbytes = static_cast<uint64_t>(images.base);
+	int64_t    *to = reinterpret_cast<int64_t *>(place_of<int64_t>(m, op.dst()));
+	uint32_t	nulls = 0, errors = 0;
+
+#pragma unroll 1
+	for (uint32_t i = 0; i < R; i++)
+	{
+		const uint32_t row = first + i;
+		TextValue	value;
+
+		if (!(m.live >> i & 1))
+			continue;
+		if (codes.next_nulls != 0 && global_memory(reinterpret_cast<const uint8_t *>(codes.next_nulls))[row / 8] >> row % 8 & 1)
+		{
+			nulls |= 1u << i;
+			continue;
+		}
+
+		const uint64_t place = image_place(codes, row);
+
+		to[i] = place < nbytes && text_value(bytes + place, nbytes - place, -1, &value) ? text_part(part, value.bytes, value.len, &errors) : 0;
+	}
+	mask_write(m, op.dst_null(), nulls);
+	raise(m, errors);
 }
 
 }  // namespace cuda

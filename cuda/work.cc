@@ -184,11 +184,11 @@ carries_delta(const DeviceCursor &cursor, const Program *program)
 
 		const size_t column = static_cast<size_t>(op.p2);
 
-		if (!reads_column(op) || (op.opcode == Opcode::TextMatch ? texts_seen : seen)[column])
+		if (!reads_column(op) || (reads_text(op) ? texts_seen : seen)[column])
 			continue;
-		(op.opcode == Opcode::TextMatch ? texts_seen : seen)[column] = true;
+		(reads_text(op) ? texts_seen : seen)[column] = true;
 		row_bytes += static_cast<uint64_t>(type_natural_width(cursor.columns[column].type)) + 1;
-		for (uint32_t t = 0; op.opcode == Opcode::TextMatch && t < cursor.ntablets; t++)
+		for (uint32_t t = 0; reads_text(op) && t < cursor.ntablets; t++)
 			if (cursor.tablets[t].tablet->serial == 0 && !cursor.tablets[t].skip)
 				text_bytes += variable_bytes(tablet_chunks(cursor.tablets[t].tablet)[column]);
 	}

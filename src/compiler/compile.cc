@@ -67,7 +67,8 @@ supported_type(Compiler *c, Oid type)
 static bool
 same_info(const RegisterInfo &a, const RegisterInfo &b)
 {
-	return a.scale == b.scale && a.shown == b.shown && a.cursor == b.cursor && a.attnum == b.attnum && a.map == b.map && a.variable == b.variable;
+	return a.scale == b.scale && a.shown == b.shown && a.cursor == b.cursor && a.attnum == b.attnum && a.map == b.map && a.variable == b.variable &&
+		a.packed == b.packed;
 }
 
 int
@@ -470,6 +471,23 @@ text_key_operands(Compiler *c, const DictionaryComparison &comparison, int *ra, 
 	return *rb >= 0;
 }
 
+/* Both sides as integers that are equal where the texts are: of whole values, or of characters. False, without a reason: they are neither. */
+static bool
+are_text_integers(const Compiler *c, const DictionaryComparison &comparison)
+{
+	return text_keys_meet(c, comparison) || packed_texts_meet(c, comparison);
+}
+
+static bool
+text_integers(Compiler *c, const DictionaryComparison &comparison, int *ra, int *rb)
+{
+	if (text_keys_meet(c, comparison))
+		return text_key_operands(c, comparison, ra, rb);
+	*ra = compile_packed_text(c, comparison.sides[0]);
+	*rb = *ra < 0 ? -1 : compile_packed_text(c, comparison.sides[1]);
+	return *rb >= 0;
+}
+
 static int
 compile_distinct(Compiler *c, const DistinctExpr *expr)
 {
@@ -485,8 +503,8 @@ compile_distinct(Compiler *c, const DistinctExpr *expr)
 		ra = compile_text_match(c, expr->opfuncid, expr->args, expr->inputcollid);
 		return ra < 0 ? -1 : compile_not(c, value(c, Opcode::IsTrue, Type::Bool, ra));
 	}
-	if (fn == nullptr && dictionary_comparison(expr->opno, expr->inputcollid, expr->args, &comparison) && text_keys_meet(c, comparison))
-		return text_key_operands(c, comparison, &ra, &rb) ? value(c, Opcode::IsDistinct, Type::I64, ra, rb) : -1;
+	if (fn == nullptr && dictionary_comparison(expr->opno, expr->inputcollid, expr->args, &comparison) && are_text_integers(c, comparison))
+		return text_integers(c, comparison, &ra, &rb) ? value(c, Opcode::IsDistinct, Type::I64, ra, rb) : -1;
 	if (fn == nullptr && dictionary_comparison(expr->opno, expr->inputcollid, expr->args, &comparison))
 		return dictionary_operands(c, comparison, &ra, &rb) ? value(c, Opcode::IsDistinct, Type::I32, ra, rb) : -1;
 	if (fn == nullptr || !is_comparison(fn))
@@ -506,8 +524,8 @@ compile_operator(Compiler *c, Oid opno, Oid function, Oid collation, List *args)
 
 	if (lookup_function(function) == nullptr && dictionary_comparison(opno, collation, args, &comparison))
 	{
-		if (text_keys_meet(c, comparison))
-			return text_key_operands(c, comparison, &ra, &rb) ? value(c, comparison.op, Type::I64, ra, rb) : -1;
+		if (are_text_integers(c, comparison))
+			return text_integers(c, comparison, &ra, &rb) ? value(c, comparison.op, Type::I64, ra, rb) : -1;
 		if (!meets_variable(c, args))
 			return dictionary_operands(c, comparison, &ra, &rb) ? value(c, comparison.op, Type::I32, ra, rb) : -1;
 	}
@@ -531,6 +549,8 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 	int			longest = variable ? PROGRAM_MAX_PATTERNS : MAX_IN_CHAIN;
 	ListCell   *lc;
 
+	if (is_packed_text(c->input, left))
+		return compile_packed_in(c, expr);
 	if (!variable && (fn == nullptr ? !is_dictionary(left) : !is_comparison(fn)))
 		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
 
@@ -634,6 +654,8 @@ compile_expr(Compiler *c, const Expr *expr)
 		case T_CollateExpr:
 			return compile_expr(c, ((const CollateExpr *) expr)->arg);
 		case T_FuncExpr:
+			if (is_text_length(c->input, expr))
+				return compile_text_length(c, expr);
 			return compile_call(c, ((const FuncExpr *) expr)->funcid, ((const FuncExpr *) expr)->args, ((const FuncExpr *) expr)->inputcollid);
 		case T_OpExpr:
 			return compile_operator(c, ((const OpExpr *) expr)->opno, ((const OpExpr *) expr)->opfuncid, ((const OpExpr *) expr)->inputcollid,

@@ -44,6 +44,7 @@ struct RegisterInfo
 	AttrNumber	attnum;
 	int16		map;			/* of codes of a map's dictionary; -1 */
 	bool		variable = false;	/* references */
+	bool		packed = false;	/* texts, each as an integer (vm/text_part.h) */
 };
 
 constexpr RegisterInfo NO_INFO = {-1, -1, -1, 0, -1};
@@ -263,6 +264,25 @@ int			refuse_variable(Compiler *c, const Var *var);
 /* Is one in the expression, or the list of them? Then it says so. */
 bool		refuse_variables(Compiler *c, const void *node);
 
+/* -- text_part.cc: of these, the length or a few characters --------------------------------- */
+
+/* Is it the length of such a column? Its register is an I32. */
+bool		is_text_length(const CompileInput *input, const Expr *expr);
+int			compile_text_length(Compiler *c, const Expr *expr);
+
+/* Is it some of the column's characters, so few that an integer holds them? */
+bool		is_packed_text(const CompileInput *input, const Expr *expr);
+
+/* The column then; else NULL. */
+const Var  *packed_column(const CompileInput *input, const Expr *expr);
+
+/* These, or a constant, as such an integer; and as a key. -1 and a reason. */
+int			compile_packed_text(Compiler *c, const Expr *expr);
+int			compile_packed_key(Compiler *c, const Expr *expr);
+
+/* x = ANY (array), x <> ALL (array) of them. */
+int			compile_packed_in(Compiler *c, const ScalarArrayOpExpr *expr);
+
 /* -- dictionaries.cc: values of two dictionaries meet ------------------------------------ */
 
 constexpr int MAX_UNION = 16;
@@ -303,6 +323,9 @@ bool		dictionary_clause(const Node *clause, DictionaryComparison *out);
 
 /* Is it one of two columns of variable length whose bytes decide? Then it is one of their keys. */
 bool		text_keys_meet(const Compiler *c, const DictionaryComparison &comparison);
+
+/* Is it one of such characters, with a constant or with others? (text_part.cc) */
+bool		packed_texts_meet(const Compiler *c, const DictionaryComparison &comparison);
 
 /* How the codes of both sides become comparable. */
 struct DictionaryMeeting

@@ -503,6 +503,8 @@ output_form(const Compiler *c, int reg)
 
 	if (info->variable)
 		form.kind = OutputKind::Variable;
+	else if (info->packed)
+		form.kind = OutputKind::Packed;
 	else if (info->map >= 0)
 		form.kind = OutputKind::Map;
 	else if (info->attnum != 0)

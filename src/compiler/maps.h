@@ -81,6 +81,7 @@ enum class OutputKind : int
 	Dictionary,					/* a code of a column's dictionary, */
 	Map,						/* or of a map: Derived or Rank; */
 	Variable,					/* a reference to a value of the column, */
+	Packed,						/* a text that the integer says (vm/text_part.h), */
 	Position,					/* or the row's position: `attnum` says what is wanted of the row: ctid, tableoid, or what is fetched from the heap */
 };
 

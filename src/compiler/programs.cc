@@ -452,6 +452,8 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 			reg = compile_side(c, clause, inner_side ? inner : outer, meeting_scale(c->input, list_make1(lfirst(lc))));
 		else if (text_keys_meet(c, codes))
 			reg = compile_text_key(c, reinterpret_cast<Expr *>(inner_side ? inner : outer));
+		else if (packed_texts_meet(c, codes))
+			reg = compile_packed_text(c, codes.sides[(inner == linitial(clause->args)) == inner_side ? 0 : 1]);
 		else if (dictionaries_meet(c, codes, &meeting))
 			reg = meeting_side(c, &meeting, (inner == linitial(clause->args)) == inner_side ? 0 : 1);
 		else
@@ -968,7 +970,17 @@ program_aggregate(const VmAggregate *aggs, const int *numbers, int i, int *nstep
 static Type
 group_key_type(const CompileInput *input, const Node *key)
 {
-	return variable_var(input, reinterpret_cast<const Expr *>(key)) != nullptr ? Type::I64 : vm_type(exprType(key));
+	const Expr *expr = reinterpret_cast<const Expr *>(key);
+
+	return variable_var(input, expr) != nullptr || is_packed_text(input, expr) ? Type::I64 : vm_type(exprType(key));
+}
+
+static int
+compile_group_key(Compiler *c, const Expr *key)
+{
+	if (variable_var(c->input, key) != nullptr)
+		return compile_text_key(c, key);
+	return is_packed_text(c->input, key) ? compile_packed_key(c, key) : compile_expr(c, key);
 }
 
 static bool
@@ -1027,7 +1039,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	foreach(lc, keys)
 	{
 		const Expr *key = static_cast<Expr *>(lfirst(lc));
-		int			reg = variable_var(input, key) != nullptr ? compile_text_key(c, key) : compile_expr(c, key);
+		int			reg = compile_group_key(c, key);
 
 		if (reg < 0)
 			return false;

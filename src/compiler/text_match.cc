@@ -116,16 +116,19 @@ int
 refuse_variable(Compiler *c, const Var *var)
 {
 	const char *name = column_name(c->input, var);
+	const char *more = "";
 
 	switch (getBaseType(var->vartype))
 	{
 		case TEXTOID:
 		case VARCHAROID:
 		case BPCHAROID:
+			more = ", as can a few of their characters";
+			/* FALLTHROUGH */
 		case BYTEAOID:
 		case UUIDOID:
-			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, and compared by = with columns like it, and by =, IN%s with constants and parameters",
-						  name, getBaseType(var->vartype) == UUIDOID ? "" : ", LIKE");
+			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, and compared by = with columns like it, and by =, IN%s with constants and parameters%s",
+						  name, getBaseType(var->vartype) == UUIDOID ? "" : ", LIKE", more);
 		default:
 			return refuse(c, "column \"%s\" is stored value by value: values of type %s can only be read%s tested for null%s", name, format_type_be(var->vartype),
 						  text_keys_of(var) ? "," : " and", text_keys_of(var) ? ", grouped by, and compared by = with columns like it" : "");
@@ -145,6 +148,8 @@ compile_presence(Compiler *c, const Expr *expr)
 {
 	const Var  *var = variable_var(c->input, expr);
 
+	if (var == nullptr)
+		var = packed_column(c->input, expr);
 	if (var != nullptr)
 		return compile_column(c, var);
 	return compile_value(c, expr);

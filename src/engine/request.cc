@@ -342,15 +342,15 @@ read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Reques
 	const char *wrong = verify_patterns(request->program, npatterns);
 
 	/* no other column has anything to match */
-	for (int i = 0; i < request->program->nops && wrong == nullptr && request->program->npatterns > 0; i++)
+	for (int i = 0; i < request->program->nops && wrong == nullptr; i++)
 	{
 		const Op   &op = request->program->ops()[i];
 
-		if (op.opcode != Opcode::TextMatch)
+		if (!reads_text(op))
 			continue;
 		for (const RequestTablet &of : (op.p3 == 0 ? *request : request->others[op.p3 - 1]).tablets)
 			if (tablet_chunks(of.tablet)[op.p2].encoding != Encoding::Variable)
-				wrong = "a text is matched in a column that has none";
+				wrong = "texts are read of a column that has none";
 	}
 	return wrong;
 }

@@ -8,10 +8,12 @@
 
 extern "C" {
 #include "nodes/makefuncs.h"
+#include "utils/builtins.h"
 }
 
 #include "executor/scan_state.h"
 #include "pg/numeric_scaled.h"
+#include "vm/text_part.h"
 
 namespace gpuvm {
 
@@ -110,6 +112,15 @@ next_group(GpuvmScanState *state, GroupRow *only)
 
 /* -- values ------------------------------------------------------------------------------- */
 
+static Datum
+packed_datum(int64 packed)
+{
+	char		bytes[TEXT_PART_BYTES];
+	int			len = unpack_text(packed, bytes);
+
+	return PointerGetDatum(cstring_to_text_with_len(bytes, len));
+}
+
 /* Of a result column that is a group's key, or an aggregate as it is. */
 static Datum
 group_datum(const GpuvmScanState *state, const ScanPart *part, int column, uint32 row, bool *isnull)
@@ -128,6 +139,8 @@ group_datum(const GpuvmScanState *state, const ScanPart *part, int column, uint3
 			return scaled_to_numeric(reinterpret_cast<const int64 *>(view.values)[row], form->scale);
 		case OutputKind::Variable:
 			return reinterpret_cast<const Datum *>(view.values)[row];	/* run.cc made it one */
+		case OutputKind::Packed:
+			return packed_datum(reinterpret_cast<const int64 *>(view.values)[row]);
 		default:
 			return output_datum(state, part, column, reinterpret_cast<const int32 *>(view.values)[row]);
 	}

@@ -163,6 +163,7 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				us += lanes * (op_us < OP_US ? 0 : op_us);
 				break;
 			case Opcode::TextMatch:
+			case Opcode::TextPart:
 				us += lanes * TEXT_US;
 				break;
 			case Opcode::TextKey:
@@ -233,7 +234,7 @@ cost_program(Path *path, const Program *program, const ProgramRows &rows, double
 	double		unit = cost_of_us();
 	double		ops = rows.scanned[0] * program->nops;
 	double		build = 0;
-	double		texts = program->ncursors > 1 ? 0 : rows.scanned[0] * count_ops(program, Opcode::TextMatch);
+	double		texts = program->ncursors > 1 ? 0 : rows.scanned[0] * (count_ops(program, Opcode::TextMatch) + count_ops(program, Opcode::TextPart));
 	double		keys = program->ncursors > 1 ? 0 : rows.scanned[0] * count_ops(program, Opcode::TextKey);
 	double		run = program->ncursors > 1 ? join_us(program, rows, &build) : ops * OP_US + texts * TEXT_US + keys * TEXT_KEY_US;
 

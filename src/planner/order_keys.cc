@@ -256,6 +256,8 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 			break;
 		case OutputKind::Variable:
 			return refuse_order(s, "values of variable length are not sorted");
+		case OutputKind::Packed:
+			return refuse_order(s, "characters of values of variable length are not sorted");
 		case OutputKind::Position:
 			return refuse_order(s, "values that are not in tablets are not sorted");
 		case OutputKind::Map:

@@ -17,7 +17,7 @@
 
 #include "vm/cpu_vm.h"
 #include "vm/date_fields.h"
-#include "vm/text_match.h"
+#include "vm/text_part.h"
 #include "vm/zone_table.h"
 
 namespace gpuvm {
@@ -123,6 +123,9 @@ struct Kernels
 	/* Which of n lanes (ascending, not null) match; codes: places among the images, of 0, 1, 2 or 4 bytes */
 	void		(*text_match)(const TextSearch &search, const TextImages &images, int width, const void *codes,
 							  const uint16_t *lanes, uint32_t n, uint64_t *dst);
+	/* The parts of these lanes; their errors */
+	uint32_t	(*text_part)(const TextPart &part, const TextImages &images, int width, const void *codes,
+							 const uint16_t *lanes, uint32_t n, int64_t *dst);
 };
 
 /* The best level that this machine has, or that limit_cpu_kernels() left. */

@@ -1178,7 +1178,7 @@ constexpr Kernels table = {
 	GPUVM_LEVEL_NAME(GPUVM_LEVEL),
 	binary, unary, cast, field, compare, range_test, decode, bits_from_bytes, bits_to_values, blend,
 	lookup, lookup_bytes, lookup_bits, zone_shift, count, select, compress,
-	sum_codes, sum_int32, sum_int64, extreme, float_keys, sum_prepare, sum_level, group_keys, hash_step, dense_step, dense_rows, text_match,
+	sum_codes, sum_int32, sum_int64, extreme, float_keys, sum_prepare, sum_level, group_keys, hash_step, dense_step, dense_rows, text_match, text_parts,
 };
 
 }  // namespace

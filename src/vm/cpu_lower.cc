@@ -63,6 +63,7 @@ private:
 	int			zero_constant(Type type);
 	void		column(const Op &op);
 	void		text_match(const Op &op);
+	void		text_step(StepKind kind, const Op &op, TextStep text);
 	void		binary(const Op &op);
 	void		unary(const Op &op);
 	void		cast(const Op &op);
@@ -199,18 +200,25 @@ Lowering::column(const Op &op)
 	job->columns.push_back(UsedColumn{op.p2, op.type, op.p1, job->ranges[op.p1]});
 }
 
-/* It needs no register of the column, but that is where a column's nulls are. */
 void
 Lowering::text_match(const Op &op)
 {
 	const TextPattern *pattern = job->patterns[op.p4];
-	size_t		used = 0;
 
 	if (pattern->kind == TextMatchKind::Null)
 	{
 		constant(op.p1, Type::Bool, true, 0, 0);
 		return;
 	}
+	text_step(StepKind::TextMatch, op, TextStep{0, text_search(pattern), {}});
+}
+
+/* It needs no register of the column, but that is where a column's nulls are. */
+void
+Lowering::text_step(StepKind kind, const Op &op, TextStep text)
+{
+	size_t		used = 0;
+
 	while (used < job->columns.size() && job->columns[used].number != op.p2)
 		used++;
 	if (used == job->columns.size())
@@ -226,11 +234,12 @@ Lowering::text_match(const Op &op)
 	}
 	job->columns[used].text = true;
 
-	Step	   &step = add(StepKind::TextMatch, Type::Bool);
+	Step	   &step = add(kind, op.type);
 
 	step.dst = op.p1;
 	step.list = static_cast<int>(job->texts.size());
-	job->texts.push_back(TextStep{static_cast<int>(used), text_search(pattern)});
+	text.column = static_cast<int>(used);
+	job->texts.push_back(text);
 }
 
 void
@@ -537,6 +546,9 @@ Lowering::lane_op(const Op &op)
 					break;
 				case OpForm::TEXTMATCH:
 					text_match(op);
+					break;
+				case OpForm::TEXTPART:
+					text_step(StepKind::TextPart, op, TextStep{0, {}, text_part_of(op.p4)});
 					break;
 				case OpForm::TEXTKEY:
 					simple(StepKind::TextKey, op, false);

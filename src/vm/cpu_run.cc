@@ -775,6 +775,23 @@ CpuProgram::text_match(WorkerState &s, const Step &step) const
 						s.rows, kernels->select(lanes, s.rows), s.own_bits[step.dst]);
 }
 
+/* So are these; what is left of the others is what lay there. */
+void
+CpuProgram::text_part(WorkerState &s, const Step &step) const
+{
+	const TextStep &text = texts[step.list];
+	BoundColumn &column = s.columns[text.column];
+	RegState   &dst = s.regs[step.dst];
+	uint64_t	lanes[CPU_WORDS];
+
+	dst.nulls = s.regs[columns[text.column].reg].nulls;
+	for (int w = 0; w < CPU_WORDS; w++)
+		lanes[w] = s.live[w] & ~(dst.nulls ? dst.nulls[w] : 0);
+	column.touched = true;
+	s.errors |= kernels->text_part(text.part, column.images, column.width, column.data + static_cast<size_t>(s.row0) * column.width,
+								   s.rows, kernels->select(lanes, s.rows), reinterpret_cast<int64_t *>(s.slots[regs[step.dst].slot]));
+}
+
 /* Of the other lanes nothing is read, and what is left there is a key of some vector before, or 0. */
 void
 CpuProgram::text_key(WorkerState &s, const Step &step) const
@@ -952,6 +969,9 @@ CpuProgram::run_vector(WorkerState &s, uint32_t row) const
 				break;
 			case StepKind::TextMatch:
 				text_match(s, step);
+				break;
+			case StepKind::TextPart:
+				text_part(s, step);
 				break;
 			case StepKind::TextKey:
 				text_key(s, step);

@@ -1,5 +1,5 @@
 /*
- * cpu_text_kernels.h: TextMatch's loops, part of cpu_kernels_impl.h.
+ * cpu_text_kernels.h: TextMatch's and TextPart's loops, part of cpu_kernels_impl.h.
  *
  * The images of a vector's rows lie side by side, so what a pattern looks for first is looked for in all of them at
  * once, 64 bytes at a time, and only rows that it is found in are looked at by themselves. Up to 64 bytes
@@ -176,5 +176,34 @@ text_match(const TextSearch &search, const TextImages &images, int width, const 
 		case 1: match_codes<uint8_t>(search, images, codes, lanes, n, out); break;
 		case 2: match_codes<uint16_t>(search, images, codes, lanes, n, out); break;
 		default: match_codes<uint32_t>(search, images, codes, lanes, n, out); break;
+	}
+}
+
+template <typename Code>
+uint32_t
+part_lanes(const TextPart &part, const TextImages &images, const Code *codes, const uint16_t *lanes, uint32_t n, int64_t *out)
+{
+	uint32_t	errors = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+	{
+		const uint64_t place = codes ? codes[lanes[k]] : 0;
+		TextValue	value;
+
+		out[lanes[k]] = place < images.nbytes && text_value(images.bytes + place, images.nbytes - place, -1, &value)
+			? text_part(part, value.bytes, value.len, &errors) : 0;
+	}
+	return errors;
+}
+
+uint32_t
+text_parts(const TextPart &part, const TextImages &images, int width, const void *codes, const uint16_t *lanes, uint32_t n, int64_t *out)
+{
+	switch (width)
+	{
+		case 0: return part_lanes(part, images, static_cast<const uint8_t *>(nullptr), lanes, n, out);
+		case 1: return part_lanes(part, images, static_cast<const uint8_t *>(codes), lanes, n, out);
+		case 2: return part_lanes(part, images, static_cast<const uint16_t *>(codes), lanes, n, out);
+		default: return part_lanes(part, images, static_cast<const uint32_t *>(codes), lanes, n, out);
 	}
 }

@@ -11,6 +11,7 @@
 
 #include "vm/date_fields.h"
 #include "vm/program.h"
+#include "vm/text_part.h"
 
 namespace gpuvm {
 
@@ -179,6 +180,19 @@ jump_comment(Text *out, const Op &op, OpForm form)
 }
 
 void
+text_part_comment(Text *out, const Op &op)
+{
+	const TextPart part = text_part_of(op.p4);
+
+	out->format("r[%d] = ", op.p1);
+	if (part.kind == TextPartKind::Packed)
+		out->format("%d characters behind the first %u of ", part.count, part.skip);
+	else
+		out->format("how many %s are in ", part.kind == TextPartKind::Characters ? "characters" : "bytes");
+	out->format("column %d of cursor %d%s", op.p2, op.p3, part.flags & TEXT_TRIM_BLANKS ? " without blanks at the end" : "");
+}
+
+void
 p4_text(const Program *program, const Op &op, OpForm form, Text *out)
 {
 	switch (form)
@@ -277,6 +291,9 @@ disassemble_op(const Program *program, int address, DisassembledOp *out)
 		case OpForm::TEXTMATCH:
 			comment.format("r[%d] = column %d of cursor %d matches pattern %s", op.p1, op.p2, op.p3, out->p4);
 			return;
+		case OpForm::TEXTPART:
+			text_part_comment(&comment, op);
+			break;
 		case OpForm::PARALLEL:
 			fill_synopsis(&comment, op, out->p4);
 			if (program->ncursors > 1)

@@ -251,7 +251,7 @@ private:
 
 				if (map[r] >= 0 || (from > address && !is_constant(made) && !reads_row(made) && splitter->place[from] == place))
 					return;
-				if (made.opcode != Opcode::TextMatch || read_behind(made, target))
+				if (!reads_text(made) || read_behind(made, target))
 					(void) source(r);
 			});
 		}
@@ -279,8 +279,8 @@ private:
 		item_reg[number] = new_reg(item.type);
 		if (table >= 0 && item.column == ROW_POSITION)
 			b->emit(Opcode::Rowid, item.type, item_reg[number], 0, 0);
-		else if (table >= 0 && item.pattern >= 0)
-			b->emit(Opcode::TextMatch, item.type, item_reg[number], column, 0, item.pattern);
+		else if (table >= 0)
+			b->emit(item.made, item.type, item_reg[number], column, 0, item.p4);
 		else
 			b->emit(Opcode::Column, item.type, item_reg[number], column, 0);
 		return item_reg[number];
@@ -302,9 +302,9 @@ private:
 
 	void		operation(Op op)
 	{
-		if (is_constant(op) || op.opcode == Opcode::Column || op.opcode == Opcode::Rowid || (op.opcode == Opcode::TextMatch && table < 0))
+		if (is_constant(op) || op.opcode == Opcode::Column || op.opcode == Opcode::Rowid || (reads_text(op) && table < 0))
 			return;				/* where they are read */
-		if (op.opcode == Opcode::TextMatch)
+		if (reads_text(op))
 			op.p3 = 0;
 		each_operand(op, [this](auto &r) { r = source(static_cast<int>(r)); });
 		switch (form_of(op))
@@ -365,13 +365,15 @@ private:
 int
 Splitter::column_item(const Op &op)
 {
-	const int	pattern = op.opcode == Opcode::TextMatch ? static_cast<int>(op.p4) : -1;
+	const Opcode made = reads_text(op) ? op.opcode : Opcode::Column;
+	const int64_t p4 = reads_text(op) ? op.p4 : 0;
 	const int	column = op.opcode == Opcode::Rowid ? ROW_POSITION : op.p2;
 
 	for (size_t i = 0; i < split->items.size(); i++)
-		if (split->items[i].reg < 0 && split->items[i].cursor == op.p3 && split->items[i].column == column && split->items[i].pattern == pattern)
+		if (split->items[i].reg < 0 && split->items[i].cursor == op.p3 && split->items[i].column == column &&
+			split->items[i].made == made && split->items[i].p4 == p4)
 			return static_cast<int>(i);
-	split->items.push_back(JoinItem{-1, op.p3, column, op.type, op.p3, op.p3 > 0, pattern});
+	split->items.push_back(JoinItem{-1, op.p3, column, op.type, op.p3, op.p3 > 0, made, p4});
 	used_at.emplace_back(2 * program->ncursors, false);
 	return static_cast<int>(split->items.size()) - 1;
 }
@@ -414,7 +416,7 @@ Splitter::hoist(int cross, int match, int cursor)
 		const OpForm form = form_of(op);
 		bool		own = true;
 
-		if (is_constant(op) || form == OpForm::COLUMN || form == OpForm::ROWID || (form == OpForm::TEXTMATCH && op.p3 != cursor))
+		if (is_constant(op) || form == OpForm::COLUMN || form == OpForm::ROWID || (reads_text(op) && op.p3 != cursor))
 			continue;
 		if (jumps(op) || form == OpForm::INVALID)
 			break;
@@ -546,7 +548,7 @@ Splitter::choose_items()
 		std::stable_sort(to.payload.begin(), to.payload.end(), [this](int a, int b) {
 			const JoinItem &x = split->items[a], &y = split->items[b];
 
-			return std::make_tuple(x.reg >= 0, x.column, x.pattern) < std::make_tuple(y.reg >= 0, y.column, y.pattern);
+			return std::make_tuple(x.reg >= 0, x.column, x.made, x.p4) < std::make_tuple(y.reg >= 0, y.column, y.made, y.p4);
 		});
 		for (int &item : to.probe)
 			item = static_cast<int>(std::find(to.carried.begin(), to.carried.end(), item) - to.carried.begin());

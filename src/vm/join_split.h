@@ -42,7 +42,8 @@ struct JoinItem
 	Type		type;
 	int			level;			/* where it comes to be: cursors 0 .. level are positioned there */
 	bool		payload;		/* it comes with the rows of cursor `level`, not from a tail */
-	int			pattern = -1;	/* not the column itself, but whether it matches this pattern (TextMatch) */
+	Opcode		made = Opcode::Column;	/* what makes it of the column: not Column: TextMatch or TextPart, */
+	int64_t		p4 = 0;			/* with this p4 */
 };
 
 struct JoinStage

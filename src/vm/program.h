@@ -45,6 +45,7 @@
  *   NULLTEST  p1 dst Bool, p2 src of `type`
  *   DISTINCT  p1 dst Bool, p2 src, p3 src of `type`
  *   TEXTMATCH p1 dst Bool, p2 column of the cursor (I64, of variable length), p3 cursor, p4 pattern index
+ *   TEXTPART  p1 dst, p2 column of the cursor (I64, of variable length), p3 cursor, p4 TextPart (vm/text_part.h)
  *   TEXTKEY   p1 dst, p2 src (a reference to a value of variable length), p3 length of all values, -1 for varlenas
  *   IN        p1 dst Bool, p2 src of `type`, p3 aux index, p4 count (>= 1), p5 IN_HAS_NULL
  *   COMPARE   p1 src, p2 src of `type`, p3 target or dst, p4 verdict, p5 flags
@@ -108,6 +109,7 @@
  *
  * Patterns. A job brings what TextMatch compares values of variable length with (vm/text_match.h). It reads
  * the column itself, as Column does, and wherever Column may; a null value gives null, and a null pattern nulls.
+ * TextPart reads it as TextMatch does. Its error counts where it is read: of an inner cursor, of every row that its quals leave.
  * TextKey takes references, which are columns of variable length, and makes the same one of all that lead to the same
  * bytes: then Group, Seek and = compare values by comparing integers. Of a job, not of a pipeline: so keys of two
  * cursors can meet. Which value's reference it is differs from run to run.
@@ -135,7 +137,7 @@ enum class OpForm : uint8_t
 	TABLE, RESCOL, AGGOPEN, PARALLEL, CONVERGE, FINISH,
 	COLUMN, ROWID, IMM32, IMM64, IMMNULL, VARIABLE, CAST,
 	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT, FIELD, LOOKUP, ZONE,
-	LOGIC1, LOGIC2, NULLTEST, DISTINCT, TEXTMATCH, TEXTKEY, IN,
+	LOGIC1, LOGIC2, NULLTEST, DISTINCT, TEXTMATCH, TEXTPART, TEXTKEY, IN,
 	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
 	GROUP, AGGSTEP, RESULT,
 	HASHOPEN, HASHINSERT, SEEK, SEEKRANGE, CROSS, MATCH
@@ -267,18 +269,25 @@ struct Op
 };
 static_assert(sizeof(Op) == 24, "sent between processes");
 
+/* Does it look at the values of column p2 of cursor p3, which is of variable length? */
+inline bool
+reads_text(const Op &op)
+{
+	return op.opcode == Opcode::TextMatch || op.opcode == Opcode::TextPart;
+}
+
 /* Does it read column p2 of cursor p3? */
 inline bool
 reads_column(const Op &op)
 {
-	return op.opcode == Opcode::Column || op.opcode == Opcode::TextMatch;
+	return op.opcode == Opcode::Column || reads_text(op);
 }
 
 /* Of what type has that column to be? */
 inline Type
 column_type(const Op &op)
 {
-	return op.opcode == Opcode::TextMatch ? Type::I64 : op.type;
+	return reads_text(op) ? Type::I64 : op.type;
 }
 
 constexpr uint32_t PROGRAM_MAGIC = 0x50565047;	/* "GPVP" */

@@ -6,6 +6,7 @@
 
 #include "core/bits.h"
 #include "tablet/format.h"
+#include "vm/text_part.h"
 #include "vm/value_range_internal.h"
 
 namespace gpuvm {
@@ -98,6 +99,24 @@ set_bool(ValueRange *r, bool may_true, bool may_false, bool may_null)
 	r->hi = may_true ? 1 : 0;
 	if (!r->may_value)
 		r->lo = r->hi = 0;
+}
+
+/* Which values a part of a text may have; the errors that it may raise. */
+uint32_t
+text_part_range(const Op &op, const ValueRange &column, ValueRange *r)
+{
+	const TextPart part = text_part_of(op.p4);
+	const int	most = text_part_most(part);
+
+	*r = full_range(op.type);
+	r->may_null = column.may_null;
+	r->may_value = column.may_value;
+	if (part.kind != TextPartKind::Packed || most < TEXT_PART_BYTES)
+	{
+		r->lo = 0;
+		r->hi = part.kind == TextPartKind::Packed ? (int64_t{1} << 8 * most) - 1 : int64_t{VARIABLE_MAX_BYTES};
+	}
+	return part.kind == TextPartKind::Packed && most > TEXT_PART_BYTES ? uint32_t{ERR_CAST_RANGE} : 0;
 }
 
 void
@@ -205,6 +224,8 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 		case OpForm::TEXTMATCH:
 			set_bool(&regs[op.p1], columns[op.p2].may_value, columns[op.p2].may_value, true);
 			return 0;
+		case OpForm::TEXTPART:
+			return text_part_range(op, columns[op.p2], &regs[op.p1]);
 		case OpForm::TEXTKEY:
 			/* another column's reference, maybe */
 			regs[op.p1] = regs[op.p2];

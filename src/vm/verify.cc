@@ -22,7 +22,7 @@
 #include "vm/code_map.h"
 #include "vm/date_fields.h"
 #include "vm/program.h"
-#include "vm/text_match.h"
+#include "vm/text_part.h"
 
 namespace gpuvm {
 
@@ -395,6 +395,7 @@ Verifier::lane_op(int address, const Op &op)
 			dst(op.p1, Type::Bool);
 			break;
 		case OpForm::TEXTMATCH:
+		case OpForm::TEXTPART:
 			cursor_read(op.p3);
 			if (failure)
 				break;
@@ -402,8 +403,10 @@ Verifier::lane_op(int address, const Op &op)
 				fail("a column number is out of range");
 			else if (cursors[op.p3].types[op.p2] != Type::I64)
 				fail("a column has another type than its operation");
-			if (op.p4 < 0 || op.p4 >= program->npatterns)
+			if (op.opcode == Opcode::TextMatch && (op.p4 < 0 || op.p4 >= program->npatterns))
 				fail("a pattern number is out of range");
+			if (op.opcode == Opcode::TextPart && !is_text_part(op.p4))
+				fail("a part of a text is none");
 			dst(op.p1, t);
 			break;
 		case OpForm::TEXTKEY:

@@ -23,6 +23,9 @@ ORDERED = ("{x} = {c}", "{x} <> {c}", "{x} {cmp} {c}", "{x} {cmp} {c}", "{x} IN 
 SAME = tuple(t for t in ORDERED if "cmp" not in t and "BETWEEN" not in t) + ("{x} IS NULL", "{x} IS NOT NULL")
 WORDS = ORDERED + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "{x} ILIKE {p}", "{x} ~ {r}", "{x} ~* {r}", "{x} !~ {r}", "{x} SIMILAR TO {p}", "starts_with({x}::text, {c}::text)",
                    "length({x}) {cmp} {n}", "upper({x}) = upper({c})", "{x} LIKE ANY (ARRAY[{p}, {p}])", "left({x}, {n}) = left({c}, {n})", "position({c}::text IN {x}::text) > 0")
+# of values of variable length: with constants, and with each other
+CHARACTERS = ("left({x}, 2) = left({c}, 2)", "substring({x} FROM 1 FOR 2) IN (left({c}, 2), left({c}, 2), '')", "substr({x}, {n}, 1) <> substr({c}, {n}, 1)", "left({x}, {n}) = {c}", "left({x}, 1) NOT IN (left({c}, 1), 'b')",
+              "left({x}, 1) = substr({x}, {n}, 1)", "left({x}, 1) IS DISTINCT FROM left({c}, 1)", "length({x}) {cmp} {n}", "octet_length({x}) <> length({x})", "left({x}, 1) IS NULL")
 TRUTHS = {
     "text": WORDS + ("{x} ^@ {c}",), "bpchar": WORDS, "blank": WORDS, "nocase": ORDERED + ("length({x}) > {n}",), "name": ORDERED + ("{x} LIKE {p}", "{x} ~ {r}", "length({x}) {cmp} {n}"),
     '"char"': ORDERED, "uuid": ORDERED, "d_mood": ORDERED, "bytea": ORDERED + ("length({x}) > {n}", "{x} LIKE 'a%'::bytea"),
@@ -34,8 +37,8 @@ TRUTHS = {
     "int4[]": ("{x} = {c}", "1 = ANY ({x})", "{x} @> '{1}'", "array_length({x}, 1) > 1", "{x}[1] = 1", "{x} IS NULL", "{x} && '{2,3}'", "cardinality({x}) < {n}"),
     "text[]": ("{x} = {c}", "'a' = ANY ({x})", "{x}[1] LIKE 'A%'", "{x} IS NULL"),
     "variable text": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "starts_with({x}, {c})", "{x} ^@ {c}", "NOT starts_with({x}, {c})", "{x} LIKE {p} ESCAPE ''", "{x} LIKE {p} ESCAPE '!'", "({x} LIKE {p}) IS NOT TRUE",
-                             "CASE {x} WHEN {c} THEN true WHEN {c} THEN NULL ELSE {x} LIKE {p} END", "coalesce({x} = {c}, true)", "{x} LIKE {c}", "({x} = {c}) = ({x} LIKE {p})", "{x} LIKE ANY (ARRAY[{p}, {p}])"),
-    "variable bpchar": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}"), "variable bytea": SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\000%'::bytea"), "variable uuid": SAME, "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
+                             "CASE {x} WHEN {c} THEN true WHEN {c} THEN NULL ELSE {x} LIKE {p} END", "coalesce({x} = {c}, true)", "{x} LIKE {c}", "({x} = {c}) = ({x} LIKE {p})", "{x} LIKE ANY (ARRAY[{p}, {p}])") + CHARACTERS + CHARACTERS[:2],
+    "variable bpchar": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}") + CHARACTERS, "variable bytea": SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\000%'::bytea", "length({x}) {cmp} {n}"), "variable uuid": SAME, "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
     "time": ORDERED + ("extract(hour FROM {x}) > {n}",), "money": ORDERED, "oid": ORDERED + ("{x}::int8 > {n}",),
 }
 STRINGS = ("upper({x})", "lower({x})", "initcap({x})", "left({x}, {n})", "right({x}, {n})", "left({x}, -{n})", "substr({x}, {n})", "substring({x} FROM {n} FOR {n})", "btrim({x})", "ltrim({x}, 'ab ')",
@@ -53,6 +56,7 @@ COUNTS = {
     "text": ("length({x})", "octet_length({x})", "bit_length({x})", "char_length({x})", "position('b' IN {x})", "strpos({x}, ' ')", "ascii({x})", "(CASE WHEN {x} ~ '^[0-9]{1,5}$' THEN {x}::int4 ELSE -1 END)"),
     "bpchar": ("length({x})", "octet_length({x})"), "blank": ("length({x})",), "nocase": ("length({x})",), "name": ("length({x})",), "bytea": ("length({x})", "octet_length({x})", "(CASE WHEN length({x}) > 0 THEN get_byte({x}, 0) END)"),
     "inet": ("family({x})", "masklen({x})"), "cidr": ("masklen({x})",), "int4[]": ("cardinality({x})", "array_length({x}, 1)"), "bit": ("get_bit({x}, 3)",), "varbit": ("length({x})",), "jsonb": ("length({x}::text)",),
+    "variable text": ("length({x})", "octet_length({x})"), "variable bpchar": ("length({x})", "octet_length({x})"), "variable bytea": ("length({x})",),
 }
 PLAIN_VALUES = {	# other results of a value, compared as text
     "inet": ("network({x})", "broadcast({x})", "({x} + 1)", "netmask({x})"), "macaddr": ("trunc({x})",), "interval": ("-({x})", "({x} * 2)", "justify_hours({x})", "extract(month FROM {x})", "date_part('second', {x})"),
@@ -388,6 +392,9 @@ class TypedGenerator(Generator):
             e = self.text(1, self.pick(("text", "bpchar", "uuid", "d_mood", "bytea", "inet")))
             if e is not None:
                 return e.sql
+        texts = self.typed(("variable text", "variable bpchar"))
+        if kind == "text" and texts:
+            return rng.choice(("left({0}, 1)", "left({0}, 2)", "substr({0}, 2, 2)", "length({0})")).format(rng.choice(texts)[0])
         if rng.random() < 0.1:
             two = self.typed(("text",))
             one, other = rng.choice(two) if two else (None, None), rng.choice(two) if two else (None, None)

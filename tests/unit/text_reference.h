@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "vm/text_match.h"
+#include "vm/text_part.h"
 
 namespace gpuvm {
 namespace reference {
@@ -113,6 +113,50 @@ match_text(const char *t, int tlen, const char *p, int plen, bool utf8)
 		plen--;
 	}
 	return plen <= 0 ? Liked::True : Liked::Abort;
+}
+
+/* What TextPart is to give. */
+inline int64_t
+part_of_text(int64_t operand, std::string value, uint32_t *errors)
+{
+	const TextPart part = text_part_of(operand);
+	std::vector<std::string> characters;
+	std::string wanted;
+	int64_t		packed = 0;
+
+	if (part.flags & TEXT_TRIM_BLANKS)
+		value.erase(value.find_last_not_of(' ') + 1);
+	for (char c : value)
+		if ((part.flags & TEXT_UTF8) && (c & 0xc0) == 0x80 && !characters.empty())
+			characters.back() += c;
+		else
+			characters.emplace_back(1, c);
+	if (part.kind != TextPartKind::Packed)
+		return static_cast<int64_t>(part.kind == TextPartKind::Bytes ? value.size() : characters.size());
+	for (size_t i = part.skip; i < characters.size() && i < part.skip + size_t{part.count}; i++)
+		wanted += characters[i];
+	if (wanted.size() > 8)
+	{
+		*errors |= ERR_CAST_RANGE;
+		return 0;
+	}
+	for (char c : wanted)
+		packed = static_cast<int64_t>(static_cast<uint64_t>(packed) * 256 + static_cast<unsigned char>(c));
+	return packed;
+}
+
+/* Of at most so many characters. */
+inline int64_t
+random_part(std::mt19937_64 &rng, int most)
+{
+	TextPart	part = {static_cast<TextPartKind>(rng() % 4 < 2 ? 0 : 1 + rng() % 2), static_cast<uint8_t>(rng() % 4), 0, 0};
+
+	if (part.kind == TextPartKind::Packed)
+	{
+		part.count = static_cast<uint8_t>(rng() % static_cast<uint64_t>(most + 1));
+		part.skip = static_cast<uint32_t>(rng() % 3);
+	}
+	return text_part_operand(part);
 }
 
 /* What TextMatch is to find, by the pattern's source. */

@@ -732,6 +732,22 @@ private:
 					wrote(r, Type::Bool);
 					break;
 				}
+			case OpForm::TEXTPART:
+				{
+					std::vector<int> found;
+
+					for (size_t i = 0; i < table.columns.size(); i++)
+						if (table.columns[i].is_text())
+							found.push_back(static_cast<int>(i));
+					if (found.empty())
+						break;
+					r = write(Type::I64);
+					/* errors of inner rows count though no lane meets them */
+					emit(opcode, Type::I64, r, found[static_cast<size_t>(pick_int(rng, static_cast<int>(found.size())))], joins ? any_cursor() : 0,
+						 random_part(rng, joins ? 2 : 3));
+					wrote(r, Type::I64);
+					break;
+				}
 			case OpForm::UNARY_IL: case OpForm::UNARY_LI:
 				t = info.form == OpForm::UNARY_IL ? Type::I64 : Type::I32;
 				a = read(info.form == OpForm::UNARY_IL ? Type::I32 : Type::I64);

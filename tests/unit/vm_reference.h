@@ -763,6 +763,14 @@ private:
 						r[op.p1] = null ? Value{} : truth(pattern.matches(column.texts[row_of[op.p3]]));
 						break;
 					}
+				case OpForm::TEXTPART:
+					{
+						const Column &column = tables[op.p3]->columns[op.p2];
+						const bool	null = no_row[op.p3] || column.rows[row_of[op.p3]].null;
+
+						r[op.p1] = null ? Value{} : from_register(part_of_text(op.p4, column.texts[row_of[op.p3]], &err));
+						break;
+					}
 				case OpForm::LOGIC1:
 					{
 						const Value a = r[op.p2];

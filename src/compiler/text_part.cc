@@ -1,0 +1,278 @@
+/*
+ * text_part.cc: the first characters, or the length, of a column whose values have no codes (Encoding::Variable).
+ *
+ * TextPart packs a few characters into an integer that says what the text is (vm/text_part.h), so such texts are compared
+ * by = with constants and each other, and are keys of groups and joins, as integers are. Their order is not that of integers.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+#include <algorithm>
+
+#include "compiler/emit.h"
+#include "vm/text_part.h"
+
+namespace gpuvm {
+
+/* -- which expressions ----------------------------------------------------------------------- */
+
+struct PartCall
+{
+	const Var  *var;
+	TextPart	part;
+};
+
+static bool
+int_const(const void *node, int32 *value)
+{
+	const Const *con = static_cast<const Const *>(node);
+
+	if (!IsA(con, Const) || con->constisnull)
+		return false;
+	*value = DatumGetInt32(con->constvalue);
+	return true;
+}
+
+/* Which characters: those of text_substr() from place `start`, counted from 1, on. PostgreSQL raises where `count` is less than 0. */
+static bool
+characters(int64 start, int64 count, TextPart *part)
+{
+	const int64 end = start + count;
+	const int64 first = Max(start, 1);
+
+	if (count < 0 || end - first > TEXT_PART_BYTES)
+		return false;
+	part->kind = TextPartKind::Packed;
+	part->skip = static_cast<uint32_t>(Min(first - 1, int64{TEXT_PART_MAX_SKIP}));	/* no text has more */
+	part->count = static_cast<uint8_t>(Max(end - first, 0));
+	return true;
+}
+
+static bool
+find_part(Oid function, List *args, TextPart *part)
+{
+	int32		start = 1;
+	int32		count;
+
+	*part = TextPart{};
+	switch (function)
+	{
+		case F_SUBSTR_TEXT_INT4_INT4:
+		case F_SUBSTRING_TEXT_INT4_INT4:
+			return int_const(lsecond(args), &start) && int_const(lthird(args), &count) && characters(start, count, part);
+		case F_LEFT:
+			return int_const(lsecond(args), &count) && characters(1, count, part);
+		case F_LENGTH_BPCHAR:
+		case F_CHAR_LENGTH_BPCHAR:
+		case F_CHARACTER_LENGTH_BPCHAR:
+			part->flags = TEXT_TRIM_BLANKS;
+			part->kind = TextPartKind::Characters;
+			return true;
+		case F_LENGTH_TEXT:
+		case F_CHAR_LENGTH_TEXT:
+		case F_CHARACTER_LENGTH_TEXT:
+			part->kind = TextPartKind::Characters;
+			return true;
+		case F_OCTET_LENGTH_TEXT:
+		case F_OCTET_LENGTH_BPCHAR:
+		case F_OCTET_LENGTH_BYTEA:
+		case F_LENGTH_BYTEA:
+			part->kind = TextPartKind::Bytes;
+			return true;
+		default:
+			return false;
+	}
+}
+
+static const Expr *
+without_relabels(const Expr *expr)
+{
+	while (IsA(expr, RelabelType) || IsA(expr, CollateExpr))
+		expr = IsA(expr, RelabelType) ? ((const RelabelType *) expr)->arg : ((const CollateExpr *) expr)->arg;
+	return expr;
+}
+
+/* Is it a part of a column of variable length that programs can take? */
+static bool
+part_call(const CompileInput *input, const Expr *expr, PartCall *call)
+{
+	const FuncExpr *fn = (const FuncExpr *) without_relabels(expr);
+	const Expr *arg;
+	const bool	utf8 = GetDatabaseEncoding() == PG_UTF8;
+
+	if (!IsA(fn, FuncExpr) || !find_part(fn->funcid, fn->args, &call->part))
+		return false;
+	arg = without_relabels(static_cast<const Expr *>(linitial(fn->args)));
+	if (IsA(arg, FuncExpr) && ((const FuncExpr *) arg)->funcid == F_TEXT_BPCHAR)
+	{
+		call->part.flags |= TEXT_TRIM_BLANKS;
+		arg = static_cast<const Expr *>(linitial(((const FuncExpr *) arg)->args));
+	}
+	call->var = variable_var(input, arg);
+	if (call->var == nullptr)
+		return false;
+	switch (getBaseType(call->var->vartype))
+	{
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+			if (utf8)
+				call->part.flags |= TEXT_UTF8;
+			return utf8 || pg_database_encoding_max_length() == 1 || call->part.kind == TextPartKind::Bytes;
+		case BYTEAOID:
+			return true;
+		default:
+			return false;
+	}
+}
+
+bool
+is_text_length(const CompileInput *input, const Expr *expr)
+{
+	PartCall	call;
+
+	return part_call(input, expr, &call) && call.part.kind != TextPartKind::Packed;
+}
+
+bool
+is_packed_text(const CompileInput *input, const Expr *expr)
+{
+	PartCall	call;
+
+	return part_call(input, expr, &call) && call.part.kind == TextPartKind::Packed;
+}
+
+const Var *
+packed_column(const CompileInput *input, const Expr *expr)
+{
+	PartCall	call;
+
+	return part_call(input, expr, &call) && call.part.kind == TextPartKind::Packed ? call.var : nullptr;
+}
+
+static bool
+is_text_const(const Expr *expr)
+{
+	return IsA(expr, Const) && !((const Const *) expr)->constisnull;
+}
+
+bool
+packed_texts_meet(const Compiler *c, const DictionaryComparison &comparison)
+{
+	const bool	a = is_packed_text(c->input, comparison.sides[0]);
+	const bool	b = is_packed_text(c->input, comparison.sides[1]);
+
+	return comparison.by_bytes && (a || b) && (a || is_text_const(comparison.sides[0])) && (b || is_text_const(comparison.sides[1]));
+}
+
+/* -- into the program ------------------------------------------------------------------------ */
+
+static RegisterInfo
+packed_info()
+{
+	RegisterInfo info = NO_INFO;
+
+	info.packed = true;
+	return info;
+}
+
+static int64_t
+pack_datum(Datum value)
+{
+	const struct varlena *text = PG_DETOAST_DATUM_PACKED(value);
+	const uint32_t len = VARSIZE_ANY_EXHDR(text);
+
+	return len > TEXT_PART_BYTES ? NO_PACKED_TEXT : pack_text(reinterpret_cast<const unsigned char *>(VARDATA_ANY(text)), len);
+}
+
+static int
+compile_part(Compiler *c, const PartCall &call)
+{
+	const bool	packed = call.part.kind == TextPartKind::Packed;
+	const RegisterInfo info = packed ? packed_info() : NO_INFO;
+	AttrNumber	attnum;
+	bool		absent;
+	const int	cursor = cursor_at(c, call.var, &attnum, &absent);
+
+	if (cursor < 0)
+		return -1;
+	if (absent)
+		return null_value(c, Type::I64, info);
+	c->soft_errors = c->soft_errors || (packed && text_part_most(call.part) > TEXT_PART_BYTES);
+	return value(c, Opcode::TextPart, Type::I64, attnum, cursor, text_part_operand(call.part), 0, info);
+}
+
+int
+compile_text_length(Compiler *c, const Expr *expr)
+{
+	PartCall	call;
+	const int	reg = part_call(c->input, expr, &call) ? compile_part(c, call) : -1;
+
+	return reg < 0 ? -1 : convert(c, reg, Type::I32);
+}
+
+int
+compile_packed_text(Compiler *c, const Expr *expr)
+{
+	PartCall	call;
+
+	if (is_text_const(expr))
+		return int_value(c, Type::I64, pack_datum(((const Const *) expr)->constvalue), packed_info());
+	return part_call(c->input, expr, &call) ? compile_part(c, call) : -1;
+}
+
+int
+compile_packed_key(Compiler *c, const Expr *expr)
+{
+	const Node *node = reinterpret_cast<const Node *>(expr);
+
+	if (!dictionary_equality(exprType(node), exprTypmod(node), exprCollation(node)))
+		return refuse(c, "the collation is not deterministic");
+	return compile_packed_text(c, expr);
+}
+
+int
+compile_packed_in(Compiler *c, const ScalarArrayOpExpr *expr)
+{
+	const Const *right = static_cast<const Const *>(lsecond(expr->args));
+	ArrayType  *array;
+	Datum	   *values;
+	bool	   *nulls;
+	int64_t    *list;
+	int			count = 0;
+	int			reg;
+	int			out;
+	int			n;
+
+	if (expr->opfuncid != (expr->useOr ? F_TEXTEQ : F_TEXTNE) || !IsA(right, Const) || right->constisnull)
+		return refuse(c, "characters of a text are looked for in lists of constants only");
+	if (!dictionary_equality(TEXTOID, -1, expr->inputcollid))
+		return refuse(c, "the collation is not deterministic");
+	array = DatumGetArrayTypeP(right->constvalue);
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &n);
+	reg = compile_packed_text(c, static_cast<const Expr *>(linitial(expr->args)));
+	if (reg < 0)
+		return -1;
+	if (n == 0)
+		return int_value(c, Type::Bool, expr->useOr ? 0 : 1);
+	if (n > PROGRAM_MAX_AUX / 2)
+		return refuse(c, "the list has more than %d elements", PROGRAM_MAX_AUX / 2);
+	list = static_cast<int64_t *>(palloc(sizeof(int64_t) * n));
+	for (int i = 0; i < n; i++)
+		list[count++] = nulls[i] ? NO_PACKED_TEXT : pack_datum(values[i]);
+	std::sort(list, list + count);
+	count = static_cast<int>(std::unique(list, list + count) - list);
+	out = value(c, Opcode::In, Type::I64, reg, c->b->add_aux(list, count), count, std::find(nulls, nulls + n, true) != nulls + n ? IN_HAS_NULL : 0);
+	return expr->useOr ? out : compile_not(c, out);
+}
+
+}  // namespace gpuvm
