@@ -190,6 +190,17 @@ choose_unit_rows(GpuvmScanState *state)
 	return rows;
 }
 
+/* Of a group filter: as large as may be, since of most groups it leaves nothing, and a device takes as many at a time as there are buffers for. */
+static uint32
+choose_filter_unit_rows(const GpuvmScanState *state)
+{
+	uint32		rows = MIN_UNIT_ROWS;
+
+	while (rows < MAX_UNIT_ROWS && result_layout(state->part->types, state->part->ncols, rows * 2, nullptr) * GROUP_BUFFERS <= MAX_BUFFER_BYTES)
+		rows *= 2;
+	return rows;
+}
+
 /* A row may meet any number of others: units small enough for every thread to get some. */
 static uint32
 choose_join_unit_rows(GpuvmScanState *state)
@@ -302,7 +313,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	if (state->plan->nmaps > 0)
 		map_bytes += maps_bytes(state);
 	if (!rows && !part->count_groups && part->key_columns != NIL)
-		nbuffers = 4;
+		nbuffers = GROUP_BUFFERS;
 	if (state->plan->norder > 0 && limit > 0 && limit <= state->buffer_rows)
 		nbuffers = 1;
 	for (int i = 0; i < program->ncursors; i++)
@@ -457,7 +468,8 @@ run_start(GpuvmScanState *state)
 		return run_fall_back(state, FALLBACK_VALUE, detail);
 	if (!maps_build(state, &reason, &detail) || !patterns_build(state, &reason, &detail))
 		return run_fall_back(state, reason, detail);
-	state->unit_rows = state->plan->kind != SCAN_ROWS ? MIN_UNIT_ROWS
+	state->unit_rows = state->part->plan->group_filter != nullptr ? choose_filter_unit_rows(state)
+		: state->plan->kind != SCAN_ROWS ? MIN_UNIT_ROWS
 		: state->plan->ncursors > 1 ? choose_join_unit_rows(state) : choose_unit_rows(state);
 	state->buffer_rows = Max(state->unit_rows, MIN_UNIT_ROWS);
 	if (state->plan->kind == SCAN_ROWS)

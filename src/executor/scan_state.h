@@ -317,6 +317,7 @@ constexpr uint32 MIN_JOIN_UNIT_ROWS = 1024;
 constexpr uint32 JOIN_UNITS = 256;	/* rather larger ones than more */
 constexpr uint64 MAX_BUFFER_BYTES = 12 * 1024 * 1024;
 constexpr int ROW_BUFFERS = 8;
+constexpr int GROUP_BUFFERS = 4;
 
 /* -- source.cc, source_columns.cc, source_job.cc: what a program reads ------------- */
 

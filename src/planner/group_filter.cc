@@ -56,7 +56,7 @@ plan_group_filter(const ScanShape *shape, List *having, double ngroups, ScanPlan
 	List	   *chosen = NIL;
 	ListCell   *lc;
 
-	if (having == NIL || plan->nparts != 1)
+	if (plan->nparts != 1)
 		return;
 	part->stage_rows = ngroups;
 	if (part->stage != nullptr || part->count_groups || part->key_columns == NIL || list_length(plan->raw_types) > PROGRAM_MAX_COLUMNS ||

@@ -662,7 +662,8 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	a->plan.kind = SCAN_GROUPS;
 	a->plan.fraction = 1;
 	fill_cursors(root, shape, &a->plan);
-	plan_group_filter(shape, having, estimate_num_groups(root, a->raw.keys, rel->rows, nullptr, nullptr), &a->plan);
+	if (having != NIL)
+		plan_group_filter(shape, having, estimate_num_groups(root, a->raw.keys, rel->rows, nullptr, nullptr), &a->plan);
 	plan_delta(&a->plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &a->plan);
 	path = make_path(grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost);
