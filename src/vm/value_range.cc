@@ -419,7 +419,7 @@ group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, Valu
 		if (op.opcode != Opcode::ResultColumn)
 			continue;
 		if (sources[op.p1] >= RESULT_FROM_AGG)
-			results[op.p1] = aggs[sources[op.p1] - RESULT_FROM_AGG];
+			results[op.p1] = aggs[result_agg(sources[op.p1])];
 		else
 			results[op.p1] = regs != nullptr ? regs[keys[sources[op.p1]]] : full_range(op.type);
 	}

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "vm/float_sum.h"
+#include "vm/value_range.h"
 #include "vm_reference.h"
 
 using namespace gpuvm;
@@ -265,6 +266,46 @@ TEST(FloatSum, RestsAreWhatRoundingLoses)
 
 	infinite.add(INFINITY);
 	EXPECT_EQ(float_sum_rest(infinite.info, infinite.limbs, FULL, 1), 0.0);
+}
+
+/* Result columns of one sum have one range: what a stage over the groups reads is known by it. */
+TEST(VmFloatSum, RestsHaveTheRangeOfASum)
+{
+	auto		b = new_builder();
+	const int64_t sources[] = {0, RESULT_FROM_AGG | 0, RESULT_FROM_AGG | RESULT_REST | 0, RESULT_FROM_AGG | 2 * RESULT_REST | 0, RESULT_FROM_AGG | 1};
+	const int64_t keys[] = {0};
+	const Type	types[] = {Type::I32, Type::F64}, results[] = {Type::I32, Type::F64, Type::F64, Type::F64, Type::I64};
+	ValueRange	ranges[5];
+
+	b->new_reg(Type::I32);
+	b->new_reg(Type::F64);
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (int i = 0; i < 5; i++)
+		b->emit(Opcode::ResultColumn, results[i], i, 0, 0, b->add_name("x"));
+	b->emit(Opcode::AggOpen, Type::None, 1, 2, b->add_aux(sources, 5));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+	b->emit(Opcode::Column, Type::I32, 0, 0, 0);
+	b->emit(Opcode::Column, Type::F64, 1, 1, 0);
+	b->emit(Opcode::Group, Type::None, 1, b->add_aux(keys, 1), 0);
+	b->emit(Opcode::AggStep, Type::F64, 0, 1, -1, 0, static_cast<uint8_t>(AggFn::Sum));
+	b->emit(Opcode::AggStep, Type::None, 1, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+
+	const SealedProgram p = seal(*b);
+	const CursorSchema schema = {2, types};
+
+	ASSERT_EQ(verify_program(p.get(), p.get()->size, &schema, 1), nullptr);
+	group_ranges(p.get(), nullptr, 1000, ranges);
+	for (int i = 1; i < 4; i++)
+	{
+		EXPECT_EQ(ranges[i].type, Type::F64);
+		EXPECT_TRUE(ranges[i].may_null && ranges[i].may_nan && ranges[i].may_inf);
+	}
+	EXPECT_EQ(ranges[4].type, Type::I64);
+	EXPECT_EQ(ranges[4].hi, 1000);
 }
 
 TEST(VmFloatSum, EveryPathGivesTheExactSum)
