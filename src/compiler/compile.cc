@@ -172,6 +172,7 @@ compile_value(Compiler *c, const Expr *expr)
 
 /* -- functions and operators --------------------------------------------------- */
 
+/* `context` is not NULL where PostgreSQL evaluates the expression: then there are no maps. */
 static bool
 can_raise_walker(Node *node, void *context)
 {
@@ -180,6 +181,8 @@ can_raise_walker(Node *node, void *context)
 
 	if (node == nullptr)
 		return false;
+	if (context != nullptr && (IsA(node, CoerceViaIO) || IsA(node, ArrayCoerceExpr) || IsA(node, CoerceToDomain)))
+		return true;
 	if (IsA(node, FuncExpr))
 	{
 		function = ((FuncExpr *) node)->funcid;
@@ -200,7 +203,7 @@ can_raise_walker(Node *node, void *context)
 		if (fn == nullptr && dictionary_clause(node, &comparison))
 			return expression_tree_walker(node, reinterpret_cast<bool (*)()>(can_raise_walker), context);
 		if ((fn == nullptr || function_can_raise(fn, args == NIL ? Type::None : vm_type(exprType((Node *) linitial(args))))) &&
-			!is_map_expr(reinterpret_cast<Expr *>(node)) && !evaluated_at_start(reinterpret_cast<Expr *>(node)))
+			(context != nullptr || !is_map_expr(reinterpret_cast<Expr *>(node))) && !evaluated_at_start(reinterpret_cast<Expr *>(node)))
 			return true;
 		if (fn == nullptr)
 			return false;
@@ -212,6 +215,14 @@ bool
 can_raise(const Expr *expr)
 {
 	return can_raise_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), nullptr);
+}
+
+bool
+can_raise_by_rows(const Expr *expr)
+{
+	bool		by_rows = true;
+
+	return can_raise_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), &by_rows);
 }
 
 static bool

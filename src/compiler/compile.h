@@ -105,6 +105,9 @@ is_fetched(AttrNumber attnum)
 /* May the expression raise an error? */
 bool		can_raise(const Expr *expr);
 
+/* And where PostgreSQL evaluates it for each row or group, rather than a program with its maps? */
+bool		can_raise_by_rows(const Expr *expr);
+
 /*
  * Rows: those that pass every condition, with the columns of `vars`, the values of `hidden`, by which they are sorted
  * (those of dictionary types are ranks under their `collations`), and, for a single relation, last, the row's position.

@@ -1236,7 +1236,7 @@ collect_part(GpuvmScanState *state)
 	if (state->job->errors != 0)
 	{
 		const char *failure = nullptr;
-		int			reason;
+		int			reason = FALLBACK_ERROR_FLAG;
 
 		/* the first program's errors are others */
 		if (state->job->stage_rows > 0 && submit_unfiltered(state, &failure, &reason) && failure == nullptr)
@@ -1244,7 +1244,7 @@ collect_part(GpuvmScanState *state)
 			forget_groups(state->part);
 			return collect_part(state);
 		}
-		state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
+		state->mode = run_fall_back(state, reason, failure);
 		return false;
 	}
 	end_job(state, false);

@@ -52,7 +52,7 @@ plan_group_filter(const ScanShape *shape, List *having, double ngroups, ScanPlan
 {
 	PlanPart   *part = &plan->parts[0];
 	GroupTable *groups;
-	CompiledProgram *filter = nullptr;
+	CompiledProgram *filter = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
 	List	   *chosen = NIL;
 	ListCell   *lc;
 
@@ -69,20 +69,25 @@ plan_group_filter(const ScanShape *shape, List *having, double ngroups, ScanPlan
 	hide_codes(groups);
 	foreach(lc, plan->having)
 	{
-		CompiledProgram *more = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
-		List	   *quals = lappend(list_copy(chosen), lfirst(lc));
-
-		if (compile_filter(groups, quals, more))
+		if (compile_filter(groups, list_make1(lfirst(lc)), filter))
 		{
-			chosen = quals;
-			filter = more;
+			chosen = lappend(chosen, lfirst(lc));
 			plan->filtered = lappend_int(plan->filtered, foreach_current_index(lc));
 			plan->filter_quals = lappend(plan->filter_quals, list_nth(having, foreach_current_index(lc)));
 		}
-		else if (can_raise(static_cast<const Expr *>(lfirst(lc))))
+		else if (can_raise_by_rows(static_cast<const Expr *>(lfirst(lc))))
 			break;				/* it may raise for a group that a later one would drop */
 	}
-	if (filter == nullptr)
+	/* what is too large together is asked in part */
+	while (chosen != NIL && !compile_filter(groups, chosen, filter))
+	{
+		const int	half = list_length(chosen) / 2;
+
+		chosen = list_truncate(chosen, half);
+		plan->filtered = list_truncate(plan->filtered, half);
+		plan->filter_quals = list_truncate(plan->filter_quals, half);
+	}
+	if (chosen == NIL)
 		return;
 	part->group_filter = filter->program;
 	plan->filter_quals = detached(plan->filter_quals, shape);

@@ -81,7 +81,8 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['t, b, sum(n
 	'a FROM sale WHERE a IN (SELECT a FROM sale GROUP BY a HAVING sum(n) > 600) AND b = 3', 'v.x, q.a FROM (VALUES (600), (690), (NULL)) v (x), LATERAL (SELECT a FROM sale GROUP BY a HAVING sum(n) > v.x) q', 'max(s) FROM (SELECT a, sum(n) AS s FROM sale GROUP BY a HAVING count(*) > 28) q WHERE s < 0']) q;
 SELECT * FROM asked();
 -- Errors are PostgreSQL's, and only where it raises them.
-INSERT INTO queries (query) SELECT format('SELECT a, count(*) FROM sale GROUP BY a HAVING %s', h) FROM unnest(ARRAY['100 / (count(*) - 28) > 1', 'count(*) > 28 AND 100 / (count(*) - 28) > 1', 'count(*) <> 28 AND 100 / (count(*) - 28) > 1', 'max(id) * 200000 > 5', 'sum(n) * 1000000000000000 * 1000000 > 5', 'max(b)::int2 * 30000::int2 > 7']) h;
+INSERT INTO queries (query) SELECT format('SELECT a, count(*) FROM sale GROUP BY a HAVING %s', h) FROM unnest(ARRAY['100 / (count(*) - 28) > 1', 'count(*) > 28 AND 100 / (count(*) - 28) > 1', 'count(*) <> 28 AND 100 / (count(*) - 28) > 1', 'max(id) * 200000 > 5', 'sum(n) * 1000000000000000 * 1000000 > 5', 'max(b)::int2 * 30000::int2 > 7',
+	'100 / (length(max(t)) - 4) > 1 AND sum(n) * 2 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 > 6000000', 'max(t)::int > 1 AND sum(n) * 2 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 > 6000000']) h;
 SELECT * FROM asked();
 -- Parameters, known and not.
 PREPARE few(numeric, int) AS SELECT a, sum(n) FROM sale WHERE b <> $2 GROUP BY a HAVING sum(n) > $1 AND count(*) > $2 ORDER BY a;
