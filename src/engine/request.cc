@@ -260,11 +260,13 @@ read_stage(const ArenaMap &arena, uint64_t offset, uint32_t nstages, Request *re
 
 	if (wrong != nullptr)
 		return wrong;
-	if (request->stage->npatterns != 0)
-		return "a stage has no texts to match";
 	for (int i = 0; i < request->stage->nops; i++)
+	{
+		if (reads_text(request->stage->ops()[i]))
+			return "a stage has no texts to read";
 		if (request->stage->ops()[i].opcode == Opcode::Rowid)
 			return "the rows of a stage are nowhere";
+	}
 	return verify_params(request->stage, request->params, request->nparams);
 }
 

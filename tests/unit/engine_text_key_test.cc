@@ -1,6 +1,6 @@
 /*
  * engine_text_key_test.cc: jobs that group by values of variable length, from the request to the last buffer, by several
- * threads; columns that are none of texts, and a stage that makes keys.
+ * threads; columns that are none of texts, and a stage that makes keys or reads texts.
  */
 #include "engine_tables.h"
 
@@ -8,11 +8,18 @@
 
 namespace {
 
+enum class Key
+{
+	Text,						/* TextKey */
+	Part,						/* TextPart */
+	Plain,
+};
+
 class TextKeyTest : public TableJobTest
 {
 public:
 	/* SELECT key, count(*) GROUP BY key; of column 0. */
-	static ref::SealedProgram group_program(bool text = true)
+	static ref::SealedProgram group_program(Key kind = Key::Text)
 	{
 		auto		b = ref::new_builder();
 		const int64_t sources[] = {0, RESULT_FROM_AGG};
@@ -24,10 +31,12 @@ public:
 
 		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
 		const int	column = b->new_reg(Type::I64);
-		const int64_t key = text ? b->new_reg(Type::I64) : column;
+		const int64_t key = kind != Key::Plain ? b->new_reg(Type::I64) : column;
 
 		b->emit(Opcode::Column, Type::I64, column, 0, 0);
-		if (text)
+		if (kind == Key::Part)
+			b->emit(Opcode::TextPart, Type::I64, static_cast<int>(key), 0, 0, text_part_operand(TextPart{TextPartKind::Packed, TEXT_UTF8, 2, 0}));
+		if (kind == Key::Text)
 			b->emit(Opcode::TextKey, Type::I64, static_cast<int>(key), column, -1);
 		b->emit(Opcode::Group, Type::None, 1, b->add_aux(&key, 1), 0);
 		b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
@@ -99,28 +108,34 @@ TEST_F(TextKeyTest, Groups)
 /* The column is of integers. */
 TEST_F(TextKeyTest, NoTexts)
 {
-	const ref::SealedProgram program = group_program();
-	Backend		backend(this);
+	for (Key kind : {Key::Text, Key::Part})
+	{
+		const ref::SealedProgram program = group_program(kind);
+		Backend		backend(this);
 
-	prepare(&backend, program);
-	backend.submit();
-	EXPECT_TRUE(backend.wait([&] { return backend.ended(); }));
-	EXPECT_EQ(backend.state(), JobState::Failed);
-	EXPECT_EQ(backend.failure(), "keys are made of what is no column of texts");
+		prepare(&backend, program);
+		backend.submit();
+		EXPECT_TRUE(backend.wait([&] { return backend.ended(); }));
+		EXPECT_EQ(backend.state(), JobState::Failed);
+		EXPECT_EQ(backend.failure(), kind == Key::Text ? "keys are made of what is no column of texts" : "texts are read of a column that has none");
+	}
 }
 
 TEST_F(TextKeyTest, NoStage)
 {
-	const ref::SealedProgram program = group_program(false), stage = group_program();
-	Backend		backend(this);
+	for (Key kind : {Key::Text, Key::Part})
+	{
+		const ref::SealedProgram program = group_program(Key::Plain), stage = group_program(kind);
+		Backend		backend(this);
 
-	prepare(&backend, program);
-	backend.job->stages = copy(std::vector<JobStage>{JobStage{copy(stage.words), stage.get()->size, 0}});
-	backend.job->nstages = 1;
-	backend.submit();
-	EXPECT_TRUE(backend.wait([&] { return backend.ended(); }));
-	EXPECT_EQ(backend.state(), JobState::Failed);
-	EXPECT_EQ(backend.failure(), "a stage makes keys of texts");
+		prepare(&backend, program);
+		backend.job->stages = copy(std::vector<JobStage>{JobStage{copy(stage.words), stage.get()->size, 0}});
+		backend.job->nstages = 1;
+		backend.submit();
+		EXPECT_TRUE(backend.wait([&] { return backend.ended(); }));
+		EXPECT_EQ(backend.state(), JobState::Failed);
+		EXPECT_EQ(backend.failure(), kind == Key::Text ? "a stage makes keys of texts" : "a stage has no texts to read");
+	}
 }
 
 }  // namespace
