@@ -134,8 +134,8 @@ ScanJob::run()
 		feed_.use_dead_bits(allocate(work_.dead_pads * DEAD_PAD_BYTES));
 
 	rows_taken_ = work_.rows;
-	if (!request_.program->grouped && request_.norder > 0)
-		sort_rows();
+	if (!request_.program->grouped && (request_.norder > 0 || request_.of_stage))
+		collect_rows();
 	else if (!request_.program->grouped)
 		run_rows();
 	else if (uses_group_table(program_))
@@ -297,9 +297,12 @@ ScanJob::run_rows()
 	}
 }
 
-/* All rows are collected; then they leave, or a bound is made of them. */
+/*
+ * All rows are collected; then they leave, or a bound is made of them. So it is with rows of a stage, too, of which few may be left: slices need not be as
+ * small as buffers are then, nor wait for somebody to take a few rows of each.
+ */
 void
-ScanJob::sort_rows()
+ScanJob::collect_rows()
 {
 	const uint32_t npads = static_cast<uint32_t>(work_.pads.size());
 	uint32_t	most = std::min(npads, MOST_SORT_PADS), next = 0;
@@ -308,7 +311,7 @@ ScanJob::sort_rows()
 	if (npads == 0)
 		return;
 	if (work_.rows > ROW_SET_MAX_ROWS)
-		throw Refusal{"the device does not sort so many rows"};
+		throw Refusal{"the device does not collect so many rows"};
 	if (bound_ == nullptr)
 		map_areas();
 
@@ -339,7 +342,7 @@ ScanJob::sort_rows()
 		launch(open_flight(next, pads), &staging, nullptr);
 		next += pads;
 		check(append_rows(program_, staging, pads, rows, temp, next == npads ? &lane_->outcomes_at->rows : nullptr, lane_->stream), "collecting rows");
-		if (next == npads)
+		if (next == npads && request_.norder > 0)
 			look_at_keys(rows, static_cast<uint32_t>(work_.rows), true);
 		close_flight();
 	}
@@ -381,12 +384,6 @@ ScanJob::publish_rows(const Flight &flight)
 		const UnitOutcome outcome = lane_->outcomes->units[flight.slot][i];
 		const int	buffer = flight.buffers[i];
 
-		if (outcome.errors != 0 && request_.of_stage && !stopped_)
-		{
-			/* nobody could evaluate the unit by other means */
-			figures_->errors |= outcome.errors;
-			stopped_ = true;
-		}
 		if (stopped_ || stopped())
 			io_->unclaim(buffer);
 		else if (outcome.rows == 0 && outcome.errors == 0)

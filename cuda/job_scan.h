@@ -59,7 +59,7 @@ private:
 	void		count_pads(const Flight &flight, double ns) override;
 
 	void		run_rows();
-	void		sort_rows();
+	void		collect_rows();
 	void		launch_rows(Flight *flight, const RowStaging &staging);
 	void		publish_rows(const Flight &flight);
 	uint32_t	next_slice(uint32_t first) const;

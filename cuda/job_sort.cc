@@ -210,9 +210,10 @@ void
 DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
 {
 	const uint32_t wanted = request_.row_limit != 0 ? static_cast<uint32_t>(std::min<uint64_t>(request_.row_limit, nrows)) : nrows;
-	const uint32_t *order = nrows != 0 ? sort_first(rows, nrows, wanted) : nullptr;
+	const uint32_t *order = nrows != 0 && request_.norder > 0 ? sort_first(rows, nrows, wanted) : nullptr;
 
-	if (order == nullptr)
+	/* stopped, unless they come as they are */
+	if (order == nullptr && request_.norder > 0)
 		return;
 	emit_in_order(wanted, [&](uint64_t first, uint32_t m, char *area) {
 		check(emit_row_set(rows, order, static_cast<uint32_t>(first), m, area, request_.capacity, lane_->stream), "emitting sorted rows");

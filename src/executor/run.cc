@@ -190,7 +190,7 @@ choose_unit_rows(GpuvmScanState *state)
 	return rows;
 }
 
-/* Of a group filter: as large as may be, since of most groups it leaves nothing, and a device takes as many at a time as there are buffers for. */
+/* Of a group filter: as large as may be, since of most groups it leaves nothing. */
 static uint32
 choose_filter_unit_rows(const GpuvmScanState *state)
 {
