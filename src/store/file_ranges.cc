@@ -23,7 +23,7 @@ extern "C" {
 namespace gpuvm {
 
 constexpr uint64 BYTES_PER_PROCESS = 4 * 1024 * 1024;	/* a worker takes some milliseconds to start */
-constexpr uint64 MIN_RANGE = 1024 * 1024;
+constexpr uint64 MIN_RANGE = 2 * 1024 * 1024;
 /* Cutting holds the lock, which nothing interrupts: it must not take long. */
 constexpr uint64 MAX_RANGE = 64 * 1024 * 1024;
 constexpr uint64 MAX_SEARCH = 16 * 1024 * 1024;
