@@ -18,8 +18,8 @@ my $file = $node->data_dir . '/versions.csv';
 # All rows say which version of the file they are of.
 sub write_version
 {
-	my ($version) = @_;
-	my $rows = 2000 + int(rand(4000));
+	my ($version, $rows) = @_;
+	$rows //= 2000 + int(rand(4000));
 
 	open my $out, '>', "$file.new" or die $!;
 	print $out "$_,$version\n" for (1 .. $rows);
@@ -72,6 +72,22 @@ cmp_ok($version, '>', 20, 'the file was replaced many times');
 like($out, qr/number of transactions actually processed: [1-9]\d{2}/, 'and read many times');
 unlike($err, qr/ERROR/, 'readers saw one version each, and no older one') or diag $err;
 is(with_vm($node, $query), without($node, $query), 'the last version is loaded');
+
+# The same while several processes load it: a part may be of another version than the one before it.
+($out, $err) = ('', '');
+$readers = IPC::Run::start(['psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-v', 'ON_ERROR_STOP=1', '-f', '-', 'postgres'],
+	'<', \("SELECT min(v) = max(v) AND count(*) = count(DISTINCT id) FROM versions;\n" x 12), '>', \$out, '2>', \$err);
+for (1 .. 6)
+{
+	$version++;
+	write_version($version, 800_000 + int(rand(100_000)));
+	sleep(0.1);
+}
+IPC::Run::finish($readers);
+is($out . $err, "t\n" x 12, 'a large file is of one version');
+is(with_vm($node, $query), without($node, $query), 'and the last one is loaded');
+cmp_ok($node->safe_psql('postgres', q{SELECT count(DISTINCT tablet) FROM gpuvm.tablets WHERE relation = 'versions'::regclass}), '>', 1, 'in parts');
+write_version(++$version);
 
 # What gpuvm.import() has loaded is loaded after a start, without a query; what queries have loaded is not.
 $node->safe_psql('postgres', q{SELECT gpuvm.import('versions')});
