@@ -60,11 +60,30 @@ AS 'MODULE_PATHNAME', 'gpuvm_fdw_validator';
 COMMENT ON FUNCTION gpuvm.fdw_validator(text[], oid) IS 'of the foreign data wrapper gpuvm_fdw';
 
 CREATE FOREIGN DATA WRAPPER gpuvm_fdw HANDLER gpuvm.fdw_handler VALIDATOR gpuvm.fdw_validator;
-COMMENT ON FOREIGN DATA WRAPPER gpuvm_fdw IS 'tables whose rows are those of a file';
+COMMENT ON FOREIGN DATA WRAPPER gpuvm_fdw IS 'tables whose rows are those of a file, or are kept in tablets';
 CREATE SERVER gpuvm FOREIGN DATA WRAPPER gpuvm_fdw;
-COMMENT ON SERVER gpuvm IS 'files of this machine, for CREATE FOREIGN TABLE ... SERVER gpuvm';
+COMMENT ON SERVER gpuvm IS 'files of this machine, and tablets, for CREATE FOREIGN TABLE ... SERVER gpuvm';
 -- Which file is read is what is guarded (pg_read_server_files): the validator sees to it.
 GRANT USAGE ON FOREIGN SERVER gpuvm TO PUBLIC;
+
+-- Tablet tables ----------------------------------------------------------
+
+-- Foreign tables without a file: the rows that a statement added, as a serialised tablet, and those that statements
+-- have deleted, by their numbers. Nobody but the extension's code reads or writes them.
+CREATE TABLE gpuvm.tablet_rows (relation oid NOT NULL, tablet bigint NOT NULL, nrows integer NOT NULL, image bytea NOT NULL);
+ALTER TABLE gpuvm.tablet_rows ALTER image SET STORAGE EXTERNAL;
+CREATE TABLE gpuvm.tablet_dead (relation oid NOT NULL, tablet bigint NOT NULL, nrows integer NOT NULL, rows bytea NOT NULL, id bigint NOT NULL);
+CREATE UNLOGGED TABLE gpuvm.tablet_rows_unlogged (LIKE gpuvm.tablet_rows INCLUDING STORAGE);
+CREATE UNLOGGED TABLE gpuvm.tablet_dead_unlogged (LIKE gpuvm.tablet_dead INCLUDING STORAGE);
+CREATE INDEX tablet_rows_index ON gpuvm.tablet_rows (relation, tablet);
+CREATE INDEX tablet_dead_index ON gpuvm.tablet_dead (relation, tablet);
+CREATE INDEX tablet_rows_unlogged_index ON gpuvm.tablet_rows_unlogged (relation, tablet);
+CREATE INDEX tablet_dead_unlogged_index ON gpuvm.tablet_dead_unlogged (relation, tablet);
+CREATE SEQUENCE gpuvm.tablet_ids;
+COMMENT ON TABLE gpuvm.tablet_rows IS 'rows of tablet tables, as the statements that added them left them';
+COMMENT ON TABLE gpuvm.tablet_dead IS 'which of them were deleted';
+COMMENT ON TABLE gpuvm.tablet_rows_unlogged IS 'the same of tables with the option persist off';
+COMMENT ON TABLE gpuvm.tablet_dead_unlogged IS 'which of those were deleted';
 
 -- Questions about a query ------------------------------------------------
 

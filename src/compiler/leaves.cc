@@ -234,9 +234,9 @@ is_by_position(const CompileInput *input, const Var *var)
 	}
 	if (from == nullptr || from->names != NIL || from->vars != NIL || is_in_tablets(from, var))
 		return false;
-	/* a file's rows have no ctid that leads anywhere, and their table */
+	/* a file's rows have no ctid that leads anywhere, and their table; those of tablet tables have one that tablets do not know */
 	if (from->table->of_file)
-		return var->varattno == SelfItemPointerAttributeNumber || var->varattno == TableOidAttributeNumber;
+		return (var->varattno == SelfItemPointerAttributeNumber && !from->table->hides_ctids) || var->varattno == TableOidAttributeNumber;
 	/* rows of others are in no heap; a partition's row is of another type than the whole */
 	relkind = get_rel_relkind(from->relid);
 	return relkind == RELKIND_RELATION || relkind == RELKIND_MATVIEW || (relkind == RELKIND_PARTITIONED_TABLE && var->varattno != 0);

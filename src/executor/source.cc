@@ -9,6 +9,7 @@ extern "C" {
 #include "access/tableam.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "utils/snapmgr.h"
 #include "utils/memutils.h"
 }
 
@@ -299,7 +300,7 @@ now_ns(void)
 
 /* Pins and checks every leaf. False, with reason and detail, where PostgreSQL must answer. */
 static bool
-check_leaves(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
+check_leaves_now(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
 {
 	for (int i = 0; i < source->nleaves; i++)
 	{
@@ -327,6 +328,21 @@ check_leaves(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 		source->plain = source->plain && leaf->check.unserved == 0 && leaf->check.masked == 0;
 	}
 	return true;
+}
+
+static bool
+check_leaves(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
+{
+	Snapshot	snapshot = state->css.ss.ps.state->es_snapshot;
+	bool		fits;
+
+	/* by the active one it is decided which rows there are of a foreign table */
+	if (snapshot != nullptr)
+		PushActiveSnapshot(snapshot);
+	fits = check_leaves_now(state, source, reason, detail);
+	if (snapshot != nullptr)
+		PopActiveSnapshot();
+	return fits;
 }
 
 static void

@@ -1,7 +1,8 @@
-/* analyze.cc: ANALYZE of a file table: the whole file is read, and rows are drawn from it as from a heap. */
+/* analyze.cc: ANALYZE: the whole file, or all that is stored, is read, and rows are drawn from it as from a heap. */
 #include "fdw/wrapper.h"
 
 #include "store/file.h"
+#include "store/tablets.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -61,21 +62,20 @@ draw_rows(Relation rel, int elevel, HeapTuple *rows, int target, double *total, 
 	pfree(values);
 	pfree(nulls);
 	ereport(elevel,
-			(errmsg("\"%s\": file contains %.0f rows; %d rows in sample", RelationGetRelationName(rel), *total, drawn)));
+			(errmsg(is_tablet_table(rel) ? "\"%s\": table contains %.0f rows; %d rows in sample" : "\"%s\": file contains %.0f rows; %d rows in sample", RelationGetRelationName(rel), *total, drawn)));
 	return drawn;
 }
 
 bool
 fdw_analyze(Relation rel, AcquireSampleRowsFunc *sample, BlockNumber *pages)
 {
-	FileOptions options = file_options(rel);
-	FileStamp	stamp;
+	FileOrigin	origin;
 
-	if (!file_stamp(options.filename, &stamp))
+	if (!file_origin(rel, &origin))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FILE),
-				 errmsg("could not find file \"%s\"", options.filename)));
-	*pages = static_cast<BlockNumber>(Max((stamp.size + BLCKSZ - 1) / BLCKSZ, 1));
+				 errmsg("could not find file \"%s\"", file_options(rel).filename)));
+	*pages = static_cast<BlockNumber>(Max((origin.stamp.size + BLCKSZ - 1) / BLCKSZ, 1));
 	*sample = draw_rows;
 	return true;
 }

@@ -1,6 +1,6 @@
 /*
- * scan.cc: the ordinary plan of a file table, row by row: out of its tablets, where they have the columns and may answer, else
- * the file itself. It is what a Custom Scan over the table's tablets has as its alternative.
+ * scan.cc: the ordinary plan, row by row: of a file table out of its tablets, where they have the columns and may answer, else
+ * the file itself; of a table without a file out of what is stored. It is what a Custom Scan has as its alternative.
  */
 #include "fdw/wrapper.h"
 
@@ -9,6 +9,7 @@
 #include "store/file.h"
 #include "store/registry.h"
 #include "store/tablet_rows.h"
+#include "store/tablets.h"
 
 extern "C" {
 #include "access/sysattr.h"
@@ -27,6 +28,7 @@ extern "C" {
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
 #include "utils/acl.h"
+#include "utils/snapmgr.h"
 }
 
 namespace gpuvm {
@@ -61,17 +63,29 @@ may_read(PlannerInfo *root, RelOptInfo *rel)
 		pg_attribute_aclcheck_all(relid, user, ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
 }
 
+/* How many rows there are, is known; that they are loaded, is of use only to who reads them without changing them. */
 static void
-size_of_table(PlannerInfo *root, RelOptInfo *rel, Oid relid)
+size_of_tablets(PlannerInfo *root, RelOptInfo *rel, Relation table)
 {
-	Relation	table = table_open(relid, NoLock);
+	TabletList	list = list_tablets(table, GetActiveSnapshot());
+
+	if (setting_enabled && !bms_is_member(rel->relid, root->all_result_relids) && may_read(root, rel))
+		(void) file_ready(table);
+	rel->tuples = clamp_row_est(static_cast<double>(list.rows));
+	rel->pages = static_cast<BlockNumber>(Max((list.size + BLCKSZ - 1) / BLCKSZ, 1));
+	set_baserel_size_estimates(root, rel);
+}
+
+static void
+size_of_file(PlannerInfo *root, RelOptInfo *rel, Relation table)
+{
+	Oid			relid = RelationGetRelid(table);
 	bool		ready = setting_enabled && may_read(root, rel) && file_ready(table) == NULL;
 	uint64		size = file_size(file_options(table).filename);
 	BlockNumber pages = static_cast<BlockNumber>(Max((size + BLCKSZ - 1) / BLCKSZ, 1));
 	ImportedTable imported;
 	double		rows;
 
-	table_close(table, NoLock);
 	if (ready && registry_describe(relid, &imported))
 		rows = imported.nrows;
 	/* as ANALYZE has seen it, grown with the file */
@@ -82,6 +96,18 @@ size_of_table(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 	rel->tuples = clamp_row_est(rows);
 	rel->pages = pages;
 	set_baserel_size_estimates(root, rel);
+}
+
+static void
+size_of_table(PlannerInfo *root, RelOptInfo *rel, Oid relid)
+{
+	Relation	table = table_open(relid, NoLock);
+
+	if (is_tablet_table(table))
+		size_of_tablets(root, rel, table);
+	else
+		size_of_file(root, rel, table);
+	table_close(table, NoLock);
 }
 
 static void
@@ -128,7 +154,8 @@ plan_scan(PlannerInfo *, RelOptInfo *rel, Oid, ForeignPath *, List *tlist, List 
 struct FileScan
 {
 	bool		begun;			/* the first row was asked for */
-	FileReader *reader;			/* NULL: rows come out of tablets */
+	FileReader *reader;			/* NULL: rows come out of tablets, */
+	TabletReader *stored;		/* or if not NULL, from here */
 	MemoryContext context;		/* of the reader */
 	VersionPin *pin;
 	Bitmapset  *wanted;			/* columns */
@@ -213,6 +240,44 @@ next_of_tablets(FileScan *scan, TupleTableSlot *slot)
 	return false;
 }
 
+/* Of the columns that the plan reads; NULL: all. */
+static Bitmapset *
+columns_of_plan(ForeignScanState *node)
+{
+	List	   *columns = reinterpret_cast<ForeignScan *>(node->ss.ps.plan)->fdw_private;
+	Bitmapset  *wanted = bms_make_singleton(0);
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		if (lfirst_int(lc) == 0)
+			return NULL;
+		wanted = bms_add_member(wanted, lfirst_int(lc));
+	}
+	return wanted;
+}
+
+static void
+start_scan(ForeignScanState *node, FileScan *scan)
+{
+	Relation	rel = node->ss.ss_currentRelation;
+
+	if (is_tablet_table(rel))
+		scan->stored = tablets_open(rel, node->ss.ps.state->es_snapshot, columns_of_plan(node));
+	else if (!take_tablets(node, scan))
+		scan->reader = file_open(rel);
+	scan->begun = true;
+}
+
+static void
+next_of_stored(FileScan *scan, TupleTableSlot *slot)
+{
+	if (!tablets_next(scan->stored, slot->tts_values, slot->tts_isnull))
+		return;
+	ExecStoreVirtualTuple(slot);
+	slot->tts_tid = tablets_ctid(scan->stored);
+}
+
 static TupleTableSlot *
 next_of_scan(ForeignScanState *node)
 {
@@ -224,14 +289,14 @@ next_of_scan(ForeignScanState *node)
 	if (!scan->begun)
 	{
 		old = MemoryContextSwitchTo(scan->context);
-		if (!take_tablets(node, scan))
-			scan->reader = file_open(node->ss.ss_currentRelation);
+		start_scan(node, scan);
 		MemoryContextSwitchTo(old);
-		scan->begun = true;
 	}
 	/* ExecScan has reset it since the last row */
 	old = MemoryContextSwitchTo(node->ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
-	if (scan->reader == NULL)
+	if (scan->stored != NULL)
+		next_of_stored(scan, slot);
+	else if (scan->reader == NULL)
 		(void) next_of_tablets(scan, slot);
 	else if (file_next(scan->reader, slot->tts_values, slot->tts_isnull))
 		ExecStoreVirtualTuple(slot);
@@ -246,6 +311,12 @@ rescan(ForeignScanState *node)
 
 	if (scan == NULL)
 		return;
+	if (scan->stored != NULL)
+	{
+		/* the snapshot is the same */
+		tablets_rewind(scan->stored);
+		return;
+	}
 	if (scan->reader != NULL)
 		file_close(scan->reader);
 	if (scan->pin != NULL)
@@ -260,16 +331,28 @@ rescan(ForeignScanState *node)
 static void
 end_scan(ForeignScanState *node)
 {
-	rescan(node);
+	FileScan   *scan = static_cast<FileScan *>(node->fdw_state);
+
+	if (scan != NULL && scan->stored != NULL)
+		tablets_close(scan->stored);
+	else
+		rescan(node);
 }
 
 static void
 explain_scan(ForeignScanState *node, ExplainState *es)
 {
-	FileOptions options = file_options(node->ss.ss_currentRelation);
+	FileOptions options;
 	FileScan   *scan = static_cast<FileScan *>(node->fdw_state);	/* NULL, also of EXPLAIN ANALYZE, below a program that was all that ran */
 	FileStamp	stamp;
 
+	if (is_tablet_table(node->ss.ss_currentRelation))
+	{
+		if (es->analyze && scan != NULL && scan->begun)
+			ExplainPropertyText("Rows From", "stored tablets", es);
+		return;
+	}
+	options = file_options(node->ss.ss_currentRelation);
 	ExplainPropertyText("Foreign File", options.filename, es);
 	if (es->analyze && scan != NULL && scan->begun)
 		ExplainPropertyText("Rows From", scan->reader == NULL ? "tablets" : psprintf("file (%s)", scan->why_file), es);

@@ -43,7 +43,7 @@ refuse_option(const char *name, Oid catalog)
 	initStringInfo(&valid);
 	if (catalog == ForeignTableRelationId)
 	{
-		appendStringInfoString(&valid, "filename");
+		appendStringInfoString(&valid, "filename, persist");
 		append_names(&valid, FILE_COPY_OPTIONS);
 	}
 	else if (catalog == AttributeRelationId)
@@ -77,6 +77,7 @@ static void
 validate(List *options, Oid catalog)
 {
 	bool		filename = false;
+	bool		persist = false;
 	List	   *copy = NIL;
 	List	   *seen = NIL;
 	ListCell   *lc;
@@ -99,6 +100,11 @@ validate(List *options, Oid catalog)
 			check_may_name_files();
 			filename = true;
 		}
+		else if (catalog == ForeignTableRelationId && strcmp(def->defname, "persist") == 0)
+		{
+			(void) defGetBoolean(def);
+			persist = true;
+		}
 		else if (catalog == ForeignTableRelationId && is_listed(def->defname, FILE_COPY_OPTIONS))
 			copy = lappend(copy, def);
 		else if (catalog == AttributeRelationId && is_listed(def->defname, column_options))
@@ -109,10 +115,15 @@ validate(List *options, Oid catalog)
 	if (catalog != ForeignTableRelationId)
 		return;
 	ProcessCopyOptions(NULL, NULL, true, copy);
-	if (!filename)
+	if (filename && persist)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+				 errmsg("option \"persist\" is of tables without a file")));
+	if (!filename && copy != NIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_DYNAMIC_PARAMETER_VALUE_NEEDED),
-				 errmsg("\"filename\" is required for gpuvm_fdw foreign tables")));
+				 errmsg("option \"%s\" is of tables with a file", linitial_node(DefElem, copy)->defname),
+				 errhint("Give the option \"filename\".")));
 }
 
 }  // namespace gpuvm
@@ -129,6 +140,7 @@ gpuvm_fdw_handler(PG_FUNCTION_ARGS)
 	FdwRoutine *routine = makeNode(FdwRoutine);
 
 	fdw_add_scan(routine);
+	fdw_add_changes(routine);
 	routine->AnalyzeForeignTable = fdw_analyze;
 	routine->ImportForeignSchema = fdw_import_schema;
 	file_tables_known_by(routine->BeginForeignScan);

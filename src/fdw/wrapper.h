@@ -10,8 +10,11 @@ extern "C" {
 
 namespace gpuvm {
 
-/* scan.cc: the plan that reads the file, and how it runs. */
+/* scan.cc: the plan that reads row by row, and how it runs. */
 void		fdw_add_scan(FdwRoutine *routine);
+
+/* modify.cc: what changes tables without a file. */
+void		fdw_add_changes(FdwRoutine *routine);
 
 /* analyze.cc */
 bool		fdw_analyze(Relation rel, AcquireSampleRowsFunc *sample, BlockNumber *pages);

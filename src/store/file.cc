@@ -1,6 +1,7 @@
 /* file.cc: what a file table is defined with, and its rows by PostgreSQL's COPY parser. */
 #include "store/file.h"
 #include "store/file_ranges.h"
+#include "store/tablets.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@ extern "C" {
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/wait_event.h"
 }
@@ -34,6 +36,7 @@ namespace gpuvm {
  */
 struct FileReader
 {
+	TabletReader *tablets;		/* of a table without a file, else NULL */
 	CopyFromState copy;
 	char	   *filename;
 	int			fd;
@@ -315,10 +318,21 @@ FileReader *
 file_open(Relation rel)
 {
 	MemoryContext old = MemoryContextSwitchTo(reader_context());
-	FileOptions options = file_options(rel);
-	FileReader *reader = new_reader(options);
+	FileReader *reader;
 
-	begin_copy(reader, rel, options.copy);
+	if (is_tablet_table(rel))
+	{
+		reader = static_cast<FileReader *>(palloc0(sizeof(FileReader)));
+		reader->context = CurrentMemoryContext;
+		reader->tablets = tablets_open(rel, GetActiveSnapshot(), NULL);
+	}
+	else
+	{
+		FileOptions options = file_options(rel);
+
+		reader = new_reader(options);
+		begin_copy(reader, rel, options.copy);
+	}
 	MemoryContextSwitchTo(old);
 	return reader;
 }
@@ -386,6 +400,8 @@ file_next(FileReader *reader, Datum *values, bool *nulls)
 	FileReader *outer = reading;	/* a value's input function may read another */
 	bool		found;
 
+	if (reader->tablets != NULL)
+		return tablets_next(reader->tablets, values, nulls);
 	callback.callback = add_file_to_error;
 	callback.arg = reader;
 	callback.previous = error_context_stack;
@@ -406,7 +422,8 @@ file_next(FileReader *reader, Datum *values, bool *nulls)
 void
 file_close(FileReader *reader)
 {
-	EndCopyFrom(reader->copy);
+	if (reader->copy != NULL)
+		EndCopyFrom(reader->copy);
 	MemoryContextDelete(reader->context);
 }
 

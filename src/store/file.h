@@ -1,8 +1,9 @@
 /*
- * file.h: foreign tables of gpuvm_fdw, whose rows are a file's.
+ * file.h: foreign tables of gpuvm_fdw, whose rows are a file's, or are stored (store/tablets.h).
  *
  * The file is the truth: PostgreSQL's COPY parser reads it, and tablets made of it
- * answer as long as its stamp is the one that it had then.
+ * answer as long as its stamp is the one that it had then. Of a table without a file they answer
+ * snapshots that see what they were made of; the active snapshot says that in all that follows.
  */
 #ifndef GPUVM_STORE_FILE_H
 #define GPUVM_STORE_FILE_H
@@ -21,7 +22,7 @@ namespace gpuvm {
 /* The wrapper's handler says by which callback its tables are known, as every backend that opens one has called it. */
 void		file_tables_known_by(BeginForeignScan_function callback);
 
-/* Is it a foreign table of gpuvm_fdw? */
+/* Is it a foreign table of gpuvm_fdw, with a file or without? */
 bool		is_file_table(Relation rel);
 bool		is_file_relation(Oid relid);	/* which is locked */
 
@@ -64,7 +65,14 @@ struct FileOrigin
 	FileStamp	stamp;
 	uint64		options;		/* a hash of all options */
 	uint64		settings;		/* a hash of those settings of the session that values depend on as they are read; 0: none */
+	bool		stored;			/* of no file: the stamp's device and inode are hashes of what the snapshot sees (list_tablets) */
 };
+
+inline bool
+origins_equal(const FileOrigin &a, const FileOrigin &b)
+{
+	return stamps_equal(a.stamp, b.stamp) && a.options == b.options && a.settings == b.settings && a.stored == b.stored;
+}
 
 /* Raises unless the table can be imported: its rows then depend on the file, and settings, alone. */
 void		check_file_importable(Relation rel);
@@ -78,7 +86,7 @@ bool		file_parallel_safe(Relation rel);
 /* False as file_stamp. */
 bool		file_origin(Relation rel, FileOrigin *origin);
 
-/* Is the file as it was when the version was made, and would this session read it alike? *detail (may be NULL) says why not. */
+/* Is what the version was made of as it was then, and would this session read it alike? *detail (may be NULL) says why not. */
 bool		file_is_current(Relation rel, const TableVersion *version, const char **detail);
 
 /* Is there a version of the table that is current? */

@@ -1,7 +1,8 @@
 /*
- * file_load.cc: tablets of a file are made when a query wants them, and anew when the file has changed.
+ * file_load.cc: tablets of a file are made when a query wants them, and anew when the file has changed; those of a table without
+ * a file when a query's snapshot sees other rows than they were made of.
  *
- * Whatever goes wrong then is not the query's: it reads the file row by row, and meets the error that COPY has for it,
+ * Whatever goes wrong then is not the query's: it reads row by row, and meets the error that COPY has for it,
  * if it comes to that line. What went wrong is remembered for a while, so that not every query tries again.
  */
 #include "store/file.h"
@@ -39,12 +40,6 @@ struct Trouble
 
 static Trouble troubles[TROUBLES];
 static int	next_trouble = 0;
-
-static bool
-origins_equal(const FileOrigin &a, const FileOrigin &b)
-{
-	return stamps_equal(a.stamp, b.stamp) && a.options == b.options && a.settings == b.settings;
-}
 
 static const char *
 recent_trouble(Relation rel, const FileOrigin &origin)
@@ -136,7 +131,7 @@ load(Relation rel, const FileOrigin &origin)
 		CurrentResourceOwner = owner;
 		if (ends_statement(error->sqlerrcode))
 			ReThrowError(error);
-		trouble = psprintf("the file could not be loaded: %s", error->message);
+		trouble = psprintf("the table could not be loaded: %s", error->message);
 		note_trouble(rel, origin, trouble);
 		FreeErrorData(error);
 	}
@@ -157,7 +152,7 @@ file_may_answer(Relation rel, const TableVersion *version, const char **detail)
 		return true;
 	/* who wants what was loaded, wants it without the file, too */
 	(void) file_origin(rel, &now);
-	return setting_files == FILES_KEEP && now.options == then->options && now.settings == then->settings;
+	return setting_files == FILES_KEEP && !now.stored && !then->stored && now.options == then->options && now.settings == then->settings;
 }
 
 /* NULL: the tablets there are may answer. *loads: whether loading might help. */
@@ -165,14 +160,14 @@ static const char *
 why_not(Relation rel, bool *loads)
 {
 	VersionPin *pin = registry_pin_any(RelationGetRelid(rel));
-	const char *detail = "the file is not loaded";
+	const char *detail = "the table is not loaded";
 	FileOrigin	now;
 
 	*loads = true;
 	if (pin == NULL)
 		return detail;
 	if (!pin_matches(pin, rel))
-		detail = "the table's columns have changed since the file was loaded";
+		detail = "the table's columns have changed since it was loaded";
 	else if (file_may_answer(rel, pin_version(pin), &detail))
 		detail = NULL;
 	else
@@ -194,7 +189,7 @@ why_not_load(Relation rel, FileOrigin *origin)
 	const char *detail;
 
 	if (setting_files == FILES_READ)
-		return "the file is not loaded, or has changed since, and gpuvm.files is \"read\"";
+		return "the table is not loaded, or has changed since, and gpuvm.files is \"read\"";
 	if (RelationInThisTransaction(rel))
 		return "the table was created in this transaction";
 	if (!file_importable(rel, &detail))
@@ -202,7 +197,7 @@ why_not_load(Relation rel, FileOrigin *origin)
 	if (!file_origin(rel, origin))
 		return "the file cannot be found";
 	if (origin->stamp.size / FILE_PER_MEMORY > arena_size())
-		return "the file is much larger than gpuvm.memory";
+		return "the table is much larger than gpuvm.memory";
 	return recent_trouble(rel, *origin);
 }
 

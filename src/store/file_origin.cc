@@ -1,5 +1,6 @@
 /*
- * file_origin.cc: when do tablets of a file say what the COPY parser would say now?
+ * file_origin.cc: when do tablets of a file say what the COPY parser would say now, and those of a table without a file what
+ * the snapshot sees?
  *
  * When the file has not changed, and no more than the file decides on a value. Input functions that are immutable are
  * fine; built-in ones that are not, and the encoding, depend on settings, which are compared. What else may have a
@@ -7,6 +8,7 @@
  */
 #include "store/file.h"
 #include "store/internal.h"
+#include "store/tablets.h"
 
 extern "C" {
 #include "access/transam.h"
@@ -18,6 +20,7 @@ extern "C" {
 #include "mb/pg_wchar.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 #include "utils/typcache.h"
 }
 
@@ -84,6 +87,8 @@ file_importable(Relation rel, const char **detail)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 
+	if (is_tablet_table(rel))
+		return true;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
@@ -174,12 +179,56 @@ hash_of_settings(Relation rel, const FileOptions &options)
 	return hash;
 }
 
+/* Numbers are never used again, and stand for what does not change: these hashes are of all rows, for one life of the server. */
+static void
+stored_origin(Relation rel, FileOrigin *origin)
+{
+	TabletList	list = list_tablets(rel, GetActiveSnapshot());
+	Size		count = list.ntablets + list.ndead;
+	uint64	   *ids = static_cast<uint64 *>(palloc_extended(sizeof(uint64) * Max(count, 1), MCXT_ALLOC_HUGE));
+	const unsigned char *bytes = reinterpret_cast<const unsigned char *>(ids);
+	uint64		hashes[] = {0, ~uint64{0}};
+
+	for (int i = 0; i < list.ntablets; i++)
+		ids[i] = list.tablets[i].id;
+	for (int i = 0; i < list.ndead; i++)
+		ids[list.ntablets + i] = list.dead[i].id;
+	/* a hash takes an int's length at most */
+	for (Size at = 0; at < count; at += PG_INT16_MAX)
+	{
+		int			n = static_cast<int>(Min(count - at, Size{PG_INT16_MAX}) * sizeof(uint64));
+
+		for (uint64 &hash : hashes)
+			hash = hash_bytes_extended(bytes + at * sizeof(uint64), n, hash);
+	}
+	origin->stored = true;
+	origin->stamp.device = hashes[0];
+	origin->stamp.inode = hashes[1];
+	/* as of files, no less than a byte a row: nulls take a bit */
+	origin->stamp.size = Max(list.size, list.rows);
+	origin->stamp.modified = list.ntablets;
+	origin->stamp.changed = list.ndead;
+	pfree(ids);
+	if (list.tablets != NULL)
+		pfree(list.tablets);
+	if (list.dead != NULL)
+		pfree(list.dead);
+}
+
 bool
 file_origin(Relation rel, FileOrigin *origin)
 {
-	FileOptions options = file_options(rel);
-	char	   *text = file_options_text(rel);
+	FileOptions options;
+	char	   *text;
 
+	memset(static_cast<void *>(origin), 0, sizeof(*origin));
+	if (is_tablet_table(rel))
+	{
+		stored_origin(rel, origin);
+		return true;
+	}
+	options = file_options(rel);
+	text = file_options_text(rel);
 	origin->options = hash_bytes_extended(reinterpret_cast<const unsigned char *>(text), strlen(text), 0);
 	pfree(text);
 	origin->settings = hash_of_settings(rel, options);
@@ -195,6 +244,8 @@ file_is_current(Relation rel, const TableVersion *version, const char **detail)
 
 	if (!file_origin(rel, &now))
 		why = "the file cannot be found";
+	else if (now.stored || then->stored)
+		why = origins_equal(now, *then) ? NULL : "the snapshot sees other rows than were loaded";
 	else if (now.options != then->options)
 		why = "the table's options have changed";
 	else if (!stamps_equal(now.stamp, then->stamp))

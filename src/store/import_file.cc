@@ -1,5 +1,5 @@
 /*
- * import_file.cc: a file's rows into tablets.
+ * import_file.cc: a file's rows into tablets, or those that a snapshot sees of a table without a file.
  *
  * So many rows as a page may hold are a block that is made up, and from there all goes as with a
  * heap: forms, dictionaries, tablets, another attempt where a value does not fit, several processes. Those
@@ -203,6 +203,12 @@ look_at_file(Relation rel, FileOrigin *origin)
 		int64		age;
 
 		find_file(rel, &before);
+		if (before.stored)
+		{
+			/* nothing changes under a snapshot */
+			*origin = before;
+			return;
+		}
 		(void) clock_gettime(CLOCK_REALTIME, &now);
 		age = now.tv_sec * INT64CONST(1000000000) + now.tv_nsec - Max(before.stamp.modified, before.stamp.changed);
 		if (age < TICK_NS)
@@ -242,6 +248,8 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 		for (int i = 0; i < ncols; i++)
 			init_copy_column(&columns[i], TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1));
 		most = blocks_at_most(origin.stamp.size);
+		/* what is stored is read by one */
+		several = several && !origin.stored;
 		workers = several ? copy_workers(file_processes(origin.stamp.size) - 1) : 0;
 		several = workers > 0 && file_ranges_init(&ranges, rel, origin.stamp.size, workers + 1);
 		if (several)

@@ -312,11 +312,14 @@ visit_file(Relation rel)
 	int			ncols;
 	bool		all_columns;
 
+	/* by which rows of a table without a file are seen */
+	PushActiveSnapshot(GetTransactionSnapshot());
 	if (!import_is_running(relid) && !registry_known(relid) && columns_to_import(rel, &attnums, &ncols, &all_columns))
 	{
 		check_importable(rel);
 		import_file(rel, attnums, ncols, all_columns, true);
 	}
+	PopActiveSnapshot();
 	relation_close(rel, NoLock);
 	paced = NULL;
 	CommitTransactionCommand();

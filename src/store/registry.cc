@@ -30,6 +30,7 @@
 #include "pg/shmem.h"
 #include "pg/stats.h"
 #include "store/dictionary.h"
+#include "store/file.h"
 #include "store/family.h"
 #include "store/refresher.h"
 
@@ -489,6 +490,7 @@ registry_describe(Oid relid, ImportedTable *table)
 		table->ntablets = version->ntablets;
 		table->ncols = version->ncols;
 		table->of_file = version->origin != 0;
+		table->hides_ctids = version->origin != 0 && version_at<FileOrigin>(version, version->origin)->stored;
 		for (uint32 i = 0; i < version->ncols; i++)
 		{
 			table->attnums[i] = columns[i].attnum;

@@ -117,6 +117,7 @@ struct ImportedTable
 	uint64		families[VERSION_MAX_COLS];	/* of the dictionary; 0: it has no entries. Of leaves: FAMILIES_DIFFER if theirs do */
 	int64		greatest[VERSION_MAX_COLS];	/* of numerics: no value of the tablets has a larger absolute value */
 	bool		of_file;		/* or one of the leaves is: rows cannot be fetched by their ctids */
+	bool		hides_ctids;	/* rows have ctids, or those of a leaf, that tablets do not know */
 	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */
 };
 

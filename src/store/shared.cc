@@ -5,6 +5,7 @@
 #include "store/family.h"
 #include "store/internal.h"
 #include "store/refresher.h"
+#include "store/tablets.h"
 
 extern "C" {
 #include "storage/ipc.h"
@@ -81,6 +82,7 @@ store_install(void)
 {
 	registry_install();
 	catalog_install();
+	tablets_install();
 	refresher_install();
 }
 

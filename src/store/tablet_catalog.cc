@@ -1,0 +1,432 @@
+/*
+ * tablet_catalog.cc: the side tables of tablet tables.
+ *
+ * They are read and written below SQL, without looking at privileges, which users have none of. What persist says decides where
+ * new tablets go; what was written is found in either pair. On a standby, as after a crash, the unlogged pair is empty.
+ */
+#include "store/tablets.h"
+
+#include "store/file.h"
+
+extern "C" {
+#include "access/detoast.h"
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/skey.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "commands/defrem.h"
+#include "commands/sequence.h"
+#include "foreign/foreign.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+}
+
+namespace gpuvm {
+
+/* Columns of both kinds of side tables, and of their indexes the first two. */
+enum SideColumn
+{
+	SIDE_RELATION = 1,
+	SIDE_TABLET,
+	SIDE_NROWS,
+	SIDE_BYTES,					/* image, or which rows are dead */
+	DEAD_ID,
+};
+
+/* The rows of a dead set: their numbers, or a bit for each of the tablet's. */
+enum DeadForm : uint32
+{
+	DEAD_NUMBERS,
+	DEAD_BITS,
+};
+
+static const bool BOTH[] = {true, false};
+
+bool
+is_tablet_table(Relation rel)
+{
+	ListCell   *lc;
+
+	if (!is_file_table(rel))
+		return false;
+	foreach(lc, GetForeignTable(RelationGetRelid(rel))->options)
+	{
+		if (strcmp(lfirst_node(DefElem, lc)->defname, "filename") == 0)
+			return false;
+	}
+	return true;
+}
+
+/* -- one side table ------------------------------------------------------------------ */
+
+static Oid
+side_oid(const char *name)
+{
+	Oid			schema = get_namespace_oid("gpuvm", true);
+
+	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+}
+
+static const char *
+side_name(bool dead, bool logged)
+{
+	if (dead)
+		return logged ? "tablet_dead" : "tablet_dead_unlogged";
+	return logged ? "tablet_rows" : "tablet_rows_unlogged";
+}
+
+static Relation
+open_side(bool dead, bool logged, LOCKMODE lockmode)
+{
+	const char *name = side_name(dead, logged);
+	Oid			relid = side_oid(name);
+
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("table gpuvm.%s does not exist", name),
+				 errhint("Extension gpuvm is older than its library, or not there.")));
+	return table_open(relid, lockmode);
+}
+
+static Relation
+open_index(Relation side, LOCKMODE lockmode)
+{
+	List	   *indexes = RelationGetIndexList(side);
+	Relation	index;
+
+	if (list_length(indexes) != 1)
+		elog(ERROR, "unexpected definition of table gpuvm.%s", RelationGetRelationName(side));
+	index = index_open(linitial_oid(indexes), lockmode);
+	list_free(indexes);
+	return index;
+}
+
+struct SideScan
+{
+	Relation	side;
+	Relation	index;
+	SysScanDesc scan;
+};
+
+/* Rows of the relation, or of one tablet of it, in the order of tablets. */
+static SideScan
+begin_side(bool dead, bool logged, Oid relid, const int64 *tablet, Snapshot snapshot)
+{
+	SideScan	s;
+	ScanKeyData keys[2];
+
+	s.side = open_side(dead, logged, AccessShareLock);
+	s.index = open_index(s.side, AccessShareLock);
+	ScanKeyInit(&keys[0], SIDE_RELATION, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relid));
+	if (tablet != NULL)
+		ScanKeyInit(&keys[1], SIDE_TABLET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(*tablet));
+	s.scan = systable_beginscan_ordered(s.side, s.index, snapshot, tablet != NULL ? 2 : 1, keys);
+	return s;
+}
+
+static HeapTuple
+next_of_side(SideScan *s)
+{
+	return systable_getnext_ordered(s->scan, ForwardScanDirection);
+}
+
+/* The lock is kept: the table must not go while the transaction knows where its rows are. */
+static void
+end_side(SideScan *s)
+{
+	systable_endscan_ordered(s->scan);
+	index_close(s->index, NoLock);
+	table_close(s->side, NoLock);
+}
+
+static Datum
+side_value(SideScan *s, HeapTuple tuple, int column)
+{
+	bool		isnull;
+
+	return heap_getattr(tuple, column, RelationGetDescr(s->side), &isnull);
+}
+
+static void
+insert_into_side(bool dead, bool logged, Datum *values, CommandId cid)
+{
+	Relation	side = open_side(dead, logged, RowExclusiveLock);
+	Relation	index = open_index(side, RowExclusiveLock);
+	bool		nulls[DEAD_ID] = {};
+	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(side), values, nulls);
+
+	heap_insert(side, tuple, cid, 0, NULL);
+	(void) index_insert(index, values, nulls, &tuple->t_self, side, UNIQUE_CHECK_NO, false, BuildIndexInfo(index));
+	heap_freetuple(tuple);
+	index_close(index, NoLock);
+	table_close(side, NoLock);
+}
+
+static int64
+next_id(void)
+{
+	return nextval_internal(side_oid("tablet_ids"), false);
+}
+
+/* Bytes of the row at a tid, palloc'd. */
+static bytea *
+side_bytes(bool dead, bool logged, const ItemPointerData *tid, Snapshot snapshot)
+{
+	Relation	side = open_side(dead, logged, AccessShareLock);
+	TupleTableSlot *slot = table_slot_create(side, NULL);
+	ItemPointerData at = *tid;
+	bytea	   *bytes;
+	bool		isnull;
+
+	if (!table_tuple_fetch_row_version(side, &at, snapshot, slot))
+		elog(ERROR, "row (%u,%u) of table gpuvm.%s has gone", ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid),
+			 RelationGetRelationName(side));
+	bytes = DatumGetByteaPCopy(slot_getattr(slot, SIDE_BYTES, &isnull));
+	ExecDropSingleTupleTableSlot(slot);
+	table_close(side, NoLock);
+	return bytes;
+}
+
+/* -- lists --------------------------------------------------------------------------- */
+
+static bool
+has_pair(bool logged)
+{
+	return logged || !RecoveryInProgress();
+}
+
+static int
+compare_stored(const void *a, const void *b)
+{
+	int64		x = static_cast<const StoredTablet *>(a)->id;
+	int64		y = static_cast<const StoredTablet *>(b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+static void
+list_pair(TabletList *list, Oid relid, bool logged, Snapshot snapshot)
+{
+	SideScan	s = begin_side(false, logged, relid, NULL, snapshot);
+	HeapTuple	tuple;
+
+	while ((tuple = next_of_side(&s)) != NULL)
+	{
+		StoredTablet *t;
+
+		if ((list->ntablets & (list->ntablets - 1)) == 0)
+			list->tablets = static_cast<StoredTablet *>(
+				list->tablets == NULL ? palloc(sizeof(StoredTablet))
+				: repalloc_huge(list->tablets, sizeof(StoredTablet) * list->ntablets * 2));
+		t = &list->tablets[list->ntablets++];
+		t->id = DatumGetInt64(side_value(&s, tuple, SIDE_TABLET));
+		t->nrows = static_cast<uint32>(DatumGetInt32(side_value(&s, tuple, SIDE_NROWS)));
+		t->logged = logged;
+		t->tid = tuple->t_self;
+		t->size = toast_raw_datum_size(side_value(&s, tuple, SIDE_BYTES));
+		list->rows += t->nrows;
+		list->size += t->size;
+	}
+	end_side(&s);
+	s = begin_side(true, logged, relid, NULL, snapshot);
+	while ((tuple = next_of_side(&s)) != NULL)
+	{
+		DeadSet    *d;
+
+		if ((list->ndead & (list->ndead - 1)) == 0)
+			list->dead = static_cast<DeadSet *>(
+				list->dead == NULL ? palloc(sizeof(DeadSet)) : repalloc_huge(list->dead, sizeof(DeadSet) * list->ndead * 2));
+		d = &list->dead[list->ndead++];
+		d->tablet = DatumGetInt64(side_value(&s, tuple, SIDE_TABLET));
+		d->id = DatumGetInt64(side_value(&s, tuple, DEAD_ID));
+		d->nrows = static_cast<uint32>(DatumGetInt32(side_value(&s, tuple, SIDE_NROWS)));
+		d->tid = tuple->t_self;
+		d->logged = logged;
+		list->rows -= d->nrows;
+	}
+	end_side(&s);
+}
+
+TabletList
+list_tablets(Relation rel, Snapshot snapshot)
+{
+	TabletList	list = {};
+
+	store_pending(RelationGetRelid(rel), snapshot);
+	for (bool logged : BOTH)
+		if (has_pair(logged))
+			list_pair(&list, RelationGetRelid(rel), logged, snapshot);
+	if (list.ntablets > 1)
+		qsort(list.tablets, list.ntablets, sizeof(StoredTablet), compare_stored);
+	return list;
+}
+
+bytea *
+stored_image(const StoredTablet *tablet, Snapshot snapshot)
+{
+	return side_bytes(false, tablet->logged, &tablet->tid, snapshot);
+}
+
+/* -- dead sets ------------------------------------------------------------------------- */
+
+static void
+add_rows_of(const bytea *bytes, bits8 *bits)
+{
+	const uint32 *form = reinterpret_cast<const uint32 *>(VARDATA(bytes));
+	Size		size = VARSIZE(bytes) - VARHDRSZ - sizeof(uint32);
+
+	if (*form == DEAD_BITS)
+	{
+		const bits8 *from = reinterpret_cast<const bits8 *>(form + 1);
+
+		for (Size i = 0; i < size; i++)
+			bits[i] |= from[i];
+		return;
+	}
+	for (Size i = 1; i <= size / sizeof(uint32); i++)
+		bits[form[i] / 8] |= 1 << form[i] % 8;
+}
+
+void
+add_dead_rows(const DeadSet *set, Snapshot snapshot, bits8 *bits)
+{
+	bytea	   *bytes = side_bytes(true, set->logged, &set->tid, snapshot);
+
+	add_rows_of(bytes, bits);
+	pfree(bytes);
+}
+
+void
+store_tablet(Oid relid, bool logged, uint32 nrows, bytea *image, CommandId cid)
+{
+	Datum		values[] = {ObjectIdGetDatum(relid), Int64GetDatum(next_id()), Int32GetDatum(static_cast<int32>(nrows)),
+							PointerGetDatum(image)};
+
+	insert_into_side(false, logged, values, cid);
+}
+
+void
+store_dead(Oid relid, const StoredTablet *tablet, const bits8 *bits, uint32 count, CommandId cid)
+{
+	Size		nbits = (tablet->nrows + 7) / 8;
+	bool		numbers = count * sizeof(uint32) < nbits;
+	Size		size = VARHDRSZ + sizeof(uint32) + (numbers ? count * sizeof(uint32) : nbits);
+	bytea	   *bytes = static_cast<bytea *>(palloc(size));
+	uint32	   *form = reinterpret_cast<uint32 *>(VARDATA(bytes));
+	Datum		values[] = {ObjectIdGetDatum(relid), Int64GetDatum(tablet->id), Int32GetDatum(static_cast<int32>(count)),
+							PointerGetDatum(bytes), Int64GetDatum(next_id())};
+
+	SET_VARSIZE(bytes, size);
+	*form = numbers ? DEAD_NUMBERS : DEAD_BITS;
+	if (!numbers)
+		memcpy(form + 1, bits, nbits);
+	else
+	{
+		for (uint32 row = 0; row < tablet->nrows; row++)
+			if (bits[row / 8] >> row % 8 & 1)
+				*++form = row;
+	}
+	insert_into_side(true, tablet->logged, values, cid);
+	pfree(bytes);
+}
+
+/* -- two writers ------------------------------------------------------------------------- */
+
+[[noreturn]] static void
+raise_concurrent(const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("could not serialize access due to concurrent %s", what),
+			 errdetail("Rows of tablet tables are not looked at again when another transaction has changed them."),
+			 errhint("The transaction might succeed if retried.")));
+	pg_unreachable();
+}
+
+void
+lock_tablet(const StoredTablet *tablet, CommandId cid)
+{
+	Relation	side = open_side(false, tablet->logged, RowExclusiveLock);
+	HeapTupleData tuple = {};
+	TM_FailureData failure;
+	Buffer		buffer;
+	TM_Result	result;
+
+	tuple.t_self = tablet->tid;
+	result = heap_lock_tuple(side, &tuple, cid, LockTupleNoKeyExclusive, LockWaitBlock, false, &buffer, &failure);
+	ReleaseBuffer(buffer);
+	table_close(side, NoLock);
+	if (result != TM_Ok)
+		raise_concurrent("delete");
+}
+
+void
+check_not_dead(Oid relid, const StoredTablet *tablet, const bits8 *bits)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Size		nbits = (tablet->nrows + 7) / 8;
+	bits8	   *others = static_cast<bits8 *>(palloc(nbits));
+	SideScan	s = begin_side(true, tablet->logged, relid, &tablet->id, snapshot);
+	HeapTuple	tuple;
+
+	while ((tuple = next_of_side(&s)) != NULL)
+	{
+		bytea	   *bytes = DatumGetByteaPCopy(side_value(&s, tuple, SIDE_BYTES));
+
+		memset(others, 0, nbits);
+		add_rows_of(bytes, others);
+		pfree(bytes);
+		for (Size i = 0; i < nbits; i++)
+		{
+			/* the statement would not have read it, had its snapshot seen that */
+			if ((others[i] & bits[i]) == 0)
+				continue;
+			if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data)))
+				raise_concurrent("update");
+			ereport(ERROR,
+					(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+					 errmsg("a row to be changed was already modified by an operation triggered by the current command"),
+					 errhint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.")));
+		}
+	}
+	end_side(&s);
+	UnregisterSnapshot(snapshot);
+	pfree(others);
+}
+
+void
+remove_tablets(Oid relid)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+
+	for (bool logged : BOTH)
+	{
+		for (bool dead : BOTH)
+		{
+			SideScan	s;
+			HeapTuple	tuple;
+
+			/* DROP EXTENSION may have taken it already */
+			if (!OidIsValid(side_oid(side_name(dead, logged))))
+				continue;
+			s = begin_side(dead, logged, relid, NULL, snapshot);
+			LockRelationOid(RelationGetRelid(s.side), RowExclusiveLock);
+			while ((tuple = next_of_side(&s)) != NULL)
+				simple_heap_delete(s.side, &tuple->t_self);
+			end_side(&s);
+		}
+	}
+	UnregisterSnapshot(snapshot);
+}
+
+}  // namespace gpuvm

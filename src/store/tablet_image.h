@@ -1,0 +1,46 @@
+/*
+ * tablet_image.h: rows as one bytea, column by column, which says itself what it holds.
+ *
+ * A column that the table got later has no place in it, and one that was dropped is passed over. Values lie as in a
+ * heap tuple (short headers, alignment), detoasted; nulls take a bit.
+ */
+#ifndef GPUVM_STORE_TABLET_IMAGE_H
+#define GPUVM_STORE_TABLET_IMAGE_H
+
+#include "pg/pg.h"
+
+extern "C" {
+#include "access/tupdesc.h"
+#include "nodes/bitmapset.h"
+}
+
+namespace gpuvm {
+
+/* A row's number fits the second part of a ctid, counted from 1. */
+constexpr uint32 IMAGE_MAX_ROWS = 65535;
+
+struct ImageBuilder;
+
+/* All that it allocates is in the current memory context. */
+ImageBuilder *image_builder(TupleDesc desc);
+void		image_add(ImageBuilder *builder, const Datum *values, const bool *nulls);
+uint32		image_rows(const ImageBuilder *builder);
+Size		image_size(const ImageBuilder *builder);
+
+/* palloc'd; the builder is empty afterwards. */
+bytea	   *image_take(ImageBuilder *builder);
+
+struct ImageReader;
+
+/* wanted: the columns that are read, the others are null; NULL: all. `desc` and `wanted` live as long as the reader. */
+ImageReader *image_reader(TupleDesc desc, const Bitmapset *wanted, const char *table);
+
+/* Reads this image from here on: with a 4-byte header, MAXALIGNed, alive as long as its values are used. */
+void		image_start(ImageReader *reader, const bytea *image);
+
+/* The next row, values in the image; false at the end. */
+bool		image_next(ImageReader *reader, Datum *values, bool *nulls);
+
+}  // namespace gpuvm
+
+#endif
