@@ -80,6 +80,7 @@ CREATE INDEX tablet_dead_index ON gpuvm.tablet_dead (relation, tablet);
 CREATE INDEX tablet_rows_unlogged_index ON gpuvm.tablet_rows_unlogged (relation, tablet);
 CREATE INDEX tablet_dead_unlogged_index ON gpuvm.tablet_dead_unlogged (relation, tablet);
 CREATE SEQUENCE gpuvm.tablet_ids;
+COMMENT ON SEQUENCE gpuvm.tablet_ids IS 'numbers of tablets and of sets of deleted rows, never used again';
 COMMENT ON TABLE gpuvm.tablet_rows IS 'rows of tablet tables, as the statements that added them left them';
 COMMENT ON TABLE gpuvm.tablet_dead IS 'which of them were deleted';
 COMMENT ON TABLE gpuvm.tablet_rows_unlogged IS 'the same of tables with the option persist off';

@@ -66,6 +66,21 @@ is_tablet_table(Relation rel)
 	return true;
 }
 
+bool
+tablets_persist(Relation rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, GetForeignTable(RelationGetRelid(rel))->options)
+	{
+		DefElem    *def = lfirst_node(DefElem, lc);
+
+		if (strcmp(def->defname, "persist") == 0)
+			return defGetBoolean(def);
+	}
+	return true;
+}
+
 /* -- one side table ------------------------------------------------------------------ */
 
 static Oid
@@ -262,6 +277,10 @@ list_tablets(Relation rel, Snapshot snapshot)
 {
 	TabletList	list = {};
 
+	if (RecoveryInProgress() && !tablets_persist(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary or unlogged relations during recovery")));
 	store_pending(RelationGetRelid(rel), snapshot);
 	for (bool logged : BOTH)
 		if (has_pair(logged))

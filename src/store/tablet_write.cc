@@ -8,6 +8,7 @@
 #include "store/tablets.h"
 
 #include "pg/shmem.h"
+#include "store/catalog.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -15,9 +16,7 @@ extern "C" {
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
-#include "commands/defrem.h"
 #include "executor/executor.h"
-#include "foreign/foreign.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -70,21 +69,6 @@ forget_writer(void *arg)
 	*link = (*link)->next;
 }
 
-static bool
-persists(Relation rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, GetForeignTable(RelationGetRelid(rel))->options)
-	{
-		DefElem    *def = lfirst_node(DefElem, lc);
-
-		if (strcmp(def->defname, "persist") == 0)
-			return defGetBoolean(def);
-	}
-	return true;
-}
-
 TabletWriter *
 writer_open(Relation rel, EState *estate, Snapshot snapshot, CommandId cid)
 {
@@ -108,7 +92,7 @@ writer_open(Relation rel, EState *estate, Snapshot snapshot, CommandId cid)
 	w->users = 1;
 	w->relid = RelationGetRelid(rel);
 	w->rel = rel;
-	w->logged = persists(rel);
+	w->logged = tablets_persist(rel);
 	w->estate = estate;
 	w->snapshot = snapshot;
 	w->cid = cid;
@@ -321,7 +305,7 @@ tablets_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int 
 	if (next_object_access != NULL)
 		next_object_access(access, class_id, object_id, sub_id, arg);
 	if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 && !IsBinaryUpgrade &&
-		get_rel_relkind(object_id) == RELKIND_FOREIGN_TABLE)
+		get_rel_relkind(object_id) == RELKIND_FOREIGN_TABLE && catalog_exists())
 		remove_tablets(object_id);
 }
 

@@ -23,6 +23,9 @@ namespace gpuvm {
 /* Is this table of gpuvm_fdw one without a file? */
 bool		is_tablet_table(Relation rel);
 
+/* Are new rows of it logged? */
+bool		tablets_persist(Relation rel);
+
 /* -- tablet_catalog.cc: the side tables ---------------------------------------------- */
 
 struct StoredTablet

@@ -53,7 +53,9 @@ CREATE FOREIGN TABLE fdw_empty (a int) SERVER gpuvm OPTIONS (filename 'gpuvm_fdw
 SELECT count(*), sum(a) FROM fdw_empty;
 
 -- what is refused
-CREATE FOREIGN TABLE fdw_bad (a int) SERVER gpuvm;
+CREATE FOREIGN TABLE fdw_bad (a int) SERVER gpuvm OPTIONS (format 'csv');
+CREATE FOREIGN TABLE fdw_bad (a int) SERVER gpuvm OPTIONS (filename 'x', persist 'off');
+CREATE FOREIGN TABLE fdw_bad (a int) SERVER gpuvm OPTIONS (persist 'maybe');
 CREATE FOREIGN TABLE fdw_bad (a int) SERVER gpuvm OPTIONS (filename 'x', format 'xml');
 CREATE FOREIGN TABLE fdw_bad (a int) SERVER gpuvm OPTIONS (filename 'x', quote '"');
 CREATE FOREIGN TABLE fdw_bad (a int) SERVER gpuvm OPTIONS (filename 'x', program 'ls');
@@ -66,6 +68,7 @@ INSERT INTO fdw_plain (id) VALUES (1);
 UPDATE fdw_plain SET id = 2;
 DELETE FROM fdw_plain;
 TRUNCATE fdw_plain;
+COPY fdw_plain FROM PROGRAM 'echo 1';
 SELECT id FROM fdw_plain WHERE id = 1 FOR UPDATE;
 
 -- errors are COPY's, with the line and the file
