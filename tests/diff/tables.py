@@ -52,7 +52,7 @@ class Table:
     typed = False				# has columns of typed_tables.py
     many_tablets = False		# is imported in tablets that are as small as can be
     partly = False				# only its `imported` columns are
-    foreign = False				# is a file
+    foreign = False				# is a file, or kept in tablets alone
 
     def __init__(self, name, columns, setup, rows, imports=None, rng=None):
         self.name, self.columns, self.setup, self.rows = name, columns, setup, rows
@@ -265,6 +265,17 @@ END $$"""
     return table
 
 
+def stored(source, name, rng=None):
+    """A foreign table without a file, of the rows of another table as several statements leave them; rng: statements may change it."""
+    columns = ", ".join(f"{c.name} {getattr(c, 'declared', c.type)}" for c in source.columns)
+    setup = [f"CREATE FOREIGN TABLE {name} ({columns}) SERVER gpuvm OPTIONS (persist 'off')"]
+    setup += [f"INSERT INTO {name} SELECT * FROM {source.name} WHERE id % 3 = {i}" for i in range(3)]
+    setup += [f"UPDATE {name} SET id = id WHERE id % 10 = 4", f"DELETE FROM {name} WHERE id % 50 = 7"]
+    table = Table(name, source.columns, setup, source.rows, rng=rng)
+    table.foreign, table.typed = True, source.typed
+    return table
+
+
 MANY_TABLETS = "d_tablets"
 
 
@@ -292,4 +303,5 @@ def make_tables(seed, rows):
         materialised(common, "d_matview"),
         partly(rng("d_partly"), "d_partly", rows),
         from_file(common, "d_file"),
+        stored(common, "d_stored", rng("d_stored")),
     ]

@@ -7,7 +7,7 @@ that tablets have the column; what they leave out is read by PostgreSQL, with a 
 """
 import random
 
-from tables import PROFILES, Column, Maker, Range, from_file, profile
+from tables import PROFILES, Column, Maker, Range, from_file, profile, stored
 
 LOW = ("", " ", "a", "A", "b", "B", "ab", "aB", "Ab ", "abc", "abd", "ä", "Ä", "ß", "SS", "é", "e\u0301", "ñ", "Zebra", "zebra", "日本語", "😀", "İ", "ı",
        "x%y", "x_y", "x\\y", "a'b", 'q"q', "10", "9", "-0", "NULL", "special requests", "very special, requests", "tab\tx", "line\nbreak", " lead", "trail  ",
@@ -312,6 +312,6 @@ def make_typed_tables(seed, rows):
     ]
     for table in tables:
         table.typed = True
-    tables.append(from_file(tables[4], "d_typed_file"))
+    tables += [from_file(tables[4], "d_typed_file"), stored(tables[4], "d_typed_stored")]
     tables[4].many_tablets = True
     return tables

@@ -226,6 +226,13 @@ MERGE INTO tt USING (VALUES (1)) v (a) ON id = a WHEN MATCHED THEN DELETE;
 INSERT INTO tt (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET late = 1;
 CREATE UNIQUE INDEX ON tt (id);
 SELECT id FROM tt WHERE id = 700 FOR UPDATE;
+-- rows that take no bytes
+CREATE FOREIGN TABLE tt_null (a int, b text) SERVER gpuvm;
+INSERT INTO tt_null SELECT FROM generate_series(1, 70000);
+SET gpuvm.require = vm;
+SELECT count(*), count(a) FROM tt_null;
+RESET gpuvm.require;
+DROP FOREIGN TABLE tt_null;
 -- privileges
 CREATE ROLE tt_reader;
 GRANT SELECT ON tt TO tt_reader;
