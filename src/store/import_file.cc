@@ -138,19 +138,20 @@ number_blocks(CopyJob *job)
 
 /*
  * The rows by several processes. NULL: something went wrong, which one process is to find again, as only that counts
- * lines. So it is a subtransaction.
+ * lines. So it is a subtransaction, and what is left of it (a copier's rows, an open file) goes before the file is read again.
  */
 static CopyJob *
 copy_in_ranges(Relation rel, CopyColumn *columns, int ncols, BlockNumber most, int workers, const FileRanges *ranges, int slot)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
+	MemoryContext work = AllocSetContextCreate(context, "gpuvm parts of a file", ALLOCSET_DEFAULT_SIZES);
 	CopyJob    *volatile job = NULL;
 
 	BeginInternalSubTransaction(NULL);
 	PG_TRY();
 	{
-		MemoryContextSwitchTo(context);
+		MemoryContextSwitchTo(work);
 		job = copy_blocks(rel, columns, ncols, most, workers, ranges, slot);
 		ReleaseCurrentSubTransaction();
 	}
@@ -162,6 +163,7 @@ copy_in_ranges(Relation rel, CopyColumn *columns, int ncols, BlockNumber most, i
 		error = CopyErrorData();
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextDelete(work);
 		if (ends_statement(error->sqlerrcode))
 		{
 			MemoryContextSwitchTo(context);

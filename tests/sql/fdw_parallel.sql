@@ -114,6 +114,8 @@ SELECT gpuvm.import('fdwp_bad');
 -- an end marker: what follows is not read
 COPY (SELECT 1) TO PROGRAM $$cd gpuvm_fdw_parallel; cat >/dev/null; (cat plain.csv; printf '\\.\n'; echo '1,x'; cat plain.csv) >bad.csv$$;
 SELECT * FROM fdwp_check('fdwp_bad');
+-- what the parts have begun is gone when one process has read the file
+SELECT gpuvm.import('fdwp_bad') AS rows, (SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'gpuvm file reader') AS readers;
 
 -- a type whose input function may not run in other processes; lines as long as parts are; lines that end in CR; nothing
 CREATE TYPE fdwp_own;
