@@ -129,7 +129,8 @@ part_call(const CompileInput *input, const Expr *expr, PartCall *call)
 				call->part.flags |= TEXT_UTF8;
 			return utf8 || pg_database_encoding_max_length() == 1 || call->part.kind == TextPartKind::Bytes;
 		case BYTEAOID:
-			return true;
+			/* as text, by a cast without a function: it may have bytes of zero, and be of no encoding */
+			return call->part.kind == TextPartKind::Bytes;
 		default:
 			return false;
 	}
@@ -189,9 +190,11 @@ static int64_t
 pack_datum(Datum value)
 {
 	const struct varlena *text = PG_DETOAST_DATUM_PACKED(value);
+	const unsigned char *bytes = reinterpret_cast<const unsigned char *>(VARDATA_ANY(text));
 	const uint32_t len = VARSIZE_ANY_EXHDR(text);
 
-	return len > TEXT_PART_BYTES ? NO_PACKED_TEXT : pack_text(reinterpret_cast<const unsigned char *>(VARDATA_ANY(text)), len);
+	/* bytea that texts called bytea, by a cast without a function, are compared with may have bytes of zero */
+	return len > TEXT_PART_BYTES || memchr(bytes, 0, len) != nullptr ? NO_PACKED_TEXT : pack_text(bytes, len);
 }
 
 static int
