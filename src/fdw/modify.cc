@@ -86,9 +86,20 @@ begin_insert(ModifyTableState *node, ResultRelInfo *result)
 	(void) begin_change(node, result, node->ps.state);
 }
 
-static TupleTableSlot *
-insert_row(EState *, ResultRelInfo *result, TupleTableSlot *slot, TupleTableSlot *)
+/* A row beyond its partition's bounds would be one that queries on the whole do not find. */
+static void
+check_bounds(EState *estate, ResultRelInfo *result, TupleTableSlot *slot)
 {
+	if (result->ri_RelationDesc->rd_rel->relispartition)
+		(void) ExecPartitionCheck(result, slot, estate, true);
+}
+
+static TupleTableSlot *
+insert_row(EState *estate, ResultRelInfo *result, TupleTableSlot *slot, TupleTableSlot *)
+{
+	/* a routed one fits, if no trigger has changed it */
+	if (result->ri_RootResultRelInfo == NULL || (result->ri_TrigDesc != NULL && result->ri_TrigDesc->trig_insert_before_row))
+		check_bounds(estate, result, slot);
 	writer_add(static_cast<TabletChange *>(result->ri_FdwState)->writer, slot);
 	return slot;
 }
@@ -106,12 +117,13 @@ delete_old(TabletChange *change, TupleTableSlot *plan_slot)
 }
 
 static TupleTableSlot *
-update_row(EState *, ResultRelInfo *result, TupleTableSlot *slot, TupleTableSlot *plan_slot)
+update_row(EState *estate, ResultRelInfo *result, TupleTableSlot *slot, TupleTableSlot *plan_slot)
 {
 	TabletChange *change = static_cast<TabletChange *>(result->ri_FdwState);
 
 	if (!delete_old(change, plan_slot))
 		return NULL;
+	check_bounds(estate, result, slot);
 	writer_add(change->writer, slot);
 	return slot;
 }

@@ -114,16 +114,53 @@ open_side(bool dead, bool logged, LOCKMODE lockmode)
 }
 
 static Relation
-open_index(Relation side, LOCKMODE lockmode)
+open_one_index(Relation side, Oid relid, LOCKMODE lockmode)
+{
+	Relation	index = index_open(relid, lockmode);
+
+	if (index->rd_index->indnkeyatts != 2 || index->rd_index->indkey.values[0] != SIDE_RELATION ||
+		index->rd_index->indkey.values[1] != SIDE_TABLET)
+		elog(ERROR, "unexpected definition of table gpuvm.%s", RelationGetRelationName(side));
+	return index;
+}
+
+/* One that is complete. REINDEX CONCURRENTLY has others beside it for a while, or leaves one when it fails. */
+static Relation
+open_index(Relation side)
 {
 	List	   *indexes = RelationGetIndexList(side);
-	Relation	index;
+	Relation	index = NULL;
+	ListCell   *lc;
 
-	if (list_length(indexes) != 1)
-		elog(ERROR, "unexpected definition of table gpuvm.%s", RelationGetRelationName(side));
-	index = index_open(linitial_oid(indexes), lockmode);
+	foreach(lc, indexes)
+	{
+		index = open_one_index(side, lfirst_oid(lc), AccessShareLock);
+		if (index->rd_index->indisvalid)
+			break;
+		index_close(index, NoLock);
+		index = NULL;
+	}
+	if (index == NULL)
+		elog(ERROR, "table gpuvm.%s has no index", RelationGetRelationName(side));
 	list_free(indexes);
 	return index;
+}
+
+static void
+insert_into_indexes(Relation side, HeapTuple tuple, Datum *values, bool *nulls)
+{
+	List	   *indexes = RelationGetIndexList(side);
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = open_one_index(side, lfirst_oid(lc), RowExclusiveLock);
+
+		if (index->rd_index->indisready)
+			(void) index_insert(index, values, nulls, &tuple->t_self, side, UNIQUE_CHECK_NO, false, BuildIndexInfo(index));
+		index_close(index, NoLock);
+	}
+	list_free(indexes);
 }
 
 struct SideScan
@@ -141,7 +178,7 @@ begin_side(bool dead, bool logged, Oid relid, const int64 *tablet, Snapshot snap
 	ScanKeyData keys[2];
 
 	s.side = open_side(dead, logged, AccessShareLock);
-	s.index = open_index(s.side, AccessShareLock);
+	s.index = open_index(s.side);
 	ScanKeyInit(&keys[0], SIDE_RELATION, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relid));
 	if (tablet != NULL)
 		ScanKeyInit(&keys[1], SIDE_TABLET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(*tablet));
@@ -176,14 +213,13 @@ static void
 insert_into_side(bool dead, bool logged, Datum *values, CommandId cid)
 {
 	Relation	side = open_side(dead, logged, RowExclusiveLock);
-	Relation	index = open_index(side, RowExclusiveLock);
 	bool		nulls[DEAD_ID] = {};
 	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(side), values, nulls);
 
-	heap_insert(side, tuple, cid, 0, NULL);
-	(void) index_insert(index, values, nulls, &tuple->t_self, side, UNIQUE_CHECK_NO, false, BuildIndexInfo(index));
+	/* elsewhere the relation's OID would be another's: no logical replication */
+	heap_insert(side, tuple, cid, HEAP_INSERT_NO_LOGICAL, NULL);
+	insert_into_indexes(side, tuple, values, nulls);
 	heap_freetuple(tuple);
-	index_close(index, NoLock);
 	table_close(side, NoLock);
 }
 

@@ -255,6 +255,9 @@ COPY tt_parent FROM stdin;
 \.
 UPDATE tt_parent SET id = id - 100, v = v || '!' WHERE id >= 100 AND id < 130;
 DELETE FROM tt_parent WHERE id IN (30, 140, 250) RETURNING *;
+-- no row leaves one by UPDATE, as none leaves a foreign table of another wrapper; none is beyond its bounds
+UPDATE tt_parent SET id = id + 100 WHERE id = 7;
+INSERT INTO tt_low VALUES (100, 'beyond');
 SELECT tableoid::regclass, count(*), sum(id), min(v) FROM tt_parent GROUP BY 1 ORDER BY 1;
 SELECT * FROM tt_low WHERE v LIKE '%!' OR v = 'copied' ORDER BY id;
 TRUNCATE tt_parent;
@@ -296,6 +299,18 @@ ALTER FOREIGN TABLE tt SET SCHEMA tt_gone;
 DROP SCHEMA tt_gone CASCADE;
 SELECT * FROM tt_state();
 SELECT (SELECT count(*) FROM gpuvm.tablet_rows_unlogged) AS tablets, (SELECT count(*) FROM gpuvm.tablet_dead_unlogged) AS dead;
+
+-- a second index of a side table, as REINDEX CONCURRENTLY has for a while
+CREATE FOREIGN TABLE tt (id int) SERVER gpuvm;
+INSERT INTO tt SELECT generate_series(1, 5);
+BEGIN;
+CREATE INDEX tt_second ON gpuvm.tablet_rows (relation, tablet);
+INSERT INTO tt VALUES (6);
+DELETE FROM tt WHERE id = 1;
+DROP INDEX gpuvm.tablet_rows_index;
+SELECT count(*), sum(id) FROM tt;
+ROLLBACK;
+DROP FOREIGN TABLE tt;
 
 DROP PROCEDURE tt_both;
 DROP FUNCTION tt_state, tt_trigger, tt_trigger_in_block, tt_count;

@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep);
 
 my $rounds = 20;
 my $node = PostgreSQL::Test::Cluster->new('primary');
-$node->init(allows_streaming => 1);
+$node->init(allows_streaming => 'logical');
 $node->append_conf('postgresql.conf', join("\n", "shared_preload_libraries = 'gpuvm'", 'autovacuum = off', 'max_worker_processes = 16', 'max_connections = 40',
 		'gpuvm.refresh = off', 'gpuvm.load_at_start = off', 'max_prepared_transactions = 5', 'fsync = on', 'checkpoint_timeout = 30s', GpuvmTest::device_conf()) . "\n");
 $node->start;
@@ -124,6 +124,13 @@ $node->start;
 is($node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM lost), (SELECT count(*) FROM heap_lost)'), '0|0', 'and a crash takes them');
 $node->safe_psql('postgres', 'INSERT INTO lost VALUES (1)');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM lost'), '1', 'it is usable afterwards');
+
+# Side rows have the OID of a table of this database: no subscriber of all tables may be given them.
+$node->safe_psql('postgres', q{SELECT pg_create_logical_replication_slot('s', 'test_decoding'); CREATE TABLE told (n int)});
+$node->safe_psql('postgres', $_) for 'INSERT INTO lost VALUES (2)', q{INSERT INTO t VALUES (7, 4, repeat('toasted', 10000))}, 'DELETE FROM t WHERE w = 7 AND n = 4', 'INSERT INTO told VALUES (1)';
+my $told = $node->safe_psql('postgres', q{SELECT data FROM pg_logical_slot_get_changes('s', NULL, NULL) WHERE data LIKE 'table %'});
+is($told, 'table public.told: INSERT: n[integer]:1', 'logical replication leaves side tables out');
+$node->safe_psql('postgres', q{SELECT pg_drop_replication_slot('s')});
 
 # A standby reads what is replayed.
 $node->backup('b');
