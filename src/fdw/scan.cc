@@ -167,12 +167,19 @@ struct FileScan
 static void
 begin_scan(ForeignScanState *node, int flags)
 {
+	EState	   *estate = node->ss.ps.state;
 	FileScan   *scan;
 
+	/*
+	 * What a statement further out has collected cannot be written once the plan is in parallel mode, and its workers know of
+	 * nothing. Programs begin their alternative as if it were to be explained only.
+	 */
+	if (estate->es_snapshot != NULL && is_tablet_table(node->ss.ss_currentRelation))
+		store_pending(RelationGetRelid(node->ss.ss_currentRelation), estate->es_snapshot);
 	if (flags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 	scan = static_cast<FileScan *>(palloc0(sizeof(FileScan)));
-	scan->context = AllocSetContextCreate(node->ss.ps.state->es_query_cxt, "gpuvm file scan", ALLOCSET_DEFAULT_SIZES);
+	scan->context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm file scan", ALLOCSET_DEFAULT_SIZES);
 	node->fdw_state = scan;
 }
 

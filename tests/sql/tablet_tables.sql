@@ -221,6 +221,22 @@ CREATE FUNCTION tt_count() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT count
 INSERT INTO tt (id) SELECT 700 + tt_count() FROM generate_series(1, 3);
 SELECT id FROM tt WHERE id >= 700 ORDER BY id;
 
+-- also where they have parallel plans, which were made before there was something to see
+CREATE FOREIGN TABLE tt_few (i int) SERVER gpuvm;
+CREATE TABLE tt_many AS SELECT generate_series(1, 1000) AS i;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+CREATE FUNCTION tt_matches() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$ BEGIN RETURN (SELECT count(*) FROM tt_many WHERE i IN (SELECT i FROM tt_few)); END $$;
+INSERT INTO tt_few SELECT tt_matches() + 1 FROM generate_series(1, 4);
+SELECT i FROM tt_few ORDER BY i;
+RESET min_parallel_table_scan_size;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+DROP FUNCTION tt_matches;
+DROP FOREIGN TABLE tt_few;
+DROP TABLE tt_many;
+
 -- what foreign tables have not
 MERGE INTO tt USING (VALUES (1)) v (a) ON id = a WHEN MATCHED THEN DELETE;
 INSERT INTO tt (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET late = 1;
