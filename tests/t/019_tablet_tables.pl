@@ -11,7 +11,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $rounds = 20;
+# GPUVM_TEST_CRASH_ROUNDS: more of them.
+my $rounds = $ENV{GPUVM_TEST_CRASH_ROUNDS} || 4;
 my $node = PostgreSQL::Test::Cluster->new('primary');
 $node->init(allows_streaming => 'logical');
 $node->append_conf('postgresql.conf', join("\n", "shared_preload_libraries = 'gpuvm'", 'autovacuum = off', 'max_worker_processes = 16', 'max_connections = 40',
