@@ -7,6 +7,7 @@
 #include "store/tablets.h"
 
 #include "store/file.h"
+#include "store/internal.h"
 
 extern "C" {
 #include "access/detoast.h"
@@ -20,11 +21,13 @@ extern "C" {
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
 #include "commands/defrem.h"
-#include "commands/sequence.h"
 #include "foreign/foreign.h"
 #include "storage/bufmgr.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "utils/fmgrprotos.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
@@ -223,10 +226,37 @@ insert_into_side(bool dead, bool logged, Datum *values, CommandId cid)
 	table_close(side, NoLock);
 }
 
+/*
+ * nextval() would make this the sequence that the user's lastval() asks; setval() does not. Numbers are given under a lock of
+ * the store's, and as with nextval() whatever becomes of the transaction.
+ */
 static int64
 next_id(void)
 {
-	return nextval_internal(side_oid("tablet_ids"), false);
+	const Oid	ids = side_oid("tablet_ids");
+	LOCKTAG		tag;
+	Oid			user;
+	int			context;
+	int64		id = 1;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, ids, 3, STORE_LOCK);
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+
+	LOCAL_FCINFO(last, 1);
+
+	InitFunctionCallInfoData(*last, NULL, 1, InvalidOid, NULL, NULL);
+	last->args[0] = NullableDatum{ObjectIdGetDatum(ids), false};
+
+	const Datum value = pg_sequence_last_value(last);
+
+	if (!last->isnull)
+		id = DatumGetInt64(value) + 1;
+	(void) DirectFunctionCall2(setval_oid, ObjectIdGetDatum(ids), Int64GetDatum(id));
+	LockRelease(&tag, ExclusiveLock, false);
+	SetUserIdAndSecContext(user, context);
+	return id;
 }
 
 /* Bytes of the row at a tid, palloc'd. */

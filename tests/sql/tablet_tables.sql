@@ -328,6 +328,20 @@ SELECT count(*), sum(id) FROM tt;
 ROLLBACK;
 DROP FOREIGN TABLE tt;
 
+-- Numbers of tablets are nobody's lastval().
+CREATE SEQUENCE tt_ids;
+CREATE FOREIGN TABLE tt_numbered (id bigint DEFAULT nextval('tt_ids'), v int) SERVER gpuvm;
+GRANT INSERT ON tt_numbered TO tt_reader;
+GRANT USAGE ON SEQUENCE tt_ids TO tt_reader;
+SET ROLE tt_reader;
+INSERT INTO tt_numbered (v) VALUES (1), (2);
+SELECT lastval();
+RESET ROLE;
+DELETE FROM tt_numbered WHERE id = 1;
+SELECT lastval(), count(*) FROM tt_numbered;
+DROP FOREIGN TABLE tt_numbered;
+DROP SEQUENCE tt_ids;
+
 DROP PROCEDURE tt_both;
 DROP FUNCTION tt_state, tt_trigger, tt_trigger_in_block, tt_count;
 DROP TABLE tt_heap, tt_same;
