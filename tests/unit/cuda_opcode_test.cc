@@ -100,6 +100,7 @@ tested_elsewhere(OpForm form)
 		case OpForm::FINISH: case OpForm::RESULT: case OpForm::GROUP: case OpForm::AGGSTEP:
 		case OpForm::HASHOPEN: case OpForm::HASHINSERT: case OpForm::SEEK: case OpForm::SEEKRANGE: case OpForm::CROSS: case OpForm::MATCH:
 		case OpForm::TEXTMATCH:	/* cuda_text_match_test */
+		case OpForm::TEXTPART:	/* cuda_text_part_test */
 		case OpForm::TEXTKEY:	/* vm_text_key_test */
 			return true;
 		default:
