@@ -16,6 +16,7 @@ extern "C" {
 #include "optimizer/paths.h"
 }
 
+#include "compiler/compile.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
@@ -279,6 +280,22 @@ wanted_of_groups(PlannerInfo *root, bool distinct)
 	return root->sort_pathkeys;
 }
 
+/* PostgreSQL asks HAVING of all groups before it sorts them, and meets its errors; where a LIMIT stands above sorted groups of ours, not all come out. */
+static bool
+may_skip_errors(const PlannerInfo *root, const ScanPlan *plan)
+{
+	ListCell   *lc;
+
+	if (root->parse->limitCount == nullptr)
+		return false;
+	foreach(lc, plan->having)
+	{
+		if (can_raise_by_rows(static_cast<const Expr *>(lfirst(lc))))
+			return true;
+	}
+	return false;
+}
+
 void
 add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, bool distinct)
 {
@@ -293,7 +310,7 @@ add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, b
 	if (s.from == nullptr)
 		return;
 	plan = scan_plan_from_list(s.from->custom_private);
-	if (plan->kind == SCAN_GROUPS && !add_sorted(&s, last && list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0, last))
+	if (plan->kind == SCAN_GROUPS && !may_skip_errors(root, plan) && !add_sorted(&s, last && list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0, last))
 		note_reason(root, rel, "Sort", s.reason, nullptr);
 }
 
