@@ -211,7 +211,7 @@ unit: $(UNIT_TESTS:%=build/unit/bin/%)
 unit-asan: $(UNIT_TESTS:%=build/asan/bin/%)
 	@$(call two_at_a_time,$^)
 unit-tsan: $(addprefix build/tsan/bin/,$(filter engine_% tablet_dictionary_builder_%,$(UNIT_TESTS)))
-	@set -e; for t in $^; do echo "== $$t"; $$t --gtest_brief=1; done
+	@$(call two_at_a_time,$^)
 
 build/unit/bench/%: build/unit/tests/bench/%.o $(CORE_SRC:%.cc=build/unit/%.o)
 	@mkdir -p $(@D)

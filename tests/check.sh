@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (30), TEST_PROGRAMS (60 random programs a test, 8 on the emulated
+# Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (20), TEST_PROGRAMS (40 random programs a test, 8 on the emulated
 # device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
 # sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
@@ -213,8 +213,8 @@ emulated_suites() {
 	if make_cluster emulated gpuvm.cuda_library="$library"; then
 		export GPUVM_TEST_DEVICE=cuda
 		suite_started=$SECONDS
-		# Time zones take as long there as a quarter of all others, and are the CPU's to test, as stores, files and the planner's rewriting are; unit tests have the device's.
-		named emulated-more || tests+=("REGRESS=$(basename -s .sql -a tests/sql/*.sql | grep -vxE 'time_zone|dictionary_store|variable_store|rewrite|fdw_parallel|tablet_tables' | tr '\n' ' ')")
+		# Time zones take as long there as a quarter of all others, and are the CPU's to test, as stores, files and the planner's rewriting are; unit tests have the device's. joins alone takes a quarter of the rest.
+		named emulated-more || tests+=("REGRESS=$(basename -s .sql -a tests/sql/*.sql | grep -vxE 'time_zone|dictionary_store|variable_store|rewrite|fdw_parallel|tablet_tables|joins' | tr '\n' ' ')")
 		regress_suite "regression, emulated" regress-emulated "${tests[@]}"
 		named emulated-more && regress_suite "isolation, emulated" isolation-emulated REGRESS=
 		unset GPUVM_TEST_DEVICE
@@ -232,7 +232,7 @@ emulated_suites() {
 		cluster=
 	fi
 	suite_started=$SECONDS
-	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-30} / 2))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
+	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-20} / 2))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
 	suite_started=$SECONDS
 	tap_suite "TAP, emulated" tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=build/emulated/gpuvm_cuda.so
 }
@@ -284,7 +284,7 @@ if wanted breaks; then
 	done
 	count "deliberate breaks apply" $applied $(($(ls tests/breaks/*.patch | wc -l) - applied)) 0 $logs/breaks.log
 fi
-export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-60}
+export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-40}
 named unit && gtest_suite "unit" unit
 wanted unit-asan && gtest_suite "unit (ASan, UBSan)" unit-asan
 wanted unit-tsan && gtest_suite "unit (TSan)" unit-tsan
@@ -323,7 +323,7 @@ else
 		cluster_drop "$cluster"
 		cluster=
 	fi
-	wanted storm && storm_suite "consistency storm" storm --seconds "${STORM_SECONDS:-30}"
+	wanted storm && storm_suite "consistency storm" storm --seconds "${STORM_SECONDS:-20}"
 	wanted tap && tap_suite "TAP" tap "t/*.pl"
 	emulated_suites
 fi

@@ -17,7 +17,7 @@ fi
 pgxs=$(dirname "$(pg_config --pgxs)")/../test
 as_server env -u PGHOST -u PGPORT -u PGUSER TESTDIR="$place" PATH="$PG_BIN:$PATH" PGPORT=65432 FILES="$*" \
 	GPUVM_TEST_CUDA_LIBRARY="$library" PERL5LIB="$pgxs/perl" PG_REGRESS="$pgxs/regress/pg_regress" \
-	bash -c 'cd "$TESTDIR" && prove -v -j2 $FILES'
+	bash -c 'cd "$TESTDIR" && prove -v -j3 $FILES'
 rc=$?
 if [ $rc = 0 ]; then
 	rm -rf "$place"
