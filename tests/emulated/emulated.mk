@@ -1,6 +1,6 @@
 # The CUDA virtual machine compiled for the host (cuda_runtime.h here tells how):
 #
-#   make unit-cuda                      its unit tests, with sanitizers
+#   make unit-cuda                      its unit tests, the host's code with sanitizers
 #   make unit-cuda-tsan                 several sessions at once, with the thread sanitizer
 #   make build/emulated/gpuvm_cuda.so   the library, for gpuvm.cuda_library
 #
@@ -28,7 +28,9 @@ $(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS)))
 $(eval $(call emulated,emulated-so,$$(EMULATED_SO_FLAGS)))
 $(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS)))
 
-build/emulated/bin/%: build/emulated/tests/unit/%.cc.o $(EMULATED_SRC:%=build/emulated/%.o) $(CORE_SRC:%.cc=build/asan/%.o)
+# Kernels as the library has them: compute-sanitizer looks at those. All that runs on the host is under the sanitizers.
+EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(wildcard cuda/*.cc tests/emulated/*.cc)) $(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu))
+build/emulated/bin/%: build/emulated/tests/unit/%.cc.o $(EMULATED_ASAN_OBJS) $(CORE_SRC:%.cc=build/asan/%.o)
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TEST_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
 
