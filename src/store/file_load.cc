@@ -150,9 +150,11 @@ file_may_answer(Relation rel, const TableVersion *version, const char **detail)
 
 	if (file_is_current(rel, version, detail))
 		return true;
+	if (setting_files != FILES_KEEP)
+		return false;
 	/* who wants what was loaded, wants it without the file, too */
 	(void) file_origin(rel, &now);
-	return setting_files == FILES_KEEP && !now.stored && !then->stored && now.options == then->options && now.settings == then->settings;
+	return !now.stored && !then->stored && now.options == then->options && now.settings == then->settings;
 }
 
 /* NULL: the tablets there are may answer. *loads: whether loading might help. */

@@ -393,6 +393,7 @@ private:
 	void		pick(WorkerState &s, const Step &step) const;
 	void		in_list(WorkerState &s, const Step &step) const;
 	void		lookup(WorkerState &s, const Step &step) const;
+	uint32_t	text_lanes(WorkerState &s, const Step &step) const;
 	void		text_match(WorkerState &s, const Step &step) const;
 	void		text_part(WorkerState &s, const Step &step) const;
 	void		text_key(WorkerState &s, const Step &step) const;

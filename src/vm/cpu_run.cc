@@ -757,39 +757,41 @@ CpuProgram::lookup(WorkerState &s, const Step &step) const
 	}
 }
 
-/* Only of the lanes that live: values are long. */
+/* Takes over the column's nulls; s.rows are then the lanes of which texts are read, so many: values are long, so only those that live. */
+uint32_t
+CpuProgram::text_lanes(WorkerState &s, const Step &step) const
+{
+	const int	column = texts[step.list].column;
+	RegState   &dst = s.regs[step.dst];
+	uint64_t	lanes[CPU_WORDS];
+
+	dst.nulls = s.regs[columns[column].reg].nulls;
+	for (int w = 0; w < CPU_WORDS; w++)
+		lanes[w] = s.live[w] & ~(dst.nulls ? dst.nulls[w] : 0);
+	s.columns[column].touched = true;
+	return kernels->select(lanes, s.rows);
+}
+
 void
 CpuProgram::text_match(WorkerState &s, const Step &step) const
 {
 	const TextStep &text = texts[step.list];
-	BoundColumn &column = s.columns[text.column];
-	RegState   &dst = s.regs[step.dst];
-	uint64_t	lanes[CPU_WORDS];
+	const BoundColumn &column = s.columns[text.column];
 
-	dst.values = s.own_bits[step.dst];
-	dst.nulls = s.regs[columns[text.column].reg].nulls;
-	for (int w = 0; w < CPU_WORDS; w++)
-		lanes[w] = s.live[w] & ~(dst.nulls ? dst.nulls[w] : 0);
-	column.touched = true;
+	s.regs[step.dst].values = s.own_bits[step.dst];
 	kernels->text_match(text.search, column.images, column.width, column.data + static_cast<size_t>(s.row0) * column.width,
-						s.rows, kernels->select(lanes, s.rows), s.own_bits[step.dst]);
+						s.rows, text_lanes(s, step), s.own_bits[step.dst]);
 }
 
-/* So are these; what is left of the others is what lay there. */
+/* What is left of the other lanes is what lay there. */
 void
 CpuProgram::text_part(WorkerState &s, const Step &step) const
 {
 	const TextStep &text = texts[step.list];
-	BoundColumn &column = s.columns[text.column];
-	RegState   &dst = s.regs[step.dst];
-	uint64_t	lanes[CPU_WORDS];
+	const BoundColumn &column = s.columns[text.column];
 
-	dst.nulls = s.regs[columns[text.column].reg].nulls;
-	for (int w = 0; w < CPU_WORDS; w++)
-		lanes[w] = s.live[w] & ~(dst.nulls ? dst.nulls[w] : 0);
-	column.touched = true;
 	s.errors |= kernels->text_part(text.part, column.images, column.width, column.data + static_cast<size_t>(s.row0) * column.width,
-								   s.rows, kernels->select(lanes, s.rows), reinterpret_cast<int64_t *>(s.slots[regs[step.dst].slot]));
+								   s.rows, text_lanes(s, step), reinterpret_cast<int64_t *>(s.slots[regs[step.dst].slot]));
 }
 
 /* Of the other lanes nothing is read, and what is left there is a key of some vector before, or 0. */
