@@ -39,12 +39,6 @@ is_null_const(const Expr *expr)
 }
 
 static bool
-same_dictionary(const DictionaryRef &a, const DictionaryRef &b)
-{
-	return a.map == b.map && a.cursor == b.cursor && a.attnum == b.attnum;
-}
-
-static bool
 column_dictionary(Compiler *c, const Var *var, DictionaryRef *ref)
 {
 	for (int i = 0; i < c->input->ncursors; i++)

@@ -394,12 +394,6 @@ map_is_settled(const Expr *expr)
 
 /* -- into the program ----------------------------------------------------------------- */
 
-static bool
-same_ref(const DictionaryRef &a, const DictionaryRef &b)
-{
-	return a.map == b.map && a.cursor == b.cursor && a.attnum == b.attnum;
-}
-
 int
 add_map(Compiler *c, const PlanMap &map)
 {
@@ -408,7 +402,7 @@ add_map(Compiler *c, const PlanMap &map)
 		const PlanMap *m = &c->maps[i];
 
 		if (m->kind == map.kind && m->cursor == map.cursor && m->attnum == map.attnum && m->collation == map.collation &&
-			m->null_entry == map.null_entry && m->type == map.type && same_ref(m->from, map.from) && same_ref(m->to, map.to) &&
+			m->null_entry == map.null_entry && m->type == map.type && same_dictionary(m->from, map.from) && same_dictionary(m->to, map.to) &&
 			equal(m->expr, map.expr))
 			return i;
 	}

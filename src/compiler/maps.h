@@ -46,6 +46,12 @@ struct DictionaryRef
 
 constexpr DictionaryRef NO_DICTIONARY = {-1, -1, 0};
 
+constexpr bool
+same_dictionary(const DictionaryRef &a, const DictionaryRef &b)
+{
+	return a.map == b.map && a.cursor == b.cursor && a.attnum == b.attnum;
+}
+
 /* A time zone's table, rather than a map of a column's entries? */
 constexpr bool
 is_zone(MapKind kind)

@@ -269,14 +269,16 @@ show_maps(const ScanPlan *plan, List *context, ExplainState *es)
 		const PlanMap *map = &plan->maps[i];
 		char	   *expr;
 
-		if (map->kind == MapKind::Translate || map->kind == MapKind::Order)
-		{
+		if (map->kind == MapKind::Order && same_dictionary(map->from, map->to))
+			lines = lappend(lines, psprintf("order of %s", dictionary_text(plan, context, map->from)));
+		else if (map->kind == MapKind::Translate || map->kind == MapKind::Order)
 			lines = lappend(lines, psprintf(map->kind == MapKind::Order ? "order of %s, with %s" : "%s as codes of %s",
 											dictionary_text(plan, context, map->from), dictionary_text(plan, context, map->to)));
-			continue;
+		else
+		{
+			expr = is_zone(map->kind) ? zone_text(map) : deparse_expression(reinterpret_cast<Node *>(map->expr), context, plan->ncursors > 1, false);
+			lines = lappend(lines, map->kind == MapKind::Rank ? psprintf("order of %s", expr) : expr);
 		}
-		expr = is_zone(map->kind) ? zone_text(map) : deparse_expression(reinterpret_cast<Node *>(map->expr), context, plan->ncursors > 1, false);
-		lines = lappend(lines, map->kind == MapKind::Rank ? psprintf("order of %s", expr) : expr);
 	}
 	if (lines != NIL && es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyList("Maps", lines, es);

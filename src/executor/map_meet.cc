@@ -287,7 +287,7 @@ make_order(Making *m)
 	o.sets[0] = &map->from;
 	o.sets[1] = &map->to;
 	o.n[0] = map->nentries;
-	o.n[1] = set_count(&map->to);
+	o.n[1] = map->nbefore;
 	total = o.n[0] + o.n[1];
 	o.ssup.ssup_cxt = CurrentMemoryContext;
 	o.ssup.ssup_collation = map->collation;
@@ -325,12 +325,6 @@ make(void *argument)
 	}
 }
 
-static bool
-same_ref(const DictionaryRef &a, const DictionaryRef &b)
-{
-	return a.map == b.map && a.cursor == b.cursor && a.attnum == b.attnum;
-}
-
 /* The order of the other side, which was made with this one's. */
 static bool
 take_other(const GpuvmScanState *state, int number, MapData *map)
@@ -341,7 +335,7 @@ take_other(const GpuvmScanState *state, int number, MapData *map)
 	{
 		const PlanMap *other = &state->plan->maps[i];
 
-		if (other->kind != MapKind::Order || !same_ref(other->from, plan->to) || !same_ref(other->to, plan->from) ||
+		if (other->kind != MapKind::Order || !same_dictionary(other->from, plan->to) || !same_dictionary(other->to, plan->from) ||
 			other->collation != plan->collation || other->type != plan->type || state->maps[i]->other == nullptr)
 			continue;
 		memcpy(map->values, state->maps[i]->other, sizeof(uint32) * map->nentries);
@@ -357,6 +351,7 @@ build_meeting(GpuvmScanState *state, int number, Expr *expr)
 	MapData    *map = map_create(state->map_context, plan, expr);
 	MemoryContext old = MemoryContextSwitchTo(map->context);
 	Making		making = {plan, map};
+	bool		alone = plan->kind == MapKind::Order && same_dictionary(plan->from, plan->to);
 	uint64		total = 1;
 	int			sqlstate = 0;
 	bool		done;
@@ -367,7 +362,8 @@ build_meeting(GpuvmScanState *state, int number, Expr *expr)
 		map->from = entry_set(state, plan->from);
 		map->to = entry_set(state, plan->to);
 		map->nentries = set_count(&map->from);
-		map->nbefore = set_count(&map->to);
+		/* an order of one dictionary's values alone, of which equal ones share a place */
+		map->nbefore = alone ? 0 : set_count(&map->to);
 		map->typlen = map->from.typlen;
 		map->typbyval = map->from.byval;
 		total = uint64{map->nentries} + map->nbefore;
@@ -391,7 +387,7 @@ build_meeting(GpuvmScanState *state, int number, Expr *expr)
 		MemoryContextSwitchTo(old);
 		return nullptr;
 	}
-	if (plan->kind == MapKind::Order)
+	if (plan->kind == MapKind::Order && !alone)
 		map->other = larger<uint32>(nullptr, 0, Max(Size{map->nbefore}, 1));
 	state->figures.map_entries += map->nentries;
 	done = guarded(make, &making, &sqlstate);

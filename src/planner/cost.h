@@ -26,6 +26,12 @@ constexpr double HAND_OUT_US = 0.018;
 /* Finding a group of one program among those of another, microseconds. */
 constexpr double MERGE_US = 0.05;
 
+/*
+ * How many rows a program hands out is an estimate, and of joins often one that is far too small. What it can do with them
+ * itself, sorting or grouping, is as good as PostgreSQL's node above it while that costs less by no more than this factor.
+ */
+constexpr double AS_GOOD = 1.05;
+
 /* Sorting so many rows, of which the first `limit` (0: all) come out; microseconds. */
 double		sort_us(double rows, double limit);
 

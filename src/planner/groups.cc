@@ -30,9 +30,6 @@ namespace gpuvm {
 /* A CUBE of seven has 128 sets. */
 constexpr int MAX_PARTS = 64;
 
-/* Costs within this factor are alike, for the planner, too. */
-constexpr double SAME_COST = 1.01;
-
 constexpr const char *TOO_MANY = "the query has too many group keys and aggregates";
 
 /* -- raw columns ---------------------------------------------------------------------- */
@@ -590,7 +587,7 @@ plan_groups(Aggregation *a, PathTarget *target, List *tlist, List *clause, List 
 	return true;
 }
 
-/* Does the path group, by a sort or a hash table of its own, what our path for the input gives? */
+/* Does the path group, by a sort or a hash table of its own, what our path for the input gives? A sort below Unique is DISTINCT's. */
 static bool
 groups_our_rows(const Path *path, const RelOptInfo *input)
 {
@@ -610,6 +607,11 @@ groups_our_rows(const Path *path, const RelOptInfo *input)
 			case T_Sort:
 				groups = true;
 				path = ((const SortPath *) path)->subpath;
+				break;
+			case T_Unique:
+				if (!IsA(path, UpperUniquePath))
+					return false;
+				path = ((const UpperUniquePath *) path)->subpath;
 				break;
 			case T_Result:
 				if (!IsA(path, ProjectionPath))
@@ -635,7 +637,7 @@ drop_groups_of_rows(RelOptInfo *grouped_rel, const RelOptInfo *input, const Path
 	{
 		const Path *path = static_cast<const Path *>(lfirst(lc));
 
-		if (groups_our_rows(path, input) && path->total_cost * SAME_COST >= ours->total_cost)
+		if (groups_our_rows(path, input) && path->total_cost * AS_GOOD >= ours->total_cost)
 			grouped_rel->pathlist = foreach_delete_current(grouped_rel->pathlist, lc);
 	}
 }

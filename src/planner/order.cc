@@ -56,7 +56,7 @@ count_entries(const PlanCursor *cursor, AttrNumber attnum)
 	return most;
 }
 
-/* The maps that the order alone needs: a sort of their entries, if the session does not have it. */
+/* The maps that the order alone needs: a sort of their entries, if the session does not have it. Each is of one dictionary. */
 static double
 cost_order_maps(const ScanPlan *plan, int before)
 {
@@ -73,7 +73,7 @@ cost_order_maps(const ScanPlan *plan, int before)
 		if (map->kind == MapKind::Rank && map_cached != nullptr && map_cached(plan->cursors[cursor].relid, map))
 			cost += cost_of_us() * entries * MAP_ENTRY_US;
 		else
-			cost += cost_ranks(map->kind == MapKind::Order ? 2 * entries : entries);
+			cost += cost_ranks(entries);
 	}
 	return cost;
 }
@@ -188,6 +188,11 @@ add_sorted(Sorting *s, double limit, bool whole)
 	path->path.startup_cost = Max(from->total_cost - rows * handing - fetch_cost(s->root, plan, rows, plan->ncursors == 1), from->startup_cost) +
 		cost_of_us() * sort_us(rows, limit) + cost_order_maps(plan, nmaps);
 	path->path.total_cost = path->path.startup_cost + path->path.rows * handing + fetch_cost(s->root, plan, path->path.rows, false);
+	if (path->path.total_cost <= from->total_cost * AS_GOOD)
+	{
+		path->path.startup_cost = Min(path->path.startup_cost, from->total_cost);
+		path->path.total_cost = Min(path->path.total_cost, from->total_cost);
+	}
 	prefer(s->rel, &path->path);
 	if (!setting_force)
 		add_path(s->rel, &path->path);

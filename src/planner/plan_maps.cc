@@ -191,7 +191,7 @@ cost_meeting(const ScanShape *shape, const ScanPlan *plan, const PlanMap *map)
 	if (map->kind == MapKind::Constant || is_zone(map->kind))
 		return 0;
 	from = count_entries(shape, plan, map->from);
-	all = from + count_entries(shape, plan, map->to);
+	all = from + (same_dictionary(map->from, map->to) ? 0 : count_entries(shape, plan, map->to));
 	return from * (MAP_ENTRY_US * cost_of_us() + cpu_operator_cost) +
 		(map->kind == MapKind::Order ? all * std::log2(all + 1) * ORDER_OPERATORS * cpu_operator_cost : 0);
 }
