@@ -56,7 +56,7 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import (changes, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, numerics, order, papers,  # noqa: E402
+from workloads import (changes, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, papers,  # noqa: E402
                        relational, ssb, tpch)
 
 
@@ -509,7 +509,7 @@ WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Benc
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
              "tpch": tpch.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
-             "dml": dml.run, "cudadb": cudadb.run}
+             "dml": dml.run, "cudadb": cudadb.run, "loading": loading.run}
 
 
 def main():
