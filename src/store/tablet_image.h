@@ -27,7 +27,7 @@ void		image_add(ImageBuilder *builder, const Datum *values, const bool *nulls);
 uint32		image_rows(const ImageBuilder *builder);
 Size		image_size(const ImageBuilder *builder);
 
-/* palloc'd; the builder is empty afterwards. */
+/* The builder's, until the next one is taken; the builder is empty afterwards. */
 bytea	   *image_take(ImageBuilder *builder);
 
 struct ImageReader;

@@ -120,7 +120,6 @@ store_rows(TabletWriter *w)
 		return;
 	image = image_take(w->builder);
 	store_tablet(w->relid, w->logged, nrows, image, w->cid);
-	pfree(image);
 }
 
 static int
