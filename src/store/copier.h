@@ -79,11 +79,11 @@ void		copier_skip(Copier *c);
 
 /*
  * For rows that lie in no block: a block that is made up begins, gets rows of values (by attribute number) as
- * input functions make them, MaxHeapTuplesPerPage at most, and ends.
+ * input functions make them, MaxHeapTuplesPerPage at most, and ends. False as copier_append, but that what is staged is lost.
  */
 void		copier_begin_block(Copier *c);
 void		copier_add_row(Copier *c, const Datum *values, const bool *nulls);
-void		copier_end_block(Copier *c);
+bool		copier_end_block(Copier *c);
 
 /* Appends blocks [first, first + n) of an older tablet with the same columns, counted from its own first one. */
 void		copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n);

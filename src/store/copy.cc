@@ -570,13 +570,14 @@ copier_add_row(Copier *c, const Datum *values, const bool *nulls)
 	}
 }
 
-void
+bool
 copier_end_block(Copier *c)
 {
-	if (!c->settled && c->ntuples > 0)
-		(void) settle_columns(c);
-	append_key(c, c->lsn, NULL, 0);
+	if (!c->settled && c->ntuples > 0 && !settle_columns(c))
+		return false;
+	append_key(c, c->lsn, c->dense ? NULL : c->offsets, c->ntuples);
 	c->nrows += c->ntuples;
+	return true;
 }
 
 /* Rows have references to images of an older tablet: they get images of their own. */

@@ -81,10 +81,11 @@ load_alone(Relation rel)
 	ArrayType  *names = NULL;
 	int			ncols;
 	int16	   *attnums;
+	uint64		nrows;
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, RelationGetRelid(rel), 1, STORE_LOCK);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-	if (!file_in_memory(rel))
+	if (!file_in_memory(rel) && !load_changes(rel, &nrows))
 	{
 		(void) remembered_columns(RelationGetRelid(rel), &names);
 		attnums = fitting_columns(rel, names, &ncols);

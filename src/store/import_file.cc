@@ -13,6 +13,7 @@
 #include "store/family.h"
 #include "store/file.h"
 #include "store/refresher.h"
+#include "store/tablets.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -72,7 +73,7 @@ copy_rows(Copier *c, FileReader *reader, BlockNumber block, BlockNumber end)
 			copier_add_row(c, values, nulls);
 		if (c->ntuples == 0)
 			break;
-		copier_end_block(c);
+		(void) copier_end_block(c);
 		block++;
 		pg_atomic_fetch_add_u64(&c->job->nrows, c->ntuples);
 		progress_add(c->job->progress_slot, 1, c->ntuples);
@@ -95,10 +96,16 @@ first_block_of(const FileRange &range)
 void
 copy_file_rows(Relation rel, CopyJob *job)
 {
-	Copier	   *c = make_copier(rel, job, job->tablet_rows);
+	Copier	   *c;
 	FileReader *reader;
 	FileRange	range;
 
+	if (is_tablet_table(rel))
+	{
+		copy_stored_table(rel, job);
+		return;
+	}
+	c = make_copier(rel, job, job->tablet_rows);
 	if (job->ranges.size == 0)
 	{
 		reader = file_open(rel);
@@ -250,7 +257,9 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 		for (int i = 0; i < ncols; i++)
 			init_copy_column(&columns[i], TupleDescAttr(RelationGetDescr(rel), attnums[i] - 1));
 		most = blocks_at_most(origin.stamp.size);
-		/* what is stored is read by one */
+		/* what is stored is read by one; each stored tablet begins a block, and may end a tablet that is half full */
+		if (origin.stored)
+			most = static_cast<BlockNumber>(Min(2 * uint64{most} + origin.stamp.modified, uint64{MaxBlockNumber}));
 		several = several && !origin.stored;
 		workers = several ? copy_workers(file_processes(origin.stamp.size) - 1) : 0;
 		several = workers > 0 && file_ranges_init(&ranges, rel, origin.stamp.size, workers + 1);

@@ -436,6 +436,21 @@ uint64		max_image_tablets(const CopyColumn *columns, int ncols);
 /* Copies slices until there are none left. */
 void		copy_slices(Relation rel, CopyJob *job);
 
+/* -- successor.cc ----------------------------------------------------------------------- */
+
+/*
+ * A job for more tablets of a version's columns, in the forms that it has, of which the caller says how many there will be. It is
+ * strict: no column fails.
+ */
+CopyJob    *successor_job(Relation rel, const TableVersion *version);
+
+/* After manifest_begin: builders that go on from the version's dictionaries. False when memory is short. */
+bool		successor_dictionaries(Relation rel, const TableVersion *version, CopyJob *job);
+bool		has_dictionaries(const TableVersion *version);
+
+/* Has a dictionary become too large? */
+bool		has_outgrown(const CopyJob *job);
+
 /* -- version.cc ------------------------------------------------------------------------- */
 
 /*
@@ -479,6 +494,8 @@ struct VersionParts
 	uint32		ntablets;
 	Signature	signature;
 	const struct FileOrigin *origin;	/* of a file's rows, else NULL */
+	const MaskedRows *masked;	/* rows of the tablets that are not the version's: blocks that are not served apart */
+	uint32		nmasked;
 };
 
 /*
@@ -523,6 +540,14 @@ uint64		import_file(Relation rel, const int16 *attnums, int ncols, bool all_colu
 
 /* The file's rows, by blocks that are made up, until its end, or those of its ranges until there are none left. */
 void		copy_file_rows(Relation rel, CopyJob *job);
+
+/* -- tablet_load.cc ---------------------------------------------------------------------- */
+
+/* As import_file, of a table without a file, from the version that was loaded last. False: the table is to be loaded anew. */
+bool		load_changes(Relation rel, uint64 *nrows);
+
+/* The stored rows that the active snapshot sees, and the job wants columns of. */
+void		copy_stored_table(Relation rel, CopyJob *job);
 
 /* -- file_load.cc ------------------------------------------------------------------------ */
 

@@ -448,93 +448,29 @@ end_building(Refresh *r)
 	FreeAccessStrategy(r->strategy);
 }
 
-/* Builders that go on from the version's dictionaries. False when memory is short. */
-static bool
-begin_dictionaries(Refresh *r)
-{
-	const ColumnSummary *columns = version_at<ColumnSummary>(r->version, r->version->columns);
-	CopyJob    *job = r->job;
-	uint64		builders = builders_begin(job->ncols);
-
-	if (builders == 0)
-		return false;
-	for (uint32 i = 0; i < job->ncols; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(r->rel), columns[i].attnum - 1);
-
-		if (job->columns[i].form == ValueForm::Variable && !copy_column_failed(&job->columns[i]))
-			job->detoasts = job->detoasts || att->attlen == -1;
-		if (columns[i].dictionary == 0)
-			continue;
-		job->columns[i].builder = builder_offset(builders, i);
-		builder_start(arena_at<DictionaryBuilder>(job->columns[i].builder), att, family_longest(columns[i].dictionary), true, 0);
-		job->detoasts = job->detoasts || att->attlen == -1;
-	}
-	return true;
-}
-
-static bool
-has_dictionaries(const TableVersion *version)
-{
-	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
-
-	for (uint32 i = 0; i < version->ncols; i++)
-		if (columns[i].dictionary != 0)
-			return true;
-	return false;
-}
-
-/* Has a dictionary become too large? */
-static bool
-has_outgrown(const CopyJob *job)
-{
-	for (uint32 i = 0; i < job->ncols; i++)
-		if (job->columns[i].builder != 0 &&
-			builder_failure(arena_at<DictionaryBuilder>(job->columns[i].builder)) != DictionaryFailure::None)
-			return true;
-	return false;
-}
-
 /* False when memory is short. */
 static bool
 begin_building(Refresh *r)
 {
 	const TableVersion *version = r->version;
-	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
-	CopyJob    *job = static_cast<CopyJob *>(palloc0(copy_job_size(version->ncols)));
+	CopyJob    *job = successor_job(r->rel, version);
 	uint32		rows;
 	uint64		max_tablets;
 
-	for (uint32 i = 0; i < version->ncols; i++)
-	{
-		init_copy_column(&job->columns[i], TupleDescAttr(RelationGetDescr(r->rel), columns[i].attnum - 1));
-		if (columns[i].flags & COLUMN_VARIABLE)
-			vary_column(&job->columns[i]);
-		if (columns[i].flags & COLUMN_LEFT_OUT)
-			fail_copy_column(&job->columns[i], COLUMN_LEFT_OUT_BEFORE);
-		/* the scale that is none of a type modifier and of no value may still become another */
-		if (version->ntablets > 0 && !(columns[i].flags & CHUNK_ALL_NULL) && columns[i].scale >= 0)
-			pg_atomic_write_u32(&job->columns[i].scale, columns[i].scale);
-	}
 	/* the types may have been read from the catalogs */
 	InvalidateCatalogSnapshot();
-	job->strict = true;
 	r->tablet_rows = tablet_rows_for(job->columns, static_cast<int>(version->ncols));
 	rows = Min(TYPEALIGN(TABLET_PAD_ROWS, r->tablet_rows + r->tablet_rows / ROOM_TO_GROW), TABLET_MAX_ROWS);
 
 	/* every old tablet, and every gap, may end one that is not full */
 	max_tablets = max_tablets_of_slice(r->nblocks, r->tablet_rows) + 2 * (uint64{version->ntablets} + 1) +
 		max_image_tablets(job->columns, static_cast<int>(version->ncols));
-	job->relid = RelationGetRelid(r->rel);
-	job->progress_slot = -1;
 	job->nblocks = r->nblocks;
 	job->tablet_rows = r->tablet_rows;
 	job->max_tablets = static_cast<uint32>(Min(max_tablets, PG_UINT32_MAX));
-	job->ncols = version->ncols;
-	pg_atomic_init_u32(&job->ntablets, 0);
 	r->job = job;
 	job->manifest = manifest_begin(job->max_tablets, 0);
-	if (job->manifest == 0 || !begin_dictionaries(r))
+	if (job->manifest == 0 || !successor_dictionaries(r->rel, version, job))
 	{
 		manifest_end();
 		return false;

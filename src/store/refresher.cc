@@ -139,7 +139,9 @@ refresh_table(Relation rel)
 		raise_not_imported(rel);
 	if (is_file_table(rel))
 	{
-		rows = file_in_memory(rel) ? 0 : import_file(rel, attnums, ncols, all_columns, false);
+		rows = 0;
+		if (!file_in_memory(rel) && !load_changes(rel, &rows))
+			rows = import_file(rel, attnums, ncols, all_columns, false);
 		table_imported(rel);
 		return rows;
 	}

@@ -56,7 +56,7 @@ struct ServedCheck
 	BlockNumber unserved;		/* blocks below nblocks that are to be read from the heap */
 	uint32		nruns;
 	BlockRun   *runs;			/* palloc'd: the unserved blocks below nblocks, ascending, maximal */
-	BlockNumber masked;			/* blocks of the version that must not answer from the tablets: unserved, or at or past nblocks */
+	BlockNumber masked;			/* blocks of the version that must not answer from the tablets: unserved, or at or past nblocks; 1 where rows are masked by themselves */
 	BlockNumber restamped;		/* blocks whose page was looked at because a map page's LSN had moved */
 	uint64		check_ns;		/* all of it, re-stamping included */
 };

@@ -295,6 +295,35 @@ compare_stored(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int
+compare_dead(const void *a, const void *b)
+{
+	const DeadSet *x = static_cast<const DeadSet *>(a);
+	const DeadSet *y = static_cast<const DeadSet *>(b);
+
+	if (x->tablet != y->tablet)
+		return x->tablet < y->tablet ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+int
+first_dead(const TabletList *list, int64 tablet)
+{
+	int			lo = 0;
+	int			hi = list->ndead;
+
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+
+		if (list->dead[mid].tablet < tablet)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 static void
 list_pair(TabletList *list, Oid relid, bool logged, Snapshot snapshot)
 {
@@ -353,6 +382,9 @@ list_tablets(Relation rel, Snapshot snapshot)
 			list_pair(&list, RelationGetRelid(rel), logged, snapshot);
 	if (list.ntablets > 1)
 		qsort(list.tablets, list.ntablets, sizeof(StoredTablet), compare_stored);
+	/* qsort() sees at once where they are in order already */
+	if (list.ndead > 1)
+		qsort(list.dead, list.ndead, sizeof(DeadSet), compare_dead);
 	return list;
 }
 

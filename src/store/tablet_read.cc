@@ -24,7 +24,7 @@ struct TabletReader
 };
 
 TabletReader *
-tablets_open(Relation rel, Snapshot snapshot, const Bitmapset *wanted)
+tablets_open_list(Relation rel, Snapshot snapshot, const Bitmapset *wanted, const TabletList &list)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm tablet reader", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -33,38 +33,16 @@ tablets_open(Relation rel, Snapshot snapshot, const Bitmapset *wanted)
 	r->snapshot = snapshot;
 	r->context = context;
 	r->of_tablet = AllocSetContextCreate(context, "gpuvm tablet image", ALLOCSET_DEFAULT_SIZES);
-	r->list = list_tablets(rel, snapshot);
+	r->list = list;
 	r->image = image_reader(RelationGetDescr(rel), wanted, pstrdup(RelationGetRelationName(rel)));
 	MemoryContextSwitchTo(old);
 	return r;
 }
 
-static int
-compare_dead(const void *a, const void *b)
+TabletReader *
+tablets_open(Relation rel, Snapshot snapshot, const Bitmapset *wanted)
 {
-	int64		x = static_cast<const DeadSet *>(a)->tablet;
-	int64		y = static_cast<const DeadSet *>(b)->tablet;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The first of the list that is of this tablet, or of a later one. */
-static int
-first_dead(const TabletList *list, int64 tablet)
-{
-	int			lo = 0;
-	int			hi = list->ndead;
-
-	while (lo < hi)
-	{
-		int			mid = (lo + hi) / 2;
-
-		if (list->dead[mid].tablet < tablet)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return tablets_open_list(rel, snapshot, wanted, list_tablets(rel, snapshot));
 }
 
 static void
@@ -74,9 +52,6 @@ start_tablet(TabletReader *r)
 	const StoredTablet *tablet = &r->list.tablets[r->next];
 
 	CHECK_FOR_INTERRUPTS();
-	/* two pairs of side tables, each in order */
-	if (r->next == 0 && r->list.ndead > 1)
-		qsort(r->list.dead, r->list.ndead, sizeof(DeadSet), compare_dead);
 	r->next++;
 	MemoryContextReset(r->of_tablet);
 	old = MemoryContextSwitchTo(r->of_tablet);
@@ -119,6 +94,13 @@ tablets_ctid(const TabletReader *r)
 
 	ItemPointerSet(&ctid, static_cast<BlockNumber>(r->list.tablets[r->next - 1].id), static_cast<OffsetNumber>(r->row));
 	return ctid;
+}
+
+const StoredTablet *
+tablets_at(const TabletReader *r, uint32 *row)
+{
+	*row = r->row - 1;
+	return &r->list.tablets[r->next - 1];
 }
 
 void

@@ -12,6 +12,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 #include "utils/rel.h"
@@ -25,6 +26,32 @@ bool		is_tablet_table(Relation rel);
 
 /* Are new rows of it logged? */
 bool		tablets_persist(Relation rel);
+
+/*
+ * A block of a tablet in memory has some of a stored tablet's rows: its number, which lies in the place of a page's LSN, says which
+ * ones, and line pointers say which of those, counted from 1.
+ */
+constexpr uint32 KEY_ROWS = MaxHeapTuplesPerPage;
+constexpr int KEY_BITS = 8;
+constexpr uint32 KEYS_PER_TABLET = 1 << KEY_BITS;
+
+inline uint64
+stored_key(int64 tablet, uint32 row)
+{
+	return static_cast<uint64>(tablet) << KEY_BITS | row / KEY_ROWS;
+}
+
+inline int64
+key_tablet(uint64 key)
+{
+	return static_cast<int64>(key >> KEY_BITS);
+}
+
+inline uint32
+key_first_row(uint64 key)
+{
+	return static_cast<uint32>(key % KEYS_PER_TABLET) * KEY_ROWS;
+}
 
 /* -- tablet_catalog.cc: the side tables ---------------------------------------------- */
 
@@ -49,7 +76,7 @@ struct DeadSet
 
 struct TabletList
 {
-	StoredTablet *tablets;		/* ascending numbers */
+	StoredTablet *tablets;
 	int			ntablets;
 	DeadSet    *dead;
 	int			ndead;
@@ -57,8 +84,11 @@ struct TabletList
 	uint64		size;			/* bytes */
 };
 
-/* What the snapshot sees of the table; palloc'd. */
+/* What the snapshot sees of the table, both in the order of tablets; palloc'd. */
 TabletList	list_tablets(Relation rel, Snapshot snapshot);
+
+/* The first of the dead sets, which are in the order of tablets, that is of this tablet or a later one. */
+int			first_dead(const TabletList *list, int64 tablet);
 
 /* Its image, palloc'd, as image_start() takes it. */
 bytea	   *stored_image(const StoredTablet *tablet, Snapshot snapshot);
@@ -86,11 +116,17 @@ struct TabletReader;
 /* wanted: as for image_reader(). The snapshot is registered, or active, as long as the reader is used. */
 TabletReader *tablets_open(Relation rel, Snapshot snapshot, const Bitmapset *wanted);
 
+/* The same, of some of the tablets only: `list` has them, and the dead sets in the order of tablets. */
+TabletReader *tablets_open_list(Relation rel, Snapshot snapshot, const Bitmapset *wanted, const TabletList &list);
+
 /* False at the end. Values are good until the next call. */
 bool		tablets_next(TabletReader *reader, Datum *values, bool *nulls);
 
 /* The last row's identity, as a ctid: the tablet's number, its lower half, and the row's, from 1. */
 ItemPointerData tablets_ctid(const TabletReader *reader);
+
+/* The last row's tablet, and its number there, from 0. */
+const StoredTablet *tablets_at(const TabletReader *reader, uint32 *row);
 void		tablets_rewind(TabletReader *reader);
 void		tablets_close(TabletReader *reader);
 

@@ -147,7 +147,8 @@ make_version(const VersionParts *parts)
 	uint64		map_buffers_at = page_served_at + uint64{nstamps} * sizeof(uint32_t);
 	uint64		signature_at = map_buffers_at + uint64{nstamps} * sizeof(uint32_t);
 	uint64		origin_at = MAXALIGN(signature_at + parts->signature.len);
-	uint64		size = parts->origin == NULL ? signature_at + parts->signature.len : origin_at + sizeof(FileOrigin);
+	uint64		masked_at = MAXALIGN(origin_at + sizeof(FileOrigin));
+	uint64		size = parts->origin == NULL ? signature_at + parts->signature.len : masked_at + uint64{parts->nmasked} * sizeof(MaskedRows);
 	uint64		offset = arena_alloc(size);
 	TableVersion *version;
 	ColumnSummary *columns;
@@ -176,6 +177,10 @@ make_version(const VersionParts *parts)
 	{
 		version->origin = origin_at;
 		memcpy(arena_at<char>(offset + origin_at), parts->origin, sizeof(FileOrigin));
+		version->masked = masked_at;
+		version->nmasked = parts->nmasked;
+		if (parts->nmasked > 0)
+			memcpy(arena_at<char>(offset + masked_at), parts->masked, parts->nmasked * sizeof(MaskedRows));
 	}
 
 	memcpy(arena_at<char>(offset + tablets_at), parts->tablets, parts->ntablets * sizeof(uint64));
@@ -207,6 +212,8 @@ make_version(const VersionParts *parts)
 		for (uint32 i = 0; i < parts->ncols; i++)
 			summarize_chunk(&columns[i], tablet_chunks(tablet)[i], t == 0);
 	}
+	for (uint32 m = 0; m < parts->nmasked; m++)
+		version->nrows -= parts->masked[m].end - parts->masked[m].first;
 	for (uint32 i = 0; i < parts->ncols; i++)
 	{
 		if (parts->columns[i].left_out)

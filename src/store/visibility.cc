@@ -367,6 +367,7 @@ version_check(Relation rel, Snapshot snapshot, VersionPin **pin, int *reason, Se
 	{
 		/* what a file holds is no snapshot's */
 		check->nblocks = pin_version(*pin)->nblocks;
+		check->masked = pin_version(*pin)->nmasked > 0 ? 1 : 0;
 		if (file_may_answer(rel, pin_version(*pin), NULL))
 			return true;
 		*reason = FALLBACK_TABLE_CHANGED;
@@ -414,6 +415,14 @@ version_masked_rows(const TableVersion *version, const ServedCheck *check, Maske
 	*ranges = NULL;
 	if (check->masked == 0)
 		return 0;
+	if (version->nmasked > 0)
+	{
+		Size		bytes = sizeof(MaskedRows) * version->nmasked;
+
+		*ranges = static_cast<MaskedRows *>(palloc_extended(bytes, MCXT_ALLOC_HUGE));
+		memcpy(*ranges, version_at<MaskedRows>(version, version->masked), bytes);
+		return static_cast<uint32>(version->nmasked);
+	}
 	if (check->nblocks < version->nblocks)
 		past_end.count = version->nblocks - check->nblocks;
 

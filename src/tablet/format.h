@@ -268,6 +268,8 @@ struct TableVersion
 								 * A hint, and the only thing in here that changes */
 	uint64_t	signature;		/* offset of what the columns were (store/signature.cc) */
 	uint64_t	signature_len;
+	uint64_t	masked;			/* offset of MaskedRows[nmasked] (vm/masked_rows.h): rows of its tablets that are not the table's. Only of versions with an origin */
+	uint64_t	nmasked;
 	uint64_t	origin;			/* offset of what file the rows are of, and as of when (store/file.h); 0: a heap's */
 	uint64_t	size;			/* bytes of this blob alone */
 };
