@@ -27,6 +27,7 @@ constexpr double KEPT_SHARE = 0.25;
 constexpr double JOB_NS = 30'000;	/* a job without data: launch, wait, and the way through gpuvmd */
 constexpr double OP_ROW_NS = 0.001;	/* an operation for one row: 60 opcodes took 4.5 T rows/s by 1.3 */
 constexpr double GROUP_ROW_NS = 0.03;	/* finding a group in a table in device memory: 34 to 49 G rows/s */
+constexpr double TEXT_KEY_ROW_NS = 0.1;	/* a value of variable length is found in the job's table: its bytes are read, and those of one like it */
 constexpr double GROUP_JOB_NS = 40'000;	/* emptying the table, listing its groups */
 constexpr double DEAD_JOB_NS = 8'000;	/* marking dead rows: memory for the bits, a description of its own, a kernel */
 constexpr double DELTA_JOB_NS = 5'000;	/* rows that come with the job: a kernel's wait for the bus */

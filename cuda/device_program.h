@@ -542,6 +542,27 @@ struct DeviceMap
 	uint32_t	reserved;
 };
 
+/* Images of a column in one tablet: where references to them lead, and where they lie on the device. */
+struct TextKeyImages
+{
+	uint64_t	first;			/* arena offsets */
+	uint64_t	end;
+	uint64_t	data;			/* device address of the first */
+	int32_t		attlen;			/* of the values */
+	uint32_t	reserved;
+};
+
+/* What TextKey looks in, a job's: device memory. See text_key.cuh. */
+struct TextKeyTable
+{
+	const TextKeyImages *images;	/* ascending */
+	unsigned long long *slots;	/* 0, or a reference with bits of the value's hash above it */
+	uint64_t	slot_mask;
+	uint64_t	hash_mask;
+	uint32_t	nimages;
+	uint32_t	reserved;
+};
+
 /* Lanes of AggStep's accumulators and the merged state of one aggregate. */
 enum SumFlag : uint32_t
 {
@@ -709,6 +730,7 @@ struct LaunchArgs
 	uint32_t   *marks;			/* of a program that marks */
 	DeviceMap	maps[PROGRAM_MAX_MAPS];
 	const uint64_t *patterns;	/* device memory: their addresses */
+	TextKeyTable text_keys;
 };
 
 /* An instance of the kernel. */

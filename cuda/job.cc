@@ -24,7 +24,7 @@ constexpr std::chrono::seconds MEMORY_PATIENCE(2);
 
 DeviceJob::DeviceJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures)
 	: device_(device), arena_(arena), request_(request), io_(io), figures_(figures), result_types_(request.program->nresults),
-	  hold_(device), pins_(arena)
+	  hold_(device), pins_(arena), text_key_columns_(text_key_columns(request.program))
 {
 	program_result_types(request.program, result_types_.data());
 	if (request.count_groups)
@@ -51,7 +51,7 @@ void
 DeviceJob::begin(bool small)
 {
 	figures_->device = device_->index();
-	hold_.take(small, io_);
+	hold_.take(small && text_key_columns_.empty(), io_);
 	lane_ = hold_.get();
 }
 
@@ -220,6 +220,7 @@ DeviceJob::send_maps()
 	const uint64_t bytes = map_bytes(request_.maps, n);
 
 	send_patterns();
+	send_text_keys();
 	if (n == 0)
 		return;
 	if (bytes > MAX_MAP_BYTES)
@@ -249,6 +250,34 @@ DeviceJob::send_patterns()
 	lane_->scratch.patterns = reinterpret_cast<const uint64_t *>(to);
 	check(cudaMemcpyAsync(to, patterns_.data(), bytes, cudaMemcpyHostToDevice, lane_->stream), "sending patterns");
 	figures_->bytes_moved += bytes;
+}
+
+/* In parts, between which the job may be stopped. */
+void
+DeviceJob::send_text_keys()
+{
+	constexpr uint64_t part_bytes = 256ull << 20;
+
+	if (text_key_columns_.empty())
+		return;
+	text_keys_ = std::make_unique<TextKeyFeed>(device_, arena_, request_, text_key_columns_, lane_);
+	while (!stopped() && text_keys_->copy_some(part_bytes))
+		wait_for(lane_->copied);
+	if (stopped())
+		throw Stopped();
+	text_keys_->bring();
+	text_key_images_ = text_keys_->images();
+
+	const uint64_t image_bytes = align_up(text_key_images_.size() * sizeof(TextKeyImages), 256), slots = text_keys_->slots();
+	char	   *to = allocate(image_bytes + slots * sizeof(uint64_t));
+
+	lane_->scratch.text_keys = TextKeyTable{reinterpret_cast<const TextKeyImages *>(to), reinterpret_cast<unsigned long long *>(to + image_bytes),
+		slots - 1, text_hash_mask, static_cast<uint32_t>(text_key_images_.size()), 0};
+	check(cudaMemcpyAsync(to, text_key_images_.data(), text_key_images_.size() * sizeof(TextKeyImages), cudaMemcpyHostToDevice, lane_->stream),
+		  "sending the places of texts");
+	check(cudaMemsetAsync(to + image_bytes, 0, slots * sizeof(uint64_t), lane_->stream), "emptying the table of texts");
+	figures_->bytes_read += text_keys_->bytes();
+	figures_->bytes_moved += text_keys_->copied_bytes();
 }
 
 /* All but the first `kept`. */

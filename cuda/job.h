@@ -20,6 +20,7 @@
 #include "device.h"
 #include "pin.h"
 #include "stage.h"
+#include "text_keys.h"
 #include "top_rows.h"
 
 namespace gpuvm {
@@ -103,8 +104,9 @@ protected:
 	char	   *try_allocate(uint64_t bytes);
 	void		free_working(size_t kept);
 	void		release(const char *memory);
-	void		send_maps();	/* for all of the job's launches, patterns too */
+	void		send_maps();	/* for all of the job's launches, patterns and what TextKey needs, too */
 	void		send_patterns();
+	void		send_text_keys();
 
 	int			claim_or_wait();
 	size_t		gather(size_t most);
@@ -143,6 +145,9 @@ protected:
 	Stage	   *stage_ = nullptr;	/* that takes the groups */
 	std::vector<char> maps_;	/* as they are uploaded */
 	std::vector<char> patterns_;
+	std::vector<TextKeyColumn> text_key_columns_;
+	std::vector<TextKeyImages> text_key_images_;	/* as they are uploaded */
+	std::unique_ptr<TextKeyFeed> text_keys_;	/* what it has on the device stays as long as the job */
 	std::vector<char> ranks_;
 	SortKeys	sort_keys_ = {};
 	SortFacts  *sort_facts_ = nullptr;

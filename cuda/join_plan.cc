@@ -144,16 +144,6 @@ JoinPlan::make(const DeviceJobRequest &request, const JoinCursors &cursors, uint
 	return nullptr;
 }
 
-/* What would be refused when pairs are there, if it is between them only. */
-static const char *
-refusal_of(const Program *program)
-{
-	for (int i = 0; i < program->nops; i++)
-		if (program->ops()[i].opcode == Opcode::TextKey)
-			return TEXT_KEYS_REFUSED;
-	return nullptr;
-}
-
 JoinPlan *
 JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason)
 {
@@ -169,7 +159,7 @@ JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char 
 		memcpy(last->source_.data(), request.program, request.program->size);
 		last->params_.assign(request.params, request.params + request.nparams);
 		split_join(reinterpret_cast<const Program *>(last->source_.data()), &last->split_);
-		last->reason_ = last->split_.failure != nullptr ? last->split_.failure : refusal_of(request.program);
+		last->reason_ = last->split_.failure;
 		last->key_ = key;
 	}
 	if (last->reason_ != nullptr)

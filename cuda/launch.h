@@ -32,6 +32,7 @@ struct LaunchScratch
 	uint32_t	max_blocks;
 	DeviceMap	maps[PROGRAM_MAX_MAPS];	/* of the job that has the stream */
 	const uint64_t *patterns;	/* device: the same */
+	TextKeyTable text_keys;		/* the same */
 };
 
 struct LaunchShape

@@ -73,6 +73,7 @@ private:
 		const DeviceCursor &cursor;
 		const DeviceProgram &program;
 		std::string index;		/* its key (join_index.h), or empty */
+		bool		text_keys = false;	/* it is of images that TextKey makes keys of */
 	};
 
 	/* A job lowered; all are the thread's, until it lowers another. */
@@ -82,11 +83,13 @@ private:
 		const DeviceProgram *program = nullptr;	/* of one cursor */
 		JoinPlan   *join = nullptr;
 		std::vector<Reading> readings;
+		std::vector<std::unique_ptr<DeviceProgram>> images;	/* text_keys.h */
 
 		bool		done() const { return !readings.empty(); }
 	};
 
 	Lowered		lower_job(const DeviceJobRequest &request, const char **reason) const;
+	static void add_images(const DeviceJobRequest &request, Lowered *job);
 	Share		share_of(CudaDevice *device, const Lowered &job) const;
 	CudaDevice *choose_device(const Lowered &job, Share *share) const;
 	void		run_one(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram *program, JoinPlan *join, Stage *stage,
@@ -152,6 +155,21 @@ skips_units(const DeviceJobRequest &request)
 	return false;
 }
 
+void
+CudaLibrary::add_images(const DeviceJobRequest &request, Lowered *job)
+{
+	const std::vector<TextKeyColumn> columns = text_key_columns(request.program);
+
+	if (columns.empty() || !job->done())
+		return;
+	for (uint32_t i = 0; i <= request.nothers; i++)
+		if (std::unique_ptr<DeviceProgram> program = images_program(columns, i))
+		{
+			job->readings.push_back(Reading{cursor_of(request, i), *program, {}, true});
+			job->images.push_back(std::move(program));
+		}
+}
+
 CudaLibrary::Lowered
 CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) const
 {
@@ -171,6 +189,7 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 		job.program = lower_request(request, shared_bytes_, reason);
 		if (job.program != nullptr)
 			job.readings.push_back(Reading{request, *job.program, {}});
+		add_images(request, &job);
 		return job;
 	}
 	if (skips_units(request))
@@ -190,6 +209,7 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 									   options_.header->index_limit.load() == 0 ? std::string()
 									   : index_key(*level.split, *level.build, request.others[i], request.transfer)});
 	}
+	add_images(request, &job);
 	return job;
 }
 
@@ -201,7 +221,7 @@ CudaLibrary::share_of(CudaDevice *device, const Lowered &job) const
 
 	for (size_t i = 0; i < job.readings.size(); i++)
 	{
-		const auto &[cursor, program, index] = job.readings[i];
+		const auto &[cursor, program, index, text_keys] = job.readings[i];
 		const uint32_t step = cursor.ntablets / ESTIMATE_TABLETS + 1;
 		const uint64_t index_bytes = index.empty() ? 0 : device->residency()->index_bytes(index);
 
@@ -286,7 +306,7 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 	work = 0;
 	for (size_t i = 0; i < job.readings.size(); i++)
 	{
-		const auto &[cursor, program, index] = job.readings[i];
+		const auto &[cursor, program, index, text_keys] = job.readings[i];
 		double		its = 0;
 
 		if (share.indexes >> i & 1)
@@ -298,7 +318,12 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 			if (ref.skip)
 				continue;
 			its += ref.tablet->nrows;
-			dead_rows += ref.nmasked != 0 ? ref.tablet->padded_rows : 0;
+			dead_rows += ref.nmasked != 0 && !text_keys ? ref.tablet->padded_rows : 0;
+		}
+		if (text_keys)
+		{
+			work += its * TEXT_KEY_ROW_NS * program.ncolumns;
+			continue;
 		}
 		/* What is built to be kept will be used again: as with copies below. */
 		if (!index.empty())

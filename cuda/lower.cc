@@ -110,8 +110,6 @@ Lowering::analyse_op(const Op &op, int address)
 			if (add_column(op.p2 | TEXT_CODES) < 0 || add_column(op.p2 | TEXT_IMAGES) < 0)
 				return "too many columns for the device";
 			break;
-		case OpForm::TEXTKEY:
-			return TEXT_KEYS_REFUSED;
 		case OpForm::ROWID:
 			r.is_rowid = true;
 			break;

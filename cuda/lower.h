@@ -35,9 +35,6 @@ struct LowerOptions
 	MarkKind	mark = MarkKind::None;	/* not None: a row program without result columns marks its live lanes */
 };
 
-/* TextKey is the CPU's: values that are compared may lie in any tablet, and on no device. */
-constexpr const char *TEXT_KEYS_REFUSED = "keys of values of variable length are made by the CPU";
-
 struct LowerInput
 {
 	const Program *program;

@@ -317,7 +317,7 @@ Lowering::emit(const Op &op, int address)
 		case OpForm::ROWID: case OpForm::IMM32: case OpForm::IMM64: case OpForm::IMMNULL: case OpForm::VARIABLE:
 			return nullptr;
 		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
-		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::COPY: case OpForm::IN:
+		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::COPY: case OpForm::IN: case OpForm::TEXTKEY:
 		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT:
 		case OpForm::SELECT: case OpForm::PICK: case OpForm::FIELD:
 		{

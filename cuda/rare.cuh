@@ -9,6 +9,7 @@
 #include "arithmetic.cuh"
 #include "lookup.cuh"
 #include "text.cuh"
+#include "text_key.cuh"
 
 namespace gpuvm {
 namespace cuda {
@@ -107,6 +108,9 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 			break;
 		case generic_code(Opcode::TextPart, Type::I64):
 			execute_text_part(m, op);
+			break;
+		case generic_code(Opcode::TextKey, Type::I64):
+			execute_text_key<R>(pc, region, staged_lane, live);
 			break;
 		GPUVM_RARE(DatePart, int64_t, DatePart(a, field, e))
 		GPUVM_RARE(DateTrunc, int64_t, DateTrunc(a, field, e))

@@ -145,7 +145,7 @@ TableFeed::find_kept()
 }
 
 void
-TableFeed::begin(Transfer wanted)
+TableFeed::begin(Transfer wanted, bool copies_deltas)
 {
 	bool		whole = true;
 
@@ -154,7 +154,7 @@ TableFeed::begin(Transfer wanted)
 		find_kept();
 	for (uint32_t t = 0; t < work_.tablets.size(); t++)
 	{
-		if (work_.tablets[t].tablet->serial == 0)
+		if (work_.tablets[t].tablet->serial == 0 && !copies_deltas)
 			place_delta(t);
 		for (int c = 0; c < program_.ncolumns; c++)
 			if (places_of(t)[c].at == At::Nowhere)
@@ -541,14 +541,12 @@ TableFeed::upload_all()
 	copied_bytes_ += carried_bytes_;
 }
 
-void
-TableFeed::bring(uint32_t first_pad, uint32_t npads, bool *waits)
+/* What comes next on the lane's stream comes behind the copies of these tablets; false: there were none to wait for. */
+bool
+TableFeed::await_copies(uint32_t first_tablet, uint32_t end_tablet)
 {
-	const uint32_t first_tablet = work_.pads[first_pad].tablet;
-	const uint32_t end_tablet = transfer_ == Transfer::Serial ? static_cast<uint32_t>(work_.tablets.size())
-		: work_.pads[first_pad + npads - 1].tablet + 1;
+	bool		waits = false;
 
-	*waits = false;
 	for (uint32_t t = placed_; t < end_tablet; t++)
 		place(t);
 	if (copying_)
@@ -556,7 +554,7 @@ TableFeed::bring(uint32_t first_pad, uint32_t npads, bool *waits)
 		check(cudaEventRecord(lane_->copied, lane_->copies), "recording an event");
 		check(cudaStreamWaitEvent(lane_->stream, lane_->copied, 0), "waiting for copies");
 		copying_ = false;
-		*waits = true;
+		waits = true;
 	}
 	for (uint32_t t = first_tablet; t < end_tablet; t++)
 		for (int c = 0; c < program_.ncolumns; c++)
@@ -567,8 +565,24 @@ TableFeed::bring(uint32_t first_pad, uint32_t npads, bool *waits)
 				continue;
 			check(cudaStreamWaitEvent(lane_->stream, place.kept->copied, 0), "waiting for copies");
 			place.wait = false;
-			*waits = true;
+			waits = true;
 		}
+	return waits;
+}
+
+void
+TableFeed::bring_all()
+{
+	(void) await_copies(0, static_cast<uint32_t>(work_.tablets.size()));
+}
+
+void
+TableFeed::bring(uint32_t first_pad, uint32_t npads, bool *waits)
+{
+	const uint32_t end_tablet = transfer_ == Transfer::Serial ? static_cast<uint32_t>(work_.tablets.size())
+		: work_.pads[first_pad + npads - 1].tablet + 1;
+
+	*waits = await_copies(work_.pads[first_pad].tablet, end_tablet);
 	upload(end_tablet);
 	if (placed_ < work_.tablets.size())
 		look_ahead(end_tablet);

@@ -45,8 +45,11 @@ public:
 	TableFeed(const TableFeed &) = delete;
 	TableFeed &operator=(const TableFeed &) = delete;
 
-	/* Finds, and pins, what is on the device already, and chooses the transfer if it is Auto. */
-	void		begin(Transfer wanted);
+	/*
+	 * Finds, and pins, what is on the device already, and chooses the transfer if it is Auto. `copies_deltas`: what is read
+	 * in any order, and more than once, is not left to the bus.
+	 */
+	void		begin(Transfer wanted, bool copies_deltas = false);
 	Transfer	transfer() const { return transfer_; }
 	bool		all_placed() const { return placed_ == work_.tablets.size(); }
 	uint64_t	bytes() const { return bytes_; }	/* of all columns */
@@ -71,6 +74,9 @@ public:
 	 * stream. *waits: the stream waits for copies.
 	 */
 	void		bring(uint32_t first_pad, uint32_t npads, bool *waits);
+	/* All tablets, without a description: where they are, describe() says. */
+	void		bring_all();
+	DeviceChunk describe(uint32_t tablet, int column) const;
 	DeviceTable table() const;
 
 	/* The device is done with all pads before `end`. */
@@ -125,8 +131,8 @@ private:
 	bool		place_own(uint32_t tablet, int column);
 	void		copy_chunk(uint32_t tablet, int column, char *to);
 	void		copy(char *to, const char *from, uint64_t bytes);
+	bool		await_copies(uint32_t first_tablet, uint32_t end_tablet);
 	void		look_ahead(uint32_t end_tablet);
-	DeviceChunk describe(uint32_t tablet, int column) const;
 	void		upload(uint32_t end_tablet);
 	void		free_own(uint32_t tablet);
 	void		upload_all();

@@ -5,8 +5,6 @@ RESET client_min_messages;
 CREATE SCHEMA text_keys;
 SET search_path = text_keys;
 SET gpuvm.force = on;
--- The keys are made by the CPU.
-SET gpuvm.device = cpu;
 
 \set ECHO none
 \i tests/sql/include/ask_many.sql

@@ -101,7 +101,7 @@ tested_elsewhere(OpForm form)
 		case OpForm::HASHOPEN: case OpForm::HASHINSERT: case OpForm::SEEK: case OpForm::SEEKRANGE: case OpForm::CROSS: case OpForm::MATCH:
 		case OpForm::TEXTMATCH:	/* cuda_text_match_test */
 		case OpForm::TEXTPART:	/* cuda_text_part_test */
-		case OpForm::TEXTKEY:	/* vm_text_key_test */
+		case OpForm::TEXTKEY:	/* cuda_text_key_test */
 			return true;
 		default:
 			return false;

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "tablet/build.h"
+#include "text_key_tables.h"
 #include "vm/cpu_join.h"
 #include "vm/cpu_text_keys.h"
-#include "vm_random.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;
@@ -22,22 +22,14 @@ namespace {
 volatile uintptr_t first_address = 64;
 char	   *const ARENA = reinterpret_cast<char *>(first_address);
 constexpr uint64_t ARENA_BYTES = uint64_t{1} << 48;
-const char *const NULL_TEXT = "\xff";
 
 /* A table of one column of these texts, in tablets of so many rows. */
 Table
 table_of(const std::vector<std::string> &texts, uint32_t tablet_rows, int attlen = -1)
 {
 	Table		table;
-	Column		column{Type::I64, {}};
 
-	column.attlen = attlen;
-	for (const std::string &text : texts)
-	{
-		column.rows.push_back(text == NULL_TEXT ? Value{} : from_register(int64_t{0}));
-		column.texts.push_back(text);
-	}
-	table.columns.push_back(std::move(column));
+	table.columns.push_back(column_of(texts, attlen));
 	for (uint32_t left = static_cast<uint32_t>(texts.size()); left > 0; left -= table.tablet_rows.back())
 		table.tablet_rows.push_back(std::min(left, tablet_rows));
 	table.build();
@@ -76,31 +68,6 @@ references_of(const Table &table)
 	return references;
 }
 
-/* SELECT key, count(*) GROUP BY key, where the key is column 0's. */
-SealedProgram
-group_program(int attlen)
-{
-	auto		b = new_builder();
-	const int64_t sources[] = {0, RESULT_FROM_AGG};
-
-	b->emit(Opcode::Table, Type::None, 0, 0, 0);
-	for (int c = 0; c < 2; c++)
-		b->emit(Opcode::ResultColumn, Type::I64, c, 0, 0, b->add_name("c"));
-	b->emit(Opcode::AggOpen, Type::None, 1, 1, b->add_aux(sources, 2));
-
-	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
-	const int64_t column = b->new_reg(Type::I64), key = b->new_reg(Type::I64);
-
-	b->emit(Opcode::Column, Type::I64, static_cast<int>(column), 0, 0);
-	b->emit(Opcode::TextKey, Type::I64, static_cast<int>(key), static_cast<int>(column), attlen);
-	b->emit(Opcode::Group, Type::None, 1, b->add_aux(&key, 1), 0);
-	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
-	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
-	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
-	EXPECT_FALSE(b->failed);
-	return seal(*b);
-}
-
 using Counts = std::map<std::string, int64_t>;
 
 void
@@ -129,25 +96,6 @@ expect_groups(const std::vector<std::string> &texts, uint32_t tablet_rows, int a
 	}
 }
 
-/* Few different ones, all of which have much in common; nulls, and none at all. */
-std::vector<std::string>
-random_texts(Rng &rng, uint32_t n)
-{
-	std::vector<std::string> texts;
-
-	for (uint32_t i = 0; i < n; i++)
-	{
-		std::string text(rng() % 40, 'a');
-
-		if (!text.empty() && rng() % 2)
-			text[rng() % text.size()] = static_cast<char>('a' + rng() % 3);
-		if (rng() % 20 == 0)
-			text.resize(text.size() + 120, 'b');	/* has a longer header */
-		texts.push_back(rng() % 10 == 0 ? NULL_TEXT : text);
-	}
-	return texts;
-}
-
 }  // namespace
 
 TEST(VmTextKey, Groups)
@@ -160,22 +108,9 @@ TEST(VmTextKey, Groups)
 	expect_groups(std::vector<std::string>(2000, ""), 1000);
 }
 
-/* Values that differ in one byte only, in every place; and of every length around the steps that a hash takes. */
 TEST(VmTextKey, OneByte)
 {
-	std::vector<std::string> texts;
-
-	for (int len : {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 126, 127, 200})
-		for (int at = 0; at <= len; at++)
-		{
-			std::string text(static_cast<size_t>(len), 'x');
-
-			if (at < len)
-				text[static_cast<size_t>(at)] = '\0';
-			texts.push_back(text);
-			texts.push_back(text);
-		}
-	expect_groups(texts, 300);
+	expect_groups(one_byte_texts(), 300);
 }
 
 TEST(VmTextKey, LongValues)
@@ -280,35 +215,7 @@ TEST(VmTextKey, Join)
 	Rng			rng(9);
 	const std::vector<std::string> texts[2] = {random_texts(rng, 3000), random_texts(rng, 700)};
 	const Table tables[2] = {table_of(texts[0], 1100), table_of(texts[1], 500)};
-	auto		b = new_builder();
-	const int64_t source = RESULT_FROM_AGG;
-
-	for (int c = 0; c < 2; c++)
-		b->emit(Opcode::Table, Type::None, c, 0, c);
-	b->emit(Opcode::HashOpen, Type::None, 1, 1, 0);
-	b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("count"));
-	b->emit(Opcode::AggOpen, Type::None, 0, 1, b->add_aux(&source, 1));
-	for (int c : {1, 0})
-	{
-		const int	parallel = b->emit(Opcode::Parallel, Type::None, c == 1 ? 1 : 2, c, 0);
-		const int	column = b->new_reg(Type::I64);
-		const int64_t key = b->new_reg(Type::I64);
-
-		b->emit(Opcode::Column, Type::I64, column, 0, c);
-		b->emit(Opcode::TextKey, Type::I64, static_cast<int>(key), column, -1);
-		if (c == 1)
-			b->emit(Opcode::HashInsert, Type::None, 1, 1, b->add_aux(&key, 1));
-		else
-		{
-			b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&key, 1));
-			b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
-			b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
-		}
-		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
-	}
-	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
-
-	const SealedProgram program = seal(*b);
+	const SealedProgram program = join_program();
 	const CursorSchema schemas[2] = {{1, tables[0].types.data()}, {1, tables[1].types.data()}};
 	std::vector<JoinCursor> cursors;
 	int64_t		expected = 0;

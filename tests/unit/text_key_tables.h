@@ -1,0 +1,130 @@
+/*
+ * text_key_tables.h: columns of texts, and programs that make keys of them (TextKey).
+ */
+#ifndef GPUVM_TESTS_TEXT_KEY_TABLES_H
+#define GPUVM_TESTS_TEXT_KEY_TABLES_H
+
+#include <gtest/gtest.h>
+
+#include "vm_random.h"
+
+namespace gpuvm {
+namespace reference {
+
+inline const char *const NULL_TEXT = "\xff";
+
+inline Column
+column_of(const std::vector<std::string> &texts, int attlen = -1)
+{
+	Column		column{Type::I64, {}};
+
+	column.attlen = attlen;
+	for (const std::string &text : texts)
+	{
+		column.rows.push_back(text == NULL_TEXT ? Value{} : from_register(int64_t{0}));
+		column.texts.push_back(text);
+	}
+	return column;
+}
+
+/* SELECT key, count(*) GROUP BY key, where the key is column 0's. */
+inline SealedProgram
+group_program(int attlen)
+{
+	auto		b = new_builder();
+	const int64_t sources[] = {0, RESULT_FROM_AGG};
+
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (int c = 0; c < 2; c++)
+		b->emit(Opcode::ResultColumn, Type::I64, c, 0, 0, b->add_name("c"));
+	b->emit(Opcode::AggOpen, Type::None, 1, 1, b->add_aux(sources, 2));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+	const int64_t column = b->new_reg(Type::I64), key = b->new_reg(Type::I64);
+
+	b->emit(Opcode::Column, Type::I64, static_cast<int>(column), 0, 0);
+	b->emit(Opcode::TextKey, Type::I64, static_cast<int>(key), static_cast<int>(column), attlen);
+	b->emit(Opcode::Group, Type::None, 1, b->add_aux(&key, 1), 0);
+	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	EXPECT_FALSE(b->failed);
+	return seal(*b);
+}
+
+/* FROM a JOIN b ON a.text = b.text: count(*). */
+inline SealedProgram
+join_program()
+{
+	auto		b = new_builder();
+	const int64_t source = RESULT_FROM_AGG;
+
+	for (int c = 0; c < 2; c++)
+		b->emit(Opcode::Table, Type::None, c, 0, c);
+	b->emit(Opcode::HashOpen, Type::None, 1, 1, 0);
+	b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("count"));
+	b->emit(Opcode::AggOpen, Type::None, 0, 1, b->add_aux(&source, 1));
+	for (int c : {1, 0})
+	{
+		const int	parallel = b->emit(Opcode::Parallel, Type::None, c == 1 ? 1 : 2, c, 0);
+		const int	column = b->new_reg(Type::I64);
+		const int64_t key = b->new_reg(Type::I64);
+
+		b->emit(Opcode::Column, Type::I64, column, 0, c);
+		b->emit(Opcode::TextKey, Type::I64, static_cast<int>(key), column, -1);
+		if (c == 1)
+			b->emit(Opcode::HashInsert, Type::None, 1, 1, b->add_aux(&key, 1));
+		else
+		{
+			b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&key, 1));
+			b->emit(Opcode::Match, Type::None, 1, static_cast<int>(JoinKind::Inner), 0);
+			b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+		}
+		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	}
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	return seal(*b);
+}
+
+/* Few different ones, all of which have much in common; nulls, and none at all. */
+inline std::vector<std::string>
+random_texts(Rng &rng, uint32_t n)
+{
+	std::vector<std::string> texts;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		std::string text(rng() % 40, 'a');
+
+		if (!text.empty() && rng() % 2)
+			text[rng() % text.size()] = static_cast<char>('a' + rng() % 3);
+		if (rng() % 20 == 0)
+			text.resize(text.size() + 120, 'b');	/* has a longer header */
+		texts.push_back(rng() % 10 == 0 ? NULL_TEXT : text);
+	}
+	return texts;
+}
+
+/* Values that differ in one byte only, in every place; and of every length around the steps that a hash takes. Each twice. */
+inline std::vector<std::string>
+one_byte_texts()
+{
+	std::vector<std::string> texts;
+
+	for (int len : {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 126, 127, 200, 255, 256, 257, 400})
+		for (int at = 0; at <= len; at++)
+		{
+			std::string text(static_cast<size_t>(len), 'x');
+
+			if (at < len)
+				text[static_cast<size_t>(at)] = '\0';
+			texts.push_back(text);
+			texts.push_back(text);
+		}
+	return texts;
+}
+
+}  // namespace reference
+}  // namespace gpuvm
+
+#endif
