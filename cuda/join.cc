@@ -133,7 +133,7 @@ JoinJob::run()
 
 	facts_ = reinterpret_cast<KeyFacts *>(words.take(sizeof(KeyFacts)));
 	table_words_ = reinterpret_cast<JoinTableOutcome *>(words.take(sizeof(JoinTableOutcome)));
-	filter_words_ = reinterpret_cast<uint32_t *>(words.take(sizeof(outcomes_->left)));
+	filter_words_ = reinterpret_cast<uint32_t *>(words.take(sizeof(outcomes_->left) + sizeof(uint32_t)));
 	for (std::unique_ptr<Source> &source : sources_)
 	{
 		if (!source)
@@ -392,6 +392,11 @@ JoinJob::run_outer()
 
 		if (source->next_pad >= slices_end_)
 			open_slices(pads);
+		if (picks_)
+		{
+			run_picked();
+			continue;
+		}
 
 		const uint32_t n = std::min(slice_pads_, slices_end_ - source->next_pad);
 		const uint32_t rows = slice_rows_[(source->next_pad - slices_first_) / slice_pads_];
@@ -429,6 +434,37 @@ JoinJob::run_held()
 	steps_.enter(JoinStep::Levels);
 	run_level(0, appended());
 	steps_.enter(JoinStep::First);
+}
+
+/* What filters have left of the slices at hand. */
+void
+JoinJob::run_picked()
+{
+	Source	   *source = sources_[0].get();
+	const uint32_t first = source->next_pad;
+
+	if (held_ != 0)
+		run_held();
+	count_work(source->work, *source->feed, first, slices_end_ - first, figures_);
+	source->next_pad = slices_end_;
+	for (uint32_t at = 0, n; at < npicked_; at += n)
+	{
+		n = std::min(batch_, npicked_ - at);
+		if (at != 0)
+			(void) sync();
+		start();
+		check(fetch_rows(source->feed->table(), source->program.ncolumns, first, fetched_.data(), picked_ + at, n, levels_[0].in, lane_->stream),
+			  "fetching rows");
+		figures_->slices++;
+		steps_.enter(JoinStep::Levels);
+		running_picked_ = true;
+		run_level(0, n);
+		running_picked_ = false;
+		steps_.enter(JoinStep::First);
+	}
+	/* What comes next takes the list. */
+	if (source->next_pad < source->work.pads.size())
+		(void) sync();
 }
 
 bool

@@ -14,7 +14,8 @@
  *             then taken through that level before this one goes on, or into the program's end
  *
  * Where levels leave few of cursor 0's rows, these are held against their keys first, before `first` runs (key_filter.h): what is left of
- * several slices then makes one batch.
+ * several slices then makes one batch. Where `first` is no more than intervals of columns, these are filters, too, and the rows that are left are
+ * picked: listed, and their columns fetched (table_rows.h); it does not run. A picked row is known to have a partner in every level that it was held against.
  *
  * So everything has its size from the start: `batch` rows or pairs. A nested loop is launched
  * over tiles of pairs, without lists of them.
@@ -35,6 +36,7 @@
 #include "join_plan.h"
 #include "join_steps.h"
 #include "pairs.h"
+#include "table_rows.h"
 #include "transfer.h"
 #include "work.h"
 
@@ -111,6 +113,7 @@ private:
 		uint32_t   *pair_bits = nullptr;	/* cross_left(): of pairs, while the levels behind take them */
 		char	   *pair_scan = nullptr;
 		double		pair_ns = 0;	/* of a nested loop, rows that only pad counted, measured */
+		bool		filtered = false;	/* picked rows have a partner */
 		uint32_t   *partnered = nullptr;	/* full joins: bits of inner rows that were in a pair */
 		char	   *partnered_scan = nullptr;
 	};
@@ -162,18 +165,22 @@ private:
 	void		begin_again() override;
 	void		run_outer();
 	void		run_held();
+	void		run_picked();
 	void		run_rest();
 	bool		has_rest() const;
 
 	/* rows of cursor 0 that have no partner: join_filter.cc */
 	uint32_t	column_of(uint16_t table_column) const;
 	void		make_filters();
+	void		make_picks();
 	void		open_slices(uint32_t most_pads);
 	void		choose_filter(uint32_t first, uint32_t npads);
 
 	/* levels: join_levels.cc */
 	void		run_level(size_t number, uint32_t n);
 	void		seek(size_t number, uint32_t n);
+	void		seek_all(size_t number, uint32_t n);
+	void		hand_on(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, Absent absent);
 	void		cross(size_t number, uint32_t n);
 	void		cross_some(size_t number, uint32_t n);
 	void		cross_left(size_t number, uint32_t n);
@@ -196,6 +203,7 @@ private:
 	bool		ends_in_groups(size_t number) const { return number + 1 == levels_.size() && request_.program->grouped; }
 
 	/* launches: join_launch.cc */
+	GatherColumn source_of(const Level &level, const StageColumnSource &column, Absent absent) const;
 	void		gather_columns(const Level &level, const PairStage &stage, const uint32_t *outer, const uint32_t *inner, uint32_t n,
 							   Absent absent);
 	void		launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, bool rows);
@@ -233,9 +241,16 @@ private:
 
 	/* filters */
 	bool		may_filter_ = false;	/* all of cursor 0's tablets have dead bits */
-	std::vector<FilterKey> filters_;	/* that there are */
+	std::vector<FilterKey> filters_;	/* that there are: of levels' keys, and behind them, where rows may be picked, those of `first` */
+	std::vector<size_t> filter_levels_;	/* of the former */
 	KeyFilter	filter_ = {};	/* those of them that are used, in order; none: rows are not filtered */
 	uint32_t   *filter_words_ = nullptr;	/* device */
+	uint32_t   *picked_ = nullptr;	/* device: rows that filters left, of the slices at hand; nullptr: there is no such list */
+	uint32_t	most_picked_ = 0, npicked_ = 0;
+	std::vector<TableColumn> fetched_;	/* of a picked row, for level 0 */
+	bool		may_pick_ = false;	/* the filters that are used say all that `first` does */
+	bool		picks_ = false;	/* what is left of the slices at hand is picked */
+	bool		running_picked_ = false;	/* the levels see nothing but picked rows, and what came of them */
 
 	/* pads of cursor 0 that were brought and filtered together: slices of `slice_pads` pads, and rows of each at most */
 	uint32_t	slices_first_ = 0, slices_end_ = 0, slice_pads_ = 0;

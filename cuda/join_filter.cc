@@ -17,6 +17,7 @@ constexpr uint32_t SAMPLE_PADS = 64;
 constexpr uint64_t SMALL_KEY_BITS = 1 << 20;	/* 128 KB: an L1 cache has room for them */
 constexpr double MOST_LEFT = 0.8;	/* with more rows left filters are not worth their time, */
 constexpr double MOST_LEFT_OF_KEY = 0.95;	/* nor is one of them */
+constexpr double MOST_PICKED = 0.5;	/* of more rows it is better to read whole columns */
 constexpr uint64_t ROWS_OF_SIDE = 4;	/* outer rows, by inner rows that bits have to be set for */
 
 /* Its number among the columns that `first` reads. */
@@ -66,9 +67,52 @@ JoinJob::make_filters()
 			key.side.bits = bits;
 		}
 		filters_.push_back(key);
+		filter_levels_.push_back(i);
 	}
+	make_picks();
 	filter_.ncolumns = plan_->first().ncolumns;
 	filter_.dead_column = column_of(DEAD_COLUMN);
+}
+
+/*
+ * Where `first` only holds columns against intervals, these are filters, too, and what they all leave need not be run: it is fetched. Not
+ * where a few rows may be enough.
+ */
+void
+JoinJob::make_picks()
+{
+	const PlainRows *plain = plan_->plain_first();
+	const Source &source = *sources_[0];
+	const uint64_t together = std::min<uint64_t>(source.work.rows, uint64_t{FILTER_PARTS} * join_sizes.most_batch);	/* rows that are filtered */
+	const uint64_t most = static_cast<uint64_t>(MOST_PICKED * static_cast<double>(together));
+	std::vector<FilterKey> intervals;
+
+	if (plain == nullptr || filters_.empty() || row_limit_ != 0 || !source.feed->all_placed() || source.feed->transfer() != Transfer::Cached ||
+		filters_.size() + plain->kept.size() > MAX_FILTER_KEYS)
+		return;
+	for (const ColumnInterval &kept : plain->kept)
+	{
+		FilterKey	key = {};
+
+		key.column = column_of(static_cast<uint16_t>(kept.column));
+		key.type = source.work.columns[kept.column].type;
+		key.side.lo = kept.lo;
+		key.side.n = kept.lo > kept.hi ? 0 : static_cast<uint64_t>(kept.hi) - static_cast<uint64_t>(kept.lo) + 1;
+		if (key.column == source.program.ncolumns || (key.side.n == 0 && kept.lo <= kept.hi))
+			return;
+		intervals.push_back(key);
+	}
+	for (int column : plain->results)
+	{
+		fetched_.push_back(TableColumn{column_of(static_cast<uint16_t>(column)), source.work.columns[column].type});
+		if (fetched_.back().column == source.program.ncolumns)
+			return;
+	}
+	picked_ = reinterpret_cast<uint32_t *>(try_allocate(std::max<uint64_t>(most, 1) * sizeof(uint32_t)));
+	if (picked_ == nullptr)
+		return;
+	most_picked_ = static_cast<uint32_t>(most);
+	filters_.insert(filters_.end(), intervals.begin(), intervals.end());
 }
 
 /* Asks pads among these what each filter leaves. */
@@ -79,7 +123,7 @@ JoinJob::choose_filter(uint32_t first, uint32_t npads)
 	const FilterPads sample = {first, n, npads / n, n, false};
 	std::vector<std::pair<double, size_t>> worth;	/* per filter: rows that it leaves out, by its cost */
 	KeyFilter	one = filter_;
-	double		left = 1;
+	double		left = 1, left_of_intervals = 1;
 
 	start();
 	for (size_t i = 0; i <= filters_.size(); i++)	/* with none: what is there */
@@ -98,16 +142,25 @@ JoinJob::choose_filter(uint32_t first, uint32_t npads)
 	{
 		const double its = outcomes_->left[i][0] / rows;
 
-		if (its > MOST_LEFT_OF_KEY)
+		if (its > MOST_LEFT_OF_KEY && i < filter_levels_.size())
 			continue;
-		worth.emplace_back((1 - its) / (filters_[i].side.n > SMALL_KEY_BITS ? 2 : 1), i);
-		left *= its;
+		worth.emplace_back((1 - its) / (filters_[i].side.bits != nullptr && filters_[i].side.n > SMALL_KEY_BITS ? 2 : 1), i);
+		(i < filter_levels_.size() ? left : left_of_intervals) *= its;
 	}
-	if (worth.empty() || left > MOST_LEFT)
+	may_pick_ = picked_ != nullptr && left * left_of_intervals <= MOST_PICKED;
+	if (!may_pick_ && left > MOST_LEFT)
 		return;
 	std::sort(worth.rbegin(), worth.rend());
+	for (Level &level : levels_)
+		level.filtered = false;
 	for (const auto &[unused, i] : worth)
+	{
+		if (i >= filter_levels_.size() && !may_pick_)
+			continue;
 		filter_.key[filter_.nkeys++] = filters_[i];
+		if (i < filter_levels_.size())
+			levels_[filter_levels_[i]].filtered = true;
+	}
 }
 
 /*
@@ -128,6 +181,7 @@ JoinJob::open_slices(uint32_t most_pads)
 		steps_.enter(JoinStep::Filter);
 	source->feed->retire(first);
 	slices_first_ = first;
+	picks_ = false;
 	slice_pads_ = n = bring_source(source, most_pads);
 	slice_rows_[0] = n * TABLET_PAD_ROWS;
 	if (!filters_.empty())
@@ -146,12 +200,14 @@ JoinJob::open_slices(uint32_t most_pads)
 			uint64_t	rows = 0;
 
 			start();
-			check(filter_rows(filter_, source->feed->table(), FilterPads{first, n, 1, slice_pads_, true}, filter_words_, outcomes_->left[0],
-							  lane_->stream), "filtering rows");
+			check(filter_rows(filter_, source->feed->table(), FilterPads{first, n, 1, slice_pads_, true, may_pick_ ? picked_ : nullptr, most_picked_}, filter_words_,
+							  outcomes_->left[0], lane_->stream), "filtering rows");
 			(void) sync();
 			std::copy_n(outcomes_->left[0], FILTER_PARTS, slice_rows_);
 			for (uint32_t part : slice_rows_)
 				rows += part;
+			picks_ = may_pick_ && rows <= most_picked_;
+			npicked_ = picks_ ? static_cast<uint32_t>(rows) : 0;
 			steps_.filtered(static_cast<uint64_t>(n) * TABLET_PAD_ROWS, rows);
 			if (static_cast<double>(rows) > MOST_LEFT * n * TABLET_PAD_ROWS)
 				filter_.nkeys = 0;	/* these are; the next ones are asked again */

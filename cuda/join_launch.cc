@@ -9,6 +9,23 @@
 namespace gpuvm {
 namespace cuda {
 
+/* Where pairs have the column from. */
+GatherColumn
+JoinJob::source_of(const Level &level, const StageColumnSource &column, Absent absent) const
+{
+	GatherColumn c = {};
+
+	if (absent == (column.carried ? Absent::Outer : Absent::Inner))
+	{
+		c.from.type = column_type(level, column);
+		c.by = GatherBy::Nothing;
+		return c;
+	}
+	c.from = column.carried ? level.in.column[column.index] : level.side.column[column.index];
+	c.by = column.carried ? GatherBy::Outer : GatherBy::Inner;
+	return c;
+}
+
 /* The stage's columns, for these pairs. Those of rows that are taken as they are need no copy. */
 void
 JoinJob::gather_columns(const Level &level, const PairStage &stage, const uint32_t *outer, const uint32_t *inner, uint32_t n, Absent absent)
@@ -19,22 +36,19 @@ JoinJob::gather_columns(const Level &level, const PairStage &stage, const uint32
 
 	for (size_t i = 0; i < stage.columns.size(); i++)
 	{
-		const StageColumnSource &column = stage.columns[i];
-		const Type	type = column_type(level, column);
-		const bool	nothing = absent == (column.carried ? Absent::Outer : Absent::Inner);
-		const RowColumn from = nothing ? RowColumn{nullptr, nullptr, type}
-			: column.carried ? level.in.column[column.index] : level.side.column[column.index];
-		const bool	nulls = nothing || from.nulls != nullptr || (!column.carried && keeps_rows(level));
+		GatherColumn c = source_of(level, stage.columns[i], absent);
+		const bool	nulls = c.by == GatherBy::Nothing || c.from.nulls != nullptr || (c.by == GatherBy::Inner && keeps_rows(level));
 
-		if (column.carried && outer == nullptr && !nothing)
+		if (c.by == GatherBy::Outer && outer == nullptr)
 		{
-			gathered_[i] = from;
+			gathered_[i] = c.from;
 			continue;
 		}
-		gathered_[i].type = type;
-		gathered_[i].values = carver.take(static_cast<uint64_t>(batch_) * static_cast<uint64_t>(type_natural_width(type)));
+		gathered_[i].type = c.from.type;
+		gathered_[i].values = carver.take(static_cast<uint64_t>(batch_) * static_cast<uint64_t>(type_natural_width(c.from.type)));
 		gathered_[i].nulls = nulls ? reinterpret_cast<uint32_t *>(carver.take(bitmap_bytes(batch_))) : nullptr;
-		list[nlist++] = GatherColumn{from, gathered_[i], nothing ? GatherBy::Nothing : column.carried ? GatherBy::Outer : GatherBy::Inner};
+		c.to = gathered_[i];
+		list[nlist++] = c;
 	}
 	if (nlist > 0)
 		check(gather_rows(list, nlist, outer, inner, n, lane_->stream), "gathering columns");

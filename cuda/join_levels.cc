@@ -101,6 +101,11 @@ JoinJob::seek(size_t number, uint32_t n)
 	const ProbeMode mode = only_counts(number) ? ProbeMode::Count : probe_mode(level);
 	Probe		found;
 
+	if (running_picked_ && level.filtered && split.kind == JoinKind::Inner && !marks && finds_one(level))
+	{
+		seek_all(number, n);
+		return;
+	}
 	start();
 	check(probe_level(level, mode, n, &found), "probing a table");
 	if (marks)
@@ -142,6 +147,27 @@ JoinJob::seek(size_t number, uint32_t n)
 	}
 	if (marks)
 		run_marked(number, level.matched, n, split.kind == JoinKind::Semi);
+}
+
+/* Rows that have one partner each, as is known: so nothing is waited for, and nothing looked up if only that matters. */
+void
+JoinJob::seek_all(size_t number, uint32_t n)
+{
+	const Level &level = levels_[number];
+	const std::vector<StageColumnSource> &columns = level.plan->tail.columns;
+	Probe		found = {};
+
+	figures_->pairs += n;
+	if (only_counts(number))
+	{
+		take_rows(n);
+		counted_ += n;
+		return;
+	}
+	start();
+	if (std::any_of(columns.begin(), columns.end(), [](const StageColumnSource &column) { return !column.carried; }))
+		check(probe_level(level, ProbeMode::Pairs, n, &found), "probing a table");
+	run_tail(number, nullptr, found.first, n, Absent::Neither);
 }
 
 /*
@@ -365,11 +391,35 @@ JoinJob::run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, u
 
 	if (n == 0)
 		return;
+	if (level.plan->tail.plain && number + 1 < levels_.size())
+	{
+		hand_on(number, outer, inner, n, absent);
+		return;
+	}
 	prepare_tail(number, n);
 	start();
 	gather_columns(level, level.plan->tail, outer, inner, n, absent);
 	launch_pairs(level.plan->tail, n, nullptr, !ends_in_groups(number));
 	end_tail(number, (n + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS, n);
+}
+
+/* A tail that only hands on columns: they go to the next level's rows, and how many these are is known. */
+void
+JoinJob::hand_on(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, Absent absent)
+{
+	const Level &level = levels_[number];
+	const PairStage &tail = level.plan->tail;
+	const RowSet &to = levels_[number + 1].in;
+	GatherColumn list[PROGRAM_MAX_COLUMNS];
+
+	for (uint32_t i = 0; i < to.ncolumns; i++)
+	{
+		list[i] = source_of(level, tail.columns[static_cast<size_t>(tail.handed_on[i])], absent);
+		list[i].to = to.column[i];
+	}
+	start();
+	check(gather_rows(list, to.ncolumns, outer, inner, n, lane_->stream), "gathering columns");
+	run_level(number + 1, n);
 }
 
 /* Groups and sums are for so many rows at most. */

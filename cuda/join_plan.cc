@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "maps.h"
-#include "vm/join_filter.h"
 #include "work.h"
 
 namespace gpuvm {
@@ -123,7 +122,10 @@ JoinPlan::make(const DeviceJobRequest &request, const JoinCursors &cursors, uint
 		std::vector<ValueRange> ranges = result_ranges(cursor_program(split_, i), params_.data(), columns, maps_);
 
 		if (i == 0)
+		{
 			first_raises_ = may_raise(cursor_program(split_, i), params_.data(), columns.data(), maps_);
+			first_is_plain_ = plain_rows(cursor_program(split_, i), params_.data(), columns.data(), &plain_first_);
+		}
 		bind_columns(cursors[i], cursor_program(split_, i), &bindings, &key);
 		/* What fails a filter is masked, too. */
 		reason = lower(input(cursor_program(split_, i), bindings, cursors[i].total_rows,
@@ -249,6 +251,18 @@ order_columns(const JoinLevel &level, const JoinStage &from, PairStage *to)
 
 }  // namespace
 
+/* Does the tail only hand on columns? */
+void
+JoinPlan::find_handed_on(const std::vector<ValueRange> &columns, const std::vector<ValueRange> &results, PairStage *tail) const
+{
+	PlainRows	rows;
+
+	tail->plain = plain_rows(tail->source(), params_.data(), columns.data(), &rows) && rows.kept.empty();
+	for (size_t i = 0; i < rows.results.size() && tail->plain; i++)
+		tail->plain = columns[static_cast<size_t>(rows.results[i])].type == results[i].type;
+	tail->handed_on = std::move(rows.results);
+}
+
 const char *
 JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
 					  bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results)
@@ -285,7 +299,10 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 
 	to->may_raise = may_raise(to->source(), params_.data(), ranges.data(), maps_);
 	if (results != nullptr)
+	{
 		*results = result_ranges(to->source(), params_.data(), ranges, maps_);
+		find_handed_on(ranges, *results, to);
+	}
 	return lower(in, to->program.get());
 }
 

@@ -16,7 +16,7 @@
 
 #include "engine/device_abi.h"
 #include "lower.h"
-#include "vm/join_split.h"
+#include "vm/join_filter.h"
 #include "vm/value_range.h"
 
 namespace gpuvm {
@@ -53,6 +53,8 @@ struct PairStage
 	uint32_t	ncarried = 0;
 	std::unique_ptr<DeviceProgram> program;
 	bool		may_raise = false;
+	bool		plain = false;	/* a tail that only hands on columns, as they are: */
+	std::vector<int> handed_on;	/* of `columns` */
 
 	bool		present() const { return !sealed.empty(); }
 	const Program *source() const { return reinterpret_cast<const Program *>(sealed.data()); }
@@ -85,6 +87,7 @@ public:
 
 	const JoinSplit &split() const { return split_; }
 	const DeviceProgram &first() const { return *first_; }
+	const PlainRows *plain_first() const { return first_is_plain_ ? &plain_first_ : nullptr; }	/* what `first` does, if it is no more than that */
 	std::vector<PlannedLevel> &levels() { return levels_; }
 	const DeviceProgram &end() const { return *levels_.back().tail.program; }	/* its sinks are the job's */
 	/* Are all rows sought? */
@@ -101,6 +104,7 @@ private:
 	const char *make(const DeviceJobRequest &request, const JoinCursors &cursors, uint32_t shared_bytes);
 	const char *lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
 							bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results);
+	void		find_handed_on(const std::vector<ValueRange> &columns, const std::vector<ValueRange> &results, PairStage *tail) const;
 	LowerInput	input(const Program *program, const std::vector<ColumnBinding> &columns, uint64_t total_rows, bool masked) const;
 
 	std::string key_;
@@ -111,7 +115,8 @@ private:
 	uint64_t	outer_rows_ = 0;
 	JoinSplit	split_;
 	std::unique_ptr<DeviceProgram> first_;
-	bool		first_raises_ = false;
+	bool		first_raises_ = false, first_is_plain_ = false;
+	PlainRows	plain_first_;
 	std::vector<int> filter_columns_;	/* vm/join_filter.h */
 	std::vector<ValueRange> first_ranges_;
 	std::vector<PlannedLevel> levels_;

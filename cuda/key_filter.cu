@@ -17,6 +17,7 @@ constexpr uint32_t THREADS = 256;			/* a block: it takes a pad */
 constexpr uint32_t WARPS = THREADS / 32;
 constexpr uint32_t LANE_ROWS = 8;			/* on the way at a time, 32 apart */
 constexpr uint32_t WARP_ROWS = 32 * LANE_ROWS;
+constexpr uint32_t WARP_STEPS = TABLET_PAD_ROWS / (WARPS * WARP_ROWS);
 constexpr uint32_t FILL_ROWS = 4;			/* of a thread, a block apart */
 
 static_assert(WARP_ROWS == 256 && TABLET_PAD_ROWS % (WARPS * WARP_ROWS) == 0, "a warp's rows are two uint4 of bits");
@@ -185,48 +186,87 @@ pass_key(const CodeTest &test, uint32_t at, uint32_t lane, uint32_t live)
 	}
 }
 
-/* A block a pad. */
+/* Step `step` of this warp begins at this row of the pad. */
+GPUVM_D uint32_t
+first_of_step(uint32_t step)
+{
+	return (step * WARPS + threadIdx.x / 32) * WARP_ROWS;
+}
+
+/* A block a pad. words[FILTER_PARTS]: rows that are listed. */
 __global__ void __launch_bounds__(THREADS)
-filter_pads(const __grid_constant__ KeyFilter filter, const DeviceTable table, const FilterPads pads, uint32_t *left)
+filter_pads(const __grid_constant__ KeyFilter filter, const DeviceTable table, const FilterPads pads, uint32_t *words)
 {
 	__shared__ CodeTest test[MAX_FILTER_KEYS];
-	__shared__ uint32_t block_left;
+	__shared__ uint32_t before[WARPS], listed;	/* rows of the warps before this one; of the blocks that were done before */
 	const DevicePad pad = table.pads[pads.first_pad + blockIdx.x * pads.step];
 	const DeviceChunk *chunks = table.chunks + static_cast<uint64_t>(pad.tablet) * filter.ncolumns;
 	uint32_t   *dead = reinterpret_cast<uint32_t *>(chunks[filter.dead_column].nulls) + pad.row / 32;
-	const uint32_t lane = threadIdx.x % 32;
-	uint32_t	n = 0;
+	const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+	uint32_t	left[WARP_STEPS], n = 0;	/* a lane's word of the step's rows, those behind LANE_ROWS have none */
 
 	if (threadIdx.x < filter.nkeys)
 		test[threadIdx.x] = code_test(filter.key[threadIdx.x], chunks[filter.key[threadIdx.x].column], pad.row);
-	if (threadIdx.x == THREADS - 1)
-		block_left = 0;
 	__syncthreads();
-	for (uint32_t first = threadIdx.x / 32 * WARP_ROWS; first < TABLET_PAD_ROWS; first += WARPS * WARP_ROWS)
+#pragma unroll
+	for (uint32_t step = 0; step < WARP_STEPS; step++)
 	{
-		uint32_t	live = ~bits_of_lane(dead + first / 32, lane) & ((1u << LANE_ROWS) - 1), word = 0;
+		const uint32_t first = first_of_step(step);
+		uint32_t	live = ~bits_of_lane(dead + first / 32, lane) & ((1u << LANE_ROWS) - 1);
 
 		for (uint32_t k = 0; k < filter.nkeys && __any_sync(~0u, live != 0); k++)
 			live = pass_key(test[k], first + lane, lane, live);
+		left[step] = 0;
 #pragma unroll
 		for (uint32_t k = 0; k < LANE_ROWS; k++)
 		{
 			const uint32_t bits = __ballot_sync(~0u, live >> k & 1);
 
 			if (lane == k)
-				word = bits;
+				left[step] = bits;
 		}
-		n += static_cast<uint32_t>(__popc(word));
+		n += static_cast<uint32_t>(__popc(left[step]));
 		if (pads.kill && lane < LANE_ROWS)
-			dead[first / 32 + lane] = ~word;
+			dead[first / 32 + lane] = ~left[step];
 	}
 	for (int step = LANE_ROWS / 2; step > 0; step /= 2)
 		n += __shfl_down_sync(~0u, n, step);
-	if (lane == 0 && n != 0)
-		atomicAdd(&block_left, n);
+	if (lane == 0)
+		before[warp] = n;
 	__syncthreads();
-	if (threadIdx.x == 0 && block_left != 0)
-		atomicAdd(&left[blockIdx.x / pads.part], block_left);
+	if (threadIdx.x == 0)
+	{
+		uint32_t	all = 0;
+
+		for (uint32_t &rows : before)
+		{
+			const uint32_t of_warp = rows;
+
+			rows = all;
+			all += of_warp;
+		}
+		if (all != 0)
+			atomicAdd(&words[blockIdx.x / pads.part], all);
+		if (all != 0 && pads.rows != nullptr)
+			listed = atomicAdd(&words[FILTER_PARTS], all);
+	}
+	if (pads.rows == nullptr)
+		return;
+	__syncthreads();
+
+	uint32_t	at = listed + before[warp];
+
+#pragma unroll
+	for (uint32_t step = 0; step < WARP_STEPS; step++)
+		for (uint32_t k = 0; k < LANE_ROWS && __any_sync(~0u, left[step] != 0); k++)
+		{
+			const uint32_t bits = __shfl_sync(~0u, left[step], static_cast<int>(k));
+			const uint32_t mine = at + static_cast<uint32_t>(__popc(bits & ((1u << lane) - 1)));
+
+			if ((bits >> lane & 1) != 0 && mine < pads.most)
+				pads.rows[mine] = blockIdx.x * TABLET_PAD_ROWS + first_of_step(step) + k * 32 + lane;
+			at += static_cast<uint32_t>(__popc(bits));
+		}
 }
 
 }  // namespace
@@ -250,7 +290,7 @@ filter_rows(const KeyFilter &filter, const DeviceTable &table, const FilterPads 
 	if (filter.nkeys > MAX_FILTER_KEYS || parts > FILTER_PARTS)
 		return cudaErrorInvalidValue;
 
-	cudaError_t rc = cudaMemsetAsync(words, 0, FILTER_PARTS * sizeof(uint32_t), stream);
+	cudaError_t rc = cudaMemsetAsync(words, 0, FILTER_WORDS * sizeof(uint32_t), stream);
 
 	if (rc == cudaSuccess && pads.npads > 0)
 		rc = launch_kernel(&filter_pads, pads.npads, THREADS, 0, stream, filter, table, pads, words);

@@ -3,7 +3,8 @@
  *
  * Which keys the inner rows of a level have, as bits; and a kernel that holds rows of a table against the bits of several levels. It
  * reads nothing but the key columns, as tablets store them, of rows that are still there; those that fail die:
- * they get dead bits (dead_rows.h), so that the interpreter, which runs the table's program next, does not know of them.
+ * they get dead bits (dead_rows.h), so that the interpreter, which runs the table's program next, does not know of them; or those that
+ * are left are listed, so that they can be fetched (table_rows.h).
  *
  * Asynchronous, no allocation, outcomes: as row_set.h says.
  */
@@ -47,12 +48,18 @@ struct KeyFilter
 
 /*
  * Of `npads` pads of the table, `step` apart, from first_pad on. `kill`: rows that fail get dead bits. left[i]: rows that
- * are left of the i-th `part` of these pads; there are at most FILTER_PARTS parts. `words`: device memory for as many, copied to `left`.
+ * are left of the i-th `part` of these pads; there are at most FILTER_PARTS parts. `rows`, unless nullptr, gets the first `most` of the rows that are
+ * left, in any order: place of the pad among these * TABLET_PAD_ROWS + row within it. `words`: device memory for FILTER_WORDS, of which as many as there are
+ * parts are copied to `left`.
  */
+constexpr uint32_t FILTER_WORDS = FILTER_PARTS + 1;
+
 struct FilterPads
 {
 	uint32_t	first_pad, npads, step, part;
 	bool		kill;
+	uint32_t   *rows = nullptr;
+	uint32_t	most = 0;
 };
 cudaError_t filter_rows(const KeyFilter &filter, const DeviceTable &table, const FilterPads &pads, uint32_t *words, uint32_t *left,
 						cudaStream_t stream);

@@ -41,6 +41,11 @@ constexpr double DEVICE_ROW_US = 0.00003;
 constexpr double DEVICE_PAIR_US = 0.00003;
 constexpr double DEVICE_CROSS_US = 0.0000005;
 constexpr double DEVICE_CROSS_OP_US = 0.0000002;
+/* Of so many rows of cursor 0 those without partners are left out first, by small sides: one of so many rows at most. */
+constexpr double DEVICE_FILTERED_ROWS = 4194304;
+constexpr double DEVICE_FILTER_SIDE = 32;
+constexpr double DEVICE_FILTER_US = 0.000006;
+constexpr double DEVICE_FILTER_LEFT = 0.8;
 /* A row into a hash table; a look-up in it; a pair that it finds, into a batch; a row that goes on from a join. */
 constexpr double BUILD_US = 0.004;
 constexpr double PROBE_US = 0.002;
@@ -199,20 +204,42 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 	return us;
 }
 
+/* Which share of cursor 0's rows a GPU expects to be left by this side when it looks for those with partners, before it joins; 1: it does not look here. */
+static double
+share_left(const ProgramRows &rows, int k)
+{
+	const double before = k == 1 ? rows.filtered[0] : rows.joined[k - 1];
+
+	if (!rows.leaves_out[k] || rows.scanned[0] < DEVICE_FILTERED_ROWS || rows.filtered[k] * DEVICE_FILTER_SIDE > rows.scanned[0])
+		return 1;
+	return Min(rows.joined[k] / Max(before, 1.0), 1.0);
+}
+
 /* The same on a GPU. */
 static double
 device_join_us(const Program *program, const ProgramRows &rows)
 {
-	double		us = DEVICE_STARTUP_US + rows.scanned[0] * DEVICE_ROW_US;
+	double		left = 1;		/* of cursor 0's rows, by the sides that are still to come */
+	double		us = DEVICE_STARTUP_US;
 
+	for (int k = 1; k < program->ncursors; k++)
+		left *= share_left(rows, k);
+	if (left > DEVICE_FILTER_LEFT)
+		left = 1;
+
+	const bool	filtered = left < 1;
+
+	us += filtered ? rows.scanned[0] * DEVICE_FILTER_US + rows.filtered[0] * left * DEVICE_ROW_US : rows.scanned[0] * DEVICE_ROW_US;
 	for (int i = 0; i < program->nops; i++)
 	{
 		const Op   &op = program->ops()[i];
 
 		if (op.opcode != Opcode::Seek && op.opcode != Opcode::SeekRange && op.opcode != Opcode::Cross)
 			continue;
+		if (filtered)
+			left = Min(left / Max(share_left(rows, op.p1), 1e-30), 1.0);
 		us += DEVICE_LEVEL_US + rows.scanned[op.p1] * DEVICE_ROW_US;
-		us += rows.pairs[op.p1] * (op.opcode == Opcode::Cross ? DEVICE_CROSS_US + program->nops * DEVICE_CROSS_OP_US : DEVICE_PAIR_US);
+		us += rows.pairs[op.p1] * left * (op.opcode == Opcode::Cross ? DEVICE_CROSS_US + program->nops * DEVICE_CROSS_OP_US : DEVICE_PAIR_US);
 	}
 	return us;
 }

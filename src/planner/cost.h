@@ -46,6 +46,7 @@ struct ProgramRows
 	double		pairs[PROGRAM_MAX_CURSORS];	/* behind its Seek or Cross */
 	double		joined[PROGRAM_MAX_CURSORS];	/* behind its Match */
 	bool		repeated[PROGRAM_MAX_CURSORS];	/* its keys are there several times */
+	bool		leaves_out[PROGRAM_MAX_CURSORS];	/* a row of cursor 0 that has no partner here comes to nothing, and one column of it tells */
 };
 
 /* Sets path->startup_cost, total_cost for a program over these rows that hands out `rows_out`. */

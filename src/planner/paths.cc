@@ -281,6 +281,27 @@ count_columns(const ScanPlan *plan, int cursor)
 	return bms_num_members(columns);
 }
 
+/* Is the only key of cursor k a column of cursor 0, without which nothing comes of its rows? */
+static bool
+leaves_out_rows(const ScanShape *shape, int k)
+{
+	const ShapeCursor *c = &shape->cursors[k];
+	ListCell   *lc;
+
+	if ((c->kind != JoinKind::Inner && c->kind != JoinKind::Semi) || list_length(c->keys) != 1 || !is_opclause(linitial(c->keys)))
+		return false;
+	foreach(lc, ((OpExpr *) linitial(c->keys))->args)
+	{
+		Node	   *side = static_cast<Node *>(lfirst(lc));
+
+		while (IsA(side, RelabelType))
+			side = (Node *) ((RelabelType *) side)->arg;
+		if (IsA(side, Var) && bms_is_member(((Var *) side)->varno, shape->cursors[0].relids))
+			return true;
+	}
+	return false;
+}
+
 ProgramRows
 expected_rows(const ScanShape *shape)
 {
@@ -296,6 +317,7 @@ expected_rows(const ScanShape *shape)
 		/* a lane whose pairs are counted goes on once, if it has any */
 		rows.joined[i] = !c->counted ? c->joined : Min(c->joined, i == 1 ? rows.filtered[0] : rows.joined[i - 1]);
 		rows.repeated[i] = i > 0 && c->keys != NIL && c->pairs > 1.5 * (i == 1 ? c[-1].rows : c[-1].joined);
+		rows.leaves_out[i] = i > 0 && leaves_out_rows(shape, i);
 	}
 	return rows;
 }

@@ -22,7 +22,7 @@ codes_have_sign(Type type, uint32_t width)
 	return (type == Type::I16 && width == 2) || (type == Type::I32 && width == 4);
 }
 
-/* Values in [lo, lo + n); n is at most 2^32. Integers and Bool. */
+/* Values in [lo, lo + n); n is at most 2^32, or `slot` means nothing. Integers and Bool. */
 GPUVM_HD CodeRange
 code_range(Type type, uint32_t width, int64_t base, int64_t lo, uint64_t n)
 {

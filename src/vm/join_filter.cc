@@ -3,9 +3,20 @@
 
 #include <algorithm>
 
+#include "vm/operands.h"
+
 namespace gpuvm {
 
 namespace {
+
+/* Does a Cast make an integer a wider one? */
+bool
+widens(const Op &op)
+{
+	const Type	from = static_cast<Type>(op.p5);
+
+	return type_is_int(op.type) && type_is_int(from) && type_natural_width(op.type) >= type_natural_width(from);
+}
 
 /* The column that result `c` of a row program is; -1 if it is computed, but for integers that were widened. Registers are written once. */
 int
@@ -16,21 +27,99 @@ result_column(const Program *program, int c)
 	for (int i = program->converge - 1; i > program->parallel; i--)
 	{
 		const Op   &op = program->ops()[i];
-		const Type	from = static_cast<Type>(op.p5);
 
 		if (op.opcode == Opcode::Result)
 			reg = c < op.p2 ? op.p1 + c : -1;
 		else if (op.opcode == Opcode::Column && op.p1 == reg)
 			return op.p2;
-		else if ((op.opcode == Opcode::Copy && op.p1 == reg) ||
-				 (op.opcode == Opcode::Cast && op.p1 == reg && type_is_int(op.type) && type_is_int(from) &&
-				  type_natural_width(op.type) >= type_natural_width(from)))
+		else if (op.p1 == reg && (op.opcode == Opcode::Copy || (op.opcode == Opcode::Cast && widens(op))))
 			reg = op.p2;
 	}
 	return -1;
 }
 
+/* What a register of such a program is: a column, or a constant. */
+struct PlainValue
+{
+	bool		known = false;
+	int			column = -1;
+	int64_t		value = 0;
+};
+
+/* The values that `column o value` leaves, for rows for which it holds die. False: they are no interval. */
+bool
+keep_others(Opcode o, int64_t value, ColumnInterval *kept)
+{
+	const bool	up = o == Opcode::Lt || o == Opcode::Le;	/* what is left is above */
+
+	if (o == Opcode::Ne || o == Opcode::Lt || o == Opcode::Le)
+		kept->lo = std::max(kept->lo, value);
+	if (o == Opcode::Ne || o == Opcode::Gt || o == Opcode::Ge)
+		kept->hi = std::min(kept->hi, value);
+	/* the value itself goes, too */
+	if ((o == Opcode::Le || o == Opcode::Ge) && (up ? kept->lo : kept->hi) == value)
+	{
+		if (value == (up ? INT64_MAX : INT64_MIN))
+			kept->lo = INT64_MAX, kept->hi = INT64_MIN;
+		else
+			up ? kept->lo++ : kept->hi--;
+	}
+	return o != Opcode::Eq;
+}
+
 }  // namespace
+
+bool
+plain_rows(const Program *program, const ParamValue *params, const ValueRange *columns, PlainRows *rows)
+{
+	std::vector<PlainValue> regs(PROGRAM_MAX_REGS);
+	bool		has_result = false;
+
+	*rows = PlainRows();
+	for (int i = program->parallel + 1; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode == Opcode::Column)
+			regs[op.p1] = PlainValue{true, op.p2, 0};
+		else if (op.opcode == Opcode::Copy || (op.opcode == Opcode::Cast && widens(op)))
+			regs[op.p1] = regs[op.p2];
+		else if ((op.opcode == Opcode::Integer || op.opcode == Opcode::Int64) && type_is_int(op.type))
+			regs[op.p1] = PlainValue{true, -1, op.opcode == Opcode::Integer ? op.p2 : op.p4};
+		else if (op.opcode == Opcode::Variable && type_is_int(op.type) && !params[op.p2].is_null)
+			regs[op.p1] = PlainValue{true, -1, params[op.p2].value};
+		else if (form_of(op.opcode) == OpForm::COMPARE && (op.p5 & COMPARE_STORES) == 0 && op.p4 == VERDICT_DIES && type_is_int(op.type))
+		{
+			const bool	swap = regs[op.p1].column < 0;
+			const PlainValue &a = regs[swap ? op.p2 : op.p1], &b = regs[swap ? op.p1 : op.p2];
+			const Opcode o = !swap ? op.opcode : op.opcode == Opcode::Lt ? Opcode::Gt : op.opcode == Opcode::Le ? Opcode::Ge
+				: op.opcode == Opcode::Gt ? Opcode::Lt : op.opcode == Opcode::Ge ? Opcode::Le : op.opcode;
+
+			if (!a.known || !b.known || a.column < 0 || b.column >= 0 || ((op.p5 & JUMP_IF_NULL) == 0 && columns[a.column].may_null))
+				return false;
+
+			auto		at = std::find_if(rows->kept.begin(), rows->kept.end(), [&](const ColumnInterval &k) { return k.column == a.column; });
+
+			if (at == rows->kept.end())
+				at = rows->kept.insert(at, ColumnInterval{a.column, columns[a.column].lo, columns[a.column].hi});
+			if (!keep_others(o, b.value, &*at))
+				return false;
+		}
+		else if (op.opcode == Opcode::Result)
+		{
+			has_result = true;
+			for (int c = 0; c < op.p2; c++)
+			{
+				if (!regs[op.p1 + c].known || regs[op.p1 + c].column < 0)
+					return false;
+				rows->results.push_back(regs[op.p1 + c].column);
+			}
+		}
+		else
+			return false;
+	}
+	return has_result;
+}
 
 std::vector<int>
 filter_columns(const JoinSplit &split)

@@ -17,6 +17,23 @@ namespace gpuvm {
  */
 std::vector<int> filter_columns(const JoinSplit &split);
 
+/* Values of a column from `lo` to `hi`; nulls are not among them. */
+struct ColumnInterval
+{
+	int			column;
+	int64_t		lo, hi;			/* lo > hi: none */
+};
+
+/* A row program of one cursor that only leaves out rows, by intervals of integer columns, and hands on columns. */
+struct PlainRows
+{
+	std::vector<ColumnInterval> kept;	/* what a row has to be in: one for each column that matters */
+	std::vector<int> results;	/* columns; integers may have been widened */
+};
+
+/* Is the program one? `columns` as in analyze_ranges(). */
+bool		plain_rows(const Program *program, const ParamValue *params, const ValueRange *columns, PlainRows *rows);
+
 /* May some operation set an error? `columns` as in analyze_ranges(). */
 bool		may_raise(const Program *program, const ParamValue *params, const ValueRange *columns, const CodeMap *maps);
 

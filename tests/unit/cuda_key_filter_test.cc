@@ -1,18 +1,20 @@
 /*
  * cuda_key_filter_test.cc: rows held against the keys of inner rows, on the emulated device, against plain loops: every
- * width that tablets store, keys at the ends of their types, nulls, rows that are dead before. Also compiles for a real device
+ * width that tablets store, keys at the ends of their types, nulls, rows that are dead before; and what is fetched of those that are left. Also compiles for a real device
  * (make cuda-test).
  *
  * GPUVM_TEST_SEED changes where random cases start.
  */
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "key_filter.h"
 #include "pairs.h"
+#include "table_rows.h"
 
 using namespace gpuvm;
 using namespace gpuvm::cuda;
@@ -243,7 +245,8 @@ KeyFilterTest::run_one(uint64_t seed)
 
 	const DeviceTable table = {copy(tablets), copy(chunks), copy(pads), static_cast<uint32_t>(pads.size()), 0};
 	FilterPads	some = {};
-	uint32_t	expected[FILTER_PARTS] = {}, *words = get<uint32_t>(FILTER_PARTS), *left = get<uint32_t>(FILTER_PARTS);
+	uint32_t	expected[FILTER_PARTS] = {}, *words = get<uint32_t>(FILTER_WORDS), *left = get<uint32_t>(FILTER_PARTS);
+	std::vector<uint32_t> lives;	/* as they are listed */
 	std::vector<std::vector<uint32_t>> dead_after;
 
 	some.first_pad = static_cast<uint32_t>(pick(rng, pads.size()));
@@ -263,29 +266,138 @@ KeyFilterTest::run_one(uint64_t seed)
 
 		for (uint32_t row = pad.row; row < pad.row + TABLET_PAD_ROWS; row++)
 		{
-			bool		lives = !bit(dead_after[pad.tablet].data(), row);
+			bool		alive = !bit(dead_after[pad.tablet].data(), row);
 
-			for (uint32_t k = 0; k < nkeys && lives; k++)
+			for (uint32_t k = 0; k < nkeys && alive; k++)
 			{
 				const Stored &s = stored[pad.tablet][k];
 
-				lives = !bit(reinterpret_cast<const uint32_t *>(s.chunk.nulls), row) && sides[k].has(s.values[row]);
+				alive = !bit(reinterpret_cast<const uint32_t *>(s.chunk.nulls), row) && sides[k].has(s.values[row]);
 			}
-			expected[p / some.part] += lives;
-			if (!lives && some.kill)
+			expected[p / some.part] += alive;
+			if (alive)
+				lives.push_back(p * TABLET_PAD_ROWS + row - pad.row);
+			else if (some.kill)
 				dead_after[pad.tablet][row / 32] |= 1u << row % 32;
 		}
 	}
 #ifdef GPUVM_EMULATED
 	gpuvm_emulated::set_seed(seed);
 #endif
+	some.most = static_cast<uint32_t>(chance(rng, 20) ? pick(rng, 300) : pads.size() * TABLET_PAD_ROWS);
+	some.rows = chance(rng, 80) ? get<uint32_t>(some.most + 1) : nullptr;
+	if (some.rows != nullptr)
+		memset(some.rows, 0xff, (some.most + 1) * sizeof(uint32_t));
 	ASSERT_EQ(filter_rows(filter, table, some, words, left, stream), cudaSuccess);
 	ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+	if (some.rows != nullptr)
+	{
+		std::vector<uint32_t> listed(some.rows, some.rows + std::min<uint64_t>(some.most, lives.size()));
+
+		EXPECT_EQ(some.rows[listed.size()], ~0u) << "seed " << seed;
+		std::sort(listed.begin(), listed.end());
+		ASSERT_TRUE(std::includes(lives.begin(), lives.end(), listed.begin(), listed.end())) << "seed " << seed;
+		ASSERT_EQ(std::adjacent_find(listed.begin(), listed.end()), listed.end()) << "seed " << seed;
+	}
 	for (uint32_t i = 0; i < FILTER_PARTS; i++)
 		ASSERT_EQ(left[i], expected[i]) << "part " << i << ", seed " << seed;
 	for (uint32_t t = 0; t < ntablets; t++)
 		ASSERT_EQ(memcmp(reinterpret_cast<const char *>(chunks[t * ncolumns + filter.dead_column].nulls), dead_after[t].data(),
 						 dead_after[t].size() * 4), 0) << "dead bits of tablet " << t << ", seed " << seed;
+}
+
+/* Columns of every width, with and without nulls, as they are and, integers, wider, of rows in any order and of every number. */
+TEST_F(KeyFilterTest, Fetched)
+{
+	static const Type types[] = {Type::Bool, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64};
+	Rng			rng(first_seed());
+
+	for (int round = 0; round < 40; round++)
+	{
+		const uint32_t ncolumns = 1 + static_cast<uint32_t>(pick(rng, 5)), ntablets = 1 + static_cast<uint32_t>(pick(rng, 3)), npads = 2;
+		const uint32_t nrows = static_cast<uint32_t>(pick(rng, 3) == 0 ? pick(rng, 40) : pick(rng, 6000)), first_pad = static_cast<uint32_t>(pick(rng, 2));
+		std::vector<DeviceChunk> chunks;
+		std::vector<DevicePad> pads;
+		std::vector<TableColumn> columns;
+		std::vector<Type> to_types;
+		std::vector<uint8_t> nullable(1, static_cast<uint8_t>(rng()));
+		std::vector<std::vector<uint64_t>> values;	/* of a chunk */
+		std::vector<std::vector<uint32_t>> nulls;
+		std::vector<uint32_t> rows;
+
+		for (uint32_t c = 0; c < ncolumns; c++)
+		{
+			columns.push_back(TableColumn{static_cast<uint32_t>(pick(rng, ncolumns)), Type::None});
+			to_types.push_back(Type::None);
+		}
+
+		std::vector<Type> column_types;
+
+		for (uint32_t c = 0; c < ncolumns; c++)
+			column_types.push_back(types[pick(rng, 6)]);
+		for (uint32_t c = 0; c < ncolumns; c++)
+		{
+			const Type	type = column_types[columns[c].column];
+
+			columns[c].type = to_types[c] = type;
+			if ((type == Type::I16 || type == Type::I32) && chance(rng, 50))
+				to_types[c] = type == Type::I16 && chance(rng, 50) ? Type::I32 : Type::I64;
+		}
+		for (uint32_t t = 0; t < ntablets; t++)
+		{
+			for (uint32_t p = 0; p < npads; p++)
+				pads.push_back(DevicePad{t, p * TABLET_PAD_ROWS});
+			for (uint32_t c = 0; c < ncolumns; c++)
+			{
+				const uint32_t widths[] = {0, 1, 2, 4, 8}, natural = static_cast<uint32_t>(type_natural_width(column_types[c]));
+				const bool	whole = type_is_float(column_types[c]);
+				DeviceChunk chunk = {};
+				std::vector<char> data;
+
+				do
+					chunk.width = widths[pick(rng, 5)];
+				while (whole ? chunk.width != natural : chunk.width > natural);
+				chunk.base = chunk.width == natural ? 0 : static_cast<int64_t>(pick(rng, 100)) - (column_types[c] == Type::Bool ? 0 : 50);
+				values.emplace_back();
+				nulls.emplace_back(npads * TABLET_PAD_ROWS / 32);
+				for (uint32_t i = 0; i < npads * TABLET_PAD_ROWS; i++)
+				{
+					const uint64_t code = chunk.width == 0 ? 0 : rng() >> (64 - 8 * chunk.width);
+					const int64_t it = chunk.width == natural && column_types[c] == Type::I16 ? static_cast<int16_t>(code)
+						: chunk.width == natural && column_types[c] == Type::I32 ? static_cast<int32_t>(code) : static_cast<int64_t>(code);
+
+					data.insert(data.end(), reinterpret_cast<const char *>(&code), reinterpret_cast<const char *>(&code) + chunk.width);
+					values.back().push_back(static_cast<uint64_t>(it + chunk.base));
+					nulls.back()[i / 32] |= static_cast<uint32_t>(chance(rng, 30)) << i % 32;
+				}
+				chunk.data = reinterpret_cast<uint64_t>(copy(data));
+				if (chance(rng, 50))
+					chunk.nulls = reinterpret_cast<uint64_t>(copy(nulls.back()));
+				else
+					nulls.back().assign(nulls.back().size(), 0);
+				chunks.push_back(chunk);
+			}
+		}
+		for (uint32_t i = 0; i < nrows; i++)
+			rows.push_back(static_cast<uint32_t>(pick(rng, (pads.size() - first_pad) * TABLET_PAD_ROWS)));
+
+		const RowSet to = row_set(to_types.data(), nullable.data(), ncolumns, TABLET_PAD_ROWS * 2,
+								  get<char>(row_set_bytes(to_types.data(), nullable.data(), ncolumns, TABLET_PAD_ROWS * 2)));
+		const DeviceTable table = {nullptr, copy(chunks), copy(pads), static_cast<uint32_t>(pads.size()), 0};
+
+		ASSERT_EQ(fetch_rows(table, ncolumns, first_pad, columns.data(), copy(rows), nrows, to, stream), cudaSuccess);
+		ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+		for (uint32_t i = 0; i < nrows; i++)
+			for (uint32_t c = 0; c < ncolumns; c++)
+			{
+				const DevicePad pad = pads[first_pad + rows[i] / TABLET_PAD_ROWS];
+				const size_t chunk = pad.tablet * ncolumns + columns[c].column;
+				const uint32_t row = pad.row + rows[i] % TABLET_PAD_ROWS, width = static_cast<uint32_t>(type_natural_width(to_types[c]));
+
+				ASSERT_EQ(memcmp(to.column[c].values + static_cast<size_t>(i) * width, &values[chunk][row], width), 0) << "round " << round;
+				ASSERT_EQ(bit(to.column[c].nulls, i), to.column[c].nulls != nullptr && bit(nulls[chunk].data(), row)) << "round " << round;
+			}
+	}
 }
 
 TEST_F(KeyFilterTest, Rows)

@@ -15,7 +15,11 @@ constexpr int SIDES = 3;
 struct StarShape
 {
 	JoinKind	kinds[SIDES] = {JoinKind::Inner, JoinKind::Inner, JoinKind::Inner};
-	bool		first_filters = false;	/* measure < 900 */
+	bool		first_filters = false;	/* by the measure: rows for which this holds die, */
+	Opcode		first_op = Opcode::Ge;
+	int			first_bound = 900;
+	bool		first_swapped = false;	/* the bound stands on the left; */
+	int			first_column = 3;	/* or by the second key, whose nulls die, too */
 	bool		first_raises = false;	/* measure + measure of two int4, which may overflow */
 	bool		tail_raises = false;	/* the same between levels 0 and 1 */
 	bool		rows = false;	/* or count(*), sum(measure) */
@@ -115,10 +119,11 @@ star_program(const StarShape &shape)
 	b->emit(Opcode::Column, Type::I32, measure, 3, 0);
 	if (shape.first_filters)
 	{
-		const int	bound = b->new_reg(Type::I32);
+		const int	bound = b->new_reg(Type::I32), held = shape.first_column == 3 ? measure : static_cast<int>(keys[1]);
 
-		b->emit(Opcode::Integer, Type::I32, bound, 900, 0);
-		b->emit(Opcode::Ge, Type::I32, measure, bound, b->nops + 1, VERDICT_DIES);
+		b->emit(Opcode::Integer, Type::I32, bound, shape.first_bound, 0);
+		b->emit(shape.first_op, Type::I32, shape.first_swapped ? bound : held, shape.first_swapped ? held : bound, b->nops + 1, VERDICT_DIES,
+				shape.first_column == 3 ? 0 : static_cast<uint8_t>(JUMP_IF_NULL));
 	}
 	if (shape.first_raises)
 		raise();
@@ -205,6 +210,16 @@ struct RandomStar
 		for (const Table &table : sides)
 			tables.push_back(&table);
 		shape.first_filters = rng() % 2;
+		if (rng() % 2)
+		{
+			const Opcode ops[] = {Opcode::Lt, Opcode::Le, Opcode::Gt, Opcode::Ge, Opcode::Ne, Opcode::Eq};
+			const int bounds[] = {-1, 0, 100, 999, INT32_MAX, INT32_MIN};
+
+			shape.first_op = ops[rng() % 6];
+			shape.first_bound = bounds[rng() % 6];
+			shape.first_swapped = rng() % 2;
+			shape.first_column = rng() % 2 ? 3 : 1;
+		}
 		shape.rows = rng() % 2 && shape.kinds[2] != JoinKind::Full;
 		if (rng() % 2)
 			mask_randomly(rng, &fact);
