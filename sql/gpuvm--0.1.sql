@@ -86,6 +86,24 @@ COMMENT ON TABLE gpuvm.tablet_dead IS 'which of them were deleted';
 COMMENT ON TABLE gpuvm.tablet_rows_unlogged IS 'the same of tables with the option persist off';
 COMMENT ON TABLE gpuvm.tablet_dead_unlogged IS 'which of those were deleted';
 
+CREATE FUNCTION gpuvm.compact(relation regclass)
+RETURNS bigint
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_compact';
+COMMENT ON FUNCTION gpuvm.compact(regclass) IS
+	'puts small tablets of a tablet table together, and takes deleted rows out of them; returns the rows rewritten';
+
+CREATE FUNCTION gpuvm.list_tablet_tables()
+RETURNS TABLE (relation regclass, tablets bigint, rows bigint, dead_rows bigint, dead_sets bigint, bytes bigint)
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_tablet_tables';
+COMMENT ON FUNCTION gpuvm.list_tablet_tables() IS 'behind the view gpuvm.tablet_tables';
+
+CREATE VIEW gpuvm.tablet_tables AS SELECT * FROM gpuvm.list_tablet_tables();
+COMMENT ON VIEW gpuvm.tablet_tables IS 'tablet tables that have rows: how they are stored';
+
 -- Questions about a query ------------------------------------------------
 
 -- No search_path of their own: the names in the query are the caller's.
@@ -187,4 +205,4 @@ COMMENT ON FUNCTION gpuvm.list_opcodes() IS 'behind the view gpuvm.opcodes';
 CREATE VIEW gpuvm.opcodes AS SELECT * FROM gpuvm.list_opcodes();
 COMMENT ON VIEW gpuvm.opcodes IS 'the instruction set of the virtual machine';
 
-GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;
+GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;

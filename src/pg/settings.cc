@@ -38,6 +38,7 @@ char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
 int			setting_threads = 0;
 bool		setting_refresh = true;
+bool		setting_compact = true;
 int			setting_refresh_naptime_s = DEFAULT_REFRESH_NAPTIME_S;
 int			setting_refresh_cost_delay = DEFAULT_REFRESH_COST_DELAY;
 bool		setting_load_at_start = true;
@@ -252,6 +253,11 @@ define_settings(void)
 							 "Keeps imported tables up to date in the background.",
 							 NULL,
 							 &setting_refresh, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpuvm.compact",
+							 "Compacts tablet tables in the background, where gpuvm.refresh is on.",
+							 NULL,
+							 &setting_compact, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.refresh_naptime",
 							"Sets the shortest time between two looks at the imported tables of a database.",

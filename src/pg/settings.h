@@ -28,6 +28,7 @@ extern char *setting_cuda_library;	/* gpuvm.cuda_library: "default" = beside gpu
 extern int	setting_tablet_kb;		/* gpuvm.tablet_size, kB */
 extern int	setting_threads;		/* gpuvm.threads; 0 = all cores */
 extern bool setting_refresh;		/* gpuvm.refresh */
+extern bool setting_compact;		/* gpuvm.compact */
 extern int	setting_refresh_naptime_s;	/* gpuvm.refresh_naptime, s */
 extern int	setting_refresh_cost_delay;	/* gpuvm.refresh_cost_delay, ms */
 extern bool setting_load_at_start;	/* gpuvm.load_at_start */

@@ -1,4 +1,5 @@
 /* import_functions.cc: gpuvm.import(), gpuvm.refresh() and gpuvm.release(). */
+#include "sqlapi/tables.h"
 #include "store/internal.h"
 
 #include "pg/shmem.h"
@@ -122,8 +123,7 @@ import_partitions(Relation parent, ArrayType *columns, bool vacuum)
 	return rows;
 }
 
-/* Locked against changes of its definition until the transaction ends. */
-static Relation
+Relation
 open_owned(Oid relid)
 {
 	Relation	rel = try_relation_open(relid, AccessShareLock);

@@ -5,6 +5,7 @@
  * What a column's statistics would give away (rule 22) is null for those who may
  * not read the column, and for everybody to whom row security applies.
  */
+#include "sqlapi/tables.h"
 #include "store/internal.h"
 
 #include "pg/numeric_scaled.h"
@@ -41,8 +42,7 @@ put_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-/* The relation, locked, if it exists, may be read by the caller and is not locked by a change of its definition. */
-static Relation
+Relation
 open_readable(Oid relid)
 {
 	Relation	rel;

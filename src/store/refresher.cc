@@ -5,7 +5,7 @@
  * in memory, sees to each in a transaction of its own, and leaves. It takes a
  * table's lock only if it is free, sleeps as VACUUM does (refresh_pace), and gives
  * up when somebody waits for the table. It holds a snapshot only as long as an
- * import needs one for the blocks at hand. One table's error is logged and the next one's turn comes.
+ * import needs one for the blocks at hand. Then it compacts tablet tables that nobody uses. One table's error is logged and the next one's turn comes.
  *
  * Another kind of worker, the scout, is connected to no database. It reads
  * pg_database: new databases are to be visited, and tablets of those that are gone freed.
@@ -16,6 +16,7 @@
 #include "store/catalog.h"
 #include "store/file.h"
 #include "store/refresher_shared.h"
+#include "store/tablets.h"
 
 extern "C" {
 #include "access/heapam.h"
@@ -401,12 +402,12 @@ visit_table(Oid relid)
 static void
 visit_error_context(void *arg)
 {
-	errcontext("while gpuvm refreshed the table with OID %u", *static_cast<Oid *>(arg));
+	errcontext("while gpuvm looked after the table with OID %u", *static_cast<Oid *>(arg));
 }
 
-/* visit_table, its errors caught. False: again soon. */
+/* A visit, its errors caught. False: again soon. */
 static bool
-visit_safely(Oid relid)
+visit_safely(Oid relid, bool (*visit) (Oid))
 {
 	MemoryContext context = CurrentMemoryContext;
 	ErrorContextCallback callback;
@@ -420,7 +421,7 @@ visit_safely(Oid relid)
 	VacuumCostBalance = 0;
 	PG_TRY();
 	{
-		done = visit_table(relid);
+		done = visit(relid);
 		if (done)
 			trouble_passed(relid);
 	}
@@ -533,6 +534,19 @@ end_look(int ntables, bool extension, bool again)
 	LWLockRelease(refresher_lock());
 }
 
+/* False: again soon. */
+static bool
+visit_in_turn(Oid relid, TimestampTz now, bool (*visit) (Oid))
+{
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+	return trouble_waits(relid, now) || visit_safely(relid, visit);
+}
+
 static void
 look_at_database(void)
 {
@@ -540,6 +554,7 @@ look_at_database(void)
 	DatabaseState *state;
 	TimestampTz now = GetCurrentTimestamp();
 	List	   *tables;
+	List	   *stored;
 	ListCell   *lc;
 	int			ntables;
 	int			pending;
@@ -555,20 +570,19 @@ look_at_database(void)
 
 	MemoryContextSwitchTo(context);
 	tables = list_tables(context, &ntables, &extension);
-	troubles_keep(tables);
+	stored = tables_to_compact(context);
+	MemoryContextSwitchTo(context);
+	troubles_keep(list_concat_unique_oid(list_copy(tables), stored));
 	pending = list_length(tables);
 	foreach(lc, tables)
 	{
-		CHECK_FOR_INTERRUPTS();
 		set_pending(ntables, pending--);
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
-		if (trouble_waits(lfirst_oid(lc), now))
-			continue;
-		again = !visit_safely(lfirst_oid(lc)) || again;
+		again = !visit_in_turn(lfirst_oid(lc), now, visit_table) || again;
+		MemoryContextSwitchTo(context);
+	}
+	foreach(lc, stored)
+	{
+		again = !visit_in_turn(lfirst_oid(lc), now, compact_in_background) || again;
 		MemoryContextSwitchTo(context);
 	}
 	end_look(ntables, extension, again);
@@ -693,6 +707,9 @@ work(Oid database)
 		return;
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	/* as autovacuum: compaction sees what was committed, and waits for nobody for long */
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 	in_worker = true;
 	VacuumCostActive = true;
 	look_at_database();

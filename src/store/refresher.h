@@ -22,6 +22,7 @@ void		refresher_install(void);
 
 /* A query or a command found something to do in this database; costs a load when that is known. */
 void		refresher_mark(void);
+void		refresher_mark_at_commit(void);
 
 /* Are the remembered tables of this database still to be imported after the start? */
 bool		refresher_loading(void);

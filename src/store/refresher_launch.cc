@@ -209,6 +209,12 @@ end_xact_callback(XactEvent event, void *)
 	unhold_databases();
 }
 
+void
+refresher_mark_at_commit(void)
+{
+	mark_at_commit = true;
+}
+
 static bool
 is_moved(List *options)
 {

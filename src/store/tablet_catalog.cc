@@ -1,13 +1,12 @@
 /*
  * tablet_catalog.cc: the side tables of tablet tables.
  *
- * They are read and written below SQL, without looking at privileges, which users have none of. What persist says decides where
- * new tablets go; what was written is found in either pair. On a standby, as after a crash, the unlogged pair is empty.
+ * What persist says decides where new tablets go; what was written is found in either pair. On a standby, as after a crash, the unlogged pair is empty.
  */
 #include "store/tablets.h"
 
 #include "store/file.h"
-#include "store/internal.h"
+#include "store/tablet_side.h"
 
 extern "C" {
 #include "access/detoast.h"
@@ -35,24 +34,12 @@ extern "C" {
 
 namespace gpuvm {
 
-/* Columns of both kinds of side tables, and of their indexes the first two. */
-enum SideColumn
-{
-	SIDE_RELATION = 1,
-	SIDE_TABLET,
-	SIDE_NROWS,
-	SIDE_BYTES,					/* image, or which rows are dead */
-	DEAD_ID,
-};
-
 /* The rows of a dead set: their numbers, or a bit for each of the tablet's. */
 enum DeadForm : uint32
 {
 	DEAD_NUMBERS,
 	DEAD_BITS,
 };
-
-static const bool BOTH[] = {true, false};
 
 bool
 is_tablet_table(Relation rel)
@@ -82,200 +69,6 @@ tablets_persist(Relation rel)
 			return defGetBoolean(def);
 	}
 	return true;
-}
-
-/* -- one side table ------------------------------------------------------------------ */
-
-static Oid
-side_oid(const char *name)
-{
-	Oid			schema = get_namespace_oid("gpuvm", true);
-
-	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
-}
-
-static const char *
-side_name(bool dead, bool logged)
-{
-	if (dead)
-		return logged ? "tablet_dead" : "tablet_dead_unlogged";
-	return logged ? "tablet_rows" : "tablet_rows_unlogged";
-}
-
-static Relation
-open_side(bool dead, bool logged, LOCKMODE lockmode)
-{
-	const char *name = side_name(dead, logged);
-	Oid			relid = side_oid(name);
-
-	if (!OidIsValid(relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("table gpuvm.%s does not exist", name),
-				 errhint("Extension gpuvm is older than its library, or not there.")));
-	return table_open(relid, lockmode);
-}
-
-static Relation
-open_one_index(Relation side, Oid relid, LOCKMODE lockmode)
-{
-	Relation	index = index_open(relid, lockmode);
-
-	if (index->rd_index->indnkeyatts != 2 || index->rd_index->indkey.values[0] != SIDE_RELATION ||
-		index->rd_index->indkey.values[1] != SIDE_TABLET)
-		elog(ERROR, "unexpected definition of table gpuvm.%s", RelationGetRelationName(side));
-	return index;
-}
-
-/* One that is complete. REINDEX CONCURRENTLY has others beside it for a while, or leaves one when it fails. */
-static Relation
-open_index(Relation side)
-{
-	List	   *indexes = RelationGetIndexList(side);
-	Relation	index = NULL;
-	ListCell   *lc;
-
-	foreach(lc, indexes)
-	{
-		index = open_one_index(side, lfirst_oid(lc), AccessShareLock);
-		if (index->rd_index->indisvalid)
-			break;
-		index_close(index, NoLock);
-		index = NULL;
-	}
-	if (index == NULL)
-		elog(ERROR, "table gpuvm.%s has no index", RelationGetRelationName(side));
-	list_free(indexes);
-	return index;
-}
-
-static void
-insert_into_indexes(Relation side, HeapTuple tuple, Datum *values, bool *nulls)
-{
-	List	   *indexes = RelationGetIndexList(side);
-	ListCell   *lc;
-
-	foreach(lc, indexes)
-	{
-		Relation	index = open_one_index(side, lfirst_oid(lc), RowExclusiveLock);
-
-		if (index->rd_index->indisready)
-			(void) index_insert(index, values, nulls, &tuple->t_self, side, UNIQUE_CHECK_NO, false, BuildIndexInfo(index));
-		index_close(index, NoLock);
-	}
-	list_free(indexes);
-}
-
-struct SideScan
-{
-	Relation	side;
-	Relation	index;
-	SysScanDesc scan;
-};
-
-/* Rows of the relation, or of one tablet of it, in the order of tablets. */
-static SideScan
-begin_side(bool dead, bool logged, Oid relid, const int64 *tablet, Snapshot snapshot)
-{
-	SideScan	s;
-	ScanKeyData keys[2];
-
-	s.side = open_side(dead, logged, AccessShareLock);
-	s.index = open_index(s.side);
-	ScanKeyInit(&keys[0], SIDE_RELATION, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relid));
-	if (tablet != NULL)
-		ScanKeyInit(&keys[1], SIDE_TABLET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(*tablet));
-	s.scan = systable_beginscan_ordered(s.side, s.index, snapshot, tablet != NULL ? 2 : 1, keys);
-	return s;
-}
-
-static HeapTuple
-next_of_side(SideScan *s)
-{
-	return systable_getnext_ordered(s->scan, ForwardScanDirection);
-}
-
-/* The lock is kept: the table must not go while the transaction knows where its rows are. */
-static void
-end_side(SideScan *s)
-{
-	systable_endscan_ordered(s->scan);
-	index_close(s->index, NoLock);
-	table_close(s->side, NoLock);
-}
-
-static Datum
-side_value(SideScan *s, HeapTuple tuple, int column)
-{
-	bool		isnull;
-
-	return heap_getattr(tuple, column, RelationGetDescr(s->side), &isnull);
-}
-
-static void
-insert_into_side(bool dead, bool logged, Datum *values, CommandId cid)
-{
-	Relation	side = open_side(dead, logged, RowExclusiveLock);
-	bool		nulls[DEAD_ID] = {};
-	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(side), values, nulls);
-
-	/* elsewhere the relation's OID would be another's: no logical replication */
-	heap_insert(side, tuple, cid, HEAP_INSERT_NO_LOGICAL, NULL);
-	insert_into_indexes(side, tuple, values, nulls);
-	heap_freetuple(tuple);
-	table_close(side, NoLock);
-}
-
-/*
- * nextval() would make this the sequence that the user's lastval() asks; setval() does not. Numbers are given under a lock of
- * the store's, and as with nextval() whatever becomes of the transaction.
- */
-static int64
-next_id(void)
-{
-	const Oid	ids = side_oid("tablet_ids");
-	LOCKTAG		tag;
-	Oid			user;
-	int			context;
-	int64		id = 1;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, ids, 3, STORE_LOCK);
-	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-
-	LOCAL_FCINFO(last, 1);
-
-	InitFunctionCallInfoData(*last, NULL, 1, InvalidOid, NULL, NULL);
-	last->args[0] = NullableDatum{ObjectIdGetDatum(ids), false};
-
-	const Datum value = pg_sequence_last_value(last);
-
-	if (!last->isnull)
-		id = DatumGetInt64(value) + 1;
-	(void) DirectFunctionCall2(setval_oid, ObjectIdGetDatum(ids), Int64GetDatum(id));
-	LockRelease(&tag, ExclusiveLock, false);
-	SetUserIdAndSecContext(user, context);
-	return id;
-}
-
-/* Bytes of the row at a tid, palloc'd. */
-static bytea *
-side_bytes(bool dead, bool logged, const ItemPointerData *tid, Snapshot snapshot)
-{
-	Relation	side = open_side(dead, logged, AccessShareLock);
-	TupleTableSlot *slot = table_slot_create(side, NULL);
-	ItemPointerData at = *tid;
-	bytea	   *bytes;
-	bool		isnull;
-
-	if (!table_tuple_fetch_row_version(side, &at, snapshot, slot))
-		elog(ERROR, "row (%u,%u) of table gpuvm.%s has gone", ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid),
-			 RelationGetRelationName(side));
-	bytes = DatumGetByteaPCopy(slot_getattr(slot, SIDE_BYTES, &isnull));
-	ExecDropSingleTupleTableSlot(slot);
-	table_close(side, NoLock);
-	return bytes;
 }
 
 /* -- lists --------------------------------------------------------------------------- */
@@ -544,6 +337,51 @@ remove_tablets(Oid relid)
 		}
 	}
 	UnregisterSnapshot(snapshot);
+}
+
+void
+delete_tablets(const TabletList *list)
+{
+	for (int i = 0; i < list->ntablets; i++)
+	{
+		StoredTablet *tablet = &list->tablets[i];
+		Relation	rows = open_side(false, tablet->logged, RowExclusiveLock);
+		Relation	dead = open_side(true, tablet->logged, RowExclusiveLock);
+
+		CHECK_FOR_INTERRUPTS();
+		simple_heap_delete(rows, &tablet->tid);
+		for (int d = first_dead(list, tablet->id); d < list->ndead && list->dead[d].tablet == tablet->id; d++)
+			simple_heap_delete(dead, &list->dead[d].tid);
+		table_close(dead, NoLock);
+		table_close(rows, NoLock);
+	}
+}
+
+bool
+lock_side_tables_if_free(void)
+{
+	for (bool logged : BOTH)
+		for (bool dead : BOTH)
+			if (!ConditionalLockRelationOid(side_oid(side_name(dead, logged)), RowExclusiveLock))
+				return false;
+	return true;
+}
+
+List *
+stored_relations(Snapshot snapshot)
+{
+	List	   *relations = NIL;
+
+	for (bool logged : BOTH)
+	{
+		Oid			relid = InvalidOid;
+
+		while (has_pair(logged) && OidIsValid(relid = next_relation_of_side(logged, relid, snapshot)))
+			relations = lappend_oid(relations, relid);
+	}
+	list_sort(relations, list_oid_cmp);
+	list_deduplicate_oid(relations);
+	return relations;
 }
 
 }  // namespace gpuvm

@@ -19,6 +19,9 @@ namespace gpuvm {
 /* A row's number fits the second part of a ctid, counted from 1. */
 constexpr uint32 IMAGE_MAX_ROWS = 65535;
 
+/* So large a one is stored, with fewer rows. */
+constexpr Size IMAGE_ENOUGH = 8 * 1024 * 1024;
+
 struct ImageBuilder;
 
 /* All that it allocates is in the current memory context. */

@@ -9,6 +9,7 @@
 
 #include "pg/shmem.h"
 #include "store/catalog.h"
+#include "store/refresher.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -23,8 +24,6 @@ extern "C" {
 }
 
 namespace gpuvm {
-
-constexpr Size IMAGE_ENOUGH = 8 * 1024 * 1024;
 
 /* A tablet in which the statement has deleted rows. */
 struct Target
@@ -276,6 +275,8 @@ writer_delete(TabletWriter *w, ItemPointer ctid)
 void
 writer_close(TabletWriter *w)
 {
+	/* there may be something to compact */
+	refresher_mark_at_commit();
 	store_all(w);
 	if (--w->users == 0)
 		MemoryContextDelete(w->context);

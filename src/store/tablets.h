@@ -109,6 +109,15 @@ void		check_not_dead(Oid relid, const StoredTablet *tablet, const bits8 *bits);
 /* Deletes all rows of the side tables that are this relation's, which nobody else can use now. */
 void		remove_tablets(Oid relid);
 
+/* The same of these tablets and their dead sets. */
+void		delete_tablets(const TabletList *list);
+
+/* Locks the side tables for writing; false: they are locked, and some of them may be now. */
+bool		lock_side_tables_if_free(void);
+
+/* The relations that have tablets: OIDs, ascending. */
+List	   *stored_relations(Snapshot snapshot);
+
 /* -- tablet_read.cc: rows -------------------------------------------------------------- */
 
 struct TabletReader;
@@ -129,6 +138,17 @@ ItemPointerData tablets_ctid(const TabletReader *reader);
 const StoredTablet *tablets_at(const TabletReader *reader, uint32 *row);
 void		tablets_rewind(TabletReader *reader);
 void		tablets_close(TabletReader *reader);
+
+/* -- tablet_compact.cc: fewer tablets -------------------------------------------------- */
+
+/* Replaces small tablets, and those with deleted rows; waits for writers, and locks them out until the transaction ends. Returns the rows written. */
+uint64		compact_table(Relation rel);
+
+/* For a worker, outside of a transaction: as far as it is worthwhile and nobody uses the table. False: somebody does. */
+bool		compact_in_background(Oid relid);
+
+/* What may be worth it: OIDs in `context`, ascending. */
+List	   *tables_to_compact(MemoryContext context);
 
 /* -- tablet_write.cc: changes ------------------------------------------------------------ */
 

@@ -31,6 +31,8 @@ class Dml:
         self.prepared = self.prepared and shape in (self.update, self.update_from, self.delete, self.delete_using, self.insert)
         first, sql = shape()
         after = held(MADE) if shape == self.made else held(self.target.name)
+        if shape != self.made and self.target.foreign and rng.random() < 0.5:		# kept in tablets: the same rows in others
+            after += [f"SELECT gpuvm.compact('{self.target.name}') >= 0"] + after
         return Query(sql, params=self.params, raising=True, undo=True, before=first, after=after)
 
     # -- parts --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-# Tablet tables: kill -9 of the server while transactions commit, prepared transactions, a standby, and persist 'off', whose
+# Tablet tables: kill -9 of the server while transactions commit and the table is compacted, prepared transactions, a standby, and persist 'off', whose
 # rows a crash takes.
 use strict;
 use warnings;
@@ -56,12 +56,21 @@ sub start_writer
 	return IPC::Run::start(['psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-f', $in, '-d', $node->connstr('postgres')], '>', $out, '2>', "$in.err");
 }
 
-my ($lost, $extra, $wrong, $vm_wrong) = (0, 0, 0, 0);
+# Compacts the table again and again, between the writers' transactions.
+sub start_compactor
+{
+	my $in = $node->basedir . '/compactor.sql';
+
+	append_to_file($in, "SELECT gpuvm.compact('t') > 0 AND pg_sleep(0.02) IS NOT NULL;\n" x 1000) unless -e $in;
+	return IPC::Run::start(['psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-f', $in, '-d', $node->connstr('postgres')], '>', $node->basedir . '/compactor.out', '2>', "$in.err");
+}
+
+my ($lost, $extra, $wrong, $vm_wrong, $refused, $compactions) = (0, 0, 0, 0, 0, 0);
 my @next = (1, 1);
 for my $round (1 .. $rounds)
 {
 	my @files = map { $node->basedir . "/writer$_.out" } (0, 1);
-	my @writers = map { start_writer($_, $next[$_], $files[$_]) } (0, 1);
+	my @writers = (start_compactor(), map { start_writer($_, $next[$_], $files[$_]) } (0, 1));
 
 	sleep(0.2 + rand(0.6));
 	if ($round % 2)
@@ -91,10 +100,12 @@ for my $round (1 .. $rounds)
 		my $told = @done ? $done[-1] : $next[$writer] - 1;
 		my $is = $node->safe_psql('postgres', "SELECT coalesce((SELECT n FROM last WHERE w = $writer), 0)");
 
+		$refused += () = slurp_file($node->basedir . "/writer$writer.sql.err") =~ /ERROR/g;
 		$lost++ if $is < $told;
 		$extra++ if $is > $told + 1;
 		$next[$writer] = $is + 1;
 	}
+	$compactions += () = slurp_file($node->basedir . '/compactor.out') =~ /t/g;
 	$wrong++ if $node->safe_psql('postgres', "SET gpuvm.enabled = off; $differ") ne '0';
 	$vm_wrong++ if $node->safe_psql('postgres', "SET gpuvm.force = on; $sums t") ne $node->safe_psql('postgres', "$sums same");
 }
@@ -103,6 +114,8 @@ is($extra, 0, 'and nothing is there that was not');
 is($wrong, 0, 'the tablet table is as the ordinary one');
 is($vm_wrong, 0, 'also for queries on the virtual machine, or before it is there');
 cmp_ok($next[0] + $next[1], '>', $rounds, "$next[0] and $next[1] transactions");
+cmp_ok($compactions, '>', $rounds, "beside $compactions compactions");
+is($refused, 0, 'no transaction failed for them');
 wait_for_engine($node);
 is(with_vm($node, "$sums t"), without($node, "$sums same"), 'and loaded');
 
