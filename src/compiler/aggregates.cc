@@ -140,6 +140,20 @@ add_statistic(AggregatePlan *plan, const Aggref *agg)
 	add_exact(plan, agg, y, x, AggInput::DoubleProductRest, 2);
 }
 
+/* Of numerics of more than 64 bits. */
+static bool
+plan_wide(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
+{
+	if (plan->kind != FinalKind::SumToNumeric && plan->kind != FinalKind::AvgToNumeric)
+		return refuse(input, psprintf("numbers of more than 64 bits are counted, summed and averaged: aggregate %s is not supported", format_procedure(agg->aggfnoid)));
+	add_part(plan, agg, AggFn::Sum, AggInput::Low);
+	add_part(plan, agg, AggFn::Sum, AggInput::High);
+	if (plan->kind == FinalKind::AvgToNumeric)
+		add_part(plan, agg, AggFn::Count);
+	plan->kind = plan->kind == FinalKind::AvgToNumeric ? FinalKind::WideAvg : FinalKind::WideSum;
+	return true;
+}
+
 bool
 plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 {
@@ -167,6 +181,8 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 	if ((entry->kind == FinalKind::FloatStatistic || entry->kind == FinalKind::SumToFloat4 || entry->kind == FinalKind::SumToFloat8 || entry->kind == FinalKind::AvgToFloat8) &&
 		!setting_float_sums)
 		return refuse(input, "gpuvm.float_sums is off");
+	if (arg != nullptr && entry->fn != AggFn::Count && is_wide(input, arg))
+		return plan_wide(agg, input, plan);
 	if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max))
 		add_part(plan, agg, entry->fn, AggInput::Rank);
 	else

@@ -68,7 +68,7 @@ static bool
 same_info(const RegisterInfo &a, const RegisterInfo &b)
 {
 	return a.scale == b.scale && a.shown == b.shown && a.cursor == b.cursor && a.attnum == b.attnum && a.map == b.map && a.variable == b.variable &&
-		a.packed == b.packed;
+		a.packed == b.packed && a.wide == b.wide;
 }
 
 int
@@ -433,6 +433,8 @@ compile_call(Compiler *c, Oid function, List *args, Oid collation)
 		return refuse(c, "function %s is not supported", format_procedure(function));
 	}
 	c->soft_errors = c->soft_errors || function_wraps(fn);
+	if (meets_wide(c->input, fn, args))
+		return compile_wide_comparison(c, fn->opcode, args);
 	if (is_parameter_equality(fn, args))
 		return compile_parameter_equality(c, fn, args);
 	if (is_comparison(fn) || fn->kind == FnKind::Binary)
@@ -520,6 +522,8 @@ compile_distinct(Compiler *c, const DistinctExpr *expr)
 		return dictionary_operands(c, comparison, &ra, &rb) ? value(c, Opcode::IsDistinct, Type::I32, ra, rb) : -1;
 	if (fn == nullptr || !is_comparison(fn))
 		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));
+	if (meets_wide(c->input, fn, expr->args))
+		return compile_wide_distinct(c, expr->args);
 	if (!compile_operands(c, fn, expr->args, &type, &ra, &rb))
 		return -1;
 	return value(c, Opcode::IsDistinct, type, ra, rb);
@@ -582,7 +586,7 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 		deconstruct_array(array, elemtype, len, byval, align, &values, &nulls, &n);
 
 		if (fn != nullptr && fn->kind == FnKind::Compare && type_is_int(fn->operand) && fn->opcode == wanted && n > 0 &&
-			n <= PROGRAM_MAX_AUX / 2)
+			n <= PROGRAM_MAX_AUX / 2 && !is_wide(c->input, left))
 		{
 			int64_t    *list = static_cast<int64_t *>(palloc(sizeof(int64_t) * n));
 			int			count = 0;

@@ -120,6 +120,8 @@ enum class AggInput : int
 	Value,
 	Square,						/* its product with itself */
 	Scale,						/* a numeric's display scale, where that differs from row to row */
+	Low,						/* of a numeric of more than 64 bits the low half, */
+	High,						/* and the high one */
 	Rank,						/* the place of a dictionary type's value in the order of its type (compile_rank) */
 	/* of statistics of floats, of rows where `other` is not null (if there is one): */
 	Double,						/* as float8 */
@@ -173,6 +175,8 @@ enum class FinalKind : int
 	Direct,						/* the one part's value, in the form of its result column: count, min, max, bool_and, bit_or ... */
 	SumToInt8,					/* sum(int2), sum(int4), sum(money) */
 	SumToNumeric,				/* sum(int8), sum(numeric): the sum, and, where it differs, the greatest display scale */
+	WideSum,					/* of numerics of more than 64 bits: sum of low halves, sum of high ones */
+	WideAvg,					/* and count */
 	SumToFloat4,
 	SumToFloat8,
 	AvgToNumeric,				/* of integers and numeric: sum, count (and greatest display scale) */

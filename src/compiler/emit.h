@@ -45,6 +45,7 @@ struct RegisterInfo
 	int16		map;			/* of codes of a map's dictionary; -1 */
 	bool		variable = false;	/* references */
 	bool		packed = false;	/* texts, each as an integer (vm/text_part.h) */
+	bool		wide = false;	/* low halves (tablet/wide_halves.h) */
 };
 
 constexpr RegisterInfo NO_INFO = {-1, -1, -1, 0, -1};
@@ -154,6 +155,7 @@ bool		is_ctid(const Expr *expr);
 int			compile_row(Compiler *c, const Var *ctid);
 /* The same, and references to values of variable length: who takes them asks nothing of the values. */
 int			compile_column(Compiler *c, const Var *var);
+bool		load_wide(Compiler *c, const Var *var, struct WideValue *to);
 /* The cursor that has the column's row here, *absent: there is none (above an anti join). -1 and a reason. */
 int			cursor_at(Compiler *c, const Var *var, AttrNumber *attnum, bool *absent);
 int			compile_const(Compiler *c, const Const *con);
@@ -229,6 +231,34 @@ numeric_info(int scale, int shown = -1)
 {
 	return RegisterInfo{static_cast<int16>(scale), static_cast<int16>(shown), -1, 0, -1};
 }
+
+/* -- wide.cc: numerics of more than 64 bits ------------------------------------------------ */
+
+/* The registers of both halves (tablet/wide_halves.h); null where the value is. */
+struct WideValue
+{
+	int			high;
+	int			low;
+	int			scale;
+};
+
+/* Is it a column of such numbers, or what is computed of one so that it is in halves, too? */
+bool		is_wide(const CompileInput *input, const Expr *expr);
+
+/* Is it a comparison of numerics with one on a side? */
+bool		meets_wide(const CompileInput *input, const FnEntry *fn, List *args);
+
+/* Any numeric expression, in halves; at a scale that is no less than its own. False, with the reason. */
+bool		compile_wide(Compiler *c, const Expr *expr, WideValue *out);
+bool		compile_wide_key(Compiler *c, const Expr *expr, int scale, WideValue *out);
+
+/* x op y, x IS DISTINCT FROM y */
+int			compare_wide(Compiler *c, Opcode op, const WideValue &a, const WideValue &b);
+int			compile_wide_comparison(Compiler *c, Opcode op, List *args);
+int			compile_wide_distinct(Compiler *c, List *args);
+
+/* Says what can be done with the column. Returns -1. */
+int			refuse_wide(Compiler *c, int cursor, AttrNumber attnum);
 
 /* -- datetime.cc ------------------------------------------------------------------------ */
 

@@ -22,6 +22,7 @@ extern "C" {
 #include "compiler/emit.h"
 #include "pg/numeric_scaled.h"
 #include "store/registry.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -139,7 +140,7 @@ load_matched(Compiler *c, const CompileCursor *cursor, AttrNumber attnum, Type t
 		AttrNumber	sought;
 
 		if (key_sides(static_cast<const Expr *>(lfirst(lc)), cursor->relids, &outer, &inner) && IsA(inner, Var) &&
-			is_column_of(cursor, (Var *) inner, &sought) && sought == attnum && info.attnum == 0 && lookup_function(lfirst_node(OpExpr, lc)->opfuncid)->kind == FnKind::Compare)
+			is_column_of(cursor, (Var *) inner, &sought) && sought == attnum && info.attnum == 0 && !info.wide && lookup_function(lfirst_node(OpExpr, lc)->opfuncid)->kind == FnKind::Compare)
 		{
 			int			reg = compile_expr(c, reinterpret_cast<Expr *>(outer));
 
@@ -169,7 +170,7 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 
 	if (attnum <= 0)
 		return refuse(c, "system columns and whole rows are not in tablets");
-	place = column_place(from, attnum);
+	place = column_place(from, attribute_of(attnum));
 	if (place >= 0 && from->table->variable[place] && !get_typbyval(type))
 		wanted = ValueType{Type::I64, ValueForm::Variable};
 	if (place < 0 && was_left_out(from->table, attnum))
@@ -185,7 +186,10 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 		return refuse(c, "column \"%s\" was not imported", cursor_column_name(from, attnum));
 	}
 	if (wanted.form == ValueForm::Numeric)
+	{
 		info = numeric_info(from->table->scales[place]);
+		info.wide = from->table->wide[place];
+	}
 	else if (wanted.form == ValueForm::Dictionary || wanted.form == ValueForm::Variable)
 	{
 		info.variable = wanted.form == ValueForm::Variable;
@@ -278,6 +282,15 @@ load_position(Compiler *c, int cursor)
 	return from->names != NIL ? refuse(c, "a row of \"%s\" has no ctid where it is joined", get_rel_name(from->relid)) : load_row(c, cursor);
 }
 
+/* A column; of a wide one the low halves, and the high ones are loaded, too. */
+static int
+load_halves(Compiler *c, int cursor, AttrNumber attnum, Oid type)
+{
+	int			reg = load_column(c, cursor, attnum, type);
+
+	return reg >= 0 && c->info[reg].wide && load_column(c, cursor, high_half(attnum), type) < 0 ? -1 : reg;
+}
+
 int
 load_output(Compiler *c, int cursor, const Var *var)
 {
@@ -286,7 +299,7 @@ load_output(Compiler *c, int cursor, const Var *var)
 	if (is_by_position(c->input, var))
 		return load_position(c, cursor);
 	is_column_of(&c->input->cursors[cursor], var, &attnum);
-	return load_column(c, cursor, attnum, var->vartype);
+	return load_halves(c, cursor, attnum, var->vartype);
 }
 
 /* The cursor that reads the column's relation, and the column's number; -1 if none does, or not yet. */
@@ -319,7 +332,28 @@ compile_var(Compiler *c, const Var *var)
 {
 	int			reg = compile_column(c, var);
 
+	if (reg >= 0 && c->info[reg].wide)
+	{
+		AttrNumber	attnum;
+		int			cursor = cursor_of(c, var, &attnum);
+
+		return refuse_wide(c, cursor, attnum);
+	}
 	return reg >= 0 && c->info[reg].variable ? refuse_variable(c, var) : reg;
+}
+
+bool
+load_wide(Compiler *c, const Var *var, WideValue *to)
+{
+	AttrNumber	attnum;
+	int			cursor = cursor_of(c, var, &attnum);
+
+	if (cursor < 0)
+		refuse(c, "a column of another relation is used");
+	to->low = cursor < 0 ? -1 : load_column(c, cursor, attnum, var->vartype);
+	to->high = to->low < 0 ? -1 : load_column(c, cursor, high_half(attnum), var->vartype);
+	to->scale = to->low < 0 ? 0 : c->info[to->low].scale;
+	return to->high >= 0;
 }
 
 int

@@ -499,6 +499,8 @@ output_form(const Compiler *c, int reg)
 		form.kind = OutputKind::Variable;
 	else if (info->packed)
 		form.kind = OutputKind::Packed;
+	else if (info->wide)
+		form.kind = OutputKind::Wide;
 	else if (info->map >= 0)
 		form.kind = OutputKind::Map;
 	else if (info->attnum != 0)

@@ -19,6 +19,7 @@ extern "C" {
 
 #include "compiler/emit.h"
 #include "store/registry.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -68,7 +69,7 @@ compile_qual(Compiler *c, const Expr *qual)
 		const OpExpr *op = (const OpExpr *) qual;
 		const FnEntry *fn = lookup_function(op->opfuncid);
 
-		if (fn != nullptr && is_comparison(fn) && !is_parameter_equality(fn, op->args))
+		if (fn != nullptr && is_comparison(fn) && !is_parameter_equality(fn, op->args) && !meets_wide(c->input, fn, op->args))
 		{
 			Type		type;
 			int			ra;
@@ -90,6 +91,22 @@ compile_qual(Compiler *c, const Expr *qual)
 	}
 	emit(c, Opcode::IfNot, Type::Bool, reg, 0, 0, VERDICT_DIES, JUMP_IF_NULL);
 	return true;
+}
+
+/* The registers of the cursor's keys: of numbers of more than 64 bits there are two. */
+static int
+count_keys(const CompileInput *input, const CompileCursor *cursor)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, cursor->keys)
+	{
+		const OpExpr *clause = static_cast<const OpExpr *>(lfirst(lc));
+
+		n += meets_wide(input, lookup_function(clause->opfuncid), clause->args) ? 2 : 1;
+	}
+	return n;
 }
 
 Compiler *
@@ -119,7 +136,7 @@ start_program(CompileInput *input)
 		if (cursor->range != NIL)
 			emit(c, Opcode::HashOpen, Type::None, i, 1, 1);
 		else if (cursor->keys != NIL)
-			emit(c, Opcode::HashOpen, Type::None, i, list_length(cursor->keys), 0);
+			emit(c, Opcode::HashOpen, Type::None, i, count_keys(input, cursor), 0);
 	}
 	return c;
 }
@@ -436,6 +453,7 @@ compile_side(Compiler *c, const OpExpr *clause, const Node *operand, int scale)
 static bool
 compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t *regs)
 {
+	int			n = 0;
 	ListCell   *lc;
 
 	foreach(lc, cursor->keys)
@@ -448,6 +466,16 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 		int			reg;
 
 		key_sides(reinterpret_cast<const Expr *>(clause), cursor->relids, &outer, &inner);
+		if (meets_wide(c->input, lookup_function(clause->opfuncid), clause->args))
+		{
+			WideValue	halves;
+
+			if (!compile_wide_key(c, reinterpret_cast<Expr *>(inner_side ? inner : outer), meeting_scale(c->input, list_make1(lfirst(lc))), &halves))
+				return false;
+			regs[n++] = halves.high;
+			regs[n++] = halves.low;
+			continue;
+		}
 		if (!dictionary_clause((const Node *) clause, &codes))
 			reg = compile_side(c, clause, inner_side ? inner : outer, meeting_scale(c->input, list_make1(lfirst(lc))));
 		else if (text_keys_meet(c, codes))
@@ -460,7 +488,7 @@ compile_keys(Compiler *c, const CompileCursor *cursor, bool inner_side, int64_t 
 			reg = -1;
 		if (reg < 0)
 			return false;
-		regs[foreach_current_index(lc)] = reg;
+		regs[n++] = reg;
 	}
 	return true;
 }
@@ -496,8 +524,8 @@ static bool
 compile_build(Compiler *c, int k)
 {
 	const CompileCursor *cursor = &c->input->cursors[k];
-	int64_t		regs[MAX_SEEK_KEYS];
-	int			nkeys = cursor->range != NIL ? 1 : list_length(cursor->keys);
+	int64_t		regs[2 * MAX_SEEK_KEYS];
+	int			nkeys = cursor->range != NIL ? 1 : count_keys(c->input, cursor);
 	int			parallel = open_pipeline(c, 1, k);
 
 	c->transient = true;
@@ -560,8 +588,8 @@ compile_join(Compiler *c, int k, List *outputs)
 	const CompileCursor *cursor = &c->input->cursors[k];
 	bool		inner = cursor->kind == JoinKind::Inner;
 	int			full = next_full(c, k);
-	int64_t		regs[MAX_SEEK_KEYS];
-	int			nkeys = list_length(cursor->keys);
+	int64_t		regs[2 * MAX_SEEK_KEYS];
+	int			nkeys = count_keys(c->input, cursor);
 	uint8_t		bounds = 0;
 	int			ncached;
 	int			nknown;
@@ -695,6 +723,80 @@ output_placeholder(Compiler *c, const PlaceHolderVar *phv, int to)
 	return reg < 0 ? -1 : convert(c, reg, static_cast<Type>(c->b->reg_type[to]));
 }
 
+constexpr OutputForm HIGH_OUTPUT = {OutputKind::High, -1, -1, 0, -1};
+
+/* Result columns for the high halves of the outputs that are wide, behind all others: how many; -1 and a reason. */
+static int
+declare_high_halves(Compiler *c, List *outputs, int extra)
+{
+	int			at = list_length(outputs);
+	ListCell   *lc;
+
+	foreach(lc, outputs)
+	{
+		const CachedColumn *low = &c->outputs[foreach_current_index(lc)];
+
+		if (!is_wide(c->input, static_cast<const Expr *>(lfirst(lc))))
+			continue;
+		if (at + extra >= PROGRAM_MAX_COLUMNS)
+			return refuse(c, "the query needs more than %d columns", PROGRAM_MAX_COLUMNS - extra);
+		emit(c, Opcode::ResultColumn, Type::I64, at, 0, 0, c->b->add_name("?column?"));
+		c->outputs[at++] = CachedColumn{low->cursor, static_cast<AttrNumber>(low->cursor < 0 ? 0 : high_half(low->attnum)), new_reg(c, Type::I64)};
+	}
+	return at - list_length(outputs);
+}
+
+/* Its register may be the value's. If it is of a semijoin's inner side, or was first used in a branch, it is not. */
+static void
+put_output(Compiler *c, const CachedColumn &output, int reg)
+{
+	if (reg != output.reg)
+		emit(c, Opcode::Copy, static_cast<Type>(c->b->reg_type[output.reg]), output.reg, reg, 0);
+	c->info[output.reg] = c->info[reg];
+}
+
+/* Both halves of the outputs that are wide. */
+static bool
+output_halves(Compiler *c, List *outputs)
+{
+	int			high = list_length(outputs);
+	ListCell   *lc;
+
+	foreach(lc, outputs)
+	{
+		const Expr *expr = static_cast<const Expr *>(lfirst(lc));
+		const CachedColumn &low = c->outputs[foreach_current_index(lc)];
+		WideValue	halves;
+
+		if (!is_wide(c->input, expr))
+			continue;
+		if (!compile_wide(c, expr, &halves))
+			return false;
+		put_output(c, low, halves.low);
+		c->info[low.reg] = numeric_info(halves.scale);
+		c->info[low.reg].wide = true;
+		put_output(c, c->outputs[high++], halves.high);
+	}
+	return true;
+}
+
+static void
+form_outputs(const Compiler *c, int n, OutputForm *forms)
+{
+	int			high = n;
+
+	for (int i = 0; i < n; i++)
+	{
+		OutputForm *form = &forms[i];
+
+		*form = output_form(c, c->outputs[i].reg);
+		if (form->kind != OutputKind::Wide)
+			continue;
+		form->map = high;
+		forms[high++] = HIGH_OUTPUT;
+	}
+}
+
 static bool
 rows_program(CompileInput *input, List *vars, List *hidden, List *collations, CompiledProgram *out)
 {
@@ -703,6 +805,7 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	int			n = nvars + list_length(hidden);
 	/* a row of one relation has its position, one of none of the columns has something */
 	int			extra = input->ncursors == 1 || n == 0 ? 1 : 0;
+	int			nhigh = 0;
 	int			extra_reg = -1;
 	int			parallel;
 	ListCell   *lc;
@@ -743,7 +846,6 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 			 c->b->add_name(cursor_column_name(&input->cursors[cursor], attnum)));
 		c->outputs[i] = CachedColumn{cursor, attnum, new_reg(c, type)};
 	}
-	c->noutputs = nvars;
 	foreach(lc, hidden)
 	{
 		int			i = nvars + foreach_current_index(lc);
@@ -758,11 +860,15 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name("?column?"));
 		c->outputs[i] = CachedColumn{-1, 0, new_reg(c, type)};
 	}
+	nhigh = declare_high_halves(c, list_concat_copy(vars, hidden), extra);
+	if (nhigh < 0)
+		return false;
+	c->noutputs = n + nhigh;
 	if (extra > 0)
 	{
 		Type		type = input->ncursors == 1 ? Type::RowId : Type::Bool;
 
-		emit(c, Opcode::ResultColumn, type, n, 0, 0, c->b->add_name(input->ncursors == 1 ? "ctid" : "?column?"));
+		emit(c, Opcode::ResultColumn, type, n + nhigh, 0, 0, c->b->add_name(input->ncursors == 1 ? "ctid" : "?column?"));
 		extra_reg = new_reg(c, type);
 	}
 
@@ -773,36 +879,34 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	{
 		const Var  *var = static_cast<const Var *>(lfirst(lc));
 		CachedColumn *o = &c->outputs[foreach_current_index(lc)];
-		int			reg = IsA(var, Var) ? load_output(c, o->cursor, var)
+		int			reg = is_wide(input, (const Expr *) var) ? o->reg
+			: IsA(var, Var) ? load_output(c, o->cursor, var)
 			: o->cursor >= 0 ? load_column(c, o->cursor, o->attnum, exprType((const Node *) var)) : output_placeholder(c, (const PlaceHolderVar *) var, o->reg);
 
 		if (reg < 0)
 			return false;
-		/* Of a semijoin's inner side, or first used in a branch. */
-		if (reg != o->reg)
-			emit(c, Opcode::Copy, c->b->reg_type[o->reg], o->reg, reg, 0);
-		c->info[o->reg] = c->info[reg];
+		put_output(c, *o, reg);
 	}
 	foreach(lc, hidden)
 	{
 		int			to = c->outputs[nvars + foreach_current_index(lc)].reg;
-		int			reg = compile_hidden(c, static_cast<const Expr *>(lfirst(lc)), list_nth_oid(collations, foreach_current_index(lc)));
+		int			reg = is_wide(input, static_cast<const Expr *>(lfirst(lc))) ? to : compile_hidden(c, static_cast<const Expr *>(lfirst(lc)), list_nth_oid(collations, foreach_current_index(lc)));
 
 		if (reg >= 0)
 			reg = convert(c, reg, static_cast<Type>(c->b->reg_type[to]));
 		if (reg < 0)
 			return false;
-		emit(c, Opcode::Copy, static_cast<Type>(c->b->reg_type[to]), to, reg, 0);
-		c->info[to] = c->info[reg];
+		put_output(c, c->outputs[nvars + foreach_current_index(lc)], reg);
 	}
+	if (!output_halves(c, list_concat_copy(vars, hidden)))
+		return false;
 	if (input->ncursors == 1)
 		emit(c, Opcode::Rowid, Type::RowId, extra_reg, 0, 0);
 	else if (extra > 0)
 		emit(c, Opcode::Integer, Type::Bool, extra_reg, 1, 0);
-	emit(c, Opcode::Result, Type::None, n > 0 ? c->outputs[0].reg : extra_reg, n + extra, 0);
+	emit(c, Opcode::Result, Type::None, n > 0 ? c->outputs[0].reg : extra_reg, n + nhigh + extra, 0);
 	close_pipeline(c, parallel);
-	for (int i = 0; i < n; i++)
-		out->outputs[i] = output_form(c, c->outputs[i].reg);
+	form_outputs(c, n, out->outputs);
 	foreach(lc, vars)
 	{
 		const Var  *var = static_cast<const Var *>(lfirst(lc));
@@ -811,9 +915,9 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		if (IsA(var, Var) && is_by_position(input, var))
 			out->outputs[i] = OutputForm{OutputKind::Position, -1, c->outputs[i].cursor, var->varattno, -1};
 	}
-	for (int i = n; i < n + extra; i++)
+	for (int i = n + nhigh; i < n + nhigh + extra; i++)
 		out->outputs[i] = PLAIN_OUTPUT;
-	out->noutputs = n + extra;
+	out->noutputs = n + nhigh + extra;
 	return finish_program(c, out);
 }
 
@@ -823,7 +927,7 @@ aggregate_type(const CompileInput *input, const VmAggregate &agg)
 {
 	if (agg.fn == AggFn::CountStar)
 		return Type::None;
-	if (agg.input == AggInput::Square)
+	if (agg.input == AggInput::Square || agg.input == AggInput::Low || agg.input == AggInput::High)
 		return Type::I64;
 	if (is_double(agg.input))
 		return Type::F64;
@@ -858,6 +962,26 @@ double_argument(Compiler *c, const VmAggregate &agg)
 }
 
 static int
+half_argument(Compiler *c, const VmAggregate &agg)
+{
+	WideValue	halves;
+
+	if (!compile_wide(c, agg.arg, &halves))
+		return -1;
+	return agg.input == AggInput::Low ? halves.low : halves.high;
+}
+
+/* Of the sums of halves: the scale is that of their registers' number. */
+static OutputForm
+half_output(Compiler *c, const VmAggregate &agg)
+{
+	WideValue	halves = {};
+
+	(void) compile_wide(c, agg.arg, &halves);
+	return OutputForm{agg.input == AggInput::Low ? OutputKind::Wide : OutputKind::High, halves.scale, -1, 0, -1};
+}
+
+static int
 aggregate_argument(Compiler *c, const VmAggregate &agg)
 {
 	bool		added = agg.fn == AggFn::Sum || agg.input == AggInput::Scale;
@@ -867,6 +991,10 @@ aggregate_argument(Compiler *c, const VmAggregate &agg)
 		return compile_rank(c, agg.arg, agg.collation);
 	if (is_double(agg.input))
 		return double_argument(c, agg);
+	if (agg.input == AggInput::Low || agg.input == AggInput::High)
+		return half_argument(c, agg);
+	if (agg.fn == AggFn::AnyValue && is_wide(c->input, agg.arg))
+		return compile_expr(c, agg.arg);	/* says why not */
 	/* What a sum shows is the greatest of its scales, which is an aggregate of its own; what is counted is not shown. */
 	c->scale_use = added ? ScaleUse::Each : agg.fn == AggFn::Count ? ScaleUse::None : ScaleUse::One;
 	reg = agg.fn == AggFn::Count ? compile_presence(c, agg.arg)
@@ -931,7 +1059,7 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 		if (arg < 0)
 			return false;
 		if (agg.fn != AggFn::Count)
-			*output = output_form(c, arg);
+			*output = agg.input == AggInput::Low || agg.input == AggInput::High ? half_output(c, agg) : output_form(c, arg);
 	}
 	if (guarded)
 		branch_close(c, br);
@@ -993,10 +1121,14 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	List	   *outputs = list_copy(keys);
 	int			numbers[PROGRAM_MAX_COLUMNS];
 	int			nsteps = 0;
+	int			nhigh = 0;
+	int			high = 0;
 	int			parallel;
 	ListCell   *lc;
 
-	if (nkeys + naggs > PROGRAM_MAX_COLUMNS)
+	foreach(lc, keys)
+		nhigh += is_wide(input, static_cast<const Expr *>(lfirst(lc))) ? 1 : 0;
+	if (nkeys + naggs + nhigh > PROGRAM_MAX_COLUMNS)
 	{
 		refuse(c, "the query needs more than %d group keys and aggregates", PROGRAM_MAX_COLUMNS);
 		return false;
@@ -1032,22 +1164,41 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 		numbers[i] = program_aggregate(aggs, numbers, i, &nsteps);
 		sources[nkeys + i] = RESULT_FROM_AGG | numbers[i] | RESULT_REST * aggs[i].rest;
 	}
-	emit(c, Opcode::AggOpen, Type::None, nkeys, nsteps, c->b->add_aux(sources, nkeys + naggs));
+	/* the high halves of keys are keys and result columns behind all others */
+	for (int i = 0; i < nhigh; i++)
+	{
+		emit(c, Opcode::ResultColumn, Type::I64, nkeys + naggs + i, 0, 0, c->b->add_name("?column?"));
+		sources[nkeys + naggs + i] = nkeys + i;
+	}
+	emit(c, Opcode::AggOpen, Type::None, nkeys + nhigh, nsteps, c->b->add_aux(sources, nkeys + naggs + nhigh));
 	parallel = compile_source(c, outputs);
 	if (parallel < 0)
 		return false;
 	foreach(lc, keys)
 	{
 		const Expr *key = static_cast<Expr *>(lfirst(lc));
-		int			reg = compile_group_key(c, key);
+		OutputForm *form = &out->outputs[foreach_current_index(lc)];
+		WideValue	halves;
+		int			reg;
 
+		if (is_wide(input, key))
+		{
+			if (!compile_wide(c, key, &halves))
+				return false;
+			*form = OutputForm{OutputKind::Wide, halves.scale, -1, 0, nkeys + naggs + high};
+			out->outputs[nkeys + naggs + high] = HIGH_OUTPUT;
+			key_regs[foreach_current_index(lc)] = halves.low;
+			key_regs[nkeys + high++] = halves.high;
+			continue;
+		}
+		reg = compile_group_key(c, key);
 		if (reg < 0)
 			return false;
 		key_regs[foreach_current_index(lc)] = reg;
-		out->outputs[foreach_current_index(lc)] = output_form(c, reg);
+		*form = output_form(c, reg);
 	}
 	if (nkeys > 0)
-		emit(c, Opcode::Group, Type::None, nkeys, c->b->add_aux(key_regs, nkeys), 0);
+		emit(c, Opcode::Group, Type::None, nkeys + nhigh, c->b->add_aux(key_regs, nkeys + nhigh), 0);
 	nsteps = 0;
 	for (int i = 0; i < naggs; i++)
 	{
@@ -1055,7 +1206,7 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 		if (numbers[i] == nsteps && !compile_aggregate(c, aggs[i], nsteps++, &out->outputs[nkeys + i]))
 			return false;
 	}
-	out->noutputs = nkeys + naggs;
+	out->noutputs = nkeys + naggs + nhigh;
 	close_pipeline(c, parallel);
 	return finish_program(c, out);
 }

@@ -32,6 +32,13 @@ compile_stage(CompileInput *input, const CompiledProgram *first, const VmAggrega
 	int			parallel;
 	bool		done = true;
 
+	for (int i = 0; i < first->noutputs; i++)
+	{
+		if (first->outputs[i].kind != OutputKind::Wide)
+			continue;
+		input->reason = "DISTINCT aggregates take, or are grouped by, numbers of more than 64 bits";
+		return false;
+	}
 	if (nkeys + naggs > PROGRAM_MAX_COLUMNS)
 	{
 		input->reason = psprintf("the query needs more than %d group keys and aggregates", PROGRAM_MAX_COLUMNS);

@@ -152,6 +152,14 @@ compile_presence(Compiler *c, const Expr *expr)
 		var = packed_column(c->input, expr);
 	if (var != nullptr)
 		return compile_column(c, var);
+	if (IsA(expr, Var) && is_wide(c->input, expr))
+		return compile_column(c, (const Var *) expr);
+	if (is_wide(c->input, expr))
+	{
+		WideValue	wide;
+
+		return compile_wide(c, expr, &wide) ? wide.low : -1;
+	}
 	return compile_value(c, expr);
 }
 

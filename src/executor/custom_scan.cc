@@ -135,7 +135,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->parts = state->part = static_cast<ScanPart *>(palloc0(sizeof(ScanPart) * state->plan->nparts));
 	describe_parts(state);
 	if (state->plan->kind == SCAN_ROWS)
-		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL ? state->part->ncols - 1 : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
+		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL ? list_length(state->plan->attnums) : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
 	state->row_slot = node->ss.ss_ScanTupleSlot;
 	find_order(state);
 	fetch_begin(state);

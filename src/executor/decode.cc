@@ -132,6 +132,8 @@ decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, con
 			values[at] = (Datum) 0;
 		else if (form->kind == OutputKind::Numeric)
 			values[at] = scaled_to_numeric(reinterpret_cast<const int64 *>(v.values)[first + r], form->scale);
+		else if (form->kind == OutputKind::Wide)
+			values[at] = wide_datum(v, state->views[form->map], first + r, form->scale);
 		else if (form->kind == OutputKind::Variable)
 			values[at] = variable_datum(state->part, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
 		else
@@ -206,7 +208,7 @@ decode_batch(GpuvmScanState *state)
 	MemoryContextSwitchTo(old);
 	if (positions)
 	{
-		source_ctids(state->tablet, reinterpret_cast<const uint32 *>(state->views[ncols].values) + first, n,
+		source_ctids(state->tablet, reinterpret_cast<const uint32 *>(state->views[state->part->ncols - 1].values) + first, n,
 					 &state->block_hint, state->batch_tids);
 		state->row_relid = state->sources[0]->leaves[state->tablet->leaf].relid;
 	}

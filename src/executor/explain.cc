@@ -392,7 +392,12 @@ show_order(CustomScanState *node, List *names, List *ancestors, ExplainState *es
 		Oid			collation = key->map >= 0 ? plan->maps[key->map].collation : InvalidOid;
 		bool		desc = (key->flags & ORDER_DESC) != 0;
 		bool		nulls_first = (key->flags & ORDER_NULLS_FIRST) != 0;
-		char	   *text = deparse_expression(expr, key->target < 0 ? names : context, key->target < 0 ? plan->ncursors > 1 : prefix, true);
+		char	   *text;
+
+		/* both halves of a number, one after the other */
+		if (i > 0 && key->target == plan->order[i - 1].target)
+			continue;
+		text = deparse_expression(expr, key->target < 0 ? names : context, key->target < 0 ? plan->ncursors > 1 : prefix, true);
 
 		if (OidIsValid(collation) && collation != DEFAULT_COLLATION_OID)
 			text = psprintf("%s COLLATE %s", text, quote_identifier(get_collation_name(collation)));

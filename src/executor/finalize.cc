@@ -13,6 +13,7 @@ extern "C" {
 
 #include "executor/finalize.h"
 #include "pg/numeric_scaled.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -53,6 +54,12 @@ view_datum(const ColumnView &view, uint32 row)
 	}
 }
 
+Datum
+wide_datum(const ColumnView &low, const ColumnView &high, uint32 row, int scale)
+{
+	return scaled_to_numeric(wide_value(load<int64>(high, row), load<int64>(low, row)), scale);
+}
+
 /* -- numeric aggregates -------------------------------------------------------------- */
 
 /* The parts of an aggregate, whose result columns are listed in `final` from here on. */
@@ -91,6 +98,17 @@ sum_to_numeric(const Parts &parts, int sum, int shown, int power)
 			value /= 10;
 	}
 	return scaled_to_numeric(value, scale);
+}
+
+/* The sum of numbers in halves, which need not fit 128 bits any more. */
+static Datum
+wide_sum(const Parts &parts)
+{
+	const int	scale = parts.outputs[parts.column(0)].scale;
+	Datum		low = scaled_to_numeric(load_sum(parts.views[parts.column(0)], parts.row), scale);
+	Datum		high = scaled_to_numeric(load_sum(parts.views[parts.column(1)], parts.row), scale);
+
+	return DirectFunctionCall2(numeric_add, low, DirectFunctionCall2(numeric_mul, high, scaled_to_numeric(WIDE_LOW_MASK + 1, 0)));
 }
 
 /* As numeric.c's numericvar_serialize() has it; numeric_send() has the same in shorter words. */
@@ -199,6 +217,10 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 			return Int64GetDatum(static_cast<int64>(load_sum(value, row)));
 		case FinalKind::SumToNumeric:
 			return sum_to_numeric(parts, 0, 1, 1);
+		case FinalKind::WideSum:
+			return wide_sum(parts);
+		case FinalKind::WideAvg:
+			return DirectFunctionCall2(numeric_div, wide_sum(parts), NumericGetDatum(int64_to_numeric(parts.value<int64>(2))));
 		case FinalKind::SumToFloat4:
 			return Float4GetDatum(static_cast<float>(load<double>(value, row)));
 		case FinalKind::SumToFloat8:

@@ -21,6 +21,9 @@ view_is_null(const ColumnView &v, uint32 row)
 	return (v.nulls[row / 64] >> (row % 64)) & 1;
 }
 
+/* A non-null numeric of more than 64 bits, of its halves (tablet/wide_halves.h). */
+Datum		wide_datum(const ColumnView &low, const ColumnView &high, uint32 row, int scale);
+
 /* A non-null value of a PostgreSQL type whose VM type is the view's. */
 Datum		view_datum(const ColumnView &view, uint32 row);
 

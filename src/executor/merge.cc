@@ -88,6 +88,15 @@ key_word(const ScanPart *part, int key, uint32 row)
 	return word;
 }
 
+/* The result column of the key's high halves (OutputKind::Wide); the key's own where it has none. */
+static int
+high_column(const ScanPart *part, int key)
+{
+	const OutputForm &form = part->plan->outputs[key];
+
+	return form.kind == OutputKind::Wide ? form.map : key;
+}
+
 static uint32
 hash_keys(const ScanPart *part, int nkeys, uint32 row)
 {
@@ -121,7 +130,8 @@ same_keys(const ScanPart *a, uint32 a_row, const ScanPart *b, uint32 b_row, int 
 			if (a_len != b_len || memcmp(a_bytes, b_bytes, a_len) != 0)
 				return false;
 		}
-		else if (key_word(a, i, a_row) != key_word(b, i, b_row))
+		else if (key_word(a, i, a_row) != key_word(b, i, b_row) ||
+				 key_word(a, high_column(a, i), a_row) != key_word(b, high_column(b, i), b_row))
 			return false;
 	}
 	return true;

@@ -163,11 +163,13 @@ same_variables(const ScanPlan *plan, const ScanSource *source)
 	return holds_everywhere(plan->variables, source, [](const ColumnSummary &summary, const List *) { return (summary.flags & COLUMN_VARIABLE) != 0; });
 }
 
-/* Have the numerics that the plan reads the scales that it was made for? */
+/* Have the numerics that the plan reads the scales, and halves, that it was made for? */
 bool
 same_scales(const ScanPlan *plan, const ScanSource *source)
 {
-	return holds_everywhere(plan->scales, source, [](const ColumnSummary &summary, const List *known) { return summary.scale == lthird_int(known); });
+	return holds_everywhere(plan->scales, source, [](const ColumnSummary &summary, const List *known) {
+		return summary.scale == lthird_int(known) && ((summary.flags & COLUMN_WIDE) != 0) == (lfourth_int(known) != 0);
+	});
 }
 
 /* What holds for a column's values in all of the source; NULL where it is not in the tablets. */
@@ -219,7 +221,7 @@ is_one_type(const ScanSource *source, uint32 column)
 		const TableVersion *version = source->leaves[i].version;
 		const ColumnSummary *here = version_at<ColumnSummary>(version, version->columns) + column;
 
-		if (here->type != in_first->type || ((here->flags ^ in_first->flags) & COLUMN_VARIABLE) != 0)
+		if (here->type != in_first->type || ((here->flags ^ in_first->flags) & (COLUMN_VARIABLE | COLUMN_WIDE)) != 0)
 			return false;
 	}
 	return true;

@@ -6,6 +6,8 @@
  */
 #include "pg/numeric_scaled.h"
 
+#include "tablet/wide_halves.h"
+
 extern "C" {
 #include "utils/numeric.h"
 }
@@ -165,6 +167,36 @@ scale_up(const Unpacked &from, int scale, int64 *out)
 	return true;
 }
 
+/* The same in as many bits as halves have. */
+static bool
+scale_up_wide(const Unpacked &from, int scale, int128 *out)
+{
+	int			exponent = DIGIT_DECIMALS * (from.weight - from.ndigits + 1) + scale;
+	uint128		magnitude = 0;
+
+	/* the last digit has decimals to drop, which are zeroes */
+	if (from.ndigits > 0 && exponent <= -DIGIT_DECIMALS)
+		return false;
+	for (int i = 0; i < from.ndigits; i++)
+	{
+		bool		shorter = i == from.ndigits - 1 && exponent < 0;
+		uint32		divisor = shorter ? static_cast<uint32>(scaled_pow10[-exponent]) : 1;
+
+		if (digit_at(from, i) % divisor != 0 || __builtin_mul_overflow(magnitude, uint128{BASE / divisor}, &magnitude) ||
+			__builtin_add_overflow(magnitude, uint128{digit_at(from, i) / divisor}, &magnitude))
+			return false;
+	}
+	for (; exponent > 0 && magnitude > 0; exponent--)
+	{
+		if (__builtin_mul_overflow(magnitude, uint128{10}, &magnitude))
+			return false;
+	}
+	if (magnitude >> 127 != 0)
+		return false;
+	*out = from.negative ? -static_cast<int128>(magnitude) : static_cast<int128>(magnitude);
+	return wide_fits(*out);
+}
+
 int
 numeric_typmod_scale(int32 typmod)
 {
@@ -195,6 +227,22 @@ numeric_to_scaled(const char *packed, int scale, int64 *out)
 	Unpacked	number;
 
 	return unpack(packed, &number) && number.scale == scale && scale_up(number, scale, out);
+}
+
+bool
+numeric_to_wide(const char *packed, int scale, int128 *out)
+{
+	Unpacked	number;
+
+	return unpack(packed, &number) && number.scale == scale && scale_up_wide(number, scale, out);
+}
+
+bool
+numeric_at_wide_scale(Datum value, int scale, int128 *out)
+{
+	Unpacked	number;
+
+	return unpack(reinterpret_cast<const char *>(DatumGetNumeric(value)), &number) && scale_up_wide(number, scale, out);
 }
 
 bool

@@ -13,8 +13,9 @@
 
 namespace gpuvm {
 
-/* A column's scale is at most this; results may have up to SCALED_MAX_RESULT_SCALE. */
+/* A column's scale is at most this, or SCALED_MAX_WIDE_SCALE of a wide one; results may have up to SCALED_MAX_RESULT_SCALE. */
 constexpr int SCALED_MAX_SCALE = 18;
+constexpr int SCALED_MAX_WIDE_SCALE = 36;
 constexpr int SCALED_MAX_RESULT_SCALE = 63;
 
 /* 10^n, n up to SCALED_MAX_SCALE. */
@@ -32,8 +33,12 @@ int			numeric_display_scale(const char *packed);
 /* False if the value is not an int64 times 10^-scale of just this display scale. The least int64 is never given. */
 bool		numeric_to_scaled(const char *packed, int scale, int64 *out);
 
+/* The same of values that have halves (tablet/wide_halves.h). */
+bool		numeric_to_wide(const char *packed, int scale, int128 *out);
+
 /* The same for a constant, whose display scale may be another as long as its value has no more than `scale` decimals. */
 bool		numeric_at_scale(Datum value, int scale, int64 *out);
+bool		numeric_at_wide_scale(Datum value, int scale, int128 *out);
 
 /* Of display scale `scale` (0 .. SCALED_MAX_RESULT_SCALE) exactly; palloc'd. */
 Datum		scaled_to_numeric(int64 value, int scale);

@@ -246,6 +246,8 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 	int			flags = static_cast<int>((key->pk_strategy == BTGreaterStrategyNumber ? ORDER_DESC : 0) | (key->pk_nulls_first ? ORDER_NULLS_FIRST : 0));
 	PlanOrderKey *to = &plan->order[plan->norder];
 
+	if (plan->norder + (form->kind == OutputKind::Wide ? 2 : 1) > static_cast<int>(JOB_MAX_ORDER))
+		return refuse_order(s, psprintf("there are more than %u sort keys", JOB_MAX_ORDER));
 	if (lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != key->pk_opfamily)
 		return refuse_order(s, "the order is not the default one of its type");
 	*to = PlanOrderKey{column, flags, -1, target};
@@ -254,6 +256,13 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 		case OutputKind::Plain:
 		case OutputKind::Numeric:
 			break;
+		case OutputKind::Wide:
+			plan->norder++;
+			to[1] = to[0];
+			to[0].column = form->map;	/* the high halves, then the low ones */
+			break;
+		case OutputKind::High:
+			return refuse_order(s, "a half of a number is not sorted");
 		case OutputKind::Variable:
 			return refuse_order(s, "values of variable length are not sorted");
 		case OutputKind::Packed:
@@ -287,8 +296,6 @@ add_keys(Sorting *s)
 
 	if (s->plan->nparts != 1 || s->plan->parts[0].count_groups)
 		return refuse_order(s, "the groups of several programs are not sorted");
-	if (list_length(s->pathkeys) > static_cast<int>(JOB_MAX_ORDER))
-		return refuse_order(s, psprintf("there are more than %u sort keys", JOB_MAX_ORDER));
 	foreach(lc, s->pathkeys)
 	{
 		const PathKey *key = lfirst_node(PathKey, lc);

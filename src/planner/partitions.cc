@@ -79,6 +79,17 @@ live_leaves(PlannerInfo *root, RelOptInfo *rel, List *leaves)
 	return leaves;
 }
 
+static bool
+has_wide_columns(const ImportedTable *table)
+{
+	for (uint32 i = 0; i < table->ncols; i++)
+	{
+		if (table->wide[i])
+			return true;
+	}
+	return false;
+}
+
 bool
 describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const char **reason, const char **hint)
 {
@@ -99,6 +110,13 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 		if (!describe_leaf(root, lfirst_int(lc), rel->relid, first ? all : one))
 		{
 			*reason = psprintf("partition \"%s\" is not imported", get_rel_name(relid));
+			*hint = psprintf("SELECT gpuvm.import('%s');", get_rel_name(relid));
+			return false;
+		}
+		/* imported before it was attached: a partition's columns are in the places that the others' have */
+		if (has_wide_columns(first ? all : one))
+		{
+			*reason = psprintf("partition \"%s\" has numbers of more than 64 bits in a form of its own", get_rel_name(relid));
 			*hint = psprintf("SELECT gpuvm.import('%s');", get_rel_name(relid));
 			return false;
 		}

@@ -24,6 +24,7 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -104,7 +105,8 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 		int			column;
 		List	   *known;
 
-		if (!reads_column(op))
+		/* of high halves the low ones say all */
+		if (!reads_column(op) || is_high_half(static_cast<int16>(op.p2)))
 			continue;
 		target = &shape->cursors[op.p3].target;
 		/* a child's rows are made as the plan has them */
@@ -122,7 +124,7 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 		switch (value_type(get_atttype(relid, op.p2)).form)
 		{
 			case ValueForm::Numeric:
-				known = list_make3_int(op.p3, op.p2, target->table->scales[column]);
+				known = list_make4_int(op.p3, op.p2, target->table->scales[column], target->table->wide[column]);
 				if (!list_member(plan->scales, known))
 					plan->scales = lappend(plan->scales, known);
 				break;

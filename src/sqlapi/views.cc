@@ -15,6 +15,7 @@
 #include "store/file.h"
 #include "store/refresher.h"
 #include "tablet/dictionary.h"
+#include "tablet/wide_halves.h"
 #include "vm/program.h"
 
 extern "C" {
@@ -104,7 +105,7 @@ column_names(Relation rel, const TableVersion *version)
 
 	for (uint32 i = 0; i < version->ncols; i++)
 	{
-		if (columns[i].flags & COLUMN_LEFT_OUT)
+		if ((columns[i].flags & COLUMN_LEFT_OUT) || is_high_half(columns[i].attnum))
 			continue;
 		names[count++] = PointerGetDatum(columns[i].attnum <= RelationGetNumberOfAttributes(rel)
 										 ? &TupleDescAttr(RelationGetDescr(rel), columns[i].attnum - 1)->attname
@@ -141,7 +142,7 @@ bound_text(Form_pg_attribute att, const ColumnSummary &summary, const ColumnChun
 	bool		is_varlena;
 	double		number;
 
-	if ((chunk.flags & CHUNK_ALL_NULL) || type.type != chunk.type || (type.form == ValueForm::Numeric) != (summary.scale >= 0))
+	if ((chunk.flags & CHUNK_ALL_NULL) || (summary.flags & COLUMN_WIDE) || type.type != chunk.type || (type.form == ValueForm::Numeric) != (summary.scale >= 0))
 		return NULL;
 	memcpy(&number, &bound, sizeof(number));
 	switch (chunk.type)
@@ -169,6 +170,17 @@ bound_text(Form_pg_attribute att, const ColumnSummary &summary, const ColumnChun
 	}
 	getTypeOutputInfo(att->atttypid, &output, &is_varlena);
 	return OidOutputFunctionCall(output, value);
+}
+
+/* The high halves of a wide column, which are behind all attributes. */
+static const ColumnChunk *
+high_chunk(const TabletHeader *tablet, AttrNumber attnum)
+{
+	const ColumnChunk *chunk = tablet_chunks(tablet);
+
+	while (chunk->attnum != high_half(attnum))
+		chunk++;
+	return chunk;
 }
 
 /* One row for each column of a tablet; one with null columns for a tablet without any. */
@@ -201,15 +213,17 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, const Colum
 				continue;		/* imported in a transaction that this one does not see */
 			att = TupleDescAttr(RelationGetDescr(rel), chunk.attnum - 1);
 			values[6] = PointerGetDatum(&att->attname);
-			values[7] = CStringGetTextDatum(type_name(chunk.type));
+			values[7] = CStringGetTextDatum(type_name(columns[i].flags & COLUMN_WIDE ? Type::I128 : chunk.type));
 			nulls[6] = nulls[7] = false;
 			if (!row_security && may_read_column(RelationGetRelid(rel), chunk.attnum))
 			{
 				char	   *min = bound_text(att, columns[i], chunk, chunk.min);
 				char	   *max = bound_text(att, columns[i], chunk, chunk.max);
 
-				values[8] = Int32GetDatum(chunk.width);
-				values[9] = Int64GetDatum(static_cast<int64>(chunk.data_bytes));
+				const ColumnChunk *high = columns[i].flags & COLUMN_WIDE ? high_chunk(tablet, chunk.attnum) : NULL;
+
+				values[8] = Int32GetDatum(chunk.width + (high == NULL ? 0 : high->width));
+				values[9] = Int64GetDatum(static_cast<int64>(chunk.data_bytes + (high == NULL ? 0 : high->data_bytes)));
 				values[10] = Int64GetDatum(chunk.null_count);
 				nulls[8] = nulls[9] = nulls[10] = false;
 				if (columns[i].scale >= 0)

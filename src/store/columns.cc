@@ -9,6 +9,7 @@
 #include "store/internal.h"
 #include "tablet/build.h"
 #include "tablet/strip.h"
+#include "tablet/wide_halves.h"
 
 extern "C" {
 #include "lib/stringinfo.h"
@@ -29,8 +30,41 @@ vary_column(CopyColumn *column)
 {
 	column->type = Type::I64;
 	column->form = ValueForm::Variable;
+	column->wide = false;
 	pg_atomic_write_u32(&column->failure, COLUMN_FITS);
 	pg_atomic_write_u32(&column->scale, NO_SCALE);
+}
+
+static void
+widen_column(CopyColumn *column)
+{
+	column->wide = true;
+	pg_atomic_write_u32(&column->failure, COLUMN_FITS);
+}
+
+int
+add_high_halves(CopyColumn *columns, int ncols)
+{
+	int			n = ncols;
+
+	for (int i = 0; i < ncols; i++)
+	{
+		CopyColumn *high = &columns[n];
+
+		columns[i].half = -1;
+		if (!columns[i].wide)
+			continue;
+		memset(static_cast<void *>(high), 0, sizeof(*high));
+		high->attnum = high_half(columns[i].attnum);
+		high->type = Type::I64;
+		high->form = ValueForm::Plain;
+		high->half = static_cast<int16>(i);
+		pg_atomic_init_u32(&high->failure, COLUMN_FITS);
+		pg_atomic_init_u32(&high->scale, NO_SCALE);
+		pg_atomic_init_u64(&high->image_bytes, 0);
+		columns[i].half = static_cast<int16>(n++);
+	}
+	return n;
 }
 
 void
@@ -53,6 +87,8 @@ init_copy_column(CopyColumn *column, Form_pg_attribute att)
 	pg_atomic_init_u64(&column->image_bytes, 0);
 	column->may_vary = variable_type(att->attlen, att->attbyval);
 	column->alone = false;
+	column->wide = false;
+	column->half = -1;
 	if (column->form == ValueForm::None)
 		vary_column(column);
 }
@@ -197,21 +233,35 @@ fits_alone(Relation rel, const CopyJob *job, const CopyColumn *column)
 		builder->nadded * times < DICTIONARY_MAX_ENTRIES && builder->bytes * times < DICTIONARY_MAX_BYTES;
 }
 
-void
-revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns)
+/*
+ * May the column's numbers be of more than 64 bits in the next attempt? Leaves of a partitioned table are to have their columns in
+ * the same places, and so have none of high halves.
+ */
+static bool
+can_widen(Relation rel, const CopyColumn *column, uint32 failure, int ncols)
 {
-	for (uint32 i = 0; i < job->ncols; i++)
+	return column->form == ValueForm::Numeric && failure == COLUMN_TOO_LONG && !column->wide && !rel->rd_rel->relispartition &&
+		ncols <= static_cast<int>(VERSION_MAX_COLS) / 2;
+}
+
+int
+revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns, int ncols)
+{
+	for (int i = 0; i < ncols; i++)
 	{
 		const CopyColumn *found = &job->columns[i];
 		uint32		failure = pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&found->failure));
 
 		if (fits_alone(rel, job, found))
 			columns[i].alone = true;
+		else if (can_widen(rel, found, failure, ncols))
+			widen_column(&columns[i]);
 		else if (can_vary(found) && (failure != COLUMN_FITS || will_overflow(rel, job, found)))
 			vary_column(&columns[i]);
 		else if (failure != COLUMN_FITS)
 			fail_copy_column(&columns[i], static_cast<ColumnFailure>(failure));
 	}
+	return add_high_halves(columns, ncols);
 }
 
 void
@@ -224,7 +274,7 @@ init_dictionaries(CopyJob *job, Relation rel)
 	for (uint32 i = 0; i < job->ncols; i++)
 	{
 		CopyColumn *column = &job->columns[i];
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), column->attnum - 1);
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attribute_of(column->attnum) - 1);
 		DictionaryFailure outlook;
 		double		rows;
 
@@ -268,6 +318,7 @@ version_column_of(CopyColumn *column)
 	of.type = column->type;
 	of.left_out = copy_column_failed(column);
 	of.variable = column->form == ValueForm::Variable;
+	of.wide = column->wide;
 	of.scale = -1;
 	/* of nulls alone, any will do: refresh may choose another */
 	if (column->form == ValueForm::Numeric)
@@ -298,7 +349,7 @@ report_failed_columns(Relation rel, const CopyJob *job)
 	initStringInfo(&detail);
 	for (uint32 i = 0; i < job->ncols; i++)
 	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), job->columns[i].attnum - 1);
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attribute_of(job->columns[i].attnum) - 1);
 
 		if (copy_column_failed(&job->columns[i]))
 			appendStringInfo(&detail, "%s\"%s\" (%s)", count++ > 0 ? ", " : "", NameStr(att->attname),

@@ -24,6 +24,7 @@
 #include "pg/shmem.h"
 #include "store/refresher.h"
 #include "tablet/decode.h"
+#include "tablet/wide_halves.h"
 
 extern "C" {
 #include "access/heapam.h"
@@ -100,7 +101,7 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 	c->variable = static_cast<WalkColumn **>(palloc0(sizeof(WalkColumn *) * Max(c->ncols, 1)));
 	c->images_before = static_cast<Size *>(palloc0(sizeof(Size) * Max(c->ncols, 1)));
 	for (int i = 0; i < c->ncols; i++)
-		c->natts = Max(c->natts, job->columns[i].attnum);
+		c->natts = Max(c->natts, attribute_of(job->columns[i].attnum));
 	c->attributes = static_cast<WalkAttribute *>(palloc0(sizeof(WalkAttribute) * Max(c->natts, 1)));
 
 	for (int a = 0; a < c->natts; a++)
@@ -131,11 +132,19 @@ make_copier(Relation rel, CopyJob *job, uint32 rows)
 		if (from->form == ValueForm::Variable)
 			c->staged[i].encoding = Encoding::Variable;
 		c->settled = c->settled && from->form == ValueForm::Plain;
-		c->attributes[from->attnum - 1].column = static_cast<int16>(i);
+		if (!is_high_half(from->attnum))
+			c->attributes[from->attnum - 1].column = static_cast<int16>(i);
 		c->staged[i].type = from->type;
 		c->staged[i].attnum = from->attnum;
 		column->values = static_cast<char *>(palloc_extended(Size{rows} * column->width, MCXT_ALLOC_HUGE));
 		column->nulls = static_cast<uint64 *>(palloc0(rows / 8));
+	}
+	for (int i = 0; i < c->ncols; i++)
+	{
+		if (!is_high_half(job->columns[i].attnum))
+			continue;
+		pfree(c->columns[i].nulls);
+		join_halves(&c->columns[job->columns[i].half], &c->columns[i]);
 	}
 
 	/* Offsets up to the first attribute of variable length. */
@@ -170,7 +179,8 @@ free_copier(Copier *c)
 		if (c->columns[i].images != NULL)
 			pfree(c->columns[i].images);
 		pfree(c->columns[i].values);
-		pfree(c->columns[i].nulls);
+		if (c->columns[i].staging != Staging::High)
+			pfree(c->columns[i].nulls);
 	}
 	pfree(c->lps);
 	pfree(c->block_lps);
@@ -276,7 +286,7 @@ copier_flush(Copier *c, BlockNumber next_block)
 			if (column->staging == Staging::Lost)
 				fill_with_nulls(column, c->nrows);
 			c->staged[i].values = column->values;
-			c->staged[i].nulls = column->has_nulls ? column->nulls : NULL;
+			c->staged[i].nulls = (column->staging == Staging::High ? &c->columns[job->columns[i].half] : column)->has_nulls ? column->nulls : NULL;
 			c->staged[i].images = column->images;
 			c->staged[i].nimages = column->nimages;
 		}
@@ -563,6 +573,8 @@ copier_add_row(Copier *c, const Datum *values, const bool *nulls)
 	{
 		int			attribute = c->job->columns[i].attnum - 1;
 
+		if (c->columns[i].staging == Staging::High)
+			continue;
 		if (nulls[attribute])
 			set_null(&c->columns[i], row);
 		else
@@ -613,6 +625,8 @@ copier_append_old(Copier *c, const TabletHeader *tablet, uint32 first, uint32 n)
 		if (column->staging == Staging::Lost)
 			continue;
 		decode_values(tablet, chunk, row, nrows, column->values, c->nrows);
+		if (column->staging == Staging::High)
+			continue;
 		if (decode_nulls(tablet, chunk, row, nrows, column->nulls, c->nrows))
 			column->has_nulls = true;
 		if (column->staging == Staging::Variable)

@@ -17,6 +17,7 @@
 #include "store/internal.h"
 #include "store/tuple_walk.h"
 #include "tablet/build.h"
+#include "tablet/wide_halves.h"
 
 extern "C" {
 #include "access/heapam.h"
@@ -75,6 +76,30 @@ form_of(const ColumnSummary &summary, bool codes)
 	return summary.scale >= 0 ? ValueForm::Numeric : ValueForm::Plain;
 }
 
+/* The other half of a wide column; -1: the column has none. */
+static int
+other_half(const DeltaRequest *request, int column)
+{
+	const ColumnSummary *columns = request->columns;
+	const bool	high = is_high_half(columns[column].attnum);
+
+	if (!high && !(columns[column].flags & COLUMN_WIDE))
+		return -1;
+	for (uint32 i = 0; i < request->ncols; i++)
+		if (columns[i].attnum == (high ? attribute_of(columns[column].attnum) : high_half(columns[column].attnum)))
+			return static_cast<int>(i);
+	return -1;
+}
+
+/* Who reads one half has both. */
+static bool
+is_wanted(const DeltaRequest *request, int column)
+{
+	const int	other = other_half(request, column);
+
+	return request->wanted[column] || (other >= 0 && request->wanted[other]);
+}
+
 static void
 prepare_columns(DeltaReader *r, TupleDesc desc)
 {
@@ -88,9 +113,9 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 	r->chunks = static_cast<ColumnChunk *>(palloc(sizeof(ColumnChunk) * Max(ncols, 1)));
 	for (uint32 i = 0; i < ncols; i++)
 	{
-		if (!request->wanted[i])
+		if (!is_wanted(request, i))
 			continue;
-		r->natts = Max(r->natts, request->columns[i].attnum);
+		r->natts = Max(r->natts, attribute_of(request->columns[i].attnum));
 		width += type_natural_width(request->columns[i].type);
 	}
 	r->capacity = Min(Max(STAGED_BYTES / Max(width, 1), MIN_STAGED_ROWS), MAX_STAGED_ROWS);
@@ -114,9 +139,10 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 		r->staged[i].type = summary->type;
 		r->staged[i].attnum = summary->attnum;
 		r->staged[i].values = r->zeroes;
-		if (!request->wanted[i])
+		if (!is_wanted(request, i))
 			continue;
-		r->attributes[summary->attnum - 1].column = static_cast<int16>(i);
+		if (!is_high_half(summary->attnum))
+			r->attributes[summary->attnum - 1].column = static_cast<int16>(i);
 		init_walk_column(column, desc, summary->attnum, ValueType{summary->type, form_of(*summary, request->dictionaries[i] != NULL)}, summary->scale);
 		if (request->dictionaries[i] != NULL)
 		{
@@ -130,8 +156,12 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 			r->nvariable++;
 		}
 		column->values = static_cast<char *>(take(r, Size{r->capacity} * column->width, 0));
-		column->nulls = static_cast<uint64 *>(take(r, r->capacity / 8, MCXT_ALLOC_ZERO));
 		r->staged[i].values = column->values;
+		/* the low halves are before it */
+		if (column->staging == Staging::High)
+			join_halves(&r->columns[other_half(request, i)], column);
+		else
+			column->nulls = static_cast<uint64 *>(take(r, r->capacity / 8, MCXT_ALLOC_ZERO));
 	}
 	if (request->want_ctids)
 		r->ctids = static_cast<ItemPointerData *>(take(r, Size{r->capacity} * sizeof(ItemPointerData), 0));
@@ -161,7 +191,8 @@ free_staging(DeltaReader *r)
 		if (r->columns[i].images != NULL)
 			pfree(r->columns[i].images);
 		pfree(r->columns[i].values);
-		pfree(r->columns[i].nulls);
+		if (r->columns[i].staging != Staging::High)
+			pfree(r->columns[i].nulls);
 	}
 	if (r->ctids != NULL)
 		pfree(r->ctids);
@@ -194,7 +225,7 @@ flush_tablet(DeltaReader *r)
 		return true;
 	for (uint32 i = 0; i < r->request.ncols; i++)
 	{
-		r->staged[i].nulls = r->columns[i].has_nulls ? r->columns[i].nulls : NULL;
+		r->staged[i].nulls = (r->columns[i].staging == Staging::High ? &r->columns[other_half(&r->request, i)] : &r->columns[i])->has_nulls ? r->columns[i].nulls : NULL;
 		r->staged[i].images = r->columns[i].images;
 		r->staged[i].nimages = r->columns[i].nimages;
 	}

@@ -39,7 +39,7 @@ struct DeltaRequest
 	const BlockRun *runs;		/* ascending */
 	uint32		nruns;
 	BlockNumber nblocks;		/* in all runs */
-	const ColumnSummary *columns;	/* of the version: what every tablet has; without one type, attribute number, scale, and whether it is variable */
+	const ColumnSummary *columns;	/* of the version: what every tablet has; without one type, attribute number, scale, and whether it is variable or wide */
 	uint32		ncols;
 	const bool *wanted;			/* for each of them; the others are constant 0 */
 	LocalDictionary **dictionaries;	/* for each of them: of a wanted column of codes, what new values are added to */

@@ -304,11 +304,15 @@ image_limit_for(Relation rel)
  * fit, or to be given up. The last attempt's job, palloc'd.
  */
 CopyJob *
-copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, const FileRanges *ranges, int slot)
+copy_blocks(Relation rel, const CopyColumn *attributes, int ncols, BlockNumber nblocks, int workers, const FileRanges *ranges, int slot)
 {
 	uint64		image_limit = image_limit_for(rel);
-	CopyJob    *job = static_cast<CopyJob *>(palloc0(copy_job_size(ncols)));
+	/* each may become two */
+	CopyColumn *columns = static_cast<CopyColumn *>(palloc0(sizeof(CopyColumn) * Max(2 * ncols, 1)));
+	CopyJob    *job = static_cast<CopyJob *>(palloc0(copy_job_size(2 * ncols)));
+	int			n = ncols;
 
+	memcpy(static_cast<void *>(columns), attributes, sizeof(CopyColumn) * ncols);
 	choose_forms(rel, columns, ncols, image_limit);
 	/* A worker's import holds no snapshot then, however long it takes. */
 	InvalidateCatalogSnapshot();
@@ -316,16 +320,19 @@ copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, i
 	{
 		progress_copying(slot, nblocks);
 		if (workers > 0)
-			copy_in_parallel(rel, columns, ncols, image_limit, nblocks, workers, ranges, slot, job);
+			copy_in_parallel(rel, columns, n, image_limit, nblocks, workers, ranges, slot, job);
 		else
 		{
-			init_job(job, rel, columns, ncols, image_limit, nblocks, 0, NULL, slot);
+			init_job(job, rel, columns, n, image_limit, nblocks, 0, NULL, slot);
 			copy_share(rel, job);
 		}
 		if (!copy_again(job))
+		{
+			pfree(columns);
 			return job;
-		/* each time a column goes to its last form, or is given up */
-		revise_columns(rel, job, columns);
+		}
+		/* each time a column goes to its next form, or is given up */
+		n = revise_columns(rel, job, columns, ncols);
 		manifest_abandon();
 	}
 }

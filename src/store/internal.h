@@ -312,7 +312,7 @@ enum ColumnFailure : uint32
 	COLUMN_FITS,
 	COLUMN_NOT_FINITE,			/* numeric: NaN, infinity */
 	COLUMN_OTHER_SCALE,			/* numeric: values of different display scales */
-	COLUMN_TOO_LONG,			/* numeric: more digits than an int64 has */
+	COLUMN_TOO_LONG,			/* numeric: more digits than an int64, or of a wide column two halves, have */
 	COLUMN_TOO_MANY_VALUES,		/* dictionary */
 	COLUMN_TOO_LARGE,			/* variable: a value of more than VARIABLE_MAX_IMAGE bytes */
 	COLUMN_NO_ROOM,				/* variable: all values would take too much memory */
@@ -330,6 +330,8 @@ struct CopyColumn
 	pg_atomic_uint32 failure;	/* ColumnFailure: its values are nulls from then on */
 	pg_atomic_uint32 scale;		/* numeric: of all values; NO_SCALE until the first one is met */
 	uint64		builder;		/* dictionary: arena offset of the DictionaryBuilder, else 0 */
+	bool		wide;			/* numeric: of more than 64 bits; this column has the low halves (tablet/wide_halves.h) */
+	int16		half;			/* where the column's other half is among the columns; -1: it is not in halves */
 	bool		may_vary;		/* what does not fit its form is stored as it is: another attempt makes the column variable */
 	bool		alone;			/* its dictionary goes on from no other leaf's */
 	pg_atomic_uint64 image_bytes;	/* variable: of the images in all tablets made, or being made */
@@ -373,8 +375,8 @@ bool		is_importable(Form_pg_attribute att);
 /* Of the attribute, nothing known of its values. May read the catalogs. */
 void		init_copy_column(CopyColumn *column, Form_pg_attribute att);
 
-/* Why a numeric, as it lies in a tuple, is not one of this scale. */
-ColumnFailure numeric_misfit(const char *packed, int scale);
+/* Why a numeric, as it lies in a tuple, is not one of this scale, of a column whose scale is `most` at most. */
+ColumnFailure numeric_misfit(const char *packed, int scale, int most);
 
 /* The first reason counts. */
 void		fail_copy_column(CopyColumn *column, ColumnFailure failure);
@@ -387,6 +389,9 @@ copy_column_failed(const CopyColumn *column)
 
 /* Makes the column a variable one. */
 void		vary_column(CopyColumn *column);
+
+/* Puts the high halves of wide columns behind all `ncols`, of which none has them yet. How many columns there are then: up to twice as many. */
+int			add_high_halves(CopyColumn *columns, int ncols);
 
 /* Before an import copies: columns are variable that are known not to fit their form, as far as `limit` bytes allow. */
 void		choose_forms(Relation rel, CopyColumn *columns, int ncols, uint64 limit);
@@ -407,8 +412,8 @@ copy_again(const CopyJob *job)
 	return pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&job->again)) != 0;
 }
 
-/* The columns for the next attempt, of what the last one has found. */
-void		revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns);
+/* The columns for the next attempt, of what the last one has found: how many there are. `ncols` are attributes. */
+int			revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns, int ncols);
 
 /* After manifest_begin: a builder for each column that needs one, unless the statistics say that it will be in vain. */
 void		init_dictionaries(CopyJob *job, Relation rel);
@@ -476,6 +481,7 @@ struct VersionColumn
 	Type		type;
 	bool		left_out;
 	bool		variable;
+	bool		wide;			/* low halves */
 	int16		scale;			/* numerics, else -1 */
 	uint64		dictionary;		/* arena offset, 0: none */
 };
@@ -528,7 +534,7 @@ uint64		import_relation(Relation rel, const int16 *attnums, int ncols, bool all_
 int			copy_workers(uint32 most);
 
 /* Steps of it, for those who copy a file instead (import_file.cc): so many blocks at most, and with workers its ranges. */
-CopyJob    *copy_blocks(Relation rel, CopyColumn *columns, int ncols, BlockNumber nblocks, int workers, const FileRanges *ranges, int progress_slot);
+CopyJob    *copy_blocks(Relation rel, const CopyColumn *attributes, int ncols, BlockNumber nblocks, int workers, const FileRanges *ranges, int progress_slot);
 void		sort_tablets(CopyJob *job);
 VersionColumn *seal_columns(CopyJob *job);
 uint64		version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature, const FileOrigin *origin);

@@ -33,6 +33,7 @@
 #include "store/file.h"
 #include "store/family.h"
 #include "store/refresher.h"
+#include "tablet/wide_halves.h"
 
 extern "C" {
 #include "access/xact.h"
@@ -488,16 +489,20 @@ registry_describe(Oid relid, ImportedTable *table)
 		table->nblocks = version->nblocks;
 		table->served_blocks = version->served_blocks;
 		table->ntablets = version->ntablets;
-		table->ncols = version->ncols;
+		table->ncols = 0;
 		table->of_file = version->origin != 0;
 		table->hides_ctids = version->origin != 0 && version_at<FileOrigin>(version, version->origin)->stored;
-		for (uint32 i = 0; i < version->ncols; i++)
+		/* columns of high halves are behind all others */
+		for (uint32 i = 0; i < version->ncols && !is_high_half(columns[i].attnum); i++, table->ncols++)
 		{
 			table->attnums[i] = columns[i].attnum;
 			table->types[i] = static_cast<uint8>(columns[i].flags & COLUMN_LEFT_OUT ? Type::None : columns[i].type);
 			table->scales[i] = columns[i].scale;
 			table->greatest[i] = columns[i].scale < 0 ? 0 : Max(columns[i].max, -columns[i].min);
 			table->variable[i] = (columns[i].flags & COLUMN_VARIABLE) != 0;
+			table->wide[i] = (columns[i].flags & COLUMN_WIDE) != 0;
+			if (table->wide[i])
+				table->greatest[i] = PG_INT64_MAX;
 			table->entries[i] = columns[i].dictionary == 0 ? 0 : Max(arena_at<Dictionary>(columns[i].dictionary)->nentries, 1);
 			table->families[i] = columns[i].dictionary == 0 || arena_at<Dictionary>(columns[i].dictionary)->nentries == 0 ? 0
 				: arena_at<Dictionary>(columns[i].dictionary)->family;

@@ -17,6 +17,7 @@
 #include "store/refresher.h"
 #include "store/tablet_image.h"
 #include "store/tablets.h"
+#include "tablet/wide_halves.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -105,7 +106,7 @@ columns_of_job(const CopyJob *job)
 	Bitmapset  *columns = bms_make_singleton(0);
 
 	for (uint32 i = 0; i < job->ncols; i++)
-		columns = bms_add_member(columns, job->columns[i].attnum);
+		columns = bms_add_member(columns, attribute_of(job->columns[i].attnum));
 	return columns;
 }
 

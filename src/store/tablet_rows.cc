@@ -4,7 +4,9 @@
 #include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
 #include "store/dictionary.h"
+#include "store/registry.h"
 #include "tablet/decode.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -36,13 +38,22 @@ tablet_row(const TableVersion *version, const TabletHeader *tablet, uint32 row, 
 		int			attribute = columns[i].attnum - 1;
 		uint64		null = 0;
 		int64		bits = 0;
+		int64		high = 0;
 
+		if (is_high_half(columns[i].attnum))
+			break;				/* behind all others */
 		if ((columns[i].flags & COLUMN_LEFT_OUT) || (wanted != NULL && !bms_is_member(columns[i].attnum, wanted)))
 			continue;
 		if (decode_nulls(tablet, chunk, row, 1, &null, 0))
 			continue;
 		decode_values(tablet, chunk, row, 1, &bits, 0);
-		slot->tts_values[attribute] = stored_datum(columns[i], bits, TupleDescAttr(desc, attribute));
+		if (columns[i].flags & COLUMN_WIDE)
+		{
+			decode_values(tablet, tablet_chunks(tablet)[version_column(version, high_half(columns[i].attnum))], row, 1, &high, 0);
+			slot->tts_values[attribute] = scaled_to_numeric(wide_value(high, bits), columns[i].scale);
+		}
+		else
+			slot->tts_values[attribute] = stored_datum(columns[i], bits, TupleDescAttr(desc, attribute));
 		slot->tts_isnull[attribute] = false;
 	}
 	ExecStoreVirtualTuple(slot);

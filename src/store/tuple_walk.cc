@@ -1,6 +1,8 @@
 /* tuple_walk.cc: what of staging need not be inline. */
 #include "store/tuple_walk.h"
 
+#include "tablet/wide_halves.h"
+
 extern "C" {
 #include "access/detoast.h"
 #include "catalog/pg_type.h"
@@ -11,13 +13,18 @@ namespace gpuvm {
 void
 init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, const ValueType &type, int scale)
 {
-	Form_pg_attribute att = TupleDescAttr(desc, attnum - 1);
+	Form_pg_attribute att = TupleDescAttr(desc, attribute_of(attnum) - 1);
 
 	column->width = static_cast<uint8>(type_natural_width(type.type));
 	column->byval = att->attbyval;
 	column->len = att->attlen;
 	column->scale = static_cast<int16>(scale);
 	column->offset = -1;
+	if (is_high_half(attnum))
+	{
+		column->staging = Staging::High;
+		return;
+	}
 	if (type.form == ValueForm::Numeric)
 		column->staging = Staging::Numeric;
 	else if (type.form == ValueForm::Dictionary)
@@ -40,14 +47,46 @@ init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, const Va
 	}
 }
 
+void
+join_halves(WalkColumn *low, WalkColumn *high)
+{
+	low->high = high->values;
+	high->nulls = low->nulls;
+}
+
+void
+store_wide(WalkColumn *column, uint32 row, const char *packed)
+{
+	int128		value = 0;
+	int64		halves[2];
+
+	if (column->scale < 0)
+	{
+		int			scale = numeric_display_scale(packed);
+
+		if (scale <= SCALED_MAX_WIDE_SCALE)
+			column->scale = static_cast<int16>(scale);
+	}
+	if (column->scale < 0 || !numeric_to_wide(packed, column->scale, &value))
+	{
+		column->unfit = numeric_misfit(packed, column->scale, SCALED_MAX_WIDE_SCALE);
+		set_null(column, row);
+		value = 0;
+	}
+	halves[0] = wide_low(value);
+	halves[1] = wide_high(value);
+	memcpy(column->values + Size{row} * sizeof(int64), &halves[0], sizeof(int64));
+	memcpy(column->high + Size{row} * sizeof(int64), &halves[1], sizeof(int64));
+}
+
 ColumnFailure
-numeric_misfit(const char *packed, int scale)
+numeric_misfit(const char *packed, int scale, int most)
 {
 	int			own = numeric_display_scale(packed);
 
 	if (own < 0)
 		return VARATT_IS_EXTERNAL(packed) || VARATT_IS_COMPRESSED(packed) ? COLUMN_TOO_LONG : COLUMN_NOT_FINITE;
-	return own != scale && own <= SCALED_MAX_SCALE ? COLUMN_OTHER_SCALE : COLUMN_TOO_LONG;
+	return own != scale && own <= most ? COLUMN_OTHER_SCALE : COLUMN_TOO_LONG;
 }
 
 /* The value as a key of `codes`; false if it is not short. */

@@ -36,6 +36,7 @@ enum class Staging : uint8
 	Numeric,
 	Dictionary,
 	Variable,					/* its image, and where that is */
+	High,						/* with the low halves' column */
 	Lost,						/* not at all: the column was given up */
 };
 
@@ -63,6 +64,7 @@ struct WalkColumn
 	int16		len;			/* of the attribute */
 	int16		scale;			/* numerics; -1: that of the first value */
 	bool		any_scale;		/* fewer decimals will do */
+	char	   *high;			/* wide numerics: the values of the column that has the high halves */
 	ColumnFailure unfit;		/* the last value that did not fit, and why */
 	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
 	bool		has_nulls;		/* among the staged rows */
@@ -85,9 +87,12 @@ struct WalkColumn
 
 /*
  * Everything but the memory, and what a dictionary's codes come from. `scale`: of a
- * numeric column, -1 if it is not known yet.
+ * numeric column, -1 if it is not known yet. Of high halves: join_halves.
  */
 void		init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, const ValueType &type, int scale);
+
+/* Both columns of a wide numeric, whose memory is there: from here on they have the nulls of the low halves. */
+void		join_halves(WalkColumn *low, WalkColumn *high);
 
 /* A value of a dictionary becomes its code. */
 void		store_code(WalkColumn *column, uint32 row, Datum value);
@@ -125,11 +130,19 @@ set_null(WalkColumn *column, uint32 row)
 	column->has_nulls = true;
 }
 
+/* A numeric of more than 64 bits, into both of its columns. */
+void		store_wide(WalkColumn *column, uint32 row, const char *packed);
+
 static inline void
 store_numeric(WalkColumn *column, uint32 row, const char *packed)
 {
 	int64		value = 0;
 
+	if (column->high != NULL)
+	{
+		store_wide(column, row, packed);
+		return;
+	}
 	if (column->scale < 0)
 	{
 		int			scale = numeric_display_scale(packed);
@@ -140,7 +153,7 @@ store_numeric(WalkColumn *column, uint32 row, const char *packed)
 	if (column->scale < 0 || (!numeric_to_scaled(packed, column->scale, &value) &&
 							  !(column->any_scale && numeric_at_scale(PointerGetDatum(packed), column->scale, &value))))
 	{
-		column->unfit = numeric_misfit(packed, column->scale);
+		column->unfit = numeric_misfit(packed, column->scale, SCALED_MAX_SCALE);
 		set_null(column, row);
 	}
 	memcpy(column->values + Size{row} * sizeof(int64), &value, sizeof(int64));
@@ -182,6 +195,7 @@ store_value(WalkColumn *column, uint32 row, const char *from)
 		case Staging::Variable:
 			store_image(column, row, from);
 			break;
+		case Staging::High:
 		case Staging::Lost:
 			break;
 	}

@@ -220,6 +220,8 @@ make_version(const VersionParts *parts)
 			columns[i].flags |= COLUMN_LEFT_OUT;
 		if (parts->columns[i].variable)
 			columns[i].flags |= COLUMN_VARIABLE;
+		if (parts->columns[i].wide)
+			columns[i].flags |= COLUMN_WIDE;
 	}
 	hold_tablets(version);
 	return offset;

@@ -653,7 +653,7 @@ summarize_references(ColumnSummary *summary)
 void
 summarize_chunk(ColumnSummary *summary, const ColumnChunk &chunk, bool first)
 {
-	constexpr uint16_t any = CHUNK_HAS_NULLS | CHUNK_HAS_NAN | CHUNK_HAS_INF | CHUNK_HAS_NEG_ZERO | COLUMN_LEFT_OUT | COLUMN_VARIABLE;
+	constexpr uint16_t any = CHUNK_HAS_NULLS | CHUNK_HAS_NAN | CHUNK_HAS_INF | CHUNK_HAS_NEG_ZERO | COLUMN_LEFT_OUT | COLUMN_VARIABLE | COLUMN_WIDE;
 
 	/* scale and dictionary are the table's, not the tablets' */
 	if (first)

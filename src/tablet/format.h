@@ -52,7 +52,6 @@ constexpr uint32_t TABLET_MAX_ROWS = 1u << 20;
 enum class Encoding : uint8_t
 {
 	Fixed = 0,					/* narrowed integers, floats, bool; scaled numerics and codes of a dictionary are such integers */
-	Int128 = 1,					/* reserved: scaled numeric, 16 bytes */
 	Variable = 3,				/* references: arena offsets of images in the tablet's variable area */
 };
 
@@ -72,6 +71,7 @@ enum ChunkFlag : uint16_t
 	CHUNK_HAS_NEG_ZERO = 1u << 4,
 	COLUMN_LEFT_OUT = 1u << 5,	/* of a summary: the tablets have nulls instead of the values, which do not fit their form */
 	COLUMN_VARIABLE = 1u << 6,	/* of a summary: the chunks are of Encoding::Variable */
+	COLUMN_WIDE = 1u << 7,		/* of a summary: the low halves of numerics of more than 64 bits (tablet/wide_halves.h) */
 };
 
 /*

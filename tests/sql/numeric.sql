@@ -94,10 +94,10 @@ SET gpuvm.require = :device;
 SELECT sum(id), count(*) FROM misfits;
 SELECT count(*) FROM misfits WHERE over IS NULL;
 SELECT id, over, under, decimals, length(large::text), length(larger::text), nan, inf, minus_inf, p_nan, p_large, scales, late, fits FROM misfits WHERE id IN (0, 1, 101);
-SELECT sum(over) FROM misfits;
+SELECT sum(over), sum(length(large::text)) FROM misfits;
 RESET gpuvm.require;
-SELECT reason FROM gpuvm.why_not('SELECT sum(over) FROM misfits');
-SELECT sum(over) FROM misfits;
+SELECT reason FROM gpuvm.why_not('SELECT sum(large) FROM misfits');
+SELECT sum(over), sum(length(large::text)) FROM misfits;
 -- Asked for by name, too.
 SELECT gpuvm.import('misfits', '{id,nan,fits}');
 SELECT columns FROM gpuvm.tables WHERE relation = 'misfits'::regclass;

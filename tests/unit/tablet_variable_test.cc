@@ -314,7 +314,7 @@ TEST(TabletVariable, CheckNamesEachLie)
 	LIE(next.max += 64);
 	LIE(chunk.max += 1 << 30);
 	LIE(chunk.flags |= CHUNK_ALL_NULL);
-	LIE((chunk.encoding = Encoding::Int128));
+	LIE((chunk.encoding = static_cast<Encoding>(1)));
 #undef LIE
 
 	Table		none(64, {std::vector<std::string>(64, "\xff")});
