@@ -146,6 +146,16 @@ JoinPlan::make(const DeviceJobRequest &request, const JoinCursors &cursors, uint
 	return nullptr;
 }
 
+/* What would be refused when pairs are there. */
+static const char *
+refusal_of(const Program *program)
+{
+	for (int i = 0; i < program->nops; i++)
+		if (program->ops()[i].opcode == Opcode::AggStep && agg_is_wide(static_cast<AggFn>(program->ops()[i].p5)))
+			return WIDE_EXTREMES_REFUSED;
+	return nullptr;
+}
+
 JoinPlan *
 JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason)
 {
@@ -161,7 +171,7 @@ JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char 
 		memcpy(last->source_.data(), request.program, request.program->size);
 		last->params_.assign(request.params, request.params + request.nparams);
 		split_join(reinterpret_cast<const Program *>(last->source_.data()), &last->split_);
-		last->reason_ = last->split_.failure;
+		last->reason_ = last->split_.failure != nullptr ? last->split_.failure : refusal_of(request.program);
 		last->key_ = key;
 	}
 	if (last->reason_ != nullptr)

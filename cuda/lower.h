@@ -35,6 +35,8 @@ struct LowerOptions
 	MarkKind	mark = MarkKind::None;	/* not None: a row program without result columns marks its live lanes */
 };
 
+constexpr const char *WIDE_EXTREMES_REFUSED = "extremes of numbers of more than 64 bits are found by the CPU";
+
 struct LowerInput
 {
 	const Program *program;

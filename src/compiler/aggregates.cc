@@ -142,10 +142,16 @@ add_statistic(AggregatePlan *plan, const Aggref *agg)
 
 /* Of numerics of more than 64 bits. */
 static bool
-plan_wide(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
+plan_wide(const Aggref *agg, AggFn entry, CompileInput *input, AggregatePlan *plan)
 {
+	if (entry == AggFn::Min || entry == AggFn::Max)
+	{
+		plan->kind = FinalKind::WideExtreme;
+		add_part(plan, agg, entry == AggFn::Min ? AggFn::MinWide : AggFn::MaxWide, AggInput::High);
+		return true;
+	}
 	if (plan->kind != FinalKind::SumToNumeric && plan->kind != FinalKind::AvgToNumeric)
-		return refuse(input, psprintf("numbers of more than 64 bits are counted, summed and averaged: aggregate %s is not supported", format_procedure(agg->aggfnoid)));
+		return refuse(input, psprintf("numbers of more than 64 bits are counted, summed, averaged and compared: aggregate %s is not supported", format_procedure(agg->aggfnoid)));
 	add_part(plan, agg, AggFn::Sum, AggInput::Low);
 	add_part(plan, agg, AggFn::Sum, AggInput::High);
 	if (plan->kind == FinalKind::AvgToNumeric)
@@ -182,7 +188,7 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 		!setting_float_sums)
 		return refuse(input, "gpuvm.float_sums is off");
 	if (arg != nullptr && entry->fn != AggFn::Count && is_wide(input, arg))
-		return plan_wide(agg, input, plan);
+		return plan_wide(agg, entry->fn, input, plan);
 	if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max))
 		add_part(plan, agg, entry->fn, AggInput::Rank);
 	else

@@ -177,6 +177,7 @@ enum class FinalKind : int
 	SumToNumeric,				/* sum(int8), sum(numeric): the sum, and, where it differs, the greatest display scale */
 	WideSum,					/* of numerics of more than 64 bits: sum of low halves, sum of high ones */
 	WideAvg,					/* and count */
+	WideExtreme,				/* min, max */
 	SumToFloat4,
 	SumToFloat8,
 	AvgToNumeric,				/* of integers and numeric: sum, count (and greatest display scale) */

@@ -971,6 +971,14 @@ half_argument(Compiler *c, const VmAggregate &agg)
 	return agg.input == AggInput::Low ? halves.low : halves.high;
 }
 
+static int
+low_argument(Compiler *c, const VmAggregate &agg)
+{
+	WideValue	halves;
+
+	return compile_wide(c, agg.arg, &halves) ? halves.low : -1;
+}
+
 /* Of the sums of halves: the scale is that of their registers' number. */
 static OutputForm
 half_output(Compiler *c, const VmAggregate &agg)
@@ -978,6 +986,8 @@ half_output(Compiler *c, const VmAggregate &agg)
 	WideValue	halves = {};
 
 	(void) compile_wide(c, agg.arg, &halves);
+	if (agg_is_wide(agg.fn))
+		return OutputForm{OutputKind::Numeric, halves.scale, -1, 0, -1};
 	return OutputForm{agg.input == AggInput::Low ? OutputKind::Wide : OutputKind::High, halves.scale, -1, 0, -1};
 }
 
@@ -1022,6 +1032,7 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 	int			filter = -1;
 	int			known = -1;
 	int			arg = -1;
+	int			low = 0;
 	Branch		br;
 	bool		guarded = false;
 
@@ -1056,7 +1067,7 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 			if (known < 0)
 				return false;
 		}
-		if (arg < 0)
+		if (arg < 0 || (agg_is_wide(agg.fn) && (low = low_argument(c, agg)) < 0))
 			return false;
 		if (agg.fn != AggFn::Count)
 			*output = agg.input == AggInput::Low || agg.input == AggInput::High ? half_output(c, agg) : output_form(c, arg);
@@ -1068,14 +1079,14 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 		filter = filter < 0 ? known : value(c, Opcode::And, Type::Bool, filter, known);
 	if (known >= 0 && filter < 0)
 		return false;
-	emit(c, Opcode::AggStep, arg < 0 ? Type::None : c->b->reg_type[arg], number, arg, filter, 0, static_cast<uint8_t>(agg.fn));
+	emit(c, Opcode::AggStep, arg < 0 ? Type::None : c->b->reg_type[arg], number, arg, filter, low, static_cast<uint8_t>(agg.fn));
 	return true;
 }
 
 const char *
 aggregate_name(AggFn fn)
 {
-	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor", "any_value"};
+	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor", "any_value", "min", "max"};
 
 	return names[static_cast<int>(fn)];
 }

@@ -102,7 +102,7 @@ meets_wide(const CompileInput *input, const FnEntry *fn, List *args)
 int
 refuse_wide(Compiler *c, int cursor, AttrNumber attnum)
 {
-	return refuse(c, "column \"%s\" has numbers of more than 64 bits: they can be read, tested for null, compared, added, subtracted, multiplied by small numbers, counted, summed, averaged, grouped by, joined by = and sorted",
+	return refuse(c, "column \"%s\" has numbers of more than 64 bits: they can be read, tested for null, compared, added, subtracted, multiplied by small numbers, counted, summed, averaged, taken the least and greatest of, grouped by, joined by = and sorted",
 				  cursor_column_name(&c->input->cursors[cursor], attnum));
 }
 

@@ -219,6 +219,8 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 			return sum_to_numeric(parts, 0, 1, 1);
 		case FinalKind::WideSum:
 			return wide_sum(parts);
+		case FinalKind::WideExtreme:
+			return scaled_to_numeric(load_sum(value, row), form.scale);
 		case FinalKind::WideAvg:
 			return DirectFunctionCall2(numeric_div, wide_sum(parts), NumericGetDatum(int64_to_numeric(parts.value<int64>(2))));
 		case FinalKind::SumToFloat4:

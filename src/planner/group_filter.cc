@@ -59,10 +59,12 @@ plan_group_filter(const ScanShape *shape, List *having, double ngroups, ScanPlan
 	if (plan->nparts != 1)
 		return;
 	part->stage_rows = ngroups;
-	for (int i = 0; i < part->noutputs; i++)
+	foreach(lc, part->finals)
 	{
-		/* sums of low halves have more than 64 bits soon */
-		if (part->outputs[i].kind == OutputKind::Wide)
+		const FinalKind kind = static_cast<FinalKind>(linitial_int(lfirst_node(List, lc)));
+
+		/* which 64 bits do not hold */
+		if (kind == FinalKind::WideSum || kind == FinalKind::WideAvg || kind == FinalKind::WideExtreme)
 			return;
 	}
 	if (part->stage != nullptr || part->count_groups || part->key_columns == NIL || list_length(plan->raw_types) > PROGRAM_MAX_COLUMNS ||

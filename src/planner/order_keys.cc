@@ -147,6 +147,7 @@ column_of_group(Sorting *s, const Node *raw, bool last, int *column)
 			case FinalKind::Direct:
 			case FinalKind::SumToInt8:
 			case FinalKind::SumToNumeric:
+			case FinalKind::WideExtreme:
 			case FinalKind::SumToFloat8:
 				return true;
 			case FinalKind::SumToFloat4:

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tablet/wide_halves.h"
 #include "vm/cpu_job.h"
 
 namespace gpuvm {
@@ -44,6 +45,15 @@ int64_t
 ordered_of(uint64_t key, bool max)
 {
 	return static_cast<int64_t>((max ? key : ~key) ^ SIGN);
+}
+
+/* Of a number of halves: of both signs' keys none is 0. */
+uint128
+wide_key(int64_t high, int64_t low, bool max)
+{
+	const uint128 u = static_cast<uint128>(wide_value(high, low)) ^ uint128{1} << 127;
+
+	return max ? u : ~u;
 }
 
 FloatSumInfo *
@@ -95,6 +105,7 @@ bool
 CpuProgram::agg_mask(WorkerState &s, const AggInfo &agg, uint64_t *mask) const
 {
 	const uint64_t *nulls = agg.arg >= 0 ? s.regs[agg.arg].nulls : nullptr;
+	const uint64_t *low_nulls = agg.low >= 0 ? s.regs[agg.low].nulls : nullptr;
 	const uint64_t *filter = agg.filter >= 0 ? bits_of(s, agg.filter) : nullptr;
 	const uint64_t *filter_nulls = agg.filter >= 0 ? s.regs[agg.filter].nulls : nullptr;
 	uint64_t	some = 0;
@@ -105,6 +116,8 @@ CpuProgram::agg_mask(WorkerState &s, const AggInfo &agg, uint64_t *mask) const
 
 		if (nulls)
 			m &= ~nulls[w];
+		if (low_nulls)
+			m &= ~low_nulls[w];
 		if (filter)
 			m &= filter[w] & ~(filter_nulls ? filter_nulls[w] : 0);
 		mask[w] = m;
@@ -258,6 +271,23 @@ CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
 				}
 				break;
 			}
+		case AggKind::ExtremeWide:
+			{
+				const int64_t *high = static_cast<const int64_t *>(values_of(s, agg.arg));
+				const int64_t *low = static_cast<const int64_t *>(values_of(s, agg.low));
+				const bool	max = agg.fn == AggFn::MaxWide;
+				uint128		best = *reinterpret_cast<uint128 *>(state);
+
+				for (int w = 0; w < CPU_WORDS; w++)
+					for (uint64_t m = mask[w]; m != 0; m &= m - 1)
+					{
+						const int	i = 64 * w + __builtin_ctzll(m);
+
+						best = std::max(best, wide_key(high[i], low[i], max));
+					}
+				*reinterpret_cast<uint128 *>(state) = best;
+				break;
+			}
 		case AggKind::Extreme:
 			{
 				const bool	max = agg.fn == AggFn::Max;
@@ -380,6 +410,19 @@ CpuProgram::step_grouped(WorkerState &s, const AggInfo &agg) const
 					each(lanes, n, [=](uint32_t i) { int128_at(row[i] + offset) += static_cast<const int32_t *>(v)[i]; });
 				if (agg.tracked)
 					each(lanes, n, [=](uint32_t i) { int64_at(row[i] + offset + 16)++; });
+				break;
+			}
+		case AggKind::ExtremeWide:
+			{
+				const int64_t *high = static_cast<const int64_t *>(values_of(s, agg.arg));
+				const int64_t *low = static_cast<const int64_t *>(values_of(s, agg.low));
+				const bool	max = agg.fn == AggFn::MaxWide;
+
+				each(lanes, n, [=](uint32_t i) {
+					uint128    *best = reinterpret_cast<uint128 *>(row[i] + offset);
+
+					*best = std::max(*best, wide_key(high[i], low[i], max));
+				});
 				break;
 			}
 		case AggKind::Extreme:
@@ -510,6 +553,9 @@ CpuProgram::merge_row(char *into, char *from) const
 				if (agg.tracked)
 					int64_at(a + 16) += int64_at(b + 16);
 				break;
+			case AggKind::ExtremeWide:
+				*reinterpret_cast<uint128 *>(a) = std::max(*reinterpret_cast<uint128 *>(a), *reinterpret_cast<uint128 *>(b));
+				break;
 			case AggKind::Extreme:
 				*reinterpret_cast<uint64_t *>(a) = std::max(*reinterpret_cast<uint64_t *>(a), *reinterpret_cast<uint64_t *>(b));
 				a[8] |= b[8];
@@ -607,6 +653,17 @@ CpuProgram::emit_agg(const AggInfo &agg, int rest, char *const *rows, uint32_t n
 			for (uint32_t i = 0; agg.tracked && i < n; i++)
 				if (int64_at(rows[i] + offset + 16) == 0)
 					emit_null(i);
+			break;
+		case AggKind::ExtremeWide:
+			for (uint32_t i = 0; i < n; i++)
+			{
+				const uint128 key = *reinterpret_cast<const uint128 *>(rows[i] + offset);
+				const uint128 value = (agg.fn == AggFn::MaxWide ? key : ~key) ^ uint128{1} << 127;
+
+				memcpy(to + i * sizeof(value), &value, sizeof(value));
+				if (key == 0)
+					emit_null(i);
+			}
 			break;
 		case AggKind::Extreme:
 			for (uint32_t i = 0; i < n; i++)

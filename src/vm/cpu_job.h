@@ -141,6 +141,7 @@ enum class AggKind : uint8_t
 	Count,						/* int64 */
 	SumInt64,					/* int64 sum, int64 rows (if tracked) */
 	SumInt128,					/* int128 sum, int64 rows */
+	ExtremeWide,				/* uint128: greatest key, 0 when none: the value with its sign turned, Min: the complement */
 	Extreme,					/* uint64: greatest ordered key, 0 when none; byte: ExtremeFlag */
 	Bools,						/* byte: BoolFlag */
 	Bits,						/* int64: OR, XOR, or for AND the complement's OR; byte: not 0 once there was a value */
@@ -168,6 +169,7 @@ struct AggInfo
 	AggKind		kind;
 	bool		tracked;		/* sums and extremes of integers: the result may be null, so rows are noted */
 	int			arg;			/* register, -1: count(*) */
+	int			low;			/* MinWide, MaxWide: that of low halves; else -1 */
 	int			filter;			/* register or -1 */
 	int			offset;			/* of its state in a group's row */
 	int			exp_lo;			/* SumFixed */

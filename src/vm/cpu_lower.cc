@@ -523,6 +523,7 @@ Lowering::lane_op(const Op &op)
 				agg.tracked = !group_lanes;
 				agg.type = machine.type;
 				agg.arg = op.p2 >= 0 ? read(op.p2) : -1;
+				agg.low = agg_is_wide(machine.fn) ? read(static_cast<int>(op.p4)) : -1;
 				agg.filter = op.p3 >= 0 ? read(op.p3) : -1;
 				break;
 			}
@@ -651,6 +652,7 @@ Lowering::give_slots()
 				break;
 			case StepKind::AggStep:
 				use(job->aggs[step.a].arg, i);
+				use(job->aggs[step.a].low, i);
 				use(job->aggs[step.a].filter, i);
 				break;
 			case StepKind::Result:
@@ -743,6 +745,11 @@ Lowering::agg_layout(AggInfo *agg, int *offset)
 		case AggFn::Max:
 			agg->kind = AggKind::Extreme;
 			size = 16;
+			break;
+		case AggFn::MinWide:
+		case AggFn::MaxWide:
+			agg->kind = AggKind::ExtremeWide;
+			align = size = 16;
 			break;
 		case AggFn::BitAnd:
 		case AggFn::BitOr:

@@ -81,6 +81,8 @@ aggregate_text(uint8_t fn)
 		case AggFn::BitOr: return "bit_or";
 		case AggFn::BitXor: return "bit_xor";
 		case AggFn::AnyValue: return "any_value";
+		case AggFn::MinWide: return "min";
+		case AggFn::MaxWide: return "max";
 	}
 	return "?";
 }
@@ -249,6 +251,8 @@ disassemble_op(const Program *program, int address, DisassembledOp *out)
 			comment.format("aggregate %d: %s", op.p1, aggregate_text(op.p5));
 			if (op.p2 >= 0)
 				comment.format(" of r[%d]", op.p2);
+			if (agg_is_wide(static_cast<AggFn>(op.p5)))
+				comment.format(" * 2^62 + r[%lld]", static_cast<long long>(op.p4));
 			if (op.p3 >= 0)
 				comment.format(" where r[%d] is true", op.p3);
 			break;

@@ -54,6 +54,8 @@ each_operand(Op &op, F f)
 				f(op.p2);
 			if (op.p3 >= 0)
 				f(op.p3);
+			if (agg_is_wide(static_cast<AggFn>(op.p5)))
+				f(op.p4);
 			break;
 		default:
 			break;

@@ -55,7 +55,7 @@
  *   SELECT    p1 dst, p2 src, p3 src, of `type`; p4 src Bool (null counts as false)
  *   PICK      p1 dst, p2 src, p3 src, of `type`
  *   GROUP     p1 number of keys, p2 aux index of the key registers
- *   AGGSTEP   p1 aggregate, p2 src of `type` (-1 for CountStar), p3 src Bool filter or -1, p5 AggFn
+ *   AGGSTEP   p1 aggregate, p2 src of `type` (-1 for CountStar), p3 src Bool filter or -1, p5 AggFn; p4 src of MinWide and MaxWide, else 0
  *   RESULT    p1 first of p2 consecutive registers
  *   HASHOPEN  p1 hash table, which is its cursor's number, p2 number of keys (>= 1), p3 HASH_SORTED or 0
  *   HASHINSERT p1 hash table, p2 number of keys, p3 aux index of the key registers
@@ -218,13 +218,22 @@ enum class AggFn : uint8_t
 	BitXor = 9,
 	AnyValue = 10,				/* the argument's type, its bits: what all rows of the group have; null when all are. Where they
 								 * have not the same, something of theirs (AggMachine), the same for any split of the rows */
+	MinWide = 11,				/* I128: the least, and the greatest, of p2 * 2^62 + p4 (tablet/wide_halves.h), of rows where neither is null */
+	MaxWide = 12,
 };
+
+constexpr bool
+agg_is_wide(AggFn fn)
+{
+	return fn == AggFn::MinWide || fn == AggFn::MaxWide;
+}
 
 constexpr Type
 agg_result_type(AggFn fn, Type arg)
 {
 	return fn == AggFn::CountStar || fn == AggFn::Count ? Type::I64
 		: fn == AggFn::Sum ? (type_is_float(arg) ? Type::F64 : Type::I128)
+		: agg_is_wide(fn) ? Type::I128
 		: arg;
 }
 

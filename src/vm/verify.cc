@@ -284,6 +284,13 @@ Verifier::aggstep(const Op &op)
 			if (op.type != Type::Bool)
 				fail("an aggregate function does not take this type");
 			break;
+		case AggFn::MinWide:
+		case AggFn::MaxWide:
+			if (op.type != Type::I64 || op.p4 < 0 || op.p4 >= program->nregs)
+				fail("an extreme of halves does not take these");
+			else
+				src(static_cast<int>(op.p4), Type::I64);
+			break;
 		default:
 			fail("an aggregate function is unknown");
 			return;

@@ -72,6 +72,11 @@ CREATE FUNCTION about_amounts() RETURNS TABLE ("by" text, equal bool, query text
 		'SELECT b, count(*), sum(a) FROM amounts GROUP BY b ORDER BY b', 'SELECT b, g, avg(b), sum(s) FROM amounts GROUP BY b, g ORDER BY g, b DESC', 'SELECT a - a, count(*) FROM amounts GROUP BY a - a',
 		'SELECT g, b, count(*) FROM amounts GROUP BY GROUPING SETS ((g, b), (b), ()) ORDER BY g NULLS LAST, b NULLS LAST, 3', 'SELECT DISTINCT b FROM amounts ORDER BY b', 'SELECT count(DISTINCT b) FROM amounts',
 		'SELECT b, count(*) FROM amounts GROUP BY b HAVING count(*) > 100 AND sum(a) > 0 ORDER BY b', 'SELECT g, sum(b) FILTER (WHERE a > 0), count(*) FROM amounts GROUP BY g ORDER BY g',
+		-- extremes
+		'SELECT min(a), max(a), min(b), max(b), min(u), max(u), min(d), max(d), min(a + b), max(-b) FROM amounts', 'SELECT min(b), max(b) FROM amounts WHERE b IS NULL',
+		'SELECT g, min(a), max(b), max(a - b) FILTER (WHERE id % 2 = 0), min(DISTINCT b) FROM amounts GROUP BY g ORDER BY g', 'SELECT b, min(a), max(d) FROM amounts GROUP BY b ORDER BY max(d) DESC, b LIMIT 7',
+		'SELECT id % 1000, max(a) FROM amounts GROUP BY 1 ORDER BY 2 LIMIT 10', 'SELECT g, max(x.a) FROM amounts x JOIN amounts y USING (g, b) WHERE y.id < 50 GROUP BY g ORDER BY g',
+		'SELECT g, max(b) FROM amounts GROUP BY g HAVING max(b) > 1e30 ORDER BY g', 'SELECT max(m) FROM (SELECT max(a) AS m FROM amounts GROUP BY g) q',
 		-- joins
 		'SELECT count(*), sum(x.a) FROM amounts x JOIN amounts y ON x.b = y.b AND y.id < 50', 'SELECT count(*) FROM amounts x JOIN amounts y ON x.a = y.u', 'SELECT count(*) FROM amounts x JOIN amounts y ON x.b + 1 = y.b AND x.g = y.g AND y.id < 100',
 		'SELECT x.id, y.b FROM amounts x LEFT JOIN amounts y ON x.b = y.b AND y.id < 3 WHERE x.id < 20 ORDER BY 1', 'SELECT count(*) FROM amounts x WHERE EXISTS (SELECT FROM amounts y WHERE y.b = x.b AND y.id < 3)',
@@ -102,7 +107,7 @@ RESET plan_cache_mode;
 
 -- What overflows falls back, and so does what is not there.
 SELECT * FROM ask_all(ARRAY['SELECT sum(b * 100000000) FROM amounts', 'SELECT count(*) FROM amounts WHERE a * s > 0 AND b * 999999999 * 999999999 > 0', 'SELECT count(*) FROM amounts WHERE b * 3000000000 > 0']);
-SELECT q, reason FROM unnest(ARRAY['SELECT min(a), max(b) FROM amounts', 'SELECT var_pop(a) FROM amounts', 'SELECT count(*) FROM amounts WHERE round(a) > 0', 'SELECT count(*) FROM amounts WHERE a * b > 0', 'SELECT count(*) FROM amounts WHERE a > 1e40',
+SELECT q, reason FROM unnest(ARRAY['SELECT var_pop(a) FROM amounts', 'SELECT count(*) FROM amounts WHERE round(a) > 0', 'SELECT count(*) FROM amounts WHERE a * b > 0', 'SELECT count(*) FROM amounts WHERE a > 1e40',
 	'SELECT sum(CASE WHEN g = 1 THEN a END) FROM amounts', 'SELECT g, count(DISTINCT a), sum(DISTINCT b) FROM amounts GROUP BY g', 'SELECT count(*) FROM amounts WHERE a::float8 > 0', 'SELECT count(*) FROM amounts WHERE a / 2 > 0']) q, gpuvm.why_not(q);
 
 -- Changes: as they are read from the heap, and refreshed.
@@ -166,6 +171,15 @@ SELECT * FROM ask_all(ARRAY['SELECT sum(id), sum(v) FROM parts', 'SELECT sum(v) 
 ALTER TABLE parts ATTACH PARTITION parts_3 FOR VALUES FROM (20) TO (30);
 SELECT gpuvm.import('parts_3');
 SELECT * FROM ask_all(ARRAY['SELECT sum(id) FROM parts', 'SELECT sum(v) FROM parts']);
+
+-- Tables without a heap.
+CREATE FOREIGN TABLE stored (id int, v numeric(38, 2)) SERVER gpuvm;
+INSERT INTO stored SELECT i, i * 1e20 FROM generate_series(1, 100) i;
+SELECT * FROM ask_all(ARRAY['SELECT sum(v), max(v) FROM stored', 'SELECT v FROM stored ORDER BY v DESC LIMIT 3']);
+INSERT INTO stored SELECT i, i * -1e25 FROM generate_series(1, 10) i;
+DELETE FROM stored WHERE v = 1e21;
+SELECT * FROM ask_all(ARRAY['SELECT sum(v), min(v), count(*) FROM stored', 'SELECT v FROM stored ORDER BY v DESC LIMIT 3']);
+SELECT id, v FROM stored WHERE v < -9e25 OR 1 / id = 1 ORDER BY id;
 
 -- Rows are locked and changed, fetched by a cursor; what a row does raises is raised.
 SET gpuvm.require = :device;
