@@ -18,7 +18,7 @@ DECLARE
 BEGIN
 	"by" := 'VM';
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		"by" := coalesce(substring(line FROM 'Fallback: .*'), "by");
+		"by" := coalesce(substring(line FROM '^ *(Fallback: .*)'), "by");
 		machine := coalesce(machine, substring(line FROM 'GpuVM'));
 	END LOOP;
 	IF machine IS NULL THEN

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "tablet/build.h"
+#include "tablet/wide_halves.h"
 #include "core/bits.h"
 #include "vm/code_map.h"
 #include "vm/cpu_vm.h"
@@ -847,6 +848,15 @@ private:
 				case OpForm::AGGSTEP:
 					if (op.p3 >= 0 && (r[op.p3].null || !r[op.p3].i))
 						break;
+					if (agg_is_wide(static_cast<AggFn>(op.p5)))
+					{
+						Value		whole = r[op.p2];
+
+						whole.x = wide_value(r[op.p2].i, r[op.p4].i);
+						if (!r[op.p2].null && !r[op.p4].null)
+							group->inputs[op.p1].push_back(whole);
+						break;
+					}
 					if (op.p2 < 0 || !r[op.p2].null)
 						group->counts[op.p1]++;
 					if (op.p2 >= 0 && !r[op.p2].null)
@@ -915,6 +925,13 @@ private:
 
 		Value		v = in[0];
 
+		if (agg_is_wide(fn))
+		{
+			for (const Value &x : in)
+				if (fn == AggFn::MinWide ? x.x < v.x : x.x > v.x)
+					v = x;
+			return v;
+		}
 		if (fn == AggFn::BoolAnd || fn == AggFn::BoolOr)
 		{
 			for (const Value &x : in)
