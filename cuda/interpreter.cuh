@@ -405,8 +405,7 @@ interpret(const __grid_constant__ DeviceProgram p, const __grid_constant__ Launc
 				m.live = live_rows(m, p, header->rows);
 				if constexpr (pairs)
 					run_grid_tile<SET, GRID>(m, p, args);
-				/* Only a masked row is dead so early: of a tile of nothing else nothing is made. */
-				else if (__any_sync(~0u, m.live != 0))
+				else
 					run_tile<SET, GRID>(m);
 				m.staged_lane += 32;
 			} while (m.staged_lane < 32u * p.stage_tiles);
