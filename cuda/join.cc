@@ -24,7 +24,7 @@ JoinJob::Source::Source(CudaDevice *device, PinnedArena *arena, const DeviceCurs
 
 JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
 				 DeviceJobFigures *figures)
-	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(request, plan->split()), indexes_(device->residency()),
+	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(plan->cursors()), indexes_(device->residency()),
 	  row_limit_(request.norder == 0 ? request.row_limit : 0)
 {
 	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));

@@ -226,7 +226,7 @@ private:
 
 	JoinSteps	steps_;
 	JoinPlan   *plan_;
-	JoinCursors cursors_;
+	const JoinCursors &cursors_;
 	IndexPins	indexes_;
 	std::vector<std::unique_ptr<Source>> sources_;	/* nullptr: an index is there */
 	std::vector<Level> levels_;

@@ -53,16 +53,14 @@ cursor_ranges(const DeviceCursor &cursor)
 	return ranges;
 }
 
-/* Do the tablet's zone maps prove that no row of it comes out? */
-bool
-can_skip(const Program *program, const ParamValue *params, const DeviceTabletRef &ref, const CodeMap *maps)
+SinkPath
+cursor_path(const Program *program, const ParamValue *params, const DeviceCursor &cursor, const CodeMap *maps)
 {
-	const ColumnChunk *chunks = tablet_chunks(ref.tablet);
-	std::vector<ValueRange> columns, regs(program->nregs);
+	std::vector<ValueRange> regs(PROGRAM_MAX_REGS);
+	std::vector<uint32_t> errors(PROGRAM_MAX_OPS);
 
-	for (uint32_t c = 0; c < ref.tablet->ncols; c++)
-		columns.push_back(column_range(chunks[c]));
-	return !may_reach_sink(program, params, columns.data(), regs.data(), maps);
+	analyze_ranges(program, params, cursor_ranges(cursor).data(), regs.data(), errors.data(), maps);
+	return sink_path(program, errors.data());
 }
 
 const Program *
@@ -79,9 +77,12 @@ JoinCursors::JoinCursors(const DeviceJobRequest &request, const JoinSplit &split
 	{
 		const DeviceCursor &from = i == 0 ? request : request.others[i - 1];
 
+		const Program *program = cursor_program(split, i);
+		const SinkPath path = cursor_path(program, request.params, from, request.maps);
+
 		tablets_.emplace_back(from.tablets, from.tablets + from.ntablets);
 		for (DeviceTabletRef &ref : tablets_.back())
-			ref.skip = ref.skip || can_skip(cursor_program(split, i), request.params, ref, request.maps);
+			ref.skip = ref.skip || !may_reach_sink(program, path, request.params, tablet_chunks(ref.tablet), request.maps);
 		cursors_.push_back(from);
 		cursors_.back().tablets = tablets_.back().data();
 	}
@@ -181,7 +182,9 @@ JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char 
 		return nullptr;
 	}
 
-	const JoinCursors cursors(request, last->split_);
+	last->cursors_.emplace(request, last->split_);
+
+	const JoinCursors &cursors = *last->cursors_;
 
 	for (size_t i = 0; i <= request.nothers; i++)
 	{

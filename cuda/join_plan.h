@@ -11,6 +11,7 @@
 #define GPUVM_CUDA_JOIN_PLAN_H
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,7 @@ public:
 	const char *lower_pairs(const std::vector<uint64_t> &each);
 
 	const JoinSplit &split() const { return split_; }
+	const JoinCursors &cursors() const { return *cursors_; }	/* of the request at hand */
 	const DeviceProgram &first() const { return *first_; }
 	const PlainRows *plain_first() const { return first_is_plain_ ? &plain_first_ : nullptr; }	/* what `first` does, if it is no more than that */
 	std::vector<PlannedLevel> &levels() { return levels_; }
@@ -114,6 +116,7 @@ private:
 	uint32_t	shared_bytes_ = 0;
 	uint64_t	outer_rows_ = 0;
 	JoinSplit	split_;
+	std::optional<JoinCursors> cursors_;
 	std::unique_ptr<DeviceProgram> first_;
 	bool		first_raises_ = false, first_is_plain_ = false;
 	PlainRows	plain_first_;

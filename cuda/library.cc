@@ -39,7 +39,7 @@ namespace {
 constexpr size_t REASON_BYTES = 128;
 constexpr size_t WHY_BYTES = 256;
 /* estimate() looks up at most so many tablets, and takes the others to be alike. */
-constexpr uint32_t ESTIMATE_TABLETS = 128;
+constexpr uint32_t ESTIMATE_TABLETS = 32;
 /* Of a filter of which nothing is known. */
 constexpr double GUESSED_SELECTIVITY = 0.1;
 /* Bytes of the job's own that may be brought twice, once for a sample. */

@@ -106,6 +106,7 @@ Residency::evict(uint64_t bytes, Evicted *evicted)
 {
 	uint64_t	freed = 0;
 
+	drop_idle_sets();
 	evicted->reserve(clock_.size());	/* fails before anything is taken out */
 	/* Twice around: the first time clears `used`. */
 	for (size_t steps = clock_.size() * 2; steps > 0 && freed < bytes && !clock_.empty(); steps--)
@@ -148,7 +149,11 @@ Residency::make_room(uint64_t bytes, Evicted *evicted)
 {
 	uint64_t	in_use = cached_ + working_;
 
-	if (bytes > limit_ || working_ + pinned_ > limit_ - bytes)
+	if (bytes > limit_)
+		return false;
+	if (working_ + pinned_ > limit_ - bytes)
+		drop_idle_sets();
+	if (working_ + pinned_ > limit_ - bytes)
 		return false;			/* evicting would not help */
 	if (in_use > limit_ - bytes)
 		evict(in_use - (limit_ - bytes), evicted);
@@ -341,6 +346,82 @@ Residency::release(const std::vector<CachedChunk *> &pinned, const std::vector<C
 		unpin(chunk);
 }
 
+/* ---- sets ---------------------------------------------------------------------- */
+
+/* Under the mutex, as the next. */
+void
+Residency::drop_set(size_t at)
+{
+	for (CachedChunk *chunk : sets_[at]->chunks)
+		unpin(chunk);
+	sets_[at] = std::move(sets_.back());
+	sets_.pop_back();
+}
+
+void
+Residency::drop_idle_sets()
+{
+	for (size_t i = sets_.size(); i-- > 0;)
+		if (sets_[i]->users == 0)
+			drop_set(i);
+}
+
+ColumnSet *
+Residency::find_set(const std::string &key, bool *again)
+{
+	std::lock_guard<std::mutex> guard(mutex_);
+
+	*again = false;
+	for (const std::unique_ptr<ColumnSet> &set : sets_)
+		if (set->key == key)
+		{
+			set->users++;
+			set->last_use = ++uses_;
+			return set.get();
+		}
+	if (asked_.size() >= MOST_SETS)
+		asked_.clear();
+	*again = !asked_.insert(key).second;
+	return nullptr;
+}
+
+void
+Residency::keep_set(std::unique_ptr<ColumnSet> set) noexcept
+{
+	std::lock_guard<std::mutex> guard(mutex_);
+	bool		keep = true;
+	size_t		oldest = sets_.size();
+
+	for (const CachedChunk *chunk : set->chunks)
+		keep = keep && chunk->state == CachedChunk::State::Resident;
+	for (size_t i = 0; i < sets_.size(); i++)
+	{
+		keep = keep && sets_[i]->key != set->key;
+		if (sets_[i]->users == 0 && (oldest == sets_.size() || sets_[i]->last_use < sets_[oldest]->last_use))
+			oldest = i;
+	}
+	if (keep && sets_.size() >= MOST_SETS && oldest != sets_.size())
+		drop_set(oldest);
+	keep = keep && sets_.size() < MOST_SETS;
+	if (!keep)
+	{
+		for (CachedChunk *chunk : set->chunks)
+			unpin(chunk);
+		return;
+	}
+	asked_.erase(set->key);
+	set->last_use = ++uses_;
+	sets_.push_back(std::move(set));
+}
+
+void
+Residency::release_set(ColumnSet *set)
+{
+	std::lock_guard<std::mutex> guard(mutex_);
+
+	set->users--;
+}
+
 /* ---- indexes ------------------------------------------------------------------- */
 
 const CachedIndex *
@@ -480,7 +561,12 @@ uint64_t
 Residency::available()
 {
 	std::lock_guard<std::mutex> guard(mutex_);
-	uint64_t	taken = working_ + pinned_;
+
+	/* Sets that nobody uses are not in the way; that they are counted matters only where little else is left. */
+	if (working_ + pinned_ > limit_ / 2)
+		drop_idle_sets();
+
+	const uint64_t taken = working_ + pinned_;
 
 	return taken < limit_ ? limit_ - taken : 0;
 }

@@ -16,6 +16,10 @@
  * over when the device is done with building: there is nothing to wait for. Two jobs may build
  * the same one; the second keeps its own for itself.
  *
+ * A column set is the chunks of many tablets' columns, all of them Resident, that a job has used and others
+ * will: found by one look-up, with their addresses as kernels take them. It keeps its chunks pinned when nobody
+ * uses it; when room is wanted, the sets that nobody uses go first, and their chunks are as all others.
+ *
  * A job pins the chunks and indexes that it uses until the device is done with them; what is
  * not pinned is evicted when room is needed, by clock: what was used
  * since the hand last passed gets another round. So go columns of tablets that are no more; their indexes go when somebody looks.
@@ -35,8 +39,10 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "device_program.h"
 #include "engine/device_abi.h"
 #include "join_index.h"
 
@@ -99,10 +105,24 @@ struct CachedIndex final : Kept
 	const std::vector<IndexTablet> tablets;
 };
 
+struct ColumnSet
+{
+	std::string key;			/* serials of the tablets, columns */
+	std::vector<CachedChunk *> chunks;
+	std::vector<DeviceChunk> described;	/* by tablet and column; of DEAD_COLUMN nothing */
+	std::vector<uint64_t> tablet_bytes;
+	uint64_t	bytes = 0;
+	uint32_t	users = 0;
+	uint64_t	last_use = 0;
+};
+
+/* Sets that are kept at most. */
+constexpr size_t MOST_SETS = 64;
+
 class Residency
 {
 public:
-	Residency(uint64_t limit, DeviceStatus *status) : limit_(limit), status_(status) {}
+	Residency(uint64_t limit, DeviceStatus *status) : limit_(limit), status_(status) { sets_.reserve(MOST_SETS); }
 	~Residency();
 
 	uint64_t limit() const { return limit_; }
@@ -125,6 +145,12 @@ public:
 
 	/* The job is done with these; those that it claimed have arrived. */
 	void		release(const std::vector<CachedChunk *> &pinned, const std::vector<CachedChunk *> &claimed);
+
+	/* The set of that key, for release_set(); nullptr: there is none. *again: it was asked for before, so one is worth making. */
+	ColumnSet  *find_set(const std::string &key, bool *again);
+	/* Takes over the pins of the set's chunks. */
+	void		keep_set(std::unique_ptr<ColumnSet> set) noexcept;
+	void		release_set(ColumnSet *set);
 
 	/* The index of that key, pinned; nullptr: there is none. */
 	const CachedIndex *find_index(const std::string &key);
@@ -157,6 +183,8 @@ private:
 
 	void		pin(Kept *kept);
 	void		unpin(Kept *kept);
+	void		drop_set(size_t at);
+	void		drop_idle_sets();
 	void		add_to_clock(Kept *kept);
 	std::unique_ptr<Kept> take_out(Kept *kept);
 	void		evict(uint64_t bytes, Evicted *evicted);
@@ -173,6 +201,9 @@ private:
 	std::condition_variable claims_;	/* a claimed chunk changed its state or went */
 	Map			chunks_;
 	Indexes		indexes_;
+	std::vector<std::unique_ptr<ColumnSet>> sets_;
+	std::unordered_set<std::string> asked_;	/* keys of sets that there are not */
+	uint64_t	uses_ = 0;		/* of sets */
 	std::vector<Kept *> clock_;
 	size_t		hand_ = 0;
 	uint64_t	cached_ = 0;	/* bytes */

@@ -10,6 +10,8 @@
 namespace gpuvm {
 namespace cuda {
 
+uint32_t	least_set_tablets = 16;
+
 /* Copied beside the kernel of the slice before: enough to keep the bus busy while that runs. */
 constexpr uint64_t LOOK_AHEAD_BYTES = 64ull << 20;
 constexpr uint64_t CARRIED_ALIGN = 128;	/* bulk copies are fastest from whole lines */
@@ -17,14 +19,19 @@ constexpr uint64_t CARRIED_ALIGN = 128;	/* bulk copies are fastest from whole li
 TableFeed::TableFeed(CudaDevice *device, PinnedArena *arena, const DeviceProgram &program, const Work &work)
 	: device_(device), arena_(arena), program_(program), work_(work), pins_(arena)
 {
-	places_.resize(work.tablets.size() * program.ncolumns);
-	for (uint32_t t = 0; t < work.tablets.size(); t++)
-		for (int c = 0; c < program.ncolumns; c++)
+}
+
+void
+TableFeed::list_places()
+{
+	places_.resize((work_.tablets.size() - set_tablets_) * program_.ncolumns);
+	for (uint32_t t = set_tablets_; t < work_.tablets.size(); t++)
+		for (int c = 0; c < program_.ncolumns; c++)
 		{
 			const uint64_t bytes = bytes_of(t, c).total();
 
 			bytes_ += bytes;
-			if (work.tablets[t].carried)
+			if (work_.tablets[t].carried)
 			{
 				const CarriedForm form = carried_form(t, c);
 
@@ -32,7 +39,7 @@ TableFeed::TableFeed(CudaDevice *device, PinnedArena *arena, const DeviceProgram
 				places_of(t)[c].carried = carried_bytes_;
 				carried_bytes_ += align_up(form.nulls, CARRIED_ALIGN) + align_up(form.data, CARRIED_ALIGN);
 			}
-			else if (work.tablets[t].there != nullptr)
+			else if (work_.tablets[t].there != nullptr)
 				places_of(t)[c].at = At::There;
 			else if (bytes == 0)
 				places_of(t)[c].at = At::Base;
@@ -43,6 +50,10 @@ TableFeed::~TableFeed()
 {
 	for (uint32_t t = freed_; t < placed_; t++)
 		free_own(t);
+	if (set_ != nullptr)
+		device_->residency()->release_set(set_);
+	if (next_set_ != nullptr)
+		make_set();
 	device_->residency()->release(pinned_, claimed_);
 }
 
@@ -116,6 +127,72 @@ TableFeed::write_carried(uint32_t tablet, int column, char *to) const
 		widen_codes(tablet_at<char>(header, chunk.data), chunk.width, chunk.base, to, form.width, header->nrows);
 }
 
+/* ---- sets ---------------------------------------------------------------------- */
+
+/* Tablets of the table come first, what was made for this job behind them. */
+void
+TableFeed::find_set()
+{
+	uint32_t	n = 0;
+	std::string key;
+	bool		again;
+
+	while (n < work_.tablets.size() && work_.tablets[n].tablet->serial != 0)
+		n++;
+	if (n < least_set_tablets)
+		return;
+	key.reserve(n * sizeof(uint64_t) + program_.ncolumns * sizeof(uint16_t));
+	for (uint32_t t = 0; t < n; t++)
+		key.append(reinterpret_cast<const char *>(&work_.tablets[t].tablet->serial), sizeof(uint64_t));
+	for (int c = 0; c < program_.ncolumns; c++)
+		key.append(reinterpret_cast<const char *>(&program_.columns[c].table_column), sizeof(uint16_t));
+	set_ = device_->residency()->find_set(key, &again);
+	if (set_ != nullptr)
+	{
+		set_tablets_ = placed_ = freed_ = n;
+		bytes_ = set_->bytes;
+	}
+	else if (again)
+	{
+		next_set_ = std::make_unique<ColumnSet>();
+		next_set_->key = std::move(key);
+		next_set_->tablet_bytes.resize(n);
+	}
+}
+
+/* Of what this job has found or brought, if all of it is there. The job's pins become the set's. */
+void
+TableFeed::make_set()
+{
+	const uint32_t n = static_cast<uint32_t>(next_set_->tablet_bytes.size());
+	bool		whole = claimed_.empty() && placed_ >= n;
+
+	try
+	{
+		for (uint32_t t = 0; t < n && whole; t++)
+			for (int c = 0; c < program_.ncolumns && whole; c++)
+			{
+				const Place &place = places_of(t)[c];
+
+				whole = place.at == At::Base || place.at == At::Kept;
+				if (place.at == At::Kept)
+					next_set_->chunks.push_back(place.kept);
+				next_set_->described.push_back(describe(t, c));
+				next_set_->tablet_bytes[t] += bytes_of(t, c).total();
+			}
+	}
+	catch (const std::bad_alloc &)
+	{
+		return;
+	}
+	if (!whole || next_set_->chunks.size() != pinned_.size())
+		return;
+	for (uint64_t bytes : next_set_->tablet_bytes)
+		next_set_->bytes += bytes;
+	pinned_.clear();
+	device_->residency()->keep_set(std::move(next_set_));
+}
+
 /* ---- the choice ---------------------------------------------------------------- */
 
 void
@@ -127,7 +204,7 @@ TableFeed::find_kept()
 
 	std::unique_lock<std::mutex> lock = residency->lock();
 
-	for (uint32_t t = 0; t < work_.tablets.size(); t++)
+	for (uint32_t t = set_tablets_; t < work_.tablets.size(); t++)
 		for (int c = 0; c < program_.ncolumns; c++)
 		{
 			Place	   &place = places_of(t)[c];
@@ -151,8 +228,11 @@ TableFeed::begin(Transfer wanted, bool copies_deltas)
 
 	transfer_ = wanted;
 	if (wanted == Transfer::Auto || wanted == Transfer::Cached)
+		find_set();
+	list_places();
+	if (wanted == Transfer::Auto || wanted == Transfer::Cached)
 		find_kept();
-	for (uint32_t t = 0; t < work_.tablets.size(); t++)
+	for (uint32_t t = set_tablets_; t < work_.tablets.size(); t++)
 	{
 		if (work_.tablets[t].tablet->serial == 0 && !copies_deltas)
 			place_delta(t);
@@ -166,7 +246,7 @@ TableFeed::begin(Transfer wanted, bool copies_deltas)
 			placed_ = t + 1;	/* nothing is left to do but the description */
 	}
 	if (wanted == Transfer::Auto)
-		transfer_ = missing_bytes_ <= device_->residency()->available() ? Transfer::Cached : Transfer::Stream;
+		transfer_ = missing_bytes_ == 0 || missing_bytes_ <= device_->residency()->available() ? Transfer::Cached : Transfer::Stream;
 }
 
 /* As far as it can be done without a lane. */
@@ -183,6 +263,8 @@ TableFeed::load(uint32_t tablet) const
 {
 	Load		load = {0, 0, 0};
 
+	if (tablet < set_tablets_)
+		return Load{0, set_->tablet_bytes[tablet], 0};
 	for (int c = 0; c < program_.ncolumns; c++)
 	{
 		const Place &place = places_of(tablet)[c];
@@ -380,7 +462,7 @@ TableFeed::chunks_at() const
 uint64_t
 TableFeed::ranges_at() const
 {
-	return align_up(chunks_at() + places_.size() * sizeof(DeviceChunk), 64);
+	return align_up(chunks_at() + nchunks() * sizeof(DeviceChunk), 64);
 }
 
 uint64_t
@@ -406,6 +488,15 @@ TableFeed::table() const
 DeviceChunk
 TableFeed::describe(uint32_t tablet, int column) const
 {
+	if (program_.columns[column].table_column == DEAD_COLUMN)
+	{
+		const uint32_t dead_pad = work_.tablets[tablet].dead_pad;
+
+		return DeviceChunk{0, dead_pad != NO_DEAD_ROWS ? reinterpret_cast<uint64_t>(dead_bits_ + dead_pad * DEAD_PAD_BYTES) : 0, 0, 0, 0};
+	}
+	if (tablet < set_tablets_)
+		return set_->described[static_cast<size_t>(tablet) * program_.ncolumns + static_cast<size_t>(column)];
+
 	const ColumnChunk chunk = chunk_of(tablet, column);
 	const ChunkBytes bytes = bytes_of(tablet, column);
 	const Place &place = places_of(tablet)[column];
@@ -413,13 +504,6 @@ TableFeed::describe(uint32_t tablet, int column) const
 	const char *in_arena = reinterpret_cast<const char *>(work_.tablets[tablet].tablet);
 	uint64_t	at;
 
-	if (program_.columns[column].table_column == DEAD_COLUMN)
-	{
-		const uint32_t dead_pad = work_.tablets[tablet].dead_pad;
-
-		d.nulls = dead_pad != NO_DEAD_ROWS ? reinterpret_cast<uint64_t>(dead_bits_ + dead_pad * DEAD_PAD_BYTES) : 0;
-		return d;
-	}
 	switch (place.at)
 	{
 		case At::Carried:
@@ -491,7 +575,7 @@ TableFeed::upload_all()
 
 	/* The parts as they are to be; the pads and ranges are there already. */
 	std::vector<DeviceTablet> tablets;
-	std::vector<DeviceChunk> chunks(places_.size());
+	std::vector<DeviceChunk> chunks(nchunks());
 	std::vector<char> carried(carried_bytes_);
 
 	tablets.reserve(work_.tablets.size());
@@ -503,8 +587,9 @@ TableFeed::upload_all()
 		for (int c = 0; tablet.carried && c < program_.ncolumns; c++)
 			write_carried(t, c, carried.data() + places_of(t)[c].carried);
 	}
-	for (size_t i = 0; i < static_cast<size_t>(uploaded_) * program_.ncolumns; i++)
-		chunks[i] = describe(static_cast<uint32_t>(i / program_.ncolumns), static_cast<int>(i % program_.ncolumns));
+	for (uint32_t t = 0; t < uploaded_; t++)
+		for (int c = 0; c < program_.ncolumns; c++)
+			chunks[static_cast<size_t>(t) * program_.ncolumns + static_cast<size_t>(c)] = describe(t, c);
 
 	const struct
 	{
@@ -556,7 +641,7 @@ TableFeed::await_copies(uint32_t first_tablet, uint32_t end_tablet)
 		copying_ = false;
 		waits = true;
 	}
-	for (uint32_t t = first_tablet; t < end_tablet; t++)
+	for (uint32_t t = std::max(first_tablet, set_tablets_); t < end_tablet; t++)
 		for (int c = 0; c < program_.ncolumns; c++)
 		{
 			Place	   &place = places_of(t)[c];
@@ -612,7 +697,7 @@ TableFeed::retire(uint32_t end_pad)
 void
 TableFeed::restart()
 {
-	for (uint32_t t = 0; t < placed_; t++)
+	for (uint32_t t = set_tablets_; t < placed_; t++)
 	{
 		if (t >= freed_)
 			free_own(t);
@@ -620,7 +705,8 @@ TableFeed::restart()
 			if (places_of(t)[c].at == At::Own)
 				places_of(t)[c].at = At::Nowhere;
 	}
-	placed_ = uploaded_ = freed_ = 0;
+	placed_ = freed_ = set_tablets_;
+	uploaded_ = 0;
 	begun_ = false;
 	copying_ = false;
 }

@@ -17,6 +17,9 @@
  * rows do not change the program for all. Larger ones are read mapped.
  * What cannot be pinned can still be copied, slowly, and so is.
  *
+ * Where a job finds all chunks of many tablets on the device for the second time, these become a column set
+ * (residency.h), and jobs of the same tablets and columns look at none of them: `set_tablets_` of them, the first ones.
+ *
  * The device has a description of the table: pads, tablets, chunks with their
  * addresses, the ranges of dead rows, what is carried. It goes there in one upload, ordered
  * before the first slice on the lane's stream, and the dead rows' bitmaps are made behind it;
@@ -37,6 +40,9 @@
 namespace gpuvm {
 namespace cuda {
 
+/* Fewer are looked up one by one as fast. A variable for tests. */
+extern uint32_t least_set_tablets;
+
 class TableFeed
 {
 public:
@@ -52,7 +58,7 @@ public:
 	void		begin(Transfer wanted, bool copies_deltas = false);
 	Transfer	transfer() const { return transfer_; }
 	bool		all_placed() const { return placed_ == work_.tablets.size(); }
-	uint64_t	bytes() const { return bytes_; }	/* of all columns */
+	uint64_t	bytes() const { return bytes_; }	/* of all columns; once it has begun */
 	uint64_t	missing_bytes() const { return missing_bytes_; }	/* of those, what was not on the device at first */
 	void		use_lane(Lane *lane) { lane_ = lane; }
 	/* Working memory for the bitmaps of Work.dead_pads pads. */
@@ -116,13 +122,18 @@ private:
 		uint32_t	width;
 	};
 
-	Place	   *places_of(uint32_t tablet) { return &places_[static_cast<size_t>(tablet) * program_.ncolumns]; }
-	const Place *places_of(uint32_t tablet) const { return &places_[static_cast<size_t>(tablet) * program_.ncolumns]; }
+	/* Of tablets behind those of the set. */
+	Place	   *places_of(uint32_t tablet) { return &places_[static_cast<size_t>(tablet - set_tablets_) * program_.ncolumns]; }
+	const Place *places_of(uint32_t tablet) const { return &places_[static_cast<size_t>(tablet - set_tablets_) * program_.ncolumns]; }
+	size_t		nchunks() const { return work_.tablets.size() * program_.ncolumns; }
 	ColumnChunk chunk_of(uint32_t tablet, int column) const;
 	ChunkBytes	bytes_of(uint32_t tablet, int column) const;
 	CarriedForm carried_form(uint32_t tablet, int column) const;
 	void		write_carried(uint32_t tablet, int column, char *to) const;
 	void		place_delta(uint32_t tablet);
+	void		find_set();
+	void		make_set();
+	void		list_places();
 	void		find_kept();
 	void		place(uint32_t tablet);
 	void		place_chunk(uint32_t tablet, int column);
@@ -151,6 +162,9 @@ private:
 	PinnedArena::Hold pins_;
 	Transfer	transfer_ = Transfer::Auto;
 	std::vector<Place> places_;
+	ColumnSet  *set_ = nullptr;
+	std::unique_ptr<ColumnSet> next_set_;	/* to be made at the end: its key */
+	uint32_t	set_tablets_ = 0;
 	std::vector<CachedChunk *> pinned_;
 	std::vector<CachedChunk *> claimed_;
 	uint64_t	bytes_ = 0;

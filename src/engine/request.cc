@@ -13,6 +13,7 @@ namespace gpuvm {
 constexpr uint32_t PROGRAM_MAX_SIZE = sizeof(Program) + PROGRAM_MAX_OPS * sizeof(Op) +
 	PROGRAM_MAX_AUX * sizeof(int64_t) + PROGRAM_MAX_NAMES;
 constexpr size_t CHECKED_TABLETS_MAX = 1 << 20;
+constexpr size_t CHECKED_CURSORS_MAX = 1 << 14;
 constexpr uint32_t RESULT_AREA_ALIGN = 64;
 
 /* ---- tablets --------------------------------------------------------------- */
@@ -20,27 +21,30 @@ constexpr uint32_t RESULT_AREA_ALIGN = 64;
 /* What of a tablet's header never changes; backends count references in what follows. */
 constexpr size_t HEADER_FIXED = offsetof(TabletHeader, refs);
 
-/* Four at a time: a word's turn takes longer than its way from memory. */
+static uint64_t
+mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 29;
+}
+
+/* Eight at a time: a word's turn takes longer than its way from memory. */
 static uint64_t
 fingerprint(const void *data, size_t bytes, uint64_t seed)
 {
 	const char *at = static_cast<const char *>(data);
-	uint64_t	hash[4] = {seed, seed + 1, seed + 2, seed + 3};
+	uint64_t	hash[8] = {seed, seed + 1, seed + 2, seed + 3, seed + 4, seed + 5, seed + 6, seed + 7};
 	size_t		i = 0;
 
 	for (; i + 8 <= bytes; i += 8)
 	{
-		uint64_t	word, &h = hash[i / 8 % 4];
+		uint64_t	word, &h = hash[i / 8 % 8];
 
 		memcpy(&word, at + i, 8);
-		h = (h ^ word) * 0x9e3779b97f4a7c15u;
-		h ^= h >> 29;
+		h = mix(h, word);
 	}
-	for (int k = 1; k < 4; k++)
-	{
-		hash[0] = (hash[0] ^ hash[k]) * 0x9e3779b97f4a7c15u;
-		hash[0] ^= hash[0] >> 29;
-	}
+	for (int k = 1; k < 8; k++)
+		hash[0] = mix(hash[0], hash[k]);
 	return hash[0];
 }
 
@@ -81,17 +85,13 @@ check_with_summary(const ArenaMap &arena, uint64_t offset, const TabletHeader *t
 }
 
 const char *
-CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet, const std::vector<ColumnSummary> &columns,
-					  uint64_t columns_print)
+CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet, uint64_t tablet_print,
+					  const std::vector<ColumnSummary> &columns, uint64_t columns_print)
 {
-	size_t		chunks = tablet->ncols * sizeof(ColumnChunk);
-
-	if (arena.at<char>(offset, sizeof(TabletHeader) + chunks) == nullptr)
-		return "a tablet reaches past the arena's end";
 	if (tablet->serial == 0)
 		return check_with_summary(arena, offset, tablet, columns);
 
-	const Prints prints = {fingerprint(tablet + 1, chunks, fingerprint(tablet, HEADER_FIXED, chunks)), columns_print};
+	const Prints prints = {tablet_print, columns_print};
 	bool		known, alike;
 
 	{
@@ -116,6 +116,24 @@ CheckedTablets::check(const ArenaMap &arena, uint64_t offset, const TabletHeader
 		prints_.clear();
 	prints_[offset] = prints;
 	return nullptr;
+}
+
+bool
+CheckedTablets::knows(uint64_t print)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	return cursors_.count(print) != 0;
+}
+
+void
+CheckedTablets::remember(uint64_t print)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	if (cursors_.size() >= CHECKED_CURSORS_MAX)
+		cursors_.clear();
+	cursors_.insert(print);
 }
 
 /* Gives each tablet its ranges, which must be ascending, disjoint, and within its rows. */
@@ -168,7 +186,11 @@ read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *chec
 	const std::vector<uint64_t> offsets(tablets, tablets + cursor.ntablets);
 	const uint64_t columns_print = fingerprint(request->columns.data(), cursor.ncolumns * sizeof(ColumnSummary), cursor.ncolumns);
 
+	std::vector<uint64_t> prints;
+	uint64_t	print = columns_print;
+
 	request->tablets.reserve(offsets.size());
+	prints.reserve(offsets.size());
 	for (uint64_t offset : offsets)
 	{
 		const TabletHeader *tablet = arena.at<TabletHeader>(offset, sizeof(TabletHeader), TABLET_ALIGN);
@@ -176,13 +198,30 @@ read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *chec
 		if (tablet == nullptr)
 			return "a tablet lies outside the arena";
 
-		const char *wrong = checked->check(arena, offset, tablet, request->columns, columns_print);
+		const size_t chunks = tablet->ncols * sizeof(ColumnChunk);
+
+		if (arena.at<char>(offset, sizeof(TabletHeader) + chunks) == nullptr)
+			return "a tablet reaches past the arena's end";
+		request->tablets.push_back(RequestTablet{tablet, nullptr, 0, 0});
+		request->total_rows += tablet->nrows;
+		prints.push_back(fingerprint(tablet + 1, chunks, fingerprint(tablet, HEADER_FIXED, chunks)));
+		if (tablet->serial != 0)
+			print = mix(mix(print, offset), prints.back());
+	}
+
+	const bool	known = checked->knows(print);
+
+	for (size_t i = 0; i < offsets.size(); i++)
+	{
+		const TabletHeader *tablet = request->tablets[i].tablet;
+		const char *wrong = known && tablet->serial != 0 ? nullptr
+			: checked->check(arena, offsets[i], tablet, prints[i], request->columns, columns_print);
 
 		if (wrong != nullptr)
 			return wrong;
-		request->tablets.push_back(RequestTablet{tablet, nullptr, 0, 0});
-		request->total_rows += tablet->nrows;
 	}
+	if (!known)
+		checked->remember(print);
 	return read_masked(arena, cursor, request);
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/abi.h"
@@ -32,8 +33,15 @@ class CheckedTablets
 {
 public:
 	/* nullptr, or what is wrong with the tablet, by itself or as one of a table with these columns. */
-	const char *check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet, const std::vector<ColumnSummary> &columns,
-					  uint64_t columns_print);
+	const char *check(const ArenaMap &arena, uint64_t offset, const TabletHeader *tablet, uint64_t tablet_print,
+					  const std::vector<ColumnSummary> &columns, uint64_t columns_print);
+
+	/*
+	 * Have all of a cursor's tablets that have serials passed with these summaries before? `print` is of their offsets
+	 * and prints: asked once for a table, not for each of its tablets.
+	 */
+	bool		knows(uint64_t print);
+	void		remember(uint64_t print);
 
 private:
 	struct Prints
@@ -43,6 +51,7 @@ private:
 	};
 	std::mutex	mutex_;
 	std::unordered_map<uint64_t, Prints> prints_;
+	std::unordered_set<uint64_t> cursors_;
 };
 
 struct RequestTablet

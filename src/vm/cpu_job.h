@@ -354,6 +354,7 @@ public:
 	std::vector<Step> steps;
 	std::vector<RegInfo> regs;
 	std::vector<ValueRange> ranges;	/* per register */
+	SinkPath	path;
 	std::vector<UsedColumn> columns;
 	std::vector<ScalarColumn> scalars;
 	std::vector<ColumnTest> tests;

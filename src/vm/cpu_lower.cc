@@ -103,6 +103,7 @@ Lowering::analyze()
 	}
 	job->ranges.resize(PROGRAM_MAX_REGS + 2);
 	analyze_ranges(program, job->params.data(), columns.data(), job->ranges.data(), op_errors, job->maps);
+	job->path = sink_path(program, op_errors);
 }
 
 int

@@ -254,16 +254,10 @@ CpuProgram::set_scalar(WorkerState &s, const ScalarColumn &scalar, const void *v
 bool
 CpuProgram::can_skip(const TabletHeader *tablet) const
 {
-	std::vector<ValueRange> chunk_ranges(ncolumns_of_table);
-	std::vector<ValueRange> reg_ranges(program->nregs);
-
 	for (const UsedColumn &used : columns)
-	{
 		if (used.number >= tablet->ncols || tablet_chunks(tablet)[used.number].type != used.type)
 			return false;
-		chunk_ranges[used.number] = column_range(tablet_chunks(tablet)[used.number]);
-	}
-	return !may_reach_sink(program, params.data(), chunk_ranges.data(), reg_ranges.data(), maps);
+	return !may_reach_sink(program, path, params.data(), tablet_chunks(tablet), maps);
 }
 
 uint64_t

@@ -6,6 +6,7 @@
 
 #include "core/bits.h"
 #include "tablet/format.h"
+#include "vm/operands.h"
 #include "vm/text_part.h"
 #include "vm/value_range_internal.h"
 
@@ -154,8 +155,10 @@ logic_range(const Op &op, const ValueRange *regs, ValueRange *r)
 	}
 }
 
+/* `columns`: from a column's number to its range. */
+template <typename Columns>
 uint32_t
-op_range(const Program *program, const Op &op, const ParamValue *params, const ValueRange *columns, ValueRange *regs,
+op_range(const Program *program, const Op &op, const ParamValue *params, const Columns &columns, ValueRange *regs,
 		 const CodeMap *maps)
 {
 	const OpForm form = opcode_info[static_cast<int>(op.opcode)].form;
@@ -163,7 +166,7 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 	switch (form)
 	{
 		case OpForm::COLUMN:
-			regs[op.p1] = columns[op.p2];
+			regs[op.p1] = columns(op.p2);
 			regs[op.p1].type = op.type;		/* a device may read it narrower, where that fits */
 			return 0;
 		case OpForm::ROWID:
@@ -222,10 +225,14 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const V
 			set_bool(&regs[op.p1], true, true, false);
 			return 0;
 		case OpForm::TEXTMATCH:
-			set_bool(&regs[op.p1], columns[op.p2].may_value, columns[op.p2].may_value, true);
-			return 0;
+			{
+				const bool	may_value = columns(op.p2).may_value;
+
+				set_bool(&regs[op.p1], may_value, may_value, true);
+				return 0;
+			}
 		case OpForm::TEXTPART:
-			return text_part_range(op, columns[op.p2], &regs[op.p1]);
+			return text_part_range(op, columns(op.p2), &regs[op.p1]);
 		case OpForm::TEXTKEY:
 			/* another column's reference, maybe */
 			regs[op.p1] = regs[op.p2];
@@ -372,9 +379,11 @@ void
 analyze_ranges(const Program *program, const ParamValue *params, const ValueRange *columns,
 			   ValueRange *regs, uint32_t *errors, const CodeMap *maps)
 {
+	const auto	column = [columns](int64_t number) -> const ValueRange & { return columns[number]; };
+
 	for (int i = 0; i < program->nops; i++)
 		errors[i] = i > program->parallel && i < program->converge
-			? op_range(program, program->ops()[i], params, columns, regs, maps) : 0;
+			? op_range(program, program->ops()[i], params, column, regs, maps) : 0;
 }
 
 void
@@ -425,27 +434,80 @@ group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, Valu
 	}
 }
 
+static bool
+is_sink(OpForm form)
+{
+	return form == OpForm::GROUP || form == OpForm::AGGSTEP || form == OpForm::RESULT;
+}
+
+static bool
+leaves(const Op &op)
+{
+	const OpForm form = form_of(op);
+
+	return (form == OpForm::COMPARE && !(op.p5 & COMPARE_STORES)) || form == OpForm::BRANCH || form == OpForm::JUMP || form == OpForm::INVALID;
+}
+
+/* From the end: what lanes leave by, where they may go on, what may raise, and all that these read. */
+SinkPath
+sink_path(const Program *program, const uint32_t *errors)
+{
+	bool		wanted[PROGRAM_MAX_REGS] = {}, target[PROGRAM_MAX_OPS + 1] = {};
+	SinkPath	path;
+
+	for (int i = program->parallel + 1; i < program->converge; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (!leaves(op))
+			continue;
+		path.always = false;
+		if (form_of(op) == OpForm::JUMP || (form_of(op) != OpForm::INVALID && op.p4 == VERDICT_JUMPS))
+			target[op.p3] = true;
+	}
+	for (int i = program->converge - 1; i > program->parallel; i--)
+	{
+		const Op   &op = program->ops()[i];
+		const OpForm form = form_of(op);
+		const bool	stores = form == OpForm::COMPARE && (op.p5 & COMPARE_STORES);
+
+		if (is_sink(form))
+			path.ops.push_back(static_cast<uint16_t>(i));
+		else if (leaves(op) || target[i] || errors[i] != 0 || wanted[stores ? op.p3 : op.p1])
+		{
+			path.ops.push_back(static_cast<uint16_t>(i));
+			each_read(program, op, [&](int reg) { wanted[reg] = true; });
+		}
+	}
+	std::reverse(path.ops.begin(), path.ops.end());
+	return path;
+}
+
 /*
  * Follows "a lane may be live here" through the pipeline: a target is reached
  * when a jump to it may be taken.
  */
 bool
-may_reach_sink(const Program *program, const ParamValue *params, const ValueRange *columns, ValueRange *regs, const CodeMap *maps)
+may_reach_sink(const Program *program, const SinkPath &path, const ParamValue *params, const ColumnChunk *chunks, const CodeMap *maps)
 {
+	const auto	column = [chunks](int64_t number) { return column_range(chunks[number]); };
+	ValueRange	regs[PROGRAM_MAX_REGS];	/* written before they are read, as the path has what it reads */
 	bool		reached[PROGRAM_MAX_OPS + 1] = {};
 	bool		live = true;
 
-	for (int i = program->parallel + 1; i < program->converge; i++)
+	if (path.always)
+		return true;
+	for (uint16_t i : path.ops)
 	{
 		const Op   &op = program->ops()[i];
-		const OpForm form = opcode_info[static_cast<int>(op.opcode)].form;
-		const uint32_t errors = op_range(program, op, params, columns, regs, maps);
+		const OpForm form = form_of(op);
+		const uint32_t errors = op_range(program, op, params, column, regs, maps);
 		bool		leave = false, stay = true;
 
 		live = live || reached[i];
 		if (!live)
 			continue;
-		if (errors || form == OpForm::GROUP || form == OpForm::AGGSTEP || form == OpForm::RESULT)
+		if (errors || is_sink(form))
 			return true;
 		if (form == OpForm::COMPARE && !(op.p5 & COMPARE_STORES))
 		{

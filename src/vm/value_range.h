@@ -11,6 +11,8 @@
 #ifndef GPUVM_VM_VALUE_RANGE_H
 #define GPUVM_VM_VALUE_RANGE_H
 
+#include <vector>
+
 #include "tablet/format.h"
 #include "vm/program.h"
 
@@ -55,11 +57,18 @@ void		analyze_ranges(const Program *program, const ParamValue *params, const Val
  */
 void		group_ranges(const Program *program, const ValueRange *regs, uint64_t rows, ValueRange *results);
 
-/*
- * Can a row reach a sink, or an operation that may raise? As for analyze_ranges(); `regs`, of the program's number of
- * registers, are filled as far as that needs: it is asked for every tablet of a job.
- */
-bool		may_reach_sink(const Program *program, const ParamValue *params, const ValueRange *columns, ValueRange *regs, const CodeMap *maps);
+/* What decides whether rows of a verified program reach a sink: these operations alone are looked at for every tablet of a job. */
+struct SinkPath
+{
+	std::vector<uint16_t> ops;	/* addresses, ascending */
+	bool		always = true;	/* nothing ever leaves it */
+};
+
+/* `errors`: as analyze_ranges() has them for columns that no tablet adds anything to. */
+SinkPath	sink_path(const Program *program, const uint32_t *errors);
+
+/* Can a row of these chunks, a tablet's, reach a sink, or an operation that may raise? */
+bool		may_reach_sink(const Program *program, const SinkPath &path, const ParamValue *params, const ColumnChunk *chunks, const CodeMap *maps);
 
 }  // namespace gpuvm
 

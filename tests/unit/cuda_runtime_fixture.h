@@ -18,6 +18,7 @@
 
 #include "engine/device_abi.h"
 #include "engine/pin_words.h"
+#include "transfer.h"
 #include "vm_random.h"
 
 extern "C" gpuvm::DeviceLibrary *gpuvm_open_device_library(const gpuvm::DeviceOptions *options, char *why);
@@ -279,6 +280,7 @@ protected:
 		char		why[256] = "";
 		DeviceOptions options = {};
 
+		cuda::least_set_tablets = 1;	/* tables have few here */
 		options.abi_version = DEVICE_ABI_VERSION;
 		options.arena = arena.base;
 		options.arena_size = ARENA_SIZE;

@@ -408,6 +408,30 @@ TEST_F(CudaRuntime, WhatDoesNotFitIsEvictedOrMapped)
 	}
 }
 
+/* Found one by one, then as a set, with a delta behind, by other programs, and after others took the room. */
+TEST_F(CudaRuntime, ManyTabletsAreFoundAtOnce)
+{
+	const std::vector<uint32_t> rows(24, 900);
+	const Table table = three_columns(rows, 1000, 50), other = three_columns(rows, 1000, 51);
+	const StoredTable stored = arena.store(table), second = arena.store(other);
+	Ways		ways;
+
+	open(column_bytes(stored) * 3 / 2);
+	for (int round = 0; round < 3; round++)
+		for (const StoredTable *t : {&stored, &second})
+		{
+			const uint64_t before = status().evictions.load();
+
+			for (int i = 0; i < 4; i++)
+			{
+				expect_groups(group_program(i % 2 != 0).get(), *t, {}, ways);
+				expect_rows(filter_program(300).get(), *t, {}, ways);
+			}
+			EXPECT_EQ(status().evictions.load() > before, round > 0 || t == &second);
+			EXPECT_EQ(status().memory_working.load(), 0u);
+		}
+}
+
 TEST_F(CudaRuntime, ATableBeyondTheLimitIsStreamed)
 {
 	const Table table = three_columns({9000, 9000, 9000, 9000}, 1000, 20);
