@@ -1,7 +1,7 @@
 /*
  * groups.cu: from a group table to result rows.
  *
- * finish_groups() lists the groups that there are in one pass: a warp counts those
+ * finish_groups() lists the groups that there are, or only counts them, in one pass: a warp counts those
  * of a run of rows by ballots and takes as many places of the list by one
  * addition. Rows are emitted through the list, a thread a group, so that
  * neighbouring threads write neighbouring values of a column to the mapped area.
@@ -234,7 +234,7 @@ list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, con
 	const uint64_t rows = table.entries + (table.kind == GroupTableKind::Hashed ? 1ull : 0);
 	const uint32_t lane = threadIdx.x % 32, warps = gridDim.x * (THREADS / 32);
 	const uint64_t runs = (rows + 32 * RUN - 1) / (32 * RUN);
-	uint32_t	errors = 0;
+	uint32_t	errors = 0, counted = 0;
 	bool		fails_at_end = false;
 
 	for (int i = 0; i < p.groups.naggs; i++)
@@ -257,6 +257,11 @@ list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, con
 		}
 		for (uint32_t i = 0; i < RUN; i++)
 			total += __popc(__ballot_sync(~0u, mine >> i & 1));
+		if (table.list == nullptr)
+		{
+			counted += total;
+			continue;
+		}
 		if (lane == 0 && total > 0)
 			at = atomicAdd(&table.header->ngroups, total);
 		at = __shfl_sync(~0u, at, 0);
@@ -269,6 +274,8 @@ list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, con
 			before += __popc(there);
 		}
 	}
+	if (lane == 0 && counted > 0)
+		atomicAdd(&table.header->ngroups, counted);
 	if (errors)
 		atomicOr(&table.header->errors, errors);
 	__threadfence();

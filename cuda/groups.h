@@ -97,8 +97,8 @@ cudaError_t gather_partitions(const DeviceProgram &program, const GroupTable &ta
 							  cudaStream_t stream);
 
 /*
- * After the last slice: lists the groups that there are. *outcome is mapped host
- * memory, valid when the stream gets there.
+ * After the last slice: lists the groups that there are; without a list (nullptr) counts them only. *outcome is
+ * mapped host memory, valid when the stream gets there.
  */
 struct GroupOutcome
 {

@@ -200,11 +200,15 @@ DeviceJob::try_groups(const DeviceProgram &program, uint64_t rows, uint64_t miss
 	most_slice_rows_ = plan.max_slice_rows == 0 ? UINT64_MAX : plan.max_slice_rows;
 
 	const GroupTable table = group_table(program, plan, allocate(plan.table_bytes));
+	GroupTable	listed = table;
+
+	if (request_.count_groups && stage_ == nullptr)
+		listed.list = nullptr;	/* nobody will ask which */
 
 	check(reset_groups(program, table, lane_->stream), "emptying the group table");
 	check(reset_state(lane_->scratch, lane_->stream), "starting the job");
 	run_all(&table, [&] {
-		check(finish_groups(program, table, lane_->scratch.state, &lane_->outcomes_at->groups, lane_->stream), "listing the groups");
+		check(finish_groups(program, listed, lane_->scratch.state, &lane_->outcomes_at->groups, lane_->stream), "listing the groups");
 	});
 	if (stopped())
 		return true;
