@@ -39,9 +39,15 @@ constexpr int IN_FLIGHT = 2;	/* slices of a job at a time: more would delay its 
 /* What the steps of a join tell the host. */
 struct JoinOutcomes
 {
+	struct Side					/* of an inner cursor */
+	{
+		RowSetState rows;
+		KeyFacts	keys;
+		JoinTableOutcome table;
+	};
+
+	Side		sides[PROGRAM_MAX_CURSORS];
 	RowSetState rows;
-	KeyFacts	keys;
-	JoinTableOutcome table;
 	ProbeOutcome probe;
 	uint32_t	total;			/* of a BitScan */
 	uint32_t	errors;			/* LaunchState.errors */

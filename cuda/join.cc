@@ -12,6 +12,9 @@ namespace cuda {
 
 constexpr uint64_t SMALL_BYTES = 256ull << 20;
 constexpr uint64_t SMALL_PAIRS = 100'000'000;
+constexpr uint64_t WORDS_BYTES = 4096;	/* what is counted on the device, bitmaps apart */
+static_assert(sizeof(KeyFacts) * PROGRAM_MAX_CURSORS + sizeof(JoinTableOutcome) * PROGRAM_MAX_CURSORS + sizeof(JoinOutcomes::left) + sizeof(uint32_t) + 3 * 256 <= WORDS_BYTES,
+			  "all of it finds room");
 
 JoinSizes join_sizes;
 
@@ -92,13 +95,13 @@ JoinJob::fetch_errors()
 }
 
 uint32_t
-JoinJob::appended()
+JoinJob::appended(const RowSetState &outcome)
 {
-	if (outcomes_->rows.errors != 0)
-		throw RowErrors{outcomes_->rows.errors};
-	if (outcomes_->rows.full != 0)
+	if (outcome.errors != 0)
+		throw RowErrors{outcome.errors};
+	if (outcome.full != 0)
 		throw Refusal{"a join's rows did not fit where there had to be room"};
-	return outcomes_->rows.nrows;
+	return outcome.nrows;
 }
 
 /* ---- the course --------------------------------------------------------------------- */
@@ -129,19 +132,26 @@ JoinJob::run()
 	outcomes_ = &lane_->outcomes->join;
 	outcomes_->errors = 0;
 
-	Carver		words(allocate(2048 + dead));
+	Carver		words(allocate(WORDS_BYTES + dead));
 
-	facts_ = reinterpret_cast<KeyFacts *>(words.take(sizeof(KeyFacts)));
-	table_words_ = reinterpret_cast<JoinTableOutcome *>(words.take(sizeof(JoinTableOutcome)));
+	facts_ = reinterpret_cast<KeyFacts *>(words.take(sizeof(KeyFacts) * PROGRAM_MAX_CURSORS));
+	table_words_ = reinterpret_cast<JoinTableOutcome *>(words.take(sizeof(JoinTableOutcome) * PROGRAM_MAX_CURSORS));
 	filter_words_ = reinterpret_cast<uint32_t *>(words.take(sizeof(outcomes_->left) + sizeof(uint32_t)));
-	for (std::unique_ptr<Source> &source : sources_)
+	/* In the order of their use, each in a place of its own: none waits for another, and all may be there from the job before. */
+	uint64_t	described = 0;
+
+	for (size_t i = 1; i <= sources_.size(); i++)
 	{
-		if (!source)
+		Source	   *source = sources_[i % sources_.size()].get();
+
+		if (source == nullptr)
 			continue;
-		source->feed->use_lane(lane_);
+		source->feed->use_lane(lane_, described);
+		described = source->feed->table_end();
 		if (source->work.dead_pads != 0)
 			source->feed->use_dead_bits(words.take(source->work.dead_pads * DEAD_PAD_BYTES));
 	}
+	device_->make_table_room(lane_, described);
 	start();
 	send_maps();
 	check(reset_state(lane_->scratch, lane_->stream), "starting the job");

@@ -104,6 +104,8 @@ private:
 		RowSet		side = {};		/* the inner rows */
 		uint32_t	side_rows = 0;
 		JoinTable	table = {};
+		char	   *rows_memory = nullptr;	/* of both, if this job has built them */
+		char	   *table_memory = nullptr;
 		KeyFacts	facts = {};		/* of its keys */
 		DeviceChunk *inner_columns = nullptr;	/* device: of the stage that is a grid */
 		RowSet		in = {};		/* what comes in */
@@ -146,11 +148,22 @@ private:
 
 	/* building: join_build.cc */
 	void		build();
-	void		build_rows(size_t number);
-	void		build_table(Level *level);
+	struct BuildingTable
+	{
+		size_t		number;		/* of the level */
+		JoinTablePlan plan;
+		char	   *temp;
+	};
+
+	void		build_rows(const std::vector<size_t> &numbers);
+	void		enqueue_rows(size_t number, uint32_t most, char *staging_memory);
+	void		build_tables(const std::vector<size_t> &numbers);
+	void		enqueue_table(BuildingTable *building);
+	void		finish_tables(std::vector<BuildingTable> *building);
+	JoinKeys	keys_of(const Level &level) const;
 	bool		find_index(Level *level);
 	void		take_index(size_t number);
-	void		keep_index(size_t number, size_t rows_at);
+	void		keep_index(size_t number);
 	void		count_build(uint64_t bytes);
 	uint32_t	bring_source(Source *source, uint32_t most_pads);
 	void		launch_source(Source *source, uint32_t npads, const RowStaging &staging, DeviceJobFigures *figures);
@@ -222,7 +235,8 @@ private:
 	void		start();
 	double		sync();			/* waits for all that is enqueued: how long it ran, ns. Throws Stopped, RowErrors */
 	void		fetch_errors();	/* of launches, for the next sync() */
-	uint32_t	appended();		/* rows that a row set has, as the last append_rows() told. Throws RowErrors */
+	uint32_t	appended() { return appended(outcomes_->rows); }	/* rows that a row set has, as the last append_rows() told. Throws RowErrors */
+	uint32_t	appended(const RowSetState &outcome);
 
 	JoinSteps	steps_;
 	JoinPlan   *plan_;
@@ -232,8 +246,8 @@ private:
 	std::vector<Level> levels_;
 	const GroupTable *groups_ = nullptr;
 	JoinOutcomes *outcomes_ = nullptr;	/* host; pinned */
-	KeyFacts   *facts_ = nullptr;	/* device */
-	JoinTableOutcome *table_words_ = nullptr;	/* device */
+	KeyFacts   *facts_ = nullptr;	/* device, of each level */
+	JoinTableOutcome *table_words_ = nullptr;	/* the same */
 	bool		empty_ = false;	/* no row can come out */
 	bool		row_join_ = false;	/* CudaDevice::enter_row_join() */
 	uint32_t	limited_pads_ = 16;	/* of pairs, for the next launch of a nested loop where there is a limit of rows */

@@ -2,6 +2,7 @@
 #include "join.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cost.h"
 #include "failure.h"
@@ -12,33 +13,53 @@ namespace cuda {
 constexpr uint64_t STAGING_BYTES = 256ull << 20;	/* of a slice of inner rows */
 constexpr uint64_t SERIAL_PART_BYTES = 256ull << 20;
 
+/*
+ * All sides at once, as far as they do not wait for each other: their rows, one look at how many these are and at their keys;
+ * their tables, one look at what became of them.
+ */
 void
 JoinJob::build()
 {
-	for (size_t i = 0; i < levels_.size(); i++)
-	{
-		const JoinLevel &split = *levels_[i].plan->split;
-		const size_t rows_at = working_.size();
+	std::vector<size_t> left(levels_.size());
 
-		/* It may have come since: another job's, or that of a level before. */
-		steps_.has_side(find_index(&levels_[i]));
-		if (levels_[i].index != nullptr)
-			take_index(i);
-		else
+	std::iota(left.begin(), left.end(), size_t{0});
+	while (!left.empty())
+	{
+		std::vector<size_t> now, later;
+
+		for (size_t i : left)
 		{
-			build_rows(i);
-			if (split.sought)
-				build_table(&levels_[i]);
-			keep_index(i, rows_at);
+			/* It may have come since: another job's, or that of a level before. */
+			if (find_index(&levels_[i]))
+				take_index(i);
+			else if (!levels_[i].key.empty() &&
+					 std::any_of(now.begin(), now.end(), [&](size_t other) { return levels_[other].key == levels_[i].key; }))
+			{
+				later.push_back(i);
+				continue;
+			}
+			else
+				now.push_back(i);
+			steps_.has_side(levels_[i].index != nullptr);
 		}
-		if (split.kind == JoinKind::Full && levels_[i].side_rows > 0)
+		build_rows(now);
+		build_tables(now);
+		for (size_t i : now)
+			keep_index(i);
+		left = std::move(later);
+	}
+	for (Level &level : levels_)
+	{
+		const JoinKind kind = level.plan->split->kind;
+
+		if (kind == JoinKind::Full && level.side_rows > 0)
 		{
 			/* Rows without a partner come out whatever is before. */
 			empty_ = false;
-			levels_[i].partnered = reinterpret_cast<uint32_t *>(allocate(bitmap_bytes(levels_[i].side_rows)));
-			levels_[i].partnered_scan = allocate(bit_scan_bytes(levels_[i].side_rows));
+			level.partnered = reinterpret_cast<uint32_t *>(allocate(bitmap_bytes(level.side_rows)));
+			level.partnered_scan = allocate(bit_scan_bytes(level.side_rows));
 		}
-		if (levels_[i].side_rows == 0 && (split.kind == JoinKind::Inner || split.kind == JoinKind::Semi))
+		if (level.side_rows == 0 && (kind == JoinKind::Inner || kind == JoinKind::Semi))
 			empty_ = true;
 	}
 }
@@ -73,17 +94,18 @@ JoinJob::take_index(size_t number)
 	count_build(index.bytes());
 }
 
-/* What was built, in working memory from `rows_at` on, is there for others if they may have it. The device is done with it. */
+/* What was built is there for others if they may have it. The device is done with it. */
 void
-JoinJob::keep_index(size_t number, size_t rows_at)
+JoinJob::keep_index(size_t number)
 {
 	Level	   &level = levels_[number];
 	JoinIndex	index = {};
 
 	if (level.key.empty() || level.side_rows == 0)
 		return;
-	for (size_t i = rows_at; i < working_.size(); i++)
-		index.pieces[i - rows_at] = JoinIndex::Piece{working_[i].memory, working_[i].bytes};
+	for (const Working &of : working_)
+		if (of.memory == level.rows_memory || of.memory == level.table_memory)
+			index.pieces[of.memory == level.table_memory] = JoinIndex::Piece{of.memory, of.bytes};
 	index.side = level.side;
 	index.nrows = level.side_rows;
 	index.table = level.table;
@@ -92,7 +114,9 @@ JoinJob::keep_index(size_t number, size_t rows_at)
 	if (level.index == nullptr)
 		return;					/* another job was faster */
 	indexes_.pinned.push_back(level.index);
-	working_.resize(rows_at);
+	working_.erase(std::remove_if(working_.begin(), working_.end(),
+								  [&](const Working &of) { return of.memory == level.rows_memory || of.memory == level.table_memory; }),
+				   working_.end());
 	figures_->indexes_made |= 1u << (number + 1);
 	figures_->index_bytes += index.bytes();
 }
@@ -142,36 +166,19 @@ JoinJob::launch_source(Source *source, uint32_t npads, const RowStaging &staging
 	source->next_pad += npads;
 }
 
+/* The slices of one side, of which the last is not waited for. */
 void
-JoinJob::build_rows(size_t number)
+JoinJob::enqueue_rows(size_t number, uint32_t most, char *staging_memory)
 {
 	Level	   &level = levels_[number];
 	Source	   *source = sources_[number + 1].get();
 	const DeviceProgram &program = source->program;
 	const uint32_t npads = static_cast<uint32_t>(source->work.pads.size());
-	DeviceJobFigures read = {};
-
-	if (npads == 0)
-		return;
-	if (source->work.rows > ROW_SET_MAX_ROWS)
-		throw Refusal{"an inner side of the join has too many rows for the device"};
-
-	const uint64_t bytes = row_set_bytes(program, source->work.rows);
-
-	count_build(bytes);
-	level.side = row_set(program, source->work.rows, allocate(bytes));
-
-	const size_t kept = working_.size();
-	const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64;
-	const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(npads, std::max<uint64_t>(STAGING_BYTES / pad_bytes, 1)));
-	Carver		size;
-
-	size.take(row_staging_bytes(program, most));
-	size.take(append_temp_bytes(program, most));
-
-	Carver		carver(allocate(size.taken()));
+	Carver		carver(staging_memory);
 	const RowStaging staging = row_staging(program, most, carver.take(row_staging_bytes(program, most)));
 	char	   *temp = carver.take(append_temp_bytes(program, most));
+	JoinOutcomes::Side *outcome = &outcomes_->sides[number];
+	DeviceJobFigures read = {};
 
 	start();
 	check(reset_rows(level.side, lane_->stream), "emptying a row set");
@@ -183,57 +190,153 @@ JoinJob::build_rows(size_t number)
 		const uint32_t n = bring_source(source, most);
 
 		launch_source(source, n, staging, &read);
-		check(append_rows(program, staging, n, level.side, temp, &outcomes_->rows, lane_->stream), "collecting rows");
+		check(append_rows(program, staging, n, level.side, temp, &outcome->rows, lane_->stream), "collecting rows");
+		if (source->next_pad == npads)
+			break;
 		(void) sync();
-		(void) appended();
+		(void) appended(outcome->rows);
 	}
-	level.side_rows = appended();
-	figures_->build_rows += level.side_rows;
 	figures_->bytes_read += read.bytes_read;
 	figures_->bytes_moved += read.bytes_moved;
-	free_working(kept);
+	if (!level.plan->split->sought)
+		return;
+
+	const JoinKeys keys = keys_of(level);
+
+	check(measure_keys(keys, static_cast<uint32_t>(source->work.rows), facts_ + number, &outcome->keys, lane_->stream, &level.side.state->nrows),
+		  "measuring keys");
+}
+
+/* One piece of staging memory serves them one after the other. */
+void
+JoinJob::build_rows(const std::vector<size_t> &numbers)
+{
+	std::vector<uint32_t> most(levels_.size());
+	uint64_t	staging_bytes = 0;
+
+	for (size_t i : numbers)
+	{
+		const Source &source = *sources_[i + 1];
+		const DeviceProgram &program = source.program;
+		const uint64_t npads = source.work.pads.size();
+
+		if (npads == 0)
+			continue;
+		if (source.work.rows > ROW_SET_MAX_ROWS)
+			throw Refusal{"an inner side of the join has too many rows for the device"};
+
+		const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64, bytes = row_set_bytes(program, source.work.rows);
+		Carver		size;
+
+		most[i] = static_cast<uint32_t>(std::min(npads, std::max<uint64_t>(STAGING_BYTES / pad_bytes, 1)));
+		size.take(row_staging_bytes(program, most[i]));
+		size.take(append_temp_bytes(program, most[i]));
+		staging_bytes = std::max(staging_bytes, size.taken());
+		count_build(bytes);
+		levels_[i].rows_memory = allocate(bytes);
+		levels_[i].side = row_set(program, source.work.rows, levels_[i].rows_memory);
+	}
+	if (staging_bytes == 0)
+		return;
+
+	char	   *staging = allocate(staging_bytes);
+
+	for (size_t i : numbers)
+		if (most[i] != 0)
+			enqueue_rows(i, most[i], staging);
+	(void) sync();
+	release(staging);
+	for (size_t i : numbers)
+		if (most[i] != 0)
+		{
+			levels_[i].side_rows = appended(outcomes_->sides[i].rows);
+			levels_[i].facts = levels_[i].plan->split->sought ? outcomes_->sides[i].keys : KeyFacts{};
+			figures_->build_rows += levels_[i].side_rows;
+		}
+}
+
+JoinKeys
+JoinJob::keys_of(const Level &level) const
+{
+	JoinKeys	keys = {};
+
+	keys.nkeys = static_cast<uint32_t>(level.plan->split->key_types.size());
+	if (keys.nkeys > JOIN_MAX_KEYS)
+		throw Refusal{"a join has too many keys for the device"};
+	std::copy(level.side.column, level.side.column + keys.nkeys, keys.key);
+	return keys;
 }
 
 void
-JoinJob::build_table(Level *level)
+JoinJob::enqueue_table(BuildingTable *building)
 {
-	JoinKeys	keys = {};
-	JoinTablePlan plan;
-	const size_t before = working_.size();
+	const size_t number = building->number;
+	Level	   &level = levels_[number];
+	const JoinTablePlan &plan = building->plan;
 
-	keys.nkeys = static_cast<uint32_t>(level->plan->split->key_types.size());
-	if (keys.nkeys > JOIN_MAX_KEYS)
-		throw Refusal{"a join has too many keys for the device"};
-	if (level->side_rows == 0)
-		return;
-	std::copy(level->side.column, level->side.column + keys.nkeys, keys.key);
+	level.table_memory = plan.table_bytes != 0 ? allocate(plan.table_bytes) : nullptr;
+	building->temp = plan.temp_bytes != 0 ? allocate(plan.temp_bytes) : nullptr;
 	start();
-	check(measure_keys(keys, level->side_rows, facts_, &outcomes_->keys, lane_->stream), "measuring keys");
-	(void) sync();
-	level->facts = outcomes_->keys;
-	plan_join_table(keys, level->side_rows, level->facts, level->plan->split->range != 0, &plan);
-	for (;;)
-	{
-		char	   *table = plan.table_bytes != 0 ? allocate(plan.table_bytes) : nullptr;
-		const size_t kept = working_.size();
-		char	   *temp = plan.temp_bytes != 0 ? allocate(plan.temp_bytes) : nullptr;
+	check(build_join_table(plan, keys_of(level), level.table_memory, building->temp, &level.table, table_words_ + number,
+						   &outcomes_->sides[number].table, lane_->stream), "building a table");
+}
 
-		start();
-		check(build_join_table(plan, keys, table, temp, &level->table, table_words_, &outcomes_->table, lane_->stream), "building a table");
-		(void) sync();
-		switch (finish_join_table(outcomes_->table, &plan, &level->table))
+/* Some have to be built once more: those alone remain. */
+void
+JoinJob::finish_tables(std::vector<BuildingTable> *building)
+{
+	std::vector<BuildingTable> again;
+
+	(void) sync();
+	for (BuildingTable &of : *building)
+	{
+		Level	   &level = levels_[of.number];
+
+		release(of.temp);
+		switch (finish_join_table(outcomes_->sides[of.number].table, &of.plan, &level.table))
 		{
 			case JoinTableEnd::Done:
-				free_working(kept);
-				count_build(plan.table_bytes);
-				return;
+				count_build(of.plan.table_bytes);
+				break;
 			case JoinTableEnd::Again:
-				free_working(before);
+				release(level.table_memory);
+				enqueue_table(&of);
+				again.push_back(of);
 				break;
 			case JoinTableEnd::Collision:
 				throw Refusal{"two keys of the join have one hash"};
 		}
 	}
+	*building = std::move(again);
+}
+
+/* Together, as long as their temporary memory is little. */
+void
+JoinJob::build_tables(const std::vector<size_t> &numbers)
+{
+	std::vector<BuildingTable> building;
+	uint64_t	temp_bytes = 0;
+
+	for (size_t i : numbers)
+	{
+		const Level &level = levels_[i];
+		BuildingTable table = {i, {}, nullptr};
+
+		if (!level.plan->split->sought || level.side_rows == 0)
+			continue;
+		plan_join_table(keys_of(level), level.side_rows, level.facts, level.plan->split->range != 0, &table.plan);
+		temp_bytes += table.plan.temp_bytes;
+		if (temp_bytes > STAGING_BYTES)
+			while (!building.empty())
+			{
+				finish_tables(&building);
+				temp_bytes = table.plan.temp_bytes;
+			}
+		enqueue_table(&table);
+		building.push_back(table);
+	}
+	while (!building.empty())
+		finish_tables(&building);
 }
 
 }  // namespace cuda

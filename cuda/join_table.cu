@@ -75,8 +75,9 @@ merge_facts(KeyFacts *to, const KeyFacts &from)
 }
 
 __global__ void __launch_bounds__(THREADS)
-measure(const __grid_constant__ JoinKeys keys, uint32_t nrows, bool slots, KeyFacts *facts)
+measure(const __grid_constant__ JoinKeys keys, uint32_t most_rows, const uint32_t *counted, bool slots, KeyFacts *facts)
 {
+	const uint32_t nrows = counted != nullptr ? *counted : most_rows;
 	__shared__ KeyFacts of_block;
 	KeyFacts	mine = {INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0};
 
@@ -324,12 +325,12 @@ build_any(const JoinTablePlan &plan, const JoinKeys &keys, char *table_memory, c
 }  // namespace
 
 cudaError_t
-measure_keys(const JoinKeys &keys, uint32_t nrows, KeyFacts *facts, KeyFacts *outcome, cudaStream_t stream)
+measure_keys(const JoinKeys &keys, uint32_t nrows, KeyFacts *facts, KeyFacts *outcome, cudaStream_t stream, const uint32_t *counted)
 {
 	cudaError_t rc = launch_kernel(&no_facts, 1, 1, 0, stream, facts);
 
 	if (rc == cudaSuccess && nrows > 0)
-		rc = launch_kernel(&measure, std::min(blocks_of(nrows), MEASURE_BLOCKS), THREADS, 0, stream, keys, nrows, has_slots(keys), facts);
+		rc = launch_kernel(&measure, std::min(blocks_of(nrows), MEASURE_BLOCKS), THREADS, 0, stream, keys, nrows, counted, has_slots(keys), facts);
 	if (rc == cudaSuccess)
 		rc = cudaMemcpyAsync(outcome, facts, sizeof(KeyFacts), cudaMemcpyDefault, stream);
 	return rc;

@@ -14,7 +14,7 @@
  *
  * How one is built; the host waits where it says so:
  *
- *   measure_keys(), wait, plan_join_table(); allocate plan.table_bytes and plan.temp_bytes;
+ *   measure_keys(), which may be enqueued behind what counts the rows, wait, plan_join_table(); allocate plan.table_bytes and plan.temp_bytes;
  *   build_join_table(), wait, finish_join_table(); on Again: allocate as the plan says now, build again.
  *   The temporary memory is free again then.
  *
@@ -56,8 +56,12 @@ struct KeyFacts
 	uint64_t	live;			/* rows none of whose keys is null */
 };
 
-/* `facts`: device memory of the caller, also its place; copied to `outcome`. */
-cudaError_t measure_keys(const JoinKeys &keys, uint32_t nrows, KeyFacts *facts, KeyFacts *outcome, cudaStream_t stream);
+/*
+ * `facts`: device memory of the caller, also its place; copied to `outcome`. `counted`: device memory that has the number
+ * of rows by then, of which there are `nrows` at most; nullptr: there are so many.
+ */
+cudaError_t measure_keys(const JoinKeys &keys, uint32_t nrows, KeyFacts *facts, KeyFacts *outcome, cudaStream_t stream,
+						 const uint32_t *counted = nullptr);
 
 struct JoinTablePlan
 {

@@ -450,7 +450,7 @@ TableFeed::look_ahead(uint32_t end_tablet)
 uint64_t
 TableFeed::tablets_at() const
 {
-	return align_up(work_.pads.size() * sizeof(DevicePad), 64);
+	return align_up(base_ + work_.pads.size() * sizeof(DevicePad), 64);
 }
 
 uint64_t
@@ -481,7 +481,7 @@ DeviceTable
 TableFeed::table() const
 {
 	return DeviceTable{reinterpret_cast<const DeviceTablet *>(lane_->table + tablets_at()),
-		reinterpret_cast<const DeviceChunk *>(lane_->table + chunks_at()), reinterpret_cast<const DevicePad *>(lane_->table),
+		reinterpret_cast<const DeviceChunk *>(lane_->table + chunks_at()), reinterpret_cast<const DevicePad *>(lane_->table + base_),
 		static_cast<uint32_t>(work_.pads.size()), 0};
 }
 
@@ -597,7 +597,7 @@ TableFeed::upload_all()
 		const void *from;
 		uint64_t	bytes;
 	}			parts[] = {
-		{0, work_.pads.data(), work_.pads.size() * sizeof(DevicePad)},
+		{base_, work_.pads.data(), work_.pads.size() * sizeof(DevicePad)},
 		{tablets_at(), tablets.data(), tablets.size() * sizeof(DeviceTablet)},
 		{chunks_at(), chunks.data(), chunks.size() * sizeof(DeviceChunk)},
 		{ranges_at(), work_.dead.data(), work_.dead.size() * sizeof(DeadRange)},

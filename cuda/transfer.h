@@ -60,7 +60,14 @@ public:
 	bool		all_placed() const { return placed_ == work_.tablets.size(); }
 	uint64_t	bytes() const { return bytes_; }	/* of all columns; once it has begun */
 	uint64_t	missing_bytes() const { return missing_bytes_; }	/* of those, what was not on the device at first */
-	void		use_lane(Lane *lane) { lane_ = lane; }
+	/* `base`: where in the lane's table the description begins; it has begun. */
+	void		use_lane(Lane *lane, uint64_t base = 0)
+	{
+		lane_ = lane;
+		base_ = base;
+	}
+	/* Where that of another table may begin. */
+	uint64_t	table_end() const { return align_up(table_bytes(), 256); }
 	/* Working memory for the bitmaps of Work.dead_pads pads. */
 	void		use_dead_bits(char *bits) { dead_bits_ = bits; }
 
@@ -147,7 +154,7 @@ private:
 	void		upload(uint32_t end_tablet);
 	void		free_own(uint32_t tablet);
 	void		upload_all();
-	/* Places in the description, which begins with the pads. */
+	/* Places in the lane's table: the description begins at base_, with the pads. */
 	uint64_t	tablets_at() const;
 	uint64_t	chunks_at() const;
 	uint64_t	ranges_at() const;
@@ -159,6 +166,7 @@ private:
 	const DeviceProgram &program_;
 	const Work &work_;
 	Lane	   *lane_ = nullptr;
+	uint64_t	base_ = 0;
 	PinnedArena::Hold pins_;
 	Transfer	transfer_ = Transfer::Auto;
 	std::vector<Place> places_;

@@ -272,6 +272,9 @@ struct Ran
 	}
 };
 
+/* By this thread's jobs. */
+inline thread_local std::string last_logged;
+
 class CudaRuntime : public testing::Test
 {
 protected:
@@ -286,7 +289,7 @@ protected:
 		options.arena_size = ARENA_SIZE;
 		options.header = arena.header;
 		options.memory_limit = memory_limit;
-		options.log = [](const char *) {};
+		options.log = [](const char *line) { last_logged = line; };
 		options.fatal = [](const char *line) { throw Fatal{line}; };
 		library.reset(gpuvm_open_device_library(&options, why));
 		ASSERT_NE(library, nullptr) << why;
