@@ -18,7 +18,6 @@ extern "C" {
 #include "access/xact.h"
 #include "storage/lock.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 }
 
 namespace gpuvm {
@@ -75,8 +74,9 @@ note_trouble(Relation rel, const FileOrigin &origin, const char *text)
 
 /* Others may be at it: then what they made is as good. */
 static void
-load_alone(Relation rel)
+load_alone(void *relation)
 {
+	Relation	rel = static_cast<Relation>(relation);
 	LOCKTAG		tag;
 	ArrayType  *names = NULL;
 	int			ncols;
@@ -94,49 +94,21 @@ load_alone(Relation rel)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
-bool
-ends_statement(int sqlstate)
-{
-	return sqlstate == ERRCODE_QUERY_CANCELED || ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_OPERATOR_INTERVENTION;
-}
-
-/* NULL, or why not. Within a subtransaction, which gives up all that was begun. */
+/* NULL, or why not. */
 static const char *
 load(Relation rel, const FileOrigin &origin)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	MemoryContext work = AllocSetContextCreate(context, "gpuvm file load", ALLOCSET_DEFAULT_SIZES);
-	const char *volatile trouble = NULL;
+	MemoryContext work = AllocSetContextCreate(CurrentMemoryContext, "gpuvm file load", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(work);
+	ErrorData  *error = in_subtransaction(load_alone, rel);
+	const char *trouble = NULL;
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
+	MemoryContextSwitchTo(old);
+	if (error != NULL)
 	{
-		MemoryContextSwitchTo(work);
-		load_alone(rel);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		/* in any case: who catches the error further up ends a subtransaction of its own */
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		if (ends_statement(error->sqlerrcode))
-			ReThrowError(error);
 		trouble = psprintf("the table could not be loaded: %s", error->message);
 		note_trouble(rel, origin, trouble);
-		FreeErrorData(error);
 	}
-	PG_END_TRY();
 	MemoryContextDelete(work);
 	return trouble;
 }

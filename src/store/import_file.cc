@@ -20,7 +20,6 @@ extern "C" {
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/timestamp.h"
 }
 
@@ -143,49 +142,45 @@ number_blocks(CopyJob *job)
 	pg_atomic_write_u64(&job->served_blocks, next);
 }
 
+/* What several processes are to copy; `job`: what became of it. */
+struct RangesCopy
+{
+	Relation	rel;
+	CopyColumn *columns;
+	int			ncols;
+	BlockNumber most;
+	int			workers;
+	const FileRanges *ranges;
+	int			slot;
+	CopyJob    *job;
+};
+
+static void
+copy_ranges(void *argument)
+{
+	RangesCopy *copy = static_cast<RangesCopy *>(argument);
+
+	copy->job = copy_blocks(copy->rel, copy->columns, copy->ncols, copy->most, copy->workers, copy->ranges, copy->slot);
+}
+
 /*
  * The rows by several processes. NULL: something went wrong, which one process is to find again, as only that counts
  * lines. So it is a subtransaction, and what is left of it (a copier's rows, an open file) goes before the file is read again.
  */
 static CopyJob *
-copy_in_ranges(Relation rel, CopyColumn *columns, int ncols, BlockNumber most, int workers, const FileRanges *ranges, int slot)
+copy_in_ranges(RangesCopy copy)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	MemoryContext work = AllocSetContextCreate(context, "gpuvm parts of a file", ALLOCSET_DEFAULT_SIZES);
-	CopyJob    *volatile job = NULL;
+	MemoryContext work = AllocSetContextCreate(CurrentMemoryContext, "gpuvm parts of a file", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(work);
+	const ErrorData *error = in_subtransaction(copy_ranges, &copy);
 
-	BeginInternalSubTransaction(NULL);
-	PG_TRY();
-	{
-		MemoryContextSwitchTo(work);
-		job = copy_blocks(rel, columns, ncols, most, workers, ranges, slot);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextDelete(work);
-		if (ends_statement(error->sqlerrcode))
-		{
-			MemoryContextSwitchTo(context);
-			CurrentResourceOwner = owner;
-			ReThrowError(error);
-		}
-		ereport(DEBUG1,
-				(errmsg_internal("one process loads the file again: %s", error->message)));
-		FreeErrorData(error);
-		job = NULL;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return job;
+	MemoryContextSwitchTo(old);
+	if (error == NULL)
+		return copy.job;
+	ereport(DEBUG1,
+			(errmsg_internal("one process loads the file again: %s", error->message)));
+	MemoryContextDelete(work);
+	return NULL;
 }
 
 static void
@@ -266,7 +261,7 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 		if (several)
 			most += 2 * file_max_ranges(origin.stamp.size);
 		slot = progress_begin(RelationGetRelid(rel), most);
-		job = several ? copy_in_ranges(rel, columns, ncols, most, workers, &ranges, slot)
+		job = several ? copy_in_ranges(RangesCopy{rel, columns, ncols, most, workers, &ranges, slot, NULL})
 			: copy_blocks(rel, columns, ncols, most, 0, NULL, slot);
 		if (job == NULL)
 		{
