@@ -168,9 +168,9 @@ TEST_F(JoinFilter, Everything)
 	for (uint64_t seed = 1; seed <= 24 && !HasFatalFailure(); seed++)
 	{
 		Rng			rng(seed);
-		const RandomStar star(rng, 23000);
+		const RandomStar star(rng, 10000);
 		const SealedProgram program = star_program(star.shape);
-		const uint32_t unit_rows = CPU_VECTOR_ROWS << rng() % 6;
+		const uint32_t unit_rows = CPU_VECTOR_ROWS << rng() % 5;
 		const int	nstates = 1 + static_cast<int>(rng() % 3);
 
 		cpu_join::filter_rows = 0;
