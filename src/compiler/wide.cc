@@ -198,11 +198,11 @@ compile_wide_const(Compiler *c, const Const *con, WideValue *out)
 	return wide_constant(c, v, scale, out);
 }
 
-/* What is not wide itself. */
+/* What is not wide itself: of one display scale, where that is shown (ScaleUse). */
 static bool
 widened(Compiler *c, const Expr *expr, WideValue *out)
 {
-	int			reg = compile_value(c, expr);
+	int			reg = compile_expr(c, expr);
 
 	if (reg < 0)
 		return false;
@@ -227,7 +227,7 @@ compile_product(Compiler *c, List *args, WideValue *out)
 	}
 	if (!compile_wide(c, is_wide(c->input, a) ? a : b, &wide))
 		return false;
-	factor = compile_value(c, is_wide(c->input, a) ? b : a);
+	factor = compile_expr(c, is_wide(c->input, a) ? b : a);
 	if (factor < 0)
 		return false;
 	out->scale = wide.scale + c->info[factor].scale;
@@ -288,6 +288,19 @@ compile_wide(Compiler *c, const Expr *expr, WideValue *out)
 }
 
 /* -- comparisons ------------------------------------------------------------------------------------ */
+
+/* A side of one: how many decimals are shown does not matter. */
+static bool
+wide_side(Compiler *c, const Expr *expr, WideValue *out)
+{
+	ScaleUse	outer = c->scale_use;
+	bool		done;
+
+	c->scale_use = ScaleUse::None;
+	done = compile_wide(c, expr, out);
+	c->scale_use = outer;
+	return done;
+}
 
 int
 compare_wide(Compiler *c, Opcode op, const WideValue &a, const WideValue &b)
@@ -380,7 +393,7 @@ compile_wide_comparison(Compiler *c, Opcode op, List *args)
 		std::swap(one, other);
 		op = commuted(op);
 	}
-	if (!compile_wide(c, one, &a))
+	if (!wide_side(c, one, &a))
 		return -1;
 	if (!IsA(other, Const) && known_at_start(other))
 	{
@@ -397,7 +410,7 @@ compile_wide_comparison(Compiler *c, Opcode op, List *args)
 	}
 	if (!equality && is_finite_const(other) && constant_bound(c, (const Const *) other, a.scale, rounds_up(op), &b))
 		return compare_wide(c, op, a, b);
-	if (!compile_wide(c, other, &b) || !rescale_wide(c, &a, Max(a.scale, b.scale)) || !rescale_wide(c, &b, Max(a.scale, b.scale)))
+	if (!wide_side(c, other, &b) || !rescale_wide(c, &a, Max(a.scale, b.scale)) || !rescale_wide(c, &b, Max(a.scale, b.scale)))
 		return -1;
 	return compare_wide(c, op, a, b);
 }
@@ -410,7 +423,7 @@ compile_wide_distinct(Compiler *c, List *args)
 	int			high;
 	int			low;
 
-	if (!compile_wide(c, static_cast<const Expr *>(linitial(args)), &a) || !compile_wide(c, static_cast<const Expr *>(lsecond(args)), &b) ||
+	if (!wide_side(c, static_cast<const Expr *>(linitial(args)), &a) || !wide_side(c, static_cast<const Expr *>(lsecond(args)), &b) ||
 		!rescale_wide(c, &a, Max(a.scale, b.scale)) || !rescale_wide(c, &b, Max(a.scale, b.scale)))
 		return -1;
 	high = value(c, Opcode::IsDistinct, Type::I64, a.high, b.high);
@@ -421,7 +434,7 @@ compile_wide_distinct(Compiler *c, List *args)
 bool
 compile_wide_key(Compiler *c, const Expr *expr, int scale, WideValue *out)
 {
-	if (!compile_wide(c, expr, out) || !rescale_wide(c, out, scale))
+	if (!wide_side(c, expr, out) || !rescale_wide(c, out, scale))
 		return false;
 	if (out->scale != scale)
 		refuse(c, "the sides of a join's key have other decimals than expected");

@@ -89,7 +89,8 @@ init_copy_column(CopyColumn *column, Form_pg_attribute att)
 	column->alone = false;
 	column->wide = false;
 	column->half = -1;
-	if (column->form == ValueForm::None)
+	/* more decimals than scaled_to_numeric() shows */
+	if (column->form == ValueForm::None || scale > SCALED_MAX_RESULT_SCALE)
 		vary_column(column);
 }
 

@@ -110,6 +110,17 @@ SELECT * FROM ask_all(ARRAY['SELECT sum(b * 100000000) FROM amounts', 'SELECT co
 SELECT q, reason FROM unnest(ARRAY['SELECT var_pop(a) FROM amounts', 'SELECT count(*) FROM amounts WHERE round(a) > 0', 'SELECT count(*) FROM amounts WHERE a * b > 0', 'SELECT count(*) FROM amounts WHERE a > 1e40',
 	'SELECT sum(CASE WHEN g = 1 THEN a END) FROM amounts', 'SELECT g, count(DISTINCT a), sum(DISTINCT b) FROM amounts GROUP BY g', 'SELECT count(*) FROM amounts WHERE a::float8 > 0', 'SELECT count(*) FROM amounts WHERE a / 2 > 0']) q, gpuvm.why_not(q);
 
+-- Of a CASE whose arms have different decimals, those of each row are shown: of its product with such a number, too. Where it is compared, they do not matter.
+SELECT * FROM ask_all(ARRAY['SELECT max(b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE g <> 1', 'SELECT sum(b - CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE g <> 1',
+	'SELECT b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END, count(*) FROM amounts WHERE g <> 1 GROUP BY 1', 'SELECT count(*), count(b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END >= 0']);
+
+-- More than 63 decimals are stored value by value: of values that 64 bits hold, those that halves hold, and no others.
+CREATE TABLE decimals (id int, v numeric(100, 80), w numeric(100, 80), x numeric(63, 63)) WITH (autovacuum_enabled = off);
+INSERT INTO decimals SELECT i, i * 1e-75, i * 1e-60, i * 1e-40 FROM generate_series(1, 5) i;
+SELECT gpuvm.import('decimals');
+SELECT "column", type, scale FROM gpuvm.tablets WHERE relation = 'decimals'::regclass;
+SELECT * FROM ask_all(ARRAY['SELECT v, w, x FROM decimals ORDER BY id', 'SELECT sum(v), max(w) FROM decimals', 'SELECT sum(x), max(x) FROM decimals']);
+
 -- Changes: as they are read from the heap, and refreshed.
 UPDATE amounts SET a = a + 1, b = -b, u = u * 2 WHERE id % 50 = 0;
 INSERT INTO amounts SELECT 6000 + i, i, NULL, -i * 1e36, i * 1e-30, NULL, 0 FROM generate_series(1, 30) i;
