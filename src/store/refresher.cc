@@ -209,6 +209,17 @@ others_wait_for(Oid relid)
 	return found;
 }
 
+/* Ends a visit of the worker, who comes again soon. */
+[[noreturn]] static void
+raise_gives_way(Relation rel)
+{
+	gave_way = true;
+	ereport(ERROR,
+			(errcode(ERRCODE_QUERY_CANCELED),
+			 errmsg("refresh of table \"%s\" gives way to a command that waits for it", RelationGetRelationName(rel))));
+	pg_unreachable();
+}
+
 void
 refresh_pace(void)
 {
@@ -231,13 +242,15 @@ refresh_pace(void)
 	{
 		waiters_looked = GetCurrentTimestamp();
 		if (others_wait_for(RelationGetRelid(paced)))
-		{
-			gave_way = true;
-			ereport(ERROR,
-					(errcode(ERRCODE_QUERY_CANCELED),
-					 errmsg("refresh of table \"%s\" gives way to a command that waits for it", RelationGetRelationName(paced))));
-		}
+			raise_gives_way(paced);
 	}
+}
+
+void
+worker_gives_way(Relation rel, LOCKMODE held)
+{
+	if (LockHasWaitersRelation(rel, held))
+		raise_gives_way(rel);
 }
 
 /* -- the worker's visit to a table ------------------------------------------------------------ */
@@ -687,6 +700,20 @@ enter_database(void)
 	return entered;
 }
 
+/*
+ * As autovacuum: compaction sees what was committed, and waits for nobody for long. So a standby that does not answer must not keep it
+ * from its end, with the table locked. It writes where sessions begin by only reading.
+ */
+static const char *const own_settings[][2] = {
+	{"default_transaction_isolation", "read committed"},
+	{"default_transaction_read_only", "off"},
+	{"synchronous_commit", "local"},
+	{"statement_timeout", "0"},
+#if PG_VERSION_NUM >= 170000
+	{"transaction_timeout", "0"},
+#endif
+};
+
 static void
 work(Oid database)
 {
@@ -707,9 +734,8 @@ work(Oid database)
 		return;
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	/* as autovacuum: compaction sees what was committed, and waits for nobody for long */
-	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	for (const char *const *setting : own_settings)
+		SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
 	in_worker = true;
 	VacuumCostActive = true;
 	look_at_database();

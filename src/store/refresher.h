@@ -33,6 +33,9 @@ bool		refresher_loading(void);
  */
 void		refresh_pace(void);
 
+/* For a worker that holds this lock: ends its visit, by an error that is not reported, if somebody waits for the table. */
+void		worker_gives_way(Relation rel, LOCKMODE held);
+
 /* For gpuvm.status(): one sentence; false when the refresher cannot do what it is meant to. */
 bool		refresher_sentence(char *text, size_t size);
 

@@ -11,6 +11,7 @@
 
 #include "pg/settings.h"
 #include "store/catalog.h"
+#include "store/refresher.h"
 #include "store/tablet_image.h"
 #include "store/tablets.h"
 
@@ -36,6 +37,9 @@ constexpr uint32 MANY_SETS = 32;
 
 /* Of images, in one transaction of the worker. */
 constexpr double BYTES_AT_ONCE = 4.0 * IMAGE_ENOUGH;
+
+/* A worker looks whether somebody waits after so many rows. */
+constexpr uint64 LOOK_ROWS = 1024;
 
 /* -- which ------------------------------------------------------------------------------ */
 
@@ -123,9 +127,12 @@ store_image(Relation rel, bool logged, ImageBuilder *builder)
 		store_tablet(RelationGetRelid(rel), logged, nrows, image_take(builder), GetCurrentCommandId(true));
 }
 
-/* The rows of these tablets into new ones; how many. */
+/*
+ * The rows of these tablets into new ones; how many. A worker, who is not thorough, looks for waiters before it writes, too: where a
+ * table is written to all the time it would write megabytes at each visit, all for nothing.
+ */
 static uint64
-copy_rows(Relation rel, Snapshot snapshot, bool logged, const TabletList &list)
+copy_rows(Relation rel, Snapshot snapshot, bool logged, bool thorough, const TabletList &list)
 {
 	int			natts = RelationGetDescr(rel)->natts;
 	Datum	   *values = static_cast<Datum *>(palloc(sizeof(Datum) * Max(natts, 1)));
@@ -136,10 +143,15 @@ copy_rows(Relation rel, Snapshot snapshot, bool logged, const TabletList &list)
 
 	while (tablets_next(reader, values, nulls))
 	{
+		bool		full;
+
 		image_add(builder, values, nulls);
-		rows++;
-		if (image_rows(builder) == IMAGE_MAX_ROWS || image_size(builder) >= IMAGE_ENOUGH)
+		full = image_rows(builder) == IMAGE_MAX_ROWS || image_size(builder) >= IMAGE_ENOUGH;
+		if ((full || rows % LOOK_ROWS == 0) && !thorough)
+			worker_gives_way(rel, ShareRowExclusiveLock);
+		if (full)
 			store_image(rel, logged, builder);
+		rows++;
 	}
 	store_image(rel, logged, builder);
 	tablets_close(reader);
@@ -156,7 +168,7 @@ compact_pair(Relation rel, bool logged, bool thorough, uint64 *rows)
 
 	if (chosen.ntablets == 0)
 		return false;
-	*rows += copy_rows(rel, snapshot, logged, chosen);
+	*rows += copy_rows(rel, snapshot, logged, thorough, chosen);
 	delete_tablets(&chosen);
 	CommandCounterIncrement();
 	return true;
@@ -244,8 +256,7 @@ compact_once(Relation rel)
 	if (!compact_locked(rel, false, &rows))
 		return Step::Nothing;
 	/* who waits may have a snapshot already: EXECUTE takes it before the lock */
-	if (LockHasWaitersRelation(rel, ShareRowExclusiveLock))
-		return Step::GivesWay;
+	worker_gives_way(rel, ShareRowExclusiveLock);
 	ereport(DEBUG1,
 			(errmsg_internal("gpuvm compacted %llu rows of table \"%s\"", static_cast<unsigned long long>(rows), RelationGetRelationName(rel))));
 	return Step::Done;

@@ -89,6 +89,27 @@ is(with_vm($node, $sums), $before, 'its rows are not there twice');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'c'});
 is($node->safe_psql('postgres', $state), '1|360|0', 'COMMIT PREPARED');
 is(with_vm($node, $sums), $before, 'and the rows are the same');
+
+# Where a table is never left alone the worker gives way before it has written.
+$node->safe_psql('postgres', q{CREATE FOREIGN TABLE busy (i int, v text) SERVER gpuvm; INSERT INTO busy SELECT i, md5(i::text) FROM generate_series(1, 300000) i; DELETE FROM busy WHERE i % 3 = 0});
+my $size = q{SELECT pg_total_relation_size('gpuvm.tablet_rows')};
+my $size_before = $node->safe_psql('postgres', $size);
+set_compact('on');
+$node->safe_psql('postgres', q{DO $$ BEGIN FOR i IN 1 .. 1000 LOOP INSERT INTO busy VALUES (0, 'more'); COMMIT; PERFORM pg_sleep(0.003); END LOOP; END $$});
+set_compact('off');
+cmp_ok($node->safe_psql('postgres', $size) - $size_before, '<', 2 * 1024 * 1024, 'a table that is written to all the time is not rewritten for nothing');
+$node->safe_psql('postgres', 'DROP FOREIGN TABLE busy');
+
+# The worker writes where sessions begin by only reading, and a standby that does not answer keeps it from nothing.
+fragment();
+$node->safe_psql('postgres', q{ALTER SYSTEM SET default_transaction_read_only = on});
+$node->safe_psql('postgres', q{SET default_transaction_read_only = off; ALTER SYSTEM SET synchronous_standby_names = 'nobody'});
+set_compact('on');
+$node->safe_psql('postgres', q{SET default_transaction_read_only = off; SET synchronous_commit = local; INSERT INTO t SELECT 1000, NULL WHERE false});
+ok($node->poll_query_until('postgres', $state, '1|540|0'), 'under default_transaction_read_only');
+($ret, $stdout, $stderr) = $node->psql('postgres', q{SET default_transaction_read_only = off; SET synchronous_commit = local; SET lock_timeout = '5s'; DELETE FROM t WHERE id = 11});
+is($stderr, '', 'and with a synchronous standby that is not there, which nobody waits for');
+$node->safe_psql('postgres', qq{SET default_transaction_read_only = off; SET synchronous_commit = local; ALTER SYSTEM RESET $_}) for ('synchronous_standby_names', 'default_transaction_read_only');
 $standby->stop;
 $node->stop;
 done_testing();
