@@ -14,15 +14,13 @@ GatherColumn
 JoinJob::source_of(const Level &level, const StageColumnSource &column, Absent absent) const
 {
 	GatherColumn c = {};
+	const bool	nothing = absent == (column.carried ? Absent::Outer : Absent::Inner);
 
-	if (absent == (column.carried ? Absent::Outer : Absent::Inner))
-	{
-		c.from.type = column_type(level, column);
-		c.by = GatherBy::Nothing;
-		return c;
-	}
-	c.from = column.carried ? level.in.column[column.index] : level.side.column[column.index];
-	c.by = column.carried ? GatherBy::Outer : GatherBy::Inner;
+	if (!nothing)
+		c.from = column.carried ? level.in.column[column.index] : level.side.column[column.index];
+	/* A side without rows has no columns. */
+	c.from.type = column_type(level, column);
+	c.by = nothing ? GatherBy::Nothing : column.carried ? GatherBy::Outer : GatherBy::Inner;
 	return c;
 }
 

@@ -167,6 +167,12 @@ END $$;
 SELECT n, joined(query) FROM family ORDER BY n;
 SELECT * FROM unlike();
 
+-- A side without rows, sought by a key: nulls of every width.
+SET gpuvm.require = :'device';
+SELECT count(*), count(none.id), count(none.k), count(none.n) FROM o LEFT JOIN none USING (k);
+SELECT count(*), count(none.id), count(none.n), count(b.w) FROM o LEFT JOIN none ON none.k = o.k LEFT JOIN b ON b.id = o.id AND b.w > 3;
+RESET gpuvm.require;
+
 -- What stays with PostgreSQL, and why.
 CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
