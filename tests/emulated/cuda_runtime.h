@@ -12,8 +12,8 @@
  *   Lanes that meet in different operations or with different masks, and blocks
  *   in which nobody can go on, abort the process with a report.
  * - GPUVM_EMULATED_SEED orders lanes, warps and blocks, anew at each turn, and
- *   lets atomics lose their turn; 0, the default, is the natural order. A missing
- *   __syncwarp shows as results that depend on it.
+ *   lets atomics lose their turn; 0, the default, is the natural order, but that every
+ *   other launch takes its blocks from the last one on. A missing __syncwarp shows as results that depend on it.
  * - Shared and device memory are allocated to the byte and filled with a pattern,
  *   so that an address sanitizer sees what leaves them, and reading what was
  *   never written does not find zeroes.

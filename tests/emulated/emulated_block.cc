@@ -485,8 +485,12 @@ run_blocks(const GridLaunch &launch)
 	if (machine().running())
 		fail("a kernel cannot launch kernels");
 	for (uint32_t i = 0; i < order.size; i++)
-		if (order(i) < launch.blocks)
-			machine().run_block(launch, order(i));
+	{
+		const uint32_t block = order(launch.backwards ? order.size - 1 - i : i);
+
+		if (block < launch.blocks)
+			machine().run_block(launch, block);
+	}
 }
 
 }  // namespace gpuvm_emulated

@@ -10,6 +10,7 @@ struct GridLaunch
 {
 	uint32_t	blocks, threads, shared_bytes;
 	uint64_t	seed;
+	bool		backwards;		/* the blocks' order */
 	void		(*thread) (void *data);
 	void	   *data;
 };

@@ -78,6 +78,7 @@ struct Device
 	std::map<const void *, int> dynamic_shared;	/* that a kernel was allowed */
 	uint64_t	fail_launch = setting("GPUVM_EMULATED_FAIL_LAUNCH", 0);
 	uint64_t	seed = setting("GPUVM_EMULATED_SEED", 0);
+	uint64_t	launches = 0;
 	cudaError_t sticky = cudaSuccess;
 	gpuvm_emulated_pool pool;
 };
@@ -336,7 +337,7 @@ run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t share
 		 std::shared_ptr<void> data, cudaStream_t stream)
 {
 	Device	   &d = device();
-	GridLaunch	launch = {blocks, threads, shared_bytes, 0, thread, data.get()};
+	GridLaunch	launch = {blocks, threads, shared_bytes, 0, false, thread, data.get()};
 
 	{
 		std::lock_guard<std::mutex> guard(d.mutex);
@@ -352,6 +353,8 @@ run_grid(const void *function, uint32_t blocks, uint32_t threads, uint32_t share
 		if (shared_bytes > static_cast<uint32_t>(allowed))
 			return result(cudaErrorInvalidValue);
 		launch.seed = d.seed;
+		/* What a later block mends of an earlier one's shows in every other launch. */
+		launch.backwards = d.launches++ % 2 == 1;
 	}
 	enqueue(stream, [launch, data]
 	{
