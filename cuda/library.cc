@@ -342,7 +342,7 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 		rows = pairs;
 	}
 	copies = static_cast<double>(share.missing) / COPY_BYTES_NS;
-	ns += forgotten || share.missing > device->residency()->available() ? copies : copies * KEPT_SHARE;
+	ns += forgotten || share.missing > device->residency()->available(share.missing) ? copies : copies * KEPT_SHARE;
 	/* Others that run there take their time of the device. Dead bits are written, then read. */
 	ns += work * (1 + static_cast<double>(device->status()->jobs_running.load()));
 	ns += (dead_rows > 0 ? DEAD_JOB_NS : 0) + (share.delta > 0 ? DELTA_JOB_NS : 0);

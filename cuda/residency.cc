@@ -558,17 +558,15 @@ Residency::free(char *memory, uint64_t bytes, cudaStream_t stream)
 }
 
 uint64_t
-Residency::available()
+Residency::available(uint64_t wanted)
 {
 	std::lock_guard<std::mutex> guard(mutex_);
+	const auto	left = [this] { return limit_ - std::min(limit_, working_ + pinned_); };
 
-	/* Sets that nobody uses are not in the way; that they are counted matters only where little else is left. */
-	if (working_ + pinned_ > limit_ / 2)
+	/* Sets that nobody uses are not in the way; that they are counted matters only where little else is left, or too little. */
+	if (left() < limit_ / 2 || (left() < wanted && wanted <= limit_))
 		drop_idle_sets();
-
-	const uint64_t taken = working_ + pinned_;
-
-	return taken < limit_ ? limit_ - taken : 0;
+	return left();
 }
 
 void

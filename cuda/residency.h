@@ -170,8 +170,8 @@ public:
 	char	   *allocate(uint64_t bytes, cudaStream_t stream);
 	void		free(char *memory, uint64_t bytes, cudaStream_t stream);
 
-	/* What allocate() or acquire() could give at most, by evicting all that is not pinned. */
-	uint64_t	available();
+	/* What allocate() or acquire() could give at most, by evicting all that is not pinned; `wanted`: whether it is as much, matters. */
+	uint64_t	available(uint64_t wanted = 0);
 
 	/* So many bytes of columns will come soon: lets the pool grow for them, within the limit. */
 	void		expect(uint64_t bytes, cudaMemPool_t pool, cudaStream_t stream);

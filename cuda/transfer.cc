@@ -246,7 +246,7 @@ TableFeed::begin(Transfer wanted, bool copies_deltas)
 			placed_ = t + 1;	/* nothing is left to do but the description */
 	}
 	if (wanted == Transfer::Auto)
-		transfer_ = missing_bytes_ == 0 || missing_bytes_ <= device_->residency()->available() ? Transfer::Cached : Transfer::Stream;
+		transfer_ = missing_bytes_ == 0 || missing_bytes_ <= device_->residency()->available(missing_bytes_) ? Transfer::Cached : Transfer::Stream;
 }
 
 /* As far as it can be done without a lane. */

@@ -432,6 +432,22 @@ TEST_F(CudaRuntime, ManyTabletsAreFoundAtOnce)
 		}
 }
 
+/* A set that nobody uses does not keep a table that would find room without it from being kept. */
+TEST_F(CudaRuntime, IdleSetsMakeRoom)
+{
+	const Table small = three_columns(std::vector<uint32_t>(8, 900), 1000, 52), large = three_columns(std::vector<uint32_t>(12, 900), 1000, 53);
+	const StoredTable first = arena.store(small), second = arena.store(large);
+
+	open(column_bytes(first) * 11 / 5);
+	for (int i = 0; i < 4; i++)
+		expect_groups(group_program(false).get(), first, {}, Ways());
+
+	const Ran	ran = run(group_program(false).get(), second, {}, Ways());
+
+	ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+	EXPECT_EQ(ran.figures.transfer, Transfer::Cached);
+}
+
 TEST_F(CudaRuntime, ATableBeyondTheLimitIsStreamed)
 {
 	const Table table = three_columns({9000, 9000, 9000, 9000}, 1000, 20);
