@@ -28,6 +28,13 @@ constexpr DecimalScale UNKNOWN = {-1, false, 0};
 
 static DecimalScale scale_of(PlannerInfo *root, Node *expr, int depth);
 
+/* Where the largest value is known, it has to fit 64 bits. Of columns of more (ImportedTable.wide) it does not. */
+static bool
+is_too_large(const DecimalScale &scale)
+{
+	return std::isfinite(scale.most) && scale.most * std::pow(10.0, Max(scale.scale, 0)) > 9e18;
+}
+
 /* Either of them: the values may be of one or the other. */
 static DecimalScale
 either(const DecimalScale &a, const DecimalScale &b)
@@ -257,7 +264,12 @@ scale_of_aggregate(PlannerInfo *root, const Aggref *agg, int depth)
 			return UNKNOWN;
 	}
 	if (scale.scale >= 0 && agg->aggfnoid == F_SUM_NUMERIC)
+	{
+		/* of one row, and so of many */
+		if (is_too_large(scale))
+			return UNKNOWN;
 		scale.most = INFINITY;
+	}
 	/* too large to be an integer with so many decimals, where more than one row says so */
 	else if (agg->aggfnoid == F_AVG_NUMERIC)
 		return scale.scale < 0 || scale.most > 1e4 ? UNKNOWN : DecimalScale{AVERAGE_SCALE, false, scale.most};
@@ -313,8 +325,7 @@ decimal_scale(PlannerInfo *root, const Var *var)
 
 	if (scale.scale < 0 && prescribed >= 0)
 		scale = DecimalScale{prescribed, true, INFINITY};
-	/* where the largest value is known, it has to fit */
-	if (scale.scale > SCALED_MAX_SCALE || (std::isfinite(scale.most) && scale.most * std::pow(10.0, Max(scale.scale, 0)) > 9e18))
+	if (scale.scale > SCALED_MAX_SCALE || is_too_large(scale))
 		return UNKNOWN;
 	return scale;
 }

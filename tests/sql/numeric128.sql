@@ -114,6 +114,9 @@ SELECT q, reason FROM unnest(ARRAY['SELECT var_pop(a) FROM amounts', 'SELECT cou
 SELECT * FROM ask_all(ARRAY['SELECT max(b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE g <> 1', 'SELECT sum(b - CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE g <> 1',
 	'SELECT b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END, count(*) FROM amounts WHERE g <> 1 GROUP BY 1', 'SELECT count(*), count(b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END >= 0']);
 
+-- What such sums are joined as has 64 bits: it is known beforehand that they do not fit.
+SELECT * FROM ask_all(ARRAY['SELECT count(*), sum(q.m), min(q.m) FROM (SELECT g, sum(u) AS m FROM amounts GROUP BY g) q JOIN amounts y ON y.id = q.g']);
+
 -- More than 63 decimals are stored value by value: of values that 64 bits hold, those that halves hold, and no others.
 CREATE TABLE decimals (id int, v numeric(100, 80), w numeric(100, 80), x numeric(63, 63)) WITH (autovacuum_enabled = off);
 INSERT INTO decimals SELECT i, i * 1e-75, i * 1e-60, i * 1e-40 FROM generate_series(1, 5) i;
