@@ -188,9 +188,13 @@ stored_origin(Relation rel, FileOrigin *origin)
 	uint64	   *ids = static_cast<uint64 *>(palloc_extended(sizeof(uint64) * Max(count, 1), MCXT_ALLOC_HUGE));
 	const unsigned char *bytes = reinterpret_cast<const unsigned char *>(ids);
 	uint64		hashes[] = {0, ~uint64{0}};
+	uint64		rows = 0;
 
 	for (int i = 0; i < list.ntablets; i++)
+	{
 		ids[i] = list.tablets[i].id;
+		rows += list.tablets[i].nrows;
+	}
 	for (int i = 0; i < list.ndead; i++)
 		ids[list.ntablets + i] = list.dead[i].id;
 	/* a hash takes an int's length at most */
@@ -204,8 +208,11 @@ stored_origin(Relation rel, FileOrigin *origin)
 	origin->stored = true;
 	origin->stamp.device = hashes[0];
 	origin->stamp.inode = hashes[1];
-	/* as of files, no less than a byte a row: nulls take a bit */
-	origin->stamp.size = Max(list.size, list.rows);
+	/*
+	 * As of files, no less than a byte a row, though nulls take a bit. An import reckons with so many rows: with the deleted ones,
+	 * among which those that are left may lie far apart, each in a block of its own.
+	 */
+	origin->stamp.size = Max(list.size, rows);
 	origin->stamp.modified = list.ntablets;
 	origin->stamp.changed = list.ndead;
 	pfree(ids);

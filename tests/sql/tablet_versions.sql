@@ -89,6 +89,20 @@ SELECT * FROM tv_differences();
 CALL tv_both('INSERT INTO @ VALUES (1, 1, ''again'', 1)');
 SELECT * FROM tv_differences();
 DROP FOREIGN TABLE tv;
+-- nulls, few bytes, and of each stored tablet one row is left, for which a tablet has no room beside another one's
+CREATE FOREIGN TABLE tv (b int8) SERVER gpuvm;
+DO $$ BEGIN
+	FOR i IN 1 .. 200 LOOP
+		INSERT INTO tv SELECT NULL FROM generate_series(1, 8192);
+		COMMIT;
+	END LOOP;
+END $$;
+DELETE FROM tv WHERE ctid::text NOT LIKE '%,7)';
+SET gpuvm.tablet_size = '64kB';
+SELECT gpuvm.import('tv');
+SELECT tablets, rows FROM gpuvm.tables WHERE relation = 'tv'::regclass;
+SELECT count(*), count(b) FROM tv;
+DROP FOREIGN TABLE tv;
 DROP TABLE tv_same;
 DROP PROCEDURE tv_both;
 DROP FUNCTION tv_differences;
