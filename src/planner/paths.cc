@@ -281,7 +281,7 @@ count_columns(const ScanPlan *plan, int cursor)
 	return bms_num_members(columns);
 }
 
-/* Is the only key of cursor k a column of cursor 0, without which nothing comes of its rows? */
+/* Is the only key of cursor k a column of cursor 0, of a type that devices filter by, without which nothing comes of its rows? */
 static bool
 leaves_out_rows(const ScanShape *shape, int k)
 {
@@ -297,7 +297,11 @@ leaves_out_rows(const ScanShape *shape, int k)
 		while (IsA(side, RelabelType))
 			side = (Node *) ((RelabelType *) side)->arg;
 		if (IsA(side, Var) && bms_is_member(((Var *) side)->varno, shape->cursors[0].relids))
-			return true;
+		{
+			const Oid	type = ((Var *) side)->vartype;
+
+			return get_typbyval(type) && type != FLOAT4OID && type != FLOAT8OID;
+		}
 	}
 	return false;
 }
