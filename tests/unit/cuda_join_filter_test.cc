@@ -178,7 +178,7 @@ TEST_F(CudaJoinFilter, ErrorsAreKept)
 TEST_F(CudaJoinFilter, NotWhereItLeavesMost)
 {
 	Rng			rng(3);
-	const Table f = facts(rng, {9000, 5000, 20000}, 1000), a = side(rng, 0, 100, false), b = side(rng, 1, 100, true), c = side(rng, 2, 99, false);
+	const Table f = facts(rng, {5000, 3000, 9000}, 1000), a = side(rng, 0, 100, false), b = side(rng, 1, 100, true), c = side(rng, 2, 99, false);
 	const std::vector<const Table *> tables = {&f, &a, &b, &c};
 	const SealedProgram program = star_program(StarShape());
 
@@ -196,7 +196,7 @@ TEST_F(CudaJoinFilter, Everything)
 	for (uint64_t seed = 1; seed <= n && !HasFatalFailure(); seed++)
 	{
 		Rng			rng(seed);
-		const RandomStar star(rng, 13000);
+		const RandomStar star(rng, 9000);
 		Ways		ways;
 
 		arena.next = align_up(sizeof(ArenaHeader), 4096);
@@ -212,7 +212,10 @@ TEST_F(CudaJoinFilter, Everything)
 		const Ran	ran = run_star(program, star.tables, ways, unnamed);
 
 		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason << ", seed " << seed;
-		ASSERT_EQ(ran.sorted(), expected(program, star.tables)) << "seed " << seed;
+
+		const std::vector<std::string> rows = expected(program, star.tables);
+
+		ASSERT_EQ(ran.sorted(), rows) << "seed " << seed;
 
 		/* Now that columns are there, rows may be picked. */
 		const std::vector<StoredTable> stored = store_all(star.tables, rng() % 4 == 0 ? unnamed : 0);
@@ -223,7 +226,7 @@ TEST_F(CudaJoinFilter, Everything)
 			const Ran	again = run(program.get(), stored, {}, ways);
 
 			ASSERT_EQ(again.outcome, DeviceOutcome::Done) << again.reason << ", seed " << seed;
-			ASSERT_EQ(again.sorted(), expected(program, star.tables)) << "seed " << seed << (warm ? ", warm" : ", cold");
+			ASSERT_EQ(again.sorted(), rows) << "seed " << seed << (warm ? ", warm" : ", cold");
 		}
 		cuda::join_sizes.filter_rows = UINT64_MAX;
 		library.reset();

@@ -170,7 +170,7 @@ protected:
 /* The second query of each has no rows to read but cursor 0's, whatever these are, and the same figures. */
 TEST_F(CudaJoinIndex, EveryJoin)
 {
-	const Table a = three_columns({1500, 700}, 60, 1), other = three_columns({900}, 80, 2), b = three_columns({300, 77}, 50, 3);
+	const Table a = three_columns({500, 250}, 60, 1), other = three_columns({300}, 80, 2), b = three_columns({300, 77}, 50, 3);
 
 	open();
 	for (Way way : {Way::Seek, Way::Range, Way::Cross})
