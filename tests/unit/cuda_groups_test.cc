@@ -583,17 +583,17 @@ TEST(CudaGroups, ManyGroups)
 			Column		key{Type::I32, {}}, other{Type::I64, {}}, value{Type::I32, {}};
 			Rng			rng(11);
 
-			for (int i = 0; i < 6000; i++)
+			for (int i = 0; i < 3600; i++)
 			{
 				/* also in the keys' order */
-				const int64_t k = spread == 3 ? i / 5 : pick_int(rng, 4000);
+				const int64_t k = spread == 3 ? i / 5 : pick_int(rng, 2400);
 
 				key.rows.push_back(from_register(static_cast<int32_t>(k * spread)));
 				other.rows.push_back(from_register(wide ? (k << 50) - (1ll << 62) * (k & 1) : k % 3));
 				value.rows.push_back(chance(rng, 10) ? Value{} : from_register(pick_int(rng, 2000000000) - 1000000000));
 			}
 
-			Table		table = make_table({key, other, value}, {6000});
+			Table		table = make_table({key, other, value}, {3600});
 
 			compare_all(&table, {0}, {{AggFn::CountStar, -1, -1}, {AggFn::Sum, 2, -1}, {AggFn::Min, 2, -1}}, "one key", &seen);
 			compare_all(&table, {0, 1}, {{AggFn::Count, 2, -1}, {AggFn::Max, 2, -1}}, "two keys", &seen);
