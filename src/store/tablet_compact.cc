@@ -146,7 +146,7 @@ copy_rows(Relation rel, Snapshot snapshot, bool logged, bool thorough, const Tab
 		bool		full;
 
 		image_add(builder, values, nulls);
-		full = image_rows(builder) == IMAGE_MAX_ROWS || image_size(builder) >= IMAGE_ENOUGH;
+		full = image_is_full(builder);
 		if ((full || rows % LOOK_ROWS == 0) && !thorough)
 			worker_gives_way(rel, ShareRowExclusiveLock);
 		if (full)

@@ -202,10 +202,10 @@ image_rows(const ImageBuilder *b)
 	return b->nrows;
 }
 
-Size
-image_size(const ImageBuilder *b)
+bool
+image_is_full(const ImageBuilder *b)
 {
-	return b->size;
+	return b->nrows == IMAGE_MAX_ROWS || b->size >= IMAGE_ENOUGH;
 }
 
 /*

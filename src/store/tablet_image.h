@@ -28,7 +28,8 @@ struct ImageBuilder;
 ImageBuilder *image_builder(TupleDesc desc);
 void		image_add(ImageBuilder *builder, const Datum *values, const bool *nulls);
 uint32		image_rows(const ImageBuilder *builder);
-Size		image_size(const ImageBuilder *builder);
+/* Is it to be taken before another row is added? */
+bool		image_is_full(const ImageBuilder *builder);
 
 /* The builder's, until the next one is taken; the builder is empty afterwards. */
 bytea	   *image_take(ImageBuilder *builder);

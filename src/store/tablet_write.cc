@@ -212,7 +212,7 @@ writer_add(TabletWriter *w, TupleTableSlot *slot)
 
 	slot_getallattrs(slot);
 	image_add(w->builder, slot->tts_values, slot->tts_isnull);
-	if (image_rows(w->builder) == IMAGE_MAX_ROWS || image_size(w->builder) >= IMAGE_ENOUGH)
+	if (image_is_full(w->builder))
 		store_rows(w);
 	MemoryContextSwitchTo(old);
 }
