@@ -5,16 +5,12 @@
 
 #include "kernel_launch.h"
 #include "machine.cuh"
+#include "row_blocks.h"
 
 namespace gpuvm {
 namespace cuda {
 
 namespace {
-
-constexpr uint32_t THREADS = 256;
-constexpr uint32_t LANE_ROWS = 4;			/* of a thread, a block apart */
-constexpr uint32_t BLOCK_ROWS = THREADS * LANE_ROWS;
-constexpr uint32_t BATCH_COLUMNS = 64;		/* of a launch: kernel parameters have 4 KB */
 
 struct MoveColumn
 {
@@ -141,7 +137,7 @@ gather_rows(const GatherColumn *columns, uint32_t ncolumns, const uint32_t *oute
 			batch.column[i] = MoveColumn{c.from.values, c.from.nulls, c.to.values, c.to.nulls, static_cast<uint32_t>(type_natural_width(c.to.type)), c.by};
 		}
 
-		cudaError_t rc = launch_kernel(&gather, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, THREADS, 0, stream, batch, outer, inner, n);
+		cudaError_t rc = launch_kernel(&gather, blocks_of(n), THREADS, 0, stream, batch, outer, inner, n);
 
 		if (rc != cudaSuccess)
 			return rc;
@@ -154,7 +150,7 @@ mark_rows(const uint32_t *live, const uint32_t *rows, uint32_t n, uint32_t *mark
 {
 	if (n == 0)
 		return cudaSuccess;
-	return launch_kernel(&mark, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, THREADS, 0, stream, live, rows, n, marked);
+	return launch_kernel(&mark, blocks_of(n), THREADS, 0, stream, live, rows, n, marked);
 }
 
 }  // namespace cuda

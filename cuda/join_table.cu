@@ -9,6 +9,7 @@
 #include "join_keys.cuh"
 #include "kernel_launch.h"
 #include "pairs.h"
+#include "row_blocks.h"
 #include "vm/result_layout.h"
 
 namespace gpuvm {
@@ -16,18 +17,9 @@ namespace cuda {
 
 namespace {
 
-constexpr uint32_t THREADS = 256;
-constexpr uint32_t LANE_ROWS = 4;			/* of a thread, a block apart */
-constexpr uint32_t BLOCK_ROWS = THREADS * LANE_ROWS;
 constexpr uint32_t MEASURE_BLOCKS = 1024;	/* at most: each ends with atomics to the same words */
 constexpr uint64_t SMALL_RANGE = 1 << 20;	/* slots that are worth it for any number of rows: 4 MB are cleared in the time of a launch or two */
 constexpr uint64_t MOST_SLOTS = uint64_t{1} << 32;	/* key - lo has 32 bits */
-
-uint32_t
-blocks_of(uint32_t n)
-{
-	return (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
-}
 
 bool
 has_slots(const JoinKeys &keys)

@@ -5,10 +5,14 @@
 #ifndef GPUVM_CUDA_KERNEL_LAUNCH_H
 #define GPUVM_CUDA_KERNEL_LAUNCH_H
 
+#include <cstdint>
+
 #include <cuda_runtime.h>
 
 namespace gpuvm {
 namespace cuda {
+
+constexpr uint32_t BATCH_COLUMNS = 64;		/* of a launch: kernel parameters have 4 KB */
 
 #ifdef GPUVM_EMULATED
 using gpuvm_emulated::launch_kernel;

@@ -6,16 +6,13 @@
 #include "bit_scan.cuh"
 #include "join_keys.cuh"
 #include "kernel_launch.h"
+#include "row_blocks.h"
 #include "scan.cuh"
 
 namespace gpuvm {
 namespace cuda {
 
 namespace {
-
-constexpr uint32_t THREADS = 256;
-constexpr uint32_t LANE_ROWS = 4;			/* of a thread, a block apart */
-constexpr uint32_t BLOCK_ROWS = THREADS * LANE_ROWS;
 
 /* ---- looking up ------------------------------------------------------------------ */
 
@@ -263,7 +260,7 @@ run_probe(const JoinTable &table, ProbeMode mode, uint32_t nrows, char *memory, 
 
 	if (rc == cudaSuccess && nrows > 0)
 	{
-		const uint32_t blocks = (nrows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+		const uint32_t blocks = blocks_of(nrows);
 
 		rc = table.form == JoinForm::Empty ? launch_kernel(&look_up_nothing, blocks, THREADS, 0, stream, probe) : look_up(probe, blocks);
 		if (rc == cudaSuccess && mode == ProbeMode::Pairs)

@@ -16,7 +16,6 @@ namespace {
 constexpr uint32_t THREADS = 256;
 constexpr uint32_t WARPS = THREADS / 32;
 constexpr uint32_t LANE_ROWS = 4;			/* on the way at a time */
-constexpr uint32_t BATCH_COLUMNS = 64;		/* of a launch: kernel parameters have 4 KB */
 constexpr uint32_t WARPS_WANTED = 8192;		/* all that a large GPU runs at a time */
 
 struct AppendColumn

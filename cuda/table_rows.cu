@@ -5,17 +5,13 @@
 
 #include "kernel_launch.h"
 #include "machine.cuh"
+#include "row_blocks.h"
 #include "vm/code_range.h"
 
 namespace gpuvm {
 namespace cuda {
 
 namespace {
-
-constexpr uint32_t THREADS = 256;
-constexpr uint32_t LANE_ROWS = 4;			/* of a thread, a block apart */
-constexpr uint32_t BLOCK_ROWS = THREADS * LANE_ROWS;
-constexpr uint32_t BATCH_COLUMNS = 64;		/* of a launch: kernel parameters have 4 KB */
 
 struct FetchColumn
 {
@@ -141,7 +137,7 @@ fetch_rows(const DeviceTable &table, uint32_t ncolumns, uint32_t first_pad, cons
 			batch.column[i] = FetchColumn{column.values, column.nulls, columns[done + i], static_cast<uint32_t>(type_natural_width(column.type))};
 		}
 
-		cudaError_t rc = launch_kernel(&fetch, (nrows + BLOCK_ROWS - 1) / BLOCK_ROWS, THREADS, 0, stream, batch, table, ncolumns, first_pad, rows, nrows);
+		cudaError_t rc = launch_kernel(&fetch, blocks_of(nrows), THREADS, 0, stream, batch, table, ncolumns, first_pad, rows, nrows);
 
 		if (rc != cudaSuccess)
 			return rc;
