@@ -35,6 +35,12 @@ constexpr int FEW_TABLETS = 8;
 constexpr uint32 DEAD_PART = 4;
 constexpr uint32 MANY_SETS = 32;
 
+/*
+ * A small tablet that is larger than so many times all smaller ones together waits for more of them. So what becomes of a row's tablet
+ * is a quarter larger at least, and each row is copied as often as the logarithm of the rows says, however often the worker comes.
+ */
+constexpr double LARGER_THAN_REST = 4;
+
 /* Of images, in one transaction of the worker. */
 constexpr double BYTES_AT_ONCE = 4.0 * IMAGE_ENOUGH;
 
@@ -80,39 +86,79 @@ is_small(const StoredTablet *tablet, const Wear &wear)
 	return tablet->nrows - wear.dead <= IMAGE_MAX_ROWS / 2 && live_size(tablet, wear) <= IMAGE_ENOUGH / 2;
 }
 
+/* A tablet that may be replaced. */
+struct Candidate
+{
+	int			at;				/* in the list */
+	double		bytes;			/* that are alive */
+};
+
+static int
+compare_bytes(const void *a, const void *b)
+{
+	double		x = static_cast<const Candidate *>(a)->bytes;
+	double		y = static_cast<const Candidate *>(b)->bytes;
+
+	return x < y ? -1 : x > y;
+}
+
+/* How many of the small ones, the smallest first, are worth being put together with `bytes` of others. */
+static int
+count_together(const Candidate *small, int nsmall, double bytes)
+{
+	int			count = 0;
+
+	for (int i = 0; i < nsmall; i++)
+	{
+		if (small[i].bytes <= LARGER_THAN_REST * bytes)
+			count = i + 1;
+		bytes += small[i].bytes;
+	}
+	return count;
+}
+
 /* Those of one pair of side tables that are to be replaced, with all dead sets. thorough: as far as there is anything to gain. */
 static TabletList
 choose_tablets(const TabletList *list, bool logged, bool thorough)
 {
 	TabletList	chosen = *list;
+	Candidate  *small = static_cast<Candidate *>(palloc_extended(sizeof(Candidate) * Max(list->ntablets, 1), MCXT_ALLOC_HUGE));
+	bool	   *replaced = static_cast<bool *>(palloc_extended(Max(list->ntablets, 1), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
 	int			nworn = 0;
 	int			nsmall = 0;
 	double		bytes = 0;
 
-	chosen.tablets = static_cast<StoredTablet *>(palloc_extended(sizeof(StoredTablet) * Max(list->ntablets, 1), MCXT_ALLOC_HUGE));
-	chosen.ntablets = 0;
 	for (int i = 0; i < list->ntablets; i++)
-	{
-		Wear		wear = wear_of(list, &list->tablets[i]);
-
-		if (list->tablets[i].logged != logged)
-			continue;
-		if (is_worn(&list->tablets[i], wear, thorough))
-			nworn++;
-		else if (is_small(&list->tablets[i], wear))
-			nsmall++;
-	}
-	for (int i = 0; i < list->ntablets && (thorough || bytes < BYTES_AT_ONCE); i++)
 	{
 		const StoredTablet *tablet = &list->tablets[i];
 		Wear		wear = wear_of(list, tablet);
 
-		if (tablet->logged != logged || !(is_worn(tablet, wear, thorough) ||
-										  (nworn + nsmall >= (thorough ? 2 : FEW_TABLETS) && is_small(tablet, wear))))
+		if (tablet->logged != logged)
 			continue;
-		chosen.tablets[chosen.ntablets++] = *tablet;
-		bytes += live_size(tablet, wear);
+		if (is_worn(tablet, wear, thorough))
+		{
+			replaced[i] = thorough || bytes < BYTES_AT_ONCE;
+			bytes += live_size(tablet, wear);
+			nworn++;
+		}
+		else if (is_small(tablet, wear))
+			small[nsmall++] = Candidate{i, live_size(tablet, wear)};
 	}
+	qsort(small, nsmall, sizeof(Candidate), compare_bytes);
+	if (!thorough)
+		nsmall = count_together(small, nsmall, bytes);
+	if (nworn + nsmall < (thorough ? 2 : FEW_TABLETS))
+		nsmall = 0;
+	for (int i = 0; i < nsmall && (thorough || bytes < BYTES_AT_ONCE); i++)
+	{
+		replaced[small[i].at] = true;
+		bytes += small[i].bytes;
+	}
+	chosen.tablets = static_cast<StoredTablet *>(palloc_extended(sizeof(StoredTablet) * Max(list->ntablets, 1), MCXT_ALLOC_HUGE));
+	chosen.ntablets = 0;
+	for (int i = 0; i < list->ntablets; i++)
+		if (replaced[i])
+			chosen.tablets[chosen.ntablets++] = list->tablets[i];
 	return chosen;
 }
 

@@ -90,14 +90,21 @@ $node->safe_psql('postgres', q{COMMIT PREPARED 'c'});
 is($node->safe_psql('postgres', $state), '1|360|0', 'COMMIT PREPARED');
 is(with_vm($node, $sums), $before, 'and the rows are the same');
 
-# Where a table is never left alone the worker gives way before it has written.
-$node->safe_psql('postgres', q{CREATE FOREIGN TABLE busy (i int, v text) SERVER gpuvm; INSERT INTO busy SELECT i, md5(i::text) FROM generate_series(1, 300000) i; DELETE FROM busy WHERE i % 3 = 0});
+# Single rows beside a tablet of 4 MB, which is small enough to be put together with others, are put together without it.
+$node->safe_psql('postgres', q{CREATE FOREIGN TABLE busy (i int, v text) SERVER gpuvm; INSERT INTO busy SELECT i, repeat(md5(i::text), 4) FROM generate_series(1, 30000) i});
 my $size = q{SELECT pg_total_relation_size('gpuvm.tablet_rows')};
 my $size_before = $node->safe_psql('postgres', $size);
 set_compact('on');
-$node->safe_psql('postgres', q{DO $$ BEGIN FOR i IN 1 .. 1000 LOOP INSERT INTO busy VALUES (0, 'more'); COMMIT; PERFORM pg_sleep(0.003); END LOOP; END $$});
+for my $round (1 .. 5)
+{
+	$node->safe_psql('postgres', q{DO $$ BEGIN FOR i IN 1 .. 100 LOOP INSERT INTO busy VALUES (0, 'more'); COMMIT; END LOOP; END $$});
+	ok($node->poll_query_until('postgres', q{SELECT tablets <= 8 FROM gpuvm.tablet_tables WHERE relation = 'busy'::regclass}), "single rows are put together, round $round");
+}
 set_compact('off');
-cmp_ok($node->safe_psql('postgres', $size) - $size_before, '<', 2 * 1024 * 1024, 'a table that is written to all the time is not rewritten for nothing');
+cmp_ok($node->safe_psql('postgres', $size) - $size_before, '<', 2 * 1024 * 1024, 'a large tablet is not written again for a few rows');
+is($node->safe_psql('postgres', q{SELECT count(*), sum(i) FROM busy}), '30500|450015000', 'and no row is lost');
+$node->safe_psql('postgres', q{BEGIN ISOLATION LEVEL READ COMMITTED; SELECT gpuvm.compact('busy'); COMMIT});
+is($node->safe_psql('postgres', q{SELECT tablets FROM gpuvm.tablet_tables WHERE relation = 'busy'::regclass}), '1', 'but for gpuvm.compact()');
 $node->safe_psql('postgres', 'DROP FOREIGN TABLE busy');
 
 # The worker writes where sessions begin by only reading, and a standby that does not answer keeps it from nothing.
