@@ -70,21 +70,30 @@ GRANT USAGE ON FOREIGN SERVER gpuvm TO PUBLIC;
 
 -- Foreign tables without a file: the rows that a statement added, as a serialised tablet, and those that statements
 -- have deleted, by their numbers. Nobody but the extension's code reads or writes them.
-CREATE TABLE gpuvm.tablet_rows (relation oid NOT NULL, tablet bigint NOT NULL, nrows integer NOT NULL, image bytea NOT NULL);
-ALTER TABLE gpuvm.tablet_rows ALTER image SET STORAGE EXTERNAL;
+-- An image is in the row itself if it is small, otherwise in chunks that fill a page each. Columns that are added, and plain from
+-- the beginning, leave the tables without TOAST tables.
+CREATE TABLE gpuvm.tablet_rows (relation oid NOT NULL, tablet bigint NOT NULL, nrows integer NOT NULL);
+ALTER TABLE gpuvm.tablet_rows ADD image bytea, ALTER image SET STORAGE PLAIN, ADD size integer NOT NULL;
 CREATE TABLE gpuvm.tablet_dead (relation oid NOT NULL, tablet bigint NOT NULL, nrows integer NOT NULL, rows bytea NOT NULL, id bigint NOT NULL);
+CREATE TABLE gpuvm.tablet_chunks (tablet bigint NOT NULL, chunk integer NOT NULL);
+ALTER TABLE gpuvm.tablet_chunks ADD bytes bytea NOT NULL, ALTER bytes SET STORAGE PLAIN;
 CREATE UNLOGGED TABLE gpuvm.tablet_rows_unlogged (LIKE gpuvm.tablet_rows INCLUDING STORAGE);
 CREATE UNLOGGED TABLE gpuvm.tablet_dead_unlogged (LIKE gpuvm.tablet_dead INCLUDING STORAGE);
+CREATE UNLOGGED TABLE gpuvm.tablet_chunks_unlogged (LIKE gpuvm.tablet_chunks INCLUDING STORAGE);
 CREATE INDEX tablet_rows_index ON gpuvm.tablet_rows (relation, tablet);
 CREATE INDEX tablet_dead_index ON gpuvm.tablet_dead (relation, tablet);
 CREATE INDEX tablet_rows_unlogged_index ON gpuvm.tablet_rows_unlogged (relation, tablet);
 CREATE INDEX tablet_dead_unlogged_index ON gpuvm.tablet_dead_unlogged (relation, tablet);
+CREATE INDEX tablet_chunks_index ON gpuvm.tablet_chunks (tablet, chunk);
+CREATE INDEX tablet_chunks_unlogged_index ON gpuvm.tablet_chunks_unlogged (tablet, chunk);
 CREATE SEQUENCE gpuvm.tablet_ids;
 COMMENT ON SEQUENCE gpuvm.tablet_ids IS 'numbers of tablets and of sets of deleted rows, never used again';
 COMMENT ON TABLE gpuvm.tablet_rows IS 'rows of tablet tables, as the statements that added them left them';
 COMMENT ON TABLE gpuvm.tablet_dead IS 'which of them were deleted';
+COMMENT ON TABLE gpuvm.tablet_chunks IS 'images of tablets that do not fit a row';
 COMMENT ON TABLE gpuvm.tablet_rows_unlogged IS 'the same of tables with the option persist off';
 COMMENT ON TABLE gpuvm.tablet_dead_unlogged IS 'which of those were deleted';
+COMMENT ON TABLE gpuvm.tablet_chunks_unlogged IS 'images of those';
 
 CREATE FUNCTION gpuvm.compact(relation regclass)
 RETURNS bigint

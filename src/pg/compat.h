@@ -5,6 +5,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/toast_internals.h"
 #include "nodes/parsenodes.h"
 #include "nodes/primnodes.h"
 #include "storage/latch.h"
@@ -13,6 +14,7 @@ extern "C" {
 #endif
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/snapshot.h"
 }
 
 namespace gpuvm {
@@ -68,6 +70,18 @@ compat_copy_relation(const Query *from, const RangeTblEntry *rte, Query *to)
 #endif
 	to->rtable = lappend(to->rtable, copy);
 	return copy;
+}
+
+/* As for a TOAST table: who sees the row that refers to some has them all. A snapshot that sees it is registered, or active. */
+inline void
+compat_init_toast_snapshot(SnapshotData *snapshot)
+{
+#if PG_VERSION_NUM >= 170000
+	memset(snapshot, 0, sizeof(*snapshot));
+	snapshot->snapshot_type = SNAPSHOT_TOAST;
+#else
+	init_toast_snapshot(snapshot);
+#endif
 }
 
 }  // namespace gpuvm

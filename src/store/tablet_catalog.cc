@@ -8,6 +8,8 @@
 #include "store/file.h"
 #include "store/tablet_side.h"
 
+#include <initializer_list>
+
 extern "C" {
 #include "access/detoast.h"
 #include "access/genam.h"
@@ -120,7 +122,7 @@ first_dead(const TabletList *list, int64 tablet)
 static void
 list_pair(TabletList *list, Oid relid, bool logged, Snapshot snapshot)
 {
-	SideScan	s = begin_side(false, logged, relid, NULL, snapshot);
+	SideScan	s = begin_side(Side::Rows, logged, relid, NULL, snapshot);
 	HeapTuple	tuple;
 
 	while ((tuple = next_of_side(&s)) != NULL)
@@ -136,12 +138,13 @@ list_pair(TabletList *list, Oid relid, bool logged, Snapshot snapshot)
 		t->nrows = static_cast<uint32>(DatumGetInt32(side_value(&s, tuple, SIDE_NROWS)));
 		t->logged = logged;
 		t->tid = tuple->t_self;
-		t->size = toast_raw_datum_size(side_value(&s, tuple, SIDE_BYTES));
+		t->chunked = side_is_null(&s, tuple, SIDE_BYTES);
+		t->size = static_cast<Size>(DatumGetInt32(side_value(&s, tuple, ROWS_SIZE)));
 		list->rows += t->nrows;
 		list->size += t->size;
 	}
 	end_side(&s);
-	s = begin_side(true, logged, relid, NULL, snapshot);
+	s = begin_side(Side::Dead, logged, relid, NULL, snapshot);
 	while ((tuple = next_of_side(&s)) != NULL)
 	{
 		DeadSet    *d;
@@ -184,7 +187,9 @@ list_tablets(Relation rel, Snapshot snapshot)
 bytea *
 stored_image(const StoredTablet *tablet, Snapshot snapshot)
 {
-	return side_bytes(false, tablet->logged, &tablet->tid, snapshot);
+	if (tablet->chunked)
+		return read_chunks(tablet->id, tablet->logged, tablet->size);
+	return side_bytes(Side::Rows, tablet->logged, &tablet->tid, snapshot);
 }
 
 /* -- dead sets ------------------------------------------------------------------------- */
@@ -210,19 +215,24 @@ add_rows_of(const bytea *bytes, bits8 *bits)
 void
 add_dead_rows(const DeadSet *set, Snapshot snapshot, bits8 *bits)
 {
-	bytea	   *bytes = side_bytes(true, set->logged, &set->tid, snapshot);
+	bytea	   *bytes = side_bytes(Side::Dead, set->logged, &set->tid, snapshot);
 
 	add_rows_of(bytes, bits);
 	pfree(bytes);
 }
 
 void
-store_tablet(Oid relid, bool logged, uint32 nrows, bytea *image, CommandId cid)
+store_tablet(Oid relid, bool logged, uint32 nrows, bytea *image, CommandId cid, BulkInsertState *bulk)
 {
-	Datum		values[] = {ObjectIdGetDatum(relid), Int64GetDatum(next_id()), Int32GetDatum(static_cast<int32>(nrows)),
-							PointerGetDatum(image)};
+	const int64 id = next_id();
+	Datum		values[] = {ObjectIdGetDatum(relid), Int64GetDatum(id), Int32GetDatum(static_cast<int32>(nrows)),
+							PointerGetDatum(image), Int32GetDatum(static_cast<int32>(VARSIZE(image)))};
+	bool		nulls[ROWS_SIZE] = {};
 
-	insert_into_side(false, logged, values, cid);
+	nulls[SIDE_BYTES - 1] = !image_is_inline(image);
+	if (nulls[SIDE_BYTES - 1])
+		store_chunks(id, logged, image, cid, bulk);
+	insert_into_side(Side::Rows, logged, values, nulls, cid);
 }
 
 void
@@ -235,6 +245,7 @@ store_dead(Oid relid, const StoredTablet *tablet, const bits8 *bits, uint32 coun
 	uint32	   *form = reinterpret_cast<uint32 *>(VARDATA(bytes));
 	Datum		values[] = {ObjectIdGetDatum(relid), Int64GetDatum(tablet->id), Int32GetDatum(static_cast<int32>(count)),
 							PointerGetDatum(bytes), Int64GetDatum(next_id())};
+	bool		nulls[DEAD_ID] = {};
 
 	SET_VARSIZE(bytes, size);
 	*form = numbers ? DEAD_NUMBERS : DEAD_BITS;
@@ -246,7 +257,7 @@ store_dead(Oid relid, const StoredTablet *tablet, const bits8 *bits, uint32 coun
 			if (bits[row / 8] >> row % 8 & 1)
 				*++form = row;
 	}
-	insert_into_side(true, tablet->logged, values, cid);
+	insert_into_side(Side::Dead, tablet->logged, values, nulls, cid);
 	pfree(bytes);
 }
 
@@ -266,7 +277,7 @@ raise_concurrent(const char *what)
 void
 lock_tablet(const StoredTablet *tablet, CommandId cid)
 {
-	Relation	side = open_side(false, tablet->logged, RowExclusiveLock);
+	Relation	side = open_side(Side::Rows, tablet->logged, RowExclusiveLock);
 	HeapTupleData tuple = {};
 	TM_FailureData failure;
 	Buffer		buffer;
@@ -286,7 +297,7 @@ check_not_dead(Oid relid, const StoredTablet *tablet, const bits8 *bits)
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	Size		nbits = (tablet->nrows + 7) / 8;
 	bits8	   *others = static_cast<bits8 *>(palloc(nbits));
-	SideScan	s = begin_side(true, tablet->logged, relid, &tablet->id, snapshot);
+	SideScan	s = begin_side(Side::Dead, tablet->logged, relid, &tablet->id, snapshot);
 	HeapTuple	tuple;
 
 	while ((tuple = next_of_side(&s)) != NULL)
@@ -321,18 +332,22 @@ remove_tablets(Oid relid)
 
 	for (bool logged : BOTH)
 	{
-		for (bool dead : BOTH)
+		for (Side side : {Side::Rows, Side::Dead})
 		{
 			SideScan	s;
 			HeapTuple	tuple;
 
 			/* DROP EXTENSION may have taken it already */
-			if (!OidIsValid(side_oid(side_name(dead, logged))))
+			if (!OidIsValid(side_oid(side_name(side, logged))))
 				continue;
-			s = begin_side(dead, logged, relid, NULL, snapshot);
+			s = begin_side(side, logged, relid, NULL, snapshot);
 			LockRelationOid(RelationGetRelid(s.side), RowExclusiveLock);
 			while ((tuple = next_of_side(&s)) != NULL)
+			{
+				if (side == Side::Rows && side_is_null(&s, tuple, SIDE_BYTES))
+					delete_chunks(DatumGetInt64(side_value(&s, tuple, SIDE_TABLET)), logged);
 				simple_heap_delete(s.side, &tuple->t_self);
+			}
 			end_side(&s);
 		}
 	}
@@ -345,10 +360,12 @@ delete_tablets(const TabletList *list)
 	for (int i = 0; i < list->ntablets; i++)
 	{
 		StoredTablet *tablet = &list->tablets[i];
-		Relation	rows = open_side(false, tablet->logged, RowExclusiveLock);
-		Relation	dead = open_side(true, tablet->logged, RowExclusiveLock);
+		Relation	rows = open_side(Side::Rows, tablet->logged, RowExclusiveLock);
+		Relation	dead = open_side(Side::Dead, tablet->logged, RowExclusiveLock);
 
 		CHECK_FOR_INTERRUPTS();
+		if (tablet->chunked)
+			delete_chunks(tablet->id, tablet->logged);
 		simple_heap_delete(rows, &tablet->tid);
 		for (int d = first_dead(list, tablet->id); d < list->ndead && list->dead[d].tablet == tablet->id; d++)
 			simple_heap_delete(dead, &list->dead[d].tid);
@@ -361,8 +378,8 @@ bool
 lock_side_tables_if_free(void)
 {
 	for (bool logged : BOTH)
-		for (bool dead : BOTH)
-			if (!ConditionalLockRelationOid(side_oid(side_name(dead, logged)), RowExclusiveLock))
+		for (Side side : SIDES)
+			if (!ConditionalLockRelationOid(side_oid(side_name(side, logged)), RowExclusiveLock))
 				return false;
 	return true;
 }

@@ -165,12 +165,12 @@ choose_tablets(const TabletList *list, bool logged, bool thorough)
 /* -- how ---------------------------------------------------------------------------------- */
 
 static void
-store_image(Relation rel, bool logged, ImageBuilder *builder)
+store_image(Relation rel, bool logged, ImageBuilder *builder, BulkInsertStateData **bulk)
 {
 	uint32		nrows = image_rows(builder);
 
 	if (nrows > 0)
-		store_tablet(RelationGetRelid(rel), logged, nrows, image_take(builder), GetCurrentCommandId(true));
+		store_tablet(RelationGetRelid(rel), logged, nrows, image_take(builder), GetCurrentCommandId(true), bulk);
 }
 
 /*
@@ -185,6 +185,7 @@ copy_rows(Relation rel, Snapshot snapshot, bool logged, bool thorough, const Tab
 	bool	   *nulls = static_cast<bool *>(palloc(sizeof(bool) * Max(natts, 1)));
 	ImageBuilder *builder = image_builder(RelationGetDescr(rel));
 	TabletReader *reader = tablets_open_list(rel, snapshot, NULL, list);
+	BulkInsertStateData *bulk = NULL;
 	uint64		rows = 0;
 
 	while (tablets_next(reader, values, nulls))
@@ -196,10 +197,10 @@ copy_rows(Relation rel, Snapshot snapshot, bool logged, bool thorough, const Tab
 		if ((full || rows % LOOK_ROWS == 0) && !thorough)
 			worker_gives_way(rel, ShareRowExclusiveLock);
 		if (full)
-			store_image(rel, logged, builder);
+			store_image(rel, logged, builder, &bulk);
 		rows++;
 	}
-	store_image(rel, logged, builder);
+	store_image(rel, logged, builder, &bulk);
 	tablets_close(reader);
 	return rows;
 }

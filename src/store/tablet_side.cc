@@ -42,17 +42,24 @@ side_oid(const char *name)
 }
 
 const char *
-side_name(bool dead, bool logged)
+side_name(Side side, bool logged)
 {
-	if (dead)
-		return logged ? "tablet_dead" : "tablet_dead_unlogged";
-	return logged ? "tablet_rows" : "tablet_rows_unlogged";
+	switch (side)
+	{
+		case Side::Rows:
+			return logged ? "tablet_rows" : "tablet_rows_unlogged";
+		case Side::Dead:
+			return logged ? "tablet_dead" : "tablet_dead_unlogged";
+		case Side::Chunks:
+			return logged ? "tablet_chunks" : "tablet_chunks_unlogged";
+	}
+	pg_unreachable();
 }
 
 Relation
-open_side(bool dead, bool logged, LOCKMODE lockmode)
+open_side(Side side, bool logged, LOCKMODE lockmode)
 {
-	const char *name = side_name(dead, logged);
+	const char *name = side_name(side, logged);
 	Oid			relid = side_oid(name);
 
 	if (!OidIsValid(relid))
@@ -68,8 +75,7 @@ open_one_index(Relation side, Oid relid, LOCKMODE lockmode)
 {
 	Relation	index = index_open(relid, lockmode);
 
-	if (index->rd_index->indnkeyatts != 2 || index->rd_index->indkey.values[0] != SIDE_RELATION ||
-		index->rd_index->indkey.values[1] != SIDE_TABLET)
+	if (index->rd_index->indnkeyatts != 2 || index->rd_index->indkey.values[0] != 1 || index->rd_index->indkey.values[1] != 2)
 		elog(ERROR, "unexpected definition of table gpuvm.%s", RelationGetRelationName(side));
 	return index;
 }
@@ -96,36 +102,35 @@ open_index(Relation side)
 	return index;
 }
 
-static void
-insert_into_indexes(Relation side, HeapTuple tuple, Datum *values, bool *nulls)
+static SideScan
+begin_scan(Side side, bool logged, Snapshot snapshot, int nkeys, ScanKey keys)
 {
-	List	   *indexes = RelationGetIndexList(side);
-	ListCell   *lc;
+	SideScan	s;
 
-	foreach(lc, indexes)
-	{
-		Relation	index = open_one_index(side, lfirst_oid(lc), RowExclusiveLock);
-
-		if (index->rd_index->indisready)
-			(void) index_insert(index, values, nulls, &tuple->t_self, side, UNIQUE_CHECK_NO, false, BuildIndexInfo(index));
-		index_close(index, NoLock);
-	}
-	list_free(indexes);
+	s.side = open_side(side, logged, AccessShareLock);
+	s.index = open_index(s.side);
+	s.scan = systable_beginscan_ordered(s.side, s.index, snapshot, nkeys, keys);
+	return s;
 }
 
 SideScan
-begin_side(bool dead, bool logged, Oid relid, const int64 *tablet, Snapshot snapshot)
+begin_side(Side side, bool logged, Oid relid, const int64 *tablet, Snapshot snapshot)
 {
-	SideScan	s;
 	ScanKeyData keys[2];
 
-	s.side = open_side(dead, logged, AccessShareLock);
-	s.index = open_index(s.side);
 	ScanKeyInit(&keys[0], SIDE_RELATION, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relid));
 	if (tablet != NULL)
 		ScanKeyInit(&keys[1], SIDE_TABLET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(*tablet));
-	s.scan = systable_beginscan_ordered(s.side, s.index, snapshot, tablet != NULL ? 2 : 1, keys);
-	return s;
+	return begin_scan(side, logged, snapshot, tablet != NULL ? 2 : 1, keys);
+}
+
+SideScan
+begin_chunks(bool logged, int64 tablet, Snapshot snapshot)
+{
+	ScanKeyData key;
+
+	ScanKeyInit(&key, CHUNK_TABLET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(tablet));
+	return begin_scan(Side::Chunks, logged, snapshot, 1, &key);
 }
 
 HeapTuple
@@ -150,6 +155,12 @@ side_value(SideScan *s, HeapTuple tuple, int column)
 	return heap_getattr(tuple, column, RelationGetDescr(s->side), &isnull);
 }
 
+bool
+side_is_null(SideScan *s, HeapTuple tuple, int column)
+{
+	return heap_attisnull(tuple, column, RelationGetDescr(s->side));
+}
+
 Oid
 next_relation_of_side(bool logged, Oid relid, Snapshot snapshot)
 {
@@ -158,10 +169,8 @@ next_relation_of_side(bool logged, Oid relid, Snapshot snapshot)
 	HeapTuple	tuple;
 	Oid			found = InvalidOid;
 
-	s.side = open_side(false, logged, AccessShareLock);
-	s.index = open_index(s.side);
 	ScanKeyInit(&key, SIDE_RELATION, BTGreaterStrategyNumber, F_OIDGT, ObjectIdGetDatum(relid));
-	s.scan = systable_beginscan_ordered(s.side, s.index, snapshot, 1, &key);
+	s = begin_scan(Side::Rows, logged, snapshot, 1, &key);
 	tuple = next_of_side(&s);
 	if (tuple != NULL)
 		found = DatumGetObjectId(side_value(&s, tuple, SIDE_RELATION));
@@ -169,18 +178,61 @@ next_relation_of_side(bool logged, Oid relid, Snapshot snapshot)
 	return found;
 }
 
-void
-insert_into_side(bool dead, bool logged, Datum *values, CommandId cid)
+SideInsert
+begin_insert(Side side, bool logged)
 {
-	Relation	side = open_side(dead, logged, RowExclusiveLock);
-	bool		nulls[DEAD_ID] = {};
-	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(side), values, nulls);
+	SideInsert	s = {open_side(side, logged, RowExclusiveLock), NIL, NIL};
+	List	   *indexes = RelationGetIndexList(s.side);
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = open_one_index(s.side, lfirst_oid(lc), RowExclusiveLock);
+
+		s.indexes = lappend(s.indexes, index);
+		s.infos = lappend(s.infos, BuildIndexInfo(index));
+	}
+	list_free(indexes);
+	return s;
+}
+
+void
+insert_side_row(SideInsert *s, Datum *values, bool *nulls, CommandId cid, BulkInsertState bulk)
+{
+	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(s->side), values, nulls);
+	ListCell   *index;
+	ListCell   *info;
 
 	/* elsewhere the relation's OID would be another's: no logical replication */
-	heap_insert(side, tuple, cid, HEAP_INSERT_NO_LOGICAL, NULL);
-	insert_into_indexes(side, tuple, values, nulls);
+	heap_insert(s->side, tuple, cid, HEAP_INSERT_NO_LOGICAL, bulk);
+	forboth(index, s->indexes, info, s->infos)
+	{
+		if (lfirst_node(IndexInfo, info)->ii_ReadyForInserts)
+			(void) index_insert(static_cast<Relation>(lfirst(index)), values, nulls, &tuple->t_self, s->side, UNIQUE_CHECK_NO, false,
+								lfirst_node(IndexInfo, info));
+	}
 	heap_freetuple(tuple);
-	table_close(side, NoLock);
+}
+
+void
+end_insert(SideInsert *s)
+{
+	ListCell   *lc;
+
+	foreach(lc, s->indexes)
+		index_close(static_cast<Relation>(lfirst(lc)), NoLock);
+	list_free(s->indexes);
+	list_free_deep(s->infos);
+	table_close(s->side, NoLock);
+}
+
+void
+insert_into_side(Side side, bool logged, Datum *values, bool *nulls, CommandId cid)
+{
+	SideInsert	s = begin_insert(side, logged);
+
+	insert_side_row(&s, values, nulls, cid, NULL);
+	end_insert(&s);
 }
 
 /*
@@ -217,9 +269,9 @@ next_id(void)
 }
 
 bytea *
-side_bytes(bool dead, bool logged, const ItemPointerData *tid, Snapshot snapshot)
+side_bytes(Side which, bool logged, const ItemPointerData *tid, Snapshot snapshot)
 {
-	Relation	side = open_side(dead, logged, AccessShareLock);
+	Relation	side = open_side(which, logged, AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(side, NULL);
 	ItemPointerData at = *tid;
 	bytea	   *bytes;

@@ -47,6 +47,7 @@ struct TabletWriter
 	CommandId	cid;
 	SubTransactionId subid;
 	ImageBuilder *builder;
+	BulkInsertStateData *bulk;	/* as store_tablet() has it */
 	HTAB	   *targets;		/* by number: tablets that the snapshot sees; NULL until a row is deleted */
 	uint64		pending;		/* deleted rows that are not stored */
 	MemoryContext context;
@@ -118,7 +119,7 @@ store_rows(TabletWriter *w)
 	if (nrows == 0)
 		return;
 	image = image_take(w->builder);
-	store_tablet(w->relid, w->logged, nrows, image, w->cid);
+	store_tablet(w->relid, w->logged, nrows, image, w->cid, &w->bulk);
 }
 
 static int

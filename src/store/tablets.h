@@ -19,6 +19,8 @@ extern "C" {
 #include "utils/snapshot.h"
 }
 
+struct BulkInsertStateData;
+
 namespace gpuvm {
 
 /* Is this table of gpuvm_fdw one without a file? */
@@ -61,6 +63,7 @@ struct StoredTablet
 	uint32		nrows;
 	bool		logged;			/* in which pair of side tables it is */
 	ItemPointerData tid;		/* of its row there */
+	bool		chunked;		/* its image is not in that row */
 	Size		size;
 };
 
@@ -96,8 +99,11 @@ bytea	   *stored_image(const StoredTablet *tablet, Snapshot snapshot);
 /* ORs the dead set's rows into `bits`, which has as many as the tablet has rows. */
 void		add_dead_rows(const DeadSet *set, Snapshot snapshot, bits8 *bits);
 
-/* Writes a row as of a command of this transaction. */
-void		store_tablet(Oid relid, bool logged, uint32 nrows, bytea *image, CommandId cid);
+/*
+ * Writes a row as of a command of this transaction. *bulk is the buffers that one writer of many images goes through: NULL at first,
+ * then allocated in the current memory context, which is all that it needs freed.
+ */
+void		store_tablet(Oid relid, bool logged, uint32 nrows, bytea *image, CommandId cid, BulkInsertStateData **bulk);
 void		store_dead(Oid relid, const StoredTablet *tablet, const bits8 *bits, uint32 count, CommandId cid);
 
 /* Locks the tablet against other transactions that delete rows of it; raises 40001 where it is gone. */

@@ -92,7 +92,7 @@ is(with_vm($node, $sums), $before, 'and the rows are the same');
 
 # Single rows beside a tablet of 4 MB, which is small enough to be put together with others, are put together without it.
 $node->safe_psql('postgres', q{CREATE FOREIGN TABLE busy (i int, v text) SERVER gpuvm; INSERT INTO busy SELECT i, repeat(md5(i::text), 4) FROM generate_series(1, 30000) i});
-my $size = q{SELECT pg_total_relation_size('gpuvm.tablet_rows')};
+my $size = q{SELECT pg_total_relation_size('gpuvm.tablet_rows') + pg_total_relation_size('gpuvm.tablet_chunks')};
 my $size_before = $node->safe_psql('postgres', $size);
 set_compact('on');
 for my $round (1 .. 5)
