@@ -73,7 +73,7 @@ GRANT USAGE ON FOREIGN SERVER gpuvm TO PUBLIC;
 -- An image is in the row itself if it is small, otherwise in chunks that fill a page each. Columns that are added, and plain from
 -- the beginning, leave the tables without TOAST tables.
 CREATE TABLE gpuvm.tablet_rows (relation oid NOT NULL, tablet bigint NOT NULL, nrows integer NOT NULL);
-ALTER TABLE gpuvm.tablet_rows ADD image bytea, ALTER image SET STORAGE PLAIN, ADD size integer NOT NULL;
+ALTER TABLE gpuvm.tablet_rows ADD image bytea, ALTER image SET STORAGE PLAIN, ADD image_size integer NOT NULL, ADD size integer NOT NULL;
 CREATE TABLE gpuvm.tablet_dead (relation oid NOT NULL, tablet bigint NOT NULL, nrows integer NOT NULL, rows bytea NOT NULL, id bigint NOT NULL);
 CREATE TABLE gpuvm.tablet_chunks (tablet bigint NOT NULL, chunk integer NOT NULL);
 ALTER TABLE gpuvm.tablet_chunks ADD bytes bytea NOT NULL, ALTER bytes SET STORAGE PLAIN;

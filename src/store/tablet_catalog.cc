@@ -140,8 +140,9 @@ list_pair(TabletList *list, Oid relid, bool logged, Snapshot snapshot)
 		t->tid = tuple->t_self;
 		t->chunked = side_is_null(&s, tuple, SIDE_BYTES);
 		t->size = static_cast<Size>(DatumGetInt32(side_value(&s, tuple, ROWS_SIZE)));
+		t->image_size = static_cast<Size>(DatumGetInt32(side_value(&s, tuple, ROWS_IMAGE_SIZE)));
 		list->rows += t->nrows;
-		list->size += t->size;
+		list->size += t->image_size;
 	}
 	end_side(&s);
 	s = begin_side(Side::Dead, logged, relid, NULL, snapshot);
@@ -188,7 +189,7 @@ bytea *
 stored_image(const StoredTablet *tablet, Snapshot snapshot)
 {
 	if (tablet->chunked)
-		return read_chunks(tablet->id, tablet->logged, tablet->size);
+		return read_chunks(tablet->id, tablet->logged, tablet->image_size);
 	return side_bytes(Side::Rows, tablet->logged, &tablet->tid, snapshot);
 }
 
@@ -222,11 +223,12 @@ add_dead_rows(const DeadSet *set, Snapshot snapshot, bits8 *bits)
 }
 
 void
-store_tablet(Oid relid, bool logged, uint32 nrows, bytea *image, CommandId cid, BulkInsertState *bulk)
+store_tablet(Oid relid, bool logged, uint32 nrows, Size size, bytea *image, CommandId cid, BulkInsertState *bulk)
 {
 	const int64 id = next_id();
 	Datum		values[] = {ObjectIdGetDatum(relid), Int64GetDatum(id), Int32GetDatum(static_cast<int32>(nrows)),
-							PointerGetDatum(image), Int32GetDatum(static_cast<int32>(VARSIZE(image)))};
+							PointerGetDatum(image), Int32GetDatum(static_cast<int32>(VARSIZE(image))),
+							Int32GetDatum(static_cast<int32>(size))};
 	bool		nulls[ROWS_SIZE] = {};
 
 	nulls[SIDE_BYTES - 1] = !image_is_inline(image);

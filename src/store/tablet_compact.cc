@@ -168,9 +168,10 @@ static void
 store_image(Relation rel, bool logged, ImageBuilder *builder, BulkInsertStateData **bulk)
 {
 	uint32		nrows = image_rows(builder);
+	Size		size = image_values_size(builder);
 
 	if (nrows > 0)
-		store_tablet(RelationGetRelid(rel), logged, nrows, image_take(builder), GetCurrentCommandId(true), bulk);
+		store_tablet(RelationGetRelid(rel), logged, nrows, size, image_take(builder), GetCurrentCommandId(true), bulk);
 }
 
 /*

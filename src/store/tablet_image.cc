@@ -1,19 +1,22 @@
 /* tablet_image.cc: rows to a bytea and back. */
 #include "store/tablet_image.h"
 
+#include "store/tablet_narrow.h"
+
 extern "C" {
 #include "access/detoast.h"
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
+#include "port/pg_bitutils.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 }
 
 namespace gpuvm {
 
-constexpr uint32 IMAGE_MAGIC = 0x31545647;	/* its last byte is the format's number */
+constexpr uint32 IMAGE_MAGIC = 0x32545647;	/* its last byte is the format's number */
 constexpr Size IMAGE_KEPT = 16 * 1024 * 1024;	/* memory for larger images is given back */
 
 struct ImageHead
@@ -34,6 +37,7 @@ struct ImageColumn
 	uint32		data;			/* of the other rows */
 	char		align;
 	bool		byval;
+	uint8		width;			/* of a value that is passed by value: less than len where they are narrow */
 };
 
 /* -- making ---------------------------------------------------------------------- */
@@ -43,6 +47,7 @@ struct BuilderColumn
 	StringInfoData data;
 	bits8	   *nulls;			/* NULL until there is one */
 	int			byval;			/* bytes of a value that is passed by value; 0: by reference, or dropped */
+	NarrowForm	form;			/* of those, when the image is made */
 	bool		dropped;
 };
 
@@ -202,6 +207,12 @@ image_rows(const ImageBuilder *b)
 	return b->nrows;
 }
 
+Size
+image_values_size(const ImageBuilder *b)
+{
+	return b->size;
+}
+
 bool
 image_is_full(const ImageBuilder *b)
 {
@@ -238,6 +249,41 @@ append(char *image, Size *end, const void *data, Size n)
 	*end += MAXALIGN(n);
 }
 
+/* Values of the column that are passed by value. */
+static Size
+count_values(const BuilderColumn *column)
+{
+	return static_cast<Size>(column->data.len) / column->byval;
+}
+
+static bool
+is_narrow(const BuilderColumn *column)
+{
+	return column->byval > 0 && column->form.width < column->byval;
+}
+
+/* Chooses the column's form; how many bytes it takes. */
+static Size
+choose_form(BuilderColumn *column)
+{
+	if (column->byval > 0)
+		column->form = narrow_form(column->data.data, count_values(column), column->byval);
+	return is_narrow(column) ? narrow_size(column->form, count_values(column)) : static_cast<Size>(column->data.len);
+}
+
+static void
+append_column(char *image, Size *end, const BuilderColumn *column)
+{
+	Size		size;
+
+	if (!is_narrow(column))
+		return append(image, end, column->data.data, column->data.len);
+	size = narrow_size(column->form, count_values(column));
+	narrow_values(column->data.data, count_values(column), column->byval, column->form, image + *end);
+	memset(image + *end + size, 0, MAXALIGN(size) - size);
+	*end += MAXALIGN(size);
+}
+
 bytea *
 image_take(ImageBuilder *b)
 {
@@ -252,7 +298,7 @@ image_take(ImageBuilder *b)
 		ncols += !TupleDescAttr(b->desc, i)->attisdropped;
 	size = MAXALIGN(sizeof(ImageHead) + sizeof(ImageColumn) * ncols);
 	for (int i = 0; i < b->desc->natts; i++)
-		size += (b->columns[i].nulls ? MAXALIGN(nbits) : 0) + MAXALIGN(b->columns[i].data.len);
+		size += (b->columns[i].nulls ? MAXALIGN(nbits) : 0) + MAXALIGN(choose_form(&b->columns[i]));
 	if (size >= MaxAllocSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -278,6 +324,7 @@ image_take(ImageBuilder *b)
 		column->len = att->attlen;
 		column->align = att->attalign;
 		column->byval = att->attbyval;
+		column->width = static_cast<uint8>(from->form.width);
 		if (from->nulls != NULL)
 		{
 			column->nulls = static_cast<uint32>(size);
@@ -286,7 +333,7 @@ image_take(ImageBuilder *b)
 			from->nulls = NULL;
 		}
 		column->data = static_cast<uint32>(size);
-		append(image, &size, from->data.data, from->data.len);
+		append_column(image, &size, from);
 		resetStringInfo(&from->data);
 		column++;
 	}
@@ -362,6 +409,24 @@ check_type(const ImageReader *r, const ImageColumn *column, Form_pg_attribute at
 				 errhint("Set the column's type back, and convert the values in a column of the new type.")));
 }
 
+/* Where the column's values are, as they were. */
+static const char *
+values_of(const ImageHead *head, const ImageColumn *column)
+{
+	const char *base = reinterpret_cast<const char *>(head);
+	const char *data = base + column->data;
+	Size		n = head->nrows;
+	char	   *values;
+
+	if (!column->byval || column->width == column->len)
+		return data;
+	if (column->nulls != 0)
+		n -= pg_popcount(base + column->nulls, (head->nrows + 7) / 8);
+	values = static_cast<char *>(palloc(n * column->len));
+	widen_values(data, n, column->width, column->len, values);
+	return values;
+}
+
 void
 image_start(ImageReader *r, const bytea *image)
 {
@@ -393,7 +458,7 @@ image_start(ImageReader *r, const bytea *image)
 		}
 		check_type(r, from, att);
 		r->columns[r->ncolumns++] = ReaderColumn{i, from->len, from->align, from->byval,
-			from->nulls == 0 ? NULL : reinterpret_cast<const bits8 *>(base + from->nulls), base + from->data, 0};
+			from->nulls == 0 ? NULL : reinterpret_cast<const bits8 *>(base + from->nulls), values_of(head, from), 0};
 	}
 }
 

@@ -32,8 +32,9 @@ enum SideColumn
 	SIDE_TABLET,
 	SIDE_NROWS,
 	SIDE_BYTES,					/* image, null where it is in chunks; or which rows are dead */
-	ROWS_SIZE,					/* of the image */
-	DEAD_ID = ROWS_SIZE,
+	ROWS_IMAGE_SIZE,
+	ROWS_SIZE,					/* of the values in it */
+	DEAD_ID = SIDE_BYTES + 1,
 };
 
 enum ChunkColumn

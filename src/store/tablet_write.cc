@@ -114,12 +114,10 @@ static void
 store_rows(TabletWriter *w)
 {
 	uint32		nrows = image_rows(w->builder);
-	bytea	   *image;
+	Size		size = image_values_size(w->builder);
 
-	if (nrows == 0)
-		return;
-	image = image_take(w->builder);
-	store_tablet(w->relid, w->logged, nrows, image, w->cid, &w->bulk);
+	if (nrows > 0)
+		store_tablet(w->relid, w->logged, nrows, size, image_take(w->builder), w->cid, &w->bulk);
 }
 
 static int

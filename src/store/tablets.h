@@ -64,7 +64,8 @@ struct StoredTablet
 	bool		logged;			/* in which pair of side tables it is */
 	ItemPointerData tid;		/* of its row there */
 	bool		chunked;		/* its image is not in that row */
-	Size		size;
+	Size		size;			/* bytes of its values, */
+	Size		image_size;		/* and as they are stored */
 };
 
 /* Rows of a tablet that one statement has deleted. */
@@ -84,7 +85,7 @@ struct TabletList
 	DeadSet    *dead;
 	int			ndead;
 	uint64		rows;			/* that are alive */
-	uint64		size;			/* bytes */
+	uint64		size;			/* bytes, as they are stored */
 };
 
 /* What the snapshot sees of the table, both in the order of tablets; palloc'd. */
@@ -103,7 +104,7 @@ void		add_dead_rows(const DeadSet *set, Snapshot snapshot, bits8 *bits);
  * Writes a row as of a command of this transaction. *bulk is the buffers that one writer of many images goes through: NULL at first,
  * then allocated in the current memory context, which is all that it needs freed.
  */
-void		store_tablet(Oid relid, bool logged, uint32 nrows, bytea *image, CommandId cid, BulkInsertStateData **bulk);
+void		store_tablet(Oid relid, bool logged, uint32 nrows, Size size, bytea *image, CommandId cid, BulkInsertStateData **bulk);
 void		store_dead(Oid relid, const StoredTablet *tablet, const bits8 *bits, uint32 count, CommandId cid);
 
 /* Locks the tablet against other transactions that delete rows of it; raises 40001 where it is gone. */
