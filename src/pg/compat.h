@@ -8,6 +8,7 @@ extern "C" {
 #include "access/toast_internals.h"
 #include "nodes/parsenodes.h"
 #include "nodes/primnodes.h"
+#include "rewrite/rewriteManip.h"
 #include "storage/latch.h"
 #if PG_VERSION_NUM >= 180000
 #include "storage/waiteventset.h"
@@ -50,6 +51,17 @@ compat_set_nulled(Var *var, int join_rtindex)
 #else
 	(void) var;
 	(void) join_rtindex;
+#endif
+}
+
+/* The query with the target list's expressions in the place of the relation's columns. */
+inline Node *
+compat_replace_vars(Node *query, int varno, RangeTblEntry *rte, List *targets)
+{
+#if PG_VERSION_NUM >= 180000
+	return ReplaceVarsFromTargetList(query, varno, 0, rte, targets, 0, REPLACEVARS_REPORT_ERROR, 0, nullptr);
+#else
+	return ReplaceVarsFromTargetList(query, varno, 0, rte, targets, REPLACEVARS_REPORT_ERROR, 0, nullptr);
 #endif
 }
 

@@ -42,6 +42,7 @@ look_walker(Node *node, void *context)
 	{
 		const RangeTblEntry *rte = (const RangeTblEntry *) node;
 
+		look->rewritable |= rte->rtekind == RTE_SUBQUERY && rte->lateral && rte->subquery->hasAggs;
 		if (look->tables && rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
 			look->imported = true;
 		return false;
@@ -65,7 +66,7 @@ look_walker(Node *node, void *context)
 		const Query *query = (const Query *) sublink->subselect;
 
 		look->rewritable |= (sublink->subLinkType == EXPR_SUBLINK && query->hasAggs && query->jointree->fromlist != NIL) ||
-			sublink->subLinkType == ANY_SUBLINK || sublink->subLinkType == ALL_SUBLINK;
+			sublink->subLinkType == ANY_SUBLINK || sublink->subLinkType == ALL_SUBLINK || sublink->subLinkType == EXISTS_SUBLINK;
 	}
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(look_walker), context);
 }
@@ -121,7 +122,7 @@ may_rewrite(Query *query)
 {
 	ListCell   *lc;
 
-	if (query->commandType != CMD_SELECT || !query->hasSubLinks || query->setOperations != nullptr || query->jointree->fromlist == NIL ||
+	if (query->commandType != CMD_SELECT || query->setOperations != nullptr || query->jointree->fromlist == NIL ||
 		query->hasRowSecurity)
 		return false;
 	foreach(lc, query->rtable)
@@ -135,7 +136,7 @@ may_rewrite(Query *query)
 }
 
 static bool
-rewrite_not_ins(RewriteLevel *level)
+rewrite_members(RewriteLevel *level)
 {
 	List	   *parts = NIL;
 	bool		any = false;
@@ -146,6 +147,8 @@ rewrite_not_ins(RewriteLevel *level)
 		Node	   *condition = static_cast<Node *>(lfirst(lc));
 		Node	   *exists = rewrite_not_in(level, condition);
 
+		if (exists == nullptr)
+			exists = rewrite_exists(level, condition);
 		any |= exists != nullptr;
 		parts = lappend(parts, exists != nullptr ? exists : condition);
 	}
@@ -237,6 +240,13 @@ rewrite_level(Query *query, Rewriting *rewriting)
 	}
 	if (!may_rewrite(query))
 		return;
+	level.conditions = conditions_of(query);
+	/* what a group's value is compared with may be evaluated for any group */
+	if (!has_loud_conditions(rewriting->topmost))
+		rewriting->any |= rewrite_laterals(&level);
+	rewriting->reduced |= level.reduced;
+	if (!query->hasSubLinks)
+		return;
 	quals = list_concat(conjuncts(query->jointree->quals), hoist_conditions((Node *) query->jointree));
 	query->jointree->quals = quals == NIL ? nullptr : (Node *) make_ands_explicit(quals);
 	/* a level that has no rows has nothing planned */
@@ -245,7 +255,7 @@ rewrite_level(Query *query, Rewriting *rewriting)
 	level.conditions = conditions_of(query);
 	foreach(lc, quals)
 		rewriting->any |= rewrite_in(query, static_cast<Node *>(lfirst(lc)));
-	rewriting->any |= rewrite_not_ins(&level);
+	rewriting->any |= rewrite_members(&level);
 	if (rewrite_scalars(&level))
 	{
 		put_together(&level);

@@ -50,6 +50,40 @@ struct RewriteLevel
 /* rewrite_scalar.cc: correlated aggregates of WHERE and the target list become joins with grouped subqueries. */
 bool		rewrite_scalars(RewriteLevel *level);
 
+/* By which equalities a subquery depends on the level around it. */
+struct Correlation
+{
+	List	   *stays;			/* conditions without the outer level */
+	List	   *equal;			/* OpExpr with the outer level; and its sides: */
+	List	   *inner;
+	List	   *outer;			/* in the outer level's numbers */
+};
+
+/* A subquery of one row of aggregates, that can be grouped by what it is correlated by. */
+struct Scalar
+{
+	Query	   *body;
+	Node	   *value;			/* over its aggregates, and the outer level's columns */
+	List	   *aggs;			/* those that differ */
+	Correlation by;
+};
+/* What becomes of its aggregates: those of no rows, columns of an inner join's groups, or of a left join's. */
+enum class GroupedAs { Empty, Joined, LeftJoined };
+
+/* Is it one? It is not changed. */
+bool		analyse_scalar(const RewriteLevel *level, Query *body, Node *value, Scalar *s);
+/* The subquery, grouped, joins the level's range table; returns its number there. */
+int			add_grouped(RewriteLevel *level, const Scalar *s);
+/* The equalities that it was correlated by, now with its columns, of this number. */
+List	   *join_conditions(const Scalar *s, int rtindex);
+/* The last entry of the range table, as the inner side of a left join, which is the next entry. */
+JoinExpr   *left_join(RewriteLevel *level, const Scalar *s, int rtindex);
+/* The value at the outer level. */
+Node	   *outer_value(const Scalar *s, GroupedAs by, int rtindex, int join_rtindex);
+
+/* rewrite_lateral.cc: LATERAL subqueries of one row of aggregates become left joins with groups; were there any? */
+bool		rewrite_laterals(RewriteLevel *level);
+
 /* rewrite_reduce.cc: conditions of the subquery that keep only keys which the level's rows have; as many as can be found. `equal`: of OpExpr, inner = outer. */
 List	   *reducing_conditions(const RewriteLevel *level, List *equal, List *inner, List *outer);
 
@@ -63,7 +97,26 @@ bool		is_not_null(Query *query, List *conditions, Node *node);
 bool		rewrite_in(const Query *query, Node *condition);
 bool		make_distinct_member(Query *body, List *tests);
 
-/* rewrite_scalar.cc: are values that the operator finds equal to one value always of one group, and of no two? */
+/* rewrite_in.cc: a join of which nothing but its rows' values is asked for? */
+bool		is_plain_join(Query *body);
+
+/* rewrite_exists.cc: EXISTS, or NOT EXISTS, over a join as one over its different keys; NULL if it is none. */
+Node	   *rewrite_exists(const RewriteLevel *level, Node *condition);
+
+/* rewrite_counts.cc: does PostgreSQL make a join of the condition, as it stands? */
+bool		is_joined_by_planner(const Node *condition);
+
+/* rewrite_counts.cc: the INs of a condition where null is as good as false. */
+List	   *members_in(Node *condition);
+
+/* rewrite_counts.cc: EXISTS and IN as subqueries of one value, 0 < count(*); NULL if the subquery is more than a join with conditions. */
+SubLink    *exists_count(const SubLink *exists);
+SubLink    *member_count(const SubLink *member);
+
+/* rewrite_correlation.cc: does it depend by such alone, by one at least? The subquery is not changed. */
+bool		split_correlation(const RewriteLevel *level, Query *body, Correlation *by);
+
+/* rewrite_correlation.cc: are values that the operator finds equal to one value always of one group, and of no two? */
 bool		is_group_equality(const OpExpr *op, Node *inner);
 
 /* rewrite_scalar.cc: groups by the entry, under this number. */

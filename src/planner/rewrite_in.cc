@@ -43,14 +43,12 @@ count_joined(Node *jointree)
 	return n;
 }
 
-/* A join of which nothing but its rows' values is asked for? */
-static bool
+bool
 is_plain_join(Query *body)
 {
-	LevelsRead	read = levels_read_by(body);
 	ListCell   *lc;
 
-	if (read.outer || read.further || body->commandType != CMD_SELECT || body->hasAggs || body->hasWindowFuncs || body->hasTargetSRFs ||
+	if (body->commandType != CMD_SELECT || body->hasAggs || body->hasWindowFuncs || body->hasTargetSRFs ||
 		body->hasRowSecurity || body->groupClause != NIL || body->groupingSets != NIL || body->havingQual != nullptr || body->distinctClause != NIL ||
 		body->sortClause != NIL || body->limitCount != nullptr || body->limitOffset != nullptr || body->setOperations != nullptr ||
 		body->rowMarks != NIL || contain_volatile_functions((Node *) body->targetList))
@@ -86,10 +84,11 @@ is_member_test(Query *body, Node *test)
 bool
 make_distinct_member(Query *body, List *tests)
 {
+	LevelsRead	read = levels_read_by(body);
 	List	   *distinct = NIL;
 	ListCell   *lc;
 
-	if (list_length(tests) != list_length(body->targetList) || !is_plain_join(body))
+	if (read.outer || read.further || list_length(tests) != list_length(body->targetList) || !is_plain_join(body))
 		return false;
 	foreach(lc, tests)
 	{

@@ -1,6 +1,6 @@
 /*
  * rewrite_not_in.cc: x NOT IN (SELECT y ...) keeps the rows that NOT EXISTS (SELECT ... WHERE y = x) keeps, where
- * neither x nor y can be null. That PostgreSQL makes an antijoin of; of NOT IN it does not.
+ * neither x nor y is null. That PostgreSQL makes an antijoin of; of NOT IN it does not. Where there may be nulls, counts say beside it whether there are.
  */
 #include "pg/pg.h"
 
@@ -8,9 +8,12 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/transam.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -167,9 +170,9 @@ column_of_side(Node *node)
 	}
 }
 
-/* Is one comparison neither null nor an error, whatever rows it meets? */
+/* Is one comparison no error, and null only where a side is, whatever rows it meets? And which side can be? */
 static bool
-is_sure_test(const RewriteLevel *level, Query *body, const OpExpr *test)
+is_sure_test(const RewriteLevel *level, Query *body, const OpExpr *test, bool *outer_null, bool *inner_null)
 {
 	const Param *column;
 	TargetEntry *entry;
@@ -179,8 +182,77 @@ is_sure_test(const RewriteLevel *level, Query *body, const OpExpr *test)
 		return false;
 	column = column_of_side(static_cast<Node *>(lsecond(test->args)));
 	entry = column != nullptr ? get_tle_by_resno(body->targetList, column->paramid) : nullptr;
-	return entry != nullptr && !entry->resjunk && is_not_null(level->query, level->conditions, static_cast<Node *>(linitial(test->args))) &&
-		is_not_null(body, conditions_of(body), (Node *) entry->expr);
+	if (entry == nullptr || entry->resjunk)
+		return false;
+	*outer_null = !is_not_null(level->query, level->conditions, static_cast<Node *>(linitial(test->args)));
+	*inner_null = !is_not_null(body, conditions_of(body), (Node *) entry->expr);
+	return true;
+}
+
+static Node *
+count_of(Expr *counted)
+{
+	Aggref	   *count = makeNode(Aggref);
+
+	count->aggfnoid = counted == nullptr ? F_COUNT_ : F_COUNT_ANY;
+	count->aggtype = INT8OID;
+	count->aggstar = counted == nullptr;
+	count->aggargtypes = counted == nullptr ? NIL : list_make1_oid(exprType((Node *) counted));
+	count->args = counted == nullptr ? NIL : list_make1(makeTargetEntry(counted, 1, nullptr, false));
+	count->aggkind = AGGKIND_NORMAL;
+	count->aggno = count->aggtransno = -1;
+	count->location = -1;
+	return (Node *) count;
+}
+
+/* (SELECT fewer < count(*) FROM (the subquery)), of all of its rows: once for the statement. */
+static Expr *
+has_more(Query *body, Node *fewer)
+{
+	Query	   *query = makeNode(Query);
+	SubLink    *sublink = makeNode(SubLink);
+	ParseState *pstate = make_parsestate(nullptr);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+
+	body = static_cast<Query *>(copyObjectImpl(body));
+	IncrementVarSublevelsUp((Node *) body, 1, 1);
+	addRangeTableEntryForSubquery(pstate, body, makeAlias("not_in_subquery", NIL), false, false);
+	ref->rtindex = 1;
+	query->commandType = CMD_SELECT;
+	query->canSetTag = true;
+	query->hasAggs = true;
+	query->rtable = pstate->p_rtable;
+	query->jointree = makeFromExpr(list_make1(ref), nullptr);
+	query->targetList = list_make1(makeTargetEntry(make_opclause(Int8LessOperator, BOOLOID, false, (Expr *) fewer, (Expr *) count_of(nullptr), InvalidOid, InvalidOid),
+												   1, pstrdup("has_more"), false));
+	sublink->subLinkType = EXPR_SUBLINK;
+	sublink->subselect = (Node *) query;
+	sublink->location = -1;
+	return (Expr *) sublink;
+}
+
+/*
+ * What NOT IN asks beside NOT EXISTS where there may be nulls: a null on either side is unknown, unless the subquery has no row.
+ *	(NOT (SELECT count(y) < count(*) FROM it) AND x IS NOT NULL) OR NOT (SELECT 0 < count(*) FROM it)
+ */
+static Node *
+no_nulls(Query *body, const OpExpr *test, bool outer_null, bool inner_null)
+{
+	const Param *column = column_of_side(static_cast<Node *>(lsecond(test->args)));
+	Var		   *var = makeVar(1, column->paramid, column->paramtype, column->paramtypmod, column->paramcollid, 0);
+	Node	   *known = inner_null ? (Node *) make_notclause(has_more(body, count_of((Expr *) var))) : nullptr;
+	Const	   *none = makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false, FLOAT8PASSBYVAL);
+	NullTest   *there;
+
+	/* no row has none that is null */
+	if (!outer_null)
+		return known;
+	there = makeNode(NullTest);
+	there->arg = static_cast<Expr *>(copyObjectImpl(linitial(test->args)));
+	there->nulltesttype = IS_NOT_NULL;
+	there->location = -1;
+	known = known == nullptr ? (Node *) there : (Node *) make_andclause(list_make2(known, there));
+	return (Node *) make_orclause(list_make2(known, make_notclause(has_more(body, (Node *) none))));
 }
 
 /* The subquery's columns, now of a relation. */
@@ -229,6 +301,7 @@ rewrite_not_in(const RewriteLevel *level, Node *condition)
 	Query	   *body;
 	Query	   *query;
 	List	   *tests;
+	Node	   *known = nullptr;
 	LevelsRead	read;
 	ParseState *pstate;
 	SubLink    *exists;
@@ -244,8 +317,18 @@ rewrite_not_in(const RewriteLevel *level, Node *condition)
 		return nullptr;
 	foreach(lc, tests)
 	{
-		if (!is_sure_test(level, body, static_cast<const OpExpr *>(lfirst(lc))))
+		const OpExpr *test = static_cast<const OpExpr *>(lfirst(lc));
+		bool		outer_null;
+		bool		inner_null;
+
+		if (!is_sure_test(level, body, test, &outer_null, &inner_null))
 			return nullptr;
+		if (!outer_null && !inner_null)
+			continue;
+		/* of several columns one that differs tells enough, whatever the others are */
+		if (list_length(tests) > 1)
+			return nullptr;
+		known = no_nulls(body, test, outer_null, inner_null);
 	}
 
 	/* NOT EXISTS (SELECT FROM (the subquery) WHERE its columns = the others) */
@@ -268,7 +351,8 @@ rewrite_not_in(const RewriteLevel *level, Node *condition)
 	exists->subLinkType = EXISTS_SUBLINK;
 	exists->subselect = (Node *) query;
 	exists->location = -1;
-	return (Node *) make_notclause((Expr *) exists);
+	condition = (Node *) make_notclause((Expr *) exists);
+	return known == nullptr ? condition : (Node *) make_andclause(list_make2(condition, known));
 }
 
 }  // namespace gpuvm

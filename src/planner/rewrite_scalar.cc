@@ -6,6 +6,7 @@
  * asks for one group of SELECT k, agg(e) FROM t WHERE ... GROUP BY k, at most one, as the equality is that of the
  * groups. Where the condition fails for what the subquery gives of no rows, that is a join; else, and in the target
  * list, a left join, whose missing counts are 0. f stands outside: the target list computes it of groups asked for.
+ * EXISTS, and IN, that are part of a condition are counts that are more than 0 (rewrite_counts.cc).
  */
 #include "pg/pg.h"
 
@@ -30,36 +31,6 @@ extern "C" {
 
 namespace gpuvm {
 
-/* btree's operator family of floats has no name in PostgreSQL's headers */
-constexpr Oid FLOAT_FAMILY = 1970;
-
-/* A subquery of one value that can be grouped by what it is correlated by. */
-struct Scalar
-{
-	Query	   *body;
-	Expr	   *value;			/* over its aggregates, and the outer level's columns */
-	List	   *aggs;			/* those that differ */
-	List	   *stays;			/* conditions without the outer level */
-	List	   *equal;			/* OpExpr with the outer level; and its sides: */
-	List	   *inner;
-	List	   *outer;			/* in the outer level's numbers */
-};
-
-bool
-is_group_equality(const OpExpr *op, Node *inner)
-{
-	Oid			eqop;
-	bool		hashable;
-
-	get_sort_group_operators(exprType(inner), false, false, false, nullptr, &eqop, nullptr, &hashable);
-	return OidIsValid(eqop) && hashable && op->inputcollid == exprCollation(inner) &&
-		(op->opno == eqop || get_op_opfamily_strategy(op->opno, INTEGER_BTREE_FAM_OID) == BTEqualStrategyNumber ||
-		 get_op_opfamily_strategy(op->opno, FLOAT_FAMILY) == BTEqualStrategyNumber) &&
-		op_mergejoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))) &&
-		op_hashjoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))) &&
-		is_quiet_function(get_opcode(op->opno), op->args, op->inputcollid);
-}
-
 SortGroupClause *
 group_by(TargetEntry *entry, Index ref)
 {
@@ -68,37 +39,6 @@ group_by(TargetEntry *entry, Index ref)
 	entry->ressortgroupref = group->tleSortGroupRef = ref;
 	get_sort_group_operators(exprType((Node *) entry->expr), false, false, false, &group->sortop, &group->eqop, nullptr, &group->hashable);
 	return group;
-}
-
-/* Takes a condition that reads the outer level: an equality with it, or the subquery stays. */
-static bool
-take_equality(const RewriteLevel *level, Scalar *s, Node *condition)
-{
-	OpExpr	   *op = (OpExpr *) condition;
-	Node	   *sides[2];
-	int			inner;
-	LevelsRead	read[2];
-
-	if (!IsA(condition, OpExpr) || list_length(op->args) != 2)
-		return false;
-	for (int i = 0; i < 2; i++)
-	{
-		sides[i] = static_cast<Node *>(list_nth(op->args, i));
-		read[i] = levels_read(sides[i]);
-		if (read[i].further || (read[i].own && read[i].outer) || checkExprHasSubLink(sides[i]) || !is_quiet(sides[i]))
-			return false;
-	}
-	inner = read[0].own ? 0 : 1;
-	if (!read[inner].own || !read[1 - inner].outer || !is_group_equality(op, sides[inner]))
-		return false;
-	sides[1 - inner] = static_cast<Node *>(copyObjectImpl(sides[1 - inner]));
-	IncrementVarSublevelsUp(sides[1 - inner], -1, 1);
-	if (reads_loud(level->query, sides[1 - inner]))
-		return false;
-	s->equal = lappend(s->equal, op);
-	s->inner = lappend(s->inner, sides[inner]);
-	s->outer = lappend(s->outer, sides[1 - inner]);
-	return true;
 }
 
 /* Collects the aggregates of the value; true if it reads anything else of the subquery. */
@@ -129,55 +69,31 @@ value_walker(Node *node, void *context)
 	}
 }
 
-/* Can it be a grouped subquery? It is not changed. */
+bool
+analyse_scalar(const RewriteLevel *level, Query *body, Node *value, Scalar *s)
+{
+	if (!body->hasAggs || body->groupClause != NIL || body->groupingSets != NIL || body->havingQual != nullptr ||
+		body->distinctClause != NIL || body->sortClause != NIL || !is_quiet_query(body, false, level->query))
+		return false;
+	*s = Scalar{body, value};
+	if (value_walker(value, s) || s->aggs == NIL)
+		return false;
+	return split_correlation(level, body, &s->by);
+}
+
 static bool
 analyse(const RewriteLevel *level, const SubLink *sublink, Scalar *s)
 {
 	Query	   *body = (Query *) sublink->subselect;
-	LevelsRead	read;
-	ListCell   *lc;
 
-	if (sublink->subLinkType != EXPR_SUBLINK || !body->hasAggs || body->groupClause != NIL || body->groupingSets != NIL || body->havingQual != nullptr ||
-		body->distinctClause != NIL || body->sortClause != NIL || list_length(body->targetList) != 1 || !is_quiet_query(body, false, level->query))
-		return false;
-	*s = Scalar{body, linitial_node(TargetEntry, body->targetList)->expr};
-	if (value_walker((Node *) s->value, s) || s->aggs == NIL)
-		return false;
-	foreach(lc, conjuncts(body->jointree->quals))
-	{
-		Node	   *condition = static_cast<Node *>(lfirst(lc));
-
-		read = levels_read(condition);
-		if (read.outer || read.further)
-		{
-			if (!take_equality(level, s, condition))
-				return false;
-		}
-		else
-			s->stays = lappend(s->stays, condition);
-	}
-	/* what is left must not know of the outer level */
-	read = levels_read((Node *) body->jointree->fromlist);
-	if (s->equal == NIL || read.outer || read.further)
-		return false;
-	foreach(lc, body->rtable)
-	{
-		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
-
-		read = rte->rtekind == RTE_SUBQUERY ? levels_read_by(rte->subquery) : levels_read((Node *) rte->joinaliasvars);
-		/* of a subquery the outer level is this one, and it is none of LATERAL */
-		if (read.outer || read.further)
-			return false;
-	}
-	return true;
+	return sublink->subLinkType == EXPR_SUBLINK && list_length(body->targetList) == 1 &&
+		analyse_scalar(level, body, (Node *) linitial_node(TargetEntry, body->targetList)->expr, s);
 }
 
-/* What becomes of the aggregates in the value. */
-enum class Aggregates { Empty, Joined, LeftJoined };
 struct ReplaceAggregates
 {
 	const Scalar *s;
-	Aggregates	by;
+	GroupedAs	by;
 	int			rtindex;
 	int			join_rtindex;
 };
@@ -204,12 +120,12 @@ replace_aggregates(Node *node, void *context)
 		Var		   *var;
 		CoalesceExpr *coalesce;
 
-		if (r->by == Aggregates::Empty)
+		if (r->by == GroupedAs::Empty)
 			return (Node *) none;
 		while (!equal(list_nth(r->s->aggs, i), agg))
 			i++;
 		var = makeVar(r->rtindex, i + 1, agg->aggtype, -1, agg->aggcollid, 0);
-		if (r->by == Aggregates::Joined)
+		if (r->by == GroupedAs::Joined)
 			return (Node *) var;
 		compat_set_nulled(var, r->join_rtindex);
 		if (!is_count(agg))
@@ -223,11 +139,10 @@ replace_aggregates(Node *node, void *context)
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_aggregates), context);
 }
 
-/* The value at the outer level. */
-static Node *
-outer_value(const Scalar *s, Aggregates by, int rtindex)
+Node *
+outer_value(const Scalar *s, GroupedAs by, int rtindex, int join_rtindex)
 {
-	ReplaceAggregates r = {s, by, rtindex, rtindex + 1};
+	ReplaceAggregates r = {s, by, rtindex, join_rtindex};
 	Node	   *value = static_cast<Node *>(copyObjectImpl(s->value));
 
 	IncrementVarSublevelsUp(value, -1, 1);
@@ -270,26 +185,25 @@ sublink_walker(Node *node, void *context)
 		return false;
 	if (IsA(node, SubLink))
 	{
-		if (((SubLink *) node)->subLinkType == EXPR_SUBLINK)
+		if (((SubLink *) node)->subLinkType == EXPR_SUBLINK || ((SubLink *) node)->subLinkType == EXISTS_SUBLINK)
 			*sublinks = lappend(*sublinks, node);
 		return false;
 	}
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(sublink_walker), context);
 }
 
-/* The subquery, grouped, joins the level's range table; returns its number there. */
-static int
+int
 add_grouped(RewriteLevel *level, const Scalar *s)
 {
 	Query	   *body = s->body;
 	ParseState *pstate = make_parsestate(nullptr);
-	List	   *quals = s->stays;
+	List	   *quals = s->by.stays;
 	int			n = 0;
 	ListCell   *lc;
 
 	if (level->reduce)
 	{
-		List	   *reducing = reducing_conditions(level, s->equal, s->inner, s->outer);
+		List	   *reducing = reducing_conditions(level, s->by.equal, s->by.inner, s->by.outer);
 
 		body->hasSubLinks |= reducing != NIL;
 		level->reduced |= reducing != NIL;
@@ -302,7 +216,7 @@ add_grouped(RewriteLevel *level, const Scalar *s)
 		body->targetList = lappend(body->targetList, makeTargetEntry(static_cast<Expr *>(lfirst(lc)), n + 1, psprintf("value%d", n + 1), false));
 		n++;
 	}
-	foreach(lc, s->inner)
+	foreach(lc, s->by.inner)
 	{
 		Node	   *key = static_cast<Node *>(lfirst(lc));
 		TargetEntry *entry = makeTargetEntry((Expr *) key, n + 1, psprintf("key%d", foreach_current_index(lc) + 1), false);
@@ -316,18 +230,17 @@ add_grouped(RewriteLevel *level, const Scalar *s)
 	return list_length(level->query->rtable);
 }
 
-/* The equalities that the subquery was correlated by, now with its columns. */
-static List *
+List *
 join_conditions(const Scalar *s, int rtindex)
 {
 	List	   *conditions = NIL;
 
-	for (int i = 0; i < list_length(s->equal); i++)
+	for (int i = 0; i < list_length(s->by.equal); i++)
 	{
-		OpExpr	   *op = static_cast<OpExpr *>(copyObjectImpl(list_nth(s->equal, i)));
-		Node	   *key = static_cast<Node *>(list_nth(s->inner, i));
+		OpExpr	   *op = static_cast<OpExpr *>(copyObjectImpl(list_nth(s->by.equal, i)));
+		Node	   *key = static_cast<Node *>(list_nth(s->by.inner, i));
 		Node	   *var = (Node *) makeVar(rtindex, list_length(s->aggs) + i + 1, exprType(key), exprTypmod(key), exprCollation(key), 0);
-		Node	   *outer = static_cast<Node *>(copyObjectImpl(list_nth(s->outer, i)));
+		Node	   *outer = static_cast<Node *>(copyObjectImpl(list_nth(s->by.outer, i)));
 		bool		inner_first = equal(linitial(op->args), key);
 
 		op->args = inner_first ? list_make2(var, outer) : list_make2(outer, var);
@@ -370,7 +283,7 @@ shelter(Node *node, void *context)
 static Bitmapset *
 asking_relations(const RewriteLevel *level, const Scalar *s)
 {
-	Bitmapset  *relations = pull_varnos(nullptr, (Node *) s->outer);
+	Bitmapset  *relations = pull_varnos(nullptr, (Node *) s->by.outer);
 	int			varno = -1;
 
 	while ((varno = bms_next_member(relations, varno)) >= 0)
@@ -397,7 +310,7 @@ is_movable(const RewriteLevel *level, Node *expr, const SubLink *sublink, const 
 	/* a value that a statement only gives is computed of groups asked for; but before rows are sorted, and LIMIT may leave some out */
 	if (!condition && level->topmost && level->query->sortClause == NIL)
 		return true;
-	expr = replaced(shelter(expr, &relations), sublink, outer_value(s, Aggregates::Joined, 0));
+	expr = replaced(shelter(expr, &relations), sublink, outer_value(s, GroupedAs::Joined, 0, 0));
 	return is_quiet(expr) && !reads_loud(level->query, expr);
 }
 
@@ -406,13 +319,13 @@ static bool
 fails_for_none(Node *condition, const SubLink *sublink, const Scalar *s)
 {
 	const Const *folded = (const Const *) eval_const_expressions(nullptr, static_cast<Node *>(
-		copyObjectImpl(replaced(condition, sublink, outer_value(s, Aggregates::Empty, 1)))));
+		copyObjectImpl(replaced(condition, sublink, outer_value(s, GroupedAs::Empty, 0, 0)))));
 
 	return IsA(folded, Const) && (folded->constisnull || !DatumGetBool(folded->constvalue));
 }
 
-static void
-add_left_join(RewriteLevel *level, const Scalar *s, int rtindex)
+JoinExpr *
+left_join(RewriteLevel *level, const Scalar *s, int rtindex)
 {
 	RangeTblEntry *rte = makeNode(RangeTblEntry);
 	JoinExpr   *join = makeNode(JoinExpr);
@@ -428,7 +341,7 @@ add_left_join(RewriteLevel *level, const Scalar *s, int rtindex)
 	join->rarg = (Node *) ref;
 	join->quals = (Node *) make_ands_explicit(join_conditions(s, rtindex));
 	join->rtindex = rtindex + 1;
-	level->outer_joins = lappend(level->outer_joins, join);
+	return join;
 }
 
 /*
@@ -440,8 +353,21 @@ rewrite_expression(RewriteLevel *level, Node *expr, bool *above)
 {
 	List	   *sublinks = NIL;
 	List	   *planned = NIL;
+	List	   *members;
 	ListCell   *lc;
 
+	if (above != nullptr && is_joined_by_planner(expr))
+		return expr;
+	/* as counts they are looked at with the others */
+	members = above != nullptr ? members_in(expr) : NIL;
+	foreach(lc, members)
+	{
+		SubLink    *count = member_count(lfirst_node(SubLink, lc));
+		Scalar		s;
+
+		if (count != nullptr && analyse(level, count, &s))
+			expr = replaced(expr, lfirst_node(SubLink, lc), (Node *) count);
+	}
 	sublink_walker(expr, &sublinks);
 	if (sublinks == NIL)
 		return expr;
@@ -452,19 +378,20 @@ rewrite_expression(RewriteLevel *level, Node *expr, bool *above)
 	foreach(lc, sublinks)
 	{
 		const SubLink *sublink = lfirst_node(SubLink, lc);
+		const SubLink *value = sublink->subLinkType == EXISTS_SUBLINK ? exists_count(sublink) : sublink;
 		Scalar		s;
 		bool		left;
 		int			rtindex;
 
-		if (!analyse(level, sublink, &s) || !is_movable(level, expr, sublink, &s, above != nullptr))
+		if (value == nullptr || !analyse(level, value, &s) || !is_movable(level, expr, sublink, &s, above != nullptr))
 			continue;
 		left = above == nullptr || !fails_for_none(expr, sublink, &s);
 		rtindex = list_length(level->query->rtable) + 1;
-		expr = replaced(expr, sublink, outer_value(&s, left ? Aggregates::LeftJoined : Aggregates::Joined, rtindex));
+		expr = replaced(expr, sublink, outer_value(&s, left ? GroupedAs::LeftJoined : GroupedAs::Joined, rtindex, rtindex + 1));
 		add_grouped(level, &s);
 		if (left)
 		{
-			add_left_join(level, &s, rtindex);
+			level->outer_joins = lappend(level->outer_joins, left_join(level, &s, rtindex));
 			if (above != nullptr)
 				*above = true;
 		}

@@ -35,8 +35,9 @@ class Subqueries:
         return f"WITH {', '.join(ctes)} " if ctes else ""
 
     def query(self, rng, Query, Aggregates):
-        shape = rng.choices((self.correlated, self.selected, self.having, self.derived, self.over_groups, self.member, self.shared, self.listed, self.nested, self.raising),
-                            (18, 10, 4, 16, 14, 14, 9, 6, 7, 5))[0]
+        shape = rng.choices((self.correlated, self.selected, self.having, self.derived, self.over_groups, self.member, self.shared, self.listed, self.nested, self.raising,
+                             self.lateral, self.arms),
+                            (18, 10, 4, 16, 14, 14, 9, 6, 7, 5, 9, 9))[0]
         return shape(rng, Query, Aggregates)
 
     # -- parts --------------------------------------------------------------------
@@ -210,7 +211,7 @@ class Subqueries:
         a, b = self.sides(rng, rng.choice((60, 600, 2000)), rng.choice((60, 600, 2000)))
         family = rng.choice([f for f in KEY_FAMILIES if a.g.column(f) and b.g.column(f)] or [INTS])
         mine, theirs = (side.g.column(family) or f"{side.alias}.id" for side in (a, b))
-        form = rng.choice(("groups", "groups", "not in", "not in", "not null", "any", "exists", "ids", "join", "join"))
+        form = rng.choice(("groups", "groups", "not in", "not in", "not null", "any", "exists", "ids", "join", "join", "exists join", "exists join"))
         more_sides = []
         if form == "join":
             _, _, c = self.sides(rng, 10, 10, rng.choice((60, 150)))
@@ -219,6 +220,11 @@ class Subqueries:
             source, which = rng.choice(((f"{b.sql} JOIN {c.sql} ON {met}", "true"), (f"{b.sql} LEFT JOIN {c.sql} ON {met}", "true"),
                                         (b.sql, f"EXISTS (SELECT FROM {c.sql} WHERE {met})"), (b.sql, f"b.id IN (SELECT c.id FROM {c.sql})")))
             where = f"{mine} {rng.choice(('IN', 'IN', 'IN', 'NOT IN'))} (SELECT {theirs} FROM {source} WHERE {which} AND {b.g.bool(1)})"
+        elif form == "exists join":
+            _, _, c = self.sides(rng, 10, 10, rng.choice((60, 150)))
+            more_sides = [c]
+            met = [self.joins.equality(rng, a, b)] + [self.joins.equality(rng, a, rng.choice((b, c)))] * (rng.random() < 0.3)
+            where = f"{rng.choice(('', 'NOT '))}EXISTS (SELECT FROM {b.sql} {rng.choice(('JOIN', 'LEFT JOIN'))} {c.sql} ON {self.joins.equality(rng, b, c)} WHERE {' AND '.join(met)} AND {b.g.bool(1)})"
         elif form == "groups":
             where = f"{mine} {rng.choice(('IN', 'IN', 'NOT IN'))} (SELECT {theirs} FROM {b.sql}{f' WHERE {b.g.bool(0)}' if rng.random() < 0.3 else ''} GROUP BY {theirs}" \
                     f"{rng.choice(('', ' HAVING count(*) > 1', ' HAVING count(*) > 20', ' HAVING max(b.id) > 100'))})"
@@ -236,6 +242,36 @@ class Subqueries:
         more = f" AND {a.g.bool(1)}" if rng.random() < 0.3 else ""
         items, group = self.outputs(rng, Aggregates, a.g, ["a.id"])
         return Query(f"{self.head([a, b] + more_sides)}SELECT {items} FROM {a.sql} WHERE {where}{more}{group}")
+
+    def arms(self, rng, Query, Aggregates):
+        """EXISTS and IN as parts of conditions, and as values."""
+        a, b = self.sides(rng, rng.choice(OUTER), rng.choice(INNER))
+        family = rng.choice([f for f in KEY_FAMILIES if a.g.column(f) and b.g.column(f)] or [INTS])
+        mine, theirs = (side.g.column(family) or f"{side.alias}.id" for side in (a, b))
+        tests = [f"{rng.choice(('', 'NOT '))}EXISTS (SELECT FROM {b.sql} WHERE {self.joins.equality(rng, a, b)} AND {b.g.bool(1)})",
+                 f"{mine} {rng.choice(('IN', 'IN', 'IN', 'NOT IN'))} (SELECT {theirs} FROM {b.sql} WHERE {b.g.bool(1)})"]
+        test = rng.choice(tests)
+        if rng.random() < 0.25:
+            return Query(f"{self.head([a, b])}SELECT a.id, {rng.choice((test, f'CASE WHEN {test} THEN 1 ELSE 2 END'))} AS v FROM {a.sql} WHERE {a.g.bool(0)}")
+        if rng.random() < 0.3:
+            test = " OR ".join(tests)
+        items, group = self.outputs(rng, Aggregates, a.g, ["a.id"])
+        return Query(f"{self.head([a, b])}SELECT {items} FROM {a.sql} WHERE {rng.choice((f'{a.g.bool(0)} OR {test}', f'({test} OR {a.g.bool(0)}) AND {a.g.bool(0)}'))}{group}")
+
+    def lateral(self, rng, Query, Aggregates):
+        """Aggregates of what belongs to each row of another relation."""
+        a, b, c = self.sides(rng, rng.choice(OUTER), rng.choice(INNER), 60)
+        aggs = [self.aggregate(rng, b.g, b.table.typed) for _ in range(rng.choice((1, 2)))]
+        values = [self.around(rng, *agg) if rng.random() < 0.2 else agg[0] for agg in aggs]
+        source, used = (f"{b.sql} JOIN {c.sql} ON {self.joins.equality(rng, b, c)}", [a, b, c]) if rng.random() < 0.3 else (b.sql, [a, b])
+        where = f"{self.joins.equality(rng, a, b)}{f' AND {b.g.bool(1)}' if rng.random() < 0.4 else ''}"
+        body = f"(SELECT {', '.join(f'{v} AS v{i}' for i, v in enumerate(values))} FROM {source} WHERE {where}) l"
+        test = self.compared(rng, a, aggs[0][1], "l.v0")
+        tail = rng.choice((f", LATERAL {body}", f" CROSS JOIN LATERAL {body}", f" LEFT JOIN LATERAL {body} ON true", f" JOIN LATERAL {body} ON {test}", f", LATERAL {body} WHERE {test}",
+                           f" LEFT JOIN LATERAL {body} ON true WHERE {a.g.bool(0)}"))
+        if rng.random() < 0.3:
+            return Query(f"{self.head(used)}SELECT count(*), count(l.v0), min(a.id) FROM {a.sql}{tail}")
+        return Query(f"{self.head(used)}SELECT a.id, l.* FROM {a.sql}{tail}")
 
     def shared(self, rng, Query, Aggregates):
         """A CTE that is used twice."""
