@@ -11,6 +11,7 @@ extern "C" {
 }
 
 #include "compiler/emit.h"
+#include "pg/numeric_scaled.h"
 #include "pg/settings.h"
 
 namespace gpuvm {
@@ -140,23 +141,47 @@ add_statistic(AggregatePlan *plan, const Aggref *agg)
 	add_exact(plan, agg, y, x, AggInput::DoubleProductRest, 2);
 }
 
+/* Is it a column that has halves for the sake of NaN alone, as its type says? */
+static bool
+is_narrow_column(const Expr *expr)
+{
+	const int32	typmod = IsA(expr, Var) ? ((const Var *) expr)->vartypmod : -1;
+
+	return typmod >= static_cast<int32>(VARHDRSZ) && ((typmod - VARHDRSZ) >> 16 & 0xffff) <= SCALED_MAX_SCALE;
+}
+
 /* Of numerics of more than 64 bits. */
 static bool
 plan_wide(const Aggref *agg, AggFn entry, CompileInput *input, AggregatePlan *plan)
 {
+	const Expr *arg = linitial_node(TargetEntry, agg->args)->expr;
+	const NumericScale scale = numeric_scale(input, arg);
+
 	if (entry == AggFn::Min || entry == AggFn::Max)
 	{
+		if (is_narrow_column(arg))
+		{
+			plan->kind = FinalKind::SpecialExtreme;
+			add_part(plan, agg, entry, AggInput::Narrow);
+			return true;
+		}
 		plan->kind = FinalKind::WideExtreme;
 		add_part(plan, agg, entry == AggFn::Min ? AggFn::MinWide : AggFn::MaxWide, AggInput::High);
 		return true;
 	}
-	if (plan->kind != FinalKind::SumToNumeric && plan->kind != FinalKind::AvgToNumeric)
-		return refuse(input, psprintf("numbers of more than 64 bits are counted, summed, averaged and compared: aggregate %s is not supported", format_procedure(agg->aggfnoid)));
+	if (plan->kind == FinalKind::Variance && 2 * scale.scale > SCALED_MAX_RESULT_SCALE)
+		return refuse(input, psprintf("a numeric has more than %d decimals", SCALED_MAX_RESULT_SCALE));
 	add_part(plan, agg, AggFn::Sum, AggInput::Low);
 	add_part(plan, agg, AggFn::Sum, AggInput::High);
-	if (plan->kind == FinalKind::AvgToNumeric)
+	if (plan->kind != FinalKind::SumToNumeric)
 		add_part(plan, agg, AggFn::Count);
-	plan->kind = plan->kind == FinalKind::AvgToNumeric ? FinalKind::WideAvg : FinalKind::WideSum;
+	for (int i = 0; plan->kind == FinalKind::Variance && i < LIMB_PRODUCTS; i++)
+		add_part(plan, agg, AggFn::Sum, static_cast<AggInput>(static_cast<int>(AggInput::LimbProduct) + i));
+	if (may_be_special(input, arg) || scale.mixed)
+		add_part(plan, agg, AggFn::BitOr, AggInput::Special);
+	if (scale.mixed)
+		add_part(plan, agg, AggFn::Max, AggInput::Scale);
+	plan->kind = plan->kind == FinalKind::AvgToNumeric ? FinalKind::WideAvg : plan->kind == FinalKind::Variance ? FinalKind::WideVariance : FinalKind::WideSum;
 	return true;
 }
 

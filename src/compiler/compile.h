@@ -121,7 +121,11 @@ enum class AggInput : int
 	Square,						/* its product with itself */
 	Scale,						/* a numeric's display scale, where that differs from row to row */
 	Low,						/* of a numeric of more than 64 bits the low half, */
-	High,						/* and the high one */
+	High,						/* and the high one, 0 of what is no number; */
+	Special,					/* what that is (bits of WideSpecial); */
+	Narrow,						/* the number in 64 bits, or the code of what is none; */
+	LimbProduct,				/* and the products of its four parts of 31 bits, of which the square is (limb_pair) */
+	LastLimbProduct = LimbProduct + 9,
 	Rank,						/* the place of a dictionary type's value in the order of its type (compile_rank) */
 	/* of statistics of floats, of rows where `other` is not null (if there is one): */
 	Double,						/* as float8 */
@@ -135,6 +139,27 @@ constexpr bool
 is_double(AggInput input)
 {
 	return input >= AggInput::Double;
+}
+
+/* Of numerics of more than 64 bits. */
+constexpr bool
+is_of_halves(AggInput input)
+{
+	return input == AggInput::Low || input == AggInput::High || input == AggInput::Special || input == AggInput::Narrow ||
+		(input >= AggInput::LimbProduct && input <= AggInput::LastLimbProduct);
+}
+
+constexpr int WIDE_LIMBS = 4;
+constexpr int WIDE_LIMB_BITS = 31;
+constexpr int LIMB_PRODUCTS = 10;
+
+/* Which parts, the lowest being 0, the i-th product is of. */
+constexpr void
+limb_pair(int i, int *a, int *b)
+{
+	for (*a = 0; i >= WIDE_LIMBS - *a; (*a)++)
+		i -= WIDE_LIMBS - *a;
+	*b = *a + i;
 }
 
 /* One aggregate of the program. */
@@ -175,9 +200,11 @@ enum class FinalKind : int
 	Direct,						/* the one part's value, in the form of its result column: count, min, max, bool_and, bit_or ... */
 	SumToInt8,					/* sum(int2), sum(int4), sum(money) */
 	SumToNumeric,				/* sum(int8), sum(numeric): the sum, and, where it differs, the greatest display scale */
-	WideSum,					/* of numerics of more than 64 bits: sum of low halves, sum of high ones */
-	WideAvg,					/* and count */
+	WideSum,					/* of numerics of more than 64 bits: sum of low halves, sum of high ones, what of them is no number (and greatest display scale) */
+	WideAvg,					/* the same, and count before what is no number */
 	WideExtreme,				/* min, max */
+	SpecialExtreme,				/* the same where all numbers have 64 bits: codes of what is no number (wide_special) are beyond them */
+	WideVariance,				/* the sums of both halves, count, sums of the products of limbs (and what is no number); extra: PostgreSQL's final function */
 	SumToFloat4,
 	SumToFloat8,
 	AvgToNumeric,				/* of integers and numeric: sum, count (and greatest display scale) */

@@ -236,6 +236,30 @@ replace_case_test(Node *node, void *context)
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_case_test), context);
 }
 
+/*
+ * CASE x WHEN v: the conditions take x itself. x is evaluated once in
+ * PostgreSQL and cannot be volatile here, so a copy for each WHEN is the
+ * same value; the column cache makes it cheap.
+ */
+const CaseExpr *
+searched_case(const CaseExpr *expr)
+{
+	CaseExpr   *copy;
+	ListCell   *lc;
+
+	if (expr->arg == nullptr)
+		return expr;
+	copy = static_cast<CaseExpr *>(copyObjectImpl(expr));
+	foreach(lc, copy->args)
+	{
+		CaseWhen   *when = static_cast<CaseWhen *>(lfirst(lc));
+
+		when->expr = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(when->expr), copy->arg));
+	}
+	copy->arg = nullptr;
+	return copy;
+}
+
 int
 compile_case(Compiler *c, const CaseExpr *expr)
 {
@@ -243,26 +267,7 @@ compile_case(Compiler *c, const CaseExpr *expr)
 
 	if (!arm_form(c, reinterpret_cast<const Expr *>(expr), &form))
 		return -1;
-	if (expr->arg != nullptr)
-	{
-		/*
-		 * CASE x WHEN v: the conditions take x itself. x is evaluated once in
-		 * PostgreSQL and cannot be volatile here, so a copy for each WHEN is the
-		 * same value; the column cache makes it cheap.
-		 */
-		CaseExpr   *copy = static_cast<CaseExpr *>(copyObjectImpl(expr));
-		ListCell   *lc;
-
-		foreach(lc, copy->args)
-		{
-			CaseWhen   *when = static_cast<CaseWhen *>(lfirst(lc));
-
-			when->expr = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(when->expr), copy->arg));
-		}
-		copy->arg = nullptr;
-		expr = copy;
-	}
-	return compile_case_from(c, expr, 0, form);
+	return compile_case_from(c, searched_case(expr), 0, form);
 }
 
 int

@@ -174,6 +174,8 @@ bool		known_at_start(const Expr *expr);
 int			compile_and_or(Compiler *c, const BoolExpr *expr);
 int			compile_not(Compiler *c, int reg);
 int			compile_case(Compiler *c, const CaseExpr *expr);
+/* CASE x WHEN v as CASE WHEN x = v. */
+const CaseExpr *searched_case(const CaseExpr *expr);
 int			compile_coalesce(Compiler *c, const CoalesceExpr *expr);
 int			compile_minmax(Compiler *c, const MinMaxExpr *expr);
 int			compile_nullif(Compiler *c, const NullIfExpr *expr);
@@ -220,6 +222,12 @@ bool		compile_numeric_operands(Compiler *c, Opcode op, List *args, int *ra, int 
 bool		is_parameter_equality(const FnEntry *fn, List *args);
 int			compile_parameter_equality(Compiler *c, const FnEntry *fn, List *args);
 
+/* A number of 64 bits as float8, exactly, or flagged. */
+int			numeric_to_float(Compiler *c, int reg);
+
+/* INT_MIN: the digits that a call of round() or trunc() names are no constant. */
+int			round_digits(List *args);
+
 /* The same number at a scale that is no less. */
 int			rescale(Compiler *c, int reg, int scale);
 
@@ -239,8 +247,15 @@ struct WideValue
 {
 	int			high;
 	int			low;
-	int			scale;
+	int			scale;			/* -1: any, as it is no number */
+	bool		special = false;	/* of some rows the high half may say that it is no number */
+	int			shown = -1;		/* register with the values' display scales where they differ from row to row */
 };
+
+/* Operations over 64 bits; of -1, -1. A shift's constant is an I32. */
+int			binary64(Compiler *c, Opcode op, int a, int b);
+int			with_constant64(Compiler *c, Opcode op, int a, int64_t constant);
+int			select64(Compiler *c, int cond, int then, int otherwise);
 
 /* Is it a column of such numbers, or what is computed of one so that it is in halves, too? */
 bool		is_wide(const CompileInput *input, const Expr *expr);
@@ -250,6 +265,9 @@ bool		meets_wide(const CompileInput *input, const FnEntry *fn, List *args);
 
 /* Any numeric expression, in halves; at a scale that is no less than its own. False, with the reason. */
 bool		compile_wide(Compiler *c, const Expr *expr, WideValue *out);
+/* Where only the value matters, not the digits that are shown. */
+bool		compile_wide_value(Compiler *c, const Expr *expr, WideValue *out);
+bool		wide_constant(Compiler *c, int128 v, int scale, WideValue *out);
 bool		compile_wide_key(Compiler *c, const Expr *expr, int scale, WideValue *out);
 
 /* x op y, x IS DISTINCT FROM y */
@@ -259,6 +277,63 @@ int			compile_wide_distinct(Compiler *c, List *args);
 
 /* Says what can be done with the column. Returns -1. */
 int			refuse_wide(Compiler *c, int cursor, AttrNumber attnum);
+
+/* high * 2^62 + low, of any low, as halves; flagged where they do not hold it. */
+bool		normalize_wide(Compiler *c, int high, int low, int scale, WideValue *out);
+
+/* The same number at a scale that is no less; a number is multiplied by so many decimals at a time. */
+constexpr int WIDE_PART_DECIMALS = 9;
+bool		rescale_wide(Compiler *c, WideValue *a, int scale);
+
+/* -- wide_round.cc -------------------------------------------------------------------------- */
+
+enum class WideRounding : uint8_t
+{
+	Nearest,					/* halves away from zero */
+	ToZero,
+	Up,
+	Down,
+};
+
+/* With so many decimals; with fewer than none, of tens, hundreds and so on. */
+bool		round_wide(Compiler *c, WideValue *a, int digits, WideRounding how);
+
+/* As 64 bits; flagged where the number has more, or is none. */
+int			narrow_wide(Compiler *c, const WideValue &a);
+int			compile_wide_to_int(Compiler *c, const Expr *expr, Type to);
+int			compile_wide_to_float(Compiler *c, const Expr *expr);
+
+/* -- wide_case.cc --------------------------------------------------------------------------- */
+
+/* Is it a CASE, COALESCE, GREATEST, LEAST or NULLIF of such numbers? */
+bool		has_wide_arms(const CompileInput *input, const Expr *expr);
+bool		compile_wide_arms(Compiler *c, const Expr *expr, WideValue *out);
+
+/* -- wide_special.cc: of these, NaN and infinities ------------------------------------------ */
+
+constexpr int NO_SPECIALS = -2;
+
+/* May the column's, or the expression's, values be such? */
+bool		is_special_column(const CompileInput *input, const Var *var);
+bool		may_be_special(const CompileInput *input, const Expr *expr);
+
+/*
+ * Makes the value a number, 0 where it was none. Returns the register with what it was (bits of WideSpecial, 0 of a number; null
+ * where the value is), NO_SPECIALS, or -1.
+ */
+int			take_special(Compiler *c, WideValue *value);
+
+/* The other way round: *value is what `special` says, where it says so. */
+bool		put_special(Compiler *c, WideValue *value, int special);
+
+/* What -x, x + y and x times a number of 64 bits are, of what x and y are. */
+int			negative_special(Compiler *c, int special);
+int			sum_special(Compiler *c, int a, int b);
+int			product_special(Compiler *c, int special, int factor);
+int			absolute_special(Compiler *c, int special);
+
+/* The same of two that may both be none, both of them numbers now. */
+int			product_specials(Compiler *c, const WideValue &a, int of_a, int b, int of_b);
 
 /* -- datetime.cc ------------------------------------------------------------------------ */
 

@@ -353,6 +353,7 @@ load_wide(Compiler *c, const Var *var, WideValue *to)
 	to->low = cursor < 0 ? -1 : load_column(c, cursor, attnum, var->vartype);
 	to->high = to->low < 0 ? -1 : load_column(c, cursor, high_half(attnum), var->vartype);
 	to->scale = to->low < 0 ? 0 : c->info[to->low].scale;
+	to->special = may_be_special(c->input, reinterpret_cast<const Expr *>(var));
 	return to->high >= 0;
 }
 

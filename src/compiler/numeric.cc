@@ -40,7 +40,7 @@ const_scale(const Const *con)
 }
 
 /* round(x), round(x, n): n; INT_MIN if it is no constant. */
-static int
+int
 round_digits(List *args)
 {
 	const Const *con;
@@ -397,13 +397,17 @@ compile_sign(Compiler *c, int reg)
 	return above < 0 || below < 0 ? -1 : value(c, Opcode::Sub, Type::I64, above, below, 0, 0, numeric_info(0));
 }
 
-static int
-compile_to_float(Compiler *c, int reg)
+int
+numeric_to_float(Compiler *c, int reg)
 {
-	int			scale = c->info[reg].scale;
+	int			scale = reg < 0 ? 0 : c->info[reg].scale;
 	int			bound;
 	int			factor;
 
+	if (reg < 0)
+		return -1;
+	if (scale > SCALED_MAX_SCALE)
+		return refuse(c, "a numeric has more than %d decimals", SCALED_MAX_SCALE);
 	if (scale == 0)
 		return convert(c, reg, Type::F64);
 	bound = int_value(c, Type::I64, FLOAT8_EXACT);
@@ -438,6 +442,10 @@ compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 
 	if (fn->kind == FnKind::NumericBinary)
 		return compile_binary(c, fn, args);
+	if (fn->kind == FnKind::NumericToFloat && is_wide(c->input, arg))
+		return compile_wide_to_float(c, arg);
+	if (fn->kind == FnKind::NumericToInt && is_wide(c->input, arg))
+		return compile_wide_to_int(c, arg, fn->operand);
 	/* the others make a scale of their own */
 	reg = fn->kind == FnKind::NumericUnary ? compile_expr(c, arg) : compile_value(c, arg);
 	if (reg < 0)
@@ -469,7 +477,7 @@ compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 				return convert(c, reg, fn->operand);
 			return value(c, Opcode::Copy, Type::I64, reg);
 		case FnKind::NumericToFloat:
-			return compile_to_float(c, reg);
+			return numeric_to_float(c, reg);
 		default:				/* NumericTypmod */
 			return compile_typmod(c, reg, args);
 	}

@@ -927,7 +927,7 @@ aggregate_type(const CompileInput *input, const VmAggregate &agg)
 {
 	if (agg.fn == AggFn::CountStar)
 		return Type::None;
-	if (agg.input == AggInput::Square || agg.input == AggInput::Low || agg.input == AggInput::High)
+	if (agg.input == AggInput::Square || is_of_halves(agg.input))
 		return Type::I64;
 	if (is_double(agg.input))
 		return Type::F64;
@@ -961,14 +961,74 @@ double_argument(Compiler *c, const VmAggregate &agg)
 	return reg < 0 || agg.input == AggInput::Double ? reg : value(c, lost ? Opcode::MulRest : Opcode::Mul, Type::F64, reg, reg);
 }
 
+/* The i-th product (limb_pair) of parts of 31 bits, of which the uppermost has the sign. */
+static int
+limb_product(Compiler *c, const WideValue &halves, int i)
+{
+	const int64_t mask = (int64_t{1} << WIDE_LIMB_BITS) - 1;
+	int			limbs[2];
+
+	limb_pair(i, &limbs[0], &limbs[1]);
+	for (int &limb : limbs)
+	{
+		const int	half = limb < WIDE_LIMBS / 2 ? halves.low : halves.high;
+
+		limb = limb % 2 == 0 ? with_constant64(c, Opcode::BitAnd, half, mask) : with_constant64(c, Opcode::ShiftRight, half, WIDE_LIMB_BITS);
+	}
+	return binary64(c, Opcode::Mul, limbs[0], limbs[1]);
+}
+
+/* The number, or the high half that says what it is instead. */
+static int
+special_or_narrow(Compiler *c, const WideValue &halves, int special, int high)
+{
+	int			reg = narrow_wide(c, halves);
+	int			is = special == NO_SPECIALS || reg < 0 ? -1 : with_constant64(c, Opcode::Ne, special, 0);
+
+	return special == NO_SPECIALS || is < 0 ? reg : value(c, Opcode::Select, Type::I64, high, reg, is, 0, numeric_info(halves.scale));
+}
+
+/* The argument in halves: what a sum shows is the greatest of its scales, which is an aggregate of its own. */
+static bool
+compile_argument(Compiler *c, const VmAggregate &agg, WideValue *halves)
+{
+	bool		done;
+
+	c->scale_use = agg_is_wide(agg.fn) ? ScaleUse::One : ScaleUse::Each;
+	done = compile_wide(c, agg.arg, halves);
+	c->scale_use = ScaleUse::One;
+	return done;
+}
+
 static int
 half_argument(Compiler *c, const VmAggregate &agg)
 {
 	WideValue	halves;
+	int			high;
+	int			special;
 
-	if (!compile_wide(c, agg.arg, &halves))
+	if (!compile_argument(c, agg, &halves))
 		return -1;
-	return agg.input == AggInput::Low ? halves.low : halves.high;
+	high = halves.high;
+	/* an extreme is taken of the codes, too */
+	special = agg_is_wide(agg.fn) ? NO_SPECIALS : take_special(c, &halves);
+	if (special == -1)
+		return -1;
+	switch (agg.input)
+	{
+		case AggInput::Low:
+			return halves.low;
+		case AggInput::High:
+			return halves.high;
+		case AggInput::Special:
+			return special == NO_SPECIALS ? int_value(c, Type::I64, 0) : special;
+		case AggInput::Narrow:
+			return special_or_narrow(c, halves, special, high);
+		case AggInput::Scale:
+			return halves.shown >= 0 ? halves.shown : int_value(c, Type::I32, halves.scale);
+		default:
+			return limb_product(c, halves, static_cast<int>(agg.input) - static_cast<int>(AggInput::LimbProduct));
+	}
 }
 
 static int
@@ -976,7 +1036,7 @@ low_argument(Compiler *c, const VmAggregate &agg)
 {
 	WideValue	halves;
 
-	return compile_wide(c, agg.arg, &halves) ? halves.low : -1;
+	return compile_argument(c, agg, &halves) ? halves.low : -1;
 }
 
 /* Of the sums of halves: the scale is that of their registers' number. */
@@ -985,7 +1045,7 @@ half_output(Compiler *c, const VmAggregate &agg)
 {
 	WideValue	halves = {};
 
-	(void) compile_wide(c, agg.arg, &halves);
+	(void) compile_argument(c, agg, &halves);
 	if (agg_is_wide(agg.fn))
 		return OutputForm{OutputKind::Numeric, halves.scale, -1, 0, -1};
 	return OutputForm{agg.input == AggInput::Low ? OutputKind::Wide : OutputKind::High, halves.scale, -1, 0, -1};
@@ -1001,7 +1061,7 @@ aggregate_argument(Compiler *c, const VmAggregate &agg)
 		return compile_rank(c, agg.arg, agg.collation);
 	if (is_double(agg.input))
 		return double_argument(c, agg);
-	if (agg.input == AggInput::Low || agg.input == AggInput::High)
+	if (is_of_halves(agg.input) || (agg.input == AggInput::Scale && is_wide(c->input, agg.arg)))
 		return half_argument(c, agg);
 	if (agg.fn == AggFn::AnyValue && is_wide(c->input, agg.arg))
 		return compile_expr(c, agg.arg);	/* says why not */
@@ -1061,7 +1121,7 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 			int			reg;
 
 			c->scale_use = ScaleUse::Each;
-			reg = compile_expr(c, agg.arg);
+			reg = is_wide(c->input, agg.arg) ? low_argument(c, agg) : compile_expr(c, agg.arg);
 			c->scale_use = ScaleUse::One;
 			known = reg < 0 ? -1 : value(c, Opcode::NotNull, c->b->reg_type[reg], reg);
 			if (known < 0)

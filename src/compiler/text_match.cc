@@ -158,7 +158,7 @@ compile_presence(Compiler *c, const Expr *expr)
 	{
 		WideValue	wide;
 
-		return compile_wide(c, expr, &wide) ? wide.low : -1;
+		return compile_wide_value(c, expr, &wide) ? wide.low : -1;
 	}
 	return compile_value(c, expr);
 }

@@ -57,7 +57,7 @@ view_datum(const ColumnView &view, uint32 row)
 Datum
 wide_datum(const ColumnView &low, const ColumnView &high, uint32 row, int scale)
 {
-	return scaled_to_numeric(wide_value(load<int64>(high, row), load<int64>(low, row)), scale);
+	return wide_to_numeric(wide_value(load<int64>(high, row), load<int64>(low, row)), scale);
 }
 
 /* -- numeric aggregates -------------------------------------------------------------- */
@@ -100,15 +100,73 @@ sum_to_numeric(const Parts &parts, int sum, int shown, int power)
 	return scaled_to_numeric(value, scale);
 }
 
-/* The sum of numbers in halves, which need not fit 128 bits any more. */
 static Datum
-wide_sum(const Parts &parts)
+add(Datum a, Datum b)
+{
+	return DirectFunctionCall2(numeric_add, a, b);
+}
+
+static Datum
+times(Datum a, int64 b)
+{
+	return DirectFunctionCall2(numeric_mul, a, scaled_to_numeric(b, 0));
+}
+
+/* The sum of numbers in halves, which need not fit 128 bits any more; with the display scale that part `shown` says. */
+static Datum
+wide_sum(const Parts &parts, int shown)
 {
 	const int	scale = parts.outputs[parts.column(0)].scale;
 	Datum		low = scaled_to_numeric(load_sum(parts.views[parts.column(0)], parts.row), scale);
 	Datum		high = scaled_to_numeric(load_sum(parts.views[parts.column(1)], parts.row), scale);
+	Datum		sum = add(low, times(high, WIDE_LOW_MASK + 1));
 
-	return DirectFunctionCall2(numeric_add, low, DirectFunctionCall2(numeric_mul, high, scaled_to_numeric(WIDE_LOW_MASK + 1, 0)));
+	/* no value has more decimals, so what goes is zeros */
+	return shown < parts.count() && !view_is_null(parts.views[parts.column(shown)], parts.row)
+		? DirectFunctionCall2(numeric_round, sum, Int32GetDatum(parts.value<int32>(shown))) : sum;
+}
+
+/* What of the values is no number (bits of WideSpecial), by the part that says so, if it is there. */
+static int64
+special_of(const Parts &parts, int part)
+{
+	return part < parts.count() ? parts.value<int64>(part) : 0;
+}
+
+/* A sum, or an average where `count` is a part, of which the one behind that says what is no number. */
+static Datum
+wide_mean(const Parts &parts, int count, int special)
+{
+	const int64	which = special_of(parts, special);
+
+	if (which != 0)
+		return special_to_numeric(which == WIDE_INFINITY || which == WIDE_MINUS_INFINITY ? static_cast<WideSpecial>(which) : WIDE_NAN);
+	if (count < 0)
+		return wide_sum(parts, special + 1);
+	return DirectFunctionCall2(numeric_div, wide_sum(parts, special + 1), NumericGetDatum(int64_to_numeric(parts.value<int64>(count))));
+}
+
+/* The sum of squares, of those of the products of limbs, from part `first` on. */
+static Datum
+wide_squares(const Parts &parts, int first, int shown)
+{
+	const int	scale = parts.outputs[parts.column(0)].scale;
+	Datum		sum = scaled_to_numeric(int64{0}, 2 * scale);
+
+	for (int place = 2 * (WIDE_LIMBS - 1); place >= 0; place--)
+	{
+		sum = times(sum, int64{1} << WIDE_LIMB_BITS);
+		for (int i = 0; i < LIMB_PRODUCTS; i++)
+		{
+			int			a;
+			int			b;
+
+			limb_pair(i, &a, &b);
+			if (a + b == place)
+				sum = add(sum, times(scaled_to_numeric(load_sum(parts.views[parts.column(first + i)], parts.row), 2 * scale), a == b ? 1 : 2));
+		}
+	}
+	return shown < parts.count() ? DirectFunctionCall2(numeric_round, sum, Int32GetDatum(2 * parts.value<int32>(shown))) : sum;
 }
 
 /* As numeric.c's numericvar_serialize() has it; numeric_send() has the same in shorter words. */
@@ -164,26 +222,24 @@ is_poly(Oid final)
 		final == F_NUMERIC_POLY_STDDEV_SAMP;
 }
 
-/* var_*, stddev_*: PostgreSQL's transition state, as parallel workers send it, and its own final function. */
+/* var_*, stddev_*: PostgreSQL's transition state, as parallel workers send it, and its own final function. `nan`: some values are no numbers. */
 static Datum
-variance(const Parts &parts, bool *isnull)
+variance(Oid final, int64 count, Datum sum, Datum squares, bool nan, bool *isnull)
 {
-	const Oid	final = static_cast<Oid>(lsecond_int(parts.final));
 	const bool	poly = is_poly(final);
-	const int	shown = 3;
 	StringInfoData buf;
 	Datum		state;
 
 	pq_begintypsend(&buf);
-	pq_sendint64(&buf, parts.value<int64>(2));
-	send_numeric(&buf, sum_to_numeric(parts, 0, shown, 1));
-	send_numeric(&buf, sum_to_numeric(parts, 1, shown, 2));
+	pq_sendint64(&buf, count - nan);
+	send_numeric(&buf, sum);
+	send_numeric(&buf, squares);
 	if (!poly)
 	{
 		pq_sendint32(&buf, 0);	/* the greatest display scale, and how many have it: for moving aggregates */
 		pq_sendint64(&buf, 0);
-		for (int i = 0; i < 3; i++)		/* NaN, infinities */
-			pq_sendint64(&buf, 0);
+		for (int i = 0; i < 3; i++)		/* NaN, which infinities count as, too; infinities */
+			pq_sendint64(&buf, i == 0 && nan);
 	}
 	state = call_support(poly ? F_NUMERIC_POLY_DESERIALIZE : F_NUMERIC_DESERIALIZE, PointerGetDatum(pq_endtypsend(&buf)), isnull);
 	return call_support(final, state, isnull);
@@ -205,6 +261,7 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 	const Parts parts = {final, views, outputs, row};
 	const ColumnView &value = views[parts.column(0)];
 	const OutputForm &form = outputs[parts.column(0)];
+	const Oid	extra = static_cast<Oid>(lsecond_int(final));
 
 	*isnull = view_is_null(value, row);
 	if (*isnull)
@@ -218,11 +275,17 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 		case FinalKind::SumToNumeric:
 			return sum_to_numeric(parts, 0, 1, 1);
 		case FinalKind::WideSum:
-			return wide_sum(parts);
+			return wide_mean(parts, -1, 2);
 		case FinalKind::WideExtreme:
-			return scaled_to_numeric(load_sum(value, row), form.scale);
+			return wide_to_numeric(load_sum(value, row), form.scale);
+		case FinalKind::SpecialExtreme:
+			return is_wide_special(load<int64>(value, row)) ? special_to_numeric(static_cast<WideSpecial>(load<int64>(value, row) & WIDE_SPECIAL_MASK))
+				: scaled_to_numeric(load<int64>(value, row), form.scale);
 		case FinalKind::WideAvg:
-			return DirectFunctionCall2(numeric_div, wide_sum(parts), NumericGetDatum(int64_to_numeric(parts.value<int64>(2))));
+			return wide_mean(parts, 2, 3);
+		case FinalKind::WideVariance:
+			return variance(extra, parts.value<int64>(2), wide_sum(parts, 4 + LIMB_PRODUCTS), wide_squares(parts, 3, 4 + LIMB_PRODUCTS),
+							special_of(parts, 3 + LIMB_PRODUCTS) != 0, isnull);
 		case FinalKind::SumToFloat4:
 			return Float4GetDatum(static_cast<float>(load<double>(value, row)));
 		case FinalKind::SumToFloat8:
@@ -235,7 +298,7 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 			/* float8_avg; its sum starts at 0, so the mean of nothing but -0 is 0 */
 			return Float8GetDatum((load<double>(value, row) + 0.0) / static_cast<double>(parts.value<int64>(1)));
 		case FinalKind::Variance:
-			return variance(parts, isnull);
+			return variance(extra, parts.value<int64>(2), sum_to_numeric(parts, 0, 3, 1), sum_to_numeric(parts, 1, 3, 2), false, isnull);
 		case FinalKind::FloatStatistic:
 			return statistic_of(parts, isnull);
 	}

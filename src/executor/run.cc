@@ -464,7 +464,7 @@ run_start(GpuvmScanState *state)
 				return run_fall_back(state, reason, detail);
 		}
 	}
-	if (!source_differences_fit(state, &detail))
+	if (!source_differences_fit(state, &detail) || !source_specials_fit(state, &detail))
 		return run_fall_back(state, FALLBACK_VALUE, detail);
 	if (!maps_build(state, &reason, &detail) || !patterns_build(state, &reason, &detail))
 		return run_fall_back(state, reason, detail);

@@ -344,6 +344,9 @@ void		source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *e
 /* Can none of the plan's differences overflow, for any pair of rows (planner/band.h)? False with a detail. The sources are open. */
 bool		source_differences_fit(const GpuvmScanState *state, const char **detail);
 
+/* Have the columns of which the plan takes all values for numbers nothing else, changed rows included? False with a detail. The sources are open. */
+bool		source_specials_fit(const GpuvmScanState *state, const char **detail);
+
 /* The first range of masked rows that ends behind the row, or one behind the tablet's. */
 const MaskedRows *source_masked_from(const ScanSource *source, const ScanTablet *tablet, uint32 row);
 

@@ -3,6 +3,7 @@
 
 #include "executor/source_internal.h"
 #include "pg/shmem.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -185,6 +186,28 @@ summary_of(const ScanSource *source, AttrNumber attnum)
 	if (column < 0)
 		return nullptr;
 	return (source->plain ? version_at<ColumnSummary>(version, version->columns) : source->columns) + column;
+}
+
+bool
+source_specials_fit(const GpuvmScanState *state, const char **detail)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->plan->scales)
+	{
+		const List *known = lfirst_node(List, lc);
+		const ColumnSummary *high;
+
+		if (lfourth_int(known) == 0 || list_nth_int(known, 4) != 0)
+			continue;
+		high = summary_of(state->sources[linitial_int(known)], high_half(lsecond_int(known)));
+		if (high != nullptr && has_wide_specials(high->min, high->max))
+		{
+			*detail = "a numeric column has NaN or infinities, and had none when the statement was planned";
+			return false;
+		}
+	}
+	return true;
 }
 
 bool

@@ -6,8 +6,6 @@
  */
 #include "pg/numeric_scaled.h"
 
-#include "tablet/wide_halves.h"
-
 extern "C" {
 #include "utils/numeric.h"
 }
@@ -18,6 +16,10 @@ constexpr uint16 SIGN_MASK = 0xC000;
 constexpr uint16 SIGN_NEGATIVE = 0x4000;
 constexpr uint16 SIGN_SHORT = 0x8000;
 constexpr uint16 SIGN_SPECIAL = 0xC000;
+constexpr uint16 SPECIAL_MASK = 0xF000;
+constexpr uint16 SPECIAL_NAN = 0xC000;
+constexpr uint16 SPECIAL_INFINITY = 0xD000;
+constexpr uint16 SPECIAL_MINUS_INFINITY = 0xF000;
 constexpr uint16 LONG_SCALE_MASK = 0x3FFF;
 constexpr uint16 SHORT_NEGATIVE = 0x2000;
 constexpr uint16 SHORT_SCALE_MASK = 0x1F80;
@@ -54,27 +56,30 @@ word_at(const char *at)
 	return word;
 }
 
+/* The words, and how many bytes they are; NULL: they are not plainly there. */
+static inline const char *
+packed_words(const char *packed, int *len)
+{
+	if (VARATT_IS_1B_E(packed))
+		return NULL;
+	if (VARATT_IS_1B(packed))
+	{
+		*len = VARSIZE_1B(packed) - VARHDRSZ_SHORT;
+		return VARDATA_1B(packed);
+	}
+	*len = VARSIZE_4B(packed) - VARHDRSZ;
+	return VARATT_IS_4B_U(packed) ? VARDATA_4B(packed) : NULL;
+}
+
 /* False for what is no number, and for what is not plainly there. */
 static inline bool
 unpack(const char *packed, Unpacked *to)
 {
-	const char *data;
-	int			len;
+	int			len = 0;
+	const char *data = packed_words(packed, &len);
 	uint16		header;
 
-	if (VARATT_IS_1B_E(packed))
-		return false;
-	if (VARATT_IS_1B(packed))
-	{
-		data = VARDATA_1B(packed);
-		len = VARSIZE_1B(packed) - VARHDRSZ_SHORT;
-	}
-	else if (VARATT_IS_4B_U(packed))
-	{
-		data = VARDATA_4B(packed);
-		len = VARSIZE_4B(packed) - VARHDRSZ;
-	}
-	else
+	if (data == NULL)
 		return false;
 
 	header = word_at(data);
@@ -143,6 +148,30 @@ scale_up_long(const Unpacked &from, int exponent, int64 *magnitude)
 		value *= scaled_pow10[exponent];
 	*magnitude = static_cast<int64>(value);
 	return value <= PG_INT64_MAX;
+}
+
+/* NaN and infinities; false for numbers. */
+static bool
+unpack_special(const char *packed, WideSpecial *which)
+{
+	int			len = 0;
+	const char *data = packed_words(packed, &len);
+
+	if (data == NULL || (word_at(data) & SIGN_MASK) != SIGN_SPECIAL)
+		return false;
+	switch (word_at(data) & SPECIAL_MASK)
+	{
+		case SPECIAL_INFINITY:
+			*which = WIDE_INFINITY;
+			break;
+		case SPECIAL_MINUS_INFINITY:
+			*which = WIDE_MINUS_INFINITY;
+			break;
+		default:
+			*which = WIDE_NAN;
+			break;
+	}
+	return true;
 }
 
 /* The number times 10^scale; false if that is no integer or too large. */
@@ -233,8 +262,20 @@ bool
 numeric_to_wide(const char *packed, int scale, int128 *out)
 {
 	Unpacked	number;
+	WideSpecial which;
 
-	return unpack(packed, &number) && number.scale == scale && scale_up_wide(number, scale, out);
+	if (unpack(packed, &number))
+		return number.scale == scale && scale_up_wide(number, scale, out);
+	if (!unpack_special(packed, &which))
+		return false;
+	*out = wide_value(wide_special(which), 0);
+	return true;
+}
+
+bool
+numeric_special(Datum value, WideSpecial *which)
+{
+	return unpack_special(reinterpret_cast<const char *>(DatumGetNumeric(value)), which);
 }
 
 bool
@@ -308,6 +349,25 @@ scaled_to_numeric(int128 value, int scale)
 	memcpy(result + VARHDRSZ, &header, sizeof(header));
 	memcpy(result + VARHDRSZ + sizeof(header), digits + first, sizeof(uint16) * (end - first));
 	return PointerGetDatum(result);
+}
+
+Datum
+special_to_numeric(WideSpecial which)
+{
+	const uint16 header = which == WIDE_INFINITY ? SPECIAL_INFINITY : which == WIDE_MINUS_INFINITY ? SPECIAL_MINUS_INFINITY : SPECIAL_NAN;
+	char	   *result = static_cast<char *>(palloc(VARHDRSZ + sizeof(header)));
+
+	SET_VARSIZE(result, VARHDRSZ + sizeof(header));
+	memcpy(result + VARHDRSZ, &header, sizeof(header));
+	return PointerGetDatum(result);
+}
+
+Datum
+wide_to_numeric(int128 value, int scale)
+{
+	const int64 high = wide_high(value);
+
+	return is_wide_special(high) ? special_to_numeric(static_cast<WideSpecial>(high & WIDE_SPECIAL_MASK)) : scaled_to_numeric(value, scale);
 }
 
 Datum

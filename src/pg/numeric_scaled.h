@@ -10,6 +10,7 @@
 
 #include "core/types.h"
 #include "pg/pg.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -33,12 +34,19 @@ int			numeric_display_scale(const char *packed);
 /* False if the value is not an int64 times 10^-scale of just this display scale. The least int64 is never given. */
 bool		numeric_to_scaled(const char *packed, int scale, int64 *out);
 
-/* The same of values that have halves (tablet/wide_halves.h). */
+/* The same of values that have halves (tablet/wide_halves.h), and of NaN and infinities, at any scale. */
 bool		numeric_to_wide(const char *packed, int scale, int128 *out);
 
 /* The same for a constant, whose display scale may be another as long as its value has no more than `scale` decimals. */
 bool		numeric_at_scale(Datum value, int scale, int64 *out);
 bool		numeric_at_wide_scale(Datum value, int scale, int128 *out);
+
+/* Is a constant NaN, or an infinity? */
+bool		numeric_special(Datum value, WideSpecial *which);
+Datum		special_to_numeric(WideSpecial which);
+
+/* What halves say: a number of that scale, or none. */
+Datum		wide_to_numeric(int128 value, int scale);
 
 /* Of display scale `scale` (0 .. SCALED_MAX_RESULT_SCALE) exactly; palloc'd. */
 Datum		scaled_to_numeric(int64 value, int scale);

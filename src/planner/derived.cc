@@ -248,7 +248,7 @@ describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		table->types[i] = static_cast<uint8>(column.type);
 		table->scales[i] = static_cast<int16>(column.scale);
 		table->variable[i] = column.form == ValueForm::Variable;
-		table->wide[i] = false;
+		table->wide[i] = table->special[i] = false;
 		table->entries[i] = column.form == ValueForm::Dictionary ? static_cast<uint32>(Max(expected_entries(root, rel->rows, var), 1.0)) : 0;
 		table->ncols++;
 		target->columns = lappend(target->columns, child_column_to_list(column));

@@ -64,7 +64,7 @@ plan_group_filter(const ScanShape *shape, List *having, double ngroups, ScanPlan
 		const FinalKind kind = static_cast<FinalKind>(linitial_int(lfirst_node(List, lc)));
 
 		/* which 64 bits do not hold */
-		if (kind == FinalKind::WideSum || kind == FinalKind::WideAvg || kind == FinalKind::WideExtreme)
+		if (kind == FinalKind::WideSum || kind == FinalKind::WideAvg || kind == FinalKind::WideExtreme || kind == FinalKind::SpecialExtreme || kind == FinalKind::WideVariance)
 			return;
 	}
 	if (part->stage != nullptr || part->count_groups || part->key_columns == NIL || list_length(plan->raw_types) > PROGRAM_MAX_COLUMNS ||

@@ -173,7 +173,7 @@ sort_aggregates(Aggregation *a)
 			return aggregation_refuse(a, a->input.reason, a->input.hint);
 		if (agg->aggfnoid == F_COUNT_ || agg->aggfnoid == F_COUNT_ANY)
 			a->plan.counts = lappend_int(a->plan.counts, list_length(a->raw.keys) + number);
-		if (agg->aggdistinct == NIL || ((ap.kind == FinalKind::Direct || ap.kind == FinalKind::WideExtreme) && is_idempotent(ap.parts[0])))
+		if (agg->aggdistinct == NIL || ((ap.kind == FinalKind::Direct || ap.kind == FinalKind::WideExtreme || ap.kind == FinalKind::SpecialExtreme) && is_idempotent(ap.parts[0])))
 		{
 			a->plain = lappend_int(a->plain, number);
 			continue;

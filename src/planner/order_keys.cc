@@ -148,6 +148,7 @@ column_of_group(Sorting *s, const Node *raw, bool last, int *column)
 			case FinalKind::SumToInt8:
 			case FinalKind::SumToNumeric:
 			case FinalKind::WideExtreme:
+			case FinalKind::SpecialExtreme:
 			case FinalKind::SumToFloat8:
 				return true;
 			case FinalKind::SumToFloat4:

@@ -124,7 +124,7 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 		switch (value_type(get_atttype(relid, op.p2)).form)
 		{
 			case ValueForm::Numeric:
-				known = list_make4_int(op.p3, op.p2, target->table->scales[column], target->table->wide[column]);
+				known = list_make5_int(op.p3, op.p2, target->table->scales[column], target->table->wide[column], target->table->special[column]);
 				if (!list_member(plan->scales, known))
 					plan->scales = lappend(plan->scales, known);
 				break;

@@ -133,7 +133,7 @@ struct ScanPlan
 	PlanMap		maps[MAX_MAPS];	/* by the numbers that Lookup has; Vars as in conditions */
 	int			npatterns;
 	PlanPattern patterns[PROGRAM_MAX_PATTERNS];	/* by the numbers that TextMatch has */
-	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale, whether it is wide */
+	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale, whether it is wide, and may be NaN or infinite */
 	List	   *variables;		/* the columns of variable length that it reads, int lists: cursor, attribute number */
 	List	   *differences;	/* of columns, which must not overflow: int lists: cursor, attribute number, cursor, attribute number, bytes of the result */
 	bool		soft_errors;	/* a flag that a program sets need not be an error in PostgreSQL (numerics, fields of dates) */

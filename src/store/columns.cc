@@ -85,6 +85,7 @@ init_copy_column(CopyColumn *column, Form_pg_attribute att)
 	pg_atomic_init_u32(&column->failure, COLUMN_FITS);
 	pg_atomic_init_u32(&column->scale, scale < 0 ? NO_SCALE : static_cast<uint32>(scale));
 	pg_atomic_init_u64(&column->image_bytes, 0);
+	column->unfit = COLUMN_FITS;
 	column->may_vary = variable_type(att->attlen, att->attbyval);
 	column->alone = false;
 	column->wide = false;
@@ -235,14 +236,27 @@ fits_alone(Relation rel, const CopyJob *job, const CopyColumn *column)
 }
 
 /*
- * May the column's numbers be of more than 64 bits in the next attempt? Leaves of a partitioned table are to have their columns in
+ * May the column have halves in the next attempt, which hold larger numbers, NaN and infinities? Leaves of a partitioned table are to have their columns in
  * the same places, and so have none of high halves.
  */
 static bool
 can_widen(Relation rel, const CopyColumn *column, uint32 failure, int ncols)
 {
-	return column->form == ValueForm::Numeric && failure == COLUMN_TOO_LONG && !column->wide && !rel->rd_rel->relispartition &&
+	return column->form == ValueForm::Numeric && (failure == COLUMN_TOO_LONG || failure == COLUMN_NOT_FINITE) && !column->wide && !rel->rd_rel->relispartition &&
 		ncols <= static_cast<int>(VERSION_MAX_COLS) / 2;
+}
+
+bool
+wants_halves(Relation rel, const CopyJob *job)
+{
+	int			ncols = 0;
+	bool		wants = false;
+
+	for (uint32 i = 0; i < job->ncols; i++)
+		ncols += is_high_half(job->columns[i].attnum) ? 0 : 1;
+	for (uint32 i = 0; i < job->ncols; i++)
+		wants = wants || can_widen(rel, &job->columns[i], job->columns[i].unfit, ncols);
+	return wants;
 }
 
 int
@@ -328,9 +342,9 @@ version_column_of(CopyColumn *column)
 }
 
 static const char *
-failure_text(const CopyColumn *column)
+failure_text(const CopyColumn *column, uint32 failure)
 {
-	switch (pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&column->failure)))
+	switch (failure)
 	{
 		case COLUMN_NOT_FINITE: return "has values that are not finite numbers";
 		case COLUMN_OTHER_SCALE: return "has values of different display scales";
@@ -354,7 +368,7 @@ report_failed_columns(Relation rel, const CopyJob *job)
 
 		if (copy_column_failed(&job->columns[i]))
 			appendStringInfo(&detail, "%s\"%s\" (%s)", count++ > 0 ? ", " : "", NameStr(att->attname),
-							 failure_text(&job->columns[i]));
+							 failure_text(&job->columns[i], pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&job->columns[i].failure))));
 	}
 	if (count > 0)
 		ereport(NOTICE,
@@ -363,6 +377,24 @@ report_failed_columns(Relation rel, const CopyJob *job)
 				 errdetail("Tablets cannot store the values of: %s.", detail.data),
 				 errhint("Queries that need such a column run on PostgreSQL.")));
 	pfree(detail.data);
+}
+
+void
+report_unfit_columns(Relation rel, const CopyJob *job)
+{
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		const CopyColumn *column = &job->columns[i];
+
+		/* a dictionary for which memory is short takes the value another time */
+		if (column->unfit == COLUMN_FITS || (column->builder != 0 && arena_at<DictionaryBuilder>(column->builder)->starved))
+			continue;
+		ereport(NOTICE,
+				(errmsg("rows of table \"%s\" stay out of tablets", RelationGetRelationName(rel)),
+				 errdetail("Column \"%s\" %s.", NameStr(TupleDescAttr(RelationGetDescr(rel), column->attnum - 1)->attname),
+						   column->builder != 0 ? dictionary_failure_text(DictionaryFailure::TooLong) : failure_text(column, column->unfit)),
+				 errhint("Queries that need the column run on PostgreSQL. gpuvm.import() chooses its form anew.")));
+	}
 }
 
 void

@@ -430,7 +430,9 @@ settle_columns(Copier *c)
 		if (column->unfit == COLUMN_FITS)
 			continue;
 		fits = false;
-		if (!c->job->strict)
+		if (c->job->strict)
+			shared->unfit = column->unfit;
+		else
 		{
 			fail_job_column(c->job, shared, column->unfit);
 			column->staging = Staging::Lost;

@@ -334,6 +334,7 @@ struct CopyColumn
 	int16		half;			/* where the column's other half is among the columns; -1: it is not in halves */
 	bool		may_vary;		/* what does not fit its form is stored as it is: another attempt makes the column variable */
 	bool		alone;			/* its dictionary goes on from no other leaf's */
+	ColumnFailure unfit;		/* strict: why a value that was met does not fit */
 	pg_atomic_uint64 image_bytes;	/* variable: of the images in all tablets made, or being made */
 };
 
@@ -455,6 +456,12 @@ bool		has_dictionaries(const TableVersion *version);
 
 /* Has a dictionary become too large? */
 bool		has_outgrown(const CopyJob *job);
+
+/* Do values that a refresh met not fit, but would if a column had halves? */
+bool		wants_halves(Relation rel, const CopyJob *job);
+
+/* A NOTICE of the other columns with such values. */
+void		report_unfit_columns(Relation rel, const CopyJob *job);
 
 /* -- version.cc ------------------------------------------------------------------------- */
 

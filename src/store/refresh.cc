@@ -69,7 +69,7 @@ struct Refresh
 	Snapshot	snapshot;		/* of detoast_begin */
 	uint32		tablet_rows;
 	bool		short_of_memory;
-	bool		outgrown;		/* a dictionary is too large */
+	bool		outgrown;		/* a dictionary is too large, or a numeric that is no integer of 64 bits */
 	BlockNumber since_check;
 	uint64	   *result;			/* the new version's tablets, in order */
 	uint32		nresult;
@@ -503,7 +503,7 @@ rebuild(Refresh *r)
 		return false;
 	build_tablets(r);
 	end_building(r);
-	r->outgrown = has_outgrown(r->job);
+	r->outgrown = has_outgrown(r->job) || wants_halves(r->rel, r->job);
 	if (r->outgrown)
 	{
 		import_abandon();
@@ -515,6 +515,7 @@ rebuild(Refresh *r)
 		return false;
 	}
 
+	report_unfit_columns(r->rel, r->job);
 	for (uint32 i = 0; i < r->version->ncols; i++)
 		columns[i] = version_column_of(&r->job->columns[i]);
 	if (!manifest_seal(columns))

@@ -397,6 +397,41 @@ drop_dictionaries(const uint64 *drop, int ndrop)
 		dictionary_drop(drop[i]);
 }
 
+/*
+ * Plans depend on what is imported. Sent by hand, for invalidations of a
+ * transaction are logged when it commits, which a standby cannot do.
+ */
+static void
+invalidate_plans(const RegistryKey &key)
+{
+	SharedInvalidationMessage message;
+
+	memset(&message, 0, sizeof(message));
+	message.rc.id = SHAREDINVALRELCACHE_ID;
+	message.rc.dbId = key.database;
+	message.rc.relId = key.relid;
+	SendSharedInvalidMessages(&message, 1);
+}
+
+static bool
+has_specials(const ColumnSummary &high)
+{
+	return has_wide_specials(high.min, high.max);
+}
+
+/* Has a column NaN or infinities now that had none? Plans were made for numbers alone. */
+static bool
+gains_specials(const TableVersion *from, const TableVersion *to)
+{
+	const ColumnSummary *before = version_at<ColumnSummary>(from, from->columns);
+	const ColumnSummary *after = version_at<ColumnSummary>(to, to->columns);
+
+	for (uint32 i = 0; i < to->ncols; i++)
+		if (is_high_half(after[i].attnum) && has_specials(after[i]) && !has_specials(before[i]))
+			return true;
+	return false;
+}
+
 bool
 registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 {
@@ -407,6 +442,7 @@ registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 	int			replaced = NO_SLOT;
 	uint64		drop[VERSION_MAX_COLS];
 	int			ndrop = 0;
+	const bool	outdates_plans = !same_tablets && gains_specials(pin_version(pin), arena_at<TableVersion>(version));
 
 	LWLockAcquire(registry_lock(), LW_EXCLUSIVE);
 	entry = find_entry(MyDatabaseId, pin->relid);
@@ -431,6 +467,8 @@ registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 	drop_dictionaries(drop, ndrop);
 	slot_unref(replaced);
 	slot_unref(pinned);
+	if (outdates_plans)
+		invalidate_plans({MyDatabaseId, pin->relid});
 	return true;
 }
 
@@ -501,6 +539,7 @@ registry_describe(Oid relid, ImportedTable *table)
 			table->greatest[i] = columns[i].scale < 0 ? 0 : Max(columns[i].max, -columns[i].min);
 			table->variable[i] = (columns[i].flags & COLUMN_VARIABLE) != 0;
 			table->wide[i] = (columns[i].flags & COLUMN_WIDE) != 0;
+			table->special[i] = table->wide[i] && has_specials(columns[version_column(version, high_half(columns[i].attnum))]);
 			if (table->wide[i])
 				table->greatest[i] = PG_INT64_MAX;
 			table->entries[i] = columns[i].dictionary == 0 ? 0 : Max(arena_at<Dictionary>(columns[i].dictionary)->nentries, 1);
@@ -712,22 +751,6 @@ registry_sweep(void)
 		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(rows[i].relid)))
 			registry_release(MyDatabaseId, rows[i].relid);
 	pfree(rows);
-}
-
-/*
- * Plans depend on what is imported. Sent by hand, for invalidations of a
- * transaction are logged when it commits, which a standby cannot do.
- */
-static void
-invalidate_plans(const RegistryKey &key)
-{
-	SharedInvalidationMessage message;
-
-	memset(&message, 0, sizeof(message));
-	message.rc.id = SHAREDINVALRELCACHE_ID;
-	message.rc.dbId = key.database;
-	message.rc.relId = key.relid;
-	SendSharedInvalidMessages(&message, 1);
 }
 
 static void

@@ -119,6 +119,7 @@ struct ImportedTable
 	bool		of_file;		/* or one of the leaves is: rows cannot be fetched by their ctids */
 	bool		hides_ctids;	/* rows have ctids, or those of a leaf, that tablets do not know */
 	bool		wide[VERSION_MAX_COLS];	/* numerics of more than 64 bits: the column has the low halves, high_half() of its number the high ones */
+	bool		special[VERSION_MAX_COLS];	/* of these: some are NaN or infinities */
 	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */
 };
 

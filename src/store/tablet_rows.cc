@@ -50,7 +50,7 @@ tablet_row(const TableVersion *version, const TabletHeader *tablet, uint32 row, 
 		if (columns[i].flags & COLUMN_WIDE)
 		{
 			decode_values(tablet, tablet_chunks(tablet)[version_column(version, high_half(columns[i].attnum))], row, 1, &high, 0);
-			slot->tts_values[attribute] = scaled_to_numeric(wide_value(high, bits), columns[i].scale);
+			slot->tts_values[attribute] = wide_to_numeric(wide_value(high, bits), columns[i].scale);
 		}
 		else
 			slot->tts_values[attribute] = stored_datum(columns[i], bits, TupleDescAttr(desc, attribute));

@@ -46,7 +46,10 @@ int_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRang
 				set_interval(r, 0, al < 0 ? bh : bl < 0 ? ah : std::min(ah, bh), 0);
 			return 0;
 		case Opcode::ShiftRight:
-			set_interval(r, std::min<int128>(al, 0), std::max<int128>(ah, 0), 0);
+			if (bl == bh && bl >= 0 && bl < (op.type == Type::I64 ? 64 : 32))
+				set_interval(r, al >> static_cast<int>(bl), ah >> static_cast<int>(bl), 0);
+			else
+				set_interval(r, std::min<int128>(al, 0), std::max<int128>(ah, 0), 0);
 			return 0;
 		case Opcode::DivRound:
 		case Opcode::DivFloor:

@@ -75,17 +75,19 @@ class TypedMaker(Maker):
             value, range = profile(self.rng, type, "special" if special else PROFILES[type][0])
             self.append(Column(f"{type}_{len(self.columns)}", type, range, value=value, nulls=nulls))
 
-    def numeric(self, name, declared, scale, lo, hi, values=None, edge=False, **more):
-        """Multiples of 10^-scale from lo to hi (both scaled), edges now and then; or some values alone."""
+    def numeric(self, name, declared, scale, lo, hi, values=None, edge=False, special=(), **more):
+        """Multiples of 10^-scale from lo to hi (both scaled), edges and what is no number now and then; or some values alone."""
         rng, unit = self.rng, 10**max(scale or 0, 0)
         pool = [decimal(v, scale or 0) for v in ((0, 1, -1, lo, hi, lo + 1, hi - 1) if edge else (0, 1, lo, hi)) if lo <= v <= hi]
 
         def value():
             if values:
                 return rng.choice(values)
+            if special and rng.random() < 0.01:
+                return rng.choice(special)
             return rng.choice(pool) if rng.random() < (0.2 if edge else 0.02) else decimal(rng.randint(lo, hi), scale)
-        bounds = Range(-(-abs(lo) // unit) * (-1 if lo < 0 else 1) - 1, hi // unit + 1, finite=not values or "NaN" not in values)
-        self.append(TypedColumn(name, "numeric", declared, value, bounds, pool=values or pool, scale=scale, cast="numeric", **more))
+        bounds = Range(-(-abs(lo) // unit) * (-1 if lo < 0 else 1) - 1, hi // unit + 1, finite=not special and (not values or "NaN" not in values))
+        self.append(TypedColumn(name, "numeric", declared, value, bounds, pool=values or pool + list(special), scale=scale, cast="numeric", **more))
 
     def choice(self, name, type, pool, declared=None, **more):
         rng = self.rng
@@ -145,8 +147,9 @@ def numerics(rng, name, rows):
     m.numeric("n_few", "numeric(6,1)", 1, -6, 6)
     m.numeric("n_over", "numeric(2,4)", 4, -99, 99)
     m.numeric("n_mixed", "numeric", None, -10**11, 10**11, values=("1", "1.0", "1.00", "2.50", "-3", "0", "0.000", "100.125", "1e10"), imported=False, keyable=False)
-    m.numeric("n_nan", "numeric(10,2)", 2, -100, 100, values=("NaN", "1.25", "0.00", "-7.50"), imported=False)
-    m.numeric("n_infinite", "numeric", None, -100, 100, values=("Infinity", "-Infinity", "NaN", "1"), imported=False)
+    m.numeric("n_nan", "numeric(10,2)", 2, -10**5, 10**5, special=("NaN",))
+    m.numeric("n_infinite", "numeric", 1, -500, 500, special=("Infinity", "-Infinity", "NaN"))
+    m.numeric("n_vast", "numeric", 0, -10**30, 10**30, edge=True, special=("Infinity", "-Infinity", "NaN"))
     m.numeric("n_wide", "numeric(38,4)", 4, -10**37, 10**37, edge=True)
     m.numeric("n_half", "numeric(20,1)", 1, -10**19, 10**19, edge=True)
     m.numeric("n_huge", "numeric", 0, -10**36, 10**36, values=tuple(str(i * 10**35 + i % 3) for i in range(-5, 6)) + ("4611686018427387904", "-4611686018427387904", "9223372036854775808"))

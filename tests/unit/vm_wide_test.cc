@@ -12,19 +12,32 @@ using namespace gpuvm::reference;
 
 namespace {
 
+/* The greatest and the least number that is stored; aggregates take what halves can say at all. */
+constexpr int128 MOST_STORED = (int128{1} << 124) - 1;
+constexpr int128 LEAST_STORED = -(int128{1} << 124) + (int128{1} << 62);
 constexpr int128 MOST = (int128{1} << 125) - 1;
 
 TEST(Wide, Halves)
 {
 	for (int128 v : {int128{0}, int128{1}, int128{-1}, int128{WIDE_LOW_MASK}, int128{WIDE_LOW_MASK} + 1, -int128{WIDE_LOW_MASK} - 1, -int128{WIDE_LOW_MASK} - 2,
-		 int128{INT64_MAX}, int128{INT64_MIN}, MOST, -MOST - 1})
+		 int128{INT64_MAX}, int128{INT64_MIN}, MOST_STORED, LEAST_STORED})
 	{
 		EXPECT_TRUE(wide_fits(v));
 		EXPECT_TRUE(wide_value(wide_high(v), wide_low(v)) == v);
 		EXPECT_GE(wide_low(v), 0);
 	}
-	EXPECT_FALSE(wide_fits(MOST + 1));
-	EXPECT_FALSE(wide_fits(-MOST - 2));
+	EXPECT_FALSE(wide_fits(MOST_STORED + 1));
+	EXPECT_FALSE(wide_fits(LEAST_STORED - 1));
+	EXPECT_FALSE(is_wide_special(wide_high(MOST_STORED)));
+	EXPECT_FALSE(is_wide_special(wide_high(LEAST_STORED)));
+	for (WideSpecial which : {WIDE_INFINITY, WIDE_MINUS_INFINITY, WIDE_NAN})
+	{
+		EXPECT_TRUE(is_wide_special(wide_special(which)));
+		EXPECT_EQ(wide_special(which) & WIDE_SPECIAL_MASK, which);
+	}
+	EXPECT_LT(wide_special(WIDE_MINUS_INFINITY), wide_high(LEAST_STORED));
+	EXPECT_GT(wide_special(WIDE_INFINITY), wide_high(MOST_STORED));
+	EXPECT_GT(wide_special(WIDE_NAN), wide_special(WIDE_INFINITY));
 	EXPECT_TRUE(is_high_half(high_half(1)));
 	EXPECT_EQ(attribute_of(high_half(1600)), 1600);
 	EXPECT_EQ(attribute_of(1600), 1600);

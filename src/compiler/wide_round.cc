@@ -1,0 +1,156 @@
+/*
+ * wide_round.cc: numerics in two registers (tablet/wide_halves.h) with fewer decimals: round, trunc, ceil, floor, and as integers and floats.
+ *
+ * Rounding adds a constant, which depends on the sign, and divides, rounding down: by parts of 31 bits, as one does on paper, and
+ * by at most nine decimals at a time, which gives the same as all at once.
+ */
+#include "pg/pg.h"
+
+#include <cmath>
+#include <initializer_list>
+
+#include "compiler/emit.h"
+#include "pg/numeric_scaled.h"
+#include "tablet/wide_halves.h"
+
+namespace gpuvm {
+
+constexpr int WIDE_PART_BITS = WIDE_LOW_BITS / 2;
+constexpr int64_t WIDE_PART_MASK = (int64_t{1} << WIDE_PART_BITS) - 1;
+constexpr int MAX_DROP = 36;
+
+/* a quotient, rounded down, and what is left with the next part behind it */
+static int
+quotient(Compiler *c, int part, int divisor, int next, int *rest)
+{
+	int			q = binary64(c, Opcode::DivFloor, part, divisor);
+	int			left = binary64(c, Opcode::Sub, part, binary64(c, Opcode::Mul, q, divisor));
+
+	*rest = next < 0 ? left : binary64(c, Opcode::Add, with_constant64(c, Opcode::ShiftLeft, left, WIDE_PART_BITS), next);
+	return q;
+}
+
+static bool
+divide(Compiler *c, WideValue *a, int64_t by)
+{
+	int			divisor = int_value(c, Type::I64, by);
+	int			rest;
+	int			upper;
+	int			lower;
+
+	a->high = quotient(c, a->high, divisor, with_constant64(c, Opcode::ShiftRight, a->low, WIDE_PART_BITS), &rest);
+	upper = quotient(c, rest, divisor, with_constant64(c, Opcode::BitAnd, a->low, WIDE_PART_MASK), &rest);
+	lower = binary64(c, Opcode::DivFloor, rest, divisor);
+	a->low = binary64(c, Opcode::Add, with_constant64(c, Opcode::ShiftLeft, upper, WIDE_PART_BITS), lower);
+	return a->high >= 0 && a->low >= 0;
+}
+
+static int128
+power_of_ten(int exponent)
+{
+	int128		power = 1;
+
+	for (; exponent > 0; exponent--)
+		power *= 10;
+	return power;
+}
+
+/* What is added before the division that drops so many decimals, of numbers that are negative, or not. */
+static int128
+rounding(WideRounding how, int drop, bool negative)
+{
+	const int128 unit = power_of_ten(drop);
+
+	switch (how)
+	{
+		case WideRounding::Nearest: return negative ? unit / 2 - 1 : unit / 2;
+		case WideRounding::ToZero: return negative ? unit - 1 : 0;
+		case WideRounding::Up: return unit - 1;
+		default: return 0;
+	}
+}
+
+bool
+round_wide(Compiler *c, WideValue *a, int digits, WideRounding how)
+{
+	const int	drop = a->scale - digits;
+	int128		below;
+	int128		above;
+	int			special;
+	int			negative;
+	WideValue	added;
+
+	if (drop <= 0)
+		return rescale_wide(c, a, digits);
+	if (drop > MAX_DROP)
+	{
+		refuse(c, "a number is rounded by more than %d digits", MAX_DROP);
+		return false;
+	}
+	special = take_special(c, a);
+	if (special == -1)
+		return false;
+	below = rounding(how, drop, true);
+	above = rounding(how, drop, false);
+	negative = with_constant64(c, Opcode::Lt, a->high, 0);
+	added.high = select64(c, negative, int_value(c, Type::I64, wide_high(below)), int_value(c, Type::I64, wide_high(above)));
+	added.low = select64(c, negative, int_value(c, Type::I64, wide_low(below)), int_value(c, Type::I64, wide_low(above)));
+	if (!normalize_wide(c, binary64(c, Opcode::Add, a->high, added.high), binary64(c, Opcode::Add, a->low, added.low), a->scale, a))
+		return false;
+	for (int rest = drop; rest > 0; rest -= WIDE_PART_DECIMALS)
+	{
+		if (!divide(c, a, scaled_pow10[Min(rest, WIDE_PART_DECIMALS)]))
+			return false;
+	}
+	/* tens, hundreds: back to ones */
+	a->scale = 0;
+	if (digits < 0 && !rescale_wide(c, a, -digits))
+		return false;
+	a->scale = Max(digits, 0);
+	return put_special(c, a, special);
+}
+
+int
+narrow_wide(Compiler *c, const WideValue &a)
+{
+	int			high = with_constant64(c, Opcode::Mul, with_constant64(c, Opcode::Bound, a.high, 2), WIDE_HIGH_LIMIT);
+	int			reg = high < 0 ? -1 : value(c, Opcode::Add, Type::I64, high, a.low, 0, 0, numeric_info(a.scale));
+
+	c->soft_errors = true;
+	return reg;
+}
+
+int
+compile_wide_to_int(Compiler *c, const Expr *expr, Type to)
+{
+	WideValue	a;
+	int			reg;
+
+	/* what is no number is too large as a code, and PostgreSQL raises */
+	reg = compile_wide(c, expr, &a) && round_wide(c, &a, 0, WideRounding::Nearest) ? narrow_wide(c, a) : -1;
+	return reg < 0 || to != Type::I64 ? convert(c, reg, to) : value(c, Opcode::Copy, Type::I64, reg);
+}
+
+int
+compile_wide_to_float(Compiler *c, const Expr *expr)
+{
+	WideValue	a;
+	int			special = compile_wide(c, expr, &a) ? take_special(c, &a) : -1;
+	int			reg;
+
+	if (special == -1)
+		return -1;
+	if (special == NO_SPECIALS)
+		return refuse(c, "numbers of more than 64 bits are not cast to floats");
+	reg = numeric_to_float(c, narrow_wide(c, a));
+	for (WideSpecial which : {WIDE_NAN, WIDE_MINUS_INFINITY, WIDE_INFINITY})
+	{
+		int			is = reg < 0 ? -1 : with_constant64(c, Opcode::Eq, special, which);
+		int			as = is < 0 ? -1 : float_value(c, Type::F64, which == WIDE_NAN ? NAN : which == WIDE_INFINITY ? INFINITY : -INFINITY);
+
+		reg = as < 0 ? -1 : value(c, Opcode::Select, Type::F64, as, reg, is);
+	}
+	return reg;
+}
+
+}  // namespace gpuvm
