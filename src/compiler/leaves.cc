@@ -223,6 +223,19 @@ is_in_tablets(const CompileCursor *from, const Var *var)
 	return place >= 0 && ((from->table->variable[place] && !get_typbyval(var->vartype)) || holds(from->table, place, value_type(var->vartype)));
 }
 
+/* Do they have every column of the table? */
+static bool
+has_all_columns(const CompileCursor *from)
+{
+	for (AttrNumber attnum = 1; SearchSysCacheExists2(ATTNUM, ObjectIdGetDatum(from->relid), Int16GetDatum(attnum)); attnum++)
+	{
+		/* of a dropped column there is no type */
+		if (OidIsValid(get_atttype(from->relid, attnum)) && column_place(from, attnum) < 0)
+			return false;
+	}
+	return true;
+}
+
 bool
 is_by_position(const CompileInput *input, const Var *var)
 {
@@ -238,11 +251,12 @@ is_by_position(const CompileInput *input, const Var *var)
 	}
 	if (from == nullptr || from->names != NIL || from->vars != NIL || is_in_tablets(from, var))
 		return false;
-	/* a file's rows have no ctid that leads anywhere, and their table; those of tablet tables have one that tablets do not know */
-	if (from->table->of_file)
-		return (var->varattno == SelfItemPointerAttributeNumber && !from->table->hides_ctids) || var->varattno == TableOidAttributeNumber;
-	/* rows of others are in no heap; a partition's row is of another type than the whole */
 	relkind = get_rel_relkind(from->relid);
+	/* rows that are in no heap are put together from the tablets' columns, all of which they need */
+	if (from->table->of_file)
+		return var->varattno == SelfItemPointerAttributeNumber || var->varattno == TableOidAttributeNumber ||
+			(var->varattno == 0 && relkind == RELKIND_FOREIGN_TABLE && has_all_columns(from));
+	/* rows of others are in no heap; a partition's row is of another type than the whole */
 	return relkind == RELKIND_RELATION || relkind == RELKIND_MATVIEW || (relkind == RELKIND_PARTITIONED_TABLE && var->varattno != 0);
 }
 

@@ -408,8 +408,8 @@ show_order(CustomScanState *node, List *names, List *ancestors, ExplainState *es
 }
 
 /* What comes from the heap, row by row. */
-static void
-show_fetches(const ScanPlan *plan, ExplainState *es)
+static List *
+heap_columns(const ScanPlan *plan)
 {
 	const PlanPart *part = &plan->parts[0];
 	List	   *names = NIL;
@@ -420,14 +420,14 @@ show_fetches(const ScanPlan *plan, ExplainState *es)
 		const PlanCursor *cursor = &plan->cursors[Max(form->cursor, 0)];
 		const char *name;
 
-		if (form->kind != OutputKind::Position || !is_fetched(form->attnum))
+		/* a foreign table's rows are in no heap: their tablets have all of them */
+		if (form->kind != OutputKind::Position || !is_fetched(form->attnum) || get_rel_relkind(cursor->relid) == RELKIND_FOREIGN_TABLE)
 			continue;
 		name = form->attnum == 0 ? "*" : form->attnum < 0 ? NameStr(SystemAttributeDefinition(form->attnum)->attname)
 			: quote_identifier(get_attname(cursor->relid, form->attnum, false));
 		names = lappend(names, plan->ncursors > 1 ? psprintf("%s.%s", quote_identifier(cursor->alias), name) : pstrdup(name));
 	}
-	if (names != NIL)
-		ExplainPropertyList("Heap Columns", names, es);
+	return names;
 }
 
 void
@@ -457,7 +457,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		show_groups(plan, context, es);
 	show_maps(plan, context, es);
 	show_order(node, context, ancestors, es);
-	show_fetches(plan, es);
+	if (heap_columns(plan) != NIL)
+		ExplainPropertyList("Heap Columns", heap_columns(plan), es);
 	if (plan->limit > 0)
 		ExplainPropertyInteger("VM Limit", nullptr, static_cast<int64>(plan->limit), es);
 	if (es->verbose)
@@ -493,7 +494,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (plan->nmaps > 0 && see_skips)
 		ExplainPropertyInteger("Map Entries Evaluated", nullptr, f->map_entries, es);
 	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
-	if (plan->fetches != NIL)
+	if (heap_columns(plan) != NIL)
 		ExplainPropertyInteger("Heap Fetches", nullptr, f->heap_fetches, es);
 	if (f->units_by_heap > 0)
 		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);

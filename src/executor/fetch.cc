@@ -16,6 +16,7 @@ extern "C" {
 #include "compiler/compile.h"
 #include "executor/scan_state.h"
 #include "executor/source_internal.h"
+#include "store/tablet_rows.h"
 
 namespace gpuvm {
 
@@ -74,6 +75,17 @@ fetch_begin(GpuvmScanState *state)
 		state->fetches = nullptr;
 }
 
+TupleTableSlot *
+fetch_slot(const ScanLeaf *leaf, EState *estate)
+{
+	TupleTableSlot *slot = leaf->version->origin != 0
+		? ExecInitExtraTupleSlot(estate, RelationGetDescr(leaf->rel), &TTSOpsVirtual)
+		: table_slot_create(leaf->rel, &estate->es_tupleTable);
+
+	slot->tts_tableOid = RelationGetRelid(leaf->rel);
+	return slot;
+}
+
 static void
 make_slots(GpuvmScanState *state, CursorFetch *fetch)
 {
@@ -86,7 +98,7 @@ make_slots(GpuvmScanState *state, CursorFetch *fetch)
 	fetch->attnums = static_cast<AttrNumber **>(palloc(sizeof(AttrNumber *) * source->nleaves));
 	for (int i = 0; i < source->nleaves; i++)
 	{
-		fetch->slots[i] = table_slot_create(source->leaves[i].rel, &estate->es_tupleTable);
+		fetch->slots[i] = fetch_slot(&source->leaves[i], estate);
 		fetch->attnums[i] = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * fetch->ncolumns));
 		for (int c = 0; c < fetch->ncolumns; c++)
 		{
@@ -118,9 +130,14 @@ fetched_value(Relation rel, TupleTableSlot *slot, AttrNumber attnum, bool *isnul
 }
 
 void
-fetch_row(const ScanLeaf *leaf, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+fetch_row(const ScanLeaf *leaf, const ScanTablet *tablet, uint32 row, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
 {
-	if (!table_tuple_fetch_row_version(leaf->rel, tid, snapshot, slot))
+	if (tablet->of_file)
+	{
+		tablet_row(leaf->version, tablet->header, row, nullptr, slot);
+		slot->tts_tid = *tid;
+	}
+	else if (!table_tuple_fetch_row_version(leaf->rel, tid, snapshot, slot))
 		elog(ERROR, "gpuvm: row (%u,%u) of \"%s\" is not visible although its block is",
 			 ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), RelationGetRelationName(leaf->rel));
 }
@@ -135,6 +152,7 @@ fetch_values(GpuvmScanState *state, Datum *values, bool *nulls)
 		CursorFetch *fetch = &state->fetches->cursors[i];
 		const ScanSource *source = state->sources[fetch->cursor];
 		int			first = fetch->columns[0].value;
+		const ScanTablet *tablet;
 		ItemPointerData tid;
 		uint32		leaf;
 
@@ -143,12 +161,13 @@ fetch_values(GpuvmScanState *state, Datum *values, bool *nulls)
 			continue;
 		if (fetch->slots == nullptr)
 			make_slots(state, fetch);
-		leaf = source_row(source, DatumGetInt64(values[first]), &tid)->leaf;
+		tablet = source_row(source, DatumGetInt64(values[first]), &tid);
+		leaf = tablet->leaf;
 		if (fetch->filled != nullptr && fetch->filled != fetch->slots[leaf])
 			ExecClearTuple(fetch->filled);
 		fetch->filled = fetch->slots[leaf];
-		fetch_row(&source->leaves[leaf], &tid, state->css.ss.ps.state->es_snapshot, fetch->filled);
-		state->figures.heap_fetches++;
+		fetch_row(&source->leaves[leaf], tablet, position_row(DatumGetInt64(values[first])), &tid, state->css.ss.ps.state->es_snapshot, fetch->filled);
+		state->figures.heap_fetches += !tablet->of_file;
 		for (int c = 0; c < fetch->ncolumns; c++)
 		{
 			int			to = fetch->columns[c].value;

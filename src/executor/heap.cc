@@ -13,7 +13,6 @@ extern "C" {
 
 #include "executor/scan_state.h"
 #include "pg/shmem.h"
-#include "store/tablet_rows.h"
 
 namespace gpuvm {
 
@@ -53,10 +52,7 @@ make_slots(GpuvmScanState *state)
 	{
 		Relation	rel = source->leaves[i].rel;
 
-		state->heap_slots[i] = source->leaves[i].version->origin != 0
-			? ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual)
-			: table_slot_create(rel, &estate->es_tupleTable);
-		state->heap_slots[i]->tts_tableOid = RelationGetRelid(rel);
+		state->heap_slots[i] = fetch_slot(&source->leaves[i], estate);
 		if (source->parent != nullptr)
 			state->heap_maps[i] = convert_tuples_by_name(RelationGetDescr(rel), RelationGetDescr(source->parent));
 	}
@@ -73,10 +69,7 @@ row_at(GpuvmScanState *state, uint32 leaf_number, uint32 number, ItemPointer tid
 	const ScanLeaf *leaf = &state->sources[0]->leaves[leaf_number];
 	TupleTableSlot *slot = state->heap_slots[leaf_number];
 
-	if (state->tablet->of_file)
-		tablet_row(leaf->version, state->tablet->header, number, nullptr, slot);
-	else
-		fetch_row(leaf, tid, state->css.ss.ps.state->es_snapshot, slot);
+	fetch_row(leaf, state->tablet, number, tid, state->css.ss.ps.state->es_snapshot, slot);
 	if (state->heap_maps[leaf_number] != nullptr)
 		return execute_attr_map_slot(state->heap_maps[leaf_number]->attrMap, slot, state->heap_slot);
 	/* The qual was compiled for a custom scan's virtual slot, which needs no deforming; this one does. */
@@ -116,7 +109,9 @@ heap_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		ResetExprContext(econtext);
 		source_ctids(state->tablet, &state->heap_row, 1, &state->block_hint, &tid);
 		state->heap_row++;
+		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 		row = row_at(state, leaf, state->heap_row - 1, &tid);
+		MemoryContextSwitchTo(old);
 		econtext->ecxt_scantuple = row;
 		if (!ExecQual(state->heap_qual, econtext))
 			continue;

@@ -104,7 +104,8 @@ struct ScanTablet
 	const TabletHeader *header;
 	const ItemPointerData *ctids;	/* of a delta's rows; NULL: the tablet has its keys */
 	uint32		leaf;
-	bool		of_file;		/* its rows have no ctids */
+	bool		of_file;		/* its rows are in no heap, */
+	bool		stored;			/* but in stored tablets, which they have ctids of (store/tablets.h) */
 	uint32		first_unit;		/* rows */
 	uint64		place;			/* in the arena: of a delta's, in the current job */
 };
@@ -481,8 +482,9 @@ void		fetch_values(GpuvmScanState *state, Datum *values, bool *nulls);
 /* The last row is not looked at any more: its buffers are let go. */
 void		fetch_release(GpuvmScanState *state);
 
-/* The version of a row that is there for the snapshot. */
-void		fetch_row(const ScanLeaf *leaf, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot);
+/* A slot for the leaf's rows; and a row of a tablet in it, as the snapshot has it: by its ctid from the heap, where there is one. */
+TupleTableSlot *fetch_slot(const ScanLeaf *leaf, EState *estate);
+void		fetch_row(const ScanLeaf *leaf, const ScanTablet *tablet, uint32 row, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot);
 
 /* Of a heap tuple's slot: a column, by the leaf's number, a system column, or all of it. */
 Datum		fetched_value(Relation rel, TupleTableSlot *slot, AttrNumber attnum, bool *isnull);

@@ -183,6 +183,7 @@ list_tablets(ScanSource *source)
 			to->header = arena_at<TabletHeader>(version_at<uint64>(version, version->tablets)[t]);
 			to->leaf = i;
 			to->of_file = version->origin != 0;
+			to->stored = to->of_file && version_at<FileOrigin>(version, version->origin)->stored;
 		}
 	}
 	for (int i = 0; i < source->nleaves; i++)
@@ -406,6 +407,12 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	{
 		*reason = FALLBACK_SCHEMA_CHANGED;
 		*detail = "a column is stored in another form than when the statement was planned";
+		return false;
+	}
+	if (!has_whole_rows(state->plan, source))
+	{
+		*reason = FALLBACK_NO_TABLETS;
+		*detail = "a column of a row that is handed out as a whole is not in the tablets";
 		return false;
 	}
 	if (source->plain)

@@ -300,6 +300,25 @@ wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 	return true;
 }
 
+/* Have the tablets all columns of rows that the plan hands out whole, and that are in no heap? */
+bool
+has_whole_rows(const ScanPlan *plan, const ScanSource *source)
+{
+	const PlanPart *part = &plan->parts[0];
+	bool		wanted = false;
+
+	for (int i = 0; plan->kind == SCAN_ROWS && i < part->noutputs; i++)
+		wanted = wanted || (part->outputs[i].kind == OutputKind::Position && part->outputs[i].cursor == source->cursor && part->outputs[i].attnum == 0);
+	for (int i = 0; wanted && i < source->nleaves; i++)
+	{
+		const ScanLeaf *leaf = &source->leaves[i];
+
+		if (leaf->version->origin != 0 && !version_has_all_columns(leaf->version, RelationGetDescr(leaf->rel)))
+			return false;
+	}
+	return true;
+}
+
 /* The number in the tablets of a column that the program reads and that has not one code for each value; -1: all have. */
 int
 mixed_column(const ScanSource *source, const bool *wanted)

@@ -23,7 +23,9 @@ bool		same_types(const ScanSource *source, const bool *wanted);
 
 /* Which columns the plan's programs read, by their numbers in the tablets; false when one is not there. */
 bool		wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted);
-/* The number of one of them that has not one code for each value in all leaves; -1: all have. */
+/* Whole rows that are in no heap are put together from their columns: are all there, if the plan hands them out? */
+bool		has_whole_rows(const ScanPlan *plan, const ScanSource *source);
+/* The number of one of the wanted columns that has not one code for each value in all leaves; -1: all have. */
 int			mixed_column(const ScanSource *source, const bool *wanted);
 
 }  // namespace gpuvm

@@ -5,6 +5,7 @@
 
 #include "executor/scan_state.h"
 #include "pg/shmem.h"
+#include "store/tablets.h"
 #include "tablet/build.h"
 
 namespace gpuvm {
@@ -147,10 +148,24 @@ source_skip_masked(const ScanSource *source, const ScanTablet *tablet, const Mas
 	return true;
 }
 
+/* Blocks of a tablet in memory are parts of stored ones: from places in the former to those in the latter. */
+static void
+stored_ctids(const TabletHeader *tablet, uint32 n, ItemPointerData *ctids)
+{
+	const uint64_t *keys = tablet_at<uint64_t>(tablet, tablet->block_lsns);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint64		key = keys[ItemPointerGetBlockNumberNoCheck(&ctids[i]) - tablet->first_block];
+
+		ctids[i] = stored_ctid(key_tablet(key), key_first_row(key) + ItemPointerGetOffsetNumberNoCheck(&ctids[i]) - 1);
+	}
+}
+
 void
 source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids)
 {
-	if (tablet->of_file)
+	if (tablet->of_file && !tablet->stored)
 	{
 		for (uint32 i = 0; i < n; i++)
 			ItemPointerSetInvalid(&ctids[i]);
@@ -159,6 +174,8 @@ source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *blo
 	if (tablet->ctids == nullptr)
 	{
 		tablet_row_ctids(tablet->header, rows, n, block_hint, ctids);
+		if (tablet->stored)
+			stored_ctids(tablet->header, n, ctids);
 		return;
 	}
 	for (uint32 i = 0; i < n; i++)

@@ -63,13 +63,15 @@ may_read(PlannerInfo *root, RelOptInfo *rel)
 		pg_attribute_aclcheck_all(relid, user, ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
 }
 
-/* How many rows there are, is known; that they are loaded, is of use only to who reads them without changing them. */
+/* How many rows there are, is known. For a statement that changes them a table is brought up to date that has been loaded for others. */
 static void
 size_of_tablets(PlannerInfo *root, RelOptInfo *rel, Relation table)
 {
 	TabletList	list = list_tablets(table, GetActiveSnapshot());
+	bool		loads = !bms_is_member(rel->relid, root->all_result_relids) ||
+		(registry_known(RelationGetRelid(table)) && (setting_force || list.rows >= ROWS_TO_LOAD));
 
-	if (setting_enabled && !bms_is_member(rel->relid, root->all_result_relids) && may_read(root, rel))
+	if (setting_enabled && loads && may_read(root, rel))
 		(void) file_ready(table);
 	rel->tuples = clamp_row_est(static_cast<double>(list.rows));
 	rel->pages = static_cast<BlockNumber>(Max((list.size + BLCKSZ - 1) / BLCKSZ, 1));

@@ -9,13 +9,24 @@
 
 extern "C" {
 #include "nodes/pathnodes.h"
+#include "catalog/pg_class.h"
 #include "optimizer/prep.h"
 #include "parser/parsetree.h"
 }
 
+#include "pg/settings.h"
 #include "planner/paths.h"
+#include "store/tablets.h"
 
 namespace gpuvm {
+
+/* Is this a table that a statement changes, and then reads row by row? */
+static bool
+is_small_target(PlannerInfo *root, RelOptInfo *rel)
+{
+	return planner_rt_fetch(rel->relid, root)->relkind == RELKIND_FOREIGN_TABLE && bms_is_member(rel->relid, root->all_result_relids) &&
+		rel->tuples < ROWS_TO_LOAD && !setting_force;
+}
 
 const char *
 identity_refusal(PlannerInfo *root, RelOptInfo *rel)
@@ -25,8 +36,10 @@ identity_refusal(PlannerInfo *root, RelOptInfo *rel)
 	/* Which columns tell what row it is depends on the partition; each of those that were not pruned has a program. */
 	if (planner_rt_fetch(rel->relid, root)->inh && bms_is_member(rel->relid, root->all_result_relids))
 		return "partitions of a table that the statement changes are scanned one by one";
-	/* Only what has a ctid can be found again; PostgreSQL carries all else along as a whole row. */
-	if (mark != nullptr && mark->markType == ROW_MARK_COPY)
+	if (is_small_target(root, rel))
+		return "a table of few rows is read row by row by a statement that changes it";
+	/* Only what has a ctid can be found again; all else is carried along as a whole row, which tablets of a foreign table can give. */
+	if (mark != nullptr && mark->markType == ROW_MARK_COPY && planner_rt_fetch(rel->relid, root)->relkind != RELKIND_FOREIGN_TABLE)
 		return "the statement may recheck rows that have no ctid";
 	return nullptr;
 }

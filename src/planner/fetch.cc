@@ -14,6 +14,7 @@ extern "C" {
 #include "compiler/compile.h"
 #include "planner/paths.h"
 #include "planner/scan_plan.h"
+#include "store/registry.h"
 
 namespace gpuvm {
 
@@ -30,8 +31,10 @@ plan_fetches(const ScanShape *shape, ScanPlan *plan)
 
 		for (int i = 0; i < part->noutputs; i++)
 			found = found || (part->outputs[i].kind == OutputKind::Position && part->outputs[i].cursor == cursor && is_fetched(part->outputs[i].attnum));
+		/* rows of foreign tables are put together from tablets */
 		if (found)
-			plan->fetches = lappend(plan->fetches, list_make2_int(cursor, static_cast<int>(Min(Max(shape->cursors[cursor].target.pages, 1.0), 2147483647.0))));
+			plan->fetches = lappend(plan->fetches, list_make2_int(cursor, shape->cursors[cursor].target.table->of_file ? 1
+																  : static_cast<int>(Min(Max(shape->cursors[cursor].target.pages, 1.0), 2147483647.0))));
 	}
 }
 

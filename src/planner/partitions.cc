@@ -128,7 +128,6 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 		if (first)
 			continue;
 		all->of_file = all->of_file || one->of_file;
-		all->hides_ctids = all->hides_ctids || one->hides_ctids;
 		if (all->ncols != one->ncols || memcmp(all->attnums, one->attnums, sizeof(one->attnums[0]) * one->ncols) != 0)
 		{
 			*reason = psprintf("partition \"%s\" is not imported with the same columns in the same order as \"%s\"",

@@ -507,6 +507,15 @@ version_column(const TableVersion *version, AttrNumber attnum)
 }
 
 bool
+version_has_all_columns(const TableVersion *version, TupleDesc desc)
+{
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped && version_column(version, i + 1) < 0)
+			return false;
+	return true;
+}
+
+bool
 registry_describe(Oid relid, ImportedTable *table)
 {
 	RegistryEntry *entry;
@@ -529,7 +538,6 @@ registry_describe(Oid relid, ImportedTable *table)
 		table->ntablets = version->ntablets;
 		table->ncols = 0;
 		table->of_file = version->origin != 0;
-		table->hides_ctids = version->origin != 0 && version_at<FileOrigin>(version, version->origin)->stored;
 		/* columns of high halves are behind all others */
 		for (uint32 i = 0; i < version->ncols && !is_high_half(columns[i].attnum); i++, table->ncols++)
 		{

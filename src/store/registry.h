@@ -42,6 +42,9 @@ uint64		pin_offset(VersionPin *pin);	/* arena offset of the TableVersion */
 /* Column index in the version for an attribute number, or -1 when it was left out. */
 int			version_column(const TableVersion *version, AttrNumber attnum);
 
+/* Have its tablets all columns that the table has? */
+bool		version_has_all_columns(const TableVersion *version, TupleDesc desc);
+
 /* -- what a version may answer ------------------------------------------------ */
 
 struct BlockRun
@@ -117,7 +120,6 @@ struct ImportedTable
 	uint64		families[VERSION_MAX_COLS];	/* of the dictionary; 0: it has no entries. Of leaves: FAMILIES_DIFFER if theirs do */
 	int64		greatest[VERSION_MAX_COLS];	/* of numerics that are not wide: no value of the tablets has a larger absolute value */
 	bool		of_file;		/* or one of the leaves is: rows cannot be fetched by their ctids */
-	bool		hides_ctids;	/* rows have ctids, or those of a leaf, that tablets do not know */
 	bool		wide[VERSION_MAX_COLS];	/* numerics of more than 64 bits: the column has the low halves, high_half() of its number the high ones */
 	bool		special[VERSION_MAX_COLS];	/* of these: some are NaN or infinities */
 	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */

@@ -90,10 +90,7 @@ tablets_next(TabletReader *r, Datum *values, bool *nulls)
 ItemPointerData
 tablets_ctid(const TabletReader *r)
 {
-	ItemPointerData ctid;
-
-	ItemPointerSet(&ctid, static_cast<BlockNumber>(r->list.tablets[r->next - 1].id), static_cast<OffsetNumber>(r->row));
-	return ctid;
+	return stored_ctid(r->list.tablets[r->next - 1].id, r->row - 1);
 }
 
 const StoredTablet *

@@ -55,6 +55,22 @@ key_first_row(uint64 key)
 	return static_cast<uint32>(key % KEYS_PER_TABLET) * KEY_ROWS;
 }
 
+/* A stored row's identity: the tablet's number, its lower half, and the row's, from 0 here and from 1 there. */
+inline ItemPointerData
+stored_ctid(int64 tablet, uint32 row)
+{
+	ItemPointerData ctid;
+
+	ItemPointerSet(&ctid, static_cast<BlockNumber>(tablet), static_cast<OffsetNumber>(row + 1));
+	return ctid;
+}
+
+/*
+ * Whoever changes a table of fewer rows reads it row by row: as long as that takes at least to bring it up to date in memory, as the next
+ * such statement would have to.
+ */
+constexpr uint64 ROWS_TO_LOAD = 32768;
+
 /* -- tablet_catalog.cc: the side tables ---------------------------------------------- */
 
 struct StoredTablet
@@ -138,7 +154,7 @@ TabletReader *tablets_open_list(Relation rel, Snapshot snapshot, const Bitmapset
 /* False at the end. Values are good until the next call. */
 bool		tablets_next(TabletReader *reader, Datum *values, bool *nulls);
 
-/* The last row's identity, as a ctid: the tablet's number, its lower half, and the row's, from 1. */
+/* The last row's identity. */
 ItemPointerData tablets_ctid(const TabletReader *reader);
 
 /* The last row's tablet, and its number there, from 0. */

@@ -176,10 +176,10 @@ CREATE FOREIGN TABLE fdw_new (id int, v int) SERVER gpuvm OPTIONS (filename 'gpu
 SELECT reason FROM gpuvm.why_not('SELECT count(*) FROM fdw_new');
 SELECT gpuvm.import('fdw_new');
 ROLLBACK;
-SELECT id FROM fdw_e WHERE id = 1 FOR UPDATE;
-RESET gpuvm.require;
+-- rows that may be looked at again are handed on whole
 SELECT id FROM fdw_e WHERE id = 1 FOR UPDATE;
 UPDATE fdw_heap h SET k = 99 FROM fdw_e e WHERE e.id = h.id AND e.v < 4;
+RESET gpuvm.require;
 SELECT count(*) FROM fdw_heap WHERE k = 99;
 
 -- import, columns of it, release

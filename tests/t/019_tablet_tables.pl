@@ -45,14 +45,15 @@ $node->safe_psql('postgres', q{
 my $differ = q{SELECT count(*) FROM ((TABLE t EXCEPT ALL TABLE same) UNION ALL (TABLE same EXCEPT ALL TABLE t)) d};
 my $sums = 'SELECT count(*), sum(n), sum(w), min(v), max(v) FROM ';
 
-# What a writer's process was told: the last number whose commit was acknowledged.
+# What a writer's process was told: the last number whose commit was acknowledged. The second one's UPDATE and DELETE find rows by programs, once the
+# table is loaded and the engine there.
 sub start_writer
 {
 	my ($writer, $first, $out) = @_;
 	my $in = $node->basedir . "/writer$writer.sql";
 
 	unlink $in;
-	append_to_file($in, join('', map { my $n = $first + $_; "CALL step($writer, $n);\n\\echo done $n\n" } (0 .. 2999)));
+	append_to_file($in, ($writer ? "SET gpuvm.force = on;\n" : '') . join('', map { my $n = $first + $_; "CALL step($writer, $n);\n\\echo done $n\n" } (0 .. 2999)));
 	return IPC::Run::start(['psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-f', $in, '-d', $node->connstr('postgres')], '>', $out, '2>', "$in.err");
 }
 

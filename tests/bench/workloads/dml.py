@@ -2,7 +2,7 @@
 
 A thousandth of the rows is found by a predicate of eleven operations, without an index. Every statement runs inside a transaction that is
 rolled back, and PostgreSQL and gpuvm take turns; blocks that it changed are vacuumed and refreshed before the next. The rows changed and a
-hash of the table, read inside the transaction, are compared.
+hash of the table, read inside the transaction, are compared. UPDATE and DELETE of a tablet table with the same rows take turns with PostgreSQL's of the heap.
 """
 import time
 
@@ -19,6 +19,7 @@ STATEMENTS = {
               "WHEN NOT MATCHED THEN INSERT VALUES (s.uniformi, s.n, s.total)", "near_totals"),
 }
 SPEED_UP = {"UPDATE": 8, "DELETE": 8}
+TABLETS = "tablet_test"
 PAIRS = 5
 MANY_PAIRS = 3
 
@@ -36,6 +37,7 @@ def run(bench):
     try:
         changes(bench, rows)
         if bench.gpuvm:
+            of_tablets(bench, rows)
             many(bench)
     finally:
         # the table is not what the other workloads loaded
@@ -73,6 +75,33 @@ def changes(bench, rows):
         if label in SPEED_UP and bench.gpuvm:
             bench.bar(f"{label} of {count:,} of {rows:,} rows, over one PostgreSQL process (median of {PAIRS} pairs)", ratios[p.name], SPEED_UP[label], "x", least=True)
     bench.table(f"dml: {rows:,} rows, changes of those that a predicate without an index finds", "dml")
+
+
+def of_tablets(bench, rows):
+    p, columns = bench.postgres, ", ".join(f"{name} {type}" for name, type in papers.COLUMNS)
+    p.execute(f"DROP FOREIGN TABLE IF EXISTS {TABLETS}")
+    p.execute(f"CREATE FOREIGN TABLE {TABLETS} ({columns}) SERVER gpuvm")
+    p.execute(f"INSERT INTO {TABLETS} SELECT * FROM {papers.TABLE}")
+    p.execute(f"SELECT gpuvm.import('{TABLETS}')")
+    for label in SPEED_UP:
+        heap = STATEMENTS[label][0]
+        sql = heap.replace(f" {papers.TABLE} ", f" {TABLETS} ")
+        bench.progress(f"dml, {label} of a tablet table")
+        found = changing.changed(p, heap, HASH.format(papers.TABLE)), changing.changed(bench.gpuvm, sql, HASH.format(TABLETS))
+        bench.checks.append((f"dml, {label} of a tablet table", "gpuvm", "equal" if found[0] == found[1] else f"DIFFERENT: {found[1]}, PostgreSQL {found[0]}"))
+
+        def of_heap():
+            ms = execution(p, heap)
+            changing.clean(bench, [papers.TABLE])
+            return ms
+
+        ms, ratios = changing.by_turns({p.name: of_heap, bench.gpuvm.name: lambda: execution(bench.gpuvm, sql)}, PAIRS)
+        keep(bench, f"{label}, a tablet table beside a heap", sql, ms, found[0][0])
+        bench.results[-1]["workload"] = "dml, a tablet table"
+        bench.bar(f"{label} of {found[0][0]:,} of {rows:,} rows of a tablet table, over one PostgreSQL process on a heap (median of {PAIRS} pairs)", ratios[p.name],
+                  SPEED_UP[label], "x", least=True)
+    p.execute(f"DROP FOREIGN TABLE {TABLETS}")
+    bench.table("dml: the same of a tablet table", "dml, a tablet table")
 
 
 def many(bench):
