@@ -52,6 +52,7 @@ look_walker(Node *node, void *context)
 		Query	   *query = (Query *) node;
 
 		look->locks |= query->rowMarks != NIL;
+		look->rewritable |= has_unknown_keys(query);
 		look->rewritable |= query->setOperations != nullptr && (is_rewritable_setop(query->setOperations) || is_rewritable_union(query));
 		foreach(lc, query->cteList)
 			look->rewritable |= is_inlinable_cte(lfirst_node(CommonTableExpr, lc));
@@ -219,6 +220,7 @@ struct Rewriting
 	bool		any;
 	bool		reduced;
 	bool		inlined;
+	bool		grouped;
 };
 
 static void
@@ -268,12 +270,15 @@ rewrite_level(Query *query, Rewriting *rewriting)
 static bool
 rewrite_walker(Node *node, void *context)
 {
+	Rewriting  *rewriting = static_cast<Rewriting *>(context);
+
 	if (node == nullptr)
 		return false;
 	if (IsA(node, Query))
 	{
 		query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(rewrite_walker), context, 0);
-		rewrite_level((Query *) node, static_cast<Rewriting *>(context));
+		rewrite_level((Query *) node, rewriting);
+		rewriting->grouped |= rewriting->way == Rewrite::Grouped && rewrite_keys((Query *) node);
 		return false;
 	}
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(rewrite_walker), context);
@@ -285,7 +290,14 @@ rewrite_subqueries(Query *parse, Rewrite way)
 	Rewriting	rewriting = {parse, way};
 
 	rewrite_walker((Node *) parse, &rewriting);
-	return way == Rewrite::Reduced ? rewriting.reduced : way == Rewrite::Inlined ? rewriting.inlined : rewriting.any;
+	switch (way)
+	{
+		case Rewrite::Joins: return rewriting.any;
+		case Rewrite::Reduced: return rewriting.reduced;
+		case Rewrite::Inlined: return rewriting.inlined;
+		case Rewrite::Grouped: return rewriting.grouped;
+	}
+	return false;
 }
 
 /* -- what came of it --------------------------------------------------------------------------------- */

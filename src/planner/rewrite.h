@@ -22,9 +22,10 @@ enum class Rewrite
 {
 	Joins,						/* subqueries as joins; */
 	Reduced,					/* those that are grouped for those keys alone that are asked for, where that is known; */
-	Inlined,					/* and CTEs that are read several times as subqueries */
+	Inlined,					/* CTEs that are read several times as subqueries; */
+	Grouped,					/* groups by keys that no program computes as groups of groups by their columns */
 };
-constexpr Rewrite REWRITES[] = {Rewrite::Joins, Rewrite::Reduced, Rewrite::Inlined};
+constexpr Rewrite REWRITES[] = {Rewrite::Joins, Rewrite::Reduced, Rewrite::Inlined, Rewrite::Grouped};
 
 /* Rewrites what can be, at all query levels, in place: was there anything that this way alone has? */
 bool		rewrite_subqueries(Query *parse, Rewrite way);
@@ -141,6 +142,10 @@ bool		is_inlinable_cte(const CommonTableExpr *cte);
 /* rewrite_cte.cc: are values of the expression that are equal the same, whichever of them comes out? And those of two, of one type? */
 bool		is_exact(Node *value);
 bool		are_exact(Node *a, Node *b);
+
+/* rewrite_keys.cc: groups by what no program computes as groups of groups; was it that? Only these are looked at: */
+bool		rewrite_keys(Query *query);
+bool		has_unknown_keys(const Query *query);
 
 /* -- rewrite_reads.cc --------------------------------------------------------------------------- */
 

@@ -162,6 +162,8 @@ class Queries:
         if not always and rng.random() < 0.2:
             return ""
         parts = [g.bool(rng.choice((1, 1, 2, 3))).sql for _ in range(rng.choice((1, 1, 1, 2)))]
+        if rng.random() < 0.05:
+            parts.insert(rng.randint(0, len(parts)), f"{self.unknown(rng, g)} {rng.choice(('<', '>=', '<>'))} '{rng.choice('0147abcA ')}'")
         return " WHERE " + " AND ".join(parts)
 
     def outputs(self, rng, g, most=4):
@@ -359,9 +361,22 @@ class Queries:
 
     def group_key(self, rng, g):
         params, g.params = g.params, None	# a parameter in a key could not be repeated by number
-        key = g.key()
+        key = self.unknown(rng, g) if rng.random() < 0.15 else g.key()
         g.params = params
         return key
+
+    def unknown(self, rng, g):
+        """A text that no program computes, though it does what it is made of."""
+        x = g.column(INTS) or g.leaf("int4")
+        forms = [f"({x})::text", f"({x} % 7)::text", f"concat({x}, '-', id % 3)", f"(CASE WHEN {x} <> 0 THEN (10 / {x})::text ELSE 'none' END)"]
+        if isinstance(g, TypedGenerator):
+            time = g.tame(("date", "timestamp", "timestamp", "timestamptz"))
+            texts = [name for name, c in g.typed(("text", "variable text"))]
+            if time:
+                forms += [f"to_char({time}, '{f}')" for f in ("YYYY-MM", "Day", "IYYY-IW", "YYYY-MM-DD HH24", "HH12 AM", "YYYY-MM-DD HH24:MI")]
+            if texts:
+                forms += [f"({rng.choice(texts)} || '/' || {rng.choice(texts)})", f"(lower({rng.choice(texts)}) || ({x}))"]
+        return rng.choice(forms)
 
     def join(self, rng):
         return self.joins.query(rng, Query, lambda g: Aggregates(g, rng, float_sums=False))
