@@ -129,7 +129,8 @@ plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, 
 		PlannedStmt *stmt;
 		Reasons    *reasons;
 
-		if (!rewrite_subqueries(query, way))
+		/* groups of groups are for what PostgreSQL aggregates, row by row */
+		if ((way == Rewrite::Grouped && !has_aggregation(best)) || !rewrite_subqueries(query, way))
 			continue;
 		reasons = reasons_save();
 		reasons_reset();
@@ -138,6 +139,9 @@ plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, 
 		{
 			best = stmt;
 			forced = false;
+			/* why PostgreSQL computes keys and conditions is what was said of the query as it stands */
+			if (way == Rewrite::Grouped)
+				reasons_restore(reasons);
 		}
 		else
 			reasons_restore(reasons);

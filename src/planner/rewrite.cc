@@ -302,8 +302,9 @@ rewrite_subqueries(Query *parse, Rewrite way)
 
 /* -- what came of it --------------------------------------------------------------------------------- */
 
+/* Is there such a node in the plan, outside of our scans' alternatives? */
 static bool
-has_scan(const Plan *plan)
+has_node(const Plan *plan, bool (*is_it) (const Plan *))
 {
 	List	   *below = NIL;
 	ListCell   *lc;
@@ -311,35 +312,48 @@ has_scan(const Plan *plan)
 	if (plan == nullptr)
 		return false;
 	check_stack_depth();
-	if (is_gpuvm_scan(plan))
+	if (is_it(plan))
 		return true;
 	switch (nodeTag(plan))
 	{
 		case T_Append: below = ((const Append *) plan)->appendplans; break;
 		case T_MergeAppend: below = ((const MergeAppend *) plan)->mergeplans; break;
-		case T_CustomScan: below = ((const CustomScan *) plan)->custom_plans; break;
+		/* ours has its alternative first */
+		case T_CustomScan: below = list_copy_tail(((const CustomScan *) plan)->custom_plans, is_gpuvm_scan(plan) ? 1 : 0); break;
 		case T_SubqueryScan: below = list_make1(((const SubqueryScan *) plan)->subplan); break;
 		default: break;
 	}
 	foreach(lc, below)
 	{
-		if (has_scan(static_cast<const Plan *>(lfirst(lc))))
+		if (has_node(static_cast<const Plan *>(lfirst(lc)), is_it))
 			return true;
 	}
-	return has_scan(plan->lefttree) || has_scan(plan->righttree);
+	return has_node(plan->lefttree, is_it) || has_node(plan->righttree, is_it);
 }
 
-bool
-has_gpuvm_scan(const PlannedStmt *stmt)
+static bool
+has_node(const PlannedStmt *stmt, bool (*is_it) (const Plan *))
 {
 	ListCell   *lc;
 
 	foreach(lc, stmt->subplans)
 	{
-		if (has_scan(static_cast<const Plan *>(lfirst(lc))))
+		if (has_node(static_cast<const Plan *>(lfirst(lc)), is_it))
 			return true;
 	}
-	return has_scan(stmt->planTree);
+	return has_node(stmt->planTree, is_it);
+}
+
+bool
+has_gpuvm_scan(const PlannedStmt *stmt)
+{
+	return has_node(stmt, [](const Plan *plan) { return is_gpuvm_scan(plan); });
+}
+
+bool
+has_aggregation(const PlannedStmt *stmt)
+{
+	return has_node(stmt, [](const Plan *plan) { return IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique); });
 }
 
 }  // namespace gpuvm

@@ -33,6 +33,9 @@ bool		rewrite_subqueries(Query *parse, Rewrite way);
 /* Is a scan of ours in the plan? */
 bool		has_gpuvm_scan(const PlannedStmt *stmt);
 
+/* Does PostgreSQL aggregate, group or make rows different in it? */
+bool		has_aggregation(const PlannedStmt *stmt);
+
 /* -- one query level ------------------------------------------------------------------------- */
 
 struct RewriteLevel

@@ -63,6 +63,7 @@ unknown_walker(Node *node, void *context)
 			if (lookup_function(((OpExpr *) node)->opfuncid) == nullptr)
 				return true;
 			break;
+		case T_ArrayExpr:
 		case T_List:
 		case T_CaseWhen:
 		case T_CaseTestExpr:
@@ -442,6 +443,7 @@ may_rewrite_keys(Query *query)
 #endif
 	return query->commandType == CMD_SELECT && query->setOperations == nullptr && query->jointree->fromlist != NIL && !query->hasTargetSRFs &&
 		query->rowMarks == NIL && !query->hasModifyingCTE && has_unknown_keys(query) && !read.outer && !read.further &&
+		!checkExprHasSubLink((Node *) query->targetList) && !checkExprHasSubLink(query->havingQual) &&
 		!contain_volatile_functions((Node *) query->targetList) && !contain_volatile_functions(query->havingQual);
 }
 
