@@ -26,7 +26,7 @@ TYPES = [(t, t, v) for t, v in (
     ("text", "ab"), ("varchar(20)", "ab"), ("char(10)", "ab"), ("bpchar", "ab"), ("name", "ab"), ('"char"', "a"), ("uuid", "00000000-0000-4000-8000-000000000001"), ("bytea", "\\x6162"), ("inet", "10.0.0.1"),
     ("cidr", "10.0.0.0/8"), ("macaddr", "08:00:2b:01:02:03"), ("macaddr8", "08:00:2b:01:02:03:04:05"), ("bit(8)", "10101010"), ("varbit", "101"), ("json", '{"a": 1}'), ("jsonb", '{"a": 1}'), ("xml", "<a/>"),
     ("integer[]", "{1,2}"), ("text[]", "{a,b}"), ("int4range", "[1,3)"), ("tsvector", "a b"), ("tsquery", "a"), ("point", "(1,2)"), ("box", "(1,2),(3,4)"), ("pg_lsn", "0/1"), ("txid_snapshot", "1:1:"))]
-TYPES += [("an enum", "doc_mood", "ok"), ("a domain over text", "doc_word", "ab"), ("a domain over numeric(9,2)", "doc_price", "1.25"), ("numeric(38,2), more than 64 bits", "numeric(38,2)", "1234567890123456789012.25"), ("text COLLATE \"und-x-icu\"", 'text COLLATE "und-x-icu"', "ab"),
+TYPES += [("an enum", "doc_mood", "ok"), ("a domain over text", "doc_word", "ab"), ("a domain over numeric(9,2)", "doc_price", "1.25"), ("numeric(15,2), some NaN", "numeric(15,2)", "NaN"), ("numeric(38,2), more than 64 bits", "numeric(38,2)", "1234567890123456789012.25"), ("text COLLATE \"und-x-icu\"", 'text COLLATE "und-x-icu"', "ab"),
           ("text, a nondeterministic collation", "text COLLATE doc_nocase", "ab"), ("a composite type", "doc_pair", "(1,2)")]
 SETUP = """CREATE EXTENSION gpuvm; CREATE TYPE doc_mood AS ENUM ('sad', 'ok'); CREATE DOMAIN doc_word AS text; CREATE DOMAIN doc_price AS numeric(9,2);
 CREATE TYPE doc_pair AS (a int, b int); CREATE COLLATION doc_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"""
@@ -115,7 +115,7 @@ def types_table(asker):
         asks = [q.format(c=c, v=v) for q in (QUESTIONS[2][1], "SELECT count(*) FROM t WHERE {c}::text = 'x'")]
         lookup = any(asker.reason(q) is None and asker.has("Lookup", q) for q in asks)
         referred = any(BY_VALUE.search(asker.reason(q) or "") or (asker.reason(q) is None and asker.has("TextMatch", q)) for q in asks)
-        form = "dictionary" if lookup else "references to the values" if referred else "scaled integer in halves" if "64 bits" in title else "scaled integer" if "numeric" in title else "the value"
+        form = "dictionary" if lookup else "references to the values" if referred else "scaled integer in halves" if "64 bits" in title or "NaN" in title else "scaled integer" if "numeric" in title else "the value"
         lines.append(f"| {cell(title)} | {form} | " + " | ".join(answers) + " |")
         if not referred:
             stored.setdefault(oids[c], (c, d, v, lookup))
@@ -228,7 +228,7 @@ def document(asker):
     out += ["", "Otherwise:", ""] + legend + [""] if legend else [""]
     labels = [label for label, _ in QUESTIONS + MORE_QUESTIONS]
     out += ["### Columns of many different values", "", "A column has no dictionary if it has more than a million different values, or 64 MB of them, or one of more than 8 kB; a numeric without a scale is no integer if its values",
-            "have different display scales, are NaN, or have too many digits. Then the column is stored as references to the values, too:", "",
+            "have different display scales or too many digits. Then the column is stored as references to the values, too:", "",
             "| type | " + " | ".join(labels) + " |", "|---|" + "---|" * len(labels)] + many_table(asker, lines) + [""]
     out += ["## Parts of queries", "", "| what | for example | |", "|---|---|---|"] + forms_table(asker)
     native, maps, refused = functions_tables(asker, stored)

@@ -228,6 +228,9 @@ int			numeric_to_float(Compiler *c, int reg);
 /* INT_MIN: the digits that a call of round() or trunc() names are no constant. */
 int			round_digits(List *args);
 
+/* numeric(p, s), of the type modifier that a cast has: -1 if there is none, or if it is of a kind that is not supported. */
+int			typmod_scale(List *args, int *precision);
+
 /* The same number at a scale that is no less. */
 int			rescale(Compiler *c, int reg, int scale);
 
@@ -260,7 +263,7 @@ int			select64(Compiler *c, int cond, int then, int otherwise);
 /* Is it a column of such numbers, or what is computed of one so that it is in halves, too? */
 bool		is_wide(const CompileInput *input, const Expr *expr);
 
-/* Is it a comparison of numerics with one on a side? */
+/* Is it a comparison of numerics with one on a side, or with NaN or an infinity? */
 bool		meets_wide(const CompileInput *input, const FnEntry *fn, List *args);
 
 /* Any numeric expression, in halves; at a scale that is no less than its own. False, with the reason. */
@@ -300,6 +303,9 @@ bool		round_wide(Compiler *c, WideValue *a, int digits, WideRounding how);
 
 /* As 64 bits; flagged where the number has more, or is none. */
 int			narrow_wide(Compiler *c, const WideValue &a);
+bool		widen_narrow(Compiler *c, int reg, WideValue *out);
+bool		compile_wide_sign(Compiler *c, const Expr *expr, WideValue *out);
+bool		compile_wide_typmod(Compiler *c, List *args, WideValue *out);
 int			compile_wide_to_int(Compiler *c, const Expr *expr, Type to);
 int			compile_wide_to_float(Compiler *c, const Expr *expr);
 
@@ -313,7 +319,8 @@ bool		compile_wide_arms(Compiler *c, const Expr *expr, WideValue *out);
 
 constexpr int NO_SPECIALS = -2;
 
-/* May the column's, or the expression's, values be such? */
+/* May the constant's, the column's, or the expression's, values be such? */
+bool		is_special_const(const void *expr);
 bool		is_special_column(const CompileInput *input, const Var *var);
 bool		may_be_special(const CompileInput *input, const Expr *expr);
 

@@ -51,8 +51,7 @@ round_digits(List *args)
 	return IsA(con, Const) && !con->constisnull ? DatumGetInt32(con->constvalue) : INT_MIN;
 }
 
-/* numeric(p, s), of a type modifier: -1 if there is none, or if it is of a kind that is not supported. */
-static int
+int
 typmod_scale(List *args, int *precision)
 {
 	const Const *con = static_cast<const Const *>(lsecond(args));

@@ -94,7 +94,8 @@ wide_call(const Expr *expr, List **args)
 		return nullptr;
 	if (fn == nullptr || (fn->kind == FnKind::Same ? fn->function != F_NUMERIC_UPLUS
 						  : fn->kind == FnKind::NumericBinary ? fn->opcode == Opcode::Remainder
-						  : fn->kind != FnKind::NumericUnary && fn->kind != FnKind::NumericRound && fn->kind != FnKind::NumericCeil))
+						  : fn->kind != FnKind::NumericUnary && fn->kind != FnKind::NumericRound && fn->kind != FnKind::NumericCeil &&
+						  fn->kind != FnKind::NumericSign && fn->kind != FnKind::NumericTypmod))
 		return nullptr;
 	return fn;
 }
@@ -125,13 +126,14 @@ bool
 meets_wide(const CompileInput *input, const FnEntry *fn, List *args)
 {
 	return fn != nullptr && is_comparison(fn) && fn->form == ValueForm::Numeric &&
-		(is_wide(input, static_cast<const Expr *>(linitial(args))) || is_wide(input, static_cast<const Expr *>(lsecond(args))));
+		(is_wide(input, static_cast<const Expr *>(linitial(args))) || is_wide(input, static_cast<const Expr *>(lsecond(args))) ||
+		 is_special_const(linitial(args)) || is_special_const(lsecond(args)));
 }
 
 int
 refuse_wide(Compiler *c, int cursor, AttrNumber attnum)
 {
-	return refuse(c, "column \"%s\" has numbers of more than 64 bits, NaN or infinities: their remainder, sign, and rounding to a numeric(p, s) are not supported",
+	return refuse(c, "column \"%s\" has numbers of more than 64 bits, NaN or infinities: functions other than arithmetic, rounding and comparisons do not take it",
 				  cursor_column_name(&c->input->cursors[cursor], attnum));
 }
 
@@ -247,19 +249,13 @@ compile_wide_const(Compiler *c, const Const *con, WideValue *out)
 	return wide_constant(c, v, scale, out);
 }
 
-/* What is not wide itself: of one display scale, where that is shown (ScaleUse). */
-static bool
-widened(Compiler *c, const Expr *expr, WideValue *out)
+bool
+widen_narrow(Compiler *c, int reg, WideValue *out)
 {
-	int			reg = compile_expr(c, expr);
-
 	if (reg < 0)
 		return false;
-	out->high = with_constant64(c, Opcode::ShiftRight, reg, WIDE_LOW_BITS);
-	out->low = with_constant64(c, Opcode::BitAnd, reg, WIDE_LOW_MASK);
-	out->scale = c->info[reg].scale;
-	out->special = false;
-	out->shown = c->info[reg].shown;
+	*out = WideValue{with_constant64(c, Opcode::ShiftRight, reg, WIDE_LOW_BITS), with_constant64(c, Opcode::BitAnd, reg, WIDE_LOW_MASK),
+		c->info[reg].scale, false, c->info[reg].shown};
 	return out->high >= 0 && out->low >= 0;
 }
 
@@ -433,8 +429,9 @@ compile_wide(Compiler *c, const Expr *expr, WideValue *out)
 	check_stack_depth();
 	if (IsA(expr, Const))
 		return compile_wide_const(c, (const Const *) expr, out);
+	/* of one display scale, where that is shown (ScaleUse) */
 	if (!is_wide(c->input, expr))
-		return widened(c, expr, out);
+		return widen_narrow(c, compile_expr(c, expr), out);
 	if (IsA(expr, Var))
 		return load_wide(c, (const Var *) expr, out);
 	if (IsA(expr, RelabelType))
@@ -447,10 +444,11 @@ compile_wide(Compiler *c, const Expr *expr, WideValue *out)
 	/* what is computed with has one scale, or makes its own */
 	if (c->scale_use == ScaleUse::Each)
 		c->scale_use = ScaleUse::One;
-	if (fn->kind == FnKind::NumericRound || fn->kind == FnKind::NumericCeil)
+	if (fn->kind != FnKind::NumericUnary && fn->kind != FnKind::NumericBinary)
 	{
 		c->scale_use = ScaleUse::None;
-		done = compile_rounded(c, fn, args, out);
+		done = fn->kind == FnKind::NumericSign ? compile_wide_sign(c, static_cast<const Expr *>(linitial(args)), out)
+			: fn->kind == FnKind::NumericTypmod ? compile_wide_typmod(c, args, out) : compile_rounded(c, fn, args, out);
 	}
 	else if (fn->kind == FnKind::NumericUnary)
 		done = compile_unary(c, fn->opcode, static_cast<const Expr *>(linitial(args)), out);

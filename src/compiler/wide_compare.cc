@@ -98,15 +98,6 @@ constant_bound(Compiler *c, const Const *con, int scale, bool up, WideValue *out
 	return numeric_at_wide_scale(bound, 0, &v) && wide_constant(c, v, scale, out);
 }
 
-static bool
-is_finite_const(const Expr *expr)
-{
-	const Const *con = (const Const *) expr;
-	WideSpecial which;
-
-	return IsA(expr, Const) && !con->constisnull && !numeric_special(con->constvalue, &which);
-}
-
 int
 compile_wide_comparison(Compiler *c, Opcode op, List *args)
 {
@@ -136,7 +127,7 @@ compile_wide_comparison(Compiler *c, Opcode op, List *args)
 		upper = upper < 0 ? -1 : value(c, Opcode::And, Type::Bool, lower, upper);
 		return op == Opcode::Ne ? compile_not(c, upper) : upper;
 	}
-	if (!equality && is_finite_const(other) && constant_bound(c, (const Const *) other, a.scale, rounds_up(op), &b))
+	if (!equality && IsA(other, Const) && !((const Const *) other)->constisnull && !is_special_const(other) && constant_bound(c, (const Const *) other, a.scale, rounds_up(op), &b))
 		return compare_wide(c, op, a, b);
 	if (!compile_wide_value(c, other, &b) || !rescale_wide(c, &a, Max(a.scale, b.scale)) || !rescale_wide(c, &b, Max(a.scale, b.scale)))
 		return -1;

@@ -110,6 +110,59 @@ round_wide(Compiler *c, WideValue *a, int digits, WideRounding how)
 	return put_special(c, a, special);
 }
 
+bool
+compile_wide_sign(Compiler *c, const Expr *expr, WideValue *out)
+{
+	WideValue	a;
+	int			special;
+	int			any;
+	int			sign;
+
+	if (!compile_wide(c, expr, &a))
+		return false;
+	/* of codes, too, which are on the side of 0 that infinities are */
+	any = binary64(c, Opcode::BitOr, a.high, a.low);
+	special = take_special(c, &a);
+	if (special == -1 || any < 0)
+		return false;
+	sign = convert(c, convert(c, with_constant64(c, Opcode::Lt, any, 0), Type::I32), Type::I64);
+	any = convert(c, convert(c, with_constant64(c, Opcode::Gt, any, 0), Type::I32), Type::I64);
+	sign = sign < 0 || any < 0 ? -1 : value(c, Opcode::Sub, Type::I64, any, sign, 0, 0, numeric_info(0));
+	return widen_narrow(c, sign, out) && put_special(c, out, special < 0 ? special : with_constant64(c, Opcode::BitAnd, special, WIDE_NAN));
+}
+
+/* numeric(p, s): rounded, and less than 10^p then, which halves of 125 bits are where p is 38. An infinity raises. */
+bool
+compile_wide_typmod(Compiler *c, List *args, WideValue *out)
+{
+	int			precision = 0;
+	int			scale = typmod_scale(args, &precision);
+	int			special;
+
+	if (scale < 0 || (precision > SCALED_MAX_SCALE && precision < SCALED_MAX_WIDE_SCALE + 2))
+	{
+		refuse(c, "numbers of more than 64 bits are rounded to numeric(p, s) of up to 18 digits, or of 38 and more");
+		return false;
+	}
+	if (!compile_wide(c, static_cast<const Expr *>(linitial(args)), out) || !round_wide(c, out, scale, WideRounding::Nearest))
+		return false;
+	special = take_special(c, out);
+	if (special == -1)
+		return false;
+	if (special != NO_SPECIALS)
+		special = binary64(c, Opcode::BitOr, with_constant64(c, Opcode::BitAnd, special, WIDE_NAN),
+						   with_constant64(c, Opcode::Bound, with_constant64(c, Opcode::BitAnd, special, WIDE_INFINITY | WIDE_MINUS_INFINITY), 1));
+	if (precision <= SCALED_MAX_SCALE)
+	{
+		int			reg = narrow_wide(c, *out);
+
+		reg = reg < 0 ? -1 : value(c, Opcode::Bound, Type::I64, reg, int_value(c, Type::I64, scaled_pow10[precision]), 0, 0, numeric_info(scale));
+		if (!widen_narrow(c, reg, out))
+			return false;
+	}
+	return put_special(c, out, special);
+}
+
 int
 narrow_wide(Compiler *c, const WideValue &a)
 {

@@ -17,17 +17,24 @@ extern "C" {
 
 namespace gpuvm {
 
+bool
+is_special_const(const void *expr)
+{
+	const Const *con = static_cast<const Const *>(expr);
+	WideSpecial which;
+
+	return IsA(con, Const) && con->consttype == NUMERICOID && !con->constisnull && numeric_special(con->constvalue, &which);
+}
+
 static bool
 find_special_walker(Node *node, void *input)
 {
-	WideSpecial which;
-
 	if (node == nullptr)
 		return false;
 	if (IsA(node, Var))
 		return is_special_column(static_cast<const CompileInput *>(input), (const Var *) node);
 	if (IsA(node, Const))
-		return ((const Const *) node)->consttype == NUMERICOID && !((const Const *) node)->constisnull && numeric_special(((const Const *) node)->constvalue, &which);
+		return is_special_const(node);
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(find_special_walker), input);
 }
 

@@ -74,6 +74,9 @@ CREATE FUNCTION about_marks() RETURNS TABLE ("by" text, equal bool, query text) 
 		'SELECT id, round(v), round(v, 1), trunc(v, 1), trunc(-v), ceil(v), floor(v), abs(v), round(v, -2), trunc(n, -1), round(w, -26), round(v * s, 2) FROM marks ORDER BY id', 'SELECT sum(round(v / 1, 1)) FROM marks WHERE id < 5',
 		'SELECT sum(round(v)), max(abs(v)), avg(trunc(n)), sum(abs(w)) FROM marks WHERE id NOT IN (97, 194)', 'SELECT round(v, -3), count(*) FROM marks GROUP BY 1 ORDER BY 1', 'SELECT count(*) FROM marks WHERE ceil(n) > floor(v)',
 		'SELECT sum(v::int), max(n::bigint), sum(round(v)::int2) FROM marks WHERE v < ''NaN'' AND v > ''-Infinity'' AND n < 100 AND abs(v) < 30000', 'SELECT id, v::float8, n::float8 FROM marks ORDER BY id', 'SELECT max(v::float8), min(v::float8) FROM marks',
+		'SELECT id, sign(v), sign(w), v::numeric(12, 1), n::numeric(8, 0), (n * s)::numeric(15, 2) FROM marks WHERE abs(v) < ''Infinity'' OR v = ''NaN'' OR v IS NULL ORDER BY id', 'SELECT sign(v), count(*), sum(sign(n)) FROM marks GROUP BY 1 ORDER BY 1', 'SELECT sum(n::numeric(4, 1)), max(sign(-w)) FROM marks WHERE id < 50',
+		-- of 64 bits, with constants that are none
+		'SELECT count(*) FROM marks WHERE s <> ''NaN'' AND s < ''Infinity'' AND ''-Infinity'' < s', 'SELECT count(*) FROM marks WHERE s = ''NaN'' OR s IS DISTINCT FROM ''NaN''', 'SELECT sum(s) FROM marks WHERE s IN (1, ''NaN'', 2) OR s > ''NaN''',
 		-- branches
 		'SELECT sum(CASE WHEN g = 1 THEN v END), avg(CASE WHEN g = 1 THEN v ELSE 0 END), sum(CASE WHEN g > 1 THEN n ELSE 0.5 END), count(CASE WHEN v > n THEN v END) FROM marks WHERE id < 83', 'SELECT g, sum(CASE WHEN v < ''NaN'' THEN v ELSE 0 END) FROM marks GROUP BY g ORDER BY g',
 		'SELECT id, CASE WHEN g = 1 THEN v WHEN g = 2 THEN n WHEN s > 0 THEN f END, coalesce(v, n), nullif(n, ''NaN''), nullif(v, f), greatest(v, n, f), least(v, n, f) FROM marks ORDER BY id', 'SELECT sum(coalesce(v, 0)), sum(coalesce(v, n)), avg(coalesce(nullif(n, ''NaN''), 1)) FROM marks',
@@ -103,6 +106,8 @@ EXECUTE same(12.500);
 EXECUTE total;
 EXECUTE total_f;
 RESET gpuvm.require;
+SELECT count(*) FROM marks WHERE v::numeric(3, 1) > 0;
+SELECT count(*) FROM marks WHERE v::numeric(12, 1) > 0 AND id < 90;
 EXECUTE below('NaN');
 EXECUTE same('Infinity');
 
