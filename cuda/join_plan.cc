@@ -152,8 +152,8 @@ static const char *
 refusal_of(const Program *program)
 {
 	for (int i = 0; i < program->nops; i++)
-		if (program->ops()[i].opcode == Opcode::AggStep && agg_is_wide(static_cast<AggFn>(program->ops()[i].p5)))
-			return WIDE_EXTREMES_REFUSED;
+		if (const char *refused = refused_extreme(program->ops()[i]))
+			return refused;
 	return nullptr;
 }
 

@@ -178,6 +178,12 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	*reason = "no device is ready";
 	if (!ready())
 		return job;
+	for (uint32_t i = 0; i < request.norder; i++)
+		if (request.order[i].flags & ORDER_TEXT)
+		{
+			*reason = "what is ordered by texts is sorted by the CPU";
+			return job;
+		}
 	if (request.stage != nullptr)
 	{
 		job.stage = lower_request(Stage(request).second(), shared_bytes_, reason);

@@ -66,8 +66,8 @@ Lowering::analyse_op(const Op &op, int address)
 {
 	OpForm		form = form_of(op.opcode);
 
-	if (form == OpForm::AGGSTEP && agg_is_wide(static_cast<AggFn>(op.p5)))
-		return WIDE_EXTREMES_REFUSED;
+	if (const char *refused = refused_extreme(op))
+		return refused;
 	each_source(op, [&](int r) { use(r, address); });
 	if (form == OpForm::JUMP ||
 		(((form == OpForm::COMPARE && !(op.p5 & COMPARE_STORES)) || form == OpForm::BRANCH) && op.p4 == VERDICT_JUMPS))

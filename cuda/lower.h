@@ -36,6 +36,16 @@ struct LowerOptions
 };
 
 constexpr const char *WIDE_EXTREMES_REFUSED = "extremes of numbers of more than 64 bits are found by the CPU";
+constexpr const char *TEXT_EXTREMES_REFUSED = "extremes of texts are found by the CPU";
+
+/* Why no device takes the operation, wherever it stands; nullptr: it may. */
+inline const char *
+refused_extreme(const Op &op)
+{
+	if (op.opcode != Opcode::AggStep)
+		return nullptr;
+	return agg_is_wide(static_cast<AggFn>(op.p5)) ? WIDE_EXTREMES_REFUSED : orders_texts(op) ? TEXT_EXTREMES_REFUSED : nullptr;
+}
 
 struct LowerInput
 {

@@ -97,7 +97,7 @@ add_part(AggregatePlan *plan, const Aggref *agg, AggFn fn, AggInput input = AggI
 	part->arg = fn == AggFn::CountStar ? nullptr : linitial_node(TargetEntry, agg->args)->expr;
 	part->filter = agg->aggfilter;
 	part->input = input;
-	part->collation = input == AggInput::Rank ? agg->inputcollid : InvalidOid;
+	part->collation = input == AggInput::Rank || agg_is_text(fn) ? agg->inputcollid : InvalidOid;
 	part->other = nullptr;
 	part->rest = 0;
 }
@@ -214,7 +214,9 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 		return refuse(input, "gpuvm.float_sums is off");
 	if (arg != nullptr && entry->fn != AggFn::Count && is_wide(input, arg))
 		return plan_wide(agg, entry->fn, input, plan);
-	if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max))
+	if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max) && variable_var(input, arg) != nullptr)
+		add_part(plan, agg, entry->fn == AggFn::Min ? AggFn::MinText : AggFn::MaxText);
+	else if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max))
 		add_part(plan, agg, entry->fn, AggInput::Rank);
 	else
 		add_part(plan, agg, entry->fn);

@@ -62,7 +62,7 @@ struct CompileInput
 	int			ncursors;
 	const char *reason;			/* out: set on failure */
 	const char *hint;			/* out: NULL or set on failure */
-	const struct CompiledProgram *before;	/* another of the same plan, whose parameters, maps and patterns this one shares by number; or NULL */
+	const struct CompiledProgram *before;	/* another of the same plan, whose parameters, maps, patterns and text orders this one shares by number; or NULL */
 };
 
 struct CompiledProgram
@@ -73,6 +73,7 @@ struct CompiledProgram
 	PlanMap		maps[MAX_MAPS];	/* of Lookup, in order */
 	int			npatterns;
 	PlanPattern patterns[PROGRAM_MAX_PATTERNS];	/* of TextMatch, in order */
+	PlanTextOrders text_orders;	/* of MinText and MaxText */
 	int			noutputs;
 	OutputForm	outputs[PROGRAM_MAX_COLUMNS];	/* of the program's result columns */
 	bool		soft_errors;	/* something may be flagged that PostgreSQL does not raise: a numeric of more than 64 bits, a field of an infinite date, a zone in the year 3000 */
@@ -166,7 +167,7 @@ limb_pair(int i, int *a, int *b)
 struct VmAggregate
 {
 	AggFn		fn;
-	Expr	   *arg;			/* NULL for CountStar, a Var for AnyValue */
+	Expr	   *arg;			/* NULL for CountStar, a Var for AnyValue, a column of variable length for MinText and MaxText */
 	Expr	   *filter;			/* NULL without FILTER */
 	AggInput	input;
 	Oid			collation;		/* of Rank */

@@ -80,6 +80,7 @@ struct Compiler
 	PlanMap		maps[MAX_MAPS];
 	int			npatterns;
 	PlanPattern patterns[PROGRAM_MAX_PATTERNS];
+	PlanTextOrders text_orders;
 	RegisterInfo info[PROGRAM_MAX_REGS];
 };
 
@@ -369,6 +370,9 @@ int			compile_text_match(Compiler *c, Oid function, List *args, Oid collation);
 
 /* The column's values as integers that are equal where its bytes are (TextKey): what it is grouped, joined and compared by. -1 and a reason. */
 int			compile_text_key(Compiler *c, const Expr *expr);
+
+/* The number of the order that MinText and MaxText compare its values by. -1 and a reason. */
+int			compile_text_order(Compiler *c, const Expr *expr, Oid collation);
 
 /* Says what can be done with the column. Returns -1. */
 int			refuse_variable(Compiler *c, const Var *var);

@@ -124,6 +124,7 @@ start_program(CompileInput *input)
 		memcpy(c->maps, input->before->maps, sizeof(PlanMap) * c->nmaps);
 		c->npatterns = input->before->npatterns;
 		memcpy(c->patterns, input->before->patterns, sizeof(PlanPattern) * c->npatterns);
+		c->text_orders = input->before->text_orders;
 	}
 	c->b = static_cast<ProgramBuilder *>(palloc(sizeof(ProgramBuilder)));
 	c->b->init();
@@ -265,6 +266,7 @@ finish_program(Compiler *c, CompiledProgram *out)
 	memcpy(out->maps, c->maps, sizeof(PlanMap) * c->nmaps);
 	out->npatterns = c->npatterns;
 	memcpy(out->patterns, c->patterns, sizeof(PlanPattern) * c->npatterns);
+	out->text_orders = c->text_orders;
 	pfree(b);
 	return true;
 }
@@ -933,7 +935,7 @@ aggregate_type(const CompileInput *input, const VmAggregate &agg)
 		return Type::F64;
 	if (agg.input == AggInput::Scale || agg.input == AggInput::Rank)
 		return Type::I32;
-	if (agg.fn == AggFn::AnyValue && variable_var(input, agg.arg) != nullptr)
+	if (agg_is_text(agg.fn) || (agg.fn == AggFn::AnyValue && variable_var(input, agg.arg) != nullptr))
 		return Type::I64;
 	return vm_type(exprType(reinterpret_cast<const Node *>(agg.arg)));
 }
@@ -1068,6 +1070,7 @@ aggregate_argument(Compiler *c, const VmAggregate &agg)
 	/* What a sum shows is the greatest of its scales, which is an aggregate of its own; what is counted is not shown. */
 	c->scale_use = added ? ScaleUse::Each : agg.fn == AggFn::Count ? ScaleUse::None : ScaleUse::One;
 	reg = agg.fn == AggFn::Count ? compile_presence(c, agg.arg)
+		: agg_is_text(agg.fn) ? compile_column(c, variable_var(c->input, agg.arg))
 		: agg.fn == AggFn::AnyValue ? compile_column(c, reinterpret_cast<const Var *>(agg.arg))
 		: compile_expr(c, agg.arg);
 	c->scale_use = ScaleUse::One;
@@ -1092,7 +1095,7 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 	int			filter = -1;
 	int			known = -1;
 	int			arg = -1;
-	int			low = 0;
+	int			more = 0;		/* p4 */
 	Branch		br;
 	bool		guarded = false;
 
@@ -1127,7 +1130,8 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 			if (known < 0)
 				return false;
 		}
-		if (arg < 0 || (agg_is_wide(agg.fn) && (low = low_argument(c, agg)) < 0))
+		if (arg < 0 || (agg_is_wide(agg.fn) && (more = low_argument(c, agg)) < 0) ||
+			(agg_is_text(agg.fn) && (more = compile_text_order(c, agg.arg, agg.collation)) < 0))
 			return false;
 		if (agg.fn != AggFn::Count)
 			*output = agg.input == AggInput::Low || agg.input == AggInput::High ? half_output(c, agg) : output_form(c, arg);
@@ -1139,14 +1143,14 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 		filter = filter < 0 ? known : value(c, Opcode::And, Type::Bool, filter, known);
 	if (known >= 0 && filter < 0)
 		return false;
-	emit(c, Opcode::AggStep, arg < 0 ? Type::None : c->b->reg_type[arg], number, arg, filter, low, static_cast<uint8_t>(agg.fn));
+	emit(c, Opcode::AggStep, arg < 0 ? Type::None : c->b->reg_type[arg], number, arg, filter, more, static_cast<uint8_t>(agg.fn));
 	return true;
 }
 
 const char *
 aggregate_name(AggFn fn)
 {
-	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor", "any_value", "min", "max"};
+	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor", "any_value", "min", "max", "min", "max"};
 
 	return names[static_cast<int>(fn)];
 }

@@ -238,6 +238,24 @@ compile_text_key(Compiler *c, const Expr *expr)
 	return reg < 0 ? -1 : value(c, Opcode::TextKey, Type::I64, reg, get_typlen(var->vartype), 0, 0, c->info[reg]);
 }
 
+int
+compile_text_order(Compiler *c, const Expr *expr, Oid collation)
+{
+	const Node *node = reinterpret_cast<const Node *>(expr);
+	const PlanTextOrder order = {getBaseType(exprType(node)), collation};
+	TextOrderSpec spec;
+	const char *failure = describe_text_order(order, &spec);
+	int			number;
+
+	if (failure != nullptr)
+		return refuse(c, "%s", failure);
+	/* of values that are equal and not the same PostgreSQL takes the first that it meets */
+	if (!dictionary_equality(exprType(node), exprTypmod(node), collation))
+		return refuse(c, "values of column \"%s\" may be equal without being the same", column_name(c->input, variable_var(c->input, expr)));
+	number = add_text_order(&c->text_orders, order.type, collation);
+	return number >= 0 ? number : refuse(c, "values are ordered in more than %d ways", PROGRAM_MAX_TEXT_ORDERS);
+}
+
 /* -- patterns ---------------------------------------------------------------------------------- */
 
 const char *

@@ -9,6 +9,7 @@
 #define GPUVM_COMPILER_TEXT_MATCH_H
 
 #include "pg/pg.h"
+#include "pg/text_order.h"
 #include "vm/text_match.h"
 
 extern "C" {

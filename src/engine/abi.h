@@ -36,11 +36,12 @@
 #include "vm/masked_rows.h"
 #include "vm/program.h"
 #include "vm/result_layout.h"
+#include "vm/text_order.h"
 
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 9;
+constexpr uint32_t ABI_VERSION = 10;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -300,6 +301,7 @@ static_assert(sizeof(JobStage) == 16, "sent between processes");
  *     signed, false < true, -0 = 0 < NaN = NaN above all other floats. Nulls come last, or first with ORDER_NULLS_FIRST, whatever ORDER_DESC says.
  *   - ORDER_RANKS: the column is I32, of codes, and what is compared is maps[map][code], an I32 or an I64. A code that
  *     the map has no value for is taken for null.
+ *   - ORDER_TEXT: the column is I64, of references to values of variable length, which are compared by text_orders[map].
  *   - row_limit is exact, for groups, too: the first row_limit rows come. 0: all.
  *   - Nothing is handed over before all is sorted. An error of any row ends the job: Done, with its bits in `errors` and no
  *     row handed over. So it is with joins.
@@ -313,12 +315,13 @@ constexpr uint32_t JOB_MAX_ORDER = 8;
 constexpr uint32_t ORDER_DESC = 1;
 constexpr uint32_t ORDER_NULLS_FIRST = 2;
 constexpr uint32_t ORDER_RANKS = 4;
+constexpr uint32_t ORDER_TEXT = 8;
 
 struct JobOrderKey
 {
 	uint32_t	column;
 	uint32_t	flags;			/* ORDER_* */
-	uint32_t	map;			/* ORDER_RANKS: number of the map */
+	uint32_t	map;			/* ORDER_RANKS: number of the map; ORDER_TEXT: of the text order */
 	uint32_t	reserved;
 };
 static_assert(sizeof(JobOrderKey) == 16, "sent between processes");
@@ -355,7 +358,8 @@ struct Job
 	uint32_t	npatterns;		/* at least the program's */
 	uint64_t	patterns;		/* arena offset of uint64[npatterns]: arena offsets of patterns (vm/text_match.h), aligned to 8 */
 	uint32_t	norder;			/* 0: rows come in any order */
-	uint32_t	reserved3;
+	uint32_t	ntext_orders;
+	TextOrderSpec text_orders[PROGRAM_MAX_TEXT_ORDERS];	/* that ORDER_TEXT, MinText and MaxText name by number */
 	JobOrderKey order[JOB_MAX_ORDER];
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "engine/arena_map.h"
+#include "engine/collators.h"
 #include "engine/device_loader.h"
 #include "engine/index_store.h"
 #include "engine/request.h"
@@ -25,6 +26,7 @@ struct EngineContext
 	WorkerPool *pool;
 	CheckedTablets checked;
 	MakeCpuJob	make_cpu_job;
+	Collators	collators;
 	IndexStore	indexes{&arena};
 	DeviceSlot	devices;
 	std::atomic<int> spinning{0};

@@ -367,7 +367,7 @@ run_job(EngineContext *context, Job *job, Doorbell *doorbell)
 		Request		request;
 
 		context->indexes.tidy();
-		wrong = read_request(context->arena, job, &context->checked, &request);
+		wrong = read_request(context->arena, job, &context->checked, &context->collators, &request);
 		if (wrong != nullptr)
 		{
 			set_failure(job, wrong);

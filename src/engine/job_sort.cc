@@ -17,7 +17,8 @@ make_sort(const Request &request)
 	program_result_types(request.last(), types);
 	for (const JobOrderKey &key : request.order)
 		keys.push_back(SortColumn{key.column, (key.flags & ORDER_DESC) != 0, (key.flags & ORDER_NULLS_FIRST) != 0,
-								  key.flags & ORDER_RANKS ? &request.maps[key.map] : nullptr});
+								  key.flags & ORDER_RANKS ? &request.maps[key.map] : nullptr,
+								  key.flags & ORDER_TEXT ? &request.text_orders[key.map] : nullptr});
 	return CpuSort(types, request.last()->nresults, keys.data(), static_cast<uint32_t>(keys.size()), request.row_limit, request.build_limit);
 }
 

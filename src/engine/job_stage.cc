@@ -88,6 +88,7 @@ request_stage(const Request &request, const StageTable &table, Request *to)
 	std::copy(request.areas, request.areas + request.nbuffers, to->areas);
 	to->row_limit = request.row_limit;
 	to->order = request.order;
+	to->text_orders = request.text_orders;
 	to->build_limit = request.build_limit;
 	to->count_groups = request.count_groups;
 	to->columns = table.summaries();

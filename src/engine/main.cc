@@ -39,6 +39,7 @@ struct Options
 	const char *socket = nullptr;
 	const char *cuda_library = nullptr;
 	const char *cuda_off = nullptr;
+	const char *icu = nullptr;
 };
 
 static bool
@@ -72,6 +73,7 @@ parse_options(int argc, char **argv, Options *options)
 		if (!text_option(argv[i], "--socket=", &options->socket) &&
 			!text_option(argv[i], "--cuda-library=", &options->cuda_library) &&
 			!text_option(argv[i], "--cuda-off=", &options->cuda_off) &&
+			!text_option(argv[i], "--icu=", &options->icu) &&
 			!int_option(argv[i], "--arena-fd=", &options->arena_fd) &&
 			!int_option(argv[i], "--control-fd=", &options->control_fd) &&
 			!int_option(argv[i], "--device-memory-mb=", &options->device_memory_mb) &&
@@ -154,6 +156,8 @@ main(int argc, char **argv)
 
 	context.pool = new WorkerPool(threads - 1);
 	context.make_cpu_job = CpuJob::create;
+	if (options.icu != nullptr)
+		context.collators.set_icu(options.icu);
 	context.max_spinning = std::max(1, cores / 2);
 	std::thread(watch_supervisor, options.control_fd).detach();
 

@@ -426,9 +426,42 @@ read_text_keys(const ArenaMap &arena, Request *request)
 	for (const RequestCursor &other : request->others)
 		rows += other.total_rows;
 	request->text_keys = make_text_keys(request->program, reinterpret_cast<const char *>(arena.header()), arena.available(0), rows);
+	if (request->text_keys != nullptr)
+		request->text_keys->orders = request->text_orders;
 	for (int i = 0; request->stage != nullptr && i < request->stage->nops; i++)
-		if (request->stage->ops()[i].opcode == Opcode::TextKey)
-			return "a stage makes keys of texts";
+		if (request->stage->ops()[i].opcode == Opcode::TextKey || orders_texts(request->stage->ops()[i]))
+			return "a stage compares texts";
+	return nullptr;
+}
+
+/* Each is a collation that gpuvmd has, too. */
+static const char *
+read_text_orders(const ArenaMap &arena, const TextOrderSpec *specs, uint32_t n, Collators *collators, Request *request)
+{
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const TextOrderSpec &spec = specs[i];
+		const Collator *collator = nullptr;
+		const char *wrong;
+
+		if (spec.kind > TextOrderKind::Icu || (spec.flags & ~(TEXT_ORDER_NO_BLANKS | TEXT_ORDER_NO_ZEROES)) || spec.attlen < -1 || spec.attlen == 0 ||
+			spec.attlen > TEXT_KEY_MAX_LENGTH)
+			return "texts are compared in an unknown way";
+		if ((wrong = collators->find(spec, &collator)) != nullptr)
+			return wrong;
+		request->text_orders.emplace_back(spec, collator, reinterpret_cast<const char *>(arena.header()), arena.available(0));
+	}
+	for (int i = 0; i < request->program->nops; i++)
+	{
+		const Op   &op = request->program->ops()[i];
+
+		if (!orders_texts(op))
+			continue;
+		if (static_cast<uint64_t>(op.p4) >= n)
+			return "a text order is missing";
+		if (!has_references(*request, op.p2))
+			return "what is compared is no column of texts";
+	}
 	return nullptr;
 }
 
@@ -447,8 +480,10 @@ read_order(const JobOrderKey *keys, uint32_t norder, Request *request)
 
 		if (key.column >= request->last()->nresults)
 			return "the job is sorted by a column that it does not have";
-		if (types[key.column] < Type::Bool || types[key.column] > Type::I128 || (key.flags & ~(ORDER_DESC | ORDER_NULLS_FIRST | ORDER_RANKS)))
+		if (types[key.column] < Type::Bool || types[key.column] > Type::I128 || (key.flags & ~(ORDER_DESC | ORDER_NULLS_FIRST | ORDER_RANKS | ORDER_TEXT)))
 			return "the job is sorted in an unknown way";
+		if ((key.flags & ORDER_TEXT) && ((key.flags & ORDER_RANKS) || types[key.column] != Type::I64 || key.map >= request->text_orders.size()))
+			return "a text order is missing, or the job is sorted by texts that are none";
 		if (!(key.flags & ORDER_RANKS))
 			continue;
 		if (key.map >= request->maps.size())
@@ -535,7 +570,7 @@ read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Requ
 }
 
 const char *
-read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Request *request)
+read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Collators *collators, Request *request)
 {
 	uint64_t	program = job->program;
 	uint32_t	program_size = job->program_size;
@@ -551,6 +586,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	uint32_t	npatterns = job->npatterns;
 	JobOrderKey order[JOB_MAX_ORDER];
 	uint32_t	norder = job->norder;
+	TextOrderSpec text_orders[PROGRAM_MAX_TEXT_ORDERS];
+	uint32_t	ntext_orders = job->ntext_orders;
 	const char *wrong;
 
 	if (job->magic != JOB_MAGIC)
@@ -574,6 +611,9 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 	if (norder > JOB_MAX_ORDER)
 		return "the job has too many order keys";
 	memcpy(order, job->order, sizeof(order));
+	if (ntext_orders > PROGRAM_MAX_TEXT_ORDERS)
+		return "the job compares texts in too many ways";
+	memcpy(text_orders, job->text_orders, sizeof(text_orders));
 	request->device = job->device;
 	if (request->device > Device::Cuda)
 		return "the job's device is unknown";
@@ -601,6 +641,7 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Req
 		(wrong = read_stage(arena, stages, nstages, request)) != nullptr ||
 		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
 		(wrong = read_patterns(arena, patterns, npatterns, request)) != nullptr ||
+		(wrong = read_text_orders(arena, text_orders, ntext_orders, collators, request)) != nullptr ||
 		(wrong = read_text_keys(arena, request)) != nullptr ||
 		(wrong = read_order(order, norder, request)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)

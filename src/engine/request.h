@@ -17,6 +17,7 @@
 
 #include "engine/abi.h"
 #include "engine/arena_map.h"
+#include "engine/collators.h"
 #include "tablet/format.h"
 #include "vm/code_map.h"
 #include "vm/cpu_text_keys.h"
@@ -87,6 +88,7 @@ struct Request : RequestCursor
 	std::vector<CodeMap> maps;	/* what they point to lies in the arena */
 	std::vector<std::unique_ptr<uint64_t[]>> pattern_copies;
 	std::vector<const TextPattern *> patterns;
+	std::vector<TextOrder> text_orders;
 	std::unique_ptr<TextKeys> text_keys;	/* those of TextKey; nullptr: there is none */
 	std::vector<RequestCursor> others;	/* join programs: the cursors from 1 on */
 	uint64_t	build_limit = 0;
@@ -113,7 +115,7 @@ struct Request : RequestCursor
 };
 
 /* Fills *request; nullptr, or why the job cannot run. Throws std::bad_alloc. */
-const char *read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Request *request);
+const char *read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Collators *collators, Request *request);
 
 }  // namespace gpuvm
 

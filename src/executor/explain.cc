@@ -389,7 +389,7 @@ show_order(CustomScanState *node, List *names, List *ancestors, ExplainState *es
 		const PlanOrderKey *key = &plan->order[i];
 		Node	   *expr = key->target < 0 ? static_cast<Node *>(list_nth(plan->hidden, -1 - key->target))
 			: (Node *) static_cast<TargetEntry *>(list_nth(scan->custom_scan_tlist, key->target))->expr;
-		Oid			collation = key->map >= 0 ? plan->maps[key->map].collation : InvalidOid;
+		Oid			collation = key->flags & ORDER_TEXT ? plan->text_orders.orders[key->map].collation : key->map >= 0 ? plan->maps[key->map].collation : InvalidOid;
 		bool		desc = (key->flags & ORDER_DESC) != 0;
 		bool		nulls_first = (key->flags & ORDER_NULLS_FIRST) != 0;
 		char	   *text;

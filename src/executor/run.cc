@@ -225,6 +225,21 @@ put_order(const ScanPlan *plan, Job *job)
 	}
 }
 
+/* By which values of variable length are compared; a sentence where that is not possible. */
+static const char *
+put_text_orders(const ScanPlan *plan, Job *job)
+{
+	job->ntext_orders = plan->text_orders.n;
+	for (int i = 0; i < plan->text_orders.n; i++)
+	{
+		const char *failure = describe_text_order(plan->text_orders.orders[i], &job->text_orders[i]);
+
+		if (failure != nullptr)
+			return failure;
+	}
+	return nullptr;
+}
+
 static bool
 joins_fully(const ScanPlan *plan)
 {
@@ -345,6 +360,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->program = area;
 	job->program_size = program->size;
 	reason = bind_params(state, job);
+	if (reason == nullptr)
+		reason = put_text_orders(state->plan, job);
 	if (reason != nullptr)
 	{
 		/* nothing was submitted: the figures are those of another */

@@ -5,7 +5,11 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "access/toast_internals.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "nodes/primnodes.h"
 #include "rewrite/rewriteManip.h"
@@ -13,9 +17,11 @@ extern "C" {
 #if PG_VERSION_NUM >= 180000
 #include "storage/waiteventset.h"
 #endif
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapshot.h"
+#include "utils/syscache.h"
 }
 
 namespace gpuvm {
@@ -94,6 +100,47 @@ compat_init_toast_snapshot(SnapshotData *snapshot)
 #else
 	init_toast_snapshot(snapshot);
 #endif
+}
+
+/*
+ * Who compares under a collation, and by which locale, palloc'd; of the default one, the database's. False: the locale
+ * alone does not say how.
+ */
+inline bool
+compat_collation(Oid collation, char *provider, const char **locale)
+{
+	bool		database = collation == DEFAULT_COLLATION_OID;
+	HeapTuple	tuple = database ? SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId)) : SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	bool		plain = true;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+#if PG_VERSION_NUM < 150000
+	*provider = database ? COLLPROVIDER_LIBC : ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+	*locale = pstrdup(database ? NameStr(((Form_pg_database) GETSTRUCT(tuple))->datcollate) : NameStr(((Form_pg_collation) GETSTRUCT(tuple))->collcollate));
+#else
+	AttrNumber	attnum;
+	Datum		value;
+	bool		null;
+
+	*provider = database ? ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider : ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+	attnum = database ? Anum_pg_database_datcollate : Anum_pg_collation_collcollate;
+#if PG_VERSION_NUM >= 170000
+	if (*provider != COLLPROVIDER_LIBC)
+		attnum = database ? Anum_pg_database_datlocale : Anum_pg_collation_colllocale;
+#else
+	if (*provider != COLLPROVIDER_LIBC)
+		attnum = database ? Anum_pg_database_daticulocale : Anum_pg_collation_colliculocale;
+#endif
+	value = SysCacheGetAttr(database ? DATABASEOID : COLLOID, tuple, attnum, &null);
+	*locale = null ? "" : TextDatumGetCString(value);
+#if PG_VERSION_NUM >= 160000
+	(void) SysCacheGetAttr(database ? DATABASEOID : COLLOID, tuple, database ? Anum_pg_database_daticurules : Anum_pg_collation_collicurules, &null);
+	plain = null;
+#endif
+#endif
+	ReleaseSysCache(tuple);
+	return plain;
 }
 
 }  // namespace gpuvm

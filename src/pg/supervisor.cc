@@ -37,6 +37,7 @@
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
+#include "pg/text_order.h"
 
 extern "C" {
 #include "pgstat.h"
@@ -213,9 +214,12 @@ start_engine(void)
 		psprintf("--threads=%d", setting_threads),
 		psprintf("--device-memory-mb=%d", setting_device_memory_mb),
 		pstrdup("--socket=" GPUVM_SOCKET_PATH),
-		cuda_option(),
+		NULL,
+		NULL,
 		NULL
 	};
+	char	  **option = argv + lengthof(argv) - 3;
+	const char *icu = icu_library();
 	int			control[2];
 	int			log[2];
 	sigset_t	all;
@@ -223,6 +227,9 @@ start_engine(void)
 	pid_t		parent = getpid();
 	pid_t		pid;
 
+	if (icu != NULL)
+		*option++ = psprintf("--icu=%s", icu);
+	*option = cuda_option();
 	engine.started = GetCurrentTimestamp();
 	engine_path(path, sizeof(path));
 

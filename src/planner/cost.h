@@ -32,8 +32,8 @@ constexpr double MERGE_US = 0.05;
  */
 constexpr double AS_GOOD = 1.05;
 
-/* Sorting so many rows, of which the first `limit` (0: all) come out; microseconds. */
-double		sort_us(double rows, double limit);
+/* Sorting so many rows, of which the first `limit` (0: all) come out; microseconds. `texts`: by values of variable length, too. */
+double		sort_us(double rows, double limit, bool texts);
 
 /* Sorting the entries of a dictionary, in the planner's units. */
 double		cost_ranks(double entries);

@@ -27,6 +27,7 @@ compile_filter(const GroupTable *groups, List *quals, CompiledProgram *out)
 	memcpy(before->maps, plan->maps, sizeof(PlanMap) * plan->nmaps);
 	before->npatterns = plan->npatterns;
 	memcpy(before->patterns, plan->patterns, sizeof(PlanPattern) * plan->npatterns);
+	before->text_orders = plan->text_orders;
 	input->ncursors = 1;
 	input->before = before;
 	group_cursor(groups, &input->cursors[0]);

@@ -144,6 +144,7 @@ plan_stage(Aggregation *a, GroupTable *groups, List *keys, List *quals)
 	memcpy(before->maps, plan->maps, sizeof(PlanMap) * plan->nmaps);
 	before->npatterns = plan->npatterns;
 	memcpy(before->patterns, plan->patterns, sizeof(PlanPattern) * plan->npatterns);
+	before->text_orders = plan->text_orders;
 	a->input.ncursors = 1;
 	a->input.before = before;
 	group_cursor(groups, cursor);

@@ -127,6 +127,8 @@ is_idempotent(const VmAggregate &agg)
 		case AggFn::Max:
 		case AggFn::MinWide:
 		case AggFn::MaxWide:
+		case AggFn::MinText:
+		case AggFn::MaxText:
 		case AggFn::BoolAnd:
 		case AggFn::BoolOr:
 		case AggFn::BitAnd:

@@ -91,6 +91,17 @@ row_bytes(const ScanPlan *plan)
 	return bytes;
 }
 
+static bool
+sorts_texts(const ScanPlan *plan)
+{
+	for (int i = 0; i < plan->norder; i++)
+	{
+		if (plan->order[i].flags & ORDER_TEXT)
+			return true;
+	}
+	return false;
+}
+
 /* Can gpuvmd hold what is sorted? */
 static bool
 fits(const ScanPlan *plan, double rows)
@@ -98,7 +109,7 @@ fits(const ScanPlan *plan, double rows)
 	/* each thread keeps up to twice as many as are wanted, in two places */
 	if (plan->limit > 0 && plan->limit <= SORT_MOST_KEPT)
 		rows = Min(rows, 4 * plan->limit * Max(arena_header()->engine_threads.load(), 1u));
-	return rows * (row_bytes(plan) + 16) <= static_cast<double>(run_memory_limit());
+	return rows * (row_bytes(plan) + (sorts_texts(plan) ? 64 : 16)) <= static_cast<double>(run_memory_limit());
 }
 
 /* -- the path ------------------------------------------------------------------------------- */
@@ -186,7 +197,7 @@ add_sorted(Sorting *s, double limit, bool whole)
 	path->custom_private = scan_plan_to_list(plan);
 	path->path.rows = limit > 0 ? Min(rows, limit) : rows;
 	path->path.startup_cost = Max(from->total_cost - rows * handing - fetch_cost(s->root, plan, rows, plan->ncursors == 1), from->startup_cost) +
-		cost_of_us() * sort_us(rows, limit) + cost_order_maps(plan, nmaps);
+		cost_of_us() * sort_us(rows, limit, sorts_texts(plan)) + cost_order_maps(plan, nmaps);
 	path->path.total_cost = path->path.startup_cost + path->path.rows * handing + fetch_cost(s->root, plan, path->path.rows, false);
 	if (path->path.total_cost <= from->total_cost * AS_GOOD)
 	{

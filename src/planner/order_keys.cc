@@ -235,6 +235,19 @@ rank_map(Sorting *s, const OutputForm *form, Oid collation)
 									(Expr *) makeVar(form->cursor + 1, form->attnum, type, typmod, own, 0), collation, false, NO_DICTIONARY, NO_DICTIONARY, InvalidOid});
 }
 
+/* How gpuvmd is to compare values of variable length; -1 and a reason. */
+static int
+order_of_texts(Sorting *s, Oid type, Oid collation)
+{
+	TextOrderSpec spec;
+	const char *failure = describe_text_order(PlanTextOrder{getBaseType(type), collation}, &spec);
+	int			number = failure != nullptr ? -1 : add_text_order(&s->plan->text_orders, type, collation);
+
+	if (number < 0)
+		refuse_order(s, failure != nullptr ? failure : psprintf("values are ordered in more than %d ways", PROGRAM_MAX_TEXT_ORDERS));
+	return number;
+}
+
 /* What has to be known of the column to sort by it; false with a reason. */
 static bool
 add_key(Sorting *s, const PathKey *key, int target, int column)
@@ -266,7 +279,11 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 		case OutputKind::High:
 			return refuse_order(s, "a half of a number is not sorted");
 		case OutputKind::Variable:
-			return refuse_order(s, "values of variable length are not sorted");
+			to->flags |= ORDER_TEXT;
+			to->map = order_of_texts(s, type, collation);
+			if (to->map < 0)
+				return false;
+			break;
 		case OutputKind::Packed:
 			return refuse_order(s, "characters of values of variable length are not sorted");
 		case OutputKind::Position:

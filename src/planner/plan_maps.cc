@@ -156,6 +156,7 @@ plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &
 	memcpy(plan->maps, compiled.maps, sizeof(PlanMap) * compiled.nmaps);
 	plan->npatterns = compiled.npatterns;
 	memcpy(plan->patterns, compiled.patterns, sizeof(PlanPattern) * compiled.npatterns);
+	plan->text_orders = compiled.text_orders;
 	for (int i = 0; i < plan->nmaps; i++)
 	{
 		if (!is_secure(root, shape, &plan->maps[i]))

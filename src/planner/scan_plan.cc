@@ -217,6 +217,25 @@ scan_plan_add_part(ScanPlan *plan)
 }
 
 static List *
+text_orders_to_list(const PlanTextOrders *orders)
+{
+	List	   *list = NIL;
+
+	for (int i = 0; i < orders->n; i++)
+		list = lappend(list, list_make2_oid(orders->orders[i].type, orders->orders[i].collation));
+	return list;
+}
+
+static void
+text_orders_from_list(List *list, PlanTextOrders *orders)
+{
+	ListCell   *lc;
+
+	foreach(lc, list)
+		orders->orders[orders->n++] = PlanTextOrder{linitial_oid(lfirst_node(List, lc)), lsecond_oid(lfirst_node(List, lc))};
+}
+
+static List *
 order_to_list(const ScanPlan *p)
 {
 	List	   *list = NIL;
@@ -272,6 +291,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->variables);
 	list = lappend(list, makeInteger(p->soft_errors));
 	list = lappend(list, order_to_list(p));
+	list = lappend(list, text_orders_to_list(&p->text_orders));
 	list = lappend(list, p->fetches);
 	list = lappend(list, p->hidden);
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
@@ -321,6 +341,7 @@ scan_plan_from_list(List *list)
 	p->variables = next();
 	p->soft_errors = intVal(next()) != 0;
 	order_from_list(next(), p);
+	text_orders_from_list(next(), &p->text_orders);
 	p->fetches = next();
 	p->hidden = next();
 	p->delta_cost = floatVal(next());

@@ -108,7 +108,7 @@ struct PlanOrderKey
 {
 	int			column;			/* of the last program's results */
 	int			flags;			/* ORDER_* */
-	int			map;			/* ORDER_RANKS: the number of the map; else -1 */
+	int			map;			/* ORDER_RANKS: the number of the map; ORDER_TEXT: of the text order; else -1 */
 	int			target;			/* the column of the node's output, from 0, that it is; -1 and below: of ScanPlan.hidden, from its first on */
 };
 
@@ -133,6 +133,7 @@ struct ScanPlan
 	PlanMap		maps[MAX_MAPS];	/* by the numbers that Lookup has; Vars as in conditions */
 	int			npatterns;
 	PlanPattern patterns[PROGRAM_MAX_PATTERNS];	/* by the numbers that TextMatch has */
+	PlanTextOrders text_orders;	/* by the numbers that MinText, MaxText and sort keys have */
 	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale, whether it is wide, and may be NaN or infinite */
 	List	   *variables;		/* the columns of variable length that it reads, int lists: cursor, attribute number */
 	List	   *differences;	/* of columns, which must not overflow: int lists: cursor, attribute number, cursor, attribute number, bytes of the result */

@@ -225,6 +225,42 @@ CpuProgram::step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *ma
 	return true;
 }
 
+/* Of references that lead to values; 0 is none. Equal values have equal bytes, so it does not matter which stays. */
+static void
+take_text(const AggInfo &agg, uint64_t reference, uint64_t *best)
+{
+	if (reference == 0 || reference == *best)
+		return;
+
+	const int	cmp = *best == 0 ? 0 : agg.order->compare(reference, *best);
+
+	if (*best == 0 || (agg.fn == AggFn::MinText ? cmp < 0 : cmp > 0))
+		*best = reference;
+}
+
+void
+CpuProgram::step_texts(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const
+{
+	constexpr uint32_t AHEAD = 16;
+	const int64_t *references = static_cast<const int64_t *>(values_of(s, agg.arg));
+	const uint32_t n = kernels->select(mask, s.rows);
+	uint64_t   *const whole = reinterpret_cast<uint64_t *>(s.table.get() + agg.offset);
+	TextValue	value;
+
+	for (uint32_t j = 0; j < n; j++)
+	{
+		const uint32_t i = s.rows[j];
+		const uint64_t reference = static_cast<uint64_t>(references[i]);
+
+		if (j + AHEAD < n)
+			agg.order->prefetch(static_cast<uint64_t>(references[s.rows[j + AHEAD]]));
+		if (agg.order->value(reference, &value))
+			take_text(agg, reference, grouped ? reinterpret_cast<uint64_t *>(s.group_row[i] + agg.offset) : whole);
+		else
+			s.errors |= ERR_INT_OVERFLOW;	/* as TextKey has it */
+	}
+}
+
 /* AggStep without Group: the vector's lanes into the one row. */
 void
 CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
@@ -288,6 +324,9 @@ CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
 				*reinterpret_cast<uint128 *>(state) = best;
 				break;
 			}
+		case AggKind::ExtremeText:
+			step_texts(s, agg, mask, false);
+			break;
 		case AggKind::Extreme:
 			{
 				const bool	max = agg.fn == AggFn::Max;
@@ -425,6 +464,9 @@ CpuProgram::step_grouped(WorkerState &s, const AggInfo &agg) const
 				});
 				break;
 			}
+		case AggKind::ExtremeText:
+			step_texts(s, agg, mask, true);
+			break;
 		case AggKind::Extreme:
 			{
 				const bool	floats = type_is_float(agg.type);
@@ -556,6 +598,9 @@ CpuProgram::merge_row(char *into, char *from) const
 			case AggKind::ExtremeWide:
 				*reinterpret_cast<uint128 *>(a) = std::max(*reinterpret_cast<uint128 *>(a), *reinterpret_cast<uint128 *>(b));
 				break;
+			case AggKind::ExtremeText:
+				take_text(agg, *reinterpret_cast<uint64_t *>(b), reinterpret_cast<uint64_t *>(a));
+				break;
 			case AggKind::Extreme:
 				*reinterpret_cast<uint64_t *>(a) = std::max(*reinterpret_cast<uint64_t *>(a), *reinterpret_cast<uint64_t *>(b));
 				a[8] |= b[8];
@@ -662,6 +707,14 @@ CpuProgram::emit_agg(const AggInfo &agg, int rest, char *const *rows, uint32_t n
 
 				memcpy(to + i * sizeof(value), &value, sizeof(value));
 				if (key == 0)
+					emit_null(i);
+			}
+			break;
+		case AggKind::ExtremeText:
+			for (uint32_t i = 0; i < n; i++)
+			{
+				memcpy(to + i * width, rows[i] + offset, width);
+				if (int64_at(rows[i] + offset) == 0)
 					emit_null(i);
 			}
 			break;

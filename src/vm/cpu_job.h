@@ -142,6 +142,7 @@ enum class AggKind : uint8_t
 	SumInt64,					/* int64 sum, int64 rows (if tracked) */
 	SumInt128,					/* int128 sum, int64 rows */
 	ExtremeWide,				/* uint128: greatest key, 0 when none: the value with its sign turned, Min: the complement */
+	ExtremeText,				/* uint64: reference of the value that wins, 0 when none */
 	Extreme,					/* uint64: greatest ordered key, 0 when none; byte: ExtremeFlag */
 	Bools,						/* byte: BoolFlag */
 	Bits,						/* int64: OR, XOR, or for AND the complement's OR; byte: not 0 once there was a value */
@@ -170,6 +171,7 @@ struct AggInfo
 	bool		tracked;		/* sums and extremes of integers: the result may be null, so rows are noted */
 	int			arg;			/* register, -1: count(*) */
 	int			low;			/* MinWide, MaxWide: that of low halves; else -1 */
+	const TextOrder *order;		/* MinText, MaxText; else nullptr */
 	int			filter;			/* register or -1 */
 	int			offset;			/* of its state in a group's row */
 	int			exp_lo;			/* SumFixed */
@@ -409,6 +411,7 @@ private:
 	void		step_whole(WorkerState &s, const AggInfo &agg) const;
 	void		step_grouped(WorkerState &s, const AggInfo &agg) const;
 	bool		step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const;
+	void		step_texts(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const;
 	void		sum_floats(WorkerState &s, const AggInfo &agg, const uint64_t *mask, char *state) const;
 	void		merge_row(char *into, char *from) const;
 	uint32_t	finish_row(char *row) const;

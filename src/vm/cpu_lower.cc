@@ -525,6 +525,7 @@ Lowering::lane_op(const Op &op)
 				agg.type = machine.type;
 				agg.arg = op.p2 >= 0 ? read(op.p2) : -1;
 				agg.low = agg_is_wide(machine.fn) ? read(static_cast<int>(op.p4)) : -1;
+				agg.order = orders_texts(op) ? &job->text_keys->orders[static_cast<size_t>(op.p4)] : nullptr;
 				agg.filter = op.p3 >= 0 ? read(op.p3) : -1;
 				break;
 			}
@@ -751,6 +752,10 @@ Lowering::agg_layout(AggInfo *agg, int *offset)
 		case AggFn::MaxWide:
 			agg->kind = AggKind::ExtremeWide;
 			align = size = 16;
+			break;
+		case AggFn::MinText:
+		case AggFn::MaxText:
+			agg->kind = AggKind::ExtremeText;
 			break;
 		case AggFn::BitAnd:
 		case AggFn::BitOr:

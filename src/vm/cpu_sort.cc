@@ -12,7 +12,6 @@ namespace gpuvm {
 
 constexpr uint64_t PART_ROWS = 32 * 1024;
 constexpr int MOST_PART_BITS = 10;
-constexpr uint32_t SAMPLES = 32;	/* a part */
 constexpr uint64_t SLICE_ROWS = 128 * 1024;
 constexpr uint64_t MOST_SLICES = 64;
 constexpr uint64_t FEW_ROWS = 256;	/* are compared */
@@ -29,7 +28,7 @@ pages(uint64_t bytes)
 
 CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit, uint64_t memory_limit)
 	: types_(types, types + ncols), layout_(static_cast<size_t>(ncols)), limit_(limit), memory_limit_(memory_limit),
-	rank_ranges_(nkeys), has_nulls_(static_cast<size_t>(ncols))
+	rank_ranges_(nkeys), texts_(nkeys), has_nulls_(static_cast<size_t>(ncols))
 {
 	SortRange	ranges[SORT_MAX_KEYS];
 
@@ -45,6 +44,9 @@ CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t 
 		key.desc = keys[k].desc;
 		key.nulls_first = keys[k].nulls_first;
 		key.ranked = map != nullptr;
+		key.text = keys[k].text != nullptr;
+		texts_[k] = keys[k].text;
+		any_texts_ = any_texts_ || key.text;
 		if (map != nullptr)
 		{
 			key.nranks = map->nentries;
@@ -61,6 +63,7 @@ CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t 
 		ranges[k].may_null = true;
 	}
 	pack_sort_keys(&keys_, ranges);
+	find_text_words();
 	if (limit == 0 || limit > SORT_MOST_KEPT)
 		return;
 	keep_ = static_cast<uint32_t>(limit);
@@ -76,7 +79,7 @@ void
 CpuSort::charge(uint64_t bytes)
 {
 	if (bytes_.fetch_add(bytes) + bytes > memory_limit_ && memory_limit_ > 0)
-		refused_.store(true);
+		refused_.store("out of memory for sorting");
 }
 
 /* Of a key that no row has yet. Ranks are those of the map. */
@@ -96,17 +99,33 @@ CpuSort::widen(uint32_t key, const char *base, const ResultColumnLayout *layout,
 
 /* Of a row of a chunk or of what is like it. */
 void
-CpuSort::put_words(const char *base, uint32_t row, uint64_t *words) const
+CpuSort::put_words(const char *base, uint32_t row, uint64_t *words)
 {
 	for (uint32_t k = 0; k < keys_.n; k++)
 	{
 		const SortKey &key = keys_.keys[k];
 		const ResultColumnLayout &at = layout_[key.column];
 
-		for (uint32_t w = 0; w < keys_.nwords; w++)
+		if (key.text)
+			put_texts(k, base + at.values, reinterpret_cast<const uint64_t *>(base + at.nulls), row, 1, words, keys_.nwords);
+		for (uint32_t w = 0; !key.text && w < keys_.nwords; w++)
 			words[w] |= sort_key_word(key, base + at.values + row * static_cast<size_t>(type_width(types_[key.column])),
 									  bit_get(reinterpret_cast<const uint64_t *>(base + at.nulls), row), w);
 	}
+}
+
+/* Adds the key of rows [first, first + n) to their words (cpu_sort::put_keys). */
+void
+CpuSort::put_key(uint32_t key, const char *base, const ResultColumnLayout *layout, uint32_t first, uint32_t n, uint64_t *words, uint32_t nwords,
+				 uint64_t *scratch)
+{
+	const ResultColumnLayout &at = layout[keys_.keys[key].column];
+	const uint64_t *nulls = reinterpret_cast<const uint64_t *>(base + at.nulls);
+
+	if (keys_.keys[key].text)
+		put_texts(key, base + at.values, nulls, first, n, words, nwords);
+	else
+		cpu_sort::put_keys(keys_.keys[key], base + at.values, nulls, first, n, words, nwords, scratch);
 }
 
 void
@@ -156,6 +175,7 @@ CpuSort::begin_keys()
 	}
 	nout_ = limit_ > 0 ? std::min(limit_, nrows_) : nrows_;
 	pack_sort_keys(&keys_, ranges);
+	find_text_words();
 	row_bits_ = ceil_log2(chunks_.size()) + SORT_CHUNK_BITS;
 	packed_ = keys_.bits + static_cast<uint32_t>(row_bits_) <= 64;
 	part_bits_ = std::min(ceil_log2((nrows_ + PART_ROWS - 1) / PART_ROWS), MOST_PART_BITS);
@@ -164,7 +184,7 @@ CpuSort::begin_keys()
 
 	/* the elements twice, and which part each belongs to */
 	charge(2 * nrows_ * element_bytes() + ties + (part_bits_ > 0 ? nrows_ * sizeof(uint16_t) : 0));
-	if (refused_.load() || nrows_ == 0)
+	if (refused_.load() != nullptr || nrows_ == 0)
 		return;
 	elements_ = pages(nrows_ * element_bytes());
 	order_ = pages(nrows_ * element_bytes());
@@ -196,12 +216,7 @@ CpuSort::make_keys(uint64_t number)
 		else
 			std::fill(block.begin(), block.end(), 0);
 		for (uint32_t k = 0; k < keys_.n; k++)
-		{
-			const ResultColumnLayout &of = layout_[keys_.keys[k].column];
-
-			cpu_sort::put_keys(keys_.keys[k], chunk.base + of.values, reinterpret_cast<const uint64_t *>(chunk.base + of.nulls),
-							   first, n, words, nwords, scratch);
-		}
+			put_key(k, chunk.base, layout_.data(), first, n, words, nwords, scratch);
 		for (uint32_t i = 0; !packed_ && i < n; i++)
 		{
 			elements_.as<Pair>()[at + i] = Pair{words[i * nwords], row + i};
@@ -229,7 +244,7 @@ void
 CpuSort::choose_splitters()
 {
 	const size_t nparts = size_t(1) << part_bits_;
-	std::vector<uint64_t> sample(nparts * SAMPLES), splitters(nparts - 1);
+	std::vector<uint64_t> sample(nparts * SORT_SAMPLES), splitters(nparts - 1);
 	uint64_t	random = 1;
 
 	for (uint64_t &word : sample)
@@ -239,7 +254,7 @@ CpuSort::choose_splitters()
 	}
 	std::sort(sample.begin(), sample.end());
 	for (size_t i = 0; i < splitters.size(); i++)
-		splitters[i] = sample[(i + 1) * SAMPLES];
+		splitters[i] = sample[(i + 1) * SORT_SAMPLES];
 	splitters_.resize(nparts);
 	lay_out_tree(splitters, 0, splitters.size(), 1, &splitters_);
 }
@@ -249,7 +264,9 @@ CpuSort::begin_classify()
 {
 	const uint64_t nslices = std::min((nrows_ + SLICE_ROWS - 1) / SLICE_ROWS, MOST_SLICES);
 
-	if (packed_)
+	if (any_texts_)
+		choose_rows();
+	else if (packed_)
 		choose_splitters<Packed>();
 	else
 		choose_splitters<Pair>();
@@ -398,7 +415,7 @@ CpuSort::begin_phase()
 	{
 		case Phase::Begin:
 			begin_keys();
-			if (refused_.load() || nrows_ == 0)
+			if (refused_.load() != nullptr || nrows_ == 0)
 				return 0;
 			phase_ = Phase::Keys;
 			return static_cast<uint32_t>(chunks_.size());
@@ -436,13 +453,13 @@ CpuSort::run_task(uint32_t task)
 			make_keys(task);
 			break;
 		case Phase::Classify:
-			packed_ ? classify<Packed>(slices_[task]) : classify<Pair>(slices_[task]);
+			any_texts_ ? classify_rows(slices_[task]) : packed_ ? classify<Packed>(slices_[task]) : classify<Pair>(slices_[task]);
 			break;
 		case Phase::Scatter:
 			packed_ ? scatter<Packed>(slices_[task]) : scatter<Pair>(slices_[task]);
 			break;
 		default:
-			packed_ ? sort_part<Packed>(task) : sort_part<Pair>(task);
+			any_texts_ ? sort_rows(task) : packed_ ? sort_part<Packed>(task) : sort_part<Pair>(task);
 			break;
 	}
 }

@@ -23,11 +23,13 @@
 
 #include "vm/cpu_job.h"
 #include "vm/sort_key.h"
+#include "vm/text_order.h"
 
 namespace gpuvm {
 
 constexpr int SORT_CHUNK_BITS = 15;
 constexpr uint32_t SORT_CHUNK_ROWS = 1u << SORT_CHUNK_BITS;
+constexpr uint32_t SORT_SAMPLES = 32;	/* a part */
 
 struct SortColumn
 {
@@ -35,6 +37,7 @@ struct SortColumn
 	bool		desc;
 	bool		nulls_first;
 	const CodeMap *ranks;		/* of codes; nullptr: values are compared as they are */
+	const TextOrder *text = nullptr;	/* of references to values of variable length */
 };
 
 class CpuSort;
@@ -100,7 +103,7 @@ private:
 class CpuSort
 {
 public:
-	/* `limit`: so many rows matter, 0 all. `memory_limit`: bytes, 0 for none. The keys' maps outlive the sort. */
+	/* `limit`: so many rows matter, 0 all. `memory_limit`: bytes, 0 for none. The keys' maps and text orders outlive the sort. */
 	CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit, uint64_t memory_limit);
 
 	/* By any thread, when it has no more. Throws std::bad_alloc. */
@@ -111,7 +114,7 @@ public:
 	void		run_task(uint32_t task);
 
 	/* Why the rows cannot be sorted here, or nullptr. To be asked after take() and begin_phase(). */
-	const char *refusal() const { return refused_.load() ? "out of memory for sorting" : nullptr; }
+	const char *refusal() const { return refused_.load(); }
 
 	/* After the last phase: rows that are to leave; n of them from `first` on into an area of so many rows. */
 	uint64_t	nrows() const { return nout_; }
@@ -143,7 +146,9 @@ private:
 	void		charge(uint64_t bytes);
 	SortRange	empty_range(uint32_t key) const;
 	void		widen(uint32_t key, const char *base, const ResultColumnLayout *layout, uint32_t n, SortRange *range) const;
-	void		put_words(const char *base, uint32_t row, uint64_t *words) const;
+	void		put_words(const char *base, uint32_t row, uint64_t *words);
+	void		put_key(uint32_t key, const char *base, const ResultColumnLayout *layout, uint32_t first, uint32_t n, uint64_t *words,
+						uint32_t nwords, uint64_t *scratch);
 	void		make_store(SortRows::Store *store);
 
 	void		begin_keys();
@@ -156,6 +161,19 @@ private:
 	template <typename Element> void scatter(Slice &slice);
 	template <typename Element> void sort_part(uint32_t part);
 	template <typename Element> void sort_ties(Element *from, Element *to);
+	/* cpu_sort_texts.cc */
+	void		put_texts(uint32_t k, const char *values, const uint64_t *nulls, uint32_t first, uint32_t n, uint64_t *words, uint32_t nwords);
+	bool		less(const uint64_t *a, const uint64_t *b, uint32_t first = 0) const;
+	bool		row_less(const Pair &a, const Pair &b) const;
+	void		find_text_words();
+	void		choose_rows();
+	void		classify_rows(Slice &slice);
+	struct NearRow;
+	bool		near_less(const NearRow &a, const NearRow &b, const Pair *rows, uint32_t k) const;
+	static uint32_t common_bytes(const NearRow *rows, size_t n);
+	void		bring_near(const Pair *rows, size_t n, uint32_t k, NearRow *near, unsigned char *copies) const;
+	void		sort_rows(uint32_t part);
+
 	void		find_readable_keys();
 	void		gather_column(size_t column, const uint64_t *words, const uint64_t *rows, uint32_t n, char *to, uint64_t *nulls, uint32_t at) const;
 
@@ -165,7 +183,7 @@ private:
 	uint64_t	limit_;
 	uint64_t	memory_limit_;
 	std::atomic<uint64_t> bytes_{0};
-	std::atomic<bool> refused_{false};
+	std::atomic<const char *> refused_{nullptr};
 
 	/* with a limit that few rows are kept for: */
 	uint32_t	keep_ = 0;		/* the limit; 0: all rows are kept */
@@ -177,6 +195,9 @@ private:
 
 	SortKeys	keys_ = {};		/* for all that the types may hold, then for what is there */
 	std::vector<SortRange> rank_ranges_;	/* per key that has them */
+	std::vector<const TextOrder *> texts_;	/* per key; nullptr: it has none */
+	bool		any_texts_ = false;
+	int			key_of_word_[SORT_MAX_WORDS];	/* that the word is a reference of; -1: it is none */
 
 	std::mutex	mutex_;
 	std::vector<std::unique_ptr<SortRows>> rows_;
@@ -196,6 +217,7 @@ private:
 	Pages		parts_of_;		/* per element: its part */
 	int			part_bits_ = 0;
 	std::vector<uint64_t> splitters_;	/* a search tree: that of the root at 1 */
+	std::vector<Pair> split_rows_;	/* in their place, with texts */
 	std::vector<Slice> slices_;
 	std::vector<uint64_t> part_first_;	/* per part, and the end of all */
 };

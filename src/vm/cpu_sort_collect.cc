@@ -168,12 +168,7 @@ void
 SortRows::put_first_words(uint32_t from, uint32_t to, uint32_t first, uint32_t n)
 {
 	for (uint32_t k = from; k < to; k++)
-	{
-		const SortKey &key = sort_->keys_.keys[k];
-		const ResultColumnLayout &at = sort_->layout_[key.column];
-
-		cpu_sort::put_keys(key, area_ + at.values, reinterpret_cast<const uint64_t *>(area_ + at.nulls), first, n, words_, 1, scratch_);
-	}
+		sort_->put_key(k, area_, sort_->layout_.data(), first, n, words_, 1, scratch_);
 }
 
 /* By the first words, or by what the first key is of them. */
@@ -253,7 +248,7 @@ SortRows::take_candidates(uint32_t n)
 
 			std::fill_n(words, nwords, 0);
 			sort_->put_words(area_, lanes[i], words);
-			if (bounded_ && !sort_words_less(words, bound_, nwords))
+			if (bounded_ && !sort_->less(words, bound_))
 				continue;
 			lanes[count_++ - before] = lanes[i];
 		}
@@ -294,8 +289,12 @@ SortRows::keep_best()
 	charge_rows(uint64_t(2) * sort_->room_);
 	for (uint32_t i = 0; i < count_; i++)
 		rows[i] = i;
-	std::nth_element(rows.begin(), rows.begin() + keep - 1, rows.end(),
-					 [=](uint32_t a, uint32_t b) { return sort_words_less(words(a), words(b), nwords); });
+	/* a locale's comparison is not trusted to keep within the rows */
+	if (sort_->any_texts_)
+		std::stable_sort(rows.begin(), rows.end(), [=](uint32_t a, uint32_t b) { return sort_->less(words(a), words(b)); });
+	else
+		std::nth_element(rows.begin(), rows.begin() + keep - 1, rows.end(),
+						 [=](uint32_t a, uint32_t b) { return sort_words_less(words(a), words(b), nwords); });
 	memcpy(bound_, words(rows[keep - 1]), nwords * sizeof(uint64_t));
 	bounded_ = true;
 	for (uint64_t all = sort_->bound_.load(); bound_[0] < all && !sort_->bound_.compare_exchange_weak(all, bound_[0]);)

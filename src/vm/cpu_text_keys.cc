@@ -77,14 +77,6 @@ TextKeys::TextKeys(const Program *program, const char *arena, uint64_t bytes, ui
 	}
 }
 
-/* No value is nearer to the arena's end than what may be read behind it. */
-bool
-TextKeys::value_at(uint64_t reference, int attlen, TextValue *value) const
-{
-	return reference != 0 && reference <= REFERENCE && reference < bytes_ && bytes_ - reference > VARIABLE_SLACK &&
-		text_value(arena_ + reference, bytes_ - reference - VARIABLE_SLACK, attlen, value) && value->len <= VARIABLE_MAX_IMAGE;
-}
-
 /* What was found first, in so many slots of a level; 0 where others have them all. */
 uint64_t
 TextKeys::find_in(const Level &level, int attlen, const Wanted &wanted, uint64_t nslots) const
@@ -104,7 +96,7 @@ TextKeys::find_in(const Level &level, int attlen, const Wanted &wanted, uint64_t
 			return wanted.reference;
 		if (taken == mine)
 			return wanted.reference;
-		if ((taken ^ mine) >> TAG_SHIFT == 0 && value_at(taken & REFERENCE, attlen, &other) &&
+		if ((taken ^ mine) >> TAG_SHIFT == 0 && text_value_at(arena_, bytes_, taken & REFERENCE, attlen, &other) &&
 			other.len == wanted.value.len && memcmp(other.bytes, wanted.value.bytes, other.len) == 0)
 			return taken & REFERENCE;
 	}
@@ -126,7 +118,7 @@ TextKeys::find_few(const Table &table, const int64_t *references, const uint16_t
 	{
 		wanted[k].reference = static_cast<uint64_t>(references[lanes[k]]);
 		left[k] = static_cast<uint8_t>(k);
-		if (!value_at(wanted[k].reference, table.attlen, &wanted[k].value))
+		if (!text_value_at(arena_, bytes_, wanted[k].reference, table.attlen, &wanted[k].value))
 			return false;
 		wanted[k].hash = hash_value(wanted[k].value) & hash_mask_;
 	}
@@ -177,7 +169,7 @@ std::unique_ptr<TextKeys>
 make_text_keys(const Program *program, const char *arena, uint64_t bytes, uint64_t values)
 {
 	for (int i = 0; i < program->nops; i++)
-		if (program->ops()[i].opcode == Opcode::TextKey)
+		if (program->ops()[i].opcode == Opcode::TextKey || orders_texts(program->ops()[i]))
 			return std::make_unique<TextKeys>(program, arena, bytes, values);
 	return nullptr;
 }

@@ -20,7 +20,7 @@
 
 #include "vm/cpu_pages.h"
 #include "vm/program.h"
-#include "vm/text_match.h"
+#include "vm/text_order.h"
 
 namespace gpuvm {
 
@@ -38,6 +38,9 @@ public:
 	 * or there are more values than was said. By any thread.
 	 */
 	bool		find(int attlen, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys);
+
+	/* How values are compared, by the numbers that MinText and MaxText have. */
+	std::vector<TextOrder> orders;
 
 private:
 	struct Level
@@ -64,7 +67,6 @@ private:
 		TextValue	value;
 	};
 
-	bool		value_at(uint64_t reference, int attlen, TextValue *value) const;
 	bool		find_few(const Table &table, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys) const;
 	uint64_t	find_in(const Level &level, int attlen, const Wanted &wanted, uint64_t nslots) const;
 
@@ -74,7 +76,7 @@ private:
 	std::vector<Table> tables_;
 };
 
-/* What a program with TextKey needs, nullptr for one without. */
+/* What a program with TextKey, MinText or MaxText needs, nullptr for one without; the orders are the caller's to add. */
 std::unique_ptr<TextKeys> make_text_keys(const Program *program, const char *arena, uint64_t bytes, uint64_t values);
 
 }  // namespace gpuvm

@@ -83,6 +83,8 @@ aggregate_text(uint8_t fn)
 		case AggFn::AnyValue: return "any_value";
 		case AggFn::MinWide: return "min";
 		case AggFn::MaxWide: return "max";
+		case AggFn::MinText: return "min";
+		case AggFn::MaxText: return "max";
 	}
 	return "?";
 }
@@ -253,6 +255,8 @@ disassemble_op(const Program *program, int address, DisassembledOp *out)
 				comment.format(" of r[%d]", op.p2);
 			if (agg_is_wide(static_cast<AggFn>(op.p5)))
 				comment.format(" * 2^62 + r[%lld]", static_cast<long long>(op.p4));
+			if (orders_texts(op))
+				comment.format(" by text order %lld", static_cast<long long>(op.p4));
 			if (op.p3 >= 0)
 				comment.format(" where r[%d] is true", op.p3);
 			break;

@@ -55,7 +55,7 @@
  *   SELECT    p1 dst, p2 src, p3 src, of `type`; p4 src Bool (null counts as false)
  *   PICK      p1 dst, p2 src, p3 src, of `type`
  *   GROUP     p1 number of keys, p2 aux index of the key registers
- *   AGGSTEP   p1 aggregate, p2 src of `type` (-1 for CountStar), p3 src Bool filter or -1, p5 AggFn; p4 src of MinWide and MaxWide, else 0
+ *   AGGSTEP   p1 aggregate, p2 src of `type` (-1 for CountStar), p3 src Bool filter or -1, p5 AggFn; p4 src of MinWide and MaxWide, text order of MinText and MaxText, else 0
  *   RESULT    p1 first of p2 consecutive registers
  *   HASHOPEN  p1 hash table, which is its cursor's number, p2 number of keys (>= 1), p3 HASH_SORTED or 0
  *   HASHINSERT p1 hash table, p2 number of keys, p3 aux index of the key registers
@@ -113,6 +113,8 @@
  * TextKey takes references, which are columns of variable length, and makes the same one of all that lead to the same
  * bytes: then Group, Seek and = compare values by comparing integers. Of a job, not of a pipeline: so keys of two
  * cursors can meet. Which value's reference it is differs from run to run.
+ *
+ * MinText and MaxText take references, too, and give the one that leads to the least or greatest value.
  *
  * Errors count as ever on lanes that live: a row that is inserted or drives, or a
  * pair that the operations before have left. Rowid has to be I64 there.
@@ -220,12 +222,22 @@ enum class AggFn : uint8_t
 								 * have not the same, something of theirs (AggMachine), the same for any split of the rows */
 	MinWide = 11,				/* I128: the least, and the greatest, of p2 * 2^62 + p4 (tablet/wide_halves.h), of rows where neither is null */
 	MaxWide = 12,
+	MinText = 13,				/* I64: the reference of the least, and the greatest, value by text order p4 (vm/text_order.h); null when empty */
+	MaxText = 14,
 };
+
+constexpr int PROGRAM_MAX_TEXT_ORDERS = 8;
 
 constexpr bool
 agg_is_wide(AggFn fn)
 {
 	return fn == AggFn::MinWide || fn == AggFn::MaxWide;
+}
+
+constexpr bool
+agg_is_text(AggFn fn)
+{
+	return fn == AggFn::MinText || fn == AggFn::MaxText;
 }
 
 constexpr Type
@@ -283,6 +295,13 @@ inline bool
 reads_text(const Op &op)
 {
 	return op.opcode == Opcode::TextMatch || op.opcode == Opcode::TextPart;
+}
+
+/* Does it compare values of variable length by text order p4? */
+inline bool
+orders_texts(const Op &op)
+{
+	return op.opcode == Opcode::AggStep && agg_is_text(static_cast<AggFn>(op.p5));
 }
 
 /* Does it read column p2 of cursor p3? */

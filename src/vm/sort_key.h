@@ -4,7 +4,7 @@
  * A row's keys are packed into as few 64-bit words as what is known of the columns allows, the first key
  * in the highest bits of the first word, so that comparing the words, unsigned and one after
  * the other, is comparing the rows. A key is a bit for nulls, if there may be any, then the
- * distance of its value from the least one, or, descending, of the greatest from it.
+ * distance of its value from the least one, or, descending, of the greatest from it. Texts have two words of their own (cpu_sort_texts.cc).
  */
 #ifndef GPUVM_VM_SORT_KEY_H
 #define GPUVM_VM_SORT_KEY_H
@@ -18,7 +18,7 @@ namespace gpuvm {
 constexpr int SORT_MAX_KEYS = 8;
 /* Of a greater limit the CPU keeps all rows, and cuts what was sorted. */
 constexpr uint64_t SORT_MOST_KEPT = 64 * 1024;
-constexpr int SORT_MAX_WORDS = (SORT_MAX_KEYS * 129 + 63) / 64;
+constexpr int SORT_MAX_WORDS = SORT_MAX_KEYS * 3;
 
 /* ---- values as unsigned integers whose order is PostgreSQL's ---------------------- */
 
@@ -104,6 +104,7 @@ struct SortKey
 	Type		type;			/* of what is compared: the column's or, with ranks, theirs */
 	bool		desc;
 	bool		nulls_first;
+	bool		text;			/* references to values of variable length */
 	bool		ranked;			/* the column's values are codes, and have ranks */
 	bool		may_null;		/* has a bit for it */
 	uint8_t		bits;			/* of the distance, up to 128 */
@@ -136,6 +137,13 @@ pack_sort_keys(SortKeys *keys, const SortRange *ranges)
 
 		key.may_null = ranges[k].may_null;
 		key.bits = 0;
+		if (key.text)
+		{
+			key.bits = key.may_null ? 127 : 128;
+			keys->bits = (keys->bits + 63) / 64 * 64 + 128;
+			key.end = static_cast<uint16_t>(keys->bits);
+			continue;
+		}
 		for (uint128 span = values ? ranges[k].hi - ranges[k].lo : 0; span != 0; span >>= 1)
 			key.bits++;
 		key.base = static_cast<uint64_t>(base);

@@ -127,6 +127,14 @@ text_value(const unsigned char *image, uint64_t available, int attlen, TextValue
 	return true;
 }
 
+/* Of the value that a reference leads to, within `bytes` bytes from `arena`: none is nearer to their end than what may be read behind it. */
+GPUVM_HD bool
+text_value_at(const unsigned char *arena, uint64_t bytes, uint64_t reference, int attlen, TextValue *out)
+{
+	return reference != 0 && reference <= VARIABLE_MAX_REFERENCE && reference < bytes && bytes - reference > VARIABLE_SLACK &&
+		text_value(arena + reference, bytes - reference - VARIABLE_SLACK, attlen, out) && out->len <= VARIABLE_MAX_IMAGE;
+}
+
 /* The n-th next character's begin, up to the end; false where there are fewer. */
 GPUVM_HD bool
 text_skip(const unsigned char *t, uint32_t len, uint32_t n, bool utf8, uint32_t *at)

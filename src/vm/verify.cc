@@ -291,6 +291,11 @@ Verifier::aggstep(const Op &op)
 			else
 				src(static_cast<int>(op.p4), Type::I64);
 			break;
+		case AggFn::MinText:
+		case AggFn::MaxText:
+			if (op.type != Type::I64 || op.p4 < 0 || op.p4 >= PROGRAM_MAX_TEXT_ORDERS)
+				fail("an extreme of texts does not take these");
+			break;
 		default:
 			fail("an aggregate function is unknown");
 			return;

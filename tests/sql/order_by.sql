@@ -155,14 +155,16 @@ UPDATE t SET c = 'new ' || id, i = -i WHERE id BETWEEN 100 AND 110;
 DELETE FROM t WHERE id % 1000 = 0;
 SELECT * FROM ask_each('SELECT id, %1$s FROM t ORDER BY %1$s DESC, id LIMIT 300', 'c', 'i', 'f', 'v', 'iv');
 SELECT * FROM ask('SELECT c, count(*) FROM t GROUP BY c ORDER BY c');
--- Values of variable length are not sorted.
+-- Values of variable length, which devices do not sort by.
 CREATE TABLE long (id int, x text) WITH (autovacuum_enabled = off);
 INSERT INTO long SELECT k, repeat(md5(k::text), 1 + k % 3) FROM generate_series(1, 3000) k;
 ANALYZE long;
 ALTER TABLE long ALTER x SET (n_distinct = 2000000);
 ANALYZE long;
 SELECT gpuvm.import('long');
+SET gpuvm.device = cpu;
 SELECT * FROM ask('SELECT id, x FROM long ORDER BY x, id LIMIT 5');
+RESET gpuvm.device;
 SELECT * FROM ask('SELECT id, x FROM long ORDER BY id DESC LIMIT 5');
 -- Partitions.
 CREATE TABLE parted (id int, k int, c text) PARTITION BY RANGE (id);

@@ -71,6 +71,15 @@ public:
 		job->order[1] = JobOrderKey{0, 0, 0, 0};
 	}
 
+	/* The first key is of texts. */
+	void add_text_order(Job *job)
+	{
+		job->order[0] = JobOrderKey{0, ORDER_TEXT, 0, 0};
+		job->ntext_orders = 1;
+		job->text_orders[0] = TextOrderSpec{};
+		job->text_orders[0].attlen = -1;
+	}
+
 	/* Gives the job a program that matches texts, and its two patterns. There are no tablets, as theirs have no texts. */
 	uint64_t   *add_patterns(Job *job)
 	{
@@ -332,12 +341,24 @@ TEST_F(HostileRequest, Order)
 	REFUSED_ORDER(job->norder = UINT32_MAX);
 	REFUSED_ORDER(job->order[1].column = 1);
 	REFUSED_ORDER(job->order[0].column = UINT32_MAX);
-	REFUSED_ORDER(job->order[1].flags = 8);
+	REFUSED_ORDER(job->order[1].flags = 16);
 	REFUSED_ORDER(job->order[0].flags = UINT32_MAX);
 	/* an int8 has no ranks, and other maps are none */
 	REFUSED_ORDER(job->order[0].flags = ORDER_RANKS);
 	REFUSED_ORDER(job->order[0].flags = ORDER_RANKS; job->order[0].map = 2);
 	REFUSED_ORDER(job->order[0].flags = ORDER_RANKS; job->order[0].map = UINT32_MAX);
+	/* texts by an order that the job has, and by nothing else */
+	REFUSED_ORDER(job->order[0].flags = ORDER_TEXT);
+	REFUSED_ORDER(test->add_text_order(job); job->order[0].map = 1);
+	REFUSED_ORDER(test->add_text_order(job); job->order[0].flags |= ORDER_RANKS);
+	REFUSED_ORDER(test->add_text_order(job); job->ntext_orders = PROGRAM_MAX_TEXT_ORDERS + 1);
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].kind = static_cast<TextOrderKind>(3));
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].flags = 4);
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = -2);
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = 0);
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = INT16_MAX);
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].kind = TextOrderKind::Libc; memset(job->text_orders[0].locale, 'x', sizeof(job->text_orders[0].locale)));
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].kind = TextOrderKind::Icu);
 	REFUSED_ORDER(job->count_groups = 1);
 	REFUSED_ORDER(job->skip_units = test->allocate(8); job->skip_bytes = 1);
 

@@ -1,0 +1,37 @@
+/*
+ * text_order.h: by which type and collation values of variable length are compared, and how that is said to gpuvmd
+ * (vm/text_order.h), which has no catalogs.
+ */
+#ifndef GPUVM_PG_TEXT_ORDER_H
+#define GPUVM_PG_TEXT_ORDER_H
+
+#include "pg/pg.h"
+#include "vm/text_order.h"
+
+namespace gpuvm {
+
+/* What a plan keeps of it. */
+struct PlanTextOrder
+{
+	Oid			type;
+	Oid			collation;
+};
+
+struct PlanTextOrders
+{
+	int			n;
+	PlanTextOrder orders[PROGRAM_MAX_TEXT_ORDERS];	/* by the numbers that programs and sort keys have */
+};
+
+/* The order's number, which may be there already; -1: there are too many. */
+int			add_text_order(PlanTextOrders *to, Oid type, Oid collation);
+
+/* Of the type's default order, as the catalogs have it now; nullptr, or why gpuvmd cannot compare so. */
+const char *describe_text_order(const PlanTextOrder &order, TextOrderSpec *to);
+
+/* The file of the ICU that this server runs with, as it was loaded; nullptr where it has none. */
+const char *icu_library(void);
+
+}  // namespace gpuvm
+
+#endif
