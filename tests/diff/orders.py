@@ -12,7 +12,7 @@ from typed import ORDERED_TYPES, TypedGenerator, generator
 DIRECTIONS = ("", "", "", " DESC", " DESC", " ASC", " NULLS FIRST", " NULLS LAST", " DESC NULLS LAST", " DESC NULLS FIRST", " ASC NULLS FIRST", " USING >", " USING <")
 COUNTS = ("0", "1", "2", "3", "10", "10", "100", "100", "1000", "100000", "NULL", "ALL")
 OFFSETS = ("0", "1", "5", "50", "1500", "NULL")
-COLLATABLE = ("text", "bpchar")
+COLLATABLE = ("text", "bpchar", "variable text", "variable bpchar")
 
 
 def limit(rng, often=0.75):

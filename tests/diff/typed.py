@@ -64,9 +64,9 @@ PLAIN_VALUES = {	# other results of a value, compared as text
     "time": ("({x} + '01:30'::interval)", "({x} - '25:00'::interval)", "extract(hour FROM {x})", "extract(second FROM {x})", "extract(epoch FROM {x})", "date_part('minute', {x})", "({x} - '12:00'::time)", "({x})::interval"),
     "timetz": ("extract(hour FROM {x})",), "oid": ("({x})::int8",), "d_mood": ("({x} = 'ok')",), "uuid": ("({x})",),
 }
-ORDERED_TYPES = ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "varbit", "time", "money", "oid", "int4[]", "jsonb")
 VARIABLE_KEYS = ("variable text", "variable bpchar", "variable bytea", "variable uuid")
-HAVE_EXTREMES = ("numeric", "text", "bpchar", "d_mood", "inet", "interval", "time", "timetz", "money", "oid", "cidr")
+ORDERED_TYPES = VARIABLE_KEYS + ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "varbit", "time", "money", "oid", "int4[]", "jsonb")
+HAVE_EXTREMES = ("variable text", "variable bpchar", "numeric", "text", "bpchar", "d_mood", "inet", "interval", "time", "timetz", "money", "oid", "cidr")
 
 
 def sql_text(text):
@@ -385,7 +385,7 @@ class TypedGenerator(Generator):
         rng = self.rng
         kind = rng.choice(("column", "column", "column", "text", "numeric", "extract", "base"))
         if kind == "column":
-            found = [n for n, c in self.typed(ORDERED_TYPES + ("bit",) + VARIABLE_KEYS) if c.keyable]
+            found = [n for n, c in self.typed(ORDERED_TYPES + ("bit",)) if c.keyable]
             if found:
                 return rng.choice(found)
         if kind == "text":

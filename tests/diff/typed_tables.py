@@ -219,6 +219,7 @@ def variable(rng, name, rows):
     m.unlike("y_text", "variable text", "text", words, cast="text")
     m.unlike("y_words", "variable text", "text", LOW + MIDDLE, nulls=0, cast="text")
     m.unlike("y_c", "variable text", 'text COLLATE "C"', words, cast="text", collation="C")
+    m.unlike("y_de", "variable text", 'text COLLATE "de-x-icu"', words, cast="text", collation="de-x-icu")
     m.choice("y_varchar", "variable text", tuple(v[:20] for v in LOW), "varchar(20)", cast="varchar")
     m.choice("y_blank", "variable bpchar", tuple(v[:10].rstrip(" ") for v in LOW), "char(10)", cast="bpchar")
     m.choice("y_bytes", "variable bytea", BYTES, cast="bytea", declared="bytea")

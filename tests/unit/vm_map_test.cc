@@ -284,7 +284,7 @@ TEST(VmMap, Verified)
 	refused(10, [](Op &op, Program *) { op.p3 = 1; });
 	refused(11, [](Op &op, Program *) { op.type = Type::F64; op.p2 = 2; });
 	refused(11, [](Op &op, Program *) { op.type = Type::Bool; op.p2 = 3; });
-	refused(11, [](Op &op, Program *) { op.p5 = static_cast<uint8_t>(AggFn::MaxWide) + 1; });
+	refused(11, [](Op &op, Program *) { op.p5 = static_cast<uint8_t>(AggFn::MaxText) + 1; });
 
 	/* maps that do not fit it */
 	MapSet		maps;
