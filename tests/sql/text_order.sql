@@ -58,7 +58,7 @@ SELECT gpuvm.import('t');
 
 -- Sorted: every column, either way, nulls at either end, all rows and the first ones.
 INSERT INTO queries (query) SELECT format('SELECT %1$s, id FROM t ORDER BY %1$s %2$s, id %3$s', col, direction, rest) FROM unnest(ARRAY['a', 'c', 'p', 'l', 'i', 'g', 's', 'b', 'r', 'y', 'u', 'n']) col,
-	unnest(ARRAY['', 'DESC', 'NULLS FIRST', 'DESC NULLS LAST']) direction, unnest(ARRAY['', 'LIMIT 1', 'LIMIT 50 OFFSET 7', 'LIMIT 3000']) rest;
+	unnest(ARRAY['', 'DESC', 'NULLS FIRST', 'DESC NULLS LAST']) direction, unnest(ARRAY['', 'LIMIT 50 OFFSET 7']) rest;
 SELECT * FROM asked_rows();
 -- With other keys, filters, expressions that hand the column on, other collations; groups, DISTINCT, joins and windows.
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['id FROM t ORDER BY d, a, id', 'id FROM t ORDER BY d DESC, i DESC NULLS LAST, id LIMIT 100', 'id FROM t ORDER BY k, g DESC, c, id', 'id FROM t ORDER BY a, i, g, c DESC, y, u, n, id', 'id FROM t ORDER BY u, a DESC, id DESC LIMIT 333', 'id, d FROM t WHERE d < 5 AND a LIKE ''%e%'' ORDER BY i, id', 'id FROM t ORDER BY r, b DESC, id LIMIT 500',
