@@ -478,7 +478,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	}
 	show_device(f, es);
 	if (f->unfiltered)
-		ExplainPropertyText("VM Group Filter Fallback", fallback_reason_name(FALLBACK_ERROR_FLAG), es);
+		ExplainPropertyText("VM Group Filter Fallback", psprintf("%s%s", fallback_reason_name(FALLBACK_ERROR_FLAG),
+																 f->unfiltered_before ? " (of an earlier execution)" : ""), es);
 	if (see_skips)
 	{
 		show_delta(f, es);

@@ -491,6 +491,11 @@ run_start(GpuvmScanState *state)
 	state->buffer_rows = Max(state->unit_rows, MIN_UNIT_ROWS);
 	if (state->plan->kind == SCAN_ROWS)
 		count_units(state);
+	if (state->part->plan->group_filter != nullptr && filter_has_failed(state))
+	{
+		state->unfiltered = state->figures.unfiltered = state->figures.unfiltered_before = true;
+		describe_parts(state);
+	}
 	failure = submit(state, START_WAIT_MS, &reason);
 	if (failure != nullptr && reason == FALLBACK_ERROR_FLAG)
 		submit_unfiltered(state, &failure, &reason);
@@ -1258,6 +1263,7 @@ collect_part(GpuvmScanState *state)
 		/* the first program's errors are others */
 		if (state->job->stage_rows > 0 && submit_unfiltered(state, &failure, &reason) && failure == nullptr)
 		{
+			filter_failed(state);
 			forget_groups(state->part);
 			return collect_part(state);
 		}

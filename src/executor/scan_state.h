@@ -182,7 +182,8 @@ struct ScanFigures
 	uint64		map_ns;
 	uint64		heap_fetches;	/* rows of which something was fetched that tablets do not have */
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
-	bool		unfiltered;		/* all groups were handed out, though the plan has a filter for them */
+	bool		unfiltered;		/* all groups were handed out, though the plan has a filter for them, */
+	bool		unfiltered_before;	/* which an earlier execution had found out */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */
 	char		fallback_detail[160];
 };
@@ -510,6 +511,12 @@ bool		heap_next_row(GpuvmScanState *state, TupleTableSlot *slot);
 
 /* The tablet of a unit and its first and last (exclusive) row. */
 const ScanTablet *unit_range(GpuvmScanState *state, uint32 unit, uint32 *first, uint32 *last);
+
+/* -- filter_memory.cc --------------------------------------------------------------- */
+
+/* Has the part's group filter flagged an error, in this session? And: it has now. */
+bool		filter_has_failed(const GpuvmScanState *state);
+void		filter_failed(const GpuvmScanState *state);
 
 /* -- explain.cc -------------------------------------------------------------------- */
 

@@ -65,6 +65,8 @@ SELECT * FROM shown('SELECT count(*) FROM sale HAVING count(*) > 5');
 SELECT * FROM shown('SELECT b, sum(wide) FROM sale GROUP BY b HAVING sum(wide) > 2000000000000000000000 ORDER BY b DESC LIMIT 2');
 SELECT * FROM shown('SELECT b, sum(wide) FROM sale GROUP BY b HAVING sum(wide) > 2000000000000000000 ORDER BY b DESC LIMIT 2');
 SELECT b, sum(wide) FROM sale GROUP BY b HAVING sum(wide) > 2000000000000000000000 ORDER BY b DESC LIMIT 2;
+-- The session remembers that.
+SELECT * FROM shown('SELECT b, sum(wide) FROM sale GROUP BY b HAVING sum(wide) > 2000000000000000000 ORDER BY b DESC LIMIT 2');
 -- An error of a group that is not among the first.
 SELECT a, count(*) FROM sale GROUP BY a HAVING 1 / (max(a) - (SELECT max(a) FROM sale)) <= 0 ORDER BY a LIMIT 2;
 SELECT * FROM shown('SELECT b, sum(wide) FROM sale GROUP BY b HAVING count(*) > 2222 ORDER BY count(*), b LIMIT 1');
