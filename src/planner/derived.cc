@@ -516,9 +516,17 @@ loses_decimals(const ScanShape *shape, const Var *var)
 }
 
 bool
-is_all_derived(const ScanShape *shape)
+reads_no_program(PlannerInfo *root, const ScanShape *shape)
 {
-	return list_length(derived_children(shape)) == shape->ncursors;
+	for (int i = 0; i < shape->ncursors; i++)
+	{
+		const ShapeCursor *cursor = &shape->cursors[i];
+
+		if (cursor->target.child == nullptr || reads_ours(cursor->target.child) ||
+			(bms_membership(cursor->relids) == BMS_SINGLETON && is_our_cte(root, find_base_rel(root, bms_singleton_member(cursor->relids)))))
+			return false;
+	}
+	return true;
 }
 
 bool
@@ -530,8 +538,9 @@ reads_imported(PlannerInfo *root)
 	{
 		const RangeTblEntry *rte = planner_rt_fetch(relid, root);
 
-		/* partitions are looked at with the whole */
-		if (rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
+		/* partitions are looked at with the whole; a subquery, or CTE, may be a program's */
+		if (rte->rtekind == RTE_SUBQUERY || rte->rtekind == RTE_CTE ||
+			(rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid))))
 			return true;
 	}
 	return false;

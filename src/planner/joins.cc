@@ -127,7 +127,7 @@ shape_of_join(RelOptInfo *joinrel)
 {
 	const JoinNote *n = find_note(joinrel);
 
-	return n == nullptr || !n->usable || is_all_derived(&n->shape) ? nullptr : n->aggregated ? &n->grouped : &n->shape;
+	return n == nullptr || !n->usable || reads_no_program(n->root, &n->shape) ? nullptr : n->aggregated ? &n->grouped : &n->shape;
 }
 
 /* -- what cannot be joined ------------------------------------------------------------ */
@@ -327,7 +327,7 @@ is_hopeless(const JoinNote *n)
 static void
 offer_join(PlannerInfo *root, JoinNote *n)
 {
-	if (is_all_derived(&n->shape))
+	if (reads_no_program(root, &n->shape))
 		return;
 	look_for_alternative(n);
 	if (n->alternative == nullptr || n->refused || (n->path == nullptr && is_hopeless(n)))

@@ -143,7 +143,7 @@ bool		derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target);
 /* Describes the rows of a join, which another plan makes; the reason why there are none, or NULL. */
 const char *derived_join(PlannerInfo *root, RelOptInfo *joinrel, ScanTarget *target);
 
-/* Does the query level read an imported table (or a partitioned one, which may be)? */
+/* Does the query level read an imported table (or a partitioned one, a subquery or a CTE, which may be, or read one)? */
 bool		reads_imported(PlannerInfo *root);
 
 /* The child's plan gets a planner of its own to be finished with, where there is a subquery in it. */
@@ -161,8 +161,8 @@ void		add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped
 /* Is it a column of such rows that has its values, but not the decimals with which each is shown? */
 bool		loses_decimals(const ScanShape *shape, const Var *var);
 
-/* Is there nothing but such rows? */
-bool		is_all_derived(const ScanShape *shape);
+/* Is there nothing but such rows, of which no program makes any? */
+bool		reads_no_program(PlannerInfo *root, const ScanShape *shape);
 
 /*
  * A path for the relation's (or join's) rows; NULL, and a reason noted, if something does not compile. `hidden`: what they are to

@@ -77,7 +77,7 @@ SET plan_cache_mode = force_generic_plan;
 SET gpuvm.require = 'vm';
 EXECUTE p(4900, 'w5');
 EXECUTE p(4990, 'w9');
-SELECT v.x, (SELECT count(DISTINCT i) * 1000 + count(DISTINCT c) FROM t WHERE g = v.x) FROM (VALUES (1), (2), (NULL), (1), (9)) v(x);
+SELECT v.x, (SELECT count(DISTINCT i) * 1000 + count(DISTINCT c) FROM t WHERE g = v.x) FROM (VALUES (1), (2), (NULL), (1), (9)) v(x) ORDER BY v.x;
 BEGIN;
 DECLARE cur CURSOR FOR SELECT g, count(DISTINCT i), sum(DISTINCT s) FROM t GROUP BY g ORDER BY g;
 FETCH 2 FROM cur;

@@ -82,10 +82,10 @@ INSERT INTO queries (joins, query) VALUES
 	-- keys of different types
 	(3, 'SELECT t1.id, t2.id AS b, t3.id AS c, t4.id AS d FROM t1 JOIN t2 ON t1.f = t2.d JOIN t3 ON t3.ts = t2.day JOIN t4 ON t4.day = t3.ts AND t4.l = t1.s'),
 	(2, 'SELECT count(*) FROM t7 JOIN t8 ON t7.day = t8.ts LEFT JOIN t9 ON t9.ts = t7.day'),
-	-- all of a subquery, of a CTE, and one program in each of two
+	-- all of a subquery, of a CTE, and a program that joins those of two
 	(3, 'SELECT q.k, count(*) FROM (SELECT t1.k, t2.s FROM t1 JOIN t2 USING (id)) q JOIN t3 ON q.s = t3.id JOIN t4 ON t4.k = q.k GROUP BY q.k'),
 	(3, 'WITH q AS (SELECT t1.k, t2.s FROM t1 JOIN t2 USING (id)) SELECT q.k, t4.id FROM q JOIN t3 ON q.s = t3.id JOIN t4 ON t4.k = q.k'),
-	(2, 'SELECT q.n, r.n AS other FROM (SELECT t1.k, count(*) AS n FROM t1 JOIN t2 USING (k) GROUP BY 1) q JOIN (SELECT t3.k, count(*) AS n FROM t3 JOIN t4 USING (k) GROUP BY 1) r USING (k)'),
+	(3, 'SELECT q.n, r.n AS other FROM (SELECT t1.k, count(*) AS n FROM t1 JOIN t2 USING (k) GROUP BY 1) q JOIN (SELECT t3.k, count(*) AS n FROM t3 JOIN t4 USING (k) GROUP BY 1) r USING (k)'),
 	-- conditions that read no relation
 	(1, 'SELECT t1.id, t2.k FROM t1 JOIN t2 USING (id) WHERE (SELECT count(*) FROM t3) > 5'),
 	(1, 'SELECT count(*), sum(t1.id) FROM t1 JOIN t2 USING (id) WHERE (SELECT count(*) FROM t3) < 5'),

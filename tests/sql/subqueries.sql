@@ -79,7 +79,12 @@ INSERT INTO queries (parts, query) VALUES
 	('{2,0}', 'SELECT count(*), sum(l.c) FROM o JOIN c ON c.w = o.x, LATERAL (SELECT count(*) c FROM a WHERE a.k = o.k AND a.v = c.id) l'),
 	('{2,0}', 'SELECT o.id, coalesce(l.m, -1) FROM c LEFT JOIN o ON o.id = c.id CROSS JOIN LATERAL (SELECT max(v) m, count(*) c FROM a WHERE a.k = o.k) l WHERE l.c = 0'),
 	('{2,0}', 'SELECT l FROM o, LATERAL (SELECT max(v) m, count(*) c FROM a WHERE a.k = o.k) l WHERE o.id < 30'),
-	('{3,0}', 'SELECT q.id, (SELECT count(*) FROM c WHERE c.id = q.m) FROM (SELECT o.id, l.m FROM o, LATERAL (SELECT max(v) m FROM a WHERE a.k = o.k) l) q WHERE q.m < 9');
+	('{3,0}', 'SELECT q.id, (SELECT count(*) FROM c WHERE c.id = q.m) FROM (SELECT o.id, l.m FROM o, LATERAL (SELECT max(v) m FROM a WHERE a.k = o.k) l) q WHERE q.m < 9'),
+	-- joins of groups with groups, of a CTE with itself, and what aggregates those
+	('{3,0}', 'SELECT p.k, p.s, q.s AS other FROM (SELECT k, sum(v) s FROM a WHERE id < 1200 GROUP BY k) p JOIN (SELECT k, sum(v) s FROM a WHERE id > 700 GROUP BY k) q USING (k) WHERE q.s > p.s'),
+	('{3,0}', 'SELECT count(*), sum(p.n), sum(q.m) FROM (SELECT x, count(*) n FROM o GROUP BY x) p FULL JOIN (SELECT w, max(id) m FROM b GROUP BY w) q ON p.x = q.w'),
+	('{2,0}', 'WITH y AS MATERIALIZED (SELECT v, id % 2 AS half, sum(n) s FROM a GROUP BY 1, 2) SELECT p.v, p.s, q.s AS other FROM y p JOIN y q ON p.v = q.v AND p.half = 0 AND q.half = 1 WHERE p.s < q.s'),
+	('{3,0}', 'SELECT p.few FROM (SELECT DISTINCT few FROM b WHERE w > 3) p WHERE NOT EXISTS (SELECT FROM (SELECT t, count(*) n FROM o GROUP BY t HAVING count(*) > 3) q WHERE q.t = p.few)');
 SET gpuvm.enabled = off;
 CREATE TABLE expected AS SELECT n, answers(query) AS answer FROM queries;
 RESET gpuvm.enabled;
