@@ -93,7 +93,7 @@ enum DeviceCode : uint16_t
 	CODE_LESS_I64, CODE_LESS_F64,
 	CODE_SUM_I64, CODE_SUM_F32, CODE_SUM_F64,
 	CODE_MULSUM_I64,
-	CODE_MARK,					/* of grids only: dst, a mask, takes the live lanes */
+	CODE_MARK,					/* of grids only: dst, a mask, takes the live lanes; or MarkKind::Listed */
 	CODE_PAIR_LESS_I32 = 40,	/* GridPlan.pairs: a, of the outer row, and b, UniformPlan.values; b_null is at their null bits */
 	CODE_PAIR_LESS_I64, CODE_PAIR_LESS_F32, CODE_PAIR_LESS_F64,
 	CODE_PAIR_EQUAL_I32, CODE_PAIR_EQUAL_I64, CODE_PAIR_EQUAL_F32, CODE_PAIR_EQUAL_F64,
@@ -398,21 +398,22 @@ struct GridPlan
 	uint16_t	nuniforms;
 	uint16_t	masks;			/* some uniform has a mask */
 	uint16_t	marked;			/* MarkKind::Rows: mask of the tile's rows that are marked */
-	uint8_t		virtual_pads;	/* result rows or MarkKind::Pairs */
+	uint8_t		virtual_pads;	/* result rows or MarkKind::Pairs; not a loop that lists pairs */
 	uint8_t		pairs;			/* the loop is of CODE_PAIR_* alone: pair_tile.cuh */
 	UniformPlan uniforms[MAX_UNIFORMS];
 	GridPatch	patches[MAX_PATCHES];
 };
 
 /*
- * What a program without result columns leaves of the lanes that live at its end,
- * as bits that are ORed into a bitmap.
+ * What a program without result columns leaves of the lanes that live at its end:
+ * bits that are ORed into a bitmap, or a list.
  */
 enum class MarkKind : uint8_t
 {
 	None = 0,
 	Rows,						/* bit of a row: place of its pad in the table's list * TABLET_PAD_ROWS + row within the pad */
 	Pairs,						/* of a grid: (inner row - GridArgs.first_row) * rows of the slice's pads + row within them */
+	Listed,						/* of a grid that is GridPlan.pairs: LaunchArgs.list */
 };
 
 struct DeviceProgram
@@ -590,16 +591,23 @@ struct LaunchState
 	Partial		result[MAX_AGGS];
 };
 
+struct RowSetState;
+
 /*
  * Where a row program's tiles leave their rows: see launch.h. A segment is a
  * tile's, in the order of the slice's rows, and begins with its rows.
+ *
+ * With `to` it is a row set (row_set.h): a tile's rows go behind those that it has, in any order of tiles. Its columns are as wide
+ * as results, and null bits of rows that it does not have are 0.
  */
 struct RowStaging
 {
 	char	   *values;			/* per result column: segments */
 	char	   *nulls;			/* per nullable result column: bitmaps of segments */
-	uint32_t   *counts;			/* rows of each segment */
-	uint32_t   *errors;			/* ErrorBits of each pad */
+	uint64_t	rows;			/* that a column has room for */
+	uint32_t   *counts;			/* rows of each segment; with `to`: where its rows begin */
+	uint32_t   *errors;			/* ErrorBits of each pad; nullptr: only LaunchState has them */
+	RowSetState *to;			/* or nullptr */
 	uint32_t   *blocks_done;	/* of compact_rows(), by a unit's first pad; 0 between launches */
 	uint32_t	segment_rows;
 	uint32_t	nsegments;
@@ -714,6 +722,18 @@ struct GridArgs
 	uint32_t	unit_inner;		/* inner rows that a warp takes at a time: from the LaunchShape */
 };
 
+/*
+ * Where pairs are listed, in any order: row of the slice and row of the inner set, behind the `nrows` that there are; the first launch finds 0. What is
+ * beyond `room` is missing, but counted, and `full` is set.
+ */
+struct PairList
+{
+	uint32_t   *outer;
+	uint32_t   *inner;
+	RowSetState *state;
+	uint32_t	room;
+};
+
 /* What a launch of the interpreter gets beside its program. */
 struct LaunchArgs
 {
@@ -728,6 +748,7 @@ struct LaunchArgs
 	GroupTable	groups;
 	GridArgs	grid;
 	uint32_t   *marks;			/* of a program that marks */
+	PairList	list;
 	DeviceMap	maps[PROGRAM_MAX_MAPS];
 	const uint64_t *patterns;	/* device memory: their addresses */
 	TextKeyTable text_keys;

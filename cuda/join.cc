@@ -1,11 +1,10 @@
-/* join.cc: the course of a join, its memory, and its way out. See join.h. */
+/* join.cc: the course of a join, and its memory. See join.h. */
 #include "join.h"
 
 #include <algorithm>
 
 #include "cost.h"
 #include "failure.h"
-#include "row_results.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -13,7 +12,8 @@ namespace cuda {
 constexpr uint64_t SMALL_BYTES = 256ull << 20;
 constexpr uint64_t SMALL_PAIRS = 100'000'000;
 constexpr uint64_t WORDS_BYTES = 4096;	/* what is counted on the device, bitmaps apart */
-static_assert(sizeof(KeyFacts) * PROGRAM_MAX_CURSORS + sizeof(JoinTableOutcome) * PROGRAM_MAX_CURSORS + sizeof(JoinOutcomes::left) + sizeof(uint32_t) + 3 * 256 <= WORDS_BYTES,
+static_assert(sizeof(KeyFacts) * PROGRAM_MAX_CURSORS + sizeof(JoinTableOutcome) * PROGRAM_MAX_CURSORS + sizeof(JoinOutcomes::left) + sizeof(uint32_t) +
+			  sizeof(RowSetState) + 4 * 256 <= WORDS_BYTES,
 			  "all of it finds room");
 
 JoinSizes join_sizes;
@@ -136,6 +136,7 @@ JoinJob::run()
 
 	facts_ = reinterpret_cast<KeyFacts *>(words.take(sizeof(KeyFacts) * PROGRAM_MAX_CURSORS));
 	table_words_ = reinterpret_cast<JoinTableOutcome *>(words.take(sizeof(JoinTableOutcome) * PROGRAM_MAX_CURSORS));
+	listed_ = reinterpret_cast<RowSetState *>(words.take(sizeof(RowSetState)));
 	filter_words_ = reinterpret_cast<uint32_t *>(words.take(sizeof(outcomes_->left) + sizeof(uint32_t)));
 	/* In the order of their use, each in a place of its own: none waits for another, and all may be there from the job before. */
 	uint64_t	described = 0;
@@ -155,6 +156,7 @@ JoinJob::run()
 	start();
 	send_maps();
 	check(reset_state(lane_->scratch, lane_->stream), "starting the job");
+	steps_.enter(JoinStep::Build);
 	try
 	{
 		build();
@@ -173,6 +175,7 @@ JoinJob::run_joined()
 	std::vector<uint64_t> each;
 	const char *reason;
 
+	steps_.enter(JoinStep::Plan);
 	for (const Level &level : levels_)
 	{
 		uint64_t	most = level.side_rows, alone = level.plan->split->kind == JoinKind::Full ? most : 0;
@@ -196,6 +199,7 @@ JoinJob::run_joined()
 	if (!nothing)
 	{
 		make_filters();
+		fetches_all_ = fetches_all();
 		choose_batch();
 		describe();
 	}
@@ -228,6 +232,7 @@ JoinJob::wanted_batch() const
 	{
 		/* What Seek finds is not known, but for this. */
 		pairs = level.plan->split->sought ? std::max(pairs, std::min<uint64_t>(request_.expected_pairs, join_sizes.most_batch))
+			: level.plan->grid_lists && request_.expected_pairs != 0 ? std::max(pairs, std::min<uint64_t>(request_.expected_pairs, join_sizes.most_batch))
 			: level.plan->grid_tail && &level == &levels_.back() && request_.program->grouped ? pairs
 			: std::min<uint64_t>(pairs * std::max(level.side_rows, 1u), join_sizes.most_batch);
 		if (level.partnered != nullptr)
@@ -272,7 +277,7 @@ JoinJob::lay_out(Carver *to)
 {
 	const DeviceProgram *before = &plan_->first();
 	const uint64_t pads = batch_ / TABLET_PAD_ROWS;
-	uint64_t	columns = 0, staging = row_staging_bytes(*before, pads), temp = append_temp_bytes(*before, pads);
+	uint64_t	columns = 0, staging = fetches_all_ ? 0 : row_staging_bytes(*before, pads), temp = fetches_all_ ? 0 : append_temp_bytes(*before, pads);
 
 	bit_pairs_ = static_cast<uint32_t>(std::min<uint64_t>(static_cast<uint64_t>(batch_) * join_sizes.marks,
 														  ROW_SET_MAX_ROWS / TABLET_PAD_ROWS * TABLET_PAD_ROWS));
@@ -308,8 +313,10 @@ JoinJob::lay_out(Carver *to)
 		before = level.plan->tail.program.get();
 		if (before->nresults != 0 || !request_.program->grouped || &level != &levels_.back())
 		{
-			staging = std::max(staging, row_staging_bytes(*before, pads));
-			temp = std::max(temp, append_temp_bytes(*before, pads));
+			const bool	straight = takes_rows_straight(*before);
+
+			staging = std::max(staging, straight ? straight_bytes(*before, pads) : row_staging_bytes(*before, pads));
+			temp = std::max(temp, straight ? 0 : append_temp_bytes(*before, pads));
 		}
 	}
 	for (int i = 0; i < 2; i++)
@@ -343,11 +350,11 @@ JoinJob::describe()
 	check(cudaMemcpyAsync(pads_, pads.data(), pads.size() * sizeof(DevicePad), cudaMemcpyHostToDevice, lane_->stream), "describing row sets");
 	for (Level &level : levels_)
 	{
-		const PairStage &stage = level.plan->grid_condition ? level.plan->condition : level.plan->tail;
+		const PairStage &stage = level.plan->grid_condition ? level.plan->condition : level.plan->grid_lists ? level.plan->listing : level.plan->tail;
 		DeviceChunk chunks[MAX_UNIFORMS];
 		const uint32_t n = stage.program->grid.nuniforms;
 
-		if ((!level.plan->grid_condition && !level.plan->grid_tail) || n == 0 || level.side_rows == 0)
+		if ((!level.plan->grid_condition && !level.plan->grid_lists && !level.plan->grid_tail) || n == 0 || level.side_rows == 0)
 			continue;
 		for (uint32_t i = 0; i < n; i++)
 			chunks[i] = row_set_chunk(level.side.column[stage.columns[stage.program->grid.uniforms[i].table_column].index]);
@@ -366,7 +373,7 @@ JoinJob::run_all(const GroupTable *groups, const std::function<void()> &behind)
 		run_outer();
 	start();
 	if (counted_ != 0)
-		launch_pairs(levels_.back().plan->tail, 1, nullptr, false);
+		launch_pairs(levels_.back().plan->tail, 1, nullptr, nullptr);
 	behind();
 	(void) sync();
 	steps_.enter(JoinStep::End);
@@ -446,7 +453,7 @@ JoinJob::run_held()
 	steps_.enter(JoinStep::First);
 }
 
-/* What filters have left of the slices at hand. */
+/* What filters have left of the slices at hand; without a list all of a slice. */
 void
 JoinJob::run_picked()
 {
@@ -463,7 +470,8 @@ JoinJob::run_picked()
 		if (at != 0)
 			(void) sync();
 		start();
-		check(fetch_rows(source->feed->table(), source->program.ncolumns, first, fetched_.data(), picked_ + at, n, levels_[0].in, lane_->stream),
+		check(fetch_rows(source->feed->table(), source->program.ncolumns, first, fetched_.data(), picked_ != nullptr ? picked_ + at : nullptr, n,
+						 levels_[0].in, lane_->stream),
 			  "fetching rows");
 		figures_->slices++;
 		steps_.enter(JoinStep::Levels);
@@ -513,131 +521,6 @@ JoinJob::run_rest()
 			(void) sync();
 		}
 	}
-}
-
-/* ---- rows that leave --------------------------------------------------------------------- */
-
-/*
- * Rows that leave sorted stay until all are there. Of those that there are the first are kept, where that leaves room for
- * many; else the row set grows. `rows`: that are to find room.
- */
-void
-JoinJob::make_room(uint32_t rows)
-{
-	(void) sync();
-	if (request_.row_limit != 0 && request_.row_limit <= out_.capacity / 4)
-		keep_first(static_cast<uint32_t>(request_.row_limit));
-	if (out_rows_ + static_cast<uint64_t>(rows) <= out_.capacity)
-		return;
-
-	const uint64_t capacity = std::min<uint64_t>(2 * static_cast<uint64_t>(out_.capacity), ROW_SET_MAX_ROWS / TABLET_PAD_ROWS * TABLET_PAD_ROWS);
-
-	if (out_rows_ + static_cast<uint64_t>(rows) > capacity)
-		throw Refusal{"the device does not sort so many rows"};
-
-	char	   *memory = allocate(row_set_bytes(plan_->end(), capacity));
-	const RowSet larger = row_set(plan_->end(), capacity, memory);
-
-	start();
-	check(reset_rows(larger, lane_->stream), "emptying a row set");
-	check(move_rows(out_, out_rows_, larger, lane_->stream), "moving rows");
-	release(out_memory_);
-	out_memory_ = memory;
-	out_ = larger;
-}
-
-/* So many of the rows that are to leave, in the order; the others go. */
-void
-JoinJob::keep_first(uint32_t n)
-{
-	const size_t lasting = working_.size();
-	GatherColumn columns[PROGRAM_MAX_COLUMNS];
-
-	take_step([&] { look_at_keys(out_, out_rows_, false); });
-
-	const uint32_t *order = stopped() ? nullptr : sort_first(out_, out_rows_, n);
-
-	if (order == nullptr)
-		throw Stopped();
-
-	const RowSet first = row_set(plan_->end(), n, allocate(row_set_bytes(plan_->end(), n)));
-
-	for (uint32_t c = 0; c < out_.ncolumns; c++)
-		columns[c] = GatherColumn{out_.column[c], first.column[c], GatherBy::Outer};
-	(void) land();
-	start();
-	check(reset_rows(first, lane_->stream), "emptying a row set");
-	check(gather_rows(columns, out_.ncolumns, order, nullptr, n, lane_->stream), "keeping the first rows");
-	check(cudaMemcpyAsync(&first.state->nrows, &n, sizeof(n), cudaMemcpyHostToDevice, lane_->stream), "keeping the first rows");
-	check(reset_rows(out_, lane_->stream), "emptying a row set");
-	check(move_rows(first, n, out_, lane_->stream), "keeping the first rows");
-	out_rows_ = n;
-	(void) sync();
-	free_working(lasting);
-}
-
-/* Writes what has gathered to result buffers, and hands them over; `end`: nothing will come behind it. */
-void
-JoinJob::flush(bool end)
-{
-	for (uint32_t from = 0; from < out_rows_;)
-	{
-		const uint32_t left = (out_rows_ - from + request_.capacity - 1) / request_.capacity;
-		const size_t n = gather(std::min(left, std::max(1u, (request_.nbuffers + 1) / 2)));
-		uint32_t	at = from;
-
-		if (n == 0)
-			throw Stopped();
-		start();
-		for (size_t i = 0; i < n; i++, at += request_.capacity)
-			check(emit_row_set(out_, nullptr, at, std::min(request_.capacity, out_rows_ - at), areas_[static_cast<size_t>(spare_[i])], request_.capacity,
-							   lane_->stream), "emitting rows");
-		(void) sync();
-		for (size_t i = 0; i < n; i++, from += request_.capacity)
-		{
-			const int	buffer = spare_.front();
-			const uint32_t rows = std::min(request_.capacity, out_rows_ - from);
-
-			if (stopped())
-				throw Stopped();
-			spare_.erase(spare_.begin());
-			publish_part(buffer, 0, part_++, end && from + rows == out_rows_, rows, 0);
-		}
-	}
-	out_rows_ = 0;
-	if (end)
-		return;
-	start();
-	check(reset_rows(out_, lane_->stream), "emptying a row set");
-}
-
-void
-JoinJob::end_rows()
-{
-	if (request_.norder > 0)
-	{
-		(void) sync();
-		if (out_rows_ == 0)
-			return;
-		take_step([&] { look_at_keys(out_, out_rows_, false); });
-		if (!stopped())
-			sort_out(out_, out_rows_);
-		return;
-	}
-	if (out_rows_ != 0)
-	{
-		flush(true);
-		return;
-	}
-	(void) sync();
-	/* All was handed over before it was known to be all. */
-	if (part_ == 0 || gather(1) == 0)
-		return;
-
-	const int	buffer = spare_.back();
-
-	spare_.pop_back();
-	publish_part(buffer, 0, part_, true, 0, 0);
 }
 
 }  // namespace cuda

@@ -36,6 +36,7 @@
 #include "join_plan.h"
 #include "join_steps.h"
 #include "pairs.h"
+#include "row_results.h"
 #include "table_rows.h"
 #include "transfer.h"
 #include "work.h"
@@ -186,6 +187,8 @@ private:
 	uint32_t	column_of(uint16_t table_column) const;
 	void		make_filters();
 	void		make_picks();
+	bool		list_fetched();
+	bool		fetches_all();
 	void		open_slices(uint32_t most_pads);
 	void		choose_filter(uint32_t first, uint32_t npads);
 
@@ -197,14 +200,20 @@ private:
 	void		cross(size_t number, uint32_t n);
 	void		cross_some(size_t number, uint32_t n);
 	void		cross_left(size_t number, uint32_t n);
+	uint32_t	limited_step(uint32_t most, uint32_t npads);
+	void		cross_listed(size_t number, uint32_t n);
+	std::vector<EmittedColumn> listed_rows(const Level &level) const;
+	void		leave_listed(size_t number, uint32_t rows, size_t ahead);
 	void		cross_tail(size_t number, uint32_t n);
 	void		cross_lists(size_t number, uint32_t n);
 	uint32_t	filter_pairs(Level *level, uint32_t n);
 	void		run_pairs(size_t number, uint32_t n);
 	void		run_marked(size_t number, const uint32_t *bits, uint32_t n, bool want);
 	void		run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, uint32_t n, Absent absent);
-	void		prepare_tail(size_t number, uint32_t rows);
-	void		end_tail(size_t number, uint64_t npads, uint64_t pairs);
+	const RowSet *prepare_tail(size_t number, uint32_t rows);
+	void		end_tail(size_t number, uint64_t pairs);
+	void		gathered(uint32_t rows, size_t ahead);
+	void		fetch_state(const RowSetState *state);
 	void		take_rows(uint64_t pairs);
 	static ProbeMode probe_mode(const Level &level);
 	static bool keeps_rows(const Level &level);
@@ -219,16 +228,21 @@ private:
 	GatherColumn source_of(const Level &level, const StageColumnSource &column, Absent absent) const;
 	void		gather_columns(const Level &level, const PairStage &stage, const uint32_t *outer, const uint32_t *inner, uint32_t n,
 							   Absent absent);
-	void		launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, bool rows);
-	void		launch_grid(const Level &level, const PairStage &stage, uint32_t outer_rows, uint32_t first, uint32_t n, uint32_t *marks, bool rows);
-	void		launch(const DeviceProgram &program, SliceArgs args, uint64_t staged_pads);
+	void		launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, const RowSet *to);
+	void		launch_grid(const Level &level, const PairStage &stage, uint32_t outer_rows, uint32_t first, uint32_t n, uint32_t *marks, const RowSet *to,
+							RowSetState *list = nullptr);
+	void		launch(const DeviceProgram &program, SliceArgs args, uint64_t row_pads, const RowSet *to);
 	uint32_t	grid_step(const Level &level, uint32_t outer_rows) const;
 	void		upload(uint32_t nrows, const std::vector<DeviceChunk> &chunks);
 
 	/* rows that leave */
 	void		make_room(uint32_t rows);
 	void		keep_first(uint32_t n);
-	void		flush(bool end = false);
+	size_t		emit_ahead(const std::vector<EmittedColumn> &columns, uint64_t most, const RowSetState *state);
+	size_t		emit_rows_out(const std::vector<EmittedColumn> &columns, uint32_t from, uint32_t end, const RowsAhead &ahead);
+	uint32_t	hand_over(size_t n, uint32_t from, uint32_t end, bool last);
+	std::vector<EmittedColumn> gathered_rows() const;
+	void		flush(uint32_t from = 0, bool end = false);
 	void		end_rows();
 
 	/* steps */
@@ -259,9 +273,11 @@ private:
 	std::vector<size_t> filter_levels_;	/* of the former */
 	KeyFilter	filter_ = {};	/* those of them that are used, in order; none: rows are not filtered */
 	uint32_t   *filter_words_ = nullptr;	/* device */
+	RowSetState *listed_ = nullptr;	/* device: of lists that do not leave as they are */
 	uint32_t   *picked_ = nullptr;	/* device: rows that filters left, of the slices at hand; nullptr: there is no such list */
 	uint32_t	most_picked_ = 0, npicked_ = 0;
 	std::vector<TableColumn> fetched_;	/* of a picked row, for level 0 */
+	bool		fetches_all_ = false;	/* all rows are picked: there is no list, and it is known how many they are */
 	bool		may_pick_ = false;	/* the filters that are used say all that `first` does */
 	bool		picks_ = false;	/* what is left of the slices at hand is picked */
 	bool		running_picked_ = false;	/* the levels see nothing but picked rows, and what came of them */

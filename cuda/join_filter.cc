@@ -74,6 +74,36 @@ JoinJob::make_filters()
 	filter_.dead_column = column_of(DEAD_COLUMN);
 }
 
+/* The columns that a row of cursor 0 has where its program does not run. False: one of them is not read. */
+bool
+JoinJob::list_fetched()
+{
+	const Source &source = *sources_[0];
+
+	fetched_.clear();
+	for (int column : plan_->plain_first()->results)
+	{
+		fetched_.push_back(TableColumn{column_of(static_cast<uint16_t>(column)), source.work.columns[column].type});
+		if (fetched_.back().column == source.program.ncolumns)
+			return false;
+	}
+	return true;
+}
+
+/* Are all rows of cursor 0 there, one behind the other, and does its program do no more than hand on columns of each? Then these are fetched. */
+bool
+JoinJob::fetches_all()
+{
+	const PlainRows *plain = plan_->plain_first();
+	const Source &source = *sources_[0];
+	const std::vector<WorkTablet> &tablets = source.work.tablets;
+
+	return plain != nullptr && plain->kept.empty() && !may_filter_ && source.work.dead_pads == 0 && source.feed->all_placed() &&
+		source.feed->transfer() == Transfer::Cached && !tablets.empty() &&
+		std::all_of(tablets.begin(), tablets.end() - 1, [](const WorkTablet &t) { return t.rows == uint64_t{t.npads} * TABLET_PAD_ROWS; }) &&
+		tablets.back().rows + TABLET_PAD_ROWS > uint64_t{tablets.back().npads} * TABLET_PAD_ROWS && list_fetched();
+}
+
 /*
  * Where `first` only holds columns against intervals, these are filters, too, and what they all leave need not be run: it is fetched. Not
  * where a few rows may be enough.
@@ -102,12 +132,8 @@ JoinJob::make_picks()
 			return;
 		intervals.push_back(key);
 	}
-	for (int column : plain->results)
-	{
-		fetched_.push_back(TableColumn{column_of(static_cast<uint16_t>(column)), source.work.columns[column].type});
-		if (fetched_.back().column == source.program.ncolumns)
-			return;
-	}
+	if (!list_fetched())
+		return;
 	picked_ = reinterpret_cast<uint32_t *>(try_allocate(std::max<uint64_t>(most, 1) * sizeof(uint32_t)));
 	if (picked_ == nullptr)
 		return;
@@ -212,6 +238,11 @@ JoinJob::open_slices(uint32_t most_pads)
 			if (static_cast<double>(rows) > MOST_LEFT * n * TABLET_PAD_ROWS)
 				filter_.nkeys = 0;	/* these are; the next ones are asked again */
 		}
+	}
+	if (fetches_all_)
+	{
+		picks_ = true;
+		npicked_ = static_cast<uint32_t>(std::min<uint64_t>(uint64_t{n} * TABLET_PAD_ROWS, source->work.rows - uint64_t{first} * TABLET_PAD_ROWS));
 	}
 	slices_end_ = first + n;
 	steps_.enter(JoinStep::First);

@@ -66,15 +66,16 @@ JoinJob::upload(uint32_t nrows, const std::vector<DeviceChunk> &chunks)
 	check(cudaMemcpyAsync(tablet_, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lane_->stream), "describing a row set");
 }
 
+/* `to`: where its rows go, of so many pads or tiles of pairs; nullptr: it has none. */
 void
-JoinJob::launch(const DeviceProgram &program, SliceArgs args, uint64_t staged_pads)
+JoinJob::launch(const DeviceProgram &program, SliceArgs args, uint64_t row_pads, const RowSet *to)
 {
 	RowStaging	staging;
 	LaunchShape shape;
 
-	if (staged_pads != 0)
+	if (to != nullptr)
 	{
-		staging = row_staging(program, staged_pads, staging_);
+		staging = takes_rows_straight(program) ? straight_to(program, row_pads, *to, staging_) : row_staging(program, row_pads, staging_);
 		args.rows = &staging;
 	}
 	args.abort = lane_->abort;
@@ -84,32 +85,37 @@ JoinJob::launch(const DeviceProgram &program, SliceArgs args, uint64_t staged_pa
 		  "fitting the program to the device");
 	check(launch_slice(program, shape, lane_->scratch, args, lane_->stream), "launching the interpreter");
 	figures_->slices++;
+	if (to == nullptr)
+		return;
+	if (staging.to == nullptr)
+		check(append_rows(program, staging, row_pads, *to, temp_, nullptr, lane_->stream), "collecting rows");
 }
 
 /* Over the gathered columns. */
 void
-JoinJob::launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, bool rows)
+JoinJob::launch_pairs(const PairStage &stage, uint32_t n, uint32_t *marks, const RowSet *to)
 {
 	const DeviceProgram &program = *stage.program;
 	const uint32_t npads = (n + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
 	std::vector<DeviceChunk> chunks;
-	SliceArgs	args = {DeviceTable{tablet_, chunks_, pads_, npads, 0}, 0, npads, nullptr, nullptr, rows || marks != nullptr ? nullptr : groups_};
+	SliceArgs	args = {DeviceTable{tablet_, chunks_, pads_, npads, 0}, 0, npads, nullptr, nullptr, to != nullptr || marks != nullptr ? nullptr : groups_};
 
 	for (int c = 0; c < program.ncolumns; c++)
 		chunks.push_back(row_set_chunk(gathered_[program.columns[c].table_column]));
 	upload(n, chunks);
 	args.marks = marks;
-	launch(program, args, rows ? npads : 0);
+	launch(program, args, npads, to);
 }
 
-/* Over the first `outer_rows` rows that came in, each with inner rows [first, first + n). */
+/* Over the first `outer_rows` rows that came in, each with inner rows [first, first + n). `list`: where a stage lists its pairs. */
 void
-JoinJob::launch_grid(const Level &level, const PairStage &stage, uint32_t outer_rows, uint32_t first, uint32_t n, uint32_t *marks, bool rows)
+JoinJob::launch_grid(const Level &level, const PairStage &stage, uint32_t outer_rows, uint32_t first, uint32_t n, uint32_t *marks, const RowSet *to,
+					 RowSetState *list)
 {
 	const DeviceProgram &program = *stage.program;
 	const uint32_t npads = (outer_rows + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
 	std::vector<DeviceChunk> chunks;
-	SliceArgs	args = {DeviceTable{tablet_, chunks_, pads_, npads, 0}, 0, npads, nullptr, nullptr, rows || marks != nullptr ? nullptr : groups_};
+	SliceArgs	args = {DeviceTable{tablet_, chunks_, pads_, npads, 0}, 0, npads, nullptr, nullptr, to != nullptr || marks != nullptr || list != nullptr ? nullptr : groups_};
 
 	for (int c = 0; c < program.ncolumns; c++)
 		chunks.push_back(row_set_chunk(level.in.column[stage.columns[program.columns[c].table_column].index]));
@@ -118,7 +124,9 @@ JoinJob::launch_grid(const Level &level, const PairStage &stage, uint32_t outer_
 	args.inner_first = first;
 	args.inner_rows = n;
 	args.marks = marks;
-	launch(program, args, rows ? static_cast<uint64_t>(npads) * n : 0);
+	if (list != nullptr)
+		args.list = PairList{outer_[0], inner_[0], list, batch_};
+	launch(program, args, static_cast<uint64_t>(npads) * n, to);
 }
 
 }  // namespace cuda

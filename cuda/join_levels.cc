@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "failure.h"
-#include "join_cross.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -182,7 +181,7 @@ JoinJob::filter_pairs(Level *level, uint32_t n)
 
 	gather_columns(*level, stage, outer_[0], inner_[0], n, Absent::Neither);
 	check(cudaMemsetAsync(bits_, 0, bitmap_bytes(n), lane_->stream), "marking pairs");
-	launch_pairs(stage, n, bits_, false);
+	launch_pairs(stage, n, bits_, nullptr);
 	check(mark_rows(bits_, outer_[0], n, level->matched, lane_->stream), "marking rows");
 	fetch_errors();
 	if (!keeps_rows(*level))
@@ -228,159 +227,21 @@ JoinJob::run_marked(size_t number, const uint32_t *bits, uint32_t n, bool want)
 	run_tail(number, left == n ? nullptr : outer_[0], nullptr, left, Absent::Inner);
 }
 
-/* ---- nested loops ------------------------------------------------------------------------ */
-
-void
-JoinJob::cross(size_t number, uint32_t n)
-{
-	const Level &level = levels_[number];
-	const JoinLevel &split = *level.plan->split;
-
-	if (level.side_rows == 0 || (!split.condition.present() && (split.kind == JoinKind::Semi || split.kind == JoinKind::Anti)))
-	{
-		/* There is no row, or any row will do. */
-		if (level.side_rows == 0 ? keeps_rows(level) || split.kind == JoinKind::Anti : split.kind == JoinKind::Semi)
-			run_tail(number, nullptr, nullptr, n, Absent::Inner);
-		return;
-	}
-	figures_->pairs += static_cast<uint64_t>(n) * level.side_rows;
-	if (!level.plan->grid_condition && !level.plan->grid_tail)
-		cross_lists(number, n);
-	else if (!split.condition.present())
-		cross_tail(number, n);
-	else if (keeps_rows(level))
-		cross_left(number, n);
-	else
-		cross_some(number, n);
-}
-
-/* Inner rows that a launch takes, so that it ends soon. */
-uint32_t
-JoinJob::grid_step(const Level &level, uint32_t outer_rows) const
-{
-	const double pairs = level.pair_ns > 0 ? join_sizes.step_ns / level.pair_ns : static_cast<double>(join_sizes.grid_pairs);
-	const double most = std::min(pairs, static_cast<double>(std::min(MAX_SLICE_PAIRS, most_slice_rows_)));
-
-	return static_cast<uint32_t>(std::clamp(most / static_cast<double>(align_up(outer_rows, TABLET_PAD_ROWS)), 1.0, 1e9));
-}
-
-/* Semi, Anti: rows that some row matches. */
-void
-JoinJob::cross_some(size_t number, uint32_t n)
-{
-	Level	   &level = levels_[number];
-
-	start();
-	check(cudaMemsetAsync(level.matched, 0, bitmap_bytes(n), lane_->stream), "marking rows");
-	for (uint32_t first = 0, m; first < level.side_rows; first += m)
-	{
-		m = std::min(grid_step(level, n), level.side_rows - first);
-		start();
-		launch_grid(level, level.plan->condition, n, first, m, level.matched, false);
-		fetch_errors();
-		level.pair_ns = sync() / (static_cast<double>(align_up(n, TABLET_PAD_ROWS)) * m);
-	}
-	run_marked(number, level.matched, n, level.plan->split->kind == JoinKind::Semi);
-}
-
-/* Left with a condition: the pairs that match, then rows without one. */
-void
-JoinJob::cross_left(size_t number, uint32_t n)
-{
-	Level	   &level = levels_[number];
-	const uint32_t padded = static_cast<uint32_t>(align_up(n, TABLET_PAD_ROWS));
-	BitScan		scan;
-
-	start();
-	check(cudaMemsetAsync(level.matched, 0, bitmap_bytes(n), lane_->stream), "marking rows");
-	for (uint32_t first = 0, m; first < level.side_rows; first += m)
-	{
-		m = std::min({grid_step(level, n), level.side_rows - first, std::max(bit_pairs_ / padded, 1u)});
-		start();
-		check(cudaMemsetAsync(level.pair_bits, 0, bitmap_bytes(static_cast<uint64_t>(m) * padded), lane_->stream), "marking pairs");
-		launch_grid(level, level.plan->condition, n, first, m, level.pair_bits, false);
-		check(scan_bits(level.pair_bits, m * padded, true, level.pair_scan, &scan, &outcomes_->total, lane_->stream), "selecting pairs");
-		fetch_errors();
-		(void) sync();
-
-		const uint32_t left = outcomes_->total;
-
-		for (uint32_t at = 0; at < left; at += batch_)
-		{
-			const uint32_t pairs = std::min(batch_, left - at);
-
-			start();
-			check(emit_grid_pairs(scan, at, pairs, padded, 0, first, outer_[0], inner_[0], lane_->stream), "selecting pairs");
-			check(mark_rows(nullptr, outer_[0], pairs, level.matched, lane_->stream), "marking rows");
-			mark_partners(level, inner_[0], pairs);
-			run_tail(number, outer_[0], inner_[0], pairs, Absent::Neither);
-			(void) sync();
-		}
-	}
-	run_marked(number, level.matched, n, false);
-}
-
-/* Pair by pair. */
-void
-JoinJob::cross_lists(size_t number, uint32_t n)
-{
-	Level	   &level = levels_[number];
-	const bool	marks = level.plan->condition.present();
-	const uint64_t pairs = static_cast<uint64_t>(n) * level.side_rows;
-
-	start();
-	if (marks)
-		check(cudaMemsetAsync(level.matched, 0, bitmap_bytes(n), lane_->stream), "marking rows");
-	for (uint64_t at = 0; at < pairs; at += batch_)
-	{
-		const uint32_t m = static_cast<uint32_t>(std::min<uint64_t>(batch_, pairs - at));
-
-		if (at != 0)
-			(void) sync();
-		start();
-		check(cross_pairs(at, m, n, outer_[0], inner_[0], lane_->stream), "making pairs");
-		run_pairs(number, m);
-	}
-	if (marks)
-		run_marked(number, level.matched, n, level.plan->split->kind == JoinKind::Semi);
-}
-
-/* Every pair goes through the tail. */
-void
-JoinJob::cross_tail(size_t number, uint32_t n)
-{
-	Level	   &level = levels_[number];
-	const uint32_t npads = static_cast<uint32_t>(align_up(n, TABLET_PAD_ROWS) / TABLET_PAD_ROWS);
-	const bool	rows = !ends_in_groups(number);
-
-	for (uint32_t first = 0, m; first < level.side_rows; first += m)
-	{
-		m = std::min(grid_step(level, n), level.side_rows - first);
-		if (rows)
-			m = std::min(m, std::max(batch_ / TABLET_PAD_ROWS / npads, 1u));
-		/* A limit may be reached soon: each launch is twice as long as the one before. */
-		if (rows && row_limit_ != 0)
-		{
-			m = std::min(m, std::max(limited_pads_ / npads, 1u));
-			limited_pads_ = std::min(limited_pads_ * 2, 1u << 20);
-		}
-		prepare_tail(number, m * npads * TABLET_PAD_ROWS);
-		start();
-		launch_grid(level, level.plan->tail, n, first, m, nullptr, rows);
-		end_tail(number, static_cast<uint64_t>(m) * npads, static_cast<uint64_t>(n) * m);
-		if (!rows && first + m < level.side_rows)
-			level.pair_ns = sync() / (static_cast<double>(align_up(n, TABLET_PAD_ROWS)) * m);
-	}
-}
-
 /* ---- tails ---------------------------------------------------------------------------------- */
 
-/* Room for so many rows that may leave. */
-void
+/* Where a tail's rows go, of which there may be so many: there is room. nullptr: into groups. */
+const RowSet *
 JoinJob::prepare_tail(size_t number, uint32_t rows)
 {
-	if (number + 1 == levels_.size() && !request_.program->grouped && out_rows_ + static_cast<uint64_t>(rows) > out_.capacity)
+	const bool	last = number + 1 == levels_.size();
+
+	if (last && !request_.program->grouped && out_rows_ + static_cast<uint64_t>(rows) > out_.capacity)
 		request_.norder > 0 ? make_room(rows) : flush();
+	start();
+	if (last)
+		return request_.program->grouped ? nullptr : &out_;
+	check(reset_rows(levels_[number + 1].in, lane_->stream), "emptying a row set");
+	return &levels_[number + 1].in;
 }
 
 /* Over lists of pairs; nullptr: rows 0 .. n - 1. */
@@ -396,11 +257,12 @@ JoinJob::run_tail(size_t number, const uint32_t *outer, const uint32_t *inner, u
 		hand_on(number, outer, inner, n, absent);
 		return;
 	}
-	prepare_tail(number, n);
-	start();
+
+	const RowSet *to = prepare_tail(number, n);
+
 	gather_columns(level, level.plan->tail, outer, inner, n, absent);
-	launch_pairs(level.plan->tail, n, nullptr, !ends_in_groups(number));
-	end_tail(number, (n + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS, n);
+	launch_pairs(level.plan->tail, n, nullptr, to);
+	end_tail(number, n);
 }
 
 /* A tail that only hands on columns: they go to the next level's rows, and how many these are is known. */
@@ -431,33 +293,47 @@ JoinJob::take_rows(uint64_t pairs)
 		throw Refusal{"more pairs than the device can sum"};
 }
 
-/* What a launch of a tail has left of so many pairs goes where it belongs. */
+/* A tail's launch over so many pairs: groups have what it left; rows go on. */
 void
-JoinJob::end_tail(size_t number, uint64_t npads, uint64_t pairs)
+JoinJob::end_tail(size_t number, uint64_t pairs)
 {
-	const DeviceProgram &program = *levels_[number].plan->tail.program;
-	const RowStaging staging = row_staging(program, npads, staging_);
+	const bool	last = number + 1 == levels_.size();
 
 	if (ends_in_groups(number))
 	{
 		take_rows(pairs);
 		return;
 	}
-	if (number + 1 < levels_.size())
-	{
-		check(reset_rows(levels_[number + 1].in, lane_->stream), "emptying a row set");
-		check(append_rows(program, staging, npads, levels_[number + 1].in, temp_, &outcomes_->rows, lane_->stream), "collecting rows");
-		fetch_errors();
-		(void) sync();
-		run_level(number + 1, appended());
-		return;
-	}
-	check(append_rows(program, staging, npads, out_, temp_, &outcomes_->rows, lane_->stream), "collecting rows");
-	fetch_errors();
+
+	const RowSet &to = last ? out_ : levels_[number + 1].in;
+	const size_t ahead = last ? emit_ahead(gathered_rows(), std::min<uint64_t>(out_rows_ + pairs, out_.capacity), out_.state) : 0;
+
+	if (ahead == 0)
+		fetch_state(to.state);
 	(void) sync();
-	out_rows_ = appended();
-	if (request_.norder == 0 && (out_rows_ >= request_.capacity || (row_limit_ != 0 && out_rows_ >= row_limit_)))
+	if (last)
+		gathered(appended(), ahead);
+	else
+		run_level(number + 1, appended());
+}
+
+/* So many rows have gathered, of which the first are in buffers ahead. */
+void
+JoinJob::gathered(uint32_t rows, size_t ahead)
+{
+	out_rows_ = rows;
+	if (ahead != 0 && rows != 0)
+		flush(hand_over(ahead, 0, rows, false));
+	else if (request_.norder == 0 && (out_rows_ >= request_.capacity || (row_limit_ != 0 && out_rows_ >= row_limit_)))
 		flush();
+}
+
+/* How many rows a launch has left, and its errors, for the next sync(). */
+void
+JoinJob::fetch_state(const RowSetState *state)
+{
+	check(cudaMemcpyAsync(&outcomes_->rows, state, sizeof(RowSetState), cudaMemcpyDeviceToHost, lane_->stream), "collecting rows");
+	fetch_errors();
 }
 
 }  // namespace cuda

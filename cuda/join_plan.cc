@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "maps.h"
+#include "vm/operands.h"
 #include "work.h"
 
 namespace gpuvm {
@@ -264,17 +265,58 @@ order_columns(const JoinLevel &level, const JoinStage &from, PairStage *to)
 
 }  // namespace
 
-/* Does the tail only hand on columns? */
+/* Which columns does the tail hand on, and does it do anything else? */
 void
 JoinPlan::find_handed_on(const std::vector<ValueRange> &columns, const std::vector<ValueRange> &results, PairStage *tail) const
 {
 	PlainRows	rows;
 
-	tail->plain = plain_rows(tail->source(), params_.data(), columns.data(), &rows) && rows.kept.empty();
-	for (size_t i = 0; i < rows.results.size() && tail->plain; i++)
-		tail->plain = columns[static_cast<size_t>(rows.results[i])].type == results[i].type;
-	tail->handed_on = std::move(rows.results);
+	tail->handed_on.clear();
+	for (size_t i = 0; i < results.size(); i++)
+	{
+		const int	column = result_column(tail->source(), static_cast<int>(i));
+
+		if (column < 0 || columns[static_cast<size_t>(column)].type != results[i].type)
+			break;
+		tail->handed_on.push_back(column);
+	}
+	if (tail->handed_on.size() != results.size())
+		tail->handed_on.clear();
+	tail->plain = plain_rows(tail->source(), params_.data(), columns.data(), &rows) && rows.kept.empty() && tail->handed_on.size() == results.size();
 }
+
+namespace {
+
+/* Without results; what was computed for them alone is nothing. Its place stays, for jumps. */
+void
+drop_results(PairStage *stage)
+{
+	Program    *program = reinterpret_cast<Program *>(stage->sealed.data());
+	Op		   *ops = const_cast<Op *>(program->ops());
+	std::vector<bool> read(PROGRAM_MAX_REGS);
+
+	program->nresults = 0;
+	for (int i = program->converge - 1; i > program->parallel; i--)
+	{
+		const OpForm form = form_of(ops[i]);
+		const bool	value = (form >= OpForm::COLUMN && form <= OpForm::IN) || form == OpForm::COPY || form == OpForm::SELECT || form == OpForm::PICK;
+
+		if (form == OpForm::RESULT)
+			ops[i].p2 = 0;
+		else if (value && !read[static_cast<size_t>(ops[i].p1)])
+		{
+			const int32_t reg = ops[i].p1;
+
+			ops[i] = Op{};
+			ops[i].opcode = Opcode::Integer;
+			ops[i].type = Type::I32;
+			ops[i].p1 = reg;
+		}
+		each_read(program, ops[i], [&](int r) { read[static_cast<size_t>(r)] = true; });
+	}
+}
+
+}  // namespace
 
 const char *
 JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
@@ -286,6 +328,8 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 	std::vector<ValueRange> ranges;
 
 	order_columns(split, from, to);
+	if (mark == MarkKind::Listed)
+		drop_results(to);
 	for (const StageColumnSource &column : to->columns)
 	{
 		const size_t index = static_cast<size_t>(column.index);
@@ -319,6 +363,19 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 	return lower(in, to->program.get());
 }
 
+/* Are the pairs listed that pass the comparisons that the tail begins with? Not where it has none: then tiles are as good. */
+bool
+JoinPlan::lists_pairs(PlannedLevel *level, const std::vector<ColumnSummary> &carried, uint64_t total_rows)
+{
+	if (lower_stage(*level, level->split->tail, carried, total_rows, true, MarkKind::Listed, &level->listing, nullptr) != nullptr)
+		return false;
+
+	const DeviceProgram &program = *level->listing.program;
+
+	return std::any_of(program.ops + program.grid.loop_begin, program.ops + program.nops,
+					   [](const DeviceOp &op) { return op.code != CODE_MARK && op.code != CODE_INNER_SUM && op.code != CODE_END; });
+}
+
 /* Sums of any kind can be made of so many rows. */
 constexpr uint64_t SUMMED_ROWS = (uint64_t{1} << 31) - 3;
 
@@ -342,6 +399,7 @@ JoinPlan::lower_pairs(const std::vector<uint64_t> &each)
 		std::vector<ColumnSummary> carried;
 
 		level.condition = PairStage();
+		level.listing = PairStage();
 		level.tail = PairStage();
 		level.grid_condition = !split.sought && marks && join_grids;
 		/* Without inner rows there is nothing but rows without a partner; those of Full have no tile. */
@@ -361,6 +419,9 @@ JoinPlan::lower_pairs(const std::vector<uint64_t> &each)
 
 		std::vector<ValueRange> results;
 
+		level.grid_lists = level.grid_tail && split.kind == JoinKind::Inner && !(reinterpret_cast<const Program *>(source_.data())->grouped && i + 1 == levels_.size()) && lists_pairs(&level, carried, rows);
+		if (level.grid_lists)
+			level.grid_tail = false;
 		if (level.grid_tail)
 			level.grid_tail = lower_stage(level, split.tail, carried, rows, true, MarkKind::None, &level.tail, &results) == nullptr;
 		if (pairs_reason_ == nullptr && !level.grid_tail)

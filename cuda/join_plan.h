@@ -54,8 +54,8 @@ struct PairStage
 	uint32_t	ncarried = 0;
 	std::unique_ptr<DeviceProgram> program;
 	bool		may_raise = false;
-	bool		plain = false;	/* a tail that only hands on columns, as they are: */
-	std::vector<int> handed_on;	/* of `columns` */
+	bool		plain = false;	/* a tail that does no more than hand on columns */
+	std::vector<int> handed_on;	/* of `columns`: a tail's results, if they are columns as they are; else empty */
 
 	bool		present() const { return !sealed.empty(); }
 	const Program *source() const { return reinterpret_cast<const Program *>(sealed.data()); }
@@ -66,10 +66,12 @@ struct PlannedLevel
 	const JoinLevel *split;
 	bool		grid_condition;	/* nested loops: what is launched over tiles of pairs */
 	bool		grid_tail;		/* else over lists of pairs */
+	bool		grid_lists;		/* which a launch over tiles makes, of the pairs that pass the tail's comparisons */
 	std::unique_ptr<DeviceProgram> build;
 	std::vector<ValueRange> build_ranges;	/* of its results */
 	std::vector<Type> carried_types;
 	PairStage	condition;
+	PairStage	listing;		/* the tail without results */
 	PairStage	tail;
 	uint64_t	most_rows = 0;	/* that may reach its tail; a job that finds more must end */
 };
@@ -107,6 +109,7 @@ private:
 	const char *lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
 							bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results);
 	void		find_handed_on(const std::vector<ValueRange> &columns, const std::vector<ValueRange> &results, PairStage *tail) const;
+	bool		lists_pairs(PlannedLevel *level, const std::vector<ColumnSummary> &carried, uint64_t total_rows);
 	LowerInput	input(const Program *program, const std::vector<ColumnBinding> &columns, uint64_t total_rows, bool masked) const;
 
 	std::string key_;

@@ -17,7 +17,9 @@ namespace cuda {
 
 enum class JoinStep
 {
+	Start,						/* columns, a lane, memory */
 	Build,						/* inner rows and tables */
+	Plan,						/* programs over pairs, memory for a batch, result areas */
 	Filter,						/* cursor 0's rows against the inner keys */
 	First,						/* its program */
 	Levels,						/* pairs, and what is made of them */
@@ -60,7 +62,7 @@ public:
 	std::string text()
 	{
 		static const char *const least = getenv("GPUVM_LOG_JOINS");
-		static const char *const names[] = {"build", "filter", "first", "levels", "end"};
+		static const char *const names[] = {"start", "build", "plan", "filter", "first", "levels", "end"};
 		const double ms = static_cast<double>(now_ns() - started_) / 1e6;
 		std::string line;
 		char		part[200];
@@ -98,7 +100,7 @@ private:
 	};
 
 	Step		steps_[static_cast<int>(JoinStep::End) + 1];
-	JoinStep	step_ = JoinStep::Build;
+	JoinStep	step_ = JoinStep::Start;
 	int64_t		started_, entered_;
 	uint64_t	rows_ = 0, left_ = 0;
 	uint32_t	sides_ = 0, kept_ = 0;

@@ -218,7 +218,7 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 			 cudaStream_t stream)
 {
 	LaunchArgs	args = {slice.table, slice.first_pad, slice.npads, slice.abort, scratch.state, scratch.partials,
-		scratch.long_aux, {}, {}, {slice.inner_columns, slice.inner_first, slice.inner_rows, shape.unit_inner}, slice.marks, {}, scratch.patterns, scratch.text_keys};
+		scratch.long_aux, {}, {}, {slice.inner_columns, slice.inner_first, slice.inner_rows, shape.unit_inner}, slice.marks, slice.list, {}, scratch.patterns, scratch.text_keys};
 	uint64_t	units = static_cast<uint64_t>(slice.npads) * (TABLET_PAD_ROWS / shape.unit_rows);
 	uint32_t	warps = shape.threads / 32;
 
@@ -237,7 +237,7 @@ launch_slice(const DeviceProgram &program, const LaunchShape &shape, const Launc
 	args.table.unit_rows = shape.unit_rows;
 	if (slice.rows)
 	{
-		cudaError_t rc = reset_row_staging(*slice.rows, stream);
+		cudaError_t rc = slice.rows->to == nullptr ? reset_row_staging(*slice.rows, stream) : cudaSuccess;
 
 		if (rc != cudaSuccess)
 			return rc;

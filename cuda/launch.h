@@ -91,6 +91,7 @@ struct SliceArgs
 	uint32_t	inner_first = 0;
 	uint32_t	inner_rows = 0;
 	uint32_t   *marks = nullptr;	/* programs that mark */
+	PairList	list = {};		/* MarkKind::Listed */
 };
 constexpr uint64_t MAX_VIRTUAL_PADS = 1 << 19;
 constexpr uint64_t MAX_SLICE_PAIRS = uint64_t{1} << 37;

@@ -197,7 +197,9 @@ Lowering::run()
 	if (!in.options.grid)
 		return nullptr;
 	out->grid.loop_begin = static_cast<uint16_t>(loop_begin);
-	return plan_pair_loop() ? nullptr : plan_patches();
+	if (plan_pair_loop())
+		return nullptr;
+	return in.options.mark == MarkKind::Listed ? "pairs are listed only by comparisons" : plan_patches();
 }
 
 /*

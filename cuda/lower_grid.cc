@@ -98,7 +98,7 @@ Lowering::place_grid()
 
 	for (int i = 0; i < out->nops; i++)
 		npatches += (uniform_imm[i][0] >= 0) + (uniform_imm[i][1] >= 0);
-	g.virtual_pads = !program->grouped && in.options.mark != MarkKind::Rows;
+	g.virtual_pads = !program->grouped && (in.options.mark == MarkKind::None || in.options.mark == MarkKind::Pairs);
 	g.state_at = allocate_lasting(static_cast<int>(sizeof(GridState)) / GRAIN);
 	for (int i = 0; i < g.nuniforms + nsums; i++)
 		g.uniforms[i].values = allocate_lasting((GRID_BLOCK * 8 + GRAIN) / GRAIN);

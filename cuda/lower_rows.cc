@@ -109,12 +109,12 @@ Lowering::emit_rows(const Op &op)
 const char *
 Lowering::emit_mark(const Op &op)
 {
-	const bool	gathers = in.options.grid && in.options.mark == MarkKind::Rows;
+	const bool	gathers = in.options.grid && in.options.mark != MarkKind::Pairs;
 	DeviceOp   *d = add(gathers ? static_cast<uint16_t>(CODE_MARK) : generic_code(op.opcode, Type::None));
 
-	if (gathers)
+	if (gathers && in.options.mark == MarkKind::Rows)
 		d->dst = out->grid.marked = allocate_lasting(mask_units());
-	else
+	else if (!gathers)
 		d->flags = DOP_STORES;
 	return nullptr;
 }

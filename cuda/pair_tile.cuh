@@ -1,6 +1,6 @@
 /*
  * pair_tile.cuh: the loop of a grid that does nothing but compare values of the
- * outer row with values of the inner row, and count, add up or mark what is left:
+ * outer row with values of the inner row, and count, add up, mark or list what is left:
  * eight inner rows at a time, in hardware registers.
  *
  * A lane has sixteen rows, in four groups, and for each group a word of pairs: byte i
@@ -266,6 +266,50 @@ mark_pairs(const PairMachine &m, const OpView &op, const uint32_t (&live)[PAIR_G
 	mask_write(m, op.dst(), mask_read(m, op.dst()) | bits);
 }
 
+/* The warp's live pairs, if there is room for all of them. */
+GPUVM_D void
+list_pairs(const PairMachine &m, const LaunchArgs &args, uint32_t row, const uint32_t (&live)[PAIR_GROUPS])
+{
+	const PairList &list = args.list;
+	const uint32_t outer = static_cast<uint32_t>(row_of_table(m, args)) + m.staged_lane * PAIR_ROWS, inner = args.grid.first_row + row;
+	uint32_t	n = 0, at = 0;
+
+#pragma unroll
+	for (int g = 0; g < PAIR_GROUPS; g++)
+		n += __popc(live[g]);
+
+	uint32_t	end = n;
+
+	for (int step = 1; step < 32; step *= 2)
+	{
+		const uint32_t before = __shfl_up_sync(~0u, end, step);
+
+		end += m.lane >= static_cast<uint32_t>(step) ? before : 0;
+	}
+
+	const uint32_t all = __shfl_sync(~0u, end, 31);
+
+	if (m.lane == 0 && all != 0)
+		at = atomicAdd(&list.state->nrows, all);
+	at = __shfl_sync(~0u, at, 0);
+	if (uint64_t{at} + all > list.room)
+	{
+		list.state->full = 1;
+		return;
+	}
+	at += end - n;
+#pragma unroll
+	for (int g = 0; g < PAIR_GROUPS; g++)
+#pragma unroll 1
+		for (uint32_t bits = live[g]; bits != 0; bits &= bits - 1, at++)
+		{
+			const uint32_t bit = static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1;
+
+			list.outer[at] = outer + 4 * group_row(m, g) + bit / PAIR_INNER;
+			list.inner[at] = inner + bit % PAIR_INNER;
+		}
+}
+
 /* A value of the inner rows alone, for those that are in the region: each lane's row. */
 GPUVM_D void
 sum_inner(const PairMachine &m, const OpView &op)
@@ -340,7 +384,12 @@ run_pair_loop(const PairMachine &m, const DeviceProgram &p, const LaunchArgs &ar
 						case CODE_PAIR_SUM_I64: sum_pairs<Type::I64, false>(m, op, at, live); break;
 						case CODE_PAIR_SUM_INNER_I32: sum_pairs<Type::I32, true>(m, op, at, live); break;
 						case CODE_PAIR_SUM_INNER_I64: sum_pairs<Type::I64, true>(m, op, at, live); break;
-						case CODE_MARK: mark_pairs(m, op, live); break;
+						case CODE_MARK:
+							if (p.mark == MarkKind::Listed)
+								list_pairs(m, args, row, live);
+							else
+								mark_pairs(m, op, live);
+							break;
 						default: __builtin_unreachable();
 					}
 			}

@@ -250,6 +250,7 @@ row_staging(const DeviceProgram &program, uint64_t npads, char *memory)
 	r.nulls = r.values + bytes.values;
 	r.segment_rows = 32u * program.rows_per_lane;
 	r.nsegments = static_cast<uint32_t>(npads * (TABLET_PAD_ROWS / r.segment_rows));
+	r.rows = static_cast<uint64_t>(r.nsegments) * r.segment_rows;
 	return r;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernel_launch.h"
+#include "launch.h"
 #include "scan.cuh"
 #include "staged_columns.h"
 #include "vm/result_layout.h"
@@ -282,6 +283,37 @@ append_rows(const DeviceProgram &program, const RowStaging &staging, uint64_t np
 	if (rc == cudaSuccess && outcome != nullptr)
 		rc = copy_bytes(outcome, rows.state, sizeof(RowSetState), stream);
 	return rc;
+}
+
+bool
+takes_rows_straight(const DeviceProgram &program)
+{
+	for (int i = 0; i < program.nresults; i++)
+		if (type_width(program.result_type[i]) != type_natural_width(program.result_type[i]))
+			return false;
+	return true;
+}
+
+uint64_t
+straight_bytes(const DeviceProgram &program, uint64_t npads)
+{
+	return align_up(npads * (TABLET_PAD_ROWS / (32u * program.rows_per_lane)) * sizeof(uint32_t), 256);
+}
+
+RowStaging
+straight_to(const DeviceProgram &program, uint64_t npads, const RowSet &rows, char *memory)
+{
+	RowStaging	staging = row_staging(program, npads, memory);
+
+	staging.values = rows.ncolumns > 0 ? rows.column[0].values : nullptr;
+	staging.nulls = nullptr;
+	for (uint32_t i = rows.ncolumns; i-- > 0;)
+		if (rows.column[i].nulls != nullptr)
+			staging.nulls = reinterpret_cast<char *>(rows.column[i].nulls);
+	staging.rows = rows.capacity;
+	staging.errors = nullptr;
+	staging.to = rows.state;
+	return staging;
 }
 
 cudaError_t

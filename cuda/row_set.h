@@ -80,6 +80,14 @@ cudaError_t append_rows(const DeviceProgram &program, const RowStaging &staging,
 						RowSetState *outcome, cudaStream_t stream);
 
 /*
+ * Instead of both: a launch's rows go straight behind those that the row set has, in any order. There has to be room for all; else `full` is set. Errors
+ * are LaunchState's. Not for every program: results may be wider than a row set's columns. `memory`: straight_bytes().
+ */
+bool		takes_rows_straight(const DeviceProgram &program);
+uint64_t	straight_bytes(const DeviceProgram &program, uint64_t npads);
+RowStaging	straight_to(const DeviceProgram &program, uint64_t npads, const RowSet &rows, char *memory);
+
+/*
  * Copies the first `nrows` rows and the state, less `full` and what `full` counted, to an
  * empty (reset_rows()) larger row set of the same columns, so that slices that found no room can be appended there.
  */

@@ -6,6 +6,7 @@
 #ifndef GPUVM_CUDA_ROWS_CUH
 #define GPUVM_CUDA_ROWS_CUH
 
+#include "row_set.h"
 #include "scalars.cuh"
 
 namespace gpuvm {
@@ -19,6 +20,19 @@ segment_of(const Machine<R> &m)
 	const RegionHeader *header = region_header(m);
 
 	return (header->slice_row + header->first_row) / (32 * R) + m.staged_lane / 32;
+}
+
+/* Places of `n` rows in the row set, behind those that it has. */
+GPUVM_D void
+take_places(RegionHeader *header, const RowStaging &staging, uint32_t n, uint32_t *begin)
+{
+	const uint32_t at = atomicAdd(&staging.to->nrows, n);
+
+	*begin = at;
+	if (uint64_t{at} + n <= staging.rows)
+		return;
+	header->emitted = 0;
+	staging.to->full = 1;
 }
 
 /* Lists the live rows of the tile by number. */
@@ -42,8 +56,13 @@ op_list_rows(Machine<R> &m, const OpView &op)
 		*list++ = static_cast<uint16_t>(m.lane * R + __ffs(bits) - 1);
 	if (m.lane == 31)
 	{
+		const RowStaging &staging = header->args->rows;
+
 		header->emitted = end;
-		header->args->rows.counts[segment_of(m)] = end;
+		if (staging.to == nullptr)
+			staging.counts[segment_of(m)] = end;
+		else
+			take_places(header, staging, end, &staging.counts[segment_of(m)]);
 	}
 	__syncwarp();
 }
@@ -159,6 +178,16 @@ position_of(Machine<R> &m, uint32_t table_row)
 	return row_position(args.table.tablets[pad.tablet].place, table_row);
 }
 
+/* Bits from bit `shift` of a word on, which may go on in the next one; others set theirs beside them. */
+GPUVM_D void
+or_bits(uint32_t *to, uint32_t shift, uint32_t bits)
+{
+	if (bits << shift != 0)
+		atomicOr(to, bits << shift);
+	if (shift != 0 && bits >> (32 - shift) != 0)
+		atomicOr(to + 1, bits >> (32 - shift));
+}
+
 /* Gathers a result column of the listed rows. V: as wide as its type. */
 template <typename V, int R>
 GPUVM_D void
@@ -168,9 +197,9 @@ op_result_column(Machine<R> &m, const OpView &op)
 	const RowStaging &staging = header->args->rows;
 	const uint16_t *list = reinterpret_cast<const uint16_t *>(shared_memory + m.region + op.c());
 	uint32_t	n = header->emitted, tile_row = m.staged_lane / 32 * (32 * R);
-	uint64_t	all_rows_staged = static_cast<uint64_t>(staging.nsegments) * (32 * R), first = static_cast<uint64_t>(segment_of(m)) * (32 * R);
-	V		   *to = reinterpret_cast<V *>(staging.values + op.imm_b() * all_rows_staged) + first;
-	uint32_t   *nulls_to = reinterpret_cast<uint32_t *>(staging.nulls + op.b() * (all_rows_staged / 8) + first / 8);
+	uint64_t	first = staging.to != nullptr ? staging.counts[segment_of(m)] : static_cast<uint64_t>(segment_of(m)) * (32 * R);
+	V		   *to = reinterpret_cast<V *>(staging.values + op.imm_b() * staging.rows) + first;
+	uint32_t   *nulls_to = reinterpret_cast<uint32_t *>(staging.nulls + op.b() * (staging.rows / 8)) + first / 32;
 	ResultForm	form = static_cast<ResultForm>(op.aux());
 	const StageColumn *col = stage_column(m, op.column());	/* Codes and Late only */
 
@@ -204,7 +233,12 @@ op_result_column(Machine<R> &m, const OpView &op)
 			uint32_t	word = __ballot_sync(~0u, i < n && null);
 
 			if (m.lane == 0)
-				nulls_to[i / 32] = word;
+			{
+				if (staging.to == nullptr)
+					nulls_to[i / 32] = word;
+				else if (word != 0)
+					or_bits(nulls_to + i / 32, static_cast<uint32_t>(first % 32), word);
+			}
 		}
 	}
 	/* The next tile overwrites what other lanes' gathers read. */

@@ -83,7 +83,7 @@ fetch(const __grid_constant__ FetchColumns columns, const DeviceTable table, uin
 #pragma unroll
 	for (uint32_t k = 0; k < LANE_ROWS; k++)
 	{
-		const uint32_t i = first + k * THREADS, row = rows[i < n ? i : n - 1];
+		const uint32_t i = first + k * THREADS, one = i < n ? i : n - 1, row = rows != nullptr ? rows[one] : one;
 		const DevicePad pad = table.pads[first_pad + row / TABLET_PAD_ROWS];
 
 		chunks[k] = table.chunks + static_cast<uint64_t>(pad.tablet) * ncolumns;

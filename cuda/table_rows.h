@@ -20,7 +20,7 @@ struct TableColumn
 
 /*
  * to.column[c], row i = columns[c] of row rows[i]: row rows[i] % TABLET_PAD_ROWS of pad first_pad + rows[i] / TABLET_PAD_ROWS
- * of the table's list. There are to.ncolumns columns, and `ncolumns` chunks a tablet. The row set's state stays as it is;
+ * of the table's list; rows is nullptr: 0, 1, 2, ... There are to.ncolumns columns, and `ncolumns` chunks a tablet. The row set's state stays as it is;
  * null bits are written to the end of the last word.
  */
 cudaError_t fetch_rows(const DeviceTable &table, uint32_t ncolumns, uint32_t first_pad, const TableColumn *columns, const uint32_t *rows,

@@ -18,26 +18,6 @@ widens(const Op &op)
 	return type_is_int(op.type) && type_is_int(from) && type_natural_width(op.type) >= type_natural_width(from);
 }
 
-/* The column that result `c` of a row program is; -1 if it is computed, but for integers that were widened. Registers are written once. */
-int
-result_column(const Program *program, int c)
-{
-	int			reg = -1;
-
-	for (int i = program->converge - 1; i > program->parallel; i--)
-	{
-		const Op   &op = program->ops()[i];
-
-		if (op.opcode == Opcode::Result)
-			reg = c < op.p2 ? op.p1 + c : -1;
-		else if (op.opcode == Opcode::Column && op.p1 == reg)
-			return op.p2;
-		else if (op.p1 == reg && (op.opcode == Opcode::Copy || (op.opcode == Opcode::Cast && widens(op))))
-			reg = op.p2;
-	}
-	return -1;
-}
-
 /* What a register of such a program is: a column, or a constant. */
 struct PlainValue
 {
@@ -68,6 +48,26 @@ keep_others(Opcode o, int64_t value, ColumnInterval *kept)
 }
 
 }  // namespace
+
+/* Registers are written once. */
+int
+result_column(const Program *program, int c)
+{
+	int			reg = -1;
+
+	for (int i = program->converge - 1; i > program->parallel; i--)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode == Opcode::Result)
+			reg = c < op.p2 ? op.p1 + c : -1;
+		else if (op.opcode == Opcode::Column && op.p1 == reg)
+			return op.p2;
+		else if (op.p1 == reg && (op.opcode == Opcode::Copy || (op.opcode == Opcode::Cast && widens(op))))
+			reg = op.p2;
+	}
+	return -1;
+}
 
 bool
 plain_rows(const Program *program, const ParamValue *params, const ValueRange *columns, PlainRows *rows)

@@ -31,6 +31,9 @@ struct PlainRows
 	std::vector<int> results;	/* columns; integers may have been widened */
 };
 
+/* The column that result `c` of a row program is; -1 if it is computed, but for integers that were widened. */
+int			result_column(const Program *program, int c);
+
 /* Is the program one? `columns` as in analyze_ranges(). */
 bool		plain_rows(const Program *program, const ParamValue *params, const ValueRange *columns, PlainRows *rows);
 
