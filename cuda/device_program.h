@@ -723,8 +723,8 @@ struct GridArgs
 };
 
 /*
- * Where pairs are listed, in any order: row of the slice and row of the inner set, behind the `nrows` that there are; the first launch finds 0. What is
- * beyond `room` is missing, but counted, and `full` is set.
+ * Where pairs are listed, in any order: the outer row as MarkKind::Rows counts, and the inner row, behind the `nrows` that there are; the first launch
+ * finds 0. What is beyond `room` is missing, but counted, and `full` is set.
  */
 struct PairList
 {

@@ -164,7 +164,9 @@ public:
 
 	void		run()
 	{
-		if (run_.mark != cuda::MarkKind::None)
+		if (run_.mark == cuda::MarkKind::Listed)
+			run_lists();
+		else if (run_.mark != cuda::MarkKind::None)
 			run_marks();
 		else if (!program->grouped)
 			run_rows();
@@ -270,7 +272,7 @@ private:
 	}
 
 	void		launch(uint32_t first, uint32_t end, uint32_t row, uint32_t row_end, const cuda::RowStaging *rows, const cuda::GroupTable *groups,
-					   uint32_t *marks_at = nullptr)
+					   uint32_t *marks_at = nullptr, const cuda::PairList &list = {})
 	{
 		cuda::SliceArgs args = {device_table, first, end - first, nullptr, rows, groups};
 
@@ -278,6 +280,7 @@ private:
 		args.inner_first = row;
 		args.inner_rows = row_end - row;
 		args.marks = marks_at;
+		args.list = list;
 		EXPECT_EQ(cuda::launch_slice(*lowered, shape, scratch, args, nullptr), cudaSuccess);
 	}
 
@@ -385,6 +388,58 @@ private:
 			pads += (n + TABLET_PAD_ROWS - 1) / TABLET_PAD_ROWS;
 		}
 		return at;
+	}
+
+	/* Each slice with room for all of its pairs, and once more with too little, which is said. */
+	void		run_lists()
+	{
+		const std::vector<uint32_t> place = places();
+		const uint32_t nouter = sides.outer.nrows();
+
+		choose_shape(0);
+		marks.assign(sides.pairs.nrows(), false);
+		slices([&](uint32_t first, uint32_t end, uint32_t row, uint32_t row_end)
+		{
+			DeviceMemory lists;
+			const uint32_t most = (end - first) * TABLET_PAD_ROWS * (row_end - row);
+			cuda::RowSetState state = {};
+			cuda::PairList list = {reinterpret_cast<uint32_t *>(lists.get(most * sizeof(uint32_t))), reinterpret_cast<uint32_t *>(lists.get(most * sizeof(uint32_t))),
+				lists.copy(&state, 1), most};
+
+			launch(first, end, row, row_end, nullptr, nullptr, nullptr, list);
+			EXPECT_EQ(cudaMemcpy(&state, list.state, sizeof(state), cudaMemcpyDeviceToHost), cudaSuccess);
+			EXPECT_EQ(state.full, 0u);
+			ASSERT_LE(state.nrows, most);
+
+			std::vector<uint32_t> outer(state.nrows), inner(state.nrows);
+
+			EXPECT_EQ(cudaMemcpy(outer.data(), list.outer, state.nrows * sizeof(uint32_t), cudaMemcpyDeviceToHost), cudaSuccess);
+			EXPECT_EQ(cudaMemcpy(inner.data(), list.inner, state.nrows * sizeof(uint32_t), cudaMemcpyDeviceToHost), cudaSuccess);
+			for (uint32_t i = 0; i < state.nrows; i++)
+			{
+				const auto	at = std::find(place.begin(), place.end(), outer[i]);
+
+				ASSERT_TRUE(at != place.end() && inner[i] >= row && inner[i] < row_end) << outer[i] << " " << inner[i];
+
+				const size_t pair = inner[i] * nouter + static_cast<size_t>(at - place.begin());
+
+				EXPECT_FALSE(marks[pair]) << "listed twice";
+				marks[pair] = true;
+			}
+			if (state.nrows == 0)
+				return;
+
+			const uint32_t all = state.nrows;
+
+			state = {};
+			list.room = all - 1;
+			EXPECT_EQ(cudaMemcpy(list.state, &state, sizeof(state), cudaMemcpyHostToDevice), cudaSuccess);
+			launch(first, end, row, row_end, nullptr, nullptr, nullptr, list);
+			EXPECT_EQ(cudaMemcpy(&state, list.state, sizeof(state), cudaMemcpyDeviceToHost), cudaSuccess);
+			EXPECT_EQ(state.full, 1u);
+			EXPECT_EQ(state.nrows, all);
+		});
+		outcome.errors = state_errors();
 	}
 
 	void		run_marks()
