@@ -35,6 +35,7 @@ FIELD = "'day'::text"		# of dates
 QUESTIONS = (("output", "SELECT {c} FROM t"), ("IS NULL", "SELECT count(*) FROM t WHERE {c} IS NULL"), ("= constant", "SELECT count(*) FROM t WHERE {c} = {v}"), ("< constant", "SELECT count(*) FROM t WHERE {c} < {v}"),
              ("= column", "SELECT count(*) FROM t WHERE {c} = {d}"), ("GROUP BY", "SELECT {c}, count(*) FROM t GROUP BY {c}"), ("min, max", "SELECT min({c}), max({c}) FROM t"), ("join key", "SELECT count(*) FROM t a JOIN t b ON a.{c} = b.{c}"))
 MORE_QUESTIONS = (("IN", "SELECT count(*) FROM t WHERE {c} IN ({v}, {v})"), ("LIKE", "SELECT count(*) FROM t WHERE {c} LIKE '%b%'"), ("starts_with", "SELECT count(*) FROM t WHERE starts_with({c}, 'a')"),
+                  ("ILIKE", "SELECT count(*) FROM t WHERE {c} ILIKE '%B%'"), ("~, SIMILAR TO", "SELECT count(*) FROM t WHERE {c} ~ '[a-c]+$'"), ("lower, upper, trim, then =", "SELECT count(*) FROM t WHERE upper(trim({c})) = 'AB'"),
                   ("characters", "SELECT left({c}, 2), count(*) FROM t WHERE left({c}, 2) = 'ab' GROUP BY 1"), ("length", "SELECT sum(length({c})) FROM t"), ("ORDER BY", "SELECT {c} FROM t ORDER BY {c}"))
 BY_VALUE = re.compile("stored value by value|values for a dictionary: ")
 POLYMORPHIC = {'"any"': "int4", "anyelement": "int4", "anycompatible": "int4", "anyenum": "doc_mood", "anyarray": "int4[]", "anycompatiblearray": "int4[]", "anynonarray": "int4", "anycompatiblenonarray": "int4"}

@@ -560,7 +560,7 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 	Opcode		wanted = expr->useOr ? Opcode::Eq : Opcode::Ne;
 	List	   *elements = NIL;
 	int			acc = -1;
-	bool		variable = variable_var(c->input, left) != nullptr;
+	bool		variable = matches_variable(c->input, left);
 	int			longest = variable ? PROGRAM_MAX_PATTERNS : MAX_IN_CHAIN;
 	ListCell   *lc;
 

@@ -364,7 +364,10 @@ bool		is_map(const Compiler *c, const Expr *expr);
 /* A value of which only matters whether it is null. */
 int			compile_presence(Compiler *c, const Expr *expr);
 
-/* Is one of the arguments such a column? */
+/* Is it such a column, or what lower(), upper() and trims make of one? */
+bool		matches_variable(const CompileInput *input, const Expr *expr);
+
+/* Is one of the arguments? */
 bool		meets_variable(const Compiler *c, List *args);
 int			compile_text_match(Compiler *c, Oid function, List *args, Oid collation);
 

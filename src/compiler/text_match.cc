@@ -116,6 +116,7 @@ int
 refuse_variable(Compiler *c, const Var *var)
 {
 	const char *name = column_name(c->input, var);
+	const char *by = "=, IN";
 	const char *more = "";
 
 	switch (getBaseType(var->vartype))
@@ -123,12 +124,13 @@ refuse_variable(Compiler *c, const Var *var)
 		case TEXTOID:
 		case VARCHAROID:
 		case BPCHAROID:
-			more = ", as can a few of their characters";
+			by = "=, IN, LIKE, ILIKE, ~";
+			more = ", as can their case and a few characters";
 			/* FALLTHROUGH */
 		case BYTEAOID:
 		case UUIDOID:
-			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, and compared by = with columns like it, and by =, IN%s with constants and parameters%s",
-						  name, getBaseType(var->vartype) == UUIDOID ? "" : ", LIKE", more);
+			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, and compared by = with columns like it, and by %s with constants%s",
+						  name, getBaseType(var->vartype) == BYTEAOID ? "=, IN, LIKE" : by, more);
 		default:
 			return refuse(c, "column \"%s\" is stored value by value: values of type %s can only be read%s tested for null%s", name, format_type_be(var->vartype),
 						  text_keys_of(var) ? "," : " and", text_keys_of(var) ? ", grouped by, and compared by = with columns like it" : "");
@@ -168,29 +170,45 @@ compile_presence(Compiler *c, const Expr *expr)
 struct TextFunction
 {
 	Oid			function;
-	TextMatchKind kind;
+	PatternForm form;
 	bool		negated;
 	bool		text;			/* of characters, under a collation */
+	bool		ignore_case;
 };
 
 static const TextFunction functions[] = {
-	{F_TEXTEQ, TextMatchKind::Equal, false, true},
-	{F_TEXTNE, TextMatchKind::Equal, true, true},
-	{F_BPCHAREQ, TextMatchKind::Equal, false, true},
-	{F_BPCHARNE, TextMatchKind::Equal, true, true},
-	{F_BYTEAEQ, TextMatchKind::Equal, false, false},
-	{F_BYTEANE, TextMatchKind::Equal, true, false},
-	{F_UUID_EQ, TextMatchKind::Equal, false, false},
-	{F_UUID_NE, TextMatchKind::Equal, true, false},
-	{F_TEXTLIKE, TextMatchKind::Like, false, true},
-	{F_TEXTNLIKE, TextMatchKind::Like, true, true},
-	{F_LIKE_TEXT_TEXT, TextMatchKind::Like, false, true},
-	{F_NOTLIKE_TEXT_TEXT, TextMatchKind::Like, true, true},
-	{F_BPCHARLIKE, TextMatchKind::Like, false, true},
-	{F_BPCHARNLIKE, TextMatchKind::Like, true, true},
-	{F_BYTEALIKE, TextMatchKind::Like, false, false},
-	{F_BYTEANLIKE, TextMatchKind::Like, true, false},
-	{F_STARTS_WITH, TextMatchKind::Prefix, false, true},
+	{F_TEXTEQ, PatternForm::Equal, false, true, false},
+	{F_TEXTNE, PatternForm::Equal, true, true, false},
+	{F_BPCHAREQ, PatternForm::Equal, false, true, false},
+	{F_BPCHARNE, PatternForm::Equal, true, true, false},
+	{F_BYTEAEQ, PatternForm::Equal, false, false, false},
+	{F_BYTEANE, PatternForm::Equal, true, false, false},
+	{F_UUID_EQ, PatternForm::Equal, false, false, false},
+	{F_UUID_NE, PatternForm::Equal, true, false, false},
+	{F_TEXTLIKE, PatternForm::Like, false, true, false},
+	{F_TEXTNLIKE, PatternForm::Like, true, true, false},
+	{F_LIKE_TEXT_TEXT, PatternForm::Like, false, true, false},
+	{F_NOTLIKE_TEXT_TEXT, PatternForm::Like, true, true, false},
+	{F_BPCHARLIKE, PatternForm::Like, false, true, false},
+	{F_BPCHARNLIKE, PatternForm::Like, true, true, false},
+	{F_BYTEALIKE, PatternForm::Like, false, false, false},
+	{F_BYTEANLIKE, PatternForm::Like, true, false, false},
+	{F_STARTS_WITH, PatternForm::Prefix, false, true, false},
+	{F_TEXTICLIKE, PatternForm::Like, false, true, true},
+	{F_TEXTICNLIKE, PatternForm::Like, true, true, true},
+	{F_BPCHARICLIKE, PatternForm::Like, false, true, true},
+	{F_BPCHARICNLIKE, PatternForm::Like, true, true, true},
+	{F_TEXTREGEXEQ, PatternForm::Regex, false, true, false},
+	{F_TEXTREGEXNE, PatternForm::Regex, true, true, false},
+	{F_BPCHARREGEXEQ, PatternForm::Regex, false, true, false},
+	{F_BPCHARREGEXNE, PatternForm::Regex, true, true, false},
+	{F_TEXTICREGEXEQ, PatternForm::Regex, false, true, true},
+	{F_TEXTICREGEXNE, PatternForm::Regex, true, true, true},
+	{F_BPCHARICREGEXEQ, PatternForm::Regex, false, true, true},
+	{F_BPCHARICREGEXNE, PatternForm::Regex, true, true, true},
+#if PG_VERSION_NUM >= 150000
+	{F_REGEXP_LIKE_TEXT_TEXT, PatternForm::Regex, false, true, false},
+#endif
 };
 
 static const TextFunction *
@@ -204,11 +222,85 @@ lookup_text_function(Oid function)
 	return nullptr;
 }
 
+/* A column of variable length, or what lower(), upper() and trims make of one. */
+struct MatchedValue
+{
+	const Var  *var;
+	TextFold	fold;
+	Oid			fold_collation;
+	uint8		trim;			/* PatternTrim */
+};
+
+static bool
+find_value(const CompileInput *input, const Expr *expr, MatchedValue *out)
+{
+	bool		bare = true;
+
+	*out = MatchedValue{};
+	for (;;)
+	{
+		const FuncExpr *fn;
+
+		out->var = variable_var(input, expr);
+		if (out->var != nullptr)
+			break;
+		while (IsA(expr, RelabelType) || IsA(expr, CollateExpr))
+			expr = IsA(expr, RelabelType) ? ((const RelabelType *) expr)->arg : ((const CollateExpr *) expr)->arg;
+		fn = (const FuncExpr *) expr;
+		if (!IsA(fn, FuncExpr))
+			return false;
+		switch (fn->funcid)
+		{
+			case F_LOWER_TEXT:
+			case F_UPPER_TEXT:
+				if (out->fold != TextFold::None)
+					return false;
+				out->fold = fn->funcid == F_LOWER_TEXT ? TextFold::Lower : TextFold::Upper;
+				out->fold_collation = fn->inputcollid;
+				break;
+			case F_BTRIM_TEXT:
+				out->trim |= TRIM_LEFT | TRIM_RIGHT;
+				break;
+			case F_LTRIM_TEXT:
+				out->trim |= TRIM_LEFT;
+				break;
+			case F_RTRIM_TEXT:
+				out->trim |= TRIM_RIGHT;
+				break;
+			case F_TEXT_BPCHAR:
+				out->trim |= TRIM_CAST;
+				break;
+			default:
+				return false;
+		}
+		expr = static_cast<const Expr *>(linitial(fn->args));
+		bare = false;
+	}
+	/* not bytea, as text by a cast without a function */
+	switch (getBaseType(out->var->vartype))
+	{
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+			return true;
+		default:
+			return bare;
+	}
+}
+
+bool
+matches_variable(const CompileInput *input, const Expr *expr)
+{
+	MatchedValue value;
+
+	return find_value(input, expr, &value);
+}
+
 bool
 meets_variable(const Compiler *c, List *args)
 {
-	return list_length(args) == 2 && (variable_var(c->input, static_cast<const Expr *>(linitial(args))) != nullptr ||
-									  variable_var(c->input, static_cast<const Expr *>(lsecond(args))) != nullptr);
+	return list_length(args) == 2 && (matches_variable(c->input, static_cast<const Expr *>(linitial(args))) ||
+									  matches_variable(c->input, static_cast<const Expr *>(lsecond(args))));
 }
 
 /* -- keys ---------------------------------------------------------------------------------- */
@@ -256,48 +348,7 @@ compile_text_order(Compiler *c, const Expr *expr, Oid collation)
 	return number >= 0 ? number : refuse(c, "values are ordered in more than %d ways", PROGRAM_MAX_TEXT_ORDERS);
 }
 
-/* -- patterns ---------------------------------------------------------------------------------- */
-
-const char *
-build_pattern(const PlanPattern *plan, Datum value, bool isnull, TextPattern *to)
-{
-	const char *bytes;
-	int			len;
-
-	if (isnull)
-	{
-		text_pattern_null(to);
-		return nullptr;
-	}
-	if (plan->attlen > 0)
-	{
-		bytes = DatumGetPointer(value);
-		len = plan->attlen;
-	}
-	else
-	{
-		struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
-
-		bytes = VARDATA_ANY(v);
-		len = VARSIZE_ANY_EXHDR(v);
-	}
-	switch (plan->kind)
-	{
-		case TextMatchKind::Like:
-			if (!text_pattern_like(to, bytes, len, plan->attlen, plan->utf8))
-				return "the pattern of LIKE is too long, or ends with its escape character";
-			break;
-		case TextMatchKind::Prefix:
-			if (!text_pattern_prefix(to, bytes, len, plan->attlen))
-				return "the prefix is too long";
-			break;
-		default:
-			if (!text_pattern_equal(to, bytes, len, plan->attlen, plan->trim_blanks))
-				return "the value to compare with is too long";
-			break;
-	}
-	return nullptr;
-}
+/* -- into the program ------------------------------------------------------------------------ */
 
 /* The number of the pattern; -1 and a reason. */
 static int
@@ -307,7 +358,7 @@ add_pattern(Compiler *c, const PlanPattern &pattern)
 	{
 		const PlanPattern *p = &c->patterns[i];
 
-		if (p->kind == pattern.kind && p->utf8 == pattern.utf8 && p->trim_blanks == pattern.trim_blanks && p->attlen == pattern.attlen && equal(p->expr, pattern.expr))
+		if (same_pattern(*p, pattern) && equal(p->expr, pattern.expr))
 			return i;
 	}
 	if (c->npatterns == PROGRAM_MAX_PATTERNS)
@@ -316,20 +367,18 @@ add_pattern(Compiler *c, const PlanPattern &pattern)
 	return c->npatterns++;
 }
 
-/* -- into the program ---------------------------------------------------------------------------- */
-
-/* Do the bytes decide, as PostgreSQL compares? */
+/* Do the bytes, or single characters, decide, as PostgreSQL compares? */
 static bool
-bytes_decide(Compiler *c, const TextFunction *fn, const Var *var, Oid collation)
+bytes_decide(Compiler *c, const PlanPattern &pattern, bool text, Oid collation)
 {
-	if (!fn->text)
+	if (!text)
 		return true;
 	if (!OidIsValid(collation) || !get_collation_isdeterministic(collation))
 	{
 		refuse(c, "the collation is not deterministic");
 		return false;
 	}
-	if (fn->kind == TextMatchKind::Like && GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1)
+	if ((pattern.form == PatternForm::Like || asks_characters(&pattern)) && GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1)
 	{
 		refuse(c, "LIKE is supported for UTF-8 and encodings of one byte a character");
 		return false;
@@ -337,42 +386,57 @@ bytes_decide(Compiler *c, const TextFunction *fn, const Var *var, Oid collation)
 	return true;
 }
 
+/* What is done to the value, and how it is compared; false: no pattern does both. */
+static bool
+plan_pattern(const TextFunction *fn, const MatchedValue &value, Oid collation, const Expr *known, PlanPattern *pattern)
+{
+	*pattern = PlanPattern{fn->form, fn->ignore_case, value.fold, value.trim, fn->text && GetDatabaseEncoding() == PG_UTF8, get_typlen(value.var->vartype),
+		collation, value.fold_collation, const_cast<Expr *>(known)};
+	if (fn->function == F_BPCHAREQ || fn->function == F_BPCHARNE)
+		pattern->trim |= TRIM_PADDING;
+	if (fn->ignore_case && fn->form == PatternForm::Like)
+	{
+		if (value.fold != TextFold::None)
+			return false;
+		pattern->fold = TextFold::Lower;
+		pattern->fold_collation = collation;
+	}
+	return fn->form == PatternForm::Equal || (value.trim & (TRIM_LEFT | TRIM_RIGHT)) == 0;
+}
+
 int
 compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
 {
 	const TextFunction *fn = lookup_text_function(function);
 	const Expr *known = static_cast<const Expr *>(lsecond(args));
-	const Var  *var = variable_var(c->input, static_cast<const Expr *>(linitial(args)));
-	PlanPattern pattern = {};
+	MatchedValue matched;
+	PlanPattern pattern;
 	AttrNumber	attnum;
 	bool		absent;
 	int			cursor;
 	int			number;
 	int			match;
 
-	if (var == nullptr && fn != nullptr && fn->kind == TextMatchKind::Equal)
+	if (!find_value(c->input, static_cast<const Expr *>(linitial(args)), &matched))
 	{
-		var = variable_var(c->input, known);
-		known = static_cast<const Expr *>(linitial(args));
+		find_value(c->input, known, &matched);
+		if (fn != nullptr && fn->form == PatternForm::Equal)
+			known = static_cast<const Expr *>(linitial(args));
+		else
+			fn = nullptr;
 	}
-	if (fn == nullptr || var == nullptr || !known_at_start(known))
-		return refuse_variable(c, var != nullptr ? var : variable_var(c->input, known));
-	if (!bytes_decide(c, fn, var, collation))
+	if (fn == nullptr || !known_at_start(known) || !plan_pattern(fn, matched, collation, known, &pattern))
+		return refuse_variable(c, matched.var);
+	if (!bytes_decide(c, pattern, fn->text, collation))
 		return -1;
-	cursor = cursor_at(c, var, &attnum, &absent);
+	cursor = cursor_at(c, matched.var, &attnum, &absent);
 	if (cursor < 0)
 		return -1;
 	if (absent || (IsA(known, Const) && ((const Const *) known)->constisnull))
 		return null_value(c, Type::Bool);
-
-	pattern.kind = fn->kind;
-	pattern.utf8 = fn->text && GetDatabaseEncoding() == PG_UTF8;
-	pattern.trim_blanks = fn->function == F_BPCHAREQ || fn->function == F_BPCHARNE;
-	pattern.attlen = get_typlen(var->vartype);
-	pattern.expr = const_cast<Expr *>(known);
 	if (IsA(known, Const))
 	{
-		TextPattern *built = static_cast<TextPattern *>(palloc(TEXT_PATTERN_MAX));
+		TextPattern *built = static_cast<TextPattern *>(palloc(TEXT_AUTOMATON_MAX));
 		const char *failure = build_pattern(&pattern, ((const Const *) known)->constvalue, false, built);
 
 		pfree(built);

@@ -8,9 +8,8 @@
 #ifndef GPUVM_COMPILER_TEXT_MATCH_H
 #define GPUVM_COMPILER_TEXT_MATCH_H
 
-#include "pg/pg.h"
+#include "compiler/regex.h"
 #include "pg/text_order.h"
-#include "vm/text_match.h"
 
 extern "C" {
 #include "nodes/primnodes.h"
@@ -18,16 +17,51 @@ extern "C" {
 
 namespace gpuvm {
 
+enum class PatternForm : uint8
+{
+	Equal = 0,
+	Prefix = 1,
+	Like = 2,
+	Regex = 3,
+};
+
+enum PatternTrim : uint8
+{
+	TRIM_PADDING = 1,			/* blanks at the end, of both sides (=, of char(n)), */
+	TRIM_CAST = 2,				/* of the value (char(n) as text), */
+	TRIM_LEFT = 4,				/* and what ltrim(), rtrim() and btrim() remove */
+	TRIM_RIGHT = 8,
+};
+
 struct PlanPattern
 {
-	TextMatchKind kind;
+	PatternForm form;
+	bool		ignore_case;	/* ILIKE, ~* */
+	TextFold	fold;			/* of the column's values, before they are compared */
+	uint8		trim;			/* PatternTrim */
 	bool		utf8;			/* Like: of characters of UTF-8 */
-	bool		trim_blanks;	/* Equal: of bpchar */
 	int16		attlen;			/* of the column's type */
+	Oid			collation;		/* what ignores case, and characters' classes, go by */
+	Oid			fold_collation;
 	Expr	   *expr;			/* without columns, known when execution starts */
 };
 
-/* The pattern of a value of the expression, in TEXT_PATTERN_MAX bytes; or why there is none. */
+/* But for what they compare with. */
+inline bool
+same_pattern(const PlanPattern &a, const PlanPattern &b)
+{
+	return a.form == b.form && a.ignore_case == b.ignore_case && a.fold == b.fold && a.trim == b.trim && a.utf8 == b.utf8 && a.attlen == b.attlen &&
+		a.collation == b.collation && a.fold_collation == b.fold_collation;
+}
+
+/* Must the pattern know of characters, not of bytes alone? Then it is an automaton mostly. */
+inline bool
+asks_characters(const PlanPattern *plan)
+{
+	return plan->form == PatternForm::Regex || plan->ignore_case || plan->fold != TextFold::None || (plan->trim & ~TRIM_PADDING) != 0;
+}
+
+/* The pattern of a value of the expression, in TEXT_AUTOMATON_MAX bytes; or why there is none. */
 const char *build_pattern(const PlanPattern *plan, Datum value, bool isnull, TextPattern *to);
 
 }  // namespace gpuvm

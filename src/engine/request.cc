@@ -365,7 +365,7 @@ read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Reques
 		const TextPattern *pattern = arena.at<TextPattern>(from);
 		const uint32_t size = pattern != nullptr ? pattern->size : 0;
 
-		if (size < sizeof(TextPattern) || size > TEXT_PATTERN_MAX || arena.at<char>(from, size) == nullptr)
+		if (size < sizeof(TextPattern) || size > TEXT_AUTOMATON_MAX || arena.at<char>(from, size) == nullptr)
 			return "a pattern lies outside the arena";
 
 		std::unique_ptr<uint64_t[]> copy(new uint64_t[(size + 7) / 8]);

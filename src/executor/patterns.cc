@@ -41,7 +41,7 @@ patterns_build(GpuvmScanState *state, int *reason, const char **detail)
 	/* subqueries raise what they raise */
 	if (state->param_execs != nullptr)
 		ExecSetParamPlanMulti(state->param_execs, econtext);
-	built = static_cast<TextPattern *>(palloc(TEXT_PATTERN_MAX));
+	built = static_cast<TextPattern *>(palloc(TEXT_AUTOMATON_MAX));
 	foreach(lc, state->pattern_states)
 	{
 		int			i = foreach_current_index(lc);

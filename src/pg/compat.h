@@ -20,6 +20,7 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/pg_locale.h"
 #include "utils/snapshot.h"
 #include "utils/syscache.h"
 }
@@ -141,6 +142,24 @@ compat_collation(Oid collation, char *provider, const char **locale)
 #endif
 	ReleaseSysCache(tuple);
 	return plain;
+}
+
+/* Do lower() and upper() under the collation look at each character by itself? ICU's do not, and newer versions' own. */
+inline bool
+compat_case_by_character(Oid collation)
+{
+#if PG_VERSION_NUM >= 180000
+	const pg_locale_t locale = pg_newlocale_from_collation(collation);
+
+	return locale->ctype_is_c || locale->provider == COLLPROVIDER_LIBC;
+#else
+	if (lc_ctype_is_c(collation))
+		return true;
+
+	const pg_locale_t locale = pg_newlocale_from_collation(collation);
+
+	return locale == nullptr || locale->provider == COLLPROVIDER_LIBC;
+#endif
 }
 
 }  // namespace gpuvm

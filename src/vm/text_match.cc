@@ -48,6 +48,18 @@ text_pattern_null(TextPattern *to)
 	begin_pattern(to, TextMatchKind::Null, -1);
 }
 
+bool
+text_pattern_automaton(TextPattern *to, size_t nbytes, int attlen, bool trim_blanks)
+{
+	if (nbytes > TEXT_AUTOMATON_MAX - sizeof(TextPattern))
+		return false;
+	begin_pattern(to, TextMatchKind::Automaton, attlen);
+	to->flags = trim_blanks ? TEXT_TRIM_BLANKS : 0;
+	to->nbytes = static_cast<uint16_t>(nbytes);
+	to->size += to->nbytes;
+	return true;
+}
+
 /*
  * Two passes over the pattern, as pieces come before the bytes: the first (to == nullptr) counts, the second
  * writes. False where the pattern ends with an escape.
@@ -139,9 +151,9 @@ text_pattern_like(TextPattern *to, const char *pattern, size_t len, int attlen, 
 const char *
 check_text_pattern(const TextPattern *p, size_t size)
 {
-	if (size < sizeof(TextPattern) || size > TEXT_PATTERN_MAX || p->size != size)
+	if (size < sizeof(TextPattern) || p->size != size || size > (p->kind == TextMatchKind::Automaton ? TEXT_AUTOMATON_MAX : TEXT_PATTERN_MAX))
 		return "a pattern has the wrong size";
-	if (p->kind > TextMatchKind::Like || (p->flags & ~(TEXT_UTF8 | TEXT_TRIM_BLANKS)) || p->attlen < -1
+	if (p->kind > TextMatchKind::Automaton || (p->flags & ~(TEXT_UTF8 | TEXT_TRIM_BLANKS)) || p->attlen < -1
 		|| (p->kind == TextMatchKind::Like) != (p->npieces > 0)
 		|| size != sizeof(TextPattern) + p->npieces * sizeof(TextPiece) + p->nbytes)
 		return "a pattern is malformed";
@@ -153,6 +165,8 @@ check_text_pattern(const TextPattern *p, size_t size)
 			return "a pattern is malformed";
 	}
 	if (p->npieces > 0 && p->search >= p->npieces)
+		return "a pattern is malformed";
+	if (p->kind == TextMatchKind::Automaton && !is_automaton(p->automaton(), p->nbytes))
 		return "a pattern is malformed";
 	return nullptr;
 }

@@ -1,7 +1,7 @@
 /*
  * text_match.h: what TextMatch compares variable-length values with.
  *
- * A backend makes a pattern of the constant beside =, LIKE or ^@ (text_match.cc), and it comes with the
+ * A backend makes a pattern of the constant beside =, LIKE or ^@ (text_match.cc), or beside ILIKE or ~ (text_automaton.h), and it comes with the
  * job; gpuvmd copies and checks it. text_matches() is PostgreSQL's MatchText() for valid strings, once for
  * every engine; it reads nothing outside of the value, whatever that holds.
  *
@@ -15,10 +15,12 @@
 
 #include "tablet/format.h"
 #include "vm/program.h"
+#include "vm/text_automaton.h"
 
 namespace gpuvm {
 
-constexpr uint32_t TEXT_PATTERN_MAX = 4096;	/* bytes of a pattern in all */
+constexpr uint32_t TEXT_PATTERN_MAX = 4096;	/* bytes of a pattern in all, */
+constexpr uint32_t TEXT_AUTOMATON_MAX = 65536;	/* but of an automaton */
 
 enum class TextMatchKind : uint8_t
 {
@@ -26,12 +28,13 @@ enum class TextMatchKind : uint8_t
 	Equal = 1,					/* the bytes are the value */
 	Prefix = 2,					/* the value begins with the bytes */
 	Like = 3,
+	Automaton = 4,				/* the bytes are a TextAutomaton */
 };
 
 enum TextPatternFlag : uint8_t
 {
 	TEXT_UTF8 = 1,				/* Like: _ is a character of UTF-8, or else a byte */
-	TEXT_TRIM_BLANKS = 2,		/* Equal: blanks at the end do not count (bpchar); the bytes have none */
+	TEXT_TRIM_BLANKS = 2,		/* blanks at the end do not count (bpchar); Equal: the bytes have none */
 };
 
 /*
@@ -63,11 +66,12 @@ struct TextPattern
 
 	GPUVM_HD const TextPiece *pieces() const { return reinterpret_cast<const TextPiece *>(this + 1); }
 	GPUVM_HD const unsigned char *bytes() const { return reinterpret_cast<const unsigned char *>(pieces() + npieces); }
+	GPUVM_HD const TextAutomaton *automaton() const { return reinterpret_cast<const TextAutomaton *>(this + 1); }
 };
 static_assert(sizeof(TextPattern) == 24 && sizeof(TextPiece) == 8, "sent between processes");
 
 /*
- * Builders (also linked into backends): `to` has room for TEXT_PATTERN_MAX bytes and is aligned to 8. False where
+ * Builders (also linked into backends): `to` has room for TEXT_PATTERN_MAX bytes, or TEXT_AUTOMATON_MAX, and is aligned to 8. False where
  * there is no such pattern: it is too long, or LIKE's ends with its escape character, at which PostgreSQL raises.
  */
 bool		text_pattern_equal(TextPattern *to, const char *bytes, size_t len, int attlen, bool trim_blanks);
@@ -75,6 +79,8 @@ bool		text_pattern_prefix(TextPattern *to, const char *bytes, size_t len, int at
 /* `utf8`: of characters of UTF-8 (text in such a database); false: of bytes (bytea, encodings of single bytes). */
 bool		text_pattern_like(TextPattern *to, const char *pattern, size_t len, int attlen, bool utf8);
 void		text_pattern_null(TextPattern *to);
+/* Whose automaton, of so many bytes, the caller writes behind it. `trim_blanks`: of the values. */
+bool		text_pattern_automaton(TextPattern *to, size_t nbytes, int attlen, bool trim_blanks);
 
 /* Nullptr, or what is wrong with a pattern of `size` bytes, its own size included. */
 const char *check_text_pattern(const TextPattern *pattern, size_t size);
@@ -259,6 +265,7 @@ text_matches(const TextPattern *pattern, const unsigned char *t, uint32_t len, F
 		case TextMatchKind::Equal: return len == pattern->nbytes && text_same(t, pattern->bytes(), len);
 		case TextMatchKind::Prefix: return len >= pattern->nbytes && text_same(t, pattern->bytes(), pattern->nbytes);
 		case TextMatchKind::Like: return len >= pattern->min_len && text_like(pattern, t, len, find);
+		case TextMatchKind::Automaton: return automaton_matches(pattern->automaton(), t, len);
 		default: return false;
 	}
 }

@@ -88,6 +88,22 @@ two_patterns(const std::string &is, const std::string &isnt)
 	return set;
 }
 
+PatternSet
+two_automata(uint64_t seed)
+{
+	Rng			rng(seed);
+	PatternSet	set;
+
+	for (int i = 0; i < 2; i++)
+	{
+		PatternSource source = {TextMatchKind::Automaton, ""};
+
+		source.automaton = random_automaton(rng, true);
+		EXPECT_EQ(set.add(source), i);
+	}
+	return set;
+}
+
 }  // namespace
 
 class CudaTextMatch : public CudaRuntime
@@ -96,7 +112,8 @@ class CudaTextMatch : public CudaRuntime
 
 TEST_F(CudaTextMatch, EveryWay)
 {
-	const PatternSet sets[] = {two_patterns("%special%requests%", "%a_c%"), two_patterns("%", "b%"), two_patterns("_%", "%s"), two_patterns("%b%", "")};
+	const PatternSet sets[] = {two_patterns("%special%requests%", "%a_c%"), two_patterns("%", "b%"), two_patterns("_%", "%s"), two_patterns("%b%", ""),
+		two_automata(1), two_automata(6)};
 
 	for (const Table &table : {texts_table({9000, 300, 4096}, 6, 20), texts_table({5000}, 0, 0), texts_table({300, 4200}, 90, 60), texts_table({70}, 3, 100)})
 		for (uint32_t deltas : {0u, 1u})

@@ -308,7 +308,8 @@ TEST_F(HostileRequest, Patterns)
 	REFUSED_PATTERN(pattern->size += 8);
 	REFUSED_PATTERN(pattern->size = UINT32_MAX);
 	REFUSED_PATTERN(pattern->size = TEXT_PATTERN_MAX + 1);
-	REFUSED_PATTERN(pattern->kind = static_cast<TextMatchKind>(4));
+	REFUSED_PATTERN(pattern->kind = static_cast<TextMatchKind>(5));
+	REFUSED_PATTERN(pattern->kind = TextMatchKind::Automaton);
 	REFUSED_PATTERN(pattern->kind = TextMatchKind::Equal);
 	REFUSED_PATTERN(pattern->flags = 4);
 	REFUSED_PATTERN(pattern->attlen = -2);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "automaton_reference.h"
 #include "vm/text_part.h"
 
 namespace gpuvm {
@@ -167,6 +168,7 @@ struct PatternSource
 	bool		utf8 = true;
 	bool		trim_blanks = false;
 	int			attlen = -1;
+	AutomatonSource automaton = {};
 
 	bool matches(std::string value) const
 	{
@@ -178,6 +180,8 @@ struct PatternSource
 				return value == (trim_blanks ? text.substr(0, text.find_last_not_of(' ') + 1) : text);
 			case TextMatchKind::Prefix:
 				return value.compare(0, text.size(), text) == 0;
+			case TextMatchKind::Automaton:
+				return automaton.matches(value);
 			default:
 				return match_text(value.data(), static_cast<int>(value.size()), text.data(), static_cast<int>(text.size()), utf8) == Liked::True;
 		}
@@ -193,7 +197,7 @@ struct PatternSet
 	/* The pattern's number; -1: there is no such pattern. */
 	int			add(const PatternSource &source)
 	{
-		uint64_t	buffer[TEXT_PATTERN_MAX / 8];
+		uint64_t	buffer[TEXT_AUTOMATON_MAX / 8];
 		TextPattern *to = reinterpret_cast<TextPattern *>(buffer);
 		bool		made = true;
 
@@ -207,6 +211,7 @@ struct PatternSet
 			case TextMatchKind::Like:
 				made = text_pattern_like(to, source.text.data(), source.text.size(), source.attlen, source.utf8);
 				break;
+			case TextMatchKind::Automaton: made = source.automaton.write(to, source.attlen, source.trim_blanks); break;
 		}
 		if (!made)
 			return -1;
@@ -259,10 +264,11 @@ random_patterns(std::mt19937_64 &rng)
 
 	while (set.sources.size() < 8)
 	{
-		PatternSource source = {static_cast<TextMatchKind>(rng() % 12 == 0 ? 0 : rng() % 4 == 0 ? 1 + rng() % 2 : 3), ""};
+		PatternSource source = {static_cast<TextMatchKind>(rng() % 12 == 0 ? 0 : rng() % 4 == 0 ? 1 + rng() % 2 : 3 + rng() % 2), ""};
 
+		source.automaton = random_automaton(rng, true);
 		source.text = source.kind == TextMatchKind::Like ? random_like(rng) : random_text(rng, 3);
-		source.trim_blanks = source.kind == TextMatchKind::Equal && rng() % 2;
+		source.trim_blanks = (source.kind == TextMatchKind::Equal || source.kind == TextMatchKind::Automaton) && rng() % 2;
 		set.add(source);
 	}
 	return set;

@@ -145,6 +145,35 @@ TEST(VmTextMatch, LikeAtRandom)
 }
 
 /* No wildcards but % at the end: what needs no pieces has none. */
+/* Walked byte by byte as walked character by character, of one byte and of several; a value may end within one. */
+TEST(VmTextMatch, Automata)
+{
+	Rng			rng(77);
+	int			matches = 0;
+
+	for (int n = 0; n < 5000; n++)
+	{
+		PatternSet	set;
+		PatternSource source = {TextMatchKind::Automaton, ""};
+
+		source.automaton = random_automaton(rng, n % 3 > 0);
+		source.trim_blanks = n % 5 == 0;
+		ASSERT_EQ(set.add(source), 0);
+		ASSERT_EQ(check_text_pattern(set.patterns[0], set.patterns[0]->size), nullptr);
+		for (int i = 0; i < 20; i++)
+		{
+			const std::string value = random_text(rng, 8);
+			const bool	is = source.matches(value);
+
+			EXPECT_EQ(found(set.patterns[0], value), is) << n << " '" << value << "'";
+			matches += is;
+			(void) found(set.patterns[0], value.substr(0, rng() % (value.size() + 1)));
+		}
+	}
+	EXPECT_GT(matches, 20000);
+	EXPECT_LT(matches, 80000);
+}
+
 TEST(VmTextMatch, Kinds)
 {
 	PatternSet	set;
@@ -267,6 +296,14 @@ TEST(VmTextMatch, Tables)
 				expect_table(table, {TextMatchKind::Equal, ""});
 				expect_table(table, {TextMatchKind::Prefix, "re"});
 				expect_table(table, {TextMatchKind::Null, ""});
+				for (uint64_t seed = 0; seed < 4; seed++)
+				{
+					PatternSource source = {TextMatchKind::Automaton, ""};
+					Rng			automata(seed);
+
+					source.automaton = random_automaton(automata, true);
+					expect_table(table, source);
+				}
 			}
 }
 
