@@ -228,6 +228,7 @@ rewrite_level(Query *query, Rewriting *rewriting)
 {
 	RewriteLevel level = {query, query == rewriting->topmost, rewriting->way == Rewrite::Reduced};
 	List	   *quals;
+	Node	   *known;
 	ListCell   *lc;
 
 	/* PostgreSQL moves no condition into a CTE whose rows it keeps */
@@ -252,7 +253,8 @@ rewrite_level(Query *query, Rewriting *rewriting)
 	quals = list_concat(conjuncts(query->jointree->quals), hoist_conditions((Node *) query->jointree));
 	query->jointree->quals = quals == NIL ? nullptr : (Node *) make_ands_explicit(quals);
 	/* a level that has no rows has nothing planned */
-	if (quals != NIL && IsA(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(query->jointree->quals))), Const))
+	known = quals == NIL ? nullptr : folded(query->jointree->quals);
+	if (quals != NIL && (known == nullptr || IsA(known, Const)))
 		return;
 	level.conditions = conditions_of(query);
 	foreach(lc, quals)

@@ -182,6 +182,9 @@ bool		has_loud_conditions(const Query *topmost);
 
 /* -- rewrite_quiet.cc: what never raises an error, whatever rows it meets ------------------------- */
 
+/* A copy, constants evaluated; NULL where that raises an error: the statement may never come to it. */
+Node	   *folded(Node *node);
+
 bool		is_quiet(Node *node);
 bool		is_quiet_function(Oid function, List *args, Oid collation);
 

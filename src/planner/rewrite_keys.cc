@@ -444,6 +444,7 @@ may_rewrite_keys(Query *query)
 	return query->commandType == CMD_SELECT && query->setOperations == nullptr && query->jointree->fromlist != NIL && !query->hasTargetSRFs &&
 		query->rowMarks == NIL && !query->hasModifyingCTE && has_unknown_keys(query) && !read.outer && !read.further &&
 		!checkExprHasSubLink((Node *) query->targetList) && !checkExprHasSubLink(query->havingQual) &&
+		!checkExprHasSubLink(query->limitCount) && !checkExprHasSubLink(query->limitOffset) && !checkExprHasSubLink((Node *) query->windowClause) &&
 		!contain_volatile_functions((Node *) query->targetList) && !contain_volatile_functions(query->havingQual);
 }
 
@@ -502,6 +503,8 @@ rewrite_keys(Query *query)
 	inner->rteperminfos = query->rteperminfos;
 	query->rteperminfos = NIL;
 #endif
+	/* it stands a level deeper than before, as seen from CTEs of the levels around */
+	IncrementVarSublevelsUp((Node *) inner, 1, 1);
 	pstate = make_parsestate(nullptr);
 	addRangeTableEntryForSubquery(pstate, inner, makeAlias("key_groups", NIL), false, false);
 	query->rtable = pstate->p_rtable;

@@ -139,7 +139,8 @@ rewrite_laterals(RewriteLevel *level)
 	Query	   *query = level->query;
 
 	without_laterals(&laterals, (Node *) query->jointree);
-	for (int i = 0; i < laterals.nfound; i++)
+	/* the last one first: its values may be made of those of the others, which stand to its left */
+	for (int i = laterals.nfound - 1; i >= 0; i--)
 		*query = *(Query *) compat_replace_vars((Node *) query, laterals.found[i].varno, laterals.found[i].rte, laterals.found[i].targets);
 	return laterals.nfound > 0;
 }

@@ -7,6 +7,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
@@ -20,6 +21,7 @@ extern "C" {
 #include "utils/numeric.h"
 }
 
+#include "pg/subtransaction.h"
 #include "planner/rewrite.h"
 
 namespace gpuvm {
@@ -341,10 +343,33 @@ loud_walker(Node *node, void *context)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(loud_walker), context);
 }
 
+static void
+fold(void *context)
+{
+	Node	  **node = static_cast<Node **>(context);
+
+	*node = eval_const_expressions(nullptr, *node);
+}
+
+Node *
+folded(Node *node)
+{
+	ErrorData  *error;
+
+	node = static_cast<Node *>(copyObjectImpl(node));
+	if (IsInParallelMode())
+		return nullptr;
+	error = in_subtransaction(fold, &node);
+	return error == nullptr ? node : nullptr;
+}
+
 bool
 is_quiet(Node *node)
 {
-	return !loud_walker(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(node))), nullptr);
+	if (!loud_walker(node, nullptr))
+		return true;
+	node = folded(node);
+	return node != nullptr && !loud_walker(node, nullptr);
 }
 
 /* A CTE of the level around is as quiet as its query. */

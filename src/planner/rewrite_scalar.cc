@@ -318,10 +318,9 @@ is_movable(const RewriteLevel *level, Node *expr, const SubLink *sublink, const 
 static bool
 fails_for_none(Node *condition, const SubLink *sublink, const Scalar *s)
 {
-	const Const *folded = (const Const *) eval_const_expressions(nullptr, static_cast<Node *>(
-		copyObjectImpl(replaced(condition, sublink, outer_value(s, GroupedAs::Empty, 0, 0)))));
+	const Const *known = (const Const *) folded(replaced(condition, sublink, outer_value(s, GroupedAs::Empty, 0, 0)));
 
-	return IsA(folded, Const) && (folded->constisnull || !DatumGetBool(folded->constvalue));
+	return known != nullptr && IsA(known, Const) && (known->constisnull || !DatumGetBool(known->constvalue));
 }
 
 JoinExpr *
@@ -372,7 +371,7 @@ rewrite_expression(RewriteLevel *level, Node *expr, bool *above)
 	if (sublinks == NIL)
 		return expr;
 	/* what the planner never gets to see must not raise an error */
-	sublink_walker(eval_const_expressions(nullptr, static_cast<Node *>(copyObjectImpl(expr))), &planned);
+	sublink_walker(folded(expr), &planned);
 	if (list_length(planned) != list_length(sublinks))
 		return expr;
 	foreach(lc, sublinks)

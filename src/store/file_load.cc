@@ -10,6 +10,7 @@
 
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/subtransaction.h"
 #include "store/catalog.h"
 
 extern "C" {

@@ -10,6 +10,7 @@
 
 #include "pg/engine_client.h"
 #include "pg/shmem.h"
+#include "pg/subtransaction.h"
 #include "store/family.h"
 #include "store/file.h"
 #include "store/refresher.h"

@@ -562,14 +562,6 @@ bool		load_changes(Relation rel, uint64 *nrows);
 /* The stored rows that the active snapshot sees, and the job wants columns of. */
 void		copy_stored_table(Relation rel, CopyJob *job);
 
-/* -- subtransaction.cc ------------------------------------------------------------------- */
-
-/*
- * Does it in a subtransaction, which gives up all that was begun where an error is raised: that error, or NULL. Errors that say that
- * somebody wants the statement to end are raised again. Memory is of the caller's context, whatever becomes of it.
- */
-ErrorData  *in_subtransaction(void (*work) (void *), void *argument);
-
 }  // namespace gpuvm
 
 #endif

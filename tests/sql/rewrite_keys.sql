@@ -114,7 +114,16 @@ INSERT INTO queries (query) VALUES
 	('SELECT count(*) FROM t WHERE random() < 2 AND k::text = ''7''');
 SELECT * FROM asked();
 
--- Left as they are: aggregates without parts, or whose rows' order shows; values that are equal and not the same; what may raise an error where PostgreSQL does not come to it.
+-- The groups stand a level deeper, as seen from CTEs of the levels around. What PostgreSQL never evaluates raises nothing.
+INSERT INTO queries (query) VALUES
+	('WITH few AS MATERIALIZED (SELECT t.* FROM t JOIN dim USING (city)) SELECT s.*, few.id FROM (SELECT k::text, count(*) FROM few GROUP BY 1) s JOIN few ON few.id::text = s.k'),
+	('WITH few AS (SELECT * FROM t WHERE k < 9) SELECT k::text, count(*) FROM few GROUP BY 1 UNION SELECT k::text, count(*) FROM t GROUP BY 1'),
+	('WITH few AS (SELECT * FROM t WHERE k < 9), groups AS (SELECT city || k AS g, count(*) FROM few WHERE k::text <> ''3'' GROUP BY 1) SELECT * FROM groups JOIN groups g2 USING (g)'),
+	('WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT DISTINCT i + length(city || country) - 3 FROM r JOIN t ON t.k = r.i WHERE i < 15) SELECT * FROM r'),
+	('SELECT k::text, count(*) FROM (SELECT k, 1 / 0 FROM t) s GROUP BY 1');
+SELECT * FROM asked();
+
+-- Left as they are: subqueries beside the groups; aggregates without parts, or whose rows' order shows; values that are equal and not the same; what may raise an error where PostgreSQL does not come to it.
 INSERT INTO queries (query) VALUES
 	('SELECT k::text, stddev(x) FROM t GROUP BY 1'),
 	('SELECT k::text, count(DISTINCT x) FROM t GROUP BY 1'),
@@ -124,6 +133,8 @@ INSERT INTO queries (query) VALUES
 	('SELECT k::text, max(f) FROM t GROUP BY 1'),
 	('SELECT k::text, country, count(*) FROM t GROUP BY ROLLUP (1, 2)'),
 	('SELECT k::text, (SELECT count(*) FROM dim) FROM t GROUP BY 1'),
+	('SELECT k::text, count(*) FROM t GROUP BY 1 ORDER BY 1 LIMIT (SELECT 3) OFFSET (SELECT 1)'),
+	('SELECT k::text, sum(count(*)) OVER (ORDER BY k::text ROWS (SELECT 1) PRECEDING) FROM t GROUP BY 1'),
 	('SELECT count(*), sum(10 / s) FROM t WHERE s::text <> ''0'''),
 	('SELECT count(*) FROM t WHERE s::text <> ''0'' AND 10 / (s + 1) > 2'),
 	('SELECT sum((random() * 0)::int), k::text FROM t GROUP BY 2');

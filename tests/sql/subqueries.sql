@@ -76,6 +76,7 @@ INSERT INTO queries (parts, query) VALUES
 	('{2,0}', 'SELECT o.id, l.c FROM o JOIN LATERAL (SELECT count(*) + 0.5 c, min(day) d FROM c WHERE c.w = o.x) l ON l.c < 4'),
 	('{2,0}', 'SELECT o.x, sum(l.c), count(l.m) FROM o CROSS JOIN LATERAL (SELECT count(*) c, max(b.few) m FROM a JOIN b USING (id) WHERE a.k = o.k) l GROUP BY o.x'),
 	('{3,0}', 'SELECT o.id, l.c, r.s FROM o LEFT JOIN LATERAL (SELECT count(*) c FROM a WHERE a.k = o.k) l ON true LEFT JOIN LATERAL (SELECT sum(w) s FROM b WHERE b.few = o.t) r ON true WHERE l.c > 0 OR r.s < 9'),
+	('{3,0}', 'SELECT o.id, l.c, r.d FROM o, LATERAL (SELECT count(*) c FROM a WHERE a.k = o.k) l, LATERAL (SELECT l.c > max(w) d FROM b WHERE b.few = o.t) r'),
 	('{2,0}', 'SELECT count(*), sum(l.c) FROM o JOIN c ON c.w = o.x, LATERAL (SELECT count(*) c FROM a WHERE a.k = o.k AND a.v = c.id) l'),
 	('{2,0}', 'SELECT o.id, coalesce(l.m, -1) FROM c LEFT JOIN o ON o.id = c.id CROSS JOIN LATERAL (SELECT max(v) m, count(*) c FROM a WHERE a.k = o.k) l WHERE l.c = 0'),
 	('{2,0}', 'SELECT l FROM o, LATERAL (SELECT max(v) m, count(*) c FROM a WHERE a.k = o.k) l WHERE o.id < 30'),
@@ -126,6 +127,9 @@ SELECT o.id, l.m FROM o, LATERAL (SELECT max(10 / (v - 3)) m FROM a WHERE a.k = 
 SELECT o.id, l.m FROM o, LATERAL (SELECT max(10 / (v - 3)) m FROM a WHERE a.k = o.k) l WHERE o.id < 4 ORDER BY 1;
 SELECT count(*) FROM o, LATERAL (SELECT count(*) c FROM a WHERE a.k = o.k) l WHERE o.id = 350 AND 10 / (l.c - 7) IS NOT NULL;
 SELECT count(*) FROM o WHERE o.id < 3 AND (o.x > 100 OR EXISTS (SELECT FROM a WHERE a.k = o.k AND 10 / (a.v - 3) > 0));
+-- Nor is one that PostgreSQL never comes to, of constants alone: what EXISTS selects, what nobody reads.
+SELECT count(*) FROM o WHERE EXISTS (SELECT 1 / 0 FROM a JOIN b USING (id) WHERE a.k = o.k AND EXISTS (SELECT 1 / 0 FROM c WHERE c.w = b.w));
+SELECT count(*) FROM (SELECT k, x, 1 / 0 FROM o) s WHERE x = 1 OR EXISTS (SELECT FROM a WHERE a.k = s.k AND a.v = 3);
 
 -- What stays with PostgreSQL.
 CREATE FUNCTION nodes(query text) RETURNS text LANGUAGE plpgsql AS $$

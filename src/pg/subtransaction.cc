@@ -1,10 +1,12 @@
 /* subtransaction.cc: work whose errors are not the statement's. */
-#include "store/internal.h"
+#include "pg/pg.h"
 
 extern "C" {
 #include "access/xact.h"
 #include "utils/resowner.h"
 }
+
+#include "pg/subtransaction.h"
 
 namespace gpuvm {
 
