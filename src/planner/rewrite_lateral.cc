@@ -70,6 +70,7 @@ join_groups(Laterals *l, Node *item, Node *left, const Scalar *s)
 	const int	varno = ((RangeTblRef *) item)->rtindex;
 	RangeTblEntry *rte = rt_fetch(varno, l->level->query->rtable);
 	Replacement *replacement = &l->found[l->nfound++];
+	RangeTblEntry *before = static_cast<RangeTblEntry *>(copyObjectImpl(rte));
 	List	   *entries = static_cast<List *>(copyObjectImpl(s->body->targetList));
 	int			rtindex = add_grouped(l->level, s);
 	JoinExpr   *join = left_join(l->level, s, rtindex);
@@ -79,7 +80,7 @@ join_groups(Laterals *l, Node *item, Node *left, const Scalar *s)
 	join->larg = left;
 	foreach(lc, entries)
 		lfirst_node(TargetEntry, lc)->expr = static_cast<Expr *>(list_nth(values, foreach_current_index(lc)));
-	*replacement = Replacement{varno, static_cast<RangeTblEntry *>(copyObjectImpl(rte)), entries};
+	*replacement = Replacement{varno, before, entries};
 	/* nobody reads it any more */
 	rte->rtekind = RTE_RESULT;
 	rte->subquery = nullptr;

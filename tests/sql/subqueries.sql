@@ -80,6 +80,7 @@ INSERT INTO queries (parts, query) VALUES
 	('{2,0}', 'SELECT count(*), sum(l.c) FROM o JOIN c ON c.w = o.x, LATERAL (SELECT count(*) c FROM a WHERE a.k = o.k AND a.v = c.id) l'),
 	('{2,0}', 'SELECT o.id, coalesce(l.m, -1) FROM c LEFT JOIN o ON o.id = c.id CROSS JOIN LATERAL (SELECT max(v) m, count(*) c FROM a WHERE a.k = o.k) l WHERE l.c = 0'),
 	('{2,0}', 'SELECT l FROM o, LATERAL (SELECT max(v) m, count(*) c FROM a WHERE a.k = o.k) l WHERE o.id < 30'),
+	('{2,0}', 'SELECT l FROM o, LATERAL (SELECT 1 one, max(v) m, o.t, max(v) again, count(*) c, 2 two FROM a WHERE a.k = o.k) l WHERE o.id < 30'),
 	('{3,0}', 'SELECT q.id, (SELECT count(*) FROM c WHERE c.id = q.m) FROM (SELECT o.id, l.m FROM o, LATERAL (SELECT max(v) m FROM a WHERE a.k = o.k) l) q WHERE q.m < 9'),
 	-- joins of groups with groups, of a CTE with itself, and what aggregates those
 	('{3,0}', 'SELECT p.k, p.s, q.s AS other FROM (SELECT k, sum(v) s FROM a WHERE id < 1200 GROUP BY k) p JOIN (SELECT k, sum(v) s FROM a WHERE id > 700 GROUP BY k) q USING (k) WHERE q.s > p.s'),
