@@ -92,7 +92,7 @@ SELECT * FROM asked();
 
 -- What stays with PostgreSQL, and why.
 CREATE COLLATION unsure (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['min(t) FROM words', 'max(v) FROM words', 'id FROM words WHERE t < ''b''', 'id FROM words WHERE upper(t) = ''APPLE''',
+INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['id FROM words WHERE t < ''b''', 'id FROM words WHERE upper(t) = ''APPLE''',
 	'id FROM words WHERE length(t) > 3', 'id FROM words WHERE t = k', 'id FROM words WHERE t ~ ''^a''', 'id FROM words WHERE t ILIKE ''A%''', 'id FROM words WHERE t || ''x'' = ''applex''', 'id FROM words WHERE ''apple'' LIKE t', 'id FROM words WHERE u > ''c4ca4238-a0b9-2382-0dcc-509a6f75849b''',
 	'id FROM words WHERE t = ''apple'' COLLATE unsure', 'id FROM words WHERE t = random()::text', 'count(*) FROM words a JOIN words b ON a.t = b.k', 'count(*) FROM words a JOIN words b ON a.id = b.id AND a.t < b.v', 'string_agg(t, '','') FROM words WHERE id < 9', 'id FROM words WHERE coalesce(t, ''x'') = ''x''',
 	'id FROM words WHERE nullif(t, ''x'') IS NULL', 'id FROM words WHERE greatest(t, ''m'') = ''m''', 'id FROM words WHERE t IN (SELECT k FROM words)', 'id FROM words WHERE t IN (' || (SELECT string_agg(quote_literal(i), ', ') FROM generate_series(1, 70) i) || ')']) q;
