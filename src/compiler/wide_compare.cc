@@ -63,7 +63,8 @@ numeric_const(int64_t v)
 
 /*
  * A value that is known when execution starts, times 10^scale, rounded up or down, in halves, which PostgreSQL computes: div() and mod()
- * round towards zero. Where it does not fit, or is no number, that raises, and PostgreSQL's own plan runs.
+ * round towards zero. Where it does not fit, or is no number, that raises, and PostgreSQL's own plan runs: the high half is doubled on its way,
+ * so that one where the codes of NaN and infinities lie is none of 64 bits.
  */
 static bool
 parameter_bound(Compiler *c, const Expr *expr, int scale, bool up, WideValue *out)
@@ -79,8 +80,10 @@ parameter_bound(Compiler *c, const Expr *expr, int scale, bool up, WideValue *ou
 	low = call(F_NUMERIC_ADD, NUMERICOID, list_make2(low, numeric_const(WIDE_LOW_MASK + 1)));
 	low = call(F_MOD_NUMERIC_NUMERIC, NUMERICOID, list_make2(low, numeric_const(WIDE_LOW_MASK + 1)));
 	high = call(F_DIV, NUMERICOID, list_make2(call(F_NUMERIC_SUB, NUMERICOID, list_make2(bound, low)), numeric_const(WIDE_LOW_MASK + 1)));
+	high = call(F_INT8_NUMERIC, INT8OID, list_make1(call(F_NUMERIC_MUL, NUMERICOID, list_make2(high, numeric_const(2)))));
+	high = call(F_INT8DIV, INT8OID, list_make2(high, makeConst(INT8OID, -1, InvalidOid, 8, Int64GetDatum(2), false, FLOAT8PASSBYVAL)));
 	out->low = compile_param(c, call(F_INT8_NUMERIC, INT8OID, list_make1(low)));
-	out->high = out->low < 0 ? -1 : compile_param(c, call(F_INT8_NUMERIC, INT8OID, list_make1(high)));
+	out->high = out->low < 0 ? -1 : compile_param(c, high);
 	out->scale = scale;
 	return out->high >= 0;
 }

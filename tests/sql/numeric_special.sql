@@ -110,6 +110,9 @@ SELECT count(*) FROM marks WHERE v::numeric(3, 1) > 0;
 SELECT count(*) FROM marks WHERE v::numeric(12, 1) > 0 AND id < 90;
 EXECUTE below('NaN');
 EXECUTE same('Infinity');
+-- where the codes of what is no number lie
+EXECUTE below(3e35);
+EXECUTE below(-3e35);
 
 -- Changes: as they are read from the heap, and refreshed.
 UPDATE marks SET v = CASE WHEN id % 100 = 0 THEN 'Infinity' ELSE v + 1 END, n = -n, w = w * -1 WHERE id % 50 = 0;
