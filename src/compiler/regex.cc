@@ -23,6 +23,8 @@ constexpr int MAX_NFA_STATES = 2048;
 constexpr int SET_WORDS = MAX_NFA_STATES / 64;
 constexpr int MAX_CLASS_RANGES = 8192;
 constexpr int NO_CLASS = -1;
+/* Of PostgreSQL's arcs followed, which nothing interrupts: a tenth of a second. Common patterns take some ten thousands. */
+constexpr uint64 MAX_STEPS = 10000000;
 
 static const char *const too_large = "the pattern needs too many states";
 
@@ -39,6 +41,7 @@ struct Automaton
 	int			nranges;
 	uint32		ranges[MAX_CLASS_RANGES];
 	int			nstates;
+	uint64		steps;
 	uint64		sets[AUTOMATON_MAX_STATES][SET_WORDS];	/* of PostgreSQL's states */
 	uint8		next[AUTOMATON_MAX_STATES][AUTOMATON_MAX_CLASSES];
 	uint8		accepts[AUTOMATON_MAX_STATES];
@@ -86,7 +89,7 @@ next_boundary(const struct colormap *colors, uint32 character)
 {
 	uint32		next = LAST_CHARACTER + 1;
 
-	if (character < MAX_SIMPLE_CHR || colors->hiarraycols > 1)
+	if (character <= MAX_SIMPLE_CHR || colors->hiarraycols > 1)
 		return character + 1;
 	for (int i = 0; i < colors->numcmranges; i++)
 	{
@@ -190,12 +193,12 @@ classify(Automaton *a)
 
 /* Where a color leads; `character`: it is that of characters, not of the value's begin or end. */
 static void
-step(const Automaton *a, const uint64 *from, color co, bool character, uint64 *to)
+step(Automaton *a, const uint64 *from, color co, bool character, uint64 *to)
 {
 	memset(to, 0, sizeof(uint64) * SET_WORDS);
 	for (int w = 0; w < SET_WORDS; w++)
 		for (uint64 left = from[w]; left != 0; left &= left - 1)
-			for (const struct carc *arc = a->nfa->states[w * 64 + __builtin_ctzll(left)]; arc->co != COLORLESS; arc++)
+			for (const struct carc *arc = a->nfa->states[w * 64 + __builtin_ctzll(left)]; arc->co != COLORLESS; arc++, a->steps++)
 				if (arc->co == co || (arc->co == RAINBOW && character))
 					to[arc->to / 64] |= UINT64CONST(1) << arc->to % 64;
 }
@@ -251,7 +254,7 @@ find_states(Automaton *a, int *start)
 				step(a, a->sets[s], a->color_of_class[c], true, to);
 				next = state_of(a, to);
 			}
-			if (next < 0)
+			if (next < 0 || a->steps > MAX_STEPS)
 				return false;
 			a->next[s][c] = static_cast<uint8>(next);
 		}

@@ -80,6 +80,8 @@ build_characters(const PlanPattern *plan, const char *bytes, int len, TextPatter
 		source.collation = plan->collation;
 		return build_regex_pattern(&source, to);
 	}
+	while ((plan->trim & TRIM_PADDING) != 0 && len > 0 && bytes[len - 1] == ' ')
+		len--;
 	/* what is trimmed does not begin, or end, with blanks; such a constant equals none */
 	if (len > 0 && ((left && bytes[0] == ' ') || (right && bytes[len - 1] == ' ')))
 		return "a trimmed text is compared with one that has blanks there";
