@@ -61,9 +61,9 @@ move_column(const MoveColumn &column, const uint32_t (&index)[LANE_ROWS], uint32
 	for (uint32_t k = 0; k < LANE_ROWS; k++)
 	{
 		const uint32_t row = first + k * THREADS;
-		bool		null = index[k] == NO_ROW;
+		bool		null = row < n && index[k] == NO_ROW;	/* behind the last row are no bits: rows that come there set theirs */
 
-		if (!null && column.nulls != nullptr)
+		if (index[k] != NO_ROW && column.nulls != nullptr)
 			null = (column.nulls[index[k] / 32] >> (index[k] % 32) & 1) != 0;
 
 		const uint32_t word = __ballot_sync(~0u, null);

@@ -110,7 +110,7 @@ struct GatherColumn
 
 /*
  * to[i] = from[list[i]] for i < n, n >= 0; null for NO_ROW. A list that is nullptr is 0, 1, 2, ... All columns in one launch (64 at a
- * time), written to the end of the last word of null bits.
+ * time), written to the end of the last word of null bits, where there are none behind the last row (rows may be appended).
  */
 cudaError_t gather_rows(const GatherColumn *columns, uint32_t ncolumns, const uint32_t *outer, const uint32_t *inner, uint32_t n,
 						cudaStream_t stream);

@@ -1040,6 +1040,10 @@ TEST(Pairs, Gather)
 				ASSERT_EQ(null_at(columns[c].to, i), row == NO_ROW || from[c].null[row]);
 				ASSERT_EQ(raw_at(columns[c].to, i), row == NO_ROW ? 0 : from[c].raw[row]);
 			}
+		/* rows that are appended set bits of their own behind these */
+		for (size_t c = 0; c < columns.size(); c++)
+			for (uint32_t i = n; i % 32 != 0; i++)
+				ASSERT_FALSE(null_at(columns[c].to, i));
 	}
 }
 
