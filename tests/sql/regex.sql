@@ -34,7 +34,7 @@ SELECT * FROM asked();
 
 -- What stays with PostgreSQL, and why.
 INSERT INTO queries (query) SELECT format('SELECT id, t FROM words WHERE %s', cond) FROM unnest(ARRAY[$$icu ILIKE 'B'$$, $$lower(icu) = 'ä'$$, $$t ~ '(a)\1'$$, $$t ~ 'a(?=pp)'$$, $$t ~ '('$$, $$t ILIKE 'app\'$$, $$trim(t) LIKE 'a%'$$, $$trim(t) = ' apple'$$, $$lower(upper(t)) = 'x'$$, $$lower(t) ILIKE 'x'$$, $$lower(t) = v$$, $$t ~ v$$, $$'apple' ~ t$$, $$lower(t) IS NULL$$, $$lower(t) < 'b'$$,
-	$$convert_from(b, 'UTF8') ~ 'a'$$, $$t ~ ('x' || repeat('(a|b)', 300) || '$')$$, $$t ILIKE '%a____________'$$, $$t ~ (repeat('(a|b|c)?', 200) || 'x')$$, $$t ILIKE repeat('ab', 3000)$$]) cond;
+	$$convert_from(b, 'UTF8') ~ 'a'$$, $$t ~ ('x' || repeat('(a|b)', 300) || '$')$$, $$t ILIKE '%a____________'$$, $$t ILIKE repeat('ab', 3000)$$]) cond;
 SELECT * FROM asked();
 
 -- Parameters: null, and such as no pattern can be made of, or PostgreSQL raises at.
