@@ -23,7 +23,10 @@ make_sort(const Request &request)
 }
 
 JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool)
-	: request_(request), io_(io), pool_(pool), sort_(make_sort(request)) {}
+	: request_(request), io_(io), pool_(pool), stop_(io), sort_(make_sort(request))
+{
+	sort_.set_stop(&stop_);
+}
 
 void
 JobSort::take(SortRows *rows, uint32_t n)

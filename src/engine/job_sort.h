@@ -10,6 +10,7 @@
 #include "engine/job_io.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
+#include "vm/cpu_join.h"
 #include "vm/cpu_sort.h"
 
 namespace gpuvm {
@@ -45,6 +46,14 @@ private:
 	const Request &request_;
 	JobIo	   *io_;
 	WorkerPool *pool_;
+	/* What any thread may ask. */
+	struct Stop final : JoinStop
+	{
+		explicit Stop(const JobIo *of) : io(of) {}
+		bool		stopped() override { return io->stopping(); }
+		const JobIo *io;
+	};
+	Stop		stop_;
 	CpuSort		sort_;
 
 	/* what is shared, written by the owner while nobody helps */

@@ -41,6 +41,7 @@ struct SortColumn
 };
 
 class CpuSort;
+struct JoinStop;
 
 /* What one thread has collected. */
 class SortRows
@@ -106,6 +107,9 @@ public:
 	/* `limit`: so many rows matter, 0 all. `memory_limit`: bytes, 0 for none. The keys' maps and text orders outlive the sort. */
 	CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit, uint64_t memory_limit);
 
+	/* Asked by any threads before texts are compared, of which one may take a millisecond. Once it stops, the order is none. */
+	void		set_stop(JoinStop *stop) { stop_ = stop; }
+
 	/* By any thread, when it has no more. Throws std::bad_alloc. */
 	void		add(std::unique_ptr<SortRows> rows);
 
@@ -164,6 +168,7 @@ private:
 	/* cpu_sort_texts.cc */
 	void		put_texts(uint32_t k, const char *values, const uint64_t *nulls, uint32_t first, uint32_t n, uint64_t *words, uint32_t nwords);
 	bool		less(const uint64_t *a, const uint64_t *b, uint32_t first = 0) const;
+	bool		stopped() const;
 	bool		row_less(const Pair &a, const Pair &b) const;
 	void		find_text_words();
 	void		choose_rows();
@@ -197,6 +202,7 @@ private:
 	std::vector<SortRange> rank_ranges_;	/* per key that has them */
 	std::vector<const TextOrder *> texts_;	/* per key; nullptr: it has none */
 	bool		any_texts_ = false;
+	JoinStop   *stop_ = nullptr;
 	int			key_of_word_[SORT_MAX_WORDS];	/* that the word is a reference of; -1: it is none */
 
 	std::mutex	mutex_;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "core/bits.h"
+#include "vm/cpu_join.h"
 #include "vm/cpu_sort.h"
 
 namespace gpuvm {
@@ -49,6 +50,13 @@ CpuSort::put_texts(uint32_t k, const char *values, const uint64_t *nulls, uint32
 	}
 }
 
+/* Then all rows are alike, so that what sorts them is through soon. */
+bool
+CpuSort::stopped() const
+{
+	return stop_ != nullptr && stop_->stopped();
+}
+
 /* Is the first row before the second? Of words [first, nwords), which are all that is pointed to. */
 bool
 CpuSort::less(const uint64_t *a, const uint64_t *b, uint32_t first) const
@@ -64,6 +72,8 @@ CpuSort::less(const uint64_t *a, const uint64_t *b, uint32_t first) const
 			continue;
 		if (k < 0)
 			return x < y;
+		if (stopped())
+			return false;
 
 		const int	cmp = texts_[k]->compare(x, y);
 
@@ -146,6 +156,9 @@ CpuSort::near_less(const NearRow &a, const NearRow &b, const Pair *rows, uint32_
 	for (uint32_t i = 1; i + 1 < w; i++)
 		if (ties[0][i - 1] != ties[1][i - 1])
 			return ties[0][i - 1] < ties[1][i - 1];
+
+	if (stopped())
+		return false;
 
 	const int	cmp = texts_[k]->compare(TextValue{a.text, a.len}, TextValue{b.text, b.len}, true);
 

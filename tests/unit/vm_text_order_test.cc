@@ -15,6 +15,7 @@
 #include "core/bits.h"
 #include "engine/collators.h"
 #include "text_key_tables.h"
+#include "vm/cpu_join.h"
 #include "vm/cpu_sort.h"
 #include "vm/cpu_text_keys.h"
 
@@ -303,6 +304,57 @@ TEST(VmTextOrder, ReferencesThatLeadNowhere)
 			for (uint32_t i = 0; i < n; i++)
 				sort.run_task(i);
 		EXPECT_STREQ(sort.refusal(), "a text lies outside the arena");
+	}
+}
+
+/* A locale may take a millisecond for one comparison of long values: no phase makes another one once the sort is to stop. */
+TEST(VmTextOrder, Stops)
+{
+	struct Counting final : Collator
+	{
+		mutable int n = 0;
+		int compare(const TextValue &a, const TextValue &b) const override
+		{
+			n++;
+			return sign(memcmp(a.bytes, b.bytes, std::min(a.len, b.len)));
+		}
+		bool		wants_zero() const override { return false; }
+		uint64_t	beginning(const TextValue &) const override { return 0; }
+	};
+	struct After final : JoinStop
+	{
+		const Counting *collator;
+		int			most;
+		After(const Counting *c, int m) : collator(c), most(m) {}
+		bool		stopped() override { return collator->n >= most; }
+	};
+	std::vector<std::string> values;
+	const Type	type = Type::I64;
+
+	for (int i = 0; i < 1000; i++)
+		values.push_back(std::string(i % 2 == 0 ? 10 : 300, 'a') + std::to_string(i * 7919 % 1000));
+
+	const Texts texts(values);
+
+	for (int most : {0, 1, 100, 3000})
+	{
+		const Counting collator;
+		const TextOrder order = texts.order(&collator);
+		const SortColumn key = {0, false, false, nullptr, &order};
+		CpuSort		sort(&type, 1, &key, 1, 0, 0);
+		After		stop(&collator, most);
+		auto		rows = std::make_unique<SortRows>(&sort);
+		ResultColumnLayout layout;
+
+		sort.set_stop(&stop);
+		result_layout(&type, 1, SORT_CHUNK_ROWS, &layout);
+		memcpy(rows->area() + layout.values, texts.references.data(), values.size() * sizeof(uint64_t));
+		rows->take(static_cast<uint32_t>(values.size()));
+		sort.add(std::move(rows));
+		for (uint32_t n; (n = sort.begin_phase()) > 0;)
+			for (uint32_t i = 0; i < n; i++)
+				sort.run_task(i);
+		EXPECT_EQ(collator.n, most);
 	}
 }
 
