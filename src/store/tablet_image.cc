@@ -16,7 +16,7 @@ extern "C" {
 
 namespace gpuvm {
 
-constexpr uint32 IMAGE_MAGIC = 0x32545647;	/* its last byte is the format's number */
+constexpr uint32 IMAGE_MAGIC = 0x33545647;	/* its last byte is the format's number */
 constexpr Size IMAGE_KEPT = 16 * 1024 * 1024;	/* memory for larger images is given back */
 
 struct ImageHead
@@ -31,6 +31,7 @@ struct ImageHead
 struct ImageColumn
 {
 	Oid			type;
+	int32		typmod;
 	int16		attnum;
 	int16		len;
 	uint32		nulls;			/* a bitmap, bits of nulls set; 0: there are none */
@@ -320,6 +321,7 @@ image_take(ImageBuilder *b)
 		if (att->attisdropped)
 			continue;
 		column->type = att->atttypid;
+		column->typmod = att->atttypmod;
 		column->attnum = att->attnum;
 		column->len = att->attlen;
 		column->align = att->attalign;
@@ -397,15 +399,22 @@ column_of(const ImageHead *head, AttrNumber attnum)
 	return NULL;
 }
 
+/* Types of which equal values are the same only if they have one length, or one scale. */
+static bool
+has_form_of_typmod(Oid type)
+{
+	return type == BPCHAROID || type == NUMERICOID;
+}
+
 /* ALTER ... TYPE of a foreign table changes no rows. */
 static void
 check_type(const ImageReader *r, const ImageColumn *column, Form_pg_attribute att)
 {
-	if (column->type != att->atttypid)
+	if (column->type != att->atttypid || (column->typmod != att->atttypmod && has_form_of_typmod(column->type)))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 				 errmsg("rows of table \"%s\" have column \"%s\" of type %s, not %s", r->table, NameStr(att->attname),
-						format_type_be(column->type), format_type_be(att->atttypid)),
+						format_type_with_typemod(column->type, column->typmod), format_type_with_typemod(att->atttypid, att->atttypmod)),
 				 errhint("Set the column's type back, and convert the values in a column of the new type.")));
 }
 

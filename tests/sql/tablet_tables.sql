@@ -175,6 +175,17 @@ ALTER FOREIGN TABLE tt ALTER s TYPE varchar;
 SELECT count(s) FROM tt;
 SELECT count(id) FROM tt;
 ALTER FOREIGN TABLE tt ALTER s TYPE text;
+-- Of char(n) and numeric(p, s) equal values are the same: all have one length, one scale.
+CREATE FOREIGN TABLE tt_form (id int, c char(3), n numeric(8,2), v varchar(3)) SERVER gpuvm;
+INSERT INTO tt_form VALUES (1, 'a', 1.5, 'a');
+ALTER FOREIGN TABLE tt_form ALTER c TYPE char(6), ALTER v TYPE varchar(6);
+INSERT INTO tt_form VALUES (2, 'a', 1.5, 'a');
+SELECT count(DISTINCT c) FROM tt_form;
+ALTER FOREIGN TABLE tt_form ALTER c TYPE char(3), ALTER n TYPE numeric(8,1);
+SELECT sum(n) FROM tt_form WHERE id = 1;
+ALTER FOREIGN TABLE tt_form ALTER n TYPE numeric(8,2);
+DELETE FROM tt_form WHERE id = 2;
+DROP FOREIGN TABLE tt_form;
 SELECT count(s) FROM tt;
 ALTER FOREIGN TABLE tt RENAME s TO renamed;
 SELECT renamed FROM tt WHERE id = 300;
