@@ -18,7 +18,7 @@ struct FailedFilter
 };
 
 static FailedFilter failed[REMEMBERED];
-static int	next;
+static uint32 next;
 
 static FailedFilter
 filter_of(const GpuvmScanState *state)

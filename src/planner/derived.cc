@@ -529,6 +529,27 @@ reads_no_program(PlannerInfo *root, const ScanShape *shape)
 	return true;
 }
 
+/* Partitions are looked at with the whole; a CTE may be a program's. */
+static bool
+may_read_imported(const RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	switch (rte->rtekind)
+	{
+		case RTE_RELATION: return rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid);
+		case RTE_CTE: return true;
+		case RTE_SUBQUERY:
+			foreach(lc, rte->subquery->rtable)
+			{
+				if (may_read_imported(lfirst_node(RangeTblEntry, lc)))
+					return true;
+			}
+			return false;
+		default: return false;
+	}
+}
+
 bool
 reads_imported(PlannerInfo *root)
 {
@@ -536,11 +557,7 @@ reads_imported(PlannerInfo *root)
 
 	while ((relid = bms_next_member(root->all_baserels, relid)) >= 0)
 	{
-		const RangeTblEntry *rte = planner_rt_fetch(relid, root);
-
-		/* partitions are looked at with the whole; a subquery, or CTE, may be a program's */
-		if (rte->rtekind == RTE_SUBQUERY || rte->rtekind == RTE_CTE ||
-			(rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid))))
+		if (may_read_imported(planner_rt_fetch(relid, root)))
 			return true;
 	}
 	return false;
