@@ -134,7 +134,7 @@ TEST_F(TextKeyTest, NoStage)
 		backend.submit();
 		EXPECT_TRUE(backend.wait([&] { return backend.ended(); }));
 		EXPECT_EQ(backend.state(), JobState::Failed);
-		EXPECT_EQ(backend.failure(), kind == Key::Text ? "a stage makes keys of texts" : "a stage has no texts to read");
+		EXPECT_EQ(backend.failure(), kind == Key::Text ? "a stage compares texts" : "a stage has no texts to read");
 	}
 }
 
