@@ -19,7 +19,7 @@ extern "C" {
 
 namespace gpuvm {
 
-constexpr int KEPT_PATTERNS = 16;
+constexpr int KEPT_PATTERNS = PROGRAM_MAX_PATTERNS;	/* all of a program */
 
 struct KeptPattern
 {

@@ -144,7 +144,6 @@ TEST(VmTextMatch, LikeAtRandom)
 	EXPECT_GT(matches, 100);
 }
 
-/* No wildcards but % at the end: what needs no pieces has none. */
 /* Walked byte by byte as walked character by character, of one byte and of several; a value may end within one. */
 TEST(VmTextMatch, Automata)
 {
@@ -174,6 +173,54 @@ TEST(VmTextMatch, Automata)
 	EXPECT_LT(matches, 80000);
 }
 
+/* Such as come with a job: each step of what is not refused stays within the tables. */
+TEST(VmTextMatch, HostileAutomata)
+{
+	Rng			rng(78);
+	int			refused = 0;
+
+	for (int n = 0; n < 200; n++)
+	{
+		PatternSet	set;
+		PatternSource source = {TextMatchKind::Automaton, ""};
+
+		source.automaton = random_automaton(rng, n % 3 > 0);
+		ASSERT_EQ(set.add(source), 0);
+
+		const TextPattern *pattern = set.patterns[0];
+		const TextAutomaton *automaton = pattern->automaton();
+		const auto	refuses = [&](size_t at, int byte) {
+			std::vector<uint64_t> copy(pattern->size / 8 + 1);
+			uint8_t    *bytes = reinterpret_cast<uint8_t *>(copy.data());
+
+			memcpy(bytes, pattern, pattern->size);
+			bytes[at] = static_cast<uint8_t>(byte);
+			if (check_text_pattern(reinterpret_cast<TextPattern *>(bytes), pattern->size) != nullptr)
+				return true;
+			(void) found(reinterpret_cast<TextPattern *>(bytes), random_text(rng, 8));
+			return false;
+		};
+		const auto	offset_of = [&](const void *field) { return static_cast<size_t>(static_cast<const char *>(field) - reinterpret_cast<const char *>(pattern)); };
+
+		EXPECT_TRUE(refuses(offset_of(&automaton->nstates), automaton->nstates + 1));
+		EXPECT_TRUE(refuses(offset_of(&automaton->nclasses), automaton->nclasses - 1));
+		EXPECT_TRUE(refuses(offset_of(&automaton->nranges), automaton->nranges + 1));
+		EXPECT_TRUE(refuses(offset_of(&automaton->start), automaton->nstates));
+		EXPECT_TRUE(refuses(offset_of(&automaton->classes[rng() % 256]), automaton->nclasses));
+		EXPECT_EQ(refuses(offset_of(&automaton->classes[rng() % 256]), AUTOMATON_DECODE), automaton->nranges == 0);
+		EXPECT_TRUE(refuses(offset_of(automaton->next() + rng() % (automaton->nstates * automaton->nclasses)), automaton->nstates));
+		if (automaton->nranges > 0)
+		{
+			EXPECT_TRUE(refuses(offset_of(automaton->ranges() + rng() % automaton->nranges), automaton->nclasses));
+		}
+		for (int i = 0; i < 50; i++)
+			refused += refuses(offset_of(automaton) + rng() % pattern->nbytes, static_cast<int>(rng()));
+	}
+	EXPECT_GT(refused, 1000);
+	EXPECT_LT(refused, 9999);
+}
+
+/* No wildcards but % at the end: what needs no pieces has none. */
 TEST(VmTextMatch, Kinds)
 {
 	PatternSet	set;
