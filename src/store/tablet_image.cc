@@ -399,18 +399,18 @@ column_of(const ImageHead *head, AttrNumber attnum)
 	return NULL;
 }
 
-/* Types of which equal values are the same only if they have one length, or one scale. */
+/* Equal values of char(n) and numeric(p, s) are taken to be the same, as all have one length, or scale; without a limit they are not. */
 static bool
-has_form_of_typmod(Oid type)
+is_other_form(const ImageColumn *column, Form_pg_attribute att)
 {
-	return type == BPCHAROID || type == NUMERICOID;
+	return att->atttypmod >= 0 && column->typmod != att->atttypmod && (column->type == BPCHAROID || column->type == NUMERICOID);
 }
 
 /* ALTER ... TYPE of a foreign table changes no rows. */
 static void
 check_type(const ImageReader *r, const ImageColumn *column, Form_pg_attribute att)
 {
-	if (column->type != att->atttypid || (column->typmod != att->atttypmod && has_form_of_typmod(column->type)))
+	if (column->type != att->atttypid || is_other_form(column, att))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 				 errmsg("rows of table \"%s\" have column \"%s\" of type %s, not %s", r->table, NameStr(att->attname),
