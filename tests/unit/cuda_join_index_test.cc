@@ -546,7 +546,7 @@ TEST_F(CudaJoinIndex, Filters)
 	const Ran	second = expect_join(program, stored);
 
 	/* rows and keys; tables; the one of the side that has keys twice once more */
-	EXPECT_NE(steps.find(", 3 waits); filter"), std::string::npos) << steps << logs_joins;
+	EXPECT_NE(steps.find(", 3 waits); plan"), std::string::npos) << steps << logs_joins;
 	EXPECT_EQ(first.figures.indexes_made, 0xeu);
 	EXPECT_EQ(second.figures.indexes_used, 0xeu);
 	EXPECT_EQ(second.figures.indexes_made, 0u);
