@@ -9,6 +9,8 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parse_node.h"
+#include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 }
@@ -211,6 +213,25 @@ put_together(RewriteLevel *level)
 		item = (Node *) join;
 	}
 	level->query->jointree = makeFromExpr(list_make1(item), level->outer_quals == NIL ? nullptr : (Node *) make_ands_explicit(level->outer_quals));
+}
+
+void
+read_subquery(Query *query, Query *inner, const char *name)
+{
+	ParseState *pstate = make_parsestate(nullptr);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+
+	inner->commandType = CMD_SELECT;
+	inner->canSetTag = true;
+	inner->rtable = query->rtable;
+#if PG_VERSION_NUM >= 160000
+	inner->rteperminfos = query->rteperminfos;
+	query->rteperminfos = NIL;
+#endif
+	addRangeTableEntryForSubquery(pstate, inner, makeAlias(name, NIL), false, false);
+	query->rtable = pstate->p_rtable;
+	ref->rtindex = 1;
+	query->jointree = makeFromExpr(list_make1(ref), nullptr);
 }
 
 struct Rewriting

@@ -146,6 +146,9 @@ bool		is_inlinable_cte(const CommonTableExpr *cte);
 bool		is_exact(Node *value);
 bool		are_exact(Node *a, Node *b);
 
+/* The inner query, with its target list, takes the query's relations over and is the only one that the query reads. */
+void		read_subquery(Query *query, Query *inner, const char *name);
+
 /* rewrite_keys.cc: groups by what no program computes as groups of groups; was it that? Only these are looked at: */
 bool		rewrite_keys(Query *query);
 bool		has_unknown_keys(const Query *query);

@@ -17,8 +17,6 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "parser/parse_node.h"
-#include "parser/parse_relation.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -454,13 +452,10 @@ rewrite_keys(Query *query)
 	KeyGroups	groups = {};
 	List	   *conditions = NIL;
 	List	   *rest = NIL;
-	bool		loud = false;
 	List	   *targets;
 	List	   *above;
 	Node	   *having;
 	Query	   *inner;
-	ParseState *pstate;
-	RangeTblRef *ref;
 	ListCell   *lc;
 
 	if (!may_rewrite_keys(query))
@@ -469,20 +464,16 @@ rewrite_keys(Query *query)
 	{
 		Node	   *condition = static_cast<Node *>(lfirst(lc));
 
-		/* which of two comes first is PostgreSQL's to say */
-		if (!is_unknown_condition(condition) && !is_quiet(condition))
-			loud = true;
 		if (is_unknown_condition(condition))
 			conditions = lappend(conditions, coarser(condition, nullptr));
 		else
 			rest = lappend(rest, condition);
 	}
-	if (conditions != NIL && loud)
+	/* which of two comes first is PostgreSQL's to say */
+	if (conditions != NIL && !is_quiet((Node *) rest))
 		return false;
 	targets = (List *) coarser((Node *) query->targetList, nullptr);
 	inner = groups.inner = makeNode(Query);
-	inner->commandType = CMD_SELECT;
-	inner->canSetTag = true;
 	groups.always = key_clause(query) == NIL;
 	groups.conditions = conditions != NIL;
 	collect_keys(query, targets, conditions, &groups);
@@ -497,20 +488,11 @@ rewrite_keys(Query *query)
 	inner->hasRecursive = query->hasRecursive;
 	inner->hasRowSecurity = query->hasRowSecurity;
 	inner->cteList = query->cteList;
-	inner->rtable = query->rtable;
 	inner->jointree = makeFromExpr(query->jointree->fromlist, rest == NIL ? nullptr : (Node *) make_ands_explicit(rest));
-#if PG_VERSION_NUM >= 160000
-	inner->rteperminfos = query->rteperminfos;
-	query->rteperminfos = NIL;
-#endif
+	read_subquery(query, inner, "key_groups");
 	/* it stands a level deeper than before, as seen from CTEs of the levels around */
 	IncrementVarSublevelsUp((Node *) inner, 1, 1);
-	pstate = make_parsestate(nullptr);
-	addRangeTableEntryForSubquery(pstate, inner, makeAlias("key_groups", NIL), false, false);
-	query->rtable = pstate->p_rtable;
-	ref = makeNode(RangeTblRef);
-	ref->rtindex = 1;
-	query->jointree = makeFromExpr(list_make1(ref), conditions == NIL ? nullptr : (Node *) make_ands_explicit(conditions));
+	query->jointree->quals = conditions == NIL ? nullptr : (Node *) make_ands_explicit(conditions);
 	/* OFFSET 0: PostgreSQL moves no condition into such a subquery */
 	if (conditions != NIL)
 		inner->limitOffset = (Node *) int8_const(0);

@@ -8,8 +8,6 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "parser/parse_node.h"
-#include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 }
@@ -96,8 +94,6 @@ rewrite_union(Query *query)
 {
 	const SetOperationStmt *top = (const SetOperationStmt *) query->setOperations;
 	Query	   *inner;
-	ParseState *pstate;
-	RangeTblRef *ref;
 	List	   *arms = NIL;
 	bool		any = false;
 	ListCell   *lc;
@@ -126,13 +122,6 @@ rewrite_union(Query *query)
 		IncrementVarSublevelsUp((Node *) arm, 1, 1);
 	}
 	inner = makeNode(Query);
-	inner->commandType = CMD_SELECT;
-	inner->canSetTag = true;
-	inner->rtable = query->rtable;
-#if PG_VERSION_NUM >= 160000
-	inner->rteperminfos = query->rteperminfos;
-	query->rteperminfos = NIL;
-#endif
 	inner->jointree = makeFromExpr(NIL, nullptr);
 	inner->setOperations = union_all(query->setOperations);
 	inner->targetList = static_cast<List *>(copyObjectImpl(query->targetList));
@@ -140,12 +129,7 @@ rewrite_union(Query *query)
 		lfirst_node(TargetEntry, lc)->ressortgroupref = 0;
 	foreach(lc, query->targetList)
 		((Var *) lfirst_node(TargetEntry, lc)->expr)->varno = 1;
-	pstate = make_parsestate(nullptr);
-	addRangeTableEntryForSubquery(pstate, inner, makeAlias("set_operation", NIL), false, false);
-	query->rtable = pstate->p_rtable;
-	ref = makeNode(RangeTblRef);
-	ref->rtindex = 1;
-	query->jointree = makeFromExpr(list_make1(ref), nullptr);
+	read_subquery(query, inner, "set_operation");
 	query->setOperations = nullptr;
 	return true;
 }
