@@ -38,8 +38,9 @@ is_column_of(const Bitmapset *relids, const List *vars, const Var *var, AttrNumb
 	{
 		const Var  *column = static_cast<const Var *>(lfirst(lc));
 
-		if (IsA(column, Var) && column->varno == var->varno && column->varattno == var->varattno)
-			*attnum = foreach_current_index(lc) + 1;
+		/* of one that a join's rows have, an image (tablet/wide_halves.h) is asked for in its place */
+		if (IsA(column, Var) && column->varno == var->varno && column->varattno == attribute_of(var->varattno))
+			*attnum = foreach_current_index(lc) + 1 + var->varattno - attribute_of(var->varattno);
 	}
 	return true;
 }
@@ -72,7 +73,7 @@ cursor_column_name(const CompileCursor *cursor, AttrNumber attnum)
 		return get_rel_name(cursor->relid);
 	if (attnum < 0)
 		return pstrdup(NameStr(SystemAttributeDefinition(attnum)->attname));
-	return cursor->names != NIL ? strVal(list_nth(cursor->names, attnum - 1)) : get_attname(cursor->relid, attnum, false);
+	return cursor->names != NIL ? strVal(list_nth(cursor->names, attribute_of(attnum) - 1)) : get_attname(cursor->relid, attnum, false);
 }
 
 int
@@ -170,7 +171,7 @@ load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type)
 
 	if (attnum <= 0)
 		return refuse(c, "system columns and whole rows are not in tablets");
-	place = column_place(from, attribute_of(attnum));
+	place = column_place(from, is_high_half(attnum) ? attribute_of(attnum) : attnum);
 	if (place >= 0 && from->table->variable[place] && !get_typbyval(type))
 		wanted = ValueType{Type::I64, ValueForm::Variable};
 	if (place < 0 && was_left_out(from->table, attnum))
@@ -341,10 +342,24 @@ compile_column(Compiler *c, const Var *var)
 	return load_column(c, cursor, attnum, var->vartype);
 }
 
+/* May the column's values be shown with fewer decimals than they are read with, where that matters? */
+static bool
+refuses_scale(Compiler *c, const Var *var)
+{
+	AttrNumber	attnum;
+	int			cursor = cursor_of(c, var, &attnum);
+	int			place = cursor < 0 || c->scale_use == ScaleUse::None ? -1 : column_place(&c->input->cursors[cursor], attnum);
+
+	if (place < 0 || !c->input->cursors[cursor].table->any_scale[place])
+		return false;
+	refuse(c, "values of column \"%s\" are shown with different numbers of decimals", cursor_column_name(&c->input->cursors[cursor], attnum));
+	return true;
+}
+
 int
 compile_var(Compiler *c, const Var *var)
 {
-	int			reg = compile_column(c, var);
+	int			reg = refuses_scale(c, var) ? -1 : compile_column(c, var);
 
 	if (reg >= 0 && c->info[reg].wide)
 	{
@@ -364,7 +379,7 @@ load_wide(Compiler *c, const Var *var, WideValue *to)
 
 	if (cursor < 0)
 		refuse(c, "a column of another relation is used");
-	to->low = cursor < 0 ? -1 : load_column(c, cursor, attnum, var->vartype);
+	to->low = cursor < 0 || refuses_scale(c, var) ? -1 : load_column(c, cursor, attnum, var->vartype);
 	to->high = to->low < 0 ? -1 : load_column(c, cursor, high_half(attnum), var->vartype);
 	to->scale = to->low < 0 ? 0 : c->info[to->low].scale;
 	to->special = may_be_special(c->input, reinterpret_cast<const Expr *>(var));

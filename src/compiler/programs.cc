@@ -757,9 +757,9 @@ put_output(Compiler *c, const CachedColumn &output, int reg)
 	c->info[output.reg] = c->info[reg];
 }
 
-/* Both halves of the outputs that are wide. */
+/* Both halves of the outputs that are wide; behind so many that are shown, of those that are only sorted by. */
 static bool
-output_halves(Compiler *c, List *outputs)
+output_halves(Compiler *c, List *outputs, int nshown)
 {
 	int			high = list_length(outputs);
 	ListCell   *lc;
@@ -772,7 +772,7 @@ output_halves(Compiler *c, List *outputs)
 
 		if (!is_wide(c->input, expr))
 			continue;
-		if (!compile_wide(c, expr, &halves))
+		if (!(foreach_current_index(lc) < nshown ? compile_wide(c, expr, &halves) : compile_wide_value(c, expr, &halves)))
 			return false;
 		put_output(c, low, halves.low);
 		c->info[low.reg] = numeric_info(halves.scale);
@@ -900,7 +900,7 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 			return false;
 		put_output(c, c->outputs[nvars + foreach_current_index(lc)], reg);
 	}
-	if (!output_halves(c, list_concat_copy(vars, hidden)))
+	if (!output_halves(c, list_concat_copy(vars, hidden), nvars))
 		return false;
 	if (input->ncursors == 1)
 		emit(c, Opcode::Rowid, Type::RowId, extra_reg, 0, 0);

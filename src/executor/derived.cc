@@ -14,6 +14,7 @@ extern "C" {
 #include "pg/startup.h"
 #include "tablet/build.h"
 #include "tablet/dictionary.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -24,29 +25,51 @@ empty_dictionary(void)
 	return dictionary_begin(static_cast<char *>(palloc0(dictionary_size(0, 0))), 0, 0);
 }
 
+/* A column more of the values of an attribute of the child's rows. */
+static ColumnSummary *
+add_column(ScanSource *source, AttrNumber attnum, AttrNumber of_child, Type type)
+{
+	ColumnSummary *column = &source->columns[source->ncolumns];
+
+	source->attnums[source->ncolumns++] = attnum;
+	column->type = type;
+	column->attnum = of_child;
+	column->scale = -1;
+	return column;
+}
+
 static void
 prepare_columns(ScanSource *source, const PlanCursor *from)
 {
+	int			most = 3 * list_length(from->columns);
 	ListCell   *lc;
 
-	source->ncolumns = list_length(from->columns);
-	source->columns = static_cast<ColumnSummary *>(palloc0(sizeof(ColumnSummary) * Max(source->ncolumns, 1)));
-	source->any_scale = static_cast<bool *>(palloc0(Max(source->ncolumns, 1)));
-	source->attnums = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(source->ncolumns, 1)));
-	source->locals = static_cast<LocalDictionary **>(palloc0(sizeof(LocalDictionary *) * Max(source->ncolumns, 1)));
+	source->columns = static_cast<ColumnSummary *>(palloc0(sizeof(ColumnSummary) * Max(most, 1)));
+	source->any_scale = static_cast<bool *>(palloc0(Max(most, 1)));
+	source->attnums = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(most, 1)));
+	source->locals = static_cast<LocalDictionary **>(palloc0(sizeof(LocalDictionary *) * Max(most, 1)));
+	foreach(lc, from->columns)
+	{
+		int			i = foreach_current_index(lc);
+		const ChildColumn column = child_column(lfirst_node(List, lc));
+		ColumnSummary *summary = add_column(source, column.attnum, i + 1, column.type);
+
+		summary->scale = column.form == ValueForm::Numeric ? column.scale : -1;
+		summary->flags = column.form == ValueForm::Variable ? COLUMN_VARIABLE : column.wide ? COLUMN_WIDE : 0;
+		source->any_scale[i] = column.any_scale;
+		if (column.form == ValueForm::Dictionary)
+			source->locals[i] = local_dictionary(empty_dictionary());
+	}
+	/* halves and images are behind all others (tablet/wide_halves.h) */
 	foreach(lc, from->columns)
 	{
 		int			i = foreach_current_index(lc);
 		const ChildColumn column = child_column(lfirst_node(List, lc));
 
-		source->attnums[i] = column.attnum;
-		source->columns[i].type = column.type;
-		source->columns[i].attnum = i + 1;
-		source->columns[i].scale = column.form == ValueForm::Numeric ? column.scale : -1;
-		source->any_scale[i] = column.any_scale;
-		source->columns[i].flags = column.form == ValueForm::Variable ? COLUMN_VARIABLE : 0;
-		if (column.form == ValueForm::Dictionary)
-			source->locals[i] = local_dictionary(empty_dictionary());
+		if (column.wide)
+			add_column(source, high_half(column.attnum), high_half(i + 1), Type::I64);
+		if (column.imaged)
+			add_column(source, shown_image(column.attnum), shown_image(i + 1), Type::I64)->flags = COLUMN_VARIABLE;
 	}
 }
 
@@ -97,8 +120,6 @@ list_rows(ScanSource *source, const Delta *rows)
 	for (const DeltaTablet *t = rows->first; t != nullptr; t = t->next, to++)
 		to->header = t->tablet;
 	delta_summarize(rows, source->columns, source->ncolumns, true);
-	for (uint32 i = 0; i < source->ncolumns; i++)
-		source->columns[i].attnum = i + 1;
 	source->nrows = rows->nrows;
 	source->delta_bytes = rows->tablet_bytes;
 }

@@ -27,7 +27,7 @@ leaf_attnum(const ScanSource *source, const ScanLeaf *leaf, AttrNumber attnum)
 	return InvalidAttrNumber;
 }
 
-/* The place of a column among those of a child. */
+/* The place of a column among those of a child, */
 static int
 derived_place(const ScanSource *source, AttrNumber attnum)
 {
@@ -38,6 +38,13 @@ derived_place(const ScanSource *source, AttrNumber attnum)
 	}
 	elog(ERROR, "gpuvm: column %d is not among those of \"%s\"", attnum, source->derived->alias);
 	return -1;
+}
+
+/* and what its rows have there. */
+static Form_pg_attribute
+derived_attribute(const ScanSource *source, AttrNumber attnum)
+{
+	return TupleDescAttr(source->desc, attribute_of(source->columns[derived_place(source, attnum)].attnum) - 1);
 }
 
 int
@@ -104,7 +111,7 @@ source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries
 	if (source->derived != nullptr)
 	{
 		int			place = derived_place(source, attnum);
-		Form_pg_attribute att = TupleDescAttr(source->desc, place);
+		Form_pg_attribute att = derived_attribute(source, attnum);
 
 		*entries = EntrySource{nullptr, source->locals[place], att->attlen, att->attbyval};
 		return;
@@ -125,7 +132,7 @@ int16
 source_attlen(const ScanSource *source, AttrNumber attnum)
 {
 	if (source->derived != nullptr)
-		return TupleDescAttr(source->desc, derived_place(source, attnum))->attlen;
+		return derived_attribute(source, attnum)->attlen;
 
 	const ScanLeaf *leaf = &source->leaves[0];
 

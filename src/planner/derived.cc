@@ -27,6 +27,7 @@ extern "C" {
 #include "planner/scan_plan.h"
 #include "store/registry.h"
 #include "tablet/dictionary_builder.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -143,7 +144,7 @@ child_path(RelOptInfo *rel)
 	return best;
 }
 
-/* Is the column shown, or computed with, above the joins? Where it is only compared, its decimals do not matter. */
+/* Is the column shown, or computed with, above the joins? */
 static bool
 is_shown(const RelOptInfo *rel, const Var *var)
 {
@@ -181,12 +182,13 @@ static ChildColumn
 describe_column(PlannerInfo *root, const RelOptInfo *rel, double rows, const Var *var, AttrNumber attnum)
 {
 	ValueType	type = value_type(var->vartype);
-	DecimalScale scale = {-1, false, 0};
+	DecimalScale scale = {-1, false, 0, false};
+	bool		numeric;
 
 	if (type.form == ValueForm::Numeric)
 	{
 		scale = decimal_scale(root, var);
-		if (scale.scale < 0 || (!scale.exact && is_shown(rel, var)))
+		if (scale.scale < 0 || (!scale.exact && is_only_handed_on(root, rel, var)))
 			type.form = ValueForm::None;
 	}
 	/* a dictionary would be made for this execution: not of values that are only handed on, or are too many */
@@ -195,7 +197,8 @@ describe_column(PlannerInfo *root, const RelOptInfo *rel, double rows, const Var
 		type.form = ValueForm::None;
 	if (type.form == ValueForm::None && variable_type(get_typlen(var->vartype), get_typbyval(var->vartype)))
 		type = ValueType{Type::I64, ValueForm::Variable};
-	return ChildColumn{attnum, type.type, type.form, type.form == ValueForm::Numeric ? scale.scale : -1, !scale.exact,
+	numeric = type.form == ValueForm::Numeric;
+	return ChildColumn{attnum, type.type, type.form, numeric ? scale.scale : -1, numeric && !scale.exact, numeric && !scale.exact, numeric && scale.wide,
 		var->vartype, var->vartypmod, var->varcollid};
 }
 
@@ -211,7 +214,37 @@ describe_placeholder(const PlaceHolderVar *phv, double rows, AttrNumber attnum)
 		type.form = ValueForm::None;
 	if (type.form == ValueForm::None && variable_type(get_typlen(pg_type), get_typbyval(pg_type)))
 		type = ValueType{Type::I64, ValueForm::Variable};
-	return ChildColumn{attnum, type.type, type.form, -1, false, pg_type, exprTypmod(node), exprCollation(node)};
+	return ChildColumn{attnum, type.type, type.form, -1, false, false, false, pg_type, exprTypmod(node), exprCollation(node)};
+}
+
+/* A column of the child's rows as one of a table. */
+static uint32
+add_column(ImportedTable *table, const ChildColumn &column)
+{
+	uint32		i = table->ncols++;
+
+	table->attnums[i] = column.attnum;
+	table->types[i] = static_cast<uint8>(column.type);
+	table->scales[i] = static_cast<int16>(column.scale);
+	table->variable[i] = column.form == ValueForm::Variable;
+	table->wide[i] = column.wide;
+	table->any_scale[i] = column.any_scale;
+	table->special[i] = false;
+	table->greatest[i] = PG_INT64_MAX;
+	table->entries[i] = 0;
+	return i;
+}
+
+/* What shows a numeric where the column of its values does not know the decimals. */
+static ChildColumn
+image_of(ChildColumn column)
+{
+	column.attnum = shown_image(column.attnum);
+	column.type = Type::I64;
+	column.form = ValueForm::Variable;
+	column.scale = -1;
+	column.any_scale = column.imaged = column.wide = false;
+	return column;
 }
 
 /* The columns that are needed of the relation, or join, as if they were a table's. */
@@ -222,35 +255,34 @@ describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 	bool		join = rel->reloptkind == RELOPT_JOINREL;
 	ListCell   *lc;
 
-	if (list_length(rel->reltarget->exprs) > static_cast<int>(PROGRAM_MAX_COLUMNS))
+	/* of numerics there may be halves and images, too */
+	if (3 * list_length(rel->reltarget->exprs) > static_cast<int>(PROGRAM_MAX_COLUMNS))
 		return false;
 	foreach(lc, rel->reltarget->exprs)
 	{
 		const Var  *var = static_cast<const Var *>(lfirst(lc));
-		uint32		i = table->ncols;
 		ChildColumn column;
+		uint32		i;
 
 		if (IsA(var, Var) ? var->varattno <= 0 : !IsA(var, PlaceHolderVar) || !join)
 			return false;
 		if (IsA(var, Var))
-			column = describe_column(root, find_base_rel(root, var->varno), rel->rows, var, join ? i + 1 : var->varattno);
+			column = describe_column(root, find_base_rel(root, var->varno), rel->rows, var, join ? foreach_current_index(lc) + 1 : var->varattno);
 		else
-			column = describe_placeholder((const PlaceHolderVar *) var, rel->rows, i + 1);
+			column = describe_placeholder((const PlaceHolderVar *) var, rel->rows, foreach_current_index(lc) + 1);
 		if (column.form == ValueForm::None)
 			return false;
 		if (join)
 		{
 			target->vars = lappend(target->vars, const_cast<Var *>(var));
 			target->names = lappend(target->names, makeString(IsA(var, Var) ? get_rte_attribute_name(planner_rt_fetch(var->varno, root), var->varattno)
-															  : psprintf("computed_%d", i + 1)));
+															  : psprintf("computed_%d", foreach_current_index(lc) + 1)));
 		}
-		table->attnums[i] = column.attnum;
-		table->types[i] = static_cast<uint8>(column.type);
-		table->scales[i] = static_cast<int16>(column.scale);
-		table->variable[i] = column.form == ValueForm::Variable;
-		table->wide[i] = table->special[i] = false;
-		table->entries[i] = column.form == ValueForm::Dictionary ? static_cast<uint32>(Max(expected_entries(root, rel->rows, var), 1.0)) : 0;
-		table->ncols++;
+		i = add_column(table, column);
+		if (column.form == ValueForm::Dictionary)
+			table->entries[i] = static_cast<uint32>(Max(expected_entries(root, rel->rows, var), 1.0));
+		if (column.imaged)
+			add_column(table, image_of(column));
 		target->columns = lappend(target->columns, child_column_to_list(column));
 	}
 	return true;
@@ -339,6 +371,7 @@ fits(const ScanTarget *target)
 		const ChildColumn column = child_column(lfirst_node(List, lc));
 
 		bytes += column.form == ValueForm::Variable ? VARIABLE_BYTES : type_natural_width(column.type);
+		bytes += (column.wide ? sizeof(int64) : 0) + (column.imaged ? VARIABLE_BYTES : 0);
 	}
 	return target->tuples * bytes <= static_cast<double>(run_memory_limit());
 }
@@ -401,7 +434,10 @@ row_us(const ScanTarget *target)
 
 	foreach(lc, target->columns)
 	{
-		switch (child_column(lfirst_node(List, lc)).form)
+		const ChildColumn column = child_column(lfirst_node(List, lc));
+
+		us += column.imaged ? VARIABLE_US : 0;
+		switch (column.form)
 		{
 			case ValueForm::Numeric: us += NUMERIC_US; break;
 			case ValueForm::Dictionary: us += CODE_US; break;
@@ -510,9 +546,18 @@ loses_decimals(const ScanShape *shape, const Var *var)
 		const ChildColumn column = child_column(lfirst_node(List, lc));
 
 		if (column.attnum == attnum)
-			return column.form == ValueForm::Numeric && column.any_scale;
+			return column.any_scale;
 	}
 	return false;
+}
+
+Var *
+as_image(const Var *var)
+{
+	Var		   *image = static_cast<Var *>(copyObjectImpl(var));
+
+	image->varattno = shown_image(var->varattno);
+	return image;
 }
 
 bool

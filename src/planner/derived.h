@@ -16,6 +16,7 @@ struct DecimalScale
 	int			scale;			/* no value has more decimals; -1: nothing is known */
 	bool		exact;			/* all are shown with just so many */
 	double		most;			/* none is larger; infinite: that is not known */
+	bool		wide;			/* they may take more than 64 bits */
 };
 
 /* Of a column of one of the query's relations. */

@@ -21,18 +21,22 @@ extern "C" {
 
 namespace gpuvm {
 
-/* An average is shown with 16 digits at least, and has so many decimals where it lies between 1 and 10,000. */
-constexpr int AVERAGE_SCALE = 16;
+/*
+ * A quotient is shown with 16 digits at least, of which PostgreSQL may guess four or eight too few before the point (select_div_scale): where it is
+ * 0.0001 or more it has no more decimals.
+ */
+constexpr int QUOTIENT_SCALE = 24;
 
-constexpr DecimalScale UNKNOWN = {-1, false, 0};
+constexpr DecimalScale UNKNOWN = {-1, false, 0, false};
 
 static DecimalScale scale_of(PlannerInfo *root, Node *expr, int depth);
+static DecimalScale scale_of_any(PlannerInfo *root, List *exprs, int depth);
 
-/* Where the largest value is known, it has to fit 64 bits. Of columns of more (ImportedTable.wide) it does not. */
+/* Does the largest value, where that is known, or a number of so many decimals, take more than 64 bits? */
 static bool
 is_too_large(const DecimalScale &scale)
 {
-	return std::isfinite(scale.most) && scale.most * std::pow(10.0, Max(scale.scale, 0)) > 9e18;
+	return scale.scale > SCALED_MAX_SCALE || (std::isfinite(scale.most) && scale.most * std::pow(10.0, Max(scale.scale, 0)) > 9e18);
 }
 
 /* Either of them: the values may be of one or the other. */
@@ -41,7 +45,7 @@ either(const DecimalScale &a, const DecimalScale &b)
 {
 	if (a.scale < 0 || b.scale < 0)
 		return UNKNOWN;
-	return DecimalScale{Max(a.scale, b.scale), a.exact && b.exact && a.scale == b.scale, Max(a.most, b.most)};
+	return DecimalScale{Max(a.scale, b.scale), a.exact && b.exact && a.scale == b.scale, Max(a.most, b.most), a.wide || b.wide};
 }
 
 static DecimalScale
@@ -52,7 +56,7 @@ scale_of_const(const Const *con)
 
 	if (scale < 0 || scale > SCALED_MAX_SCALE || !numeric_at_scale(con->constvalue, scale, &value))
 		return UNKNOWN;
-	return DecimalScale{scale, true, std::fabs(static_cast<double>(value)) / std::pow(10.0, scale)};
+	return DecimalScale{scale, true, std::fabs(static_cast<double>(value)) / std::pow(10.0, scale), false};
 }
 
 /* A column of the query's own relation. */
@@ -61,7 +65,7 @@ scale_of_table(Oid relid, const Var *var)
 {
 	ImportedTable *table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
 	int			prescribed = numeric_typmod_scale(var->vartypmod);
-	DecimalScale scale = {prescribed, true, INFINITY};
+	DecimalScale scale = {prescribed, true, INFINITY, false};
 
 	if (registry_describe(relid, table))
 	{
@@ -69,7 +73,7 @@ scale_of_table(Oid relid, const Var *var)
 		{
 			if (table->attnums[i] != var->varattno || table->scales[i] < 0)
 				continue;
-			scale = DecimalScale{table->scales[i], true, table->greatest[i] / std::pow(10.0, table->scales[i])};
+			scale = DecimalScale{table->scales[i], true, table->wide[i] ? INFINITY : table->greatest[i] / std::pow(10.0, table->scales[i]), table->wide[i]};
 		}
 	}
 	pfree(table);
@@ -173,22 +177,12 @@ is_stored_by_value(PlannerInfo *root, const Var *var)
 static DecimalScale
 scale_of_values(PlannerInfo *root, const RangeTblEntry *rte, AttrNumber attnum, int depth)
 {
-	DecimalScale scale = UNKNOWN;
-	bool		first = true;
+	List	   *values = NIL;
 	ListCell   *lc;
 
 	foreach(lc, rte->values_lists)
-	{
-		Node	   *value = static_cast<Node *>(list_nth(lfirst_node(List, lc), attnum - 1));
-		DecimalScale one;
-
-		if (IsA(value, Const) && ((Const *) value)->constisnull)
-			continue;
-		one = scale_of(root, value, depth);
-		scale = first ? one : either(scale, one);
-		first = false;
-	}
-	return scale;
+		values = lappend(values, list_nth(lfirst_node(List, lc), attnum - 1));
+	return scale_of_any(root, values, depth);
 }
 
 static DecimalScale
@@ -213,18 +207,42 @@ scale_of_column(PlannerInfo *root, const Var *var, int depth)
 	}
 }
 
+/* Of round(): as many decimals as that says, if there are any numbers. What has few decimals is short, as a rule. */
+static DecimalScale
+rounded(const DecimalScale &scale, int digits)
+{
+	return DecimalScale{digits, true, scale.scale < 0 ? INFINITY : scale.most + 1, scale.wide && scale.scale <= SCALED_MAX_SCALE};
+}
+
+static DecimalScale
+quotient(const DecimalScale &scale)
+{
+	return scale.scale < 0 ? UNKNOWN : DecimalScale{Max(scale.scale, QUOTIENT_SCALE), false, INFINITY, true};
+}
+
 static DecimalScale
 scale_of_call(PlannerInfo *root, Oid function, List *args, int depth)
 {
 	DecimalScale a;
 	DecimalScale b;
+	const Const *digits;
 
 	switch (function)
 	{
 		case F_NUMERIC_INT2:
 		case F_NUMERIC_INT4:
 		case F_NUMERIC_INT8:
-			return DecimalScale{0, true, INFINITY};
+			return DecimalScale{0, true, INFINITY, false};
+		case F_CEIL_NUMERIC:
+		case F_CEILING_NUMERIC:
+		case F_FLOOR_NUMERIC:
+			return rounded(scale_of(root, static_cast<Node *>(linitial(args)), depth), 0);
+		case F_ROUND_NUMERIC_INT4:
+		case F_TRUNC_NUMERIC_INT4:
+			digits = static_cast<const Const *>(lsecond(args));
+			if (!IsA(digits, Const) || digits->constisnull)
+				return UNKNOWN;
+			return rounded(scale_of(root, static_cast<Node *>(linitial(args)), depth), Max(DatumGetInt32(digits->constvalue), 0));
 		case F_ABS_NUMERIC:
 		case F_NUMERIC_ABS:
 		case F_NUMERIC_UMINUS:
@@ -233,54 +251,103 @@ scale_of_call(PlannerInfo *root, Oid function, List *args, int depth)
 		case F_NUMERIC_ADD:
 		case F_NUMERIC_SUB:
 		case F_NUMERIC_MUL:
+		case F_NUMERIC_DIV:
 			a = scale_of(root, static_cast<Node *>(linitial(args)), depth);
 			b = scale_of(root, static_cast<Node *>(lsecond(args)), depth);
 			if (a.scale < 0 || b.scale < 0)
 				return UNKNOWN;
+			if (function == F_NUMERIC_DIV)
+				return quotient(either(a, b));
 			if (function == F_NUMERIC_MUL)
-				return DecimalScale{a.scale + b.scale, a.exact && b.exact, a.most * b.most};
-			return DecimalScale{Max(a.scale, b.scale), (a.exact && b.exact) || (a.exact && a.scale > b.scale) || (b.exact && b.scale > a.scale), a.most + b.most};
+				return DecimalScale{a.scale + b.scale, a.exact && b.exact, a.most * b.most, a.wide || b.wide};
+			return DecimalScale{Max(a.scale, b.scale), (a.exact && b.exact) || (a.exact && a.scale > b.scale) || (b.exact && b.scale > a.scale), a.most + b.most, a.wide || b.wide};
 		default:
 			return UNKNOWN;
 	}
 }
 
+/* `args` are expressions. */
 static DecimalScale
-scale_of_aggregate(PlannerInfo *root, const Aggref *agg, int depth)
+scale_of_aggregate(PlannerInfo *root, Oid aggregate, List *args, int depth)
 {
 	DecimalScale scale;
 
-	switch (agg->aggfnoid)
+	switch (aggregate)
 	{
 		case F_SUM_INT8:
-			return DecimalScale{0, true, INFINITY};
-		case F_SUM_NUMERIC:
+			return DecimalScale{0, true, INFINITY, false};
+		case F_AVG_INT2:
+		case F_AVG_INT4:
+		case F_AVG_INT8:
+			return quotient(DecimalScale{0, true, INFINITY, false});
+		case F_AVG_NUMERIC:
+			return quotient(scale_of(root, static_cast<Node *>(linitial(args)), depth));
 		case F_MIN_NUMERIC:
 		case F_MAX_NUMERIC:
-		case F_AVG_NUMERIC:
-			scale = scale_of(root, (Node *) linitial_node(TargetEntry, agg->args)->expr, depth);
-			break;
+			return scale_of(root, static_cast<Node *>(linitial(args)), depth);
+		case F_SUM_NUMERIC:
+			scale = scale_of(root, static_cast<Node *>(linitial(args)), depth);
+			/* of one row, and so of many */
+			scale.wide = scale.wide || is_too_large(scale);
+			scale.most = INFINITY;
+			return scale;
 		default:
 			return UNKNOWN;
 	}
-	if (scale.scale >= 0 && agg->aggfnoid == F_SUM_NUMERIC)
+}
+
+/* Arguments of an aggregate that are not only sorted by. */
+static List *
+arguments(const Aggref *agg)
+{
+	List	   *args = NIL;
+	ListCell   *lc;
+
+	foreach(lc, agg->args)
 	{
-		/* of one row, and so of many */
-		if (is_too_large(scale))
-			return UNKNOWN;
-		scale.most = INFINITY;
+		if (!lfirst_node(TargetEntry, lc)->resjunk)
+			args = lappend(args, lfirst_node(TargetEntry, lc)->expr);
 	}
-	/* too large to be an integer with so many decimals, where more than one row says so */
-	else if (agg->aggfnoid == F_AVG_NUMERIC)
-		return scale.scale < 0 || scale.most > 1e4 ? UNKNOWN : DecimalScale{AVERAGE_SCALE, false, scale.most};
+	return args;
+}
+
+/* Of several expressions, each of which the value may be. NULL says nothing. */
+static DecimalScale
+scale_of_any(PlannerInfo *root, List *exprs, int depth)
+{
+	DecimalScale scale = UNKNOWN;
+	bool		first = true;
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		Node	   *expr = static_cast<Node *>(lfirst(lc));
+		DecimalScale one;
+
+		if (expr == nullptr || (IsA(expr, Const) && ((const Const *) expr)->constisnull))
+			continue;
+		one = scale_of(root, expr, depth);
+		scale = first ? one : either(scale, one);
+		first = false;
+	}
 	return scale;
+}
+
+static List *
+arms_of(const CaseExpr *expr)
+{
+	List	   *arms = list_make1(expr->defresult);
+	ListCell   *lc;
+
+	foreach(lc, expr->args)
+		arms = lappend(arms, lfirst_node(CaseWhen, lc)->result);
+	return arms;
 }
 
 static DecimalScale
 scale_of(PlannerInfo *root, Node *expr, int depth)
 {
 	DecimalScale scale = UNKNOWN;
-	ListCell   *lc;
 
 	if (expr == nullptr || getBaseType(exprType(expr)) != NUMERICOID || depth > 100)
 		return UNKNOWN;
@@ -296,22 +363,24 @@ scale_of(PlannerInfo *root, Node *expr, int depth)
 		case T_CoerceToDomain:
 			return scale_of(root, (Node *) ((CoerceToDomain *) expr)->arg, depth);
 		case T_Aggref:
-			return scale_of_aggregate(root, (const Aggref *) expr, depth);
+			return scale_of_aggregate(root, ((const Aggref *) expr)->aggfnoid, arguments((const Aggref *) expr), depth);
+		case T_WindowFunc:
+			return scale_of_aggregate(root, ((const WindowFunc *) expr)->winfnoid, ((const WindowFunc *) expr)->args, depth);
 		case T_OpExpr:
 			return scale_of_call(root, get_opcode(((OpExpr *) expr)->opno), ((OpExpr *) expr)->args, depth);
 		case T_FuncExpr:
 			scale.scale = numeric_typmod_scale(exprTypmod(expr));
 			if (scale.scale >= 0)
-				return DecimalScale{scale.scale, true, INFINITY};
+				return DecimalScale{scale.scale, true, INFINITY, false};
 			return scale_of_call(root, ((FuncExpr *) expr)->funcid, ((FuncExpr *) expr)->args, depth);
 		case T_CoalesceExpr:
-			foreach(lc, ((CoalesceExpr *) expr)->args)
-			{
-				DecimalScale one = scale_of(root, static_cast<Node *>(lfirst(lc)), depth);
-
-				scale = foreach_current_index(lc) == 0 ? one : either(scale, one);
-			}
-			return scale;
+			return scale_of_any(root, ((const CoalesceExpr *) expr)->args, depth);
+		case T_MinMaxExpr:
+			return scale_of_any(root, ((const MinMaxExpr *) expr)->args, depth);
+		case T_CaseExpr:
+			return scale_of_any(root, arms_of((const CaseExpr *) expr), depth);
+		case T_NullIfExpr:
+			return scale_of(root, static_cast<Node *>(linitial(((const NullIfExpr *) expr)->args)), depth);
 		default:
 			return UNKNOWN;
 	}
@@ -324,10 +393,9 @@ decimal_scale(PlannerInfo *root, const Var *var)
 	int			prescribed = numeric_typmod_scale(var->vartypmod);
 
 	if (scale.scale < 0 && prescribed >= 0)
-		scale = DecimalScale{prescribed, true, INFINITY};
-	if (scale.scale > SCALED_MAX_SCALE || is_too_large(scale))
-		return UNKNOWN;
-	return scale;
+		scale = DecimalScale{prescribed, true, INFINITY, false};
+	scale.wide = scale.wide || is_too_large(scale);
+	return scale.scale > SCALED_MAX_WIDE_SCALE ? UNKNOWN : scale;
 }
 
 }  // namespace gpuvm

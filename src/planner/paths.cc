@@ -570,12 +570,8 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 			note_reason(root, rel, what, "system columns and whole rows are not in tablets", nullptr);
 			return nullptr;
 		}
-		/* what stands above may look at them: LATERAL, another join's condition */
 		if (loses_decimals(shape, (Var *) node))
-		{
-			note_reason(root, rel, what, "a numeric whose values have different numbers of decimals is needed above the join", nullptr);
-			return nullptr;
-		}
+			llast(outputs) = as_image((Var *) node);
 		if (shape->ncursors == 1)
 			plan.attnums = lappend_int(plan.attnums, ((Var *) node)->varattno);
 	}

@@ -158,8 +158,9 @@ List	   *derived_children(const ScanShape *shape);
 /* Adds a path that aggregates a subquery's rows, where these are made by a program of ours and no other path of ours is there. */
 void		add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having);
 
-/* Is it a column of such rows that has its values, but not the decimals with which each is shown? */
+/* Is it a column of such rows that has its values, but not the decimals with which each is shown? Then these have what is shown, too, as that. */
 bool		loses_decimals(const ScanShape *shape, const Var *var);
+Var		   *as_image(const Var *var);
 
 /* Is there nothing but such rows, of which no program makes any? */
 bool		reads_no_program(PlannerInfo *root, const ScanShape *shape);

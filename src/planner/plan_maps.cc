@@ -109,9 +109,14 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 		if (!reads_column(op) || is_high_half(static_cast<int16>(op.p2)))
 			continue;
 		target = &shape->cursors[op.p3].target;
-		/* a child's rows are made as the plan has them */
+		/* a child's rows are made as the plan has them, but who reads halves has to know of NaN and infinities */
 		if (target->child != nullptr)
+		{
+			column = imported_column(target->table, op.p2);
+			if (target->table->wide[column])
+				plan->scales = list_append_unique(plan->scales, list_make5_int(op.p3, op.p2, target->table->scales[column], true, false));
 			continue;
+		}
 		relid = entry_of(root, &shape->cursors[op.p3])->relid;
 		column = imported_column(target->table, op.p2);
 		if (target->table->variable[column])

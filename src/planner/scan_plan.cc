@@ -11,6 +11,7 @@ extern "C" {
 #include <cstring>
 
 #include "planner/scan_plan.h"
+#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -75,7 +76,7 @@ cursor_from_list(List *list, PlanCursor *c)
 char *
 plan_column_name(const PlanCursor *cursor, AttrNumber attnum)
 {
-	return cursor->child > 0 ? strVal(list_nth(cursor->names, attnum - 1)) : get_attname(cursor->relid, attnum, false);
+	return cursor->child > 0 ? strVal(list_nth(cursor->names, attribute_of(attnum) - 1)) : get_attname(cursor->relid, attnum, false);
 }
 
 List *
@@ -83,7 +84,7 @@ child_column_to_list(const ChildColumn &c)
 {
 	List	   *list = list_make5_int(c.attnum, static_cast<int>(c.type), static_cast<int>(c.form), c.scale, static_cast<int>(c.pg_type));
 
-	list = lappend_int(list, c.any_scale);
+	list = lappend_int(list, (c.any_scale ? 1 : 0) | (c.imaged ? 2 : 0) | (c.wide ? 4 : 0));
 	list = lappend_int(list, c.typmod);
 	return lappend_int(list, static_cast<int>(c.collation));
 }
@@ -92,7 +93,7 @@ ChildColumn
 child_column(List *list)
 {
 	return ChildColumn{static_cast<AttrNumber>(linitial_int(list)), static_cast<Type>(lsecond_int(list)), static_cast<ValueForm>(lthird_int(list)),
-		lfourth_int(list), list_nth_int(list, 5) != 0, static_cast<Oid>(list_nth_int(list, 4)), list_nth_int(list, 6), static_cast<Oid>(list_nth_int(list, 7))};
+		lfourth_int(list), (list_nth_int(list, 5) & 1) != 0, (list_nth_int(list, 5) & 2) != 0, (list_nth_int(list, 5) & 4) != 0, static_cast<Oid>(list_nth_int(list, 4)), list_nth_int(list, 6), static_cast<Oid>(list_nth_int(list, 7))};
 }
 
 static List *

@@ -141,7 +141,7 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 		r->staged[i].values = r->zeroes;
 		if (!is_wanted(request, i))
 			continue;
-		if (!is_high_half(summary->attnum))
+		if (summary->attnum == attribute_of(summary->attnum))
 			r->attributes[summary->attnum - 1].column = static_cast<int16>(i);
 		init_walk_column(column, desc, summary->attnum, ValueType{summary->type, form_of(*summary, request->dictionaries[i] != NULL)}, summary->scale);
 		if (request->dictionaries[i] != NULL)
@@ -394,9 +394,9 @@ delta_add(DeltaReader *r, const Datum *values, const bool *nulls, AttrNumber *un
 {
 	for (uint32 i = 0; i < r->request.ncols; i++)
 	{
-		int			from = r->request.columns[i].attnum - 1;
+		int			from = attribute_of(r->request.columns[i].attnum) - 1;
 
-		if (!r->request.wanted[i])
+		if (!r->request.wanted[i] || r->columns[i].staging == Staging::High)
 			continue;
 		if (nulls[from])
 			set_null(&r->columns[i], r->nrows);

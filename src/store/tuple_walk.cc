@@ -40,10 +40,10 @@ init_walk_column(WalkColumn *column, TupleDesc desc, AttrNumber attnum, const Va
 	else
 		column->staging = column->width == 1 ? Staging::Copy1 : column->width == 2 ? Staging::Copy2
 			: column->width == 4 ? Staging::Copy4 : Staging::Copy8;
-	if (desc->constr && desc->constr->missing && desc->constr->missing[attnum - 1].am_present)
+	if (desc->constr && desc->constr->missing && desc->constr->missing[attribute_of(attnum) - 1].am_present)
 	{
 		column->missing = true;
-		column->missing_value = desc->constr->missing[attnum - 1].am_value;
+		column->missing_value = desc->constr->missing[attribute_of(attnum) - 1].am_value;
 	}
 }
 
@@ -67,7 +67,8 @@ store_wide(WalkColumn *column, uint32 row, const char *packed)
 		if (scale <= SCALED_MAX_WIDE_SCALE)
 			column->scale = static_cast<int16>(scale);
 	}
-	if (!numeric_to_wide(packed, column->scale, &value))
+	if (!numeric_to_wide(packed, column->scale, &value) &&
+		!(column->any_scale && numeric_at_wide_scale(PointerGetDatum(packed), column->scale, &value)))
 	{
 		column->unfit = numeric_misfit(packed, column->scale, SCALED_MAX_WIDE_SCALE);
 		set_null(column, row);

@@ -86,14 +86,21 @@ high_half(int16_t attnum)
 constexpr bool
 is_high_half(int16_t attnum)
 {
-	return attnum > HIGH_HALVES;
+	return attnum > HIGH_HALVES && attnum < 2 * HIGH_HALVES;
+}
+
+/* The number of a column of references to what numbers look like, above those, where one that says their values says no more (a child's rows). */
+constexpr int16_t
+shown_image(int16_t attnum)
+{
+	return static_cast<int16_t>(attnum + 2 * HIGH_HALVES);
 }
 
 /* The attribute that the column is of. */
 constexpr int16_t
 attribute_of(int16_t attnum)
 {
-	return is_high_half(attnum) ? static_cast<int16_t>(attnum - HIGH_HALVES) : attnum;
+	return static_cast<int16_t>(attnum % HIGH_HALVES);
 }
 
 }  // namespace gpuvm

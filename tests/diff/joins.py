@@ -18,6 +18,7 @@ BY_BYTES = ("text", "name") + VARIABLE_KEYS
 # Both sides of a comparison that makes a range.
 RANGE_FAMILIES = (INTS, INTS, FLOATS, ("date", "timestamp"), ("timestamptz",))
 # How many rows each of n relations may have.
+GROUP_VALUES = ("avg({x})",) * 4 + ("sum({x})", "max({x})", "round(avg({x}), 2)", "0.5 * avg({x})", "sum({x}) / count({x})::numeric", "coalesce(min({x}), 0)", "floor(avg({x}))")
 BOUNDS = {
     2: ((2000, 200), (600, 600), (100, 2000), (5000, 40), (30, 30)),
     3: ((300, 40, 30), (1000, 20, 20), (60, 60, 60), (20, 300, 40)),
@@ -33,6 +34,7 @@ class Side:
         self.columns = [(f"{alias}.{c.name}", c) for c in table.columns if c.imported]
         self.g = generator(rng, self.columns)
         self.sql = f"{table.name} {alias}"
+        self.shown = []					# what else rows of it have
         conditions = []
         if table.rows > most:
             # a row in so many, or the first ones
@@ -144,6 +146,8 @@ class Joins:
             return self.ranges(rng)
         if rng.random() < 0.18:
             return self.bushy(rng)
+        if rng.random() < 0.07:
+            return self.averages(rng)
         n = rng.choices((2, 3, 4, 5), (50, 25, 13, 12))[0]
         sides = [self.side(rng, alias, most) for alias, most in zip("abcde", rng.choice(BOUNDS[n]))]
         if n == 2 and rng.random() < 0.2:	# no bound: whole tables by a unique key
@@ -221,6 +225,22 @@ class Joins:
             return ctes, sides[0].sql, [f"{kind} (SELECT FROM {sides[1].sql} WHERE {on})"], sides[:1], program, True
         return ctes, f"{sides[0].sql} {kind} {sides[1].sql} ON {on}", [], sides, program, True
 
+    def averages(self, rng):
+        """Rows beside averages and the like of groups of rows, which they are compared with."""
+        a, b = self.side(rng, "a", 2000), self.side(rng, "b", 2000)
+        numbers = [[n for n, c in side.columns if c.type in INTS + ("numeric",)] for side in (a, b)]
+        keys = [rng.choice([n for n, c in side.columns if c.type in INTS]) for side in (a, b)]
+        values = [rng.choice(GROUP_VALUES).format(x=rng.choice(numbers[1])) for _ in range(2)]
+        groups = f"(SELECT {keys[1]} AS k, {values[0]} AS x, {values[1]} AS y FROM {b.sql} GROUP BY 1) q"
+        on = f"q.k = {keys[0]}" + (f" AND {rng.choice(numbers[0])} {rng.choice(COMPARISONS)} q.x" if rng.random() < 0.8 else "")
+        kind = rng.choice(("JOIN", "JOIN", "LEFT JOIN", "EXISTS", "NOT EXISTS"))
+        ctes = [s.cte for s in (a, b) if s.cte]
+        if kind.endswith("EXISTS"):
+            return ctes, a.sql, [f"{kind} (SELECT FROM {groups} WHERE {on})"], [a], False, False
+        a.shown = rng.choice(([], ["q.x"], ["q.x", "q.y"]))
+        where = [f"{rng.choice(numbers[0])} {rng.choice(COMPARISONS)} {rng.choice(('', '1.1 * '))}q.y"] if rng.random() < 0.4 else []
+        return ctes, f"{a.sql} {kind} {groups} ON {on}", where, [a], False, False
+
     def query(self, rng, make_query, make_aggregates):
         ctes, source, where, visible, program, many = self.make(rng)
         both = generator(rng, [c for side in visible for c in side.columns])
@@ -234,6 +254,7 @@ class Joins:
             return make_query(f"{head}SELECT {rng.choice((str(e), f'count({e})', f'{visible[0].alias}.id, {e}'))}{tail}", joins=program, raising=True)
         if shape == "rows":
             items = [f"{side.alias}.id AS {side.alias}_id" for side in visible]
+            items += [e for side in visible for e in side.shown]
             items += [f"{both.output(rng.choice((0, 0, 1, 2)))} AS x{i}" for i in range(rng.randint(0, 3))]
             return make_query(f"{head}SELECT {', '.join(items)}{tail}", joins=program)
         if shape == "counted":
