@@ -1181,9 +1181,18 @@ group_key_type(const CompileInput *input, const Node *key)
 static int
 compile_group_key(Compiler *c, const Expr *key)
 {
+	const Node *node = reinterpret_cast<const Node *>(key);
+
 	if (variable_var(c->input, key) != nullptr)
 		return compile_text_key(c, key);
-	return is_packed_text(c->input, key) ? compile_packed_key(c, key) : compile_expr(c, key);
+	if (is_packed_text(c->input, key))
+		return compile_packed_key(c, key);
+	if (value_type(exprType(node)).form != ValueForm::Dictionary || dictionary_equality(exprType(node), exprTypmod(node), exprCollation(node)))
+		return compile_expr(c, key);
+	/* ranks are made only where no two values are equal without being the same: which of them PostgreSQL shows depends on its plan */
+	if (bare_column(key) == nullptr && !is_map_expr(key))
+		return refuse(c, "values of type %s may be equal without being the same", format_type_be(exprType(node)));
+	return compile_rank(c, key, exprCollation(node));
 }
 
 static bool

@@ -243,13 +243,13 @@ is_dictionary_key(Node *key, Oid eqop, const char **reason)
 	*reason = "the type of a group key is not supported";
 	if (value_type(type).form != ValueForm::Dictionary || lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr != eqop)
 		return false;
-	if (dictionary_equality(type, exprTypmod(key), exprCollation(key)))
-		return true;
 	if (OidIsValid(exprCollation(key)) && !get_collation_isdeterministic(exprCollation(key)))
+	{
 		*reason = "the collation of a group key is not deterministic";
-	else
-		*reason = psprintf("values of type %s may be equal without being the same", format_type_be(type));
-	return false;
+		return false;
+	}
+	/* values that may be equal without being the same are keys by their ranks (compile_group_key) */
+	return true;
 }
 
 }  // namespace gpuvm

@@ -185,9 +185,9 @@ def others(rng, name, rows):
     for name_, type, pool, more in (
             ("o_name", "name", tuple(v[:15] for v in LOW[:20]), {}), ("o_char", '"char"', CHARS[:3] + CHARS[4:6], {}), ("o_uuid", "uuid", UUIDS, {}),
             ("o_mood", "d_mood", MOODS, {}), ("o_bytes", "bytea", BYTES, {}), ("o_inet", "inet", INETS, {}), ("o_cidr", "cidr", CIDRS, {}),
-            ("o_mac", "macaddr", MACS, {}), ("o_interval", "interval", INTERVALS, {"keyable": False}), ("o_span", "interval", SPANS, {"keyable": False}),
+            ("o_mac", "macaddr", MACS, {}), ("o_interval", "interval", INTERVALS, {"keyable": False}), ("o_span", "interval", SPANS, {}),
             ("o_timetz", "timetz", TIMETZS, {}), ("o_bit", "bit", BITS, {"declared": "bit(8)", "cast": "varbit"}), ("o_varbit", "varbit", VARBITS, {}),
-            ("o_json", "json", JSONS, {"keyable": False}), ("o_jsonb", "jsonb", JSONS, {"keyable": False}), ("o_ints", "int4[]", ARRAYS, {"keyable": False}),
+            ("o_json", "json", JSONS, {"keyable": False}), ("o_jsonb", "jsonb", JSONS, {"keyable": False}), ("o_ints", "int4[]", ARRAYS, {}),
             ("o_words", "text[]", WORDS, {"keyable": False}), ("o_time", "time", DAYTIMES, {}), ("o_money", "money", MONEY[:5], {}),
             ("o_fortune", "money", MONEY, {}), ("o_oid", "oid", OIDS, {})):
         m.choice(name_, type, pool, **more)
