@@ -30,6 +30,7 @@ constexpr int QUOTIENT_SCALE = 24;
 constexpr DecimalScale UNKNOWN = {-1, false, 0, false};
 
 static DecimalScale scale_of(PlannerInfo *root, Node *expr, int depth);
+static DecimalScale scale_of_output(PlannerInfo *root, AttrNumber attnum, int depth);
 static DecimalScale scale_of_any(PlannerInfo *root, List *exprs, int depth);
 
 /* Does the largest value, where that is known, or a number of so many decimals, take more than 64 bits? */
@@ -80,14 +81,46 @@ scale_of_table(Oid relid, const Var *var)
 	return scale;
 }
 
+/* A column of the rows of each arm of a set operation. */
+static DecimalScale
+scale_of_arms(PlannerInfo *root, const Node *node, AttrNumber attnum, int depth)
+{
+	const SetOperationStmt *set = (const SetOperationStmt *) node;
+	const RelOptInfo *arm;
+
+	if (IsA(node, SetOperationStmt))
+		return either(scale_of_arms(root, set->larg, attnum, depth), scale_of_arms(root, set->rarg, attnum, depth));
+	arm = root->simple_rel_array[((const RangeTblRef *) node)->rtindex];
+	return arm == nullptr ? UNKNOWN : scale_of_output(arm->subroot, attnum, depth);
+}
+
+/* Of each arm of UNION ALL that is a relation of the query level. */
+static DecimalScale
+scale_of_union(PlannerInfo *root, const Var *var, int depth)
+{
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	foreach(lc, root->append_rel_list)
+	{
+		const AppendRelInfo *arm = lfirst_node(AppendRelInfo, lc);
+
+		if (static_cast<int>(arm->parent_relid) == var->varno && var->varattno <= list_length(arm->translated_vars))
+			columns = lappend(columns, list_nth(arm->translated_vars, var->varattno - 1));
+	}
+	return scale_of_any(root, columns, depth);
+}
+
 /* A column of what another planner has planned. */
 static DecimalScale
 scale_of_output(PlannerInfo *root, AttrNumber attnum, int depth)
 {
 	ListCell   *lc;
 
-	if (root == nullptr || root->parse->setOperations != nullptr)
+	if (root == nullptr)
 		return UNKNOWN;
+	if (root->parse->setOperations != nullptr)
+		return scale_of_arms(root, root->parse->setOperations, attnum, depth);
 	foreach(lc, root->processed_tlist)
 	{
 		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
@@ -200,7 +233,7 @@ scale_of_column(PlannerInfo *root, const Var *var, int depth)
 	switch (rte->rtekind)
 	{
 		case RTE_RELATION: return scale_of_table(rte->relid, var);
-		case RTE_SUBQUERY: return scale_of_output(rel->subroot, var->varattno, depth);
+		case RTE_SUBQUERY: return rel->subroot == nullptr && rte->inh ? scale_of_union(root, var, depth) : scale_of_output(rel->subroot, var->varattno, depth);
 		case RTE_CTE: return scale_of_output(cte_root(root, rte), var->varattno, depth);
 		case RTE_VALUES: return scale_of_values(root, rte, var->varattno, depth);
 		default: return UNKNOWN;

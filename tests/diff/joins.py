@@ -44,6 +44,10 @@ class Side:
         if not conditions and rng.random() < 0.85:
             return
         body = f"SELECT * FROM {table.name}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+        if rng.random() < 0.05:		# each row is in one arm, or in both
+            at = rng.randint(0, most)
+            self.sql = f"({body} AND id <= {at} UNION ALL {body} AND {rng.choice(('id >', 'id >', 'id >=', 'id % 3 = 1 AND id <'))} {at}) {alias}" if conditions else self.sql
+            return
         if rng.random() < 0.06:
             self.cte = f"{alias}_rows AS {rng.choice(('', '', 'MATERIALIZED ', 'NOT MATERIALIZED '))}({body})"
             self.sql = f"{alias}_rows {alias}"
@@ -51,7 +55,7 @@ class Side:
             self.sql = f"({body}{rng.choice((' OFFSET 0', '', '', '', '', '', '', '', ''))}) {alias}"
 
     def is_plain(self):
-        return not self.cte and "OFFSET" not in self.sql and not self.table.typed
+        return not self.cte and "OFFSET" not in self.sql and "UNION" not in self.sql and not self.table.typed
 
 
 class Joins:

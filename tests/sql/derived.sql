@@ -78,6 +78,17 @@ INSERT INTO queries (children, query) VALUES
 	(1, 'SELECT f.id FROM f JOIN (VALUES (1, 2.5), (3, 4.100)) x (a, b) ON x.a = f.k AND f.n > x.b'),
 	(1, 'SELECT f.id, x FROM f JOIN generate_series(1, 2000, 7) x ON x = f.v'),
 	(1, 'SELECT count(*) FROM f JOIN (SELECT k FROM away WHERE id < 30 UNION SELECT k FROM f WHERE v < 100) s USING (k)'),
+	-- UNION ALL, its arms tables, groups, constants, unions and what PostgreSQL reads: joined on either side, and aggregated
+	(1, 'SELECT count(*), sum(u.v) FROM parted p JOIN (SELECT k, v FROM f WHERE v < 50 UNION ALL SELECT k, id FROM f WHERE v > 950) u USING (k)'),
+	(1, 'SELECT p.v, u.* FROM parted p LEFT JOIN (SELECT k, count(*) c, sum(n) s FROM f GROUP BY k UNION ALL SELECT k, count(*), max(n) FROM f WHERE v < 300 GROUP BY k) u ON u.k = p.k AND u.s > p.v'),
+	(1, 'SELECT f.id, u.* FROM (SELECT 1 AS k, 2.5 AS n UNION ALL SELECT k, n FROM f WHERE v < 20 UNION ALL (SELECT k, n FROM away UNION ALL SELECT 3, NULL)) u JOIN f ON f.k = u.k AND f.n > u.n'),
+	(1, 'SELECT count(*) FROM f WHERE EXISTS (SELECT FROM (SELECT k, v FROM f UNION ALL SELECT k, v + 1 FROM parted) u WHERE u.v = f.id AND u.k < f.k)'),
+	(1, 'SELECT count(*) FROM f WHERE v IN (SELECT id FROM f WHERE k = 3 UNION ALL SELECT id FROM away)'),
+	(1, 'SELECT u.t, count(*), sum(u.n), min(u.n) FROM (SELECT t, n FROM f WHERE v < 500 UNION ALL SELECT lower(t), n FROM f WHERE k = 9) u GROUP BY u.t'),
+	(1, 'SELECT s, count(*), sum(c) FROM (SELECT 1 AS s, k, count(*) c FROM f GROUP BY k UNION ALL SELECT 2, k, count(*) FROM parted GROUP BY k) u GROUP BY s'),
+	(1, 'SELECT f.id, u.x FROM f JOIN (SELECT k, avg(n) x FROM f GROUP BY k UNION SELECT k, max(n) FROM f GROUP BY k) u ON u.k = f.k AND u.x < f.n'),
+	(2, 'SELECT count(*) FROM (SELECT k, v FROM f UNION ALL SELECT k, 5 FROM f) a JOIN (SELECT k, v FROM parted UNION ALL SELECT id, 1 FROM f WHERE v < 100) b ON a.k = b.k AND a.v < b.v'),
+	(0, 'SELECT count(*) FROM f JOIN (SELECT k, random() < 2 AS r FROM f UNION ALL SELECT k, true FROM parted) u ON u.k = f.k AND u.r WHERE f.v < 20'),
 	-- aggregated alone, where a program makes them
 	(1, 'WITH c AS MATERIALIZED (SELECT k, sum(n) c FROM f GROUP BY k) SELECT max(c), count(*), count(k) FROM c WHERE k > 3'),
 	(1, 'SELECT y, count(*), max(x) FROM (SELECT k AS x, lower(t) AS y FROM f ORDER BY id LIMIT 100) s GROUP BY y'),
