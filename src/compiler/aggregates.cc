@@ -55,6 +55,8 @@ static const AggEntry entries[] = {
 	STATISTIC(F_REGR_AVGX, F_FLOAT8_REGR_AVGX), STATISTIC(F_REGR_AVGY, F_FLOAT8_REGR_AVGY), STATISTIC(F_REGR_INTERCEPT, F_FLOAT8_REGR_INTERCEPT),
 	STATISTIC(F_REGR_R2, F_FLOAT8_REGR_R2), STATISTIC(F_REGR_SLOPE, F_FLOAT8_REGR_SLOPE), STATISTIC(F_REGR_SXX, F_FLOAT8_REGR_SXX),
 	STATISTIC(F_REGR_SXY, F_FLOAT8_REGR_SXY), STATISTIC(F_REGR_SYY, F_FLOAT8_REGR_SYY), STATISTIC(F_REGR_COUNT, F_INT8INC_FLOAT8_FLOAT8),
+	{F_BIT_AND_BIT, FinalKind::BitString, AggFn::BitAnd}, {F_BIT_OR_BIT, FinalKind::BitString, AggFn::BitOr}, {F_BIT_XOR_BIT, FinalKind::BitString, AggFn::BitXor},
+	SUM(F_SUM_INTERVAL, IntervalSum), SUM(F_AVG_INTERVAL, IntervalAvg),
 	MINMAX(INT2), MINMAX(INT4), MINMAX(INT8), MINMAX(FLOAT4), MINMAX(FLOAT8), MINMAX(NUMERIC), MINMAX(OID), MINMAX(MONEY),
 	MINMAX(DATE), MINMAX(TIME), MINMAX(TIMESTAMP), MINMAX(TIMESTAMPTZ),
 	/* of a dictionary's entries */
@@ -185,6 +187,47 @@ plan_wide(const Aggref *agg, AggFn entry, CompileInput *input, AggregatePlan *pl
 	return true;
 }
 
+/* sum() and avg() of intervals, whose parts PostgreSQL adds up one by one. */
+static void
+add_interval(AggregatePlan *plan, const Aggref *agg)
+{
+	const Expr *arg = linitial_node(TargetEntry, agg->args)->expr;
+
+	add_part(plan, agg, AggFn::Sum, AggInput::IntervalMicros);
+	if (plan->kind == FinalKind::IntervalAvg)
+		add_part(plan, agg, AggFn::Count);
+	if (is_span(arg) && !span_has_days(arg))
+		return;
+	add_part(plan, agg, AggFn::Sum, AggInput::IntervalDays);
+	if (!is_span(arg))
+		add_part(plan, agg, AggFn::Sum, AggInput::IntervalMonths);
+}
+
+/* Of bit strings: of one length, as integers. */
+static bool
+plan_bits(const Aggref *agg, AggFn fn, CompileInput *input, AggregatePlan *plan)
+{
+	const Node *arg = reinterpret_cast<const Node *>(linitial_node(TargetEntry, agg->args)->expr);
+	const int32	length = exprTypmod(arg);
+
+	if (exprType(arg) != BITOID || length < 1 || length > 64)
+		return refuse(input, "bit strings are not of one length of at most 64 bits");
+	plan->extra = static_cast<Oid>(length);
+	add_part(plan, agg, fn, AggInput::Bits);
+	return true;
+}
+
+/* Squares of 64 bits have up to 128. */
+static void
+add_large_variance(AggregatePlan *plan, const Aggref *agg)
+{
+	plan->kind = FinalKind::LargeVariance;
+	add_part(plan, agg, AggFn::Sum);
+	add_part(plan, agg, AggFn::Count);
+	for (int i = 0; i < SMALL_LIMB_PRODUCTS; i++)
+		add_part(plan, agg, AggFn::Sum, static_cast<AggInput>(static_cast<int>(AggInput::SmallLimbProduct) + i));
+}
+
 bool
 plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 {
@@ -212,8 +255,27 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 	if ((entry->kind == FinalKind::FloatStatistic || entry->kind == FinalKind::SumToFloat4 || entry->kind == FinalKind::SumToFloat8 || entry->kind == FinalKind::AvgToFloat8) &&
 		!setting_float_sums)
 		return refuse(input, "gpuvm.float_sums is off");
-	if (arg != nullptr && entry->fn != AggFn::Count && is_wide(input, arg))
+	if (arg != nullptr && entry->fn != AggFn::Count && (is_wide(input, arg) || (entry->kind == FinalKind::Variance && form == ValueForm::Numeric && has_wide_squares(input, arg))))
 		return plan_wide(agg, entry->fn, input, plan);
+	if (entry->kind == FinalKind::BitString)
+		return plan_bits(agg, entry->fn, input, plan);
+	if (entry->kind == FinalKind::Variance && exprType(reinterpret_cast<const Node *>(arg)) == INT8OID)
+	{
+		add_large_variance(plan, agg);
+		return true;
+	}
+	if (entry->kind == FinalKind::IntervalSum || entry->kind == FinalKind::IntervalAvg)
+	{
+		add_interval(plan, agg);
+		return true;
+	}
+	if (arg != nullptr && (entry->fn == AggFn::Min || entry->fn == AggFn::Max) && is_span(arg))
+	{
+		plan->kind = FinalKind::SpanExtreme;
+		plan->extra = span_has_days(arg);
+		add_part(plan, agg, entry->fn, AggInput::Span);
+		return true;
+	}
 	if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max) && variable_var(input, arg) != nullptr)
 		add_part(plan, agg, entry->fn == AggFn::Min ? AggFn::MinText : AggFn::MaxText);
 	else if (form == ValueForm::Dictionary && (entry->fn == AggFn::Min || entry->fn == AggFn::Max))

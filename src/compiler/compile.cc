@@ -537,6 +537,8 @@ compile_operator(Compiler *c, Oid opno, Oid function, Oid collation, List *args)
 	int			ra;
 	int			rb;
 
+	if (is_span_comparison(function, args))
+		return compile_span_comparison(c, function, args);
 	if (lookup_function(function) == nullptr && dictionary_comparison(opno, collation, args, &comparison))
 	{
 		if (are_text_integers(c, comparison))

@@ -106,6 +106,15 @@ is_fetched(AttrNumber attnum)
 /* May the expression raise an error? */
 bool		can_raise(const Expr *expr);
 
+/* Is it a difference of times, or a time as interval: a number of microseconds in programs? */
+bool		is_span(const Expr *expr);
+
+/* Does PostgreSQL count its whole days as days? */
+bool		span_has_days(const Expr *expr);
+
+/* What programs compute of spans, a field or a comparison: what these are differences of; NIL of all other expressions. */
+List	   *span_operands(const Expr *expr);
+
 /* And where PostgreSQL evaluates it for each row or group, rather than a program with its maps? */
 bool		can_raise_by_rows(const Expr *expr);
 
@@ -127,6 +136,13 @@ enum class AggInput : int
 	Narrow,						/* the number in 64 bits, or the code of what is none; */
 	LimbProduct,				/* and the products of its four parts of 31 bits, of which the square is (limb_pair) */
 	LastLimbProduct = LimbProduct + 9,
+	Span,						/* of an interval that is a difference of times (is_span): its microseconds; */
+	IntervalMicros,				/* and an interval's microseconds, days and months */
+	IntervalDays,
+	IntervalMonths,
+	Bits,						/* a bit string of up to 64 bits as integer */
+	SmallLimbProduct,			/* of an integer of 64 bits the products of its two parts, the lower of 31 bits: of the lower one, of both, of the upper one */
+	LastSmallLimbProduct = SmallLimbProduct + 2,
 	Rank,						/* the place of a dictionary type's value in the order of its type (compile_rank) */
 	/* of statistics of floats, of rows where `other` is not null (if there is one): */
 	Double,						/* as float8 */
@@ -142,6 +158,18 @@ is_double(AggInput input)
 	return input >= AggInput::Double;
 }
 
+constexpr bool
+is_of_interval(AggInput input)
+{
+	return input >= AggInput::Span && input <= AggInput::IntervalMonths;
+}
+
+constexpr bool
+is_small_limb(AggInput input)
+{
+	return input >= AggInput::SmallLimbProduct && input <= AggInput::LastSmallLimbProduct;
+}
+
 /* Of numerics of more than 64 bits. */
 constexpr bool
 is_of_halves(AggInput input)
@@ -153,6 +181,7 @@ is_of_halves(AggInput input)
 constexpr int WIDE_LIMBS = 4;
 constexpr int WIDE_LIMB_BITS = 31;
 constexpr int LIMB_PRODUCTS = 10;
+constexpr int SMALL_LIMB_PRODUCTS = 3;
 
 /* Which parts, the lowest being 0, the i-th product is of. */
 constexpr void
@@ -211,6 +240,11 @@ enum class FinalKind : int
 	AvgToNumeric,				/* of integers and numeric: sum, count (and greatest display scale) */
 	AvgToFloat8,				/* of floats: sum and count */
 	Variance,					/* of integers and numeric: sum, sum of squares, count (and greatest display scale); extra: PostgreSQL's final function */
+	IntervalSum,				/* the sums of microseconds, days and months; the latter two may be missing: there are none */
+	IntervalAvg,				/* the same, and the count behind microseconds */
+	SpanExtreme,				/* min, max of differences of times; extra: whether whole days are days (span_has_days) */
+	BitString,					/* bit_and() and its kin of bit strings of one length, which is extra */
+	LargeVariance,				/* of int8: sum, count, sums of the products of limbs; extra: PostgreSQL's final function */
 	FloatStatistic,				/* var_pop() and its kin of floats, corr(), regr_*: count and exact sums; extra: PostgreSQL's final function */
 };
 

@@ -89,6 +89,9 @@ has_field(const FnEntry *fn, DateField field)
 		case FnKind::ExtractTime:
 		case FnKind::DatePartTime:
 			return is_below_day(field) || field == DateField::Epoch;
+		case FnKind::ExtractInterval:
+		case FnKind::DatePartInterval:
+			return field <= DateField::Millennium || field == DateField::Epoch;
 		default:				/* TruncTimestamp, TruncZoned */
 			return date_trunc_takes(static_cast<int32_t>(field));
 	}
@@ -170,32 +173,12 @@ seconds_as_float(Compiler *c, int micros, double factor, double divisor)
 	return whole < 0 || rest < 0 ? -1 : value(c, Opcode::Add, Type::F64, whole, rest);
 }
 
+/* The field as date_part() gives it, or, not as float, as it is. */
 static int
-compile_part(Compiler *c, const FnEntry *fn, List *args)
+float_of_field(Compiler *c, int reg, DateField field, bool is_float)
 {
-	bool		is_float = fn->operand == Type::F64;
-	bool		of_time = fn->kind == FnKind::ExtractTime || fn->kind == FnKind::DatePartTime;
-	RegisterInfo info = NO_INFO;
-	DateField	field;
-	int			reg;
 	int			million;
 
-	if (!constant_field(static_cast<const Expr *>(linitial(args)), &field))
-		return refuse(c, "the field of extract is not a constant, or not known");
-	if (!has_field(fn, field))
-		return refuse(c, "the field %s of a value of this type is not supported", date_field_name(static_cast<int32_t>(field)));
-	if (!is_float)
-		info = numeric_info(field_scale(fn, field));
-	reg = compile_expr(c, static_cast<const Expr *>(lsecond(args)));
-	if ((fn->kind == FnKind::ExtractZoned || fn->kind == FnKind::DatePartZoned) && field != DateField::Epoch)
-		reg = to_local(c, reg, nullptr);
-	if (reg >= 0 && fn->kind == FnKind::ExtractDate)
-		reg = value(c, Opcode::DateToTimestamp, Type::I64, reg);
-	if (reg < 0)
-		return -1;
-	if (fn->kind == FnKind::ExtractDate && field == DateField::Epoch)
-		return with_constant(c, Opcode::Div, field_of_timestamp(c, reg, field, NO_INFO), USECS_PER_SEC, info);
-	reg = of_time ? field_of_time(c, reg, field, info) : field_of_timestamp(c, reg, field, info);
 	if (!is_float || reg < 0)
 		return reg;
 	switch (field)
@@ -211,6 +194,40 @@ compile_part(Compiler *c, const FnEntry *fn, List *args)
 		default:
 			return convert(c, reg, Type::F64);
 	}
+}
+
+static int
+compile_part(Compiler *c, const FnEntry *fn, List *args)
+{
+	bool		is_float = fn->operand == Type::F64;
+	bool		of_time = fn->kind == FnKind::ExtractTime || fn->kind == FnKind::DatePartTime;
+	const Expr *of = static_cast<const Expr *>(lsecond(args));
+	RegisterInfo info = NO_INFO;
+	DateField	field;
+	int			reg;
+
+	if (!constant_field(static_cast<const Expr *>(linitial(args)), &field))
+		return refuse(c, "the field of extract is not a constant, or not known");
+	if (!has_field(fn, field))
+		return refuse(c, "the field %s of a value of this type is not supported", date_field_name(static_cast<int32_t>(field)));
+	if (!is_float)
+		info = numeric_info(field_scale(fn, field));
+	if (fn->kind == FnKind::DatePartInterval && !is_span(of))
+		return refuse(c, "an interval that is computed has no form in the virtual machine");
+	if (fn->kind == FnKind::DatePartInterval && field == DateField::Epoch)
+		return compile_span_epoch(c, of);
+	if (fn->kind == FnKind::ExtractInterval || fn->kind == FnKind::DatePartInterval)
+		return float_of_field(c, compile_interval_field(c, of, field, info), field, is_float);
+	reg = compile_expr(c, of);
+	if ((fn->kind == FnKind::ExtractZoned || fn->kind == FnKind::DatePartZoned) && field != DateField::Epoch)
+		reg = to_local(c, reg, nullptr);
+	if (reg >= 0 && fn->kind == FnKind::ExtractDate)
+		reg = value(c, Opcode::DateToTimestamp, Type::I64, reg);
+	if (reg < 0)
+		return -1;
+	if (fn->kind == FnKind::ExtractDate && field == DateField::Epoch)
+		return with_constant(c, Opcode::Div, field_of_timestamp(c, reg, field, NO_INFO), USECS_PER_SEC, info);
+	return float_of_field(c, of_time ? field_of_time(c, reg, field, info) : field_of_timestamp(c, reg, field, info), field, is_float);
 }
 
 static int
@@ -324,6 +341,8 @@ compile_datetime_call(Compiler *c, const FnEntry *fn, List *args)
 			return compile_trunc(c, fn, args);
 		case FnKind::DateTime:
 			return compile_date_time(c, fn, args);
+		case FnKind::DateBin:
+			return compile_date_bin(c, args);
 		case FnKind::IsFinite:
 			return compile_is_finite(c, fn, args);
 		case FnKind::Extract:
@@ -333,6 +352,8 @@ compile_datetime_call(Compiler *c, const FnEntry *fn, List *args)
 		case FnKind::DatePart:
 		case FnKind::DatePartTime:
 		case FnKind::DatePartZoned:
+		case FnKind::ExtractInterval:
+		case FnKind::DatePartInterval:
 			return compile_part(c, fn, args);
 		default:
 			return compile_interval(c, fn, args);

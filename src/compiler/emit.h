@@ -20,6 +20,7 @@
 #include "compiler/functions.h"
 #include "compiler/maps.h"
 #include "compiler/text_match.h"
+#include "vm/date_fields.h"
 
 namespace gpuvm {
 
@@ -302,6 +303,9 @@ enum class WideRounding : uint8_t
 /* With so many decimals; with fewer than none, of tens, hundreds and so on. */
 bool		round_wide(Compiler *c, WideValue *a, int digits, WideRounding how);
 
+/* Do plans know that the squares of a numeric's values have more than 64 bits? */
+bool		has_wide_squares(const CompileInput *input, const Expr *expr);
+
 /* As 64 bits; flagged where the number has more, or is none. */
 int			narrow_wide(Compiler *c, const WideValue &a);
 bool		widen_narrow(Compiler *c, int reg, WideValue *out);
@@ -343,12 +347,37 @@ int			absolute_special(Compiler *c, int special);
 /* The same of two that may both be none, both of them numbers now. */
 int			product_specials(Compiler *c, const WideValue &a, int of_a, int b, int of_b);
 
+/* Of an integer's two limbs (AggInput::SmallLimbProduct) the i-th product. */
+int			small_limb_product(Compiler *c, int reg, int i);
+
 /* -- datetime.cc ------------------------------------------------------------------------ */
 
 int			compile_datetime_call(Compiler *c, const FnEntry *fn, List *args);
 
 /* The display scale of an extract(); -1: its field is not supported. */
 int			extract_scale(const FnEntry *fn, List *args);
+
+/* -- intervals.cc: differences of times (spans), and parts of intervals ---------------------- */
+
+int			compile_span(Compiler *c, const Expr *expr);
+
+/* Are intervals compared, spans with each other or with constants? */
+bool		is_span_comparison(Oid function, List *args);
+int			compile_span_comparison(Compiler *c, Oid function, List *args);
+
+/* Of a span or an interval of a dictionary, for an aggregate. */
+int			compile_interval_part(Compiler *c, const Expr *interval, AggInput part);
+
+/* As an integer with the scale that `info` says. */
+int			compile_interval_field(Compiler *c, const Expr *interval, DateField field, const RegisterInfo &info);
+
+/* date_part('epoch', a - b) */
+int			compile_span_epoch(Compiler *c, const Expr *interval);
+
+/* -- buckets.cc ---------------------------------------------------------------------------- */
+
+int			compile_date_bin(Compiler *c, List *args);
+int			compile_numeric_bucket(Compiler *c, List *args);
 
 /* -- text_match.cc: columns without a dictionary ------------------------------------------ */
 

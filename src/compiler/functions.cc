@@ -104,6 +104,7 @@ static FnEntry entries[] = {
 	KIND(F_INT2_NUMERIC, NumericToInt, DivRound, I16), KIND(F_INT4_NUMERIC, NumericToInt, DivRound, I32),
 	KIND(F_INT8_NUMERIC, NumericToInt, DivRound, I64), KIND(F_FLOAT8_NUMERIC, NumericToFloat, Div, F64),
 	NUMERIC(F_NUMERIC_NUMERIC_INT4, NumericTypmod, DivRound),
+	KIND(F_WIDTH_BUCKET_NUMERIC_NUMERIC_NUMERIC_INT4, NumericBucket, DivFloor, I32),
 
 	/* dates and times */
 	COMPARE6_(F_TIME, I64),
@@ -111,6 +112,7 @@ static FnEntry entries[] = {
 	NUMERIC(F_EXTRACT_TEXT_TIME, ExtractTime, DatePart), NUMERIC(F_EXTRACT_TEXT_TIMESTAMPTZ, ExtractZoned, DatePart),
 	KIND(F_DATE_PART_TEXT_TIMESTAMP, DatePart, DatePart, F64), KIND(F_DATE_PART_TEXT_TIME, DatePartTime, DatePart, F64),
 	KIND(F_DATE_PART_TEXT_TIMESTAMPTZ, DatePartZoned, DatePart, F64),
+	NUMERIC(F_EXTRACT_TEXT_INTERVAL, ExtractInterval, DatePart), KIND(F_DATE_PART_TEXT_INTERVAL, DatePartInterval, DatePart, F64),
 	KIND(F_DATE_TRUNC_TEXT_TIMESTAMP, TruncTimestamp, DateTrunc, I64),
 	KIND(F_DATE_TRUNC_TEXT_TIMESTAMPTZ, TruncZoned, DateTrunc, I64), KIND(F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT, TruncZoned, DateTrunc, I64),
 	KIND(F_TIMESTAMP_PL_INTERVAL, AddInterval, TimestampAddMicros, I64), KIND(F_TIMESTAMP_MI_INTERVAL, SubInterval, TimestampAddMicros, I64),
@@ -118,6 +120,8 @@ static FnEntry entries[] = {
 	KIND(F_TIMESTAMPTZ_PL_INTERVAL, AddIntervalZone, TimestampAddMicros, I64),
 	KIND(F_TIMESTAMPTZ_MI_INTERVAL, SubIntervalZone, TimestampAddMicros, I64),
 	KIND(F_TIME_PL_INTERVAL, AddIntervalTime, TimeAddMicros, I64), KIND(F_TIME_MI_INTERVAL, SubIntervalTime, TimeAddMicros, I64),
+	KIND(F_DATE_BIN_INTERVAL_TIMESTAMP_TIMESTAMP, DateBin, TimestampAddMicros, I64),
+	KIND(F_DATE_BIN_INTERVAL_TIMESTAMPTZ_TIMESTAMPTZ, DateBin, TimestampAddMicros, I64),
 	KIND(F_DATETIME_PL, DateTime, TimestampAddMicros, I64),
 	KIND(F_ISFINITE_DATE, IsFinite, In, I32), KIND(F_ISFINITE_TIMESTAMP, IsFinite, In, I64), KIND(F_ISFINITE_TIMESTAMPTZ, IsFinite, In, I64),
 

@@ -35,6 +35,7 @@ enum class FnKind : uint8_t
 	NumericToInt,				/* `operand` */
 	NumericToFloat,
 	NumericTypmod,				/* numeric(x, p, s) */
+	NumericBucket,				/* width_bucket with constants (buckets.cc) */
 
 	/* datetime.cc; fields and intervals are constants */
 	Extract,					/* of a timestamp, as numeric */
@@ -44,6 +45,8 @@ enum class FnKind : uint8_t
 	DatePart,					/* the same as float8 */
 	DatePartTime,
 	DatePartZoned,
+	ExtractInterval,
+	DatePartInterval,			/* of a difference of times */
 	TruncTimestamp,
 	TruncZoned,					/* a third argument is a zone */
 	AddInterval,				/* timestamp with interval */
@@ -55,6 +58,7 @@ enum class FnKind : uint8_t
 	AddIntervalTime,
 	SubIntervalTime,
 	DateTime,					/* date + time */
+	DateBin,					/* by constants (buckets.cc) */
 	IsFinite,
 
 	/* zones.cc */

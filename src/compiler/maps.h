@@ -88,6 +88,7 @@ enum class OutputKind : int
 	Map,						/* or of a map: Derived or Rank; */
 	Variable,					/* a reference to a value of the column, */
 	Packed,						/* a text that the integer says (vm/text_part.h), */
+	Span,						/* a difference of times in microseconds (is_span), of which whole days are the interval's days if `scale` is not 0, */
 	Wide,						/* a numeric of more than 64 bits: low halves, the high ones are in result column `map`; */
 	High,						/* such a column of high halves, which nothing shows by itself; */
 	Position,					/* or the row's position: `attnum` says what is wanted of the row: ctid, tableoid, or what is fetched from the heap */

@@ -143,6 +143,7 @@ scale_of_call(const CompileInput *input, Oid function, List *args)
 		case FnKind::ExtractDate:
 		case FnKind::ExtractTime:
 		case FnKind::ExtractZoned:
+		case FnKind::ExtractInterval:
 			return NumericScale{extract_scale(fn, args), false};
 		default:
 			return ANY_SCALE;
@@ -441,6 +442,8 @@ compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 
 	if (fn->kind == FnKind::NumericBinary)
 		return compile_binary(c, fn, args);
+	if (fn->kind == FnKind::NumericBucket)
+		return compile_numeric_bucket(c, args);
 	if (fn->kind == FnKind::NumericToFloat && is_wide(c->input, arg))
 		return compile_wide_to_float(c, arg);
 	if (fn->kind == FnKind::NumericToInt && is_wide(c->input, arg))

@@ -11,9 +11,12 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 }
 
@@ -683,12 +686,23 @@ cursor_of_placeholder(const CompileInput *input, const PlaceHolderVar *phv, Attr
 	return -1;
 }
 
+/* The register's type of a value of no column's form: a code, a number of microseconds, or what its type says. */
+static Type
+hidden_type(const Expr *expr)
+{
+	const ValueType type = value_type(exprType(reinterpret_cast<const Node *>(expr)));
+
+	return is_span(expr) ? Type::I64 : type.form == ValueForm::Dictionary ? Type::I32 : type.type;
+}
+
 /* A value that rows are sorted by. */
 static int
 compile_hidden(Compiler *c, const Expr *expr, Oid collation)
 {
 	Oid			type = exprType(reinterpret_cast<const Node *>(expr));
 
+	if (is_span(expr))
+		return compile_span(c, expr);
 	if (value_type(type).form != ValueForm::Dictionary)
 		return compile_value(c, expr);
 	if (!dictionary_equality(type, exprTypmod(reinterpret_cast<const Node *>(expr)), collation))
@@ -852,7 +866,7 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	{
 		int			i = nvars + foreach_current_index(lc);
 		Oid			of = exprType(static_cast<Node *>(lfirst(lc)));
-		Type		type = value_type(of).form == ValueForm::Dictionary ? Type::I32 : vm_type(of);
+		Type		type = hidden_type(static_cast<const Expr *>(lfirst(lc)));
 
 		if (type == Type::None)
 		{
@@ -929,7 +943,7 @@ aggregate_type(const CompileInput *input, const VmAggregate &agg)
 {
 	if (agg.fn == AggFn::CountStar)
 		return Type::None;
-	if (agg.input == AggInput::Square || is_of_halves(agg.input))
+	if (agg.input == AggInput::Square || is_of_halves(agg.input) || is_of_interval(agg.input) || is_small_limb(agg.input) || agg.input == AggInput::Bits)
 		return Type::I64;
 	if (is_double(agg.input))
 		return Type::F64;
@@ -978,6 +992,15 @@ limb_product(Compiler *c, const WideValue &halves, int i)
 		limb = limb % 2 == 0 ? with_constant64(c, Opcode::BitAnd, half, mask) : with_constant64(c, Opcode::ShiftRight, half, WIDE_LIMB_BITS);
 	}
 	return binary64(c, Opcode::Mul, limbs[0], limbs[1]);
+}
+
+int
+small_limb_product(Compiler *c, int reg, int i)
+{
+	const int	low = i == 2 ? -1 : with_constant64(c, Opcode::BitAnd, reg, (int64_t{1} << WIDE_LIMB_BITS) - 1);
+	const int	high = i == 0 ? -1 : with_constant64(c, Opcode::ShiftRight, reg, WIDE_LIMB_BITS);
+
+	return binary64(c, Opcode::Mul, i == 2 ? high : low, i == 0 ? low : high);
 }
 
 /* The number, or the high half that says what it is instead. */
@@ -1061,6 +1084,12 @@ aggregate_argument(Compiler *c, const VmAggregate &agg)
 
 	if (agg.input == AggInput::Rank)
 		return compile_rank(c, agg.arg, agg.collation);
+	if (agg.input == AggInput::Bits)
+		return compile_expr(c, reinterpret_cast<Expr *>(makeFuncExpr(F_INT8_BIT, INT8OID, list_make1(agg.arg), InvalidOid, InvalidOid, COERCE_EXPLICIT_CAST)));
+	if (is_small_limb(agg.input))
+		return small_limb_product(c, compile_expr(c, agg.arg), static_cast<int>(agg.input) - static_cast<int>(AggInput::SmallLimbProduct));
+	if (is_of_interval(agg.input))
+		return compile_interval_part(c, agg.arg, agg.input);
 	if (is_double(agg.input))
 		return double_argument(c, agg);
 	if (is_of_halves(agg.input) || (agg.input == AggInput::Scale && is_wide(c->input, agg.arg)))
@@ -1175,7 +1204,7 @@ group_key_type(const CompileInput *input, const Node *key)
 {
 	const Expr *expr = reinterpret_cast<const Expr *>(key);
 
-	return variable_var(input, expr) != nullptr || is_packed_text(input, expr) ? Type::I64 : vm_type(exprType(key));
+	return variable_var(input, expr) != nullptr || is_packed_text(input, expr) || is_span(expr) ? Type::I64 : vm_type(exprType(key));
 }
 
 static int
@@ -1187,6 +1216,8 @@ compile_group_key(Compiler *c, const Expr *key)
 		return compile_text_key(c, key);
 	if (is_packed_text(c->input, key))
 		return compile_packed_key(c, key);
+	if (is_span(key))
+		return compile_span(c, key);
 	if (value_type(exprType(node)).form != ValueForm::Dictionary || dictionary_equality(exprType(node), exprTypmod(node), exprCollation(node)))
 		return compile_expr(c, key);
 	/* ranks are made only where no two values are equal without being the same: which of them PostgreSQL shows depends on its plan */
@@ -1280,6 +1311,8 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 			return false;
 		key_regs[foreach_current_index(lc)] = reg;
 		*form = output_form(c, reg);
+		if (is_span(key))
+			*form = OutputForm{OutputKind::Span, span_has_days(key), -1, 0, -1};
 	}
 	if (nkeys > 0)
 		emit(c, Opcode::Group, Type::None, nkeys + nhigh, c->b->add_aux(key_regs, nkeys + nhigh), 0);

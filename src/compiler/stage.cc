@@ -12,6 +12,8 @@ stage_argument(Compiler *c, const VmAggregate &agg, int reg)
 {
 	if (agg.input == AggInput::Value)
 		return reg;
+	if (is_small_limb(agg.input))
+		return small_limb_product(c, reg, static_cast<int>(agg.input) - static_cast<int>(AggInput::SmallLimbProduct));
 	if (agg.input != AggInput::Square)
 		return refuse(c, "the aggregate cannot be computed from DISTINCT values");
 	reg = convert(c, reg, Type::I64);

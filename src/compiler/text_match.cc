@@ -154,6 +154,8 @@ compile_presence(Compiler *c, const Expr *expr)
 		var = packed_column(c->input, expr);
 	if (var != nullptr)
 		return compile_column(c, var);
+	if (is_span(expr))
+		return compile_span(c, expr);
 	if (IsA(expr, Var) && is_wide(c->input, expr))
 		return compile_column(c, (const Var *) expr);
 	if (is_wide(c->input, expr))

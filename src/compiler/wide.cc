@@ -282,6 +282,14 @@ greatest_value(const CompileInput *input, const Expr *expr)
 	return fn->opcode == Opcode::Mul ? a * b : a + b;
 }
 
+bool
+has_wide_squares(const CompileInput *input, const Expr *expr)
+{
+	const double greatest = greatest_value(input, expr) * std::pow(10.0, Max(numeric_scale(input, expr).scale, 0));
+
+	return !std::isinf(greatest) && greatest * greatest > static_cast<double>(PG_INT64_MAX);
+}
+
 /* Times a factor of up to 62 bits: by two parts of it. */
 static bool
 times_long(Compiler *c, const WideValue &a, int factor, int scale, WideValue *out)

@@ -342,6 +342,7 @@ executor_install(void)
 {
 	gpuvm_scan_methods = &scan_methods;
 	map_cached = map_is_cached;
+	map_failure = cached_failure;
 	if (GetCustomScanMethods(scan_methods.CustomName, true) == nullptr)
 		RegisterCustomScanMethods(&scan_methods);
 	require_install();

@@ -7,6 +7,7 @@ extern "C" {
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
+#include "utils/timestamp.h"
 }
 
 #include <cstring>
@@ -245,6 +246,18 @@ variance(Oid final, int64 count, Datum sum, Datum squares, bool nan, bool *isnul
 	return call_support(final, state, isnull);
 }
 
+/* The sum of squares of integers of 64 bits, of those of the products of their limbs, from part `first` on. */
+static Datum
+large_squares(const Parts &parts, int first)
+{
+	const int64 limb = int64{1} << WIDE_LIMB_BITS;
+	Datum		sums[SMALL_LIMB_PRODUCTS];
+
+	for (int i = 0; i < SMALL_LIMB_PRODUCTS; i++)
+		sums[i] = scaled_to_numeric(load_sum(parts.views[parts.column(first + i)], parts.row), 0);
+	return add(sums[0], times(add(times(sums[1], 2), times(sums[2], limb)), limb));
+}
+
 static Datum
 statistic_of(const Parts &parts, bool *isnull)
 {
@@ -253,6 +266,44 @@ statistic_of(const Parts &parts, bool *isnull)
 	for (int i = 1; i < parts.count(); i++)
 		sums[i - 1] = view_is_null(parts.views[parts.column(i)], parts.row) ? 0 : parts.value<double>(i);
 	return float_statistic(static_cast<Oid>(lsecond_int(parts.final)), parts.value<int64>(0), sums, isnull);
+}
+
+/* -- intervals -------------------------------------------------------------------------- */
+
+/* A part of an interval's sum, which PostgreSQL, too, has no room for if it is too large. */
+static int64
+interval_part(const Parts &parts, int part, int64 limit)
+{
+	const int128 sum = part < parts.count() ? load_sum(parts.views[parts.column(part)], parts.row) : 0;
+
+	if (sum > limit || sum < -static_cast<int128>(limit) - 1)
+		ereport(ERROR, (errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE), errmsg("interval out of range")));
+	return static_cast<int64>(sum);
+}
+
+/* The sum, whose days and months are in part `days` and behind it, or its average, by the count in part 1. */
+static Datum
+interval_sum(const Parts &parts, int days)
+{
+	Interval   *sum = static_cast<Interval *>(palloc(sizeof(Interval)));
+
+	sum->time = interval_part(parts, 0, PG_INT64_MAX);
+	sum->day = static_cast<int32>(interval_part(parts, days, PG_INT32_MAX));
+	sum->month = static_cast<int32>(interval_part(parts, days + 1, PG_INT32_MAX));
+	if (days == 1)
+		return IntervalPGetDatum(sum);
+	return DirectFunctionCall2(interval_div, IntervalPGetDatum(sum), Float8GetDatum(static_cast<double>(parts.value<int64>(1))));
+}
+
+Datum
+span_datum(int64 micros, bool days)
+{
+	Interval   *span = static_cast<Interval *>(palloc(sizeof(Interval)));
+
+	span->month = 0;
+	span->day = days ? static_cast<int32>(micros / USECS_PER_DAY) : 0;
+	span->time = days ? micros % USECS_PER_DAY : micros;
+	return IntervalPGetDatum(span);
 }
 
 Datum
@@ -299,6 +350,16 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 			return Float8GetDatum((load<double>(value, row) + 0.0) / static_cast<double>(parts.value<int64>(1)));
 		case FinalKind::Variance:
 			return variance(extra, parts.value<int64>(2), sum_to_numeric(parts, 0, 3, 1), sum_to_numeric(parts, 1, 3, 2), false, isnull);
+		case FinalKind::BitString:
+			return DirectFunctionCall2(bitfromint8, Int64GetDatum(load<int64>(value, row)), Int32GetDatum(static_cast<int32>(extra)));
+		case FinalKind::LargeVariance:
+			return variance(extra, parts.value<int64>(1), sum_to_numeric(parts, 0, parts.count(), 1), large_squares(parts, 2), false, isnull);
+		case FinalKind::IntervalSum:
+			return interval_sum(parts, 1);
+		case FinalKind::IntervalAvg:
+			return interval_sum(parts, 2);
+		case FinalKind::SpanExtreme:
+			return span_datum(load<int64>(value, row), extra != 0);
 		case FinalKind::FloatStatistic:
 			return statistic_of(parts, isnull);
 	}

@@ -27,6 +27,9 @@ Datum		wide_datum(const ColumnView &low, const ColumnView &high, uint32 row, int
 /* A non-null value of a PostgreSQL type whose VM type is the view's. */
 Datum		view_datum(const ColumnView &view, uint32 row);
 
+/* A difference of times as interval; `days`: whole ones are days. Lives in the current context. */
+Datum		span_datum(int64 micros, bool days);
+
 /*
  * The value of an aggregate from those of its parts. `final`: FinalKind, extra
  * (AggregatePlan), the result column of each part; views and outputs are of all result

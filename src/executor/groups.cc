@@ -137,6 +137,8 @@ group_datum(const GpuvmScanState *state, const ScanPart *part, int column, uint3
 			break;
 		case OutputKind::Numeric:
 			return scaled_to_numeric(reinterpret_cast<const int64 *>(view.values)[row], form->scale);
+		case OutputKind::Span:
+			return span_datum(reinterpret_cast<const int64 *>(view.values)[row], form->scale != 0);
 		case OutputKind::Wide:
 			return wide_datum(view, part->views[form->map], row, form->scale);
 		case OutputKind::Variable:

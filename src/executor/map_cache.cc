@@ -105,6 +105,26 @@ map_cache_release(CachedMap *map)
 	map->users--;
 }
 
+const char *
+cached_failure(uint64 family, const PlanMap *plan)
+{
+	Expr	   *expr = nullptr;
+	ListCell   *lc;
+
+	foreach(lc, maps)
+	{
+		CachedMap  *map = static_cast<CachedMap *>(lfirst(lc));
+
+		if (map->data->failure == nullptr || map->family != family || map->data->kind != plan->kind || map->data->collation != plan->collation)
+			continue;
+		if (expr == nullptr)
+			expr = map_key(plan->expr);
+		if (equal(map->data->expr, expr))
+			return map->data->failure;
+	}
+	return nullptr;
+}
+
 bool
 map_is_cached(Oid relid, const PlanMap *plan)
 {

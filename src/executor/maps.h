@@ -169,6 +169,7 @@ CachedMap  *map_cache_find(uint64 family, const MapData *like);
 CachedMap  *map_cache_add(uint64 family, Oid relid, AttrNumber attnum, MapData *data);
 void		map_cache_release(CachedMap *map);
 bool		map_is_cached(Oid relid, const PlanMap *map);
+const char *cached_failure(uint64 family, const PlanMap *map);
 
 /* -- maps.cc: a scan's ---------------------------------------------------------------------- */
 

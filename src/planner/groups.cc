@@ -175,7 +175,7 @@ sort_aggregates(Aggregation *a)
 			return aggregation_refuse(a, a->input.reason, a->input.hint);
 		if (agg->aggfnoid == F_COUNT_ || agg->aggfnoid == F_COUNT_ANY)
 			a->plan.counts = lappend_int(a->plan.counts, list_length(a->raw.keys) + number);
-		if (agg->aggdistinct == NIL || ((ap.kind == FinalKind::Direct || ap.kind == FinalKind::WideExtreme || ap.kind == FinalKind::SpecialExtreme) && is_idempotent(ap.parts[0])))
+		if (agg->aggdistinct == NIL || (ap.nparts == 1 && is_idempotent(ap.parts[0])))
 		{
 			a->plain = lappend_int(a->plain, number);
 			continue;
@@ -653,6 +653,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	Path	   *alternative = alternative_path(grouped_rel);
 	ProgramRows rows = {};
 	CustomPath *path;
+	const char *failure;
 	double		map_cost;
 
 	if (alternative == nullptr)
@@ -663,6 +664,12 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	if (!plan_groups(a, target, tlist, clause, having))
 	{
 		note_reason(root, rel, "Aggregate", a->reason, a->hint);
+		return;
+	}
+	failure = known_failure(shape, &a->plan);
+	if (failure != nullptr)
+	{
+		note_reason(root, rel, "Aggregate", failure, nullptr);
 		return;
 	}
 	a->plan.kind = SCAN_GROUPS;

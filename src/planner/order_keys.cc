@@ -282,6 +282,7 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 	{
 		case OutputKind::Plain:
 		case OutputKind::Numeric:
+		case OutputKind::Span:
 			break;
 		case OutputKind::Wide:
 			plan->norder++;

@@ -123,6 +123,13 @@ double		cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *pla
 using MapCached = bool (*) (Oid relid, const PlanMap *map);
 extern MapCached map_cached;
 
+/* Why an earlier execution of the session could not make such a map of a dictionary of the family; NULL: none has tried, or it could. Set by executor_install. */
+using MapFailure = const char *(*) (uint64 family, const PlanMap *map);
+extern MapFailure map_failure;
+
+/* plan_maps.cc: the reason, if one of the plan's maps is known to fail. */
+const char *known_failure(const ScanShape *shape, const ScanPlan *plan);
+
 /* plan_maps.cc: can it be grouped by codes? False, with the reason. */
 bool		is_dictionary_key(Node *key, Oid eqop, const char **reason);
 

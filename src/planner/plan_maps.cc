@@ -29,6 +29,7 @@ extern "C" {
 namespace gpuvm {
 
 MapCached	map_cached;
+MapFailure	map_failure;
 
 /* Comparing two entries, for their order, against an operator: collations are slow. */
 constexpr double ORDER_OPERATORS = 20;
@@ -233,6 +234,22 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 			total += entries * std::log2(entries + 1) * ORDER_OPERATORS * cpu_operator_cost;
 	}
 	return total;
+}
+
+const char *
+known_failure(const ScanShape *shape, const ScanPlan *plan)
+{
+	for (int i = 0; i < plan->nmaps && map_failure != nullptr; i++)
+	{
+		const PlanMap *map = &plan->maps[i];
+		const ShapeCursor *cursor = is_of_column(map) ? &shape->cursors[map->cursor] : nullptr;
+		const char *failure = cursor == nullptr || cursor->target.child != nullptr ? nullptr
+			: map_failure(cursor->target.table->families[imported_column(cursor->target.table, map->attnum)], map);
+
+		if (failure != nullptr)
+			return psprintf("a column's dictionary: %s", failure);
+	}
+	return nullptr;
 }
 
 bool

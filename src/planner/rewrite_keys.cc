@@ -4,7 +4,7 @@
  * Conditions of WHERE that no program has are asked of such groups, too, and DISTINCT is the same without aggregates.
  *
  * What is aggregated has to be made of parts without a difference in any digit: counts, sums and averages of integers and numerics,
- * extremes, and what combines bits and booleans. Nothing is evaluated for a value that no row has which meets the other conditions.
+ * extremes, and what combines bits and booleans. Arguments of DISTINCT aggregates are keys of the subquery, too. Nothing is evaluated for a value that no row has which meets the other conditions.
  */
 #include "pg/pg.h"
 
@@ -26,6 +26,7 @@ extern "C" {
 
 #include <initializer_list>
 
+#include "compiler/compile.h"
 #include "compiler/functions.h"
 #include "compiler/maps.h"
 #include "planner/rewrite.h"
@@ -38,8 +39,13 @@ namespace gpuvm {
 static bool
 unknown_walker(Node *node, void *context)
 {
+	List	   *operands;
+
 	if (node == nullptr)
 		return false;
+	operands = span_operands((Expr *) node);
+	if (operands != NIL)
+		return unknown_walker((Node *) operands, context);
 	switch (nodeTag(node))
 	{
 		case T_Var:
@@ -359,6 +365,10 @@ above_groups(Node *node, void *context)
 			return (Node *) makeVarFromTargetEntry(1, list_nth_node(TargetEntry, groups->inner->targetList, i - 1));
 		i++;
 	}
+	/* DISTINCT values are keys, and how often one is there does not matter */
+	if (IsA(node, Aggref) && ((Aggref *) node)->aggdistinct != NIL && ((Aggref *) node)->agglevelsup == 0 && ((Aggref *) node)->aggkind == AGGKIND_NORMAL &&
+		(!groups->conditions || is_quiet(node)))
+		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(above_groups), context);
 	if (IsA(node, Aggref))
 	{
 		Expr	   *expr = combined(groups, (Aggref *) node);
@@ -397,6 +407,27 @@ collect_walker(Node *node, void *context)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(collect_walker), context);
 }
 
+/* What DISTINCT aggregates read. */
+static bool
+distinct_walker(Node *node, void *context)
+{
+	const Aggref *agg = (const Aggref *) node;
+	ListCell   *lc;
+
+	if (node == nullptr)
+		return false;
+	if (!IsA(node, Aggref))
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(distinct_walker), context);
+	if (agg->aggdistinct == NIL)
+		return false;
+	foreach(lc, agg->args)
+	{
+		if (collect_walker((Node *) lfirst_node(TargetEntry, lc)->expr, context))
+			return true;
+	}
+	return collect_walker((Node *) agg->aggfilter, context);
+}
+
 static void
 collect_keys(const Query *query, List *targets, List *conditions, KeyGroups *groups)
 {
@@ -412,6 +443,8 @@ collect_keys(const Query *query, List *targets, List *conditions, KeyGroups *gro
 			collect_walker(key, groups);
 	}
 	collect_walker((Node *) conditions, groups);
+	distinct_walker((Node *) targets, groups);
+	distinct_walker(coarser(query->havingQual, nullptr), groups);
 }
 
 static void

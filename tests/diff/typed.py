@@ -235,9 +235,36 @@ class TypedGenerator(Generator):
         return f, scale
 
     def extract(self, depth):
+        e = self.extract_of_interval() if self.rng.random() < 0.2 else None
+        if e is not None:
+            return e
         e = self.any(self.rng.choice(("date", "timestamp", "timestamp", "timestamptz")), depth - 1)
         f, scale = self.field(e)
         return Expr(f"extract({f} FROM {e})", "numeric", Range(-10**13, 10**13, e.range.tame), scale)
+
+    def span(self):
+        """The difference of two times, if there are columns for it."""
+        rng = self.rng
+        type = rng.choice(("timestamp", "timestamp", "timestamptz", "time"))
+        if type == "time":
+            found = self.pick(("time",))
+            return f"({found[0]} - {self.meeting(found[1])})" if found else None
+        a, b = self.tame((type,)), self.tame((type, "date") if type == "timestamp" else (type,))
+        return f"({a} - {b})" if a and rng.random() < 0.8 else f"({a} - '2001-02-03 04:05:06.7'::{type})" if a else None
+
+    def extract_of_interval(self):
+        f, found = self.rng.choice(("epoch", "day", "hour", "minute", "second", "milliseconds", "microseconds", "month", "year")), self.pick(("interval",))
+        interval = self.span() if found is None or self.rng.random() < 0.5 else found[0]
+        return Expr(f"extract({f} FROM {interval})", "numeric", Range(-10**16, 10**16), {"second": 6, "milliseconds": 3, "epoch": 6}.get(f, 0)) if interval else None
+
+    def bin(self):
+        """A bin of constant width, to group by."""
+        rng = self.rng
+        e = self.tame(("timestamp", "timestamptz"))
+        if e and rng.random() < 0.5:
+            return f"date_bin('{rng.choice(('15 min', '1 day', '7 days 00:00:01', '100000 days', '00:00:00.000002'))}', {e}, '{rng.choice(('2000-01-01', '1970-01-01 12:00', '2037-06-07'))}'::{e.type})"
+        bounds = [rng.randint(-1000, 1000) / rng.choice((1, 4)) for _ in range(2)]
+        return f"width_bucket({self.uniform()}{'::numeric'}, {bounds[0]}, {bounds[1] + (bounds[0] == bounds[1])}, {rng.choice((1, 3, 7, 100))})"
 
     def date_part(self, depth):
         e = self.any(self.rng.choice(("date", "timestamp")), depth - 1)
@@ -346,6 +373,9 @@ class TypedGenerator(Generator):
         local, zoned = self.tame(("timestamp", "date")), self.tame(("timestamptz",))
         if local and zoned and rng.random() < 0.07:
             return Expr("(" + f" {rng.choice(COMPARISONS)} ".join(rng.sample((str(local), str(zoned)), 2)) + ")", "bool")
+        span = self.span() if rng.random() < 0.07 else None
+        if span:
+            return Expr(f"({span} {rng.choice(COMPARISONS)} '{rng.choice(SHIFTS)}'::interval)", "bool")
         variable = self.typed([f for f in FAMILIES if f.startswith("variable")])
         found = rng.choice(variable) if variable and rng.random() < 0.6 else self.pick()
         if found is None:
@@ -384,7 +414,11 @@ class TypedGenerator(Generator):
     def key(self):
         """A value to group by: equal values print the same."""
         rng = self.rng
-        kind = rng.choice(("column", "column", "column", "text", "numeric", "extract", "base"))
+        kind = rng.choice(("column", "column", "column", "text", "numeric", "extract", "base", "bin", "span"))
+        if kind == "bin" and rng.random() < 0.5:
+            return self.bin()
+        if kind == "span" and rng.random() < 0.5 and (span := self.span()):
+            return span
         if kind == "column":
             found = [n for n, c in self.typed(ORDERED_TYPES + ("bit",)) if c.keyable]
             if found:
@@ -420,7 +454,7 @@ class TypedGenerator(Generator):
         """An aggregate whose answer does not depend on the order of rows."""
         rng = self.rng
         filter = f" FILTER (WHERE {self.bool(1)})" if rng.random() < 0.2 else ""
-        kind = rng.choice(("sum", "sum", "avg", "extreme", "extreme", "count", "variance", "bits", "distinct", "distinct", "distinct", "price", "share", "money", "list"))
+        kind = rng.choice(("sum", "sum", "avg", "extreme", "extreme", "count", "variance", "bits", "distinct", "distinct", "distinct", "price", "share", "money", "list", "span"))
         if kind in ("sum", "avg"):
             return f"{kind}({self.any('numeric', rng.choice((0, 1, 1, 2)))}){filter}"
         if kind == "extreme":
@@ -432,6 +466,14 @@ class TypedGenerator(Generator):
         if kind == "variance":
             f = rng.choice(("stddev", "variance", "var_pop", "var_samp", "stddev_pop", "stddev_samp"))
             return f"{f}({self.leaf(rng.choice(INTS)) if rng.random() < 0.5 else self.any('numeric', rng.choice((0, 1)))}){filter}"
+        if kind == "span":
+            found = self.pick(("interval",))
+            e = self.span() if found is None or "o_interval" in found[0] or rng.random() < 0.6 else found[0]
+            form = rng.choice(("sum({})", "avg({})", "min({})", "max({})", "count({})", "count(DISTINCT {})"))
+            return (form.format(e) if e else "count(*)") + filter
+        found = self.pick(("bit",))
+        if kind == "bits" and found and rng.random() < 0.3:
+            return f"{rng.choice(('bit_and', 'bit_or', 'bit_xor'))}({found[0]}){filter}"
         if kind == "bits":
             return f"{rng.choice(('bit_and', 'bit_or', 'bit_xor'))}({self.any(rng.choice(INTS), 1)}){filter}"
         if kind == "distinct" and rng.random() < 0.6:

@@ -188,7 +188,7 @@ def others(rng, name, rows):
             ("o_mac", "macaddr", MACS, {}), ("o_interval", "interval", INTERVALS, {"keyable": False}), ("o_span", "interval", SPANS, {}),
             ("o_timetz", "timetz", TIMETZS, {}), ("o_bit", "bit", BITS, {"declared": "bit(8)", "cast": "varbit"}), ("o_varbit", "varbit", VARBITS, {}),
             ("o_json", "json", JSONS, {"keyable": False}), ("o_jsonb", "jsonb", JSONS, {"keyable": False}), ("o_ints", "int4[]", ARRAYS, {}),
-            ("o_words", "text[]", WORDS, {"keyable": False}), ("o_time", "time", DAYTIMES, {}), ("o_money", "money", MONEY[:5], {}),
+            ("o_words", "text[]", WORDS, {}), ("o_time", "time", DAYTIMES, {}), ("o_money", "money", MONEY[:5], {}),
             ("o_fortune", "money", MONEY, {}), ("o_oid", "oid", OIDS, {})):
         m.choice(name_, type, pool, **more)
     m.numeric("x_rate", "numeric(5,3)", 3, -9999, 99999)

@@ -43,6 +43,14 @@ SELECT * FROM ask_each('SELECT %s FROM t', 'bit_and(s), bit_or(s), bit_xor(s)', 
 SELECT * FROM ask('SELECT g, bit_and(i | 9), bit_or(s), bit_xor(l) FROM t GROUP BY g');
 SELECT * FROM ask('SELECT bit_and(i), bit_or(l), bit_xor(s) FROM empty');
 SELECT pg_typeof(bit_and(s)) AS s, pg_typeof(bit_xor(l)) AS l, pg_typeof(stddev(i)) AS i, pg_typeof(sum(m)) AS m FROM t;
+CREATE TABLE bits (id int, b bit(8), w bit(64), v bit varying, x bit(70)) WITH (autovacuum_enabled = off);
+INSERT INTO bits SELECT k, nullif((k * 37 % 256)::bit(8), B'00000101'), (k::int8 * 7046029254386353)::bit(64), (k % 16)::bit(4)::bit varying, repeat('1', 70)::bit(70) FROM generate_series(1, 500) k;
+SELECT gpuvm.import('bits');
+SELECT * FROM ask_each('SELECT %s FROM bits', 'bit_and(b), bit_or(b), bit_xor(b)', 'bit_and(w), bit_or(w), bit_xor(w)', 'bit_and(b) FILTER (WHERE id > 490), bit_or(b) FILTER (WHERE false)', 'bit_or(DISTINCT b), bit_and(DISTINCT w)', 'bit_xor(DISTINCT b)', 'bit_or(v)', 'bit_or(x)', 'bit_or(b & B$$00001111$$)');
+SELECT * FROM ask('SELECT id % 3, bit_and(b), bit_or(b), bit_xor(w) FROM bits GROUP BY 1');
+-- Squares of more than 64 bits.
+SELECT * FROM ask_each('SELECT %s FROM wide', 'stddev(l * 1000000), var_pop(l * -1000000)', 'stddev(n * 10000), variance(n * 1000000)', 'var_samp(l) FILTER (WHERE g = 2), stddev_pop(l) FILTER (WHERE g = 3)', 'stddev(l * 3000000000)', 'variance(DISTINCT l * 1000)');
+SELECT * FROM ask('SELECT g, stddev(l * 1000), variance(n * 100000) FROM wide GROUP BY g');
 -- Extremes, sums, counts of other types.
 SELECT * FROM ask_each('SELECT %s FROM t', 'min(o), max(o)', 'min(m), max(m), sum(m)', 'min(ti), max(ti)', 'count(o), count(m), count(ti), count(nothing)', 'every(b), every(i IS NOT NULL OR i IS NULL)', 'min(o) FILTER (WHERE o > 4000000000)',
 	'sum(m) FILTER (WHERE m < $$0$$::money), sum(m * 2), sum(m / 2)', 'max(m - $$1.50$$::money)', 'sum(nothing)');

@@ -80,6 +80,21 @@ INSERT INTO queries (query) VALUES
 	('SELECT to_char(avg(x), ''9.99''), k::text FROM t GROUP BY 2');
 SELECT * FROM asked();
 
+-- What is DISTINCT is a key of the groups, too, and the condition that it is asked under.
+INSERT INTO queries (query) VALUES
+	('SELECT to_char(day, ''YYYY-MM''), count(DISTINCT x), sum(n), count(*), avg(x) FROM t GROUP BY 1'),
+	('SELECT k::text, count(DISTINCT city), count(DISTINCT x), sum(DISTINCT s) FROM t GROUP BY 1 HAVING count(DISTINCT x) > 2'),
+	('SELECT k::text, count(DISTINCT city) FILTER (WHERE n > 3), string_agg(DISTINCT city, '','' ORDER BY city), array_agg(DISTINCT m) FROM t GROUP BY 1'),
+	('SELECT to_char(day, ''YYYY-MM''), count(DISTINCT to_char(day, ''DD'')), count(DISTINCT upper(city) || country) FROM t GROUP BY 1'),
+	('SELECT count(DISTINCT x), max(x), sum(DISTINCT n) FROM t WHERE city || country LIKE ''c2%'''),
+	('SELECT count(DISTINCT x), sum(x) FROM t WHERE city || country = ''none'''),
+	('SELECT k::text, count(DISTINCT 10 / s) FROM t WHERE s > 0 GROUP BY 1'),
+	('SELECT k::text, count(DISTINCT 10 / s) FROM t GROUP BY 1'),
+	('SELECT k::text, count(DISTINCT (x, s)), count(DISTINCT 1) FROM t GROUP BY 1'),
+	('SELECT k::text, count(DISTINCT f) FROM t GROUP BY 1'),
+	('SELECT k::text, count(DISTINCT x), stddev(x) FROM t GROUP BY 1');
+SELECT * FROM asked();
+
 -- Days and hours of timestamps are fewer than these; clocks change in between.
 INSERT INTO queries (query) VALUES
 	('SELECT to_char(ts, ''YYYY-MM-DD''), count(*) FROM t GROUP BY 1'),
@@ -126,7 +141,6 @@ SELECT * FROM asked();
 -- Left as they are: subqueries beside the groups; aggregates without parts, or whose rows' order shows; values that are equal and not the same; what may raise an error where PostgreSQL does not come to it.
 INSERT INTO queries (query) VALUES
 	('SELECT k::text, stddev(x) FROM t GROUP BY 1'),
-	('SELECT k::text, count(DISTINCT x) FROM t GROUP BY 1'),
 	('SELECT k::text, round(sum(f)) FROM t GROUP BY 1'),
 	('SELECT f::text, count(*) FROM t GROUP BY 1'),
 	('SELECT free::text, count(*) FROM t GROUP BY 1'),
