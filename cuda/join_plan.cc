@@ -153,7 +153,7 @@ static const char *
 refusal_of(const Program *program)
 {
 	for (int i = 0; i < program->nops; i++)
-		if (const char *refused = refused_extreme(program->ops()[i]))
+		if (const char *refused = refused_operation(program->ops()[i]))
 			return refused;
 	return nullptr;
 }

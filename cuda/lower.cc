@@ -66,7 +66,7 @@ Lowering::analyse_op(const Op &op, int address)
 {
 	OpForm		form = form_of(op.opcode);
 
-	if (const char *refused = refused_extreme(op))
+	if (const char *refused = refused_operation(op))
 		return refused;
 	each_source(op, [&](int r) { use(r, address); });
 	if (form == OpForm::JUMP ||

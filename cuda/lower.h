@@ -37,11 +37,14 @@ struct LowerOptions
 
 constexpr const char *WIDE_EXTREMES_REFUSED = "extremes of numbers of more than 64 bits are found by the CPU";
 constexpr const char *TEXT_EXTREMES_REFUSED = "extremes of texts are found by the CPU";
+constexpr const char *LIBRARY_REFUSED = "the last digits of logarithms, powers and angles are those of the CPU's mathematical library";
 
 /* Why no device takes the operation, wherever it stands; nullptr: it may. */
 inline const char *
-refused_extreme(const Op &op)
+refused_operation(const Op &op)
 {
+	if (is_library_function(op.opcode))
+		return LIBRARY_REFUSED;
 	if (op.opcode != Opcode::AggStep)
 		return nullptr;
 	return agg_is_wide(static_cast<AggFn>(op.p5)) ? WIDE_EXTREMES_REFUSED : orders_texts(op) ? TEXT_EXTREMES_REFUSED : nullptr;

@@ -60,6 +60,12 @@ static FnEntry entries[] = {
 	UNARY(F_SQRT_FLOAT8, Sqrt, F64), UNARY(F_DSQRT, Sqrt, F64), UNARY(F_CEIL_FLOAT8, Ceil, F64), UNARY(F_CEILING_FLOAT8, Ceil, F64),
 	UNARY(F_FLOOR_FLOAT8, Floor, F64), UNARY(F_TRUNC_FLOAT8, Trunc, F64), UNARY(F_DTRUNC, Trunc, F64),
 	UNARY(F_ROUND_FLOAT8, Round, F64), UNARY(F_DROUND, Round, F64), UNARY(F_SIGN_FLOAT8, Sign, F64),
+	UNARY(F_EXP_FLOAT8, Exp, F64), UNARY(F_DEXP, Exp, F64), UNARY(F_LN_FLOAT8, Ln, F64), UNARY(F_DLOG1, Ln, F64),
+	UNARY(F_LOG_FLOAT8, Log10, F64), UNARY(F_LOG10_FLOAT8, Log10, F64), UNARY(F_DLOG10, Log10, F64), UNARY(F_CBRT, Cbrt, F64), UNARY(F_DCBRT, Cbrt, F64),
+	UNARY(F_SIN, Sin, F64), UNARY(F_COS, Cos, F64), UNARY(F_TAN, Tan, F64), UNARY(F_COT, Cot, F64),
+	UNARY(F_ASIN, Asin, F64), UNARY(F_ACOS, Acos, F64), UNARY(F_ATAN, Atan, F64), ARITH(F_ATAN2, Atan2, F64),
+	UNARY(F_SINH, Sinh, F64), UNARY(F_COSH, Cosh, F64), UNARY(F_TANH, Tanh, F64), UNARY(F_ASINH, Asinh, F64), UNARY(F_ACOSH, Acosh, F64), UNARY(F_ATANH, Atanh, F64),
+	ARITH(F_POW_FLOAT8_FLOAT8, Power, F64), ARITH(F_POWER_FLOAT8_FLOAT8, Power, F64), ARITH(F_DPOW, Power, F64),
 	KIND(F_DEGREES, Angle, Div, F64), KIND(F_RADIANS, Angle, Mul, F64),
 	SAME(F_INT2UP, I16), SAME(F_INT4UP, I32), SAME(F_INT8UP, I64),
 	SAME(F_FLOAT4UP, F32), SAME(F_FLOAT8UP, F64),
@@ -166,23 +172,15 @@ function_refusal(Oid function)
 	{
 		case F_NUMERIC_DIV:
 			return "the display scale of a quotient depends on its operands";
-		case F_CBRT:
-		case F_DCBRT:
-		case F_EXP_FLOAT8:
-		case F_DEXP:
-		case F_LN_FLOAT8:
-		case F_DLOG1:
-		case F_LOG_FLOAT8:
-		case F_LOG10_FLOAT8:
-		case F_DLOG10:
-		case F_POW_FLOAT8_FLOAT8:
-		case F_POWER_FLOAT8_FLOAT8:
-		case F_DPOW:
-		case F_SIN:
-		case F_COS:
-		case F_TAN:
-		case F_ATAN2:
-			return "its last digits are the mathematical library's";
+		case F_SIND:
+		case F_COSD:
+		case F_TAND:
+		case F_COTD:
+		case F_ASIND:
+		case F_ACOSD:
+		case F_ATAND:
+		case F_ATAN2D:
+			return "its last digits are PostgreSQL's own";
 		case F_TIMESTAMP_MI:
 		case F_TIMESTAMPTZ_MI:
 			return "an interval that is computed has no form in the virtual machine";

@@ -92,7 +92,7 @@ enum ErrorBit : uint32_t
 	ERR_CAST_RANGE = 1u << 5,
 	ERR_AMBIGUOUS_ZERO = 1u << 6,	/* -0 and 0 in one group key, min or max (rule 16) */
 	ERR_SUM_OVERFLOW = 1u << 7,		/* a float sum that PostgreSQL might not be able to form */
-	ERR_FLOAT_DOMAIN = 1u << 8,		/* the square root of a negative number */
+	ERR_FLOAT_DOMAIN = 1u << 8,		/* of a number that the function has no value for, as the square root of a negative one */
 };
 
 }  // namespace gpuvm

@@ -125,6 +125,7 @@ check_binary(Opcode opcode, Type type, OperandForm form)
 		GPUVM_CHECK_BINARY(TimestampAddMonths)
 		GPUVM_CHECK_BINARY(TimestampAddDays)
 		GPUVM_CHECK_BINARY(TimestampAddMicros)
+		GPUVM_CHECK_BINARY(Power)
 		default: return nullptr;
 	}
 }
@@ -138,6 +139,18 @@ check_unary(Opcode opcode, Type type)
 		GPUVM_CHECK_UNARY(Abs)
 		GPUVM_CHECK_UNARY(DateToTimestamp)
 		GPUVM_CHECK_UNARY(Sqrt)
+		GPUVM_CHECK_UNARY(Exp)
+		GPUVM_CHECK_UNARY(Ln)
+		GPUVM_CHECK_UNARY(Log10)
+		GPUVM_CHECK_UNARY(Sin)
+		GPUVM_CHECK_UNARY(Cos)
+		GPUVM_CHECK_UNARY(Tan)
+		GPUVM_CHECK_UNARY(Cot)
+		GPUVM_CHECK_UNARY(Asin)
+		GPUVM_CHECK_UNARY(Acos)
+		GPUVM_CHECK_UNARY(Sinh)
+		GPUVM_CHECK_UNARY(Acosh)
+		GPUVM_CHECK_UNARY(Atanh)
 		default: return nullptr;
 	}
 }

@@ -154,6 +154,8 @@ binary(Opcode opcode, Type type, OperandForm form, bool checked)
 		GPUVM_CASE_BINARY(TimestampAddMicros)
 		GPUVM_CASE_BINARY(TimeAddMicros)
 		GPUVM_CASE_BINARY(MulRest)
+		GPUVM_CASE_BINARY(Power)
+		GPUVM_CASE_BINARY(Atan2)
 		default: return nullptr;
 	}
 }
@@ -175,6 +177,23 @@ unary(Opcode opcode, Type type, bool checked)
 		GPUVM_CASE_UNARY(Trunc)
 		GPUVM_CASE_UNARY(Round)
 		GPUVM_CASE_UNARY(Sign)
+		GPUVM_CASE_UNARY(Exp)
+		GPUVM_CASE_UNARY(Ln)
+		GPUVM_CASE_UNARY(Log10)
+		GPUVM_CASE_UNARY(Cbrt)
+		GPUVM_CASE_UNARY(Sin)
+		GPUVM_CASE_UNARY(Cos)
+		GPUVM_CASE_UNARY(Tan)
+		GPUVM_CASE_UNARY(Cot)
+		GPUVM_CASE_UNARY(Asin)
+		GPUVM_CASE_UNARY(Acos)
+		GPUVM_CASE_UNARY(Atan)
+		GPUVM_CASE_UNARY(Sinh)
+		GPUVM_CASE_UNARY(Cosh)
+		GPUVM_CASE_UNARY(Tanh)
+		GPUVM_CASE_UNARY(Asinh)
+		GPUVM_CASE_UNARY(Acosh)
+		GPUVM_CASE_UNARY(Atanh)
 		default: return nullptr;
 	}
 }

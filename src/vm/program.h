@@ -290,6 +290,13 @@ struct Op
 };
 static_assert(sizeof(Op) == 24, "sent between processes");
 
+/* Is it a function of the mathematical library, which is not the same on a device? */
+constexpr bool
+is_library_function(Opcode o)
+{
+	return o >= Opcode::Exp && o <= Opcode::Atan2;
+}
+
 /* Does it look at the values of column p2 of cursor p3, which is of variable length? */
 inline bool
 reads_text(const Op &op)

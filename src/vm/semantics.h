@@ -18,6 +18,7 @@
 
 #include "core/types.h"
 #include "vm/date_fields.h"
+#include "vm/math_functions.h"
 #include "vm/zone_table.h"
 
 namespace gpuvm {

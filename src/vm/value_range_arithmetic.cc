@@ -108,6 +108,11 @@ float_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRa
 
 	r->may_nan = true;
 	r->may_inf = a.may_inf || b.may_inf;
+	if (is_library_function(op.opcode))
+	{
+		r->may_inf = true;
+		return opcode_info[static_cast<int>(op.opcode)].errors;
+	}
 	if (op.opcode == Opcode::Div)
 		return opcode_info[static_cast<int>(op.opcode)].errors & ~static_cast<uint32_t>(ERR_INT_OVERFLOW);
 	if (!a.may_inf && !b.may_inf)
@@ -145,6 +150,8 @@ float_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRa
 uint32_t
 float_function(Opcode opcode, const ValueRange &a, ValueRange *r)
 {
+	if (is_library_function(opcode))
+		return opcode_info[static_cast<int>(opcode)].errors;
 	r->may_nan = a.may_nan && opcode != Opcode::Sign;
 	r->may_inf = a.may_inf && opcode != Opcode::Sign;
 	if (opcode == Opcode::Sqrt)

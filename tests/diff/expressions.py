@@ -234,7 +234,9 @@ class Generator:
     def float(self, type, depth):
         rng = self.rng
         low, high = FLOAT_LIMIT[type]
-        kind = rng.choice(("+", "-", "*", "/", "neg", "abs", "cast", "cast"))
+        kind = rng.choice(("+", "-", "*", "/", "neg", "abs", "cast", "cast", "library"))
+        if kind == "library":
+            return self.library(depth) if type == "float8" else None
         if kind == "cast":
             source = rng.choice([t for t in INTS + FLOATS if t != type])
             a = self.any(source, depth - 1)
@@ -271,6 +273,17 @@ class Generator:
         if lo < low or hi > high:
             return None
         return Expr(f"({a} {kind} {b})", type, Range(lo, hi, finite))
+
+    def library(self, depth):
+        """A function of the mathematical library that is defined for all numbers, and where it is not 0 is not too small either."""
+        a = self.any("float8", depth - 1)
+        if a.range.lo is None:
+            return None
+        x, e = a.range, EPSILON["float8"]
+        odd = min(x.lo, 1.0) / 2
+        sql, lo, hi = self.rng.choice((("atan({})", odd, 1.6), ("tanh({})", odd, 1.0), ("asinh({})", odd, 800.0), ("cbrt({})", x.lo ** (1 / 3) / 2, x.hi ** (1 / 3) * 2), ("sin(atan({}))", odd / 2, 1.0), ("ln(abs({}) + 1)", e / 2, 800.0),
+                                       ("log(abs({}) + 1)", e / 4, 310.0), ("exp(tanh({}))", 0.3, 3.0), ("(abs({}) + 1) ^ 0.5", 1.0, x.hi ** 0.5 * 2 + 2), ("power(2, atan({}))", 0.3, 3.1), ("acos(tanh({}))", e / 4, 3.2), ("cosh(atan({}))", 1.0, 3.0), ("atan2({}, 2)", odd / 4, 1.6)))
+        return Expr(f"({sql.format(a)})", "float8", Range(lo, hi, x.finite)) if lo > FLOAT_LIMIT["float8"][0] else None
 
     @staticmethod
     def as_float(e):

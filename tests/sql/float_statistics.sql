@@ -27,7 +27,7 @@ SELECT gpuvm.import('t'), gpuvm.import('wide'), gpuvm.import('tenths');
 -- To the last bit.
 SELECT expression, "by", equal FROM ask_each('SELECT id, %s AS v FROM t WHERE x IS DISTINCT FROM ''NaN''', 'floor(x)', 'ceil(y)', 'ceiling(-y)', 'trunc(x)', 'round(y)', 'sign(x)', 'degrees(y)', 'radians(x)', 'sqrt(abs(x))', '|/ abs(y)', 'floor(r)', 'sqrt(r)', 'abs(x)');
 SELECT expression, "by", equal FROM ask_each('SELECT count(*), max(id), sum(id) FROM t WHERE %s', 'sqrt(y * y) = abs(y)', 'floor(x) = x', 'round(y) <> trunc(y)', 'sign(x) < 0 OR sqrt(x) > 3', 'CASE WHEN y >= 0 THEN sqrt(y) > 4 END');
-SELECT expression, "by", equal, answer FROM ask_each('SELECT sum(id) FROM t WHERE %s', 'sqrt(y) > 4', 'sqrt(-y * y) > 0', 'ln(abs(x) + 1) > 2', 'exp(0.0 * y) > 0', 'power(y, 2) > 2', 'cbrt(x) > 4', 'sin(y) > 0');
+SELECT expression, "by", equal, answer FROM ask_each('SELECT sum(id) FROM t WHERE %s', 'sqrt(y) > 4', 'sqrt(-y * y) > 0', 'sind(y) > 0');
 
 -- By the rule: a moment's error is at most 8 n 2^-53 of what its condition makes of it; n = 1000 a group here.
 CREATE FUNCTION near(mine float8, theirs float8, slack float8) RETURNS bool LANGUAGE sql IMMUTABLE AS $$

@@ -286,7 +286,7 @@ CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
 $$;
 SELECT why('SELECT count(*) FROM a JOIN away TABLESAMPLE SYSTEM (100) USING (k)');
-SELECT why('SELECT count(*) FROM a JOIN b ON a.k = b.k AND cbrt(a.id) < b.id');
+SELECT why('SELECT count(*) FROM a JOIN b ON a.k = b.k AND cosd(a.id) < b.id');
 SELECT why('SELECT a.id FROM a JOIN b ON a.k = b.k AND a.ctid <> b.ctid');
 SELECT why('SELECT a FROM a JOIN b ON a.k = b.k');
 SELECT why('SELECT a.id, q.x FROM a LEFT JOIN (SELECT k, coalesce(10 / s, 5) AS x FROM b) q ON a.k = q.k');

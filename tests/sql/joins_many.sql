@@ -329,8 +329,8 @@ CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
 $$;
 SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 USING (id) JOIN away TABLESAMPLE SYSTEM (100) USING (id)');
-SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cbrt(t3.id) < t1.id');
-SELECT joined('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cbrt(t3.id) < t1.id');
+SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cosd(t3.id) < t1.id');
+SELECT joined('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cosd(t3.id) < t1.id');
 
 SET client_min_messages = warning;
 DROP SCHEMA joins_many CASCADE;

@@ -450,6 +450,7 @@ public:
 	bool		wide_sums = true;	/* sums of integers, whose type no table has */
 	bool		rowids = true;
 	const PatternSet *patterns = nullptr;	/* or none: no TextMatch */
+	bool		library = false;	/* functions that no device runs, too */
 
 private:
 	int			begin_pipeline(int n, int driver)
@@ -650,7 +651,11 @@ private:
 			return;
 
 		const int	n = static_cast<int>(Opcode::Count_);
-		Opcode		opcode = static_cast<Opcode>(pick_int(rng, n));
+		Opcode		opcode;
+
+		do
+			opcode = static_cast<Opcode>(pick_int(rng, n));
+		while (is_library_function(opcode) && !library);
 
 		/* arithmetic errors end most comparisons: rarer when tame */
 		if (tame && opcode_info[static_cast<int>(opcode)].errors && chance(rng, 70))

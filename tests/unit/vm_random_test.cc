@@ -60,6 +60,7 @@ run_one(uint64_t seed, bool grouped, Masks masks, Tally *tally)
 
 	add_texts(rng, &table);
 	generator.patterns = &patterns;
+	generator.library = true;
 
 	const SealedProgram sealed = generator.make(grouped);
 	const Program *program = sealed.get();

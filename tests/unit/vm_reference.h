@@ -360,8 +360,13 @@ binary_value(const Op &op, const Value &a, const Value &b, uint32_t *err)
 				default: break;
 			}
 			if constexpr (T == Type::F64)
-				if (op.opcode == Opcode::MulRest)
-					return from_register(sem::MulRest<T>(x, y, err));
+				switch (op.opcode)
+				{
+					case Opcode::MulRest: return from_register(sem::MulRest<T>(x, y, err));
+					case Opcode::Power: return from_register(sem::Power<T>(x, y, err));
+					case Opcode::Atan2: return from_register(sem::Atan2<T>(x, y, err));
+					default: break;
+				}
 			if constexpr (type_is_int(T))
 				switch (op.opcode)
 				{
@@ -451,6 +456,23 @@ unary_value(const Op &op, const Value &a, uint32_t *err)
 					case Opcode::Trunc: return from_register(sem::Trunc<T>(a.d, err));
 					case Opcode::Round: return from_register(sem::Round<T>(a.d, err));
 					case Opcode::Sign: return from_register(sem::Sign<T>(a.d, err));
+					case Opcode::Exp: return from_register(sem::Exp<T>(a.d, err));
+					case Opcode::Ln: return from_register(sem::Ln<T>(a.d, err));
+					case Opcode::Log10: return from_register(sem::Log10<T>(a.d, err));
+					case Opcode::Cbrt: return from_register(sem::Cbrt<T>(a.d, err));
+					case Opcode::Sin: return from_register(sem::Sin<T>(a.d, err));
+					case Opcode::Cos: return from_register(sem::Cos<T>(a.d, err));
+					case Opcode::Tan: return from_register(sem::Tan<T>(a.d, err));
+					case Opcode::Cot: return from_register(sem::Cot<T>(a.d, err));
+					case Opcode::Asin: return from_register(sem::Asin<T>(a.d, err));
+					case Opcode::Acos: return from_register(sem::Acos<T>(a.d, err));
+					case Opcode::Atan: return from_register(sem::Atan<T>(a.d, err));
+					case Opcode::Sinh: return from_register(sem::Sinh<T>(a.d, err));
+					case Opcode::Cosh: return from_register(sem::Cosh<T>(a.d, err));
+					case Opcode::Tanh: return from_register(sem::Tanh<T>(a.d, err));
+					case Opcode::Asinh: return from_register(sem::Asinh<T>(a.d, err));
+					case Opcode::Acosh: return from_register(sem::Acosh<T>(a.d, err));
+					case Opcode::Atanh: return from_register(sem::Atanh<T>(a.d, err));
 					default: break;
 				}
 		}
