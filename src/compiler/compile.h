@@ -112,7 +112,7 @@ bool		is_span(const Expr *expr);
 /* Does PostgreSQL count its whole days as days? */
 bool		span_has_days(const Expr *expr);
 
-/* What programs compute of spans, a field or a comparison: what these are differences of; NIL of all other expressions. */
+/* What programs compute of spans, a field or a comparison, and of ages: what these are differences of; NIL of all other expressions. */
 List	   *span_operands(const Expr *expr);
 
 /* And where PostgreSQL evaluates it for each row or group, rather than a program with its maps? */

@@ -212,6 +212,8 @@ compile_part(Compiler *c, const FnEntry *fn, List *args)
 		return refuse(c, "the field %s of a value of this type is not supported", date_field_name(static_cast<int32_t>(field)));
 	if (!is_float)
 		info = numeric_info(field_scale(fn, field));
+	if (is_age(of))
+		return float_of_field(c, compile_age_field(c, of, field, info), field, is_float);
 	if (fn->kind == FnKind::DatePartInterval && !is_span(of))
 		return refuse(c, "an interval that is computed has no form in the virtual machine");
 	if (fn->kind == FnKind::DatePartInterval && field == DateField::Epoch)

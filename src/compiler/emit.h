@@ -379,6 +379,16 @@ int			compile_span_epoch(Compiler *c, const Expr *interval);
 int			compile_date_bin(Compiler *c, List *args);
 int			compile_numeric_bucket(Compiler *c, List *args);
 
+/* -- age.cc: age(a, b) ------------------------------------------------------------------------ */
+
+bool		is_age(const Expr *expr);
+
+/* Its arguments; NIL of all other expressions. */
+List	   *age_operands(const Expr *expr);
+
+/* Its years or months, as an integer with the scale that `info` says. */
+int			compile_age_field(Compiler *c, const Expr *age, DateField field, const RegisterInfo &info);
+
 /* -- text_match.cc: columns without a dictionary ------------------------------------------ */
 
 /* The column under what changes no bytes, if it is one of variable length; else NULL. */

@@ -178,6 +178,8 @@ span_operands(const Expr *expr)
 		return NIL;
 	foreach(lc, args)
 	{
+		if (field)
+			operands = list_concat(operands, age_operands(static_cast<Expr *>(lfirst(lc))));
 		if (is_span(static_cast<Expr *>(lfirst(lc))))
 		{
 			(void) called(static_cast<Expr *>(lfirst(lc)), &of);

@@ -255,6 +255,10 @@ class TypedGenerator(Generator):
     def extract_of_interval(self):
         f, found = self.rng.choice(("epoch", "day", "hour", "minute", "second", "milliseconds", "microseconds", "month", "year")), self.pick(("interval",))
         interval = self.span() if found is None or self.rng.random() < 0.5 else found[0]
+        if f in ("year", "month") and self.rng.random() < 0.7:
+            type = self.rng.choice(("timestamp", "timestamptz"))
+            a, b = (self.tame((type, "date")) for _ in range(2))
+            interval = f"age({a}, {b})" if a and b and self.rng.random() < 0.7 else f"age('2004-02-29 12:00'::{type}, {a})" if a else None
         return Expr(f"extract({f} FROM {interval})", "numeric", Range(-10**16, 10**16), {"second": 6, "milliseconds": 3, "epoch": 6}.get(f, 0)) if interval else None
 
     def bin(self):
