@@ -550,7 +550,7 @@ struct TextKeyImages
 	uint64_t	end;
 	uint64_t	data;			/* device address of the first */
 	int32_t		attlen;			/* of the values */
-	uint32_t	reserved;
+	uint32_t	flags;			/* TextPatternFlag bits: what TextCompare leaves out of them */
 };
 
 /* What TextKey looks in, a job's: device memory. See text_key.cuh. */

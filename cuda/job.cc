@@ -24,7 +24,7 @@ constexpr std::chrono::seconds MEMORY_PATIENCE(2);
 
 DeviceJob::DeviceJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures)
 	: device_(device), arena_(arena), request_(request), io_(io), figures_(figures), result_types_(request.program->nresults),
-	  hold_(device), pins_(arena), text_key_columns_(text_key_columns(request.program))
+	  hold_(device), pins_(arena), text_key_columns_(text_key_columns(request))
 {
 	program_result_types(request.program, result_types_.data());
 	if (request.count_groups)

@@ -158,7 +158,7 @@ skips_units(const DeviceJobRequest &request)
 void
 CudaLibrary::add_images(const DeviceJobRequest &request, Lowered *job)
 {
-	const std::vector<TextKeyColumn> columns = text_key_columns(request.program);
+	const std::vector<TextKeyColumn> columns = text_key_columns(request);
 
 	if (columns.empty() || !job->done())
 		return;
@@ -170,6 +170,16 @@ CudaLibrary::add_images(const DeviceJobRequest &request, Lowered *job)
 		}
 }
 
+/* Does the program compare texts as some locale has it? */
+static bool
+asks_collation(const DeviceJobRequest &request)
+{
+	const Op   *ops = request.program->ops();
+
+	return std::any_of(request.patterns, request.patterns + request.program->npatterns, [](const TextPattern *pattern) { return pattern->collation != 0; }) ||
+		std::any_of(ops, ops + request.program->nops, [&](const Op &op) { return op.opcode == Opcode::TextCompare && !request.text_orders[op.p4].by_bytes(); });
+}
+
 CudaLibrary::Lowered
 CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) const
 {
@@ -178,6 +188,11 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	*reason = "no device is ready";
 	if (!ready())
 		return job;
+	if (asks_collation(request))
+	{
+		*reason = "texts are compared by their collation on the CPU";
+		return job;
+	}
 	for (uint32_t i = 0; i < request.norder; i++)
 		if (request.order[i].flags & ORDER_TEXT)
 		{

@@ -317,7 +317,7 @@ Lowering::emit(const Op &op, int address)
 		case OpForm::ROWID: case OpForm::IMM32: case OpForm::IMM64: case OpForm::IMMNULL: case OpForm::VARIABLE:
 			return nullptr;
 		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
-		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::COPY: case OpForm::IN: case OpForm::TEXTKEY:
+		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::COPY: case OpForm::IN: case OpForm::TEXTKEY: case OpForm::TEXTCOMPARE:
 		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT:
 		case OpForm::SELECT: case OpForm::PICK: case OpForm::FIELD:
 		{
@@ -328,7 +328,7 @@ Lowering::emit(const Op &op, int address)
 
 			operand_a(d, op.p2);
 			if (form == OpForm::BINARY || form == OpForm::SHIFT || form == OpForm::LOGIC2 || form == OpForm::DISTINCT ||
-				form == OpForm::SELECT || form == OpForm::PICK)
+				form == OpForm::TEXTCOMPARE || form == OpForm::SELECT || form == OpForm::PICK)
 				operand_b(d, op.p3);
 			if (form == OpForm::COPY)
 				operand_b(d, op.p2);	/* it is a choice between the same */

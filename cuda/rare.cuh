@@ -112,6 +112,9 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 		case generic_code(Opcode::TextKey, Type::I64):
 			execute_text_key<R>(pc, region, staged_lane, live);
 			break;
+		case generic_code(Opcode::TextCompare, Type::I64):
+			execute_text_compare(m, op);
+			break;
 		GPUVM_RARE(DatePart, int64_t, DatePart(a, field, e))
 		GPUVM_RARE(DateTrunc, int64_t, DateTrunc(a, field, e))
 		GPUVM_RARE(TimestampAddMonths, int32_t, TimestampAddMonths(a, b, e))

@@ -122,6 +122,7 @@ struct KeyText
 {
 	TextValue	value;
 	int32_t		attlen;
+	uint32_t	flags;
 };
 
 /* False where there is none. Mostly it is among the images `near`, where the one before was. */
@@ -149,6 +150,7 @@ text_of_reference(const TextKeyTable &table, uint64_t reference, uint32_t *near,
 	const unsigned char *bytes = global_memory(reinterpret_cast<const unsigned char *>(images.data));
 
 	out->attlen = images.attlen;
+	out->flags = images.flags;
 	return text_value(bytes + (reference - images.first), images.end - reference, images.attlen, &out->value);
 }
 
@@ -257,6 +259,38 @@ execute_text_key(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t li
 			to[row] = static_cast<int64_t>(key);
 	}
 	__syncwarp();
+	mask_write(m, op.dst_null(), nulls);
+	raise(m, errors);
+}
+
+/* TextCompare by bytes, of the lane's own rows. */
+template <int R>
+GPUVM_D void
+execute_text_compare(Machine<R> &m, const OpView &op)
+{
+	const TextKeyTable &table = region_header(m)->args->text_keys;
+	const Operand<int64_t, R> a = operand_a<int64_t>(m, op), b = operand_b<int64_t>(m, op);
+	int64_t    *to = reinterpret_cast<int64_t *>(place_of<int64_t>(m, op.dst()));
+	const uint32_t nulls = either_null(m, op);
+	uint32_t	near_a = 0, near_b = 0, errors = 0;
+
+#pragma unroll 1
+	for (int i = 0; i < R; i++)
+	{
+		KeyText		x = {}, y = {};
+
+		if (!(m.live >> i & 1) || (nulls >> i & 1))
+			continue;
+		if (!text_of_reference(table, static_cast<uint64_t>(a.get_one(i, 0)), &near_a, &x) ||
+			!text_of_reference(table, static_cast<uint64_t>(b.get_one(i, 0)), &near_b, &y))
+			errors |= ERR_INT_OVERFLOW;	/* as on the CPU */
+		text_trim(static_cast<uint8_t>(x.flags), &x.value);
+		text_trim(static_cast<uint8_t>(y.flags), &y.value);
+
+		const int	cmp = text_compare(x.value, y.value);
+
+		to[i] = cmp < 0 ? -1 : cmp > 0;
+	}
 	mask_write(m, op.dst_null(), nulls);
 	raise(m, errors);
 }

@@ -20,22 +20,36 @@ writer_of(const Program *program, int reg)
 }
 
 std::vector<TextKeyColumn>
-text_key_columns(const Program *program)
+text_key_columns(const DeviceJobRequest &request)
 {
+	const Program *program = request.program;
 	std::vector<TextKeyColumn> columns;
+
+	const auto	add = [&](int reg, int attlen, uint32_t flags)
+	{
+		const Op   *from = writer_of(program, reg);
+		const TextKeyColumn column = {static_cast<uint32_t>(from->p3), static_cast<uint16_t>(from->p2), attlen, flags};
+		const auto	known = std::find(columns.begin(), columns.end(), column);
+
+		if (from->opcode == Opcode::Column && known == columns.end())
+			columns.push_back(column);
+		else if (from->opcode == Opcode::Column)
+			known->flags |= flags;
+	};
 
 	for (int i = 0; i < program->nops; i++)
 	{
 		const Op   &op = program->ops()[i];
 
-		if (op.opcode != Opcode::TextKey)
+		if (op.opcode == Opcode::TextKey)
+			add(op.p2, op.p3, 0);
+		if (op.opcode != Opcode::TextCompare)
 			continue;
 
-		const Op   *from = writer_of(program, op.p2);
-		const TextKeyColumn column = {static_cast<uint32_t>(from->p3), static_cast<uint16_t>(from->p2), op.p3};
+		const TextOrder &order = request.text_orders[op.p4];
 
-		if (from->opcode == Opcode::Column && std::find(columns.begin(), columns.end(), column) == columns.end())
-			columns.push_back(column);
+		add(op.p2, order.attlen(), order.flags());
+		add(op.p3, order.attlen(), order.flags());
 	}
 	return columns;
 }
@@ -108,10 +122,10 @@ TextKeyFeed::images() const
 				const uint16_t column = source->program->columns[c].table_column & ~TEXT_IMAGES;
 				const ColumnChunk &chunk = tablet_chunks(source->work.tablets[t].tablet)[column];
 				const uint64_t first = static_cast<uint64_t>(chunk.base);
-				const auto	of = std::find(columns_.begin(), columns_.end(), TextKeyColumn{source->cursor, column, 0});
+				const auto	of = std::find(columns_.begin(), columns_.end(), TextKeyColumn{source->cursor, column, 0, 0});
 
 				if (variable_bytes(chunk) != 0)
-					all.push_back(TextKeyImages{first, first + variable_bytes(chunk), source->feed->describe(t, c).data, of->attlen, 0});
+					all.push_back(TextKeyImages{first, first + variable_bytes(chunk), source->feed->describe(t, c).data, of->attlen, of->flags});
 			}
 	std::sort(all.begin(), all.end(), [](const TextKeyImages &a, const TextKeyImages &b) { return a.first < b.first; });
 	/* two cursors may read one table */

@@ -17,18 +17,19 @@
 namespace gpuvm {
 namespace cuda {
 
-/* A column whose values TextKey makes keys of. */
+/* A column whose values TextKey makes keys of, or TextCompare compares. */
 struct TextKeyColumn
 {
 	uint32_t	cursor;
 	uint16_t	column;
 	int32_t		attlen;
+	uint32_t	flags;			/* TextPatternFlag bits: what TextCompare leaves out of them */
 
 	bool operator==(const TextKeyColumn &other) const { return cursor == other.cursor && column == other.column; }
 };
 
 /* Each once. */
-std::vector<TextKeyColumn> text_key_columns(const Program *program);
+std::vector<TextKeyColumn> text_key_columns(const DeviceJobRequest &request);
 
 /* A program that does nothing but to read these images of the cursor's; nullptr: there are none. */
 std::unique_ptr<DeviceProgram> images_program(const std::vector<TextKeyColumn> &columns, uint32_t cursor);

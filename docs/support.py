@@ -36,7 +36,7 @@ QUESTIONS = (("output", "SELECT {c} FROM t"), ("IS NULL", "SELECT count(*) FROM 
              ("= column", "SELECT count(*) FROM t WHERE {c} = {d}"), ("GROUP BY", "SELECT {c}, count(*) FROM t GROUP BY {c}"), ("min, max", "SELECT min({c}), max({c}) FROM t"), ("join key", "SELECT count(*) FROM t a JOIN t b ON a.{c} = b.{c}"))
 MORE_QUESTIONS = (("IN", "SELECT count(*) FROM t WHERE {c} IN ({v}, {v})"), ("LIKE", "SELECT count(*) FROM t WHERE {c} LIKE '%b%'"), ("starts_with", "SELECT count(*) FROM t WHERE starts_with({c}, 'a')"),
                   ("ILIKE", "SELECT count(*) FROM t WHERE {c} ILIKE '%B%'"), ("~, SIMILAR TO", "SELECT count(*) FROM t WHERE {c} ~ '[a-c]+$'"), ("lower, upper, trim, then =", "SELECT count(*) FROM t WHERE upper(trim({c})) = 'AB'"),
-                  ("characters", "SELECT left({c}, 2), count(*) FROM t WHERE left({c}, 2) = 'ab' GROUP BY 1"), ("length", "SELECT sum(length({c})) FROM t"), ("ORDER BY", "SELECT {c} FROM t ORDER BY {c}"))
+                  ("characters", "SELECT left({c}, 2), count(*) FROM t WHERE left({c}, 2) = 'ab' GROUP BY 1"), ("length", "SELECT sum(length({c})) FROM t"), ("ORDER BY", "SELECT {c} FROM t ORDER BY {c}"), ("< column", "SELECT count(*) FROM t WHERE {c} < {d}"))
 BY_VALUE = re.compile("stored value by value|values for a dictionary: ")
 POLYMORPHIC = {'"any"': "int4", "anyelement": "int4", "anycompatible": "int4", "anyenum": "doc_mood", "anyarray": "int4[]", "anycompatiblearray": "int4[]", "anynonarray": "int4", "anycompatiblenonarray": "int4"}
 OWN_NAMES = re.compile(r'"?\b[cd][0-9]+\b"?')
@@ -206,7 +206,7 @@ def aggregates_tables(asker, stored):
 # Parts of queries: asked as they stand, over a column of integers, of numerics and of text.
 FORMS = (("DISTINCT aggregates", "SELECT count(DISTINCT {i}) FROM t"), ("ordered aggregates", "SELECT string_agg({t}, ',' ORDER BY {i}) FROM t"), ("FILTER", "SELECT sum({n}) FILTER (WHERE {i} > 1) FROM t"),
          ("GROUPING SETS, ROLLUP, CUBE", "SELECT {i}, {t}, sum({n}) FROM t GROUP BY ROLLUP ({i}, {t})"), ("HAVING", "SELECT {i}, sum({n}) FROM t GROUP BY {i} HAVING sum({n}) > 1"), ("CASE", "SELECT sum(CASE WHEN {t} = 'a' THEN {n} ELSE 0 END) FROM t"),
-         ("LIKE", "SELECT count(*) FROM t WHERE {t} LIKE '%b'"), ("regular expressions", "SELECT count(*) FROM t WHERE {t} ~ 'b$'"), ("IN", "SELECT count(*) FROM t WHERE {t} IN ('a', 'b') AND {n} IN (1, 2.5)"), ("concatenation of two columns", "SELECT count(*) FROM t WHERE {t} || {u} = 'ab'"),
+         ("LIKE", "SELECT count(*) FROM t WHERE {t} LIKE '%b'"), ("regular expressions", "SELECT count(*) FROM t WHERE {t} ~ 'b$'"), ("IN", "SELECT count(*) FROM t WHERE {t} IN ('a', 'b') AND {n} IN (1, 2.5)"), ("row comparisons", "SELECT count(*) FROM t WHERE ({i}, {t}) > (5, 'b')"), ("concatenation of two columns", "SELECT count(*) FROM t WHERE {t} || {u} = 'ab'"),
          ("quotient of numerics", "SELECT count(*) FROM t WHERE {n} / 3 > 1"), ("ORDER BY text", "SELECT {t} FROM t WHERE {i} > 0 ORDER BY {t}"), ("extract", "SELECT count(*) FROM t WHERE extract(year FROM {d}) = 2001"), ("differences of times", "SELECT avg({s} - {d}) FROM t WHERE {s} - {d} > interval '1 day'"), ("date_trunc", "SELECT date_trunc('month', {s}), count(*) FROM t GROUP BY 1"))
 
 

@@ -183,6 +183,8 @@ can_raise_walker(Node *node, void *context)
 		return false;
 	if (context != nullptr && (IsA(node, CoerceViaIO) || IsA(node, ArrayCoerceExpr) || IsA(node, CoerceToDomain)))
 		return true;
+	if (IsA(node, RowCompareExpr))
+		return can_raise_walker(reinterpret_cast<Node *>(expand_row_compare((const RowCompareExpr *) node)), context);
 	if (IsA(node, FuncExpr))
 	{
 		function = ((FuncExpr *) node)->funcid;
@@ -681,6 +683,12 @@ compile_expr(Compiler *c, const Expr *expr)
 			if (((const BoolExpr *) expr)->boolop == NOT_EXPR)
 				return compile_not(c, compile_expr(c, static_cast<const Expr *>(linitial(((const BoolExpr *) expr)->args))));
 			return compile_and_or(c, (const BoolExpr *) expr);
+		case T_RowCompareExpr:
+			{
+				const Expr *expanded = expand_row_compare((const RowCompareExpr *) expr);
+
+				return expanded == nullptr ? refuse(c, "an expression of this kind is not supported") : compile_expr(c, expanded);
+			}
 		case T_NullTest:
 			return compile_null_test(c, (const NullTest *) expr);
 		case T_BooleanTest:

@@ -5,8 +5,12 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/stratnum.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/regproc.h"
 }
 
@@ -62,6 +66,47 @@ compile_and_or(Compiler *c, const BoolExpr *expr)
 		acc = acc < 0 ? reg : value(c, is_and ? Opcode::And : Opcode::Or, Type::Bool, acc, reg);
 	}
 	return acc;
+}
+
+/*
+ * a <= c AND (a < c OR b < d): what follows is evaluated where a = c alone, and a null decides nothing but where it
+ * is met. Tablets are left out by the first condition.
+ */
+static Expr *
+expand_row_compare_from(const RowCompareExpr *expr, int i)
+{
+	const Oid	opno = list_nth_oid(expr->opnos, i), family = list_nth_oid(expr->opfamilies, i), collation = list_nth_oid(expr->inputcollids, i);
+	const bool	less = expr->rctype == ROWCOMPARE_LT || expr->rctype == ROWCOMPARE_LE;
+	Expr	   *left = static_cast<Expr *>(list_nth(expr->largs, i)), *right = static_cast<Expr *>(list_nth(expr->rargs, i));
+	Expr	   *rest;
+	Expr	   *either;
+	Oid			operators[2];
+	Expr	   *compared[2];
+	Oid			types[2];
+	int			strategy;
+
+	if (i == list_length(expr->opnos) - 1)
+		return make_opclause(opno, BOOLOID, false, left, right, InvalidOid, collation);
+	get_op_opfamily_properties(opno, family, false, &strategy, &types[0], &types[1]);
+	operators[0] = get_opfamily_member(family, types[0], types[1], less ? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber);
+	operators[1] = get_opfamily_member(family, types[0], types[1], less ? BTLessStrategyNumber : BTGreaterStrategyNumber);
+	rest = expand_row_compare_from(expr, i + 1);
+	if (!OidIsValid(operators[0]) || !OidIsValid(operators[1]) || rest == nullptr)
+		return nullptr;
+	for (int k = 0; k < 2; k++)
+		compared[k] = make_opclause(operators[k], BOOLOID, false, left, right, InvalidOid, collation);
+	either = makeBoolExpr(OR_EXPR, list_make2(compared[1], rest), -1);
+	return makeBoolExpr(AND_EXPR, list_make2(compared[0], either), -1);
+}
+
+Expr *
+expand_row_compare(const RowCompareExpr *expr)
+{
+	Expr	   *expanded = expand_row_compare_from(expr, 0);
+
+	if (expanded != nullptr)
+		fix_opfuncids(reinterpret_cast<Node *>(expanded));
+	return expanded;
 }
 
 int

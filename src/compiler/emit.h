@@ -173,6 +173,8 @@ bool		known_at_start(const Expr *expr);
 
 /* -- control.cc: what evaluates some of its operands only, and truth values ------------ */
 
+/* (a, b) < (c, d) as conditions that PostgreSQL's rules come out of; NULL: its operators are not what they should be. */
+Expr	   *expand_row_compare(const RowCompareExpr *expr);
 int			compile_and_or(Compiler *c, const BoolExpr *expr);
 int			compile_not(Compiler *c, int reg);
 int			compile_case(Compiler *c, const CaseExpr *expr);

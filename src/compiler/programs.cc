@@ -56,6 +56,8 @@ compile_qual(Compiler *c, const Expr *qual)
 {
 	int			reg;
 
+	if (IsA(qual, RowCompareExpr) && expand_row_compare((const RowCompareExpr *) qual) != nullptr)
+		return compile_qual(c, expand_row_compare((const RowCompareExpr *) qual));
 	if (IsA(qual, BoolExpr) && ((const BoolExpr *) qual)->boolop == AND_EXPR && !is_map(c, qual))
 	{
 		ListCell   *lc;

@@ -1,6 +1,6 @@
 /*
  * text_match.cc: a column whose values have no codes (Encoding::Variable), compared with what
- * is known when execution starts: =, <>, IN, LIKE, starts_with.
+ * is known when execution starts: =, <>, <, IN, LIKE, starts_with.
  *
  * A program has of such a column where each row's value lies. Who only hands it on, or asks whether it is
  * null, needs no more; TextMatch looks at the bytes, and compares them with a pattern of
@@ -10,6 +10,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
@@ -116,7 +117,7 @@ int
 refuse_variable(Compiler *c, const Var *var)
 {
 	const char *name = column_name(c->input, var);
-	const char *by = "=, IN";
+	const char *by = "=, <, IN";
 	const char *more = "";
 
 	switch (getBaseType(var->vartype))
@@ -124,13 +125,14 @@ refuse_variable(Compiler *c, const Var *var)
 		case TEXTOID:
 		case VARCHAROID:
 		case BPCHAROID:
-			by = "=, IN, LIKE, ILIKE, ~";
+			by = "=, <, IN, LIKE, ILIKE, ~";
 			more = ", as can their case and a few characters";
 			/* FALLTHROUGH */
 		case BYTEAOID:
+		case NAMEOID:
 		case UUIDOID:
-			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, and compared by = with columns like it, and by %s with constants%s",
-						  name, getBaseType(var->vartype) == BYTEAOID ? "=, IN, LIKE" : by, more);
+			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, compared by = and < with columns like it, and by %s with constants%s",
+						  name, getBaseType(var->vartype) == BYTEAOID ? "=, <, IN, LIKE" : by, more);
 		default:
 			return refuse(c, "column \"%s\" is stored value by value: values of type %s can only be read%s tested for null%s", name, format_type_be(var->vartype),
 						  text_keys_of(var) ? "," : " and", text_keys_of(var) ? ", grouped by, and compared by = with columns like it" : "");
@@ -176,7 +178,10 @@ struct TextFunction
 	bool		negated;
 	bool		text;			/* of characters, under a collation */
 	bool		ignore_case;
+	uint8		outcomes;		/* Order: TextOutcome bits of what it is true for */
 };
+
+constexpr uint8 LT = TEXT_LESS, LE = TEXT_LESS | TEXT_SAME, GT = TEXT_GREATER, GE = TEXT_GREATER | TEXT_SAME, NE = TEXT_LESS | TEXT_GREATER;
 
 static const TextFunction functions[] = {
 	{F_TEXTEQ, PatternForm::Equal, false, true, false},
@@ -208,6 +213,48 @@ static const TextFunction functions[] = {
 	{F_TEXTICREGEXNE, PatternForm::Regex, true, true, true},
 	{F_BPCHARICREGEXEQ, PatternForm::Regex, false, true, true},
 	{F_BPCHARICREGEXNE, PatternForm::Regex, true, true, true},
+	{F_TEXT_LT, PatternForm::Order, false, true, false, LT},
+	{F_TEXT_LE, PatternForm::Order, false, true, false, LE},
+	{F_TEXT_GT, PatternForm::Order, false, true, false, GT},
+	{F_TEXT_GE, PatternForm::Order, false, true, false, GE},
+	{F_BPCHARLT, PatternForm::Order, false, true, false, LT},
+	{F_BPCHARLE, PatternForm::Order, false, true, false, LE},
+	{F_BPCHARGT, PatternForm::Order, false, true, false, GT},
+	{F_BPCHARGE, PatternForm::Order, false, true, false, GE},
+	{F_NAMELT, PatternForm::Order, false, true, false, LT},
+	{F_NAMELE, PatternForm::Order, false, true, false, LE},
+	{F_NAMEGT, PatternForm::Order, false, true, false, GT},
+	{F_NAMEGE, PatternForm::Order, false, true, false, GE},
+	{F_NAMELTTEXT, PatternForm::Order, false, true, false, LT},
+	{F_NAMELETEXT, PatternForm::Order, false, true, false, LE},
+	{F_NAMEGTTEXT, PatternForm::Order, false, true, false, GT},
+	{F_NAMEGETEXT, PatternForm::Order, false, true, false, GE},
+	{F_TEXTLTNAME, PatternForm::Order, false, true, false, LT},
+	{F_TEXTLENAME, PatternForm::Order, false, true, false, LE},
+	{F_TEXTGTNAME, PatternForm::Order, false, true, false, GT},
+	{F_TEXTGENAME, PatternForm::Order, false, true, false, GE},
+	{F_BYTEALT, PatternForm::Order, false, false, false, LT},
+	{F_BYTEALE, PatternForm::Order, false, false, false, LE},
+	{F_BYTEAGT, PatternForm::Order, false, false, false, GT},
+	{F_BYTEAGE, PatternForm::Order, false, false, false, GE},
+	{F_UUID_LT, PatternForm::Order, false, false, false, LT},
+	{F_UUID_LE, PatternForm::Order, false, false, false, LE},
+	{F_UUID_GT, PatternForm::Order, false, false, false, GT},
+	{F_UUID_GE, PatternForm::Order, false, false, false, GE},
+	{F_TEXT_PATTERN_LT, PatternForm::Order, false, false, false, LT},
+	{F_TEXT_PATTERN_LE, PatternForm::Order, false, false, false, LE},
+	{F_TEXT_PATTERN_GT, PatternForm::Order, false, false, false, GT},
+	{F_TEXT_PATTERN_GE, PatternForm::Order, false, false, false, GE},
+	{F_BPCHAR_PATTERN_LT, PatternForm::Order, false, false, false, LT},
+	{F_BPCHAR_PATTERN_LE, PatternForm::Order, false, false, false, LE},
+	{F_BPCHAR_PATTERN_GT, PatternForm::Order, false, false, false, GT},
+	{F_BPCHAR_PATTERN_GE, PatternForm::Order, false, false, false, GE},
+	{F_NAMEEQ, PatternForm::Order, false, true, false, TEXT_SAME},
+	{F_NAMENE, PatternForm::Order, false, true, false, NE},
+	{F_NAMEEQTEXT, PatternForm::Order, false, true, false, TEXT_SAME},
+	{F_NAMENETEXT, PatternForm::Order, false, true, false, NE},
+	{F_TEXTEQNAME, PatternForm::Order, false, true, false, TEXT_SAME},
+	{F_TEXTNENAME, PatternForm::Order, false, true, false, NE},
 #if PG_VERSION_NUM >= 150000
 	{F_REGEXP_LIKE_TEXT_TEXT, PatternForm::Regex, false, true, false},
 #endif
@@ -388,14 +435,42 @@ bytes_decide(Compiler *c, const PlanPattern &pattern, bool text, Oid collation)
 	return true;
 }
 
+/* Do blanks at the end of neither side count? */
+static bool
+pads(Oid function)
+{
+	switch (function)
+	{
+		case F_BPCHAREQ:
+		case F_BPCHARNE:
+		case F_BPCHARLT:
+		case F_BPCHARLE:
+		case F_BPCHARGT:
+		case F_BPCHARGE:
+		case F_BPCHAR_PATTERN_LT:
+		case F_BPCHAR_PATTERN_LE:
+		case F_BPCHAR_PATTERN_GT:
+		case F_BPCHAR_PATTERN_GE:
+			return true;
+		default:
+			return false;
+	}
+}
+
 /* What is done to the value, and how it is compared; false: no pattern does both. */
 static bool
 plan_pattern(const TextFunction *fn, const MatchedValue &value, Oid collation, const Expr *known, PlanPattern *pattern)
 {
 	*pattern = PlanPattern{fn->form, fn->ignore_case, value.fold, value.trim, fn->text && GetDatabaseEncoding() == PG_UTF8, get_typlen(value.var->vartype),
-		collation, value.fold_collation, const_cast<Expr *>(known)};
-	if (fn->function == F_BPCHAREQ || fn->function == F_BPCHARNE)
+		fn->outcomes, 0, collation, value.fold_collation, const_cast<Expr *>(known)};
+	if (pads(fn->function))
 		pattern->trim |= TRIM_PADDING;
+	if (fn->form == PatternForm::Order)
+	{
+		if (getBaseType(value.var->vartype) == NAMEOID)
+			pattern->trim |= TRIM_ZEROES;
+		return value.fold == TextFold::None && (value.trim & (TRIM_LEFT | TRIM_RIGHT)) == 0;
+	}
 	if (fn->ignore_case && fn->form == PatternForm::Like)
 	{
 		if (value.fold != TextFold::None)
@@ -406,6 +481,80 @@ plan_pattern(const TextFunction *fn, const MatchedValue &value, Oid collation, c
 	return fn->form == PatternForm::Equal || (value.trim & (TRIM_LEFT | TRIM_RIGHT)) == 0;
 }
 
+/* Of outcomes other than equality: where a collation has to be asked, by which text order. False, with a reason, where it cannot be. */
+static bool
+plan_order(Compiler *c, const TextFunction *fn, Oid type, Oid collation, uint8 *order)
+{
+	TextOrderSpec spec;
+	const char *failure;
+	int			number;
+
+	if (!fn->text || fn->outcomes == TEXT_SAME || fn->outcomes == NE)
+		return true;
+	failure = describe_text_order(PlanTextOrder{getBaseType(type), collation}, &spec);
+	if (failure != nullptr)
+		return refuse(c, "%s", failure) >= 0;
+	if (spec.kind == TextOrderKind::Bytes)
+		return true;
+	number = add_text_order(&c->text_orders, type, collation);
+	*order = static_cast<uint8>(number + 1);
+	return number >= 0 || refuse(c, "values are ordered in more than %d ways", PROGRAM_MAX_TEXT_ORDERS) >= 0;
+}
+
+/* The same outcomes with the sides exchanged. */
+static uint8
+commuted_outcomes(uint8 outcomes)
+{
+	return (outcomes & TEXT_SAME) | (outcomes & TEXT_LESS ? TEXT_GREATER : 0) | (outcomes & TEXT_GREATER ? TEXT_LESS : 0);
+}
+
+static Opcode
+comparison_of(uint8 outcomes)
+{
+	switch (outcomes)
+	{
+		case LT: return Opcode::Lt;
+		case LE: return Opcode::Le;
+		case GT: return Opcode::Gt;
+		case GE: return Opcode::Ge;
+		case NE: return Opcode::Ne;
+		default: return Opcode::Eq;
+	}
+}
+
+/* Of two columns of variable length. */
+static int
+compile_text_compare(Compiler *c, const TextFunction *fn, List *args, Oid collation)
+{
+	const Var  *a = variable_var(c->input, static_cast<const Expr *>(linitial(args)));
+	const Var  *b = variable_var(c->input, static_cast<const Expr *>(lsecond(args)));
+	const Oid	type = getBaseType(a->vartype), other = getBaseType(b->vartype);
+	const bool	padded = type == BPCHAROID && pads(fn->function);
+	TextOrderSpec spec;
+	const char *failure;
+	int			number;
+	int			ra;
+	int			rb;
+	int			zero;
+
+	/* of char(n) as text blanks that are not shown count */
+	if (get_typlen(type) != get_typlen(other) || (type == BPCHAROID) != (other == BPCHAROID) || (type == BPCHAROID) != padded)
+		return refuse_variable(c, a);
+	failure = describe_text_order(PlanTextOrder{type, fn->text ? collation : C_COLLATION_OID}, &spec);
+	if (failure != nullptr)
+		return refuse(c, "%s", failure);
+	number = add_text_order(&c->text_orders, type, fn->text ? collation : C_COLLATION_OID);
+	if (number < 0)
+		return refuse(c, "values are ordered in more than %d ways", PROGRAM_MAX_TEXT_ORDERS);
+	ra = compile_column(c, a);
+	rb = ra < 0 ? -1 : compile_column(c, b);
+	if (rb < 0)
+		return -1;
+	ra = value(c, Opcode::TextCompare, Type::I64, ra, rb, number);
+	zero = int_value(c, Type::I64, 0);
+	return ra < 0 || zero < 0 ? -1 : value(c, comparison_of(fn->outcomes), Type::I64, ra, zero);
+}
+
 int
 compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
 {
@@ -414,22 +563,29 @@ compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
 	MatchedValue matched;
 	PlanPattern pattern;
 	AttrNumber	attnum;
+	bool		commuted = false;
 	bool		absent;
 	int			cursor;
 	int			number;
 	int			match;
 
+	if (fn != nullptr && fn->form == PatternForm::Order && variable_var(c->input, static_cast<const Expr *>(linitial(args))) != nullptr &&
+		variable_var(c->input, known) != nullptr)
+		return compile_text_compare(c, fn, args, collation);
 	if (!find_value(c->input, static_cast<const Expr *>(linitial(args)), &matched))
 	{
 		find_value(c->input, known, &matched);
-		if (fn != nullptr && fn->form == PatternForm::Equal)
+		commuted = true;
+		if (fn != nullptr && (fn->form == PatternForm::Equal || fn->form == PatternForm::Order))
 			known = static_cast<const Expr *>(linitial(args));
 		else
 			fn = nullptr;
 	}
 	if (fn == nullptr || !known_at_start(known) || !plan_pattern(fn, matched, collation, known, &pattern))
 		return refuse_variable(c, matched.var);
-	if (!bytes_decide(c, pattern, fn->text, collation))
+	if (commuted)
+		pattern.outcomes = commuted_outcomes(pattern.outcomes);
+	if (!bytes_decide(c, pattern, fn->text, collation) || !plan_order(c, fn, matched.var->vartype, collation, &pattern.order))
 		return -1;
 	cursor = cursor_at(c, matched.var, &attnum, &absent);
 	if (cursor < 0)

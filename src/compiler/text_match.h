@@ -23,6 +23,7 @@ enum class PatternForm : uint8
 	Prefix = 1,
 	Like = 2,
 	Regex = 3,
+	Order = 4,
 };
 
 enum PatternTrim : uint8
@@ -31,6 +32,7 @@ enum PatternTrim : uint8
 	TRIM_CAST = 2,				/* of the value (char(n) as text), */
 	TRIM_LEFT = 4,				/* and what ltrim(), rtrim() and btrim() remove */
 	TRIM_RIGHT = 8,
+	TRIM_ZEROES = 16,			/* what is behind a zero, of both sides (name) */
 };
 
 struct PlanPattern
@@ -41,6 +43,8 @@ struct PlanPattern
 	uint8		trim;			/* PatternTrim */
 	bool		utf8;			/* Like: of characters of UTF-8 */
 	int16		attlen;			/* of the column's type */
+	uint8		outcomes;		/* Order: TextOutcome bits */
+	uint8		order;			/* Order: TextPattern.collation */
 	Oid			collation;		/* what ignores case, and characters' classes, go by */
 	Oid			fold_collation;
 	Expr	   *expr;			/* without columns, known when execution starts */
@@ -51,14 +55,15 @@ inline bool
 same_pattern(const PlanPattern &a, const PlanPattern &b)
 {
 	return a.form == b.form && a.ignore_case == b.ignore_case && a.fold == b.fold && a.trim == b.trim && a.utf8 == b.utf8 && a.attlen == b.attlen &&
-		a.collation == b.collation && a.fold_collation == b.fold_collation;
+		a.outcomes == b.outcomes && a.order == b.order && a.collation == b.collation && a.fold_collation == b.fold_collation;
 }
 
 /* Must the pattern know of characters, not of bytes alone? Then it is an automaton mostly. */
 inline bool
 asks_characters(const PlanPattern *plan)
 {
-	return plan->form == PatternForm::Regex || plan->ignore_case || plan->fold != TextFold::None || (plan->trim & ~TRIM_PADDING) != 0;
+	return plan->form != PatternForm::Order &&
+		(plan->form == PatternForm::Regex || plan->ignore_case || plan->fold != TextFold::None || (plan->trim & ~TRIM_PADDING) != 0);
 }
 
 /* The pattern of a value of the expression, in TEXT_AUTOMATON_MAX bytes; or why there is none. */

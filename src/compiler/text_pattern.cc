@@ -9,9 +9,12 @@
 
 extern "C" {
 #include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/formatting.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 }
 
@@ -111,6 +114,17 @@ build_like(const PlanPattern *plan, const char *bytes, int len, TextPattern *to)
 	return text_pattern_like(to, bytes, len, plan->attlen, plan->utf8) ? nullptr : "the pattern of LIKE is too long, or ends with its escape character";
 }
 
+static const char *
+build_order(const PlanPattern *plan, const char *bytes, int len, TextPattern *to)
+{
+	const uint8 flags = ((plan->trim & (TRIM_PADDING | TRIM_CAST)) != 0 ? TEXT_TRIM_BLANKS : 0) | ((plan->trim & TRIM_ZEROES) != 0 ? TEXT_TRIM_ZEROES : 0);
+	TextValue	value = {reinterpret_cast<const unsigned char *>(bytes), static_cast<uint32>(len)};
+
+	/* a cast is the value's alone */
+	text_trim(plan->trim & TRIM_CAST ? flags & ~TEXT_TRIM_BLANKS : flags, &value);
+	return text_pattern_order(to, bytes, value.len, plan->attlen, flags, plan->outcomes, plan->order) ? nullptr : "the value to compare with is too long";
+}
+
 /* -- kept ------------------------------------------------------------------------------------ */
 
 static bool
@@ -145,6 +159,7 @@ const char *
 build_pattern(const PlanPattern *plan, Datum value, bool isnull, TextPattern *to)
 {
 	const bool	padded = (plan->trim & TRIM_PADDING) != 0;
+	const int	typlen = get_typlen(exprType(reinterpret_cast<const Node *>(plan->expr)));
 	const char *failure;
 	const char *bytes;
 	int			len;
@@ -154,10 +169,15 @@ build_pattern(const PlanPattern *plan, Datum value, bool isnull, TextPattern *to
 		text_pattern_null(to);
 		return nullptr;
 	}
-	if (plan->attlen > 0)
+	if (exprType(reinterpret_cast<const Node *>(plan->expr)) == NAMEOID)
+	{
+		bytes = NameStr(*DatumGetName(value));
+		len = static_cast<int>(strlen(bytes));
+	}
+	else if (typlen > 0)
 	{
 		bytes = DatumGetPointer(value);
-		len = plan->attlen;
+		len = typlen;
 	}
 	else
 	{
@@ -188,6 +208,8 @@ build_pattern(const PlanPattern *plan, Datum value, bool isnull, TextPattern *to
 	{
 		case PatternForm::Like:
 			return build_like(plan, bytes, len, to);
+		case PatternForm::Order:
+			return build_order(plan, bytes, len, to);
 		case PatternForm::Prefix:
 			return text_pattern_prefix(to, bytes, len, plan->attlen) ? nullptr : "the prefix is too long";
 		default:

@@ -359,7 +359,7 @@ struct Job
 	uint64_t	patterns;		/* arena offset of uint64[npatterns]: arena offsets of patterns (vm/text_match.h), aligned to 8 */
 	uint32_t	norder;			/* 0: rows come in any order */
 	uint32_t	ntext_orders;
-	TextOrderSpec text_orders[PROGRAM_MAX_TEXT_ORDERS];	/* that ORDER_TEXT, MinText and MaxText name by number */
+	TextOrderSpec text_orders[PROGRAM_MAX_TEXT_ORDERS];	/* that ORDER_TEXT, patterns, TextCompare, MinText and MaxText name by number */
 	JobOrderKey order[JOB_MAX_ORDER];
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 

@@ -20,6 +20,7 @@
 #include "tablet/format.h"
 #include "vm/code_map.h"
 #include "vm/text_match.h"
+#include "vm/text_order.h"
 
 namespace gpuvm {
 
@@ -52,6 +53,7 @@ struct DeviceJobRequest : DeviceCursor
 	const CodeMap *maps;		/* in the arena; what each holds was checked */
 	uint32_t	nmaps;
 	const TextPattern *const *patterns;	/* those of the program, checked */
+	const TextOrder *text_orders;	/* that TextCompare names */
 	const DeviceCursor *others;	/* join programs: the cursors from 1 on */
 	uint32_t	nothers;
 	uint64_t	build_limit;	/* joins: bytes for the others' rows and tables; 0: no limit but the device's */

@@ -107,6 +107,7 @@ device_request(const Request &request, const JobWork &work)
 	to.maps = request.maps.data();
 	to.nmaps = static_cast<uint32_t>(request.maps.size());
 	to.patterns = request.patterns.data();
+	to.text_orders = request.text_orders.data();
 	to.others = work.others.data();
 	to.nothers = static_cast<uint32_t>(work.others.size());
 	to.build_limit = request.build_limit;

@@ -371,13 +371,19 @@ read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Reques
 		std::unique_ptr<uint64_t[]> copy(new uint64_t[(size + 7) / 8]);
 
 		memcpy(copy.get(), pattern, size);
-		request->patterns.push_back(reinterpret_cast<const TextPattern *>(copy.get()));
-		request->pattern_copies.push_back(std::move(copy));
 
-		const char *wrong = check_text_pattern(request->patterns.back(), size);
+		TextPattern *mine = reinterpret_cast<TextPattern *>(copy.get());
+		const char *wrong = check_text_pattern(mine, size);
 
 		if (wrong != nullptr)
 			return wrong;
+		if (mine->collation > request->text_orders.size())
+			return "a text order is missing";
+		/* of some locales, too, bytes decide */
+		if (mine->collation != 0 && request->text_orders[mine->collation - 1u].by_bytes())
+			mine->collation = 0;
+		request->patterns.push_back(mine);
+		request->pattern_copies.push_back(std::move(copy));
 	}
 
 	const char *wrong = verify_patterns(request->program, npatterns);
@@ -425,7 +431,7 @@ read_text_keys(const ArenaMap &arena, Request *request)
 
 	for (const RequestCursor &other : request->others)
 		rows += other.total_rows;
-	request->text_keys = make_text_keys(request->program, reinterpret_cast<const char *>(arena.header()), arena.available(0), rows);
+	request->text_keys = make_text_keys(request->program, request->patterns.data(), reinterpret_cast<const char *>(arena.header()), arena.available(0), rows);
 	if (request->text_keys != nullptr)
 		request->text_keys->orders = request->text_orders;
 	for (int i = 0; request->stage != nullptr && i < request->stage->nops; i++)
@@ -444,7 +450,7 @@ read_text_orders(const ArenaMap &arena, const TextOrderSpec *specs, uint32_t n, 
 		const Collator *collator = nullptr;
 		const char *wrong;
 
-		if (spec.kind > TextOrderKind::Icu || (spec.flags & ~(TEXT_ORDER_NO_BLANKS | TEXT_ORDER_NO_ZEROES)) || spec.attlen < -1 || spec.attlen == 0 ||
+		if (spec.kind > TextOrderKind::Icu || (spec.flags & ~(TEXT_TRIM_BLANKS | TEXT_TRIM_ZEROES)) || spec.attlen < -1 || spec.attlen == 0 ||
 			spec.attlen > TEXT_KEY_MAX_LENGTH)
 			return "texts are compared in an unknown way";
 		if ((wrong = collators->find(spec, &collator)) != nullptr)
@@ -459,7 +465,7 @@ read_text_orders(const ArenaMap &arena, const TextOrderSpec *specs, uint32_t n, 
 			continue;
 		if (static_cast<uint64_t>(op.p4) >= n)
 			return "a text order is missing";
-		if (!has_references(*request, op.p2))
+		if (!has_references(*request, op.p2) || (op.opcode == Opcode::TextCompare && !has_references(*request, op.p3)))
 			return "what is compared is no column of texts";
 	}
 	return nullptr;
@@ -640,8 +646,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Col
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
 		(wrong = read_stage(arena, stages, nstages, request)) != nullptr ||
 		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
-		(wrong = read_patterns(arena, patterns, npatterns, request)) != nullptr ||
 		(wrong = read_text_orders(arena, text_orders, ntext_orders, collators, request)) != nullptr ||
+		(wrong = read_patterns(arena, patterns, npatterns, request)) != nullptr ||
 		(wrong = read_text_keys(arena, request)) != nullptr ||
 		(wrong = read_order(order, norder, request)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)

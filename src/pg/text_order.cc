@@ -96,10 +96,10 @@ describe_text_order(const PlanTextOrder &order, TextOrderSpec *to)
 		case VARCHAROID:
 			return describe_locale(order.collation, to);
 		case BPCHAROID:
-			to->flags = TEXT_ORDER_NO_BLANKS;
+			to->flags = TEXT_TRIM_BLANKS;
 			return describe_locale(order.collation, to);
 		case NAMEOID:
-			to->flags = TEXT_ORDER_NO_ZEROES;
+			to->flags = TEXT_TRIM_ZEROES;
 			return describe_locale(order.collation, to);
 		case BYTEAOID:
 		case UUIDOID:

@@ -41,7 +41,7 @@ namespace gpuvm {
 
 enum class StepKind : uint8_t
 {
-	Binary, Unary, Lookup, TextMatch, TextPart, TextKey, Zone, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
+	Binary, Unary, Lookup, TextMatch, TextPart, TextKey, TextCompare, Zone, FromBool, Compare, And, Or, Not, IsTrue, IsFalse, IsNull, NotNull, IsDistinct, In,
 	Branch, Goto, Invalid, Select, Coalesce, Greatest, Least, NullIf, Label, Group, AggStep, Result
 };
 
@@ -66,7 +66,7 @@ struct Step
 	int			label;			/* Label, or where a jump goes; LABEL_DIES */
 	int			next_label;		/* the step to go to when no lane lives */
 	int			test;			/* Compare of a column with a constant: index of its ColumnTest, or -1 */
-	int			list;			/* In: first value in aux. Lookup: number of the map. TextMatch, TextPart: index into texts. TextKey: length of values. Zone: index of its table */
+	int			list;			/* In: first value in aux. Lookup: number of the map. TextMatch, TextPart: index into texts. TextKey: length of values. TextCompare: number of its order. Zone: index of its table */
 	int			list_len;
 	BinaryFn	binary;
 	UnaryFn		unary;
@@ -117,6 +117,7 @@ struct TextStep
 	int			column;			/* index into used columns */
 	TextSearch	search;
 	TextPart	part;
+	const TextOrder *order;		/* of a pattern with a collation, or nullptr */
 };
 
 /* A column that has one value for all lanes of a vector (the row of a nested loop's inner side). */
@@ -400,6 +401,8 @@ private:
 	void		lookup(WorkerState &s, const Step &step) const;
 	uint32_t	text_lanes(WorkerState &s, const Step &step) const;
 	void		text_match(WorkerState &s, const Step &step) const;
+	void		text_collate(WorkerState &s, const Step &step) const;
+	void		text_compare(WorkerState &s, const Step &step) const;
 	void		text_part(WorkerState &s, const Step &step) const;
 	void		text_key(WorkerState &s, const Step &step) const;
 	void		shift_zone(WorkerState &s, const Step &step) const;

@@ -211,7 +211,7 @@ Lowering::text_match(const Op &op)
 		constant(op.p1, Type::Bool, true, 0, 0);
 		return;
 	}
-	text_step(StepKind::TextMatch, op, TextStep{0, text_search(pattern), {}});
+	text_step(StepKind::TextMatch, op, TextStep{0, text_search(pattern), {}, pattern->collation == 0 ? nullptr : &job->text_keys->orders[pattern->collation - 1u]});
 }
 
 /* It needs no register of the column, but that is where a column's nulls are. */
@@ -551,7 +551,11 @@ Lowering::lane_op(const Op &op)
 					text_match(op);
 					break;
 				case OpForm::TEXTPART:
-					text_step(StepKind::TextPart, op, TextStep{0, {}, text_part_of(op.p4)});
+					text_step(StepKind::TextPart, op, TextStep{0, {}, text_part_of(op.p4), nullptr});
+					break;
+				case OpForm::TEXTCOMPARE:
+					simple(StepKind::TextCompare, op, true);
+					job->steps.back().list = static_cast<int>(op.p4);
 					break;
 				case OpForm::TEXTKEY:
 					simple(StepKind::TextKey, op, false);

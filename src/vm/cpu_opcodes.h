@@ -77,6 +77,7 @@ template <Type T> constexpr char letter_of = T == Type::I16 ? 'S' : T == Type::I
 #define GPUVM_ELEMENT_TEXTMATCH(n, t)
 #define GPUVM_ELEMENT_TEXTPART(n, t)
 #define GPUVM_ELEMENT_TEXTKEY(n, t)
+#define GPUVM_ELEMENT_TEXTCOMPARE(n, t)
 #define GPUVM_ELEMENT_IN(n, t)
 #define GPUVM_ELEMENT_BRANCH(n, t)
 #define GPUVM_ELEMENT_JUMP(n, t)

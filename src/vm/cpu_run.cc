@@ -773,6 +773,11 @@ CpuProgram::text_match(WorkerState &s, const Step &step) const
 	const BoundColumn &column = s.columns[text.column];
 
 	s.regs[step.dst].values = s.own_bits[step.dst];
+	if (text.order != nullptr)
+	{
+		text_collate(s, step);
+		return;
+	}
 	kernels->text_match(text.search, column.images, column.width, column.data + static_cast<size_t>(s.row0) * column.width,
 						s.rows, text_lanes(s, step), s.own_bits[step.dst]);
 }
@@ -968,6 +973,9 @@ CpuProgram::run_vector(WorkerState &s, uint32_t row) const
 				break;
 			case StepKind::TextPart:
 				text_part(s, step);
+				break;
+			case StepKind::TextCompare:
+				text_compare(s, step);
 				break;
 			case StepKind::TextKey:
 				text_key(s, step);

@@ -166,11 +166,13 @@ TextKeys::find(int attlen, const int64_t *references, const uint16_t *lanes, uin
 }
 
 std::unique_ptr<TextKeys>
-make_text_keys(const Program *program, const char *arena, uint64_t bytes, uint64_t values)
+make_text_keys(const Program *program, const TextPattern *const *patterns, const char *arena, uint64_t bytes, uint64_t values)
 {
-	for (int i = 0; i < program->nops; i++)
-		if (program->ops()[i].opcode == Opcode::TextKey || orders_texts(program->ops()[i]))
-			return std::make_unique<TextKeys>(program, arena, bytes, values);
+	const auto	needs = [](const Op &op) { return op.opcode == Opcode::TextKey || orders_texts(op); };
+	const auto	collates = [](const TextPattern *pattern) { return pattern->collation != 0; };
+
+	if (std::any_of(program->ops(), program->ops() + program->nops, needs) || std::any_of(patterns, patterns + program->npatterns, collates))
+		return std::make_unique<TextKeys>(program, arena, bytes, values);
 	return nullptr;
 }
 

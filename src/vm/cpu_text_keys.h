@@ -76,8 +76,8 @@ private:
 	std::vector<Table> tables_;
 };
 
-/* What a program with TextKey, MinText or MaxText needs, nullptr for one without; the orders are the caller's to add. */
-std::unique_ptr<TextKeys> make_text_keys(const Program *program, const char *arena, uint64_t bytes, uint64_t values);
+/* What a program with TextKey needs, or with what names a text order, its patterns included; nullptr for one without. The orders are the caller's to add. */
+std::unique_ptr<TextKeys> make_text_keys(const Program *program, const TextPattern *const *patterns, const char *arena, uint64_t bytes, uint64_t values);
 
 }  // namespace gpuvm
 

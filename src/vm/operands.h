@@ -30,6 +30,7 @@ each_operand(Op &op, F f)
 			f(op.p2);
 			break;
 		case OpForm::BINARY: case OpForm::SHIFT: case OpForm::LOGIC2: case OpForm::DISTINCT: case OpForm::PICK:
+		case OpForm::TEXTCOMPARE:
 			f(op.p2);
 			f(op.p3);
 			break;

@@ -47,6 +47,7 @@
  *   TEXTMATCH p1 dst Bool, p2 column of the cursor (I64, of variable length), p3 cursor, p4 pattern index
  *   TEXTPART  p1 dst, p2 column of the cursor (I64, of variable length), p3 cursor, p4 TextPart (vm/text_part.h)
  *   TEXTKEY   p1 dst, p2 src (a reference to a value of variable length), p3 length of all values, -1 for varlenas
+ *   TEXTCOMPARE p1 dst, p2 src, p3 src (references to values of variable length), p4 text order
  *   IN        p1 dst Bool, p2 src of `type`, p3 aux index, p4 count (>= 1), p5 IN_HAS_NULL
  *   COMPARE   p1 src, p2 src of `type`, p3 target or dst, p4 verdict, p5 flags
  *   BRANCH    p1 src Bool, p3 target, p4 verdict, p5 flags
@@ -114,7 +115,7 @@
  * bytes: then Group, Seek and = compare values by comparing integers. Of a job, not of a pipeline: so keys of two
  * cursors can meet. Which value's reference it is differs from run to run.
  *
- * MinText and MaxText take references, too, and give the one that leads to the least or greatest value.
+ * TextCompare, MinText and MaxText take references, too; the latter give the one that leads to the least or greatest value.
  *
  * Errors count as ever on lanes that live: a row that is inserted or drives, or a
  * pair that the operations before have left. Rowid has to be I64 there.
@@ -139,7 +140,7 @@ enum class OpForm : uint8_t
 	TABLE, RESCOL, AGGOPEN, PARALLEL, CONVERGE, FINISH,
 	COLUMN, ROWID, IMM32, IMM64, IMMNULL, VARIABLE, CAST,
 	UNARY, UNARY_IL, UNARY_LI, BINARY, SHIFT, FIELD, LOOKUP, ZONE,
-	LOGIC1, LOGIC2, NULLTEST, DISTINCT, TEXTMATCH, TEXTPART, TEXTKEY, IN,
+	LOGIC1, LOGIC2, NULLTEST, DISTINCT, TEXTMATCH, TEXTPART, TEXTKEY, TEXTCOMPARE, IN,
 	COMPARE, BRANCH, JUMP, INVALID, COPY, SELECT, PICK,
 	GROUP, AGGSTEP, RESULT,
 	HASHOPEN, HASHINSERT, SEEK, SEEKRANGE, CROSS, MATCH
@@ -308,7 +309,7 @@ reads_text(const Op &op)
 inline bool
 orders_texts(const Op &op)
 {
-	return op.opcode == Opcode::AggStep && agg_is_text(static_cast<AggFn>(op.p5));
+	return op.opcode == Opcode::TextCompare || (op.opcode == Opcode::AggStep && agg_is_text(static_cast<AggFn>(op.p5)));
 }
 
 /* Does it read column p2 of cursor p3? */

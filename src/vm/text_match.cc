@@ -42,6 +42,19 @@ text_pattern_prefix(TextPattern *to, const char *bytes, size_t len, int attlen)
 	return plain_pattern(to, TextMatchKind::Prefix, bytes, len, attlen);
 }
 
+/* `bytes` have been trimmed as the flags say. */
+bool
+text_pattern_order(TextPattern *to, const char *bytes, size_t len, int attlen, uint8_t flags, uint8_t outcomes, uint8_t collation)
+{
+	if (!plain_pattern(to, TextMatchKind::Order, bytes, len, attlen))
+		return false;
+	to->min_len = 0;
+	to->flags = flags;
+	to->outcomes = outcomes;
+	to->collation = collation;
+	return true;
+}
+
 void
 text_pattern_null(TextPattern *to)
 {
@@ -153,7 +166,8 @@ check_text_pattern(const TextPattern *p, size_t size)
 {
 	if (size < sizeof(TextPattern) || p->size != size || size > (p->kind == TextMatchKind::Automaton ? TEXT_AUTOMATON_MAX : TEXT_PATTERN_MAX))
 		return "a pattern has the wrong size";
-	if (p->kind > TextMatchKind::Automaton || (p->flags & ~(TEXT_UTF8 | TEXT_TRIM_BLANKS)) || p->attlen < -1
+	if (p->kind > TextMatchKind::Order || (p->flags & ~(TEXT_UTF8 | TEXT_TRIM_BLANKS | TEXT_TRIM_ZEROES)) || p->attlen < -1
+		|| (p->outcomes & ~(TEXT_LESS | TEXT_SAME | TEXT_GREATER)) || (p->collation != 0 && p->kind != TextMatchKind::Order)
 		|| (p->kind == TextMatchKind::Like) != (p->npieces > 0)
 		|| size != sizeof(TextPattern) + p->npieces * sizeof(TextPiece) + p->nbytes)
 		return "a pattern is malformed";

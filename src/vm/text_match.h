@@ -1,7 +1,7 @@
 /*
  * text_match.h: what TextMatch compares variable-length values with.
  *
- * A backend makes a pattern of the constant beside =, LIKE or ^@ (text_match.cc), or beside ILIKE or ~ (text_automaton.h), and it comes with the
+ * A backend makes a pattern of the constant beside =, <, LIKE or ^@ (text_match.cc), or beside ILIKE or ~ (text_automaton.h), and it comes with the
  * job; gpuvmd copies and checks it. text_matches() is PostgreSQL's MatchText() for valid strings, once for
  * every engine; it reads nothing outside of the value, whatever that holds.
  *
@@ -29,12 +29,21 @@ enum class TextMatchKind : uint8_t
 	Prefix = 2,					/* the value begins with the bytes */
 	Like = 3,
 	Automaton = 4,				/* the bytes are a TextAutomaton */
+	Order = 5,					/* the value compares with the bytes as TextPattern.outcomes says */
+};
+
+enum TextOutcome : uint8_t
+{
+	TEXT_LESS = 1,
+	TEXT_SAME = 2,
+	TEXT_GREATER = 4,
 };
 
 enum TextPatternFlag : uint8_t
 {
 	TEXT_UTF8 = 1,				/* Like: _ is a character of UTF-8, or else a byte */
 	TEXT_TRIM_BLANKS = 2,		/* blanks at the end do not count (bpchar); Equal: the bytes have none */
+	TEXT_TRIM_ZEROES = 4,		/* nor does what is behind a zero (name) */
 };
 
 /*
@@ -60,9 +69,10 @@ struct TextPattern
 	uint16_t	npieces;
 	uint16_t	nbytes;
 	uint16_t	search;			/* Like: the piece with the longest literal, which a match must have; of "%": the last */
-	uint16_t	reserved;
+	uint8_t		outcomes;		/* Order: TextOutcome bits */
+	uint8_t		collation;		/* Order: the number of the job's text order, from 1 on, that compares; 0: bytes decide */
 	uint32_t	min_len;		/* a shorter value does not match */
-	uint32_t	reserved1;
+	uint32_t	reserved;
 
 	GPUVM_HD const TextPiece *pieces() const { return reinterpret_cast<const TextPiece *>(this + 1); }
 	GPUVM_HD const unsigned char *bytes() const { return reinterpret_cast<const unsigned char *>(pieces() + npieces); }
@@ -78,6 +88,7 @@ bool		text_pattern_equal(TextPattern *to, const char *bytes, size_t len, int att
 bool		text_pattern_prefix(TextPattern *to, const char *bytes, size_t len, int attlen);
 /* `utf8`: of characters of UTF-8 (text in such a database); false: of bytes (bytea, encodings of single bytes). */
 bool		text_pattern_like(TextPattern *to, const char *pattern, size_t len, int attlen, bool utf8);
+bool		text_pattern_order(TextPattern *to, const char *bytes, size_t len, int attlen, uint8_t flags, uint8_t outcomes, uint8_t collation);
 void		text_pattern_null(TextPattern *to);
 /* Whose automaton, of so many bytes, the caller writes behind it. `trim_blanks`: of the values. */
 bool		text_pattern_automaton(TextPattern *to, size_t nbytes, int attlen, bool trim_blanks);
@@ -177,6 +188,45 @@ text_same(const unsigned char *a, const unsigned char *b, uint32_t len)
 #endif
 }
 
+GPUVM_HD TextOutcome
+text_outcome(int cmp)
+{
+	return cmp < 0 ? TEXT_LESS : cmp > 0 ? TEXT_GREATER : TEXT_SAME;
+}
+
+/* memcmp(), then the length. */
+GPUVM_HD int
+text_compare(const TextValue &a, const TextValue &b)
+{
+	const uint32_t len = a.len < b.len ? a.len : b.len;
+	int			cmp = 0;
+
+#ifdef __CUDA_ARCH__
+	for (uint32_t i = 0; i < len && cmp == 0; i++)
+		cmp = static_cast<int>(a.bytes[i]) - static_cast<int>(b.bytes[i]);
+#else
+	cmp = memcmp(a.bytes, b.bytes, len);
+#endif
+	return cmp != 0 ? cmp : a.len < b.len ? -1 : a.len > b.len;
+}
+
+/* What of a value counts. */
+GPUVM_HD void
+text_trim(uint8_t flags, TextValue *value)
+{
+	uint32_t	len = 0;
+
+	if (flags & TEXT_TRIM_ZEROES)
+	{
+		while (len < value->len && value->bytes[len] != 0)
+			len++;
+		value->len = len;
+	}
+	if (flags & TEXT_TRIM_BLANKS)
+		while (value->len > 0 && value->bytes[value->len - 1] == ' ')
+			value->len--;
+}
+
 /*
  * Moves *at to where the bytes (one at least) are first found from there on; false where nowhere. A window of up to four bytes
  * moves over the text, so that first bytes which are frequent cost no more than others: on a device lanes do not wait for each other's.
@@ -252,19 +302,21 @@ text_like(const TextPattern *pattern, const unsigned char *t, uint32_t len, Find
 	}
 }
 
-/* Not of kind Null. An engine may have a faster Find. */
+/* Not of kind Null, nor one with a collation. An engine may have a faster Find. */
 template <typename Find = TextFind>
 GPUVM_HD bool
 text_matches(const TextPattern *pattern, const unsigned char *t, uint32_t len, Find find = Find())
 {
-	if (pattern->flags & TEXT_TRIM_BLANKS)
-		while (len > 0 && t[len - 1] == ' ')
-			len--;
+	TextValue	value = {t, len};
+
+	text_trim(pattern->flags, &value);
+	len = value.len;
 	switch (pattern->kind)
 	{
 		case TextMatchKind::Equal: return len == pattern->nbytes && text_same(t, pattern->bytes(), len);
 		case TextMatchKind::Prefix: return len >= pattern->nbytes && text_same(t, pattern->bytes(), pattern->nbytes);
 		case TextMatchKind::Like: return len >= pattern->min_len && text_like(pattern, t, len, find);
+		case TextMatchKind::Order: return text_outcome(text_compare(value, TextValue{pattern->bytes(), pattern->nbytes})) & pattern->outcomes;
 		case TextMatchKind::Automaton: return automaton_matches(pattern->automaton(), t, len);
 		default: return false;
 	}

@@ -43,10 +43,7 @@ TextOrder::value(uint64_t reference, TextValue *to) const
 		*to = TextValue{arena_, 0};
 		return false;
 	}
-	if (flags_ & TEXT_ORDER_NO_ZEROES)
-		to->len = static_cast<uint32_t>(strnlen(reinterpret_cast<const char *>(to->bytes), to->len));
-	while ((flags_ & TEXT_ORDER_NO_BLANKS) && to->len > 0 && to->bytes[to->len - 1] == ' ')
-		to->len--;
+	text_trim(flags_, to);
 	return true;
 }
 
@@ -54,8 +51,7 @@ TextOrder::value(uint64_t reference, TextValue *to) const
 int
 TextOrder::compare(const TextValue &a, const TextValue &b, bool terminated) const
 {
-	const int	bytes = memcmp(a.bytes, b.bytes, std::min(a.len, b.len));
-	const int	by_bytes = bytes != 0 ? bytes : a.len < b.len ? -1 : a.len > b.len;
+	const int	by_bytes = text_compare(a, b);
 
 	if (collator_ == nullptr || by_bytes == 0)
 		return by_bytes;

@@ -20,18 +20,12 @@ enum class TextOrderKind : uint32_t
 	Icu = 2,					/* of UTF-8 */
 };
 
-enum TextOrderFlag : uint16_t
-{
-	TEXT_ORDER_NO_BLANKS = 1,	/* those at the end do not count (bpchar) */
-	TEXT_ORDER_NO_ZEROES = 2,	/* nor does what is behind a zero (name) */
-};
-
 /* Sent through the arena. Texts end with a zero. */
 struct TextOrderSpec
 {
 	TextOrderKind kind;
 	int16_t		attlen;			/* of the values: -1 varlena, or bytes of a fixed length */
-	uint16_t	flags;			/* TextOrderFlag */
+	uint16_t	flags;			/* TextPatternFlag: TEXT_TRIM_BLANKS, TEXT_TRIM_ZEROES */
 	char		locale[96];
 	char		version[40];	/* of the locale, as the server knows it */
 };
@@ -63,6 +57,8 @@ public:
 	uint64_t	beginning(const TextValue &value) const;
 	void		prefetch(uint64_t reference) const;
 	bool		by_bytes() const { return collator_ == nullptr; }
+	int			attlen() const { return attlen_; }
+	uint32_t	flags() const { return flags_; }
 
 private:
 	const Collator *collator_;

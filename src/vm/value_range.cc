@@ -239,6 +239,19 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const C
 			regs[op.p1].lo = 0;
 			regs[op.p1].hi = VARIABLE_MAX_REFERENCE;
 			return 0;
+		case OpForm::TEXTCOMPARE:
+			{
+				const ValueRange &a = regs[op.p2], &b = regs[op.p3];
+				const bool	may_null = a.may_null || b.may_null, may_value = a.may_value && b.may_value;
+
+				regs[op.p1] = ValueRange{};
+				regs[op.p1].type = op.type;
+				regs[op.p1].may_null = may_null;
+				regs[op.p1].may_value = may_value;
+				regs[op.p1].lo = -1;
+				regs[op.p1].hi = 1;
+				return 0;
+			}
 		case OpForm::IN:
 			{
 				const ValueRange &a = regs[op.p2];

@@ -427,6 +427,13 @@ Verifier::lane_op(int address, const Op &op)
 			src(op.p2, t);
 			dst(op.p1, t);
 			break;
+		case OpForm::TEXTCOMPARE:
+			if (op.p4 < 0 || op.p4 >= PROGRAM_MAX_TEXT_ORDERS)
+				fail("texts are compared in an unknown way");
+			src(op.p2, t);
+			src(op.p3, t);
+			dst(op.p1, t);
+			break;
 		case OpForm::IN:
 			src(op.p2, t);
 			in_list(op);

@@ -324,13 +324,17 @@ class Generator:
     def bool(self, depth):
         rng = self.rng
         kind = rng.choices(
-            ("compare", "and", "or", "not", "null", "truth", "distinct", "between", "in", "any", "column", "cast"),
-            (30, 14, 14, 6, 6, 5, 5, 8, 8, 2, 4, 1))[0]
+            ("compare", "and", "or", "not", "null", "truth", "distinct", "between", "in", "any", "column", "cast", "rows"),
+            (30, 14, 14, 6, 6, 5, 5, 8, 8, 2, 4, 1, 4))[0]
         if depth <= 0 and kind in ("and", "or", "not", "truth", "cast"):
             kind = "compare"
         if kind == "compare":
             a, b = self.comparable(depth)
             return Expr(f"({a} {rng.choice(COMPARISONS)} {b})", "bool")
+        if kind == "rows":
+            pairs = [self.comparable(depth - 1) for _ in range_(rng.choice((2, 2, 3)))]
+            left, right = (", ".join(str(pair[i]) for pair in pairs) for i in (0, 1))
+            return Expr(f"(({left}) {rng.choice(('<', '<=', '>', '>='))} ({right}))", "bool")
         if kind in ("and", "or"):
             parts = [str(self.bool(depth - 1)) for _ in range_(rng.choice((2, 2, 3)))]
             return Expr("(" + f" {kind.upper()} ".join(parts) + ")", "bool")

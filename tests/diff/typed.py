@@ -37,9 +37,9 @@ TRUTHS = {
     "jsonb": ("{x} = {c}", "{x} @> '{\"a\": 1}'", "{x} ? 'a'", "({x} ->> 'a') IS NULL", "jsonb_typeof({x}) = 'object'", "{x} IS NULL", "{x} <> {c}"),
     "int4[]": ("{x} = {c}", "1 = ANY ({x})", "{x} @> '{1}'", "array_length({x}, 1) > 1", "{x}[1] = 1", "{x} IS NULL", "{x} && '{2,3}'", "cardinality({x}) < {n}"),
     "text[]": ("{x} = {c}", "'a' = ANY ({x})", "{x}[1] LIKE 'A%'", "{x} IS NULL"),
-    "variable text": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "starts_with({x}, {c})", "{x} ^@ {c}", "NOT starts_with({x}, {c})", "{x} LIKE {p} ESCAPE ''", "{x} LIKE {p} ESCAPE '!'", "({x} LIKE {p}) IS NOT TRUE",
+    "variable text": ORDERED + SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "starts_with({x}, {c})", "{x} ^@ {c}", "NOT starts_with({x}, {c})", "{x} LIKE {p} ESCAPE ''", "{x} LIKE {p} ESCAPE '!'", "({x} LIKE {p}) IS NOT TRUE",
                              "CASE {x} WHEN {c} THEN true WHEN {c} THEN NULL ELSE {x} LIKE {p} END", "coalesce({x} = {c}, true)", "{x} LIKE {c}", "({x} = {c}) = ({x} LIKE {p})", "{x} LIKE ANY (ARRAY[{p}, {p}])") + CHARACTERS + CHARACTERS[:2] + MATCHES,
-    "variable bpchar": SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}") + CHARACTERS + MATCHES, "variable bytea": SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\000%'::bytea", "length({x}) {cmp} {n}"), "variable uuid": SAME, "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
+    "variable bpchar": ORDERED + SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}") + CHARACTERS + MATCHES, "variable bytea": ORDERED + SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\000%'::bytea", "length({x}) {cmp} {n}"), "variable uuid": ORDERED, "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
     "time": ORDERED + ("extract(hour FROM {x}) > {n}",), "money": ORDERED, "oid": ORDERED + ("{x}::int8 > {n}",),
 }
 STRINGS = ("upper({x})", "lower({x})", "initcap({x})", "left({x}, {n})", "right({x}, {n})", "left({x}, -{n})", "substr({x}, {n})", "substring({x} FROM {n} FOR {n})", "btrim({x})", "ltrim({x}, 'ab ')",
@@ -406,7 +406,7 @@ class TypedGenerator(Generator):
             if same:
                 other, form = rng.choice(same), rng.random()
                 if c.type in VARIABLE_KEYS:
-                    return Expr(f"({name} {rng.choice(('=', '<>', 'IS DISTINCT FROM', 'IS NOT DISTINCT FROM'))} {other})", "bool")
+                    return Expr(f"({name} {rng.choice(('=', '<>', 'IS DISTINCT FROM', 'IS NOT DISTINCT FROM', '<', '<=', '>', '>='))} {other})", "bool")
                 if form < 0.6:
                     return Expr(f"({name} {rng.choice(COMPARISONS)} {other})", "bool")
                 return Expr(self.fill("(" + rng.choice((f"{name} IS {rng.choice(('', 'NOT '))}DISTINCT FROM {other}", f"{name} IN ({other}, {{c}})", f"coalesce({name}, {other}) = {{c}}", f"nullif({name}, {other}) IS NULL",

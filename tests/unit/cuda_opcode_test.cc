@@ -102,6 +102,7 @@ tested_elsewhere(OpForm form)
 		case OpForm::TEXTMATCH:	/* cuda_text_match_test */
 		case OpForm::TEXTPART:	/* cuda_text_part_test */
 		case OpForm::TEXTKEY:	/* cuda_text_key_test */
+		case OpForm::TEXTCOMPARE:	/* the same */
 			return true;
 		default:
 			return false;

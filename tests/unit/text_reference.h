@@ -169,6 +169,7 @@ struct PatternSource
 	bool		trim_blanks = false;
 	int			attlen = -1;
 	AutomatonSource automaton = {};
+	uint8_t		outcomes = 0;	/* of Order */
 
 	bool matches(std::string value) const
 	{
@@ -182,6 +183,8 @@ struct PatternSource
 				return value.compare(0, text.size(), text) == 0;
 			case TextMatchKind::Automaton:
 				return automaton.matches(value);
+			case TextMatchKind::Order:
+				return text_outcome(value.compare(text)) & outcomes;
 			default:
 				return match_text(value.data(), static_cast<int>(value.size()), text.data(), static_cast<int>(text.size()), utf8) == Liked::True;
 		}
@@ -210,6 +213,9 @@ struct PatternSet
 			case TextMatchKind::Prefix: made = text_pattern_prefix(to, source.text.data(), source.text.size(), source.attlen); break;
 			case TextMatchKind::Like:
 				made = text_pattern_like(to, source.text.data(), source.text.size(), source.attlen, source.utf8);
+				break;
+			case TextMatchKind::Order:
+				made = text_pattern_order(to, source.text.data(), source.text.size(), source.attlen, source.trim_blanks ? TEXT_TRIM_BLANKS : 0, source.outcomes, 0);
 				break;
 			case TextMatchKind::Automaton: made = source.automaton.write(to, source.attlen, source.trim_blanks); break;
 		}
@@ -264,11 +270,12 @@ random_patterns(std::mt19937_64 &rng)
 
 	while (set.sources.size() < 8)
 	{
-		PatternSource source = {static_cast<TextMatchKind>(rng() % 12 == 0 ? 0 : rng() % 4 == 0 ? 1 + rng() % 2 : 3 + rng() % 2), ""};
+		PatternSource source = {static_cast<TextMatchKind>(rng() % 12 == 0 ? 0 : rng() % 4 == 0 ? 1 + rng() % 2 : 3 + rng() % 3), ""};
 
 		source.automaton = random_automaton(rng, true);
 		source.text = source.kind == TextMatchKind::Like ? random_like(rng) : random_text(rng, 3);
-		source.trim_blanks = (source.kind == TextMatchKind::Equal || source.kind == TextMatchKind::Automaton) && rng() % 2;
+		source.trim_blanks = (source.kind == TextMatchKind::Equal || source.kind == TextMatchKind::Automaton || source.kind == TextMatchKind::Order) && rng() % 2;
+		source.outcomes = static_cast<uint8_t>(source.kind == TextMatchKind::Order ? 1 + rng() % 7 : 0);
 		set.add(source);
 	}
 	return set;

@@ -270,13 +270,13 @@ TEST(VmTextOrder, ComparesWhatCounts)
 	};
 
 	EXPECT_EQ(cmp(0, 0, 1), -1);
-	EXPECT_EQ(cmp(TEXT_ORDER_NO_BLANKS, 0, 1), 0);
-	EXPECT_EQ(cmp(TEXT_ORDER_NO_BLANKS, 1, 3), -1);
+	EXPECT_EQ(cmp(TEXT_TRIM_BLANKS, 0, 1), 0);
+	EXPECT_EQ(cmp(TEXT_TRIM_BLANKS, 1, 3), -1);
 	EXPECT_EQ(cmp(0, 1, 3), 1);
-	EXPECT_EQ(cmp(TEXT_ORDER_NO_ZEROES, 0, 4), 0);
+	EXPECT_EQ(cmp(TEXT_TRIM_ZEROES, 0, 4), 0);
 	EXPECT_EQ(cmp(0, 0, 4), -1);
 	EXPECT_EQ(cmp(0, 5, 0), -1);
-	EXPECT_EQ(cmp(TEXT_ORDER_NO_BLANKS, 2, 1), 1);
+	EXPECT_EQ(cmp(TEXT_TRIM_BLANKS, 2, 1), 1);
 }
 
 /* What leads nowhere is said, and is no value. */
