@@ -107,6 +107,8 @@ CUDA_KNOWN_ARCHS = $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))
 CUDA_ARCHS ?= $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN_ARCHS))
 CUDA_GENCODE = $(foreach a,$(1),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(1)),code=compute_$(lastword $(1))
+# For ptxas: tests/check.sh does without its optimizations where no GPU would run the code.
+PTXAS_FLAGS ?=
 CUDA_INCLUDE = $(shell $(NVCC) -dryrun -x cu -c /dev/null -o /dev/null 2>&1 | sed -n 's/^\#$$ INCLUDES="\(.*\)" *$$/\1/p')
 
 empty :=
@@ -114,12 +116,12 @@ comma := ,
 space := $(empty) $(empty)
 CUDA_HOST_FLAGS = -fPIC -fvisibility=hidden -fno-strict-aliasing -fwrapv -ffp-contract=off -fno-math-errno
 # No contraction to fma: it would change the results of floats.
-NVCCFLAGS = -std=c++17 -O3 --fmad=false -Isrc -Icuda -Xcompiler $(subst $(space),$(comma),$(CUDA_HOST_FLAGS)) -MMD -MP
+NVCCFLAGS = -std=c++17 -O3 --fmad=false -Isrc -Icuda -Xcompiler $(subst $(space),$(comma),$(CUDA_HOST_FLAGS)) $(PTXAS_FLAGS:%=-Xptxas %) -MMD -MP
 
-# Holds the architectures of the objects: others mean new objects.
+# Holds the architectures of the objects, and how they were optimized: others mean new objects.
 build/cuda/archs: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CUDA_ARCHS)' | cmp -s - $@ || echo '$(CUDA_ARCHS)' >$@
+	@echo '$(CUDA_ARCHS) $(PTXAS_FLAGS)' | cmp -s - $@ || echo '$(CUDA_ARCHS) $(PTXAS_FLAGS)' >$@
 .PHONY: FORCE
 FORCE:
 
@@ -187,19 +189,26 @@ endif
 
 # -- unit tests and engine benchmarks ---------------------------------------
 
-# $(1) flavour, $(2) flags
+# For tests that run under sanitizers: assertions are most of their code, and take most of the time to compile as it is. What
+# is tested has all checks, and stands first where tests are linked: of an inline function its copy is taken.
+SANITIZED_TEST_FLAGS = -Og -fno-sanitize=null,vptr,alignment,object-size
+
+# $(1) flavour, $(2) flags, $(3) more for the tests themselves
 define flavour
 build/$(1)/%.o: %.cc
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) -c $$< -o $$@
-build/$(1)/bin/%: build/$(1)/tests/unit/%.o $$(CORE_SRC:%.cc=build/$(1)/%.o)
+build/$(1)/tests/unit/%.o: tests/unit/%.cc
+	@mkdir -p $$(@D)
+	$$(CXX) $(2) $(3) -c $$< -o $$@
+build/$(1)/bin/%: $$(CORE_SRC:%.cc=build/$(1)/%.o) build/$(1)/tests/unit/%.o
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) $$^ -lgtest -lgtest_main -ldl -o $$@
 endef
 $(eval $(call flavour,unit,$(ENGINE_CXXFLAGS)))
-$(eval $(call flavour,asan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fno-omit-frame-pointer -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined))
+$(eval $(call flavour,asan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fno-omit-frame-pointer -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined,$$(SANITIZED_TEST_FLAGS)))
 # TSan would instrument the resolvers of target_clones, which run before it is set up.
-$(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fsanitize=thread '-Dtarget_clones(...)='))
+$(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fsanitize=thread '-Dtarget_clones(...)=',$$(SANITIZED_TEST_FLAGS)))
 
 .SECONDARY:
 

@@ -15,7 +15,7 @@ EMULATED_TEST_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g1 -pthread -fno-
 EMULATED_TSAN_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g1 -pthread -fsanitize=thread '-Dtarget_clones(...)='
 EMULATED_SO_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O2 -g1 -pthread -fPIC -fvisibility=hidden
 
-# $(1) folder, $(2) flags
+# $(1) folder, $(2) flags, $(3) more for the tests themselves
 define emulated
 build/$(1)/%.cu.o: %.cu
 	@mkdir -p $$(@D)
@@ -23,14 +23,17 @@ build/$(1)/%.cu.o: %.cu
 build/$(1)/%.cc.o: %.cc
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) -c $$< -o $$@
+build/$(1)/tests/unit/%.cc.o: tests/unit/%.cc
+	@mkdir -p $$(@D)
+	$$(CXX) $(2) $(3) -c $$< -o $$@
 endef
-$(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS)))
+$(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 $(eval $(call emulated,emulated-so,$$(EMULATED_SO_FLAGS)))
-$(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS)))
+$(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 
 # Kernels as the library has them: compute-sanitizer looks at those. All that runs on the host is under the sanitizers.
 EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(wildcard cuda/*.cc tests/emulated/*.cc)) $(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu))
-build/emulated/bin/%: build/emulated/tests/unit/%.cc.o $(EMULATED_ASAN_OBJS) $(CORE_SRC:%.cc=build/asan/%.o)
+build/emulated/bin/%: $(EMULATED_ASAN_OBJS) $(CORE_SRC:%.cc=build/asan/%.o) build/emulated/tests/unit/%.cc.o
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TEST_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
 
@@ -41,7 +44,7 @@ build/emulated-so/bin/%: build/emulated-so/tests/unit/%.cc.o $(EMULATED_SRC:%=bu
 # Kernels run on fibers, which the thread sanitizer does not know: they are left as they are.
 EMULATED_TSAN_OBJS = $(patsubst %,build/emulated-tsan/%.o,$(wildcard cuda/*.cc) tests/emulated/emulated_runtime.cc) \
 	$(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu) tests/emulated/emulated_block.cc)
-build/emulated-tsan/bin/%: build/emulated-tsan/tests/unit/%.cc.o $(EMULATED_TSAN_OBJS) $(CORE_SRC:%.cc=build/tsan/%.o)
+build/emulated-tsan/bin/%: $(EMULATED_TSAN_OBJS) $(CORE_SRC:%.cc=build/tsan/%.o) build/emulated-tsan/tests/unit/%.cc.o
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TSAN_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
 
