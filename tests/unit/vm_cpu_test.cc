@@ -310,28 +310,28 @@ TEST(VmCpu, ManyGroups)
 	/* hashed, and with keys so close that they are indexed */
 	for (int64_t distance : {1000003, 5})
 		for (int64_t distinct : {1, 50, 3000, 60000, 200000})
+		{
+			std::vector<int64_t> k, v;
+			std::map<int64_t, std::array<int64_t, 3>> expected;
+
+			for (int i = 0; i < 300000; i++)
+			{
+				k.push_back(static_cast<int64_t>(rng() % static_cast<uint64_t>(distinct)) * distance - 77);
+				v.push_back(static_cast<int64_t>(rng() % 2001) - 1000);
+
+				auto	   &e = expected[k.back()];
+
+				e[2] = e[0] == 0 ? v.back() : std::min(e[2], v.back());
+				e[0]++;
+				e[1] += v.back();
+			}
+
+			const Table table = int_table({k, v}, Type::I64, {100000, 150000, 50000});
+			const SealedProgram p = group_program(Type::I64);
+
+			check(p, table);
 			for (int nstates : {1, 2, 3})
 			{
-				std::vector<int64_t> k, v;
-				std::map<int64_t, std::array<int64_t, 3>> expected;
-
-				for (int i = 0; i < 300000; i++)
-				{
-					k.push_back(static_cast<int64_t>(rng() % static_cast<uint64_t>(distinct)) * distance - 77);
-					v.push_back(static_cast<int64_t>(rng() % 2001) - 1000);
-
-					auto	   &e = expected[k.back()];
-
-					e[2] = e[0] == 0 ? v.back() : std::min(e[2], v.back());
-					e[0]++;
-					e[1] += v.back();
-				}
-
-				const Table table = int_table({k, v}, Type::I64, {100000, 150000, 50000});
-				const SealedProgram p = group_program(Type::I64);
-
-				check(p, table);
-
 				const Outcome out = run_cpu_groups(p.get(), table, {}, 8192, nstates, rng);
 
 				EXPECT_EQ(out.errors, 0u);
@@ -345,6 +345,7 @@ TEST(VmCpu, ManyGroups)
 					ASSERT_EQ(row[3].i, e[2]);
 				}
 			}
+		}
 }
 
 /* Null keys, keys of several columns, and aggregates with states of every kind. */

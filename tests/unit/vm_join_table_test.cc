@@ -133,7 +133,7 @@ check_forms()
 
 				for (uint32_t i = 0; i < n; i++)
 					inner.push_back(value());
-				for (uint32_t i = 0; i < (values < 100 ? 200 : 3000); i++)
+				for (uint32_t i = 0; i < (values < 100 ? 40 : 3000); i++)
 					outer.push_back(i % 3 == 0 && n > 0 ? inner[rng() % n] : value());
 				check(inner, outer);
 				check(inner, outer, true);

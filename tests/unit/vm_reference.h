@@ -1174,7 +1174,6 @@ Interpreter::join(int address, int stop, const std::vector<Value> &r, Group *gro
 	for (InnerRow &row : inner[cursor])
 	{
 		bool		same = true;
-		std::vector<Value> pair = r;
 
 		for (int i = 0; op.opcode == Opcode::SeekRange && i < 2; i++)
 			if (op.p2 & (i == 0 ? RANGE_LO : RANGE_HI))
@@ -1183,7 +1182,12 @@ Interpreter::join(int address, int stop, const std::vector<Value> &r, Group *gro
 			same = same && same_key(row.keys[k], r[program->aux()[op.p3 + k]]);
 		row_of[cursor] = row.row;
 		no_row[cursor] = false;
-		if (!same || !lane(address + 1, match, pair, group, position))
+		if (!same)
+			continue;
+
+		std::vector<Value> pair = r;
+
+		if (!lane(address + 1, match, pair, group, position))
 			continue;
 		any = row.matched = true;
 		if (kind == JoinKind::Inner || kind == JoinKind::Left || kind == JoinKind::Full)
