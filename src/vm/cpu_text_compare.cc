@@ -8,6 +8,7 @@
 namespace gpuvm {
 
 constexpr uint32_t AHEAD = 16;	/* lanes whose values are asked for before they are compared */
+
 /* TextMatch with a pattern that has a collation. */
 void
 CpuProgram::text_collate(WorkerState &s, const Step &step) const
