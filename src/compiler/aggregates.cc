@@ -255,11 +255,11 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 	if ((entry->kind == FinalKind::FloatStatistic || entry->kind == FinalKind::SumToFloat4 || entry->kind == FinalKind::SumToFloat8 || entry->kind == FinalKind::AvgToFloat8) &&
 		!setting_float_sums)
 		return refuse(input, "gpuvm.float_sums is off");
-	if (arg != nullptr && entry->fn != AggFn::Count && (is_wide(input, arg) || (entry->kind == FinalKind::Variance && form == ValueForm::Numeric && has_wide_squares(input, arg))))
+	if (arg != nullptr && entry->fn != AggFn::Count && is_wide(input, arg))
 		return plan_wide(agg, entry->fn, input, plan);
 	if (entry->kind == FinalKind::BitString)
 		return plan_bits(agg, entry->fn, input, plan);
-	if (entry->kind == FinalKind::Variance && exprType(reinterpret_cast<const Node *>(arg)) == INT8OID)
+	if (entry->kind == FinalKind::Variance && (exprType(reinterpret_cast<const Node *>(arg)) == INT8OID || (form == ValueForm::Numeric && has_wide_squares(input, arg))))
 	{
 		add_large_variance(plan, agg);
 		return true;

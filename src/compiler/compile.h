@@ -244,7 +244,7 @@ enum class FinalKind : int
 	IntervalAvg,				/* the same, and the count behind microseconds */
 	SpanExtreme,				/* min, max of differences of times; extra: whether whole days are days (span_has_days) */
 	BitString,					/* bit_and() and its kin of bit strings of one length, which is extra */
-	LargeVariance,				/* of int8: sum, count, sums of the products of limbs; extra: PostgreSQL's final function */
+	LargeVariance,				/* of int8, and numerics of one scale: sum, count, sums of the products of limbs; extra: PostgreSQL's final function */
 	FloatStatistic,				/* var_pop() and its kin of floats, corr(), regr_*: count and exact sums; extra: PostgreSQL's final function */
 };
 

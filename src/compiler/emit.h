@@ -305,7 +305,7 @@ enum class WideRounding : uint8_t
 /* With so many decimals; with fewer than none, of tens, hundreds and so on. */
 bool		round_wide(Compiler *c, WideValue *a, int digits, WideRounding how);
 
-/* Do plans know that the squares of a numeric's values have more than 64 bits? */
+/* Do plans know that the squares of a numeric's values, which have one scale, may have more than 64 bits? */
 bool		has_wide_squares(const CompileInput *input, const Expr *expr);
 
 /* As 64 bits; flagged where the number has more, or is none. */

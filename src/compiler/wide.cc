@@ -285,9 +285,10 @@ greatest_value(const CompileInput *input, const Expr *expr)
 bool
 has_wide_squares(const CompileInput *input, const Expr *expr)
 {
-	const double greatest = greatest_value(input, expr) * std::pow(10.0, Max(numeric_scale(input, expr).scale, 0));
+	const NumericScale scale = numeric_scale(input, expr);
+	const double greatest = greatest_value(input, expr) * std::pow(10.0, Max(scale.scale, 0));
 
-	return !std::isinf(greatest) && greatest * greatest > static_cast<double>(PG_INT64_MAX);
+	return !scale.mixed && !std::isinf(greatest) && greatest * greatest > static_cast<double>(PG_INT64_MAX);
 }
 
 /* Times a factor of up to 62 bits: by two parts of it. */

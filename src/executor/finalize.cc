@@ -251,10 +251,11 @@ static Datum
 large_squares(const Parts &parts, int first)
 {
 	const int64 limb = int64{1} << WIDE_LIMB_BITS;
+	const int	scale = Max(parts.outputs[parts.column(0)].scale, 0);
 	Datum		sums[SMALL_LIMB_PRODUCTS];
 
 	for (int i = 0; i < SMALL_LIMB_PRODUCTS; i++)
-		sums[i] = scaled_to_numeric(load_sum(parts.views[parts.column(first + i)], parts.row), 0);
+		sums[i] = scaled_to_numeric(load_sum(parts.views[parts.column(first + i)], parts.row), 2 * scale);
 	return add(sums[0], times(add(times(sums[1], 2), times(sums[2], limb)), limb));
 }
 
