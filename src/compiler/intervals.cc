@@ -97,99 +97,7 @@ compile_span(Compiler *c, const Expr *expr)
 	return b < 0 ? -1 : value(c, Opcode::Sub, Type::I64, a, b);
 }
 
-static bool
-is_interval_comparison(Oid function, Opcode *op)
-{
-	switch (function)
-	{
-		case F_INTERVAL_EQ: *op = Opcode::Eq; return true;
-		case F_INTERVAL_NE: *op = Opcode::Ne; return true;
-		case F_INTERVAL_LT: *op = Opcode::Lt; return true;
-		case F_INTERVAL_LE: *op = Opcode::Le; return true;
-		case F_INTERVAL_GT: *op = Opcode::Gt; return true;
-		case F_INTERVAL_GE: *op = Opcode::Ge; return true;
-		default: return false;
-	}
-}
-
-/* A constant as interval_cmp_value() has it. */
-static bool
-constant_span(const Expr *expr, int64_t *micros)
-{
-	const Const *con = (const Const *) expr;
-	const Interval *interval;
-	int64		days;
-	int64		of_days;
-
-	if (!IsA(expr, Const) || con->constisnull)
-		return false;
-	interval = DatumGetIntervalP(con->constvalue);
-	days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
-	return !pg_mul_s64_overflow(days, USECS_PER_DAY, &of_days) && !pg_add_s64_overflow(of_days, interval->time, micros);
-}
-
-static bool
-is_comparable(const Expr *expr)
-{
-	int64_t		micros;
-
-	return is_span(expr) || constant_span(expr, &micros);
-}
-
-bool
-is_span_comparison(Oid function, List *args)
-{
-	Opcode		op;
-
-	return is_interval_comparison(function, &op) && (is_span(static_cast<Expr *>(linitial(args))) || is_span(static_cast<Expr *>(lsecond(args)))) &&
-		is_comparable(static_cast<Expr *>(linitial(args))) && is_comparable(static_cast<Expr *>(lsecond(args)));
-}
-
-int
-compile_span_comparison(Compiler *c, Oid function, List *args)
-{
-	Opcode		op = Opcode::Eq;
-	int			regs[2];
-	int64_t		micros;
-
-	(void) is_interval_comparison(function, &op);
-	for (int i = 0; i < 2; i++)
-	{
-		const Expr *side = static_cast<const Expr *>(list_nth(args, i));
-
-		regs[i] = constant_span(side, &micros) ? int_value(c, Type::I64, micros) : compile_span(c, side);
-		if (regs[i] < 0)
-			return -1;
-	}
-	return value(c, op, Type::I64, regs[0], regs[1]);
-}
-
-List *
-span_operands(const Expr *expr)
-{
-	List	   *args = NIL;
-	List	   *operands = NIL;
-	List	   *of = NIL;
-	Oid			function = called(expr, &args);
-	const bool	field = function == F_EXTRACT_TEXT_INTERVAL || function == F_DATE_PART_TEXT_INTERVAL;
-	ListCell   *lc;
-
-	if (!field && !is_span_comparison(function, args))
-		return NIL;
-	foreach(lc, args)
-	{
-		if (field)
-			operands = list_concat(operands, age_operands(static_cast<Expr *>(lfirst(lc))));
-		if (is_span(static_cast<Expr *>(lfirst(lc))))
-		{
-			(void) called(static_cast<Expr *>(lfirst(lc)), &of);
-			operands = list_concat(operands, of);
-		}
-	}
-	return operands;
-}
-
-/* -- parts ----------------------------------------------------------------------------------- */
+/* -- fields as expressions ----------------------------------------------------------------- */
 
 static Expr *
 int8_const(int64_t v)
@@ -239,6 +147,113 @@ micros_of(const Expr *interval)
 {
 	return fields_of(interval, {"hour", "minute", "microsecond"}, {USECS_PER_HOUR, USECS_PER_MINUTE, 1});
 }
+
+/* What an interval compares as, in microseconds, where a month has 30 days. */
+static Expr *
+compared_as(const Expr *interval)
+{
+	const int64_t month = DAYS_PER_MONTH * USECS_PER_DAY;
+
+	return int8_call(F_INT8PL, fields_of(interval, {"year", "month", "day"}, {MONTHS_PER_YEAR * month, month, USECS_PER_DAY}), micros_of(interval));
+}
+
+/* -- comparisons ------------------------------------------------------------------------------ */
+
+static bool
+is_interval_comparison(Oid function, Opcode *op)
+{
+	switch (function)
+	{
+		case F_INTERVAL_EQ: *op = Opcode::Eq; return true;
+		case F_INTERVAL_NE: *op = Opcode::Ne; return true;
+		case F_INTERVAL_LT: *op = Opcode::Lt; return true;
+		case F_INTERVAL_LE: *op = Opcode::Le; return true;
+		case F_INTERVAL_GT: *op = Opcode::Gt; return true;
+		case F_INTERVAL_GE: *op = Opcode::Ge; return true;
+		default: return false;
+	}
+}
+
+/* A constant as interval_cmp_value() has it. */
+static bool
+constant_span(const Expr *expr, int64_t *micros)
+{
+	const Const *con = (const Const *) expr;
+	const Interval *interval;
+	int64		days;
+	int64		of_days;
+
+	if (!IsA(expr, Const) || con->constisnull)
+		return false;
+	interval = DatumGetIntervalP(con->constvalue);
+	days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
+	return !pg_mul_s64_overflow(days, USECS_PER_DAY, &of_days) && !pg_add_s64_overflow(of_days, interval->time, micros);
+}
+
+/* A span, or an interval that is known before the first row. */
+static bool
+is_comparable(const Expr *expr)
+{
+	int64_t		micros;
+
+	return is_span(expr) || (IsA(expr, Const) ? constant_span(expr, &micros) : known_at_start(expr));
+}
+
+bool
+is_span_comparison(Oid function, List *args)
+{
+	Opcode		op;
+
+	return is_interval_comparison(function, &op) && (is_span(static_cast<Expr *>(linitial(args))) || is_span(static_cast<Expr *>(lsecond(args)))) &&
+		is_comparable(static_cast<Expr *>(linitial(args))) && is_comparable(static_cast<Expr *>(lsecond(args)));
+}
+
+int
+compile_span_comparison(Compiler *c, Oid function, List *args)
+{
+	Opcode		op = Opcode::Eq;
+	int			regs[2];
+	int64_t		micros;
+
+	(void) is_interval_comparison(function, &op);
+	for (int i = 0; i < 2; i++)
+	{
+		const Expr *side = static_cast<const Expr *>(list_nth(args, i));
+
+		regs[i] = constant_span(side, &micros) ? int_value(c, Type::I64, micros)
+			: is_span(side) ? compile_span(c, side) : compile_expr(c, compared_as(side));
+		if (regs[i] < 0)
+			return -1;
+	}
+	return value(c, op, Type::I64, regs[0], regs[1]);
+}
+
+List *
+span_operands(const Expr *expr)
+{
+	List	   *args = NIL;
+	List	   *operands = NIL;
+	List	   *of = NIL;
+	Oid			function = called(expr, &args);
+	const bool	field = function == F_EXTRACT_TEXT_INTERVAL || function == F_DATE_PART_TEXT_INTERVAL;
+	ListCell   *lc;
+
+	if (!field && !is_span_comparison(function, args))
+		return NIL;
+	foreach(lc, args)
+	{
+		if (field)
+			operands = list_concat(operands, age_operands(static_cast<Expr *>(lfirst(lc))));
+		if (is_span(static_cast<Expr *>(lfirst(lc))))
+		{
+			(void) called(static_cast<Expr *>(lfirst(lc)), &of);
+			operands = list_concat(operands, of);
+		}
+	}
+	return operands;
+}
+
+/* -- parts ----------------------------------------------------------------------------------- */
 
 /* All of it, in microseconds, as extract() makes an epoch of it: a year is a quarter of a day more than 365. */
 static Expr *

@@ -32,6 +32,22 @@ SELECT * FROM ask('SELECT g, sum(iv), sum(b - a) FROM empty GROUP BY g');
 -- Comparisons with constants and each other.
 SELECT * FROM ask_each('SELECT count(*), sum(id) FROM t WHERE %s', 'b - a > $$3 days 5 hours$$', 'b - a < $$-1 month$$', 'b - a <= $$-2 years 1 day 0.5 s$$', 'b - a BETWEEN $$-10 days$$ AND $$240 hours$$', '$$1 day$$ > a - b', 'a - b = d - a', 'b - a <> a - b', 'zb - za >= $$0$$',
 	'ti - tj < $$-1 hour$$', 'b - a IS NULL', '(b - a) IS NOT NULL AND NOT b - a > $$0$$', 'now() - za > $$1 day$$', 'b - a > iv', 'a - b > $$200000000 years$$::interval / 2', 'b - a IN ($$1 day$$, $$2 days$$)');
+PREPARE late(interval, interval) AS SELECT count(*), sum(id) FROM t WHERE b - a > $1 AND b - a < $2 * 2;
+SET plan_cache_mode = force_generic_plan;
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
+SET gpuvm.require = :device;
+EXECUTE late('1 day 2 hours', '3 days');
+EXECUTE late('-1 year 3 mons', '-3 mons');
+EXECUTE late(NULL, '3 days');
+SELECT count(*) FROM t WHERE b - a > (SELECT max(iv) FROM t) - interval '3 years';
+SET gpuvm.enabled = off;
+SET gpuvm.require = 'any';
+EXECUTE late('1 day 2 hours', '3 days');
+EXECUTE late('-1 year 3 mons', '-3 mons');
+SELECT count(*) FROM t WHERE b - a > (SELECT max(iv) FROM t) - interval '3 years';
+RESET gpuvm.enabled;
+RESET gpuvm.require;
+RESET plan_cache_mode;
 -- Fields.
 SELECT * FROM ask_each('SELECT %s FROM t', 'sum(extract(epoch FROM b - a)), avg(extract(epoch FROM a - b)), min(extract(epoch FROM ti - tj))', 'sum(extract(day FROM b - a)), max(extract(hour FROM b - a)), min(extract(minute FROM b - a)), sum(extract(second FROM b - a))',
 	'sum(extract(milliseconds FROM b - a)), sum(extract(microseconds FROM b - a))', 'max(extract(hour FROM ti - tj)), min(extract(second FROM tj - ti))', 'max(extract(day FROM ti - tj))', 'max(extract(month FROM b - a))',
