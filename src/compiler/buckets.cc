@@ -15,6 +15,8 @@ extern "C" {
 /* of PostgreSQL's names of dates, and one of our opcodes */
 #undef INVALID
 
+#include <cmath>
+
 #include "compiler/emit.h"
 #include "pg/numeric_scaled.h"
 
@@ -121,6 +123,69 @@ compile_numeric_bucket(Compiler *c, List *args)
 	reg = reg < 0 ? -1 : select(c, with_constant64(c, Opcode::Gt, reg, n + 1), int_value(c, Type::I64, n + 1), reg);
 	c->soft_errors = true;
 	return convert(c, reg, Type::I32);
+}
+
+static int
+width_of_float(double operand, double low, double high, int n)
+{
+	return DatumGetInt32(DirectFunctionCall4(width_bucket_float8, Float8GetDatum(operand), Float8GetDatum(low), Float8GetDatum(high), Int32GetDatum(n)));
+}
+
+/* n * (x - low) / (high - low) + 1, rounded after each step, and cut: that is known of these, which another order of steps makes others. */
+static bool
+floats_are_multiplied_first(void)
+{
+	return width_of_float(7, 0, 10, 90) == 64 && width_of_float(3, 0, 11, 55) == 16 && width_of_float(1.9999999999999998, 0, 3, 3) == 3;
+}
+
+static int
+of_floats(Compiler *c, Opcode op, int a, int b)
+{
+	return a < 0 || b < 0 ? -1 : value(c, op, Type::F64, a, b);
+}
+
+/* 0 below the first bound, n + 1 from the second one on; NaN, which is above all, is PostgreSQL's to refuse (Cast). */
+int
+compile_float_bucket(Compiler *c, List *args)
+{
+	const Const *const bounds[] = {static_cast<const Const *>(lsecond(args)), static_cast<const Const *>(lthird(args))};
+	const Const *count = static_cast<const Const *>(lfourth(args));
+	double		first;
+	double		second;
+	int			n;
+	int			x;
+	int			low;
+	int			before;
+	int			behind;
+	int			number;
+	int			bucket;
+	bool		upwards;
+
+	if (!is_value(bounds[0]) || !is_value(bounds[1]) || !is_value(count))
+		return refuse(c, "the bounds or the number of width_bucket are no constants");
+	first = DatumGetFloat8(bounds[0]->constvalue);
+	second = DatumGetFloat8(bounds[1]->constvalue);
+	n = DatumGetInt32(count->constvalue);
+	upwards = first < second;
+	if (n < 1 || n > MAX_BUCKETS || !std::isfinite(first - second) || first == second || !floats_are_multiplied_first())
+		return refuse(c, "the bounds or the number of width_bucket are out of range");
+	x = convert(c, compile_expr(c, static_cast<const Expr *>(linitial(args))), Type::F64);
+	low = float_value(c, Type::F64, first);
+	before = of_floats(c, upwards ? Opcode::Lt : Opcode::Gt, x, low);
+	behind = of_floats(c, upwards ? Opcode::Ge : Opcode::Le, x, float_value(c, Type::F64, second));
+	/* what is outside takes the first bound's place, but for NaN */
+	number = of_floats(c, Opcode::Le, x, float_value(c, Type::F64, INFINITY));
+	if (before < 0 || behind < 0 || number < 0)
+		return -1;
+	number = value(c, Opcode::And, Type::Bool, number, value(c, Opcode::Or, Type::Bool, before, behind));
+	x = number < 0 ? -1 : value(c, Opcode::Select, Type::F64, low, x, number);
+	bucket = upwards ? of_floats(c, Opcode::Sub, x, low) : of_floats(c, Opcode::Sub, low, x);
+	bucket = of_floats(c, Opcode::Mul, float_value(c, Type::F64, n), bucket);
+	bucket = of_floats(c, Opcode::Div, bucket, float_value(c, Type::F64, upwards ? second - first : first - second));
+	bucket = of_floats(c, Opcode::Add, bucket, float_value(c, Type::F64, 1));
+	bucket = convert(c, bucket < 0 ? -1 : value(c, Opcode::Trunc, Type::F64, bucket), Type::I64);
+	bucket = bucket < 0 ? -1 : select(c, before, int_value(c, Type::I64, 0), bucket);
+	return convert(c, bucket < 0 ? -1 : select(c, behind, int_value(c, Type::I64, n + 1), bucket), Type::I32);
 }
 
 }  // namespace gpuvm

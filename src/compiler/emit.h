@@ -380,6 +380,7 @@ int			compile_span_epoch(Compiler *c, const Expr *interval);
 
 int			compile_date_bin(Compiler *c, List *args);
 int			compile_numeric_bucket(Compiler *c, List *args);
+int			compile_float_bucket(Compiler *c, List *args);
 
 /* -- age.cc: age(a, b) ------------------------------------------------------------------------ */
 

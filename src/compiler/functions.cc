@@ -110,6 +110,7 @@ static FnEntry entries[] = {
 	KIND(F_INT2_NUMERIC, NumericToInt, DivRound, I16), KIND(F_INT4_NUMERIC, NumericToInt, DivRound, I32),
 	KIND(F_INT8_NUMERIC, NumericToInt, DivRound, I64), KIND(F_FLOAT8_NUMERIC, NumericToFloat, Div, F64),
 	NUMERIC(F_NUMERIC_NUMERIC_INT4, NumericTypmod, DivRound),
+	KIND(F_WIDTH_BUCKET_FLOAT8_FLOAT8_FLOAT8_INT4, FloatBucket, Div, I32),
 	KIND(F_WIDTH_BUCKET_NUMERIC_NUMERIC_NUMERIC_INT4, NumericBucket, DivFloor, I32),
 
 	/* dates and times */

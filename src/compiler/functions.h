@@ -36,6 +36,7 @@ enum class FnKind : uint8_t
 	NumericToFloat,
 	NumericTypmod,				/* numeric(x, p, s) */
 	NumericBucket,				/* width_bucket with constants (buckets.cc) */
+	FloatBucket,
 
 	/* datetime.cc; fields and intervals are constants */
 	Extract,					/* of a timestamp, as numeric */

@@ -444,6 +444,8 @@ compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 		return compile_binary(c, fn, args);
 	if (fn->kind == FnKind::NumericBucket)
 		return compile_numeric_bucket(c, args);
+	if (fn->kind == FnKind::FloatBucket)
+		return compile_float_bucket(c, args);
 	if (fn->kind == FnKind::NumericToFloat && is_wide(c->input, arg))
 		return compile_wide_to_float(c, arg);
 	if (fn->kind == FnKind::NumericToInt && is_wide(c->input, arg))

@@ -268,7 +268,9 @@ class TypedGenerator(Generator):
         if e and rng.random() < 0.5:
             return f"date_bin('{rng.choice(('15 min', '1 day', '7 days 00:00:01', '100000 days', '00:00:00.000002'))}', {e}, '{rng.choice(('2000-01-01', '1970-01-01 12:00', '2037-06-07'))}'::{e.type})"
         bounds = [rng.randint(-1000, 1000) / rng.choice((1, 4)) for _ in range(2)]
-        return f"width_bucket({self.uniform()}{'::numeric'}, {bounds[0]}, {bounds[1] + (bounds[0] == bounds[1])}, {rng.choice((1, 3, 7, 100))})"
+        if rng.random() < 0.3:
+            return f"width_bucket({self.leaf('int4')}::float8 / {rng.choice((1, 3, 7))}, {bounds[0]}, {bounds[1] + (bounds[0] == bounds[1])}, {rng.choice((1, 3, 49, 90))})"
+        return f"width_bucket({self.uniform()}::numeric, {bounds[0]}, {bounds[1] + (bounds[0] == bounds[1])}, {rng.choice((1, 3, 7, 100))})"
 
     def date_part(self, depth):
         e = self.any(self.rng.choice(("date", "timestamp")), depth - 1)

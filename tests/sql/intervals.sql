@@ -74,7 +74,7 @@ SELECT id, b - a FROM t ORDER BY b - a DESC NULLS LAST, id LIMIT 3;
 -- Bins of constant width.
 SELECT * FROM ask_each('SELECT count(*), sum(id), %s AS k FROM t GROUP BY k', 'date_bin($$15 days$$, a, $$2024-06-01$$)', 'date_bin($$6 days 12:30$$, b, $$2024-03-01 10:00$$)', 'date_bin($$1 day$$, d::timestamp, $$2024-03-05$$)', 'date_bin($$2 weeks$$, za, $$2024-04-02 00:00:00.5$$)',
 	'date_bin($$0.5 s$$, zb, $$-infinity$$)', 'date_bin($$1 month$$, a, $$2024-06-01$$)', 'date_bin($$0$$, a, $$2024-06-01$$)', 'width_bucket(id / 4.0, 10, 20, 4)', 'width_bucket(id::numeric, 1, 3000, 7)', 'width_bucket(id * 0.25, 700, 10.125, 9)', 'width_bucket(g::numeric, 1, 1, 9)',
-	'width_bucket(g::numeric, 1, 4, 3)', 'width_bucket(nullif(g, 3) * 1.5, 4, 1.5, 3)', 'width_bucket(g::numeric, 1, 4, 0)', 'width_bucket(g::float8, 1, 4, 3)', 'width_bucket(g::numeric, $$-infinity$$, 4, 3)');
+	'width_bucket(g::numeric, 1, 4, 3)', 'width_bucket(nullif(g, 3) * 1.5, 4, 1.5, 3)', 'width_bucket(g::numeric, 1, 4, 0)', 'width_bucket(g::float8, 1, 4, 3)', 'width_bucket(id, 10, 2000, 49)', 'width_bucket(id / 7.0::float8, 400, 3, 90)', 'width_bucket(nullif(id, 5) * 0.1::float8, 0, 10, 90)', 'width_bucket(g, 4, 4, 9)', 'width_bucket(g::numeric, $$-infinity$$, 4, 3)');
 SELECT * FROM ask('SELECT date_bin(''1 hour'', a, ''2024-01-01 00:30'') AS k, count(*) FROM edge GROUP BY 1');
 -- Changed rows bring values that no dictionary has.
 BEGIN;
