@@ -36,6 +36,8 @@ ENGINE_SRC = $(wildcard src/tablet/*.cc src/vm/*.cc src/engine/*.cc)
 ENGINE_OBJS = $(ENGINE_SRC:%.cc=build/engine/%.o)
 # What unit tests and engine benchmarks link: everything but main().
 CORE_SRC = $(filter-out src/engine/main.cc,$(ENGINE_SRC))
+# What unit tests share.
+UNIT_SHARED = tests/unit/vm_reference
 
 UNIT_SRC = $(filter-out tests/unit/cuda_%,$(wildcard tests/unit/*_test.cc))
 UNIT_TESTS = $(UNIT_SRC:tests/unit/%.cc=%)
@@ -201,7 +203,7 @@ build/$(1)/%.o: %.cc
 build/$(1)/tests/unit/%.o: tests/unit/%.cc
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) $(3) -c $$< -o $$@
-build/$(1)/bin/%: $$(CORE_SRC:%.cc=build/$(1)/%.o) build/$(1)/tests/unit/%.o
+build/$(1)/bin/%: $$(CORE_SRC:%.cc=build/$(1)/%.o) $$(UNIT_SHARED:%=build/$(1)/%.o) build/$(1)/tests/unit/%.o
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) $$^ -lgtest -lgtest_main -ldl -o $$@
 endef
