@@ -44,7 +44,7 @@ look_walker(Node *node, void *context)
 	{
 		const RangeTblEntry *rte = (const RangeTblEntry *) node;
 
-		look->rewritable |= rte->rtekind == RTE_SUBQUERY && rte->lateral && rte->subquery->hasAggs;
+		look->rewritable |= rte->rtekind == RTE_SUBQUERY && rte->lateral && (rte->subquery->hasAggs || rte->subquery->groupClause != NIL || rte->subquery->limitCount != nullptr);
 		if (look->tables && rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
 			look->imported = true;
 		return false;
@@ -152,6 +152,8 @@ rewrite_members(RewriteLevel *level)
 
 		if (exists == nullptr)
 			exists = rewrite_exists(level, condition);
+		if (exists == nullptr)
+			exists = rewrite_comparison(level, condition);
 		any |= exists != nullptr;
 		parts = lappend(parts, exists != nullptr ? exists : condition);
 	}

@@ -85,7 +85,7 @@ JoinExpr   *left_join(RewriteLevel *level, const Scalar *s, int rtindex);
 /* The value at the outer level. */
 Node	   *outer_value(const Scalar *s, GroupedAs by, int rtindex, int join_rtindex);
 
-/* rewrite_lateral.cc: LATERAL subqueries of one row of aggregates become left joins with groups; were there any? */
+/* rewrite_lateral.cc: LATERAL subqueries of one row of aggregates become left joins with groups, those of groups and first rows joins; were there any? */
 bool		rewrite_laterals(RewriteLevel *level);
 
 /* rewrite_reduce.cc: conditions of the subquery that keep only keys which the level's rows have; as many as can be found. `equal`: of OpExpr, inner = outer. */
@@ -101,11 +101,15 @@ bool		is_not_null(Query *query, List *conditions, Node *node);
 bool		rewrite_in(const Query *query, Node *condition);
 bool		make_distinct_member(Query *body, List *tests);
 
-/* rewrite_in.cc: a join of which nothing but its rows' values is asked for? */
+/* rewrite_in.cc: relations, or a join, of which nothing but the rows' values is asked for? */
+bool		is_plain_query(Query *body);
 bool		is_plain_join(Query *body);
 
 /* rewrite_exists.cc: EXISTS, or NOT EXISTS, over a join as one over its different keys; NULL if it is none. */
 Node	   *rewrite_exists(const RewriteLevel *level, Node *condition);
+
+/* rewrite_compare.cc: a comparison with ALL or ANY values of a subquery that depends on the row as NOT EXISTS or EXISTS; NULL if it is none. */
+Node	   *rewrite_comparison(const RewriteLevel *level, Node *condition);
 
 /* rewrite_counts.cc: does PostgreSQL make a join of the condition, as it stands? */
 bool		is_joined_by_planner(const Node *condition);

@@ -44,7 +44,7 @@ count_joined(Node *jointree)
 }
 
 bool
-is_plain_join(Query *body)
+is_plain_query(Query *body)
 {
 	ListCell   *lc;
 
@@ -60,7 +60,13 @@ is_plain_join(Query *body)
 		if (rte->securityQuals != NIL || rte->security_barrier)
 			return false;
 	}
-	return count_joined((Node *) body->jointree) > 1;
+	return true;
+}
+
+bool
+is_plain_join(Query *body)
+{
+	return is_plain_query(body) && count_joined((Node *) body->jointree) > 1;
 }
 
 /* Is the value compared with the subquery's column, so that values of one group are all equal to it, or none is? */

@@ -1,15 +1,19 @@
 /*
  * rewrite_lateral.cc: FROM t, LATERAL (SELECT agg(e) FROM u WHERE u.k = t.k) is computed for every row of t. Its one row
- * for each is that of t LEFT JOIN (SELECT k, agg(e) FROM u GROUP BY k), whose missing counts are 0.
+ * for each is that of t LEFT JOIN (SELECT k, agg(e) FROM u GROUP BY k), whose missing counts are 0. Where it groups its rows, or takes
+ * the first ones, they are those of t JOIN (SELECT ... GROUP BY k, ...), or of row_number() OVER (PARTITION BY k ...) below the limit.
  */
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
+#include "utils/fmgroids.h"
 }
 
 #include "pg/compat.h"
@@ -30,6 +34,7 @@ struct Laterals
 	RewriteLevel *level;
 	Replacement found[8];
 	int			nfound;
+	bool		keyed;			/* were there those of groups or first rows? */
 };
 
 /* Are these relations all in the join tree? */
@@ -88,6 +93,156 @@ join_groups(Laterals *l, Node *item, Node *left, const Scalar *s)
 	return join;
 }
 
+/* -- groups and first rows of each key ----------------------------------------------------------- */
+
+struct WholeRow
+{
+	int			varno;
+	int			depth;
+};
+
+/* Is the relation's whole row read, which is about to have more columns? */
+static bool
+reads_whole_row(Node *node, void *context)
+{
+	WholeRow   *row = static_cast<WholeRow *>(context);
+	bool		found;
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Var))
+		return ((Var *) node)->varno == row->varno && static_cast<int>(((Var *) node)->varlevelsup) == row->depth && ((Var *) node)->varattno == 0;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_whole_row), context);
+	row->depth++;
+	found = query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(reads_whole_row), context, 0);
+	row->depth--;
+	return found;
+}
+
+/* How many rows LIMIT lets through, if it is a constant; 0. */
+static int64
+rows_of_limit(const Query *body)
+{
+	const Const *limit = body->limitCount == nullptr ? nullptr : (const Const *) folded(body->limitCount);
+
+	return limit == nullptr || !IsA(limit, Const) || limit->constisnull || body->limitOffset != nullptr || body->limitOption != LIMIT_OPTION_COUNT ? 0
+		: DatumGetInt64(limit->constvalue);
+}
+
+/* Is the item a subquery of what is to its left, by equal keys, that groups its rows or takes the first ones? */
+static bool
+is_keyed_lateral(const Laterals *l, Node *item, Node *left, Correlation *by)
+{
+	const int	varno = IsA(item, RangeTblRef) ? ((RangeTblRef *) item)->rtindex : 0;
+	const RangeTblEntry *rte = varno == 0 ? nullptr : rt_fetch(varno, l->level->query->rtable);
+	WholeRow	row = {varno, 0};
+	Query		body;
+	LevelsRead	read;
+
+	if (rte == nullptr || rte->rtekind != RTE_SUBQUERY || !rte->lateral)
+		return false;
+	body = *rte->subquery;
+	if (body.groupingSets != NIL || body.distinctClause != NIL || body.hasSubLinks || (body.hasAggs && body.groupClause == NIL) ||
+		(body.limitCount != nullptr ? rows_of_limit(&body) <= 0 || rows_of_limit(&body) > PG_INT32_MAX : body.groupClause == NIL))
+		return false;
+	body.limitCount = nullptr;
+	read = levels_read((Node *) list_make2(body.targetList, body.havingQual));
+	return !read.outer && !read.further && is_quiet_query(&body, true, l->level->query) && split_correlation(l->level, rte->subquery, by) &&
+		are_in(left, pull_varnos(nullptr, (Node *) by->outer)) &&
+		!query_tree_walker(l->level->query, reinterpret_cast<bool (*)()>(reads_whole_row), &row, 0);
+}
+
+static Index
+next_reference(const List *entries)
+{
+	Index		ref = 0;
+	ListCell   *lc;
+
+	foreach(lc, entries)
+		ref = Max(ref, lfirst_node(TargetEntry, lc)->ressortgroupref);
+	return ref + 1;
+}
+
+/* Numbers the rows of each partition in the order of the subquery. */
+static Expr *
+row_number_by(Query *body, List *partition)
+{
+	WindowClause *window = makeNode(WindowClause);
+	WindowFunc *number = makeNode(WindowFunc);
+
+	window->partitionClause = static_cast<List *>(copyObjectImpl(partition));
+	window->orderClause = body->sortClause;
+	window->frameOptions = FRAMEOPTION_DEFAULTS;
+	window->winref = 1;
+	number->winfnoid = F_ROW_NUMBER;
+	number->wintype = INT8OID;
+	number->winref = 1;
+	number->location = -1;
+	body->windowClause = list_make1(window);
+	body->hasWindowFuncs = true;
+	return (Expr *) number;
+}
+
+/* The subquery for all keys, which are columns behind those that it has; the conditions by which it is joined. */
+static List *
+join_keyed(Laterals *l, Node *item, const Correlation *by)
+{
+	const int	varno = ((RangeTblRef *) item)->rtindex;
+	RangeTblEntry *rte = rt_fetch(varno, l->level->query->rtable);
+	Query	   *body = rte->subquery;
+	const int64 limit = rows_of_limit(body);
+	List	   *shown = NIL;
+	List	   *junk = NIL;
+	List	   *keys = NIL;
+	List	   *conditions = NIL;
+	ListCell   *lc;
+
+	foreach(lc, body->targetList)
+	{
+		if (lfirst_node(TargetEntry, lc)->resjunk)
+			junk = lappend(junk, lfirst(lc));
+		else
+			shown = lappend(shown, lfirst(lc));
+	}
+	foreach(lc, by->inner)
+	{
+		Node	   *key = static_cast<Node *>(lfirst(lc));
+		OpExpr	   *op = static_cast<OpExpr *>(copyObjectImpl(list_nth(by->equal, foreach_current_index(lc))));
+		Node	   *outer = static_cast<Node *>(copyObjectImpl(list_nth(by->outer, foreach_current_index(lc))));
+		Var		   *var = makeVar(varno, list_length(shown) + 1, exprType(key), exprTypmod(key), exprCollation(key), 0);
+		TargetEntry *entry = makeTargetEntry((Expr *) copyObjectImpl(key), var->varattno, psprintf("key%d", foreach_current_index(lc) + 1), false);
+
+		op->args = equal(linitial(op->args), key) ? list_make2(var, outer) : list_make2(outer, var);
+		conditions = lappend(conditions, op);
+		keys = lappend(keys, group_by(entry, next_reference(list_concat_copy(shown, junk))));
+		shown = lappend(shown, entry);
+		rte->eref->colnames = lappend(rte->eref->colnames, makeString(entry->resname));
+	}
+	if (limit > 0)
+	{
+		Var		   *var = makeVar(varno, list_length(shown) + 1, INT8OID, -1, InvalidOid, 0);
+		Const	   *end = makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(limit + 1), false, FLOAT8PASSBYVAL);
+
+		shown = lappend(shown, makeTargetEntry(row_number_by(body, keys), var->varattno, pstrdup("number"), false));
+		conditions = lappend(conditions, make_opclause(Int8LessOperator, BOOLOID, false, (Expr *) var, (Expr *) end, InvalidOid, InvalidOid));
+		rte->eref->colnames = lappend(rte->eref->colnames, makeString(pstrdup("number")));
+	}
+	foreach(lc, junk)
+		lfirst_node(TargetEntry, lc)->resno = list_length(shown) + foreach_current_index(lc) + 1;
+	body->targetList = list_concat(shown, junk);
+	if (body->groupClause != NIL)
+		body->groupClause = list_concat(body->groupClause, keys);
+	body->jointree->quals = by->stays == NIL ? nullptr : (Node *) make_ands_explicit(by->stays);
+	body->limitCount = nullptr;
+	body->sortClause = NIL;
+	rte->lateral = false;
+	l->keyed = true;
+	return conditions;
+}
+
+/* -- the join tree ------------------------------------------------------------------------------------ */
+
 static bool
 is_always_true(const Node *quals)
 {
@@ -100,6 +255,7 @@ without_laterals(Laterals *l, Node *jointree)
 {
 	List	   *items = NIL;
 	Scalar		s;
+	Correlation by;
 	ListCell   *lc;
 
 	if (IsA(jointree, JoinExpr))
@@ -112,6 +268,11 @@ without_laterals(Laterals *l, Node *jointree)
 		join->larg = without_laterals(l, join->larg);
 		if (join->jointype == JOIN_INNER)
 			join->rarg = without_laterals(l, join->rarg);
+		if (is_keyed_lateral(l, join->rarg, join->larg, &by))
+		{
+			join->quals = make_and_qual(join->quals, (Node *) make_ands_explicit(join_keyed(l, join->rarg, &by)));
+			return jointree;
+		}
 		if ((join->jointype != JOIN_INNER && !is_always_true(join->quals)) || !is_grouped_lateral(l, join->rarg, join->larg, &s))
 			return jointree;
 		grouped = join_groups(l, join->rarg, join->larg, &s);
@@ -126,6 +287,11 @@ without_laterals(Laterals *l, Node *jointree)
 
 		if (is_grouped_lateral(l, item, left, &s))
 			items = list_make1(join_groups(l, item, left, &s));
+		else if (is_keyed_lateral(l, item, left, &by))
+		{
+			((FromExpr *) jointree)->quals = make_and_qual(((FromExpr *) jointree)->quals, (Node *) make_ands_explicit(join_keyed(l, item, &by)));
+			items = lappend(items, item);
+		}
 		else
 			items = lappend(items, without_laterals(l, item));
 	}
@@ -143,7 +309,7 @@ rewrite_laterals(RewriteLevel *level)
 	/* the last one first: its values may be made of those of the others, which stand to its left */
 	for (int i = laterals.nfound - 1; i >= 0; i--)
 		*query = *(Query *) compat_replace_vars((Node *) query, laterals.found[i].varno, laterals.found[i].rte, laterals.found[i].targets);
-	return laterals.nfound > 0;
+	return laterals.nfound > 0 || laterals.keyed;
 }
 
 }  // namespace gpuvm

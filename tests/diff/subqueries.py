@@ -211,7 +211,7 @@ class Subqueries:
         a, b = self.sides(rng, rng.choice((60, 600, 2000)), rng.choice((60, 600, 2000)))
         family = rng.choice([f for f in KEY_FAMILIES if a.g.column(f) and b.g.column(f)] or [INTS])
         mine, theirs = (side.g.column(family) or f"{side.alias}.id" for side in (a, b))
-        form = rng.choice(("groups", "groups", "not in", "not in", "not null", "any", "exists", "ids", "join", "join", "exists join", "exists join"))
+        form = rng.choice(("groups", "groups", "not in", "not in", "not null", "any", "by row", "by row", "exists", "ids", "join", "join", "exists join", "exists join"))
         more_sides = []
         if form == "join":
             _, _, c = self.sides(rng, 10, 10, rng.choice((60, 150)))
@@ -234,6 +234,10 @@ class Subqueries:
             where = f"{mine} NOT IN (SELECT {theirs} FROM {b.sql} WHERE {theirs} IS NOT NULL) AND {mine} IS NOT NULL"
         elif form == "ids":
             where = f"a.id {rng.choice(('NOT IN', 'NOT IN', 'IN'))} (SELECT b.id FROM {b.sql} WHERE {b.g.bool(1)})"
+        elif form == "by row":
+            test = rng.choice((f"{mine} {rng.choice(COMPARISONS)} {rng.choice(('ANY', 'ALL'))} (SELECT {theirs}", f"{mine} NOT IN (SELECT {theirs}", f"({mine}, a.id) NOT IN (SELECT {theirs}, b.id"))
+            where = f"{test} FROM {b.sql} WHERE {self.joins.equality(rng, a, b)}{f' AND {b.g.bool(1)}' if rng.random() < 0.4 else ''})"
+            a, = [a] if a.rows <= 150 else [Side(rng, a.table, "a", 100)]
         elif form == "any":
             where = f"{mine} {rng.choice(COMPARISONS)} {rng.choice(('ANY', 'ALL'))} (SELECT {theirs} FROM {b.sql} WHERE b.id < 40)"
         else:
@@ -261,6 +265,8 @@ class Subqueries:
     def lateral(self, rng, Query, Aggregates):
         """Aggregates of what belongs to each row of another relation."""
         a, b, c = self.sides(rng, rng.choice(OUTER), rng.choice(INNER), 60)
+        if rng.random() < 0.4:
+            return self.rows_of_keys(rng, Query, a, b)
         aggs = [self.aggregate(rng, b.g, b.table.typed) for _ in range(rng.choice((1, 2)))]
         values = [self.around(rng, *agg) if rng.random() < 0.2 else agg[0] for agg in aggs]
         source, used = (f"{b.sql} JOIN {c.sql} ON {self.joins.equality(rng, b, c)}", [a, b, c]) if rng.random() < 0.3 else (b.sql, [a, b])
@@ -272,6 +278,16 @@ class Subqueries:
         if rng.random() < 0.3:
             return Query(f"{self.head(used)}SELECT count(*), count(l.v0), min(a.id) FROM {a.sql}{tail}")
         return Query(f"{self.head(used)}SELECT a.id, l.* FROM {a.sql}{tail}")
+
+    def rows_of_keys(self, rng, Query, a, b):
+        """Groups, or the first rows, of what belongs to each row of another relation."""
+        where = f"{self.joins.equality(rng, a, b)}{f' AND {b.g.bool(1)}' if rng.random() < 0.4 else ''}"
+        key = b.g.column(INTS) or "b.id"
+        order = f"ORDER BY {rng.choice((key, 'b.id % 5', key))} {rng.choice(('', 'DESC', 'NULLS FIRST'))}, b.id LIMIT {rng.choice((1, 1, 2, 3, 0))}"
+        group = f"GROUP BY {key}{rng.choice(('', f' ORDER BY count(*) DESC, {key} LIMIT 2', ' HAVING count(*) > 1'))}"
+        body = rng.choice((f"(SELECT b.id AS x, {key} AS y FROM {b.sql} WHERE {where} {order}) l", f"(SELECT {key} AS x, count(*) AS y FROM {b.sql} WHERE {where} {group}) l"))
+        tail = rng.choice((f", LATERAL {body}", f" CROSS JOIN LATERAL {body}", f" LEFT JOIN LATERAL {body} ON true", f" LEFT JOIN LATERAL {body} ON l.x > a.id", f" JOIN LATERAL {body} ON l.y > 2 WHERE {a.g.bool(0)}"))
+        return Query(f"{self.head([a, b])}SELECT {rng.choice(('a.id, l.*', 'count(*), count(l.x), min(a.id), sum(l.y)'))} FROM {a.sql}{tail}")
 
     def shared(self, rng, Query, Aggregates):
         """A CTE that is used twice."""
