@@ -76,7 +76,12 @@ is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
 		return true;
 	rel = find_base_rel(root, bms_singleton_member(shape->cursors[map->cursor].relids));
 	parts = make_ands_implicit(map->expr);
-	if (root->qual_security_level == 0 || rel->baserestrict_min_security >= root->qual_security_level || !map_is_leaky(map->expr))
+	if (root->qual_security_level == 0 || rel->baserestrict_min_security >= root->qual_security_level)
+		return true;
+	/* whether there are ranks would tell who adds a value whether a hidden one equals it without being the same */
+	if (map->kind == MapKind::Rank && !dictionary_equality(exprType((Node *) map->expr), exprTypmod((Node *) map->expr), map->collation))
+		return false;
+	if (!map_is_leaky(map->expr))
 		return true;
 	foreach(lc, rel->baserestrictinfo)
 	{

@@ -160,6 +160,26 @@ ALTER TABLE accounts DISABLE ROW LEVEL SECURITY;
 SET ROLE regress_gpuvm_alice;
 SELECT * FROM figures();
 
+-- Equal values that are not the same have no ranks: nobody may learn that way of a value that a policy hides.
+SET ROLE regress_gpuvm_owner;
+CREATE TABLE waits (owner text, span interval, word bpchar) WITH (autovacuum_enabled = off);
+INSERT INTO waits SELECT CASE i % 2 WHEN 0 THEN 'alice' ELSE 'bob' END, i % 5 * interval '1 day', 'w' || i % 3 FROM generate_series(1, 900) i;
+INSERT INTO waits VALUES ('bob', '24:00:00', 'secret');
+SELECT gpuvm.import('waits');
+CREATE POLICY own ON waits USING (owner = 'alice');
+GRANT SELECT, INSERT ON waits TO regress_gpuvm_alice;
+RESET gpuvm.require;
+SELECT count(*) FROM gpuvm.why_not('SELECT word, min(span) FROM waits WHERE word < ''x'' GROUP BY word');
+ALTER TABLE waits ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_gpuvm_alice;
+SELECT q AS query, reason FROM unnest(ARRAY['word, count(*) FROM waits GROUP BY word', 'DISTINCT span FROM waits', 'min(span) FROM waits', 'count(DISTINCT word) FROM waits']) q LEFT JOIN LATERAL gpuvm.why_not('SELECT ' || q) ON true;
+SELECT word, count(*) FROM waits GROUP BY word ORDER BY word;
+SET gpuvm.require = :device;
+SELECT owner, count(*), max(owner), sum(span) FILTER (WHERE span > '1 day') FROM waits GROUP BY owner;
+RESET ROLE;
+DROP TABLE waits;
+SET ROLE regress_gpuvm_alice;
+
 -- Privileges are those of the time of execution.
 PREPARE balance AS SELECT sum(balance) FROM accounts WHERE id < 5;
 EXECUTE balance;
