@@ -140,6 +140,12 @@ execute_rare(uint32_t pc, uint32_t region, uint32_t staged_lane, uint32_t live)
 		GPUVM_RARE(DivRound, int64_t, DivRound(a, b, e))
 		GPUVM_RARE(DivFloor, int64_t, DivFloor(a, b, e))
 		GPUVM_RARE(Bound, int64_t, Bound(a, b, e))
+		GPUVM_RARE(NumericLead, int64_t, NumericLead(a, b, e))
+		GPUVM_RARE(NextDecimals, int64_t, NextDecimals(a, b, e))
+		GPUVM_RARE(NextRest, int64_t, NextRest(a, b, e))
+		GPUVM_RARE(RoundDecimals, int64_t, RoundDecimals(a, b, e))
+		GPUVM_RARE(DecimalsHigh, int64_t, DecimalsHigh(a, b, e))
+		GPUVM_RARE(DecimalsLow, int64_t, DecimalsLow(a, b, e))
 		default:
 			__builtin_unreachable();
 	}

@@ -207,7 +207,7 @@ def aggregates_tables(asker, stored):
 FORMS = (("DISTINCT aggregates", "SELECT count(DISTINCT {i}) FROM t"), ("ordered aggregates", "SELECT string_agg({t}, ',' ORDER BY {i}) FROM t"), ("FILTER", "SELECT sum({n}) FILTER (WHERE {i} > 1) FROM t"),
          ("GROUPING SETS, ROLLUP, CUBE", "SELECT {i}, {t}, sum({n}) FROM t GROUP BY ROLLUP ({i}, {t})"), ("HAVING", "SELECT {i}, sum({n}) FROM t GROUP BY {i} HAVING sum({n}) > 1"), ("CASE", "SELECT sum(CASE WHEN {t} = 'a' THEN {n} ELSE 0 END) FROM t"),
          ("LIKE", "SELECT count(*) FROM t WHERE {t} LIKE '%b'"), ("regular expressions", "SELECT count(*) FROM t WHERE {t} ~ 'b$'"), ("IN", "SELECT count(*) FROM t WHERE {t} IN ('a', 'b') AND {n} IN (1, 2.5)"), ("row comparisons", "SELECT count(*) FROM t WHERE ({i}, {t}) > (5, 'b')"), ("concatenation of two columns", "SELECT count(*) FROM t WHERE {t} || {u} = 'ab'"),
-         ("quotient of numerics", "SELECT count(*) FROM t WHERE {n} / 3 > 1"), ("ORDER BY text", "SELECT {t} FROM t WHERE {i} > 0 ORDER BY {t}"), ("extract", "SELECT count(*) FROM t WHERE extract(year FROM {d}) = 2001"), ("differences of times", "SELECT avg({s} - {d}) FROM t WHERE {s} - {d} > interval '1 day'"), ("date_trunc", "SELECT date_trunc('month', {s}), count(*) FROM t GROUP BY 1"))
+         ("quotient of numerics", "SELECT count(*) FROM t WHERE {n} / 3 > 1"), ("the largest quotient", "SELECT max({n} / 3) FROM t"), ("ORDER BY text", "SELECT {t} FROM t WHERE {i} > 0 ORDER BY {t}"), ("extract", "SELECT count(*) FROM t WHERE extract(year FROM {d}) = 2001"), ("differences of times", "SELECT avg({s} - {d}) FROM t WHERE {s} - {d} > interval '1 day'"), ("date_trunc", "SELECT date_trunc('month', {s}), count(*) FROM t GROUP BY 1"))
 
 
 def forms_table(asker):

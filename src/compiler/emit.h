@@ -59,6 +59,16 @@ enum class ScaleUse : uint8_t
 	Each,						/* or it is computed, too (RegisterInfo.shown) */
 };
 
+/* The registers of both halves (tablet/wide_halves.h); null where the value is. */
+struct WideValue
+{
+	int			high;
+	int			low;
+	int			scale;			/* -1: any, as it is no number */
+	bool		special = false;	/* of some rows the high half may say that it is no number */
+	int			shown = -1;		/* register with the values' display scales where they differ from row to row */
+};
+
 struct Compiler
 {
 	CompileInput *input;
@@ -77,6 +87,9 @@ struct Compiler
 	CachedColumn outputs[PROGRAM_MAX_COLUMNS];
 	bool		soft_errors;	/* CompiledProgram's, of what its operations do not tell */
 	ScaleUse	scale_use;		/* of the numeric that is being compiled */
+	const Expr *argument;		/* of the aggregate before, where that was in halves, outside of branches */
+	ScaleUse	argument_use;
+	WideValue	argument_halves;
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];
 	int			npatterns;
@@ -157,7 +170,7 @@ bool		is_ctid(const Expr *expr);
 int			compile_row(Compiler *c, const Var *ctid);
 /* The same, and references to values of variable length: who takes them asks nothing of the values. */
 int			compile_column(Compiler *c, const Var *var);
-bool		load_wide(Compiler *c, const Var *var, struct WideValue *to);
+bool		load_wide(Compiler *c, const Var *var, WideValue *to);
 /* The cursor that has the column's row here, *absent: there is none (above an anti join). -1 and a reason. */
 int			cursor_at(Compiler *c, const Var *var, AttrNumber *attnum, bool *absent);
 int			compile_const(Compiler *c, const Const *con);
@@ -247,22 +260,36 @@ numeric_info(int scale, int shown = -1)
 	return RegisterInfo{static_cast<int16>(scale), static_cast<int16>(shown), -1, 0, -1};
 }
 
-/* -- wide.cc: numerics of more than 64 bits ------------------------------------------------ */
+/* -- numeric_bounds.cc ----------------------------------------------------------------------- */
 
-/* The registers of both halves (tablet/wide_halves.h); null where the value is. */
-struct WideValue
-{
-	int			high;
-	int			low;
-	int			scale;			/* -1: any, as it is no number */
-	bool		special = false;	/* of some rows the high half may say that it is no number */
-	int			shown = -1;		/* register with the values' display scales where they differ from row to row */
-};
+/* No value of a numeric or an integer is more, as plans know of columns; infinite: nothing is known. */
+double		greatest_value(const CompileInput *input, const Expr *expr);
+
+/* -- wide.cc: numerics of more than 64 bits ------------------------------------------------ */
 
 /* Operations over 64 bits; of -1, -1. A shift's constant is an I32. */
 int			binary64(Compiler *c, Opcode op, int a, int b);
 int			with_constant64(Compiler *c, Opcode op, int a, int64_t constant);
 int			select64(Compiler *c, int cond, int then, int otherwise);
+
+/* A number in one register, which is flagged where it has more than 64 bits or is none. */
+struct WideFactor
+{
+	int			reg;
+	int			special;		/* take_special() */
+	int			scale;
+	int			shown;			/* WideValue.shown */
+};
+
+/* Is it one as a rule? False: it does not compile. */
+bool		is_factor(const CompileInput *input, const Expr *expr);
+bool		compile_factor(Compiler *c, const Expr *expr, WideFactor *out);
+
+/* The table that the column is of, and its place there; NULL: none is read that has it. */
+const ImportedTable *table_of(const CompileInput *input, const Var *var, int *place);
+
+/* The entry of a call, and its arguments; NULL: it is none. */
+const FnEntry *called_function(const Expr *expr, List **args);
 
 /* Is it a column of such numbers, or what is computed of one so that it is in halves, too? */
 bool		is_wide(const CompileInput *input, const Expr *expr);
@@ -316,9 +343,21 @@ bool		compile_wide_typmod(Compiler *c, List *args, WideValue *out);
 int			compile_wide_to_int(Compiler *c, const Expr *expr, Type to);
 int			compile_wide_to_float(Compiler *c, const Expr *expr);
 
+/* -- wide_divide.cc -------------------------------------------------------------------------- */
+
+/* A quotient of numerics, of rows: it is in halves whatever is divided. */
+bool		is_quotient(const Expr *expr);
+
+/* The scale that it is computed at. */
+int			quotient_scale(const CompileInput *input, List *args);
+bool		compile_quotient(Compiler *c, List *args, WideValue *out);
+
 /* -- wide_case.cc --------------------------------------------------------------------------- */
 
-/* Is it a CASE, COALESCE, GREATEST, LEAST or NULLIF of such numbers? */
+/* Of a CASE, COALESCE, GREATEST, LEAST or NULLIF what its value may be; NIL: it is none. */
+List	   *arms_of(const Expr *expr);
+
+/* Is it one of such numbers? */
 bool		has_wide_arms(const CompileInput *input, const Expr *expr);
 bool		compile_wide_arms(Compiler *c, const Expr *expr, WideValue *out);
 

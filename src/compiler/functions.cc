@@ -98,6 +98,7 @@ static FnEntry entries[] = {
 	COMPARE_NUMERIC(F_NUMERIC_EQ, Eq), COMPARE_NUMERIC(F_NUMERIC_NE, Ne), COMPARE_NUMERIC(F_NUMERIC_LT, Lt),
 	COMPARE_NUMERIC(F_NUMERIC_LE, Le), COMPARE_NUMERIC(F_NUMERIC_GT, Gt), COMPARE_NUMERIC(F_NUMERIC_GE, Ge),
 	NUMERIC(F_NUMERIC_ADD, NumericBinary, Add), NUMERIC(F_NUMERIC_SUB, NumericBinary, Sub), NUMERIC(F_NUMERIC_MUL, NumericBinary, Mul),
+	NUMERIC(F_NUMERIC_DIV, NumericBinary, Div),
 	NUMERIC(F_NUMERIC_MOD, NumericBinary, Remainder), NUMERIC(F_MOD_NUMERIC_NUMERIC, NumericBinary, Remainder),
 	NUMERIC(F_NUMERIC_UMINUS, NumericUnary, Neg), NUMERIC(F_NUMERIC_ABS, NumericUnary, Abs), NUMERIC(F_ABS_NUMERIC, NumericUnary, Abs),
 	SAME(F_NUMERIC_UPLUS, I64),
@@ -171,8 +172,6 @@ function_refusal(Oid function)
 {
 	switch (function)
 	{
-		case F_NUMERIC_DIV:
-			return "the display scale of a quotient depends on its operands";
 		case F_SIND:
 		case F_COSD:
 		case F_TAND:

@@ -126,6 +126,9 @@ scale_of_call(const CompileInput *input, Oid function, List *args)
 		case FnKind::NumericBinary:
 			a = numeric_scale(input, static_cast<const Expr *>(linitial(args)));
 			b = numeric_scale(input, static_cast<const Expr *>(lsecond(args)));
+			if (fn->opcode == Opcode::Div)
+				return known_at_start(static_cast<const Expr *>(linitial(args))) && known_at_start(static_cast<const Expr *>(lsecond(args))) ? ANY_SCALE
+					: NumericScale{quotient_scale(input, args), true};
 			if (fn->opcode == Opcode::Mul)
 				return NumericScale{Max(a.scale, 0) + Max(b.scale, 0), a.mixed || b.mixed};
 			return NumericScale{Max(a.scale, b.scale), a.mixed || b.mixed};
@@ -345,6 +348,9 @@ compile_binary(Compiler *c, const FnEntry *fn, List *args)
 	int			scale;
 	int			shown = -1;
 
+	/* of values that are known when execution starts, as part of more than that; all others are in halves */
+	if (fn->opcode == Opcode::Div)
+		return refuse(c, "the display scale of a quotient depends on its operands");
 	if (rb < 0)
 		return -1;
 	scale = product ? c->info[ra].scale + c->info[rb].scale : Max(c->info[ra].scale, c->info[rb].scale);

@@ -1015,15 +1015,30 @@ special_or_narrow(Compiler *c, const WideValue &halves, int special, int high)
 	return special == NO_SPECIALS || is < 0 ? reg : value(c, Opcode::Select, Type::I64, high, reg, is, 0, numeric_info(halves.scale));
 }
 
-/* The argument in halves: what a sum shows is the greatest of its scales, which is an aggregate of its own. */
+/*
+ * The argument in halves: what a sum shows is the greatest of its scales, which is an aggregate of its own. The parts of one sum
+ * follow each other, and share the argument: what has branches within is not found again otherwise.
+ */
 static bool
 compile_argument(Compiler *c, const VmAggregate &agg, WideValue *halves)
 {
+	const ScaleUse use = agg_is_wide(agg.fn) ? ScaleUse::One : ScaleUse::Each;
 	bool		done;
 
-	c->scale_use = agg_is_wide(agg.fn) ? ScaleUse::One : ScaleUse::Each;
+	if (c->depth == 0 && c->argument_use == use && c->argument != nullptr && equal(c->argument, agg.arg))
+	{
+		*halves = c->argument_halves;
+		return true;
+	}
+	c->scale_use = use;
 	done = compile_wide(c, agg.arg, halves);
 	c->scale_use = ScaleUse::One;
+	if (done && c->depth == 0)
+	{
+		c->argument = agg.arg;
+		c->argument_use = use;
+		c->argument_halves = *halves;
+	}
 	return done;
 }
 

@@ -7,6 +7,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/numeric.h"
@@ -28,8 +29,7 @@ constexpr int PART_BITS = WIDE_LOW_BITS / 2;
 
 /* -- which expressions ----------------------------------------------------------------------- */
 
-/* The table that the column is of, and its place there; NULL: none is read that has it. */
-static const ImportedTable *
+const ImportedTable *
 table_of(const CompileInput *input, const Var *var, int *place)
 {
 	for (int i = 0; i < input->ncursors; i++)
@@ -64,34 +64,28 @@ is_special_column(const CompileInput *input, const Var *var)
 	return table != nullptr && table->special[place];
 }
 
-static double
-greatest_of_column(const CompileInput *input, const Var *var)
+const FnEntry *
+called_function(const Expr *expr, List **args)
 {
-	int			place;
-	const ImportedTable *table = table_of(input, var, &place);
-
-	return table == nullptr || table->wide[place] || table->scales[place] < 0 ? INFINITY
-		: static_cast<double>(table->greatest[place]) / std::pow(10.0, table->scales[place]);
+	if (IsA(expr, OpExpr))
+	{
+		*args = ((const OpExpr *) expr)->args;
+		return lookup_function(((const OpExpr *) expr)->opfuncid);
+	}
+	if (IsA(expr, FuncExpr))
+	{
+		*args = ((const FuncExpr *) expr)->args;
+		return lookup_function(((const FuncExpr *) expr)->funcid);
+	}
+	return nullptr;
 }
 
 /* The entry of a call that keeps numbers wide, and its arguments; NULL: it is none. */
 static const FnEntry *
 wide_call(const Expr *expr, List **args)
 {
-	const FnEntry *fn;
+	const FnEntry *fn = called_function(expr, args);
 
-	if (IsA(expr, OpExpr))
-	{
-		fn = lookup_function(((const OpExpr *) expr)->opfuncid);
-		*args = ((const OpExpr *) expr)->args;
-	}
-	else if (IsA(expr, FuncExpr))
-	{
-		fn = lookup_function(((const FuncExpr *) expr)->funcid);
-		*args = ((const FuncExpr *) expr)->args;
-	}
-	else
-		return nullptr;
 	if (fn == nullptr || (fn->kind == FnKind::Same ? fn->function != F_NUMERIC_UPLUS
 						  : fn->kind == FnKind::NumericBinary ? fn->opcode == Opcode::Remainder
 						  : fn->kind != FnKind::NumericUnary && fn->kind != FnKind::NumericRound && fn->kind != FnKind::NumericCeil &&
@@ -114,6 +108,8 @@ is_wide(const CompileInput *input, const Expr *expr)
 		return true;
 	if (wide_call(expr, &args) == nullptr)
 		return false;
+	if (is_quotient(expr))
+		return true;
 	foreach(lc, args)
 	{
 		if (is_wide(input, static_cast<const Expr *>(lfirst(lc))))
@@ -259,29 +255,6 @@ widen_narrow(Compiler *c, int reg, WideValue *out)
 	return out->high >= 0 && out->low >= 0;
 }
 
-/* No value of the expression is more, as plans know of columns: numbers with decimals. */
-static double
-greatest_value(const CompileInput *input, const Expr *expr)
-{
-	const FnEntry *fn;
-	List	   *args;
-	double		a;
-	double		b;
-
-	if (IsA(expr, Const))
-		return ((const Const *) expr)->constisnull ? 0 : std::fabs(DatumGetFloat8(DirectFunctionCall1(numeric_float8, ((const Const *) expr)->constvalue)));
-	if (IsA(expr, RelabelType))
-		return greatest_value(input, ((const RelabelType *) expr)->arg);
-	if (IsA(expr, Var))
-		return greatest_of_column(input, (const Var *) expr);
-	fn = wide_call(expr, &args);
-	if (fn == nullptr || (fn->kind != FnKind::NumericBinary && fn->kind != FnKind::NumericUnary))
-		return INFINITY;
-	a = greatest_value(input, static_cast<const Expr *>(linitial(args)));
-	b = fn->kind == FnKind::NumericUnary ? 0 : greatest_value(input, static_cast<const Expr *>(lsecond(args)));
-	return fn->opcode == Opcode::Mul ? a * b : a + b;
-}
-
 bool
 has_wide_squares(const CompileInput *input, const Expr *expr)
 {
@@ -307,26 +280,64 @@ times_long(Compiler *c, const WideValue &a, int factor, int scale, WideValue *ou
 	return normalize_wide(c, binary64(c, Opcode::Add, lower.high, upper.high), binary64(c, Opcode::Add, lower.low, upper.low), scale, out);
 }
 
-/* Of two numbers in halves one has to fit 64 bits. So has one that is in halves for the sake of NaN or infinities, as a rule. */
+/* Is a column of such numbers in it, other than for the sake of NaN or infinities? Or a quotient, rounded or not? */
 static bool
-is_factor(const CompileInput *input, const Expr *expr)
+reads_long_walker(Node *node, void *input)
 {
-	return !is_wide(input, expr) || may_be_special(input, expr);
+	const CompileInput *in = static_cast<const CompileInput *>(input);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Var))
+		return is_wide_column(in, (const Var *) node) && !is_special_column(in, (const Var *) node);
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_long_walker), input);
 }
 
-/* A factor's register; *special: what of it is no number. */
-static int
-compile_factor(Compiler *c, const Expr *expr, int *special)
+/*
+ * Of two numbers in halves one has to fit 64 bits. So has one that is in halves for the sake of NaN or infinities, or as a quotient
+ * was rounded, as a rule.
+ */
+bool
+is_factor(const CompileInput *input, const Expr *expr)
+{
+	return !is_wide(input, expr) || (numeric_scale(input, expr).scale <= SCALED_MAX_SCALE &&
+									 !reads_long_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), const_cast<CompileInput *>(input)));
+}
+
+bool
+compile_factor(Compiler *c, const Expr *expr, WideFactor *out)
 {
 	WideValue	wide;
 
-	*special = NO_SPECIALS;
+	out->special = NO_SPECIALS;
 	if (!is_wide(c->input, expr))
-		return compile_expr(c, expr);
-	if (!compile_wide(c, expr, &wide))
-		return -1;
-	*special = take_special(c, &wide);
-	return *special == -1 ? -1 : narrow_wide(c, wide);
+	{
+		out->reg = compile_expr(c, expr);
+		out->shown = out->reg < 0 ? -1 : c->info[out->reg].shown;
+	}
+	else
+	{
+		if (!compile_wide(c, expr, &wide))
+			return false;
+		out->special = take_special(c, &wide);
+		out->reg = out->special == -1 ? -1 : narrow_wide(c, wide);
+		out->shown = wide.shown;
+	}
+	out->scale = out->reg < 0 ? -1 : c->info[out->reg].scale;
+	return out->reg >= 0;
+}
+
+/* What is shown of a result, of the decimals of both: -1 where all of both have one display scale. */
+static bool
+combine_shown(Compiler *c, Opcode op, int a, int scale_a, int b, int scale_b, int *out)
+{
+	*out = -1;
+	if (a < 0 && b < 0)
+		return true;
+	a = a >= 0 ? a : int_value(c, Type::I32, scale_a);
+	b = b >= 0 ? b : int_value(c, Type::I32, scale_b);
+	*out = a < 0 || b < 0 ? -1 : value(c, op, Type::I32, a, b);
+	return *out >= 0;
 }
 
 static bool
@@ -335,9 +346,9 @@ compile_product(Compiler *c, List *args, WideValue *out)
 	const Expr *a = static_cast<const Expr *>(linitial(args));
 	const Expr *b = static_cast<const Expr *>(lsecond(args));
 	WideValue	wide;
+	WideFactor	factor;
 	int			of_wide;
-	int			of_factor;
-	int			factor;
+	int			shown;
 	bool		small;
 
 	if (!is_factor(c->input, b) || !is_wide(c->input, a))
@@ -347,27 +358,25 @@ compile_product(Compiler *c, List *args, WideValue *out)
 		refuse(c, "numbers of more than 64 bits are multiplied with each other");
 		return false;
 	}
-	if (!compile_wide(c, a, &wide))
+	if (!compile_wide(c, a, &wide) || !compile_factor(c, b, &factor))
 		return false;
-	factor = compile_factor(c, b, &of_factor);
-	if (factor < 0)
-		return false;
-	out->scale = wide.scale + c->info[factor].scale;
+	out->scale = wide.scale + factor.scale;
 	if (out->scale > SCALED_MAX_RESULT_SCALE)
 	{
 		refuse(c, "a numeric has more than %d decimals", SCALED_MAX_RESULT_SCALE);
 		return false;
 	}
 	of_wide = take_special(c, &wide);
-	if (of_wide == -1)
+	if (of_wide == -1 || !combine_shown(c, Opcode::Add, wide.shown, wide.scale, factor.shown, factor.scale, &shown))
 		return false;
 	/* less than 2^31 also where it is rounded here */
-	small = greatest_value(c->input, b) * std::pow(10.0, c->info[factor].scale) < 2e9;
+	small = greatest_value(c->input, b) * std::pow(10.0, factor.scale) < 2e9;
 	if (small)
-		factor = with_constant64(c, Opcode::Bound, factor, int64_t{1} << PART_BITS);
-	if (factor < 0 || !(small ? times(c, wide, factor, out->scale, out) : times_long(c, wide, factor, out->scale, out)))
+		factor.reg = with_constant64(c, Opcode::Bound, factor.reg, int64_t{1} << PART_BITS);
+	if (factor.reg < 0 || !(small ? times(c, wide, factor.reg, out->scale, out) : times_long(c, wide, factor.reg, out->scale, out)))
 		return false;
-	return put_special(c, out, product_specials(c, wide, of_wide, factor, of_factor));
+	out->shown = shown;
+	return put_special(c, out, product_specials(c, wide, of_wide, factor.reg, factor.special));
 }
 
 static bool
@@ -377,16 +386,20 @@ compile_sum(Compiler *c, Opcode op, List *args, WideValue *out)
 	WideValue	b;
 	int			of_a;
 	int			of_b;
+	int			shown;
 
 	if (!compile_wide(c, static_cast<const Expr *>(linitial(args)), &a) || !compile_wide(c, static_cast<const Expr *>(lsecond(args)), &b) ||
+		!combine_shown(c, Opcode::Greatest, a.shown, a.scale, b.shown, b.scale, &shown) ||
 		!rescale_wide(c, &a, Max(a.scale, b.scale)) || !rescale_wide(c, &b, Max(a.scale, b.scale)))
 		return false;
 	of_a = take_special(c, &a);
 	of_b = take_special(c, &b);
 	if (of_a == -1 || of_b == -1)
 		return false;
-	return normalize_wide(c, binary64(c, op, a.high, b.high), binary64(c, op, a.low, b.low), a.scale, out) &&
-		put_special(c, out, sum_special(c, of_a, op == Opcode::Sub ? negative_special(c, of_b) : of_b));
+	if (!normalize_wide(c, binary64(c, op, a.high, b.high), binary64(c, op, a.low, b.low), a.scale, out))
+		return false;
+	out->shown = shown;
+	return put_special(c, out, sum_special(c, of_a, op == Opcode::Sub ? negative_special(c, of_b) : of_b));
 }
 
 /* -x, abs(x) */
@@ -404,6 +417,7 @@ compile_unary(Compiler *c, Opcode op, const Expr *arg, WideValue *out)
 	low = high < 0 ? -1 : value(c, Opcode::Neg, Type::I64, a.low);
 	if (low < 0 || !normalize_wide(c, high, low, a.scale, out))
 		return false;
+	out->shown = a.shown;
 	if (op == Opcode::Neg)
 		return put_special(c, out, negative_special(c, special));
 	low = with_constant64(c, Opcode::Lt, a.high, 0);
@@ -422,7 +436,7 @@ compile_rounded(Compiler *c, const FnEntry *fn, List *args, WideValue *out)
 		refuse(c, digits == INT_MIN ? "the number of digits to round to is not a constant" : "a number is rounded to more than %d digits", SCALED_MAX_SCALE);
 		return false;
 	}
-	return compile_wide(c, static_cast<const Expr *>(linitial(args)), out) &&
+	return compile_wide_value(c, static_cast<const Expr *>(linitial(args)), out) &&
 		round_wide(c, out, digits, fn->kind == FnKind::NumericCeil ? WideRounding::Up : fn->opcode == Opcode::Div ? WideRounding::ToZero
 				   : fn->opcode == Opcode::DivFloor ? WideRounding::Down : WideRounding::Nearest);
 }
@@ -430,10 +444,8 @@ compile_rounded(Compiler *c, const FnEntry *fn, List *args, WideValue *out)
 bool
 compile_wide(Compiler *c, const Expr *expr, WideValue *out)
 {
-	const ScaleUse outer = c->scale_use;
 	const FnEntry *fn;
 	List	   *args;
-	bool		done;
 
 	check_stack_depth();
 	if (IsA(expr, Const))
@@ -450,21 +462,21 @@ compile_wide(Compiler *c, const Expr *expr, WideValue *out)
 	fn = wide_call(expr, &args);
 	if (fn->kind == FnKind::Same)
 		return compile_wide(c, static_cast<const Expr *>(linitial(args)), out);
-	/* what is computed with has one scale, or makes its own */
-	if (c->scale_use == ScaleUse::Each)
-		c->scale_use = ScaleUse::One;
-	if (fn->kind != FnKind::NumericUnary && fn->kind != FnKind::NumericBinary)
+	switch (fn->kind)
 	{
-		c->scale_use = ScaleUse::None;
-		done = fn->kind == FnKind::NumericSign ? compile_wide_sign(c, static_cast<const Expr *>(linitial(args)), out)
-			: fn->kind == FnKind::NumericTypmod ? compile_wide_typmod(c, args, out) : compile_rounded(c, fn, args, out);
+		case FnKind::NumericUnary:
+			return compile_unary(c, fn->opcode, static_cast<const Expr *>(linitial(args)), out);
+		case FnKind::NumericBinary:
+			return fn->opcode == Opcode::Div ? compile_quotient(c, args, out)
+				: fn->opcode == Opcode::Mul ? compile_product(c, args, out) : compile_sum(c, fn->opcode, args, out);
+		/* the others make a scale of their own */
+		case FnKind::NumericSign:
+			return compile_wide_sign(c, static_cast<const Expr *>(linitial(args)), out);
+		case FnKind::NumericTypmod:
+			return compile_wide_typmod(c, args, out);
+		default:
+			return compile_rounded(c, fn, args, out);
 	}
-	else if (fn->kind == FnKind::NumericUnary)
-		done = compile_unary(c, fn->opcode, static_cast<const Expr *>(linitial(args)), out);
-	else
-		done = fn->opcode == Opcode::Mul ? compile_product(c, args, out) : compile_sum(c, fn->opcode, args, out);
-	c->scale_use = outer;
-	return done;
 }
 
 }  // namespace gpuvm

@@ -9,8 +9,8 @@ extern "C" {
 
 namespace gpuvm {
 
-bool
-has_wide_arms(const CompileInput *input, const Expr *expr)
+List *
+arms_of(const Expr *expr)
 {
 	List	   *arms = NIL;
 	ListCell   *lc;
@@ -22,20 +22,24 @@ has_wide_arms(const CompileInput *input, const Expr *expr)
 				arms = lappend(arms, static_cast<const CaseWhen *>(lfirst(lc))->result);
 			if (((const CaseExpr *) expr)->defresult != nullptr)
 				arms = lappend(arms, ((const CaseExpr *) expr)->defresult);
-			break;
+			return arms;
 		case T_CoalesceExpr:
-			arms = ((const CoalesceExpr *) expr)->args;
-			break;
+			return ((const CoalesceExpr *) expr)->args;
 		case T_MinMaxExpr:
-			arms = ((const MinMaxExpr *) expr)->args;
-			break;
+			return ((const MinMaxExpr *) expr)->args;
 		case T_NullIfExpr:
-			arms = list_make1(linitial(((const NullIfExpr *) expr)->args));
-			break;
+			return list_make1(linitial(((const NullIfExpr *) expr)->args));
 		default:
-			return false;
+			return NIL;
 	}
-	foreach(lc, arms)
+}
+
+bool
+has_wide_arms(const CompileInput *input, const Expr *expr)
+{
+	ListCell   *lc;
+
+	foreach(lc, arms_of(expr))
 	{
 		if (is_wide(input, static_cast<const Expr *>(lfirst(lc))))
 			return true;

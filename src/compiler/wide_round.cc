@@ -118,7 +118,7 @@ compile_wide_sign(Compiler *c, const Expr *expr, WideValue *out)
 	int			any;
 	int			sign;
 
-	if (!compile_wide(c, expr, &a))
+	if (!compile_wide_value(c, expr, &a))
 		return false;
 	/* of codes, too, which are on the side of 0 that infinities are */
 	any = binary64(c, Opcode::BitOr, a.high, a.low);
@@ -144,7 +144,7 @@ compile_wide_typmod(Compiler *c, List *args, WideValue *out)
 		refuse(c, "numbers of more than 64 bits are rounded to numeric(p, s) of up to 18 digits, or of 38 and more");
 		return false;
 	}
-	if (!compile_wide(c, static_cast<const Expr *>(linitial(args)), out) || !round_wide(c, out, scale, WideRounding::Nearest))
+	if (!compile_wide_value(c, static_cast<const Expr *>(linitial(args)), out) || !round_wide(c, out, scale, WideRounding::Nearest))
 		return false;
 	special = take_special(c, out);
 	if (special == -1)
@@ -180,7 +180,7 @@ compile_wide_to_int(Compiler *c, const Expr *expr, Type to)
 	int			reg;
 
 	/* what is no number is too large as a code, and PostgreSQL raises */
-	reg = compile_wide(c, expr, &a) && round_wide(c, &a, 0, WideRounding::Nearest) ? narrow_wide(c, a) : -1;
+	reg = compile_wide_value(c, expr, &a) && round_wide(c, &a, 0, WideRounding::Nearest) ? narrow_wide(c, a) : -1;
 	return reg < 0 || to != Type::I64 ? convert(c, reg, to) : value(c, Opcode::Copy, Type::I64, reg);
 }
 
@@ -188,7 +188,7 @@ int
 compile_wide_to_float(Compiler *c, const Expr *expr)
 {
 	WideValue	a;
-	int			special = compile_wide(c, expr, &a) ? take_special(c, &a) : -1;
+	int			special = compile_wide_value(c, expr, &a) ? take_special(c, &a) : -1;
 	int			reg;
 
 	if (special == -1)

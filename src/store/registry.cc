@@ -544,7 +544,7 @@ registry_describe(Oid relid, ImportedTable *table)
 			table->attnums[i] = columns[i].attnum;
 			table->types[i] = static_cast<uint8>(columns[i].flags & COLUMN_LEFT_OUT ? Type::None : columns[i].type);
 			table->scales[i] = columns[i].scale;
-			table->greatest[i] = columns[i].scale < 0 ? 0 : Max(columns[i].max, -columns[i].min);
+			table->greatest[i] = columns[i].min < -PG_INT64_MAX ? PG_INT64_MAX : Max(Max(columns[i].max, -columns[i].min), 0);
 			table->variable[i] = (columns[i].flags & COLUMN_VARIABLE) != 0;
 			table->wide[i] = (columns[i].flags & COLUMN_WIDE) != 0;
 			table->any_scale[i] = false;

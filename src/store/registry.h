@@ -118,7 +118,7 @@ struct ImportedTable
 	int16		scales[VERSION_MAX_COLS];	/* of numerics, else -1 */
 	uint32		entries[VERSION_MAX_COLS];	/* of the column's dictionary, at least 1; 0: it has none */
 	uint64		families[VERSION_MAX_COLS];	/* of the dictionary; 0: it has no entries. Of leaves: FAMILIES_DIFFER if theirs do */
-	int64		greatest[VERSION_MAX_COLS];	/* of numerics that are not wide: no value of the tablets has a larger absolute value */
+	int64		greatest[VERSION_MAX_COLS];	/* of integers, and numerics that are not wide: no value of the tablets has a larger absolute value; PG_INT64_MAX: that is not known */
 	bool		of_file;		/* or one of the leaves is: rows cannot be fetched by their ctids */
 	bool		wide[VERSION_MAX_COLS];	/* numerics of more than 64 bits: the column has the low halves, high_half() of its number the high ones */
 	bool		special[VERSION_MAX_COLS];	/* of these: some are NaN or infinities */

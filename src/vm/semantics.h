@@ -19,6 +19,7 @@
 #include "core/types.h"
 #include "vm/date_fields.h"
 #include "vm/math_functions.h"
+#include "vm/quotient.h"
 #include "vm/zone_table.h"
 
 namespace gpuvm {

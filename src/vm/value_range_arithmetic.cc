@@ -8,6 +8,23 @@
 namespace gpuvm {
 namespace ranges {
 
+/* NumericLead of the values; it grows with the magnitude, but for 0. */
+static uint32_t
+lead_range(const ValueRange &a, const ValueRange &scale, ValueRange *r)
+{
+	constexpr int MOST_WEIGHT = 5;
+	const bool	zero = a.lo <= 0 && a.hi >= 0;
+	uint32_t	ignored = 0;
+	int64_t		least;
+	int64_t		greatest;
+
+	if (scale.lo != scale.hi)
+		return set_interval(r, -MOST_WEIGHT * (1 << sem::LEAD_BITS), MOST_WEIGHT * (1 << sem::LEAD_BITS), 0);
+	least = sem::NumericLead(zero ? 1 : a.lo > 0 ? a.lo : a.hi, scale.lo, &ignored);
+	greatest = sem::NumericLead(sem::magnitude_of(a.lo) > sem::magnitude_of(a.hi) ? a.lo : a.hi, scale.lo, &ignored);
+	return set_interval(r, zero ? std::min<int64_t>(least, 0) : least, zero ? std::max<int64_t>(greatest, 0) : greatest, 0);
+}
+
 uint32_t
 int_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRange *r)
 {
@@ -76,6 +93,26 @@ int_arithmetic(const Op &op, const ValueRange &a, const ValueRange &b, ValueRang
 				set_interval(r, std::clamp(al, -m, m), std::clamp(ah, -m, m), 0);
 				return bl > 0 && al > -bl && ah < bl ? 0 : uint32_t(ERR_CAST_RANGE);
 			}
+		case Opcode::NumericLead:
+			return lead_range(a, b, r);
+		case Opcode::NextDecimals:
+			return set_interval(r, al >= 0 && bl >= 0 ? 0 : 1 - sem::QUOTIENT_UNIT, sem::QUOTIENT_UNIT - 1, 0);
+		case Opcode::NextRest:
+			{
+				const int128 m = std::max<int128>(std::max(bh < 0 ? -bh : bh, bl < 0 ? -bl : bl) - 1, 0);
+
+				return set_interval(r, al < 0 ? -m : int128(0), ah > 0 ? m : int128(0), 0);
+			}
+		case Opcode::RoundDecimals:
+			return set_interval(r, al < 0 ? -sem::ROUNDED_UNIT : int64_t{0}, ah > 0 ? sem::ROUNDED_UNIT : int64_t{0}, 0);
+		case Opcode::DecimalsHigh:
+			{
+				uint32_t	ignored = 0;
+
+				return set_interval(r, sem::DecimalsHigh(a.lo, b.lo, &ignored), sem::DecimalsHigh(a.hi, b.hi, &ignored), 0);
+			}
+		case Opcode::DecimalsLow:
+			return set_interval(r, 0, WIDE_LOW_MASK, 0);
 		case Opcode::TimeAddMicros:
 			return set_interval(r, 0, sem::US_PER_DAY - 1, 0);
 		case Opcode::DateAdd:

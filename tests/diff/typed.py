@@ -185,7 +185,7 @@ class TypedGenerator(Generator):
 
     def numeric(self, depth):
         rng = self.rng
-        kind = rng.choice(("+", "-", "*", "*", "neg", "abs", "%", "round", "round", "trunc", "ceil", "sign", "int", "rescale", "extract", "/", "one minus"))
+        kind = rng.choice(("+", "-", "*", "*", "neg", "abs", "%", "round", "round", "trunc", "ceil", "sign", "int", "rescale", "extract", "/", "/", "one minus"))
         if kind == "int":
             a = self.any(rng.choice(INTS), depth - 1)
             return Expr(f"({a})::numeric", "numeric", a.range, 0)
@@ -218,8 +218,6 @@ class TypedGenerator(Generator):
             return None
         finite, known = x.finite and y.finite, a.scale is not None and b.scale is not None
         if kind in ("/", "%"):
-            if kind == "/" and rng.random() < 0.6:
-                return None			# left to PostgreSQL
             return Expr(f"({a} {kind} nullif({b}, 0))", "numeric", Range(-m * 10**11, m * 10**11, finite), max(a.scale, b.scale) if known and kind == "%" else None)
         if kind == "*":
             corners = [i * j for i in (x.lo, x.hi) for j in (y.lo, y.hi)]
@@ -460,7 +458,7 @@ class TypedGenerator(Generator):
         """An aggregate whose answer does not depend on the order of rows."""
         rng = self.rng
         filter = f" FILTER (WHERE {self.bool(1)})" if rng.random() < 0.2 else ""
-        kind = rng.choice(("sum", "sum", "avg", "extreme", "extreme", "count", "variance", "bits", "distinct", "distinct", "distinct", "price", "share", "money", "list", "span"))
+        kind = rng.choice(("sum", "sum", "avg", "extreme", "extreme", "count", "variance", "bits", "distinct", "distinct", "distinct", "price", "ratio", "share", "money", "list", "span"))
         if kind in ("sum", "avg"):
             return f"{kind}({self.any('numeric', rng.choice((0, 1, 1, 2)))}){filter}"
         if kind == "extreme":
@@ -494,6 +492,9 @@ class TypedGenerator(Generator):
             return f"{rng.choice(('count', 'count', 'count', 'max'))}(DISTINCT {rng.choice((self.uniform(), self.uniform(), self.leaf('int4')))}){filter}" if rng.random() < 0.5 else f"count(DISTINCT {self.key()}){filter}"
         if kind == "price":
             return f"sum({self.leaf('numeric')} * (1 - {self.leaf('numeric')}) * (1 + {self.leaf('numeric')})){filter}"
+        if kind == "ratio":
+            ratio = f"{self.leaf('numeric')} / nullif({self.leaf(rng.choice(('numeric', 'numeric', 'int4', 'int2')))}, 0)"
+            return f"{rng.choice(('sum({})', 'avg({})', 'sum(round({}, 2))', 'sum(100 * {})', 'sum({} * 100)', 'count(*)', 'max(round({}, 3))')).format(ratio)}{filter}"
         if kind == "share":
             return f"round(100.00 * sum(CASE WHEN {self.bool(1)} THEN {self.leaf('numeric')} ELSE 0 END) / nullif(sum({self.leaf('numeric')}), 0), 4)"
         if kind == "money":

@@ -124,7 +124,7 @@ SELECT * FROM gpuvm.why_not('SELECT * FROM elsewhere');
 SELECT * FROM gpuvm.why_not('SELECT note FROM test');
 SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE note = ''n''');
 SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE cosd(uniformf) > 3');
-SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE uniformi::numeric / 3 > 3');
+SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE sqrt(uniformi::numeric) > 3');
 SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE random() < 0.5');
 SELECT * FROM gpuvm.why_not('SELECT id FROM test WHERE ctid > ''(0,5)''');
 SELECT * FROM gpuvm.why_not('SELECT test FROM test WHERE id > 5');

@@ -274,6 +274,12 @@ binary_value(const Op &op, const Value &a, const Value &b, uint32_t *err)
 					case Opcode::DivRound: return from_register(sem::DivRound(x, y, err));
 					case Opcode::DivFloor: return from_register(sem::DivFloor(x, y, err));
 					case Opcode::Bound: return from_register(sem::Bound(x, y, err));
+					case Opcode::NumericLead: return from_register(sem::NumericLead(x, y, err));
+					case Opcode::NextDecimals: return from_register(sem::NextDecimals(x, y, err));
+					case Opcode::NextRest: return from_register(sem::NextRest(x, y, err));
+					case Opcode::RoundDecimals: return from_register(sem::RoundDecimals(x, y, err));
+					case Opcode::DecimalsHigh: return from_register(sem::DecimalsHigh(x, y, err));
+					case Opcode::DecimalsLow: return from_register(sem::DecimalsLow(x, y, err));
 					case Opcode::TimestampAddMonths: return from_register(sem::TimestampAddMonths(x, in_register<Type::I32>(b), err));
 					case Opcode::TimestampAddDays: return from_register(sem::TimestampAddDays(x, in_register<Type::I32>(b), err));
 					case Opcode::TimestampAddMicros: return from_register(sem::TimestampAddMicros(x, y, err));

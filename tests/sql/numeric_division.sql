@@ -1,0 +1,105 @@
+-- Quotients of numerics: digits, scale and rounding are numeric_div's, row by row.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS gpuvm;
+RESET client_min_messages;
+SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
+CREATE SCHEMA numeric_division;
+SET search_path = numeric_division;
+SET gpuvm.force = on;
+\set VERBOSITY terse
+
+-- Is a query's answer the machine's, and PostgreSQL's, in its order? If the machine gave none: why.
+CREATE FUNCTION ask(query text, OUT "by" text, OUT equal bool) LANGUAGE plpgsql AS $$
+DECLARE
+	whole text := format('SELECT string_agg(q::text, '' '') FROM (%s) q', query);
+	machine text;
+	postgres text;
+	line text;
+BEGIN
+	"by" := 'VM';
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		"by" := coalesce(substring(line FROM '^ *(Fallback: .*)'), "by");
+		machine := coalesce(machine, substring(line FROM 'GpuVM'));
+	END LOOP;
+	IF machine IS NULL THEN
+		"by" := 'PostgreSQL';
+	END IF;
+	EXECUTE whole INTO machine;
+	SET LOCAL gpuvm.enabled = off;
+	EXECUTE whole INTO postgres;
+	SET LOCAL gpuvm.enabled = on;
+	equal := machine IS NOT DISTINCT FROM postgres;
+END $$;
+CREATE FUNCTION ask_all(queries text[]) RETURNS TABLE ("by" text, equal bool, query text) LANGUAGE sql VOLATILE AS $$
+	SELECT a."by", a.equal, q FROM unnest(queries) WITH ORDINALITY AS u (q, n), LATERAL ask(q) a ORDER BY n
+$$;
+
+-- 24,000 pairs: of all magnitudes, and about where weights and first digits change. Groups of one row show each quotient as it is.
+CREATE FUNCTION spread(seed int, digits int, scale int) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE seed % 6 WHEN 0 THEN seed * 7919::numeric * 104729 * (seed % 8191) % 10::numeric ^ (1 + seed / 6 % digits) + 1
+		WHEN 1 THEN 10::numeric ^ (seed / 6 % digits) WHEN 2 THEN greatest(10::numeric ^ (seed / 6 % digits) - 1, 1) WHEN 3 THEN 10::numeric ^ (seed / 6 % digits) + 1 WHEN 4 THEN (1 + seed % 9) * 10::numeric ^ (seed / 6 % digits)
+		ELSE seed * 15485863::numeric * 32452843 % 10::numeric ^ digits + 1 END::int8 * 10::numeric ^ -scale * CASE WHEN seed % 7 < 3 THEN -1 ELSE 1 END
+$$;
+CREATE TABLE pairs (id int, a numeric(12, 2), b numeric(9, 3), c numeric(6, 6), e numeric(9), i int, s smallint, l bigint) WITH (autovacuum_enabled = off);
+INSERT INTO pairs SELECT k, spread(k, 7, 2), spread(k / 3 + 5 * k, 6, 3), spread(7 * k + 1, 5, 6), spread(11 * k + k / 5, 8, 0), spread(k + 1, 6, 0), spread(k / 2, 4, 0), spread(3 * k + k / 7, 9, 0)
+	FROM generate_series(1, 24000) k;
+SELECT gpuvm.import('pairs');
+SELECT * FROM ask_all(ARRAY['SELECT id, sum(a / b) FROM pairs GROUP BY id ORDER BY id', 'SELECT id, sum(b / a) FROM pairs GROUP BY id ORDER BY id', 'SELECT id, sum(a / e), sum(e / a) FROM pairs GROUP BY id ORDER BY id',
+	'SELECT id, sum(c / b), sum(i / b) FROM pairs GROUP BY id ORDER BY id', 'SELECT id, sum(a / i), sum(b / s), sum(a / l) FROM pairs GROUP BY id ORDER BY id', 'SELECT id, sum(e::numeric / s), sum(i::numeric / l) FROM pairs GROUP BY id ORDER BY id',
+	'SELECT id, sum(a / 7), sum(a / 100), sum(100 / b), sum(a / -0.003) FROM pairs GROUP BY id ORDER BY id', 'SELECT id, sum(a * b / 100), avg(a * c / s) FROM pairs GROUP BY id ORDER BY id']);
+
+-- Wherever a quotient may stand.
+SELECT * FROM ask_all(ARRAY['SELECT count(*) FROM pairs WHERE a / b > 10', 'SELECT count(*) FROM pairs WHERE a / b BETWEEN -1 AND 1.5', 'SELECT count(*) FROM pairs WHERE a / b = 1', 'SELECT count(*) FROM pairs WHERE a / b IN (1, 0.5, 10)', 'SELECT count(*) FROM pairs WHERE a / b > e / s',
+	'SELECT count(*) FROM pairs WHERE a / 3 = 33.3333333333333333', 'SELECT count(*) FROM pairs WHERE a / b IS DISTINCT FROM b / a', 'SELECT id, a / b FROM pairs WHERE a / b < -100 ORDER BY a / b, id LIMIT 20', 'SELECT sum(a / b), avg(a / b), count(a / b), stddev(a / e) FROM pairs WHERE id < 2000',
+	'SELECT s % 5, sum(a / b), avg(a / s), count(*) FILTER (WHERE a / b > 1), sum(a / b) FILTER (WHERE s > 100) FROM pairs GROUP BY 1 ORDER BY 1', 'SELECT sum(CASE WHEN b > 1 THEN a / b ELSE 0 END), sum(CASE WHEN i > 0 THEN a / i WHEN i < -5 THEN 1.5 END) FROM pairs',
+	'SELECT sum(coalesce(a / nullif(b, 1), -1)), sum(coalesce(a / nullif(e, 100000000), 0.5)) FROM pairs', 'SELECT count(*) FROM pairs WHERE greatest(a / b, 1) > 2 AND least(b / a, i) < 100',
+	'SELECT sum(a / b * 100), sum(100 * a / b), sum(1 - a / b), sum(a / b + i), sum(-(a / b)), sum(abs(a / s)), sum(a / b * b) FROM pairs', 'SELECT id, sum(a / b - a / s), sum(a / s * b) FROM pairs GROUP BY id ORDER BY id',
+	'SELECT round(a / b, 2), count(*) FROM pairs GROUP BY 1 ORDER BY 1', 'SELECT sum(round(a / b)), sum(round(a / b, 3)), sum(round(a / b, -2)), sum(round(a / s, 12)), sum(round(100 * a / b, 1)), sum(round(a / b * 100, 1)) FROM pairs',
+	'SELECT sum(trunc(a / b)), sum(trunc(a / b, 4)), sum(trunc(a / s, -1)), sum(ceil(a / b)), sum(floor(a / b)), sum(sign(a / b)) FROM pairs', 'SELECT sum((a / b)::numeric(15, 3)), sum((a / s)::int), sum((a / b)::bigint), sum((b / s)::numeric(5, 0)) FROM pairs',
+	'SELECT min(round(a / b, 2)), max(floor(a / s)), min(ceil(e / b)) FROM pairs', 'SELECT id, round(a / b, 3), floor(a / b), ceil(a / b), trunc(b / a, 1), round(b / a), (a / s)::numeric(12, 4) FROM pairs ORDER BY round(a / b, 3), id LIMIT 1000',
+	'SELECT count(*) FROM pairs x JOIN pairs y ON round(x.a / x.b) = y.s AND y.id < 100', 'SELECT sum(round(a / b, 2) / s), sum(round(a / s) * b / 100) FROM pairs', 'SELECT a % b, sum(mod(a, 7.5)) FROM pairs GROUP BY 1 ORDER BY 1']);
+
+-- A rounding that decides, at both signs: 2/3, halves, and quotients that round to the next power of ten.
+CREATE TABLE edges (id int, a numeric, b numeric) WITH (autovacuum_enabled = off);
+INSERT INTO edges SELECT row_number() OVER (), a, b FROM unnest(ARRAY[0, 1, 2, 5, 9999, 10000, 10001, 99999, 1000000, 9999999, -1, -2, -5, -10001, -9999999, NULL]) a,
+	unnest(ARRAY[1, 2, 3, 7, 8, 9999, 10000, 10001, 16384, 99999999, 100000000, 100000001, 32768, -3, -10000, -16384, NULL]) b;
+SELECT gpuvm.import('edges');
+SELECT * FROM ask_all(ARRAY['SELECT id, sum(a / b), sum(b / a) FROM edges WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT id, sum(a / b) FROM edges GROUP BY id ORDER BY id', 'SELECT id, round(a / b), round(a / b, 1), round(a / b, 15), trunc(a / b, 16), floor(a / b), ceil(a / b) FROM edges ORDER BY round(a / b), id']);
+
+-- Division by zero: of rows that count.
+UPDATE edges SET b = 0 WHERE id % 10 = 0;
+SELECT gpuvm.import('edges');
+SELECT sum(a / b) FROM edges;
+SELECT count(*) FROM edges WHERE a / b > 0;
+SELECT sum(round(a / b, 1)) FROM edges;
+SELECT * FROM ask_all(ARRAY['SELECT sum(a / b) FROM edges WHERE b <> 0', 'SELECT sum(a / b) FILTER (WHERE b <> 0) FROM edges', 'SELECT count(*) FROM edges WHERE b <> 0 AND a / b > 1', 'SELECT sum(CASE WHEN b = 0 THEN 0 ELSE a / b END), avg(a / nullif(b, 0)) FROM edges',
+	'SELECT count(*) FROM edges WHERE b = 0 OR a / b > 1', 'SELECT sum(round(a / nullif(b, 0), 2)) FROM edges']);
+
+-- NaN and infinities.
+CREATE TABLE specials (id int, a numeric(10, 2), b numeric, g int) WITH (autovacuum_enabled = off);
+INSERT INTO specials SELECT row_number() OVER (), a, b, row_number() OVER () FROM unnest(ARRAY['NaN', NULL, '0', '1.50', '-2', '12345.67']::numeric[]) a, unnest(ARRAY['NaN', 'Infinity', '-Infinity', NULL, '1', '-7', '1000003']::numeric[]) b;
+SELECT gpuvm.import('specials');
+SELECT * FROM ask_all(ARRAY['SELECT id, sum(a / b) FROM specials GROUP BY id ORDER BY id', 'SELECT id, sum(b / a) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT id, sum(b / b), avg(a / a) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id',
+	'SELECT id, sum(b / 7), sum(100 / b), sum(b / -3), sum(1.5 / a) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT count(*) FROM specials WHERE a / b > 0', 'SELECT count(*) FROM specials WHERE a / b = ''NaN''', 'SELECT id, sum(round(a / b, 2)), sum(sign(a / b)), sum(-(a / b)), sum(a / b * a) FROM specials GROUP BY id ORDER BY id']);
+INSERT INTO specials VALUES (100, 1, 0, 0), (101, 'NaN', 0, 0);
+SELECT gpuvm.refresh('specials');
+SELECT sum(a / b) FROM specials WHERE id > 99;
+SELECT * FROM ask_all(ARRAY['SELECT sum(a / b) FROM specials WHERE id > 100']);
+
+-- Rows that have changed since, and what a plan knew before.
+SET plan_cache_mode = force_generic_plan;
+PREPARE quotients(numeric) AS SELECT count(*) FILTER (WHERE a / b > $1), sum(round(a / b, 2)) FROM pairs;
+EXECUTE quotients(1.5);
+UPDATE pairs SET a = a * 3, b = b + 1000 WHERE id % 100 = 0;
+SELECT * FROM ask_all(ARRAY['SELECT id, sum(a / b) FROM pairs GROUP BY id ORDER BY id']);
+SET gpuvm.enabled = off;
+EXECUTE quotients(1.5);
+RESET gpuvm.enabled;
+EXECUTE quotients(1.5);
+RESET plan_cache_mode;
+
+-- Quotients whose decimals do not fit are PostgreSQL's, and so are those that would be shown, and divided again.
+SELECT * FROM ask_all(ARRAY['SELECT sum(a * c * c / e) FROM pairs', 'SELECT sum(e / (a * c * 0.000001)) FROM pairs']);
+SELECT q, reason FROM unnest(ARRAY['SELECT max(a / b) FROM pairs', 'SELECT sum(a / b / 3) FROM pairs', 'SELECT count(*) FROM pairs WHERE (a / b)::float8 > 1']) q, gpuvm.why_not(q);
+SELECT * FROM ask_all(ARRAY['SELECT a / b, count(*) FROM pairs GROUP BY 1 ORDER BY 1, 2', 'SELECT max(a / b), sum(a / b / 3) FROM pairs']);
+DROP SCHEMA numeric_division CASCADE;
