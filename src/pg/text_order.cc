@@ -84,6 +84,19 @@ describe_locale(Oid collation, TextOrderSpec *to)
 	return nullptr;
 }
 
+bool
+orders_as_bytes(Oid collation)
+{
+	char		provider;
+	const char *locale = nullptr;
+
+	if (!OidIsValid(collation))
+		return true;
+	if (!compat_collation(collation, &provider, &locale) || provider == COLLPROVIDER_ICU)
+		return false;
+	return provider != COLLPROVIDER_LIBC || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0 || strncmp(locale, "C.", 2) == 0;
+}
+
 const char *
 describe_text_order(const PlanTextOrder &order, TextOrderSpec *to)
 {

@@ -19,6 +19,7 @@ extern "C" {
 #include "engine/abi.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
+#include "pg/text_order.h"
 #include "planner/cost.h"
 #include "vm/program.h"
 
@@ -66,8 +67,9 @@ constexpr double SORT_COMPARE_US = 0.005;
 /* Telling that a row is beyond the limit. */
 constexpr double TOP_ROW_US = 0.005;
 
-/* Comparing two entries of a dictionary, for their order, against an operator: collations are slow. */
+/* Comparing two entries of a dictionary, for their order, against an operator: collations are slow, but for those of bytes. */
 constexpr double ORDER_OPERATORS = 20;
+constexpr double BYTES_ORDER_OPERATORS = 7;
 
 /* The same on a GPU, all in all. */
 constexpr double DEVICE_SORT_ROW_US = 0.0005;
@@ -125,9 +127,15 @@ sort_us(double rows, double limit, bool texts)
 }
 
 double
-cost_ranks(double entries)
+cost_of_entries(double entries)
 {
-	return entries * (MAP_ENTRY_US * cost_of_us() + cpu_operator_cost + std::log2(entries + 1) * ORDER_OPERATORS * cpu_operator_cost);
+	return entries * (MAP_ENTRY_US * cost_of_us() + cpu_operator_cost);
+}
+
+double
+cost_of_order(double values, Oid collation)
+{
+	return values * std::log2(values + 1) * (orders_as_bytes(collation) ? BYTES_ORDER_OPERATORS : ORDER_OPERATORS) * cpu_operator_cost;
 }
 
 /* How many such operations there are. */
@@ -275,7 +283,8 @@ cost_program(Path *path, const Program *program, const ProgramRows &rows, double
 	double		ops = rows.scanned[0] * program->nops;
 	double		build = 0;
 	double		texts = program->ncursors > 1 ? 0 : rows.scanned[0] * (count_ops(program, Opcode::TextMatch) + count_ops(program, Opcode::TextPart));
-	double		keys = program->ncursors > 1 ? 0 : rows.scanned[0] * count_ops(program, Opcode::TextKey);
+	/* nearly always behind the conditions */
+	double		keys = program->ncursors > 1 ? 0 : rows.filtered[0] * count_ops(program, Opcode::TextKey);
 	double		extremes = program->ncursors > 1 ? 0 : rows.scanned[0] * count_text_extremes(program);
 	double		run = program->ncursors > 1 ? join_us(program, rows, &build)
 		: ops * OP_US + texts * TEXT_US + keys * TEXT_KEY_US + extremes * TEXT_EXTREME_US;

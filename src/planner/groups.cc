@@ -22,6 +22,7 @@ extern "C" {
 #include "compiler/functions.h"
 #include "planner/aggregation.h"
 #include "planner/cost.h"
+#include "planner/group_rows.h"
 #include "planner/paths.h"
 #include "planner/scan_plan.h"
 
@@ -591,61 +592,6 @@ plan_groups(Aggregation *a, PathTarget *target, List *tlist, List *clause, List 
 	return true;
 }
 
-/* Does the path group, by a sort or a hash table of its own, what our path for the input gives? A sort below Unique is DISTINCT's. */
-static bool
-groups_our_rows(const Path *path, const RelOptInfo *input)
-{
-	bool		groups = false;
-
-	for (;;)
-	{
-		switch (path->pathtype)
-		{
-			case T_Agg:
-				groups = groups || ((const AggPath *) path)->aggstrategy != AGG_SORTED;
-				path = ((const AggPath *) path)->subpath;
-				break;
-			case T_Group:
-				path = ((const GroupPath *) path)->subpath;
-				break;
-			case T_Sort:
-				groups = true;
-				path = ((const SortPath *) path)->subpath;
-				break;
-			case T_Unique:
-				if (!IsA(path, UpperUniquePath))
-					return false;
-				path = ((const UpperUniquePath *) path)->subpath;
-				break;
-			case T_Result:
-				if (!IsA(path, ProjectionPath))
-					return false;
-				path = ((const ProjectionPath *) path)->subpath;
-				break;
-			default:
-				return groups && path->parent == input && is_gpuvm_path(path);
-		}
-	}
-}
-
-/*
- * Groups that PostgreSQL makes of rows that a program hands out take what the program takes, and more, by how many rows
- * there are: that is an estimate, and where it says a few, the planner takes the sort's order for worth what is left.
- */
-static void
-drop_groups_of_rows(RelOptInfo *grouped_rel, const RelOptInfo *input, const Path *ours)
-{
-	ListCell   *lc;
-
-	foreach(lc, grouped_rel->pathlist)
-	{
-		const Path *path = static_cast<const Path *>(lfirst(lc));
-
-		if (groups_our_rows(path, input) && path->total_cost * AS_GOOD >= ours->total_cost)
-			grouped_rel->pathlist = foreach_delete_current(grouped_rel->pathlist, lc);
-	}
-}
-
 void
 add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *tlist, List *clause, List *having)
 {
@@ -680,7 +626,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	plan_delta(&a->plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &a->plan);
 	path = make_path(grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost);
-	drop_groups_of_rows(grouped_rel, rel, &path->path);
+	settle_groups(grouped_rel, rel, list_concat_copy(a->raw.keys, a->raw.aggs), &path->path);
 	offer_path(grouped_rel, path);
 }
 

@@ -73,7 +73,7 @@ cost_order_maps(const ScanPlan *plan, int before)
 		if (map->kind == MapKind::Rank && map_cached != nullptr && map_cached(plan->cursors[cursor].relid, map))
 			cost += cost_of_us() * entries * MAP_ENTRY_US;
 		else
-			cost += cost_ranks(entries);
+			cost += cost_of_entries(entries) + cost_of_order(entries, map->collation);
 	}
 	return cost;
 }

@@ -21,6 +21,7 @@ extern "C" {
 #include "compiler/compile.h"
 #include "pg/value_form.h"
 #include "planner/cost.h"
+#include "planner/group_rows.h"
 #include "planner/paths.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
@@ -30,9 +31,6 @@ namespace gpuvm {
 
 MapCached	map_cached;
 MapFailure	map_failure;
-
-/* Comparing two entries, for their order, against an operator: collations are slow. */
-constexpr double ORDER_OPERATORS = 20;
 
 /* The column's number among the imported ones. */
 static int
@@ -206,8 +204,8 @@ cost_meeting(const ScanShape *shape, const ScanPlan *plan, const PlanMap *map)
 		return 0;
 	from = count_entries(shape, plan, map->from);
 	all = from + (same_dictionary(map->from, map->to) ? 0 : count_entries(shape, plan, map->to));
-	return from * (MAP_ENTRY_US * cost_of_us() + cpu_operator_cost) +
-		(map->kind == MapKind::Order ? all * std::log2(all + 1) * ORDER_OPERATORS * cpu_operator_cost : 0);
+	return cost_of_entries(from) +
+		(map->kind == MapKind::Order ? cost_of_order(all, map->collation) : 0);
 }
 
 double
@@ -234,9 +232,9 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		if (shape->cursors[map->cursor].target.child == nullptr && map_cached != nullptr && map_cached(entry_of(root, &shape->cursors[map->cursor])->relid, map))
 			continue;
 		cost_qual_eval_node(&cost, reinterpret_cast<Node *>(map->expr), root);
-		total += cost.startup + entries * (cost.per_tuple + cpu_operator_cost);
+		total += cost.startup + entries * (cost.per_tuple + cpu_operator_cost + uncharged_of_functions(reinterpret_cast<Node *>(map->expr)));
 		if (map->kind == MapKind::Rank)
-			total += entries * std::log2(entries + 1) * ORDER_OPERATORS * cpu_operator_cost;
+			total += cost_of_order(entries, map->collation);
 	}
 	return total;
 }

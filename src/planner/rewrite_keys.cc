@@ -17,6 +17,7 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -29,16 +30,49 @@ extern "C" {
 #include "compiler/compile.h"
 #include "compiler/functions.h"
 #include "compiler/maps.h"
+#include "planner/group_rows.h"
 #include "planner/rewrite.h"
+#include "store/registry.h"
 
 namespace gpuvm {
 
 /* -- which keys ------------------------------------------------------------------------------ */
 
+/* Has a table of the query its column without a dictionary? Then programs have less of an expression over it. */
+static bool
+is_by_value(const Query *query, const Var *var)
+{
+	const RangeTblEntry *rte = var->varlevelsup > 0 || var->varattno <= 0 ? nullptr : rt_fetch(var->varno, query->rtable);
+	ImportedTable table;
+
+	if (rte == nullptr || rte->rtekind != RTE_RELATION || !registry_describe(rte->relid, &table))
+		return false;
+	for (uint32 i = 0; i < table.ncols; i++)
+	{
+		if (table.attnums[i] == var->varattno)
+			return table.variable[i];
+	}
+	return false;
+}
+
+/* Does a program look it up, by what PostgreSQL says of each entry of a dictionary? `of`: of which query; NULL: wherever the column lies. */
+static bool
+is_looked_up(const Node *node, const Query *of)
+{
+	const List *vars;
+
+	if (!is_map_expr((const Expr *) node))
+		return false;
+	/* of other functions programs have some, and each row's value is soon computed */
+	vars = of == nullptr || !IsA(node, FuncExpr) || !is_regexp(((const FuncExpr *) node)->funcid) ? NIL : pull_var_clause((Node *) node, 0);
+	return vars == NIL || !is_by_value(of, linitial_node(Var, vars));
+}
+
 /* Is there anything in the expression that no program computes? */
 static bool
 unknown_walker(Node *node, void *context)
 {
+	const Query *of = static_cast<const Query *>(context);
 	List	   *operands;
 
 	if (node == nullptr)
@@ -53,7 +87,7 @@ unknown_walker(Node *node, void *context)
 		case T_Param:
 			return false;
 		case T_FuncExpr:
-			if (is_map_expr((Expr *) node))
+			if (is_looked_up(node, of))
 				return false;
 			if (lookup_function(((FuncExpr *) node)->funcid) == nullptr)
 				return true;
@@ -61,7 +95,7 @@ unknown_walker(Node *node, void *context)
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
-			if (is_map_expr((Expr *) node))
+			if (is_looked_up(node, of))
 				return false;
 			set_opfuncid((OpExpr *) node);
 			if (lookup_function(((OpExpr *) node)->opfuncid) == nullptr)
@@ -81,19 +115,19 @@ unknown_walker(Node *node, void *context)
 		case T_NullTest:
 		case T_RelabelType:
 		case T_ScalarArrayOpExpr:
-			if (is_map_expr((Expr *) node))
+			if (is_looked_up(node, of))
 				return false;
 			break;
 		default:
-			return !is_map_expr((Expr *) node);
+			return !is_looked_up(node, of);
 	}
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(unknown_walker), context);
 }
 
 static bool
-is_unknown(Node *expr)
+is_unknown(Node *expr, const Query *of)
 {
-	return unknown_walker(expr, nullptr) && contain_var_clause(expr);
+	return unknown_walker(expr, const_cast<Query *>(of)) && contain_var_clause(expr);
 }
 
 /* What the query's rows are made different by: GROUP BY, or DISTINCT. */
@@ -107,7 +141,7 @@ key_clause(const Query *query)
 static bool
 is_unknown_condition(Node *condition)
 {
-	return is_unknown(condition) && !checkExprHasSubLink(condition) && !contain_volatile_functions(condition);
+	return is_unknown(condition, nullptr) && !checkExprHasSubLink(condition) && !contain_volatile_functions(condition);
 }
 
 bool
@@ -119,7 +153,7 @@ has_unknown_keys(const Query *query)
 		return false;
 	foreach(lc, key_clause(query))
 	{
-		if (is_unknown(get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc), query->targetList)))
+		if (is_unknown(get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc), query->targetList), query))
 			return true;
 	}
 	foreach(lc, conjuncts(query->jointree->quals))
@@ -201,6 +235,7 @@ is_beginning(const Node *node)
 
 struct KeyGroups
 {
+	const Query *query;
 	Query	   *inner;			/* its target list: keys, then aggregates */
 	List	   *keys;			/* expressions */
 	bool		always;			/* there is a row above where there is no group */
@@ -344,6 +379,9 @@ combined(KeyGroups *groups, Aggref *agg)
 			/* which of several values that are equal comes out is a matter of the rows' order */
 			if (list_length(agg->args) != 1 || !is_extreme(agg->aggfnoid) || !is_exact((Node *) linitial_node(TargetEntry, agg->args)->expr))
 				return nullptr;
+			/* a key is the group's only value */
+			if (agg->aggfilter == nullptr && list_member(groups->keys, linitial_node(TargetEntry, agg->args)->expr))
+				return (Expr *) aggregate_of(agg, agg->aggfnoid, agg->aggtype, (Expr *) inner_column(groups, linitial_node(TargetEntry, agg->args)->expr), nullptr);
 			break;
 	}
 	return (Expr *) aggregate_of(agg, agg->aggfnoid, agg->aggtype, (Expr *) inner_column(groups, (Expr *) agg), nullptr);
@@ -402,7 +440,7 @@ collect_walker(Node *node, void *context)
 {
 	if (node == nullptr)
 		return false;
-	if (IsA(node, Var) || (!IsA(node, List) && !unknown_walker(node, nullptr) && (is_beginning(node) || is_quiet(node))))
+	if (IsA(node, Var) || (!IsA(node, List) && !unknown_walker(node, const_cast<Query *>(static_cast<KeyGroups *>(context)->query)) && (is_beginning(node) || is_quiet(node))))
 		return contain_var_clause(node) && add_key(static_cast<KeyGroups *>(context), node);
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(collect_walker), context);
 }
@@ -437,7 +475,7 @@ collect_keys(const Query *query, List *targets, List *conditions, KeyGroups *gro
 	{
 		Node	   *key = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc), targets);
 
-		if (conditions == NIL && contain_var_clause(key) && !unknown_walker(key, nullptr))
+		if (conditions == NIL && contain_var_clause(key) && !unknown_walker(key, const_cast<Query *>(query)))
 			add_key(groups, key);
 		else
 			collect_walker(key, groups);
@@ -506,6 +544,7 @@ rewrite_keys(Query *query)
 	if (conditions != NIL && !is_quiet((Node *) rest))
 		return false;
 	targets = (List *) coarser((Node *) query->targetList, nullptr);
+	groups.query = query;
 	inner = groups.inner = makeNode(Query);
 	groups.always = key_clause(query) == NIL;
 	groups.conditions = conditions != NIL;

@@ -203,6 +203,26 @@ struct BoundColumn
 	TextImages	images;			/* of a column of texts */
 };
 
+/* Below this many live lanes a column's values are fetched one by one. */
+constexpr uint32_t SPARSE_LANES = 48;
+
+/* A lane's value of a column that is not direct; `sign`: the codes are as wide as the type. */
+inline int64_t
+code_value(const BoundColumn &column, const char *codes, uint32_t lane, bool sign)
+{
+	const char *code = codes + static_cast<size_t>(lane) * column.width;
+	int64_t		v;
+
+	switch (column.width)
+	{
+		case 0: return column.base;
+		case 1: v = *reinterpret_cast<const uint8_t *>(code); break;
+		case 2: v = sign ? *reinterpret_cast<const int16_t *>(code) : *reinterpret_cast<const uint16_t *>(code); break;
+		default: v = *reinterpret_cast<const uint32_t *>(code); break;
+	}
+	return static_cast<int64_t>(static_cast<uint64_t>(v) + static_cast<uint64_t>(column.base));
+}
+
 enum class TestMode : uint8_t
 {
 	Never, Always, Range
@@ -408,6 +428,7 @@ private:
 	void		shift_zone(WorkerState &s, const Step &step) const;
 	void		leave(WorkerState &s, const Step &step, const uint64_t *condition, const uint64_t *nulls) const;
 	void		emit_rows(WorkerState &s) const;
+	void		emit_few(WorkerState &s) const;
 
 	/* cpu_aggregate.cc */
 	bool		agg_mask(WorkerState &s, const AggInfo &agg, uint64_t *mask) const;

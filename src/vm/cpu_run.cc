@@ -14,9 +14,6 @@ namespace {
 constexpr size_t VECTOR_BYTES = CPU_VECTOR_ROWS * 8;
 constexpr size_t MASK_BYTES = CPU_WORDS * 8;
 
-/* Below this many live lanes a column's values are fetched one by one. */
-constexpr uint32_t SPARSE_LANES = 48;
-
 constexpr uint32_t PREFETCH_VECTORS = 1;
 
 alignas(64) const uint64_t all_zero[CPU_WORDS] = {};
@@ -323,18 +320,8 @@ CpuProgram::decode_column(WorkerState &s, int reg) const
 			for (uint64_t m = s.live[w]; m != 0; m &= m - 1)
 			{
 				const int	i = 64 * w + __builtin_ctzll(m);
-				const char *code = codes + static_cast<size_t>(i) * column.width;
-				int64_t		v;
+				const int64_t v = code_value(column, codes, i, sign);
 
-				switch (column.width)
-				{
-					case 1: v = *reinterpret_cast<const uint8_t *>(code); break;
-					case 2:
-						v = sign ? *reinterpret_cast<const int16_t *>(code) : *reinterpret_cast<const uint16_t *>(code);
-						break;
-					default: v = *reinterpret_cast<const uint32_t *>(code); break;
-				}
-				v = static_cast<int64_t>(static_cast<uint64_t>(v) + static_cast<uint64_t>(column.base));
 				if (reg_width == 4)
 					reinterpret_cast<int32_t *>(to)[i] = static_cast<int32_t>(v);
 				else
@@ -828,49 +815,6 @@ CpuProgram::shift_zone(WorkerState &s, const Step &step) const
 		for (uint64_t m = s.live[w] & ~(dst.nulls ? dst.nulls[w] : 0); m != 0; m &= m - 1)
 			sem::ZoneShift(a[64 * w + __builtin_ctzll(m)], table, &errors);
 	s.errors |= errors;
-}
-
-/* Result: the live lanes, packed, behind what the area already has. */
-void
-CpuProgram::emit_rows(WorkerState &s) const
-{
-	const uint32_t n = kernels->count(s.live);
-
-	for (size_t c = 0; c < result_regs.size(); c++)
-	{
-		const int	reg = result_regs[c];
-		const int	width = type_width(result_types[c]);
-		const void *values = values_of(s, reg);
-		const uint64_t *nulls = s.regs[reg].nulls;
-		char	   *to = s.area + s.layout[c].values + static_cast<size_t>(s.emitted) * width;
-
-		if (result_types[c] == Type::Bool)
-		{
-			char	   *at = to;
-
-			for (int w = 0; w < CPU_WORDS; w++)
-				for (uint64_t m = s.live[w]; m != 0; m &= m - 1)
-					*at++ = (static_cast<const uint64_t *>(values)[w] >> __builtin_ctzll(m)) & 1;
-		}
-		else
-			kernels->compress(width, s.live, values, to);
-		if (nulls)
-		{
-			uint64_t   *bits = reinterpret_cast<uint64_t *>(s.area + s.layout[c].nulls);
-			uint32_t	at = s.emitted;
-
-			for (int w = 0; w < CPU_WORDS; w++)
-			{
-				const uint64_t m = s.live[w];
-
-				/* the positions of null lanes among the live ones */
-				for (uint64_t null = m & nulls[w]; null != 0; null &= null - 1)
-					bit_set(bits, at + static_cast<uint32_t>(__builtin_popcountll(m & ((null & -null) - 1))));
-				at += static_cast<uint32_t>(__builtin_popcountll(m));
-			}
-		}
-	}
-	s.emitted += n;
 }
 
 /*

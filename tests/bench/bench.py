@@ -18,6 +18,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            tpch         TPC-H's 22 queries, at --scale
            ssb          the 13 queries of the Star Schema Benchmark, at --scale
            dbmbench     DBmbench's three queries, at --scale
+           clickbench   ClickBench's 43 queries over one table of 105 columns
            like         comparisons of texts without a dictionary: LIKE over TPC-H's comments of orders, at --scale
            numerics     sums of numerics in 1 to 131,072 groups
            distinct     DISTINCT aggregates and grouping sets
@@ -56,7 +57,7 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import (changes, changing, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, papers,  # noqa: E402
+from workloads import (changes, changing, clickbench, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, papers,  # noqa: E402
                        relational, ssb, tpch)
 
 
@@ -527,7 +528,7 @@ FLOOR_SESSIONS = 5
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
-             "tpch": tpch.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
+             "tpch": tpch.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
              "dml": dml.run, "cudadb": cudadb.run, "loading": loading.run}
 
 
