@@ -24,7 +24,7 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 7;
+constexpr uint32_t DEVICE_ABI_VERSION = 7 ^ INSTRUCTION_SET;
 
 struct DeviceTabletRef
 {

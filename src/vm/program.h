@@ -135,6 +135,25 @@ enum class Opcode : uint16_t
 	Count_
 };
 
+/* FNV-1a; `hash` is what came before. */
+constexpr uint32_t
+hash_text(uint32_t hash, const char *text)
+{
+	for (; *text != '\0'; text++)
+		hash = (hash ^ static_cast<uint8_t>(*text)) * 16777619u;
+	return hash;
+}
+
+/*
+ * The instruction set as a number: which opcodes there are, in which order, of which forms and types. It is a part of what processes and
+ * libraries of two builds know each other by, so that none takes another's programs for its own where nobody has counted a version up.
+ */
+constexpr uint32_t INSTRUCTION_SET = hash_text(2166136261u,
+#define GPUVM_OPCODE(name, form, types, errors, synopsis) #name " " #form " " types "\n"
+#include "vm/opcodes.def"
+#undef GPUVM_OPCODE
+);
+
 enum class OpForm : uint8_t
 {
 	TABLE, RESCOL, AGGOPEN, PARALLEL, CONVERGE, FINISH,
