@@ -72,7 +72,11 @@ scale_of_table(Oid relid, const Var *var)
 	{
 		for (uint32 i = 0; i < table->ncols; i++)
 		{
-			if (table->attnums[i] != var->varattno || table->scales[i] < 0)
+			if (table->attnums[i] != var->varattno)
+				continue;
+			/* references are made of what 64 bits do not hold, and so may be what is computed of it */
+			scale.wide = scale.wide || table->variable[i];
+			if (table->scales[i] < 0)
 				continue;
 			scale = DecimalScale{table->scales[i], true, table->wide[i] ? INFINITY : table->greatest[i] / std::pow(10.0, table->scales[i]), table->wide[i]};
 		}
@@ -94,9 +98,9 @@ scale_of_arms(PlannerInfo *root, const Node *node, AttrNumber attnum, int depth)
 	return arm == nullptr ? UNKNOWN : scale_of_output(arm->subroot, attnum, depth);
 }
 
-/* Of each arm of UNION ALL that is a relation of the query level. */
+/* Of each arm of UNION ALL, or partition, that is a relation of the query level. */
 static DecimalScale
-scale_of_union(PlannerInfo *root, const Var *var, int depth)
+scale_of_members(PlannerInfo *root, const Var *var, int depth)
 {
 	List	   *columns = NIL;
 	ListCell   *lc;
@@ -232,8 +236,9 @@ scale_of_column(PlannerInfo *root, const Var *var, int depth)
 		return UNKNOWN;
 	switch (rte->rtekind)
 	{
-		case RTE_RELATION: return scale_of_table(rte->relid, var);
-		case RTE_SUBQUERY: return rel->subroot == nullptr && rte->inh ? scale_of_union(root, var, depth) : scale_of_output(rel->subroot, var->varattno, depth);
+		/* what is imported are the partitions */
+		case RTE_RELATION: return rte->inh ? scale_of_members(root, var, depth) : scale_of_table(rte->relid, var);
+		case RTE_SUBQUERY: return rel->subroot == nullptr && rte->inh ? scale_of_members(root, var, depth) : scale_of_output(rel->subroot, var->varattno, depth);
 		case RTE_CTE: return scale_of_output(cte_root(root, rte), var->varattno, depth);
 		case RTE_VALUES: return scale_of_values(root, rte, var->varattno, depth);
 		default: return UNKNOWN;

@@ -10,10 +10,19 @@ INSERT INTO sale SELECT i, nullif(i % 60, 7), i % 9, CASE WHEN i % 13 > 0 THEN (
 	((i % 700) - 350) * 123456789012345.6789 FROM generate_series(1, 4000) i;
 CREATE TABLE seller (k int PRIMARY KEY, name text, quota numeric(14,2), share numeric(8,4)) WITH (autovacuum_enabled = off);
 INSERT INTO seller SELECT i, 'seller ' || i, CASE WHEN i % 10 > 0 THEN 20000 + i * 300.5 END, i / 80.0 FROM generate_series(0, 70) i;
+-- Partitions have what is longer than 64 bits by reference, what inherits in halves.
+CREATE TABLE parted (k int, huge numeric(30,4), free numeric) PARTITION BY LIST (k);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE parted_2 PARTITION OF parted DEFAULT WITH (autovacuum_enabled = off);
+INSERT INTO parted SELECT k, huge, paid FROM sale WHERE id <= 1000;
+CREATE TABLE heir (k int, huge numeric(30,4)) WITH (autovacuum_enabled = off);
+CREATE TABLE heir_1 () INHERITS (heir) WITH (autovacuum_enabled = off);
+INSERT INTO heir_1 SELECT k, huge FROM sale WHERE id <= 1000;
 SET client_min_messages = warning;
 SELECT gpuvm.import('sale'), gpuvm.import('seller');
+SELECT sum(gpuvm.import(t)) FROM unnest('{parted_1,parted_2,heir,heir_1}'::regclass[]) t;
 RESET client_min_messages;
-ANALYZE sale, seller;
+ANALYZE sale, seller, parted, heir, heir_1;
 SET gpuvm.force = on;
 
 CREATE FUNCTION answers(query text) RETURNS text LANGUAGE plpgsql AS $$
@@ -71,6 +80,9 @@ INSERT INTO queries (joins, query) VALUES
 	(true, 'SELECT s.id, q.m, q.t FROM sale s JOIN (SELECT k, max(huge) m, sum(huge) t FROM sale GROUP BY k) q ON q.k = s.k AND q.m = s.huge'),
 	(true, 'SELECT s.id, q.a FROM sale s JOIN (SELECT g, sum(huge) a FROM sale GROUP BY g) q ON q.g = s.g AND s.huge > q.a'),
 	(true, 'SELECT g, sum(q.m), count(q.m), max(q.m) FROM sale s JOIN (SELECT k, max(huge) m FROM sale GROUP BY k) q ON q.k = s.k GROUP BY g'),
+	(true, 'SELECT s.id, q.m, q.t FROM sale s JOIN (SELECT k, max(huge) m, sum(huge) t, sum(free) f FROM parted GROUP BY k) q ON q.k = s.k AND q.m = s.huge'),
+	(true, 'SELECT s.id, q.m FROM sale s JOIN (SELECT DISTINCT k, huge m FROM parted_1) q ON q.k = s.k AND q.m < s.huge'),
+	(true, 'SELECT s.id, q.m FROM sale s JOIN (SELECT k, sum(huge) m FROM heir GROUP BY k) q ON q.k = s.k AND q.m < s.huge'),
 	-- what shows how many decimals each has, computed with, is PostgreSQL's
 	(false, 'SELECT sum(q.a), max(q.a) FROM sale s JOIN (SELECT k, avg(price) a FROM sale GROUP BY k) q ON q.k = s.k WHERE s.price > q.a'),
 	(false, 'SELECT q.a, count(*) FROM sale s JOIN (SELECT k, avg(price) a FROM sale GROUP BY k) q ON q.k = s.k WHERE s.price > q.a GROUP BY q.a');
