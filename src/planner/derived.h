@@ -16,7 +16,8 @@ struct DecimalScale
 	int			scale;			/* no value has more decimals; -1: nothing is known */
 	bool		exact;			/* all are shown with just so many */
 	double		most;			/* none is larger; infinite: that is not known */
-	bool		wide;			/* they may take more than 64 bits */
+	bool		wide;			/* they may take more than 64 bits, */
+	bool		large = false;	/* and some of the column that they are made of do, being that long */
 };
 
 /* Of a column of one of the query's relations. */

@@ -27,6 +27,9 @@ namespace gpuvm {
  */
 constexpr int QUOTIENT_SCALE = 24;
 
+/* 2^63 with so few decimals is more than halves hold with QUOTIENT_SCALE of them (2^124). */
+constexpr int FEW_DECIMALS = 5;
+
 constexpr DecimalScale UNKNOWN = {-1, false, 0, false};
 
 static DecimalScale scale_of(PlannerInfo *root, Node *expr, int depth);
@@ -46,7 +49,7 @@ either(const DecimalScale &a, const DecimalScale &b)
 {
 	if (a.scale < 0 || b.scale < 0)
 		return UNKNOWN;
-	return DecimalScale{Max(a.scale, b.scale), a.exact && b.exact && a.scale == b.scale, Max(a.most, b.most), a.wide || b.wide};
+	return DecimalScale{Max(a.scale, b.scale), a.exact && b.exact && a.scale == b.scale, Max(a.most, b.most), a.wide || b.wide, a.large || b.large};
 }
 
 static DecimalScale
@@ -78,7 +81,8 @@ scale_of_table(Oid relid, const Var *var)
 			scale.wide = scale.wide || table->variable[i];
 			if (table->scales[i] < 0)
 				continue;
-			scale = DecimalScale{table->scales[i], true, table->wide[i] ? INFINITY : table->greatest[i] / std::pow(10.0, table->scales[i]), table->wide[i]};
+			scale = DecimalScale{table->scales[i], true, table->wide[i] ? INFINITY : table->greatest[i] / std::pow(10.0, table->scales[i]), table->wide[i],
+				table->wide[i] && !table->special[i]};
 		}
 	}
 	pfree(table);
@@ -249,13 +253,16 @@ scale_of_column(PlannerInfo *root, const Var *var, int depth)
 static DecimalScale
 rounded(const DecimalScale &scale, int digits)
 {
-	return DecimalScale{digits, true, scale.scale < 0 ? INFINITY : scale.most + 1, scale.wide && scale.scale <= SCALED_MAX_SCALE};
+	return DecimalScale{digits, true, scale.scale < 0 ? INFINITY : scale.most + 1, (scale.wide && scale.scale <= SCALED_MAX_SCALE) || scale.large, scale.large};
 }
 
+/* Of numbers that leave no room for its decimals PostgreSQL makes it: programs would give way to that when they have run. */
 static DecimalScale
 quotient(const DecimalScale &scale)
 {
-	return scale.scale < 0 ? UNKNOWN : DecimalScale{Max(scale.scale, QUOTIENT_SCALE), false, INFINITY, true};
+	if (scale.scale < 0 || (scale.large && scale.scale <= FEW_DECIMALS))
+		return DecimalScale{-1, false, 0, false, scale.large};
+	return DecimalScale{Max(scale.scale, QUOTIENT_SCALE), false, INFINITY, true};
 }
 
 static DecimalScale
@@ -296,9 +303,13 @@ scale_of_call(PlannerInfo *root, Oid function, List *args, int depth)
 				return UNKNOWN;
 			if (function == F_NUMERIC_DIV)
 				return quotient(either(a, b));
+			/* 2^126 is too much, too */
+			if (function == F_NUMERIC_MUL && a.large && b.large)
+				return DecimalScale{-1, false, 0, false, true};
 			if (function == F_NUMERIC_MUL)
 				return DecimalScale{a.scale + b.scale, a.exact && b.exact, a.most * b.most, a.wide || b.wide};
-			return DecimalScale{Max(a.scale, b.scale), (a.exact && b.exact) || (a.exact && a.scale > b.scale) || (b.exact && b.scale > a.scale), a.most + b.most, a.wide || b.wide};
+			return DecimalScale{Max(a.scale, b.scale), (a.exact && b.exact) || (a.exact && a.scale > b.scale) || (b.exact && b.scale > a.scale), a.most + b.most, a.wide || b.wide,
+				a.large || b.large};
 		default:
 			return UNKNOWN;
 	}

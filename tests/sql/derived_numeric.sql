@@ -83,6 +83,11 @@ INSERT INTO queries (joins, query) VALUES
 	(true, 'SELECT s.id, q.m, q.t FROM sale s JOIN (SELECT k, max(huge) m, sum(huge) t, sum(free) f FROM parted GROUP BY k) q ON q.k = s.k AND q.m = s.huge'),
 	(true, 'SELECT s.id, q.m FROM sale s JOIN (SELECT DISTINCT k, huge m FROM parted_1) q ON q.k = s.k AND q.m < s.huge'),
 	(true, 'SELECT s.id, q.m FROM sale s JOIN (SELECT k, sum(huge) m FROM heir GROUP BY k) q ON q.k = s.k AND q.m < s.huge'),
+	-- numbers that leave no room for a quotient's decimals: their averages are shown, and compared by PostgreSQL, as products are
+	(true, 'SELECT s.id, q.a FROM sale s JOIN (SELECT k, avg(huge) a FROM sale GROUP BY k) q ON q.k = s.k'),
+	(false, 'SELECT s.id, q.a FROM sale s JOIN (SELECT k, avg(huge) a, sum(huge) / count(*) b FROM sale GROUP BY k) q ON q.k = s.k AND s.huge > q.a AND s.huge > q.b'),
+	(false, 'SELECT count(*) FROM sale s JOIN (SELECT k, sum(huge * huge) a FROM sale GROUP BY k) q ON q.k = s.k AND s.huge < q.a'),
+	(true, 'SELECT s.id, q.a FROM sale s JOIN (SELECT k, round(avg(huge), 2) a, ceil(avg(huge)) b FROM sale GROUP BY k) q ON q.k = s.k AND s.huge > q.a AND s.huge > q.b'),
 	-- what shows how many decimals each has, computed with, is PostgreSQL's
 	(false, 'SELECT sum(q.a), max(q.a) FROM sale s JOIN (SELECT k, avg(price) a FROM sale GROUP BY k) q ON q.k = s.k WHERE s.price > q.a'),
 	(false, 'SELECT q.a, count(*) FROM sale s JOIN (SELECT k, avg(price) a FROM sale GROUP BY k) q ON q.k = s.k WHERE s.price > q.a GROUP BY q.a');
