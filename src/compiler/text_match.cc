@@ -529,7 +529,6 @@ compile_text_compare(Compiler *c, const TextFunction *fn, List *args, Oid collat
 	const Var  *a = variable_var(c->input, static_cast<const Expr *>(linitial(args)));
 	const Var  *b = variable_var(c->input, static_cast<const Expr *>(lsecond(args)));
 	const Oid	type = getBaseType(a->vartype), other = getBaseType(b->vartype);
-	const bool	padded = type == BPCHAROID && pads(fn->function);
 	TextOrderSpec spec;
 	const char *failure;
 	int			number;
@@ -537,8 +536,8 @@ compile_text_compare(Compiler *c, const TextFunction *fn, List *args, Oid collat
 	int			rb;
 	int			zero;
 
-	/* of char(n) as text blanks that are not shown count */
-	if (get_typlen(type) != get_typlen(other) || (type == BPCHAROID) != (other == BPCHAROID) || (type == BPCHAROID) != padded)
+	/* blanks at the end count by the column's type: not those of char(n) as text, nor of text as char(n) */
+	if (get_typlen(type) != get_typlen(other) || (type == BPCHAROID) != (other == BPCHAROID) || (type == BPCHAROID) != pads(fn->function))
 		return refuse_variable(c, a);
 	failure = describe_text_order(PlanTextOrder{type, fn->text ? collation : C_COLLATION_OID}, &spec);
 	if (failure != nullptr)

@@ -121,7 +121,7 @@ build_order(const PlanPattern *plan, const char *bytes, int len, TextPattern *to
 	TextValue	value = {reinterpret_cast<const unsigned char *>(bytes), static_cast<uint32>(len)};
 
 	/* a cast is the value's alone */
-	text_trim(plan->trim & TRIM_CAST ? flags & ~TEXT_TRIM_BLANKS : flags, &value);
+	text_trim(plan->trim & TRIM_PADDING ? flags : flags & ~TEXT_TRIM_BLANKS, &value);
 	return text_pattern_order(to, bytes, value.len, plan->attlen, flags, plan->outcomes, plan->order) ? nullptr : "the value to compare with is too long";
 }
 
