@@ -308,10 +308,13 @@ TEST_F(HostileRequest, Patterns)
 	REFUSED_PATTERN(pattern->size += 8);
 	REFUSED_PATTERN(pattern->size = UINT32_MAX);
 	REFUSED_PATTERN(pattern->size = TEXT_PATTERN_MAX + 1);
-	REFUSED_PATTERN(pattern->kind = static_cast<TextMatchKind>(5));
+	REFUSED_PATTERN(pattern->kind = static_cast<TextMatchKind>(6));
+	REFUSED_PATTERN(pattern->kind = TextMatchKind::Order);
 	REFUSED_PATTERN(pattern->kind = TextMatchKind::Automaton);
 	REFUSED_PATTERN(pattern->kind = TextMatchKind::Equal);
-	REFUSED_PATTERN(pattern->flags = 4);
+	REFUSED_PATTERN(pattern->flags = 8);
+	REFUSED_PATTERN(pattern->outcomes = 8);
+	REFUSED_PATTERN(pattern->collation = 1);
 	REFUSED_PATTERN(pattern->attlen = -2);
 	REFUSED_PATTERN(pattern->npieces++);
 	REFUSED_PATTERN(pattern->npieces--);
@@ -323,6 +326,9 @@ TEST_F(HostileRequest, Patterns)
 	REFUSED_PATTERN(pieces[1].len = 0);
 	REFUSED_PATTERN(pieces[pattern->npieces - 1].len = 1);
 	REFUSED_PATTERN(pieces[0].any = 2);
+
+	/* a collation that the job does not bring */
+	REFUSED_PATTERN(EXPECT_TRUE(text_pattern_order(pattern, "x", 1, -1, 0, TEXT_LESS, 1)));
 
 	/* what the refused ones come close to */
 	Backend		backend(this);
@@ -354,7 +360,7 @@ TEST_F(HostileRequest, Order)
 	REFUSED_ORDER(test->add_text_order(job); job->order[0].flags |= ORDER_RANKS);
 	REFUSED_ORDER(test->add_text_order(job); job->ntext_orders = PROGRAM_MAX_TEXT_ORDERS + 1);
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].kind = static_cast<TextOrderKind>(3));
-	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].flags = 4);
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].flags = 8);
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = -2);
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = 0);
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = INT16_MAX);
