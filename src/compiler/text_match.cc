@@ -481,6 +481,15 @@ plan_pattern(const TextFunction *fn, const MatchedValue &value, Oid collation, c
 	return fn->form == PatternForm::Equal || (value.trim & (TRIM_LEFT | TRIM_RIGHT)) == 0;
 }
 
+/* A bytea is a text where a cast without a function makes it one. */
+static Oid
+order_type(const TextFunction *fn, const Var *var)
+{
+	const Oid	type = getBaseType(var->vartype);
+
+	return fn->text && type == BYTEAOID ? TEXTOID : type;
+}
+
 /* Of outcomes other than equality: where a collation has to be asked, by which text order. False, with a reason, where it cannot be. */
 static bool
 plan_order(Compiler *c, const TextFunction *fn, Oid type, Oid collation, uint8 *order)
@@ -491,7 +500,7 @@ plan_order(Compiler *c, const TextFunction *fn, Oid type, Oid collation, uint8 *
 
 	if (!fn->text || fn->outcomes == TEXT_SAME || fn->outcomes == NE)
 		return true;
-	failure = describe_text_order(PlanTextOrder{getBaseType(type), collation}, &spec);
+	failure = describe_text_order(PlanTextOrder{type, collation}, &spec);
 	if (failure != nullptr)
 		return refuse(c, "%s", failure) >= 0;
 	if (spec.kind == TextOrderKind::Bytes)
@@ -528,7 +537,7 @@ compile_text_compare(Compiler *c, const TextFunction *fn, List *args, Oid collat
 {
 	const Var  *a = variable_var(c->input, static_cast<const Expr *>(linitial(args)));
 	const Var  *b = variable_var(c->input, static_cast<const Expr *>(lsecond(args)));
-	const Oid	type = getBaseType(a->vartype), other = getBaseType(b->vartype);
+	const Oid	type = order_type(fn, a), other = order_type(fn, b);
 	TextOrderSpec spec;
 	const char *failure;
 	int			number;
@@ -584,7 +593,7 @@ compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
 		return refuse_variable(c, matched.var);
 	if (commuted)
 		pattern.outcomes = commuted_outcomes(pattern.outcomes);
-	if (!bytes_decide(c, pattern, fn->text, collation) || !plan_order(c, fn, matched.var->vartype, collation, &pattern.order))
+	if (!bytes_decide(c, pattern, fn->text, collation) || !plan_order(c, fn, order_type(fn, matched.var), collation, &pattern.order))
 		return -1;
 	cursor = cursor_at(c, matched.var, &attnum, &absent);
 	if (cursor < 0)
