@@ -431,7 +431,7 @@ List	   *age_operands(const Expr *expr);
 /* Its years or months, as an integer with the scale that `info` says. */
 int			compile_age_field(Compiler *c, const Expr *age, DateField field, const RegisterInfo &info);
 
-/* -- text_match.cc: columns without a dictionary ------------------------------------------ */
+/* -- text_columns.cc: columns without a dictionary ---------------------------------------- */
 
 /* The column under what changes no bytes, if it is one of variable length; else NULL. */
 const Var  *variable_var(const CompileInput *input, const Expr *expr);
@@ -445,13 +445,6 @@ bool		is_map(const Compiler *c, const Expr *expr);
 /* A value of which only matters whether it is null. */
 int			compile_presence(Compiler *c, const Expr *expr);
 
-/* Is it such a column, or what lower(), upper() and trims make of one? */
-bool		matches_variable(const CompileInput *input, const Expr *expr);
-
-/* Is one of the arguments? */
-bool		meets_variable(const Compiler *c, List *args);
-int			compile_text_match(Compiler *c, Oid function, List *args, Oid collation);
-
 /* The column's values as integers that are equal where its bytes are (TextKey): what it is grouped, joined and compared by. -1 and a reason. */
 int			compile_text_key(Compiler *c, const Expr *expr);
 
@@ -463,6 +456,15 @@ int			refuse_variable(Compiler *c, const Var *var);
 
 /* Is one in the expression, or the list of them? Then it says so. */
 bool		refuse_variables(Compiler *c, const void *node);
+
+/* -- text_match.cc: of these, comparisons ----------------------------------------------------- */
+
+/* Is it such a column, or what lower(), upper() and trims make of one? */
+bool		matches_variable(const CompileInput *input, const Expr *expr);
+
+/* Is one of the arguments? */
+bool		meets_variable(const Compiler *c, List *args);
+int			compile_text_match(Compiler *c, Oid function, List *args, Oid collation);
 
 /* -- text_part.cc: of these, the length or a few characters --------------------------------- */
 
