@@ -18,6 +18,7 @@ extern "C" {
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
+#include "planner/flagged.h"
 
 namespace gpuvm {
 
@@ -56,6 +57,8 @@ run_fall_back(GpuvmScanState *state, int reason, const char *detail)
 	strlcpy(f->fallback_detail, detail != nullptr ? detail : "", sizeof(f->fallback_detail));
 	run_stop(state);
 	stats_count_fallback(static_cast<FallbackReason>(reason));
+	if (reason == FALLBACK_ERROR_FLAG)
+		plan_flagged(state->plan);
 	if (state->feeds)
 	{
 		state->gave_way = true;

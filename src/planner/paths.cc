@@ -29,6 +29,7 @@ extern "C" {
 #include "compiler/functions.h"
 #include "pg/settings.h"
 #include "planner/cost.h"
+#include "planner/flagged.h"
 #include "planner/order.h"
 #include "planner/paths.h"
 #include "planner/reasons.h"
@@ -496,6 +497,12 @@ make_path(RelOptInfo *rel, PathTarget *target, const ScanShape *shape, Path *alt
 	cost_parts(&path->path, plan, rows, rows_out);
 	path->path.startup_cost += before;
 	path->path.total_cost += before;
+	/* it would run until the flag, and PostgreSQL's plan then */
+	if (plan_will_flag(plan))
+	{
+		path->path.startup_cost += alternative->total_cost;
+		path->path.total_cost += alternative->total_cost;
+	}
 	/* PostgreSQL charges for evaluating the target wherever it is evaluated: so do we. */
 	path->path.startup_cost += target->cost.startup;
 	path->path.total_cost += target->cost.startup + target->cost.per_tuple * rows_out;
