@@ -274,7 +274,8 @@ plan_pattern(const TextFunction *fn, const MatchedValue &value, Oid collation, c
 	{
 		if (getBaseType(value.var->vartype) == NAMEOID)
 			pattern->trim |= TRIM_ZEROES;
-		return value.fold == TextFold::None && (value.trim & (TRIM_LEFT | TRIM_RIGHT)) == 0;
+		/* nor bytea as text: what a collation makes of zeroes is not known */
+		return !(fn->text && getBaseType(value.var->vartype) == BYTEAOID) && value.fold == TextFold::None && (value.trim & (TRIM_LEFT | TRIM_RIGHT)) == 0;
 	}
 	if (fn->ignore_case && fn->form == PatternForm::Like)
 	{
@@ -284,15 +285,6 @@ plan_pattern(const TextFunction *fn, const MatchedValue &value, Oid collation, c
 		pattern->fold_collation = collation;
 	}
 	return fn->form == PatternForm::Equal || (value.trim & (TRIM_LEFT | TRIM_RIGHT)) == 0;
-}
-
-/* A bytea is a text where a cast without a function makes it one. */
-static Oid
-order_type(const TextFunction *fn, const Var *var)
-{
-	const Oid	type = getBaseType(var->vartype);
-
-	return fn->text && type == BYTEAOID ? TEXTOID : type;
 }
 
 /* Of outcomes other than equality: where a collation has to be asked, by which text order. False, with a reason, where it cannot be. */
@@ -342,7 +334,7 @@ compile_text_compare(Compiler *c, const TextFunction *fn, List *args, Oid collat
 {
 	const Var  *a = variable_var(c->input, static_cast<const Expr *>(linitial(args)));
 	const Var  *b = variable_var(c->input, static_cast<const Expr *>(lsecond(args)));
-	const Oid	type = order_type(fn, a), other = order_type(fn, b);
+	const Oid	type = getBaseType(a->vartype), other = getBaseType(b->vartype);
 	TextOrderSpec spec;
 	const char *failure;
 	int			number;
@@ -351,7 +343,8 @@ compile_text_compare(Compiler *c, const TextFunction *fn, List *args, Oid collat
 	int			zero;
 
 	/* blanks at the end count by the column's type: not those of char(n) as text, nor of text as char(n) */
-	if (get_typlen(type) != get_typlen(other) || (type == BPCHAROID) != (other == BPCHAROID) || (type == BPCHAROID) != pads(fn->function))
+	if (get_typlen(type) != get_typlen(other) || (type == BPCHAROID) != (other == BPCHAROID) || (type == BPCHAROID) != pads(fn->function) ||
+		(fn->text && (type == BYTEAOID || other == BYTEAOID)))
 		return refuse_variable(c, a);
 	failure = describe_text_order(PlanTextOrder{type, fn->text ? collation : C_COLLATION_OID}, &spec);
 	if (failure != nullptr)
@@ -398,7 +391,7 @@ compile_text_match(Compiler *c, Oid function, List *args, Oid collation)
 		return refuse_variable(c, matched.var);
 	if (commuted)
 		pattern.outcomes = commuted_outcomes(pattern.outcomes);
-	if (!bytes_decide(c, pattern, fn->text, collation) || !plan_order(c, fn, order_type(fn, matched.var), collation, &pattern.order))
+	if (!bytes_decide(c, pattern, fn->text, collation) || !plan_order(c, fn, getBaseType(matched.var->vartype), collation, &pattern.order))
 		return -1;
 	cursor = cursor_at(c, matched.var, &attnum, &absent);
 	if (cursor < 0)

@@ -43,9 +43,9 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[$$d, count(*
 	$$count(*) FROM t x, t y WHERE x.d = 3 AND y.d = 4 AND x.i < y.i$$, $$count(*) FROM t x, t y WHERE x.d = 3 AND y.d = 4 AND x.c >= y.p COLLATE "C"$$]) q;
 SELECT * FROM asked();
 
--- bytea as text by a cast that costs nothing: a text, with its collation (where it has no zeroes).
+-- bytea as text by a cast that costs nothing: what a collation makes of its zeroes is PostgreSQL's.
 CREATE CAST (bytea AS text) WITHOUT FUNCTION;
-INSERT INTO queries (query) SELECT format('SELECT id FROM t WHERE id %% 3 = 2 AND %s', cond) FROM unnest(ARRAY['y::text COLLATE "en-x-icu" < ''E1''', 'y::text COLLATE "en-x-icu" >= a', 'y::text COLLATE digits > o', 'y::text COLLATE "C" <= ''E1''']) cond;
+INSERT INTO queries (query) SELECT format('SELECT id FROM t WHERE %s', cond) FROM unnest(ARRAY['y::text COLLATE "en-x-icu" < ''E1''', 'y::text COLLATE "en-x-icu" >= a', 'y::text COLLATE digits > o', 'y::text COLLATE "C" <= ''E1''']) cond;
 SELECT * FROM asked();
 DROP CAST (bytea AS text);
 
