@@ -6,7 +6,9 @@ CREATE SCHEMA group_costs;
 SET search_path = group_costs;
 SET max_parallel_workers_per_gather = 0;
 SET datestyle = 'ISO, MDY';
-SET gpuvm.require = vm;
+-- The costs of the CPU's machine, also where there is a device.
+SET gpuvm.device = cpu;
+SET gpuvm.require = cpu;
 
 -- "phrase" is stored value by value, for its longest one; "url" is in a dictionary.
 CREATE TABLE hits (id int, site int, url text, phrase text) WITH (autovacuum_enabled = off);
@@ -30,11 +32,11 @@ BEGIN
 		plan := plan->'Plans'->0;
 	END LOOP;
 	FOREACH answer IN ARRAY ARRAY['on', 'off'] LOOP
-		PERFORM set_config('gpuvm.enabled', answer, true), set_config('gpuvm.require', CASE answer WHEN 'on' THEN 'vm' ELSE 'any' END, true);
+		PERFORM set_config('gpuvm.enabled', answer, true), set_config('gpuvm.require', CASE answer WHEN 'on' THEN 'cpu' ELSE 'any' END, true);
 		EXECUTE 'SELECT string_agg(q::text, '';'' ORDER BY q::text) FROM (' || query || ') q' INTO answer;
 		answers := answers || answer;
 	END LOOP;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.require', 'vm', true);
+	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.require', 'cpu', true);
 	answer := CASE WHEN answers[1] = answers[2] THEN 'the same: ' || left(answers[1], 60) ELSE 'DIFFERENT' END;
 	RETURN NEXT;
 END $$;
