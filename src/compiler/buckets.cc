@@ -28,13 +28,6 @@ is_value(const void *expr)
 	return IsA(expr, Const) && !static_cast<const Const *>(expr)->constisnull;
 }
 
-/* then where cond is true, else otherwise */
-static int
-select(Compiler *c, int cond, int then, int otherwise)
-{
-	return cond < 0 || then < 0 || otherwise < 0 ? -1 : value(c, Opcode::Select, Type::I64, then, otherwise, cond);
-}
-
 /* -- date_bin ------------------------------------------------------------------------------- */
 
 /* Is a time before the origin that is a bin's beginning in that bin? Once it was in the one before. */
@@ -67,12 +60,12 @@ compile_date_bin(Compiler *c, List *args)
 		return refuse(c, "the stride or the origin of date_bin is out of range");
 	time = compile_expr(c, static_cast<const Expr *>(lsecond(args)));
 	/* what is infinite stays so: its place is taken for the division */
-	finite = time < 0 ? -1 : select(c, value(c, Opcode::In, Type::I64, time, c->b->add_aux(infinities, 2), 2), int_value(c, Type::I64, origin), time);
+	finite = time < 0 ? -1 : select64(c, value(c, Opcode::In, Type::I64, time, c->b->add_aux(infinities, 2), 2), int_value(c, Type::I64, origin), time);
 	from = finite < 0 ? -1 : with_constant64(c, Opcode::Sub, finite, origin);
 	rest = from < 0 ? -1 : with_constant64(c, Opcode::Remainder, from, micros);
 	if (rest < 0)
 		return -1;
-	rest = select(c, with_constant64(c, Opcode::Lt, begins_its_bin() ? rest : from, 0), with_constant64(c, Opcode::Add, rest, micros), rest);
+	rest = select64(c, with_constant64(c, Opcode::Lt, begins_its_bin() ? rest : from, 0), with_constant64(c, Opcode::Add, rest, micros), rest);
 	rest = rest < 0 ? -1 : value(c, Opcode::Neg, Type::I64, rest);
 	return rest < 0 ? -1 : value(c, Opcode::TimestampAddMicros, Type::I64, time, rest);
 }
@@ -119,8 +112,8 @@ compile_numeric_bucket(Compiler *c, List *args)
 	/* buckets are counted from the first bound, which may be the upper one */
 	reg = reg < 0 ? -1 : at[0] < at[1] ? with_constant64(c, Opcode::Sub, reg, at[0]) : binary64(c, Opcode::Sub, int_value(c, Type::I64, at[0]), reg);
 	reg = with_constant64(c, Opcode::Add, with_constant64(c, Opcode::DivFloor, with_constant64(c, Opcode::Mul, reg, n), width), 1);
-	reg = reg < 0 ? -1 : select(c, with_constant64(c, Opcode::Lt, reg, 0), int_value(c, Type::I64, 0), reg);
-	reg = reg < 0 ? -1 : select(c, with_constant64(c, Opcode::Gt, reg, n + 1), int_value(c, Type::I64, n + 1), reg);
+	reg = reg < 0 ? -1 : select64(c, with_constant64(c, Opcode::Lt, reg, 0), int_value(c, Type::I64, 0), reg);
+	reg = reg < 0 ? -1 : select64(c, with_constant64(c, Opcode::Gt, reg, n + 1), int_value(c, Type::I64, n + 1), reg);
 	c->soft_errors = true;
 	return convert(c, reg, Type::I32);
 }
@@ -184,8 +177,8 @@ compile_float_bucket(Compiler *c, List *args)
 	bucket = of_floats(c, Opcode::Div, bucket, float_value(c, Type::F64, upwards ? second - first : first - second));
 	bucket = of_floats(c, Opcode::Add, bucket, float_value(c, Type::F64, 1));
 	bucket = convert(c, bucket < 0 ? -1 : value(c, Opcode::Trunc, Type::F64, bucket), Type::I64);
-	bucket = bucket < 0 ? -1 : select(c, before, int_value(c, Type::I64, 0), bucket);
-	return convert(c, bucket < 0 ? -1 : select(c, behind, int_value(c, Type::I64, n + 1), bucket), Type::I32);
+	bucket = bucket < 0 ? -1 : select64(c, before, int_value(c, Type::I64, 0), bucket);
+	return convert(c, bucket < 0 ? -1 : select64(c, behind, int_value(c, Type::I64, n + 1), bucket), Type::I32);
 }
 
 }  // namespace gpuvm

@@ -106,6 +106,9 @@ is_fetched(AttrNumber attnum)
 /* May the expression raise an error? */
 bool		can_raise(const Expr *expr);
 
+/* And where PostgreSQL evaluates it for each row or group, rather than a program with its maps? */
+bool		can_raise_by_rows(const Expr *expr);
+
 /* Is it a difference of times, or a time as interval: a number of microseconds in programs? */
 bool		is_span(const Expr *expr);
 
@@ -115,8 +118,8 @@ bool		span_has_days(const Expr *expr);
 /* What programs compute of spans, a field or a comparison, and of ages: what these are differences of; NIL of all other expressions. */
 List	   *span_operands(const Expr *expr);
 
-/* And where PostgreSQL evaluates it for each row or group, rather than a program with its maps? */
-bool		can_raise_by_rows(const Expr *expr);
+/* Of a CASE, COALESCE, GREATEST, LEAST or NULLIF what its value may be; NIL: it is none. */
+List	   *arms_of(const Expr *expr);
 
 /*
  * Rows: those that pass every condition, with the columns of `vars`, the values of `hidden`, by which they are sorted

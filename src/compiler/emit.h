@@ -354,10 +354,7 @@ bool		compile_quotient(Compiler *c, List *args, WideValue *out);
 
 /* -- wide_case.cc --------------------------------------------------------------------------- */
 
-/* Of a CASE, COALESCE, GREATEST, LEAST or NULLIF what its value may be; NIL: it is none. */
-List	   *arms_of(const Expr *expr);
-
-/* Is it one of such numbers? */
+/* Is it a CASE, COALESCE, GREATEST, LEAST or NULLIF (arms_of()) of such numbers? */
 bool		has_wide_arms(const CompileInput *input, const Expr *expr);
 bool		compile_wide_arms(Compiler *c, const Expr *expr, WideValue *out);
 

@@ -15,6 +15,7 @@ extern "C" {
 
 #include <cmath>
 
+#include "compiler/compile.h"
 #include "pg/numeric_scaled.h"
 #include "planner/derived.h"
 #include "store/registry.h"
@@ -382,17 +383,6 @@ scale_of_any(PlannerInfo *root, List *exprs, int depth)
 	return scale;
 }
 
-static List *
-arms_of(const CaseExpr *expr)
-{
-	List	   *arms = list_make1(expr->defresult);
-	ListCell   *lc;
-
-	foreach(lc, expr->args)
-		arms = lappend(arms, lfirst_node(CaseWhen, lc)->result);
-	return arms;
-}
-
 static DecimalScale
 scale_of(PlannerInfo *root, Node *expr, int depth)
 {
@@ -422,16 +412,8 @@ scale_of(PlannerInfo *root, Node *expr, int depth)
 			if (scale.scale >= 0)
 				return DecimalScale{scale.scale, true, INFINITY, false};
 			return scale_of_call(root, ((FuncExpr *) expr)->funcid, ((FuncExpr *) expr)->args, depth);
-		case T_CoalesceExpr:
-			return scale_of_any(root, ((const CoalesceExpr *) expr)->args, depth);
-		case T_MinMaxExpr:
-			return scale_of_any(root, ((const MinMaxExpr *) expr)->args, depth);
-		case T_CaseExpr:
-			return scale_of_any(root, arms_of((const CaseExpr *) expr), depth);
-		case T_NullIfExpr:
-			return scale_of(root, static_cast<Node *>(linitial(((const NullIfExpr *) expr)->args)), depth);
 		default:
-			return UNKNOWN;
+			return scale_of_any(root, arms_of((const Expr *) expr), depth);
 	}
 }
 

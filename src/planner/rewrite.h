@@ -121,6 +121,9 @@ List	   *members_in(Node *condition);
 SubLink    *exists_count(const SubLink *exists);
 SubLink    *member_count(const SubLink *member);
 
+/* rewrite_counts.cc: a copy of a subquery's test with what its columns are computed from; `targets`: its target list. */
+Node	   *with_columns(Node *test, void *targets);
+
 /* rewrite_correlation.cc: does it depend by such alone, by one at least? The subquery is not changed. */
 bool		split_correlation(const RewriteLevel *level, Query *body, Correlation *by);
 

@@ -8,28 +8,12 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 }
 
 #include "planner/rewrite.h"
 
 namespace gpuvm {
-
-/* The subquery's columns, as what they are computed from. */
-static Node *
-with_columns(Node *node, void *context)
-{
-	if (node == nullptr)
-		return nullptr;
-	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_SUBLINK)
-	{
-		const TargetEntry *entry = get_tle_by_resno(static_cast<Query *>(context)->targetList, ((Param *) node)->paramid);
-
-		return static_cast<Node *>(copyObjectImpl(entry->expr));
-	}
-	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(with_columns), context);
-}
 
 static Node *
 boolean_test(Node *node, BoolTestType type)
@@ -63,7 +47,7 @@ rewrite_comparison(const RewriteLevel *level, Node *condition)
 	body = static_cast<Query *>(copyObjectImpl(body));
 	test = static_cast<Node *>(copyObjectImpl(sublink->testexpr));
 	IncrementVarSublevelsUp(test, 1, 0);
-	test = with_columns(test, body);
+	test = with_columns(test, body->targetList);
 	if (!is_quiet(test))
 		return nullptr;
 	if (sublink->subLinkType == ALL_SUBLINK)

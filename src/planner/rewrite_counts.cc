@@ -83,9 +83,8 @@ exists_count(const SubLink *exists)
 	return !is_plain((const Query *) exists->subselect) ? nullptr : counting(static_cast<Query *>(copyObjectImpl(exists->subselect)));
 }
 
-/* The test, within the subquery. */
-static Node *
-replace_columns(Node *node, void *context)
+Node *
+with_columns(Node *node, void *context)
 {
 	if (node == nullptr)
 		return nullptr;
@@ -95,7 +94,7 @@ replace_columns(Node *node, void *context)
 
 		return static_cast<Node *>(copyObjectImpl(entry->expr));
 	}
-	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_columns), context);
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(with_columns), context);
 }
 
 SubLink *
@@ -110,7 +109,7 @@ member_count(const SubLink *member)
 	body = static_cast<Query *>(copyObjectImpl(body));
 	test = static_cast<Node *>(copyObjectImpl(member->testexpr));
 	IncrementVarSublevelsUp(test, 1, 0);
-	quals = list_concat(conjuncts(body->jointree->quals), conjuncts(replace_columns(test, body->targetList)));
+	quals = list_concat(conjuncts(body->jointree->quals), conjuncts(with_columns(test, body->targetList)));
 	body->jointree->quals = (Node *) make_ands_explicit(quals);
 	return counting(body);
 }
