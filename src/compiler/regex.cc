@@ -23,10 +23,18 @@ constexpr int MAX_NFA_STATES = 2048;
 constexpr int SET_WORDS = MAX_NFA_STATES / 64;
 constexpr int MAX_CLASS_RANGES = 8192;
 constexpr int NO_CLASS = -1;
+constexpr uint32 FINAL_SIGMA = 0x3c2, SIGMA = 0x3c3;
 /* Of PostgreSQL's arcs followed, which nothing interrupts: tens of milliseconds. Common patterns take some thousands. */
 constexpr uint64 MAX_STEPS = 10000000;
 
 static const char *const too_large = "the pattern needs too many states";
+
+/* What a class stands for: the color of a character, or those of the several that lower() or upper() makes of one. */
+struct ClassColors
+{
+	int			n;
+	color		of[MAX_CASE_CHARACTERS];
+};
 
 struct Automaton
 {
@@ -36,7 +44,7 @@ struct Automaton
 	int			nclasses;
 	int			ncolors;
 	int		   *class_of_color;	/* or NO_CLASS */
-	color		color_of_class[AUTOMATON_MAX_CLASSES];
+	ClassColors colors_of_class[AUTOMATON_MAX_CLASSES];
 	uint8		bytes[256];
 	int			nranges;
 	uint32		ranges[MAX_CLASS_RANGES];
@@ -52,19 +60,48 @@ struct Automaton
 
 /* -1: there are too many. */
 static int
+add_class(Automaton *a, const ClassColors &colors)
+{
+	/* the last one is that of bytes that change nothing */
+	if (a->nclasses == static_cast<int>(AUTOMATON_MAX_CLASSES) - 1)
+		return -1;
+	a->colors_of_class[a->nclasses] = colors;
+	return a->nclasses++;
+}
+
+static int
 class_of(Automaton *a, uint32 character)
 {
 	const color co = GETCOLOR(a->colors, character);
 
 	if (a->class_of_color[co] == NO_CLASS)
 	{
-		/* the last one is that of bytes that change nothing */
-		if (a->nclasses == static_cast<int>(AUTOMATON_MAX_CLASSES) - 1)
+		const int	added = add_class(a, ClassColors{1, {co}});
+
+		if (added < 0)
 			return -1;
-		a->color_of_class[a->nclasses] = co;
-		a->class_of_color[co] = a->nclasses++;
+		a->class_of_color[co] = added;
 	}
 	return a->class_of_color[co];
+}
+
+/* Of what becomes of a character. */
+static int
+class_of_change(Automaton *a, const CaseChange &change)
+{
+	ClassColors colors = {};
+
+	if (change.to[1] == 0)
+		return class_of(a, change.to[0]);
+	while (colors.n < MAX_CASE_CHARACTERS && change.to[colors.n] != 0)
+	{
+		colors.of[colors.n] = GETCOLOR(a->colors, change.to[colors.n]);
+		colors.n++;
+	}
+	for (int i = 0; i < a->nclasses; i++)
+		if (a->colors_of_class[i].n == colors.n && memcmp(a->colors_of_class[i].of, colors.of, sizeof(colors.of)) == 0)
+			return i;
+	return add_class(a, colors);
 }
 
 /* Ascending; a second one of the same character counts. */
@@ -107,8 +144,8 @@ next_boundary(const struct colormap *colors, uint32 character)
 static bool
 classify_utf8(Automaton *a)
 {
-	int			pair = 0;
-	int			npairs = a->fold != nullptr ? a->fold->n : 0;
+	int			at = 0;
+	int			nchanges = a->fold != nullptr ? a->fold->n : 0;
 
 	for (uint32 c = 128; c <= LAST_CHARACTER;)
 	{
@@ -116,11 +153,11 @@ classify_utf8(Automaton *a)
 
 		if (!add_range(a, c, class_of(a, c)))
 			return false;
-		for (; pair < npairs && a->fold->pairs[pair].from < next; pair++)
+		for (; at < nchanges && a->fold->changes[at].from < next; at++)
 		{
-			const CasePair &changed = a->fold->pairs[pair];
+			const CaseChange &changed = a->fold->changes[at];
 
-			if (changed.from >= 128 && (!add_range(a, changed.from, class_of(a, changed.to)) || !add_range(a, changed.from + 1, class_of(a, c))))
+			if (changed.from >= 128 && (!add_range(a, changed.from, class_of_change(a, changed)) || !add_range(a, changed.from + 1, class_of(a, c))))
 				return false;
 		}
 		c = next;
@@ -162,20 +199,14 @@ static bool
 classify(Automaton *a)
 {
 	const bool	utf8 = GetDatabaseEncoding() == PG_UTF8;
-	int			pair = 0;
+	int			at = 0;
 
 	for (uint32 c = 0; c < (utf8 ? 128 : 256); c++)
 	{
-		uint32		becomes = c;
-
-		if (a->fold != nullptr)
-		{
-			while (pair < a->fold->n && a->fold->pairs[pair].from < c)
-				pair++;
-			if (pair < a->fold->n && a->fold->pairs[pair].from == c)
-				becomes = a->fold->pairs[pair].to;
-		}
-		const int	char_class = class_of(a, becomes);
+		while (a->fold != nullptr && at < a->fold->n && a->fold->changes[at].from < c)
+			at++;
+		const bool	changes = a->fold != nullptr && at < a->fold->n && a->fold->changes[at].from == c;
+		const int	char_class = changes ? class_of_change(a, a->fold->changes[at]) : class_of(a, c);
 
 		if (char_class < 0)
 			return false;
@@ -230,6 +261,25 @@ state_of(Automaton *a, const uint64 *set)
 	return a->nstates++;
 }
 
+/* Where a class leads: through its characters, one after the other; -1: there are too many states. */
+static int
+next_state(Automaton *a, const uint64 *from, const ClassColors &colors)
+{
+	uint64		to[SET_WORDS];
+	uint64		between[SET_WORDS];
+
+	step(a, from, colors.of[0], true, to);
+	for (int i = 1; i < colors.n; i++)
+	{
+		/* PostgreSQL's matcher goes no further */
+		if (has_post(a, to))
+			break;
+		memcpy(between, to, sizeof(to));
+		step(a, between, colors.of[i], true, to);
+	}
+	return state_of(a, to);
+}
+
 static bool
 find_states(Automaton *a, int *start)
 {
@@ -250,10 +300,7 @@ find_states(Automaton *a, int *start)
 			int			next = s;
 
 			if (!final)
-			{
-				step(a, a->sets[s], a->color_of_class[c], true, to);
-				next = state_of(a, to);
-			}
+				next = next_state(a, a->sets[s], a->colors_of_class[c]);
 			if (next < 0 || a->steps > MAX_STEPS)
 				return false;
 			a->next[s][c] = static_cast<uint8>(next);
@@ -336,6 +383,8 @@ automaton_of(regex_t *regex, const RegexSource *source, Automaton *a, int *class
 		return too_large;
 	a->nfa = &guts->search;
 	a->colors = &guts->cmap;
+	if (a->fold != nullptr && a->fold->final_sigma && GETCOLOR(a->colors, SIGMA) != GETCOLOR(a->colors, FINAL_SIGMA))
+		return "the pattern has a sigma, and which one lower() makes of a letter depends on its place in a word";
 	a->class_of_color = class_of_color;
 	if (!classify(a) || !find_states(a, &start))
 		return too_large;
@@ -360,7 +409,7 @@ build_regex_pattern(const RegexSource *source, TextPattern *to)
 	{
 		a->fold = case_map(source->fold_collation, source->fold);
 		if (a->fold == nullptr)
-			return "what lower() and upper() make of a character is not known to programs under this collation";
+			return "what lower() and upper() make of a character depends on others under this collation";
 	}
 	/* all colors that it may have */
 	class_of_color = static_cast<int *>(palloc(sizeof(int) * (MAX_COLOR + 1)));

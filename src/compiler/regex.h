@@ -14,20 +14,23 @@ enum class TextFold : uint8
 	Upper = 2,
 };
 
-/* What lower() or upper() makes of single characters: of all others it makes themselves. */
-struct CasePair
+constexpr int MAX_CASE_CHARACTERS = 3;	/* that Unicode makes of one */
+
+/* What lower() or upper() makes of single characters (the first ones that are not 0): of all others it makes themselves. */
+struct CaseChange
 {
 	uint32		from;
-	uint32		to;
+	uint32		to[MAX_CASE_CHARACTERS];
 };
 
 struct CaseMap
 {
+	bool		final_sigma;	/* at a word's end lower() makes another letter of a capital sigma */
 	int			n;
-	CasePair	pairs[FLEXIBLE_ARRAY_MEMBER];	/* ascending */
+	CaseChange	changes[FLEXIBLE_ARRAY_MEMBER];	/* ascending */
 };
 
-/* Of a collation, kept for the session; NULL: what becomes of a character depends on others. */
+/* Of a collation, kept for the session; NULL: what becomes of a character depends on others in more ways. */
 const CaseMap *case_map(Oid collation, TextFold fold);
 
 /* What values are matched with. */
