@@ -152,6 +152,25 @@ is_narrow_column(const Expr *expr)
 	return typmod >= static_cast<int32>(VARHDRSZ) && ((typmod - VARHDRSZ) >> 16 & 0xffff) <= SCALED_MAX_SCALE;
 }
 
+/* sum() and avg() of a quotient as it is. */
+static void
+add_quotient(const CompileInput *input, const Aggref *agg, AggregatePlan *plan)
+{
+	const Expr *arg = linitial_node(TargetEntry, agg->args)->expr;
+	List	   *args;
+
+	(void) called_function(arg, &args);
+	plan->extra = static_cast<Oid>(quotient_limbs(input, args));
+	for (Oid i = 0; i < plan->extra; i++)
+		add_part(plan, agg, AggFn::Sum, static_cast<AggInput>(static_cast<int>(AggInput::QuotientLimb) + i));
+	if (plan->kind == FinalKind::AvgToNumeric)
+		add_part(plan, agg, AggFn::Count, AggInput::QuotientLimb);
+	add_part(plan, agg, AggFn::Max, AggInput::QuotientScale);
+	if (may_be_special(input, arg))
+		add_part(plan, agg, AggFn::BitOr, AggInput::QuotientSpecial);
+	plan->kind = plan->kind == FinalKind::AvgToNumeric ? FinalKind::QuotientAvg : FinalKind::QuotientSum;
+}
+
 /* Of numerics of more than 64 bits. */
 static bool
 plan_wide(const Aggref *agg, AggFn entry, CompileInput *input, AggregatePlan *plan)
@@ -169,6 +188,11 @@ plan_wide(const Aggref *agg, AggFn entry, CompileInput *input, AggregatePlan *pl
 		}
 		plan->kind = FinalKind::WideExtreme;
 		add_part(plan, agg, entry == AggFn::Min ? AggFn::MinWide : AggFn::MaxWide, AggInput::High);
+		return true;
+	}
+	if (plan->kind != FinalKind::Variance && is_quotient(arg))
+	{
+		add_quotient(input, agg, plan);
 		return true;
 	}
 	if (plan->kind == FinalKind::Variance && 2 * scale.scale > SCALED_MAX_RESULT_SCALE)

@@ -137,7 +137,11 @@ enum class AggInput : int
 	High,						/* and the high one, 0 of what is no number; */
 	Special,					/* what that is (bits of WideSpecial); */
 	Narrow,						/* the number in 64 bits, or the code of what is none; */
-	LimbProduct,				/* and the products of its four parts of 31 bits, of which the square is (limb_pair) */
+	QuotientLimb,				/* of a quotient of numerics its parts (QuotientLimbs), */
+	LastQuotientLimb = QuotientLimb + 2,
+	QuotientScale,				/* its display scale, */
+	QuotientSpecial,			/* and what it is if it is no number */
+	LimbProduct,				/* and of one of more than 64 bits the products of its four parts of 31 bits, of which the square is (limb_pair) */
 	LastLimbProduct = LimbProduct + 9,
 	Span,						/* of an interval that is a difference of times (is_span): its microseconds; */
 	IntervalMicros,				/* and an interval's microseconds, days and months */
@@ -171,6 +175,12 @@ constexpr bool
 is_small_limb(AggInput input)
 {
 	return input >= AggInput::SmallLimbProduct && input <= AggInput::LastSmallLimbProduct;
+}
+
+constexpr bool
+is_of_quotient(AggInput input)
+{
+	return input >= AggInput::QuotientLimb && input <= AggInput::QuotientSpecial;
 }
 
 /* Of numerics of more than 64 bits. */
@@ -237,6 +247,8 @@ enum class FinalKind : int
 	WideAvg,					/* the same, and count before what is no number */
 	WideExtreme,				/* min, max */
 	SpecialExtreme,				/* the same where all numbers have 64 bits: codes of what is no number (wide_special) are beyond them */
+	QuotientSum,				/* of quotients of numerics: the sums of extra parts, the greatest display scale (and what of them is no number) */
+	QuotientAvg,				/* the same, and count behind the sums */
 	WideVariance,				/* the sums of both halves, count, sums of the products of limbs (and what is no number); extra: PostgreSQL's final function */
 	SumToFloat4,
 	SumToFloat8,

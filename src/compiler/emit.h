@@ -69,6 +69,19 @@ struct WideValue
 	int			shown = -1;		/* register with the values' display scales where they differ from row to row */
 };
 
+/*
+ * A quotient in parts, of which each register has its scale: its integer part, which may have some decimals, and the decimals behind it, in one part
+ * or two. Sums of each are what a sum of quotients is made of.
+ */
+constexpr int MAX_QUOTIENT_LIMBS = 3;
+
+struct QuotientLimbs
+{
+	int			reg[MAX_QUOTIENT_LIMBS];
+	int			special;		/* take_special() */
+	int			shown;			/* display scales, an I64 */
+};
+
 struct Compiler
 {
 	CompileInput *input;
@@ -87,9 +100,14 @@ struct Compiler
 	CachedColumn outputs[PROGRAM_MAX_COLUMNS];
 	bool		soft_errors;	/* CompiledProgram's, of what its operations do not tell */
 	ScaleUse	scale_use;		/* of the numeric that is being compiled */
-	const Expr *argument;		/* of the aggregate before, where that was in halves, outside of branches */
+	const Expr *guard;			/* FILTER of the aggregate whose argument is compiled in a branch of its own; else NULL */
+	const Expr *argument;		/* of the aggregate before, where that was in halves */
+	const Expr *argument_filter;	/* its registers are defined where this is true; NULL: everywhere */
 	ScaleUse	argument_use;
 	WideValue	argument_halves;
+	const Expr *quotient;		/* the same of a quotient in limbs */
+	const Expr *quotient_filter;
+	QuotientLimbs quotient_limbs;
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];
 	int			npatterns;
@@ -351,6 +369,10 @@ bool		is_quotient(const Expr *expr);
 /* The scale that it is computed at. */
 int			quotient_scale(const CompileInput *input, List *args);
 bool		compile_quotient(Compiler *c, List *args, WideValue *out);
+
+/* In how many parts it is summed up: two hold what plans know of the operands' greatest values, or it takes as many as there are. */
+int			quotient_limbs(const CompileInput *input, List *args);
+bool		compile_quotient_limbs(Compiler *c, List *args, QuotientLimbs *out);
 
 /* -- wide_case.cc --------------------------------------------------------------------------- */
 

@@ -945,7 +945,7 @@ aggregate_type(const CompileInput *input, const VmAggregate &agg)
 {
 	if (agg.fn == AggFn::CountStar)
 		return Type::None;
-	if (agg.input == AggInput::Square || is_of_halves(agg.input) || is_of_interval(agg.input) || is_small_limb(agg.input) || agg.input == AggInput::Bits)
+	if (agg.input == AggInput::Square || is_of_halves(agg.input) || is_of_quotient(agg.input) || is_of_interval(agg.input) || is_small_limb(agg.input) || agg.input == AggInput::Bits)
 		return Type::I64;
 	if (is_double(agg.input))
 		return Type::F64;
@@ -1015,6 +1015,47 @@ special_or_narrow(Compiler *c, const WideValue &halves, int special, int high)
 	return special == NO_SPECIALS || is < 0 ? reg : value(c, Opcode::Select, Type::I64, high, reg, is, 0, numeric_info(halves.scale));
 }
 
+/* Is a register that is defined where `defined` is true (NULL: everywhere) so on the lanes that an aggregate with the FILTER takes? */
+static bool
+covers(const Expr *defined, const Expr *filter)
+{
+	return defined == nullptr || equal(defined, filter);
+}
+
+/* May the next part of an aggregate use the registers that are made here? Those of the aggregate's own branch it may, as it has the same FILTER. */
+static bool
+can_share(const Compiler *c)
+{
+	return c->depth == (c->guard != nullptr ? 1 : 0);
+}
+
+static ScaleUse
+argument_use(const VmAggregate &agg)
+{
+	return agg_is_wide(agg.fn) ? ScaleUse::One : ScaleUse::Each;
+}
+
+static bool
+has_halves(const Compiler *c, const VmAggregate &agg)
+{
+	return c->argument != nullptr && c->argument_use == argument_use(agg) && covers(c->argument_filter, agg.filter) && equal(c->argument, agg.arg);
+}
+
+static bool
+has_quotient(const Compiler *c, const VmAggregate &agg)
+{
+	return c->quotient != nullptr && covers(c->quotient_filter, agg.filter) && equal(c->quotient, agg.arg);
+}
+
+/* Is the argument there, so that all that is left cannot raise, whatever lanes hold that are not in the FILTER? */
+static bool
+has_argument(const Compiler *c, const VmAggregate &agg)
+{
+	const bool	plain = agg.input == AggInput::Low || agg.input == AggInput::High || agg.input == AggInput::Special;
+
+	return is_of_quotient(agg.input) ? has_quotient(c, agg) : plain && !agg_is_wide(agg.fn) && has_halves(c, agg);
+}
+
 /*
  * The argument in halves: what a sum shows is the greatest of its scales, which is an aggregate of its own. The parts of one sum
  * follow each other, and share the argument: what has branches within is not found again otherwise.
@@ -1022,21 +1063,21 @@ special_or_narrow(Compiler *c, const WideValue &halves, int special, int high)
 static bool
 compile_argument(Compiler *c, const VmAggregate &agg, WideValue *halves)
 {
-	const ScaleUse use = agg_is_wide(agg.fn) ? ScaleUse::One : ScaleUse::Each;
 	bool		done;
 
-	if (c->depth == 0 && c->argument_use == use && c->argument != nullptr && equal(c->argument, agg.arg))
+	if (has_halves(c, agg))
 	{
 		*halves = c->argument_halves;
 		return true;
 	}
-	c->scale_use = use;
+	c->scale_use = argument_use(agg);
 	done = compile_wide(c, agg.arg, halves);
 	c->scale_use = ScaleUse::One;
-	if (done && c->depth == 0)
+	if (done && can_share(c))
 	{
 		c->argument = agg.arg;
-		c->argument_use = use;
+		c->argument_filter = c->guard;
+		c->argument_use = argument_use(agg);
 		c->argument_halves = *halves;
 	}
 	return done;
@@ -1081,6 +1122,37 @@ low_argument(Compiler *c, const VmAggregate &agg)
 	return compile_argument(c, agg, &halves) ? halves.low : -1;
 }
 
+/* A part of a quotient: those of one sum share it, as halves do. */
+static int
+quotient_argument(Compiler *c, const VmAggregate &agg)
+{
+	QuotientLimbs limbs = c->quotient_limbs;
+
+	if (!has_quotient(c, agg))
+	{
+		List	   *args;
+
+		(void) called_function(agg.arg, &args);
+		if (!compile_quotient_limbs(c, args, &limbs))
+			return -1;
+		if (can_share(c))
+		{
+			c->quotient = agg.arg;
+			c->quotient_filter = c->guard;
+			c->quotient_limbs = limbs;
+		}
+	}
+	switch (agg.input)
+	{
+		case AggInput::QuotientScale:
+			return limbs.shown;
+		case AggInput::QuotientSpecial:
+			return limbs.special == NO_SPECIALS ? int_value(c, Type::I64, 0) : limbs.special;
+		default:
+			return limbs.reg[static_cast<int>(agg.input) - static_cast<int>(AggInput::QuotientLimb)];
+	}
+}
+
 /* Of the sums of halves: the scale is that of their registers' number. */
 static OutputForm
 half_output(Compiler *c, const VmAggregate &agg)
@@ -1109,6 +1181,8 @@ aggregate_argument(Compiler *c, const VmAggregate &agg)
 		return compile_interval_part(c, agg.arg, agg.input);
 	if (is_double(agg.input))
 		return double_argument(c, agg);
+	if (is_of_quotient(agg.input))
+		return quotient_argument(c, agg);
 	if (is_of_halves(agg.input) || (agg.input == AggInput::Scale && is_wide(c->input, agg.arg)))
 		return half_argument(c, agg);
 	if (agg.fn == AggFn::AnyValue && is_wide(c->input, agg.arg))
@@ -1155,12 +1229,15 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 		if (!may_be_conditional(c, agg.arg))
 			return false;
 		/* squares may raise, too */
-		guarded = agg.arg != nullptr && (can_raise(agg.arg) || (agg.other != nullptr && can_raise(agg.other)) || is_double(agg.input));
+		guarded = agg.arg != nullptr && (can_raise(agg.arg) || (agg.other != nullptr && can_raise(agg.other)) || is_double(agg.input)) && !has_argument(c, agg);
 		if (agg.other != nullptr && !may_be_conditional(c, agg.other))
 			return false;
 	}
 	if (guarded)
+	{
 		br = branch_open(c, Opcode::IfNot, filter, true);
+		c->guard = agg.filter;
+	}
 	if (agg.arg != nullptr)
 	{
 		arg = aggregate_argument(c, agg);
@@ -1183,7 +1260,10 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 			*output = agg.input == AggInput::Low || agg.input == AggInput::High ? half_output(c, agg) : output_form(c, arg);
 	}
 	if (guarded)
+	{
 		branch_close(c, br);
+		c->guard = nullptr;
+	}
 	/* behind the branch, where rows that jumped over it are not in the filter */
 	if (known >= 0)
 		filter = filter < 0 ? known : value(c, Opcode::And, Type::Bool, filter, known);

@@ -4,6 +4,7 @@
  * Both operands have 64 bits, the quotient is in halves. PostgreSQL rounds it to as many decimals as the operands of each row say (vm/quotient.h),
  * and shows these; here all of a column's are at one scale, and what is shown is known of each row alone (ScaleUse). That scale is what the
  * greatest values of the operands lead to, as plans know of them; rows that need more decimals, or do not fit, are flagged.
+ * What is only summed up needs no one number for a quotient: its integer part and its decimals are summed each by themselves (QuotientLimbs).
  */
 #include "pg/pg.h"
 
@@ -60,29 +61,54 @@ greatest_lead(double greatest, int scale)
 	return sem::NumericLead(scaled < MOST_INTEGER ? static_cast<int64_t>(scaled) : PG_INT64_MAX, scale, &ignored);
 }
 
+/* How many decimals a quotient of the smallest number, and of zero, by the greatest one shows. */
+static int
+needed_decimals(const CompileInput *input, const Expr *a, const Expr *b)
+{
+	const int	scale_a = std::clamp(numeric_scale(input, a).scale, 0, SCALED_MAX_SCALE);
+	const int	scale_b = std::clamp(numeric_scale(input, b).scale, 0, SCALED_MAX_SCALE);
+	uint32_t	ignored = 0;
+	const int64_t least = std::min<int64_t>(sem::NumericLead(1, scale_a, &ignored), 0) - greatest_lead(usual_greatest(input, b, scale_b), scale_b) - 1;
+
+	return std::max({MIN_DIGITS - static_cast<int>(least >> sem::LEAD_BITS) * (1 << DIGIT_SHIFT), scale_a, scale_b});
+}
+
 int
 quotient_scale(const CompileInput *input, List *args)
 {
 	const Expr *a = static_cast<const Expr *>(linitial(args));
 	const Expr *b = static_cast<const Expr *>(lsecond(args));
 	const int	scale_a = std::clamp(numeric_scale(input, a).scale, 0, SCALED_MAX_SCALE);
-	const int	scale_b = std::clamp(numeric_scale(input, b).scale, 0, SCALED_MAX_SCALE);
-	const double most_b = usual_greatest(input, b, scale_b);
-	uint32_t	ignored = 0;
+	const double most_b = usual_greatest(input, b, std::clamp(numeric_scale(input, b).scale, 0, SCALED_MAX_SCALE));
 	double		most;
-	int			least_weight;
-	int			needed;
 	int			room;
 
-	/* the smallest number, and zero, by the greatest one */
-	least_weight = static_cast<int>((std::min<int64_t>(sem::NumericLead(1, scale_a, &ignored), 0) - greatest_lead(most_b, scale_b) - 1) >> sem::LEAD_BITS);
-	needed = std::max({MIN_DIGITS - least_weight * (1 << DIGIT_SHIFT), scale_a, scale_b});
 	/* the greatest number by one, or by the constant: divisors below one are taken to be rare where that leaves no room */
 	most = std::min(usual_greatest(input, a, scale_a), MOST_INTEGER / std::pow(10.0, scale_a));
 	if (IsA(b, Const) && most_b > 0)
 		most /= most_b;
 	room = sem::ROUNDED_DECIMALS + static_cast<int>(std::floor(std::log10(MOST_INTEGER / std::max(most, 1.0))));
-	return std::clamp(std::min((needed + 3) / 4, room / 4) * 4, LEAST_SCALE, MOST_SCALE);
+	return std::clamp(std::min((needed_decimals(input, a, b) + 3) / 4, room / 4) * 4, LEAST_SCALE, MOST_SCALE);
+}
+
+/* Does the dividend at this scale, and so any quotient's integer part, fit 64 bits, as plans know of it? */
+static bool
+fits_at(const CompileInput *input, const Expr *dividend, int scale)
+{
+	return std::min(greatest_value(input, dividend), MOST_INTEGER) * std::pow(10.0, scale) < MOST_INTEGER;
+}
+
+int
+quotient_limbs(const CompileInput *input, List *args)
+{
+	const Expr *a = static_cast<const Expr *>(linitial(args));
+	const Expr *b = static_cast<const Expr *>(lsecond(args));
+	const int	scale_a = std::clamp(numeric_scale(input, a).scale, 0, SCALED_MAX_SCALE);
+	const int	scale_b = std::clamp(numeric_scale(input, b).scale, 0, SCALED_MAX_SCALE);
+	const int	scale = quotient_scale(input, args);
+	const bool	known = greatest_value(input, b) * std::pow(10.0, scale_b) < MOST_INTEGER;
+
+	return known && needed_decimals(input, a, b) <= scale && fits_at(input, a, std::max(scale_a, scale_b) + scale - sem::ROUNDED_DECIMALS) ? 2 : MAX_QUOTIENT_LIMBS;
 }
 
 /*
@@ -187,17 +213,57 @@ compile_operand(Compiler *c, const Expr *expr, WideFactor *out)
 	return done;
 }
 
+/* Both operands, at one scale, and what PostgreSQL's rules say of each row's quotient. */
+struct Division
+{
+	int			a;
+	int			b;
+	int			scale;
+	int			special;		/* take_special() */
+	int			decimals;		/* how many are computed, less `below`: none of zero, however many it shows; */
+	int			shown;			/* and how many are shown */
+};
+
+static bool
+prepare_division(Compiler *c, List *args, int below, int limit, Division *out)
+{
+	WideFactor	a;
+	WideFactor	b;
+	int			infinite;
+	int			scales;
+
+	if (!compile_operand(c, static_cast<const Expr *>(linitial(args)), &a) || !compile_operand(c, static_cast<const Expr *>(lsecond(args)), &b))
+		return false;
+	out->special = quotient_specials(c, &a, &b, &infinite);
+	scales = quotient_scales(c, a, b, below);
+	out->decimals = select64(c, with_constant64(c, Opcode::Eq, a.reg, 0), int_value(c, Type::I64, 0), scales);
+	out->decimals = with_constant64(c, Opcode::Bound, out->decimals, limit);
+	out->shown = below == 0 ? scales : with_constant64(c, Opcode::Add, scales, below);
+	if (infinite >= 0)
+		out->shown = select64(c, infinite, int_value(c, Type::I64, 0), out->shown);
+
+	out->scale = Max(a.scale, b.scale);
+	for (WideFactor *f : {&a, &b})
+	{
+		int64_t		constant;
+
+		if (f->reg >= 0 && is_int_value(c, f->reg, &constant))
+			f->reg = rescale(c, f->reg, out->scale);
+		else if (f->scale < out->scale)
+			f->reg = with_constant64(c, Opcode::Mul, f->reg, scaled_pow10[out->scale - f->scale]);
+	}
+	out->a = a.reg;
+	out->b = b.reg;
+	/* decimals that are not computed, integers of more than 64 bits */
+	c->soft_errors = true;
+	return a.reg >= 0 && b.reg >= 0 && out->decimals >= 0 && out->shown >= 0 && out->special != -1;
+}
+
 bool
 compile_quotient(Compiler *c, List *args, WideValue *out)
 {
 	const int	below = quotient_scale(c->input, args) - sem::ROUNDED_DECIMALS;
-	WideFactor	a;
-	WideFactor	b;
-	int			special;
-	int			infinite;
-	int			scales;
-	int			shown;
-	int			common;
+	Division	d;
 	int			whole;
 	int			decimals;
 
@@ -206,39 +272,73 @@ compile_quotient(Compiler *c, List *args, WideValue *out)
 		refuse(c, "the display scale of a quotient depends on its operands");
 		return false;
 	}
-	if (!compile_operand(c, static_cast<const Expr *>(linitial(args)), &a) || !compile_operand(c, static_cast<const Expr *>(lsecond(args)), &b))
+	if (!prepare_division(c, args, below, sem::ROUNDED_DECIMALS + 1, &d) ||
+		!divide(c, d.a, d.b, below, fits_at(c->input, static_cast<const Expr *>(linitial(args)), d.scale + below), &whole, &decimals))
 		return false;
-	special = quotient_specials(c, &a, &b, &infinite);
-	scales = quotient_scales(c, a, b, below);
-	/* zero needs no decimals, however many it shows */
-	decimals = select64(c, with_constant64(c, Opcode::Eq, a.reg, 0), int_value(c, Type::I64, 0), scales);
-	decimals = with_constant64(c, Opcode::Bound, decimals, sem::ROUNDED_DECIMALS + 1);
-	shown = c->scale_use == ScaleUse::Each ? with_constant64(c, Opcode::Add, scales, below) : scales;
-	if (infinite >= 0)
-		shown = select64(c, infinite, int_value(c, Type::I64, 0), shown);
-
-	common = Max(a.scale, b.scale);
-	for (WideFactor *f : {&a, &b})
-	{
-		int64_t		constant;
-
-		if (f->reg >= 0 && is_int_value(c, f->reg, &constant))
-			f->reg = rescale(c, f->reg, common);
-		else if (f->scale < common)
-			f->reg = with_constant64(c, Opcode::Mul, f->reg, scaled_pow10[common - f->scale]);
-	}
-	if (!divide(c, a.reg, b.reg, below, std::min(greatest_value(c->input, static_cast<const Expr *>(linitial(args))), MOST_INTEGER) * std::pow(10.0, common + below) < MOST_INTEGER,
-				&whole, &scales))
-		return false;
-	decimals = binary64(c, Opcode::RoundDecimals, scales, decimals);
+	decimals = binary64(c, Opcode::RoundDecimals, decimals, d.decimals);
 	out->high = binary64(c, Opcode::DecimalsHigh, whole, decimals);
 	out->low = binary64(c, Opcode::DecimalsLow, whole, decimals);
 	out->scale = below + sem::ROUNDED_DECIMALS;
 	out->special = false;
-	out->shown = c->scale_use == ScaleUse::Each ? convert(c, shown, Type::I32) : -1;
-	/* decimals that are not computed, integers of more than 64 bits */
-	c->soft_errors = true;
-	return out->high >= 0 && out->low >= 0 && (c->scale_use != ScaleUse::Each || out->shown >= 0) && put_special(c, out, special);
+	out->shown = c->scale_use == ScaleUse::Each ? convert(c, d.shown, Type::I32) : -1;
+	return out->high >= 0 && out->low >= 0 && (c->scale_use != ScaleUse::Each || out->shown >= 0) && put_special(c, out, d.special);
+}
+
+/* The integer part, and decimals in two more limbs: those up to the last that is shown, which is rounded as the next one says. */
+static bool
+divide_long(Compiler *c, const Division &d, QuotientLimbs *out)
+{
+	int			rest = binary64(c, Opcode::Remainder, d.a, d.b);
+	int			first = binary64(c, Opcode::NextDecimals, rest, d.b);
+	int			next = binary64(c, Opcode::NextDecimals, binary64(c, Opcode::NextRest, rest, d.b), d.b);
+	int			rounded = with_constant64(c, Opcode::Mul, binary64(c, Opcode::RoundDecimals, first, d.decimals), 10);
+	int			behind = with_constant64(c, Opcode::Sub, d.decimals, sem::QUOTIENT_DECIMALS);
+	int			longer = with_constant64(c, Opcode::Ge, behind, 0);
+
+	if (next < 0 || rounded < 0 || longer < 0)
+		return false;
+	out->reg[0] = value(c, Opcode::Div, Type::I64, d.a, d.b, 0, 0, numeric_info(0));
+	out->reg[1] = value(c, Opcode::Select, Type::I64, first, rounded, longer, 0, numeric_info(sem::QUOTIENT_DECIMALS));
+	/* 0 of fewer decimals than none */
+	out->reg[2] = value(c, Opcode::RoundDecimals, Type::I64, next, behind, 0, 0, numeric_info(sem::QUOTIENT_DECIMALS + sem::ROUNDED_DECIMALS));
+	return out->reg[0] >= 0 && out->reg[1] >= 0 && out->reg[2] >= 0;
+}
+
+/* The integer part has so many decimals and fits; the next 17 are in one limb. */
+static bool
+divide_short(Compiler *c, const Division &d, int below, QuotientLimbs *out)
+{
+	int			a = with_constant64(c, Opcode::Mul, d.a, scaled_pow10[below]);
+	int			decimals = binary64(c, Opcode::NextDecimals, binary64(c, Opcode::Remainder, a, d.b), d.b);
+
+	if (decimals < 0)
+		return false;
+	out->reg[0] = value(c, Opcode::Div, Type::I64, a, d.b, 0, 0, numeric_info(below));
+	out->reg[1] = value(c, Opcode::RoundDecimals, Type::I64, decimals, d.decimals, 0, 0, numeric_info(below + sem::ROUNDED_DECIMALS));
+	return out->reg[0] >= 0 && out->reg[1] >= 0;
+}
+
+/* `value` is null where `by` is. */
+static int
+null_like(Compiler *c, int value, int by)
+{
+	return binary64(c, Opcode::BitOr, value, with_constant64(c, Opcode::BitAnd, by, 0));
+}
+
+bool
+compile_quotient_limbs(Compiler *c, List *args, QuotientLimbs *out)
+{
+	const bool	both = quotient_limbs(c->input, args) == 2;
+	const int	below = both ? quotient_scale(c->input, args) - sem::ROUNDED_DECIMALS : 0;
+	Division	d;
+
+	if (!prepare_division(c, args, below, both ? sem::ROUNDED_DECIMALS + 1 : 2 * sem::QUOTIENT_DECIMALS, &d) ||
+		!(both ? divide_short(c, d, below, out) : divide_long(c, d, out)))
+		return false;
+	/* null by null has neither, though a divisor that is no number says what is shown */
+	out->special = d.special == NO_SPECIALS ? d.special : null_like(c, d.special, out->reg[0]);
+	out->shown = d.special == NO_SPECIALS ? d.shown : null_like(c, d.shown, out->reg[0]);
+	return out->special != -1 && out->shown >= 0;
 }
 
 }  // namespace gpuvm

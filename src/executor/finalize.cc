@@ -134,6 +134,12 @@ special_of(const Parts &parts, int part)
 	return part < parts.count() ? parts.value<int64>(part) : 0;
 }
 
+static Datum
+special_result(int64 which)
+{
+	return special_to_numeric(which == WIDE_INFINITY || which == WIDE_MINUS_INFINITY ? static_cast<WideSpecial>(which) : WIDE_NAN);
+}
+
 /* A sum, or an average where `count` is a part, of which the one behind that says what is no number. */
 static Datum
 wide_mean(const Parts &parts, int count, int special)
@@ -141,10 +147,27 @@ wide_mean(const Parts &parts, int count, int special)
 	const int64	which = special_of(parts, special);
 
 	if (which != 0)
-		return special_to_numeric(which == WIDE_INFINITY || which == WIDE_MINUS_INFINITY ? static_cast<WideSpecial>(which) : WIDE_NAN);
+		return special_result(which);
 	if (count < 0)
 		return wide_sum(parts, special + 1);
 	return DirectFunctionCall2(numeric_div, wide_sum(parts, special + 1), NumericGetDatum(int64_to_numeric(parts.value<int64>(count))));
+}
+
+/* A sum of quotients, of so many parts, each with a scale of its own; an average where the count is behind them. */
+static Datum
+quotient_mean(const Parts &parts, int limbs, bool average)
+{
+	const int	shown = average ? limbs + 1 : limbs;
+	const int64 which = special_of(parts, shown + 1);
+	Datum		sum = scaled_to_numeric(int64{0}, 0);
+
+	if (which != 0)
+		return special_result(which);
+	for (int i = 0; i < limbs; i++)
+		sum = add(sum, scaled_to_numeric(load_sum(parts.views[parts.column(i)], parts.row), parts.outputs[parts.column(i)].scale));
+	/* no value has more decimals, so what goes is zeros */
+	sum = DirectFunctionCall2(numeric_round, sum, Int32GetDatum(static_cast<int32>(parts.value<int64>(shown))));
+	return average ? DirectFunctionCall2(numeric_div, sum, NumericGetDatum(int64_to_numeric(parts.value<int64>(limbs)))) : sum;
 }
 
 /* The sum of squares, of those of the products of limbs, from part `first` on. */
@@ -335,6 +358,10 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 				: scaled_to_numeric(load<int64>(value, row), form.scale);
 		case FinalKind::WideAvg:
 			return wide_mean(parts, 2, 3);
+		case FinalKind::QuotientSum:
+			return quotient_mean(parts, static_cast<int>(extra), false);
+		case FinalKind::QuotientAvg:
+			return quotient_mean(parts, static_cast<int>(extra), true);
 		case FinalKind::WideVariance:
 			return variance(extra, parts.value<int64>(2), wide_sum(parts, 4 + LIMB_PRODUCTS), wide_squares(parts, 3, 4 + LIMB_PRODUCTS),
 							special_of(parts, 3 + LIMB_PRODUCTS) != 0, isnull);

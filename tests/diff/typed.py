@@ -494,7 +494,7 @@ class TypedGenerator(Generator):
             return f"sum({self.leaf('numeric')} * (1 - {self.leaf('numeric')}) * (1 + {self.leaf('numeric')})){filter}"
         if kind == "ratio":
             ratio = f"{self.leaf('numeric')} / nullif({self.leaf(rng.choice(('numeric', 'numeric', 'int4', 'int2')))}, 0)"
-            return f"{rng.choice(('sum({})', 'avg({})', 'sum(round({}, 2))', 'sum(100 * {})', 'sum({} * 100)', 'count(*)', 'max(round({}, 3))')).format(ratio)}{filter}"
+            return f"{rng.choice(('sum({})', 'avg({})', 'avg({})', 'sum(round({}, 2))', 'sum(100 * {})', 'sum({} * 100)', 'count(*)', 'max(round({}, 3))')).format(ratio)}{filter}"
         if kind == "share":
             return f"round(100.00 * sum(CASE WHEN {self.bool(1)} THEN {self.leaf('numeric')} ELSE 0 END) / nullif(sum({self.leaf('numeric')}), 0), 4)"
         if kind == "money":

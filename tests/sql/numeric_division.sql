@@ -83,12 +83,21 @@ SELECT sum(round(a / b, 1)) FROM edges;
 SELECT * FROM ask_all(ARRAY['SELECT sum(a / b) FROM edges WHERE b <> 0', 'SELECT sum(a / b) FILTER (WHERE b <> 0) FROM edges', 'SELECT count(*) FROM edges WHERE b <> 0 AND a / b > 1', 'SELECT sum(CASE WHEN b = 0 THEN 0 ELSE a / b END), avg(a / nullif(b, 0)) FROM edges',
 	'SELECT count(*) FROM edges WHERE b = 0 OR a / b > 1', 'SELECT sum(round(a / nullif(b, 0), 2)) FROM edges']);
 
+-- Divisors of which a few are tiny, and dividends that are next to nothing: what is summed up has room for all of them. Zero shows decimals that no limb has.
+CREATE TABLE tiny (id int, a numeric(12, 2), b numeric(12, 6), c numeric(18, 9)) WITH (autovacuum_enabled = off);
+INSERT INTO tiny SELECT k, CASE WHEN k % 900 = 1 THEN 99999999.99 WHEN k % 50 = 3 THEN 0 ELSE k % 7001 * 0.17 - 300 END, CASE WHEN k % 1000 = 7 THEN 0.000001 WHEN k % 1000 = 8 THEN -0.0003 WHEN k % 500 = 9 THEN 999999.999999 ELSE (k % 4999 + 1) * 0.25 END,
+	CASE k % 4 WHEN 0 THEN 0.000000001 WHEN 1 THEN 999999999.999999999 WHEN 2 THEN -1 END FROM generate_series(1, 9000) k;
+SELECT gpuvm.import('tiny');
+SELECT * FROM ask_all(ARRAY['SELECT sum(a / b), avg(a / b), count(a / b) FROM tiny', 'SELECT id, sum(a / b), avg(b / a) FROM tiny WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT id, sum(a / c), avg(c / b), sum(c / 3) FROM tiny GROUP BY id ORDER BY id', 'SELECT id % 5, sum(b / c) FILTER (WHERE id > 100), avg(a / b) FILTER (WHERE b > 1) FROM tiny GROUP BY 1 ORDER BY 1',
+	'SELECT sum(a / nullif(b, 0.25)), avg(b / nullif(a, 0)), sum(a * b / c) FROM tiny', 'SELECT id % 3, id % 2, sum(a / b), avg(c / b) FROM tiny GROUP BY ROLLUP (1, 2) ORDER BY 1, 2', 'SELECT id % 3, avg(a / b) FROM tiny GROUP BY 1 HAVING avg(a / b) > 0 ORDER BY avg(a / b)',
+	'SELECT sum(x.a / y.b), avg(y.c / x.b) FROM tiny x JOIN tiny y ON x.id = y.id + 1', 'SELECT sum(a / b) FROM tiny WHERE id < 0', 'SELECT sum(a / (b * 0.000001)) FROM tiny']);
+
 -- NaN and infinities.
 CREATE TABLE specials (id int, a numeric(10, 2), b numeric, g int) WITH (autovacuum_enabled = off);
 INSERT INTO specials SELECT row_number() OVER (), a, b, row_number() OVER () FROM unnest(ARRAY['NaN', NULL, '0', '1.50', '-2', '12345.67']::numeric[]) a, unnest(ARRAY['NaN', 'Infinity', '-Infinity', NULL, '1', '-7', '1000003']::numeric[]) b;
 SELECT gpuvm.import('specials');
 SELECT * FROM ask_all(ARRAY['SELECT id, sum(a / b) FROM specials GROUP BY id ORDER BY id', 'SELECT id, sum(b / a) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT id, sum(b / b), avg(a / a) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id',
-	'SELECT id, sum(b / 7), sum(100 / b) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT id, sum(b / -3), sum(1.5 / a) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT count(*) FROM specials WHERE a / b > 0', 'SELECT count(*) FROM specials WHERE a / b = ''NaN''', 'SELECT id, sum(round(a / b, 2)), sum(sign(a / b)) FROM specials GROUP BY id ORDER BY id', 'SELECT id, sum(-(a / b)) FROM specials GROUP BY id ORDER BY id', 'SELECT id, sum(a / b * a) FROM specials GROUP BY id ORDER BY id']);
+	'SELECT id, sum(b / 7), sum(100 / b) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT id, sum(b / -3), sum(1.5 / a) FROM specials WHERE a <> 0 GROUP BY id ORDER BY id', 'SELECT count(*) FROM specials WHERE a / b > 0', 'SELECT count(*) FROM specials WHERE a / b = ''NaN''', 'SELECT id, sum(round(a / b, 2)), sum(sign(a / b)) FROM specials GROUP BY id ORDER BY id', 'SELECT id, sum(-(a / b)) FROM specials GROUP BY id ORDER BY id', 'SELECT id, sum(a / b * a) FROM specials GROUP BY id ORDER BY id', 'SELECT g % 3, sum(a / b), avg(a / b), avg(b / 7) FROM specials GROUP BY 1 ORDER BY 1', 'SELECT sum(a / b) FROM specials WHERE a IS NULL OR b = ''Infinity'' AND a <> ''NaN'' OR b IS NULL']);
 INSERT INTO specials VALUES (100, 1, 0, 0), (101, 'NaN', 0, 0);
 SELECT gpuvm.refresh('specials');
 SELECT sum(a / b) FROM specials WHERE id > 99;
