@@ -36,8 +36,8 @@ ENGINE_SRC = $(wildcard src/tablet/*.cc src/vm/*.cc src/engine/*.cc)
 ENGINE_OBJS = $(ENGINE_SRC:%.cc=build/engine/%.o)
 # What unit tests and engine benchmarks link: everything but main().
 CORE_SRC = $(filter-out src/engine/main.cc,$(ENGINE_SRC))
-# What unit tests share.
-UNIT_SHARED = tests/unit/vm_reference
+# What unit tests share: the interpreter that they compare with, random tables and programs.
+UNIT_SHARED = $(patsubst %.cc,%,$(wildcard tests/unit/vm_reference*.cc) tests/unit/vm_random.cc $(wildcard tests/unit/vm_generator*.cc))
 
 UNIT_SRC = $(filter-out tests/unit/cuda_%,$(wildcard tests/unit/*_test.cc))
 UNIT_TESTS = $(UNIT_SRC:tests/unit/%.cc=%)

@@ -4,6 +4,7 @@
  */
 #include "cuda_runtime_fixture.h"
 #include "work.h"
+#include "vm_generator.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;

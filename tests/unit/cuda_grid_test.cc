@@ -7,6 +7,7 @@
  * GPUVM_TEST_PROGRAMS changes how many programs, GPUVM_TEST_SEED where to start.
  */
 #include "cuda_grid_job.h"
+#include "vm_generator.h"
 
 namespace {
 

@@ -8,6 +8,7 @@
 
 #include "cuda_fixture.h"
 #include "groups.h"
+#include "vm_generator.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;

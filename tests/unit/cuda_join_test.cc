@@ -8,6 +8,7 @@
  */
 #include "cuda_order.h"
 #include "join.h"
+#include "vm_generator.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;

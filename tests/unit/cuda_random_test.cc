@@ -5,6 +5,7 @@
  * GPUVM_TEST_PROGRAMS changes how many programs, GPUVM_TEST_SEED where to start.
  */
 #include "cuda_fixture.h"
+#include "vm_generator.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;

@@ -4,6 +4,7 @@
  * each result against the CPU virtual machine's.
  */
 #include "cuda_runtime_fixture.h"
+#include "vm_generator.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;

@@ -4,6 +4,7 @@
  * reference interpreter gives, one program after the other.
  */
 #include "cuda_runtime_fixture.h"
+#include "vm_generator.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;

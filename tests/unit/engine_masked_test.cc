@@ -4,6 +4,7 @@
  * reference interpreter, which simply passes over the masked rows.
  */
 #include "engine_tables.h"
+#include "vm_generator.h"
 
 namespace {
 

@@ -3,6 +3,7 @@
  * orders against the reference interpreter; what limits, buffers, errors and memory do to them.
  */
 #include "engine_tables.h"
+#include "vm_generator.h"
 
 #include <cmath>
 

@@ -4,6 +4,7 @@
  * and errors do to them; requests that make no sense.
  */
 #include "engine_tables.h"
+#include "vm_generator.h"
 
 #include <functional>
 

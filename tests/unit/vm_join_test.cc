@@ -11,7 +11,7 @@
 #include "vm/cpu_join.h"
 #include "vm/cpu_join_filter.h"
 #include "vm/cpu_sort_rows.h"
-#include "vm_random.h"
+#include "vm_generator.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;
