@@ -1,7 +1,7 @@
 /*
  * datetime.cc: fields of dates and times, and their sums with intervals.
  *
- * Fields and intervals are constants here. An interval has months, days and
+ * Fields are constants here. An interval has months, days and
  * microseconds, which are added one after the other.
  */
 #include "pg/pg.h"
@@ -214,6 +214,8 @@ compile_part(Compiler *c, const FnEntry *fn, List *args)
 		info = numeric_info(field_scale(fn, field));
 	if (is_age(of))
 		return float_of_field(c, compile_age_field(c, of, field, info), field, is_float);
+	if (fn->kind == FnKind::ExtractInterval && field == DateField::Epoch && !is_span(of) && is_computed_interval(of))
+		return compile_computed_epoch(c, of, info);
 	if (fn->kind == FnKind::DatePartInterval && !is_span(of))
 		return refuse(c, "an interval that is computed has no form in the virtual machine");
 	if (fn->kind == FnKind::DatePartInterval && field == DateField::Epoch)
@@ -261,53 +263,53 @@ compile_trunc(Compiler *c, const FnEntry *fn, List *args)
 
 /* timestamp + months or days; with a time zone, by its calendar. */
 static int
-add_calendar(Compiler *c, Opcode op, int reg, int32_t n, bool zoned)
+add_calendar(Compiler *c, Opcode op, int reg, const IntervalPart &n, bool zoned)
 {
-	int			by = n == 0 || reg < 0 ? -1 : int_value(c, Type::I32, n);
+	const int	from = reg;
+	int			by;
 
-	if (n == 0 || by < 0)
-		return n == 0 ? reg : -1;
+	if (is_zero_part(n) || reg < 0)
+		return reg;
+	by = n.reg < 0 ? int_value(c, Type::I32, n.constant) : convert(c, n.reg, Type::I32);
 	if (zoned)
 		reg = to_local(c, reg, nullptr);
-	reg = reg < 0 ? -1 : value(c, op, Type::I64, reg, by);
-	return zoned ? to_utc(c, reg, nullptr) : reg;
+	reg = reg < 0 || by < 0 ? -1 : value(c, op, Type::I64, reg, by);
+	if (!zoned)
+		return reg;
+	reg = to_utc(c, reg, nullptr);
+	/* a time that a clock shows twice stays the one that it is where there is nothing to add */
+	return n.reg < 0 ? reg : select64(c, with_constant64(c, Opcode::Eq, n.reg, 0), from, reg);
 }
 
-/* -- intervals -------------------------------------------------------------------------- */
+/* -- sums with intervals ------------------------------------------------------------------ */
 
 static int
 compile_interval(Compiler *c, const FnEntry *fn, List *args)
 {
-	const Const *con = static_cast<const Const *>(lsecond(args));
 	const bool	minus = fn->kind == FnKind::SubInterval || fn->kind == FnKind::SubIntervalDate ||
 		fn->kind == FnKind::SubIntervalZone || fn->kind == FnKind::SubIntervalTime;
 	const bool	of_time = fn->kind == FnKind::AddIntervalTime || fn->kind == FnKind::SubIntervalTime;
 	const bool	zoned = fn->kind == FnKind::AddIntervalZone || fn->kind == FnKind::SubIntervalZone;
-	Interval	span;
+	IntervalParts span;
 	int			reg;
+	int			time;
 
-	if (!IsA(con, Const) || con->constisnull)
-		return refuse(c, "an interval that is added is not a constant");
-	span = *DatumGetIntervalP(con->constvalue);
-	if (minus)
-	{
-		if (span.month == PG_INT32_MIN || span.day == PG_INT32_MIN || span.time == PG_INT64_MIN)
-			return refuse(c, "an interval is out of range");
-		span.month = -span.month;
-		span.day = -span.day;
-		span.time = -span.time;
-	}
+	if (!compile_interval_parts(c, static_cast<const Expr *>(lsecond(args)), &span) || (minus && !negate_interval(c, &span)))
+		return -1;
 	reg = compile_expr(c, static_cast<const Expr *>(linitial(args)));
 	if (reg >= 0 && (fn->kind == FnKind::AddIntervalDate || fn->kind == FnKind::SubIntervalDate))
 		reg = value(c, Opcode::DateToTimestamp, Type::I64, reg);
 	if (!of_time)
 	{
-		reg = add_calendar(c, Opcode::TimestampAddMonths, reg, span.month, zoned);
-		reg = add_calendar(c, Opcode::TimestampAddDays, reg, span.day, zoned);
+		reg = add_calendar(c, Opcode::TimestampAddMonths, reg, span.months, zoned);
+		reg = add_calendar(c, Opcode::TimestampAddDays, reg, span.days, zoned);
 	}
-	if (span.time != 0 || of_time)
-		reg = with_constant(c, fn->opcode, reg, span.time);
-	return reg;
+	else
+		span.micros.reg = compile_interval_time(c, span);
+	if (span.micros.reg < 0 && is_zero_part(span.micros))
+		return reg;
+	time = span.micros.reg >= 0 ? span.micros.reg : int_value(c, Type::I64, span.micros.constant);
+	return binary64(c, fn->opcode, reg, time);
 }
 
 static int
@@ -347,6 +349,12 @@ compile_datetime_call(Compiler *c, const FnEntry *fn, List *args)
 			return compile_date_bin(c, args);
 		case FnKind::IsFinite:
 			return compile_is_finite(c, fn, args);
+		case FnKind::ToTimestamp:
+			return compile_to_timestamp(c, static_cast<const Expr *>(linitial(args)));
+		case FnKind::MakeDate:
+			return compile_make_date(c, args);
+		case FnKind::Overlaps:
+			return compile_overlaps(c, args);
 		case FnKind::Extract:
 		case FnKind::ExtractDate:
 		case FnKind::ExtractTime:

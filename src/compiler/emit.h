@@ -434,6 +434,54 @@ int			compile_interval_field(Compiler *c, const Expr *interval, DateField field,
 /* date_part('epoch', a - b) */
 int			compile_span_epoch(Compiler *c, const Expr *interval);
 
+/* The function that the expression calls, and with what. */
+Oid			called(const Expr *expr, List **args);
+
+/* -- interval_parts.cc: intervals that are computed ------------------------------------------- */
+
+/* A register, or, if it is -1, a constant. */
+struct IntervalPart
+{
+	int			reg;
+	int64_t		constant;
+};
+
+struct IntervalParts
+{
+	IntervalPart months;
+	IntervalPart days;
+	IntervalPart micros;
+};
+
+inline bool
+is_zero_part(const IntervalPart &part)
+{
+	return part.reg < 0 && part.constant == 0;
+}
+
+/* Is it one that is computed of others, or of numbers, rather than a span, a column or a constant? */
+bool		is_computed_interval(const Expr *expr);
+
+/* What such a one, or a span, is computed of; of all others themselves. */
+List	   *interval_operands(const Expr *expr);
+
+/* Of any interval that programs know; false: a reason. */
+bool		compile_interval_parts(Compiler *c, const Expr *expr, IntervalParts *out);
+bool		negate_interval(Compiler *c, IntervalParts *parts);
+
+/* What it compares as, and its epoch, both in microseconds. */
+int			compile_computed_span(Compiler *c, const Expr *expr);
+int			compile_computed_epoch(Compiler *c, const Expr *expr, const RegisterInfo &info);
+
+/* Its microseconds, null where the interval is. */
+int			compile_interval_time(Compiler *c, const IntervalParts &parts);
+
+/* -- made_times.cc: times that are made of numbers, and periods that overlap ------------------ */
+
+int			compile_to_timestamp(Compiler *c, const Expr *seconds);
+int			compile_make_date(Compiler *c, List *args);
+int			compile_overlaps(Compiler *c, List *args);
+
 /* -- buckets.cc ---------------------------------------------------------------------------- */
 
 int			compile_date_bin(Compiler *c, List *args);

@@ -38,7 +38,7 @@ enum class FnKind : uint8_t
 	NumericBucket,				/* width_bucket with constants (buckets.cc) */
 	FloatBucket,
 
-	/* datetime.cc; fields and intervals are constants */
+	/* datetime.cc; fields are constants */
 	Extract,					/* of a timestamp, as numeric */
 	ExtractDate,
 	ExtractTime,
@@ -61,6 +61,9 @@ enum class FnKind : uint8_t
 	DateTime,					/* date + time */
 	DateBin,					/* by constants (buckets.cc) */
 	IsFinite,
+	ToTimestamp,				/* of seconds (made_times.cc) */
+	MakeDate,
+	Overlaps,					/* two periods of one type */
 
 	/* zones.cc */
 	TimeOfTimestamp,

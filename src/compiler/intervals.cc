@@ -27,8 +27,7 @@ namespace gpuvm {
 
 /* -- spans --------------------------------------------------------------------------------- */
 
-/* The function that the expression calls, and with what. */
-static Oid
+Oid
 called(const Expr *expr, List **args)
 {
 	*args = NIL;
@@ -190,13 +189,20 @@ constant_span(const Expr *expr, int64_t *micros)
 	return !pg_mul_s64_overflow(days, USECS_PER_DAY, &of_days) && !pg_add_s64_overflow(of_days, interval->time, micros);
 }
 
-/* A span, or an interval that is known before the first row. */
+/* Is it computed of each row's values? */
+static bool
+is_made(const Expr *expr)
+{
+	return is_span(expr) || (is_computed_interval(expr) && !known_at_start(expr) && !is_map_expr(expr));
+}
+
+/* One of these, of a dictionary, or an interval that is known before the first row. */
 static bool
 is_comparable(const Expr *expr)
 {
 	int64_t		micros;
 
-	return is_span(expr) || (IsA(expr, Const) ? constant_span(expr, &micros) : known_at_start(expr));
+	return is_made(expr) || (IsA(expr, Const) ? constant_span(expr, &micros) : known_at_start(expr) || is_map_expr(expr) || bare_column(expr) != nullptr);
 }
 
 bool
@@ -204,7 +210,7 @@ is_span_comparison(Oid function, List *args)
 {
 	Opcode		op;
 
-	return is_interval_comparison(function, &op) && (is_span(static_cast<Expr *>(linitial(args))) || is_span(static_cast<Expr *>(lsecond(args)))) &&
+	return is_interval_comparison(function, &op) && (is_made(static_cast<Expr *>(linitial(args))) || is_made(static_cast<Expr *>(lsecond(args)))) &&
 		is_comparable(static_cast<Expr *>(linitial(args))) && is_comparable(static_cast<Expr *>(lsecond(args)));
 }
 
@@ -221,7 +227,7 @@ compile_span_comparison(Compiler *c, Oid function, List *args)
 		const Expr *side = static_cast<const Expr *>(list_nth(args, i));
 
 		regs[i] = constant_span(side, &micros) ? int_value(c, Type::I64, micros)
-			: is_span(side) ? compile_span(c, side) : compile_expr(c, compared_as(side));
+			: is_span(side) ? compile_span(c, side) : is_made(side) ? compile_computed_span(c, side) : compile_expr(c, compared_as(side));
 		if (regs[i] < 0)
 			return -1;
 	}
@@ -233,7 +239,6 @@ span_operands(const Expr *expr)
 {
 	List	   *args = NIL;
 	List	   *operands = NIL;
-	List	   *of = NIL;
 	Oid			function = called(expr, &args);
 	const bool	field = function == F_EXTRACT_TEXT_INTERVAL || function == F_DATE_PART_TEXT_INTERVAL;
 	ListCell   *lc;
@@ -244,11 +249,8 @@ span_operands(const Expr *expr)
 	{
 		if (field)
 			operands = list_concat(operands, age_operands(static_cast<Expr *>(lfirst(lc))));
-		if (is_span(static_cast<Expr *>(lfirst(lc))))
-		{
-			(void) called(static_cast<Expr *>(lfirst(lc)), &of);
-			operands = list_concat(operands, of);
-		}
+		if (is_made(static_cast<Expr *>(lfirst(lc))))
+			operands = list_concat(operands, interval_operands(static_cast<Expr *>(lfirst(lc))));
 	}
 	return operands;
 }

@@ -422,6 +422,32 @@ numeric_to_float(Compiler *c, int reg)
 	return reg < 0 || factor < 0 ? -1 : value(c, Opcode::Div, Type::F64, reg, factor);
 }
 
+/* The n of a divisor 10^n; -1: it is none. */
+static int
+power_of_ten(const Expr *expr)
+{
+	const Const *con = (const Const *) expr;
+	int64_t		v;
+
+	if (!IsA(expr, Const) || con->constisnull || !numeric_at_scale(con->constvalue, 0, &v))
+		return -1;
+	for (int n = 0; n <= SCALED_MAX_SCALE; n++)
+	{
+		if (scaled_pow10[n] == v)
+			return n;
+	}
+	return -1;
+}
+
+/* (x / 1000.0)::float8: of what a float8 holds exactly PostgreSQL's quotient has all decimals, so that it is the same number with more of them. */
+static int
+compile_shifted_to_float(Compiler *c, const Expr *dividend, int by)
+{
+	int			reg = compile_value(c, dividend);
+
+	return reg < 0 ? -1 : numeric_to_float(c, value(c, Opcode::Copy, Type::I64, reg, 0, 0, 0, numeric_info(c->info[reg].scale + by)));
+}
+
 /* numeric(p, s): rounded, and less than 10^(p - s). */
 static int
 compile_typmod(Compiler *c, int reg, List *args)
@@ -443,6 +469,7 @@ int
 compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 {
 	const Expr *arg = static_cast<const Expr *>(linitial(args));
+	List	   *operands;
 	int			reg;
 	int			digits;
 
@@ -452,6 +479,9 @@ compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 		return compile_numeric_bucket(c, args);
 	if (fn->kind == FnKind::FloatBucket)
 		return compile_float_bucket(c, args);
+	if (fn->kind == FnKind::NumericToFloat && is_quotient(arg) && called(arg, &operands) != InvalidOid && power_of_ten(static_cast<const Expr *>(lsecond(operands))) >= 0 &&
+		!is_wide(c->input, static_cast<const Expr *>(linitial(operands))))
+		return compile_shifted_to_float(c, static_cast<const Expr *>(linitial(operands)), power_of_ten(static_cast<const Expr *>(lsecond(operands))));
 	if (fn->kind == FnKind::NumericToFloat && is_wide(c->input, arg))
 		return compile_wide_to_float(c, arg);
 	if (fn->kind == FnKind::NumericToInt && is_wide(c->input, arg))

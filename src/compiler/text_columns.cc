@@ -152,6 +152,8 @@ compile_presence(Compiler *c, const Expr *expr)
 		return compile_column(c, var);
 	if (is_span(expr))
 		return compile_span(c, expr);
+	if (is_computed_interval(expr) && !is_map(c, expr))
+		return compile_computed_span(c, expr);
 	if (IsA(expr, Var) && is_wide(c->input, expr))
 		return compile_column(c, (const Var *) expr);
 	if (is_wide(c->input, expr))

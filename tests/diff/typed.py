@@ -18,6 +18,8 @@ TIME_FIELDS = ("hour", "minute", "second", "milliseconds", "microseconds")
 TRUNCATIONS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century", "millennium")
 SHIFTS = ("1 day", "-1 day", "1 mon", "-13 mons", "1 year", "31 days", "02:03:04.5", "1 mon -1 day 00:00:01", "0", "100 years", "-36:00:00", "0.000001 s")
 
+MULTIPLES = ("1 day", "-1 day", "1 mon", "-13 mons", "31 days", "02:03:04.5", "1 mon -1 day 00:00:01", "0", "-36:00:00", "0.000001 s", "1 week")
+
 ORDERED = ("{x} = {c}", "{x} <> {c}", "{x} {cmp} {c}", "{x} {cmp} {c}", "{x} IN ({c}, {c}, {c})", "{x} NOT IN ({c}, {c})", "{x} BETWEEN {c} AND {c}", "{x} IS NULL",
            "{x} IS NOT NULL", "{x} IS DISTINCT FROM {c}", "{x} = ANY (ARRAY[{c}, {c}])", "{x} IN ({c}, NULL)", "{x} IS NOT DISTINCT FROM {c}", "{c} = {x}")
 SAME = tuple(t for t in ORDERED if "cmp" not in t and "BETWEEN" not in t) + ("{x} IS NULL", "{x} IS NOT NULL")
@@ -250,6 +252,20 @@ class TypedGenerator(Generator):
         a, b = self.tame((type,)), self.tame((type, "date") if type == "timestamp" else (type,))
         return f"({a} - {b})" if a and rng.random() < 0.8 else f"({a} - '2001-02-03 04:05:06.7'::{type})" if a else None
 
+    def shift(self):
+        """An interval to add to a time: a constant, or one that is computed of a row's values."""
+        rng = self.rng
+        if rng.random() < 0.6:
+            return f"'{rng.choice(SHIFTS)}'::interval"
+        number, by = f"({self.leaf(rng.choice(('int4', 'int4', 'int2')))} % {rng.choice((3, 40, 97))})", rng.choice(MULTIPLES)
+        forms = [f"({number} * '{by}'::interval)", f"('{by}'::interval * {number})", f"make_interval({rng.choice(('years', 'months', 'weeks', 'days', 'hours', 'mins', 'secs'))} => {number}::int4)",
+                 f"({number} || ' {rng.choice(('day', 'days', 'months', 'hours', 'seconds', 'years'))}')::interval", f"({number} / 7.0::float8 * '{rng.choice(('1 day', '01:00', '2 days 00:00:01'))}'::interval)",
+                 f"({number} * '{by}'::interval - make_interval(days => {number}::int4, hours => 7))", f"(-({number} * '{by}'::interval))"]
+        found = self.pick(("interval",))
+        if found and "o_span" in found[0]:
+            forms += [found[0], f"({found[0]} * {number})", f"({found[0]} + {number} * '{by}'::interval)"]
+        return rng.choice(forms)
+
     def extract_of_interval(self):
         f, found = self.rng.choice(("epoch", "day", "hour", "minute", "second", "milliseconds", "microseconds", "month", "year")), self.pick(("interval",))
         interval = self.span() if found is None or self.rng.random() < 0.5 else found[0]
@@ -257,6 +273,8 @@ class TypedGenerator(Generator):
             type = self.rng.choice(("timestamp", "timestamptz"))
             a, b = (self.tame((type, "date")) for _ in range(2))
             interval = f"age({a}, {b})" if a and b and self.rng.random() < 0.7 else f"age('2004-02-29 12:00'::{type}, {a})" if a else None
+        if f == "epoch" and self.rng.random() < 0.4:
+            interval = self.shift()
         return Expr(f"extract({f} FROM {interval})", "numeric", Range(-10**16, 10**16), {"second": 6, "milliseconds": 3, "epoch": 6}.get(f, 0)) if interval else None
 
     def bin(self):
@@ -283,10 +301,11 @@ class TypedGenerator(Generator):
         e = self.leaf(type)
         if not e.range.tame:
             return None
-        shift = f"({e} {rng.choice('+-')} '{rng.choice(SHIFTS)}'::interval)"
+        shift = f"({e} {rng.choice('+-')} {self.shift()})"
         kind = rng.choice(("shift", "trunc", "age"))
         if type == "date":
-            return Expr(f"({shift})::date", type, Range(tame=True))
+            made = f"make_date(2000 + {self.leaf('int4')} % 100, 1 + abs({self.leaf('int2')} % 12), {rng.randint(1, 28)})"
+            return Expr(f"({shift})::date" if rng.random() < 0.8 else made, type, Range(tame=True))
         if kind == "trunc":
             return Expr(f"date_trunc('{rng.choice(TRUNCATIONS)}', {e})", type, Range(tame=True))
         return Expr(shift, type, Range(tame=True))
@@ -303,7 +322,7 @@ class TypedGenerator(Generator):
             local = self.tame(("timestamp", "date"))
             forms = [f"({local})::timestamptz", f"({local.sql}{'::timestamp' * (local.type == 'date')} AT TIME ZONE {zone})"] if local else []
             if e:
-                forms += [f"date_trunc('{field}', {e}, {zone})", f"date_trunc('{field}', {e})", f"({e} {rng.choice('+-')} '{rng.choice(SHIFTS)}'::interval)", f"(({e} AT TIME ZONE {zone}) AT TIME ZONE {sql_text(rng.choice(ZONES))})"]
+                forms += [f"date_trunc('{field}', {e}, {zone})", f"date_trunc('{field}', {e})", f"({e} {rng.choice('+-')} {self.shift()})", f"to_timestamp({self.leaf('int4')}{rng.choice(('', ' / 1000.0', '::float8 / 7'))})", f"(({e} AT TIME ZONE {zone}) AT TIME ZONE {sql_text(rng.choice(ZONES))})"]
             return Expr(rng.choice(forms), type) if forms else None
         if e is None:
             return None
@@ -377,9 +396,12 @@ class TypedGenerator(Generator):
         local, zoned = self.tame(("timestamp", "date")), self.tame(("timestamptz",))
         if local and zoned and rng.random() < 0.07:
             return Expr("(" + f" {rng.choice(COMPARISONS)} ".join(rng.sample((str(local), str(zoned)), 2)) + ")", "bool")
-        span = self.span() if rng.random() < 0.07 else None
+        span = self.span() if rng.random() < 0.07 else self.shift() if rng.random() < 0.05 else None
         if span:
-            return Expr(f"({span} {rng.choice(COMPARISONS)} '{rng.choice(SHIFTS)}'::interval)", "bool")
+            return Expr(f"({span} {rng.choice(COMPARISONS)} {self.shift()})", "bool")
+        ends = [self.tame((rng.choice(("timestamp", "timestamptz", "date")),)) for _ in range(4)] if rng.random() < 0.03 else [None]
+        if all(ends):
+            return Expr(f"(({ends[0]}, {ends[1]}) OVERLAPS ({ends[2]}, {rng.choice((ends[3], 'NULL'))}))", "bool")
         variable = self.typed([f for f in FAMILIES if f.startswith("variable")])
         found = rng.choice(variable) if variable and rng.random() < 0.6 else self.pick()
         if found is None:
