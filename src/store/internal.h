@@ -91,7 +91,7 @@ LWLock	   *progress_lock(void);
 constexpr uint32 DICTIONARY_LOCKS = 32;
 LWLock	   *dictionary_lock(uint32 which);
 
-/* -- registry.cc -------------------------------------------------------------- */
+/* -- registry.cc, registry_commit.cc, registry_pin.cc ---------------------------- */
 
 void		registry_install(void);
 
@@ -118,12 +118,6 @@ bool		registry_newer(VersionPin *pin);
 
 /* Forgets the relation's version when the top-level transaction commits. relid InvalidOid: all of the database. */
 void		registry_release(Oid database, Oid relid);
-
-/* Takes a reference to each of a new version's tablets; who shares tablets with another version has that one pinned. */
-void		hold_tablets(const TableVersion *version);
-
-/* Frees a version, and the tablets that no other one holds. */
-void		free_version(uint64 version);
 
 /* Entries of this database whose relation is gone (dropped while this server was a standby, say) are released. */
 void		registry_sweep(void);
@@ -464,6 +458,12 @@ bool		wants_halves(Relation rel, const CopyJob *job);
 void		report_unfit_columns(Relation rel, const CopyJob *job);
 
 /* -- version.cc ------------------------------------------------------------------------- */
+
+/* Takes a reference to each of a new version's tablets; who shares tablets with another version has that one pinned. */
+void		hold_tablets(const TableVersion *version);
+
+/* Frees a version, and the tablets that no other one holds. */
+void		free_version(uint64 version);
 
 /*
  * Memory in the arena for the offsets of tablets, zeroed, and for `more` bytes

@@ -1,5 +1,7 @@
-/* tablet_rows.cc: one row of a tablet, column by column. */
+/* tablet_rows.cc: one row of a tablet, column by column; where rows are in the heap. */
 #include "store/tablet_rows.h"
+
+#include <algorithm>
 
 #include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
@@ -57,6 +59,29 @@ tablet_row(const TableVersion *version, const TabletHeader *tablet, uint32 row, 
 		slot->tts_isnull[attribute] = false;
 	}
 	ExecStoreVirtualTuple(slot);
+}
+
+void
+tablet_row_ctids(const TabletHeader *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids)
+{
+	const uint32_t *block_rows = tablet_at<uint32_t>(tablet, tablet->block_rows);
+	const uint32_t *block_lps = tablet_at<uint32_t>(tablet, tablet->block_lps);
+	const uint16_t *lps = tablet_at<uint16_t>(tablet, tablet->lps);
+	uint32		block = *block_hint;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		row = rows[i];
+
+		if (row < block_rows[block] || row >= block_rows[block + 1])
+			block = std::upper_bound(block_rows, block_rows + tablet->nblocks, row) - block_rows - 1;
+
+		uint32		in_block = row - block_rows[block];
+
+		ItemPointerSet(&ctids[i], tablet->first_block + block,
+					   block_lps[block] == LPS_DENSE ? in_block + 1 : lps[block_lps[block] + in_block]);
+	}
+	*block_hint = block;
 }
 
 }  // namespace gpuvm

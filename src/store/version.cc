@@ -227,4 +227,53 @@ make_version(const VersionParts *parts)
 	return offset;
 }
 
+/* -- versions that there are ----------------------------------------------------- */
+
+void
+free_version(uint64 offset)
+{
+	const TableVersion *version = arena_at<TableVersion>(offset);
+	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
+	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+
+	for (uint32 i = 0; i < version->ntablets; i++)
+		if (__atomic_sub_fetch(&arena_at<TabletHeader>(tablets[i])->refs, 1, __ATOMIC_ACQ_REL) == 0)
+			arena_free(tablets[i]);
+	for (uint32 i = 0; i < version->ncols; i++)
+		dictionary_drop(columns[i].dictionary);
+	arena_free(offset);
+}
+
+void
+hold_tablets(const TableVersion *version)
+{
+	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
+	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+
+	for (uint32 i = 0; i < version->ntablets; i++)
+		__atomic_add_fetch(&arena_at<TabletHeader>(tablets[i])->refs, 1, __ATOMIC_ACQ_REL);
+	for (uint32 i = 0; i < version->ncols; i++)
+		dictionary_hold(columns[i].dictionary);
+}
+
+int
+version_column(const TableVersion *version, AttrNumber attnum)
+{
+	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+
+	for (uint32 i = 0; i < version->ncols; i++)
+		if (columns[i].attnum == attnum)
+			return columns[i].flags & COLUMN_LEFT_OUT ? -1 : static_cast<int>(i);
+	return -1;
+}
+
+bool
+version_has_all_columns(const TableVersion *version, TupleDesc desc)
+{
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped && version_column(version, i + 1) < 0)
+			return false;
+	return true;
+}
+
 }  // namespace gpuvm
