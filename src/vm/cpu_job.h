@@ -402,9 +402,11 @@ public:
 private:
 	friend class Lowering;
 
-	/* cpu_run.cc */
+	/* cpu_bind.cc */
 	void		bind_rest(WorkerState &s) const;
 	void		bind_test(const ColumnTest &test, const BoundColumn &column, BoundTest *out) const;
+
+	/* cpu_run.cc */
 	void		run(WorkerState &s, const TabletHeader *tablet, uint32_t first, uint32_t last,
 					const MaskedRows *masked, uint32_t nmasked) const;
 	void		prefetch(BoundColumn &column, uint32_t row) const;
@@ -415,18 +417,24 @@ private:
 	const uint64_t *either_null(WorkerState &s, int dst, const uint64_t *a, const uint64_t *b) const;
 	void		arithmetic(WorkerState &s, const Step &step) const;
 	void		comparison(WorkerState &s, const Step &step, uint64_t *out) const;
+	void		leave(WorkerState &s, const Step &step, const uint64_t *condition, const uint64_t *nulls) const;
+
+	/* cpu_steps.cc */
 	void		logic(WorkerState &s, const Step &step) const;
 	void		pick(WorkerState &s, const Step &step) const;
 	void		in_list(WorkerState &s, const Step &step) const;
 	void		lookup(WorkerState &s, const Step &step) const;
 	uint32_t	text_lanes(WorkerState &s, const Step &step) const;
 	void		text_match(WorkerState &s, const Step &step) const;
-	void		text_collate(WorkerState &s, const Step &step) const;
-	void		text_compare(WorkerState &s, const Step &step) const;
 	void		text_part(WorkerState &s, const Step &step) const;
 	void		text_key(WorkerState &s, const Step &step) const;
 	void		shift_zone(WorkerState &s, const Step &step) const;
-	void		leave(WorkerState &s, const Step &step, const uint64_t *condition, const uint64_t *nulls) const;
+
+	/* cpu_text_compare.cc */
+	void		text_collate(WorkerState &s, const Step &step) const;
+	void		text_compare(WorkerState &s, const Step &step) const;
+
+	/* cpu_results.cc */
 	void		emit_rows(WorkerState &s) const;
 	void		emit_few(WorkerState &s) const;
 

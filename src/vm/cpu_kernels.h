@@ -23,6 +23,7 @@
 namespace gpuvm {
 
 constexpr int CPU_WORDS = CPU_VECTOR_ROWS / 64;
+constexpr size_t MASK_BYTES = CPU_WORDS * 8;
 
 /* Which operand is one value for all rows. */
 enum class OperandForm : uint8_t
