@@ -44,13 +44,9 @@ BEGIN
 		END IF;
 	END LOOP;
 END $$;
-CREATE FUNCTION answers(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	answer text;
-BEGIN
-	EXECUTE 'SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (' || query || ') q' INTO answer;
-	RETURN answer;
-END $$;
+\set ECHO none
+\i tests/sql/include/answers.sql
+\set ECHO all
 CREATE TABLE queries (n int GENERATED ALWAYS AS IDENTITY, children int, query text);
 INSERT INTO queries (children, query) VALUES
 	-- subqueries that aggregate, by programs of their own

@@ -25,13 +25,9 @@ RESET client_min_messages;
 ANALYZE sale, seller, parted, heir, heir_1;
 SET gpuvm.force = on;
 
-CREATE FUNCTION answers(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	answer text;
-BEGIN
-	EXECUTE 'SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (' || query || ') q' INTO answer;
-	RETURN answer;
-END $$;
+\set ECHO none
+\i tests/sql/include/answers.sql
+\set ECHO all
 -- Does a program do all of the join, or the aggregation above it?
 CREATE FUNCTION joins(query text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE

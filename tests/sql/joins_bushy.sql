@@ -36,13 +36,9 @@ BEGIN
 	END LOOP;
 	RETURN n;
 END $$;
-CREATE FUNCTION answers(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	result text;
-BEGIN
-	EXECUTE format('SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (%s OFFSET 0) q', query) INTO result;
-	RETURN result;
-END $$;
+\set ECHO none
+\i tests/sql/include/answers.sql
+\set ECHO all
 CREATE FUNCTION lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN QUERY EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query;

@@ -49,13 +49,9 @@ BEGIN
 	END LOOP;
 	RETURN ARRAY[n, programs];
 END $$;
-CREATE FUNCTION answers(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	result text;
-BEGIN
-	EXECUTE format('SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (%s OFFSET 0) q', query) INTO result;
-	RETURN result;
-END $$;
+\set ECHO none
+\i tests/sql/include/answers.sql
+\set ECHO all
 CREATE TABLE queries (n serial, joins int, query text);
 
 INSERT INTO queries (joins, query) VALUES

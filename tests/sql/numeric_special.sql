@@ -7,32 +7,9 @@ CREATE SCHEMA numeric_special;
 SET search_path = numeric_special;
 SET gpuvm.force = on;
 \set VERBOSITY default
-
--- Is a query's answer the machine's, and PostgreSQL's, in its order? If the machine gave none: why.
-CREATE FUNCTION ask(query text, OUT "by" text, OUT equal bool) LANGUAGE plpgsql AS $$
-DECLARE
-	whole text := format('SELECT string_agg(q::text, '' '') FROM (%s) q', query);
-	machine text;
-	postgres text;
-	line text;
-BEGIN
-	"by" := 'VM';
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		"by" := coalesce(substring(line FROM '^ *(Fallback: .*)'), "by");
-		machine := coalesce(machine, substring(line FROM 'GpuVM'));
-	END LOOP;
-	IF machine IS NULL THEN
-		"by" := 'PostgreSQL';
-	END IF;
-	EXECUTE whole INTO machine;
-	SET LOCAL gpuvm.enabled = off;
-	EXECUTE whole INTO postgres;
-	SET LOCAL gpuvm.enabled = on;
-	equal := machine IS NOT DISTINCT FROM postgres;
-END $$;
-CREATE FUNCTION ask_all(queries text[]) RETURNS TABLE ("by" text, equal bool, query text) LANGUAGE sql VOLATILE AS $$
-	SELECT a."by", a.equal, q FROM unnest(queries) WITH ORDINALITY AS u (q, n), LATERAL ask(q) a ORDER BY n
-$$;
+\set ECHO none
+\i tests/sql/include/ask_all.sql
+\set ECHO all
 
 -- v: all three; n: NaN alone, of a prescribed scale; f: finite; w: large ones, and infinities; o: nothing but NaN; s: of 64 bits.
 CREATE TABLE marks (id int, v numeric, n numeric(12, 2), f numeric(12, 2), w numeric, o numeric, s numeric(6, 1), g int) WITH (autovacuum_enabled = off);

@@ -15,13 +15,9 @@ RESET client_min_messages;
 ANALYZE t, u;
 SET gpuvm.force = on;
 
-CREATE FUNCTION answers(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	answer text;
-BEGIN
-	EXECUTE 'SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (' || query || ') q' INTO answer;
-	RETURN answer;
-END $$;
+\set ECHO none
+\i tests/sql/include/answers.sql
+\set ECHO all
 -- Is nothing computed for each row?
 CREATE FUNCTION is_join(query text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE

@@ -33,13 +33,9 @@ BEGIN
 	END LOOP;
 	RETURN n;
 END $$;
-CREATE FUNCTION answers(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	result text;
-BEGIN
-	EXECUTE format('SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (%s OFFSET 0) q', query) INTO result;
-	RETURN result;
-END $$;
+\set ECHO none
+\i tests/sql/include/answers.sql
+\set ECHO all
 CREATE TABLE queries (n serial, parts int[], query text);
 INSERT INTO queries (parts, query) VALUES
 	-- EXISTS over a join: its different keys, of one or of several columns, under several types
