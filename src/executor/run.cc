@@ -48,8 +48,8 @@ require_fallback_violation(FallbackReason reason, const char *detail)
 					  detail != nullptr && detail[0] != '\0' ? psprintf("%s (%s)", name, detail) : name);
 }
 
-ScanMode
-run_fall_back(GpuvmScanState *state, int reason, const char *detail)
+static ScanMode
+give_way(GpuvmScanState *state, int reason, const char *detail)
 {
 	ScanFigures *f = &state->figures;
 
@@ -57,8 +57,6 @@ run_fall_back(GpuvmScanState *state, int reason, const char *detail)
 	strlcpy(f->fallback_detail, detail != nullptr ? detail : "", sizeof(f->fallback_detail));
 	run_stop(state);
 	stats_count_fallback(static_cast<FallbackReason>(reason));
-	if (reason == FALLBACK_ERROR_FLAG)
-		plan_flagged(state->plan);
 	if (state->feeds)
 	{
 		state->gave_way = true;
@@ -70,6 +68,14 @@ run_fall_back(GpuvmScanState *state, int reason, const char *detail)
 	else if (require_holds())
 		require_fallback_violation(static_cast<FallbackReason>(reason), detail);
 	return MODE_ALTERNATIVE;
+}
+
+ScanMode
+run_fall_back(GpuvmScanState *state, int reason, const char *detail)
+{
+	if (reason == FALLBACK_ERROR_FLAG)
+		plan_flagged(state->plan);
+	return give_way(state, reason, detail);
 }
 
 static void end_job(GpuvmScanState *state, bool lost);
@@ -456,6 +462,9 @@ run_start(GpuvmScanState *state)
 		return MODE_ALTERNATIVE;
 	if (!setting_enabled)
 		return run_fall_back(state, FALLBACK_DISABLED, nullptr);
+	/* Of a plan that is kept, or a rescan, the planner could not know. */
+	if (!setting_force && setting_require == REQUIRE_ANY && plan_will_flag(state->plan))
+		return give_way(state, FALLBACK_ERROR_FLAG, "as before in this session");
 	for (int i = 0; i < state->plan->nparts; i++)
 	{
 		uint64		hash = state->plan->parts[i].program->hash;

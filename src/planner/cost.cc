@@ -27,6 +27,11 @@ namespace gpuvm {
 
 /* Starting a program: the check of the visibility map, the request, the wake-ups, the end. */
 constexpr double STARTUP_US = 60.0;
+/*
+ * The same where it is done for each row of another query level: processor time of both processes, which wait awake for each other. 30 us on a quiet machine,
+ * but up to 600 where more processes want to run than there are cores, and PostgreSQL takes no longer then.
+ */
+constexpr double RESTART_US = 400.0;
 /* One operation on one row, all threads of a small machine. */
 constexpr double OP_US = 0.0002;
 /* Looking at a text. */
@@ -109,10 +114,28 @@ cost_of_us(void)
 	return 20.0 * (cpu_tuple_cost + cpu_operator_cost);
 }
 
-double
-least_cost(void)
+/* Is the query level executed again for each row of one around it? Its parameters were found before its paths are made. */
+static bool
+is_restarted(const PlannerInfo *root)
 {
-	return cost_of_us() * STARTUP_US;
+	for (root = root->parent_root; root != nullptr; root = root->parent_root)
+	{
+		if (root->plan_params != NIL)
+			return true;
+	}
+	return false;
+}
+
+static double
+start_us(const PlannerInfo *root)
+{
+	return root != nullptr && is_restarted(root) ? RESTART_US : STARTUP_US;
+}
+
+double
+least_cost(const PlannerInfo *root)
+{
+	return cost_of_us() * start_us(root);
 }
 
 /* PostgreSQL charges comparisons of texts as those of integers, and takes three to eight times as long for them. So does gpuvmd, so it is left at that. */
@@ -277,7 +300,7 @@ for_device(const Program *program)
 }
 
 void
-cost_program(Path *path, const Program *program, const ProgramRows &rows, double rows_out)
+cost_program(const PlannerInfo *root, Path *path, const Program *program, const ProgramRows &rows, double rows_out)
 {
 	double		unit = cost_of_us();
 	double		ops = rows.scanned[0] * program->nops;
@@ -297,8 +320,8 @@ cost_program(Path *path, const Program *program, const ProgramRows &rows, double
 		run = Min(run, device);
 		build = Min(build, run);
 	}
-	path->startup_cost = unit * (STARTUP_US + (program->grouped ? run : build));
-	path->total_cost = unit * (STARTUP_US + run + rows_out * HAND_OUT_US);
+	path->startup_cost = unit * (start_us(root) + (program->grouped ? run : build));
+	path->total_cost = unit * (start_us(root) + run + rows_out * HAND_OUT_US);
 }
 
 }  // namespace gpuvm

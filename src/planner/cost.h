@@ -14,8 +14,8 @@ namespace gpuvm {
 /* A microsecond in the planner's units. */
 double		cost_of_us(void);
 
-/* No program costs less. */
-double		least_cost(void);
+/* No program of the query level costs less; NULL: of the topmost. */
+double		least_cost(const PlannerInfo *root);
 
 /* Putting a map's entry into a job, microseconds. */
 constexpr double MAP_ENTRY_US = 0.001;
@@ -51,7 +51,7 @@ struct ProgramRows
 };
 
 /* Sets path->startup_cost, total_cost for a program over these rows that hands out `rows_out`. */
-void		cost_program(Path *path, const Program *program, const ProgramRows &rows, double rows_out);
+void		cost_program(const PlannerInfo *root, Path *path, const Program *program, const ProgramRows &rows, double rows_out);
 
 }  // namespace gpuvm
 

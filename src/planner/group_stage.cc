@@ -263,9 +263,9 @@ add_group_stage_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 
 	/* what the subquery's path does before its first group, and the stage */
 	rows.scanned[0] = rows.filtered[0] = below->path.rows;
-	cost_program(&stage, groups->plan->parts[0].stage, rows, alternative->rows);
+	cost_program(root, &stage, groups->plan->parts[0].stage, rows, alternative->rows);
 	groups->plan->parts[0].stage_rows = below->path.rows;
-	path = make_path(grouped_rel, target, nullptr, alternative, groups->plan, ProgramRows{}, alternative->rows, 0);
+	path = make_path(root, grouped_rel, target, nullptr, alternative, groups->plan, ProgramRows{}, alternative->rows, 0);
 	path->path.startup_cost = below->path.startup_cost + stage.startup_cost + target->cost.startup;
 	path->path.total_cost = below->path.startup_cost + stage.total_cost + target->cost.startup + target->cost.per_tuple * alternative->rows;
 	offer_path(grouped_rel, path);

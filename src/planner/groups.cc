@@ -625,7 +625,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 		plan_group_filter(shape, having, estimate_num_groups(root, a->raw.keys, rel->rows, nullptr, nullptr), &a->plan);
 	plan_delta(&a->plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &a->plan);
-	path = make_path(grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost);
+	path = make_path(root, grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost);
 	settle_groups(grouped_rel, rel, list_concat_copy(a->raw.keys, a->raw.aggs), &path->path);
 	offer_path(grouped_rel, path);
 }
@@ -706,7 +706,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	plan->counts = list_make1_int(0);
 	add_raw_type(plan, INT8OID, -1, InvalidOid);
 
-	path = make_path(grouped_rel, target, nullptr, alternative, plan, ProgramRows{}, 1, 0);
+	path = make_path(root, grouped_rel, target, nullptr, alternative, plan, ProgramRows{}, 1, 0);
 	/* it does what that one does, and hands out nothing */
 	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
 	offer_path(grouped_rel, path);

@@ -250,7 +250,7 @@ draw_source(Sketch *s, const ScanShape *shape)
 }
 
 static void
-cost_shape(const ScanShape *shape, double rows_out, Cost *startup, Cost *total)
+cost_shape(PlannerInfo *root, const ScanShape *shape, double rows_out, Cost *startup, Cost *total)
 {
 	Sketch	   *s = static_cast<Sketch *>(palloc(sizeof(Sketch)));
 	ProgramRows rows = expected_rows(shape);
@@ -259,7 +259,7 @@ cost_shape(const ScanShape *shape, double rows_out, Cost *startup, Cost *total)
 	s->program = Program{};
 	s->program.ncursors = shape->ncursors;
 	draw_source(s, shape);
-	cost_program(&path, &s->program, rows, rows_out);
+	cost_program(root, &path, &s->program, rows, rows_out);
 	pfree(s);
 	*startup = path.startup_cost + derived_cost(shape);
 	*total = path.total_cost + derived_cost(shape);
@@ -277,7 +277,7 @@ choose_means(PlannerInfo *root, JoinPathExtraData *extra, ScanShape *shape, bool
 
 	counted = counted && cursor->kind == JoinKind::Inner && cursor->filters == NIL;
 	cursor->counted = counted && cursor->conditions == NIL;
-	cost_shape(shape, cursor->counted ? 0 : rows_out, startup, total);
+	cost_shape(root, shape, cursor->counted ? 0 : rows_out, startup, total);
 	if (cursor->keys != NIL)
 		return;
 	split_range(cursor->conditions, cursor->relids, &by_range->range, &by_range->conditions);
@@ -292,7 +292,7 @@ choose_means(PlannerInfo *root, JoinPathExtraData *extra, ScanShape *shape, bool
 	else
 		by_range->pairs *= list_length(by_range->range) == 2 ? BETWEEN_SELECTIVITY : ONE_BOUND_SELECTIVITY;
 	by_range->joined = Min(by_range->joined, by_range->pairs + (cursor->kind == JoinKind::Inner ? 0 : outer_rows));
-	cost_shape(&other, by_range->counted ? 0 : rows_out, &other_startup, &other_total);
+	cost_shape(root, &other, by_range->counted ? 0 : rows_out, &other_startup, &other_total);
 	if (other_total >= *total)
 		return;
 	*shape = other;

@@ -324,23 +324,35 @@ is_hopeless(const JoinNote *n)
 		n->alternative->startup_cost < n->startup;
 }
 
-static void
-offer_join(PlannerInfo *root, JoinNote *n)
+/* Is there a path of ours, with what is the best alternative by now? */
+static bool
+make_join(PlannerInfo *root, JoinNote *n)
 {
 	if (reads_no_program(root, &n->shape))
-		return;
+		return false;
 	look_for_alternative(n);
 	if (n->alternative == nullptr || n->refused || (n->path == nullptr && is_hopeless(n)))
-		return;
+		return false;
 	if (n->path == nullptr)
 		n->path = make_rows_path(root, n->rel, &n->shape, n->alternative);
 	if (n->path == nullptr)
 	{
 		n->refused = true;
-		return;
+		return false;
 	}
 	n->path->custom_paths = lcons(n->alternative, derived_children(&n->shape));
-	offer_path(n->rel, copy_path(n->path));
+	return true;
+}
+
+bool
+offer_whole_join(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	JoinNote   *n = find_note(joinrel);
+
+	if (n == nullptr || !n->usable || !make_join(root, n))
+		return false;
+	offer_path(joinrel, copy_path(n->path));
+	return true;
 }
 
 void
@@ -377,8 +389,9 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 	else if (jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
 			 (jointype == JOIN_RIGHT && outer->reloptkind == RELOPT_JOINREL))
 		try_order(root, n, from, to, jointype, extra);
-	if (n->usable && is_wanted(root, joinrel))
-		offer_join(root, n);
+	/* the join of all is offered when PostgreSQL's paths are all there: those that cost more would not stay beside it */
+	if (n->usable && is_wanted(root, joinrel) && make_join(root, n) && !all)
+		offer_path(joinrel, copy_path(n->path));
 }
 
 /* One way in which PostgreSQL makes the join, and for a program the same with the sides exchanged. */
@@ -431,8 +444,6 @@ add_gated_join(PlannerInfo *root, RelOptInfo *joinrel)
 	/* add_path may free the originals */
 	foreach(lc, paths)
 		add_gated_order(root, joinrel, static_cast<const JoinPath *>(lfirst(lc)));
-	if (find_note(joinrel) != nullptr)
-		set_cheapest(joinrel);
 }
 
 }  // namespace gpuvm

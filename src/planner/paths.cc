@@ -34,6 +34,7 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
+#include "planner/warm.h"
 #include "store/delta.h"
 #include "store/file.h"
 #include "store/refresher.h"
@@ -449,7 +450,7 @@ detach_maps(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 
 /* The programs one after the other, those over groups of others too, and what putting groups together takes. */
 static void
-cost_parts(Path *path, const ScanPlan *plan, const ProgramRows &rows, double rows_out)
+cost_parts(const PlannerInfo *root, Path *path, const ScanPlan *plan, const ProgramRows &rows, double rows_out)
 {
 	path->startup_cost = path->total_cost = 0;
 	for (int i = 0; i < plan->nparts; i++)
@@ -459,7 +460,7 @@ cost_parts(Path *path, const ScanPlan *plan, const ProgramRows &rows, double row
 		Path		one = {};
 
 		/* without another program PostgreSQL looks at all groups */
-		cost_program(&one, part->program, rows, i > 0 ? 0 : second_program(part) != nullptr ? rows_out : Max(rows_out, part->stage_rows));
+		cost_program(root, &one, part->program, rows, i > 0 ? 0 : second_program(part) != nullptr ? rows_out : Max(rows_out, part->stage_rows));
 		path->startup_cost += one.startup_cost;
 		path->total_cost += one.total_cost;
 		if (second_program(part) != nullptr)
@@ -467,7 +468,7 @@ cost_parts(Path *path, const ScanPlan *plan, const ProgramRows &rows, double row
 			ProgramRows groups = {};
 
 			groups.scanned[0] = groups.filtered[0] = part->stage_rows;
-			cost_program(&one, second_program(part), groups, 0);
+			cost_program(root, &one, second_program(part), groups, 0);
 			path->startup_cost += one.startup_cost;
 			path->total_cost += one.total_cost;
 		}
@@ -480,7 +481,7 @@ cost_parts(Path *path, const ScanPlan *plan, const ProgramRows &rows, double row
 }
 
 CustomPath *
-make_path(RelOptInfo *rel, PathTarget *target, const ScanShape *shape, Path *alternative, ScanPlan *plan, const ProgramRows &rows,
+make_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, const ScanShape *shape, Path *alternative, ScanPlan *plan, const ProgramRows &rows,
 		  double rows_out, double map_cost)
 {
 	CustomPath *path = makeNode(CustomPath);
@@ -494,7 +495,7 @@ make_path(RelOptInfo *rel, PathTarget *target, const ScanShape *shape, Path *alt
 	path->custom_paths = lcons(alternative, shape != nullptr ? derived_children(shape) : NIL);
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
-	cost_parts(&path->path, plan, rows, rows_out);
+	cost_parts(root, &path->path, plan, rows, rows_out);
 	path->path.startup_cost += before;
 	path->path.total_cost += before;
 	/* it would run until the flag, and PostgreSQL's plan then */
@@ -515,10 +516,36 @@ is_gpuvm_path(const Path *path)
 	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods;
 }
 
+/*
+ * PostgreSQL compares what its own paths cost with pages to be read, and ours has none. Where one of them costs less than ours once its pages are in memory,
+ * ours costs more in the same proportion.
+ */
+static void
+charge_as_warm(const RelOptInfo *rel, CustomPath *path)
+{
+	double		factor = 1;
+	ListCell   *lc;
+
+	foreach(lc, lappend(list_copy(rel->pathlist), linitial(path->custom_paths)))
+	{
+		const Path *other = static_cast<const Path *>(lfirst(lc));
+		Cost		warm;
+
+		if (other->param_info != nullptr || IsA(other, CustomPath) || other->total_cost <= path->path.total_cost)
+			continue;
+		warm = warm_cost(other);
+		if (warm < path->path.total_cost)
+			factor = Max(factor, other->total_cost / warm);
+	}
+	path->path.startup_cost *= factor;
+	path->path.total_cost *= factor;
+}
+
 /* gpuvm.force leaves no other path to choose; PostgreSQL's is still there as the alternative. */
 void
 offer_path(RelOptInfo *rel, CustomPath *path)
 {
+	charge_as_warm(rel, path);
 	remember_path(rel, path);
 	if (setting_force)
 	{
@@ -601,7 +628,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	plan_delta(&plan, shape, &rows);
 	map_cost = detach_maps(root, shape, &plan);
 	plan_fetches(shape, &plan);
-	path = make_path(rel, rel->reltarget, shape, alternative, &plan, rows, Max(shape->rows, rel->rows), map_cost);
+	path = make_path(root, rel, rel->reltarget, shape, alternative, &plan, rows, Max(shape->rows, rel->rows), map_cost);
 	path->path.total_cost += fetch_cost(root, &plan, path->path.rows, shape->ncursors == 1);
 	return path;
 }

@@ -187,6 +187,9 @@ bool		add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target
 void		add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptInfo *inner, JoinType jointype,
 						  JoinPathExtraData *extra);
 
+/* joins.cc: adds the path for the join of all relations; was there one? */
+bool		offer_whole_join(PlannerInfo *root, RelOptInfo *joinrel);
+
 /* joins.cc: how the join is made by a path of ours; NULL if none can. */
 const ScanShape *shape_of_join(RelOptInfo *joinrel);
 
@@ -242,7 +245,7 @@ Cost		fetch_cost(PlannerInfo *root, const ScanPlan *plan, double rows, bool in_o
 double		detach_maps(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan);
 
 /* map_cost: of what is made before the programs start. The shape may be NULL: it has no children, then. */
-CustomPath *make_path(RelOptInfo *rel, PathTarget *target, const ScanShape *shape, Path *alternative, ScanPlan *plan, const ProgramRows &rows,
+CustomPath *make_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, const ScanShape *shape, Path *alternative, ScanPlan *plan, const ProgramRows &rows,
 					  double rows_out, double map_cost);
 
 /* -- groups.cc: aggregations --------------------------------------------------------------- */

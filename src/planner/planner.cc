@@ -20,6 +20,7 @@ extern "C" {
 #include "planner/reasons.h"
 #include "planner/rewrite.h"
 #include "planner/setops.h"
+#include "planner/warm.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -30,8 +31,14 @@ static join_search_hook_type next_join_search;
 static set_join_pathlist_hook_type next_set_join_pathlist;
 static create_upper_paths_hook_type next_create_upper_paths;
 
+/* Planning a query once more takes up to 0.3 ms: nothing is gained of one that takes not much longer. In starts of a program. */
+constexpr double REWRITE_COST = 12;
+
 /* Depth of nested planning (functions inlined or evaluated while planning): reasons belong to the outermost. */
 static int	planning_depth;
+
+/* A plan of PostgreSQL's alone is being made. */
+static bool planning_alone;
 
 /* What a cursor asks of the plan that is being made. */
 struct CursorPlanning
@@ -46,7 +53,7 @@ static CursorPlanning planning;
 static bool
 active(void)
 {
-	return setting_enabled && (registry_any() || reasons_wanted);
+	return setting_enabled && !planning_alone && (registry_any() || reasons_wanted);
 }
 
 /*
@@ -54,7 +61,7 @@ active(void)
  * looked at: transactions of a row or two pay for no plan of ours.
  */
 static bool
-hopeless(const RelOptInfo *rel)
+hopeless(const PlannerInfo *root, const RelOptInfo *rel)
 {
 	ListCell   *lc;
 
@@ -64,7 +71,7 @@ hopeless(const RelOptInfo *rel)
 	{
 		const Path *path = static_cast<const Path *>(lfirst(lc));
 
-		if (path->param_info == nullptr && path->total_cost < least_cost())
+		if (path->param_info == nullptr && warm_cost(path) < least_cost(root))
 			return true;
 	}
 	return false;
@@ -102,14 +109,14 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	return result;
 }
 
-/* What is expected to be spent on what is fetched of it. */
+/* What is expected to be spent on what is fetched of it, with its pages in memory. */
 static double
 expected_cost(const PlannedStmt *stmt, int cursor_options)
 {
 	const Plan *plan = stmt->planTree;
 	double		fraction = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0 ? cursor_tuple_fraction : 1;
 
-	return plan->startup_cost + fraction * (plan->total_cost - plan->startup_cost);
+	return warm_share(stmt) * (plan->startup_cost + fraction * (plan->total_cost - plan->startup_cost));
 }
 
 /*
@@ -121,7 +128,7 @@ plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, 
 {
 	bool		forced = setting_force;
 
-	if (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && expected_cost(best, cursor_options) < least_cost())
+	if (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && expected_cost(best, cursor_options) < REWRITE_COST * least_cost(nullptr))
 		return best;
 	for (Rewrite way : REWRITES)
 	{
@@ -149,18 +156,53 @@ plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, 
 	return best;
 }
 
+/*
+ * May the query be done with the first rows of joins? Of two plans for a relation below them PostgreSQL keeps the one that costs less for all of its rows,
+ * which is ours, where a nested loop of its own would have come to its first rows before a program has begun.
+ */
+static bool
+may_stop_early(const Query *parse, int cursor_options)
+{
+	return parse->commandType == CMD_SELECT && !setting_force && setting_require == REQUIRE_ANY &&
+		(parse->limitCount != nullptr || (cursor_options & CURSOR_OPT_FAST_PLAN) != 0) && (list_length(parse->rtable) > 1 || parse->hasSubLinks);
+}
+
+/* PostgreSQL's plan without any of ours, if that costs less. */
+static PlannedStmt *
+plan_alone(PlannedStmt *best, Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+{
+	PlannedStmt *volatile stmt = nullptr;
+
+	planning_alone = true;
+	PG_TRY();
+	{
+		stmt = plan_query(parse, query_string, cursor_options, params);
+	}
+	PG_FINALLY();
+	{
+		planning_alone = false;
+	}
+	PG_END_TRY();
+	return expected_cost(stmt, cursor_options) < expected_cost(best, cursor_options) ? stmt : best;
+}
+
 static PlannedStmt *
 gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	const Query *rewritable = nullptr;
+	Query	   *alone = nullptr;
 	PlannedStmt *result;
 
 	if (planning_depth == 0)
 		reasons_reset();
 	if (setting_rewrite && active() && has_rewritable(parse, cursor_options))
 		rewritable = static_cast<const Query *>(copyObjectImpl(parse));
+	if (active() && may_stop_early(parse, cursor_options))
+		alone = static_cast<Query *>(copyObjectImpl(parse));
 	result = plan_query(parse, query_string, cursor_options, params);
-	return rewritable == nullptr ? result : plan_rewritten(result, rewritable, query_string, cursor_options, params);
+	if (rewritable != nullptr)
+		result = plan_rewritten(result, rewritable, query_string, cursor_options, params);
+	return alone == nullptr || !has_gpuvm_scan(result) ? result : plan_alone(result, alone, query_string, cursor_options, params);
 }
 
 static void
@@ -170,7 +212,7 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 
 	if (next_set_rel_pathlist != nullptr)
 		next_set_rel_pathlist(root, rel, rti, rte);
-	if (!active() || rte->rtekind != RTE_RELATION || hopeless(rel) || (planning.cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
+	if (!active() || rte->rtekind != RTE_RELATION || hopeless(root, rel) || (planning.cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
 		return;
 	if (!usable_relation(root, rel, &target))
 		return;
@@ -203,10 +245,15 @@ gpuvm_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 	}
 	else
 		rel = standard_join_search(root, levels_needed, initial_rels);
-	if (active() && planning_depth > 0 && !hopeless(rel))
+	if (active() && planning_depth > 0 && !hopeless(root, rel))
 	{
+		bool		added;
+
 		add_gated_join(root, rel);
-		if (!planning.for_back && bms_is_subset(root->all_baserels, rel->relids) && add_sorted_rows(root, rel))
+		added = offer_whole_join(root, rel);
+		if (!planning.for_back && bms_is_subset(root->all_baserels, rel->relids))
+			added |= add_sorted_rows(root, rel);
+		if (added)
 			set_cheapest(rel);
 	}
 	if (rel->part_scheme != nullptr && planning_depth > 0 && rel->cheapest_total_path != nullptr && is_gpuvm_path(rel->cheapest_total_path))
@@ -221,7 +268,7 @@ gpuvm_set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *oute
 	if (next_set_join_pathlist != nullptr)
 		next_set_join_pathlist(root, joinrel, outer, inner, jointype, extra);
 	/* what it notes lives as long as one planner */
-	if (active() && planning_depth > 0 && !(bms_is_subset(root->all_baserels, joinrel->relids) && hopeless(joinrel)))
+	if (active() && planning_depth > 0 && !(bms_is_subset(root->all_baserels, joinrel->relids) && hopeless(root, joinrel)))
 		add_join_path(root, joinrel, outer, inner, jointype, extra);
 }
 
@@ -272,7 +319,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	PathTarget *target = distinct ? root->upper_targets[UPPERREL_DISTINCT] : output_rel->reltarget;
 	List	   *having;
 
-	if ((stage != UPPERREL_GROUP_AGG && !(distinct && is_plain_distinct(root->parse))) || !active() || hopeless(output_rel))
+	if ((stage != UPPERREL_GROUP_AGG && !(distinct && is_plain_distinct(root->parse))) || !active() || hopeless(root, output_rel))
 		return;
 	if (output_rel->reloptkind != RELOPT_UPPER_REL)
 	{

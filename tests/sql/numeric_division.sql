@@ -93,5 +93,25 @@ SELECT * FROM ask_all(ARRAY['SELECT a / b, count(*) FROM pairs GROUP BY 1 ORDER 
 RESET gpuvm.force;
 SET cpu_operator_cost = 10;
 SELECT tries, "by" = 'Fallback: error flag' AS gave_way, equal FROM generate_series(1, 3) tries, LATERAL ask('SELECT sum(a * c * c / e) FROM pairs WHERE id > ' || 0 * tries) ORDER BY 1;
+-- So does a plan that is kept; after 50 executions it is tried again.
+CREATE FUNCTION fallback(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		IF line ~ '^ *Fallback: ' THEN
+			RETURN ltrim(line);
+		END IF;
+	END LOOP;
+	RETURN NULL;
+END $$;
+SET plan_cache_mode = force_generic_plan;
+PREPARE kept(int) AS SELECT sum(a * c * c / e) FROM pairs WHERE id > $1;
+SELECT string_agg(tries::text, ' ' ORDER BY tries), f FROM generate_series(1, 53) tries, LATERAL fallback('EXECUTE kept(' || 0 * tries || ')') f GROUP BY f ORDER BY 2;
+SET gpuvm.enabled = off;
+EXECUTE kept(0);
+RESET gpuvm.enabled;
+EXECUTE kept(0);
+RESET plan_cache_mode;
 RESET cpu_operator_cost;
 DROP SCHEMA numeric_division CASCADE;

@@ -1,0 +1,209 @@
+/*
+ * warm.cc: what PostgreSQL's plans cost where the pages that they read are in memory. It charges random_page_cost for each page that a look-up by an
+ * index comes to, the price of a disk: ten rows of ten pages cost as much as 170 us of a program, and take 10. Against a program's price, which is of
+ * memory alone, such look-ups count as what they take there; where they would have to be read, PostgreSQL is as slow as without us.
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
+}
+
+#include "planner/scan_plan.h"
+#include "planner/warm.h"
+
+namespace gpuvm {
+
+/* What is left of the price of a page that an index leads to: a look-up of one row takes 2 us, of ten 10. */
+constexpr double WARM = 0.0625;
+
+/* No plan costs less than this part of what PostgreSQL says. */
+constexpr double LEAST_SHARE = 0.001;
+
+/* Of a scan by an index that costs so much and comes to so many rows: what is charged for pages, but for what they take. */
+static Cost
+saved_by_index(Cost total, double rows)
+{
+	return Max(total - rows * (cpu_tuple_cost + cpu_index_tuple_cost + 2 * cpu_operator_cost), 0) * (1 - WARM);
+}
+
+/* The inner side of a nested loop: how often is it executed? */
+static double
+executions(double outer_rows, bool once, double different)
+{
+	return once ? 1 : different > 0 ? Min(outer_rows, different) : outer_rows;
+}
+
+/* -- paths --------------------------------------------------------------------------------------- */
+
+static Cost saved(const Path *path);
+
+static Cost
+saved(const List *paths)
+{
+	Cost		sum = 0;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		sum += saved(static_cast<const Path *>(lfirst(lc)));
+	return sum;
+}
+
+static Cost
+saved_by_nest(const NestPath *path)
+{
+	const Path *inner = path->jpath.innerjoinpath;
+	const double different = IsA(inner, MemoizePath) ? ((const MemoizePath *) inner)->est_entries : 0;
+
+	return saved(path->jpath.outerjoinpath) + saved(inner) * executions(path->jpath.outerjoinpath->rows, IsA(inner, MaterialPath), different);
+}
+
+static Cost
+saved(const Path *path)
+{
+	Cost		sum = 0;
+
+	if (path == nullptr)
+		return 0;
+	check_stack_depth();
+	switch (nodeTag(path))
+	{
+		case T_IndexPath:
+			sum = saved_by_index(path->total_cost, Max(path->rows, ((const IndexPath *) path)->indexselectivity * path->parent->tuples));
+			break;
+		case T_BitmapHeapPath: sum = saved_by_index(path->total_cost, path->rows); break;
+		case T_NestPath: sum = saved_by_nest((const NestPath *) path); break;
+		case T_MergePath:
+		case T_HashPath: sum = saved(((const JoinPath *) path)->outerjoinpath) + saved(((const JoinPath *) path)->innerjoinpath); break;
+		case T_AppendPath: sum = saved(((const AppendPath *) path)->subpaths); break;
+		case T_MergeAppendPath: sum = saved(((const MergeAppendPath *) path)->subpaths); break;
+		case T_AggPath: sum = saved(((const AggPath *) path)->subpath); break;
+		case T_GroupPath: sum = saved(((const GroupPath *) path)->subpath); break;
+		case T_GroupingSetsPath: sum = saved(((const GroupingSetsPath *) path)->subpath); break;
+		case T_ProjectionPath: sum = saved(((const ProjectionPath *) path)->subpath); break;
+		case T_SortPath: sum = saved(((const SortPath *) path)->subpath); break;
+		case T_IncrementalSortPath: sum = saved(((const IncrementalSortPath *) path)->spath.subpath); break;
+		case T_SubqueryScanPath: sum = saved(((const SubqueryScanPath *) path)->subpath); break;
+		case T_MaterialPath: sum = saved(((const MaterialPath *) path)->subpath); break;
+		case T_MemoizePath: sum = saved(((const MemoizePath *) path)->subpath); break;
+		case T_UniquePath: sum = saved(((const UniquePath *) path)->subpath); break;
+		case T_UpperUniquePath: sum = saved(((const UpperUniquePath *) path)->subpath); break;
+		case T_WindowAggPath: sum = saved(((const WindowAggPath *) path)->subpath); break;
+		default: break;			/* of others nothing is known */
+	}
+	return Min(sum, path->total_cost * (1 - LEAST_SHARE));
+}
+
+Cost
+warm_cost(const Path *path)
+{
+	return path->total_cost - saved(path);
+}
+
+/* -- plans --------------------------------------------------------------------------------------- */
+
+static Cost saved(const Plan *plan, const PlannedStmt *stmt);
+
+/*
+ * What is charged too much for a comparison with ANY value of a subquery, where first rows are wanted: it stops at the first row that meets it. PostgreSQL
+ * takes that for the one in the middle, though half of the rows are expected to. Of equalities nothing is known.
+ */
+static Cost
+saved_by_any(const PlannedStmt *stmt, const SubPlan *subplan, const Plan *plan)
+{
+	const OpExpr *test = (const OpExpr *) subplan->testexpr;
+
+	if (!IsA(stmt->planTree, Limit) || subplan->subLinkType != ANY_SUBLINK || subplan->useHashTable || !IsA(test, OpExpr) || op_hashjoinable(test->opno, exprType(static_cast<Node *>(linitial(test->args)))))
+		return 0;
+	return (plan->total_cost - plan->startup_cost) * Max(0.5 - 1 / (1 + 0.5 * plan->plan_rows), 0);
+}
+
+struct Subplans
+{
+	const PlannedStmt *stmt;
+	Cost		total;			/* of one execution of each */
+	Cost		saved;
+};
+
+static bool
+add_subplans(Node *node, void *context)
+{
+	Subplans   *s = static_cast<Subplans *>(context);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, SubPlan) && ((SubPlan *) node)->parParam != NIL)
+	{
+		const Plan *plan = static_cast<const Plan *>(list_nth(s->stmt->subplans, ((SubPlan *) node)->plan_id - 1));
+		const Cost	run = plan->total_cost - plan->startup_cost;
+		const Cost	any = saved_by_any(s->stmt, (SubPlan *) node, plan);
+
+		s->total += any > 0 ? plan->startup_cost + run / 2 : plan->total_cost;
+		s->saved += any > 0 ? any : saved(plan, s->stmt);
+	}
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(add_subplans), context);
+}
+
+static Cost
+saved_by_nest(const NestLoop *plan, const PlannedStmt *stmt)
+{
+	const Plan *inner = plan->join.plan.righttree;
+	const double different = IsA(inner, Memoize) ? ((const Memoize *) inner)->est_entries : 0;
+
+	return saved(plan->join.plan.lefttree, stmt) + saved(inner, stmt) * executions(plan->join.plan.lefttree->plan_rows, IsA(inner, Material), different);
+}
+
+/* How often a node executes its subplans nobody has written down: what it costs beyond the nodes below is taken for theirs. */
+static Cost
+saved(const Plan *plan, const PlannedStmt *stmt)
+{
+	Subplans	subplans = {stmt, 0, 0};
+	List	   *below = NIL;
+	Cost		own;
+	Cost		sum = 0;
+	ListCell   *lc;
+
+	if (plan == nullptr)
+		return 0;
+	check_stack_depth();
+	switch (nodeTag(plan))
+	{
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan: sum = saved_by_index(plan->total_cost, plan->plan_rows); break;
+		case T_NestLoop: sum = saved_by_nest((const NestLoop *) plan, stmt); break;
+		case T_Append: below = ((const Append *) plan)->appendplans; break;
+		case T_MergeAppend: below = ((const MergeAppend *) plan)->mergeplans; break;
+		case T_SubqueryScan: below = list_make1(((const SubqueryScan *) plan)->subplan); break;
+		default: below = list_make2(plan->lefttree, plan->righttree); break;
+	}
+	own = plan->total_cost;
+	foreach(lc, below)
+	{
+		const Plan *child = static_cast<const Plan *>(lfirst(lc));
+
+		sum += saved(child, stmt);
+		own -= child == nullptr ? 0 : child->total_cost;
+	}
+	/* LIMIT, or a merge join, does not ask for all rows */
+	if (own < 0)
+		sum *= plan->total_cost / (plan->total_cost - own);
+	add_subplans((Node *) plan->qual, &subplans);
+	add_subplans((Node *) plan->targetlist, &subplans);
+	if (subplans.total > 0 && own > 0)
+		sum += own * subplans.saved / subplans.total;
+	return Min(sum, plan->total_cost * (1 - LEAST_SHARE));
+}
+
+double
+warm_share(const PlannedStmt *stmt)
+{
+	const Plan *plan = stmt->planTree;
+
+	return plan->total_cost > 0 ? 1 - saved(plan, stmt) / plan->total_cost : 1;
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,69 @@
+-- Where PostgreSQL's own plan takes less, it is taken: few look-ups by an index, first rows, subqueries that are executed for each row.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS gpuvm;
+CREATE SCHEMA costs;
+SET search_path = costs;
+SET max_parallel_workers_per_gather = 0;
+-- The costs of the CPU's machine, also where there is a device.
+SET gpuvm.device = cpu;
+CREATE TABLE account (id int PRIMARY KEY, region int NOT NULL, name text) WITH (autovacuum_enabled = off);
+INSERT INTO account SELECT k, k % 40, 'account ' || k FROM generate_series(1, 3000) k;
+CREATE TABLE event (id int PRIMARY KEY, account int NOT NULL, kind int NOT NULL, amount int NOT NULL) WITH (autovacuum_enabled = off);
+INSERT INTO event SELECT k, 1 + k * 7 % 3000, k % 5, k * 11 % 1000 FROM generate_series(1, 30000) k;
+CREATE INDEX ON event (account);
+SELECT gpuvm.import('account'), gpuvm.import('event');
+VACUUM ANALYZE account, event;
+
+-- The plan in one line, and whether the answer is PostgreSQL's.
+CREATE FUNCTION chosen(query text) RETURNS TABLE (nodes text, same bool) LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	answers text[];
+	alternative int;
+	depth int;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		depth := length(line) - length(ltrim(line));
+		-- below a scan of ours stand its alternative and its children
+		IF depth <= alternative THEN
+			alternative := NULL;
+		END IF;
+		IF alternative IS NULL AND (depth = 0 OR line ~ '->') THEN
+			nodes := concat_ws(', ', nodes, regexp_replace(ltrim(line, ' ->'), ' (using|on) .*', ''));
+		END IF;
+		IF line ~ 'Custom Scan' AND alternative IS NULL THEN
+			alternative := depth;
+		END IF;
+	END LOOP;
+	FOR i IN 0 .. 1 LOOP
+		PERFORM set_config('gpuvm.enabled', (i = 1)::text, true);
+		EXECUTE 'SELECT string_agg(q::text, '';'' ORDER BY q::text) FROM (' || query || ') q' INTO line;
+		answers := answers || coalesce(line, '');
+	END LOOP;
+	same := answers[1] = answers[2];
+	RETURN NEXT;
+END $$;
+
+-- Executed for each row: a program is started only where PostgreSQL takes longer than that.
+SELECT * FROM chosen($$SELECT id, (SELECT sum(region) FROM (SELECT region FROM account a WHERE a.region = e.kind UNION ALL SELECT region FROM account a WHERE a.name = 'account ' || e.id) q) FROM event e WHERE id < 50$$);
+SELECT * FROM chosen($$SELECT id, (SELECT sum(amount) FROM (SELECT amount FROM event v WHERE v.kind = a.id UNION ALL SELECT amount FROM event v WHERE v.amount = a.id) q) FROM account a WHERE id < 50$$);
+SELECT * FROM chosen($$SELECT id, (SELECT max(a.id) FROM account a WHERE a.region < e.kind) FROM event e WHERE id < 50$$);
+-- Look-ups by an index, for few keys and for all.
+SELECT * FROM chosen($$SELECT a.id, q.* FROM account a, LATERAL (SELECT kind, count(*) FROM event e WHERE e.account = a.id GROUP BY kind) q WHERE a.id BETWEEN 100 AND 110$$);
+SELECT * FROM chosen($$SELECT a.id, q.* FROM account a, LATERAL (SELECT kind, count(*) FROM event e WHERE e.account = a.id GROUP BY kind) q$$);
+SELECT * FROM chosen($$SELECT a.id, (SELECT sum(amount) FROM event e WHERE e.account = a.id) FROM account a WHERE a.id BETWEEN 100 AND 110$$);
+SELECT * FROM chosen($$SELECT a.id, (SELECT sum(amount) FROM event e WHERE e.account = a.id) FROM account a$$);
+SELECT * FROM chosen($$SELECT sum(q.amount) FROM (SELECT account, amount FROM event UNION ALL SELECT account, amount FROM event) q JOIN account a ON a.id = q.account WHERE a.id BETWEEN 100 AND 110$$);
+SELECT * FROM chosen($$SELECT * FROM event WHERE account IN (5, 500, 1000)$$);
+SELECT * FROM chosen($$SELECT kind, sum(amount) FROM event JOIN account a ON a.id = account WHERE a.id < 20 GROUP BY kind$$);
+SELECT * FROM chosen($$SELECT kind, sum(amount) FROM event JOIN account a ON a.id = account GROUP BY kind$$);
+-- First rows.
+SELECT * FROM chosen($$SELECT e.account FROM event e WHERE amount > ANY (SELECT amount FROM event v WHERE v.kind = e.kind) LIMIT 5$$);
+SELECT nodes FROM chosen($$SELECT a.id FROM account a JOIN account b ON a.region = b.region LIMIT 5$$);
+SELECT nodes FROM chosen($$SELECT a.id FROM account a JOIN account b ON a.region = b.region AND a.name < b.name LIMIT 5$$);
+BEGIN;
+DECLARE c CURSOR FOR SELECT a.id, b.id FROM account a JOIN account b ON a.region < b.region;
+FETCH 1 FROM c;
+COMMIT;
+
+DROP SCHEMA costs CASCADE;
