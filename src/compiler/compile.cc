@@ -568,7 +568,7 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 	int			longest = variable ? PROGRAM_MAX_PATTERNS : MAX_IN_CHAIN;
 	ListCell   *lc;
 
-	if (is_packed_text(c->input, left))
+	if (packs_in(c->input, expr))
 		return compile_packed_in(c, expr);
 	if (!variable && (fn == nullptr ? !is_dictionary(left) : !is_comparison(fn)))
 		return refuse(c, "function %s is not supported", format_procedure(expr->opfuncid));

@@ -549,7 +549,8 @@ const Var  *packed_column(const CompileInput *input, const Expr *expr);
 int			compile_packed_text(Compiler *c, const Expr *expr);
 int			compile_packed_key(Compiler *c, const Expr *expr);
 
-/* x = ANY (array), x <> ALL (array) of them. */
+/* x = ANY (array), x <> ALL (array) of them: are they compared as integers? */
+bool		packs_in(const CompileInput *input, const ScalarArrayOpExpr *expr);
 int			compile_packed_in(Compiler *c, const ScalarArrayOpExpr *expr);
 
 /* -- dictionaries.cc: values of two dictionaries meet ------------------------------------ */

@@ -119,11 +119,11 @@ refuse_variable(Compiler *c, const Var *var)
 		case TEXTOID:
 		case VARCHAROID:
 		case BPCHAROID:
+		case NAMEOID:
 			by = "=, <, IN, LIKE, ILIKE, ~";
 			more = ", as can their case and a few characters";
 			/* FALLTHROUGH */
 		case BYTEAOID:
-		case NAMEOID:
 		case UUIDOID:
 			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, compared by = and < with columns like it, and by %s with constants%s",
 						  name, getBaseType(var->vartype) == BYTEAOID ? "=, <, IN, LIKE" : by, more);

@@ -100,6 +100,14 @@ static const TextFunction functions[] = {
 	{F_BPCHAR_PATTERN_LE, PatternForm::Order, false, false, false, LE},
 	{F_BPCHAR_PATTERN_GT, PatternForm::Order, false, false, false, GT},
 	{F_BPCHAR_PATTERN_GE, PatternForm::Order, false, false, false, GE},
+	{F_NAMELIKE, PatternForm::Like, false, true, false},
+	{F_NAMENLIKE, PatternForm::Like, true, true, false},
+	{F_NAMEICLIKE, PatternForm::Like, false, true, true},
+	{F_NAMEICNLIKE, PatternForm::Like, true, true, true},
+	{F_NAMEREGEXEQ, PatternForm::Regex, false, true, false},
+	{F_NAMEREGEXNE, PatternForm::Regex, true, true, false},
+	{F_NAMEICREGEXEQ, PatternForm::Regex, false, true, true},
+	{F_NAMEICREGEXNE, PatternForm::Regex, true, true, true},
 	{F_NAMEEQ, PatternForm::Order, false, true, false, TEXT_SAME},
 	{F_NAMENE, PatternForm::Order, false, true, false, NE},
 	{F_NAMEEQTEXT, PatternForm::Order, false, true, false, TEXT_SAME},
@@ -129,6 +137,7 @@ struct MatchedValue
 	TextFold	fold;
 	Oid			fold_collation;
 	uint8		trim;			/* PatternTrim */
+	TextSlice	slice;			/* of what all this gives */
 };
 
 static bool
@@ -149,6 +158,12 @@ find_value(const CompileInput *input, const Expr *expr, MatchedValue *out)
 		fn = (const FuncExpr *) expr;
 		if (!IsA(fn, FuncExpr))
 			return false;
+		if (bare && text_slice(fn->funcid, fn->args, &out->slice))
+		{
+			expr = static_cast<const Expr *>(linitial(fn->args));
+			bare = false;
+			continue;
+		}
 		switch (fn->funcid)
 		{
 			case F_LOWER_TEXT:
@@ -170,6 +185,9 @@ find_value(const CompileInput *input, const Expr *expr, MatchedValue *out)
 			case F_TEXT_BPCHAR:
 				out->trim |= TRIM_CAST;
 				break;
+			case F_TEXT_NAME:
+				out->trim |= TRIM_ZEROES;
+				break;
 			default:
 				return false;
 		}
@@ -183,6 +201,8 @@ find_value(const CompileInput *input, const Expr *expr, MatchedValue *out)
 		case VARCHAROID:
 		case BPCHAROID:
 			return true;
+		case NAMEOID:
+			return bare || (out->trim & TRIM_ZEROES) != 0;
 		default:
 			return bare;
 	}
@@ -232,7 +252,7 @@ bytes_decide(Compiler *c, const PlanPattern &pattern, bool text, Oid collation)
 		refuse(c, "the collation is not deterministic");
 		return false;
 	}
-	if ((pattern.form == PatternForm::Like || asks_characters(&pattern)) && GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1)
+	if ((pattern.form == PatternForm::Like || pattern.slice.form != SliceForm::Whole || asks_characters(&pattern)) && GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1)
 	{
 		refuse(c, "LIKE is supported for UTF-8 and encodings of one byte a character");
 		return false;
@@ -267,13 +287,15 @@ static bool
 plan_pattern(const TextFunction *fn, const MatchedValue &value, Oid collation, const Expr *known, PlanPattern *pattern)
 {
 	*pattern = PlanPattern{fn->form, fn->ignore_case, value.fold, value.trim, fn->text && GetDatabaseEncoding() == PG_UTF8, get_typlen(value.var->vartype),
-		fn->outcomes, 0, collation, value.fold_collation, const_cast<Expr *>(known)};
+		fn->outcomes, 0, collation, value.fold_collation, value.slice, const_cast<Expr *>(known)};
 	if (pads(fn->function))
 		pattern->trim |= TRIM_PADDING;
+	if (getBaseType(value.var->vartype) == NAMEOID)
+		pattern->trim |= TRIM_ZEROES;
+	if (value.slice.form != SliceForm::Whole && (fn->form != PatternForm::Equal || !fn->text || (pattern->trim & (TRIM_PADDING | TRIM_LEFT | TRIM_RIGHT)) != 0))
+		return false;
 	if (fn->form == PatternForm::Order)
 	{
-		if (getBaseType(value.var->vartype) == NAMEOID)
-			pattern->trim |= TRIM_ZEROES;
 		/* nor bytea as text: what a collation makes of zeroes is not known */
 		return !(fn->text && getBaseType(value.var->vartype) == BYTEAOID) && value.fold == TextFold::None && (value.trim & (TRIM_LEFT | TRIM_RIGHT)) == 0;
 	}

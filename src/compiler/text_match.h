@@ -35,6 +35,26 @@ enum PatternTrim : uint8
 	TRIM_ZEROES = 16,			/* what is behind a zero, of both sides (name) */
 };
 
+enum class SliceForm : uint8
+{
+	Whole = 0,
+	Behind = 1,					/* `count` characters behind the first `skip`, or as many of them as there are (left, substr), */
+	Rest = 2,					/* all behind the first `skip` (substr), */
+	Last = 3,					/* the last `count`, or as many as there are (right), */
+	ButLast = 4,				/* and all but the last `count` (left of less than 0) */
+};
+
+/* Which characters of a value are compared. */
+struct TextSlice
+{
+	SliceForm	form;
+	int32		skip;
+	int32		count;
+};
+
+/* Of left(), right(), substr() and substring() with constants. False, and the whole: it is another function, or PostgreSQL raises. */
+bool		text_slice(Oid function, List *args, TextSlice *slice);
+
 struct PlanPattern
 {
 	PatternForm form;
@@ -47,6 +67,7 @@ struct PlanPattern
 	uint8		order;			/* Order: TextPattern.collation */
 	Oid			collation;		/* what ignores case, and characters' classes, go by */
 	Oid			fold_collation;
+	TextSlice	slice;			/* Equal: of the value */
 	Expr	   *expr;			/* without columns, known when execution starts */
 };
 
@@ -55,7 +76,8 @@ inline bool
 same_pattern(const PlanPattern &a, const PlanPattern &b)
 {
 	return a.form == b.form && a.ignore_case == b.ignore_case && a.fold == b.fold && a.trim == b.trim && a.utf8 == b.utf8 && a.attlen == b.attlen &&
-		a.outcomes == b.outcomes && a.order == b.order && a.collation == b.collation && a.fold_collation == b.fold_collation;
+		a.outcomes == b.outcomes && a.order == b.order && a.collation == b.collation && a.fold_collation == b.fold_collation &&
+		a.slice.form == b.slice.form && a.slice.skip == b.slice.skip && a.slice.count == b.slice.count;
 }
 
 /* Must the pattern know of characters, not of bytes alone? Then it is an automaton mostly. */
@@ -63,7 +85,7 @@ inline bool
 asks_characters(const PlanPattern *plan)
 {
 	return plan->form != PatternForm::Order &&
-		(plan->form == PatternForm::Regex || plan->ignore_case || plan->fold != TextFold::None || (plan->trim & ~TRIM_PADDING) != 0);
+		(plan->form == PatternForm::Regex || plan->ignore_case || plan->fold != TextFold::None || (plan->trim & ~(TRIM_PADDING | TRIM_ZEROES)) != 0);
 }
 
 /* The pattern of a value of the expression, in TEXT_AUTOMATON_MAX bytes; or why there is none. */

@@ -19,9 +19,12 @@ extern "C" {
 #include <algorithm>
 
 #include "compiler/emit.h"
+#include "compiler/text_match.h"
 #include "vm/text_part.h"
 
 namespace gpuvm {
+
+constexpr int FEW_VALUES = 8;	/* that are as fast to compare with as an integer is looked for */
 
 /* -- which expressions ----------------------------------------------------------------------- */
 
@@ -42,35 +45,57 @@ int_const(const void *node, int32 *value)
 	return true;
 }
 
-/* Which characters: those of text_substr() from place `start`, counted from 1, on. PostgreSQL raises where `count` is less than 0. */
-static bool
-characters(int64 start, int64 count, TextPart *part)
+bool
+text_slice(Oid function, List *args, TextSlice *slice)
 {
-	const int64 end = start + count;
-	const int64 first = Max(start, 1);
+	int32		start = 1;
+	int32		count = 0;
 
-	if (count < 0 || end - first > TEXT_PART_BYTES)
-		return false;
-	part->kind = TextPartKind::Packed;
-	part->skip = static_cast<uint32_t>(Min(first - 1, int64{TEXT_PART_MAX_SKIP}));	/* no text has more */
-	part->count = static_cast<uint8_t>(Max(end - first, 0));
-	return true;
+	*slice = TextSlice{};
+	switch (function)
+	{
+		case F_SUBSTR_TEXT_INT4_INT4:
+		case F_SUBSTRING_TEXT_INT4_INT4:
+			if (!int_const(lsecond(args), &start) || !int_const(lthird(args), &count) || count < 0)
+				return false;
+			/* places are counted from 1; no text has so many characters that an overflow could matter */
+			*slice = TextSlice{SliceForm::Behind, Max(start, 1) - 1, static_cast<int32>(Max(int64{start} + count - Max(start, 1), 0))};
+			return true;
+		case F_SUBSTR_TEXT_INT4:
+		case F_SUBSTRING_TEXT_INT4:
+			if (!int_const(lsecond(args), &start))
+				return false;
+			*slice = TextSlice{SliceForm::Rest, Max(start, 1) - 1, 0};
+			return true;
+		case F_LEFT:
+		case F_RIGHT:
+			if (!int_const(lsecond(args), &count) || count == PG_INT32_MIN)
+				return false;
+			if (function == F_LEFT)
+				*slice = count >= 0 ? TextSlice{SliceForm::Behind, 0, count} : TextSlice{SliceForm::ButLast, 0, -count};
+			else
+				*slice = count >= 0 ? TextSlice{SliceForm::Last, 0, count} : TextSlice{SliceForm::Rest, -count, 0};
+			return true;
+		default:
+			return false;
+	}
 }
 
 static bool
 find_part(Oid function, List *args, TextPart *part)
 {
-	int32		start = 1;
-	int32		count;
+	TextSlice	slice;
 
 	*part = TextPart{};
+	if (text_slice(function, args, &slice))
+	{
+		part->kind = TextPartKind::Packed;
+		part->skip = static_cast<uint32_t>(Min(slice.skip, int32{TEXT_PART_MAX_SKIP}));	/* no text has more */
+		part->count = static_cast<uint8_t>(Min(slice.count, TEXT_PART_BYTES));
+		return slice.form == SliceForm::Behind && slice.count <= TEXT_PART_BYTES;
+	}
 	switch (function)
 	{
-		case F_SUBSTR_TEXT_INT4_INT4:
-		case F_SUBSTRING_TEXT_INT4_INT4:
-			return int_const(lsecond(args), &start) && int_const(lthird(args), &count) && characters(start, count, part);
-		case F_LEFT:
-			return int_const(lsecond(args), &count) && characters(1, count, part);
 		case F_LENGTH_BPCHAR:
 		case F_CHAR_LENGTH_BPCHAR:
 		case F_CHARACTER_LENGTH_BPCHAR:
@@ -166,13 +191,36 @@ is_text_const(const Expr *expr)
 	return IsA(expr, Const) && !((const Const *) expr)->constisnull;
 }
 
+/* Whatever its characters are. */
+static bool
+surely_packs(const CompileInput *input, const Expr *expr)
+{
+	PartCall	call;
+
+	return part_call(input, expr, &call) && call.part.kind == TextPartKind::Packed && text_part_most(call.part) <= TEXT_PART_BYTES;
+}
+
 bool
 packed_texts_meet(const Compiler *c, const DictionaryComparison &comparison)
 {
 	const bool	a = is_packed_text(c->input, comparison.sides[0]);
 	const bool	b = is_packed_text(c->input, comparison.sides[1]);
 
-	return comparison.by_bytes && (a || b) && (a || is_text_const(comparison.sides[0])) && (b || is_text_const(comparison.sides[1]));
+	/* a pattern compares any characters with a constant */
+	return comparison.by_bytes && ((a && b) || (surely_packs(c->input, comparison.sides[0]) && is_text_const(comparison.sides[1])) ||
+								   (surely_packs(c->input, comparison.sides[1]) && is_text_const(comparison.sides[0])));
+}
+
+bool
+packs_in(const CompileInput *input, const ScalarArrayOpExpr *expr)
+{
+	const Expr *left = static_cast<const Expr *>(linitial(expr->args));
+	const Const *list = static_cast<const Const *>(lsecond(expr->args));
+
+	if (!is_packed_text(input, left))
+		return false;
+	/* each value has a pattern */
+	return surely_packs(input, left) || (IsA(list, Const) && !list->constisnull && ArrayGetNItems(ARR_NDIM(DatumGetArrayTypeP(list->constvalue)), ARR_DIMS(DatumGetArrayTypeP(list->constvalue))) > FEW_VALUES);
 }
 
 /* -- into the program ------------------------------------------------------------------------ */

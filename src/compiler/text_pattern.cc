@@ -11,6 +11,7 @@ extern "C" {
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/formatting.h"
@@ -22,6 +23,7 @@ extern "C" {
 
 namespace gpuvm {
 
+constexpr int MAX_OTHERS = 255;	/* characters before or behind a slice: what a regular expression counts to */
 constexpr int KEPT_PATTERNS = PROGRAM_MAX_PATTERNS;	/* all of a program */
 
 struct KeptPattern
@@ -155,10 +157,96 @@ keep(const PlanPattern *plan, const char *bytes, int len, const TextPattern *pat
 
 /* -------------------------------------------------------------------------------------------- */
 
+static const char *
+build_bytes(const PlanPattern *plan, const char *bytes, int len, TextPattern *to)
+{
+	const char *failure;
+
+	if (asks_characters(plan))
+	{
+		if (plan->form == PatternForm::Regex && !plan->ignore_case && plan->fold == TextFold::None && (plan->trim & ~TRIM_ZEROES) == 0)
+		{
+			char	   *like = static_cast<char *>(palloc(2 * static_cast<Size>(len) + 3));
+			const int	n = regex_as_like(bytes, len, like);
+
+			/* which is searched for faster */
+			if (n >= 0 && build_like(plan, like, n, to) == nullptr)
+				return nullptr;
+		}
+		if (copy_kept(plan, bytes, len, to))
+			return nullptr;
+		failure = build_characters(plan, bytes, len, to);
+		if (failure == nullptr)
+			keep(plan, bytes, len, to);
+		return failure;
+	}
+	switch (plan->form)
+	{
+		case PatternForm::Like:
+			return build_like(plan, bytes, len, to);
+		case PatternForm::Order:
+			return build_order(plan, bytes, len, to);
+		case PatternForm::Prefix:
+			return text_pattern_prefix(to, bytes, len, plan->attlen) ? nullptr : "the prefix is too long";
+		default:
+			return text_pattern_equal(to, bytes, len, plan->attlen, (plan->trim & TRIM_PADDING) != 0) ? nullptr : "the value to compare with is too long";
+	}
+}
+
+/* Whole values are matched: by LIKE, or by a regular expression where the slice has no characters. */
+static const char *
+build_slice(const PlanPattern *plan, const char *bytes, int len, TextPattern *to)
+{
+	const TextSlice &slice = plan->slice;
+	const int	n = pg_mbstrlen_with_len(bytes, len);
+	const bool	counted = slice.form == SliceForm::Behind || slice.form == SliceForm::Last;
+	const int	others = slice.form == SliceForm::ButLast ? slice.count : slice.skip;
+	PlanPattern whole = *plan;
+	StringInfoData pattern;
+
+	whole.slice = TextSlice{};
+	whole.form = PatternForm::Like;
+	initStringInfo(&pattern);
+	/* bytes that are called text, by a cast without a function, may be none */
+	if ((counted && n > slice.count) || !pg_verify_mbstr(GetDatabaseEncoding(), bytes, len, true))
+	{
+		/* its zero: no text has one */
+		text_pattern_equal(to, "", 1, plan->attlen, false);
+		return nullptr;
+	}
+	if (others > MAX_OTHERS)
+		return "characters so far into a text are not compared";
+	if (counted && slice.count == 0)
+		appendStringInfoChar(&pattern, '%');
+	else if (n == 0)
+	{
+		whole.form = PatternForm::Regex;
+		whole.collation = C_COLLATION_OID;
+		appendStringInfo(&pattern, "^.{0,%d}$", others);
+	}
+	else
+	{
+		if (slice.form == SliceForm::Last && n == slice.count)
+			appendStringInfoChar(&pattern, '%');
+		for (int i = 0; i < others && slice.form != SliceForm::ButLast; i++)
+			appendStringInfoChar(&pattern, '_');
+		for (int i = 0; i < len; i++)
+		{
+			if (strchr("%_\\", bytes[i]) != nullptr)
+				appendStringInfoChar(&pattern, '\\');
+			appendStringInfoChar(&pattern, bytes[i]);
+		}
+		for (int i = 0; i < others && slice.form == SliceForm::ButLast; i++)
+			appendStringInfoChar(&pattern, '_');
+		if (slice.form == SliceForm::Behind && n == slice.count)
+			appendStringInfoChar(&pattern, '%');
+	}
+	return build_bytes(&whole, pattern.data, pattern.len, to);
+}
+
 const char *
 build_pattern(const PlanPattern *plan, Datum value, bool isnull, TextPattern *to)
 {
-	const bool	padded = (plan->trim & TRIM_PADDING) != 0;
 	const int	typlen = get_typlen(exprType(reinterpret_cast<const Node *>(plan->expr)));
 	const char *failure;
 	const char *bytes;
@@ -186,35 +274,10 @@ build_pattern(const PlanPattern *plan, Datum value, bool isnull, TextPattern *to
 		bytes = VARDATA_ANY(v);
 		len = VARSIZE_ANY_EXHDR(v);
 	}
-	if (asks_characters(plan))
-	{
-		if (plan->form == PatternForm::Regex && !plan->ignore_case && plan->fold == TextFold::None && plan->trim == 0)
-		{
-			char	   *like = static_cast<char *>(palloc(2 * static_cast<Size>(len) + 3));
-			const int	n = regex_as_like(bytes, len, like);
-
-			/* which is searched for faster */
-			if (n >= 0 && build_like(plan, like, n, to) == nullptr)
-				return nullptr;
-		}
-		if (copy_kept(plan, bytes, len, to))
-			return nullptr;
-		failure = build_characters(plan, bytes, len, to);
-		if (failure == nullptr)
-			keep(plan, bytes, len, to);
-		return failure;
-	}
-	switch (plan->form)
-	{
-		case PatternForm::Like:
-			return build_like(plan, bytes, len, to);
-		case PatternForm::Order:
-			return build_order(plan, bytes, len, to);
-		case PatternForm::Prefix:
-			return text_pattern_prefix(to, bytes, len, plan->attlen) ? nullptr : "the prefix is too long";
-		default:
-			return text_pattern_equal(to, bytes, len, plan->attlen, padded) ? nullptr : "the value to compare with is too long";
-	}
+	failure = plan->slice.form == SliceForm::Whole ? build_bytes(plan, bytes, len, to) : build_slice(plan, bytes, len, to);
+	if (failure == nullptr && (plan->trim & TRIM_ZEROES) != 0)
+		to->flags |= TEXT_TRIM_ZEROES;
+	return failure;
 }
 
 }  // namespace gpuvm

@@ -142,6 +142,7 @@ pattern_to_list(const PlanPattern *p)
 	numbers = lappend_int(lappend_int(numbers, p->utf8), p->attlen);
 	numbers = lappend_int(lappend_int(numbers, p->outcomes), p->order);
 	numbers = lappend_int(lappend_int(numbers, static_cast<int>(p->collation)), static_cast<int>(p->fold_collation));
+	numbers = lappend_int(lappend_int(lappend_int(numbers, static_cast<int>(p->slice.form)), p->slice.skip), p->slice.count);
 	return list_make2(numbers, p->expr);
 }
 
@@ -153,7 +154,8 @@ pattern_from_list(List *list)
 	return PlanPattern{static_cast<PatternForm>(linitial_int(numbers)), lsecond_int(numbers) != 0, static_cast<TextFold>(lthird_int(numbers)),
 		static_cast<uint8>(lfourth_int(numbers)), list_nth_int(numbers, 4) != 0, static_cast<int16>(list_nth_int(numbers, 5)),
 		static_cast<uint8>(list_nth_int(numbers, 6)), static_cast<uint8>(list_nth_int(numbers, 7)),
-		static_cast<Oid>(list_nth_int(numbers, 8)), static_cast<Oid>(list_nth_int(numbers, 9)), static_cast<Expr *>(lsecond(list))};
+		static_cast<Oid>(list_nth_int(numbers, 8)), static_cast<Oid>(list_nth_int(numbers, 9)),
+		TextSlice{static_cast<SliceForm>(list_nth_int(numbers, 10)), list_nth_int(numbers, 11), list_nth_int(numbers, 12)}, static_cast<Expr *>(lsecond(list))};
 }
 
 static List *

@@ -234,7 +234,7 @@ text_search(const TextPattern *pattern)
 
 	/* what begins with bytes of its own is refused by these */
 	search.by_range = piece.len > 0 && pieces[0].any;
-	search.contains = search.by_range && pattern->npieces == 2 && pieces[0].skip == 0 && pieces[1].any && pieces[1].skip == 0;
+	search.contains = search.by_range && (pattern->flags & TEXT_TRIM_ZEROES) == 0 && pattern->npieces == 2 && pieces[0].skip == 0 && pieces[1].any && pieces[1].skip == 0;
 	for (uint16_t i = 1; i < piece.len; i++)
 		if (rareness(bytes[i]) > rareness(bytes[search.rare[0]]))
 			search.rare[0] = i;

@@ -7,7 +7,7 @@ from expressions import COMPARISONS, Expr, Generator
 from tables import INTS, TIMES, TYPES, Range
 
 FAMILIES = ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "bit",
-            "varbit", "json", "jsonb", "int4[]", "text[]", "time", "money", "oid", "variable text", "variable bpchar", "variable bytea", "variable uuid", "variable")
+            "varbit", "json", "jsonb", "int4[]", "text[]", "time", "money", "oid", "variable text", "variable bpchar", "variable bytea", "variable uuid", "variable name", "variable")
 PATTERNS = ("%", "a%", "%b", "%b%", "_", "__", "a_c", "x\\%y", "", "%special%requests%", "ä%", "A%", "%\\\\%", "Ab ", "%quick%", "%1%", "\\\\_%", "😀", "%  %",
             "%%", "_%", "%_", "%_%_%", "a%b%c", "%a%b%", "日_語%", "%本%", "😀_", "_😀", "\\%", "\\a%", "%\\_%", "%\\%%", "%ää%", "x%x", "%x", "_" * 126, "_" * 127 + "%", "%special and%", "%requests", "long %",
             "%😀", "%c", "%bab%abc", "z%z", "_b%", "%e\u0301%", "é", "%\n%", "%'%", "%\x01", "%1% 2%", "ab%ab%ab%c")
@@ -28,6 +28,7 @@ WORDS = ORDERED + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "{x} ILIK
 # of values of variable length: with constants, and with each other
 CHARACTERS = ("left({x}, 2) = left({c}, 2)", "substring({x} FROM 1 FOR 2) IN (left({c}, 2), left({c}, 2), '')", "substr({x}, {n}, 1) <> substr({c}, {n}, 1)", "left({x}, {n}) = {c}", "left({x}, 1) NOT IN (left({c}, 1), 'b')",
               "left({x}, 1) = substr({x}, {n}, 1)", "left({x}, 1) IS DISTINCT FROM left({c}, 1)", "length({x}) {cmp} {n}", "octet_length({x}) <> length({x})", "left({x}, 1) IS NULL")
+SLICES = ("left({x}, 3) = left({c}, 3)", "left({x}, -{n}) = left({c}, -2)", "right({x}, {n}) = right({c}, {n})", "right({x}, -{n}) <> {c}", "substr({x}, {n}) = substr({c}, {n})", "substr({x}, {n}, 5) IN (substr({c}, {n}, 5), {c}, '')", "left(upper({x}), 4) = left(upper({c}), 4)")
 MATCHES = ("{x} ILIKE {p}", "{x} NOT ILIKE {p}", "{x} ~ {r}", "{x} ~* {r}", "{x} !~ {r}", "{x} SIMILAR TO {p}", "lower({x}) = lower({c})", "upper({x}) IN (upper({c}), {c}, {c})", "lower({x}) LIKE {p}", "upper({x}) ~ {r}", "btrim({x}) = btrim({c})", "lower(rtrim({x})) <> {c}")
 TRUTHS = {
     "text": WORDS + ("{x} ^@ {c}",), "bpchar": WORDS, "blank": WORDS, "nocase": ORDERED + ("length({x}) > {n}",), "name": ORDERED + ("{x} LIKE {p}", "{x} ~ {r}", "length({x}) {cmp} {n}"),
@@ -40,8 +41,8 @@ TRUTHS = {
     "int4[]": ("{x} = {c}", "1 = ANY ({x})", "{x} @> '{1}'", "array_length({x}, 1) > 1", "{x}[1] = 1", "{x} IS NULL", "{x} && '{2,3}'", "cardinality({x}) < {n}"),
     "text[]": ("{x} = {c}", "'a' = ANY ({x})", "{x}[1] LIKE 'A%'", "{x} IS NULL"),
     "variable text": ORDERED + SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "starts_with({x}, {c})", "{x} ^@ {c}", "NOT starts_with({x}, {c})", "{x} LIKE {p} ESCAPE ''", "{x} LIKE {p} ESCAPE '!'", "({x} LIKE {p}) IS NOT TRUE",
-                             "CASE {x} WHEN {c} THEN true WHEN {c} THEN NULL ELSE {x} LIKE {p} END", "coalesce({x} = {c}, true)", "{x} LIKE {c}", "({x} = {c}) = ({x} LIKE {p})", "{x} LIKE ANY (ARRAY[{p}, {p}])") + CHARACTERS + CHARACTERS[:2] + MATCHES,
-    "variable bpchar": ORDERED + SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}") + CHARACTERS + MATCHES, "variable bytea": ORDERED + SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\000%'::bytea", "length({x}) {cmp} {n}"), "variable uuid": ORDERED, "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
+                             "CASE {x} WHEN {c} THEN true WHEN {c} THEN NULL ELSE {x} LIKE {p} END", "coalesce({x} = {c}, true)", "{x} LIKE {c}", "({x} = {c}) = ({x} LIKE {p})", "{x} LIKE ANY (ARRAY[{p}, {p}])") + CHARACTERS + CHARACTERS[:2] + MATCHES + SLICES,
+    "variable bpchar": ORDERED + SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}") + CHARACTERS + MATCHES + SLICES, "variable bytea": ORDERED + SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\000%'::bytea", "length({x}) {cmp} {n}"), "variable uuid": ORDERED, "variable name": ORDERED + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "starts_with({x}::text, {c}::text)", "{x}::text = {c}::text") + MATCHES + SLICES[:3], "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
     "time": ORDERED + ("extract(hour FROM {x}) > {n}",), "money": ORDERED, "oid": ORDERED + ("{x}::int8 > {n}",),
 }
 STRINGS = ("upper({x})", "lower({x})", "initcap({x})", "left({x}, {n})", "right({x}, {n})", "left({x}, -{n})", "substr({x}, {n})", "substring({x} FROM {n} FOR {n})", "btrim({x})", "ltrim({x}, 'ab ')",

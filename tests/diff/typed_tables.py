@@ -225,8 +225,9 @@ def variable(rng, name, rows):
     m.choice("y_bytes", "variable bytea", BYTES, cast="bytea", declared="bytea")
     m.choice("y_uuid", "variable uuid", UUIDS, cast="uuid", declared="uuid")
     for name_, type, pool in (("y_json", "json", JSONS), ("y_jsonb", "jsonb", JSONS), ("y_words_array", "text[]", WORDS), ("y_inet", "inet", INETS), ("y_box", "box", BOXES), ("y_pair", "d_pair", COMPOSITES),
-                              ("y_misfit", "numeric", MISFITS), ("y_range", "int8range", RANGES), ("y_name", "name", tuple(v[:15] for v in LOW[:20]))):
+                              ("y_misfit", "numeric", MISFITS), ("y_range", "int8range", RANGES)):
         m.choice(name_, "variable", pool, type, cast=type, keyable=False)
+    m.choice("y_name", "variable name", tuple(v[:15] for v in LOW[:20]), "name", cast="name", keyable=False)
     m.choice("y_nothing", "variable", ("a",), "text", cast="text", nulls=1.0, keyable=False)
     m.choice("x_flag", "text", ("A", "N", "R", "ä"))
     m.choice("x_low", "text", LOW)

@@ -33,17 +33,18 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[$$t ~ '^a', 
 SELECT * FROM asked();
 
 -- ICU makes several characters of some: all that have a case, and texts of such as their neighbours matter to.
-CREATE TABLE letters (id int, t text, i text COLLATE "und-x-icu") WITH (autovacuum_enabled = off);
-INSERT INTO letters SELECT c, chr(c), chr(c) FROM generate_series(32, 131071) c WHERE c NOT BETWEEN 55296 AND 57343 AND
+CREATE TABLE letters (id int, t text, i text COLLATE "und-x-icu", n name) WITH (autovacuum_enabled = off);
+INSERT INTO letters SELECT c, chr(c), chr(c), chr(c) FROM generate_series(32, 131071) c WHERE c NOT BETWEEN 55296 AND 57343 AND
 	(c < 127 OR lower(chr(c) COLLATE "und-x-icu") <> chr(c) OR upper(chr(c) COLLATE "und-x-icu") <> chr(c) OR lower(chr(c)) <> chr(c) OR upper(chr(c)) <> chr(c));
 SELECT setseed(0.25);
-INSERT INTO letters SELECT -i, s, s FROM (SELECT i / 5 AS i, string_agg((ARRAY['a', 'I', 'i', 'J', 'İ', 'ı', U&'\0307', U&'\0300', U&'\0345', 'Σ', 'σ', 'ς', 'ά', 'υ', 'ΰ', 'ß', 'ẞ', 'ŉ', 'ǰ', 'ǅ', 'ﬃ', 'ᾳ', 'Ꭰ', 'ꭰ', '𐐀', U&'\00AD', '''', ' ', '.', 'é'])[1 + floor(random() * 30)::int], '' ORDER BY i) AS s
+INSERT INTO letters SELECT -i, s, s, s FROM (SELECT i / 5 AS i, string_agg((ARRAY['a', 'I', 'i', 'J', 'İ', 'ı', U&'\0307', U&'\0300', U&'\0345', 'Σ', 'σ', 'ς', 'ά', 'υ', 'ΰ', 'ß', 'ẞ', 'ŉ', 'ǰ', 'ǅ', 'ﬃ', 'ᾳ', 'Ꭰ', 'ꭰ', '𐐀', U&'\00AD', '''', ' ', '.', 'é'])[1 + floor(random() * 30)::int], '' ORDER BY i) AS s
 	FROM generate_series(1, 20000) i GROUP BY i / 5) r;
-SELECT vary('letters', 't', 'i');
+SELECT vary('letters', 't', 'i', 'n');
 SELECT gpuvm.import('letters') > 4000 AS imported;
 INSERT INTO queries (query) SELECT format('SELECT id FROM letters WHERE %s', cond) FROM unnest(ARRAY[$$i ILIKE '%SS%'$$, $$i ILIKE 'ß'$$, $$i ILIKE '_'$$, $$i ILIKE '__'$$, $$i ILIKE '%İ%'$$, $$i NOT ILIKE '%I_'$$, $$i ILIKE '%\%'$$, $$i ILIKE 'ǆ'$$, $$i ILIKE '%𐐀%'$$, $$i ILIKE '%Ꭰ%'$$, $$i ILIKE '%ΰ%'$$, $$t COLLATE "de-x-icu" ILIKE '%É%'$$, $$t COLLATE "nl-x-icu" ILIKE '%IJ%'$$,
 	$$upper(i) = 'SS'$$, $$upper(i) = 'FFI'$$, $$upper(i) LIKE '_'$$, $$upper(i) LIKE '__'$$, $$upper(i) LIKE '___'$$, $$upper(i) LIKE '____'$$, $$upper(i) LIKE '%ΣI%'$$, $$upper(i) LIKE '%S'$$, $$upper(i) LIKE 'S%S'$$, $$upper(i) ~ 'I$'$$, $$upper(i) ~ '^(ʼN|J̌)$'$$, $$upper(i) ~ 'SS\M'$$, $$upper(i) ~ '[[:lower:]]'$$, $$upper(i) ~ '^\W*$'$$, $$lower(i) ~ '[[:upper:]]'$$, $$lower(i) ~ '^..$'$$, $$lower(i) = 'i̇'$$, $$lower(i) IN ('ǆ', 'k', 'å', 'ä')$$, $$lower(i) LIKE '%i̇%'$$,
-	$$lower(t COLLATE "el-x-icu") LIKE '%ά%'$$, $$upper(t COLLATE "hy-x-icu") LIKE '%Վ'$$, $$upper(i) LIKE '%Վ'$$, $$btrim(upper(i)) = 'İ'$$, $$starts_with(upper(i), 'ΪI')$$, $$starts_with(lower(i COLLATE "de-x-icu"), 'ά')$$]) cond;
+	$$lower(t COLLATE "el-x-icu") LIKE '%ά%'$$, $$upper(t COLLATE "hy-x-icu") LIKE '%Վ'$$, $$upper(i) LIKE '%Վ'$$, $$btrim(upper(i)) = 'İ'$$, $$starts_with(upper(i), 'ΪI')$$, $$starts_with(lower(i COLLATE "de-x-icu"), 'ά')$$,
+	$$n LIKE 'a%'$$, $$n NOT LIKE '%σ'$$, $$n LIKE '_'$$, $$n LIKE '%aI%'$$, $$n ILIKE 'i%'$$, $$n NOT ILIKE '%A%'$$, $$n ILIKE '%É%'$$, $$n COLLATE "und-x-icu" ILIKE '%É_'$$, $$n ~ '^.$'$$, $$n ~ 'a$'$$, $$n !~ '[a-z]'$$, $$n ~* 'I.'$$, $$n !~* '^É'$$, $$n::text = 'a'$$, $$n::text IN ('a', 'i', 'σ')$$, $$lower(n) = 'a'$$, $$upper(n::text) LIKE 'A%I'$$, $$starts_with(n::text, 'a')$$, $$n::text < 'b'$$, $$left(n::text, 2) = 'aI'$$, $$right(n::text, 1) = 'ς'$$, $$btrim(n) = 'a'$$]) cond;
 SELECT * FROM asked();
 INSERT INTO queries (query) SELECT format('SELECT id FROM letters WHERE %s', cond) FROM unnest(ARRAY[$$i ILIKE '%σ%'$$, $$lower(i) ~ 'ς'$$, $$lower(t COLLATE "tr-x-icu") = 'i'$$, $$upper(t COLLATE "az-x-icu") = 'i'$$, $$t COLLATE "lt-x-icu" ILIKE '%i%'$$, $$upper(t COLLATE "lt-x-icu") = 'I'$$, $$upper(t COLLATE "el-x-icu") = 'A'$$]) cond;
 SELECT * FROM asked();
