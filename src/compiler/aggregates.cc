@@ -279,6 +279,15 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 	if ((entry->kind == FinalKind::FloatStatistic || entry->kind == FinalKind::SumToFloat4 || entry->kind == FinalKind::SumToFloat8 || entry->kind == FinalKind::AvgToFloat8) &&
 		!setting_float_sums)
 		return refuse(input, "gpuvm.float_sums is off");
+	if (arg != nullptr && (entry->fn == AggFn::Min || entry->fn == AggFn::Max) && differs_in_scale(input, arg))
+	{
+		const AggFn fn = entry->fn == AggFn::Min ? AggFn::MinWide : AggFn::MaxWide;
+
+		plan->kind = FinalKind::ShownExtreme;
+		add_part(plan, agg, fn, AggInput::ShownUp);
+		add_part(plan, agg, fn, AggInput::ShownDown);
+		return true;
+	}
 	if (arg != nullptr && entry->fn != AggFn::Count && is_wide(input, arg))
 		return plan_wide(agg, entry->fn, input, plan);
 	if (entry->kind == FinalKind::BitString)

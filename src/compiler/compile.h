@@ -137,6 +137,8 @@ enum class AggInput : int
 	High,						/* and the high one, 0 of what is no number; */
 	Special,					/* what that is (bits of WideSpecial); */
 	Narrow,						/* the number in 64 bits, or the code of what is none; */
+	ShownUp,					/* the halves of the number times 2^6 plus its display scale, by which of equal numbers the one is the greatest that shows most, */
+	ShownDown,					/* or plus 63 less it */
 	QuotientLimb,				/* of a quotient of numerics its parts (QuotientLimbs), */
 	LastQuotientLimb = QuotientLimb + 2,
 	QuotientScale,				/* its display scale, */
@@ -187,9 +189,13 @@ is_of_quotient(AggInput input)
 constexpr bool
 is_of_halves(AggInput input)
 {
-	return input == AggInput::Low || input == AggInput::High || input == AggInput::Special || input == AggInput::Narrow ||
+	return (input >= AggInput::Low && input <= AggInput::ShownDown) ||
 		(input >= AggInput::LimbProduct && input <= AggInput::LastLimbProduct);
 }
+
+/* AggInput::ShownUp and ShownDown */
+constexpr int SHOWN_BITS = 6;
+constexpr int SHOWN_MASK = (1 << SHOWN_BITS) - 1;
 
 constexpr int WIDE_LIMBS = 4;
 constexpr int WIDE_LIMB_BITS = 31;
@@ -219,8 +225,19 @@ struct VmAggregate
 
 bool		same_vm_aggregate(const VmAggregate &a, const VmAggregate &b);
 
+/* Numerics that are shown with different numbers of decimals, as keys: */
+enum class KeyUse : uint8_t
+{
+	One,						/* there are none, */
+	Value,						/* nobody shows them, */
+	Shown,						/* or they are shown (OutputForm.shown) */
+};
+
 /* Groups: result columns are the keys (expressions) in order, then the aggregates. */
-bool		compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out);
+bool		compile_groups(CompileInput *input, List *keys, KeyUse use, const VmAggregate *aggs, int naggs, CompiledProgram *out);
+
+/* Is it a numeric whose values are shown with different numbers of decimals, as quotients are? */
+bool		differs_in_scale(const CompileInput *input, const Expr *expr);
 
 /*
  * A program over the groups of `first` (engine/abi.h): it groups by all of its keys but the last, and aggregates that
@@ -246,6 +263,7 @@ enum class FinalKind : int
 	WideSum,					/* of numerics of more than 64 bits: sum of low halves, sum of high ones, what of them is no number (and greatest display scale) */
 	WideAvg,					/* the same, and count before what is no number */
 	WideExtreme,				/* min, max */
+	ShownExtreme,				/* of numerics that show different numbers of decimals: the number and that (AggInput::ShownUp and ShownDown), which have to agree */
 	SpecialExtreme,				/* the same where all numbers have 64 bits: codes of what is no number (wide_special) are beyond them */
 	QuotientSum,				/* of quotients of numerics: the sums of extra parts, the greatest display scale (and what of them is no number) */
 	QuotientAvg,				/* the same, and count behind the sums */

@@ -101,6 +101,11 @@ struct OutputForm
 	int			cursor;
 	AttrNumber	attnum;
 	int			map;
+	/*
+	 * Of a group's key whose values are shown with different numbers of decimals: the result column of the least of these, behind which is that of
+	 * the greatest; -1: all are shown with `scale` decimals. PostgreSQL shows a group as the row that it met first: one has to know that they are the same.
+	 */
+	int			shown = -1;
 };
 
 /* The column itself, under what changes neither bytes nor nulls; NULL if the expression is more than that. */

@@ -191,6 +191,12 @@ numeric_scale(const CompileInput *input, const Expr *expr)
 	}
 }
 
+bool
+differs_in_scale(const CompileInput *input, const Expr *expr)
+{
+	return exprType(reinterpret_cast<const Node *>(expr)) == NUMERICOID && numeric_scale(input, expr).mixed;
+}
+
 int
 shown_scale(Compiler *c, int reg, int scale)
 {

@@ -1032,7 +1032,7 @@ can_share(const Compiler *c)
 static ScaleUse
 argument_use(const VmAggregate &agg)
 {
-	return agg_is_wide(agg.fn) ? ScaleUse::One : ScaleUse::Each;
+	return agg.input == AggInput::High && agg_is_wide(agg.fn) ? ScaleUse::One : ScaleUse::Each;
 }
 
 static bool
@@ -1083,6 +1083,47 @@ compile_argument(Compiler *c, const VmAggregate &agg, WideValue *halves)
 	return done;
 }
 
+/* With the display scale, or 63 less it, behind the number: of what is none it is 0. */
+static bool
+pack_shown(Compiler *c, const WideValue &halves, bool up, WideValue *out)
+{
+	WideValue	number = halves;
+	int			special = take_special(c, &number);
+	int			shown = halves.shown >= 0 ? convert(c, halves.shown, Type::I64) : int_value(c, Type::I64, halves.scale);
+
+	if (special == -1 || shown < 0)
+		return false;
+	shown = with_constant64(c, Opcode::Bound, shown, SHOWN_MASK + 1);
+	if (!up)
+		shown = binary64(c, Opcode::Sub, int_value(c, Type::I64, SHOWN_MASK), shown);
+	number.high = with_constant64(c, Opcode::Mul, with_constant64(c, Opcode::Bound, number.high, WIDE_HIGH_LIMIT >> SHOWN_BITS), SHOWN_MASK + 1);
+	number.high = binary64(c, Opcode::BitOr, number.high, with_constant64(c, Opcode::ShiftRight, number.low, WIDE_LOW_BITS - SHOWN_BITS));
+	number.low = with_constant64(c, Opcode::Mul, with_constant64(c, Opcode::BitAnd, number.low, WIDE_LOW_MASK >> SHOWN_BITS), SHOWN_MASK + 1);
+	number.low = binary64(c, Opcode::BitOr, number.low, shown);
+	*out = number;
+	/* what is larger, and what is shown in different ways, is PostgreSQL's */
+	c->soft_errors = true;
+	return number.high >= 0 && number.low >= 0 && put_special(c, out, special);
+}
+
+static bool
+shown_argument(Compiler *c, const VmAggregate &agg, WideValue *out)
+{
+	WideValue	halves;
+
+	return compile_argument(c, agg, &halves) && pack_shown(c, halves, agg.input == AggInput::ShownUp, out);
+}
+
+/* The display scale: 0 of what is no number, and so the same of all of a group. */
+static int
+number_scale(Compiler *c, const WideValue &halves, int special)
+{
+	int			scale = halves.shown >= 0 ? halves.shown : int_value(c, Type::I32, halves.scale);
+	int			is = special == NO_SPECIALS ? -1 : with_constant64(c, Opcode::Ne, special, 0);
+
+	return special == NO_SPECIALS || is < 0 || scale < 0 ? scale : value(c, Opcode::Select, Type::I32, int_value(c, Type::I32, 0), scale, is);
+}
+
 static int
 half_argument(Compiler *c, const VmAggregate &agg)
 {
@@ -1090,6 +1131,8 @@ half_argument(Compiler *c, const VmAggregate &agg)
 	int			high;
 	int			special;
 
+	if (agg.input == AggInput::ShownUp || agg.input == AggInput::ShownDown)
+		return shown_argument(c, agg, &halves) ? halves.high : -1;
 	if (!compile_argument(c, agg, &halves))
 		return -1;
 	high = halves.high;
@@ -1108,7 +1151,7 @@ half_argument(Compiler *c, const VmAggregate &agg)
 		case AggInput::Narrow:
 			return special_or_narrow(c, halves, special, high);
 		case AggInput::Scale:
-			return halves.shown >= 0 ? halves.shown : int_value(c, Type::I32, halves.scale);
+			return number_scale(c, halves, special);
 		default:
 			return limb_product(c, halves, static_cast<int>(agg.input) - static_cast<int>(AggInput::LimbProduct));
 	}
@@ -1119,6 +1162,8 @@ low_argument(Compiler *c, const VmAggregate &agg)
 {
 	WideValue	halves;
 
+	if (agg.input == AggInput::ShownUp || agg.input == AggInput::ShownDown)
+		return shown_argument(c, agg, &halves) ? halves.low : -1;
 	return compile_argument(c, agg, &halves) ? halves.low : -1;
 }
 
@@ -1257,7 +1302,7 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 			(agg_is_text(agg.fn) && (more = compile_text_order(c, agg.arg, agg.collation)) < 0))
 			return false;
 		if (agg.fn != AggFn::Count)
-			*output = agg.input == AggInput::Low || agg.input == AggInput::High ? half_output(c, agg) : output_form(c, arg);
+			*output = agg_is_wide(agg.fn) || agg.input == AggInput::Low || agg.input == AggInput::High ? half_output(c, agg) : output_form(c, arg);
 	}
 	if (guarded)
 	{
@@ -1323,8 +1368,26 @@ compile_group_key(Compiler *c, const Expr *key)
 	return compile_rank(c, key, exprCollation(node));
 }
 
+/* The least and the greatest display scale of a key's values, behind all other aggregates. */
+static void
+add_key_scales(const CompileInput *input, List *keys, VmAggregate *aggs, int *naggs)
+{
+	ListCell   *lc;
+
+	foreach(lc, keys)
+	{
+		Expr	   *key = static_cast<Expr *>(lfirst(lc));
+
+		for (AggFn fn : {AggFn::Min, AggFn::Max})
+		{
+			if (differs_in_scale(input, key) && *naggs < PROGRAM_MAX_COLUMNS)
+				aggs[(*naggs)++] = VmAggregate{fn, key, nullptr, AggInput::Scale, InvalidOid, nullptr, 0};
+		}
+	}
+}
+
 static bool
-groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
+groups_program(CompileInput *input, List *keys, KeyUse use, const VmAggregate *aggs, int naggs, int next_shown, CompiledProgram *out)
 {
 	Compiler   *c = start_program(input);
 	int			nkeys = list_length(keys);
@@ -1390,24 +1453,40 @@ groups_program(CompileInput *input, List *keys, const VmAggregate *aggs, int nag
 	{
 		const Expr *key = static_cast<Expr *>(lfirst(lc));
 		OutputForm *form = &out->outputs[foreach_current_index(lc)];
+		const bool	differs = use != KeyUse::One && differs_in_scale(input, key);
 		WideValue	halves;
 		int			reg;
 
+		c->scale_use = !differs ? ScaleUse::One : use == KeyUse::Shown ? ScaleUse::Each : ScaleUse::None;
 		if (is_wide(input, key))
 		{
 			if (!compile_wide(c, key, &halves))
 				return false;
+			c->scale_use = ScaleUse::One;
 			*form = OutputForm{OutputKind::Wide, halves.scale, -1, 0, nkeys + naggs + high};
+			if (differs && use == KeyUse::Shown)
+			{
+				form->shown = next_shown;
+				next_shown += 2;
+				c->soft_errors = true;
+			}
 			out->outputs[nkeys + naggs + high] = HIGH_OUTPUT;
 			key_regs[foreach_current_index(lc)] = halves.low;
 			key_regs[nkeys + high++] = halves.high;
 			continue;
 		}
 		reg = compile_group_key(c, key);
+		c->scale_use = ScaleUse::One;
 		if (reg < 0)
 			return false;
 		key_regs[foreach_current_index(lc)] = reg;
 		*form = output_form(c, reg);
+		if (differs && use == KeyUse::Shown)
+		{
+			form->shown = next_shown;
+			next_shown += 2;
+			c->soft_errors = true;
+		}
 		if (is_span(key))
 			*form = OutputForm{OutputKind::Span, span_has_days(key), -1, 0, -1};
 	}
@@ -1459,9 +1538,16 @@ compile_rows(CompileInput *input, List *vars, List *hidden, List *collations, Co
 }
 
 bool
-compile_groups(CompileInput *input, List *keys, const VmAggregate *aggs, int naggs, CompiledProgram *out)
+compile_groups(CompileInput *input, List *keys, KeyUse use, const VmAggregate *aggs, int naggs, CompiledProgram *out)
 {
-	return said_why(input, groups_program(input, keys, aggs, naggs, out));
+	VmAggregate *all = static_cast<VmAggregate *>(palloc(sizeof(VmAggregate) * (PROGRAM_MAX_COLUMNS + naggs)));
+	const int	next_shown = list_length(keys) + naggs;
+
+	for (int i = 0; i < naggs; i++)
+		all[i] = aggs[i];
+	if (use == KeyUse::Shown)
+		add_key_scales(input, keys, all, &naggs);
+	return said_why(input, groups_program(input, keys, use, all, naggs, next_shown, out));
 }
 
 }  // namespace gpuvm

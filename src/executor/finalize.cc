@@ -113,6 +113,40 @@ times(Datum a, int64 b)
 	return DirectFunctionCall2(numeric_mul, a, scaled_to_numeric(b, 0));
 }
 
+Datum
+shown_datum(Datum numeric, int scale)
+{
+	return DirectFunctionCall2(numeric_round, numeric, Int32GetDatum(scale));
+}
+
+/* The part's number, and what of it is shown (AggInput::ShownUp, or ShownDown); 0 of what is no number. */
+static int
+shown_of(const Parts &parts, int part, bool up)
+{
+	const int128 value = load_sum(parts.views[parts.column(part)], parts.row);
+
+	return is_wide_special(wide_high(value)) ? 0 : up ? static_cast<int>(value & SHOWN_MASK) : static_cast<int>(SHOWN_MASK - (value & SHOWN_MASK));
+}
+
+bool
+shows_one_scale(const List *final, const ColumnView *views, uint32 row)
+{
+	const Parts parts = {final, views, nullptr, row};
+
+	return static_cast<FinalKind>(linitial_int(final)) != FinalKind::ShownExtreme || view_is_null(views[parts.column(0)], row) ||
+		shown_of(parts, 0, true) == shown_of(parts, 1, false);
+}
+
+static Datum
+shown_extreme(const Parts &parts)
+{
+	const int128 value = load_sum(parts.views[parts.column(0)], parts.row);
+
+	if (is_wide_special(wide_high(value)))
+		return wide_to_numeric(value, 0);
+	return shown_datum(scaled_to_numeric(value >> SHOWN_BITS, parts.outputs[parts.column(0)].scale), shown_of(parts, 0, true));
+}
+
 /* The sum of numbers in halves, which need not fit 128 bits any more; with the display scale that part `shown` says. */
 static Datum
 wide_sum(const Parts &parts, int shown)
@@ -124,7 +158,7 @@ wide_sum(const Parts &parts, int shown)
 
 	/* no value has more decimals, so what goes is zeros */
 	return shown < parts.count() && !view_is_null(parts.views[parts.column(shown)], parts.row)
-		? DirectFunctionCall2(numeric_round, sum, Int32GetDatum(parts.value<int32>(shown))) : sum;
+		? shown_datum(sum, parts.value<int32>(shown)) : sum;
 }
 
 /* What of the values is no number (bits of WideSpecial), by the part that says so, if it is there. */
@@ -166,7 +200,7 @@ quotient_mean(const Parts &parts, int limbs, bool average)
 	for (int i = 0; i < limbs; i++)
 		sum = add(sum, scaled_to_numeric(load_sum(parts.views[parts.column(i)], parts.row), parts.outputs[parts.column(i)].scale));
 	/* no value has more decimals, so what goes is zeros */
-	sum = DirectFunctionCall2(numeric_round, sum, Int32GetDatum(static_cast<int32>(parts.value<int64>(shown))));
+	sum = shown_datum(sum, static_cast<int>(parts.value<int64>(shown)));
 	return average ? DirectFunctionCall2(numeric_div, sum, NumericGetDatum(int64_to_numeric(parts.value<int64>(limbs)))) : sum;
 }
 
@@ -353,6 +387,8 @@ finalize_aggregate(const List *final, const ColumnView *views, const OutputForm 
 			return wide_mean(parts, -1, 2);
 		case FinalKind::WideExtreme:
 			return wide_to_numeric(load_sum(value, row), form.scale);
+		case FinalKind::ShownExtreme:
+			return shown_extreme(parts);
 		case FinalKind::SpecialExtreme:
 			return is_wide_special(load<int64>(value, row)) ? special_to_numeric(static_cast<WideSpecial>(load<int64>(value, row) & WIDE_SPECIAL_MASK))
 				: scaled_to_numeric(load<int64>(value, row), form.scale);

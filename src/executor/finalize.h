@@ -24,6 +24,12 @@ view_is_null(const ColumnView &v, uint32 row)
 /* A non-null numeric of more than 64 bits, of its halves (tablet/wide_halves.h). */
 Datum		wide_datum(const ColumnView &low, const ColumnView &high, uint32 row, int scale);
 
+/* The numeric with so many decimals, of which none is lost. */
+Datum		shown_datum(Datum numeric, int scale);
+
+/* Do all rows show the aggregate's value alike? Of any but FinalKind::ShownExtreme: yes. */
+bool		shows_one_scale(const List *final, const ColumnView *views, uint32 row);
+
 /* A non-null value of a PostgreSQL type whose VM type is the view's. */
 Datum		view_datum(const ColumnView &view, uint32 row);
 

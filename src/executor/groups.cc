@@ -121,6 +121,13 @@ packed_datum(int64 packed)
 	return PointerGetDatum(cstring_to_text_with_len(bytes, len));
 }
 
+/* A key with the decimals that all of the group's rows show (groups_show_alike). */
+static Datum
+as_shown(const ScanPart *part, const OutputForm &form, uint32 row, Datum numeric)
+{
+	return form.shown < 0 ? numeric : shown_datum(numeric, reinterpret_cast<const int32 *>(part->views[form.shown].values)[row]);
+}
+
 /* Of a result column that is a group's key, or an aggregate as it is. */
 static Datum
 group_datum(const GpuvmScanState *state, const ScanPart *part, int column, uint32 row, bool *isnull)
@@ -136,11 +143,11 @@ group_datum(const GpuvmScanState *state, const ScanPart *part, int column, uint3
 		case OutputKind::Plain:
 			break;
 		case OutputKind::Numeric:
-			return scaled_to_numeric(reinterpret_cast<const int64 *>(view.values)[row], form->scale);
+			return as_shown(part, *form, row, scaled_to_numeric(reinterpret_cast<const int64 *>(view.values)[row], form->scale));
 		case OutputKind::Span:
 			return span_datum(reinterpret_cast<const int64 *>(view.values)[row], form->scale != 0);
 		case OutputKind::Wide:
-			return wide_datum(view, part->views[form->map], row, form->scale);
+			return as_shown(part, *form, row, wide_datum(view, part->views[form->map], row, form->scale));
 		case OutputKind::Variable:
 			return reinterpret_cast<const Datum *>(view.values)[row];	/* run.cc made it one */
 		case OutputKind::Packed:
@@ -161,6 +168,53 @@ code_column(const PlanPart *plan, const List *final)
 		plan->outputs[column].kind == OutputKind::Plain || plan->outputs[column].kind == OutputKind::Numeric)
 		return -1;
 	return column;
+}
+
+static bool
+shows_alike(const ScanPart *part, uint32 row)
+{
+	const PlanPart *plan = part->plan;
+	ListCell   *lc;
+
+	for (int i = 0; i < plan->noutputs; i++)
+	{
+		const int	shown = plan->outputs[i].shown;
+
+		if (shown >= 0 && !view_is_null(part->views[shown], row) &&
+			reinterpret_cast<const int32 *>(part->views[shown].values)[row] != reinterpret_cast<const int32 *>(part->views[shown + 1].values)[row])
+			return false;
+	}
+	foreach(lc, plan->finals)
+	{
+		if (!shows_one_scale(lfirst_node(List, lc), part->views, row))
+			return false;
+	}
+	return true;
+}
+
+bool
+groups_show_alike(ScanPart *part)
+{
+	const PlanPart *plan = part->plan;
+	bool		differs = false;
+	ListCell   *lc;
+
+	for (int i = 0; i < plan->noutputs; i++)
+		differs = differs || plan->outputs[i].shown >= 0;
+	foreach(lc, plan->finals)
+		differs = differs || static_cast<FinalKind>(linitial_int(lfirst_node(List, lc))) == FinalKind::ShownExtreme;
+	if (!differs)
+		return true;
+	for (uint32 i = 0; i < part->nchunks; i++)
+	{
+		view_chunk(part, part->chunks[i]);
+		for (uint32 row = 0; row < part->chunks[i]->nrows; row++)
+		{
+			if (!shows_alike(part, row))
+				return false;
+		}
+	}
+	return true;
 }
 
 static void

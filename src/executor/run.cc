@@ -1326,6 +1326,12 @@ run_collect_groups(GpuvmScanState *state)
 		}
 		if (!collect_part(state))
 			return false;
+		/* PostgreSQL shows the row that it met first, or last */
+		if (!groups_show_alike(state->part))
+		{
+			state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
+			return false;
+		}
 		if (!groups_fit(state))
 		{
 			state->mode = run_fall_back(state, FALLBACK_MEMORY, "the groups of several programs take more than work_mem, and a quarter of gpuvm.memory");

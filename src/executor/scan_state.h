@@ -453,6 +453,8 @@ void		groups_start(GpuvmScanState *state);
 
 /* The next row; empty at the end. */
 TupleTableSlot *groups_next(GpuvmScanState *state);
+/* Is there one way to show each key and extreme, whatever row it is of? */
+bool		groups_show_alike(ScanPart *part);
 
 /* -- merge.cc ------------------------------------------------------------------------ */
 

@@ -65,7 +65,7 @@ plan_group_filter(const ScanShape *shape, List *having, double ngroups, ScanPlan
 		const FinalKind kind = static_cast<FinalKind>(linitial_int(lfirst_node(List, lc)));
 
 		/* which 64 bits do not hold */
-		if (kind == FinalKind::WideSum || kind == FinalKind::WideAvg || kind == FinalKind::WideExtreme || kind == FinalKind::SpecialExtreme || kind == FinalKind::WideVariance ||
+		if (kind == FinalKind::WideSum || kind == FinalKind::WideAvg || kind == FinalKind::WideExtreme || kind == FinalKind::ShownExtreme || kind == FinalKind::SpecialExtreme || kind == FinalKind::WideVariance ||
 			kind == FinalKind::QuotientSum || kind == FinalKind::QuotientAvg)
 			return;
 	}

@@ -156,7 +156,7 @@ plan_stage(Aggregation *a, GroupTable *groups, List *keys, List *quals)
 		return aggregation_refuse(a, "DISTINCT aggregates over a subquery that aggregates are not supported");
 	if (!plan_finals(a, a->plain, false, list_length(keys), aggs, &naggs, &planned))
 		return false;
-	if (!compile_groups(&a->input, keys, aggs, naggs, stage))
+	if (!compile_groups(&a->input, keys, KeyUse::One, aggs, naggs, stage))
 		return aggregation_refuse(a, a->input.reason, a->input.hint);
 	if (stage->npatterns > before->npatterns || !bind_stage(groups, before, stage))
 		return aggregation_refuse(a, "an expression over a dictionary's values stands above a subquery that aggregates");

@@ -18,7 +18,7 @@ add_column(GroupTable *groups, int raw, int column, Type type, bool sum)
 	const ValueType wanted = value_type(list_nth_oid(groups->plan->raw_types, raw));
 	const bool	numeric = wanted.form == ValueForm::Numeric;
 
-	if (type != wanted.type || (form.kind == OutputKind::Numeric) != (numeric && !(sum && form.kind == OutputKind::Plain)) ||
+	if (form.shown >= 0 || type != wanted.type || (form.kind == OutputKind::Numeric) != (numeric && !(sum && form.kind == OutputKind::Plain)) ||
 		(form.kind == OutputKind::Dictionary) != (wanted.form == ValueForm::Dictionary) ||
 		(form.kind != OutputKind::Plain && form.kind != OutputKind::Numeric && form.kind != OutputKind::Dictionary))
 		return;

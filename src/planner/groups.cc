@@ -249,7 +249,7 @@ plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate
 
 /* Compiles what groups by the keys, adds it to the plan, and lets the next one share its parameters and maps. */
 static PlanPart *
-add_program(Aggregation *a, CompileInput *input, List *keys, const VmAggregate *aggs, int naggs)
+add_program(Aggregation *a, CompileInput *input, List *keys, KeyUse use, const VmAggregate *aggs, int naggs)
 {
 	CompiledProgram *compiled = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
 	const char *reason = nullptr;
@@ -259,7 +259,7 @@ add_program(Aggregation *a, CompileInput *input, List *keys, const VmAggregate *
 		aggregation_refuse(a, psprintf("the query needs more than %d programs for its grouping sets and DISTINCT aggregates", MAX_PARTS));
 		return nullptr;
 	}
-	if (!compile_groups(input, keys, aggs, naggs, compiled))
+	if (!compile_groups(input, keys, use, aggs, naggs, compiled))
 	{
 		aggregation_refuse(a, input->reason, input->hint);
 		return nullptr;
@@ -284,7 +284,7 @@ add_plain_part(Aggregation *a, List *keys)
 
 	if (!plan_finals(a, a->plain, false, list_length(keys), aggs, &naggs, &planned))
 		return nullptr;
-	part = add_program(a, &a->input, keys, aggs, naggs);
+	part = add_program(a, &a->input, keys, KeyUse::Shown, aggs, naggs);
 	if (part == nullptr)
 		return nullptr;
 	part->keys = keys;
@@ -336,6 +336,7 @@ add_distinct_part(Aggregation *a, List *keys, const DistinctValues *values)
 	bool		count = keys == NIL && only_counts(a, values);
 	int			naggs = 0;
 	PlanPart   *part;
+	ListCell   *lc;
 
 	if (values->filter != nullptr)
 		planned.filter = list_make1(values->filter);
@@ -353,14 +354,20 @@ add_distinct_part(Aggregation *a, List *keys, const DistinctValues *values)
 	else
 		last->filters = list_concat_copy(last->filters, planned.filter);
 	planned.keys = lappend(list_copy(keys), only_counts(a, values) ? one_zero(values->arg) : values->arg);
-	part = add_program(a, &input, planned.keys, nullptr, 0);
+	foreach(lc, keys)
+	{
+		if (differs_in_scale(&input, static_cast<Expr *>(lfirst(lc))))
+		{
+			aggregation_refuse(a, "the display scale of a key differs from row to row, beside a DISTINCT aggregate");
+			return nullptr;
+		}
+	}
+	part = add_program(a, &input, planned.keys, only_counts(a, values) ? KeyUse::Value : KeyUse::One, nullptr, 0);
 	if (part == nullptr)
 		return nullptr;
 	planned.program = part->program;
 	if (count)
 	{
-		ListCell   *lc;
-
 		planned.count_groups = true;
 		planned.noutputs = 1;
 		planned.outputs[0] = OutputForm{OutputKind::Plain, -1, -1, 0, -1};

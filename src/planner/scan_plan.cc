@@ -161,14 +161,14 @@ pattern_from_list(List *list)
 static List *
 output_to_list(const OutputForm *o)
 {
-	return list_make5_int(static_cast<int>(o->kind), o->scale, o->cursor, o->attnum, o->map);
+	return lappend_int(list_make5_int(static_cast<int>(o->kind), o->scale, o->cursor, o->attnum, o->map), o->shown);
 }
 
 static OutputForm
 output_from_list(List *list)
 {
 	return OutputForm{static_cast<OutputKind>(linitial_int(list)), lsecond_int(list), lthird_int(list),
-		static_cast<AttrNumber>(lfourth_int(list)), list_nth_int(list, 4)};
+		static_cast<AttrNumber>(lfourth_int(list)), list_nth_int(list, 4), list_nth_int(list, 5)};
 }
 
 static List *

@@ -441,7 +441,10 @@ class TypedGenerator(Generator):
     def key(self):
         """A value to group by: equal values print the same."""
         rng = self.rng
-        kind = rng.choice(("column", "column", "column", "text", "numeric", "extract", "base", "bin", "span"))
+        kind = rng.choice(("column", "column", "column", "text", "numeric", "extract", "base", "bin", "span", "quotient"))
+        if kind == "quotient" and rng.random() < 0.5:
+            # by a constant: equal quotients are of equal numbers
+            return f"({self.uniform()}::numeric / {rng.choice((3, 7, 100, 0.5, 1.1))})"
         if kind == "bin" and rng.random() < 0.5:
             return self.bin()
         if kind == "span" and rng.random() < 0.5 and (span := self.span()):
@@ -517,7 +520,7 @@ class TypedGenerator(Generator):
             return f"sum({self.leaf('numeric')} * (1 - {self.leaf('numeric')}) * (1 + {self.leaf('numeric')})){filter}"
         if kind == "ratio":
             ratio = f"{self.leaf('numeric')} / nullif({self.leaf(rng.choice(('numeric', 'numeric', 'int4', 'int2')))}, 0)"
-            return f"{rng.choice(('sum({})', 'avg({})', 'avg({})', 'sum(round({}, 2))', 'sum(100 * {})', 'sum({} * 100)', 'count(*)', 'max(round({}, 3))')).format(ratio)}{filter}"
+            return f"{rng.choice(('sum({})', 'avg({})', 'avg({})', 'max({})', 'min({})', 'sum(round({}, 2))', 'sum(100 * {})', 'sum({} * 100)', 'count(*)', 'max(round({}, 3))')).format(ratio)}{filter}"
         if kind == "share":
             return f"round(100.00 * sum(CASE WHEN {self.bool(1)} THEN {self.leaf('numeric')} ELSE 0 END) / nullif(sum({self.leaf('numeric')}), 0), 4)"
         if kind == "money":

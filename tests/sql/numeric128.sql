@@ -99,7 +99,7 @@ SELECT q, reason FROM unnest(ARRAY['SELECT var_pop(d) FROM amounts', 'SELECT cou
 
 -- Of a CASE whose arms have different decimals, those of each row are shown: of its product with such a number, too. Where it is compared, they do not matter.
 SELECT * FROM ask_all(ARRAY['SELECT max(b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE g <> 1', 'SELECT sum(b - CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE g <> 1',
-	'SELECT b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END, count(*) FROM amounts WHERE g <> 1 GROUP BY 1', 'SELECT count(*), count(b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END >= 0']);
+	'SELECT b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END, count(*) FROM amounts WHERE g <> 1 GROUP BY 1 ORDER BY 1', 'SELECT count(*), count(b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END) FROM amounts WHERE b * CASE WHEN g = 1 THEN 1.25 ELSE 0 END >= 0']);
 
 -- What such sums are joined as has 64 bits: it is known beforehand that they do not fit.
 SELECT * FROM ask_all(ARRAY['SELECT count(*), sum(q.m), min(q.m) FROM (SELECT g, sum(u) AS m FROM amounts GROUP BY g) q JOIN amounts y ON y.id = q.g']);

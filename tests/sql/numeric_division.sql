@@ -84,10 +84,21 @@ RESET gpuvm.enabled;
 EXECUTE quotients(1.5);
 RESET plan_cache_mode;
 
--- Quotients whose decimals do not fit are PostgreSQL's, and so are those that would be shown, and divided again.
+-- Quotients whose decimals do not fit are PostgreSQL's, and so are those that are divided again.
 SELECT * FROM ask_all(ARRAY['SELECT sum(a * c * c / e) FROM pairs', 'SELECT sum(e / (a * c * 0.000001)) FROM pairs']);
-SELECT q, reason FROM unnest(ARRAY['SELECT max(a / b) FROM pairs', 'SELECT sum(a / b / 3) FROM pairs', 'SELECT count(*) FROM pairs WHERE (a / b)::float8 > 1']) q, gpuvm.why_not(q);
-SELECT * FROM ask_all(ARRAY['SELECT a / b, count(*) FROM pairs GROUP BY 1 ORDER BY 1, 2', 'SELECT max(a / b), sum(a / b / 3) FROM pairs']);
+SELECT q, reason FROM unnest(ARRAY['SELECT sum(a / b / 3) FROM pairs', 'SELECT count(*) FROM pairs WHERE (a / b)::float8 > 1']) q, gpuvm.why_not(q);
+
+-- Keys and extremes are shown as they are: with the decimals of the group's rows, or of the extreme.
+CREATE TABLE rates (id int, a numeric(12, 2), i int, f numeric) WITH (autovacuum_enabled = off);
+INSERT INTO rates SELECT k, nullif(k * 7919 % 1009, 500) * 0.25, 1 + k * 31 % 13, CASE WHEN k % 7 = 0 THEN 'NaN' WHEN k % 11 = 0 THEN 'Infinity' ELSE (k % 5 + 1)::text END::numeric FROM generate_series(1, 3000) k;
+SELECT gpuvm.import('rates');
+SELECT * FROM ask_all(ARRAY['SELECT max(a / b), min(a / b) FROM pairs', 'SELECT max(a / i), min(i / a), max(-(a / i)), min(a / 7) FROM rates WHERE a > 0', 'SELECT i, max(a / i), min(a / i), max(a / i) FILTER (WHERE id > 2990) FROM rates GROUP BY 1 ORDER BY 1',
+	'SELECT id % 100, max(a / f), min(f / i) FROM rates GROUP BY 1 ORDER BY 1', 'SELECT max(a / i) FROM rates WHERE id < 0', 'SELECT i, max(a / i) FROM rates GROUP BY 1 HAVING max(a / i) > 30 ORDER BY max(a / i)', 'SELECT max(CASE WHEN i > 3 THEN a WHEN i > 1 THEN 2.5 END), min(CASE WHEN i > 3 THEN a / 7 ELSE 3 END) FROM rates',
+	'SELECT a / 7, count(*), sum(id) FROM rates GROUP BY 1 ORDER BY 1', 'SELECT a / 7, count(*) FROM rates GROUP BY 1 ORDER BY 1 DESC LIMIT 5', 'SELECT f / 3, 1 + f / 3, count(*) FROM rates GROUP BY 1 ORDER BY 1', 'SELECT DISTINCT a / 7 * 100 FROM rates ORDER BY 1', 'SELECT a / 7, i, max(a / i) FROM rates WHERE a > 0 GROUP BY ROLLUP (1, 2) ORDER BY 1, 2',
+	'SELECT a / 7, sum(id) FROM rates GROUP BY 1 HAVING sum(id) > 100 * (a / 7) ORDER BY 1', 'SELECT CASE WHEN i > 3 THEN a ELSE 1.75 END, count(*) FROM rates WHERE i > 3 GROUP BY 1 ORDER BY 1', 'SELECT count(DISTINCT a / i) FROM rates', 'SELECT count(*) FROM (SELECT DISTINCT a / i FROM rates) d', 'SELECT x.a / 3, max(y.a / x.i) FROM rates x JOIN rates y ON x.id = y.id + 5 GROUP BY 1 ORDER BY 1',
+	'SELECT a / b, count(*) FROM pairs GROUP BY 1 ORDER BY 1, 2', 'SELECT max(a / b), sum(a / b / 3) FROM pairs']);
+-- Of equal ones PostgreSQL shows the one that it meets first, or last: 1.5 is 3 / 2 with 16 decimals, and 1.5 / 1 with 20.
+SELECT * FROM ask_all(ARRAY['SELECT a / i, count(*) FROM rates GROUP BY 1 ORDER BY 1, 2', 'SELECT max(a / i) FROM rates WHERE a / i <= 1.5', 'SELECT max(a / i) FROM rates WHERE a / i <= 1.5 AND i > 1', 'SELECT count(DISTINCT a / i), count(DISTINCT i) FROM rates', 'SELECT a / 7, count(DISTINCT i) FROM rates GROUP BY 1 ORDER BY 1']);
 
 -- What is left to the planner is not executed twice again and again: a session remembers what gave way.
 RESET gpuvm.force;
