@@ -257,6 +257,9 @@ bool		compile_numeric_operands(Compiler *c, Opcode op, List *args, int *ra, int 
 bool		is_parameter_equality(const FnEntry *fn, List *args);
 int			compile_parameter_equality(Compiler *c, const FnEntry *fn, List *args);
 
+/* How many decimals money has under lc_monetary, as it is now. */
+int			money_scale();
+
 /* A number of 64 bits as float8, exactly, or flagged. */
 int			numeric_to_float(Compiler *c, int reg);
 

@@ -5,7 +5,7 @@
  * PostgreSQL evaluates them then, once, as it does for an index scan, although it
  * might not come to it otherwise: an error leads to its own plan. So only functions
  * take part that do nothing but compute: built in, immutable, or one of those that are
- * stable for the time, its zone or the style of dates.
+ * stable for the time, its zone, the style of dates or the locale of money.
  */
 #include "pg/pg.h"
 
@@ -24,7 +24,7 @@ extern "C" {
 namespace gpuvm {
 
 static bool
-is_stable_in_time(Oid function)
+is_stable_in_settings(Oid function)
 {
 	switch (function)
 	{
@@ -62,6 +62,9 @@ is_stable_in_time(Oid function)
 		case F_TIMESTAMPTZ_GT_DATE:
 		case F_TIMESTAMPTZ_GE_DATE:
 		case F_TIMESTAMPTZ_NE_DATE:
+		case F_MONEY_INT4:
+		case F_MONEY_INT8:
+		case F_MONEY_NUMERIC:
 			return true;
 		default:
 			return false;
@@ -76,7 +79,7 @@ does_more(Oid function, void *context)
 	Form_pg_proc proc;
 	bool		more;
 
-	if (is_stable_in_time(function) || lookup_function(function) != nullptr)
+	if (is_stable_in_settings(function) || lookup_function(function) != nullptr)
 		return false;
 	if (!OidIsValid(function) || function >= FirstNormalObjectId)
 		return true;

@@ -100,6 +100,7 @@ static FnEntry entries[] = {
 	NUMERIC(F_NUMERIC_ADD, NumericBinary, Add), NUMERIC(F_NUMERIC_SUB, NumericBinary, Sub), NUMERIC(F_NUMERIC_MUL, NumericBinary, Mul),
 	NUMERIC(F_NUMERIC_DIV, NumericBinary, Div),
 	NUMERIC(F_NUMERIC_MOD, NumericBinary, Remainder), NUMERIC(F_MOD_NUMERIC_NUMERIC, NumericBinary, Remainder),
+	NUMERIC(F_DIV, NumericDiv, Div), NUMERIC(F_NUMERIC_DIV_TRUNC, NumericDiv, Div), KIND(F_SCALE, NumericScale, Greatest, I32),
 	NUMERIC(F_NUMERIC_UMINUS, NumericUnary, Neg), NUMERIC(F_NUMERIC_ABS, NumericUnary, Abs), NUMERIC(F_ABS_NUMERIC, NumericUnary, Abs),
 	SAME(F_NUMERIC_UPLUS, I64),
 	NUMERIC(F_ROUND_NUMERIC, NumericRound, DivRound), NUMERIC(F_ROUND_NUMERIC_INT4, NumericRound, DivRound),
@@ -151,6 +152,7 @@ static FnEntry entries[] = {
 	ARITH(F_CASH_PL, Add, I64), ARITH(F_CASH_MI, Sub, I64),
 	ARITH(F_CASH_MUL_INT8, Mul, I64), ARITH(F_CASH_MUL_INT4, Mul, I64), ARITH(F_CASH_MUL_INT2, Mul, I64),
 	ARITH(F_INT8_MUL_CASH, Mul, I64), ARITH(F_INT4_MUL_CASH, Mul, I64), ARITH(F_INT2_MUL_CASH, Mul, I64),
+	ARITH(F_CASH_DIV_CASH, Div, F64), NUMERIC(F_NUMERIC_MONEY, NumericFromMoney, Cast),
 	ARITH(F_CASH_DIV_INT8, Div, I64), ARITH(F_CASH_DIV_INT4, Div, I64), ARITH(F_CASH_DIV_INT2, Div, I64),
 };
 /* clang-format on */
@@ -230,6 +232,8 @@ function_can_raise(const FnEntry *entry, Type argument)
 		case FnKind::NumericCeil:
 		case FnKind::NumericSign:
 		case FnKind::NumericFromInt:
+		case FnKind::NumericFromMoney:
+		case FnKind::NumericScale:
 			/* nothing is divided by zero, and what grows is flagged only */
 			return false;
 		case FnKind::NumericToInt:

@@ -32,6 +32,9 @@ enum class FnKind : uint8_t
 	NumericCeil,
 	NumericSign,
 	NumericFromInt,
+	NumericFromMoney,
+	NumericDiv,					/* div(): a quotient without decimals */
+	NumericScale,				/* scale() */
 	NumericToInt,				/* `operand` */
 	NumericToFloat,
 	NumericTypmod,				/* numeric(x, p, s) */

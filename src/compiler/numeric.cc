@@ -14,8 +14,10 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
+#include "utils/cash.h"
 #include "utils/fmgroids.h"
 #include "utils/numeric.h"
+#include "utils/pg_locale.h"
 }
 
 #include <climits>
@@ -138,7 +140,10 @@ scale_of_call(const CompileInput *input, Oid function, List *args)
 		case FnKind::NumericCeil:
 		case FnKind::NumericSign:
 		case FnKind::NumericFromInt:
+		case FnKind::NumericDiv:
 			return NumericScale{0, false};
+		case FnKind::NumericFromMoney:
+			return NumericScale{money_scale(), false};
 		case FnKind::NumericTypmod:
 			n = typmod_scale(args, &precision);
 			return n >= 0 ? NumericScale{n, false} : numeric_scale(input, static_cast<const Expr *>(linitial(args)));
@@ -471,6 +476,63 @@ compile_typmod(Compiler *c, int reg, List *args)
 	return bound < 0 ? -1 : value(c, Opcode::Bound, Type::I64, reg, bound, 0, 0, numeric_info(scale));
 }
 
+/* cash.c has it so */
+int
+money_scale()
+{
+	const int	digits = PGLC_localeconv()->frac_digits;
+
+	return digits < 0 || digits > 10 ? 2 : digits;
+}
+
+/* lc_monetary may be another one when a prepared statement is executed: then all is flagged. */
+static int
+compile_money(Compiler *c, int reg)
+{
+	const int	scale = money_scale();
+	Const	   *zero = makeConst(CASHOID, -1, InvalidOid, sizeof(Cash), Int64GetDatum(0), false, FLOAT8PASSBYVAL);
+	Expr	   *shown = reinterpret_cast<Expr *>(makeFuncExpr(F_NUMERIC_MONEY, NUMERICOID, list_make1(zero), InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
+	int			now;
+
+	shown = reinterpret_cast<Expr *>(makeFuncExpr(F_SCALE, INT4OID, list_make1(shown), InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
+	now = convert(c, compile_param(c, shown), Type::I64);
+	now = with_constant64(c, Opcode::Bound, with_constant64(c, Opcode::Sub, now, scale), 1);
+	c->soft_errors = true;
+	return now < 0 ? -1 : value(c, Opcode::Add, Type::I64, reg, now, 0, 0, numeric_info(scale));
+}
+
+/* div() */
+static int
+compile_div(Compiler *c, List *args)
+{
+	int			a = compile_value(c, static_cast<const Expr *>(linitial(args)));
+	int			b = a < 0 ? -1 : compile_value(c, static_cast<const Expr *>(lsecond(args)));
+	const int	scale = b < 0 ? 0 : Max(c->info[a].scale, c->info[b].scale);
+
+	a = rescale(c, a, scale);
+	b = rescale(c, b, scale);
+	return a < 0 || b < 0 ? -1 : value(c, Opcode::Div, Type::I64, a, b, 0, 0, numeric_info(0));
+}
+
+/* scale(): null of null. */
+static int
+compile_scale(Compiler *c, const Expr *arg)
+{
+	const ScaleUse outer = c->scale_use;
+	int			reg;
+	int			scale;
+	int			null;
+
+	c->scale_use = ScaleUse::Each;
+	reg = compile_expr(c, arg);
+	c->scale_use = outer;
+	if (reg < 0)
+		return -1;
+	scale = shown_scale(c, reg, c->info[reg].scale);
+	null = convert(c, with_constant64(c, Opcode::BitAnd, reg, 0), Type::I32);
+	return scale < 0 || null < 0 ? -1 : value(c, Opcode::BitOr, Type::I32, scale, null);
+}
+
 int
 compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 {
@@ -492,6 +554,10 @@ compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 		return compile_wide_to_float(c, arg);
 	if (fn->kind == FnKind::NumericToInt && is_wide(c->input, arg))
 		return compile_wide_to_int(c, arg, fn->operand);
+	if (fn->kind == FnKind::NumericDiv)
+		return compile_div(c, args);
+	if (fn->kind == FnKind::NumericScale)
+		return compile_scale(c, arg);
 	/* the others make a scale of their own */
 	reg = fn->kind == FnKind::NumericUnary ? compile_expr(c, arg) : compile_value(c, arg);
 	if (reg < 0)
@@ -517,6 +583,8 @@ compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 			if (c->b->reg_type[reg] == Type::I64)
 				return value(c, Opcode::Copy, Type::I64, reg, 0, 0, 0, numeric_info(0));
 			return value(c, Opcode::Cast, Type::I64, reg, 0, 0, static_cast<uint8_t>(c->b->reg_type[reg]), numeric_info(0));
+		case FnKind::NumericFromMoney:
+			return compile_money(c, reg);
 		case FnKind::NumericToInt:
 			reg = round_to(c, reg, 0, Opcode::DivRound);
 			if (reg < 0 || fn->operand != Type::I64)

@@ -57,6 +57,8 @@ greatest_of_call(const CompileInput *input, const FnEntry *fn, List *args)
 		case FnKind::NumericFromInt:
 		case FnKind::NumericUnary:
 			return a;
+		case FnKind::NumericFromMoney:
+			return a / std::pow(10.0, money_scale());
 		case FnKind::NumericRound:
 		case FnKind::NumericCeil:
 		case FnKind::NumericTypmod:

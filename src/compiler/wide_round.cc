@@ -131,6 +131,26 @@ compile_wide_sign(Compiler *c, const Expr *expr, WideValue *out)
 	return widen_narrow(c, sign, out) && put_special(c, out, special < 0 ? special : with_constant64(c, Opcode::BitAnd, special, WIDE_NAN));
 }
 
+/* Flagged where the number is not less than 10^precision. */
+static bool
+bound_wide(Compiler *c, WideValue *a, int precision)
+{
+	WideValue	limit;
+	int			above;
+	int			below;
+
+	if (!wide_constant(c, power_of_ten(precision), a->scale, &limit))
+		return false;
+	above = compare_wide(c, Opcode::Ge, *a, limit);
+	if (above < 0 || !wide_constant(c, -power_of_ten(precision), a->scale, &limit))
+		return false;
+	below = compare_wide(c, Opcode::Le, *a, limit);
+	above = below < 0 ? -1 : value(c, Opcode::Or, Type::Bool, above, below);
+	above = with_constant64(c, Opcode::Bound, convert(c, convert(c, above, Type::I32), Type::I64), 1);
+	a->high = binary64(c, Opcode::Add, a->high, above);
+	return a->high >= 0;
+}
+
 /* numeric(p, s): rounded, and less than 10^p then, which halves of 125 bits are where p is 38. An infinity raises. */
 bool
 compile_wide_typmod(Compiler *c, List *args, WideValue *out)
@@ -139,9 +159,9 @@ compile_wide_typmod(Compiler *c, List *args, WideValue *out)
 	int			scale = typmod_scale(args, &precision);
 	int			special;
 
-	if (scale < 0 || (precision > SCALED_MAX_SCALE && precision < SCALED_MAX_WIDE_SCALE + 2))
+	if (scale < 0)
 	{
-		refuse(c, "numbers of more than 64 bits are rounded to numeric(p, s) of up to 18 digits, or of 38 and more");
+		refuse(c, "a numeric's precision and scale are of a kind that is not supported");
 		return false;
 	}
 	if (!compile_wide_value(c, static_cast<const Expr *>(linitial(args)), out) || !round_wide(c, out, scale, WideRounding::Nearest))
@@ -160,6 +180,8 @@ compile_wide_typmod(Compiler *c, List *args, WideValue *out)
 		if (!widen_narrow(c, reg, out))
 			return false;
 	}
+	else if (precision < SCALED_MAX_WIDE_SCALE + 2 && !bound_wide(c, out, precision))
+		return false;
 	return put_special(c, out, special);
 }
 
