@@ -34,6 +34,9 @@ constexpr double STARTUP_US = 60.0;
 constexpr double RESTART_US = 400.0;
 /* One operation on one row, all threads of a small machine. */
 constexpr double OP_US = 0.0002;
+/* Rows that a thread has been through before it hands the first ones out, and those of a join's first cursor. */
+constexpr double FIRST_ROWS = 65536;
+constexpr double FIRST_JOIN_ROWS = 2048;
 /* Looking at a text. */
 constexpr double TEXT_US = 0.01;
 constexpr double TEXT_KEY_US = 0.03;	/* 10 ns of few different values, 50 of many */
@@ -299,6 +302,15 @@ for_device(const Program *program)
 	return true;
 }
 
+/* Which part of a program's work is done before its first row comes out? */
+static double
+first_share(const Program *program, double scanned)
+{
+	const double threads = Max(arena_header() != nullptr ? arena_header()->engine_threads.load() : 0, 1u);
+
+	return program->grouped ? 1 : Min(threads * (program->ncursors > 1 ? FIRST_JOIN_ROWS : FIRST_ROWS) / Max(scanned, 1.0), 1.0);
+}
+
 void
 cost_program(const PlannerInfo *root, Path *path, const Program *program, const ProgramRows &rows, double rows_out)
 {
@@ -320,7 +332,7 @@ cost_program(const PlannerInfo *root, Path *path, const Program *program, const 
 		run = Min(run, device);
 		build = Min(build, run);
 	}
-	path->startup_cost = unit * (start_us(root) + (program->grouped ? run : build));
+	path->startup_cost = unit * (start_us(root) + build + (run - build) * first_share(program, rows.scanned[0]));
 	path->total_cost = unit * (start_us(root) + run + rows_out * HAND_OUT_US);
 }
 

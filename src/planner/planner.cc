@@ -157,14 +157,15 @@ plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, 
 }
 
 /*
- * May the query be done with the first rows of joins? Of two plans for a relation below them PostgreSQL keeps the one that costs less for all of its rows,
- * which is ours, where a nested loop of its own would have come to its first rows before a program has begun.
+ * Is a plan of PostgreSQL's alone worth a look? Where first rows are wanted: of two plans for a relation below a join PostgreSQL keeps the one that costs less for
+ * all of its rows, which is ours, where a nested loop of its own would have come to its first rows before a program has begun. And where there are subqueries:
+ * of EXISTS by look-ups and by a hash table, which we make cheaper, it takes the latter by what look-ups in pages on a disk cost.
  */
 static bool
-may_stop_early(const Query *parse, int cursor_options)
+may_be_better_alone(const Query *parse, int cursor_options)
 {
 	return parse->commandType == CMD_SELECT && !setting_force && setting_require == REQUIRE_ANY &&
-		(parse->limitCount != nullptr || (cursor_options & CURSOR_OPT_FAST_PLAN) != 0) && (list_length(parse->rtable) > 1 || parse->hasSubLinks);
+		(parse->hasSubLinks || ((parse->limitCount != nullptr || (cursor_options & CURSOR_OPT_FAST_PLAN) != 0) && list_length(parse->rtable) > 1));
 }
 
 /* PostgreSQL's plan without any of ours, if that costs less. */
@@ -197,12 +198,12 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 		reasons_reset();
 	if (setting_rewrite && active() && has_rewritable(parse, cursor_options))
 		rewritable = static_cast<const Query *>(copyObjectImpl(parse));
-	if (active() && may_stop_early(parse, cursor_options))
+	if (active() && may_be_better_alone(parse, cursor_options))
 		alone = static_cast<Query *>(copyObjectImpl(parse));
 	result = plan_query(parse, query_string, cursor_options, params);
-	if (rewritable != nullptr)
-		result = plan_rewritten(result, rewritable, query_string, cursor_options, params);
-	return alone == nullptr || !has_gpuvm_scan(result) ? result : plan_alone(result, alone, query_string, cursor_options, params);
+	if (alone != nullptr && has_gpuvm_scan(result))
+		result = plan_alone(result, alone, query_string, cursor_options, params);
+	return rewritable == nullptr ? result : plan_rewritten(result, rewritable, query_string, cursor_options, params);
 }
 
 static void

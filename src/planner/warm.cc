@@ -1,12 +1,13 @@
 /*
  * warm.cc: what PostgreSQL's plans cost where the pages that they read are in memory. It charges random_page_cost for each page that a look-up by an
- * index comes to, the price of a disk: ten rows of ten pages cost as much as 170 us of a program, and take 10. Against a program's price, which is of
+ * index comes to, the price of a disk: ten rows of ten pages cost as much as 170 us of a program, and take 8. Against a program's price, which is of
  * memory alone, such look-ups count as what they take there; where they would have to be read, PostgreSQL is as slow as without us.
  */
 #include "pg/pg.h"
 
 extern "C" {
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
@@ -17,8 +18,8 @@ extern "C" {
 
 namespace gpuvm {
 
-/* What is left of the price of a page that an index leads to: a look-up of one row takes 2 us, of ten 10. */
-constexpr double WARM = 0.0625;
+/* What is left of the price of a page that an index leads to: a look-up of ten rows takes 8 us. */
+constexpr double WARM = 0.04;
 
 /* No plan costs less than this part of what PostgreSQL says. */
 constexpr double LEAST_SHARE = 0.001;
@@ -29,6 +30,9 @@ saved_by_index(Cost total, double rows)
 {
 	return Max(total - rows * (cpu_tuple_cost + cpu_index_tuple_cost + 2 * cpu_operator_cost), 0) * (1 - WARM);
 }
+
+/* Pages on the way to the first row. */
+constexpr double DESCENT_PAGES = 2;
 
 /* The inner side of a nested loop: how often is it executed? */
 static double
@@ -156,13 +160,20 @@ saved_by_nest(const NestLoop *plan, const PlannedStmt *stmt)
 	return saved(plan->join.plan.lefttree, stmt) + saved(inner, stmt) * executions(plan->join.plan.lefttree->plan_rows, IsA(inner, Material), different);
 }
 
+/* Then not all that a scan costs is for what it reads. */
+static bool
+has_subplans(const Plan *plan)
+{
+	return contain_subplans((Node *) plan->qual) || contain_subplans((Node *) plan->targetlist);
+}
+
 /* How often a node executes its subplans nobody has written down: what it costs beyond the nodes below is taken for theirs. */
 static Cost
 saved(const Plan *plan, const PlannedStmt *stmt)
 {
 	Subplans	subplans = {stmt, 0, 0};
 	List	   *below = NIL;
-	Cost		own;
+	Cost		own = plan != nullptr ? plan->total_cost : 0;
 	Cost		sum = 0;
 	ListCell   *lc;
 
@@ -173,14 +184,17 @@ saved(const Plan *plan, const PlannedStmt *stmt)
 	{
 		case T_IndexScan:
 		case T_IndexOnlyScan:
-		case T_BitmapHeapScan: sum = saved_by_index(plan->total_cost, plan->plan_rows); break;
+		case T_BitmapHeapScan:
+			own = has_subplans(plan) ? Min(own, (plan->plan_rows + DESCENT_PAGES) * random_page_cost) : own;
+			sum = saved_by_index(own, plan->plan_rows);
+			own = plan->total_cost - own;
+			break;
 		case T_NestLoop: sum = saved_by_nest((const NestLoop *) plan, stmt); break;
 		case T_Append: below = ((const Append *) plan)->appendplans; break;
 		case T_MergeAppend: below = ((const MergeAppend *) plan)->mergeplans; break;
 		case T_SubqueryScan: below = list_make1(((const SubqueryScan *) plan)->subplan); break;
 		default: below = list_make2(plan->lefttree, plan->righttree); break;
 	}
-	own = plan->total_cost;
 	foreach(lc, below)
 	{
 		const Plan *child = static_cast<const Plan *>(lfirst(lc));

@@ -57,6 +57,8 @@ SELECT * FROM chosen($$SELECT sum(q.amount) FROM (SELECT account, amount FROM ev
 SELECT * FROM chosen($$SELECT * FROM event WHERE account IN (5, 500, 1000)$$);
 SELECT * FROM chosen($$SELECT kind, sum(amount) FROM event JOIN account a ON a.id = account WHERE a.id < 20 GROUP BY kind$$);
 SELECT * FROM chosen($$SELECT kind, sum(amount) FROM event JOIN account a ON a.id = account GROUP BY kind$$);
+SELECT * FROM chosen($$SELECT id, CASE WHEN EXISTS (SELECT FROM event e WHERE e.account = a.id AND e.kind = 1) THEN 1 ELSE 0 END FROM account a WHERE id BETWEEN 100 AND 110$$);
+SELECT nodes LIKE '%GpuVM%' AS program, same FROM chosen($$SELECT id, CASE WHEN EXISTS (SELECT FROM event e WHERE e.account = a.id AND e.kind = 1) THEN 1 ELSE 0 END FROM account a$$);
 -- First rows.
 SELECT * FROM chosen($$SELECT e.account FROM event e WHERE amount > ANY (SELECT amount FROM event v WHERE v.kind = e.kind) LIMIT 5$$);
 SELECT nodes FROM chosen($$SELECT a.id FROM account a JOIN account b ON a.region = b.region LIMIT 5$$);
