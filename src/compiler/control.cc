@@ -15,6 +15,7 @@ extern "C" {
 }
 
 #include "compiler/emit.h"
+#include "pg/compat.h"
 
 namespace gpuvm {
 
@@ -76,7 +77,7 @@ static Expr *
 expand_row_compare_from(const RowCompareExpr *expr, int i)
 {
 	const Oid	opno = list_nth_oid(expr->opnos, i), family = list_nth_oid(expr->opfamilies, i), collation = list_nth_oid(expr->inputcollids, i);
-	const bool	less = expr->rctype == ROWCOMPARE_LT || expr->rctype == ROWCOMPARE_LE;
+	const bool	less = compat_is_less(expr);
 	Expr	   *left = static_cast<Expr *>(list_nth(expr->largs, i)), *right = static_cast<Expr *>(list_nth(expr->rargs, i));
 	Expr	   *rest;
 	Expr	   *either;

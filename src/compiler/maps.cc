@@ -26,6 +26,7 @@ extern "C" {
 
 #include "compiler/emit.h"
 #include "compiler/maps.h"
+#include "pg/compat.h"
 #include "pg/value_form.h"
 
 namespace gpuvm {

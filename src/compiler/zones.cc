@@ -21,6 +21,7 @@ extern "C" {
 #undef INVALID
 
 #include "compiler/emit.h"
+#include "pg/compat.h"
 #include "vm/date_fields.h"
 
 namespace gpuvm {
@@ -76,7 +77,7 @@ constant_zone(Compiler *c, const Expr *expr)
 	}
 	text_to_cstring_buffer(DatumGetTextPP(con->constvalue), name, sizeof(name));
 	low = downcase_truncate_identifier(name, static_cast<int>(strlen(name)), false);
-	if (DecodeTimezoneAbbrev(0, low, &offset, &zone) == DYNTZ)
+	if (compat_decode_timezone_abbrev(low, &offset, &zone) == DYNTZ)
 	{
 		refuse(c, "the time zone abbreviation %s means different offsets at different times", name);
 		return false;

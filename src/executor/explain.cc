@@ -17,6 +17,7 @@ extern "C" {
 
 #include "compiler/compile.h"
 #include "executor/scan_state.h"
+#include "pg/compat.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
 
@@ -381,7 +382,7 @@ show_order(CustomScanState *node, List *names, List *ancestors, ExplainState *es
 	const ScanPlan *plan = reinterpret_cast<GpuvmScanState *>(node)->plan;
 	const CustomScan *scan = castNode(CustomScan, node->ss.ps.plan);
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
-	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+	bool		prefix = compat_explained_relations(es) > 1 || es->verbose;
 	List	   *keys = NIL;
 
 	for (int i = 0; i < plan->norder; i++)
@@ -436,7 +437,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	GpuvmScanState *state = reinterpret_cast<GpuvmScanState *>(node);
 	ScanPlan   *plan = state->plan;
 	ScanFigures *f = &state->figures;
-	List	   *context = plan_context(plan);
+	List	   *context = compat_deparse_context(plan_context(plan), node->ss.ps.plan);
 	bool		see_skips = true;
 
 	for (int i = 0; i < plan->ncursors; i++)

@@ -536,9 +536,9 @@ void		require_install(void);
 bool		require_holds(void);
 
 /* Raises 55000: the statement would not, or did not, run as gpuvm.require demands. */
-void		require_violation(const char *reason, const char *detail) pg_attribute_noreturn();
+[[noreturn]] void require_violation(const char *reason, const char *detail);
 /* The same where a scan leaves the VM. */
-void		require_fallback_violation(FallbackReason reason, const char *detail) pg_attribute_noreturn();
+[[noreturn]] void require_fallback_violation(FallbackReason reason, const char *detail);
 
 }  // namespace gpuvm
 

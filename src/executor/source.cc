@@ -381,8 +381,7 @@ unserved_detail(const ScanSource *source)
 		unserved += source->leaves[i].check.unserved;
 		nblocks += source->leaves[i].check.nblocks;
 	}
-	return psprintf(ngettext("%llu of %llu block", "%llu of %llu blocks", nblocks), (unsigned long long) unserved,
-					(unsigned long long) nblocks);
+	return psprintf("%llu of %llu %s", (unsigned long long) unserved, (unsigned long long) nblocks, nblocks == 1 ? "block" : "blocks");
 }
 
 static bool

@@ -23,6 +23,7 @@ extern "C" {
 #include <algorithm>
 
 #include "executor/maps.h"
+#include "pg/compat.h"
 #include "vm/zone_table.h"
 
 namespace gpuvm {
@@ -210,7 +211,7 @@ find_zone(const Expr *expr, Zone *zone)
 	if (expr == nullptr)
 		return nullptr;
 	text_to_cstring_buffer(DatumGetTextPP(con->constvalue), name, sizeof(name));
-	type = DecodeTimezoneAbbrev(0, downcase_truncate_identifier(name, static_cast<int>(strlen(name)), false), &offset, &named);
+	type = compat_decode_timezone_abbrev(downcase_truncate_identifier(name, static_cast<int>(strlen(name)), false), &offset, &named);
 	if (type == TZ || type == DTZ)
 		*zone = Zone{nullptr, offset};
 	else

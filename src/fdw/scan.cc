@@ -4,6 +4,7 @@
  */
 #include "fdw/wrapper.h"
 
+#include "pg/compat.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "store/file.h"
@@ -15,9 +16,6 @@ extern "C" {
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "commands/explain.h"
-#if PG_VERSION_NUM >= 180000
-#include "commands/explain_format.h"
-#endif
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"

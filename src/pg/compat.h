@@ -6,24 +6,36 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "access/toast_internals.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "nodes/pathnodes.h"
 #include "nodes/primnodes.h"
+#include "optimizer/optimizer.h"
 #include "rewrite/rewriteManip.h"
 #include "storage/latch.h"
+#include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
 #include "storage/waiteventset.h"
 #endif
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
+#include "utils/ruleutils.h"
 #include "utils/snapshot.h"
 #include "utils/syscache.h"
 }
+
+/* PostgreSQL 18 has another reverse(), of bytea. */
+#if PG_VERSION_NUM >= 180000
+#define F_REVERSE F_REVERSE_TEXT
+#endif
 
 namespace gpuvm {
 
@@ -143,6 +155,163 @@ compat_collation(Oid collation, char *provider, const char **locale)
 	ReleaseSysCache(tuple);
 	return plain;
 }
+
+/* Is it the process of a background worker, which a leader may wait for? */
+inline bool
+compat_is_background_worker(void)
+{
+	return MyBackendType == B_BG_WORKER;
+}
+
+/* Of a join's relations those that are ones: from PostgreSQL 16 on its outer joins have numbers among them. */
+inline Relids
+compat_relations(const PlannerInfo *root, Relids relids)
+{
+#if PG_VERSION_NUM >= 160000
+	return bms_difference(relids, root->outer_join_rels);
+#else
+	(void) root;
+	return relids;
+#endif
+}
+
+/*
+ * What is grouped by, or made distinct, without keys that depend on others: up to PostgreSQL 15 the planner takes these
+ * out of the query itself. Where none is left it is still not an aggregation without keys, which has a row of no rows.
+ */
+inline List *
+compat_group_clause(const PlannerInfo *root, bool distinct = false)
+{
+	List	   *clause = distinct ? root->parse->distinctClause : root->parse->groupClause;
+
+#if PG_VERSION_NUM >= 160000
+	List	   *needed = distinct ? root->processed_distinctClause : root->processed_groupClause;
+
+	if (needed != NIL)
+		return needed;
+#endif
+	return clause;
+}
+
+/*
+ * The query's keys of groups in the place of references to them, which PostgreSQL 18 makes, and its planner resolves later.
+ * False: with grouping sets these references say what may be null.
+ */
+inline bool
+compat_flatten_group_keys(Query *query)
+{
+#if PG_VERSION_NUM >= 180000
+	ListCell   *lc;
+
+	if (!query->hasGroupRTE)
+		return true;
+	if (query->groupingSets != NIL)
+		return false;
+	query->targetList = (List *) flatten_group_exprs(nullptr, query, (Node *) query->targetList);
+	query->havingQual = flatten_group_exprs(nullptr, query, query->havingQual);
+	query->hasGroupRTE = false;
+	if (llast_node(RangeTblEntry, query->rtable)->rtekind == RTE_GROUP)
+		query->rtable = list_delete_last(query->rtable);
+	else
+	{
+		foreach(lc, query->rtable)
+		{
+			RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+			/* the numbers of those behind it stay */
+			if (rte->rtekind == RTE_GROUP)
+			{
+				rte->rtekind = RTE_RESULT;
+				rte->groupexprs = NIL;
+			}
+		}
+	}
+#else
+	(void) query;
+#endif
+	return true;
+}
+
+/* Such a reference's key; any other expression as it is. */
+inline Node *
+compat_group_key(const Query *query, Node *expr)
+{
+#if PG_VERSION_NUM >= 180000
+	const Var  *var = (const Var *) expr;
+
+	if (query->hasGroupRTE && IsA(expr, Var) && var->varlevelsup == 0)
+	{
+		const RangeTblEntry *rte = list_nth_node(RangeTblEntry, query->rtable, var->varno - 1);
+
+		if (rte->rtekind == RTE_GROUP)
+			return static_cast<Node *>(list_nth(rte->groupexprs, var->varattno - 1));
+	}
+#else
+	(void) query;
+#endif
+	return expr;
+}
+
+/* How many relations EXPLAIN's query has. */
+inline int
+compat_explained_relations(const ExplainState *es)
+{
+#if PG_VERSION_NUM >= 180000
+	return es->rtable_size;
+#else
+	return list_length(es->rtable);
+#endif
+}
+
+/* Names for expressions with parameters, whose maker PostgreSQL 17 looks for among the plan node's subplans, and takes for granted that there is a node. */
+inline List *
+compat_deparse_context(List *context, Plan *plan)
+{
+#if PG_VERSION_NUM >= 170000
+	return set_deparse_context_plan(context, plan, NIL);
+#else
+	(void) plan;
+	return context;
+#endif
+}
+
+/* Does the key sort the largest first? PostgreSQL 18 says so without a btree's numbers. */
+inline bool
+compat_is_descending(const PathKey *key)
+{
+#if PG_VERSION_NUM >= 180000
+	return key->pk_cmptype == COMPARE_GT;
+#else
+	return key->pk_strategy == BTGreaterStrategyNumber;
+#endif
+}
+
+/* Is a comparison of rows < or <=, not > or >=? */
+inline bool
+compat_is_less(const RowCompareExpr *expr)
+{
+#if PG_VERSION_NUM >= 180000
+	return expr->cmptype == COMPARE_LT || expr->cmptype == COMPARE_LE;
+#else
+	return expr->rctype == ROWCOMPARE_LT || expr->rctype == ROWCOMPARE_LE;
+#endif
+}
+
+/* For whoever includes utils/datetime.h, whose short macros are not for all: what a name in small letters is as an abbreviation. */
+#ifdef DATETIME_H
+inline int
+compat_decode_timezone_abbrev(const char *name, int *offset, pg_tz **zone)
+{
+#if PG_VERSION_NUM >= 160000
+	DateTimeErrorExtra extra;
+	int			type = UNKNOWN_FIELD;
+
+	return DecodeTimezoneAbbrev(0, name, &type, offset, zone, &extra) == 0 ? type : UNKNOWN_FIELD;
+#else
+	return DecodeTimezoneAbbrev(0, name, offset, zone);
+#endif
+}
+#endif
 
 /* Do lower() and upper() under the collation look at each character by itself? ICU's do not, and newer versions' own. */
 inline bool

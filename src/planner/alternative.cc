@@ -147,7 +147,14 @@ ordinary_path(const Path *path)
 		case T_WindowAggPath: below[0] = &((WindowAggPath *) copy)->subpath; break;
 		case T_UpperUniquePath: below[0] = &((UpperUniquePath *) copy)->subpath; break;
 		case T_ProjectSetPath: below[0] = &((ProjectSetPath *) copy)->subpath; break;
-		case T_SetOpPath: below[0] = &((SetOpPath *) copy)->subpath; break;
+		case T_SetOpPath:
+#if PG_VERSION_NUM >= 180000
+			below[0] = &((SetOpPath *) copy)->leftpath;
+			below[1] = &((SetOpPath *) copy)->rightpath;
+#else
+			below[0] = &((SetOpPath *) copy)->subpath;
+#endif
+			break;
 		case T_ForeignPath: below[0] = &((ForeignPath *) copy)->fdw_outerpath; break;
 		case T_NestPath:
 		case T_MergePath:

@@ -19,6 +19,7 @@ extern "C" {
 #include "utils/selfuncs.h"
 }
 
+#include "pg/compat.h"
 #include "pg/shmem.h"
 #include "planner/cost.h"
 #include "planner/derived.h"
@@ -443,12 +444,13 @@ derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 const char *
 derived_join(PlannerInfo *root, RelOptInfo *joinrel, ScanTarget *target)
 {
+	Relids		relids = compat_relations(root, joinrel->relids);
 	bool		loud = false;
 	int			relid = -1;
 
 	if (!bms_is_empty(joinrel->lateral_relids))
 		return "the join depends on another relation (LATERAL)";
-	while ((relid = bms_next_member(joinrel->relids, relid)) >= 0)
+	while ((relid = bms_next_member(relids, relid)) >= 0)
 	{
 		RelOptInfo *rel = find_base_rel(root, relid);
 		RangeTblEntry *rte = planner_rt_fetch(relid, root);

@@ -14,6 +14,7 @@ extern "C" {
 #include "optimizer/pathnode.h"
 }
 
+#include "pg/compat.h"
 #include "planner/joins.h"
 
 namespace gpuvm {
@@ -89,18 +90,14 @@ underestimate(PlannerInfo *root, const RelOptInfo *rel, List *equalities, Specia
 double
 pairs_underestimate(PlannerInfo *root, RelOptInfo *outer, RelOptInfo *inner, List *equalities, SpecialJoinInfo *sjinfo)
 {
-	Relids		both = bms_union(outer->relids, inner->relids);
+	Relids		both = compat_relations(root, bms_union(outer->relids, inner->relids));
 	double		most = 1;
 	int			relid = -1;
 
 	if (list_length(equalities) < 2)
 		return 1;
 	while ((relid = bms_next_member(both, relid)) >= 0)
-	{
-		/* from PostgreSQL 16 on outer joins have numbers, too */
-		if (bms_is_member(relid, root->all_baserels))
-			most = Max(most, underestimate(root, find_base_rel(root, relid), equalities, sjinfo));
-	}
+		most = Max(most, underestimate(root, find_base_rel(root, relid), equalities, sjinfo));
 	return most;
 }
 

@@ -4,7 +4,6 @@
 #include "pg/pg.h"
 
 extern "C" {
-#include "access/stratnum.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/paths.h"
@@ -14,6 +13,7 @@ extern "C" {
 }
 
 #include "compiler/compile.h"
+#include "pg/compat.h"
 #include "pg/value_form.h"
 #include "planner/order_keys.h"
 #include "planner/scan_plan.h"
@@ -270,7 +270,7 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 	const Expr *expr = without_relabels(static_cast<const Expr *>(target < 0 ? list_nth(s->hidden, -1 - target) : list_nth(s->from->path.pathtarget->exprs, target)));
 	Oid			type = exprType((const Node *) expr);
 	Oid			collation = key->pk_eclass->ec_collation;
-	int			flags = static_cast<int>((key->pk_strategy == BTGreaterStrategyNumber ? ORDER_DESC : 0) | (key->pk_nulls_first ? ORDER_NULLS_FIRST : 0));
+	int			flags = static_cast<int>((compat_is_descending(key) ? ORDER_DESC : 0) | (key->pk_nulls_first ? ORDER_NULLS_FIRST : 0));
 	PlanOrderKey *to = &plan->order[plan->norder];
 
 	if (plan->norder + (form->kind == OutputKind::Wide ? 2 : 1) > static_cast<int>(JOB_MAX_ORDER))

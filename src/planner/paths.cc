@@ -27,6 +27,7 @@ extern "C" {
 
 #include "compiler/compile.h"
 #include "compiler/functions.h"
+#include "pg/compat.h"
 #include "pg/settings.h"
 #include "planner/cost.h"
 #include "planner/flagged.h"
@@ -56,7 +57,7 @@ note_reason(PlannerInfo *root, RelOptInfo *rel, const char *what, const char *re
 	char		node[NAMEDATALEN + 32];
 	int			len = snprintf(node, sizeof(node), "%s on", what);
 	const char *separator = " ";
-	Relids		relids = rel->relid > 0 ? rel->relids : bms_intersect(rel->relids, root->all_baserels);
+	Relids		relids = compat_relations(root, rel->relids);
 	int			relid = -1;
 
 	while ((relid = bms_next_member(relids, relid)) >= 0 && len < static_cast<int>(sizeof(node)))
@@ -207,10 +208,11 @@ entry_of(PlannerInfo *root, const ShapeCursor *cursor)
 const char *
 alias_of(PlannerInfo *root, const ShapeCursor *cursor)
 {
+	Relids		relids = compat_relations(root, cursor->relids);
 	int			relid = -1;
 	const char *alias = nullptr;
 
-	while ((relid = bms_next_member(cursor->relids, relid)) >= 0)
+	while ((relid = bms_next_member(relids, relid)) >= 0)
 	{
 		const char *name = planner_rt_fetch(relid, root)->eref->aliasname;
 

@@ -12,6 +12,7 @@ extern "C" {
 #include "optimizer/planner.h"
 }
 
+#include "pg/compat.h"
 #include "pg/settings.h"
 #include "planner/cost.h"
 #include "planner/order.h"
@@ -307,7 +308,7 @@ add_partition_groups(PlannerInfo *root, RelOptInfo *partition, RelOptInfo *group
 	if (partition->reloptkind != RELOPT_OTHER_MEMBER_REL || partition->rtekind != RTE_RELATION || !usable_relation(root, partition, &scan))
 		return;
 	shape_of_relation(root, partition, &scan, true, &shape);
-	add_groups_path(root, partition, &shape, grouped_rel, grouped_rel->reltarget, grouping->targetList, root->parse->groupClause,
+	add_groups_path(root, partition, &shape, grouped_rel, grouped_rel->reltarget, grouping->targetList, compat_group_clause(root),
 					(List *) grouping->havingQual);
 }
 
@@ -316,7 +317,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 {
 	GroupPathExtraData *grouping = static_cast<GroupPathExtraData *>(extra);
 	bool		distinct = stage == UPPERREL_DISTINCT;
-	List	   *clause = distinct ? root->parse->distinctClause : root->parse->groupClause;
+	List	   *clause = compat_group_clause(root, distinct);
 	PathTarget *target = distinct ? root->upper_targets[UPPERREL_DISTINCT] : output_rel->reltarget;
 	List	   *having;
 

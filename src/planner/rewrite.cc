@@ -15,6 +15,7 @@ extern "C" {
 #include "rewrite/rewriteManip.h"
 }
 
+#include "pg/compat.h"
 #include "planner/rewrite.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
@@ -301,7 +302,11 @@ rewrite_walker(Node *node, void *context)
 		return false;
 	if (IsA(node, Query))
 	{
+		const bool	rewritable = compat_flatten_group_keys((Query *) node);
+
 		query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(rewrite_walker), context, 0);
+		if (!rewritable)
+			return false;
 		rewrite_level((Query *) node, rewriting);
 		rewriting->grouped |= rewriting->way == Rewrite::Grouped && rewrite_keys((Query *) node);
 		return false;

@@ -31,6 +31,7 @@ extern "C" {
 #include "compiler/functions.h"
 #include "compiler/maps.h"
 #include "planner/group_rows.h"
+#include "pg/compat.h"
 #include "planner/rewrite.h"
 #include "store/registry.h"
 
@@ -153,7 +154,7 @@ has_unknown_keys(const Query *query)
 		return false;
 	foreach(lc, key_clause(query))
 	{
-		if (is_unknown(get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc), query->targetList), query))
+		if (is_unknown(compat_group_key(query, get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc), query->targetList)), query))
 			return true;
 	}
 	foreach(lc, conjuncts(query->jointree->quals))

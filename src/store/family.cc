@@ -9,6 +9,7 @@
  */
 #include "store/family.h"
 
+#include "pg/compat.h"
 #include "pg/shmem.h"
 #include "store/dictionary.h"
 #include "store/internal.h"
@@ -195,7 +196,7 @@ family_lock(Relation rel)
 	if (!set_lock_tag(rel, &tag))
 		return false;
 	/* a worker makes way for who waits for the leaf */
-	while (IsBackgroundWorker && !lock_if_free(&tag))
+	while (compat_is_background_worker() && !lock_if_free(&tag))
 	{
 		VacuumCostBalance = VacuumCostLimit;
 		refresh_pace();
@@ -203,7 +204,7 @@ family_lock(Relation rel)
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
-	if (!IsBackgroundWorker)
+	if (!compat_is_background_worker())
 		(void) LockAcquire(&tag, ExclusiveLock, false, false);
 	return true;
 }

@@ -7,12 +7,20 @@
  * session holds; no truncation, which would try for seconds to get past that
  * session's lock; indexes always cleaned, because VACUUM otherwise leaves pages
  * with a few dead line pointers, which are not all-visible.
+ *
+ * A relation that many extend at once, and from PostgreSQL 16 on every one that
+ * is loaded, ends in pages that nobody has initialized. VACUUM leaves these as
+ * they are, so that each query would look into them: here they become what an
+ * empty page is to VACUUM, initialized and all-visible. Who fills them has the
+ * page's lock, and expects any state, as they are in the free space map.
  */
 #include "store/internal.h"
 
 #include "pg/shmem.h"
 
 extern "C" {
+#include "access/relation.h"
+#include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
@@ -20,8 +28,10 @@ extern "C" {
 #include "commands/vacuum.h"
 #include "nodes/makefuncs.h"
 #include "postmaster/bgworker.h"
+#include "storage/bufmgr.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -117,6 +127,9 @@ run_vacuum(Oid relid)
 
 	memset(&params, 0, sizeof(params));
 	params.options = VACOPT_VACUUM | VACOPT_SKIP_LOCKED;
+#if PG_VERSION_NUM >= 160000
+	params.options |= VACOPT_PROCESS_MAIN;
+#endif
 	params.freeze_min_age = -1;
 	params.freeze_table_age = -1;
 	params.multixact_freeze_min_age = -1;
@@ -141,6 +154,75 @@ run_vacuum(Oid relid)
 	CommitTransactionCommand();
 }
 
+static bool
+is_new_page(Buffer buffer)
+{
+	bool		is_new;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	is_new = PageIsNew(BufferGetPage(buffer));
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return is_new;
+}
+
+/* The map's page is pinned: that may take reading it, which a locked page does not wait for. */
+static void
+init_new_page(Relation rel, BlockNumber block, Buffer buffer, Buffer map)
+{
+	Page		page = BufferGetPage(buffer);
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (PageIsNew(page))
+	{
+		START_CRIT_SECTION();
+		PageInit(page, BufferGetPageSize(buffer), 0);
+		MarkBufferDirty(buffer);
+		if (RelationNeedsWAL(rel))
+			log_newpage_buffer(buffer, true);
+		PageSetAllVisible(page);
+		(void) visibilitymap_set(rel, block, buffer, InvalidXLogRecPtr, map, InvalidTransactionId, VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
+		END_CRIT_SECTION();
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+}
+
+/* In a worker. Who holds a lock that VACUUM would wait for is not waited for either. */
+static void
+init_new_pages(Oid relid)
+{
+	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
+	Buffer		map = InvalidBuffer;
+	Relation	rel;
+
+	StartTransactionCommand();
+	rel = ConditionalLockRelationOid(relid, ShareUpdateExclusiveLock) ? try_relation_open(relid, NoLock) : nullptr;
+	if (rel != nullptr && RELKIND_HAS_STORAGE(rel->rd_rel->relkind))
+	{
+		const BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+
+		for (BlockNumber block = 0; block < nblocks; block++)
+		{
+			Buffer		buffer;
+
+			CHECK_FOR_INTERRUPTS();
+			if (visibilitymap_get_status(rel, block, &map) != 0)
+				continue;
+			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+			if (is_new_page(buffer))
+			{
+				visibilitymap_pin(rel, block, &map);
+				init_new_page(rel, block, buffer, map);
+			}
+			ReleaseBuffer(buffer);
+		}
+		if (BufferIsValid(map))
+			ReleaseBuffer(map);
+	}
+	if (rel != nullptr)
+		relation_close(rel, NoLock);
+	CommitTransactionCommand();
+}
+
 }  // namespace gpuvm
 
 void
@@ -156,5 +238,6 @@ gpuvm_vacuum_main(Datum)
 	BackgroundWorkerInitializeConnectionByOid(request.database, InvalidOid, 0);
 	gpuvm::flush_asynchronous_commits();
 	gpuvm::run_vacuum(request.relid);
+	gpuvm::init_new_pages(request.relid);
 	gpuvm::progress_set_vacuumed(request.progress_slot);
 }

@@ -294,6 +294,25 @@ SELECT count(*) FROM unvacuumed;
 SELECT gpuvm.refresh('unvacuumed');
 SELECT rows, state FROM imported WHERE relation = 'unvacuumed'::regclass;
 
+-- Pages that nobody has initialized, as they are behind what many processes have loaded at once: nothing that each query has to look into.
+CREATE TABLE extended (a int) WITH (autovacuum_enabled = off);
+INSERT INTO extended SELECT generate_series(1, 1000);
+CHECKPOINT;
+SELECT format($$COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; head -c 40960 /dev/zero >>%s'$$, pg_relation_filepath('extended')) AS extend \gset
+:extend;
+SELECT pg_relation_size('extended') > 5 * 8192 AS extended, gpuvm.import('extended');
+SELECT rows, state FROM imported WHERE relation = 'extended'::regclass;
+SET gpuvm.require = :device;
+SELECT count(*), sum(a) FROM extended;
+RESET gpuvm.require;
+INSERT INTO extended SELECT generate_series(1001, 3000);
+SELECT count(*), sum(a) FROM extended;
+SELECT gpuvm.refresh('extended') > 0 AS refreshed;
+SELECT rows, state FROM imported WHERE relation = 'extended'::regclass;
+SET gpuvm.require = :device;
+SELECT count(*), sum(a) FROM extended;
+RESET gpuvm.require;
+
 -- Materialised views.
 CREATE MATERIALIZED VIEW mv AS SELECT a, a % 5 AS k FROM t;
 SELECT gpuvm.import('mv');
