@@ -300,7 +300,7 @@ compat_is_less(const RowCompareExpr *expr)
 /* For whoever includes utils/datetime.h, whose short macros are not for all: what a name in small letters is as an abbreviation. */
 #ifdef DATETIME_H
 inline int
-compat_decode_timezone_abbrev(const char *name, int *offset, pg_tz **zone)
+compat_decode_timezone_abbrev(char *name, int *offset, pg_tz **zone)
 {
 #if PG_VERSION_NUM >= 160000
 	DateTimeErrorExtra extra;

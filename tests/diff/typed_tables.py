@@ -44,7 +44,10 @@ CHARS = ("a", "b", "A", "\\x01", "~", " ", "")
 COLLATIONS = ("C", "und-x-icu", "de-x-icu", "tr-x-icu")
 TYPES_SQL = ["DROP DOMAIN IF EXISTS d_word, d_price CASCADE", "DROP TYPE IF EXISTS d_mood CASCADE", f"CREATE TYPE d_mood AS ENUM {MOODS}",
              "CREATE DOMAIN d_word AS text CHECK (length(value) < 10000)", "CREATE DOMAIN d_price AS numeric(12,2) CHECK (value > -1e9)",
-             "DROP TYPE IF EXISTS d_pair CASCADE", "CREATE TYPE d_pair AS (a int4, b text)", "DROP COLLATION IF EXISTS d_nocase", "CREATE COLLATION d_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"]
+             "DROP TYPE IF EXISTS d_pair CASCADE", "CREATE TYPE d_pair AS (a int4, b text)", "DROP COLLATION IF EXISTS d_nocase",
+             # a server without ICU has the names at least
+             """DO $$ BEGIN CREATE COLLATION d_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+                EXCEPTION WHEN feature_not_supported THEN """ + " ".join(f'CREATE COLLATION IF NOT EXISTS "{c}" FROM "C";' for c in COLLATIONS[1:] + ("d_nocase",)) + " END $$"]
 
 
 class TypedColumn(Column):
