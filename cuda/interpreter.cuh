@@ -59,6 +59,7 @@ execute(Machine<R> &m, const OpView &op)
 	}
 	else if constexpr (form == OpForm::JUMP || form == OpForm::INVALID)
 		return branch(m, op, all_rows<R>, 0);
+	else if constexpr (form == OpForm::ROWID && T == Type::I64) op_position(m, op);
 	else if constexpr (form == OpForm::RESULT) op_result(m, op);
 	else if constexpr (form == OpForm::RESCOL && (T == Type::Bool || T == Type::I32 || T == Type::I64))
 		op_result_column<std::conditional_t<T == Type::Bool, uint8_t, reg_t<T>>>(m, op);

@@ -314,7 +314,11 @@ Lowering::emit(const Op &op, int address)
 	{
 		case OpForm::COLUMN:
 			return emit_column(op, address);
-		case OpForm::ROWID: case OpForm::IMM32: case OpForm::IMM64: case OpForm::IMMNULL: case OpForm::VARIABLE:
+		case OpForm::ROWID:
+			if (op.type != Type::I64 || !used_as_value(op.p1, address))
+				return nullptr;
+			return place_result(add(generic_code(op.opcode, op.type)), op, op.p1, false, address);
+		case OpForm::IMM32: case OpForm::IMM64: case OpForm::IMMNULL: case OpForm::VARIABLE:
 			return nullptr;
 		case OpForm::CAST: case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI:
 		case OpForm::LOGIC1: case OpForm::NULLTEST: case OpForm::COPY: case OpForm::IN: case OpForm::TEXTKEY: case OpForm::TEXTCOMPARE:

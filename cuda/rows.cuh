@@ -178,6 +178,18 @@ position_of(Machine<R> &m, uint32_t table_row)
 	return row_position(args.table.tablets[pad.tablet].place, table_row);
 }
 
+/* Rowid of type I64, where something else than Result reads it. */
+template <int R>
+GPUVM_D void
+op_position(Machine<R> &m, const OpView &op)
+{
+	const int64_t first = position_of(m, region_header(m)->first_row + m.staged_lane * R);
+	int64_t    *to = reinterpret_cast<int64_t *>(place_of<int64_t>(m, op.dst()));
+
+	for (int i = 0; i < R; i++)
+		to[i] = first + i;
+}
+
 /* Bits from bit `shift` of a word on, which may go on in the next one; others set theirs beside them. */
 GPUVM_D void
 or_bits(uint32_t *to, uint32_t shift, uint32_t bits)

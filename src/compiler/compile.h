@@ -153,6 +153,7 @@ enum class AggInput : int
 	SmallLimbProduct,			/* of an integer of 64 bits the products of its two parts, the lower of 31 bits: of the lower one, of both, of the upper one */
 	LastSmallLimbProduct = SmallLimbProduct + 2,
 	Rank,						/* the place of a dictionary type's value in the order of its type (compile_rank) */
+	Position,					/* the row's position (Rowid): the aggregate has no argument. Of ties only */
 	/* of statistics of floats, of rows where `other` is not null (if there is one): */
 	Double,						/* as float8 */
 	DoubleSquare,				/* the square of that, rounded, */
@@ -238,6 +239,25 @@ bool		compile_groups(CompileInput *input, List *keys, KeyUse use, const VmAggreg
 
 /* Is it a numeric whose values are shown with different numbers of decimals, as quotients are? */
 bool		differs_in_scale(const CompileInput *input, const Expr *expr);
+
+/*
+ * Of values that are equal without being the same a group's key shows that of its first row, and an extreme that of the first or the last
+ * row that has it (rule 16). These rows are found by a program of ties: groups as those of `keys` (and `value`), and tablets,
+ * of which each has its first or last row's position. Result columns are the keys, the value's rank, the tablet, the position.
+ */
+struct Ties
+{
+	Expr	   *value;			/* of an extreme; NULL: of the cursor's keys */
+	Oid			collation;		/* the extreme's */
+	bool		last;			/* the last row's */
+	bool		all;			/* all rows are looked at, else those whose values are equal to others */
+	int			cursor;			/* whose rows they are; out, of an extreme */
+};
+
+bool		compile_ties(CompileInput *input, List *keys, Ties *ties, CompiledProgram *out);
+
+/* Is the key a rank, which several values may share? */
+bool		is_ranked_key(const CompileInput *input, const Expr *key);
 
 /*
  * A program over the groups of `first` (engine/abi.h): it groups by all of its keys but the last, and aggregates that

@@ -108,6 +108,7 @@ struct Compiler
 	const Expr *quotient;		/* the same of a quotient in limbs */
 	const Expr *quotient_filter;
 	QuotientLimbs quotient_limbs;
+	int			position;		/* of a program of ties: the register with the rows' positions (AggInput::Position) */
 	int			nmaps;
 	PlanMap		maps[MAX_MAPS];
 	int			npatterns;
@@ -178,6 +179,10 @@ Type		supported_type(Compiler *c, Oid type);
 /* Place of the column in the imported table, -1: not imported. */
 int			column_place(const CompileCursor *cursor, AttrNumber attnum);
 int			load_column(Compiler *c, int cursor, AttrNumber attnum, Oid type);
+/* maps.cc: the column of whose entries the expression's ranks are; false and a reason. */
+bool		ranked_dictionary(Compiler *c, const Expr *expr, DictionaryRef *column);
+/* The positions of the cursor's rows, in the cache as the ctid. */
+int			compile_position(Compiler *c, int cursor);
 /* What a result column of rows is made of: the column, or the row's position (is_by_position). */
 int			load_output(Compiler *c, int cursor, const Var *var);
 int			compile_var(Compiler *c, const Var *var);

@@ -261,9 +261,8 @@ is_by_position(const CompileInput *input, const Var *var)
 	return relkind == RELKIND_RELATION || relkind == RELKIND_MATVIEW || (relkind == RELKIND_PARTITIONED_TABLE && var->varattno != 0);
 }
 
-/* A register with the positions of the cursor's rows, in the cache as the ctid. */
-static int
-load_row(Compiler *c, int cursor)
+int
+compile_position(Compiler *c, int cursor)
 {
 	const AttrNumber attnum = SelfItemPointerAttributeNumber;
 	const CompileCursor *from = &c->input->cursors[cursor];
@@ -294,7 +293,7 @@ load_position(Compiler *c, int cursor)
 {
 	const CompileCursor *from = &c->input->cursors[cursor];
 
-	return from->names != NIL ? refuse(c, "a row of \"%s\" has no ctid where it is joined", get_rel_name(from->relid)) : load_row(c, cursor);
+	return from->names != NIL ? refuse(c, "a row of \"%s\" has no ctid where it is joined", get_rel_name(from->relid)) : compile_position(c, cursor);
 }
 
 /* A column; of a wide one the low halves, and the high ones are loaded, too. */
@@ -412,7 +411,7 @@ compile_row(Compiler *c, const Var *ctid)
 	AttrNumber	attnum;
 	int			cursor = cursor_of(c, ctid, &attnum);
 
-	return cursor < 0 ? refuse(c, "a column of another relation is used") : load_row(c, cursor);
+	return cursor < 0 ? refuse(c, "a column of another relation is used") : compile_position(c, cursor);
 }
 
 /* Has a join, up to here, made rows in which the cursor has none? */

@@ -460,7 +460,7 @@ emit_lookup(Compiler *c, const Expr *expr, const Var *column, MapKind kind, Type
 	if (out < 0)
 		return -1;
 	emit(c, Opcode::Lookup, type, out, map, code, 0, c->maps[map].null_entry ? LOOKUP_NULL : 0);
-	if (kind != MapKind::Values)
+	if (kind != MapKind::Values && kind != MapKind::Tied)
 		c->info[out].map = static_cast<int16>(map);
 	return out;
 }
@@ -484,10 +484,26 @@ compile_rank(Compiler *c, const Expr *expr, Oid collation)
 
 	if (!scan_whole(expr, &scan))
 		return refuse(c, "the order of %s is known for expressions over one dictionary column", format_type_be(type));
-	/* what is equal and not the same, which min and max give by what comes first, shows when the ranks are made */
 	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
 		return refuse(c, "the collation is not deterministic");
 	return emit_lookup(c, expr, scan.column, MapKind::Rank, Type::I32, collation);
+}
+
+bool
+ranked_dictionary(Compiler *c, const Expr *expr, DictionaryRef *column)
+{
+	MapScan		scan;
+
+	return scan_whole(expr, &scan) && dictionary_of(c, (const Expr *) scan.column, column);
+}
+
+int
+compile_tied(Compiler *c, const Expr *expr, Oid collation)
+{
+	MapScan		scan;
+
+	return scan_whole(expr, &scan) ? emit_lookup(c, expr, scan.column, MapKind::Tied, Type::Bool, collation)
+		: refuse(c, "an expression of this kind is not supported");
 }
 
 OutputForm

@@ -27,7 +27,8 @@ enum class MapKind : int
 {
 	Values,						/* code to the expression's value, of a plain type */
 	Derived,					/* code to a code of the expression's values: equal bytes, equal code */
-	Rank,						/* code to the place of the expression's value in the order of its type */
+	Rank,						/* code to the place of the expression's value in the order of its type; equal ones share the first one's */
+	Tied,						/* code to whether another value is equal to the expression's without being the same: of a Rank before it */
 	ToLocal,					/* no column's, but a zone table (vm/zone_table.h): UTC to local time. The expression names the zone; NULL: TimeZone */
 	ToUtc,						/* the way back */
 	Constant,					/* code 0 to itself: one value, known when execution starts (or null) */
@@ -62,10 +63,10 @@ is_zone(MapKind kind)
 struct PlanMap
 {
 	MapKind		kind;
-	int			cursor;			/* whose column; of kinds behind Rank -1, */
+	int			cursor;			/* whose column; of kinds behind Tied -1, */
 	AttrNumber	attnum;			/* and 0 */
 	Expr	   *expr;			/* its only Var is that column; parameters are known when execution starts. Of the last two kinds NULL */
-	Oid			collation;		/* of Rank and Order: the order's */
+	Oid			collation;		/* of Rank, Tied and Order: the order's */
 	bool		null_entry;		/* what it makes of a null may not be null: there is an entry for it (LOOKUP_NULL) */
 	DictionaryRef from;			/* of the last two kinds: dictionaries of a column or of a map before this one */
 	DictionaryRef to;
@@ -131,6 +132,9 @@ int			compile_map(Compiler *c, const Expr *expr);
  * too, in the order of its type under the collation: for min and max. -1 and a reason.
  */
 int			compile_rank(Compiler *c, const Expr *expr, Oid collation);
+
+/* The register that says of each row whether the value's rank is that of other values, too. -1 and a reason. */
+int			compile_tied(Compiler *c, const Expr *expr, Oid collation);
 
 /* The numbers of a map of a dictionary type's expression, and of one of a value that is known when execution starts; -1 and a reason. */
 int			derived_map(Compiler *c, const Expr *expr);

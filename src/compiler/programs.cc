@@ -945,6 +945,8 @@ aggregate_type(const CompileInput *input, const VmAggregate &agg)
 {
 	if (agg.fn == AggFn::CountStar)
 		return Type::None;
+	if (agg.input == AggInput::Position)
+		return Type::I64;
 	if (agg.input == AggInput::Square || is_of_halves(agg.input) || is_of_quotient(agg.input) || is_of_interval(agg.input) || is_small_limb(agg.input) || agg.input == AggInput::Bits)
 		return Type::I64;
 	if (is_double(agg.input))
@@ -1283,6 +1285,8 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 		br = branch_open(c, Opcode::IfNot, filter, true);
 		c->guard = agg.filter;
 	}
+	if (agg.input == AggInput::Position)
+		arg = c->position;
 	if (agg.arg != nullptr)
 	{
 		arg = aggregate_argument(c, agg);
@@ -1349,6 +1353,15 @@ group_key_type(const CompileInput *input, const Node *key)
 	return variable_var(input, expr) != nullptr || is_packed_text(input, expr) || is_span(expr) ? Type::I64 : vm_type(exprType(key));
 }
 
+bool
+is_ranked_key(const CompileInput *input, const Expr *key)
+{
+	const Node *node = reinterpret_cast<const Node *>(key);
+
+	return variable_var(input, key) == nullptr && !is_packed_text(input, key) && !is_span(key) &&
+		value_type(exprType(node)).form == ValueForm::Dictionary && !dictionary_equality(exprType(node), exprTypmod(node), exprCollation(node));
+}
+
 static int
 compile_group_key(Compiler *c, const Expr *key)
 {
@@ -1360,9 +1373,8 @@ compile_group_key(Compiler *c, const Expr *key)
 		return compile_packed_key(c, key);
 	if (is_span(key))
 		return compile_span(c, key);
-	if (value_type(exprType(node)).form != ValueForm::Dictionary || dictionary_equality(exprType(node), exprTypmod(node), exprCollation(node)))
+	if (!is_ranked_key(c->input, key))
 		return compile_expr(c, key);
-	/* ranks are made only where no two values are equal without being the same: which of them PostgreSQL shows depends on its plan */
 	if (bare_column(key) == nullptr && !is_map_expr(key))
 		return refuse(c, "values of type %s may be equal without being the same", format_type_be(exprType(node)));
 	return compile_rank(c, key, exprCollation(node));
@@ -1386,11 +1398,72 @@ add_key_scales(const CompileInput *input, List *keys, VmAggregate *aggs, int *na
 	}
 }
 
+/* Is the key a rank of a column of the cursor's? */
 static bool
-groups_program(CompileInput *input, List *keys, KeyUse use, const VmAggregate *aggs, int naggs, int next_shown, CompiledProgram *out)
+is_ranked_key_of(Compiler *c, const Expr *key, int cursor)
+{
+	DictionaryRef of;
+
+	return is_ranked_key(c->input, key) && ranked_dictionary(c, key, &of) && of.cursor == cursor;
+}
+
+/* Lets those rows pass whose value, or one of whose keys, is equal to others that are not the same. */
+static bool
+compile_tied_rows(Compiler *c, List *keys, const Ties *ties)
+{
+	int			any = -1;
+	ListCell   *lc;
+
+	foreach(lc, ties->value != nullptr ? list_make1(ties->value) : keys)
+	{
+		const Expr *expr = static_cast<const Expr *>(lfirst(lc));
+		int			reg;
+
+		if (ties->value == nullptr && !is_ranked_key_of(c, expr, ties->cursor))
+			continue;
+		reg = compile_tied(c, expr, ties->value != nullptr ? ties->collation : exprCollation((const Node *) expr));
+		if (reg >= 0)
+			any = any < 0 ? reg : value(c, Opcode::Or, Type::Bool, any, reg);
+		if (reg < 0 || any < 0)
+			return false;
+	}
+	emit(c, Opcode::IfNot, Type::Bool, any, 0, 0, VERDICT_DIES, JUMP_IF_NULL);
+	return true;
+}
+
+/* The rank of the ties' value, and the number of the row's tablet. */
+static bool
+compile_tie_keys(Compiler *c, Ties *ties, int64_t *regs, OutputForm *forms)
+{
+	int			n = 0;
+
+	if (ties->value != nullptr)
+	{
+		const int	rank = compile_rank(c, ties->value, ties->collation);
+
+		if (rank < 0)
+			return false;
+		ties->cursor = c->maps[c->info[rank].map].cursor;
+		forms[n] = output_form(c, rank);
+		regs[n++] = rank;
+	}
+	/* PostgreSQL has its own order for those */
+	if (c->input->cursors[ties->cursor].names != NIL)
+		return refuse(c, "rows of another plan come in any order") >= 0;
+	c->position = compile_position(c, ties->cursor);
+	if (c->position < 0)
+		return false;
+	forms[n] = PLAIN_OUTPUT;
+	regs[n] = with_constant64(c, Opcode::ShiftRight, c->position, POSITION_ROW_BITS);
+	return regs[n] >= 0;
+}
+
+static bool
+groups_program(CompileInput *input, List *keys, KeyUse use, const VmAggregate *aggs, int naggs, int next_shown, Ties *ties, CompiledProgram *out)
 {
 	Compiler   *c = start_program(input);
-	int			nkeys = list_length(keys);
+	const int	nshown = list_length(keys);
+	const int	nkeys = nshown + (ties == nullptr ? 0 : ties->value != nullptr ? 2 : 1);
 	int64_t		sources[PROGRAM_MAX_COLUMNS];
 	int64_t		key_regs[PROGRAM_MAX_COLUMNS];
 	List	   *outputs = list_copy(keys);
@@ -1431,6 +1504,13 @@ groups_program(CompileInput *input, List *keys, KeyUse use, const VmAggregate *a
 		emit(c, Opcode::ResultColumn, type, i, 0, 0, c->b->add_name(name));
 		sources[i] = i;
 	}
+	for (int i = nshown; i < nkeys; i++)
+	{
+		emit(c, Opcode::ResultColumn, i == nkeys - 1 ? Type::I64 : Type::I32, i, 0, 0, c->b->add_name(i == nkeys - 1 ? "tablet" : "rank"));
+		sources[i] = i;
+	}
+	if (ties != nullptr && ties->value != nullptr)
+		outputs = lappend(outputs, ties->value);
 	for (int i = 0; i < naggs; i++)
 	{
 		emit(c, Opcode::ResultColumn, agg_result_type(aggs[i].fn, aggregate_type(input, aggs[i])), nkeys + i, 0, 0,
@@ -1447,7 +1527,7 @@ groups_program(CompileInput *input, List *keys, KeyUse use, const VmAggregate *a
 	}
 	emit(c, Opcode::AggOpen, Type::None, nkeys + nhigh, nsteps, c->b->add_aux(sources, nkeys + naggs + nhigh));
 	parallel = compile_source(c, outputs);
-	if (parallel < 0)
+	if (parallel < 0 || (ties != nullptr && !ties->all && !compile_tied_rows(c, keys, ties)))
 		return false;
 	foreach(lc, keys)
 	{
@@ -1490,6 +1570,8 @@ groups_program(CompileInput *input, List *keys, KeyUse use, const VmAggregate *a
 		if (is_span(key))
 			*form = OutputForm{OutputKind::Span, span_has_days(key), -1, 0, -1};
 	}
+	if (ties != nullptr && !compile_tie_keys(c, ties, &key_regs[nshown], &out->outputs[nshown]))
+		return false;
 	if (nkeys > 0)
 		emit(c, Opcode::Group, Type::None, nkeys + nhigh, c->b->add_aux(key_regs, nkeys + nhigh), 0);
 	nsteps = 0;
@@ -1547,7 +1629,24 @@ compile_groups(CompileInput *input, List *keys, KeyUse use, const VmAggregate *a
 		all[i] = aggs[i];
 	if (use == KeyUse::Shown)
 		add_key_scales(input, keys, all, &naggs);
-	return said_why(input, groups_program(input, keys, use, all, naggs, next_shown, out));
+	return said_why(input, groups_program(input, keys, use, all, naggs, next_shown, nullptr, out));
+}
+
+bool
+compile_ties(CompileInput *input, List *keys, Ties *ties, CompiledProgram *out)
+{
+	const VmAggregate position = {ties->last ? AggFn::Max : AggFn::Min, nullptr, nullptr, AggInput::Position, InvalidOid, nullptr, 0};
+
+	/* a row that has no partner is not known by its position */
+	for (int i = 1; i < input->ncursors; i++)
+	{
+		if (input->cursors[i].kind == JoinKind::Full)
+		{
+			input->reason = "rows of a full join are not told apart";
+			return false;
+		}
+	}
+	return said_why(input, groups_program(input, keys, KeyUse::One, &position, 1, 0, ties, out));
 }
 
 }  // namespace gpuvm

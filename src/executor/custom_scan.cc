@@ -97,7 +97,7 @@ describe_parts(GpuvmScanState *state)
 {
 	const ScanPlan *plan = state->plan;
 
-	for (int i = 0; i < plan->nparts; i++)
+	for (int i = 0; i < program_count(plan); i++)
 	{
 		ScanPart   *part = &state->parts[i];
 		const Program *second = run_second_program(state, &plan->parts[i]);
@@ -132,7 +132,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	node->custom_ps = derived_states(state, state->alternative);
 
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
-	state->parts = state->part = static_cast<ScanPart *>(palloc0(sizeof(ScanPart) * state->plan->nparts));
+	state->parts = state->part = static_cast<ScanPart *>(palloc0(sizeof(ScanPart) * program_count(state->plan)));
 	describe_parts(state);
 	if (state->plan->kind == SCAN_ROWS)
 		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL ? list_length(state->plan->attnums) : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));

@@ -73,6 +73,8 @@ show_programs(const ScanPlan *plan, ExplainState *es)
 		if (second_program(part) != nullptr)
 			show_program(second_program(part), plan->nparts == 1 ? "Stage" : psprintf("Stage %d,", i + 1), es);
 	}
+	for (int i = 0; i < plan->nties; i++)
+		show_program(plan->parts[plan->nparts + i].program, psprintf("Ties %d,", i + 1), es);
 }
 
 /* What was skipped, or left over, tells of values that a policy, or a lack of privileges, hides (rule 22). */
@@ -278,7 +280,7 @@ show_maps(const ScanPlan *plan, List *context, ExplainState *es)
 		else
 		{
 			expr = is_zone(map->kind) ? zone_text(map) : deparse_expression(reinterpret_cast<Node *>(map->expr), context, plan->ncursors > 1, false);
-			lines = lappend(lines, map->kind == MapKind::Rank ? psprintf("order of %s", expr) : expr);
+			lines = lappend(lines, map->kind == MapKind::Rank ? psprintf("order of %s", expr) : map->kind == MapKind::Tied ? psprintf("equal values of %s", expr) : expr);
 		}
 	}
 	if (lines != NIL && es->format != EXPLAIN_FORMAT_TEXT)

@@ -152,6 +152,15 @@ group_datum(const GpuvmScanState *state, const ScanPart *part, int column, uint3
 			return reinterpret_cast<const Datum *>(view.values)[row];	/* run.cc made it one */
 		case OutputKind::Packed:
 			return packed_datum(reinterpret_cast<const int64 *>(view.values)[row]);
+		case OutputKind::Map:
+			{
+				const int32 code = reinterpret_cast<const int32 *>(view.values)[row];
+				const MapData *map = state->maps[form->map];
+
+				if (map->kind == MapKind::Rank && is_tied(map, code))
+					return tied_datum(state, ties_of_column(state->plan, part->plan, column), part, column, row, code);
+				return output_datum(state, part, column, code);
+			}
 		default:
 			return output_datum(state, part, column, reinterpret_cast<const int32 *>(view.values)[row]);
 	}

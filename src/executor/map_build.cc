@@ -72,7 +72,7 @@ map_create(MemoryContext parent, const PlanMap *plan, Expr *expr)
 	map->null_entry = plan->null_entry;
 	map->settings = hash_settings();
 	map->bare = plan->kind == MapKind::Rank && IsA(inner, Var);
-	map->type = plan->kind == MapKind::Values ? value_type(type).type : Type::I32;
+	map->type = plan->kind == MapKind::Values ? value_type(type).type : plan->kind == MapKind::Tied ? Type::Bool : Type::I32;
 	if (OidIsValid(type))
 		get_typlenbyval(type, &map->typlen, &map->typbyval);
 	MemoryContextSwitchTo(old);
@@ -107,15 +107,25 @@ map_copy(MemoryContext parent, const MapData *from, uint32 nentries)
 	map->items = copied(from->items, from->nitems, from->item_capacity);
 	map->slots = copied(from->slots, from->nslots, from->nslots);
 	map->order = copied(from->order, from->nranked, from->nranked);
+	map->same = copied(from->same, from->nranked, from->nranked);
 	map->nentries = nentries;
 	if (map->bare)
 	{
-		/* entries of a longer dictionary go */
+		bool		begun = false;	/* one of the equal ones stays */
+
+		/* entries of a longer dictionary go, and so do places: the ranks are made anew */
 		map->nranked = 0;
+		map->nentries = 0;
+		map->ties = false;
 		for (uint32 i = 0; i < from->nranked; i++)
 		{
-			if (from->order[i] < nentries)
-				map->order[map->nranked++] = from->order[i];
+			begun = begun && from->same[i];
+			if (from->order[i] >= nentries)
+				continue;
+			map->same[map->nranked] = begun;
+			map->ties = map->ties || begun;
+			map->order[map->nranked++] = from->order[i];
+			begun = true;
 		}
 	}
 	MemoryContextSwitchTo(old);
@@ -309,7 +319,6 @@ struct Extension
 	MapData    *map;
 	const EntrySource *source;
 	uint32		upto;
-	bool		ambiguous;		/* entries are equal and not the same */
 	bool		too_large;
 };
 
@@ -454,7 +463,7 @@ extend(void *argument)
 	else if (!ext->map->bare)
 		evaluate(ext);
 	if (ext->map->kind == MapKind::Rank && !ext->too_large)
-		ext->ambiguous = !map_rank(ext->map, ext->source, ext->upto);
+		map_rank(ext->map, ext->source, ext->upto);
 }
 
 const char *
@@ -483,8 +492,6 @@ map_extend(MapData *map, const EntrySource *source, uint32 upto)
 		failure = MemoryContextStrdup(map->context, psprintf("an entry raises SQLSTATE %s", unpack_sql_state(sqlstate)));
 	else if (ext.too_large)
 		failure = "its values take too much memory";
-	else if (ext.ambiguous)
-		failure = "entries are equal without being the same";
 	else
 		map->nentries = upto;
 	if (failure != nullptr)

@@ -106,7 +106,7 @@ map_cache_release(CachedMap *map)
 }
 
 const char *
-cached_failure(uint64 family, const PlanMap *plan)
+cached_failure(uint64 family, const PlanMap *plan, bool untied)
 {
 	Expr	   *expr = nullptr;
 	ListCell   *lc;
@@ -115,12 +115,12 @@ cached_failure(uint64 family, const PlanMap *plan)
 	{
 		CachedMap  *map = static_cast<CachedMap *>(lfirst(lc));
 
-		if (map->data->failure == nullptr || map->family != family || map->data->kind != plan->kind || map->data->collation != plan->collation)
+		if ((map->data->failure == nullptr && !(untied && map->data->ties)) || map->family != family || map->data->kind != plan->kind || map->data->collation != plan->collation)
 			continue;
 		if (expr == nullptr)
 			expr = map_key(plan->expr);
 		if (equal(map->data->expr, expr))
-			return map->data->failure;
+			return map->data->failure != nullptr ? map->data->failure : TIED_ENTRIES;
 	}
 	return nullptr;
 }

@@ -23,8 +23,8 @@ larger(T *array, Size n, Size more)
 	return array;
 }
 
-/* Sorts what is new into the order, and gives every entry up to `upto` its rank. False if some are equal and not the same. */
-bool		map_rank(MapData *map, const EntrySource *source, uint32 upto);
+/* Sorts what is new into the order, and gives every entry up to `upto` its rank. */
+void		map_rank(MapData *map, const EntrySource *source, uint32 upto);
 
 }  // namespace gpuvm
 

@@ -1,4 +1,4 @@
-/* map_rank.cc: the places of values in the order of their type, for min and max. */
+/* map_rank.cc: the places of values in the order of their type, for keys, min and max. */
 #include "pg/pg.h"
 
 extern "C" {
@@ -54,7 +54,7 @@ compare_items(const void *a, const void *b, void *context)
 	return order;
 }
 
-bool
+void
 map_rank(MapData *map, const EntrySource *source, uint32 upto)
 {
 	uint32		n = map->bare ? upto : map->nitems;
@@ -62,6 +62,8 @@ map_rank(MapData *map, const EntrySource *source, uint32 upto)
 	RankedItem *added = static_cast<RankedItem *>(palloc_extended(sizeof(RankedItem) * Max(nnew, 1), MCXT_ALLOC_HUGE));
 	uint32	   *order = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
 	uint32	   *ranks = static_cast<uint32 *>(palloc_extended(sizeof(uint32) * Max(n, 1), MCXT_ALLOC_HUGE));
+	bool	   *same = static_cast<bool *>(palloc_extended(Max(n, 1), MCXT_ALLOC_HUGE));
+	uint32		rank = 0;
 	uint32		i = 0;
 	uint32		j = 0;
 	RankedItem	before = {};
@@ -84,7 +86,8 @@ map_rank(MapData *map, const EntrySource *source, uint32 upto)
 
 		if (nnew == 0)
 		{
-			ranks[map->order[k]] = k;
+			rank = map->same[k] ? rank : k;
+			ranks[map->order[k]] = rank;
 			continue;
 		}
 		if (j == nnew || (i < map->nranked && compare_items(&next, &added[j], &r) <= 0))
@@ -95,11 +98,12 @@ map_rank(MapData *map, const EntrySource *source, uint32 upto)
 		}
 		else
 			taken = added[j++];
-		if (k > 0 && compare_items(&before, &taken, &r) == 0)
-			return false;
+		same[k] = k > 0 && compare_items(&before, &taken, &r) == 0;
+		map->ties = map->ties || same[k];
+		rank = same[k] ? rank : k;
 		before = taken;
 		order[k] = taken.item;
-		ranks[taken.item] = k;
+		ranks[taken.item] = rank;
 	}
 
 	if (n > map->nranked)
@@ -107,20 +111,44 @@ map_rank(MapData *map, const EntrySource *source, uint32 upto)
 		MemoryContext old = MemoryContextSwitchTo(map->context);
 
 		map->order = larger(map->order, map->nranked, n);
+		map->same = larger(map->same, map->nranked, n);
 		MemoryContextSwitchTo(old);
 		memcpy(map->order, order, sizeof(uint32) * n);
+		memcpy(map->same, same, n);
 		map->nranked = n;
 	}
 	for (uint32 code = 0; code < upto; code++)
 	{
 		uint32		item = map->bare ? code : map->entry_items[code];
-		uint32		rank = item == NO_ITEM ? 0 : ranks[item];
 
+		rank = item == NO_ITEM ? 0 : ranks[item];
 		memcpy(map->values + Size{code} * sizeof(uint32), &rank, sizeof(rank));
 	}
 	if (map->has_null_value && !map->null_isnull)
 		memcpy(map->null_value, &ranks[map->null_item], sizeof(uint32));
-	return true;
+}
+
+void
+map_ties(MapData *map, const MapData *ranks, uint32 upto)
+{
+	const int32 *places = reinterpret_cast<const int32 *>(ranks->values);
+	MemoryContext old = MemoryContextSwitchTo(map->context);
+	int32		of_null;
+
+	map->nentries = upto;
+	map->capacity = TYPEALIGN(64, Max(upto, 1));
+	map->values = larger<char>(nullptr, 0, map->capacity);
+	map->nulls = larger<uint64>(nullptr, 0, map->capacity / 64);
+	MemoryContextSwitchTo(old);
+	memcpy(map->nulls, ranks->nulls, map->capacity / 64 * sizeof(uint64));
+	map->any_null = ranks->any_null;
+	map->ties = ranks->ties;
+	for (uint32 code = 0; code < upto && ranks->ties; code++)
+		map->values[code] = is_tied(ranks, places[code]);
+	memcpy(&of_null, ranks->null_value, sizeof(of_null));
+	map->has_null_value = ranks->has_null_value;
+	map->null_isnull = ranks->null_isnull;
+	map->null_value[0] = ranks->has_null_value && !ranks->null_isnull && is_tied(ranks, of_null);
 }
 
 }  // namespace gpuvm

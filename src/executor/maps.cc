@@ -207,6 +207,20 @@ build_map(GpuvmScanState *state, int number, Expr *expr)
 	return nullptr;
 }
 
+const MapData *
+ranks_of_ties(const GpuvmScanState *state, int number)
+{
+	const PlanMap *plan = state->plan->maps;
+
+	for (int i = 0; i < number; i++)
+	{
+		if (plan[i].kind == MapKind::Rank && plan[i].cursor == plan[number].cursor && plan[i].attnum == plan[number].attnum &&
+			plan[i].collation == plan[number].collation && equal(plan[i].expr, plan[number].expr))
+			return state->maps[i];
+	}
+	elog(ERROR, "gpuvm: there are ties of no ranks");
+}
+
 bool
 maps_build(GpuvmScanState *state, int *reason, const char **detail)
 {
@@ -217,7 +231,7 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 	KnownValues known;
 	const char *failure;
 
-	for (int p = 0; p < plan->nparts; p++)
+	for (int p = 0; p < program_count(plan); p++)
 	{
 		ScanPart   *part = &state->parts[p];
 
@@ -251,6 +265,12 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 		if (is_of_column(map))
 		{
 			source_entries(state->sources[map->cursor], map->attnum, &state->map_entries[i]);
+			if (map->kind == MapKind::Tied)
+			{
+				state->maps[i] = map_create(state->map_context, map, map->expr);
+				map_ties(state->maps[i], ranks_of_ties(state, i), entry_count(&state->map_entries[i]));
+				continue;
+			}
 			failure = build_map(state, i, map_key((Expr *) put_known((Node *) map->expr, &known)));
 		}
 		else if (is_zone(map->kind))

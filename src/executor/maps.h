@@ -98,7 +98,9 @@ struct MapData
 	uint64	   *slots;
 	uint32	   *entry_items;	/* Rank: the item of each entry; null: ~0 */
 	uint32		nranked;		/* of the items */
-	uint32	   *order;			/* Rank: the item of each rank */
+	uint32	   *order;			/* Rank: the items in their order: a rank is the place of the first of equal ones */
+	bool	   *same;			/* Rank: of each place, whether its item is equal to the one before */
+	bool		ties;			/* Rank: some are */
 
 	/* between two dictionaries (map_meet.cc) */
 	EntrySet	from;
@@ -126,6 +128,20 @@ const char *map_extend(MapData *map, const EntrySource *source, uint32 upto);
 /* The item with the value's bytes, one that is new if need be, in the map's context; find_item: NO_CODE if there is none. */
 uint32		map_item(MapData *map, Datum value);
 int32		find_item(const MapData *map, Datum value);
+
+/* -- map_rank.cc ------------------------------------------------------------------------ */
+
+/* Is the rank that of several items? */
+inline bool
+is_tied(const MapData *ranks, int32 rank)
+{
+	return static_cast<uint32>(rank) + 1 < ranks->nranked && ranks->same[rank + 1];
+}
+
+constexpr const char *TIED_ENTRIES = "entries are equal without being the same";
+
+/* A Tied map, of the ranks. */
+void		map_ties(MapData *map, const MapData *ranks, uint32 upto);
 
 /* -- map_meet.cc: maps that are of no column: NULL, or why it cannot be made ------------------ */
 
@@ -169,7 +185,7 @@ CachedMap  *map_cache_find(uint64 family, const MapData *like);
 CachedMap  *map_cache_add(uint64 family, Oid relid, AttrNumber attnum, MapData *data);
 void		map_cache_release(CachedMap *map);
 bool		map_is_cached(Oid relid, const PlanMap *map);
-const char *cached_failure(uint64 family, const PlanMap *map);
+const char *cached_failure(uint64 family, const PlanMap *map, bool untied);
 
 /* -- maps.cc: a scan's ---------------------------------------------------------------------- */
 
@@ -183,6 +199,9 @@ void		maps_release(GpuvmScanState *state);
 /* Bytes in the arena, and putting them there. */
 uint64		maps_bytes(const GpuvmScanState *state);
 void		maps_to_job(const GpuvmScanState *state, uint64 at, Job *job);
+
+/* The ranks of which the Tied map is. */
+const MapData *ranks_of_ties(const GpuvmScanState *state, int number);
 
 /* What a value of a result column of codes, or of a map, stands for: nothing is copied. */
 Datum		output_datum(const GpuvmScanState *state, const ScanPart *part, int column, int32 value);

@@ -97,7 +97,7 @@ high_column(const ScanPart *part, int key)
 	return form.kind == OutputKind::Wide ? form.map : key;
 }
 
-static uint32
+uint32
 hash_keys(const ScanPart *part, int nkeys, uint32 row)
 {
 	uint64		hash = 0;
@@ -111,7 +111,7 @@ hash_keys(const ScanPart *part, int nkeys, uint32 row)
 	return static_cast<uint32>(hash >> 32);
 }
 
-static bool
+bool
 same_keys(const ScanPart *a, uint32 a_row, const ScanPart *b, uint32 b_row, int nkeys)
 {
 	for (int i = 0; i < nkeys; i++)

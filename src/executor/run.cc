@@ -221,12 +221,19 @@ choose_join_unit_rows(GpuvmScanState *state)
 	return rows;
 }
 
+/* How many keys the job at hand is sorted by. */
+static int
+wanted_order(const GpuvmScanState *state)
+{
+	return state->part->plan->is_ties ? 0 : state->plan->norder;
+}
+
 /* What the rows come out sorted by. */
 static void
-put_order(const ScanPlan *plan, Job *job)
+put_order(const ScanPlan *plan, int norder, Job *job)
 {
-	job->norder = plan->norder;
-	for (int i = 0; i < plan->norder; i++)
+	job->norder = norder;
+	for (int i = 0; i < norder; i++)
 	{
 		const PlanOrderKey *key = &plan->order[i];
 
@@ -321,14 +328,15 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	uint64		buffer_bytes = result_layout(state->part->types, state->part->ncols, state->buffer_rows, state->layout);
 	uint64		skip_bytes = rows ? align_up((state->nunits + 7) / 8 + 1, 64) : 0;
 	const Program *second = run_second_program(state, part);
-	const double limit = state->unfiltered ? 0 : state->plan->limit;
+	const int	norder = wanted_order(state);
+	const double limit = state->unfiltered || part->is_ties ? 0 : state->plan->limit;
 	uint64		stage_bytes = second != nullptr ? align_up(sizeof(JobStage), 64) + align_up(second->size, 64) : 0;
 	uint64		stages = align_up(program->size, 64);
 	uint64		program_bytes = stages + stage_bytes;
 	uint64		cursor_bytes = 0;
 	uint64		map_bytes = patterns_bytes(state);
 	uint64		at;
-	int			nbuffers = !rows ? 1 : program->ncursors > 1 || state->plan->norder > 0 ? ROW_BUFFERS : Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u)));
+	int			nbuffers = !rows ? 1 : program->ncursors > 1 || norder > 0 ? ROW_BUFFERS : Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u)));
 	const char *reason = nullptr;
 	uint64		area;
 	Job		   *job;
@@ -338,7 +346,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		map_bytes += maps_bytes(state);
 	if (!rows && !part->count_groups && part->key_columns != NIL)
 		nbuffers = GROUP_BUFFERS;
-	if (state->plan->norder > 0 && limit > 0 && limit <= state->buffer_rows)
+	if (norder > 0 && limit > 0 && limit <= state->buffer_rows)
 		nbuffers = 1;
 	for (int i = 0; i < program->ncursors; i++)
 		cursor_bytes += source_bytes(state->sources[i]);
@@ -407,8 +415,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->build_limit = run_memory_limit();
 	job->count_groups = part->count_groups;
 	put_stage(job, second, area + stages);
-	put_order(state->plan, job);
-	if (rows && !state->full && state->plan->norder == 0)
+	put_order(state->plan, norder, job);
+	if (rows && !state->full && norder == 0)
 	{
 		job->skip_units = area + program_bytes;
 		memcpy(arena_at<char>(job->skip_units), state->units_done, (state->nunits + 7) / 8 + 1);
@@ -441,6 +449,38 @@ submit_unfiltered(GpuvmScanState *state, const char **failure, int *fallback)
 	return true;
 }
 
+/* Is it known of all values that are shown which they are? False, with the reason, where PostgreSQL has to say. */
+static bool
+ties_fit(const GpuvmScanState *state, int *reason, const char **detail)
+{
+	const ScanPlan *plan = state->plan;
+	const int	map = rank_without_ties(plan);
+
+	*reason = FALLBACK_ERROR_FLAG;
+	if (map < 0 || !state->maps[map]->ties)
+	{
+		const ScanPart *before = nullptr;
+
+		/* a group shows the keys of one row, and programs find those of each relation by themselves */
+		for (int i = plan->nparts; i < program_count(plan); i++)
+		{
+			const ScanPart *part = &state->parts[i];
+
+			if (part->plan->ties_columns != NIL || !ties_wanted(state, part))
+				continue;
+			if (before != nullptr && before->plan->set == part->plan->set)
+			{
+				*detail = "keys of several relations have entries that are equal without being the same";
+				return false;
+			}
+			before = part;
+		}
+		return true;
+	}
+	*detail = psprintf("dictionary of column \"%s\": %s", plan_column_name(&state->plan->cursors[state->plan->maps[map].cursor], state->plan->maps[map].attnum), TIED_ENTRIES);
+	return false;
+}
+
 ScanMode
 run_start(GpuvmScanState *state)
 {
@@ -465,7 +505,7 @@ run_start(GpuvmScanState *state)
 	/* Of a plan that is kept, or a rescan, the planner could not know. */
 	if (!setting_force && setting_require == REQUIRE_ANY && plan_will_flag(state->plan))
 		return give_way(state, FALLBACK_ERROR_FLAG, "as before in this session");
-	for (int i = 0; i < state->plan->nparts; i++)
+	for (int i = 0; i < program_count(state->plan); i++)
 	{
 		uint64		hash = state->plan->parts[i].program->hash;
 
@@ -495,7 +535,7 @@ run_start(GpuvmScanState *state)
 	}
 	if (!source_differences_fit(state, &detail) || !source_specials_fit(state, &detail))
 		return run_fall_back(state, FALLBACK_VALUE, detail);
-	if (!maps_build(state, &reason, &detail) || !patterns_build(state, &reason, &detail))
+	if (!maps_build(state, &reason, &detail) || !patterns_build(state, &reason, &detail) || !ties_fit(state, &reason, &detail))
 		return run_fall_back(state, reason, detail);
 	state->unit_rows = state->part->plan->group_filter != nullptr ? choose_filter_unit_rows(state)
 		: state->plan->kind != SCAN_ROWS ? MIN_UNIT_ROWS
@@ -608,6 +648,7 @@ forget_groups(ScanPart *part)
 	part->nchunks = part->max_chunks = 0;
 	part->nrows = 0;
 	part->viewed = nullptr;
+	part->ties = nullptr;
 }
 
 void
@@ -629,7 +670,7 @@ run_end(GpuvmScanState *state)
 	state->buffer = -1;
 	state->batch_row = state->batch_rows = 0;
 	groups_start(state);
-	for (int i = 0; i < state->plan->nparts; i++)
+	for (int i = 0; i < program_count(state->plan); i++)
 		forget_groups(&state->parts[i]);
 	state->group_bytes = 0;
 	MemoryContextReset(state->group_context);
@@ -930,7 +971,7 @@ next_heap_unit(GpuvmScanState *state)
 static int64
 wanted_unit(const GpuvmScanState *state)
 {
-	return state->plan->norder > 0 ? static_cast<int64>(state->next_unit) : -1;
+	return wanted_order(state) > 0 ? static_cast<int64>(state->next_unit) : -1;
 }
 
 /* The Full buffer with the lowest unit, so that rows come out as nearly in order as they can, or with the one that is wanted; -1 if there is none. */
@@ -1288,13 +1329,13 @@ collect_part(GpuvmScanState *state)
 
 /* Do the groups of several programs, and what puts them together, take too much? Those of a single one may. */
 static bool
-groups_fit(const GpuvmScanState *state)
+groups_fit(const GpuvmScanState *state, uint64 of_single)
 {
 	const ScanPlan *plan = state->plan;
-	uint64		bytes = state->group_bytes;
+	uint64		bytes = state->group_bytes - of_single;
 	int			next;
 
-	if (plan->nparts == 1)
+	if (plan->nparts == 1 && !state->part->plan->is_ties)
 		return true;
 	for (int first = 0; first < plan->nparts; first = next)
 	{
@@ -1309,12 +1350,15 @@ groups_fit(const GpuvmScanState *state)
 bool
 run_collect_groups(GpuvmScanState *state)
 {
+	uint64		of_single = 0;
 	int			reason;
 
-	for (int i = 0; i < state->plan->nparts; i++)
+	for (int i = 0; i < program_count(state->plan); i++)
 	{
 		const char *failure = nullptr;
 
+		if (i >= state->plan->nparts && !ties_wanted(state, &state->parts[i]))
+			continue;
 		state->part = &state->parts[i];
 		/* run_start() has submitted the first */
 		if (i > 0)
@@ -1332,7 +1376,11 @@ run_collect_groups(GpuvmScanState *state)
 			state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
 			return false;
 		}
-		if (!groups_fit(state))
+		if (state->plan->nparts == 1 && i == 0)
+			of_single = state->group_bytes;
+		if (i >= state->plan->nparts)
+			ties_take(state, state->part);
+		if (!groups_fit(state, of_single))
 		{
 			state->mode = run_fall_back(state, FALLBACK_MEMORY, "the groups of several programs take more than work_mem, and a quarter of gpuvm.memory");
 			return false;

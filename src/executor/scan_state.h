@@ -63,6 +63,7 @@ struct ScanPart
 	uint32		nchunks;
 	uint32		max_chunks;
 	uint64		nrows;
+	struct TieTable *ties;		/* of ties that have run (ties.cc); else NULL */
 	const GroupChunk *viewed;	/* what the views are of */
 	ColumnView	views[PROGRAM_MAX_COLUMNS];
 };
@@ -466,6 +467,21 @@ GroupMerge *merge_groups(MemoryContext context, ScanPart *parts, int nparts);
 
 /* Points the part's views at the chunk. */
 void		view_chunk(ScanPart *part, const GroupChunk *chunk);
+
+/* The first `nkeys` result columns of a row of the chunk in view, as keys: values that are equal have equal ones. */
+uint32		hash_keys(const ScanPart *part, int nkeys, uint32 row);
+bool		same_keys(const ScanPart *a, uint32 a_row, const ScanPart *b, uint32 b_row, int nkeys);
+
+/* -- ties.cc -------------------------------------------------------------------------- */
+
+/* Has the program of ties anything to find? */
+bool		ties_wanted(const GpuvmScanState *state, const ScanPart *part);
+
+/* Takes the rows from what it gave, before the next job. */
+void		ties_take(GpuvmScanState *state, ScanPart *part);
+
+/* The value that a result column of the group in view shows, whose rank is that of several. `ties`: the number of their program. */
+Datum		tied_datum(const GpuvmScanState *state, int ties, const ScanPart *from, int column, uint32 row, int32 rank);
 
 /* -- decode.cc: result buffers to slots ------------------------------------------- */
 

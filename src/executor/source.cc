@@ -75,6 +75,12 @@ source_has_positions(const ScanPlan *plan, int cursor)
 {
 	const PlanPart *part = &plan->parts[0];
 
+	for (int i = plan->nparts; i < program_count(plan); i++)
+	{
+		if (plan->parts[i].ties_cursor == cursor)
+			return true;
+	}
+
 	for (int i = 0; plan->kind == SCAN_ROWS && i < part->noutputs; i++)
 	{
 		if (part->outputs[i].kind == OutputKind::Position && part->outputs[i].cursor == cursor)
@@ -87,7 +93,7 @@ source_has_positions(const ScanPlan *plan, int cursor)
 static bool
 wants_ctids(const GpuvmScanState *state, const ScanSource *source)
 {
-	return state->plan->kind == SCAN_ROWS && (state->plan->ncursors == 1 || source_has_positions(state->plan, source->cursor));
+	return (state->plan->kind == SCAN_ROWS && state->plan->ncursors == 1) || source_has_positions(state->plan, source->cursor);
 }
 
 /* Rows that will hardly fit, as wide as those in the tablets are, need not be read to find out. */
@@ -416,7 +422,7 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 	}
 	if (source->plain)
 	{
-		if (state->plan->kind == SCAN_ROWS)
+		if (state->plan->kind == SCAN_ROWS || source_has_positions(state->plan, source->cursor))
 			list_tablets(source);
 		return true;
 	}

@@ -299,7 +299,7 @@ columns_of_program(const Program *program, const ScanSource *source, bool *wante
 bool
 wanted_columns(GpuvmScanState *state, const ScanSource *source, bool *wanted)
 {
-	for (int i = 0; i < state->plan->nparts; i++)
+	for (int i = 0; i < program_count(state->plan); i++)
 	{
 		if (!columns_of_program(state->plan->parts[i].program, source, wanted))
 			return false;

@@ -194,6 +194,8 @@ open_groups(RelOptInfo *rel, const CustomPath *path, GroupTable *groups)
 	/* its HAVING becomes conditions of the stage */
 	groups->plan->parts[0].group_filter = nullptr;
 	groups->plan->filtered = groups->plan->filter_quals = NIL;
+	/* ties are of the groups, not of what is made of them */
+	groups->plan->nties = 0;
 	describe_groups(groups);
 	return true;
 }
@@ -249,6 +251,11 @@ add_group_stage_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	if (!plan_output(a, exprs, having) || !plan_stage(a, groups, keys, quals))
 	{
 		note_reason(root, rel, "Aggregate", a->reason, a->hint);
+		return;
+	}
+	if (groups->plan->hides_rows && rank_without_ties(groups->plan) >= 0)
+	{
+		note_reason(root, rel, "Aggregate", "an expression would be evaluated for values that a policy may hide", nullptr);
 		return;
 	}
 	plan_raw_types(a);

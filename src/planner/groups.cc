@@ -247,6 +247,113 @@ plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate
 	return *naggs + nkeys <= PROGRAM_MAX_COLUMNS || aggregation_refuse(a, TOO_MANY);
 }
 
+/* Which rows have what is shown of values that may be equal without being the same. Without it PostgreSQL's plan runs where there are such. */
+static void
+add_ties(Aggregation *a, const PlanPart *of, List *keys, CompileInput *input, Ties ties, List *columns)
+{
+	CompiledProgram *compiled = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
+	const ScanPlan before = a->plan;
+	const char *reason = nullptr;
+	PlanPart   *part;
+
+	input->before = a->input.before;
+	input->reason = nullptr;
+	ties.all = a->plan.hides_rows;
+	if (a->plan.nties == MAX_PARTS || !compile_ties(input, keys, &ties, compiled))
+		return;
+	if (!plan_compiled(a->root, a->shape, *compiled, &a->plan, &reason, true))
+	{
+		a->plan = before;
+		return;
+	}
+	a->input.before = compiled;
+	part = &a->plan.parts[program_count(&a->plan) - 1];
+	part->set = of->set;
+	part->keys = detached(keys, a->shape);
+	part->key_columns = of->key_columns;
+	part->ties_all = ties.all;
+	part->ties_last = ties.last;
+	part->ties_cursor = ties.cursor;
+	part->ties_columns = columns;
+}
+
+/* PostgreSQL's min() and max() of char(n) keep the first of equal values, those of intervals and arrays the last. */
+static bool
+takes_last(const Aggref *agg)
+{
+	return agg->aggfnoid != F_MIN_BPCHAR && agg->aggfnoid != F_MAX_BPCHAR;
+}
+
+/* The ties of a part's extremes. */
+static void
+add_extreme_ties(Aggregation *a, int number, List *keys)
+{
+	const PlanPart of = a->plan.parts[number];
+	ListCell   *lc;
+
+	foreach(lc, of.final_columns)
+	{
+		const int	column = lfirst_int(lc);
+		const int	result = list_nth_int(list_nth_node(List, of.finals, foreach_current_index(lc)), FINAL_PARTS);
+		CompileInput input = a->input;
+		CompileCursor *last = &input.cursors[input.ncursors - 1];
+		const Aggref *agg;
+		List	   *filter;
+
+		if (ties_of_column(&a->plan, &of, result) != NO_TIES)
+			continue;
+		agg = list_nth_node(Aggref, a->raw.aggs, column - list_length(a->raw.keys));
+		filter = agg->aggfilter == nullptr ? NIL : list_make1(agg->aggfilter);
+		if (input.ncursors == 1)
+			last->quals = list_concat_copy(last->quals, filter);
+		else
+			last->filters = list_concat_copy(last->filters, filter);
+		add_ties(a, &of, keys, &input, Ties{linitial_node(TargetEntry, agg->args)->expr, agg->inputcollid, takes_last(agg), false, -1}, list_make1_int(column));
+	}
+}
+
+/* Are keys of several relations ranks? */
+static bool
+ranks_several(const Aggregation *a, const PlanPart *part)
+{
+	int			cursor = -1;
+
+	for (int k = 0; k < list_length(part->key_columns); k++)
+	{
+		if (ties_of_column(&a->plan, part, k) == SHOWS_NO_RANK)
+			continue;
+		if (cursor >= 0 && cursor != a->plan.maps[part->outputs[k].map].cursor)
+			return true;
+		cursor = a->plan.maps[part->outputs[k].map].cursor;
+	}
+	return false;
+}
+
+/* The ties of all parts. Those of a set have the same keys, so that any part's are those of all. */
+static void
+add_all_ties(Aggregation *a)
+{
+	for (int i = 0; i < a->plan.nparts; i++)
+	{
+		const PlanPart of = a->plan.parts[i];
+		const int	nkeys = list_length(of.key_columns);
+		CompileInput input = a->input;
+		List	   *keys = NIL;
+		ListCell   *lc;
+
+		foreach(lc, of.key_columns)
+			keys = lappend(keys, list_nth(a->raw.keys, lfirst_int(lc)));
+		for (int k = 0; k < nkeys; k++)
+		{
+			/* whether only one of several relations has such values would tell of hidden ones */
+			if (ties_of_column(&a->plan, &of, k) != NO_TIES || (a->plan.hides_rows && ranks_several(a, &of)))
+				continue;
+			add_ties(a, &of, keys, &input, Ties{nullptr, InvalidOid, false, false, a->plan.maps[of.outputs[k].map].cursor}, NIL);
+		}
+		add_extreme_ties(a, i, keys);
+	}
+}
+
 /* Compiles what groups by the keys, adds it to the plan, and lets the next one share its parameters and maps. */
 static PlanPart *
 add_program(Aggregation *a, CompileInput *input, List *keys, KeyUse use, const VmAggregate *aggs, int naggs)
@@ -595,6 +702,7 @@ plan_groups(Aggregation *a, PathTarget *target, List *tlist, List *clause, List 
 	collect_dependent((Node *) having, &a->raw);
 	if (!sort_aggregates(a) || !plan_output(a, target->exprs, having) || !add_sets(a, clause))
 		return false;
+	add_all_ties(a);
 	plan_raw_types(a);
 	return true;
 }
@@ -697,6 +805,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	if (plan->having != NIL)
 		return false;
 	part = &plan->parts[0];
+	plan->nties = 0;			/* nothing is shown */
 	part->count_groups = true;
 	part->key_columns = NIL;
 	part->finals = list_make1(list_make3_int(static_cast<int>(FinalKind::Direct), 0, 0));

@@ -114,7 +114,7 @@ bool		is_gpuvm_path(const Path *path);
  * plan_maps.cc: puts the compiled program into the plan, with what that has to know of
  * dictionaries and numerics. False, with the reason, where it cannot be run so.
  */
-bool		plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &compiled, ScanPlan *plan, const char **reason);
+bool		plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &compiled, ScanPlan *plan, const char **reason, bool ties = false);
 
 /* plan_maps.cc: making the plan's maps, in the planner's units; their expressions have the query's own numbers for relations yet. */
 double		cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan);
@@ -123,8 +123,8 @@ double		cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *pla
 using MapCached = bool (*) (Oid relid, const PlanMap *map);
 extern MapCached map_cached;
 
-/* Why an earlier execution of the session could not make such a map of a dictionary of the family; NULL: none has tried, or it could. Set by executor_install. */
-using MapFailure = const char *(*) (uint64 family, const PlanMap *map);
+/* Why an earlier execution of the session could not make such a map of a dictionary of the family, or, `untied`, one whose values have ranks of their own; NULL: none has tried, or it could. Set by executor_install. */
+using MapFailure = const char *(*) (uint64 family, const PlanMap *map, bool untied);
 extern MapFailure map_failure;
 
 /* plan_maps.cc: the reason, if one of the plan's maps is known to fail. */

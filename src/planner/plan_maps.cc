@@ -58,7 +58,7 @@ contains(Node *node, void *expr)
  * A policy's own conditions may.
  */
 static bool
-is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
+is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map, ScanPlan *plan)
 {
 	const RelOptInfo *rel;
 	List	   *parts;
@@ -76,9 +76,9 @@ is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map)
 	parts = make_ands_implicit(map->expr);
 	if (root->qual_security_level == 0 || rel->baserestrict_min_security >= root->qual_security_level)
 		return true;
-	/* whether there are ranks would tell who adds a value whether a hidden one equals it without being the same */
-	if (map->kind == MapKind::Rank && !dictionary_equality(exprType((Node *) map->expr), exprTypmod((Node *) map->expr), map->collation))
+	if (may_be_tied(map) && !get_func_leakproof(lookup_type_cache(exprType((Node *) map->expr), TYPECACHE_CMP_PROC)->cmp_proc))
 		return false;
+	plan->hides_rows = plan->hides_rows || may_be_tied(map);
 	if (!map_is_leaky(map->expr))
 		return true;
 	foreach(lc, rel->baserestrictinfo)
@@ -152,10 +152,11 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 }
 
 bool
-plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &compiled, ScanPlan *plan, const char **reason)
+plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &compiled, ScanPlan *plan, const char **reason, bool ties)
 {
-	PlanPart   *part = scan_plan_add_part(plan);
+	PlanPart   *part = scan_plan_add_part(plan, ties);
 
+	part->is_ties = ties;
 	part->program = compiled.program;
 	part->noutputs = compiled.noutputs;
 	memcpy(part->outputs, compiled.outputs, sizeof(OutputForm) * compiled.noutputs);
@@ -168,7 +169,7 @@ plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &
 	plan->text_orders = compiled.text_orders;
 	for (int i = 0; i < plan->nmaps; i++)
 	{
-		if (!is_secure(root, shape, &plan->maps[i]))
+		if (!is_secure(root, shape, &plan->maps[i], plan))
 		{
 			*reason = "an expression would be evaluated for values that a policy may hide";
 			return false;
@@ -227,6 +228,9 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		}
 		table = shape->cursors[map->cursor].target.table;
 		entries = table->entries[imported_column(table, map->attnum)];
+		/* what the ranks tell */
+		if (map->kind == MapKind::Tied)
+			continue;
 		/* its values go into the job */
 		total += entries * MAP_ENTRY_US * cost_of_us();
 		if (shape->cursors[map->cursor].target.child == nullptr && map_cached != nullptr && map_cached(entry_of(root, &shape->cursors[map->cursor])->relid, map))
@@ -242,12 +246,16 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 const char *
 known_failure(const ScanShape *shape, const ScanPlan *plan)
 {
+	const int	untied = rank_without_ties(plan);
+
+	if (untied >= 0 && plan->hides_rows)
+		return "whether values are equal without being the same would tell of those that a policy may hide";
 	for (int i = 0; i < plan->nmaps && map_failure != nullptr; i++)
 	{
 		const PlanMap *map = &plan->maps[i];
 		const ShapeCursor *cursor = is_of_column(map) ? &shape->cursors[map->cursor] : nullptr;
 		const char *failure = cursor == nullptr || cursor->target.child != nullptr ? nullptr
-			: map_failure(cursor->target.table->families[imported_column(cursor->target.table, map->attnum)], map);
+			: map_failure(cursor->target.table->families[imported_column(cursor->target.table, map->attnum)], map, i == untied);
 
 		if (failure != nullptr)
 			return psprintf("a column's dictionary: %s", failure);

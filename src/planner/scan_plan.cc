@@ -4,6 +4,7 @@
 extern "C" {
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
 #include "utils/lsyscache.h"
 }
@@ -186,6 +187,8 @@ part_to_list(const PlanPart *p)
 	list = lappend(list, p->finals);
 	list = lappend(list, p->final_columns);
 	list = lappend(list, p->groupings);
+	list = lappend(list, list_make4_int(p->is_ties, p->ties_last, p->ties_all, p->ties_cursor));
+	list = lappend(list, p->ties_columns);
 	return lappend(list, p->group_filter != nullptr ? program_to_const(p->group_filter) : nullptr);
 }
 
@@ -211,19 +214,82 @@ part_from_list(List *list, PlanPart *p)
 	p->finals = next();
 	p->final_columns = next();
 	p->groupings = next();
+	p->is_ties = linitial_int(static_cast<List *>(list_nth(list, i))) != 0;
+	p->ties_last = lsecond_int(static_cast<List *>(list_nth(list, i))) != 0;
+	p->ties_all = lthird_int(static_cast<List *>(list_nth(list, i))) != 0;
+	p->ties_cursor = lfourth_int(next());
+	p->ties_columns = next();
 	if (list_nth(list, i) != nullptr)
 		p->group_filter = program_from_const(static_cast<const Const *>(list_nth(list, i)));
 }
 
 PlanPart *
-scan_plan_add_part(ScanPlan *plan)
+scan_plan_add_part(ScanPlan *plan, bool ties)
 {
-	PlanPart   *parts = static_cast<PlanPart *>(palloc0(sizeof(PlanPart) * (plan->nparts + 1)));
+	PlanPart   *parts = static_cast<PlanPart *>(palloc0(sizeof(PlanPart) * (program_count(plan) + 1)));
 
-	if (plan->nparts > 0)
-		memcpy(parts, plan->parts, sizeof(PlanPart) * plan->nparts);
+	if (program_count(plan) > 0)
+		memcpy(parts, plan->parts, sizeof(PlanPart) * program_count(plan));
 	plan->parts = parts;
-	return &parts[plan->nparts++];
+	return &parts[ties ? plan->nparts + plan->nties++ : plan->nparts++];
+}
+
+/* The part's raw column that a result column becomes, and whether it is a key; -1: it is neither. */
+static int
+raw_column(const PlanPart *part, int column, bool *is_key)
+{
+	ListCell   *lc;
+	ListCell   *to;
+
+	*is_key = column < list_length(part->key_columns);
+	if (*is_key)
+		return list_nth_int(part->key_columns, column);
+	forboth(lc, part->finals, to, part->final_columns)
+	{
+		if (list_nth_int(lfirst_node(List, lc), FINAL_PARTS) == column)
+			return lfirst_int(to);
+	}
+	return -1;
+}
+
+bool
+may_be_tied(const PlanMap *map)
+{
+	return map->kind == MapKind::Rank &&
+		!dictionary_equality(exprType((Node *) map->expr), exprTypmod((Node *) map->expr), map->collation);
+}
+
+int
+ties_of_column(const ScanPlan *plan, const PlanPart *part, int column)
+{
+	const OutputForm *form = &part->outputs[column];
+	bool		is_key;
+	int			raw;
+
+	if (form->kind != OutputKind::Map || !may_be_tied(&plan->maps[form->map]) || (raw = raw_column(part, column, &is_key)) < 0)
+		return SHOWS_NO_RANK;
+	for (int i = plan->nparts; i < program_count(plan); i++)
+	{
+		const PlanPart *ties = &plan->parts[i];
+
+		if (ties->set == part->set && (is_key ? ties->ties_columns == NIL && ties->ties_cursor == plan->maps[form->map].cursor : list_member_int(ties->ties_columns, raw)))
+			return i;
+	}
+	return NO_TIES;
+}
+
+int
+rank_without_ties(const ScanPlan *plan)
+{
+	for (int i = 0; i < plan->nparts; i++)
+	{
+		for (int column = 0; column < plan->parts[i].noutputs; column++)
+		{
+			if (ties_of_column(plan, &plan->parts[i], column) == NO_TIES)
+				return plan->parts[i].outputs[column].map;
+		}
+	}
+	return -1;
 }
 
 static List *
@@ -279,7 +345,7 @@ scan_plan_to_list(const ScanPlan *p)
 
 	for (int i = 0; i < p->nmaps; i++)
 		maps = lappend(maps, map_to_list(&p->maps[i]));
-	for (int i = 0; i < p->nparts; i++)
+	for (int i = 0; i < program_count(p); i++)
 		parts = lappend(parts, part_to_list(&p->parts[i]));
 	for (int i = 0; i < p->npatterns; i++)
 		patterns = lappend(patterns, pattern_to_list(&p->patterns[i]));
@@ -299,6 +365,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->scales);
 	list = lappend(list, p->differences);
 	list = lappend(list, p->variables);
+	list = lappend(list, makeInteger(p->hides_rows));
 	list = lappend(list, makeInteger(p->soft_errors));
 	list = lappend(list, order_to_list(p));
 	list = lappend(list, text_orders_to_list(&p->text_orders));
@@ -329,7 +396,12 @@ scan_plan_from_list(List *list)
 	parts = next();
 	p->parts = static_cast<PlanPart *>(palloc0(sizeof(PlanPart) * list_length(parts)));
 	foreach(lc, parts)
-		part_from_list(lfirst_node(List, lc), &p->parts[p->nparts++]);
+	{
+		PlanPart   *part = &p->parts[foreach_current_index(lc)];
+
+		part_from_list(lfirst_node(List, lc), part);
+		(part->is_ties ? p->nties : p->nparts)++;
+	}
 	p->params = next();
 	p->attnums = next();
 	p->counts = next();
@@ -349,6 +421,7 @@ scan_plan_from_list(List *list)
 	p->scales = next();
 	p->differences = next();
 	p->variables = next();
+	p->hides_rows = intVal(next()) != 0;
 	p->soft_errors = intVal(next()) != 0;
 	order_from_list(next(), p);
 	text_orders_from_list(next(), &p->text_orders);

@@ -95,6 +95,12 @@ struct PlanPart
 	List	   *finals;			/* for each PostgreSQL aggregate, int list: FinalKind, extra, the result column of each part (compiler/compile.h) */
 	List	   *final_columns;	/* the raw column of each */
 	List	   *groupings;		/* ints: what the last raw columns, the GROUPING()s, are for the set */
+	/* of ties (compiler/compile.h), which stand behind the parts that give the groups of the same set: */
+	bool		is_ties;
+	bool		ties_last;		/* of an extreme the last row counts, else the first */
+	bool		ties_all;		/* it runs whatever the values are */
+	int			ties_cursor;	/* whose rows are found */
+	List	   *ties_columns;	/* raw columns of the extremes that it is for; NIL: it is for the keys */
 	double		stage_rows;		/* while planning: groups that the stage, the filter, or else HAVING is expected to read; 0: as many as come out */
 };
 
@@ -120,6 +126,7 @@ struct ScanPlan
 	int			ncursors;
 	PlanCursor	cursors[PROGRAM_MAX_CURSORS];
 	int			nparts;
+	int			nties;			/* programs of ties, behind those */
 	PlanPart   *parts;			/* rows: one */
 	List	   *params;			/* expressions of the programs' Variables */
 	List	   *attnums;		/* rows of one relation: attribute number of each result column but the last (row position) */
@@ -139,6 +146,7 @@ struct ScanPlan
 	List	   *scales;			/* of the numeric columns that the program reads, int lists: cursor, attribute number, scale, whether it is wide, and may be NaN or infinite */
 	List	   *variables;		/* the columns of variable length that it reads, int lists: cursor, attribute number */
 	List	   *differences;	/* of columns, which must not overflow: int lists: cursor, attribute number, cursor, attribute number, bytes of the result */
+	bool		hides_rows;		/* a policy hides rows of a dictionary whose values may be equal without being the same: what is done must not tell whether they are */
 	bool		soft_errors;	/* a flag that a program sets need not be an error in PostgreSQL (numerics, fields of dates) */
 	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
 	double		pairs;			/* joins: expected of all */
@@ -153,8 +161,26 @@ struct ScanPlan
 List	   *scan_plan_to_list(const ScanPlan *plan);
 ScanPlan   *scan_plan_from_list(List *list);
 
-/* One more part of the plan. */
-PlanPart   *scan_plan_add_part(ScanPlan *plan);
+/* One more part of the plan; the first of ties is behind the last of all others. */
+PlanPart   *scan_plan_add_part(ScanPlan *plan, bool ties = false);
+
+/* How many programs there are, those of ties included. */
+inline int
+program_count(const ScanPlan *plan)
+{
+	return plan->nparts + plan->nties;
+}
+
+/* The ties that say which value the part's result column is to show of those that share the rank; -1: there are none, though there may be such values. -2: it shows none. */
+constexpr int NO_TIES = -1;
+constexpr int SHOWS_NO_RANK = -2;
+int			ties_of_column(const ScanPlan *plan, const PlanPart *part, int column);
+
+/* May values be equal without being the same, so that they share a rank? */
+bool		may_be_tied(const PlanMap *map);
+
+/* The map of a column that is shown, and has no ties; -1: all have. */
+int			rank_without_ties(const ScanPlan *plan);
 
 /* Is this plan node one of ours? */
 bool		is_gpuvm_scan(const Plan *plan);

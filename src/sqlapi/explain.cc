@@ -130,7 +130,7 @@ put_programs(Plan *plan, PlannedStmt *stmt, void *context)
 	if (!is_gpuvm_scan(plan))
 		return;
 	sp = scan_plan_from_list(((CustomScan *) plan)->custom_private);
-	for (int i = 0; i < sp->nparts; i++)
+	for (int i = 0; i < program_count(sp); i++)
 	{
 		put_program(sp->parts[i].program, rsinfo);
 		if (second_program(&sp->parts[i]) != nullptr)

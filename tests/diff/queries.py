@@ -14,7 +14,7 @@ from late import Late
 from orders import Orders
 from subqueries import Subqueries
 from tables import FLOATS, INTS, TYPES
-from typed import ZONES, TypedGenerator, generator
+from typed import HASHED, HAVE_EXTREMES, TIED, ZONES, TypedGenerator, generator
 
 TYPED_SHARE = 0.25			# of all queries, if not told otherwise
 PAIRS = ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2")
@@ -135,8 +135,8 @@ class Queries:
         rng = random.Random(f"{self.seed}:query:{k}")
         shape = rng.choices(
             (self.rows, self.ordered, self.total, self.grouped, self.spread, self.counted, self.join, self.nested, self.union,
-             self.prepared, self.odd, self.raising, self.sets, self.different, self.order, self.subquery, self.late),
-            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8, 8, 6, 6, 5, 2))[0]
+             self.prepared, self.odd, self.raising, self.sets, self.different, self.order, self.subquery, self.late, self.firsts),
+            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8, 8, 6, 6, 5, 2, 4))[0]
         if self.only:
             shape = getattr(self, self.only)
         typed = self.favourite.typed if self.favourite else rng.random() < self.typed_share
@@ -358,6 +358,40 @@ class Queries:
         having = f" HAVING count(*) > {rng.randint(1, 5)}" if rng.random() < 0.1 else ""
         n = rng.choice(("count(*)", "count(*)", "count(*)", "count(*) + 1, count(*)", "count(*), count(x0)"))
         return Query(f"SELECT {n} FROM (SELECT {items} FROM {table.name}{self.where(rng, g)} GROUP BY {group}{having}) s")
+
+    def firsts(self, rng):
+        """Keys and extremes of values that are equal and print differently: what shows is the first of its group, or of equal extremes the first or last."""
+        table, g = self.source(rng)
+        tied = [name for name, c in g.columns if c.imported and c.type in TIED and not c.keyable]
+        if not tied:
+            return self.grouped(rng)
+        extremes = [name for name, c in g.columns if name in tied and c.type in HAVE_EXTREMES]
+        tail = f" FROM {table.name}{self.where(rng, g)}"
+
+        def aggregate():
+            filter = f" FILTER (WHERE {g.bool(1)})" if rng.random() < 0.3 else ""
+            if extremes and rng.random() < 0.7:
+                return f"{rng.choice(('min', 'max'))}({rng.choice(extremes)}){filter}"
+            return f"{rng.choice(('count(*)', 'min(id)', 'sum(id)', 'bool_and(id > 100)'))}{filter}"
+
+        kind = rng.choice(("groups", "groups", "groups", "total", "distinct", "counts", "sets"))
+        if kind == "total":
+            return Query(f"SELECT {', '.join(aggregate() for _ in range(rng.randint(1, 4)))}{tail}")
+        if kind == "counts":
+            return Query(f"SELECT {', '.join(f'count(DISTINCT {name})' for name in tied)}, count(*){tail}")
+        keys = rng.sample(tied, rng.randint(1, len(tied)))
+        if rng.random() < 0.5:
+            # not one that PostgreSQL has to sort by, or that it groups the engine's rows by: any of the equal ones comes first then
+            plain = [name for name, c in g.columns if c.imported and getattr(c, "keyable", True) and c.type in HASHED]
+            keys.insert(rng.randint(0, len(keys)), rng.choice(plain + [f"id % {rng.choice((2, 7, 60))}"]))
+        if rng.random() < 0.2 and any(name == "o_interval" for name, _ in g.columns):
+            keys.append(f"coalesce(o_interval, '{rng.choice(('30 days', '24:00:00', '5 days'))}')")
+        if kind == "distinct":
+            return Query(f"SELECT DISTINCT {', '.join(keys)}{tail}")
+        numbers = [str(i + 1) for i in range(len(keys))]
+        group = f"GROUPING SETS (({', '.join(numbers)}), {', '.join(rng.sample(numbers, rng.randint(1, len(numbers))))}, ())" if kind == "sets" else ", ".join(numbers)
+        having = f" HAVING count(*) > {rng.choice((0, 3, 30))}" if rng.random() < 0.2 else ""
+        return Query(f"SELECT {', '.join(keys + [aggregate() for _ in range(rng.randint(0, 3))])}{tail} GROUP BY {group}{having}")
 
     def group_key(self, rng, g):
         params, g.params = g.params, None	# a parameter in a key could not be repeated by number

@@ -70,7 +70,9 @@ PLAIN_VALUES = {	# other results of a value, compared as text
 }
 VARIABLE_KEYS = ("variable text", "variable bpchar", "variable bytea", "variable uuid")
 ORDERED_TYPES = VARIABLE_KEYS + ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "varbit", "time", "money", "oid", "int4[]", "jsonb")
-HAVE_EXTREMES = ("variable text", "variable bpchar", "numeric", "text", "bpchar", "d_mood", "inet", "interval", "time", "timetz", "money", "oid", "cidr")
+TIED = ("interval", "jsonb", "blank")	# of equal values some print differently
+HASHED = ("int2", "int4", "int8", "bool", "date", "timestamp", "numeric", "text", "uuid", "d_mood", "int4[]")
+HAVE_EXTREMES = ("variable text", "variable bpchar", "numeric", "text", "bpchar", "blank", "d_mood", "inet", "interval", "time", "timetz", "money", "oid", "cidr")
 
 
 def sql_text(text):

@@ -1,4 +1,4 @@
--- Keys of types whose values may be equal without being the same: programs group by them where no two of a column's values are so.
+-- Keys of types whose values may be equal without being the same, of columns that have no such values, until changes bring some (equal_values has more of these).
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
@@ -36,7 +36,7 @@ SET gpuvm.require = :device;
 SELECT v, count(*) FROM t GROUP BY v ORDER BY v;
 RESET gpuvm.require;
 
--- One that equals another: PostgreSQL shows the one that it met first.
+-- One that equals another: the one of the first row is shown.
 INSERT INTO t VALUES (5000, '24:00:00', '{"k": 1.0}', '{7}', '{}', 'c1  ', '{1,1.5}', 1);
 INSERT INTO queries (query) SELECT query FROM kept;
 SELECT * FROM asked();

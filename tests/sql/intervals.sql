@@ -82,7 +82,7 @@ INSERT INTO t (id, g, iv, jb, ints) VALUES (4000, 1, '1000 years', '"new"', '{7}
 SELECT * FROM ask('SELECT sum(iv), count(DISTINCT jb), count(DISTINCT ints) FROM t');
 SELECT * FROM ask('SELECT ints, count(*) FROM t GROUP BY ints');
 ROLLBACK;
--- Equal values that are not the same: which one is shown is PostgreSQL's to say. It is known once it was met.
+-- Equal values that are not the same: the first row's is shown.
 SELECT * FROM ask_each('SELECT %s AS k, count(*) FROM edge GROUP BY k', 'iv', 'iv', 'jb', 'jb', 'c', 'c');
 SELECT * FROM ask('SELECT count(DISTINCT iv), count(DISTINCT jb) FROM edge WHERE id > 1');
 SELECT * FROM ask('SELECT iv, count(*) FROM edge WHERE id > 1 GROUP BY iv');

@@ -160,7 +160,7 @@ ALTER TABLE accounts DISABLE ROW LEVEL SECURITY;
 SET ROLE regress_gpuvm_alice;
 SELECT * FROM figures();
 
--- Equal values that are not the same have no ranks: nobody may learn that way of a value that a policy hides.
+-- Of equal values that are not the same those show that are seen, and the programs are the same whatever a policy hides: nobody may learn that way of a hidden one.
 SET ROLE regress_gpuvm_owner;
 CREATE TABLE waits (owner text, span interval, word bpchar) WITH (autovacuum_enabled = off);
 INSERT INTO waits SELECT CASE i % 2 WHEN 0 THEN 'alice' ELSE 'bob' END, i % 5 * interval '1 day', 'w' || i % 3 FROM generate_series(1, 900) i;
@@ -176,6 +176,8 @@ SELECT q AS query, reason FROM unnest(ARRAY['word, count(*) FROM waits GROUP BY 
 SELECT word, count(*) FROM waits GROUP BY word ORDER BY word;
 SET gpuvm.require = :device;
 SELECT owner, count(*), max(owner), sum(span) FILTER (WHERE span > '1 day') FROM waits GROUP BY owner;
+SELECT span, count(*), min(span), max(span) FROM waits GROUP BY span ORDER BY span;
+SELECT v.made AS programs FROM (SELECT count(*) FILTER (WHERE opcode = 'Parallel') AS made FROM gpuvm.disassemble('SELECT span, max(word) FROM waits GROUP BY span')) v;
 RESET ROLE;
 DROP TABLE waits;
 SET ROLE regress_gpuvm_alice;
