@@ -314,9 +314,6 @@ bool		compile_factor(Compiler *c, const Expr *expr, WideFactor *out);
 /* The table that the column is of, and its place there; NULL: none is read that has it. */
 const ImportedTable *table_of(const CompileInput *input, const Var *var, int *place);
 
-/* The entry of a call, and its arguments; NULL: it is none. */
-const FnEntry *called_function(const Expr *expr, List **args);
-
 /* Is it a column of such numbers, or what is computed of one so that it is in halves, too? */
 bool		is_wide(const CompileInput *input, const Expr *expr);
 
@@ -441,9 +438,6 @@ int			compile_interval_field(Compiler *c, const Expr *interval, DateField field,
 
 /* date_part('epoch', a - b) */
 int			compile_span_epoch(Compiler *c, const Expr *interval);
-
-/* The function that the expression calls, and with what. */
-Oid			called(const Expr *expr, List **args);
 
 /* -- interval_parts.cc: intervals that are computed ------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 }
 
 #include <algorithm>
@@ -171,6 +172,27 @@ lookup_function(Oid function)
 	found = std::lower_bound(std::begin(entries), std::end(entries), function,
 							 [](const FnEntry &a, Oid b) { return a.function < b; });
 	return found != std::end(entries) && found->function == function ? found : nullptr;
+}
+
+Oid
+called(const Expr *expr, List **args)
+{
+	*args = NIL;
+	if (IsA(expr, FuncExpr))
+	{
+		*args = ((const FuncExpr *) expr)->args;
+		return ((const FuncExpr *) expr)->funcid;
+	}
+	if (!IsA(expr, OpExpr))
+		return InvalidOid;
+	*args = ((const OpExpr *) expr)->args;
+	return OidIsValid(((const OpExpr *) expr)->opfuncid) ? ((const OpExpr *) expr)->opfuncid : get_opcode(((const OpExpr *) expr)->opno);
+}
+
+const FnEntry *
+called_function(const Expr *expr, List **args)
+{
+	return lookup_function(called(expr, args));
 }
 
 const char *

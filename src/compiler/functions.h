@@ -9,6 +9,10 @@
 #include "pg/value_form.h"
 #include "vm/program.h"
 
+extern "C" {
+#include "nodes/primnodes.h"
+}
+
 namespace gpuvm {
 
 /* How a function's arguments become an opcode's operands. */
@@ -93,6 +97,12 @@ struct FnEntry
 
 /* The function's entry, or NULL when it stays with PostgreSQL. */
 const FnEntry *lookup_function(Oid function);
+
+/* The function that the expression calls, and with what; InvalidOid and NIL: it is no call. */
+Oid			called(const Expr *expr, List **args);
+
+/* Its entry; NULL: it is no call, or there is none. */
+const FnEntry *called_function(const Expr *expr, List **args);
 
 /* Why a function that might be expected in the whitelist is not there; NULL: for no special reason. */
 const char *function_refusal(Oid function);

@@ -28,21 +28,6 @@ namespace gpuvm {
 
 /* -- spans --------------------------------------------------------------------------------- */
 
-Oid
-called(const Expr *expr, List **args)
-{
-	*args = NIL;
-	if (IsA(expr, FuncExpr))
-	{
-		*args = ((const FuncExpr *) expr)->args;
-		return ((const FuncExpr *) expr)->funcid;
-	}
-	if (!IsA(expr, OpExpr))
-		return InvalidOid;
-	*args = ((const OpExpr *) expr)->args;
-	return OidIsValid(((const OpExpr *) expr)->opfuncid) ? ((const OpExpr *) expr)->opfuncid : get_opcode(((const OpExpr *) expr)->opno);
-}
-
 bool
 is_span(const Expr *expr)
 {

@@ -79,21 +79,16 @@ cursor_column_name(const CompileCursor *cursor, AttrNumber attnum)
 int
 column_place(const CompileCursor *cursor, AttrNumber attnum)
 {
-	const ImportedTable *t = cursor->table;
+	const int	place = imported_column(cursor->table, attnum);
 
-	for (uint32 i = 0; i < t->ncols; i++)
-	{
-		if (t->attnums[i] == attnum)
-			return static_cast<Type>(t->types[i]) == Type::None ? -1 : static_cast<int>(i);
-	}
-	return -1;
+	return place >= 0 && static_cast<Type>(cursor->table->types[place]) == Type::None ? -1 : place;
 }
 
 /* Was the column imported, but had values that tablets cannot store? */
 static bool
 was_left_out(const ImportedTable *t, AttrNumber attnum)
 {
-	return std::find(t->attnums, t->attnums + t->ncols, attnum) != t->attnums + t->ncols;
+	return imported_column(t, attnum) >= 0;
 }
 
 /* Is the column still of the type that was imported? (Its definition may have changed since.) */

@@ -64,22 +64,6 @@ is_special_column(const CompileInput *input, const Var *var)
 	return table != nullptr && table->special[place];
 }
 
-const FnEntry *
-called_function(const Expr *expr, List **args)
-{
-	if (IsA(expr, OpExpr))
-	{
-		*args = ((const OpExpr *) expr)->args;
-		return lookup_function(((const OpExpr *) expr)->opfuncid);
-	}
-	if (IsA(expr, FuncExpr))
-	{
-		*args = ((const FuncExpr *) expr)->args;
-		return lookup_function(((const FuncExpr *) expr)->funcid);
-	}
-	return nullptr;
-}
-
 /* The entry of a call that keeps numbers wide, and its arguments; NULL: it is none. */
 static const FnEntry *
 wide_call(const Expr *expr, List **args)

@@ -621,38 +621,4 @@ reads_no_program(PlannerInfo *root, const ScanShape *shape)
 	return true;
 }
 
-/* Partitions are looked at with the whole; a CTE may be a program's. */
-static bool
-may_read_imported(const RangeTblEntry *rte)
-{
-	ListCell   *lc;
-
-	switch (rte->rtekind)
-	{
-		case RTE_RELATION: return rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid);
-		case RTE_CTE: return true;
-		case RTE_SUBQUERY:
-			foreach(lc, rte->subquery->rtable)
-			{
-				if (may_read_imported(lfirst_node(RangeTblEntry, lc)))
-					return true;
-			}
-			return false;
-		default: return false;
-	}
-}
-
-bool
-reads_imported(PlannerInfo *root)
-{
-	int			relid = -1;
-
-	while ((relid = bms_next_member(root->all_baserels, relid)) >= 0)
-	{
-		if (may_read_imported(planner_rt_fetch(relid, root)))
-			return true;
-	}
-	return false;
-}
-
 }  // namespace gpuvm

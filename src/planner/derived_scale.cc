@@ -74,17 +74,13 @@ scale_of_table(Oid relid, const Var *var)
 
 	if (registry_describe(relid, table))
 	{
-		for (uint32 i = 0; i < table->ncols; i++)
-		{
-			if (table->attnums[i] != var->varattno)
-				continue;
-			/* references are made of what 64 bits do not hold, and so may be what is computed of it */
-			scale.wide = scale.wide || table->variable[i];
-			if (table->scales[i] < 0)
-				continue;
+		const int	i = imported_column(table, var->varattno);
+
+		/* references are made of what 64 bits do not hold, and so may be what is computed of it */
+		scale.wide = i >= 0 && table->variable[i];
+		if (i >= 0 && table->scales[i] >= 0)
 			scale = DecimalScale{table->scales[i], true, table->wide[i] ? INFINITY : table->greatest[i] / std::pow(10.0, table->scales[i]), table->wide[i],
 				table->wide[i] && !table->special[i]};
-		}
 	}
 	pfree(table);
 	return scale;
@@ -191,8 +187,9 @@ is_stored_by_value(PlannerInfo *root, const Var *var)
 			table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
 			if (registry_describe(rte->relid, table))
 			{
-				for (uint32 i = 0; i < table->ncols; i++)
-					variable = variable || (table->attnums[i] == var->varattno && table->variable[i]);
+				const int	column = imported_column(table, var->varattno);
+
+				variable = column >= 0 && table->variable[column];
 			}
 			pfree(table);
 			return variable;

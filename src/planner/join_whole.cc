@@ -53,13 +53,7 @@ columns_are_there(const RelOptInfo *rel, const ImportedTable *table)
 {
 	for (int attnum = rel->min_attr; attnum <= rel->max_attr; attnum++)
 	{
-		bool		there = false;
-
-		if (bms_is_empty(rel->attr_needed[attnum - rel->min_attr]))
-			continue;
-		for (uint32 i = 0; i < table->ncols; i++)
-			there = there || table->attnums[i] == attnum;
-		if (!there)
+		if (!bms_is_empty(rel->attr_needed[attnum - rel->min_attr]) && imported_column(table, attnum) < 0)
 			return false;
 	}
 	return true;

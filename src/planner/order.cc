@@ -44,14 +44,10 @@ count_entries(const PlanCursor *cursor, AttrNumber attnum)
 	foreach(lc, relids)
 	{
 		ImportedTable table;
+		const int	column = registry_describe(lfirst_oid(lc), &table) ? imported_column(&table, attnum) : -1;
 
-		if (!registry_describe(lfirst_oid(lc), &table))
-			continue;
-		for (uint32 i = 0; i < table.ncols; i++)
-		{
-			if (table.attnums[i] == attnum)
-				most = Max(most, table.entries[i]);
-		}
+		if (column >= 0)
+			most = Max(most, table.entries[column]);
 	}
 	return most;
 }

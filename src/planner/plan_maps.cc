@@ -32,18 +32,6 @@ namespace gpuvm {
 MapCached	map_cached;
 MapFailure	map_failure;
 
-/* The column's number among the imported ones. */
-static int
-imported_column(const ImportedTable *table, AttrNumber attnum)
-{
-	for (uint32 i = 0; i < table->ncols; i++)
-	{
-		if (table->attnums[i] == attnum)
-			return static_cast<int>(i);
-	}
-	return -1;
-}
-
 /* Does the clause of a condition have the expression in it? */
 static bool
 contains(Node *node, void *expr)

@@ -16,6 +16,7 @@ extern "C" {
 }
 
 #include "pg/compat.h"
+#include "planner/paths.h"
 #include "planner/rewrite.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
@@ -46,7 +47,7 @@ look_walker(Node *node, void *context)
 		const RangeTblEntry *rte = (const RangeTblEntry *) node;
 
 		look->rewritable |= rte->rtekind == RTE_SUBQUERY && rte->lateral && (rte->subquery->hasAggs || rte->subquery->groupClause != NIL || rte->subquery->limitCount != nullptr);
-		if (look->tables && rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid)))
+		if (look->tables && may_be_imported(rte))
 			look->imported = true;
 		return false;
 	}

@@ -45,15 +45,12 @@ is_by_value(const Query *query, const Var *var)
 {
 	const RangeTblEntry *rte = var->varlevelsup > 0 || var->varattno <= 0 ? nullptr : rt_fetch(var->varno, query->rtable);
 	ImportedTable table;
+	int			column;
 
 	if (rte == nullptr || rte->rtekind != RTE_RELATION || !registry_describe(rte->relid, &table))
 		return false;
-	for (uint32 i = 0; i < table.ncols; i++)
-	{
-		if (table.attnums[i] == var->varattno)
-			return table.variable[i];
-	}
-	return false;
+	column = imported_column(&table, var->varattno);
+	return column >= 0 && table.variable[column];
 }
 
 /* Does a program look it up, by what PostgreSQL says of each entry of a dictionary? `of`: of which query; NULL: wherever the column lies. */

@@ -49,22 +49,6 @@ ignores_duplicates(const SetOperationStmt *set, const Node *arm, bool ignored)
 	return ignored;
 }
 
-static bool
-reads_imported_table(const Query *query)
-{
-	ListCell   *lc;
-
-	foreach(lc, query->rtable)
-	{
-		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
-
-		if ((rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid))) ||
-			(rte->rtekind == RTE_SUBQUERY && reads_imported_table(rte->subquery)))
-			return true;
-	}
-	return false;
-}
-
 bool
 can_be_distinct_arm(Query *arm, const SetOperationStmt *set)
 {
@@ -73,7 +57,7 @@ can_be_distinct_arm(Query *arm, const SetOperationStmt *set)
 	if (arm->commandType != CMD_SELECT || arm->hasAggs || arm->hasWindowFuncs || arm->hasTargetSRFs || arm->groupClause != NIL ||
 		arm->groupingSets != NIL || arm->havingQual != nullptr || arm->distinctClause != NIL || arm->sortClause != NIL || arm->limitCount != nullptr ||
 		arm->limitOffset != nullptr || arm->rowMarks != NIL || arm->setOperations != nullptr || arm->targetList == NIL ||
-		list_length(arm->targetList) != list_length(set->colTypes) || !reads_imported_table(arm) ||
+		list_length(arm->targetList) != list_length(set->colTypes) || !may_read_imported(arm->rtable, false) ||
 		contain_volatile_functions((Node *) arm->targetList))
 		return false;
 	foreach(lc, arm->targetList)

@@ -164,6 +164,17 @@ invalidate_plans(const RegistryKey &key)
 
 /* -- reading --------------------------------------------------------------- */
 
+int
+imported_column(const ImportedTable *table, AttrNumber attnum)
+{
+	for (uint32 i = 0; i < table->ncols; i++)
+	{
+		if (table->attnums[i] == attnum)
+			return static_cast<int>(i);
+	}
+	return -1;
+}
+
 bool
 registry_describe(Oid relid, ImportedTable *table)
 {

@@ -126,6 +126,9 @@ struct ImportedTable
 	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */
 };
 
+/* The column's number among the imported ones; -1: it is none. */
+int			imported_column(const ImportedTable *table, AttrNumber attnum);
+
 /* False when the relation is not imported. For planning only: the answer may be stale by execution. */
 bool		registry_describe(Oid relid, ImportedTable *table);
 
