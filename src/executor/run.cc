@@ -210,6 +210,18 @@ choose_filter_unit_rows(const GpuvmScanState *state)
 	return rows;
 }
 
+/* Do programs without keys give the one row that comes out? */
+static bool
+gives_one_row(const ScanPlan *plan)
+{
+	for (int i = 0; i < plan->nparts; i++)
+	{
+		if (plan->parts[i].key_columns != NIL || plan->parts[i].group_filter != nullptr)
+			return false;
+	}
+	return plan->kind != SCAN_ROWS;
+}
+
 /* A row may meet any number of others: units small enough for every thread to get some. */
 static uint32
 choose_join_unit_rows(GpuvmScanState *state)
@@ -488,6 +500,7 @@ run_start(GpuvmScanState *state)
 	int			reason;
 	const char *detail = nullptr;
 	const char *failure;
+	bool		one_row;
 
 	state->emitted = false;
 	state->gave_way = false;
@@ -537,10 +550,13 @@ run_start(GpuvmScanState *state)
 		return run_fall_back(state, FALLBACK_VALUE, detail);
 	if (!maps_build(state, &reason, &detail) || !patterns_build(state, &reason, &detail) || !ties_fit(state, &reason, &detail))
 		return run_fall_back(state, reason, detail);
-	state->unit_rows = state->part->plan->group_filter != nullptr ? choose_filter_unit_rows(state)
+	one_row = gives_one_row(state->plan);
+	state->unit_rows = one_row ? MIN_BUFFER_ROWS
+		: state->part->plan->group_filter != nullptr ? choose_filter_unit_rows(state)
 		: state->plan->kind != SCAN_ROWS ? MIN_UNIT_ROWS
 		: state->plan->ncursors > 1 ? choose_join_unit_rows(state) : choose_unit_rows(state);
-	state->buffer_rows = Max(state->unit_rows, MIN_UNIT_ROWS);
+	/* the pages of large buffers are taken and given back for each job: 24 MB of 90 sums, for one row of them */
+	state->buffer_rows = one_row ? MIN_BUFFER_ROWS : Max(state->unit_rows, MIN_UNIT_ROWS);
 	if (state->plan->kind == SCAN_ROWS)
 		count_units(state);
 	if (state->part->plan->group_filter != nullptr && filter_has_failed(state))

@@ -314,6 +314,7 @@ struct GpuvmScanState
 	ScanFigures figures;
 };
 
+constexpr uint32 MIN_BUFFER_ROWS = 1024;
 constexpr uint32 MIN_UNIT_ROWS = 16384;
 constexpr uint32 MAX_UNIT_ROWS = 131072;
 constexpr uint32 MIN_JOIN_UNIT_ROWS = 1024;

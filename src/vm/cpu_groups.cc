@@ -37,7 +37,13 @@ namespace gpuvm {
 
 namespace {
 
+/* A table grows by large steps: each looks at all buckets and takes fresh pages. The first are small, then comes a huge page; memory counts in large ones. */
 constexpr int MIN_BUCKET_BITS = 12;
+constexpr int HUGE_BUCKET_BITS = 18;
+constexpr int LARGE_BUCKET_BITS = 24;
+
+/* Lanes whose buckets and rows are fetched at once: as many as the L1 cache has room for. */
+constexpr uint32_t PROBE_LANES = 64;
 
 /* At most that many slots are indexed, and per row of the table. */
 constexpr uint64_t INDEX_MAX_SLOTS = uint64_t(1) << 24;
@@ -168,25 +174,30 @@ CpuProgram::find_indexed(WorkerState &s) const
 
 	slots_of_lanes(s, s.slot_keys);
 	reserve_rows(s, n);
-	for (uint32_t j = 0; j < n; j++)
-		__builtin_prefetch(index + slots[s.rows[j]], 1);
-	for (uint32_t j = 0; j < n; j++)
+	for (uint32_t first = 0; first < n; first += PROBE_LANES)
 	{
-		const uint32_t lane = s.rows[j];
-		const uint32_t number = index[slots[lane]];
+		const uint32_t last = std::min(first + PROBE_LANES, n);
 
-		if (number == 0)
+		for (uint32_t j = first; j < last; j++)
+			__builtin_prefetch(index + slots[s.rows[j]], 1);
+		for (uint32_t j = first; j < last; j++)
 		{
-			s.group_row[lane] = new_indexed_row(s, slots[lane]);
-			continue;
+			const uint32_t lane = s.rows[j];
+			const uint32_t number = index[slots[lane]];
+
+			if (number == 0)
+			{
+				s.group_row[lane] = new_indexed_row(s, slots[lane]);
+				continue;
+			}
+
+			char	   *row = hash_row(s, number - 1);
+
+			/* a row may straddle two cache lines */
+			__builtin_prefetch(row, 1);
+			__builtin_prefetch(row + row_bytes - 1, 1);
+			s.group_row[lane] = row;
 		}
-
-		char	   *row = hash_row(s, number - 1);
-
-		/* a row may straddle two cache lines */
-		__builtin_prefetch(row, 1);
-		__builtin_prefetch(row + row_bytes - 1, 1);
-		s.group_row[lane] = row;
 	}
 }
 
@@ -280,7 +291,8 @@ CpuProgram::find_hashed(WorkerState &s) const
 	const uint32_t n = kernels->select(s.live, s.rows);
 
 	reserve_groups(s, n);
-	probe(s, s.rows, n);
+	for (uint32_t j = 0; j < n; j += PROBE_LANES)
+		probe(s, s.rows + j, std::min(PROBE_LANES, n - j));
 }
 
 bool
@@ -304,7 +316,7 @@ CpuProgram::reserve_groups(WorkerState &s, uint64_t more) const
 	int			bits = std::max(s.bucket_bits, MIN_BUCKET_BITS);
 
 	while ((uint64_t(1) << bits) < 2 * (s.nrows + more))
-		bits++;
+		bits += bits < HUGE_BUCKET_BITS ? 3 : bits < LARGE_BUCKET_BITS ? 2 : 1;
 	if (bits > 32)
 		throw std::bad_alloc();
 	if (bits != s.bucket_bits)
@@ -583,6 +595,19 @@ CpuProgram::next_tagged(const WorkerState &s, uint64_t tag, uint64_t *at) const
 	}
 }
 
+/* They are few: a call costs more than they do. */
+static inline bool
+same_words(const char *a, const char *b, size_t n)
+{
+	const uint64_t *x = reinterpret_cast<const uint64_t *>(a);
+	const uint64_t *y = reinterpret_cast<const uint64_t *>(b);
+
+	for (size_t i = 0; i < n; i++)
+		if (x[i] != y[i])
+			return false;
+	return true;
+}
+
 /*
  * The groups of states[i] whose tags begin with the part's bits. Their buckets
  * begin at the part's share of the table, may be preceded there by others, and
@@ -600,7 +625,7 @@ CpuProgram::merge_hashed_part(CpuState *const *states, uint32_t i, uint32_t part
 	};
 	WorkerState &from = worker(states[i]);
 	const int	bits = worker(states[0]).part_bits;
-	const size_t key_bytes = 8 * (null_words + keys.size());
+	const size_t key_words = null_words + keys.size();
 	Lane		lanes[CPU_VECTOR_ROWS];
 
 	if (from.nrows == 0)
@@ -642,7 +667,7 @@ CpuProgram::merge_hashed_part(CpuState *const *states, uint32_t i, uint32_t part
 			{
 				Lane		lane = lanes[j];
 
-				while (lane.match && memcmp(lane.match, lane.row, key_bytes) != 0)
+				while (lane.match && !same_words(lane.match, lane.row, key_words))
 					lane.match = next_tagged(to, lane.bucket & ~low_bits(32), &lane.at);
 				if (!lane.match)
 				{

@@ -567,7 +567,7 @@ main(int argc, char **argv)
 	for (const auto &m : many)
 		for (uint32_t threads = 1; threads <= 2; threads++)
 			benchmark::RegisterBenchmark((std::string("groups/") + m.name + "/threads:" + std::to_string(threads)).c_str(),
-										 [m, threads](benchmark::State &s) { run_threads(s, many_groups_query(m.key), threads); })
+										 [m, threads](benchmark::State &s) { run_threads(s, many_groups_query(m.key), threads); })->MeasureProcessCPUTime()
 				->Unit(benchmark::kMillisecond)->UseRealTime();
 	benchmark::RunSpecifiedBenchmarks();
 	return 0;
