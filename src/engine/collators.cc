@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
-#include <langinfo.h>
 #include <locale.h>
 #include <string.h>
 
@@ -129,13 +128,6 @@ private:
 
 }  // namespace
 
-/* A locale of the C library without rules, such as C.UTF-8: its strcoll() is strcmp(), so bytes decide. */
-static bool
-compares_bytes(locale_t locale)
-{
-	return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(nl_langinfo_l(_NL_COLLATE_NRULES, locale))) == 0;
-}
-
 /* As ICU's u_versionToString() writes it: without the zeroes at the end, but two numbers at least. */
 static std::string
 version_text(const uint8_t version[4])
@@ -199,25 +191,20 @@ Collators::find(const TextOrderSpec &spec, const Collator **to)
 	const Key	key = {spec.kind, locale, version};
 	const auto	known = opened_.find(key);
 	std::unique_ptr<Collator> collator;
-	bool		bytes = spec.kind == TextOrderKind::Bytes;
 
 	*to = nullptr;
-	if (bytes || known != opened_.end())
+	if (spec.kind == TextOrderKind::Bytes)
+		return nullptr;
+	if (known != opened_.end())
 	{
-		*to = bytes ? nullptr : known->second.get();
+		*to = known->second.get();
 		return nullptr;
 	}
 	if (spec.kind == TextOrderKind::Icu)
 		collator = open_icu(icu(), locale, version);
 	else if (locale_t opened = open_libc(locale, version))
-	{
-		bytes = compares_bytes(opened);
-		if (bytes)
-			freelocale(opened);
-		else
-			collator = std::make_unique<LibcCollator>(opened);
-	}
-	if (collator == nullptr && !bytes)
+		collator = std::make_unique<LibcCollator>(opened);
+	if (collator == nullptr)
 		return "gpuvmd does not have the collation's locale, or another version of it";
 	*to = collator.get();
 	opened_[key] = std::move(collator);

@@ -20,6 +20,7 @@ extern "C" {
 }
 
 #include "executor/map_internal.h"
+#include "pg/text_order.h"
 #include "executor/scan_state.h"
 #include "vm/program.h"
 
@@ -290,7 +291,7 @@ make_order(Making *m)
 	o.n[1] = map->nbefore;
 	total = o.n[0] + o.n[1];
 	o.ssup.ssup_cxt = CurrentMemoryContext;
-	o.ssup.ssup_collation = map->collation;
+	o.ssup.ssup_collation = cheapest_collation(map->collation);
 	o.ssup.abbreviate = true;
 	PrepareSortSupportFromOrderingOp(lookup_type_cache(m->plan->type, TYPECACHE_LT_OPR)->lt_opr, &o.ssup);
 	all = static_cast<OrderedValue *>(palloc_extended(sizeof(OrderedValue) * Max(total, 1), MCXT_ALLOC_HUGE));

@@ -15,7 +15,9 @@ extern "C" {
 }
 
 #include <gnu/libc-version.h>
+#include <langinfo.h>
 #include <link.h>
+#include <locale.h>
 
 #include "pg/compat.h"
 
@@ -56,6 +58,47 @@ icu_version(const char *locale)
 	return version;
 }
 
+/* A locale of the C library without rules, such as C.UTF-8: its strcoll() is strcmp(). Asked once in a row, since opening one takes a while. */
+static bool
+has_no_rules(const char *name)
+{
+	static char last[sizeof(TextOrderSpec::locale)];
+	static bool without;
+	locale_t	locale;
+
+	if (strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0)
+		return true;
+	if (last[0] != '\0' && strcmp(name, last) == 0)
+		return without;
+	locale = newlocale(LC_COLLATE_MASK, name, nullptr);
+	if (locale == nullptr)
+		return false;
+	without = static_cast<uint32>(reinterpret_cast<uintptr_t>(nl_langinfo_l(_NL_COLLATE_NRULES, locale))) == 0;
+	freelocale(locale);
+	/* a longer name is never found again */
+	strlcpy(last, name, sizeof(last));
+	return without;
+}
+
+bool
+orders_as_bytes(Oid collation)
+{
+	char		provider;
+	const char *locale = nullptr;
+
+	if (!OidIsValid(collation))
+		return true;
+	if (!compat_collation(collation, &provider, &locale) || provider == COLLPROVIDER_ICU)
+		return false;
+	return provider != COLLPROVIDER_LIBC || has_no_rules(locale);
+}
+
+Oid
+cheapest_collation(Oid collation)
+{
+	return OidIsValid(collation) && orders_as_bytes(collation) ? C_COLLATION_OID : collation;
+}
+
 static const char *
 describe_locale(Oid collation, TextOrderSpec *to)
 {
@@ -69,9 +112,7 @@ describe_locale(Oid collation, TextOrderSpec *to)
 		return "the collation is not deterministic";
 	if (!compat_collation(collation, &provider, &locale))
 		return "the collation has rules of its own";
-	if (provider != COLLPROVIDER_LIBC && provider != COLLPROVIDER_ICU)
-		return nullptr;			/* PostgreSQL's own compare bytes */
-	if (provider == COLLPROVIDER_LIBC && (strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0))
+	if (orders_as_bytes(collation))
 		return nullptr;
 	if (provider == COLLPROVIDER_ICU && GetDatabaseEncoding() != PG_UTF8)
 		return "collations of ICU are compared by in UTF-8 only";
@@ -82,19 +123,6 @@ describe_locale(Oid collation, TextOrderSpec *to)
 	strlcpy(to->locale, locale, sizeof(to->locale));
 	strlcpy(to->version, version, sizeof(to->version));
 	return nullptr;
-}
-
-bool
-orders_as_bytes(Oid collation)
-{
-	char		provider;
-	const char *locale = nullptr;
-
-	if (!OidIsValid(collation))
-		return true;
-	if (!compat_collation(collation, &provider, &locale) || provider == COLLPROVIDER_ICU)
-		return false;
-	return provider != COLLPROVIDER_LIBC || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0 || strncmp(locale, "C.", 2) == 0;
 }
 
 const char *

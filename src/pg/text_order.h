@@ -29,8 +29,11 @@ int			add_text_order(PlanTextOrders *to, Oid type, Oid collation);
 /* Of the type's default order, as the catalogs have it now; nullptr, or why gpuvmd cannot compare so. */
 const char *describe_text_order(const PlanTextOrder &order, TextOrderSpec *to);
 
-/* Does it order as bytes are ordered, or is the type's order no matter of a collation? For what comparing costs. */
+/* Does it order as bytes are ordered, or is the type's order no matter of a collation? */
 bool		orders_as_bytes(Oid collation);
+
+/* One of the same order that PostgreSQL sorts by soonest: it calls strcoll() and abbreviates no keys even where bytes decide, but for C and POSIX. */
+Oid			cheapest_collation(Oid collation);
 
 /* The file of the ICU that this server runs with, as it was loaded; nullptr where it has none. */
 const char *icu_library(void);

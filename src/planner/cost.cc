@@ -75,9 +75,10 @@ constexpr double SORT_COMPARE_US = 0.005;
 /* Telling that a row is beyond the limit. */
 constexpr double TOP_ROW_US = 0.005;
 
-/* Comparing two entries of a dictionary, for their order, against an operator: collations are slow, but for those of bytes. */
+/* Comparing two entries of a dictionary, for their order, against an operator: collations are slow, but for those of bytes; one dictionary's by their bytes are sorted word by word. */
 constexpr double ORDER_OPERATORS = 20;
-constexpr double BYTES_ORDER_OPERATORS = 7;
+constexpr double BYTES_ORDER_OPERATORS = 4;
+constexpr double BYTES_RANK_OPERATORS = 1;
 
 /* The same on a GPU, all in all. */
 constexpr double DEVICE_SORT_ROW_US = 0.0005;
@@ -159,9 +160,11 @@ cost_of_entries(double entries)
 }
 
 double
-cost_of_order(double values, Oid collation)
+cost_of_order(double values, Oid collation, bool ranks)
 {
-	return values * std::log2(values + 1) * (orders_as_bytes(collation) ? BYTES_ORDER_OPERATORS : ORDER_OPERATORS) * cpu_operator_cost;
+	const double bytes = ranks ? BYTES_RANK_OPERATORS : BYTES_ORDER_OPERATORS;
+
+	return values * std::log2(values + 1) * (orders_as_bytes(collation) ? bytes : ORDER_OPERATORS) * cpu_operator_cost;
 }
 
 /* How many such operations there are. */

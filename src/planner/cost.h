@@ -35,9 +35,9 @@ constexpr double AS_GOOD = 1.05;
 /* Sorting so many rows, of which the first `limit` (0: all) come out; microseconds. `texts`: by values of variable length, too. */
 double		sort_us(double rows, double limit, bool texts);
 
-/* Looking at so many entries of a dictionary, and sorting so many values of one, in the planner's units. */
+/* Looking at so many entries of a dictionary, and sorting so many values of one (`ranks`), or of two, in the planner's units. */
 double		cost_of_entries(double entries);
-double		cost_of_order(double values, Oid collation);
+double		cost_of_order(double values, Oid collation, bool ranks);
 
 /* Expected rows, of each cursor. */
 struct ProgramRows

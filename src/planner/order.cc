@@ -69,7 +69,7 @@ cost_order_maps(const ScanPlan *plan, int before)
 		if (map->kind == MapKind::Rank && map_cached != nullptr && map_cached(plan->cursors[cursor].relid, map))
 			cost += cost_of_us() * entries * MAP_ENTRY_US;
 		else
-			cost += cost_of_entries(entries) + cost_of_order(entries, map->collation);
+			cost += cost_of_entries(entries) + cost_of_order(entries, map->collation, map->kind == MapKind::Rank);
 	}
 	return cost;
 }

@@ -194,7 +194,7 @@ cost_meeting(const ScanShape *shape, const ScanPlan *plan, const PlanMap *map)
 	from = count_entries(shape, plan, map->from);
 	all = from + (same_dictionary(map->from, map->to) ? 0 : count_entries(shape, plan, map->to));
 	return cost_of_entries(from) +
-		(map->kind == MapKind::Order ? cost_of_order(all, map->collation) : 0);
+		(map->kind == MapKind::Order ? cost_of_order(all, map->collation, false) : 0);
 }
 
 double
@@ -226,7 +226,7 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		cost_qual_eval_node(&cost, reinterpret_cast<Node *>(map->expr), root);
 		total += cost.startup + entries * (cost.per_tuple + cpu_operator_cost + uncharged_of_functions(reinterpret_cast<Node *>(map->expr)));
 		if (map->kind == MapKind::Rank)
-			total += cost_of_order(entries, map->collation);
+			total += cost_of_order(entries, map->collation, true);
 	}
 	return total;
 }

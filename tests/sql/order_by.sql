@@ -190,6 +190,26 @@ SELECT * FROM ask('SELECT id, c FROM guarded ORDER BY c, id LIMIT 40');
 SELECT * FROM ask('SELECT id, iv FROM guarded ORDER BY iv, id LIMIT 40');
 RESET ROLE;
 
+-- Dictionaries in the order of their bytes, eight at a time: values that begin others, all alike for long, with bytes above 127, empty; and those of a later refresh.
+CREATE COLLATION plain_utf8 (provider = libc, locale = 'C.UTF-8');
+CREATE TABLE alike (id int, c text COLLATE "C", l varchar COLLATE plain_utf8, i text COLLATE "en-x-icu") WITH (autovacuum_enabled = off);
+INSERT INTO alike SELECT i, v, v, v FROM (SELECT i, left(repeat(CASE i % 3 WHEN 0 THEN 'новости ' WHEN 1 THEN 'aaaaaaaa' ELSE 'é' || chr(65536 + i % 5) END, 90), i % 701) || CASE WHEN i % 5 = 0 THEN '' ELSE (i * 31 % 97)::text END AS v FROM generate_series(1, 4000) i) x;
+VACUUM ANALYZE alike;
+SELECT gpuvm.import('alike');
+EXPLAIN (COSTS OFF) SELECT id FROM alike ORDER BY l, c, i;
+SELECT * FROM ask_each('SELECT id FROM alike ORDER BY %s', 'c, id', 'l, id', 'l DESC, id', 'i, id', 'l, id LIMIT 900', 'id % 7, c DESC, id');
+INSERT INTO alike SELECT 5000 + i, v, v, v FROM (SELECT i, repeat('aaaaaaaa', i % 80) || chr(100 + i) AS v FROM generate_series(1, 200) i) x;
+VACUUM ANALYZE alike;
+SELECT gpuvm.refresh('alike') \g /dev/null
+SELECT * FROM ask_each('SELECT id FROM alike ORDER BY %s', 'c, id', 'l, id', 'i, id LIMIT 900');
+-- Where bytes decide ranks cost less than a sort of the rows.
+CREATE TABLE few AS SELECT i AS id, v::text COLLATE plain_utf8 AS l FROM (SELECT i, 'phrase ' || i * 7919 % 20000 AS v FROM generate_series(1, 60000) i) x;
+VACUUM ANALYZE few;
+SELECT gpuvm.import('few');
+SET gpuvm.force = off;
+SELECT plan_of('SELECT l FROM few WHERE id > 5 ORDER BY l LIMIT 10');
+SET gpuvm.force = on;
+
 \set VERBOSITY terse
 SET client_min_messages = warning;
 DROP SCHEMA order_by CASCADE;

@@ -481,9 +481,8 @@ TEST(Collators, OnlyWhatTheServerHas)
 	EXPECT_EQ(found, nullptr);
 	EXPECT_NE(collators.find(spec_of(TextOrderKind::Libc, "no_SUCH.UTF-8", gnu_get_libc_version()), &found), nullptr);
 	EXPECT_NE(collators.find(spec_of(TextOrderKind::Libc, "C.UTF-8", "1.0"), &found), nullptr);
-	/* its bytes decide */
 	EXPECT_EQ(collators.find(spec_of(TextOrderKind::Libc, "C.UTF-8", gnu_get_libc_version()), &found), nullptr);
-	EXPECT_EQ(found, nullptr);
+	EXPECT_NE(found, nullptr);
 	/* there is no ICU, or no such file */
 	EXPECT_NE(collators.find(spec_of(TextOrderKind::Icu, "en", "153.120"), &found), nullptr);
 
