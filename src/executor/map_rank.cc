@@ -208,7 +208,9 @@ map_ties(MapData *map, const MapData *ranks, uint32 upto)
 	map->values = larger<char>(nullptr, 0, map->capacity);
 	map->nulls = larger<uint64>(nullptr, 0, map->capacity / 64);
 	MemoryContextSwitchTo(old);
-	memcpy(map->nulls, ranks->nulls, map->capacity / 64 * sizeof(uint64));
+	/* ranks of no entries have none */
+	if (upto > 0)
+		memcpy(map->nulls, ranks->nulls, map->capacity / 64 * sizeof(uint64));
 	map->any_null = ranks->any_null;
 	map->ties = ranks->ties;
 	for (uint32 code = 0; code < upto && ranks->ties; code++)

@@ -466,31 +466,34 @@ static bool
 ties_fit(const GpuvmScanState *state, int *reason, const char **detail)
 {
 	const ScanPlan *plan = state->plan;
-	const int	map = rank_without_ties(plan);
+	const ScanPart *before = nullptr;
 
 	*reason = FALLBACK_ERROR_FLAG;
-	if (map < 0 || !state->maps[map]->ties)
+	for (int i = 0; i < plan->nmaps; i++)
 	{
-		const ScanPart *before = nullptr;
+		const PlanMap *map = &plan->maps[i];
 
-		/* a group shows the keys of one row, and programs find those of each relation by themselves */
-		for (int i = plan->nparts; i < program_count(plan); i++)
+		if (map->kind == MapKind::Rank && state->maps[i]->ties && shown_without_ties(plan, i))
 		{
-			const ScanPart *part = &state->parts[i];
-
-			if (part->plan->ties_columns != NIL || !ties_wanted(state, part))
-				continue;
-			if (before != nullptr && before->plan->set == part->plan->set)
-			{
-				*detail = "keys of several relations have entries that are equal without being the same";
-				return false;
-			}
-			before = part;
+			*detail = psprintf("dictionary of column \"%s\": %s", plan_column_name(&plan->cursors[map->cursor], map->attnum), TIED_ENTRIES);
+			return false;
 		}
-		return true;
 	}
-	*detail = psprintf("dictionary of column \"%s\": %s", plan_column_name(&state->plan->cursors[state->plan->maps[map].cursor], state->plan->maps[map].attnum), TIED_ENTRIES);
-	return false;
+	/* a group shows the keys of one row, and programs find those of each relation by themselves */
+	for (int i = plan->nparts; i < program_count(plan); i++)
+	{
+		const ScanPart *part = &state->parts[i];
+
+		if (part->plan->ties_columns != NIL || !ties_wanted(state, part))
+			continue;
+		if (before != nullptr && before->plan->set == part->plan->set)
+		{
+			*detail = "keys of several relations have entries that are equal without being the same";
+			return false;
+		}
+		before = part;
+	}
+	return true;
 }
 
 ScanMode

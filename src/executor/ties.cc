@@ -80,6 +80,13 @@ shown_keys(const ScanPart *part)
 	return list_length(part->plan->key_columns);
 }
 
+/* Has the row of a part of ties a place, and a value? Where all rows were looked at it may have none. */
+static bool
+has_value(const ScanPart *part, int position, uint32 row)
+{
+	return !view_is_null(part->views[position], row) && (part->plan->ties_columns == NIL || !view_is_null(part->views[shown_keys(part)], row));
+}
+
 /* The rank behind a part of ties' keys. */
 static int32
 rank_of(const ScanPart *part, uint32 row)
@@ -154,8 +161,7 @@ ties_take(GpuvmScanState *state, ScanPart *part)
 			uint32	   *slot;
 			TiedGroup  *group;
 
-			/* no row has a value, where all rows were looked at */
-			if (view_is_null(part->views[column], row))
+			if (!has_value(part, column, row))
 				continue;
 			found.tablet = source_row(source, at, nullptr);
 			slot = find_slot(part, part, row, found.rank);
@@ -188,11 +194,10 @@ tied_datum(const GpuvmScanState *state, int ties, const ScanPart *from, int colu
 	uint32		item;
 	bool		known;
 
-	if (group == nullptr)
-		elog(ERROR, "gpuvm: gpuvmd returned no row of a group's value");
-	known = row_code(group->tablet->header, source_column(state->sources[plan->cursor], plan->attnum, Type::I32), group->row, &code);
-	if ((known && code >= map_count(state, number)) || (!known && !map->null_entry))
-		elog(ERROR, "gpuvm: gpuvmd returned a row that does not have the group's value");
+	/* rows that an outer join makes are at no place: what an expression makes of their nulls can be equal to other values */
+	known = group != nullptr && row_code(group->tablet->header, source_column(state->sources[plan->cursor], plan->attnum, Type::I32), group->row, &code);
+	if (known ? code >= map_count(state, number) : !map->null_entry)
+		elog(ERROR, "gpuvm: gpuvmd returned no row that has the group's value");
 	item = !known ? map->null_item : map->bare ? code : map->entry_items[code];
 	return map->bare ? entry_datum(&state->map_entries[number], item) : map->items[item];
 }

@@ -253,7 +253,7 @@ add_group_stage_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 		note_reason(root, rel, "Aggregate", a->reason, a->hint);
 		return;
 	}
-	if (groups->plan->hides_rows && rank_without_ties(groups->plan) >= 0)
+	if (groups->plan->hides_rows && shows_without_ties(groups->plan))
 	{
 		note_reason(root, rel, "Aggregate", "an expression would be evaluated for values that a policy may hide", nullptr);
 		return;

@@ -234,16 +234,14 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 const char *
 known_failure(const ScanShape *shape, const ScanPlan *plan)
 {
-	const int	untied = rank_without_ties(plan);
-
-	if (untied >= 0 && plan->hides_rows)
+	if (plan->hides_rows && shows_without_ties(plan))
 		return "whether values are equal without being the same would tell of those that a policy may hide";
 	for (int i = 0; i < plan->nmaps && map_failure != nullptr; i++)
 	{
 		const PlanMap *map = &plan->maps[i];
 		const ShapeCursor *cursor = is_of_column(map) ? &shape->cursors[map->cursor] : nullptr;
 		const char *failure = cursor == nullptr || cursor->target.child != nullptr ? nullptr
-			: map_failure(cursor->target.table->families[imported_column(cursor->target.table, map->attnum)], map, i == untied);
+			: map_failure(cursor->target.table->families[imported_column(cursor->target.table, map->attnum)], map, shown_without_ties(plan, i));
 
 		if (failure != nullptr)
 			return psprintf("a column's dictionary: %s", failure);

@@ -278,18 +278,33 @@ ties_of_column(const ScanPlan *plan, const PlanPart *part, int column)
 	return NO_TIES;
 }
 
-int
-rank_without_ties(const ScanPlan *plan)
+bool
+shown_without_ties(const ScanPlan *plan, int map)
 {
+	if (plan->maps[map].kind != MapKind::Rank)
+		return false;
 	for (int i = 0; i < plan->nparts; i++)
 	{
 		for (int column = 0; column < plan->parts[i].noutputs; column++)
 		{
-			if (ties_of_column(plan, &plan->parts[i], column) == NO_TIES)
-				return plan->parts[i].outputs[column].map;
+			const OutputForm *form = &plan->parts[i].outputs[column];
+
+			if (form->kind == OutputKind::Map && form->map == map && ties_of_column(plan, &plan->parts[i], column) == NO_TIES)
+				return true;
 		}
 	}
-	return -1;
+	return false;
+}
+
+bool
+shows_without_ties(const ScanPlan *plan)
+{
+	for (int i = 0; i < plan->nmaps; i++)
+	{
+		if (shown_without_ties(plan, i))
+			return true;
+	}
+	return false;
 }
 
 static List *

@@ -179,8 +179,11 @@ int			ties_of_column(const ScanPlan *plan, const PlanPart *part, int column);
 /* May values be equal without being the same, so that they share a rank? */
 bool		may_be_tied(const PlanMap *map);
 
-/* The map of a column that is shown, and has no ties; -1: all have. */
-int			rank_without_ties(const ScanPlan *plan);
+/* Is the map that of a column that is shown, and has no ties? */
+bool		shown_without_ties(const ScanPlan *plan, int map);
+
+/* Is one of the plan's? */
+bool		shows_without_ties(const ScanPlan *plan);
 
 /* Is this plan node one of ours? */
 bool		is_gpuvm_scan(const Plan *plan);

@@ -62,6 +62,17 @@ SELECT none_else('SELECT d.n, max(t.v) AS k, count(*) AS c FROM t JOIN d USING (
 INSERT INTO queries (query) VALUES ('SELECT count(*) FROM t JOIN d ON t.v = d.w'), ('SELECT d.n, count(DISTINCT t.v), count(DISTINCT w) FROM t JOIN d USING (g) GROUP BY d.n'), ('SELECT t.v, d.w, count(*) FROM t JOIN d USING (g) GROUP BY t.v, d.w');
 SELECT * FROM asked();
 
+-- Rows that an outer join makes have no place; all of a group's may be such. Of columns that a full join shows every one is asked for equal values.
+CREATE TABLE part (g int, v interval, b bpchar) WITH (autovacuum_enabled = off);
+INSERT INTO part VALUES (1, '1 mon', 'a'), (2, '1 day', 'b'), (3, '24:00', 'b '), (3, '30 days', 'a ');
+CREATE TABLE single (g int, j jsonb) WITH (autovacuum_enabled = off);
+INSERT INTO single VALUES (1, '1'), (2, '1');
+CREATE TABLE none (LIKE t) WITH (autovacuum_enabled = off);
+SELECT gpuvm.import('part'), gpuvm.import('single'), gpuvm.import('none');
+INSERT INTO queries (query) VALUES ('SELECT coalesce(r.v, ''720:00''), count(*) FROM d LEFT JOIN part r ON r.g = d.g AND r.v < ''2 days'' AND r.g > 2 GROUP BY 1'), ('SELECT coalesce(r.b, ''a   ''), max(coalesce(r.v, ''30 days'')) FROM d LEFT JOIN part r ON r.g = d.g AND r.v < ''0'' GROUP BY 1'),
+	('SELECT s.j, max(r.v) FROM single s FULL JOIN part r ON r.g = s.g GROUP BY s.j'), ('SELECT v, b, count(*), min(a) FROM none GROUP BY v, b'), ('SELECT coalesce(v, ''1 day''), count(*) FROM none GROUP BY 1'), ('SELECT max(v), min(b) FROM none');
+SELECT * FROM asked();
+
 -- Changed rows, by their place in the table: some are moved behind all others, some values are new.
 UPDATE t SET id = id WHERE id % 3 = 1 AND id < 1000;
 UPDATE t SET v = '15 days 360:00' WHERE id = 2;
@@ -126,6 +137,7 @@ SET gpuvm.require = :device;
 SELECT v, count(*) FROM s GROUP BY v ORDER BY v;
 SELECT min(v), max(v), length(max(b)::text || '.'), count(DISTINCT v), count(DISTINCT b) FROM s;
 SELECT b || '.' AS b, count(*), max(v) FROM s GROUP BY s.b;
+SELECT min(nullif(v, '0')) AS "nulls are no values" FROM s;
 SELECT s.v, count(*) FROM s JOIN d ON true WHERE d.g < 2 GROUP BY s.v HAVING count(*) > 400;
 RESET gpuvm.require;
 SELECT * FROM gpuvm.why_not('SELECT j, count(*) FROM s GROUP BY j') AS "jsonb is not compared";
