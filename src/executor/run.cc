@@ -1392,7 +1392,7 @@ run_collect_groups(GpuvmScanState *state)
 		/* PostgreSQL shows the row that it met first, or last */
 		if (!groups_show_alike(state->part))
 		{
-			state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
+			state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, "equal values show different numbers of decimals");
 			return false;
 		}
 		if (state->plan->nparts == 1 && i == 0)
