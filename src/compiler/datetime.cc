@@ -303,12 +303,10 @@ compile_interval(Compiler *c, const FnEntry *fn, List *args)
 	{
 		reg = add_calendar(c, Opcode::TimestampAddMonths, reg, span.months, zoned);
 		reg = add_calendar(c, Opcode::TimestampAddDays, reg, span.days, zoned);
+		if (is_zero_part(span.micros))
+			return reg;
 	}
-	else
-		span.micros.reg = compile_interval_time(c, span);
-	if (span.micros.reg < 0 && is_zero_part(span.micros))
-		return reg;
-	time = span.micros.reg >= 0 ? span.micros.reg : int_value(c, Type::I64, span.micros.constant);
+	time = of_time ? compile_interval_time(c, span) : span.micros.reg >= 0 ? span.micros.reg : int_value(c, Type::I64, span.micros.constant);
 	return binary64(c, fn->opcode, reg, time);
 }
 

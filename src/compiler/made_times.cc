@@ -43,8 +43,9 @@ compile_to_timestamp(Compiler *c, const Expr *seconds)
 		reg = by < 0 ? -1 : value(c, Opcode::Mul, Type::F64, reg, by);
 		reg = reg < 0 ? -1 : convert(c, value(c, Opcode::Round, Type::F64, reg), Type::I64);
 	}
-	/* which must be a timestamp */
-	return with_constant64(c, Opcode::TimestampAddMicros, reg, 0);
+	/* so many behind 2000: as the timestamp itself the least of numbers would be -infinity */
+	by = reg < 0 ? -1 : int_value(c, Type::I64, 0);
+	return binary64(c, Opcode::TimestampAddMicros, by, reg);
 }
 
 /* Is the field of the timestamp what it was made of? */

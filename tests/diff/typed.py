@@ -404,7 +404,7 @@ class TypedGenerator(Generator):
             return Expr(f"({span} {rng.choice(COMPARISONS)} {self.shift()})", "bool")
         ends = [self.tame((rng.choice(("timestamp", "timestamptz", "date")),)) for _ in range(4)] if rng.random() < 0.03 else [None]
         if all(ends):
-            return Expr(f"(({ends[0]}, {ends[1]}) OVERLAPS ({ends[2]}, {rng.choice((ends[3], 'NULL'))}))", "bool")
+            return Expr(f"(({ends[0]}, {ends[1]}) OVERLAPS ({ends[2]}, {rng.choice((ends[3], f'NULL::{ends[3].type}'))}))", "bool")
         variable = self.typed([f for f in FAMILIES if f.startswith("variable")])
         found = rng.choice(variable) if variable and rng.random() < 0.6 else self.pick()
         if found is None:
