@@ -31,6 +31,7 @@ struct TieTable
 	uint32		ngroups;
 	uint32	   *slots;			/* numbers of groups, from 1 */
 	uint32		mask;
+	ScanPart	known;			/* the part, with views of its own: it is read while another chunk is in the part's */
 };
 
 /* -- rows ------------------------------------------------------------------------------------ */
@@ -96,9 +97,9 @@ rank_of(const ScanPart *part, uint32 row)
 
 /* The group's slot, which is 0 if there is none; `from` has the keys. */
 static uint32 *
-find_slot(ScanPart *ties, const ScanPart *from, uint32 row, int32 rank)
+find_slot(const ScanPart *ties, const ScanPart *from, uint32 row, int32 rank)
 {
-	const TieTable *table = ties->ties;
+	TieTable   *table = ties->ties;
 	uint32		at = (hash_keys(from, shown_keys(ties), row) ^ static_cast<uint32>(rank) * 0x9e3779b9u) & table->mask;
 
 	for (;; at = (at + 1) & table->mask)
@@ -109,12 +110,8 @@ find_slot(ScanPart *ties, const ScanPart *from, uint32 row, int32 rank)
 			return &table->slots[at];
 		if (group->rank != rank)
 			continue;
-		/* other views, as `from` may be the part itself, with another chunk in view */
-		ScanPart	other = *ties;
-
-		other.viewed = nullptr;
-		view_chunk(&other, ties->chunks[group->at.chunk]);
-		if (same_keys(&other, group->at.row, from, row, shown_keys(ties)))
+		view_chunk(&table->known, ties->chunks[group->at.chunk]);
+		if (same_keys(&table->known, group->at.row, from, row, shown_keys(ties)))
 			return &table->slots[at];
 	}
 }
@@ -148,6 +145,8 @@ ties_take(GpuvmScanState *state, ScanPart *part)
 	table->mask = nslots - 1;
 	table->slots = static_cast<uint32 *>(MemoryContextAllocExtended(state->group_context, sizeof(uint32) * nslots, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
 	table->groups = static_cast<TiedGroup *>(MemoryContextAllocHuge(state->group_context, sizeof(TiedGroup) * Max(part->nrows, uint64{1})));
+	table->known = *part;
+	table->known.viewed = nullptr;
 	part->ties = table;
 	state->group_bytes += sizeof(uint32) * nslots + sizeof(TiedGroup) * part->nrows;
 	for (uint32 c = 0; c < part->nchunks; c++)
