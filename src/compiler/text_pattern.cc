@@ -164,6 +164,9 @@ build_bytes(const PlanPattern *plan, const char *bytes, int len, TextPattern *to
 
 	if (asks_characters(plan))
 	{
+		/* as bytes that are called text, by a cast without a function, may be */
+		if (!pg_verify_mbstr(GetDatabaseEncoding(), bytes, len, true))
+			return "what is compared with is no text of the database's encoding";
 		if (plan->form == PatternForm::Regex && !plan->ignore_case && plan->fold == TextFold::None && (plan->trim & ~TRIM_ZEROES) == 0)
 		{
 			char	   *like = static_cast<char *>(palloc(2 * static_cast<Size>(len) + 3));
@@ -198,7 +201,9 @@ static const char *
 build_slice(const PlanPattern *plan, const char *bytes, int len, TextPattern *to)
 {
 	const TextSlice &slice = plan->slice;
-	const int	n = pg_mbstrlen_with_len(bytes, len);
+	/* bytes that are called text, by a cast without a function, may be none, of which PostgreSQL counts no characters */
+	const bool	is_text = pg_verify_mbstr(GetDatabaseEncoding(), bytes, len, true);
+	const int	n = is_text ? pg_mbstrlen_with_len(bytes, len) : 0;
 	const bool	counted = slice.form == SliceForm::Behind || slice.form == SliceForm::Last;
 	const int	others = slice.form == SliceForm::ButLast ? slice.count : slice.skip;
 	PlanPattern whole = *plan;
@@ -207,8 +212,7 @@ build_slice(const PlanPattern *plan, const char *bytes, int len, TextPattern *to
 	whole.slice = TextSlice{};
 	whole.form = PatternForm::Like;
 	initStringInfo(&pattern);
-	/* bytes that are called text, by a cast without a function, may be none */
-	if ((counted && n > slice.count) || !pg_verify_mbstr(GetDatabaseEncoding(), bytes, len, true))
+	if (!is_text || (counted && n > slice.count))
 	{
 		/* its zero: no text has one */
 		text_pattern_equal(to, "", 1, plan->attlen, false);

@@ -144,7 +144,8 @@ INSERT INTO raw SELECT i, convert_to((ARRAY['éa', '日本', 'ab', 'z'])[1 + i %
 SELECT vary('raw', 'b');
 SELECT gpuvm.import('raw');
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['left(b::text, 1), count(*) FROM raw GROUP BY 1', 'id FROM raw WHERE left(b::text, 1) = ''é''', 'id FROM raw WHERE length(b::text) = 2', 'id FROM raw WHERE octet_length(b::text) = 3',
-	'count(*) FROM words WHERE left(t, 1)::bytea = ''\x0061''', 'count(*) FROM words WHERE left(t, 1)::bytea = ''\x61''', 'id FROM words WHERE left(t, 1)::bytea <> ''\x00''']) q;
+	'count(*) FROM words WHERE left(t, 1)::bytea = ''\x0061''', 'count(*) FROM words WHERE left(t, 1)::bytea = ''\x61''', 'id FROM words WHERE left(t, 1)::bytea <> ''\x00''',
+	'id FROM words WHERE left(t, 3) = ''\xc3''::bytea::text', 'id FROM words WHERE right(t, 3) <> ''\xe697''::bytea::text', 'id FROM words WHERE lower(t) = ''\x6162c3''::bytea::text', 'id FROM words WHERE t ~ ''\xc3''::bytea::text', 'id FROM words WHERE lower(t)::bytea LIKE ''_''', 'id FROM words WHERE c::text::bytea LIKE ''\x5f''::bytea', 'id FROM words WHERE lower(t)::bytea = ''\x6162''']) q;
 SELECT * FROM asked();
 DROP CAST (bytea AS text);
 DROP CAST (text AS bytea);
