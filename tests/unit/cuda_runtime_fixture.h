@@ -246,6 +246,7 @@ struct Ways
 	uint64_t	expected_pairs = 0;
 	const std::vector<CodeMap> *maps = nullptr;
 	const PatternSet *patterns = nullptr;
+	const TextOrder *text_orders = nullptr;
 	const Program *stage = nullptr;	/* over the groups of the program */
 	std::function<void(FakeIo *)> tell;
 };
@@ -359,6 +360,7 @@ protected:
 		request.nmaps = ways.maps ? static_cast<uint32_t>(ways.maps->size()) : 0;
 
 		request.patterns = ways.patterns ? ways.patterns->patterns.data() : nullptr;
+		request.text_orders = ways.text_orders;
 
 		FakeIo		io(last, ways.count_groups, areas.data(), ways.nbuffers, request.capacity);
 

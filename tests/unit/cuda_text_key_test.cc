@@ -275,6 +275,38 @@ TEST_F(CudaTextKey, Equal)
 	}
 }
 
+/* By bytes, the only order that a device has; blanks at the end count or do not. */
+TEST_F(CudaTextKey, Compare)
+{
+	Rng			rng(9);
+	const auto	[a, b] = text_pairs(rng, 3000);
+	const Table table = table_of({column_of(a), column_of(b)}, 1300);
+	const StoredTable stored = store(table);
+
+	open();
+	for (bool trims : {false, true})
+	{
+		TextOrderSpec spec = {};
+		Ways		ways;
+		std::map<std::string, int64_t> counts;
+
+		spec.attlen = -1;
+		spec.flags = trims ? TEXT_TRIM_BLANKS : 0;
+
+		const TextOrder order(spec, nullptr, arena.base, arena.next);
+
+		ways.text_orders = &order;
+
+		const Ran	ran = run(compare_program().get(), stored, {}, ways);
+
+		ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+		ASSERT_EQ(ran.figures.errors, 0u);
+		for (const std::string &row : ran.sorted())
+			counts[row.substr(0, row.find(','))] = std::stoll(row.substr(row.find(',') + 1));
+		EXPECT_EQ(counts, compared_texts(a, b, trims)) << "trims " << trims;
+	}
+}
+
 /* Keys of two tables are of one job; a table joined with itself is there once. */
 TEST_F(CudaTextKey, Join)
 {

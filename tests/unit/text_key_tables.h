@@ -1,10 +1,13 @@
 /*
- * text_key_tables.h: columns of texts, and programs that make keys of them (TextKey).
+ * text_key_tables.h: columns of texts, and programs that make keys of them (TextKey) or compare them (TextCompare).
  */
 #ifndef GPUVM_TESTS_TEXT_KEY_TABLES_H
 #define GPUVM_TESTS_TEXT_KEY_TABLES_H
 
 #include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
 
 #include "vm_random.h"
 
@@ -86,6 +89,49 @@ join_program()
 	return seal(*b);
 }
 
+/* SELECT outcome, count(*) GROUP BY outcome, which is how column 0 compares with column 1 by text order 0. */
+inline SealedProgram
+compare_program()
+{
+	auto		b = new_builder();
+	const int64_t sources[] = {0, RESULT_FROM_AGG};
+
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (int c = 0; c < 2; c++)
+		b->emit(Opcode::ResultColumn, Type::I64, c, 0, 0, b->add_name("c"));
+	b->emit(Opcode::AggOpen, Type::None, 1, 1, b->add_aux(sources, 2));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+	const int	a = b->new_reg(Type::I64), other = b->new_reg(Type::I64);
+	const int64_t outcome = b->new_reg(Type::I64);
+
+	b->emit(Opcode::Column, Type::I64, a, 0, 0);
+	b->emit(Opcode::Column, Type::I64, other, 1, 0);
+	b->emit(Opcode::TextCompare, Type::I64, static_cast<int>(outcome), a, other, 0);
+	b->emit(Opcode::Group, Type::None, 1, b->add_aux(&outcome, 1), 0);
+	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	EXPECT_FALSE(b->failed);
+	return seal(*b);
+}
+
+/* What that gives by bytes, blanks at the end left out if `trims`: how often each outcome comes, as value_text() has it. */
+inline std::map<std::string, int64_t>
+compared_texts(const std::vector<std::string> &a, const std::vector<std::string> &b, bool trims)
+{
+	std::map<std::string, int64_t> counts;
+
+	for (size_t i = 0; i < a.size(); i++)
+	{
+		const size_t na = trims ? a[i].find_last_not_of(' ') + 1 : a[i].size(), nb = trims ? b[i].find_last_not_of(' ') + 1 : b[i].size();
+		const int	cmp = a[i].substr(0, na).compare(b[i].substr(0, nb));
+
+		counts[value_text(Type::I64, a[i] == NULL_TEXT || b[i] == NULL_TEXT ? Value{} : from_register(int64_t{(cmp > 0) - (cmp < 0)}))]++;
+	}
+	return counts;
+}
+
 /* Few different ones, all of which have much in common; nulls, and none at all. */
 inline std::vector<std::string>
 random_texts(Rng &rng, uint32_t n)
@@ -103,6 +149,24 @@ random_texts(Rng &rng, uint32_t n)
 		texts.push_back(rng() % 10 == 0 ? NULL_TEXT : text);
 	}
 	return texts;
+}
+
+/* Pairs of which many are the same but for blanks at the end, or one byte. */
+inline std::pair<std::vector<std::string>, std::vector<std::string>>
+text_pairs(Rng &rng, uint32_t n)
+{
+	auto		a = random_texts(rng, n), b = random_texts(rng, n);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (rng() % 3 > 0)
+			b[i] = a[i];
+		if (b[i] != NULL_TEXT && rng() % 3 == 0)
+			b[i].append(rng() % 4, ' ');
+		if (b[i] != NULL_TEXT && !b[i].empty() && rng() % 4 == 0)
+			b[i][rng() % b[i].size()] = "\x01 \x1f\x7f\x80\xfe"[rng() % 6];
+	}
+	return {a, b};
 }
 
 /* Values that differ in one byte only, in every place; and of every length around the steps that a hash takes. Each twice. */

@@ -458,6 +458,49 @@ TEST(VmTextOrder, Extremes)
 	}
 }
 
+TEST(VmTextOrder, Compares)
+{
+	const Caseless caseless(true);
+
+	for (uint64_t seed = 0; seed < 6; seed++)
+	{
+		Rng			rng(seed);
+		const auto	[a, b] = text_pairs(rng, 3000);
+		const bool	trims = seed % 2;
+		const SealedProgram program = compare_program();
+		Table		table;
+
+		table.columns = {column_of(a), column_of(b)};
+		table.tablet_rows = {1500, 700, 800};
+		table.build();
+		for (const auto &tablet : table.tablets)
+			place_tablet(tablet.get(), static_cast<uint64_t>(reinterpret_cast<char *>(tablet.get()) - ARENA));
+
+		const CursorSchema schema = {2, table.types.data()};
+
+		ASSERT_EQ(verify_program(program.get(), program.get()->size, &schema, 1), nullptr);
+		/* there are no capitals: the collator compares as bytes do */
+		for (const Collator *collator : {static_cast<const Collator *>(nullptr), static_cast<const Collator *>(&caseless)})
+		{
+			TextKeys	keys(program.get(), ARENA, ARENA_BYTES, table.nrows());
+			TextOrderSpec spec = {};
+			std::map<std::string, int64_t> counts;
+
+			spec.kind = collator != nullptr ? TextOrderKind::Libc : TextOrderKind::Bytes;
+			spec.attlen = -1;
+			spec.flags = trims ? TEXT_TRIM_BLANKS : 0;
+			keys.orders.emplace_back(spec, collator, ARENA, ARENA_BYTES);
+
+			const Outcome got = run_cpu_groups(program.get(), table, {}, 1024, 3, rng, nullptr, nullptr, &keys);
+
+			ASSERT_EQ(got.errors, 0u);
+			for (const std::vector<Value> &row : got.rows)
+				counts[value_text(Type::I64, row[0])] += static_cast<int64_t>(row[1].i);
+			ASSERT_EQ(counts, compared_texts(a, b, trims)) << "seed " << seed << " collator " << (collator != nullptr);
+		}
+	}
+}
+
 /* ---- collations that gpuvmd has itself ---------------------------------------------------------- */
 
 TextOrderSpec
