@@ -13,6 +13,7 @@ extern "C" {
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
 }
 
 #include "pg/compat.h"
@@ -101,6 +102,59 @@ is_updatable_cursor(Query *parse)
 		(set == nullptr || (set->op == SETOP_UNION && set->all)) && count_relations(parse, (Node *) parse->jointree) < 2;
 }
 
+/* The relations of a side of a join, and what stands for its joins. */
+static Relids
+relations_below(const Node *jointree)
+{
+	const JoinExpr *join = (const JoinExpr *) jointree;
+
+	if (IsA(jointree, RangeTblRef))
+		return bms_make_singleton(((const RangeTblRef *) jointree)->rtindex);
+	if (!IsA(jointree, JoinExpr))
+		return nullptr;
+	return bms_add_member(bms_union(relations_below(join->larg), relations_below(join->rarg)), join->rtindex);
+}
+
+/* By keys of both sides, or by no column at all. */
+static bool
+is_joined_in_full(const JoinExpr *join)
+{
+	const Relids left = relations_below(join->larg);
+	const Relids right = relations_below(join->rarg);
+	ListCell   *lc;
+
+	foreach(lc, conjuncts(join->quals))
+	{
+		const OpExpr *op = static_cast<const OpExpr *>(lfirst(lc));
+		Relids		reads[2];
+
+		if (!IsA(op, OpExpr) || list_length(op->args) != 2 || !op_hashjoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))))
+			continue;
+		reads[0] = pull_varnos(nullptr, static_cast<Node *>(linitial(op->args)));
+		reads[1] = pull_varnos(nullptr, static_cast<Node *>(lsecond(op->args)));
+		if (!bms_is_empty(reads[0]) && !bms_is_empty(reads[1]) &&
+			((bms_is_subset(reads[0], left) && bms_is_subset(reads[1], right)) || (bms_is_subset(reads[0], right) && bms_is_subset(reads[1], left))))
+			return true;
+	}
+	return bms_is_empty(pull_varnos(nullptr, join->quals));
+}
+
+/*
+ * PostgreSQL joins in full by keys only, and refuses other conditions, but for a join that WHERE makes one of another kind. That needs the conditions as
+ * they stand: with EXISTS elsewhere in the query the plan would be an error.
+ */
+static bool
+has_full_join_by_where(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(has_full_join_by_where), context, 0);
+	if (IsA(node, JoinExpr) && ((JoinExpr *) node)->jointype == JOIN_FULL && !is_joined_in_full((JoinExpr *) node))
+		return true;
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_full_join_by_where), context);
+}
+
 bool
 has_rewritable(Query *parse, int cursor_options)
 {
@@ -116,7 +170,7 @@ has_rewritable(Query *parse, int cursor_options)
 		return false;
 	look.tables = true;
 	look_walker((Node *) parse, &look);
-	return look.imported;
+	return look.imported && !has_full_join_by_where((Node *) parse, nullptr);
 }
 
 /* -- rewriting ----------------------------------------------------------------------------------- */

@@ -431,5 +431,13 @@ SELECT * FROM ask('SELECT o.id, (SELECT count(*) FROM many i WHERE i.k = coalesc
 SELECT * FROM ask('SELECT o.id, p.x FROM o RIGHT JOIN parted p ON o.id = p.x WHERE o.id IS NULL AND 1 < (SELECT count(*) FROM many i WHERE i.k = coalesce(o.s, 7))');
 RESET gpuvm.force;
 
+-- PostgreSQL can make no full join of one side's condition: it is a left one by what WHERE says as it stands. One by keys, or by none, is joined in full.
+SET gpuvm.force = on;
+SELECT * FROM ask('SELECT o.id FROM nn FULL JOIN o ON o.s = 1 WHERE EXISTS (SELECT FROM parted p WHERE p.k = o.k AND (p.x > 4 OR EXISTS (SELECT FROM many m WHERE m.k = p.k AND m.kind = m.id)))');
+SELECT * FROM ask('SELECT q.id FROM (SELECT o.* FROM nn FULL JOIN o ON o.s = 1) q WHERE EXISTS (SELECT FROM parted p WHERE p.k = q.k AND (p.x > 4 OR EXISTS (SELECT FROM many m WHERE m.k = p.k AND m.kind = m.id)))');
+SELECT * FROM ask('SELECT o.id, (SELECT count(*) FROM i WHERE i.k = o.k) FROM nn FULL JOIN o ON nn.a = o.id AND o.s = 1');
+SELECT * FROM ask('SELECT o.id, (SELECT count(*) FROM i WHERE i.k = o.k) FROM (SELECT FROM nn LIMIT 2) nn FULL JOIN o ON true');
+RESET gpuvm.force;
+
 DROP OWNED BY gpuvm_rewrite_reader;
 DROP ROLE gpuvm_rewrite_reader;
