@@ -124,10 +124,12 @@ list_rows(ScanSource *source, const Delta *rows)
 	source->delta_bytes = rows->tablet_bytes;
 }
 
-/* A child that is a scan of ours; NULL: it is none. */
+/* A child that is a scan of ours, or a subquery scan of one, which ends where that does; NULL: it is none. */
 static GpuvmScanState *
 scan_of_ours(PlanState *child)
 {
+	while (IsA(child, SubqueryScanState))
+		child = reinterpret_cast<SubqueryScanState *>(child)->subplan;
 	return is_gpuvm_scan(child->plan) ? reinterpret_cast<GpuvmScanState *>(child) : nullptr;
 }
 

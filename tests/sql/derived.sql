@@ -186,6 +186,10 @@ ROLLBACK;
 -- Values with different numbers of decimals, which something above the join looks at, are not the program's to hand on.
 SELECT s.x, count(*) FROM f JOIN (VALUES (1, 2.5), (3, 4.125)) x (a, b) ON x.a = f.k AND f.n > x.b, LATERAL (SELECT x.b::text OFFSET 0) s (x) GROUP BY s.x ORDER BY s.x;
 
+-- What a subquery raises is raised where PostgreSQL's own plan comes to its rows.
+SELECT f.id, q.s FROM f LEFT JOIN (SELECT k, sum(1.0 / (v - v)) AS s FROM f GROUP BY k) q ON q.k = f.k WHERE f.id < -5;
+SELECT count(q.s) FROM f LEFT JOIN (SELECT k, sum(1.0 / (v - v)) AS s FROM f GROUP BY k) q ON q.k = f.k;
+
 -- Of what need not have an end PostgreSQL reads what LIMIT asks for.
 SELECT children('WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT f.id FROM f JOIN r ON r.i = f.k LIMIT 3');
 
