@@ -202,6 +202,8 @@ can_raise_walker(Node *node, void *context)
 		DictionaryComparison comparison;
 
 		/* an error of what PostgreSQL evaluates leads to its own plan, wherever it stands */
+		if (fn == nullptr && context == nullptr && is_pair_expr(reinterpret_cast<Expr *>(node)))
+			return false;
 		if (fn == nullptr && dictionary_clause(node, &comparison))
 			return expression_tree_walker(node, reinterpret_cast<bool (*)()>(can_raise_walker), context);
 		if ((fn == nullptr || function_can_raise(fn, args == NIL ? Type::None : vm_type(exprType((Node *) linitial(args))))) &&
@@ -650,6 +652,8 @@ compile_expr(Compiler *c, const Expr *expr)
 		return compile_map(c, expr);
 	if (evaluated_at_start(expr))
 		return compile_param(c, expr);
+	if (is_pair(c, expr))
+		return compile_pair(c, expr);
 	switch (nodeTag(expr))
 	{
 		case T_Var:

@@ -104,6 +104,8 @@ dictionary_of(Compiler *c, const Expr *expr, DictionaryRef *ref)
 		return map_dictionary(derived_map(c, expr), ref);
 	if (refuse_variables(c, expr))
 		return false;
+	if (is_pair_expr(expr) && !known_at_start(expr))
+		return map_dictionary(pair_map(c, expr), ref);
 	switch (nodeTag(expr))
 	{
 		case T_Var:
@@ -339,6 +341,8 @@ entries_of(const Compiler *c, const DictionaryRef &ref)
 		return 1;
 	if (map->kind == MapKind::Translate)
 		return entries_of(c, map->from) + entries_of(c, map->to);
+	if (map->kind == MapKind::PairDerived)
+		return entries_of(c, map->from) * entries_of(c, map->to);
 	return entries_of(c, DictionaryRef{-1, static_cast<int16>(map->cursor), map->attnum});
 }
 

@@ -555,6 +555,15 @@ int			compile_packed_key(Compiler *c, const Expr *expr);
 bool		packs_in(const CompileInput *input, const ScalarArrayOpExpr *expr);
 int			compile_packed_in(Compiler *c, const ScalarArrayOpExpr *expr);
 
+/* -- pairs.cc: expressions over two dictionary columns ------------------------------------ */
+
+/* is_pair_expr(), of columns that have dictionaries. */
+bool		is_pair(const Compiler *c, const Expr *expr);
+
+/* Its register, with the value or a code of it; and the number of its map. -1 and a reason. */
+int			compile_pair(Compiler *c, const Expr *expr);
+int			pair_map(Compiler *c, const Expr *expr);
+
 /* -- dictionaries.cc: values of two dictionaries meet ------------------------------------ */
 
 constexpr int MAX_UNION = 16;

@@ -153,7 +153,9 @@ reads_catalog(Form_pg_proc proc)
 
 struct MapScan
 {
-	const Var  *column;			/* the first that was met */
+	const Var  *column;			/* the first that was met, */
+	const Var  *other;			/* and the second, which there may be: */
+	bool		pairs;
 	bool		settled;		/* all functions are immutable, and mean it */
 	bool		leaky;			/* one of them may tell of its arguments by raising */
 	bool		conditional;	/* below a node that evaluates some of its arguments only */
@@ -265,6 +267,12 @@ scan_case(const CaseExpr *expr, MapScan *scan)
 }
 
 static bool
+is_same_column(const Var *a, const Var *b)
+{
+	return a->varno == b->varno && a->varattno == b->varattno;
+}
+
+static bool
 scan_column(const Var *var, MapScan *scan)
 {
 	if (var->varlevelsup != 0 || var->varattno <= 0)
@@ -275,7 +283,11 @@ scan_column(const Var *var, MapScan *scan)
 			return false;
 		scan->column = var;
 	}
-	return var->varno == scan->column->varno && var->varattno == scan->column->varattno;
+	if (is_same_column(var, scan->column) || !scan->pairs)
+		return is_same_column(var, scan->column);
+	if (scan->other == nullptr && value_type(var->vartype).form == ValueForm::Dictionary)
+		scan->other = var;
+	return scan->other != nullptr && is_same_column(var, scan->other);
 }
 
 /* Can the expression be evaluated for each entry of one column's dictionary? */
@@ -347,8 +359,15 @@ bare_column(const Expr *expr)
 static bool
 scan_whole(const Expr *expr, MapScan *scan)
 {
-	*scan = MapScan{nullptr, true, false, false};
+	*scan = MapScan{nullptr, nullptr, false, true, false, false};
 	return scan_expr(reinterpret_cast<const Node *>(expr), scan) && scan->column != nullptr;
+}
+
+static bool
+scan_pair(const Expr *expr, MapScan *scan)
+{
+	*scan = MapScan{nullptr, nullptr, true, true, false, false};
+	return scan_expr(reinterpret_cast<const Node *>(expr), scan) && scan->other != nullptr;
 }
 
 bool
@@ -378,11 +397,58 @@ is_map_expr(const Expr *expr)
 }
 
 bool
+pair_columns(const Expr *expr, const Var **a, const Var **b)
+{
+	MapScan		scan;
+
+	if (!scan_pair(expr, &scan))
+		return false;
+	*a = scan.column;
+	*b = scan.other;
+	return true;
+}
+
+/* What programs compute of its arguments by themselves, a comparison of two columns say, is none. */
+bool
+is_pair_expr(const Expr *expr)
+{
+	MapScan		scan;
+	DictionaryComparison comparison;
+	ValueForm	form;
+
+	switch (nodeTag(expr))
+	{
+		case T_FuncExpr:
+			if (lookup_function(((const FuncExpr *) expr)->funcid) != nullptr)
+				return false;
+			break;
+		case T_OpExpr:
+			set_opfuncid((OpExpr *) const_cast<Expr *>(expr));
+			if (lookup_function(((const OpExpr *) expr)->opfuncid) != nullptr || is_span_comparison(((const OpExpr *) expr)->opfuncid, ((const OpExpr *) expr)->args))
+				return false;
+			if (dictionary_clause(reinterpret_cast<const Node *>(expr), &comparison) && !is_pair_expr(comparison.sides[0]) && !is_pair_expr(comparison.sides[1]))
+				return false;
+			break;
+		case T_ScalarArrayOpExpr:
+			if (IsA(lsecond(((const ScalarArrayOpExpr *) expr)->args), Const) || IsA(lsecond(((const ScalarArrayOpExpr *) expr)->args), ArrayExpr))
+				return false;
+			break;
+		case T_CoerceViaIO:
+		case T_SubscriptingRef:
+			break;
+		default:
+			return false;
+	}
+	form = value_type(exprType(reinterpret_cast<const Node *>(expr))).form;
+	return (form == ValueForm::Plain || form == ValueForm::Dictionary) && scan_pair(expr, &scan);
+}
+
+bool
 map_is_leaky(const Expr *expr)
 {
 	MapScan		scan;
 
-	return scan_whole(expr, &scan) && scan.leaky;
+	return scan_pair(expr, &scan) ? scan.leaky : scan_whole(expr, &scan) && scan.leaky;
 }
 
 bool
@@ -390,7 +456,7 @@ map_is_settled(const Expr *expr)
 {
 	MapScan		scan;
 
-	return scan_whole(expr, &scan) && scan.settled;
+	return scan_pair(expr, &scan) ? scan.settled : scan_whole(expr, &scan) && scan.settled;
 }
 
 /* -- into the program ----------------------------------------------------------------- */

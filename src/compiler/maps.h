@@ -35,9 +35,14 @@ enum class MapKind : int
 	/* between two dictionaries (compiler/dictionaries.cc): */
 	Translate,					/* code of `from` to that of `to` for the same bytes, else to its own behind all of those */
 	Order,						/* code of `from` to the place of its value among the values of both, where equal ones share one */
+	/* of two columns' dictionaries, for an expression over both (compiler/pairs.cc): the number of a pair is what the first two give, together */
+	PairFirst,
+	PairSecond,
+	PairValues,					/* number of a pair to the expression's value, of a plain type, */
+	PairDerived,				/* or to a code of the expression's values */
 };
 
-/* What codes are of: a column's dictionary, or the values of a map: Derived, Constant, Translate. */
+/* What codes are of: a column's dictionary, or the values of a map: Derived, Constant, Translate, PairDerived. */
 struct DictionaryRef
 {
 	int16		map;			/* -1: the column's */
@@ -60,15 +65,33 @@ is_zone(MapKind kind)
 	return kind == MapKind::ToLocal || kind == MapKind::ToUtc;
 }
 
+/* Does it stand for values of a plain type, as they are? */
+constexpr bool
+is_of_values(MapKind kind)
+{
+	return kind == MapKind::Values || kind == MapKind::PairValues;
+}
+
+/* Is its expression evaluated for each pair of two columns' entries? */
+constexpr bool
+is_of_pairs(MapKind kind)
+{
+	return kind == MapKind::PairValues || kind == MapKind::PairDerived;
+}
+
+/* Of which, with nulls, there may be so many when a statement is planned, and when it is executed. */
+constexpr double MAX_PAIRS = 65536;
+constexpr double MAX_PAIRS_MADE = 4 * MAX_PAIRS;
+
 struct PlanMap
 {
 	MapKind		kind;
 	int			cursor;			/* whose column; of kinds behind Tied -1, */
 	AttrNumber	attnum;			/* and 0 */
-	Expr	   *expr;			/* its only Var is that column; parameters are known when execution starts. Of the last two kinds NULL */
+	Expr	   *expr;			/* its only Vars are that column, or those of `from` and `to`; parameters are known when execution starts. NULL: there is none */
 	Oid			collation;		/* of Rank, Tied and Order: the order's */
 	bool		null_entry;		/* what it makes of a null may not be null: there is an entry for it (LOOKUP_NULL) */
-	DictionaryRef from;			/* of the last two kinds: dictionaries of a column or of a map before this one */
+	DictionaryRef from;			/* of kinds behind Constant: dictionaries of a column or of a map before this one; of pairs, of columns */
 	DictionaryRef to;
 	Oid			type;			/* of Order: what is in order */
 };
@@ -117,6 +140,17 @@ const Var  *bare_column(const Expr *expr);
  * can evaluate for each entry beforehand? It raises nothing: an error leads to PostgreSQL's own plan.
  */
 bool		is_map_expr(const Expr *expr);
+
+/* Is it one over two dictionary columns, in the same way? */
+bool		is_pair_expr(const Expr *expr);
+bool		pair_columns(const Expr *expr, const Var **a, const Var **b);
+
+/* What a map that cannot be made is remembered by, of the families of both columns' dictionaries. */
+inline uint64
+pair_family(uint64 first, uint64 second)
+{
+	return first * UINT64CONST(0x9e3779b97f4a7c15) ^ (second + 1);
+}
 
 /* Might its raising an error, or not, tell of values that the user may not see? */
 bool		map_is_leaky(const Expr *expr);

@@ -272,6 +272,8 @@ show_maps(const ScanPlan *plan, List *context, ExplainState *es)
 		const PlanMap *map = &plan->maps[i];
 		char	   *expr;
 
+		if (map->kind == MapKind::PairFirst || map->kind == MapKind::PairSecond)
+			continue;
 		if (map->kind == MapKind::Order && same_dictionary(map->from, map->to))
 			lines = lappend(lines, psprintf("order of %s", dictionary_text(plan, context, map->from)));
 		else if (map->kind == MapKind::Translate || map->kind == MapKind::Order)

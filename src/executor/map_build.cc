@@ -33,9 +33,6 @@ extern "C" {
 
 namespace gpuvm {
 
-/* Different values of one expression together. PostgreSQL holds those of one row. */
-constexpr Size MAX_ITEM_BYTES = 256 * 1024 * 1024;
-
 /* -- maps -------------------------------------------------------------------------------- */
 
 static uint64
@@ -72,7 +69,7 @@ map_create(MemoryContext parent, const PlanMap *plan, Expr *expr)
 	map->null_entry = plan->null_entry;
 	map->settings = hash_settings();
 	map->bare = plan->kind == MapKind::Rank && IsA(inner, Var);
-	map->type = plan->kind == MapKind::Values ? value_type(type).type : plan->kind == MapKind::Tied ? Type::Bool : Type::I32;
+	map->type = is_of_values(plan->kind) ? value_type(type).type : plan->kind == MapKind::Tied ? Type::Bool : Type::I32;
 	if (OidIsValid(type))
 		get_typlenbyval(type, &map->typlen, &map->typbyval);
 	MemoryContextSwitchTo(old);
@@ -297,14 +294,13 @@ store_plain(Type type, Datum value, char *to)
 	}
 }
 
-/* What the map has for a value that is not null. */
-static void
+void
 store_value(MapData *map, Datum value, char *to)
 {
 	/* an oid's Datum may be sign-extended */
-	if (map->kind == MapKind::Values && map->type == Type::I64 && map->typlen == sizeof(Oid))
+	if (is_of_values(map->kind) && map->type == Type::I64 && map->typlen == sizeof(Oid))
 		store_plain(map->type, Int64GetDatum(DatumGetObjectId(value)), to);
-	else if (map->kind == MapKind::Values)
+	else if (is_of_values(map->kind))
 		store_plain(map->type, value, to);
 	else
 	{
@@ -441,7 +437,7 @@ evaluate(Extension *ext)
 		}
 		if (isnull && map->kind == MapKind::Rank)
 			map->entry_items[code] = NO_ITEM;
-		if (map->item_bytes > MAX_ITEM_BYTES)
+		if (map->item_bytes > MAX_MAP_ITEM_BYTES)
 		{
 			ext->too_large = true;
 			return;

@@ -118,7 +118,7 @@ cached_failure(uint64 family, const PlanMap *plan, bool untied)
 		if ((map->data->failure == nullptr && !(untied && map->data->ties)) || map->family != family || map->data->kind != plan->kind || map->data->collation != plan->collation)
 			continue;
 		if (expr == nullptr)
-			expr = map_key(plan->expr);
+			expr = is_of_pairs(plan->kind) ? pair_key(plan->expr) : map_key(plan->expr);
 		if (equal(map->data->expr, expr))
 			return map->data->failure != nullptr ? map->data->failure : TIED_ENTRIES;
 	}

@@ -4,7 +4,7 @@
  *
  * Made anew for each execution, when the maps before them are there: either dictionary
  * may have grown since, and a delta adds to it. What is made of two columns' dictionaries alone is kept
- * by their serials, which say exactly what is in them.
+ * by their serials, which say exactly what is in them. What is made of pairs of their entries is in map_pair.cc.
  */
 #include "pg/pg.h"
 
@@ -28,7 +28,7 @@ namespace gpuvm {
 
 /* -- sets of entries ---------------------------------------------------------------------- */
 
-static EntrySet
+EntrySet
 entry_set(GpuvmScanState *state, const DictionaryRef &ref)
 {
 	EntrySet	set = {};
@@ -46,7 +46,7 @@ entry_set(GpuvmScanState *state, const DictionaryRef &ref)
 	return set;
 }
 
-static uint32
+uint32
 set_count(const EntrySet *set)
 {
 	if (set->map == nullptr)

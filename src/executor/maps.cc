@@ -275,6 +275,8 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 		}
 		else if (is_zone(map->kind))
 			failure = zone_table(map, &state->maps[i]);
+		else if (map->kind >= MapKind::PairFirst)
+			failure = build_pair(state, i, (Expr *) put_known((Node *) map->expr, &known));
 		else
 			failure = build_meeting(state, i, (Expr *) put_known((Node *) map->expr, &known));
 		if (failure != nullptr)

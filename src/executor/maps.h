@@ -147,6 +147,12 @@ void		map_ties(MapData *map, const MapData *ranks, uint32 upto);
 
 const char *build_meeting(GpuvmScanState *state, int number, Expr *expr);
 
+/* map_pair.cc: those of two columns together, in the same way. */
+const char *build_pair(GpuvmScanState *state, int number, Expr *expr);
+
+/* A copy of the expression whose columns are numbers 1 and 2 of relation 1. */
+Expr	   *pair_key(const Expr *expr);
+
 /* Codes that the map has values for. */
 uint32		map_count(const GpuvmScanState *state, int number);
 

@@ -53,6 +53,8 @@ is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map, ScanPla
 	List	   *own = NIL;
 	ListCell   *lc;
 
+	if (is_of_pairs(map->kind))
+		return root->qual_security_level == 0 || !map_is_leaky(map->expr);
 	/* bytes are compared, or a value that is no entry is evaluated; but for an order */
 	if (!is_of_column(map))
 		return map->kind != MapKind::Order || root->qual_security_level == 0 ||
@@ -176,6 +178,8 @@ count_entries(const ScanShape *shape, const ScanPlan *plan, const DictionaryRef 
 
 	if (ref.map >= 0 && map->kind == MapKind::Constant)
 		return 1;
+	if (ref.map >= 0 && is_of_pairs(map->kind))
+		return (count_entries(shape, plan, map->from) + 1) * (count_entries(shape, plan, map->to) + 1);
 	if (ref.map >= 0 && !is_of_column(map))
 		return count_entries(shape, plan, map->from) + count_entries(shape, plan, map->to);
 	table = shape->cursors[cursor].target.table;
@@ -197,6 +201,16 @@ cost_meeting(const ScanShape *shape, const ScanPlan *plan, const PlanMap *map)
 		(map->kind == MapKind::Order ? cost_of_order(all, map->collation, false) : 0);
 }
 
+/* The expression evaluated so many times. */
+static double
+cost_of_expression(PlannerInfo *root, Expr *expr, double times)
+{
+	QualCost	cost;
+
+	cost_qual_eval_node(&cost, reinterpret_cast<Node *>(expr), root);
+	return cost.startup + times * (cost.per_tuple + cpu_operator_cost + uncharged_of_functions(reinterpret_cast<Node *>(expr)));
+}
+
 double
 cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 {
@@ -207,8 +221,12 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		const PlanMap *map = &plan->maps[i];
 		const ImportedTable *table;
 		double		entries;
-		QualCost	cost;
 
+		if (is_of_pairs(map->kind))
+		{
+			total += cost_of_expression(root, map->expr, count_entries(shape, plan, DictionaryRef{static_cast<int16>(i), -1, 0}));
+			continue;
+		}
 		if (!is_of_column(map))
 		{
 			total += cost_meeting(shape, plan, map);
@@ -223,12 +241,28 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		total += entries * MAP_ENTRY_US * cost_of_us();
 		if (shape->cursors[map->cursor].target.child == nullptr && map_cached != nullptr && map_cached(entry_of(root, &shape->cursors[map->cursor])->relid, map))
 			continue;
-		cost_qual_eval_node(&cost, reinterpret_cast<Node *>(map->expr), root);
-		total += cost.startup + entries * (cost.per_tuple + cpu_operator_cost + uncharged_of_functions(reinterpret_cast<Node *>(map->expr)));
+		total += cost_of_expression(root, map->expr, entries);
 		if (map->kind == MapKind::Rank)
 			total += cost_of_order(entries, map->collation, true);
 	}
 	return total;
+}
+
+/* 0: it is not known. */
+static uint64
+family_of(const ScanShape *shape, int cursor, AttrNumber attnum)
+{
+	const ScanTarget *target = &shape->cursors[cursor].target;
+
+	return target->child != nullptr ? 0 : target->table->families[imported_column(target->table, attnum)];
+}
+
+static uint64
+family_of_map(const ScanShape *shape, const PlanMap *map)
+{
+	if (is_of_column(map))
+		return family_of(shape, map->cursor, map->attnum);
+	return is_of_pairs(map->kind) ? pair_family(family_of(shape, map->from.cursor, map->from.attnum), family_of(shape, map->to.cursor, map->to.attnum)) : 0;
 }
 
 const char *
@@ -238,10 +272,8 @@ known_failure(const ScanShape *shape, const ScanPlan *plan)
 		return "whether values are equal without being the same would tell of those that a policy may hide";
 	for (int i = 0; i < plan->nmaps && map_failure != nullptr; i++)
 	{
-		const PlanMap *map = &plan->maps[i];
-		const ShapeCursor *cursor = is_of_column(map) ? &shape->cursors[map->cursor] : nullptr;
-		const char *failure = cursor == nullptr || cursor->target.child != nullptr ? nullptr
-			: map_failure(cursor->target.table->families[imported_column(cursor->target.table, map->attnum)], map, shown_without_ties(plan, i));
+		const uint64 family = family_of_map(shape, &plan->maps[i]);
+		const char *failure = family == 0 ? nullptr : map_failure(family, &plan->maps[i], shown_without_ties(plan, i));
 
 		if (failure != nullptr)
 			return psprintf("a column's dictionary: %s", failure);

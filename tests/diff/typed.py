@@ -341,10 +341,11 @@ class TypedGenerator(Generator):
         sql = self.fill(self.rng.choice(TEXT_OF[c.type]), name, c) if c.type in TEXT_OF else name
         for _ in range(self.rng.choice((0, 1, 1, 2)) if c.type != "nocase" else 0):
             sql = self.fill(self.rng.choice(STRINGS), sql, c if c.type == "text" else ANY_TEXT)
-        if self.rng.random() < 0.05:		# two columns
+        if self.rng.random() < 0.08:		# two columns
             other = self.pick(("text",))
             if other and getattr(c, "collation", "") == other[1].collation:
-                sql = f"({sql} || {other[0]})"
+                o = other[0]
+                sql = self.rng.choice((f"({sql} || {o})", f"concat({sql}, '-', {o})", f"(coalesce({sql}, '') || ' ' || {o})", f"left({sql} || {o}, 3)", f"split_part({sql}, {o} || '1', 1)", f"(CASE WHEN {sql} LIKE {o} THEN {sql} ELSE {o} || 'y' END)"))
         return Expr(sql, "text", Range())
 
     def counted(self, type, depth):
@@ -405,6 +406,10 @@ class TypedGenerator(Generator):
         ends = [self.tame((rng.choice(("timestamp", "timestamptz", "date")),)) for _ in range(4)] if rng.random() < 0.03 else [None]
         if all(ends):
             return Expr(f"(({ends[0]}, {ends[1]}) OVERLAPS ({ends[2]}, {rng.choice((ends[3], f'NULL::{ends[3].type}'))}))", "bool")
+        pair = [n for n, c in self.typed(("text",))]
+        if len(pair) > 1 and rng.random() < 0.04:
+            a, b = rng.sample(pair, 2)
+            return Expr(f"({rng.choice((f'{a} || {b} LIKE {sql_text(rng.choice(PATTERNS[:8]))}', f'length({a} || {b}) > 4', f'starts_with({a}, {b})', f'position({b} IN {a}) > 0', f'coalesce({a}, {b}) || {b} IS NULL'))})", "bool")
         variable = self.typed([f for f in FAMILIES if f.startswith("variable")])
         found = rng.choice(variable) if variable and rng.random() < 0.6 else self.pick()
         if found is None:
