@@ -137,9 +137,10 @@ plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, 
 		PlannedStmt *stmt;
 		Reasons    *reasons;
 
-		/* groups of groups are for what PostgreSQL aggregates, row by row */
-		if ((way == Rewrite::Grouped && !has_aggregation(best)) || !rewrite_subqueries(query, way))
+		if (!rewrite_subqueries(query, way))
 			continue;
+		/* groups of groups are for what PostgreSQL aggregates, row by row; of what a program groups by pairs of values (compiler/pairs.cc) there may be fewer than pairs */
+		forced = forced && (way != Rewrite::Grouped || has_aggregation(best));
 		reasons = reasons_save();
 		reasons_reset();
 		stmt = plan_query(query, query_string, cursor_options, params);
