@@ -287,7 +287,7 @@ execute_text_compare(Machine<R> &m, const OpView &op)
 		text_trim(static_cast<uint8_t>(x.flags), &x.value);
 		text_trim(static_cast<uint8_t>(y.flags), &y.value);
 
-		const int	cmp = text_compare(x.value, y.value);
+		const int	cmp = text_compare(static_cast<uint8_t>(x.flags), x.value, y.value);
 
 		to[i] = cmp < 0 ? -1 : cmp > 0;
 	}

@@ -125,11 +125,19 @@ refuse_variable(Compiler *c, const Var *var)
 			/* FALLTHROUGH */
 		case BYTEAOID:
 		case UUIDOID:
+		case TIMETZOID:
+		case INETOID:
+		case CIDROID:
+		case MACADDROID:
+		case MACADDR8OID:
+		case BITOID:
+		case VARBITOID:
 			return refuse(c, "column \"%s\" has too many, or too large, different values for a dictionary: its values can be read, tested for null, grouped by, compared by = and < with columns like it, and by %s with constants%s",
 						  name, getBaseType(var->vartype) == BYTEAOID ? "=, <, IN, LIKE" : by, more);
 		default:
 			return refuse(c, "column \"%s\" is stored value by value: values of type %s can only be read%s tested for null%s", name, format_type_be(var->vartype),
-						  text_keys_of(var) ? "," : " and", text_keys_of(var) ? ", grouped by, and compared by = with columns like it" : "");
+						  text_keys_of(var) || value_order_flags(var->vartype) != 0 ? "," : " and",
+						  text_keys_of(var) ? ", grouped by, and compared by = with columns like it" : value_order_flags(var->vartype) != 0 ? ", sorted by and compared" : "");
 	}
 }
 

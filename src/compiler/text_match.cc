@@ -34,6 +34,15 @@ struct TextFunction
 
 constexpr uint8 LT = TEXT_LESS, LE = TEXT_LESS | TEXT_SAME, GT = TEXT_GREATER, GE = TEXT_GREATER | TEXT_SAME, NE = TEXT_LESS | TEXT_GREATER;
 
+/* Of types that have one order. */
+#define ORDERED(type) \
+	{F_##type##EQ, PatternForm::Order, false, false, false, TEXT_SAME}, \
+	{F_##type##NE, PatternForm::Order, false, false, false, NE}, \
+	{F_##type##LT, PatternForm::Order, false, false, false, LT}, \
+	{F_##type##LE, PatternForm::Order, false, false, false, LE}, \
+	{F_##type##GT, PatternForm::Order, false, false, false, GT}, \
+	{F_##type##GE, PatternForm::Order, false, false, false, GE}
+
 static const TextFunction functions[] = {
 	{F_TEXTEQ, PatternForm::Equal, false, true, false},
 	{F_TEXTNE, PatternForm::Equal, true, true, false},
@@ -114,6 +123,13 @@ static const TextFunction functions[] = {
 	{F_NAMENETEXT, PatternForm::Order, false, true, false, NE},
 	{F_TEXTEQNAME, PatternForm::Order, false, true, false, TEXT_SAME},
 	{F_TEXTNENAME, PatternForm::Order, false, true, false, NE},
+	ORDERED(TIMETZ_),
+	ORDERED(INTERVAL_),
+	ORDERED(NETWORK_),
+	ORDERED(MACADDR_),
+	ORDERED(MACADDR8_),
+	ORDERED(BIT),
+	ORDERED(VARBIT),
 #if PG_VERSION_NUM >= 150000
 	{F_REGEXP_LIKE_TEXT_TEXT, PatternForm::Regex, false, true, false},
 #endif

@@ -119,7 +119,8 @@ build_like(const PlanPattern *plan, const char *bytes, int len, TextPattern *to)
 static const char *
 build_order(const PlanPattern *plan, const char *bytes, int len, TextPattern *to)
 {
-	const uint8 flags = ((plan->trim & (TRIM_PADDING | TRIM_CAST)) != 0 ? TEXT_TRIM_BLANKS : 0) | ((plan->trim & TRIM_ZEROES) != 0 ? TEXT_TRIM_ZEROES : 0);
+	const uint8 flags = ((plan->trim & (TRIM_PADDING | TRIM_CAST)) != 0 ? TEXT_TRIM_BLANKS : 0) | ((plan->trim & TRIM_ZEROES) != 0 ? TEXT_TRIM_ZEROES : 0) |
+		value_order_flags(exprType(reinterpret_cast<const Node *>(plan->expr)));
 	TextValue	value = {reinterpret_cast<const unsigned char *>(bytes), static_cast<uint32>(len)};
 
 	/* a cast is the value's alone */

@@ -450,7 +450,7 @@ read_text_orders(const ArenaMap &arena, const TextOrderSpec *specs, uint32_t n, 
 		const Collator *collator = nullptr;
 		const char *wrong;
 
-		if (spec.kind > TextOrderKind::Icu || (spec.flags & ~(TEXT_TRIM_BLANKS | TEXT_TRIM_ZEROES)) || spec.attlen < -1 || spec.attlen == 0 ||
+		if (spec.kind > TextOrderKind::Icu || !is_order_flags(spec.flags) || spec.attlen < -1 || spec.attlen == 0 ||
 			spec.attlen > TEXT_KEY_MAX_LENGTH)
 			return "texts are compared in an unknown way";
 		if ((wrong = collators->find(spec, &collator)) != nullptr)

@@ -125,6 +125,21 @@ describe_locale(Oid collation, TextOrderSpec *to)
 	return nullptr;
 }
 
+uint8
+value_order_flags(Oid type)
+{
+	switch (getBaseType(type))
+	{
+		case TIMETZOID: return text_order_flags(ValueOrder::Timetz);
+		case INTERVALOID: return text_order_flags(ValueOrder::Interval);
+		case INETOID:
+		case CIDROID: return text_order_flags(ValueOrder::Network);
+		case BITOID:
+		case VARBITOID: return text_order_flags(ValueOrder::Bits);
+		default: return 0;
+	}
+}
+
 const char *
 describe_text_order(const PlanTextOrder &order, TextOrderSpec *to)
 {
@@ -144,6 +159,16 @@ describe_text_order(const PlanTextOrder &order, TextOrderSpec *to)
 			return describe_locale(order.collation, to);
 		case BYTEAOID:
 		case UUIDOID:
+		case MACADDROID:
+		case MACADDR8OID:
+			return nullptr;
+		case TIMETZOID:
+		case INTERVALOID:
+		case INETOID:
+		case CIDROID:
+		case BITOID:
+		case VARBITOID:
+			to->flags = value_order_flags(order.type);
 			return nullptr;
 		default:
 			return psprintf("values of type %s that are stored value by value are not ordered", format_type_be(order.type));

@@ -26,6 +26,9 @@ struct PlanTextOrders
 /* The order's number, which may be there already; -1: there are too many. */
 int			add_text_order(PlanTextOrders *to, Oid type, Oid collation);
 
+/* TextPatternFlag bits of the type's default order, of types other than texts. */
+uint8		value_order_flags(Oid type);
+
 /* Of the type's default order, as the catalogs have it now; nullptr, or why gpuvmd cannot compare so. */
 const char *describe_text_order(const PlanTextOrder &order, TextOrderSpec *to);
 

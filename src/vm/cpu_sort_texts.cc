@@ -207,7 +207,7 @@ CpuSort::bring_near(const Pair *rows, size_t n, uint32_t k, NearRow *near, unsig
 		near[i].len = value.len;
 		copies += value.len + 1;
 	}
-	if (w > 1 || !texts_[k]->by_bytes())
+	if (w > 1 || !texts_[k]->byte_by_byte())
 		return;
 
 	const uint32_t common = common_bytes(near, n);

@@ -166,7 +166,7 @@ check_text_pattern(const TextPattern *p, size_t size)
 {
 	if (size < sizeof(TextPattern) || p->size != size || size > (p->kind == TextMatchKind::Automaton ? TEXT_AUTOMATON_MAX : TEXT_PATTERN_MAX))
 		return "a pattern has the wrong size";
-	if (p->kind > TextMatchKind::Order || (p->flags & ~(TEXT_UTF8 | TEXT_TRIM_BLANKS | TEXT_TRIM_ZEROES)) || p->attlen < -1
+	if (p->kind > TextMatchKind::Order || (p->kind == TextMatchKind::Order ? !is_order_flags(p->flags) : (p->flags & ~(TEXT_UTF8 | TEXT_TRIM_BLANKS | TEXT_TRIM_ZEROES)) != 0) || p->attlen < -1
 		|| (p->outcomes & ~(TEXT_LESS | TEXT_SAME | TEXT_GREATER)) || (p->collation != 0 && p->kind != TextMatchKind::Order)
 		|| (p->kind == TextMatchKind::Like) != (p->npieces > 0)
 		|| size != sizeof(TextPattern) + p->npieces * sizeof(TextPiece) + p->nbytes)

@@ -16,6 +16,7 @@
 #include "tablet/format.h"
 #include "vm/program.h"
 #include "vm/text_automaton.h"
+#include "vm/value_order.h"
 
 namespace gpuvm {
 
@@ -45,6 +46,22 @@ enum TextPatternFlag : uint8_t
 	TEXT_TRIM_BLANKS = 2,		/* blanks at the end do not count (bpchar); Equal: the bytes have none */
 	TEXT_TRIM_ZEROES = 4,		/* nor does what is behind a zero (name) */
 };
+
+/* Flags' other bits are a ValueOrder. */
+constexpr int TEXT_ORDER_SHIFT = 4;
+
+GPUVM_HD constexpr uint8_t
+text_order_flags(ValueOrder order)
+{
+	return static_cast<uint8_t>(static_cast<uint8_t>(order) << TEXT_ORDER_SHIFT);
+}
+
+/* Of values that are compared, not of patterns of characters. */
+constexpr bool
+is_order_flags(uint32_t flags)
+{
+	return (flags & 15 & ~(TEXT_TRIM_BLANKS | TEXT_TRIM_ZEROES)) == 0 && flags >> TEXT_ORDER_SHIFT <= static_cast<uint32_t>(ValueOrder::Bits);
+}
 
 /*
  * LIKE's pattern in pieces: each is literal bytes behind wildcards, `skip` characters that may be anything and,
@@ -196,18 +213,9 @@ text_outcome(int cmp)
 
 /* memcmp(), then the length. */
 GPUVM_HD int
-text_compare(const TextValue &a, const TextValue &b)
+text_compare(uint8_t flags, const TextValue &a, const TextValue &b)
 {
-	const uint32_t len = a.len < b.len ? a.len : b.len;
-	int			cmp = 0;
-
-#ifdef __CUDA_ARCH__
-	for (uint32_t i = 0; i < len && cmp == 0; i++)
-		cmp = static_cast<int>(a.bytes[i]) - static_cast<int>(b.bytes[i]);
-#else
-	cmp = memcmp(a.bytes, b.bytes, len);
-#endif
-	return cmp != 0 ? cmp : a.len < b.len ? -1 : a.len > b.len;
+	return value_order(static_cast<ValueOrder>(flags >> TEXT_ORDER_SHIFT), a.bytes, a.len, b.bytes, b.len);
 }
 
 /* What of a value counts. */
@@ -316,7 +324,7 @@ text_matches(const TextPattern *pattern, const unsigned char *t, uint32_t len, F
 		case TextMatchKind::Equal: return len == pattern->nbytes && text_same(t, pattern->bytes(), len);
 		case TextMatchKind::Prefix: return len >= pattern->nbytes && text_same(t, pattern->bytes(), pattern->nbytes);
 		case TextMatchKind::Like: return len >= pattern->min_len && text_like(pattern, t, len, find);
-		case TextMatchKind::Order: return text_outcome(text_compare(value, TextValue{pattern->bytes(), pattern->nbytes})) & pattern->outcomes;
+		case TextMatchKind::Order: return text_outcome(text_compare(pattern->flags, value, TextValue{pattern->bytes(), pattern->nbytes})) & pattern->outcomes;
 		case TextMatchKind::Automaton: return automaton_matches(pattern->automaton(), t, len);
 		default: return false;
 	}

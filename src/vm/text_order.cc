@@ -51,7 +51,7 @@ TextOrder::value(uint64_t reference, TextValue *to) const
 int
 TextOrder::compare(const TextValue &a, const TextValue &b, bool terminated) const
 {
-	const int	by_bytes = text_compare(a, b);
+	const int	by_bytes = text_compare(static_cast<uint8_t>(flags_), a, b);
 
 	if (collator_ == nullptr || by_bytes == 0)
 		return by_bytes;
@@ -72,16 +72,53 @@ TextOrder::compare(uint64_t a, uint64_t b) const
 	return compare(va, vb);
 }
 
+/* The first eight bytes. */
+static uint64_t
+first_bytes(const unsigned char *bytes, uint32_t len)
+{
+	uint64_t	first;
+
+	memcpy(&first, bytes, 8);
+	first = __builtin_bswap64(first);
+	return len >= 8 ? first : len == 0 ? 0 : first & ~uint64_t{0} << (64 - 8 * len);
+}
+
+/* An integer among those of its size. */
+static uint64_t
+unsigned_order(int64_t x)
+{
+	return static_cast<uint64_t>(x) ^ uint64_t{1} << 63;
+}
+
 uint64_t
 TextOrder::beginning(const TextValue &value) const
 {
-	uint64_t	bytes;
+	int64_t		rest;
 
 	if (collator_ != nullptr)
 		return collator_->beginning(value);
-	memcpy(&bytes, value.bytes, 8);
-	bytes = __builtin_bswap64(bytes);
-	return value.len >= 8 ? bytes : value.len == 0 ? 0 : bytes & ~uint64_t{0} << (64 - 8 * value.len);
+	switch (order())
+	{
+		case ValueOrder::Timetz:
+			return value.len < TIMETZ_BYTES ? 0 : unsigned_order(timetz_instant(value.bytes));
+		case ValueOrder::Interval:
+			return value.len < INTERVAL_BYTES ? 0 : unsigned_order(interval_days(value.bytes, &rest));
+		case ValueOrder::Network:
+		{
+			/* the family, then the network: a host follows its network, and that a larger one that begins alike */
+			if (value.len < NETWORK_HEADER)
+				return 0;
+
+			const uint32_t bits = value.bytes[1];
+			const uint64_t address = first_bytes(value.bytes + NETWORK_HEADER, value.len - NETWORK_HEADER);
+
+			return uint64_t{value.bytes[0]} << 56 | (bits == 0 ? 0 : bits >= 64 ? address : address & ~uint64_t{0} << (64 - bits)) >> 8;
+		}
+		case ValueOrder::Bits:
+			return value.len < BITS_HEADER ? 0 : first_bytes(value.bytes + BITS_HEADER, value.len - BITS_HEADER);
+		default:
+			return first_bytes(value.bytes, value.len);
+	}
 }
 
 void

@@ -15,7 +15,7 @@ namespace gpuvm {
 
 enum class TextOrderKind : uint32_t
 {
-	Bytes = 0,					/* memcmp(), then the length: collations C and POSIX, bytea, uuid */
+	Bytes = 0,					/* without a locale: memcmp(), then the length (collations C and POSIX, bytea, uuid), or as ValueOrder has it */
 	Libc = 1,
 	Icu = 2,					/* of UTF-8 */
 };
@@ -25,7 +25,7 @@ struct TextOrderSpec
 {
 	TextOrderKind kind;
 	int16_t		attlen;			/* of the values: -1 varlena, or bytes of a fixed length */
-	uint16_t	flags;			/* TextPatternFlag: TEXT_TRIM_BLANKS, TEXT_TRIM_ZEROES */
+	uint16_t	flags;			/* TextPatternFlag: TEXT_TRIM_BLANKS, TEXT_TRIM_ZEROES, and a ValueOrder */
 	char		locale[96];
 	char		version[40];	/* of the locale, as the server knows it */
 };
@@ -57,10 +57,14 @@ public:
 	uint64_t	beginning(const TextValue &value) const;
 	void		prefetch(uint64_t reference) const;
 	bool		by_bytes() const { return collator_ == nullptr; }
+	/* Where values begin alike, does what follows decide? */
+	bool		byte_by_byte() const { return collator_ == nullptr && order() == ValueOrder::Bytes; }
 	int			attlen() const { return attlen_; }
 	uint32_t	flags() const { return flags_; }
 
 private:
+	ValueOrder	order() const { return static_cast<ValueOrder>(flags_ >> TEXT_ORDER_SHIFT); }
+
 	const Collator *collator_;
 	const unsigned char *arena_;
 	uint64_t	bytes_;

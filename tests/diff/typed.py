@@ -7,7 +7,8 @@ from expressions import COMPARISONS, Expr, Generator
 from tables import INTS, TIMES, TYPES, Range
 
 FAMILIES = ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "bit",
-            "varbit", "json", "jsonb", "int4[]", "text[]", "time", "money", "oid", "variable text", "variable bpchar", "variable bytea", "variable uuid", "variable name", "variable")
+            "varbit", "json", "jsonb", "int4[]", "text[]", "time", "money", "oid", "variable text", "variable bpchar", "variable bytea", "variable uuid", "variable name", "variable",
+            "variable timetz", "variable interval", "variable inet", "variable cidr", "variable macaddr", "variable macaddr8", "variable bit", "variable varbit")
 PATTERNS = ("%", "a%", "%b", "%b%", "_", "__", "a_c", "x\\%y", "", "%special%requests%", "ä%", "A%", "%\\\\%", "Ab ", "%quick%", "%1%", "\\\\_%", "😀", "%  %",
             "%%", "_%", "%_", "%_%_%", "a%b%c", "%a%b%", "日_語%", "%本%", "😀_", "_😀", "\\%", "\\a%", "%\\_%", "%\\%%", "%ää%", "x%x", "%x", "_" * 126, "_" * 127 + "%", "%special and%", "%requests", "long %",
             "%😀", "%c", "%bab%abc", "z%z", "_b%", "%e\u0301%", "é", "%\n%", "%'%", "%\x01", "%1% 2%", "ab%ab%ab%c")
@@ -43,6 +44,7 @@ TRUTHS = {
     "variable text": ORDERED + SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "{x} LIKE {p}", "starts_with({x}, {c})", "{x} ^@ {c}", "NOT starts_with({x}, {c})", "{x} LIKE {p} ESCAPE ''", "{x} LIKE {p} ESCAPE '!'", "({x} LIKE {p}) IS NOT TRUE",
                              "CASE {x} WHEN {c} THEN true WHEN {c} THEN NULL ELSE {x} LIKE {p} END", "coalesce({x} = {c}, true)", "{x} LIKE {c}", "({x} = {c}) = ({x} LIKE {p})", "{x} LIKE ANY (ARRAY[{p}, {p}])") + CHARACTERS + CHARACTERS[:2] + MATCHES + SLICES,
     "variable bpchar": ORDERED + SAME + ("{x} LIKE {p}", "{x} NOT LIKE {p}") + CHARACTERS + MATCHES + SLICES, "variable bytea": ORDERED + SAME + ("{x} LIKE '%a%'::bytea", "{x} LIKE '\\000%'::bytea", "length({x}) {cmp} {n}"), "variable uuid": ORDERED, "variable name": ORDERED + ("{x} LIKE {p}", "{x} NOT LIKE {p}", "starts_with({x}::text, {c}::text)", "{x}::text = {c}::text") + MATCHES + SLICES[:3], "variable": ("{x} IS NULL", "{x} IS NOT NULL"),
+    **{f"variable {type}": ORDERED for type in ("timetz", "interval", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit")},
     "time": ORDERED + ("extract(hour FROM {x}) > {n}",), "money": ORDERED, "oid": ORDERED + ("{x}::int8 > {n}",),
 }
 STRINGS = ("upper({x})", "lower({x})", "initcap({x})", "left({x}, {n})", "right({x}, {n})", "left({x}, -{n})", "substr({x}, {n})", "substring({x} FROM {n} FOR {n})", "btrim({x})", "ltrim({x}, 'ab ')",
@@ -68,11 +70,12 @@ PLAIN_VALUES = {	# other results of a value, compared as text
     "time": ("({x} + '01:30'::interval)", "({x} - '25:00'::interval)", "extract(hour FROM {x})", "extract(second FROM {x})", "extract(epoch FROM {x})", "date_part('minute', {x})", "({x} - '12:00'::time)", "({x})::interval"),
     "timetz": ("extract(hour FROM {x})",), "oid": ("({x})::int8",), "d_mood": ("({x} = 'ok')",), "uuid": ("({x})",),
 }
-VARIABLE_KEYS = ("variable text", "variable bpchar", "variable bytea", "variable uuid")
-ORDERED_TYPES = VARIABLE_KEYS + ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "varbit", "time", "money", "oid", "int4[]", "jsonb")
+VARIABLE_KEYS = ("variable text", "variable bpchar", "variable bytea", "variable uuid", "variable timetz", "variable inet", "variable cidr", "variable macaddr", "variable macaddr8", "variable bit", "variable varbit")
+VARIABLE_PAIRS = VARIABLE_KEYS + ("variable interval",)	# compared with each other
+ORDERED_TYPES = VARIABLE_PAIRS + ("numeric", "text", "bpchar", "blank", "nocase", "name", '"char"', "uuid", "d_mood", "bytea", "inet", "cidr", "macaddr", "interval", "timetz", "varbit", "time", "money", "oid", "int4[]", "jsonb")
 TIED = ("interval", "jsonb", "blank")	# of equal values some print differently
 HASHED = ("int2", "int4", "int8", "bool", "date", "timestamp", "numeric", "text", "uuid", "d_mood", "int4[]")
-HAVE_EXTREMES = ("variable text", "variable bpchar", "numeric", "text", "bpchar", "blank", "d_mood", "inet", "interval", "time", "timetz", "money", "oid", "cidr")
+HAVE_EXTREMES = ("variable text", "variable bpchar", "variable timetz", "variable inet", "variable cidr", "numeric", "text", "bpchar", "blank", "d_mood", "inet", "interval", "time", "timetz", "money", "oid", "cidr")
 
 
 def sql_text(text):
@@ -431,11 +434,11 @@ class TypedGenerator(Generator):
             e = self.text(depth, found if c.type in TEXT_OF else None)
             if e is not None:
                 return Expr("(" + self.fill(rng.choice(WORDS), e.sql, ANY_TEXT) + ")", "bool") if c.type != "nocase" else None
-        if rng.random() < 0.15 and c.keyable:
+        if rng.random() < 0.15 and (c.keyable or c.type in VARIABLE_PAIRS):
             same = [n for n, o in self.typed((c.type,)) if o.collation == c.collation and n != name]
             if same:
                 other, form = rng.choice(same), rng.random()
-                if c.type in VARIABLE_KEYS:
+                if c.type in VARIABLE_PAIRS:
                     return Expr(f"({name} {rng.choice(('=', '<>', 'IS DISTINCT FROM', 'IS NOT DISTINCT FROM', '<', '<=', '>', '>='))} {other})", "bool")
                 if form < 0.6:
                     return Expr(f"({name} {rng.choice(COMPARISONS)} {other})", "bool")

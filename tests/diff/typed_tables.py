@@ -32,6 +32,13 @@ ARRAYS = ("{}", "{1}", "{1,2,3}", "{NULL}", "{1,NULL,-5}", "[0:1]={1,2}", "{{1,2
 WORDS = ("{}", "{a}", '{a,"",NULL}', '{"A b",ä}')
 MONEY = ("0", "1.00", "-1.00", "12.34", "99999.99", "-92233720368547758.08", "92233720368547758.07")
 OIDS = ("0", "1", "4294967295", "2147483648", "1259", "2147483647")
+# Beside their types' orders: zones of one instant, periods that are equal and print differently, networks in each other, bits that begin alike.
+INSTANTS = TIMETZS + ("11:30:00+01", "24:00:00+00", "24:00:00-15:59", "00:00:00+15:59", "00:00:00-15:59", "00:00:00+00:00:01", "00:00:01+00:00:01")
+PERIODS = INTERVALS + ("29 days 24:00:00", "720:00:00", "-1 mon", "-30 days", "178000000 years", "-178000000 years", "2562047788:00:54.775807", "-2562047788:00:54.775807", "1 year -12 mons", "-0.000001 s", "60 days", "2 mons")
+NETWORKS = INETS + ("10.0.0.0", "10.0.0.0/16", "10.0.0.1/16", "10.128.0.0/9", "10.128.0.0/10", "::/0", "2001:db8::1/64", "2001:db8::/65", "ffff:" * 7 + "ffff", "::a00:0", "10.0.0.1/31", "10.0.0.0/31")
+BLOCKS = CIDRS + ("0.0.0.0/0", "10.0.0.0/16", "10.128.0.0/9", "2001:db8::/33", "2001:db8::1/128")
+MACS8 = tuple(m + ":ff:80" for m in MACS) + ("7f:ff:ff:ff:80:00:00:00", "80:00:00:00:7f:ff:ff:ff")
+BIT_STRINGS = VARBITS + ("100000000", "10000000", "11111111", "1" * 71, "1" * 69 + "0", "0" * 8, "0" * 9)
 # Columns of these are stored value by value: their statistics say that no dictionary would hold the values.
 LONGER = ("x" * 126, "x" * 127, "ä" * 63, "ä" * 64, "long " * 300 + "special and requests", "日本語 " * 500 + "😀", "z" * 9000, "ab" * 5000 + "c",
           "".join(chr(97 + i * i % 23) for i in range(8200)))
@@ -239,6 +246,19 @@ def variable(rng, name, rows):
     return m.table([m.create(), *m.vary(), m.copy(0, rows)], rows)
 
 
+def ordered(rng, name, rows):
+    """Types whose values are stored value by value and compared by rules of their own, two columns of each."""
+    m = TypedMaker(rng, name, rows)
+    for type, pool, declared in (("timetz", INSTANTS, "timetz"), ("interval", PERIODS, "interval"), ("inet", NETWORKS, "inet"), ("cidr", BLOCKS, "cidr"), ("macaddr", MACS, "macaddr"),
+                                 ("macaddr8", MACS8, "macaddr8"), ("bit", BITS, "bit(8)"), ("varbit", BIT_STRINGS, "varbit")):
+        for i, nulls in ((1, 0.1), (2, 0)):
+            m.choice(f"v_{type}{i}", f"variable {type}", pool, declared, cast=declared, nulls=nulls, keyable=type != "interval")
+    m.choice("x_flag", "text", ("A", "N", "R", "ä"))
+    m.numeric("x_price", "numeric(9,2)", 2, -99999, 99999)
+    m.base("int4", "date", "bool")
+    return m.table([m.create(), *m.vary(), m.copy(0, rows)], rows)
+
+
 def huge(rng, name, rows):
     """A megabyte a value, less, and none."""
     m = TypedMaker(rng, name, rows)
@@ -317,7 +337,7 @@ def make_typed_tables(seed, rows):
         numerics(rng("d_numerics"), "d_numerics", rows), texts(rng("d_texts"), "d_texts", rows), others(rng("d_others"), "d_others", rows),
         long_values(rng("d_long"), "d_long", max(rows // 40, 1)), mixed_types(rng("d_types"), "d_types", rows * 3),
         altered_types(rng("d_altered_types"), "d_altered_types", rows), partitioned_types(rng("d_typed_parts"), "d_typed_parts", rows),
-        variable(rng("d_variable"), "d_variable", rows), huge(rng("d_huge"), "d_huge", max(rows // 50, 1)),
+        variable(rng("d_variable"), "d_variable", rows), ordered(rng("d_ordered"), "d_ordered", rows), huge(rng("d_huge"), "d_huge", max(rows // 50, 1)),
         mixed_types(rng("d_few_types"), "d_few_types", 30), mixed_types(rng("d_no_types"), "d_no_types", 0),
     ]
     for table in tables:

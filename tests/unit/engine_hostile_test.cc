@@ -329,6 +329,9 @@ TEST_F(HostileRequest, Patterns)
 
 	/* a collation that the job does not bring */
 	REFUSED_PATTERN(EXPECT_TRUE(text_pattern_order(pattern, "x", 1, -1, 0, TEXT_LESS, 1)));
+	/* an order of values that there is not, or where none is */
+	REFUSED_PATTERN(EXPECT_TRUE(text_pattern_order(pattern, "x", 1, -1, 5 << TEXT_ORDER_SHIFT, TEXT_LESS, 0)));
+	REFUSED_PATTERN(pattern->flags |= text_order_flags(ValueOrder::Timetz));
 
 	/* what the refused ones come close to */
 	Backend		backend(this);
@@ -361,6 +364,8 @@ TEST_F(HostileRequest, Order)
 	REFUSED_ORDER(test->add_text_order(job); job->ntext_orders = PROGRAM_MAX_TEXT_ORDERS + 1);
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].kind = static_cast<TextOrderKind>(3));
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].flags = 8);
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].flags = 5 << TEXT_ORDER_SHIFT);
+	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].flags = 256);
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = -2);
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = 0);
 	REFUSED_ORDER(test->add_text_order(job); job->text_orders[0].attlen = INT16_MAX);

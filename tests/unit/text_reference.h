@@ -170,6 +170,7 @@ struct PatternSource
 	int			attlen = -1;
 	AutomatonSource automaton = {};
 	uint8_t		outcomes = 0;	/* of Order */
+	ValueOrder	order = ValueOrder::Bytes;
 
 	bool matches(std::string value) const
 	{
@@ -184,7 +185,9 @@ struct PatternSource
 			case TextMatchKind::Automaton:
 				return automaton.matches(value);
 			case TextMatchKind::Order:
-				return text_outcome(value.compare(text)) & outcomes;
+				return text_outcome(order == ValueOrder::Bytes ? value.compare(text)
+									: value_order(order, reinterpret_cast<const unsigned char *>(value.data()), static_cast<uint32_t>(value.size()),
+												  reinterpret_cast<const unsigned char *>(text.data()), static_cast<uint32_t>(text.size()))) & outcomes;
 			default:
 				return match_text(value.data(), static_cast<int>(value.size()), text.data(), static_cast<int>(text.size()), utf8) == Liked::True;
 		}
@@ -215,7 +218,8 @@ struct PatternSet
 				made = text_pattern_like(to, source.text.data(), source.text.size(), source.attlen, source.utf8);
 				break;
 			case TextMatchKind::Order:
-				made = text_pattern_order(to, source.text.data(), source.text.size(), source.attlen, source.trim_blanks ? TEXT_TRIM_BLANKS : 0, source.outcomes, 0);
+				made = text_pattern_order(to, source.text.data(), source.text.size(), source.attlen,
+										  static_cast<uint8_t>(text_order_flags(source.order) | (source.trim_blanks ? TEXT_TRIM_BLANKS : 0)), source.outcomes, 0);
 				break;
 			case TextMatchKind::Automaton: made = source.automaton.write(to, source.attlen, source.trim_blanks); break;
 		}
@@ -276,6 +280,11 @@ random_patterns(std::mt19937_64 &rng)
 		source.text = source.kind == TextMatchKind::Like ? random_like(rng) : random_text(rng, 3);
 		source.trim_blanks = (source.kind == TextMatchKind::Equal || source.kind == TextMatchKind::Automaton || source.kind == TextMatchKind::Order) && rng() % 2;
 		source.outcomes = static_cast<uint8_t>(source.kind == TextMatchKind::Order ? 1 + rng() % 7 : 0);
+		if (source.kind == TextMatchKind::Order && !source.trim_blanks && rng() % 2)
+		{
+			source.order = static_cast<ValueOrder>(1 + rng() % 4);
+			source.text = random_text(rng, 20);
+		}
 		set.add(source);
 	}
 	return set;
