@@ -28,6 +28,7 @@ extern "C" {
 #include <initializer_list>
 
 #include "compiler/compile.h"
+#include "compiler/emit.h"
 #include "compiler/functions.h"
 #include "compiler/maps.h"
 #include "planner/group_rows.h"
@@ -202,6 +203,9 @@ coarser(Node *node, void *context)
 
 	if (node == nullptr)
 		return nullptr;
+	/* conditions of a CASE with an argument have its value in them, which no subquery that they come into knows */
+	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != nullptr)
+		node = (Node *) searched_case((CaseExpr *) node);
 	if (!IsA(node, FuncExpr) || (call->funcid != F_TO_CHAR_TIMESTAMP_TEXT && call->funcid != F_TO_CHAR_TIMESTAMPTZ_TEXT))
 		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(coarser), context);
 	time = static_cast<const FuncExpr *>(linitial(call->args));

@@ -18,8 +18,8 @@ extern "C" {
 
 namespace gpuvm {
 
-/* What is left of the price of a page that an index leads to: a look-up of ten rows takes 8 us. */
-constexpr double WARM = 0.04;
+/* What a page that an index leads to takes in memory, in units of seq_page_cost's default, whatever random_page_cost charges for it: a look-up of ten rows takes 8 us. */
+constexpr double PAGE_IN_MEMORY = 0.16;
 
 /* No plan costs less than this part of what PostgreSQL says. */
 constexpr double LEAST_SHARE = 0.001;
@@ -28,17 +28,24 @@ constexpr double LEAST_SHARE = 0.001;
 static Cost
 saved_by_index(Cost total, double rows)
 {
-	return Max(total - rows * (cpu_tuple_cost + cpu_index_tuple_cost + 2 * cpu_operator_cost), 0) * (1 - WARM);
+	const double warm = random_page_cost > PAGE_IN_MEMORY ? PAGE_IN_MEMORY / random_page_cost : 1;
+
+	return Max(total - rows * (cpu_tuple_cost + cpu_index_tuple_cost + 2 * cpu_operator_cost), 0) * (1 - warm);
 }
 
 /* Pages on the way to the first row. */
 constexpr double DESCENT_PAGES = 2;
 
-/* The inner side of a nested loop: how often is it executed? */
-static double
-executions(double outer_rows, bool once, double different)
+/*
+ * The inner side of a nested loop, executed for each row of the outer side, or each different one, unless once is enough. Where it need not be read to its
+ * end (EXISTS), the join costs less than that: then as much of it is saved as of the inner side.
+ */
+static Cost
+saved_by_inner(Cost saved, Cost inner, Cost join, double outer_rows, bool once, double different)
 {
-	return once ? 1 : different > 0 ? Min(outer_rows, different) : outer_rows;
+	const double executions = once ? 1 : different > 0 ? Min(outer_rows, different) : outer_rows;
+
+	return inner <= 0 ? 0 : Min(saved * executions, Max(join, 0) * saved / inner);
 }
 
 /* -- paths --------------------------------------------------------------------------------------- */
@@ -59,10 +66,11 @@ saved(const List *paths)
 static Cost
 saved_by_nest(const NestPath *path)
 {
+	const Path *outer = path->jpath.outerjoinpath;
 	const Path *inner = path->jpath.innerjoinpath;
 	const double different = IsA(inner, MemoizePath) ? ((const MemoizePath *) inner)->est_entries : 0;
 
-	return saved(path->jpath.outerjoinpath) + saved(inner) * executions(path->jpath.outerjoinpath->rows, IsA(inner, MaterialPath), different);
+	return saved(outer) + saved_by_inner(saved(inner), inner->total_cost, path->jpath.path.total_cost - outer->total_cost, outer->rows, IsA(inner, MaterialPath), different);
 }
 
 static Cost
@@ -154,10 +162,11 @@ add_subplans(Node *node, void *context)
 static Cost
 saved_by_nest(const NestLoop *plan, const PlannedStmt *stmt)
 {
+	const Plan *outer = plan->join.plan.lefttree;
 	const Plan *inner = plan->join.plan.righttree;
 	const double different = IsA(inner, Memoize) ? ((const Memoize *) inner)->est_entries : 0;
 
-	return saved(plan->join.plan.lefttree, stmt) + saved(inner, stmt) * executions(plan->join.plan.lefttree->plan_rows, IsA(inner, Material), different);
+	return saved(outer, stmt) + saved_by_inner(saved(inner, stmt), inner->total_cost, plan->join.plan.total_cost - outer->total_cost, outer->plan_rows, IsA(inner, Material), different);
 }
 
 /* Then not all that a scan costs is for what it reads. */
