@@ -460,7 +460,7 @@ TEST(CudaGroups, Keys)
 	Rng			rng(3);
 	Seen		seen;
 	std::vector<Column> columns;
-	const int	n = 900;
+	const int	n = 450;
 
 	for (Type type : VALUE_TYPES)
 		for (int nulls : {0, 20})
@@ -476,7 +476,7 @@ TEST(CudaGroups, Keys)
 			columns.push_back(std::move(column));
 		}
 
-	Table		table = make_table(columns, {400, 500});
+	Table		table = make_table(columns, {200, 250});
 	const std::vector<std::vector<int>> lists = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {0, 1}, {1, 3}, {6, 7}, {7, 6}, {7, 7}, {7, 11, 9},
 		{1, 10, 11}, {5, 4, 3}, {0, 1, 2, 3, 4, 5}, {11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}};
 

@@ -179,6 +179,9 @@ TEST_F(CudaSort, EveryTransferAndLimit)
 			{
 				Ways		ways;
 
+				/* who waits for whom is the same for every limit */
+				if (slow && limit != 0 && limit != 100)
+					continue;
 				ways.transfer = transfer;
 				ways.row_limit = limit;
 				ways.capacity = TABLET_PAD_ROWS;
