@@ -508,10 +508,6 @@ may_rewrite_keys(Query *query)
 {
 	LevelsRead	read = levels_read_by(query);
 
-#if PG_VERSION_NUM >= 180000
-	if (query->hasGroupRTE)
-		return false;
-#endif
 	return query->commandType == CMD_SELECT && query->setOperations == nullptr && query->jointree->fromlist != NIL && !query->hasTargetSRFs &&
 		query->rowMarks == NIL && !query->hasModifyingCTE && has_unknown_keys(query) && !read.outer && !read.further &&
 		!checkExprHasSubLink((Node *) query->targetList) && !checkExprHasSubLink(query->havingQual) &&

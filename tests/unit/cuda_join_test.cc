@@ -15,29 +15,6 @@ using namespace gpuvm::reference;
 
 namespace {
 
-/* Two columns a type; keys that meet. */
-Table
-side_table(Rng &rng, bool tame, uint32_t n, uint32_t most)
-{
-	Table		table;
-
-	for (uint32_t left = n; left > 0; left -= table.tablet_rows.back())
-		table.tablet_rows.push_back(std::min(left, 1 + static_cast<uint32_t>(rng() % most)));
-	for (Type type : VALUE_TYPES)
-		for (int i = 0; i < 2; i++)
-		{
-			Column		column{type, {}};
-			Profile		profile = {chance(rng, 60) ? 1 : pick_int(rng, tame ? 4 : 5), chance(rng, 50) ? 0 : pick_int(rng, 30),
-				chance(rng, 80) ? 3 : static_cast<int64_t>(rng() % 2000000) - 1000000};
-
-			for (uint32_t r = 0; r < n; r++)
-				column.rows.push_back(random_value(type, profile, rng));
-			table.columns.push_back(std::move(column));
-		}
-	table.build();
-	return table;
-}
-
 class CudaJoin : public CudaRuntime
 {
 protected:
@@ -105,7 +82,7 @@ protected:
 		std::vector<Table> tables;
 		std::vector<const Table *> pointers;
 
-		tables.push_back(side_table(rng, tame, static_cast<uint32_t>(points), 3000));
+		tables.push_back(join_table(rng, tame, static_cast<uint32_t>(points), 3000));
 		for (int k = 1; k < ncursors; k++)
 		{
 			uint32_t	n = inner[pick_int(rng, 6)];
@@ -113,7 +90,7 @@ protected:
 			while (points * n > 40000 && n > 1)
 				n = n / 3 + 1;
 			points *= n;
-			tables.push_back(side_table(rng, tame, n, 40));
+			tables.push_back(join_table(rng, tame, n, 40));
 		}
 
 		MapSet		maps = random_maps(rng, tame);

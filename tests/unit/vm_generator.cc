@@ -46,10 +46,7 @@ Generator::make(bool grouped, int max_keys)
 		sinks(nkeys, naggs);
 	else
 		result(nresults);
-	b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
-	b.emit(Opcode::Finish, Type::None, 0, 0, 0);
-	EXPECT_FALSE(b.failed);
-	return seal(b);
+	return finish(parallel);
 }
 
 SealedProgram
@@ -173,6 +170,14 @@ Generator::make_join(bool grouped, int ncursors)
 		sinks(nkeys, naggs);
 	else
 		result(nresults);
+	return finish(parallel);
+}
+
+SealedProgram
+Generator::finish(int parallel)
+{
+	ProgramBuilder &b = *builder;
+
 	b.ops[parallel].p3 = b.emit(Opcode::Converge, Type::None, 0, 0, 0);
 	b.emit(Opcode::Finish, Type::None, 0, 0, 0);
 	EXPECT_FALSE(b.failed);

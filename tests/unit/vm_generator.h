@@ -34,6 +34,7 @@ public:
 
 private:
 	int			begin_pipeline(int n, int driver);
+	SealedProgram finish(int parallel);
 
 	/* No target is left open behind them. */
 	void		some_ops(int most);

@@ -66,6 +66,16 @@ random_value(Type type, const Profile &profile, Rng &rng)
 	return from_register(k);
 }
 
+static void
+add_column(Table *table, Type type, const Profile &profile, uint32_t n, Rng &rng)
+{
+	Column		column{type, {}};
+
+	for (uint32_t r = 0; r < n; r++)
+		column.rows.push_back(random_value(type, profile, rng));
+	table->columns.push_back(std::move(column));
+}
+
 Table
 random_table(Rng &rng, bool tame)
 {
@@ -81,15 +91,12 @@ random_table(Rng &rng, bool tame)
 	for (Type type : VALUE_TYPES)
 		for (int i = 0; i < 2; i++)
 		{
-			Column		column{type, {}};
 			Profile		profile = {pick_int(rng, tame ? 4 : 5), pick_int(rng, 3) == 0 ? 0 : pick_int(rng, 4) == 0 ? 100 : pick_int(rng, 40),
 				static_cast<int64_t>(rng() % 2000000) - 1000000};
 
 			if (tame && chance(rng, 60))
 				profile.offset = 3;
-			for (uint32_t r = 0; r < n; r++)
-				column.rows.push_back(random_value(type, profile, rng));
-			table.columns.push_back(std::move(column));
+			add_column(&table, type, profile, n, rng);
 		}
 	table.build();
 	return table;
@@ -105,15 +112,12 @@ join_table(Rng &rng, bool tame, uint32_t n, uint32_t most)
 	for (Type type : VALUE_TYPES)
 		for (int i = 0; i < 2; i++)
 		{
-			Column		column{type, {}};
 			Profile		profile = {chance(rng, 60) ? 1 : pick_int(rng, tame ? 4 : 5), chance(rng, 50) ? 0 : pick_int(rng, 30),
 				chance(rng, 80) ? 3 : static_cast<int64_t>(rng() % 2000000) - 1000000};
 
 			if (chance(rng, 5))
 				profile.null_percent = 100;
-			for (uint32_t r = 0; r < n; r++)
-				column.rows.push_back(random_value(type, profile, rng));
-			table.columns.push_back(std::move(column));
+			add_column(&table, type, profile, n, rng);
 		}
 	table.build();
 	return table;
