@@ -617,6 +617,7 @@ enum class GroupTableKind : uint8_t
 {
 	Dense = 0,
 	Hashed = 1,
+	Bits = 2,
 };
 
 /* At the begin of a group table's memory, which is all zeroes when it is empty. */

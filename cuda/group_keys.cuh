@@ -317,7 +317,7 @@ op_group_find(Machine<R> &m, const OpView &op, GroupArea *area)
 		find_by_partitions(m, op, area);
 		return true;
 	}
-	if (table.kind == GroupTableKind::Dense)
+	if (table.kind != GroupTableKind::Hashed)
 	{
 		Operand<uint32_t, R> numbers = operand_a<uint32_t>(m, op);	/* without keys an immediate */
 		Order<uint32_t, R> order(m);

@@ -2,7 +2,8 @@
  * group_plan.cc: which table a grouped program gets.
  *
  * Dense if the packed keys are few for the rows that there are: then no key is
- * compared, and emptying and listing the table costs little. Otherwise hashed:
+ * compared, and emptying and listing the table costs little. The same as bits, of which there
+ * may be many more, if there are no aggregates and not room for all groups in shared memory. Otherwise hashed:
  * nothing says how many groups there are, so the first table is small, and one that
  * overflows is replaced by a larger one. Overflows come early: the sixteenth part
  * of the groups of the last table is met in a small part of the rows.
@@ -24,6 +25,8 @@ namespace {
 
 constexpr uint64_t DENSE_ALWAYS = 65536;
 constexpr uint64_t DENSE_PER_ROW = 4;
+/* Emptied and counted at the memory's speed, so many bits take a tenth of what a row of a hashed table takes. */
+constexpr uint64_t BITS_PER_ROW = 512;
 constexpr uint64_t MAX_ENTRIES = (1ull << 31) - 64;	/* the bit above is TARGET_SHARED */
 
 constexpr int FIRST_BITS = 17, BITS_AN_ATTEMPT = 4, MIN_BITS = 10, MAX_BITS = 30;
@@ -172,6 +175,9 @@ padded_row(uint32_t bytes)
 uint64_t
 list_at(const GroupPlan &plan)
 {
+	if (plan.kind == GroupTableKind::Bits)
+		return align_up(align_up(sizeof(GroupHeader), 256) + (plan.entries + 31ull) / 32 * sizeof(uint32_t), 256);
+
 	uint64_t	rows = plan.entries + (plan.kind == GroupTableKind::Hashed ? 1ull : 0);
 
 	return align_up(align_up(sizeof(GroupHeader), 256) + rows * plan.row_bytes, 256);
@@ -248,6 +254,13 @@ choose_partitions(const DeviceProgram &program, const SharedMemory &shared, uint
 	*plan = partitioned;
 }
 
+/* Is all that the program asks of a group whether it is there? */
+bool
+only_marks(const GroupLayout &g)
+{
+	return g.nkeys > 0 && g.ncells == 1 && g.cells[0].kind == CellKind::Mark;
+}
+
 }  // namespace
 
 bool
@@ -291,6 +304,15 @@ plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 	if (!shared_memory(program, &shared))
 		return "the device does not say how much shared memory it has";
 	*plan = GroupPlan{};
+	if (only_marks(g) && g.radix != 0 && g.radix <= std::min(MAX_ENTRIES, std::max(DENSE_ALWAYS, BITS_PER_ROW * total_rows)))
+	{
+		plan->entries = static_cast<uint32_t>(g.radix);
+		plan->kind = GroupTableKind::Bits;
+		plan->shared_bytes = group_area_bytes(g.planes, 0, true);
+		if (!share_all(program, shared, plan) && size_table(plan, g.radix, total_rows, limit))
+			return nullptr;
+		*plan = GroupPlan{};
+	}
 	plan->row_bytes = padded_row(g.row_bytes);
 	if (dense && size_table(plan, g.nkeys == 0 ? 1 : g.radix, total_rows, limit))
 	{

@@ -198,7 +198,7 @@ key_word(const DeviceProgram &p, const GroupTable &table, uint32_t r, uint32_t w
 {
 	uint64_t	stored;
 
-	if (table.kind == GroupTableKind::Dense)
+	if (table.kind != GroupTableKind::Hashed)
 		return r;
 	stored = reinterpret_cast<const uint64_t *>(table.rows + static_cast<uint64_t>(r) * table.row_bytes + table.key_at)[word];
 	if (p.groups.nwords > 1)
@@ -228,19 +228,74 @@ key_value(const DeviceProgram &p, const GroupTable &table, uint32_t r, int k)
 
 /* -- kernels ------------------------------------------------------------------------------------ */
 
-__global__ void __launch_bounds__(THREADS)
-list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, const LaunchState *state, GroupOutcome *outcome)
+/* Runs of the table's rows, or of a bitmap's words, are a warp's turn by turn. f(run) for the thread's. */
+template <typename F>
+GPUVM_D void
+each_run(const GroupTable &table, uint64_t rows, F f)
+{
+	const uint32_t warps = gridDim.x * (THREADS / 32);
+	const uint64_t runs = (rows + 32 * RUN - 1) / (32 * RUN);
+
+	for (uint64_t run = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; run < runs && !table.header->overflow; run += warps)
+		f(run);
+}
+
+/* How many groups of a bitmap the warp counted: those that it did not list. */
+GPUVM_D uint32_t
+list_bits(const GroupTable &table)
+{
+	const uint32_t *bits = reinterpret_cast<const uint32_t *>(table.rows);
+	const uint64_t words = (table.entries + 31ull) / 32;
+	const uint32_t lane = threadIdx.x % 32;
+	uint32_t	counted = 0;
+
+	each_run(table, words, [&](uint64_t run) {
+		const uint64_t first = run * 32 * RUN + lane;
+		uint32_t	word[RUN], mine = 0, before, at = 0;
+
+#pragma unroll
+		for (uint32_t i = 0; i < RUN; i++)
+			word[i] = first + i * 32 < words ? bits[first + i * 32] : 0;
+#pragma unroll
+		for (uint32_t i = 0; i < RUN; i++)
+			mine += static_cast<uint32_t>(__popc(word[i]));
+		if (table.list == nullptr)
+		{
+			counted += mine;
+			return;
+		}
+		before = mine;
+		for (uint32_t d = 1; d < 32; d *= 2)
+		{
+			const uint32_t other = __shfl_up_sync(~0u, before, d);
+
+			before += lane >= d ? other : 0;
+		}
+		if (lane == 31 && before > 0)
+			at = atomicAdd(&table.header->ngroups, before);
+		at = __shfl_sync(~0u, at, 31) + before - mine;
+#pragma unroll
+		for (uint32_t i = 0; i < RUN; i++)
+			for (uint32_t left = word[i]; left != 0; left &= left - 1)
+				table.list[at++] = static_cast<uint32_t>((first + i * 32) * 32) + static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1;
+	});
+	for (uint32_t d = 16; d > 0; d /= 2)
+		counted += __shfl_xor_sync(~0u, counted, d);
+	return counted;
+}
+
+/* The same for a table of rows, and the errors that ending their aggregates shows. */
+GPUVM_D uint32_t
+list_rows(const DeviceProgram &p, const GroupTable &table, uint32_t *errors)
 {
 	const uint64_t rows = table.entries + (table.kind == GroupTableKind::Hashed ? 1ull : 0);
-	const uint32_t lane = threadIdx.x % 32, warps = gridDim.x * (THREADS / 32);
-	const uint64_t runs = (rows + 32 * RUN - 1) / (32 * RUN);
-	uint32_t	errors = 0, counted = 0;
+	const uint32_t lane = threadIdx.x % 32;
+	uint32_t	counted = 0;
 	bool		fails_at_end = false;
 
 	for (int i = 0; i < p.groups.naggs; i++)
 		fails_at_end |= type_is_float(p.agg_type[i]) && p.groups.aggs[i].flags != CELL_NONE;
-	for (uint64_t run = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; run < runs && !table.header->overflow; run += warps)
-	{
+	each_run(table, rows, [&](uint64_t run) {
 		uint64_t	first = run * 32 * RUN + lane;
 		uint32_t	mine = 0, before = 0, total = 0, at = 0;
 
@@ -252,7 +307,7 @@ list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, con
 			{
 				mine |= 1u << i;
 				if (fails_at_end)
-					errors |= end_errors(p, table.rows + r * table.row_bytes);
+					*errors |= end_errors(p, table.rows + r * table.row_bytes);
 			}
 		}
 		for (uint32_t i = 0; i < RUN; i++)
@@ -260,7 +315,7 @@ list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, con
 		if (table.list == nullptr)
 		{
 			counted += total;
-			continue;
+			return;
 		}
 		if (lane == 0 && total > 0)
 			at = atomicAdd(&table.header->ngroups, total);
@@ -273,8 +328,17 @@ list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, con
 				table.list[at + before + __popc(there & ((1u << lane) - 1))] = static_cast<uint32_t>(first + i * 32);
 			before += __popc(there);
 		}
-	}
-	if (lane == 0 && counted > 0)
+	});
+	return counted;
+}
+
+__global__ void __launch_bounds__(THREADS)
+list_groups(const __grid_constant__ DeviceProgram p, const GroupTable table, const LaunchState *state, GroupOutcome *outcome)
+{
+	uint32_t	errors = 0;
+	const uint32_t counted = table.kind == GroupTableKind::Bits ? list_bits(table) : list_rows(p, table, &errors);
+
+	if (threadIdx.x % 32 == 0 && counted > 0)
 		atomicAdd(&table.header->ngroups, counted);
 	if (errors)
 		atomicOr(&table.header->errors, errors);
@@ -374,7 +438,8 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 cudaError_t
 finish_groups(const DeviceProgram &program, const GroupTable &table, const LaunchState *state, GroupOutcome *outcome, cudaStream_t stream)
 {
-	uint64_t	blocks = (table.entries + 1ull + RUN * THREADS - 1) / (RUN * THREADS);
+	uint64_t	items = table.kind == GroupTableKind::Bits ? (table.entries + 31ull) / 32 : table.entries + 1ull;
+	uint64_t	blocks = (items + RUN * THREADS - 1) / (RUN * THREADS);
 
 	return launch_kernel(list_groups, static_cast<uint32_t>(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS), THREADS, 0, stream, program,
 						 table, state, outcome);

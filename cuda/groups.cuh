@@ -242,6 +242,36 @@ count_rows(const CellBase &base, CellKind kind, uint32_t target, CellPlace place
 		*base.global<uint32_t>(target, place) = 1;
 }
 
+/*
+ * The bits of the rows' groups. They are read first, four at once: additions to one word wait for each other, and in a
+ * group with many rows all but the first find it set. A stale line of the L1 cache costs an atomic for nothing.
+ */
+template <int R>
+GPUVM_D void
+mark_bits(const Machine<R> &m, const OpView &op, const GroupArea *area, uint32_t taken)
+{
+	const char *targets = place_of<uint32_t>(m, op.b());
+	uint32_t   *words = reinterpret_cast<uint32_t *>(global_memory(area->table.rows));
+	Chunks<R>	chunks(m);
+
+#pragma unroll 1
+	for (int k = 0; k < R / 4; k++)
+	{
+		const int	at = chunks.chunk(k);
+		const uint32_t bits = taken >> (4 * at) & 15;
+		uint32_t	t[4], seen[4];
+
+		load4(targets, at, 0, t);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			seen[i] = bits >> i & 1 ? words[t[i] / 32] : ~0u;
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			if (!(seen[i] >> t[i] % 32 & 1))
+				atomicOr(words + t[i] / 32, 1u << t[i] % 32);
+	}
+}
+
 /* Also the mark that a group is there. */
 template <int R>
 GPUVM_D void
@@ -255,6 +285,11 @@ op_group_count(const Machine<R> &m, const OpView &op, const GroupArea *area)
 	/* The keys themselves tell which rows of a hashed table are taken. */
 	if (kind == CellKind::Mark && area->table.kind == GroupTableKind::Hashed)
 		return;
+	if (kind == CellKind::Mark && area->table.kind == GroupTableKind::Bits)
+	{
+		mark_bits(m, op, area, taken);
+		return;
+	}
 	/* That a record is there says that it counts. */
 	if (area->table.partition_bits && op.flags() & DOP_STORES)
 	{

@@ -9,6 +9,8 @@
  *   Dense     the packed key is the row's number
  *   Hashed    open addressing over packed keys, which lie in the rows; full means
  *             `overflow`, and the job starts again with a larger table
+ *   Bits      without aggregates: the packed key is the number of a bit, which says that
+ *             the group is there; a table has no rows
  *
  * A block has a table of its own in shared memory for all groups or for those that
  * it meets first, added to the global one when it ends: see group_table.cuh.

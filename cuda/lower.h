@@ -37,7 +37,7 @@ struct LowerOptions
 
 constexpr const char *WIDE_EXTREMES_REFUSED = "extremes of numbers of more than 64 bits are found by the CPU";
 constexpr const char *TEXT_EXTREMES_REFUSED = "extremes of texts are found by the CPU";
-constexpr const char *LIBRARY_REFUSED = "the last digits of logarithms, powers and angles are those of the CPU's mathematical library";
+constexpr const char *LIBRARY_REFUSED = "logarithms, powers and angles, whose last digits are a mathematical library's, are computed by the CPU";
 
 /* Why no device takes the operation, wherever it stands; nullptr: it may. */
 inline const char *

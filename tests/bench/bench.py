@@ -541,6 +541,7 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="for gpuvm")
     parser.add_argument("--runs", type=int, default=5, help="at most, after those to warm up (default 5); at least two")
     parser.add_argument("--parts", default=",".join(joins.PARTS), help="of the workload joins (default %(default)s)")
+    parser.add_argument("--queries", help="of tpch: these, as Q1,Q6, over no other tables than theirs, without indexes")
     parser.add_argument("--peer-seconds", type=float, default=10, help="after which a peer's join is given up (default %(default)s)")
     parser.add_argument("--scale", type=float, default=1, help="of the rows in joins (0.01 tries everything), or TPC-H's, SSB's and DBmbench's")
     parser.add_argument("--pairs", type=int, default=10, help="of pgbench runs, in `changes`")

@@ -5,6 +5,7 @@ RESET client_min_messages;
 CREATE SCHEMA group_costs;
 SET search_path = group_costs;
 SET max_parallel_workers_per_gather = 0;
+SET work_mem = '4MB';
 SET datestyle = 'ISO, MDY';
 -- The costs of the CPU's machine, also where there is a device.
 SET gpuvm.device = cpu;

@@ -32,6 +32,7 @@ BEGIN
 	IF td_differences() > 0 THEN RAISE WARNING 'rows differ: %', statement; END IF;
 END$$;
 SET gpuvm.require = vm;
+SET work_mem = '4MB';
 
 EXPLAIN (COSTS off) UPDATE td SET k = k + 1 WHERE id % 1000 = 7;
 EXPLAIN (COSTS off) DELETE FROM td WHERE id % 1000 = 7;

@@ -18,15 +18,15 @@ namespace {
 /* What a run made of the choices that plan_groups has. */
 struct Seen
 {
-	int			dense = 0, hashed = 0, shared_all = 0, tagged = 0, unshared = 0, overflows = 0, tables_without_keys = 0, refused = 0, partitioned = 0;
+	int			dense = 0, hashed = 0, bits = 0, shared_all = 0, tagged = 0, unshared = 0, overflows = 0, tables_without_keys = 0, refused = 0, partitioned = 0;
 	int			compared = 0, masked = 0;
 	uint64_t	records = 0;	/* of the last slices */
 	std::map<std::string, int> reasons;
 
 	void		print() const
 	{
-		printf("tables: %d dense, %d hashed; %d shared, %d in part, %d not at all; %d overflows, %d without keys, %d refused; %d by partitions, %llu records\n",
-			   dense, hashed, shared_all, tagged, unshared, overflows, tables_without_keys, refused, partitioned, static_cast<unsigned long long>(records));
+		printf("tables: %d dense, %d hashed, %d of bits; %d shared, %d in part, %d not at all; %d overflows, %d without keys, %d refused; %d by partitions, %llu records\n",
+			   dense, hashed, bits, shared_all, tagged, unshared, overflows, tables_without_keys, refused, partitioned, static_cast<unsigned long long>(records));
 		for (const auto &[reason, n] : reasons)
 			printf("  refused %d times: %s\n", n, reason.c_str());
 	}
@@ -40,6 +40,7 @@ struct Force
 	uint32_t	slots;			/* of a tagged shared table; 0: as planned, UINT32_MAX: none */
 	int			partition_bits = 0;	/* 0: no partitions */
 	uint32_t	room = 0;		/* records of each region, if the launch has all blocks; 0: as planned */
+	bool		bits = false;	/* of programs without aggregates, whatever the number of keys */
 };
 
 void
@@ -47,7 +48,20 @@ change_plan(const cuda::DeviceProgram &program, const Force &force, int attempt,
 {
 	const cuda::GroupLayout &g = program.groups;
 
-	if (force.hashed && plan->kind == cuda::GroupTableKind::Dense && g.nkeys > 0)
+	if (force.bits)
+	{
+		ASSERT_EQ(g.cells[0].kind, cuda::CellKind::Mark);
+		*plan = cuda::GroupPlan{};
+		plan->kind = cuda::GroupTableKind::Bits;
+		plan->entries = static_cast<uint32_t>(g.radix);
+		plan->shared_bytes = cuda::group_area_bytes(g.planes, 0, true);
+		plan->listed = static_cast<uint32_t>(std::min(rows, g.radix));
+		plan->table_bytes = 1024 + g.radix / 8 + 4ull * plan->listed;
+		return;
+	}
+	if (plan->kind == cuda::GroupTableKind::Bits && !force.hashed)
+		return;
+	if (force.hashed && plan->kind != cuda::GroupTableKind::Hashed && g.nkeys > 0)
 	{
 		plan->kind = cuda::GroupTableKind::Hashed;
 		plan->key_at = g.row_bytes;
@@ -156,6 +170,17 @@ private:
 			read_area(program, area.memory.get(), area.capacity, 1, &result.outcome);
 	}
 
+	/* Groups that are only counted. */
+	void		expect_as_many(cuda::GroupTable t, uint64_t listed)
+	{
+		cuda::GroupOutcome counted = {~0ull, ~0u, ~0u};
+
+		t.list = nullptr;
+		t.header->ngroups = t.header->blocks_done = 0;
+		EXPECT_EQ(cuda::finish_groups(*lowered, t, scratch.state, &counted, nullptr), cudaSuccess);
+		EXPECT_EQ(counted.ngroups, listed);
+	}
+
 	bool		groups(int attempt, const Force &force, Seen *seen)
 	{
 		cuda::GroupPlan plan;
@@ -169,10 +194,11 @@ private:
 			seen->reasons[problem]++;
 			return true;
 		}
-		if (force.hashed || force.entries || force.slots || force.partition_bits)
+		if (force.hashed || force.entries || force.slots || force.partition_bits || force.bits)
 			change_plan(*lowered, force, attempt, table.nrows(), &plan);
 		seen->dense += plan.kind == cuda::GroupTableKind::Dense;
 		seen->hashed += plan.kind == cuda::GroupTableKind::Hashed;
+		seen->bits += plan.kind == cuda::GroupTableKind::Bits;
 		seen->shared_all += plan.shared_all;
 		seen->tagged += !plan.shared_all && plan.shared_slots > 0;
 		seen->unshared += plan.shared_slots == 0;
@@ -197,6 +223,8 @@ private:
 		EXPECT_EQ(cuda::finish_groups(*lowered, t, scratch.state, &outcome, nullptr), cudaSuccess);
 		if (outcome.overflow)
 			return false;
+		if (outcome.errors == 0)
+			expect_as_many(t, outcome.ngroups);
 		result.outcome.errors = outcome.errors;
 		if (outcome.errors != 0)
 			return true;
@@ -692,6 +720,69 @@ TEST(CudaGroups, Partitions)
 				}
 				EXPECT_EQ(seen.refused, 0);
 			}
+}
+
+/* Groups that are nothing but there: bits, of few keys and many, at both ends, of nulls, of one group that has most rows. */
+TEST(CudaGroups, PresenceBits)
+{
+	Seen		seen;
+	Rng			rng(13);
+	Column		few{Type::I16, {}}, flag{Type::Bool, {}}, many{Type::I32, {}}, big{Type::I64, {}}, hot{Type::I32, {}};
+	int			turn = 0;
+
+	for (int i = 0; i < 1200; i++)
+	{
+		few.rows.push_back(chance(rng, 10) ? Value{} : from_register(pick_int(rng, 40) - 20));
+		flag.rows.push_back(chance(rng, 20) ? Value{} : truth(pick_int(rng, 2)));
+		many.rows.push_back(from_register(i == 7 ? -5000000 : i == 8 ? 4999999 : pick_int(rng, 1500) * 6000 - 4500000));
+		big.rows.push_back(chance(rng, 5) ? Value{} : from_register((1ll << 40) + pick_int(rng, 100000) * 31));
+		hot.rows.push_back(from_register(i % 20 ? 123456 : pick_int(rng, 400000)));
+	}
+
+	Table		table = make_table({few, flag, many, big, hot}, {500, 700});
+
+	for (const std::vector<int> &keys : std::vector<std::vector<int>>{{0}, {1}, {2}, {3}, {4}, {0, 1}, {1, 4}, {0, 3}, {3, 1, 0}})
+		for (bool forced : {false, true})
+		{
+			const SealedProgram sealed = make_program(table, keys, {});
+			static const uint16_t lanes[] = {4, 8, 16};
+
+			compare(sealed.get(), &table, {}, DeviceRun{lanes[turn++ % 3], true, rng() % 100}, Force{false, 0, 0, 0, 0, forced}, "keys from " + std::to_string(keys[0]), &seen);
+			if (HasFatalFailure())
+				return;
+		}
+	seen.print();
+	EXPECT_GE(seen.bits, 10);
+	EXPECT_GE(seen.hashed + seen.dense, 5);
+	EXPECT_EQ(seen.refused, 0);
+}
+
+TEST(CudaGroups, PresenceBitsWhereTheyPay)
+{
+	const Table table = make_table({Column{Type::I32, {from_register(0), from_register(999999)}}}, {2});
+	const SealedProgram sealed = make_program(table, {0}, {}), counted = make_program(table, {0}, {{AggFn::CountStar, -1, -1}});
+	const auto	lowered = std::make_unique<cuda::DeviceProgram>();
+	const uint64_t enough = 64ull << 30;
+	cuda::GroupPlan plan;
+	const auto	kind = [&](uint64_t radix, uint64_t rows, uint64_t limit) {
+		lowered->groups.radix = radix;
+		EXPECT_EQ(cuda::plan_groups(*lowered, rows, limit, 0, &plan), nullptr);
+		return plan.kind;
+	};
+
+	ASSERT_EQ(lower_for(sealed.get(), table, {}, DeviceRun{8, true, 0}, lowered.get()), nullptr);
+	EXPECT_EQ(kind(1000, 8'000'000, enough), cuda::GroupTableKind::Dense);
+	EXPECT_TRUE(plan.shared_all);
+	EXPECT_EQ(kind(1'000'000, 8'000'000, enough), cuda::GroupTableKind::Bits);
+	EXPECT_EQ(plan.partition_bits, 0);
+	EXPECT_EQ(kind((1ull << 31) - 64, 8'000'000, enough), cuda::GroupTableKind::Bits);
+	EXPECT_GE(plan.table_bytes, (1ull << 28) + 4 * 8'000'000);
+	EXPECT_EQ(kind((1ull << 31) - 63, 8'000'000, enough), cuda::GroupTableKind::Hashed);
+	EXPECT_EQ(kind((1ull << 31) - 64, 8'000'000, 256 << 20), cuda::GroupTableKind::Hashed);
+	EXPECT_EQ(kind((1ull << 31) - 64, 1'000'000, enough), cuda::GroupTableKind::Hashed);
+	EXPECT_EQ(kind(0, 1'000'000, enough), cuda::GroupTableKind::Hashed);
+	ASSERT_EQ(lower_for(counted.get(), table, {}, DeviceRun{8, true, 0}, lowered.get()), nullptr);
+	EXPECT_EQ(kind(1'000'000, 8'000'000, enough), cuda::GroupTableKind::Dense);
 }
 
 TEST(CudaGroups, PartitionsWhereTheyPay)
