@@ -87,6 +87,26 @@ is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map, ScanPla
 	return true;
 }
 
+/* Compared by rank with nulls alone (CASE whose arms are all NULL), which no dictionary has. */
+static bool
+ranks_nulls(const PlanMap *map)
+{
+	return map->kind == MapKind::Order && (same_dictionary(map->from, NO_DICTIONARY) || same_dictionary(map->to, NO_DICTIONARY));
+}
+
+/*
+ * A column's place in the table. It has one: whatever column a program reads, or a map is
+ * of, the compiler has looked up in this same table, and refuses those that it has not.
+ */
+static int
+place_of(const ImportedTable *table, AttrNumber attnum)
+{
+	const int	place = imported_column(table, attnum);
+
+	Assert(place >= 0);
+	return place;
+}
+
 /* Columns of which the plan knows more than their type: it must be so still when it runs. False, with the reason, where the program cannot read one. */
 static bool
 plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, ScanPlan *plan, const char **reason)
@@ -106,13 +126,13 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 		/* a child's rows are made as the plan has them, but who reads halves has to know of NaN and infinities */
 		if (target->child != nullptr)
 		{
-			column = imported_column(target->table, op.p2);
+			column = place_of(target->table, op.p2);
 			if (target->table->wide[column])
 				plan->scales = list_append_unique(plan->scales, list_make5_int(op.p3, op.p2, target->table->scales[column], true, false));
 			continue;
 		}
 		relid = entry_of(root, &shape->cursors[op.p3])->relid;
-		column = imported_column(target->table, op.p2);
+		column = place_of(target->table, op.p2);
 		if (target->table->variable[column])
 		{
 			known = list_make2_int(op.p3, op.p2);
@@ -128,7 +148,7 @@ plan_columns(PlannerInfo *root, const ScanShape *shape, const Program *program, 
 					plan->scales = lappend(plan->scales, known);
 				break;
 			case ValueForm::Dictionary:
-				if (list_length(target->leaves) > 1 && target->table->families[imported_column(target->table, op.p2)] == FAMILIES_DIFFER)
+				if (list_length(target->leaves) > 1 && target->table->families[place_of(target->table, op.p2)] == FAMILIES_DIFFER)
 				{
 					*reason = psprintf("the dictionaries of column \"%s\" in the partitions are not of one family: import them anew", get_attname(relid, op.p2, false));
 					return false;
@@ -159,6 +179,11 @@ plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &
 	plan->text_orders = compiled.text_orders;
 	for (int i = 0; i < plan->nmaps; i++)
 	{
+		if (ranks_nulls(&plan->maps[i]))
+		{
+			*reason = "a comparison with null";
+			return false;
+		}
 		if (!is_secure(root, shape, &plan->maps[i], plan))
 		{
 			*reason = "an expression would be evaluated for values that a policy may hide";
@@ -183,7 +208,7 @@ count_entries(const ScanShape *shape, const ScanPlan *plan, const DictionaryRef 
 	if (ref.map >= 0 && !is_of_column(map))
 		return count_entries(shape, plan, map->from) + count_entries(shape, plan, map->to);
 	table = shape->cursors[cursor].target.table;
-	return table->entries[imported_column(table, ref.map < 0 ? ref.attnum : map->attnum)];
+	return table->entries[place_of(table, ref.map < 0 ? ref.attnum : map->attnum)];
 }
 
 /* A map between two dictionaries: a look-up for each value, or a sort of all. */
@@ -233,7 +258,7 @@ cost_maps(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 			continue;
 		}
 		table = shape->cursors[map->cursor].target.table;
-		entries = table->entries[imported_column(table, map->attnum)];
+		entries = table->entries[place_of(table, map->attnum)];
 		/* what the ranks tell */
 		if (map->kind == MapKind::Tied)
 			continue;
@@ -254,7 +279,7 @@ family_of(const ScanShape *shape, int cursor, AttrNumber attnum)
 {
 	const ScanTarget *target = &shape->cursors[cursor].target;
 
-	return target->child != nullptr ? 0 : target->table->families[imported_column(target->table, attnum)];
+	return target->child != nullptr ? 0 : target->table->families[place_of(target->table, attnum)];
 }
 
 static uint64
