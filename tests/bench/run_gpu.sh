@@ -12,6 +12,7 @@
 #   join_kernels the steps of a join in the engine, checked (join_kernels_experiment, key_filter_experiment)
 #   latency      waking another process, pinned memory and a killed process
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
+#   memcheck     families of the differential suite over a server that runs under memcheck (MEMCHECK_QUERIES each, 60)
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
 #   groupby firsttouch concurrency breakeven import roundtrip changes dml cudadb     bench.py's workloads
 #   joins        bench.py joins, each of JOIN_PARTS by itself within its own limit, PEER_SECONDS for a peer's query
@@ -22,7 +23,7 @@
 #   storm        consistency storm on the device, STORM_SECONDS (the limit less two minutes)
 #
 # Environment: ROWS (the workloads' own), RUNS (7), DEVICE (cuda), DIFF_QUERIES
-# (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER_ROWS, JOIN_PARTS
+# (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER (compute-sanitizer), SANITIZER_ROWS, JOIN_PARTS
 # (all; names separated by spaces), JOIN_SCALE (1), PEER_SECONDS (3).
 # A private cluster is made (tests/setup/cluster.sh), unless SERVER_SETUP names a
 # file that, when sourced, brings PostgreSQL and defines pgstart SETTING=VALUE ...,
@@ -183,8 +184,73 @@ sanitize() {
 		for program in "vm_experiment --auto --reps 1 --only u8" "vm_experiment --auto --reps 1 --only i32" "vm_experiment --auto --reps 1 --only f64" \
 			"primitives_experiment --reps 1" "groups_experiment --reps 1 --groups 52,10000"; do
 			# shellcheck disable=SC2086
-			timeout 150 compute-sanitizer --tool $tool --error-exitcode 1 build/cuda/bench/$program --rows "${SANITIZER_ROWS:-60000}" || rc=1
+			timeout 150 "${SANITIZER:-compute-sanitizer}" --tool $tool --error-exitcode 1 build/cuda/bench/$program --rows "${SANITIZER_ROWS:-60000}" || rc=1
 		done
+	done
+	return $rc
+}
+
+# A server of its own under the sanitizer, in the foreground of its user. There are more processes than the sanitizer's 10 connections,
+# without which it hangs or kills them. It writes its summary when the server has stopped.
+memcheck() {
+	local sanitizer dir tool family name n=0 rc=0 queries=${MEMCHECK_QUERIES:-60} pids=()
+	sanitizer=$(command -v "${SANITIZER:-compute-sanitizer}") || { echo "there is no ${SANITIZER:-compute-sanitizer}"; return 1; }
+	# shellcheck disable=SC1091
+	. tests/setup/cluster.sh
+	dir=$(cluster_place tmp_check/memcheck)
+	rm -f "$out"/memcheck_*.txt "$out"/memcheck.*.log
+	cluster_drop "$dir" && cluster_init "$dir" max_worker_processes=16 shared_buffers=256MB autovacuum=off gpuvm.refresh=off || return 1
+	as_server "$sanitizer" --tool memcheck --target-processes all --max-connections 1000 --log-file "$dir/memcheck.%p.log" \
+		"$PG_BIN/postgres" -D "$dir/data" >"$dir/server.log" 2>&1 &
+	tool=$!
+	# shellcheck disable=SC2064
+	trap "cluster_stop '$dir'" EXIT
+	until cluster_psql "$dir" -q -c "SELECT 1" >/dev/null 2>&1; do
+		kill -0 $tool 2>/dev/null || { tail -n 20 "$dir/server.log"; return 1; }
+		sleep 1
+	done
+	# loads the kernels, which takes longer than a statement of the suite may
+	cluster_psql "$dir" -q -v ON_ERROR_STOP=1 <<-'SQL' || rc=1
+		CREATE EXTENSION gpuvm;
+		DO $$ BEGIN
+			FOR i IN 1 .. 300 LOOP
+				EXIT WHEN EXISTS (SELECT FROM gpuvm.status() WHERE backend LIKE 'cuda:%' AND loaded);
+				PERFORM pg_sleep(1);
+			END LOOP;
+		END $$;
+		CREATE TABLE warm AS SELECT i, i % 10 AS k FROM generate_series(1, 100000) i;
+		SELECT gpuvm.import('warm');
+		SET gpuvm.force = on;
+		SET gpuvm.require = cuda;
+		SET gpuvm.device = cuda;
+		SELECT k, count(*), sum(i) FROM warm WHERE i > 5 GROUP BY k;
+	SQL
+	# three at a time, each in a database of its own
+	for family in "" --types --joins --order --subqueries --late; do
+		[ $rc = 0 ] || break
+		n=$((n + 1)) name=${family#--}
+		cluster_psql "$dir" -q -c "CREATE DATABASE memcheck_$n"
+		# shellcheck disable=SC2086
+		"$python" tests/diff/run --queries "$queries" --seed $n --timeout 600 --host "$(cluster_socket "$dir")" --database memcheck_$n --engines off,cuda $family \
+			>"$out/memcheck_${name:-plain}.txt" 2>&1 &
+		pids+=($!)
+		[ ${#pids[@]} -lt 3 ] || { wait_for_all "${pids[@]}" || rc=1; pids=(); }
+	done
+	wait_for_all "${pids[@]}" || rc=1
+	tail -n 4 "$out"/memcheck_*.txt
+	[ "$(cat "$out"/memcheck_*.txt | grep -c "^$queries queries, 0 differences")" = 6 ] || { echo "not all families ran, or differently"; rc=1; }
+	cluster_stop "$dir"
+	wait $tool
+	cp "$dir"/memcheck.*.log "$dir/server.log" "$out/"
+	grep -H "ERROR SUMMARY" "$dir"/memcheck.*.log || { echo "the sanitizer came to no summary"; rc=1; }
+	! grep -h "ERROR SUMMARY" "$dir"/memcheck.*.log | grep -qv "ERROR SUMMARY: 0 errors" || rc=1
+	return $rc
+}
+
+wait_for_all() {
+	local pid rc=0
+	for pid in "$@"; do
+		wait "$pid" || rc=1
 	done
 	return $rc
 }
@@ -207,9 +273,7 @@ differential() {
 			>"$out/diff_$s.txt" 2>&1 &
 		pids+=($!)
 	done
-	for s in "${pids[@]}"; do
-		wait "$s" || rc=1
-	done
+	wait_for_all "${pids[@]}" || rc=1
 	tail -n 15 "$out"/diff_?.txt
 	return $rc
 }
@@ -233,7 +297,7 @@ experiments() {
 }
 
 # run() calls functions in a shell of their own, with the time limit.
-export -f say sql smoke engine groups primitives join_kernels latency sanitize regress differential storm experiments build_all
+export -f say sql smoke engine groups primitives join_kernels latency sanitize memcheck wait_for_all regress differential storm experiments build_all
 export out device jobs python limit server_log
 call() {
 	local name=$1
@@ -252,6 +316,7 @@ for part in $parts; do
 		cudadb) ENGINES=${ENGINES:-sqlite,gpuvm} bench "$part" "$part" ;;
 		joins) joins ;;
 		tpch | ssb | dbmbench) ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-3}" ;;
+		memcheck) TAIL=60 call memcheck memcheck ;;
 		regress) need_server; call regress regress ;;
 		diff) need_server; call diff differential ;;
 		changed) need_server; call changed "differential --changed" ;;
