@@ -17,31 +17,9 @@ BEGIN
 		WHERE (v.value, v.value) IS DISTINCT FROM (s.min, s.max) ORDER BY v.key', wide, wide);
 END $$;
 
--- Is a query's answer the machine's, and PostgreSQL's? If the machine gave none: why.
-CREATE FUNCTION ask(query text, OUT "by" text, OUT equal bool) LANGUAGE plpgsql AS $$
-DECLARE
-	whole text := format('SELECT string_agg(q::text, '' '' ORDER BY q::text) FROM (%s) q', query);
-	machine text;
-	postgres text;
-	line text;
-BEGIN
-	"by" := 'VM';
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		"by" := coalesce(substring(line FROM 'Fallback: .*'), "by");
-		machine := coalesce(machine, substring(line FROM 'GpuVM'));
-	END LOOP;
-	IF machine IS NULL THEN
-		"by" := 'PostgreSQL';
-	END IF;
-	EXECUTE whole INTO machine;
-	SET LOCAL gpuvm.enabled = off;
-	EXECUTE whole INTO postgres;
-	SET LOCAL gpuvm.enabled = on;
-	equal := machine IS NOT DISTINCT FROM postgres;
-END $$;
-CREATE FUNCTION ask_all(queries text[]) RETURNS TABLE ("by" text, equal bool, query text) LANGUAGE sql VOLATILE AS $$
-	SELECT a."by", a.equal, q FROM unnest(queries) WITH ORDINALITY AS u (q, n), LATERAL ask(q) a ORDER BY n
-$$;
+\set ECHO none
+\i tests/sql/include/ask_all.sql
+\set ECHO all
 
 -- Up to 18 digits and decimals, of either sign, digits and zeroes in any place.
 DO $$
@@ -117,9 +95,9 @@ SELECT "column", type, scale, width, nulls, min, max FROM stored WHERE relation 
 
 -- As they were imported, with changes, and these taken, too.
 CREATE FUNCTION about_kinds() RETURNS TABLE ("by" text, equal bool, query text) LANGUAGE sql AS $$
-	SELECT * FROM ask_all(ARRAY['SELECT a, b, c, d, e, nothing, "none", added, typed FROM kinds', 'SELECT lunch, pay, number FROM kinds',
+	SELECT * FROM ask_all(ARRAY['SELECT a, b, c, d, e, nothing, "none", added, typed FROM kinds ORDER BY 1, 2, 3, 4, 5, 7, 8, 9', 'SELECT lunch, pay, number FROM kinds ORDER BY 1, 2, 3',
 		'SELECT sum(a), sum(b), sum(c), sum(d), sum(e), sum(nothing), sum("none"), sum(added), sum(typed), count(*) FROM kinds',
-		'SELECT min(lunch), max(lunch), min(pay), max(pay), min(number), max(number) FROM kinds', 'SELECT many FROM kinds', 'SELECT sum(many) FROM kinds'])
+		'SELECT min(lunch), max(lunch), min(pay), max(pay), min(number), max(number) FROM kinds', 'SELECT many FROM kinds ORDER BY many', 'SELECT sum(many) FROM kinds'])
 $$;
 SELECT * FROM about_kinds();
 UPDATE kinds SET a = a + 0.5, d = d + 1, e = -e, lunch = lunch - interval '1 hour', pay = pay * 2, number = 4294967290 WHERE b % 50 = 0;
@@ -130,7 +108,7 @@ SELECT * FROM about_kinds();
 -- A delta with NaN, or another scale.
 INSERT INTO kinds (d, typed) VALUES ('NaN', 'NaN');
 INSERT INTO kinds (e, added) VALUES (1, 1.5);
-SELECT * FROM ask_all('{SELECT sum(a) FROM kinds, SELECT sum(d) FROM kinds, SELECT max(typed) FROM kinds, SELECT sum(e) FROM kinds, SELECT added FROM kinds}');
+SELECT * FROM ask_all('{SELECT sum(a) FROM kinds, SELECT sum(d) FROM kinds, SELECT max(typed) FROM kinds, SELECT sum(e) FROM kinds, SELECT added FROM kinds ORDER BY added}');
 
 -- Blocks with nulls and without, dead rows, two scales in one process and the next.
 CREATE TABLE holes (id int, v numeric(12, 3), w numeric) WITH (autovacuum_enabled = off);
@@ -162,7 +140,7 @@ SELECT gpuvm.refresh('later');
 SELECT changed_blocks, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
 SELECT gpuvm.refresh('later');
 SELECT changed_blocks, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
-SELECT * FROM ask_all('{SELECT count(*)\, sum(id) FROM later, SELECT sum(v) FROM later, SELECT id FROM later WHERE v > 399, SELECT sum(t) FROM later}');
+SELECT * FROM ask_all('{SELECT count(*)\, sum(id) FROM later, SELECT sum(v) FROM later, SELECT id FROM later WHERE v > 399 ORDER BY id, SELECT sum(t) FROM later}');
 DELETE FROM later WHERE id = 2500;
 SELECT gpuvm.refresh('later');
 SELECT changed_blocks, state FROM gpuvm.tables WHERE relation = 'later'::regclass;
@@ -193,7 +171,7 @@ INSERT INTO parts SELECT i % 200, CASE WHEN i = 150 THEN 0.125 ELSE 0.25 END, i 
 SELECT gpuvm.import('parts');
 SELECT relation, columns, rows, state FROM gpuvm.tables WHERE relation::text LIKE 'parts%' ORDER BY 1;
 SELECT relation, "column", min(min::numeric), max(max::numeric) FROM stored WHERE relation::text LIKE 'parts%' GROUP BY 1, 2 ORDER BY 1, 2;
-SELECT * FROM ask_all('{SELECT count(*)\, sum(t) FROM parts, SELECT sum(v) FROM parts, SELECT k\, v FROM parts, SELECT k\, v FROM parts WHERE k > 120, SELECT k\, v FROM parts WHERE k < 80}');
+SELECT * FROM ask_all('{SELECT count(*)\, sum(t) FROM parts, SELECT sum(v) FROM parts, SELECT k\, v FROM parts ORDER BY k\, v, SELECT k\, v FROM parts WHERE k > 120 ORDER BY k\, v, SELECT k\, v FROM parts WHERE k < 80 ORDER BY k\, v}');
 SELECT gpuvm.release('parts');
 SELECT count(*) FROM gpuvm.tables WHERE relation::text LIKE 'parts%';
 
