@@ -34,17 +34,8 @@ BEGIN
 	END LOOP;
 	RETURN n;
 END $$;
-CREATE FUNCTION fallbacks(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		IF line ~ 'Fallback: ' THEN
-			RETURN NEXT trim(line);
-		END IF;
-	END LOOP;
-END $$;
 \set ECHO none
+\i tests/sql/include/fallbacks.sql
 \i tests/sql/include/answers.sql
 \set ECHO all
 CREATE TABLE queries (n int GENERATED ALWAYS AS IDENTITY, children int, query text);
@@ -137,22 +128,9 @@ INSERT INTO queries (children, query) VALUES
 		WHERE f.n * f.n * f.n * f.n * f.n * f.n * f.n * f.n > s.c) FROM away WHERE id < 5'),
 	(1, 'SELECT count(*), sum(s.c) FROM f JOIN (SELECT k, count(*) c FROM f GROUP BY k) s ON s.k = f.k WHERE f.n * f.n * f.n * f.n * f.n * f.n * f.n * f.n > s.c'),
 	(1, 'SELECT f.id FROM f JOIN (SELECT k % 3 AS k, avg(n) / 1e12 AS x FROM f GROUP BY k % 3) s ON s.k = f.k AND f.n < s.x');
-CREATE FUNCTION differs() RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	q record;
-	mine text;
-	theirs text;
-BEGIN
-	FOR q IN SELECT * FROM queries ORDER BY n LOOP
-		mine := answers(q.query);
-		SET LOCAL gpuvm.enabled = off;
-		theirs := answers(q.query);
-		SET LOCAL gpuvm.enabled = on;
-		IF mine IS DISTINCT FROM theirs THEN
-			RETURN NEXT q.query || ': ' || mine || ', PostgreSQL ' || theirs;
-		END IF;
-	END LOOP;
-END $$;
+\set ECHO none
+\i tests/sql/include/differs.sql
+\set ECHO all
 SELECT * FROM differs();
 SELECT q.n, children, b FROM queries q, fallbacks(q.query) b WHERE q.n > (SELECT max(n) FROM expected);
 

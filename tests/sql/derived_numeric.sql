@@ -41,16 +41,9 @@ BEGIN
 	END LOOP;
 	RETURN found AND NOT plain;
 END $$;
-CREATE FUNCTION fallbacks(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		IF line ~ '^ *Fallback: ' THEN
-			RETURN NEXT trim(line);
-		END IF;
-	END LOOP;
-END $$;
+\set ECHO none
+\i tests/sql/include/fallbacks.sql
+\set ECHO all
 CREATE TABLE queries (n int GENERATED ALWAYS AS IDENTITY, joins bool, query text);
 INSERT INTO queries (joins, query) VALUES
 	-- averages: compared, multiplied, shown, sorted by

@@ -49,18 +49,8 @@ RESET client_min_messages;
 ANALYZE test, test1, a, b, c, none, one, parted, away;
 SET gpuvm.force = on;
 
--- How many relations does a program join to its first?
-CREATE FUNCTION joined(query text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	n int := 0;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		n := n + (line ~ '^ *Join: ')::int;
-	END LOOP;
-	RETURN n;
-END $$;
 \set ECHO none
+\i tests/sql/include/joined.sql
 \i tests/sql/include/answers.sql
 \set ECHO all
 CREATE TABLE queries (n serial, joins int, query text);
@@ -94,9 +84,9 @@ CREATE TABLE paper AS SELECT n, regexp_replace(query, '^SELECT .* FROM test, tes
 	query FROM queries;
 TRUNCATE queries;
 SET gpuvm.require = :device;
-SELECT n, joined(counted), (xpath('/table/row/p/text()', query_to_xml('SELECT p::text AS p FROM (' || counted || ') p', false, false, '')))[1] AS answer
+SELECT n, (joined(counted))[1], (xpath('/table/row/p/text()', query_to_xml('SELECT p::text AS p FROM (' || counted || ') p', false, false, '')))[1] AS answer
 	FROM paper ORDER BY n;
-SELECT n, joined(query), answers(query) FROM paper WHERE n IN (1, 3, 4, 7, 8) ORDER BY n;
+SELECT n, (joined(query))[1], answers(query) FROM paper WHERE n IN (1, 3, 4, 7, 8) ORDER BY n;
 RESET gpuvm.require;
 
 -- All kinds of join, of keys and of conditions.
@@ -194,8 +184,8 @@ SET gpuvm.enabled = off;
 CREATE TABLE expected AS SELECT n, answers(query) AS answer FROM queries;
 RESET gpuvm.enabled;
 SET gpuvm.require = :device;
-SELECT q.query, joined(q.query), answers(q.query), e.answer FROM queries q JOIN expected e USING (n)
-	WHERE joined(q.query) <> q.joins OR answers(q.query) IS DISTINCT FROM e.answer;
+SELECT q.query, (joined(q.query))[1], answers(q.query), e.answer FROM queries q JOIN expected e USING (n)
+	WHERE (joined(q.query))[1] <> q.joins OR answers(q.query) IS DISTINCT FROM e.answer;
 SELECT n, answer FROM expected ORDER BY n;
 
 -- Changed tables: on either side, on both, and a join that sees what it has changed itself.
@@ -203,31 +193,16 @@ RESET gpuvm.require;
 UPDATE a SET k = 4, f = -f WHERE id % 50 = 3;
 DELETE FROM b WHERE id BETWEEN 10 AND 12;
 INSERT INTO b SELECT * FROM key_rows(8, 5);
-CREATE FUNCTION differs() RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	q record;
-	mine text;
-	theirs text;
-BEGIN
-	FOR q IN SELECT * FROM queries ORDER BY n LOOP
-		PERFORM set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
-		mine := answers(q.query);
-		SET LOCAL gpuvm.require = 'any';
-		SET LOCAL gpuvm.enabled = off;
-		theirs := answers(q.query);
-		SET LOCAL gpuvm.enabled = on;
-		IF mine IS DISTINCT FROM theirs THEN
-			RETURN NEXT q.query || ': ' || mine || ', PostgreSQL ' || theirs;
-		END IF;
-	END LOOP;
-END $$;
-SELECT * FROM differs();
+\set ECHO none
+\i tests/sql/include/differs.sql
+\set ECHO all
+SELECT * FROM differs(:'device');
 BEGIN;
 UPDATE c SET s = s + 1 WHERE id < 5;
 INSERT INTO a SELECT * FROM key_rows(40, 11);
-SELECT * FROM differs();
+SELECT * FROM differs(:'device');
 ROLLBACK;
-SELECT * FROM differs();
+SELECT * FROM differs(:'device');
 SELECT gpuvm.refresh('a'), gpuvm.refresh('b');
 SET gpuvm.require = :device;
 
@@ -277,9 +252,9 @@ ROLLBACK;
 
 -- What stays with PostgreSQL, and why.
 RESET gpuvm.require;
-CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
-	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
-$$;
+\set ECHO none
+\i tests/sql/include/why.sql
+\set ECHO all
 SELECT why('SELECT count(*) FROM a JOIN away TABLESAMPLE SYSTEM (100) USING (k)');
 SELECT why('SELECT count(*) FROM a JOIN b ON a.k = b.k AND cosd(a.id) < b.id');
 SELECT why('SELECT a.id FROM a JOIN b ON a.k = b.k AND a.ctid <> b.ctid');

@@ -170,9 +170,9 @@ SELECT count(*), count(none.id), count(none.n), count(b.w) FROM o LEFT JOIN none
 RESET gpuvm.require;
 
 -- What stays with PostgreSQL, and why.
-CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
-	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
-$$;
+\set ECHO none
+\i tests/sql/include/why.sql
+\set ECHO all
 SELECT why('SELECT o.id FROM o LEFT JOIN (a JOIN (SELECT id, max(w) AS w FROM b GROUP BY id) q USING (id)) ON a.k = o.k');
 SELECT why('SELECT count(*) FROM o LEFT JOIN (a JOIN b ON a.id = b.id AND a.v < random() * 10) ON a.k = o.k');
 SELECT why('SELECT count(*) FROM o LEFT JOIN (a JOIN b TABLESAMPLE SYSTEM (50) USING (id)) ON a.k = o.k');

@@ -36,20 +36,8 @@ SELECT sum(gpuvm.import(t)) FROM unnest('{fact,keyed,t1,t2,t3,t4,t5,t6,t7,t8,t9,
 ANALYZE fact, keyed, t1, t2, t3, t4, t5, t6, t7, t8, t9, none, away, left_parts, right_parts;
 SET gpuvm.force = on;
 
--- How many relations do programs join to their first, and how many programs do?
-CREATE FUNCTION joined(query text) RETURNS int[] LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	n int := 0;
-	programs int := 0;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		n := n + (line ~ '^ *Join: ')::int;
-		programs := programs + (line ~ '^ *Driver: ')::int;
-	END LOOP;
-	RETURN ARRAY[n, programs];
-END $$;
 \set ECHO none
+\i tests/sql/include/joined.sql
 \i tests/sql/include/answers.sql
 \set ECHO all
 CREATE TABLE queries (n serial, joins int, query text);
@@ -321,9 +309,9 @@ RESET ROLE;
 RESET gpuvm.require;
 
 -- What stays with PostgreSQL, and why.
-CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
-	SELECT node || ': ' || reason FROM gpuvm.why_not(query) WHERE node LIKE 'Join%' ORDER BY 1
-$$;
+\set ECHO none
+\i tests/sql/include/why.sql
+\set ECHO all
 SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 USING (id) JOIN away TABLESAMPLE SYSTEM (100) USING (id)');
 SELECT why('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cosd(t3.id) < t1.id');
 SELECT joined('SELECT count(*) FROM t1 JOIN t2 USING (id) JOIN t3 ON cosd(t3.id) < t1.id');

@@ -86,22 +86,9 @@ DELETE FROM t WHERE id % 30 = 0;
 PREPARE p (int) AS SELECT count(*), sum(x.id) FROM t CROSS JOIN LATERAL (SELECT id FROM u WHERE u.k = t.k AND u.g = $1 ORDER BY d, id LIMIT 2) x;
 EXECUTE p (1);
 EXECUTE p (NULL);
-CREATE FUNCTION differs() RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	q record;
-	mine text;
-	theirs text;
-BEGIN
-	FOR q IN SELECT * FROM queries ORDER BY n LOOP
-		mine := answers(q.query);
-		SET LOCAL gpuvm.enabled = off;
-		theirs := answers(q.query);
-		SET LOCAL gpuvm.enabled = on;
-		IF mine IS DISTINCT FROM theirs THEN
-			RETURN NEXT q.query || ': ' || mine || ', PostgreSQL ' || theirs;
-		END IF;
-	END LOOP;
-END $$;
+\set ECHO none
+\i tests/sql/include/differs.sql
+\set ECHO all
 SELECT * FROM differs();
 SET gpuvm.enabled = off;
 EXECUTE p (1);
