@@ -5,46 +5,15 @@
 #include "engine_tables.h"
 
 #include "tablet/build.h"
+#include "text_key_tables.h"
 
 namespace {
 
-enum class Key
-{
-	Text,						/* TextKey */
-	Part,						/* TextPart */
-	Plain,
-};
+using ref::GroupKey;
 
 class TextKeyTest : public TableJobTest
 {
 public:
-	/* SELECT key, count(*) GROUP BY key; of column 0. */
-	static ref::SealedProgram group_program(Key kind = Key::Text)
-	{
-		auto		b = ref::new_builder();
-		const int64_t sources[] = {0, RESULT_FROM_AGG};
-
-		b->emit(Opcode::Table, Type::None, 0, 0, 0);
-		for (int c = 0; c < 2; c++)
-			b->emit(Opcode::ResultColumn, Type::I64, c, 0, 0, b->add_name("c"));
-		b->emit(Opcode::AggOpen, Type::None, 1, 1, b->add_aux(sources, 2));
-
-		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
-		const int	column = b->new_reg(Type::I64);
-		const int64_t key = kind != Key::Plain ? b->new_reg(Type::I64) : column;
-
-		b->emit(Opcode::Column, Type::I64, column, 0, 0);
-		if (kind == Key::Part)
-			b->emit(Opcode::TextPart, Type::I64, static_cast<int>(key), 0, 0, text_part_operand(TextPart{TextPartKind::Packed, TEXT_UTF8, 2, 0}));
-		if (kind == Key::Text)
-			b->emit(Opcode::TextKey, Type::I64, static_cast<int>(key), column, -1);
-		b->emit(Opcode::Group, Type::None, 1, b->add_aux(&key, 1), 0);
-		b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
-		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
-		b->emit(Opcode::Finish, Type::None, 0, 0, 0);
-		return ref::seal(*b);
-	}
-
 	void prepare(Backend *backend, const ref::SealedProgram &program, uint32_t nbuffers = 4)
 	{
 		Job		   *job = backend->job;
@@ -63,21 +32,14 @@ TEST_F(TextKeyTest, Groups)
 {
 	ref::Rng	rng(1);
 	ref::Table	table;
-	ref::Column column{Type::I64, {}};
+	std::vector<std::string> texts;
 	std::map<std::string, int64_t> expected, got;
-	const ref::SealedProgram program = group_program();
+	const ref::SealedProgram program = ref::group_program(-1);
 	Backend		backend(this);
 
-	column.attlen = -1;
 	for (int i = 0; i < 20000; i++)
-	{
-		const bool	null = rng() % 10 == 0;
-
-		column.rows.push_back(null ? ref::Value{} : ref::from_register(int64_t{0}));
-		column.texts.push_back("value " + std::to_string(rng() % 3000));
-		expected[null ? "" : column.texts.back()]++;
-	}
-	table.columns.push_back(std::move(column));
+		expected[texts.emplace_back(rng() % 10 == 0 ? ref::NULL_TEXT : "value " + std::to_string(rng() % 3000))]++;
+	table.columns.push_back(ref::column_of(texts));
 	table.tablet_rows = {5000, 5000, 5000, 5000};
 	table.build();
 	for (int round = 0; round < 5; round++)
@@ -99,7 +61,7 @@ TEST_F(TextKeyTest, Groups)
 			TextValue	value = {};
 
 			EXPECT_TRUE(row[0].null || text_value(at<unsigned char>(static_cast<uint64_t>(row[0].i)), 100, -1, &value));
-			got[std::string(reinterpret_cast<const char *>(value.bytes), value.len)] += row[1].i;
+			got[row[0].null ? ref::NULL_TEXT : std::string(reinterpret_cast<const char *>(value.bytes), value.len)] += row[1].i;
 		}
 		ASSERT_EQ(got, expected);
 	}
@@ -108,24 +70,24 @@ TEST_F(TextKeyTest, Groups)
 /* The column is of integers. */
 TEST_F(TextKeyTest, NoTexts)
 {
-	for (Key kind : {Key::Text, Key::Part})
+	for (GroupKey kind : {GroupKey::Text, GroupKey::Part})
 	{
-		const ref::SealedProgram program = group_program(kind);
+		const ref::SealedProgram program = ref::group_program(-1, kind);
 		Backend		backend(this);
 
 		prepare(&backend, program);
 		backend.submit();
 		EXPECT_TRUE(backend.wait([&] { return backend.ended(); }));
 		EXPECT_EQ(backend.state(), JobState::Failed);
-		EXPECT_EQ(backend.failure(), kind == Key::Text ? "keys are made of what is no column of texts" : "texts are read of a column that has none");
+		EXPECT_EQ(backend.failure(), kind == GroupKey::Text ? "keys are made of what is no column of texts" : "texts are read of a column that has none");
 	}
 }
 
 TEST_F(TextKeyTest, NoStage)
 {
-	for (Key kind : {Key::Text, Key::Part})
+	for (GroupKey kind : {GroupKey::Text, GroupKey::Part})
 	{
-		const ref::SealedProgram program = group_program(Key::Plain), stage = group_program(kind);
+		const ref::SealedProgram program = ref::group_program(-1, GroupKey::Plain), stage = ref::group_program(-1, kind);
 		Backend		backend(this);
 
 		prepare(&backend, program);
@@ -134,7 +96,7 @@ TEST_F(TextKeyTest, NoStage)
 		backend.submit();
 		EXPECT_TRUE(backend.wait([&] { return backend.ended(); }));
 		EXPECT_EQ(backend.state(), JobState::Failed);
-		EXPECT_EQ(backend.failure(), kind == Key::Text ? "a stage compares texts" : "a stage has no texts to read");
+		EXPECT_EQ(backend.failure(), kind == GroupKey::Text ? "a stage compares texts" : "a stage has no texts to read");
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "vm/text_part.h"
 #include "vm_random.h"
 
 namespace gpuvm {
@@ -30,9 +31,17 @@ column_of(const std::vector<std::string> &texts, int attlen = -1)
 	return column;
 }
 
+/* What groups are by: the whole value (TextKey), its first characters (TextPart), or the column as it is. */
+enum class GroupKey
+{
+	Text,
+	Part,
+	Plain,
+};
+
 /* SELECT key, count(*) GROUP BY key, where the key is column 0's. */
 inline SealedProgram
-group_program(int attlen)
+group_program(int attlen, GroupKey kind = GroupKey::Text)
 {
 	auto		b = new_builder();
 	const int64_t sources[] = {0, RESULT_FROM_AGG};
@@ -43,10 +52,14 @@ group_program(int attlen)
 	b->emit(Opcode::AggOpen, Type::None, 1, 1, b->add_aux(sources, 2));
 
 	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
-	const int64_t column = b->new_reg(Type::I64), key = b->new_reg(Type::I64);
+	const int	column = b->new_reg(Type::I64);
+	const int64_t key = kind == GroupKey::Plain ? column : b->new_reg(Type::I64);
 
-	b->emit(Opcode::Column, Type::I64, static_cast<int>(column), 0, 0);
-	b->emit(Opcode::TextKey, Type::I64, static_cast<int>(key), static_cast<int>(column), attlen);
+	b->emit(Opcode::Column, Type::I64, column, 0, 0);
+	if (kind == GroupKey::Text)
+		b->emit(Opcode::TextKey, Type::I64, static_cast<int>(key), column, attlen);
+	if (kind == GroupKey::Part)
+		b->emit(Opcode::TextPart, Type::I64, static_cast<int>(key), 0, 0, text_part_operand(TextPart{TextPartKind::Packed, TEXT_UTF8, 2, 0}));
 	b->emit(Opcode::Group, Type::None, 1, b->add_aux(&key, 1), 0);
 	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
 	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);

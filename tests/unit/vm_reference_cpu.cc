@@ -79,6 +79,23 @@ read_area(const Program *program, const char *area, uint32_t capacity, uint32_t 
 	}
 }
 
+/* The units of rows of the tablets that the job does not skip: run(tablet, first row, row behind the last, masked rows, their number). */
+template <typename Run>
+static void
+each_unit(const CpuJob *job, const Table &table, uint32_t unit_rows, Run run)
+{
+	for (size_t t = 0; t < table.tablets.size(); t++)
+	{
+		uint32_t	nmasked;
+		const MaskedRows *masked = table.masked_of(t, &nmasked);
+
+		if (job->can_skip(table.tablets[t].get()))
+			continue;
+		for (uint32_t first = 0; first < table.tablet_rows[t]; first += unit_rows)
+			run(table.tablets[t].get(), first, std::min(first + unit_rows, table.tablet_rows[t]), masked, nmasked);
+	}
+}
+
 Outcome
 run_cpu_rows(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
 			 const CodeMap *maps, const PatternSet *patterns)
@@ -89,24 +106,13 @@ run_cpu_rows(const Program *program, const Table &table, const std::vector<Param
 	auto		state = job->new_state();
 	Outcome		out;
 
-	for (size_t t = 0; t < table.tablets.size(); t++)
-	{
-		uint32_t	nmasked;
-		const MaskedRows *masked = table.masked_of(t, &nmasked);
+	each_unit(job.get(), table, unit_rows, [&](const TabletHeader *tablet, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked) {
+		Area		area(program, last - first);
+		const CpuUnitOutcome unit = job->run_rows(state.get(), tablet, first, last, area.memory.get(), area.capacity, masked, nmasked);
 
-		if (job->can_skip(table.tablets[t].get()))
-			continue;
-		for (uint32_t first = 0; first < table.tablet_rows[t]; first += unit_rows)
-		{
-			const uint32_t last = std::min(first + unit_rows, table.tablet_rows[t]);
-			Area		area(program, last - first);
-			const CpuUnitOutcome unit = job->run_rows(state.get(), table.tablets[t].get(), first, last, area.memory.get(), area.capacity,
-													  masked, nmasked);
-
-			out.errors |= unit.errors;
-			read_area(program, area.memory.get(), area.capacity, unit.errors ? 0 : unit.rows, &out);
-		}
-	}
+		out.errors |= unit.errors;
+		read_area(program, area.memory.get(), area.capacity, unit.errors ? 0 : unit.rows, &out);
+	});
 	return out;
 }
 
@@ -123,17 +129,9 @@ run_cpu_groups(const Program *program, const Table &table, const std::vector<Par
 
 	for (int i = 0; i < nstates; i++)
 		states.push_back(job->new_state());
-	for (size_t t = 0; t < table.tablets.size(); t++)
-	{
-		uint32_t	nmasked;
-		const MaskedRows *masked = table.masked_of(t, &nmasked);
-
-		if (job->can_skip(table.tablets[t].get()))
-			continue;
-		for (uint32_t first = 0; first < table.tablet_rows[t]; first += unit_rows)
-			job->run_groups(states[rng() % states.size()].get(), table.tablets[t].get(), first,
-							std::min(first + unit_rows, table.tablet_rows[t]), masked, nmasked);
-	}
+	each_unit(job.get(), table, unit_rows, [&](const TabletHeader *tablet, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked) {
+		job->run_groups(states[rng() % states.size()].get(), tablet, first, last, masked, nmasked);
+	});
 	if (rng() % 2)
 	{
 		std::vector<CpuState *> all;
