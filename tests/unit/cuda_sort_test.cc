@@ -179,8 +179,8 @@ TEST_F(CudaSort, EveryTransferAndLimit)
 			{
 				Ways		ways;
 
-				/* who waits for whom is the same for every limit */
-				if (slow && limit != 0 && limit != 100)
+				/* who waits for whom is the same for every limit, and what a limit leaves, however columns came */
+				if ((slow && limit != 100) || (transfer != ALL_TRANSFERS[0] && (limit == 1 || limit == 1000000)))
 					continue;
 				ways.transfer = transfer;
 				ways.row_limit = limit;
