@@ -219,10 +219,16 @@ $(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fsanitize=thread 
 two_at_a_time = printf '%s\n' $(1) | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'
 unit: $(UNIT_TESTS:%=build/unit/bin/%)
 	@$(call two_at_a_time,$^)
-unit-asan: $(UNIT_TESTS:%=build/asan/bin/%)
+ASAN_TESTS = $(UNIT_TESTS:%=build/asan/bin/%)
+TSAN_TESTS = $(addprefix build/tsan/bin/,$(filter engine_% tablet_dictionary_builder_%,$(UNIT_TESTS)))
+unit-asan: $(ASAN_TESTS)
 	@$(call two_at_a_time,$^)
-unit-tsan: $(addprefix build/tsan/bin/,$(filter engine_% tablet_dictionary_builder_%,$(UNIT_TESTS)))
+unit-tsan: $(TSAN_TESTS)
 	@$(call two_at_a_time,$^)
+# Only builds them.
+.PHONY: unit-asan-built unit-tsan-built
+unit-asan-built: $(ASAN_TESTS)
+unit-tsan-built: $(TSAN_TESTS)
 
 build/unit/bench/%: build/unit/tests/bench/%.o $(CORE_SRC:%.cc=build/unit/%.o)
 	@mkdir -p $(@D)

@@ -18,6 +18,7 @@ skipped=()
 failed_suites=()	# "name|log"
 cluster=
 emulated_build=
+unit_build=
 tap=	# its process
 
 # Adds a suite's counts; its log is shown when something failed.
@@ -262,6 +263,33 @@ cuda_suite() {
 	gtest_suite "CUDA library" cuda-load
 }
 
+# Unit tests are compiled behind the emulated library, while servers leave a processor idle: they wait for their clients much of the time.
+build_units() {
+	local suite targets=()
+	for suite in unit-asan unit-tsan unit-cuda; do
+		wanted $suite && targets+=("$suite-built")
+	done
+	[ ${#targets[@]} != 0 ] || return 0
+	{
+		[ -z "$emulated_build" ] || tail --pid="$emulated_build" -f /dev/null
+		nice -n 19 make -s -k -j"$jobs" "${targets[@]}"
+	} >$logs/unit-build.log 2>&1 &
+	unit_build=$!
+}
+
+# What did not compile says so here.
+unit_suites() {
+	[ -z "$unit_build" ] || wait "$unit_build"
+	export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-40}
+	named unit && gtest_suite "unit" unit
+	wanted unit-asan && gtest_suite "unit (ASan, UBSan)" unit-asan
+	wanted unit-tsan && gtest_suite "unit (TSan)" unit-tsan
+	export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-8}
+	wanted unit-cuda && gtest_suite "CUDA, emulated (ASan)" unit-cuda
+	named unit-cuda-tsan && gtest_suite "CUDA, emulated (TSan)" unit-cuda-tsan
+	experiment_suite
+}
+
 # The papers' queries as programs and as chains of primitives, against plain loops.
 experiment_suite() {
 	local log=$logs/experiment.log rc
@@ -298,14 +326,6 @@ if wanted breaks; then
 	done
 	count "deliberate breaks apply" $applied $(($(ls tests/breaks/*.patch | wc -l) - applied)) 0 $logs/breaks.log
 fi
-export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-40}
-named unit && gtest_suite "unit" unit
-wanted unit-asan && gtest_suite "unit (ASan, UBSan)" unit-asan
-wanted unit-tsan && gtest_suite "unit (TSan)" unit-tsan
-export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-8}
-wanted unit-cuda && gtest_suite "CUDA, emulated (ASan)" unit-cuda
-named unit-cuda-tsan && gtest_suite "CUDA, emulated (TSan)" unit-cuda-tsan
-experiment_suite
 cuda_suite
 
 suite_started=$SECONDS
@@ -318,6 +338,7 @@ else
 		nice -n 19 make -s -j"$jobs" build/emulated/gpuvm_cuda.so >$logs/emulated-build.log 2>&1 &
 		emulated_build=$!
 	fi
+	build_units
 	if make_cluster check; then
 		wanted regress && regress_suite "regression" regress ISOLATION=
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
@@ -343,6 +364,7 @@ else
 	emulated_suites
 	tap_suite "TAP" tap
 fi
+unit_suites
 
 for s in "${skipped[@]}"; do
 	echo "skipped: $s"
