@@ -361,6 +361,12 @@ dictionaries_meet(Compiler *c, const DictionaryComparison &comparison, Dictionar
 		}
 		if (!dictionary_of(c, comparison.sides[i], &refs[i]))
 			return false;
+		/* CASE whose arms are all NULL */
+		if (same_dictionary(refs[i], NO_DICTIONARY))
+		{
+			refuse(c, "a comparison with null");
+			return false;
+		}
 	}
 	if (comparison.by_bytes)
 	{

@@ -87,13 +87,6 @@ is_secure(PlannerInfo *root, const ScanShape *shape, const PlanMap *map, ScanPla
 	return true;
 }
 
-/* Compared by rank with nulls alone (CASE whose arms are all NULL), which no dictionary has. */
-static bool
-ranks_nulls(const PlanMap *map)
-{
-	return map->kind == MapKind::Order && (same_dictionary(map->from, NO_DICTIONARY) || same_dictionary(map->to, NO_DICTIONARY));
-}
-
 /*
  * A column's place in the table. It has one: whatever column a program reads, or a map is
  * of, the compiler has looked up in this same table, and refuses those that it has not.
@@ -179,11 +172,6 @@ plan_compiled(PlannerInfo *root, const ScanShape *shape, const CompiledProgram &
 	plan->text_orders = compiled.text_orders;
 	for (int i = 0; i < plan->nmaps; i++)
 	{
-		if (ranks_nulls(&plan->maps[i]))
-		{
-			*reason = "a comparison with null";
-			return false;
-		}
 		if (!is_secure(root, shape, &plan->maps[i], plan))
 		{
 			*reason = "an expression would be evaluated for values that a policy may hide";

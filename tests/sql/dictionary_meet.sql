@@ -47,10 +47,12 @@ INSERT INTO queries (query) SELECT format('SELECT id FROM a WHERE %s', cond) FRO
 	$$CASE WHEN t = v THEN d = 1 ELSE d = 2 END$$, $$(CASE WHEN d > 2 THEN t END) IS NULL$$, $$greatest(t, v) = t$$, $$t || v = 'applex'$$, $$t LIKE v$$, $$c = c6$$, $$c6 = 'ab' AND c6 <> c$$, $$t <> ALL (ARRAY[v, c6])$$, $$random() > 2 OR t = v$$]) cond;
 SELECT * FROM asked();
 
--- Compared by rank with nulls alone, which are of no dictionary. (The planner crashed.)
+-- Compared with nulls alone, which are of no dictionary. (The planner crashed.)
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	$$id FROM a WHERE t < CASE WHEN d > 2 THEN NULL::text END$$, $$id FROM a WHERE t >= CASE WHEN d > 2 THEN NULL ELSE NULL::text END OR d = 1$$, $$count(*) FILTER (WHERE CASE WHEN d > 2 THEN NULL::text END > t), count(*) FROM a$$,
-	$$count(*) FROM a WHERE CASE WHEN d > 2 THEN NULL::text END <= CASE WHEN d = 1 THEN NULL::text END$$, $$a.id FROM a JOIN b ON a.id = b.id AND a.t > CASE WHEN b.d > 2 THEN NULL::text END$$]) q;
+	$$count(*) FROM a WHERE CASE WHEN d > 2 THEN NULL::text END <= CASE WHEN d = 1 THEN NULL::text END$$, $$a.id FROM a JOIN b ON a.id = b.id AND a.t > CASE WHEN b.d > 2 THEN NULL::text END$$,
+	$$id FROM a WHERE t = CASE WHEN d > 2 THEN NULL::text END$$, $$id FROM a WHERE t IS NOT DISTINCT FROM CASE WHEN d > 2 THEN NULL::text END$$, $$id FROM a WHERE CASE WHEN d > 2 THEN NULL::text END <> CASE WHEN d = 1 THEN NULL::text END$$,
+	$$a.id FROM a JOIN b ON a.t = CASE WHEN b.d > 2 THEN NULL::text END$$, $$count(nullif(t, CASE WHEN d > 2 THEN NULL::text END)) FROM a$$, $$id FROM a WHERE t IN (v, CASE WHEN d > 2 THEN NULL::text END)$$]) q;
 SELECT * FROM asked();
 
 -- What is made of several dictionaries as a key and in the output.
