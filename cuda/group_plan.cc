@@ -2,8 +2,8 @@
  * group_plan.cc: which table a grouped program gets.
  *
  * Dense if the packed keys are few for the rows that there are: then no key is
- * compared, and emptying and listing the table costs little. The same as bits, of which there
- * may be many more, if there are no aggregates and not room for all groups in shared memory. Otherwise hashed:
+ * compared, and emptying and listing the table costs little. The same as bits if there are no aggregates and not
+ * room for all groups in shared memory; of bits there may be many more. Otherwise hashed:
  * nothing says how many groups there are, so the first table is small, and one that
  * overflows is replaced by a larger one. Overflows come early: the sixteenth part
  * of the groups of the last table is met in a small part of the rows.
@@ -27,6 +27,11 @@ constexpr uint64_t DENSE_ALWAYS = 65536;
 constexpr uint64_t DENSE_PER_ROW = 4;
 /* Emptied and counted at the memory's speed, so many bits take a tenth of what a row of a hashed table takes. */
 constexpr uint64_t BITS_PER_ROW = 512;
+/*
+ * The part of the limit that bits may take where rows would be hashed, in a table that begins small: as many jobs as there
+ * are lanes may have some, columns are to stay, and what orders or stores the groups needs memory, too.
+ */
+constexpr uint64_t BITS_SHARE = 16;
 constexpr uint64_t MAX_ENTRIES = (1ull << 31) - 64;	/* the bit above is TARGET_SHARED */
 
 constexpr int FIRST_BITS = 17, BITS_AN_ATTEMPT = 4, MIN_BITS = 10, MAX_BITS = 30;
@@ -261,6 +266,20 @@ only_marks(const GroupLayout &g)
 	return g.nkeys > 0 && g.ncells == 1 && g.cells[0].kind == CellKind::Mark;
 }
 
+/* A bit for every packed key instead; false, and the plan as it was: they do not fit `limit`. */
+bool
+size_bits(const GroupLayout &g, uint64_t total_rows, uint64_t limit, GroupPlan *plan)
+{
+	GroupPlan	bits = {};
+
+	bits.kind = GroupTableKind::Bits;
+	bits.shared_bytes = group_area_bytes(g.planes, 0, true);
+	if (!size_table(&bits, g.radix, total_rows, limit))
+		return false;
+	*plan = bits;
+	return true;
+}
+
 }  // namespace
 
 bool
@@ -304,15 +323,6 @@ plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 	if (!shared_memory(program, &shared))
 		return "the device does not say how much shared memory it has";
 	*plan = GroupPlan{};
-	if (only_marks(g) && g.radix != 0 && g.radix <= std::min(MAX_ENTRIES, std::max(DENSE_ALWAYS, BITS_PER_ROW * total_rows)))
-	{
-		plan->entries = static_cast<uint32_t>(g.radix);
-		plan->kind = GroupTableKind::Bits;
-		plan->shared_bytes = group_area_bytes(g.planes, 0, true);
-		if (!share_all(program, shared, plan) && size_table(plan, g.radix, total_rows, limit))
-			return nullptr;
-		*plan = GroupPlan{};
-	}
 	plan->row_bytes = padded_row(g.row_bytes);
 	if (dense && size_table(plan, g.nkeys == 0 ? 1 : g.radix, total_rows, limit))
 	{
@@ -320,12 +330,18 @@ plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 			plan->shared_bytes = group_area_bytes(g.planes, 0, true);
 		else if (plan->entries > 1 && (partition_bits > 0 || !share_all(program, shared, plan)))
 		{
+			if (only_marks(g) && size_bits(g, total_rows, limit, plan))
+				return nullptr;
 			share_dense(program, shared, total_rows, plan);
 			if (partition_bits != 0)
 				choose_partitions(program, shared, total_rows, limit, partition_bits, plan);
 		}
 		return nullptr;
 	}
+	/* A join's bound of its rows may be 2^62: it is not to be multiplied. */
+	if (only_marks(g) && g.radix != 0 && g.radix <= MAX_ENTRIES && (g.radix <= DENSE_ALWAYS || g.radix / BITS_PER_ROW <= total_rows) &&
+		size_bits(g, total_rows, limit / BITS_SHARE, plan))
+		return nullptr;
 
 	plan->kind = GroupTableKind::Hashed;
 	plan->key_at = g.row_bytes;

@@ -782,6 +782,13 @@ TEST(CudaGroups, PresenceBitsWhereTheyPay)
 	EXPECT_GE(plan.table_bytes, (1ull << 28) + 4 * 8'000'000);
 	EXPECT_EQ(kind((1ull << 31) - 63, 8'000'000, enough), cuda::GroupTableKind::Hashed);
 	EXPECT_EQ(kind((1ull << 31) - 64, 8'000'000, 256 << 20), cuda::GroupTableKind::Hashed);
+	/* Not what other jobs, columns, and what comes behind the groups need, but where a dense table would take more: a join's bound of its pairs makes a list of 8 GB. */
+	EXPECT_EQ(kind((1ull << 31) - 64, 8'000'000, 6ull << 30), cuda::GroupTableKind::Bits);
+	EXPECT_EQ(kind((1ull << 31) - 64, 8'000'000, 2ull << 30), cuda::GroupTableKind::Hashed);
+	EXPECT_EQ(kind((1ull << 31) - 64, 1ull << 43, 16ull << 30), cuda::GroupTableKind::Hashed);
+	EXPECT_EQ(kind((1ull << 31) - 64, 1ull << 43, enough), cuda::GroupTableKind::Bits);
+	EXPECT_EQ(kind(1'000'000, 1ull << 62, enough), cuda::GroupTableKind::Bits);
+	EXPECT_EQ(kind(1'000'000, 8'000'000, 16 << 20), cuda::GroupTableKind::Bits);
 	EXPECT_EQ(kind((1ull << 31) - 64, 1'000'000, enough), cuda::GroupTableKind::Hashed);
 	EXPECT_EQ(kind(0, 1'000'000, enough), cuda::GroupTableKind::Hashed);
 	ASSERT_EQ(lower_for(counted.get(), table, {}, DeviceRun{8, true, 0}, lowered.get()), nullptr);
