@@ -57,17 +57,20 @@ constexpr double DEVICE_FILTERED_ROWS = 4194304;
 constexpr double DEVICE_FILTER_SIDE = 32;
 constexpr double DEVICE_FILTER_US = 0.000006;
 constexpr double DEVICE_FILTER_LEFT = 0.8;
-/* A row into a hash table; a look-up in it; a pair that it finds, into a batch; a row that goes on from a join. */
-constexpr double BUILD_US = 0.004;
-constexpr double PROBE_US = 0.002;
-constexpr double PAIR_US = 0.0005;
-constexpr double ROW_ON_US = 0.0003;
+/*
+ * A row into a hash table; a look-up in it; a pair that it finds, into a batch; a row that goes on from a join. Processor time of all threads: on two that have
+ * a machine for themselves a join takes half as long, and as long as this where others want them too, which is when PostgreSQL's plan takes no longer.
+ */
+constexpr double BUILD_US = 0.005;
+constexpr double PROBE_US = 0.003;
+constexpr double PAIR_US = 0.0006;
+constexpr double ROW_ON_US = 0.0004;
 /* A row into a table that is sorted for ranges, and looking for both ends of a range in it. */
-constexpr double SORT_US = 0.06;
-constexpr double RANGE_US = 0.006;
+constexpr double SORT_US = 0.1;
+constexpr double RANGE_US = 0.01;
 /* A pair of a nested loop, and each operation on it: a row against vectors of those that drive, one a thread at least if they fill so many. */
-constexpr double CROSS_US = 0.00002;
-constexpr double CROSS_OP_US = 0.00001;
+constexpr double CROSS_US = 0.00004;
+constexpr double CROSS_OP_US = 0.00002;
 constexpr double CROSS_LANES = 2048;
 /* Putting a row where it is sorted; and each comparison, of a row that is not known to be beyond the limit. */
 constexpr double SORT_ROW_US = 0.03;
@@ -88,6 +91,8 @@ constexpr double DEVICE_TOP_ROW_US = 0.0001;
 constexpr double CACHED_ROWS = 65536;
 constexpr double UNCACHED_ROWS = 4194304;
 constexpr double UNCACHED = 2.5;
+/* With keys of several columns, which are compared one by one, each in a column of its own. */
+constexpr double UNCACHED_COLUMNS = 8;
 /* So a pair's columns, which lie anywhere. */
 constexpr double UNCACHED_PAIR = 4;
 /* Keys that are there several times take so many times as long to build as different ones. */
@@ -188,6 +193,13 @@ count_text_extremes(const Program *program)
 	return n;
 }
 
+/* What a large hash table takes more than a small one; of HashInsert and Seek. */
+static double
+uncached(const Op &op)
+{
+	return op.p2 > 1 ? UNCACHED_COLUMNS : UNCACHED;
+}
+
 /* Each operation by the lanes that reach it; *build: up to the main pipeline. */
 static double
 join_us(const Program *program, const ProgramRows &rows, double *build)
@@ -228,11 +240,11 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				sorted[op.p1] = op.p3 != 0;
 				break;
 			case Opcode::HashInsert:
-				us += live * (sorted[op.p1] ? SORT_US : BUILD_US * cache_factor(live, UNCACHED) * (rows.repeated[op.p1] ? REPEATED : 1));
+				us += live * (sorted[op.p1] ? SORT_US : BUILD_US * cache_factor(live, uncached(op)) * (rows.repeated[op.p1] ? REPEATED : 1));
 				break;
 			case Opcode::Seek:
 			case Opcode::SeekRange:
-				us += live * (op.opcode == Opcode::Seek ? PROBE_US * cache_factor(rows.filtered[op.p1], UNCACHED) : RANGE_US) +
+				us += live * (op.opcode == Opcode::Seek ? PROBE_US * cache_factor(rows.filtered[op.p1], uncached(op)) : RANGE_US) +
 					rows.pairs[op.p1] * PAIR_US * cache_factor(rows.filtered[op.p1], UNCACHED_PAIR);
 				lanes = rows.pairs[op.p1];
 				op_us = OP_US;
