@@ -183,6 +183,17 @@ show_partitions(void)
 		hidden->rel->part_scheme = hidden->scheme;
 }
 
+PartitionScheme
+partition_scheme(const RelOptInfo *rel)
+{
+	for (const HiddenScheme *h = hidden; h != nullptr; h = h->next)
+	{
+		if (h->rel == rel)
+			return h->scheme;
+	}
+	return rel->part_scheme;
+}
+
 HiddenScheme *
 begin_hiding(void)
 {

@@ -55,6 +55,8 @@ bool		describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, co
 struct HiddenScheme;
 void		hide_partitions(PlannerInfo *root, RelOptInfo *rel);
 void		show_partitions(void);
+/* How it is partitioned, hidden or not; NULL: it is not. */
+PartitionScheme partition_scheme(const RelOptInfo *rel);
 HiddenScheme *begin_hiding(void);
 void		end_hiding(HiddenScheme *outer);
 

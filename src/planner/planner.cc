@@ -12,6 +12,8 @@ extern "C" {
 #include "optimizer/planner.h"
 }
 
+#include <cmath>
+
 #include "pg/compat.h"
 #include "pg/settings.h"
 #include "planner/cost.h"
@@ -34,6 +36,11 @@ static create_upper_paths_hook_type next_create_upper_paths;
 
 /* Planning a query once more takes up to 0.3 ms: nothing is gained of one that takes not much longer. In starts of a program. */
 constexpr double REWRITE_COST = 12;
+
+/* Rows of a cursor that somebody looks at first. */
+constexpr double SCREENFUL = 50;
+/* How soon they are there matters no more below this; in starts of a program, half a millisecond. */
+constexpr double AT_ONCE = 8;
 
 /* Depth of nested planning (functions inlined or evaluated while planning): reasons belong to the outermost. */
 static int	planning_depth;
@@ -110,14 +117,32 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	return result;
 }
 
-/* What is expected to be spent on what is fetched of it, with its pages in memory. */
+static bool
+is_fast_cursor(int cursor_options)
+{
+	return (cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && cursor_tuple_fraction < 1;
+}
+
+static double
+fraction_cost(const Plan *plan, double fraction)
+{
+	return plan->startup_cost + fraction * (plan->total_cost - plan->startup_cost);
+}
+
+/*
+ * What is expected to be spent on what is fetched of it, with its pages in memory. Whoever declares a cursor may want a screenful as well as cursor_tuple_fraction
+ * of the rows, and a program that joins or sorts has done nearly all of its work before the first: what both cost counts the same, so the middle of their magnitudes.
+ */
 static double
 expected_cost(const PlannedStmt *stmt, int cursor_options)
 {
 	const Plan *plan = stmt->planTree;
-	double		fraction = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0 ? cursor_tuple_fraction : 1;
+	double		share = warm_share(stmt);
 
-	return warm_share(stmt) * (plan->startup_cost + fraction * (plan->total_cost - plan->startup_cost));
+	if (!is_fast_cursor(cursor_options))
+		return share * plan->total_cost;
+	return sqrt(share * fraction_cost(plan, cursor_tuple_fraction) *
+				Max(share * fraction_cost(plan, Min(cursor_tuple_fraction, SCREENFUL / Max(plan->plan_rows, 1))), AT_ONCE * least_cost(nullptr)));
 }
 
 /*
@@ -159,15 +184,24 @@ plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, 
 }
 
 /*
- * Is a plan of PostgreSQL's alone worth a look? Where first rows are wanted: of two plans for a relation below a join PostgreSQL keeps the one that costs less for
- * all of its rows, which is ours, where a nested loop of its own would have come to its first rows before a program has begun. And where there are subqueries:
- * of EXISTS by look-ups and by a hash table, which we make cheaper, it takes the latter by what look-ups in pages on a disk cost.
+ * Is a plan of PostgreSQL's alone worth a look, should one of ours be taken? Where first rows are wanted: of two plans for a relation below a join PostgreSQL keeps the one that
+ * costs less for all of its rows, which is ours, where a nested loop of its own would have come to its first rows before a program has begun; of a cursor it knows nothing but
+ * cursor_tuple_fraction. Where there are subqueries: of EXISTS by look-ups and by a hash table, which we make cheaper, it takes the latter by what look-ups in pages on a disk cost.
+ * And where relations are joined: of look-ups for a few rows and a join of whole relations, likewise, and what is above the join is offered only the one that it took.
  */
 static bool
 may_be_better_alone(const Query *parse, int cursor_options)
 {
 	return parse->commandType == CMD_SELECT && !setting_force && setting_require == REQUIRE_ANY &&
-		(parse->hasSubLinks || ((parse->limitCount != nullptr || (cursor_options & CURSOR_OPT_FAST_PLAN) != 0) && list_length(parse->rtable) > 1));
+		(parse->hasSubLinks || is_fast_cursor(cursor_options) || list_length(parse->rtable) > 1);
+}
+
+/* Does a plan take long enough for another to be looked for? Not with first rows: what they cost is not what PostgreSQL has compared. */
+static bool
+is_long(const PlannedStmt *stmt, const Query *parse, int cursor_options)
+{
+	return parse->hasSubLinks || parse->limitCount != nullptr || is_fast_cursor(cursor_options) ||
+		stmt->planTree->total_cost > REWRITE_COST * least_cost(nullptr);
 }
 
 /* PostgreSQL's plan without any of ours, if that costs less. */
@@ -203,7 +237,7 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 	if (active() && may_be_better_alone(parse, cursor_options))
 		alone = static_cast<Query *>(copyObjectImpl(parse));
 	result = plan_query(parse, query_string, cursor_options, params);
-	if (alone != nullptr && has_gpuvm_scan(result))
+	if (alone != nullptr && has_gpuvm_scan(result) && is_long(result, alone, cursor_options))
 		result = plan_alone(result, alone, query_string, cursor_options, params);
 	return rewritable == nullptr ? result : plan_rewritten(result, rewritable, query_string, cursor_options, params);
 }

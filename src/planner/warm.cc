@@ -6,6 +6,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/stratnum.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -13,6 +14,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
+#include "planner/paths.h"
 #include "planner/scan_plan.h"
 #include "planner/warm.h"
 
@@ -24,13 +26,17 @@ constexpr double PAGE_IN_MEMORY = 0.16;
 /* No plan costs less than this part of what PostgreSQL says. */
 constexpr double LEAST_SHARE = 0.001;
 
+/* What each row takes at least, since its page is looked up again: of a long scan PostgreSQL charges a page once, however many of its rows are come to one by one. */
+constexpr double ROW_IN_MEMORY = 0.04;
+
 /* Of a scan by an index that costs so much and comes to so many rows: what is charged for pages, but for what they take. */
 static Cost
 saved_by_index(Cost total, double rows)
 {
 	const double warm = random_page_cost > PAGE_IN_MEMORY ? PAGE_IN_MEMORY / random_page_cost : 1;
+	const Cost	pages = total - rows * (cpu_tuple_cost + cpu_index_tuple_cost + 2 * cpu_operator_cost);
 
-	return Max(total - rows * (cpu_tuple_cost + cpu_index_tuple_cost + 2 * cpu_operator_cost), 0) * (1 - warm);
+	return Max(pages - Max(pages * warm, rows * ROW_IN_MEMORY), 0);
 }
 
 /* Pages on the way to the first row. */
@@ -52,14 +58,80 @@ saved_by_inner(Cost saved, Cost inner, Cost join, double outer_rows, bool once, 
 
 static Cost saved(const Path *path);
 
-static Cost
-saved(const List *paths)
+/* Of the partitions, those that one bound leaves when a plan runs. */
+constexpr double BEYOND_ONE_BOUND = 0.3333333333333333;
+
+/* What is known of a partition key when a plan runs, and was not when it was made. */
+struct RunTimeKeys
 {
+	Bitmapset  *equal;			/* keys with an equality */
+	int			bounds;			/* other comparisons of the first key */
+};
+
+static void
+add_keys(const RelOptInfo *rel, PartitionScheme scheme, const List *clauses, RunTimeKeys *known)
+{
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		const OpExpr *op = (const OpExpr *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (!IsA(op, OpExpr) || list_length(op->args) != 2)
+			continue;
+		for (int i = 0; i < 2 * scheme->partnatts; i++)
+		{
+			const int	k = i / 2;
+			Node	   *key = static_cast<Node *>(list_nth(op->args, i % 2));
+			Node	   *value = static_cast<Node *>(list_nth(op->args, 1 - i % 2));
+			const int	strategy = get_op_opfamily_strategy(op->opno, scheme->partopfamily[k]);
+
+			if (strategy == 0 || !list_member(rel->partexprs[k], IsA(key, RelabelType) ? (Node *) ((RelabelType *) key)->arg : key) ||
+				IsA(value, Const) || contain_volatile_functions(value) || bms_overlap(pull_varnos(nullptr, value), rel->relids))
+				continue;
+			if (scheme->strategy == PARTITION_STRATEGY_HASH || strategy == BTEqualStrategyNumber)
+				known->equal = bms_add_member(known->equal, k);
+			else if (k == 0)
+				known->bounds++;
+		}
+	}
+}
+
+/*
+ * Which part of its partitions an Append reads, of those that were left when it was planned: PostgreSQL charges for all of them, and leaves out what a parameter's
+ * value, known when it runs, rules out. A program opens them all.
+ */
+static double
+partitions_read(const Path *path, int nsubpaths)
+{
+	const RelOptInfo *rel = path->parent;
+	PartitionScheme scheme = partition_scheme(rel);
+	RunTimeKeys known = {};
+
+	if (!enable_partition_pruning || rel->reloptkind != RELOPT_BASEREL || scheme == nullptr || rel->partexprs == nullptr || nsubpaths < 2)
+		return 1;
+	add_keys(rel, scheme, rel->baserestrictinfo, &known);
+	if (path->param_info != nullptr)
+		add_keys(rel, scheme, path->param_info->ppi_clauses, &known);
+	if (known.bounds >= 2 || (scheme->strategy == PARTITION_STRATEGY_HASH ? bms_num_members(known.equal) == scheme->partnatts : bms_is_member(0, known.equal)))
+		return 1.0 / nsubpaths;
+	return known.bounds == 1 ? BEYOND_ONE_BOUND : 1;
+}
+
+/* Of an Append's partitions, or the arms of a set operation: what is saved in each that is read, and all of those that are not. */
+static Cost
+saved_by_append(const Path *path, const List *subpaths)
+{
+	const double read = partitions_read(path, list_length(subpaths));
 	Cost		sum = 0;
 	ListCell   *lc;
 
-	foreach(lc, paths)
-		sum += saved(static_cast<const Path *>(lfirst(lc)));
+	foreach(lc, subpaths)
+	{
+		const Path *subpath = static_cast<const Path *>(lfirst(lc));
+
+		sum += subpath->total_cost - read * (subpath->total_cost - saved(subpath));
+	}
 	return sum;
 }
 
@@ -90,8 +162,8 @@ saved(const Path *path)
 		case T_NestPath: sum = saved_by_nest((const NestPath *) path); break;
 		case T_MergePath:
 		case T_HashPath: sum = saved(((const JoinPath *) path)->outerjoinpath) + saved(((const JoinPath *) path)->innerjoinpath); break;
-		case T_AppendPath: sum = saved(((const AppendPath *) path)->subpaths); break;
-		case T_MergeAppendPath: sum = saved(((const MergeAppendPath *) path)->subpaths); break;
+		case T_AppendPath: sum = saved_by_append(path, ((const AppendPath *) path)->subpaths); break;
+		case T_MergeAppendPath: sum = saved_by_append(path, ((const MergeAppendPath *) path)->subpaths); break;
 		case T_AggPath: sum = saved(((const AggPath *) path)->subpath); break;
 		case T_GroupPath: sum = saved(((const GroupPath *) path)->subpath); break;
 		case T_GroupingSetsPath: sum = saved(((const GroupingSetsPath *) path)->subpath); break;

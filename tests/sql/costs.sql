@@ -67,5 +67,38 @@ BEGIN;
 DECLARE c CURSOR FOR SELECT a.id, b.id FROM account a JOIN account b ON a.region < b.region;
 FETCH 1 FROM c;
 COMMIT;
+-- A cursor: a screenful at once, where a program sorts first; a program, where it has one as soon.
+CREATE TABLE entry (id int PRIMARY KEY, account int NOT NULL, kind int NOT NULL, amount int NOT NULL, other int NOT NULL) WITH (autovacuum_enabled = off);
+INSERT INTO entry SELECT k, 1 + k * 7::bigint % 3000, k % 10, k % 10007, k * 104729::bigint % 200000 FROM generate_series(1, 200000) k;
+CREATE INDEX ON entry (amount);
+SELECT gpuvm.import('entry');
+VACUUM ANALYZE entry;
+EXPLAIN (COSTS OFF) DECLARE c NO SCROLL CURSOR FOR SELECT * FROM entry WHERE kind = 3 ORDER BY amount;
+EXPLAIN (COSTS OFF) DECLARE c NO SCROLL CURSOR FOR SELECT e.id, a.name FROM entry e JOIN account a ON a.id = e.account WHERE a.region < 5 ORDER BY e.amount;
+EXPLAIN (COSTS OFF) DECLARE c NO SCROLL CURSOR FOR SELECT * FROM entry WHERE kind + amount = 10;
+SET cursor_tuple_fraction = 1;
+EXPLAIN (COSTS OFF) DECLARE c NO SCROLL CURSOR FOR SELECT * FROM entry WHERE kind = 3 ORDER BY amount;
+RESET cursor_tuple_fraction;
+-- Look-ups for a few rows, aggregated, where a join of what programs read costs less for pages on a disk; and for many.
+SELECT * FROM chosen($$SELECT sum(f.amount) FROM entry e JOIN entry f ON f.id = e.other WHERE e.amount BETWEEN 100 AND 115$$);
+SELECT * FROM chosen($$SELECT sum(f.amount) FROM entry e JOIN entry f ON f.id = e.other WHERE e.amount BETWEEN 100 AND 9000$$);
+-- Partitions that a parameter rules out when the plan runs, all of which PostgreSQL charges for.
+CREATE TABLE daily (day int NOT NULL, n int NOT NULL) PARTITION BY RANGE (day);
+SELECT format('CREATE TABLE daily_%s PARTITION OF daily FOR VALUES FROM (%s) TO (%s) WITH (autovacuum_enabled = off)', p, p * 10, p * 10 + 10) FROM generate_series(0, 39) p
+\set ECHO none
+\gexec
+\set ECHO all
+INSERT INTO daily SELECT k % 400, k FROM generate_series(1, 20000) k;
+SELECT gpuvm.import('daily');
+VACUUM ANALYZE daily;
+SET plan_cache_mode = force_generic_plan;
+PREPARE a_day(int) AS SELECT sum(n) FROM daily WHERE day = $1;
+PREPARE days(int, int) AS SELECT n FROM daily WHERE day >= $1 AND day < $2 ORDER BY n LIMIT 3;
+PREPARE rest(int) AS SELECT count(*) AS rest FROM daily WHERE n > $1;
+EXPLAIN (COSTS OFF) EXECUTE a_day(77);
+EXECUTE a_day(77);
+EXECUTE days(77, 79);
+EXECUTE rest(77);
+RESET plan_cache_mode;
 
 DROP SCHEMA costs CASCADE;
