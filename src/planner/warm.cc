@@ -145,6 +145,16 @@ saved_by_nest(const NestPath *path)
 	return saved(outer) + saved_by_inner(saved(inner), inner->total_cost, path->jpath.path.total_cost - outer->total_cost, outer->rows, IsA(inner, MaterialPath), different);
 }
 
+/* A merge join does not read a side to its end whose keys go on beyond those of the other. */
+static Cost
+saved_by_join(const JoinPath *join)
+{
+	const Cost	below = join->outerjoinpath->total_cost + join->innerjoinpath->total_cost;
+	const double read = below > join->path.total_cost ? join->path.total_cost / below : 1;
+
+	return read * (saved(join->outerjoinpath) + saved(join->innerjoinpath));
+}
+
 static Cost
 saved(const Path *path)
 {
@@ -161,7 +171,7 @@ saved(const Path *path)
 		case T_BitmapHeapPath: sum = saved_by_index(path->total_cost, path->rows); break;
 		case T_NestPath: sum = saved_by_nest((const NestPath *) path); break;
 		case T_MergePath:
-		case T_HashPath: sum = saved(((const JoinPath *) path)->outerjoinpath) + saved(((const JoinPath *) path)->innerjoinpath); break;
+		case T_HashPath: sum = saved_by_join((const JoinPath *) path); break;
 		case T_AppendPath: sum = saved_by_append(path, ((const AppendPath *) path)->subpaths); break;
 		case T_MergeAppendPath: sum = saved_by_append(path, ((const MergeAppendPath *) path)->subpaths); break;
 		case T_AggPath: sum = saved(((const AggPath *) path)->subpath); break;

@@ -82,6 +82,9 @@ RESET cursor_tuple_fraction;
 -- Look-ups for a few rows, aggregated, where a join of what programs read costs less for pages on a disk; and for many.
 SELECT * FROM chosen($$SELECT sum(f.amount) FROM entry e JOIN entry f ON f.id = e.other WHERE e.amount BETWEEN 100 AND 115$$);
 SELECT * FROM chosen($$SELECT sum(f.amount) FROM entry e JOIN entry f ON f.id = e.other WHERE e.amount BETWEEN 100 AND 9000$$);
+-- A merge join by an index in another order than the table's: each row that it comes to is looked up.
+CREATE INDEX ON entry (other);
+SELECT * FROM chosen($$SELECT sum(f.amount) FROM entry e JOIN entry f ON f.other = e.amount WHERE e.id BETWEEN 9000 AND 9500$$);
 -- Partitions that a parameter rules out when the plan runs, all of which PostgreSQL charges for.
 CREATE TABLE daily (day int NOT NULL, n int NOT NULL) PARTITION BY RANGE (day);
 SELECT format('CREATE TABLE daily_%s PARTITION OF daily FOR VALUES FROM (%s) TO (%s) WITH (autovacuum_enabled = off)', p, p * 10, p * 10 + 10) FROM generate_series(0, 39) p
