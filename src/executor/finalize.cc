@@ -227,11 +227,15 @@ wide_squares(const Parts &parts, int first, int shown)
 	return shown < parts.count() ? DirectFunctionCall2(numeric_round, sum, Int32GetDatum(2 * parts.value<int32>(shown))) : sum;
 }
 
-/* As numeric.c's numericvar_serialize() has it; numeric_send() has the same in shorter words. */
+/* As numeric.c's numericvar_serialize() has it; numeric_send(), which states of PostgreSQL 14 have, has the same in shorter words. */
 static void
 send_numeric(StringInfo to, Datum numeric)
 {
 	bytea	   *sent = DatumGetByteaP(DirectFunctionCall1(numeric_send, numeric));
+
+#if PG_VERSION_NUM < 150000
+	appendBinaryStringInfo(to, VARDATA(sent), VARSIZE(sent) - VARHDRSZ);
+#else
 	StringInfoData from;
 	int			ndigits;
 
@@ -247,6 +251,7 @@ send_numeric(StringInfo to, Datum numeric)
 	}
 	for (int i = 0; i < ndigits; i++)
 		pq_sendint16(to, pq_getmsgint(&from, sizeof(int16)));
+#endif
 }
 
 /* Calls an aggregate's support function as nodeAgg does: what is made lives in the current context. */

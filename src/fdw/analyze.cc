@@ -1,6 +1,7 @@
 /* analyze.cc: ANALYZE: the whole file, or all that is stored, is read, and rows are drawn from it as from a heap. */
 #include "fdw/wrapper.h"
 
+#include "pg/compat.h"
 #include "store/file.h"
 #include "store/tablets.h"
 
@@ -48,7 +49,7 @@ draw_rows(Relation rel, int elevel, HeapTuple *rows, int target, double *total, 
 				skip = reservoir_get_next_S(&sampler, *total, target);
 			if (skip <= 0)
 			{
-				int			k = static_cast<int>(target * sampler_random_fract(&sampler.randstate));
+				int			k = static_cast<int>(target * compat_sampler_fract(&sampler));
 
 				heap_freetuple(rows[k]);
 				rows[k] = heap_form_tuple(desc, values, nulls);

@@ -18,6 +18,7 @@ extern "C" {
 #include "rewrite/rewriteManip.h"
 #include "storage/latch.h"
 #include "commands/explain.h"
+#include "funcapi.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
@@ -28,6 +29,7 @@ extern "C" {
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
 #include "utils/ruleutils.h"
+#include "utils/sampling.h"
 #include "utils/snapshot.h"
 #include "utils/syscache.h"
 }
@@ -37,7 +39,60 @@ extern "C" {
 #define F_REVERSE F_REVERSE_TEXT
 #endif
 
+/* PostgreSQL 14 takes for granted that custom plans project, and has one function of two names less. */
+#if PG_VERSION_NUM < 150000
+#define CUSTOMPATH_SUPPORT_PROJECTION 0
+#define pg_analyze_and_rewrite_fixedparams pg_analyze_and_rewrite
+
+/* The function's rows, all at once, are put into a new tuplestore. */
+inline void
+InitMaterializedSRF(FunctionCallInfo fcinfo, bits32)
+{
+	ReturnSetInfo *rsinfo = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+	TupleDesc	desc;
+	MemoryContext old;
+
+	if (rsinfo == nullptr || !IsA(rsinfo, ReturnSetInfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+	if (!(rsinfo->allowedModes & SFRM_Materialize))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("materialize mode required, but it is not allowed in this context")));
+	old = MemoryContextSwitchTo(rsinfo->econtext->ecxt_per_query_memory);
+	if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	rsinfo->returnMode = SFRM_Materialize;
+	rsinfo->setResult = tuplestore_begin_heap((rsinfo->allowedModes & SFRM_Materialize_Random) != 0, false, work_mem);
+	rsinfo->setDesc = desc;
+	MemoryContextSwitchTo(old);
+}
+#endif
+
 namespace gpuvm {
+
+/* What a nested loop has of every join. */
+inline const JoinPath *
+compat_join_path(const NestPath *path)
+{
+#if PG_VERSION_NUM >= 150000
+	return &path->jpath;
+#else
+	return path;
+#endif
+}
+
+/* A random number of the sampler's, from 0 to 1. */
+inline double
+compat_sampler_fract(ReservoirStateData *sampler)
+{
+#if PG_VERSION_NUM >= 150000
+	return sampler_random_fract(&sampler->randstate);
+#else
+	return sampler_random_fract(sampler->randstate);
+#endif
+}
 
 /* A set that lives as long as the process: PostgreSQL 17 ties sets to a ResourceOwner unless given none. */
 inline WaitEventSet *

@@ -110,7 +110,7 @@ scale_of_members(PlannerInfo *root, const Var *var, int depth)
 	{
 		const AppendRelInfo *arm = lfirst_node(AppendRelInfo, lc);
 
-		if (static_cast<int>(arm->parent_relid) == var->varno && var->varattno <= list_length(arm->translated_vars))
+		if (static_cast<int>(arm->parent_relid) == static_cast<int>(var->varno) && var->varattno <= list_length(arm->translated_vars))
 			columns = lappend(columns, list_nth(arm->translated_vars, var->varattno - 1));
 	}
 	return scale_of_any(root, columns, depth);
@@ -179,7 +179,7 @@ is_stored_by_value(PlannerInfo *root, const Var *var)
 		ListCell   *lc;
 
 		if (root == nullptr || !IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 || var->varno < 1 ||
-			var->varno >= root->simple_rel_array_size || root->simple_rel_array[var->varno] == nullptr)
+			static_cast<int>(var->varno) >= root->simple_rel_array_size || root->simple_rel_array[var->varno] == nullptr)
 			return false;
 		rte = planner_rt_fetch(var->varno, root);
 		if (rte->rtekind == RTE_RELATION)
@@ -230,7 +230,7 @@ scale_of_column(PlannerInfo *root, const Var *var, int depth)
 	RelOptInfo *rel;
 	const RangeTblEntry *rte;
 
-	if (var->varlevelsup != 0 || var->varattno <= 0 || var->varno < 1 || var->varno >= root->simple_rel_array_size)
+	if (var->varlevelsup != 0 || var->varattno <= 0 || var->varno < 1 || static_cast<int>(var->varno) >= root->simple_rel_array_size)
 		return UNKNOWN;
 	rel = root->simple_rel_array[var->varno];
 	rte = planner_rt_fetch(var->varno, root);

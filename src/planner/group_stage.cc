@@ -80,7 +80,7 @@ of_query(Node *node, void *context)
 		const Var  *var = (const Var *) node;
 		TargetEntry *te = get_tle_by_resno(groups->tlist, var->varattno);
 
-		if (var->varno == static_cast<int>(groups->varno) && var->varlevelsup == 0 && te != nullptr)
+		if (static_cast<int>(var->varno) == static_cast<int>(groups->varno) && var->varlevelsup == 0 && te != nullptr)
 			return of_output((Node *) te->expr, groups);
 		groups->missing = true;
 		return node;

@@ -38,7 +38,7 @@ condition_on(List *restrictinfos, Index varno, AttrNumber attnum)
 
 			while (IsA(node, RelabelType))
 				node = (Node *) ((RelabelType *) node)->arg;
-			if (IsA(node, Var) && ((Var *) node)->varno == static_cast<int>(varno) && ((Var *) node)->varattno == attnum)
+			if (IsA(node, Var) && static_cast<int>(((Var *) node)->varno) == static_cast<int>(varno) && ((Var *) node)->varattno == attnum)
 				return rinfo;
 		}
 	}

@@ -111,7 +111,7 @@ reads_whole_row(Node *node, void *context)
 	if (node == nullptr)
 		return false;
 	if (IsA(node, Var))
-		return ((Var *) node)->varno == row->varno && static_cast<int>(((Var *) node)->varlevelsup) == row->depth && ((Var *) node)->varattno == 0;
+		return static_cast<int>(((Var *) node)->varno) == row->varno && static_cast<int>(((Var *) node)->varlevelsup) == row->depth && ((Var *) node)->varattno == 0;
 	if (!IsA(node, Query))
 		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_whole_row), context);
 	row->depth++;

@@ -84,7 +84,7 @@ rules_out_null(List *conditions, int varno, AttrNumber attnum)
 
 			while (IsA(node, RelabelType))
 				node = (const Node *) ((const RelabelType *) node)->arg;
-			if (IsA(node, Var) && ((const Var *) node)->varno == varno && ((const Var *) node)->varlevelsup == 0 &&
+			if (IsA(node, Var) && static_cast<int>(((const Var *) node)->varno) == varno && ((const Var *) node)->varlevelsup == 0 &&
 				(attnum == 0 || ((const Var *) node)->varattno == attnum))
 				return true;
 		}

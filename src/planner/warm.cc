@@ -14,6 +14,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
+#include "pg/compat.h"
 #include "planner/paths.h"
 #include "planner/scan_plan.h"
 #include "planner/warm.h"
@@ -138,11 +139,12 @@ saved_by_append(const Path *path, const List *subpaths)
 static Cost
 saved_by_nest(const NestPath *path)
 {
-	const Path *outer = path->jpath.outerjoinpath;
-	const Path *inner = path->jpath.innerjoinpath;
+	const JoinPath *join = compat_join_path(path);
+	const Path *outer = join->outerjoinpath;
+	const Path *inner = join->innerjoinpath;
 	const double different = IsA(inner, MemoizePath) ? ((const MemoizePath *) inner)->est_entries : 0;
 
-	return saved(outer) + saved_by_inner(saved(inner), inner->total_cost, path->jpath.path.total_cost - outer->total_cost, outer->rows, IsA(inner, MaterialPath), different);
+	return saved(outer) + saved_by_inner(saved(inner), inner->total_cost, join->path.total_cost - outer->total_cost, outer->rows, IsA(inner, MaterialPath), different);
 }
 
 /* A merge join does not read a side to its end whose keys go on beyond those of the other. */

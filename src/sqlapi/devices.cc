@@ -8,6 +8,7 @@
 #include "pg/pg.h"
 
 #include "engine/abi.h"
+#include "pg/compat.h"
 #include "pg/engine_client.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"

@@ -19,6 +19,7 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
+#include "pg/compat.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "planner/reasons.h"

@@ -1,4 +1,5 @@
 /* tablet_tables.cc: gpuvm.compact(), and what is behind gpuvm.tablet_tables. */
+#include "pg/compat.h"
 #include "pg/shmem.h"
 #include "sqlapi/tables.h"
 #include "store/tablets.h"

@@ -8,6 +8,7 @@
 #include "sqlapi/tables.h"
 #include "store/internal.h"
 
+#include "pg/compat.h"
 #include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
 #include "pg/stats.h"
