@@ -76,7 +76,8 @@ add_keys(const RelOptInfo *rel, PartitionScheme scheme, const List *clauses, Run
 
 	foreach(lc, clauses)
 	{
-		const OpExpr *op = (const OpExpr *) lfirst_node(RestrictInfo, lc)->clause;
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		const OpExpr *op = (const OpExpr *) rinfo->clause;
 
 		if (!IsA(op, OpExpr) || list_length(op->args) != 2)
 			continue;
@@ -88,7 +89,7 @@ add_keys(const RelOptInfo *rel, PartitionScheme scheme, const List *clauses, Run
 			const int	strategy = get_op_opfamily_strategy(op->opno, scheme->partopfamily[k]);
 
 			if (strategy == 0 || !list_member(rel->partexprs[k], IsA(key, RelabelType) ? (Node *) ((RelabelType *) key)->arg : key) ||
-				IsA(value, Const) || contain_volatile_functions(value) || bms_overlap(pull_varnos(nullptr, value), rel->relids))
+				IsA(value, Const) || contain_volatile_functions(value) || bms_overlap(i % 2 == 0 ? rinfo->right_relids : rinfo->left_relids, rel->relids))
 				continue;
 			if (scheme->strategy == PARTITION_STRATEGY_HASH || strategy == BTEqualStrategyNumber)
 				known->equal = bms_add_member(known->equal, k);
