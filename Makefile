@@ -107,10 +107,12 @@ CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_HOST
 # For a toolkit's sake evaluated in recipes only: each asks nvcc.
 CUDA_KNOWN_ARCHS = $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))
 CUDA_ARCHS ?= $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN_ARCHS))
-CUDA_GENCODE = $(foreach a,$(1),-gencode arch=compute_$(a),code=sm_$(a)) \
-	-gencode arch=compute_$(lastword $(1)),code=compute_$(lastword $(1))
+CUDA_PTX = -gencode arch=compute_$(lastword $(1)),code=compute_$(lastword $(1))
+CUDA_GENCODE = $(foreach a,$(1),-gencode arch=compute_$(a),code=sm_$(a)) $(CUDA_PTX)
 # For ptxas: tests/check.sh does without its optimizations where no GPU would run the code.
 PTXAS_FLAGS ?=
+# Likewise: sources that become PTX only, and that not optimized. (The scans' interpreter goes all the way as interpreter_4.)
+CUDA_UNRUN ?=
 CUDA_INCLUDE = $(shell $(NVCC) -dryrun -x cu -c /dev/null -o /dev/null 2>&1 | sed -n 's/^\#$$ INCLUDES="\(.*\)" *$$/\1/p')
 
 empty :=
@@ -123,13 +125,13 @@ NVCCFLAGS = -std=c++17 -O3 --fmad=false -Isrc -Icuda -Xcompiler $(subst $(space)
 # Holds the architectures of the objects, and how they were optimized: others mean new objects.
 build/cuda/archs: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CUDA_ARCHS) $(PTXAS_FLAGS)' | cmp -s - $@ || echo '$(CUDA_ARCHS) $(PTXAS_FLAGS)' >$@
+	@echo '$(CUDA_ARCHS) $(PTXAS_FLAGS) $(CUDA_UNRUN)' | cmp -s - $@ || echo '$(CUDA_ARCHS) $(PTXAS_FLAGS) $(CUDA_UNRUN)' >$@
 .PHONY: FORCE
 FORCE:
 
 build/cuda/%.cu.o: %.cu build/cuda/archs
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) $(call CUDA_GENCODE,$(CUDA_ARCHS)) --threads 0 -c $< -o $@
+	$(NVCC) $(NVCCFLAGS) $(if $(filter $(basename $(notdir $<)),$(CUDA_UNRUN)),-Xcicc -O0 $(call CUDA_PTX,$(CUDA_ARCHS)),$(call CUDA_GENCODE,$(CUDA_ARCHS))) --threads 0 -c $< -o $@
 
 build/cuda/cuda/%.o: cuda/%.cc
 	@mkdir -p $(@D)
@@ -216,7 +218,11 @@ $(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fsanitize=thread 
 
 .PHONY: unit unit-asan unit-tsan
 # Their output comes whole.
-two_at_a_time = printf '%s\n' $(1) | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'
+# Long ones first, so that none is left alone at the end.
+LONG_TESTS = cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test cuda_runtime_test cuda_join_kernels_test cuda_stage_test \
+	vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
+long_first = $(foreach t,$(LONG_TESTS),$(filter %/$(t),$(1))) $(filter-out $(addprefix %/,$(LONG_TESTS)),$(1))
+two_at_a_time = printf '%s\n' $(call long_first,$(1)) | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'
 unit: $(UNIT_TESTS:%=build/unit/bin/%)
 	@$(call two_at_a_time,$^)
 ASAN_TESTS = $(UNIT_TESTS:%=build/asan/bin/%)
