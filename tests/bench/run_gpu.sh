@@ -12,7 +12,7 @@
 #   join_kernels the steps of a join in the engine, checked (join_kernels_experiment, key_filter_experiment)
 #   latency      waking another process, pinned memory and a killed process
 #   sanitize     compute-sanitizer's memcheck and racecheck over small tables
-#   memcheck     families of the differential suite over a server that runs under memcheck (MEMCHECK_QUERIES each, 60)
+#   memcheck     regression tests (MEMCHECK_TESTS) over a server that runs under memcheck
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
 #   groupby firsttouch concurrency breakeven import roundtrip changes dml cudadb     bench.py's workloads
 #   joins        bench.py joins, each of JOIN_PARTS by itself within its own limit, PEER_SECONDS for a peer's query
@@ -38,6 +38,8 @@ device=${DEVICE:-cuda}
 limit=${LIMIT:-480}
 parts=${*:-build smoke engine groups primitives papers groupby firsttouch concurrency}
 jobs=$(nproc)
+memcheck_tests="group_count filters aggregates distinct text text_compare text_keys packed_text numeric numeric128 numeric_queries numeric_division"
+memcheck_tests="$memcheck_tests equal_values equal_keys intervals dictionary_meet grouping_sets joins joins_bushy order_by row_compare pairs value_order"
 mkdir -p "$out"
 # shellcheck disable=SC1090
 [ -z "${SERVER_SETUP:-}" ] || . "$SERVER_SETUP"
@@ -190,16 +192,16 @@ sanitize() {
 	return $rc
 }
 
-# A server of its own under the sanitizer, in the foreground of its user. There are more processes than the sanitizer's 10 connections,
-# without which it hangs or kills them. It writes its summary when the server has stopped.
+# Regression tests over a server of its own under the sanitizer, in the foreground of its user. It has more processes than the sanitizer's
+# 10 connections; several sessions at a time made it hang even so. It writes its summary when the server has stopped.
 memcheck() {
-	local sanitizer dir tool family name n=0 rc=0 queries=${MEMCHECK_QUERIES:-60} pids=()
+	local sanitizer dir tool daemon rc=0 tests=${MEMCHECK_TESTS:-$memcheck_tests}
 	sanitizer=$(command -v "${SANITIZER:-compute-sanitizer}") || { echo "there is no ${SANITIZER:-compute-sanitizer}"; return 1; }
 	# shellcheck disable=SC1091
 	. tests/setup/cluster.sh
 	dir=$(cluster_place tmp_check/memcheck)
-	rm -f "$out"/memcheck_*.txt "$out"/memcheck.*.log
-	cluster_drop "$dir" && cluster_init "$dir" max_worker_processes=16 shared_buffers=256MB autovacuum=off gpuvm.refresh=off || return 1
+	rm -f "$out"/memcheck.*.log
+	cluster_drop "$dir" && cluster_init "$dir" max_worker_processes=16 shared_buffers=256MB autovacuum=off gpuvm.refresh=off max_prepared_transactions=10 || return 1
 	as_server "$sanitizer" --tool memcheck --target-processes all --max-connections 1000 --log-file "$dir/memcheck.%p.log" \
 		"$PG_BIN/postgres" -D "$dir/data" >"$dir/server.log" 2>&1 &
 	tool=$!
@@ -210,7 +212,7 @@ memcheck() {
 		sleep 1
 	done
 	# loads the kernels, which takes longer than a statement of the suite may
-	cluster_psql "$dir" -q -v ON_ERROR_STOP=1 <<-'SQL' || rc=1
+	cluster_psql "$dir" -q -v ON_ERROR_STOP=1 <<-'SQL' || return 1
 		CREATE EXTENSION gpuvm;
 		DO $$ BEGIN
 			FOR i IN 1 .. 300 LOOP
@@ -218,27 +220,10 @@ memcheck() {
 				PERFORM pg_sleep(1);
 			END LOOP;
 		END $$;
-		CREATE TABLE warm AS SELECT i, i % 10 AS k FROM generate_series(1, 100000) i;
-		SELECT gpuvm.import('warm');
-		SET gpuvm.force = on;
-		SET gpuvm.require = cuda;
-		SET gpuvm.device = cuda;
-		SELECT k, count(*), sum(i) FROM warm WHERE i > 5 GROUP BY k;
 	SQL
-	# three at a time, each in a database of its own
-	for family in "" --types --joins --order --subqueries --late; do
-		[ $rc = 0 ] || break
-		n=$((n + 1)) name=${family#--}
-		cluster_psql "$dir" -q -c "CREATE DATABASE memcheck_$n"
-		# shellcheck disable=SC2086
-		"$python" tests/diff/run --queries "$queries" --seed $n --timeout 600 --host "$(cluster_socket "$dir")" --database memcheck_$n --engines off,cuda $family \
-			>"$out/memcheck_${name:-plain}.txt" 2>&1 &
-		pids+=($!)
-		[ ${#pids[@]} -lt 3 ] || { wait_for_all "${pids[@]}" || rc=1; pids=(); }
-	done
-	wait_for_all "${pids[@]}" || rc=1
-	tail -n 4 "$out"/memcheck_*.txt
-	[ "$(cat "$out"/memcheck_*.txt | grep -c "^$queries queries, 0 differences")" = 6 ] || { echo "not all families ran, or differently"; rc=1; }
+	daemon=$(cluster_psql "$dir" -qAt -c "SELECT substring(detail FROM 'PID ([0-9]+)') FROM gpuvm.status() WHERE backend = 'cpu'")
+	grep -q libsanitizer "/proc/$daemon/maps" || { echo "gpuvmd does not run under the sanitizer"; return 1; }
+	PGHOST=$(cluster_socket "$dir") PGPORT=5432 PGUSER=postgres GPUVM_TEST_DEVICE=$device make installcheck REGRESS="$tests" ISOLATION= || rc=1
 	cluster_stop "$dir"
 	wait $tool
 	cp "$dir"/memcheck.*.log "$dir/server.log" "$out/"
@@ -298,7 +283,7 @@ experiments() {
 
 # run() calls functions in a shell of their own, with the time limit.
 export -f say sql smoke engine groups primitives join_kernels latency sanitize memcheck wait_for_all regress differential storm experiments build_all
-export out device jobs python limit server_log
+export out device jobs python limit server_log memcheck_tests
 call() {
 	local name=$1
 	host=$host run "$name" bash -c "set -uo pipefail; host='$host'; need_server() { :; }; $2"
