@@ -103,6 +103,23 @@ note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 	return n;
 }
 
+double
+rows_missed(const PlannerInfo *root)
+{
+	return current != nullptr && current->missed_root == root ? current->missed : 1;
+}
+
+/* An order of the join of all relations says how many rows there are. */
+static void
+note_missed(PlannerInfo *root, double rows, double expected)
+{
+	if (current->missed_root != root)
+		current->missed = 1;
+	current->missed_root = root;
+	current->missed = Max(current->missed, rows / Max(expected, 1));
+	current->most_missed = Max(current->most_missed, current->missed);
+}
+
 static WantedJoins
 wanted(PlannerInfo *root)
 {
@@ -256,6 +273,8 @@ try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote 
 			n->reason = reason;
 		return;
 	}
+	if (all)
+		note_missed(root, shape.rows, n->rel->rows);
 	if (all && (root->parse->hasAggs || root->parse->groupClause != NIL))
 	{
 		grouped = shape;
@@ -351,7 +370,7 @@ offer_whole_join(PlannerInfo *root, RelOptInfo *joinrel)
 
 	if (n == nullptr || !n->usable || !make_join(root, n))
 		return false;
-	offer_path(joinrel, copy_path(n->path));
+	offer_path(root, joinrel, copy_path(n->path));
 	return true;
 }
 
@@ -391,7 +410,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 		try_order(root, n, from, to, jointype, extra);
 	/* the join of all is offered when PostgreSQL's paths are all there: those that cost more would not stay beside it */
 	if (n->usable && is_wanted(root, joinrel) && make_join(root, n) && !all)
-		offer_path(joinrel, copy_path(n->path));
+		offer_path(root, joinrel, copy_path(n->path));
 }
 
 /* One way in which PostgreSQL makes the join, and for a program the same with the sides exchanged. */

@@ -520,10 +520,10 @@ is_gpuvm_path(const Path *path)
 
 /*
  * PostgreSQL compares what its own paths cost with pages to be read, and ours has none. Where one of them costs less than ours once its pages are in memory,
- * ours costs more in the same proportion.
+ * ours costs more in the same proportion. Look-ups that PostgreSQL expects too few of (join_rows.cc) cost so many times as much.
  */
 static void
-charge_as_warm(const RelOptInfo *rel, CustomPath *path)
+charge_as_warm(const PlannerInfo *root, const RelOptInfo *rel, CustomPath *path)
 {
 	double		factor = 1;
 	ListCell   *lc;
@@ -535,7 +535,7 @@ charge_as_warm(const RelOptInfo *rel, CustomPath *path)
 
 		if (other->param_info != nullptr || IsA(other, CustomPath) || other->total_cost <= path->path.total_cost)
 			continue;
-		warm = warm_cost(other);
+		warm = warm_cost(other) * rows_missed(root);
 		if (warm < path->path.total_cost)
 			factor = Max(factor, other->total_cost / warm);
 	}
@@ -545,9 +545,9 @@ charge_as_warm(const RelOptInfo *rel, CustomPath *path)
 
 /* gpuvm.force leaves no other path to choose; PostgreSQL's is still there as the alternative. */
 void
-offer_path(RelOptInfo *rel, CustomPath *path)
+offer_path(const PlannerInfo *root, RelOptInfo *rel, CustomPath *path)
 {
-	charge_as_warm(rel, path);
+	charge_as_warm(root, rel, path);
 	remember_path(rel, path);
 	if (setting_force)
 	{
@@ -659,7 +659,7 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target)
 	shape_of_relation(root, rel, target, false, &shape);
 	path = make_rows_path(root, rel, &shape, alternative);
 	if (path != nullptr)
-		offer_path(rel, path);
+		offer_path(root, rel, path);
 	return path != nullptr;
 }
 

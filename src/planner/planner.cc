@@ -57,6 +57,9 @@ struct CursorPlanning
 };
 static CursorPlanning planning;
 
+/* How many times as many rows the last statement planned joins as PostgreSQL expects, at some query level (rows_missed); 1: as many. */
+static double last_missed = 1;
+
 /* What a query pays that reads no imported table: this, once for each relation. */
 static bool
 active(void)
@@ -109,6 +112,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	{
 		planning_depth--;
 		planning = outer_planning;
+		last_missed = Max(joins.most_missed, 1);
 		end_hiding(outer);
 		end_joins(outer_joins);
 		remember_path(nullptr, nullptr);
@@ -208,6 +212,7 @@ is_long(const PlannedStmt *stmt, const Query *parse, int cursor_options)
 static PlannedStmt *
 plan_alone(PlannedStmt *best, Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
+	const double missed = last_missed;
 	PlannedStmt *volatile stmt = nullptr;
 
 	planning_alone = true;
@@ -220,7 +225,7 @@ plan_alone(PlannedStmt *best, Query *parse, const char *query_string, int cursor
 		planning_alone = false;
 	}
 	PG_END_TRY();
-	return expected_cost(stmt, cursor_options) < expected_cost(best, cursor_options) ? stmt : best;
+	return expected_cost(stmt, cursor_options) * missed < expected_cost(best, cursor_options) ? stmt : best;
 }
 
 static PlannedStmt *

@@ -85,6 +85,18 @@ SELECT * FROM chosen($$SELECT sum(f.amount) FROM entry e JOIN entry f ON f.id = 
 -- A merge join by an index in another order than the table's: each row that it comes to is looked up.
 CREATE INDEX ON entry (other);
 SELECT * FROM chosen($$SELECT sum(f.amount) FROM entry e JOIN entry f ON f.other = e.amount WHERE e.id BETWEEN 9000 AND 9500$$);
+-- Keys of two columns that depend on each other: PostgreSQL expects few pairs, and would look each up for the next relations.
+CREATE TABLE product (id int PRIMARY KEY, name text NOT NULL) WITH (autovacuum_enabled = off);
+INSERT INTO product SELECT k, 'product ' || k FROM generate_series(1, 10000) k;
+CREATE TABLE stock (product int NOT NULL, place int NOT NULL, cost int NOT NULL, PRIMARY KEY (product, place)) WITH (autovacuum_enabled = off);
+INSERT INTO stock SELECT 1 + k / 4, (k / 4 + k % 4 * 125) % 500, k % 97 FROM generate_series(0, 39999) k;
+CREATE TABLE sale (product int NOT NULL, place int NOT NULL, entry int NOT NULL, amount int NOT NULL) WITH (autovacuum_enabled = off);
+INSERT INTO sale SELECT 1 + k % 10000, (k % 10000 + k / 10000 % 4 * 125) % 500, 1 + k * 7919::bigint % 200000, k % 50 FROM generate_series(0, 199999) k;
+CREATE INDEX ON sale (product, place);
+SELECT gpuvm.import('product'), gpuvm.import('stock'), gpuvm.import('sale');
+VACUUM ANALYZE product, stock, sale;
+SELECT * FROM chosen($$SELECT e.kind, sum(s.amount * k.cost) FROM product p JOIN stock k ON k.product = p.id JOIN sale s ON s.product = k.product AND s.place = k.place JOIN entry e ON e.id = s.entry WHERE p.name LIKE '%77%' GROUP BY e.kind$$);
+SELECT * FROM chosen($$SELECT e.kind, sum(s.amount * k.cost) FROM product p JOIN stock k ON k.product = p.id JOIN sale s ON s.product = k.product AND s.place = k.place JOIN entry e ON e.id = s.entry WHERE p.id IN (77, 78) GROUP BY e.kind$$);
 -- Partitions that a parameter rules out when the plan runs, all of which PostgreSQL charges for.
 CREATE TABLE daily (day int NOT NULL, n int NOT NULL) PARTITION BY RANGE (day);
 SELECT format('CREATE TABLE daily_%s PARTITION OF daily FOR VALUES FROM (%s) TO (%s) WITH (autovacuum_enabled = off)', p, p * 10, p * 10 + 10) FROM generate_series(0, 39) p
