@@ -171,8 +171,8 @@ file_options_text(Relation rel)
 		if (TupleDescAttr(desc, i)->attisdropped)
 			continue;
 		append_options(&text, i + 1, GetForeignColumnOptions(RelationGetRelid(rel), i + 1));
-		/* header 'match' compares them */
-		appendStringInfo(&text, "%d %s\n", i + 1, NameStr(TupleDescAttr(desc, i)->attname));
+		/* header 'match' compares names; generated columns are not in the file */
+		appendStringInfo(&text, "%d %s%s\n", i + 1, TupleDescAttr(desc, i)->attgenerated != '\0' ? "generated " : "", NameStr(TupleDescAttr(desc, i)->attname));
 		append_labels(&text, TupleDescAttr(desc, i)->atttypid);
 	}
 	return text.data;

@@ -226,6 +226,7 @@ bool
 file_origin(Relation rel, FileOrigin *origin)
 {
 	FileOptions options;
+	const char *detail;
 	char	   *text;
 
 	memset(static_cast<void *>(origin), 0, sizeof(*origin));
@@ -236,7 +237,8 @@ file_origin(Relation rel, FileOrigin *origin)
 	}
 	options = file_options(rel);
 	text = file_options_text(rel);
-	origin->options = hash_bytes_extended(reinterpret_cast<const unsigned char *>(text), strlen(text), 0);
+	/* a domain may have got a constraint since: what was loaded before has other options then */
+	origin->options = hash_bytes_extended(reinterpret_cast<const unsigned char *>(text), strlen(text), file_importable(rel, &detail) ? 0 : 1);
 	pfree(text);
 	origin->settings = hash_of_settings(rel, options);
 	return file_stamp(options.filename, &origin->stamp);

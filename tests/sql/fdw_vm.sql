@@ -244,6 +244,28 @@ RESET gpuvm.require;
 DROP FOREIGN TABLE fdw_l;
 DROP TYPE fdw_light;
 
+-- a domain gets a constraint, a column is generated no more: what was loaded before is not what the parser would say
+COPY (SELECT i, '2020-02-02' FROM generate_series(1, 8) i) TO PROGRAM 'cat >gpuvm_fdw_vm/l.csv' (FORMAT csv);
+CREATE DOMAIN fdw_small AS int;
+CREATE FOREIGN TABLE fdw_l (id fdw_small, day date, twice int GENERATED ALWAYS AS (id * 2) STORED)
+	SERVER gpuvm OPTIONS (filename 'gpuvm_fdw_vm/l.csv', format 'csv');
+PREPARE l AS SELECT count(*), sum(id), count(twice), max(day) FROM fdw_l;
+SET gpuvm.require = vm;
+EXECUTE l;
+RESET gpuvm.require;
+ALTER DOMAIN fdw_small ADD CONSTRAINT fdw_not_large CHECK (VALUE < 8);
+EXECUTE l;
+SELECT reason FROM gpuvm.why_not('SELECT count(*) FROM fdw_l');
+ALTER DOMAIN fdw_small DROP CONSTRAINT fdw_not_large;
+SET gpuvm.require = vm;
+EXECUTE l;
+RESET gpuvm.require;
+ALTER FOREIGN TABLE fdw_l ALTER COLUMN twice DROP EXPRESSION;
+EXECUTE l;
+DEALLOCATE l;
+DROP FOREIGN TABLE fdw_l;
+DROP DOMAIN fdw_small;
+
 DROP TABLE fdw_parent;
 DROP FOREIGN TABLE fdw_t, fdw_domain;
 SELECT relation FROM gpuvm.tables WHERE relation::text LIKE 'fdw%';
