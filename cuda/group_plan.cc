@@ -181,7 +181,7 @@ uint64_t
 list_at(const GroupPlan &plan)
 {
 	if (plan.kind == GroupTableKind::Bits)
-		return align_up(align_up(sizeof(GroupHeader), 256) + (plan.entries + 31ull) / 32 * sizeof(uint32_t), 256);
+		return align_up(align_up(sizeof(GroupHeader), 256) + bitmap_words(plan.entries) * sizeof(uint32_t), 256);
 
 	uint64_t	rows = plan.entries + (plan.kind == GroupTableKind::Hashed ? 1ull : 0);
 

@@ -245,7 +245,7 @@ GPUVM_D uint32_t
 list_bits(const GroupTable &table)
 {
 	const uint32_t *bits = reinterpret_cast<const uint32_t *>(table.rows);
-	const uint64_t words = (table.entries + 31ull) / 32;
+	const uint64_t words = bitmap_words(table.entries);
 	const uint32_t lane = threadIdx.x % 32;
 	uint32_t	counted = 0;
 
@@ -438,7 +438,7 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 cudaError_t
 finish_groups(const DeviceProgram &program, const GroupTable &table, const LaunchState *state, GroupOutcome *outcome, cudaStream_t stream)
 {
-	uint64_t	items = table.kind == GroupTableKind::Bits ? (table.entries + 31ull) / 32 : table.entries + 1ull;
+	uint64_t	items = table.kind == GroupTableKind::Bits ? bitmap_words(table.entries) : table.entries + 1ull;
 	uint64_t	blocks = (items + RUN * THREADS - 1) / (RUN * THREADS);
 
 	return launch_kernel(list_groups, static_cast<uint32_t>(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS), THREADS, 0, stream, program,

@@ -50,6 +50,13 @@ uses_group_table(const DeviceProgram &program)
 	return program.groups.row_bytes != 0;
 }
 
+/* Of GroupTableKind::Bits. */
+GPUVM_HD constexpr uint64_t
+bitmap_words(uint32_t entries)
+{
+	return (entries + 31ull) / 32;
+}
+
 struct GroupPlan
 {
 	GroupTableKind kind;
