@@ -46,6 +46,9 @@ struct CompileCursor
 bool		is_column_of(const Bitmapset *relids, const List *vars, const Var *var, AttrNumber *attnum);
 bool		is_column_of(const CompileCursor *cursor, const Var *var, AttrNumber *attnum);
 
+/* Is the column null in no row that the active snapshot sees, of the table alone or (inherited) with its partitions? */
+bool		declared_not_null(Oid relid, AttrNumber attnum, bool inherited);
+
 /* A column of the table that is in tablets and is null in no row: its number; 0: there is none. */
 AttrNumber	not_null_column(Oid relid, const ImportedTable *table);
 

@@ -4,6 +4,9 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/heap.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
@@ -14,6 +17,8 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 }
 
@@ -423,44 +428,76 @@ may_be_absent(const Compiler *c, int cursor)
 	return false;
 }
 
-/* Are the table's NOT NULL constraints true of all of its rows? */
+/*
+ * Was it declared when the snapshot was taken, which otherwise sees rows of before? What this transaction has written itself tells
+ * nothing of who declared it, and no snapshot lists its own transaction.
+ */
 static bool
-keeps_not_null(Oid relid)
+was_declared_not_null(Oid relid, AttrNumber attnum)
 {
-	bool		keeps = true;
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid), Int16GetDatum(attnum));
+	TransactionId declarer;
+	bool		found;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	declarer = HeapTupleHeaderGetXmin(tuple->t_data);
+	found = ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull && ActiveSnapshotSet() && IsMVCCSnapshot(GetActiveSnapshot()) &&
+		!TransactionIdIsCurrentTransactionId(declarer) && !XidInMVCCSnapshot(declarer, GetActiveSnapshot());
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/* Of all rows of the table: with tables that inherit from it, which need not have its constraints. */
+static bool
+all_declare_not_null(Oid relid, AttrNumber attnum)
+{
+	bool		found = was_declared_not_null(relid, attnum);
+	const char *name;
 	List	   *partitions;
 	ListCell   *lc;
 
-	switch (get_rel_relkind(relid))
+	switch (found ? get_rel_relkind(relid) : '\0')
 	{
 		case RELKIND_RELATION:
-			/* tables that inherit from it need not have them */
 			return !has_subclass(relid);
 		case RELKIND_PARTITIONED_TABLE:
-			/* partitions have, but of a foreign table nobody makes sure that it is so */
+			/* a partition may be younger than the snapshot, and of a foreign table nobody makes sure that it is so */
+			name = get_attname(relid, attnum, false);
 			partitions = find_inheritance_children(relid, NoLock);
 			foreach(lc, partitions)
-				keeps = keeps && keeps_not_null(lfirst_oid(lc));
+				found = found && all_declare_not_null(lfirst_oid(lc), get_attnum(lfirst_oid(lc), name));
 			list_free(partitions);
-			return keeps;
+			return found;
 		default:
 			return false;
 	}
 }
 
+bool
+declared_not_null(Oid relid, AttrNumber attnum, bool inherited)
+{
+	bool		found = attnum > 0 && (inherited ? all_declare_not_null(relid, attnum) : was_declared_not_null(relid, attnum));
+
+#if PG_VERSION_NUM >= 180000
+	if (found)
+	{
+		Relation	rel = table_open(relid, NoLock);	/* locked since it was parsed */
+
+		/* a constraint may be declared, and not valid yet */
+		found = TupleDescCompactAttr(RelationGetDescr(rel), attnum - 1)->attnullability == ATTNULLABLE_VALID;
+		table_close(rel, NoLock);
+	}
+#endif
+	return found;
+}
+
 AttrNumber
 not_null_column(Oid relid, const ImportedTable *table)
 {
-	if (!OidIsValid(relid) || !keeps_not_null(relid))
-		return 0;
-	for (uint32 i = 0; i < table->ncols; i++)
+	for (uint32 i = 0; OidIsValid(relid) && i < table->ncols; i++)
 	{
-		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid), Int16GetDatum(table->attnums[i]));
-		bool		found = HeapTupleIsValid(tuple) && ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull && static_cast<Type>(table->types[i]) != Type::None;
-
-		if (HeapTupleIsValid(tuple))
-			ReleaseSysCache(tuple);
-		if (found)
+		if (static_cast<Type>(table->types[i]) != Type::None && declared_not_null(relid, table->attnums[i], true))
 			return table->attnums[i];
 	}
 	return 0;

@@ -6,12 +6,9 @@
 
 extern "C" {
 #include "access/htup_details.h"
-#include "access/table.h"
-#include "access/transam.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -24,41 +21,13 @@ extern "C" {
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 }
 
+#include "compiler/compile.h"
 #include "planner/rewrite.h"
 
 namespace gpuvm {
-
-/*
- * What is declared, and was when the snapshot was taken, which otherwise sees rows of before; of a table with children only
- * where they cannot differ.
- */
-static bool
-is_declared_not_null(const RangeTblEntry *rte, AttrNumber attnum)
-{
-	HeapTuple	tuple;
-	bool		found;
-
-	if (attnum <= 0 || (rte->inh && rte->relkind != RELKIND_PARTITIONED_TABLE && has_subclass(rte->relid)))
-		return false;
-	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(rte->relid), Int16GetDatum(attnum));
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	found = ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull && ActiveSnapshotSet() && IsMVCCSnapshot(GetActiveSnapshot()) &&
-		!XidInMVCCSnapshot(HeapTupleHeaderGetXmin(tuple->t_data), GetActiveSnapshot());
-	ReleaseSysCache(tuple);
-#if PG_VERSION_NUM >= 180000
-	Relation	rel = table_open(rte->relid, NoLock);	/* locked since it was parsed */
-
-	/* a constraint may be declared, and not valid yet */
-	found &= TupleDescCompactAttr(RelationGetDescr(rel), attnum - 1)->attnullability == ATTNULLABLE_VALID;
-	table_close(rel, NoLock);
-#endif
-	return found;
-}
 
 /* Is there a condition that no row meets in which the column (or, as 0, all of the relation) is null? */
 static bool
@@ -108,7 +77,7 @@ is_column_not_null(Query *query, List *conditions, const Var *var)
 		(nulled && !rules_out_null(conditions, var->varno, 0)))
 		return false;
 	if (rte->rtekind == RTE_RELATION)
-		return is_declared_not_null(rte, var->varattno);
+		return declared_not_null(rte->relid, var->varattno, rte->inh);
 	if (rte->rtekind != RTE_SUBQUERY || rte->subquery->setOperations != nullptr || var->varattno <= 0)
 		return false;
 	entry = get_tle_by_resno(rte->subquery->targetList, var->varattno);
