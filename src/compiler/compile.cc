@@ -628,6 +628,9 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 
 	if (list_length(elements) > longest)
 		return refuse(c, "the list has more than %d elements", longest);
+	/* PostgreSQL evaluates what is not compared with anything, too */
+	if (elements == NIL && can_raise(left))
+		return refuse(c, "an expression that may raise an error is compared with an empty list");
 	if (elements == NIL)
 		return int_value(c, Type::Bool, expr->useOr ? 0 : 1);
 	foreach(lc, elements)

@@ -279,6 +279,14 @@ replace_case_test(Node *node, void *context)
 		inner->arg = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(inner->arg), context));
 		return reinterpret_cast<Node *>(inner);
 	}
+	/* So has a cast of arrays, for their elements. */
+	if (IsA(node, ArrayCoerceExpr))
+	{
+		ArrayCoerceExpr *cast = static_cast<ArrayCoerceExpr *>(copyObjectImpl(node));
+
+		cast->arg = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(cast->arg), context));
+		return reinterpret_cast<Node *>(cast);
+	}
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_case_test), context);
 }
 

@@ -257,5 +257,10 @@ SELECT count(*) FROM n WHERE NULL;
 SELECT * FROM n WHERE i = 17 AND false;
 SELECT count(*), sum(id) FROM n WHERE i = s AND s = 3;
 
+-- PostgreSQL evaluates what is compared with nothing, too.
+SET gpuvm.require = 'any';
+SELECT count(*) FROM n WHERE 10 / (id - id) <> ALL ('{}');
+SELECT count(*) FROM n WHERE id < 0 AND 10 / (id - id) <> ALL ('{}');
+
 SET client_min_messages = warning;
 DROP SCHEMA filters CASCADE;

@@ -76,6 +76,7 @@ INSERT INTO queries (query) VALUES
 	('SELECT d, count(*) FROM (SELECT to_char(day, ''DD'') AS d, sum(x) AS x FROM t GROUP BY 1) s WHERE x > 3 GROUP BY d'),
 	('SELECT CASE WHEN x <> 0 THEN (10 / x)::text ELSE ''none'' END, count(*) FROM t GROUP BY 1'),
 	('SELECT CASE concat(city, nullif(k % 2, 1)) WHEN ''c20'' THEN ''y'' WHEN city THEN ''z'' ELSE city END, count(*) FROM t GROUP BY 1'),
+	('SELECT CASE k WHEN (''{1,2}''::text[]::int[])[1] THEN ''one'' WHEN (ARRAY[to_char(day, ''DD'')]::int[])[1] THEN ''day'' ELSE ''none'' END, count(*) FROM t GROUP BY 1'),
 	('SELECT (10 / s)::text, count(*) FROM t GROUP BY 1'),
 	('SELECT k::text, count(*) FROM t WHERE x = -1 GROUP BY 1'),
 	('SELECT to_char(avg(x), ''9.99''), k::text FROM t GROUP BY 2');
