@@ -258,6 +258,12 @@ int			compile_numeric_call(Compiler *c, const FnEntry *fn, List *args);
 /* Both operands of a comparison, at one scale. */
 bool		compile_numeric_operands(Compiler *c, Opcode op, List *args, int *ra, int *rb);
 
+/*
+ * The bound at this scale, as an integer, that values of the scale are on the same side of as of the constant, which has more
+ * decimals: below 1.505 is below 1.51, and up to 1.505 is up to 1.50. False: no program has numbers of that size.
+ */
+bool		scaled_bound(Datum bound, int scale, bool up, Datum *out);
+
 /* Is it an equality with a parameter, which is made of two comparisons? */
 bool		is_parameter_equality(const FnEntry *fn, List *args);
 int			compile_parameter_equality(Compiler *c, const FnEntry *fn, List *args);

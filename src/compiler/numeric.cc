@@ -21,6 +21,7 @@ extern "C" {
 }
 
 #include <climits>
+#include <cmath>
 
 #include "compiler/emit.h"
 #include "pg/numeric_scaled.h"
@@ -30,6 +31,9 @@ namespace gpuvm {
 
 /* A float8 has every integer below it, and so the quotient by a power of ten is rounded once, as the text is that PostgreSQL reads. */
 constexpr int64_t FLOAT8_EXACT = (int64_t{1} << 53) + 1;
+
+/* More than any number of a program. */
+constexpr double BEYOND_HALVES = 1e40;
 
 /* -- scales ------------------------------------------------------------------------- */
 
@@ -248,17 +252,22 @@ compile_numeric_const(Compiler *c, const Const *con)
 	return int_value(c, Type::I64, v, numeric_info(scale));
 }
 
-/*
- * The bound at this scale that values of the scale are on the same side of as of the constant, which has more
- * decimals: below 1.505 is below 1.51, and up to 1.505 is up to 1.50.
- */
+bool
+scaled_bound(Datum bound, int scale, bool up, Datum *out)
+{
+	/* times a power of ten PostgreSQL might not hold it either */
+	if (!(std::fabs(DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, bound))) < BEYOND_HALVES))
+		return false;
+	for (int rest = scale; rest > 0; rest -= SCALED_MAX_SCALE)
+		bound = DirectFunctionCall2(numeric_mul, bound, scaled_to_numeric(scaled_pow10[Min(rest, SCALED_MAX_SCALE)], 0));
+	*out = DirectFunctionCall1(up ? numeric_ceil : numeric_floor, bound);
+	return true;
+}
+
 static bool
 rounded_bound(Datum bound, int scale, bool up, int64 *out)
 {
-	Datum		shifted = DirectFunctionCall2(numeric_mul, bound, scaled_to_numeric(scaled_pow10[scale], 0));
-
-	shifted = up ? DirectFunctionCall1(numeric_ceil, shifted) : DirectFunctionCall1(numeric_floor, shifted);
-	return numeric_at_scale(shifted, 0, out);
+	return scaled_bound(bound, scale, up, &bound) && numeric_at_scale(bound, 0, out);
 }
 
 /*

@@ -80,7 +80,7 @@ greatest_value(const CompileInput *input, const Expr *expr)
 	List	   *args;
 
 	if (IsA(expr, Const) && type == NUMERICOID)
-		return ((const Const *) expr)->constisnull ? 0 : std::fabs(DatumGetFloat8(DirectFunctionCall1(numeric_float8, ((const Const *) expr)->constvalue)));
+		return ((const Const *) expr)->constisnull ? 0 : std::fabs(DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, ((const Const *) expr)->constvalue)));
 	if (IsA(expr, RelabelType))
 		return greatest_value(input, ((const RelabelType *) expr)->arg);
 	if (IsA(expr, Var))

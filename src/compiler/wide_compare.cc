@@ -92,13 +92,10 @@ parameter_bound(Compiler *c, const Expr *expr, int scale, bool up, WideValue *ou
 static bool
 constant_bound(Compiler *c, const Const *con, int scale, bool up, WideValue *out)
 {
-	Datum		bound = con->constvalue;
+	Datum		bound;
 	int128		v;
 
-	for (int rest = scale; rest > 0; rest -= SCALED_MAX_SCALE)
-		bound = DirectFunctionCall2(numeric_mul, bound, scaled_to_numeric(scaled_pow10[Min(rest, SCALED_MAX_SCALE)], 0));
-	bound = DirectFunctionCall1(up ? numeric_ceil : numeric_floor, bound);
-	return numeric_at_wide_scale(bound, 0, &v) && wide_constant(c, v, scale, out);
+	return scaled_bound(con->constvalue, scale, up, &bound) && numeric_at_wide_scale(bound, 0, &v) && wide_constant(c, v, scale, out);
 }
 
 int

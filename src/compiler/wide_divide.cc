@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 
 #include "compiler/emit.h"
 #include "pg/numeric_scaled.h"
@@ -86,7 +87,7 @@ quotient_scale(const CompileInput *input, List *args)
 	/* the greatest number by one, or by the constant: divisors below one are taken to be rare where that leaves no room */
 	most = std::min(usual_greatest(input, a, scale_a), MOST_INTEGER / std::pow(10.0, scale_a));
 	if (IsA(b, Const) && most_b > 0)
-		most /= most_b;
+		most = std::min(most / most_b, std::numeric_limits<double>::max());
 	room = sem::ROUNDED_DECIMALS + static_cast<int>(std::floor(std::log10(MOST_INTEGER / std::max(most, 1.0))));
 	return std::clamp(std::min((needed_decimals(input, a, b) + 3) / 4, room / 4) * 4, LEAST_SCALE, MOST_SCALE);
 }

@@ -82,6 +82,9 @@ SELECT * FROM ask_each('SELECT %s FROM large', 'sum(x)', 'sum(y), avg(x)', 'sum(
 SELECT * FROM ask_each('SELECT count(*) FROM large WHERE %s', 'x > 0.5', 'x > y', 'x * 10 > 5', 'x < 1e17', 'y = 0.0000000010', 'x + 1 > 0', 'x > 999999999999999999.5', 'x IN (1, 1e18)');
 SELECT * FROM ask_each('SELECT %s AS v FROM t WHERE id > 1990 GROUP BY 1', 'a % 0', 'a % (n - n)', 'CASE WHEN n <> 0 THEN a % n END', 'a::int2 * 1000', 'b::numeric(4,4)', 'a::numeric(3,2)', '(a * 1000)::int2');
 SELECT * FROM ask_each('SELECT count(*) FROM t WHERE %s', 'a % 0 = 1', 'n <> 0 AND a % n = 1', 'n = 0 OR a % n = 1', 'big::int = 1', 'big::int8 > 5');
+-- Constants that no float8 holds, or that PostgreSQL cannot multiply. (Planning raised an error.)
+SELECT * FROM ask_each('SELECT %s FROM t WHERE id > 1990', 'sum(round(a / 1e400, 2))', 'sum(coalesce(a, 1e-400) / 3)', 'sum(a / 1e-300)', 'stddev(a - 1e320 + 1e320)', 'sum(CASE WHEN n < 0 THEN a / 1e400 ELSE 1 END)');
+SELECT * FROM ask_each('SELECT count(*) FROM t WHERE %s', 'a < 1e131071', 'a > -1e131070', 'big > -1e131071', 'NOT big < 1e131071', 'a < 1e-400', 'a / 1e400 = 0', 'a IN (1e400, 0.5)');
 -- Parameters are rounded to the column's scale when execution starts, in the direction that the comparison asks for.
 CREATE FUNCTION compared_with(p numeric) RETURNS text LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
