@@ -275,7 +275,7 @@ add_group_stage_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	path = make_path(root, grouped_rel, target, nullptr, alternative, groups->plan, ProgramRows{}, alternative->rows, 0);
 	path->path.startup_cost = below->path.startup_cost + stage.startup_cost + target->cost.startup;
 	path->path.total_cost = below->path.startup_cost + stage.total_cost + target->cost.startup + target->cost.per_tuple * alternative->rows;
-	offer_path(root, grouped_rel, path);
+	offer_path(grouped_rel, path);
 }
 
 }  // namespace gpuvm

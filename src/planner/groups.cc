@@ -742,7 +742,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	map_cost = detach_maps(root, shape, &a->plan);
 	path = make_path(root, grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost);
 	settle_groups(grouped_rel, rel, list_concat_copy(a->raw.keys, a->raw.aggs), &path->path);
-	offer_path(root, grouped_rel, path);
+	offer_path(grouped_rel, path);
 }
 
 /* -- the number of groups ---------------------------------------------------------------- */
@@ -825,7 +825,7 @@ add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	path = make_path(root, grouped_rel, target, nullptr, alternative, plan, ProgramRows{}, 1, 0);
 	/* it does what that one does, and hands out nothing */
 	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
-	offer_path(root, grouped_rel, path);
+	offer_path(grouped_rel, path);
 	return true;
 }
 

@@ -104,20 +104,18 @@ note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 }
 
 double
-rows_missed(const PlannerInfo *root)
+rows_missed(const RelOptInfo *rel)
 {
-	return current != nullptr && current->missed_root == root ? current->missed : 1;
+	const JoinNote *n = rel->reloptkind == RELOPT_JOINREL ? find_note(const_cast<RelOptInfo *>(rel)) : nullptr;
+
+	return n != nullptr && n->usable ? Max(n->shape.rows / Max(rel->rows, 1), 1) : 1;
 }
 
-/* An order of the join of all relations says how many rows there are. */
-static void
-note_missed(PlannerInfo *root, double rows, double expected)
+void
+note_missed_share(double share)
 {
-	if (current->missed_root != root)
-		current->missed = 1;
-	current->missed_root = root;
-	current->missed = Max(current->missed, rows / Max(expected, 1));
-	current->most_missed = Max(current->most_missed, current->missed);
+	if (current != nullptr)
+		current->missed_share = share;
 }
 
 static WantedJoins
@@ -273,8 +271,6 @@ try_order(PlannerInfo *root, JoinNote *n, const JoinNote *outer, const JoinNote 
 			n->reason = reason;
 		return;
 	}
-	if (all)
-		note_missed(root, shape.rows, n->rel->rows);
 	if (all && (root->parse->hasAggs || root->parse->groupClause != NIL))
 	{
 		grouped = shape;
@@ -370,7 +366,7 @@ offer_whole_join(PlannerInfo *root, RelOptInfo *joinrel)
 
 	if (n == nullptr || !n->usable || !make_join(root, n))
 		return false;
-	offer_path(root, joinrel, copy_path(n->path));
+	offer_path(joinrel, copy_path(n->path));
 	return true;
 }
 
@@ -410,7 +406,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 		try_order(root, n, from, to, jointype, extra);
 	/* the join of all is offered when PostgreSQL's paths are all there: those that cost more would not stay beside it */
 	if (n->usable && is_wanted(root, joinrel) && make_join(root, n) && !all)
-		offer_path(root, joinrel, copy_path(n->path));
+		offer_path(joinrel, copy_path(n->path));
 }
 
 /* One way in which PostgreSQL makes the join, and for a program the same with the sides exchanged. */

@@ -520,34 +520,44 @@ is_gpuvm_path(const Path *path)
 
 /*
  * PostgreSQL compares what its own paths cost with pages to be read, and ours has none. Where one of them costs less than ours once its pages are in memory,
- * ours costs more in the same proportion. Look-ups that PostgreSQL expects too few of (join_rows.cc) cost so many times as much.
+ * ours costs more in the same proportion. Look-ups for rows that PostgreSQL does not expect are among what it costs.
  */
 static void
-charge_as_warm(const PlannerInfo *root, const RelOptInfo *rel, CustomPath *path)
+charge_as_warm(const RelOptInfo *rel, CustomPath *path)
 {
 	double		factor = 1;
+	double		share = 1;
+	Cost		least = 0;
 	ListCell   *lc;
 
 	foreach(lc, lappend(list_copy(rel->pathlist), linitial(path->custom_paths)))
 	{
 		const Path *other = static_cast<const Path *>(lfirst(lc));
 		Cost		warm;
+		Cost		whole;
 
-		if (other->param_info != nullptr || IsA(other, CustomPath) || other->total_cost <= path->path.total_cost)
+		if (other->param_info != nullptr || IsA(other, CustomPath))
 			continue;
-		warm = warm_cost(other) * rows_missed(root);
-		if (warm < path->path.total_cost)
-			factor = Max(factor, other->total_cost / warm);
+		warm = warm_cost(other);
+		whole = warm + missed_cost(other);
+		if (least == 0 || warm < least)
+		{
+			least = warm;
+			share = whole / Max(warm, 1e-10);
+		}
+		if (other->total_cost > path->path.total_cost && whole < path->path.total_cost)
+			factor = Max(factor, other->total_cost / whole);
 	}
+	note_missed_share(share);
 	path->path.startup_cost *= factor;
 	path->path.total_cost *= factor;
 }
 
 /* gpuvm.force leaves no other path to choose; PostgreSQL's is still there as the alternative. */
 void
-offer_path(const PlannerInfo *root, RelOptInfo *rel, CustomPath *path)
+offer_path(RelOptInfo *rel, CustomPath *path)
 {
-	charge_as_warm(root, rel, path);
+	charge_as_warm(rel, path);
 	remember_path(rel, path);
 	if (setting_force)
 	{
@@ -659,7 +669,7 @@ add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target)
 	shape_of_relation(root, rel, target, false, &shape);
 	path = make_rows_path(root, rel, &shape, alternative);
 	if (path != nullptr)
-		offer_path(root, rel, path);
+		offer_path(rel, path);
 	return path != nullptr;
 }
 

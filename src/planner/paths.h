@@ -186,7 +186,7 @@ bool		reads_no_program(PlannerInfo *root, const ScanShape *shape);
  */
 CustomPath *make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative, List *hidden = NIL, List *collations = NIL);
 
-void		offer_path(const PlannerInfo *root, RelOptInfo *rel, CustomPath *path);
+void		offer_path(RelOptInfo *rel, CustomPath *path);
 
 /* Adds a path that filters the relation, if all of its quals compile; did it? */
 bool		add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target);
@@ -225,15 +225,14 @@ struct JoinNotes
 	JoinNote   *newest;
 	PlannerInfo *wanted_root;	/* the query level asked last, and the answer */
 	WantedJoins	wanted;
-	PlannerInfo *missed_root;	/* the query level whose joins were tried last, */
-	double		missed;			/* and rows_missed() of it */
-	double		most_missed;	/* of all query levels */
+	double		missed_share;	/* how many times as much as it seems PostgreSQL's cheapest path costs beside the last of ours, for rows that it does not expect (missed_cost) */
 };
 JoinNotes  *begin_joins(JoinNotes *mine);
 void		end_joins(JoinNotes *outer);
 
-/* How many times as many rows the query level's relations have, joined, as PostgreSQL expects (join_rows.cc); 1: as many, or nothing is known. */
-double		rows_missed(const PlannerInfo *root);
+/* How many times as many rows the relation has as PostgreSQL expects (join_rows.cc); 1: as many, or nothing is known. */
+double		rows_missed(const RelOptInfo *rel);
+void		note_missed_share(double share);
 
 /* -- paths.cc: what a path of any kind is made of ---------------------------------------- */
 

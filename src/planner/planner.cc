@@ -57,8 +57,8 @@ struct CursorPlanning
 };
 static CursorPlanning planning;
 
-/* How many times as many rows the last statement planned joins as PostgreSQL expects, at some query level (rows_missed); 1: as many. */
-static double last_missed = 1;
+/* Of the last statement planned (JoinNotes.missed_share). */
+static double missed_share = 1;
 
 /* What a query pays that reads no imported table: this, once for each relation. */
 static bool
@@ -112,7 +112,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	{
 		planning_depth--;
 		planning = outer_planning;
-		last_missed = Max(joins.most_missed, 1);
+		missed_share = Max(joins.missed_share, 1);
 		end_hiding(outer);
 		end_joins(outer_joins);
 		remember_path(nullptr, nullptr);
@@ -208,11 +208,30 @@ is_long(const PlannedStmt *stmt, const Query *parse, int cursor_options)
 		stmt->planTree->total_cost > REWRITE_COST * least_cost(nullptr);
 }
 
+/* A LIMIT of this part of what it would cost without, or more, saves nothing. */
+constexpr double AS_LONG = 0.9;
+
+/* Does the plan of PostgreSQL's alone suffer from rows that it does not expect, and ours not? A LIMIT may end it early; what has joins of PostgreSQL's, too, suffers likewise. */
+static bool
+suffers_alone(const PlannedStmt *alone, const PlannedStmt *ours)
+{
+	const Plan *plan = alone->planTree;
+
+	if (IsA(plan, Limit) && plan->total_cost < AS_LONG * plan->lefttree->total_cost)
+		return false;
+	for (plan = ours->planTree; plan->lefttree != nullptr; plan = plan->lefttree)
+	{
+		if (plan->righttree != nullptr)
+			return false;
+	}
+	return IsA(plan, CustomScan);
+}
+
 /* PostgreSQL's plan without any of ours, if that costs less. */
 static PlannedStmt *
 plan_alone(PlannedStmt *best, Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
-	const double missed = last_missed;
+	const double missed = missed_share;
 	PlannedStmt *volatile stmt = nullptr;
 
 	planning_alone = true;
@@ -225,7 +244,7 @@ plan_alone(PlannedStmt *best, Query *parse, const char *query_string, int cursor
 		planning_alone = false;
 	}
 	PG_END_TRY();
-	return expected_cost(stmt, cursor_options) * missed < expected_cost(best, cursor_options) ? stmt : best;
+	return expected_cost(stmt, cursor_options) * (suffers_alone(stmt, best) ? missed : 1) < expected_cost(best, cursor_options) ? stmt : best;
 }
 
 static PlannedStmt *

@@ -158,6 +158,28 @@ saved_by_join(const JoinPath *join)
 	return read * (saved(join->outerjoinpath) + saved(join->innerjoinpath));
 }
 
+/* What a path of one child is above; NULL: it is none, or nothing is known of it. */
+static const Path *
+path_below(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_AggPath: return ((const AggPath *) path)->subpath;
+		case T_GroupPath: return ((const GroupPath *) path)->subpath;
+		case T_GroupingSetsPath: return ((const GroupingSetsPath *) path)->subpath;
+		case T_ProjectionPath: return ((const ProjectionPath *) path)->subpath;
+		case T_SortPath: return ((const SortPath *) path)->subpath;
+		case T_IncrementalSortPath: return ((const IncrementalSortPath *) path)->spath.subpath;
+		case T_SubqueryScanPath: return ((const SubqueryScanPath *) path)->subpath;
+		case T_MaterialPath: return ((const MaterialPath *) path)->subpath;
+		case T_MemoizePath: return ((const MemoizePath *) path)->subpath;
+		case T_UniquePath: return ((const UniquePath *) path)->subpath;
+		case T_UpperUniquePath: return ((const UpperUniquePath *) path)->subpath;
+		case T_WindowAggPath: return ((const WindowAggPath *) path)->subpath;
+		default: return nullptr;
+	}
+}
+
 static Cost
 saved(const Path *path)
 {
@@ -177,19 +199,7 @@ saved(const Path *path)
 		case T_HashPath: sum = saved_by_join((const JoinPath *) path); break;
 		case T_AppendPath: sum = saved_by_append(path, ((const AppendPath *) path)->subpaths); break;
 		case T_MergeAppendPath: sum = saved_by_append(path, ((const MergeAppendPath *) path)->subpaths); break;
-		case T_AggPath: sum = saved(((const AggPath *) path)->subpath); break;
-		case T_GroupPath: sum = saved(((const GroupPath *) path)->subpath); break;
-		case T_GroupingSetsPath: sum = saved(((const GroupingSetsPath *) path)->subpath); break;
-		case T_ProjectionPath: sum = saved(((const ProjectionPath *) path)->subpath); break;
-		case T_SortPath: sum = saved(((const SortPath *) path)->subpath); break;
-		case T_IncrementalSortPath: sum = saved(((const IncrementalSortPath *) path)->spath.subpath); break;
-		case T_SubqueryScanPath: sum = saved(((const SubqueryScanPath *) path)->subpath); break;
-		case T_MaterialPath: sum = saved(((const MaterialPath *) path)->subpath); break;
-		case T_MemoizePath: sum = saved(((const MemoizePath *) path)->subpath); break;
-		case T_UniquePath: sum = saved(((const UniquePath *) path)->subpath); break;
-		case T_UpperUniquePath: sum = saved(((const UpperUniquePath *) path)->subpath); break;
-		case T_WindowAggPath: sum = saved(((const WindowAggPath *) path)->subpath); break;
-		default: break;			/* of others nothing is known */
+		default: sum = saved(path_below(path)); break;
 	}
 	return Min(sum, path->total_cost * (1 - LEAST_SHARE));
 }
@@ -198,6 +208,35 @@ Cost
 warm_cost(const Path *path)
 {
 	return path->total_cost - saved(path);
+}
+
+/* Rows that come out of a join, and look-ups of the inner side of a nested loop, for those of the outer side. */
+static Cost
+missed_by_join(const JoinPath *join)
+{
+	const Path *outer = join->outerjoinpath;
+	const Path *inner = join->innerjoinpath;
+	const double more = rows_missed(outer->parent) - 1;
+	Cost		sum = missed_cost(outer) + missed_cost(inner) + (rows_missed(join->path.parent) - 1) * join->path.rows * (cpu_tuple_cost + ROW_IN_MEMORY);
+
+	if (IsA(join, NestPath) && !IsA(inner, MaterialPath))
+		sum += more * outer->rows * warm_cost(inner);
+	return sum;
+}
+
+Cost
+missed_cost(const Path *path)
+{
+	if (path == nullptr)
+		return 0;
+	check_stack_depth();
+	switch (nodeTag(path))
+	{
+		case T_NestPath:
+		case T_MergePath:
+		case T_HashPath: return missed_by_join((const JoinPath *) path);
+		default: return missed_cost(path_below(path));
+	}
 }
 
 /* -- plans --------------------------------------------------------------------------------------- */

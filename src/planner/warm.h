@@ -14,6 +14,9 @@ namespace gpuvm {
 /* Of a path without ours below. */
 Cost		warm_cost(const Path *path);
 
+/* What it costs beyond that for rows of joins that PostgreSQL does not expect (rows_missed). */
+Cost		missed_cost(const Path *path);
+
 /* The part of what the plan costs that is left of it then. */
 double		warm_share(const PlannedStmt *stmt);
 
