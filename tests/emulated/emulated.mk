@@ -8,7 +8,7 @@
 # sanitizers, for long random runs.
 
 EMULATED_SRC = $(wildcard cuda/*.cc cuda/*.cu tests/emulated/*.cc)
-EMULATED_TESTS = $(patsubst tests/unit/%.cc,%,$(wildcard tests/unit/cuda_*_test.cc))
+EMULATED_TESTS = $(patsubst tests/unit/%.cc,build/emulated/bin/%,$(wildcard tests/unit/cuda_*_test.cc))
 
 EMULATED_FLAGS = -DGPUVM_EMULATED -Itests/emulated -Icuda -Wno-unknown-pragmas
 EMULATED_TEST_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g1 -pthread -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -55,8 +55,8 @@ build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_COR
 .PHONY: unit-cuda unit-cuda-built unit-cuda-tsan
 unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test build/emulated-tsan/bin/cuda_delta_test build/emulated-tsan/bin/cuda_stage_test build/emulated-tsan/bin/cuda_join_index_test
 	for test in $^; do $$test --gtest_brief=1 --gtest_filter='*SeveralSessions*' || exit 1; done
-unit-cuda-built: $(EMULATED_TESTS:%=build/emulated/bin/%)
+unit-cuda-built: $(EMULATED_TESTS)
 # Two at a time: they take their time. Then the job runtime once more, with streams that run late.
-unit-cuda: $(EMULATED_TESTS:%=build/emulated/bin/%)
+unit-cuda: $(EMULATED_TESTS)
 	@$(call two_at_a_time,$^)
 	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,build/emulated/bin/cuda_runtime_test build/emulated/bin/cuda_stage_test)
