@@ -228,16 +228,42 @@ void		version_state(Relation rel, const TableVersion *version, VersionState *sta
 /* Is every block served, and was no block left out or added? *blocks: how many are not. */
 bool		version_unchanged(Relation rel, const TableVersion *version, BlockNumber *blocks);
 
+/* -- wal_blocks.cc ------------------------------------------------------------------- */
+
+/* A block that a record names, and the record's end. */
+struct LoggedBlock
+{
+	XLogRecPtr	lsn;
+	BlockNumber block;
+};
+
+/* What was logged of a relation from one LSN to another. */
+struct WalBlocks
+{
+	XLogRecPtr	from;
+	XLogRecPtr	to;				/* before `from` if nothing is known */
+	LoggedBlock *blocks;
+	uint32		nblocks;
+};
+
+/* Reads what was logged since the oldest stamp that has moved, as far as that is less work than looking at the blocks. */
+void		wal_blocks_read(Relation rel, const TableVersion *version, WalBlocks *found);
+
+/* Takes the bits of blocks named since `stamp` out of a map page's, whose first block is `first`; false if not all up to `lsn` is known. */
+bool		wal_blocks_unnamed(const WalBlocks *found, XLogRecPtr stamp, XLogRecPtr lsn, BlockNumber first, uint64 *words);
+
 /* -- restamp.cc --------------------------------------------------------------------- */
 
 /*
  * Looks at the heap pages of a map page whose LSN has moved: which blocks below
  * `nblocks` (the relation's, read under the lock that the caller holds) are as
- * the version's tablets have them? `words`: the map page's bits, read together
- * with its LSN, before; left with the bits of the blocks that are. Returns how
- * many pages were looked at.
+ * the version's tablets have them? `lsn` and `words`: the map page's LSN and bits,
+ * read together, before; left with the bits of the blocks that are. Served blocks
+ * that `logged` does not name are, without a look. Returns how many pages were
+ * looked at.
  */
-BlockNumber restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, BlockNumber nblocks, uint64 *words);
+BlockNumber restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, BlockNumber nblocks,
+						 const WalBlocks *logged, XLogRecPtr lsn, uint64 *words);
 
 /* A map page's new stamp and bits. */
 struct RestampedPage

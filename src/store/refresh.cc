@@ -125,6 +125,7 @@ classify(Refresh *r)
 {
 	const TableVersion *version = r->version;
 	uint32		npages = vm_pages(r->extent);
+	WalBlocks	logged;
 	bool		moved = false;
 
 	/* A worker's refresh holds no snapshot from here on. */
@@ -142,6 +143,7 @@ classify(Refresh *r)
 		for (uint32 w = 0; w < VM_WORDS_PER_PAGE; w++)
 			visible[w] &= w * VM_BLOCKS_PER_WORD < covered ? vm_word_mask(covered - w * VM_BLOCKS_PER_WORD) : 0;
 	}
+	wal_blocks_read(r->rel, version, &logged);
 	for (uint32 i = 0; i < npages; i++)
 	{
 		uint64	   *visible = r->wanted + Size{i} * VM_WORDS_PER_PAGE;
@@ -153,7 +155,7 @@ classify(Refresh *r)
 		if (r->stamps[i] != version_at<uint64_t>(version, version->stamps)[i])
 		{
 			moved = true;
-			r->outcome->restamped += restamp_page(r->rel, version, i, r->nblocks, unchanged);
+			r->outcome->restamped += restamp_page(r->rel, version, i, r->nblocks, &logged, r->stamps[i], unchanged);
 		}
 		else
 		{

@@ -14,6 +14,9 @@
  *
  * A page whose LSN is 0 was never logged, so nothing is known of it.
  *
+ * Where the log says which blocks may have changed, no others are looked at
+ * (wal_blocks.cc).
+ *
  * While a page is locked nothing else is taken: the map page is pinned before.
  * It is read only, so a standby does the same.
  */
@@ -75,7 +78,8 @@ read_page(PageReader *reader, BlockNumber block)
 }
 
 BlockNumber
-restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, BlockNumber nblocks, uint64 *words)
+restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, BlockNumber nblocks,
+			 const WalBlocks *logged, XLogRecPtr lsn, uint64 *words)
 {
 	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
 	BlockNumber first = map_block * VM_BLOCKS_PER_PAGE;
@@ -84,10 +88,14 @@ restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, B
 	bool		in_recovery = RecoveryInProgress();
 	Buffer		vm_buffer = InvalidBuffer;
 	uint64		wanted[VM_WORDS_PER_PAGE];
+	uint64		unchanged[VM_WORDS_PER_PAGE];
 	BlockNumber looked = 0;
 
 	memcpy(wanted, words, sizeof(wanted));
 	memset(words, 0, sizeof(wanted));
+	memcpy(unchanged, version_at<uint64_t>(version, version->served) + Size{map_block} * VM_WORDS_PER_PAGE, sizeof(unchanged));
+	if (!wal_blocks_unnamed(logged, version_at<uint64_t>(version, version->stamps)[map_block], lsn, first, unchanged))
+		memset(unchanged, 0, sizeof(unchanged));
 	end = Min(end, nblocks);
 	/* as a scan would read it: the next VACUUM may ask for the same pages */
 	if (nblocks > static_cast<BlockNumber>(NBuffers / 4))
@@ -101,13 +109,19 @@ restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, B
 
 		for (BlockNumber block = Max(first, tablet->first_block); block < to; block++)
 		{
-			XLogRecPtr	lsn = lsns[block - tablet->first_block];
+			XLogRecPtr	copied = lsns[block - tablet->first_block];
+			uint32		word = (block - first) / VM_BLOCKS_PER_WORD;
 			uint64		bit = vm_word_bit(block);
 			Buffer		buffer;
 			Page		page;
 
-			if (lsn == InvalidXLogRecPtr || !(wanted[(block - first) / VM_BLOCKS_PER_WORD] & bit))
+			if (copied == InvalidXLogRecPtr || !(wanted[word] & bit))
 				continue;
+			if (unchanged[word] & bit)
+			{
+				words[word] |= bit;
+				continue;
+			}
 			if (looked++ % BLOCKS_PER_CHECK == 0)
 			{
 				if (BufferIsValid(vm_buffer))
@@ -124,8 +138,8 @@ restamp_page(Relation rel, const TableVersion *version, BlockNumber map_block, B
 			LockBuffer(buffer, BUFFER_LOCK_SHARE);
 			if ((visibilitymap_get_status(rel, block, &vm_buffer) & VISIBILITYMAP_ALL_VISIBLE) &&
 				(in_recovery || PageIsAllVisible(page)) &&
-				BufferGetLSNAtomic(buffer) == lsn)
-				words[(block - first) / VM_BLOCKS_PER_WORD] |= bit;
+				BufferGetLSNAtomic(buffer) == copied)
+				words[word] |= bit;
 			UnlockReleaseBuffer(buffer);
 		}
 	}

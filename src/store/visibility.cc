@@ -1,8 +1,8 @@
 /*
  * visibility.cc: which blocks of the table are still what the tablets have?
  *
- * Setting a bit of the visibility map always moves its page's LSN, clearing one
- * never does. Import reads each map page's LSN (the stamp) before the blocks
+ * Setting a bit of the visibility map always moves its page's LSN; clearing one
+ * does so, too, of minor releases of 2026 on. Import reads each map page's LSN (the stamp) before the blocks
  * that the page covers, and copies only blocks whose bit is set. So a bit that
  * is set under an LSN equal to the stamp has been set ever since: the block has
  * not changed, and it is visible to every snapshot.
@@ -246,11 +246,11 @@ clip_runs(RunList *list, BlockNumber nblocks)
 
 /*
  * Compares every map page of the version and lists the blocks that are not
- * served. A page whose LSN has moved is re-stamped, and returned; if `restamp` is
- * false, the first such page ends the check with *moved.
+ * served. A page whose LSN has moved is re-stamped, and returned; if `logged` is
+ * NULL, the first such page ends the check with *moved.
  */
 static RestampedPage *
-check_pages(Relation rel, const TableVersion *version, bool restamp, RunList *list, bool *moved, BlockNumber *looked)
+check_pages(Relation rel, const TableVersion *version, const WalBlocks *logged, RunList *list, bool *moved, BlockNumber *looked)
 {
 	const uint64 *served = reinterpret_cast<const uint64 *>(version_at<uint64_t>(version, version->served));
 	uint64		words[VM_WORDS_PER_PAGE];
@@ -271,7 +271,7 @@ check_pages(Relation rel, const TableVersion *version, bool restamp, RunList *li
 				break;
 			case PAGE_MOVED:
 				*moved = true;
-				if (!restamp)
+				if (logged == NULL)
 					return NULL;
 				{
 					RestampedPage *page = static_cast<RestampedPage *>(palloc(sizeof(RestampedPage)));
@@ -279,7 +279,7 @@ check_pages(Relation rel, const TableVersion *version, bool restamp, RunList *li
 					page->map_block = i;
 					page->lsn = lsn;
 					memcpy(page->words, words, sizeof(words));
-					*looked += restamp_page(rel, version, i, RelationGetNumberOfBlocks(rel), page->words);
+					*looked += restamp_page(rel, version, i, RelationGetNumberOfBlocks(rel), logged, lsn, page->words);
 					add_unserved(list, first, covered, page->words, page->words);
 					page->next = pages;
 					pages = page;
@@ -297,20 +297,24 @@ check_blocks(Relation rel, VersionPin *pin, ServedCheck *check)
 	bool		moved = false;
 	const TableVersion *version;
 
-	check_pages(rel, pin_version(pin), false, &list, &moved, &check->restamped);
+	check_pages(rel, pin_version(pin), NULL, &list, &moved, &check->restamped);
 	if (moved)
 	{
 		bool		locked = restamp_lock(rel);
 		RestampedPage *pages;
+		WalBlocks	logged;
 
 		registry_newer(pin);
 		list.nruns = 0;
 		list.blocks = 0;
-		pages = check_pages(rel, pin_version(pin), true, &list, &moved, &check->restamped);
+		wal_blocks_read(rel, pin_version(pin), &logged);
+		pages = check_pages(rel, pin_version(pin), &logged, &list, &moved, &check->restamped);
 		if (pages != NULL)
 			restamp_publish(pin, pages);
 		if (locked)
 			restamp_unlock(rel);
+		if (logged.blocks != NULL)
+			pfree(logged.blocks);
 		while (pages != NULL)
 		{
 			RestampedPage *next = pages->next;
