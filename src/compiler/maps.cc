@@ -59,14 +59,15 @@ static bool
 is_sound_pattern(const Node *node)
 {
 	const Const *pattern = (const Const *) node;
-	const char *text;
+	const text *value;
 	int			len;
 
-	if (!IsA(node, Const) || pattern->constisnull)
+	if (!IsA(node, Const) || pattern->constisnull || pattern->consttype != TEXTOID)
 		return false;
-	text = VARDATA_ANY(DatumGetPointer(pattern->constvalue));
-	len = VARSIZE_ANY_EXHDR(DatumGetPointer(pattern->constvalue));
-	return pattern->consttype == TEXTOID && (len == 0 || text[len - 1] != '\\');
+	/* a parameter's value may be compressed */
+	value = DatumGetTextPP(pattern->constvalue);
+	len = VARSIZE_ANY_EXHDR(value);
+	return len == 0 || VARDATA_ANY(value)[len - 1] != '\\';
 }
 
 static bool
