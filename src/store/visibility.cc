@@ -2,7 +2,7 @@
  * visibility.cc: which blocks of the table are still what the tablets have?
  *
  * Setting a bit of the visibility map always moves its page's LSN; clearing one
- * does so, too, of minor releases of 2026 on. Import reads each map page's LSN (the stamp) before the blocks
+ * does so, too, of newer minor releases (17.11, 18.6). Import reads each map page's LSN (the stamp) before the blocks
  * that the page covers, and copies only blocks whose bit is set. So a bit that
  * is set under an LSN equal to the stamp has been set ever since: the block has
  * not changed, and it is visible to every snapshot.

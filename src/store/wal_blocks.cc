@@ -2,7 +2,7 @@
  * wal_blocks.cc: a map page's LSN has moved: which heap blocks does what was
  * logged since name?
  *
- * From minor releases of 2026 on (17.11, 18.6) who clears a bit moves the map
+ * Of newer minor releases (17.11, 18.6) who clears a bit moves the map
  * page's LSN as who sets one does, so LSN and bits do not tell a write of one
  * row from a write of many that VACUUM has swept since. The log does. Each change
  * of a heap page that matters names its block, as does the setting of a bit.
