@@ -31,8 +31,9 @@ $(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS),$$(SANITIZED_TEST_FLAGS)
 $(eval $(call emulated,emulated-so,$$(EMULATED_SO_FLAGS)))
 $(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 
-# Kernels as the library has them: compute-sanitizer looks at those. All that runs on the host is under the sanitizers.
-EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(wildcard cuda/*.cc tests/emulated/*.cc)) $(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu))
+# Kernels as the library has them, and the fibers that they run on: compute-sanitizer looks at those. All that runs on the host is under the sanitizers.
+EMULATED_KERNEL_OBJS = $(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu) tests/emulated/emulated_block.cc)
+EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(wildcard cuda/*.cc) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
 build/emulated/bin/%: $(EMULATED_ASAN_OBJS) $(CORE_SRC:%.cc=build/asan/%.o) $(UNIT_SHARED:%=build/asan/%.o) build/emulated/tests/unit/%.cc.o
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TEST_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
@@ -41,9 +42,7 @@ build/emulated-so/bin/%: build/emulated-so/tests/unit/%.cc.o $(EMULATED_SRC:%=bu
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_SO_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
 
-# Kernels run on fibers, which the thread sanitizer does not know: they are left as they are.
-EMULATED_TSAN_OBJS = $(patsubst %,build/emulated-tsan/%.o,$(wildcard cuda/*.cc) tests/emulated/emulated_runtime.cc) \
-	$(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu) tests/emulated/emulated_block.cc)
+EMULATED_TSAN_OBJS = $(patsubst %,build/emulated-tsan/%.o,$(wildcard cuda/*.cc) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
 build/emulated-tsan/bin/%: $(EMULATED_TSAN_OBJS) $(CORE_SRC:%.cc=build/tsan/%.o) $(UNIT_SHARED:%=build/tsan/%.o) build/emulated-tsan/tests/unit/%.cc.o
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TSAN_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@

@@ -8,7 +8,8 @@
  * wait for one another in different collectives are found when nobody can run.
  *
  * All state belongs to the host thread, so several may launch at once. Fibers are
- * kept for the next block: their function loops.
+ * kept for the next block: their function loops. Sanitizers do not know of them, so
+ * this file is compiled without.
  */
 #include <boost/context/detail/fcontext.hpp>
 
@@ -22,11 +23,6 @@
 #include <vector>
 
 #include "cuda_runtime.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
 
 #include "emulated_block.h"
 
@@ -72,14 +68,10 @@ public:
 	}
 	~Stack()
 	{
-#if defined(__SANITIZE_ADDRESS__)
-		ASAN_UNPOISON_MEMORY_REGION(base_, STACK_BYTES);
-#endif
 		munmap(base_, STACK_BYTES);
 	}
 	Stack(const Stack &) = delete;
 	Stack &operator=(const Stack &) = delete;
-	char	   *base() const { return base_; }
 	char	   *top() const { return base_ + STACK_BYTES; }
 
 private:
@@ -90,7 +82,6 @@ struct Fiber
 {
 	Stack		stack;
 	ctx::fcontext_t context = nullptr;
-	void	   *fake_stack = nullptr;
 
 	State		state = State::Ended;
 	uint32_t	number = 0;			/* threadIdx.x */
@@ -152,9 +143,6 @@ private:
 	uint32_t	in_collective_[MAX_THREADS / 32];	/* that wait in one */
 	Fiber	   *current_ = nullptr;
 	ctx::fcontext_t scheduler_ = nullptr;
-	const void *scheduler_stack_ = nullptr;
-	size_t		scheduler_stack_bytes_ = 0;
-	void	   *scheduler_fake_stack_ = nullptr;
 	uint64_t	random_ = 0;
 };
 
@@ -183,9 +171,6 @@ Machine::fiber_loop()
 {
 	Fiber	   *self = current_;
 
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_finish_switch_fiber(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
-#endif
 	for (;;)
 	{
 		launch_->thread(launch_->data);
@@ -203,13 +188,7 @@ Machine::resume(Fiber *fiber)
 {
 	current_ = fiber;
 	built_ins.thread_idx = uint3{fiber->number, 0, 0};
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_start_switch_fiber(&scheduler_fake_stack_, fiber->stack.base(), STACK_BYTES);
-#endif
 	fiber->context = ctx::jump_fcontext(fiber->context, this).fctx;
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
-#endif
 	current_ = nullptr;
 }
 
@@ -217,16 +196,8 @@ Machine::resume(Fiber *fiber)
 void
 Machine::wait()
 {
-	Fiber	   *self = current_;
-
-	self->turns = 0;
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_start_switch_fiber(&self->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
-#endif
+	current_->turns = 0;
 	scheduler_ = ctx::jump_fcontext(scheduler_, nullptr).fctx;
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_finish_switch_fiber(self->fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
-#endif
 }
 
 /* -- collectives ---------------------------------------------------------------------- */
