@@ -177,12 +177,13 @@ workload_suite() {
 	count "$name" $((queries - failures)) "$failures" $rc "$log"
 }
 
-tpch_suite() {
-	if [ ! -x build/venv/bin/tpchgen-cli ]; then
-		skipped+=("TPC-H: its data generator could not be installed")
+# Suites whose data come from a package index: title and folder.
+tpc_suite() {
+	if [ ! -x build/venv/bin/tpcgen-cli ] || { [ "$2" = tpcds ] && ! build/venv/bin/python -c "import duckdb_extension_tpcds" 2>/dev/null; }; then
+		skipped+=("$1: what makes its data and queries could not be installed")
 		return
 	fi
-	workload_suite "TPC-H" tpch
+	workload_suite "$1" "$2"
 }
 
 # Name, log, options. Writers beside readers that ask twice; in a cluster of its own, with autovacuum and the refresher.
@@ -304,7 +305,7 @@ finish() {
 }
 trap finish EXIT
 
-tests/setup/install.sh --tpch || exit 1
+tests/setup/install.sh --tpch --tpcds || exit 1
 . tests/setup/cluster.sh	# asks pg_config, so not before
 mkdir -p $logs
 
@@ -353,7 +354,8 @@ else
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --types
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
-		wanted tpch && tpch_suite
+		wanted tpch && tpc_suite "TPC-H" tpch
+		wanted tpcds && tpc_suite "TPC-DS" tpcds
 		wanted ssb && suite_started=$SECONDS && workload_suite "Star Schema Benchmark" ssb
 		cluster_drop "$cluster"
 		cluster=

@@ -16,7 +16,7 @@
 #   papers       bench.py papers sphyraena virginian: one load of the data for all
 #   groupby firsttouch concurrency breakeven import roundtrip changes dml cudadb     bench.py's workloads
 #   joins        bench.py joins, each of JOIN_PARTS by itself within its own limit, PEER_SECONDS for a peer's query
-#   tpch ssb dbmbench     bench.py's workloads at SCALE (10), with build/venv's tpchgen-cli in PATH
+#   tpch ssb dbmbench     bench.py's workloads at SCALE (10), with build/venv's tpcgen-cli in PATH
 #   regress      regression and isolation suites on the device
 #   diff         differential suite: PostgreSQL, CPU and CUDA virtual machine
 #   changed      the same over tables that change

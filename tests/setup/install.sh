@@ -3,8 +3,9 @@
 # is there already.
 #
 #   tests/setup/install.sh            build, demo and the test suites
-#   tests/setup/install.sh --tpch     and TPC-H's generator of data, in build/venv; without a package index a word, and no failure
-#   tests/setup/install.sh --bench    and the bench driver's peers: SQLite, and DuckDB beside TPC-H's generator
+#   tests/setup/install.sh --tpch     and the generator of TPC-H's data, in build/venv; without a package index a word, and no failure
+#   tests/setup/install.sh --tpcds    and DuckDB with TPC-DS's queries beside the generator, in the same way
+#   tests/setup/install.sh --bench    and the bench driver's peers: SQLite, and DuckDB beside both
 #
 # As root it installs; as another user it says what to install and fails.
 set -euo pipefail
@@ -20,13 +21,16 @@ packages=(
 	patch									# deliberate breaks
 	python3 python3-psycopg2				# demo, differential suite, bench driver
 )
-tpchgen=tpchgen-cli==4.0.0	# another version may make other rows, and what of each query runs where hangs on them
-bench=no tpch=no
+# Another version may make other rows, and what of each query runs where hangs on them.
+tpch=(tpcgen-cli==4.0.0)
+tpcds=("${tpch[@]}" duckdb==1.5.5 duckdb-extension-tpcds==1.5.5)
+bench=no wheels=()
 for arg in "$@"; do
 	case $arg in
-		--tpch) tpch=yes; packages+=(python3-venv) ;;
-		--bench) bench=yes; packages+=(python3-venv gcc libsqlite3-dev) ;;
-		*) echo "usage: $0 [--tpch] [--bench]" >&2; exit 2 ;;
+		--tpch) wheels+=("${tpch[@]}"); packages+=(python3-venv) ;;
+		--tpcds) wheels+=("${tpcds[@]}"); packages+=(python3-venv) ;;
+		--bench) bench=yes wheels+=("${tpcds[@]}" matplotlib); packages+=(python3-venv gcc libsqlite3-dev) ;;
+		*) echo "usage: $0 [--tpch] [--tpcds] [--bench]" >&2; exit 2 ;;
 	esac
 done
 
@@ -51,18 +55,20 @@ if [ ${#missing[@]} -gt 0 ]; then
 	fi
 fi
 
-# Debian's own python3: psycopg2 belongs to it, whatever else is on the PATH.
-make_venv() {
-	[ -x build/venv/bin/python ] || { echo "Making build/venv ..."; /usr/bin/python3 -m venv --system-site-packages build/venv; }
+installed() {
+	build/venv/bin/python - "$@" <<-'EOF' 2>/dev/null
+		import importlib.metadata, sys
+		for name, _, version in (wheel.partition("==") for wheel in sys.argv[1:]):
+		    assert importlib.metadata.version(name) == (version or importlib.metadata.version(name))
+	EOF
 }
-if [ $bench = yes ]; then
-	make_venv
-	if ! build/venv/bin/python -c 'import duckdb, matplotlib' 2>/dev/null || [ ! -x build/venv/bin/tpchgen-cli ]; then
-		echo "Installing DuckDB, matplotlib and TPC-H's data generator into build/venv ..."
-		build/venv/bin/pip install -q duckdb matplotlib $tpchgen
-	fi
-elif [ $tpch = yes ] && [ ! -x build/venv/bin/tpchgen-cli ]; then
+if [ ${#wheels[@]} -gt 0 ] && ! installed "${wheels[@]}"; then
+	echo "Installing ${wheels[*]} into build/venv ..."
 	mkdir -p build
-	{ make_venv && build/venv/bin/pip install -q --retries 1 --timeout 20 $tpchgen; } >build/install-tpch.log 2>&1 ||
-		echo "TPC-H's data generator could not be installed; see build/install-tpch.log"
+	# Debian's own python3: psycopg2 belongs to it, whatever else is on the PATH.
+	if ! { { [ -x build/venv/bin/python ] || /usr/bin/python3 -m venv --system-site-packages build/venv; } &&
+		build/venv/bin/pip install -q --retries 1 --timeout 20 "${wheels[@]}"; } >build/install-wheels.log 2>&1; then
+		echo "They could not be installed; see build/install-wheels.log"
+		[ $bench = no ] || exit 1
+	fi
 fi

@@ -1,4 +1,4 @@
-"""Texts that are compared row by row: TPC-H's comments of orders, at --scale, on data by tpchgen-cli.
+"""Texts that are compared row by row: TPC-H's comments of orders, at --scale, on data by tpcgen-cli.
 
 Nearly every comment is different from all others: from scale 1 on there is no dictionary, and each one is looked at. The pattern of Q13 is what
 the bars are for; the others are easier (a prefix, a value) or harder (two literals that are frequent, single characters).

@@ -1,15 +1,11 @@
-"""TPC-H's 22 queries (tests/tpch), on data by tpchgen-cli (build/venv/bin, or in PATH), at --scale.
+"""TPC-H's 22 queries (tests/tpch), on data by tpcgen-cli (build/venv/bin, or in PATH), at --scale.
 
 All tables have all of their columns, the types and the primary keys of the specification, and indexes on the foreign keys; PostgreSQL, gpuvm and
 DuckDB read the same files. The answers of gpuvm are PostgreSQL's to the last digit.
 """
 import concurrent.futures
-import glob
 import os
 import re
-import shutil
-import subprocess
-import sys
 
 import workload
 from workloads import suite
@@ -24,16 +20,9 @@ OVER_DUCKDB = 2
 
 def generate(bench, scale, table):
     """The table's files, one for each thread: made once for their scale."""
+    parts = ["--parts", str(bench.options.threads)] if table not in ("nation", "region") else []
     folder = os.path.join(bench.out, f"tpch-{table}-{scale:g}-{bench.options.threads}")
-    if not os.path.exists(folder):
-        program = shutil.which("tpchgen-cli", path=os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])))
-        if not program:
-            raise SystemExit("tpchgen-cli is missing: tests/setup/install.sh --bench")
-        bench.progress(f"generating {table}, scale {scale:g}")
-        parts = ["--parts", str(bench.options.threads)] if table not in ("nation", "region") else []
-        subprocess.run([program, "csv", "-s", f"{scale:g}", "--tables", table, *parts, "--output-dir", folder + ".new"], check=True, stdout=subprocess.DEVNULL)
-        os.rename(folder + ".new", folder)
-    return sorted(glob.glob(os.path.join(folder, "**", "*.csv"), recursive=True))
+    return workload.generate("tpch", scale, folder, "--tables", table, *parts)[table]
 
 
 def load(bench, scale, table):
