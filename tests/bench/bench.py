@@ -16,6 +16,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            virginian    tables 1 and 2, figures 4 to 6 of the paper on Virginian
            joins        joins, and the figures of the grid paper, in the parts that --parts names
            tpch         TPC-H's 22 queries, at --scale
+           tpcds        TPC-DS's 103 queries, at --scale, each within --peer-seconds
            ssb          the 13 queries of the Star Schema Benchmark, at --scale
            dbmbench     DBmbench's three queries, at --scale
            clickbench   ClickBench's 43 queries over one table of 105 columns
@@ -58,7 +59,7 @@ import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
 from workloads import (changes, changing, clickbench, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, papers,  # noqa: E402
-                       relational, ssb, tpch)
+                       relational, ssb, tpcds, tpch)
 
 
 class Bench:
@@ -528,7 +529,7 @@ FLOOR_SESSIONS = 5
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
-             "tpch": tpch.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
+             "tpch": tpch.run, "tpcds": tpcds.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
              "dml": dml.run, "cudadb": cudadb.run, "loading": loading.run}
 
 
@@ -541,9 +542,9 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="for gpuvm")
     parser.add_argument("--runs", type=int, default=5, help="at most, after those to warm up (default 5); at least two")
     parser.add_argument("--parts", default=",".join(joins.PARTS), help="of the workload joins (default %(default)s)")
-    parser.add_argument("--queries", help="of tpch: these, as Q1,Q6, over no other tables than theirs, without indexes")
-    parser.add_argument("--peer-seconds", type=float, default=10, help="after which a peer's join is given up (default %(default)s)")
-    parser.add_argument("--scale", type=float, default=1, help="of the rows in joins (0.01 tries everything), or TPC-H's, SSB's and DBmbench's")
+    parser.add_argument("--queries", help="of tpcds: these, as Q1,Q6; of tpch: these, over no other tables than theirs, without indexes")
+    parser.add_argument("--peer-seconds", type=float, default=10, help="after which a peer's join is given up, and any engine's query of tpcds (default %(default)s)")
+    parser.add_argument("--scale", type=float, default=1, help="of the rows in joins (0.01 tries everything), or TPC-H's, TPC-DS's, SSB's and DBmbench's")
     parser.add_argument("--pairs", type=int, default=10, help="of pgbench runs, in `changes`")
     parser.add_argument("--seconds", type=int, default=60, help="of each of those runs")
     parser.add_argument("--out", default="build/bench", help="folder for results.md, results.json and the plots")

@@ -164,6 +164,9 @@ class DuckDB:
                 return None, times, {}
         return None, times[1:], {}
 
+    def limited(self, sql):
+        return self.execute(sql)
+
     def execute(self, sql):
         import duckdb
         timer = threading.Timer(self.limit, self.conn.interrupt) if self.limit else None

@@ -17,6 +17,7 @@
 #   groupby firsttouch concurrency breakeven import roundtrip changes dml cudadb     bench.py's workloads
 #   joins        bench.py joins, each of JOIN_PARTS by itself within its own limit, PEER_SECONDS for a peer's query
 #   tpch ssb dbmbench     bench.py's workloads at SCALE (10), with build/venv's tpcgen-cli in PATH
+#   tpcds        the same for TPC-DS, each query within PEER_SECONDS (10); with duckdb-extension-tpcds of DuckDB's version for its python
 #   regress      regression and isolation suites on the device
 #   diff         differential suite: PostgreSQL, CPU and CUDA virtual machine
 #   changed      the same over tables that change
@@ -24,7 +25,7 @@
 #
 # Environment: ROWS (the workloads' own), RUNS (7), DEVICE (cuda), DIFF_QUERIES
 # (10000), ENGINES (bench.py's), LIMIT (seconds a part, 480), SANITIZER (compute-sanitizer), SANITIZER_ROWS, JOIN_PARTS
-# (all; names separated by spaces), JOIN_SCALE (1), PEER_SECONDS (3).
+# (all; names separated by spaces), JOIN_SCALE (1), PEER_SECONDS (3; 10 of tpcds).
 # A private cluster is made (tests/setup/cluster.sh), unless SERVER_SETUP names a
 # file that, when sourced, brings PostgreSQL and defines pgstart SETTING=VALUE ...,
 # which starts a server with its socket in /tmp. The program that times SQLite is
@@ -301,6 +302,7 @@ for part in $parts; do
 		cudadb) ENGINES=${ENGINES:-sqlite,gpuvm} bench "$part" "$part" ;;
 		joins) joins ;;
 		tpch | ssb | dbmbench) ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-3}" ;;
+		tpcds) ENGINES=${ENGINES:-duckdb,gpuvm} RUNS=${RUNS:-3} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-10}" ;;
 		memcheck) TAIL=60 call memcheck memcheck ;;
 		regress) need_server; call regress regress ;;
 		diff) need_server; call diff differential ;;

@@ -47,10 +47,16 @@ def read_tables(path):
         return {m[1]: m[0] for m in re.finditer(r"^CREATE TABLE (\w+) \(.*?\);$", f.read(), re.M | re.S)}
 
 
+def definitions_of(create):
+    """[column's definition] of a CREATE TABLE, without its keys."""
+    body = create[create.index("(") + 1:create.rindex(")")]
+    parts = (" ".join(part.split()) for part in re.split(r",(?![^(]*\))", body))
+    return [part.replace(" PRIMARY KEY", " NOT NULL") for part in parts if not part.startswith("PRIMARY KEY")]
+
+
 def columns_of(create):
     """[(name, type)] of a CREATE TABLE."""
-    body = create[create.index("(") + 1:create.rindex(")")]
-    return [(m[1], m[2]) for m in (re.match(r"\s*(\w+) (\w+(?:\([\d,]+\))?)", part) for part in re.split(r",(?![^(]*\))", body)) if m and m[1] != "PRIMARY"]
+    return [tuple(definition.split()[:2]) for definition in definitions_of(create)]
 
 
 def generate(benchmark, scale, folder, *options):
@@ -125,6 +131,13 @@ def nodes(plan, subplan=False):
     yield plan, subplan
     for child in plan.get("Plans", ()):
         yield from nodes(child, child.get("Parent Relationship") == "SubPlan")
+
+
+def programs_of(plan):
+    """What EXPLAIN (ANALYZE, FORMAT JSON) says of each of gpuvm's nodes that ran: [{"device", "engine_ms", "device_ms", "rows_in", "rows_out"}]"""
+    names = {"device": "Device", "engine_ms": "Engine Time", "device_ms": "Device Time", "rows_in": "VM Rows In", "rows_out": "VM Rows Out"}
+    return [{ours: node[theirs] for ours, theirs in names.items() if theirs in node}
+            for node, _ in nodes(plan) if node.get("Custom Plan Provider") == "GpuVM" and node.get("Actual Loops", 0) > 0]
 
 
 def left_to_postgresql(plan, device):

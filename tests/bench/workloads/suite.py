@@ -1,4 +1,4 @@
-"""A suite of queries that every engine can be asked: TPC-H's and the Star Schema Benchmark's.
+"""A suite of queries that every engine can be asked: TPC-H's, TPC-DS's and the Star Schema Benchmark's.
 
 "gpuvm" is forced and must run on --device; "gpuvm, planned" chooses its plans itself, as users have it. What PostgreSQL still runs of
 a forced query is in a table of its own.
@@ -7,17 +7,36 @@ import concurrent.futures
 import functools
 import json
 import math
+import os
 import re
 
 import workload
 from engines import NotRun, Postgres, TooSlow
 
 
-def copy(bench, table, path):
-    """A file into PostgreSQL, in a session of its own."""
+PIECE = 64 << 20
+
+
+class Lines:
+    """A piece of a file: the lines that begin in it, but for the file's first, which has the names."""
+
+    def __init__(self, path, start):
+        self.file = open(path, "rb")
+        self.end = start + PIECE
+        self.file.seek(max(0, start - 1))
+        self.file.readline()
+
+    def read(self, size):
+        rest = self.end - self.file.tell()
+        return self.file.read(size) if rest > size else self.file.read(rest - 1) + self.file.readline() if rest > 0 else b""
+
+
+def copy(bench, table, path, start):
+    """A piece of a file into PostgreSQL, in a session of its own."""
     conn = bench.connect()
-    with open(path, "rb") as f, conn.cursor() as cur:
-        cur.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)", f, size=1 << 20)
+    piece = Lines(path, start)
+    with piece.file, conn.cursor() as cur:
+        cur.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv)", piece, size=1 << 20)
     conn.close()
 
 
@@ -31,9 +50,9 @@ def load(bench, tables, table, scale, generate):
     if missing:
         bench.progress(f"loading {table} into PostgreSQL")
         p.execute(f"DROP TABLE IF EXISTS {table}")
-        p.execute(f"CREATE TABLE {table} ({', '.join(f'{n} {t} NOT NULL' for n, t in columns)})")
-        with concurrent.futures.ThreadPoolExecutor(len(paths)) as pool:
-            list(pool.map(lambda path: copy(bench, table, path), paths))
+        p.execute(f"CREATE TABLE {table} ({', '.join(workload.definitions_of(tables[table]))})")
+        with concurrent.futures.ThreadPoolExecutor(bench.options.threads) as pool:
+            list(pool.map(lambda piece: copy(bench, table, *piece), [(path, start) for path in paths for start in range(0, os.path.getsize(path), PIECE)]))
         p.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
         p.execute(f"COMMENT ON TABLE {table} IS '{what}'")
     p.execute(f"ALTER TABLE {table} SET (parallel_workers = {bench.options.threads})")
@@ -78,80 +97,110 @@ def indexes(bench, tables, indexes):
 
 
 def same(mine, theirs):
-    """DuckDB's rows and PostgreSQL's, in order but for ties: numbers nearly, texts but for what pads them."""
+    """DuckDB's rows and PostgreSQL's, in order but for ties: numbers nearly, texts but for blanks, which pad them."""
     def equal(a, b):
         if a is None or b is None:
             return a is None and b is None
         try:
             return math.isclose(float(str(a)), float(str(b)), rel_tol=1e-6, abs_tol=1e-6)
         except ValueError:
-            return str(a).rstrip() == str(b).rstrip()
+            return "".join(str(a).split()) == "".join(str(b).split())
     def by_row(rows):
         return sorted(rows, key=lambda row: [str(value).rstrip() for value in row])
     return len(mine) == len(theirs) and any(all(len(a) == len(b) and all(map(equal, a, b)) for a, b in zip(one, other))
                                             for one, other in ((mine, theirs), (by_row(mine), by_row(theirs))))
 
 
-def check_gpuvm(bench, label, sql, expected, planned, settled):
-    """The planner's choice must answer as PostgreSQL does, to the last digit; the forced plan where it is all on the device."""
-    for engine in (bench.gpuvm, planned):
-        if engine:
-            try:
-                bench.checks.append((label, engine.name, "equal" if sorted(settled(engine.execute(sql)), key=str) == sorted(expected, key=str) else "DIFFERENT"))
-            except NotRun:
-                pass		# measure() has the reason
+def answer(engines, sql, limit):
+    """The rows of the first of these that is fast enough, and which one that was."""
+    for engine in engines:
+        try:
+            return (engine.limited if limit else engine.execute)(sql), engine
+        except TooSlow:
+            pass
+    return None, None
 
 
-def check_duckdb(bench, label, sql, theirs, settled):
+def check(bench, label, sql, engines, settled, expected, truth):
+    """gpuvm must answer as PostgreSQL does, to the last digit; DuckDB, and gpuvm where that is the truth, nearly. Those that are too slow come back."""
+    slow = []
+    for engine in engines:
+        if engine is truth:
+            continue
+        try:
+            mine = settled(engine.limited(sql))
+        except TooSlow:
+            slow.append(engine)
+            continue
+        except NotRun:
+            continue		# measure() has the reason
+        if truth and bench.duckdb in (truth, engine):
+            bench.checks.append((label, engine.name, "equal" if same(mine, expected) else
+                                 f"DIFFERENT: {len(mine)} rows, {truth.name} {len(expected)}; first {mine[:1]}, {expected[:1]}"))
+        elif truth:
+            bench.checks.append((label, engine.name, "equal" if sorted(mine, key=str) == sorted(expected, key=str) else "DIFFERENT"))
+    return slow
+
+
+def explained(bench, engine, sql):
+    """(what PostgreSQL runs of a query, ms of planning, gpuvm's programs, ms of execution)"""
+    if engine.device:
+        workload.set_all(engine.conn, {"gpuvm.require": "any"})
     try:
-        mine = settled(bench.duckdb.execute(sql))
-    except TooSlow as e:
-        bench.checks.append((label, "DuckDB", f"too slow to be compared: {e}"))
-        return
-    bench.checks.append((label, "DuckDB", "equal" if same(mine, theirs) else f"DIFFERENT: {len(mine)} rows, PostgreSQL {len(theirs)}; first {mine[:1]}, {theirs[:1]}"))
-
-
-def left(bench, sql):
-    """(what PostgreSQL runs of a forced query, ms of planning)"""
-    anywhere = {"gpuvm.require": "any"}
-    workload.set_all(bench.gpuvm.conn, anywhere)
-    try:
-        plan = json.loads(bench.gpuvm.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")[0][0])[0]
-        return workload.left_to_postgresql(plan["Plan"], bench.options.device), plan["Planning Time"]
+        plan = engine.explain(sql, "ON")
+        return workload.left_to_postgresql(plan["Plan"], bench.options.device), plan["Planning Time"], workload.programs_of(plan["Plan"]), plan["Execution Time"]
     finally:
-        workload.set_all(bench.gpuvm.conn, {"gpuvm.require": bench.options.device})
+        if engine.device:
+            workload.set_all(engine.conn, {"gpuvm.require": engine.device})
 
 
-def run(bench, name, title, queries, bars=lambda bench, label, ms: None, settled=lambda label, rows: rows, size=None):
-    """Measures them; the rows of results. `settled`: of a query's rows, what is the same in every right answer."""
+def explain(bench, engines, row, sql):
+    """Lines of the table of what runs where. EXPLAIN with TIMING, which PostgreSQL's own nodes take time for, tells the programs' time."""
+    lines, row["programs"] = [], {}
+    for engine in engines:
+        try:
+            left, planning, programs, ms = explained(bench, engine, sql)
+        except NotRun as e:
+            lines.append(f"| {row['query']} | {engine.name} | not run: {e} | | | | |")
+            continue
+        if engine is bench.gpuvm:
+            row["left"] = sorted(left)
+        row["programs"][engine.name] = {"planning_ms": planning, "execution_ms": ms, "programs": programs}
+        own = sum(program.get("engine_ms", 0) for program in programs)
+        lines.append(f"| {row['query']} | {engine.name} | {', '.join(sorted(left)) or 'nothing'} | {planning:.2f} | {len(programs)} | {own:.3g} | {ms:.3g} |")
+    return lines
+
+
+def run(bench, name, title, queries, bars=lambda bench, label, ms: None, settled=lambda label, rows: rows, size=None, limit=None, exact=True):
+    """Measures them; the rows of results. `settled`: of a query's rows, what is the same in every right answer.
+
+    `limit`: seconds after which a query is given up, on every engine. Not `exact`: PostgreSQL is not asked, and DuckDB's answers are the truth."""
     size = size or f"scale {bench.options.scale:g}"
     planned = bench.gpuvm and Postgres("gpuvm, planned", bench.connect(), {"jit": "off", "gpuvm.device": bench.options.device, "max_parallel_workers_per_gather": "0",
                                                                           "gpuvm.threads": str(bench.options.threads)})
     # With the costs that PostgreSQL has: told that processes cost nothing it joins by what they can share.
     parallel = bench.parallel and Postgres(bench.parallel.name, bench.connect(), {"jit": "off", "gpuvm.enabled": "off", "max_parallel_workers_per_gather": str(bench.options.threads),
                                                                                  "max_parallel_workers": str(bench.options.threads)})
-    truth = parallel or bench.postgres
-    engines = [e for e in (bench.postgres, parallel, bench.duckdb, bench.gpuvm, planned) if e]
+    postgres = [e for e in (bench.postgres, parallel) if e and exact]
+    gpuvm = [e for e in (bench.gpuvm, planned) if e]
+    engines = postgres + [e for e in (bench.duckdb, *gpuvm) if e]
+    limits = {e: e.limit for e in engines}
+    for engine in engines:
+        engine.limit = limit
     bench.postgres.limit = bench.options.peer_seconds
-    rows, lines = [], ["### " + title + f", {size}: what PostgreSQL runs of the forced queries\n", "| query | left to PostgreSQL | planning, ms |", "|---|---|---|"]
+    rows, lines = [], [f"### {title}, {size}: what PostgreSQL runs of gpuvm's plans, and their programs' own time\n",
+                       "| query | plan | left to PostgreSQL | planning, ms | programs | their time, ms | of, ms |", "|" + "---|" * 7]
     for label, sql in queries.items():
         bench.progress(f"{title} {label}")
         of_query = functools.partial(settled, label)
-        expected = of_query(truth.execute(sql))
-        check_gpuvm(bench, f"{title} {label}", sql, expected, planned, of_query)
-        if bench.duckdb:
-            check_duckdb(bench, f"{title} {label}", sql, expected, of_query)
-        row = bench.measure(name, label, sql, engines)
+        expected, truth = answer(([parallel or bench.postgres] if exact else []) + ([bench.duckdb] if limit and bench.duckdb else []), sql, limit)
+        slow = check(bench, f"{title} {label}", sql, [e for e in (*gpuvm, bench.duckdb) if e], of_query, expected and of_query(expected), truth)
+        row = bench.measure(name, label, sql, [e for e in engines if e not in slow], over={e.name: 1000 * e.limit for e in slow})
         rows.append(row)
         bars(bench, label, row["ms"])
-        if bench.gpuvm:
-            try:
-                found, planning = left(bench, sql)
-                lines.append(f"| {label} | {', '.join(sorted(found)) or 'nothing'} | {planning:.2f} |")
-                row["left"] = sorted(found)
-            except NotRun as e:
-                lines.append(f"| {label} | not run: {e} | |")
-    bench.postgres.limit = None
+        lines += explain(bench, [e for e in gpuvm if e not in slow], row, sql)
+    for engine, before in limits.items():
+        engine.limit = before
     bench.table(f"{title}, {size}", name)
     if bench.gpuvm:
         bench.tables.append("\n".join(lines) + "\n")
@@ -159,6 +208,11 @@ def run(bench, name, title, queries, bars=lambda bench, label, ms: None, settled
         if session:
             session.conn.close()
     return rows
+
+
+def geometric(values):
+    logs = [math.log(v) for v in values]
+    return math.exp(sum(logs) / len(logs))
 
 
 def of_gpuvm(row):
@@ -172,7 +226,7 @@ def whole_bars(bench, title, rows):
     if both:
         mine, peer = sum(m for _, m, _ in both), sum(d for _, _, d in both)
         ratios = [d / m for _, m, d in both]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        mean = geometric(ratios)
         worst = min(both, key=lambda b: b[2] / b[1])
         bench.tables.append(f"{title}, {len(both)} queries: gpuvm {mine:.0f} ms, DuckDB {peer:.0f} ms; over DuckDB {mean:.2f}x in geometric mean, least {min(ratios):.2f}x ({worst[0]}).\n")
         if bench.options.device == "cuda" and bench.options.scale == 10:
