@@ -1,8 +1,8 @@
-"""A fixed set of queries over fixed data, PostgreSQL's answers against the virtual machine's: what the suites of TPC-H, TPC-DS and SSB share.
+"""Fixed queries over fixed data, PostgreSQL's answers against gpuvm's: what TPC-H's, TPC-DS's and SSB's suites share.
 
-Each query's answer must be PostgreSQL's, row by row and to the last digit, when the machine is forced and when the planner
-decides. EXPLAIN ANALYZE of the forced one tells what PostgreSQL still ran itself. The suite has a list of that: what is not in it is a
-regression, and what is in it but did not run must leave it.
+Each query's answer must be PostgreSQL's, row by row and to the last digit, when the machine is forced and when the
+planner decides. EXPLAIN ANALYZE of the forced one tells what PostgreSQL still ran itself. The suite has a list of that:
+what is not in it is a regression, and what is in it but did not run must leave it.
 """
 import argparse
 import concurrent.futures
@@ -67,7 +67,8 @@ def generate(benchmark, scale, folder, *options):
         if not program:
             raise SystemExit(f"tpcgen-cli is missing: tests/setup/install.sh --{benchmark}")
         shutil.rmtree(folder + ".new", ignore_errors=True)
-        subprocess.run([program, benchmark, "csv", "-s", f"{scale:g}", *options, "--output-dir", folder + ".new"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([program, benchmark, "csv", "-s", f"{scale:g}", *options, "--output-dir", folder + ".new"],
+                       check=True, stdout=subprocess.DEVNULL)
         os.rename(folder + ".new", folder)
     files = {}
     for path in sorted(glob.glob(os.path.join(folder, "**", "*.csv"), recursive=True)):
@@ -133,11 +134,14 @@ def nodes(plan, subplan=False):
         yield from nodes(child, child.get("Parent Relationship") == "SubPlan")
 
 
+FIGURES = {"device": "Device", "engine_ms": "Engine Time", "device_ms": "Device Time", "rows_in": "VM Rows In",
+           "rows_out": "VM Rows Out"}
+
+
 def programs_of(plan):
-    """What EXPLAIN (ANALYZE, FORMAT JSON) says of each of gpuvm's nodes that ran: [{"device", "engine_ms", "device_ms", "rows_in", "rows_out"}]"""
-    names = {"device": "Device", "engine_ms": "Engine Time", "device_ms": "Device Time", "rows_in": "VM Rows In", "rows_out": "VM Rows Out"}
-    return [{ours: node[theirs] for ours, theirs in names.items() if theirs in node}
-            for node, _ in nodes(plan) if node.get("Custom Plan Provider") == "GpuVM" and node.get("Actual Loops", 0) > 0]
+    """What EXPLAIN (ANALYZE, FORMAT JSON) says of each of gpuvm's nodes that ran: [{one of FIGURES: value}]"""
+    ran = (n for n, _ in nodes(plan) if n.get("Custom Plan Provider") == "GpuVM" and n.get("Actual Loops", 0) > 0)
+    return [{name: node[shown] for name, shown in FIGURES.items() if shown in node} for node in ran]
 
 
 def left_to_postgresql(plan, device):
@@ -199,7 +203,8 @@ def check(options, host, database, queries, expected, without_loops):
     for name, sql in queries.items():
         wrong, may = [], set(expected[name].split())
         own = loops(without_loops is None or name not in without_loops)
-        forced = {"gpuvm.enabled": "on", "gpuvm.force": "on", "gpuvm.device": options.device, "gpuvm.require": "any" if "scan" in may else options.device, **own}
+        forced = {"gpuvm.enabled": "on", "gpuvm.force": "on", "gpuvm.device": options.device,
+                  "gpuvm.require": "any" if "scan" in may else options.device, **own}
         theirs, by_postgresql = session.ask(sql, {**OFF, **loops(without_loops is None)})
         if isinstance(theirs, str):
             wrong.append(f"PostgreSQL: {theirs}")
@@ -241,9 +246,11 @@ def check(options, host, database, queries, expected, without_loops):
 
 
 def main(doc, database, scale, prepare, queries, expected, without_loops=None):
-    """`prepare(options)`: (tables, files, indexes). `queries(scale)`: {name: query}. `expected`: {query: what of it is left to PostgreSQL}.
+    """Makes the tables and asks the queries, as the command line says; the exit status.
 
-    `without_loops`: queries for which PostgreSQL would choose nested loops that take too long, which it may not for its own answers to all, then."""
+    `prepare(options)`: (tables, files, indexes). `queries(scale)`: {name: query}.
+    `expected`: {query: what of it is left to PostgreSQL}.
+    `without_loops`: gpuvm is asked these without nested loops, which would take too long, and PostgreSQL all."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--host", help="folder of the socket of a running server with gpuvm; otherwise a private cluster is made")
     parser.add_argument("--device", default=os.environ.get("GPUVM_TEST_DEVICE", "cpu"), choices=("cpu", "cuda"), help="default: GPUVM_TEST_DEVICE, or cpu")

@@ -1,4 +1,4 @@
--- The second queries of TPC-DS's templates 14, 23, 24 and 39 (specification 3.2.0, appendix B), with the parameters of the first.
+-- The second queries of TPC-DS's templates 14, 23, 24 and 39 (specification 3.2.0, appendix B).
 -- Q14b
 WITH cross_items AS (
 	SELECT i_item_sk AS ss_item_sk
@@ -93,13 +93,14 @@ ORDER BY c_last_name, c_first_name, sales
 LIMIT 100;
 -- Q24b
 WITH ssales AS (
-	SELECT c_last_name, c_first_name, s_store_name, ca_state, s_state, i_color, i_current_price, i_manager_id, i_units, i_size,
-		sum(ss_net_paid) AS netpaid
+	SELECT c_last_name, c_first_name, s_store_name, ca_state, s_state, i_color, i_current_price, i_manager_id, i_units,
+		i_size, sum(ss_net_paid) AS netpaid
 	FROM store_sales, store_returns, store, item, customer, customer_address
 	WHERE ss_ticket_number = sr_ticket_number AND ss_item_sk = sr_item_sk AND ss_customer_sk = c_customer_sk
 		AND ss_item_sk = i_item_sk AND ss_store_sk = s_store_sk AND c_current_addr_sk = ca_address_sk
 		AND c_birth_country <> upper(ca_country) AND s_zip = ca_zip AND s_market_id = 8
-	GROUP BY c_last_name, c_first_name, s_store_name, ca_state, s_state, i_color, i_current_price, i_manager_id, i_units, i_size)
+	GROUP BY c_last_name, c_first_name, s_store_name, ca_state, s_state, i_color, i_current_price, i_manager_id,
+		i_units, i_size)
 SELECT c_last_name, c_first_name, s_store_name, sum(netpaid) AS paid
 FROM ssales
 WHERE i_color = 'saddle'
@@ -108,16 +109,18 @@ HAVING sum(netpaid) > (SELECT 0.05 * avg(netpaid) FROM ssales)
 ORDER BY c_last_name, c_first_name, s_store_name;
 -- Q39b
 WITH inv AS (
-	SELECT w_warehouse_name, w_warehouse_sk, i_item_sk, d_moy, stdev, mean, CASE mean WHEN 0 THEN NULL ELSE stdev / mean END AS cov
+	SELECT w_warehouse_name, w_warehouse_sk, i_item_sk, d_moy, stdev, mean,
+		CASE mean WHEN 0 THEN NULL ELSE stdev / mean END AS cov
 	FROM (
 		SELECT w_warehouse_name, w_warehouse_sk, i_item_sk, d_moy, stddev_samp(inv_quantity_on_hand) AS stdev,
 			avg(inv_quantity_on_hand) AS mean
 		FROM inventory, item, warehouse, date_dim
-		WHERE inv_item_sk = i_item_sk AND inv_warehouse_sk = w_warehouse_sk AND inv_date_sk = d_date_sk AND d_year = 2001
+		WHERE inv_item_sk = i_item_sk AND inv_warehouse_sk = w_warehouse_sk AND inv_date_sk = d_date_sk
+			AND d_year = 2001
 		GROUP BY w_warehouse_name, w_warehouse_sk, i_item_sk, d_moy) foo
 	WHERE CASE mean WHEN 0 THEN 0 ELSE stdev / mean END > 1)
-SELECT inv1.w_warehouse_sk, inv1.i_item_sk, inv1.d_moy, inv1.mean, inv1.cov, inv2.w_warehouse_sk, inv2.i_item_sk, inv2.d_moy,
-	inv2.mean, inv2.cov
+SELECT inv1.w_warehouse_sk, inv1.i_item_sk, inv1.d_moy, inv1.mean, inv1.cov, inv2.w_warehouse_sk, inv2.i_item_sk,
+	inv2.d_moy, inv2.mean, inv2.cov
 FROM inv inv1, inv inv2
 WHERE inv1.i_item_sk = inv2.i_item_sk AND inv1.w_warehouse_sk = inv2.w_warehouse_sk AND inv1.d_moy = 1
 	AND inv2.d_moy = 1 + 1 AND inv1.cov > 1.5

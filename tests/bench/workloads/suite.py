@@ -28,7 +28,9 @@ class Lines:
 
     def read(self, size):
         rest = self.end - self.file.tell()
-        return self.file.read(size) if rest > size else self.file.read(rest - 1) + self.file.readline() if rest > 0 else b""
+        if rest > size:
+            return self.file.read(size)
+        return self.file.read(rest - 1) + self.file.readline() if rest > 0 else b""
 
 
 def copy(bench, table, path, start):
@@ -51,8 +53,9 @@ def load(bench, tables, table, scale, generate):
         bench.progress(f"loading {table} into PostgreSQL")
         p.execute(f"DROP TABLE IF EXISTS {table}")
         p.execute(f"CREATE TABLE {table} ({', '.join(workload.definitions_of(tables[table]))})")
+        pieces = [(path, start) for path in paths for start in range(0, os.path.getsize(path), PIECE)]
         with concurrent.futures.ThreadPoolExecutor(bench.options.threads) as pool:
-            list(pool.map(lambda piece: copy(bench, table, *piece), [(path, start) for path in paths for start in range(0, os.path.getsize(path), PIECE)]))
+            list(pool.map(lambda piece: copy(bench, table, *piece), pieces))
         p.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
         p.execute(f"COMMENT ON TABLE {table} IS '{what}'")
     p.execute(f"ALTER TABLE {table} SET (parallel_workers = {bench.options.threads})")
@@ -122,7 +125,9 @@ def answer(engines, sql, limit):
 
 
 def check(bench, label, sql, engines, settled, expected, truth):
-    """gpuvm must answer as PostgreSQL does, to the last digit; DuckDB, and gpuvm where that is the truth, nearly. Those that are too slow come back."""
+    """gpuvm must answer as PostgreSQL does, to the last digit; DuckDB, and gpuvm where that is the truth, nearly.
+
+    Those that are too slow come back."""
     slow = []
     for engine in engines:
         if engine is truth:
@@ -134,11 +139,14 @@ def check(bench, label, sql, engines, settled, expected, truth):
             continue
         except NotRun:
             continue		# measure() has the reason
-        if truth and bench.duckdb in (truth, engine):
-            bench.checks.append((label, engine.name, "equal" if same(mine, expected) else
-                                 f"DIFFERENT: {len(mine)} rows, {truth.name} {len(expected)}; first {mine[:1]}, {expected[:1]}"))
-        elif truth:
-            bench.checks.append((label, engine.name, "equal" if sorted(mine, key=str) == sorted(expected, key=str) else "DIFFERENT"))
+        if not truth:
+            continue
+        if bench.duckdb in (truth, engine):
+            equal = same(mine, expected)
+        else:
+            equal = sorted(mine, key=str) == sorted(expected, key=str)
+        different = f"DIFFERENT: {len(mine)} rows, {truth.name} {len(expected)}; first {mine[:1]}, {expected[:1]}"
+        bench.checks.append((label, engine.name, "equal" if equal else different))
     return slow
 
 
@@ -147,15 +155,16 @@ def explained(bench, engine, sql):
     if engine.device:
         workload.set_all(engine.conn, {"gpuvm.require": "any"})
     try:
-        plan = engine.explain(sql, "ON")
-        return workload.left_to_postgresql(plan["Plan"], bench.options.device), plan["Planning Time"], workload.programs_of(plan["Plan"]), plan["Execution Time"]
+        found = engine.explain(sql, "ON")
+        left = workload.left_to_postgresql(found["Plan"], bench.options.device)
+        return left, found["Planning Time"], workload.programs_of(found["Plan"]), found["Execution Time"]
     finally:
         if engine.device:
             workload.set_all(engine.conn, {"gpuvm.require": engine.device})
 
 
 def explain(bench, engines, row, sql):
-    """Lines of the table of what runs where. EXPLAIN with TIMING, which PostgreSQL's own nodes take time for, tells the programs' time."""
+    """Lines of the table of what runs where. TIMING, for the programs' own time, makes PostgreSQL's nodes slower."""
     lines, row["programs"] = [], {}
     for engine in engines:
         try:
@@ -167,35 +176,45 @@ def explain(bench, engines, row, sql):
             row["left"] = sorted(left)
         row["programs"][engine.name] = {"planning_ms": planning, "execution_ms": ms, "programs": programs}
         own = sum(program.get("engine_ms", 0) for program in programs)
-        lines.append(f"| {row['query']} | {engine.name} | {', '.join(sorted(left)) or 'nothing'} | {planning:.2f} | {len(programs)} | {own:.3g} | {ms:.3g} |")
+        lines.append(f"| {row['query']} | {engine.name} | {', '.join(sorted(left)) or 'nothing'} | {planning:.2f} | "
+                     f"{len(programs)} | {own:.3g} | {ms:.3g} |")
     return lines
 
 
-def run(bench, name, title, queries, bars=lambda bench, label, ms: None, settled=lambda label, rows: rows, size=None, limit=None, exact=True):
+def run(bench, name, title, queries, bars=lambda bench, label, ms: None, settled=lambda label, rows: rows, size=None,
+        limit=None, exact=True):
     """Measures them; the rows of results. `settled`: of a query's rows, what is the same in every right answer.
 
-    `limit`: seconds after which a query is given up, on every engine. Not `exact`: PostgreSQL is not asked, and DuckDB's answers are the truth."""
+    `limit`: seconds after which a query is given up, on every engine.
+    Not `exact`: PostgreSQL is not asked, and DuckDB's answers are the truth."""
     size = size or f"scale {bench.options.scale:g}"
-    planned = bench.gpuvm and Postgres("gpuvm, planned", bench.connect(), {"jit": "off", "gpuvm.device": bench.options.device, "max_parallel_workers_per_gather": "0",
-                                                                          "gpuvm.threads": str(bench.options.threads)})
+    own = {"jit": "off", "gpuvm.device": bench.options.device, "max_parallel_workers_per_gather": "0",
+           "gpuvm.threads": str(bench.options.threads)}
+    planned = bench.gpuvm and Postgres("gpuvm, planned", bench.connect(), own)
     # With the costs that PostgreSQL has: told that processes cost nothing it joins by what they can share.
-    parallel = bench.parallel and Postgres(bench.parallel.name, bench.connect(), {"jit": "off", "gpuvm.enabled": "off", "max_parallel_workers_per_gather": str(bench.options.threads),
-                                                                                 "max_parallel_workers": str(bench.options.threads)})
+    own = {"jit": "off", "gpuvm.enabled": "off", "max_parallel_workers_per_gather": str(bench.options.threads),
+           "max_parallel_workers": str(bench.options.threads)}
+    parallel = bench.parallel and Postgres(bench.parallel.name, bench.connect(), own)
     postgres = [e for e in (bench.postgres, parallel) if e and exact]
     gpuvm = [e for e in (bench.gpuvm, planned) if e]
-    engines = postgres + [e for e in (bench.duckdb, *gpuvm) if e]
+    others = [e for e in (bench.duckdb, *gpuvm) if e]
+    engines = postgres + others
+    truths = [parallel or bench.postgres] if exact else []
+    truths += [bench.duckdb] if limit and bench.duckdb else []
     limits = {e: e.limit for e in engines}
     for engine in engines:
         engine.limit = limit
     bench.postgres.limit = bench.options.peer_seconds
-    rows, lines = [], [f"### {title}, {size}: what PostgreSQL runs of gpuvm's plans, and their programs' own time\n",
-                       "| query | plan | left to PostgreSQL | planning, ms | programs | their time, ms | of, ms |", "|" + "---|" * 7]
+    rows = []
+    lines = [f"### {title}, {size}: what PostgreSQL runs of gpuvm's plans, and their programs' own time\n",
+             "| query | plan | left to PostgreSQL | planning, ms | programs | their ms | of |", "|" + "---|" * 7]
     for label, sql in queries.items():
         bench.progress(f"{title} {label}")
         of_query = functools.partial(settled, label)
-        expected, truth = answer(([parallel or bench.postgres] if exact else []) + ([bench.duckdb] if limit and bench.duckdb else []), sql, limit)
-        slow = check(bench, f"{title} {label}", sql, [e for e in (*gpuvm, bench.duckdb) if e], of_query, expected and of_query(expected), truth)
-        row = bench.measure(name, label, sql, [e for e in engines if e not in slow], over={e.name: 1000 * e.limit for e in slow})
+        expected, truth = answer(truths, sql, limit)
+        slow = check(bench, f"{title} {label}", sql, others, of_query, expected and of_query(expected), truth)
+        over = {e.name: 1000 * e.limit for e in slow}
+        row = bench.measure(name, label, sql, [e for e in engines if e not in slow], over=over)
         rows.append(row)
         bars(bench, label, row["ms"])
         lines += explain(bench, [e for e in gpuvm if e not in slow], row, sql)
