@@ -305,7 +305,7 @@ finish() {
 }
 trap finish EXIT
 
-tests/setup/install.sh --tpch --tpcds || exit 1
+tests/setup/install.sh --tpcds || exit 1
 . tests/setup/cluster.sh	# asks pg_config, so not before
 mkdir -p $logs
 

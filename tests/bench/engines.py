@@ -108,7 +108,7 @@ class Postgres:
     def scan(self, sql, timing="OFF"):
         """One execution: its time in ms, rows out, and gpuvm's figures."""
         plan = self.explain(sql, timing)
-        scans = [n for n in plan_nodes(plan["Plan"]) if n.get("Custom Plan Provider") == "GpuVM"]
+        scans = [n for n in plan_nodes(plan["Plan"]) if n.get("Custom Plan Provider") == "GpuVM" and n["Actual Loops"] > 0]
         devices = ",".join(sorted({str(n.get("Device", "?")) for n in scans}))
         if self.device and devices.lower() != self.device:
             why = "; ".join(str(n[key]) for n in scans for key in ("Fallback", "Device Fallback") if key in n)
@@ -174,7 +174,9 @@ class DuckDB:
             timer.start()
         try:
             return self.conn.execute(sql).fetchall()
-        except duckdb.InterruptException as e:
+        except (duckdb.InterruptException, RuntimeError) as e:
+            if "interrupt" not in str(e).lower():
+                raise
             raise TooSlow(f"{self.name}: more than {self.limit:g} s") from e
         finally:
             if timer:
