@@ -368,6 +368,19 @@ compat_decode_timezone_abbrev(char *name, int *offset, pg_tz **zone)
 }
 #endif
 
+/* For whoever includes storage/standby.h: are rows kept longer than anybody here needs them, for standbys' sake? */
+#ifdef STANDBY_H
+inline bool
+compat_defers_cleanup(void)
+{
+#if PG_VERSION_NUM >= 160000
+	return false;
+#else
+	return vacuum_defer_cleanup_age > 0;
+#endif
+}
+#endif
+
 /* Do lower() and upper() under the collation look at each character by itself? ICU's do not, and newer versions' own. */
 inline bool
 compat_case_by_character(Oid collation)

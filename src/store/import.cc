@@ -33,7 +33,7 @@ extern "C" {
 #include "lib/stringinfo.h"
 #include "optimizer/optimizer.h"
 #include "storage/bufmgr.h"
-#include "storage/procarray.h"
+#include "storage/proc.h"
 #include "storage/shm_toc.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -394,22 +394,48 @@ version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, con
 	return version;
 }
 
+/* Who keeps rows from being visible to every transaction, after a VACUUM and mark_visible(). */
+static const char *
+who_holds_back(void)
+{
+	const Snapshot own = oldest_own_snapshot();
+	const Horizon others = horizon_of_others();
+	const TransactionId xid = GetTopTransactionIdIfAny();
+	const char *holder;
+
+	if (TransactionIdIsValid(xid) && TransactionIdPrecedes(xid, others.xid))
+		return "The oldest transaction is this one.";
+	if (own == nullptr && TransactionIdIsValid(MyProc->xmin) && TransactionIdPrecedes(MyProc->xmin, others.xid))
+		return "This session holds a snapshot that may be older than they are: of an open cursor, or of a statement that calls the one that imports.";
+	switch (others.holder)
+	{
+		case HorizonHolder::Process:
+			holder = psprintf("process %d", others.pid);
+			break;
+		case HorizonHolder::Prepared:
+			holder = "a prepared transaction";
+			break;
+		case HorizonHolder::Slot:
+			holder = "a replication slot";
+			break;
+		default:
+			return "They were changed after this transaction's snapshot was taken.";
+	}
+	return psprintf("The oldest transaction or snapshot in use is %u, of %s; the next transaction is %u.", others.xid, holder,
+					ReadNextTransactionId());
+}
+
 /* Why blocks were left out, as far as it is cheap to know. */
 static void
 report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum, const char *no_vacuum)
 {
-	TransactionId own = GetTopTransactionIdIfAny();
-	TransactionId oldest = GetOldestNonRemovableTransactionId(rel);
 	const char *detail;
 
 	if (!vacuum || no_vacuum != NULL)
 		detail = psprintf("The others have rows that are not known to be visible to every transaction, and the table was not vacuumed: %s.",
 						  vacuum ? no_vacuum : "the argument \"vacuum\" is false");
-	else if (TransactionIdIsValid(own) && TransactionIdEquals(own, oldest))
-		detail = "The others have rows that are not visible to every transaction. The oldest transaction is this one.";
 	else
-		detail = psprintf("The others have rows that are not visible to every transaction. The oldest transaction or snapshot in use is %u, the next transaction is %u.",
-						  oldest, XidFromFullTransactionId(ReadNextFullTransactionId()));
+		detail = psprintf("The others have rows that are not visible to every transaction. %s", who_holds_back());
 	ereport(NOTICE,
 			(errmsg("copied %u of %u blocks of table \"%s\"", copied, total, RelationGetRelationName(rel)),
 			 errdetail("%s", detail),
