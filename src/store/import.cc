@@ -396,17 +396,20 @@ version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, con
 
 /* Who keeps rows from being visible to every transaction, after a VACUUM and mark_visible(). */
 static const char *
-who_holds_back(void)
+who_holds_back(const char **hint)
 {
-	const Snapshot own = oldest_own_snapshot();
+	const TransactionId own = GetTopTransactionIdIfAny();
+	const TransactionId xmin = MyProc->xmin;
 	const Horizon others = horizon_of_others();
-	const TransactionId xid = GetTopTransactionIdIfAny();
 	const char *holder;
 
-	if (TransactionIdIsValid(xid) && TransactionIdPrecedes(xid, others.xid))
-		return "The oldest transaction is this one.";
-	if (own == nullptr && TransactionIdIsValid(MyProc->xmin) && TransactionIdPrecedes(MyProc->xmin, others.xid))
-		return "This session holds a snapshot that may be older than they are: of an open cursor, or of a statement that calls the one that imports.";
+	if (TransactionIdIsValid(xmin) && TransactionIdPrecedes(xmin, others.xid))
+	{
+		if (TransactionIdEquals(xmin, own))
+			return "The oldest transaction is this one.";
+		*hint = "VACUUM the table and refresh it, by a statement each. Until then each query reads the others from the table.";
+		return psprintf("The oldest snapshot in use is this session's: VACUUM keeps what transaction %u or a later one has changed.", xmin);
+	}
 	switch (others.holder)
 	{
 		case HorizonHolder::Process:
@@ -419,7 +422,7 @@ who_holds_back(void)
 			holder = "a replication slot";
 			break;
 		default:
-			return "They were changed after this transaction's snapshot was taken.";
+			return "They have been changed since the VACUUM.";
 	}
 	return psprintf("The oldest transaction or snapshot in use is %u, of %s; the next transaction is %u.", others.xid, holder,
 					ReadNextTransactionId());
@@ -430,16 +433,17 @@ static void
 report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum, const char *no_vacuum)
 {
 	const char *detail;
+	const char *hint = "Each query reads the others from the table, until they have been vacuumed and refreshed.";
 
 	if (!vacuum || no_vacuum != NULL)
 		detail = psprintf("The others have rows that are not known to be visible to every transaction, and the table was not vacuumed: %s.",
 						  vacuum ? no_vacuum : "the argument \"vacuum\" is false");
 	else
-		detail = psprintf("The others have rows that are not visible to every transaction. %s", who_holds_back());
+		detail = psprintf("The others have rows that are not visible to every transaction. %s", who_holds_back(&hint));
 	ereport(NOTICE,
 			(errmsg("copied %u of %u blocks of table \"%s\"", copied, total, RelationGetRelationName(rel)),
 			 errdetail("%s", detail),
-			 errhint("Each query reads the others from the table, until they have been vacuumed and refreshed.")));
+			 errhint("%s", hint)));
 }
 
 uint64
