@@ -39,9 +39,10 @@ extern "C" {
 #define F_REVERSE F_REVERSE_TEXT
 #endif
 
-/* PostgreSQL 14 takes for granted that custom plans project, and has one function of two names less. */
+/* PostgreSQL 14 takes for granted that custom plans project, and has one function of two names less. No process of it but those without a database counts in others. */
 #if PG_VERSION_NUM < 150000
 #define CUSTOMPATH_SUPPORT_PROJECTION 0
+#define PROC_AFFECTS_ALL_HORIZONS 0
 #define pg_analyze_and_rewrite_fixedparams pg_analyze_and_rewrite
 
 /* The function's rows, all at once, are put into a new tuplestore. */

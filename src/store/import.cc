@@ -407,8 +407,9 @@ who_holds_back(const char **hint)
 	{
 		if (TransactionIdEquals(xmin, own))
 			return "The oldest transaction is this one.";
-		*hint = "VACUUM the table and refresh it, by a statement each. Until then each query reads the others from the table.";
-		return psprintf("The oldest snapshot in use is this session's: VACUUM keeps what transaction %u or a later one has changed.", xmin);
+		*hint = "VACUUM the table and refresh it, by a statement each. Until then each query reads the others from it.";
+		return psprintf("The oldest snapshot in use is this session's: VACUUM keeps what transaction %u or later ones changed.",
+						xmin);
 	}
 	switch (others.holder)
 	{
@@ -424,8 +425,8 @@ who_holds_back(const char **hint)
 		default:
 			return "They have been changed since the VACUUM.";
 	}
-	return psprintf("The oldest transaction or snapshot in use is %u, of %s; the next transaction is %u.", others.xid, holder,
-					ReadNextTransactionId());
+	return psprintf("The oldest transaction or snapshot in use is %u, of %s; the next transaction is %u.",
+					others.xid, holder, ReadNextTransactionId());
 }
 
 /* Why blocks were left out, as far as it is cheap to know. */

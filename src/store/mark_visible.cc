@@ -49,8 +49,10 @@ namespace gpuvm {
 static bool
 holds_back(const PGPROC *proc)
 {
-	return proc != MyProc && (proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING)) == 0 &&
-		(proc->databaseId == MyDatabaseId || proc->databaseId == InvalidOid || (proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS) != 0);
+	const uint8 flags = proc->statusFlags;
+
+	return proc != MyProc && (flags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING)) == 0 &&
+		(proc->databaseId == MyDatabaseId || proc->databaseId == InvalidOid || (flags & PROC_AFFECTS_ALL_HORIZONS) != 0);
 }
 
 static void
@@ -159,7 +161,8 @@ is_visible_to_all(Marking *m, BlockNumber block, Buffer buffer, TransactionId *n
 		tuple.t_tableOid = RelationGetRelid(m->rel);
 		ItemPointerSet(&tuple.t_self, block, i);
 		/* the hint says that the commit is on disk */
-		if (HeapTupleSatisfiesVacuum(&tuple, m->horizon, buffer) != HEAPTUPLE_LIVE || !HeapTupleHeaderXminCommitted(tuple.t_data))
+		if (HeapTupleSatisfiesVacuum(&tuple, m->horizon, buffer) != HEAPTUPLE_LIVE ||
+			!HeapTupleHeaderXminCommitted(tuple.t_data))
 			return false;
 		xmin = HeapTupleHeaderGetXmin(tuple.t_data);
 		if (!is_seen(m, xmin))
