@@ -65,27 +65,42 @@ take_older(Horizon *horizon, TransactionId xid, HorizonHolder holder, int pid)
 	horizon->pid = pid;
 }
 
+static bool
+is_running(const RunningTransactionsData *running, TransactionId xid)
+{
+	for (int i = 0; i < running->xcnt; i++)
+		if (TransactionIdEquals(running->xids[i], xid))
+			return true;
+	return false;
+}
+
 /* GetOldestNonRemovableTransactionId() but for this process: the same processes, prepared transactions and slots. */
 Horizon
 horizon_of_others(void)
 {
-	/* Read first: whoever has an xid before it shows it in the process array, or has ended. */
-	Horizon		horizon = {ReadNextTransactionId(), HorizonHolder::Nobody, 0};
+	/* With the process array locked, and xids from being assigned. */
+	const RunningTransactionsData *running = GetRunningTransactionData();
+	Horizon		horizon = {running->nextXid, HorizonHolder::Nobody, 0};
 	/* the entries of prepared transactions come last, and are not counted */
 	const uint32 nprocs = ProcGlobal->allProcCount + static_cast<uint32>(max_prepared_xacts);
 	TransactionId slots;
 
-	LWLockAcquire(ProcArrayLock, LW_SHARED);
 	for (uint32 i = 0; i < nprocs; i++)
 	{
-		const volatile PGPROC *shared = &ProcGlobal->allProcs[i];
-		const HorizonHolder holder = shared->pid != 0 ? HorizonHolder::Process : HorizonHolder::Prepared;
+		const PGPROC *proc = &ProcGlobal->allProcs[i];
+		const TransactionId xid = proc->xid;
 
-		if (!holds_back(&ProcGlobal->allProcs[i]))
+		if (!holds_back(proc))
 			continue;
-		take_older(&horizon, shared->xid, holder, shared->pid);
-		take_older(&horizon, shared->xmin, holder, shared->pid);
+		/* others set their xmin meanwhile: read once */
+		take_older(&horizon, *const_cast<const volatile TransactionId *>(&proc->xmin), HorizonHolder::Process, proc->pid);
+		if (proc->pid != 0)
+			take_older(&horizon, xid, HorizonHolder::Process, proc->pid);
+		else if (is_running(running, xid))
+			/* that of one that has ended stays in its entry */
+			take_older(&horizon, xid, HorizonHolder::Prepared, 0);
 	}
+	LWLockRelease(XidGenLock);
 	LWLockRelease(ProcArrayLock);
 
 	ProcArrayGetReplicationSlotXmin(&slots, nullptr);

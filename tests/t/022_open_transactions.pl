@@ -105,6 +105,8 @@ for my $kind (sort keys %kinds)
 # In other places of the session an older snapshot may be in use. Beside a transaction of another database that holds back
 # the xmin of all of them, more is committed before the import: the older snapshot does not see it.
 my $sum = 'SELECT sum(v) FROM t';
+$node->safe_psql('postgres', q{BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION 'ended'});
+$node->safe_psql('postgres', q{ROLLBACK PREPARED 'ended'});
 my $holder = $node->background_psql('other');
 $holder->query_safe('BEGIN; SELECT pg_current_xact_id()');
 
