@@ -39,9 +39,10 @@ extern "C" {
 #define F_REVERSE F_REVERSE_TEXT
 #endif
 
-/* PostgreSQL 14 takes for granted that custom plans project, and has one function of two names less. */
+/* PostgreSQL 14 takes for granted that custom plans project, and has one function of two names less. No process of it but those without a database counts in others. */
 #if PG_VERSION_NUM < 150000
 #define CUSTOMPATH_SUPPORT_PROJECTION 0
+#define PROC_AFFECTS_ALL_HORIZONS 0
 #define pg_analyze_and_rewrite_fixedparams pg_analyze_and_rewrite
 
 /* The function's rows, all at once, are put into a new tuplestore. */
@@ -364,6 +365,19 @@ compat_decode_timezone_abbrev(char *name, int *offset, pg_tz **zone)
 	return DecodeTimezoneAbbrev(0, name, &type, offset, zone, &extra) == 0 ? type : UNKNOWN_FIELD;
 #else
 	return DecodeTimezoneAbbrev(0, name, offset, zone);
+#endif
+}
+#endif
+
+/* For whoever includes storage/standby.h: are rows kept longer than anybody here needs them, for standbys' sake? */
+#ifdef STANDBY_H
+inline bool
+compat_defers_cleanup(void)
+{
+#if PG_VERSION_NUM >= 160000
+	return false;
+#else
+	return vacuum_defer_cleanup_age > 0;
 #endif
 }
 #endif

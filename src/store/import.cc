@@ -33,7 +33,7 @@ extern "C" {
 #include "lib/stringinfo.h"
 #include "optimizer/optimizer.h"
 #include "storage/bufmgr.h"
-#include "storage/procarray.h"
+#include "storage/proc.h"
 #include "storage/shm_toc.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -394,26 +394,57 @@ version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, con
 	return version;
 }
 
+/* Who keeps rows from being visible to every transaction, after a VACUUM and mark_visible(). */
+static const char *
+who_holds_back(const char **hint)
+{
+	const TransactionId own = GetTopTransactionIdIfAny();
+	const TransactionId xmin = MyProc->xmin;
+	const Horizon others = horizon_of_others();
+	const char *holder;
+
+	if (TransactionIdIsValid(xmin) && TransactionIdPrecedes(xmin, others.xid))
+	{
+		if (TransactionIdEquals(xmin, own))
+			return "The oldest transaction is this one.";
+		*hint = "VACUUM the table and refresh it, by a statement each. Until then each query reads the others from it.";
+		return psprintf("The oldest snapshot in use is this session's: VACUUM keeps what transaction %u or later ones changed.",
+						xmin);
+	}
+	switch (others.holder)
+	{
+		case HorizonHolder::Process:
+			holder = psprintf("process %d", others.pid);
+			break;
+		case HorizonHolder::Prepared:
+			holder = "a prepared transaction";
+			break;
+		case HorizonHolder::Slot:
+			holder = "a replication slot";
+			break;
+		default:
+			return "They have been changed since the VACUUM.";
+	}
+	return psprintf("The oldest transaction or snapshot in use is %u, of %s; the next transaction is %u.",
+					others.xid, holder, ReadNextTransactionId());
+}
+
 /* Why blocks were left out, as far as it is cheap to know. */
 static void
 report_left_out(Relation rel, BlockNumber copied, BlockNumber total, bool vacuum, const char *no_vacuum)
 {
-	TransactionId own = GetTopTransactionIdIfAny();
-	TransactionId oldest = GetOldestNonRemovableTransactionId(rel);
 	const char *detail;
+	const char *hint = "Each query reads the others from the table, until they have been vacuumed and refreshed.";
 
 	if (!vacuum || no_vacuum != NULL)
 		detail = psprintf("The others have rows that are not known to be visible to every transaction, and the table was not vacuumed: %s.",
 						  vacuum ? no_vacuum : "the argument \"vacuum\" is false");
-	else if (TransactionIdIsValid(own) && TransactionIdEquals(own, oldest))
-		detail = "The others have rows that are not visible to every transaction. The oldest transaction is this one.";
 	else
-		detail = psprintf("The others have rows that are not visible to every transaction. The oldest transaction or snapshot in use is %u, the next transaction is %u.",
-						  oldest, XidFromFullTransactionId(ReadNextFullTransactionId()));
+		detail = psprintf("The others have rows that are not visible to every transaction. %s", who_holds_back(&hint));
 	ereport(NOTICE,
 			(errmsg("copied %u of %u blocks of table \"%s\"", copied, total, RelationGetRelationName(rel)),
 			 errdetail("%s", detail),
-			 errhint("Each query reads the others from the table, until they have been vacuumed and refreshed.")));
+			 errhint("%s", hint)));
 }
 
 uint64

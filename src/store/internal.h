@@ -324,6 +324,33 @@ ProgressRow *progress_list(int *count);
  */
 const char *vacuum_relation(Relation rel, int progress_slot);
 
+/* -- mark_visible.cc ---------------------------------------------------------------- */
+
+enum class HorizonHolder
+{
+	Nobody,
+	Process,
+	Prepared,
+	Slot,
+};
+
+/* What precedes `xid` has ended for everybody who may read this database's tables; who holds it back. */
+struct Horizon
+{
+	TransactionId xid;
+	HorizonHolder holder;
+	int			pid;
+};
+
+/* Of all processes but this one. */
+Horizon		horizon_of_others(void);
+
+/* The one of this session's snapshots that sees least; nullptr where that is not known, or there is none. */
+Snapshot	oldest_own_snapshot(void);
+
+/* Marks blocks all-visible that VACUUM has left because of this session's snapshots alone. */
+void		mark_visible(Relation rel);
+
 /* -- columns.cc ----------------------------------------------------------------------- */
 
 /* Why a column of an import is given up. The first reason stays. */

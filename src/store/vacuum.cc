@@ -36,6 +36,7 @@ extern "C" {
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/wait_event.h"
 
 PGDLLEXPORT void gpuvm_vacuum_main(Datum arg);
@@ -88,6 +89,8 @@ vacuum_relation(Relation rel, int progress_slot)
 	strlcpy(worker.bgw_function_name, "gpuvm_vacuum_main", BGW_MAXLEN);
 	memcpy(worker.bgw_extra, &request, sizeof(request));
 
+	/* Where a statement of the user's runs, its snapshot stays; a worker of ours has no other. */
+	InvalidateCatalogSnapshot();
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 		return "no background worker is free (see max_worker_processes)";
 
@@ -101,7 +104,10 @@ vacuum_relation(Relation rel, int progress_slot)
 
 	/* The map may have been made, or have grown: forget its size. */
 	AcceptInvalidationMessages();
-	return progress_vacuumed(progress_slot) ? NULL : "its VACUUM failed or the table was locked; see the server log";
+	if (!progress_vacuumed(progress_slot))
+		return "its VACUUM failed or the table was locked; see the server log";
+	mark_visible(rel);
+	return NULL;
 }
 
 /*
