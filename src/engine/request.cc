@@ -174,6 +174,9 @@ read_masked(const ArenaMap &arena, const JobCursor &cursor, RequestCursor *reque
 static const char *
 read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *checked, RequestCursor *request)
 {
+	if (cursor.set != 0)
+		return "a result set does not exist";
+
 	const ColumnSummary *columns = arena.at<ColumnSummary>(cursor.columns, cursor.ncolumns * sizeof(ColumnSummary));
 	const uint64_t *tablets = arena.at<uint64_t>(cursor.tablets, cursor.ntablets * sizeof(uint64_t));
 
@@ -601,6 +604,8 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Col
 	request->kind = job->kind;
 	if (request->kind != JobKind::Run && request->kind != JobKind::Prepare)
 		return "the job's kind is unknown";
+	if (job->sink.set != 0)
+		return "the job's result set has an unknown number";
 	if (ncursors < 1 || ncursors > (request->kind == JobKind::Run ? PROGRAM_MAX_CURSORS : 1))
 		return "the job has too few or too many cursors";
 	memcpy(cursors, job->cursors, sizeof(cursors));
