@@ -99,13 +99,13 @@ def indexes(bench, tables, indexes):
             bench.postgres.execute(f"SELECT gpuvm.import('{table}')")
 
 
-def same(mine, theirs):
+def same(mine, theirs, nearly=1e-6):
     """DuckDB's rows and PostgreSQL's, in order but for ties: numbers nearly, texts but for blanks, which pad them."""
     def equal(a, b):
         if a is None or b is None:
             return a is None and b is None
         try:
-            return math.isclose(float(str(a)), float(str(b)), rel_tol=1e-6, abs_tol=1e-6)
+            return math.isclose(float(str(a)), float(str(b)), rel_tol=1e-6, abs_tol=nearly)
         except ValueError:
             return "".join(str(a).split()) == "".join(str(b).split())
     def by_row(rows):
@@ -124,7 +124,7 @@ def answer(engines, sql, limit):
     return [], None, engines
 
 
-def check(bench, label, sql, engines, settled, expected, truth):
+def check(bench, label, sql, engines, settled, expected, truth, nearly):
     """gpuvm must answer as PostgreSQL does, to the last digit; DuckDB, and gpuvm where that is the truth, nearly.
 
     Those that are too slow come back."""
@@ -140,7 +140,7 @@ def check(bench, label, sql, engines, settled, expected, truth):
         if not truth:
             continue
         if bench.duckdb in (truth, engine):
-            equal = same(mine, expected)
+            equal = same(mine, expected, nearly)
         else:
             equal = sorted(mine, key=str) == sorted(expected, key=str)
         different = f"DIFFERENT: {len(mine)} rows, {truth.name} {len(expected)}; first {mine[:1]}, {expected[:1]}"
@@ -180,11 +180,12 @@ def explain(bench, engines, row, sql):
 
 
 def run(bench, name, title, queries, bars=lambda bench, label, ms: None, settled=lambda label, rows: rows, size=None,
-        limit=None, exact=True):
+        limit=None, exact=True, rounded=()):
     """Measures them; the rows of results. `settled`: of a query's rows, what is the same in every right answer.
 
     `limit`: seconds after which a query is given up, on every engine.
-    Not `exact`: PostgreSQL is not asked, and DuckDB's answers are the truth."""
+    Not `exact`: PostgreSQL is not asked, and DuckDB's answers are the truth.
+    `rounded`: queries of quotients to two digits, which DuckDB computes in double precision before."""
     size = size or f"scale {bench.options.scale:g}"
     own = {"jit": "off", "gpuvm.device": bench.options.device, "max_parallel_workers_per_gather": "0",
            "gpuvm.threads": str(bench.options.threads)}
@@ -211,7 +212,8 @@ def run(bench, name, title, queries, bars=lambda bench, label, ms: None, settled
         of_query = functools.partial(settled, label)
         expected, truth, slow = answer(truths, sql, limit)
         unasked = [e for e in others if e is not truth and e not in slow]
-        slow = slow + check(bench, f"{title} {label}", sql, unasked, of_query, of_query(expected), truth)
+        nearly = 0.0101 if label in rounded else 1e-6
+        slow = slow + check(bench, f"{title} {label}", sql, unasked, of_query, of_query(expected), truth, nearly)
         over = {e.name: 1000 * e.limit for e in slow}
         row = bench.measure(name, label, sql, [e for e in engines if e not in slow], over=over)
         rows.append(row)
