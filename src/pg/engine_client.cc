@@ -380,13 +380,13 @@ engine_new_set(EngineSession *session)
 }
 
 void
-engine_drop_set(uint64 number, uint32 set)
+engine_drop_sets(uint64 number, uint64 sets)
 {
 	EngineSession *session = find_session(number);
 
 	if (session == NULL)
 		return;
-	session->dropped |= session->sets & uint64{1} << set;
+	session->dropped |= session->sets & sets;
 	if (!session->in_use)
 		send_drops(session);
 }
