@@ -88,7 +88,6 @@ struct DeviceJobRequest : DeviceCursor
 	uint32_t	norder;
 	bool		count_groups;	/* grouped programs: emit one row with the number of groups */
 	const Program *stage;		/* reads the groups of `program` (abi.h): rows and groups that leave are its; nullptr: there is none */
-	bool		of_stage;		/* the library's own: the table is another program's groups */
 	bool		sink;			/* what leaves becomes a result set (abi.h: its columns) instead of being published */
 	const uint64_t *narrow;		/* JobSink.narrow */
 	uint64_t	sink_limit;		/* bytes that the set may take, or grow by; the job is refused, or fails, beyond */
