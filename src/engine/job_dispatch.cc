@@ -47,6 +47,7 @@ reset_outcome(Job *job)
 	job->slices = 0;
 	job->transfer_used = Transfer::Auto;
 	job->yielded = 0;
+	job->set_tablets = 0;
 	job->device_refusal[0] = '\0';
 	job->failure[0] = '\0';
 }
@@ -140,7 +141,8 @@ device_request(const EngineContext *context, const Request &request, const JobWo
 	to.count_groups = request.count_groups;
 	to.stage = request.stage;
 	to.sink = request.sink.set != 0;
-	to.narrow = request.sink.narrow;
+	to.sink_columns = request.sink.columns;
+	to.nsink_columns = request.sink.ncolumns;
 	to.sink_limit = context->set_memory.left();
 	to.append_to = request.append_to != nullptr ? request.append_to->device() : nullptr;
 	to.transfer = request.transfer;
@@ -463,7 +465,7 @@ keep_set(EngineContext *context, SetStore *sets, const Request &request, std::un
 			old->append(made.get());
 		}
 	}
-	put_columns(context->arena, *sets->find(number), request.sink.columns);
+	put_columns(context->arena, *sets->find(number), request.sink.known);
 	return true;
 }
 
@@ -496,7 +498,7 @@ run_request(EngineContext *context, SetStore *sets, Request *request, Job *job, 
 	job->rows_out = io->rows_out();
 	if (build != nullptr)
 	{
-		for (uint32_t c = 0; c < request->shape.results.size(); c++)
+		for (uint32_t c = 0; c < request->shape.ncolumns(); c++)
 			job->errors |= build->overflows(c) ? uint32_t(ERR_INT_OVERFLOW) : 0;
 		if (of_device != nullptr)
 			made = take_device_set(context, *request, of_device, io);
@@ -505,7 +507,12 @@ run_request(EngineContext *context, SetStore *sets, Request *request, Job *job, 
 		if (job->errors == 0 && !io->stopping())
 			kept = keep_set(context, sets, *request, std::move(made), io);
 		if (kept)
-			job->rows_out = sets->find(request->sink.set)->nrows() - before;
+		{
+			const ResultSet &set = *sets->find(request->sink.set);
+
+			job->rows_out = set.nrows() - before;
+			job->set_tablets = set.device() != nullptr ? 1 : static_cast<uint32_t>(set.tablets().size());
+		}
 	}
 	job->engine_ns = static_cast<uint64_t>(
 		std::chrono::nanoseconds(std::chrono::steady_clock::now() - start - io->waited()).count());

@@ -64,7 +64,7 @@ SetBuild::take(SetRows *rows, uint32_t n)
 void
 SetBuild::close(SetTablet *tablet)
 {
-	for (uint32_t c = 0; c < shape_.results.size(); c++)
+	for (uint32_t c = 0; c < shape_.ncolumns(); c++)
 		if (tablet->overflows(c))
 			overflows_[c].store(true, std::memory_order_relaxed);
 }

@@ -58,7 +58,7 @@ public:
 
 	/* Owner, nobody being inside: all is there. */
 	std::unique_ptr<ResultSet> finish();
-	/* Had the result column a value that the set's cannot hold? */
+	/* Had the column a value that it cannot hold? */
 	bool		overflows(uint32_t column) const { return overflows_[column].load(std::memory_order_relaxed); }
 
 	void help() noexcept override;

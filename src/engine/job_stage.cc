@@ -41,7 +41,7 @@ run_stage(EngineContext *context, const Request &request, const CpuJob *first, s
 	if (request.stage == nullptr || groups == nullptr || io->stopped())
 		return;
 
-	const SetShape shape(request.program, nullptr, std::vector<bool>(request.program->nresults));
+	const SetShape shape(request.program);
 	SetBuild	build(request, shape, nullptr, io, context->pool);
 
 	job->stage_rows = first->ngroups(groups.get());

@@ -603,12 +603,14 @@ read_sink(const ArenaMap &arena, const SetStore &sets, Request *request)
 		return "the job's result set has an unknown number";
 	if ((sets.find(sink.set) != nullptr) != (sink.append != 0))
 		return sink.append != 0 ? "a result set does not exist" : "the job's result set exists already";
+	if (sink.ncolumns > PROGRAM_MAX_COLUMNS)
+		return "a result set has too many columns";
 	if (request->nbuffers != 0 || request->count_groups || (request->row_limit != 0 && request->order.empty()))
 		return "a result set is all that the program gives";
-	request->shape = SetShape(request->last(), sink.narrow, reference_results(*request));
+	request->shape = SetShape(request->last(), sink.columns, sink.ncolumns, reference_results(*request));
 	if ((wrong = request->shape.check()) != nullptr)
 		return wrong;
-	if (sink.columns != 0 && arena.at<SetColumn>(sink.columns, request->shape.ncolumns() * sizeof(SetColumn)) == nullptr)
+	if (sink.known != 0 && arena.at<SetColumn>(sink.known, sink.ncolumns * sizeof(SetColumn)) == nullptr)
 		return "what is to be known of the result set lies outside the arena";
 	if (sink.append == 0)
 		return nullptr;

@@ -44,29 +44,36 @@ SetMemory::left() const
 
 /* ---- columns ----------------------------------------------------------------- */
 
-SetShape::SetShape(const Program *program, const uint64_t *narrow, const std::vector<bool> &refs)
-	: results(program->nresults), high(program->nresults, -1), references(refs)
+SetShape::SetShape(const Program *program, const SinkColumn *list, uint32_t n, const std::vector<bool> &refs) : results(program->nresults)
 {
 	program_result_types(program, results.data());
-	types = results;
-	for (size_t i = 0; i < results.size(); i++)
-	{
-		if (results[i] != Type::I128)
-			continue;
-		types[i] = Type::I64;
-		if (narrow == nullptr || (narrow[i / 64] >> i % 64 & 1))
-			continue;
-		high[i] = static_cast<int>(types.size());
-		types.push_back(Type::I64);
-	}
-	references.resize(types.size());
+	for (uint32_t i = 0; i < n; i++)
+		add(list[i], list[i].result < refs.size() && refs[list[i].result]);
+}
+
+SetShape::SetShape(const Program *program) : results(program->nresults)
+{
+	program_result_types(program, results.data());
+	for (uint16_t i = 0; i < results.size(); i++)
+		add(SinkColumn{i, SinkForm::Value}, false);
+}
+
+void
+SetShape::add(SinkColumn column, bool reference)
+{
+	const Type	type = column.result < results.size() ? results[column.result] : Type::None;
+
+	columns.push_back(column);
+	types.push_back(type == Type::I128 ? Type::I64 : type);
+	references.push_back(reference && column.form == SinkForm::Value);
 }
 
 const char *
 SetShape::check() const
 {
-	for (Type type : types)
-		if (type < Type::Bool || type > Type::F64)
+	for (size_t c = 0; c < types.size(); c++)
+		if (types[c] < Type::Bool || types[c] > Type::F64 || columns[c].form > SinkForm::High ||
+			(columns[c].form != SinkForm::Value && types[c] != Type::I64))
 			return "a result set cannot have such a column";
 	return nullptr;
 }
@@ -117,49 +124,40 @@ is_null(const uint64_t *nulls, uint32_t row)
 	return nulls[row / 64] >> row % 64 & 1;
 }
 
-/* Sums, as one integer or two. False where one does not fit. */
+/* Integers, or sums, as one of 64 bits or a half. False where one does not fit. */
+template <typename T>
 bool
-SetTablet::append_sums(uint32_t column, const char *from, const uint64_t *nulls, uint32_t n)
+SetTablet::append_integers(uint32_t column, const char *from, const uint64_t *nulls, uint32_t n)
 {
-	const int	high = shape_->high[column];
-	int64_t    *low = reinterpret_cast<int64_t *>(values(column)) + nrows_;
-	int64_t    *highs = high < 0 ? nullptr : reinterpret_cast<int64_t *>(values(static_cast<uint32_t>(high))) + nrows_;
+	const SinkForm form = shape_->columns[column].form;
+	int64_t    *to = reinterpret_cast<int64_t *>(values(column)) + nrows_;
 	bool		fit = true;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
-		int128		sum;
+		T			value;
 
-		memcpy(&sum, from + i * sizeof(sum), sizeof(sum));
+		memcpy(&value, from + i * sizeof(value), sizeof(value));
 		if (is_null(nulls, i))
-			sum = 0;
-		if (highs == nullptr)
-		{
-			low[i] = static_cast<int64_t>(sum);
-			fit = fit && low[i] == sum;
-			continue;
-		}
-		low[i] = wide_low(sum);
-		highs[i] = wide_high(sum);
-		fit = fit && wide_fits(sum);
+			value = 0;
+		to[i] = form == SinkForm::Value ? static_cast<int64_t>(value) : form == SinkForm::Low ? wide_low(value) : wide_high(value);
+		fit = fit && (form == SinkForm::Value ? to[i] == value : wide_fits(value));
 	}
-	if (highs != nullptr)
-		append_bits(this->nulls(static_cast<uint32_t>(high)), nrows_, nulls, n);
 	return fit;
 }
 
 void
 SetTablet::append_values(uint32_t column, const char *from, const uint64_t *nulls, uint32_t n)
 {
-	const Type	type = shape_->results[column];
+	const SinkColumn of = shape_->columns[column];
+	const Type	type = shape_->results[of.result];
 	const size_t width = static_cast<size_t>(type_natural_width(shape_->types[column]));
 	char	   *to = values(column) + nrows_ * width;
 
 	if (type == Type::I128)
-	{
-		if (!append_sums(column, from, nulls, n))
-			overflows_[column] = true;
-	}
+		overflows_[column] |= !append_integers<int128>(column, from, nulls, n);
+	else if (of.form != SinkForm::Value)
+		overflows_[column] |= !append_integers<int64_t>(column, from, nulls, n);
 	else if (type == Type::I16)
 	{
 		/* wider in results than in tablets */
@@ -177,8 +175,12 @@ SetTablet::append(const char *area, uint32_t area_rows, uint32_t n)
 	ResultColumnLayout from[PROGRAM_MAX_COLUMNS];
 
 	result_layout(shape_->results.data(), static_cast<int>(shape_->results.size()), area_rows, from);
-	for (uint32_t c = 0; c < shape_->results.size(); c++)
-		append_values(c, area + from[c].values, reinterpret_cast<const uint64_t *>(area + from[c].nulls), n);
+	for (uint32_t c = 0; c < shape_->ncolumns(); c++)
+	{
+		const ResultColumnLayout &at = from[shape_->columns[c].result];
+
+		append_values(c, area + at.values, reinterpret_cast<const uint64_t *>(area + at.nulls), n);
+	}
 	nrows_ += n;
 }
 

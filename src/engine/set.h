@@ -68,8 +68,10 @@ private:
 struct SetShape
 {
 	SetShape() = default;
-	/* `narrow`: JobSink.narrow, or nullptr for all sums; `references`: results that are. */
-	SetShape(const Program *program, const uint64_t *narrow, const std::vector<bool> &references);
+	/* Of the listed columns, which may make no sense yet; `references`: results that are. */
+	SetShape(const Program *program, const SinkColumn *list, uint32_t n, const std::vector<bool> &references);
+	/* All results, sums in 64 bits. */
+	explicit SetShape(const Program *program);
 
 	/* nullptr, or why there can be no such set. */
 	const char *check() const;
@@ -80,9 +82,12 @@ struct SetShape
 	uint64_t	layout(uint32_t capacity, ResultColumnLayout *out) const;
 
 	std::vector<Type> results;	/* of the program */
-	std::vector<Type> types;	/* of the set: those, then high halves */
-	std::vector<int> high;		/* per result: the column of its high halves; -1: it has none */
-	std::vector<bool> references;	/* per column */
+	std::vector<SinkColumn> columns;	/* of the set; this and the following are parallel */
+	std::vector<Type> types;
+	std::vector<bool> references;
+
+private:
+	void		add(SinkColumn column, bool reference);
 };
 
 /* Rows on their way into a tablet that lies at `base`, zeroed, with room for `capacity` of them. */
@@ -103,18 +108,19 @@ public:
 
 	uint32_t	nrows() const { return nrows_; }
 	uint32_t	room() const { return capacity_ - nrows_; }
-	/* Had a result column a value that its columns cannot hold? */
+	/* Had a column a value that it cannot hold? */
 	bool		overflows(uint32_t column) const { return overflows_[column]; }
 
 private:
 	void		append_values(uint32_t column, const char *from, const uint64_t *nulls, uint32_t n);
-	bool		append_sums(uint32_t column, const char *from, const uint64_t *nulls, uint32_t n);
+	template <typename T>
+	bool		append_integers(uint32_t column, const char *from, const uint64_t *nulls, uint32_t n);
 
 	const SetShape *shape_;
 	char	   *base_;
 	uint32_t	capacity_;
 	uint32_t	nrows_ = 0;
-	ResultColumnLayout at_[2 * PROGRAM_MAX_COLUMNS];
+	ResultColumnLayout at_[PROGRAM_MAX_COLUMNS];
 	bool		overflows_[PROGRAM_MAX_COLUMNS] = {};
 };
 
