@@ -459,7 +459,7 @@ CudaLibrary::run_staged(CudaDevice *device, const DeviceJobRequest &request, con
 						DeviceJobFigures *figures, bool *published)
 {
 	Stage		stage(request);
-	StoredSet	groups(device, request.program, stage.first().narrow);
+	StoredSet	groups(device, request.program, stage.first().sink_columns, stage.first().nsink_columns);
 	DeviceJobFigures second = {};
 
 	run_one(device, stage.first(), lowered.program, lowered.join, &groups, io, figures, published);
@@ -555,7 +555,8 @@ CudaLibrary::run_with_sink(CudaDevice *device, const DeviceJobRequest &request, 
 	StoredSet  *to = static_cast<StoredSet *>(request.append_to);
 
 	if (request.sink)
-		sink = std::make_unique<StoredSet>(device, request.stage != nullptr ? request.stage : request.program, request.narrow);
+		sink = std::make_unique<StoredSet>(device, request.stage != nullptr ? request.stage : request.program, request.sink_columns,
+										   request.nsink_columns);
 	if (to != nullptr && !to->same_types(*sink))
 		throw Refusal{"the result set has columns of other types"};
 	try_run(device, request, lowered, share, sink.get(), io, figures, published);

@@ -15,31 +15,24 @@ namespace cuda {
 /* No tablet of the arena has it, so nothing of a set is looked for among the columns that are kept. */
 constexpr uint64_t NO_SERIAL = UINT64_MAX;
 
-StoredSet::StoredSet(CudaDevice *device, const Program *program, const uint64_t *narrow) : device_(device), types_(program->nresults)
+static SetForm
+form_of(Type type, SinkForm form)
 {
-	const size_t nresults = types_.size();
+	return form == SinkForm::Low ? SetForm::Low : form == SinkForm::High ? SetForm::High : type == Type::I128 ? SetForm::Narrow : SetForm::Plain;
+}
 
-	program_result_types(program, types_.data());
-	for (size_t c = 0; c < nresults; c++)
-	{
-		const uint8_t column = static_cast<uint8_t>(c);
-		const bool	is_narrow = narrow[c / 64] >> (c % 64) & 1;
+StoredSet::StoredSet(CudaDevice *device, const Program *program, const SinkColumn *columns, uint32_t ncolumns) : device_(device), columns_(ncolumns)
+{
+	std::vector<Type> results(program->nresults);
 
-		sources_.push_back(SetColumnSource{column, types_[c] != Type::I128 ? SetForm::Plain : is_narrow ? SetForm::Narrow : SetForm::Low});
-	}
-	for (size_t c = 0; c < nresults; c++)
+	program_result_types(program, results.data());
+	for (uint32_t c = 0; c < ncolumns; c++)
 	{
-		if (types_[c] != Type::I128)
-			continue;
-		types_[c] = Type::I64;
-		if (sources_[c].form == SetForm::Narrow)
-			continue;
-		types_.push_back(Type::I64);
-		sources_.push_back(SetColumnSource{static_cast<uint8_t>(c), SetForm::High});
+		const Type	type = results[columns[c].result];
+
+		types_.push_back(type == Type::I128 ? Type::I64 : type);
+		sources_.push_back(SetColumnSource{static_cast<uint8_t>(columns[c].result), type == Type::I128, form_of(type, columns[c].form)});
 	}
-	if (types_.size() > PROGRAM_MAX_COLUMNS)
-		throw Refusal{"the result set has too many columns for the device"};
-	columns_.resize(types_.size());
 	summarize();
 }
 
@@ -198,46 +191,12 @@ StoredSet::summarize()
 {
 	for (size_t c = 0; c < types_.size(); c++)
 	{
-		ColumnSummary &summary = columns_[c];
-		bool		first = true;
-
-		summary = ColumnSummary{};
-		summary.type = types_[c];
-		summary.scale = -1;
-		summary.min = 1;		/* no value: the least is above the greatest */
-		summary.flags = CHUNK_ALL_NULL;
-		summary.attnum = static_cast<int16_t>(c + 1);
-		summary.max_width = static_cast<uint8_t>(type_natural_width(types_[c]));
-		if (type_is_float(types_[c]))
-		{
-			summary.min = bits_of(HUGE_VAL);
-			summary.max = bits_of(-HUGE_VAL);
-			summary.exp_lo = INT16_MAX;
-			summary.exp_hi = INT16_MIN;
-		}
-		for (const DeviceTabletRef &tablet : tablets_)
-		{
-			const ColumnChunk &chunk = tablet_chunks(tablet.tablet)[c];
-
-			/* what is all null says nothing of values */
-			if (chunk.flags & CHUNK_ALL_NULL)
-			{
-				summary.null_count += chunk.null_count;
-				summary.flags |= CHUNK_HAS_NULLS;
-				continue;
-			}
-
-			const uint64_t nulls = summary.null_count;
-			const uint16_t had_nulls = summary.flags & CHUNK_HAS_NULLS;
-
-			summarize_chunk(&summary, chunk, first);
-			if (first)
-			{
-				summary.null_count += nulls;
-				summary.flags |= had_nulls;
-			}
-			first = false;
-		}
+		columns_[c] = ColumnSummary{};
+		columns_[c].type = types_[c];
+		columns_[c].max_width = static_cast<uint8_t>(type_natural_width(types_[c]));
+		for (size_t t = 0; t < tablets_.size(); t++)
+			summarize_chunk(&columns_[c], tablet_chunks(tablets_[t].tablet)[c], t == 0);
+		columns_[c].scale = -1;
 	}
 }
 

@@ -23,8 +23,8 @@ namespace cuda {
 class StoredSet final : public DeviceSet
 {
 public:
-	/* Empty, for the program's results; `narrow`: JobSink.narrow. Throws Refusal. */
-	StoredSet(CudaDevice *device, const Program *program, const uint64_t *narrow);
+	/* Empty, for the program's results. */
+	StoredSet(CudaDevice *device, const Program *program, const SinkColumn *columns, uint32_t ncolumns);
 	~StoredSet() override;		/* nothing runs that reads it */
 	StoredSet(const StoredSet &) = delete;
 	StoredSet &operator=(const StoredSet &) = delete;

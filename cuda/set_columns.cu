@@ -22,6 +22,7 @@ struct StoreColumn
 	char	   *to;
 	uint32_t   *to_nulls;		/* or nullptr */
 	Type		type;			/* of `to` */
+	bool		sum;			/* of `from` */
 	SetForm		form;
 };
 
@@ -94,7 +95,7 @@ struct SeenValues
 	}
 };
 
-/* A sum in the column's form. */
+/* An integer in the column's form. */
 GPUVM_D uint64_t
 sum_value(SetForm form, int128 sum, SeenValues *seen)
 {
@@ -113,7 +114,7 @@ taken_value(const StoreColumn &column, uint32_t row, SeenValues *seen)
 
 	if (column.form != SetForm::Plain)
 	{
-		v = sum_value(column.form, reinterpret_cast<const int128 *>(column.from)[row], seen);
+		v = sum_value(column.form, column.sum ? reinterpret_cast<const int128 *>(column.from)[row] : reinterpret_cast<const int64_t *>(column.from)[row], seen);
 		seen->take_bits(set_order_bits(static_cast<int64_t>(v)));
 		return v;
 	}
@@ -203,9 +204,10 @@ store_set_columns(const RowSet &rows, const SetColumnSource *sources, const uint
 
 		for (uint32_t c = 0; c < ncolumns; c++)
 		{
-			const RowColumn &from = rows.column[sources[done + c].column], &target = to.column[done + c];
+			const SetColumnSource &source = sources[done + c];
+			const RowColumn &from = rows.column[source.column], &target = to.column[done + c];
 
-			columns.column[c] = StoreColumn{from.values, from.nulls, target.values, target.nulls, target.type, sources[done + c].form};
+			columns.column[c] = StoreColumn{from.values, from.nulls, target.values, target.nulls, target.type, source.sum, source.form};
 		}
 		rc = launch_kernel(store, blocks * ncolumns, THREADS, 0, stream, columns, order, n, padded, blocks, facts + done);
 	}

@@ -15,14 +15,15 @@ namespace cuda {
 enum class SetForm : uint8_t
 {
 	Plain,						/* as it is */
-	Low,						/* of a sum (I128): the half (tablet/wide_halves.h) */
+	Low,						/* of an integer: the half (tablet/wide_halves.h) */
 	High,
-	Narrow,						/* of a sum: its value, which must be an I64 */
+	Narrow,						/* of a sum (I128): its value, which must be an I64 */
 };
 
 struct SetColumnSource
 {
 	uint8_t		column;			/* of the row set */
+	bool		sum;			/* which is of I128; else I64 where it is not Plain */
 	SetForm		form;
 };
 

@@ -35,20 +35,20 @@ Stage::Stage(const DeviceJobRequest &request) : first_(request), second_(request
 	}
 
 	/* a sum that nobody reads may be as large as it likes */
+	program_result_types(program, types.data());
+	for (uint16_t c = 0; c < types.size(); c++)
+		sink_.push_back(SinkColumn{c, types[c] == Type::I128 ? SinkForm::Low : SinkForm::Value});
 	for (int i = 0; i < request.stage->nops; i++)
-	{
-		const Op   &op = request.stage->ops()[i];
-
-		if (reads_column(op))
-			narrow_[op.p2 / 64] |= uint64_t{1} << (op.p2 % 64);
-	}
+		if (reads_column(request.stage->ops()[i]))
+			sink_[static_cast<size_t>(request.stage->ops()[i].p2)].form = SinkForm::Value;
 	first_.stage = nullptr;
 	first_.count_groups = false;
 	first_.row_limit = 0;
 	first_.order = nullptr;
 	first_.norder = 0;
 	first_.sink = true;
-	first_.narrow = narrow_;
+	first_.sink_columns = sink_.data();
+	first_.nsink_columns = static_cast<uint32_t>(sink_.size());
 	first_.sink_limit = UINT64_MAX;
 	first_.append_to = nullptr;
 

@@ -35,7 +35,7 @@ public:
 private:
 	DeviceJobRequest first_, second_;
 	std::vector<ColumnSummary> columns_;
-	uint64_t	narrow_[PROGRAM_MAX_COLUMNS / 64] = {};
+	std::vector<SinkColumn> sink_;
 };
 
 }  // namespace cuda
