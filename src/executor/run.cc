@@ -656,9 +656,12 @@ run_start(GpuvmScanState *state)
 		describe_parts(state);
 	}
 	failure = submit(state, START_WAIT_MS, &reason);
+	/* without its group filter a program's groups are no set: that is tried where they are handed out */
+	if (failure != nullptr && state->sink != nullptr && reason == FALLBACK_ERROR_FLAG && state->part->plan->group_filter != nullptr)
+		state->sink->refused = true;
 	if (failure != nullptr && state->sink != nullptr && state->sink->refused)
 		return MODE_END;
-	if (failure != nullptr && reason == FALLBACK_ERROR_FLAG && state->sink == nullptr)
+	if (failure != nullptr && reason == FALLBACK_ERROR_FLAG)
 		submit_unfiltered(state, &failure, &reason);
 	if (failure != nullptr)
 		return run_fall_back(state, reason, failure);
