@@ -275,6 +275,13 @@ CudaDevice::enter_row_join()
 }
 
 void
+CudaDevice::fetch(void *to, const void *from, uint64_t bytes)
+{
+	check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, keeping_), "fetching a result set");
+	check(cudaStreamSynchronize(keeping_), "fetching a result set");
+}
+
+void
 CudaDevice::prepare(uint64_t bytes)
 {
 	use();

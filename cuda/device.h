@@ -27,6 +27,7 @@
 #include "launch.h"
 #include "pairs.h"
 #include "residency.h"
+#include "set_columns.h"
 #include "sort.h"
 
 namespace gpuvm {
@@ -61,7 +62,8 @@ struct LaneOutcomes
 	GroupOutcome groups;
 	UnitOutcome units[IN_FLIGHT][JOB_MAX_BUFFERS];
 	JoinOutcomes join;
-	RowSetState rows;			/* that are to be sorted */
+	RowSetState rows[IN_FLIGHT];	/* that a scan has collected */
+	SetColumnFacts set_columns[PROGRAM_MAX_COLUMNS];
 	SortFacts	sort;
 	uint32_t	zero, one;
 };
@@ -131,6 +133,9 @@ public:
 
 	/* Working memory that no lane's stream uses any more. */
 	void		free_working(char *memory, uint64_t bytes) { residency_->free(memory, bytes, keeping_); }
+
+	/* Bytes of the device's memory that nothing writes to; waits for them. Throws CudaFailure. */
+	void		fetch(void *to, const void *from, uint64_t bytes);
 
 	/* Ahead of the first use of columns of that size. */
 	void		prepare(uint64_t bytes);

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <string>
+
 namespace gpuvm {
 namespace cuda {
 
@@ -17,7 +19,9 @@ struct CudaFailure
 /* The device cannot run the job, for a reason that is no CUDA error. */
 struct Refusal
 {
-	const char *why;
+	explicit Refusal(const std::string &w) : why(w) {}
+
+	std::string why;
 };
 
 /* The job is to stop, and what waited has nothing to clean up. */

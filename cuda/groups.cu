@@ -375,9 +375,7 @@ struct GroupColumns
 		char	   *values;
 		uint32_t   *nulls;		/* nullptr: none is null */
 		uint32_t	width;
-		bool		checked;	/* a sum that must be an I64 */
 	}			column[PROGRAM_MAX_COLUMNS];
-	GroupOutcome *outcome;		/* where it is said if one is not */
 };
 
 /* Threads for whole words of the null bitmaps. */
@@ -400,12 +398,6 @@ emit_rows(const __grid_constant__ DeviceProgram p, const GroupTable table, const
 			v = source & GROUP_SOURCE_AGG ? agg_value(p, source & ~GROUP_SOURCE_AGG, p.groups.rests[c], row) : key_value(p, table, r, source);
 		if (v.null)
 			v.lo = v.hi = 0;
-		if (columns.column[c].checked && v.hi != static_cast<uint64_t>(static_cast<int64_t>(v.lo) >> 63))
-		{
-			/* whoever says so says the same */
-			*static_cast<volatile uint32_t *>(&columns.outcome->errors) = ERR_INT_OVERFLOW;
-			__threadfence_system();
-		}
 		if (there)
 			switch (columns.column[c].width)
 			{
@@ -464,7 +456,7 @@ emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t from
 }
 
 cudaError_t
-store_groups(const DeviceProgram &program, const Program *reader, const GroupTable &table, uint32_t n, const RowSet &rows, GroupOutcome *outcome, cudaStream_t stream)
+store_groups(const DeviceProgram &program, const GroupTable &table, uint32_t n, const RowSet &rows, cudaStream_t stream)
 {
 	GroupColumns columns = {};
 
@@ -475,14 +467,6 @@ store_groups(const DeviceProgram &program, const Program *reader, const GroupTab
 		columns.column[c].values = rows.column[c].values;
 		columns.column[c].nulls = rows.column[c].nulls;
 		columns.column[c].width = static_cast<uint32_t>(type_natural_width(rows.column[c].type));
-	}
-	columns.outcome = outcome;
-	for (int i = 0; reader != nullptr && i < reader->nops; i++)
-	{
-		const Op   &op = reader->ops()[i];
-
-		if (reads_column(op) && program.result_type[op.p2] != rows.column[op.p2].type)
-			columns.column[op.p2].checked = true;
 	}
 	return launch_kernel(emit_rows, (n + THREADS - 1) / THREADS, THREADS, 0, stream, program, table, columns, uint64_t{0}, n);
 }

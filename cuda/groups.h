@@ -123,10 +123,9 @@ cudaError_t emit_groups(const DeviceProgram &program, const GroupTable &table, u
 						uint32_t capacity, cudaStream_t stream);
 
 /*
- * All n groups to the row set, which has room for them; its state is left as it is. Its columns may have sums of integers as I64: an
- * error in the outcome if one that the reader reads does not fit. Without a reader its columns are as the results.
+ * All n groups to the row set, whose columns are as the results, and which has room for them; its state is left as it is.
  */
-cudaError_t store_groups(const DeviceProgram &program, const Program *reader, const GroupTable &table, uint32_t n, const RowSet &rows, GroupOutcome *outcome, cudaStream_t stream);
+cudaError_t store_groups(const DeviceProgram &program, const GroupTable &table, uint32_t n, const RowSet &rows, cudaStream_t stream);
 
 /*
  * Without keys, on the host, from a copy of the state: the one result row.

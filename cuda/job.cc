@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
+#include <cstdio>
 #include <thread>
 
 #if defined(__x86_64__)
@@ -194,6 +196,17 @@ DeviceJob::try_allocate(uint64_t bytes)
 	return memory;
 }
 
+/* What of the device's memory jobs and sets hold is not to be had by evicting. */
+Refusal
+DeviceJob::no_room(uint64_t bytes) const
+{
+	char		why[128];
+
+	snprintf(why, sizeof(why), "the device has not enough memory for the job: %" PRIu64 " MB more, of %" PRIu64 " MB; %" PRIu64 " MB are held",
+			 (bytes >> 20) + 1, device_->residency()->limit() >> 20, device_->status()->memory_working.load() >> 20);
+	return Refusal{why};
+}
+
 /* Waits for other jobs, which may have it. */
 char *
 DeviceJob::allocate(uint64_t bytes)
@@ -207,7 +220,7 @@ DeviceJob::allocate(uint64_t bytes)
 			throw Stopped();
 		if (bytes > device_->residency()->limit() || device_->status()->jobs_running.load() <= 1 ||
 			std::chrono::steady_clock::now() > give_up)
-			throw Refusal{"the device has not enough memory for the job"};
+			throw no_room(bytes);
 		std::this_thread::sleep_for(std::chrono::milliseconds(1));
 	}
 	return memory;

@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "device.h"
+#include "failure.h"
 #include "pin.h"
-#include "stage.h"
+#include "result_set.h"
 #include "text_keys.h"
 #include "top_rows.h"
 
@@ -59,8 +60,8 @@ public:
 	/* A line for the log of where the time went, or nothing. */
 	virtual std::string steps() { return std::string(); }
 
-	/* Its groups become the stage's table instead of leaving. */
-	void		keep_groups(Stage *stage) { stage_ = stage; }
+	/* What leaves becomes parts of the set instead. */
+	void		keep_results(StoredSet *set) { set_ = set; }
 
 	/* Did a row leave? */
 	bool published() const { return published_; }
@@ -101,6 +102,7 @@ protected:
 	void		wait_for(cudaEvent_t event);
 	void		drain();
 	char	   *allocate(uint64_t bytes);
+	Refusal		no_room(uint64_t bytes) const;
 	char	   *try_allocate(uint64_t bytes);
 	void		free_working(size_t kept);
 	void		release(const char *memory);
@@ -120,6 +122,8 @@ protected:
 	void		look_at_keys(const RowSet &rows, uint32_t nrows, bool counted);
 	/* The flight has landed. Hands the rows over as the request wants them sorted. */
 	void		sort_out(const RowSet &rows, uint32_t nrows);
+	/* They become a part of the set: `order`: of the list. Waits for all flights. */
+	void		store_rows(const RowSet &rows, const uint32_t *order, uint32_t nrows);
 	/* The same without handing them over; a flight is open. */
 	const uint32_t *sort_first(const RowSet &rows, uint32_t nrows, uint32_t wanted);
 	/* No flight is open. */
@@ -142,7 +146,7 @@ protected:
 	PinnedArena::Hold pins_;	/* of the result areas */
 	Lane	   *lane_ = nullptr;
 	std::vector<Working> working_;
-	Stage	   *stage_ = nullptr;	/* that takes the groups */
+	StoredSet  *set_ = nullptr;	/* that takes the results */
 	std::vector<char> maps_;	/* as they are uploaded */
 	std::vector<char> patterns_;
 	std::vector<TextKeyColumn> text_key_columns_;
@@ -165,9 +169,9 @@ private:
 	bool		try_groups(const DeviceProgram &program, uint64_t rows, uint64_t missing_bytes, int attempt);	/* false: the table was too small */
 	void		emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
 	void		sort_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
-	void		store_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
 	void		store_aggregates(const DeviceProgram &program, const LaunchState &state);
-	const RowSet &give_stage(uint64_t ngroups);
+	RowSet		group_rows(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
+	char	   *allocate_part(uint64_t bytes);
 	void		publish_count(uint64_t ngroups);
 	void		emit_in_order(uint64_t nrows, const std::function<void(uint64_t, uint32_t, char *)> &emit);
 	void		send_ranks(const RowSet &rows, SortKeys *keys);

@@ -2,6 +2,8 @@
 #include "job.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 #include "cost.h"
@@ -126,7 +128,7 @@ DeviceJob::run_aggregates(const DeviceProgram &program, bool nothing)
 	}
 	if (stopped())
 		return;
-	if (stage_ != nullptr)
+	if (set_ != nullptr)
 	{
 		store_aggregates(program, *state);
 		return;
@@ -166,13 +168,11 @@ DeviceJob::run_groups(const DeviceProgram &program, uint64_t rows, uint64_t miss
 {
 	if (nothing && request_.program->nkeys > 0)
 	{
-		if (stage_ != nullptr)
-			stage_->take_none();
-		else if (request_.count_groups)
+		if (request_.count_groups)
 			publish_count(0);
 		return;
 	}
-	if (!request_.count_groups && stage_ == nullptr)
+	if (!request_.count_groups && set_ == nullptr)
 		map_areas();
 
 	const size_t lasting = working_.size();
@@ -202,7 +202,7 @@ DeviceJob::try_groups(const DeviceProgram &program, uint64_t rows, uint64_t miss
 	const GroupTable table = group_table(program, plan, allocate(plan.table_bytes));
 	GroupTable	listed = table;
 
-	if (request_.count_groups && stage_ == nullptr)
+	if (request_.count_groups)
 		listed.list = nullptr;	/* nobody will ask which */
 
 	check(reset_groups(program, table, lane_->stream), "emptying the group table");
@@ -217,57 +217,86 @@ DeviceJob::try_groups(const DeviceProgram &program, uint64_t rows, uint64_t miss
 	figures_->errors = outcome->errors;
 	if (figures_->errors != 0)
 		return true;
-	if (stage_ != nullptr)
-		store_groups(program, table, outcome->ngroups);
-	else if (request_.count_groups)
+	if (request_.count_groups)
 		publish_count(outcome->ngroups);
 	else if (request_.norder > 0)
 		sort_groups(program, table, outcome->ngroups);
+	else if (set_ != nullptr)
+		store_rows(group_rows(program, table, outcome->ngroups), nullptr, static_cast<uint32_t>(outcome->ngroups));
 	else
 		emit_groups(program, table, outcome->ngroups);
 	return true;
 }
 
-/* ---- groups that stay -------------------------------------------------------------- */
+/* ---- results that stay ------------------------------------------------------------- */
 
-const RowSet &
-DeviceJob::give_stage(uint64_t ngroups)
+/* As the results; where they are enqueued, the stream has not got yet. */
+RowSet
+DeviceJob::group_rows(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups)
 {
+	const uint32_t ncolumns = static_cast<uint32_t>(result_types_.size());
+	uint8_t		nullable[PROGRAM_MAX_COLUMNS / 8];
+
 	if (ngroups > ROW_SET_MAX_ROWS)
 		throw Refusal{"there are too many groups for the device"};
+	memset(nullable, 0xff, sizeof(nullable));
 
-	char	   *memory = allocate(stage_->bytes(ngroups));
+	const RowSet rows = row_set(result_types_.data(), nullable, ncolumns, ngroups,
+								allocate(row_set_bytes(result_types_.data(), nullable, ncolumns, ngroups)));
 
-	working_.pop_back();
-	return stage_->take(device_, ngroups, memory);
+	begin_flight(*open_flight(0, 0));
+	check(::gpuvm::cuda::store_groups(program, table, static_cast<uint32_t>(ngroups), rows, lane_->stream), "storing groups");
+	close_flight();
+	return rows;
+}
+
+/* Memory for a part of the set. */
+char *
+DeviceJob::allocate_part(uint64_t bytes)
+{
+	const uint64_t held = set_->bytes(), granted = request_.sink_limit;
+
+	if (bytes > granted - std::min(granted, held))
+	{
+		char		why[128];
+
+		snprintf(why, sizeof(why), "a result set has %" PRIu64 " kB and needs %" PRIu64 " kB more; %" PRIu64 " kB are left for it", held >> 10,
+				 (bytes + 1023) >> 10, granted >> 10);
+		throw Refusal{why};
+	}
+	return allocate(bytes);
 }
 
 void
-DeviceJob::store_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups)
+DeviceJob::store_rows(const RowSet &rows, const uint32_t *order, uint32_t nrows)
 {
-	if (ngroups == 0)
-	{
-		stage_->take_none();
+	while (nrows == 0 && !flights_.empty())
+		(void) land();
+	if (nrows == 0)
 		return;
-	}
 
-	const RowSet &rows = give_stage(ngroups);
+	const uint64_t bytes = set_->part_bytes(rows, nrows), facts_bytes = set_->ncolumns() * sizeof(SetColumnFacts);
+	char	   *memory = allocate_part(bytes);
+	const RowSet part = set_->part(rows, nrows, memory);
+	SetColumnFacts *facts = reinterpret_cast<SetColumnFacts *>(allocate(facts_bytes));
 
 	begin_flight(*open_flight(0, 0));
-	check(::gpuvm::cuda::store_groups(program, request_.stage, table, static_cast<uint32_t>(ngroups), rows, &lane_->outcomes_at->groups, lane_->stream),
-		  "storing groups");
+	check(store_set_columns(rows, set_->sources(), order, nrows, part, facts, lane_->stream), "storing a result set");
+	check(cudaMemcpyAsync(lane_->outcomes->set_columns, facts, facts_bytes, cudaMemcpyDeviceToHost, lane_->stream), "storing a result set");
 	close_flight();
-	(void) land();
-	figures_->errors = lane_->outcomes->groups.errors;
-}
-
-static bool
-is_int64(const char *sum)
-{
-	int128		value;
-
-	memcpy(&value, sum, sizeof(value));
-	return value == static_cast<int64_t>(value);
+	while (!flights_.empty())
+		(void) land();
+	release(reinterpret_cast<char *>(facts));
+	if (stopped())
+		return;
+	if (!set_->take(part, nrows, memory, bytes, lane_->outcomes->set_columns))
+	{
+		figures_->errors |= ERR_INT_OVERFLOW;
+		return;
+	}
+	/* the memory is the set's */
+	working_.erase(std::find_if(working_.begin(), working_.end(), [&](const Working &of) { return of.memory == memory; }));
+	figures_->rows_out += nrows;
 }
 
 /* The one group of a program without keys. */
@@ -280,17 +309,15 @@ DeviceJob::store_aggregates(const DeviceProgram &program, const LaunchState &sta
 	char	   *from = reinterpret_cast<char *>(area.data());
 
 	figures_->errors = emit_aggregates(program, state, rows_taken_, from, RESULT_PAD_ROWS);
-	for (int i = 0; i < request_.stage->nops; i++)
-	{
-		const Op   &op = request_.stage->ops()[i];
-
-		if (reads_column(op) && program.result_type[op.p2] == Type::I128 && !is_int64(from + layout[op.p2].values))
-			figures_->errors |= ERR_INT_OVERFLOW;
-	}
 	if (figures_->errors != 0)
 		return;
 
-	const RowSet &rows = give_stage(1);
+	const uint32_t ncolumns = static_cast<uint32_t>(result_types_.size());
+	uint8_t		nullable[PROGRAM_MAX_COLUMNS / 8];
+
+	memset(nullable, 0xff, sizeof(nullable));
+
+	const RowSet rows = row_set(result_types_.data(), nullable, ncolumns, 1, allocate(row_set_bytes(result_types_.data(), nullable, ncolumns, 1)));
 
 	begin_flight(*open_flight(0, 0));
 	for (uint32_t c = 0; c < rows.ncolumns; c++)
@@ -299,12 +326,13 @@ DeviceJob::store_aggregates(const DeviceProgram &program, const LaunchState &sta
 
 		check(cudaMemcpyAsync(to.values, from + layout[c].values, static_cast<size_t>(type_natural_width(to.type)), cudaMemcpyHostToDevice,
 							  lane_->stream), "storing a group");
-		if (to.nulls != nullptr)
-			check(cudaMemcpyAsync(to.nulls, from + layout[c].nulls, RESULT_PAD_ROWS / 8, cudaMemcpyHostToDevice, lane_->stream), "storing a group");
+		check(cudaMemcpyAsync(to.nulls, from + layout[c].nulls, RESULT_PAD_ROWS / 8, cudaMemcpyHostToDevice, lane_->stream), "storing a group");
 	}
 	close_flight();
-	(void) land();
+	store_rows(rows, nullptr, 1);
 }
+
+/* ---- rows that leave ------------------------------------------------------------------ */
 
 /* Rows from a number on, so many, are written to a buffer's area by `emit`: units of a buffer each. */
 void

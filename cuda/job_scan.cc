@@ -15,6 +15,9 @@ constexpr uint64_t COPY_SLICE_BYTES = 32ull << 20;	/* to be copied for one slice
 constexpr uint64_t SERIAL_PART_BYTES = 256ull << 20;	/* a few ms: nothing ends copies that were started */
 constexpr uint32_t MOST_SORT_PADS = (64u << 20) / TABLET_PAD_ROWS;	/* of a slice whose rows are to be sorted */
 constexpr uint64_t SMALL_BYTES = 256ull << 20;
+constexpr uint32_t PART_SLICES = 4;	/* of the largest size, that rows are collected of for a part of a set */
+
+ScanSizes	scan_sizes;
 
 double
 Pace::slice_ns() const
@@ -134,7 +137,7 @@ ScanJob::run()
 		feed_.use_dead_bits(allocate(work_.dead_pads * DEAD_PAD_BYTES));
 
 	rows_taken_ = work_.rows;
-	if (!request_.program->grouped && (request_.norder > 0 || request_.of_stage))
+	if (!leaves_by_units(request_) && !request_.program->grouped)
 		collect_rows();
 	else if (!request_.program->grouped)
 		run_rows();
@@ -297,64 +300,106 @@ ScanJob::run_rows()
 	}
 }
 
+/* Memory for slices of at most so many pads, fewer where there is no room, and what append_rows() needs for one. */
+RowStaging
+ScanJob::make_staging(uint32_t *most, char **temp)
+{
+	char	   *memory = nullptr;
+
+	for (;; *most = (*most + 1) / 2)
+	{
+		const uint64_t staging_bytes = align_up(row_staging_bytes(program_, *most), 256), bytes = staging_bytes + append_temp_bytes(program_, *most);
+
+		check(choose_shape(program_, *most, &shape_), "fitting the program to the device");
+		memory = *most > 1 ? try_allocate(bytes) : allocate(bytes);
+		if (memory == nullptr)
+			continue;
+		*temp = memory + staging_bytes;
+		return row_staging(program_, *most, memory);
+	}
+}
+
 /*
- * All rows are collected; then they leave, or a bound is made of them. So it is with rows of a stage, too, of which few may be left: slices need not be as
- * small as buffers are then, nor wait for somebody to take a few rows of each.
+ * All rows are collected; then they leave, or a bound is made of them, or a set. So it is with rows of a set, too, of which few may be left: slices need not be
+ * as small as buffers are then, nor wait for somebody to take a few rows of each. A set takes what has been collected whenever another slice
+ * might find no room, unless it is to be sorted.
  */
 void
 ScanJob::collect_rows()
 {
+	const bool	parts = set_ != nullptr && request_.norder == 0;
 	const uint32_t npads = static_cast<uint32_t>(work_.pads.size());
-	uint32_t	most = std::min(npads, MOST_SORT_PADS), next = 0;
-	char	   *memory;
+	uint32_t	most = std::min(npads, parts ? scan_sizes.most_part_pads : MOST_SORT_PADS), next = 0, in_flight = 0;
+	char	   *temp;
 
 	if (npads == 0)
 		return;
-	if (work_.rows > ROW_SET_MAX_ROWS)
+	if (work_.rows > ROW_SET_MAX_ROWS && !parts)
 		throw Refusal{"the device does not collect so many rows"};
-	if (bound_ == nullptr)
+	if (bound_ == nullptr && set_ == nullptr)
 		map_areas();
 
-	const RowSet rows = row_set(program_, work_.rows, allocate(row_set_bytes(program_, work_.rows)));
+	const RowStaging staging = make_staging(&most, &temp);
+	const uint64_t part_rows = uint64_t{PART_SLICES} * most * TABLET_PAD_ROWS, capacity = parts ? std::min(work_.rows, part_rows) : work_.rows;
+	const RowSet rows = row_set(program_, capacity, allocate(row_set_bytes(program_, capacity)));
 
-	check(choose_shape(program_, most, &shape_), "fitting the program to the device");
-	while ((memory = most > 1 ? try_allocate(align_up(row_staging_bytes(program_, most), 256) + append_temp_bytes(program_, most))
-			: allocate(align_up(row_staging_bytes(program_, most), 256) + append_temp_bytes(program_, most))) == nullptr)
-	{
-		most = (most + 1) / 2;
-		check(choose_shape(program_, most, &shape_), "fitting the program to the device");
-	}
-
-	const RowStaging staging = row_staging(program_, most, memory);
-	char	   *temp = memory + align_up(row_staging_bytes(program_, most), 256);
-
+	collected_ = RowSetState{};
 	check(reset_rows(rows, lane_->stream), "emptying a row set");
 	while (!flights_.empty() || (next < npads && !stopped()))
 	{
-		if (flights_.size() == IN_FLIGHT || next == npads || stopped_)
+		const bool	may_launch = flights_.size() < IN_FLIGHT && next < npads && !stopped_;
+		const uint32_t pads = may_launch ? std::min({next_slice(next), most, npads - next}) : 0;
+		const bool	room = capacity == work_.rows || collected_.nrows + (uint64_t{in_flight} + pads) * TABLET_PAD_ROWS <= capacity;
+
+		if (!flights_.empty() && (pads == 0 || !room))
 		{
-			land();
+			const Flight flight = land();
+
+			in_flight -= flight.npads;
+			collected_ = lane_->outcomes->rows[flight.slot];
+			continue;
+		}
+		if (!room)
+		{
+			if (!store_collected(rows))
+				return;
 			continue;
 		}
 
-		const uint32_t pads = std::min({next_slice(next), most, npads - next});
+		Flight	   *flight = open_flight(next, pads);
 
-		launch(open_flight(next, pads), &staging, nullptr);
+		launch(flight, &staging, nullptr);
 		next += pads;
-		check(append_rows(program_, staging, pads, rows, temp, next == npads ? &lane_->outcomes_at->rows : nullptr, lane_->stream), "collecting rows");
+		in_flight += pads;
+		check(append_rows(program_, staging, pads, rows, temp, &lane_->outcomes_at->rows[flight->slot], lane_->stream), "collecting rows");
 		if (next == npads && request_.norder > 0)
 			look_at_keys(rows, static_cast<uint32_t>(work_.rows), true);
 		close_flight();
 	}
 	if (stopped())
 		return;
-	figures_->errors = lane_->outcomes->rows.errors;
+	figures_->errors = collected_.errors;
 	if (figures_->errors != 0)
 		return;
 	if (bound_ != nullptr)
-		*bound_ = find_bound(rows, lane_->outcomes->rows.nrows, static_cast<uint32_t>(request_.row_limit));
+		*bound_ = find_bound(rows, collected_.nrows, static_cast<uint32_t>(request_.row_limit));
 	else
-		sort_out(rows, lane_->outcomes->rows.nrows);
+		sort_out(rows, collected_.nrows);
+}
+
+/* Nothing is in flight. What there is becomes a part of the set; false: there is no point in going on. */
+bool
+ScanJob::store_collected(const RowSet &rows)
+{
+	figures_->errors = collected_.errors;
+	if (figures_->errors != 0)
+		return false;
+	store_rows(rows, nullptr, collected_.nrows);
+	if (stopped() || figures_->errors != 0)
+		return false;
+	collected_ = RowSetState{};
+	check(reset_rows(rows, lane_->stream), "emptying a row set");
+	return true;
 }
 
 void

@@ -42,6 +42,13 @@ uint32_t	slice_pads(const DeviceProgram &program, const Work &work, const TableF
 /* These pads were run. */
 void		count_work(const Work &work, const TableFeed &feed, uint32_t first, uint32_t npads, DeviceJobFigures *figures);
 
+/* For tests: how much a scan takes at a time. */
+struct ScanSizes
+{
+	uint32_t	most_part_pads = (16u << 20) / TABLET_PAD_ROWS;	/* of a slice whose rows become parts of a set */
+};
+extern ScanSizes scan_sizes;
+
 class ScanJob final : public DeviceJob
 {
 public:
@@ -59,7 +66,9 @@ private:
 	void		count_pads(const Flight &flight, double ns) override;
 
 	void		run_rows();
+	RowStaging	make_staging(uint32_t *most, char **temp);
 	void		collect_rows();
+	bool		store_collected(const RowSet &rows);
 	void		launch_rows(Flight *flight, const RowStaging &staging);
 	void		publish_rows(const Flight &flight);
 	uint32_t	next_slice(uint32_t first) const;
@@ -71,6 +80,7 @@ private:
 	TableFeed	feed_;
 	LaunchShape shape_ = {};
 	TopBound   *bound_ = nullptr;	/* run_sample() */
+	RowSetState collected_ = {};	/* as the slices that have ended left it */
 	Pace		pace_;
 };
 

@@ -213,8 +213,13 @@ DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
 	const uint32_t *order = nrows != 0 && request_.norder > 0 ? sort_first(rows, nrows, wanted) : nullptr;
 
 	/* stopped, unless they come as they are */
-	if (order == nullptr && request_.norder > 0)
+	if (order == nullptr && nrows != 0 && request_.norder > 0)
 		return;
+	if (set_ != nullptr)
+	{
+		store_rows(rows, order, wanted);
+		return;
+	}
 	emit_in_order(wanted, [&](uint64_t first, uint32_t m, char *area) {
 		check(emit_row_set(rows, order, static_cast<uint32_t>(first), m, area, request_.capacity, lane_->stream), "emitting sorted rows");
 	});
@@ -224,25 +229,14 @@ DeviceJob::sort_out(const RowSet &rows, uint32_t nrows)
 void
 DeviceJob::sort_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups)
 {
-	const uint32_t ncolumns = static_cast<uint32_t>(result_types_.size());
-	uint8_t		nullable[PROGRAM_MAX_COLUMNS / 8];
-
-	if (ngroups > ROW_SET_MAX_ROWS)
-		throw Refusal{"there are too many groups for the device"};
-	memset(nullable, 0xff, sizeof(nullable));
-
-	const RowSet rows = row_set(result_types_.data(), nullable, ncolumns, ngroups,
-								allocate(row_set_bytes(result_types_.data(), nullable, ncolumns, ngroups)));
-
-	if (ngroups > 0)
-		take_step([&] {
-			check(::gpuvm::cuda::store_groups(program, nullptr, table, static_cast<uint32_t>(ngroups), rows, &lane_->outcomes_at->groups, lane_->stream),
-				  "storing groups");
-			look_at_keys(rows, static_cast<uint32_t>(ngroups), false);
-		});
-	if (stopped())
+	if (ngroups == 0)
 		return;
-	if (ngroups > 0)
+
+	const RowSet rows = group_rows(program, table, ngroups);
+
+	take_step([&] { look_at_keys(rows, static_cast<uint32_t>(ngroups), false); });
+	(void) land();
+	if (!stopped())
 		sort_out(rows, static_cast<uint32_t>(ngroups));
 }
 

@@ -113,7 +113,7 @@ JoinJob::run()
 	uint64_t	bytes = 0, dead = 0;
 
 	device_->use();
-	if (!request_.program->grouped && !(row_join_ = device_->enter_row_join()))
+	if (!request_.program->grouped && set_ == nullptr && !(row_join_ = device_->enter_row_join()))
 		throw Refusal{"other joins wait on the device for their rows to be taken"};
 	for (std::unique_ptr<Source> &source : sources_)
 	{
@@ -207,7 +207,8 @@ JoinJob::run_joined()
 	{
 		if (nothing)
 			return;
-		map_areas();
+		if (set_ == nullptr)
+			map_areas();
 		start();
 		check(reset_rows(out_, lane_->stream), "starting the job");
 		run_outer();

@@ -222,6 +222,8 @@ private:
 	static bool finds_one(const Level &level) { return level.table.unique && level.plan->split->range == 0; }
 	cudaError_t probe_level(const Level &level, ProbeMode mode, uint32_t n, Probe *found);
 	static Type column_type(const Level &level, const StageColumnSource &column);
+	/* Do rows that leave wait until all are there, or many? */
+	bool		gathers_all() const { return request_.norder > 0 || set_ != nullptr; }
 	bool		ends_in_groups(size_t number) const { return number + 1 == levels_.size() && request_.program->grouped; }
 
 	/* launches: join_launch.cc */

@@ -1,6 +1,8 @@
 /* join_index.cc: see join_index.h. */
 #include "join_index.h"
 
+#include "work.h"
+
 namespace gpuvm {
 namespace cuda {
 
@@ -20,8 +22,8 @@ index_key(const JoinLevel &level, const DeviceProgram &build, const DeviceCursor
 {
 	std::string key;
 
-	/* As with columns: other ways keep nothing. */
-	if ((transfer != Transfer::Auto && transfer != Transfer::Cached) || !gpuvm::index_key(level, &key))
+	/* As with columns: other ways keep nothing. Nor are sets known by serials. */
+	if (reads_set(cursor) || (transfer != Transfer::Auto && transfer != Transfer::Cached) || !gpuvm::index_key(level, &key))
 		return std::string();
 	/* Which columns have bitmaps, what is known of the whole cursor decides. */
 	key.append(reinterpret_cast<const char *>(build.result_nullable), (build.nresults + 7u) / 8);

@@ -324,7 +324,7 @@ JoinJob::gathered(uint32_t rows, size_t ahead)
 	out_rows_ = rows;
 	if (ahead != 0 && rows != 0)
 		flush(hand_over(ahead, 0, rows, false));
-	else if (request_.norder == 0 && (out_rows_ >= request_.capacity || (row_limit_ != 0 && out_rows_ >= row_limit_)))
+	else if (!gathers_all() && (out_rows_ >= request_.capacity || (row_limit_ != 0 && out_rows_ >= row_limit_)))
 		flush();
 }
 

@@ -76,7 +76,7 @@ JoinJob::keep_first(uint32_t n)
 size_t
 JoinJob::emit_ahead(const std::vector<EmittedColumn> &columns, uint64_t most, const RowSetState *state)
 {
-	if (part_ != 0 || request_.norder > 0 || columns.empty())
+	if (part_ != 0 || gathers_all() || columns.empty())
 		return 0;
 	return emit_rows_out(columns, 0, static_cast<uint32_t>(std::min(request_.capacity * uint64_t{BUFFERS_AHEAD}, most)),
 						 RowsAhead{state, &lane_->scratch.state->errors, &lane_->outcomes_at->join.rows});
@@ -126,10 +126,20 @@ JoinJob::gathered_rows() const
 	return columns;
 }
 
-/* Hands over what has gathered, but for rows before `from`, which were; `end`: nothing will come behind it. */
+/* Hands over what has gathered, but for rows before `from`, which were; `end`: nothing will come behind it. Or a set takes it. */
 void
 JoinJob::flush(uint32_t from, bool end)
 {
+	if (set_ != nullptr)
+	{
+		(void) sync();
+		store_rows(out_, nullptr, out_rows_);
+		if (stopped())
+			throw Stopped();
+		if (figures_->errors != 0)
+			throw RowErrors{figures_->errors};
+		from = out_rows_;
+	}
 	while (from < out_rows_)
 	{
 		const size_t n = emit_rows_out(gathered_rows(), from, out_rows_, {});
@@ -157,7 +167,7 @@ JoinJob::end_rows()
 			sort_out(out_, out_rows_);
 		return;
 	}
-	if (out_rows_ != 0)
+	if (out_rows_ != 0 || set_ != nullptr)
 	{
 		flush(0, true);
 		return;

@@ -27,6 +27,7 @@
 #include "join.h"
 #include "join_index.h"
 #include "pin.h"
+#include "result_set.h"
 #include "stage.h"
 #include "top_rows.h"
 #include "work.h"
@@ -89,17 +90,20 @@ private:
 		bool		done() const { return !readings.empty(); }
 	};
 
-	Lowered		lower_job(const DeviceJobRequest &request, const char **reason) const;
+	Lowered		lower_job(const SetRequest &bound, const char **reason) const;
 	static void add_images(const DeviceJobRequest &request, Lowered *job);
 	Share		share_of(CudaDevice *device, const Lowered &job) const;
-	CudaDevice *choose_device(const Lowered &job, Share *share) const;
-	void		run_one(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram *program, JoinPlan *join, Stage *stage,
+	CudaDevice *choose_device(const SetRequest &request, const Lowered &job, Share *share) const;
+	void		run_one(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram *program, JoinPlan *join, StoredSet *sink,
 						DeviceJobIo *io, DeviceJobFigures *figures, bool *published);
-	void		run_staged(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io,
+	void		run_staged(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, StoredSet *sink, DeviceJobIo *io,
 						   DeviceJobFigures *figures, bool *published);
 	const DeviceProgram *bound_rows(CudaDevice *device, const DeviceProgram *program, TopRows *top, DeviceJobIo *io, DeviceJobFigures *figures);
-	void		try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, DeviceJobIo *io,
-						DeviceJobFigures *figures, bool *published);
+	void		try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, StoredSet *sink,
+						DeviceJobIo *io, DeviceJobFigures *figures, bool *published);
+	void		run_with_sink(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, DeviceJobIo *io,
+							  DeviceJobFigures *figures, bool *published);
+	void		fail(const CudaDevice *device, const CudaFailure &failure, char *reason) const;
 
 	const DeviceOptions options_;
 	/* The arena outlives the devices' last use of it, so it is destroyed after them. */
@@ -181,30 +185,35 @@ asks_collation(const DeviceJobRequest &request)
 		std::any_of(ops, ops + request.program->nops, [&](const Op &op) { return op.opcode == Opcode::TextCompare && !request.text_orders[op.p4].by_bytes(); });
 }
 
-/* Does it make or read a result set? */
+/* Does the program read the bytes of values that a set refers to? */
 static bool
-uses_sets(const DeviceJobRequest &request)
+reads_texts_of_sets(const DeviceJobRequest &request)
 {
-	/* a set in gpuvmd's memory has tablets outside the arena */
-	const auto	outside = [](const DeviceCursor &cursor)
-	{
-		return cursor.set != nullptr || cursor.of_host_set;
-	};
+	const Op   *ops = request.program->ops();
+	const std::vector<TextKeyColumn> keys = text_key_columns(request);
+	const auto	is_of_set = [&](uint32_t cursor) { return reads_set(cursor_of(request, cursor)); };
 
-	return request.sink || outside(request) || std::any_of(request.others, request.others + request.nothers, outside);
+	return std::any_of(keys.begin(), keys.end(), [&](const TextKeyColumn &column) { return is_of_set(column.cursor); }) ||
+		std::any_of(ops, ops + request.program->nops, [&](const Op &op) { return reads_text(op) && is_of_set(static_cast<uint32_t>(op.p3)); });
 }
 
 CudaLibrary::Lowered
-CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) const
+CudaLibrary::lower_job(const SetRequest &bound, const char **reason) const
 {
+	const DeviceJobRequest &request = bound.get();
 	Lowered		job;
 
 	*reason = "no device is ready";
 	if (!ready())
 		return job;
-	if (uses_sets(request))
+	if (bound.device() == SetRequest::SEVERAL)
 	{
-		*reason = "result sets are made and read by the CPU";
+		*reason = "the result sets are on several devices";
+		return job;
+	}
+	if (reads_texts_of_sets(request))
+	{
+		*reason = "values of variable length that a result set refers to are read by the CPU";
 		return job;
 	}
 	if (asks_collation(request))
@@ -220,7 +229,7 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 		}
 	if (request.stage != nullptr)
 	{
-		job.stage = lower_request(Stage(request).second(), shared_bytes_, reason);
+		job.stage = lower_request(Stage(request).second(), shared_bytes_, reason, LoweredAs::Stage);
 		if (job.stage == nullptr)
 			return job;
 	}
@@ -286,7 +295,9 @@ CudaLibrary::share_of(CudaDevice *device, const Lowered &job) const
 
 				const uint64_t bytes = chunk_bytes(tablet, device_chunk(tablet, column)).total();
 
-				if (tablet->serial == 0)
+				if (cursor.set != nullptr)
+					share.there += bytes * step;
+				else if (tablet->serial == 0)
 					share.delta += bytes * step;
 				else if (bytes == 0 || device->residency()->has(ChunkKey{tablet->serial, kept_column(column)}, bytes))
 					share.there += bytes * step;
@@ -299,15 +310,16 @@ CudaLibrary::share_of(CudaDevice *device, const Lowered &job) const
 }
 
 CudaDevice *
-CudaLibrary::choose_device(const Lowered &job, Share *share) const
+CudaLibrary::choose_device(const SetRequest &request, const Lowered &job, Share *share) const
 {
+	const int	of_sets = request.device();
 	CudaDevice *best = nullptr;
 
 	if (!job.done())
 		return nullptr;
 	for (const std::unique_ptr<CudaDevice> &device : devices_)
 	{
-		if (!device->ready())
+		if (!device->ready() || (of_sets >= 0 && static_cast<int>(device->index()) != of_sets))
 			continue;
 
 		const Share its = share_of(device.get(), job);
@@ -323,13 +335,15 @@ CudaLibrary::choose_device(const Lowered &job, Share *share) const
 }
 
 uint64_t
-CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
+CudaLibrary::estimate(const DeviceJobRequest &asked, char *reason)
 {
+	const SetRequest bound(asked);
+	const DeviceJobRequest &request = bound.get();
 	const char *refusal;
-	const Lowered job = lower_job(request, &refusal);
+	const Lowered job = lower_job(bound, &refusal);
 	const Program *source = request.program;
 	Share		share = {};
-	CudaDevice *device = choose_device(job, &share);
+	CudaDevice *device = choose_device(bound, job, &share);
 
 	if (device == nullptr)
 	{
@@ -400,16 +414,16 @@ CudaLibrary::estimate(const DeviceJobRequest &request, char *reason)
 			width += type_width(type);
 		if (request.row_limit != 0)
 			out = std::min(out, static_cast<double>(request.row_limit));
-		ns += out * width / RESULT_BYTES_NS;
+		ns += out * width / (request.sink ? LOCAL_BYTES_NS : RESULT_BYTES_NS);
 	}
 	return static_cast<uint64_t>(ns);
 }
 
 /* ---- running ------------------------------------------------------------------- */
 
-/* `stage`: what takes the groups, or, of the second program, has them; nullptr: there is none. */
+/* `sink`: what takes the results; nullptr: they leave. */
 void
-CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram *program, JoinPlan *join, Stage *stage,
+CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const DeviceProgram *program, JoinPlan *join, StoredSet *sink,
 					 DeviceJobIo *io, DeviceJobFigures *figures, bool *published)
 {
 	Work		work;
@@ -419,14 +433,10 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 		job = std::make_unique<JoinJob>(device, arena_.get(), request, join, io, figures);
 	else
 	{
-		if (request.of_stage)
-			stage->list(&work);
-		else
-			list_work(request, &work);
+		list_work(request, &work);
 		job = std::make_unique<ScanJob>(device, arena_.get(), request, *program, work, io, figures);
 	}
-	if (request.stage != nullptr)
-		job->keep_groups(stage);
+	job->keep_results(sink);
 	try
 	{
 		job->run();
@@ -445,17 +455,19 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 
 /* What is read is the first program's, what leaves the second's. */
 void
-CudaLibrary::run_staged(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, DeviceJobIo *io, DeviceJobFigures *figures,
-						bool *published)
+CudaLibrary::run_staged(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, StoredSet *sink, DeviceJobIo *io,
+						DeviceJobFigures *figures, bool *published)
 {
 	Stage		stage(request);
+	StoredSet	groups(device, request.program, stage.first().sink_columns, stage.first().nsink_columns);
 	DeviceJobFigures second = {};
 
-	run_one(device, stage.first(), lowered.program, lowered.join, &stage, io, figures, published);
-	figures->stage_rows = stage.ngroups();
-	if (!stage.there() || figures->errors != 0 || io->stopped())
+	run_one(device, stage.first(), lowered.program, lowered.join, &groups, io, figures, published);
+	figures->stage_rows = groups.rows();
+	figures->rows_out = 0;
+	if (figures->errors != 0 || io->stopped())
 		return;
-	run_one(device, stage.second(), lowered.stage, nullptr, &stage, io, &second, published);
+	run_one(device, SetRequest(stage.second(&groups)).get(), lowered.stage, nullptr, sink, io, &second, published);
 	figures->errors = second.errors;
 	figures->rows_out = second.rows_out;
 	figures->bytes_moved += second.bytes_moved;
@@ -479,7 +491,7 @@ CudaLibrary::bound_rows(CudaDevice *device, const DeviceProgram *program, TopRow
 		const TopBound bound = ScanJob(device, arena_.get(), top->request(), *program, sample, io, &its).run_sample();
 
 		if (!bound.empty() && top->take(bound))
-			bounded = lower_request(top->request(), shared_bytes_, &reason, true);
+			bounded = lower_request(top->request(), shared_bytes_, &reason, LoweredAs::Bounded);
 	}
 	catch (const Refusal &)
 	{
@@ -491,8 +503,8 @@ CudaLibrary::bound_rows(CudaDevice *device, const DeviceProgram *program, TopRow
 }
 
 void
-CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, DeviceJobIo *io,
-					 DeviceJobFigures *figures, bool *published)
+CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, StoredSet *sink,
+					 DeviceJobIo *io, DeviceJobFigures *figures, bool *published)
 {
 	struct Running
 	{
@@ -505,7 +517,7 @@ CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const 
 
 	if (request.stage != nullptr)
 	{
-		run_staged(device, request, lowered, io, figures, published);
+		run_staged(device, request, lowered, sink, io, figures, published);
 		return;
 	}
 
@@ -516,18 +528,54 @@ CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const 
 	if (top.pays() && share.missing == 0 && share.delta <= SAMPLED_DELTA && (request.transfer == Transfer::Auto || request.transfer == Transfer::Cached))
 		bounded = bound_rows(device, lowered.program, &top, io, figures);
 	if (bounded != nullptr)
-		run_one(device, top.request(), bounded, nullptr, nullptr, io, figures, published);
+		run_one(device, top.request(), bounded, nullptr, sink, io, figures, published);
 	else
-		run_one(device, request, lowered.program, lowered.join, nullptr, io, figures, published);
+		run_one(device, request, lowered.program, lowered.join, sink, io, figures, published);
+}
+
+/* A CUDA call has failed: fatal, or a reason. */
+void
+CudaLibrary::fail(const CudaDevice *device, const CudaFailure &failure, char *reason) const
+{
+	char		line[300];
+
+	snprintf(line, sizeof(line), "device %u: %s failed: %s", device->index(), failure.doing, cudaGetErrorString(failure.error));
+	if (!survivable(failure.error))
+		options_.fatal(line);
+	options_.log(line);
+	snprintf(reason, REASON_BYTES, "%.127s", line);
+}
+
+/* With the set that the job is to make, if it is to make one. */
+void
+CudaLibrary::run_with_sink(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, DeviceJobIo *io,
+						   DeviceJobFigures *figures, bool *published)
+{
+	std::unique_ptr<StoredSet> sink;
+	StoredSet  *to = static_cast<StoredSet *>(request.append_to);
+
+	if (request.sink)
+		sink = std::make_unique<StoredSet>(device, request.stage != nullptr ? request.stage : request.program, request.sink_columns,
+										   request.nsink_columns);
+	if (to != nullptr && !to->same_types(*sink))
+		throw Refusal{"the result set has columns of other types"};
+	try_run(device, request, lowered, share, sink.get(), io, figures, published);
+	if (!sink || figures->errors != 0 || io->stopped())
+		return;
+	if (to != nullptr)
+		to->append(sink.get());
+	figures->set = to != nullptr ? to : sink.release();
 }
 
 DeviceOutcome
-CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason)
+CudaLibrary::run(const DeviceJobRequest &asked, DeviceJobIo *io, DeviceJobFigures *figures, char *reason)
 {
+	const SetRequest bound(asked);
+	const DeviceJobRequest &request = bound.get();
 	const char *refusal;
-	const Lowered job = lower_job(request, &refusal);
+	const Lowered job = lower_job(bound, &refusal);
 	Share		share;
-	CudaDevice *device = choose_device(job, &share);
+	CudaDevice *device = choose_device(bound, job, &share);
 	bool		published = false;
 
 	*figures = DeviceJobFigures{};
@@ -540,7 +588,7 @@ CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigu
 	}
 	try
 	{
-		try_run(device, request, job, share, io, figures, &published);
+		run_with_sink(device, request, job, share, io, figures, &published);
 		device->status()->bytes_moved.fetch_add(figures->bytes_moved);
 		device->status()->jobs_done.fetch_add(1);
 		return DeviceOutcome::Done;
@@ -551,17 +599,11 @@ CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigu
 	}
 	catch (const Refusal &r)
 	{
-		snprintf(reason, REASON_BYTES, "%s", r.why);
+		snprintf(reason, REASON_BYTES, "%s", r.why.c_str());
 	}
 	catch (const CudaFailure &failure)
 	{
-		char		line[300];
-
-		snprintf(line, sizeof(line), "device %u: %s failed: %s", device->index(), failure.doing, cudaGetErrorString(failure.error));
-		if (!survivable(failure.error))
-			options_.fatal(line);
-		options_.log(line);
-		snprintf(reason, REASON_BYTES, "%.127s", line);
+		fail(device, failure, reason);
 	}
 	if (published)
 		return DeviceOutcome::Failed;
@@ -570,8 +612,19 @@ CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigu
 }
 
 bool
-CudaLibrary::copy_set(const DeviceSet *, uint64_t, uint64_t, char *const *, uint64_t *const *)
+CudaLibrary::copy_set(const DeviceSet *set, uint64_t first, uint64_t nrows, char *const *values, uint64_t *const *nulls)
 {
+	char		reason[REASON_BYTES];
+
+	try
+	{
+		static_cast<const StoredSet *>(set)->copy(first, nrows, values, nulls);
+		return true;
+	}
+	catch (const CudaFailure &failure)
+	{
+		fail(devices_[set->device()].get(), failure, reason);
+	}
 	return false;
 }
 

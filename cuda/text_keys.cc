@@ -84,7 +84,7 @@ TextKeyFeed::TextKeyFeed(CudaDevice *device, PinnedArena *arena, const DeviceJob
 			{
 				const TabletHeader *tablet = cursor.tablets[t].tablet;
 
-				source->work.tablets.push_back(WorkTablet{tablet, 0, 0, tablet->nrows, nullptr, 0, NO_DEAD_ROWS, false});
+				source->work.tablets.push_back(WorkTablet{tablet, 0, 0, tablet->nrows, nullptr, 0, NO_DEAD_ROWS, false, false});
 				values_ += static_cast<uint64_t>(tablet->nrows) * source->program->ncolumns;
 			}
 		source->feed = std::make_unique<TableFeed>(device, arena, *source->program, source->work);

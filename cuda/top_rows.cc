@@ -23,7 +23,7 @@ TopRows::pays() const
 {
 	const JobOrderKey *key = request_.order;
 
-	return request_.norder > 0 && request_.row_limit != 0 && request_.nothers == 0 && request_.stage == nullptr && !request_.of_stage &&
+	return request_.norder > 0 && request_.row_limit != 0 && request_.nothers == 0 && request_.stage == nullptr &&
 		!request_.program->grouped && request_.total_rows >= top_sizes.least_rows &&
 		request_.row_limit <= request_.total_rows / top_sizes.share / FEWER &&
 		request_.row_limit <= static_cast<uint64_t>(top_sizes.most_pads) * TABLET_PAD_ROWS / FEWER &&

@@ -137,7 +137,7 @@ TableFeed::find_set()
 	std::string key;
 	bool		again;
 
-	while (n < work_.tablets.size() && work_.tablets[n].tablet->serial != 0)
+	while (n < work_.tablets.size() && work_.tablets[n].tablet->serial != 0 && work_.tablets[n].there == nullptr)
 		n++;
 	if (n < least_set_tablets)
 		return;
@@ -234,7 +234,7 @@ TableFeed::begin(Transfer wanted, bool copies_deltas)
 		find_kept();
 	for (uint32_t t = set_tablets_; t < work_.tablets.size(); t++)
 	{
-		if (work_.tablets[t].tablet->serial == 0 && !copies_deltas)
+		if (work_.tablets[t].tablet->serial == 0 && !work_.tablets[t].outside && !copies_deltas)
 			place_delta(t);
 		for (int c = 0; c < program_.ncolumns; c++)
 			if (places_of(t)[c].at == At::Nowhere)
@@ -285,13 +285,13 @@ TableFeed::load(uint32_t tablet) const
 /* ---- placing ------------------------------------------------------------------- */
 
 void
-TableFeed::copy(char *to, const char *from, uint64_t bytes)
+TableFeed::copy(char *to, const char *from, uint64_t bytes, bool outside)
 {
 	copied_bytes_ += bytes;
 	copying_ = true;
 	while (bytes > 0)
 	{
-		uint64_t	part = arena_->in_one_chunk(from, bytes);
+		const uint64_t part = outside ? bytes : arena_->in_one_chunk(from, bytes);
 
 		check(cudaMemcpyAsync(to, from, part, cudaMemcpyHostToDevice, lane_->copies), "copying columns to the device");
 		to += part;
@@ -306,21 +306,22 @@ TableFeed::copy_chunk(uint32_t tablet, int column, char *to)
 	const ColumnChunk chunk = chunk_of(tablet, column);
 	const ChunkBytes bytes = bytes_of(tablet, column);
 	const char *from = reinterpret_cast<const char *>(work_.tablets[tablet].tablet);
+	const bool	outside = work_.tablets[tablet].outside;
 
 	/* If they cannot be pinned, the driver copies them by way of its own memory. */
-	if (bytes.nulls != 0)
+	if (bytes.nulls != 0 && !outside)
 		(void) pins_.take(from + chunk.nulls, bytes.nulls);
-	if (bytes.data != 0)
+	if (bytes.data != 0 && !outside)
 		(void) pins_.take(from + chunk.data, bytes.data);
 	if (bytes.nulls != 0 && bytes.data != 0 && chunk.nulls + bytes.nulls == chunk.data)
 	{
-		copy(to, from + chunk.nulls, bytes.total());
+		copy(to, from + chunk.nulls, bytes.total(), outside);
 		return;
 	}
 	if (bytes.nulls != 0)
-		copy(to, from + chunk.nulls, bytes.nulls);
+		copy(to, from + chunk.nulls, bytes.nulls, outside);
 	if (bytes.data != 0)
-		copy(to + bytes.nulls, from + chunk.data, bytes.data);
+		copy(to + bytes.nulls, from + chunk.data, bytes.data, outside);
 }
 
 bool
@@ -389,7 +390,9 @@ TableFeed::place_chunk(uint32_t tablet, int column)
 	bool		done;
 
 	/* place_delta() could not, so it will hardly be possible now. */
-	if (work_.tablets[tablet].tablet->serial == 0)
+	if (work_.tablets[tablet].outside)
+		done = place_own(tablet, column);
+	else if (work_.tablets[tablet].tablet->serial == 0)
 		done = place_own(tablet, column) || place_mapped(tablet, column);
 	else switch (transfer_)
 	{

@@ -148,7 +148,7 @@ private:
 	bool		place_mapped(uint32_t tablet, int column);
 	bool		place_own(uint32_t tablet, int column);
 	void		copy_chunk(uint32_t tablet, int column, char *to);
-	void		copy(char *to, const char *from, uint64_t bytes);
+	void		copy(char *to, const char *from, uint64_t bytes, bool outside);
 	bool		await_copies(uint32_t first_tablet, uint32_t end_tablet);
 	void		look_ahead(uint32_t end_tablet);
 	void		upload(uint32_t end_tablet);

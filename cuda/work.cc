@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "maps.h"
+#include "result_set.h"
 
 namespace gpuvm {
 namespace cuda {
@@ -97,7 +98,8 @@ list_tablets(const DeviceCursor &cursor, const Program *program, const DeviceJob
 		const TabletHeader *tablet = ref.tablet;
 		const uint32_t number = static_cast<uint32_t>(work->tablets.size());
 		WorkTablet	todo = {tablet, static_cast<uint32_t>(work->pads.size()), 0, 0, ref.masked, ref.nmasked, NO_DEAD_ROWS,
-			carried && tablet->serial == 0};
+			carried && tablet->serial == 0, cursor.of_host_set,
+			cursor.set != nullptr ? static_cast<const StoredSet *>(cursor.set)->part(t) : nullptr};
 		PadLister	pads(ref);
 
 		if (units == nullptr)
@@ -133,7 +135,7 @@ list_tablets(const DeviceCursor &cursor, const Program *program, const DeviceJob
 void
 list_work(const DeviceJobRequest &request, Work *work)
 {
-	list_tablets(request, request.program, request.program->grouped ? nullptr : &request, work);
+	list_tablets(request, request.program, leaves_by_units(request) ? &request : nullptr, work);
 }
 
 void
@@ -247,10 +249,10 @@ bind_columns(const DeviceCursor &cursor, const Program *program, std::vector<Col
 }
 
 const DeviceProgram *
-lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason, bool with_bound)
+lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason, LoweredAs as)
 {
 	static thread_local std::unique_ptr<LastLowered> lowered[3];
-	std::unique_ptr<LastLowered> &last = lowered[with_bound ? 2 : request.of_stage];	/* beside the program that it goes with */
+	std::unique_ptr<LastLowered> &last = lowered[static_cast<int>(as)];
 	std::vector<ColumnBinding> bindings;
 	std::string key(reinterpret_cast<const char *>(request.program), request.program->size);
 

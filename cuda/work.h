@@ -28,7 +28,8 @@ struct WorkTablet
 	uint32_t	nmasked;
 	uint32_t	dead_pad;		/* where its bitmap begins; NO_DEAD_ROWS: it needs none */
 	bool		carried;		/* a delta so small that it travels with the description (transfer.h) */
-	const RowSet *there = nullptr;	/* its columns, by the cursor's numbers, are on the device (stage.h) */
+	bool		outside;		/* it lies in gpuvmd's own memory, which nothing pins */
+	const RowSet *there = nullptr;	/* its columns, by the cursor's numbers, are on the device (result_set.h) */
 };
 constexpr uint32_t NO_DEAD_ROWS = 0xffffffff;
 
@@ -51,6 +52,20 @@ struct Work
 	const ColumnSummary *columns = nullptr;	/* the request's */
 	uint64_t	rows = 0;
 };
+
+/* Are the rows those of a set? */
+inline bool
+reads_set(const DeviceCursor &cursor)
+{
+	return cursor.set != nullptr || cursor.of_host_set;
+}
+
+/* Do rows leave by units as they come? Else all of them are collected first. */
+inline bool
+leaves_by_units(const DeviceJobRequest &request)
+{
+	return !request.program->grouped && request.norder == 0 && !request.sink && !reads_set(request);
+}
 
 void		list_work(const DeviceJobRequest &request, Work *work);
 /* All rows of a cursor, of which the program reads columns; there are no units. */
@@ -81,11 +96,16 @@ bool		masks_rows(const DeviceCursor &cursor);
 
 /*
  * The program as a device with that much shared memory a multiprocessor runs it;
- * nullptr, with the reason, if it does not. Each thread remembers its last one, and that
- * of its last stage and its last with a bound (top_rows.h), so that estimate() and run() lower only once; it is valid until the thread asks
- * for another.
+ * nullptr, with the reason, if it does not. Each thread remembers its last one of each kind, so that estimate() and run() lower
+ * only once; it is valid until the thread asks for another.
  */
-const DeviceProgram *lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason, bool with_bound = false);
+enum class LoweredAs
+{
+	Whole,
+	Stage,						/* stage.h */
+	Bounded,					/* top_rows.h */
+};
+const DeviceProgram *lower_request(const DeviceJobRequest &request, uint32_t shared_bytes, const char **reason, LoweredAs as = LoweredAs::Whole);
 
 /* The chunk of a column of DeviceProgram.columns: of a text's images one of bytes, whose base is how many there are. */
 inline ColumnChunk

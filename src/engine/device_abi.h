@@ -88,7 +88,6 @@ struct DeviceJobRequest : DeviceCursor
 	uint32_t	norder;
 	bool		count_groups;	/* grouped programs: emit one row with the number of groups */
 	const Program *stage;		/* reads the groups of `program` (abi.h): rows and groups that leave are its; nullptr: there is none */
-	bool		of_stage;		/* the library's own: the table is another program's groups */
 	bool		sink;			/* what leaves becomes a result set (abi.h: its columns) instead of being published */
 	const SinkColumn *sink_columns;	/* what it has, checked */
 	uint32_t	nsink_columns;

@@ -19,13 +19,13 @@ namespace gpuvm {
 constexpr int WIDE_LOW_BITS = 62;
 constexpr int64_t WIDE_LOW_MASK = (int64_t{1} << WIDE_LOW_BITS) - 1;
 
-constexpr int64_t
+GPUVM_HD constexpr int64_t
 wide_low(int128 value)
 {
 	return static_cast<int64_t>(value) & WIDE_LOW_MASK;
 }
 
-constexpr int64_t
+GPUVM_HD constexpr int64_t
 wide_high(int128 value)
 {
 	return static_cast<int64_t>(value >> WIDE_LOW_BITS);
@@ -33,7 +33,7 @@ wide_high(int128 value)
 
 constexpr int64_t WIDE_HIGH_LIMIT = int64_t{1} << WIDE_LOW_BITS;
 
-constexpr bool
+GPUVM_HD constexpr bool
 wide_fits(int128 value)
 {
 	return value >> WIDE_LOW_BITS < WIDE_HIGH_LIMIT && value >> WIDE_LOW_BITS > -WIDE_HIGH_LIMIT;

@@ -40,6 +40,8 @@ struct StoredTable
 {
 	const Table *table;
 	std::vector<DeviceTabletRef> tablets;
+	const DeviceSet *set = nullptr;	/* instead of all that */
+	bool		of_host_set = false;
 };
 
 class Arena
@@ -248,6 +250,10 @@ struct Ways
 	const PatternSet *patterns = nullptr;
 	const TextOrder *text_orders = nullptr;
 	const Program *stage = nullptr;	/* over the groups of the program */
+	bool		sink = false;	/* a set is made, */
+	std::vector<SinkColumn> sink_columns;	/* of all results, where none are listed */
+	uint64_t	sink_limit = UINT64_MAX;
+	DeviceSet  *append_to = nullptr;
 	std::function<void(FakeIo *)> tell;
 };
 
@@ -309,8 +315,10 @@ protected:
 
 	static DeviceCursor cursor_of(const StoredTable &stored)
 	{
+		if (stored.set != nullptr)
+			return DeviceCursor{stored.set->columns(), stored.set->ncolumns(), nullptr, 0, stored.set->rows(), stored.set, false};
 		return DeviceCursor{stored.table->summaries.data(), static_cast<uint32_t>(stored.table->summaries.size()), stored.tablets.data(),
-			static_cast<uint32_t>(stored.tablets.size()), stored.table->nrows()};
+			static_cast<uint32_t>(stored.tablets.size()), stored.table->nrows(), nullptr, stored.of_host_set};
 	}
 
 	Ran run(const Program *program, const StoredTable &stored, const std::vector<ParamValue> &params, const Ways &ways)
@@ -355,6 +363,11 @@ protected:
 		request.order = ways.order.data();
 		request.norder = static_cast<uint32_t>(ways.order.size());
 		request.count_groups = ways.count_groups;
+		request.sink = ways.sink;
+		request.sink_columns = ways.sink_columns.data();
+		request.nsink_columns = static_cast<uint32_t>(ways.sink_columns.size());
+		request.sink_limit = ways.sink_limit;
+		request.append_to = ways.append_to;
 		request.transfer = ways.transfer;
 		request.maps = ways.maps ? ways.maps->data() : nullptr;
 		request.nmaps = ways.maps ? static_cast<uint32_t>(ways.maps->size()) : 0;
