@@ -337,9 +337,9 @@ static_assert(sizeof(JobOrderKey) == 16, "sent between processes");
  *     skip_units and count_groups are 0. row_limit is 0 without an order; with one the set is sorted, and the limit exact.
  *   - The job ends Done, with the set complete and rows_out rows added; or Done with bits in `errors`; or Failed. In the last
  *     two cases there is no set, and one that was to be appended to is as it was. Job.yielded is never set.
- *   - Column i of a set is result column i, with its type. Only a sum (I128) becomes integers of 64 bits: one, if `narrow` has
- *     its bit; else column i has the low halves (tablet/wide_halves.h), and the high ones follow behind all result columns, in the
- *     order of the sums. ERR_INT_OVERFLOW where a value does not fit.
+ *   - A set has the columns that the sink lists, each made of a result column: its values, a sum (I128) as I64; or the low or high
+ *     halves (tablet/wide_halves.h) of a sum or an I64, as I64. A result column may be listed several times, or not at all.
+ *     ERR_INT_OVERFLOW where a value does not fit.
  *   - References in a set (COLUMN_VARIABLE) lead into the arena. The backend keeps what they lead to as long as the set lives.
  *   - Any JobCursor may be a set; its columns are the set's. The program must not use Rowid of it.
  *   - A program of rows whose first cursor is a set is like one that is a stage (above): units cannot be skipped or evaluated
@@ -350,12 +350,27 @@ static_assert(sizeof(JobOrderKey) == 16, "sent between processes");
  */
 constexpr uint32_t JOB_MAX_SETS = 63;
 
+enum class SinkForm : uint16_t
+{
+	Value = 0,
+	Low = 1,
+	High = 2,
+};
+
+struct SinkColumn
+{
+	uint16_t	result;
+	SinkForm	form;
+};
+
 struct JobSink
 {
 	uint32_t	set;			/* 0: rows leave by buffers */
 	uint32_t	append;			/* not 0: they are added to the set */
-	uint64_t	columns;		/* arena offset of SetColumn[] of all the set's columns, which gpuvmd writes before Done; 0: nobody asks */
-	uint64_t	narrow[PROGRAM_MAX_COLUMNS / 64];	/* bit i: result column i, a sum, becomes I64 */
+	uint64_t	known;			/* arena offset of SetColumn[ncolumns], which gpuvmd writes before Done; 0: nobody asks */
+	uint32_t	ncolumns;
+	uint32_t	reserved;
+	SinkColumn	columns[PROGRAM_MAX_COLUMNS];
 };
 
 /* What is known of a set's column, over all of its rows. */
@@ -440,7 +455,7 @@ struct Job
 	Transfer	transfer_used;
 	uint32_t	yielded;		/* row programs, Failed: nobody took rows, so the device went to others; units up to
 								 * the last one handed over are done, the rest may be submitted again */
-	uint32_t	reserved0;
+	uint32_t	set_tablets;	/* of the set that was made or added to, all */
 	uint64_t	stage_rows;		/* stages: groups of the first program */
 	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];

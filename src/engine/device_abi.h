@@ -46,7 +46,7 @@ public:
 	virtual uint32_t device() const = 0;	/* index */
 	virtual uint64_t rows() const = 0;
 	virtual uint32_t ncolumns() const = 0;
-	/* Ranges, null counts and flags as of a table's columns, COLUMN_VARIABLE left out: min > max where nothing is known or there is no value. */
+	/* Ranges, null counts and flags as of a table's columns, COLUMN_VARIABLE left out: and the type's own bounds where nothing is known. */
 	virtual const ColumnSummary *columns() const = 0;
 	virtual uint64_t bytes() const = 0;
 };
@@ -90,7 +90,8 @@ struct DeviceJobRequest : DeviceCursor
 	const Program *stage;		/* reads the groups of `program` (abi.h): rows and groups that leave are its; nullptr: there is none */
 	bool		of_stage;		/* the library's own: the table is another program's groups */
 	bool		sink;			/* what leaves becomes a result set (abi.h: its columns) instead of being published */
-	const uint64_t *narrow;		/* JobSink.narrow */
+	const SinkColumn *sink_columns;	/* what it has, checked */
+	uint32_t	nsink_columns;
 	uint64_t	sink_limit;		/* bytes that the set may take, or grow by; the job is refused, or fails, beyond */
 	DeviceSet  *append_to;		/* the set is this one, which gets more rows, or stays as it was; nullptr: a new one */
 	Transfer	transfer;
