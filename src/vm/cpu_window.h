@@ -55,7 +55,7 @@ public:
 
 	/* Begins the next phase: how many tasks it has; 0 when all is done. Throws std::bad_alloc. */
 	uint32_t	begin_phase();
-	void		run_task(uint32_t task);
+	void		run_task(uint32_t task);	/* throws std::bad_alloc */
 
 	/* ErrorBits, when all is done: if not 0, the results are worth nothing. */
 	uint32_t	errors() const;

@@ -123,6 +123,20 @@ rank_of(const CodeMap &map, const WindowColumn &column, uint64_t row, int64_t *r
 	return true;
 }
 
+/* From the value of the row before. */
+bool
+texts_differ(const TextOrder &order, const WindowColumn &column, uint64_t row)
+{
+	const bool	null = window_null(column, row), null_before = window_null(column, row - 1);
+
+	if (null || null_before)
+		return null != null_before;
+
+	const uint64_t text = window_value<uint64_t>(column, row), before = window_value<uint64_t>(column, row - 1);
+
+	return text != before && order.compare(text, before) != 0;
+}
+
 }  // namespace
 
 void
@@ -132,6 +146,13 @@ WindowRows::mark(const WindowKey &key, uint32_t block, uint64_t *words) const
 	const uint64_t first = window_first(block);
 	const uint32_t nrows = window_block_rows(nrows_, block);
 
+	if (key.text != nullptr)
+	{
+		for (uint32_t i = 0; i < nrows; i++)
+			if (first + i > 0 && texts_differ(*key.text, column, first + i))
+				bit_set(words, i);
+		return;
+	}
 	if (key.ranks != nullptr)
 	{
 		std::vector<int64_t> ranks(nrows);

@@ -48,7 +48,7 @@ check_frame(const WindowSpec &spec, const Type *types)
 		const Type	type = types[key.column];
 
 		is_float = type_is_float(type);
-		if ((!is_float && !type_is_int(type)) || key.ranks != nullptr ||
+		if ((!is_float && !type_is_int(type)) || key.ranks != nullptr || key.text != nullptr ||
 			(frame.unit == RangeUnit::Date && type != Type::I32) || (frame.unit == RangeUnit::Timestamp && type != Type::I64))
 			return "a range is over a column that has none";
 	}
@@ -132,6 +132,8 @@ check_window(const WindowSpec &spec, const Type *types, uint32_t ncols)
 			return "a window's key is a column that the set does not have";
 		if (key.ranks != nullptr && !ranks_codes(types[key.column], *key.ranks))
 			return "a window's ranks are of what has none";
+		if (key.text != nullptr && (key.ranks != nullptr || types[key.column] != Type::I64))
+			return "a window's key is texts that are none";
 	}
 	if (spec.nfunctions == 0 || spec.nfunctions > WINDOW_MAX_FUNCTIONS)
 		return "a window has no functions, or too many";

@@ -6,7 +6,8 @@
  * partitions, by the order keys; what is computed is what PostgreSQL's WindowAgg computes of the rows in that order:
  *   - Rows are of one partition, or peers, if none of the keys tells them apart: nulls are equal, so are -0 and 0, and
  *     NaNs. Without order keys all rows of a partition are peers. Codes with a map of ranks are compared by rank; one
- *     without a rank is a null. References are compared as integers, so equal values must have equal ones (TextKey).
+ *     without a rank is a null. References with a text order are compared by it; without one as integers, so that
+ *     equal values must have equal ones (TextKey).
  *   - A frame is rows [head, tail) of the partition. One whose end lies before its start is empty.
  *   - Lag, Lead, FirstValue, LastValue and NthValue hand on a value of any type, references included.
  *   - Sum, Min, Max, BoolAnd and BoolOr leave out nulls, and give null if nothing is left. Sums of floats are exact and
@@ -21,6 +22,7 @@
 
 #include "core/types.h"
 #include "vm/code_map.h"
+#include "vm/text_order.h"
 
 namespace gpuvm {
 
@@ -110,6 +112,7 @@ struct WindowKey
 	bool		desc;
 	bool		nulls_first;
 	const CodeMap *ranks;		/* of codes; nullptr: values are compared as they are */
+	const TextOrder *text;		/* of references; nullptr: likewise */
 };
 
 /* Points to what outlives it. */

@@ -126,7 +126,7 @@ struct Random
 			const uint32_t column = k < spec.npartition ? partition[pick(rng, 0, 2)] : order[pick(rng, 0, 8)];
 
 			keys.push_back(WindowKey{column, pick(rng, 0, 1) != 0, pick(rng, 0, 1) != 0,
-									 column == C_CODE && pick(rng, 0, 1) ? &maps[pick(rng, 0, 1)] : nullptr});
+									 column == C_CODE && pick(rng, 0, 1) ? &maps[pick(rng, 0, 1)] : nullptr, nullptr});
 		}
 		spec.keys = keys.data();
 	}
@@ -327,7 +327,7 @@ struct Large
 			table[2].values.push_back(in % 5 == 0 ? none() : real(static_cast<double>(in)));
 			table[3].values.push_back(number(static_cast<int64_t>((in * 7919) % 1000)));
 		}
-		keys = {WindowKey{0, false, false, nullptr}, WindowKey{1, false, false, nullptr}};
+		keys = {WindowKey{0, false, false, nullptr, nullptr}, WindowKey{1, false, false, nullptr, nullptr}};
 		spec.keys = keys.data();
 		spec.npartition = spec.norder = 1;
 		for (WindowFn fn : {WindowFn::RowNumber, WindowFn::Rank, WindowFn::DenseRank, WindowFn::Lag, WindowFn::FirstValue, WindowFn::LastValue,
@@ -447,7 +447,7 @@ struct Single
 {
 	Table		table;
 	WindowFunction f = {};
-	WindowKey	key = {0, false, false, nullptr};
+	WindowKey	key = {0, false, false, nullptr, nullptr};
 	WindowSpec	spec = {};
 
 	Single(WindowFn fn, Type type, Type column, const std::vector<Value> &values)
