@@ -121,6 +121,8 @@ WindowRun::make_room()
 
 	const uint64_t all = bytes + set_->headers_bytes(shape_);
 
+	if (n == 0)
+		return true;
 	if (!charge(all, &block_.share))
 		return false;
 	block_.pages = Pages(all, all >= HUGE_BYTES);

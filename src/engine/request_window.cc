@@ -31,17 +31,17 @@ read_keys(const JobWindow &from, Request *request)
 	return nullptr;
 }
 
-/* References are not numbers. */
+/* References are not numbers. A column that is null everywhere may be both. */
 static const char *
 check_references(const RequestWindow &window)
 {
 	const WindowSpec &spec = window.spec;
-	auto		is_reference = [&](uint32_t column) {
-		return column != WINDOW_NONE && (window.set->columns()[column].flags & COLUMN_VARIABLE) != 0;
-	};
+	auto		has_values = [&](uint32_t column) { return window.set->columns()[column].null_count < window.set->nrows(); };
+	auto		is_variable = [&](uint32_t column) { return (window.set->columns()[column].flags & COLUMN_VARIABLE) != 0; };
+	auto		is_reference = [&](uint32_t column) { return column != WINDOW_NONE && is_variable(column) && has_values(column); };
 
 	for (const WindowKey &key : window.keys)
-		if (key.text != nullptr && !is_reference(key.column))
+		if (key.text != nullptr && has_values(key.column) && !is_variable(key.column))
 			return "a window's key is texts that are none";
 	if (spec.frame.mode == FrameMode::Range && (has_offset(spec.frame.start) || has_offset(spec.frame.end)) &&
 		is_reference(spec.keys[spec.npartition].column))

@@ -36,8 +36,19 @@ private:
 	std::atomic<uint32_t> errors_{0};
 };
 
+/* Does any function, or the frame of one, ask for peers? */
+static bool
+asks_peers(const WindowSpec &spec)
+{
+	const bool	frames = asks_peers(spec.frame.mode, spec.frame.start) || asks_peers(spec.frame.mode, spec.frame.end);
+
+	return std::any_of(spec.functions, spec.functions + spec.nfunctions, [=](const WindowFunction &f) {
+		return asks_frame(f.fn) ? frames : f.fn >= WindowFn::Rank && f.fn <= WindowFn::CumeDist;
+	});
+}
+
 WindowJob::WindowJob(const WindowSpec &spec, const WindowColumn *columns, uint64_t nrows)
-	: spec_(spec), columns_(columns), nrows_(nrows), nblocks_(window_blocks(nrows)), rows_(spec_, columns, nrows)
+	: spec_(spec), columns_(columns), nrows_(nrows), nblocks_(window_blocks(nrows)), rows_(spec_, columns, nrows, asks_peers(spec))
 {
 	for (uint32_t f = 0; f < spec.nfunctions; f++)
 		add_call(spec.functions[f]);
@@ -95,7 +106,7 @@ WindowJob::add_call(const WindowFunction &function)
 		default:
 			break;
 	}
-	frames_ = frames_ || function.fn >= WindowFn::FirstValue;
+	frames_ = frames_ || asks_frame(function.fn);
 	ncolumns_ += window_result_types(function, types);
 	calls_.push_back(call);
 }
@@ -172,16 +183,7 @@ WindowJob::emit(uint32_t block)
 	{
 		vector->first = window_first(block) + first;
 		vector->n = std::min(nrows - first, WINDOW_VECTOR_ROWS);
-		for (uint32_t i = 0; i < vector->n; i++)
-		{
-			rows_.step(vector->first + i, &at);
-			vector->part_start[i] = at.part_start;
-			vector->part_end[i] = at.part_end;
-			vector->peer_start[i] = at.peer_start;
-			vector->peer_end[i] = at.peer_end;
-			vector->group[i] = at.group;
-			vector->part_group[i] = at.part_group;
-		}
+		rows_.fill(&at, vector.get());
 		if (frames_)
 		{
 			errors |= head.fill(*vector, vector->head) | tail.fill(*vector, vector->tail);

@@ -21,6 +21,7 @@ WindowBound::WindowBound(const WindowSpec &spec, const WindowColumn *columns, co
 	less_ = is_end != key.desc;
 	subtract_ = (bound_ == FrameBound::Preceding) != key.desc;
 	nulls_first_ = key.nulls_first;
+	any_nulls_ = window_has_nulls(*column_);
 }
 
 /* ---- GROUPS -------------------------------------------------------------------------- */
@@ -108,7 +109,7 @@ template <typename T>
 bool
 WindowBound::stops(uint64_t row, bool current_null, int128 limit) const
 {
-	const bool	null = window_null(*column_, row);
+	const bool	null = any_nulls_ && window_null(*column_, row);
 
 	if (null || current_null)
 	{
@@ -139,7 +140,7 @@ WindowBound::fill_range(const WindowVector &vector, uint64_t *to)
 			continue;
 		}
 
-		const bool	null = window_null(*column_, row);
+		const bool	null = any_nulls_ && window_null(*column_, row);
 		const int128 limit = null ? 0 : limit_of(window_value<T>(*column_, row), &errors);
 
 		if (partition_ != start)

@@ -80,7 +80,7 @@ WindowSums::WindowSums(const WindowArgument &argument, uint64_t nrows) : WindowI
 void
 WindowSums::allocate()
 {
-	sums_ = Pages((nrows_ + 1) * (narrow_ ? sizeof(int64_t) : sizeof(int128)), false);
+	sums_ = Pages(bytes(), bytes() >= WINDOW_HUGE_BYTES);
 	carries_.assign(size_t{window_blocks(nrows_)} + 1, 0);
 }
 
@@ -90,26 +90,28 @@ WindowSums::add_up(uint32_t block, Value value)
 {
 	const uint32_t nrows = block_rows(block);
 	Sum		   *to = sums_.as<Sum>() + window_first(block);
-	uint128		sum = 0;
+	Sum			sum = 0;
 	uint64_t	words[WINDOW_BLOCK_WORDS];
 
-	argument_.counted(block, nrows, words);
 	if (argument_.counts_all())
 		for (uint32_t i = 0; i < nrows; i++)
 		{
-			to[i] = static_cast<Sum>(sum);
-			sum += static_cast<uint128>(value(i));
+			to[i] = sum;
+			sum += static_cast<Sum>(value(i));
 		}
 	else
+	{
+		argument_.counted(block, nrows, words);
 		for (uint32_t i = 0; i < nrows; i++)
 		{
-			to[i] = static_cast<Sum>(sum);
-			sum += bit_get(words, i) ? static_cast<uint128>(value(i)) : 0;
+			to[i] = sum;
+			sum += bit_get(words, i) ? static_cast<Sum>(value(i)) : 0;
 		}
+	}
 	/* the end of all rows has a place, too; that of a whole block is the next one's first row */
 	if (nrows < WINDOW_BLOCK_ROWS)
-		to[nrows] = static_cast<Sum>(sum);
-	carries_[block + 1] = sum;
+		to[nrows] = sum;
+	carries_[block + 1] = static_cast<uint128>(sum);
 }
 
 void
@@ -194,7 +196,7 @@ WindowExtremes<Key>::allocate()
 		if (size <= 1)
 			break;
 	}
-	keys_ = Pages(at * sizeof(Key), false);
+	keys_ = Pages(bytes(), bytes() >= WINDOW_HUGE_BYTES);
 }
 
 template <typename Key>

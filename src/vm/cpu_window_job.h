@@ -15,6 +15,7 @@ namespace gpuvm {
 constexpr uint32_t WINDOW_BLOCK_WORDS = WINDOW_BLOCK_ROWS / 64;
 constexpr uint32_t WINDOW_VECTOR_ROWS = 1024;
 constexpr uint64_t NO_ROW = UINT64_MAX;
+constexpr uint64_t WINDOW_HUGE_BYTES = 4 << 20;	/* from so many on in huge pages */
 
 inline uint32_t window_block(uint64_t row) { return static_cast<uint32_t>(row >> WINDOW_BLOCK_BITS); }
 inline uint32_t window_offset(uint64_t row) { return static_cast<uint32_t>(row & (WINDOW_BLOCK_ROWS - 1)); }
@@ -129,11 +130,11 @@ private:
 struct WindowPosition
 {
 	uint64_t	part_start, part_end;
-	uint64_t	peer_start, peer_end;
+	uint64_t	peer_start;
 	uint64_t	group, part_group;	/* the row's, and its partition's first */
 };
 
-/* Consecutive rows of a block: of each its position and its frame, head <= tail. */
+/* Consecutive rows of a block: of each its position, peers and groups if they are asked for, and its frame, head <= tail. */
 struct WindowVector
 {
 	uint64_t	first;
@@ -147,8 +148,9 @@ struct WindowVector
 class WindowRows
 {
 public:
-	WindowRows(const WindowSpec &spec, const WindowColumn *columns, uint64_t nrows)
-		: spec_(spec), columns_(columns), nrows_(nrows) {}
+	/* `peers`: does anything ask for them? */
+	WindowRows(const WindowSpec &spec, const WindowColumn *columns, uint64_t nrows, bool peers)
+		: spec_(spec), columns_(columns), nrows_(nrows), any_peers_(peers) {}
 
 	void		allocate();
 	static uint64_t bytes(uint64_t nrows) { return 2 * BitCounts::bytes(nrows); }
@@ -161,23 +163,32 @@ public:
 	uint64_t group_row(uint64_t group) const { return peers_.row_of(group); }
 	uint64_t next_group(uint64_t row) const;
 
-	/* The position of a block's first row; of a row from that of the row before, which is in the same block. */
+	/* Positions of a block's rows, vector by vector: where the first begins, and each with the last one's end. */
 	WindowPosition begin(uint32_t block) const;
-	void		step(uint64_t row, WindowPosition *position) const;
+	void		fill(WindowPosition *at, WindowVector *vector) const;
 
 private:
 	uint64_t	next(const BitCounts &bits, const std::vector<uint64_t> &after, uint64_t row) const;
 	void		mark(const WindowKey &key, uint32_t block, uint64_t *words) const;
+	void		fill_peers(WindowPosition *at, WindowVector *vector) const;
 
 	WindowSpec	spec_;
 	const WindowColumn *columns_;
 	uint64_t	nrows_;
+	bool		any_peers_;
 	BitCounts	parts_, peers_;		/* rows that begin one */
 	/* per block: the last start up to its first row; and, with one for the end, the first start not before it */
 	std::vector<uint64_t> part_before_, peer_before_, part_after_, peer_after_;
 };
 
 /* ---- frames ------------------------------------------------------------------------- */
+
+/* Does such a bound depend on peers? */
+inline bool
+asks_peers(FrameMode mode, FrameBound bound)
+{
+	return mode != FrameMode::Rows && bound != FrameBound::Unbounded;
+}
 
 /* One end of the frames of a block's rows, which must come in their order. */
 class WindowBound
@@ -201,7 +212,7 @@ private:
 	bool		is_end_;
 	int64_t		offset_;
 	const WindowColumn *column_ = nullptr;	/* RANGE with an offset: what it is over */
-	bool		less_ = false, subtract_ = false, nulls_first_ = false;
+	bool		less_ = false, subtract_ = false, nulls_first_ = false, any_nulls_ = false;
 
 	uint64_t	partition_ = NO_ROW;	/* where the walk is: the partition's first row, */
 	uint64_t	place_ = 0;				/* the bound of the last row, */

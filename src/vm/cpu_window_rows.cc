@@ -85,6 +85,22 @@ differ(T a, T b)
 		return a != b;
 }
 
+/* Bytes of 0 or 1 as bits. */
+uint64_t
+pack_bytes(const uint8_t *bytes)
+{
+	uint64_t	bits = 0;
+
+	for (int i = 0; i < 8; i++)
+	{
+		uint64_t	eight;
+
+		memcpy(&eight, bytes + i * 8, sizeof(eight));
+		bits |= eight * 0x0102040810204080u >> 56 << (i * 8);
+	}
+	return bits;
+}
+
 /* Notes rows whose value or null differs from that of the row before; `null_before` and `before` are of the row before the first. */
 template <typename T>
 void
@@ -93,13 +109,13 @@ mark_differences(const T *values, const uint64_t *nulls, uint32_t nrows, T befor
 	for (uint32_t first = 0; first < nrows; first += 64)
 	{
 		const uint32_t n = std::min(64u, nrows - first);
-		uint64_t	bits = 0;
+		uint8_t		bytes[64] = {};
 
-		for (uint32_t i = 0; i < n; i++)
-		{
-			bits |= uint64_t{differ(values[first + i], before)} << i;
-			before = values[first + i];
-		}
+		bytes[0] = differ(values[first], first > 0 ? values[first - 1] : before);
+		for (uint32_t i = 1; i < n; i++)
+			bytes[i] = differ(values[first + i], values[first + i - 1]);
+
+		const uint64_t bits = pack_bytes(bytes);
 
 		const uint64_t null = nulls != nullptr ? nulls[first / 64] & low_bits(n) : 0;
 		const uint64_t null_of_before = null << 1 | uint64_t{null_before};
@@ -183,27 +199,34 @@ WindowRows::allocate()
 	const size_t nblocks = window_blocks(nrows_);
 
 	parts_.allocate(nrows_);
-	peers_.allocate(nrows_);
 	part_before_.assign(nblocks, 0);
-	peer_before_.assign(nblocks, 0);
 	part_after_.assign(nblocks + 1, nrows_);
+	if (!any_peers_)
+		return;
+	peers_.allocate(nrows_);
+	peer_before_.assign(nblocks, 0);
 	peer_after_.assign(nblocks + 1, nrows_);
 }
 
 void
 WindowRows::prepare(uint32_t block)
 {
-	uint64_t   *parts = parts_.words(block), *peers = peers_.words(block);
+	uint64_t   *parts = parts_.words(block);
 	const uint32_t nwords = (window_block_rows(nrows_, block) + 63) / 64;
 
 	for (uint32_t k = 0; k < spec_.npartition; k++)
 		mark(spec_.keys[k], block, parts);
 	if (block == 0)
 		bit_set(parts, 0);
+	parts_.count(block);
+	if (!any_peers_)
+		return;
+
+	uint64_t   *peers = peers_.words(block);
+
 	memcpy(peers, parts, nwords * sizeof(uint64_t));
 	for (uint32_t k = spec_.npartition; k < spec_.npartition + spec_.norder; k++)
 		mark(spec_.keys[k], block, peers);
-	parts_.count(block);
 	peers_.count(block);
 }
 
@@ -244,8 +267,10 @@ void
 WindowRows::carry()
 {
 	parts_.carry();
-	peers_.carry();
 	carry_starts(parts_, nrows_, &part_before_, &part_after_);
+	if (!any_peers_)
+		return;
+	peers_.carry();
 	carry_starts(peers_, nrows_, &peer_before_, &peer_after_);
 }
 
@@ -273,30 +298,73 @@ WindowPosition
 WindowRows::begin(uint32_t block) const
 {
 	const uint64_t first = window_first(block);
-	WindowPosition at;
+	WindowPosition at = {};
 
 	at.part_start = part_before_[block];
 	at.part_end = next(parts_, part_after_, first);
+	if (!any_peers_)
+		return at;
+	/* what the first row begins is counted when it is met */
 	at.peer_start = peer_before_[block];
-	at.peer_end = next_group(first);
-	at.group = peers_.before(at.peer_start);
+	at.group = peers_.before(first) - 1;
 	at.part_group = peers_.before(at.part_start);
 	return at;
 }
 
+/* From the bits, without a branch: groups are often of one row. */
 void
-WindowRows::step(uint64_t row, WindowPosition *at) const
+WindowRows::fill_peers(WindowPosition *at, WindowVector *v) const
 {
-	if (row < at->peer_end)
-		return;
-	at->peer_start = row;
-	at->peer_end = next_group(row);
-	at->group++;
-	if (row < at->part_end)
-		return;
-	at->part_start = row;
-	at->part_end = next(parts_, part_after_, row);
-	at->part_group = at->group;
+	const uint64_t *words = peers_.words(0);
+	uint64_t	start = at->peer_start, group = at->group, end = next_group(v->first + v->n - 1);
+
+	for (uint32_t i = 0; i < v->n; i++)
+	{
+		const uint64_t row = v->first + i, starts = words[row >> 6] >> (row & 63) & 1;
+
+		start += (row - start) & (0 - starts);
+		group += starts;
+		v->peer_start[i] = start;
+		v->group[i] = group;
+	}
+	at->peer_start = start;
+	at->group = group;
+	for (uint32_t i = v->n; i-- > 0;)
+	{
+		const uint64_t row = v->first + i;
+
+		v->peer_end[i] = end;
+		end += (row - end) & (0 - (words[row >> 6] >> (row & 63) & 1));
+	}
+}
+
+void
+WindowRows::fill(WindowPosition *at, WindowVector *v) const
+{
+	if (any_peers_)
+		fill_peers(at, v);
+	for (uint64_t row = v->first, end = row + v->n; row < end;)
+	{
+		const uint32_t from = static_cast<uint32_t>(row - v->first);
+
+		if (row >= at->part_end)
+		{
+			at->part_start = row;
+			at->part_end = next(parts_, part_after_, row);
+			at->part_group = any_peers_ ? v->group[from] : 0;
+		}
+		row = std::min(at->part_end, end);
+
+		const uint32_t to = static_cast<uint32_t>(row - v->first);
+
+		for (uint32_t i = from; i < to; i++)
+		{
+			v->part_start[i] = at->part_start;
+			v->part_end[i] = at->part_end;
+		}
+		for (uint32_t i = from; any_peers_ && i < to; i++)
+			v->part_group[i] = at->part_group;
+	}
 }
 
 }  // namespace gpuvm

@@ -147,6 +147,13 @@ picks_value(WindowFn fn)
 	return fn >= WindowFn::Lag && fn <= WindowFn::NthValue;
 }
 
+/* Is it of the frame, not of the partition? */
+inline bool
+asks_frame(WindowFn fn)
+{
+	return fn >= WindowFn::FirstValue;
+}
+
 inline bool
 has_offset(FrameBound bound)
 {

@@ -406,13 +406,13 @@ TEST(VmWindow, ManyBlocks)
 {
 	constexpr size_t NROWS = 300000;
 
-	for (size_t rows : {NROWS, size_t{200001}, size_t{65536}, size_t{100}})
+	for (size_t rows : {NROWS, size_t{200001}, size_t{65536}})
 	{
 		Large		large(NROWS, rows);
 		auto		run = [&](auto head_of, auto tail_of) {
 			const Outcome outcome = run_window(large.spec, large.table, 4);
 
-			if (rows == 200001)
+			if (rows == 65536)
 				expect_same(outcome, run_window(large.spec, large.table, 1));
 			for (size_t row : {size_t{0}, size_t{1}, size_t{65535}, size_t{65536}, size_t{65537}, size_t{131071}, size_t{200000}, size_t{262144}, NROWS - 1})
 			{
@@ -429,6 +429,8 @@ TEST(VmWindow, ManyBlocks)
 		run([](int64_t i) { return i - 10; }, [](int64_t i) { return i + 1; });
 		large.frame(FrameMode::Rows, FrameBound::Preceding, 100000, FrameBound::Following, 70000);
 		run([](int64_t i) { return i - 100000; }, [](int64_t i) { return i + 70001; });
+		if (rows != 200001)
+			continue;
 		large.frame(FrameMode::Rows, FrameBound::CurrentRow, 0, FrameBound::Unbounded, 0);
 		run([](int64_t i) { return i; }, [](int64_t) { return INT32_MAX; });
 		large.frame(FrameMode::Groups, FrameBound::Preceding, 30000, FrameBound::Following, 1);
