@@ -580,6 +580,46 @@ TEST(VmWindow, DatesOutOfRange)
 	EXPECT_EQ(time.run().errors, static_cast<uint32_t>(ERR_DATETIME_RANGE));
 }
 
+/* Equal texts have several references. */
+TEST(VmWindow, Texts)
+{
+	std::vector<char> arena(64);
+	std::vector<Value> references;
+
+	for (const char *text : {"ab", "ab", "ab", "abc", "", "", "b"})
+	{
+		references.push_back(number(static_cast<int64_t>(arena.size())));
+		arena.push_back(static_cast<char>((strlen(text) + 1) * 2 + 1));
+		arena.insert(arena.end(), text, text + strlen(text));
+	}
+	arena.resize(arena.size() + 64);
+	references.insert(references.begin() + 4, 2, none());
+
+	TextOrderSpec by_bytes = {};
+
+	by_bytes.attlen = -1;
+
+	const TextOrder order(by_bytes, nullptr, arena.data(), arena.size());
+	Single		single(WindowFn::Rank, Type::I64, Type::I64, references);
+
+	single.f.column = WINDOW_NONE;
+	single.key.text = &order;
+	ASSERT_EQ(single.check(), nullptr);
+
+	const int64_t expected[] = {1, 1, 1, 4, 5, 5, 7, 7, 9};
+	const Outcome outcome = single.run();
+
+	for (size_t i = 0; i < 9; i++)
+		EXPECT_EQ(static_cast<int64_t>(outcome.results[0][i].number), expected[i]) << i;
+	single.spec.npartition = 1;
+	single.spec.norder = 0;
+	single.f.fn = WindowFn::RowNumber;
+	EXPECT_EQ(static_cast<int64_t>(single.run().results[0][2].number), 3);
+	EXPECT_EQ(static_cast<int64_t>(single.run().results[0][3].number), 1);
+	single.table[0].type = Type::I32;
+	EXPECT_NE(single.check(), nullptr);
+}
+
 /* ---- what is refused ------------------------------------------------------------------- */
 
 TEST(VmWindow, Refused)
