@@ -37,11 +37,12 @@
 #include "vm/program.h"
 #include "vm/result_layout.h"
 #include "vm/text_order.h"
+#include "vm/window.h"
 
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 11 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 12 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -156,6 +157,7 @@ enum class JobKind : uint32_t
 	Run = 1,
 	Prepare = 2,				/* a version was published: pin its tablets; no program */
 	Drop = 3,					/* result sets are not needed any more (Job.drop_sets); no program */
+	Window = 4,					/* window functions over a result set (JobWindow); no program */
 };
 
 enum class JobState : uint32_t
@@ -314,7 +316,7 @@ static_assert(sizeof(JobStage) == 16, "sent between processes");
  *     Failed, "out of memory for sorting".
  *   - count_groups has no order.
  */
-constexpr uint32_t JOB_MAX_ORDER = 8;
+constexpr uint32_t JOB_MAX_ORDER = 16;
 constexpr uint32_t ORDER_DESC = 1;
 constexpr uint32_t ORDER_NULLS_FIRST = 2;
 constexpr uint32_t ORDER_RANKS = 4;
@@ -392,6 +394,30 @@ struct SetColumn
 };
 static_assert(sizeof(SetColumn) == 32, "sent between processes");
 
+/*
+ * Window functions (vm/window.h says which, and of what) over a result set. A job of JobKind::Window reads set `set` and
+ * appends the functions' columns to it, in their order.
+ *   - Of the request it has window, maps, text_orders, threads, device, device_required and drop_sets. It has no program,
+ *     cursors or buffers.
+ *   - The set was made by one job, sorted by `keys`: the partition keys, then the order keys, npartition + norder in all. Where
+ *     it was not, results are wrong. ORDER_TEXT: see vm/window.h on references.
+ *   - The job ends Done, with the columns appended and rows_out the set's rows; or Done with bits in `errors`; or Failed. In the
+ *     last two cases the set is as it was. An offset, ntile() or nth_value() that PostgreSQL raises for is Failed.
+ *   - The columns are the set's, and what the job takes beside them while it runs counts as the set's, too.
+ *   - It runs on the CPU: a set that lies on a device is brought home.
+ */
+struct JobWindow
+{
+	uint32_t	set;
+	uint32_t	npartition;
+	uint32_t	norder;
+	uint32_t	nfunctions;
+	JobOrderKey keys[JOB_MAX_ORDER];
+	WindowFrame	frame;
+	uint64_t	known;			/* arena offset of a SetColumn for each column that is appended, which gpuvmd writes before Done; 0: nobody asks */
+	WindowFunction functions[WINDOW_MAX_FUNCTIONS];
+};
+
 struct Job
 {
 	/* -- the request, written by the backend before Submitted ---------------- */
@@ -428,6 +454,7 @@ struct Job
 	TextOrderSpec text_orders[PROGRAM_MAX_TEXT_ORDERS];	/* that ORDER_TEXT, patterns, TextCompare, MinText and MaxText name by number */
 	JobOrderKey order[JOB_MAX_ORDER];
 	JobSink		sink;
+	uint64_t	window;			/* arena offset of the JobWindow */
 	uint64_t	drop_sets;		/* bit n: set n */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 

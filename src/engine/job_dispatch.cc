@@ -20,6 +20,7 @@
 #include "engine/job_join.h"
 #include "engine/job_run.h"
 #include "engine/job_stage.h"
+#include "engine/job_window.h"
 #include "engine/pin_words.h"
 
 namespace gpuvm {
@@ -429,19 +430,6 @@ take_device_set(EngineContext *context, const Request &request, DeviceSet *made,
 	return std::make_unique<ResultSet>(request.shape, mine.release(), std::move(share));
 }
 
-static void
-put_columns(const ArenaMap &arena, const ResultSet &set, uint64_t offset)
-{
-	SetColumn  *to = offset == 0 ? nullptr : arena.at<SetColumn>(offset, set.columns().size() * sizeof(SetColumn));
-
-	for (size_t c = 0; to != nullptr && c < set.columns().size(); c++)
-	{
-		const ColumnSummary &from = set.columns()[c];
-
-		to[c] = SetColumn{from.min, from.max, from.null_count, from.type, 0, from.flags, from.exp_hi, from.exp_lo};
-	}
-}
-
 /* The job has come to its end without an error: the set is there from now on. False: the job has failed. */
 static bool
 keep_set(EngineContext *context, SetStore *sets, const Request &request, std::unique_ptr<ResultSet> made, JobIo *io)
@@ -467,7 +455,7 @@ keep_set(EngineContext *context, SetStore *sets, const Request &request, std::un
 			old->append(made.get());
 		}
 	}
-	put_columns(context->arena, *sets->find(number), request.sink.known);
+	put_columns(context->arena, *sets->find(number), 0, request.sink.known);
 	return true;
 }
 
@@ -483,6 +471,14 @@ run_request(EngineContext *context, SetStore *sets, Request *request, Job *job, 
 	{
 		prepare_tablets(context, *request, io);
 		return false;
+	}
+
+	if (request->kind == JobKind::Window)
+	{
+		const bool	kept = run_window(context, *request, job, io);
+
+		job->engine_ns = static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+		return kept;
 	}
 
 	const uint64_t before = request->append_to != nullptr ? request->append_to->nrows() : 0;

@@ -173,6 +173,20 @@ read_masked(const ArenaMap &arena, const JobCursor &cursor, RequestCursor *reque
 }
 
 void
+put_columns(const ArenaMap &arena, const ResultSet &set, size_t first, uint64_t offset)
+{
+	const size_t n = set.columns().size();
+	SetColumn  *to = offset == 0 ? nullptr : arena.at<SetColumn>(offset, (n - first) * sizeof(SetColumn));
+
+	for (size_t c = first; to != nullptr && c < n; c++)
+	{
+		const ColumnSummary &from = set.columns()[c];
+
+		to[c - first] = SetColumn{from.min, from.max, from.null_count, from.type, 0, from.flags, from.exp_hi, from.exp_lo};
+	}
+}
+
+void
 list_set(const ResultSet &set, RequestCursor *cursor)
 {
 	cursor->columns = set.columns();
@@ -370,9 +384,16 @@ read_maps(const ArenaMap &arena, uint64_t offset, uint32_t nmaps, Request *reque
 		request->maps.push_back(map);
 	}
 
-	const char *wrong = verify_maps(request->program, request->maps.data(), nmaps);
+	return nullptr;
+}
 
-	return wrong != nullptr || request->stage == nullptr ? wrong : verify_maps(request->stage, request->maps.data(), nmaps);
+static const char *
+check_maps(const Request &request)
+{
+	const uint32_t nmaps = static_cast<uint32_t>(request.maps.size());
+	const char *wrong = verify_maps(request.program, request.maps.data(), nmaps);
+
+	return wrong != nullptr || request.stage == nullptr ? wrong : verify_maps(request.stage, request.maps.data(), nmaps);
 }
 
 /* Is the column of variable length wherever the cursor has rows? */
@@ -493,15 +514,21 @@ read_text_orders(const ArenaMap &arena, const TextOrderSpec *specs, uint32_t n, 
 			return wrong;
 		request->text_orders.emplace_back(spec, collator, reinterpret_cast<const char *>(arena.header()), arena.available(0));
 	}
-	for (int i = 0; i < request->program->nops; i++)
+	return nullptr;
+}
+
+static const char *
+check_text_orders(const Request &request)
+{
+	for (int i = 0; i < request.program->nops; i++)
 	{
-		const Op   &op = request->program->ops()[i];
+		const Op   &op = request.program->ops()[i];
 
 		if (!orders_texts(op))
 			continue;
-		if (static_cast<uint64_t>(op.p4) >= n)
+		if (static_cast<uint64_t>(op.p4) >= request.text_orders.size())
 			return "a text order is missing";
-		if (!has_references(*request, op.p2) || (op.opcode == Opcode::TextCompare && !has_references(*request, op.p3)))
+		if (!has_references(request, op.p2) || (op.opcode == Opcode::TextCompare && !has_references(request, op.p3)))
 			return "what is compared is no column of texts";
 	}
 	return nullptr;
@@ -727,14 +754,15 @@ read_request(const ArenaMap &arena, const Job *job, const SetStore &sets, Checke
 	uint32_t	norder = job->norder;
 	TextOrderSpec text_orders[PROGRAM_MAX_TEXT_ORDERS];
 	uint32_t	ntext_orders = job->ntext_orders;
+	uint64_t	window = job->window;
 	const char *wrong;
 
 	if (job->magic != JOB_MAGIC)
 		return "the job is damaged";
 	request->kind = job->kind;
-	if (request->kind != JobKind::Run && request->kind != JobKind::Prepare)
+	if (request->kind != JobKind::Run && request->kind != JobKind::Prepare && request->kind != JobKind::Window)
 		return "the job's kind is unknown";
-	if (ncursors < 1 || ncursors > (request->kind == JobKind::Run ? PROGRAM_MAX_CURSORS : 1))
+	if (request->kind != JobKind::Window && (ncursors < 1 || ncursors > (request->kind == JobKind::Run ? PROGRAM_MAX_CURSORS : 1)))
 		return "the job has too few or too many cursors";
 	memcpy(cursors, job->cursors, sizeof(cursors));
 	request->build_limit = job->build_limit;
@@ -770,6 +798,12 @@ read_request(const ArenaMap &arena, const Job *job, const SetStore &sets, Checke
 	/* What was read above is what is checked below, whatever the backend writes meanwhile. */
 	std::atomic_signal_fence(std::memory_order_seq_cst);
 
+	if (request->kind == JobKind::Window)
+	{
+		if ((wrong = read_maps(arena, maps, nmaps, request)) == nullptr)
+			wrong = read_text_orders(arena, text_orders, ntext_orders, collators, request);
+		return wrong != nullptr ? wrong : read_window(arena, window, sets, request);
+	}
 	if (request->kind == JobKind::Prepare && cursors[0].set != 0)
 		return "a result set needs no preparation";
 	if ((wrong = read_cursor(arena, cursors[0], sets, checked, request)) != nullptr || request->kind == JobKind::Prepare)
@@ -784,7 +818,9 @@ read_request(const ArenaMap &arena, const Job *job, const SetStore &sets, Checke
 		(wrong = check_set_cursors(*request)) != nullptr ||
 		(wrong = read_stage(arena, stages, nstages, request)) != nullptr ||
 		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
+		(wrong = check_maps(*request)) != nullptr ||
 		(wrong = read_text_orders(arena, text_orders, ntext_orders, collators, request)) != nullptr ||
+		(wrong = check_text_orders(*request)) != nullptr ||
 		(wrong = read_patterns(arena, patterns, npatterns, request)) != nullptr ||
 		(wrong = read_text_keys(arena, request)) != nullptr ||
 		(wrong = read_order(order, norder, request)) != nullptr ||

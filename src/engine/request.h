@@ -76,6 +76,17 @@ struct RequestCursor
 	uint64_t	total_rows = 0;	/* those masked included */
 };
 
+/* Of JobKind::Window: nothing else of the request but maps, text orders and threads. */
+struct RequestWindow
+{
+	std::shared_ptr<ResultSet> set;
+	std::vector<WindowKey> keys;
+	std::vector<WindowFunction> functions;
+	WindowSpec	spec = {};		/* of these */
+	SetShape	shape;			/* of the columns that are appended */
+	uint64_t	known = 0;		/* JobWindow.known */
+};
+
 /* What is inherited is cursor 0, the only one but in join programs. */
 struct Request : RequestCursor
 {
@@ -108,6 +119,7 @@ struct Request : RequestCursor
 	JobSink		sink = {};
 	SetShape	shape;			/* of the set that it makes */
 	std::shared_ptr<ResultSet> append_to;
+	RequestWindow window;
 	bool		device_required = false;
 	Transfer	transfer = Transfer::Auto;
 
@@ -121,6 +133,12 @@ struct Request : RequestCursor
 
 /* The cursor reads the set's tablets. */
 void		list_set(const ResultSet &set, RequestCursor *cursor);
+
+/* What is known of the set's columns from `first` on to where the backend asks for it. */
+void		put_columns(const ArenaMap &arena, const ResultSet &set, size_t first, uint64_t offset);
+
+/* request_window.cc: the JobWindow at the offset; maps and text orders were read. nullptr, or what is wrong. Throws std::bad_alloc. */
+const char *read_window(const ArenaMap &arena, uint64_t offset, const SetStore &sets, Request *request);
 
 /* Fills *request; nullptr, or why the job cannot run. Throws std::bad_alloc. */
 const char *read_request(const ArenaMap &arena, const Job *job, const SetStore &sets, CheckedTablets *checked, Collators *collators,

@@ -59,6 +59,14 @@ SetShape::SetShape(const Program *program) : results(program->nresults)
 		add(SinkColumn{i, SinkForm::Value}, false);
 }
 
+SetShape::SetShape(std::vector<Type> column_types, std::vector<bool> column_references)
+	: types(std::move(column_types)), references(std::move(column_references))
+{
+	results = types;
+	for (size_t c = 0; c < types.size(); c++)
+		columns.push_back(SinkColumn{static_cast<uint16_t>(c), SinkForm::Value});
+}
+
 void
 SetShape::add(SinkColumn column, bool reference)
 {
@@ -306,6 +314,63 @@ ResultSet::append(ResultSet *from)
 	std::move(from->blocks_.begin(), from->blocks_.end(), std::back_inserter(blocks_));
 	from->tablets_.clear();
 	from->blocks_.clear();
+}
+
+/* ---- more columns of it ---------------------------------------------------------- */
+
+static uint64_t
+header_bytes(size_t ncolumns)
+{
+	return align_up(sizeof(TabletHeader) + ncolumns * sizeof(ColumnChunk), 64);
+}
+
+uint64_t
+ResultSet::headers_bytes(const SetShape &more) const
+{
+	return tablets_.size() * header_bytes(columns_.size() + more.types.size());
+}
+
+/* What the chunks say of another header's tablet, for this one. */
+static void
+move_chunks(const TabletHeader *from, uint32_t n, const TabletHeader *header, ColumnChunk *to)
+{
+	const uint64_t distance = reinterpret_cast<uintptr_t>(from) - reinterpret_cast<uintptr_t>(header);
+
+	for (uint32_t c = 0; c < n; c++)
+	{
+		to[c] = tablet_chunks(from)[c];
+		to[c].data += distance;
+		to[c].nulls += to[c].nulls != 0 ? distance : 0;
+	}
+}
+
+void
+ResultSet::add_columns(const SetShape &more, const std::vector<const TabletHeader *> &tablets, char *headers, Block block)
+{
+	const uint32_t old = shape_.ncolumns(), added = more.ncolumns();
+	ResultSet	last(more);
+
+	for (size_t i = 0; i < tablets.size(); i++, headers += header_bytes(old + added))
+	{
+		TabletHeader *header = reinterpret_cast<TabletHeader *>(headers);
+
+		*header = *tablets_[i];
+		header->ncols = static_cast<uint16_t>(old + added);
+		move_chunks(tablets_[i], old, header, tablet_chunks(header));
+		move_chunks(tablets[i], added, header, tablet_chunks(header) + old);
+		for (uint32_t c = 0; c < added; c++)
+			tablet_chunks(header)[old + c].attnum = static_cast<int16_t>(old + c + 1);
+		last.add_tablet(tablets[i]);
+		tablets_[i] = header;
+	}
+	add_block(std::move(block));
+	for (uint32_t c = 0; c < added; c++)
+	{
+		columns_.push_back(last.columns_[c]);
+		columns_.back().attnum = static_cast<int16_t>(old + c + 1);
+	}
+	shape_.types.insert(shape_.types.end(), more.types.begin(), more.types.end());
+	shape_.references.insert(shape_.references.end(), more.references.begin(), more.references.end());
 }
 
 const char *

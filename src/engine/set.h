@@ -72,6 +72,8 @@ struct SetShape
 	SetShape(const Program *program, const SinkColumn *list, uint32_t n, const std::vector<bool> &references);
 	/* All results, sums in 64 bits. */
 	explicit SetShape(const Program *program);
+	/* Columns that are added to a set. */
+	SetShape(std::vector<Type> column_types, std::vector<bool> column_references);
 
 	/* nullptr, or why there can be no such set. */
 	const char *check() const;
@@ -151,6 +153,10 @@ public:
 	uint64_t	device_bytes() const;
 	/* The device's set has got more rows, which take so much. */
 	void		grown(SetShare share);
+
+	/* More columns of a set in tablets: each tablet's in one of its own, the headers of both, `headers_bytes`, to be in the block, too. */
+	uint64_t	headers_bytes(const SetShape &more) const;
+	void		add_columns(const SetShape &more, const std::vector<const TabletHeader *> &tablets, char *headers, Block block);
 
 	/* Has the set's rows in tablets, not on a device; nullptr, or why that cannot be. Throws std::bad_alloc. */
 	const char *bring_home(DeviceLibrary *library, SetMemory *memory);

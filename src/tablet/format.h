@@ -146,7 +146,8 @@ template <typename T>
 inline const T *
 tablet_at(const TabletHeader *t, uint64_t offset)
 {
-	return reinterpret_cast<const T *>(reinterpret_cast<const char *>(t) + offset);
+	/* of a result set's tablets columns may lie before the header: offsets are modulo 2^64 */
+	return reinterpret_cast<const T *>(reinterpret_cast<uintptr_t>(t) + offset);
 }
 
 /*

@@ -15,7 +15,7 @@
 
 namespace gpuvm {
 
-constexpr int SORT_MAX_KEYS = 8;
+constexpr int SORT_MAX_KEYS = 16;
 /* Of a greater limit the CPU keeps all rows, and cuts what was sorted. */
 constexpr uint64_t SORT_MOST_KEPT = 64 * 1024;
 constexpr int SORT_MAX_WORDS = SORT_MAX_KEYS * 3;

@@ -1,0 +1,252 @@
+/* job_window.cc: see job_window.h. The algorithm is vm/cpu_window.h's; here are threads, memory and tablets. */
+#include "engine/job_window.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "engine/job_run.h"
+#include "vm/cpu_window.h"
+
+namespace gpuvm {
+
+namespace {
+
+static_assert(SET_TABLET_ROWS == WINDOW_BLOCK_ROWS, "a tablet is a block");
+
+constexpr uint64_t HUGE_BYTES = 4 << 20;	/* from so many on */
+
+class WindowRun final : public PoolTask
+{
+public:
+	WindowRun(const Request &request, SetMemory *memory, JobIo *io, WorkerPool *pool)
+		: request_(request), set_(request.window.set.get()), shape_(request.window.shape), memory_(memory), io_(io), pool_(pool) {}
+
+	/* ErrorBits; none, and nothing stopped it: the set has the columns. */
+	uint32_t	run();
+	uint32_t	threads_used() const { return threads_used_.load(); }
+
+	void help() noexcept override
+	{
+		try
+		{
+			threads_used_.fetch_add(1, std::memory_order_relaxed);
+			work(false);
+		}
+		catch (const std::bad_alloc &)
+		{
+			io_->fail_memory();
+		}
+	}
+
+private:
+	bool		list_columns();
+	bool		charge(uint64_t bytes, SetShare *to);
+	bool		make_room();
+	void		share(bool finish, uint32_t n);
+	void		work(bool owner);
+
+	const Request &request_;
+	ResultSet  *set_;
+	const SetShape &shape_;		/* of the columns that are appended */
+	SetMemory  *memory_;
+	JobIo	   *io_;
+	WorkerPool *pool_;
+
+	std::vector<WindowColumn> columns_;	/* of the set */
+	std::unique_ptr<CpuWindow> window_;
+	SetShare	work_share_;	/* what it takes while it works */
+	ResultSet::Block block_;	/* tablets of the new columns, then all tablets' headers */
+	char	   *headers_ = nullptr;
+	std::vector<SetTablet> made_;
+	std::vector<const TabletHeader *> tablets_;
+	std::atomic<uint32_t> threads_used_{1};
+
+	/* written by the owner while nobody helps */
+	bool		finish_ = false;	/* tablets are finished; else a phase's tasks are run */
+	uint32_t	n_ = 0;
+	std::atomic<uint32_t> next_{0};
+};
+
+/* Beyond the limit the job has failed. */
+bool
+WindowRun::charge(uint64_t bytes, SetShare *to)
+{
+	if (!memory_->take(bytes))
+	{
+		io_->fail(SET_NO_MEMORY);
+		return false;
+	}
+	*to = SetShare(memory_, bytes);
+	return true;
+}
+
+/* False: the set was not sorted, which makes its tablets of full size. */
+bool
+WindowRun::list_columns()
+{
+	const std::vector<const TabletHeader *> &tablets = set_->tablets();
+
+	for (size_t i = 0; i < tablets.size(); i++)
+		if (tablets[i]->nrows != SET_TABLET_ROWS && i + 1 < tablets.size())
+			return false;
+	columns_.resize(set_->columns().size());
+	for (size_t c = 0; c < columns_.size(); c++)
+	{
+		columns_[c].summary = set_->columns()[c];
+		for (const TabletHeader *tablet : tablets)
+		{
+			const ColumnChunk &chunk = tablet_chunks(tablet)[c];
+
+			columns_[c].values.push_back(tablet_at<char>(tablet, chunk.data));
+			columns_[c].nulls.push_back(chunk.nulls != 0 ? tablet_at<uint64_t>(tablet, chunk.nulls) : nullptr);
+		}
+	}
+	return true;
+}
+
+bool
+WindowRun::make_room()
+{
+	const size_t n = set_->tablets().size();
+	const uint64_t stride = shape_.layout(SET_TABLET_ROWS, nullptr);
+	uint64_t	bytes = 0;
+	std::vector<uint32_t> room;
+
+	for (const TabletHeader *tablet : set_->tablets())
+	{
+		room.push_back(static_cast<uint32_t>(align_up(tablet->nrows, TABLET_PAD_ROWS)));
+		bytes += shape_.layout(room.back(), nullptr);
+	}
+
+	const uint64_t all = bytes + set_->headers_bytes(shape_);
+
+	if (n == 0)
+		return true;
+	if (!charge(all, &block_.share))
+		return false;
+	block_.pages = Pages(all, all >= HUGE_BYTES);
+	headers_ = block_.pages.as<char>() + bytes;
+	for (size_t i = 0; i < n; i++)
+	{
+		made_.emplace_back(&shape_, block_.pages.as<char>() + i * stride, room[i]);
+		made_.back().fill(set_->tablets()[i]->nrows);
+	}
+	tablets_.resize(n);
+	return true;
+}
+
+void
+WindowRun::work(bool owner)
+{
+	while (owner ? !io_->stopped() : !io_->stopping())
+	{
+		const uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
+
+		if (i >= n_)
+			break;
+		if (finish_)
+			tablets_[i] = made_[i].finish();
+		else
+			window_->run_task(i);
+	}
+}
+
+/* By all threads. */
+void
+WindowRun::share(bool finish, uint32_t n)
+{
+	/* Whatever leaves this function, no helper may be inside. */
+	struct Dismiss
+	{
+		WindowRun  *run;
+		~Dismiss() { run->pool_->dismiss(run); }
+	};
+	Dismiss		dismiss = {this};
+
+	finish_ = finish;
+	n_ = n;
+	next_.store(0);
+
+	const uint32_t threads = std::min(n, most_threads(request_, pool_));
+
+	if (threads > 1)
+		pool_->invite(this, static_cast<int>(threads) - 1);
+	try
+	{
+		work(true);
+	}
+	catch (const std::bad_alloc &)
+	{
+		/* helpers are to stop, and the job has failed */
+		io_->fail_memory();
+	}
+}
+
+uint32_t
+WindowRun::run()
+{
+	uint32_t	n;
+
+	if (!list_columns())
+	{
+		io_->fail("the result set of a window is not sorted");
+		return 0;
+	}
+	window_ = std::make_unique<CpuWindow>(request_.window.spec, columns_.data(), set_->nrows());
+	if (!charge(window_->bytes(), &work_share_) || !make_room())
+		return 0;
+
+	std::vector<WindowTarget> targets;
+
+	for (const SetTablet &tablet : made_)
+		for (uint32_t c = 0; c < shape_.ncolumns(); c++)
+			targets.push_back(WindowTarget{tablet.values(c), tablet.nulls(c)});
+	window_->set_targets(targets.data());
+	while (!io_->stopping() && (n = window_->begin_phase()) > 0)
+		share(false, n);
+	if (io_->stopping() || window_->errors() != 0)
+		return io_->stopping() ? 0 : window_->errors();
+	share(true, static_cast<uint32_t>(tablets_.size()));
+	if (!io_->stopping())
+		set_->add_columns(shape_, tablets_, headers_, std::move(block_));
+	return 0;
+}
+
+}  // namespace
+
+bool
+run_window(EngineContext *context, const Request &request, Job *job, JobIo *io)
+{
+	ResultSet  *set = request.window.set.get();
+
+	if (request.device == Device::Cuda)
+		snprintf(job->device_refusal, sizeof(job->device_refusal), "window functions are computed by the CPU");
+	if (request.device_required)
+	{
+		io->fail(job->device_refusal);
+		return false;
+	}
+
+	const char *wrong = set->bring_home(context->devices.library(), &context->set_memory);
+
+	if (wrong != nullptr)
+	{
+		io->fail(wrong);
+		return false;
+	}
+
+	const size_t columns = set->columns().size();
+	WindowRun	run(request, &context->set_memory, io, context->pool);
+
+	job->errors = run.run();
+	job->threads_used = run.threads_used();
+	job->rows_in = set->nrows();
+	if (job->errors != 0 || set->columns().size() == columns)
+		return false;
+	job->rows_out = set->nrows();
+	put_columns(context->arena, *set, columns, request.window.known);
+	return true;
+}
+
+}  // namespace gpuvm
