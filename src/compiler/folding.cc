@@ -93,16 +93,14 @@ does_more(Oid function, void *context)
 	return more;
 }
 
-/* Is there something in it that is known of rows only, or does more than compute? */
+static bool unknown_at_start(Node *node, void *context);
+
 static bool
-unknown_at_start(Node *node, void *context)
+node_unknown_at_start(Node *node, void *context)
 {
 	int		   *cases = static_cast<int *>(context);	/* with an argument, around the node */
 	bool		unknown;
 
-	if (node == nullptr)
-		return false;
-	check_stack_depth();
 	switch (nodeTag(node))
 	{
 		case T_Param:
@@ -143,6 +141,21 @@ unknown_at_start(Node *node, void *context)
 	}
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(unknown_at_start), context) ||
 		check_functions_in_node(node, does_more, nullptr);
+}
+
+/* Is there something in it that is known of rows only, or does more than compute? */
+static bool
+unknown_at_start(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	/* below a CASE with an argument that of the CASE is known */
+	if (IsA(node, List) || *static_cast<int *>(context) > 0)
+	{
+		check_stack_depth();
+		return node_unknown_at_start(node, context);
+	}
+	return !find_fact<bool>(Fact::KnownAtStart, nullptr, node, [&]() { return !node_unknown_at_start(node, context); });
 }
 
 bool

@@ -119,6 +119,7 @@ start_program(CompileInput *input)
 {
 	Compiler   *c = static_cast<Compiler *>(palloc0(sizeof(Compiler)));
 
+	facts_forget();
 	c->input = input;
 	input->reason = nullptr;
 	input->hint = nullptr;

@@ -26,6 +26,7 @@ extern "C" {
 #include <algorithm>
 
 #include "compiler/compile.h"
+#include "compiler/facts.h"
 #include "compiler/functions.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
@@ -359,6 +360,7 @@ compile_cursor(PlannerInfo *root, const ShapeCursor *from)
 void
 fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input)
 {
+	facts_forget();
 	input->ncursors = shape->ncursors;
 	for (int i = 0; i < shape->ncursors; i++)
 		input->cursors[i] = compile_cursor(root, &shape->cursors[i]);
@@ -690,7 +692,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->scan.scanrelid = plan->kind == SCAN_ROWS && plan->norder == 0 ? rel->relid : 0;
 	scan->flags = best_path->flags;
 	for_each_from(lc, custom_plans, 1)
-		detach_child(root, static_cast<Plan *>(lfirst(lc)));
+		share_planners(root, static_cast<Plan *>(lfirst(lc)));
 	scan->custom_plans = custom_plans;
 	scan->custom_private = best_path->custom_private;
 	/* behind what the alternative is asked for (the path itself may have been given a target above it) may be what a sort has computed for itself */

@@ -142,7 +142,7 @@ Path	   *alternative_path(RelOptInfo *rel, List *pathkeys = NIL);
 bool		is_all_of_query(PlannerInfo *root, RelOptInfo *rel);
 
 /* alternative.cc: is it of a kind of which there can be another plan beside it, as the alternative? */
-bool		can_be_alternative(const Path *path);
+bool		can_be_alternative(Path *path);
 
 /* -- derived.cc: relations that are not imported as cursors -------------------------------- */
 
@@ -161,8 +161,8 @@ bool		may_read_imported(const List *rtable, bool ctes);
 /* Does the query level read an imported table (or a partitioned one, a subquery or a CTE, which may be, or read one)? */
 bool		reads_imported(PlannerInfo *root);
 
-/* The child's plan gets a planner of its own to be finished with, where there is a subquery in it. */
-void		detach_child(PlannerInfo *root, Plan *plan);
+/* Where a subquery is in the child's plan, its planner is made ready to finish that and the alternative's. */
+void		share_planners(PlannerInfo *root, Plan *plan);
 
 /* What running the shape's children costs, and making tablets of their rows. */
 double		derived_cost(const ScanShape *shape);

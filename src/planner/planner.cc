@@ -14,6 +14,7 @@ extern "C" {
 
 #include <cmath>
 
+#include "compiler/facts.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
 #include "planner/cost.h"
@@ -96,6 +97,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	JoinNotes	joins;
 	JoinNotes  *outer_joins = begin_joins(&joins);
 	CursorPlanning outer_planning = planning;
+	const bool	outer_facts = facts_begin();
 
 	if (active())
 		make_arms_distinct(parse);
@@ -115,6 +117,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 		missed_share = Max(joins.missed_share, 1);
 		end_hiding(outer);
 		end_joins(outer_joins);
+		facts_end(outer_facts);
 		remember_path(nullptr, nullptr);
 	}
 	PG_END_TRY();
