@@ -386,7 +386,7 @@ static bool
 describe_child(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 {
 	target->child = child_path(rel);
-	if (target->child == nullptr)
+	if (target->child == nullptr || has_too_many_alternatives(target->child))
 		return false;
 	target->table = static_cast<ImportedTable *>(palloc0(sizeof(ImportedTable)));
 	target->table->nrows = static_cast<uint64>(Min(Max(rel->rows, 1.0), 1e15));

@@ -144,6 +144,12 @@ bool		is_all_of_query(PlannerInfo *root, RelOptInfo *rel);
 /* alternative.cc: is it of a kind of which there can be another plan beside it, as the alternative? */
 bool		can_be_alternative(Path *path);
 
+/*
+ * alternative.cc: is the path's plan much larger than PostgreSQL's? Each program that reads another's rows has all that PostgreSQL would do
+ * beside it, so that nested ones would have it by the square of their depth.
+ */
+bool		has_too_many_alternatives(Path *path);
+
 /* -- derived.cc: relations that are not imported as cursors -------------------------------- */
 
 /* Describes the rows of a subquery, a CTE, VALUES, a function, or a table that is not imported; false: PostgreSQL joins them. */
