@@ -497,6 +497,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, const ScanShap
 	path->path.rows = rows_out;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = lcons(alternative, shape != nullptr ? derived_children(shape) : NIL);
+	find_loud_subqueries(root, plan);
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
 	cost_parts(root, &path->path, plan, rows, rows_out);

@@ -194,6 +194,9 @@ CustomPath *make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *
 
 void		offer_path(RelOptInfo *rel, CustomPath *path);
 
+/* subqueries.cc: notes in the plan which parameters of its programs are of subqueries that may raise an error. */
+void		find_loud_subqueries(PlannerInfo *root, ScanPlan *plan);
+
 /* Adds a path that filters the relation, if all of its quals compile; did it? */
 bool		add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target);
 

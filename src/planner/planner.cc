@@ -97,8 +97,8 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	JoinNotes	joins;
 	JoinNotes  *outer_joins = begin_joins(&joins);
 	CursorPlanning outer_planning = planning;
-	const bool	outer_facts = facts_begin();
 
+	facts_forget();
 	if (active())
 		make_arms_distinct(parse);
 	planning_depth++;
@@ -117,7 +117,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 		missed_share = Max(joins.missed_share, 1);
 		end_hiding(outer);
 		end_joins(outer_joins);
-		facts_end(outer_facts);
+		facts_forget();
 		remember_path(nullptr, nullptr);
 	}
 	PG_END_TRY();
@@ -279,22 +279,38 @@ plan_alone(PlannedStmt *best, const Query *parse, const char *query_string, int 
 }
 
 static PlannedStmt *
-gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
-	bool		rewritable;
-	bool		alone;
+	const bool	rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
+	const bool	alone = active() && may_be_better_alone(parse, cursor_options);
 	PlannedStmt *result;
 
-	if (planning_depth == 0)
-		reasons_reset();
-	rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
-	alone = active() && may_be_better_alone(parse, cursor_options);
 	if (!rewritable && !alone)
 		return plan_query(parse, query_string, cursor_options, params);
 	result = plan_apart(parse, query_string, cursor_options, params);
 	if (alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
 		result = plan_alone(result, parse, query_string, cursor_options, params);
 	return rewritable ? plan_rewritten(result, parse, query_string, cursor_options, params) : result;
+}
+
+static PlannedStmt *
+gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+{
+	PlannedStmt *volatile result = nullptr;
+	const bool	outer_facts = facts_begin();
+
+	if (planning_depth == 0)
+		reasons_reset();
+	PG_TRY();
+	{
+		result = plan_in_all_ways(parse, query_string, cursor_options, params);
+	}
+	PG_FINALLY();
+	{
+		facts_end(outer_facts);
+	}
+	PG_END_TRY();
+	return result;
 }
 
 static void

@@ -434,7 +434,8 @@ is_quiet_relation(RangeTblEntry *rte, const Query *outer)
 			return rte->relkind == RELKIND_RELATION || rte->relkind == RELKIND_MATVIEW || rte->relkind == RELKIND_PARTITIONED_TABLE ||
 				rte->relkind == RELKIND_VIEW;
 		case RTE_SUBQUERY:
-			return is_quiet_query(rte->subquery, true, nullptr);
+			/* what the planner has pulled up stands in the query itself */
+			return rte->subquery == nullptr || is_quiet_query(rte->subquery, true, nullptr);
 		case RTE_JOIN:
 			return is_quiet((Node *) rte->joinaliasvars);
 		case RTE_CTE:
