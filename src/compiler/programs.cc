@@ -274,6 +274,7 @@ finish_program(Compiler *c, CompiledProgram *out)
 	memcpy(out->patterns, c->patterns, sizeof(PlanPattern) * c->npatterns);
 	out->text_orders = c->text_orders;
 	pfree(b);
+	pfree(c);
 	return true;
 }
 

@@ -147,7 +147,7 @@ subqueries_evaluate(GpuvmScanState *state)
 	foreach(lc, state->plan->late_subqueries)
 	{
 		if (estate->es_param_exec_vals[lfirst_int(lc)].execPlan != nullptr)
-			return "a subquery that reads a CTE may raise an error";
+			return "a subquery that reads a CTE, or calls a volatile function, may be evaluated only where a row asks for it";
 	}
 	foreach(lc, state->plan->loud_subqueries)
 	{

@@ -103,8 +103,8 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		}
 		if (!reasons_wanted && !registry_known(rte->relid))
 			return false;
-		target->table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-		if (!registry_describe(rte->relid, target->table))
+		target->table = described_table(rte->relid);
+		if (target->table == nullptr)
 		{
 			if (reasons_wanted && rte->relkind != RELKIND_FOREIGN_TABLE)
 				note_reason(root, rel, "Scan", why_not_in_memory(rte->relid), psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));

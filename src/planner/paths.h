@@ -232,12 +232,17 @@ struct JoinNotes
 	MemoryContext context;
 	HTAB	   *table;			/* RelOptInfo * to JoinNote */
 	JoinNote   *newest;
+	List	   *tables;			/* ImportedTable, each described once, and their OIDs */
+	List	   *relids;
 	PlannerInfo *wanted_root;	/* the query level asked last, and the answer */
 	WantedJoins	wanted;
 	double		missed_share;	/* how many times as much as it seems PostgreSQL's cheapest path costs beside the last of ours, for rows that it does not expect (missed_cost) */
 };
 JoinNotes  *begin_joins(JoinNotes *mine);
 void		end_joins(JoinNotes *outer);
+
+/* The table as the planner met it first; NULL: it is not imported. */
+ImportedTable *described_table(Oid relid);
 
 /* How many times as many rows the relation has as PostgreSQL expects (join_rows.cc); 1: as many, or nothing is known. */
 double		rows_missed(const RelOptInfo *rel);

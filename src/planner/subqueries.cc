@@ -4,6 +4,7 @@
 extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/optimizer.h"
 }
 
 #include "planner/paths.h"
@@ -57,7 +58,7 @@ is_quiet_subquery(PlannerInfo *root, const SubPlan *subplan, const PlannerInfo *
 		is_quiet_query(query, subplan->subLinkType == EXPR_SUBLINK, level->parse);
 }
 
-/* Does it read a CTE of a level around it? What is evaluated apart would compute that once more, and volatile functions otherwise. */
+/* Does it read a CTE of a level around it? */
 static bool
 outer_cte_walker(Node *node, void *context)
 {
@@ -76,12 +77,14 @@ outer_cte_walker(Node *node, void *context)
 	return found;
 }
 
+/* Evaluated apart it would compute a CTE once more, and what volatile functions do is seen though no row asks for it. */
 static bool
-reads_outer_cte(PlannerInfo *root, const SubPlan *subplan)
+is_late(PlannerInfo *root, const SubPlan *subplan)
 {
+	Node	   *query = (Node *) static_cast<PlannerInfo *>(list_nth(root->glob->subroots, subplan->plan_id - 1))->parse;
 	int			depth = 0;
 
-	return outer_cte_walker((Node *) static_cast<PlannerInfo *>(list_nth(root->glob->subroots, subplan->plan_id - 1))->parse, &depth);
+	return outer_cte_walker(query, &depth) || contain_volatile_functions(query);
 }
 
 void
@@ -103,7 +106,7 @@ find_loud_subqueries(PlannerInfo *root, ScanPlan *plan)
 
 		if (subplan == nullptr || is_quiet_subquery(root, subplan, level))
 			continue;
-		if (reads_outer_cte(root, subplan))
+		if (is_late(root, subplan))
 			plan->late_subqueries = lappend_int(plan->late_subqueries, lfirst_int(lc));
 		else
 			plan->loud_subqueries = lappend_int(plan->loud_subqueries, lfirst_int(lc));

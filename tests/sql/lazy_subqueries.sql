@@ -70,6 +70,8 @@ RESET gpuvm.require;
 -- A function that somebody has written is called as often as PostgreSQL calls it.
 CREATE SEQUENCE calls;
 CREATE FUNCTION called(int) RETURNS int VOLATILE LANGUAGE sql AS 'SELECT $1 + 0 * nextval(''calls'')::int';
+SELECT count(*) FROM t WHERE g < 0 AND v > (SELECT max(called(a)) FROM u);
+SELECT is_called FROM calls;
 SELECT count(*) FROM t WHERE v > (SELECT max(called(a)) FROM u);
 SELECT last_value FROM calls;
 
