@@ -690,8 +690,9 @@ compile_expr(Compiler *c, const Expr *expr)
 		return -1;
 	if (IsA(expr, Var) || IsA(expr, Const) || IsA(expr, Param))
 		return compile_node(c, expr);
-	if (fact_known(Fact::Register, c, expr, &known) && static_cast<ScaleUse>(known >> 32) == c->scale_use && is_known(c, static_cast<uint32>(known)))
-		return static_cast<int>(static_cast<uint32>(known));
+	if (fact_known(Fact::Register, c, expr, &known) && static_cast<ScaleUse>(known >> 32) == c->scale_use &&
+		is_known(c, static_cast<int>(known & PG_UINT32_MAX)))
+		return static_cast<int>(known & PG_UINT32_MAX);
 	reg = compile_node(c, expr);
 	if (reg >= 0)
 		fact_note(Fact::Register, c, expr, static_cast<uint64>(c->scale_use) << 32 | static_cast<uint32>(reg));

@@ -66,10 +66,12 @@ facts_forget()
 static Slot *
 slot_of(Fact fact, const void *input, const void *expr)
 {
-	const uint64 key = reinterpret_cast<uintptr_t>(expr) ^ (reinterpret_cast<uintptr_t>(input) << 20) ^ (static_cast<uint64>(fact) << 56);
+	const uint64 key = reinterpret_cast<uintptr_t>(expr) / 8 * 31 + reinterpret_cast<uintptr_t>(input) / 8 +
+		static_cast<uint64>(fact) * 7919;
 	uint32		i = static_cast<uint32>(key * UINT64CONST(0x9E3779B97F4A7C15) >> 32) & (nslots - 1);
 
-	while (slots[i].generation == generation && (slots[i].expr != expr || slots[i].input != input || slots[i].fact != fact))
+	while (slots[i].generation == generation &&
+		   (slots[i].expr != expr || slots[i].input != input || slots[i].fact != fact))
 		i = (i + 1) & (nslots - 1);
 	return &slots[i];
 }
@@ -92,8 +94,9 @@ grow()
 	const Slot *old = slots;
 	const uint32 n = nslots;
 
-	slots = static_cast<Slot *>(MemoryContextAllocExtended(TopMemoryContext, sizeof(Slot) * Max(2 * n, FIRST_SLOTS), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
 	nslots = Max(2 * n, FIRST_SLOTS);
+	slots = static_cast<Slot *>(MemoryContextAllocExtended(TopMemoryContext, sizeof(Slot) * nslots,
+														   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
 	for (uint32 i = 0; i < n; i++)
 	{
 		if (old[i].generation == generation)

@@ -95,11 +95,30 @@ does_more(Oid function, void *context)
 
 static bool unknown_at_start(Node *node, void *context);
 
+/* The argument is evaluated first: what it has of a CASE is of one around this. */
+static bool
+unknown_case(const CaseExpr *expr, int *cases)
+{
+	const int	more = expr->arg != nullptr;
+	bool		unknown = unknown_at_start((Node *) expr->arg, cases);
+	ListCell   *lc;
+
+	*cases += more;
+	foreach(lc, expr->args)
+	{
+		const CaseWhen *when = lfirst_node(CaseWhen, lc);
+
+		unknown = unknown || unknown_at_start((Node *) when->expr, cases) || unknown_at_start((Node *) when->result, cases);
+	}
+	unknown = unknown || unknown_at_start((Node *) expr->defresult, cases);
+	*cases -= more;
+	return unknown;
+}
+
 static bool
 node_unknown_at_start(Node *node, void *context)
 {
 	int		   *cases = static_cast<int *>(context);	/* with an argument, around the node */
-	bool		unknown;
 
 	switch (nodeTag(node))
 	{
@@ -117,10 +136,7 @@ node_unknown_at_start(Node *node, void *context)
 		case T_CaseExpr:
 			if (has_exec_param(node))
 				return true;
-			*cases += ((CaseExpr *) node)->arg != nullptr;
-			unknown = expression_tree_walker(node, reinterpret_cast<bool (*)()>(unknown_at_start), context);
-			*cases -= ((CaseExpr *) node)->arg != nullptr;
-			return unknown;
+			return unknown_case((const CaseExpr *) node, cases);
 		case T_Const:
 		case T_SQLValueFunction:
 		case T_FuncExpr:

@@ -27,6 +27,7 @@ struct Value
 {
 	DestReceiver receiver;
 	MemoryContext context;
+	bool		exists;			/* it matters only whether there is a row */
 	int			nrows;
 	Datum		value;
 	bool		isnull;
@@ -44,12 +45,13 @@ static bool
 receive_row(TupleTableSlot *slot, DestReceiver *self)
 {
 	Value	   *to = reinterpret_cast<Value *>(self);
-	Form_pg_attribute attribute = TupleDescAttr(slot->tts_tupleDescriptor, 0);
+	Form_pg_attribute attribute;
 	Datum		value;
 	MemoryContext before;
 
-	if (to->nrows++ > 0)
+	if (to->nrows++ > 0 || to->exists)
 		return false;
+	attribute = TupleDescAttr(slot->tts_tupleDescriptor, 0);
 	value = slot_getattr(slot, 1, &to->isnull);
 	if (to->isnull)
 		return true;
@@ -74,8 +76,9 @@ static void
 evaluate(void *argument)
 {
 	Evaluation *e = static_cast<Evaluation *>(argument);
-	QueryDesc  *query = CreateQueryDesc(e->stmt, e->estate->es_sourceText, e->estate->es_snapshot, InvalidSnapshot, &e->value.receiver,
-										e->estate->es_param_list_info, e->estate->es_queryEnv, 0);
+	const EState *of = e->estate;
+	QueryDesc  *query = CreateQueryDesc(e->stmt, of->es_sourceText, of->es_snapshot, InvalidSnapshot,
+										&e->value.receiver, of->es_param_list_info, of->es_queryEnv, 0);
 	int			param = -1;
 
 	PushActiveSnapshot(e->estate->es_snapshot);
@@ -110,12 +113,14 @@ static const char *
 evaluate_subquery(EState *estate, ParamExecData *param)
 {
 	const SubPlan *subplan = static_cast<SubPlanState *>(param->execPlan)->subplan;
+	const bool	exists = subplan->subLinkType == EXISTS_SUBLINK;
 	Evaluation	e = {estate, nullptr, {}};
 	ErrorData  *error;
 	int			sqlstate;
 	int			other = -1;
 
-	if (subplan->subLinkType != EXPR_SUBLINK || list_length(subplan->setParam) != 1 || IsInParallelMode() || estate->es_plannedstmt->hasModifyingCTE)
+	if ((subplan->subLinkType != EXPR_SUBLINK && !exists) || list_length(subplan->setParam) != 1 || IsInParallelMode() ||
+		estate->es_plannedstmt->hasModifyingCTE)
 		return "a subquery may raise an error";
 	e.stmt = subquery_statement(estate, subplan);
 	/* what it depends on has to be known: columns of a row outside are, other subqueries may not be yet */
@@ -126,13 +131,14 @@ evaluate_subquery(EState *estate, ParamExecData *param)
 	}
 	e.value.receiver = {receive_row, start_receiving, end_receiving, end_receiving, DestNone};
 	e.value.context = estate->es_query_cxt;
+	e.value.exists = exists;
 	e.value.isnull = true;
 	error = in_subtransaction(evaluate, &e);
 	sqlstate = error != nullptr ? error->sqlerrcode : e.value.nrows > 1 ? ERRCODE_CARDINALITY_VIOLATION : 0;
 	if (sqlstate != 0)
 		return psprintf("a subquery raises SQLSTATE %s", unpack_sql_state(sqlstate));
-	param->value = e.value.value;
-	param->isnull = e.value.isnull;
+	param->value = exists ? BoolGetDatum(e.value.nrows > 0) : e.value.value;
+	param->isnull = !exists && e.value.isnull;
 	param->execPlan = nullptr;
 	return nullptr;
 }
@@ -147,7 +153,7 @@ subqueries_evaluate(GpuvmScanState *state)
 	foreach(lc, state->plan->late_subqueries)
 	{
 		if (estate->es_param_exec_vals[lfirst_int(lc)].execPlan != nullptr)
-			return "a subquery that reads a CTE, or calls a volatile function, may be evaluated only where a row asks for it";
+			return "a subquery that reads a CTE, or calls a volatile function, waits for a row that asks for it";
 	}
 	foreach(lc, state->plan->loud_subqueries)
 	{

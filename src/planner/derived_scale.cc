@@ -110,7 +110,8 @@ scale_of_members(PlannerInfo *root, const Var *var, int depth)
 	{
 		const AppendRelInfo *arm = root->append_rel_array[i];
 
-		if (arm != nullptr && static_cast<int>(arm->parent_relid) == static_cast<int>(var->varno) && var->varattno <= list_length(arm->translated_vars))
+		if (arm != nullptr && static_cast<int>(arm->parent_relid) == static_cast<int>(var->varno) &&
+			var->varattno <= list_length(arm->translated_vars))
 			columns = lappend(columns, list_nth(arm->translated_vars, var->varattno - 1));
 	}
 	return columns == NIL ? UNKNOWN : scale_of_any(root, columns, depth);

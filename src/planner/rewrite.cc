@@ -313,12 +313,9 @@ struct Rewriting
 
 /*
  * NOT IN reads its subquery up to three times, a set operation its arms twice: where one is within another that would multiply with each
- * level. What has become so many times as large as the statement is left as it is.
+ * level. What has so many relations more than the whole statement had is left as it is.
  */
-constexpr int MOST_GROWTH = 2;
-
-/* A statement is not small for having few relations. */
-constexpr int SMALL_STATEMENT = 32;
+constexpr int MOST_GROWTH = 32;
 
 static bool
 relation_walker(Node *node, void *context)
@@ -433,7 +430,7 @@ rewrite_subqueries(Query *parse, Rewrite way)
 {
 	Rewriting	rewriting = {parse, way};
 
-	rewriting.most_relations = MOST_GROWTH * count_all_relations(parse) + SMALL_STATEMENT;
+	rewriting.most_relations = count_all_relations(parse) + MOST_GROWTH;
 	rewriting.loud = -1;
 	rewrite_walker((Node *) parse, &rewriting);
 	switch (way)

@@ -400,7 +400,8 @@ is_quiet(Node *node)
 	}
 	subqueries = NIL;
 	node = folded(node);
-	return node != nullptr && !loud_walker(node, &subqueries) && !list_member_ptr(subqueries, loud) && loud_subquery(subqueries, &quiet) == nullptr;
+	return node != nullptr && !loud_walker(node, &subqueries) && !list_member_ptr(subqueries, loud) &&
+		loud_subquery(subqueries, &quiet) == nullptr;
 }
 
 /* A CTE of the level around is as quiet as its query. */

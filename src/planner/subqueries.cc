@@ -1,4 +1,4 @@
-/* subqueries.cc: of which subqueries that depend on no row the value may be asked for before a row needs it (executor/subqueries.cc). */
+/* subqueries.cc: which subqueries that depend on no row may raise an error (executor/subqueries.cc). */
 #include "pg/pg.h"
 
 extern "C" {
@@ -68,11 +68,16 @@ outer_cte_walker(Node *node, void *context)
 	if (node == nullptr)
 		return false;
 	if (IsA(node, RangeTblEntry))
-		return ((RangeTblEntry *) node)->rtekind == RTE_CTE && static_cast<int>(((RangeTblEntry *) node)->ctelevelsup) >= *depth;
+	{
+		const RangeTblEntry *rte = (const RangeTblEntry *) node;
+
+		return rte->rtekind == RTE_CTE && static_cast<int>(rte->ctelevelsup) >= *depth;
+	}
 	if (!IsA(node, Query))
 		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(outer_cte_walker), context);
 	++*depth;
-	found = query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(outer_cte_walker), context, QTW_EXAMINE_RTES_BEFORE);
+	found = query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(outer_cte_walker), context,
+							  QTW_EXAMINE_RTES_BEFORE);
 	--*depth;
 	return found;
 }

@@ -27,6 +27,7 @@ SELECT count(*) FROM t LEFT JOIN u ON t.a = u.a AND u.a < 0 AND t.v > u.a + (SEL
 SELECT g, count(*) FROM t GROUP BY g HAVING count(*) < 0 AND count(*) > (SELECT 1 / (count(*) - count(*)) FROM u);
 SELECT count(*) FROM t WHERE g < 0 AND name = (SELECT name FROM t);
 SELECT count(*) FROM t WHERE g < 0 AND name LIKE (SELECT name FROM t);
+SELECT count(*) FROM t WHERE a > 0 OR EXISTS (SELECT FROM u WHERE 1 / (a - a) > 0);
 SELECT count(*) FROM t WHERE g < 0 AND EXISTS (SELECT FROM u WHERE 1 / (a - a) > 0);
 WITH c AS MATERIALIZED (SELECT a - a AS zero FROM u) SELECT count(*) FROM t WHERE g < 0 AND v > (SELECT sum(1 / zero) FROM c);
 SELECT count(*) FROM t WHERE g < 0 AND v > (SELECT sum(1 / (a - a)) FROM u WHERE x > (SELECT avg(x) FROM u));
@@ -61,6 +62,7 @@ SELECT count(*) FROM t WHERE a = (SELECT a FROM u WHERE x = 7);
 SELECT count(*) FROM t WHERE a = (SELECT a FROM u WHERE x = -7);
 SELECT count(*) FROM t WHERE name = (SELECT name FROM t WHERE a = 8);
 SELECT count(*) FROM t WHERE name LIKE (SELECT name || '%' FROM t WHERE a = 8);
+SELECT count(*) FROM t WHERE a < 5 OR EXISTS (SELECT FROM u WHERE 1 / a > 1);
 SELECT count(*) FROM t WHERE v > (SELECT sum(x) FROM u WHERE x > (SELECT avg(x) FROM u));
 SELECT g, count(*) FROM t WHERE v > (SELECT stddev(x) FROM u) GROUP BY g HAVING count(*) > (SELECT 1000 / count(*) FROM u) ORDER BY g;
 -- Once for each outer value that it depends on.
