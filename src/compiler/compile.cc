@@ -173,14 +173,14 @@ compile_value(Compiler *c, const Expr *expr)
 /* -- functions and operators --------------------------------------------------- */
 
 /* `context` is not NULL where PostgreSQL evaluates the expression: then there are no maps. */
+static bool can_raise_walker(Node *node, void *context);
+
 static bool
-can_raise_walker(Node *node, void *context)
+node_can_raise(Node *node, void *context)
 {
 	Oid			function = InvalidOid;
 	List	   *args = NIL;
 
-	if (node == nullptr)
-		return false;
 	if (context != nullptr && (IsA(node, CoerceViaIO) || IsA(node, ArrayCoerceExpr) || IsA(node, CoerceToDomain)))
 		return true;
 	if (IsA(node, RowCompareExpr))
@@ -215,6 +215,17 @@ can_raise_walker(Node *node, void *context)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(can_raise_walker), context);
 }
 
+static bool
+can_raise_walker(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	if (IsA(node, List))
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(can_raise_walker), context);
+	return find_fact<bool>(context == nullptr ? Fact::CanRaise : Fact::CanRaiseByRows, nullptr, node,
+						   [&]() { return node_can_raise(node, context); });
+}
+
 bool
 can_raise(const Expr *expr)
 {
@@ -236,7 +247,11 @@ has_exec_param_walker(Node *node, void *context)
 		return false;
 	if (IsA(node, Param))
 		return ((Param *) node)->paramkind == PARAM_EXEC;
-	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_exec_param_walker), context);
+	if (IsA(node, List))
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_exec_param_walker), context);
+	return find_fact<bool>(Fact::HasExecParam, nullptr, node, [&]() {
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_exec_param_walker), context);
+	});
 }
 
 bool
@@ -645,12 +660,48 @@ compile_array_op(Compiler *c, const ScalarArrayOpExpr *expr)
 	return acc;
 }
 
+/* Have the lanes passed the operation that writes the register, so that it can be used again? */
+static bool
+is_known(const Compiler *c, int reg)
+{
+	for (int i = c->nknown - 1; i >= 0; i--)
+	{
+		const Op   &o = c->b->ops[c->known[i]];
+		const OpForm form = opcode_info[static_cast<int>(o.opcode)].form;
+
+		if ((form == OpForm::COMPARE ? o.p3 : o.p1) == reg)
+			return true;
+	}
+	return false;
+}
+
+static int	compile_node(Compiler *c, const Expr *expr);
+
+/* NULLIF and others compile an operand twice: once each time would take time by the power of the depth. */
 int
 compile_expr(Compiler *c, const Expr *expr)
 {
+	uint64		known;
+	int			reg;
+
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	if (c->b->failed)
 		return -1;
+	if (IsA(expr, Var) || IsA(expr, Const) || IsA(expr, Param))
+		return compile_node(c, expr);
+	if (fact_known(Fact::Register, c, expr, &known) && static_cast<ScaleUse>(known >> 32) == c->scale_use &&
+		is_known(c, static_cast<int>(known & PG_UINT32_MAX)))
+		return static_cast<int>(known & PG_UINT32_MAX);
+	reg = compile_node(c, expr);
+	if (reg >= 0)
+		fact_note(Fact::Register, c, expr, static_cast<uint64>(c->scale_use) << 32 | static_cast<uint32>(reg));
+	return reg;
+}
+
+static int
+compile_node(Compiler *c, const Expr *expr)
+{
 	if (is_map(c, expr))
 		return compile_map(c, expr);
 	if (evaluated_at_start(expr))

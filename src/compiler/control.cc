@@ -270,20 +270,22 @@ replace_case_test(Node *node, void *context)
 	if (node == nullptr)
 		return nullptr;
 	if (IsA(node, CaseTestExpr))
-		return static_cast<Node *>(copyObjectImpl(context));
+		return static_cast<Node *>(context);
 	/* An inner CASE with an argument has CaseTestExprs of its own, but its argument is ours. */
 	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != nullptr)
 	{
-		CaseExpr   *inner = static_cast<CaseExpr *>(copyObjectImpl(node));
+		CaseExpr   *inner = makeNode(CaseExpr);
 
+		*inner = *(const CaseExpr *) node;
 		inner->arg = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(inner->arg), context));
 		return reinterpret_cast<Node *>(inner);
 	}
 	/* So has a cast of arrays, for their elements. */
 	if (IsA(node, ArrayCoerceExpr))
 	{
-		ArrayCoerceExpr *cast = static_cast<ArrayCoerceExpr *>(copyObjectImpl(node));
+		ArrayCoerceExpr *cast = makeNode(ArrayCoerceExpr);
 
+		*cast = *(const ArrayCoerceExpr *) node;
 		cast->arg = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(cast->arg), context));
 		return reinterpret_cast<Node *>(cast);
 	}
@@ -292,8 +294,8 @@ replace_case_test(Node *node, void *context)
 
 /*
  * CASE x WHEN v: the conditions take x itself. x is evaluated once in
- * PostgreSQL and cannot be volatile here, so a copy for each WHEN is the
- * same value; the column cache makes it cheap.
+ * PostgreSQL and cannot be volatile here, so it is the same value for each
+ * WHEN, which all share it.
  */
 const CaseExpr *
 searched_case(const CaseExpr *expr)
@@ -303,14 +305,18 @@ searched_case(const CaseExpr *expr)
 
 	if (expr->arg == nullptr)
 		return expr;
-	copy = static_cast<CaseExpr *>(copyObjectImpl(expr));
-	foreach(lc, copy->args)
-	{
-		CaseWhen   *when = static_cast<CaseWhen *>(lfirst(lc));
-
-		when->expr = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(when->expr), copy->arg));
-	}
+	copy = makeNode(CaseExpr);
+	*copy = *expr;
 	copy->arg = nullptr;
+	copy->args = NIL;
+	foreach(lc, expr->args)
+	{
+		CaseWhen   *when = makeNode(CaseWhen);
+
+		*when = *lfirst_node(CaseWhen, lc);
+		when->expr = reinterpret_cast<Expr *>(replace_case_test(reinterpret_cast<Node *>(when->expr), expr->arg));
+		copy->args = lappend(copy->args, when);
+	}
 	return copy;
 }
 

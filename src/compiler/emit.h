@@ -17,6 +17,7 @@
 #define GPUVM_COMPILER_EMIT_H
 
 #include "compiler/compile.h"
+#include "compiler/facts.h"
 #include "compiler/functions.h"
 #include "compiler/maps.h"
 #include "compiler/text_match.h"

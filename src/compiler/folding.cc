@@ -93,16 +93,33 @@ does_more(Oid function, void *context)
 	return more;
 }
 
-/* Is there something in it that is known of rows only, or does more than compute? */
+static bool unknown_at_start(Node *node, void *context);
+
+/* The argument is evaluated first: what it has of a CASE is of one around this. */
 static bool
-unknown_at_start(Node *node, void *context)
+unknown_case(const CaseExpr *expr, int *cases)
+{
+	const int	more = expr->arg != nullptr;
+	bool		unknown = unknown_at_start((Node *) expr->arg, cases);
+	ListCell   *lc;
+
+	*cases += more;
+	foreach(lc, expr->args)
+	{
+		const CaseWhen *when = lfirst_node(CaseWhen, lc);
+
+		unknown = unknown || unknown_at_start((Node *) when->expr, cases) || unknown_at_start((Node *) when->result, cases);
+	}
+	unknown = unknown || unknown_at_start((Node *) expr->defresult, cases);
+	*cases -= more;
+	return unknown;
+}
+
+static bool
+node_unknown_at_start(Node *node, void *context)
 {
 	int		   *cases = static_cast<int *>(context);	/* with an argument, around the node */
-	bool		unknown;
 
-	if (node == nullptr)
-		return false;
-	check_stack_depth();
 	switch (nodeTag(node))
 	{
 		case T_Param:
@@ -119,10 +136,7 @@ unknown_at_start(Node *node, void *context)
 		case T_CaseExpr:
 			if (has_exec_param(node))
 				return true;
-			*cases += ((CaseExpr *) node)->arg != nullptr;
-			unknown = expression_tree_walker(node, reinterpret_cast<bool (*)()>(unknown_at_start), context);
-			*cases -= ((CaseExpr *) node)->arg != nullptr;
-			return unknown;
+			return unknown_case((const CaseExpr *) node, cases);
 		case T_Const:
 		case T_SQLValueFunction:
 		case T_FuncExpr:
@@ -143,6 +157,21 @@ unknown_at_start(Node *node, void *context)
 	}
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(unknown_at_start), context) ||
 		check_functions_in_node(node, does_more, nullptr);
+}
+
+/* Is there something in it that is known of rows only, or does more than compute? */
+static bool
+unknown_at_start(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	/* below a CASE with an argument that of the CASE is known */
+	if (IsA(node, List) || *static_cast<int *>(context) > 0)
+	{
+		check_stack_depth();
+		return node_unknown_at_start(node, context);
+	}
+	return !find_fact<bool>(Fact::KnownAtStart, nullptr, node, [&]() { return !node_unknown_at_start(node, context); });
 }
 
 bool

@@ -298,6 +298,7 @@ scan_expr(const Node *node, MapScan *scan)
 	if (node == nullptr)
 		return true;
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	switch (nodeTag(node))
 	{
 		case T_Var:
@@ -357,18 +358,39 @@ bare_column(const Expr *expr)
 	return IsA(expr, Var) ? (const Var *) expr : nullptr;
 }
 
+/* Is a column in it that can have no dictionary? Then it is nothing that could be evaluated for entries. */
+static bool
+has_plain_column(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Var))
+		return value_type(((const Var *) node)->vartype).form != ValueForm::Dictionary;
+	if (IsA(node, List))
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_plain_column), context);
+	return find_fact<bool>(Fact::HasPlainColumn, nullptr, node, [&]() {
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_plain_column), context);
+	});
+}
+
+static bool
+has_plain_column(const Expr *expr)
+{
+	return has_plain_column(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), nullptr);
+}
+
 static bool
 scan_whole(const Expr *expr, MapScan *scan)
 {
 	*scan = MapScan{nullptr, nullptr, false, true, false, false};
-	return scan_expr(reinterpret_cast<const Node *>(expr), scan) && scan->column != nullptr;
+	return !has_plain_column(expr) && scan_expr(reinterpret_cast<const Node *>(expr), scan) && scan->column != nullptr;
 }
 
 static bool
 scan_pair(const Expr *expr, MapScan *scan)
 {
 	*scan = MapScan{nullptr, nullptr, true, true, false, false};
-	return scan_expr(reinterpret_cast<const Node *>(expr), scan) && scan->other != nullptr;
+	return !has_plain_column(expr) && scan_expr(reinterpret_cast<const Node *>(expr), scan) && scan->other != nullptr;
 }
 
 bool

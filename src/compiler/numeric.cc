@@ -162,13 +162,12 @@ scale_of_call(const CompileInput *input, Oid function, List *args)
 	}
 }
 
-NumericScale
-numeric_scale(const CompileInput *input, const Expr *expr)
+static NumericScale
+find_scale(const CompileInput *input, const Expr *expr)
 {
 	NumericScale all = ANY_SCALE;
 	ListCell   *lc;
 
-	check_stack_depth();
 	switch (nodeTag(expr))
 	{
 		case T_Var:
@@ -198,6 +197,12 @@ numeric_scale(const CompileInput *input, const Expr *expr)
 		default:
 			return ANY_SCALE;
 	}
+}
+
+NumericScale
+numeric_scale(const CompileInput *input, const Expr *expr)
+{
+	return find_fact<NumericScale>(Fact::NumericScale, input, expr, [&]() { return find_scale(input, expr); });
 }
 
 bool

@@ -72,8 +72,8 @@ greatest_of_call(const CompileInput *input, const FnEntry *fn, List *args)
 	}
 }
 
-double
-greatest_value(const CompileInput *input, const Expr *expr)
+static double
+find_greatest(const CompileInput *input, const Expr *expr)
 {
 	const Oid	type = exprType(reinterpret_cast<const Node *>(expr));
 	const FnEntry *fn;
@@ -90,6 +90,12 @@ greatest_value(const CompileInput *input, const Expr *expr)
 		return greatest_of_list(input, args);
 	fn = called_function(expr, &args);
 	return fn != nullptr && type == NUMERICOID ? greatest_of_call(input, fn, args) : greatest_of_type(type, -1);
+}
+
+double
+greatest_value(const CompileInput *input, const Expr *expr)
+{
+	return find_fact<double>(Fact::GreatestValue, input, expr, [&]() { return find_greatest(input, expr); });
 }
 
 }  // namespace gpuvm

@@ -119,6 +119,7 @@ start_program(CompileInput *input)
 {
 	Compiler   *c = static_cast<Compiler *>(palloc0(sizeof(Compiler)));
 
+	facts_forget();
 	c->input = input;
 	input->reason = nullptr;
 	input->hint = nullptr;
@@ -273,6 +274,7 @@ finish_program(Compiler *c, CompiledProgram *out)
 	memcpy(out->patterns, c->patterns, sizeof(PlanPattern) * c->npatterns);
 	out->text_orders = c->text_orders;
 	pfree(b);
+	pfree(c);
 	return true;
 }
 

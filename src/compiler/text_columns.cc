@@ -77,10 +77,26 @@ find_variable(const CompileInput *input, const void *node)
 	return search.found;
 }
 
+static bool
+reads_variable_walker(Node *node, void *context)
+{
+	const CompileInput *input = static_cast<const CompileInput *>(context);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Var))
+		return is_variable_column(input, (const Var *) node);
+	if (IsA(node, List))
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_variable_walker), context);
+	return find_fact<bool>(Fact::ReadsVariable, input, node, [&]() {
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_variable_walker), context);
+	});
+}
+
 bool
 reads_variable(const CompileInput *input, const Expr *expr)
 {
-	return find_variable(input, expr) != nullptr;
+	return reads_variable_walker(reinterpret_cast<Node *>(const_cast<Expr *>(expr)), const_cast<CompileInput *>(input));
 }
 
 bool

@@ -78,8 +78,8 @@ wide_call(const Expr *expr, List **args)
 	return fn;
 }
 
-bool
-is_wide(const CompileInput *input, const Expr *expr)
+static bool
+find_wide(const CompileInput *input, const Expr *expr)
 {
 	List	   *args;
 	ListCell   *lc;
@@ -100,6 +100,12 @@ is_wide(const CompileInput *input, const Expr *expr)
 			return true;
 	}
 	return false;
+}
+
+bool
+is_wide(const CompileInput *input, const Expr *expr)
+{
+	return find_fact<bool>(Fact::IsWide, input, expr, [&]() { return find_wide(input, expr); });
 }
 
 bool

@@ -640,6 +640,9 @@ run_start(GpuvmScanState *state)
 	}
 	if (!source_differences_fit(state, &detail) || !source_specials_fit(state, &detail))
 		return run_fall_back(state, FALLBACK_VALUE, detail);
+	detail = subqueries_evaluate(state);
+	if (detail != nullptr)
+		return run_fall_back(state, FALLBACK_ERROR_FLAG, detail);
 	if (!maps_build(state, &reason, &detail) || !patterns_build(state, &reason, &detail) || !ties_fit(state, &reason, &detail))
 		return run_fall_back(state, reason, detail);
 	one_row = gives_one_row(state->plan);

@@ -454,6 +454,9 @@ void		describe_parts(GpuvmScanState *state);
 /* A walker: the parameters of subqueries in the expression, into a Bitmapset. */
 bool		collect_param_execs(Node *node, void *found);
 
+/* subqueries.cc: evaluates those that may raise an error; why PostgreSQL's own plan has to, or NULL. */
+const char *subqueries_evaluate(GpuvmScanState *state);
+
 /* -- run.cc: the life of a job ------------------------------------------------- */
 
 /* What reads the part's groups in this run; NULL: they are handed out as they are. */

@@ -18,6 +18,7 @@ extern "C" {
 #include "rewrite/rewriteManip.h"
 #include "storage/latch.h"
 #include "commands/explain.h"
+#include "executor/executor.h"
 #include "funcapi.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
@@ -397,6 +398,17 @@ compat_case_by_character(Oid collation)
 	const pg_locale_t locale = pg_newlocale_from_collation(collation);
 
 	return locale == nullptr || locale->provider == COLLPROVIDER_LIBC;
+#endif
+}
+
+/* To the end, once, without the hooks. */
+inline void
+compat_executor_run(QueryDesc *query)
+{
+#if PG_VERSION_NUM >= 180000
+	standard_ExecutorRun(query, ForwardScanDirection, 0);
+#else
+	standard_ExecutorRun(query, ForwardScanDirection, 0, true);
 #endif
 }
 

@@ -51,6 +51,15 @@ path_size(const Path *path)
 	}
 }
 
+static Path *
+shallow_copy(const Path *path)
+{
+	Path	   *copy = static_cast<Path *>(palloc(path_size(path)));
+
+	memcpy(static_cast<void *>(copy), path, path_size(path));
+	return copy;
+}
+
 /* Another path stands below this one: what that costs more, or less, this one does too. */
 static void
 adopt_costs(Path *path, const Path *before, const Path *now)
@@ -62,10 +71,11 @@ adopt_costs(Path *path, const Path *before, const Path *now)
 	path->total_cost += total;
 }
 
-/* The copy has to give what ours gives: a scan or an aggregation does, above a sort it takes a projection. */
+/* The alternative has to give what ours gives: a scan or an aggregation does, above a sort it takes a projection. */
 static Path *
-with_target(Path *copy, PathTarget *target)
+with_target(Path *alternative, PathTarget *target)
 {
+	Path	   *copy = shallow_copy(alternative);
 	ProjectionPath *above;
 
 	if (is_projection_capable_path(copy))
@@ -84,112 +94,174 @@ with_target(Path *copy, PathTarget *target)
 	return &above->path;
 }
 
-static Path *ordinary_path(const Path *path);
-
-/* The same for the paths below an Append: NIL when one of them has none. */
-static List *
-ordinary_subpaths(Path *append, List *subpaths)
+/* Where a path keeps the paths below it. Parallel paths are of no interest: they have none of ours there. */
+struct Below
 {
-	List	   *copies = NIL;
+	Path	  **paths[2];
+	List	  **list;
+};
+
+static Below
+paths_below(Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_AggPath: return {{&((AggPath *) path)->subpath}};
+		case T_GroupPath: return {{&((GroupPath *) path)->subpath}};
+		case T_GroupingSetsPath: return {{&((GroupingSetsPath *) path)->subpath}};
+		case T_ProjectionPath: return {{&((ProjectionPath *) path)->subpath}};
+		case T_SortPath: return {{&((SortPath *) path)->subpath}};
+		case T_IncrementalSortPath: return {{&((IncrementalSortPath *) path)->spath.subpath}};
+		case T_SubqueryScanPath: return {{&((SubqueryScanPath *) path)->subpath}};
+		case T_MaterialPath: return {{&((MaterialPath *) path)->subpath}};
+		case T_MemoizePath: return {{&((MemoizePath *) path)->subpath}};
+		case T_UniquePath: return {{&((UniquePath *) path)->subpath}};
+		case T_LimitPath: return {{&((LimitPath *) path)->subpath}};
+		case T_WindowAggPath: return {{&((WindowAggPath *) path)->subpath}};
+		case T_UpperUniquePath: return {{&((UpperUniquePath *) path)->subpath}};
+		case T_ProjectSetPath: return {{&((ProjectSetPath *) path)->subpath}};
+#if PG_VERSION_NUM >= 180000
+		case T_SetOpPath: return {{&((SetOpPath *) path)->leftpath, &((SetOpPath *) path)->rightpath}};
+#else
+		case T_SetOpPath: return {{&((SetOpPath *) path)->subpath}};
+#endif
+		case T_ForeignPath: return {{&((ForeignPath *) path)->fdw_outerpath}};
+		case T_NestPath:
+		case T_MergePath:
+		case T_HashPath: return {{&((JoinPath *) path)->outerjoinpath, &((JoinPath *) path)->innerjoinpath}};
+		case T_AppendPath: return {{}, &((AppendPath *) path)->subpaths};
+		case T_MergeAppendPath: return {{}, &((MergeAppendPath *) path)->subpaths};
+		default: return {};
+	}
+}
+
+static Path *ordinary_path(Path *path);
+
+/* The paths below an Append without ours; NULL when one of them has none. The same list where nothing changes. */
+static List *
+ordinary_subpaths(List *subpaths)
+{
+	List	   *ordinary = NIL;
+	bool		changed = false;
 	ListCell   *lc;
 
 	foreach(lc, subpaths)
 	{
-		Path	   *before = static_cast<Path *>(lfirst(lc));
-		Path	   *now = ordinary_path(before);
+		Path	   *now = ordinary_path(static_cast<Path *>(lfirst(lc)));
 
 		if (now == nullptr)
 			return NIL;
-		adopt_costs(append, before, now);
-		copies = lappend(copies, now);
+		changed |= now != lfirst(lc);
+		ordinary = lappend(ordinary, now);
 	}
-	/* An Append starts with the first of them, the other kind with all. */
-	if (IsA(append, AppendPath))
-		append->startup_cost = static_cast<Path *>(linitial(copies))->startup_cost;
-	return copies;
+	if (changed)
+		return ordinary;
+	list_free(ordinary);
+	return subpaths;
 }
 
 /*
- * A copy of a path, because add_path may free the original (rule 20), without
- * gpuvm's own scans below: each gives way to its alternative. NULL when it is of
- * a kind that cannot stand below a custom scan.
+ * The path without gpuvm's own scans below: each is replaced by its alternative, which has none. What has none of ours
+ * below is shared, so that nested queries have as many paths as levels. NULL when it is of a kind that cannot stand
+ * below a custom scan.
  */
 static Path *
-ordinary_path(const Path *path)
+ordinary_path(Path *path)
 {
-	Size		size = path_size(path);
-	Path	   *copy;
-	Path	  **below[2] = {};
-	List	  **subpaths = nullptr;
+	Path	   *copy = nullptr;
+	Below		below;
 
+	check_stack_depth();
 	if (is_gpuvm_path(path))
-	{
-		copy = ordinary_path(static_cast<Path *>(linitial(((const CustomPath *) path)->custom_paths)));
-		return copy == nullptr ? nullptr : with_target(copy, path->pathtarget);
-	}
-	if (size == 0)
+		return with_target(static_cast<Path *>(linitial(((CustomPath *) path)->custom_paths)), path->pathtarget);
+	if (path_size(path) == 0)
 		return nullptr;
-	copy = static_cast<Path *>(palloc(size));
-	memcpy(static_cast<void *>(copy), path, size);
-	switch (nodeTag(copy))
+	below = paths_below(path);
+	for (int i = 0; i < 2; i++)
 	{
-		case T_AggPath: below[0] = &((AggPath *) copy)->subpath; break;
-		case T_GroupPath: below[0] = &((GroupPath *) copy)->subpath; break;
-		case T_GroupingSetsPath: below[0] = &((GroupingSetsPath *) copy)->subpath; break;
-		case T_ProjectionPath: below[0] = &((ProjectionPath *) copy)->subpath; break;
-		case T_SortPath: below[0] = &((SortPath *) copy)->subpath; break;
-		case T_IncrementalSortPath: below[0] = &((IncrementalSortPath *) copy)->spath.subpath; break;
-		case T_SubqueryScanPath: below[0] = &((SubqueryScanPath *) copy)->subpath; break;
-		case T_MaterialPath: below[0] = &((MaterialPath *) copy)->subpath; break;
-		case T_MemoizePath: below[0] = &((MemoizePath *) copy)->subpath; break;
-		case T_UniquePath: below[0] = &((UniquePath *) copy)->subpath; break;
-		case T_LimitPath: below[0] = &((LimitPath *) copy)->subpath; break;
-		case T_WindowAggPath: below[0] = &((WindowAggPath *) copy)->subpath; break;
-		case T_UpperUniquePath: below[0] = &((UpperUniquePath *) copy)->subpath; break;
-		case T_ProjectSetPath: below[0] = &((ProjectSetPath *) copy)->subpath; break;
-		case T_SetOpPath:
-#if PG_VERSION_NUM >= 180000
-			below[0] = &((SetOpPath *) copy)->leftpath;
-			below[1] = &((SetOpPath *) copy)->rightpath;
-#else
-			below[0] = &((SetOpPath *) copy)->subpath;
-#endif
-			break;
-		case T_ForeignPath: below[0] = &((ForeignPath *) copy)->fdw_outerpath; break;
-		case T_NestPath:
-		case T_MergePath:
-		case T_HashPath:
-			below[0] = &((JoinPath *) copy)->outerjoinpath;
-			below[1] = &((JoinPath *) copy)->innerjoinpath;
-			break;
-		case T_AppendPath: subpaths = &((AppendPath *) copy)->subpaths; break;
-		case T_MergeAppendPath: subpaths = &((MergeAppendPath *) copy)->subpaths; break;
-		default: break;			/* parallel paths have none of ours below */
-	}
-	for (Path **subpath : below)
-	{
-		const Path *before = subpath != nullptr ? *subpath : nullptr;
+		Path	   *before = below.paths[i] == nullptr ? nullptr : *below.paths[i];
+		Path	   *now;
 
 		if (before == nullptr)
 			continue;
-		*subpath = ordinary_path(before);
-		if (*subpath == nullptr)
+		now = ordinary_path(before);
+		if (now == nullptr)
 			return nullptr;
-		adopt_costs(copy, before, *subpath);
+		if (now == before)
+			continue;
+		if (copy == nullptr)
+			copy = shallow_copy(path);
+		*paths_below(copy).paths[i] = now;
+		adopt_costs(copy, before, now);
 	}
-	if (subpaths != nullptr && *subpaths != NIL)
+	if (below.list != nullptr && *below.list != NIL)
 	{
-		*subpaths = ordinary_subpaths(copy, *subpaths);
-		if (*subpaths == NIL)
+		List	   *now = ordinary_subpaths(*below.list);
+		ListCell   *a;
+		ListCell   *b;
+
+		if (now == NIL)
 			return nullptr;
+		if (now == *below.list)
+			return path;
+		copy = shallow_copy(path);
+		*paths_below(copy).list = now;
+		forboth(a, *below.list, b, now)
+			adopt_costs(copy, static_cast<Path *>(lfirst(a)), static_cast<Path *>(lfirst(b)));
+		/* an Append starts with the first of them, the other kind with all */
+		if (IsA(copy, AppendPath))
+			copy->startup_cost = static_cast<Path *>(linitial(now))->startup_cost;
 	}
-	return copy;
+	return copy == nullptr ? path : copy;
 }
 
 bool
-can_be_alternative(const Path *path)
+can_be_alternative(Path *path)
 {
 	return ordinary_path(path) != nullptr;
+}
+
+/* Nodes of the plan that comes of the path, or, `alone`, of the path without ours below. */
+static double
+count_nodes(Path *path, bool alone)
+{
+	double		n = 1;
+	Below		below;
+	ListCell   *lc;
+
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (is_gpuvm_path(path))
+	{
+		if (alone)
+			return count_nodes(static_cast<Path *>(linitial(((CustomPath *) path)->custom_paths)), alone);
+		foreach(lc, ((CustomPath *) path)->custom_paths)
+			n += count_nodes(static_cast<Path *>(lfirst(lc)), alone);
+		return n;
+	}
+	below = paths_below(path);
+	for (Path **subpath : below.paths)
+	{
+		if (subpath != nullptr && *subpath != nullptr)
+			n += count_nodes(*subpath, alone);
+	}
+	foreach(lc, below.list == nullptr ? NIL : *below.list)
+		n += count_nodes(static_cast<Path *>(lfirst(lc)), alone);
+	return n;
+}
+
+/* A plan of so many nodes takes no time and no memory worth mentioning. */
+constexpr double SMALL_PLAN = 1000;
+
+/* A larger one may be so many times as large as PostgreSQL's. */
+constexpr double MOST_ALTERNATIVES = 4;
+
+bool
+has_too_many_alternatives(Path *path)
+{
+	const double n = count_nodes(path, false);
+
+	return n > SMALL_PLAN && n > MOST_ALTERNATIVES * count_nodes(path, true);
 }
 
 /* PostgreSQL's cheapest path for the relation with these keys, of those that can stand below a custom scan. */
@@ -210,7 +282,8 @@ alternative_path(RelOptInfo *rel, List *pathkeys)
 		if (path != nullptr && (best == nullptr || path->total_cost < best->total_cost))
 			best = path;
 	}
-	return best;
+	/* add_path may free what the relation has; it frees nothing below */
+	return best == nullptr ? nullptr : shallow_copy(best);
 }
 
 }  // namespace gpuvm

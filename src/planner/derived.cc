@@ -326,78 +326,40 @@ describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 
 /* -- from path to plan ----------------------------------------------------------------- */
 
-/* A planner that a plan of its can be finished with, and the original still be used for another: PostgreSQL shifts numbers in place. */
-static PlannerInfo *
-clone_planner(PlannerInfo *root)
+/*
+ * A subquery's plan below the alternative and another below the child are finished with one planner. For each, PostgreSQL would
+ * shift the same numbers of inheritance once more, which are only for EXPLAIN: there are none.
+ */
+static void
+forget_inheritance(PlannerInfo *root)
 {
-	PlannerInfo *clone = makeNode(PlannerInfo);
-	Size		size = sizeof(RelOptInfo *) * root->simple_rel_array_size;
-
-	*clone = *root;
-	clone->append_rel_list = static_cast<List *>(copyObjectImpl(root->append_rel_list));
-	clone->simple_rel_array = static_cast<RelOptInfo **>(palloc(size));
-	memcpy(clone->simple_rel_array, root->simple_rel_array, size);
+	root->append_rel_list = NIL;
 	for (int i = 1; i < root->simple_rel_array_size; i++)
 	{
 		const RelOptInfo *rel = root->simple_rel_array[i];
 
-		if (rel == nullptr || rel->subroot == nullptr)
-			continue;
-		clone->simple_rel_array[i] = makeNode(RelOptInfo);
-		*clone->simple_rel_array[i] = *rel;
-		clone->simple_rel_array[i]->subroot = clone_planner(rel->subroot);
+		if (rel != nullptr && rel->subroot != nullptr)
+			forget_inheritance(rel->subroot);
 	}
-	return clone;
-}
-
-/* One more entry in the query's range table, of the same subquery with a planner of its own. */
-static Index
-clone_relation(PlannerInfo *root, Index relid)
-{
-	RelOptInfo *clone = makeNode(RelOptInfo);
-	RangeTblEntry *rte = static_cast<RangeTblEntry *>(copyObjectImpl(planner_rt_fetch(relid, root)));
-
-	*clone = *find_base_rel(root, relid);
-	expand_planner_arrays(root, 1);
-	clone->relid = root->simple_rel_array_size - 1;
-	clone->relids = bms_make_singleton(clone->relid);
-	clone->subroot = clone_planner(clone->subroot);
-	root->parse->rtable = lappend(root->parse->rtable, rte);
-	root->simple_rel_array[clone->relid] = clone;
-	root->simple_rte_array[clone->relid] = rte;
-	Assert(list_length(root->parse->rtable) == static_cast<int>(clone->relid));
-	return clone->relid;
 }
 
 void
-detach_child(PlannerInfo *root, Plan *plan)
+share_planners(PlannerInfo *root, Plan *plan)
 {
-	Plan	   *scan = plan;
-	Index		relid;
-	Index		clone;
 	ListCell   *lc;
 
 	/* a condition without columns, or parallel workers, stand above the scan */
-	while (scan != nullptr && !IsA(scan, SubqueryScan) && !IsA(scan, Append) && !IsA(scan, MergeAppend))
-		scan = scan->lefttree;
-	if (scan != nullptr && !IsA(scan, SubqueryScan))
+	while (plan != nullptr && !IsA(plan, SubqueryScan) && !IsA(plan, Append) && !IsA(plan, MergeAppend))
+		plan = plan->lefttree;
+	if (plan == nullptr)
+		return;
+	if (IsA(plan, SubqueryScan))
 	{
-		foreach(lc, IsA(scan, Append) ? ((Append *) scan)->appendplans : ((MergeAppend *) scan)->mergeplans)
-			detach_child(root, static_cast<Plan *>(lfirst(lc)));
+		forget_inheritance(find_base_rel(root, ((SubqueryScan *) plan)->scan.scanrelid)->subroot);
 		return;
 	}
-	if (scan == nullptr)
-		return;
-	relid = ((SubqueryScan *) scan)->scan.scanrelid;
-	clone = clone_relation(root, relid);
-	((SubqueryScan *) scan)->scan.scanrelid = clone;
-	for (Plan *p = plan; p != nullptr; p = p->lefttree)
-	{
-		p->targetlist = static_cast<List *>(copyObjectImpl(p->targetlist));
-		p->qual = static_cast<List *>(copyObjectImpl(p->qual));
-		ChangeVarNodes((Node *) p->targetlist, relid, clone, 0);
-		ChangeVarNodes((Node *) p->qual, relid, clone, 0);
-	}
+	foreach(lc, IsA(plan, Append) ? ((Append *) plan)->appendplans : ((MergeAppend *) plan)->mergeplans)
+		share_planners(root, static_cast<Plan *>(lfirst(lc)));
 }
 
 /* -- cursors --------------------------------------------------------------------------- */
@@ -424,7 +386,7 @@ static bool
 describe_child(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 {
 	target->child = child_path(rel);
-	if (target->child == nullptr)
+	if (target->child == nullptr || has_too_many_alternatives(target->child))
 		return false;
 	target->table = static_cast<ImportedTable *>(palloc0(sizeof(ImportedTable)));
 	target->table->nrows = static_cast<uint64>(Min(Max(rel->rows, 1.0), 1e15));

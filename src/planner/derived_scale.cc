@@ -104,16 +104,17 @@ static DecimalScale
 scale_of_members(PlannerInfo *root, const Var *var, int depth)
 {
 	List	   *columns = NIL;
-	ListCell   *lc;
 
-	foreach(lc, root->append_rel_list)
+	/* the list of a planner that has made its plan may be empty (share_planners) */
+	for (int i = 1; root->append_rel_array != nullptr && i < root->simple_rel_array_size; i++)
 	{
-		const AppendRelInfo *arm = lfirst_node(AppendRelInfo, lc);
+		const AppendRelInfo *arm = root->append_rel_array[i];
 
-		if (static_cast<int>(arm->parent_relid) == static_cast<int>(var->varno) && var->varattno <= list_length(arm->translated_vars))
+		if (arm != nullptr && static_cast<int>(arm->parent_relid) == static_cast<int>(var->varno) &&
+			var->varattno <= list_length(arm->translated_vars))
 			columns = lappend(columns, list_nth(arm->translated_vars, var->varattno - 1));
 	}
-	return scale_of_any(root, columns, depth);
+	return columns == NIL ? UNKNOWN : scale_of_any(root, columns, depth);
 }
 
 /* A column of what another planner has planned. */

@@ -53,6 +53,34 @@ end_joins(JoinNotes *outer)
 	current = outer;
 }
 
+ImportedTable *
+described_table(Oid relid)
+{
+	MemoryContext before;
+	ImportedTable *table;
+	ListCell   *lc;
+
+	foreach(lc, current == nullptr ? NIL : current->relids)
+	{
+		if (lfirst_oid(lc) == relid)
+			return static_cast<ImportedTable *>(list_nth(current->tables, foreach_current_index(lc)));
+	}
+	before = MemoryContextSwitchTo(current == nullptr ? CurrentMemoryContext : current->context);
+	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
+	if (!registry_describe(relid, table))
+	{
+		pfree(table);
+		table = nullptr;
+	}
+	else if (current != nullptr)
+	{
+		current->tables = lappend(current->tables, table);
+		current->relids = lappend_oid(current->relids, relid);
+	}
+	MemoryContextSwitchTo(before);
+	return table;
+}
+
 static JoinNote *
 find_note(RelOptInfo *rel)
 {

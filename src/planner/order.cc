@@ -190,6 +190,7 @@ add_sorted(Sorting *s, double limit, bool whole)
 	path->path.pathkeys = s->pathkeys;
 	path->custom_paths = list_copy(s->from->custom_paths);
 	linitial(path->custom_paths) = sorted_alternative(s);
+	find_loud_subqueries(s->root, plan);
 	path->custom_private = scan_plan_to_list(plan);
 	path->path.rows = limit > 0 ? Min(rows, limit) : rows;
 	path->path.startup_cost = Max(from->total_cost - rows * handing - fetch_cost(s->root, plan, rows, plan->ncursors == 1), from->startup_cost) +

@@ -26,6 +26,7 @@ extern "C" {
 #include <algorithm>
 
 #include "compiler/compile.h"
+#include "compiler/facts.h"
 #include "compiler/functions.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
@@ -102,8 +103,8 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		}
 		if (!reasons_wanted && !registry_known(rte->relid))
 			return false;
-		target->table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-		if (!registry_describe(rte->relid, target->table))
+		target->table = described_table(rte->relid);
+		if (target->table == nullptr)
 		{
 			if (reasons_wanted && rte->relkind != RELKIND_FOREIGN_TABLE)
 				note_reason(root, rel, "Scan", why_not_in_memory(rte->relid), psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
@@ -359,6 +360,7 @@ compile_cursor(PlannerInfo *root, const ShapeCursor *from)
 void
 fill_input(PlannerInfo *root, const ScanShape *shape, CompileInput *input)
 {
+	facts_forget();
 	input->ncursors = shape->ncursors;
 	for (int i = 0; i < shape->ncursors; i++)
 		input->cursors[i] = compile_cursor(root, &shape->cursors[i]);
@@ -495,6 +497,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, const ScanShap
 	path->path.rows = rows_out;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = lcons(alternative, shape != nullptr ? derived_children(shape) : NIL);
+	find_loud_subqueries(root, plan);
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
 	cost_parts(root, &path->path, plan, rows, rows_out);
@@ -690,7 +693,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->scan.scanrelid = plan->kind == SCAN_ROWS && plan->norder == 0 ? rel->relid : 0;
 	scan->flags = best_path->flags;
 	for_each_from(lc, custom_plans, 1)
-		detach_child(root, static_cast<Plan *>(lfirst(lc)));
+		share_planners(root, static_cast<Plan *>(lfirst(lc)));
 	scan->custom_plans = custom_plans;
 	scan->custom_private = best_path->custom_private;
 	/* behind what the alternative is asked for (the path itself may have been given a target above it) may be what a sort has computed for itself */

@@ -142,7 +142,13 @@ Path	   *alternative_path(RelOptInfo *rel, List *pathkeys = NIL);
 bool		is_all_of_query(PlannerInfo *root, RelOptInfo *rel);
 
 /* alternative.cc: is it of a kind of which there can be another plan beside it, as the alternative? */
-bool		can_be_alternative(const Path *path);
+bool		can_be_alternative(Path *path);
+
+/*
+ * alternative.cc: is the path's plan much larger than PostgreSQL's? Each program that reads another's rows has all that PostgreSQL would do
+ * beside it, so that nested ones would have it by the square of their depth.
+ */
+bool		has_too_many_alternatives(Path *path);
 
 /* -- derived.cc: relations that are not imported as cursors -------------------------------- */
 
@@ -161,8 +167,8 @@ bool		may_read_imported(const List *rtable, bool ctes);
 /* Does the query level read an imported table (or a partitioned one, a subquery or a CTE, which may be, or read one)? */
 bool		reads_imported(PlannerInfo *root);
 
-/* The child's plan gets a planner of its own to be finished with, where there is a subquery in it. */
-void		detach_child(PlannerInfo *root, Plan *plan);
+/* Where a subquery is in the child's plan, its planner is made ready to finish that and the alternative's. */
+void		share_planners(PlannerInfo *root, Plan *plan);
 
 /* What running the shape's children costs, and making tablets of their rows. */
 double		derived_cost(const ScanShape *shape);
@@ -187,6 +193,9 @@ bool		reads_no_program(PlannerInfo *root, const ScanShape *shape);
 CustomPath *make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path *alternative, List *hidden = NIL, List *collations = NIL);
 
 void		offer_path(RelOptInfo *rel, CustomPath *path);
+
+/* subqueries.cc: notes in the plan which parameters of its programs are of subqueries that may raise an error. */
+void		find_loud_subqueries(PlannerInfo *root, ScanPlan *plan);
 
 /* Adds a path that filters the relation, if all of its quals compile; did it? */
 bool		add_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target);
@@ -223,12 +232,17 @@ struct JoinNotes
 	MemoryContext context;
 	HTAB	   *table;			/* RelOptInfo * to JoinNote */
 	JoinNote   *newest;
+	List	   *tables;			/* ImportedTable, each described once, and their OIDs */
+	List	   *relids;
 	PlannerInfo *wanted_root;	/* the query level asked last, and the answer */
 	WantedJoins	wanted;
 	double		missed_share;	/* how many times as much as it seems PostgreSQL's cheapest path costs beside the last of ours, for rows that it does not expect (missed_cost) */
 };
 JoinNotes  *begin_joins(JoinNotes *mine);
 void		end_joins(JoinNotes *outer);
+
+/* The table as the planner met it first; NULL: it is not imported. */
+ImportedTable *described_table(Oid relid);
 
 /* How many times as many rows the relation has as PostgreSQL expects (join_rows.cc); 1: as many, or nothing is known. */
 double		rows_missed(const RelOptInfo *rel);

@@ -14,6 +14,7 @@ extern "C" {
 
 #include <cmath>
 
+#include "compiler/facts.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
 #include "planner/cost.h"
@@ -97,6 +98,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	JoinNotes  *outer_joins = begin_joins(&joins);
 	CursorPlanning outer_planning = planning;
 
+	facts_forget();
 	if (active())
 		make_arms_distinct(parse);
 	planning_depth++;
@@ -115,10 +117,36 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 		missed_share = Max(joins.missed_share, 1);
 		end_hiding(outer);
 		end_joins(outer_joins);
+		facts_forget();
 		remember_path(nullptr, nullptr);
 	}
 	PG_END_TRY();
 	return result;
+}
+
+/* Where a query is planned, or rewritten, more than once: what is made of it but the plan is not kept. */
+static MemoryContext
+begin_planning_apart()
+{
+	return MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext, "gpuvm planning", ALLOCSET_DEFAULT_SIZES));
+}
+
+static PlannedStmt *
+end_planning_apart(MemoryContext outer, const PlannedStmt *stmt)
+{
+	MemoryContext context = MemoryContextSwitchTo(outer);
+	PlannedStmt *kept = stmt == nullptr ? nullptr : static_cast<PlannedStmt *>(copyObjectImpl(stmt));
+
+	MemoryContextDelete(context);
+	return kept;
+}
+
+static PlannedStmt *
+plan_apart(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+{
+	MemoryContext outer = begin_planning_apart();
+
+	return end_planning_apart(outer, plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options, params));
 }
 
 static bool
@@ -162,17 +190,20 @@ plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, 
 		return best;
 	for (Rewrite way : REWRITES)
 	{
+		Reasons    *reasons = reasons_save();
+		MemoryContext outer = begin_planning_apart();
 		Query	   *query = static_cast<Query *>(copyObjectImpl(parse));
-		PlannedStmt *stmt;
-		Reasons    *reasons;
+		PlannedStmt *stmt = nullptr;
 
 		if (!rewrite_subqueries(query, way))
+		{
+			end_planning_apart(outer, nullptr);
 			continue;
+		}
 		/* groups of groups are for what PostgreSQL aggregates, row by row; of what a program groups by pairs of values (compiler/pairs.cc) there may be fewer than pairs */
 		forced = forced && (way != Rewrite::Grouped || has_aggregation(best));
-		reasons = reasons_save();
 		reasons_reset();
-		stmt = plan_query(query, query_string, cursor_options, params);
+		stmt = end_planning_apart(outer, plan_query(query, query_string, cursor_options, params));
 		if (has_gpuvm_scan(stmt) && (forced || expected_cost(stmt, cursor_options) < expected_cost(best, cursor_options)))
 		{
 			best = stmt;
@@ -229,7 +260,7 @@ suffers_alone(const PlannedStmt *alone, const PlannedStmt *ours)
 
 /* PostgreSQL's plan without any of ours, if that costs less. */
 static PlannedStmt *
-plan_alone(PlannedStmt *best, Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+plan_alone(PlannedStmt *best, const Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	const double missed = missed_share;
 	PlannedStmt *volatile stmt = nullptr;
@@ -237,7 +268,7 @@ plan_alone(PlannedStmt *best, Query *parse, const char *query_string, int cursor
 	planning_alone = true;
 	PG_TRY();
 	{
-		stmt = plan_query(parse, query_string, cursor_options, params);
+		stmt = plan_apart(parse, query_string, cursor_options, params);
 	}
 	PG_FINALLY();
 	{
@@ -248,22 +279,38 @@ plan_alone(PlannedStmt *best, Query *parse, const char *query_string, int cursor
 }
 
 static PlannedStmt *
+plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+{
+	const bool	rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
+	const bool	alone = active() && may_be_better_alone(parse, cursor_options);
+	PlannedStmt *result;
+
+	if (!rewritable && !alone)
+		return plan_query(parse, query_string, cursor_options, params);
+	result = plan_apart(parse, query_string, cursor_options, params);
+	if (alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
+		result = plan_alone(result, parse, query_string, cursor_options, params);
+	return rewritable ? plan_rewritten(result, parse, query_string, cursor_options, params) : result;
+}
+
+static PlannedStmt *
 gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
-	const Query *rewritable = nullptr;
-	Query	   *alone = nullptr;
-	PlannedStmt *result;
+	PlannedStmt *volatile result = nullptr;
+	const bool	outer_facts = facts_begin();
 
 	if (planning_depth == 0)
 		reasons_reset();
-	if (setting_rewrite && active() && has_rewritable(parse, cursor_options))
-		rewritable = static_cast<const Query *>(copyObjectImpl(parse));
-	if (active() && may_be_better_alone(parse, cursor_options))
-		alone = static_cast<Query *>(copyObjectImpl(parse));
-	result = plan_query(parse, query_string, cursor_options, params);
-	if (alone != nullptr && has_gpuvm_scan(result) && is_long(result, alone, cursor_options))
-		result = plan_alone(result, alone, query_string, cursor_options, params);
-	return rewritable == nullptr ? result : plan_rewritten(result, rewritable, query_string, cursor_options, params);
+	PG_TRY();
+	{
+		result = plan_in_all_ways(parse, query_string, cursor_options, params);
+	}
+	PG_FINALLY();
+	{
+		facts_end(outer_facts);
+	}
+	PG_END_TRY();
+	return result;
 }
 
 static void

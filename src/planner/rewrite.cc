@@ -9,6 +9,7 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/planmain.h"
 #include "parser/parse_node.h"
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
@@ -258,7 +259,13 @@ put_together(RewriteLevel *level)
 	Node	   *item;
 	ListCell   *lc;
 
-	from->fromlist = list_concat(from->fromlist, level->from);
+	/* PostgreSQL tries orders of no more relations than that at once */
+	foreach(lc, level->from)
+	{
+		if (list_length(from->fromlist) >= from_collapse_limit)
+			from->fromlist = list_make1(makeFromExpr(from->fromlist, nullptr));
+		from->fromlist = lappend(from->fromlist, lfirst(lc));
+	}
 	from->quals = level->quals == NIL ? nullptr : (Node *) make_ands_explicit(level->quals);
 	if (level->outer_joins == NIL)
 		return;
@@ -300,7 +307,50 @@ struct Rewriting
 	bool		reduced;
 	bool		inlined;
 	bool		grouped;
+	int			most_relations;	/* of a level, with those within, that is rewritten */
+	int			loud;			/* has_loud_conditions() of the statement; -1: nobody has asked */
 };
+
+/*
+ * NOT IN reads its subquery up to three times, a set operation its arms twice: where one is within another that would multiply with each
+ * level. What has so many relations more than the whole statement had is left as it is.
+ */
+constexpr int MOST_GROWTH = 32;
+
+static bool
+relation_walker(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	CHECK_FOR_INTERRUPTS();
+	if (IsA(node, RangeTblEntry))
+	{
+		++*static_cast<int *>(context);
+		return false;
+	}
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(relation_walker), context, QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(relation_walker), context);
+}
+
+/* Of the query and those within. */
+static int
+count_all_relations(Query *query)
+{
+	int			n = 0;
+
+	relation_walker((Node *) query, &n);
+	return n;
+}
+
+/* Asked once: what is rewritten raises no error that the statement would not. */
+static bool
+has_loud_conditions(Rewriting *rewriting)
+{
+	if (rewriting->loud < 0)
+		rewriting->loud = has_loud_conditions(rewriting->topmost);
+	return rewriting->loud > 0;
+}
 
 static void
 rewrite_level(Query *query, Rewriting *rewriting)
@@ -310,13 +360,15 @@ rewrite_level(Query *query, Rewriting *rewriting)
 	Node	   *known;
 	ListCell   *lc;
 
+	if (count_all_relations(query) > rewriting->most_relations)
+		return;
 	/* PostgreSQL moves no condition into a CTE whose rows it keeps */
-	if (rewriting->way == Rewrite::Inlined && query->cteList != NIL && !has_loud_conditions(rewriting->topmost))
+	if (rewriting->way == Rewrite::Inlined && query->cteList != NIL && !has_loud_conditions(rewriting))
 		rewriting->inlined |= rewrite_ctes(query);
 	if (query->setOperations != nullptr)
 	{
 		/* PostgreSQL moves conditions into a DISTINCT, but below no EXCEPT: they are not for rows that it takes away */
-		bool		set = query == rewriting->topmost || !is_except(query->setOperations) || !has_loud_conditions(rewriting->topmost);
+		bool		set = query == rewriting->topmost || !is_except(query->setOperations) || !has_loud_conditions(rewriting);
 
 		rewriting->any |= (set && rewrite_setop(query)) || rewrite_union(query);
 	}
@@ -324,7 +376,7 @@ rewrite_level(Query *query, Rewriting *rewriting)
 		return;
 	level.conditions = conditions_of(query);
 	/* what a group's value is compared with may be evaluated for any group */
-	if (!has_loud_conditions(rewriting->topmost))
+	if (!has_loud_conditions(rewriting))
 		rewriting->any |= rewrite_laterals(&level);
 	rewriting->reduced |= level.reduced;
 	if (!query->hasSubLinks)
@@ -357,7 +409,11 @@ rewrite_walker(Node *node, void *context)
 		return false;
 	if (IsA(node, Query))
 	{
-		const bool	rewritable = compat_flatten_group_keys((Query *) node);
+		bool		rewritable;
+
+		check_stack_depth();
+		CHECK_FOR_INTERRUPTS();
+		rewritable = compat_flatten_group_keys((Query *) node);
 
 		query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(rewrite_walker), context, 0);
 		if (!rewritable)
@@ -374,6 +430,8 @@ rewrite_subqueries(Query *parse, Rewrite way)
 {
 	Rewriting	rewriting = {parse, way};
 
+	rewriting.most_relations = count_all_relations(parse) + MOST_GROWTH;
+	rewriting.loud = -1;
 	rewrite_walker((Node *) parse, &rewriting);
 	switch (way)
 	{

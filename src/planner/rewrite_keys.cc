@@ -76,6 +76,8 @@ unknown_walker(Node *node, void *context)
 
 	if (node == nullptr)
 		return false;
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	operands = span_operands((Expr *) node);
 	if (operands != NIL)
 		return unknown_walker((Node *) operands, context);
@@ -126,6 +128,8 @@ unknown_walker(Node *node, void *context)
 static bool
 is_unknown(Node *expr, const Query *of)
 {
+	/* what was asked before may have been rewritten */
+	facts_forget();
 	return unknown_walker(expr, const_cast<Query *>(of)) && contain_var_clause(expr);
 }
 

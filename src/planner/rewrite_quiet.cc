@@ -255,11 +255,14 @@ is_quiet_aggregate(const Aggref *agg)
 	}
 }
 
+/* What an expression computes itself; `context`: a list of its subqueries, which are to be looked at. */
 static bool
 loud_walker(Node *node, void *context)
 {
 	if (node == nullptr)
 		return false;
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	switch (nodeTag(node))
 	{
 		case T_Const:
@@ -315,13 +318,15 @@ loud_walker(Node *node, void *context)
 		case T_SubLink:
 			{
 				const SubLink *sublink = (const SubLink *) node;
-				Query	   *query = (Query *) sublink->subselect;
+				const Query *query = (const Query *) sublink->subselect;
+				List	  **subqueries = static_cast<List **>(context);
 
 				/* a subquery of one value raises where there are two */
 				if (sublink->subLinkType != ANY_SUBLINK && sublink->subLinkType != ALL_SUBLINK && sublink->subLinkType != EXISTS_SUBLINK &&
 					(sublink->subLinkType != EXPR_SUBLINK || !query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL))
 					return true;
-				return loud_walker(sublink->testexpr, context) || !is_quiet_query(query, true, nullptr);
+				*subqueries = lappend(*subqueries, sublink->subselect);
+				return loud_walker(sublink->testexpr, context);
 			}
 		case T_BoolExpr:
 		case T_NullTest:
@@ -356,20 +361,47 @@ folded(Node *node)
 {
 	ErrorData  *error;
 
-	node = static_cast<Node *>(copyObjectImpl(node));
 	if (IsInParallelMode())
 		return nullptr;
 	error = in_subtransaction(fold, &node);
 	return error == nullptr ? node : nullptr;
 }
 
+/* The first of the subqueries that may raise an error, or NULL; those found quiet are noted. */
+static const void *
+loud_subquery(List *subqueries, List **quiet)
+{
+	ListCell   *lc;
+
+	foreach(lc, subqueries)
+	{
+		if (list_member_ptr(*quiet, lfirst(lc)))
+			continue;
+		if (!is_quiet_query(static_cast<Query *>(lfirst(lc)), true, nullptr))
+			return lfirst(lc);
+		*quiet = lappend(*quiet, lfirst(lc));
+	}
+	return nullptr;
+}
+
+/* Folding may leave less of it. Each subquery is looked at once: twice would double with each level. */
 bool
 is_quiet(Node *node)
 {
-	if (!loud_walker(node, nullptr))
-		return true;
+	List	   *subqueries = NIL;
+	List	   *quiet = NIL;
+	const void *loud = nullptr;
+
+	if (!loud_walker(node, &subqueries))
+	{
+		loud = loud_subquery(subqueries, &quiet);
+		if (loud == nullptr)
+			return true;
+	}
+	subqueries = NIL;
 	node = folded(node);
-	return node != nullptr && !loud_walker(node, nullptr);
+	return node != nullptr && !loud_walker(node, &subqueries) && !list_member_ptr(subqueries, loud) &&
+		loud_subquery(subqueries, &quiet) == nullptr;
 }
 
 /* A CTE of the level around is as quiet as its query. */
@@ -403,7 +435,8 @@ is_quiet_relation(RangeTblEntry *rte, const Query *outer)
 			return rte->relkind == RELKIND_RELATION || rte->relkind == RELKIND_MATVIEW || rte->relkind == RELKIND_PARTITIONED_TABLE ||
 				rte->relkind == RELKIND_VIEW;
 		case RTE_SUBQUERY:
-			return is_quiet_query(rte->subquery, true, nullptr);
+			/* what the planner has pulled up stands in the query itself */
+			return rte->subquery == nullptr || is_quiet_query(rte->subquery, true, nullptr);
 		case RTE_JOIN:
 			return is_quiet((Node *) rte->joinaliasvars);
 		case RTE_CTE:

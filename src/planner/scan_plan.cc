@@ -389,7 +389,9 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->limit)));
-	return lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
+	list = lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
+	list = lappend(list, p->loud_subqueries);
+	return lappend(list, p->late_subqueries);
 }
 
 ScanPlan *
@@ -445,7 +447,9 @@ scan_plan_from_list(List *list)
 	p->delta_cost = floatVal(next());
 	p->pairs = floatVal(next());
 	p->limit = floatVal(next());
-	p->fraction = floatVal(next());
+	p->fraction = floatVal(list_nth(list, i++));
+	p->loud_subqueries = next();
+	p->late_subqueries = next();
 	return p;
 }
 

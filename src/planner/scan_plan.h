@@ -155,6 +155,8 @@ struct ScanPlan
 	PlanOrderKey order[JOB_MAX_ORDER];
 	List	   *fetches;		/* rows: the cursors of which the output has what is fetched from the heap, int lists: cursor, pages */
 	List	   *hidden;			/* rows: what they are sorted by and is no column of the output; result columns behind those */
+	List	   *loud_subqueries;	/* numbers of parameters, of subqueries that may raise an error, */
+	List	   *late_subqueries;	/* and of such that only PostgreSQL's plan can ask for */
 	double		fraction;		/* of the rows, that will be fetched: less than 1 under LIMIT, EXISTS, or a cursor */
 };
 

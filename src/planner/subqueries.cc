@@ -1,0 +1,121 @@
+/* subqueries.cc: which subqueries that depend on no row may raise an error (executor/subqueries.cc). */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/optimizer.h"
+}
+
+#include "planner/paths.h"
+#include "planner/rewrite.h"
+#include "planner/scan_plan.h"
+
+namespace gpuvm {
+
+static bool
+param_walker(Node *node, void *context)
+{
+	List	  **params = static_cast<List **>(context);
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		*params = list_append_unique_int(*params, ((Param *) node)->paramid);
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(param_walker), context);
+}
+
+/* The subquery that gives the parameter, and the level that it stands in; NULL: it is of no subquery. */
+static const SubPlan *
+subplan_of(PlannerInfo *root, int param, PlannerInfo **level)
+{
+	ListCell   *lc;
+
+	for (*level = root; *level != nullptr; *level = (*level)->parent_root)
+	{
+		foreach(lc, (*level)->init_plans)
+		{
+			const SubPlan *subplan = lfirst_node(SubPlan, lc);
+
+			if (list_member_int(subplan->setParam, param))
+				return subplan;
+		}
+	}
+	return nullptr;
+}
+
+/* Its value is one, and none of what it computes raises an error. */
+static bool
+is_quiet_subquery(PlannerInfo *root, const SubPlan *subplan, const PlannerInfo *level)
+{
+	Query	   *query = static_cast<PlannerInfo *>(list_nth(root->glob->subroots, subplan->plan_id - 1))->parse;
+
+	if (subplan->subLinkType == CTE_SUBLINK)
+		return true;
+	if (subplan->subLinkType == EXPR_SUBLINK && (!query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL))
+		return false;
+	return (subplan->subLinkType == EXPR_SUBLINK || subplan->subLinkType == EXISTS_SUBLINK) &&
+		is_quiet_query(query, subplan->subLinkType == EXPR_SUBLINK, level->parse);
+}
+
+/* Does it read a CTE of a level around it? */
+static bool
+outer_cte_walker(Node *node, void *context)
+{
+	int		   *depth = static_cast<int *>(context);
+	bool		found;
+
+	if (node == nullptr)
+		return false;
+	if (IsA(node, RangeTblEntry))
+	{
+		const RangeTblEntry *rte = (const RangeTblEntry *) node;
+
+		return rte->rtekind == RTE_CTE && static_cast<int>(rte->ctelevelsup) >= *depth;
+	}
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(outer_cte_walker), context);
+	++*depth;
+	found = query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(outer_cte_walker), context,
+							  QTW_EXAMINE_RTES_BEFORE);
+	--*depth;
+	return found;
+}
+
+/* Evaluated apart it would compute a CTE once more, and what volatile functions do is seen though no row asks for it. */
+static bool
+is_late(PlannerInfo *root, const SubPlan *subplan)
+{
+	Node	   *query = (Node *) static_cast<PlannerInfo *>(list_nth(root->glob->subroots, subplan->plan_id - 1))->parse;
+	int			depth = 0;
+
+	return outer_cte_walker(query, &depth) || contain_volatile_functions(query);
+}
+
+void
+find_loud_subqueries(PlannerInfo *root, ScanPlan *plan)
+{
+	List	   *params = NIL;
+	ListCell   *lc;
+
+	plan->loud_subqueries = plan->late_subqueries = NIL;
+	param_walker((Node *) plan->params, &params);
+	for (int i = 0; i < plan->nmaps; i++)
+		param_walker((Node *) plan->maps[i].expr, &params);
+	for (int i = 0; i < plan->npatterns; i++)
+		param_walker((Node *) plan->patterns[i].expr, &params);
+	foreach(lc, params)
+	{
+		PlannerInfo *level;
+		const SubPlan *subplan = subplan_of(root, lfirst_int(lc), &level);
+
+		if (subplan == nullptr || is_quiet_subquery(root, subplan, level))
+			continue;
+		if (is_late(root, subplan))
+			plan->late_subqueries = lappend_int(plan->late_subqueries, lfirst_int(lc));
+		else
+			plan->loud_subqueries = lappend_int(plan->loud_subqueries, lfirst_int(lc));
+	}
+}
+
+}  // namespace gpuvm
