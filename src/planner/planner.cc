@@ -16,6 +16,7 @@ extern "C" {
 
 #include "pg/compat.h"
 #include "pg/settings.h"
+#include "plan/rel.h"
 #include "planner/cost.h"
 #include "planner/order.h"
 #include "planner/paths.h"
@@ -444,6 +445,7 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 void
 planner_install(void)
 {
+	rel_register();
 	next_planner = planner_hook;
 	planner_hook = gpuvm_planner;
 	next_set_rel_pathlist = set_rel_pathlist_hook;
