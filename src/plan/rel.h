@@ -43,7 +43,7 @@ enum RelOp
 	REL_SCAN,					/* rte, leaves */
 	REL_SET,					/* id: the rows of a Shared; its own columns, each made of IR_VAR of the Shared's */
 	REL_VALUES,					/* rows */
-	REL_EXTERNAL,				/* query: computed by PostgreSQL; refers to nothing outside of itself but Bound's Params */
+	REL_EXTERNAL,				/* query: computed by PostgreSQL; refers to nothing outside of itself */
 	REL_FILTER,					/* quals, barrier */
 	REL_PROJECT,				/* columns made of expressions over the input's */
 	REL_JOIN,					/* join, quals */
