@@ -69,6 +69,8 @@ rel_rejected_nulls(Node *condition)
 	Bitmapset  *rejected = nullptr;
 	ListCell   *lc;
 
+	if (condition == nullptr)
+		return nullptr;
 	if (IsA(condition, List) || is_andclause(condition))
 	{
 		foreach(lc, IsA(condition, List) ? (List *) condition : ((BoolExpr *) condition)->args)

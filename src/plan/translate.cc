@@ -103,6 +103,8 @@ is_own(Level *level, Node *expr)
 			return ((const Var *) expr)->varlevelsup == 0;
 		case T_Aggref:
 			return ((const Aggref *) expr)->agglevelsup == 0;
+		case T_GroupingFunc:
+			return ((const GroupingFunc *) expr)->agglevelsup == 0;
 		case T_WindowFunc:
 		case T_SubLink:
 			return true;
