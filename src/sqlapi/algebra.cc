@@ -74,13 +74,15 @@ gpuvm_algebra(PG_FUNCTION_ARGS)
 	{
 		MemoryContext outer;
 		bool		pushed = !ActiveSnapshotSet();
+		const GpuvmRel *statement;
 
 		require_preload();
 		calls = SRF_FIRSTCALL_INIT();
 		outer = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
 		if (pushed)
 			PushActiveSnapshot(GetTransactionSnapshot());
-		calls->user_fctx = rel_print(translate_text(text_to_cstring(PG_GETARG_TEXT_PP(0))));
+		statement = translate_text(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+		calls->user_fctx = PG_GETARG_BOOL(1) ? list_make1(const_cast<char *>(rel_sql(statement))) : rel_print(statement);
 		if (pushed)
 			PopActiveSnapshot();
 		MemoryContextSwitchTo(outer);
