@@ -2,6 +2,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -52,6 +53,32 @@ deparse_context(const Printing *printing)
 	return deparse_context_for_plan_tree(stmt, list_make1(pstrdup("columns")));
 }
 
+/* A CASE's tests as conditions of their own: folded ones have no form that is SQL. */
+static Node *
+with_test_value(Node *node, Node *value)
+{
+	if (node == nullptr)
+		return nullptr;
+	if (IsA(node, CaseTestExpr))
+		return value;
+	/* it has its own */
+	if (IsA(node, CaseExpr) || IsA(node, ArrayCoerceExpr))
+		return node;
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(with_test_value), value);
+}
+
+static Node *
+searched_case(const CaseExpr *expr)
+{
+	CaseExpr   *searched = static_cast<CaseExpr *>(copyObjectImpl(expr));
+	ListCell   *lc;
+
+	searched->arg = nullptr;
+	foreach(lc, searched->args)
+		lfirst_node(CaseWhen, lc)->expr = (Expr *) with_test_value((Node *) lfirst_node(CaseWhen, lc)->expr, (Node *) expr->arg);
+	return (Node *) searched;
+}
+
 static Node *
 readable(Node *node, Printing *printing)
 {
@@ -70,6 +97,14 @@ readable(Node *node, Printing *printing)
 		const Param *param = (const Param *) node;
 
 		return (Node *) makeVar(1, printing->columns + param->paramid, param->paramtype, param->paramtypmod, param->paramcollid, 0);
+	}
+	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != nullptr)
+		return readable(searched_case((CaseExpr *) node), printing);
+	/* an input function is no cast */
+	if (IsA(node, FuncExpr) && ((FuncExpr *) node)->args != NIL && exprType(static_cast<Node *>(linitial(((FuncExpr *) node)->args))) == CSTRINGOID)
+	{
+		node = static_cast<Node *>(copyObjectImpl(node));
+		((FuncExpr *) node)->funcformat = COERCE_EXPLICIT_CALL;
 	}
 	/* PostgreSQL looks for the window in a query */
 	if (IsA(node, WindowFunc))

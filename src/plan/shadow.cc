@@ -13,6 +13,7 @@ extern "C" {
 #include "pg/compat.h"
 #include "pg/stats.h"
 #include "pg/subtransaction.h"
+#include "plan/normalise.h"
 #include "plan/passes.h"
 #include "plan/shadow.h"
 #include "plan/translate.h"
@@ -49,10 +50,16 @@ static void
 translate_in_shadow(void *argument)
 {
 	ShadowWork *work = static_cast<ShadowWork *>(argument);
-	const GpuvmRel *statement = translate_statement(work->query, &work->refusal);
+	GpuvmRel   *statement = translate_statement(work->query, &work->refusal);
 
-	if (statement != nullptr)
+	if (statement == nullptr)
+		return;
+	work->problem = rel_check(statement);
+	if (work->problem == nullptr)
+	{
+		rel_normalise(statement);
 		work->problem = rel_check(statement);
+	}
 }
 
 /* What folding constants has to say is said when the statement is planned. */
