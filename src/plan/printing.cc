@@ -2,6 +2,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
@@ -100,11 +101,14 @@ readable(Node *node, Printing *printing)
 	}
 	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != nullptr)
 		return readable(searched_case((CaseExpr *) node), printing);
-	/* an input function is no cast */
-	if (IsA(node, FuncExpr) && ((FuncExpr *) node)->args != NIL && exprType(static_cast<Node *>(linitial(((FuncExpr *) node)->args))) == CSTRINGOID)
+	/* nor has a string that is folded to what an input function reads */
+	if (IsA(node, CoerceViaIO) && IsA(((CoerceViaIO *) node)->arg, Const) && exprType((Node *) ((CoerceViaIO *) node)->arg) == CSTRINGOID)
 	{
+		const Const *string = (const Const *) ((CoerceViaIO *) node)->arg;
+
 		node = static_cast<Node *>(copyObjectImpl(node));
-		((FuncExpr *) node)->funcformat = COERCE_EXPLICIT_CALL;
+		((CoerceViaIO *) node)->arg = string->constisnull ? (Expr *) makeNullConst(TEXTOID, -1, DEFAULT_COLLATION_OID)
+			: (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1, CStringGetTextDatum(DatumGetCString(string->constvalue)), false, false);
 	}
 	/* PostgreSQL looks for the window in a query */
 	if (IsA(node, WindowFunc))
