@@ -44,22 +44,38 @@ struct ShadowWork
 	const Query *query;
 	Refusal		refusal;
 	const char *problem;
+	double		seconds;		/* without those that look for faults */
 };
+
+static double
+seconds_since(const instr_time *start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, *start);
+	return INSTR_TIME_GET_DOUBLE(now);
+}
 
 static void
 translate_in_shadow(void *argument)
 {
 	ShadowWork *work = static_cast<ShadowWork *>(argument);
-	GpuvmRel   *statement = translate_statement(work->query, &work->refusal);
+	GpuvmRel   *statement;
+	instr_time	start;
 
+	INSTR_TIME_SET_CURRENT(start);
+	statement = translate_statement(work->query, &work->refusal);
+	work->seconds = seconds_since(&start);
 	if (statement == nullptr)
 		return;
 	work->problem = rel_check(statement);
-	if (work->problem == nullptr)
-	{
-		rel_normalise(statement);
-		work->problem = rel_check(statement);
-	}
+	if (work->problem != nullptr)
+		return;
+	INSTR_TIME_SET_CURRENT(start);
+	rel_normalise(statement);
+	work->seconds += seconds_since(&start);
+	work->problem = rel_check(statement);
 }
 
 /* What folding constants has to say is said when the statement is planned. */
@@ -86,25 +102,20 @@ without_messages(ShadowWork *work)
 void
 shadow_statement(const Query *query)
 {
-	ShadowWork	work = {query, REFUSED_NOT, nullptr};
+	ShadowWork	work = {query, REFUSED_NOT, nullptr, 0};
 	MemoryContext context;
 	MemoryContext outer;
-	instr_time	start;
-	instr_time	end;
 
 	/* subtransactions are not for parallel mode */
 	if (IsInParallelMode() || !reads_imported_walker((Node *) const_cast<Query *>(query), nullptr))
 		return;
 	context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm algebra", ALLOCSET_DEFAULT_SIZES);
 	outer = MemoryContextSwitchTo(context);
-	INSTR_TIME_SET_CURRENT(start);
 	without_messages(&work);
-	INSTR_TIME_SET_CURRENT(end);
-	INSTR_TIME_SUBTRACT(end, start);
 	MemoryContextSwitchTo(outer);
 	if (work.problem != nullptr)
 		work.refusal = REFUSED_CHECK;
-	stats_count_translation(work.refusal, static_cast<uint64>(INSTR_TIME_GET_DOUBLE(end) * 1e9));
+	stats_count_translation(work.refusal, static_cast<uint64>(work.seconds * 1e9));
 #ifdef USE_ASSERT_CHECKING
 	if (work.problem != nullptr)
 		elog(WARNING, "inconsistent algebra: %s", work.problem);
