@@ -10,7 +10,7 @@ extern "C" {
 
 namespace gpuvm {
 
-/* Counts what becomes of a statement that reads imported tables, in gpuvm.translations. Raises nothing and changes nothing. */
+/* Counts in gpuvm.translations what becomes of a statement on imported tables. Raises and changes nothing. */
 void		shadow_statement(const Query *query);
 
 }  // namespace gpuvm
