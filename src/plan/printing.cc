@@ -98,7 +98,7 @@ collated(const RelabelType *relabel, Printing *printing)
 	return (Node *) collate;
 }
 
-/* Folding leaves a cast of what the output function of a constant has given: of a cstring, which has no casts in SQL. */
+/* Folding leaves a cast of what a constant's output function gives: of a cstring, which has no casts in SQL. */
 static Node *
 from_text(CoerceViaIO *cast)
 {

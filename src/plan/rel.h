@@ -159,7 +159,7 @@ Var		   *rel_var(const TargetEntry *column);
 TargetEntry *rel_hand_on(const TargetEntry *column);
 /* Entries that hand on all of them; of a column that is there twice, one. */
 List	   *rel_hand_on_all(const List *columns);
-/* The column that a mark join makes: is the expression true for a row of the right? Null: for none, but null for some. */
+/* The column that a mark join makes: is it true for a row of the right? Null: for none, but null for some. */
 TargetEntry *rel_mark(const GpuvmRel *join);
 
 /* The number, in the input, of what the arm of a Union or SetOp has for its column. */
