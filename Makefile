@@ -27,7 +27,7 @@ EXTENSION = gpuvm
 MODULE_big = gpuvm
 DATA = $(wildcard sql/gpuvm--*.sql)
 
-BRIDGE_DIRS = pg store compiler planner executor fdw sqlapi
+BRIDGE_DIRS = pg store compiler plan planner executor fdw sqlapi
 BRIDGE_SRC = $(foreach d,$(BRIDGE_DIRS),$(wildcard src/$(d)/*.cc)) \
 	$(wildcard src/tablet/*.cc) src/vm/program.cc src/vm/disassemble.cc src/vm/text_match.cc
 OBJS = $(BRIDGE_SRC:%.cc=build/so/%.o)

@@ -309,6 +309,17 @@ compat_group_key(const Query *query, Node *expr)
 	return expr;
 }
 
+/* Raises an error unless the user may read what the statement reads. */
+inline void
+compat_check_permissions(PlannedStmt *stmt)
+{
+#if PG_VERSION_NUM >= 160000
+	ExecCheckPermissions(stmt->rtable, stmt->permInfos, true);
+#else
+	ExecCheckRTPerms(stmt->rtable, true);
+#endif
+}
+
 /* How many relations EXPLAIN's query has. */
 inline int
 compat_explained_relations(const ExplainState *es)

@@ -17,6 +17,8 @@ extern "C" {
 #include "compiler/facts.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
+#include "plan/rel.h"
+#include "plan/shadow.h"
 #include "planner/cost.h"
 #include "planner/order.h"
 #include "planner/paths.h"
@@ -303,6 +305,8 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 		reasons_reset();
 	PG_TRY();
 	{
+		if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
+			shadow_statement(parse);
 		result = plan_in_all_ways(parse, query_string, cursor_options, params);
 	}
 	PG_FINALLY();
@@ -491,6 +495,7 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 void
 planner_install(void)
 {
+	rel_register();
 	next_planner = planner_hook;
 	planner_hook = gpuvm_planner;
 	next_set_rel_pathlist = set_rel_pathlist_hook;

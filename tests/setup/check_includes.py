@@ -2,7 +2,7 @@
 """Fails when an #include goes against the direction of the layers.
 
     core <- tablet <- vm <- {engine, cuda, compiler}
-    pg <- {store, compiler};  compiler <- planner <- executor <- sqlapi;  store <- fdw
+    pg <- {store, compiler};  compiler <- plan <- planner <- executor <- sqlapi;  store <- fdw
 
 A layer may use itself, the layers that it depends on, and theirs. The layers
 without PostgreSQL (core, tablet, vm, engine, cuda) may include neither a
@@ -24,13 +24,14 @@ DEPENDS = {
     "pg": ["vm"],
     "store": ["pg", "tablet"],
     "compiler": ["vm", "pg", "store"],
-    "planner": ["compiler", "store"],
+    "plan": ["compiler", "store"],
+    "planner": ["plan", "store"],
     "executor": ["planner", "store"],
     "fdw": ["store"],
     "sqlapi": ["executor", "fdw", "store"],
 }
 # The contract between backends and gpuvmd: what engine shares with PostgreSQL's side.
-CONTRACT = {"engine/abi.h": ["pg", "store", "compiler", "planner", "executor", "fdw", "sqlapi"], "engine/doorbell.h": ["pg"],
+CONTRACT = {"engine/abi.h": ["pg", "store", "compiler", "plan", "planner", "executor", "fdw", "sqlapi"], "engine/doorbell.h": ["pg"],
             "engine/pin_words.h": ["pg"]}
 # Loading the extension and making its shared memory starts every layer: these
 # files may include the layers' install headers, and those only.
