@@ -55,6 +55,7 @@ public:
 	bool ready() const override { return ready_.load(std::memory_order_acquire); }
 	uint64_t	estimate(const DeviceJobRequest &request, char *reason) override;
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override;
+	bool		copy_set(const DeviceSet *set, uint64_t first, uint64_t nrows, char *const *values, uint64_t *const *nulls) override;
 	void		prepare(uint64_t offset, uint64_t bytes) override;
 	void		housekeep() override;
 
@@ -180,6 +181,19 @@ asks_collation(const DeviceJobRequest &request)
 		std::any_of(ops, ops + request.program->nops, [&](const Op &op) { return op.opcode == Opcode::TextCompare && !request.text_orders[op.p4].by_bytes(); });
 }
 
+/* Does it make or read a result set? */
+static bool
+uses_sets(const DeviceJobRequest &request)
+{
+	/* a set in gpuvmd's memory has tablets outside the arena */
+	const auto	outside = [](const DeviceCursor &cursor)
+	{
+		return cursor.set != nullptr || cursor.of_host_set;
+	};
+
+	return request.sink || outside(request) || std::any_of(request.others, request.others + request.nothers, outside);
+}
+
 CudaLibrary::Lowered
 CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) const
 {
@@ -188,6 +202,11 @@ CudaLibrary::lower_job(const DeviceJobRequest &request, const char **reason) con
 	*reason = "no device is ready";
 	if (!ready())
 		return job;
+	if (uses_sets(request))
+	{
+		*reason = "result sets are made and read by the CPU";
+		return job;
+	}
 	if (asks_collation(request))
 	{
 		*reason = "texts are compared by their collation on the CPU";
@@ -548,6 +567,12 @@ CudaLibrary::run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigu
 		return DeviceOutcome::Failed;
 	device->status()->jobs_refused.fetch_add(1);
 	return DeviceOutcome::Refused;
+}
+
+bool
+CudaLibrary::copy_set(const DeviceSet *, uint64_t, uint64_t, char *const *, uint64_t *const *)
+{
+	return false;
 }
 
 /* ---- the rest --------------------------------------------------------------------- */

@@ -41,7 +41,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 10 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 11 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -133,7 +133,9 @@ struct ArenaHeader
 	std::atomic<uint32_t> indexes;	/* and how many there are: gpuvmd writes */
 	uint32_t	reserved2;
 	std::atomic<uint32_t> device_ends;	/* how often a device ended gpuvmd, counted by it before it goes */
-	uint32_t	reserved1;
+	std::atomic<uint32_t> sets;	/* result sets that all sessions hold, */
+	std::atomic<uint64_t> result_bytes;	/* what they take, on the host and on devices: gpuvmd writes, */
+	std::atomic<uint64_t> result_limit;	/* and what they may (gpuvm.result_memory), which the supervisor may change at any time */
 	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* pin_words.h */
 };
 
@@ -153,6 +155,7 @@ enum class JobKind : uint32_t
 	Ping = 0,					/* the empty program */
 	Run = 1,
 	Prepare = 2,				/* a version was published: pin its tablets; no program */
+	Drop = 3,					/* result sets are not needed any more (Job.drop_sets); no program */
 };
 
 enum class JobState : uint32_t
@@ -233,7 +236,7 @@ struct JobCursor
 	uint32_t	ncolumns;
 	uint32_t	ntablets;
 	uint32_t	nmasked;
-	uint32_t	reserved;
+	uint32_t	set;			/* not 0: the rows of this result set (below), and nothing else is given */
 };
 
 /* All rows of the version that lies at the offset. */
@@ -326,6 +329,64 @@ struct JobOrderKey
 };
 static_assert(sizeof(JobOrderKey) == 16, "sent between processes");
 
+/*
+ * Result sets: what one program of a session gave, kept in gpuvmd for later programs of the same session.
+ *   - The backend numbers them, from 1 to JOB_MAX_SETS. The end of the session drops all of them.
+ *   - With JobSink.set the rows or groups of the last program become that set instead of leaving through buffers. There must
+ *     be no such set; with `append` there must be one, with columns of the same types, and the rows are added to it. nbuffers,
+ *     skip_units and count_groups are 0. row_limit is 0 without an order; with one the set is sorted, and the limit exact.
+ *   - The job ends Done, with the set complete and rows_out rows added; or Done with bits in `errors`; or Failed. In the last
+ *     two cases there is no set, and one that was to be appended to is as it was. Job.yielded is never set.
+ *   - A set has the columns that the sink lists, each made of a result column: its values, a sum (I128) as I64; or the low or high
+ *     halves (tablet/wide_halves.h) of a sum or an I64, as I64. A result column may be listed several times, or not at all.
+ *     ERR_INT_OVERFLOW where a value does not fit.
+ *   - References in a set (COLUMN_VARIABLE) lead into the arena. The backend keeps what they lead to as long as the set lives.
+ *   - Any JobCursor may be a set; its columns are the set's. The program must not use Rowid of it.
+ *   - A program of rows whose first cursor is a set is like one that is a stage (above): units cannot be skipped or evaluated
+ *     elsewhere, their numbers only order them, and an error of any row ends the job, Done with its bits. Joins fail, as ever.
+ *   - drop_sets is done when the job is over, whatever its outcome. It may name sets that the job reads, or that do not exist.
+ *   - The sets of all sessions take at most ArenaHeader.result_limit. A job that needs more is Failed, "out of memory for
+ *     result sets".
+ */
+constexpr uint32_t JOB_MAX_SETS = 63;
+
+enum class SinkForm : uint16_t
+{
+	Value = 0,
+	Low = 1,
+	High = 2,
+};
+
+struct SinkColumn
+{
+	uint16_t	result;
+	SinkForm	form;
+};
+
+struct JobSink
+{
+	uint32_t	set;			/* 0: rows leave by buffers */
+	uint32_t	append;			/* not 0: they are added to the set */
+	uint64_t	known;			/* arena offset of SetColumn[ncolumns], which gpuvmd writes before Done; 0: nobody asks */
+	uint32_t	ncolumns;
+	uint32_t	reserved;
+	SinkColumn	columns[PROGRAM_MAX_COLUMNS];
+};
+
+/* What is known of a set's column, over all of its rows. */
+struct SetColumn
+{
+	int64_t		min;			/* as in ColumnSummary */
+	int64_t		max;
+	uint64_t	null_count;
+	Type		type;
+	uint8_t		reserved;
+	uint16_t	flags;			/* ChunkFlag bits, and COLUMN_VARIABLE */
+	int16_t		exp_hi;
+	int16_t		exp_lo;
+};
+static_assert(sizeof(SetColumn) == 32, "sent between processes");
+
 struct Job
 {
 	/* -- the request, written by the backend before Submitted ---------------- */
@@ -361,6 +422,8 @@ struct Job
 	uint32_t	ntext_orders;
 	TextOrderSpec text_orders[PROGRAM_MAX_TEXT_ORDERS];	/* that ORDER_TEXT, patterns, TextCompare, MinText and MaxText name by number */
 	JobOrderKey order[JOB_MAX_ORDER];
+	JobSink		sink;
+	uint64_t	drop_sets;		/* bit n: set n */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */
@@ -392,7 +455,7 @@ struct Job
 	Transfer	transfer_used;
 	uint32_t	yielded;		/* row programs, Failed: nobody took rows, so the device went to others; units up to
 								 * the last one handed over are done, the rest may be submitted again */
-	uint32_t	reserved0;
+	uint32_t	set_tablets;	/* of the set that was made or added to, all */
 	uint64_t	stage_rows;		/* stages: groups of the first program */
 	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];

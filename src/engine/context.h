@@ -11,6 +11,7 @@
 #include "engine/device_loader.h"
 #include "engine/index_store.h"
 #include "engine/request.h"
+#include "engine/set.h"
 #include "engine/worker_pool.h"
 #include "vm/cpu_vm.h"
 
@@ -28,6 +29,7 @@ struct EngineContext
 	MakeCpuJob	make_cpu_job;
 	Collators	collators;
 	IndexStore	indexes{&arena};
+	SetMemory	set_memory{&arena};
 	DeviceSlot	devices;
 	std::atomic<int> spinning{0};
 	int			max_spinning = 1;	/* sessions that may wait awake at once */

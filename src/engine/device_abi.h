@@ -24,7 +24,7 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 7 ^ INSTRUCTION_SET;
+constexpr uint32_t DEVICE_ABI_VERSION = 8 ^ INSTRUCTION_SET;
 
 struct DeviceTabletRef
 {
@@ -34,7 +34,24 @@ struct DeviceTabletRef
 	uint32_t	nmasked = 0;
 };
 
-/* The rows of one cursor. */
+/*
+ * A result set (abi.h) in a device's memory. The library makes it, whoever has it deletes it; deleting gives the memory back. Sets are read
+ * and appended to by one job at a time.
+ */
+class DeviceSet
+{
+public:
+	virtual ~DeviceSet() = default;
+
+	virtual uint32_t device() const = 0;	/* index */
+	virtual uint64_t rows() const = 0;
+	virtual uint32_t ncolumns() const = 0;
+	/* Ranges, null counts and flags as of a table's columns, COLUMN_VARIABLE left out: and the type's own bounds where nothing is known. */
+	virtual const ColumnSummary *columns() const = 0;
+	virtual uint64_t bytes() const = 0;
+};
+
+/* The rows of one cursor. A set in gpuvmd's own memory is tablets without a serial that do not lie in the arena. */
 struct DeviceCursor
 {
 	const ColumnSummary *columns;
@@ -42,6 +59,8 @@ struct DeviceCursor
 	const DeviceTabletRef *tablets;
 	uint32_t	ntablets;
 	uint64_t	total_rows;		/* masked ones included */
+	const DeviceSet *set;		/* not nullptr: its rows, and no tablets */
+	bool		of_host_set;	/* the tablets are a set's */
 };
 
 /* A checked job. All that it points to outlives run(). What is inherited is cursor 0, the only one but in join programs. */
@@ -70,6 +89,11 @@ struct DeviceJobRequest : DeviceCursor
 	bool		count_groups;	/* grouped programs: emit one row with the number of groups */
 	const Program *stage;		/* reads the groups of `program` (abi.h): rows and groups that leave are its; nullptr: there is none */
 	bool		of_stage;		/* the library's own: the table is another program's groups */
+	bool		sink;			/* what leaves becomes a result set (abi.h: its columns) instead of being published */
+	const SinkColumn *sink_columns;	/* what it has, checked */
+	uint32_t	nsink_columns;
+	uint64_t	sink_limit;		/* bytes that the set may take, or grow by; the job is refused, or fails, beyond */
+	DeviceSet  *append_to;		/* the set is this one, which gets more rows, or stays as it was; nullptr: a new one */
 	Transfer	transfer;
 
 	bool skips(uint64_t unit) const
@@ -113,6 +137,7 @@ struct DeviceJobFigures
 	uint32_t	tablets_scanned;
 	Transfer	transfer;		/* what was used; never Auto */
 	uint64_t	stage_rows;		/* groups that a stage has read */
+	DeviceSet  *set;			/* of a sink: made by a run that is Done without errors and not stopped; append_to, where there is one */
 	uint64_t	pairs;			/* joins: these as in Job */
 	uint64_t	build_rows;
 	uint64_t	build_bytes;
@@ -158,6 +183,12 @@ public:
 
 	/* Runs the job. `reason` has 128 bytes. Throws std::bad_alloc. */
 	virtual DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) = 0;
+
+	/*
+	 * Rows [first, first + nrows) of the set to host memory: values[c] of type_natural_width() each, and the null bitmap
+	 * (1 = null) nulls[c] from its first bit on, in whole words. Under a null lies 0. False: the device failed.
+	 */
+	virtual bool copy_set(const DeviceSet *set, uint64_t first, uint64_t nrows, char *const *values, uint64_t *const *nulls) = 0;
 
 	/*
 	 * Pins the arena's chunks that hold these bytes, and lets the device's memory

@@ -47,6 +47,7 @@ reset_outcome(Job *job)
 	job->slices = 0;
 	job->transfer_used = Transfer::Auto;
 	job->yielded = 0;
+	job->set_tablets = 0;
 	job->device_refusal[0] = '\0';
 	job->failure[0] = '\0';
 }
@@ -96,11 +97,27 @@ prepare_tablets(EngineContext *context, const Request &request, JobIo *io)
 
 /* ---- the device --------------------------------------------------------------- */
 
+static DeviceCursor
+device_cursor(const RequestCursor &cursor, const std::vector<DeviceTabletRef> &tablets)
+{
+	DeviceCursor to = {};
+
+	to.columns = cursor.columns.data();
+	to.ncolumns = static_cast<uint32_t>(cursor.columns.size());
+	to.tablets = tablets.data();
+	to.ntablets = static_cast<uint32_t>(tablets.size());
+	to.total_rows = cursor.total_rows;
+	to.set = cursor.set != nullptr ? cursor.set->device() : nullptr;
+	to.of_host_set = cursor.set != nullptr && to.set == nullptr;
+	return to;
+}
+
 static DeviceJobRequest
-device_request(const Request &request, const JobWork &work)
+device_request(const EngineContext *context, const Request &request, const JobWork &work)
 {
 	DeviceJobRequest to = {};
 
+	static_cast<DeviceCursor &>(to) = device_cursor(request, work.tablets);
 	to.program = request.program;
 	to.params = request.params;
 	to.nparams = request.nparams;
@@ -112,11 +129,6 @@ device_request(const Request &request, const JobWork &work)
 	to.nothers = static_cast<uint32_t>(work.others.size());
 	to.build_limit = request.build_limit;
 	to.expected_pairs = request.expected_pairs;
-	to.columns = request.columns.data();
-	to.ncolumns = static_cast<uint32_t>(request.columns.size());
-	to.tablets = work.tablets.data();
-	to.ntablets = static_cast<uint32_t>(work.tablets.size());
-	to.total_rows = request.total_rows;
 	to.unit_rows = request.unit_rows;
 	to.capacity = request.capacity;
 	to.nbuffers = request.nbuffers;
@@ -128,6 +140,11 @@ device_request(const Request &request, const JobWork &work)
 	to.norder = static_cast<uint32_t>(request.order.size());
 	to.count_groups = request.count_groups;
 	to.stage = request.stage;
+	to.sink = request.sink.set != 0;
+	to.sink_columns = request.sink.columns;
+	to.nsink_columns = request.sink.ncolumns;
+	to.sink_limit = context->set_memory.left();
+	to.append_to = request.append_to != nullptr ? request.append_to->device() : nullptr;
 	to.transfer = request.transfer;
 	return to;
 }
@@ -173,7 +190,7 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 
 	try
 	{
-		device_ns = library->estimate(device_request(request, work), refusal);
+		device_ns = library->estimate(device_request(context, request, work), refusal);
 	}
 	catch (const std::bad_alloc &)
 	{
@@ -189,8 +206,7 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 
 /* False when the device refused the job, which is then as good as not begun. */
 static bool
-run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const Request &request, const JobWork &work,
-			  Job *job, JobIo *io)
+run_on_device(EngineContext *context, const Request &request, const JobWork &work, Job *job, JobIo *io, DeviceSet **made)
 {
 	DeviceJobFigures figures = {};
 	char		reason[sizeof(Job::device_refusal)] = "";
@@ -198,10 +214,11 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 
 	job->ran_on = Device::Cuda;
 	/* Groups are taken at once, and cannot be gone on with; nor can joins, and what is sorted. */
-	io->set_patience(request.program->grouped || !request.others.empty() || !request.order.empty() ? std::chrono::milliseconds(0) : patience);
+	io->set_patience(request.program->grouped || !request.others.empty() || !request.order.empty() || request.of_set
+					 ? std::chrono::milliseconds(0) : context->client_patience);
 	try
 	{
-		outcome = library->run(device_request(request, work), io, &figures, reason);
+		outcome = context->devices.library()->run(device_request(context, request, work), io, &figures, reason);
 	}
 	catch (const std::bad_alloc &)
 	{
@@ -217,6 +234,7 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 		io->set_patience(std::chrono::milliseconds(0));
 		return false;
 	}
+	*made = figures.set;
 	if (outcome != DeviceOutcome::Done)
 		io->fail(reason[0] ? reason : "the device failed");
 	job->yielded = io->yielded();
@@ -243,6 +261,27 @@ run_on_device(DeviceLibrary *library, std::chrono::milliseconds patience, const 
 
 /* ---- the job ------------------------------------------------------------------- */
 
+/* Sets that a device has are made tablets, for the CPU to read or add to. False: that cannot be, and the job has failed. */
+static bool
+bring_sets_home(EngineContext *context, Request *request, JobIo *io)
+{
+	const auto	bring = [&](RequestCursor *cursor)
+	{
+		const char *wrong = cursor->set == nullptr || cursor->set->device() == nullptr ? nullptr
+			: cursor->set->bring_home(context->devices.library(), &context->set_memory);
+
+		if (cursor->set != nullptr)
+			list_set(*cursor->set, cursor);
+		if (wrong != nullptr)
+			io->fail(wrong);
+		return wrong == nullptr;
+	};
+	RequestCursor appended;
+
+	appended.set = request->append_to;
+	return bring(request) && bring(&appended) && std::all_of(request->others.begin(), request->others.end(), [&](RequestCursor &other) { return bring(&other); });
+}
+
 static std::vector<DeviceTabletRef>
 tablets_of(const RequestCursor &cursor, JobWork *work)
 {
@@ -258,6 +297,14 @@ tablets_of(const RequestCursor &cursor, JobWork *work)
 	return tablets;
 }
 
+/* Rows that are on a device only are work, too. */
+static void
+add_device_rows(const RequestCursor &cursor, JobWork *work)
+{
+	if (cursor.set != nullptr && cursor.set->device() != nullptr)
+		work->rows += cursor.total_rows;
+}
+
 /* As a device takes it, which asks the zone maps itself. */
 static JobWork
 plan_join_work(const Request &request)
@@ -265,18 +312,19 @@ plan_join_work(const Request &request)
 	JobWork		work;
 
 	work.tablets = tablets_of(request, &work);
+	add_device_rows(request, &work);
 	for (const RequestCursor &other : request.others)
 	{
 		work.other_tablets.push_back(tablets_of(other, &work));
-		work.others.push_back(DeviceCursor{other.columns.data(), static_cast<uint32_t>(other.columns.size()), work.other_tablets.back().data(),
-										   static_cast<uint32_t>(work.other_tablets.back().size()), other.total_rows});
+		work.others.push_back(device_cursor(other, work.other_tablets.back()));
+		add_device_rows(other, &work);
 	}
 	return work;
 }
 
 /* Has a device run the join? */
 static bool
-join_on_device(EngineContext *context, const Request &request, Job *job, JobIo *io)
+join_on_device(EngineContext *context, const Request &request, Job *job, JobIo *io, DeviceSet **made)
 {
 	if (request.device == Device::Cpu)
 		return false;
@@ -284,91 +332,207 @@ join_on_device(EngineContext *context, const Request &request, Job *job, JobIo *
 	const JobWork work = plan_join_work(request);
 
 	return choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) &&
-		run_on_device(context->devices.library(), context->client_patience, request, work, job, io);
+		run_on_device(context, request, work, job, io, made);
 }
 
 static void
-run_join(EngineContext *context, const Request &request, Job *job, JobIo *io)
+run_join(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild *set, DeviceSet **made)
 {
-	if (join_on_device(context, request, job, io) || io->stopped())
+	if (join_on_device(context, *request, job, io, made) || io->stopped())
 		return;
-	if (request.device_required)
+	if (request->device_required)
 	{
 		io->fail(job->device_refusal);
 		return;
 	}
+	if (!bring_sets_home(context, request, io))
+		return;
 
-	JoinBuild	build(request, job, io, context->pool, &context->indexes);
+	JoinBuild	build(*request, job, io, context->pool, &context->indexes);
 
 	if (!build.run() || io->stopped())
 		return;
 
-	JobWork		work = plan_work(*build.join(), request);
+	JobWork		work = plan_work(*build.join(), *request);
 
-	JobRun		run(request, work, build.join(), job, io, context->pool);
+	JobRun		run(*request, work, build.join(), job, io, context->pool, set);
 
 	run.run();
-	run_stage(context, request, build.join(), run.take_groups(), job, io);
+	run_stage(context, *request, build.join(), run.take_groups(), job, io, set);
 	job->bytes_read += build.bytes_read();
 	job->tablets_skipped = work.skipped;
 }
 
-static void
-run_scan(EngineContext *context, const Request &request, Job *job, JobIo *io)
+static std::unique_ptr<CpuJob>
+make_scan(const EngineContext *context, const Request &request)
 {
-	std::unique_ptr<CpuJob> cpu = context->make_cpu_job(request.program, request.params, request.nparams,
-														request.columns.data(),
-														static_cast<uint32_t>(request.columns.size()), request.total_rows,
-														request.maps.data(), request.patterns.data(), request.text_keys.get());
-	JobWork		work = plan_work(*cpu, request);
+	return context->make_cpu_job(request.program, request.params, request.nparams, request.columns.data(),
+								 static_cast<uint32_t>(request.columns.size()), request.total_rows, request.maps.data(),
+								 request.patterns.data(), request.text_keys.get());
+}
 
-	if (!choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) ||
-		!run_on_device(context->devices.library(), context->client_patience, request, work, job, io))
+static void
+run_scan(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild *set, DeviceSet **made)
+{
+	std::unique_ptr<CpuJob> cpu = make_scan(context, *request);
+	JobWork		work = plan_work(*cpu, *request);
+
+	add_device_rows(*request, &work);
+	if (!choose_device(context, *request, work, job->device_refusal, sizeof(job->device_refusal)) ||
+		!run_on_device(context, *request, work, job, io, made))
 	{
-		if (request.device_required)
+		if (request->device_required)
 			io->fail(job->device_refusal);
-		else if (!io->stopped())
+		else if (!io->stopped() && bring_sets_home(context, request, io))
 		{
-			JobRun		run(request, work, cpu.get(), job, io, context->pool);
+			if (request->set != nullptr)
+			{
+				cpu = make_scan(context, *request);
+				work = plan_work(*cpu, *request);
+			}
+
+			JobRun		run(*request, work, cpu.get(), job, io, context->pool, set);
 
 			run.run();
-			run_stage(context, request, cpu.get(), run.take_groups(), job, io);
+			run_stage(context, *request, cpu.get(), run.take_groups(), job, io, set);
 		}
 	}
 	job->tablets_skipped = work.skipped;
 }
 
+/* ---- the set that it makes ------------------------------------------------------ */
+
+/* Of a device: nullptr where it was added to the one that is there; else it is the caller's to put. */
+static std::unique_ptr<ResultSet>
+take_device_set(EngineContext *context, const Request &request, DeviceSet *made, JobIo *io)
+{
+	ResultSet  *old = request.append_to.get();
+	const bool	grown = old != nullptr && old->device() == made;
+	const uint64_t before = grown ? old->device_bytes() : 0, now = made->bytes(), more = now > before ? now - before : 0;
+	std::unique_ptr<DeviceSet> mine(grown ? nullptr : made);
+
+	if (!context->set_memory.take(more))
+	{
+		io->fail(SET_NO_MEMORY);
+		return nullptr;
+	}
+
+	SetShare	share(&context->set_memory, more);
+
+	if (grown)
+	{
+		old->grown(std::move(share));
+		return nullptr;
+	}
+	return std::make_unique<ResultSet>(request.shape, mine.release(), std::move(share));
+}
+
 static void
-run_request(EngineContext *context, const Request &request, Job *job, JobIo *io)
+put_columns(const ArenaMap &arena, const ResultSet &set, uint64_t offset)
+{
+	SetColumn  *to = offset == 0 ? nullptr : arena.at<SetColumn>(offset, set.columns().size() * sizeof(SetColumn));
+
+	for (size_t c = 0; to != nullptr && c < set.columns().size(); c++)
+	{
+		const ColumnSummary &from = set.columns()[c];
+
+		to[c] = SetColumn{from.min, from.max, from.null_count, from.type, 0, from.flags, from.exp_hi, from.exp_lo};
+	}
+}
+
+/* The job has come to its end without an error: the set is there from now on. False: the job has failed. */
+static bool
+keep_set(EngineContext *context, SetStore *sets, const Request &request, std::unique_ptr<ResultSet> made, JobIo *io)
+{
+	const uint32_t number = request.sink.set;
+	ResultSet  *old = request.append_to.get();
+
+	if (made != nullptr)
+	{
+		if (old == nullptr)
+			sets->put(number, std::move(made));
+		else
+		{
+			const char *wrong = made->bring_home(context->devices.library(), &context->set_memory);
+
+			if (wrong == nullptr)
+				wrong = old->bring_home(context->devices.library(), &context->set_memory);
+			if (wrong != nullptr)
+			{
+				io->fail(wrong);
+				return false;
+			}
+			old->append(made.get());
+		}
+	}
+	put_columns(context->arena, *sets->find(number), request.sink.known);
+	return true;
+}
+
+/* ---- the job, once more --------------------------------------------------------- */
+
+/* True: a set has come of it. */
+static bool
+run_request(EngineContext *context, SetStore *sets, Request *request, Job *job, JobIo *io)
 {
 	auto		start = std::chrono::steady_clock::now();
 
-	if (request.kind == JobKind::Prepare)
+	if (request->kind == JobKind::Prepare)
 	{
-		prepare_tablets(context, request, io);
-		return;
+		prepare_tablets(context, *request, io);
+		return false;
 	}
-	if (request.others.empty())
-		run_scan(context, request, job, io);
+
+	const uint64_t before = request->append_to != nullptr ? request->append_to->nrows() : 0;
+	bool		kept = false;
+	std::unique_ptr<SetBuild> build;
+	std::unique_ptr<ResultSet> made;
+	DeviceSet  *of_device = nullptr;
+
+	if (request->sink.set != 0)
+		build = std::make_unique<SetBuild>(*request, request->shape, &context->set_memory, io, context->pool);
+	if (request->others.empty())
+		run_scan(context, request, job, io, build.get(), &of_device);
 	else
-		run_join(context, request, job, io);
+		run_join(context, request, job, io, build.get(), &of_device);
 	job->rows_out = io->rows_out();
+	if (build != nullptr)
+	{
+		for (uint32_t c = 0; c < request->shape.ncolumns(); c++)
+			job->errors |= build->overflows(c) ? uint32_t(ERR_INT_OVERFLOW) : 0;
+		if (of_device != nullptr)
+			made = take_device_set(context, *request, of_device, io);
+		else
+			made = build->finish();
+		if (job->errors == 0 && !io->stopping())
+			kept = keep_set(context, sets, *request, std::move(made), io);
+		if (kept)
+		{
+			const ResultSet &set = *sets->find(request->sink.set);
+
+			job->rows_out = set.nrows() - before;
+			job->set_tablets = set.device() != nullptr ? 1 : static_cast<uint32_t>(set.tablets().size());
+		}
+	}
 	job->engine_ns = static_cast<uint64_t>(
 		std::chrono::nanoseconds(std::chrono::steady_clock::now() - start - io->waited()).count());
+	return kept;
 }
 
-bool
-run_job(EngineContext *context, Job *job, Doorbell *doorbell)
+static bool
+try_job(EngineContext *context, SetStore *sets, Job *job, Doorbell *doorbell)
 {
 	const char *wrong;
 
 	reset_outcome(job);
+	if (job->kind == JobKind::Drop)
+		return true;
 	try
 	{
 		Request		request;
 
 		context->indexes.tidy();
-		wrong = read_request(context->arena, job, &context->checked, &context->collators, &request);
+		wrong = read_request(context->arena, job, *sets, &context->checked, &context->collators, &request);
 		if (wrong != nullptr)
 		{
 			set_failure(job, wrong);
@@ -377,10 +541,11 @@ run_job(EngineContext *context, Job *job, Doorbell *doorbell)
 
 		JobIo		io(request, job, doorbell);
 
-		run_request(context, request, job, &io);
+		const bool	kept = run_request(context, sets, &request, job, &io);
+
 		if (io.short_of_memory())
 			context->indexes.drop_unused();
-		if (io.failure() == nullptr && job->cancel.load() != 0)
+		if (io.failure() == nullptr && job->cancel.load() != 0 && !kept)
 			io.fail("canceled");
 		if (io.failure() == nullptr)
 			return true;
@@ -396,6 +561,17 @@ run_job(EngineContext *context, Job *job, Doorbell *doorbell)
 		set_failure(job, "unexpected error in the virtual machine");
 	}
 	return false;
+}
+
+bool
+run_job(EngineContext *context, SetStore *sets, Job *job, Doorbell *doorbell)
+{
+	/* the backend may change it meanwhile, to no avail */
+	const uint64_t dropped = job->drop_sets;
+	const bool	done = try_job(context, sets, job, doorbell);
+
+	sets->drop(dropped);
+	return done;
 }
 
 }  // namespace gpuvm

@@ -21,7 +21,7 @@
  * another counter. The groups leave through the same buffers, numbered in
  * sequence.
  *
- * What is to be sorted is collected first, without buffers (job_sort.cc).
+ * What is to be sorted, or kept as a set, is collected without buffers (job_sort.cc, job_set.cc).
  *
  * To stop (cancel, row limit, failure, backend gone) means to take no further
  * range and no further part: they are small enough for that to be within
@@ -88,7 +88,7 @@ JobRun::work_rows(CpuState *state, bool owner)
 		count_range(*range);
 		if (outcome.rows == 0 && outcome.errors == 0)
 			continue;
-		if (outcome.errors != 0 && request_.of_stage)
+		if (outcome.errors != 0 && request_.of_set)
 		{
 			/* nobody could evaluate the unit by other means */
 			errors_.fetch_or(outcome.errors);
@@ -202,13 +202,14 @@ JobRun::work_join_rows(bool owner)
 	return leave;
 }
 
-/* A join's unit, to be sorted. */
+/* A join's unit, to be sorted or kept. */
+template <typename Collector, typename Rows>
 void
-JobRun::collect_unit(CpuState *state, SortRows *rows, bool owner)
+JobRun::collect_unit(Collector *to, CpuState *state, Rows *rows, bool owner)
 {
 	for (bool done = false; !done && !stopped(owner);)
 	{
-		const JoinPart part = join_->run_part(state, rows->area(), SORT_CHUNK_ROWS);
+		const JoinPart part = join_->run_part(state, rows->area(), Collector::AREA_ROWS);
 
 		done = part.done;
 		if (part.errors != 0)
@@ -217,17 +218,18 @@ JobRun::collect_unit(CpuState *state, SortRows *rows, bool owner)
 			io_->stop();
 			return;
 		}
-		sort_->take(rows, part.rows);
+		to->take(rows, part.rows);
 	}
 }
 
-/* Rows that are to be sorted. An error of any ends the job. */
+/* Rows that are to be sorted or kept. An error of any ends the job. */
+template <typename Collector>
 void
-JobRun::collect_rows(bool owner)
+JobRun::collect_rows(Collector *to, bool owner)
 {
 	Stop		stop(this, owner);
 	std::unique_ptr<CpuState> state = cpu_->new_state();
-	std::unique_ptr<SortRows> rows = sort_->new_rows();
+	auto		rows = to->new_rows();
 	const Range *range;
 
 	if (join_)
@@ -239,12 +241,12 @@ JobRun::collect_rows(bool owner)
 		if (join_)
 		{
 			join_->begin_unit(state.get(), tablet.tablet, range->first, range->last, tablet.masked, tablet.nmasked);
-			collect_unit(state.get(), rows.get(), owner);
+			collect_unit(to, state.get(), rows.get(), owner);
 		}
 		else
 		{
 			const CpuUnitOutcome outcome = cpu_->run_rows(state.get(), tablet.tablet, range->first, range->last, rows->area(),
-														  SORT_CHUNK_ROWS, tablet.masked, tablet.nmasked);
+														  Collector::AREA_ROWS, tablet.masked, tablet.nmasked);
 
 			if (outcome.errors != 0)
 			{
@@ -252,13 +254,13 @@ JobRun::collect_rows(bool owner)
 				io_->stop();
 				break;
 			}
-			sort_->take(rows.get(), outcome.rows);
+			to->take(rows.get(), outcome.rows);
 		}
 		count_range(*range);
 	}
 	if (join_)
 		pairs_.fetch_add(join_->pairs(state.get()), std::memory_order_relaxed);
-	sort_->add(std::move(rows));
+	to->add(std::move(rows));
 }
 
 void
@@ -319,9 +321,12 @@ JobRun::help() noexcept
 			return;
 		}
 
-		if (sort_ && !request_.program->grouped)
+		if (collects())
 		{
-			collect_rows(false);
+			if (sort_)
+				collect_rows(sort_.get(), false);
+			else
+				collect_rows(set_, false);
 			return;
 		}
 		if (join_ && !request_.program->grouped)
@@ -455,26 +460,26 @@ JobRun::run_rows()
 		run_rest();
 }
 
-/* All rows are collected, then they leave. */
+/* All rows are collected. */
+template <typename Collector>
 void
-JobRun::sort_rows()
+JobRun::run_collected(Collector *to)
 {
 	pool_->invite(this, helpers_wanted());
-	collect_rows(true);
+	collect_rows(to, true);
 	pool_->dismiss(this);
 	if (join_ && join_->rest_parts() > 0 && !io_->stopping())
 	{
 		Stop		stop(this, true);
 		std::unique_ptr<CpuState> state = join_->new_state();
-		std::unique_ptr<SortRows> rows = sort_->new_rows();
+		auto		rows = to->new_rows();
 
 		join_->begin_rest(state.get());
 		join_->set_stop(state.get(), &stop);
-		collect_unit(state.get(), rows.get(), true);
+		collect_unit(to, state.get(), rows.get(), true);
 		pairs_.fetch_add(join_->pairs(state.get()), std::memory_order_relaxed);
-		sort_->add(std::move(rows));
+		to->add(std::move(rows));
 	}
-	sort_->run();
 }
 
 /* What is left of full joins when all units are done: one unit more, behind the others. */
@@ -609,6 +614,8 @@ JobRun::run_groups()
 		owner_state_.reset();
 		sort_->run();
 	}
+	else if (set_ != nullptr)
+		set_->take_groups(cpu_, owner_state_.get());
 	else if (request_.count_groups)
 		emit_group_count(owner_state_.get());
 	else
@@ -632,15 +639,21 @@ JobRun::run()
 	};
 
 	if (!request_.order.empty() && request_.stage == nullptr)
-		sort_ = std::make_unique<JobSort>(request_, io_, pool_);
-	split(request_.program->grouped || (sort_ && join_) ? group_step() : sort_ ? SORT_CHUNK_ROWS : request_.unit_rows);
+		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_);
+	split(request_.program->grouped || (collects() && join_) ? group_step() : sort_ ? JobSort::AREA_ROWS
+		  : set_ != nullptr ? SetBuild::AREA_ROWS : request_.unit_rows);
 	{
 		Dismiss		dismiss = {this};
 
 		if (request_.program->grouped)
 			run_groups();
 		else if (sort_)
-			sort_rows();
+		{
+			run_collected(sort_.get());
+			sort_->run();
+		}
+		else if (set_ != nullptr)
+			run_collected(set_);
 		else
 			run_rows();
 		dismiss.failed = false;

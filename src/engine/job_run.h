@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/job_io.h"
+#include "engine/job_set.h"
 #include "engine/job_sort.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
@@ -37,11 +38,12 @@ uint32_t	most_threads(const Request &request, const WorkerPool *pool);
 class JobRun final : public PoolTask
 {
 public:
-	JobRun(const Request &request, const JobWork &work, const CpuJob *cpu, Job *job, JobIo *io, WorkerPool *pool)
-		: request_(request), work_(work), cpu_(cpu), job_(job), io_(io), pool_(pool) {}
+	/* `set`: what the request's last program gives becomes one; or nullptr. */
+	JobRun(const Request &request, const JobWork &work, const CpuJob *cpu, Job *job, JobIo *io, WorkerPool *pool, SetBuild *set)
+		: request_(request), work_(work), cpu_(cpu), job_(job), io_(io), pool_(pool), set_(request.stage == nullptr ? set : nullptr) {}
 	/* A join, built. */
-	JobRun(const Request &request, const JobWork &work, const CpuJoin *join, Job *job, JobIo *io, WorkerPool *pool)
-		: request_(request), work_(work), cpu_(join), join_(join), job_(job), io_(io), pool_(pool) {}
+	JobRun(const Request &request, const JobWork &work, const CpuJoin *join, Job *job, JobIo *io, WorkerPool *pool, SetBuild *set)
+		: JobRun(request, work, static_cast<const CpuJob *>(join), job, io, pool, set) { join_ = join; }
 
 	/* Runs the job to its end and fills the Job's outcome, as far as the scheduling knows it. Throws std::bad_alloc. */
 	void		run();
@@ -94,9 +96,10 @@ private:
 	bool		next_join_unit(JoinUnit *unit);
 	void		end_join_unit(JoinUnit *unit);
 	void		run_rest();
-	void		sort_rows();
-	void		collect_rows(bool owner);
-	void		collect_unit(CpuState *state, SortRows *rows, bool owner);
+	template <typename Collector> void run_collected(Collector *to);
+	template <typename Collector> void collect_rows(Collector *to, bool owner);
+	template <typename Collector, typename Rows> void collect_unit(Collector *to, CpuState *state, Rows *rows, bool owner);
+	bool		collects() const { return (sort_ || set_ != nullptr) && !request_.program->grouped; }
 	uint32_t	group_step() const;
 	void		run_groups();
 	void		work_groups(CpuState *state, bool owner);
@@ -112,6 +115,7 @@ private:
 	Job		   *job_;
 	JobIo	   *io_;
 	WorkerPool *pool_;
+	SetBuild   *set_;			/* what the program gives goes there, if not nullptr */
 	std::unique_ptr<JobSort> sort_;	/* or none: what the program gives leaves as it comes */
 	std::vector<Range> ranges_;
 	std::unique_ptr<std::atomic<bool>[]> touched_;	/* per tablet */

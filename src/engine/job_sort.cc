@@ -5,6 +5,7 @@
 #include <new>
 
 #include "engine/job_run.h"
+#include "engine/job_set.h"
 
 namespace gpuvm {
 
@@ -22,8 +23,8 @@ make_sort(const Request &request)
 	return CpuSort(types, request.last()->nresults, keys.data(), static_cast<uint32_t>(keys.size()), request.row_limit, request.build_limit);
 }
 
-JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool)
-	: request_(request), io_(io), pool_(pool), stop_(io), sort_(make_sort(request))
+JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *set)
+	: request_(request), io_(io), pool_(pool), set_(set), stop_(io), sort_(make_sort(request))
 {
 	sort_.set_stop(&stop_);
 }
@@ -180,7 +181,11 @@ JobSort::run()
 	}
 	if (sort_.refusal() != nullptr)
 		io_->fail(sort_.refusal());
-	if (!io_->stopping())
+	if (io_->stopping())
+		return;
+	if (set_ != nullptr)
+		set_->take_sorted(&sort_);
+	else
 		emit();
 }
 

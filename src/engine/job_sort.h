@@ -15,11 +15,15 @@
 
 namespace gpuvm {
 
+class SetBuild;
+
 class JobSort final : public PoolTask
 {
 public:
-	/* Throws std::bad_alloc. */
-	JobSort(const Request &request, JobIo *io, WorkerPool *pool);
+	static constexpr uint32_t AREA_ROWS = SORT_CHUNK_ROWS;	/* of SortRows::area() */
+
+	/* `set`: where the rows go instead of leaving, or nullptr. Throws std::bad_alloc. */
+	JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *set);
 
 	/* -- rows are collected by any threads, each with a SortRows of its own; what they throw is std::bad_alloc */
 	std::unique_ptr<SortRows> new_rows() { return std::make_unique<SortRows>(&sort_); }
@@ -46,6 +50,7 @@ private:
 	const Request &request_;
 	JobIo	   *io_;
 	WorkerPool *pool_;
+	SetBuild   *set_;
 	/* What any thread may ask. */
 	struct Stop final : JoinStop
 	{

@@ -1,6 +1,7 @@
 /* request.cc: copying and checking a job's request. */
 #include "engine/request.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -171,9 +172,34 @@ read_masked(const ArenaMap &arena, const JobCursor &cursor, RequestCursor *reque
 	return nullptr;
 }
 
-static const char *
-read_cursor(const ArenaMap &arena, const JobCursor &cursor, CheckedTablets *checked, RequestCursor *request)
+void
+list_set(const ResultSet &set, RequestCursor *cursor)
 {
+	cursor->columns = set.columns();
+	cursor->total_rows = set.nrows();
+	cursor->tablets.clear();
+	for (const TabletHeader *tablet : set.tablets())
+		cursor->tablets.push_back(RequestTablet{tablet, nullptr, 0, 0});
+}
+
+static const char *
+read_set_cursor(const JobCursor &cursor, const SetStore &sets, RequestCursor *request)
+{
+	if (cursor.set > JOB_MAX_SETS || sets.find(cursor.set) == nullptr)
+		return "a result set does not exist";
+	if (cursor.ntablets != 0 || cursor.nmasked != 0)
+		return "a result set has no other rows";
+	request->set = sets.find(cursor.set);
+	list_set(*request->set, request);
+	return nullptr;
+}
+
+static const char *
+read_cursor(const ArenaMap &arena, const JobCursor &cursor, const SetStore &sets, CheckedTablets *checked, RequestCursor *request)
+{
+	if (cursor.set != 0)
+		return read_set_cursor(cursor, sets, request);
+
 	const ColumnSummary *columns = arena.at<ColumnSummary>(cursor.columns, cursor.ncolumns * sizeof(ColumnSummary));
 	const uint64_t *tablets = arena.at<uint64_t>(cursor.tablets, cursor.ntablets * sizeof(uint64_t));
 
@@ -349,6 +375,18 @@ read_maps(const ArenaMap &arena, uint64_t offset, uint32_t nmaps, Request *reque
 	return wrong != nullptr || request->stage == nullptr ? wrong : verify_maps(request->stage, request->maps.data(), nmaps);
 }
 
+/* Is the column of variable length wherever the cursor has rows? */
+static bool
+column_has_references(const RequestCursor &cursor, int column)
+{
+	if (cursor.set != nullptr)
+		return (cursor.columns[static_cast<size_t>(column)].flags & COLUMN_VARIABLE) != 0;
+	return std::all_of(cursor.tablets.begin(), cursor.tablets.end(), [=](const RequestTablet &of)
+	{
+		return tablet_chunks(of.tablet)[column].encoding == Encoding::Variable;
+	});
+}
+
 /* Patterns are short and are copied: what they say decides where texts are read. */
 static const char *
 read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Request *request)
@@ -395,14 +433,17 @@ read_patterns(const ArenaMap &arena, uint64_t offset, uint32_t npatterns, Reques
 
 		if (!reads_text(op))
 			continue;
-		for (const RequestTablet &of : (op.p3 == 0 ? *request : request->others[op.p3 - 1]).tablets)
-			if (tablet_chunks(of.tablet)[op.p2].encoding != Encoding::Variable)
-				wrong = "texts are read of a column that has none";
+
+		/* a set's lie elsewhere */
+		const RequestCursor &cursor = op.p3 == 0 ? *request : request->others[op.p3 - 1];
+
+		if (cursor.set != nullptr || !column_has_references(cursor, op.p2))
+			wrong = "texts are read of a column that has none";
 	}
 	return wrong;
 }
 
-/* Is the register a column of variable length in all tablets, or null? */
+/* Is the register of cursors' references, or null? */
 static bool
 has_references(const Request &request, int reg)
 {
@@ -411,12 +452,7 @@ has_references(const Request &request, int reg)
 	while (!((op->opcode == Opcode::Column || op->opcode == Opcode::Null) && op->p1 == reg))
 		if (++op == request.program->ops() + request.program->nops)
 			return false;
-	if (op->opcode == Opcode::Null)
-		return true;
-	for (const RequestTablet &of : (op->p3 == 0 ? request : request.others[op->p3 - 1]).tablets)
-		if (tablet_chunks(of.tablet)[op->p2].encoding != Encoding::Variable)
-			return false;
-	return true;
+	return op->opcode == Opcode::Null || column_has_references(op->p3 == 0 ? request : request.others[op->p3 - 1], op->p2);
 }
 
 /* The groups that a stage reads have references, too, but their keys are made already. */
@@ -504,6 +540,100 @@ read_order(const JobOrderKey *keys, uint32_t norder, Request *request)
 	return nullptr;
 }
 
+/* ---- result sets --------------------------------------------------------------- */
+
+/* Which of a program's registers are references. Of a stage's columns nothing of the kind is known. */
+static std::vector<bool>
+reference_registers(const Request &request, const Program *program)
+{
+	std::vector<bool> regs(PROGRAM_MAX_REGS);
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode == Opcode::TextKey)
+			regs[static_cast<size_t>(op.p1)] = true;
+		else if (op.opcode == Opcode::Column && op.type == Type::I64 && program == request.program)
+			regs[static_cast<size_t>(op.p1)] = column_has_references(op.p3 == 0 ? request : request.others[op.p3 - 1], op.p2);
+		else if (op.opcode == Opcode::Null && op.type == Type::I64)
+			regs[static_cast<size_t>(op.p1)] = true;
+	}
+	return regs;
+}
+
+/* Which of the last program's results are. */
+static std::vector<bool>
+reference_results(const Request &request)
+{
+	const Program *program = request.last();
+	const std::vector<bool> regs = reference_registers(request, program);
+	const int64_t *sources = nullptr, *keys = nullptr;
+	std::vector<bool> results(program->nresults), aggregates(PROGRAM_MAX_COLUMNS);
+
+	for (int i = 0; i < program->nops; i++)
+	{
+		const Op   &op = program->ops()[i];
+
+		if (op.opcode == Opcode::AggOpen)
+			sources = program->aux() + op.p3;
+		else if (op.opcode == Opcode::Group)
+			keys = program->aux() + op.p2;
+		else if (op.opcode == Opcode::AggStep)
+			aggregates[static_cast<size_t>(op.p1)] = agg_is_text(static_cast<AggFn>(op.p5));
+		else if (op.opcode == Opcode::Result)
+			for (int c = 0; c < op.p2; c++)
+				results[static_cast<size_t>(c)] = regs[static_cast<size_t>(op.p1 + c)];
+	}
+	for (int c = 0; sources != nullptr && c < program->nresults; c++)
+		results[static_cast<size_t>(c)] = sources[c] & RESULT_FROM_AGG ? aggregates[static_cast<uint32_t>(sources[c])]
+			: keys != nullptr && regs[static_cast<size_t>(keys[sources[c]])];
+	return results;
+}
+
+static const char *
+read_sink(const ArenaMap &arena, const SetStore &sets, Request *request)
+{
+	const JobSink &sink = request->sink;
+	const char *wrong;
+
+	if (sink.set == 0)
+		return nullptr;
+	if (sink.set > JOB_MAX_SETS)
+		return "the job's result set has an unknown number";
+	if ((sets.find(sink.set) != nullptr) != (sink.append != 0))
+		return sink.append != 0 ? "a result set does not exist" : "the job's result set exists already";
+	if (sink.ncolumns > PROGRAM_MAX_COLUMNS)
+		return "a result set has too many columns";
+	if (request->nbuffers != 0 || request->count_groups || (request->row_limit != 0 && request->order.empty()))
+		return "a result set is all that the program gives";
+	request->shape = SetShape(request->last(), sink.columns, sink.ncolumns, reference_results(*request));
+	if ((wrong = request->shape.check()) != nullptr)
+		return wrong;
+	if (sink.known != 0 && arena.at<SetColumn>(sink.known, sink.ncolumns * sizeof(SetColumn)) == nullptr)
+		return "what is to be known of the result set lies outside the arena";
+	if (sink.append == 0)
+		return nullptr;
+	request->append_to = sets.find(sink.set);
+	if (!request->append_to->shape().same_types(request->shape))
+		return "a result set has other columns than what is added to it";
+	return nullptr;
+}
+
+/* Rows of sets are nowhere else. */
+static const char *
+check_set_cursors(const Request &request)
+{
+	for (int i = 0; i < request.program->nops; i++)
+	{
+		const Op   &op = request.program->ops()[i];
+
+		if (op.opcode == Opcode::Rowid && (op.p3 == 0 ? request : request.others[op.p3 - 1]).set != nullptr)
+			return "the rows of a result set are nowhere";
+	}
+	return nullptr;
+}
+
 /* ---- results ------------------------------------------------------------------- */
 
 static const char *
@@ -511,6 +641,8 @@ read_buffers(const ArenaMap &arena, const Job *job, Request *request)
 {
 	Type		types[PROGRAM_MAX_COLUMNS] = {};
 
+	if (request->sink.set != 0)
+		return nullptr;
 	if (request->nbuffers == 0 || request->nbuffers > JOB_MAX_BUFFERS ||
 		request->capacity == 0 || request->capacity > TABLET_MAX_ROWS ||
 		request->capacity % RESULT_PAD_ROWS != 0)
@@ -552,9 +684,9 @@ read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Requ
 {
 	if (request->program->grouped && skip_units != 0)
 		return "a grouped program has no units to skip";
-	if (!request->order.empty() && skip_units != 0)
-		return "a sorted job has no units to skip";
-	if (request->last()->grouped)
+	if ((!request->order.empty() || request->of_set || request->sink.set != 0) && skip_units != 0)
+		return "the job has no units to skip";
+	if (request->last()->grouped || request->sink.set != 0)
 		return nullptr;
 	if (request->unit_rows == 0 || request->unit_rows % CPU_VECTOR_ROWS != 0 ||
 		request->unit_rows > request->capacity)
@@ -576,7 +708,8 @@ read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Requ
 }
 
 const char *
-read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Collators *collators, Request *request)
+read_request(const ArenaMap &arena, const Job *job, const SetStore &sets, CheckedTablets *checked, Collators *collators,
+			 Request *request)
 {
 	uint64_t	program = job->program;
 	uint32_t	program_size = job->program_size;
@@ -633,23 +766,29 @@ read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Col
 	request->nbuffers = job->nbuffers;
 	request->row_limit = job->row_limit;
 	request->count_groups = job->count_groups != 0;
+	request->sink = job->sink;
 	/* What was read above is what is checked below, whatever the backend writes meanwhile. */
 	std::atomic_signal_fence(std::memory_order_seq_cst);
 
-	if ((wrong = read_cursor(arena, cursors[0], checked, request)) != nullptr || request->kind == JobKind::Prepare)
+	if (request->kind == JobKind::Prepare && cursors[0].set != 0)
+		return "a result set needs no preparation";
+	if ((wrong = read_cursor(arena, cursors[0], sets, checked, request)) != nullptr || request->kind == JobKind::Prepare)
 		return wrong;
+	request->of_set = request->set != nullptr;
 	request->others.resize(ncursors - 1);
 	for (uint32_t i = 1; i < ncursors; i++)
-		if ((wrong = read_cursor(arena, cursors[i], checked, &request->others[i - 1])) != nullptr)
+		if ((wrong = read_cursor(arena, cursors[i], sets, checked, &request->others[i - 1])) != nullptr)
 			return wrong;
 	if ((wrong = read_program(arena, program, program_size, request)) != nullptr ||
 		(wrong = verify_params(request->program, request->params, request->nparams)) != nullptr ||
+		(wrong = check_set_cursors(*request)) != nullptr ||
 		(wrong = read_stage(arena, stages, nstages, request)) != nullptr ||
 		(wrong = read_maps(arena, maps, nmaps, request)) != nullptr ||
 		(wrong = read_text_orders(arena, text_orders, ntext_orders, collators, request)) != nullptr ||
 		(wrong = read_patterns(arena, patterns, npatterns, request)) != nullptr ||
 		(wrong = read_text_keys(arena, request)) != nullptr ||
 		(wrong = read_order(order, norder, request)) != nullptr ||
+		(wrong = read_sink(arena, sets, request)) != nullptr ||
 		(wrong = read_buffers(arena, job, request)) != nullptr)
 		return wrong;
 	return read_units(arena, skip_units, skip_bytes, request);

@@ -18,6 +18,7 @@
 #include "engine/abi.h"
 #include "engine/arena_map.h"
 #include "engine/collators.h"
+#include "engine/set.h"
 #include "tablet/format.h"
 #include "vm/code_map.h"
 #include "vm/cpu_text_keys.h"
@@ -68,6 +69,7 @@ struct RequestTablet
 /* The rows of one cursor. */
 struct RequestCursor
 {
+	std::shared_ptr<ResultSet> set;	/* it is this one; the tablets are its, if it is not on a device */
 	std::vector<ColumnSummary> columns;
 	std::vector<RequestTablet> tablets;
 	std::vector<MaskedRows> masked;
@@ -82,7 +84,7 @@ struct Request : RequestCursor
 	const Program *program = nullptr;
 	std::unique_ptr<uint64_t[]> stage_copy;
 	const Program *stage = nullptr;	/* reads the groups of `program`; nullptr: there is none */
-	bool		of_stage = false;	/* the table is another program's groups */
+	bool		of_set = false;	/* cursor 0 is a set, or the groups that a stage reads: no unit can be evaluated elsewhere */
 	ParamValue	params[PROGRAM_MAX_PARAMS];
 	uint32_t	nparams = 0;
 	std::vector<CodeMap> maps;	/* what they point to lies in the arena */
@@ -103,6 +105,9 @@ struct Request : RequestCursor
 	uint64_t	row_limit = 0;
 	std::vector<JobOrderKey> order;	/* of what leaves; empty: any */
 	bool		count_groups = false;
+	JobSink		sink = {};
+	SetShape	shape;			/* of the set that it makes */
+	std::shared_ptr<ResultSet> append_to;
 	bool		device_required = false;
 	Transfer	transfer = Transfer::Auto;
 
@@ -114,8 +119,12 @@ struct Request : RequestCursor
 	}
 };
 
+/* The cursor reads the set's tablets. */
+void		list_set(const ResultSet &set, RequestCursor *cursor);
+
 /* Fills *request; nullptr, or why the job cannot run. Throws std::bad_alloc. */
-const char *read_request(const ArenaMap &arena, const Job *job, CheckedTablets *checked, Collators *collators, Request *request);
+const char *read_request(const ArenaMap &arena, const Job *job, const SetStore &sets, CheckedTablets *checked, Collators *collators,
+						 Request *request);
 
 }  // namespace gpuvm
 

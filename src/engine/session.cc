@@ -68,6 +68,7 @@ serve_session(EngineContext *context, int fd)
 		return;
 
 	Doorbell	doorbell(fd, job);
+	SetStore	sets(&context->set_memory);
 	std::chrono::nanoseconds spin = SHORT_SPIN;
 	auto		since = std::chrono::steady_clock::now();
 
@@ -76,7 +77,7 @@ serve_session(EngineContext *context, int fd)
 		spin = std::chrono::steady_clock::now() - since < BUSY_SPIN ? std::chrono::nanoseconds(BUSY_SPIN) : SHORT_SPIN;
 		job->state.store(static_cast<uint32_t>(JobState::Running));
 
-		bool		done = job->kind == JobKind::Ping || run_job(context, job, &doorbell);
+		bool		done = job->kind == JobKind::Ping || run_job(context, &sets, job, &doorbell);
 
 		job->state.store(static_cast<uint32_t>(done ? JobState::Done : JobState::Failed));
 		doorbell.ring();

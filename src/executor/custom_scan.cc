@@ -47,6 +47,7 @@ create_scan_state(CustomScan *cscan)
 	state->plan = scan_plan_from_list(cscan->custom_private);
 	state->buffer = -1;
 	state->figures.fallback = -1;
+	state->space = &state->own_space;
 	return reinterpret_cast<Node *>(state);
 }
 

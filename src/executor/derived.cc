@@ -133,6 +133,15 @@ scan_of_ours(PlanState *child)
 	return is_gpuvm_scan(child->plan) ? reinterpret_cast<GpuvmScanState *>(child) : nullptr;
 }
 
+static void
+rescan_child(PlanState *child)
+{
+	MemoryContext mine = MemoryContextSwitchTo(child->state->es_query_cxt);
+
+	ExecReScan(child);
+	MemoryContextSwitchTo(mine);
+}
+
 bool
 derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
 {
@@ -154,13 +163,27 @@ derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 	prepare_columns(source, from);
 	/* with changed parameters its first row is a new one anyway */
 	if (child->read && child->state->chgParam == nullptr)
-	{
-		MemoryContext mine = MemoryContextSwitchTo(child->state->state->es_query_cxt);
-
-		ExecReScan(child->state);
-		MemoryContextSwitchTo(mine);
-	}
+		rescan_child(child->state);
 	child->read = true;
+	switch (derived_set(state, source, child->state))
+	{
+		case SET_DONE:
+			return true;
+		case SET_FAILED:
+			rescan_child(child->state);
+			break;
+		case SET_GAVE_WAY:
+			if (fed == nullptr)
+			{
+				rescan_child(child->state);
+				break;
+			}
+			*reason = fed->figures.fallback;
+			*detail = fed->figures.fallback_detail;
+			return false;
+		case SET_NOT_TRIED:
+			break;
+	}
 	rows = read_child(child->state, source, &unfit);
 	if (fed != nullptr && fed->gave_way)
 	{

@@ -330,6 +330,59 @@ put_stage(Job *job, const Program *stage, uint64 at)
 	job->nstages = 1;
 }
 
+static bool
+reads_sets(const GpuvmScanState *state)
+{
+	for (int i = 0; i < state->plan->ncursors; i++)
+	{
+		if (state->sources[i] != nullptr && state->sources[i]->set != 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * References in a set lead into tablets, which the scan has pinned, not into what a job brings: changed rows, or those
+ * of another plan.
+ */
+static bool
+brings_rows(const GpuvmScanState *state)
+{
+	for (int i = 0; i < state->plan->ncursors; i++)
+	{
+		const ScanSource *source = state->sources[i];
+
+		if (source->set == 0 && source->ntablets > source->nimported && !source->plain)
+			return true;
+	}
+	return false;
+}
+
+/* The results go into a set: NULL, or why they cannot. */
+static const char *
+put_sink(GpuvmScanState *state, Job *job, uint64 known)
+{
+	SetSink    *sink = state->sink;
+
+	job->sink.set = 0;
+	if (sink == nullptr)
+		return nullptr;
+	job->sink.append = sink->set != 0;
+	sink->refused = sink->references && brings_rows(state);
+	if (!sink->refused && sink->set == 0)
+		sink->set = engine_new_set(state->session);
+	if (sink->refused || sink->set == 0)
+	{
+		sink->refused = true;
+		return "the rows cannot stay";
+	}
+	job->sink.set = sink->set;
+	job->sink.known = known;
+	job->sink.ncolumns = sink->ncolumns;
+	memcpy(job->sink.columns, sink->columns, sizeof(SinkColumn) * sink->ncolumns);
+	return nullptr;
+}
+
 /* Fills the session's job and submits it; NULL, or the reason why not. */
 static const char *
 submit(GpuvmScanState *state, int wait_ms, int *fallback)
@@ -351,6 +404,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	int			nbuffers = !rows ? 1 : program->ncursors > 1 || norder > 0 ? ROW_BUFFERS : Min(ROW_BUFFERS, static_cast<int>(Max(state->nunits, 1u)));
 	const char *reason = nullptr;
 	uint64		area;
+	uint64		sink_bytes;
 	Job		   *job;
 
 	*fallback = FALLBACK_ENGINE_AWAY;
@@ -360,9 +414,14 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		nbuffers = GROUP_BUFFERS;
 	if (norder > 0 && limit > 0 && limit <= state->buffer_rows)
 		nbuffers = 1;
+	if (state->sink != nullptr)
+		nbuffers = 0;
 	for (int i = 0; i < program->ncursors; i++)
 		cursor_bytes += source_bytes(state->sources[i]);
-	state->session = engine_acquire(wait_ms, &reason);
+	if (state->sink != nullptr || reads_sets(state))
+		state->session = engine_acquire_sets(&state->space->session, wait_ms, &reason);
+	else
+		state->session = engine_acquire(wait_ms, &reason);
 	if (state->session == nullptr)
 	{
 		/* It may have been given up for an interrupt. */
@@ -371,7 +430,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	}
 	if (setting_require == REQUIRE_CUDA)
 		engine_wait_for_devices(DEVICE_WAIT_MS);
-	area = engine_area(state->session, program_bytes + skip_bytes + cursor_bytes + map_bytes + buffer_bytes * nbuffers);
+	sink_bytes = state->sink == nullptr ? 0 : align_up(sizeof(state->sink->known), 64);
+	area = engine_area(state->session, program_bytes + skip_bytes + cursor_bytes + map_bytes + sink_bytes + buffer_bytes * nbuffers);
 	if (area == 0)
 	{
 		*fallback = FALLBACK_MEMORY;
@@ -391,6 +451,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	reason = bind_params(state, job);
 	if (reason == nullptr)
 		reason = put_text_orders(state->plan, job);
+	if (reason == nullptr)
+		reason = put_sink(state, job, area + program_bytes + skip_bytes + cursor_bytes + map_bytes);
 	if (reason != nullptr)
 	{
 		/* nothing was submitted: the figures are those of another */
@@ -428,7 +490,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->count_groups = part->count_groups;
 	put_stage(job, second, area + stages);
 	put_order(state->plan, norder, job);
-	if (rows && !state->full && norder == 0)
+	if (rows && !state->full && norder == 0 && state->sink == nullptr && state->sources[0]->set == 0)
 	{
 		job->skip_units = area + program_bytes;
 		memcpy(arena_at<char>(job->skip_units), state->units_done, (state->nunits + 7) / 8 + 1);
@@ -437,7 +499,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	for (int i = 0; i < nbuffers; i++)
 	{
 		job->buffers[i].state.store(static_cast<uint32>(BufferState::Free), std::memory_order_relaxed);
-		job->buffers[i].offset = area + program_bytes + skip_bytes + cursor_bytes + map_bytes + buffer_bytes * i;
+		job->buffers[i].offset = area + program_bytes + skip_bytes + cursor_bytes + map_bytes + sink_bytes + buffer_bytes * i;
 	}
 	state->buffer = -1;
 	state->units_before = state->next_unit = 0;
@@ -535,7 +597,16 @@ run_start(GpuvmScanState *state)
 	}
 	state->part = state->parts;
 
-	/* Between rescans the snapshot stays, and what was read under it. */
+	/* Between rescans the snapshot stays, and what was read under it; but for result sets that were lost. */
+	for (int i = 0; i < state->plan->ncursors; i++)
+	{
+		ScanSource *source = state->sources[i];
+
+		if (source == nullptr || source->set == 0 || engine_has_set(source->set_session, source->set))
+			continue;
+		state->sources[i] = nullptr;
+		source_close(source);
+	}
 	state->delta_us = 0;
 	for (bool derived : {false, true})
 	{
@@ -568,7 +639,9 @@ run_start(GpuvmScanState *state)
 		describe_parts(state);
 	}
 	failure = submit(state, START_WAIT_MS, &reason);
-	if (failure != nullptr && reason == FALLBACK_ERROR_FLAG)
+	if (failure != nullptr && state->sink != nullptr && state->sink->refused)
+		return MODE_END;
+	if (failure != nullptr && reason == FALLBACK_ERROR_FLAG && state->sink == nullptr)
 		submit_unfiltered(state, &failure, &reason);
 	if (failure != nullptr)
 		return run_fall_back(state, reason, failure);
@@ -949,7 +1022,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 		state->mode = run_fall_back(state, lost ? FALLBACK_ENGINE_AWAY : FALLBACK_ENGINE_FAILED, detail);
 		return;
 	}
-	if (state->plan->norder > 0 || ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost)))
+	if (state->plan->norder > 0 || reads_sets(state) || ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost)))
 		give_up(state, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	end_job(state, lost);
 	if (yielded || (lost && !engine_quarantined(state->part->plan->program->hash, Device::Cpu)))
@@ -1344,6 +1417,51 @@ collect_part(GpuvmScanState *state)
 	}
 	end_job(state, false);
 	return true;
+}
+
+/* Waits for the job, and says what became of the set. */
+static void
+collect_set(GpuvmScanState *state)
+{
+	SetSink    *sink = state->sink;
+	const Job  *job;
+	bool		done;
+
+	if (engine_wait(state->session) == ENGINE_LOST)
+	{
+		engine_note_crash(state->session, state->part->plan->program->hash);
+		end_job(state, true);
+		state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
+		return;
+	}
+	job = state->job;
+	done = job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done);
+	if (done && job->errors == 0)
+	{
+		sink->nrows = job->rows_out;
+		sink->tablets = job->set_tablets;
+		memcpy(sink->known, arena_at<char>(job->sink.known), sizeof(SetColumn) * sink->ncolumns);
+		end_job(state, false);
+		state->mode = MODE_END;
+		return;
+	}
+	/* a filter that flags an error is left out when the program runs again */
+	if (job->errors != 0 && state->part->plan->group_filter == nullptr)
+		state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
+	else
+		end_job(state, false);
+}
+
+bool
+run_into_set(GpuvmScanState *state, SetSink *sink)
+{
+	state->sink = sink;
+	state->mode = run_start(state);
+	if (state->mode == MODE_VM)
+		collect_set(state);
+	sink->gave_way = state->gave_way;
+	state->sink = nullptr;
+	return state->mode == MODE_END && !state->gave_way && !sink->refused;
 }
 
 /* Do the groups of several programs, and what puts them together, take too much? Those of a single one may. */

@@ -140,6 +140,31 @@ struct ScanSource
 	AttrNumber *attnums;		/* the program's, of each column */
 	bool	   *any_scale;		/* ChildColumn.any_scale */
 	TupleDesc	desc;			/* the child's */
+	/* those that stay in gpuvmd (derived_set.cc), instead of the tablets: */
+	uint32		set;			/* the result set, of this session; 0: there is none */
+	uint64		set_session;
+	uint32		set_tablets;
+	EntrySource *entries;		/* per column: of codes */
+};
+
+/* The session whose result sets a scan and its children share (pg/engine_client.h). */
+struct SetSpace
+{
+	uint64		session;
+};
+
+/* Where a program's results go, if they stay in gpuvmd, and what became of it. */
+struct SetSink
+{
+	uint32		set;			/* which is added to; 0: it is made, and gets a number */
+	uint32		ncolumns;
+	SinkColumn	columns[PROGRAM_MAX_COLUMNS];
+	bool		references;		/* one is of references */
+	uint64		nrows;
+	uint32		tablets;
+	SetColumn	known[PROGRAM_MAX_COLUMNS];
+	bool		refused;		/* it was not begun */
+	bool		gave_way;		/* its rows are no use: what stood in the way stands in their reader's */
 };
 
 /* A plan whose rows are read in a table's place. */
@@ -183,6 +208,7 @@ struct ScanFigures
 	uint64		map_ns;
 	uint64		heap_fetches;	/* rows of which something was fetched that tablets do not have */
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
+	uint64		rows_stayed;	/* in a result set */
 	bool		unfiltered;		/* all groups were handed out, though the plan has a filter for them, */
 	bool		unfiltered_before;	/* which an earlier execution had found out */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */
@@ -218,6 +244,9 @@ struct GpuvmScanState
 	bool		flagged;		/* an error bit made PostgreSQL evaluate something */
 	bool		feeds;			/* a scan of ours reads all of its rows before it gives any: that one runs its alternative, in place of this one: */
 	bool		gave_way;
+	SetSpace   *space;			/* own_space, or that of the scan whose child it is */
+	SetSpace	own_space;
+	SetSink    *sink;			/* where results go; NULL: they are handed out */
 	const char *no_device;		/* why what is left goes to the CPU although a device was asked for, or NULL */
 
 	/* while MODE_VM, and between rescans if it is not plain */
@@ -332,6 +361,9 @@ constexpr int GROUP_BUFFERS = 4;
 ScanSource *source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail);
 void		source_close(ScanSource *source);
 
+/* The source's result set is needed no more. */
+void		source_drop_set(ScanSource *source);
+
 /* Numbers the units. */
 uint32		source_count_units(ScanSource *source, uint32 unit_rows);
 
@@ -373,6 +405,17 @@ int16		source_attlen(const ScanSource *source, AttrNumber attnum);
 
 /* The part of source_open() that is theirs: runs the child. */
 bool		derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail);
+
+enum SetOutcome
+{
+	SET_DONE,					/* the source reads a result set */
+	SET_NOT_TRIED,
+	SET_FAILED,					/* the child has to be run again */
+	SET_GAVE_WAY,				/* as a scan of ours that feeds another one does */
+};
+
+/* derived_set.cc: has the child's rows stay in gpuvmd, where that can be done. */
+SetOutcome	derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child);
 
 /* The custom scan's plans but the first are children. */
 void		derived_begin(GpuvmScanState *state, List *plans, int eflags);
@@ -417,6 +460,9 @@ run_second_program(const GpuvmScanState *state, const PlanPart *part)
 {
 	return state->unfiltered ? part->stage : second_program(part);
 }
+
+/* Runs the only program into a result set. False if it is not there; the scan has to be rescanned before anything else. */
+bool		run_into_set(GpuvmScanState *state, SetSink *sink);
 
 /* Decides and, for the VM, submits. Returns the mode to go on in. */
 ScanMode	run_start(GpuvmScanState *state);

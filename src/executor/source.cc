@@ -514,8 +514,18 @@ source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail)
 }
 
 void
+source_drop_set(ScanSource *source)
+{
+	if (source->set != 0)
+		engine_drop_set(source->set_session, source->set);
+	source->set = 0;
+	source->nrows = 0;
+}
+
+void
 source_close(ScanSource *source)
 {
+	source_drop_set(source);
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		if (source->leaves[i].pin != nullptr)

@@ -113,7 +113,7 @@ source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries
 		int			place = derived_place(source, attnum);
 		Form_pg_attribute att = derived_attribute(source, attnum);
 
-		*entries = EntrySource{nullptr, source->locals[place], att->attlen, att->attbyval};
+		*entries = source->set != 0 ? source->entries[place] : EntrySource{nullptr, source->locals[place], att->attlen, att->attbyval};
 		return;
 	}
 

@@ -15,6 +15,9 @@ source_count_units(ScanSource *source, uint32 unit_rows)
 {
 	uint32		nunits = 0;
 
+	/* gpuvmd's tablets, each of which may end within a unit: so many at most */
+	if (source->set != 0)
+		return static_cast<uint32>(source->nrows / Min(unit_rows, MIN_UNIT_ROWS)) + source->set_tablets + 1;
 	for (uint32 i = 0; i < source->ntablets; i++)
 	{
 		source->tablets[i].first_unit = nunits;
@@ -34,7 +37,7 @@ aligned(uint64 bytes)
 uint64
 source_bytes(const ScanSource *source)
 {
-	if (source->plain)
+	if (source->plain || source->set != 0)
 		return 0;
 	return aligned(sizeof(ColumnSummary) * source->ncolumns) + aligned(sizeof(uint64) * source->ntablets) +
 		aligned(sizeof(MaskedRows) * source->nmasked) + source->delta_bytes;
@@ -83,6 +86,12 @@ source_cursor(ScanSource *source, uint64 at, bool positions)
 		note_places(source, version_at<uint64>(source->leaves[0].version, source->leaves[0].version->tablets));
 	if (source->plain)
 		return version_cursor(source->leaves[0].version, pin_offset(source->leaves[0].pin));
+
+	if (source->set != 0)
+	{
+		cursor.set = source->set;
+		return cursor;
+	}
 
 	cursor.ncolumns = source->ncolumns;
 	cursor.columns = at;

@@ -66,6 +66,10 @@ struct EngineSession
 	bool		in_use;
 	bool		in_flight;		/* submitted, and not known to have ended */
 	ResourceOwner owner;
+	uint64		number;			/* differs for every session of this backend */
+	uint64		sets;			/* bit n: result set n is there, or its number given out */
+	uint64		dropped;		/* of these, those that nobody needs any more */
+	ResourceOwner sets_owner;
 	uint64		job;			/* arena offsets */
 	uint64		area;
 	uint64		area_size;
@@ -73,6 +77,7 @@ struct EngineSession
 };
 
 static EngineSession *sessions = NULL;
+static uint64 last_number = 0;
 static bool exit_registered = false;
 
 static inline bool
@@ -279,6 +284,7 @@ create_session(int wait_ms, const char **reason)
 		return NULL;
 	}
 	session->fd = -1;
+	session->number = ++last_number;
 	session->next = sessions;
 	sessions = session;
 	session->job = arena_alloc(sizeof(Job));
@@ -306,7 +312,7 @@ idle_session(void)
 	for (EngineSession *session = sessions; session != NULL; session = next)
 	{
 		next = session->next;
-		if (session->in_use)
+		if (session->in_use || session->sets != 0)
 			continue;
 		/* no wait event set: making it raised, out of file descriptors, say */
 		if (session->events != NULL && session_alive(session))
@@ -315,6 +321,74 @@ idle_session(void)
 			destroy_session(session);
 	}
 	return NULL;
+}
+
+/* ---- result sets ----------------------------------------------------------------- */
+
+static EngineSession *
+find_session(uint64 number)
+{
+	EngineSession *session = sessions;
+
+	while (session != NULL && session->number != number)
+		session = session->next;
+	return session;
+}
+
+/* Sends the drops, and waits: gpuvmd is not long about it. The session is not in use. No interrupts. */
+static void
+send_drops(EngineSession *session)
+{
+	Job		   *job = engine_job(session);
+
+	if (session->dropped == 0 || session->events == NULL)
+		return;
+	job->kind = JobKind::Drop;
+	job->nbuffers = 0;
+	job->drop_sets = session->dropped;
+	job->cancel.store(0);
+	engine_submit(session);
+	session->sets &= ~session->dropped;
+	session->dropped = 0;
+	if (!Doorbell::spin([job] { return job_ended(job); }, SPIN))
+		engine_abort(session);
+	session->in_flight = false;
+	job->drop_sets = 0;
+}
+
+bool
+engine_has_set(uint64 number, uint32 set)
+{
+	EngineSession *session = find_session(number);
+
+	return session != NULL && (session->sets & ~session->dropped & uint64{1} << set) != 0 && session_alive(session);
+}
+
+uint32
+engine_new_set(EngineSession *session)
+{
+	for (uint32 set = 1; set <= JOB_MAX_SETS; set++)
+	{
+		if ((session->sets & uint64{1} << set) != 0)
+			continue;
+		if (session->sets == 0)
+			session->sets_owner = CurrentResourceOwner;
+		session->sets |= uint64{1} << set;
+		return set;
+	}
+	return 0;
+}
+
+void
+engine_drop_set(uint64 number, uint32 set)
+{
+	EngineSession *session = find_session(number);
+
+	if (session == NULL)
+		return;
+	session->dropped |= session->sets & uint64{1} << set;
+	if (!session->in_use)
+		send_drops(session);
 }
 
 /* ---- the ends of a session's use ------------------------------------------------- */
@@ -339,6 +413,12 @@ release_owned(ResourceReleasePhase phase, bool, bool, void *)
 	for (EngineSession *session = sessions; session != NULL; session = next)
 	{
 		next = session->next;
+		if (session->sets != 0 && session->sets_owner == CurrentResourceOwner)
+		{
+			session->dropped = session->sets;
+			if (!session->in_use)
+				send_drops(session);
+		}
 		if (session->in_use && session->owner == CurrentResourceOwner)
 			engine_release(session);
 	}
@@ -362,6 +442,21 @@ engine_client_install(void)
 
 /* ---- the interface --------------------------------------------------------------- */
 
+static EngineSession *
+use_session(EngineSession *session)
+{
+	Job		   *job = engine_job(session);
+
+	session->in_use = true;
+	session->owner = CurrentResourceOwner;
+	job->cancel.store(0);
+	job->ran_on = Device::Cpu;
+	job->sink.set = 0;
+	job->drop_sets = 0;
+	job->state.store(static_cast<uint32_t>(JobState::Idle));
+	return session;
+}
+
 EngineSession *
 engine_acquire(int wait_ms, const char **reason)
 {
@@ -380,14 +475,22 @@ engine_acquire(int wait_ms, const char **reason)
 	session = idle_session();
 	if (session == NULL)
 		session = create_session(wait_ms, reason);
-	if (session == NULL)
-		return NULL;
+	return session == NULL ? NULL : use_session(session);
+}
 
-	session->in_use = true;
-	session->owner = CurrentResourceOwner;
-	engine_job(session)->cancel.store(0);
-	engine_job(session)->ran_on = Device::Cpu;
-	engine_job(session)->state.store(static_cast<uint32_t>(JobState::Idle));
+EngineSession *
+engine_acquire_sets(uint64 *number, int wait_ms, const char **reason)
+{
+	EngineSession *session = find_session(*number);
+
+	if (session != NULL && session->sets != 0)
+	{
+		*reason = session->in_use ? "the session with the result sets is in use" : "gpuvmd has gone with its result sets";
+		return session->in_use || !session_alive(session) ? NULL : use_session(session);
+	}
+	session = engine_acquire(wait_ms, reason);
+	if (session != NULL)
+		*number = session->number;
 	return session;
 }
 
@@ -549,11 +652,13 @@ engine_release(EngineSession *session)
 	session->owner = NULL;
 	if (!session_alive(session))
 	{
+		session->sets = session->dropped = 0;
 		/* else idle_session does it later */
 		if (!device_may_write(session))
 			destroy_session(session);
 		return;
 	}
+	send_drops(session);
 	if (session->area_size > KEEP_AREA || other_keeps_area(session))
 	{
 		arena_free(session->area);

@@ -34,6 +34,20 @@ EngineSession *engine_acquire(int wait_ms, const char **reason);
 Job		   *engine_job(EngineSession *session);
 
 /*
+ * Result sets (engine/abi.h). A session that has some is nobody else's until the last is dropped: whoever made them knows
+ * it by a number, 0 before there is one. They end with the ResourceOwner that was current when the first was made.
+ */
+
+/* The session with this number, or one that gets it; NULL with *reason also when the session has gone, and its sets with it. */
+EngineSession *engine_acquire_sets(uint64 *number, int wait_ms, const char **reason);
+/* A set's number that is not used; 0: there is none left. */
+uint32		engine_new_set(EngineSession *session);
+/* Has the session the set still, as far as is known? */
+bool		engine_has_set(uint64 number, uint32 set);
+/* At once, or when the session is released; does not raise. */
+void		engine_drop_set(uint64 number, uint32 set);
+
+/*
  * Arena offset of `size` bytes that belong to the session, contents undefined;
  * 0 when memory is short. A later call replaces them, and only while no job is
  * in flight. For result buffers, program and bitmap of units: the session keeps

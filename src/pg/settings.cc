@@ -13,6 +13,7 @@ namespace gpuvm {
 constexpr int MIN_MEMORY_MB = 16;
 constexpr int MAX_MEMORY_MB = 16 * 1024 * 1024;
 constexpr int INDEX_MEMORY_SHARE = 10;	/* one in so many parts of gpuvm.memory */
+constexpr int RESULT_MEMORY_SHARE = 2;
 constexpr int DEFAULT_TABLET_KB = 16 * 1024;
 constexpr int MIN_TABLET_KB = 64;
 constexpr int MAX_TABLET_KB = 1024 * 1024;
@@ -34,6 +35,7 @@ bool		setting_float_sums = true;
 int			setting_whole_query = WHOLE_QUERY_OFF;
 int			setting_memory_mb = 0;
 int			setting_index_memory_mb = -1;
+int			setting_result_memory_mb = -1;
 int			setting_device_memory_mb = 0;
 char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
@@ -174,6 +176,14 @@ check_index_memory(int *newval, void **, GucSource)
 	return true;
 }
 
+static bool
+check_result_memory(int *newval, void **, GucSource)
+{
+	if (*newval == -1)
+		*newval = setting_memory_mb / RESULT_MEMORY_SHARE;
+	return true;
+}
+
 void
 define_settings(void)
 {
@@ -239,6 +249,11 @@ define_settings(void)
 							"-1 selects a tenth of \"gpuvm.memory\". 0 keeps none, on GPUs neither.",
 							&setting_index_memory_mb, -1, -1, MAX_MEMORY_MB,
 							PGC_SIGHUP, GUC_UNIT_MB, check_index_memory, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.result_memory",
+							"Sets the memory for rows that one program of a query hands to another.",
+							"-1 selects half of \"gpuvm.memory\". 0 has all rows pass through PostgreSQL.",
+							&setting_result_memory_mb, -1, -1, MAX_MEMORY_MB,
+							PGC_SIGHUP, GUC_UNIT_MB, check_result_memory, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.device_memory",
 							"Sets the memory that gpuvm may use on each GPU.",
 							"0 lets the engine choose.",

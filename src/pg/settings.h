@@ -25,6 +25,7 @@ extern bool setting_float_sums;		/* gpuvm.float_sums */
 extern int	setting_whole_query;	/* gpuvm.whole_query: WholeQuerySetting */
 extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
 extern int	setting_index_memory_mb;	/* gpuvm.index_memory, MB */
+extern int	setting_result_memory_mb;	/* gpuvm.result_memory, MB */
 extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's choice */
 extern char *setting_cuda_library;	/* gpuvm.cuda_library: "default" = beside gpuvmd, "" = none; postmaster */
 extern int	setting_tablet_kb;		/* gpuvm.tablet_size, kB */

@@ -253,6 +253,8 @@ start_engine(void)
 	arena_forget_pins();
 	arena_header()->indexes.store(0);
 	arena_header()->index_bytes.store(0);
+	arena_header()->sets.store(0);
+	arena_header()->result_bytes.store(0);
 	arena_header()->engine_generation.fetch_add(1);
 	sigfillset(&all);
 	(void) sigprocmask(SIG_SETMASK, &all, &before);
@@ -513,6 +515,7 @@ static void
 publish_settings(void)
 {
 	arena_header()->index_limit.store(static_cast<uint64>(setting_index_memory_mb) << 20);
+	arena_header()->result_limit.store(static_cast<uint64>(setting_result_memory_mb) << 20);
 }
 
 static void

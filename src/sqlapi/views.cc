@@ -11,6 +11,7 @@
 #include "pg/compat.h"
 #include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
+#include "pg/startup.h"
 #include "pg/stats.h"
 #include "store/catalog.h"
 #include "store/file.h"
@@ -473,6 +474,8 @@ gpuvm_list_stats(PG_FUNCTION_ARGS)
 	put("delta rows", stats.delta_rows);
 	put("restamped blocks", stats.restamped_blocks);
 	put("device refusals", stats.device_refusals);
+	put("result sets", arena_header()->sets.load());
+	put("result bytes", arena_header()->result_bytes.load());
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
 		put(psprintf("fallbacks: %s", fallback_reason_name(static_cast<FallbackReason>(i))), stats.fallbacks[i]);
 	return (Datum) 0;

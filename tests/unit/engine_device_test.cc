@@ -19,6 +19,8 @@ public:
 	bool ready() const override { return is_ready; }
 	void housekeep() override {}
 
+	bool copy_set(const DeviceSet *, uint64_t, uint64_t, char *const *, uint64_t *const *) override { return false; }
+
 	void prepare(uint64_t offset, uint64_t bytes) override
 	{
 		prepared.emplace_back(offset, offset + bytes);

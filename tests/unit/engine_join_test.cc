@@ -234,6 +234,7 @@ public:
 	bool ready() const override { return true; }
 	void housekeep() override {}
 	void prepare(uint64_t, uint64_t) override {}
+	bool copy_set(const DeviceSet *, uint64_t, uint64_t, char *const *, uint64_t *const *) override { return false; }
 
 	uint64_t estimate(const DeviceJobRequest &request, char *) override
 	{

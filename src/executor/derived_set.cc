@@ -1,0 +1,440 @@
+/*
+ * derived_set.cc: a child's rows that stay in gpuvmd. Where the child is a program of ours, or several below UNION ALL,
+ * and nothing computes between it and its reader, its rows or groups become a result set (engine/abi.h) that the reader's
+ * cursor names, and PostgreSQL never sees them. Where that cannot be done they go as any child's do (derived.cc).
+ */
+#include "pg/pg.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "nodes/execnodes.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+}
+
+#include "executor/scan_state.h"
+#include "pg/shmem.h"
+#include "pg/startup.h"
+#include "tablet/dictionary.h"
+#include "tablet/wide_halves.h"
+
+namespace gpuvm {
+
+/* One program of the child's, and the attribute of its rows that each of the child's is. */
+struct Arm
+{
+	GpuvmScanState *scan;
+	AttrNumber *attnums;
+};
+
+/* What a result column of an arm's program holds. */
+struct ArmValue
+{
+	int			column;			/* -1: nothing that a set can have */
+	int			high;			/* of its high halves, or -1 */
+	OutputKind	kind;			/* Plain, Numeric, Dictionary or Variable */
+	int			scale;
+};
+
+constexpr ArmValue NO_VALUE = {-1, -1, OutputKind::Plain, 0};
+
+/* -- which programs the child's rows come from --------------------------------------------- */
+
+/* The attributes of the input that a node without conditions hands on; NULL if it does more than that. */
+static AttrNumber *
+permuted(const List *tlist, const AttrNumber *attnums, int natts)
+{
+	AttrNumber *below = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(natts, 1)));
+
+	for (int i = 0; i < natts; i++)
+	{
+		const Node *expr = attnums[i] > list_length(tlist) ? nullptr : reinterpret_cast<const Node *>(list_nth_node(TargetEntry, tlist, attnums[i] - 1)->expr);
+
+		while (expr != nullptr && IsA(expr, RelabelType))
+			expr = reinterpret_cast<const Node *>(((const RelabelType *) expr)->arg);
+		if (expr == nullptr || !IsA(expr, Var) || ((const Var *) expr)->varattno < 1)
+			return nullptr;
+		below[i] = ((const Var *) expr)->varattno;
+	}
+	return below;
+}
+
+static PlanState *
+only_input(PlanState *ps)
+{
+	if (ps->qual != nullptr)
+		return nullptr;
+	if (IsA(ps, SubqueryScanState))
+		return reinterpret_cast<SubqueryScanState *>(ps)->subplan;
+	if (IsA(ps, ResultState) && reinterpret_cast<ResultState *>(ps)->resconstantqual == nullptr)
+		return outerPlanState(ps);
+	return nullptr;
+}
+
+/* Adds the arms; false if the rows come from anything else, too. */
+static bool
+list_arms(PlanState *ps, AttrNumber *attnums, int natts, List **arms)
+{
+	PlanState  *below;
+
+	check_stack_depth();
+	if (is_gpuvm_scan(ps->plan))
+	{
+		Arm		   *arm = static_cast<Arm *>(palloc(sizeof(Arm)));
+
+		*arm = Arm{reinterpret_cast<GpuvmScanState *>(ps), attnums};
+		*arms = lappend(*arms, arm);
+		return true;
+	}
+	if (IsA(ps, AppendState))
+	{
+		AppendState *append = reinterpret_cast<AppendState *>(ps);
+
+		for (int i = 0; i < append->as_nplans; i++)
+		{
+			if (append->as_prune_state != nullptr || !list_arms(append->appendplans[i], attnums, natts, arms))
+				return false;
+		}
+		return append->as_nplans > 0;
+	}
+	below = only_input(ps);
+	if (below == nullptr)
+		return false;
+	attnums = permuted(ps->plan->targetlist, attnums, natts);
+	return attnums != nullptr && list_arms(below, attnums, natts, arms);
+}
+
+/* Parameters that have changed reach the programs, as they would with the first row. */
+static void
+pass_parameters(PlanState *ps)
+{
+	if (ps->chgParam != nullptr)
+		ExecReScan(ps);
+	if (is_gpuvm_scan(ps->plan))
+		return;
+	if (!IsA(ps, AppendState))
+		pass_parameters(only_input(ps));
+	else
+		for (int i = 0; i < reinterpret_cast<AppendState *>(ps)->as_nplans; i++)
+			pass_parameters(reinterpret_cast<AppendState *>(ps)->appendplans[i]);
+}
+
+/* -- what they give ------------------------------------------------------------------------ */
+
+static ArmValue
+value_of_column(const PlanPart *part, int column)
+{
+	const OutputForm &form = part->outputs[column];
+
+	switch (form.kind)
+	{
+		case OutputKind::Plain:
+		case OutputKind::Dictionary:
+		case OutputKind::Variable:
+			return ArmValue{column, -1, form.kind, 0};
+		case OutputKind::Numeric:
+			return form.shown >= 0 ? NO_VALUE : ArmValue{column, -1, OutputKind::Numeric, form.scale};
+		case OutputKind::Wide:
+			return form.shown >= 0 ? NO_VALUE : ArmValue{column, form.map, OutputKind::Numeric, form.scale};
+		default:
+			return NO_VALUE;
+	}
+}
+
+/* As finalize_aggregate() ends it, where that is nothing more than the one part's value. */
+static ArmValue
+value_of_aggregate(const PlanPart *part, const List *final)
+{
+	const int	column = list_nth_int(final, FINAL_PARTS);
+	const OutputForm &form = part->outputs[column];
+
+	if (list_length(final) != FINAL_PARTS + 1)
+		return NO_VALUE;
+	switch (static_cast<FinalKind>(linitial_int(final)))
+	{
+		case FinalKind::Direct:
+			return value_of_column(part, column);
+		case FinalKind::SumToInt8:
+		case FinalKind::SumToFloat8:
+			return ArmValue{column, -1, OutputKind::Plain, 0};
+		case FinalKind::SumToNumeric:
+			return ArmValue{column, -1, OutputKind::Numeric, form.kind == OutputKind::Numeric ? form.scale : 0};
+		default:
+			return NO_VALUE;
+	}
+}
+
+/* Of an attribute of the scan tuple. */
+static ArmValue
+scan_value(const GpuvmScanState *scan, AttrNumber attnum)
+{
+	const PlanPart *part = scan->part->plan;
+	const Var  *raw;
+	ListCell   *lc;
+
+	if (scan->plan->kind == SCAN_ROWS)
+		return attnum > part->noutputs ? NO_VALUE : value_of_column(part, attnum - 1);
+	if (attnum > list_length(scan->plan->exprs))
+		return NO_VALUE;
+	raw = static_cast<const Var *>(list_nth(scan->plan->exprs, attnum - 1));
+	if (!IsA(raw, Var))
+		return NO_VALUE;
+	foreach(lc, part->key_columns)
+	{
+		if (lfirst_int(lc) == raw->varattno - 1)
+			return value_of_column(part, foreach_current_index(lc));
+	}
+	foreach(lc, part->final_columns)
+	{
+		if (lfirst_int(lc) == raw->varattno - 1)
+			return value_of_aggregate(part, list_nth_node(List, part->finals, foreach_current_index(lc)));
+	}
+	return NO_VALUE;
+}
+
+/* Of a column of the reader's cursor, of this form: what of the arm's results the set has there. */
+static bool
+sink_column(const Arm *arm, const ArmValue &value, const ChildColumn &form, AttrNumber attnum, SinkColumn *to)
+{
+	const Type	type = value.column < 0 ? Type::None : arm->scan->part->types[value.column];
+	const Type	stored = type == Type::I128 ? Type::I64 : type;
+	SinkForm	part = SinkForm::Value;
+	int			column = value.column;
+
+	if (column < 0 || form.imaged || form.any_scale || stored != form.type)
+		return false;
+	switch (form.form)
+	{
+		case ValueForm::Plain:
+			if (value.kind != OutputKind::Plain)
+				return false;
+			break;
+		case ValueForm::Dictionary:
+			if (value.kind != OutputKind::Dictionary)
+				return false;
+			break;
+		case ValueForm::Variable:
+			if (value.kind != OutputKind::Variable)
+				return false;
+			break;
+		case ValueForm::Numeric:
+			if (value.kind != OutputKind::Numeric || value.scale != form.scale || (value.high >= 0 && !form.wide))
+				return false;
+			if (value.high >= 0)
+				column = is_high_half(attnum) ? value.high : column;
+			else if (form.wide)
+				part = is_high_half(attnum) ? SinkForm::High : SinkForm::Low;
+			break;
+		default:
+			return false;
+	}
+	*to = SinkColumn{static_cast<uint16_t>(column), part};
+	return true;
+}
+
+/* Does the scan hand on what its only program gives, all of it, and nothing else? */
+static bool
+gives_results(const GpuvmScanState *scan)
+{
+	const ScanPlan *plan = scan->plan;
+
+	if (program_count(plan) != 1 || scan->css.ss.ps.qual != nullptr || plan->parts[0].count_groups || plan->fetches != NIL ||
+		(plan->limit > 0 && plan->norder == 0))
+		return false;
+	if (plan->kind != SCAN_ROWS && scan->having_rest != nullptr)
+		return false;
+	return plan->parts[0].group_filter == nullptr || !filter_has_failed(scan);
+}
+
+/* The columns of the set, of the arm's results. */
+static bool
+fill_sink(const Arm *arm, const ScanSource *source, SetSink *sink)
+{
+	PlanState  *ps = &arm->scan->css.ss.ps;
+	List	   *columns = source->derived->columns;
+	const int	natts = list_length(columns);
+	AttrNumber *attnums = arm->attnums;
+
+	if (!gives_results(arm->scan))
+		return false;
+	if (ps->ps_ProjInfo != nullptr)
+		attnums = permuted(ps->plan->targetlist, attnums, natts);
+	if (attnums == nullptr || source->ncolumns > PROGRAM_MAX_COLUMNS)
+		return false;
+	sink->ncolumns = source->ncolumns;
+	for (uint32 i = 0; i < source->ncolumns; i++)
+	{
+		const AttrNumber attnum = source->columns[i].attnum;
+		const int	at = attribute_of(attnum) - 1;
+		const ChildColumn form = child_column(list_nth_node(List, columns, at));
+
+		if (!sink_column(arm, scan_value(arm->scan, attnums[at]), form, attnum, &sink->columns[i]))
+			return false;
+		sink->references = sink->references || form.form == ValueForm::Variable;
+	}
+	return true;
+}
+
+/* -- the reader ---------------------------------------------------------------------------- */
+
+/* Can all of its programs read a set where they read the child's tablets? Of a set no row is found by its place, and no text within a value. */
+static bool
+can_read_set(const GpuvmScanState *state, int cursor)
+{
+	if (state->plan->kind == SCAN_ROWS && state->plan->ncursors == 1 && state->plan->norder == 0)
+		return false;
+	for (int i = 0; i < program_count(state->plan); i++)
+	{
+		const Program *program = state->plan->parts[i].program;
+
+		for (int k = 0; k < program->nops; k++)
+		{
+			const Op   &op = program->ops()[k];
+
+			if (op.p3 == cursor && (op.opcode == Opcode::Rowid || reads_text(op)))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Codes of all arms' columns are of one dictionary: the longest of a family, or the only arm's, with what its delta adds. */
+static bool
+take_entries(ScanSource *source, const Arm *arm, const SetSink *sink, bool only)
+{
+	for (uint32 i = 0; i < source->ncolumns; i++)
+	{
+		const ChildColumn form = child_column(list_nth_node(List, source->derived->columns, attribute_of(source->columns[i].attnum) - 1));
+		EntrySource *known = &source->entries[i];
+		const EntrySource *entries = &arm->scan->part->entries[sink->columns[i].result];
+
+		if (form.form != ValueForm::Dictionary)
+			continue;
+		if (only || known->attlen == 0)
+			*known = *entries;
+		else if (known->base == nullptr || entries->base == nullptr || known->base->family != entries->base->family)
+			return false;
+		else if (entries->base->nentries > known->base->nentries)
+			known->base = entries->base;
+		if (!only && entries->local != nullptr && local_nentries(entries->base, entries->local) != local_nentries(entries->base, nullptr))
+			return false;
+	}
+	return true;
+}
+
+/* What is known of the set is what is known of the source's columns. */
+static void
+take_known(ScanSource *source, const SetSink *sink)
+{
+	for (uint32 i = 0; i < source->ncolumns; i++)
+	{
+		const uint16_t form = source->columns[i].flags & (COLUMN_VARIABLE | COLUMN_WIDE);
+
+		source->columns[i].min = sink->known[i].min;
+		source->columns[i].max = sink->known[i].max;
+		source->columns[i].null_count = sink->known[i].null_count;
+		source->columns[i].flags = sink->known[i].flags | form;
+		source->columns[i].exp_hi = sink->known[i].exp_hi;
+		source->columns[i].exp_lo = sink->known[i].exp_lo;
+	}
+	source->set_tablets = sink->tablets;
+}
+
+/* For EXPLAIN ANALYZE: the nodes between have passed the rows on. True: the scan is below this one. */
+static bool
+count_rows(PlanState *ps, const GpuvmScanState *scan, uint64 nrows)
+{
+	bool		below = false;
+
+	if (is_gpuvm_scan(ps->plan))
+		return ps == &scan->css.ss.ps;
+	if (!IsA(ps, AppendState))
+		below = count_rows(only_input(ps), scan, nrows);
+	else
+		for (int i = 0; i < reinterpret_cast<AppendState *>(ps)->as_nplans; i++)
+			below = count_rows(reinterpret_cast<AppendState *>(ps)->appendplans[i], scan, nrows) || below;
+	if (below && ps->instrument != nullptr)
+	{
+		InstrStartNode(ps->instrument);
+		InstrStopNode(ps->instrument, static_cast<double>(nrows));
+	}
+	return below;
+}
+
+/* Runs the arm's program; its rows are in the set then. */
+static bool
+run_arm(GpuvmScanState *state, PlanState *child, const Arm *arm, SetSink *sink)
+{
+	GpuvmScanState *scan = arm->scan;
+	Instrumentation *instrument = scan->css.ss.ps.instrument;
+	const bool	feeds = scan->feeds;
+	bool		ran;
+
+	scan->space = state->space;
+	/* what stands in its way it tells, instead of running its alternative */
+	scan->feeds = true;
+	if (instrument != nullptr)
+		InstrStartNode(instrument);
+	ran = run_into_set(scan, sink);
+	if (instrument != nullptr)
+		InstrStopNode(instrument, ran ? static_cast<double>(sink->nrows) : 0.0);
+	scan->feeds = feeds;
+	if (!ran)
+		return false;
+	scan->figures.rows_stayed += sink->nrows;
+	count_rows(child, scan, sink->nrows);
+	return true;
+}
+
+SetOutcome
+derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
+{
+	const int	natts = list_length(source->derived->columns);
+	AttrNumber *attnums = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(natts, 1)));
+	SetSink    *sinks;
+	List	   *arms = NIL;
+	ListCell   *lc;
+	MemoryContext mine;
+	uint32		set = 0;
+
+	for (int i = 0; i < natts; i++)
+		attnums[i] = i + 1;
+	if (natts == 0 || arena_header()->result_limit.load() == 0 || !can_read_set(state, source->cursor) || !list_arms(child, attnums, natts, &arms))
+		return SET_NOT_TRIED;
+	sinks = static_cast<SetSink *>(palloc0(sizeof(SetSink) * list_length(arms)));
+	foreach(lc, arms)
+	{
+		if (!fill_sink(static_cast<const Arm *>(lfirst(lc)), source, &sinks[foreach_current_index(lc)]))
+			return SET_NOT_TRIED;
+	}
+
+	mine = MemoryContextSwitchTo(child->state->es_query_cxt);
+	pass_parameters(child);
+	MemoryContextSwitchTo(mine);
+	source->entries = static_cast<EntrySource *>(palloc0(sizeof(EntrySource) * Max(source->ncolumns, 1)));
+	foreach(lc, arms)
+	{
+		const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
+		SetSink    *sink = &sinks[foreach_current_index(lc)];
+		bool		done;
+
+		sink->set = set;
+		done = run_arm(state, child, arm, sink) && take_entries(source, arm, sink, list_length(arms) == 1);
+		if (set == 0 && sink->set != 0)
+		{
+			/* from now on whoever closes the source drops it */
+			set = source->set = sink->set;
+			source->set_session = state->space->session;
+		}
+		if (!done)
+		{
+			source_drop_set(source);
+			return sink->gave_way ? SET_GAVE_WAY : SET_FAILED;
+		}
+		source->nrows += sink->nrows;
+		take_known(source, sink);
+	}
+	return SET_DONE;
+}
+
+}  // namespace gpuvm
