@@ -41,6 +41,7 @@ reads_imported_walker(Node *node, void *context)
 struct ShadowWork
 {
 	const Query *query;
+	GpuvmRel   *statement;
 	Refusal		refusal;
 	const char *problem;
 };
@@ -49,10 +50,10 @@ static void
 translate_in_shadow(void *argument)
 {
 	ShadowWork *work = static_cast<ShadowWork *>(argument);
-	const GpuvmRel *statement = translate_statement(work->query, &work->refusal);
 
-	if (statement != nullptr)
-		work->problem = rel_check(statement);
+	work->statement = translate_statement(work->query, &work->refusal);
+	if (work->statement != nullptr)
+		work->problem = rel_check(work->statement);
 }
 
 /* What folding constants has to say is said when the statement is planned. */
@@ -76,10 +77,22 @@ without_messages(ShadowWork *work)
 	PG_END_TRY();
 }
 
+GpuvmRel *
+translate_quietly(const Query *query)
+{
+	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr};
+
+	/* subtransactions are not for parallel mode */
+	if (IsInParallelMode() || !reads_imported_walker((Node *) const_cast<Query *>(query), nullptr))
+		return nullptr;
+	without_messages(&work);
+	return work.refusal == REFUSED_NOT && work.problem == nullptr ? work.statement : nullptr;
+}
+
 void
 shadow_statement(const Query *query)
 {
-	ShadowWork	work = {query, REFUSED_NOT, nullptr};
+	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr};
 	MemoryContext context;
 	MemoryContext outer;
 	instr_time	start;

@@ -20,6 +20,7 @@ struct CompileInput;
 struct CompiledProgram;
 struct PlanMap;
 struct ScanPlan;
+struct ChildColumn;
 
 /* What a program may scan in place of a relation. */
 struct ScanTarget
@@ -163,6 +164,9 @@ bool		reads_imported(PlannerInfo *root);
 
 /* The child's plan gets a planner of its own to be finished with, where there is a subquery in it. */
 void		detach_child(PlannerInfo *root, Plan *plan);
+
+/* A column of a child's rows as one of a table: its place there. */
+uint32		describe_child_column(ImportedTable *table, const ChildColumn &column);
 
 /* What running the shape's children costs, and making tablets of their rows. */
 double		derived_cost(const ScanShape *shape);

@@ -26,6 +26,7 @@ extern "C" {
 #include "planner/rewrite.h"
 #include "planner/setops.h"
 #include "planner/warm.h"
+#include "planner/whole.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -50,9 +51,10 @@ static int	planning_depth;
 /* A plan of PostgreSQL's alone is being made. */
 static bool planning_alone;
 
-/* What a cursor asks of the plan that is being made. */
+/* What is asked of the plan that is being made, by a cursor. */
 struct CursorPlanning
 {
+	const GpuvmRel *whole;		/* the algebra of the statement, if it may be run in stages */
 	bool		cursor;			/* is it one at all? WHERE CURRENT OF looks for the scan of a leaf, so leaves are scanned one by one */
 	bool		for_back;		/* one that says nothing of SCROLL can go back where its plan can, as a Sort can */
 	bool		current_of;		/* one with SCROLL whose rows are a table's: what can go back is put above a scan of ours, and WHERE CURRENT OF does not look below that */
@@ -91,7 +93,7 @@ hopeless(const PlannerInfo *root, const RelOptInfo *rel)
 }
 
 static PlannedStmt *
-plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, const GpuvmRel *whole = nullptr)
 {
 	PlannedStmt *volatile result = nullptr;
 	HiddenScheme *outer = begin_hiding();
@@ -102,6 +104,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	if (active())
 		make_arms_distinct(parse);
 	planning_depth++;
+	planning.whole = whole;
 	planning.cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	planning.for_back = planning.cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
 	planning.current_of = planning.cursor && (cursor_options & CURSOR_OPT_SCROLL) != 0 && is_updatable_cursor(parse);
@@ -254,17 +257,22 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 {
 	const Query *rewritable = nullptr;
 	Query	   *alone = nullptr;
+	const GpuvmRel *whole = nullptr;
 	PlannedStmt *result;
 
 	if (planning_depth == 0)
 		reasons_reset();
 	if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
 		shadow_statement(parse);
+	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0)
+		whole = whole_algebra(parse);
 	if (setting_rewrite && active() && has_rewritable(parse, cursor_options))
 		rewritable = static_cast<const Query *>(copyObjectImpl(parse));
 	if (active() && may_be_better_alone(parse, cursor_options))
 		alone = static_cast<Query *>(copyObjectImpl(parse));
-	result = plan_query(parse, query_string, cursor_options, params);
+	result = plan_query(parse, query_string, cursor_options, params, whole);
+	if (whole != nullptr && is_whole_plan(result))
+		return result;
 	if (alone != nullptr && has_gpuvm_scan(result) && is_long(result, alone, cursor_options))
 		result = plan_alone(result, alone, query_string, cursor_options, params);
 	return rewritable == nullptr ? result : plan_rewritten(result, rewritable, query_string, cursor_options, params);
@@ -439,6 +447,8 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	{
 		show_partitions();
 		note_joins(root);
+		if (planning.whole != nullptr && root->parent_root == nullptr && active())
+			add_whole_path(root, planning.whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra));
 	}
 	add_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_DISTINCT)

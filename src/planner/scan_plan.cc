@@ -389,7 +389,9 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->limit)));
-	return lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
+	list = lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
+	list = lappend(list, list_make2_int(p->stage, p->whole));
+	return lappend(list, p->names);
 }
 
 ScanPlan *
@@ -446,6 +448,9 @@ scan_plan_from_list(List *list)
 	p->pairs = floatVal(next());
 	p->limit = floatVal(next());
 	p->fraction = floatVal(next());
+	p->stage = linitial_int(static_cast<List *>(list_nth(list, i))) != 0;
+	p->whole = lsecond_int(next()) != 0;
+	p->names = next();
 	return p;
 }
 
