@@ -304,13 +304,18 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 {
 	const Query *parse = root->parse;
 	const Path *best = cheapest(final_rel);
-	Path	   *alternative = alternative_path(input);
+	Path	   *alternative = alternative_path(input, NIL, true);
 	Lowering   *l;
 	CustomPath *whole;
 	Path	   *path;
 
-	if (best == nullptr || alternative == nullptr || is_one_program(best))
+	if (best == nullptr || is_one_program(best))
 		return;
+	if (alternative == nullptr)
+	{
+		reasons_add(InvalidOid, "Whole statement", "PostgreSQL's own plan cannot stand below a custom scan", nullptr);
+		return;
+	}
 	l = begin_lowering(root, statement, highest_column(statement));
 	whole = make_whole_path(l, final_rel, alternative);
 	if (whole == nullptr)
