@@ -130,12 +130,12 @@ AS 'MODULE_PATHNAME', 'gpuvm_why_not';
 COMMENT ON FUNCTION gpuvm.why_not(text) IS
 	'why parts of a query stay with PostgreSQL, one row a reason';
 
-CREATE FUNCTION gpuvm.algebra(query text)
+CREATE FUNCTION gpuvm.algebra(query text, as_sql boolean DEFAULT false, normalise boolean DEFAULT true)
 RETURNS SETOF text
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'gpuvm_algebra';
-COMMENT ON FUNCTION gpuvm.algebra(text) IS
-	'a query as gpuvm''s algebra has it, one operator a line';
+COMMENT ON FUNCTION gpuvm.algebra(text, boolean, boolean) IS
+	'a query as gpuvm''s algebra has it, one operator a line, or as SQL';
 
 -- State ------------------------------------------------------------------
 

@@ -287,6 +287,12 @@ is_bound(const List *quals, const List *unique, const Bitmapset *other)
 	return false;
 }
 
+bool
+rel_meets_at_most_one(const GpuvmRel *join)
+{
+	return is_bound(join->quals, rel_facts(rel_input(join, 1))->unique, rel_numbers(rel_input(join)));
+}
+
 static List *
 join_unique(const GpuvmRel *rel)
 {
@@ -300,7 +306,7 @@ join_unique(const GpuvmRel *rel)
 
 	if (rel->join == RELJOIN_FULL)
 		return NIL;
-	if ((rel->join != RELJOIN_INNER && rel->join != RELJOIN_LEFT) || is_bound(rel->quals, right_unique, rel_numbers(left)))
+	if ((rel->join != RELJOIN_INNER && rel->join != RELJOIN_LEFT) || rel_meets_at_most_one(rel))
 		return list_copy(left_unique);
 	if (rel->join == RELJOIN_INNER && is_bound(rel->quals, left_unique, rel_numbers(right)) && !rel_is_dependent(rel))
 		unique = list_copy(right_unique);

@@ -159,6 +159,7 @@ group_key(Level *level, Node *expr)
 {
 	ListCell   *lc;
 	ListCell   *lc2;
+	const RangeTblEntry *rte;
 	Node	   *value;
 	Node	   *key;
 
@@ -176,7 +177,13 @@ group_key(Level *level, Node *expr)
 	if (refused(level))
 		return nullptr;
 	key = key_with_value(level, value);
-	return key != nullptr ? key : dependent_key(level, expr, value);
+	if (key != nullptr)
+		return key;
+	/* a join's column may be computed of its inputs' */
+	rte = rt_fetch(((const Var *) expr)->varno, level->query->rtable);
+	if (rte->rtekind == RTE_JOIN && ((const Var *) expr)->varattno > 0)
+		return translate_argument(static_cast<Node *>(list_nth(rte->joinaliasvars, ((const Var *) expr)->varattno - 1)), level);
+	return dependent_key(level, expr, value);
 }
 
 static int

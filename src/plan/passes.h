@@ -17,6 +17,8 @@ const char *rel_check(const GpuvmRel *statement);
 
 /* A Statement as lines of text, one for each node, indented. */
 List	   *rel_print(const GpuvmRel *statement);
+/* A query that means the same, for tests: an error if there is none. */
+const char *rel_sql(const GpuvmRel *statement);
 
 }  // namespace gpuvm
 

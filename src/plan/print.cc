@@ -3,135 +3,15 @@
 
 extern "C" {
 #include "lib/stringinfo.h"
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-#include "nodes/plannodes.h"
 #include "parser/parsetree.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/ruleutils.h"
-#include "utils/typcache.h"
 }
 
 #include "plan/facts.h"
 #include "plan/passes.h"
+#include "plan/printing.h"
 
 namespace gpuvm {
-
-/*
- * Expressions are shown by PostgreSQL's own deparser, as ones over a relation whose columns are all of the
- * statement's, by number, and behind them the bound values, by id.
- */
-struct Printing
-{
-	List	   *lines;
-	List	   *context;
-	int			columns;		/* numbers there are */
-	const char **names;			/* of columns, by number; of bound values behind */
-};
-
-static void
-collect_names(Printing *printing, const GpuvmRel *rel, bool names)
-{
-	ListCell   *lc;
-
-	check_stack_depth();
-	foreach(lc, rel->columns)
-	{
-		const TargetEntry *column = lfirst_node(TargetEntry, lc);
-
-		if (!names)
-			printing->columns = Max(printing->columns, column->resno);
-		else if (!rel_hands_on(column))
-			printing->names[column->resno] = psprintf("%s_%d", column->resname, column->resno);
-	}
-	foreach(lc, rel->inputs)
-		collect_names(printing, static_cast<const GpuvmRel *>(lfirst(lc)), names);
-	foreach(lc, rel->definitions)
-		collect_names(printing, static_cast<const GpuvmRel *>(lfirst(lc)), names);
-}
-
-static List *
-deparse_context(const Printing *printing, int bounds)
-{
-	PlannedStmt *stmt = makeNode(PlannedStmt);
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	List	   *names = NIL;
-
-	for (int i = 1; i <= printing->columns + bounds; i++)
-		names = lappend(names, makeString(const_cast<char *>(printing->names[i] != nullptr ? printing->names[i] : psprintf("_%d", i))));
-	rte->rtekind = RTE_VALUES;
-	rte->eref = makeAlias("columns", names);
-	rte->inFromCl = true;
-	stmt->rtable = list_make1(rte);
-	return deparse_context_for_plan_tree(stmt, list_make1(pstrdup("columns")));
-}
-
-static Node *
-readable(Node *node, Printing *printing)
-{
-	if (node == nullptr)
-		return nullptr;
-	if (rel_column_of(node) != 0)
-	{
-		Var		   *var = static_cast<Var *>(copyObjectImpl(node));
-
-		var->varno = var->varnosyn = 1;
-		var->varattnosyn = var->varattno;
-		return (Node *) var;
-	}
-	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
-	{
-		const Param *param = (const Param *) node;
-
-		return (Node *) makeVar(1, printing->columns + param->paramid, param->paramtype, param->paramtypmod, param->paramcollid, 0);
-	}
-	/* PostgreSQL looks for the window in a query */
-	if (IsA(node, WindowFunc))
-	{
-		const WindowFunc *function = (const WindowFunc *) node;
-		FuncExpr   *call = makeFuncExpr(function->winfnoid, function->wintype, function->args, function->wincollid,
-										function->inputcollid, COERCE_EXPLICIT_CALL);
-
-		return expression_tree_mutator((Node *) call, reinterpret_cast<Node *(*)()>(readable), printing);
-	}
-	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(readable), printing);
-}
-
-static const char *
-deparsed(Printing *printing, Node *expr)
-{
-	return deparse_expression(readable(expr, printing), printing->context, false, false);
-}
-
-static const char *
-name_of(const Printing *printing, int number)
-{
-	return quote_identifier(printing->names[number] != nullptr ? printing->names[number] : psprintf("_%d", number));
-}
-
-static void
-put_expressions(StringInfo str, Printing *printing, const List *exprs, const char *between)
-{
-	ListCell   *lc;
-
-	foreach(lc, exprs)
-	{
-		if (foreach_current_index(lc) > 0)
-			appendStringInfoString(str, between);
-		appendStringInfoString(str, deparsed(printing, static_cast<Node *>(lfirst(lc))));
-	}
-}
-
-static void
-put_numbers(StringInfo str, const Printing *printing, const List *numbers)
-{
-	ListCell   *lc;
-
-	foreach(lc, numbers)
-		appendStringInfo(str, "%s%s", foreach_current_index(lc) > 0 ? ", " : "", name_of(printing, lfirst_int(lc)));
-}
 
 /* Columns that the node makes. */
 static void
@@ -146,56 +26,11 @@ put_columns(StringInfo str, Printing *printing, const GpuvmRel *rel, bool expres
 
 		if (rel_hands_on(column) && rel->op != REL_STATEMENT)
 			continue;
-		appendStringInfo(str, "%s%s", separator, name_of(printing, column->resno));
+		appendStringInfo(str, "%s%s", separator, print_name(printing, column->resno));
 		if (expressions)
-			appendStringInfo(str, " = %s", deparsed(printing, (Node *) column->expr));
+			appendStringInfo(str, " = %s", print_expr(printing, (Node *) column->expr));
 		separator = ", ";
 	}
-}
-
-static void
-put_keys(StringInfo str, const Printing *printing, const List *keys, bool order)
-{
-	ListCell   *lc;
-
-	foreach(lc, keys)
-	{
-		const SortGroupClause *key = lfirst_node(SortGroupClause, lc);
-
-		appendStringInfo(str, "%s%s", foreach_current_index(lc) > 0 ? ", " : "", name_of(printing, key->tleSortGroupRef));
-		if (order)
-		{
-			bool		reverse = false;
-
-			(void) get_equality_op_for_ordering_op(key->sortop, &reverse);
-			appendStringInfoString(str, reverse ? " DESC" : "");
-			if (key->nulls_first != reverse)
-				appendStringInfoString(str, key->nulls_first ? " NULLS FIRST" : " NULLS LAST");
-		}
-	}
-}
-
-static void
-put_window(StringInfo str, Printing *printing, const WindowClause *window)
-{
-	appendStringInfoString(str, " (");
-	if (window->partitionClause != NIL)
-	{
-		appendStringInfoString(str, "PARTITION BY ");
-		put_keys(str, printing, window->partitionClause, false);
-	}
-	if (window->orderClause != NIL)
-	{
-		appendStringInfo(str, "%sORDER BY ", window->partitionClause != NIL ? " " : "");
-		put_keys(str, printing, window->orderClause, true);
-	}
-	if (window->frameOptions & FRAMEOPTION_NONDEFAULT)
-		appendStringInfo(str, " frame %x", static_cast<unsigned>(window->frameOptions & ~FRAMEOPTION_NONDEFAULT));
-	if (window->startOffset != nullptr)
-		appendStringInfo(str, " from %s", deparsed(printing, window->startOffset));
-	if (window->endOffset != nullptr)
-		appendStringInfo(str, " to %s", deparsed(printing, window->endOffset));
-	appendStringInfoChar(str, ')');
 }
 
 static const char *
@@ -224,7 +59,7 @@ put_rows(StringInfo str, Printing *printing, const GpuvmRel *rel)
 	foreach(lc, rel->rows)
 	{
 		appendStringInfoString(str, " (");
-		put_expressions(str, printing, lfirst_node(List, lc), ", ");
+		print_exprs(str, printing, lfirst_node(List, lc), ", ");
 		appendStringInfoChar(str, ')');
 	}
 }
@@ -238,7 +73,7 @@ put_arms(StringInfo str, Printing *printing, const GpuvmRel *rel)
 	foreach(lc, rel->arms)
 	{
 		appendStringInfoString(str, " (");
-		put_numbers(str, printing, lfirst_node(List, lc));
+		print_numbers(str, printing, lfirst_node(List, lc));
 		appendStringInfoChar(str, ')');
 	}
 }
@@ -251,13 +86,13 @@ put_group(StringInfo str, Printing *printing, const GpuvmRel *rel)
 	appendStringInfoString(str, "Group");
 	if (rel->keys != NIL)
 		appendStringInfoString(str, " by ");
-	put_keys(str, printing, rel->keys, false);
+	print_keys(str, printing, rel->keys, false);
 	if (rel->sets != NIL)
 		appendStringInfoString(str, " sets");
 	foreach(lc, rel->sets)
 	{
 		appendStringInfoString(str, " (");
-		put_numbers(str, printing, lfirst_node(List, lc));
+		print_numbers(str, printing, lfirst_node(List, lc));
 		appendStringInfoChar(str, ')');
 	}
 	put_columns(str, printing, rel, true);
@@ -267,11 +102,11 @@ static void
 put_sort(StringInfo str, Printing *printing, const GpuvmRel *rel)
 {
 	appendStringInfoString(str, rel->keys != NIL ? "Sort by " : "Limit");
-	put_keys(str, printing, rel->keys, true);
+	print_keys(str, printing, rel->keys, true);
 	if (rel->offset != nullptr)
-		appendStringInfo(str, " offset %s", deparsed(printing, rel->offset));
+		appendStringInfo(str, " offset %s", print_expr(printing, rel->offset));
 	if (rel->count != nullptr)
-		appendStringInfo(str, " %s%s%s", rel->keys != NIL ? "limit " : "", deparsed(printing, rel->count), rel->ties ? " with ties" : "");
+		appendStringInfo(str, " %s%s%s", rel->keys != NIL ? "limit " : "", print_expr(printing, rel->count), rel->ties ? " with ties" : "");
 }
 
 static void
@@ -289,8 +124,8 @@ put_node(StringInfo str, Printing *printing, const GpuvmRel *rel)
 			appendStringInfo(str, "Shared %d", rel->id);
 			break;
 		case REL_BOUND:
-			appendStringInfo(str, "Bound %s: %s", name_of(printing, printing->columns + rel->id),
-							 name_of(printing, linitial_node(TargetEntry, rel->columns)->resno));
+			appendStringInfo(str, "Bound %s: %s", print_name(printing, printing->columns + rel->id),
+							 print_name(printing, linitial_node(TargetEntry, rel->columns)->resno));
 			break;
 		case REL_SCAN:
 			appendStringInfo(str, "Scan on %s", get_rel_name(rel->rte->relid));
@@ -313,7 +148,7 @@ put_node(StringInfo str, Printing *printing, const GpuvmRel *rel)
 			break;
 		case REL_FILTER:
 			appendStringInfo(str, "Filter%s%s", rel->barrier ? " (barrier)" : "", rel->quals != NIL ? ": " : "");
-			put_expressions(str, printing, rel->quals, " AND ");
+			print_exprs(str, printing, rel->quals, " AND ");
 			break;
 		case REL_PROJECT:
 			appendStringInfoString(str, "Project");
@@ -322,7 +157,7 @@ put_node(StringInfo str, Printing *printing, const GpuvmRel *rel)
 		case REL_JOIN:
 			appendStringInfo(str, "%s%s", rel_is_dependent(rel) ? "Dependent " : "", join_name(static_cast<RelJoin>(rel->join)));
 			appendStringInfoString(str, rel->quals != NIL ? " on " : "");
-			put_expressions(str, printing, rel->quals, " AND ");
+			print_exprs(str, printing, rel->quals, " AND ");
 			put_columns(str, printing, rel, true);
 			break;
 		case REL_GROUP:
@@ -331,7 +166,10 @@ put_node(StringInfo str, Printing *printing, const GpuvmRel *rel)
 		case REL_WINDOW:
 			appendStringInfoString(str, "Window");
 			foreach(lc, rel->windows)
-				put_window(str, printing, lfirst_node(WindowClause, lc));
+					{
+				appendStringInfoChar(str, ' ');
+				print_window(str, printing, lfirst_node(WindowClause, lc));
+			}
 			put_columns(str, printing, rel, true);
 			break;
 		case REL_SORT:
@@ -349,7 +187,7 @@ put_node(StringInfo str, Printing *printing, const GpuvmRel *rel)
 }
 
 static void
-put_tree(Printing *printing, const GpuvmRel *rel, int depth)
+put_tree(Printing *printing, const GpuvmRel *rel, int depth, List **lines)
 {
 	StringInfoData str;
 	ListCell   *lc;
@@ -359,30 +197,22 @@ put_tree(Printing *printing, const GpuvmRel *rel, int depth)
 	initStringInfo(&str);
 	appendStringInfoSpaces(&str, 2 * depth);
 	put_node(&str, printing, rel);
-	printing->lines = lappend(printing->lines, str.data);
+	*lines = lappend(*lines, str.data);
 	foreach(lc, rel->definitions)
-		put_tree(printing, static_cast<const GpuvmRel *>(lfirst(lc)), depth + 1);
+		put_tree(printing, static_cast<const GpuvmRel *>(lfirst(lc)), depth + 1, lines);
 	foreach(lc, rel->inputs)
-		put_tree(printing, static_cast<const GpuvmRel *>(lfirst(lc)), depth + 1);
+		put_tree(printing, static_cast<const GpuvmRel *>(lfirst(lc)), depth + 1, lines);
 }
 
 List *
 rel_print(const GpuvmRel *statement)
 {
 	Printing	printing = {};
-	int			bounds = 0;
-	ListCell   *lc;
+	List	   *lines = NIL;
 
-	collect_names(&printing, statement, false);
-	foreach(lc, statement->definitions)
-		bounds = Max(bounds, static_cast<const GpuvmRel *>(lfirst(lc))->id);
-	printing.names = static_cast<const char **>(palloc0((printing.columns + bounds + 1) * sizeof(char *)));
-	collect_names(&printing, statement, true);
-	for (int i = 1; i <= bounds; i++)
-		printing.names[printing.columns + i] = psprintf("value_%d", i);
-	printing.context = deparse_context(&printing, bounds);
-	put_tree(&printing, statement, 0);
-	return printing.lines;
+	begin_printing(&printing, statement);
+	put_tree(&printing, statement, 0, &lines);
+	return lines;
 }
 
 }  // namespace gpuvm

@@ -46,6 +46,7 @@ static const Field FIELDS[] = {
 	{"leaves", offsetof(GpuvmRel, leaves), FIELD_NODE},
 	{"id", offsetof(GpuvmRel, id), FIELD_INT},
 	{"definitions", offsetof(GpuvmRel, definitions), FIELD_NODE},
+	{"last_number", offsetof(GpuvmRel, last_number), FIELD_INT},
 };
 
 template <typename T>

@@ -103,7 +103,8 @@ struct GpuvmRel
 	RangeTblEntry *rte;
 	List	   *leaves;			/* OIDs of a partitioned table's leaves; NIL if it is none */
 	int			id;				/* Shared, Set, Bound */
-	List	   *definitions;	/* Shareds and Bounds; each refers only to those before it */
+	List	   *definitions;	/* Statement: Shareds and Bounds; each refers only to those before it */
+	int			last_number;	/* Statement: of its columns */
 
 	RelFacts   *facts;			/* derived; neither copied nor written (facts.h) */
 };
@@ -139,6 +140,15 @@ inline bool
 rel_hands_on(const TargetEntry *column)
 {
 	return rel_column_of((const Node *) column->expr) == column->resno;
+}
+
+/* A number for one more column of the statement. */
+inline int
+rel_next_number(GpuvmRel *statement)
+{
+	if (statement->last_number == MAX_COLUMNS)
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("a statement has too many columns")));
+	return ++statement->last_number;
 }
 
 /* The column with this number, or null. */

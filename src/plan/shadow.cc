@@ -13,6 +13,7 @@ extern "C" {
 #include "pg/compat.h"
 #include "pg/stats.h"
 #include "pg/subtransaction.h"
+#include "plan/normalise.h"
 #include "plan/passes.h"
 #include "plan/shadow.h"
 #include "plan/translate.h"
@@ -52,8 +53,14 @@ translate_in_shadow(void *argument)
 	ShadowWork *work = static_cast<ShadowWork *>(argument);
 
 	work->statement = translate_statement(work->query, &work->refusal);
-	if (work->statement != nullptr)
+	if (work->statement == nullptr)
+		return;
+	work->problem = rel_check(work->statement);
+	if (work->problem == nullptr)
+	{
+		rel_normalise(work->statement);
 		work->problem = rel_check(work->statement);
+	}
 }
 
 /* What folding constants has to say is said when the statement is planned. */

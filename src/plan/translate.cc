@@ -335,6 +335,7 @@ translate_statement(const Query *query, Refusal *refusal)
 	{
 		statement = rel_make(REL_STATEMENT, list_make1(rel), output_columns(level));
 		statement->definitions = t.definitions;
+		statement->last_number = t.columns;
 		prune_columns(statement);
 	}
 	*refusal = t.refusal;

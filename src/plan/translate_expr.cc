@@ -101,9 +101,11 @@ translate_argument(Node *node, Level *level)
 Node *
 translate_expr(Level *level, Node *expr)
 {
+	const Oid	type = exprType(expr);
+
 	expr = translate_argument(expr, level);
 	if (refused(level))
-		return (Node *) makeNullConst(exprType(expr), -1, InvalidOid);
+		return (Node *) makeNullConst(type, -1, InvalidOid);
 	expr = eval_const_expressions(nullptr, expr);
 	if (!level->t->volatile_allowed && contain_volatile_functions(expr))
 		refuse(level->t, REFUSED_VOLATILE);

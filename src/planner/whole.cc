@@ -299,6 +299,17 @@ cheapest(const RelOptInfo *rel)
 	return best;
 }
 
+static Cost
+cost_of_init_plans(const PlannerInfo *root)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, root->init_plans)
+		cost += lfirst_node(SubPlan, lc)->startup_cost + lfirst_node(SubPlan, lc)->per_call_cost;
+	return cost;
+}
+
 void
 add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra)
 {
@@ -334,8 +345,9 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 		final_rel->partial_pathlist = NIL;
 		return;
 	}
-	path->startup_cost /= WORTHWHILE;
-	path->total_cost /= WORTHWHILE;
+	/* what PostgreSQL computes before and adds to all paths, CTEs and subqueries without outer columns, stages do not need */
+	path->total_cost = Max(path->total_cost / WORTHWHILE - cost_of_init_plans(root), least_cost(root));
+	path->startup_cost = Min(path->startup_cost / WORTHWHILE, path->total_cost);
 	add_path(final_rel, path);
 }
 

@@ -12,6 +12,7 @@ extern "C" {
 #include "pg/compat.h"
 #include "pg/shmem.h"
 #include "pg/stats.h"
+#include "plan/normalise.h"
 #include "plan/passes.h"
 #include "plan/translate.h"
 
@@ -24,6 +25,15 @@ check_permissions(const Query *query, const char *text)
 	compat_check_permissions(pg_plan_query(static_cast<Query *>(copyObjectImpl(query)), text, CURSOR_OPT_PARALLEL_OK, nullptr));
 }
 
+static void
+check_algebra(const GpuvmRel *statement)
+{
+	const char *problem = rel_check(statement);
+
+	if (problem != nullptr)
+		elog(ERROR, "inconsistent algebra: %s", problem);
+}
+
 static GpuvmRel *
 translate_text(const char *text)
 {
@@ -32,7 +42,6 @@ translate_text(const char *text)
 	Query	   *query;
 	GpuvmRel   *statement;
 	Refusal		refusal;
-	const char *problem;
 
 	if (list_length(parsed) != 1)
 		ereport(ERROR,
@@ -49,9 +58,7 @@ translate_text(const char *text)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("the statement has no algebra: %s", refusal_text(refusal))));
-	problem = rel_check(statement);
-	if (problem != nullptr)
-		elog(ERROR, "inconsistent algebra: %s", problem);
+	check_algebra(statement);
 	return statement;
 }
 
@@ -74,13 +81,20 @@ gpuvm_algebra(PG_FUNCTION_ARGS)
 	{
 		MemoryContext outer;
 		bool		pushed = !ActiveSnapshotSet();
+		GpuvmRel   *statement;
 
 		require_preload();
 		calls = SRF_FIRSTCALL_INIT();
 		outer = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
 		if (pushed)
 			PushActiveSnapshot(GetTransactionSnapshot());
-		calls->user_fctx = rel_print(translate_text(text_to_cstring(PG_GETARG_TEXT_PP(0))));
+		statement = translate_text(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+		if (PG_GETARG_BOOL(2))
+		{
+			rel_normalise(statement);
+			check_algebra(statement);
+		}
+		calls->user_fctx = PG_GETARG_BOOL(1) ? list_make1(const_cast<char *>(rel_sql(statement))) : rel_print(statement);
 		if (pushed)
 			PopActiveSnapshot();
 		MemoryContextSwitchTo(outer);
