@@ -122,6 +122,8 @@ finish_stage(Lowering *l, const Piece *piece, ScanPlan *plan, List *exprs, doubl
 
 	if (failure != nullptr)
 		return lowering_refuse(l, failure) != nullptr;
+	if (exprs == NIL)
+		return lowering_refuse(l, "a stage has no columns") != nullptr;
 	if (3 * list_length(exprs) > PROGRAM_MAX_COLUMNS)
 		return lowering_refuse(l, "a stage has too many columns") != nullptr;
 	foreach(lc, exprs)

@@ -25,7 +25,7 @@ namespace gpuvm {
 constexpr double WORTHWHILE = 0.8;
 
 static Lowering *
-begin_lowering(PlannerInfo *statement_root, const GpuvmRel *statement, int ncolumns)
+begin_lowering(PlannerInfo *statement_root, const GpuvmRel *statement)
 {
 	Lowering   *l = static_cast<Lowering *>(palloc0(sizeof(Lowering)));
 	PlannerInfo *root = makeNode(PlannerInfo);
@@ -40,25 +40,9 @@ begin_lowering(PlannerInfo *statement_root, const GpuvmRel *statement, int ncolu
 	l->root = root;
 	l->statement_root = statement_root;
 	l->statement = statement;
-	l->ncolumns = ncolumns;
-	l->values = static_cast<Node **>(palloc0(sizeof(Node *) * (ncolumns + 1)));
+	l->ncolumns = statement->last_number;
+	l->values = static_cast<Node **>(palloc0(sizeof(Node *) * (l->ncolumns + 1)));
 	return l;
-}
-
-static int
-highest_column(const GpuvmRel *rel)
-{
-	int			highest = 0;
-	ListCell   *lc;
-
-	check_stack_depth();
-	foreach(lc, rel->columns)
-		highest = Max(highest, lfirst_node(TargetEntry, lc)->resno);
-	foreach(lc, rel->inputs)
-		highest = Max(highest, highest_column(static_cast<const GpuvmRel *>(lfirst(lc))));
-	foreach(lc, rel->definitions)
-		highest = Max(highest, highest_column(static_cast<const GpuvmRel *>(lfirst(lc))));
-	return highest;
 }
 
 /* -- the output -------------------------------------------------------------------------------- */
@@ -116,24 +100,33 @@ resolve_output(Lowering *l, const GpuvmRel *sort, const PathTarget *target, List
 
 /* -- the last stage ------------------------------------------------------------------------------- */
 
+/* ORDER BY and LIMIT of the statement, above which there is only what is computed of their rows; NULL: it has none. */
+static const GpuvmRel *
+sort_of(const GpuvmRel *rel)
+{
+	while (rel->op == REL_PROJECT)
+		rel = rel_input(rel);
+	return rel->op == REL_SORT ? rel : nullptr;
+}
+
 /* The groups that the output is of, with nothing but HAVING and what is computed of them above; NULL: there are none. */
 static const GpuvmRel *
-groups_of(const GpuvmRel *rel)
+groups_of(const GpuvmRel *rel, const GpuvmRel *sort)
 {
-	while (rel->op == REL_PROJECT || (rel->op == REL_FILTER && !rel->barrier))
+	while (rel->op == REL_PROJECT || rel == sort || (rel->op == REL_FILTER && !rel->barrier))
 		rel = rel_input(rel);
 	return rel->op == REL_GROUP ? rel : nullptr;
 }
 
-/* Values and conditions of the nodes above the groups, from below. */
+/* Values and conditions of the nodes above this one, from below. */
 static bool
-resolve_above_groups(Lowering *l, const GpuvmRel *rel, List **having)
+resolve_above(Lowering *l, const GpuvmRel *rel, const GpuvmRel *body, List **having)
 {
 	ListCell   *lc;
 
-	if (rel->op == REL_GROUP)
+	if (rel == body)
 		return true;
-	if (!resolve_above_groups(l, rel_input(rel), having))
+	if (!resolve_above(l, rel_input(rel), body, having))
 		return false;
 	foreach(lc, rel->quals)
 		*having = lappend(*having, resolve(l, static_cast<const Node *>(lfirst(lc))));
@@ -155,15 +148,15 @@ struct Last
 };
 
 static bool
-last_groups(Lowering *l, const GpuvmRel *body, const GpuvmRel *sort, const PathTarget *target, Last *last)
+last_groups(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarget *target, Last *last)
 {
-	const GpuvmRel *groups = groups_of(body);
+	const GpuvmRel *groups = groups_of(top, sort);
 	Aggregation *a = static_cast<Aggregation *>(palloc0(sizeof(Aggregation)));
 	Piece	   *piece;
 	List	   *exprs = NIL;
 	List	   *having = NIL;
 
-	if (!begin_groups(l, groups, &piece) || !resolve_above_groups(l, body, &having) || !resolve_output(l, sort, target, &exprs) ||
+	if (!begin_groups(l, groups, &piece) || !resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
 		!plan_of_groups(l, groups, piece, exprs, having, a, &last->rows))
 		return false;
 	last->piece = piece;
@@ -194,11 +187,13 @@ raw_mutator(Node *node, void *context)
 
 /* The program gives columns, of which PostgreSQL computes the output. */
 static bool
-last_rows(Lowering *l, const GpuvmRel *body, const GpuvmRel *sort, const PathTarget *target, Last *last)
+last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarget *target, Last *last)
 {
+	const GpuvmRel *body = sort != nullptr ? rel_input(sort) : top;
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 	List	   *exprs = NIL;
 	List	   *raw = NIL;
+	List	   *none = NIL;
 	Piece	   *piece;
 	ListCell   *lc;
 
@@ -208,7 +203,7 @@ last_rows(Lowering *l, const GpuvmRel *body, const GpuvmRel *sort, const PathTar
 			return lowering_refuse(l, "a subquery's order is the statement's") != nullptr;
 	}
 	piece = lower(l, body);
-	if (piece == nullptr || !resolve_output(l, sort, target, &exprs))
+	if (piece == nullptr || !resolve_above(l, top, body, &none) || !resolve_output(l, sort, target, &exprs))
 		return false;
 	if (piece->shape.ncursors == 1)
 		return lowering_refuse(l, "the last stage joins nothing") != nullptr;
@@ -237,24 +232,19 @@ last_rows(Lowering *l, const GpuvmRel *body, const GpuvmRel *sort, const PathTar
 static CustomPath *
 make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 {
-	const GpuvmRel *body = rel_input(l->statement);
-	const GpuvmRel *sort = nullptr;
+	const GpuvmRel *top = rel_input(l->statement);
+	const GpuvmRel *sort = sort_of(top);
 	Last		last = {};
 	ProgramRows rows = {};
 	const char *failure;
 	double		map_cost;
 
-	if (rel_facts(body)->hides_rows)
+	if (rel_facts(top)->hides_rows)
 	{
 		lowering_refuse(l, "a policy or a security barrier hides rows");
 		return nullptr;
 	}
-	if (body->op == REL_SORT)
-	{
-		sort = body;
-		body = rel_input(body);
-	}
-	if (!(groups_of(body) != nullptr ? last_groups : last_rows)(l, body, sort, alternative->pathtarget, &last))
+	if (!(groups_of(top, sort) != nullptr ? last_groups : last_rows)(l, top, sort, alternative->pathtarget, &last))
 		return nullptr;
 	failure = known_failure(&last.piece->shape, last.plan);
 	if (failure != nullptr)
@@ -327,7 +317,7 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 		reasons_add(InvalidOid, "Whole statement", "PostgreSQL's own plan cannot stand below a custom scan", nullptr);
 		return;
 	}
-	l = begin_lowering(root, statement, highest_column(statement));
+	l = begin_lowering(root, statement);
 	whole = make_whole_path(l, final_rel, alternative);
 	if (whole == nullptr)
 	{
@@ -356,7 +346,7 @@ is_whole_plan(const PlannedStmt *stmt)
 {
 	const Plan *plan = stmt->planTree;
 
-	while (IsA(plan, Limit) || IsA(plan, Sort))
+	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, Material))
 		plan = plan->lefttree;
 	return is_gpuvm_scan(plan) && scan_plan_from_list(((const CustomScan *) plan)->custom_private)->whole;
 }
