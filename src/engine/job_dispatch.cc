@@ -178,7 +178,7 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 			context->devices.reason(refusal, size);
 		return false;
 	}
-	if ((request.others.empty() || request.stage != nullptr) && !request.last()->grouped && request.unit_rows % TABLET_PAD_ROWS != 0)
+	if ((request.others.empty() || request.stage != nullptr) && !request.last()->grouped && request.sink.set == 0 && request.unit_rows % TABLET_PAD_ROWS != 0)
 	{
 		snprintf(refusal, size, "the job's units are not multiples of %u rows", TABLET_PAD_ROWS);
 		return false;

@@ -192,6 +192,24 @@ scan_value(const GpuvmScanState *scan, AttrNumber attnum)
 	return NO_VALUE;
 }
 
+/* The form of the source's column i. */
+static ChildColumn
+column_form(const ScanSource *source, uint32 i)
+{
+	return child_column(list_nth_node(List, source->derived->columns, attribute_of(source->columns[i].attnum) - 1));
+}
+
+/* Is the result column's dictionary that of a table's column, and the same in both arms? */
+static bool
+same_dictionary(const Arm *a, int a_column, const Arm *b, int b_column)
+{
+	const OutputForm &x = a->scan->part->plan->outputs[a_column];
+	const OutputForm &y = b->scan->part->plan->outputs[b_column];
+	const PlanCursor &from = a->scan->plan->cursors[x.cursor];
+
+	return from.child == 0 && from.relid == b->scan->plan->cursors[y.cursor].relid && x.attnum == y.attnum;
+}
+
 /* Of a column of the reader's cursor, of this form: what of the arm's results the set has there. */
 static bool
 sink_column(const Arm *arm, const ArmValue &value, const ChildColumn &form, AttrNumber attnum, SinkColumn *to)
@@ -248,11 +266,10 @@ gives_results(const GpuvmScanState *scan)
 
 /* The columns of the set, of the arm's results. */
 static bool
-fill_sink(const Arm *arm, const ScanSource *source, SetSink *sink)
+fill_sink(const Arm *arm, bool several, const ScanSource *source, SetSink *sink)
 {
 	PlanState  *ps = &arm->scan->css.ss.ps;
-	List	   *columns = source->derived->columns;
-	const int	natts = list_length(columns);
+	const int	natts = list_length(source->derived->columns);
 	AttrNumber *attnums = arm->attnums;
 
 	if (!gives_results(arm->scan))
@@ -261,12 +278,13 @@ fill_sink(const Arm *arm, const ScanSource *source, SetSink *sink)
 		attnums = permuted(ps->plan->targetlist, attnums, natts);
 	if (attnums == nullptr || source->ncolumns > PROGRAM_MAX_COLUMNS)
 		return false;
+	sink->several = several;
 	sink->ncolumns = source->ncolumns;
 	for (uint32 i = 0; i < source->ncolumns; i++)
 	{
 		const AttrNumber attnum = source->columns[i].attnum;
 		const int	at = attribute_of(attnum) - 1;
-		const ChildColumn form = child_column(list_nth_node(List, columns, at));
+		const ChildColumn form = column_form(source, i);
 
 		if (!sink_column(arm, scan_value(arm->scan, attnums[at]), form, attnum, &sink->columns[i]))
 			return false;
@@ -298,26 +316,23 @@ can_read_set(const GpuvmScanState *state, int cursor)
 	return true;
 }
 
-/* Codes of all arms' columns are of one dictionary: the longest of a family, or the only arm's, with what its delta adds. */
+/* Codes of all arms' columns are of one dictionary, of which one may have a longer one; what a delta adds, only one arm may have (SetSink.several). */
 static bool
-take_entries(ScanSource *source, const Arm *arm, const SetSink *sink, bool only)
+take_entries(ScanSource *source, const Arm *arm, const SetSink *sink)
 {
 	for (uint32 i = 0; i < source->ncolumns; i++)
 	{
-		const ChildColumn form = child_column(list_nth_node(List, source->derived->columns, attribute_of(source->columns[i].attnum) - 1));
 		EntrySource *known = &source->entries[i];
 		const EntrySource *entries = &arm->scan->part->entries[sink->columns[i].result];
 
-		if (form.form != ValueForm::Dictionary)
+		if (column_form(source, i).form != ValueForm::Dictionary)
 			continue;
-		if (only || known->attlen == 0)
+		if (known->attlen == 0)
 			*known = *entries;
 		else if (known->base == nullptr || entries->base == nullptr || known->base->family != entries->base->family)
 			return false;
 		else if (entries->base->nentries > known->base->nentries)
 			known->base = entries->base;
-		if (!only && entries->local != nullptr && local_nentries(entries->base, entries->local) != local_nentries(entries->base, nullptr))
-			return false;
 	}
 	return true;
 }
@@ -381,7 +396,6 @@ run_arm(GpuvmScanState *state, PlanState *child, const Arm *arm, SetSink *sink)
 	scan->feeds = feeds;
 	if (!ran)
 		return false;
-	scan->figures.rows_stayed += sink->nrows;
 	count_rows(child, scan, sink->nrows);
 	return true;
 }
@@ -404,8 +418,17 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 	sinks = static_cast<SetSink *>(palloc0(sizeof(SetSink) * list_length(arms)));
 	foreach(lc, arms)
 	{
-		if (!fill_sink(static_cast<const Arm *>(lfirst(lc)), source, &sinks[foreach_current_index(lc)]))
+		const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
+		const SetSink *sink = &sinks[foreach_current_index(lc)];
+
+		if (!fill_sink(arm, list_length(arms) > 1, source, &sinks[foreach_current_index(lc)]))
 			return SET_NOT_TRIED;
+		for (uint32 i = 0; i < sink->ncolumns; i++)
+		{
+			if (column_form(source, i).form == ValueForm::Dictionary &&
+				!same_dictionary(static_cast<const Arm *>(linitial(arms)), sinks[0].columns[i].result, arm, sink->columns[i].result) && list_length(arms) > 1)
+				return SET_NOT_TRIED;
+		}
 	}
 
 	mine = MemoryContextSwitchTo(child->state->es_query_cxt);
@@ -419,7 +442,7 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 		bool		done;
 
 		sink->set = set;
-		done = run_arm(state, child, arm, sink) && take_entries(source, arm, sink, list_length(arms) == 1);
+		done = run_arm(state, child, arm, sink) && take_entries(source, arm, sink);
 		if (set == 0 && sink->set != 0)
 		{
 			/* from now on whoever closes the source drops it */
@@ -433,6 +456,13 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 		}
 		source->nrows += sink->nrows;
 		take_known(source, sink);
+	}
+	foreach(lc, arms)
+	{
+		ScanFigures *figures = &static_cast<const Arm *>(lfirst(lc))->scan->figures;
+
+		figures->stayed = true;
+		figures->rows_stayed += sinks[foreach_current_index(lc)].nrows;
 	}
 	return SET_DONE;
 }

@@ -527,7 +527,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
 	if (heap_columns(plan) != NIL)
 		ExplainPropertyInteger("Heap Fetches", nullptr, f->heap_fetches, es);
-	if (f->rows_stayed > 0)
+	if (f->stayed)
 		ExplainPropertyInteger("Rows Stay", nullptr, f->rows_stayed, es);
 	if (f->units_by_heap > 0)
 		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);

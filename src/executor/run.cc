@@ -358,6 +358,23 @@ brings_rows(const GpuvmScanState *state)
 	return false;
 }
 
+/* Have codes of the results entries that only changed rows have? */
+static bool
+has_new_entries(const GpuvmScanState *state)
+{
+	const SetSink *sink = state->sink;
+
+	for (uint32 i = 0; i < sink->ncolumns; i++)
+	{
+		const int	column = sink->columns[i].result;
+		const EntrySource *entries = &state->part->entries[column];
+
+		if (state->part->plan->outputs[column].kind == OutputKind::Dictionary && entry_count(entries) != local_nentries(entries->base, nullptr))
+			return true;
+	}
+	return false;
+}
+
 /* The results go into a set: NULL, or why they cannot. */
 static const char *
 put_sink(GpuvmScanState *state, Job *job, uint64 known)
@@ -368,7 +385,7 @@ put_sink(GpuvmScanState *state, Job *job, uint64 known)
 	if (sink == nullptr)
 		return nullptr;
 	job->sink.append = sink->set != 0;
-	sink->refused = sink->references && brings_rows(state);
+	sink->refused = (sink->references && brings_rows(state)) || (sink->several && has_new_entries(state));
 	if (!sink->refused && sink->set == 0)
 		sink->set = engine_new_set(state->session);
 	if (sink->refused || sink->set == 0)
@@ -639,9 +656,12 @@ run_start(GpuvmScanState *state)
 		describe_parts(state);
 	}
 	failure = submit(state, START_WAIT_MS, &reason);
+	/* without its group filter a program's groups are no set: that is tried where they are handed out */
+	if (failure != nullptr && state->sink != nullptr && reason == FALLBACK_ERROR_FLAG && state->part->plan->group_filter != nullptr)
+		state->sink->refused = true;
 	if (failure != nullptr && state->sink != nullptr && state->sink->refused)
 		return MODE_END;
-	if (failure != nullptr && reason == FALLBACK_ERROR_FLAG && state->sink == nullptr)
+	if (failure != nullptr && reason == FALLBACK_ERROR_FLAG)
 		submit_unfiltered(state, &failure, &reason);
 	if (failure != nullptr)
 		return run_fall_back(state, reason, failure);

@@ -160,6 +160,7 @@ struct SetSink
 	uint32		ncolumns;
 	SinkColumn	columns[PROGRAM_MAX_COLUMNS];
 	bool		references;		/* one is of references */
+	bool		several;		/* the set is made by several programs, whose codes have to be the same */
 	uint64		nrows;
 	uint32		tablets;
 	SetColumn	known[PROGRAM_MAX_COLUMNS];
@@ -208,7 +209,8 @@ struct ScanFigures
 	uint64		map_ns;
 	uint64		heap_fetches;	/* rows of which something was fetched that tablets do not have */
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
-	uint64		rows_stayed;	/* in a result set */
+	bool		stayed;			/* its rows, in a result set: */
+	uint64		rows_stayed;
 	bool		unfiltered;		/* all groups were handed out, though the plan has a filter for them, */
 	bool		unfiltered_before;	/* which an earlier execution had found out */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */

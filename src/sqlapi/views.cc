@@ -476,6 +476,7 @@ gpuvm_list_stats(PG_FUNCTION_ARGS)
 	put("device refusals", stats.device_refusals);
 	put("result sets", arena_header()->sets.load());
 	put("result bytes", arena_header()->result_bytes.load());
+	put("result bytes at most", arena_header()->result_limit.load());
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
 		put(psprintf("fallbacks: %s", fallback_reason_name(static_cast<FallbackReason>(i))), stats.fallbacks[i]);
 	return (Datum) 0;

@@ -68,7 +68,7 @@ SELECT * FROM ask('WITH s AS MATERIALIZED (SELECT item, count(*) n FROM sales GR
 -- A value that is computed before.
 SELECT * FROM ask('SELECT i.kind, sum(s.q) FROM (SELECT item, sum(qty) q FROM sales GROUP BY item) s JOIN items i ON i.item = s.item WHERE s.q > (SELECT min(qty) FROM sales) GROUP BY 1 ORDER BY 1');
 -- A subquery for each row.
-SELECT * FROM ask('SELECT count(*), sum(id) FROM sales a WHERE qty > (SELECT min(qty) FROM sales b WHERE b.item = a.item)');
+SELECT * FROM ask('SELECT count(*), sum(id) FROM sales a WHERE id < 300 AND qty > (SELECT min(qty) FROM sales b WHERE b.item = a.item)');
 -- What is computed above the last stage.
 SELECT * FROM ask('SELECT upper(i.name) || s.q, now() IS NULL FROM (SELECT item, sum(qty) q FROM sales GROUP BY item) s JOIN items i ON i.item = s.item WHERE i.kind = 2 ORDER BY 1 LIMIT 3');
 -- What is no case for stages: one program is all, or what they cannot do.
