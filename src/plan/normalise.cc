@@ -82,20 +82,30 @@ relax_single_joins(GpuvmRel **cell, GpuvmRel *statement)
 		rel->join = RELJOIN_LEFT;
 }
 
+using Rule = void (*) (GpuvmRel **cell, GpuvmRel *statement);
+
+static void
+apply(Rule rule, GpuvmRel *statement)
+{
+	ListCell   *lc;
+
+	foreach(lc, statement->definitions)
+		rule(rel_input_cell(static_cast<GpuvmRel *>(lfirst(lc))), statement);
+	rule(rel_input_cell(statement), statement);
+}
+
 void
 rel_normalise(GpuvmRel *statement)
 {
-	void		(*const rules[]) (GpuvmRel **, GpuvmRel *) = {unnest, relax_single_joins, reduce_outer_joins, push_down};
-	ListCell   *lc;
-
-	for (auto rule : rules)
-	{
-		foreach(lc, statement->definitions)
-			rule(rel_input_cell(static_cast<GpuvmRel *>(lfirst(lc))), statement);
-		rule(rel_input_cell(statement), statement);
-		rel_forget_facts(statement);
-		prune_columns(statement);
-	}
+	apply(unnest, statement);
+	/* for the facts */
+	prune_columns(statement);
+	rel_forget_facts(statement);
+	apply(relax_single_joins, statement);
+	apply(reduce_outer_joins, statement);
+	apply(push_down, statement);
+	rel_forget_facts(statement);
+	prune_columns(statement);
 }
 
 }  // namespace gpuvm

@@ -101,6 +101,18 @@ readable(Node *node, Printing *printing)
 	}
 	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != nullptr)
 		return readable(searched_case((CaseExpr *) node), printing);
+	/* a collation is left to folding, too */
+	if (IsA(node, RelabelType) && OidIsValid(((RelabelType *) node)->resultcollid) && ((RelabelType *) node)->resultcollid != exprCollation((Node *) ((RelabelType *) node)->arg))
+	{
+		CollateExpr *collate = makeNode(CollateExpr);
+		RelabelType *relabel = static_cast<RelabelType *>(copyObjectImpl(node));
+
+		relabel->arg = (Expr *) readable((Node *) relabel->arg, printing);
+		collate->arg = (Expr *) relabel;
+		collate->collOid = relabel->resultcollid;
+		collate->location = -1;
+		return (Node *) collate;
+	}
 	/* nor has a string that is folded to what an input function reads */
 	if (IsA(node, CoerceViaIO) && IsA(((CoerceViaIO *) node)->arg, Const) && exprType((Node *) ((CoerceViaIO *) node)->arg) == CSTRINGOID)
 	{

@@ -45,22 +45,37 @@ struct ShadowWork
 	GpuvmRel   *statement;
 	Refusal		refusal;
 	const char *problem;
+	double		seconds;		/* without those that look for faults */
 };
+
+static double
+seconds_since(const instr_time *start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, *start);
+	return INSTR_TIME_GET_DOUBLE(now);
+}
 
 static void
 translate_in_shadow(void *argument)
 {
 	ShadowWork *work = static_cast<ShadowWork *>(argument);
+	instr_time	start;
 
+	INSTR_TIME_SET_CURRENT(start);
 	work->statement = translate_statement(work->query, &work->refusal);
+	work->seconds = seconds_since(&start);
 	if (work->statement == nullptr)
 		return;
 	work->problem = rel_check(work->statement);
-	if (work->problem == nullptr)
-	{
-		rel_normalise(work->statement);
-		work->problem = rel_check(work->statement);
-	}
+	if (work->problem != nullptr)
+		return;
+	INSTR_TIME_SET_CURRENT(start);
+	rel_normalise(work->statement);
+	work->seconds += seconds_since(&start);
+	work->problem = rel_check(work->statement);
 }
 
 /* What folding constants has to say is said when the statement is planned. */
@@ -87,7 +102,7 @@ without_messages(ShadowWork *work)
 GpuvmRel *
 translate_quietly(const Query *query)
 {
-	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr};
+	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0};
 
 	/* subtransactions are not for parallel mode */
 	if (IsInParallelMode() || !reads_imported_walker((Node *) const_cast<Query *>(query), nullptr))
@@ -99,25 +114,20 @@ translate_quietly(const Query *query)
 void
 shadow_statement(const Query *query)
 {
-	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr};
+	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0};
 	MemoryContext context;
 	MemoryContext outer;
-	instr_time	start;
-	instr_time	end;
 
 	/* subtransactions are not for parallel mode */
 	if (IsInParallelMode() || !reads_imported_walker((Node *) const_cast<Query *>(query), nullptr))
 		return;
 	context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm algebra", ALLOCSET_DEFAULT_SIZES);
 	outer = MemoryContextSwitchTo(context);
-	INSTR_TIME_SET_CURRENT(start);
 	without_messages(&work);
-	INSTR_TIME_SET_CURRENT(end);
-	INSTR_TIME_SUBTRACT(end, start);
 	MemoryContextSwitchTo(outer);
 	if (work.problem != nullptr)
 		work.refusal = REFUSED_CHECK;
-	stats_count_translation(work.refusal, static_cast<uint64>(INSTR_TIME_GET_DOUBLE(end) * 1e9));
+	stats_count_translation(work.refusal, static_cast<uint64>(work.seconds * 1e9));
 #ifdef USE_ASSERT_CHECKING
 	if (work.problem != nullptr)
 		elog(WARNING, "inconsistent algebra: %s", work.problem);

@@ -4,7 +4,8 @@
  * A condition of the right input that refers to the left one becomes one of the join. On its way up it passes
  * Filters, Projects and inner joins as it is. Groups and windows it passes if it is an equality: what it says of
  * the rows' own columns becomes one more key. Where the groups have no keys, there is a row for no rows, too:
- * then the join is a left one, above which counts that are null are 0.
+ * then the join is a left one, above which counts that are null are 0. What is of two levels further out alone is
+ * joined there first.
  */
 #include "pg/pg.h"
 
@@ -389,6 +390,30 @@ add_to_mark(GpuvmRel *join, List *conditions)
 	mark->expr = (Expr *) eval_const_expressions(nullptr, (Node *) makeBoolExpr(AND_EXPR, lappend(args, mark->expr), -1));
 }
 
+static void unnest_join(GpuvmRel **cell, GpuvmRel *statement);
+
+/*
+ * Values that a join further in has for each of its rows, and that depend on the left input alone, are computed for its
+ * rows.
+ */
+static void
+hoist(GpuvmRel **cell, GpuvmRel *join, Unnesting *unnesting)
+{
+	GpuvmRel   *rel = *cell;
+
+	check_stack_depth();
+	for (int i = 0; i < list_length(rel->inputs); i++)
+		hoist(rel_input_cell(rel, i), join, unnesting);
+	if (rel->op != REL_JOIN || rel->join != RELJOIN_SINGLE || rel->quals != NIL || !tree_reads(rel_input(rel, 1), unnesting->left) ||
+		tree_reads(rel_input(rel, 1), rel_visible(rel_input(rel))))
+		return;
+	*cell = rel_input(rel);
+	linitial(rel->inputs) = linitial(join->inputs);
+	linitial(join->inputs) = rel;
+	unnest_join(rel_input_cell(join), unnesting->statement);
+	unnesting->left = rel_visible(rel_input(join));
+}
+
 static void
 unnest_join(GpuvmRel **cell, GpuvmRel *statement)
 {
@@ -398,6 +423,7 @@ unnest_join(GpuvmRel **cell, GpuvmRel *statement)
 
 	if (join->join == RELJOIN_FULL || !tree_reads(rel_input(join, 1), unnesting.left))
 		return;
+	hoist(rel_input_cell(join, 1), join, &unnesting);
 	if (may_lift(rel_input(join, 1), unnesting.left, false))
 	{
 		lift(rel_input(join, 1), &unnesting);
