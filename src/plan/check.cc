@@ -98,7 +98,8 @@ check_walker(Node *node, Place *place)
 			check_var(place, (const Var *) node);
 			return false;
 		case T_Param:
-			if (((Param *) node)->paramkind != PARAM_EXTERN && !bms_is_member(((Param *) node)->paramid, place->check->bound))
+			if (((Param *) node)->paramkind != PARAM_EXTERN &&
+				!bms_is_member(((Param *) node)->paramid, place->check->bound))
 				return fail(place->check, "a parameter that is not bound");
 			return false;
 		case T_Aggref:
@@ -162,7 +163,8 @@ check_arms(Check *check, const GpuvmRel *rel)
 
 			if (column == nullptr)
 				fail(check, "an arm lacks a column");
-			else if (exprType((Node *) column->expr) != exprType(own) || exprCollation((Node *) column->expr) != exprCollation(own))
+			else if (exprType((Node *) column->expr) != exprType(own) ||
+					 exprCollation((Node *) column->expr) != exprCollation(own))
 				fail(check, psprintf("column %d of an arm has another type", column->resno));
 		}
 	}
@@ -203,7 +205,8 @@ check_rel(Check *check, GpuvmRel *rel, const Bitmapset *outer)
 		check_rel(check, input, rel->op == REL_JOIN && rel->join != RELJOIN_FULL ? bms_union(outer, below) : outer);
 		if (bms_overlap(below, numbers) && rel->op == REL_JOIN)
 			fail(check, "both inputs of a join have a column");
-		if (rel->op == REL_JOIN && (rel->join == RELJOIN_SEMI || rel->join == RELJOIN_ANTI || rel->join == RELJOIN_MARK) && below != nullptr)
+		if (rel->op == REL_JOIN &&
+			(rel->join == RELJOIN_SEMI || rel->join == RELJOIN_ANTI || rel->join == RELJOIN_MARK) && below != nullptr)
 			hidden = numbers;
 		below = bms_union(below, numbers);
 	}

@@ -136,7 +136,8 @@ made_not_null(const GpuvmRel *rel)
 		if (IsA(expr, Const))
 			not_null = !((const Const *) expr)->constisnull;
 		else if (IsA(expr, Aggref))
-			not_null = ((const Aggref *) expr)->aggfnoid == F_COUNT_ || ((const Aggref *) expr)->aggfnoid == F_COUNT_ANY;
+			not_null =
+				((const Aggref *) expr)->aggfnoid == F_COUNT_ || ((const Aggref *) expr)->aggfnoid == F_COUNT_ANY;
 		else if (rel->op == REL_SCAN)
 			not_null = is_not_null_attribute(rel->rte->relid, ((const Var *) expr)->varattno);
 		if (not_null)
@@ -158,7 +159,7 @@ arms_not_null(const GpuvmRel *rel)
 
 		for (int i = 0; i < list_length(rel->inputs); i++)
 		{
-			const int	number = list_nth_int(static_cast<List *>(list_nth(rel->arms, i)), ((const Var *) column->expr)->varattno - 1);
+			const int	number = rel_arm_column(rel, i, column);
 
 			not_null = not_null && bms_is_member(number, rel_facts(rel_input(rel, i))->not_null);
 		}
@@ -218,7 +219,8 @@ index_columns(const GpuvmRel *rel, const Bitmapset *not_null, Oid indexoid, Bitm
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	index = (Form_pg_index) GETSTRUCT(tuple);
-	usable = index->indisunique && index->indimmediate && index->indisvalid && heap_attisnull(tuple, Anum_pg_index_indpred, nullptr);
+	usable = index->indisunique && index->indimmediate && index->indisvalid &&
+			 heap_attisnull(tuple, Anum_pg_index_indpred, nullptr);
 	for (int i = 0; usable && i < index->indnkeyatts; i++)
 	{
 		usable = false;
@@ -271,13 +273,15 @@ is_bound(const List *quals, const List *unique, const Bitmapset *other)
 		{
 			const OpExpr *qual = (const OpExpr *) lfirst(lc2);
 
-			if (!IsA(qual, OpExpr) || list_length(qual->args) != 2 || !op_mergejoinable(qual->opno, exprType(static_cast<Node *>(linitial(qual->args)))))
+			if (!IsA(qual, OpExpr) || list_length(qual->args) != 2 ||
+				!op_mergejoinable(qual->opno, exprType(static_cast<Node *>(linitial(qual->args)))))
 				continue;
 			for (int side = 0; side < 2; side++)
 			{
 				const int	number = rel_column_of(static_cast<Node *>(list_nth(qual->args, side)));
 
-				if (number != 0 && bms_is_subset(rel_columns_in(static_cast<Node *>(list_nth(qual->args, 1 - side))), other))
+				if (number != 0 &&
+					bms_is_subset(rel_columns_in(static_cast<Node *>(list_nth(qual->args, 1 - side))), other))
 					free = bms_del_member(free, number);
 			}
 		}
@@ -314,7 +318,8 @@ join_unique(const GpuvmRel *rel)
 	foreach(lc, left_unique)
 	{
 		foreach(lc2, right_unique)
-			unique = lappend(unique, bms_union(static_cast<Bitmapset *>(lfirst(lc)), static_cast<Bitmapset *>(lfirst(lc2))));
+			unique =
+				lappend(unique, bms_union(static_cast<Bitmapset *>(lfirst(lc)), static_cast<Bitmapset *>(lfirst(lc2))));
 	}
 	return unique;
 }
@@ -360,7 +365,8 @@ unique_sets(const GpuvmRel *rel, const Bitmapset *not_null)
 		case REL_UNION:
 			break;
 		case REL_SORT:
-			if (!rel->ties && rel->count != nullptr && IsA(rel->count, Const) && DatumGetInt64(((Const *) rel->count)->constvalue) <= 1)
+			if (!rel->ties && rel->count != nullptr && IsA(rel->count, Const) &&
+				DatumGetInt64(((Const *) rel->count)->constvalue) <= 1)
 				return list_make1(nullptr);
 			/* FALLTHROUGH */
 		default:

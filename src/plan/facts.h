@@ -11,7 +11,8 @@ struct RelFacts
 {
 	Bitmapset  *outer;			/* columns that are read in it, but not there */
 	Bitmapset  *not_null;
-	List	   *unique;			/* Bitmapsets: columns of which no two rows are the same; an empty one (null) where there is at most one row */
+	/* Bitmapsets: columns in which no two rows are the same; an empty one (null) where there is at most one row */
+	List	   *unique;
 	List	   *order;			/* SortGroupClauses */
 	bool		hides_rows;		/* a policy or security barrier does */
 };

@@ -138,8 +138,8 @@ row_value(Level *level, Node *expr)
 }
 
 /*
- * Keys may be written in another way above: with a join's columns for those of its inputs. Only of what computes with columns,
- * so that no join comes of the attempt.
+ * Keys may be written in another way above: with a join's columns for those of its inputs. Only of what computes
+ * with columns, so that no join comes of the attempt.
  */
 static bool
 may_be_renamed_key(const Level *level, Node *expr)
@@ -149,7 +149,8 @@ may_be_renamed_key(const Level *level, Node *expr)
 	foreach(lc, level->key_exprs)
 	{
 		if (nodeTag(lfirst(lc)) == nodeTag(expr))
-			return contain_vars_of_level(expr, 0) && !checkExprHasSubLink(expr) && !contain_agg_clause(expr) && !contain_window_function(expr);
+			return contain_vars_of_level(expr, 0) && !checkExprHasSubLink(expr) && !contain_agg_clause(expr) &&
+				   !contain_window_function(expr);
 	}
 	return false;
 }
@@ -182,7 +183,8 @@ group_key(Level *level, Node *expr)
 	/* a join's column may be computed of its inputs' */
 	rte = rt_fetch(((const Var *) expr)->varno, level->query->rtable);
 	if (rte->rtekind == RTE_JOIN && ((const Var *) expr)->varattno > 0)
-		return translate_argument(static_cast<Node *>(list_nth(rte->joinaliasvars, ((const Var *) expr)->varattno - 1)), level);
+		return translate_argument(static_cast<Node *>(list_nth(rte->joinaliasvars, ((const Var *) expr)->varattno - 1)),
+								  level);
 	return dependent_key(level, expr, value);
 }
 
@@ -233,7 +235,8 @@ add_groups(Level *level, GpuvmRel **rel)
 		return;
 	group = level->group = rel_make(REL_GROUP);
 	foreach(lc, query->groupClause)
-		add_key(level, lfirst_node(SortGroupClause, lc), get_sortgroupclause_tle(lfirst_node(SortGroupClause, lc), query->targetList));
+		add_key(level, lfirst_node(SortGroupClause, lc),
+				get_sortgroupclause_tle(lfirst_node(SortGroupClause, lc), query->targetList));
 	if (refused(level))
 		return;
 	if (query->groupingSets != NIL)
@@ -315,7 +318,8 @@ translate_aggregate(Level *level, Aggref *aggregate)
 		return (Node *) aggregate;
 	translated->agglevelsup = 0;
 	translated->location = -1;
-	return made_column(level->t, at->group, eval_const_expressions(nullptr, (Node *) translated), get_func_name(aggregate->aggfnoid));
+	return made_column(level->t, at->group, eval_const_expressions(nullptr, (Node *) translated),
+					   get_func_name(aggregate->aggfnoid));
 }
 
 Node *
@@ -354,7 +358,8 @@ window_keys(Level *level, const List *clauses)
 		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
 		const TargetEntry *target = get_sortgroupclause_tle(clause, level->query->targetList);
 
-		keys = lappend(keys, key_of(clause, column_of(level, compat_group_key(level->query, (Node *) target->expr), target->resname)));
+		keys = lappend(keys, key_of(clause, column_of(level, compat_group_key(level->query, (Node *) target->expr),
+													  target->resname)));
 	}
 	return keys;
 }
@@ -406,13 +411,15 @@ translate_window(Level *level, WindowFunc *function)
 	}
 	level->site = input_site(level->window);
 	level->t->volatile_allowed = false;
-	translated = (WindowFunc *) expression_tree_mutator((Node *) function, reinterpret_cast<Node *(*)()>(translate_argument), level);
+	translated = (WindowFunc *) expression_tree_mutator((Node *) function,
+														reinterpret_cast<Node *(*) ()>(translate_argument), level);
 	level->t->volatile_allowed = volatile_allowed;
 	level->site = outer;
 	if (refused(level))
 		return (Node *) function;
 	translated->location = -1;
-	return made_column(level->t, level->window, eval_const_expressions(nullptr, (Node *) translated), get_func_name(function->winfnoid));
+	return made_column(level->t, level->window, eval_const_expressions(nullptr, (Node *) translated),
+					   get_func_name(function->winfnoid));
 }
 
 }  // namespace gpuvm

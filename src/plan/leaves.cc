@@ -47,14 +47,16 @@ outside_walker(Node *node, Outside *outside)
 	{
 		const RangeTblEntry *rte = (RangeTblEntry *) node;
 
-		return rte->rtekind == RTE_CTE && static_cast<int>(rte->ctelevelsup) >= outside->depth + (outside->ctes ? 1 : 0);
+		return rte->rtekind == RTE_CTE &&
+			   static_cast<int>(rte->ctelevelsup) >= outside->depth + (outside->ctes ? 1 : 0);
 	}
 	else if (IsA(node, Query))
 	{
 		bool		result;
 
 		outside->depth++;
-		result = query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(outside_walker), outside, QTW_EXAMINE_RTES_BEFORE);
+		result = query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(outside_walker), outside,
+								   QTW_EXAMINE_RTES_BEFORE);
 		outside->depth--;
 		return result;
 	}
@@ -104,8 +106,12 @@ external_column(Level *level, GpuvmRel *rel, const Var *var, const char *name)
 	own->varno = 1;
 	own->varnosyn = 1;
 	own->varlevelsup = 0;
-	query->targetList = lappend(query->targetList, makeTargetEntry((Expr *) own, list_length(query->targetList) + 1, pstrdup(name), false));
-	column = make_column(level->t, (Node *) makeVar(IR_OWN, list_length(query->targetList), var->vartype, var->vartypmod, var->varcollid, 0), name);
+	query->targetList = lappend(
+		query->targetList, makeTargetEntry((Expr *) own, list_length(query->targetList) + 1, pstrdup(name), false));
+	column = make_column(
+		level->t,
+		(Node *) makeVar(IR_OWN, list_length(query->targetList), var->vartype, var->vartypmod, var->varcollid, 0),
+		name);
 	rel->columns = lappend(rel->columns, column);
 	return column;
 }
@@ -128,7 +134,9 @@ own_column(const GpuvmRel *leaf, const TargetEntry *column)
 
 	if (leaf->op == REL_SCAN)
 		return own->varattno;
-	return ((const Var *) list_nth_node(TargetEntry, ((const Query *) leaf->query)->targetList, own->varattno - 1)->expr)->varattno;
+	return ((const Var *) list_nth_node(TargetEntry, ((const Query *) leaf->query)->targetList, own->varattno - 1)
+				->expr)
+		->varattno;
 }
 
 TargetEntry *
@@ -231,13 +239,29 @@ subquery(Level *level, int rti, const RangeTblEntry *rte)
 
 /* -- VALUES and functions ---------------------------------------------------------------- */
 
+static List *
+values_columns(Level *level, int rti, const RangeTblEntry *rte)
+{
+	ListCell   *type;
+	ListCell   *typmod;
+	ListCell   *collation;
+
+	forthree(type, rte->coltypes, typmod, rte->coltypmods, collation, rte->colcollations)
+	{
+		const int	n = foreach_current_index(type) + 1;
+		Var		   *own = makeVar(IR_OWN, n, lfirst_oid(type), lfirst_int(typmod), lfirst_oid(collation), 0);
+
+		level->columns[rti] = lappend(level->columns[rti], make_column(level->t, (Node *) own, column_name(rte, n)));
+	}
+	return list_copy(level->columns[rti]);
+}
+
 /* Its rows as a UNION ALL, where they refer to columns or have subqueries. */
 static GpuvmRel *
 lateral_values(Level *level, int rti, const RangeTblEntry *rte)
 {
 	GpuvmRel   *rel = rel_make(REL_UNION);
 	ListCell   *lc;
-	int			n = 0;
 
 	foreach(lc, rte->values_lists)
 	{
@@ -252,18 +276,13 @@ lateral_values(Level *level, int rti, const RangeTblEntry *rte)
 
 			if (refused(level))
 				return nullptr;
-			numbers = lappend_int(numbers, column_of_value(level, &arm, value, column_name(rte, list_length(numbers) + 1), true)->resno);
+			numbers = lappend_int(
+				numbers, column_of_value(level, &arm, value, column_name(rte, list_length(numbers) + 1), true)->resno);
 		}
 		rel->inputs = lappend(rel->inputs, arm);
 		rel->arms = lappend(rel->arms, numbers);
 	}
-	foreach(lc, rte->coltypes)
-	{
-		Var		   *own = makeVar(IR_OWN, n + 1, lfirst_oid(lc), list_nth_int(rte->coltypmods, n), list_nth_oid(rte->colcollations, n), 0);
-
-		level->columns[rti] = lappend(level->columns[rti], make_column(level->t, (Node *) own, column_name(rte, ++n)));
-	}
-	rel->columns = list_copy(level->columns[rti]);
+	rel->columns = values_columns(level, rti, rte);
 	return rel;
 }
 
@@ -272,7 +291,6 @@ values(Level *level, int rti, const RangeTblEntry *rte)
 {
 	GpuvmRel   *rel = rel_make(REL_VALUES);
 	ListCell   *lc;
-	int			n = 0;
 
 	if (contain_var_clause((Node *) rte->values_lists) || refers_outside((Node *) rte->values_lists, false) ||
 		checkExprHasSubLink((Node *) rte->values_lists))
@@ -286,13 +304,7 @@ values(Level *level, int rti, const RangeTblEntry *rte)
 			row = lappend(row, translate_expr(level, static_cast<Node *>(lfirst(lc2))));
 		rel->rows = lappend(rel->rows, row);
 	}
-	foreach(lc, rte->coltypes)
-	{
-		Var		   *own = makeVar(IR_OWN, n + 1, lfirst_oid(lc), list_nth_int(rte->coltypmods, n), list_nth_oid(rte->colcollations, n), 0);
-
-		level->columns[rti] = lappend(level->columns[rti], make_column(level->t, (Node *) own, column_name(rte, ++n)));
-	}
-	rel->columns = list_copy(level->columns[rti]);
+	rel->columns = values_columns(level, rti, rte);
 	return rel;
 }
 

@@ -106,7 +106,8 @@ put_sort(StringInfo str, Printing *printing, const GpuvmRel *rel)
 	if (rel->offset != nullptr)
 		appendStringInfo(str, " offset %s", print_expr(printing, rel->offset));
 	if (rel->count != nullptr)
-		appendStringInfo(str, " %s%s%s", rel->keys != NIL ? "limit " : "", print_expr(printing, rel->count), rel->ties ? " with ties" : "");
+		appendStringInfo(str, " %s%s%s", rel->keys != NIL ? "limit " : "", print_expr(printing, rel->count),
+						 rel->ties ? " with ties" : "");
 }
 
 static void
@@ -143,7 +144,8 @@ put_node(StringInfo str, Printing *printing, const GpuvmRel *rel)
 			put_rows(str, printing, rel);
 			break;
 		case REL_EXTERNAL:
-			appendStringInfo(str, "External %s", linitial_node(RangeTblEntry, ((const Query *) rel->query)->rtable)->eref->aliasname);
+			appendStringInfo(str, "External %s",
+							 linitial_node(RangeTblEntry, ((const Query *) rel->query)->rtable)->eref->aliasname);
 			put_columns(str, printing, rel, false);
 			break;
 		case REL_FILTER:
@@ -155,7 +157,8 @@ put_node(StringInfo str, Printing *printing, const GpuvmRel *rel)
 			put_columns(str, printing, rel, true);
 			break;
 		case REL_JOIN:
-			appendStringInfo(str, "%s%s", rel_is_dependent(rel) ? "Dependent " : "", join_name(static_cast<RelJoin>(rel->join)));
+			appendStringInfo(str, "%s%s", rel_is_dependent(rel) ? "Dependent " : "",
+							 join_name(static_cast<RelJoin>(rel->join)));
 			appendStringInfoString(str, rel->quals != NIL ? " on " : "");
 			print_exprs(str, printing, rel->quals, " AND ");
 			put_columns(str, printing, rel, true);

@@ -46,7 +46,8 @@ deparse_context(const Printing *printing)
 	List	   *names = NIL;
 
 	for (int i = 1; i <= printing->columns + printing->bounds; i++)
-		names = lappend(names, makeString(const_cast<char *>(printing->names[i] != nullptr ? printing->names[i] : psprintf("_%d", i))));
+		names = lappend(names, makeString(const_cast<char *>(printing->names[i] != nullptr ? printing->names[i]
+																						   : psprintf("_%d", i))));
 	rte->rtekind = RTE_VALUES;
 	rte->eref = makeAlias("columns", names);
 	rte->inFromCl = true;
@@ -76,8 +77,40 @@ searched_case(const CaseExpr *expr)
 
 	searched->arg = nullptr;
 	foreach(lc, searched->args)
-		lfirst_node(CaseWhen, lc)->expr = (Expr *) with_test_value((Node *) lfirst_node(CaseWhen, lc)->expr, (Node *) expr->arg);
+		lfirst_node(CaseWhen, lc)->expr =
+			(Expr *) with_test_value((Node *) lfirst_node(CaseWhen, lc)->expr, (Node *) expr->arg);
 	return (Node *) searched;
+}
+
+static Node *readable(Node *node, Printing *printing);
+
+/* COLLATE, of which folding leaves a relabelling. */
+static Node *
+collated(const RelabelType *relabel, Printing *printing)
+{
+	CollateExpr *collate = makeNode(CollateExpr);
+	RelabelType *arg = static_cast<RelabelType *>(copyObjectImpl(relabel));
+
+	arg->arg = (Expr *) readable((Node *) relabel->arg, printing);
+	collate->arg = (Expr *) arg;
+	collate->collOid = relabel->resultcollid;
+	collate->location = -1;
+	return (Node *) collate;
+}
+
+/* Folding leaves a cast of what a constant's output function gives: of a cstring, which has no casts in SQL. */
+static Node *
+from_text(CoerceViaIO *cast)
+{
+	const Const *string = (const Const *) cast->arg;
+	CoerceViaIO *result;
+
+	if (!IsA(string, Const) || string->consttype != CSTRINGOID || string->constisnull)
+		return (Node *) cast;
+	result = static_cast<CoerceViaIO *>(copyObjectImpl(cast));
+	result->arg = (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
+									 CStringGetTextDatum(DatumGetCString(string->constvalue)), false, false);
+	return (Node *) result;
 }
 
 static Node *
@@ -97,31 +130,16 @@ readable(Node *node, Printing *printing)
 	{
 		const Param *param = (const Param *) node;
 
-		return (Node *) makeVar(1, printing->columns + param->paramid, param->paramtype, param->paramtypmod, param->paramcollid, 0);
+		return (Node *) makeVar(1, printing->columns + param->paramid, param->paramtype, param->paramtypmod,
+								param->paramcollid, 0);
 	}
 	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != nullptr)
 		return readable(searched_case((CaseExpr *) node), printing);
-	/* a collation is left to folding, too */
-	if (IsA(node, RelabelType) && OidIsValid(((RelabelType *) node)->resultcollid) && ((RelabelType *) node)->resultcollid != exprCollation((Node *) ((RelabelType *) node)->arg))
-	{
-		CollateExpr *collate = makeNode(CollateExpr);
-		RelabelType *relabel = static_cast<RelabelType *>(copyObjectImpl(node));
-
-		relabel->arg = (Expr *) readable((Node *) relabel->arg, printing);
-		collate->arg = (Expr *) relabel;
-		collate->collOid = relabel->resultcollid;
-		collate->location = -1;
-		return (Node *) collate;
-	}
-	/* nor has a string that is folded to what an input function reads */
-	if (IsA(node, CoerceViaIO) && IsA(((CoerceViaIO *) node)->arg, Const) && exprType((Node *) ((CoerceViaIO *) node)->arg) == CSTRINGOID)
-	{
-		const Const *string = (const Const *) ((CoerceViaIO *) node)->arg;
-
-		node = static_cast<Node *>(copyObjectImpl(node));
-		((CoerceViaIO *) node)->arg = string->constisnull ? (Expr *) makeNullConst(TEXTOID, -1, DEFAULT_COLLATION_OID)
-			: (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1, CStringGetTextDatum(DatumGetCString(string->constvalue)), false, false);
-	}
+	if (IsA(node, RelabelType) && OidIsValid(((RelabelType *) node)->resultcollid) &&
+		((RelabelType *) node)->resultcollid != exprCollation((Node *) ((RelabelType *) node)->arg))
+		return collated((RelabelType *) node, printing);
+	if (IsA(node, CoerceViaIO))
+		node = from_text((CoerceViaIO *) node);
 	/* PostgreSQL looks for the window in a query */
 	if (IsA(node, WindowFunc))
 	{
@@ -177,7 +195,8 @@ print_keys(StringInfo str, const Printing *printing, const List *keys, bool orde
 	{
 		const SortGroupClause *key = lfirst_node(SortGroupClause, lc);
 
-		appendStringInfo(str, "%s%s", foreach_current_index(lc) > 0 ? ", " : "", print_name(printing, key->tleSortGroupRef));
+		appendStringInfo(str, "%s%s", foreach_current_index(lc) > 0 ? ", " : "",
+						 print_name(printing, key->tleSortGroupRef));
 		if (order)
 		{
 			bool		reverse = false;
@@ -200,7 +219,9 @@ frame_bound(Printing *printing, int options, const Node *offset, bool end)
 	if (options & (end ? FRAMEOPTION_END_CURRENT_ROW : FRAMEOPTION_START_CURRENT_ROW))
 		return "CURRENT ROW";
 	return psprintf("%s %s", print_expr(printing, offset),
-					options & (end ? FRAMEOPTION_END_OFFSET_PRECEDING : FRAMEOPTION_START_OFFSET_PRECEDING) ? "PRECEDING" : "FOLLOWING");
+					options & (end ? FRAMEOPTION_END_OFFSET_PRECEDING : FRAMEOPTION_START_OFFSET_PRECEDING)
+						? "PRECEDING"
+						: "FOLLOWING");
 }
 
 void
@@ -221,8 +242,11 @@ print_window(StringInfo str, Printing *printing, const WindowClause *window)
 	}
 	if (options & FRAMEOPTION_NONDEFAULT)
 		appendStringInfo(str, " %s BETWEEN %s AND %s",
-						 options & FRAMEOPTION_RANGE ? "RANGE" : options & FRAMEOPTION_ROWS ? "ROWS" : "GROUPS",
-						 frame_bound(printing, options, window->startOffset, false), frame_bound(printing, options, window->endOffset, true));
+						 options & FRAMEOPTION_RANGE  ? "RANGE"
+						 : options & FRAMEOPTION_ROWS ? "ROWS"
+													  : "GROUPS",
+						 frame_bound(printing, options, window->startOffset, false),
+						 frame_bound(printing, options, window->endOffset, true));
 	appendStringInfoChar(str, ')');
 }
 

@@ -116,7 +116,8 @@ prune_plain(GpuvmRel **cell, const Bitmapset *needed, Pruning *pruning)
 	Bitmapset  *reads;
 	Bitmapset  *below;
 
-	if ((made == NIL && (rel->op == REL_PROJECT || rel->op == REL_WINDOW)) || (rel->op == REL_FILTER && rel->quals == NIL && !rel->barrier))
+	if ((made == NIL && (rel->op == REL_PROJECT || rel->op == REL_WINDOW)) ||
+		(rel->op == REL_FILTER && rel->quals == NIL && !rel->barrier))
 	{
 		*cell = rel_input(rel);
 		return prune(cell, needed, pruning);

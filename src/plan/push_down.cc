@@ -148,7 +148,8 @@ with_implied(List *conditions)
 				OpExpr	   *implied;
 				const int	n = list_length(conditions);
 
-				if (!is_bound(static_cast<Node *>(list_nth(conditions, j)), static_cast<const OpExpr *>(list_nth(conditions, i)), sides[side]))
+				if (!is_bound(static_cast<Node *>(list_nth(conditions, j)),
+							  static_cast<const OpExpr *>(list_nth(conditions, i)), sides[side]))
 					continue;
 				implied = static_cast<OpExpr *>(copyObjectImpl(list_nth(conditions, j)));
 				linitial(implied->args) = copyObjectImpl(sides[1 - side]);
@@ -307,7 +308,7 @@ for_arm(const GpuvmRel *rel, int arm, const List *conditions)
 		Var		   *own = (Var *) made->expr;
 
 		own->varno = IR_VAR;
-		own->varattno = list_nth_int(static_cast<List *>(list_nth(rel->arms, arm)), own->varattno - 1);
+		own->varattno = rel_arm_column(rel, arm, column);
 		columns = lappend(columns, made);
 	}
 	foreach(lc, conditions)

@@ -74,8 +74,8 @@ below_project(const GpuvmRel *rel, const Bitmapset *rejected)
 	{
 		const TargetEntry *column = lfirst_node(TargetEntry, lc);
 
-		if (!rel_hands_on(column) && bms_is_member(column->resno, rejected) && !contain_nonstrict_functions((Node *) column->expr) &&
-			!contain_volatile_functions((Node *) column->expr))
+		if (!rel_hands_on(column) && bms_is_member(column->resno, rejected) &&
+			!contain_nonstrict_functions((Node *) column->expr) && !contain_volatile_functions((Node *) column->expr))
 			rejected = bms_union(rejected, rel_columns_in((Node *) column->expr));
 	}
 	return rejected;
@@ -106,7 +106,7 @@ below_arm(const GpuvmRel *rel, int arm, const Bitmapset *rejected)
 		const TargetEntry *column = lfirst_node(TargetEntry, lc);
 
 		if (bms_is_member(column->resno, rejected))
-			numbers = bms_add_member(numbers, list_nth_int(static_cast<List *>(list_nth(rel->arms, arm)), ((const Var *) column->expr)->varattno - 1));
+			numbers = bms_add_member(numbers, rel_arm_column(rel, arm, column));
 	}
 	return numbers;
 }

@@ -2,6 +2,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/readfuncs.h"
@@ -144,6 +145,12 @@ rel_make(RelOp op, List *inputs, List *columns)
 	rel->inputs = inputs;
 	rel->columns = columns;
 	return rel;
+}
+
+Node *
+rel_bigint(int64 value)
+{
+	return (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(value), false, FLOAT8PASSBYVAL);
 }
 
 TargetEntry *

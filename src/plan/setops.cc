@@ -32,7 +32,8 @@ arm_columns(Level *level, GpuvmRel **arm, const List *columns, const SetOperatio
 
 		n++;
 		if (exprType(value) != type)
-			value = coerce_to_target_type(nullptr, value, exprType(value), type, -1, COERCION_IMPLICIT, COERCE_IMPLICIT_CAST, -1);
+			value = coerce_to_target_type(nullptr, value, exprType(value), type, -1, COERCION_IMPLICIT,
+										  COERCE_IMPLICIT_CAST, -1);
 		if (value == nullptr)
 			elog(ERROR, "no coercion to the type of a set operation's column");
 		if (exprCollation(value) != collation)
@@ -90,7 +91,8 @@ setop(Level *level, Node *node, List **columns)
 	int			n = 0;
 
 	if (IsA(node, RangeTblRef))
-		return translate_subquery(level, rt_fetch(((RangeTblRef *) node)->rtindex, level->query->rtable)->subquery, columns);
+		return translate_subquery(level, rt_fetch(((RangeTblRef *) node)->rtindex, level->query->rtable)->subquery,
+								  columns);
 	if (op->op != SETOP_UNION && op->all)
 	{
 		refuse(level->t, REFUSED_SETOP_ALL);
@@ -105,10 +107,12 @@ setop(Level *level, Node *node, List **columns)
 		return nullptr;
 	foreach(lc, names)
 	{
-		Var		   *own = makeVar(IR_OWN, n + 1, list_nth_oid(op->colTypes, n), list_nth_int(op->colTypmods, n), list_nth_oid(op->colCollations, n), 0);
+		Var *own = makeVar(IR_OWN, n + 1, list_nth_oid(op->colTypes, n), list_nth_int(op->colTypmods, n),
+						   list_nth_oid(op->colCollations, n), 0);
 
 		n++;
-		rel->columns = lappend(rel->columns, make_column(level->t, (Node *) own, lfirst_node(TargetEntry, lc)->resname));
+		rel->columns =
+			lappend(rel->columns, make_column(level->t, (Node *) own, lfirst_node(TargetEntry, lc)->resname));
 	}
 	*columns = list_copy(rel->columns);
 	if (op->op != SETOP_UNION)

@@ -32,10 +32,12 @@ reads_imported_walker(Node *node, void *context)
 	{
 		const RangeTblEntry *rte = (RangeTblEntry *) node;
 
-		return rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid));
+		return rte->rtekind == RTE_RELATION &&
+			   (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid));
 	}
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(reads_imported_walker), context, QTW_EXAMINE_RTES_BEFORE);
+		return query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(reads_imported_walker), context,
+								 QTW_EXAMINE_RTES_BEFORE);
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_imported_walker), context);
 }
 

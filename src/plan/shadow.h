@@ -1,4 +1,4 @@
-/* shadow.h: translating statements for the counts alone (gpuvm.whole_query = shadow). */
+/* shadow.h: translating statements without being heard, to run them or for the counts alone (gpuvm.whole_query). */
 #ifndef GPUVM_PLAN_SHADOW_H
 #define GPUVM_PLAN_SHADOW_H
 
@@ -18,7 +18,7 @@ struct GpuvmRel;
  */
 GpuvmRel   *translate_quietly(const Query *query);
 
-/* Counts what becomes of a statement that reads imported tables, in gpuvm.translations. Raises nothing and changes nothing. */
+/* Counts in gpuvm.translations what becomes of a statement on imported tables. Raises and changes nothing. */
 void		shadow_statement(const Query *query);
 
 }  // namespace gpuvm

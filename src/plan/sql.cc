@@ -89,7 +89,8 @@ put_join(StringInfo str, Printing *printing, const GpuvmRel *rel)
 		case RELJOIN_INNER:
 		case RELJOIN_LEFT:
 		case RELJOIN_SINGLE:
-			appendStringInfo(str, "SELECT * FROM (%s) l %s JOIN LATERAL (%s) r", left, rel->join == RELJOIN_INNER ? "" : "LEFT", right);
+			appendStringInfo(str, "SELECT * FROM (%s) l %s JOIN LATERAL (%s) r", left,
+							 rel->join == RELJOIN_INNER ? "" : "LEFT", right);
 			put_where(str, printing, rel->quals, "ON");
 			break;
 		case RELJOIN_FULL:
@@ -98,14 +99,18 @@ put_join(StringInfo str, Printing *printing, const GpuvmRel *rel)
 			break;
 		case RELJOIN_SEMI:
 		case RELJOIN_ANTI:
-			appendStringInfo(str, "SELECT * FROM (%s) l WHERE %sEXISTS (SELECT FROM (%s) r", left, rel->join == RELJOIN_ANTI ? "NOT " : "", right);
+			appendStringInfo(str, "SELECT * FROM (%s) l WHERE %sEXISTS (SELECT FROM (%s) r", left,
+							 rel->join == RELJOIN_ANTI ? "NOT " : "", right);
 			put_where(str, printing, rel->quals, "WHERE");
 			appendStringInfoChar(str, ')');
 			break;
 		case RELJOIN_MARK:
-			appendStringInfo(str, "SELECT *, (SELECT CASE WHEN bool_or(mark) THEN true WHEN bool_or(mark IS NULL) THEN NULL ELSE false END "
+			appendStringInfo(str,
+							 "SELECT *, (SELECT CASE WHEN bool_or(mark) THEN true WHEN bool_or(mark IS NULL) THEN NULL "
+							 "ELSE false END "
 							 "FROM (SELECT %s AS mark FROM (%s) r) m) AS %s FROM (%s) l",
-							 print_expr(printing, (const Node *) rel_mark(rel)->expr), right, print_name(printing, rel_mark(rel)->resno), left);
+							 print_expr(printing, (const Node *) rel_mark(rel)->expr), right,
+							 print_name(printing, rel_mark(rel)->resno), left);
 			break;
 	}
 }
@@ -177,7 +182,8 @@ put_sort(StringInfo str, Printing *printing, const GpuvmRel *rel)
 	if (rel->offset != nullptr)
 		appendStringInfo(str, " OFFSET (%s)", print_expr(printing, rel->offset));
 	if (rel->count != nullptr)
-		appendStringInfo(str, " FETCH FIRST (%s) ROWS %s", print_expr(printing, rel->count), rel->ties ? "WITH TIES" : "ONLY");
+		appendStringInfo(str, " FETCH FIRST (%s) ROWS %s", print_expr(printing, rel->count),
+						 rel->ties ? "WITH TIES" : "ONLY");
 }
 
 static void
@@ -190,14 +196,16 @@ put_arms(StringInfo str, Printing *printing, const GpuvmRel *rel)
 		const char *separator = "";
 
 		if (i > 0)
-			appendStringInfoString(str, rel->op == REL_UNION ? " UNION ALL " : rel->setop == RELSETOP_EXCEPT ? " EXCEPT " : " INTERSECT ");
+			appendStringInfoString(str, rel->op == REL_UNION			? " UNION ALL "
+										: rel->setop == RELSETOP_EXCEPT ? " EXCEPT "
+																		: " INTERSECT ");
 		appendStringInfoString(str, "(SELECT ");
 		foreach(lc, rel->columns)
 		{
 			const TargetEntry *column = lfirst_node(TargetEntry, lc);
 
 			appendStringInfo(str, "%s%s AS %s", separator,
-							 print_name(printing, list_nth_int(static_cast<List *>(list_nth(rel->arms, i)), ((const Var *) column->expr)->varattno - 1)),
+							 print_name(printing, rel_arm_column(rel, i, column)),
 							 print_name(printing, column->resno));
 			separator = ", ";
 		}
@@ -217,7 +225,9 @@ select_from(Printing *printing, const GpuvmRel *rel)
 		case REL_SCAN:
 			appendStringInfoString(&str, "SELECT ");
 			put_made(&str, printing, rel, "");
-			appendStringInfo(&str, " FROM %s", quote_qualified_identifier(get_namespace_name(get_rel_namespace(rel->rte->relid)), get_rel_name(rel->rte->relid)));
+			appendStringInfo(&str, " FROM %s",
+							 quote_qualified_identifier(get_namespace_name(get_rel_namespace(rel->rte->relid)),
+														get_rel_name(rel->rte->relid)));
 			break;
 		case REL_SET:
 			appendStringInfoString(&str, "SELECT ");
@@ -296,15 +306,18 @@ rel_sql(const GpuvmRel *statement)
 
 		appendStringInfoString(&str, foreach_current_index(lc) == 0 ? "WITH " : ", ");
 		if (definition->op == REL_SHARED)
-			appendStringInfo(&str, "shared_%d AS MATERIALIZED (%s)", definition->id, select_from(&printing, rel_input(definition)));
+			appendStringInfo(&str, "shared_%d AS MATERIALIZED (%s)", definition->id,
+							 select_from(&printing, rel_input(definition)));
 		else
 			appendStringInfo(&str, "bound_%d AS (SELECT %s FROM (%s) t)", definition->id,
-							 print_name(&printing, linitial_node(TargetEntry, definition->columns)->resno), select_from(&printing, rel_input(definition)));
+							 print_name(&printing, linitial_node(TargetEntry, definition->columns)->resno),
+							 select_from(&printing, rel_input(definition)));
 	}
 	appendStringInfoString(&str, " SELECT ");
 	foreach(lc, statement->columns)
 		appendStringInfo(&str, "%s%s AS %s", foreach_current_index(lc) > 0 ? ", " : "",
-						 print_name(&printing, lfirst_node(TargetEntry, lc)->resno), quote_identifier(lfirst_node(TargetEntry, lc)->resname));
+						 print_name(&printing, lfirst_node(TargetEntry, lc)->resno),
+						 quote_identifier(lfirst_node(TargetEntry, lc)->resname));
 	appendStringInfo(&str, " FROM (%s) t", select_from(&printing, rel_input(statement)));
 	return with_bound_values(str.data);
 }

@@ -63,7 +63,7 @@ bound_exists(Level *level, GpuvmRel *rel)
 	TargetEntry *column;
 	GpuvmRel   *first = rel_make(REL_SORT, list_make1(rel));
 
-	first->count = (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(1), false, FLOAT8PASSBYVAL);
+	first->count = rel_bigint(1);
 	column = column_of_value(level, &first, makeBoolConst(true, false), "exists", true);
 	test->arg = (Expr *) bound(level, first, column);
 	test->nulltesttype = IS_NOT_NULL;
@@ -116,7 +116,8 @@ add_sublink(Level *level, SubLink *sublink, bool negated)
 	GpuvmRel   *join;
 	Node	   *test;
 
-	if (sublink->subLinkType != EXISTS_SUBLINK && sublink->subLinkType != ANY_SUBLINK && sublink->subLinkType != ALL_SUBLINK)
+	if (sublink->subLinkType != EXISTS_SUBLINK && sublink->subLinkType != ANY_SUBLINK &&
+		sublink->subLinkType != ALL_SUBLINK)
 		return false;
 	rel = sublink_rows(level, sublink, &sub);
 	if (rel == nullptr)
@@ -157,7 +158,8 @@ static Node *
 put_mark(Level *level, const SubLink *sublink, GpuvmRel *rel, const Level *sub)
 {
 	const bool	all = sublink->subLinkType == ALL_SUBLINK;
-	Node	   *test = sublink->subLinkType == EXISTS_SUBLINK ? makeBoolConst(true, false) : translate_test(level, sublink, sub);
+	Node *test =
+		sublink->subLinkType == EXISTS_SUBLINK ? makeBoolConst(true, false) : translate_test(level, sublink, sub);
 	GpuvmRel   *join;
 	TargetEntry *mark;
 
@@ -203,8 +205,8 @@ translate_sublink(Level *level, SubLink *sublink)
 				Node	   *test = translate_test(level, sublink, sub);
 
 				/* of no row it is null, as it is of columns that are */
-				if (!refused(level) && contain_nonstrict_functions(sublink->testexpr) && !IsA(sublink->testexpr, RowCompareExpr) &&
-					!is_andclause(sublink->testexpr))
+				if (!refused(level) && contain_nonstrict_functions(sublink->testexpr) &&
+					!IsA(sublink->testexpr, RowCompareExpr) && !is_andclause(sublink->testexpr))
 					refuse(level->t, REFUSED_SUBQUERY_PLACE);
 				(void) put_join(level, RELJOIN_SINGLE, rel);
 				return test;

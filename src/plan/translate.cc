@@ -164,7 +164,9 @@ target_keys(Level *level, Targets *targets, const List *clauses)
 	{
 		const SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
 
-		keys = lappend(keys, key_of(clause, target_column(level, targets, get_sortgroupclause_tle(const_cast<SortGroupClause *>(clause), level->query->targetList))));
+		keys = lappend(keys, key_of(clause, target_column(level, targets,
+														  get_sortgroupclause_tle(const_cast<SortGroupClause *>(clause),
+																				  level->query->targetList))));
 	}
 	return keys;
 }
@@ -207,7 +209,7 @@ add_first_rows(Level *level, GpuvmRel **rel, List *keys, List *order)
 	number = make_column(level->t, (Node *) row_number, "row_number");
 	(*rel)->columns = list_make1(number);
 	first = make_opclause(INT8_EQUAL, BOOLOID, false, (Expr *) rel_var(number),
-						  (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(1), false, FLOAT8PASSBYVAL),
+						  (Expr *) rel_bigint(1),
 						  InvalidOid, InvalidOid);
 	set_opfuncid((OpExpr *) first);
 	add_filter(level, rel, (Node *) first);
@@ -249,7 +251,8 @@ add_output(Level *level, GpuvmRel **rel)
 	Targets		targets;
 	List	   *order;
 
-	targets.columns = static_cast<TargetEntry **>(palloc0((list_length(query->targetList) + 1) * sizeof(TargetEntry *)));
+	targets.columns =
+		static_cast<TargetEntry **>(palloc0((list_length(query->targetList) + 1) * sizeof(TargetEntry *)));
 	level->site = rel;
 	if (query->distinctClause != NIL && !query->hasDistinctOn)
 	{
@@ -273,8 +276,8 @@ add_output(Level *level, GpuvmRel **rel)
 static bool
 is_positive(const Node *limit)
 {
-	return limit == nullptr ||
-		(IsA(limit, Const) && (((const Const *) limit)->constisnull || DatumGetInt64(((const Const *) limit)->constvalue) > 0));
+	return limit == nullptr || (IsA(limit, Const) && (((const Const *) limit)->constisnull ||
+													  DatumGetInt64(((const Const *) limit)->constvalue) > 0));
 }
 
 GpuvmRel *

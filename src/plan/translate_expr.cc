@@ -87,7 +87,8 @@ translate_argument(Node *node, Level *level)
 			return translate_sublink(level, (SubLink *) node);
 		case T_Param:
 			if (((Param *) node)->paramkind == PARAM_SUBLINK)
-				return (Node *) rel_var(list_nth_node(TargetEntry, level->sublink_columns, ((Param *) node)->paramid - 1));
+				return (Node *) rel_var(
+					list_nth_node(TargetEntry, level->sublink_columns, ((Param *) node)->paramid - 1));
 			break;
 		case T_CurrentOfExpr:
 			refuse(level->t, REFUSED_COMMAND);

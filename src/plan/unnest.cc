@@ -102,7 +102,8 @@ own_side(const Node *condition, const Bitmapset *left)
 		bool		hashable;
 
 		if (reads(own, left) || !bms_is_subset(rel_columns_in(other), left) || bms_is_empty(rel_columns_in(own)) ||
-			!op_mergejoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))) || exprCollation(own) != op->inputcollid)
+			!op_mergejoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args)))) ||
+			exprCollation(own) != op->inputcollid)
 			continue;
 		get_sort_group_operators(exprType(own), true, false, false, &sortop, &eqop, nullptr, &hashable);
 		foreach(lc, get_mergejoin_opfamilies(op->opno))
@@ -129,7 +130,8 @@ may_lift(const GpuvmRel *rel, const Bitmapset *left, bool keys)
 				return false;
 			foreach(lc, keys ? rel->quals : NIL)
 			{
-				if (reads(static_cast<Node *>(lfirst(lc)), left) && own_side(static_cast<Node *>(lfirst(lc)), left) == nullptr)
+				if (reads(static_cast<Node *>(lfirst(lc)), left) &&
+					own_side(static_cast<Node *>(lfirst(lc)), left) == nullptr)
 					return false;
 			}
 			return may_lift(rel_input(rel), left, keys);
@@ -138,7 +140,8 @@ may_lift(const GpuvmRel *rel, const Bitmapset *left, bool keys)
 		case REL_SORT:
 			return rel->count == nullptr && rel->offset == nullptr && may_lift(rel_input(rel), left, keys);
 		case REL_GROUP:
-			return rel->keys != NIL && rel->sets == NIL && !node_reads(rel, left) && may_lift(rel_input(rel), left, true);
+			return rel->keys != NIL && rel->sets == NIL && !node_reads(rel, left) &&
+				   may_lift(rel_input(rel), left, true);
 		case REL_WINDOW:
 			return !node_reads(rel, left) && may_lift(rel_input(rel), left, true);
 		case REL_JOIN:
@@ -146,7 +149,8 @@ may_lift(const GpuvmRel *rel, const Bitmapset *left, bool keys)
 			{
 				foreach(lc, keys ? rel->quals : NIL)
 				{
-					if (reads(static_cast<Node *>(lfirst(lc)), left) && own_side(static_cast<Node *>(lfirst(lc)), left) == nullptr)
+					if (reads(static_cast<Node *>(lfirst(lc)), left) &&
+						own_side(static_cast<Node *>(lfirst(lc)), left) == nullptr)
 						return false;
 				}
 				return may_lift(rel_input(rel), left, keys) && may_lift(rel_input(rel, 1), left, keys);
@@ -227,7 +231,8 @@ with_keys(List *keys, const List *more)
 		bool		there = false;
 
 		foreach(lc2, keys)
-			there = there || lfirst_node(SortGroupClause, lc2)->tleSortGroupRef == lfirst_node(SortGroupClause, lc)->tleSortGroupRef;
+			there = there || lfirst_node(SortGroupClause, lc2)->tleSortGroupRef ==
+								 lfirst_node(SortGroupClause, lc)->tleSortGroupRef;
 		if (!there)
 			keys = lappend(keys, copyObjectImpl(lfirst(lc)));
 	}
@@ -266,7 +271,8 @@ lift(GpuvmRel *rel, Unnesting *unnesting)
 			lift(rel_input(rel), unnesting);
 			keys = lifted_keys(unnesting, rel, first);
 			foreach(lc, rel->windows)
-				lfirst_node(WindowClause, lc)->partitionClause = with_keys(lfirst_node(WindowClause, lc)->partitionClause, keys);
+				lfirst_node(WindowClause, lc)->partitionClause =
+					with_keys(lfirst_node(WindowClause, lc)->partitionClause, keys);
 			break;
 		default:
 			lift(rel_input(rel), unnesting);
@@ -292,7 +298,8 @@ lone_group(GpuvmRel *rel, const Bitmapset *left)
 
 	while (rel->op == REL_PROJECT)
 		rel = rel_input(rel);
-	if (rel->op != REL_GROUP || rel->keys != NIL || rel->sets != NIL || node_reads(rel, left) || !may_lift(rel_input(rel), left, true))
+	if (rel->op != REL_GROUP || rel->keys != NIL || rel->sets != NIL || node_reads(rel, left) ||
+		!may_lift(rel_input(rel), left, true))
 		return nullptr;
 	foreach(lc, rel->columns)
 	{
@@ -327,7 +334,7 @@ or_zero(const TargetEntry *count, const Aggref *aggregate)
 	CoalesceExpr *expr = makeNode(CoalesceExpr);
 
 	expr->coalescetype = aggregate->aggtype;
-	expr->args = list_make2(rel_var(count), makeConst(aggregate->aggtype, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false, FLOAT8PASSBYVAL));
+	expr->args = list_make2(rel_var(count), rel_bigint(0));
 	expr->location = -1;
 	return (Node *) expr;
 }
@@ -362,7 +369,8 @@ unnest_group(GpuvmRel **cell, GpuvmRel *group, Unnesting *unnesting)
 		{
 			TargetEntry *count = new_column(unnesting, (Node *) aggregate, column->resname);
 
-			counts->columns = lappend(counts->columns, makeTargetEntry((Expr *) or_zero(count, aggregate), column->resno, column->resname, false));
+			counts->columns = lappend(counts->columns, makeTargetEntry((Expr *) or_zero(count, aggregate),
+																	   column->resno, column->resname, false));
 			lfirst(lc) = count;
 		}
 	}
@@ -387,7 +395,8 @@ add_to_mark(GpuvmRel *join, List *conditions)
 		test->location = -1;
 		args = lappend(args, test);
 	}
-	mark->expr = (Expr *) eval_const_expressions(nullptr, (Node *) makeBoolExpr(AND_EXPR, lappend(args, mark->expr), -1));
+	mark->expr =
+		(Expr *) eval_const_expressions(nullptr, (Node *) makeBoolExpr(AND_EXPR, lappend(args, mark->expr), -1));
 }
 
 static void unnest_join(GpuvmRel **cell, GpuvmRel *statement);
@@ -404,8 +413,8 @@ hoist(GpuvmRel **cell, GpuvmRel *join, Unnesting *unnesting)
 	check_stack_depth();
 	for (int i = 0; i < list_length(rel->inputs); i++)
 		hoist(rel_input_cell(rel, i), join, unnesting);
-	if (rel->op != REL_JOIN || rel->join != RELJOIN_SINGLE || rel->quals != NIL || !tree_reads(rel_input(rel, 1), unnesting->left) ||
-		tree_reads(rel_input(rel, 1), rel_visible(rel_input(rel))))
+	if (rel->op != REL_JOIN || rel->join != RELJOIN_SINGLE || rel->quals != NIL ||
+		!tree_reads(rel_input(rel, 1), unnesting->left) || tree_reads(rel_input(rel, 1), rel_visible(rel_input(rel))))
 		return;
 	*cell = rel_input(rel);
 	linitial(rel->inputs) = linitial(join->inputs);
@@ -434,7 +443,8 @@ unnest_join(GpuvmRel **cell, GpuvmRel *statement)
 		return;
 	}
 	group = lone_group(rel_input(join, 1), unnesting.left);
-	if (group != nullptr && (join->join == RELJOIN_SINGLE || join->join == RELJOIN_INNER || (join->join == RELJOIN_LEFT && join->quals == NIL)))
+	if (group != nullptr && (join->join == RELJOIN_SINGLE || join->join == RELJOIN_INNER ||
+							 (join->join == RELJOIN_LEFT && join->quals == NIL)))
 		unnest_group(cell, group, &unnesting);
 }
 

@@ -299,6 +299,13 @@ lower_set(Lowering *l, const GpuvmRel *set)
 	return piece;
 }
 
+/* OFFSET 0, which keeps PostgreSQL from looking into a subquery. */
+static bool
+is_zero(const Node *offset)
+{
+	return offset == nullptr || (IsA(offset, Const) && !((const Const *) offset)->constisnull && DatumGetInt64(((const Const *) offset)->constvalue) == 0);
+}
+
 Piece *
 lower(Lowering *l, const GpuvmRel *rel)
 {
@@ -320,7 +327,7 @@ lower(Lowering *l, const GpuvmRel *rel)
 		case REL_UNION:
 			return lower_union(l, rel);
 		case REL_SORT:
-			if (rel->count != nullptr || rel->offset != nullptr)
+			if (rel->count != nullptr || !is_zero(rel->offset))
 				return lowering_refuse(l, "LIMIT below the top is not run in stages yet");
 			/* what reads its rows gives them in an order of its own */
 			return lower(l, rel_input(rel));

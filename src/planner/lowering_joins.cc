@@ -7,9 +7,13 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
 }
 
 #include "compiler/compile.h"
@@ -18,6 +22,9 @@ extern "C" {
 #include "planner/lowering.h"
 
 namespace gpuvm {
+
+/* bigint > bigint, which has no symbol. */
+constexpr Oid INT8_GREATER = 413;
 
 static Relids
 relids_of(const Piece *piece)
@@ -129,12 +136,89 @@ lower_apart(Lowering *l, const GpuvmRel *rel)
 	return piece;
 }
 
+/* Whether there are rows, as their number. */
+static Aggref *
+count_of_rows(void)
+{
+	Aggref	   *count = makeNode(Aggref);
+
+	count->aggfnoid = F_COUNT_;
+	count->aggtype = count->aggtranstype = INT8OID;
+	count->aggstar = true;
+	count->aggkind = AGGKIND_NORMAL;
+	count->aggsplit = AGGSPLIT_SIMPLE;
+	count->aggno = count->aggtransno = -1;
+	count->location = -1;
+	return count;
+}
+
+/* The constant if there is a row, else null. */
+static Node *
+value_if_any(Node *count, const Const *constant)
+{
+	CaseExpr   *expr = makeNode(CaseExpr);
+	CaseWhen   *when = makeNode(CaseWhen);
+
+	when->expr = make_opclause(INT8_GREATER, BOOLOID, false, (Expr *) count,
+							   (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false, FLOAT8PASSBYVAL), InvalidOid, InvalidOid);
+	set_opfuncid((OpExpr *) when->expr);
+	when->result = static_cast<Expr *>(copyObjectImpl(constant));
+	when->location = -1;
+	expr->casetype = constant->consttype;
+	expr->casecollid = constant->constcollid;
+	expr->args = list_make1(when);
+	expr->defresult = (Expr *) makeNullConst(constant->consttype, constant->consttypmod, constant->constcollid);
+	expr->location = -1;
+	return (Node *) expr;
+}
+
+/* EXISTS without outer columns is the constant that the first row has: the rows that are asked for one; NULL: it is something else. */
+static const GpuvmRel *
+rows_of_exists(const GpuvmRel *bound, const Const **constant)
+{
+	const GpuvmRel *project = rel_input(bound);
+	const GpuvmRel *limit = project->op == REL_PROJECT ? rel_input(project) : nullptr;
+	const TargetEntry *column = limit == nullptr ? nullptr : rel_find(project, linitial_node(TargetEntry, bound->columns)->resno);
+
+	if (column == nullptr || !IsA(column->expr, Const) || ((const Const *) column->expr)->constisnull || limit->op != REL_SORT || limit->offset != nullptr ||
+		limit->count == nullptr || !IsA(limit->count, Const) || ((const Const *) limit->count)->constisnull || DatumGetInt64(((const Const *) limit->count)->constvalue) != 1)
+		return nullptr;
+	*constant = (const Const *) column->expr;
+	return rel_input(limit);
+}
+
+/* The row of an aggregation without keys, and its value. */
+static Piece *
+lower_bound(Lowering *l, const GpuvmRel *bound, Node **value)
+{
+	const int	number = linitial_node(TargetEntry, bound->columns)->resno;
+	const GpuvmRel *group = rel_input(bound);
+	const Const *constant = nullptr;
+	const GpuvmRel *rows = rows_of_exists(bound, &constant);
+	Piece	   *piece;
+
+	if (rows != nullptr)
+		group = rel_make(REL_GROUP, list_make1(const_cast<GpuvmRel *>(rows)), list_make1(makeTargetEntry((Expr *) count_of_rows(), number, pstrdup("count"), false)));
+	/* no row would be a null, and several an error */
+	else if (group->op != REL_GROUP || group->keys != NIL || group->sets != NIL)
+		return lowering_refuse(l, "a subquery's value is not that of an aggregation without keys");
+	piece = lower_apart(l, group);
+	if (piece == nullptr)
+		return nullptr;
+	if (l->values[number] == nullptr)
+		return lowering_refuse(l, "a subquery has no value");
+	if (constant != nullptr)
+		l->values[number] = value_if_any(l->values[number], constant);
+	*value = l->values[number];
+	return piece;
+}
+
 Node *
 bound_value(Lowering *l, const Param *param)
 {
 	const GpuvmRel *bound = nullptr;
 	JoinBlock  *block = l->block;
-	Node	   *value;
+	Node	   *value = nullptr;
 	Piece	   *piece;
 	ListCell   *lc;
 
@@ -152,15 +236,11 @@ bound_value(Lowering *l, const Param *param)
 		if (rel->op == REL_BOUND && rel->id == param->paramid)
 			bound = rel;
 	}
-	/* no row would be a null, and several an error */
-	if (bound == nullptr || rel_input(bound)->op != REL_GROUP || rel_input(bound)->keys != NIL || rel_input(bound)->sets != NIL)
-		return (Node *) lowering_refuse(l, "a subquery's value is not that of an aggregation without keys");
-	piece = lower_apart(l, rel_input(bound));
+	if (bound == nullptr)
+		return (Node *) lowering_refuse(l, "a subquery's value is not defined");
+	piece = lower_bound(l, bound, &value);
 	if (piece == nullptr)
 		return nullptr;
-	value = l->values[linitial_node(TargetEntry, bound->columns)->resno];
-	if (value == nullptr)
-		return (Node *) lowering_refuse(l, "a subquery has no value");
 	add_item(block, piece);
 	block->bounds = lappend_int(block->bounds, param->paramid);
 	block->bound_values = lappend(block->bound_values, value);

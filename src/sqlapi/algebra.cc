@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "funcapi.h"
+#include "nodes/nodes.h"
 #include "parser/analyze.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
@@ -22,14 +23,18 @@ namespace gpuvm {
 static void
 check_permissions(const Query *query, const char *text)
 {
-	compat_check_permissions(pg_plan_query(static_cast<Query *>(copyObjectImpl(query)), text, CURSOR_OPT_PARALLEL_OK, nullptr));
+	compat_check_permissions(
+		pg_plan_query(static_cast<Query *>(copyObjectImpl(query)), text, CURSOR_OPT_PARALLEL_OK, nullptr));
 }
 
+/* Is the tree consistent, and as a cached plan would have it? */
 static void
 check_algebra(const GpuvmRel *statement)
 {
 	const char *problem = rel_check(statement);
 
+	if (problem == nullptr && !equal(stringToNode(nodeToString(copyObjectImpl(statement))), statement))
+		problem = "it is another one when written and read";
 	if (problem != nullptr)
 		elog(ERROR, "inconsistent algebra: %s", problem);
 }
@@ -94,7 +99,8 @@ gpuvm_algebra(PG_FUNCTION_ARGS)
 			rel_normalise(statement);
 			check_algebra(statement);
 		}
-		calls->user_fctx = PG_GETARG_BOOL(1) ? list_make1(const_cast<char *>(rel_sql(statement))) : rel_print(statement);
+		calls->user_fctx =
+			PG_GETARG_BOOL(1) ? list_make1(const_cast<char *>(rel_sql(statement))) : rel_print(statement);
 		if (pushed)
 			PopActiveSnapshot();
 		MemoryContextSwitchTo(outer);

@@ -67,6 +67,9 @@ SELECT * FROM ask('WITH s AS (SELECT item, sum(qty) q FROM sales GROUP BY item) 
 SELECT * FROM ask('WITH s AS MATERIALIZED (SELECT item, count(*) n FROM sales GROUP BY item) SELECT i.kind, sum(n) FROM s JOIN items i USING (item) GROUP BY 1 ORDER BY 1');
 -- A value that is computed before.
 SELECT * FROM ask('SELECT i.kind, sum(s.q) FROM (SELECT item, sum(qty) q FROM sales GROUP BY item) s JOIN items i ON i.item = s.item WHERE s.q > (SELECT min(qty) FROM sales) GROUP BY 1 ORDER BY 1');
+SELECT * FROM ask('SELECT kind, count(*) FROM items WHERE EXISTS (SELECT FROM sales WHERE qty = 6) GROUP BY 1 ORDER BY 1');
+SELECT * FROM ask('SELECT kind, count(*) FROM items i JOIN (SELECT item FROM sales GROUP BY item) s USING (item) WHERE NOT EXISTS (SELECT FROM nothing) AND EXISTS (SELECT FROM sales WHERE qty = 6 OFFSET 0) GROUP BY 1 ORDER BY 1');
+SELECT * FROM ask('SELECT count(*) FROM items i JOIN (SELECT item FROM sales GROUP BY item) s USING (item) WHERE EXISTS (SELECT FROM nothing n JOIN sales USING (item))');
 -- A subquery for each row.
 SELECT * FROM ask('SELECT count(*), sum(id) FROM sales a WHERE id < 300 AND qty > (SELECT min(qty) FROM sales b WHERE b.item = a.item)');
 -- What is computed above the last stage.
