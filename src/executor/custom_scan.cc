@@ -47,6 +47,8 @@ create_scan_state(CustomScan *cscan)
 	state->plan = scan_plan_from_list(cscan->custom_private);
 	state->buffer = -1;
 	state->figures.fallback = -1;
+	/* whoever reads a stage's rows has the alternative for both */
+	state->feeds = state->plan->stage;
 	state->space = &state->own_space;
 	return reinterpret_cast<Node *>(state);
 }
@@ -65,7 +67,7 @@ find_order(GpuvmScanState *state)
 	int		   *order;
 	ListCell   *lc;
 
-	if (ps->ps_ProjInfo == nullptr || state->plan->kind != SCAN_ROWS || state->plan->ncursors == 1)
+	if (ps->ps_ProjInfo == nullptr || computes_output(state->plan) || state->plan->kind != SCAN_ROWS || state->plan->ncursors == 1)
 		return;
 	order = static_cast<int *>(palloc(sizeof(int) * Max(list_length(ps->plan->targetlist), 1)));
 	foreach(lc, ps->plan->targetlist)
@@ -136,8 +138,10 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->parts = state->part = static_cast<ScanPart *>(palloc0(sizeof(ScanPart) * program_count(state->plan)));
 	describe_parts(state);
 	if (state->plan->kind == SCAN_ROWS)
-		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL ? list_length(state->plan->attnums) : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
+		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL && !state->plan->stage ? list_length(state->plan->attnums) : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
 	state->row_slot = node->ss.ss_ScanTupleSlot;
+	if (computes_output(state->plan))
+		output_begin(state);
 	find_order(state);
 	fetch_begin(state);
 	state->own_values = state->row_slot->tts_values;
@@ -260,6 +264,20 @@ vm_row(GpuvmScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
+/* The statement's row, of what the last stage gives. */
+static TupleTableSlot *
+computed_row(GpuvmScanState *state)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *raw = vm_row(state);
+
+	if (TupIsNull(raw))
+		return ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = raw;
+	return ExecProject(state->raw_project);
+}
+
 static TupleTableSlot *
 exec_scan(CustomScanState *node)
 {
@@ -268,7 +286,7 @@ exec_scan(CustomScanState *node)
 	TupleTableSlot *slot;
 
 	/* The common case, as short as it can be: the next of the decoded rows. */
-	if (state->batch_row < state->batch_rows && state->held == nullptr && (project == nullptr || state->order != nullptr))
+	if (state->batch_row < state->batch_rows && state->held == nullptr && (project == nullptr || state->order != nullptr) && !computes_output(state->plan))
 	{
 		slot = state->row_slot;
 		decode_next(state, slot);
@@ -289,7 +307,7 @@ exec_scan(CustomScanState *node)
 
 	slot = nullptr;
 	if (state->mode == MODE_VM)
-		slot = state->plan->kind == SCAN_ROWS ? vm_row(state) : groups_next(state);
+		slot = state->plan->kind != SCAN_ROWS ? groups_next(state) : computes_output(state->plan) ? computed_row(state) : vm_row(state);
 	/* Not else: the VM may have given way before its first row. */
 	if (state->mode == MODE_ALTERNATIVE)
 		slot = alternative_row(state);
@@ -331,8 +349,10 @@ rescan(CustomScanState *node)
 	derived_rescan(state, node->ss.ps.chgParam);
 	if (state->sketched)
 		return;
-	if (node->ss.ps.chgParam != nullptr)
+	if (node->ss.ps.chgParam != nullptr && state->alternative != nullptr)
 		UpdateChangedParamSet(state->alternative, node->ss.ps.chgParam);
+	if (state->alternative == nullptr)
+		return;
 	/* With changed parameters its next ExecProcNode rescans it. */
 	if (state->alternative->chgParam == nullptr)
 		ExecReScan(state->alternative);

@@ -133,6 +133,22 @@ scan_of_ours(PlanState *child)
 	return is_gpuvm_scan(child->plan) ? reinterpret_cast<GpuvmScanState *>(child) : nullptr;
 }
 
+/* The scan below the child that feeds this one, and gave way; NULL: none did. */
+static const GpuvmScanState *
+scan_that_gave_way(PlanState *child)
+{
+	const GpuvmScanState *ours = scan_of_ours(child);
+	const GpuvmScanState *found = nullptr;
+
+	if (ours != nullptr)
+		return ours->feeds && ours->gave_way ? ours : nullptr;
+	while (IsA(child, SubqueryScanState))
+		child = reinterpret_cast<SubqueryScanState *>(child)->subplan;
+	for (int i = 0; IsA(child, AppendState) && found == nullptr && i < reinterpret_cast<AppendState *>(child)->as_nplans; i++)
+		found = scan_that_gave_way(reinterpret_cast<AppendState *>(child)->appendplans[i]);
+	return found;
+}
+
 static void
 rescan_child(PlanState *child)
 {
@@ -185,7 +201,8 @@ derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 			break;
 	}
 	rows = read_child(child->state, source, &unfit);
-	if (fed != nullptr && fed->gave_way)
+	fed = scan_that_gave_way(child->state);
+	if (fed != nullptr)
 	{
 		*reason = fed->figures.fallback;
 		*detail = fed->figures.fallback_detail;
@@ -258,7 +275,7 @@ derived_begin(GpuvmScanState *state, List *plans, int eflags)
 List *
 derived_states(const GpuvmScanState *state, PlanState *alternative)
 {
-	List	   *states = list_make1(alternative);
+	List	   *states = alternative != nullptr ? list_make1(alternative) : NIL;
 
 	for (int i = 0; i < state->nchildren; i++)
 		states = lappend(states, state->children[i].state);

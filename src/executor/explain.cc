@@ -435,6 +435,29 @@ heap_columns(const ScanPlan *plan)
 	return names;
 }
 
+/* How many programs there are in the plan of a statement, this one included. */
+static int
+count_stages(const CustomScan *scan)
+{
+	int			n = 1;
+	ListCell   *lc;
+	ListCell   *arm;
+
+	for_each_from(lc, scan->custom_plans, 1)
+	{
+		const Plan *child = static_cast<const Plan *>(lfirst(lc));
+
+		if (is_gpuvm_scan(child))
+			n += count_stages((const CustomScan *) child);
+		else if (IsA(child, Append))
+		{
+			foreach(arm, ((const Append *) child)->appendplans)
+				n += count_stages(static_cast<const CustomScan *>(lfirst(arm)));
+		}
+	}
+	return n;
+}
+
 void
 explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -446,6 +469,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 
 	for (int i = 0; i < plan->ncursors; i++)
 		see_skips = see_skips && (plan->cursors[i].child > 0 || may_see_skips(plan->cursors[i].relid));
+	if (plan->whole)
+		ExplainPropertyInteger("Stages", nullptr, count_stages(castNode(CustomScan, node->ss.ps.plan)), es);
 	if (plan->ncursors > 1)
 		show_joins(plan, context, es);
 	else

@@ -17,16 +17,13 @@ extern "C" {
 
 namespace gpuvm {
 
-/* The slot that keys and aggregates are put into, and the projection to the scan tuple. */
-void
-groups_begin(GpuvmScanState *state)
+/* The slot of raw columns, and the projection from it to the scan tuple. */
+static void
+raw_begin(GpuvmScanState *state)
 {
-	EState	   *estate = state->css.ss.ps.state;
-	ScanPlan   *plan = state->plan;
-	int			nraw = list_length(plan->raw_types);
-	TupleDesc	desc = CreateTemplateTupleDesc(nraw);
+	const ScanPlan *plan = state->plan;
+	TupleDesc	desc = CreateTemplateTupleDesc(list_length(plan->raw_types));
 	List	   *tlist = NIL;
-	List	   *rest = NIL;
 	ListCell   *lc;
 
 	foreach(lc, plan->raw_types)
@@ -38,12 +35,32 @@ groups_begin(GpuvmScanState *state)
 	}
 	foreach(lc, plan->exprs)
 		tlist = lappend(tlist, makeTargetEntry(static_cast<Expr *>(lfirst(lc)), foreach_current_index(lc) + 1, nullptr, false));
+	state->raw_slot = ExecInitExtraTupleSlot(state->css.ss.ps.state, desc, &TTSOpsVirtual);
+	state->raw_project = ExecBuildProjectionInfo(tlist, state->css.ss.ps.ps_ExprContext, state->css.ss.ss_ScanTupleSlot,
+												 &state->css.ss.ps, desc);
+}
+
+void
+output_begin(GpuvmScanState *state)
+{
+	raw_begin(state);
+	state->nvalues = list_length(state->plan->raw_types);
+	state->row_slot = state->raw_slot;
+}
+
+/* Keys and aggregates are raw columns. */
+void
+groups_begin(GpuvmScanState *state)
+{
+	ScanPlan   *plan = state->plan;
+	int			nraw = list_length(plan->raw_types);
+	List	   *rest = NIL;
+	ListCell   *lc;
+
+	raw_begin(state);
 	state->is_count = static_cast<bool *>(palloc0(sizeof(bool) * Max(nraw, 1)));
 	foreach(lc, plan->counts)
 		state->is_count[lfirst_int(lc)] = true;
-	state->raw_slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
-	state->raw_project = ExecBuildProjectionInfo(tlist, state->css.ss.ps.ps_ExprContext, state->css.ss.ss_ScanTupleSlot,
-												 &state->css.ss.ps, desc);
 	state->having = ExecInitQual(plan->having, &state->css.ss.ps);
 	foreach(lc, plan->having)
 	{

@@ -1320,7 +1320,8 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 		return false;
 	else
 		found = next_held_row(state, slot);
-	state->emitted = state->emitted || found;
+	/* a stage's rows are handed out when its reader has them all */
+	state->emitted = state->emitted || (found && !state->plan->stage);
 	return found;
 }
 

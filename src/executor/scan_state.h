@@ -474,12 +474,12 @@ ScanMode	run_start(GpuvmScanState *state);
 
 /*
  * Are all rows to be there before the first is handed out? Those of a join in which a flag need
- * not be an error in PostgreSQL: before the first row it falls back. Sorted ones are there anyway.
+ * not be an error in PostgreSQL, as it need not where conditions are not in its order: before the first row it falls back. Sorted ones are there anyway.
  */
 inline bool
 holds_rows_back(const ScanPlan *plan)
 {
-	return plan->kind == SCAN_ROWS && plan->ncursors > 1 && plan->norder == 0 && plan->soft_errors;
+	return plan->kind == SCAN_ROWS && plan->ncursors > 1 && plan->norder == 0 && (plan->soft_errors || plan->whole);
 }
 
 /* Rows: fills the scan slot; false at the end. May change to MODE_ALTERNATIVE (then false, nothing emitted). */
@@ -500,6 +500,14 @@ ScanMode	run_fall_back(GpuvmScanState *state, int reason, const char *detail);
 /* -- groups.cc: from groups to rows ------------------------------------------------ */
 
 void		groups_begin(GpuvmScanState *state);
+
+/* Rows: is the output computed of them (ScanPlan.exprs)? And making ready for that. */
+inline bool
+computes_output(const ScanPlan *plan)
+{
+	return plan->kind == SCAN_ROWS && plan->whole;
+}
+void		output_begin(GpuvmScanState *state);
 
 /* Goes to the first group. */
 void		groups_start(GpuvmScanState *state);

@@ -160,6 +160,21 @@ compat_copy_relation(const Query *from, const RangeTblEntry *rte, Query *to)
 	return copy;
 }
 
+/* The same of one whose query is not at hand. */
+inline RangeTblEntry *
+compat_own_relation(const RangeTblEntry *rte, Query *to)
+{
+	RangeTblEntry *copy = static_cast<RangeTblEntry *>(copyObjectImpl(rte));
+
+#if PG_VERSION_NUM >= 160000
+	copy->perminfoindex = 0;
+	addRTEPermissionInfo(&to->rteperminfos, copy);
+#else
+	(void) to;
+#endif
+	return copy;
+}
+
 /* As for a TOAST table: who sees the row that refers to some has them all. A snapshot that sees it is registered, or active. */
 inline void
 compat_init_toast_snapshot(SnapshotData *snapshot)

@@ -79,6 +79,7 @@ static const struct config_enum_entry jit_options[] = {
 
 static const struct config_enum_entry whole_query_options[] = {
 	{"off", WHOLE_QUERY_OFF, false},
+	{"on", WHOLE_QUERY_ON, false},
 	{"shadow", WHOLE_QUERY_SHADOW, false},
 	{NULL, 0, false}
 };
@@ -233,8 +234,8 @@ define_settings(void)
 							 &setting_float_sums, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_float_sums, NULL);
 	DefineCustomEnumVariable("gpuvm.whole_query",
-							 "Selects whether whole statements are translated to gpuvm's algebra.",
-							 "\"shadow\" counts in gpuvm.translations what translates. Nothing is executed differently.",
+							 "Selects whether whole statements are run as programs that read each other's rows.",
+							 "\"shadow\" only counts in gpuvm.translations which statements translate to gpuvm's algebra.",
 							 &setting_whole_query, WHOLE_QUERY_OFF, whole_query_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.memory",

@@ -44,6 +44,7 @@ reads_imported_walker(Node *node, void *context)
 struct ShadowWork
 {
 	const Query *query;
+	GpuvmRel   *statement;
 	Refusal		refusal;
 	const char *problem;
 	double		seconds;		/* without those that look for faults */
@@ -63,21 +64,20 @@ static void
 translate_in_shadow(void *argument)
 {
 	ShadowWork *work = static_cast<ShadowWork *>(argument);
-	GpuvmRel   *statement;
 	instr_time	start;
 
 	INSTR_TIME_SET_CURRENT(start);
-	statement = translate_statement(work->query, &work->refusal);
+	work->statement = translate_statement(work->query, &work->refusal);
 	work->seconds = seconds_since(&start);
-	if (statement == nullptr)
+	if (work->statement == nullptr)
 		return;
-	work->problem = rel_check(statement);
+	work->problem = rel_check(work->statement);
 	if (work->problem != nullptr)
 		return;
 	INSTR_TIME_SET_CURRENT(start);
-	rel_normalise(statement);
+	rel_normalise(work->statement);
 	work->seconds += seconds_since(&start);
-	work->problem = rel_check(statement);
+	work->problem = rel_check(work->statement);
 }
 
 /* What folding constants has to say is said when the statement is planned. */
@@ -101,10 +101,22 @@ without_messages(ShadowWork *work)
 	PG_END_TRY();
 }
 
+GpuvmRel *
+translate_quietly(const Query *query)
+{
+	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0};
+
+	/* subtransactions are not for parallel mode */
+	if (IsInParallelMode() || !reads_imported_walker((Node *) const_cast<Query *>(query), nullptr))
+		return nullptr;
+	without_messages(&work);
+	return work.refusal == REFUSED_NOT && work.problem == nullptr ? work.statement : nullptr;
+}
+
 void
 shadow_statement(const Query *query)
 {
-	ShadowWork	work = {query, REFUSED_NOT, nullptr, 0};
+	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0};
 	MemoryContext context;
 	MemoryContext outer;
 

@@ -1,4 +1,4 @@
-/* shadow.h: translating statements for the counts alone (gpuvm.whole_query = shadow). */
+/* shadow.h: translating statements without being heard, to run them or for the counts alone (gpuvm.whole_query). */
 #ifndef GPUVM_PLAN_SHADOW_H
 #define GPUVM_PLAN_SHADOW_H
 
@@ -9,6 +9,14 @@ extern "C" {
 }
 
 namespace gpuvm {
+
+struct GpuvmRel;
+
+/*
+ * The algebra of a statement that reads imported tables; null if it has none, is not consistent, or translating it raises an
+ * error: PostgreSQL says what there is to say. Lives in the caller's context.
+ */
+GpuvmRel   *translate_quietly(const Query *query);
 
 /* Counts in gpuvm.translations what becomes of a statement on imported tables. Raises and changes nothing. */
 void		shadow_statement(const Query *query);

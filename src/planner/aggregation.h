@@ -62,6 +62,9 @@ bool		sort_aggregates(Aggregation *a);
 /* The output and HAVING over raw columns. */
 bool		plan_output(Aggregation *a, List *exprs, List *having);
 
+/* Everything but the path itself: the target's expressions over groups by the clauses, whose expressions `tlist` has. False with a reason. */
+bool		plan_groups(Aggregation *a, PathTarget *target, List *tlist, List *clause, List *having);
+
 /* The types of the raw columns. */
 void		plan_raw_types(Aggregation *a);
 

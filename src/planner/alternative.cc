@@ -266,7 +266,7 @@ has_too_many_alternatives(Path *path)
 
 /* PostgreSQL's cheapest path for the relation with these keys, of those that can stand below a custom scan. */
 Path *
-alternative_path(RelOptInfo *rel, List *pathkeys)
+alternative_path(RelOptInfo *rel, List *pathkeys, bool of_ours)
 {
 	Path	   *best = nullptr;
 	ListCell   *lc;
@@ -276,7 +276,7 @@ alternative_path(RelOptInfo *rel, List *pathkeys)
 		Path	   *path = static_cast<Path *>(lfirst(lc));
 
 		/* MinMaxAggPath rewrites the aggregates of the whole plan in setrefs: not below ours. */
-		if (path->param_info != nullptr || IsA(path, CustomPath) || IsA(path, MinMaxAggPath) || !pathkeys_contained_in(pathkeys, path->pathkeys))
+		if (path->param_info != nullptr || (IsA(path, CustomPath) && !(of_ours && is_gpuvm_path(path))) || IsA(path, MinMaxAggPath) || !pathkeys_contained_in(pathkeys, path->pathkeys))
 			continue;
 		path = ordinary_path(path);
 		if (path != nullptr && (best == nullptr || path->total_cost < best->total_cost))

@@ -27,6 +27,7 @@ extern "C" {
 #include "planner/reasons.h"
 #include "planner/rewrite.h"
 #include "planner/scan_plan.h"
+#include "planner/stage_paths.h"
 #include "store/registry.h"
 #include "tablet/dictionary_builder.h"
 #include "tablet/wide_halves.h"
@@ -51,6 +52,9 @@ constexpr double VARIABLE_OPERATORS = 0.2;
 
 /* What the tablets of a child cost that has no rows, in microseconds. */
 constexpr double CHILD_US = 100;
+
+/* What handing over a stage's rows costs. */
+constexpr double STAGE_US = 15;
 
 /* Is it UNION ALL, whose arms are relations of the query level themselves? */
 static bool
@@ -253,9 +257,8 @@ describe_placeholder(const PlaceHolderVar *phv, double rows, AttrNumber attnum)
 	return ChildColumn{attnum, type.type, type.form, -1, false, false, false, pg_type, exprTypmod(node), exprCollation(node)};
 }
 
-/* A column of the child's rows as one of a table. */
-static uint32
-add_column(ImportedTable *table, const ChildColumn &column)
+uint32
+describe_child_column(ImportedTable *table, const ChildColumn &column)
 {
 	uint32		i = table->ncols++;
 
@@ -314,11 +317,11 @@ describe_columns(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 			target->names = lappend(target->names, makeString(IsA(var, Var) ? get_rte_attribute_name(planner_rt_fetch(var->varno, root), var->varattno)
 															  : psprintf("computed_%d", foreach_current_index(lc) + 1)));
 		}
-		i = add_column(table, column);
+		i = describe_child_column(table, column);
 		if (column.form == ValueForm::Dictionary)
 			table->entries[i] = static_cast<uint32>(Max(expected_entries(root, rel->rows, var), 1.0));
 		if (column.imaged)
-			add_column(table, image_of(column));
+			describe_child_column(table, image_of(column));
 		target->columns = lappend(target->columns, child_column_to_list(column));
 	}
 	return true;
@@ -463,7 +466,12 @@ derived_cost(const ScanShape *shape)
 	{
 		const ScanTarget *target = &shape->cursors[i].target;
 
-		if (target->child != nullptr)
+		if (target->child == nullptr)
+			continue;
+		/* its rows stay where they are */
+		if (is_stage_path(target->child))
+			cost += target->child->total_cost + STAGE_US * cost_of_us();
+		else
 			cost += target->child->total_cost + CHILD_US * cost_of_us() + target->child->rows * row_operators(target) * cpu_operator_cost;
 	}
 	return cost;

@@ -680,8 +680,7 @@ plan_raw_types(Aggregation *a)
 	}
 }
 
-/* Everything but the path itself; false with a reason. */
-static bool
+bool
 plan_groups(Aggregation *a, PathTarget *target, List *tlist, List *clause, List *having)
 {
 	ListCell   *lc;

@@ -20,6 +20,7 @@ struct CompileInput;
 struct CompiledProgram;
 struct PlanMap;
 struct ScanPlan;
+struct ChildColumn;
 
 /* What a program may scan in place of a relation. */
 struct ScanTarget
@@ -135,8 +136,8 @@ const char *known_failure(const ScanShape *shape, const ScanPlan *plan);
 /* plan_maps.cc: can it be grouped by codes? False, with the reason. */
 bool		is_dictionary_key(Node *key, Oid eqop, const char **reason);
 
-/* alternative.cc: PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan and have the keys: a copy, or NULL. */
-Path	   *alternative_path(RelOptInfo *rel, List *pathkeys = NIL);
+/* alternative.cc: PostgreSQL's cheapest path for the relation, of those that can stand below a custom scan and have the keys: a copy, or NULL. `of_ours`: that of a path of ours is one, too. */
+Path	   *alternative_path(RelOptInfo *rel, List *pathkeys = NIL, bool of_ours = false);
 
 /* Is the relation, or join, all that the query level reads? Children of a table that is, too. */
 bool		is_all_of_query(PlannerInfo *root, RelOptInfo *rel);
@@ -169,6 +170,9 @@ bool		reads_imported(PlannerInfo *root);
 
 /* Where a subquery is in the child's plan, its planner is made ready to finish that and the alternative's. */
 void		share_planners(PlannerInfo *root, Plan *plan);
+
+/* A column of a child's rows as one of a table: its place there. */
+uint32		describe_child_column(ImportedTable *table, const ChildColumn &column);
 
 /* What running the shape's children costs, and making tablets of their rows. */
 double		derived_cost(const ScanShape *shape);

@@ -27,6 +27,7 @@ extern "C" {
 #include "planner/rewrite.h"
 #include "planner/setops.h"
 #include "planner/warm.h"
+#include "planner/whole.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -51,9 +52,10 @@ static int	planning_depth;
 /* A plan of PostgreSQL's alone is being made. */
 static bool planning_alone;
 
-/* What a cursor asks of the plan that is being made. */
+/* What is asked of the plan that is being made, by a cursor. */
 struct CursorPlanning
 {
+	const GpuvmRel *whole;		/* the algebra of the statement, if it may be run in stages */
 	bool		cursor;			/* is it one at all? WHERE CURRENT OF looks for the scan of a leaf, so leaves are scanned one by one */
 	bool		for_back;		/* one that says nothing of SCROLL can go back where its plan can, as a Sort can */
 	bool		current_of;		/* one with SCROLL whose rows are a table's: what can go back is put above a scan of ours, and WHERE CURRENT OF does not look below that */
@@ -92,7 +94,7 @@ hopeless(const PlannerInfo *root, const RelOptInfo *rel)
 }
 
 static PlannedStmt *
-plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, const GpuvmRel *whole = nullptr)
 {
 	PlannedStmt *volatile result = nullptr;
 	HiddenScheme *outer = begin_hiding();
@@ -104,6 +106,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	if (active())
 		make_arms_distinct(parse);
 	planning_depth++;
+	planning.whole = whole;
 	planning.cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	planning.for_back = planning.cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
 	planning.current_of = planning.cursor && (cursor_options & CURSOR_OPT_SCROLL) != 0 && is_updatable_cursor(parse);
@@ -144,11 +147,13 @@ end_planning_apart(MemoryContext outer, const PlannedStmt *stmt)
 }
 
 static PlannedStmt *
-plan_apart(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+plan_apart(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params,
+		   const GpuvmRel *whole = nullptr)
 {
 	MemoryContext outer = begin_planning_apart();
 
-	return end_planning_apart(outer, plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options, params));
+	return end_planning_apart(outer, plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options,
+												params, whole));
 }
 
 static bool
@@ -281,15 +286,17 @@ plan_alone(PlannedStmt *best, const Query *parse, const char *query_string, int 
 }
 
 static PlannedStmt *
-plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, const GpuvmRel *whole)
 {
 	const bool	rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
 	const bool	alone = active() && may_be_better_alone(parse, cursor_options);
 	PlannedStmt *result;
 
 	if (!rewritable && !alone)
-		return plan_query(parse, query_string, cursor_options, params);
-	result = plan_apart(parse, query_string, cursor_options, params);
+		return plan_query(parse, query_string, cursor_options, params, whole);
+	result = plan_apart(parse, query_string, cursor_options, params, whole);
+	if (whole != nullptr && is_whole_plan(result))
+		return result;
 	if (alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
 		result = plan_alone(result, parse, query_string, cursor_options, params);
 	return rewritable ? plan_rewritten(result, parse, query_string, cursor_options, params) : result;
@@ -299,6 +306,7 @@ static PlannedStmt *
 gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	PlannedStmt *volatile result = nullptr;
+	const GpuvmRel *whole = nullptr;
 	const bool	outer_facts = facts_begin();
 
 	if (planning_depth == 0)
@@ -307,7 +315,9 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 	{
 		if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
 			shadow_statement(parse);
-		result = plan_in_all_ways(parse, query_string, cursor_options, params);
+		if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0)
+			whole = whole_algebra(parse);
+		result = plan_in_all_ways(parse, query_string, cursor_options, params, whole);
 	}
 	PG_FINALLY();
 	{
@@ -486,6 +496,8 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	{
 		show_partitions();
 		note_joins(root);
+		if (planning.whole != nullptr && root->parent_root == nullptr && active())
+			add_whole_path(root, planning.whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra));
 	}
 	add_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_DISTINCT)

@@ -391,7 +391,9 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, makeFloat(psprintf("%.17g", p->limit)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
 	list = lappend(list, p->loud_subqueries);
-	return lappend(list, p->late_subqueries);
+	list = lappend(list, p->late_subqueries);
+	list = lappend(list, list_make2_int(p->stage, p->whole));
+	return lappend(list, p->names);
 }
 
 ScanPlan *
@@ -450,6 +452,9 @@ scan_plan_from_list(List *list)
 	p->fraction = floatVal(list_nth(list, i++));
 	p->loud_subqueries = next();
 	p->late_subqueries = next();
+	p->stage = linitial_int(static_cast<List *>(list_nth(list, i))) != 0;
+	p->whole = lsecond_int(next()) != 0;
+	p->names = next();
 	return p;
 }
 

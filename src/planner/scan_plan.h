@@ -131,7 +131,7 @@ struct ScanPlan
 	List	   *params;			/* expressions of the programs' Variables */
 	List	   *attnums;		/* rows of one relation: attribute number of each result column but the last (row position) */
 	List	   *counts;			/* groups: raw columns that are 0 where a part does not have the group; others are null */
-	List	   *raw_types;		/* groups: OIDs of the raw columns */
+	List	   *raw_types;		/* groups (and rows with `exprs`): OIDs of the raw columns */
 	List	   *raw_typmods;
 	List	   *raw_collations;
 	List	   *exprs;			/* groups: the output columns over the raw columns */
@@ -158,6 +158,10 @@ struct ScanPlan
 	List	   *loud_subqueries;	/* numbers of parameters, of subqueries that may raise an error, */
 	List	   *late_subqueries;	/* and of such that only PostgreSQL's plan can ask for */
 	double		fraction;		/* of the rows, that will be fetched: less than 1 under LIMIT, EXISTS, or a cursor */
+	/* stages (lowering.h): */
+	bool		stage;			/* its rows are for another program alone, and it has no alternative: that one has */
+	bool		whole;			/* the last: its rows are the statement's. Of rows: exprs are the output over the program's columns, which are the raw ones */
+	List	   *names;			/* of a stage's columns */
 };
 
 List	   *scan_plan_to_list(const ScanPlan *plan);

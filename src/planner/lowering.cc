@@ -1,0 +1,350 @@
+/* lowering.cc: leaves, conditions, and the values of columns. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+}
+
+#include "pg/compat.h"
+#include "plan/facts.h"
+#include "planner/lowering.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+Piece *
+lowering_refuse(Lowering *l, const char *reason)
+{
+	if (l->reason == nullptr)
+		l->reason = reason;
+	return nullptr;
+}
+
+/* -- values ------------------------------------------------------------------------------- */
+
+static Node *
+resolve_mutator(Node *node, void *context)
+{
+	Lowering   *l = static_cast<Lowering *>(context);
+	int			number;
+
+	if (node == nullptr)
+		return nullptr;
+	number = rel_column_of(node);
+	if (number != 0)
+	{
+		if (l->values[number] != nullptr)
+			return static_cast<Node *>(copyObjectImpl(l->values[number]));
+		lowering_refuse(l, "a column has no value where it is read");
+		return node;
+	}
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+	{
+		Node	   *value = bound_value(l, (const Param *) node);
+
+		return value != nullptr ? value : node;
+	}
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(resolve_mutator), context);
+}
+
+Node *
+resolve(Lowering *l, const Node *expr)
+{
+	Node	   *resolved = resolve_mutator(const_cast<Node *>(expr), l);
+
+	return l->reason == nullptr ? resolved : nullptr;
+}
+
+List *
+values_of(const Lowering *l, const List *columns)
+{
+	List	   *values = NIL;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		Node	   *value = l->values[lfirst_node(TargetEntry, lc)->resno];
+
+		if (value != nullptr)
+			values = list_append_unique(values, value);
+	}
+	return values;
+}
+
+/* -- leaves ------------------------------------------------------------------------------- */
+
+static RelOptInfo *
+add_relation(Lowering *l, RangeTblEntry *rte)
+{
+	PlannerInfo *root = l->root;
+	RelOptInfo *rel;
+	int			rti;
+
+	root->parse->rtable = lappend(root->parse->rtable, rte);
+	expand_planner_arrays(root, 1);
+	rti = list_length(root->parse->rtable);
+	root->simple_rte_array[rti] = rte;
+	root->all_baserels = bms_add_member(root->all_baserels, rti);
+	rel = build_simple_rel(root, rti, nullptr);
+	rel->rows = rel->tuples;
+	return rel;
+}
+
+static Piece *
+piece_of(RelOptInfo *rel, const ScanTarget &target)
+{
+	Piece	   *piece = static_cast<Piece *>(palloc0(sizeof(Piece)));
+
+	piece->shape.ncursors = 1;
+	piece->shape.rows = rel->rows;
+	piece->shape.cursors[0] = ShapeCursor{rel->relids, target, NIL, rel->rows, JoinKind::Inner, NIL, NIL, NIL, NIL, 0, 0, false, NIL};
+	return piece;
+}
+
+static Piece *
+lower_scan(Lowering *l, const GpuvmRel *scan)
+{
+	RangeTblEntry *rte;
+	RelOptInfo *rel;
+	ScanTarget	target = {};
+	ListCell   *lc;
+
+	if (scan->leaves != NIL)
+		return lowering_refuse(l, "partitioned tables are not read by stages yet");
+	rte = compat_own_relation(scan->rte, l->root->parse);
+	rte->inh = false;
+	rel = add_relation(l, rte);
+	if (!usable_relation(l->root, rel, &target))
+		return lowering_refuse(l, "a table cannot be scanned");
+	foreach(lc, scan->columns)
+	{
+		const TargetEntry *column = lfirst_node(TargetEntry, lc);
+		Var		   *own = static_cast<Var *>(copyObjectImpl(column->expr));
+
+		if (own->varattno <= 0)
+			return lowering_refuse(l, "system columns and whole rows are not in tablets");
+		own->varno = own->varnosyn = rel->relid;
+		own->varattnosyn = own->varattno;
+		l->values[column->resno] = (Node *) own;
+	}
+	return piece_of(rel, target);
+}
+
+/* As derived.cc describes a child's columns. */
+static ImportedTable *
+table_of_stage(const Stage *stage)
+{
+	ImportedTable *table = static_cast<ImportedTable *>(palloc0(sizeof(ImportedTable)));
+	ListCell   *lc;
+
+	table->nrows = static_cast<uint64>(Min(Max(stage->rows, 1.0), 1e15));
+	foreach(lc, stage->columns)
+	{
+		const ChildColumn column = child_column(lfirst_node(List, lc));
+		const uint32 i = describe_child_column(table, column);
+
+		if (column.form == ValueForm::Dictionary)
+			table->entries[i] = static_cast<uint32>(Min(Max(stage->rows, 1.0), 1e6));
+	}
+	return table;
+}
+
+Piece *
+piece_of_stage(Lowering *l, const Stage *stage)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	ScanTarget	target = {};
+	RelOptInfo *rel;
+
+	rte->rtekind = RTE_VALUES;
+	rte->eref = makeAlias(psprintf("stage_%d", list_length(l->root->parse->rtable) + 1), stage->names);
+	rte->inFromCl = true;
+	rel = add_relation(l, rte);
+	rel->rows = rel->tuples = Max(stage->rows, 1);
+	target.table = table_of_stage(stage);
+	target.tuples = rel->rows;
+	target.child = stage->path;
+	target.columns = stage->columns;
+	target.names = stage->names;
+	return piece_of(rel, target);
+}
+
+/* -- materialised rows ---------------------------------------------------------------------- */
+
+struct Replacement
+{
+	const List *exprs;
+	int			relid;
+};
+
+static Node *
+replace_mutator(Node *node, void *context)
+{
+	const Replacement *r = static_cast<const Replacement *>(context);
+	ListCell   *lc;
+
+	if (node == nullptr)
+		return nullptr;
+	foreach(lc, r->exprs)
+	{
+		if (equal(lfirst(lc), node))
+			return (Node *) makeVar(r->relid, foreach_current_index(lc) + 1, exprType(node), exprTypmod(node), exprCollation(node), 0);
+	}
+	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_mutator), context);
+}
+
+/* From now on the expressions are the columns of the relation. */
+static void
+replace_values(Lowering *l, const List *exprs, int relid)
+{
+	Replacement r = {exprs, relid};
+
+	for (int i = 1; i <= l->ncolumns; i++)
+		l->values[i] = replace_mutator(l->values[i], &r);
+	if (l->block != nullptr)
+		l->block->conditions = (List *) replace_mutator((Node *) l->block->conditions, &r);
+}
+
+Piece *
+materialise(Lowering *l, Piece *piece, const List *exprs)
+{
+	Stage		stage = {};
+	Piece	   *rows;
+
+	if (!stage_of_rows(l, piece, exprs, &stage))
+		return nullptr;
+	rows = piece_of_stage(l, &stage);
+	replace_values(l, exprs, bms_singleton_member(rows->shape.cursors[0].relids));
+	return rows;
+}
+
+/* -- conditions ------------------------------------------------------------------------------ */
+
+/* The cursor whose own condition it may be: rows that it leaves out meet nothing further on. */
+static int
+cursor_of_condition(const Piece *piece, const Bitmapset *relids)
+{
+	for (int i = 0; i < piece->shape.ncursors; i++)
+	{
+		const ShapeCursor *c = &piece->shape.cursors[i];
+
+		if (bms_is_subset(relids, c->relids) && (i == 0 || c->kind == JoinKind::Inner))
+			return i;
+	}
+	return -1;
+}
+
+void
+filter_piece(Lowering *l, Piece *piece, List *quals)
+{
+	ScanShape  *shape = &piece->shape;
+	ListCell   *lc;
+
+	foreach(lc, quals)
+	{
+		Node	   *qual = static_cast<Node *>(lfirst(lc));
+		const double selectivity = clause_selectivity(l->root, qual, 0, JOIN_INNER, nullptr);
+		const int	at = cursor_of_condition(piece, pull_varnos(l->root, qual));
+		ShapeCursor *c = &shape->cursors[at < 0 ? shape->ncursors - 1 : at];
+
+		if (at < 0)
+			c->filters = lappend(c->filters, qual);
+		else
+		{
+			c->quals = lappend(c->quals, qual);
+			c->rows *= selectivity;
+		}
+		for (int i = Max(at, 1); i < shape->ncursors; i++)
+			shape->cursors[i].joined *= selectivity;
+		shape->rows = Max(shape->rows * selectivity, 1);
+	}
+}
+
+/* -- nodes -------------------------------------------------------------------------------------- */
+
+static const GpuvmRel *
+definition(const Lowering *l, RelOp op, int id)
+{
+	ListCell   *lc;
+
+	foreach(lc, l->statement->definitions)
+	{
+		const GpuvmRel *rel = static_cast<const GpuvmRel *>(lfirst(lc));
+
+		if (rel->op == op && rel->id == id)
+			return rel;
+	}
+	return nullptr;
+}
+
+/* A CTE that is read several times is computed each time. */
+static Piece *
+lower_set(Lowering *l, const GpuvmRel *set)
+{
+	const GpuvmRel *shared = definition(l, REL_SHARED, set->id);
+	Piece	   *piece = shared == nullptr ? lowering_refuse(l, "a CTE is not there") : lower_apart(l, rel_input(shared));
+	ListCell   *lc;
+
+	if (piece == nullptr)
+		return nullptr;
+	foreach(lc, set->columns)
+	{
+		const TargetEntry *column = lfirst_node(TargetEntry, lc);
+
+		l->values[column->resno] = resolve(l, (const Node *) column->expr);
+	}
+	return piece;
+}
+
+/* OFFSET 0, which keeps PostgreSQL from looking into a subquery. */
+static bool
+is_zero(const Node *offset)
+{
+	return offset == nullptr || (IsA(offset, Const) && !((const Const *) offset)->constisnull && DatumGetInt64(((const Const *) offset)->constvalue) == 0);
+}
+
+Piece *
+lower(Lowering *l, const GpuvmRel *rel)
+{
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	switch (static_cast<RelOp>(rel->op))
+	{
+		case REL_SCAN:
+			return lower_scan(l, rel);
+		case REL_SET:
+			return lower_set(l, rel);
+		case REL_FILTER:
+		case REL_PROJECT:
+			return lower_block(l, rel);
+		case REL_JOIN:
+			return rel->join == RELJOIN_INNER ? lower_block(l, rel) : lower_join(l, rel);
+		case REL_GROUP:
+			return lower_group(l, rel);
+		case REL_UNION:
+			return lower_union(l, rel);
+		case REL_SORT:
+			if (rel->count != nullptr || !is_zero(rel->offset))
+				return lowering_refuse(l, "LIMIT below the top is not run in stages yet");
+			/* what reads its rows gives them in an order of its own */
+			return lower(l, rel_input(rel));
+		case REL_VALUES:
+			return lowering_refuse(l, "VALUES, or a FROM clause without tables");
+		case REL_EXTERNAL:
+			return lowering_refuse(l, "a relation that is not imported is read");
+		case REL_WINDOW:
+			return lowering_refuse(l, "window functions are not run in stages yet");
+		case REL_SETOP:
+			return lowering_refuse(l, "INTERSECT and EXCEPT are not run in stages yet");
+		case REL_STATEMENT:
+		case REL_SHARED:
+		case REL_BOUND:
+			break;
+	}
+	return lowering_refuse(l, "a definition is read as rows");
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,92 @@
+/*
+ * lowering.h: from the algebra of a statement to stages (whole.h): what the lowering*.cc files share.
+ *
+ * All leaves of all stages, tables and what other stages give, are relations of one planner, numbered through. A column of the
+ * algebra is an expression over these (Lowering.values), so a Project is nothing but such expressions.
+ */
+#ifndef GPUVM_PLANNER_LOWERING_H
+#define GPUVM_PLANNER_LOWERING_H
+
+#include "plan/rel.h"
+#include "planner/paths.h"
+#include "planner/scan_plan.h"
+
+namespace gpuvm {
+
+struct Aggregation;
+
+struct Lowering
+{
+	PlannerInfo *root;			/* of the leaves */
+	PlannerInfo *statement_root;
+	const GpuvmRel *statement;
+	Node	  **values;			/* by column number; NULL: it is not there (yet) */
+	int			ncolumns;
+	struct JoinBlock *block;	/* whose expressions are being resolved; NULL: no relation can be added */
+	const char *reason;			/* why there is no path; the first one */
+};
+
+/* Relations joined so far: what one program reads. */
+struct Piece
+{
+	ScanShape	shape;
+};
+
+/* Inner joins and their conditions, before they are put in an order. */
+struct JoinBlock
+{
+	List	   *items;			/* Pieces */
+	List	   *conditions;
+	List	   *bounds;			/* ids of the Bounds that are among the items, and */
+	List	   *bound_values;	/* the columns that have their values */
+};
+
+/* Rows that a program makes for another one. */
+struct Stage
+{
+	Path	   *path;
+	List	   *columns;		/* ChildColumns */
+	List	   *names;
+	double		rows;
+};
+
+/* NULL, having noted the reason. */
+Piece	   *lowering_refuse(Lowering *l, const char *reason);
+
+/* -- lowering.cc -- */
+/* The rows of a node. */
+Piece	   *lower(Lowering *l, const GpuvmRel *rel);
+/* An expression of the algebra over the leaves; NULL: refused. */
+Node	   *resolve(Lowering *l, const Node *expr);
+/* A relation that is no table: what a stage gives; its columns are 1, 2, ... */
+Piece	   *piece_of_stage(Lowering *l, const Stage *stage);
+/* Conditions on what comes out of the piece. */
+void		filter_piece(Lowering *l, Piece *piece, List *quals);
+/* The rows of the piece with these expressions become those of one relation, wherever they are used from now on. */
+Piece	   *materialise(Lowering *l, Piece *piece, const List *exprs);
+/* The values of a node's columns. */
+List	   *values_of(const Lowering *l, const List *columns);
+
+/* -- lowering_joins.cc -- */
+/* The rows of a node that is in no block. */
+Piece	   *lower_apart(Lowering *l, const GpuvmRel *rel);
+Piece	   *lower_block(Lowering *l, const GpuvmRel *rel);
+Piece	   *lower_join(Lowering *l, const GpuvmRel *rel);
+/* A value that is computed before, as a column of a relation of one row, which is put into the block. */
+Node	   *bound_value(Lowering *l, const Param *param);
+
+/* -- lowering_stages.cc -- */
+/* The node's rows with the columns of these numbers. */
+bool		stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *stage);
+bool		stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, Stage *stage);
+Piece	   *lower_group(Lowering *l, const GpuvmRel *rel);
+Piece	   *lower_union(Lowering *l, const GpuvmRel *rel);
+/* A plan that aggregates the piece's rows: the output and HAVING over them, with Aggrefs. The columns that the node makes have values then. */
+bool		begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece);
+bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups);
+/* The program of the piece's rows with these columns and expressions; what is more than a column is computed by it. */
+bool		plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan);
+
+}  // namespace gpuvm
+
+#endif

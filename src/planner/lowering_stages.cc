@@ -1,0 +1,398 @@
+/* lowering_stages.cc: programs of rows and of groups, and their results as relations of further ones. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/tlist.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+}
+
+#include "compiler/compile.h"
+#include "planner/aggregation.h"
+#include "planner/cost.h"
+#include "planner/lowering.h"
+#include "planner/stage_paths.h"
+#include "store/registry.h"
+
+namespace gpuvm {
+
+/* -- in which form a program gives a value ---------------------------------------------------- */
+
+/* False: rows that stay in gpuvmd cannot have it. */
+static bool
+form_of_output(const ScanPlan *plan, int column, const Node *expr, ChildColumn *form)
+{
+	const OutputForm &output = plan->parts[0].outputs[column];
+	const Oid	type = exprType(expr);
+	const ValueType usual = value_type(type);
+
+	*form = ChildColumn{0, usual.type, usual.form, -1, false, false, false, type, exprTypmod(expr), exprCollation(expr)};
+	if (output.shown >= 0)
+		return false;
+	switch (output.kind)
+	{
+		case OutputKind::Plain:
+			return usual.form == ValueForm::Plain;
+		case OutputKind::Numeric:
+			form->scale = output.scale;
+			return usual.form == ValueForm::Numeric;
+		case OutputKind::Dictionary:
+		case OutputKind::Map:
+			return usual.form == ValueForm::Dictionary;
+		case OutputKind::Variable:
+			form->type = Type::I64;
+			form->form = ValueForm::Variable;
+			return variable_type(get_typlen(type), get_typbyval(type));
+		default:
+			return false;
+	}
+}
+
+/* Of an aggregate that is one value of the program's. */
+static bool
+form_of_aggregate(const ScanPlan *plan, const List *final, const Node *expr, ChildColumn *form)
+{
+	const int	column = list_nth_int(final, FINAL_PARTS);
+	const OutputForm &output = plan->parts[0].outputs[column];
+
+	if (list_length(final) != FINAL_PARTS + 1)
+		return false;
+	switch (static_cast<FinalKind>(linitial_int(final)))
+	{
+		case FinalKind::Direct:
+			return form_of_output(plan, column, expr, form);
+		case FinalKind::SumToInt8:
+		case FinalKind::SumToFloat8:
+			*form = ChildColumn{0, value_type(exprType(expr)).type, ValueForm::Plain, -1, false, false, false, exprType(expr), -1, InvalidOid};
+			return true;
+		case FinalKind::SumToNumeric:
+			*form = ChildColumn{0, Type::I64, ValueForm::Numeric, output.kind == OutputKind::Numeric ? output.scale : 0, false, false, false, NUMERICOID, -1, InvalidOid};
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Of an output of groups: a key or an aggregate. */
+static bool
+form_of_raw(const ScanPlan *plan, int output, ChildColumn *form)
+{
+	const PlanPart *part = &plan->parts[0];
+	const Var  *raw = static_cast<const Var *>(list_nth(plan->exprs, output));
+	ListCell   *lc;
+
+	if (!IsA(raw, Var) || plan->nparts != 1 || part->stage != nullptr || part->count_groups)
+		return false;
+	foreach(lc, part->key_columns)
+	{
+		if (lfirst_int(lc) == raw->varattno - 1)
+			return form_of_output(plan, foreach_current_index(lc), (const Node *) raw, form);
+	}
+	foreach(lc, part->final_columns)
+	{
+		if (lfirst_int(lc) == raw->varattno - 1)
+			return form_of_aggregate(plan, list_nth_node(List, part->finals, foreach_current_index(lc)), (const Node *) raw, form);
+	}
+	return false;
+}
+
+/* -- the stage's path ---------------------------------------------------------------------------- */
+
+static List *
+stage_names(const List *exprs)
+{
+	List	   *names = NIL;
+
+	for (int i = 1; i <= list_length(exprs); i++)
+		names = lappend(names, makeString(psprintf("c%d", i)));
+	return names;
+}
+
+/* What all kinds have in common, once the plan has its programs and outputs. */
+static bool
+finish_stage(Lowering *l, const Piece *piece, ScanPlan *plan, List *exprs, double nrows, Stage *stage)
+{
+	const char *failure = known_failure(&piece->shape, plan);
+	ListCell   *lc;
+
+	if (failure != nullptr)
+		return lowering_refuse(l, failure) != nullptr;
+	if (exprs == NIL)
+		return lowering_refuse(l, "a stage has no columns") != nullptr;
+	if (3 * list_length(exprs) > PROGRAM_MAX_COLUMNS)
+		return lowering_refuse(l, "a stage has too many columns") != nullptr;
+	foreach(lc, exprs)
+	{
+		const int	i = foreach_current_index(lc);
+		ChildColumn form;
+
+		if (!(plan->kind == SCAN_ROWS ? form_of_output(plan, i, static_cast<const Node *>(lfirst(lc)), &form) : form_of_raw(plan, i, &form)))
+			return lowering_refuse(l, "a value has a form that stages do not hand on yet") != nullptr;
+		form.attnum = i + 1;
+		stage->columns = lappend(stage->columns, child_column_to_list(form));
+	}
+	stage->names = stage_names(exprs);
+	stage->rows = Max(nrows, 1);
+	plan->names = stage->names;
+	plan->fraction = 1;
+	stage->path = make_stage_path(l->root, &piece->shape, plan, exprs, stage->rows);
+	return true;
+}
+
+/* -- rows ------------------------------------------------------------------------------------------ */
+
+/* A column as it is, or what computes the expression for each row. */
+static Node *
+row_output(Lowering *l, const Piece *piece, Node *expr)
+{
+	PlaceHolderVar *phv;
+
+	if (IsA(expr, Var))
+		return expr;
+	phv = makeNode(PlaceHolderVar);
+	phv->phexpr = (Expr *) expr;
+	phv->phid = ++l->root->glob->lastPHId;
+	/* nothing makes it null but its own columns */
+	phv->phrels = bms_copy(piece->shape.cursors[0].relids);
+	return (Node *) phv;
+}
+
+bool
+plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan)
+{
+	CompileInput input = {};
+	CompiledProgram *compiled = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
+	const char *reason = nullptr;
+	List	   *outputs = NIL;
+	ListCell   *lc;
+
+	/* its rows have no places in a table that something could be looked up by */
+	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.child != nullptr)
+		return lowering_refuse(l, "rows of a stage are only filtered") != nullptr;
+	fill_input(l->root, &piece->shape, &input);
+	foreach(lc, exprs)
+		outputs = lappend(outputs, row_output(l, piece, static_cast<Node *>(lfirst(lc))));
+	if (!compile_rows(&input, outputs, NIL, NIL, compiled))
+		return lowering_refuse(l, input.reason) != nullptr;
+	plan->kind = SCAN_ROWS;
+	if (!plan_compiled(l->root, &piece->shape, *compiled, plan, &reason))
+		return lowering_refuse(l, reason) != nullptr;
+	fill_cursors(l->root, &piece->shape, plan);
+	return true;
+}
+
+bool
+stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, Stage *stage)
+{
+	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
+
+	return plan_of_rows(l, piece, exprs, plan) && finish_stage(l, piece, plan, const_cast<List *>(exprs), piece->shape.rows, stage);
+}
+
+/* -- groups ------------------------------------------------------------------------------------------ */
+
+bool
+begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece)
+{
+	ListCell   *lc;
+
+	if (rel->sets != NIL)
+		return lowering_refuse(l, "grouping sets are not run in stages yet") != nullptr;
+	*piece = lower_apart(l, rel_input(rel));
+	if (*piece == nullptr)
+		return false;
+	foreach(lc, rel->columns)
+	{
+		const TargetEntry *column = lfirst_node(TargetEntry, lc);
+
+		if (rel_hands_on(column))
+			continue;
+		l->values[column->resno] = resolve(l, (const Node *) column->expr);
+		if (l->reason != nullptr)
+			return false;
+	}
+	return true;
+}
+
+/* GROUP BY as PostgreSQL has it: clauses that refer to a target list. */
+static void
+group_clause(const Lowering *l, const GpuvmRel *rel, List **tlist, List **clause, List **keys)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->keys)
+	{
+		SortGroupClause *key = static_cast<SortGroupClause *>(copyObjectImpl(lfirst(lc)));
+		Expr	   *expr = (Expr *) l->values[key->tleSortGroupRef];
+		TargetEntry *entry = makeTargetEntry(expr, foreach_current_index(lc) + 1, nullptr, false);
+
+		key->tleSortGroupRef = entry->ressortgroupref = foreach_current_index(lc) + 1;
+		*tlist = lappend(*tlist, entry);
+		/* two columns may have one value */
+		if (list_member(*keys, expr))
+			continue;
+		*clause = lappend(*clause, key);
+		*keys = lappend(*keys, expr);
+	}
+}
+
+bool
+plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups)
+{
+	RelOptInfo *input = makeNode(RelOptInfo);
+	PathTarget *target = create_empty_pathtarget();
+	List	   *tlist = NIL;
+	List	   *clause = NIL;
+	List	   *keys = NIL;
+
+	group_clause(l, rel, &tlist, &clause, &keys);
+	input->rows = piece->shape.rows;
+	target->exprs = exprs;
+	a->root = l->root;
+	a->rel = input;
+	a->shape = &piece->shape;
+	a->plan.kind = SCAN_GROUPS;
+	if (!plan_groups(a, target, tlist, clause, having))
+		return lowering_refuse(l, a->reason) != nullptr;
+	fill_cursors(l->root, &piece->shape, &a->plan);
+	*ngroups = keys == NIL ? 1 : estimate_num_groups(l->root, keys, piece->shape.rows, nullptr, nullptr);
+	return true;
+}
+
+static bool
+stage_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, Stage *stage)
+{
+	Aggregation *a = static_cast<Aggregation *>(palloc0(sizeof(Aggregation)));
+	double		ngroups;
+
+	return plan_of_groups(l, rel, piece, exprs, NIL, a, &ngroups) && finish_stage(l, piece, &a->plan, exprs, ngroups, stage);
+}
+
+/* Columns of groups are those of the relation, from now on. */
+static void
+take_columns(Lowering *l, const List *numbers, int relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, numbers)
+	{
+		const Node *value = l->values[lfirst_int(lc)];
+
+		l->values[lfirst_int(lc)] = (Node *) makeVar(relid, foreach_current_index(lc) + 1, exprType(value), exprTypmod(value), exprCollation(value), 0);
+	}
+}
+
+static List *
+values_of_numbers(Lowering *l, const List *numbers)
+{
+	List	   *values = NIL;
+	ListCell   *lc;
+
+	foreach(lc, numbers)
+	{
+		if (l->values[lfirst_int(lc)] == nullptr)
+			lowering_refuse(l, "a column has no value where it is read");
+		values = lappend(values, l->values[lfirst_int(lc)]);
+	}
+	return values;
+}
+
+Piece *
+lower_group(Lowering *l, const GpuvmRel *rel)
+{
+	List	   *numbers = NIL;
+	Stage		stage = {};
+	Piece	   *piece;
+	ListCell   *lc;
+
+	foreach(lc, rel->columns)
+		numbers = lappend_int(numbers, lfirst_node(TargetEntry, lc)->resno);
+	if (!stage_of(l, rel, numbers, &stage))
+		return nullptr;
+	piece = piece_of_stage(l, &stage);
+	take_columns(l, numbers, bms_singleton_member(piece->shape.cursors[0].relids));
+	return piece;
+}
+
+/* Groups are the stage themselves. */
+bool
+stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *stage)
+{
+	Piece	   *piece;
+	List	   *exprs;
+
+	if (rel->op == REL_GROUP)
+	{
+		if (!begin_groups(l, rel, &piece))
+			return false;
+		exprs = values_of_numbers(l, numbers);
+		return l->reason == nullptr && stage_of_groups(l, rel, piece, exprs, stage);
+	}
+	piece = lower_apart(l, rel);
+	if (piece == nullptr)
+		return false;
+	exprs = values_of_numbers(l, numbers);
+	return l->reason == nullptr && stage_of_rows(l, piece, exprs, stage);
+}
+
+/* -- UNION ALL ------------------------------------------------------------------------------------- */
+
+/* Is it of the same form in each arm? */
+static bool
+same_columns(const Stage *a, const Stage *b)
+{
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	forboth(lc, a->columns, lc2, b->columns)
+	{
+		const ChildColumn x = child_column(lfirst_node(List, lc));
+		const ChildColumn y = child_column(lfirst_node(List, lc2));
+
+		if (x.type != y.type || x.form != y.form || x.scale != y.scale || x.pg_type != y.pg_type)
+			return false;
+	}
+	return true;
+}
+
+Piece *
+lower_union(Lowering *l, const GpuvmRel *rel)
+{
+	Stage		all = {};
+	List	   *paths = NIL;
+	Piece	   *piece;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	forboth(lc, rel->inputs, lc2, rel->arms)
+	{
+		Stage		stage = {};
+
+		if (!stage_of(l, static_cast<const GpuvmRel *>(lfirst(lc)), lfirst_node(List, lc2), &stage))
+			return nullptr;
+		if (all.columns == NIL)
+			all = stage;
+		else if (!same_columns(&all, &stage))
+			return lowering_refuse(l, "the arms of UNION ALL have values in different forms");
+		else
+			all.rows += stage.rows;
+		paths = lappend(paths, stage.path);
+	}
+	all.path = append_stages(paths, all.rows);
+	piece = piece_of_stage(l, &all);
+	foreach(lc, rel->columns)
+	{
+		const TargetEntry *column = lfirst_node(TargetEntry, lc);
+		const Var  *own = (const Var *) column->expr;
+
+		l->values[column->resno] = (Node *) makeVar(bms_singleton_member(piece->shape.cursors[0].relids), own->varattno, own->vartype, own->vartypmod, own->varcollid, 0);
+	}
+	return piece;
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,118 @@
+/* stage_paths.cc: programs whose rows other programs read, from path to plan. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/tlist.h"
+}
+
+#include "planner/stage_paths.h"
+
+namespace gpuvm {
+
+static Plan *plan_stage(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses, List *custom_plans);
+
+static const CustomPathMethods stage_methods = {
+	"GpuVM",
+	plan_stage,
+	nullptr,
+};
+
+static PathTarget *
+target_of(List *exprs)
+{
+	PathTarget *target = create_empty_pathtarget();
+
+	target->exprs = exprs;
+	return target;
+}
+
+Path *
+make_stage_path(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan, List *exprs, double rows)
+{
+	Path		nothing = {};
+	ProgramRows read = {};
+	CustomPath *path;
+	double		map_cost;
+
+	plan->stage = true;
+	plan_delta(plan, shape, &read);
+	map_cost = detach_maps(root, shape, plan);
+	path = make_path(root, makeNode(RelOptInfo), target_of(exprs), shape, &nothing, plan, read, rows, map_cost);
+	path->custom_paths = derived_children(shape);
+	path->methods = &stage_methods;
+	return &path->path;
+}
+
+Path *
+append_stages(List *paths, double rows)
+{
+	AppendPath *append = makeNode(AppendPath);
+	const Path *first = static_cast<const Path *>(linitial(paths));
+	ListCell   *lc;
+
+	append->path.pathtype = T_Append;
+	append->path.parent = makeNode(RelOptInfo);
+	append->path.pathtarget = first->pathtarget;
+	append->path.rows = rows;
+	append->subpaths = paths;
+	append->first_partial_path = list_length(paths);
+	append->limit_tuples = -1;
+	foreach(lc, paths)
+		append->path.total_cost += static_cast<const Path *>(lfirst(lc))->total_cost;
+	append->path.startup_cost = append->path.total_cost;
+	return &append->path;
+}
+
+bool
+is_stage_path(const Path *path)
+{
+	if (IsA(path, AppendPath) && ((const AppendPath *) path)->subpaths != NIL)
+		return is_stage_path(static_cast<const Path *>(linitial(((const AppendPath *) path)->subpaths)));
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &stage_methods;
+}
+
+/* An entry in the query's range table, for EXPLAIN to name the columns by. */
+static Index
+add_stage_relation(PlannerInfo *root, List *names)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+
+	rte->rtekind = RTE_VALUES;
+	rte->eref = makeAlias("stage", names);
+	rte->inFromCl = true;
+	expand_planner_arrays(root, 1);
+	root->parse->rtable = lappend(root->parse->rtable, rte);
+	root->simple_rte_array[root->simple_rel_array_size - 1] = rte;
+	Assert(list_length(root->parse->rtable) == root->simple_rel_array_size - 1);
+	return list_length(root->parse->rtable);
+}
+
+static Plan *
+plan_stage(PlannerInfo *root, RelOptInfo *, CustomPath *best_path, List *, List *, List *custom_plans)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	const ScanPlan *plan = scan_plan_from_list(best_path->custom_private);
+	const Index relid = add_stage_relation(root, plan->names);
+	ListCell   *lc;
+
+	foreach(lc, best_path->path.pathtarget->exprs)
+	{
+		const Node *expr = static_cast<const Node *>(lfirst(lc));
+		const int	number = foreach_current_index(lc) + 1;
+		Var		   *var = makeVar(relid, number, exprType(expr), exprTypmod(expr), exprCollation(expr), 0);
+
+		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, makeTargetEntry((Expr *) var, number, strVal(list_nth(plan->names, number - 1)), false));
+	}
+	scan->scan.plan.targetlist = static_cast<List *>(copyObjectImpl(scan->custom_scan_tlist));
+	/* where others have their alternative */
+	scan->custom_plans = lcons(nullptr, custom_plans);
+	scan->custom_private = best_path->custom_private;
+	scan->methods = gpuvm_scan_methods;
+	return &scan->scan.plan;
+}
+
+}  // namespace gpuvm

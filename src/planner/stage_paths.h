@@ -1,0 +1,21 @@
+/* stage_paths.h: programs whose rows other programs read, as paths (lowering.h). */
+#ifndef GPUVM_PLANNER_STAGE_PATHS_H
+#define GPUVM_PLANNER_STAGE_PATHS_H
+
+#include "planner/paths.h"
+#include "planner/scan_plan.h"
+
+namespace gpuvm {
+
+/* Of the plan, whose programs are there; the expressions are its columns. It has no alternative: whoever reads its rows has. */
+Path	   *make_stage_path(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan, List *exprs, double rows);
+
+/* The rows of all of them. */
+Path	   *append_stages(List *paths, double rows);
+
+/* Is it one of these? */
+bool		is_stage_path(const Path *path);
+
+}  // namespace gpuvm
+
+#endif

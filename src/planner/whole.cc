@@ -1,0 +1,364 @@
+/* whole.cc: the path for a whole statement. */
+#include "pg/pg.h"
+
+extern "C" {
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/planmain.h"
+}
+
+#include "compiler/compile.h"
+#include "pg/settings.h"
+#include "plan/facts.h"
+#include "plan/shadow.h"
+#include "planner/aggregation.h"
+#include "planner/cost.h"
+#include "planner/lowering.h"
+#include "planner/reasons.h"
+#include "planner/whole.h"
+
+namespace gpuvm {
+
+/* Stages are taken where they cost less than this part of what the cheapest other plan does: they know less of what they read. */
+constexpr double WORTHWHILE = 0.8;
+
+static Lowering *
+begin_lowering(PlannerInfo *statement_root, const GpuvmRel *statement)
+{
+	Lowering   *l = static_cast<Lowering *>(palloc0(sizeof(Lowering)));
+	PlannerInfo *root = makeNode(PlannerInfo);
+
+	root->parse = makeNode(Query);
+	root->parse->commandType = CMD_SELECT;
+	root->glob = statement_root->glob;
+	root->query_level = 1;
+	root->planner_cxt = CurrentMemoryContext;
+	root->wt_param_id = -1;
+	setup_simple_rel_arrays(root);
+	l->root = root;
+	l->statement_root = statement_root;
+	l->statement = statement;
+	l->ncolumns = statement->last_number;
+	l->values = static_cast<Node **>(palloc0(sizeof(Node *) * (l->ncolumns + 1)));
+	return l;
+}
+
+/* -- the output -------------------------------------------------------------------------------- */
+
+/* The column of the statement's algebra that an entry of the query's target list is: a key of its order where nobody sees it; 0: neither. */
+static int
+column_of_target(const PlannerInfo *root, const GpuvmRel *statement, const GpuvmRel *sort, const TargetEntry *target, int *visible)
+{
+	ListCell   *lc;
+
+	if (!target->resjunk)
+		return (*visible)++ < list_length(statement->columns) ? list_nth_node(TargetEntry, statement->columns, *visible - 1)->resno : -1;
+	if (target->ressortgroupref == 0)
+		return 0;
+	foreach(lc, root->parse->sortClause)
+	{
+		const int	i = foreach_current_index(lc);
+
+		if (lfirst_node(SortGroupClause, lc)->tleSortGroupRef == target->ressortgroupref)
+			return sort != nullptr && i < list_length(sort->keys) ? static_cast<int>(list_nth_node(SortGroupClause, sort->keys, i)->tleSortGroupRef) : -1;
+	}
+	return 0;
+}
+
+/* What the path gives, over the leaves. */
+static bool
+resolve_output(Lowering *l, const GpuvmRel *sort, const PathTarget *target, List **exprs)
+{
+	const PlannerInfo *root = l->statement_root;
+	int			visible = 0;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	if (list_length(root->processed_tlist) != list_length(target->exprs))
+		return lowering_refuse(l, "the output is computed in several steps") != nullptr;
+	forboth(lc, root->processed_tlist, lc2, target->exprs)
+	{
+		const TargetEntry *entry = lfirst_node(TargetEntry, lc);
+		const Node *wanted = static_cast<const Node *>(lfirst(lc2));
+		const int	number = column_of_target(root, l->statement, sort, entry, &visible);
+		Node	   *value;
+
+		if (number > 0)
+			value = l->values[number];
+		else if (number == 0)
+			value = (Node *) makeNullConst(exprType(wanted), exprTypmod(wanted), exprCollation(wanted));
+		else
+			value = nullptr;
+		if (value == nullptr || exprType(value) != exprType(wanted))
+			return lowering_refuse(l, "the output is not that of the algebra") != nullptr;
+		*exprs = lappend(*exprs, value);
+	}
+	return true;
+}
+
+/* -- the last stage ------------------------------------------------------------------------------- */
+
+/* ORDER BY and LIMIT of the statement, above which there is only what is computed of their rows; NULL: it has none. */
+static const GpuvmRel *
+sort_of(const GpuvmRel *rel)
+{
+	while (rel->op == REL_PROJECT)
+		rel = rel_input(rel);
+	return rel->op == REL_SORT ? rel : nullptr;
+}
+
+/* The groups that the output is of, with nothing but HAVING and what is computed of them above; NULL: there are none. */
+static const GpuvmRel *
+groups_of(const GpuvmRel *rel, const GpuvmRel *sort)
+{
+	while (rel->op == REL_PROJECT || rel == sort || (rel->op == REL_FILTER && !rel->barrier))
+		rel = rel_input(rel);
+	return rel->op == REL_GROUP ? rel : nullptr;
+}
+
+/* Values and conditions of the nodes above this one, from below. */
+static bool
+resolve_above(Lowering *l, const GpuvmRel *rel, const GpuvmRel *body, List **having)
+{
+	ListCell   *lc;
+
+	if (rel == body)
+		return true;
+	if (!resolve_above(l, rel_input(rel), body, having))
+		return false;
+	foreach(lc, rel->quals)
+		*having = lappend(*having, resolve(l, static_cast<const Node *>(lfirst(lc))));
+	foreach(lc, rel->op == REL_PROJECT ? rel->columns : NIL)
+	{
+		const TargetEntry *column = lfirst_node(TargetEntry, lc);
+
+		if (!rel_hands_on(column))
+			l->values[column->resno] = resolve(l, (const Node *) column->expr);
+	}
+	return l->reason == nullptr;
+}
+
+struct Last
+{
+	const Piece *piece;
+	ScanPlan   *plan;
+	double		rows;
+};
+
+static bool
+last_groups(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarget *target, Last *last)
+{
+	const GpuvmRel *groups = groups_of(top, sort);
+	Aggregation *a = static_cast<Aggregation *>(palloc0(sizeof(Aggregation)));
+	Piece	   *piece;
+	List	   *exprs = NIL;
+	List	   *having = NIL;
+
+	if (!begin_groups(l, groups, &piece) || !resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
+		!plan_of_groups(l, groups, piece, exprs, having, a, &last->rows))
+		return false;
+	last->piece = piece;
+	last->plan = &a->plan;
+	return true;
+}
+
+/* The output's columns as numbers of what the program gives. */
+static Node *
+raw_mutator(Node *node, void *context)
+{
+	const List *raw = static_cast<const List *>(context);
+	int			number = 1;
+	ListCell   *lc;
+
+	if (node == nullptr)
+		return nullptr;
+	if (!IsA(node, Var))
+		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(raw_mutator), context);
+	foreach(lc, raw)
+	{
+		if (equal(lfirst(lc), node))
+			break;
+		number++;
+	}
+	return (Node *) makeVar(1, number, exprType(node), exprTypmod(node), exprCollation(node), 0);
+}
+
+/* The program gives columns, of which PostgreSQL computes the output. */
+static bool
+last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarget *target, Last *last)
+{
+	const GpuvmRel *body = sort != nullptr ? rel_input(sort) : top;
+	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
+	List	   *exprs = NIL;
+	List	   *raw = NIL;
+	List	   *none = NIL;
+	Piece	   *piece;
+	ListCell   *lc;
+
+	for (const GpuvmRel *rel = body; rel->op == REL_PROJECT || rel->op == REL_FILTER || rel->op == REL_SORT; rel = rel_input(rel))
+	{
+		if (rel->op == REL_SORT)
+			return lowering_refuse(l, "a subquery's order is the statement's") != nullptr;
+	}
+	piece = lower(l, body);
+	if (piece == nullptr || !resolve_above(l, top, body, &none) || !resolve_output(l, sort, target, &exprs))
+		return false;
+	if (piece->shape.ncursors == 1)
+		return lowering_refuse(l, "the last stage joins nothing") != nullptr;
+	foreach(lc, pull_var_clause((Node *) exprs, 0))
+		raw = list_append_unique(raw, lfirst(lc));
+	if (!plan_of_rows(l, piece, raw, plan))
+		return false;
+	plan->exprs = (List *) raw_mutator((Node *) exprs, raw);
+	fix_opfuncids((Node *) plan->exprs);
+	foreach(lc, raw)
+	{
+		const Node *node = static_cast<const Node *>(lfirst(lc));
+
+		plan->raw_types = lappend_oid(plan->raw_types, exprType(node));
+		plan->raw_typmods = lappend_int(plan->raw_typmods, exprTypmod(node));
+		plan->raw_collations = lappend_oid(plan->raw_collations, exprCollation(node));
+	}
+	last->piece = piece;
+	last->plan = plan;
+	last->rows = piece->shape.rows;
+	return true;
+}
+
+/* -- the path -------------------------------------------------------------------------------------- */
+
+static CustomPath *
+make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
+{
+	const GpuvmRel *top = rel_input(l->statement);
+	const GpuvmRel *sort = sort_of(top);
+	Last		last = {};
+	ProgramRows rows = {};
+	const char *failure;
+	double		map_cost;
+
+	if (rel_facts(top)->hides_rows)
+	{
+		lowering_refuse(l, "a policy or a security barrier hides rows");
+		return nullptr;
+	}
+	if (!(groups_of(top, sort) != nullptr ? last_groups : last_rows)(l, top, sort, alternative->pathtarget, &last))
+		return nullptr;
+	failure = known_failure(&last.piece->shape, last.plan);
+	if (failure != nullptr)
+	{
+		lowering_refuse(l, failure);
+		return nullptr;
+	}
+	last.plan->fraction = 1;
+	last.plan->whole = true;
+	plan_delta(last.plan, &last.piece->shape, &rows);
+	map_cost = detach_maps(l->root, &last.piece->shape, last.plan);
+	return make_path(l->statement_root, final_rel, alternative->pathtarget, &last.piece->shape, alternative, last.plan, rows, last.rows, map_cost);
+}
+
+/* Is one program all that the statement has now, but for Sort, Limit and the output? */
+static bool
+is_one_program(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_LimitPath: return is_one_program(((const LimitPath *) path)->subpath);
+		case T_SortPath: return is_one_program(((const SortPath *) path)->subpath);
+		case T_IncrementalSortPath: return is_one_program(((const IncrementalSortPath *) path)->spath.subpath);
+		case T_ProjectionPath: return is_one_program(((const ProjectionPath *) path)->subpath);
+		default: return is_gpuvm_path(path) && list_length(((const CustomPath *) path)->custom_paths) == 1;
+	}
+}
+
+static const Path *
+cheapest(const RelOptInfo *rel)
+{
+	const Path *best = nullptr;
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		const Path *path = static_cast<const Path *>(lfirst(lc));
+
+		if (path->param_info == nullptr && (best == nullptr || path->total_cost < best->total_cost))
+			best = path;
+	}
+	return best;
+}
+
+static Cost
+cost_of_init_plans(const PlannerInfo *root)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, root->init_plans)
+		cost += lfirst_node(SubPlan, lc)->startup_cost + lfirst_node(SubPlan, lc)->per_call_cost;
+	return cost;
+}
+
+void
+add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra)
+{
+	const Query *parse = root->parse;
+	const Path *best = cheapest(final_rel);
+	Path	   *alternative = alternative_path(input, NIL, true);
+	Lowering   *l;
+	CustomPath *whole;
+	Path	   *path;
+
+	if (best == nullptr || is_one_program(best))
+		return;
+	if (alternative == nullptr)
+	{
+		reasons_add(InvalidOid, "Whole statement", "PostgreSQL's own plan cannot stand below a custom scan", nullptr);
+		return;
+	}
+	l = begin_lowering(root, statement);
+	whole = make_whole_path(l, final_rel, alternative);
+	if (whole == nullptr)
+	{
+		reasons_add(InvalidOid, "Whole statement", l->reason != nullptr ? l->reason : "it has no stages", nullptr);
+		return;
+	}
+	path = &whole->path;
+	if (root->sort_pathkeys != NIL)
+		path = &create_sort_path(root, final_rel, path, root->sort_pathkeys, extra->limit_needed ? extra->limit_tuples : -1)->path;
+	if (extra->limit_needed)
+		path = &create_limit_path(root, final_rel, path, parse->limitOffset, parse->limitCount, parse->limitOption, extra->offset_est, extra->count_est)->path;
+	if (setting_force)
+	{
+		final_rel->pathlist = list_make1(path);
+		final_rel->partial_pathlist = NIL;
+		return;
+	}
+	/* what PostgreSQL computes before and adds to all paths, CTEs and subqueries without outer columns, stages do not need */
+	path->total_cost = Max(path->total_cost / WORTHWHILE - cost_of_init_plans(root), least_cost(root));
+	path->startup_cost = Min(path->startup_cost / WORTHWHILE, path->total_cost);
+	add_path(final_rel, path);
+}
+
+bool
+is_whole_plan(const PlannedStmt *stmt)
+{
+	const Plan *plan = stmt->planTree;
+
+	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, Material))
+		plan = plan->lefttree;
+	return is_gpuvm_scan(plan) && scan_plan_from_list(((const CustomScan *) plan)->custom_private)->whole;
+}
+
+/* -- the algebra -------------------------------------------------------------------------------------- */
+
+GpuvmRel *
+whole_algebra(const Query *query)
+{
+	if (query->commandType != CMD_SELECT || query->rowMarks != NIL || query->hasModifyingCTE || query->hasTargetSRFs)
+		return nullptr;
+	return translate_quietly(query);
+}
+
+}  // namespace gpuvm
