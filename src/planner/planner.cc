@@ -286,12 +286,17 @@ plan_alone(PlannedStmt *best, const Query *parse, const char *query_string, int 
 }
 
 static PlannedStmt *
-plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, const GpuvmRel *whole)
+plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
+	const GpuvmRel *whole = nullptr;
 	const bool	rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
 	const bool	alone = active() && may_be_better_alone(parse, cursor_options);
 	PlannedStmt *result;
 
+	if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
+		shadow_statement(parse);
+	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0)
+		whole = whole_algebra(parse);
 	if (!rewritable && !alone)
 		return plan_query(parse, query_string, cursor_options, params, whole);
 	result = plan_apart(parse, query_string, cursor_options, params, whole);
@@ -306,18 +311,13 @@ static PlannedStmt *
 gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	PlannedStmt *volatile result = nullptr;
-	const GpuvmRel *whole = nullptr;
 	const bool	outer_facts = facts_begin();
 
 	if (planning_depth == 0)
 		reasons_reset();
 	PG_TRY();
 	{
-		if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
-			shadow_statement(parse);
-		if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0)
-			whole = whole_algebra(parse);
-		result = plan_in_all_ways(parse, query_string, cursor_options, params, whole);
+		result = plan_in_all_ways(parse, query_string, cursor_options, params);
 	}
 	PG_FINALLY();
 	{
