@@ -42,7 +42,7 @@ begin_joins(JoinNotes *mine)
 	JoinNotes  *outer = current;
 
 	*mine = JoinNotes{};
-	mine->context = CurrentMemoryContext;
+	mine->context = mine->subqueries.context = CurrentMemoryContext;
 	current = mine;
 	return outer;
 }
@@ -51,6 +51,12 @@ void
 end_joins(JoinNotes *outer)
 {
 	current = outer;
+}
+
+SubqueryNotes *
+subquery_notes()
+{
+	return current == nullptr ? nullptr : &current->subqueries;
 }
 
 ImportedTable *

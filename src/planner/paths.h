@@ -231,9 +231,19 @@ enum class WantedJoins
 	Largest,					/* those of as many as go, */
 	All,						/* or any */
 };
+/* subqueries.cc: which subqueries were asked whether they may raise, and which may not, by the numbers of their plans. */
+struct SubqueryNotes
+{
+	MemoryContext context;
+	Bitmapset  *asked;
+	Bitmapset  *quiet;
+};
+/* Of this planner; NULL: there is none. */
+SubqueryNotes *subquery_notes();
 struct JoinNotes
 {
 	MemoryContext context;
+	SubqueryNotes subqueries;
 	HTAB	   *table;			/* RelOptInfo * to JoinNote */
 	JoinNote   *newest;
 	List	   *tables;			/* ImportedTable, each described once, and their OIDs */

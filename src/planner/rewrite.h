@@ -201,6 +201,9 @@ bool		is_quiet_function(Oid function, List *args, Oid collation);
 /* Also whether it gives the same rows each time it runs. `outer`: the level around, of which it may read CTEs, or NULL. */
 bool		is_quiet_query(Query *query, bool with_target, const Query *outer);
 
+/* The same of one that the planner has prepared, but for the subqueries that its parameters stand for. */
+bool		is_quiet_planned_query(Query *query, bool with_target, const Query *outer);
+
 }  // namespace gpuvm
 
 #endif

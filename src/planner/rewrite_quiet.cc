@@ -255,6 +255,9 @@ is_quiet_aggregate(const Aggref *agg)
 	}
 }
 
+/* The query has been through the planner: parameters stand for its subqueries, which are looked at by themselves. */
+static bool planned;
+
 /* What an expression computes itself; `context`: a list of its subqueries, which are to be looked at. */
 static bool
 loud_walker(Node *node, void *context)
@@ -274,7 +277,8 @@ loud_walker(Node *node, void *context)
 		case T_Var:
 			return ((Var *) node)->varattno <= 0;
 		case T_Param:
-			return ((Param *) node)->paramkind != PARAM_EXTERN && ((Param *) node)->paramkind != PARAM_SUBLINK;
+			return ((Param *) node)->paramkind != PARAM_EXTERN && ((Param *) node)->paramkind != PARAM_SUBLINK &&
+				!(planned && ((Param *) node)->paramkind == PARAM_EXEC);
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
@@ -477,6 +481,24 @@ is_quiet_query(Query *query, bool with_target, const Query *outer)
 			return false;
 	}
 	return is_quiet((Node *) query->jointree) && (!with_target || is_quiet((Node *) query->targetList)) && is_quiet(query->havingQual);
+}
+
+bool
+is_quiet_planned_query(Query *query, bool with_target, const Query *outer)
+{
+	volatile bool quiet = false;
+
+	planned = true;
+	PG_TRY();
+	{
+		quiet = is_quiet_query(query, with_target, outer);
+	}
+	PG_FINALLY();
+	{
+		planned = false;
+	}
+	PG_END_TRY();
+	return quiet;
 }
 
 }  // namespace gpuvm

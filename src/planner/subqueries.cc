@@ -2,6 +2,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
@@ -44,18 +45,66 @@ subplan_of(PlannerInfo *root, int param, PlannerInfo **level)
 	return nullptr;
 }
 
+static bool is_quiet_subquery(PlannerInfo *root, const SubPlan *subplan, const PlannerInfo *level);
+
+/* May none of the subqueries raise that the query reads, its own and those of levels around it? */
+static bool
+reads_quiet(PlannerInfo *subroot)
+{
+	const Query *query = subroot->parse;
+	List	   *params = NIL;
+	ListCell   *lc;
+
+	param_walker((Node *) query->jointree, &params);
+	param_walker((Node *) query->targetList, &params);
+	param_walker(query->havingQual, &params);
+	foreach(lc, params)
+	{
+		PlannerInfo *level;
+		const SubPlan *subplan = subplan_of(subroot, lfirst_int(lc), &level);
+
+		if (subplan != nullptr && !is_quiet_subquery(subroot, subplan, level))
+			return false;
+	}
+	return true;
+}
+
 /* Its value is one, and none of what it computes raises an error. */
 static bool
-is_quiet_subquery(PlannerInfo *root, const SubPlan *subplan, const PlannerInfo *level)
+find_quiet(PlannerInfo *root, const SubPlan *subplan, const PlannerInfo *level)
 {
-	Query	   *query = static_cast<PlannerInfo *>(list_nth(root->glob->subroots, subplan->plan_id - 1))->parse;
+	PlannerInfo *subroot = static_cast<PlannerInfo *>(list_nth(root->glob->subroots, subplan->plan_id - 1));
+	Query	   *query = subroot->parse;
+	const bool	value = subplan->subLinkType == EXPR_SUBLINK;
 
 	if (subplan->subLinkType == CTE_SUBLINK)
 		return true;
-	if (subplan->subLinkType == EXPR_SUBLINK && (!query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL))
+	if (value && (!query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL))
 		return false;
-	return (subplan->subLinkType == EXPR_SUBLINK || subplan->subLinkType == EXISTS_SUBLINK) &&
-		is_quiet_query(query, subplan->subLinkType == EXPR_SUBLINK, level->parse);
+	return (value || subplan->subLinkType == EXISTS_SUBLINK) && is_quiet_planned_query(query, value, level->parse) &&
+		reads_quiet(subroot);
+}
+
+/* Found out once: subqueries may be nested. */
+static bool
+is_quiet_subquery(PlannerInfo *root, const SubPlan *subplan, const PlannerInfo *level)
+{
+	SubqueryNotes *notes = subquery_notes();
+	MemoryContext before;
+	bool		quiet;
+
+	check_stack_depth();
+	if (notes != nullptr && bms_is_member(subplan->plan_id, notes->asked))
+		return bms_is_member(subplan->plan_id, notes->quiet);
+	quiet = find_quiet(root, subplan, level);
+	if (notes == nullptr)
+		return quiet;
+	before = MemoryContextSwitchTo(notes->context);
+	notes->asked = bms_add_member(notes->asked, subplan->plan_id);
+	if (quiet)
+		notes->quiet = bms_add_member(notes->quiet, subplan->plan_id);
+	MemoryContextSwitchTo(before);
+	return quiet;
 }
 
 /* Does it read a CTE of a level around it? */
