@@ -275,14 +275,15 @@ DeviceJob::store_rows(const RowSet &rows, const uint32_t *order, uint32_t nrows)
 	if (nrows == 0)
 		return;
 
-	const uint64_t bytes = set_->part_bytes(rows, nrows), facts_bytes = set_->ncolumns() * sizeof(SetColumnFacts);
+	const uint64_t bytes = set_->part_bytes(rows, nrows), facts_bytes = std::max(set_->ncolumns(), 1u) * sizeof(SetColumnFacts);
 	char	   *memory = allocate_part(bytes);
 	const RowSet part = set_->part(rows, nrows, memory);
 	SetColumnFacts *facts = reinterpret_cast<SetColumnFacts *>(allocate(facts_bytes));
 
 	begin_flight(*open_flight(0, 0));
 	check(store_set_columns(rows, set_->sources(), order, nrows, part, facts, lane_->stream), "storing a result set");
-	check(cudaMemcpyAsync(lane_->outcomes->set_columns, facts, facts_bytes, cudaMemcpyDeviceToHost, lane_->stream), "storing a result set");
+	check(cudaMemcpyAsync(lane_->outcomes->set_columns, facts, set_->ncolumns() * sizeof(SetColumnFacts), cudaMemcpyDeviceToHost, lane_->stream),
+		  "storing a result set");
 	close_flight();
 	while (!flights_.empty())
 		(void) land();

@@ -230,7 +230,7 @@ StoredSet::copy(uint64_t first, uint64_t nrows, char *const *values, uint64_t *c
 
 	device_->use();
 	for (uint32_t c = 0; c < ncolumns(); c++)
-		memset(nulls[c], 0, (nrows + 63) / 64 * sizeof(uint64_t));
+		std::fill_n(nulls[c], (nrows + 63) / 64, uint64_t{0});
 	for (const std::unique_ptr<Part> &part : parts_)
 	{
 		const uint64_t begin = std::max(first, at), end = std::min(first + nrows, at + part->nrows);

@@ -241,7 +241,7 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 		io->fail(reason[0] ? reason : "the device failed");
 	job->yielded = io->yielded();
 	job->errors = figures.errors;
-	if (figures.errors != 0 && !request.program->grouped && request.order.empty())
+	if (figures.errors != 0 && !request.others.empty() && !request.program->grouped && request.order.empty())
 		io->fail("an operation of the join raised an error");
 	job->pairs = figures.pairs;
 	job->stage_rows = figures.stage_rows;

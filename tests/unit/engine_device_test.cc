@@ -60,7 +60,7 @@ public:
 			strcpy(reason, "its memory is short");
 			return outcome;
 		}
-		if (request.program->grouped)
+		if (request.program->grouped || request.sink)
 			figures->errors = errors;
 		else
 			run_rows(request, io, figures);
@@ -585,6 +585,23 @@ TEST_F(EngineDeviceTest, GroupedErrorsComeFromTheDevice)
 	EXPECT_EQ(backend.job->errors, 0u);
 	EXPECT_EQ(backend.job->slices, 0u);
 	EXPECT_EQ(backend.job->device_ns, 0u);
+}
+
+/* So do those of rows that are to become a set: the job is no join, and has not failed. */
+TEST_F(EngineDeviceTest, ErrorsOfRowsOfASetComeFromTheDevice)
+{
+	Backend		backend(this);
+
+	with_device();
+	device.errors = ERR_SUM_OVERFLOW;
+	backend.prepare(false);
+	backend.job->device = Device::Cuda;
+	backend.job->nbuffers = 0;
+	backend.job->sink.set = 1;
+	backend.job->sink.ncolumns = 1;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.job->errors, ERR_SUM_OVERFLOW);
 }
 
 /* ---- counting groups --------------------------------------------------------------------- */
