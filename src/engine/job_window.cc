@@ -20,7 +20,8 @@ class WindowRun final : public PoolTask
 {
 public:
 	WindowRun(const Request &request, SetMemory *memory, JobIo *io, WorkerPool *pool)
-		: request_(request), set_(request.window.set.get()), shape_(request.window.shape), memory_(memory), io_(io), pool_(pool) {}
+		: request_(request), set_(request.window.set.get()), shape_(request.window.shape), memory_(memory), io_(io),
+		  pool_(pool) {}
 
 	/* ErrorBits; none, and nothing stopped it: the set has the columns. */
 	uint32_t	run();

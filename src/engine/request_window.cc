@@ -13,15 +13,16 @@ read_keys(const JobWindow &from, Request *request)
 	for (uint32_t k = 0; k < from.npartition + from.norder; k++)
 	{
 		const JobOrderKey &key = from.keys[k];
-		WindowKey	to = {key.column, (key.flags & ORDER_DESC) != 0, (key.flags & ORDER_NULLS_FIRST) != 0, nullptr, nullptr};
+		const bool	ranks = (key.flags & ORDER_RANKS) != 0, text = (key.flags & ORDER_TEXT) != 0;
+		WindowKey	to = {key.column, (key.flags & ORDER_DESC) != 0, (key.flags & ORDER_NULLS_FIRST) != 0};
 
 		if (key.flags & ~(ORDER_DESC | ORDER_NULLS_FIRST | ORDER_RANKS | ORDER_TEXT))
 			return "a window is sorted in an unknown way";
-		if (((key.flags & ORDER_RANKS) && key.map >= request->maps.size()) || ((key.flags & ORDER_TEXT) && key.map >= request->text_orders.size()))
+		if ((ranks && key.map >= request->maps.size()) || (text && key.map >= request->text_orders.size()))
 			return "a map or a text order is missing";
-		if (key.flags & ORDER_RANKS)
+		if (ranks)
 			to.ranks = &request->maps[key.map];
-		if (key.flags & ORDER_TEXT)
+		if (text)
 			to.text = &request->text_orders[key.map];
 		window.keys.push_back(to);
 	}
@@ -36,9 +37,12 @@ static const char *
 check_references(const RequestWindow &window)
 {
 	const WindowSpec &spec = window.spec;
-	auto		has_values = [&](uint32_t column) { return window.set->columns()[column].null_count < window.set->nrows(); };
-	auto		is_variable = [&](uint32_t column) { return (window.set->columns()[column].flags & COLUMN_VARIABLE) != 0; };
-	auto		is_reference = [&](uint32_t column) { return column != WINDOW_NONE && is_variable(column) && has_values(column); };
+	const std::vector<ColumnSummary> &columns = window.set->columns();
+	auto		has_values = [&](uint32_t column) { return columns[column].null_count < window.set->nrows(); };
+	auto		is_variable = [&](uint32_t column) { return (columns[column].flags & COLUMN_VARIABLE) != 0; };
+	auto		is_reference = [&](uint32_t column) {
+		return column != WINDOW_NONE && is_variable(column) && has_values(column);
+	};
 
 	for (const WindowKey &key : window.keys)
 		if (key.text != nullptr && has_values(key.column) && !is_variable(key.column))
@@ -93,7 +97,8 @@ read_window(const ArenaMap &arena, uint64_t offset, const SetStore &sets, Reques
 	std::atomic_signal_fence(std::memory_order_seq_cst);
 	if (from.set == 0 || from.set > JOB_MAX_SETS || sets.find(from.set) == nullptr)
 		return "a result set does not exist";
-	if (from.npartition > JOB_MAX_ORDER || from.norder > JOB_MAX_ORDER - from.npartition || from.nfunctions > WINDOW_MAX_FUNCTIONS)
+	if (from.npartition > JOB_MAX_ORDER || from.norder > JOB_MAX_ORDER - from.npartition ||
+		from.nfunctions > WINDOW_MAX_FUNCTIONS)
 		return "a window has too many keys or functions";
 	window.set = sets.find(from.set);
 	for (const ColumnSummary &column : window.set->columns())

@@ -48,7 +48,8 @@ asks_peers(const WindowSpec &spec)
 }
 
 WindowJob::WindowJob(const WindowSpec &spec, const WindowColumn *columns, uint64_t nrows)
-	: spec_(spec), columns_(columns), nrows_(nrows), nblocks_(window_blocks(nrows)), rows_(spec_, columns, nrows, asks_peers(spec))
+	: spec_(spec), columns_(columns), nrows_(nrows), nblocks_(window_blocks(nrows)),
+	  rows_(spec_, columns, nrows, asks_peers(spec))
 {
 	for (uint32_t f = 0; f < spec.nfunctions; f++)
 		add_call(spec.functions[f]);
@@ -198,7 +199,10 @@ WindowJob::emit(uint32_t block)
 
 /* ---- the interface -------------------------------------------------------------------- */
 
-CpuWindow::CpuWindow(const WindowSpec &spec, const WindowColumn *columns, uint64_t nrows) : job_(new WindowJob(spec, columns, nrows)) {}
+CpuWindow::CpuWindow(const WindowSpec &spec, const WindowColumn *columns, uint64_t nrows)
+	: job_(new WindowJob(spec, columns, nrows))
+{
+}
 
 CpuWindow::~CpuWindow() = default;
 

@@ -256,7 +256,9 @@ put_extreme(const WindowCall &call, const WindowTarget *targets, uint32_t at, in
 		*target_at<float>(targets[0], at) = static_cast<float>(number);
 	else
 		*target_at<double>(targets[0], at) = number;
-	return value == 0 && call.extremes->has_zero(false) && call.extremes->has_zero(true) ? static_cast<uint32_t>(ERR_AMBIGUOUS_ZERO) : 0u;
+	if (value == 0 && call.extremes->has_zero(false) && call.extremes->has_zero(true))
+		return ERR_AMBIGUOUS_ZERO;
+	return 0;
 }
 
 uint32_t
@@ -319,7 +321,8 @@ aggregate_emitter(const WindowCall &call, const WindowTarget *targets)
 			return call.floats != nullptr ? float_emitter(call, targets) : sum_emitter(call, targets);
 		case WindowFn::Min:
 		case WindowFn::Max:
-			return call.extremes != nullptr ? extreme_emitter(call, call.extremes, targets) : extreme_emitter(call, call.wide_extremes, targets);
+			return call.extremes != nullptr ? extreme_emitter(call, call.extremes, targets)
+				: extreme_emitter(call, call.wide_extremes, targets);
 		default:
 			return bool_emitter(call, targets);
 	}
@@ -336,33 +339,46 @@ make_window_emitter(const WindowCall &call, const WindowTarget *targets)
 	switch (call.function.fn)
 	{
 		case WindowFn::RowNumber:
-			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) { return v.first + i - v.part_start[i] + 1; });
+			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) {
+				return v.first + i - v.part_start[i] + 1;
+			});
 		case WindowFn::Rank:
-			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) { return v.peer_start[i] - v.part_start[i] + 1; });
+			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) {
+				return v.peer_start[i] - v.part_start[i] + 1;
+			});
 		case WindowFn::DenseRank:
-			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) { return v.group[i] - v.part_group[i] + 1; });
+			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) {
+				return v.group[i] - v.part_group[i] + 1;
+			});
 		case WindowFn::PercentRank:
 			return of_position<double>(to, [](const WindowVector &v, uint32_t i) {
 				const uint64_t rows = v.part_end[i] - v.part_start[i];
 
-				return rows <= 1 ? 0.0 : static_cast<double>(v.peer_start[i] - v.part_start[i]) / static_cast<double>(rows - 1);
+				return rows <= 1 ? 0.0
+					: static_cast<double>(v.peer_start[i] - v.part_start[i]) / static_cast<double>(rows - 1);
 			});
 		case WindowFn::CumeDist:
 			return of_position<double>(to, [](const WindowVector &v, uint32_t i) {
-				return static_cast<double>(v.peer_end[i] - v.part_start[i]) / static_cast<double>(v.part_end[i] - v.part_start[i]);
+				return static_cast<double>(v.peer_end[i] - v.part_start[i]) /
+					static_cast<double>(v.part_end[i] - v.part_start[i]);
 			});
 		case WindowFn::Ntile:
 			return of_position<int32_t>(to, [number](const WindowVector &v, uint32_t i) {
-				return ntile_of(v.first + i - v.part_start[i], v.part_end[i] - v.part_start[i], static_cast<uint64_t>(number));
+				return ntile_of(v.first + i - v.part_start[i], v.part_end[i] - v.part_start[i],
+								static_cast<uint64_t>(number));
 			});
 		case WindowFn::Lag:
 			return of_row_at(call, to, -number);
 		case WindowFn::Lead:
 			return of_row_at(call, to, number);
 		case WindowFn::FirstValue:
-			return of_row(call, to, [](const WindowVector &v, uint32_t i) { return v.head[i] < v.tail[i] ? v.head[i] : NO_ROW; });
+			return of_row(call, to, [](const WindowVector &v, uint32_t i) {
+				return v.head[i] < v.tail[i] ? v.head[i] : NO_ROW;
+			});
 		case WindowFn::LastValue:
-			return of_row(call, to, [](const WindowVector &v, uint32_t i) { return v.head[i] < v.tail[i] ? v.tail[i] - 1 : NO_ROW; });
+			return of_row(call, to, [](const WindowVector &v, uint32_t i) {
+				return v.head[i] < v.tail[i] ? v.tail[i] - 1 : NO_ROW;
+			});
 		case WindowFn::NthValue:
 			return of_row(call, to, [nth = static_cast<uint64_t>(number)](const WindowVector &v, uint32_t i) {
 				return nth <= v.tail[i] - v.head[i] ? v.head[i] + nth - 1 : NO_ROW;

@@ -103,7 +103,9 @@ WindowFloats::add_rows(uint64_t first, uint64_t end, int sign, FloatRange *to) c
 	auto		add_values = [&](const auto *values) {
 		for (uint64_t row = first; row < end; row++)
 		{
-			if (window_null(column, row) || (filter != nullptr && (window_null(*filter, row) || window_value<uint8_t>(*filter, row) == 0)))
+			if (window_null(column, row))
+				continue;
+			if (filter != nullptr && (window_null(*filter, row) || window_value<uint8_t>(*filter, row) == 0))
 				continue;
 			fits = to->add(static_cast<double>(values[window_offset(row)]), sign) && fits;
 		}

@@ -9,8 +9,8 @@
 namespace gpuvm {
 
 WindowBound::WindowBound(const WindowSpec &spec, const WindowColumn *columns, const WindowRows *rows, bool is_end)
-	: rows_(rows), mode_(spec.frame.mode), bound_(is_end ? spec.frame.end : spec.frame.start), unit_(spec.frame.unit), is_end_(is_end),
-	  offset_(is_end ? spec.frame.end_offset : spec.frame.start_offset)
+	: rows_(rows), mode_(spec.frame.mode), bound_(is_end ? spec.frame.end : spec.frame.start),
+	  unit_(spec.frame.unit), is_end_(is_end), offset_(is_end ? spec.frame.end_offset : spec.frame.start_offset)
 {
 	if (mode_ != FrameMode::Range || !has_offset(bound_))
 		return;

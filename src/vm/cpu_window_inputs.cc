@@ -123,7 +123,8 @@ WindowSums::prepare(uint32_t block)
 	{
 		with_window_type(argument_.column->summary.type, [&](auto sample) {
 			using T = decltype(sample);
-			auto		value = [of = reinterpret_cast<const T *>(values)](uint32_t i) { return static_cast<int128>(of[i]); };
+			const T    *of = reinterpret_cast<const T *>(values);
+			auto		value = [of](uint32_t i) { return static_cast<int128>(of[i]); };
 
 			if (narrow_)
 				add_up<int64_t>(block, value);
@@ -224,7 +225,8 @@ WindowExtremes<Key>::make_keys(uint32_t block, Key *to)
 		for (uint32_t i = 0; i < nrows; i++)
 		{
 			const uint32_t code = codes[i] < map.nentries ? codes[i] : 0;
-			const int64_t rank = map.nentries == 0 ? 0 : map.type == Type::I32 ? static_cast<const int32_t *>(map.values)[code]
+			const int64_t rank = map.nentries == 0 ? 0
+				: map.type == Type::I32 ? static_cast<const int32_t *>(map.values)[code]
 				: static_cast<const int64_t *>(map.values)[code];
 
 			to[i] = static_cast<Key>(rank) * (Key{1} << 32) + code;
@@ -299,7 +301,8 @@ WindowExtremes<Key>::carry()
 {
 	for (size_t k = BLOCK_LEVELS + 1; k < levels_.size(); k++)
 		for (uint64_t i = 0; i < sizes_[k - 1]; i += TREE_NODES)
-			level(k)[i / TREE_NODES] = least(level(k - 1) + i, level(k - 1) + std::min(i + TREE_NODES, sizes_[k - 1]), NONE);
+			level(k)[i / TREE_NODES] = least(level(k - 1) + i,
+											 level(k - 1) + std::min(i + TREE_NODES, sizes_[k - 1]), NONE);
 }
 
 template <typename Key>

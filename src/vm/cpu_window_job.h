@@ -134,7 +134,7 @@ struct WindowPosition
 	uint64_t	group, part_group;	/* the row's, and its partition's first */
 };
 
-/* Consecutive rows of a block: of each its position, peers and groups if they are asked for, and its frame, head <= tail. */
+/* Consecutive rows of a block: positions, with peers and groups if they are asked for, and frames, head <= tail. */
 struct WindowVector
 {
 	uint64_t	first;
@@ -294,7 +294,10 @@ private:
 	BitCounts	bits_;
 };
 
-/* Sums of integers before each row, in the block, and of blocks. Sums of 128 bits wrap; their differences are right where they fit. */
+/*
+ * Sums of integers before each row, in the block, and of blocks. Sums of 128 bits wrap; their differences are right
+ * where they fit.
+ */
 class WindowSums final : public WindowInput
 {
 public:

@@ -42,7 +42,8 @@ BitCounts::carry()
 uint64_t
 BitCounts::next_in_block(uint64_t row) const
 {
-	const uint64_t from = row + 1, end = std::min<uint64_t>((uint64_t{window_block(row)} + 1) * WINDOW_BLOCK_WORDS, nrows_ / 64 + 1);
+	const uint64_t from = row + 1, block_end = (uint64_t{window_block(row)} + 1) * WINDOW_BLOCK_WORDS;
+	const uint64_t end = std::min<uint64_t>(block_end, nrows_ / 64 + 1);
 	const uint64_t *words = words_.as<uint64_t>();
 
 	if (window_block(from) != window_block(row))
@@ -101,7 +102,7 @@ pack_bytes(const uint8_t *bytes)
 	return bits;
 }
 
-/* Notes rows whose value or null differs from that of the row before; `null_before` and `before` are of the row before the first. */
+/* Notes rows that differ from the one before, in their value or in being null; what is `before` is of the row before the first. */
 template <typename T>
 void
 mark_differences(const T *values, const uint64_t *nulls, uint32_t nrows, T before, bool null_before, uint64_t *words)
@@ -135,7 +136,8 @@ rank_of(const CodeMap &map, const WindowColumn &column, uint64_t row, int64_t *r
 	*rank = 0;
 	if (window_null(column, row) || code >= map.nentries || (map.nulls != nullptr && bit_get(map.nulls, code)))
 		return false;
-	*rank = map.type == Type::I32 ? static_cast<const int32_t *>(map.values)[code] : static_cast<const int64_t *>(map.values)[code];
+	*rank = map.type == Type::I32 ? static_cast<const int32_t *>(map.values)[code]
+		: static_cast<const int64_t *>(map.values)[code];
 	return true;
 }
 
@@ -187,7 +189,9 @@ WindowRows::mark(const WindowKey &key, uint32_t block, uint64_t *words) const
 		const bool	null_before = first > 0 && window_null(column, first - 1);
 		const T		before = first > 0 ? window_value<T>(column, first - 1) : T{};
 
-		mark_differences(reinterpret_cast<const T *>(column.values[block]), column.nulls[block], nrows, before, null_before, words);
+		const T    *values = reinterpret_cast<const T *>(column.values[block]);
+
+		mark_differences(values, column.nulls[block], nrows, before, null_before, words);
 	});
 }
 

@@ -49,7 +49,8 @@ check_frame(const WindowSpec &spec, const Type *types)
 
 		is_float = type_is_float(type);
 		if ((!is_float && !type_is_int(type)) || key.ranks != nullptr || key.text != nullptr ||
-			(frame.unit == RangeUnit::Date && type != Type::I32) || (frame.unit == RangeUnit::Timestamp && type != Type::I64))
+			(frame.unit == RangeUnit::Date && type != Type::I32) ||
+			(frame.unit == RangeUnit::Timestamp && type != Type::I64))
 			return "a range is over a column that has none";
 	}
 	if ((has_offset(frame.start) && is_bad_offset(frame.start_offset, is_float)) ||
@@ -95,19 +96,23 @@ check_function(const WindowSpec &spec, const WindowFunction &function, const Typ
 
 	if (fn > WindowFn::BoolOr || function.has_default > 1 || function.reserved != 0)
 		return "a window function is unknown";
-	if (function.column != WINDOW_NONE ? function.column >= ncols || !is_value(types[function.column]) || !(needs || aggregate) : needs)
+	if (function.column == WINDOW_NONE ? needs
+		: function.column >= ncols || !is_value(types[function.column]) || !(needs || aggregate))
 		return "a window function's argument is missing, or too much";
 
 	const Type	type = function.column != WINDOW_NONE ? types[function.column] : Type::None;
 	const bool	extreme = fn == WindowFn::Min || fn == WindowFn::Max;
 
 	if (function.high != WINDOW_NONE &&
-		(function.high >= ncols || types[function.high] != Type::I64 || type != Type::I64 || !(extreme || fn == WindowFn::Sum)))
+		(function.high >= ncols || types[function.high] != Type::I64 || type != Type::I64 ||
+		 !(extreme || fn == WindowFn::Sum)))
 		return "a window function's halves are none";
-	if (function.filter != WINDOW_NONE && (function.filter >= ncols || types[function.filter] != Type::Bool || !aggregate))
+	if (function.filter != WINDOW_NONE &&
+		(function.filter >= ncols || types[function.filter] != Type::Bool || !aggregate))
 		return "a window function's filter is no condition";
 	if (function.map != WINDOW_NONE &&
-		(!extreme || function.map >= spec.nmaps || function.high != WINDOW_NONE || !ranks_codes(type, spec.maps[function.map])))
+		(!extreme || function.map >= spec.nmaps || function.high != WINDOW_NONE ||
+		 !ranks_codes(type, spec.maps[function.map])))
 		return "a window function's ranks are of what has none";
 	if (((extreme || fn == WindowFn::Sum) && type == Type::Bool) ||
 		((fn == WindowFn::BoolAnd || fn == WindowFn::BoolOr) && type != Type::Bool) || !gives_type(function, type))

@@ -86,7 +86,7 @@ SELECT * FROM ask_each('SELECT id, %1$s FROM t ORDER BY %1$s NULLS FIRST, id DES
 SELECT * FROM ask_each('SELECT id, %1$s FROM t ORDER BY %1$s DESC NULLS LAST, id LIMIT 10 OFFSET 20', 'b', 's', 'i', 'l', 'r', 'f', 'n', 'd', 'c', 'v', 'p', 'u', 'e', 'iv', 'ic', 'bl');
 -- Several keys, mixed; keys that are not shown; conditions.
 SELECT * FROM ask_each('SELECT id FROM t %s', 'ORDER BY b, s DESC, c NULLS FIRST, id', 'ORDER BY c COLLATE "C" DESC, id', 'ORDER BY v COLLATE "und-x-icu", co DESC, id', 'ORDER BY e DESC, p, n, f, d, i, l, id', 'WHERE i > 0 ORDER BY f, id LIMIT 50', 'WHERE c LIKE $$a%%$$ ORDER BY c, id DESC',
-	'WHERE false ORDER BY id', 'WHERE id = 77 ORDER BY c', 'ORDER BY id LIMIT 1', 'ORDER BY id OFFSET 3990', 'ORDER BY id LIMIT 0', 'ORDER BY id LIMIT NULL OFFSET 4000', 'ORDER BY id LIMIT ALL', 'ORDER BY id LIMIT 5 OFFSET 100000', 'ORDER BY id LIMIT (SELECT 7)', 'ORDER BY b, s, i, l, r, f, n, d, id');
+	'WHERE false ORDER BY id', 'WHERE id = 77 ORDER BY c', 'ORDER BY id LIMIT 1', 'ORDER BY id OFFSET 3990', 'ORDER BY id LIMIT 0', 'ORDER BY id LIMIT NULL OFFSET 4000', 'ORDER BY id LIMIT ALL', 'ORDER BY id LIMIT 5 OFFSET 100000', 'ORDER BY id LIMIT (SELECT 7)', 'ORDER BY b, s, i, l, r, f, n, d, id', 'ORDER BY b, s, i % 2, i % 3, i % 5, i % 7, i % 11, i % 13, i, l, r, f, n, d, c, e, id');
 SELECT * FROM ask('SELECT * FROM t ORDER BY l, id DESC LIMIT 40');
 SELECT * FROM ask('SELECT s FROM t ORDER BY s FETCH FIRST 3 ROWS WITH TIES');
 SELECT * FROM ask('SELECT id, n FROM empty ORDER BY n LIMIT 4');
