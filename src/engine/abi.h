@@ -332,21 +332,26 @@ static_assert(sizeof(JobOrderKey) == 16, "sent between processes");
 /*
  * Result sets: what one program of a session gave, kept in gpuvmd for later programs of the same session.
  *   - The backend numbers them, from 1 to JOB_MAX_SETS. The end of the session drops all of them.
- *   - With JobSink.set the rows or groups of the last program become that set instead of leaving through buffers. There must
- *     be no such set; with `append` there must be one, with columns of the same types, and the rows are added to it. nbuffers,
- *     skip_units and count_groups are 0. row_limit is 0 without an order; with one the set is sorted, and the limit exact.
- *   - The job ends Done, with the set complete and rows_out rows added; or Done with bits in `errors`; or Failed. In the last
- *     two cases there is no set, and one that was to be appended to is as it was. Job.yielded is never set.
- *   - A set has the columns that the sink lists, each made of a result column: its values, a sum (I128) as I64; or the low or high
- *     halves (tablet/wide_halves.h) of a sum or an I64, as I64. A result column may be listed several times, or not at all.
- *     ERR_INT_OVERFLOW where a value does not fit.
- *   - References in a set (COLUMN_VARIABLE) lead into the arena. The backend keeps what they lead to as long as the set lives.
+ *   - With JobSink.set the rows or groups of the last program become that set instead of leaving through
+ *     buffers. There must be no such set; with `append` there must be one, with columns of the same types,
+ *     and the rows are added to it. nbuffers, skip_units and count_groups are 0. row_limit is 0 without an
+ *     order; with one the set is sorted, and the limit exact.
+ *   - The job ends Done, with the set complete and rows_out rows added; or Done with bits in `errors`; or
+ *     Failed. In the last two cases there is no set, and one that was to be appended to is as it was.
+ *     Job.yielded is never set.
+ *   - A set has the columns that the sink lists, each made of a result column: its values, a sum (I128) as
+ *     I64; or the low or high halves (tablet/wide_halves.h) of a sum or an I64, as I64. A result column may
+ *     be listed several times, or not at all. ERR_INT_OVERFLOW where a value does not fit.
+ *   - References in a set (COLUMN_VARIABLE) lead into the arena. The backend keeps what they lead to as long
+ *     as the set lives.
  *   - Any JobCursor may be a set; its columns are the set's. The program must not use Rowid of it.
- *   - A program of rows whose first cursor is a set is like one that is a stage (above): units cannot be skipped or evaluated
- *     elsewhere, their numbers only order them, and an error of any row ends the job, Done with its bits. Joins fail, as ever.
- *   - drop_sets is done when the job is over, whatever its outcome. It may name sets that the job reads, or that do not exist.
- *   - The sets of all sessions take at most ArenaHeader.result_limit. A job that needs more is Failed, "out of memory for
- *     result sets".
+ *   - A program of rows whose first cursor is a set is like one that is a stage (above): units cannot be
+ *     skipped or evaluated elsewhere, their numbers only order them, and an error of any row ends the job,
+ *     Done with its bits. Joins fail, as ever.
+ *   - drop_sets is done when the job is over, whatever its outcome. It may name sets that the job reads, or
+ *     that do not exist.
+ *   - The sets of all sessions take at most ArenaHeader.result_limit. A job that needs more is Failed, "out
+ *     of memory for result sets".
  */
 constexpr uint32_t JOB_MAX_SETS = 63;
 

@@ -35,8 +35,8 @@ struct DeviceTabletRef
 };
 
 /*
- * A result set (abi.h) in a device's memory. The library makes it, whoever has it deletes it; deleting gives the memory back. Sets are read
- * and appended to by one job at a time.
+ * A result set (abi.h) in a device's memory. The library makes it, whoever has it deletes it, which gives the memory
+ * back. A set is read or appended to by one job at a time.
  */
 class DeviceSet
 {
@@ -46,7 +46,7 @@ public:
 	virtual uint32_t device() const = 0;	/* index */
 	virtual uint64_t rows() const = 0;
 	virtual uint32_t ncolumns() const = 0;
-	/* Ranges, null counts and flags as of a table's columns, COLUMN_VARIABLE left out: and the type's own bounds where nothing is known. */
+	/* As of a table's columns, but without COLUMN_VARIABLE; the type's own bounds where nothing is known. */
 	virtual const ColumnSummary *columns() const = 0;
 	virtual uint64_t bytes() const = 0;
 };

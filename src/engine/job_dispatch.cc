@@ -178,7 +178,8 @@ choose_device(const EngineContext *context, const Request &request, const JobWor
 			context->devices.reason(refusal, size);
 		return false;
 	}
-	if ((request.others.empty() || request.stage != nullptr) && !request.last()->grouped && request.sink.set == 0 && request.unit_rows % TABLET_PAD_ROWS != 0)
+	if ((request.others.empty() || request.stage != nullptr) && !request.last()->grouped && request.sink.set == 0 &&
+		request.unit_rows % TABLET_PAD_ROWS != 0)
 	{
 		snprintf(refusal, size, "the job's units are not multiples of %u rows", TABLET_PAD_ROWS);
 		return false;
@@ -279,7 +280,8 @@ bring_sets_home(EngineContext *context, Request *request, JobIo *io)
 	RequestCursor appended;
 
 	appended.set = request->append_to;
-	return bring(request) && bring(&appended) && std::all_of(request->others.begin(), request->others.end(), [&](RequestCursor &other) { return bring(&other); });
+	return bring(request) && bring(&appended) &&
+		std::all_of(request->others.begin(), request->others.end(), [&](RequestCursor &other) { return bring(&other); });
 }
 
 static std::vector<DeviceTabletRef>

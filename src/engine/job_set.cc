@@ -156,7 +156,8 @@ SetBuild::take_known(uint64_t nrows)
 	stride_ = shape_.layout(SET_TABLET_ROWS, nullptr);
 
 	const uint64_t last = nrows - (ntablets - 1) * SET_TABLET_ROWS;
-	const uint64_t bytes = (ntablets - 1) * stride_ + shape_.layout(static_cast<uint32_t>(align_up(last, TABLET_PAD_ROWS)), nullptr);
+	const uint32_t capacity = static_cast<uint32_t>(align_up(last, TABLET_PAD_ROWS));
+	const uint64_t bytes = (ntablets - 1) * stride_ + shape_.layout(capacity, nullptr);
 
 	block_.share = charge(bytes);
 	if (io_->stopping())

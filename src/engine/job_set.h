@@ -82,7 +82,7 @@ private:
 	std::mutex	mutex_;
 	std::unique_ptr<ResultSet> set_;
 
-	/* rows whose number is known: tablet i has those from i * SET_TABLET_ROWS on; written by the owner while nobody helps */
+	/* rows whose number is known, tablet i having those from i * SET_TABLET_ROWS on; written by the owner alone */
 	const CpuJob *cpu_ = nullptr;
 	const CpuState *groups_ = nullptr;
 	const CpuSort *sort_ = nullptr;

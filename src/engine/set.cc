@@ -44,7 +44,8 @@ SetMemory::left() const
 
 /* ---- columns ----------------------------------------------------------------- */
 
-SetShape::SetShape(const Program *program, const SinkColumn *list, uint32_t n, const std::vector<bool> &refs) : results(program->nresults)
+SetShape::SetShape(const Program *program, const SinkColumn *list, uint32_t n, const std::vector<bool> &refs)
+	: results(program->nresults)
 {
 	program_result_types(program, results.data());
 	for (uint32_t i = 0; i < n; i++)
@@ -96,7 +97,8 @@ SetShape::layout(uint32_t capacity, ResultColumnLayout *out) const
 
 /* ---- a tablet ---------------------------------------------------------------- */
 
-SetTablet::SetTablet(const SetShape *shape, char *base, uint32_t capacity) : shape_(shape), base_(base), capacity_(capacity)
+SetTablet::SetTablet(const SetShape *shape, char *base, uint32_t capacity)
+	: shape_(shape), base_(base), capacity_(capacity)
 {
 	shape->layout(capacity, at_);
 }
@@ -140,7 +142,8 @@ SetTablet::append_integers(uint32_t column, const char *from, const uint64_t *nu
 		memcpy(&value, from + i * sizeof(value), sizeof(value));
 		if (is_null(nulls, i))
 			value = 0;
-		to[i] = form == SinkForm::Value ? static_cast<int64_t>(value) : form == SinkForm::Low ? wide_low(value) : wide_high(value);
+		to[i] = form == SinkForm::Value ? static_cast<int64_t>(value)
+			: form == SinkForm::Low ? wide_low(value) : wide_high(value);
 		fit = fit && (form == SinkForm::Value ? to[i] == value : wide_fits(value));
 	}
 	return fit;
@@ -192,7 +195,11 @@ fill_nulls(const ColumnChunk &chunk, const uint64_t *nulls, uint32_t nrows, char
 
 	for (uint32_t word = 0; word < (nrows + 63) / 64; word++)
 		for (uint64_t left = nulls[word]; left != 0; left &= left - 1)
-			memcpy(values + (word * uint64_t(64) + static_cast<uint32_t>(__builtin_ctzll(left))) * chunk.width, &fill, chunk.width);
+		{
+			const uint64_t row = word * uint64_t(64) + static_cast<uint32_t>(__builtin_ctzll(left));
+
+			memcpy(values + row * chunk.width, &fill, chunk.width);
+		}
 }
 
 const TabletHeader *
@@ -206,7 +213,8 @@ SetTablet::finish()
 		columns.push_back(StagedColumn{shape_->types[c], static_cast<int16_t>(c + 1), values(c), nulls(c)});
 
 	/* The statistics are a tablet's, the places those that the columns have. */
-	const StagedTablet staged = {nrows_, shape_->ncolumns(), columns.data(), 0, 0, nullptr, nullptr, nullptr, nullptr, 0};
+	const StagedTablet staged = {nrows_, shape_->ncolumns(), columns.data(), 0, 0,
+		nullptr, nullptr, nullptr, nullptr, 0};
 
 	plan_tablet(staged, to, chunks);
 	to->size = shape_->layout(capacity_, nullptr);
@@ -287,8 +295,11 @@ ResultSet::append(ResultSet *from)
 	{
 		const bool	mine = columns_[c].null_count < nrows_, its = from->columns_[c].null_count < from->nrows_;
 
-		shape_.references[c] = (!mine || shape_.references[c]) && (!its || from->shape_.references[c]);
-		columns_[c].flags = static_cast<uint16_t>((columns_[c].flags & ~COLUMN_VARIABLE) | (shape_.references[c] ? COLUMN_VARIABLE : 0));
+		const bool	reference = (!mine || shape_.references[c]) && (!its || from->shape_.references[c]);
+		shape_.references[c] = reference;
+		columns_[c].flags = static_cast<uint16_t>(columns_[c].flags & ~COLUMN_VARIABLE);
+		if (reference)
+			columns_[c].flags |= COLUMN_VARIABLE;
 	}
 	for (const TabletHeader *tablet : from->tablets_)
 		add_tablet(tablet);

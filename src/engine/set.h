@@ -1,7 +1,7 @@
 /*
  * set.h: result sets (engine/abi.h), what one program gave as a table that other programs read. The groups that a
- * stage reads are one, too. Values are as wide as PostgreSQL has them, and lie in tablets of gpuvmd's own memory with the
- * zone maps that any tablet has; or in a device's memory.
+ * stage reads are one, too. Values are as wide as PostgreSQL has them, and lie in tablets of gpuvmd's own memory with
+ * the zone maps that any tablet has; or in a device's memory.
  */
 #ifndef GPUVM_ENGINE_SET_H
 #define GPUVM_ENGINE_SET_H

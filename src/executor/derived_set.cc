@@ -1,7 +1,8 @@
 /*
- * derived_set.cc: a child's rows that stay in gpuvmd. Where the child is a program of ours, or several below UNION ALL,
- * and nothing computes between it and its reader, its rows or groups become a result set (engine/abi.h) that the reader's
- * cursor names, and PostgreSQL never sees them. Where that cannot be done they go as any child's do (derived.cc).
+ * derived_set.cc: a child's rows that stay in gpuvmd. Where the child is a program of ours, or several below
+ * UNION ALL, and nothing computes between it and its reader, its rows or groups become a result set (engine/abi.h)
+ * that the reader's cursor names, and PostgreSQL never sees them. Where that cannot be done they go as any child's do
+ * (derived.cc).
  */
 #include "pg/pg.h"
 
@@ -48,8 +49,10 @@ permuted(const List *tlist, const AttrNumber *attnums, int natts)
 
 	for (int i = 0; i < natts; i++)
 	{
-		const Node *expr = attnums[i] > list_length(tlist) ? nullptr : reinterpret_cast<const Node *>(list_nth_node(TargetEntry, tlist, attnums[i] - 1)->expr);
+		const Node *expr = nullptr;
 
+		if (attnums[i] <= list_length(tlist))
+			expr = reinterpret_cast<const Node *>(list_nth_node(TargetEntry, tlist, attnums[i] - 1)->expr);
 		while (expr != nullptr && IsA(expr, RelabelType))
 			expr = reinterpret_cast<const Node *>(((const RelabelType *) expr)->arg);
 		if (expr == nullptr || !IsA(expr, Var) || ((const Var *) expr)->varattno < 1)
@@ -199,15 +202,22 @@ column_form(const ScanSource *source, uint32 i)
 	return child_column(list_nth_node(List, source->derived->columns, attribute_of(source->columns[i].attnum) - 1));
 }
 
-/* Is the result column's dictionary that of a table's column, and the same in both arms? */
+/* Are codes of the first arm's columns and of another one's of the same columns of tables? */
 static bool
-same_dictionary(const Arm *a, int a_column, const Arm *b, int b_column)
+same_dictionaries(const ScanSource *source, const Arm *first, const SetSink *of_first, const Arm *arm,
+				  const SetSink *sink)
 {
-	const OutputForm &x = a->scan->part->plan->outputs[a_column];
-	const OutputForm &y = b->scan->part->plan->outputs[b_column];
-	const PlanCursor &from = a->scan->plan->cursors[x.cursor];
+	for (uint32 i = 0; arm != first && i < source->ncolumns; i++)
+	{
+		const OutputForm &a = first->scan->part->plan->outputs[of_first->columns[i].result];
+		const OutputForm &b = arm->scan->part->plan->outputs[sink->columns[i].result];
+		const PlanCursor &from = first->scan->plan->cursors[a.cursor];
 
-	return from.child == 0 && from.relid == b->scan->plan->cursors[y.cursor].relid && x.attnum == y.attnum;
+		if (column_form(source, i).form == ValueForm::Dictionary &&
+			(from.child != 0 || from.relid != arm->scan->plan->cursors[b.cursor].relid || a.attnum != b.attnum))
+			return false;
+	}
+	return true;
 }
 
 /* Of a column of the reader's cursor, of this form: what of the arm's results the set has there. */
@@ -256,8 +266,8 @@ gives_results(const GpuvmScanState *scan)
 {
 	const ScanPlan *plan = scan->plan;
 
-	if (program_count(plan) != 1 || scan->css.ss.ps.qual != nullptr || plan->parts[0].count_groups || plan->fetches != NIL ||
-		(plan->limit > 0 && plan->norder == 0))
+	if (program_count(plan) != 1 || scan->css.ss.ps.qual != nullptr || plan->parts[0].count_groups ||
+		plan->fetches != NIL || (plan->limit > 0 && plan->norder == 0))
 		return false;
 	if (plan->kind != SCAN_ROWS && scan->having_rest != nullptr)
 		return false;
@@ -295,7 +305,10 @@ fill_sink(const Arm *arm, bool several, const ScanSource *source, SetSink *sink)
 
 /* -- the reader ---------------------------------------------------------------------------- */
 
-/* Can all of its programs read a set where they read the child's tablets? Of a set no row is found by its place, and no text within a value. */
+/*
+ * Can all of its programs read a set where they read the child's tablets? Of a set no row is found by its place, and no
+ * text within a value.
+ */
 static bool
 can_read_set(const GpuvmScanState *state, int cursor)
 {
@@ -316,7 +329,10 @@ can_read_set(const GpuvmScanState *state, int cursor)
 	return true;
 }
 
-/* Codes of all arms' columns are of one dictionary, of which one may have a longer one; what a delta adds, only one arm may have (SetSink.several). */
+/*
+ * Codes of all arms' columns are of one dictionary, of which some may have a longer version. What a delta adds is there
+ * only where there is one arm (SetSink.several).
+ */
 static bool
 take_entries(ScanSource *source, const Arm *arm, const SetSink *sink)
 {
@@ -413,22 +429,18 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 
 	for (int i = 0; i < natts; i++)
 		attnums[i] = i + 1;
-	if (natts == 0 || arena_header()->result_limit.load() == 0 || !can_read_set(state, source->cursor) || !list_arms(child, attnums, natts, &arms))
+	if (natts == 0 || arena_header()->result_limit.load() == 0 || !can_read_set(state, source->cursor) ||
+		!list_arms(child, attnums, natts, &arms))
 		return SET_NOT_TRIED;
 	sinks = static_cast<SetSink *>(palloc0(sizeof(SetSink) * list_length(arms)));
 	foreach(lc, arms)
 	{
 		const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
-		const SetSink *sink = &sinks[foreach_current_index(lc)];
+		SetSink    *sink = &sinks[foreach_current_index(lc)];
 
-		if (!fill_sink(arm, list_length(arms) > 1, source, &sinks[foreach_current_index(lc)]))
+		if (!fill_sink(arm, list_length(arms) > 1, source, sink) ||
+			!same_dictionaries(source, static_cast<const Arm *>(linitial(arms)), sinks, arm, sink))
 			return SET_NOT_TRIED;
-		for (uint32 i = 0; i < sink->ncolumns; i++)
-		{
-			if (column_form(source, i).form == ValueForm::Dictionary &&
-				!same_dictionary(static_cast<const Arm *>(linitial(arms)), sinks[0].columns[i].result, arm, sink->columns[i].result) && list_length(arms) > 1)
-				return SET_NOT_TRIED;
-		}
 	}
 
 	mine = MemoryContextSwitchTo(child->state->es_query_cxt);

@@ -369,7 +369,8 @@ has_new_entries(const GpuvmScanState *state)
 		const int	column = sink->columns[i].result;
 		const EntrySource *entries = &state->part->entries[column];
 
-		if (state->part->plan->outputs[column].kind == OutputKind::Dictionary && entry_count(entries) != local_nentries(entries->base, nullptr))
+		if (state->part->plan->outputs[column].kind == OutputKind::Dictionary &&
+			entry_count(entries) != local_nentries(entries->base, nullptr))
 			return true;
 	}
 	return false;
@@ -657,7 +658,8 @@ run_start(GpuvmScanState *state)
 	}
 	failure = submit(state, START_WAIT_MS, &reason);
 	/* without its group filter a program's groups are no set: that is tried where they are handed out */
-	if (failure != nullptr && state->sink != nullptr && reason == FALLBACK_ERROR_FLAG && state->part->plan->group_filter != nullptr)
+	if (failure != nullptr && state->sink != nullptr && reason == FALLBACK_ERROR_FLAG &&
+		state->part->plan->group_filter != nullptr)
 		state->sink->refused = true;
 	if (failure != nullptr && state->sink != nullptr && state->sink->refused)
 		return MODE_END;
@@ -741,6 +743,20 @@ end_job(GpuvmScanState *state, bool lost)
 static void
 close_sources(GpuvmScanState *state, bool plain_only)
 {
+	uint64		sets = 0;
+
+	/* all at once */
+	for (int i = 0; i < PROGRAM_MAX_CURSORS && !plain_only; i++)
+	{
+		ScanSource *source = state->sources[i];
+
+		if (source == nullptr || source->set == 0 || source->set_session != state->space->session)
+			continue;
+		sets |= uint64{1} << source->set;
+		source->set = 0;
+	}
+	if (sets != 0)
+		engine_drop_sets(state->space->session, sets);
 	for (int i = 0; i < PROGRAM_MAX_CURSORS; i++)
 	{
 		ScanSource *source = state->sources[i];

@@ -517,7 +517,7 @@ void
 source_drop_set(ScanSource *source)
 {
 	if (source->set != 0)
-		engine_drop_set(source->set_session, source->set);
+		engine_drop_sets(source->set_session, uint64{1} << source->set);
 	source->set = 0;
 	source->nrows = 0;
 }

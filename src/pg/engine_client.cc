@@ -335,7 +335,19 @@ find_session(uint64 number)
 	return session;
 }
 
-/* Sends the drops, and waits: gpuvmd is not long about it. The session is not in use. No interrupts. */
+/* Drops that were sent have been done, which does not take long. The session is not in use. No interrupts. */
+static void
+settle(EngineSession *session)
+{
+	Job		   *job = engine_job(session);
+
+	if (!session->in_flight || Doorbell::spin([job] { return job_ended(job); }, SPIN))
+		session->in_flight = false;
+	else
+		engine_abort(session);
+}
+
+/* Nobody waits for it: whoever uses the session next does. */
 static void
 send_drops(EngineSession *session)
 {
@@ -343,17 +355,24 @@ send_drops(EngineSession *session)
 
 	if (session->dropped == 0 || session->events == NULL)
 		return;
+	settle(session);
 	job->kind = JobKind::Drop;
 	job->nbuffers = 0;
 	job->drop_sets = session->dropped;
 	job->cancel.store(0);
-	engine_submit(session);
 	session->sets &= ~session->dropped;
 	session->dropped = 0;
-	if (!Doorbell::spin([job] { return job_ended(job); }, SPIN))
-		engine_abort(session);
-	session->in_flight = false;
-	job->drop_sets = 0;
+	engine_submit(session);
+}
+
+void
+engine_settle(void)
+{
+	for (EngineSession *session = sessions; session != NULL; session = session->next)
+	{
+		if (!session->in_use && session->events != NULL)
+			settle(session);
+	}
 }
 
 bool
@@ -380,13 +399,13 @@ engine_new_set(EngineSession *session)
 }
 
 void
-engine_drop_set(uint64 number, uint32 set)
+engine_drop_sets(uint64 number, uint64 sets)
 {
 	EngineSession *session = find_session(number);
 
 	if (session == NULL)
 		return;
-	session->dropped |= session->sets & uint64{1} << set;
+	session->dropped |= session->sets & sets;
 	if (!session->in_use)
 		send_drops(session);
 }
@@ -447,6 +466,7 @@ use_session(EngineSession *session)
 {
 	Job		   *job = engine_job(session);
 
+	settle(session);
 	session->in_use = true;
 	session->owner = CurrentResourceOwner;
 	job->cancel.store(0);

@@ -44,8 +44,10 @@ EngineSession *engine_acquire_sets(uint64 *number, int wait_ms, const char **rea
 uint32		engine_new_set(EngineSession *session);
 /* Has the session the set still, as far as is known? */
 bool		engine_has_set(uint64 number, uint32 set);
-/* At once, or when the session is released; does not raise. */
-void		engine_drop_set(uint64 number, uint32 set);
+/* Those that have a bit; at once, or when the session is released. Does not raise, nor wait for it. */
+void		engine_drop_sets(uint64 number, uint64 sets);
+/* What this backend has dropped is gone. */
+void		engine_settle(void);
 
 /*
  * Arena offset of `size` bytes that belong to the session, contents undefined;

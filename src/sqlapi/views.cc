@@ -9,6 +9,7 @@
 #include "store/internal.h"
 
 #include "pg/compat.h"
+#include "pg/engine_client.h"
 #include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
@@ -463,6 +464,7 @@ gpuvm_list_stats(PG_FUNCTION_ARGS)
 
 	require_preload();
 	InitMaterializedSRF(fcinfo, 0);
+	engine_settle();
 	stats_read(&stats);
 	put("queries", stats.queries);
 	put("queries on cuda", stats.queries_cuda);
