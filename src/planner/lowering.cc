@@ -4,6 +4,7 @@
 extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 }
@@ -152,18 +153,51 @@ table_of_stage(const Stage *stage)
 	return table;
 }
 
+static Node *
+estimate_mutator(Node *node, void *context)
+{
+	const Lowering *l = static_cast<const Lowering *>(context);
+	ListCell   *lc;
+
+	if (node == nullptr)
+		return nullptr;
+	if (!IsA(node, Var))
+		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(estimate_mutator), context);
+	foreach(lc, l->stages)
+	{
+		const StageColumns *stage = static_cast<const StageColumns *>(lfirst(lc));
+		Node	   *expr;
+
+		if (stage->relid != static_cast<int>(((Var *) node)->varno) || stage->exprs == NIL)
+			continue;
+		expr = static_cast<Node *>(list_nth(stage->exprs, ((Var *) node)->varattno - 1));
+		return contain_agg_clause(expr) ? node : estimate_mutator(expr, context);
+	}
+	return node;
+}
+
+List *
+for_estimates(const Lowering *l, const List *exprs)
+{
+	return (List *) estimate_mutator((Node *) const_cast<List *>(exprs), const_cast<Lowering *>(l));
+}
+
 Piece *
 piece_of_stage(Lowering *l, const Stage *stage)
 {
+	StageColumns *columns = static_cast<StageColumns *>(palloc(sizeof(StageColumns)));
 	RangeTblEntry *rte = makeNode(RangeTblEntry);
 	ScanTarget	target = {};
 	RelOptInfo *rel;
 
-	rte->rtekind = RTE_VALUES;
+	/* of VALUES PostgreSQL would take all to be different */
+	rte->rtekind = RTE_FUNCTION;
 	rte->eref = makeAlias(psprintf("stage_%d", list_length(l->root->parse->rtable) + 1), stage->names);
 	rte->inFromCl = true;
 	rel = add_relation(l, rte);
 	rel->rows = rel->tuples = Max(stage->rows, 1);
+	*columns = StageColumns{static_cast<int>(rel->relid), const_cast<List *>(stage->exprs)};
+	l->stages = lappend(l->stages, columns);
 	target.table = table_of_stage(stage);
 	target.tuples = rel->rows;
 	target.child = stage->path;
@@ -246,7 +280,7 @@ filter_piece(Lowering *l, Piece *piece, List *quals)
 	foreach(lc, quals)
 	{
 		Node	   *qual = static_cast<Node *>(lfirst(lc));
-		const double selectivity = clause_selectivity(l->root, qual, 0, JOIN_INNER, nullptr);
+		const double selectivity = clauselist_selectivity(l->root, for_estimates(l, list_make1(qual)), 0, JOIN_INNER, nullptr);
 		const int	at = cursor_of_condition(piece, pull_varnos(l->root, qual));
 		ShapeCursor *c = &shape->cursors[at < 0 ? shape->ncursors - 1 : at];
 

@@ -22,6 +22,7 @@ struct Lowering
 	const GpuvmRel *statement;
 	Node	  **values;			/* by column number; NULL: it is not there (yet) */
 	int			ncolumns;
+	List	   *stages;			/* StageColumns of the leaves that are stages */
 	struct JoinBlock *block;	/* whose expressions are being resolved; NULL: no relation can be added */
 	const char *reason;			/* why there is no path; the first one */
 };
@@ -41,12 +42,20 @@ struct JoinBlock
 	List	   *bound_values;	/* the columns that have their values */
 };
 
+/* What the columns of a leaf are made of, for estimates: statistics are of tables. */
+struct StageColumns
+{
+	int			relid;
+	List	   *exprs;			/* NIL: nothing is known */
+};
+
 /* Rows that a program makes for another one. */
 struct Stage
 {
 	Path	   *path;
 	List	   *columns;		/* ChildColumns */
 	List	   *names;
+	const List *exprs;			/* that the columns are, over the leaves that it reads; NIL: they are of several stages */
 	double		rows;
 };
 
@@ -58,6 +67,8 @@ Piece	   *lowering_refuse(Lowering *l, const char *reason);
 Piece	   *lower(Lowering *l, const GpuvmRel *rel);
 /* An expression of the algebra over the leaves; NULL: refused. */
 Node	   *resolve(Lowering *l, const Node *expr);
+/* Conditions or keys for estimates: over tables, as far as is known. */
+List	   *for_estimates(const Lowering *l, const List *exprs);
 /* A relation that is no table: what a stage gives; its columns are 1, 2, ... */
 Piece	   *piece_of_stage(Lowering *l, const Stage *stage);
 /* Conditions on what comes out of the piece. */

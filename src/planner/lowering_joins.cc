@@ -53,7 +53,7 @@ join_info(const Piece *outer, const Piece *inner, JoinType type)
 static double
 join_selectivity(Lowering *l, const Piece *outer, const Piece *inner, List *on)
 {
-	return clauselist_selectivity(l->root, on, 0, JOIN_INNER, join_info(outer, inner, JOIN_INNER));
+	return clauselist_selectivity(l->root, for_estimates(l, on), 0, JOIN_INNER, join_info(outer, inner, JOIN_INNER));
 }
 
 static double
@@ -100,7 +100,7 @@ append_cursor(Lowering *l, const Piece *outer, const Piece *inner, JoinKind kind
 		if (!bms_is_empty(relids) && bms_is_subset(relids, c->relids))
 		{
 			c->quals = lappend(c->quals, qual);
-			c->rows = Max(c->rows * clause_selectivity(l->root, qual, 0, JOIN_INNER, nullptr), 1);
+			c->rows = Max(c->rows * clauselist_selectivity(l->root, for_estimates(l, list_make1(qual)), 0, JOIN_INNER, nullptr), 1);
 		}
 		else
 			conditions = lappend(conditions, qual);

@@ -138,6 +138,7 @@ finish_stage(Lowering *l, const Piece *piece, ScanPlan *plan, List *exprs, doubl
 	}
 	stage->names = stage_names(exprs);
 	stage->rows = Max(nrows, 1);
+	stage->exprs = exprs;
 	plan->names = stage->names;
 	plan->fraction = 1;
 	stage->path = make_stage_path(l->root, &piece->shape, plan, exprs, stage->rows);
@@ -260,7 +261,7 @@ plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs
 	if (!plan_groups(a, target, tlist, clause, having))
 		return lowering_refuse(l, a->reason) != nullptr;
 	fill_cursors(l->root, &piece->shape, &a->plan);
-	*ngroups = keys == NIL ? 1 : estimate_num_groups(l->root, keys, piece->shape.rows, nullptr, nullptr);
+	*ngroups = keys == NIL ? 1 : estimate_num_groups(l->root, for_estimates(l, keys), piece->shape.rows, nullptr, nullptr);
 	return true;
 }
 
@@ -383,6 +384,7 @@ lower_union(Lowering *l, const GpuvmRel *rel)
 			all.rows += stage.rows;
 		paths = lappend(paths, stage.path);
 	}
+	all.exprs = NIL;
 	all.path = append_stages(paths, all.rows);
 	piece = piece_of_stage(l, &all);
 	foreach(lc, rel->columns)

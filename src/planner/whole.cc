@@ -17,6 +17,7 @@ extern "C" {
 #include "planner/cost.h"
 #include "planner/lowering.h"
 #include "planner/reasons.h"
+#include "planner/warm.h"
 #include "planner/whole.h"
 
 namespace gpuvm {
@@ -310,7 +311,7 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	CustomPath *whole;
 	Path	   *path;
 
-	if (best == nullptr || is_one_program(best))
+	if (best == nullptr || is_one_program(best) || (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && warm_cost(best) < least_cost(root)))
 		return;
 	if (alternative == nullptr)
 	{
