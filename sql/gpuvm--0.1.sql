@@ -130,6 +130,13 @@ AS 'MODULE_PATHNAME', 'gpuvm_why_not';
 COMMENT ON FUNCTION gpuvm.why_not(text) IS
 	'why parts of a query stay with PostgreSQL, one row a reason';
 
+CREATE FUNCTION gpuvm.algebra(query text, as_sql boolean DEFAULT false, normalise boolean DEFAULT true)
+RETURNS SETOF text
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'gpuvm_algebra';
+COMMENT ON FUNCTION gpuvm.algebra(text, boolean, boolean) IS
+	'a query as gpuvm''s algebra has it, one operator a line, or as SQL';
+
 -- State ------------------------------------------------------------------
 
 CREATE FUNCTION gpuvm.status()
@@ -204,6 +211,16 @@ COMMENT ON FUNCTION gpuvm.list_stats() IS 'behind the view gpuvm.stats';
 CREATE VIEW gpuvm.stats AS SELECT * FROM gpuvm.list_stats();
 COMMENT ON VIEW gpuvm.stats IS 'counters since the server started';
 
+CREATE FUNCTION gpuvm.list_translations()
+RETURNS TABLE (outcome text, statements bigint, milliseconds double precision)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_translations';
+COMMENT ON FUNCTION gpuvm.list_translations() IS 'behind the view gpuvm.translations';
+
+CREATE VIEW gpuvm.translations AS SELECT * FROM gpuvm.list_translations();
+COMMENT ON VIEW gpuvm.translations IS 'statements that gpuvm.whole_query has had translated since the server started, by outcome';
+
 CREATE FUNCTION gpuvm.list_opcodes()
 RETURNS TABLE (opcode integer, name text, form text, types text, synopsis text)
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
@@ -214,4 +231,4 @@ COMMENT ON FUNCTION gpuvm.list_opcodes() IS 'behind the view gpuvm.opcodes';
 CREATE VIEW gpuvm.opcodes AS SELECT * FROM gpuvm.list_opcodes();
 COMMENT ON VIEW gpuvm.opcodes IS 'the instruction set of the virtual machine';
 
-GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;
+GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.translations, gpuvm.opcodes TO PUBLIC;

@@ -18,6 +18,7 @@ extern "C" {
 #include "rewrite/rewriteManip.h"
 #include "storage/latch.h"
 #include "commands/explain.h"
+#include "executor/executor.h"
 #include "funcapi.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
@@ -305,6 +306,17 @@ compat_group_key(const Query *query, Node *expr)
 	(void) query;
 #endif
 	return expr;
+}
+
+/* Raises an error unless the user may read what the statement reads. */
+inline void
+compat_check_permissions(PlannedStmt *stmt)
+{
+#if PG_VERSION_NUM >= 160000
+	ExecCheckPermissions(stmt->rtable, stmt->permInfos, true);
+#else
+	ExecCheckRTPerms(stmt->rtable, true);
+#endif
 }
 
 /* How many relations EXPLAIN's query has. */

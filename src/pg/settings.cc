@@ -31,6 +31,7 @@ int			setting_jit = JIT_AUTO;
 bool		setting_rewrite = true;
 int			setting_files = FILES_LOAD;
 bool		setting_float_sums = true;
+int			setting_whole_query = WHOLE_QUERY_OFF;
 int			setting_memory_mb = 0;
 int			setting_index_memory_mb = -1;
 int			setting_device_memory_mb = 0;
@@ -71,6 +72,12 @@ static const struct config_enum_entry jit_options[] = {
 	{"auto", JIT_AUTO, false},
 	{"on", JIT_ON, false},
 	{"off", JIT_OFF, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry whole_query_options[] = {
+	{"off", WHOLE_QUERY_OFF, false},
+	{"shadow", WHOLE_QUERY_SHADOW, false},
 	{NULL, 0, false}
 };
 
@@ -215,6 +222,11 @@ define_settings(void)
 							 "Its sums are exact and rounded once, so they may differ from PostgreSQL's in the last digits.",
 							 &setting_float_sums, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_float_sums, NULL);
+	DefineCustomEnumVariable("gpuvm.whole_query",
+							 "Selects whether whole statements are translated to gpuvm's algebra.",
+							 "\"shadow\" counts in gpuvm.translations what translates. Nothing is executed differently.",
+							 &setting_whole_query, WHOLE_QUERY_OFF, whole_query_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.memory",
 							"Sets the memory for imported tables and query results.",
 							"0 selects a quarter of the memory, less where a control group limits it.",

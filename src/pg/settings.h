@@ -9,6 +9,7 @@ namespace gpuvm {
 enum DeviceSetting { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 enum RequireSetting { REQUIRE_ANY, REQUIRE_VM, REQUIRE_CPU, REQUIRE_CUDA };
 enum TransferSetting { TRANSFER_AUTO, TRANSFER_SERIAL, TRANSFER_STREAM, TRANSFER_MAPPED, TRANSFER_CACHED };
+enum WholeQuerySetting { WHOLE_QUERY_OFF, WHOLE_QUERY_SHADOW };
 enum JitSetting { JIT_AUTO, JIT_ON, JIT_OFF };
 enum FilesSetting { FILES_LOAD, FILES_KEEP, FILES_READ };
 
@@ -21,6 +22,7 @@ extern int	setting_jit;			/* gpuvm.jit: JitSetting */
 extern bool setting_rewrite;		/* gpuvm.rewrite */
 extern int	setting_files;			/* gpuvm.files: FilesSetting */
 extern bool setting_float_sums;		/* gpuvm.float_sums */
+extern int	setting_whole_query;	/* gpuvm.whole_query: WholeQuerySetting */
 extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
 extern int	setting_index_memory_mb;	/* gpuvm.index_memory, MB */
 extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's choice */

@@ -23,6 +23,8 @@ struct StatsShared
 	pg_atomic_uint64 delta_rows;
 	pg_atomic_uint64 restamped_blocks;
 	pg_atomic_uint64 fallbacks[FALLBACK_COUNT_];
+	pg_atomic_uint64 translations[TRANSLATION_OUTCOMES];
+	pg_atomic_uint64 translation_ns[TRANSLATION_OUTCOMES];
 };
 
 Size
@@ -92,6 +94,17 @@ stats_count_fallback(FallbackReason reason)
 }
 
 void
+stats_count_translation(int outcome, uint64 ns)
+{
+	StatsShared *stats = stats_shared();
+
+	if (stats == NULL)
+		return;
+	pg_atomic_fetch_add_u64(&stats->translations[outcome], 1);
+	pg_atomic_fetch_add_u64(&stats->translation_ns[outcome], ns);
+}
+
+void
 stats_count_delta(uint64 blocks, uint64 rows, uint64 restamped)
 {
 	StatsShared *stats = stats_shared();
@@ -123,6 +136,11 @@ stats_read(StatsSnapshot *snapshot)
 	snapshot->restamped_blocks = pg_atomic_read_u64(&stats->restamped_blocks);
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
 		snapshot->fallbacks[i] = pg_atomic_read_u64(&stats->fallbacks[i]);
+	for (int i = 0; i < TRANSLATION_OUTCOMES; i++)
+	{
+		snapshot->translations[i] = pg_atomic_read_u64(&stats->translations[i]);
+		snapshot->translation_ns[i] = pg_atomic_read_u64(&stats->translation_ns[i]);
+	}
 }
 
 }  // namespace gpuvm

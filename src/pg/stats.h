@@ -36,6 +36,11 @@ void		stats_count_fallback(FallbackReason reason);
 /* A run over tables with blocks that its tablets do not serve, or did not until it looked at them. */
 void		stats_count_delta(uint64 blocks, uint64 rows, uint64 restamped);
 
+/* Outcomes of translating statements to the algebra (plan/refusals.h). */
+constexpr int TRANSLATION_OUTCOMES = 32;
+
+void		stats_count_translation(int outcome, uint64 ns);
+
 /* The counters since the server started; all zero without shared memory. */
 struct StatsSnapshot
 {
@@ -50,6 +55,8 @@ struct StatsSnapshot
 	uint64		delta_rows;
 	uint64		restamped_blocks;	/* looked at by queries, because VACUUM had been there */
 	uint64		fallbacks[FALLBACK_COUNT_];
+	uint64		translations[TRANSLATION_OUTCOMES];
+	uint64		translation_ns[TRANSLATION_OUTCOMES];
 };
 
 void		stats_read(StatsSnapshot *snapshot);

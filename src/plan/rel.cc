@@ -2,6 +2,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/readfuncs.h"
@@ -46,6 +47,7 @@ static const Field FIELDS[] = {
 	{"leaves", offsetof(GpuvmRel, leaves), FIELD_NODE},
 	{"id", offsetof(GpuvmRel, id), FIELD_INT},
 	{"definitions", offsetof(GpuvmRel, definitions), FIELD_NODE},
+	{"last_number", offsetof(GpuvmRel, last_number), FIELD_INT},
 };
 
 template <typename T>
@@ -143,6 +145,12 @@ rel_make(RelOp op, List *inputs, List *columns)
 	rel->inputs = inputs;
 	rel->columns = columns;
 	return rel;
+}
+
+Node *
+rel_bigint(int64 value)
+{
+	return (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(value), false, FLOAT8PASSBYVAL);
 }
 
 TargetEntry *

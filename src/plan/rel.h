@@ -39,11 +39,11 @@ enum RelOp
 {
 	REL_STATEMENT,				/* definitions; columns in the order of the output */
 	REL_SHARED,					/* definition, read by Sets: id; its columns are the input's */
-	REL_BOUND,					/* definition: Param(PARAM_EXEC, id) is the one column of its at most one row, else null */
+	REL_BOUND,					/* definition: Param(PARAM_EXEC, id) is the column of its row; null if there is none */
 	REL_SCAN,					/* rte, leaves */
 	REL_SET,					/* id: the rows of a Shared; its own columns, each made of IR_VAR of the Shared's */
 	REL_VALUES,					/* rows */
-	REL_EXTERNAL,				/* query: computed by PostgreSQL; refers to nothing outside of itself but Bound's Params */
+	REL_EXTERNAL,				/* query: computed by PostgreSQL; refers to nothing outside of itself */
 	REL_FILTER,					/* quals, barrier */
 	REL_PROJECT,				/* columns made of expressions over the input's */
 	REL_JOIN,					/* join, quals */
@@ -103,7 +103,8 @@ struct GpuvmRel
 	RangeTblEntry *rte;
 	List	   *leaves;			/* OIDs of a partitioned table's leaves; NIL if it is none */
 	int			id;				/* Shared, Set, Bound */
-	List	   *definitions;	/* Shareds and Bounds; each refers only to those before it */
+	List	   *definitions;	/* Statement: Shareds and Bounds; each refers only to those before it */
+	int			last_number;	/* Statement: of its columns */
 
 	RelFacts   *facts;			/* derived; neither copied nor written (facts.h) */
 };
@@ -141,6 +142,15 @@ rel_hands_on(const TargetEntry *column)
 	return rel_column_of((const Node *) column->expr) == column->resno;
 }
 
+/* A number for one more column of the statement. */
+inline int
+rel_next_number(GpuvmRel *statement)
+{
+	if (statement->last_number == MAX_COLUMNS)
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("a statement has too many columns")));
+	return ++statement->last_number;
+}
+
 /* The column with this number, or null. */
 TargetEntry *rel_find(const GpuvmRel *rel, int number);
 /* A reference to the column. */
@@ -149,8 +159,18 @@ Var		   *rel_var(const TargetEntry *column);
 TargetEntry *rel_hand_on(const TargetEntry *column);
 /* Entries that hand on all of them; of a column that is there twice, one. */
 List	   *rel_hand_on_all(const List *columns);
-/* The column that a mark join makes: the ANY of its expression over the rows of the right; null if none is true, some null. */
+/* The column that a mark join makes: is it true for a row of the right? Null: for none, but null for some. */
 TargetEntry *rel_mark(const GpuvmRel *join);
+
+/* The number, in the input, of what the arm of a Union or SetOp has for its column. */
+inline int
+rel_arm_column(const GpuvmRel *rel, int arm, const TargetEntry *column)
+{
+	return list_nth_int(static_cast<List *>(list_nth(rel->arms, arm)), ((const Var *) column->expr)->varattno - 1);
+}
+
+/* A bigint. */
+Node	   *rel_bigint(int64 value);
 
 /* Numbers of its columns; of all columns that the expression (or a list) refers to. */
 Bitmapset  *rel_numbers(const GpuvmRel *rel);

@@ -17,6 +17,7 @@ extern "C" {
 #include "pg/compat.h"
 #include "pg/settings.h"
 #include "plan/rel.h"
+#include "plan/shadow.h"
 #include "planner/cost.h"
 #include "planner/order.h"
 #include "planner/paths.h"
@@ -257,6 +258,8 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 
 	if (planning_depth == 0)
 		reasons_reset();
+	if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
+		shadow_statement(parse);
 	if (setting_rewrite && active() && has_rewritable(parse, cursor_options))
 		rewritable = static_cast<const Query *>(copyObjectImpl(parse));
 	if (active() && may_be_better_alone(parse, cursor_options))

@@ -1,0 +1,38 @@
+/* normalise.h: rules that make the same rows another way. */
+#ifndef GPUVM_PLAN_NORMALISE_H
+#define GPUVM_PLAN_NORMALISE_H
+
+#include "plan/rel.h"
+
+namespace gpuvm {
+
+/* All of those below, in this order, and the columns pruned. */
+void		rel_normalise(GpuvmRel *statement);
+
+/* Conditions of a dependent join's right input become the join's, also through groups, whose keys they become. */
+void		unnest(GpuvmRel **cell, GpuvmRel *statement);
+/* Outer joins whose rows with nulls a condition above takes out. */
+void		reduce_outer_joins(GpuvmRel **cell, GpuvmRel *statement);
+/* Each condition to where all of its columns are, with those that follow from equalities. */
+void		push_down(GpuvmRel **cell, GpuvmRel *statement);
+
+/* A join that raises if a row meets more than one, where a row cannot. */
+void		relax_single_joins(GpuvmRel **cell, GpuvmRel *statement);
+
+/* -- what they share ----------------------------------------------------------------- */
+
+inline GpuvmRel **
+rel_input_cell(GpuvmRel *rel, int n = 0)
+{
+	return reinterpret_cast<GpuvmRel **>(&list_nth_cell(rel->inputs, n)->ptr_value);
+}
+
+/* The expression with columns replaced by what the entries with their numbers are made of. */
+Node	   *rel_substitute(Node *expr, const List *columns);
+/* All columns of the rows that come out of a tree, whether they are pruned or not. */
+Bitmapset  *rel_visible(const GpuvmRel *rel);
+bool		rel_hides_right(const GpuvmRel *join);
+
+}  // namespace gpuvm
+
+#endif
