@@ -52,10 +52,10 @@ build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_COR
 	$(CXX) -shared $(EMULATED_SO_FLAGS) $^ -Wl,--no-undefined,--version-script=cuda/exports.map -lboost_context -ldl -o $@
 
 .PHONY: unit-cuda unit-cuda-built unit-cuda-tsan
-unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test build/emulated-tsan/bin/cuda_delta_test build/emulated-tsan/bin/cuda_stage_test build/emulated-tsan/bin/cuda_join_index_test
+unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test build/emulated-tsan/bin/cuda_delta_test build/emulated-tsan/bin/cuda_stage_test build/emulated-tsan/bin/cuda_set_test build/emulated-tsan/bin/cuda_join_index_test
 	for test in $^; do $$test --gtest_brief=1 --gtest_filter='*SeveralSessions*' || exit 1; done
 unit-cuda-built: $(EMULATED_TESTS)
 # Two at a time: they take their time. Then the job runtime once more, with streams that run late.
 unit-cuda: $(EMULATED_TESTS)
 	@$(call two_at_a_time,$^)
-	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,build/emulated/bin/cuda_runtime_test build/emulated/bin/cuda_stage_test)
+	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,build/emulated/bin/cuda_runtime_test build/emulated/bin/cuda_stage_test build/emulated/bin/cuda_set_test)
