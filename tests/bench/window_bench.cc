@@ -94,8 +94,8 @@ run(benchmark::State &state, WindowFn fn, Type type, WindowFrame frame)
 		if (window.errors() != 0)
 			state.SkipWithError("flagged");
 	}
-	state.counters["ns_a_row"] = benchmark::Counter(static_cast<double>(rows.n) * static_cast<double>(state.iterations()) * 1e-9,
-													 benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+	state.counters["row"] = benchmark::Counter(static_cast<double>(rows.n) * static_cast<double>(state.iterations()),
+											   benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 WindowFrame
