@@ -272,7 +272,7 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 		alone = static_cast<Query *>(copyObjectImpl(parse));
 	result = plan_query(parse, query_string, cursor_options, params, whole);
 	if (whole != nullptr && is_whole_plan(result))
-		return result;
+		rewritable = nullptr;
 	if (alone != nullptr && has_gpuvm_scan(result) && is_long(result, alone, cursor_options))
 		result = plan_alone(result, alone, query_string, cursor_options, params);
 	return rewritable == nullptr ? result : plan_rewritten(result, rewritable, query_string, cursor_options, params);
