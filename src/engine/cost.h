@@ -56,6 +56,9 @@ constexpr double CPU_SORT_NS_PER_ROW = 35;
 constexpr double CPU_TOP_NS_PER_ROW = 2;
 constexpr uint64_t CPU_TOP_ROWS = 64 * 1024;	/* greater limits sort all */
 
+/* A result set that a device has comes over the bus, into memory that is not pinned. */
+constexpr double SET_BYTES_PER_NS = 6;
+
 /* What is to be added for an order. */
 inline uint64_t
 cpu_sort_estimate(uint64_t rows, uint64_t limit, uint32_t threads)

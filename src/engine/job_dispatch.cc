@@ -149,17 +149,33 @@ device_request(const EngineContext *context, const Request &request, const JobWo
 	return to;
 }
 
+/* Of the sets that a device has. */
+static uint64_t
+bytes_on_devices(const Request &request)
+{
+	const auto	bytes = [](const RequestCursor &cursor)
+	{
+		return cursor.set != nullptr && cursor.set->device() != nullptr ? cursor.set->device_bytes() : uint64_t{0};
+	};
+	uint64_t	all = bytes(request);
+
+	for (const RequestCursor &other : request.others)
+		all += bytes(other);
+	return all;
+}
+
 /* What the CPU virtual machine is expected to take. */
 static uint64_t
 cpu_ns(const Request &request, const JobWork &work, uint32_t threads)
 {
 	const Op   *ops = request.program->ops();
+	const uint64_t home = static_cast<uint64_t>(static_cast<double>(bytes_on_devices(request)) / SET_BYTES_PER_NS);
 	/* groups are few */
 	const uint64_t sorting = request.order.empty() || request.program->grouped ? 0 : cpu_sort_estimate(work.rows, request.row_limit, threads);
 
 	if (request.others.empty())
-		return sorting + cpu_estimate(work.rows, work.bytes, request.program->nkeys > 0, threads);
-	return sorting + cpu_join_estimate(work.rows, request.expected_pairs,
+		return home + sorting + cpu_estimate(work.rows, work.bytes, request.program->nkeys > 0, threads);
+	return home + sorting + cpu_join_estimate(work.rows, request.expected_pairs,
 							 std::any_of(ops, ops + request.program->nops, [](const Op &op) { return op.opcode == Opcode::Cross; }), threads);
 }
 

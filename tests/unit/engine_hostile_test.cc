@@ -128,7 +128,7 @@ TEST_F(HostileRequest, Job)
 	REFUSED(job->nparams = PROGRAM_MAX_PARAMS + 1);
 	REFUSED(job->ncursors = 0);
 	REFUSED(job->ncursors = 2);
-	REFUSED(job->kind = static_cast<JobKind>(3));
+	REFUSED(job->kind = static_cast<JobKind>(4));
 	REFUSED(job->device = static_cast<Device>(3));
 	REFUSED(job->device = static_cast<Device>(77));
 	REFUSED(job->transfer = static_cast<Transfer>(5));
