@@ -349,6 +349,7 @@ else
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, order" diff-order "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --order
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, subqueries" diff-subqueries "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --subqueries
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, whole statements" diff-whole "$((${DIFF_QUERIES:-1200} / 4))" off,whole --subqueries
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, algebra" diff-algebra "$((${DIFF_QUERIES:-1200} / 8))" off,translated,algebra --subqueries
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, statements that change" diff-dml "$((${DIFF_QUERIES:-1200} / 8))" off,cpu --dml
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, late columns" diff-late "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --late
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --types

@@ -381,19 +381,6 @@ unique_sets(const GpuvmRel *rel, const Bitmapset *not_null)
 	return result;
 }
 
-bool
-rel_at_most_one_row(const GpuvmRel *rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, rel_facts(rel)->unique)
-	{
-		if (bms_is_empty(static_cast<Bitmapset *>(lfirst(lc))))
-			return true;
-	}
-	return false;
-}
-
 /* -- all of it -------------------------------------------------------------------------------- */
 
 const RelFacts *

@@ -24,7 +24,6 @@ void		rel_forget_facts(GpuvmRel *rel);
 bool		rel_is_dependent(const GpuvmRel *join);
 /* Does a row of a join's left input meet one of the right input at most? */
 bool		rel_meets_at_most_one(const GpuvmRel *join);
-bool		rel_at_most_one_row(const GpuvmRel *rel);
 /* The columns of which a null makes the condition false or null. */
 Bitmapset  *rel_rejected_nulls(Node *condition);
 

@@ -123,7 +123,7 @@ column_name(const RangeTblEntry *rte, AttrNumber attnum)
 {
 	if (attnum > 0 && attnum <= list_length(rte->eref->colnames))
 		return strVal(list_nth(rte->eref->colnames, attnum - 1));
-	return attnum < 0 && rte->rtekind == RTE_RELATION ? get_attname(rte->relid, attnum, false) : nullptr;
+	return attnum < 0 && rte->rtekind == RTE_RELATION ? get_attname(rte->relid, attnum, false) : "column";
 }
 
 /* Which of a leaf's own columns is it? */

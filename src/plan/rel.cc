@@ -182,26 +182,6 @@ rel_hand_on(const TargetEntry *column)
 	return makeTargetEntry((Expr *) rel_var(column), column->resno, column->resname, false);
 }
 
-List *
-rel_hand_on_all(const List *columns)
-{
-	List	   *result = NIL;
-	Bitmapset  *seen = nullptr;
-	ListCell   *lc;
-
-	foreach(lc, columns)
-	{
-		const TargetEntry *column = lfirst_node(TargetEntry, lc);
-
-		if (bms_is_member(column->resno, seen))
-			continue;
-		seen = bms_add_member(seen, column->resno);
-		result = lappend(result, rel_hand_on(column));
-	}
-	bms_free(seen);
-	return result;
-}
-
 TargetEntry *
 rel_mark(const GpuvmRel *join)
 {

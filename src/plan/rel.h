@@ -157,8 +157,6 @@ TargetEntry *rel_find(const GpuvmRel *rel, int number);
 Var		   *rel_var(const TargetEntry *column);
 /* An entry that hands it on. */
 TargetEntry *rel_hand_on(const TargetEntry *column);
-/* Entries that hand on all of them; of a column that is there twice, one. */
-List	   *rel_hand_on_all(const List *columns);
 /* The column that a mark join makes: is it true for a row of the right? Null: for none, but null for some. */
 TargetEntry *rel_mark(const GpuvmRel *join);
 
