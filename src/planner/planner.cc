@@ -289,7 +289,7 @@ static PlannedStmt *
 plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	const GpuvmRel *whole = nullptr;
-	const bool	rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
+	bool		rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
 	const bool	alone = active() && may_be_better_alone(parse, cursor_options);
 	PlannedStmt *result;
 
@@ -300,8 +300,7 @@ plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, Par
 	if (!rewritable && !alone)
 		return plan_query(parse, query_string, cursor_options, params, whole);
 	result = plan_apart(parse, query_string, cursor_options, params, whole);
-	if (whole != nullptr && is_whole_plan(result))
-		return result;
+	rewritable = rewritable && (whole == nullptr || !is_whole_plan(result));
 	if (alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
 		result = plan_alone(result, parse, query_string, cursor_options, params);
 	return rewritable ? plan_rewritten(result, parse, query_string, cursor_options, params) : result;

@@ -11,6 +11,7 @@ extern "C" {
 
 #include "compiler/compile.h"
 #include "pg/settings.h"
+#include "pg/subtransaction.h"
 #include "plan/facts.h"
 #include "plan/shadow.h"
 #include "planner/aggregation.h"
@@ -260,6 +261,35 @@ make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	return make_path(l->statement_root, final_rel, alternative->pathtarget, &last.piece->shape, alternative, last.plan, rows, last.rows, map_cost);
 }
 
+struct WholeWork
+{
+	Lowering   *l;
+	RelOptInfo *final_rel;
+	Path	   *alternative;
+	CustomPath *path;
+};
+
+static void
+make_in_subtransaction(void *argument)
+{
+	WholeWork  *work = static_cast<WholeWork *>(argument);
+
+	work->path = make_whole_path(work->l, work->final_rel, work->alternative);
+}
+
+/* What raises an error here may be what PostgreSQL does not look at: constants are folded, and conditions estimated, in other places. */
+static CustomPath *
+make_quietly(Lowering *l, RelOptInfo *final_rel, Path *alternative)
+{
+	WholeWork	work = {l, final_rel, alternative, nullptr};
+	const ErrorData *error = in_subtransaction(make_in_subtransaction, &work);
+
+	if (error == nullptr)
+		return work.path;
+	lowering_refuse(l, psprintf("an error was raised: %s", error->message));
+	return nullptr;
+}
+
 /* Is one program all that the statement has now, but for Sort, Limit and the output? */
 static bool
 is_one_program(const Path *path)
@@ -313,13 +343,19 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 
 	if (best == nullptr || is_one_program(best) || (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && warm_cost(best) < least_cost(root)))
 		return;
+	/* its columns are of no relation */
+	if (parse->setOperations != nullptr)
+	{
+		reasons_add(InvalidOid, "Whole statement", "the statement is a set operation", nullptr);
+		return;
+	}
 	if (alternative == nullptr)
 	{
 		reasons_add(InvalidOid, "Whole statement", "PostgreSQL's own plan cannot stand below a custom scan", nullptr);
 		return;
 	}
 	l = begin_lowering(root, statement);
-	whole = make_whole_path(l, final_rel, alternative);
+	whole = make_quietly(l, final_rel, alternative);
 	if (whole == nullptr)
 	{
 		reasons_add(InvalidOid, "Whole statement", l->reason != nullptr ? l->reason : "it has no stages", nullptr);

@@ -172,7 +172,6 @@ CREATE FUNCTION fails(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RA
 SET gpuvm.whole_query = shadow;
 SELECT count(*) FROM item WHERE id < 0 AND id = fails(1);
 SELECT CASE WHEN id > 0 THEN id ELSE fails(0) END AS id FROM item WHERE id = 1;
-SET gpuvm.whole_query = 'on';
 SET gpuvm.whole_query = off;
 
 \pset format aligned
