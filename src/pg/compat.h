@@ -15,6 +15,7 @@ extern "C" {
 #include "nodes/pathnodes.h"
 #include "nodes/primnodes.h"
 #include "optimizer/optimizer.h"
+#include "parser/parse_relation.h"
 #include "rewrite/rewriteManip.h"
 #include "storage/latch.h"
 #include "commands/explain.h"
