@@ -290,6 +290,7 @@ DeviceJob::store_rows(const RowSet &rows, const uint32_t *order, uint32_t nrows)
 	release(reinterpret_cast<char *>(facts));
 	if (stopped())
 		return;
+	figures_->rows_out += nrows;
 	if (!set_->take(part, nrows, memory, bytes, lane_->outcomes->set_columns))
 	{
 		figures_->errors |= ERR_INT_OVERFLOW;
@@ -297,7 +298,6 @@ DeviceJob::store_rows(const RowSet &rows, const uint32_t *order, uint32_t nrows)
 	}
 	/* the memory is the set's */
 	working_.erase(std::find_if(working_.begin(), working_.end(), [&](const Working &of) { return of.memory == memory; }));
-	figures_->rows_out += nrows;
 }
 
 /* The one group of a program without keys. */

@@ -463,7 +463,8 @@ CudaLibrary::run_staged(CudaDevice *device, const DeviceJobRequest &request, con
 	DeviceJobFigures second = {};
 
 	run_one(device, stage.first(), lowered.program, lowered.join, &groups, io, figures, published);
-	figures->stage_rows = groups.rows();
+	/* of groups with a sum that does not fit, too: that is an error of the stage, and not of the groups */
+	figures->stage_rows = figures->rows_out;
 	figures->rows_out = 0;
 	if (figures->errors != 0 || io->stopped())
 		return;
