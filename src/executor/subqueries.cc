@@ -153,7 +153,7 @@ subqueries_evaluate(GpuvmScanState *state)
 	foreach(lc, state->plan->late_subqueries)
 	{
 		if (estate->es_param_exec_vals[lfirst_int(lc)].execPlan != nullptr)
-			return "a subquery that reads a CTE, or calls a volatile function, waits for a row that asks for it";
+			return "a subquery that calls a volatile function waits for a row that asks for it";
 	}
 	foreach(lc, state->plan->loud_subqueries)
 	{

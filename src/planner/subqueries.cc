@@ -131,14 +131,26 @@ outer_cte_walker(Node *node, void *context)
 	return found;
 }
 
-/* Evaluated apart it would compute a CTE once more, and what volatile functions do is seen though no row asks for it. */
+/* May one of the CTEs that the subquery can see give other rows when it is computed once more? */
 static bool
-is_late(PlannerInfo *root, const SubPlan *subplan)
+sees_volatile_cte(const PlannerInfo *level)
+{
+	for (; level != nullptr; level = level->parent_root)
+	{
+		if (contain_volatile_functions((Node *) level->parse->cteList))
+			return true;
+	}
+	return false;
+}
+
+/* Evaluated apart it computes anew the CTEs that it reads, and what volatile functions do is seen though no row asks for it. */
+static bool
+is_late(PlannerInfo *root, const SubPlan *subplan, const PlannerInfo *level)
 {
 	Node	   *query = (Node *) static_cast<PlannerInfo *>(list_nth(root->glob->subroots, subplan->plan_id - 1))->parse;
 	int			depth = 0;
 
-	return outer_cte_walker(query, &depth) || contain_volatile_functions(query);
+	return contain_volatile_functions(query) || (outer_cte_walker(query, &depth) && sees_volatile_cte(level));
 }
 
 void
@@ -160,7 +172,7 @@ find_loud_subqueries(PlannerInfo *root, ScanPlan *plan)
 
 		if (subplan == nullptr || is_quiet_subquery(root, subplan, level))
 			continue;
-		if (is_late(root, subplan))
+		if (is_late(root, subplan, level))
 			plan->late_subqueries = lappend_int(plan->late_subqueries, lfirst_int(lc));
 		else
 			plan->loud_subqueries = lappend_int(plan->loud_subqueries, lfirst_int(lc));

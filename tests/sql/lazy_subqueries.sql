@@ -38,6 +38,8 @@ SELECT count(*) FILTER (WHERE g = 0 AND v > (SELECT 1 / (count(*) - count(*)) FR
 SELECT count(*) FROM t JOIN u USING (a) WHERE t.v > u.a - 1 + (SELECT 1 / (count(*) - count(*)) FROM u);
 SELECT count(*) FROM t WHERE name = (SELECT name FROM t);
 WITH c AS MATERIALIZED (SELECT a - a AS zero FROM u) SELECT count(*) FROM t WHERE v > (SELECT sum(1 / zero) FROM c);
+-- What is volatile waits for a row.
+WITH c AS MATERIALIZED (SELECT a - a AS zero FROM u WHERE random() >= 0) SELECT count(*) FROM t WHERE g < 0 AND v > (SELECT sum(1 / zero) FROM c);
 
 -- The session goes on, in transactions, too.
 BEGIN;
@@ -58,6 +60,7 @@ SET gpuvm.require = :device;
 SELECT count(*) FROM t WHERE v > (SELECT avg(v) FROM t);
 SELECT count(*) FROM t WHERE v > (SELECT avg(x) FROM u);
 SELECT count(*) FROM t WHERE v > (SELECT 1000 / count(*) FROM u);
+WITH c AS MATERIALIZED (SELECT a FROM u) SELECT count(*) FROM t WHERE v > (SELECT 1000 / count(*) FROM c) AND a > (SELECT 1 / count(*) FROM c);
 SELECT count(*) FROM t WHERE a = (SELECT a FROM u WHERE x = 7);
 SELECT count(*) FROM t WHERE a = (SELECT a FROM u WHERE x = -7);
 SELECT count(*) FROM t WHERE name = (SELECT name FROM t WHERE a = 8);
