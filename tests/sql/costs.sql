@@ -64,7 +64,7 @@ SELECT * FROM chosen($$SELECT e.account FROM event e WHERE amount > ANY (SELECT 
 SELECT nodes FROM chosen($$SELECT a.id FROM account a JOIN account b ON a.region = b.region LIMIT 5$$);
 SELECT nodes FROM chosen($$SELECT a.id FROM account a JOIN account b ON a.region = b.region AND a.name < b.name LIMIT 5$$);
 BEGIN;
-DECLARE c CURSOR FOR SELECT a.id, b.id FROM account a JOIN account b ON a.region < b.region;
+DECLARE c CURSOR FOR SELECT a.region < b.region AS met FROM account a JOIN account b ON a.region < b.region;
 FETCH 1 FROM c;
 COMMIT;
 -- A cursor: a screenful at once, where a program sorts first; a program, where it has one as soon.
