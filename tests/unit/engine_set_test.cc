@@ -56,28 +56,6 @@ public:
 	uint32_t	sets() { return context_.arena.header()->sets.load(); }
 	uint64_t	bytes() { return context_.arena.header()->result_bytes.load(); }
 
-	/* Hands on these columns. */
-	ref::SealedProgram copy_program(const std::vector<Type> &types)
-	{
-		auto		b = ref::new_builder();
-		std::vector<int> regs;
-
-		b->emit(Opcode::Table, Type::None, 0, 0, 0);
-		for (size_t c = 0; c < types.size(); c++)
-			b->emit(Opcode::ResultColumn, types[c], static_cast<int>(c), 0, 0, b->add_name("c"));
-
-		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
-
-		for (Type type : types)
-			regs.push_back(b->new_reg(type));
-		for (size_t c = 0; c < types.size(); c++)
-			b->emit(Opcode::Column, types[c], regs[c], static_cast<int>(c), 0);
-		b->emit(Opcode::Result, Type::None, regs[0], static_cast<int>(types.size()), 0);
-		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
-		b->emit(Opcode::Finish, Type::None, 0, 0, 0);
-		return ref::seal(*b);
-	}
-
 	void begin(Job *job, const ref::SealedProgram &program)
 	{
 		job->kind = JobKind::Run;
@@ -142,7 +120,7 @@ public:
 
 	ref::Outcome read_set(Backend *backend, uint32_t set, const std::vector<Type> &types)
 	{
-		const ref::SealedProgram program = copy_program(types);
+		const ref::SealedProgram program = ref::copy_program(types);
 
 		begin(backend->job, program);
 		backend->job->cursors[0].set = set;
@@ -167,7 +145,7 @@ public:
 	/* The fixture's table of one column as a set. */
 	void make_numbers(Backend *backend, uint32_t set, bool append = false)
 	{
-		const ref::SealedProgram program = copy_program({Type::I64});
+		const ref::SealedProgram program = ref::copy_program({Type::I64});
 
 		begin(backend->job, program);
 		backend->job->cursors[0] = version_cursor(at<TableVersion>(version_), version_);
@@ -186,7 +164,7 @@ public:
 void
 SetTest::copy_table(Backend *backend, const ref::Table &table, ref::Rng &rng, uint32_t set)
 {
-	const ref::SealedProgram program = copy_program(table.types);
+	const ref::SealedProgram program = ref::copy_program(table.types);
 	const JobCursor all = put(table, rng);
 	const bool	split = table.masked.empty() && all.ntablets > 1 && ref::chance(rng, 50);
 	uint64_t	rows = 0;
@@ -509,7 +487,7 @@ TEST_F(SetTest, LargeOnes)
 TEST_F(SetTest, Sorted)
 {
 	Backend		backend(this);
-	const ref::SealedProgram program = copy_program({Type::I64});
+	const ref::SealedProgram program = ref::copy_program({Type::I64});
 
 	for (uint64_t limit : {uint64_t{0}, uint64_t{1}, uint64_t{100}, uint64_t{NROWS} * 2})
 	{
@@ -586,7 +564,7 @@ TEST_F(SetTest, Texts)
 	ref::Table	table;
 	std::vector<std::string> texts;
 	std::map<std::string, int64_t> expected, got;
-	const ref::SealedProgram copied = copy_program({Type::I64}), program = ref::group_program(-1);
+	const ref::SealedProgram copied = ref::copy_program({Type::I64}), program = ref::group_program(-1);
 	Backend		backend(this);
 
 	for (int i = 0; i < 20000; i++)
@@ -710,7 +688,7 @@ TEST_F(SetTest, ErrorsLeaveNone)
 	context_.make_cpu_job = FakeJob::make;
 	knobs.error_row = 0;
 
-	const ref::SealedProgram program = copy_program({Type::I64});
+	const ref::SealedProgram program = ref::copy_program({Type::I64});
 
 	begin(backend.job, program);
 	backend.job->cursors[0].set = 1;
@@ -729,7 +707,7 @@ TEST_F(SetTest, CancelsLeaveNone)
 	context_.make_cpu_job = FakeJob::make;
 	for (int i = 0; i < 20; i++)
 	{
-		const ref::SealedProgram program = copy_program({Type::I64});
+		const ref::SealedProgram program = ref::copy_program({Type::I64});
 
 		knobs.hold = true;
 		knobs.units = 0;
@@ -749,7 +727,7 @@ TEST_F(SetTest, CancelsLeaveNone)
 	/* too late, as well: Done means that it is there, Failed that it is not */
 	for (int us = 0; us < 4000; us += 100)
 	{
-		const ref::SealedProgram program = copy_program({Type::I64});
+		const ref::SealedProgram program = ref::copy_program({Type::I64});
 
 		begin(backend.job, program);
 		backend.job->cursors[0] = version_cursor(at<TableVersion>(version_), version_);
@@ -773,9 +751,9 @@ TEST_F(SetTest, SessionsTakeTheirsWithThem)
 		make_numbers(&one, 63);
 		make_numbers(&two, 1);
 		EXPECT_EQ(sets(), 3u);
-		begin(two.job, copy_program({Type::I64}));
+		begin(two.job, ref::copy_program({Type::I64}));
 		two.job->cursors[0].set = 63;
-		give_buffers(copy_program({Type::I64}).get(), 1, two.job);
+		give_buffers(ref::copy_program({Type::I64}).get(), 1, two.job);
 		two.run();
 		EXPECT_EQ(two.failure(), "a result set does not exist") << "it is another session's";
 		two.hang_up();
@@ -787,7 +765,7 @@ TEST_F(SetTest, SessionsTakeTheirsWithThem)
 TEST_F(SetTest, RequestsWithoutSense)
 {
 	Backend		backend(this);
-	const ref::SealedProgram program = copy_program({Type::I64}), two = copy_program({Type::I64, Type::I64});
+	const ref::SealedProgram program = ref::copy_program({Type::I64}), two = ref::copy_program({Type::I64, Type::I64});
 	const std::vector<std::pair<const char *, std::function<void(Job *)>>> wrongs = {
 		{"the job's result set has an unknown number", [](Job *job) { job->sink.set = JOB_MAX_SETS + 1; }},
 		{"the job's result set exists already", [](Job *job) { job->sink.set = 1; }},
@@ -957,9 +935,9 @@ TEST_F(SetTest, OfDevices)
 
 	/* the way home counts: what would take the device a little longer is its all the same */
 	device.estimated = 6000;
-	begin(backend.job, copy_program({Type::I64}));
+	begin(backend.job, ref::copy_program({Type::I64}));
 	backend.job->cursors[0].set = 1;
-	sink(backend.job, copy_program({Type::I64}).get(), 2);
+	sink(backend.job, ref::copy_program({Type::I64}).get(), 2);
 	backend.run();
 	EXPECT_EQ(backend.job->ran_on, Device::Cuda);
 	drop(&backend, 4);
@@ -985,9 +963,9 @@ TEST_F(SetTest, OfDevices)
 	/* one that cannot come home */
 	make_numbers(&backend, 2);
 	device.broken = true;
-	begin(backend.job, copy_program({Type::I64}));
+	begin(backend.job, ref::copy_program({Type::I64}));
 	backend.job->cursors[0].set = 2;
-	give_buffers(copy_program({Type::I64}).get(), 1, backend.job);
+	give_buffers(ref::copy_program({Type::I64}).get(), 1, backend.job);
 	backend.run();
 	EXPECT_EQ(backend.failure(), "a result set could not be copied from the device");
 	device.broken = false;

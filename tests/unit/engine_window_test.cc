@@ -109,28 +109,6 @@ public:
 		return cursor;
 	}
 
-	/* Hands on these columns. */
-	ref::SealedProgram copy_program(const std::vector<Type> &types)
-	{
-		auto		b = ref::new_builder();
-		std::vector<int> regs;
-
-		b->emit(Opcode::Table, Type::None, 0, 0, 0);
-		for (size_t c = 0; c < types.size(); c++)
-			b->emit(Opcode::ResultColumn, types[c], static_cast<int>(c), 0, 0, b->add_name("c"));
-
-		const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
-
-		for (Type type : types)
-			regs.push_back(b->new_reg(type));
-		for (size_t c = 0; c < types.size(); c++)
-			b->emit(Opcode::Column, types[c], regs[c], static_cast<int>(c), 0);
-		b->emit(Opcode::Result, Type::None, regs[0], static_cast<int>(types.size()), 0);
-		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
-		b->emit(Opcode::Finish, Type::None, 0, 0, 0);
-		return ref::seal(*b);
-	}
-
 	void prepare(Job *job, const ref::SealedProgram &program)
 	{
 		job->kind = JobKind::Run;
@@ -147,7 +125,7 @@ public:
 	void make_set(Backend *backend, const win::Table &table, const std::vector<JobOrderKey> &keys)
 	{
 		Job		   *job = backend->job;
-		const ref::SealedProgram program = copy_program(std::vector<Type>(TYPES, TYPES + NCOLUMNS));
+		const ref::SealedProgram program = ref::copy_program(std::vector<Type>(TYPES, TYPES + NCOLUMNS));
 
 		prepare(job, program);
 		job->cursors[0] = put_rows(table);
@@ -169,7 +147,7 @@ public:
 	win::Table read_set(Backend *backend, const std::vector<Type> &types)
 	{
 		Job		   *job = backend->job;
-		const ref::SealedProgram program = copy_program(types);
+		const ref::SealedProgram program = ref::copy_program(types);
 		win::Table	table;
 
 		prepare(job, program);

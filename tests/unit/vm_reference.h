@@ -257,6 +257,29 @@ new_builder()
 	return b;
 }
 
+/* Hands on the columns of a table of these types. */
+inline SealedProgram
+copy_program(const std::vector<Type> &types)
+{
+	auto		b = new_builder();
+	std::vector<int> regs;
+
+	b->emit(Opcode::Table, Type::None, 0, 0, 0);
+	for (size_t c = 0; c < types.size(); c++)
+		b->emit(Opcode::ResultColumn, types[c], static_cast<int>(c), 0, 0, b->add_name("c"));
+
+	const int	parallel = b->emit(Opcode::Parallel, Type::None, 1, 0, 0);
+
+	for (Type type : types)
+		regs.push_back(b->new_reg(type));
+	for (size_t c = 0; c < types.size(); c++)
+		b->emit(Opcode::Column, types[c], regs[c], static_cast<int>(c), 0);
+	b->emit(Opcode::Result, Type::None, regs[0], static_cast<int>(types.size()), 0);
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	return seal(*b);
+}
+
 /* -- the CPU machine over a whole table ------------------------------------------------------- */
 
 Outcome		run_cpu_rows(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
