@@ -168,9 +168,9 @@ prefer(const RelOptInfo *rel, Path *path)
 	}
 }
 
-/* Offers the path with the order; `limit`: of LIMIT directly above, or 0. False and a reason where that is not possible. */
-static bool
-add_sorted(Sorting *s, double limit, bool whole)
+/* The path with the order; `limit`: of LIMIT directly above, or 0. NULL and a reason where that is not possible. */
+static CustomPath *
+sort_path(Sorting *s, double limit)
 {
 	ScanPlan   *plan = s->plan = scan_plan_from_list(s->from->custom_private);
 	int			nmaps = plan->nmaps;
@@ -180,11 +180,14 @@ add_sorted(Sorting *s, double limit, bool whole)
 	CustomPath *path;
 
 	if (!add_keys(s))
-		return false;
+		return nullptr;
 	plan->limit = limit;
 	plan->fraction = 1;
 	if (!fits(plan, rows))
-		return refuse_order(s, "there is too much to sort in memory (gpuvm.memory, work_mem)");
+	{
+		refuse_order(s, "there is too much to sort in memory (gpuvm.memory, work_mem)");
+		return nullptr;
+	}
 	path = makeNode(CustomPath);
 	*path = *s->from;
 	path->path.pathkeys = s->pathkeys;
@@ -201,6 +204,17 @@ add_sorted(Sorting *s, double limit, bool whole)
 		path->path.startup_cost = Min(path->path.startup_cost, from->total_cost);
 		path->path.total_cost = Min(path->path.total_cost, from->total_cost);
 	}
+	return path;
+}
+
+/* Offers it. */
+static bool
+add_sorted(Sorting *s, double limit, bool whole)
+{
+	CustomPath *path = sort_path(s, limit);
+
+	if (path == nullptr)
+		return false;
 	prefer(s->rel, &path->path);
 	if (!setting_force)
 		add_path(s->rel, &path->path);
@@ -325,6 +339,21 @@ add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, b
 	plan = scan_plan_from_list(s.from->custom_private);
 	if (plan->kind == SCAN_GROUPS && !may_skip_errors(root, plan) && !add_sorted(&s, last && list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0, last))
 		note_reason(root, rel, "Sort", s.reason, nullptr);
+}
+
+CustomPath *
+sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from)
+{
+	const ScanPlan *plan = scan_plan_from_list(from->custom_private);
+	Sorting		s = {};
+
+	s.root = root;
+	s.rel = input;
+	s.from = from;
+	s.pathkeys = root->sort_pathkeys;
+	if (s.pathkeys == NIL || may_skip_errors(root, plan))
+		return nullptr;
+	return sort_path(&s, list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0);
 }
 
 }  // namespace gpuvm

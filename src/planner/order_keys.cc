@@ -176,6 +176,16 @@ column_of_group(Sorting *s, const Node *raw, bool last, int *column)
 	return refuse_order(s, "groups are sorted by their keys and aggregates, not by expressions over them");
 }
 
+/* The result column that an output of a whole statement's rows is. */
+static bool
+column_of_row(Sorting *s, const Node *output, int *column)
+{
+	if (!IsA(output, Var))
+		return refuse_order(s, "a sort key is an expression that is evaluated above");
+	*column = ((const Var *) output)->varattno - 1;
+	return true;
+}
+
 /* -- what it is sorted by ---------------------------------------------------------------- */
 
 /* The number of the map, which may be there already; -1 and a reason. */
@@ -216,14 +226,29 @@ ranks_of(Sorting *s, const DictionaryRef &ref, Oid type, Oid collation)
 	return add_order_map(s, PlanMap{MapKind::Order, -1, 0, nullptr, collation, false, ref, ref, type});
 }
 
+/* The type of a cursor's column: a table's, or one that a child gives. */
+static ChildColumn
+column_of_cursor(const PlanCursor *cursor, AttrNumber attnum)
+{
+	ChildColumn column = {};
+	ListCell   *lc;
+
+	if (OidIsValid(cursor->relid))
+		get_atttypetypmodcoll(cursor->relid, attnum, &column.pg_type, &column.typmod, &column.collation);
+	foreach(lc, cursor->columns)
+	{
+		if (child_column(lfirst_node(List, lc)).attnum == attnum)
+			column = child_column(lfirst_node(List, lc));
+	}
+	return column;
+}
+
 /* The map for a result column of codes; -1 and a reason. */
 static int
 rank_map(Sorting *s, const OutputForm *form, Oid collation)
 {
 	const PlanCursor *cursor;
-	Oid			type;
-	int32		typmod;
-	Oid			own;
+	ChildColumn column;
 
 	if (form->kind == OutputKind::Map)
 	{
@@ -235,16 +260,12 @@ rank_map(Sorting *s, const OutputForm *form, Oid collation)
 		return -1;
 	}
 	cursor = &s->plan->cursors[form->cursor];
-	if (!OidIsValid(cursor->relid))
-	{
-		refuse_order(s, "values of a derived relation's dictionary are not sorted");
-		return -1;
-	}
-	get_atttypetypmodcoll(cursor->relid, form->attnum, &type, &typmod, &own);
-	if (!dictionary_equality(type, typmod, collation))
-		return ranks_of(s, DictionaryRef{-1, static_cast<int16>(form->cursor), form->attnum}, type, collation);
+	column = column_of_cursor(cursor, form->attnum);
+	if (!dictionary_equality(column.pg_type, column.typmod, collation))
+		return ranks_of(s, DictionaryRef{-1, static_cast<int16>(form->cursor), form->attnum}, column.pg_type, collation);
 	return add_order_map(s, PlanMap{MapKind::Rank, form->cursor, form->attnum,
-									(Expr *) makeVar(form->cursor + 1, form->attnum, type, typmod, own, 0), collation, false, NO_DICTIONARY, NO_DICTIONARY, InvalidOid});
+									(Expr *) makeVar(form->cursor + 1, form->attnum, column.pg_type, column.typmod, column.collation, 0),
+									collation, false, NO_DICTIONARY, NO_DICTIONARY, InvalidOid});
 }
 
 /* How gpuvmd is to compare values of variable length; -1 and a reason. */
@@ -344,6 +365,8 @@ add_keys(Sorting *s)
 			return refuse_order(s, "a sort key is an expression that is evaluated above");
 		if (s->plan->kind == SCAN_GROUPS &&
 			!column_of_group(s, static_cast<Node *>(list_nth(s->plan->exprs, target)), lnext(s->pathkeys, lc) == nullptr, &column))
+			return false;
+		if (s->plan->kind == SCAN_ROWS && s->plan->whole && !column_of_row(s, static_cast<Node *>(list_nth(s->plan->exprs, target)), &column))
 			return false;
 		if (!add_key(s, key, target, column))
 			return false;

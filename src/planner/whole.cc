@@ -17,6 +17,7 @@ extern "C" {
 #include "planner/aggregation.h"
 #include "planner/cost.h"
 #include "planner/lowering.h"
+#include "planner/order.h"
 #include "planner/reasons.h"
 #include "planner/warm.h"
 #include "planner/whole.h"
@@ -176,15 +177,39 @@ raw_mutator(Node *node, void *context)
 
 	if (node == nullptr)
 		return nullptr;
-	if (!IsA(node, Var))
-		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(raw_mutator), context);
 	foreach(lc, raw)
 	{
 		if (equal(lfirst(lc), node))
 			break;
 		number++;
 	}
+	if (number > list_length(raw))
+		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(raw_mutator), context);
 	return (Node *) makeVar(1, number, exprType(node), exprTypmod(node), exprCollation(node), 0);
+}
+
+/* What the statement is sorted by and is computed of columns: the program has to compute it, or PostgreSQL sorts. */
+static List *
+computed_keys(const PlannerInfo *root, const List *exprs)
+{
+	List	   *keys = NIL;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	forboth(lc, root->processed_tlist, lc2, exprs)
+	{
+		const Index ref = lfirst_node(TargetEntry, lc)->ressortgroupref;
+		ListCell   *key;
+
+		if (ref == 0 || IsA(lfirst(lc2), Var) || contain_volatile_functions(static_cast<Node *>(lfirst(lc2))))
+			continue;
+		foreach(key, root->parse->sortClause)
+		{
+			if (lfirst_node(SortGroupClause, key)->tleSortGroupRef == ref)
+				keys = list_append_unique(keys, lfirst(lc2));
+		}
+	}
+	return keys;
 }
 
 /* The program gives columns, of which PostgreSQL computes the output. */
@@ -195,6 +220,7 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 	List	   *exprs = NIL;
 	List	   *raw = NIL;
+	List	   *keys;
 	List	   *none = NIL;
 	Piece	   *piece;
 	ListCell   *lc;
@@ -211,8 +237,16 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 		return lowering_refuse(l, "the last stage joins nothing") != nullptr;
 	foreach(lc, pull_var_clause((Node *) exprs, 0))
 		raw = list_append_unique(raw, lfirst(lc));
-	if (!plan_of_rows(l, piece, raw, plan))
-		return false;
+	keys = computed_keys(l->statement_root, exprs);
+	if (keys != NIL && plan_of_rows(l, piece, list_concat_copy(raw, keys), plan))
+		raw = list_concat(raw, keys);
+	else
+	{
+		l->reason = nullptr;
+		*plan = ScanPlan{};
+		if (!plan_of_rows(l, piece, raw, plan))
+			return false;
+	}
 	plan->exprs = (List *) raw_mutator((Node *) exprs, raw);
 	fix_opfuncids((Node *) plan->exprs);
 	foreach(lc, raw)
@@ -339,6 +373,7 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	Path	   *alternative = alternative_path(input, NIL, true);
 	Lowering   *l;
 	CustomPath *whole;
+	CustomPath *sorted;
 	Path	   *path;
 
 	if (best == nullptr || is_one_program(best) || (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && warm_cost(best) < least_cost(root)))
@@ -362,7 +397,10 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 		return;
 	}
 	path = &whole->path;
-	if (root->sort_pathkeys != NIL)
+	sorted = sorted_statement(root, input, whole);
+	if (sorted != nullptr)
+		path = &sorted->path;
+	else if (root->sort_pathkeys != NIL)
 		path = &create_sort_path(root, final_rel, path, root->sort_pathkeys, extra->limit_needed ? extra->limit_tuples : -1)->path;
 	if (extra->limit_needed)
 		path = &create_limit_path(root, final_rel, path, parse->limitOffset, parse->limitCount, parse->limitOption, extra->offset_est, extra->count_est)->path;
