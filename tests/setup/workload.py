@@ -31,7 +31,9 @@ SETTINGS = {"jit": "off", "work_mem": "64MB", "max_parallel_workers_per_gather":
 TPCH_INDEXES = {"nation": ["n_regionkey"], "supplier": ["s_nationkey"], "customer": ["c_nationkey"], "partsupp": ["ps_suppkey"],
                 "orders": ["o_custkey"], "lineitem": ["l_partkey, l_suppkey", "l_suppkey"]}
 OFF = {"gpuvm.enabled": "off", "gpuvm.force": "off", "gpuvm.require": "any"}
-PLANNED = {"gpuvm.enabled": "on", "gpuvm.force": "off", "gpuvm.require": "any"}
+PLANNED = {"gpuvm.enabled": "on", "gpuvm.force": "off", "gpuvm.require": "any", "gpuvm.whole_query": "off"}
+FORCED = {"forced": {"gpuvm.enabled": "on", "gpuvm.force": "on", "gpuvm.whole_query": "off"},
+          "in stages": {"gpuvm.enabled": "on", "gpuvm.force": "on", "gpuvm.whole_query": "on"}}
 
 
 def read_queries(path):
@@ -194,62 +196,70 @@ def loops(allowed):
     return {"enable_nestloop": "on" if allowed else "off"}
 
 
+def left_by(session, sql, settings, device, wrong):
+    """What PostgreSQL itself runs of the query: a set of KINDS and reasons."""
+    plan, _ = session.ask("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + sql, settings)
+    if isinstance(plan, str):
+        wrong.append(plan)
+        return {"error"}
+    tree = json.loads(plan[0][0])[0]["Plan"]
+    left = left_to_postgresql(tree, device)
+    if not any(n.get("Custom Plan Provider") == "GpuVM" for n, _ in nodes(tree)):
+        left.add("everything")
+    return left
+
+
 def check(options, host, database, queries, expected, without_loops):
-    """Asks all; the failures. `expected`: for each query what is left to PostgreSQL."""
+    """Asks all; the failures. `expected`: {mode of FORCED: for each query what is left to PostgreSQL}."""
     session = Session(host, database)
-    failures = whole = 0
+    failures = 0
+    whole = dict.fromkeys(expected, 0)
     if options.only:
         queries = {name: queries[name] for name in options.only}
     for name, sql in queries.items():
-        wrong, may = [], set(expected[name].split())
+        wrong, figures = [], []
         own = loops(without_loops is None or name not in without_loops)
-        forced = {"gpuvm.enabled": "on", "gpuvm.force": "on", "gpuvm.device": options.device,
-                  "gpuvm.require": "any" if "scan" in may else options.device, **own}
         theirs, by_postgresql = session.ask(sql, {**OFF, **loops(without_loops is None)})
         if isinstance(theirs, str):
             wrong.append(f"PostgreSQL: {theirs}")
         elif not theirs:
             wrong.append("no rows: an answer that says nothing")
-        times = []
-        for settings in (forced, {**PLANNED, **own}):
+        for mode, settings in {**{m: FORCED[m] for m in expected}, "as planned": PLANNED}.items():
+            may = set(expected[mode].get(name, "").split()) if mode in expected else None
+            settings = {**settings, "gpuvm.device": options.device, **own}
+            if may is not None:
+                settings["gpuvm.require"] = "any" if "scan" in may else options.device
             mine, seconds = session.ask(sql, settings)
-            times.append(seconds)
+            figures.append(f"{mode} {seconds * 1e3:.0f} ms")
             found = difference(mine, theirs)
             if found:
-                wrong.append(f"{'forced' if settings is forced else 'as planned'}:\n{found}")
-        plan, _ = session.ask("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + sql, forced)
-        if isinstance(plan, str):
-            left = {"error"}
-            wrong.append(plan)
-        else:
-            tree = json.loads(plan[0][0])[0]["Plan"]
-            left = left_to_postgresql(tree, options.device)
-            if not any(n.get("Custom Plan Provider") == "GpuVM" for n, _ in nodes(tree)):
-                left.add("everything")
-        whole += not left
-        print(f"{name}: PostgreSQL {by_postgresql * 1e3:.0f} ms, forced {times[0] * 1e3:.0f}, as planned {times[1] * 1e3:.0f}; left to PostgreSQL: "
-              f"{', '.join(sorted(left)) or 'nothing'}", flush=True)
-        if left - may:
-            wrong.append(f"left to PostgreSQL is more than was: {', '.join(sorted(left - may))}")
-        elif may - left:
-            wrong.append(f"its list can be shorter: {', '.join(sorted(may - left))} is not left to PostgreSQL any more")
+                wrong.append(f"{mode}:\n{found}")
+            if may is None:
+                continue
+            left = left_by(session, sql, settings, options.device, wrong)
+            whole[mode] += not left
+            figures[-1] += f" (left to PostgreSQL: {', '.join(sorted(left)) or 'nothing'})"
+            if left - may:
+                wrong.append(f"{mode}, left to PostgreSQL is more than was: {', '.join(sorted(left - may))}")
+            elif may - left:
+                wrong.append(f"{mode}, its list can be shorter: {', '.join(sorted(may - left))} is not left to PostgreSQL any more")
+            if options.show:
+                print(sql)
+                with session.conn.cursor() as cur:
+                    cur.execute("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " + sql)
+                    print("\n".join(row[0] for row in cur.fetchall()))
+        print(f"{name}: PostgreSQL {by_postgresql * 1e3:.0f} ms, {', '.join(figures)}", flush=True)
         for text in wrong:
             print(f"DIFFERENCE in {name}: {text}", flush=True)
         failures += bool(wrong)
-        if options.show:
-            print(sql)
-            set_all(session.conn, forced)
-            with session.conn.cursor() as cur:
-                cur.execute("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " + sql)
-                print("\n".join(row[0] for row in cur.fetchall()))
     return len(queries), failures, whole
 
 
-def main(doc, database, scale, prepare, queries, expected, without_loops=None):
+def main(doc, database, scale, prepare, queries, expected, without_loops=None, in_stages=None):
     """Makes the tables and asks the queries, as the command line says; the exit status.
 
     `prepare(options)`: (tables, files, indexes). `queries(scale)`: {name: query}.
-    `expected`: {query: what of it is left to PostgreSQL}.
+    `expected`: {query: what of it is left to PostgreSQL}; `in_stages`: the same for whole statements in stages.
     `without_loops`: gpuvm is asked these without nested loops, which would take too long, and PostgreSQL all."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--host", help="folder of the socket of a running server with gpuvm; otherwise a private cluster is made")
@@ -262,7 +272,7 @@ def main(doc, database, scale, prepare, queries, expected, without_loops=None):
     queries = queries(options.scale)
     if set(options.only or ()) - set(queries):
         parser.error(f"there is no {', '.join(sorted(set(options.only) - set(queries)))}")
-    expected = {name: expected.get(name, "") for name in queries}
+    expected = {"forced": expected} if in_stages is None else {"forced": expected, "in stages": in_stages}
     started = time.time()
     cluster = None if options.host else Cluster.create(f"tmp_check/{database}", shared_buffers="256MB", autovacuum="off", gpuvm__refresh="off")
     host = options.host or cluster.host
@@ -271,7 +281,8 @@ def main(doc, database, scale, prepare, queries, expected, without_loops=None):
             load(host, database, *prepare(options), threads=os.cpu_count())
             print(f"{database}, scale {options.scale:g}, loaded and imported in {time.time() - started:.1f} s", flush=True)
         n, failures, whole = check(options, host, database, queries, expected, without_loops)
-        print(f"{n} queries, {failures} failures; {whole} have every part on the machine ({time.time() - started:.1f} s)")
+        every = ", ".join(f"{mode} {count}" for mode, count in whole.items())
+        print(f"{n} queries, {failures} failures; every part on the machine: {every} ({time.time() - started:.1f} s)")
         return 1 if failures else 0
     finally:
         if cluster:
