@@ -51,11 +51,24 @@ resolve_mutator(Node *node, void *context)
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(resolve_mutator), context);
 }
 
+/* More nodes than `context`, an int, which is counted down? */
+static bool
+is_larger(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	return --*static_cast<int *>(context) < 0 || expression_tree_walker(node, reinterpret_cast<bool (*)()>(is_larger), context);
+}
+
+/* A value that is computed with several times stands there as often: level by level that would double it. */
 Node *
 resolve(Lowering *l, const Node *expr)
 {
 	Node	   *resolved = resolve_mutator(const_cast<Node *>(expr), l);
+	int			most = 10000;
 
+	if (l->reason == nullptr && is_larger(resolved, &most))
+		lowering_refuse(l, "an expression is too large");
 	return l->reason == nullptr ? resolved : nullptr;
 }
 
@@ -153,6 +166,7 @@ table_of_stage(const Stage *stage)
 	return table;
 }
 
+/* What stages' columns are made of, down to the tables. */
 static Node *
 estimate_mutator(Node *node, void *context)
 {
@@ -171,7 +185,7 @@ estimate_mutator(Node *node, void *context)
 		if (stage->relid != static_cast<int>(((Var *) node)->varno) || stage->exprs == NIL)
 			continue;
 		expr = static_cast<Node *>(list_nth(stage->exprs, ((Var *) node)->varattno - 1));
-		return contain_agg_clause(expr) ? node : estimate_mutator(expr, context);
+		return expr == nullptr ? node : expr;
 	}
 	return node;
 }
@@ -180,6 +194,23 @@ List *
 for_estimates(const Lowering *l, const List *exprs)
 {
 	return (List *) estimate_mutator((Node *) const_cast<List *>(exprs), const_cast<Lowering *>(l));
+}
+
+/* For estimates of what reads the stage. NULL: nothing is known of the column; statistics say little of a large expression anyway. */
+static List *
+exprs_for_estimates(const Lowering *l, const Stage *stage)
+{
+	List	   *exprs = NIL;
+	ListCell   *lc;
+
+	foreach(lc, stage->exprs)
+	{
+		Node	   *expr = estimate_mutator(static_cast<Node *>(lfirst(lc)), const_cast<Lowering *>(l));
+		int			most = 100;
+
+		exprs = lappend(exprs, contain_agg_clause(expr) || is_larger(expr, &most) ? nullptr : expr);
+	}
+	return exprs;
 }
 
 Piece *
@@ -196,7 +227,7 @@ piece_of_stage(Lowering *l, const Stage *stage)
 	rte->inFromCl = true;
 	rel = add_relation(l, rte);
 	rel->rows = rel->tuples = Max(stage->rows, 1);
-	*columns = StageColumns{static_cast<int>(rel->relid), const_cast<List *>(stage->exprs)};
+	*columns = StageColumns{static_cast<int>(rel->relid), exprs_for_estimates(l, stage)};
 	l->stages = lappend(l->stages, columns);
 	target.table = table_of_stage(stage);
 	target.tuples = rel->rows;

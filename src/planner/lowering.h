@@ -46,7 +46,7 @@ struct JoinBlock
 struct StageColumns
 {
 	int			relid;
-	List	   *exprs;			/* NIL: nothing is known */
+	List	   *exprs;			/* over tables, as far as that goes; NULL: nothing is known of the column. NIL: of none */
 };
 
 /* Rows that a program makes for another one. */

@@ -22,6 +22,7 @@ extern "C" {
 #include "pg/startup.h"
 #include "planner/order.h"
 #include "planner/order_keys.h"
+#include "planner/reasons.h"
 #include "planner/scan_plan.h"
 #include "store/registry.h"
 #include "vm/sort_key.h"
@@ -168,6 +169,20 @@ prefer(const RelOptInfo *rel, Path *path)
 	}
 }
 
+/* Groups without keys are one row, or none: in any order. */
+static bool
+has_one_row(const ScanPlan *plan)
+{
+	if (plan->kind != SCAN_GROUPS)
+		return false;
+	for (int i = 0; i < plan->nparts; i++)
+	{
+		if (plan->parts[i].key_columns != NIL || plan->parts[i].set != plan->parts[0].set)
+			return false;
+	}
+	return true;
+}
+
 /* The path with the order; `limit`: of LIMIT directly above, or 0. NULL and a reason where that is not possible. */
 static CustomPath *
 sort_path(Sorting *s, double limit)
@@ -179,6 +194,13 @@ sort_path(Sorting *s, double limit)
 	double		handing = HAND_OUT_US * cost_of_us() + from->pathtarget->cost.per_tuple;
 	CustomPath *path;
 
+	if (has_one_row(plan))
+	{
+		path = makeNode(CustomPath);
+		*path = *s->from;
+		path->path.pathkeys = s->pathkeys;
+		return path;
+	}
 	if (!add_keys(s))
 		return nullptr;
 	plan->limit = limit;
@@ -346,6 +368,7 @@ sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from)
 {
 	const ScanPlan *plan = scan_plan_from_list(from->custom_private);
 	Sorting		s = {};
+	CustomPath *path;
 
 	s.root = root;
 	s.rel = input;
@@ -353,7 +376,10 @@ sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from)
 	s.pathkeys = root->sort_pathkeys;
 	if (s.pathkeys == NIL || may_skip_errors(root, plan))
 		return nullptr;
-	return sort_path(&s, list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0);
+	path = sort_path(&s, list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0);
+	if (path == nullptr)
+		reasons_add(InvalidOid, "Sort", s.reason, nullptr);
+	return path;
 }
 
 }  // namespace gpuvm

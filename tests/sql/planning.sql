@@ -57,6 +57,12 @@ SELECT planned('SELECT count(*) FROM t WHERE ' || nested(1000, '({} / (1 + v))',
 SELECT planned('SELECT count(*) FROM t WHERE ' || nested(1000, '({} + b * interval ''1 day'')', 'ts') || ' > now()::timestamp');
 SELECT planned('SELECT count(*) FROM t WHERE ' || chained(1000, '(a = # AND b <> #)', ' OR '));
 SELECT planned('SELECT count(*) FROM t t0 ' || chained(29, 'JOIN t t# ON t#.a = t0.a', ' '));
+-- What is computed of a value twice doubles with each level, where it is put in the place of its name.
+SET gpuvm.whole_query = on;
+SELECT planned(nested(60, 'SELECT a + a AS a, count(*) AS b FROM (SELECT a + a AS a FROM ({}) p) q GROUP BY a', 'SELECT a, b FROM t'));
+SELECT planned(nested(60, 'SELECT a + a AS a FROM ({} OFFSET 0) q', 'SELECT a FROM t'));
+SELECT planned('SELECT count(*) FROM t WHERE ' || chained(1000, '(a = # AND b <> #)', ' OR '));
+RESET gpuvm.whole_query;
 RESET statement_timeout;
 
 -- Nested within the limits, all levels are programs, and answers are right.
