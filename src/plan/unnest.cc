@@ -401,20 +401,30 @@ add_to_mark(GpuvmRel *join, List *conditions)
 
 static void unnest_join(GpuvmRel **cell, GpuvmRel *statement);
 
+/* Adds what comes out of the node of an input of which it makes nulls. */
+static const Bitmapset *
+add_made_null(const Bitmapset *columns, const GpuvmRel *rel, int input)
+{
+	if (rel->op != REL_JOIN || (rel->join != RELJOIN_FULL && (input == 0 || (rel->join != RELJOIN_LEFT && rel->join != RELJOIN_SINGLE))))
+		return columns;
+	return bms_union(columns, rel_numbers(rel));
+}
+
 /*
  * Values that a join further in has for each of its rows, and that depend on the left input alone, are computed for its
- * rows.
+ * rows. Not where they are read above an outer join between (made_null), which would make them null no more.
  */
 static void
-hoist(GpuvmRel **cell, GpuvmRel *join, Unnesting *unnesting)
+hoist(GpuvmRel **cell, GpuvmRel *join, Unnesting *unnesting, const Bitmapset *made_null)
 {
 	GpuvmRel   *rel = *cell;
 
 	check_stack_depth();
 	for (int i = 0; i < list_length(rel->inputs); i++)
-		hoist(rel_input_cell(rel, i), join, unnesting);
+		hoist(rel_input_cell(rel, i), join, unnesting, add_made_null(made_null, rel, i));
 	if (rel->op != REL_JOIN || rel->join != RELJOIN_SINGLE || rel->quals != NIL ||
-		!tree_reads(rel_input(rel, 1), unnesting->left) || tree_reads(rel_input(rel, 1), rel_visible(rel_input(rel))))
+		!tree_reads(rel_input(rel, 1), unnesting->left) || tree_reads(rel_input(rel, 1), rel_visible(rel_input(rel))) ||
+		bms_overlap(rel_visible(rel_input(rel, 1)), made_null))
 		return;
 	*cell = rel_input(rel);
 	linitial(rel->inputs) = linitial(join->inputs);
@@ -432,7 +442,7 @@ unnest_join(GpuvmRel **cell, GpuvmRel *statement)
 
 	if (join->join == RELJOIN_FULL || !tree_reads(rel_input(join, 1), unnesting.left))
 		return;
-	hoist(rel_input_cell(join, 1), join, &unnesting);
+	hoist(rel_input_cell(join, 1), join, &unnesting, add_made_null(nullptr, join, 1));
 	if (may_lift(rel_input(join, 1), unnesting.left, false))
 	{
 		lift(rel_input(join, 1), &unnesting);

@@ -241,9 +241,15 @@ piece_of_stage(Lowering *l, const Stage *stage)
 
 struct Replacement
 {
-	const List *exprs;
+	const List *vars;
 	int			relid;
 };
+
+static Node *
+column_of_relation(int relid, int place, const Node *value)
+{
+	return (Node *) makeVar(relid, place, exprType(value), exprTypmod(value), exprCollation(value), 0);
+}
 
 static Node *
 replace_mutator(Node *node, void *context)
@@ -253,19 +259,19 @@ replace_mutator(Node *node, void *context)
 
 	if (node == nullptr)
 		return nullptr;
-	foreach(lc, r->exprs)
+	foreach(lc, r->vars)
 	{
 		if (equal(lfirst(lc), node))
-			return (Node *) makeVar(r->relid, foreach_current_index(lc) + 1, exprType(node), exprTypmod(node), exprCollation(node), 0);
+			return column_of_relation(r->relid, foreach_current_index(lc) + 1, node);
 	}
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_mutator), context);
 }
 
-/* From now on the expressions are the columns of the relation. */
+/* From now on these are the columns of the relation. */
 static void
-replace_values(Lowering *l, const List *exprs, int relid)
+replace_values(Lowering *l, const List *vars, int relid)
 {
-	Replacement r = {exprs, relid};
+	Replacement r = {vars, relid};
 
 	for (int i = 1; i <= l->ncolumns; i++)
 		l->values[i] = replace_mutator(l->values[i], &r);
@@ -273,16 +279,44 @@ replace_values(Lowering *l, const List *exprs, int relid)
 		l->block->conditions = (List *) replace_mutator((Node *) l->block->conditions, &r);
 }
 
-Piece *
-materialise(Lowering *l, Piece *piece, const List *exprs)
+static Piece *
+piece_of_rows(Lowering *l, const Piece *piece, const List *exprs)
 {
 	Stage		stage = {};
-	Piece	   *rows;
 
-	if (!stage_of_rows(l, piece, exprs, &stage))
-		return nullptr;
-	rows = piece_of_stage(l, &stage);
-	replace_values(l, exprs, bms_singleton_member(rows->shape.cursors[0].relids));
+	return stage_of_rows(l, piece, exprs, &stage) ? piece_of_stage(l, &stage) : nullptr;
+}
+
+Piece *
+materialise(Lowering *l, Piece *piece, const List *vars)
+{
+	Piece	   *rows = piece_of_rows(l, piece, vars);
+
+	if (rows != nullptr)
+		replace_values(l, vars, bms_singleton_member(rows->shape.cursors[0].relids));
+	return rows;
+}
+
+Piece *
+materialise_columns(Lowering *l, Piece *piece, const List *columns)
+{
+	const List *values = values_of(l, columns);
+	Piece	   *rows = piece_of_rows(l, piece, values);
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	foreach(lc, rows == nullptr ? NIL : columns)
+	{
+		Node	  **value = &l->values[lfirst_node(TargetEntry, lc)->resno];
+
+		foreach(lc2, *value == nullptr ? NIL : values)
+		{
+			if (!equal(*value, lfirst(lc2)))
+				continue;
+			*value = column_of_relation(bms_singleton_member(rows->shape.cursors[0].relids), foreach_current_index(lc2) + 1, *value);
+			break;
+		}
+	}
 	return rows;
 }
 

@@ -73,8 +73,10 @@ List	   *for_estimates(const Lowering *l, const List *exprs);
 Piece	   *piece_of_stage(Lowering *l, const Stage *stage);
 /* Conditions on what comes out of the piece. */
 void		filter_piece(Lowering *l, Piece *piece, List *quals);
-/* The rows of the piece with these expressions become those of one relation, wherever they are used from now on. */
-Piece	   *materialise(Lowering *l, Piece *piece, const List *exprs);
+/* The rows of the piece with these columns of its relations become those of one relation, wherever they are used from now on. */
+Piece	   *materialise(Lowering *l, Piece *piece, const List *vars);
+/* The same with the values of a node's columns, which alone are the relation's then: what equals one of them elsewhere, as constants do, is not. */
+Piece	   *materialise_columns(Lowering *l, Piece *piece, const List *columns);
 /* The values of a node's columns. */
 List	   *values_of(const Lowering *l, const List *columns);
 

@@ -492,7 +492,7 @@ lower_join(Lowering *l, const GpuvmRel *rel)
 		return nullptr;
 	/* above a left join what is computed of a row that is not there would not be null */
 	if (inner->shape.ncursors > 1 || (left && !all_columns(values_of(l, rel_input(rel, 1)->columns))))
-		inner = materialise(l, inner, values_of(l, rel_input(rel, 1)->columns));
+		inner = materialise_columns(l, inner, rel_input(rel, 1)->columns);
 	if (inner == nullptr)
 		return nullptr;
 	if (outer->shape.ncursors == PROGRAM_MAX_CURSORS)

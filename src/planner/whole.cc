@@ -7,6 +7,7 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/planmain.h"
+#include "optimizer/planner.h"
 }
 
 #include "compiler/compile.h"
@@ -110,6 +111,15 @@ sort_of(const GpuvmRel *rel)
 	while (rel->op == REL_PROJECT)
 		rel = rel_input(rel);
 	return rel->op == REL_SORT ? rel : nullptr;
+}
+
+/* Its LIMIT is what PostgreSQL puts above the path: a subquery's is not. */
+static bool
+is_limit_elsewhere(const PlannerInfo *root, const GpuvmRel *sort)
+{
+	if (sort == nullptr || root->parse->sortClause != NIL || limit_needed(root->parse))
+		return false;
+	return sort->count != nullptr || sort->offset != nullptr;
 }
 
 /* The groups that the output is of, with nothing but HAVING and what is computed of them above; NULL: there are none. */
@@ -278,6 +288,11 @@ make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	if (rel_facts(top)->hides_rows)
 	{
 		lowering_refuse(l, "a policy or a security barrier hides rows");
+		return nullptr;
+	}
+	if (is_limit_elsewhere(l->statement_root, sort))
+	{
+		lowering_refuse(l, "LIMIT below the top is not run in stages yet");
 		return nullptr;
 	}
 	if (!(groups_of(top, sort) != nullptr ? last_groups : last_rows)(l, top, sort, alternative->pathtarget, &last))
