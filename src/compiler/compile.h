@@ -63,6 +63,7 @@ struct CompileInput
 {
 	CompileCursor cursors[PROGRAM_MAX_CURSORS];
 	int			ncursors;
+	bool		no_positions;	/* rows of a single relation have none */
 	const char *reason;			/* out: set on failure */
 	const char *hint;			/* out: NULL or set on failure */
 	const struct CompiledProgram *before;	/* another of the same plan, whose parameters, maps, patterns and text orders this one shares by number; or NULL */
@@ -126,7 +127,7 @@ List	   *arms_of(const Expr *expr);
 
 /*
  * Rows: those that pass every condition, with the columns of `vars`, the values of `hidden`, by which they are sorted
- * (those of dictionary types are ranks under their `collations`), and, for a single relation, last, the row's position.
+ * (those of dictionary types are ranks under their `collations`), and, for a single relation, last, the row's position (but for no_positions).
  */
 bool		compile_rows(CompileInput *input, List *vars, List *hidden, List *collations, CompiledProgram *out);
 

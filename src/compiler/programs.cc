@@ -824,7 +824,8 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	int			nvars = list_length(vars);
 	int			n = nvars + list_length(hidden);
 	/* a row of one relation has its position, one of none of the columns has something */
-	int			extra = input->ncursors == 1 || n == 0 ? 1 : 0;
+	const bool	position = input->ncursors == 1 && !input->no_positions;
+	int			extra = position || n == 0 ? 1 : 0;
 	int			nhigh = 0;
 	int			extra_reg = -1;
 	int			parallel;
@@ -886,9 +887,9 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	c->noutputs = n + nhigh;
 	if (extra > 0)
 	{
-		Type		type = input->ncursors == 1 ? Type::RowId : Type::Bool;
+		Type		type = position ? Type::RowId : Type::Bool;
 
-		emit(c, Opcode::ResultColumn, type, n + nhigh, 0, 0, c->b->add_name(input->ncursors == 1 ? "ctid" : "?column?"));
+		emit(c, Opcode::ResultColumn, type, n + nhigh, 0, 0, c->b->add_name(position ? "ctid" : "?column?"));
 		extra_reg = new_reg(c, type);
 	}
 
@@ -920,7 +921,7 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	}
 	if (!output_halves(c, list_concat_copy(vars, hidden), nvars))
 		return false;
-	if (input->ncursors == 1)
+	if (position)
 		emit(c, Opcode::Rowid, Type::RowId, extra_reg, 0, 0);
 	else if (extra > 0)
 		emit(c, Opcode::Integer, Type::Bool, extra_reg, 1, 0);

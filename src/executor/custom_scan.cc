@@ -138,7 +138,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->parts = state->part = static_cast<ScanPart *>(palloc0(sizeof(ScanPart) * program_count(state->plan)));
 	describe_parts(state);
 	if (state->plan->kind == SCAN_ROWS)
-		state->nvalues = state->plan->ncursors == 1 && state->plan->hidden == NIL && !state->plan->stage ? list_length(state->plan->attnums) : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
+		state->nvalues = gives_positions(state->plan) && state->plan->hidden == NIL && !state->plan->stage ? list_length(state->plan->attnums) : Min(state->part->ncols, list_length(cscan->custom_scan_tlist));
 	state->row_slot = node->ss.ss_ScanTupleSlot;
 	if (computes_output(state->plan))
 		output_begin(state);

@@ -152,7 +152,7 @@ bool
 decode_batch(GpuvmScanState *state)
 {
 	int			ncols = state->nvalues;
-	bool		positions = state->plan->ncursors == 1 && state->plan->norder == 0;		/* in the last column */
+	bool		positions = gives_positions(state->plan) && state->plan->norder == 0;		/* in the last column */
 	uint32		first = state->row;
 	uint32		n = Min(BATCH_ROWS, state->nrows - first);
 	MemoryContext old;

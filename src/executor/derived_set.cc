@@ -312,8 +312,6 @@ fill_sink(const Arm *arm, bool several, const ScanSource *source, SetSink *sink)
 static bool
 can_read_set(const GpuvmScanState *state, int cursor)
 {
-	if (state->plan->kind == SCAN_ROWS && state->plan->ncursors == 1 && state->plan->norder == 0)
-		return false;
 	for (int i = 0; i < program_count(state->plan); i++)
 	{
 		const Program *program = state->plan->parts[i].program;

@@ -475,7 +475,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		show_joins(plan, context, es);
 	else
 	{
-		if (plan->kind != SCAN_ROWS || plan->norder > 0)
+		if (!gives_positions(plan) || plan->norder > 0)
 			ExplainPropertyText("Relation", plan->cursors[0].child > 0 ? psprintf("%s (rows of child 1)", quote_identifier(plan->cursors[0].alias))
 								: quote_identifier(get_rel_name(plan->cursors[0].relid)), es);
 		if (plan->cursors[0].leaves != NIL)

@@ -1025,11 +1025,11 @@ join_failed(const GpuvmScanState *state)
 		state->job->errors != 0;
 }
 
-/* Nothing is handed over then. */
+/* Nothing is handed over then, or, of the rows of a set, nothing that counts. */
 static bool
 sort_failed(const GpuvmScanState *state)
 {
-	return state->plan->norder > 0 && state->job->errors != 0;
+	return (state->plan->norder > 0 || state->sources[0]->set != 0) && state->job->errors != 0;
 }
 
 /*
@@ -1181,7 +1181,7 @@ take_buffer(GpuvmScanState *state)
 	view_area(state, arena_at<char>(b->offset));
 	if (state->plan->ncursors > 1)
 		take_part(state, b);
-	else
+	else if (gives_positions(state->plan))
 		state->tablet = unit_range(state, b->unit, &first, &last);
 	state->block_hint = 0;
 	return true;

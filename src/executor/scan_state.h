@@ -479,7 +479,7 @@ ScanMode	run_start(GpuvmScanState *state);
 inline bool
 holds_rows_back(const ScanPlan *plan)
 {
-	return plan->kind == SCAN_ROWS && plan->ncursors > 1 && plan->norder == 0 && (plan->soft_errors || plan->whole);
+	return plan->kind == SCAN_ROWS && !gives_positions(plan) && plan->norder == 0 && (plan->soft_errors || plan->whole);
 }
 
 /* Rows: fills the scan slot; false at the end. May change to MODE_ALTERNATIVE (then false, nothing emitted). */

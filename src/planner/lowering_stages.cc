@@ -172,10 +172,8 @@ plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan)
 	List	   *outputs = NIL;
 	ListCell   *lc;
 
-	/* its rows have no places in a table that something could be looked up by */
-	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.child != nullptr)
-		return lowering_refuse(l, "rows of a stage are only filtered") != nullptr;
 	fill_input(l->root, &piece->shape, &input);
+	input.no_positions = piece->shape.cursors[0].target.child != nullptr;
 	foreach(lc, exprs)
 		outputs = lappend(outputs, row_output(l, piece, static_cast<Node *>(lfirst(lc))));
 	if (!compile_rows(&input, outputs, NIL, NIL, compiled))

@@ -177,6 +177,13 @@ program_count(const ScanPlan *plan)
 	return plan->nparts + plan->nties;
 }
 
+/* Are rows those of one table, so that their last column says where each is? */
+inline bool
+gives_positions(const ScanPlan *plan)
+{
+	return plan->kind == SCAN_ROWS && plan->ncursors == 1 && plan->cursors[0].child == 0;
+}
+
 /* The ties that say which value the part's result column is to show of those that share the rank; -1: there are none, though there may be such values. -2: it shows none. */
 constexpr int NO_TIES = -1;
 constexpr int SHOWS_NO_RANK = -2;

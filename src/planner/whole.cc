@@ -243,7 +243,7 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 	piece = lower(l, body);
 	if (piece == nullptr || !resolve_above(l, top, body, &none) || !resolve_output(l, sort, target, &exprs))
 		return false;
-	if (piece->shape.ncursors == 1)
+	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.child == nullptr)
 		return lowering_refuse(l, "the last stage joins nothing") != nullptr;
 	foreach(lc, pull_var_clause((Node *) exprs, 0))
 		raw = list_append_unique(raw, lfirst(lc));
