@@ -148,6 +148,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->own_nulls = state->row_slot->tts_isnull;
 	state->param_states = ExecInitExprList(state->plan->params, &node->ss.ps);
 	collect_param_execs(reinterpret_cast<Node *>(state->plan->params), &state->param_execs);
+	windows_begin(state);
 	maps_begin(state);
 	patterns_begin(state);
 	if (state->plan->kind != SCAN_ROWS)

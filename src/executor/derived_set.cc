@@ -16,6 +16,7 @@ extern "C" {
 #include "executor/scan_state.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
+#include "planner/plan_windows.h"
 #include "tablet/dictionary.h"
 #include "tablet/wide_halves.h"
 
@@ -274,6 +275,50 @@ gives_results(const GpuvmScanState *scan)
 	return plan->parts[0].group_filter == nullptr || !filter_has_failed(scan);
 }
 
+/* The result column whose codes or references a window function's column has; its number, from 0, among these columns. */
+static int
+argument_of_window(const ScanPlan *plan, int column)
+{
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	foreach(lc, plan->windows)
+	{
+		foreach(lc2, plan_window(lfirst_node(List, lc)).functions)
+		{
+			if (column-- == 0)
+				return Max(plan_window_function(lfirst_node(List, lc2)).column, 0);
+		}
+	}
+	return 0;
+}
+
+/* The columns of a set that window functions are appended to: all that the program hands on, in its order. */
+static bool
+fill_window_sink(const Arm *arm, const AttrNumber *attnums, const ScanSource *source, SetSink *sink)
+{
+	const ScanPlan *plan = arm->scan->plan;
+	const uint32 nprogram = plan_program_columns(plan);
+
+	if (sink->several || source->ncolumns != nprogram + plan_window_columns(plan))
+		return false;
+	sink->ncolumns = nprogram;
+	for (uint32 i = 0; i < source->ncolumns; i++)
+	{
+		const AttrNumber attnum = source->columns[i].attnum;
+		const ChildColumn form = column_form(source, i);
+
+		if (attnum != static_cast<int>(i) + 1 || attnums[i] != attnum)
+			return false;
+		if (i >= nprogram)
+			sink->columns[i].result = static_cast<uint16_t>(argument_of_window(plan, i - nprogram));
+		else if (!sink_column(arm, scan_value(arm->scan, attnum), form, attnum, &sink->columns[i]))
+			return false;
+		sink->references = sink->references || form.form == ValueForm::Variable;
+	}
+	return true;
+}
+
 /* The columns of the set, of the arm's results. */
 static bool
 fill_sink(const Arm *arm, bool several, const ScanSource *source, SetSink *sink)
@@ -289,6 +334,8 @@ fill_sink(const Arm *arm, bool several, const ScanSource *source, SetSink *sink)
 	if (attnums == nullptr || source->ncolumns > PROGRAM_MAX_COLUMNS)
 		return false;
 	sink->several = several;
+	if (arm->scan->plan->windows != NIL)
+		return fill_window_sink(arm, attnums, source, sink);
 	sink->ncolumns = source->ncolumns;
 	for (uint32 i = 0; i < source->ncolumns; i++)
 	{

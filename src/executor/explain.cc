@@ -20,6 +20,7 @@ extern "C" {
 #include "pg/compat.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
+#include "planner/plan_windows.h"
 
 namespace gpuvm {
 
@@ -487,6 +488,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		show_groups(plan, context, es);
 	show_maps(plan, context, es);
 	show_order(node, context, ancestors, es);
+	if (plan->windows != NIL)
+		ExplainPropertyList("VM Windows", plan_window_texts(plan), es);
 	if (heap_columns(plan) != NIL)
 		ExplainPropertyList("Heap Columns", heap_columns(plan), es);
 	if (plan->limit > 0)

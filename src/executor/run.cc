@@ -82,7 +82,7 @@ static void end_job(GpuvmScanState *state, bool lost);
 
 /* -- start ------------------------------------------------------------------------- */
 
-static ParamValue
+ParamValue
 param_value(Datum value, bool isnull, Type type)
 {
 	ParamValue	p = {};
@@ -240,21 +240,23 @@ wanted_order(const GpuvmScanState *state)
 	return state->part->plan->is_ties ? 0 : state->plan->norder;
 }
 
+JobOrderKey
+job_order_key(const PlanOrderKey &key)
+{
+	return JobOrderKey{static_cast<uint32>(key.column), static_cast<uint32>(key.flags), static_cast<uint32>(Max(key.map, 0)), 0};
+}
+
 /* What the rows come out sorted by. */
 static void
 put_order(const ScanPlan *plan, int norder, Job *job)
 {
 	job->norder = norder;
 	for (int i = 0; i < norder; i++)
-	{
-		const PlanOrderKey *key = &plan->order[i];
-
-		job->order[i] = JobOrderKey{static_cast<uint32>(key->column), static_cast<uint32>(key->flags), static_cast<uint32>(Max(key->map, 0)), 0};
-	}
+		job->order[i] = job_order_key(plan->order[i]);
 }
 
 /* By which values of variable length are compared; a sentence where that is not possible. */
-static const char *
+const char *
 put_text_orders(const ScanPlan *plan, Job *job)
 {
 	job->ntext_orders = plan->text_orders.n;
@@ -289,7 +291,7 @@ count_units(GpuvmScanState *state)
 	state->units_done = static_cast<uint8 *>(MemoryContextAllocZero(state->group_context, (state->nunits + 7) / 8 + 1));
 }
 
-static Device
+Device
 wanted_device(const GpuvmScanState *state)
 {
 	if (setting_require == REQUIRE_CUDA)
@@ -596,6 +598,8 @@ run_start(GpuvmScanState *state)
 	/* A row that another transaction has changed, alone, with the rows that it was joined to (rule 20): nothing that a job is for. */
 	if (estate->es_epq_active != nullptr)
 		return MODE_ALTERNATIVE;
+	if (state->plan->windows != NIL && state->sink == nullptr)
+		return give_way(state, FALLBACK_ENGINE_FAILED, "window functions are computed of rows that stay in gpuvmd");
 	if (!setting_enabled)
 		return run_fall_back(state, FALLBACK_DISABLED, nullptr);
 	/* Of a plan that is kept, or a rescan, the planner could not know. */
@@ -1459,6 +1463,24 @@ collect_part(GpuvmScanState *state)
 	return true;
 }
 
+/* The set is there: window functions, if there are any, become columns of it. */
+static void
+append_windows(GpuvmScanState *state)
+{
+	const char *failure = nullptr;
+	int			reason = FALLBACK_ERROR_FLAG;
+
+	take_figures(state);
+	/* the figures are those of the program */
+	state->job = nullptr;
+	if (state->plan->windows != NIL)
+		failure = windows_run(state, state->sink, &reason);
+	if (failure != nullptr && reason == FALLBACK_ENGINE_AWAY)
+		engine_note_crash(state->session, state->part->plan->program->hash);
+	end_job(state, failure != nullptr && reason == FALLBACK_ENGINE_AWAY);
+	state->mode = failure != nullptr ? run_fall_back(state, reason, failure) : MODE_END;
+}
+
 /* Waits for the job, and says what became of the set. */
 static void
 collect_set(GpuvmScanState *state)
@@ -1481,8 +1503,7 @@ collect_set(GpuvmScanState *state)
 		sink->nrows = job->rows_out;
 		sink->tablets = job->set_tablets;
 		memcpy(sink->known, arena_at<char>(job->sink.known), sizeof(SetColumn) * sink->ncolumns);
-		end_job(state, false);
-		state->mode = MODE_END;
+		append_windows(state);
 		return;
 	}
 	/* a filter that flags an error is left out when the program runs again */

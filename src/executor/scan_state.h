@@ -157,8 +157,8 @@ struct SetSpace
 struct SetSink
 {
 	uint32		set;			/* which is added to; 0: it is made, and gets a number */
-	uint32		ncolumns;
-	SinkColumn	columns[PROGRAM_MAX_COLUMNS];
+	uint32		ncolumns;		/* that the program gives; behind them are those of window functions, */
+	SinkColumn	columns[PROGRAM_MAX_COLUMNS];	/* which have here what they are codes or references of */
 	bool		references;		/* one is of references */
 	bool		several;		/* the set is made by several programs, whose codes have to be the same */
 	uint64		nrows;
@@ -240,6 +240,7 @@ struct GpuvmScanState
 	int			eflags;
 	bool		sketched;		/* the alternative was made for EXPLAIN only: finish_alternative() before it runs */
 	List	   *param_states;
+	List	   *window_states;	/* ScanPlan.window_values */
 	Bitmapset  *param_execs;	/* the parameters of subqueries in them */
 	ScanMode	mode;
 	bool		emitted;		/* a row was handed out since the last (re)start */
@@ -468,6 +469,19 @@ run_second_program(const GpuvmScanState *state, const PlanPart *part)
 
 /* Runs the only program into a result set. False if it is not there; the scan has to be rescanned before anything else. */
 bool		run_into_set(GpuvmScanState *state, SetSink *sink);
+
+/* What a job is given, of any kind. */
+ParamValue	param_value(Datum value, bool isnull, Type type);
+JobOrderKey job_order_key(const PlanOrderKey &key);
+const char *put_text_orders(const ScanPlan *plan, Job *job);
+Device		wanted_device(const GpuvmScanState *state);
+
+/* -- windows.cc: window functions of a stage -------------------------------------- */
+
+void		windows_begin(GpuvmScanState *state);
+
+/* Appends their columns to the set that the program's rows are in. NULL, or why not, with the FallbackReason. */
+const char *windows_run(GpuvmScanState *state, SetSink *sink, int *fallback);
 
 /* Decides and, for the VM, submits. Returns the mode to go on in. */
 ScanMode	run_start(GpuvmScanState *state);

@@ -208,7 +208,7 @@ exprs_for_estimates(const Lowering *l, const Stage *stage)
 		Node	   *expr = estimate_mutator(static_cast<Node *>(lfirst(lc)), const_cast<Lowering *>(l));
 		int			most = 100;
 
-		exprs = lappend(exprs, contain_agg_clause(expr) || is_larger(expr, &most) ? nullptr : expr);
+		exprs = lappend(exprs, contain_agg_clause(expr) || contain_window_function(expr) || is_larger(expr, &most) ? nullptr : expr);
 	}
 	return exprs;
 }
@@ -267,8 +267,7 @@ replace_mutator(Node *node, void *context)
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_mutator), context);
 }
 
-/* From now on these are the columns of the relation. */
-static void
+void
 replace_values(Lowering *l, const List *vars, int relid)
 {
 	Replacement r = {vars, relid};
@@ -435,7 +434,7 @@ lower(Lowering *l, const GpuvmRel *rel)
 		case REL_EXTERNAL:
 			return lowering_refuse(l, "a relation that is not imported is read");
 		case REL_WINDOW:
-			return lowering_refuse(l, "window functions are not run in stages yet");
+			return lower_window(l, rel);
 		case REL_SETOP:
 			return lowering_refuse(l, "INTERSECT and EXCEPT are not run in stages yet");
 		case REL_STATEMENT:

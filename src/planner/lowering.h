@@ -77,6 +77,8 @@ void		filter_piece(Lowering *l, Piece *piece, List *quals);
 Piece	   *materialise(Lowering *l, Piece *piece, const List *vars);
 /* The same with the values of a node's columns, which alone are the relation's then: what equals one of them elsewhere, as constants do, is not. */
 Piece	   *materialise_columns(Lowering *l, Piece *piece, const List *columns);
+/* From now on these, columns or what is computed of some, are the columns of the relation. */
+void		replace_values(Lowering *l, const List *exprs, int relid);
 /* The values of a node's columns. */
 List	   *values_of(const Lowering *l, const List *columns);
 
@@ -99,6 +101,9 @@ bool		begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece);
 bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups);
 /* The program of the piece's rows with these columns and expressions; what is more than a column is computed by it. */
 bool		plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan);
+
+/* -- lowering_windows.cc -- */
+Piece	   *lower_window(Lowering *l, const GpuvmRel *rel);
 
 }  // namespace gpuvm
 

@@ -281,23 +281,21 @@ order_of_texts(Sorting *s, Oid type, Oid collation)
 	return number;
 }
 
-/* What has to be known of the column to sort by it; false with a reason. */
-static bool
-add_key(Sorting *s, const PathKey *key, int target, int column)
+int
+ranks_of_column(Sorting *s, int column, Oid collation)
+{
+	return rank_map(s, &s->plan->parts[0].outputs[column], collation);
+}
+
+bool
+add_column_key(Sorting *s, int column, Oid type, Oid collation, int flags, int target)
 {
 	ScanPlan   *plan = s->plan;
-	const PlanPart *part = &plan->parts[0];
-	const OutputForm *form = &part->outputs[column];
-	const Expr *expr = without_relabels(static_cast<const Expr *>(target < 0 ? list_nth(s->hidden, -1 - target) : list_nth(s->from->path.pathtarget->exprs, target)));
-	Oid			type = exprType((const Node *) expr);
-	Oid			collation = key->pk_eclass->ec_collation;
-	int			flags = static_cast<int>((compat_is_descending(key) ? ORDER_DESC : 0) | (key->pk_nulls_first ? ORDER_NULLS_FIRST : 0));
+	const OutputForm *form = &plan->parts[0].outputs[column];
 	PlanOrderKey *to = &plan->order[plan->norder];
 
 	if (plan->norder + (form->kind == OutputKind::Wide ? 2 : 1) > static_cast<int>(JOB_MAX_ORDER))
 		return refuse_order(s, psprintf("there are more than %u sort keys", JOB_MAX_ORDER));
-	if (lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != key->pk_opfamily)
-		return refuse_order(s, "the order is not the default one of its type");
 	*to = PlanOrderKey{column, flags, -1, target};
 	switch (form->kind)
 	{
@@ -340,6 +338,19 @@ add_key(Sorting *s, const PathKey *key, int target, int column)
 	}
 	plan->norder++;
 	return true;
+}
+
+/* What has to be known of the column to sort by it; false with a reason. */
+static bool
+add_key(Sorting *s, const PathKey *key, int target, int column)
+{
+	const Expr *expr = without_relabels(static_cast<const Expr *>(target < 0 ? list_nth(s->hidden, -1 - target) : list_nth(s->from->path.pathtarget->exprs, target)));
+	const Oid	type = exprType((const Node *) expr);
+	const int	flags = static_cast<int>((compat_is_descending(key) ? ORDER_DESC : 0) | (key->pk_nulls_first ? ORDER_NULLS_FIRST : 0));
+
+	if (lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != key->pk_opfamily)
+		return refuse_order(s, "the order is not the default one of its type");
+	return add_column_key(s, column, type, key->pk_eclass->ec_collation, flags, target);
 }
 
 bool

@@ -28,6 +28,12 @@ bool		add_hidden(Sorting *s);
 /* Fills the plan's order, and adds the maps that it needs. False with a reason. */
 bool		add_keys(Sorting *s);
 
+/* One more key: a result column of this type, by its default order. `target`: as PlanOrderKey has it. False with a reason. */
+bool		add_column_key(Sorting *s, int column, Oid type, Oid collation, int flags, int target);
+
+/* The map of ranks for a result column of codes; -1 with a reason. */
+int			ranks_of_column(Sorting *s, int column, Oid collation);
+
 }  // namespace gpuvm
 
 #endif

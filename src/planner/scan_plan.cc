@@ -393,7 +393,9 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->loud_subqueries);
 	list = lappend(list, p->late_subqueries);
 	list = lappend(list, list_make2_int(p->stage, p->whole));
-	return lappend(list, p->names);
+	list = lappend(list, p->names);
+	list = lappend(list, p->windows);
+	return lappend(list, p->window_values);
 }
 
 ScanPlan *
@@ -455,6 +457,8 @@ scan_plan_from_list(List *list)
 	p->stage = linitial_int(static_cast<List *>(list_nth(list, i))) != 0;
 	p->whole = lsecond_int(next()) != 0;
 	p->names = next();
+	p->windows = next();
+	p->window_values = next();
 	return p;
 }
 

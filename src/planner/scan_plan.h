@@ -162,6 +162,8 @@ struct ScanPlan
 	bool		stage;			/* its rows are for another program alone, and it has no alternative: that one has */
 	bool		whole;			/* the last: its rows are the statement's. Of rows: exprs are the output over the program's columns, which are the raw ones */
 	List	   *names;			/* of a stage's columns */
+	List	   *windows;		/* of a stage: window functions, whose columns are behind the program's (plan_windows.h), */
+	List	   *window_values;	/* and the expressions without columns that they are given */
 };
 
 List	   *scan_plan_to_list(const ScanPlan *plan);

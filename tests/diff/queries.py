@@ -15,6 +15,7 @@ from orders import Orders
 from subqueries import Subqueries
 from tables import FLOATS, INTS, TYPES
 from typed import HASHED, HAVE_EXTREMES, TIED, ZONES, TypedGenerator, generator
+from windows import Windows
 
 TYPED_SHARE = 0.25			# of all queries, if not told otherwise
 PAIRS = ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2")
@@ -423,6 +424,9 @@ class Queries:
 
     def dml(self, rng):
         return Dml(self).query(rng, Query)
+
+    def window(self, rng):
+        return Windows(self).query(rng, Query)
 
     def late(self, rng):
         return Late(self).query(rng, Query)
