@@ -347,6 +347,15 @@ take_columns(Lowering *l, const List *exprs, int relid)
 	replace_values(l, of_rows, relid);
 }
 
+/* Has a subquery an order of its own? */
+static bool
+is_ordered(const GpuvmRel *rel)
+{
+	while (rel->op == REL_PROJECT || rel->op == REL_FILTER || rel->op == REL_WINDOW)
+		rel = rel_input(rel);
+	return rel->op == REL_SORT;
+}
+
 /* Makes what can be made of one sort. */
 static Piece *
 lower_sort(Lowering *l, const GpuvmRel *rel, const Piece *input, List *asked)
@@ -362,6 +371,7 @@ lower_sort(Lowering *l, const GpuvmRel *rel, const Piece *input, List *asked)
 	if (l->reason != nullptr || !stage_of_rows(l, input, w.exprs, &w.stage))
 		return nullptr;
 	w.plan = scan_plan_from_list(((CustomPath *) w.stage.path)->custom_private);
+	w.ordered = is_ordered(rel_input(rel));
 	w.sorting.root = l->root;
 	w.sorting.plan = w.plan;
 	if (!all_stay(&w.stage, w.plan))

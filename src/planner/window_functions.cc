@@ -328,6 +328,21 @@ extreme_column(WindowStage *w, const WindowFunc *f, const ChildColumn &argument,
 	return refuse_function(w, f, "its argument is of another type");
 }
 
+/* Does it depend on which of two peers comes first? */
+static bool
+tells_peers(WindowFn fn, const PlanWindow *window)
+{
+	switch (fn)
+	{
+		case WindowFn::RowNumber: case WindowFn::Ntile:
+			return true;
+		case WindowFn::Rank: case WindowFn::DenseRank: case WindowFn::PercentRank: case WindowFn::CumeDist:
+			return false;
+		default:
+			return picks_value(fn) || (window->mode == FrameMode::Rows && (window->start != FrameBound::Unbounded || window->end != FrameBound::Unbounded));
+	}
+}
+
 static WindowFunc *
 resolved_function(WindowStage *w, const TargetEntry *column)
 {
@@ -348,6 +363,9 @@ window_function(WindowStage *w, PlanWindow *window, const TargetEntry *column)
 
 	if ((arg != nullptr && function.column < 0) || (filter != nullptr && function.filter < 0))
 		return refuse_function(w, f, "its argument is no column");
+	/* PostgreSQL takes rows that need no sort as they come, and their order is one that somebody may have asked for */
+	if (tells_peers(known.fn, window) && (w->ordered || window->npartition + window->norder == 0))
+		return refuse_function(w, f, "it depends on the order in which the rows come");
 	if (arg != nullptr)
 		argument = child_column(list_nth_node(List, w->stage.columns, function.column));
 	switch (known.made)

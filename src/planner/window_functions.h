@@ -22,6 +22,7 @@ struct WindowStage
 	List	   *exprs;			/* columns of the program, over the leaves */
 	Stage		stage;
 	ScanPlan   *plan;
+	bool		ordered;		/* the rows come in an order of their own */
 	Sorting		sorting;		/* has the reason, too */
 	List	   *clauses;		/* WindowClauses that are done */
 	List	   *results;		/* of the columns behind the program's: WindowFuncs of their types */

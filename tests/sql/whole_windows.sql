@@ -90,6 +90,7 @@ SELECT * FROM ask('WITH x AS (SELECT g, k, sum(v) t, row_number() OVER (PARTITIO
 SELECT * FROM ask('SELECT id, sum(r) OVER (ORDER BY id) FROM (SELECT id, rank() OVER (PARTITION BY g ORDER BY v) r FROM w) x');
 SELECT * FROM ask('SELECT id, r FROM (SELECT id, row_number() OVER (ORDER BY id) r FROM w WHERE v > 10) x ORDER BY id DESC LIMIT 5');
 SELECT * FROM ask('SELECT DISTINCT k, count(*) OVER (PARTITION BY k) FROM w');
+SELECT * FROM ask('SELECT id, rank() OVER (PARTITION BY g), sum(v) OVER (PARTITION BY g ORDER BY v), count(*) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM (SELECT * FROM w ORDER BY g, v, id) x');
 -- No rows.
 SELECT * FROM ask('SELECT id, rank() OVER (ORDER BY s), sum(p) OVER (PARTITION BY g), lag(n) OVER (ORDER BY id) FROM nothing');
 SELECT * FROM ask('SELECT id, avg(p) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING) FROM w WHERE id < 0');
@@ -114,6 +115,9 @@ SELECT query, (SELECT max(reason) FILTER (WHERE node = 'Whole statement') FROM g
 	('SELECT id, string_agg(s, '','') OVER (ORDER BY id) FROM w'),
 	('SELECT id, lag(k, k) OVER (ORDER BY id) FROM w'),
 	('SELECT id, lag(s, 1, ''none'') OVER (ORDER BY id) FROM w'),
+	('SELECT id, row_number() OVER () FROM w'),
+	('SELECT id, sum(k) OVER (ROWS 1 PRECEDING) FROM w'),
+	('SELECT id, lag(id) OVER (PARTITION BY g) FROM (SELECT * FROM w ORDER BY g, v, id) x'),
 	('SELECT id, max(n) OVER (PARTITION BY g) FROM w')) q(query);
 -- Changed rows, and what EXPLAIN shows.
 UPDATE w SET v = 7 WHERE id % 1000 = 1;
