@@ -16,6 +16,9 @@ void		reduce_outer_joins(GpuvmRel **cell, GpuvmRel *statement);
 /* Each condition to where all of its columns are, with those that follow from equalities. */
 void		push_down(GpuvmRel **cell, GpuvmRel *statement);
 
+/* INTERSECT and EXCEPT as groups of all arms' rows. */
+void		group_setops(GpuvmRel **cell, GpuvmRel *statement);
+
 /* A join that raises if a row meets more than one, where a row cannot. */
 void		relax_single_joins(GpuvmRel **cell, GpuvmRel *statement);
 

@@ -36,6 +36,7 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
+#include "planner/stage_paths.h"
 #include "planner/warm.h"
 #include "store/delta.h"
 #include "store/file.h"
@@ -699,6 +700,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	/* behind what the alternative is asked for (the path itself may have been given a target above it) may be what a sort has computed for itself */
 	scan->custom_scan_tlist = list_truncate(static_cast<List *>(copyObjectImpl(alternative->targetlist)),
 											list_length(static_cast<Path *>(linitial(best_path->custom_paths))->pathtarget->exprs));
+	if (plan->whole && root->parse->setOperations != nullptr)
+		name_columns(root, scan);
 	scan->methods = gpuvm_scan_methods;
 	return &scan->scan.plan;
 }

@@ -91,6 +91,30 @@ add_stage_relation(PlannerInfo *root, List *names)
 	return list_length(root->parse->rtable);
 }
 
+void
+name_columns(PlannerInfo *root, CustomScan *scan)
+{
+	List	   *names = NIL;
+	Index		relid;
+	ListCell   *lc;
+
+	foreach(lc, scan->custom_scan_tlist)
+	{
+		const char *name = list_nth_node(TargetEntry, root->processed_tlist, foreach_current_index(lc))->resname;
+
+		names = lappend(names, makeString(name != nullptr ? pstrdup(name) : psprintf("c%d", foreach_current_index(lc) + 1)));
+	}
+	relid = add_stage_relation(root, names);
+	foreach(lc, scan->custom_scan_tlist)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, lc);
+		const Node *expr = (const Node *) entry->expr;
+
+		entry->expr = (Expr *) makeVar(relid, entry->resno, exprType(expr), exprTypmod(expr), exprCollation(expr), 0);
+	}
+	scan->scan.plan.targetlist = static_cast<List *>(copyObjectImpl(scan->custom_scan_tlist));
+}
+
 static Plan *
 plan_stage(PlannerInfo *root, RelOptInfo *, CustomPath *best_path, List *, List *, List *custom_plans)
 {

@@ -13,6 +13,9 @@ Path	   *make_stage_path(PlannerInfo *root, const ScanShape *shape, ScanPlan *pl
 /* The rows of all of them. */
 Path	   *append_stages(List *paths, double rows);
 
+/* Gives the columns of a set operation, which are of no relation, one for EXPLAIN to name them by. The scan's output is its tuple as it is. */
+void		name_columns(PlannerInfo *root, CustomScan *scan);
+
 /* Is it one of these? */
 bool		is_stage_path(const Path *path);
 

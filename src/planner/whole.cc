@@ -393,12 +393,6 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 
 	if (best == nullptr || is_one_program(best) || (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && warm_cost(best) < least_cost(root)))
 		return;
-	/* its columns are of no relation */
-	if (parse->setOperations != nullptr)
-	{
-		reasons_add(InvalidOid, "Whole statement", "the statement is a set operation", nullptr);
-		return;
-	}
 	if (alternative == nullptr)
 	{
 		reasons_add(InvalidOid, "Whole statement", "PostgreSQL's own plan cannot stand below a custom scan", nullptr);
@@ -415,6 +409,9 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	sorted = sorted_statement(root, input, whole);
 	if (sorted != nullptr)
 		path = &sorted->path;
+	/* the columns of a set operation are of no relation, so nothing above can sort by them */
+	else if (root->sort_pathkeys != NIL && parse->setOperations != nullptr)
+		return;
 	else if (root->sort_pathkeys != NIL)
 		path = &create_sort_path(root, final_rel, path, root->sort_pathkeys, extra->limit_needed ? extra->limit_tuples : -1)->path;
 	if (extra->limit_needed)
