@@ -18,6 +18,8 @@ void		push_down(GpuvmRel **cell, GpuvmRel *statement);
 
 /* INTERSECT and EXCEPT as groups of all arms' rows. */
 void		group_setops(GpuvmRel **cell, GpuvmRel *statement);
+/* Groups of several sets of keys as groups of groups; definitions may be added. Columns must have been pruned. */
+void		split_grouping_sets(GpuvmRel *statement);
 
 /* A join that raises if a row meets more than one, where a row cannot. */
 void		relax_single_joins(GpuvmRel **cell, GpuvmRel *statement);
