@@ -1,4 +1,4 @@
-/* windows.cc: window functions of a stage, whose rows are in a sorted result set: a job for each window (engine/abi.h). */
+/* windows.cc: window functions of a stage, whose rows are in a sorted set: a job for each window (engine/abi.h). */
 #include "pg/pg.h"
 
 extern "C" {
@@ -73,23 +73,27 @@ interval_distance(const PlanWindow &window, const Interval *interval, int64 *val
 		*value = interval->day;
 		return interval->time == 0;
 	}
-	return (interval->day == 0 || !window.zone) && !pg_add_s64_overflow(interval->time, interval->day * USECS_PER_DAY, value);
+	if (interval->day != 0 && window.zone)
+		return false;
+	return !pg_mul_s64_overflow(interval->day, USECS_PER_DAY, value) &&
+		!pg_add_s64_overflow(interval->time, *value, value);
 }
 
 /* Between the integers that numerics of this scale are, a distance of no whole one is as far as the one below. */
 static bool
 numeric_distance(Datum datum, int scale, int64 *value)
 {
-	Numeric		scaled;
+	const Datum least = NumericGetDatum(int64_to_numeric(0));
+	const Datum most = NumericGetDatum(int64_to_numeric(PG_INT64_MAX));
 
 	if (numeric_is_nan(DatumGetNumeric(datum)) || numeric_is_inf(DatumGetNumeric(datum)) || scale > SCALED_MAX_SCALE)
 		return false;
-	scaled = DatumGetNumeric(DirectFunctionCall2(numeric_mul, datum, NumericGetDatum(int64_to_numeric(scaled_pow10[scale]))));
-	scaled = DatumGetNumeric(DirectFunctionCall1(numeric_floor, NumericGetDatum(scaled)));
-	if (!DatumGetBool(DirectFunctionCall2(numeric_lt, NumericGetDatum(scaled), NumericGetDatum(int64_to_numeric(PG_INT64_MAX)))) ||
-		DatumGetBool(DirectFunctionCall2(numeric_lt, NumericGetDatum(scaled), NumericGetDatum(int64_to_numeric(0)))))
+	datum = DirectFunctionCall2(numeric_mul, datum, NumericGetDatum(int64_to_numeric(scaled_pow10[scale])));
+	datum = DirectFunctionCall1(numeric_floor, datum);
+	if (!DatumGetBool(DirectFunctionCall2(numeric_lt, datum, most)) ||
+		DatumGetBool(DirectFunctionCall2(numeric_lt, datum, least)))
 		return false;
-	*value = DatumGetInt64(DirectFunctionCall1(numeric_int8, NumericGetDatum(scaled)));
+	*value = DatumGetInt64(DirectFunctionCall1(numeric_int8, datum));
 	return true;
 }
 
@@ -116,7 +120,9 @@ frame_offset(GpuvmScanState *state, const PlanWindow &window, Type key, int numb
 		case INTERVALOID:
 			return window.unit != RangeUnit::Number && interval_distance(window, DatumGetIntervalP(datum), value);
 		default:
-			return (window.mode != FrameMode::Range || (!type_is_float(key) && window.scale < 0)) && integer_value(state, number, value) && *value >= 0;
+			if (window.mode == FrameMode::Range && (type_is_float(key) || window.scale >= 0))
+				return false;
+			return integer_value(state, number, value) && *value >= 0;
 	}
 }
 
@@ -175,7 +181,9 @@ put_window(GpuvmScanState *state, const PlanWindow &window, JobWindow *to)
 		return false;
 	foreach(lc, window.functions)
 	{
-		if (!put_function(state, plan_window_function(lfirst_node(List, lc)), &to->functions[foreach_current_index(lc)]))
+		const PlanWindowFunction function = plan_window_function(lfirst_node(List, lc));
+
+		if (!put_function(state, function, &to->functions[foreach_current_index(lc)]))
 			return false;
 	}
 	return true;

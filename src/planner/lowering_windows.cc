@@ -89,7 +89,7 @@ same_direction(const SortGroupClause *a, const SortGroupClause *b)
 	return a->sortop == b->sortop && a->nulls_first == b->nulls_first;
 }
 
-/* Is what is sorted by these keys sorted for the others, too? Of keys of a partition only which values are equal counts. */
+/* Is what is sorted by these keys sorted for the others, too? Of a partition's keys any order will do. */
 static bool
 is_sorted_for(const WindowKeys &sort, const WindowKeys &other)
 {
@@ -107,7 +107,8 @@ is_sorted_for(const WindowKeys &sort, const WindowKeys &other)
 	for (int i = 0; i < list_length(other.order); i++)
 	{
 		if (!equal(list_nth(keys, npartition + i), list_nth(other.order, i)) ||
-			!same_direction(list_nth_node(SortGroupClause, sort.clauses, npartition + i - first), list_nth_node(SortGroupClause, other.clauses, i)))
+			!same_direction(list_nth_node(SortGroupClause, sort.clauses, npartition + i - first),
+							list_nth_node(SortGroupClause, other.clauses, i)))
 			return false;
 	}
 	return true;
@@ -143,20 +144,26 @@ leading_keys(const Lowering *l, List *asked)
 		const AskedFunction *a = static_cast<const AskedFunction *>(lfirst(lc));
 		const WindowKeys keys = keys_of(l, a->clause);
 
-		if (a->made || (found && (count_keys(keys) < count_keys(best) ||
-								  (count_keys(keys) == count_keys(best) && list_length(keys.order) <= list_length(best.order)))))
+		if (a->made)
+			continue;
+		if (found && (count_keys(keys) < count_keys(best) ||
+					  (count_keys(keys) == count_keys(best) && list_length(keys.order) <= list_length(best.order))))
 			continue;
 		best = keys;
 		found = true;
 	}
 	while (best.partition != NIL)
 	{
-		void	   *next = linitial(best.partition);
+		void	   *next = nullptr;
+		int			most = -1;
 
 		foreach(lc, best.partition)
 		{
-			if (count_partitions(l, asked, static_cast<const Node *>(lfirst(lc))) > count_partitions(l, asked, static_cast<const Node *>(next)))
+			const int	n = count_partitions(l, asked, static_cast<const Node *>(lfirst(lc)));
+
+			if (n > most)
 				next = lfirst(lc);
+			most = Max(n, most);
 		}
 		partition = lappend(partition, next);
 		best.partition = list_delete_ptr(best.partition, next);
@@ -220,7 +227,8 @@ add_key_of_partition(WindowStage *w, Node *key)
 	const int	column = list_position(w->exprs, expr);
 	const OutputForm *form = &w->plan->parts[0].outputs[column];
 
-	if (form->kind != OutputKind::Dictionary || !dictionary_equality(exprType(expr), exprTypmod(expr), exprCollation(key)))
+	if (form->kind != OutputKind::Dictionary ||
+		!dictionary_equality(exprType(expr), exprTypmod(expr), exprCollation(key)))
 		return add_column_key(&w->sorting, column, exprType(key), exprCollation(key), 0, column);
 	/* equal values have equal codes */
 	if (w->plan->norder == static_cast<int>(JOB_MAX_ORDER))
@@ -323,7 +331,8 @@ finish_path(WindowStage *w)
 {
 	Path	   *path = w->stage.path;
 	const int	ncolumns = list_length(w->stage.columns);
-	double		us = sort_us(w->stage.rows, 0, w->plan->text_orders.n > 0) + w->stage.rows * WINDOW_US * list_length(w->results);
+	const double us = sort_us(w->stage.rows, 0, w->plan->text_orders.n > 0) +
+		w->stage.rows * WINDOW_US * list_length(w->results);
 
 	for (int i = list_length(w->exprs) + 1; i <= ncolumns; i++)
 		w->stage.names = lappend(w->stage.names, makeString(psprintf("c%d", i)));

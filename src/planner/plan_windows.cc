@@ -18,8 +18,10 @@ namespace gpuvm {
 List *
 plan_window_to_list(const PlanWindow &w)
 {
-	List	   *list = list_make5_int(w.npartition, w.norder, static_cast<int>(w.mode), static_cast<int>(w.start), static_cast<int>(w.end));
+	List	   *list = list_make3_int(w.npartition, w.norder, static_cast<int>(w.mode));
 
+	list = lappend_int(list, static_cast<int>(w.start));
+	list = lappend_int(list, static_cast<int>(w.end));
 	list = lappend_int(list, static_cast<int>(w.unit));
 	list = lappend_int(list, w.zone);
 	list = lappend_int(list, w.scale);
@@ -135,7 +137,8 @@ append_bound(StringInfo buf, const ScanPlan *plan, FrameBound bound, int value, 
 			break;
 		case FrameBound::Preceding:
 		case FrameBound::Following:
-			appendStringInfo(buf, "%s %s", value_text(plan, value), bound == FrameBound::Preceding ? "PRECEDING" : "FOLLOWING");
+			appendStringInfo(buf, "%s %s", value_text(plan, value),
+							 bound == FrameBound::Preceding ? "PRECEDING" : "FOLLOWING");
 			break;
 	}
 }
@@ -144,7 +147,8 @@ static char *
 window_text(const ScanPlan *plan, const PlanWindow &window)
 {
 	static const char *const modes[] = {"ROWS", "RANGE", "GROUPS"};
-	const bool	usual = window.mode == FrameMode::Range && window.start == FrameBound::Unbounded && window.end == FrameBound::CurrentRow;
+	const bool	usual = window.mode == FrameMode::Range && window.start == FrameBound::Unbounded &&
+		window.end == FrameBound::CurrentRow;
 	StringInfoData buf;
 
 	initStringInfo(&buf);
@@ -197,8 +201,12 @@ plan_window_texts(const ScanPlan *plan)
 		const PlanWindow window = plan_window(lfirst_node(List, lc));
 
 		foreach(lc2, window.functions)
-			texts = lappend(texts, psprintf("%s = %s OVER (%s)", name_of(plan, column++),
-											function_text(plan, plan_window_function(lfirst_node(List, lc2))), window_text(plan, window)));
+		{
+			const PlanWindowFunction function = plan_window_function(lfirst_node(List, lc2));
+
+			texts = lappend(texts, psprintf("%s = %s OVER (%s)", name_of(plan, column++), function_text(plan, function),
+											window_text(plan, window)));
+		}
 	}
 	return texts;
 }

@@ -70,7 +70,8 @@ bound_of(int options, int unbounded, int current, int preceding)
 static bool
 range_unit(WindowStage *w, const WindowClause *clause, const List *order, PlanWindow *window)
 {
-	Node	   *key = list_length(order) == 1 && list_length(clause->orderClause) == 1 ? without_relabel(static_cast<Node *>(linitial(order))) : nullptr;
+	const bool	single = list_length(order) == 1 && list_length(clause->orderClause) == 1;
+	Node	   *key = single ? without_relabel(static_cast<Node *>(linitial(order))) : nullptr;
 	const Oid	type = key != nullptr ? exprType(key) : InvalidOid;
 
 	switch (type)
@@ -90,7 +91,7 @@ range_unit(WindowStage *w, const WindowClause *clause, const List *order, PlanWi
 			window->zone = type == TIMESTAMPTZOID;
 			return true;
 		default:
-			return refuse_order(&w->sorting, "RANGE with an offset is of integers, numerics, double precision, dates and timestamps, and of one key");
+			return refuse_order(&w->sorting, "RANGE with an offset is of one key, a number, a date or a timestamp");
 	}
 }
 
@@ -101,15 +102,20 @@ window_frame(WindowStage *w, const WindowClause *clause, const List *order, Plan
 
 	if (options & FRAMEOPTION_EXCLUSION)
 		return refuse_order(&w->sorting, "EXCLUDE is not supported in a window's frame");
-	window->mode = options & FRAMEOPTION_ROWS ? FrameMode::Rows : options & FRAMEOPTION_GROUPS ? FrameMode::Groups : FrameMode::Range;
-	window->start = bound_of(options, FRAMEOPTION_START_UNBOUNDED_PRECEDING, FRAMEOPTION_START_CURRENT_ROW, FRAMEOPTION_START_OFFSET_PRECEDING);
-	window->end = bound_of(options, FRAMEOPTION_END_UNBOUNDED_FOLLOWING, FRAMEOPTION_END_CURRENT_ROW, FRAMEOPTION_END_OFFSET_PRECEDING);
+	window->mode = options & FRAMEOPTION_ROWS ? FrameMode::Rows
+		: options & FRAMEOPTION_GROUPS ? FrameMode::Groups : FrameMode::Range;
+	window->start = bound_of(options, FRAMEOPTION_START_UNBOUNDED_PRECEDING, FRAMEOPTION_START_CURRENT_ROW,
+							 FRAMEOPTION_START_OFFSET_PRECEDING);
+	window->end = bound_of(options, FRAMEOPTION_END_UNBOUNDED_FOLLOWING, FRAMEOPTION_END_CURRENT_ROW,
+						   FRAMEOPTION_END_OFFSET_PRECEDING);
 	window->scale = window->start_value = window->end_value = -1;
 	if (has_offset(window->start) && (window->start_value = add_value(w, clause->startOffset)) < 0)
 		return false;
 	if (has_offset(window->end) && (window->end_value = add_value(w, clause->endOffset)) < 0)
 		return false;
-	return window->mode != FrameMode::Range || (!has_offset(window->start) && !has_offset(window->end)) || range_unit(w, clause, order, window);
+	if (window->mode != FrameMode::Range || (!has_offset(window->start) && !has_offset(window->end)))
+		return true;
+	return range_unit(w, clause, order, window);
 }
 
 /* -- functions ------------------------------------------------------------------------------------- */
@@ -184,6 +190,12 @@ known_function(Oid function)
 	}
 }
 
+static Node *
+cast_to(Oid function, Oid type, Node *arg)
+{
+	return (Node *) makeFuncExpr(function, type, list_make1(arg), InvalidOid, InvalidOid, COERCE_EXPLICIT_CAST);
+}
+
 /* What is read of each row; NULL: nothing. */
 static Node *
 argument_of(const WindowFunc *f)
@@ -197,7 +209,7 @@ argument_of(const WindowFunc *f)
 	if (f->winfnoid == F_COUNT_ANY && IsA(arg, Const) && !((const Const *) arg)->constisnull)
 		return nullptr;
 	if (f->winfnoid == F_AVG_FLOAT4)
-		return (Node *) makeFuncExpr(F_FLOAT8_FLOAT4, FLOAT8OID, list_make1(arg), InvalidOid, InvalidOid, COERCE_EXPLICIT_CAST);
+		return cast_to(F_FLOAT8_FLOAT4, FLOAT8OID, arg);
 	return arg;
 }
 
@@ -207,7 +219,9 @@ filter_of(const WindowFunc *f)
 {
 	const Const *filter = (const Const *) f->aggfilter;
 
-	return filter != nullptr && IsA(filter, Const) && !filter->constisnull && DatumGetBool(filter->constvalue) ? nullptr : (Node *) f->aggfilter;
+	if (filter != nullptr && IsA(filter, Const) && !filter->constisnull && DatumGetBool(filter->constvalue))
+		return nullptr;
+	return (Node *) f->aggfilter;
 }
 
 List *
@@ -228,9 +242,16 @@ plain_column(Oid type, Type of)
 	return ChildColumn{0, of, ValueForm::Plain, -1, false, false, false, type, -1, InvalidOid};
 }
 
+static ChildColumn
+numeric_column(int scale)
+{
+	return ChildColumn{0, Type::I64, ValueForm::Numeric, scale, false, false, false, NUMERICOID, -1, InvalidOid};
+}
+
 /* A column more of the stage: its number, from 1. */
 static int
-add_column(WindowStage *w, PlanWindow *window, const WindowFunc *f, const PlanWindowFunction &function, ChildColumn column)
+add_column(WindowStage *w, PlanWindow *window, const WindowFunc *f, const PlanWindowFunction &function,
+		   ChildColumn column)
 {
 	WindowFunc *result = static_cast<WindowFunc *>(copyObjectImpl(f));
 
@@ -246,8 +267,10 @@ add_column(WindowStage *w, PlanWindow *window, const WindowFunc *f, const PlanWi
 static bool
 refuse_function(WindowStage *w, const WindowFunc *f, const char *why)
 {
-	return refuse_order(&w->sorting, psprintf("%s(%s) is not computed over a window: %s", get_func_name(f->winfnoid),
-											  f->args != NIL ? format_type_be(exprType(static_cast<Node *>(linitial(f->args)))) : "", why));
+	const char *type = f->args != NIL ? format_type_be(exprType(static_cast<Node *>(linitial(f->args)))) : "";
+
+	return refuse_order(&w->sorting, psprintf("%s(%s) is not computed over a window: %s",
+											  get_func_name(f->winfnoid), type, why));
 }
 
 /* The second argument, and the third. */
@@ -276,7 +299,7 @@ sum_column(WindowStage *w, const PlanWindow *window, const WindowFunc *f, const 
 	switch (argument.form)
 	{
 		case ValueForm::Numeric:
-			*sum = ChildColumn{0, Type::I64, ValueForm::Numeric, argument.scale, false, false, false, NUMERICOID, -1, InvalidOid};
+			*sum = numeric_column(argument.scale);
 			return true;
 		case ValueForm::Plain:
 			break;
@@ -290,14 +313,15 @@ sum_column(WindowStage *w, const PlanWindow *window, const WindowFunc *f, const 
 		*sum = plain_column(FLOAT8OID, Type::F64);
 		return true;
 	}
-	*sum = plain_column(INT8OID, Type::I64);
-	if (argument.pg_type == INT8OID && !average)
-		*sum = ChildColumn{0, Type::I64, ValueForm::Numeric, 0, false, false, false, NUMERICOID, -1, InvalidOid};
-	return argument.pg_type == INT2OID || argument.pg_type == INT4OID || argument.pg_type == INT8OID || refuse_function(w, f, "its argument is no number");
+	if (argument.pg_type != INT2OID && argument.pg_type != INT4OID && argument.pg_type != INT8OID)
+		return refuse_function(w, f, "its argument is no number");
+	*sum = argument.pg_type == INT8OID && !average ? numeric_column(0) : plain_column(INT8OID, Type::I64);
+	return true;
 }
 
 static bool
-extreme_column(WindowStage *w, const WindowFunc *f, const ChildColumn &argument, PlanWindowFunction *function, ChildColumn *column)
+extreme_column(WindowStage *w, const WindowFunc *f, const ChildColumn &argument, PlanWindowFunction *function,
+			   ChildColumn *column)
 {
 	*column = argument;
 	column->pg_type = f->wintype;
@@ -332,6 +356,8 @@ extreme_column(WindowStage *w, const WindowFunc *f, const ChildColumn &argument,
 static bool
 tells_peers(WindowFn fn, const PlanWindow *window)
 {
+	const bool	all = window->start == FrameBound::Unbounded && window->end == FrameBound::Unbounded;
+
 	switch (fn)
 	{
 		case WindowFn::RowNumber: case WindowFn::Ntile:
@@ -339,7 +365,7 @@ tells_peers(WindowFn fn, const PlanWindow *window)
 		case WindowFn::Rank: case WindowFn::DenseRank: case WindowFn::PercentRank: case WindowFn::CumeDist:
 			return false;
 		default:
-			return picks_value(fn) || (window->mode == FrameMode::Rows && (window->start != FrameBound::Unbounded || window->end != FrameBound::Unbounded));
+			return picks_value(fn) || (window->mode == FrameMode::Rows && !all);
 	}
 }
 
@@ -356,7 +382,8 @@ window_function(WindowStage *w, PlanWindow *window, const TargetEntry *column)
 	const KnownFunction known = known_function(f->winfnoid);
 	const Node *arg = argument_of(f);
 	const Node *filter = filter_of(f);
-	PlanWindowFunction function = {known.fn, Type::I64, list_position(w->exprs, arg), list_position(w->exprs, filter), -1, -1, -1, -1, f->winfnoid};
+	PlanWindowFunction function = {known.fn, Type::I64, list_position(w->exprs, arg), list_position(w->exprs, filter),
+		-1, -1, -1, -1, f->winfnoid};
 	ChildColumn argument = {};
 	ChildColumn result = plain_column(f->wintype, Type::I64);
 	WindowResult *made = static_cast<WindowResult *>(palloc0(sizeof(WindowResult)));
@@ -373,7 +400,9 @@ window_function(WindowStage *w, PlanWindow *window, const TargetEntry *column)
 		case Made::Unknown:
 			return refuse_function(w, f, "gpuvmd does not know it");
 		case Made::Number:
-			if (f->winfnoid == F_NTILE && (function.number = add_value(w, static_cast<const Node *>(linitial(f->args)))) < 0)
+			if (f->winfnoid == F_NTILE)
+				function.number = add_value(w, static_cast<const Node *>(linitial(f->args)));
+			if (f->winfnoid == F_NTILE && function.number < 0)
 				return false;
 			result.type = value_type(f->wintype).type;
 			break;
@@ -425,12 +454,6 @@ column_of_stage(const WindowStage *w, int number, int relid)
 	return (Node *) makeVar(relid, number, column.pg_type, column.typmod, column.collation, 0);
 }
 
-static Node *
-cast_to(Oid function, Oid type, Node *arg)
-{
-	return (Node *) makeFuncExpr(function, type, list_make1(arg), InvalidOid, InvalidOid, COERCE_EXPLICIT_CAST);
-}
-
 /* As PostgreSQL ends an average: of no values both are null. */
 static Node *
 average_of(Node *sum, Node *count)
@@ -441,7 +464,8 @@ average_of(Node *sum, Node *count)
 	if (exprType(sum) == INT8OID)
 		sum = cast_to(F_NUMERIC_INT8, NUMERICOID, sum);
 	count = is_float ? cast_to(F_FLOAT8_INT8, FLOAT8OID, count) : cast_to(F_NUMERIC_INT8, NUMERICOID, count);
-	division = (OpExpr *) make_opclause(is_float ? FLOAT8_DIVIDE : NUMERIC_DIVIDE, exprType(count), false, (Expr *) sum, (Expr *) count, InvalidOid, InvalidOid);
+	division = (OpExpr *) make_opclause(is_float ? FLOAT8_DIVIDE : NUMERIC_DIVIDE, exprType(count), false,
+										(Expr *) sum, (Expr *) count, InvalidOid, InvalidOid);
 	set_opfuncid(division);
 	return (Node *) division;
 }

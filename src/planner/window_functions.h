@@ -1,4 +1,4 @@
-/* window_functions.h: PostgreSQL's window functions and frames as gpuvmd's (vm/window.h); part of lowering_windows.cc. */
+/* window_functions.h: PostgreSQL's window functions and frames as gpuvmd's (vm/window.h), for lowering_windows.cc. */
 #ifndef GPUVM_PLANNER_WINDOW_FUNCTIONS_H
 #define GPUVM_PLANNER_WINDOW_FUNCTIONS_H
 
