@@ -83,7 +83,8 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT take('c');
-SELECT count(*), min(n), max(n), bool_and(url ~ '^new [0-9]+$') FROM seen;
+-- one group has fewer rows, and may be among the two
+SELECT count(*), min(n) >= 14 AND max(n) = 15 AS as_many, bool_and(url ~ '^new [0-9]+$') FROM seen;
 COMMIT;
 RESET gpuvm.require;
 
