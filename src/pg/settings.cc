@@ -33,6 +33,8 @@ bool		setting_rewrite = true;
 int			setting_files = FILES_LOAD;
 bool		setting_float_sums = true;
 int			setting_whole_query = WHOLE_QUERY_OFF;
+int			setting_join_order_seed = 0;
+bool		setting_normalise = true;
 int			setting_memory_mb = 0;
 int			setting_index_memory_mb = -1;
 int			setting_result_memory_mb = -1;
@@ -137,6 +139,18 @@ assign_rewrite(bool newval, void *)
 }
 
 static void
+assign_join_order_seed(int newval, void *)
+{
+	assign_int_setting(newval, setting_join_order_seed);
+}
+
+static void
+assign_normalise(bool newval, void *)
+{
+	assign_bool_setting(newval, setting_normalise);
+}
+
+static void
 assign_files(int newval, void *)
 {
 	assign_int_setting(newval, setting_files);
@@ -238,6 +252,16 @@ define_settings(void)
 							 "\"shadow\" only counts in gpuvm.translations which statements translate to gpuvm's algebra.",
 							 &setting_whole_query, WHOLE_QUERY_OFF, whole_query_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.join_order_seed",
+							"Joins the relations of whole statements in orders chosen at random, for tests.",
+							"0 joins them in the cheapest order that is found.",
+							&setting_join_order_seed, 0, 0, INT_MAX,
+							PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, assign_join_order_seed, NULL);
+	DefineCustomBoolVariable("gpuvm.normalise",
+							 "Lets whole statements be written in a better way before they are run, for tests.",
+							 NULL,
+							 &setting_normalise, true,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, assign_normalise, NULL);
 	DefineCustomIntVariable("gpuvm.memory",
 							"Sets the memory for imported tables and query results.",
 							"0 selects a quarter of the memory, less where a control group limits it.",

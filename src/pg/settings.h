@@ -23,6 +23,8 @@ extern bool setting_rewrite;		/* gpuvm.rewrite */
 extern int	setting_files;			/* gpuvm.files: FilesSetting */
 extern bool setting_float_sums;		/* gpuvm.float_sums */
 extern int	setting_whole_query;	/* gpuvm.whole_query: WholeQuerySetting */
+extern int	setting_join_order_seed;	/* gpuvm.join_order_seed; 0: by cost */
+extern bool setting_normalise;		/* gpuvm.normalise */
 extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
 extern int	setting_index_memory_mb;	/* gpuvm.index_memory, MB */
 extern int	setting_result_memory_mb;	/* gpuvm.result_memory, MB */

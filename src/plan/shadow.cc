@@ -11,6 +11,7 @@ extern "C" {
 }
 
 #include "pg/compat.h"
+#include "pg/settings.h"
 #include "pg/stats.h"
 #include "pg/subtransaction.h"
 #include "plan/normalise.h"
@@ -75,7 +76,10 @@ translate_in_shadow(void *argument)
 	if (work->problem != nullptr)
 		return;
 	INSTR_TIME_SET_CURRENT(start);
-	rel_normalise(work->statement);
+	if (setting_normalise)
+		rel_normalise(work->statement);
+	else
+		prune_columns(work->statement);
 	work->seconds += seconds_since(&start);
 	work->problem = rel_check(work->statement);
 }

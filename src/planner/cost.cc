@@ -78,6 +78,12 @@ constexpr double SORT_COMPARE_US = 0.005;
 /* Telling that a row is beyond the limit. */
 constexpr double TOP_ROW_US = 0.005;
 
+/* Rows that another program of the statement reads: starting that one, and each value. */
+constexpr double KEPT_US = 75;
+constexpr double KEPT_VALUE_US = 0.002;
+constexpr double KEPT_ON_DEVICE_US = 110;
+constexpr double KEPT_DEVICE_VALUE_US = 0.0005;
+
 /* Comparing two entries of a dictionary, for their order, against an operator: collations are slow, but for those of bytes; one dictionary's by their bytes are sorted word by word. */
 constexpr double ORDER_OPERATORS = 20;
 constexpr double BYTES_ORDER_OPERATORS = 4;
@@ -324,6 +330,37 @@ first_share(const Program *program, double scanned)
 	const double threads = Max(arena_header() != nullptr ? arena_header()->engine_threads.load() : 0, 1u);
 
 	return program->grouped ? 1 : Min(threads * (program->ncursors > 1 ? FIRST_JOIN_ROWS : FIRST_ROWS) / Max(scanned, 1.0), 1.0);
+}
+
+/* Operations on a row before it is looked up, or into a table. */
+constexpr double FEW_OPS = 4;
+
+double
+driver_us(double scanned)
+{
+	return device_ready() ? DEVICE_STARTUP_US + scanned * DEVICE_ROW_US : scanned * FEW_OPS * OP_US;
+}
+
+double
+join_step_us(const JoinStep &step)
+{
+	const bool	keyed = step.keys > 0;
+
+	if (device_ready())
+		return DEVICE_LEVEL_US + (step.scanned + step.joined) * DEVICE_ROW_US + step.pairs * (keyed ? DEVICE_PAIR_US : DEVICE_CROSS_US + 2 * FEW_OPS * DEVICE_CROSS_OP_US);
+	if (!keyed)
+		return step.scanned * ROW_ON_US + step.pairs * (CROSS_US + FEW_OPS * CROSS_OP_US) + step.joined * (ROW_ON_US + FEW_OPS * OP_US);
+	const double most = step.keys > 1 ? UNCACHED_COLUMNS : UNCACHED;
+
+	return step.scanned * FEW_OPS * OP_US + step.filtered * BUILD_US * cache_factor(step.filtered, most) +
+		step.outer * PROBE_US * cache_factor(step.filtered, most) + step.pairs * PAIR_US * cache_factor(step.filtered, UNCACHED_PAIR) +
+		step.joined * FEW_OPS * OP_US;
+}
+
+double
+kept_rows_us(double rows, double columns)
+{
+	return device_ready() ? KEPT_ON_DEVICE_US + rows * columns * KEPT_DEVICE_VALUE_US : KEPT_US + rows * columns * KEPT_VALUE_US;
 }
 
 void

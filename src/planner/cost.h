@@ -50,6 +50,22 @@ struct ProgramRows
 	bool		leaves_out[PROGRAM_MAX_CURSORS];	/* a row of cursor 0 that has no partner here comes to nothing, and one column of it tells */
 };
 
+/* A relation that is joined to rows, as far as a search for the order needs to know. */
+struct JoinStep
+{
+	double		outer;			/* rows that look for others */
+	double		scanned;
+	double		filtered;		/* of them, those that pass the relation's own conditions */
+	int			keys;			/* 0: each is met with each */
+	double		pairs;
+	double		joined;
+};
+
+/* What it takes, going through the rows that drive, and handing rows to another program within gpuvmd; microseconds. */
+double		join_step_us(const JoinStep &step);
+double		driver_us(double scanned);
+double		kept_rows_us(double rows, double columns);
+
 /* Sets path->startup_cost, total_cost for a program over these rows that hands out `rows_out`. */
 void		cost_program(const PlannerInfo *root, Path *path, const Program *program, const ProgramRows &rows, double rows_out);
 

@@ -275,7 +275,10 @@ replace_values(Lowering *l, const List *vars, int relid)
 	for (int i = 1; i <= l->ncolumns; i++)
 		l->values[i] = replace_mutator(l->values[i], &r);
 	if (l->block != nullptr)
+	{
 		l->block->conditions = (List *) replace_mutator((Node *) l->block->conditions, &r);
+		l->block->classes = (List *) replace_mutator((Node *) l->block->classes, &r);
+	}
 }
 
 static Piece *
@@ -336,6 +339,15 @@ cursor_of_condition(const Piece *piece, const Bitmapset *relids)
 }
 
 void
+note_rows(Lowering *l, const ShapeCursor *c)
+{
+	int			relid;
+
+	if (bms_get_singleton_member(c->relids, &relid))
+		l->root->simple_rel_array[relid]->rows = Max(c->rows, 1);
+}
+
+void
 filter_piece(Lowering *l, Piece *piece, List *quals)
 {
 	ScanShape  *shape = &piece->shape;
@@ -354,6 +366,7 @@ filter_piece(Lowering *l, Piece *piece, List *quals)
 		{
 			c->quals = lappend(c->quals, qual);
 			c->rows *= selectivity;
+			note_rows(l, c);
 		}
 		for (int i = Max(at, 1); i < shape->ncursors; i++)
 			shape->cursors[i].joined *= selectivity;

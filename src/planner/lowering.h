@@ -38,6 +38,7 @@ struct JoinBlock
 {
 	List	   *items;			/* Pieces */
 	List	   *conditions;
+	List	   *classes;		/* Lists of expressions that are equal (lowering_order.cc) */
 	List	   *bounds;			/* ids of the Bounds that are among the items, and */
 	List	   *bound_values;	/* the columns that have their values */
 };
@@ -55,7 +56,7 @@ struct Stage
 	Path	   *path;
 	List	   *columns;		/* ChildColumns */
 	List	   *names;
-	const List *exprs;			/* that the columns are, over the leaves that it reads; NIL: they are of several stages */
+	const List *exprs;			/* that the columns are, over the leaves that it reads */
 	double		rows;
 };
 
@@ -73,6 +74,8 @@ List	   *for_estimates(const Lowering *l, const List *exprs);
 Piece	   *piece_of_stage(Lowering *l, const Stage *stage);
 /* Conditions on what comes out of the piece. */
 void		filter_piece(Lowering *l, Piece *piece, List *quals);
+/* PostgreSQL's estimates of groups go by what conditions leave of a relation. */
+void		note_rows(Lowering *l, const ShapeCursor *cursor);
 /* The rows of the piece with these columns of its relations become those of one relation, wherever they are used from now on. */
 Piece	   *materialise(Lowering *l, Piece *piece, const List *vars);
 /* The same with the values of a node's columns, which alone are the relation's then: what equals one of them elsewhere, as constants do, is not. */
@@ -89,6 +92,27 @@ Piece	   *lower_block(Lowering *l, const GpuvmRel *rel);
 Piece	   *lower_join(Lowering *l, const GpuvmRel *rel);
 /* A value that is computed before, as a column of a relation of one row, which is put into the block. */
 Node	   *bound_value(Lowering *l, const Param *param);
+
+/* The relations that were joined. */
+Relids		relids_of(const Piece *piece);
+/* Puts a relation behind what was joined before. */
+Piece	   *append_cursor(Lowering *l, const Piece *outer, const Piece *inner, JoinKind kind, List *on);
+
+/* -- lowering_order.cc -- */
+/* The block's items, joined. */
+Piece	   *order_block(Lowering *l, JoinBlock *block, const GpuvmRel *rel);
+/* The rows of a piece as those of one relation, with what the node gives and the block's conditions read; NULL: refused. */
+Piece	   *as_one_relation(Lowering *l, Piece *piece, const GpuvmRel *rel);
+
+/* -- lowering_rows.cc -- */
+/* Different values of an expression over all rows of its relations. */
+double		distinct_values(Lowering *l, const Node *expr);
+/* The part of all pairs in which keys, equalities with a relation, hold; and that passes other conditions of a join. */
+double		key_selectivity(Lowering *l, List *keys, const Relids inner);
+double		condition_selectivity(Lowering *l, List *conditions);
+/* The part of the rows that find some of the relation's by these keys. */
+double		met_share(Lowering *l, List *keys, const Relids inner, double inner_rows);
+double		group_rows(Lowering *l, const List *keys, double rows);
 
 /* -- lowering_stages.cc -- */
 /* The node's rows with the columns of these numbers. */

@@ -1,9 +1,4 @@
-/*
- * lowering_joins.cc: joins, and the order of inner ones.
- *
- * The relation with most rows drives the program, and of those that have a condition with what was joined
- * before the one is next that leaves fewest rows.
- */
+/* lowering_joins.cc: joins, and blocks of inner ones, of which lowering_order.cc finds the order. */
 #include "pg/pg.h"
 
 extern "C" {
@@ -26,7 +21,7 @@ namespace gpuvm {
 /* bigint > bigint, which has no symbol. */
 constexpr Oid INT8_GREATER = 413;
 
-static Relids
+Relids
 relids_of(const Piece *piece)
 {
 	Relids		relids = nullptr;
@@ -38,29 +33,10 @@ relids_of(const Piece *piece)
 
 /* -- two pieces --------------------------------------------------------------------------------- */
 
-static SpecialJoinInfo *
-join_info(const Piece *outer, const Piece *inner, JoinType type)
-{
-	SpecialJoinInfo *info = makeNode(SpecialJoinInfo);
-
-	info->jointype = type;
-	info->min_lefthand = info->syn_lefthand = relids_of(outer);
-	info->min_righthand = info->syn_righthand = relids_of(inner);
-	return info;
-}
-
-/* How many rows come of each pair that could be. */
+/* met: the part of the outer rows that find others. */
 static double
-join_selectivity(Lowering *l, const Piece *outer, const Piece *inner, List *on)
+joined_rows(JoinKind kind, double outer, double pairs, double met)
 {
-	return clauselist_selectivity(l->root, for_estimates(l, on), 0, JOIN_INNER, join_info(outer, inner, JOIN_INNER));
-}
-
-static double
-joined_rows(JoinKind kind, double outer, double pairs, double inner)
-{
-	const double met = Min(1.0, pairs / Max(outer, 1));
-
 	switch (kind)
 	{
 		case JoinKind::Left:
@@ -70,46 +46,60 @@ joined_rows(JoinKind kind, double outer, double pairs, double inner)
 		case JoinKind::Anti:
 			return Max(outer * (1 - met), Max(outer * 0.01, 1));
 		default:
-			(void) inner;
 			return Max(pairs, 1);
 	}
 }
 
-/* Puts a relation behind what was joined before. */
-static Piece *
-append_cursor(Lowering *l, const Piece *outer, const Piece *inner, JoinKind kind, List *on)
+/* What is said of the relation alone leaves out rows of it that meet nothing; the rest is left. */
+static List *
+take_own_conditions(Lowering *l, ShapeCursor *c, List *on)
 {
-	Piece	   *piece = static_cast<Piece *>(palloc(sizeof(Piece)));
-	JoinPathExtraData extra = {};
-	ShapeCursor *c = &piece->shape.cursors[outer->shape.ncursors];
-	List	   *conditions = NIL;
-	Cost		startup;
-	Cost		total;
+	List	   *rest = NIL;
 	ListCell   *lc;
 
-	*piece = *outer;
-	piece->shape.ncursors++;
-	*c = inner->shape.cursors[0];
-	c->kind = kind;
-	/* what is said of the relation alone leaves out rows of it that meet nothing */
 	foreach(lc, on)
 	{
 		Node	   *qual = static_cast<Node *>(lfirst(lc));
 		Relids		relids = pull_varnos(l->root, qual);
 
-		if (!bms_is_empty(relids) && bms_is_subset(relids, c->relids))
+		if (bms_is_empty(relids) || !bms_is_subset(relids, c->relids))
 		{
-			c->quals = lappend(c->quals, qual);
-			c->rows = Max(c->rows * clauselist_selectivity(l->root, for_estimates(l, list_make1(qual)), 0, JOIN_INNER, nullptr), 1);
+			rest = lappend(rest, qual);
+			continue;
 		}
-		else
-			conditions = lappend(conditions, qual);
+		c->quals = lappend(c->quals, qual);
+		c->rows = Max(c->rows * condition_selectivity(l, list_make1(qual)), 1);
+		note_rows(l, c);
 	}
-	split_seek_keys(conditions, c->relids, &c->keys, &c->conditions);
-	c->pairs = outer->shape.rows * c->rows * (c->keys != NIL ? join_selectivity(l, outer, inner, c->keys) : 1);
-	if (c->keys != NIL && c->conditions == NIL && (kind == JoinKind::Semi || kind == JoinKind::Anti))
-		c->pairs = Min(c->pairs, outer->shape.rows);
-	c->joined = piece->shape.rows = joined_rows(kind, outer->shape.rows, outer->shape.rows * c->rows * (conditions != NIL ? join_selectivity(l, outer, inner, conditions) : 1), c->rows);
+	return rest;
+}
+
+Piece *
+append_cursor(Lowering *l, const Piece *outer, const Piece *inner, JoinKind kind, List *on)
+{
+	Piece	   *piece = static_cast<Piece *>(palloc(sizeof(Piece)));
+	JoinPathExtraData extra = {};
+	const double rows = outer->shape.rows;
+	ShapeCursor *c = &piece->shape.cursors[outer->shape.ncursors];
+	const bool	once = kind == JoinKind::Semi || kind == JoinKind::Anti;
+	double		passing;
+	double		met;
+	Cost		startup;
+	Cost		total;
+
+	*piece = *outer;
+	piece->shape.ncursors++;
+	*c = inner->shape.cursors[0];
+	c->kind = kind;
+	split_seek_keys(take_own_conditions(l, c, on), c->relids, &c->keys, &c->conditions);
+	c->pairs = rows * c->rows * (c->keys != NIL ? key_selectivity(l, c->keys, c->relids) : 1);
+	passing = c->pairs * condition_selectivity(l, c->conditions);
+	met = once && c->keys != NIL ? met_share(l, c->keys, c->relids, c->rows) : 1;
+	if (c->keys == NIL || c->conditions != NIL)
+		met = Min(met, passing / Max(rows, 1));
+	else if (once)
+		c->pairs = Min(c->pairs, rows);
+	c->joined = piece->shape.rows = joined_rows(kind, rows, passing, met);
 	choose_means(l->root, &extra, &piece->shape, false, piece->shape.rows, &startup, &total);
 	return piece;
 }
@@ -306,139 +296,6 @@ flatten(Lowering *l, const GpuvmRel *rel)
 		return false;
 	add_item(l->block, piece);
 	return true;
-}
-
-/* The conditions over these relations alone, in the order of the block, which are in it no more. */
-static List *
-take_conditions(Lowering *l, JoinBlock *block, Relids relids)
-{
-	List	   *taken = NIL;
-	List	   *left = NIL;
-	ListCell   *lc;
-
-	foreach(lc, block->conditions)
-	{
-		if (bms_is_subset(pull_varnos(l->root, static_cast<Node *>(lfirst(lc))), relids))
-			taken = lappend(taken, lfirst(lc));
-		else
-			left = lappend(left, lfirst(lc));
-	}
-	block->conditions = left;
-	return taken;
-}
-
-/* Those that can be asked for once the item is joined. */
-static List *
-conditions_with(Lowering *l, const JoinBlock *block, Relids joined, const Piece *item)
-{
-	Relids		both = bms_union(joined, relids_of(item));
-	List	   *found = NIL;
-	ListCell   *lc;
-
-	foreach(lc, block->conditions)
-	{
-		if (bms_is_subset(pull_varnos(l->root, static_cast<Node *>(lfirst(lc))), both))
-			found = lappend(found, lfirst(lc));
-	}
-	return found;
-}
-
-/* What drives the program: relations that are joined already cannot be joined to others. */
-static Piece *
-choose_driver(const JoinBlock *block)
-{
-	Piece	   *best = nullptr;
-	ListCell   *lc;
-
-	foreach(lc, block->items)
-	{
-		Piece	   *item = static_cast<Piece *>(lfirst(lc));
-		const bool	several = item->shape.ncursors > 1;
-
-		if (best == nullptr || (several != (best->shape.ncursors > 1) ? several : item->shape.cursors[0].target.tuples > best->shape.cursors[0].target.tuples))
-			best = item;
-	}
-	return best;
-}
-
-/* The next to be joined. */
-static Piece *
-choose_next(Lowering *l, const JoinBlock *block, const Piece *joined, List **on)
-{
-	Piece	   *best = nullptr;
-	bool		best_connected = false;
-	double		best_rows = 0;
-	ListCell   *lc;
-
-	foreach(lc, block->items)
-	{
-		Piece	   *item = static_cast<Piece *>(lfirst(lc));
-		List	   *conditions = conditions_with(l, block, relids_of(joined), item);
-		const bool	connected = conditions != NIL || item->shape.rows <= 1;
-		const double rows = joined->shape.rows * item->shape.rows * (conditions != NIL ? join_selectivity(l, joined, item, conditions) : 1);
-
-		if (best != nullptr && (connected != best_connected ? best_connected : rows >= best_rows))
-			continue;
-		best = item;
-		best_connected = connected;
-		best_rows = rows;
-		*on = conditions;
-	}
-	return best;
-}
-
-/* The rows of a piece as those of one relation: of what is joined already, or has as many relations as a program can read. */
-static Piece *
-as_one_relation(Lowering *l, Piece *piece, const GpuvmRel *rel)
-{
-	List	   *needed = NIL;
-	Relids		relids = relids_of(piece);
-	ListCell   *lc;
-
-	foreach(lc, list_concat(pull_var_clause((Node *) values_of(l, rel->columns), PVC_RECURSE_PLACEHOLDERS),
-							pull_var_clause((Node *) l->block->conditions, PVC_RECURSE_PLACEHOLDERS)))
-	{
-		if (bms_is_member(((const Var *) lfirst(lc))->varno, relids))
-			needed = list_append_unique(needed, lfirst(lc));
-	}
-	return materialise(l, piece, needed);
-}
-
-static Piece *
-order_block(Lowering *l, JoinBlock *block, const GpuvmRel *rel)
-{
-	Piece	   *joined;
-	ListCell   *lc;
-
-	/* those of one item first: estimates and the order go by what they leave */
-	foreach(lc, block->items)
-		filter_piece(l, static_cast<Piece *>(lfirst(lc)), take_conditions(l, block, relids_of(static_cast<const Piece *>(lfirst(lc)))));
-	joined = choose_driver(block);
-	block->items = list_delete_ptr(block->items, joined);
-	foreach(lc, block->items)
-	{
-		Piece	   *item = static_cast<Piece *>(lfirst(lc));
-
-		if (item->shape.ncursors > 1)
-			lfirst(lc) = item = as_one_relation(l, item, rel);
-		if (item == nullptr)
-			return nullptr;
-	}
-	while (block->items != NIL)
-	{
-		List	   *on = NIL;
-		Piece	   *next;
-
-		if (joined->shape.ncursors == PROGRAM_MAX_CURSORS && (joined = as_one_relation(l, joined, rel)) == nullptr)
-			return nullptr;
-		next = choose_next(l, block, joined, &on);
-		joined = append_cursor(l, joined, next, JoinKind::Inner, on);
-		block->items = list_delete_ptr(block->items, next);
-		block->conditions = list_difference_ptr(block->conditions, on);
-	}
-	if (block->conditions != NIL)
-		filter_piece(l, joined, block->conditions);
-	return joined;
 }
 
 Piece *

@@ -9,7 +9,6 @@ extern "C" {
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
-#include "utils/selfuncs.h"
 }
 
 #include "compiler/compile.h"
@@ -259,7 +258,7 @@ plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs
 	if (!plan_groups(a, target, tlist, clause, having))
 		return lowering_refuse(l, a->reason) != nullptr;
 	fill_cursors(l->root, &piece->shape, &a->plan);
-	*ngroups = keys == NIL ? 1 : estimate_num_groups(l->root, for_estimates(l, keys), piece->shape.rows, nullptr, nullptr);
+	*ngroups = group_rows(l, keys, piece->shape.rows);
 	return true;
 }
 
@@ -364,6 +363,7 @@ lower_union(Lowering *l, const GpuvmRel *rel)
 {
 	Stage		all = {};
 	List	   *paths = NIL;
+	double		most = 0;
 	Piece	   *piece;
 	ListCell   *lc;
 	ListCell   *lc2;
@@ -379,10 +379,15 @@ lower_union(Lowering *l, const GpuvmRel *rel)
 		else if (!same_columns(&all, &stage))
 			return lowering_refuse(l, "the arms of UNION ALL have values in different forms");
 		else
+		{
+			/* statistics are those of the largest arm */
+			if (stage.rows > most)
+				all.exprs = stage.exprs;
 			all.rows += stage.rows;
+		}
+		most = Max(most, stage.rows);
 		paths = lappend(paths, stage.path);
 	}
-	all.exprs = NIL;
 	all.path = append_stages(paths, all.rows);
 	piece = piece_of_stage(l, &all);
 	foreach(lc, rel->columns)
