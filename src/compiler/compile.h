@@ -40,6 +40,7 @@ struct CompileCursor
 	List	   *conditions;		/* the rest of the join condition */
 	List	   *filters;		/* on what comes out of the join, rows that met none included */
 	List	   *names;			/* of columns, where the relation is no imported table */
+	const List *shown;			/* numerics whose display scales are in other columns: int lists of both attribute numbers */
 };
 
 /* Is the column of these relations? By which number do these `vars` (CompileCursor) have it: 0 if they do not. */

@@ -246,9 +246,13 @@ struct NumericScale
 {
 	int			scale;			/* -1: any (NULL), or it does not compile */
 	bool		mixed;			/* of some rows the display scale is less */
+	bool		longer = false;	/* or more */
 };
 
 NumericScale numeric_scale(const CompileInput *input, const Expr *expr);
+
+/* Is it round(x, n), of a column and the one that has its values' display scales (CompileCursor.shown)? There is nothing to round, then. */
+bool		is_shown_apart(const CompileInput *input, Oid function, List *args);
 
 /* NULL is of any scale. */
 NumericScale common_scale(const NumericScale &a, const NumericScale &b);

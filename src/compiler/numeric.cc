@@ -45,6 +45,23 @@ const_scale(const Const *con)
 	return con->constisnull ? -1 : numeric_display_scale(reinterpret_cast<char *>(PG_DETOAST_DATUM(con->constvalue)));
 }
 
+/* 64 bits hold 0.5, but not all decimals of 0.50000000000000000000, as quotients of constants are shown: at the least scale, then. */
+static NumericScale
+scale_of_const(const Const *con)
+{
+	const int	scale = const_scale(con);
+	int64		v;
+
+	if (scale < 0 || (scale <= SCALED_MAX_SCALE && numeric_at_scale(con->constvalue, scale, &v)))
+		return NumericScale{scale, false};
+	for (int least = 0; least <= SCALED_MAX_SCALE; least++)
+	{
+		if (numeric_at_scale(con->constvalue, least, &v))
+			return NumericScale{least, true, true};
+	}
+	return NumericScale{scale, false};
+}
+
 /* round(x), round(x, n): n; INT_MIN if it is no constant. */
 int
 round_digits(List *args)
@@ -81,7 +98,14 @@ common_scale(const NumericScale &a, const NumericScale &b)
 		return b;
 	if (b.scale < 0)
 		return a;
-	return NumericScale{Max(a.scale, b.scale), a.mixed || b.mixed || a.scale != b.scale};
+	return NumericScale{Max(a.scale, b.scale), a.mixed || b.mixed || a.scale != b.scale, a.longer || b.longer};
+}
+
+/* Has a sum of both the decimals of the first in any case? */
+static bool
+shows_greatest(const NumericScale &a, const NumericScale &b)
+{
+	return !a.mixed && !b.longer && (a.scale >= b.scale || !b.mixed);
 }
 
 static NumericScale
@@ -113,6 +137,26 @@ scale_of_column(const CompileInput *input, const Var *var)
 	return ANY_SCALE;
 }
 
+bool
+is_shown_apart(const CompileInput *input, Oid function, List *args)
+{
+	const Var  *number = static_cast<const Var *>(linitial(args));
+	const Var  *scale = list_length(args) < 2 ? nullptr : static_cast<const Var *>(lsecond(args));
+
+	if (function != F_ROUND_NUMERIC_INT4 || !IsA(number, Var) || !IsA(scale, Var))
+		return false;
+	for (int i = 0; i < input->ncursors; i++)
+	{
+		const CompileCursor *cursor = &input->cursors[i];
+		AttrNumber	of;
+		AttrNumber	by;
+
+		if (is_column_of(cursor, number, &of) && is_column_of(cursor, scale, &by))
+			return list_member(cursor->shown, list_make2_int(of, by));
+	}
+	return false;
+}
+
 static NumericScale
 scale_of_call(const CompileInput *input, Oid function, List *args)
 {
@@ -136,9 +180,11 @@ scale_of_call(const CompileInput *input, Oid function, List *args)
 				return known_at_start(static_cast<const Expr *>(linitial(args))) && known_at_start(static_cast<const Expr *>(lsecond(args))) ? ANY_SCALE
 					: NumericScale{quotient_scale(input, args), true};
 			if (fn->opcode == Opcode::Mul)
-				return NumericScale{Max(a.scale, 0) + Max(b.scale, 0), a.mixed || b.mixed};
-			return NumericScale{Max(a.scale, b.scale), a.mixed || b.mixed};
+				return NumericScale{Max(a.scale, 0) + Max(b.scale, 0), a.mixed || b.mixed, a.longer || b.longer};
+			return NumericScale{Max(a.scale, b.scale), !shows_greatest(a, b) && !shows_greatest(b, a), a.longer || b.longer};
 		case FnKind::NumericRound:
+			if (is_shown_apart(input, function, args))
+				return NumericScale{numeric_scale(input, static_cast<const Expr *>(linitial(args))).scale, true, true};
 			n = round_digits(args);
 			return n > SCALED_MAX_SCALE ? ANY_SCALE : NumericScale{Max(n, 0), false};
 		case FnKind::NumericCeil:
@@ -173,7 +219,7 @@ find_scale(const CompileInput *input, const Expr *expr)
 		case T_Var:
 			return scale_of_column(input, (const Var *) expr);
 		case T_Const:
-			return NumericScale{const_scale((const Const *) expr), false};
+			return scale_of_const((const Const *) expr);
 		case T_PlaceHolderVar:
 			return numeric_scale(input, ((const PlaceHolderVar *) expr)->phexpr);
 		case T_RelabelType:
@@ -246,12 +292,13 @@ rescale(Compiler *c, int reg, int scale)
 int
 compile_numeric_const(Compiler *c, const Const *con)
 {
-	int			scale = const_scale(con);
+	const NumericScale form = scale_of_const(con);
+	const int	scale = form.scale;
 	int64		v;
 
 	if (con->constisnull)
 		return null_value(c, Type::I64, numeric_info(0));
-	if (scale < 0 || scale > SCALED_MAX_SCALE || !numeric_at_scale(con->constvalue, scale, &v))
+	if (scale < 0 || scale > SCALED_MAX_SCALE || (form.mixed && c->scale_use != ScaleUse::None) || !numeric_at_scale(con->constvalue, scale, &v))
 		return refuse(c, "the numeric %s does not fit 64 bits",
 					  DatumGetCString(DirectFunctionCall1(numeric_out, con->constvalue)));
 	return int_value(c, Type::I64, v, numeric_info(scale));
@@ -367,9 +414,14 @@ compile_numeric_operands(Compiler *c, Opcode op, List *args, int *ra, int *rb)
 static int
 compile_binary(Compiler *c, const FnEntry *fn, List *args)
 {
-	bool		product = fn->opcode == Opcode::Mul;
-	int			ra = compile_expr(c, static_cast<const Expr *>(linitial(args)));
-	int			rb = ra < 0 ? -1 : compile_expr(c, static_cast<const Expr *>(lsecond(args)));
+	const bool	product = fn->opcode == Opcode::Mul;
+	const Expr *a = static_cast<const Expr *>(linitial(args));
+	const Expr *b = static_cast<const Expr *>(lsecond(args));
+	/* a sum has all decimals of the one that has most of them in every row */
+	const bool	shows_a = !product && shows_greatest(numeric_scale(c->input, a), numeric_scale(c->input, b));
+	const bool	shows_b = !product && !shows_a && shows_greatest(numeric_scale(c->input, b), numeric_scale(c->input, a));
+	int			ra = shows_b ? compile_value(c, a) : compile_expr(c, a);
+	int			rb = ra < 0 ? -1 : shows_a ? compile_value(c, b) : compile_expr(c, b);
 	int			scale;
 	int			shown = -1;
 
@@ -381,7 +433,7 @@ compile_binary(Compiler *c, const FnEntry *fn, List *args)
 	scale = product ? c->info[ra].scale + c->info[rb].scale : Max(c->info[ra].scale, c->info[rb].scale);
 	if (scale > SCALED_MAX_SCALE)
 		return refuse(c, "a numeric has more than %d decimals", SCALED_MAX_SCALE);
-	if (c->info[ra].shown >= 0 || c->info[rb].shown >= 0)
+	if (!shows_a && !shows_b && (c->info[ra].shown >= 0 || c->info[rb].shown >= 0))
 	{
 		int			sa = shown_scale(c, ra, c->info[ra].scale);
 		int			sb = shown_scale(c, rb, c->info[rb].scale);
@@ -528,21 +580,39 @@ compile_div(Compiler *c, List *args)
 	return a < 0 || b < 0 ? -1 : value(c, Opcode::Div, Type::I64, a, b, 0, 0, numeric_info(0));
 }
 
+/* Its own display scale is in the other column. */
+static int
+compile_shown_apart(Compiler *c, List *args)
+{
+	int			reg;
+	int			shown;
+
+	if (c->scale_use == ScaleUse::One)
+		return refuse(c, "the display scale of a numeric differs from row to row");
+	reg = compile_value(c, static_cast<const Expr *>(linitial(args)));
+	if (reg < 0 || c->scale_use == ScaleUse::None)
+		return reg;
+	shown = convert(c, compile_expr(c, static_cast<const Expr *>(lsecond(args))), Type::I32);
+	return shown < 0 ? -1 : value(c, Opcode::Copy, Type::I64, reg, 0, 0, 0, numeric_info(c->info[reg].scale, shown));
+}
+
 /* scale(): null of null. */
 static int
 compile_scale(Compiler *c, const Expr *arg)
 {
 	const ScaleUse outer = c->scale_use;
+	const bool	wide = is_wide(c->input, arg);
+	WideValue	halves;
 	int			reg;
 	int			scale;
 	int			null;
 
 	c->scale_use = ScaleUse::Each;
-	reg = compile_expr(c, arg);
+	reg = !wide ? compile_expr(c, arg) : compile_wide(c, arg, &halves) && !halves.special ? halves.low : -1;
 	c->scale_use = outer;
 	if (reg < 0)
-		return -1;
-	scale = shown_scale(c, reg, c->info[reg].scale);
+		return wide ? refuse(c, "scale() of a number of more than 64 bits that may be NaN") : -1;
+	scale = !wide ? shown_scale(c, reg, c->info[reg].scale) : halves.shown >= 0 ? halves.shown : int_value(c, Type::I32, halves.scale);
 	null = convert(c, with_constant64(c, Opcode::BitAnd, reg, 0), Type::I32);
 	return scale < 0 || null < 0 ? -1 : value(c, Opcode::BitOr, Type::I32, scale, null);
 }
@@ -572,6 +642,8 @@ compile_numeric_call(Compiler *c, const FnEntry *fn, List *args)
 		return compile_div(c, args);
 	if (fn->kind == FnKind::NumericScale)
 		return compile_scale(c, arg);
+	if (is_shown_apart(c->input, fn->function, args))
+		return compile_shown_apart(c, args);
 	/* the others make a scale of their own */
 	reg = fn->kind == FnKind::NumericUnary ? compile_expr(c, arg) : compile_value(c, arg);
 	if (reg < 0)

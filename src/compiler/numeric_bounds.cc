@@ -62,7 +62,7 @@ greatest_of_call(const CompileInput *input, const FnEntry *fn, List *args)
 		case FnKind::NumericRound:
 		case FnKind::NumericCeil:
 		case FnKind::NumericTypmod:
-			return round_digits(args) < 0 && fn->kind == FnKind::NumericRound ? INFINITY : a + 1;
+			return is_shown_apart(input, fn->function, args) ? a : round_digits(args) < 0 && fn->kind == FnKind::NumericRound ? INFINITY : a + 1;
 		case FnKind::NumericBinary:
 			return fn->opcode == Opcode::Mul ? a * greatest_value(input, static_cast<const Expr *>(lsecond(args)))
 				: fn->opcode == Opcode::Div || fn->opcode == Opcode::Remainder ? INFINITY

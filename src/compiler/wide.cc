@@ -421,6 +421,15 @@ compile_rounded(Compiler *c, const FnEntry *fn, List *args, WideValue *out)
 {
 	const int	digits = round_digits(args);
 
+	if (is_shown_apart(c->input, fn->function, args))
+	{
+		if (c->scale_use == ScaleUse::One)
+			return refuse(c, "the display scale of a numeric differs from row to row") >= 0;
+		if (!compile_wide_value(c, static_cast<const Expr *>(linitial(args)), out))
+			return false;
+		out->shown = c->scale_use == ScaleUse::None ? -1 : convert(c, compile_expr(c, static_cast<const Expr *>(lsecond(args))), Type::I32);
+		return c->scale_use == ScaleUse::None || out->shown >= 0;
+	}
 	if (digits < -SCALED_MAX_SCALE || digits > SCALED_MAX_WIDE_SCALE)
 	{
 		refuse(c, digits == INT_MIN ? "the number of digits to round to is not a constant" : "a number is rounded to more than %d digits", SCALED_MAX_SCALE);

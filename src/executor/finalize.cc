@@ -94,9 +94,11 @@ sum_to_numeric(const Parts &parts, int sum, int shown, int power)
 	{
 		int			wanted = parts.value<int32>(shown) * power;
 
-		/* no value has more decimals, so what goes is zeros */
+		/* no value has more decimals, so what goes, or comes, is zeros */
 		for (; scale > wanted; scale--)
 			value /= 10;
+		if (scale < wanted)
+			return shown_datum(scaled_to_numeric(value, scale), wanted);
 	}
 	return scaled_to_numeric(value, scale);
 }

@@ -12,6 +12,7 @@ extern "C" {
 #include "pg/compat.h"
 #include "plan/facts.h"
 #include "planner/lowering.h"
+#include "planner/lowering_values.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -227,29 +228,68 @@ piece_of_stage(Lowering *l, const Stage *stage)
 	rte->inFromCl = true;
 	rel = add_relation(l, rte);
 	rel->rows = rel->tuples = Max(stage->rows, 1);
-	*columns = StageColumns{static_cast<int>(rel->relid), exprs_for_estimates(l, stage)};
+	*columns = StageColumns{static_cast<int>(rel->relid), exprs_for_estimates(l, stage), stage->shown};
 	l->stages = lappend(l->stages, columns);
 	target.table = table_of_stage(stage);
 	target.tuples = rel->rows;
 	target.child = stage->path;
 	target.columns = stage->columns;
 	target.names = stage->names;
+	target.shown = stage->shown;
 	return piece_of(rel, target);
+}
+
+/* The columns that have the display scales of this one. */
+static List *
+scales_of(const Lowering *l, const Var *var)
+{
+	List	   *scales = NIL;
+	ListCell   *lc;
+	ListCell   *pair;
+
+	foreach(lc, l->stages)
+	{
+		const StageColumns *stage = static_cast<const StageColumns *>(lfirst(lc));
+
+		foreach(pair, stage->relid == static_cast<int>(var->varno) ? stage->shown : NIL)
+		{
+			if (linitial_int(lfirst_node(List, pair)) == var->varattno)
+				scales = lappend_int(scales, lsecond_int(lfirst_node(List, pair)));
+		}
+	}
+	return scales;
+}
+
+List *
+shown_of_exprs(const Lowering *l, const List *exprs)
+{
+	List	   *shown = NIL;
+	ListCell   *lc;
+	ListCell   *other;
+
+	foreach(lc, exprs)
+	{
+		const Var  *var = static_cast<const Var *>(lfirst(lc));
+		const List *scales = IsA(var, Var) ? scales_of(l, var) : NIL;
+
+		foreach(other, scales == NIL ? NIL : exprs)
+		{
+			const Var  *scale = static_cast<const Var *>(lfirst(other));
+
+			if (IsA(scale, Var) && scale->varno == var->varno && list_member_int(scales, scale->varattno))
+				shown = lappend(shown, list_make2_int(foreach_current_index(lc) + 1, foreach_current_index(other) + 1));
+		}
+	}
+	return shown;
 }
 
 /* -- materialised rows ---------------------------------------------------------------------- */
 
 struct Replacement
 {
-	const List *vars;
-	int			relid;
+	const List *exprs;
+	const List *by;
 };
-
-static Node *
-column_of_relation(int relid, int place, const Node *value)
-{
-	return (Node *) makeVar(relid, place, exprType(value), exprTypmod(value), exprCollation(value), 0);
-}
 
 static Node *
 replace_mutator(Node *node, void *context)
@@ -259,18 +299,26 @@ replace_mutator(Node *node, void *context)
 
 	if (node == nullptr)
 		return nullptr;
-	foreach(lc, r->vars)
+	foreach(lc, r->exprs)
 	{
 		if (equal(lfirst(lc), node))
-			return column_of_relation(r->relid, foreach_current_index(lc) + 1, node);
+			return static_cast<Node *>(copyObjectImpl(list_nth(r->by, foreach_current_index(lc))));
 	}
 	return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(replace_mutator), context);
 }
 
-void
-replace_values(Lowering *l, const List *vars, int relid)
+Node *
+replace_exprs(Node *expr, const List *exprs, const List *by)
 {
-	Replacement r = {vars, relid};
+	Replacement r = {exprs, by};
+
+	return replace_mutator(expr, &r);
+}
+
+void
+replace_values(Lowering *l, const List *exprs, const List *by)
+{
+	Replacement r = {exprs, by};
 
 	for (int i = 1; i <= l->ncolumns; i++)
 		l->values[i] = replace_mutator(l->values[i], &r);
@@ -281,29 +329,37 @@ replace_values(Lowering *l, const List *vars, int relid)
 	}
 }
 
+/* The relation of the piece's rows, and the expressions as values of it. */
 static Piece *
-piece_of_rows(Lowering *l, const Piece *piece, const List *exprs)
+piece_of_rows(Lowering *l, const Piece *piece, const List *exprs, bool apart, List **values)
 {
 	Stage		stage = {};
+	Piece	   *rows;
 
-	return stage_of_rows(l, piece, exprs, &stage) ? piece_of_stage(l, &stage) : nullptr;
+	if (!stage_of_rows(l, piece, exprs, apart, &stage))
+		return nullptr;
+	rows = piece_of_stage(l, &stage);
+	*values = values_of_relation(stage.values, bms_singleton_member(rows->shape.cursors[0].relids));
+	return rows;
 }
 
 Piece *
 materialise(Lowering *l, Piece *piece, const List *vars)
 {
-	Piece	   *rows = piece_of_rows(l, piece, vars);
+	List	   *values;
+	Piece	   *rows = piece_of_rows(l, piece, vars, true, &values);
 
 	if (rows != nullptr)
-		replace_values(l, vars, bms_singleton_member(rows->shape.cursors[0].relids));
+		replace_values(l, vars, values);
 	return rows;
 }
 
 Piece *
 materialise_columns(Lowering *l, Piece *piece, const List *columns)
 {
-	const List *values = values_of(l, columns);
-	Piece	   *rows = piece_of_rows(l, piece, values);
+	const List *exprs = values_of(l, columns);
+	List	   *values;
+	Piece	   *rows = piece_of_rows(l, piece, exprs, false, &values);
 	ListCell   *lc;
 	ListCell   *lc2;
 
@@ -311,11 +367,11 @@ materialise_columns(Lowering *l, Piece *piece, const List *columns)
 	{
 		Node	  **value = &l->values[lfirst_node(TargetEntry, lc)->resno];
 
-		foreach(lc2, *value == nullptr ? NIL : values)
+		foreach(lc2, *value == nullptr ? NIL : exprs)
 		{
 			if (!equal(*value, lfirst(lc2)))
 				continue;
-			*value = column_of_relation(bms_singleton_member(rows->shape.cursors[0].relids), foreach_current_index(lc2) + 1, *value);
+			*value = static_cast<Node *>(list_nth(values, foreach_current_index(lc2)));
 			break;
 		}
 	}

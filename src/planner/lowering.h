@@ -48,6 +48,7 @@ struct StageColumns
 {
 	int			relid;
 	List	   *exprs;			/* over tables, as far as that goes; NULL: nothing is known of the column. NIL: of none */
+	List	   *shown;			/* CompileCursor.shown */
 };
 
 /* Rows that a program makes for another one. */
@@ -57,6 +58,8 @@ struct Stage
 	List	   *columns;		/* ChildColumns */
 	List	   *names;
 	const List *exprs;			/* that the columns are, over the leaves that it reads */
+	List	   *values;			/* what was asked for, over its columns as those of relation 0 (lowering_values.h), */
+	List	   *shown;			/* of which some have the display scales of others (CompileCursor.shown) */
 	double		rows;
 };
 
@@ -80,8 +83,12 @@ void		note_rows(Lowering *l, const ShapeCursor *cursor);
 Piece	   *materialise(Lowering *l, Piece *piece, const List *vars);
 /* The same with the values of a node's columns, which alone are the relation's then: what equals one of them elsewhere, as constants do, is not. */
 Piece	   *materialise_columns(Lowering *l, Piece *piece, const List *columns);
-/* From now on these, columns or what is computed of some, are the columns of the relation. */
-void		replace_values(Lowering *l, const List *exprs, int relid);
+/* From now on the expressions are these. */
+void		replace_values(Lowering *l, const List *exprs, const List *by);
+/* The expression with others in the place of these. */
+Node	   *replace_exprs(Node *expr, const List *exprs, const List *by);
+/* Which of these, as columns from 1, have the display scales of which (CompileCursor.shown). */
+List	   *shown_of_exprs(const Lowering *l, const List *exprs);
 /* The values of a node's columns. */
 List	   *values_of(const Lowering *l, const List *columns);
 
@@ -114,12 +121,18 @@ double		condition_selectivity(Lowering *l, List *conditions);
 double		met_share(Lowering *l, List *keys, const Relids inner, double inner_rows);
 double		group_rows(Lowering *l, const List *keys, double rows);
 
+/* -- lowering_union.cc -- */
+Piece	   *lower_union(Lowering *l, const GpuvmRel *rel);
+
 /* -- lowering_stages.cc -- */
 /* The node's rows with the columns of these numbers. */
 bool		stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *stage);
-bool		stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, Stage *stage);
+bool		stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, bool apart, Stage *stage);
+/* Values that the columns of these numbers have; NIL, and a reason, where one has none. */
+List	   *values_of_numbers(Lowering *l, const List *numbers);
+/* A stage of rows whose columns are these expressions. */
+bool		stage_of_columns(Lowering *l, const Piece *piece, List *exprs, Stage *stage);
 Piece	   *lower_group(Lowering *l, const GpuvmRel *rel);
-Piece	   *lower_union(Lowering *l, const GpuvmRel *rel);
 /* A plan that aggregates the piece's rows: the output and HAVING over them, with Aggrefs. The columns that the node makes have values then. */
 bool		begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece);
 bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups);

@@ -15,6 +15,8 @@ extern "C" {
 #include "plan/facts.h"
 #include "planner/joins.h"
 #include "planner/lowering.h"
+#include "planner/lowering_values.h"
+#include "planner/rewrite.h"
 
 namespace gpuvm {
 
@@ -271,6 +273,47 @@ set_values(Lowering *l, const GpuvmRel *project)
 	return true;
 }
 
+/* Always true, but computed. */
+static Node *
+computed(Node *expr)
+{
+	List	   *tests = NIL;
+
+	for (NullTestType type : {IS_NULL, IS_NOT_NULL})
+	{
+		NullTest   *test = makeNode(NullTest);
+
+		test->arg = (Expr *) expr;
+		test->nulltesttype = type;
+		test->location = -1;
+		tests = lappend(tests, test);
+	}
+	return (Node *) makeBoolExpr(OR_EXPR, tests, -1);
+}
+
+/*
+ * What PostgreSQL computes of each group (it takes no such subquery apart) must raise its errors though the values are computed where they
+ * are read, if the group is still there.
+ */
+static void
+add_checks(Lowering *l, const GpuvmRel *project)
+{
+	const GpuvmRel *input = rel_input(project);
+	ListCell   *lc;
+
+	while (input->op == REL_FILTER || input->op == REL_PROJECT)
+		input = rel_input(input);
+	if (input->op != REL_GROUP && input->op != REL_WINDOW && input->op != REL_SORT)
+		return;
+	foreach(lc, project->columns)
+	{
+		const TargetEntry *column = lfirst_node(TargetEntry, lc);
+
+		if (!rel_hands_on(column) && !is_quiet((Node *) column->expr))
+			l->block->conditions = lappend(l->block->conditions, computed(l->values[column->resno]));
+	}
+}
+
 static bool
 flatten(Lowering *l, const GpuvmRel *rel)
 {
@@ -290,7 +333,12 @@ flatten(Lowering *l, const GpuvmRel *rel)
 		return flatten(l, rel_input(rel)) && add_conditions(l, rel->quals);
 	}
 	if (rel->op == REL_PROJECT)
-		return flatten(l, rel_input(rel)) && set_values(l, rel);
+	{
+		if (!flatten(l, rel_input(rel)) || !set_values(l, rel))
+			return false;
+		add_checks(l, rel);
+		return true;
+	}
 	piece = lower_apart(l, rel);
 	if (piece == nullptr)
 		return false;
@@ -316,13 +364,13 @@ lower_block(Lowering *l, const GpuvmRel *rel)
 /* -- outer joins, semijoins and antijoins ------------------------------------------------------- */
 
 static bool
-all_columns(const List *values)
+all_null_without_row(const List *values)
 {
 	ListCell   *lc;
 
 	foreach(lc, values)
 	{
-		if (!IsA(lfirst(lc), Var))
+		if (!null_without_row(static_cast<Node *>(lfirst(lc))))
 			return false;
 	}
 	return true;
@@ -337,6 +385,7 @@ lower_join(Lowering *l, const GpuvmRel *rel)
 	Piece	   *outer;
 	Piece	   *inner;
 	List	   *on = NIL;
+	List	   *values;
 	ListCell   *lc;
 
 	if (rel->join != RELJOIN_LEFT && rel->join != RELJOIN_SEMI && rel->join != RELJOIN_ANTI)
@@ -348,8 +397,11 @@ lower_join(Lowering *l, const GpuvmRel *rel)
 	if (inner == nullptr)
 		return nullptr;
 	/* above a left join what is computed of a row that is not there would not be null */
-	if (inner->shape.ncursors > 1 || (left && !all_columns(values_of(l, rel_input(rel, 1)->columns))))
+	values = values_of(l, rel_input(rel, 1)->columns);
+	if (left && !all_null_without_row(values))
 		inner = materialise_columns(l, inner, rel_input(rel, 1)->columns);
+	else if (inner->shape.ncursors > 1)
+		inner = materialise(l, inner, list_concat_unique(NIL, pull_var_clause((Node *) values, PVC_RECURSE_PLACEHOLDERS)));
 	if (inner == nullptr)
 		return nullptr;
 	if (outer->shape.ncursors == PROGRAM_MAX_CURSORS)

@@ -8,17 +8,24 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 }
 
-#include "compiler/compile.h"
+#include <cmath>
+
+#include "compiler/emit.h"
 #include "planner/aggregation.h"
 #include "planner/cost.h"
 #include "planner/lowering.h"
+#include "planner/lowering_values.h"
 #include "planner/stage_paths.h"
 #include "store/registry.h"
 
 namespace gpuvm {
+
+/* Of 64 bits. */
+constexpr double LARGEST = 9e18;
 
 /* -- in which form a program gives a value ---------------------------------------------------- */
 
@@ -38,6 +45,8 @@ form_of_output(const ScanPlan *plan, int column, const Node *expr, ChildColumn *
 		case OutputKind::Plain:
 			return usual.form == ValueForm::Plain;
 		case OutputKind::Numeric:
+		case OutputKind::Wide:
+			form->wide = output.kind == OutputKind::Wide;
 			form->scale = output.scale;
 			return usual.form == ValueForm::Numeric;
 		case OutputKind::Dictionary:
@@ -54,7 +63,7 @@ form_of_output(const ScanPlan *plan, int column, const Node *expr, ChildColumn *
 
 /* Of an aggregate that is one value of the program's. */
 static bool
-form_of_aggregate(const ScanPlan *plan, const List *final, const Node *expr, ChildColumn *form)
+form_of_aggregate(const ScanPlan *plan, const List *final, const Node *expr, bool wide, ChildColumn *form)
 {
 	const int	column = list_nth_int(final, FINAL_PARTS);
 	const OutputForm &output = plan->parts[0].outputs[column];
@@ -70,7 +79,7 @@ form_of_aggregate(const ScanPlan *plan, const List *final, const Node *expr, Chi
 			*form = ChildColumn{0, value_type(exprType(expr)).type, ValueForm::Plain, -1, false, false, false, exprType(expr), -1, InvalidOid};
 			return true;
 		case FinalKind::SumToNumeric:
-			*form = ChildColumn{0, Type::I64, ValueForm::Numeric, output.kind == OutputKind::Numeric ? output.scale : 0, false, false, false, NUMERICOID, -1, InvalidOid};
+			*form = ChildColumn{0, Type::I64, ValueForm::Numeric, output.kind == OutputKind::Numeric ? output.scale : 0, false, false, wide, NUMERICOID, -1, InvalidOid};
 			return true;
 		default:
 			return false;
@@ -79,7 +88,7 @@ form_of_aggregate(const ScanPlan *plan, const List *final, const Node *expr, Chi
 
 /* Of an output of groups: a key or an aggregate. */
 static bool
-form_of_raw(const ScanPlan *plan, int output, ChildColumn *form)
+form_of_raw(const ScanPlan *plan, int output, bool wide, ChildColumn *form)
 {
 	const PlanPart *part = &plan->parts[0];
 	const Var  *raw = static_cast<const Var *>(list_nth(plan->exprs, output));
@@ -95,9 +104,39 @@ form_of_raw(const ScanPlan *plan, int output, ChildColumn *form)
 	foreach(lc, part->final_columns)
 	{
 		if (lfirst_int(lc) == raw->varattno - 1)
-			return form_of_aggregate(plan, list_nth_node(List, part->finals, foreach_current_index(lc)), (const Node *) raw, form);
+			return form_of_aggregate(plan, list_nth_node(List, part->finals, foreach_current_index(lc)), (const Node *) raw, wide, form);
 	}
 	return false;
+}
+
+/* Is it a sum of numbers so large, as the tables have them, that it may have more than 64 bits? */
+static bool
+is_large_sum(Lowering *l, const Piece *piece, const Node *expr)
+{
+	const Aggref *agg = (const Aggref *) expr;
+	CompileInput input = {};
+	const Expr *arg;
+	double		most;
+
+	if (!IsA(expr, Aggref) || (agg->aggfnoid != F_SUM_INT8 && agg->aggfnoid != F_SUM_NUMERIC))
+		return false;
+	arg = linitial_node(TargetEntry, agg->args)->expr;
+	fill_input(l->root, &piece->shape, &input);
+	most = greatest_value(&input, arg);
+	if (agg->aggfnoid == F_SUM_NUMERIC)
+		most *= std::pow(10.0, Max(numeric_scale(&input, arg).scale, 0));
+	return most < LARGEST && most * piece->shape.rows > LARGEST;
+}
+
+/* From now on the columns of these numbers are what the stage gives. */
+static void
+take_values(Lowering *l, const List *numbers, const Stage *stage, const Piece *piece)
+{
+	const List *values = values_of_relation(stage->values, bms_singleton_member(piece->shape.cursors[0].relids));
+	ListCell   *lc;
+
+	foreach(lc, numbers)
+		l->values[lfirst_int(lc)] = static_cast<Node *>(list_nth(values, foreach_current_index(lc)));
 }
 
 /* -- the stage's path ---------------------------------------------------------------------------- */
@@ -130,7 +169,8 @@ finish_stage(Lowering *l, const Piece *piece, ScanPlan *plan, List *exprs, doubl
 		const int	i = foreach_current_index(lc);
 		ChildColumn form;
 
-		if (!(plan->kind == SCAN_ROWS ? form_of_output(plan, i, static_cast<const Node *>(lfirst(lc)), &form) : form_of_raw(plan, i, &form)))
+		if (!(plan->kind == SCAN_ROWS ? form_of_output(plan, i, static_cast<const Node *>(lfirst(lc)), &form)
+			  : form_of_raw(plan, i, is_large_sum(l, piece, static_cast<const Node *>(lfirst(lc))), &form)))
 			return lowering_refuse(l, "a value has a form that stages do not hand on yet") != nullptr;
 		form.attnum = i + 1;
 		stage->columns = lappend(stage->columns, child_column_to_list(form));
@@ -185,11 +225,27 @@ plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan)
 }
 
 bool
-stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, Stage *stage)
+stage_of_columns(Lowering *l, const Piece *piece, List *exprs, Stage *stage)
 {
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 
-	return plan_of_rows(l, piece, exprs, plan) && finish_stage(l, piece, plan, const_cast<List *>(exprs), piece->shape.rows, stage);
+	stage->shown = list_concat(stage->shown, shown_of_exprs(l, exprs));
+	return plan_of_rows(l, piece, exprs, plan) && finish_stage(l, piece, plan, exprs, piece->shape.rows, stage);
+}
+
+bool
+stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, bool apart, Stage *stage)
+{
+	CompileInput input = {};
+	RowValues	rows = {};
+	ListCell   *lc;
+
+	fill_input(l->root, &piece->shape, &input);
+	foreach(lc, exprs)
+		add_value(&rows, &input, static_cast<Node *>(lfirst(lc)), apart);
+	stage->values = rows.values;
+	stage->shown = rows.shown;
+	return stage_of_columns(l, piece, rows.columns, stage);
 }
 
 /* -- groups ------------------------------------------------------------------------------------------ */
@@ -271,21 +327,7 @@ stage_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *expr
 	return plan_of_groups(l, rel, piece, exprs, NIL, a, &ngroups) && finish_stage(l, piece, &a->plan, exprs, ngroups, stage);
 }
 
-/* Columns of groups are those of the relation, from now on. */
-static void
-take_columns(Lowering *l, const List *numbers, int relid)
-{
-	ListCell   *lc;
-
-	foreach(lc, numbers)
-	{
-		const Node *value = l->values[lfirst_int(lc)];
-
-		l->values[lfirst_int(lc)] = (Node *) makeVar(relid, foreach_current_index(lc) + 1, exprType(value), exprTypmod(value), exprCollation(value), 0);
-	}
-}
-
-static List *
+List *
 values_of_numbers(Lowering *l, const List *numbers)
 {
 	List	   *values = NIL;
@@ -300,6 +342,46 @@ values_of_numbers(Lowering *l, const List *numbers)
 	return values;
 }
 
+static List *
+keys_of(const Lowering *l, const GpuvmRel *rel)
+{
+	List	   *keys = NIL;
+	ListCell   *lc;
+
+	foreach(lc, rel->keys)
+		keys = lappend(keys, l->values[lfirst_node(SortGroupClause, lc)->tleSortGroupRef]);
+	return keys;
+}
+
+/* The groups of the piece's rows, with what the values are made of as columns. */
+static bool
+stage_of_group_values(Lowering *l, const GpuvmRel *rel, const Piece *piece, const List *values, Stage *stage)
+{
+	CompileInput input = {};
+	GroupValues groups = {keys_of(l, rel), &input, NIL};
+	List	   *columns = NIL;
+	List	   *split = NIL;
+	List	   *raw;
+	ListCell   *lc;
+
+	fill_input(l->root, &piece->shape, &input);
+	foreach(lc, values)
+		split = lappend(split, split_aggregates(&groups, static_cast<Node *>(lfirst(lc))));
+	raw = raw_values(split, groups.keys);
+	/* of constants there has to be one for each group */
+	if (raw == NIL && groups.keys != NIL)
+		raw = list_make1(linitial(groups.keys));
+	foreach(lc, raw)
+	{
+		const Node *node = static_cast<const Node *>(lfirst(lc));
+
+		columns = lappend(columns, makeVar(0, foreach_current_index(lc) + 1, exprType(node), exprTypmod(node), exprCollation(node), 0));
+	}
+	stage->values = (List *) replace_exprs((Node *) split, raw, columns);
+	stage->shown = list_concat(shown_of_groups(&groups, raw), shown_of_exprs(l, raw));
+	return stage_of_groups(l, rel, piece, raw, stage);
+}
+
 Piece *
 lower_group(Lowering *l, const GpuvmRel *rel)
 {
@@ -310,10 +392,10 @@ lower_group(Lowering *l, const GpuvmRel *rel)
 
 	foreach(lc, rel->columns)
 		numbers = lappend_int(numbers, lfirst_node(TargetEntry, lc)->resno);
-	if (!stage_of(l, rel, numbers, &stage))
+	if (!begin_groups(l, rel, &piece) || !stage_of_group_values(l, rel, piece, values_of_numbers(l, numbers), &stage))
 		return nullptr;
 	piece = piece_of_stage(l, &stage);
-	take_columns(l, numbers, bms_singleton_member(piece->shape.cursors[0].relids));
+	take_values(l, numbers, &stage, piece);
 	return piece;
 }
 
@@ -329,75 +411,13 @@ stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *stage)
 		if (!begin_groups(l, rel, &piece))
 			return false;
 		exprs = values_of_numbers(l, numbers);
-		return l->reason == nullptr && stage_of_groups(l, rel, piece, exprs, stage);
+		return l->reason == nullptr && stage_of_group_values(l, rel, piece, exprs, stage);
 	}
 	piece = lower_apart(l, rel);
 	if (piece == nullptr)
 		return false;
 	exprs = values_of_numbers(l, numbers);
-	return l->reason == nullptr && stage_of_rows(l, piece, exprs, stage);
-}
-
-/* -- UNION ALL ------------------------------------------------------------------------------------- */
-
-/* Is it of the same form in each arm? */
-static bool
-same_columns(const Stage *a, const Stage *b)
-{
-	ListCell   *lc;
-	ListCell   *lc2;
-
-	forboth(lc, a->columns, lc2, b->columns)
-	{
-		const ChildColumn x = child_column(lfirst_node(List, lc));
-		const ChildColumn y = child_column(lfirst_node(List, lc2));
-
-		if (x.type != y.type || x.form != y.form || x.scale != y.scale || x.pg_type != y.pg_type)
-			return false;
-	}
-	return true;
-}
-
-Piece *
-lower_union(Lowering *l, const GpuvmRel *rel)
-{
-	Stage		all = {};
-	List	   *paths = NIL;
-	double		most = 0;
-	Piece	   *piece;
-	ListCell   *lc;
-	ListCell   *lc2;
-
-	forboth(lc, rel->inputs, lc2, rel->arms)
-	{
-		Stage		stage = {};
-
-		if (!stage_of(l, static_cast<const GpuvmRel *>(lfirst(lc)), lfirst_node(List, lc2), &stage))
-			return nullptr;
-		if (all.columns == NIL)
-			all = stage;
-		else if (!same_columns(&all, &stage))
-			return lowering_refuse(l, "the arms of UNION ALL have values in different forms");
-		else
-		{
-			/* statistics are those of the largest arm */
-			if (stage.rows > most)
-				all.exprs = stage.exprs;
-			all.rows += stage.rows;
-		}
-		most = Max(most, stage.rows);
-		paths = lappend(paths, stage.path);
-	}
-	all.path = append_stages(paths, all.rows);
-	piece = piece_of_stage(l, &all);
-	foreach(lc, rel->columns)
-	{
-		const TargetEntry *column = lfirst_node(TargetEntry, lc);
-		const Var  *own = (const Var *) column->expr;
-
-		l->values[column->resno] = (Node *) makeVar(bms_singleton_member(piece->shape.cursors[0].relids), own->varattno, own->vartype, own->vartypmod, own->varcollid, 0);
-	}
-	return piece;
+	return l->reason == nullptr && stage_of_rows(l, piece, exprs, true, stage);
 }
 
 }  // namespace gpuvm

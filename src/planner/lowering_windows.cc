@@ -349,11 +349,19 @@ static void
 take_columns(Lowering *l, const List *exprs, int relid)
 {
 	List	   *of_rows = NIL;
+	List	   *columns = NIL;
 	ListCell   *lc;
 
 	foreach(lc, exprs)
-		of_rows = lappend(of_rows, contain_var_clause(static_cast<Node *>(lfirst(lc))) ? lfirst(lc) : nullptr);
-	replace_values(l, of_rows, relid);
+	{
+		Node	   *expr = static_cast<Node *>(lfirst(lc));
+
+		if (!contain_var_clause(expr))
+			continue;
+		of_rows = lappend(of_rows, expr);
+		columns = lappend(columns, makeVar(relid, foreach_current_index(lc) + 1, exprType(expr), exprTypmod(expr), exprCollation(expr), 0));
+	}
+	replace_values(l, of_rows, columns);
 }
 
 /* Has a subquery an order of its own? */
@@ -377,7 +385,7 @@ lower_sort(Lowering *l, const GpuvmRel *rel, const Piece *input, List *asked)
 
 	w.l = l;
 	w.exprs = columns_of_rows(l, rel, sort, asked);
-	if (l->reason != nullptr || !stage_of_rows(l, input, w.exprs, &w.stage))
+	if (l->reason != nullptr || !stage_of_columns(l, input, w.exprs, &w.stage))
 		return nullptr;
 	w.plan = scan_plan_from_list(((CustomPath *) w.stage.path)->custom_private);
 	w.ordered = is_ordered(rel_input(rel));

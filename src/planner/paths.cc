@@ -355,7 +355,7 @@ compile_cursor(PlannerInfo *root, const ShapeCursor *from)
 
 	return CompileCursor{from->relids, from->target.vars, rte == nullptr ? InvalidOid : rte->relid, from->target.table,
 		from->quals, from->kind, from->keys, from->range, from->conditions, from->filters,
-		from->target.names};
+		from->target.names, from->target.shown};
 }
 
 void

@@ -34,6 +34,7 @@ struct ScanTarget
 	List	   *columns;		/* scan_plan.h: ChildColumn */
 	List	   *names;			/* of the relation's columns */
 	List	   *vars;			/* of a join: what its columns are (compiler/compile.h) */
+	List	   *shown;			/* of a stage: which columns have display scales of which (compiler/compile.h) */
 };
 
 /*

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from dml import Dml
 from joins import Joins
 from late import Late
+from values import Values
 from orders import Orders
 from subqueries import Subqueries
 from tables import FLOATS, INTS, TYPES
@@ -136,8 +137,8 @@ class Queries:
         rng = random.Random(f"{self.seed}:query:{k}")
         shape = rng.choices(
             (self.rows, self.ordered, self.total, self.grouped, self.spread, self.counted, self.join, self.nested, self.union,
-             self.prepared, self.odd, self.raising, self.sets, self.different, self.order, self.subquery, self.late, self.firsts),
-            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8, 8, 6, 6, 5, 2, 4))[0]
+             self.prepared, self.odd, self.raising, self.sets, self.different, self.order, self.subquery, self.late, self.firsts, self.values),
+            (23, 5, 20, 18, 8, 4, 12, 6, 3, 8, 1, 8, 8, 6, 6, 5, 2, 4, 3))[0]
         if self.only:
             shape = getattr(self, self.only)
         typed = self.favourite.typed if self.favourite else rng.random() < self.typed_share
@@ -430,6 +431,9 @@ class Queries:
 
     def late(self, rng):
         return Late(self).query(rng, Query)
+
+    def values(self, rng):
+        return Values(self).query(rng, Query)
 
     def nested(self, rng):
         """Scans below subqueries, CTEs, EXISTS, scalar and correlated subqueries."""
