@@ -295,6 +295,24 @@ group_clause(const Lowering *l, const GpuvmRel *rel, List **tlist, List **clause
 	}
 }
 
+/* Equal numbers that UNION ALL, or a sum, shows with different numbers of decimals: which of them a group shows is PostgreSQL's. */
+static bool
+is_shown_in_several_ways(Lowering *l, const Piece *piece, const List *keys)
+{
+	CompileInput input = {};
+	ListCell   *lc;
+
+	fill_input(l->root, &piece->shape, &input);
+	foreach(lc, keys)
+	{
+		const FuncExpr *key = (const FuncExpr *) lfirst(lc);
+
+		if (IsA(key, FuncExpr) && is_shown_apart(&input, key->funcid, key->args))
+			return true;
+	}
+	return false;
+}
+
 bool
 plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups)
 {
@@ -305,6 +323,8 @@ plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs
 	List	   *keys = NIL;
 
 	group_clause(l, rel, &tlist, &clause, &keys);
+	if (is_shown_in_several_ways(l, piece, keys))
+		return lowering_refuse(l, "equal numbers are grouped that may show different numbers of decimals") != nullptr;
 	input->rows = piece->shape.rows;
 	target->exprs = exprs;
 	a->root = l->root;
