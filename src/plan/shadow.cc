@@ -14,6 +14,7 @@ extern "C" {
 #include "pg/settings.h"
 #include "pg/stats.h"
 #include "pg/subtransaction.h"
+#include "plan/expand.h"
 #include "plan/normalise.h"
 #include "plan/passes.h"
 #include "plan/shadow.h"
@@ -49,6 +50,7 @@ struct ShadowWork
 	Refusal		refusal;
 	const char *problem;
 	double		seconds;		/* without those that look for faults */
+	bool		to_run;			/* in stages */
 };
 
 static double
@@ -82,6 +84,8 @@ translate_in_shadow(void *argument)
 		prune_columns(work->statement);
 	work->seconds += seconds_since(&start);
 	work->problem = rel_check(work->statement);
+	if (work->problem == nullptr && work->to_run)
+		rel_expand(work->statement);
 }
 
 /* What folding constants has to say is said when the statement is planned. */
@@ -108,7 +112,7 @@ without_messages(ShadowWork *work)
 GpuvmRel *
 translate_quietly(const Query *query)
 {
-	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0};
+	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0, true};
 
 	/* subtransactions are not for parallel mode */
 	if (IsInParallelMode() || !reads_imported_walker((Node *) const_cast<Query *>(query), nullptr))
@@ -120,7 +124,7 @@ translate_quietly(const Query *query)
 void
 shadow_statement(const Query *query)
 {
-	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0};
+	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0, false};
 	MemoryContext context;
 	MemoryContext outer;
 

@@ -380,10 +380,15 @@ materialise_columns(Lowering *l, Piece *piece, const List *columns)
 
 /* -- conditions ------------------------------------------------------------------------------ */
 
-/* The cursor whose own condition it may be: rows that it leaves out meet nothing further on. */
+/* The cursor whose own condition it may be: rows that it leaves out meet nothing further on. Behind a full join those that meet none come, too. */
 static int
 cursor_of_condition(const Piece *piece, const Bitmapset *relids)
 {
+	for (int i = 1; i < piece->shape.ncursors; i++)
+	{
+		if (piece->shape.cursors[i].kind == JoinKind::Full)
+			return -1;
+	}
 	for (int i = 0; i < piece->shape.ncursors; i++)
 	{
 		const ShapeCursor *c = &piece->shape.cursors[i];

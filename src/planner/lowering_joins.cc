@@ -12,6 +12,7 @@ extern "C" {
 }
 
 #include "compiler/compile.h"
+#include "plan/expand.h"
 #include "plan/facts.h"
 #include "planner/joins.h"
 #include "planner/lowering.h"
@@ -37,7 +38,7 @@ relids_of(const Piece *piece)
 
 /* met: the part of the outer rows that find others. */
 static double
-joined_rows(JoinKind kind, double outer, double pairs, double met)
+joined_rows(JoinKind kind, double outer, double pairs, double met, double inner)
 {
 	switch (kind)
 	{
@@ -47,6 +48,8 @@ joined_rows(JoinKind kind, double outer, double pairs, double met)
 			return Max(outer * met, 1);
 		case JoinKind::Anti:
 			return Max(outer * (1 - met), Max(outer * 0.01, 1));
+		case JoinKind::Full:
+			return Max(outer, pairs) + inner;
 		default:
 			return Max(pairs, 1);
 	}
@@ -64,7 +67,8 @@ take_own_conditions(Lowering *l, ShapeCursor *c, List *on)
 		Node	   *qual = static_cast<Node *>(lfirst(lc));
 		Relids		relids = pull_varnos(l->root, qual);
 
-		if (bms_is_empty(relids) || !bms_is_subset(relids, c->relids))
+		/* of a full join they come, too */
+		if (c->kind == JoinKind::Full || bms_is_empty(relids) || !bms_is_subset(relids, c->relids))
 		{
 			rest = lappend(rest, qual);
 			continue;
@@ -101,7 +105,7 @@ append_cursor(Lowering *l, const Piece *outer, const Piece *inner, JoinKind kind
 		met = Min(met, passing / Max(rows, 1));
 	else if (once)
 		c->pairs = Min(c->pairs, rows);
-	c->joined = piece->shape.rows = joined_rows(kind, rows, passing, met);
+	c->joined = piece->shape.rows = joined_rows(kind, rows, passing, met, c->rows);
 	choose_means(l->root, &extra, &piece->shape, false, piece->shape.rows, &startup, &total);
 	return piece;
 }
@@ -188,15 +192,21 @@ lower_bound(Lowering *l, const GpuvmRel *bound, Node **value)
 	const Const *constant = nullptr;
 	const GpuvmRel *rows = rows_of_exists(bound, &constant);
 	Piece	   *piece;
+	Node	   *check;
 
 	if (rows != nullptr)
 		group = rel_make(REL_GROUP, list_make1(const_cast<GpuvmRel *>(rows)), list_make1(makeTargetEntry((Expr *) count_of_rows(), number, pstrdup("count"), false)));
-	/* no row would be a null, and several an error */
-	else if (group->op != REL_GROUP || group->keys != NIL || group->sets != NIL)
+	/* no row would be a null, and several an error (rel_expand()) */
+	else if (rel_one_group(group) == nullptr)
 		return lowering_refuse(l, "a subquery's value is not that of an aggregation without keys");
 	piece = lower_apart(l, group);
 	if (piece == nullptr)
 		return nullptr;
+	check = rel_check_of_bound(bound);
+	if (check != nullptr && (check = resolve(l, check)) == nullptr)
+		return nullptr;
+	if (check != nullptr)
+		filter_piece(l, piece, list_make1(check));
 	if (l->values[number] == nullptr)
 		return lowering_refuse(l, "a subquery has no value");
 	if (constant != nullptr)
@@ -376,11 +386,48 @@ all_null_without_row(const List *values)
 	return true;
 }
 
+static const char *
+refused_join(const GpuvmRel *rel)
+{
+	if (rel->join == RELJOIN_MARK || rel->join == RELJOIN_SINGLE)
+		return "a subquery's value of each row is not computed in stages yet";
+	return rel_is_dependent(rel) ? "a join depends on the other side's rows (LATERAL, or a correlated subquery)" : nullptr;
+}
+
+static bool
+all_columns(const List *values)
+{
+	ListCell   *lc;
+
+	foreach(lc, values)
+	{
+		if (!IsA(lfirst(lc), Var))
+			return false;
+	}
+	return true;
+}
+
+/* A side of a full join: what is computed of a row that is not there would not be null. */
+static Piece *
+lower_nullable(Lowering *l, const GpuvmRel *rel)
+{
+	Piece	   *piece = lower_apart(l, rel);
+
+	if (piece == nullptr || (piece->shape.ncursors == 1 && all_columns(values_of(l, rel->columns))))
+		return piece;
+	piece = materialise_columns(l, piece, rel->columns);
+	if (piece != nullptr && !all_null_without_row(values_of(l, rel->columns)))
+		return lowering_refuse(l, "a full join's side has a value that is not null without a row");
+	return piece;
+}
+
 Piece *
 lower_join(Lowering *l, const GpuvmRel *rel)
 {
+	const bool	full = rel->join == RELJOIN_FULL;
 	const bool	left = rel->join == RELJOIN_LEFT;
-	JoinKind	kind = left ? JoinKind::Left : rel->join == RELJOIN_SEMI ? JoinKind::Semi : JoinKind::Anti;
+	const JoinKind kind = full ? JoinKind::Full : left ? JoinKind::Left : rel->join == RELJOIN_SEMI ? JoinKind::Semi : JoinKind::Anti;
+	const char *reason = refused_join(rel);
 	JoinBlock	block = {};
 	Piece	   *outer;
 	Piece	   *inner;
@@ -388,12 +435,12 @@ lower_join(Lowering *l, const GpuvmRel *rel)
 	List	   *values;
 	ListCell   *lc;
 
-	if (rel->join != RELJOIN_LEFT && rel->join != RELJOIN_SEMI && rel->join != RELJOIN_ANTI)
-		return lowering_refuse(l, rel->join == RELJOIN_FULL ? "full joins are not run in stages yet" : "a subquery's value of each row is not computed in stages yet");
-	if (rel_is_dependent(rel))
-		return lowering_refuse(l, "a join depends on the other side's rows (LATERAL, or a correlated subquery)");
-	outer = lower_apart(l, rel_input(rel, 0));
-	inner = outer == nullptr ? nullptr : lower_apart(l, rel_input(rel, 1));
+	if (reason != nullptr)
+		return lowering_refuse(l, reason);
+	outer = full ? lower_nullable(l, rel_input(rel, 0)) : lower_apart(l, rel_input(rel, 0));
+	if (outer == nullptr)
+		return nullptr;
+	inner = full ? lower_nullable(l, rel_input(rel, 1)) : lower_apart(l, rel_input(rel, 1));
 	if (inner == nullptr)
 		return nullptr;
 	/* above a left join what is computed of a row that is not there would not be null */
@@ -412,7 +459,13 @@ lower_join(Lowering *l, const GpuvmRel *rel)
 	}
 	foreach(lc, outer == nullptr ? NIL : rel->quals)
 		on = lappend(on, resolve(l, static_cast<const Node *>(lfirst(lc))));
-	return l->reason != nullptr ? nullptr : append_cursor(l, outer, inner, kind, on);
+	if (l->reason != nullptr)
+		return nullptr;
+	outer = append_cursor(l, outer, inner, kind, on);
+	/* crossed, the relation's own conditions would be of the pair, and a row that fails them a row without a partner */
+	if (full && outer->shape.cursors[outer->shape.ncursors - 1].keys == NIL && inner->shape.cursors[0].quals != NIL)
+		return lowering_refuse(l, "a filtered side of a full join has no key to be looked up by");
+	return outer;
 }
 
 }  // namespace gpuvm

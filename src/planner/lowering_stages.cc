@@ -229,6 +229,9 @@ stage_of_columns(Lowering *l, const Piece *piece, List *exprs, Stage *stage)
 {
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 
+	/* only how many there are */
+	if (exprs == NIL)
+		exprs = list_make1(makeConst(INT4OID, -1, InvalidOid, sizeof(int32), Int32GetDatum(0), false, true));
 	stage->shown = list_concat(stage->shown, shown_of_exprs(l, exprs));
 	return plan_of_rows(l, piece, exprs, plan) && finish_stage(l, piece, plan, exprs, piece->shape.rows, stage);
 }

@@ -122,12 +122,27 @@ is_limit_elsewhere(const PlannerInfo *root, const GpuvmRel *sort)
 	return sort->count != nullptr || sort->offset != nullptr;
 }
 
+static bool
+has_bound_value(Node *node, void *)
+{
+	if (node == nullptr)
+		return false;
+	if (IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_EXEC)
+		return true;
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(has_bound_value), nullptr);
+}
+
 /* The groups that the output is of, with nothing but HAVING and what is computed of them above; NULL: there are none. */
 static const GpuvmRel *
 groups_of(const GpuvmRel *rel, const GpuvmRel *sort)
 {
 	while (rel->op == REL_PROJECT || rel == sort || (rel->op == REL_FILTER && !rel->barrier))
+	{
+		/* values of subqueries are joined to the groups */
+		if (rel != sort && (has_bound_value((Node *) rel->quals, nullptr) || has_bound_value((Node *) rel->columns, nullptr)))
+			return nullptr;
 		rel = rel_input(rel);
+	}
 	return rel->op == REL_GROUP ? rel : nullptr;
 }
 
