@@ -43,7 +43,7 @@ form_of_output(const ScanPlan *plan, int column, const Node *expr, ChildColumn *
 	switch (output.kind)
 	{
 		case OutputKind::Plain:
-			return usual.form == ValueForm::Plain;
+			return usual.form == ValueForm::Plain || (usual.form == ValueForm::Dictionary && is_null(expr));
 		case OutputKind::Numeric:
 		case OutputKind::Wide:
 			form->wide = output.kind == OutputKind::Wide;

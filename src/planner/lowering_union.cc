@@ -103,12 +103,6 @@ is_same_expression(const Arms *arms, int column, List **scales)
 	return !list_member_int(*scales, -2);
 }
 
-static bool
-is_null(const Node *expr)
-{
-	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
-}
-
 /* The greatest scale of the arms' numerics; *mixed: values have different ones, *large: some arm has numbers of more than 64 bits. */
 static int
 scale_of_arms(const Arms *arms, int column, bool *mixed, bool *large)

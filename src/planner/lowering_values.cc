@@ -274,6 +274,12 @@ shown_of_groups(const GroupValues *groups, const List *raw)
 }
 
 bool
+is_null(const Node *expr)
+{
+	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
+}
+
+bool
 null_without_row(Node *expr)
 {
 	return IsA(expr, Var) || (contain_var_clause(expr) && !contain_nonstrict_functions(expr));

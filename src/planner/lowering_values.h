@@ -56,6 +56,9 @@ bool		has_one_scale(const CompileInput *input, Node *expr);
 /* The values with the columns of this relation. */
 List	   *values_of_relation(List *values, int relid);
 
+/* As grouping sets have in place of keys that are not theirs. */
+bool		is_null(const Node *expr);
+
 /* Is it null where an outer join has no row, though it is computed above that join? */
 bool		null_without_row(Node *expr);
 

@@ -61,6 +61,14 @@ SELECT * FROM ask('SELECT a, b, avg(v), count(DISTINCT c) FROM t JOIN dim ON b =
 SELECT * FROM ask('SELECT a, b, max(w) FROM t JOIN dim ON b = k GROUP BY GROUPING SETS ((a), (b))');
 -- texts as keys
 SELECT * FROM ask('SELECT min(b) AS a, s, name FROM t JOIN dim ON b = k GROUP BY ROLLUP (s, name)');
+-- texts that are null in other sets: of no rows, beside groups of themselves, sorted and grouped again, in conditions, beside constants
+SELECT * FROM ask('SELECT min(b) AS a, s, name FROM nothing JOIN dim ON b = k GROUP BY CUBE (s, name)');
+SELECT * FROM ask('SELECT a, s, n, rank() OVER (PARTITION BY s ORDER BY n) r FROM (SELECT max(a) a, s, name, sum(w) n FROM t JOIN dim ON b = k GROUP BY ROLLUP (s, name)) g');
+SELECT * FROM ask('SELECT max(a) a, s, count(*) n, min(name) m FROM (SELECT max(a) a, s, name FROM t JOIN dim ON b = k GROUP BY CUBE (s, name)) g GROUP BY s');
+SELECT * FROM ask('SELECT a, s, name FROM (SELECT max(a) a, s, name FROM t JOIN dim ON b = k GROUP BY CUBE (s, name)) g WHERE s IS NULL OR name > s');
+SELECT * FROM ask('SELECT a, s, name FROM (SELECT max(a) a, s, lower(name) AS name FROM t JOIN dim ON b = k GROUP BY GROUPING SETS (s, lower(name), ())) g');
+SELECT * FROM ask('SELECT a, s FROM (SELECT a, s FROM t JOIN dim ON b = k UNION ALL SELECT a, NULL FROM t JOIN dim ON b = k UNION ALL SELECT k, name FROM dim) g WHERE s IS NULL OR s > ''b''');
+SELECT * FROM ask('SELECT a, s FROM (SELECT a, NULL AS s FROM t JOIN dim ON b = k UNION ALL SELECT k, NULL FROM dim) g');
 -- sets that stand twice; the empty one, of no rows, too
 SELECT * FROM ask('SELECT a, b, min(w) FROM t JOIN dim ON b = k GROUP BY GROUPING SETS ((a, b), (a), (a), (), ())');
 SELECT * FROM ask('SELECT a, b, min(w), count(*) FROM nothing JOIN dim ON b = k GROUP BY ROLLUP (a, b)');
