@@ -53,9 +53,6 @@ constexpr double VARIABLE_OPERATORS = 0.2;
 /* What the tablets of a child cost that has no rows, in microseconds. */
 constexpr double CHILD_US = 100;
 
-/* What handing over a stage's rows costs. */
-constexpr double STAGE_US = 15;
-
 /* Is it UNION ALL, whose arms are relations of the query level themselves? */
 static bool
 is_union_all(const RelOptInfo *rel, const RangeTblEntry *rte)
@@ -470,7 +467,7 @@ derived_cost(const ScanShape *shape)
 			continue;
 		/* its rows stay where they are */
 		if (is_stage_path(target->child))
-			cost += target->child->total_cost + STAGE_US * cost_of_us();
+			cost += target->child->total_cost;
 		else
 			cost += target->child->total_cost + CHILD_US * cost_of_us() + target->child->rows * row_operators(target) * cpu_operator_cost;
 	}

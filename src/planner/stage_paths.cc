@@ -9,6 +9,7 @@ extern "C" {
 #include "optimizer/tlist.h"
 }
 
+#include "planner/cost.h"
 #include "planner/stage_paths.h"
 
 namespace gpuvm {
@@ -44,6 +45,9 @@ make_stage_path(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan, List 
 	path = make_path(root, makeNode(RelOptInfo), target_of(exprs), shape, &nothing, plan, read, rows, map_cost);
 	path->custom_paths = derived_children(shape);
 	path->methods = &stage_methods;
+	/* its rows are not handed out; all of them are there before the first is read */
+	path->path.total_cost += cost_of_us() * (kept_rows_us(rows, list_length(exprs)) - rows * HAND_OUT_US);
+	path->path.startup_cost = path->path.total_cost;
 	return &path->path;
 }
 

@@ -17,6 +17,7 @@ extern "C" {
 #include "plan/shadow.h"
 #include "planner/aggregation.h"
 #include "planner/cost.h"
+#include "planner/loops.h"
 #include "planner/lowering.h"
 #include "planner/order.h"
 #include "planner/reasons.h"
@@ -25,6 +26,8 @@ extern "C" {
 
 namespace gpuvm {
 
+/* As much as this another plan may take, where its estimates are not to be trusted. */
+constexpr double MOST_RISK = 10;
 /* Stages are taken where they cost less than this part of what the cheapest other plan does: they know less of what they read. */
 constexpr double WORTHWHILE = 0.8;
 
@@ -439,6 +442,7 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	}
 	/* what PostgreSQL computes before and adds to all paths, CTEs and subqueries without outer columns, stages do not need */
 	path->total_cost = Max(path->total_cost / WORTHWHILE - cost_of_init_plans(root), least_cost(root));
+	path->total_cost /= Min(1 + cost_of_loops(root, best) / Max(best->total_cost, 1), MOST_RISK);
 	path->startup_cost = Min(path->startup_cost / WORTHWHILE, path->total_cost);
 	add_path(final_rel, path);
 }
