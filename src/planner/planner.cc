@@ -335,6 +335,9 @@ gpuvm_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEn
 		next_set_rel_pathlist(root, rel, rti, rte);
 	if (!active() || rte->rtekind != RTE_RELATION || hopeless(root, rel) || (planning.cursor && rte->relkind == RELKIND_PARTITIONED_TABLE))
 		return;
+	/* an arm of UNION ALL without rows: a path of ours would be taken for it, and read all */
+	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL && IS_DUMMY_REL(rel))
+		return;
 	if (!usable_relation(root, rel, &target))
 		return;
 	if (planning.current_of && root->query_level == 1)

@@ -100,4 +100,11 @@ CREATE OR REPLACE FUNCTION big(i bigint) RETURNS bool LANGUAGE sql IMMUTABLE AS 
 EXECUTE sums;
 DEALLOCATE sums;
 
+-- An arm of UNION ALL that a condition leaves without rows, also without stages: forced, a scan of ours read its whole table.
+RESET gpuvm.require;
+SET gpuvm.whole_query = off;
+SELECT q.n, count(*) FROM (SELECT v AS n, count(*) AS m FROM c GROUP BY 1 UNION ALL SELECT 1, v FROM c) q WHERE q.n <= 0 GROUP BY 1;
+SET gpuvm.whole_query = on;
+SELECT q.n, count(*) FROM (SELECT v AS n, count(*) AS m FROM c GROUP BY 1 UNION ALL SELECT 1, v FROM c) q WHERE q.n <= 0 GROUP BY 1;
+
 DROP SCHEMA whole_faults CASCADE;
