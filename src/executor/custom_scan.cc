@@ -132,6 +132,8 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	state->alternative = ExecInitNode(static_cast<Plan *>(linitial(cscan->custom_plans)), estate,
 									  state->sketched ? eflags | EXEC_FLAG_EXPLAIN_ONLY : eflags);
 	derived_begin(state, cscan->custom_plans, eflags);
+	if (state->plan->whole)
+		shared_begin(state, cscan->custom_plans, eflags);
 	node->custom_ps = derived_states(state, state->alternative);
 
 	state->group_context = AllocSetContextCreate(estate->es_query_cxt, "gpuvm scan", ALLOCSET_DEFAULT_SIZES);
@@ -328,6 +330,7 @@ end_scan(CustomScanState *node)
 	use_own_arrays(state);
 	run_stop(state);
 	derived_end(state);
+	shared_end(state);
 	ExecEndNode(state->alternative);
 }
 

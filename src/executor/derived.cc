@@ -159,15 +159,13 @@ rescan_child(PlanState *child)
 }
 
 bool
-derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
+derived_read(GpuvmScanState *state, ScanSource *source, DerivedChild *child, bool stays, int *reason, const char **detail)
 {
-	const PlanCursor *from = &state->plan->cursors[source->cursor];
-	DerivedChild *child = &state->children[from->child - 1];
+	const PlanCursor *from = source->derived;
 	const GpuvmScanState *fed = scan_of_ours(child->state);
 	AttrNumber	unfit = 0;
 	Delta	   *rows;
 
-	source->derived = from;
 	source->desc = ExecGetResultType(child->state);
 	/* what is read now would be for nothing */
 	if (arena_header()->engine_pid.load() == 0)
@@ -181,7 +179,7 @@ derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 	if (child->read && child->state->chgParam == nullptr)
 		rescan_child(child->state);
 	child->read = true;
-	switch (derived_set(state, source, child->state))
+	switch (stays ? derived_set(state, source, child->state) : SET_NOT_TRIED)
 	{
 		case SET_DONE:
 			return true;
@@ -217,6 +215,16 @@ derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char 
 	*detail = unfit != 0 ? psprintf("column \"%s\" of \"%s\"", strVal(list_nth(from->names, source->attnums[unfit - 1] - 1)), from->alias)
 		: psprintf("the rows of \"%s\" take more than work_mem, and a quarter of gpuvm.memory", from->alias);
 	return false;
+}
+
+bool
+derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
+{
+	const PlanCursor *from = source->derived = &state->plan->cursors[source->cursor];
+
+	if (from->child < 0)
+		return shared_open(state, source, reason, detail);
+	return derived_read(state, source, &state->children[from->child - 1], can_read_set(state, source->cursor), reason, detail);
 }
 
 /* Is there anything in the plan that it shares with another, and that begins when the plan's state is made? */
@@ -259,10 +267,13 @@ derived_begin(GpuvmScanState *state, List *plans, int eflags)
 {
 	ListCell   *lc;
 
-	state->nchildren = list_length(plans) - 1;
+	state->nchildren = list_length(plans) - 1 - state->plan->nshared;
 	state->children = static_cast<DerivedChild *>(palloc0(sizeof(DerivedChild) * Max(state->nchildren, 1)));
 	for_each_from(lc, plans, 1)
 	{
+		if (foreach_current_index(lc) > state->nchildren)
+			break;
+
 		PlanState  *child = ExecInitNode(static_cast<Plan *>(lfirst(lc)), state->css.ss.ps.state, eflags);
 		GpuvmScanState *ours = scan_of_ours(child);
 
@@ -279,6 +290,8 @@ derived_states(const GpuvmScanState *state, PlanState *alternative)
 
 	for (int i = 0; i < state->nchildren; i++)
 		states = lappend(states, state->children[i].state);
+	for (int i = 0; i < state->plan->nshared; i++)
+		states = lappend(states, state->shared->stages[i].child.state);
 	return states;
 }
 
@@ -289,9 +302,17 @@ derived_end(GpuvmScanState *state)
 		ExecEndNode(state->children[i].state);
 }
 
+static PlanState *
+shared_state(const GpuvmScanState *state, const PlanCursor *cursor)
+{
+	return state->shared->stages[-cursor->child - 1].child.state;
+}
+
 void
 derived_rescan(GpuvmScanState *state, Bitmapset *changed)
 {
+	for (int i = 0; changed != nullptr && i < state->plan->nshared; i++)
+		UpdateChangedParamSet(state->shared->stages[i].child.state, changed);
 	for (int i = 0; i < state->plan->ncursors; i++)
 	{
 		const PlanCursor *cursor = &state->plan->cursors[i];
@@ -299,7 +320,7 @@ derived_rescan(GpuvmScanState *state, Bitmapset *changed)
 
 		if (cursor->child == 0)
 			continue;
-		child = state->children[cursor->child - 1].state;
+		child = cursor->child < 0 ? shared_state(state, cursor) : state->children[cursor->child - 1].state;
 		if (changed != nullptr)
 			UpdateChangedParamSet(child, changed);
 		if (child->chgParam == nullptr || state->sources[i] == nullptr)

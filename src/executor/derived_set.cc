@@ -352,11 +352,7 @@ fill_sink(const Arm *arm, bool several, const ScanSource *source, SetSink *sink)
 
 /* -- the reader ---------------------------------------------------------------------------- */
 
-/*
- * Can all of its programs read a set where they read the child's tablets? Of a set no row is found by its place, and no
- * text within a value.
- */
-static bool
+bool
 can_read_set(const GpuvmScanState *state, int cursor)
 {
 	for (int i = 0; i < program_count(state->plan); i++)
@@ -474,8 +470,7 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 
 	for (int i = 0; i < natts; i++)
 		attnums[i] = i + 1;
-	if (natts == 0 || arena_header()->result_limit.load() == 0 || !can_read_set(state, source->cursor) ||
-		!list_arms(child, attnums, natts, &arms))
+	if (natts == 0 || arena_header()->result_limit.load() == 0 || !list_arms(child, attnums, natts, &arms))
 		return SET_NOT_TRIED;
 	sinks = static_cast<SetSink *>(palloc0(sizeof(SetSink) * list_length(arms)));
 	foreach(lc, arms)

@@ -147,7 +147,7 @@ plan_context(const ScanPlan *plan)
 		rte->rellockmode = AccessShareLock;
 		rte->alias = makeAlias(plan->cursors[i].alias, NIL);
 		/* rows of another plan: of these the names are all there is */
-		if (plan->cursors[i].child > 0)
+		if (plan->cursors[i].child != 0)
 		{
 			rte->rtekind = RTE_CTE;
 			rte->ctename = pstrdup(plan->cursors[i].alias);
@@ -161,6 +161,13 @@ plan_context(const ScanPlan *plan)
 	return deparse_context_for_plan_tree(stmt, names);
 }
 
+/* Where the rows of a cursor come from that reads no table. */
+static char *
+rows_of(const PlanCursor *cursor)
+{
+	return cursor->child > 0 ? psprintf("rows of child %d", cursor->child) : psprintf("rows of shared stage %d", -cursor->child);
+}
+
 /* A relation's name, the alias if it has one, and what is said of it alone. */
 static void
 append_cursor(StringInfo buf, const PlanCursor *cursor, List *context)
@@ -170,8 +177,8 @@ append_cursor(StringInfo buf, const PlanCursor *cursor, List *context)
 	appendStringInfoString(buf, quote_identifier(relname));
 	if (strcmp(relname, cursor->alias) != 0)
 		appendStringInfo(buf, " %s", quote_identifier(cursor->alias));
-	if (cursor->child > 0)
-		appendStringInfo(buf, " (rows of child %d)", cursor->child);
+	if (cursor->child != 0)
+		appendStringInfo(buf, " (%s)", rows_of(cursor));
 	if (cursor->leaves != NIL)
 		appendStringInfo(buf, " (partitions: %d)", list_length(cursor->leaves));
 	if (cursor->quals != NIL)
@@ -469,15 +476,20 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	bool		see_skips = true;
 
 	for (int i = 0; i < plan->ncursors; i++)
-		see_skips = see_skips && (plan->cursors[i].child > 0 || may_see_skips(plan->cursors[i].relid));
+		see_skips = see_skips && (plan->cursors[i].child != 0 || may_see_skips(plan->cursors[i].relid));
 	if (plan->whole)
 		ExplainPropertyInteger("Stages", nullptr, count_stages(castNode(CustomScan, node->ss.ps.plan)), es);
+	if (state->shared_stage > 0)
+	{
+		ExplainPropertyInteger("Shared Stage", nullptr, state->shared_stage, es);
+		ExplainPropertyInteger("Readers", nullptr, state->shared->stages[state->shared_stage - 1].nreaders, es);
+	}
 	if (plan->ncursors > 1)
 		show_joins(plan, context, es);
 	else
 	{
 		if (!gives_positions(plan) || plan->norder > 0)
-			ExplainPropertyText("Relation", plan->cursors[0].child > 0 ? psprintf("%s (rows of child 1)", quote_identifier(plan->cursors[0].alias))
+			ExplainPropertyText("Relation", plan->cursors[0].child != 0 ? psprintf("%s (%s)", quote_identifier(plan->cursors[0].alias), rows_of(&plan->cursors[0]))
 								: quote_identifier(get_rel_name(plan->cursors[0].relid)), es);
 		if (plan->cursors[0].leaves != NIL)
 			ExplainPropertyInteger("Partitions", nullptr, list_length(plan->cursors[0].leaves), es);

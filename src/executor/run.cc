@@ -578,6 +578,13 @@ ties_fit(const GpuvmScanState *state, int *reason, const char **detail)
 	return true;
 }
 
+/* Are the rows gone that it reads, with gpuvmd or with the stage that several read? */
+static bool
+is_lost(const ScanSource *source)
+{
+	return (source->set != 0 && !engine_has_set(source->set_session, source->set)) || (source->of != nullptr && !shared_is_open(source));
+}
+
 ScanMode
 run_start(GpuvmScanState *state)
 {
@@ -624,7 +631,7 @@ run_start(GpuvmScanState *state)
 	{
 		ScanSource *source = state->sources[i];
 
-		if (source == nullptr || source->set == 0 || engine_has_set(source->set_session, source->set))
+		if (source == nullptr || !is_lost(source))
 			continue;
 		state->sources[i] = nullptr;
 		source_close(source);
@@ -635,7 +642,7 @@ run_start(GpuvmScanState *state)
 		for (int i = 0; i < state->plan->ncursors; i++)
 		{
 			/* other plans are run when nothing else stands in the way */
-			if (state->sources[i] != nullptr || (state->plan->cursors[i].child > 0) != derived)
+			if (state->sources[i] != nullptr || (state->plan->cursors[i].child != 0) != derived)
 				continue;
 			state->sources[i] = source_open(state, i, &reason, &detail);
 			if (state->sources[i] == nullptr)
@@ -757,7 +764,7 @@ close_sources(GpuvmScanState *state, bool plain_only)
 	{
 		ScanSource *source = state->sources[i];
 
-		if (source == nullptr || source->set == 0 || source->set_session != state->space->session)
+		if (source == nullptr || source->set == 0 || source->of != nullptr || source->set_session != state->space->session)
 			continue;
 		sets |= uint64{1} << source->set;
 		source->set = 0;
@@ -816,6 +823,7 @@ run_stop(GpuvmScanState *state)
 {
 	run_end(state);
 	close_sources(state, false);
+	shared_close(state);
 }
 
 /*
@@ -1513,6 +1521,21 @@ collect_set(GpuvmScanState *state)
 		end_job(state, false);
 }
 
+/* What a stage has read is needed no more when its rows are there. Its tables stay open: references lead there. */
+static void
+close_sets(GpuvmScanState *state)
+{
+	for (int i = 0; i < state->plan->ncursors; i++)
+	{
+		ScanSource *source = state->sources[i];
+
+		if (source == nullptr || source->set == 0)
+			continue;
+		state->sources[i] = nullptr;
+		source_close(source);
+	}
+}
+
 bool
 run_into_set(GpuvmScanState *state, SetSink *sink)
 {
@@ -1522,7 +1545,11 @@ run_into_set(GpuvmScanState *state, SetSink *sink)
 		collect_set(state);
 	sink->gave_way = state->gave_way;
 	state->sink = nullptr;
-	return state->mode == MODE_END && !state->gave_way && !sink->refused;
+	if (state->mode != MODE_END || state->gave_way || sink->refused)
+		return false;
+	if (state->plan->stage)
+		close_sets(state);
+	return true;
 }
 
 /* Do the groups of several programs, and what puts them together, take too much? Those of a single one may. */

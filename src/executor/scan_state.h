@@ -145,7 +145,11 @@ struct ScanSource
 	uint64		set_session;
 	uint32		set_tablets;
 	EntrySource *entries;		/* per column: of codes */
+	struct SharedStage *of;		/* the rows are those of a stage that others read, too: all of this is its source's but the array of tablets. Else NULL */
+	uint64		opening;
 };
+
+struct GpuvmScanState;
 
 /* The session whose result sets a scan and its children share (pg/engine_client.h). */
 struct SetSpace
@@ -173,6 +177,26 @@ struct DerivedChild
 {
 	PlanState  *state;
 	bool		read;			/* it has been run */
+};
+
+/* A stage that several programs of a statement read (shared_stages.cc). */
+struct SharedStage
+{
+	DerivedChild child;
+	int			nreaders;		/* cursors */
+	bool		stays;			/* all of them can read a result set */
+	MemoryContext context;
+	ScanSource *source;			/* the rows; NULL: they are not there */
+	uint64		opening;		/* which rows they are: how many were there before */
+	int			users;			/* readers that have them */
+	int			left;			/* readers that have not had them yet */
+};
+
+struct SharedStages
+{
+	GpuvmScanState *owner;		/* of the last stage */
+	int			nstages;
+	SharedStage *stages;
 };
 
 /* What EXPLAIN ANALYZE shows, summed over rescans. */
@@ -237,6 +261,8 @@ struct GpuvmScanState
 	PlanState  *alternative;
 	DerivedChild *children;		/* by PlanCursor.child, which counts from 1 */
 	int			nchildren;
+	SharedStages *shared;		/* of the whole statement; NULL: it is none of one */
+	int			shared_stage;	/* the number of the one whose rows it gives; 0: of none */
 	int			eflags;
 	bool		sketched;		/* the alternative was made for EXPLAIN only: finish_alternative() before it runs */
 	List	   *param_states;
@@ -406,6 +432,9 @@ int16		source_attlen(const ScanSource *source, AttrNumber attnum);
 
 /* -- derived.cc: cursors over the rows of other plans ------------------------------------ */
 
+/* Makes the child's rows the source's: in a result set, if they can be and `stays`. */
+bool		derived_read(GpuvmScanState *state, ScanSource *source, DerivedChild *child, bool stays, int *reason, const char **detail);
+
 /* The part of source_open() that is theirs: runs the child. */
 bool		derived_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail);
 
@@ -419,6 +448,12 @@ enum SetOutcome
 
 /* derived_set.cc: has the child's rows stay in gpuvmd, where that can be done. */
 SetOutcome	derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child);
+
+/*
+ * Can all of the scan's programs read a set where they read the child's tablets? Of a set no row is found by its place,
+ * and no text within a value.
+ */
+bool		can_read_set(const GpuvmScanState *state, int cursor);
 
 /* The custom scan's plans but the first are children. */
 void		derived_begin(GpuvmScanState *state, List *plans, int eflags);
@@ -435,6 +470,22 @@ List	   *derived_states(const GpuvmScanState *state, PlanState *alternative);
 
 /* Before the scan is run again: a child whose parameters have changed is read anew. */
 void		derived_rescan(GpuvmScanState *state, Bitmapset *changed);
+
+/* -- shared_stages.cc: stages that several programs read --------------------------------- */
+
+/* Of the last stage, whose children are there: the last of its plans are such stages, and the programs of all get to know them. */
+void		shared_begin(GpuvmScanState *state, const List *plans, int eflags);
+void		shared_end(GpuvmScanState *state);
+
+/* Of the last stage: no rows of theirs are needed any more. */
+void		shared_close(GpuvmScanState *state);
+
+/* As derived_open(), of a cursor that reads one. */
+bool		shared_open(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail);
+
+/* Are the rows that the source has still those of the stage? And: it needs them no more. */
+bool		shared_is_open(const ScanSource *source);
+void		shared_let_go(ScanSource *source);
 
 /* -- patterns.cc: what TextMatch compares with ------------------------------------- */
 

@@ -488,7 +488,7 @@ source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail)
 	source = static_cast<ScanSource *>(palloc0(sizeof(ScanSource)));
 	source->context = state->source_contexts[cursor];
 	source->cursor = cursor;
-	source->nleaves = from->child > 0 ? 0 : Max(list_length(from->leaves), 1);
+	source->nleaves = from->child != 0 ? 0 : Max(list_length(from->leaves), 1);
 	source->leaves = static_cast<ScanLeaf *>(palloc0(sizeof(ScanLeaf) * Max(source->nleaves, 1)));
 	if (from->leaves == NIL && from->child == 0)
 		source->leaves[0].relid = from->relid;
@@ -499,7 +499,7 @@ source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail)
 			source->leaves[i].relid = list_nth_oid(from->leaves, i);
 	}
 	source->plain = from->leaves == NIL && from->child == 0;
-	opened = from->child > 0 ? derived_open(state, source, reason, detail) : open_in_context(state, source, reason, detail);
+	opened = from->child != 0 ? derived_open(state, source, reason, detail) : open_in_context(state, source, reason, detail);
 	MemoryContextSwitchTo(old);
 	if (opened)
 	{
@@ -516,6 +516,11 @@ source_open(GpuvmScanState *state, int cursor, int *reason, const char **detail)
 void
 source_drop_set(ScanSource *source)
 {
+	if (source->of != nullptr)
+	{
+		shared_let_go(source);
+		return;
+	}
 	if (source->set != 0)
 		engine_drop_sets(source->set_session, uint64{1} << source->set);
 	source->set = 0;

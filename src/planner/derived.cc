@@ -465,9 +465,9 @@ derived_cost(const ScanShape *shape)
 
 		if (target->child == nullptr)
 			continue;
-		/* its rows stay where they are */
+		/* its rows stay where they are; what making those costs that several read is no reader's */
 		if (is_stage_path(target->child))
-			cost += target->child->total_cost;
+			cost += target->shared > 0 ? 0 : target->child->total_cost;
 		else
 			cost += target->child->total_cost + CHILD_US * cost_of_us() + target->child->rows * row_operators(target) * cpu_operator_cost;
 	}
@@ -481,7 +481,7 @@ derived_children(const ScanShape *shape)
 
 	for (int i = 0; i < shape->ncursors; i++)
 	{
-		if (shape->cursors[i].target.child != nullptr)
+		if (shape->cursors[i].target.child != nullptr && shape->cursors[i].target.shared == 0)
 			children = lappend(children, shape->cursors[i].target.child);
 	}
 	return children;

@@ -233,6 +233,7 @@ piece_of_stage(Lowering *l, const Stage *stage)
 	target.table = table_of_stage(stage);
 	target.tuples = rel->rows;
 	target.child = stage->path;
+	target.shared = stage->shared;
 	target.columns = stage->columns;
 	target.names = stage->names;
 	target.shown = stage->shown;
@@ -452,12 +453,11 @@ definition(const Lowering *l, RelOp op, int id)
 	return nullptr;
 }
 
-/* A CTE that is read several times is computed each time. */
 static Piece *
 lower_set(Lowering *l, const GpuvmRel *set)
 {
 	const GpuvmRel *shared = definition(l, REL_SHARED, set->id);
-	Piece	   *piece = shared == nullptr ? lowering_refuse(l, "a CTE is not there") : lower_apart(l, rel_input(shared));
+	Piece	   *piece = shared == nullptr ? lowering_refuse(l, "a CTE is not there") : lower_shared(l, shared);
 	ListCell   *lc;
 
 	if (piece == nullptr)

@@ -23,6 +23,8 @@ struct Lowering
 	Node	  **values;			/* by column number; NULL: it is not there (yet) */
 	int			ncolumns;
 	List	   *stages;			/* StageColumns of the leaves that are stages */
+	List	   *definitions;	/* SharedRows */
+	List	   *shared;			/* paths of the stages that several others read, in the order of their numbers */
 	struct JoinBlock *block;	/* whose expressions are being resolved; NULL: no relation can be added */
 	const char *reason;			/* why there is no path; the first one */
 };
@@ -61,6 +63,7 @@ struct Stage
 	List	   *values;			/* what was asked for, over its columns as those of relation 0 (lowering_values.h), */
 	List	   *shown;			/* of which some have the display scales of others (CompileCursor.shown) */
 	double		rows;
+	int			shared;			/* its number, if it has several readers; else 0 */
 };
 
 /* NULL, having noted the reason. */
@@ -91,6 +94,10 @@ Node	   *replace_exprs(Node *expr, const List *exprs, const List *by);
 List	   *shown_of_exprs(const Lowering *l, const List *exprs);
 /* The values of a node's columns. */
 List	   *values_of(const Lowering *l, const List *columns);
+
+/* -- lowering_shared.cc -- */
+/* The rows of a definition, of which its columns have the values then: those of one stage, if they are read several times. */
+Piece	   *lower_shared(Lowering *l, const GpuvmRel *definition);
 
 /* -- lowering_joins.cc -- */
 /* The rows of a node that is in no block. */

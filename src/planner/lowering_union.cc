@@ -159,7 +159,7 @@ is_stage(const UnionArm *arm)
 	const ShapeCursor *cursor = &arm->piece->shape.cursors[0];
 	ListCell   *lc;
 
-	if (arm->piece->shape.ncursors != 1 || cursor->target.child == nullptr || !is_stage_path(cursor->target.child) || cursor->quals != NIL || cursor->filters != NIL ||
+	if (arm->piece->shape.ncursors != 1 || cursor->target.child == nullptr || cursor->target.shared != 0 || !is_stage_path(cursor->target.child) || cursor->quals != NIL || cursor->filters != NIL ||
 		list_length(arm->rows.columns) != list_length(cursor->target.columns))
 		return false;
 	foreach(lc, arm->rows.columns)

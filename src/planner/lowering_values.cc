@@ -398,31 +398,39 @@ add_value(RowValues *rows, const CompileInput *input, Node *expr, bool apart)
 		add_whole(rows, expr);
 }
 
-struct OfRelation
+struct Move
 {
-	int			relid;
+	int			from;
+	int			to;
 };
 
 static Node *
-relation_mutator(Node *node, void *context)
+move_mutator(Node *node, void *context)
 {
+	const Move *move = static_cast<const Move *>(context);
 	Var		   *var;
 
 	if (node == nullptr)
 		return nullptr;
-	if (!IsA(node, Var) || ((Var *) node)->varno != 0)
-		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(relation_mutator), context);
+	if (!IsA(node, Var) || static_cast<int>(((Var *) node)->varno) != move->from)
+		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(move_mutator), context);
 	var = static_cast<Var *>(copyObjectImpl(node));
-	var->varno = var->varnosyn = static_cast<const OfRelation *>(context)->relid;
+	var->varno = var->varnosyn = move->to;
 	return (Node *) var;
+}
+
+List *
+move_values(List *values, int from, int to)
+{
+	Move		move = {from, to};
+
+	return (List *) move_mutator((Node *) values, &move);
 }
 
 List *
 values_of_relation(List *values, int relid)
 {
-	OfRelation	of = {relid};
-
-	return (List *) relation_mutator((Node *) values, &of);
+	return move_values(values, 0, relid);
 }
 
 }  // namespace gpuvm

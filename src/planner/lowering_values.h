@@ -55,6 +55,8 @@ bool		has_one_scale(const CompileInput *input, Node *expr);
 
 /* The values with the columns of this relation. */
 List	   *values_of_relation(List *values, int relid);
+/* The values with one relation's columns in the place of another's. */
+List	   *move_values(List *values, int from, int to);
 
 /* As grouping sets have in place of keys that are not theirs. */
 bool		is_null(const Node *expr);

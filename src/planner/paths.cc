@@ -389,7 +389,7 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 	{
 		const ShapeCursor *from = &shape->cursors[i];
 		const RangeTblEntry *rte = entry_of(root, from);
-		int			child = from->target.child != nullptr ? ++nchildren : 0;
+		int			child = from->target.shared > 0 ? -from->target.shared : from->target.child != nullptr ? ++nchildren : 0;
 
 		plan->cursors[i] = PlanCursor{rte == nullptr ? InvalidOid : rte->relid, from->target.leaves, detached(from->quals, shape), alias_of(root, from),
 			from->kind, detached(from->keys, shape), detached(from->range, shape), detached(from->conditions, shape), detached(from->filters, shape),

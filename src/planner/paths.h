@@ -31,6 +31,7 @@ struct ScanTarget
 	double		tuples;
 	/* rows of another plan in a table's place (derived.cc): */
 	Path	   *child;			/* NULL: it is imported */
+	int			shared;			/* the child is the last stage's, for several readers, and has this number; 0: it is its reader's own */
 	List	   *columns;		/* scan_plan.h: ChildColumn */
 	List	   *names;			/* of the relation's columns */
 	List	   *vars;			/* of a join: what its columns are (compiler/compile.h) */

@@ -77,7 +77,7 @@ cursor_from_list(List *list, PlanCursor *c)
 char *
 plan_column_name(const PlanCursor *cursor, AttrNumber attnum)
 {
-	return cursor->child > 0 ? strVal(list_nth(cursor->names, attribute_of(attnum) - 1)) : get_attname(cursor->relid, attnum, false);
+	return cursor->child != 0 ? strVal(list_nth(cursor->names, attribute_of(attnum) - 1)) : get_attname(cursor->relid, attnum, false);
 }
 
 List *
@@ -392,7 +392,7 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
 	list = lappend(list, p->loud_subqueries);
 	list = lappend(list, p->late_subqueries);
-	list = lappend(list, list_make2_int(p->stage, p->whole));
+	list = lappend(list, list_make3_int(p->stage, p->whole, p->nshared));
 	list = lappend(list, p->names);
 	list = lappend(list, p->windows);
 	return lappend(list, p->window_values);
@@ -455,7 +455,8 @@ scan_plan_from_list(List *list)
 	p->loud_subqueries = next();
 	p->late_subqueries = next();
 	p->stage = linitial_int(static_cast<List *>(list_nth(list, i))) != 0;
-	p->whole = lsecond_int(next()) != 0;
+	p->whole = lsecond_int(static_cast<List *>(list_nth(list, i))) != 0;
+	p->nshared = lthird_int(next());
 	p->names = next();
 	p->windows = next();
 	p->window_values = next();

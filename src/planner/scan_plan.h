@@ -49,7 +49,7 @@ struct PlanCursor
 	List	   *conditions;
 	List	   *filters;
 	/* rows that another plan gives, in the place of a table's: */
-	int			child;			/* its number among the node's custom_plans; 0: it is an imported table */
+	int			child;			/* its number among the node's custom_plans; 0: it is an imported table; negative: -1 and so on are the statement's shared stages */
 	List	   *columns;		/* what it gives (ChildColumn), each an int list */
 	List	   *names;			/* of all columns of the relation, by their numbers */
 };
@@ -164,6 +164,7 @@ struct ScanPlan
 	List	   *names;			/* of a stage's columns */
 	List	   *windows;		/* of a stage: window functions, whose columns are behind the program's (plan_windows.h), */
 	List	   *window_values;	/* and the expressions without columns that they are given */
+	int			nshared;		/* of the last one: so many of its custom_plans, behind its own children, are stages that several programs read, each of the later ones too */
 };
 
 List	   *scan_plan_to_list(const ScanPlan *plan);

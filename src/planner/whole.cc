@@ -293,6 +293,20 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 
 /* -- the path -------------------------------------------------------------------------------------- */
 
+/* Stages that several programs read are the last one's, which they outlive. */
+static void
+add_shared_stages(CustomPath *path, List *shared)
+{
+	ListCell   *lc;
+
+	foreach(lc, shared)
+	{
+		path->path.startup_cost += static_cast<const Path *>(lfirst(lc))->total_cost;
+		path->path.total_cost += static_cast<const Path *>(lfirst(lc))->total_cost;
+	}
+	path->custom_paths = list_concat(path->custom_paths, shared);
+}
+
 static CustomPath *
 make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 {
@@ -301,6 +315,7 @@ make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	Last		last = {};
 	ProgramRows rows = {};
 	const char *failure;
+	CustomPath *path;
 	double		map_cost;
 
 	if (rel_facts(top)->hides_rows)
@@ -323,9 +338,12 @@ make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	}
 	last.plan->fraction = 1;
 	last.plan->whole = true;
+	last.plan->nshared = list_length(l->shared);
 	plan_delta(last.plan, &last.piece->shape, &rows);
 	map_cost = detach_maps(l->root, &last.piece->shape, last.plan);
-	return make_path(l->statement_root, final_rel, alternative->pathtarget, &last.piece->shape, alternative, last.plan, rows, last.rows, map_cost);
+	path = make_path(l->statement_root, final_rel, alternative->pathtarget, &last.piece->shape, alternative, last.plan, rows, last.rows, map_cost);
+	add_shared_stages(path, l->shared);
+	return path;
 }
 
 struct WholeWork

@@ -154,6 +154,33 @@ is($node->safe_psql('postgres', $held), '0', 'after its end nothing is held');
 is(scalar($session->query($aggregate)), $expected, 'the session goes on');
 $session->quit;
 
+# A whole statement, in whose middle gpuvmd goes: before what several programs read is there, and while a cursor has rows of the last.
+$pid = wait_for_engine($node);
+my $whole = 'WITH s AS (SELECT v, count(*) c, sum(id) i FROM big GROUP BY v) SELECT a.v, a.c, b.i FROM s a JOIN s b ON a.v = b.v + 1 JOIN (SELECT DISTINCT v FROM big) d ON d.v = b.v';
+my $settings = 'SET gpuvm.force = on; SET gpuvm.whole_query = on;';
+my $ordered = "SELECT count(*), sum(v), sum(c), sum(i) FROM ($whole OFFSET 0) q";
+$expected = without($node, $ordered);
+like($node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $whole"), qr/Stages: 3.*Shared Stage: 1/s, 'a whole statement in stages');
+$session = $node->background_psql('postgres', on_error_stop => 0);
+$session->query_safe($settings);
+is($session->query_safe($ordered), $expected, 'a session that is connected');
+$backend = $session->query_safe('SELECT pg_backend_pid()');
+leave_waiting($node, $session, $backend, $pid, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $whole");
+kill 'KILL', $pid;
+like($session->query_safe('SELECT 1'), qr/Fallback: engine away/, 'falls back');
+$pid = wait_for_new_engine($node, $pid);
+is($session->query_safe($ordered), $expected, 'and its answer is right');
+is($node->safe_psql('postgres', $held), '0', 'nothing is left of its rows');
+$session->query_safe("BEGIN; DECLARE c CURSOR FOR $whole; SELECT 1");
+is($session->query_safe('FETCH 1 FROM c') =~ /^\d+\|/, 1, 'a cursor has its first row');
+kill 'KILL', $pid;
+wait_for_new_engine($node, $pid);
+$session->query('MOVE ALL FROM c');
+$session->query('ROLLBACK');
+is($node->safe_psql('postgres', $held), '0', 'after its end nothing is held');
+is(scalar($session->query($ordered)), $expected, 'the session goes on');
+$session->quit;
+
 # Again and again: gpuvmd keeps coming back.
 for my $i (1 .. 3)
 {
