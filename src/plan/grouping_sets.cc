@@ -63,9 +63,8 @@ is_aggregate(const TargetEntry *column)
 
 /* -- aggregates of aggregates ----------------------------------------------------------------------- */
 
-/* What makes the aggregate of those of finer groups; InvalidOid: nothing does, exactly. */
-static Oid
-combining(const Aggref *agg)
+Oid
+combining_aggregate(const Aggref *agg)
 {
 	if (agg->aggdistinct != NIL || agg->aggorder != NIL || agg->aggkind != AGGKIND_NORMAL)
 		return InvalidOid;
@@ -101,13 +100,13 @@ combining(const Aggref *agg)
 	}
 }
 
-static Expr *
-combined(const Aggref *agg, int number)
+Expr *
+combined_aggregate(const Aggref *agg, int number)
 {
 	Aggref	   *above = static_cast<Aggref *>(copyObjectImpl(agg));
 	Var		   *below = makeVar(IR_VAR, number, agg->aggtype, -1, agg->aggcollid, 0);
 
-	above->aggfnoid = combining(agg);
+	above->aggfnoid = combining_aggregate(agg);
 	above->aggargtypes = list_make1_oid(agg->aggtype);
 	above->args = list_make1(makeTargetEntry((Expr *) below, 1, nullptr, false));
 	above->inputcollid = agg->aggcollid;
@@ -125,7 +124,7 @@ all_combine(const GpuvmRel *group)
 	{
 		const TargetEntry *column = lfirst_node(TargetEntry, lc);
 
-		if (is_aggregate(column) && !OidIsValid(combining((const Aggref *) column->expr)))
+		if (is_aggregate(column) && !OidIsValid(combining_aggregate((const Aggref *) column->expr)))
 			return false;
 	}
 	return true;
@@ -307,7 +306,7 @@ make_groups(Splitting *s, SetGroups *set)
 
 		if (!is_aggregate(column))
 			continue;
-		expr = set->from < 0 ? (Expr *) renumber_expr((Node *) expr, below) : combined((const Aggref *) expr, below[column->resno]);
+		expr = set->from < 0 ? (Expr *) renumber_expr((Node *) expr, below) : combined_aggregate((const Aggref *) expr, below[column->resno]);
 		set->numbers[column->resno] = rel_next_number(s->statement);
 		set->rel->columns = lappend(set->rel->columns, makeTargetEntry(expr, set->numbers[column->resno], column->resname, false));
 	}

@@ -21,6 +21,9 @@ void		group_setops(GpuvmRel **cell, GpuvmRel *statement);
 /* Groups of several sets of keys as groups of groups; definitions may be added. Columns must have been pruned. */
 void		split_grouping_sets(GpuvmRel *statement);
 
+/* Groups that count different values of a column as groups of groups; NULL: they do not, or cannot be. The columns are the same. */
+GpuvmRel   *split_distinct(GpuvmRel *statement, const GpuvmRel *group);
+
 /* A join that raises if a row meets more than one, where a row cannot. */
 void		relax_single_joins(GpuvmRel **cell, GpuvmRel *statement);
 
@@ -32,6 +35,10 @@ rel_input_cell(GpuvmRel *rel, int n = 0)
 	return reinterpret_cast<GpuvmRel **>(&list_nth_cell(rel->inputs, n)->ptr_value);
 }
 
+/* What makes the aggregate of those of finer groups; InvalidOid: nothing does, exactly. */
+Oid			combining_aggregate(const Aggref *agg);
+/* The aggregate over the finer groups' column of this number. */
+Expr	   *combined_aggregate(const Aggref *agg, int number);
 /* The expression with columns replaced by what the entries with their numbers are made of. */
 Node	   *rel_substitute(Node *expr, const List *columns);
 /* All columns of the rows that come out of a tree, whether they are pruned or not. */

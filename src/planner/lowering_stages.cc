@@ -15,6 +15,7 @@ extern "C" {
 #include <cmath>
 
 #include "compiler/emit.h"
+#include "plan/normalise.h"
 #include "planner/aggregation.h"
 #include "planner/cost.h"
 #include "planner/lowering.h"
@@ -405,14 +406,36 @@ stage_of_group_values(Lowering *l, const GpuvmRel *rel, const Piece *piece, cons
 	return stage_of_groups(l, rel, piece, raw, stage);
 }
 
+/* A stage is one program, which has no groups of several kinds; NULL: it has none. */
+static const GpuvmRel *
+in_groups_of_groups(Lowering *l, const GpuvmRel *rel)
+{
+	GpuvmRel   *split = nullptr;
+	const int	known = l->ncolumns;
+
+	/* each makes up to four columns: of finer groups, and of those, a sum and a count */
+	if (l->statement->last_number + 4 * list_length(rel->columns) < MAX_COLUMNS)
+		split = split_distinct(const_cast<GpuvmRel *>(l->statement), rel);
+	if (split == nullptr)
+		return nullptr;
+	l->ncolumns = l->statement->last_number;
+	l->values = static_cast<Node **>(repalloc(l->values, sizeof(Node *) * (l->ncolumns + 1)));
+	for (int i = known + 1; i <= l->ncolumns; i++)
+		l->values[i] = nullptr;
+	return split;
+}
+
 Piece *
 lower_group(Lowering *l, const GpuvmRel *rel)
 {
+	const GpuvmRel *split = in_groups_of_groups(l, rel);
 	List	   *numbers = NIL;
 	Stage		stage = {};
 	Piece	   *piece;
 	ListCell   *lc;
 
+	if (split != nullptr)
+		return lower_apart(l, split);
 	foreach(lc, rel->columns)
 		numbers = lappend_int(numbers, lfirst_node(TargetEntry, lc)->resno);
 	if (!begin_groups(l, rel, &piece) || !stage_of_group_values(l, rel, piece, values_of_numbers(l, numbers), &stage))
@@ -426,9 +449,12 @@ lower_group(Lowering *l, const GpuvmRel *rel)
 bool
 stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *stage)
 {
+	const GpuvmRel *split = in_groups_of_groups(l, rel);
 	Piece	   *piece;
 	List	   *exprs;
 
+	if (split != nullptr)
+		rel = split;
 	if (rel->op == REL_GROUP)
 	{
 		if (!begin_groups(l, rel, &piece))
