@@ -498,6 +498,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	}
 	if (plan->kind == SCAN_GROUPS)
 		show_groups(plan, context, es);
+	else if (plan->filter_quals != NIL)
+		ExplainPropertyText("Filter", deparse_list(plan->filter_quals, " AND ", context, plan->ncursors > 1), es);
 	show_maps(plan, context, es);
 	show_order(node, context, ancestors, es);
 	if (plan->windows != NIL)

@@ -46,6 +46,7 @@ output_begin(GpuvmScanState *state)
 	raw_begin(state);
 	state->nvalues = list_length(state->plan->raw_types);
 	state->row_slot = state->raw_slot;
+	state->having = ExecInitQual(state->plan->having, &state->css.ss.ps);
 }
 
 /* Keys and aggregates are raw columns. */

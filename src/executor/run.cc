@@ -1284,6 +1284,51 @@ next_row(GpuvmScanState *state, TupleTableSlot *slot)
 	}
 }
 
+/* Rows that are held back, and those of them that pass. */
+struct HeldFilter
+{
+	GpuvmScanState *state;
+	Tuplestorestate *passing;
+};
+
+static void
+copy_passing_rows(void *argument)
+{
+	HeldFilter *filter = static_cast<HeldFilter *>(argument);
+	GpuvmScanState *state = filter->state;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *slot = state->held_slot;
+
+	econtext->ecxt_scantuple = slot;
+	while (tuplestore_gettupleslot(state->held, true, false, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		slot_getallattrs(slot);
+		if (ExecQual(state->having, econtext))
+			tuplestore_puttupleslot(filter->passing, slot);
+	}
+}
+
+/* An error of a condition may be one that PostgreSQL does not meet. */
+static void
+filter_held_rows(GpuvmScanState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+	HeldFilter	filter = {state, tuplestore_begin_heap(false, false, work_mem)};
+	int			sqlstate = 0;
+	const bool	done = guarded(copy_passing_rows, &filter, &sqlstate);
+
+	MemoryContextSwitchTo(old);
+	ExecClearTuple(state->held_slot);
+	tuplestore_end(done ? state->held : filter.passing);
+	if (done)
+		state->held = filter.passing;
+	else
+		state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG,
+									psprintf("a condition raises SQLSTATE %s", unpack_sql_state(sqlstate)));
+}
+
 /* Takes all rows; false when the alternative must run. */
 static bool
 hold_rows(GpuvmScanState *state)
@@ -1305,6 +1350,8 @@ hold_rows(GpuvmScanState *state)
 	}
 	slot->tts_values = values;
 	slot->tts_isnull = nulls;
+	if (state->mode == MODE_VM && state->having != nullptr)
+		filter_held_rows(state);
 	return state->mode == MODE_VM;
 }
 
@@ -1321,13 +1368,36 @@ next_held_row(GpuvmScanState *state, TupleTableSlot *slot)
 	return true;
 }
 
+/* Of sorted rows, of which no condition raises an error. */
+static bool
+next_passing_row(GpuvmScanState *state, TupleTableSlot *slot)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+
+	while (next_row(state, slot))
+	{
+		if (state->having == nullptr || state->plan->kind != SCAN_ROWS)
+			return true;
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		econtext->ecxt_scantuple = ExecStoreVirtualTuple(slot);
+		if (ExecQual(state->having, econtext))
+		{
+			ExecClearTuple(slot);
+			return true;
+		}
+		ExecClearTuple(slot);
+	}
+	return false;
+}
+
 bool
 run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 {
 	bool		found;
 
 	if (!holds_rows_back(state->plan))
-		found = next_row(state, slot);
+		found = next_passing_row(state, slot);
 	else if (state->held == nullptr && !hold_rows(state))
 		return false;
 	else

@@ -327,6 +327,7 @@ replace_values(Lowering *l, const List *exprs, const List *by)
 	{
 		l->block->conditions = (List *) replace_mutator((Node *) l->block->conditions, &r);
 		l->block->classes = (List *) replace_mutator((Node *) l->block->classes, &r);
+		l->block->held = (List *) replace_mutator((Node *) l->block->held, &r);
 	}
 }
 

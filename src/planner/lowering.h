@@ -27,6 +27,12 @@ struct Lowering
 	List	   *shared;			/* paths of the stages that several others read, in the order of their numbers */
 	struct JoinBlock *block;	/* whose expressions are being resolved; NULL: no relation can be added */
 	const char *reason;			/* why there is no path; the first one */
+	/* conditions of the last stage that PostgreSQL evaluates (lowering_conditions.cc): */
+	const GpuvmRel *last;		/* its node */
+	bool		has_conditions; /* were there any? */
+	bool		hold;			/* those that do not compile are held back */
+	List	   *held;			/* which were, over the leaves, */
+	const char *held_reason;	/* and why */
 };
 
 /* Relations joined so far: what one program reads. */
@@ -43,6 +49,7 @@ struct JoinBlock
 	List	   *classes;		/* Lists of expressions that are equal (lowering_order.cc) */
 	List	   *bounds;			/* ids of the Bounds that are among the items, and */
 	List	   *bound_values;	/* the columns that have their values */
+	List	   *held;			/* conditions that are evaluated above (lowering_conditions.cc) */
 };
 
 /* What the columns of a leaf are made of, for estimates: statistics are of tables. */
@@ -145,6 +152,10 @@ bool		begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece);
 bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups);
 /* The program of the piece's rows with these columns and expressions; what is more than a column is computed by it. */
 bool		plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan);
+
+/* -- lowering_conditions.cc -- */
+/* Those of the last block's that programs cannot evaluate become held ones. */
+void		hold_conditions(Lowering *l, JoinBlock *block);
 
 /* -- lowering_windows.cc -- */
 Piece	   *lower_window(Lowering *l, const GpuvmRel *rel);

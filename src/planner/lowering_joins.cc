@@ -366,7 +366,15 @@ lower_block(Lowering *l, const GpuvmRel *rel)
 	/* a condition, or an expression, of a block that is being flattened belongs to it (flatten); this is one of its own */
 	l->block = &block;
 	if (flatten(l, rel))
+	{
+		if (rel == l->last)
+			l->has_conditions = block.conditions != NIL;
+		if (rel == l->last && l->hold)
+			hold_conditions(l, &block);
 		piece = order_block(l, &block, rel);
+	}
+	if (rel == l->last)
+		l->held = block.held;
 	l->block = outer;
 	return piece;
 }

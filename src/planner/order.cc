@@ -329,20 +329,24 @@ wanted_of_groups(PlannerInfo *root, bool distinct)
 	return root->sort_pathkeys;
 }
 
-/* PostgreSQL asks HAVING of all groups before it sorts them, and meets its errors; where a LIMIT stands above sorted groups of ours, not all come out. */
 static bool
-may_skip_errors(const PlannerInfo *root, const ScanPlan *plan)
+having_can_raise(const ScanPlan *plan)
 {
 	ListCell   *lc;
 
-	if (root->parse->limitCount == nullptr)
-		return false;
 	foreach(lc, plan->having)
 	{
 		if (can_raise_by_rows(static_cast<const Expr *>(lfirst(lc))))
 			return true;
 	}
 	return false;
+}
+
+/* PostgreSQL asks HAVING of all groups before it sorts them, and meets its errors; where a LIMIT stands above sorted groups of ours, not all come out. */
+static bool
+may_skip_errors(const PlannerInfo *root, const ScanPlan *plan)
+{
+	return root->parse->limitCount != nullptr && having_can_raise(plan);
 }
 
 void
@@ -374,7 +378,7 @@ sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from)
 	s.rel = input;
 	s.from = from;
 	s.pathkeys = root->sort_pathkeys;
-	if (s.pathkeys == NIL || may_skip_errors(root, plan))
+	if (s.pathkeys == NIL || may_skip_errors(root, plan) || (plan->kind == SCAN_ROWS && having_can_raise(plan)))
 		return nullptr;
 	path = sort_path(&s, list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0);
 	if (path == nullptr)

@@ -135,7 +135,7 @@ struct ScanPlan
 	List	   *raw_typmods;
 	List	   *raw_collations;
 	List	   *exprs;			/* groups: the output columns over the raw columns */
-	List	   *having;			/* groups: qual over the raw columns, */
+	List	   *having;			/* groups, and the rows of the last stage: qual over the raw columns, */
 	List	   *filtered;		/* of which clauses with these numbers are the group filter's, */
 	List	   *filter_quals;	/* the same over the cursors, for EXPLAIN */
 	int			nmaps;

@@ -258,12 +258,13 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 		if (rel->op == REL_SORT)
 			return lowering_refuse(l, "a subquery's order is the statement's") != nullptr;
 	}
+	l->last = body;
 	piece = lower(l, body);
 	if (piece == nullptr || !resolve_above(l, top, body, &none) || !resolve_output(l, sort, target, &exprs))
 		return false;
 	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.child == nullptr)
 		return lowering_refuse(l, "the last stage joins nothing") != nullptr;
-	foreach(lc, pull_var_clause((Node *) exprs, 0))
+	foreach(lc, pull_var_clause((Node *) list_concat_copy(exprs, l->held), 0))
 		raw = list_append_unique(raw, lfirst(lc));
 	keys = computed_keys(l->statement_root, exprs);
 	if (keys != NIL && plan_of_rows(l, piece, list_concat_copy(raw, keys), plan))
@@ -276,7 +277,10 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 			return false;
 	}
 	plan->exprs = (List *) raw_mutator((Node *) exprs, raw);
+	plan->having = (List *) raw_mutator((Node *) l->held, raw);
 	fix_opfuncids((Node *) plan->exprs);
+	fix_opfuncids((Node *) plan->having);
+	plan->filter_quals = detached(l->held, &piece->shape);
 	foreach(lc, raw)
 	{
 		const Node *node = static_cast<const Node *>(lfirst(lc));
@@ -287,7 +291,7 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 	}
 	last->piece = piece;
 	last->plan = plan;
-	last->rows = piece->shape.rows;
+	last->rows = Max(piece->shape.rows * condition_selectivity(l, l->held), 1);
 	return true;
 }
 
@@ -375,6 +379,27 @@ make_quietly(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	return nullptr;
 }
 
+/* If the last stage has conditions, it may be one of these that stands in the way. */
+static CustomPath *
+lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_rel, Path *alternative)
+{
+	Lowering   *l = begin_lowering(root, statement);
+	CustomPath *path = make_quietly(l, final_rel, alternative);
+	Lowering   *again;
+
+	if (path == nullptr && l->has_conditions)
+	{
+		again = begin_lowering(root, statement);
+		again->hold = true;
+		path = make_quietly(again, final_rel, alternative);
+		if (path != nullptr && again->held_reason != nullptr)
+			reasons_add(InvalidOid, "Filter", again->held_reason, nullptr);
+	}
+	if (path == nullptr)
+		reasons_add(InvalidOid, "Whole statement", l->reason != nullptr ? l->reason : "it has no stages", nullptr);
+	return path;
+}
+
 /* Is one program all that the statement has now, but for Sort, Limit and the output? */
 static bool
 is_one_program(const Path *path)
@@ -422,7 +447,6 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	const Query *parse = root->parse;
 	const Path *best = cheapest(final_rel);
 	Path	   *alternative = alternative_path(input, NIL, true);
-	Lowering   *l;
 	CustomPath *whole;
 	CustomPath *sorted;
 	Path	   *path;
@@ -434,13 +458,9 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 		reasons_add(InvalidOid, "Whole statement", "PostgreSQL's own plan cannot stand below a custom scan", nullptr);
 		return;
 	}
-	l = begin_lowering(root, statement);
-	whole = make_quietly(l, final_rel, alternative);
+	whole = lower_statement(root, statement, final_rel, alternative);
 	if (whole == nullptr)
-	{
-		reasons_add(InvalidOid, "Whole statement", l->reason != nullptr ? l->reason : "it has no stages", nullptr);
 		return;
-	}
 	path = &whole->path;
 	sorted = sorted_statement(root, input, whole);
 	if (sorted != nullptr)

@@ -143,4 +143,9 @@ class Windows:
         items = ", ".join([f"{k} AS k{i}" for i, k in enumerate(keys)] + [f"{c} AS w{i}" for i, c in enumerate(calls)])
         having = " HAVING count(*) > 1" if rng.random() < 0.2 else ""
         sql = f"SELECT {items} FROM {table.name}{self.queries.where(rng, g)} GROUP BY {', '.join(keys)}{having}"
-        return Query(sql) if rng.random() < 0.6 else Query(f"SELECT * FROM ({sql}) s WHERE w0 <= {rng.choice((1, 10, 1000))}")
+        if rng.random() < 0.6:
+            return Query(sql)
+        # quotients, which programs may leave to PostgreSQL
+        condition = rng.choice(("w0 <= 1", "w0 <= 10", "w0 <= 1000", "CASE WHEN w0 > 0 THEN abs(w0 - 7) / w0::numeric END > 0.3", "100 / (w0::numeric + 3) / 7 < 1.5 AND w0 > 1"))
+        order = f" ORDER BY {', '.join(str(i + 1) for i in range(len(keys)))}" if rng.random() < 0.3 else ""
+        return Query(f"SELECT * FROM ({sql}) s WHERE {condition}{order}", ordered=order != "")
