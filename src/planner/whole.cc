@@ -100,6 +100,9 @@ resolve_output(Lowering *l, const GpuvmRel *sort, const PathTarget *target, List
 			value = nullptr;
 		if (value == nullptr || exprType(value) != exprType(wanted))
 			return lowering_refuse(l, "the output is not that of the algebra") != nullptr;
+		/* PostgreSQL takes the constant itself, not the scan's column, which is null in sets without that key */
+		if (IsA(wanted, Const) && root->parse->groupingSets != NIL && !equal(value, wanted))
+			return lowering_refuse(l, "a constant is a key of some grouping sets") != nullptr;
 		*exprs = lappend(*exprs, value);
 	}
 	return true;

@@ -85,5 +85,13 @@ SELECT * FROM ask('SELECT g AS a, max(m) FROM (SELECT a, grouping(a) AS g, max(w
 SELECT * FROM ask('SELECT a, b, min(w), rank() OVER (PARTITION BY grouping(a, b) ORDER BY min(w), a, b) FROM t JOIN dim ON b = k GROUP BY ROLLUP (a, b)');
 SELECT * FROM ask('WITH x AS MATERIALIZED (SELECT a, b, max(w) AS m FROM t JOIN dim ON b = k GROUP BY ROLLUP (a, b)) SELECT y.a, z.m FROM x y JOIN x z ON y.a = z.a');
 
+-- A constant as a key is null in the sets without it.
+SELECT * FROM ask('SELECT a, 3 AS c, count(*) FROM t GROUP BY GROUPING SETS ((1), (1, 2))');
+SET gpuvm.force = on;
+SET gpuvm.whole_query = on;
+SELECT c, count(*) FROM (SELECT a, 3 AS c, count(*) FROM t GROUP BY GROUPING SETS ((1), (1, 2))) q GROUP BY c;
+SELECT 4 - 1 AS c, count(*) FROM t GROUP BY GROUPING SETS ((1), ()) ORDER BY c;
+RESET gpuvm.force;
+RESET gpuvm.whole_query;
 \set VERBOSITY terse
 DROP SCHEMA whole_grouping CASCADE;
