@@ -385,6 +385,11 @@ lower_sort(Lowering *l, const GpuvmRel *rel, const Piece *input, List *asked)
 
 	w.l = l;
 	w.exprs = columns_of_rows(l, rel, sort, asked);
+	for (int i = 1; i < input->shape.ncursors; i++)
+	{
+		if (input->shape.cursors[i].kind == JoinKind::Full)
+			lowering_refuse(l, "window functions are not computed of a full join's rows");
+	}
 	if (l->reason != nullptr || !stage_of_columns(l, input, w.exprs, &w.stage))
 		return nullptr;
 	w.plan = scan_plan_from_list(((CustomPath *) w.stage.path)->custom_private);
