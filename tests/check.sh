@@ -234,7 +234,7 @@ emulated_suites() {
 		unset GPUVM_TEST_DEVICE
 		named emulated-more && postgres_suite "PostgreSQL's own, emulated" postgres-emulated --device cuda join subselect case
 		suite_started=$SECONDS
-		diff_suite "differential, emulated" diff-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda
+		diff_suite "differential, emulated" diff-emulated "$((${EMULATED_DIFF_QUERIES:-80} * 3))" off,cuda
 		suite_started=$SECONDS
 		diff_suite "types, emulated" diff-types-emulated "$((${EMULATED_DIFF_QUERIES:-80} * 3))" off,cuda --types
 		suite_started=$SECONDS
