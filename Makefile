@@ -219,7 +219,7 @@ $(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fsanitize=thread 
 .PHONY: unit unit-asan unit-tsan
 # Their output comes whole.
 # Long ones first, so that none is left alone at the end.
-LONG_TESTS = cuda_set_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test cuda_runtime_test cuda_join_kernels_test cuda_stage_test \
+LONG_TESTS = cuda_set_test cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test cuda_runtime_test cuda_join_kernels_test cuda_stage_test \
 	vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
 long_first = $(foreach t,$(LONG_TESTS),$(filter %/$(t),$(1))) $(filter-out $(addprefix %/,$(LONG_TESTS)),$(1))
 two_at_a_time = printf '%s\n' $(call long_first,$(1)) | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'

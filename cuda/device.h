@@ -65,6 +65,7 @@ struct LaneOutcomes
 	RowSetState rows[IN_FLIGHT];	/* that a scan has collected */
 	SetColumnFacts set_columns[PROGRAM_MAX_COLUMNS];
 	SortFacts	sort;
+	uint32_t	window_errors;
 	uint32_t	zero, one;
 };
 

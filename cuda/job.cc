@@ -25,9 +25,12 @@ constexpr int64_t YIELD_NS = 2'000'000;
 constexpr std::chrono::seconds MEMORY_PATIENCE(2);
 
 DeviceJob::DeviceJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures)
-	: device_(device), arena_(arena), request_(request), io_(io), figures_(figures), result_types_(request.program->nresults),
-	  hold_(device), pins_(arena), text_key_columns_(text_key_columns(request))
+	: device_(device), arena_(arena), request_(request), io_(io), figures_(figures), hold_(device), pins_(arena)
 {
+	if (request.program == nullptr)
+		return;
+	text_key_columns_ = text_key_columns(request);
+	result_types_.resize(request.program->nresults);
 	program_result_types(request.program, result_types_.data());
 	if (request.count_groups)
 		result_types_.assign(1, Type::I64);

@@ -67,6 +67,7 @@ public:
 	bool published() const { return published_; }
 
 protected:
+	/* Window functions have no program. */
 	DeviceJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures);
 
 	/* A part of the work that is on the device: pads, or groups that are being emitted. */

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "device.h"
 #include "failure.h"
 #include "job_scan.h"
+#include "job_window.h"
 #include "join.h"
 #include "join_index.h"
 #include "pin.h"
@@ -56,6 +58,7 @@ public:
 	bool ready() const override { return ready_.load(std::memory_order_acquire); }
 	uint64_t	estimate(const DeviceJobRequest &request, char *reason) override;
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override;
+	DeviceOutcome run_window(DeviceSet *set, const WindowSpec &spec, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override;
 	bool		copy_set(const DeviceSet *set, uint64_t first, uint64_t nrows, char *const *values, uint64_t *const *nulls) override;
 	void		prepare(uint64_t offset, uint64_t bytes) override;
 	void		housekeep() override;
@@ -104,6 +107,8 @@ private:
 	void		run_with_sink(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, DeviceJobIo *io,
 							  DeviceJobFigures *figures, bool *published);
 	void		fail(const CudaDevice *device, const CudaFailure &failure, char *reason) const;
+	DeviceOutcome finish(CudaDevice *device, const std::function<void()> &job, const bool *published, const DeviceJobFigures &figures,
+						 char *reason) const;
 
 	const DeviceOptions options_;
 	/* The arena outlives the devices' last use of it, so it is destroyed after them. */
@@ -507,15 +512,6 @@ void
 CudaLibrary::try_run(CudaDevice *device, const DeviceJobRequest &request, const Lowered &lowered, const Share &share, StoredSet *sink,
 					 DeviceJobIo *io, DeviceJobFigures *figures, bool *published)
 {
-	struct Running
-	{
-		DeviceStatus *status;
-		explicit Running(DeviceStatus *s) : status(s) { status->jobs_running.fetch_add(1); }
-		~Running() { status->jobs_running.fetch_sub(1); }
-	};
-
-	Running		running(device->status());
-
 	if (request.stage != nullptr)
 	{
 		run_staged(device, request, lowered, sink, io, figures, published);
@@ -568,6 +564,45 @@ CudaLibrary::run_with_sink(CudaDevice *device, const DeviceJobRequest &request, 
 	figures->set = to != nullptr ? to : sink.release();
 }
 
+/* Runs the job: what becomes of it. `published`: has it handed out anything by then? */
+DeviceOutcome
+CudaLibrary::finish(CudaDevice *device, const std::function<void()> &job, const bool *published, const DeviceJobFigures &figures,
+					char *reason) const
+{
+	struct Running
+	{
+		DeviceStatus *status;
+		explicit Running(DeviceStatus *s) : status(s) { status->jobs_running.fetch_add(1); }
+		~Running() { status->jobs_running.fetch_sub(1); }
+	};
+
+	try
+	{
+		Running		running(device->status());
+
+		job();
+		device->status()->bytes_moved.fetch_add(figures.bytes_moved);
+		device->status()->jobs_done.fetch_add(1);
+		return DeviceOutcome::Done;
+	}
+	catch (const Stopped &)
+	{
+		return DeviceOutcome::Done;
+	}
+	catch (const Refusal &r)
+	{
+		snprintf(reason, REASON_BYTES, "%s", r.why.c_str());
+	}
+	catch (const CudaFailure &failure)
+	{
+		fail(device, failure, reason);
+	}
+	if (*published)
+		return DeviceOutcome::Failed;
+	device->status()->jobs_refused.fetch_add(1);
+	return DeviceOutcome::Refused;
+}
+
 DeviceOutcome
 CudaLibrary::run(const DeviceJobRequest &asked, DeviceJobIo *io, DeviceJobFigures *figures, char *reason)
 {
@@ -587,29 +622,23 @@ CudaLibrary::run(const DeviceJobRequest &asked, DeviceJobIo *io, DeviceJobFigure
 		snprintf(reason, REASON_BYTES, "%s", refusal);
 		return DeviceOutcome::Refused;
 	}
-	try
-	{
-		run_with_sink(device, request, job, share, io, figures, &published);
-		device->status()->bytes_moved.fetch_add(figures->bytes_moved);
-		device->status()->jobs_done.fetch_add(1);
-		return DeviceOutcome::Done;
-	}
-	catch (const Stopped &)
-	{
-		return DeviceOutcome::Done;
-	}
-	catch (const Refusal &r)
-	{
-		snprintf(reason, REASON_BYTES, "%s", r.why.c_str());
-	}
-	catch (const CudaFailure &failure)
-	{
-		fail(device, failure, reason);
-	}
-	if (published)
-		return DeviceOutcome::Failed;
-	device->status()->jobs_refused.fetch_add(1);
-	return DeviceOutcome::Refused;
+	return finish(device, [&] { run_with_sink(device, request, job, share, io, figures, &published); }, &published, *figures, reason);
+}
+
+DeviceOutcome
+CudaLibrary::run_window(DeviceSet *set, const WindowSpec &spec, DeviceJobIo *io, DeviceJobFigures *figures, char *reason)
+{
+	StoredSet  *stored = static_cast<StoredSet *>(set);
+	CudaDevice *device = devices_[set->device()].get();
+	const char *refusal = refuse_window(*stored, spec);
+	const bool	published = false;
+
+	*figures = DeviceJobFigures{};
+	return finish(device, [&] {
+		if (refusal != nullptr)
+			throw Refusal{refusal};
+		WindowJob(device, arena_.get(), stored, spec, io, figures).run();
+	}, &published, *figures, reason);
 }
 
 bool

@@ -43,7 +43,8 @@ StoredSet::~StoredSet()
 		return;
 	(void) cudaSetDevice(device_->ordinal());
 	for (const std::unique_ptr<Part> &part : parts_)
-		device_->free_working(part->memory, part->bytes);
+		for (const Memory &memory : part->memory)
+			device_->free_working(memory.at, memory.bytes);
 }
 
 /* ---- making ---------------------------------------------------------------------- */
@@ -86,9 +87,8 @@ StoredSet::take(const RowSet &rows, uint32_t n, char *memory, uint64_t bytes, co
 
 	part->rows = rows;
 	part->nrows = n;
-	part->memory = memory;
-	part->bytes = bytes;
-	describe(part.get(), facts);
+	part->memory.push_back(Memory{memory, bytes});
+	describe(part.get(), 0, facts);
 	parts_.reserve(parts_.size() + 1);
 	tablets_.reserve(tablets_.size() + 1);
 	tablets_.push_back(DeviceTabletRef{reinterpret_cast<const TabletHeader *>(part->header.data()), false});
@@ -97,6 +97,29 @@ StoredSet::take(const RowSet &rows, uint32_t n, char *memory, uint64_t bytes, co
 	bytes_ += bytes;
 	summarize();
 	return true;
+}
+
+void
+StoredSet::add_columns(const std::vector<Type> &types, const RowSet &columns, char *memory, uint64_t bytes, const SetColumnFacts *facts)
+{
+	const size_t old = types_.size();
+
+	types_.insert(types_.end(), types.begin(), types.end());
+	columns_.resize(types_.size());
+	for (size_t c = old; c < types_.size(); c++)
+		sources_.push_back(SetColumnSource{static_cast<uint8_t>(c), false, SetForm::Plain});
+	if (!parts_.empty())
+	{
+		Part	   *part = parts_.front().get();
+
+		part->memory.push_back(Memory{memory, bytes});
+		std::copy_n(columns.column, types.size(), part->rows.column + old);
+		part->rows.ncolumns = ncolumns();
+		describe(part, old, facts);
+		tablets_.front().tablet = reinterpret_cast<const TabletHeader *>(part->header.data());
+		bytes_ += bytes;
+	}
+	summarize();
 }
 
 void
@@ -156,9 +179,9 @@ describe_values(const SetColumnFacts &facts, ColumnChunk *chunk)
 }
 
 void
-StoredSet::describe(Part *part, const SetColumnFacts *facts) const
+StoredSet::describe(Part *part, size_t first, const SetColumnFacts *facts) const
 {
-	part->header.assign((sizeof(TabletHeader) + types_.size() * sizeof(ColumnChunk)) / sizeof(uint64_t), 0);
+	part->header.resize((sizeof(TabletHeader) + types_.size() * sizeof(ColumnChunk)) / sizeof(uint64_t));
 
 	TabletHeader *header = reinterpret_cast<TabletHeader *>(part->header.data());
 
@@ -166,7 +189,7 @@ StoredSet::describe(Part *part, const SetColumnFacts *facts) const
 	header->nrows = part->nrows;
 	header->padded_rows = part->rows.capacity;
 	header->serial = NO_SERIAL;
-	for (size_t c = 0; c < types_.size(); c++)
+	for (size_t c = first; c < types_.size(); c++, facts++)
 	{
 		ColumnChunk &chunk = tablet_chunks(header)[c];
 
@@ -174,15 +197,15 @@ StoredSet::describe(Part *part, const SetColumnFacts *facts) const
 		chunk.width = static_cast<uint8_t>(type_natural_width(types_[c]));
 		chunk.attnum = static_cast<int16_t>(c + 1);
 		chunk.data_bytes = static_cast<uint64_t>(part->rows.capacity) * chunk.width;
-		chunk.null_count = facts[c].nulls;
-		if (facts[c].nulls == 0)
+		chunk.null_count = facts->nulls;
+		if (facts->nulls == 0)
 			part->rows.column[c].nulls = nullptr;
 		else
 		{
-			chunk.flags |= CHUNK_HAS_NULLS | (facts[c].nulls == part->nrows ? CHUNK_ALL_NULL : 0);
+			chunk.flags |= CHUNK_HAS_NULLS | (facts->nulls == part->nrows ? CHUNK_ALL_NULL : 0);
 			chunk.nulls = sizeof(TabletHeader);	/* only whether there are any is asked */
 		}
-		describe_values(facts[c], &chunk);
+		describe_values(*facts, &chunk);
 	}
 }
 

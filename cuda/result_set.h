@@ -42,6 +42,12 @@ public:
 	/* It is stored, in the device's working memory, which is from now on freed here. False: a sum did not fit, and it is not taken. */
 	bool		take(const RowSet &part, uint32_t n, char *memory, uint64_t bytes, const SetColumnFacts *facts);
 
+	/*
+	 * More columns (window_kernels.h) of a set of one part, or of no rows: they are stored, in the device's working memory, which is freed
+	 * here. `facts`: of each.
+	 */
+	void		add_columns(const std::vector<Type> &types, const RowSet &columns, char *memory, uint64_t bytes, const SetColumnFacts *facts);
+
 	/* All parts of another set, which has none then. Types must be the same. */
 	void		append(StoredSet *from);
 	bool		same_types(const StoredSet &other) const { return types_ == other.types_; }
@@ -52,19 +58,26 @@ public:
 	/* As a cursor has them; those of cursors' tablets by number. */
 	const std::vector<DeviceTabletRef> &tablets() const { return tablets_; }
 	const RowSet *part(uint32_t tablet) const { return &parts_[tablet]->rows; }
+	uint32_t	nparts() const { return static_cast<uint32_t>(parts_.size()); }
 
 private:
+	struct Memory
+	{
+		char	   *at;
+		uint64_t	bytes;
+	};
+
 	struct Part
 	{
 		RowSet		rows;
 		uint32_t	nrows;
-		char	   *memory;
-		uint64_t	bytes;
+		std::vector<Memory> memory;
 		std::vector<uint64_t> header;	/* a tablet's header and chunks */
 	};
 
 	void		nullable_columns(const RowSet &rows, uint8_t *nullable) const;
-	void		describe(Part *part, const SetColumnFacts *facts) const;
+	/* Columns from `first` on. */
+	void		describe(Part *part, size_t first, const SetColumnFacts *facts) const;
 	void		summarize();
 	void		copy_nulls(const Part &part, uint32_t first, uint32_t n, uint32_t column, uint64_t to, uint64_t *nulls) const;
 

@@ -404,7 +404,8 @@ static_assert(sizeof(SetColumn) == 32, "sent between processes");
  *   - The job ends Done, with the columns appended and rows_out the set's rows; or Done with bits in `errors`; or Failed. In the
  *     last two cases the set is as it was. An offset, ntile() or nth_value() that PostgreSQL raises for is Failed.
  *   - The columns are the set's, and what the job takes beside them while it runs counts as the set's, too.
- *   - It runs on the CPU: a set that lies on a device is brought home.
+ *   - A set on a device stays there, and gets its columns there, unless it is tiny; what the device refuses the CPU computes, which
+ *     brings the set home. A set in gpuvmd's memory is not sent to a device: the CPU computes it, and Device::Cuda has a refusal.
  */
 struct JobWindow
 {

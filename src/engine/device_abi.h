@@ -21,10 +21,11 @@
 #include "vm/code_map.h"
 #include "vm/text_match.h"
 #include "vm/text_order.h"
+#include "vm/window.h"
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 8 ^ INSTRUCTION_SET;
+constexpr uint32_t DEVICE_ABI_VERSION = 9 ^ INSTRUCTION_SET;
 
 struct DeviceTabletRef
 {
@@ -182,6 +183,12 @@ public:
 
 	/* Runs the job. `reason` has 128 bytes. Throws std::bad_alloc. */
 	virtual DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) = 0;
+
+	/*
+	 * Window functions over a sorted set, whose columns are appended to it by a run that is Done without errors and not stopped; else it stays
+	 * as it was. The specification was checked; its maps are those of a request. Like run().
+	 */
+	virtual DeviceOutcome run_window(DeviceSet *set, const WindowSpec &spec, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) = 0;
 
 	/*
 	 * Rows [first, first + nrows) of the set to host memory: values[c] of type_natural_width() each, and the null bitmap

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "engine/job_run.h"
@@ -214,34 +215,107 @@ WindowRun::run()
 	return 0;
 }
 
+/* ---- on a device -------------------------------------------------------------------- */
+
+constexpr uint64_t TINY_ROWS = 1024;	/* so few are brought home sooner than a device has computed anything */
+constexpr uint64_t DEVICE_COLUMN_SLACK = 1024;	/* a column's alignment there */
+
+/* Is the device that has the set asked? Elsewhere it is not brought there. */
+bool
+asks_device(const EngineContext *context, const Request &request, Job *job)
+{
+	const DeviceSet *set = request.window.set->device();
+
+	if (request.device == Device::Cpu || (set == nullptr && request.device == Device::Auto))
+		return false;
+	if (set == nullptr || context->devices.library() == nullptr)
+	{
+		snprintf(job->device_refusal, sizeof(job->device_refusal), "the result set of the window functions is not on a device");
+		return false;
+	}
+	return request.device == Device::Cuda || set->rows() >= TINY_ROWS;
+}
+
+/* False when the device refused the job, which is then as good as not begun. */
+bool
+run_on_device(EngineContext *context, const Request &request, Job *job, JobIo *io)
+{
+	ResultSet  *set = request.window.set.get();
+	const SetShape &shape = request.window.shape;
+	const uint32_t rows = static_cast<uint32_t>(align_up(set->nrows(), TABLET_PAD_ROWS));
+	const uint64_t bytes = set->nrows() == 0 ? 0 : shape.layout(rows, nullptr) + shape.ncolumns() * DEVICE_COLUMN_SLACK;
+	DeviceJobFigures figures = {};
+	char		reason[sizeof(Job::device_refusal)] = "";
+	DeviceOutcome outcome;
+
+	if (!context->set_memory.take(bytes))
+	{
+		io->fail(SET_NO_MEMORY);
+		return true;
+	}
+
+	SetShare	share(&context->set_memory, bytes);
+	const uint32_t before = set->device()->ncolumns();
+
+	try
+	{
+		outcome = context->devices.library()->run_window(set->device(), request.window.spec, io, &figures, reason);
+	}
+	catch (const std::bad_alloc &)
+	{
+		outcome = DeviceOutcome::Refused;
+		snprintf(reason, sizeof(reason), "out of memory");
+	}
+	if (outcome != DeviceOutcome::Done)
+	{
+		memcpy(job->device_refusal, reason, sizeof(reason));
+		job->device_refusal[sizeof(reason) - 1] = '\0';
+		return false;
+	}
+	job->ran_on = Device::Cuda;
+	job->errors = figures.errors;
+	job->device_index = figures.device;
+	job->bytes_moved = figures.bytes_moved;
+	job->device_ns = figures.device_ns;
+	job->slices = figures.slices;
+	if (set->device()->ncolumns() != before)
+		set->grown(shape, std::move(share));
+	return true;
+}
+
+/* With the pool's help, in tablets. */
+void
+run_on_cpu(EngineContext *context, const Request &request, Job *job, JobIo *io)
+{
+	const char *wrong = request.window.set->bring_home(context->devices.library(), &context->set_memory);
+
+	if (wrong != nullptr)
+	{
+		io->fail(wrong);
+		return;
+	}
+
+	WindowRun	run(request, &context->set_memory, io, context->pool);
+
+	job->errors = run.run();
+	job->threads_used = run.threads_used();
+}
+
 }  // namespace
 
 bool
 run_window(EngineContext *context, const Request &request, Job *job, JobIo *io)
 {
 	ResultSet  *set = request.window.set.get();
-
-	if (request.device == Device::Cuda)
-		snprintf(job->device_refusal, sizeof(job->device_refusal), "window functions are computed by the CPU");
-	if (request.device_required)
-	{
-		io->fail(job->device_refusal);
-		return false;
-	}
-
-	const char *wrong = set->bring_home(context->devices.library(), &context->set_memory);
-
-	if (wrong != nullptr)
-	{
-		io->fail(wrong);
-		return false;
-	}
-
 	const size_t columns = set->columns().size();
-	WindowRun	run(request, &context->set_memory, io, context->pool);
 
-	job->errors = run.run();
-	job->threads_used = run.threads_used();
+	if (!asks_device(context, request, job) || !run_on_device(context, request, job, io))
+	{
+		if (request.device_required)
+			io->fail(job->device_refusal);
+		else if (!io->stopped())
+			run_on_cpu(context, request, job, io);
+	}
 	job->rows_in = set->nrows();
 	if (job->errors != 0 || set->columns().size() == columns)
 		return false;

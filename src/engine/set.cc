@@ -281,6 +281,20 @@ ResultSet::grown(SetShare share)
 }
 
 void
+ResultSet::grown(const SetShape &more, SetShare share)
+{
+	widen(more);
+	grown(std::move(share));
+}
+
+void
+ResultSet::widen(const SetShape &more)
+{
+	shape_.types.insert(shape_.types.end(), more.types.begin(), more.types.end());
+	shape_.references.insert(shape_.references.end(), more.references.begin(), more.references.end());
+}
+
+void
 ResultSet::add_tablet(const TabletHeader *tablet)
 {
 	for (size_t c = 0; c < columns_.size(); c++)
@@ -369,8 +383,7 @@ ResultSet::add_columns(const SetShape &more, const std::vector<const TabletHeade
 		columns_.push_back(last.columns_[c]);
 		columns_.back().attnum = static_cast<int16_t>(old + c + 1);
 	}
-	shape_.types.insert(shape_.types.end(), more.types.begin(), more.types.end());
-	shape_.references.insert(shape_.references.end(), more.references.begin(), more.references.end());
+	widen(more);
 }
 
 const char *

@@ -151,8 +151,9 @@ public:
 	/* All rows of another one, which has the same types and lies in tablets, as this does. */
 	void		append(ResultSet *from);
 	uint64_t	device_bytes() const;
-	/* The device's set has got more rows, which take so much. */
+	/* The device's set has got more rows, which take so much, or more columns. */
 	void		grown(SetShare share);
+	void		grown(const SetShape &more, SetShare share);
 
 	/* More columns of a set in tablets: each tablet's in one of its own, the headers of both, `headers_bytes`, to be in the block, too. */
 	uint64_t	headers_bytes(const SetShape &more) const;
@@ -162,6 +163,8 @@ public:
 	const char *bring_home(DeviceLibrary *library, SetMemory *memory);
 
 private:
+	void		widen(const SetShape &more);
+
 	SetShape	shape_;
 	std::vector<ColumnSummary> columns_;
 	std::vector<const TabletHeader *> tablets_;

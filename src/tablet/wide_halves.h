@@ -61,7 +61,7 @@ is_wide_special(int64_t high)
 	return high >= WIDE_HIGH_LIMIT || high <= -WIDE_HIGH_LIMIT;
 }
 
-constexpr int128
+GPUVM_HD constexpr int128
 wide_value(int64_t high, int64_t low)
 {
 	return static_cast<int128>(high) * (int128{1} << WIDE_LOW_BITS) + low;

@@ -36,17 +36,6 @@ private:
 	std::atomic<uint32_t> errors_{0};
 };
 
-/* Does any function, or the frame of one, ask for peers? */
-static bool
-asks_peers(const WindowSpec &spec)
-{
-	const bool	frames = asks_peers(spec.frame.mode, spec.frame.start) || asks_peers(spec.frame.mode, spec.frame.end);
-
-	return std::any_of(spec.functions, spec.functions + spec.nfunctions, [=](const WindowFunction &f) {
-		return asks_frame(f.fn) ? frames : f.fn >= WindowFn::Rank && f.fn <= WindowFn::CumeDist;
-	});
-}
-
 WindowJob::WindowJob(const WindowSpec &spec, const WindowColumn *columns, uint64_t nrows)
 	: spec_(spec), columns_(columns), nrows_(nrows), nblocks_(window_blocks(nrows)),
 	  rows_(spec_, columns, nrows, asks_peers(spec))

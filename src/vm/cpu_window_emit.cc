@@ -43,15 +43,6 @@ of_position(const WindowTarget &target, Value value)
 	return std::unique_ptr<WindowEmitter>(new PositionEmitter<T, Value>(target, value));
 }
 
-/* window_ntile(): the first `rest` buckets have a row more. */
-uint64_t
-ntile_of(uint64_t row, uint64_t rows, uint64_t buckets)
-{
-	const uint64_t size = rows / buckets, rest = rows % buckets, larger = rest * (size + 1);
-
-	return row < larger ? row / (size + 1) + 1 : rest + (row - larger) / size + 1;
-}
-
 /* ---- values of other rows -------------------------------------------------------------- */
 
 /* The value of row row(vector, i), a default where that is NO_ROW. T is an integer as wide as the column's values. */
@@ -62,15 +53,8 @@ public:
 	PickEmitter(const WindowCall &call, const WindowTarget &target, Row row)
 		: column_(*call.column), target_(target), row_(row), has_default_(call.function.has_default != 0)
 	{
-		int64_t		value = call.function.default_value;
+		const uint64_t value = window_default_bits(call.function.type, call.function.default_value);
 
-		/* a default is the bits of a double, whatever float the column has */
-		if (call.function.type == Type::F32)
-		{
-			const float narrow = static_cast<float>(bits_double(static_cast<uint64_t>(value)));
-
-			memcpy(&value, &narrow, sizeof(narrow));
-		}
 		memcpy(&default_, &value, sizeof(default_));
 	}
 
@@ -116,10 +100,7 @@ std::unique_ptr<WindowEmitter>
 of_row_at(const WindowCall &call, const WindowTarget &target, int64_t distance)
 {
 	return of_row(call, target, [distance](const WindowVector &v, uint32_t i) {
-		const uint64_t row = v.first + i + static_cast<uint64_t>(distance);
-
-		/* one below 0 is above all */
-		return row >= v.part_start[i] && row < v.part_end[i] ? row : NO_ROW;
+		return window_row_at(v.first + i, distance, v.part_start[i], v.part_end[i]);
 	});
 }
 
@@ -230,9 +211,6 @@ float_emitter(const WindowCall &call, const WindowTarget *targets)
 uint32_t
 put_extreme(const WindowCall &call, const WindowTarget *targets, uint32_t at, int64_t value)
 {
-	double		number;
-	int64_t		bits = value < 0 ? value ^ INT64_MAX : value;
-
 	switch (call.function.type)
 	{
 		case Type::I16:
@@ -247,11 +225,9 @@ put_extreme(const WindowCall &call, const WindowTarget *targets, uint32_t at, in
 		default:
 			break;
 	}
-	if (value == INT64_MAX)
-		bits = 0x7ff8000000000000;
-	else if (value == 0 && call.extremes->has_zero(true))
-		bits = INT64_MIN;
-	memcpy(&number, &bits, sizeof(number));
+
+	const double number = window_unordered(value, call.extremes->has_zero(true));
+
 	if (call.function.type == Type::F32)
 		*target_at<float>(targets[0], at) = static_cast<float>(number);
 	else
@@ -340,48 +316,37 @@ make_window_emitter(const WindowCall &call, const WindowTarget *targets)
 	{
 		case WindowFn::RowNumber:
 			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) {
-				return v.first + i - v.part_start[i] + 1;
+				return window_row_number(v.first + i, v.part_start[i]);
 			});
 		case WindowFn::Rank:
 			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) {
-				return v.peer_start[i] - v.part_start[i] + 1;
+				return window_rank(v.peer_start[i], v.part_start[i]);
 			});
 		case WindowFn::DenseRank:
 			return of_position<int64_t>(to, [](const WindowVector &v, uint32_t i) {
-				return v.group[i] - v.part_group[i] + 1;
+				return window_rank(v.group[i], v.part_group[i]);
 			});
 		case WindowFn::PercentRank:
 			return of_position<double>(to, [](const WindowVector &v, uint32_t i) {
-				const uint64_t rows = v.part_end[i] - v.part_start[i];
-
-				return rows <= 1 ? 0.0
-					: static_cast<double>(v.peer_start[i] - v.part_start[i]) / static_cast<double>(rows - 1);
+				return window_percent_rank(v.peer_start[i], v.part_start[i], v.part_end[i]);
 			});
 		case WindowFn::CumeDist:
 			return of_position<double>(to, [](const WindowVector &v, uint32_t i) {
-				return static_cast<double>(v.peer_end[i] - v.part_start[i]) /
-					static_cast<double>(v.part_end[i] - v.part_start[i]);
+				return window_cume_dist(v.peer_end[i], v.part_start[i], v.part_end[i]);
 			});
 		case WindowFn::Ntile:
 			return of_position<int32_t>(to, [number](const WindowVector &v, uint32_t i) {
-				return ntile_of(v.first + i - v.part_start[i], v.part_end[i] - v.part_start[i],
-								static_cast<uint64_t>(number));
+				return window_ntile(v.first + i, v.part_start[i], v.part_end[i], static_cast<uint64_t>(number));
 			});
 		case WindowFn::Lag:
 			return of_row_at(call, to, -number);
 		case WindowFn::Lead:
 			return of_row_at(call, to, number);
 		case WindowFn::FirstValue:
-			return of_row(call, to, [](const WindowVector &v, uint32_t i) {
-				return v.head[i] < v.tail[i] ? v.head[i] : NO_ROW;
-			});
 		case WindowFn::LastValue:
-			return of_row(call, to, [](const WindowVector &v, uint32_t i) {
-				return v.head[i] < v.tail[i] ? v.tail[i] - 1 : NO_ROW;
-			});
 		case WindowFn::NthValue:
-			return of_row(call, to, [nth = static_cast<uint64_t>(number)](const WindowVector &v, uint32_t i) {
-				return nth <= v.tail[i] - v.head[i] ? v.head[i] + nth - 1 : NO_ROW;
+			return of_row(call, to, [fn = call.function.fn, nth = static_cast<uint64_t>(number)](const WindowVector &v, uint32_t i) {
+				return window_row_of_frame(fn, nth, v.head[i], v.tail[i]);
 			});
 		default:
 			return aggregate_emitter(call, targets);

@@ -4,23 +4,18 @@
  * block that begins within a partition has to search.
  */
 #include "vm/cpu_window_job.h"
-#include "vm/semantics.h"
 
 namespace gpuvm {
 
 WindowBound::WindowBound(const WindowSpec &spec, const WindowColumn *columns, const WindowRows *rows, bool is_end)
 	: rows_(rows), mode_(spec.frame.mode), bound_(is_end ? spec.frame.end : spec.frame.start),
-	  unit_(spec.frame.unit), is_end_(is_end), offset_(is_end ? spec.frame.end_offset : spec.frame.start_offset)
+	  is_end_(is_end), offset_(is_end ? spec.frame.end_offset : spec.frame.start_offset)
 {
 	if (mode_ != FrameMode::Range || !has_offset(bound_))
 		return;
 
-	const WindowKey &key = spec.keys[spec.npartition];
-
-	column_ = &columns[key.column];
-	less_ = is_end != key.desc;
-	subtract_ = (bound_ == FrameBound::Preceding) != key.desc;
-	nulls_first_ = key.nulls_first;
+	column_ = &columns[spec.keys[spec.npartition].column];
+	range_ = window_range(spec, is_end);
 	any_nulls_ = window_has_nulls(*column_);
 }
 
@@ -35,10 +30,8 @@ WindowBound::fill_groups(const WindowVector &vector, uint64_t *to)
 	for (uint32_t i = 0; i < vector.n; i++)
 	{
 		const uint64_t group = vector.group[i], first = vector.part_group[i], end = vector.part_end[i];
-		uint64_t	wanted = group + offset + behind;
+		const uint64_t wanted = window_groups_bound(bound_, offset, behind, group, first);
 
-		if (bound_ == FrameBound::Preceding)
-			wanted = offset > group - first ? first : group - offset + behind;
 		if (partition_ != vector.part_start[i])
 		{
 			partition_ = vector.part_start[i];
@@ -62,48 +55,6 @@ WindowBound::fill_groups(const WindowVector &vector, uint64_t *to)
 
 /* ---- RANGE --------------------------------------------------------------------------- */
 
-/*
- * What values are compared with: in_range_int4_int8() and others, where an overflow is as good as the true sum;
- * in_range_float8_float8(), in_range_date_interval() and in_range_timestamp_interval().
- */
-template <typename T>
-int128
-WindowBound::limit_of(T base, uint32_t *errors) const
-{
-	if constexpr (std::is_floating_point_v<T>)
-	{
-		const double infinity = bits_double(0x7ff0000000000000u);
-		const double from = static_cast<double>(base);
-		double		offset;
-
-		memcpy(&offset, &offset_, sizeof(offset));
-		/* infinitely far from infinity: of numbers, all are within */
-		if (offset == infinity && from == (subtract_ ? infinity : -infinity))
-			return window_order(less_ ? infinity : -infinity);
-		return window_order(subtract_ ? from - offset : from + offset);
-	}
-	else
-	{
-		const int128 sum = subtract_ ? static_cast<int128>(base) - offset_ : static_cast<int128>(base) + offset_;
-
-		if (unit_ == RangeUnit::Date)
-		{
-			if (base == sem::DATE_NOBEGIN || base == sem::DATE_NOEND)
-				return base;
-			if (base >= sem::TS_LIMIT_DAYS || sum < sem::DATE_MIN || sum >= sem::TS_LIMIT_DAYS)
-				*errors |= ERR_DATETIME_RANGE;
-		}
-		else if (unit_ == RangeUnit::Timestamp)
-		{
-			if (base == sem::TS_NOBEGIN || base == sem::TS_NOEND)
-				return base;
-			if (sum < sem::TS_MIN || sum >= sem::TS_LIMIT)
-				*errors |= ERR_DATETIME_RANGE;
-		}
-		return sum;
-	}
-}
-
 /* Is this row the bound of the current one, if none before is? */
 template <typename T>
 bool
@@ -111,16 +62,9 @@ WindowBound::stops(uint64_t row, bool current_null, int128 limit) const
 {
 	const bool	null = any_nulls_ && window_null(*column_, row);
 
-	if (null || current_null)
-	{
-		if (is_end_)
-			return nulls_first_ ? !null : !current_null;
-		return nulls_first_ ? !null || current_null : null || !current_null;
-	}
+	const int64_t order = null ? 0 : window_order(window_value<T>(*column_, row));
 
-	const int64_t value = window_order(window_value<T>(*column_, row));
-
-	return (less_ ? value <= limit : value >= limit) != is_end_;
+	return window_range_stops(range_, null, current_null, order, limit);
 }
 
 template <typename T>
@@ -141,7 +85,7 @@ WindowBound::fill_range(const WindowVector &vector, uint64_t *to)
 		}
 
 		const bool	null = any_nulls_ && window_null(*column_, row);
-		const int128 limit = null ? 0 : limit_of(window_value<T>(*column_, row), &errors);
+		const int128 limit = null ? 0 : window_range_limit(range_, window_value<T>(*column_, row), &errors);
 
 		if (partition_ != start)
 		{
@@ -176,27 +120,13 @@ WindowBound::fill(const WindowVector &vector, uint64_t *to)
 		std::copy_n(is_end_ ? vector.part_end : vector.part_start, n, to);
 	else if (bound_ == FrameBound::CurrentRow && mode_ != FrameMode::Rows)
 		std::copy_n(is_end_ ? vector.peer_end : vector.peer_start, n, to);
-	else if (bound_ == FrameBound::CurrentRow)
-		for (uint32_t i = 0; i < n; i++)
-			to[i] = vector.first + i + behind;
 	else if (mode_ == FrameMode::Groups)
 		fill_groups(vector, to);
 	else if (mode_ == FrameMode::Range)
 		with_window_type(column_->summary.type, [&](auto sample) { errors = fill_range<decltype(sample)>(vector, to); });
-	else if (bound_ == FrameBound::Preceding)
-		for (uint32_t i = 0; i < n; i++)
-		{
-			const uint64_t row = vector.first + i;
-
-			to[i] = offset > row - vector.part_start[i] ? vector.part_start[i] : row - offset + behind;
-		}
 	else
 		for (uint32_t i = 0; i < n; i++)
-		{
-			const uint64_t row = vector.first + i, left = vector.part_end[i] - row - behind;
-
-			to[i] = offset > left ? vector.part_end[i] : row + offset + behind;
-		}
+			to[i] = window_rows_bound(bound_, offset, behind, vector.first + i, vector.part_start[i], vector.part_end[i]);
 	return errors;
 }
 

@@ -144,7 +144,7 @@ WindowSums::prepare(uint32_t block)
 	for (uint32_t i = 0; i < block_rows(block); i++)
 		if (bit_get(words, i))
 			most = std::max(most, static_cast<uint64_t>(high[i] < 0 ? -(high[i] + 1) : high[i]) + 1);
-	if (most >= static_cast<uint64_t>(WIDE_HIGH_LIMIT) || ceil_log2(most) + WIDE_LOW_BITS + ceil_log2(nrows_) >= 127)
+	if (!window_halves_fit(most, nrows_))
 		errors_.fetch_or(ERR_INT_OVERFLOW);
 	add_up<int128>(block, [=](uint32_t i) { return wide_value(high[i], low[i]); });
 }
@@ -158,8 +158,8 @@ WindowSums::carry()
 
 /* ---- extremes ------------------------------------------------------------------------- */
 
-constexpr int TREE_BITS = 4;
-constexpr uint64_t TREE_NODES = 1 << TREE_BITS;
+constexpr int TREE_BITS = WINDOW_TREE_BITS;
+constexpr uint64_t TREE_NODES = WINDOW_TREE_NODES;
 constexpr int BLOCK_LEVELS = WINDOW_BLOCK_BITS / TREE_BITS;
 static_assert(BLOCK_LEVELS * TREE_BITS == WINDOW_BLOCK_BITS, "a block is a node");
 
@@ -200,15 +200,6 @@ WindowExtremes<Key>::allocate()
 	keys_ = Pages(bytes(), bytes() >= WINDOW_HUGE_BYTES);
 }
 
-template <typename Key>
-static Key
-least(const Key *from, const Key *to, Key least)
-{
-	for (; from < to; from++)
-		least = std::min(least, *from);
-	return least;
-}
-
 /* Of the rows of a block, as they are if they count; the column is not of what the template has no room for. */
 template <typename Key>
 void
@@ -219,18 +210,11 @@ WindowExtremes<Key>::make_keys(uint32_t block, Key *to)
 
 	if (argument_.ranks != nullptr)
 	{
-		const CodeMap &map = *argument_.ranks;
+		const WindowRanks ranks = window_ranks(*argument_.ranks);
 		const uint32_t *codes = reinterpret_cast<const uint32_t *>(values);
 
 		for (uint32_t i = 0; i < nrows; i++)
-		{
-			const uint32_t code = codes[i] < map.nentries ? codes[i] : 0;
-			const int64_t rank = map.nentries == 0 ? 0
-				: map.type == Type::I32 ? static_cast<const int32_t *>(map.values)[code]
-				: static_cast<const int64_t *>(map.values)[code];
-
-			to[i] = static_cast<Key>(rank) * (Key{1} << 32) + code;
-		}
+			to[i] = window_ranked_key<Key>(ranks, codes[i]);
 	}
 	else if (argument_.high != nullptr)
 	{
@@ -290,7 +274,7 @@ WindowExtremes<Key>::prepare(uint32_t block)
 		Key		   *to = level(k) + (window_first(block) >> (k * TREE_BITS));
 
 		for (uint64_t i = 0; i < n; i += TREE_NODES)
-			to[i / TREE_NODES] = least(from + i, from + std::min(i + TREE_NODES, n), NONE);
+			to[i / TREE_NODES] = window_least(from + i, from + std::min(i + TREE_NODES, n), NONE);
 		n = next_level(n);
 	}
 }
@@ -301,29 +285,15 @@ WindowExtremes<Key>::carry()
 {
 	for (size_t k = BLOCK_LEVELS + 1; k < levels_.size(); k++)
 		for (uint64_t i = 0; i < sizes_[k - 1]; i += TREE_NODES)
-			level(k)[i / TREE_NODES] = least(level(k - 1) + i,
-											 level(k - 1) + std::min(i + TREE_NODES, sizes_[k - 1]), NONE);
+			level(k)[i / TREE_NODES] = window_least(level(k - 1) + i,
+													level(k - 1) + std::min(i + TREE_NODES, sizes_[k - 1]), NONE);
 }
 
 template <typename Key>
 Key
 WindowExtremes<Key>::of(uint64_t head, uint64_t tail) const
 {
-	Key			found = NONE;
-
-	for (size_t k = 0; head < tail; k++)
-	{
-		const Key  *keys = level(k);
-		const uint64_t up = (head + TREE_NODES - 1) / TREE_NODES, down = tail / TREE_NODES;
-
-		if (up >= down)
-			return least(keys + head, keys + tail, found);
-		found = least(keys + head, keys + up * TREE_NODES, found);
-		found = least(keys + down * TREE_NODES, keys + tail, found);
-		head = up;
-		tail = down;
-	}
-	return found;
+	return window_tree_least<Key>([this](int k) { return level(static_cast<size_t>(k)); }, head, tail);
 }
 
 template class WindowExtremes<int64_t>;

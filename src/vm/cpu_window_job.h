@@ -9,12 +9,13 @@
 #include "vm/cpu_pages.h"
 #include "vm/cpu_window.h"
 #include "vm/float_sum.h"
+#include "vm/window_rules.h"
 
 namespace gpuvm {
 
 constexpr uint32_t WINDOW_BLOCK_WORDS = WINDOW_BLOCK_ROWS / 64;
 constexpr uint32_t WINDOW_VECTOR_ROWS = 1024;
-constexpr uint64_t NO_ROW = UINT64_MAX;
+constexpr uint64_t NO_ROW = WINDOW_NO_ROW;
 constexpr uint64_t WINDOW_HUGE_BYTES = 4 << 20;	/* from so many on in huge pages */
 
 inline uint32_t window_block(uint64_t row) { return static_cast<uint32_t>(row >> WINDOW_BLOCK_BITS); }
@@ -53,41 +54,6 @@ inline bool
 window_has_nulls(const WindowColumn &column)
 {
 	return std::any_of(column.nulls.begin(), column.nulls.end(), [](const uint64_t *nulls) { return nulls != nullptr; });
-}
-
-/* Calls f with a value of the C type that values of the type have. */
-template <typename F>
-inline void
-with_window_type(Type type, F f)
-{
-	switch (type)
-	{
-		case Type::Bool: f(uint8_t{}); break;
-		case Type::I16: f(int16_t{}); break;
-		case Type::I32: f(int32_t{}); break;
-		case Type::I64: f(int64_t{}); break;
-		case Type::F32: f(float{}); break;
-		default: f(double{}); break;
-	}
-}
-
-/* A value as an integer that is ordered as it: -0 is 0, NaN is one value above all. */
-template <typename T>
-inline int64_t
-window_order(T value)
-{
-	if constexpr (std::is_floating_point_v<T>)
-	{
-		const double wide = value == 0 ? 0.0 : static_cast<double>(value);
-		int64_t		bits;
-
-		if (value != value)
-			return INT64_MAX;
-		memcpy(&bits, &wide, sizeof(bits));
-		return bits < 0 ? bits ^ INT64_MAX : bits;
-	}
-	else
-		return value;
 }
 
 /* Bits of a row each, and how many are set before any row. Blocks are filled by themselves, then carried. */
@@ -183,13 +149,6 @@ private:
 
 /* ---- frames ------------------------------------------------------------------------- */
 
-/* Does such a bound depend on peers? */
-inline bool
-asks_peers(FrameMode mode, FrameBound bound)
-{
-	return mode != FrameMode::Rows && bound != FrameBound::Unbounded;
-}
-
 /* One end of the frames of a block's rows, which must come in their order. */
 class WindowBound
 {
@@ -203,16 +162,15 @@ private:
 	void		fill_groups(const WindowVector &vector, uint64_t *to);
 	template <typename T> uint32_t fill_range(const WindowVector &vector, uint64_t *to);
 	template <typename T> bool stops(uint64_t row, bool current_null, int128 limit) const;
-	template <typename T> int128 limit_of(T base, uint32_t *errors) const;
 
 	const WindowRows *rows_;
 	FrameMode	mode_;
 	FrameBound	bound_;
-	RangeUnit	unit_;
 	bool		is_end_;
 	int64_t		offset_;
 	const WindowColumn *column_ = nullptr;	/* RANGE with an offset: what it is over */
-	bool		less_ = false, subtract_ = false, nulls_first_ = false, any_nulls_ = false;
+	WindowRange range_ = {};
+	bool		any_nulls_ = false;
 
 	uint64_t	partition_ = NO_ROW;	/* where the walk is: the partition's first row, */
 	uint64_t	place_ = 0;				/* the bound of the last row, */
@@ -346,8 +304,7 @@ public:
 	bool has_zero(bool negative) const { return zeroes_[negative].load(); }
 
 private:
-	/* the greatest */
-	static constexpr Key NONE = ((Key{1} << (8 * sizeof(Key) - 2)) - 1) * 2 + 1;
+	static constexpr Key NONE = window_no_key<Key>();
 
 	void		make_keys(uint32_t block, Key *to);
 	Key		   *level(size_t k) const { return keys_.template as<Key>() + levels_[k]; }

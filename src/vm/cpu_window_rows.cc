@@ -76,16 +76,6 @@ BitCounts::row_of(uint64_t n) const
 
 namespace {
 
-template <typename T>
-inline bool
-differ(T a, T b)
-{
-	if constexpr (std::is_floating_point_v<T>)
-		return !(a == b || (a != a && b != b));
-	else
-		return a != b;
-}
-
 /* Bytes of 0 or 1 as bits. */
 uint64_t
 pack_bytes(const uint8_t *bytes)
@@ -112,9 +102,9 @@ mark_differences(const T *values, const uint64_t *nulls, uint32_t nrows, T befor
 		const uint32_t n = std::min(64u, nrows - first);
 		uint8_t		bytes[64] = {};
 
-		bytes[0] = differ(values[first], first > 0 ? values[first - 1] : before);
+		bytes[0] = window_differ(values[first], first > 0 ? values[first - 1] : before);
 		for (uint32_t i = 1; i < n; i++)
-			bytes[i] = differ(values[first + i], values[first + i - 1]);
+			bytes[i] = window_differ(values[first + i], values[first + i - 1]);
 
 		const uint64_t bits = pack_bytes(bytes);
 
@@ -129,16 +119,10 @@ mark_differences(const T *values, const uint64_t *nulls, uint32_t nrows, T befor
 
 /* False: the row has none. */
 bool
-rank_of(const CodeMap &map, const WindowColumn &column, uint64_t row, int64_t *rank)
+rank_of(const WindowRanks &ranks, const WindowColumn &column, uint64_t row, int64_t *rank)
 {
-	const uint32_t code = window_value<uint32_t>(column, row);
-
 	*rank = 0;
-	if (window_null(column, row) || code >= map.nentries || (map.nulls != nullptr && bit_get(map.nulls, code)))
-		return false;
-	*rank = map.type == Type::I32 ? static_cast<const int32_t *>(map.values)[code]
-		: static_cast<const int64_t *>(map.values)[code];
-	return true;
+	return !window_null(column, row) && ranks.find(window_value<uint32_t>(column, row), rank);
 }
 
 /* From the value of the row before. */
@@ -173,13 +157,14 @@ WindowRows::mark(const WindowKey &key, uint32_t block, uint64_t *words) const
 	}
 	if (key.ranks != nullptr)
 	{
+		const WindowRanks map = window_ranks(*key.ranks);
 		std::vector<int64_t> ranks(nrows);
 		std::vector<uint64_t> nulls(WINDOW_BLOCK_WORDS);
 		int64_t		before = 0;
-		const bool	null_before = first > 0 && !rank_of(*key.ranks, column, first - 1, &before);
+		const bool	null_before = first > 0 && !rank_of(map, column, first - 1, &before);
 
 		for (uint32_t i = 0; i < nrows; i++)
-			if (!rank_of(*key.ranks, column, first + i, &ranks[i]))
+			if (!rank_of(map, column, first + i, &ranks[i]))
 				bit_set(nulls.data(), i);
 		mark_differences(ranks.data(), nulls.data(), nrows, before, null_before, words);
 		return;

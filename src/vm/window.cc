@@ -1,6 +1,7 @@
 /* window.cc: see window.h. */
 #include "vm/window.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace gpuvm {
@@ -160,6 +161,16 @@ window_result_types(const WindowFunction &function, Type *types)
 	}
 	types[0] = types[1] = Type::I64;
 	return 2;
+}
+
+bool
+asks_peers(const WindowSpec &spec)
+{
+	const bool	frames = asks_peers(spec.frame.mode, spec.frame.start) || asks_peers(spec.frame.mode, spec.frame.end);
+
+	return std::any_of(spec.functions, spec.functions + spec.nfunctions, [=](const WindowFunction &f) {
+		return asks_frame(f.fn) ? frames : f.fn >= WindowFn::Rank && f.fn <= WindowFn::CumeDist;
+	});
 }
 
 }  // namespace gpuvm

@@ -160,6 +160,16 @@ has_offset(FrameBound bound)
 	return bound == FrameBound::Preceding || bound == FrameBound::Following;
 }
 
+/* Does such a bound depend on peers? */
+inline bool
+asks_peers(FrameMode mode, FrameBound bound)
+{
+	return mode != FrameMode::Rows && bound != FrameBound::Unbounded;
+}
+
+/* Does any function, or the frame of one, ask for peers? */
+bool		asks_peers(const WindowSpec &spec);
+
 }  // namespace gpuvm
 
 #endif

@@ -58,4 +58,4 @@ unit-cuda-built: $(EMULATED_TESTS)
 # Two at a time: they take their time. Then the job runtime once more, with streams that run late.
 unit-cuda: $(EMULATED_TESTS)
 	@$(call two_at_a_time,$^)
-	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,build/emulated/bin/cuda_runtime_test build/emulated/bin/cuda_stage_test build/emulated/bin/cuda_set_test)
+	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,build/emulated/bin/cuda_runtime_test build/emulated/bin/cuda_stage_test build/emulated/bin/cuda_set_test build/emulated/bin/cuda_window_test)

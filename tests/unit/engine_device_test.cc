@@ -20,6 +20,7 @@ public:
 	void housekeep() override {}
 
 	bool copy_set(const DeviceSet *, uint64_t, uint64_t, char *const *, uint64_t *const *) override { return false; }
+	DeviceOutcome run_window(DeviceSet *, const WindowSpec &, DeviceJobIo *, DeviceJobFigures *, char *) override { return DeviceOutcome::Refused; }
 
 	void prepare(uint64_t offset, uint64_t bytes) override
 	{

@@ -235,6 +235,7 @@ public:
 	void housekeep() override {}
 	void prepare(uint64_t, uint64_t) override {}
 	bool copy_set(const DeviceSet *, uint64_t, uint64_t, char *const *, uint64_t *const *) override { return false; }
+	DeviceOutcome run_window(DeviceSet *, const WindowSpec &, DeviceJobIo *, DeviceJobFigures *, char *) override { return DeviceOutcome::Refused; }
 
 	uint64_t estimate(const DeviceJobRequest &request, char *) override
 	{

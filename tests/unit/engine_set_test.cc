@@ -875,6 +875,7 @@ public:
 	void housekeep() override {}
 	void prepare(uint64_t, uint64_t) override {}
 	uint64_t estimate(const DeviceJobRequest &, char *) override { return estimated; }
+	DeviceOutcome run_window(DeviceSet *, const WindowSpec &, DeviceJobIo *, DeviceJobFigures *, char *) override { return DeviceOutcome::Refused; }
 
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *, DeviceJobFigures *figures, char *reason) override
 	{

@@ -405,12 +405,12 @@ TEST_F(WindowTest, Fails)
 	backend.job->device_required = 1;
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Failed);
-	EXPECT_EQ(backend.failure(), "window functions are computed by the CPU");
+	EXPECT_EQ(backend.failure(), "the result set of the window functions is not on a device");
 	submit_window(&backend, window_of(BY_PART_ORDER, 1, rows));
 	backend.job->device = Device::Cuda;
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Done);
-	EXPECT_STREQ(backend.job->device_refusal, "window functions are computed by the CPU");
+	EXPECT_STREQ(backend.job->device_refusal, "the result set of the window functions is not on a device");
 	EXPECT_GT(bytes(), before);
 }
 

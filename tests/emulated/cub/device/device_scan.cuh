@@ -36,6 +36,33 @@ struct DeviceScan
 			}
 		});
 	}
+
+	/* Of consecutive values whose keys are equal. */
+	template <typename Keys, typename Values, typename Output, typename ScanOp, typename NumItems, typename Equal>
+	static cudaError_t InclusiveScanByKey(void *temp, size_t &temp_bytes, Keys keys, Values values, Output out, ScanOp op, NumItems n, Equal equal,
+										  cudaStream_t stream = nullptr)
+	{
+		const size_t needed = 64 + static_cast<size_t>(n) / 64;
+
+		if (temp == nullptr)
+		{
+			temp_bytes = needed;
+			return cudaSuccess;
+		}
+		if (temp_bytes < needed)
+			return cudaErrorInvalidValue;
+		return gpuvm_emulated::run_queued(stream, [=]
+		{
+			typename std::iterator_traits<Values>::value_type so_far{};
+
+			memset(temp, 0xcb, needed);
+			for (NumItems i = 0; i < n; i++)
+			{
+				so_far = i > 0 && equal(keys[i - 1], keys[i]) ? op(so_far, values[i]) : values[i];
+				out[i] = so_far;
+			}
+		});
+	}
 };
 
 }  // namespace cub
