@@ -32,7 +32,7 @@ int			setting_jit = JIT_AUTO;
 bool		setting_rewrite = true;
 int			setting_files = FILES_LOAD;
 bool		setting_float_sums = true;
-int			setting_whole_query = WHOLE_QUERY_OFF;
+int			setting_whole_query = WHOLE_QUERY_ON;
 int			setting_join_order_seed = 0;
 bool		setting_normalise = true;
 int			setting_memory_mb = 0;
@@ -250,7 +250,7 @@ define_settings(void)
 	DefineCustomEnumVariable("gpuvm.whole_query",
 							 "Selects whether whole statements are run as programs that read each other's rows.",
 							 "\"shadow\" only counts in gpuvm.translations which statements translate to gpuvm's algebra.",
-							 &setting_whole_query, WHOLE_QUERY_OFF, whole_query_options,
+							 &setting_whole_query, WHOLE_QUERY_ON, whole_query_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.join_order_seed",
 							"Joins the relations of whole statements in orders chosen at random, for tests.",

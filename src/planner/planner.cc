@@ -295,7 +295,8 @@ plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, Par
 
 	if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
 		shadow_statement(parse);
-	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0)
+	/* a cursor's current row is looked for in a scan of its table */
+	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0 && !((cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && is_updatable_cursor(parse)))
 		whole = whole_algebra(parse);
 	if (!rewritable && !alone)
 		return plan_query(parse, query_string, cursor_options, params, whole);

@@ -58,6 +58,17 @@ reasons_add(Oid relid, const char *node, const char *reason, const char *hint)
 	strlcpy(r->hint, hint != nullptr ? hint : "", sizeof(r->hint));
 }
 
+bool
+reasons_have(const char *reason)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (strncmp(list[i].reason, reason, sizeof(list[i].reason) - 1) == 0)
+			return true;
+	}
+	return false;
+}
+
 int
 reasons_count(void)
 {

@@ -30,6 +30,8 @@ Reasons    *reasons_save(void);
 void		reasons_restore(const Reasons *saved);
 
 void		reasons_add(Oid relid, const char *node, const char *reason, const char *hint);
+/* Is this reason there already, of whatever node? */
+bool		reasons_have(const char *reason);
 int			reasons_count(void);
 const Reason *reasons_get(int i);
 

@@ -266,7 +266,7 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 	if (piece == nullptr || !resolve_above(l, top, body, &none) || !resolve_output(l, sort, target, &exprs))
 		return false;
 	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.child == nullptr)
-		return lowering_refuse(l, "the last stage joins nothing") != nullptr;
+		return false;
 	foreach(lc, pull_var_clause((Node *) list_concat_copy(exprs, l->held), 0))
 		raw = list_append_unique(raw, lfirst(lc));
 	keys = computed_keys(l->statement_root, exprs);
@@ -398,8 +398,9 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 		if (path != nullptr && again->held_reason != nullptr)
 			reasons_add(InvalidOid, "Filter", again->held_reason, nullptr);
 	}
-	if (path == nullptr)
-		reasons_add(InvalidOid, "Whole statement", l->reason != nullptr ? l->reason : "it has no stages", nullptr);
+	/* a single scan is planned without stages, and a reason that a node has given is not given again */
+	if (path == nullptr && l->reason != nullptr && !reasons_have(l->reason))
+		reasons_add(InvalidOid, "Whole statement", l->reason, nullptr);
 	return path;
 }
 
