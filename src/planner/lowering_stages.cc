@@ -198,8 +198,9 @@ row_output(Lowering *l, const Piece *piece, Node *expr)
 	phv = makeNode(PlaceHolderVar);
 	phv->phexpr = (Expr *) expr;
 	phv->phid = ++l->root->glob->lastPHId;
-	/* nothing makes it null but its own columns */
-	phv->phrels = bms_copy(piece->shape.cursors[0].relids);
+	/* nothing makes it null but its own columns: each row has one of some cursor, if not, in a full join, of the first */
+	for (int i = 0; i < piece->shape.ncursors; i++)
+		phv->phrels = bms_add_members(phv->phrels, piece->shape.cursors[i].relids);
 	return (Node *) phv;
 }
 

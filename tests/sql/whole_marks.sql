@@ -53,6 +53,8 @@ SELECT * FROM ask('SELECT x.k, y.id FROM (SELECT k, count(*) n FROM a GROUP BY k
 SELECT * FROM ask('SELECT x.k, y.id FROM (SELECT k, count(*) n FROM a GROUP BY k) x FULL JOIN b y ON x.k = y.k WHERE y.id IS NULL');
 SELECT * FROM ask('SELECT count(*), sum(x.c), sum(y.d), count(y.c) FROM (SELECT k, 1 AS c FROM a GROUP BY k) x FULL JOIN (SELECT k + 0 k, 2 AS d, 1 AS c FROM b GROUP BY k) y ON x.k = y.k');
 SELECT * FROM ask('SELECT z.g, count(*), count(x.k), sum(y.n) FROM (SELECT k, count(*) n FROM a GROUP BY k) x FULL JOIN (SELECT k, count(*) n FROM b GROUP BY k) y ON x.k = y.k JOIN whole_keys z ON z.k = coalesce(x.k, y.k) GROUP BY z.g');
+-- The merged key of a full join is a key of the next: a value that may come of either side.
+SELECT * FROM ask('SELECT t, z.k, q.i, q.j FROM nothing z FULL JOIN (SELECT coalesce(x.t, y.t) t, x.id i, y.id j FROM a x FULL JOIN b y ON x.t = y.t AND x.id = y.id) q USING (t)');
 SELECT * FROM ask('SELECT count(*), count(x.k), count(y.k) FROM (SELECT k FROM nothing GROUP BY k) x FULL JOIN (SELECT k FROM b GROUP BY k) y ON x.k = y.k');
 SELECT * FROM ask('SELECT count(*), count(x.k), count(y.k) FROM (SELECT k FROM a GROUP BY k) x FULL JOIN (SELECT k FROM nothing GROUP BY k) y ON x.k = y.k');
 
