@@ -79,9 +79,12 @@ interval_distance(const PlanWindow &window, const Interval *interval, int64 *val
 		!pg_add_s64_overflow(interval->time, *value, value);
 }
 
-/* Between the integers that numerics of this scale are, a distance of no whole one is as far as the one below. */
+/*
+ * Between the integers that numerics of this scale are, a distance of no whole one is as far as the one below, or, where it is what a row is
+ * at least away, as the one above.
+ */
 static bool
-numeric_distance(Datum datum, int scale, int64 *value)
+numeric_distance(Datum datum, int scale, bool at_least, int64 *value)
 {
 	const Datum least = NumericGetDatum(int64_to_numeric(0));
 	const Datum most = NumericGetDatum(int64_to_numeric(PG_INT64_MAX));
@@ -89,7 +92,7 @@ numeric_distance(Datum datum, int scale, int64 *value)
 	if (numeric_is_nan(DatumGetNumeric(datum)) || numeric_is_inf(DatumGetNumeric(datum)) || scale > SCALED_MAX_SCALE)
 		return false;
 	datum = DirectFunctionCall2(numeric_mul, datum, NumericGetDatum(int64_to_numeric(scaled_pow10[scale])));
-	datum = DirectFunctionCall1(numeric_floor, datum);
+	datum = DirectFunctionCall1(at_least ? numeric_ceil : numeric_floor, datum);
 	if (!DatumGetBool(DirectFunctionCall2(numeric_lt, datum, most)) ||
 		DatumGetBool(DirectFunctionCall2(numeric_lt, datum, least)))
 		return false;
@@ -98,8 +101,10 @@ numeric_distance(Datum datum, int scale, int64 *value)
 }
 
 static bool
-frame_offset(GpuvmScanState *state, const PlanWindow &window, Type key, int number, int64 *value)
+frame_offset(GpuvmScanState *state, const PlanWindow &window, Type key, bool is_end, int64 *value)
 {
+	const int	number = is_end ? window.end_value : window.start_value;
+	const bool	at_least = is_end ? window.end == FrameBound::Preceding : window.start == FrameBound::Following;
 	Oid			type;
 	Datum		datum;
 	float8		distance;
@@ -116,7 +121,7 @@ frame_offset(GpuvmScanState *state, const PlanWindow &window, Type key, int numb
 			memcpy(value, &distance, sizeof(distance));
 			return key == Type::F64 && distance >= 0;
 		case NUMERICOID:
-			return window.scale >= 0 && numeric_distance(datum, window.scale, value);
+			return window.scale >= 0 && numeric_distance(datum, window.scale, at_least, value);
 		case INTERVALOID:
 			return window.unit != RangeUnit::Number && interval_distance(window, DatumGetIntervalP(datum), value);
 		default:
@@ -176,8 +181,8 @@ put_window(GpuvmScanState *state, const PlanWindow &window, JobWindow *to)
 	for (int i = 0; i < window.npartition + window.norder; i++)
 		to->keys[i] = job_order_key(plan->order[i]);
 	to->frame = WindowFrame{window.mode, window.start, window.end, window.unit, 0, 0, 0};
-	if (!frame_offset(state, window, key, window.start_value, &to->frame.start_offset) ||
-		!frame_offset(state, window, key, window.end_value, &to->frame.end_offset))
+	if (!frame_offset(state, window, key, false, &to->frame.start_offset) ||
+		!frame_offset(state, window, key, true, &to->frame.end_offset))
 		return false;
 	foreach(lc, window.functions)
 	{

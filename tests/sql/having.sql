@@ -54,7 +54,7 @@ SELECT opcode, p1, p2, p3, p4, comment FROM gpuvm.disassemble('SELECT a, avg(n),
 -- An initial plan's value, a condition from above a subquery, and groups that another program reads.
 SELECT * FROM shown('SELECT a, sum(n) FROM sale GROUP BY a HAVING sum(n) > (SELECT sum(n) * 0.001 + 650 FROM sale WHERE b = 3)');
 SELECT a, sum(n) FROM sale GROUP BY a HAVING sum(n) > (SELECT sum(n) * 0.001 + 650 FROM sale WHERE b = 3) ORDER BY a;
-SELECT * FROM shown('SELECT * FROM (SELECT a, sum(n) AS s FROM sale GROUP BY a) q WHERE s = (SELECT max(s) FROM (SELECT sum(n) AS s FROM sale GROUP BY a) r)');
+SELECT * FROM shown('SELECT * FROM (SELECT a, sum(n) AS s FROM sale GROUP BY a) q WHERE s = (SELECT max(s) FROM (SELECT sum(n) AS s FROM sale GROUP BY a) r)') ORDER BY line;
 SELECT * FROM shown('SELECT c, count(*) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a HAVING sum(n) > 600) s GROUP BY c HAVING count(*) > 1');
 SELECT * FROM shown('SELECT count(*) FROM (SELECT a FROM sale GROUP BY a HAVING sum(n) > 600) s');
 -- Not with several programs, and not of one group.

@@ -95,7 +95,7 @@ for my $few ('SELECT a.id, b.id FROM large_a a CROSS JOIN large_b b LIMIT 10', '
 # Canceled: among pairs that are only counted, among rows that come out, among partners of one key, in three relations.
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
 for my $long ('SELECT count(*) FROM large_a a, large_b b, large_a c WHERE a.x < b.x AND b.y <= c.y AND a.id <> c.id',
-	'SELECT count(*) FROM (SELECT a.id, b.id FROM large_a a, large_b b OFFSET 0) q',
+	'SELECT count(*) FROM (SELECT a.id, b.id, random() FROM large_a a, large_b b OFFSET 0) q',
 	'SELECT sum(a.x::int8 * b.x) FROM large_a a JOIN large_b b USING (y) JOIN large_a c USING (y)',
 	'SELECT count(*) FROM large_a a WHERE NOT EXISTS (SELECT FROM large_b b WHERE b.y = a.y AND b.x + a.x < 0) AND a.x + a.y > -1')
 {

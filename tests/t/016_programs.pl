@@ -49,7 +49,7 @@ ok(wait_for_memory($node, $full), 'nothing of it stays');
 
 # 200,000 groups of two programs: more than a quarter of gpuvm.memory. Where work_mem allows it, they are put together all the same.
 my $groups = 'SELECT count(*), sum(c), sum(s), sum(d) FROM (SELECT id / 3 AS g, count(*) AS c, sum(l) AS s, count(DISTINCT v) AS d FROM big GROUP BY 1 OFFSET 0) q';
-my $explain = "SET gpuvm.force = on; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $groups";
+my $explain = "SET gpuvm.force = on; SET gpuvm.whole_query = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $groups";
 $expected = without($node, $groups);
 is($node->safe_psql('postgres', "SET gpuvm.force = on; $groups"), $expected, 'groups that take too much');
 like($node->safe_psql('postgres', "SET work_mem = '4MB'; $explain"), qr/Fallback: memory short \(the groups of several programs/, 'are left to PostgreSQL');
