@@ -104,6 +104,7 @@ rel_normalise(GpuvmRel *statement)
 	apply(relax_single_joins, statement);
 	apply(reduce_outer_joins, statement);
 	apply(push_down, statement);
+	rel_forget_facts(statement);
 	prune_columns(statement);
 	split_grouping_sets(statement);
 	apply(group_setops, statement);

@@ -165,6 +165,23 @@ with_implied(List *conditions)
 	return conditions;
 }
 
+/* Of a row that has a partner what is known of the left side is known of the right one: what that says of the right side alone. */
+static List *
+implied_for_right(const List *quals, const List *for_left, const Bitmapset *left)
+{
+	List	   *known = list_concat_copy(quals, for_left);
+	List	   *implied = with_implied(list_copy(known));
+	List	   *for_right = NIL;
+	ListCell   *lc;
+
+	for_each_from(lc, implied, list_length(known))
+	{
+		if (!bms_overlap(rel_columns_in(static_cast<Node *>(lfirst(lc))), left))
+			for_right = lappend(for_right, lfirst(lc));
+	}
+	return for_right;
+}
+
 /* -- nodes --------------------------------------------------------------------------------- */
 
 static void
@@ -242,12 +259,13 @@ push_join(GpuvmRel **cell, List *conditions)
 		case RELJOIN_LEFT:
 		case RELJOIN_SINGLE:
 			for_left = take_without(&conditions, right);
-			for_right = rel->join == RELJOIN_LEFT ? take_without(&rel->quals, left) : take_over(&rel->quals, right);
+			for_right = implied_for_right(rel->quals, for_left, left);
+			for_right = list_concat(for_right, rel->join == RELJOIN_LEFT ? take_without(&rel->quals, left) : take_over(&rel->quals, right));
 			break;
 		case RELJOIN_ANTI:
 			for_left = conditions;
 			conditions = NIL;
-			for_right = take_over(&rel->quals, right);
+			for_right = list_concat(implied_for_right(rel->quals, for_left, left), take_over(&rel->quals, right));
 			break;
 		case RELJOIN_MARK:
 			for_left = take_without(&conditions, bms_make_singleton(rel_mark(rel)->resno));

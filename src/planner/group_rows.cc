@@ -53,12 +53,11 @@ uncharged_of_functions(Node *expr)
 	return n * REGEXP_US * cost_of_us();
 }
 
-/* What PostgreSQL does not charge for the keys and aggregates of so many rows in so many groups. */
-static Cost
-uncharged_of_rows(List *exprs, double rows, double groups)
+Cost
+uncharged_of_distinct(const List *exprs, double rows, double groups)
 {
 	const double sorted = rows * 2 * cpu_operator_cost * std::log2(Max(rows / Max(groups, 1), 2));
-	Cost		cost = rows * uncharged_of_functions(reinterpret_cast<Node *>(exprs));
+	Cost		cost = 0;
 	ListCell   *lc;
 
 	foreach(lc, exprs)
@@ -69,6 +68,13 @@ uncharged_of_rows(List *exprs, double rows, double groups)
 			cost += sorted;
 	}
 	return cost;
+}
+
+/* What PostgreSQL does not charge for the keys and aggregates of so many rows in so many groups. */
+static Cost
+uncharged_of_rows(List *exprs, double rows, double groups)
+{
+	return rows * uncharged_of_functions(reinterpret_cast<Node *>(exprs)) + uncharged_of_distinct(exprs, rows, groups);
 }
 
 /* Does the path group, by a sort or a hash table of its own, what our path for the input gives? A sort below Unique is DISTINCT's. */

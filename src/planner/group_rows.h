@@ -15,6 +15,8 @@ bool		is_regexp(Oid function);
 
 /* What evaluating the expression takes that PostgreSQL does not charge for. */
 Cost		uncharged_of_functions(Node *expr);
+/* The same of sorts for aggregates with DISTINCT among these expressions. */
+Cost		uncharged_of_distinct(const List *exprs, double rows, double groups);
 
 /*
  * Before our path of groups by, and of, these expressions is offered: leaves out what costs no less in truth, though less as PostgreSQL charges it, and

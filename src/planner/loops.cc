@@ -1,98 +1,312 @@
 /*
- * loops.cc: what nested loops would cost if more rows came than PostgreSQL expects.
+ * loops.cc: what PostgreSQL's plans would cost if more rows came than it expects.
  *
- * Estimates of joins, groups and conditions on their rows are too low by orders of magnitude now and then. A hash join and a
- * program take little harm by that; a loop over an inner side without an index takes as many times as long.
+ * Estimates of joins, of groups of their rows and of conditions on these are too low by orders of magnitude now and then: a condition
+ * on a table of days, most of which nothing was sold on, leaves a thirtieth of the rows that it does leave. Stages take little
+ * harm by that. What looks something up for each row, goes through an inner side for it, sorts or groups it takes as many times as
+ * long. Rows of a table that its own conditions leave are taken to be as many as PostgreSQL says.
  */
 #include "pg/pg.h"
 
 extern "C" {
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 }
 
+#include "pg/compat.h"
+#include "planner/cost.h"
+#include "planner/group_rows.h"
 #include "planner/loops.h"
+#include "planner/paths.h"
 
 namespace gpuvm {
 
 /* So many times as many rows may come. */
 constexpr double TOO_LOW = 1000;
+/* A LIMIT of less than this part of what it is above ends early: then more rows are no harm. */
+constexpr double AS_LONG = 0.9;
 
-/* Rows that nobody has counted: of joins, and of subqueries but those that have one row. */
-static bool
-is_estimate(const PlannerInfo *root, const RelOptInfo *rel)
+struct More
 {
-	const RangeTblEntry *rte;
+	Cost		cost;
+	double		rows;
+};
 
-	if (rel->reloptkind == RELOPT_JOINREL)
-		return true;
-	if (rel->reloptkind != RELOPT_BASEREL || (rel->rtekind != RTE_SUBQUERY && rel->rtekind != RTE_CTE))
-		return false;
-	rte = root->simple_rte_array[rel->relid];
-	return rte->rtekind == RTE_CTE || !rte->subquery->hasAggs || rte->subquery->groupClause != NIL || rte->subquery->groupingSets != NIL;
-}
+/* One evaluation: estimates are so many times too low. */
+struct Evaluation
+{
+	double		most;
+};
+
+static More more(PlannerInfo *root, const Path *path, const Evaluation *e);
 
 static double
-most_rows(const PlannerInfo *root, const Path *path)
+factor(const More &m, const Path *path)
+{
+	return Max(m.rows / Max(path->rows, 1), 1);
+}
+
+/* Of an estimate, where there are no more than these for another reason. */
+static double
+more_rows(double rows, double bound, const Evaluation *e)
+{
+	return Max(rows, Min(rows * e->most, bound));
+}
+
+/* -- relations ------------------------------------------------------------------------------------ */
+
+/* The plan of a CTE, and its query level. */
+static const Path *
+path_of_cte(PlannerInfo *root, const RangeTblEntry *rte, PlannerInfo **level)
+{
+	PlannerInfo *cteroot = root;
+	int			plan_id = 0;
+	ListCell   *lc;
+
+	for (Index up = rte->ctelevelsup; up > 0 && cteroot != nullptr; up--)
+		cteroot = cteroot->parent_root;
+	if (cteroot == nullptr)
+		return nullptr;
+	foreach(lc, cteroot->parse->cteList)
+	{
+		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) == 0 && foreach_current_index(lc) < list_length(cteroot->cte_plan_ids))
+			plan_id = list_nth_int(cteroot->cte_plan_ids, foreach_current_index(lc));
+	}
+	if (plan_id <= 0 || plan_id > list_length(root->glob->subroots))
+		return nullptr;
+	*level = static_cast<PlannerInfo *>(list_nth(root->glob->subroots, plan_id - 1));
+	return fetch_upper_rel(*level, UPPERREL_FINAL, nullptr)->cheapest_total_path;
+}
+
+/* Rows of a relation that is no join: nobody has counted those of subqueries. */
+static double
+base_rows(PlannerInfo *root, const RelOptInfo *rel, double rows, const Evaluation *e)
+{
+	const RangeTblEntry *rte = root->simple_rte_array[rel->relid];
+	const Path *cte = nullptr;
+	PlannerInfo *level = nullptr;
+
+	if (rel->rtekind == RTE_CTE && !rte->self_reference)
+		cte = path_of_cte(root, rte, &level);
+	return cte == nullptr ? rows : more_rows(rows, more(level, cte, e).rows, e);
+}
+
+/* The most rows that one of the relations has, so that no more come of joins by keys of the others. */
+static double
+largest(PlannerInfo *root, const Relids relids, const Evaluation *e)
+{
+	double		most = 1;
+	int			relid = -1;
+
+	while ((relid = bms_next_member(relids, relid)) >= 0)
+	{
+		const RelOptInfo *rel = relid < root->simple_rel_array_size ? root->simple_rel_array[relid] : nullptr;
+
+		if (rel != nullptr && rel->reloptkind == RELOPT_BASEREL)
+			most = Max(most, base_rows(root, rel, rel->rows, e));
+	}
+	return most;
+}
+
+static bool
+has_one_group(const PlannerInfo *root)
+{
+	const Query *parse = root->parse;
+
+	return parse->hasAggs && parse->groupClause == NIL && parse->groupingSets == NIL;
+}
+
+/* Rows of a path of which nothing is known but the relations. */
+static double
+rows_of_relations(PlannerInfo *root, const Path *path, const Evaluation *e)
 {
 	const RelOptInfo *rel = path->parent;
-	const double most = rel->reloptkind == RELOPT_BASEREL ? Max(rel->tuples, path->rows) : path->rows * TOO_LOW;
 
-	return is_estimate(root, rel) ? Min(most, path->rows * TOO_LOW) : path->rows;
+	if (rel->reloptkind == RELOPT_BASEREL)
+		return base_rows(root, rel, path->rows, e);
+	if (rel->reloptkind == RELOPT_JOINREL)
+		return more_rows(path->rows, largest(root, rel->relids, e), e);
+	if (rel->reloptkind != RELOPT_UPPER_REL || has_one_group(root) || bms_membership(root->all_baserels) != BMS_MULTIPLE)
+		return path->rows;
+	return more_rows(path->rows, largest(root, root->all_baserels, e), e);
 }
+
+/* -- joins ------------------------------------------------------------------------------------------ */
 
 static double
-cost_of_loop(const PlannerInfo *root, const NestPath *loop)
+joined_rows(const JoinPath *join, const More &outer, const More &inner, const Evaluation *e)
 {
-	const Path *outer = loop->jpath.outerjoinpath;
-	const Path *inner = loop->jpath.innerjoinpath;
+	double		bound = Max(outer.rows, inner.rows);
 
-	/* looked up, or computed, for each outer row */
-	if (inner->param_info != nullptr || !is_estimate(root, outer->parent))
-		return 0;
-	return most_rows(root, outer) * most_rows(root, inner) * cpu_operator_cost;
+	if (join->inner_unique || join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI)
+		bound = outer.rows;
+	else if (join->innerjoinpath->param_info != nullptr)
+		bound = outer.rows * Max(join->innerjoinpath->rows, 1);
+	return more_rows(join->path.rows, bound, e);
 }
 
-Cost
-cost_of_loops(const PlannerInfo *root, const Path *path)
+static More
+more_of_join(PlannerInfo *root, const JoinPath *join, const Evaluation *e)
 {
-	Cost		cost = 0;
+	const Path *outer = join->outerjoinpath;
+	const Path *inner = join->innerjoinpath;
+	const More	o = more(root, outer, e);
+	const More	i = more(root, inner, e);
+	const bool	looked_up = inner->param_info != nullptr;
+	const Cost	own = Max(join->path.total_cost - outer->total_cost - (looked_up ? 0 : inner->total_cost), 0);
+	const double outer_factor = factor(o, outer);
+	const double inner_factor = factor(i, inner);
+	Cost		cost;
 
+	if (!IsA(join, NestPath))
+		cost = o.cost + i.cost + own * Max(outer_factor, inner_factor);
+	else if (looked_up)
+		cost = o.cost + own * outer_factor * Max(i.cost / Max(inner->total_cost, 1e-6), 1);
+	else
+		cost = o.cost + i.cost + own * outer_factor * inner_factor;
+	return {cost, joined_rows(join, o, i, e)};
+}
+
+/* -- other nodes --------------------------------------------------------------------------------------- */
+
+/* What one node does to each row of another, which is not always planned in the same level. */
+static More
+more_of_node(PlannerInfo *below_root, const Path *path, const Path *below, const Evaluation *e)
+{
+	const More	b = more(below_root, below, e);
+	const double times = factor(b, below);
+
+	return {b.cost + Max(path->total_cost - below->total_cost, 0) * times, Max(path->rows * times, 1)};
+}
+
+static More
+more_of_groups(PlannerInfo *root, const Path *path, const Path *below, const Evaluation *e)
+{
+	More		m = more_of_node(root, path, below, e);
+	const double times = m.rows / Max(path->rows, 1);
+
+	m.cost += uncharged_of_distinct(path->pathtarget->exprs, below->rows * times, path->rows);
+	if (has_one_group(root))
+		m.rows = path->rows;
+	return m;
+}
+
+static More
+more_of_limit(PlannerInfo *root, const LimitPath *limit, const Evaluation *e)
+{
+	const Path *below = limit->subpath;
+
+	if (limit->path.total_cost < below->total_cost * AS_LONG)
+		return {limit->path.total_cost, limit->path.rows};
+	return {more(root, below, e).cost, limit->path.rows};
+}
+
+static More
+more_of_append(PlannerInfo *root, const Path *path, const List *subpaths, const Evaluation *e)
+{
+	More		sum = {path->total_cost, 0};
+	ListCell   *lc;
+
+	foreach(lc, subpaths)
+	{
+		const Path *subpath = static_cast<const Path *>(lfirst(lc));
+		const More	m = more(root, subpath, e);
+
+		sum.cost += m.cost - subpath->total_cost;
+		sum.rows += m.rows;
+	}
+	return {sum.cost, Max(sum.rows, path->rows)};
+}
+
+/* A program takes no harm; what hands it rows may, and what is done with those that it hands out. */
+static More
+more_of_program(PlannerInfo *root, const CustomPath *path, const Evaluation *e)
+{
+	const double rows = rows_of_relations(root, &path->path, e);
+	Cost		cost = path->path.total_cost + (rows - path->path.rows) * HAND_OUT_US * cost_of_us();
+	ListCell   *lc;
+
+	for_each_from(lc, path->custom_paths, 1)
+	{
+		const Path *child = static_cast<const Path *>(lfirst(lc));
+
+		cost += more(root, child, e).cost - child->total_cost;
+	}
+	return {cost, rows};
+}
+
+static const Path *
+set_operation_input(const Path *path)
+{
+#if PG_VERSION_NUM >= 180000
+	return ((const SetOpPath *) path)->leftpath;
+#else
+	return ((const SetOpPath *) path)->subpath;
+#endif
+}
+
+static More
+more(PlannerInfo *root, const Path *path, const Evaluation *e)
+{
 	check_stack_depth();
 	switch (nodeTag(path))
 	{
 		case T_NestPath:
-			cost = cost_of_loop(root, (const NestPath *) path);
-			/* FALLTHROUGH */
 		case T_MergePath:
-		case T_HashPath:
-			return cost + cost_of_loops(root, ((const JoinPath *) path)->outerjoinpath) + cost_of_loops(root, ((const JoinPath *) path)->innerjoinpath);
-		case T_SubqueryScanPath:
-			return cost_of_loops(path->parent->subroot, ((const SubqueryScanPath *) path)->subpath);
-		case T_AppendPath:
-			{
-				ListCell   *lc;
-
-				foreach(lc, ((const AppendPath *) path)->subpaths)
-					cost += cost_of_loops(root, static_cast<const Path *>(lfirst(lc)));
-				return cost;
-			}
-		case T_MaterialPath: return cost_of_loops(root, ((const MaterialPath *) path)->subpath);
-		case T_MemoizePath: return cost_of_loops(root, ((const MemoizePath *) path)->subpath);
-		case T_UniquePath: return cost_of_loops(root, ((const UniquePath *) path)->subpath);
-		case T_GatherPath: return cost_of_loops(root, ((const GatherPath *) path)->subpath);
-		case T_GatherMergePath: return cost_of_loops(root, ((const GatherMergePath *) path)->subpath);
-		case T_ProjectionPath: return cost_of_loops(root, ((const ProjectionPath *) path)->subpath);
-		case T_SortPath: return cost_of_loops(root, ((const SortPath *) path)->subpath);
-		case T_IncrementalSortPath: return cost_of_loops(root, ((const IncrementalSortPath *) path)->spath.subpath);
-		case T_GroupPath: return cost_of_loops(root, ((const GroupPath *) path)->subpath);
-		case T_UpperUniquePath: return cost_of_loops(root, ((const UpperUniquePath *) path)->subpath);
-		case T_AggPath: return cost_of_loops(root, ((const AggPath *) path)->subpath);
-		case T_GroupingSetsPath: return cost_of_loops(root, ((const GroupingSetsPath *) path)->subpath);
-		case T_WindowAggPath: return cost_of_loops(root, ((const WindowAggPath *) path)->subpath);
-		case T_LimitPath: return cost_of_loops(root, ((const LimitPath *) path)->subpath);
-		default: return 0;
+		case T_HashPath: return more_of_join(root, (const JoinPath *) path, e);
+		case T_SubqueryScanPath: return more_of_node(path->parent->subroot, path, ((const SubqueryScanPath *) path)->subpath, e);
+		case T_AppendPath: return more_of_append(root, path, ((const AppendPath *) path)->subpaths, e);
+		case T_MergeAppendPath: return more_of_append(root, path, ((const MergeAppendPath *) path)->subpaths, e);
+		case T_MaterialPath: return more_of_node(root, path, ((const MaterialPath *) path)->subpath, e);
+		case T_MemoizePath: return more_of_node(root, path, ((const MemoizePath *) path)->subpath, e);
+		case T_UniquePath: return more_of_node(root, path, ((const UniquePath *) path)->subpath, e);
+		case T_GatherPath: return more_of_node(root, path, ((const GatherPath *) path)->subpath, e);
+		case T_GatherMergePath: return more_of_node(root, path, ((const GatherMergePath *) path)->subpath, e);
+		case T_ProjectionPath: return more_of_node(root, path, ((const ProjectionPath *) path)->subpath, e);
+		case T_SortPath: return more_of_node(root, path, ((const SortPath *) path)->subpath, e);
+		case T_IncrementalSortPath: return more_of_node(root, path, ((const IncrementalSortPath *) path)->spath.subpath, e);
+		case T_GroupPath: return more_of_node(root, path, ((const GroupPath *) path)->subpath, e);
+		case T_UpperUniquePath: return more_of_node(root, path, ((const UpperUniquePath *) path)->subpath, e);
+		case T_WindowAggPath: return more_of_node(root, path, ((const WindowAggPath *) path)->subpath, e);
+		case T_SetOpPath: return more_of_node(root, path, set_operation_input(path), e);
+		case T_AggPath: return more_of_groups(root, path, ((const AggPath *) path)->subpath, e);
+		case T_GroupingSetsPath: return more_of_groups(root, path, ((const GroupingSetsPath *) path)->subpath, e);
+		case T_LimitPath: return more_of_limit(root, (const LimitPath *) path, e);
+		default:
+			if (is_gpuvm_path(path))
+				return more_of_program(root, (const CustomPath *) path, e);
+			return {path->total_cost, path->param_info != nullptr || path->parent->reloptkind != RELOPT_BASEREL ? path->rows
+				: base_rows(root, path->parent, path->rows, e)};
 	}
+}
+
+/* CTEs and subqueries that are computed once. */
+static Cost
+more_of_init_plans(const PlannerInfo *root, const Evaluation *e)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, root->init_plans)
+	{
+		const int	plan_id = lfirst_node(SubPlan, lc)->plan_id;
+		PlannerInfo *level = static_cast<PlannerInfo *>(list_nth(root->glob->subroots, plan_id - 1));
+		const Path *path = fetch_upper_rel(level, UPPERREL_FINAL, nullptr)->cheapest_total_path;
+
+		if (path != nullptr)
+			cost += more(level, path, e).cost;
+	}
+	return cost;
+}
+
+Expected
+expected_of(PlannerInfo *root, const Path *path)
+{
+	const Evaluation expected = {1};
+	const Evaluation most = {TOO_LOW};
+
+	return {more(root, path, &expected).cost + more_of_init_plans(root, &expected), more(root, path, &most).cost + more_of_init_plans(root, &most)};
 }
 
 }  // namespace gpuvm

@@ -1,4 +1,4 @@
-/* loops.h: what nested loops would cost if more rows came than PostgreSQL expects. */
+/* loops.h: what PostgreSQL's paths would cost if more rows came than it expects. */
 #ifndef GPUVM_PLANNER_LOOPS_H
 #define GPUVM_PLANNER_LOOPS_H
 
@@ -10,8 +10,13 @@ extern "C" {
 
 namespace gpuvm {
 
-/* Of the loops in the path, our own programs' aside, which have none. */
-Cost		cost_of_loops(const PlannerInfo *root, const Path *path);
+struct Expected
+{
+	Cost		cost;			/* with what PostgreSQL does not charge for, and its statement's CTEs */
+	Cost		most;			/* if so many rows come as may */
+};
+
+Expected	expected_of(PlannerInfo *root, const Path *path);
 
 }  // namespace gpuvm
 

@@ -410,27 +410,57 @@ note_rows(Lowering *l, const ShapeCursor *c)
 		l->root->simple_rel_array[relid]->rows = Max(c->rows, 1);
 }
 
-void
-filter_piece(Lowering *l, Piece *piece, List *quals)
+/* Conditions that leave so much of what others have left: both bounds of a range say more than each of them. */
+static double
+further_selectivity(Lowering *l, const List *before, List *quals)
 {
-	ScanShape  *shape = &piece->shape;
+	const double all = clauselist_selectivity(l->root, for_estimates(l, list_concat_copy(before, quals)), 0, JOIN_INNER, nullptr);
+	const double had = before == NIL ? 1 : clauselist_selectivity(l->root, for_estimates(l, before), 0, JOIN_INNER, nullptr);
+
+	return had > 0 ? Min(all / had, 1) : 1;
+}
+
+/* Those that are the cursor's own, or, -1, of the whole rows. */
+static List *
+conditions_of_cursor(Lowering *l, const Piece *piece, const List *quals, int at)
+{
+	List	   *own = NIL;
 	ListCell   *lc;
 
 	foreach(lc, quals)
 	{
-		Node	   *qual = static_cast<Node *>(lfirst(lc));
-		const double selectivity = clauselist_selectivity(l->root, for_estimates(l, list_make1(qual)), 0, JOIN_INNER, nullptr);
-		const int	at = cursor_of_condition(piece, pull_varnos(l->root, qual));
-		ShapeCursor *c = &shape->cursors[at < 0 ? shape->ncursors - 1 : at];
+		if (cursor_of_condition(piece, pull_varnos(l->root, static_cast<Node *>(lfirst(lc)))) == at)
+			own = lappend(own, lfirst(lc));
+	}
+	return own;
+}
 
+void
+filter_cursor(Lowering *l, ShapeCursor *c, List *quals)
+{
+	c->rows *= further_selectivity(l, c->quals, quals);
+	c->quals = list_concat_copy(c->quals, quals);
+	note_rows(l, c);
+}
+
+void
+filter_piece(Lowering *l, Piece *piece, List *quals)
+{
+	ScanShape  *shape = &piece->shape;
+
+	for (int at = -1; at < shape->ncursors; at++)
+	{
+		List	   *own = conditions_of_cursor(l, piece, quals, at);
+		ShapeCursor *c = &shape->cursors[at < 0 ? shape->ncursors - 1 : at];
+		double		selectivity;
+
+		if (own == NIL)
+			continue;
+		selectivity = further_selectivity(l, at < 0 ? c->filters : c->quals, own);
 		if (at < 0)
-			c->filters = lappend(c->filters, qual);
+			c->filters = list_concat_copy(c->filters, own);
 		else
-		{
-			c->quals = lappend(c->quals, qual);
-			c->rows *= selectivity;
-			note_rows(l, c);
-		}
+			filter_cursor(l, c, own);
 		for (int i = Max(at, 1); i < shape->ncursors; i++)
 			shape->cursors[i].joined *= selectivity;
 		shape->rows = Max(shape->rows * selectivity, 1);

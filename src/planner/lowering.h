@@ -87,6 +87,8 @@ List	   *for_estimates(const Lowering *l, const List *exprs);
 Piece	   *piece_of_stage(Lowering *l, const Stage *stage);
 /* Conditions on what comes out of the piece. */
 void		filter_piece(Lowering *l, Piece *piece, List *quals);
+/* The same where it is known that they are the relation's own. */
+void		filter_cursor(Lowering *l, ShapeCursor *c, List *quals);
 /* PostgreSQL's estimates of groups go by what conditions leave of a relation. */
 void		note_rows(Lowering *l, const ShapeCursor *cursor);
 /* The rows of the piece with these columns of its relations become those of one relation, wherever they are used from now on. */

@@ -59,6 +59,7 @@ joined_rows(JoinKind kind, double outer, double pairs, double met, double inner)
 static List *
 take_own_conditions(Lowering *l, ShapeCursor *c, List *on)
 {
+	List	   *own = NIL;
 	List	   *rest = NIL;
 	ListCell   *lc;
 
@@ -69,13 +70,14 @@ take_own_conditions(Lowering *l, ShapeCursor *c, List *on)
 
 		/* of a full join they come, too */
 		if (c->kind == JoinKind::Full || bms_is_empty(relids) || !bms_is_subset(relids, c->relids))
-		{
 			rest = lappend(rest, qual);
-			continue;
-		}
-		c->quals = lappend(c->quals, qual);
-		c->rows = Max(c->rows * condition_selectivity(l, list_make1(qual)), 1);
-		note_rows(l, c);
+		else
+			own = lappend(own, qual);
+	}
+	if (own != NIL)
+	{
+		filter_cursor(l, c, own);
+		c->rows = Max(c->rows, 1);
 	}
 	return rest;
 }

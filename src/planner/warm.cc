@@ -158,6 +158,15 @@ saved_by_join(const JoinPath *join)
 	return read * (saved(join->outerjoinpath) + saved(join->innerjoinpath));
 }
 
+/* It may not ask for all rows. */
+static Cost
+saved_by_limit(const LimitPath *limit)
+{
+	const Path *below = limit->subpath;
+
+	return below->total_cost <= 0 ? 0 : saved(below) * Min(limit->path.total_cost / below->total_cost, 1);
+}
+
 /* What a path of one child is above; NULL: it is none, or nothing is known of it. */
 static const Path *
 path_below(const Path *path)
@@ -199,6 +208,7 @@ saved(const Path *path)
 		case T_HashPath: sum = saved_by_join((const JoinPath *) path); break;
 		case T_AppendPath: sum = saved_by_append(path, ((const AppendPath *) path)->subpaths); break;
 		case T_MergeAppendPath: sum = saved_by_append(path, ((const MergeAppendPath *) path)->subpaths); break;
+		case T_LimitPath: sum = saved_by_limit((const LimitPath *) path); break;
 		default: sum = saved(path_below(path)); break;
 	}
 	return Min(sum, path->total_cost * (1 - LEAST_SHARE));

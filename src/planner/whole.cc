@@ -10,6 +10,8 @@ extern "C" {
 #include "optimizer/planner.h"
 }
 
+#include <cmath>
+
 #include "compiler/compile.h"
 #include "pg/settings.h"
 #include "pg/subtransaction.h"
@@ -26,10 +28,14 @@ extern "C" {
 
 namespace gpuvm {
 
-/* As much as this another plan may take, where its estimates are not to be trusted. */
-constexpr double MOST_RISK = 10;
+/* As much as this another plan may take, where its estimates are not to be trusted; */
+constexpr double MOST_RISK = 20;
+/* but one that has done in so many starts of a program is left alone: it reads a few rows by indexes. */
+constexpr double AT_ONCE = 8;
 /* Stages are taken where they cost less than this part of what the cheapest other plan does: they know less of what they read. */
 constexpr double WORTHWHILE = 0.8;
+/* Of two paths that differ by less add_path() keeps the first. */
+constexpr double CHEAPER = 0.98;
 
 static Lowering *
 begin_lowering(PlannerInfo *statement_root, const GpuvmRel *statement)
@@ -445,6 +451,27 @@ cost_of_init_plans(const PlannerInfo *root)
 	return cost;
 }
 
+/*
+ * Is the path taken, and for which cost? The other one counts as what it takes with its pages in memory, and as much more as lies between that and what
+ * it took if its estimates were too low by orders of magnitude: in the middle of both magnitudes.
+ */
+static bool
+offer_cost(PlannerInfo *root, const Path *best, Path *path)
+{
+	const Cost	before = cost_of_init_plans(root);
+	const Expected expected = expected_of(root, best);
+	const Cost	rival = Max(expected.cost - (best->total_cost - warm_cost(best)), 1);
+	const double risk = rival < AT_ONCE * least_cost(root) ? 1 : Min(std::sqrt(Max(expected.most / Max(expected.cost, 1), 1)), MOST_RISK);
+	const Cost	cost = path->total_cost / WORTHWHILE;
+
+	if (cost >= rival * risk)
+		return false;
+	/* what PostgreSQL computes before and adds to all paths, CTEs and subqueries without outer columns, stages do not need */
+	path->total_cost = Min(Max(cost / risk, least_cost(root)) - before, best->total_cost * CHEAPER);
+	path->startup_cost = Min(path->startup_cost / WORTHWHILE, path->total_cost);
+	return true;
+}
+
 void
 add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra)
 {
@@ -455,7 +482,7 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	CustomPath *sorted;
 	Path	   *path;
 
-	if (best == nullptr || is_one_program(best) || (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && warm_cost(best) < least_cost(root)))
+	if (best == nullptr || is_one_program(best) || (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && warm_cost(best) + cost_of_init_plans(root) < least_cost(root)))
 		return;
 	if (alternative == nullptr)
 	{
@@ -482,11 +509,8 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 		final_rel->partial_pathlist = NIL;
 		return;
 	}
-	/* what PostgreSQL computes before and adds to all paths, CTEs and subqueries without outer columns, stages do not need */
-	path->total_cost = Max(path->total_cost / WORTHWHILE - cost_of_init_plans(root), least_cost(root));
-	path->total_cost /= Min(1 + cost_of_loops(root, best) / Max(best->total_cost, 1), MOST_RISK);
-	path->startup_cost = Min(path->startup_cost / WORTHWHILE, path->total_cost);
-	add_path(final_rel, path);
+	if (offer_cost(root, best, path))
+		add_path(final_rel, path);
 }
 
 bool

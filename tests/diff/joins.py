@@ -250,6 +250,8 @@ class Joins:
         both = generator(rng, [c for side in visible for c in side.columns])
         if rng.random() < 0.5:
             where.append(str(rng.choice([both] + [s.g for s in visible]).bool(rng.choice((1, 1, 2)))))
+        if "LEFT JOIN" in source and rng.random() < 0.3:	# rows without a partner
+            where.append(f"{rng.choice(visible[-1].columns)[0]} IS NULL")
         tail = f" FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
         head = f"WITH {', '.join(ctes)} " if ctes else ""
         shape = rng.choices(("rows", "total", "grouped", "counted", "raising"), (0 if many else 4, 8, 4, 4, 0 if many else 1))[0]

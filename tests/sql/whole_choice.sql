@@ -26,5 +26,20 @@ SELECT plan_of($$WITH y AS MATERIALIZED (SELECT item, year, kind, sum(amount) s 
 CREATE INDEX ON sales (item);
 ANALYZE sales;
 SELECT plan_of('SELECT count(*) FROM (SELECT item, sum(amount) FROM sales WHERE item = 5 GROUP BY item) a JOIN (SELECT item, max(amount) FROM sales WHERE item = 5 GROUP BY item) b USING (item)');
+-- Of days on most of which nothing was sold PostgreSQL expects a hundredth of the rows that there are, and looks something up for each of them.
+CREATE TABLE days (day int PRIMARY KEY, year int);
+INSERT INTO days SELECT i, i / 400 FROM generate_series(1, 40000) i;
+CREATE TABLE orders (id int, line int, day int, amount int, PRIMARY KEY (id, line));
+INSERT INTO orders SELECT i / 10, i % 10, 20000 + i % 500, i % 100 FROM generate_series(1, 200000) i;
+CREATE TABLE backs (id int, line int, n int, PRIMARY KEY (id, line));
+INSERT INTO backs SELECT i / 10, i % 10, i % 7 FROM generate_series(1, 200000, 3) i;
+VACUUM ANALYZE days, orders, backs;
+SELECT gpuvm.import('days'), gpuvm.import('orders'), gpuvm.import('backs');
+SELECT plan_of($$SELECT u.n, count(*) FROM (SELECT b.n FROM orders o JOIN days d ON d.day = o.day AND d.year = 50 JOIN backs b ON b.id = o.id AND b.line = o.line WHERE o.amount < 50
+	UNION ALL SELECT amount FROM orders WHERE day = 3) u GROUP BY u.n$$);
+-- sorted by aggregates with DISTINCT, for which PostgreSQL charges nothing
+SELECT plan_of('SELECT * FROM (SELECT count(DISTINCT amount), sum(day) FROM orders WHERE line < 5) a, (SELECT count(DISTINCT amount), sum(day) FROM orders WHERE line > 3) b');
+-- what depends on rows that are counted stays: few of them are looked up
+SELECT plan_of('SELECT o.day, b.n, s.m FROM orders o JOIN backs b ON b.id = o.id AND b.line = o.line LEFT JOIN (SELECT id, max(amount) m FROM orders WHERE id = 77 GROUP BY id) s ON s.id = o.id WHERE o.id = 77');
 RESET gpuvm.whole_query;
 DROP SCHEMA whole_choice CASCADE;
