@@ -4,6 +4,7 @@
 extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/planmain.h"
@@ -410,10 +411,12 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 	return path;
 }
 
-/* Is one program all that the statement has now, but for Sort, Limit and the output? */
+/* Is one program all that the statement has now, but for Sort, Limit and the output? Not where that has subqueries. */
 static bool
 is_one_program(const Path *path)
 {
+	if (contain_subplans((Node *) path->pathtarget->exprs))
+		return false;
 	switch (nodeTag(path))
 	{
 		case T_LimitPath: return is_one_program(((const LimitPath *) path)->subpath);
@@ -511,16 +514,6 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	}
 	if (offer_cost(root, best, path))
 		add_path(final_rel, path);
-}
-
-bool
-is_whole_plan(const PlannedStmt *stmt)
-{
-	const Plan *plan = stmt->planTree;
-
-	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, Material))
-		plan = plan->lefttree;
-	return is_gpuvm_scan(plan) && scan_plan_from_list(((const CustomScan *) plan)->custom_private)->whole;
 }
 
 /* -- the algebra -------------------------------------------------------------------------------------- */
