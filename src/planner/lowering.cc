@@ -155,8 +155,9 @@ lower_scan(Lowering *l, const GpuvmRel *scan)
 	rte = compat_own_relation(scan->rte, l->root->parse);
 	rte->inh = scan->leaves != NIL;
 	rel = rte->inh ? add_partitioned(l, rte) : add_relation(l, rte);
+	/* which partition stands in the way is told there */
 	if (!usable_relation(l->root, rel, &target))
-		return lowering_refuse(l, "a table cannot be scanned");
+		return rte->inh ? nullptr : lowering_refuse(l, "a table cannot be scanned");
 	if (rte->inh)
 	{
 		rel->pages = target.pages;

@@ -197,7 +197,12 @@ last_groups(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTa
 	List	   *exprs = NIL;
 	List	   *having = NIL;
 
-	if (!begin_groups(l, groups, &piece) || !resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
+	if (!begin_groups(l, groups, &piece))
+		return false;
+	/* as a path of its own it reads only the partitions that its conditions leave */
+	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.leaves != NIL)
+		return false;
+	if (!resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
 		!plan_of_groups(l, groups, piece, exprs, having, a, &last->rows))
 		return false;
 	last->piece = piece;
