@@ -170,7 +170,7 @@ rel_arm_column(const GpuvmRel *rel, int arm, const TargetEntry *column)
 /* A bigint. */
 Node	   *rel_bigint(int64 value);
 
-/* The input's rows with their numbers in this order, in each partition; its only column is to be made of row_number(). */
+/* The input's rows, to be numbered in this order in each partition; the column of row_number() is the caller's to add. */
 GpuvmRel   *rel_number_rows(GpuvmRel *input, List *partition, List *order, WindowFunc **row_number);
 
 /* Numbers of its columns; of all columns that the expression (or a list) refers to. */

@@ -267,7 +267,8 @@ with_keys(List *keys, const List *more)
 static void
 add_comparison(GpuvmRel *filter, Oid op, const TargetEntry *number, int64 value)
 {
-	Expr	   *comparison = make_opclause(op, BOOLOID, false, (Expr *) rel_var(number), (Expr *) rel_bigint(value), InvalidOid, InvalidOid);
+	Expr	   *comparison = make_opclause(op, BOOLOID, false, (Expr *) rel_var(number), (Expr *) rel_bigint(value),
+										   InvalidOid, InvalidOid);
 
 	set_opfuncid((OpExpr *) comparison);
 	filter->quals = lappend(filter->quals, comparison);

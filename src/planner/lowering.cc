@@ -110,7 +110,7 @@ add_relation(Lowering *l, RangeTblEntry *rte)
 	return rel;
 }
 
-/* With all of its leaves. What a partition directory holds open belongs to this subtransaction, so it is not that of the statement. */
+/* With all of its leaves. What the directory holds open belongs to this subtransaction: it is not the statement's. */
 static RelOptInfo *
 add_partitioned(Lowering *l, RangeTblEntry *rte)
 {
