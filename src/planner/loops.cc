@@ -33,10 +33,12 @@ struct More
 	double		rows;
 };
 
-/* One evaluation: estimates are so many times too low. */
+/* One evaluation. */
 struct Evaluation
 {
-	double		most;
+	double		most;			/* estimates are so many times too low */
+	More	   *plans;			/* CTEs and subqueries that are computed once, by their numbers, as far as they were looked at */
+	int			nplans;
 };
 
 static More more(PlannerInfo *root, const Path *path, const Evaluation *e);
@@ -56,40 +58,45 @@ more_rows(double rows, double bound, const Evaluation *e)
 
 /* -- relations ------------------------------------------------------------------------------------ */
 
-/* The plan of a CTE, and its query level. */
-static const Path *
-path_of_cte(PlannerInfo *root, const RangeTblEntry *rte, PlannerInfo **level)
+/* Of one of the statement's plans that are computed once, however many nodes read it; NULL: it is none. */
+static const More *
+more_of_plan(const PlannerInfo *root, int plan_id, const Evaluation *e)
 {
-	PlannerInfo *cteroot = root;
-	int			plan_id = 0;
-	ListCell   *lc;
+	PlannerInfo *level;
+	const Path *path;
 
-	for (Index up = rte->ctelevelsup; up > 0 && cteroot != nullptr; up--)
-		cteroot = cteroot->parent_root;
-	if (cteroot == nullptr)
+	if (plan_id <= 0 || plan_id > e->nplans)
 		return nullptr;
-	foreach(lc, cteroot->parse->cteList)
-	{
-		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) == 0 && foreach_current_index(lc) < list_length(cteroot->cte_plan_ids))
-			plan_id = list_nth_int(cteroot->cte_plan_ids, foreach_current_index(lc));
-	}
-	if (plan_id <= 0 || plan_id > list_length(root->glob->subroots))
-		return nullptr;
-	*level = static_cast<PlannerInfo *>(list_nth(root->glob->subroots, plan_id - 1));
-	return fetch_upper_rel(*level, UPPERREL_FINAL, nullptr)->cheapest_total_path;
+	level = static_cast<PlannerInfo *>(list_nth(root->glob->subroots, plan_id - 1));
+	path = fetch_upper_rel(level, UPPERREL_FINAL, nullptr)->cheapest_total_path;
+	if (path != nullptr && e->plans[plan_id - 1].rows == 0)
+		e->plans[plan_id - 1] = more(level, path, e);
+	return path == nullptr ? nullptr : &e->plans[plan_id - 1];
 }
 
-/* Rows of a relation that is no join: nobody has counted those of subqueries. */
+static int
+plan_of_cte(const PlannerInfo *root, const RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	for (Index up = rte->ctelevelsup; up > 0 && root != nullptr; up--)
+		root = root->parent_root;
+	foreach(lc, root == nullptr ? NIL : root->parse->cteList)
+	{
+		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) == 0 && foreach_current_index(lc) < list_length(root->cte_plan_ids))
+			return list_nth_int(root->cte_plan_ids, foreach_current_index(lc));
+	}
+	return 0;
+}
+
+/* Rows of a relation that is no join: nobody has counted those of CTEs. */
 static double
-base_rows(PlannerInfo *root, const RelOptInfo *rel, double rows, const Evaluation *e)
+base_rows(const PlannerInfo *root, const RelOptInfo *rel, double rows, const Evaluation *e)
 {
 	const RangeTblEntry *rte = root->simple_rte_array[rel->relid];
-	const Path *cte = nullptr;
-	PlannerInfo *level = nullptr;
+	const More *cte = rel->rtekind == RTE_CTE && !rte->self_reference ? more_of_plan(root, plan_of_cte(root, rte), e) : nullptr;
 
-	if (rel->rtekind == RTE_CTE && !rte->self_reference)
-		cte = path_of_cte(root, rte, &level);
-	return cte == nullptr ? rows : more_rows(rows, more(level, cte, e).rows, e);
+	return cte == nullptr ? rows : more_rows(rows, cte->rows, e);
 }
 
 /* The most rows that one of the relations has, so that no more come of joins by keys of the others. */
@@ -250,6 +257,7 @@ static More
 more(PlannerInfo *root, const Path *path, const Evaluation *e)
 {
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	switch (nodeTag(path))
 	{
 		case T_NestPath:
@@ -281,21 +289,19 @@ more(PlannerInfo *root, const Path *path, const Evaluation *e)
 	}
 }
 
-/* CTEs and subqueries that are computed once. */
 static Cost
-more_of_init_plans(const PlannerInfo *root, const Evaluation *e)
+evaluate(PlannerInfo *root, const Path *path, double most)
 {
-	Cost		cost = 0;
+	const int	nplans = list_length(root->glob->subroots);
+	const Evaluation e = {most, static_cast<More *>(palloc0(sizeof(More) * (nplans + 1))), nplans};
+	Cost		cost = more(root, path, &e).cost;
 	ListCell   *lc;
 
 	foreach(lc, root->init_plans)
 	{
-		const int	plan_id = lfirst_node(SubPlan, lc)->plan_id;
-		PlannerInfo *level = static_cast<PlannerInfo *>(list_nth(root->glob->subroots, plan_id - 1));
-		const Path *path = fetch_upper_rel(level, UPPERREL_FINAL, nullptr)->cheapest_total_path;
+		const More *plan = more_of_plan(root, lfirst_node(SubPlan, lc)->plan_id, &e);
 
-		if (path != nullptr)
-			cost += more(level, path, e).cost;
+		cost += plan == nullptr ? 0 : plan->cost;
 	}
 	return cost;
 }
@@ -303,10 +309,7 @@ more_of_init_plans(const PlannerInfo *root, const Evaluation *e)
 Expected
 expected_of(PlannerInfo *root, const Path *path)
 {
-	const Evaluation expected = {1};
-	const Evaluation most = {TOO_LOW};
-
-	return {more(root, path, &expected).cost + more_of_init_plans(root, &expected), more(root, path, &most).cost + more_of_init_plans(root, &most)};
+	return {evaluate(root, path, 1), evaluate(root, path, TOO_LOW)};
 }
 
 }  // namespace gpuvm

@@ -17,7 +17,7 @@ extern "C" {
 #include "planner/joins.h"
 #include "planner/lowering.h"
 #include "planner/lowering_values.h"
-#include "planner/quiet.h"
+#include "planner/rewrite.h"
 
 namespace gpuvm {
 

@@ -3,7 +3,6 @@
 
 extern "C" {
 #include "catalog/pg_class.h"
-#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/geqo.h"
@@ -11,7 +10,6 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
-#include "parser/parsetree.h"
 }
 
 #include <cmath>
@@ -26,7 +24,7 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/planner.h"
 #include "planner/reasons.h"
-#include "planner/scan_plan.h"
+#include "planner/rewrite.h"
 #include "planner/setops.h"
 #include "planner/warm.h"
 #include "planner/whole.h"
@@ -41,7 +39,7 @@ static set_join_pathlist_hook_type next_set_join_pathlist;
 static create_upper_paths_hook_type next_create_upper_paths;
 
 /* Planning a query once more takes up to 0.3 ms: nothing is gained of one that takes not much longer. In starts of a program. */
-constexpr double LONG_PLAN = 12;
+constexpr double REWRITE_COST = 12;
 
 /* Rows of a cursor that somebody looks at first. */
 constexpr double SCREENFUL = 50;
@@ -95,32 +93,6 @@ hopeless(const PlannerInfo *root, const RelOptInfo *rel)
 	return false;
 }
 
-/* How many tables are in the join tree? */
-static int
-count_relations(const Query *query, Node *jointree)
-{
-	int			n = 0;
-	ListCell   *lc;
-
-	if (IsA(jointree, RangeTblRef))
-		return rt_fetch(((RangeTblRef *) jointree)->rtindex, query->rtable)->rtekind == RTE_RELATION;
-	if (IsA(jointree, JoinExpr))
-		return 2;
-	foreach(lc, ((FromExpr *) jointree)->fromlist)
-		n += count_relations(query, static_cast<Node *>(lfirst(lc)));
-	return n;
-}
-
-/* Can rows of the cursor be those of one table's scan, of one of several tables below UNION ALL? */
-static bool
-is_updatable_cursor(const Query *parse)
-{
-	const SetOperationStmt *set = (const SetOperationStmt *) parse->setOperations;
-
-	return !parse->hasAggs && parse->groupClause == NIL && parse->distinctClause == NIL && parse->sortClause == NIL &&
-		(set == nullptr || (set->op == SETOP_UNION && set->all)) && count_relations(parse, (Node *) parse->jointree) < 2;
-}
-
 static PlannedStmt *
 plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, const GpuvmRel *whole = nullptr)
 {
@@ -157,19 +129,31 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	return result;
 }
 
-/* Where a query is planned more than once: what is made of it but the plan is not kept. */
+/* Where a query is planned, or rewritten, more than once: what is made of it but the plan is not kept. */
+static MemoryContext
+begin_planning_apart()
+{
+	return MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext, "gpuvm planning", ALLOCSET_DEFAULT_SIZES));
+}
+
+static PlannedStmt *
+end_planning_apart(MemoryContext outer, const PlannedStmt *stmt)
+{
+	MemoryContext context = MemoryContextSwitchTo(outer);
+	PlannedStmt *kept = stmt == nullptr ? nullptr : static_cast<PlannedStmt *>(copyObjectImpl(stmt));
+
+	MemoryContextDelete(context);
+	return kept;
+}
+
 static PlannedStmt *
 plan_apart(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params,
 		   const GpuvmRel *whole = nullptr)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm planning", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext outer = MemoryContextSwitchTo(context);
-	PlannedStmt *stmt = plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options, params, whole);
+	MemoryContext outer = begin_planning_apart();
 
-	MemoryContextSwitchTo(outer);
-	stmt = static_cast<PlannedStmt *>(copyObjectImpl(stmt));
-	MemoryContextDelete(context);
-	return stmt;
+	return end_planning_apart(outer, plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options,
+												params, whole));
 }
 
 static bool
@@ -200,45 +184,45 @@ expected_cost(const PlannedStmt *stmt, int cursor_options)
 				Max(share * fraction_cost(plan, Min(cursor_tuple_fraction, SCREENFUL / Max(plan->plan_rows, 1))), AT_ONCE * least_cost(nullptr)));
 }
 
-/* Is a scan of ours in the plan? */
-static bool
-has_gpuvm_scan(const Plan *plan)
+/*
+ * The plan of the query with its subqueries rewritten (rewrite.cc), if that has a scan of ours and costs less than
+ * PostgreSQL's for the query as it stands; gpuvm.force takes it in any case. The reasons are those of the plan that is taken.
+ */
+static PlannedStmt *
+plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
-	List	   *below = NIL;
-	ListCell   *lc;
+	bool		forced = setting_force;
 
-	if (plan == nullptr)
-		return false;
-	check_stack_depth();
-	if (is_gpuvm_scan(plan))
-		return true;
-	switch (nodeTag(plan))
+	if (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && expected_cost(best, cursor_options) < REWRITE_COST * least_cost(nullptr))
+		return best;
+	for (Rewrite way : REWRITES)
 	{
-		case T_Append: below = ((const Append *) plan)->appendplans; break;
-		case T_MergeAppend: below = ((const MergeAppend *) plan)->mergeplans; break;
-		case T_CustomScan: below = ((const CustomScan *) plan)->custom_plans; break;
-		case T_SubqueryScan: below = list_make1(((const SubqueryScan *) plan)->subplan); break;
-		default: break;
-	}
-	foreach(lc, below)
-	{
-		if (has_gpuvm_scan(static_cast<const Plan *>(lfirst(lc))))
-			return true;
-	}
-	return has_gpuvm_scan(plan->lefttree) || has_gpuvm_scan(plan->righttree);
-}
+		Reasons    *reasons = reasons_save();
+		MemoryContext outer = begin_planning_apart();
+		Query	   *query = static_cast<Query *>(copyObjectImpl(parse));
+		PlannedStmt *stmt = nullptr;
 
-static bool
-has_gpuvm_scan(const PlannedStmt *stmt)
-{
-	ListCell   *lc;
-
-	foreach(lc, stmt->subplans)
-	{
-		if (has_gpuvm_scan(static_cast<const Plan *>(lfirst(lc))))
-			return true;
+		if (!rewrite_subqueries(query, way))
+		{
+			end_planning_apart(outer, nullptr);
+			continue;
+		}
+		/* groups of groups are for what PostgreSQL aggregates, row by row; of what a program groups by pairs of values (compiler/pairs.cc) there may be fewer than pairs */
+		forced = forced && (way != Rewrite::Grouped || has_aggregation(best));
+		reasons_reset();
+		stmt = end_planning_apart(outer, plan_query(query, query_string, cursor_options, params));
+		if (has_gpuvm_scan(stmt) && (forced || expected_cost(stmt, cursor_options) < expected_cost(best, cursor_options)))
+		{
+			best = stmt;
+			forced = false;
+			/* why PostgreSQL computes keys and conditions is what was said of the query as it stands */
+			if (way == Rewrite::Grouped)
+				reasons_restore(reasons);
+		}
+		else
+			reasons_restore(reasons);
 	}
-	return has_gpuvm_scan(stmt->planTree);
+	return best;
 }
 
 /*
@@ -259,7 +243,7 @@ static bool
 is_long(const PlannedStmt *stmt, const Query *parse, int cursor_options)
 {
 	return parse->hasSubLinks || parse->limitCount != nullptr || is_fast_cursor(cursor_options) ||
-		stmt->planTree->total_cost > LONG_PLAN * least_cost(nullptr);
+		stmt->planTree->total_cost > REWRITE_COST * least_cost(nullptr);
 }
 
 /* A LIMIT of this part of what it would cost without, or more, saves nothing. */
@@ -302,23 +286,25 @@ plan_alone(PlannedStmt *best, const Query *parse, const char *query_string, int 
 }
 
 static PlannedStmt *
-plan_statement(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	const GpuvmRel *whole = nullptr;
+	bool		rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
+	const bool	alone = active() && may_be_better_alone(parse, cursor_options);
 	PlannedStmt *result;
 
 	if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
 		shadow_statement(parse);
-	/* UPDATE ... WHERE CURRENT OF finds the scan of a cursor's table, but none in stages */
-	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0 &&
-		!((cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && is_updatable_cursor(parse)))
+	/* a cursor's current row is looked for in a scan of its table */
+	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0 && !((cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && is_updatable_cursor(parse)))
 		whole = whole_algebra(parse);
-	if (!active() || !may_be_better_alone(parse, cursor_options))
+	if (!rewritable && !alone)
 		return plan_query(parse, query_string, cursor_options, params, whole);
 	result = plan_apart(parse, query_string, cursor_options, params, whole);
-	if (has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
+	rewritable = rewritable && (whole == nullptr || !is_whole_plan(result));
+	if (alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
 		result = plan_alone(result, parse, query_string, cursor_options, params);
-	return result;
+	return rewritable ? plan_rewritten(result, parse, query_string, cursor_options, params) : result;
 }
 
 static PlannedStmt *
@@ -331,7 +317,7 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 		reasons_reset();
 	PG_TRY();
 	{
-		result = plan_statement(parse, query_string, cursor_options, params);
+		result = plan_in_all_ways(parse, query_string, cursor_options, params);
 	}
 	PG_FINALLY();
 	{

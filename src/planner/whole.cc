@@ -4,7 +4,6 @@
 extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/planmain.h"
@@ -197,12 +196,7 @@ last_groups(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTa
 	List	   *exprs = NIL;
 	List	   *having = NIL;
 
-	if (!begin_groups(l, groups, &piece))
-		return false;
-	/* as a path of its own it reads only the partitions that its conditions leave */
-	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.leaves != NIL)
-		return false;
-	if (!resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
+	if (!begin_groups(l, groups, &piece) || !resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
 		!plan_of_groups(l, groups, piece, exprs, having, a, &last->rows))
 		return false;
 	last->piece = piece;
@@ -416,12 +410,10 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 	return path;
 }
 
-/* Is one program all that the statement has now, but for Sort, Limit and the output? Not where that has subqueries. */
+/* Is one program all that the statement has now, but for Sort, Limit and the output? */
 static bool
 is_one_program(const Path *path)
 {
-	if (contain_subplans((Node *) path->pathtarget->exprs))
-		return false;
 	switch (nodeTag(path))
 	{
 		case T_LimitPath: return is_one_program(((const LimitPath *) path)->subpath);
@@ -519,6 +511,16 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	}
 	if (offer_cost(root, best, path))
 		add_path(final_rel, path);
+}
+
+bool
+is_whole_plan(const PlannedStmt *stmt)
+{
+	const Plan *plan = stmt->planTree;
+
+	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, Material))
+		plan = plan->lefttree;
+	return is_gpuvm_scan(plan) && scan_plan_from_list(((const CustomScan *) plan)->custom_private)->whole;
 }
 
 /* -- the algebra -------------------------------------------------------------------------------------- */

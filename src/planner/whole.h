@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
 }
 
 namespace gpuvm {
@@ -23,6 +24,9 @@ GpuvmRel   *whole_algebra(const Query *query);
 
 /* Adds the path to the outermost level's final ones. `input`: what LIMIT, if there is one, is above. */
 void		add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra);
+
+/* Is it a plan of stages, below Sort and Limit? */
+bool		is_whole_plan(const PlannedStmt *stmt);
 
 }  // namespace gpuvm
 

@@ -41,5 +41,15 @@ SELECT plan_of($$SELECT u.n, count(*) FROM (SELECT b.n FROM orders o JOIN days d
 SELECT plan_of('SELECT * FROM (SELECT count(DISTINCT amount), sum(day) FROM orders WHERE line < 5) a, (SELECT count(DISTINCT amount), sum(day) FROM orders WHERE line > 3) b');
 -- what depends on rows that are counted stays: few of them are looked up
 SELECT plan_of('SELECT o.day, b.n, s.m FROM orders o JOIN backs b ON b.id = o.id AND b.line = o.line LEFT JOIN (SELECT id, max(amount) m FROM orders WHERE id = 77 GROUP BY id) s ON s.id = o.id WHERE o.id = 77');
+-- A CTE is looked at once, however many read it, and however many read those.
+DO $$
+DECLARE
+	query text := 'WITH c0 AS MATERIALIZED (SELECT item, sum(amount) s FROM sales GROUP BY item)';
+BEGIN
+	FOR i IN 1 .. 30 LOOP
+		query := query || format(', c%s AS MATERIALIZED (SELECT a.item, a.s FROM c%s a JOIN c%s b USING (item))', i, i - 1, i - 1);
+	END LOOP;
+	EXECUTE 'EXPLAIN ' || query || ' SELECT count(*) FROM c30 a JOIN c30 b USING (item)';
+END $$;
 RESET gpuvm.whole_query;
 DROP SCHEMA whole_choice CASCADE;

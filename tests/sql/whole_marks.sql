@@ -53,6 +53,17 @@ SELECT * FROM ask('SELECT x.k, y.id FROM (SELECT k, count(*) n FROM a GROUP BY k
 SELECT * FROM ask('SELECT x.k, y.id FROM (SELECT k, count(*) n FROM a GROUP BY k) x FULL JOIN b y ON x.k = y.k WHERE y.id IS NULL');
 SELECT * FROM ask('SELECT count(*), sum(x.c), sum(y.d), count(y.c) FROM (SELECT k, 1 AS c FROM a GROUP BY k) x FULL JOIN (SELECT k + 0 k, 2 AS d, 1 AS c FROM b GROUP BY k) y ON x.k = y.k');
 SELECT * FROM ask('SELECT z.g, count(*), count(x.k), sum(y.n) FROM (SELECT k, count(*) n FROM a GROUP BY k) x FULL JOIN (SELECT k, count(*) n FROM b GROUP BY k) y ON x.k = y.k JOIN whole_keys z ON z.k = coalesce(x.k, y.k) GROUP BY z.g');
+-- One instant may have two local times: groups by these are no groups of instants.
+SET timezone = 'Europe/Berlin';
+CREATE TABLE local_times (ts timestamp, x int);
+INSERT INTO local_times VALUES ('2024-03-31 02:30', 1), ('2024-03-31 03:30', 2), ('2024-03-31 04:30', 4);
+CREATE TABLE instants (ts timestamptz);
+INSERT INTO instants VALUES ('2024-03-31 01:30Z'), ('2024-03-31 02:30Z');
+SELECT gpuvm.import('local_times'), gpuvm.import('instants');
+SELECT * FROM ask('SELECT ts, (SELECT sum(x) FROM local_times WHERE local_times.ts = instants.ts) FROM instants');
+SELECT * FROM ask('SELECT count(*) FROM instants WHERE 2 < (SELECT sum(x) FROM local_times WHERE local_times.ts = instants.ts)');
+RESET timezone;
+
 -- The merged key of a full join is a key of the next: a value that may come of either side.
 SELECT * FROM ask('SELECT t, z.k, q.i, q.j FROM nothing z FULL JOIN (SELECT coalesce(x.t, y.t) t, x.id i, y.id j FROM a x FULL JOIN b y ON x.t = y.t AND x.id = y.id) q USING (t)');
 SELECT * FROM ask('SELECT count(*), count(x.k), count(y.k) FROM (SELECT k FROM nothing GROUP BY k) x FULL JOIN (SELECT k FROM b GROUP BY k) y ON x.k = y.k');

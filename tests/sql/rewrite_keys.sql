@@ -1,9 +1,9 @@
--- Groups by what no program computes, and conditions of it: whoever makes them, the answers are PostgreSQL's.
+-- Groups by what no program computes: a program makes groups of its columns, PostgreSQL puts them together.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
-CREATE SCHEMA computed_keys;
-SET search_path = computed_keys;
+CREATE SCHEMA rewrite_keys;
+SET search_path = rewrite_keys;
 SET timezone = 'Europe/Berlin';
 SET max_parallel_workers_per_gather = 0;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
@@ -21,21 +21,15 @@ SELECT sum(gpuvm.import(t)) FROM unnest('{t,dim}'::regclass[]) t;
 RESET client_min_messages;
 ANALYZE t, dim;
 
--- Rows, or the error, as one word; read without anything around the query.
+-- Who makes groups: a program that PostgreSQL puts together (groups of groups), a program alone, or PostgreSQL; and is the answer PostgreSQL's own?
 CREATE FUNCTION answer(query text, OUT answer text) LANGUAGE plpgsql AS $$
-DECLARE
-	rows text[] := '{}';
-	one record;
 BEGIN
-	FOR one IN EXECUTE query LOOP
-		rows := rows || one::text;
-	END LOOP;
-	answer := cardinality(rows) || ' rows ' || md5(coalesce((SELECT string_agg(r, '|' ORDER BY r COLLATE "C") FROM unnest(rows) r), ''));
+	EXECUTE 'WITH q AS MATERIALIZED (' || query || ') SELECT count(*) || '' rows '' || md5(coalesce(string_agg(q::text, ''|'' ORDER BY q::text COLLATE "C"), '''')) FROM q'
+	INTO answer;
 EXCEPTION WHEN division_by_zero OR numeric_value_out_of_range THEN
 	answer := 'ERROR ' || SQLSTATE;
 END
 $$;
--- Who makes groups: stages, a program alone, or PostgreSQL of a program's rows; and is the answer PostgreSQL's own?
 CREATE FUNCTION ask(query text, OUT how text, OUT rows text) LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -45,7 +39,7 @@ BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
 		plan := plan || line || E'\n';
 	END LOOP;
-	how := CASE WHEN plan !~ 'GpuVM' THEN 'PostgreSQL' WHEN plan ~ 'Stages: ' THEN 'stages' WHEN plan ~ '(Aggregate|Unique).*GpuVM' THEN 'rows' ELSE 'groups' END;
+	how := CASE WHEN plan !~ 'GpuVM' THEN 'PostgreSQL' WHEN plan ~ 'key_groups' THEN 'groups of groups' WHEN plan ~ '(Aggregate|Unique).*GpuVM' THEN 'rows' ELSE 'groups' END;
 	PERFORM set_config('gpuvm.require', CASE WHEN how = 'PostgreSQL' THEN 'any' ELSE replace(current_setting('gpuvm.device'), 'auto', 'vm') END, true);
 	rows := answer(query);
 	PERFORM set_config('gpuvm.require', 'any', true), set_config('gpuvm.enabled', 'off', true);
@@ -57,8 +51,8 @@ $$;
 CREATE TABLE queries (id int GENERATED ALWAYS AS IDENTITY, query text);
 CREATE FUNCTION asked() RETURNS TABLE (how text, rows text, query text) LANGUAGE plpgsql AS $$
 BEGIN
-	RETURN QUERY SELECT a.how, a.rows, q.query FROM computed_keys.queries q, computed_keys.ask(q.query) a ORDER BY q.id;
-	DELETE FROM computed_keys.queries;
+	RETURN QUERY SELECT a.how, a.rows, q.query FROM rewrite_keys.queries q, rewrite_keys.ask(q.query) a ORDER BY q.id;
+	DELETE FROM rewrite_keys.queries;
 END
 $$;
 SET gpuvm.force = on;
@@ -173,13 +167,13 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT city || k, count(*), sum(x) FROM t WHERE k::
 
 -- A policy's condition stands below.
 CREATE ROLE gpuvm_keys_user;
-GRANT USAGE ON SCHEMA computed_keys TO gpuvm_keys_user;
+GRANT USAGE ON SCHEMA rewrite_keys TO gpuvm_keys_user;
 GRANT SELECT ON t TO gpuvm_keys_user;
 ALTER TABLE t ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON t USING (k > 5);
 SET ROLE gpuvm_keys_user;
-SELECT k::text, count(*) FROM computed_keys.t WHERE country || k LIKE 'l1%' GROUP BY 1 ORDER BY 1 LIMIT 4;
+SELECT k::text, count(*) FROM rewrite_keys.t WHERE country || k LIKE 'l1%' GROUP BY 1 ORDER BY 1 LIMIT 4;
 RESET ROLE;
 SET client_min_messages = warning;
-DROP SCHEMA computed_keys CASCADE;
+DROP SCHEMA rewrite_keys CASCADE;
 DROP ROLE gpuvm_keys_user;
