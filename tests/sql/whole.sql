@@ -18,33 +18,10 @@ INSERT INTO plain VALUES (1), (2);
 VACUUM ANALYZE sales, items, nothing, plain;
 SELECT gpuvm.import('sales'), gpuvm.import('items'), gpuvm.import('nothing');
 
+\i tests/sql/include/in_stages.sql
 -- The rows, in their order, are those of PostgreSQL? And how many stages gave them (gpuvm.require: all of them on the engine named)?
-CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT answer text, OUT why text) LANGUAGE plpgsql AS $$
-DECLARE
-	got text := '';
-	plan json;
-	one record;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	answer := '';
-	FOR one IN EXECUTE query LOOP
-		answer := answer || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	IF stages IS NULL THEN
-		SELECT max(reason) FILTER (WHERE node = 'Whole statement') INTO why FROM gpuvm.why_not(query);
-	ELSE
-		PERFORM set_config('gpuvm.require', 'cpu', true);
-	END IF;
-	FOR one IN EXECUTE query LOOP
-		got := got || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	equal := got = answer;
-	answer := left(answer, 60);
-END $$;
+CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT answer text, OUT why text) LANGUAGE sql AS $$
+SELECT stages, got = expected, left(array_to_string(expected, ''), 60), why FROM in_stages(query) $$;
 
 -- Groups of groups, and joins of groups.
 SELECT * FROM ask('SELECT i.kind, sum(s.q), count(*) FROM (SELECT item, sum(qty) q FROM sales GROUP BY item) s JOIN items i ON i.item = s.item GROUP BY i.kind ORDER BY 1');

@@ -15,33 +15,10 @@ INSERT INTO c SELECT i, i % 19, nullif(i % 11, 4) FROM generate_series(1, 400) i
 VACUUM ANALYZE a, b, c;
 SELECT gpuvm.import('a'), gpuvm.import('b'), gpuvm.import('c');
 
+\i tests/sql/include/in_stages.sql
 -- Has the query stages, or why not? And are the rows PostgreSQL's?
-CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT nrows int, OUT why text) LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-	one record;
-	got text[] := '{}';
-	answer text[] := '{}';
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	FOR one IN EXECUTE query LOOP
-		answer := answer || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	IF stages IS NULL THEN
-		SELECT max(reason) FILTER (WHERE node = 'Whole statement') INTO why FROM gpuvm.why_not(query);
-	ELSE
-		PERFORM set_config('gpuvm.require', 'cpu', true);
-	END IF;
-	FOR one IN EXECUTE query LOOP
-		got := got || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	nrows := cardinality(answer);
-	equal := (SELECT array_agg(r ORDER BY r) FROM unnest(got) r) IS NOT DISTINCT FROM (SELECT array_agg(r ORDER BY r) FROM unnest(answer) r);
-END $$;
+CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT nrows int, OUT why text) LANGUAGE sql AS $$
+SELECT stages, same_rows(got, expected), cardinality(expected), why FROM in_stages(query) $$;
 
 -- A subquery's LIMIT, where the statement itself has none.
 SELECT * FROM ask('SELECT k, n FROM (SELECT p.k, sum(p.m) n FROM (SELECT k, x, count(*) m FROM a GROUP BY k, x) p JOIN c ON c.id = p.k GROUP BY p.k ORDER BY n DESC, p.k LIMIT 3) s');

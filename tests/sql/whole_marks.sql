@@ -19,31 +19,10 @@ VACUUM ANALYZE a, b, whole_keys, nothing;
 SELECT gpuvm.import('a'), gpuvm.import('b'), gpuvm.import('whole_keys'), gpuvm.import('nothing');
 INSERT INTO b VALUES (5001, 35, 1, 'new', 'new'), (5002, NULL, 1, NULL, NULL);
 
+\i tests/sql/include/in_stages.sql
 -- Are the rows PostgreSQL's, and how many stages gave them; else why not?
-CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT n int, OUT why text) LANGUAGE plpgsql AS $$
-DECLARE
-	expected text[];
-	got text[] := '{}';
-	plan json;
-	one record;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	EXECUTE 'SELECT array_agg(row_::text ORDER BY row_::text) FROM (' || query || ') row_' INTO expected;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	IF stages IS NULL THEN
-		SELECT max(reason) FILTER (WHERE node = 'Whole statement') INTO why FROM gpuvm.why_not(query);
-	ELSE
-		PERFORM set_config('gpuvm.require', 'cpu', true);
-	END IF;
-	FOR one IN EXECUTE query LOOP
-		got := got || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	SELECT array_agg(x ORDER BY x), count(*) INTO got, n FROM unnest(got) x;
-	equal := got IS NOT DISTINCT FROM expected;
-END $$;
+CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT n int, OUT why text) LANGUAGE sql AS $$
+SELECT stages, same_rows(got, expected), cardinality(got), why FROM in_stages(query) $$;
 
 -- Full joins: of tables and of groups, with conditions on either side, and rows above.
 SELECT * FROM ask('SELECT x.k, x.n, y.k, y.n FROM (SELECT k, count(*) n FROM a GROUP BY k) x FULL JOIN (SELECT k, count(*) n FROM b GROUP BY k) y ON x.k = y.k');

@@ -15,32 +15,11 @@ CREATE TABLE nothing (sale int, kind int NOT NULL);
 VACUUM ANALYZE sales, backs, nothing;
 SELECT gpuvm.import(t) >= 0 AS imported FROM unnest('{sales,backs,nothing}'::regclass[]) t GROUP BY 1;
 
+\i tests/sql/include/in_stages.sql
 -- Which joins has it in stages, and are the rows PostgreSQL's?
-CREATE FUNCTION ask(query text, OUT joins text, OUT stages int, OUT n int, OUT equal bool, OUT why text) LANGUAGE plpgsql AS $$
-DECLARE
-	expected text[];
-	got text[] := '{}';
-	plan json;
-	one record;
-BEGIN
-	SELECT string_agg(trim(m[1]), ', ' ORDER BY a.n) INTO joins FROM (SELECT line, row_number() OVER () n FROM gpuvm.algebra(query) line) a, regexp_matches(a.line, '^ *(\w* ?Join)') m;
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	EXECUTE 'SELECT array_agg(row_::text ORDER BY row_::text COLLATE "C") FROM (' || query || ') row_' INTO expected;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	IF stages IS NULL THEN
-		SELECT max(reason) FILTER (WHERE node = 'Whole statement') INTO why FROM gpuvm.why_not(query);
-	ELSE
-		PERFORM set_config('gpuvm.require', 'cpu', true);
-	END IF;
-	FOR one IN EXECUTE query LOOP
-		got := got || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	n := cardinality(got);
-	equal := ARRAY(SELECT x FROM unnest(got) x ORDER BY x COLLATE "C") = coalesce(expected, '{}');
-END $$;
+CREATE FUNCTION ask(query text, OUT joins text, OUT stages int, OUT n int, OUT equal bool, OUT why text) LANGUAGE sql AS $$
+SELECT (SELECT string_agg(trim(m[1]), ', ' ORDER BY a.n) FROM (SELECT line, row_number() OVER () n FROM gpuvm.algebra(query) line) a, regexp_matches(a.line, '^ *(\w* ?Join)') m),
+	stages, cardinality(got), same_rows(got, expected), why FROM in_stages(query) $$;
 
 -- By a column of the condition; by one that is not null; not by one that may be.
 SELECT * FROM ask('SELECT shop, s FROM (SELECT shop, sum(qty) s FROM sales LEFT JOIN backs ON sale = id AND backs.item = sales.item WHERE sale IS NULL GROUP BY shop) a JOIN (SELECT shop FROM sales GROUP BY shop) b USING (shop)');

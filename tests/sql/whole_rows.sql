@@ -18,35 +18,10 @@ SELECT gpuvm.import('sales'), gpuvm.import('items'), gpuvm.import('nothing');
 INSERT INTO items VALUES (111, 1, 'new'), (112, 1, NULL);
 INSERT INTO sales VALUES (6001, 111, 3, 1, 5, 'm'), (6002, NULL, NULL, NULL, NULL, NULL);
 
+\i tests/sql/include/in_stages.sql
 -- Are the rows PostgreSQL's, and how many stages gave them; else why not?
-CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT n int, OUT why text) LANGUAGE plpgsql AS $$
-DECLARE
-	expected text[];
-	got text[];
-	plan json;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	EXECUTE 'SELECT array_agg(row_::text ORDER BY row_::text) FROM (' || query || ') row_' INTO expected;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	IF stages IS NULL THEN
-		SELECT max(reason) FILTER (WHERE node = 'Whole statement') INTO why FROM gpuvm.why_not(query);
-	ELSE
-		PERFORM set_config('gpuvm.require', 'cpu', true);
-	END IF;
-	got := '{}';
-	DECLARE
-		one record;
-	BEGIN
-		FOR one IN EXECUTE query LOOP
-			got := got || one::text;
-		END LOOP;
-	END;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	SELECT array_agg(x ORDER BY x), count(*) INTO got, n FROM unnest(got) x;
-	equal := got IS NOT DISTINCT FROM expected;
-END $$;
+CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT n int, OUT why text) LANGUAGE sql AS $$
+SELECT stages, same_rows(got, expected), cardinality(got), why FROM in_stages(query) $$;
 
 CREATE VIEW sums AS SELECT item, sum(qty) q, sum(price) p, count(*) n, max(note) m FROM sales GROUP BY item;
 -- by the last one

@@ -18,37 +18,10 @@ SELECT gpuvm.import('a'), gpuvm.import('b'), gpuvm.import('c'), gpuvm.import('no
 -- a value that only a delta has
 INSERT INTO b VALUES (77, 'new', 7.5, NULL);
 
+\i tests/sql/include/in_stages.sql
 -- Are the rows PostgreSQL's (in their order, where there is one)? And how many stages gave them, or why none.
-CREATE FUNCTION ask(query text, ordered bool DEFAULT true, OUT stages int, OUT equal bool, OUT rows int, OUT why text) LANGUAGE plpgsql AS $$
-DECLARE
-	expected text[] := '{}';
-	got text[] := '{}';
-	plan json;
-	one record;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true);
-	FOR one IN EXECUTE query LOOP
-		expected := expected || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	IF stages IS NULL THEN
-		SELECT max(reason) FILTER (WHERE node = 'Whole statement') INTO why FROM gpuvm.why_not(query);
-	ELSE
-		PERFORM set_config('gpuvm.require', 'cpu', true);
-	END IF;
-	FOR one IN EXECUTE query LOOP
-		got := got || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	IF NOT ordered THEN
-		expected := ARRAY(SELECT unnest(expected) ORDER BY 1);
-		got := ARRAY(SELECT unnest(got) ORDER BY 1);
-	END IF;
-	equal := got = expected;
-	rows := cardinality(expected);
-END $$;
+CREATE FUNCTION ask(query text, ordered bool DEFAULT true, OUT stages int, OUT equal bool, OUT rows int, OUT why text) LANGUAGE sql AS $$
+SELECT stages, CASE WHEN ordered THEN got = expected ELSE same_rows(got, expected) END, cardinality(expected), why FROM in_stages(query) $$;
 
 -- Statements that are one, with nulls and duplicates, in order or not.
 SELECT * FROM ask('SELECT x FROM a INTERSECT SELECT x FROM b ORDER BY 1');

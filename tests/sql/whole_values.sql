@@ -20,33 +20,10 @@ INSERT INTO special VALUES (1, 1), (1, 'NaN'), (2, 2.5), (2, 3), (3, NULL);
 CREATE TABLE nothing (k int, p numeric(10,2), b int);
 VACUUM ANALYZE facts, dims, large, special, nothing;
 SELECT gpuvm.import('facts'), gpuvm.import('dims'), gpuvm.import('large'), gpuvm.import('special'), gpuvm.import('nothing');
+\i tests/sql/include/in_stages.sql
 -- The rows, in their order, are those of PostgreSQL? And how many stages gave them (gpuvm.require: all of them on the engine named)?
-CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT answer text, OUT why text) LANGUAGE plpgsql AS $$
-DECLARE
-	got text := '';
-	plan json;
-	one record;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	answer := '';
-	FOR one IN EXECUTE query LOOP
-		answer := answer || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	IF stages IS NULL THEN
-		SELECT max(reason) FILTER (WHERE node = 'Whole statement') INTO why FROM gpuvm.why_not(query);
-	ELSE
-		PERFORM set_config('gpuvm.require', 'cpu', true);
-	END IF;
-	FOR one IN EXECUTE query LOOP
-		got := got || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	equal := got = answer;
-	answer := left(answer, 60);
-END $$;
+CREATE FUNCTION ask(query text, OUT stages int, OUT equal bool, OUT answer text, OUT why text) LANGUAGE sql AS $$
+SELECT stages, got = expected, left(array_to_string(expected, ''), 60), why FROM in_stages(query) $$;
 
 -- Averages of groups that are joined: shown, compared, computed with, and averaged again; of integers, numerics and floats.
 SELECT * FROM ask('SELECT d.k, s.m FROM (SELECT k, avg(a) m FROM facts GROUP BY k) s JOIN dims d USING (k) ORDER BY 1');

@@ -23,34 +23,10 @@ CREATE TABLE nothing (LIKE w) WITH (autovacuum_enabled = off);
 VACUUM ANALYZE w, dim, nothing;
 SELECT sum(gpuvm.import(t)) FROM unnest('{w,dim,nothing}'::regclass[]) t;
 
+\i tests/sql/include/in_stages.sql
 -- The rows are those of PostgreSQL? And how many stages gave them, with how many windows' columns (gpuvm.require: all on the engine named)?
-CREATE FUNCTION ask(query text, OUT stages int, OUT windows int, OUT rows int, OUT equal bool, OUT why text) LANGUAGE plpgsql AS $$
-DECLARE
-	answer text[] := '{}';
-	got text[] := '{}';
-	plan json;
-	one record;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	FOR one IN EXECUTE query LOOP
-		answer := answer || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	windows := (SELECT count(*) FROM regexp_matches(plan::text, '"c\d+ = ', 'g'));
-	IF stages IS NULL THEN
-		SELECT max(reason) FILTER (WHERE node = 'Whole statement') INTO why FROM gpuvm.why_not(query);
-	ELSE
-		PERFORM set_config('gpuvm.require', 'cpu', true);
-	END IF;
-	FOR one IN EXECUTE query LOOP
-		got := got || one::text;
-	END LOOP;
-	PERFORM set_config('gpuvm.require', 'any', true);
-	rows := cardinality(answer);
-	equal := ARRAY(SELECT unnest(got) COLLATE "C" ORDER BY 1) = ARRAY(SELECT unnest(answer) COLLATE "C" ORDER BY 1);
-END $$;
+CREATE FUNCTION ask(query text, OUT stages int, OUT windows int, OUT rows int, OUT equal bool, OUT why text) LANGUAGE sql AS $$
+SELECT stages, (SELECT count(*) FROM regexp_matches(plan::text, '"c\d+ = ', 'g')), cardinality(expected), same_rows(got, expected), why FROM in_stages(query) $$;
 
 -- Numbers of rows and of peers; nulls in keys are peers, too.
 SELECT * FROM ask('SELECT id, row_number() OVER (PARTITION BY g ORDER BY k, id), rank() OVER (PARTITION BY g ORDER BY k), dense_rank() OVER (PARTITION BY g ORDER BY k NULLS FIRST) FROM w');
