@@ -257,7 +257,7 @@ shares_state(const Plan *plan)
 bool
 can_be_sketched(const CustomScan *scan)
 {
-	return list_length(scan->custom_plans) == 1 || !shares_state(static_cast<const Plan *>(linitial(scan->custom_plans)));
+	return !shares_state(static_cast<const Plan *>(linitial(scan->custom_plans)));
 }
 
 /* -- the children -------------------------------------------------------------------------- */

@@ -84,4 +84,8 @@ SELECT q.n, count(*) FROM (SELECT v AS n, count(*) AS m FROM c GROUP BY 1 UNION 
 SET gpuvm.whole_query = on;
 SELECT q.n, count(*) FROM (SELECT v AS n, count(*) AS m FROM c GROUP BY 1 UNION ALL SELECT 1, v FROM c) q WHERE q.n <= 0 GROUP BY 1;
 
+-- Groups of one stage that fall back to a plan which reads a CTE.
+SELECT * FROM ask('WITH m AS MATERIALIZED (SELECT * FROM b WHERE id % 3 = 0) SELECT c.v, count(*), sum(m.id) FROM m JOIN c ON c.id = m.id GROUP BY c.v');
+WITH m AS MATERIALIZED (SELECT * FROM b WHERE id % 3 = 0) SELECT c.v, sum(10 / (m.k - 2)) FROM m JOIN c ON c.id = m.id GROUP BY c.v;
+
 DROP SCHEMA whole_faults CASCADE;
