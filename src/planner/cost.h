@@ -32,6 +32,13 @@ constexpr double MERGE_US = 0.05;
  */
 constexpr double AS_GOOD = 1.05;
 
+/* Does a LIMIT that costs so much leave out much of what is below it, which would cost that? Then more rows there are no harm. */
+inline bool
+ends_early(Cost limited, Cost all)
+{
+	return limited < 0.9 * all;
+}
+
 /* Sorting so many rows, of which the first `limit` (0: all) come out; microseconds. `texts`: by values of variable length, too. */
 double		sort_us(double rows, double limit, bool texts);
 

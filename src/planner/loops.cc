@@ -24,8 +24,6 @@ namespace gpuvm {
 
 /* So many times as many rows may come. */
 constexpr double TOO_LOW = 1000;
-/* A LIMIT of less than this part of what it is above ends early: then more rows are no harm. */
-constexpr double AS_LONG = 0.9;
 
 struct More
 {
@@ -83,8 +81,10 @@ plan_of_cte(const PlannerInfo *root, const RangeTblEntry *rte)
 		root = root->parent_root;
 	foreach(lc, root == nullptr ? NIL : root->parse->cteList)
 	{
-		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) == 0 && foreach_current_index(lc) < list_length(root->cte_plan_ids))
-			return list_nth_int(root->cte_plan_ids, foreach_current_index(lc));
+		const int	at = foreach_current_index(lc);
+
+		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) == 0 && at < list_length(root->cte_plan_ids))
+			return list_nth_int(root->cte_plan_ids, at);
 	}
 	return 0;
 }
@@ -204,7 +204,7 @@ more_of_limit(PlannerInfo *root, const LimitPath *limit, const Evaluation *e)
 {
 	const Path *below = limit->subpath;
 
-	if (limit->path.total_cost < below->total_cost * AS_LONG)
+	if (ends_early(limit->path.total_cost, below->total_cost))
 		return {limit->path.total_cost, limit->path.rows};
 	return {more(root, below, e).cost, limit->path.rows};
 }

@@ -109,7 +109,7 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	planning.whole = whole;
 	planning.cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	planning.for_back = planning.cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
-	planning.current_of = planning.cursor && (cursor_options & CURSOR_OPT_SCROLL) != 0 && is_updatable_cursor(parse);
+	planning.current_of = (cursor_options & CURSOR_OPT_SCROLL) != 0 && has_current_row(parse, cursor_options);
 	PG_TRY();
 	{
 		result = next_planner != nullptr ? next_planner(parse, query_string, cursor_options, params)
@@ -246,16 +246,13 @@ is_long(const PlannedStmt *stmt, const Query *parse, int cursor_options)
 		stmt->planTree->total_cost > REWRITE_COST * least_cost(nullptr);
 }
 
-/* A LIMIT of this part of what it would cost without, or more, saves nothing. */
-constexpr double AS_LONG = 0.9;
-
 /* Does the plan of PostgreSQL's alone suffer from rows that it does not expect, and ours not? A LIMIT may end it early; what has joins of PostgreSQL's, too, suffers likewise. */
 static bool
 suffers_alone(const PlannedStmt *alone, const PlannedStmt *ours)
 {
 	const Plan *plan = alone->planTree;
 
-	if (IsA(plan, Limit) && plan->total_cost < AS_LONG * plan->lefttree->total_cost)
+	if (IsA(plan, Limit) && ends_early(plan->total_cost, plan->lefttree->total_cost))
 		return false;
 	for (plan = ours->planTree; plan->lefttree != nullptr; plan = plan->lefttree)
 	{
@@ -295,8 +292,8 @@ plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, Par
 
 	if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
 		shadow_statement(parse);
-	/* a cursor's current row is looked for in a scan of its table */
-	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0 && !((cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && is_updatable_cursor(parse)))
+	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0 &&
+		!has_current_row(parse, cursor_options))
 		whole = whole_algebra(parse);
 	if (!rewritable && !alone)
 		return plan_query(parse, query_string, cursor_options, params, whole);

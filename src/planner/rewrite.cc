@@ -95,11 +95,11 @@ count_relations(Query *query, Node *jointree)
 }
 
 bool
-is_updatable_cursor(Query *parse)
+has_current_row(Query *parse, int cursor_options)
 {
 	const SetOperationStmt *set = (const SetOperationStmt *) parse->setOperations;
 
-	return !parse->hasAggs && parse->groupClause == NIL && parse->distinctClause == NIL && parse->sortClause == NIL &&
+	return (cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && !parse->hasAggs && parse->groupClause == NIL && parse->distinctClause == NIL && parse->sortClause == NIL &&
 		(set == nullptr || (set->op == SETOP_UNION && set->all)) && count_relations(parse, (Node *) parse->jointree) < 2;
 }
 
@@ -164,7 +164,7 @@ has_rewritable(Query *parse, int cursor_options)
 	if ((parse->commandType != CMD_SELECT && parse->commandType != CMD_INSERT) || parse->hasModifyingCTE)
 		return false;
 	/* UPDATE ... WHERE CURRENT OF finds the scan of a cursor's table, but not below a join */
-	if ((cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && is_updatable_cursor(parse))
+	if (has_current_row(parse, cursor_options))
 		return false;
 	look_walker((Node *) parse, &look);
 	if (!look.rewritable || look.locks)

@@ -14,8 +14,8 @@ namespace gpuvm {
 /* Is there a subquery in the statement that could be rewritten, and an imported table? Nothing is changed. */
 bool		has_rewritable(Query *parse, int cursor_options);
 
-/* Can rows of the cursor be those of one table's scan, of one of several tables below UNION ALL? */
-bool		is_updatable_cursor(Query *parse);
+/* A cursor whose rows are those of one table's scan, of one of several tables below UNION ALL? WHERE CURRENT OF looks for that scan. */
+bool		has_current_row(Query *parse, int cursor_options);
 
 /* In how many ways a query is written that can be rewritten. */
 enum class Rewrite

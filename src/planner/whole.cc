@@ -451,9 +451,18 @@ cost_of_init_plans(const PlannerInfo *root)
 	return cost;
 }
 
+/* Does it cost less than the start of any program? Then stages are not looked at. */
+static bool
+is_left_alone(const PlannerInfo *root, const Path *best)
+{
+	return !setting_force && setting_require == REQUIRE_ANY && !reasons_wanted &&
+		warm_cost(best) + cost_of_init_plans(root) < least_cost(root);
+}
+
 /*
- * Is the path taken, and for which cost? The other one counts as what it takes with its pages in memory, and as much more as lies between that and what
- * it took if its estimates were too low by orders of magnitude: in the middle of both magnitudes.
+ * Is the path taken, and for which cost? The other one counts as what it takes with its pages in memory, and as much
+ * more as lies between that and what it took if its estimates were too low by orders of magnitude: in the middle of
+ * both magnitudes.
  */
 static bool
 offer_cost(PlannerInfo *root, const Path *best, Path *path)
@@ -461,7 +470,8 @@ offer_cost(PlannerInfo *root, const Path *best, Path *path)
 	const Cost	before = cost_of_init_plans(root);
 	const Expected expected = expected_of(root, best);
 	const Cost	rival = Max(expected.cost - (best->total_cost - warm_cost(best)), 1);
-	const double risk = rival < AT_ONCE * least_cost(root) ? 1 : Min(std::sqrt(Max(expected.most / Max(expected.cost, 1), 1)), MOST_RISK);
+	const double more = Max(expected.most / Max(expected.cost, 1), 1);
+	const double risk = rival < AT_ONCE * least_cost(root) ? 1 : Min(std::sqrt(more), MOST_RISK);
 	const Cost	cost = path->total_cost / WORTHWHILE;
 
 	if (cost >= rival * risk)
@@ -482,7 +492,7 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	CustomPath *sorted;
 	Path	   *path;
 
-	if (best == nullptr || is_one_program(best) || (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && warm_cost(best) + cost_of_init_plans(root) < least_cost(root)))
+	if (best == nullptr || is_one_program(best) || is_left_alone(root, best))
 		return;
 	if (alternative == nullptr)
 	{
