@@ -270,7 +270,8 @@ gives_results(const GpuvmScanState *scan)
 	if (program_count(plan) != 1 || scan->css.ss.ps.qual != nullptr || plan->parts[0].count_groups ||
 		plan->fetches != NIL || (plan->limit > 0 && plan->norder == 0))
 		return false;
-	if (plan->kind != SCAN_ROWS && scan->having_rest != nullptr)
+	/* what PostgreSQL evaluates takes rows of its own */
+	if (plan->kind == SCAN_ROWS ? plan->having != NIL : scan->having_rest != nullptr)
 		return false;
 	return plan->parts[0].group_filter == nullptr || !filter_has_failed(scan);
 }

@@ -544,7 +544,7 @@ ScanMode	run_start(GpuvmScanState *state);
 inline bool
 holds_rows_back(const ScanPlan *plan)
 {
-	return plan->kind == SCAN_ROWS && !gives_positions(plan) && plan->norder == 0 && (plan->soft_errors || plan->whole);
+	return plan->kind == SCAN_ROWS && !gives_positions(plan) && plan->norder == 0 && (plan->soft_errors || plan->whole || plan->having != NIL);
 }
 
 /* Rows: fills the scan slot; false at the end. May change to MODE_ALTERNATIVE (then false, nothing emitted). */
@@ -570,7 +570,7 @@ void		groups_begin(GpuvmScanState *state);
 inline bool
 computes_output(const ScanPlan *plan)
 {
-	return plan->kind == SCAN_ROWS && plan->whole;
+	return plan->kind == SCAN_ROWS && (plan->whole || plan->having != NIL);
 }
 void		output_begin(GpuvmScanState *state);
 

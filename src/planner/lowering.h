@@ -27,11 +27,11 @@ struct Lowering
 	List	   *shared;			/* paths of the stages that several others read, in the order of their numbers */
 	struct JoinBlock *block;	/* whose expressions are being resolved; NULL: no relation can be added */
 	const char *reason;			/* why there is no path; the first one */
-	/* conditions of the last stage that PostgreSQL evaluates (lowering_conditions.cc): */
-	const GpuvmRel *last;		/* its node */
-	bool		has_conditions; /* were there any? */
+	/* conditions that PostgreSQL evaluates (lowering_conditions.cc): */
+	const GpuvmRel *last;		/* node of the last stage */
+	bool		has_conditions; /* has any block some? */
 	bool		hold;			/* those that do not compile are held back */
-	List	   *held;			/* which were, over the leaves, */
+	List	   *held;			/* which were of the last stage's, over the leaves, */
 	const char *held_reason;	/* and why */
 };
 
@@ -146,6 +146,8 @@ bool		stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *sta
 bool		stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, bool apart, Stage *stage);
 /* Values that the columns of these numbers have; NIL, and a reason, where one has none. */
 List	   *values_of_numbers(Lowering *l, const List *numbers);
+/* A stage of the rows that pass the held conditions, with these columns of the piece's. */
+bool		stage_of_passing(Lowering *l, const Piece *piece, List *vars, List *held, Stage *stage);
 /* A stage of rows whose columns are these expressions. */
 bool		stage_of_columns(Lowering *l, const Piece *piece, List *exprs, Stage *stage);
 Piece	   *lower_group(Lowering *l, const GpuvmRel *rel);
@@ -156,8 +158,12 @@ bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List 
 bool		plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan);
 
 /* -- lowering_conditions.cc -- */
-/* Those of the last block's that programs cannot evaluate become held ones. */
+/* Those of the block's that programs cannot evaluate become held ones. */
 void		hold_conditions(Lowering *l, JoinBlock *block);
+/* The plan's program gives the raw columns; PostgreSQL evaluates the conditions and the expressions over them. */
+void		compute_above(ScanPlan *plan, const Piece *piece, List *raw, List *exprs, List *held);
+/* The piece's rows that pass the held conditions, as those of one relation that has what the node gives. */
+Piece	   *pass_held(Lowering *l, const Piece *piece, const GpuvmRel *rel, List *held);
 
 /* -- lowering_windows.cc -- */
 Piece	   *lower_window(Lowering *l, const GpuvmRel *rel);

@@ -1,8 +1,9 @@
 /*
- * lowering_conditions.cc: conditions of the last stage that no program can evaluate.
+ * lowering_conditions.cc: conditions that no program can evaluate.
  *
- * PostgreSQL evaluates them over the rows that the stage gives, before any is handed out. An error that one raises leads
- * to the alternative, as one that a program flags does, so only what computes and holds nothing can be evaluated here.
+ * PostgreSQL evaluates them over the rows that the stage gives, before any is handed out, or read by another stage, for
+ * which they are loaded again (executor/derived.cc). An error that one raises leads to the alternative, as one that a
+ * program flags does, so only what computes and holds nothing can be evaluated here.
  */
 #include "pg/pg.h"
 
@@ -11,6 +12,7 @@ extern "C" {
 #include "access/transam.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
@@ -20,6 +22,9 @@ extern "C" {
 #include "planner/lowering.h"
 
 namespace gpuvm {
+
+/* Rows for which PostgreSQL evaluates conditions between stages. */
+constexpr double MOST_HELD = 1e7;
 
 /* Is it anything but built in, in C, and immutable? */
 static bool
@@ -152,6 +157,77 @@ hold_conditions(Lowering *l, JoinBlock *block)
 		l->held_reason = reason;
 	}
 	block->conditions = rest;
+}
+
+/* -- the rows that pass ---------------------------------------------------------------------- */
+
+/* The output's columns as numbers of what the program gives. */
+static Node *
+raw_mutator(Node *node, void *context)
+{
+	const List *raw = static_cast<const List *>(context);
+	int			number = 1;
+	ListCell   *lc;
+
+	if (node == nullptr)
+		return nullptr;
+	foreach(lc, raw)
+	{
+		if (equal(lfirst(lc), node))
+			break;
+		number++;
+	}
+	if (number > list_length(raw))
+		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(raw_mutator), context);
+	return (Node *) makeVar(1, number, exprType(node), exprTypmod(node), exprCollation(node), 0);
+}
+
+void
+compute_above(ScanPlan *plan, const Piece *piece, List *raw, List *exprs, List *held)
+{
+	ListCell   *lc;
+
+	plan->exprs = (List *) raw_mutator((Node *) exprs, raw);
+	plan->having = (List *) raw_mutator((Node *) held, raw);
+	fix_opfuncids((Node *) plan->exprs);
+	fix_opfuncids((Node *) plan->having);
+	plan->filter_quals = detached(held, &piece->shape);
+	foreach(lc, raw)
+	{
+		const Node *node = static_cast<const Node *>(lfirst(lc));
+
+		plan->raw_types = lappend_oid(plan->raw_types, exprType(node));
+		plan->raw_typmods = lappend_int(plan->raw_typmods, exprTypmod(node));
+		plan->raw_collations = lappend_oid(plan->raw_collations, exprCollation(node));
+	}
+}
+
+Piece *
+pass_held(Lowering *l, const Piece *piece, const GpuvmRel *rel, List *held)
+{
+	List	   *vars = NIL;
+	List	   *columns = NIL;
+	Stage		stage = {};
+	Piece	   *rows;
+	int			relid;
+	ListCell   *lc;
+
+	if (piece->shape.rows > MOST_HELD)
+		return lowering_refuse(l, "PostgreSQL would have to evaluate a condition for too many rows");
+	foreach(lc, pull_var_clause((Node *) list_concat_copy(values_of(l, rel->columns), held), PVC_RECURSE_PLACEHOLDERS))
+		vars = list_append_unique(vars, lfirst(lc));
+	if (!stage_of_passing(l, piece, vars, held, &stage))
+		return nullptr;
+	rows = piece_of_stage(l, &stage);
+	relid = bms_singleton_member(rows->shape.cursors[0].relids);
+	foreach(lc, vars)
+	{
+		const Node *var = static_cast<const Node *>(lfirst(lc));
+
+		columns = lappend(columns, makeVar(relid, foreach_current_index(lc) + 1, exprType(var), exprTypmod(var), exprCollation(var), 0));
+	}
+	replace_values(l, vars, columns);
+	return rows;
 }
 
 }  // namespace gpuvm

@@ -369,11 +369,12 @@ lower_block(Lowering *l, const GpuvmRel *rel)
 	l->block = &block;
 	if (flatten(l, rel))
 	{
-		if (rel == l->last)
-			l->has_conditions = block.conditions != NIL;
-		if (rel == l->last && l->hold)
+		l->has_conditions = l->has_conditions || block.conditions != NIL;
+		if (l->hold)
 			hold_conditions(l, &block);
 		piece = order_block(l, &block, rel);
+		if (piece != nullptr && rel != l->last && block.held != NIL)
+			piece = pass_held(l, piece, rel, block.held);
 	}
 	if (rel == l->last)
 		l->held = block.held;

@@ -27,6 +27,8 @@ namespace gpuvm {
 
 /* Of 64 bits. */
 constexpr double LARGEST = 9e18;
+/* PostgreSQL's evaluation of a condition that no program has, microseconds. */
+constexpr double HELD_US = 1.0;
 
 /* -- in which form a program gives a value ---------------------------------------------------- */
 
@@ -251,6 +253,24 @@ stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, bool apart, St
 	stage->values = rows.values;
 	stage->shown = rows.shown;
 	return stage_of_columns(l, piece, rows.columns, stage);
+}
+
+bool
+stage_of_passing(Lowering *l, const Piece *piece, List *vars, List *held, Stage *stage)
+{
+	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
+	const double passing = piece->shape.rows * condition_selectivity(l, held);
+	const double us = piece->shape.rows * (HAND_OUT_US + HELD_US * list_length(held));
+
+	stage->shown = shown_of_exprs(l, vars);
+	if (!plan_of_rows(l, piece, vars, plan))
+		return false;
+	compute_above(plan, piece, vars, vars, held);
+	if (!finish_stage(l, piece, plan, vars, passing, stage))
+		return false;
+	stage->path->startup_cost += us * cost_of_us();
+	stage->path->total_cost += us * cost_of_us();
+	return true;
 }
 
 /* -- groups ------------------------------------------------------------------------------------------ */

@@ -22,12 +22,20 @@ namespace gpuvm {
 /* Operators of numeric and float8, which have no symbols. */
 constexpr Oid NUMERIC_DIVIDE = 1761;
 constexpr Oid NUMERIC_TIMES = 1760;
+constexpr Oid NUMERIC_MINUS = 1759;
+constexpr Oid NUMERIC_AT_MOST = 1755;
+constexpr Oid INT8_TIMES = 686;
+constexpr Oid INT8_AT_MOST = 414;
+constexpr Oid INT4_TIMES = 514;
+constexpr Oid INT4_PLUS = 551;
 constexpr Oid FLOAT8_DIVIDE = 593;
 constexpr Oid FLOAT8_PLUS = 591;
 
 /* A numeric's decimals that PostgreSQL may guess to be four fewer than they are (select_div_scale). */
 constexpr int QUOTIENT_DIGITS = 16;
 constexpr int DIGITS_OF_ONE = 4;
+/* Of a root beyond twice its decimals (root_at_own_scale()): variances of sums of 128 bits have roots of at most 20 digits. */
+constexpr int ROOT_DIGITS = 24;
 
 /* -- expressions ------------------------------------------------------------------------------------ */
 
@@ -172,6 +180,83 @@ numeric_average(const Aggref *agg, Expr *sum)
 	return operation(NUMERIC_DIVIDE, NUMERICOID, sum, call(F_NUMERIC_INT8, NUMERICOID, list_make1(count)));
 }
 
+static Expr *
+numeric_constant(int64 v)
+{
+	return (Expr *) makeConst(NUMERICOID, -1, InvalidOid, -1, scaled_to_numeric(v, 0), false, false);
+}
+
+static CaseWhen *
+case_when(Expr *condition, Expr *result)
+{
+	CaseWhen   *when = makeNode(CaseWhen);
+
+	when->expr = condition;
+	when->result = result;
+	when->location = -1;
+	return when;
+}
+
+/*
+ * sqrt_var() at the scale of its argument, for which sqrt() may choose a larger one. Rounded twice it is the same where the
+ * first result has digits enough: a root of s decimals that is not halfway between two is further from that than 10^-(2s + 22).
+ */
+static Expr *
+root_at_own_scale(Expr *x)
+{
+	Expr	   *digits = operation(INT4_PLUS, INT4OID, operation(INT4_TIMES, INT4OID, display_scale(x), integer(2)), integer(ROOT_DIGITS));
+
+	return rounded(call(F_SQRT_NUMERIC, NUMERICOID, list_make1(rounded(x, digits))), display_scale(x));
+}
+
+/* The sum of the squares, in a type that has them; NULL: there is none. */
+static Expr *
+sum_of_squares(GroupValues *groups, const Aggref *agg)
+{
+	Expr	   *arg = linitial_node(TargetEntry, agg->args)->expr;
+	const Oid	type = exprType((Node *) arg);
+
+	if (type == INT2OID || type == INT4OID)
+	{
+		arg = call(type == INT2OID ? F_INT8_INT2 : F_INT8_INT4, INT8OID, list_make1(arg));
+		return (Expr *) aggregate_of(agg, F_SUM_INT8, NUMERICOID, operation(INT8_TIMES, INT8OID, arg, arg));
+	}
+	if (type != NUMERICOID || is_mixed(groups->input, arg) || is_wide(groups->input, arg) || numeric_scale(groups->input, arg).scale < 0 ||
+		2 * numeric_scale(groups->input, arg).scale > SCALED_MAX_SCALE)
+		return nullptr;
+	return (Expr *) aggregate_of(agg, F_SUM_NUMERIC, NUMERICOID, operation(NUMERIC_TIMES, NUMERICOID, arg, arg));
+}
+
+/* As numeric_stddev_internal() ends it. */
+static Expr *
+numeric_variance(GroupValues *groups, Aggref *agg, bool sample, bool root)
+{
+	const Oid	type = exprType((Node *) linitial_node(TargetEntry, agg->args)->expr);
+	Expr	   *squares = agg->aggdistinct == NIL ? sum_of_squares(groups, agg) : nullptr;
+	CaseExpr   *expr = makeNode(CaseExpr);
+	Expr	   *count = (Expr *) aggregate_like(agg, F_COUNT_ANY, INT8OID);
+	Expr	   *n = call(F_NUMERIC_INT8, NUMERICOID, list_make1(count));
+	Expr	   *least = (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(sample ? 1 : 0), false, FLOAT8PASSBYVAL);
+	Expr	   *sum;
+	Expr	   *result;
+
+	if (squares == nullptr)
+		return (Expr *) agg;
+	if (type == NUMERICOID)
+		sum = (Expr *) aggregate_like(agg, F_SUM_NUMERIC, NUMERICOID);
+	else
+		sum = call(F_NUMERIC_INT8, NUMERICOID, list_make1(aggregate_like(agg, type == INT2OID ? F_SUM_INT2 : F_SUM_INT4, INT8OID)));
+	squares = operation(NUMERIC_MINUS, NUMERICOID, operation(NUMERIC_TIMES, NUMERICOID, n, squares), operation(NUMERIC_TIMES, NUMERICOID, sum, sum));
+	result = operation(NUMERIC_TIMES, NUMERICOID, n, sample ? operation(NUMERIC_MINUS, NUMERICOID, n, numeric_constant(1)) : n);
+	result = operation(NUMERIC_DIVIDE, NUMERICOID, squares, result);
+	expr->casetype = NUMERICOID;
+	expr->args = list_make2(case_when(operation(INT8_AT_MOST, BOOLOID, count, least), (Expr *) makeNullConst(NUMERICOID, -1, InvalidOid)),
+							case_when(operation(NUMERIC_AT_MOST, BOOLOID, squares, numeric_constant(0)), numeric_constant(0)));
+	expr->defresult = root ? root_at_own_scale(result) : result;
+	expr->location = -1;
+	return (Expr *) expr;
+}
+
 /* As float8_avg() ends it: the sum starts at 0, so the mean of nothing but -0 is 0. */
 static Expr *
 float_average(const Aggref *agg)
@@ -194,6 +279,12 @@ split_aggregate(GroupValues *groups, Aggref *agg)
 		case F_AVG_INT4: return numeric_average(agg, (Expr *) aggregate_like(agg, F_SUM_INT4, INT8OID));
 		case F_AVG_INT8: return numeric_average(agg, (Expr *) aggregate_like(agg, F_SUM_INT8, NUMERICOID));
 		case F_AVG_FLOAT8: return float_average(agg);
+		case F_VAR_SAMP_INT2: case F_VAR_SAMP_INT4: case F_VAR_SAMP_NUMERIC:
+		case F_VARIANCE_INT2: case F_VARIANCE_INT4: case F_VARIANCE_NUMERIC: return numeric_variance(groups, agg, true, false);
+		case F_VAR_POP_INT2: case F_VAR_POP_INT4: case F_VAR_POP_NUMERIC: return numeric_variance(groups, agg, false, false);
+		case F_STDDEV_SAMP_INT2: case F_STDDEV_SAMP_INT4: case F_STDDEV_SAMP_NUMERIC:
+		case F_STDDEV_INT2: case F_STDDEV_INT4: case F_STDDEV_NUMERIC: return numeric_variance(groups, agg, true, true);
+		case F_STDDEV_POP_INT2: case F_STDDEV_POP_INT4: case F_STDDEV_POP_NUMERIC: return numeric_variance(groups, agg, false, true);
 		default: return (Expr *) agg;
 	}
 }

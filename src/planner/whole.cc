@@ -204,27 +204,6 @@ last_groups(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTa
 	return true;
 }
 
-/* The output's columns as numbers of what the program gives. */
-static Node *
-raw_mutator(Node *node, void *context)
-{
-	const List *raw = static_cast<const List *>(context);
-	int			number = 1;
-	ListCell   *lc;
-
-	if (node == nullptr)
-		return nullptr;
-	foreach(lc, raw)
-	{
-		if (equal(lfirst(lc), node))
-			break;
-		number++;
-	}
-	if (number > list_length(raw))
-		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(raw_mutator), context);
-	return (Node *) makeVar(1, number, exprType(node), exprTypmod(node), exprCollation(node), 0);
-}
-
 /* What the statement is sorted by and is computed of columns: the program has to compute it, or PostgreSQL sorts. */
 static List *
 computed_keys(const PlannerInfo *root, const List *exprs)
@@ -285,19 +264,7 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 		if (!plan_of_rows(l, piece, raw, plan))
 			return false;
 	}
-	plan->exprs = (List *) raw_mutator((Node *) exprs, raw);
-	plan->having = (List *) raw_mutator((Node *) l->held, raw);
-	fix_opfuncids((Node *) plan->exprs);
-	fix_opfuncids((Node *) plan->having);
-	plan->filter_quals = detached(l->held, &piece->shape);
-	foreach(lc, raw)
-	{
-		const Node *node = static_cast<const Node *>(lfirst(lc));
-
-		plan->raw_types = lappend_oid(plan->raw_types, exprType(node));
-		plan->raw_typmods = lappend_int(plan->raw_typmods, exprTypmod(node));
-		plan->raw_collations = lappend_oid(plan->raw_collations, exprCollation(node));
-	}
+	compute_above(plan, piece, raw, exprs, l->held);
 	last->piece = piece;
 	last->plan = plan;
 	last->rows = Max(piece->shape.rows * condition_selectivity(l, l->held), 1);
@@ -388,7 +355,7 @@ make_quietly(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	return nullptr;
 }
 
-/* If the last stage has conditions, it may be one of these that stands in the way. */
+/* If there are conditions, it may be one of these that stands in the way. */
 static CustomPath *
 lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_rel, Path *alternative)
 {
