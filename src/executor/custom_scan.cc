@@ -267,18 +267,26 @@ vm_row(GpuvmScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* The statement's row, of what the last stage gives. */
+/* What is computed of the next row that the program gives: the statement's, or what another stage reads. */
 static TupleTableSlot *
 computed_row(GpuvmScanState *state)
 {
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	TupleTableSlot *raw = vm_row(state);
+	for (;;)
+	{
+		TupleTableSlot *raw = vm_row(state);
+		TupleTableSlot *output = nullptr;
 
-	if (TupIsNull(raw))
-		return ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
-	ResetExprContext(econtext);
-	econtext->ecxt_scantuple = raw;
-	return ExecProject(state->raw_project);
+		if (TupIsNull(raw))
+			break;
+		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		/* conditions of the statement's rows have been asked (filter_held_rows) */
+		if (!raw_output(state, raw, state->computes ? state->having : nullptr, &output))
+			break;
+		if (output != nullptr)
+			return output;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 }
 
 static TupleTableSlot *

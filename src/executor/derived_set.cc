@@ -271,7 +271,7 @@ gives_results(const GpuvmScanState *scan)
 		plan->fetches != NIL || (plan->limit > 0 && plan->norder == 0))
 		return false;
 	/* what PostgreSQL evaluates takes rows of its own */
-	if (plan->kind == SCAN_ROWS ? plan->having != NIL : scan->having_rest != nullptr)
+	if (scan->computes || (plan->kind != SCAN_ROWS && scan->having_rest != nullptr))
 		return false;
 	return plan->parts[0].group_filter == nullptr || !filter_has_failed(scan);
 }

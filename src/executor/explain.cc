@@ -374,7 +374,8 @@ show_groups(const ScanPlan *plan, List *context, ExplainState *es)
 		if (part->count_groups)
 			ExplainPropertyText("VM Result", "number of groups", es);
 		if (plan->filter_quals != NIL)
-			ExplainPropertyText("VM Group Filter", deparse_list(plan->filter_quals, " AND ", context, plan->ncursors > 1), es);
+			ExplainPropertyText(plan->filtered != NIL ? "VM Group Filter" : "Filter",
+								deparse_list(plan->filter_quals, " AND ", context, plan->ncursors > 1), es);
 		return;
 	}
 	for (int i = 0; i < plan->nparts; i++)

@@ -33,11 +33,52 @@ raw_begin(GpuvmScanState *state)
 		TupleDescInitEntry(desc, i + 1, nullptr, lfirst_oid(lc), list_nth_int(plan->raw_typmods, i), 0);
 		TupleDescInitEntryCollation(desc, i + 1, list_nth_oid(plan->raw_collations, i));
 	}
+	state->computes = plan->stage && plan->having != NIL;
+	foreach(lc, plan->exprs)
+		state->computes = state->computes || (plan->stage && !IsA(lfirst(lc), Var));
 	foreach(lc, plan->exprs)
 		tlist = lappend(tlist, makeTargetEntry(static_cast<Expr *>(lfirst(lc)), foreach_current_index(lc) + 1, nullptr, false));
 	state->raw_slot = ExecInitExtraTupleSlot(state->css.ss.ps.state, desc, &TTSOpsVirtual);
 	state->raw_project = ExecBuildProjectionInfo(tlist, state->css.ss.ps.ps_ExprContext, state->css.ss.ss_ScanTupleSlot,
 												 &state->css.ss.ps, desc);
+}
+
+/* -- rows and groups of raw columns ------------------------------------------------------------- */
+
+struct RawRow
+{
+	GpuvmScanState *state;
+	ExprState  *having;
+	TupleTableSlot *output;
+};
+
+static void
+compute_output(void *argument)
+{
+	RawRow	   *row = static_cast<RawRow *>(argument);
+
+	if (ExecQual(row->having, row->state->css.ss.ps.ps_ExprContext))
+		row->output = ExecProject(row->state->raw_project);
+}
+
+/* What PostgreSQL computes between stages it may not come to in its own plan. */
+bool
+raw_output(GpuvmScanState *state, TupleTableSlot *raw, ExprState *having, TupleTableSlot **output)
+{
+	RawRow		row = {state, having, nullptr};
+	int			sqlstate = 0;
+
+	state->css.ss.ps.ps_ExprContext->ecxt_scantuple = raw;
+	if (!state->computes)
+		compute_output(&row);
+	else if (!guarded(compute_output, &row, &sqlstate))
+	{
+		state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG,
+									psprintf("an expression raises SQLSTATE %s", unpack_sql_state(sqlstate)));
+		return false;
+	}
+	*output = row.output;
+	return true;
 }
 
 void
@@ -330,6 +371,7 @@ groups_next(GpuvmScanState *state)
 		MemoryContext old;
 		GroupRow	only;
 		const GroupRow *rows = next_group(state, &only);
+		TupleTableSlot *output = nullptr;
 
 		if (rows == nullptr)
 		{
@@ -344,9 +386,10 @@ groups_next(GpuvmScanState *state)
 		put_group(state, rows, raw);
 		MemoryContextSwitchTo(old);
 		ExecStoreVirtualTuple(raw);
-		econtext->ecxt_scantuple = raw;
-		if (ExecQual(state->unfiltered ? state->having : state->having_rest, econtext))
-			return ExecProject(state->raw_project);
+		if (!raw_output(state, raw, state->unfiltered ? state->having : state->having_rest, &output))
+			return ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+		if (output != nullptr)
+			return output;
 	}
 }
 

@@ -1350,7 +1350,7 @@ hold_rows(GpuvmScanState *state)
 	}
 	slot->tts_values = values;
 	slot->tts_isnull = nulls;
-	if (state->mode == MODE_VM && state->having != nullptr)
+	if (state->mode == MODE_VM && state->having != nullptr && !state->computes)
 		filter_held_rows(state);
 	return state->mode == MODE_VM;
 }
@@ -1376,7 +1376,7 @@ next_passing_row(GpuvmScanState *state, TupleTableSlot *slot)
 
 	while (next_row(state, slot))
 	{
-		if (state->having == nullptr || state->plan->kind != SCAN_ROWS)
+		if (state->having == nullptr || state->plan->kind != SCAN_ROWS || state->computes)
 			return true;
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);

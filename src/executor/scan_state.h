@@ -364,6 +364,7 @@ struct GpuvmScanState
 	bool	   *is_count;		/* of raw columns: ScanPlan.counts */
 	TupleTableSlot *raw_slot;
 	ProjectionInfo *raw_project;
+	bool		computes;		/* of a stage: PostgreSQL computes something, and an error of that leads to the alternative */
 	ExprState  *having;			/* all of it, */
 	ExprState  *having_rest;	/* and what the group filter does not ask */
 	bool		unfiltered;		/* the filter flagged an error: this run does without it, and so without the plan's limit */
@@ -544,7 +545,7 @@ ScanMode	run_start(GpuvmScanState *state);
 inline bool
 holds_rows_back(const ScanPlan *plan)
 {
-	return plan->kind == SCAN_ROWS && !gives_positions(plan) && plan->norder == 0 && (plan->soft_errors || plan->whole || plan->having != NIL);
+	return plan->kind == SCAN_ROWS && !gives_positions(plan) && plan->norder == 0 && (plan->soft_errors || plan->whole);
 }
 
 /* Rows: fills the scan slot; false at the end. May change to MODE_ALTERNATIVE (then false, nothing emitted). */
@@ -570,9 +571,11 @@ void		groups_begin(GpuvmScanState *state);
 inline bool
 computes_output(const ScanPlan *plan)
 {
-	return plan->kind == SCAN_ROWS && (plan->whole || plan->having != NIL);
+	return plan->kind == SCAN_ROWS && (plan->whole || plan->exprs != NIL);
 }
 void		output_begin(GpuvmScanState *state);
+/* The output of a row of raw columns; NULL: it does not pass. False: an error leads to the alternative. */
+bool		raw_output(GpuvmScanState *state, TupleTableSlot *raw, ExprState *having, TupleTableSlot **output);
 
 /* Goes to the first group. */
 void		groups_start(GpuvmScanState *state);

@@ -5,27 +5,27 @@
 #include "pg/pg.h"
 
 extern "C" {
-#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "utils/fmgroids.h"
 }
 
 #include "plan/normalise.h"
+#include "plan/two_steps.h"
 
 namespace gpuvm {
 
-constexpr Oid NUMERIC_DIVIDE = 1761;
-
-struct Distinct
+struct Distinct : TwoSteps
 {
 	GpuvmRel   *statement;
 	const GpuvmRel *group;
 	SortGroupClause *key;		/* of what is counted, its column's number */
-	GpuvmRel   *finer;			/* groups by it, too, */
-	GpuvmRel   *coarser;		/* and of these */
+	GpuvmRel   *finer_groups;	/* groups by it, too, */
+	GpuvmRel   *coarser_groups; /* and of these */
 	GpuvmRel   *values;			/* made of what those have */
+
+	Expr	   *finer(Aggref *agg) override;
+	Expr	   *coarser(Aggref *agg) override;
 };
 
 /* -- what can be done ------------------------------------------------------------------------------- */
@@ -37,27 +37,6 @@ counted_column(const Aggref *agg)
 	if (agg->aggfnoid != F_COUNT_ANY || agg->aggfilter != nullptr || agg->aggorder != NIL || list_length(agg->aggdistinct) != 1)
 		return 0;
 	return rel_column_of((const Node *) linitial_node(TargetEntry, agg->args)->expr);
-}
-
-static bool
-is_summed(const Aggref *agg)
-{
-	if (agg->aggdistinct != NIL || agg->aggorder != NIL)
-		return false;
-	switch (agg->aggfnoid)
-	{
-		case F_COUNT_:
-		case F_COUNT_ANY:
-		case F_SUM_INT2:
-		case F_SUM_INT4:
-		case F_AVG_INT2:
-		case F_AVG_INT4:
-		case F_AVG_INT8:
-		case F_AVG_NUMERIC:
-			return true;
-		default:
-			return OidIsValid(combining_aggregate(agg));
-	}
 }
 
 /* Are all that are counted one column, by one equality, and the other aggregates made of those of finer groups? */
@@ -78,7 +57,7 @@ find_counted(Distinct *d)
 			return false;
 		if (agg->aggdistinct == NIL)
 		{
-			if (!is_summed(agg))
+			if (!has_two_steps(agg))
 				return false;
 			continue;
 		}
@@ -103,65 +82,16 @@ add_column(Distinct *d, GpuvmRel *rel, Expr *expr)
 	return rel_var(column);
 }
 
-static Aggref *
-other_aggregate(const Aggref *agg, Oid function, Oid type)
+Expr *
+Distinct::finer(Aggref *agg)
 {
-	Aggref	   *made = static_cast<Aggref *>(copyObjectImpl(agg));
-
-	made->aggfnoid = function;
-	made->aggtype = type;
-	made->aggtranstype = InvalidOid;
-	return made;
+	return (Expr *) add_column(this, finer_groups, (Expr *) agg);
 }
 
-/* The aggregate of the rows, by way of the finer groups. */
-static Expr *
-in_two_steps(Distinct *d, Aggref *agg)
+Expr *
+Distinct::coarser(Aggref *agg)
 {
-	return (Expr *) add_column(d, d->coarser, combined_aggregate(agg, add_column(d, d->finer, (Expr *) agg)->varattno));
-}
-
-static Expr *
-call(Oid function, Oid type, Expr *arg)
-{
-	return (Expr *) makeFuncExpr(function, type, list_make1(arg), InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
-}
-
-/* A sum of bigints, which is a numeric; null of no group. */
-static Expr *
-total(Distinct *d, Aggref *agg)
-{
-	Var		   *part = add_column(d, d->finer, (Expr *) agg);
-	Aggref	   *sum = (Aggref *) combined_aggregate(other_aggregate(agg, F_SUM_INT8, INT8OID), part->varattno);
-
-	sum->aggstar = false;
-	sum->aggtype = NUMERICOID;
-	sum->aggfnoid = F_SUM_INT8;
-	return (Expr *) add_column(d, d->coarser, (Expr *) sum);
-}
-
-/* 0 of no group */
-static Expr *
-count_of(Distinct *d, const Aggref *agg)
-{
-	CoalesceExpr *count = makeNode(CoalesceExpr);
-
-	count->coalescetype = INT8OID;
-	count->args = list_make2(call(F_INT8_NUMERIC, INT8OID, total(d, other_aggregate(agg, agg->aggfnoid, INT8OID))),
-							 makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false, FLOAT8PASSBYVAL));
-	count->location = -1;
-	return (Expr *) count;
-}
-
-/* As numeric_avg() and its kin end it. */
-static Expr *
-average(Distinct *d, const Aggref *agg, Expr *sum)
-{
-	Expr	   *count = total(d, other_aggregate(agg, F_COUNT_ANY, INT8OID));
-	OpExpr	   *quotient = (OpExpr *) make_opclause(NUMERIC_DIVIDE, NUMERICOID, false, sum, count, InvalidOid, InvalidOid);
-
-	set_opfuncid(quotient);
-	return (Expr *) quotient;
+	return (Expr *) add_column(this, coarser_groups, (Expr *) agg);
 }
 
 static Expr *
@@ -169,31 +99,11 @@ value_of(Distinct *d, const Aggref *agg)
 {
 	Aggref	   *counted;
 
-	if (agg->aggdistinct != NIL)
-	{
-		counted = static_cast<Aggref *>(copyObjectImpl(agg));
-		counted->aggdistinct = NIL;
-		return (Expr *) add_column(d, d->coarser, (Expr *) counted);
-	}
-	switch (agg->aggfnoid)
-	{
-		case F_COUNT_:
-		case F_COUNT_ANY:
-			return count_of(d, agg);
-		case F_SUM_INT2:
-		case F_SUM_INT4:
-			return call(F_INT8_NUMERIC, INT8OID, total(d, other_aggregate(agg, agg->aggfnoid, INT8OID)));
-		case F_AVG_INT2:
-			return average(d, agg, total(d, other_aggregate(agg, F_SUM_INT2, INT8OID)));
-		case F_AVG_INT4:
-			return average(d, agg, total(d, other_aggregate(agg, F_SUM_INT4, INT8OID)));
-		case F_AVG_INT8:
-			return average(d, agg, in_two_steps(d, other_aggregate(agg, F_SUM_INT8, NUMERICOID)));
-		case F_AVG_NUMERIC:
-			return average(d, agg, in_two_steps(d, other_aggregate(agg, F_SUM_NUMERIC, NUMERICOID)));
-		default:
-			return in_two_steps(d, static_cast<Aggref *>(copyObjectImpl(agg)));
-	}
+	if (agg->aggdistinct == NIL)
+		return in_two_steps(d, agg);
+	counted = static_cast<Aggref *>(copyObjectImpl(agg));
+	counted->aggdistinct = NIL;
+	return d->coarser(counted);
 }
 
 static void
@@ -207,20 +117,22 @@ add_key(GpuvmRel *rel, SortGroupClause *key)
 GpuvmRel *
 split_distinct(GpuvmRel *statement, const GpuvmRel *group)
 {
-	Distinct	d = {statement, group, nullptr, nullptr, nullptr, nullptr};
+	Distinct	d = {};
 	ListCell   *lc;
 
+	d.statement = statement;
+	d.group = group;
 	if (group->op != REL_GROUP || group->sets != NIL || !find_counted(&d))
 		return nullptr;
-	d.finer = rel_make(REL_GROUP, list_make1(rel_input(group)));
-	d.coarser = rel_make(REL_GROUP, list_make1(d.finer));
-	d.values = rel_make(REL_PROJECT, list_make1(d.coarser));
+	d.finer_groups = rel_make(REL_GROUP, list_make1(rel_input(group)));
+	d.coarser_groups = rel_make(REL_GROUP, list_make1(d.finer_groups));
+	d.values = rel_make(REL_PROJECT, list_make1(d.coarser_groups));
 	foreach(lc, group->keys)
-		add_key(d.finer, lfirst_node(SortGroupClause, lc));
-	if (rel_find(d.finer, d.key->tleSortGroupRef) == nullptr)
-		add_key(d.finer, d.key);
+		add_key(d.finer_groups, lfirst_node(SortGroupClause, lc));
+	if (rel_find(d.finer_groups, d.key->tleSortGroupRef) == nullptr)
+		add_key(d.finer_groups, d.key);
 	foreach(lc, group->keys)
-		add_key(d.coarser, lfirst_node(SortGroupClause, lc));
+		add_key(d.coarser_groups, lfirst_node(SortGroupClause, lc));
 	foreach(lc, group->columns)
 	{
 		const TargetEntry *column = lfirst_node(TargetEntry, lc);

@@ -19,6 +19,7 @@ extern "C" {
 #include "plan/normalise.h"
 #include "plan/passes.h"
 #include "plan/renumber.h"
+#include "plan/two_steps.h"
 
 namespace gpuvm {
 
@@ -59,60 +60,6 @@ static bool
 is_aggregate(const TargetEntry *column)
 {
 	return IsA(column->expr, Aggref);
-}
-
-/* -- aggregates of aggregates ----------------------------------------------------------------------- */
-
-Oid
-combining_aggregate(const Aggref *agg)
-{
-	if (agg->aggdistinct != NIL || agg->aggorder != NIL || agg->aggkind != AGGKIND_NORMAL)
-		return InvalidOid;
-	switch (agg->aggfnoid)
-	{
-		case F_SUM_INT8:
-			return F_SUM_NUMERIC;
-		case F_SUM_NUMERIC:
-		case F_BIT_AND_INT2:
-		case F_BIT_AND_INT4:
-		case F_BIT_AND_INT8:
-		case F_BIT_OR_INT2:
-		case F_BIT_OR_INT4:
-		case F_BIT_OR_INT8:
-		case F_BOOL_AND:
-		case F_BOOL_OR:
-		case F_EVERY:
-		case F_MIN_INT2:
-		case F_MIN_INT4:
-		case F_MIN_INT8:
-		case F_MIN_DATE:
-		case F_MIN_TIMESTAMP:
-		case F_MIN_TIMESTAMPTZ:
-		case F_MAX_INT2:
-		case F_MAX_INT4:
-		case F_MAX_INT8:
-		case F_MAX_DATE:
-		case F_MAX_TIMESTAMP:
-		case F_MAX_TIMESTAMPTZ:
-			return agg->aggfnoid;
-		default:
-			return InvalidOid;
-	}
-}
-
-Expr *
-combined_aggregate(const Aggref *agg, int number)
-{
-	Aggref	   *above = static_cast<Aggref *>(copyObjectImpl(agg));
-	Var		   *below = makeVar(IR_VAR, number, agg->aggtype, -1, agg->aggcollid, 0);
-
-	above->aggfnoid = combining_aggregate(agg);
-	above->aggargtypes = list_make1_oid(agg->aggtype);
-	above->args = list_make1(makeTargetEntry((Expr *) below, 1, nullptr, false));
-	above->inputcollid = agg->aggcollid;
-	above->aggfilter = nullptr;
-	above->aggtranstype = InvalidOid;
-	return (Expr *) above;
 }
 
 static bool
@@ -283,6 +230,13 @@ add_keys(Splitting *s, GpuvmRel *rel, const Bitmapset *keys, const Numbers below
 	}
 }
 
+/* Over the finer groups' column of this number. */
+static Expr *
+aggregate_of_column(const Aggref *agg, int number)
+{
+	return combined_aggregate(agg, (Expr *) makeVar(IR_VAR, number, agg->aggtype, -1, agg->aggcollid, 0));
+}
+
 static void
 make_groups(Splitting *s, SetGroups *set)
 {
@@ -306,7 +260,7 @@ make_groups(Splitting *s, SetGroups *set)
 
 		if (!is_aggregate(column))
 			continue;
-		expr = set->from < 0 ? (Expr *) renumber_expr((Node *) expr, below) : combined_aggregate((const Aggref *) expr, below[column->resno]);
+		expr = set->from < 0 ? (Expr *) renumber_expr((Node *) expr, below) : aggregate_of_column((const Aggref *) expr, below[column->resno]);
 		set->numbers[column->resno] = rel_next_number(s->statement);
 		set->rel->columns = lappend(set->rel->columns, makeTargetEntry(expr, set->numbers[column->resno], column->resname, false));
 	}

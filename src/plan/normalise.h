@@ -35,10 +35,6 @@ rel_input_cell(GpuvmRel *rel, int n = 0)
 	return reinterpret_cast<GpuvmRel **>(&list_nth_cell(rel->inputs, n)->ptr_value);
 }
 
-/* What makes the aggregate of those of finer groups; InvalidOid: nothing does, exactly. */
-Oid			combining_aggregate(const Aggref *agg);
-/* The aggregate over the finer groups' column of this number. */
-Expr	   *combined_aggregate(const Aggref *agg, int number);
 /* The expression with columns replaced by what the entries with their numbers are made of. */
 Node	   *rel_substitute(Node *expr, const List *columns);
 /* All columns of the rows that come out of a tree, whether they are pruned or not. */

@@ -61,6 +61,12 @@ is_larger(Node *node, void *context)
 	return --*static_cast<int *>(context) < 0 || expression_tree_walker(node, reinterpret_cast<bool (*)()>(is_larger), context);
 }
 
+bool
+is_larger_than(Node *expr, int most)
+{
+	return is_larger(expr, &most);
+}
+
 /* A value that is computed with several times stands there as often: level by level that would double it. */
 Node *
 resolve(Lowering *l, const Node *expr)

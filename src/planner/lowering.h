@@ -15,6 +15,14 @@ namespace gpuvm {
 
 struct Aggregation;
 
+/* What PostgreSQL evaluates where no program can; each has those before it. */
+enum class HoldLevel
+{
+	Nothing,
+	Conditions,					/* and keys and arguments of groups, once for each finer group if that is possible */
+	Columns,					/* that any stage reads, for each row */
+};
+
 struct Lowering
 {
 	PlannerInfo *root;			/* of the leaves */
@@ -27,12 +35,15 @@ struct Lowering
 	List	   *shared;			/* paths of the stages that several others read, in the order of their numbers */
 	struct JoinBlock *block;	/* whose expressions are being resolved; NULL: no relation can be added */
 	const char *reason;			/* why there is no path; the first one */
-	/* conditions that PostgreSQL evaluates (lowering_conditions.cc): */
+	/* what PostgreSQL evaluates (lowering_above.cc): */
 	const GpuvmRel *last;		/* node of the last stage */
-	bool		has_conditions; /* has any block some? */
-	bool		hold;			/* those that do not compile are held back */
-	List	   *held;			/* which were of the last stage's, over the leaves, */
-	const char *held_reason;	/* and why */
+	const GpuvmRel *grouped;	/* node whose rows are being grouped */
+	HoldLevel	could_hold;		/* what there is that it could evaluate */
+	HoldLevel	hold;			/* what it does if it does not compile */
+	List	   *held;			/* conditions of the last stage that are, over the leaves, */
+	List	   *grouped_held;	/* and those of rows that are grouped */
+	const char *held_reason;	/* why */
+	const char *held_node;		/* and what */
 };
 
 /* Relations joined so far: what one program reads. */
@@ -69,9 +80,16 @@ struct Stage
 	const List *exprs;			/* that the columns are, over the leaves that it reads */
 	List	   *values;			/* what was asked for, over its columns as those of relation 0 (lowering_values.h), */
 	List	   *shown;			/* of which some have the display scales of others (CompileCursor.shown) */
+	int			ncomputed;		/* so many of the last columns are PostgreSQL's, over what the program gives */
 	double		rows;
 	int			shared;			/* its number, if it has several readers; else 0 */
 };
+
+inline void
+note_held(Lowering *l, HoldLevel level)
+{
+	l->could_hold = Max(l->could_hold, level);
+}
 
 /* NULL, having noted the reason. */
 Piece	   *lowering_refuse(Lowering *l, const char *reason);
@@ -81,6 +99,8 @@ Piece	   *lowering_refuse(Lowering *l, const char *reason);
 Piece	   *lower(Lowering *l, const GpuvmRel *rel);
 /* An expression of the algebra over the leaves; NULL: refused. */
 Node	   *resolve(Lowering *l, const Node *expr);
+/* Has it more nodes? */
+bool		is_larger_than(Node *expr, int most);
 /* Conditions or keys for estimates: over tables, as far as is known. */
 List	   *for_estimates(const Lowering *l, const List *exprs);
 /* A relation that is no table: what a stage gives; its columns are 1, 2, ... */
@@ -146,11 +166,18 @@ bool		stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *sta
 bool		stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, bool apart, Stage *stage);
 /* Values that the columns of these numbers have; NIL, and a reason, where one has none. */
 List	   *values_of_numbers(Lowering *l, const List *numbers);
-/* A stage of the rows that pass the held conditions, with these columns of the piece's. */
-bool		stage_of_passing(Lowering *l, const Piece *piece, List *vars, List *held, Stage *stage);
+/* A stage of the rows that pass the held conditions: expressions over the piece's columns `raw`, the last ones PostgreSQL's. */
+bool		stage_of_computed(Lowering *l, const Piece *piece, List *raw, List *exprs, List *held, Stage *stage);
 /* A stage of rows whose columns are these expressions. */
 bool		stage_of_columns(Lowering *l, const Piece *piece, List *exprs, Stage *stage);
 Piece	   *lower_group(Lowering *l, const GpuvmRel *rel);
+/* The groups of the piece's rows that pass the held conditions: values, and what PostgreSQL computes of the keys. */
+bool		stage_of_group_values(Lowering *l, const GpuvmRel *rel, const Piece *piece, const List *values, List *computed,
+								  List *held, Stage *stage);
+/* The values of its keys. */
+List	   *keys_of(const Lowering *l, const GpuvmRel *rel);
+/* A number for a column more, with this value. */
+int			add_number(Lowering *l, Node *value);
 /* A plan that aggregates the piece's rows: the output and HAVING over them, with Aggrefs. The columns that the node makes have values then. */
 bool		begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece);
 bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups);
@@ -158,12 +185,33 @@ bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List 
 bool		plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan);
 
 /* -- lowering_conditions.cc -- */
-/* Those of the block's that programs cannot evaluate become held ones. */
-void		hold_conditions(Lowering *l, JoinBlock *block);
+/* Sides of comparisons that programs do not compute become columns, and other conditions that they do not, held ones. */
+bool		hold_conditions(Lowering *l, JoinBlock *block, const GpuvmRel *rel);
+
+/* -- lowering_above.cc -- */
+/* Does the expression do nothing but compute, so that its errors can be caught? */
+bool		only_computes(Node *expr);
+/* Does a program compute it of the piece's rows? If not, held_reason says why. */
+bool		is_computed(Lowering *l, const Piece *piece, Node *expr);
 /* The plan's program gives the raw columns; PostgreSQL evaluates the conditions and the expressions over them. */
 void		compute_above(ScanPlan *plan, const Piece *piece, List *raw, List *exprs, List *held);
-/* The piece's rows that pass the held conditions, as those of one relation that has what the node gives. */
-Piece	   *pass_held(Lowering *l, const Piece *piece, const GpuvmRel *rel, List *held);
+/*
+ * The piece's rows that pass the held conditions as those of one relation, with the columns that are read in `kept` and
+ * what is computed of them: where values, and `also`, read these, they read the relation.
+ */
+Piece	   *compute_rows(Lowering *l, const Piece *piece, List *kept, List *computed, List *held, List **also = nullptr);
+/* The same with those of the node's columns that no program computes. */
+Piece	   *compute_columns(Lowering *l, Piece *piece, const GpuvmRel *rel, List *held);
+/* Sides of comparisons with other rows that no program computes of the piece's alone, and the rows that have them. */
+List	   *unknown_sides(Lowering *l, const Piece *piece, const List *conditions);
+Piece	   *compute_sides(Lowering *l, const Piece *piece, const GpuvmRel *rel, const List *sides, List *held,
+						  List **conditions);
+
+/* -- lowering_keys.cc -- */
+/* Is anything computed that the group is by, or that its aggregates take? */
+bool		groups_by_computed(const Lowering *l, const GpuvmRel *rel);
+/* Has PostgreSQL compute what no program does for the group, and the held conditions: the piece gives its rows then. */
+bool		compute_keys(Lowering *l, const GpuvmRel *rel, List *held, Piece **piece);
 
 /* -- lowering_windows.cc -- */
 Piece	   *lower_window(Lowering *l, const GpuvmRel *rel);

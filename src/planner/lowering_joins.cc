@@ -281,6 +281,8 @@ set_values(Lowering *l, const GpuvmRel *project)
 		l->values[column->resno] = resolve(l, (const Node *) column->expr);
 		if (l->reason != nullptr)
 			return false;
+		if (!IsA(column->expr, Var) && !IsA(column->expr, Const))
+			note_held(l, HoldLevel::Columns);
 	}
 	return true;
 }
@@ -363,21 +365,24 @@ lower_block(Lowering *l, const GpuvmRel *rel)
 {
 	JoinBlock  *outer = l->block;
 	JoinBlock	block = {};
+	const bool	grouped = rel == l->grouped;
 	Piece	   *piece = nullptr;
 
 	/* a condition, or an expression, of a block that is being flattened belongs to it (flatten); this is one of its own */
 	l->block = &block;
 	if (flatten(l, rel))
 	{
-		l->has_conditions = l->has_conditions || block.conditions != NIL;
-		if (l->hold)
-			hold_conditions(l, &block);
-		piece = order_block(l, &block, rel);
-		if (piece != nullptr && rel != l->last && block.held != NIL)
-			piece = pass_held(l, piece, rel, block.held);
+		if (block.conditions != NIL)
+			note_held(l, HoldLevel::Conditions);
+		if (l->hold == HoldLevel::Nothing || hold_conditions(l, &block, rel))
+			piece = order_block(l, &block, rel);
+		if (piece != nullptr && rel != l->last && !grouped)
+			piece = compute_columns(l, piece, rel, block.held);
 	}
 	if (rel == l->last)
 		l->held = block.held;
+	if (grouped)
+		l->grouped_held = block.held;
 	l->block = outer;
 	return piece;
 }
@@ -432,6 +437,15 @@ lower_nullable(Lowering *l, const GpuvmRel *rel)
 	return piece;
 }
 
+/* One of the join's pieces, with what its conditions compare and no program computes. */
+static Piece *
+with_sides(Lowering *l, const GpuvmRel *rel, Piece *piece, List **on)
+{
+	const List *sides = unknown_sides(l, piece, *on);
+
+	return sides == NIL ? piece : compute_sides(l, piece, rel, sides, NIL, on);
+}
+
 Piece *
 lower_join(Lowering *l, const GpuvmRel *rel)
 {
@@ -471,6 +485,14 @@ lower_join(Lowering *l, const GpuvmRel *rel)
 	foreach(lc, outer == nullptr ? NIL : rel->quals)
 		on = lappend(on, resolve(l, static_cast<const Node *>(lfirst(lc))));
 	if (l->reason != nullptr)
+		return nullptr;
+	if (on != NIL)
+		note_held(l, HoldLevel::Conditions);
+	if (l->hold >= HoldLevel::Conditions)
+		outer = with_sides(l, rel, outer, &on);
+	if (outer != nullptr && l->hold >= HoldLevel::Conditions)
+		inner = with_sides(l, rel, inner, &on);
+	if (outer == nullptr || inner == nullptr)
 		return nullptr;
 	outer = append_cursor(l, outer, inner, kind, on);
 	/* crossed, the relation's own conditions would be of the pair, and a row that fails them a row without a partner */

@@ -5,6 +5,7 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
@@ -22,13 +23,14 @@ extern "C" {
 #include "planner/lowering_values.h"
 #include "planner/stage_paths.h"
 #include "store/registry.h"
+#include "tablet/dictionary_builder.h"
 
 namespace gpuvm {
 
 /* Of 64 bits. */
 constexpr double LARGEST = 9e18;
-/* PostgreSQL's evaluation of a condition that no program has, microseconds. */
-constexpr double HELD_US = 1.0;
+/* PostgreSQL's call of a function between stages, microseconds: some forty on numerics, of a standard deviation, took 8. */
+constexpr double CALL_US = 0.2;
 
 /* -- in which form a program gives a value ---------------------------------------------------- */
 
@@ -131,6 +133,34 @@ is_large_sum(Lowering *l, const Piece *piece, const Node *expr)
 	return most < LARGEST && most * piece->shape.rows > LARGEST;
 }
 
+/* Of what PostgreSQL computes. */
+static bool
+form_of_computed(Lowering *l, const Piece *piece, Node *expr, ChildColumn *form)
+{
+	const Oid	type = exprType(expr);
+	ValueType	usual = value_type(type);
+
+	if (usual.form == ValueForm::Dictionary &&
+		group_rows(l, list_make1(expr), piece->shape.rows) > DICTIONARY_MAX_ENTRIES / 2)
+		usual.form = ValueForm::None;
+	if (usual.form == ValueForm::None && variable_type(get_typlen(type), get_typbyval(type)))
+		usual = ValueType{Type::I64, ValueForm::Variable};
+	*form = ChildColumn{0, usual.type, usual.form, -1, false, false, false, type, exprTypmod(expr), exprCollation(expr)};
+	return usual.form != ValueForm::None && usual.form != ValueForm::Numeric;
+}
+
+/* Of the plan's output with this number, which is the expression. */
+static bool
+form_of_column(Lowering *l, const Piece *piece, const ScanPlan *plan, int i, Node *expr, bool computed,
+			   ChildColumn *form)
+{
+	if (computed)
+		return form_of_computed(l, piece, expr, form);
+	if (plan->kind != SCAN_ROWS)
+		return form_of_raw(plan, i, is_large_sum(l, piece, expr), form);
+	return form_of_output(plan, plan->exprs == NIL ? i : list_nth_node(Var, plan->exprs, i)->varattno - 1, expr, form);
+}
+
 /* From now on the columns of these numbers are what the stage gives. */
 static void
 take_values(Lowering *l, const List *numbers, const Stage *stage, const Piece *piece)
@@ -159,6 +189,7 @@ static bool
 finish_stage(Lowering *l, const Piece *piece, ScanPlan *plan, List *exprs, double nrows, Stage *stage)
 {
 	const char *failure = known_failure(&piece->shape, plan);
+	const int	ncolumns = list_length(exprs) - stage->ncomputed;
 	ListCell   *lc;
 
 	if (failure != nullptr)
@@ -172,8 +203,7 @@ finish_stage(Lowering *l, const Piece *piece, ScanPlan *plan, List *exprs, doubl
 		const int	i = foreach_current_index(lc);
 		ChildColumn form;
 
-		if (!(plan->kind == SCAN_ROWS ? form_of_output(plan, i, static_cast<const Node *>(lfirst(lc)), &form)
-			  : form_of_raw(plan, i, is_large_sum(l, piece, static_cast<const Node *>(lfirst(lc))), &form)))
+		if (!form_of_column(l, piece, plan, i, static_cast<Node *>(lfirst(lc)), i >= ncolumns, &form))
 			return lowering_refuse(l, "a value has a form that stages do not hand on yet") != nullptr;
 		form.attnum = i + 1;
 		stage->columns = lappend(stage->columns, child_column_to_list(form));
@@ -255,21 +285,39 @@ stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, bool apart, St
 	return stage_of_columns(l, piece, rows.columns, stage);
 }
 
+/* How many functions and operators the expressions call. */
+static double
+calls_in(Lowering *l, List *exprs)
+{
+	QualCost	cost;
+
+	cost_qual_eval_node(&cost, (Node *) exprs, l->root);
+	return cost.per_tuple / Max(cpu_operator_cost, 1e-6);
+}
+
+/* What PostgreSQL evaluates of so many rows, and takes and loads them for. */
+static void
+charge_computed(Lowering *l, Stage *stage, List *exprs, List *held, double rows)
+{
+	List	   *computed = list_concat_copy(list_copy_tail(exprs, list_length(exprs) - stage->ncomputed), held);
+	const Cost	cost = rows * (HAND_OUT_US + CALL_US * calls_in(l, computed)) * cost_of_us();
+
+	stage->path->startup_cost += cost;
+	stage->path->total_cost += cost;
+}
+
 bool
-stage_of_passing(Lowering *l, const Piece *piece, List *vars, List *held, Stage *stage)
+stage_of_computed(Lowering *l, const Piece *piece, List *raw, List *exprs, List *held, Stage *stage)
 {
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
-	const double passing = piece->shape.rows * condition_selectivity(l, held);
-	const double us = piece->shape.rows * (HAND_OUT_US + HELD_US * list_length(held));
 
-	stage->shown = shown_of_exprs(l, vars);
-	if (!plan_of_rows(l, piece, vars, plan))
+	stage->shown = shown_of_exprs(l, exprs);
+	if (!plan_of_rows(l, piece, raw, plan))
 		return false;
-	compute_above(plan, piece, vars, vars, held);
-	if (!finish_stage(l, piece, plan, vars, passing, stage))
+	compute_above(plan, piece, raw, exprs, held);
+	if (!finish_stage(l, piece, plan, exprs, piece->shape.rows * condition_selectivity(l, held), stage))
 		return false;
-	stage->path->startup_cost += us * cost_of_us();
-	stage->path->total_cost += us * cost_of_us();
+	charge_computed(l, stage, exprs, held, piece->shape.rows);
 	return true;
 }
 
@@ -278,11 +326,15 @@ stage_of_passing(Lowering *l, const Piece *piece, List *vars, List *held, Stage 
 bool
 begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece)
 {
+	List	   *held;
 	ListCell   *lc;
 
 	if (rel->sets != NIL)
 		return lowering_refuse(l, "grouping sets are not run in stages yet") != nullptr;
+	l->grouped = rel_input(rel);
 	*piece = lower_apart(l, rel_input(rel));
+	held = l->grouped_held;
+	l->grouped_held = NIL;
 	if (*piece == nullptr)
 		return false;
 	foreach(lc, rel->columns)
@@ -295,7 +347,9 @@ begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece)
 		if (l->reason != nullptr)
 			return false;
 	}
-	return true;
+	if (groups_by_computed(l, rel))
+		note_held(l, HoldLevel::Conditions);
+	return l->hold == HoldLevel::Nothing || compute_keys(l, rel, held, piece);
 }
 
 /* GROUP BY as PostgreSQL has it: clauses that refer to a target list. */
@@ -364,12 +418,19 @@ plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs
 }
 
 static bool
-stage_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, Stage *stage)
+stage_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *held, Stage *stage)
 {
 	Aggregation *a = static_cast<Aggregation *>(palloc0(sizeof(Aggregation)));
 	double		ngroups;
 
-	return plan_of_groups(l, rel, piece, exprs, NIL, a, &ngroups) && finish_stage(l, piece, &a->plan, exprs, ngroups, stage);
+	if (!plan_of_groups(l, rel, piece, exprs, held, a, &ngroups))
+		return false;
+	a->plan.filter_quals = detached(held, &piece->shape);
+	if (!finish_stage(l, piece, &a->plan, exprs, ngroups * condition_selectivity(l, held), stage))
+		return false;
+	if (stage->ncomputed > 0 || held != NIL)
+		charge_computed(l, stage, exprs, held, ngroups);
+	return true;
 }
 
 List *
@@ -387,7 +448,7 @@ values_of_numbers(Lowering *l, const List *numbers)
 	return values;
 }
 
-static List *
+List *
 keys_of(const Lowering *l, const GpuvmRel *rel)
 {
 	List	   *keys = NIL;
@@ -398,9 +459,10 @@ keys_of(const Lowering *l, const GpuvmRel *rel)
 	return keys;
 }
 
-/* The groups of the piece's rows, with what the values are made of as columns. */
-static bool
-stage_of_group_values(Lowering *l, const GpuvmRel *rel, const Piece *piece, const List *values, Stage *stage)
+/* What the values are made of are the columns. */
+bool
+stage_of_group_values(Lowering *l, const GpuvmRel *rel, const Piece *piece, const List *values, List *computed, List *held,
+					  Stage *stage)
 {
 	CompileInput input = {};
 	GroupValues groups = {keys_of(l, rel), &input, NIL};
@@ -416,15 +478,39 @@ stage_of_group_values(Lowering *l, const GpuvmRel *rel, const Piece *piece, cons
 	/* of constants there has to be one for each group */
 	if (raw == NIL && groups.keys != NIL)
 		raw = list_make1(linitial(groups.keys));
+	stage->shown = list_concat(shown_of_groups(&groups, raw), shown_of_exprs(l, raw));
+	stage->ncomputed = list_length(computed);
+	raw = list_concat(raw, computed);
 	foreach(lc, raw)
 	{
 		const Node *node = static_cast<const Node *>(lfirst(lc));
 
 		columns = lappend(columns, makeVar(0, foreach_current_index(lc) + 1, exprType(node), exprTypmod(node), exprCollation(node), 0));
 	}
-	stage->values = (List *) replace_exprs((Node *) split, raw, columns);
-	stage->shown = list_concat(shown_of_groups(&groups, raw), shown_of_exprs(l, raw));
-	return stage_of_groups(l, rel, piece, raw, stage);
+	stage->values = (List *) replace_exprs((Node *) list_concat(split, computed), raw, columns);
+	return stage_of_groups(l, rel, piece, raw, held, stage);
+}
+
+/* The statement has more columns than before. */
+static void
+grow_values(Lowering *l)
+{
+	const int	known = l->ncolumns;
+
+	l->ncolumns = l->statement->last_number;
+	l->values = static_cast<Node **>(repalloc(l->values, sizeof(Node *) * (l->ncolumns + 1)));
+	for (int i = known + 1; i <= l->ncolumns; i++)
+		l->values[i] = nullptr;
+}
+
+int
+add_number(Lowering *l, Node *value)
+{
+	const int	number = rel_next_number(const_cast<GpuvmRel *>(l->statement));
+
+	grow_values(l);
+	l->values[number] = value;
+	return number;
 }
 
 /* A stage is one program, which has no groups of several kinds; NULL: it has none. */
@@ -432,17 +518,12 @@ static const GpuvmRel *
 in_groups_of_groups(Lowering *l, const GpuvmRel *rel)
 {
 	GpuvmRel   *split = nullptr;
-	const int	known = l->ncolumns;
 
 	/* each makes up to four columns: of finer groups, and of those, a sum and a count */
 	if (l->statement->last_number + 4 * list_length(rel->columns) < MAX_COLUMNS)
 		split = split_distinct(const_cast<GpuvmRel *>(l->statement), rel);
-	if (split == nullptr)
-		return nullptr;
-	l->ncolumns = l->statement->last_number;
-	l->values = static_cast<Node **>(repalloc(l->values, sizeof(Node *) * (l->ncolumns + 1)));
-	for (int i = known + 1; i <= l->ncolumns; i++)
-		l->values[i] = nullptr;
+	if (split != nullptr)
+		grow_values(l);
 	return split;
 }
 
@@ -459,7 +540,7 @@ lower_group(Lowering *l, const GpuvmRel *rel)
 		return lower_apart(l, split);
 	foreach(lc, rel->columns)
 		numbers = lappend_int(numbers, lfirst_node(TargetEntry, lc)->resno);
-	if (!begin_groups(l, rel, &piece) || !stage_of_group_values(l, rel, piece, values_of_numbers(l, numbers), &stage))
+	if (!begin_groups(l, rel, &piece) || !stage_of_group_values(l, rel, piece, values_of_numbers(l, numbers), NIL, NIL, &stage))
 		return nullptr;
 	piece = piece_of_stage(l, &stage);
 	take_values(l, numbers, &stage, piece);
@@ -481,7 +562,7 @@ stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *stage)
 		if (!begin_groups(l, rel, &piece))
 			return false;
 		exprs = values_of_numbers(l, numbers);
-		return l->reason == nullptr && stage_of_group_values(l, rel, piece, exprs, stage);
+		return l->reason == nullptr && stage_of_group_values(l, rel, piece, exprs, NIL, NIL, stage);
 	}
 	piece = lower_apart(l, rel);
 	if (piece == nullptr)

@@ -160,6 +160,10 @@ void		read_subquery(Query *query, Query *inner, const char *name);
 bool		rewrite_keys(Query *query);
 bool		has_unknown_keys(const Query *query);
 
+/* rewrite_keys.cc: to_char(x, 'YYYY-MM') as that of the day's beginning, which has fewer values. Is it such one? */
+Node	   *with_coarser_times(Node *expr);
+bool		is_beginning(const Node *node);
+
 /* -- rewrite_reads.cc --------------------------------------------------------------------------- */
 
 /* Which query levels an expression, or list, reads: the one that it stands in, the next one, further ones. */

@@ -225,8 +225,14 @@ coarser(Node *node, void *context)
 	return (Node *) result;
 }
 
-/* The beginning of a day or an hour, which is one of the type's values, but for a zone's first day. */
-static bool
+Node *
+with_coarser_times(Node *expr)
+{
+	return coarser(expr, nullptr);
+}
+
+/* One of the type's values, but for a zone's first day. */
+bool
 is_beginning(const Node *node)
 {
 	const FuncExpr *call = (const FuncExpr *) node;

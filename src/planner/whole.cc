@@ -196,6 +196,7 @@ last_groups(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTa
 	List	   *exprs = NIL;
 	List	   *having = NIL;
 
+	l->last = groups;
 	if (!begin_groups(l, groups, &piece) || !resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
 		!plan_of_groups(l, groups, piece, exprs, having, a, &last->rows))
 		return false;
@@ -355,7 +356,7 @@ make_quietly(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	return nullptr;
 }
 
-/* If there are conditions, it may be one of these that stands in the way. */
+/* What stands in the way may be what PostgreSQL can evaluate between stages. */
 static CustomPath *
 lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_rel, Path *alternative)
 {
@@ -363,13 +364,15 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 	CustomPath *path = make_quietly(l, final_rel, alternative);
 	Lowering   *again;
 
-	if (path == nullptr && l->has_conditions)
+	for (HoldLevel level : {HoldLevel::Conditions, HoldLevel::Columns})
 	{
+		if (path != nullptr || l->could_hold < level)
+			continue;
 		again = begin_lowering(root, statement);
-		again->hold = true;
+		again->hold = level;
 		path = make_quietly(again, final_rel, alternative);
-		if (path != nullptr && again->held_reason != nullptr)
-			reasons_add(InvalidOid, "Filter", again->held_reason, nullptr);
+		if (path != nullptr && again->held_node != nullptr && !reasons_have(again->held_reason))
+			reasons_add(InvalidOid, again->held_node, again->held_reason, nullptr);
 	}
 	/* a single scan is planned without stages, and a reason that a node has given is not given again */
 	if (path == nullptr && l->reason != nullptr && !reasons_have(l->reason))

@@ -185,6 +185,9 @@ class Subqueries:
         mine = a.g.column(family) or "a.id"
         if " AS k" in body and "b.id AS k" in body:
             mine = "a.id"
+        if rng.random() < 0.12:			# texts that no program computes, on both sides
+            body, columns = f"SELECT {self.queries.unknown(rng, b.g)} AS k, count(*) AS v0 FROM {b.sql} GROUP BY 1", [("s.v0", Column("v0", "int8", COUNT))]
+            mine = f"({a.g.column(INTS) or 'a.id'})::text"
         kind = rng.choice(("JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN"))
         source, used, all = f"{a.sql} {kind} ({body}) s ON {mine} = s.k", [a, b], a.columns + columns
         if rng.random() < 0.25 and kind != "RIGHT JOIN":

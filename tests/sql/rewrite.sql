@@ -270,10 +270,12 @@ BEGIN
 	END LOOP;
 END
 $$;
+SET gpuvm.whole_query = off;
 SELECT subplans('EXECUTE above(2, 1.5)');
 SET gpuvm.rewrite = off;
 SELECT subplans('EXECUTE above(2, 1.5)');
 EXECUTE above(2, 1.5);
+RESET gpuvm.whole_query;
 RESET gpuvm.rewrite;
 DEALLOCATE above;
 -- Own changes are seen.

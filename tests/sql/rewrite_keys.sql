@@ -6,6 +6,7 @@ CREATE SCHEMA rewrite_keys;
 SET search_path = rewrite_keys;
 SET timezone = 'Europe/Berlin';
 SET max_parallel_workers_per_gather = 0;
+SET gpuvm.whole_query = off;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE TABLE t (id int NOT NULL, k int, s int2, l int8, n numeric(8,2), free numeric, f float8, city text, country varchar(8), c char(4), m mood, day date, ts timestamp, tz timestamptz, b bool, x int)
 	WITH (autovacuum_enabled = off);
