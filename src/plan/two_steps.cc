@@ -2,16 +2,19 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "utils/fmgroids.h"
+#include "utils/syscache.h"
 }
 
 #include "plan/rel.h"
 #include "plan/two_steps.h"
+#include "planner/rewrite.h"
 
 namespace gpuvm {
 
@@ -54,6 +57,20 @@ combining_aggregate(const Aggref *agg)
 	}
 }
 
+/* min or max: of values of which equal ones are the same it does not matter which comes first. */
+static bool
+is_exact_extreme(const Aggref *agg)
+{
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(agg->aggfnoid));
+	bool		sorted;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	sorted = OidIsValid(((Form_pg_aggregate) GETSTRUCT(tuple))->aggsortop);
+	ReleaseSysCache(tuple);
+	return sorted && list_length(agg->args) == 1 && is_exact((Node *) linitial_node(TargetEntry, agg->args)->expr);
+}
+
 /* The function over this value of finer groups. */
 static Aggref *
 aggregate_over(const Aggref *like, Oid function, Oid type, Expr *finer)
@@ -65,7 +82,7 @@ aggregate_over(const Aggref *like, Oid function, Oid type, Expr *finer)
 	made->aggtranstype = InvalidOid;
 	made->aggargtypes = list_make1_oid(exprType((Node *) finer));
 	made->args = list_make1(makeTargetEntry(finer, 1, nullptr, false));
-	made->inputcollid = like->aggcollid;
+	made->inputcollid = exprCollation((Node *) finer);
 	made->aggfilter = nullptr;
 	made->aggstar = false;
 	return made;
@@ -74,7 +91,9 @@ aggregate_over(const Aggref *like, Oid function, Oid type, Expr *finer)
 Expr *
 combined_aggregate(const Aggref *agg, Expr *finer)
 {
-	return (Expr *) aggregate_over(agg, combining_aggregate(agg), agg->aggtype, finer);
+	const Oid	combining = combining_aggregate(agg);
+
+	return (Expr *) aggregate_over(agg, OidIsValid(combining) ? combining : agg->aggfnoid, agg->aggtype, finer);
 }
 
 bool
@@ -94,7 +113,7 @@ has_two_steps(const Aggref *agg)
 		case F_AVG_NUMERIC:
 			return true;
 		default:
-			return OidIsValid(combining_aggregate(agg));
+			return OidIsValid(combining_aggregate(agg)) || is_exact_extreme(agg);
 	}
 }
 

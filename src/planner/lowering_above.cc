@@ -155,6 +155,8 @@ does_more_walker(Node *node, void *context)
 		case T_RelabelType:
 		case T_CoerceViaIO:
 		case T_ArrayExpr:
+		case T_ArrayCoerceExpr:
+		case T_SubscriptingRef:
 			break;
 		default:
 			return true;

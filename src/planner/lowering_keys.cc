@@ -210,9 +210,9 @@ collect_keys(Node *node, void *context)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(collect_keys), context);
 }
 
-/* Are there so few finer groups that they are worth making, and can the aggregates be made of theirs? */
+/* Are there so few finer groups that they are worth making, or is there no other way, and can the aggregates be made of theirs? */
 static bool
-can_be_finer(KeyGroups *k, List *unknown, List *held)
+can_be_finer(KeyGroups *k, List *unknown, List *held, bool needed)
 {
 	const double rows = k->piece->shape.rows;
 	ListCell   *lc;
@@ -231,7 +231,7 @@ can_be_finer(KeyGroups *k, List *unknown, List *held)
 		add_key(k, static_cast<Node *>(lfirst(lc)));
 	collect_keys((Node *) unknown, k);
 	collect_keys((Node *) held, k);
-	return k->exact && k->keys != NIL && group_rows(k->l, k->keys, rows) < rows * FEWER;
+	return k->exact && k->keys != NIL && (needed || group_rows(k->l, k->keys, rows) < rows * FEWER);
 }
 
 static SortGroupClause *
@@ -292,7 +292,6 @@ values_of_group(const Lowering *l, const GpuvmRel *rel, const List *aggregates)
 	return values;
 }
 
-/* Of its rows PostgreSQL can make the groups itself. */
 static bool
 is_one_table(const Piece *piece)
 {
@@ -305,6 +304,7 @@ compute_keys(Lowering *l, const GpuvmRel *rel, List *held, Piece **piece)
 	KeyGroups	k = {};
 	List	   *unknown;
 	List	   *conditions;
+	bool		alone;
 
 	k.l = l;
 	k.piece = *piece;
@@ -318,9 +318,11 @@ compute_keys(Lowering *l, const GpuvmRel *rel, List *held, Piece **piece)
 		l->held_node = "Aggregate";
 	unknown = (List *) with_coarser_times((Node *) k.unknown);
 	conditions = (List *) with_coarser_times((Node *) held);
-	if (can_be_finer(&k, unknown, conditions))
+	/* of a table's rows PostgreSQL can make the groups itself */
+	alone = rel == l->last && is_one_table(k.piece);
+	if (can_be_finer(&k, unknown, conditions, alone))
 		*piece = finer_groups(&k, unknown, conditions);
-	else if (rel == l->last && is_one_table(k.piece))
+	else if (alone)
 		return lowering_refuse(l, l->held_reason) != nullptr;
 	else
 		*piece = compute_rows(l, k.piece, values_of_group(l, rel, k.aggregates), k.unknown, held);
