@@ -518,6 +518,8 @@ is_zero(const Node *offset)
 Piece *
 lower(Lowering *l, const GpuvmRel *rel)
 {
+	List	   *none = NIL;
+
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
 	switch (static_cast<RelOp>(rel->op))
@@ -532,7 +534,7 @@ lower(Lowering *l, const GpuvmRel *rel)
 		case REL_JOIN:
 			return rel->join == RELJOIN_INNER ? lower_block(l, rel) : lower_join(l, rel);
 		case REL_GROUP:
-			return lower_group(l, rel);
+			return lower_group(l, rel, &none);
 		case REL_UNION:
 			return lower_union(l, rel);
 		case REL_SORT:

@@ -170,7 +170,10 @@ List	   *values_of_numbers(Lowering *l, const List *numbers);
 bool		stage_of_computed(Lowering *l, const Piece *piece, List *raw, List *exprs, List *held, Stage *stage);
 /* A stage of rows whose columns are these expressions. */
 bool		stage_of_columns(Lowering *l, const Piece *piece, List *exprs, Stage *stage);
-Piece	   *lower_group(Lowering *l, const GpuvmRel *rel);
+/* Conditions on the groups that only PostgreSQL can evaluate are asked of them, and the others left. */
+Piece	   *lower_group(Lowering *l, const GpuvmRel *rel, List **conditions);
+/* Is a subquery's value read? */
+bool		has_bound_value(Node *node, void *);
 /* The groups of the piece's rows that pass the held conditions: values, and what PostgreSQL computes of the keys. */
 bool		stage_of_group_values(Lowering *l, const GpuvmRel *rel, const Piece *piece, const List *values, List *computed,
 								  List *held, Stage *stage);

@@ -102,20 +102,13 @@ does_more(Oid function, void *)
 	return !computes;
 }
 
-/* Functions of any type call its output function, which may be anybody's. */
+/* Functions of any type, and those of arrays, call the type's own, which may be anybody's. */
 static bool
-takes_other_types(const FuncExpr *call)
+is_others_type(const Node *value)
 {
-	ListCell   *lc;
+	const Oid	type = getBaseType(exprType(value));
 
-	foreach(lc, call->args)
-	{
-		const Oid	type = exprType(static_cast<const Node *>(lfirst(lc)));
-
-		if (type >= FirstNormalObjectId && !type_is_enum(type))
-			return true;
-	}
-	return false;
+	return type >= FirstNormalObjectId && !type_is_enum(type);
 }
 
 /* Is it, or something in it, more than a computation whose errors can be caught (executor/guard.cc)? */
@@ -127,18 +120,20 @@ does_more_walker(Node *node, void *context)
 	switch (nodeTag(node))
 	{
 		case T_Param:
-			return ((Param *) node)->paramkind != PARAM_EXTERN;
+			return ((Param *) node)->paramkind != PARAM_EXTERN || is_others_type(node);
 		case T_MinMaxExpr:
 			if (((MinMaxExpr *) node)->minmaxtype >= FirstNormalObjectId)
 				return true;
 			break;
-		case T_FuncExpr:
-			if (takes_other_types((FuncExpr *) node))
+		case T_Var:
+		case T_Const:
+			return is_others_type(node);
+		case T_CoerceViaIO:
+			if (is_others_type(node))
 				return true;
 			break;
 		case T_List:
-		case T_Var:
-		case T_Const:
+		case T_FuncExpr:
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
@@ -153,7 +148,6 @@ does_more_walker(Node *node, void *context)
 		case T_CollateExpr:
 		case T_SQLValueFunction:
 		case T_RelabelType:
-		case T_CoerceViaIO:
 		case T_ArrayExpr:
 		case T_ArrayCoerceExpr:
 		case T_SubscriptingRef:

@@ -328,6 +328,23 @@ add_checks(Lowering *l, const GpuvmRel *project)
 	}
 }
 
+/* Groups and conditions on them. */
+static bool
+flatten_groups(Lowering *l, const GpuvmRel *filter)
+{
+	JoinBlock  *block = l->block;
+	List	   *conditions = list_copy(filter->quals);
+	Piece	   *piece;
+
+	l->block = nullptr;
+	piece = lower_group(l, rel_input(filter), &conditions);
+	l->block = block;
+	if (piece == nullptr)
+		return false;
+	add_item(block, piece);
+	return add_conditions(l, conditions);
+}
+
 static bool
 flatten(Lowering *l, const GpuvmRel *rel)
 {
@@ -344,6 +361,8 @@ flatten(Lowering *l, const GpuvmRel *rel)
 	{
 		if (rel->barrier)
 			return lowering_refuse(l, "a policy or a security barrier hides rows") != nullptr;
+		if (rel_input(rel)->op == REL_GROUP)
+			return flatten_groups(l, rel);
 		return flatten(l, rel_input(rel)) && add_conditions(l, rel->quals);
 	}
 	if (rel->op == REL_PROJECT)

@@ -527,12 +527,52 @@ in_groups_of_groups(Lowering *l, const GpuvmRel *rel)
 	return split;
 }
 
+/* The stage of the groups that pass these conditions, as the relation that has the columns of these numbers. */
+static Piece *
+piece_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *input, const List *numbers, const List *values, List *held)
+{
+	Stage		stage = {};
+	Piece	   *piece;
+
+	if (!stage_of_group_values(l, rel, input, values, NIL, held, &stage))
+		return nullptr;
+	piece = piece_of_stage(l, &stage);
+	take_values(l, numbers, &stage, piece);
+	return piece;
+}
+
+/* Those of the conditions on groups that no program evaluates over their stage, as HAVING; the others are left. */
+static List *
+held_of_groups(Lowering *l, const Piece *piece, List **conditions, const List *having)
+{
+	List	   *held = NIL;
+	List	   *rest = NIL;
+	ListCell   *lc;
+
+	foreach(lc, *conditions)
+	{
+		const Node *condition = static_cast<const Node *>(lfirst(lc));
+		Node	   *clause = static_cast<Node *>(list_nth(having, foreach_current_index(lc)));
+		Node	   *value = clause == nullptr ? nullptr : resolve(l, condition);
+
+		if (value != nullptr && only_computes(value) && !is_computed(l, piece, value))
+			held = lappend(held, clause);
+		else
+			rest = lappend(rest, const_cast<Node *>(condition));
+	}
+	*conditions = rest;
+	return held;
+}
+
 Piece *
-lower_group(Lowering *l, const GpuvmRel *rel)
+lower_group(Lowering *l, const GpuvmRel *rel, List **conditions)
 {
 	const GpuvmRel *split = in_groups_of_groups(l, rel);
 	List	   *numbers = NIL;
-	Stage		stage = {};
+	List	   *having = NIL;
+	List	   *values;
+	List	   *held;
+	Piece	   *input;
 	Piece	   *piece;
 	ListCell   *lc;
 
@@ -540,11 +580,27 @@ lower_group(Lowering *l, const GpuvmRel *rel)
 		return lower_apart(l, split);
 	foreach(lc, rel->columns)
 		numbers = lappend_int(numbers, lfirst_node(TargetEntry, lc)->resno);
-	if (!begin_groups(l, rel, &piece) || !stage_of_group_values(l, rel, piece, values_of_numbers(l, numbers), NIL, NIL, &stage))
+	if (!begin_groups(l, rel, &input))
 		return nullptr;
-	piece = piece_of_stage(l, &stage);
-	take_values(l, numbers, &stage, piece);
-	return piece;
+	values = values_of_numbers(l, numbers);
+	/* subqueries' values are joined to the groups */
+	foreach(lc, l->hold == HoldLevel::Nothing ? NIL : *conditions)
+	{
+		Node	   *condition = static_cast<Node *>(lfirst(lc));
+
+		having = lappend(having, has_bound_value(condition, nullptr) ? nullptr : resolve(l, condition));
+	}
+	piece = piece_of_groups(l, rel, input, numbers, values, NIL);
+	if (piece == nullptr || having == NIL)
+		return piece;
+	held = held_of_groups(l, piece, conditions, having);
+	if (held == NIL)
+		return piece;
+	/* the programs' aggregates are ended as PostgreSQL's are, for which their parts need not be put together */
+	l->held_node = "Filter";
+	foreach(lc, numbers)
+		l->values[lfirst_int(lc)] = static_cast<Node *>(list_nth(values, foreach_current_index(lc)));
+	return piece_of_groups(l, rel, input, numbers, values, held);
 }
 
 /* Groups are the stage themselves. */

@@ -134,7 +134,7 @@ is_limit_elsewhere(const PlannerInfo *root, const GpuvmRel *sort)
 	return sort->count != nullptr || sort->offset != nullptr;
 }
 
-static bool
+bool
 has_bound_value(Node *node, void *)
 {
 	if (node == nullptr)
