@@ -163,6 +163,23 @@ SELECT * FROM ask('SELECT d.city, s.m FROM dim d LEFT JOIN (SELECT city, to_char
 SELECT * FROM ask('SELECT t.id, g.n FROM t JOIN (SELECT k::text AS kt, count(*) AS n FROM t GROUP BY 1) g ON t.k::text = g.kt WHERE t.id < 300');
 SELECT * FROM ask('SELECT id FROM t WHERE to_char(day, ''MM'') IN (SELECT substr(to_char(day, ''YYYY-MM''), 6) FROM t WHERE id < 10) AND id < 300');
 SELECT * FROM ask('SELECT id, k FROM t WHERE NOT EXISTS (SELECT FROM dim WHERE dim.region = ''r'' || (t.k % 3)::text)');
+-- Nulls of outer joins, values of all kinds, conditions above and below.
+SELECT * FROM ask('SELECT d.city, d.region, coalesce(s.k::text, ''none''), s.kt FROM dim d LEFT JOIN (SELECT city, k, coalesce(k::text, ''none'') AS kt FROM t WHERE id < 60) s ON d.region || ''2'' = ''r'' || s.k::text');
+SELECT * FROM ask('SELECT d.city, coalesce(s.k::text, ''none'') FROM dim d LEFT JOIN t s ON d.region = ''r'' || s.k::text AND s.id < 100');
+SELECT * FROM ask('SELECT a.m, b.m, count(*) FROM (SELECT to_char(day, ''MM'') AS m, id FROM t WHERE id < 50) a FULL JOIN (SELECT to_char(day + 30, ''MM'') AS m, id FROM t WHERE id < 40) b ON a.m = b.m AND a.id = b.id GROUP BY 1, 2');
+SELECT * FROM ask('SELECT id FROM t WHERE id < 200 AND k::text NOT IN (SELECT s::text FROM t WHERE id < 20)');
+SELECT * FROM ask('SELECT id FROM t WHERE id < 200 AND k::text NOT IN (SELECT x::text FROM t WHERE id < 20)');
+SELECT * FROM ask('SELECT c::text || k, min(c), max(m), count(*) FROM t GROUP BY 1');
+SELECT * FROM ask('SELECT t.k::text || dim.region AS z, count(*), sum(t.n), avg(t.n), min(t.city) FROM t LEFT JOIN dim USING (city) WHERE to_char(day, ''MM'') <> ''03'' GROUP BY 1 HAVING sum(t.n)::text > ''1'' ORDER BY 1', true);
+SELECT * FROM ask('SELECT x::text, sum(l), sum(n * x), avg(l), bit_or(s), bool_and(b) FROM t WHERE l::text <> ''0'' OR n::text IS NULL GROUP BY 1');
+SELECT * FROM ask('SELECT a.m, count(*) FROM (SELECT n::text AS m, free FROM t) a JOIN (SELECT free::text AS m FROM t WHERE id < 10) b ON a.m = b.m GROUP BY 1');
+SELECT * FROM ask('SELECT r, count(*) FROM (SELECT rank() OVER (PARTITION BY x::text ORDER BY to_char(day, ''YYYYMMDD''), id) AS r FROM t) q GROUP BY r');
+SELECT * FROM ask('WITH w AS (SELECT to_char(day, ''MM'') AS m, k, x FROM t) SELECT a.m, count(*), max(b.x) FROM w a JOIN w b ON a.m = b.m AND a.k = b.k AND a.x < b.x GROUP BY 1');
+SELECT * FROM ask('SELECT DISTINCT ON (to_char(day, ''MM'')) to_char(day, ''MM''), x FROM t ORDER BY 1, 2');
+SELECT * FROM ask('SELECT to_char(day, ''MM''), x FROM t EXCEPT SELECT k::text, x FROM t');
+SELECT * FROM ask('SELECT q.city, d.region FROM (SELECT city, stddev(n) AS sd, avg(x) AS a FROM t GROUP BY city HAVING count(*) > (SELECT count(*) FROM dim)) q JOIN dim d USING (city) WHERE sd / nullif(a, 0) > 0.3 AND sd > (SELECT avg(k) / 100 FROM t)');
+SELECT * FROM ask('SELECT concat(m, m::text, b), count(*) FROM t GROUP BY 1');
+SELECT * FROM ask('SELECT ARRAY[k, s]::text, count(*) FROM t GROUP BY 1');
 
 -- A statement that is nothing but such groups; parameters.
 SET gpuvm.force = on;
