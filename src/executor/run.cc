@@ -1368,36 +1368,13 @@ next_held_row(GpuvmScanState *state, TupleTableSlot *slot)
 	return true;
 }
 
-/* Of sorted rows, of which no condition raises an error. */
-static bool
-next_passing_row(GpuvmScanState *state, TupleTableSlot *slot)
-{
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-
-	while (next_row(state, slot))
-	{
-		if (state->having == nullptr || state->plan->kind != SCAN_ROWS || state->computes)
-			return true;
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(econtext);
-		econtext->ecxt_scantuple = ExecStoreVirtualTuple(slot);
-		if (ExecQual(state->having, econtext))
-		{
-			ExecClearTuple(slot);
-			return true;
-		}
-		ExecClearTuple(slot);
-	}
-	return false;
-}
-
 bool
 run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 {
 	bool		found;
 
 	if (!holds_rows_back(state->plan))
-		found = next_passing_row(state, slot);
+		found = next_row(state, slot);
 	else if (state->held == nullptr && !hold_rows(state))
 		return false;
 	else

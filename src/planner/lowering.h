@@ -44,6 +44,7 @@ struct Lowering
 	List	   *grouped_held;	/* and those of rows that are grouped */
 	const char *held_reason;	/* why */
 	const char *held_node;		/* and what */
+	bool		rows_last;		/* groups are not the last stage: their rows are, which can be sorted by what is computed of them */
 };
 
 /* Relations joined so far: what one program reads. */
@@ -184,8 +185,8 @@ int			add_number(Lowering *l, Node *value);
 /* A plan that aggregates the piece's rows: the output and HAVING over them, with Aggrefs. The columns that the node makes have values then. */
 bool		begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece);
 bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups);
-/* The program of the piece's rows with these columns and expressions; what is more than a column is computed by it. */
-bool		plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan);
+/* The program of the piece's rows with these columns and expressions; what is more than a column is computed by it. `hidden`: only to sort by. */
+bool		plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, List *hidden, ScanPlan *plan);
 
 /* -- lowering_conditions.cc -- */
 /* Sides of comparisons that programs do not compute become columns, and other conditions that they do not, held ones. */
@@ -196,6 +197,8 @@ bool		hold_conditions(Lowering *l, JoinBlock *block, const GpuvmRel *rel);
 bool		only_computes(Node *expr);
 /* Does a program compute it of the piece's rows? If not, held_reason says why. */
 bool		is_computed(Lowering *l, const Piece *piece, Node *expr);
+/* The expressions over columns of this list, as over the plan's columns of these numbers. */
+List	   *over_raw(List *exprs, List *raw);
 /* The plan's program gives the raw columns; PostgreSQL evaluates the conditions and the expressions over them. */
 void		compute_above(ScanPlan *plan, const Piece *piece, List *raw, List *exprs, List *held);
 /*

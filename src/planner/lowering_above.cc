@@ -217,15 +217,22 @@ raw_mutator(Node *node, void *context)
 	return (Node *) makeVar(1, number, exprType(node), exprTypmod(node), exprCollation(node), 0);
 }
 
+List *
+over_raw(List *exprs, List *raw)
+{
+	List	   *over = (List *) raw_mutator((Node *) exprs, raw);
+
+	fix_opfuncids((Node *) over);
+	return over;
+}
+
 void
 compute_above(ScanPlan *plan, const Piece *piece, List *raw, List *exprs, List *held)
 {
 	ListCell   *lc;
 
-	plan->exprs = (List *) raw_mutator((Node *) exprs, raw);
-	plan->having = (List *) raw_mutator((Node *) held, raw);
-	fix_opfuncids((Node *) plan->exprs);
-	fix_opfuncids((Node *) plan->having);
+	plan->exprs = over_raw(exprs, raw);
+	plan->having = over_raw(held, raw);
 	plan->filter_quals = detached(held, &piece->shape);
 	foreach(lc, raw)
 	{

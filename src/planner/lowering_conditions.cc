@@ -58,7 +58,7 @@ refusal(Lowering *l, const JoinBlock *block, Node *condition)
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 
 	l->reason = nullptr;
-	if (piece != nullptr && !plan_of_rows(l, piece, list_make1(linitial(columns)), plan))
+	if (piece != nullptr && !plan_of_rows(l, piece, list_make1(linitial(columns)), NIL, plan))
 		reason = l->reason;
 	l->reason = before;
 	return reason;

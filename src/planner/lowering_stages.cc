@@ -237,19 +237,22 @@ row_output(Lowering *l, const Piece *piece, Node *expr)
 }
 
 bool
-plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, ScanPlan *plan)
+plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, List *hidden, ScanPlan *plan)
 {
 	CompileInput input = {};
 	CompiledProgram *compiled = static_cast<CompiledProgram *>(palloc0(sizeof(CompiledProgram)));
 	const char *reason = nullptr;
 	List	   *outputs = NIL;
+	List	   *collations = NIL;
 	ListCell   *lc;
 
 	fill_input(l->root, &piece->shape, &input);
 	input.no_positions = piece->shape.cursors[0].target.child != nullptr;
 	foreach(lc, exprs)
 		outputs = lappend(outputs, row_output(l, piece, static_cast<Node *>(lfirst(lc))));
-	if (!compile_rows(&input, outputs, NIL, NIL, compiled))
+	foreach(lc, hidden)
+		collations = lappend_oid(collations, exprCollation(static_cast<Node *>(lfirst(lc))));
+	if (!compile_rows(&input, outputs, hidden, collations, compiled))
 		return lowering_refuse(l, input.reason) != nullptr;
 	plan->kind = SCAN_ROWS;
 	if (!plan_compiled(l->root, &piece->shape, *compiled, plan, &reason))
@@ -267,7 +270,7 @@ stage_of_columns(Lowering *l, const Piece *piece, List *exprs, Stage *stage)
 	if (exprs == NIL)
 		exprs = list_make1(makeConst(INT4OID, -1, InvalidOid, sizeof(int32), Int32GetDatum(0), false, true));
 	stage->shown = list_concat(stage->shown, shown_of_exprs(l, exprs));
-	return plan_of_rows(l, piece, exprs, plan) && finish_stage(l, piece, plan, exprs, piece->shape.rows, stage);
+	return plan_of_rows(l, piece, exprs, NIL, plan) && finish_stage(l, piece, plan, exprs, piece->shape.rows, stage);
 }
 
 bool

@@ -368,7 +368,7 @@ add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, b
 }
 
 CustomPath *
-sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from)
+sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from, const char **reason)
 {
 	const ScanPlan *plan = scan_plan_from_list(from->custom_private);
 	Sorting		s = {};
@@ -378,11 +378,14 @@ sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from)
 	s.rel = input;
 	s.from = from;
 	s.pathkeys = root->sort_pathkeys;
-	if (s.pathkeys == NIL || may_skip_errors(root, plan) || (plan->kind == SCAN_ROWS && having_can_raise(plan)))
+	/* conditions of rows are evaluated before the first one is handed out */
+	if (plan->kind == SCAN_GROUPS && may_skip_errors(root, plan))
+	{
+		*reason = "HAVING may raise an error";
 		return nullptr;
+	}
 	path = sort_path(&s, list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0);
-	if (path == nullptr)
-		reasons_add(InvalidOid, "Sort", s.reason, nullptr);
+	*reason = s.reason;
 	return path;
 }
 

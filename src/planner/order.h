@@ -19,8 +19,8 @@ void		remember_path(const RelOptInfo *rel, const CustomPath *path);
 /* The same for our path of groups, or of DISTINCT rows; `rel` is what they are of. */
 void		add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, bool distinct);
 
-/* The path of a whole statement (whole.h) in the statement's order; `input` has what PostgreSQL would sort. NULL if its last stage cannot sort. */
-CustomPath *sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from);
+/* The path of a whole statement (whole.h) in the statement's order; `input` has what PostgreSQL would sort. NULL, and a reason, if its last stage cannot sort. */
+CustomPath *sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from, const char **reason);
 
 }  // namespace gpuvm
 

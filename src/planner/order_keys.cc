@@ -176,14 +176,19 @@ column_of_group(Sorting *s, const Node *raw, bool last, int *column)
 	return refuse_order(s, "groups are sorted by their keys and aggregates, not by expressions over them");
 }
 
-/* The result column that an output of a whole statement's rows is. */
+/* The result column that an output of a whole statement's rows is, or that they are only sorted by. */
 static bool
 column_of_row(Sorting *s, const Node *output, int *column)
 {
-	if (!IsA(output, Var))
-		return refuse_order(s, "a sort key is an expression that is evaluated above");
-	*column = ((const Var *) output)->varattno - 1;
-	return true;
+	ListCell   *lc;
+
+	*column = IsA(output, Var) ? ((const Var *) output)->varattno - 1 : -1;
+	foreach(lc, *column < 0 ? s->plan->hidden : NIL)
+	{
+		if (equal(output, lfirst(lc)))
+			*column = list_length(s->plan->raw_types) + foreach_current_index(lc);
+	}
+	return *column >= 0 || refuse_order(s, "a sort key is an expression that is evaluated above");
 }
 
 /* -- what it is sorted by ---------------------------------------------------------------- */

@@ -497,7 +497,7 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 		show_partitions();
 		note_joins(root);
 		if (planning.whole != nullptr && root->parent_root == nullptr && active())
-			add_whole_path(root, planning.whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra));
+			add_whole_path(root, planning.whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra), !planning.for_back);
 	}
 	add_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_DISTINCT)

@@ -229,6 +229,29 @@ computed_keys(const PlannerInfo *root, const List *exprs)
 	return keys;
 }
 
+/* Rows with these columns and, where it can be, the keys: as columns, too, or as what the rows are only sorted by, which may be a quotient. */
+static bool
+plan_with_keys(Lowering *l, const Piece *piece, List **raw, List *keys, ScanPlan *plan)
+{
+	List	   *all = list_concat_copy(*raw, keys);
+
+	if (keys != NIL && plan_of_rows(l, piece, all, NIL, plan))
+	{
+		*raw = all;
+		return true;
+	}
+	l->reason = nullptr;
+	*plan = ScanPlan{};
+	if (keys != NIL && plan_of_rows(l, piece, *raw, keys, plan))
+	{
+		plan->hidden = over_raw(keys, *raw);
+		return true;
+	}
+	l->reason = nullptr;
+	*plan = ScanPlan{};
+	return plan_of_rows(l, piece, *raw, NIL, plan);
+}
+
 /* The program gives columns, of which PostgreSQL computes the output. */
 static bool
 last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarget *target, Last *last)
@@ -237,7 +260,6 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 	List	   *exprs = NIL;
 	List	   *raw = NIL;
-	List	   *keys;
 	List	   *none = NIL;
 	Piece	   *piece;
 	ListCell   *lc;
@@ -255,16 +277,8 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 		return false;
 	foreach(lc, pull_var_clause((Node *) list_concat_copy(exprs, l->held), 0))
 		raw = list_append_unique(raw, lfirst(lc));
-	keys = computed_keys(l->statement_root, exprs);
-	if (keys != NIL && plan_of_rows(l, piece, list_concat_copy(raw, keys), plan))
-		raw = list_concat(raw, keys);
-	else
-	{
-		l->reason = nullptr;
-		*plan = ScanPlan{};
-		if (!plan_of_rows(l, piece, raw, plan))
-			return false;
-	}
+	if (!plan_with_keys(l, piece, &raw, computed_keys(l->statement_root, exprs), plan))
+		return false;
 	compute_above(plan, piece, raw, exprs, l->held);
 	last->piece = piece;
 	last->plan = plan;
@@ -309,7 +323,7 @@ make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 		lowering_refuse(l, "LIMIT below the top is not run in stages yet");
 		return nullptr;
 	}
-	if (!(groups_of(top, sort) != nullptr ? last_groups : last_rows)(l, top, sort, alternative->pathtarget, &last))
+	if (!(!l->rows_last && groups_of(top, sort) != nullptr ? last_groups : last_rows)(l, top, sort, alternative->pathtarget, &last))
 		return nullptr;
 	failure = known_failure(&last.piece->shape, last.plan);
 	if (failure != nullptr)
@@ -356,26 +370,29 @@ make_quietly(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	return nullptr;
 }
 
-/* What stands in the way may be what PostgreSQL can evaluate between stages. */
+/* What stands in the way may be what PostgreSQL can evaluate between stages. `explain`: reasons are noted. */
 static CustomPath *
-lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_rel, Path *alternative)
+lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_rel, Path *alternative, bool rows_last, bool explain)
 {
 	Lowering   *l = begin_lowering(root, statement);
-	CustomPath *path = make_quietly(l, final_rel, alternative);
+	CustomPath *path;
 	Lowering   *again;
 
+	l->rows_last = rows_last;
+	path = make_quietly(l, final_rel, alternative);
 	for (HoldLevel level : {HoldLevel::Conditions, HoldLevel::Columns})
 	{
 		if (path != nullptr || l->could_hold < level)
 			continue;
 		again = begin_lowering(root, statement);
+		again->rows_last = rows_last;
 		again->hold = level;
 		path = make_quietly(again, final_rel, alternative);
-		if (path != nullptr && again->held_node != nullptr && !reasons_have(again->held_reason))
+		if (path != nullptr && explain && again->held_node != nullptr && !reasons_have(again->held_reason))
 			reasons_add(InvalidOid, again->held_node, again->held_reason, nullptr);
 	}
 	/* a single scan is planned without stages, and a reason that a node has given is not given again */
-	if (path == nullptr && l->reason != nullptr && !reasons_have(l->reason))
+	if (path == nullptr && explain && l->reason != nullptr && !reasons_have(l->reason))
 		reasons_add(InvalidOid, "Whole statement", l->reason, nullptr);
 	return path;
 }
@@ -391,6 +408,18 @@ is_one_program(const Path *path)
 		case T_IncrementalSortPath: return is_one_program(((const IncrementalSortPath *) path)->spath.subpath);
 		case T_ProjectionPath: return is_one_program(((const ProjectionPath *) path)->subpath);
 		default: return is_gpuvm_path(path) && list_length(((const CustomPath *) path)->custom_paths) == 1;
+	}
+}
+
+/* Does PostgreSQL sort what comes of it? */
+static bool
+is_sorted_above(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_LimitPath: return is_sorted_above(((const LimitPath *) path)->subpath);
+		case T_ProjectionPath: return is_sorted_above(((const ProjectionPath *) path)->subpath);
+		default: return IsA(path, SortPath) || IsA(path, IncrementalSortPath);
 	}
 }
 
@@ -452,8 +481,26 @@ offer_cost(PlannerInfo *root, const Path *best, Path *path)
 	return true;
 }
 
+/* Where groups are not sorted by their program, one more sorts them as rows. */
+static CustomPath *
+sorted_whole(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, Path *alternative, const CustomPath *whole, bool explain)
+{
+	const char *reason = nullptr;
+	CustomPath *sorted = root->sort_pathkeys == NIL ? nullptr : sorted_statement(root, input, whole, &reason);
+	const char *none;
+
+	if (sorted == nullptr && root->sort_pathkeys != NIL && scan_plan_from_list(whole->custom_private)->kind == SCAN_GROUPS)
+	{
+		whole = lower_statement(root, statement, final_rel, alternative, true, false);
+		sorted = whole == nullptr ? nullptr : sorted_statement(root, input, whole, &none);
+	}
+	if (sorted == nullptr && reason != nullptr && explain)
+		reasons_add(InvalidOid, "Sort", reason, nullptr);
+	return sorted;
+}
+
 void
-add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra)
+add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra, bool sorts)
 {
 	const Query *parse = root->parse;
 	const Path *best = cheapest(final_rel);
@@ -461,19 +508,23 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 	CustomPath *whole;
 	CustomPath *sorted;
 	Path	   *path;
+	/* whose rows PostgreSQL sorts, as they are groups of several programs, or the keys are computed of them */
+	const bool	one = best != nullptr && is_one_program(best);
 
-	if (best == nullptr || is_one_program(best) || is_left_alone(root, best))
+	if (best == nullptr || (one && !is_sorted_above(best)) || is_left_alone(root, best))
 		return;
 	if (alternative == nullptr)
 	{
 		reasons_add(InvalidOid, "Whole statement", "PostgreSQL's own plan cannot stand below a custom scan", nullptr);
 		return;
 	}
-	whole = lower_statement(root, statement, final_rel, alternative);
+	whole = lower_statement(root, statement, final_rel, alternative, false, !one);
 	if (whole == nullptr)
 		return;
 	path = &whole->path;
-	sorted = sorted_statement(root, input, whole);
+	sorted = sorts ? sorted_whole(root, statement, input, final_rel, alternative, whole, !one) : nullptr;
+	if (one && sorted == nullptr)
+		return;
 	if (sorted != nullptr)
 		path = &sorted->path;
 	/* the columns of a set operation are of no relation, so nothing above can sort by them */

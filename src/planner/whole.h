@@ -22,8 +22,8 @@ struct GpuvmRel;
 /* The statement's algebra; NULL: it has none, or needs none. To be called before the query is planned. */
 GpuvmRel   *whole_algebra(const Query *query);
 
-/* Adds the path to the outermost level's final ones. `input`: what LIMIT, if there is one, is above. */
-void		add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra);
+/* Adds the path to the outermost level's final ones. `input`: what LIMIT, if there is one, is above; `sorts`: the last stage may sort. */
+void		add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra, bool sorts);
 
 /* Is it a plan of stages, below Sort and Limit? */
 bool		is_whole_plan(const PlannedStmt *stmt);

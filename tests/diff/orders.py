@@ -121,12 +121,25 @@ class Orders:
         n = len(aggregates.items)
         numbers = [str(i + 1) for i in range(len(keys))]
         by = rng.sample([str(i + 1) for i in range(len(keys), n)], rng.choice((0, 1, 1, min(2, n - len(keys)))))
+        sorts, last = table.name != "d_parts", rng.sample(numbers, len(numbers))
         if rng.random() < 0.2:
             by = [rng.choice(("count(*)", f"max({g.leaf('int4')})", f"sum({g.leaf('int4')})", "min(id)"))]
+        elif rng.random() < 0.4:
+            by, sorts = [self.over_aggregates(rng, g) for _ in range(rng.choice((1, 1, 2)))], False
         where, group = self.queries.where(rng, g), ", ".join(numbers)
+        if rng.random() < 0.15 and "$" not in "".join(keys):
+            group, sorts = f"{rng.choice(('ROLLUP', 'CUBE'))} ({', '.join(keys)})", False
+            last += [f"grouping({', '.join(keys)})"]
         having = self.queries.having(rng, g, table) if rng.random() < 0.3 else ""
-        return Query(f"SELECT {items} FROM {table.name}{where} GROUP BY {group}{having}{self.by(rng, by, rng.sample(numbers, len(numbers)))}{limit(rng)}", ordered=True,
-                     sorts=not having and table.name != "d_parts")
+        return Query(f"SELECT {items} FROM {table.name}{where} GROUP BY {group}{having}{self.by(rng, by, last)}{limit(rng)}", ordered=True,
+                     sorts=not having and sorts)
+
+    @staticmethod
+    def over_aggregates(rng, g):
+        """An expression over aggregates, which no program of groups sorts by; it raises no error."""
+        x, y = g.leaf(rng.choice(("int2", "int4"))), g.leaf(rng.choice(("int2", "int4")))
+        return rng.choice((f"avg({x})", f"round(avg({x}), 1)", f"sum({x}) * 100 / nullif(count({y}), 0)", f"max({x})::int8 - min({y})",
+                           f"coalesce(sum({x}), 0) + count(*)", f"CASE WHEN count({x}) > 3 THEN max({y}) END", "count(*) % 7", f"(sum({x}) > sum({y}))"))
 
     def distinct(self, rng, Query, Aggregates):
         table, g = self.queries.source(rng)
