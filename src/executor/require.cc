@@ -18,6 +18,7 @@ extern "C" {
 #include "executor/scan_state.h"
 #include "pg/settings.h"
 #include "planner/reasons.h"
+#include "planner/whole.h"
 #include "store/file.h"
 
 namespace gpuvm {
@@ -114,7 +115,7 @@ gpuvm_executor_start(QueryDesc *query, int eflags)
 		ListCell   *lc;
 
 		check_plan(stmt->planTree, stmt->rtable);
-		foreach(lc, stmt->subplans)
+		foreach(lc, runs_subplans(stmt) ? stmt->subplans : NIL)
 			check_plan(static_cast<Plan *>(lfirst(lc)), stmt->rtable);
 	}
 	if (next_executor_start != nullptr)

@@ -26,21 +26,34 @@ namespace gpuvm {
 static_assert(REFUSED_COUNT_ <= TRANSLATION_OUTCOMES, "each outcome has a counter");
 
 static bool
-reads_imported_walker(Node *node, void *context)
+tables_walker(Node *node, void *context)
 {
+	TablesRead *tables = static_cast<TablesRead *>(context);
+
 	if (node == nullptr)
 		return false;
 	if (IsA(node, RangeTblEntry))
 	{
 		const RangeTblEntry *rte = (RangeTblEntry *) node;
 
-		return rte->rtekind == RTE_RELATION &&
-			   (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid));
+		if (rte->rtekind != RTE_RELATION)
+			return false;
+		tables->number++;
+		tables->imported |= rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid);
+		return false;
 	}
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(reads_imported_walker), context,
-								 QTW_EXAMINE_RTES_BEFORE);
-	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reads_imported_walker), context);
+		return query_tree_walker((Query *) node, reinterpret_cast<bool (*)()>(tables_walker), context, QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(tables_walker), context);
+}
+
+TablesRead
+tables_read(const Query *query)
+{
+	TablesRead	tables = {};
+
+	tables_walker((Node *) const_cast<Query *>(query), &tables);
+	return tables;
 }
 
 struct ShadowWork
@@ -115,7 +128,7 @@ translate_quietly(const Query *query)
 	ShadowWork	work = {query, nullptr, REFUSED_NOT, nullptr, 0, true};
 
 	/* subtransactions are not for parallel mode */
-	if (IsInParallelMode() || !reads_imported_walker((Node *) const_cast<Query *>(query), nullptr))
+	if (IsInParallelMode())
 		return nullptr;
 	without_messages(&work);
 	return work.refusal == REFUSED_NOT && work.problem == nullptr ? work.statement : nullptr;
@@ -129,7 +142,7 @@ shadow_statement(const Query *query)
 	MemoryContext outer;
 
 	/* subtransactions are not for parallel mode */
-	if (IsInParallelMode() || !reads_imported_walker((Node *) const_cast<Query *>(query), nullptr))
+	if (IsInParallelMode())
 		return;
 	context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm algebra", ALLOCSET_DEFAULT_SIZES);
 	outer = MemoryContextSwitchTo(context);

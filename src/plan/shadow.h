@@ -12,6 +12,15 @@ namespace gpuvm {
 
 struct GpuvmRel;
 
+/* The tables of a statement, wherever it reads them. */
+struct TablesRead
+{
+	int			number;
+	bool		imported;		/* is one of them (or a leaf of a partitioned one) imported? */
+};
+
+TablesRead	tables_read(const Query *query);
+
 /*
  * The algebra of a statement that reads imported tables; null if it has none, is not consistent, or translating it raises an
  * error: PostgreSQL says what there is to say. Lives in the caller's context.

@@ -49,13 +49,11 @@ constexpr double AT_ONCE = 8;
 /* Depth of nested planning (functions inlined or evaluated while planning): reasons belong to the outermost. */
 static int	planning_depth;
 
-/* A plan of PostgreSQL's alone is being made. */
-static bool planning_alone;
-
 /* What is asked of the plan that is being made, by a cursor. */
 struct CursorPlanning
 {
-	const GpuvmRel *whole;		/* the algebra of the statement, if it may be run in stages */
+	bool		alone;			/* no programs for parts of it */
+	WholeStatement *whole;		/* the statement, if it may be run in stages */
 	bool		cursor;			/* is it one at all? WHERE CURRENT OF looks for the scan of a leaf, so leaves are scanned one by one */
 	bool		for_back;		/* one that says nothing of SCROLL can go back where its plan can, as a Sort can */
 	bool		current_of;		/* one with SCROLL whose rows are a table's: what can go back is put above a scan of ours, and WHERE CURRENT OF does not look below that */
@@ -69,7 +67,7 @@ static double missed_share = 1;
 static bool
 active(void)
 {
-	return setting_enabled && !planning_alone && (registry_any() || reasons_wanted);
+	return setting_enabled && !planning.alone && (registry_any() || reasons_wanted);
 }
 
 /*
@@ -94,7 +92,7 @@ hopeless(const PlannerInfo *root, const RelOptInfo *rel)
 }
 
 static PlannedStmt *
-plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, const GpuvmRel *whole = nullptr)
+plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, WholeStatement *whole = nullptr, bool alone = false)
 {
 	PlannedStmt *volatile result = nullptr;
 	HiddenScheme *outer = begin_hiding();
@@ -103,15 +101,16 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	CursorPlanning outer_planning = planning;
 
 	facts_forget();
-	if (active())
-		make_arms_distinct(parse);
 	planning_depth++;
+	planning.alone = alone;
 	planning.whole = whole;
 	planning.cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	planning.for_back = planning.cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
 	planning.current_of = (cursor_options & CURSOR_OPT_SCROLL) != 0 && has_current_row(parse, cursor_options);
 	PG_TRY();
 	{
+		if (active())
+			make_arms_distinct(parse);
 		result = next_planner != nullptr ? next_planner(parse, query_string, cursor_options, params)
 			: standard_planner(parse, query_string, cursor_options, params);
 	}
@@ -148,12 +147,12 @@ end_planning_apart(MemoryContext outer, const PlannedStmt *stmt)
 
 static PlannedStmt *
 plan_apart(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params,
-		   const GpuvmRel *whole = nullptr)
+		   WholeStatement *whole = nullptr, bool alone = false)
 {
 	MemoryContext outer = begin_planning_apart();
 
 	return end_planning_apart(outer, plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options,
-												params, whole));
+												params, whole, alone));
 }
 
 static bool
@@ -262,46 +261,121 @@ suffers_alone(const PlannedStmt *alone, const PlannedStmt *ours)
 	return IsA(plan, CustomScan);
 }
 
-/* PostgreSQL's plan without any of ours, if that costs less. */
+/* The one of these that costs less: programs for parts of the statement, or PostgreSQL's plan without any of ours. missed: of the former's planning (missed_share). */
 static PlannedStmt *
-plan_alone(PlannedStmt *best, const Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+with_parts_or_alone(PlannedStmt *parts, PlannedStmt *alone, int cursor_options, double missed)
 {
-	const double missed = missed_share;
-	PlannedStmt *volatile stmt = nullptr;
+	return expected_cost(alone, cursor_options) * (suffers_alone(alone, parts) ? missed : 1) < expected_cost(parts, cursor_options) ? alone : parts;
+}
 
-	planning_alone = true;
-	PG_TRY();
+/* The one that is better, where one program could do it all: without stages, if that is what it does. */
+static PlannedStmt *
+with_parts_or_stages(PlannedStmt *parts, PlannedStmt *stages, int cursor_options)
+{
+	if (is_one_program(parts))
+		return parts;
+	return setting_force || expected_cost(stages, cursor_options) < expected_cost(parts, cursor_options) ? stages : parts;
+}
+
+/* Paths are compared by what PostgreSQL charges for pages on a disk. With its pages in memory, may the alternative of stages cost less than they do? */
+static bool
+alternative_may_be_better(const PlannedStmt *stages, int cursor_options)
+{
+	PlannedStmt alone = *stages;
+
+	if (IsA(stages->planTree, Limit) || is_fast_cursor(cursor_options))
+		return true;
+	alone.planTree = alternative_of_stages(stages);
+	return expected_cost(&alone, cursor_options) < expected_cost(stages, cursor_options);
+}
+
+/* Statements of more tables are not planned twice: the search for the order of their joins takes most of the time. */
+constexpr int MOST_FOR_TWO_PLANNINGS = 6;
+
+/* A query level without subqueries, of which one program may be all. */
+static bool
+is_simple(const Query *parse)
+{
+	ListCell   *lc;
+
+	foreach(lc, parse->rtable)
 	{
-		stmt = plan_apart(parse, query_string, cursor_options, params);
+		if (lfirst_node(RangeTblEntry, lc)->rtekind == RTE_SUBQUERY)
+			return false;
 	}
-	PG_FINALLY();
+	return !parse->hasSubLinks && !parse->hasWindowFuncs && parse->cteList == NIL && parse->setOperations == nullptr;
+}
+
+/*
+ * In stages or without any program, whatever costs less, in one planning without paths for parts of the statement. final: nothing is to be gained of these.
+ * Where the statement has no stages, and where they are one program, which those paths may be, too, it is planned once more.
+ */
+static PlannedStmt *
+plan_in_stages(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params, int ntables, bool *final)
+{
+	WholeStatement whole = {parse, false, false, false};
+	PlannedStmt *stmt = plan_apart(parse, query_string, cursor_options, params, &whole, true);
+	PlannedStmt *alone;
+
+	*final = whole.cheap || (whole.made && (whole.several || ntables > MOST_FOR_TWO_PLANNINGS));
+	if (!*final || ntables > MOST_FOR_TWO_PLANNINGS || !is_whole_plan(stmt) || !may_be_better_alone(parse, cursor_options) || !is_long(stmt, parse, cursor_options) ||
+		!alternative_may_be_better(stmt, cursor_options))
+		return stmt;
+	alone = plan_apart(parse, query_string, cursor_options, params, nullptr, true);
+	return with_parts_or_alone(stmt, alone, cursor_options, 1);
+}
+
+/* With programs for parts of the statement. alone: PostgreSQL's plan without them, if it is known; whole: it may be run in stages as well. */
+static PlannedStmt *
+plan_in_parts(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, PlannedStmt *alone, WholeStatement *whole)
+{
+	bool		rewritable = setting_rewrite && has_rewritable(parse, cursor_options);
+	const bool	better_alone = may_be_better_alone(parse, cursor_options);
+	PlannedStmt *result;
+	double		missed;
+
+	if (!rewritable && !better_alone && whole == nullptr)
+		return plan_query(parse, query_string, cursor_options, params);
+	result = plan_apart(parse, query_string, cursor_options, params, whole);
+	missed = missed_share;
+	rewritable = rewritable && !is_whole_plan(result);
+	if (better_alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
 	{
-		planning_alone = false;
+		if (alone == nullptr)
+			alone = plan_apart(parse, query_string, cursor_options, params, nullptr, true);
+		result = with_parts_or_alone(result, alone, cursor_options, missed);
 	}
-	PG_END_TRY();
-	return expected_cost(stmt, cursor_options) * (suffers_alone(stmt, best) ? missed : 1) < expected_cost(best, cursor_options) ? stmt : best;
+	return rewritable ? plan_rewritten(result, parse, query_string, cursor_options, params) : result;
 }
 
 static PlannedStmt *
 plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
-	const GpuvmRel *whole = nullptr;
-	bool		rewritable = setting_rewrite && active() && has_rewritable(parse, cursor_options);
-	const bool	alone = active() && may_be_better_alone(parse, cursor_options);
+	const TablesRead tables = active() ? tables_read(parse) : TablesRead{};
+	const bool	stages = setting_whole_query == WHOLE_QUERY_ON && planning_depth == 0 && !has_current_row(parse, cursor_options);
+	WholeStatement whole = {parse, false, false, false};
+	PlannedStmt *first;
 	PlannedStmt *result;
+	Reasons    *reasons;
+	bool		final;
 
-	if (setting_whole_query == WHOLE_QUERY_SHADOW && active())
+	if (!tables.imported)
+		return plan_query(parse, query_string, cursor_options, params);
+	if (setting_whole_query == WHOLE_QUERY_SHADOW)
 		shadow_statement(parse);
-	if (setting_whole_query == WHOLE_QUERY_ON && active() && planning_depth == 0 &&
-		!has_current_row(parse, cursor_options))
-		whole = whole_algebra(parse);
-	if (!rewritable && !alone)
-		return plan_query(parse, query_string, cursor_options, params, whole);
-	result = plan_apart(parse, query_string, cursor_options, params, whole);
-	rewritable = rewritable && (whole == nullptr || !is_whole_plan(result));
-	if (alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
-		result = plan_alone(result, parse, query_string, cursor_options, params);
-	return rewritable ? plan_rewritten(result, parse, query_string, cursor_options, params) : result;
+	if (!stages || (is_simple(parse) && tables.number <= MOST_FOR_TWO_PLANNINGS))
+		return plan_in_parts(parse, query_string, cursor_options, params, nullptr, stages ? &whole : nullptr);
+	first = plan_in_stages(parse, query_string, cursor_options, params, tables.number, &final);
+	if (final)
+		return first;
+	reasons = reasons_save();
+	reasons_reset();
+	if (is_whole_plan(first))
+		result = with_parts_or_stages(plan_apart(parse, query_string, cursor_options, params), first, cursor_options);
+	else
+		result = plan_in_parts(parse, query_string, cursor_options, params, first, nullptr);
+	reasons_append(reasons);
+	return result;
 }
 
 static PlannedStmt *
@@ -496,7 +570,7 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	{
 		show_partitions();
 		note_joins(root);
-		if (planning.whole != nullptr && root->parent_root == nullptr && active())
+		if (planning.whole != nullptr && root->parent_root == nullptr)
 			add_whole_path(root, planning.whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra), !planning.for_back);
 	}
 	add_upper_paths(root, stage, input_rel, output_rel, extra);

@@ -69,6 +69,18 @@ reasons_have(const char *reason)
 	return false;
 }
 
+void
+reasons_append(const Reasons *saved)
+{
+	for (int i = 0; i < saved->count; i++)
+	{
+		const Reason *r = &saved->list[i];
+
+		if (!reasons_have(r->reason))
+			reasons_add(r->relid, r->node, r->reason, r->hint[0] != '\0' ? r->hint : nullptr);
+	}
+}
+
 int
 reasons_count(void)
 {

@@ -28,6 +28,8 @@ void		reasons_reset(void);
 struct Reasons;
 Reasons    *reasons_save(void);
 void		reasons_restore(const Reasons *saved);
+/* Behind those that there are. */
+void		reasons_append(const Reasons *saved);
 
 void		reasons_add(Oid relid, const char *node, const char *reason, const char *hint);
 /* Is this reason there already, of whatever node? */

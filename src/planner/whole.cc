@@ -4,10 +4,13 @@
 extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
+#include "optimizer/tlist.h"
 }
 
 #include <cmath>
@@ -302,6 +305,26 @@ add_shared_stages(CustomPath *path, List *shared)
 	path->custom_paths = list_concat(path->custom_paths, shared);
 }
 
+/* The output, without what PostgreSQL would spend on subqueries for each row: stages have these as columns. */
+static PathTarget *
+output_of_stages(PlannerInfo *root, PathTarget *target)
+{
+	PathTarget *own = copy_pathtarget(target);
+	ListCell   *lc;
+
+	foreach(lc, own->exprs)
+	{
+		QualCost	cost;
+
+		if (!contain_subplans(static_cast<Node *>(lfirst(lc))))
+			continue;
+		cost_qual_eval_node(&cost, static_cast<Node *>(lfirst(lc)), root);
+		own->cost.startup = Max(own->cost.startup - cost.startup, 0);
+		own->cost.per_tuple = Max(own->cost.per_tuple - cost.per_tuple, 0);
+	}
+	return own;
+}
+
 static CustomPath *
 make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 {
@@ -336,7 +359,7 @@ make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	last.plan->nshared = list_length(l->shared);
 	plan_delta(last.plan, &last.piece->shape, &rows);
 	map_cost = detach_maps(l->root, &last.piece->shape, last.plan);
-	path = make_path(l->statement_root, final_rel, alternative->pathtarget, &last.piece->shape, alternative, last.plan, rows, last.rows, map_cost);
+	path = make_path(l->statement_root, final_rel, output_of_stages(l->statement_root, alternative->pathtarget), &last.piece->shape, alternative, last.plan, rows, last.rows, map_cost);
 	add_shared_stages(path, l->shared);
 	return path;
 }
@@ -499,30 +522,48 @@ sorted_whole(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, Re
 	return sorted;
 }
 
+/* -- the algebra -------------------------------------------------------------------------------------- */
+
+static GpuvmRel *
+algebra_of(const Query *query)
+{
+	if (query->commandType != CMD_SELECT || query->rowMarks != NIL || query->hasModifyingCTE || query->hasTargetSRFs)
+		return nullptr;
+	return translate_quietly(query);
+}
+
 void
-add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra, bool sorts)
+add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra, bool sorts)
 {
 	const Query *parse = root->parse;
 	const Path *best = cheapest(final_rel);
-	Path	   *alternative = alternative_path(input, NIL, true);
+	const GpuvmRel *algebra;
+	Path	   *alternative;
 	CustomPath *whole;
 	CustomPath *sorted;
 	Path	   *path;
 	/* whose rows PostgreSQL sorts, as they are groups of several programs, or the keys are computed of them */
 	const bool	one = best != nullptr && is_one_program(best);
 
-	if (best == nullptr || (one && !is_sorted_above(best)) || is_left_alone(root, best))
+	if (best == nullptr || (one && !is_sorted_above(best)))
 		return;
+	statement->cheap = is_left_alone(root, best);
+	if (statement->cheap)
+		return;
+	algebra = algebra_of(statement->query);
+	if (algebra == nullptr)
+		return;
+	alternative = alternative_path(input, NIL, true);
 	if (alternative == nullptr)
 	{
 		reasons_add(InvalidOid, "Whole statement", "PostgreSQL's own plan cannot stand below a custom scan", nullptr);
 		return;
 	}
-	whole = lower_statement(root, statement, final_rel, alternative, false, !one);
+	whole = lower_statement(root, algebra, final_rel, alternative, false, !one);
 	if (whole == nullptr)
 		return;
 	path = &whole->path;
-	sorted = sorts ? sorted_whole(root, statement, input, final_rel, alternative, whole, !one) : nullptr;
+	sorted = sorts ? sorted_whole(root, algebra, input, final_rel, alternative, whole, !one) : nullptr;
 	if (one && sorted == nullptr)
 		return;
 	if (sorted != nullptr)
@@ -532,6 +573,8 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 		return;
 	else if (root->sort_pathkeys != NIL)
 		path = &create_sort_path(root, final_rel, path, root->sort_pathkeys, extra->limit_needed ? extra->limit_tuples : -1)->path;
+	statement->made = true;
+	statement->several = list_length((sorted != nullptr ? sorted : whole)->custom_paths) > 1;
 	if (extra->limit_needed)
 		path = &create_limit_path(root, final_rel, path, parse->limitOffset, parse->limitCount, parse->limitOption, extra->offset_est, extra->count_est)->path;
 	if (setting_force)
@@ -544,24 +587,48 @@ add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, 
 		add_path(final_rel, path);
 }
 
-bool
-is_whole_plan(const PlannedStmt *stmt)
+/* What stands below Sort, Limit and the output. */
+static const Plan *
+body_of(const PlannedStmt *stmt)
 {
 	const Plan *plan = stmt->planTree;
 
-	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, Material))
+	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, IncrementalSort) || IsA(plan, Material) || (IsA(plan, Result) && plan->lefttree != nullptr))
 		plan = plan->lefttree;
+	return plan;
+}
+
+bool
+is_whole_plan(const PlannedStmt *stmt)
+{
+	const Plan *plan = body_of(stmt);
+
 	return is_gpuvm_scan(plan) && scan_plan_from_list(((const CustomScan *) plan)->custom_private)->whole;
 }
 
-/* -- the algebra -------------------------------------------------------------------------------------- */
-
-GpuvmRel *
-whole_algebra(const Query *query)
+Plan *
+alternative_of_stages(const PlannedStmt *stmt)
 {
-	if (query->commandType != CMD_SELECT || query->rowMarks != NIL || query->hasModifyingCTE || query->hasTargetSRFs)
-		return nullptr;
-	return translate_quietly(query);
+	return static_cast<Plan *>(linitial(((const CustomScan *) body_of(stmt))->custom_plans));
+}
+
+/* Stages have subqueries among them; LIMIT may read one. */
+bool
+runs_subplans(const PlannedStmt *stmt)
+{
+	const Plan *plan = stmt->planTree;
+
+	if (!is_whole_plan(stmt))
+		return true;
+	return IsA(plan, Limit) && (has_bound_value(((const Limit *) plan)->limitOffset, nullptr) || has_bound_value(((const Limit *) plan)->limitCount, nullptr));
+}
+
+bool
+is_one_program(const PlannedStmt *stmt)
+{
+	const Plan *plan = body_of(stmt);
+
+	return is_gpuvm_scan(plan) && list_length(((const CustomScan *) plan)->custom_plans) == 1;
 }
 
 }  // namespace gpuvm

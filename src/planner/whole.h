@@ -17,16 +17,29 @@ extern "C" {
 
 namespace gpuvm {
 
-struct GpuvmRel;
-
-/* The statement's algebra; NULL: it has none, or needs none. To be called before the query is planned. */
-GpuvmRel   *whole_algebra(const Query *query);
+/* A statement that may be run in stages, and what has come of it while it was planned. */
+struct WholeStatement
+{
+	const Query *query;			/* as it was before it was planned */
+	bool		cheap;			/* PostgreSQL's plan costs less than the start of a program */
+	bool		made;			/* there is a path of stages, */
+	bool		several;		/* of more programs than one */
+};
 
 /* Adds the path to the outermost level's final ones. `input`: what LIMIT, if there is one, is above; `sorts`: the last stage may sort. */
-void		add_whole_path(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra, bool sorts);
+void		add_whole_path(PlannerInfo *root, WholeStatement *whole, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra, bool sorts);
 
 /* Is it a plan of stages, below Sort and Limit? */
 bool		is_whole_plan(const PlannedStmt *stmt);
+
+/* PostgreSQL's own plan beside its stages. */
+Plan	   *alternative_of_stages(const PlannedStmt *stmt);
+
+/* Does more of it than the alternative of a plan of stages read the values of subqueries? */
+bool		runs_subplans(const PlannedStmt *stmt);
+
+/* Is one program all of it, but for Sort, Limit and the output? */
+bool		is_one_program(const PlannedStmt *stmt);
 
 }  // namespace gpuvm
 

@@ -24,6 +24,7 @@ extern "C" {
 #include "pg/shmem.h"
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
+#include "planner/whole.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -94,7 +95,7 @@ visit_statement(PlannedStmt *stmt, PlanVisitor fn, void *context)
 	ListCell   *lc;
 
 	visit(stmt->planTree, stmt, fn, context);
-	foreach(lc, stmt->subplans)
+	foreach(lc, runs_subplans(stmt) ? stmt->subplans : NIL)
 		visit(static_cast<Plan *>(lfirst(lc)), stmt, fn, context);
 }
 
