@@ -35,6 +35,21 @@ rel_substitute(Node *expr, const List *columns)
 	return substitute(expr, const_cast<List *>(columns));
 }
 
+static bool
+bound_walker(Node *node, void *context)
+{
+	if (node == nullptr)
+		return false;
+	return (IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_EXEC) ||
+		expression_tree_walker(node, reinterpret_cast<bool (*)()>(bound_walker), context);
+}
+
+bool
+rel_reads_bound(const Node *expr)
+{
+	return bound_walker(const_cast<Node *>(expr), nullptr);
+}
+
 bool
 rel_hides_right(const GpuvmRel *join)
 {
@@ -104,6 +119,7 @@ rel_normalise(GpuvmRel *statement)
 	apply(relax_single_joins, statement);
 	apply(reduce_outer_joins, statement);
 	apply(push_down, statement);
+	narrow_shared(statement);
 	rel_forget_facts(statement);
 	prune_columns(statement);
 	split_grouping_sets(statement);

@@ -16,6 +16,9 @@ void		reduce_outer_joins(GpuvmRel **cell, GpuvmRel *statement);
 /* Each condition to where all of its columns are, with those that follow from equalities. */
 void		push_down(GpuvmRel **cell, GpuvmRel *statement);
 
+/* Definitions make only what one of their readers may want; some become several. */
+void		narrow_shared(GpuvmRel *statement);
+
 /* INTERSECT and EXCEPT as groups of all arms' rows. */
 void		group_setops(GpuvmRel **cell, GpuvmRel *statement);
 /* Groups of several sets of keys as groups of groups; definitions may be added. Columns must have been pruned. */
@@ -37,6 +40,25 @@ rel_input_cell(GpuvmRel *rel, int n = 0)
 
 /* The expression with columns replaced by what the entries with their numbers are made of. */
 Node	   *rel_substitute(Node *expr, const List *columns);
+/* Does it read the value of a definition's row? */
+bool		rel_reads_bound(const Node *expr);
+/* Is it so little that it may be computed twice? */
+bool		rel_is_small(Node *expr);
+/* Conditions to where all of their columns are, in this tree. */
+void		push_conditions(GpuvmRel **cell, List *conditions);
+/* The columns of a tree on which conditions go below its first groups and windows, or as far as its leaves. */
+Bitmapset  *rel_early_columns(const GpuvmRel *rel);
+enum RelVerdict
+{
+	VERDICT_UNKNOWN,
+	VERDICT_ALL,
+	VERDICT_NONE,
+};
+
+/* Which rows of a Union's arm pass a condition, as far as it is one on constants there? */
+RelVerdict	rel_arm_verdict(const GpuvmRel *rel, int arm, Node *condition);
+/* Do none pass all of these? */
+bool		rel_arm_is_empty(const GpuvmRel *rel, int arm, const List *conditions);
 /* All columns of the rows that come out of a tree, whether they are pruned or not. */
 Bitmapset  *rel_visible(const GpuvmRel *rel);
 bool		rel_hides_right(const GpuvmRel *join);

@@ -29,12 +29,29 @@ count_walker(Node *node, int *count)
 	return ++*count > MOST_NODES || expression_tree_walker(node, reinterpret_cast<bool (*)()>(count_walker), count);
 }
 
-static bool
-is_small(Node *node)
+bool
+rel_is_small(Node *node)
 {
 	int			count = 0;
 
 	return !count_walker(node, &count);
+}
+
+/* Without alternatives of which the others say more: what readers of a Shared want may be what it has. */
+static List *
+without_implied(List *conditions)
+{
+	List	   *left = list_copy(conditions);
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		List	   *others = is_orclause(lfirst(lc)) ? list_delete_ptr(list_copy(left), lfirst(lc)) : NIL;
+
+		if (others != NIL && predicate_implied_by(list_make1(lfirst(lc)), others, false))
+			left = others;
+	}
+	return left;
 }
 
 static void
@@ -43,7 +60,7 @@ put_filter(GpuvmRel **cell, List *conditions)
 	if (conditions == NIL)
 		return;
 	*cell = rel_make(REL_FILTER, list_make1(*cell));
-	(*cell)->quals = conditions;
+	(*cell)->quals = without_implied(conditions);
 }
 
 /* Conditions on columns that all are among these are taken out of the list. */
@@ -224,7 +241,7 @@ push_project(GpuvmRel **cell, List *conditions)
 		Node	   *condition = static_cast<Node *>(lfirst(lc));
 		Node	   *below = rel_substitute(condition, rel->columns);
 
-		if (equal(condition, below) || (is_small(below) && !contain_volatile_functions(below)))
+		if (equal(condition, below) || (rel_is_small(below) && !contain_volatile_functions(below)))
 			passing = lappend(passing, below);
 		else
 			staying = lappend(staying, condition);
@@ -311,6 +328,8 @@ common_keys(const GpuvmRel *rel)
 	return common;
 }
 
+/* -- arms --------------------------------------------------------------------------------- */
+
 /* The arm's columns in the place of a Union's. */
 static List *
 for_arm(const GpuvmRel *rel, int arm, const List *conditions)
@@ -332,6 +351,134 @@ for_arm(const GpuvmRel *rel, int arm, const List *conditions)
 	foreach(lc, conditions)
 		result = lappend(result, rel_substitute(static_cast<Node *>(lfirst(lc)), columns));
 	return result;
+}
+
+RelVerdict
+rel_arm_verdict(const GpuvmRel *rel, int arm, Node *condition)
+{
+	const GpuvmRel *below = rel_input(rel, arm);
+	const Const *value;
+
+	condition = static_cast<Node *>(linitial(for_arm(rel, arm, list_make1(condition))));
+	while (below->op == REL_PROJECT || below->op == REL_FILTER || below->op == REL_SORT)
+	{
+		if (below->op == REL_PROJECT)
+			condition = rel_substitute(condition, below->columns);
+		below = rel_input(below);
+	}
+	if (!bms_is_empty(rel_columns_in(condition)) || rel_reads_bound(condition))
+		return VERDICT_UNKNOWN;
+	value = (const Const *) eval_const_expressions(nullptr, condition);
+	if (!IsA(value, Const))
+		return VERDICT_UNKNOWN;
+	return value->constisnull || !DatumGetBool(value->constvalue) ? VERDICT_NONE : VERDICT_ALL;
+}
+
+bool
+rel_arm_is_empty(const GpuvmRel *rel, int arm, const List *conditions)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		if (rel_arm_verdict(rel, arm, static_cast<Node *>(lfirst(lc))) == VERDICT_NONE)
+			return true;
+	}
+	return false;
+}
+
+/* The rows of the only arm that is left, under the Union's numbers. */
+static GpuvmRel *
+only_arm(const GpuvmRel *rel)
+{
+	GpuvmRel   *project = rel_make(REL_PROJECT, rel->inputs);
+	ListCell   *lc;
+
+	foreach(lc, rel->columns)
+	{
+		TargetEntry *column = static_cast<TargetEntry *>(copyObjectImpl(lfirst(lc)));
+		Var		   *own = (Var *) column->expr;
+
+		own->varno = IR_VAR;
+		own->varattno = rel_arm_column(rel, 0, lfirst_node(TargetEntry, lc));
+		project->columns = lappend(project->columns, column);
+	}
+	return project;
+}
+
+/* Arms that the conditions leave without rows go, but for one. */
+static void
+push_union(GpuvmRel **cell, List *conditions)
+{
+	GpuvmRel   *rel = *cell;
+	const int	arms = list_length(rel->inputs);
+
+	for (int i = arms - 1; i >= 0 && list_length(rel->inputs) > 1; i--)
+	{
+		if (!rel_arm_is_empty(rel, i, conditions))
+			continue;
+		rel->inputs = list_delete_nth_cell(rel->inputs, i);
+		rel->arms = list_delete_nth_cell(rel->arms, i);
+	}
+	if (arms > 1 && list_length(rel->inputs) == 1)
+	{
+		*cell = only_arm(rel);
+		push(cell, conditions);
+		return;
+	}
+	for (int i = 0; i < list_length(rel->inputs); i++)
+		push(rel_input_cell(rel, i), for_arm(rel, i, conditions));
+}
+
+/* -- all nodes -------------------------------------------------------------------------------- */
+
+Bitmapset *
+rel_early_columns(const GpuvmRel *rel)
+{
+	Bitmapset  *early = nullptr;
+	ListCell   *lc;
+
+	check_stack_depth();
+	switch (static_cast<RelOp>(rel->op))
+	{
+		case REL_GROUP:
+		case REL_WINDOW:
+			return common_keys(rel);
+		case REL_FILTER:
+			return rel_early_columns(rel_input(rel));
+		case REL_SORT:
+			return rel->count == nullptr && rel->offset == nullptr ? rel_early_columns(rel_input(rel)) : nullptr;
+		case REL_PROJECT:
+			early = rel_early_columns(rel_input(rel));
+			foreach(lc, rel->columns)
+			{
+				const TargetEntry *column = lfirst_node(TargetEntry, lc);
+
+				if (!rel_hands_on(column) && bms_is_subset(rel_columns_in((const Node *) column->expr), early))
+					early = bms_add_member(early, column->resno);
+			}
+			return early;
+		case REL_JOIN:
+			if (rel->join == RELJOIN_FULL)
+				return nullptr;
+			early = rel_early_columns(rel_input(rel));
+			return rel->join == RELJOIN_INNER ? bms_join(early, rel_early_columns(rel_input(rel, 1))) : early;
+		case REL_UNION:
+		case REL_SETOP:
+			foreach(lc, rel->columns)
+			{
+				const TargetEntry *column = lfirst_node(TargetEntry, lc);
+				bool		all = true;
+
+				for (int i = 0; i < list_length(rel->inputs) && all; i++)
+					all = bms_is_member(rel_arm_column(rel, i, column), rel_early_columns(rel_input(rel, i)));
+				if (all)
+					early = bms_add_member(early, column->resno);
+			}
+			return early;
+		default:
+			return rel_numbers(rel);
+	}
 }
 
 static void
@@ -369,6 +516,8 @@ push(GpuvmRel **cell, List *conditions)
 			}
 			break;
 		case REL_UNION:
+			push_union(cell, conditions);
+			break;
 		case REL_SETOP:
 			for (int i = 0; i < list_length(rel->inputs); i++)
 				push(rel_input_cell(rel, i), for_arm(rel, i, conditions));
@@ -377,6 +526,12 @@ push(GpuvmRel **cell, List *conditions)
 			put_filter(cell, conditions);
 			break;
 	}
+}
+
+void
+push_conditions(GpuvmRel **cell, List *conditions)
+{
+	push(cell, conditions);
 }
 
 void

@@ -31,7 +31,7 @@ SETTINGS = {"jit": "off", "work_mem": "64MB", "max_parallel_workers_per_gather":
 TPCH_INDEXES = {"nation": ["n_regionkey"], "supplier": ["s_nationkey"], "customer": ["c_nationkey"], "partsupp": ["ps_suppkey"],
                 "orders": ["o_custkey"], "lineitem": ["l_partkey, l_suppkey", "l_suppkey"]}
 OFF = {"gpuvm.enabled": "off", "gpuvm.force": "off", "gpuvm.require": "any"}
-PLANNED = {"gpuvm.enabled": "on", "gpuvm.force": "off", "gpuvm.require": "any", "gpuvm.whole_query": "off"}
+PLANNED = {"gpuvm.enabled": "on", "gpuvm.force": "off", "gpuvm.require": "any", "gpuvm.whole_query": "on"}
 FORCED = {"forced": {"gpuvm.enabled": "on", "gpuvm.force": "on", "gpuvm.whole_query": "off"},
           "in stages": {"gpuvm.enabled": "on", "gpuvm.force": "on", "gpuvm.whole_query": "on"}}
 
