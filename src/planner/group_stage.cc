@@ -248,6 +248,11 @@ add_group_stage_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel
 	}
 	a->raw.keys = keys;
 	collect_aggregates(a, list_concat_copy(exprs, having));
+	if (a->raw.groupings != NIL)
+	{
+		note_reason(root, rel, "Aggregate", "GROUPING() of groups that are grouped again", nullptr);
+		return;
+	}
 	if (!plan_output(a, exprs, having) || !plan_stage(a, groups, keys, quals))
 	{
 		note_reason(root, rel, "Aggregate", a->reason, a->hint);

@@ -45,6 +45,7 @@ struct Lowering
 	const char *held_reason;	/* why */
 	const char *held_node;		/* and what */
 	bool		rows_last;		/* groups are not the last stage: their rows are, which can be sorted by what is computed of them */
+	bool		first_rows;		/* the output of the last stage's rows may not be computed of all of them */
 };
 
 /* Relations joined so far: what one program reads. */

@@ -345,6 +345,53 @@ flatten_groups(Lowering *l, const GpuvmRel *filter)
 	return add_conditions(l, conditions);
 }
 
+/* The same of the projections above the last stage: its first rows alone may be wanted, when they are in order. */
+static bool
+check_output(Lowering *l, const GpuvmRel *rel, List **checks)
+{
+	ListCell   *lc;
+
+	if (rel == l->last)
+		return true;
+	if (!check_output(l, rel_input(rel), checks))
+		return false;
+	if (rel->op != REL_PROJECT)
+		return true;
+	if (!set_values(l, rel))
+		return false;
+	foreach(lc, rel->columns)
+	{
+		const TargetEntry *column = lfirst_node(TargetEntry, lc);
+
+		if (!rel_hands_on(column) && !contain_volatile_functions((Node *) column->expr) && !is_quiet((Node *) column->expr))
+			*checks = lappend(*checks, computed(l->values[column->resno]));
+	}
+	return true;
+}
+
+/* PostgreSQL evaluates those that it can, where it evaluates what does not compile. */
+static bool
+add_output_checks(Lowering *l, JoinBlock *block)
+{
+	List	   *checks = NIL;
+	ListCell   *lc;
+
+	if (l->first_rows && !check_output(l, rel_input(l->statement), &checks))
+		return false;
+	if (checks != NIL)
+		note_held(l, HoldLevel::Conditions);
+	foreach(lc, checks)
+	{
+		Node	   *check = static_cast<Node *>(lfirst(lc));
+
+		if (l->hold != HoldLevel::Nothing && only_computes(check))
+			block->held = lappend(block->held, check);
+		else
+			block->conditions = lappend(block->conditions, check);
+	}
+	return true;
+}
+
 static bool
 flatten(Lowering *l, const GpuvmRel *rel)
 {
@@ -393,7 +440,7 @@ lower_block(Lowering *l, const GpuvmRel *rel)
 	{
 		if (block.conditions != NIL)
 			note_held(l, HoldLevel::Conditions);
-		if (l->hold == HoldLevel::Nothing || hold_conditions(l, &block, rel))
+		if ((l->hold == HoldLevel::Nothing || hold_conditions(l, &block, rel)) && (rel != l->last || add_output_checks(l, &block)))
 			piece = order_block(l, &block, rel);
 		if (piece != nullptr && rel != l->last && !grouped)
 			piece = compute_columns(l, piece, rel, block.held);

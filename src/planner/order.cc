@@ -367,6 +367,25 @@ add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, b
 		note_reason(root, rel, "Sort", s.reason, nullptr);
 }
 
+bool
+gives_first_rows(const PlannerInfo *root)
+{
+	return root->sort_pathkeys != NIL && (root->parse->limitCount != nullptr || root->tuple_fraction > 0);
+}
+
+static bool
+output_can_raise(const ScanPlan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->exprs)
+	{
+		if (!IsA(lfirst(lc), Var) && can_raise_by_rows(static_cast<const Expr *>(lfirst(lc))))
+			return true;
+	}
+	return false;
+}
+
 CustomPath *
 sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from, const char **reason)
 {
@@ -382,6 +401,11 @@ sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from, c
 	if (plan->kind == SCAN_GROUPS && may_skip_errors(root, plan))
 	{
 		*reason = "HAVING may raise an error";
+		return nullptr;
+	}
+	if (plan->kind == SCAN_GROUPS && gives_first_rows(root) && output_can_raise(plan))
+	{
+		*reason = "the output of a group that is not wanted may raise an error";
 		return nullptr;
 	}
 	path = sort_path(&s, list_length(plan->having) == list_length(plan->filtered) ? limit_of_query(root) : 0);

@@ -402,6 +402,7 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 	Lowering   *again;
 
 	l->rows_last = rows_last;
+	l->first_rows = gives_first_rows(root);
 	path = make_quietly(l, final_rel, alternative);
 	for (HoldLevel level : {HoldLevel::Conditions, HoldLevel::Columns})
 	{
@@ -409,6 +410,7 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 			continue;
 		again = begin_lowering(root, statement);
 		again->rows_last = rows_last;
+		again->first_rows = l->first_rows;
 		again->hold = level;
 		path = make_quietly(again, final_rel, alternative);
 		if (path != nullptr && explain && again->held_node != nullptr && !reasons_have(again->held_reason))
@@ -510,12 +512,11 @@ sorted_whole(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, Re
 {
 	const char *reason = nullptr;
 	CustomPath *sorted = root->sort_pathkeys == NIL ? nullptr : sorted_statement(root, input, whole, &reason);
-	const char *none;
 
 	if (sorted == nullptr && root->sort_pathkeys != NIL && scan_plan_from_list(whole->custom_private)->kind == SCAN_GROUPS)
 	{
 		whole = lower_statement(root, statement, final_rel, alternative, true, false);
-		sorted = whole == nullptr ? nullptr : sorted_statement(root, input, whole, &none);
+		sorted = whole == nullptr ? nullptr : sorted_statement(root, input, whole, &reason);
 	}
 	if (sorted == nullptr && reason != nullptr && explain)
 		reasons_add(InvalidOid, "Sort", reason, nullptr);

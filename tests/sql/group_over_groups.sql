@@ -82,6 +82,9 @@ DEALLOCATE above;
 -- An error in the second program: PostgreSQL's own.
 INSERT INTO queries (query) VALUES ('SELECT 100 / (c - 28), count(*) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a) s GROUP BY 1'), ('SELECT x, count(*) FROM (SELECT a, max(id) * 200000 AS x FROM sale GROUP BY a) s GROUP BY x');
 SELECT * FROM asked();
+-- GROUPING() of what is grouped again.
+INSERT INTO queries (query) VALUES ('SELECT a, grouping(a), count(*) FROM (SELECT a, b FROM sale GROUP BY a, b) s GROUP BY a');
+SELECT * FROM asked();
 -- Why not by one job: said where PostgreSQL aggregates.
 SELECT * FROM gpuvm.why_not('SELECT max(x) FROM (SELECT a, avg(b) AS x FROM sale GROUP BY a) s');
 SELECT * FROM gpuvm.why_not('SELECT count(DISTINCT c) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a) s');

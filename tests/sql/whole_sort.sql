@@ -84,6 +84,12 @@ SELECT * FROM ask('SELECT g, k, total FROM (SELECT g, k, sum(p) AS total, avg(su
 -- A key that raises an error, that of a row which LIMIT leaves out, too.
 SELECT * FROM ask('SELECT g, q FROM sale GROUP BY g, q ORDER BY 100 / (count(p) - 3), g, q LIMIT 2');
 SELECT * FROM ask('SELECT g, q FROM sale GROUP BY g, q ORDER BY avg(p) / min(q), g, q LIMIT 2');
+-- The output raises an error for a row that LIMIT leaves out: PostgreSQL computes it before it sorts.
+SELECT * FROM ask('SELECT g, q, 1 / (max(k) - 49) FROM sale GROUP BY g, q ORDER BY avg(p), g, q LIMIT 2');
+SELECT * FROM ask('SELECT g, q, 1 / (max(k) - 49) FROM sale GROUP BY g, q ORDER BY g, q LIMIT 2');
+SELECT * FROM ask('SELECT id, 1 / (k - 49) FROM (SELECT id, k, p, avg(p) OVER (PARTITION BY g) mean FROM sale) t WHERE p > 0 ORDER BY mean - p, id LIMIT 2');
+SELECT * FROM ask('SELECT id, 1 / (k - 50) FROM (SELECT id, k, p, avg(p) OVER (PARTITION BY g) mean FROM sale) t WHERE p > 0 ORDER BY mean - p, id LIMIT 2');
+SELECT * FROM ask('SELECT g, q, sum(p) / min(q) AS r FROM sale WHERE q > 0 GROUP BY g, q ORDER BY avg(k), g, q LIMIT 2');
 -- No rows.
 SELECT * FROM ask('SELECT g, avg(p) FROM nothing GROUP BY g ORDER BY avg(p), g');
 SELECT * FROM ask('SELECT g, q, avg(p) FROM nothing GROUP BY ROLLUP (g, q) ORDER BY avg(p), g');
