@@ -176,7 +176,7 @@ is_computed(Lowering *l, const Piece *piece, Node *expr)
 		return true;
 	l->reason = nullptr;
 	plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
-	computed = plan_of_rows(l, piece, list_make1(expr), plan);
+	computed = plan_of_rows(l, piece, list_make1(expr), NIL, plan);
 	if (!computed)
 		l->held_reason = l->reason;
 	l->reason = before;

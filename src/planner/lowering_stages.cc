@@ -315,7 +315,7 @@ stage_of_computed(Lowering *l, const Piece *piece, List *raw, List *exprs, List 
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 
 	stage->shown = shown_of_exprs(l, exprs);
-	if (!plan_of_rows(l, piece, raw, plan))
+	if (!plan_of_rows(l, piece, raw, NIL, plan))
 		return false;
 	compute_above(plan, piece, raw, exprs, held);
 	if (!finish_stage(l, piece, plan, exprs, piece->shape.rows * condition_selectivity(l, held), stage))

@@ -506,17 +506,20 @@ offer_cost(PlannerInfo *root, const Path *best, Path *path)
 	return true;
 }
 
-/* Where groups are not sorted by their program, one more sorts them as rows. */
+/* Where groups are not sorted by their program, one more sorts them as rows; few of them PostgreSQL sorts in less time. */
 static CustomPath *
-sorted_whole(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, Path *alternative, const CustomPath *whole, bool explain)
+sorted_whole(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, Path *alternative, CustomPath *whole, bool explain)
 {
 	const char *reason = nullptr;
 	CustomPath *sorted = root->sort_pathkeys == NIL ? nullptr : sorted_statement(root, input, whole, &reason);
+	const CustomPath *rows;
 
 	if (sorted == nullptr && root->sort_pathkeys != NIL && scan_plan_from_list(whole->custom_private)->kind == SCAN_GROUPS)
 	{
-		whole = lower_statement(root, statement, final_rel, alternative, true, false);
-		sorted = whole == nullptr ? nullptr : sorted_statement(root, input, whole, &reason);
+		rows = lower_statement(root, statement, final_rel, alternative, true, false);
+		sorted = rows == nullptr ? nullptr : sorted_statement(root, input, rows, &reason);
+		if (sorted != nullptr && !setting_force && sorted->path.total_cost >= create_sort_path(root, final_rel, &whole->path, root->sort_pathkeys, -1)->path.total_cost)
+			return nullptr;
 	}
 	if (sorted == nullptr && reason != nullptr && explain)
 		reasons_add(InvalidOid, "Sort", reason, nullptr);
