@@ -9,12 +9,13 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
 
+#include "pg/value_form.h"
 #include "plan/rel.h"
 #include "plan/two_steps.h"
-#include "planner/rewrite.h"
 
 namespace gpuvm {
 
@@ -54,6 +55,35 @@ combining_aggregate(const Aggref *agg)
 			return agg->aggfnoid;
 		default:
 			return InvalidOid;
+	}
+}
+
+bool
+is_exact(Node *value)
+{
+	switch (getBaseType(exprType(value)))
+	{
+		case BOOLOID:
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case OIDOID:
+		case DATEOID:
+		case TIMEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+		case UUIDOID:
+		case BYTEAOID:
+			return true;
+		case NUMERICOID:
+			/* 1.0 and 1.00 */
+			return exprTypmod(value) >= 0;
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+			return dictionary_equality(exprType(value), exprTypmod(value), exprCollation(value));
+		default:
+			return type_is_enum(getBaseType(exprType(value)));
 	}
 }
 

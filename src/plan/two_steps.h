@@ -10,6 +10,9 @@ extern "C" {
 
 namespace gpuvm {
 
+/* Are values of the expression that are equal the same, whichever of them comes out? */
+bool		is_exact(Node *value);
+
 /* What makes the aggregate of those of finer groups; InvalidOid: nothing does, exactly. */
 Oid			combining_aggregate(const Aggref *agg);
 /* That aggregate, over what the finer groups have. */

@@ -149,8 +149,7 @@ bool		is_rewritable_union(const Query *query);
 bool		rewrite_ctes(Query *query);
 bool		is_inlinable_cte(const CommonTableExpr *cte);
 
-/* rewrite_cte.cc: are values of the expression that are equal the same, whichever of them comes out? And those of two, of one type? */
-bool		is_exact(Node *value);
+/* rewrite_cte.cc: are equal values of the two the same (is_exact, plan/two_steps.h), being of one type? */
 bool		are_exact(Node *a, Node *b);
 
 /* The inner query, with its target list, takes the query's relations over and is the only one that the query reads. */

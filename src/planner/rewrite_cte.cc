@@ -14,38 +14,10 @@ extern "C" {
 }
 
 #include "pg/value_form.h"
+#include "plan/two_steps.h"
 #include "planner/rewrite.h"
 
 namespace gpuvm {
-
-bool
-is_exact(Node *value)
-{
-	switch (getBaseType(exprType(value)))
-	{
-		case BOOLOID:
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-		case OIDOID:
-		case DATEOID:
-		case TIMEOID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-		case UUIDOID:
-		case BYTEAOID:
-			return true;
-		case NUMERICOID:
-			/* 1.0 and 1.00 */
-			return exprTypmod(value) >= 0;
-		case TEXTOID:
-		case VARCHAROID:
-		case BPCHAROID:
-			return dictionary_equality(exprType(value), exprTypmod(value), exprCollation(value));
-		default:
-			return type_is_enum(getBaseType(exprType(value)));
-	}
-}
 
 bool
 are_exact(Node *a, Node *b)

@@ -33,6 +33,7 @@ extern "C" {
 #include "compiler/maps.h"
 #include "planner/group_rows.h"
 #include "pg/compat.h"
+#include "plan/two_steps.h"
 #include "planner/rewrite.h"
 #include "store/registry.h"
 
