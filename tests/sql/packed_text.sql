@@ -92,10 +92,12 @@ INSERT INTO customer SELECT i, (10 + i % 25) || '-' || lpad((i % 1000)::text, 3,
 SELECT vary('customer', 'c_phone');
 SELECT gpuvm.import('customer');
 SET gpuvm.require = vm;
+SET gpuvm.device = cpu;
 EXPLAIN (COSTS OFF)
 SELECT cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal FROM (SELECT substring(c_phone from 1 for 2) AS cntrycode, c_acctbal FROM customer
 	WHERE substring(c_phone from 1 for 2) IN ('13', '31', '23', '29', '30', '18', '17') AND c_acctbal > (SELECT avg(c_acctbal) FROM customer WHERE c_acctbal > 0.00 AND substring(c_phone from 1 for 2) IN ('13', '31', '23', '29', '30', '18', '17'))
 	AND NOT EXISTS (SELECT * FROM orders WHERE word = c_custkey)) AS custsale GROUP BY cntrycode ORDER BY cntrycode;
+RESET gpuvm.device;
 SELECT cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal FROM (SELECT substring(c_phone from 1 for 2) AS cntrycode, c_acctbal FROM customer
 	WHERE substring(c_phone from 1 for 2) IN ('13', '31', '23', '29', '30', '18', '17') AND c_acctbal > (SELECT avg(c_acctbal) FROM customer WHERE c_acctbal > 0.00 AND substring(c_phone from 1 for 2) IN ('13', '31', '23', '29', '30', '18', '17'))
 	AND NOT EXISTS (SELECT * FROM orders WHERE word = c_custkey)) AS custsale GROUP BY cntrycode ORDER BY cntrycode;
