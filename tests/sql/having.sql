@@ -52,7 +52,9 @@ SELECT * FROM shown('SELECT v, count(*) FROM parts GROUP BY v HAVING count(*) > 
 SELECT * FROM shown('SELECT x, count(*) FROM (SELECT a % 100 AS x FROM sale ORDER BY id LIMIT 10000) s GROUP BY x HAVING count(*) > 100');
 SELECT opcode, p1, p2, p3, p4, comment FROM gpuvm.disassemble('SELECT a, avg(n), max(t) FROM sale GROUP BY a HAVING sum(n) > 600 AND max(day) > date ''2020-02-01''');
 -- An initial plan's value, a condition from above a subquery, and groups that another program reads.
+SET gpuvm.device = cpu;
 SELECT * FROM shown('SELECT a, sum(n) FROM sale GROUP BY a HAVING sum(n) > (SELECT sum(n) * 0.001 + 650 FROM sale WHERE b = 3)');
+RESET gpuvm.device;
 SELECT a, sum(n) FROM sale GROUP BY a HAVING sum(n) > (SELECT sum(n) * 0.001 + 650 FROM sale WHERE b = 3) ORDER BY a;
 SELECT * FROM shown('SELECT * FROM (SELECT a, sum(n) AS s FROM sale GROUP BY a) q WHERE s = (SELECT max(s) FROM (SELECT sum(n) AS s FROM sale GROUP BY a) r)') ORDER BY line;
 SELECT * FROM shown('SELECT c, count(*) FROM (SELECT a, count(*) AS c FROM sale GROUP BY a HAVING sum(n) > 600) s GROUP BY c HAVING count(*) > 1');
