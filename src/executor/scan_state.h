@@ -540,13 +540,14 @@ ScanMode	run_start(GpuvmScanState *state);
 
 /*
  * Are all rows to be there before the first is handed out? Those of a join in which a flag need
- * not be an error in PostgreSQL, as it need not where conditions are not in its order: before the first row it falls back. Sorted ones are there anyway,
- * but those that have conditions of PostgreSQL's, which may raise an error.
+ * not be an error in PostgreSQL, as it need not where conditions are not in its order: before the first row it falls
+ * back. Sorted ones are there anyway, but those that have conditions of PostgreSQL's, which may raise an error.
  */
 inline bool
 holds_rows_back(const ScanPlan *plan)
 {
-	return plan->kind == SCAN_ROWS && !gives_positions(plan) && (plan->norder == 0 || plan->having != NIL) && (plan->soft_errors || plan->whole);
+	return plan->kind == SCAN_ROWS && !gives_positions(plan) && (plan->norder == 0 || plan->having != NIL) &&
+		(plan->soft_errors || plan->whole);
 }
 
 /* Rows: fills the scan slot; false at the end. May change to MODE_ALTERNATIVE (then false, nothing emitted). */

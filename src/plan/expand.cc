@@ -319,14 +319,8 @@ read_shared(Expansion *expansion, const GpuvmRel *shared, List **columns)
 static GpuvmRel *
 share(Expansion *expansion, GpuvmRel *rows)
 {
-	GpuvmRel   *shared = rel_make(REL_SHARED, list_make1(rows));
-	ListCell   *lc;
+	GpuvmRel   *shared = rel_share(rows, list_concat_copy(expansion->statement->definitions, expansion->shared));
 
-	foreach(lc, rows->columns)
-		shared->columns = lappend(shared->columns, rel_hand_on(lfirst_node(TargetEntry, lc)));
-	foreach(lc, list_concat_copy(expansion->statement->definitions, expansion->shared))
-		shared->id = Max(shared->id, static_cast<const GpuvmRel *>(lfirst(lc))->id);
-	shared->id++;
 	expansion->shared = lappend(expansion->shared, shared);
 	return shared;
 }

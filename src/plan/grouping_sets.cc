@@ -141,14 +141,8 @@ list_sets(Splitting *s)
 static GpuvmRel *
 share(Splitting *s, GpuvmRel *rel)
 {
-	GpuvmRel   *shared = rel_make(REL_SHARED, list_make1(rel));
-	ListCell   *lc;
+	GpuvmRel   *shared = rel_share(rel, s->statement->definitions);
 
-	foreach(lc, s->statement->definitions)
-		shared->id = Max(shared->id, static_cast<const GpuvmRel *>(lfirst(lc))->id);
-	shared->id++;
-	foreach(lc, rel->columns)
-		shared->columns = lappend(shared->columns, rel_hand_on(lfirst_node(TargetEntry, lc)));
 	s->statement->definitions = list_insert_nth(s->statement->definitions, s->at++, shared);
 	s->made = lappend(s->made, shared);
 	return shared;

@@ -42,11 +42,13 @@ static List *
 without_implied(List *conditions)
 {
 	List	   *left = list_copy(conditions);
+	/* the proof takes each alternative with each of another one */
+	const bool	small = rel_is_small((Node *) conditions);
 	ListCell   *lc;
 
 	foreach(lc, conditions)
 	{
-		List	   *others = is_orclause(lfirst(lc)) ? list_delete_ptr(list_copy(left), lfirst(lc)) : NIL;
+		List	   *others = small && is_orclause(lfirst(lc)) ? list_delete_ptr(list_copy(left), lfirst(lc)) : NIL;
 
 		if (others != NIL && predicate_implied_by(list_make1(lfirst(lc)), others, false))
 			left = others;
@@ -465,15 +467,18 @@ rel_early_columns(const GpuvmRel *rel)
 			return rel->join == RELJOIN_INNER ? bms_join(early, rel_early_columns(rel_input(rel, 1))) : early;
 		case REL_UNION:
 		case REL_SETOP:
-			foreach(lc, rel->columns)
+			early = rel_numbers(rel);
+			for (int i = 0; i < list_length(rel->inputs); i++)
 			{
-				const TargetEntry *column = lfirst_node(TargetEntry, lc);
-				bool		all = true;
+				const Bitmapset *of_arm = rel_early_columns(rel_input(rel, i));
 
-				for (int i = 0; i < list_length(rel->inputs) && all; i++)
-					all = bms_is_member(rel_arm_column(rel, i, column), rel_early_columns(rel_input(rel, i)));
-				if (all)
-					early = bms_add_member(early, column->resno);
+				foreach(lc, rel->columns)
+				{
+					const TargetEntry *column = lfirst_node(TargetEntry, lc);
+
+					if (!bms_is_member(rel_arm_column(rel, i, column), of_arm))
+						early = bms_del_member(early, column->resno);
+				}
 			}
 			return early;
 		default:

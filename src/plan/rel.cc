@@ -147,6 +147,20 @@ rel_make(RelOp op, List *inputs, List *columns)
 	return rel;
 }
 
+GpuvmRel *
+rel_share(GpuvmRel *rows, const List *definitions)
+{
+	GpuvmRel   *shared = rel_make(REL_SHARED, list_make1(rows));
+	ListCell   *lc;
+
+	foreach(lc, definitions)
+		shared->id = Max(shared->id, static_cast<const GpuvmRel *>(lfirst(lc))->id);
+	shared->id++;
+	foreach(lc, rows->columns)
+		shared->columns = lappend(shared->columns, rel_hand_on(lfirst_node(TargetEntry, lc)));
+	return shared;
+}
+
 Node *
 rel_bigint(int64 value)
 {

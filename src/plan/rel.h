@@ -167,6 +167,9 @@ rel_arm_column(const GpuvmRel *rel, int arm, const TargetEntry *column)
 	return list_nth_int(static_cast<List *>(list_nth(rel->arms, arm)), ((const Var *) column->expr)->varattno - 1);
 }
 
+/* A Shared of these rows, with an id that none of these definitions has; it is added to none. */
+GpuvmRel   *rel_share(GpuvmRel *rows, const List *definitions);
+
 /* A bigint. */
 Node	   *rel_bigint(int64 value);
 

@@ -98,24 +98,19 @@ static GpuvmRel **
 share_arms(GpuvmRel *statement, const GpuvmRel *shared, const Bitmapset *read)
 {
 	const GpuvmRel *unions = rel_input(shared);
-	int			at = 0;
 	GpuvmRel  **arms = static_cast<GpuvmRel **>(palloc0(sizeof(GpuvmRel *) * list_length(unions->inputs)));
-	int			id = 0;
-	ListCell   *lc;
+	int			at = 0;
 
-	foreach(lc, statement->definitions)
-		id = Max(id, static_cast<const GpuvmRel *>(lfirst(lc))->id);
 	while (list_nth(statement->definitions, at) != shared)
 		at++;
-	statement->definitions = list_delete_nth_cell(statement->definitions, at);
 	for (int i = list_length(unions->inputs) - 1; i >= 0; i--)
 	{
 		if (!bms_is_member(i, read))
 			continue;
-		arms[i] = rel_make(REL_SHARED, list_make1(rel_input(unions, i)));
-		arms[i]->id = ++id;
+		arms[i] = rel_share(rel_input(unions, i), statement->definitions);
 		statement->definitions = list_insert_nth(statement->definitions, at, arms[i]);
 	}
+	statement->definitions = list_delete_ptr(statement->definitions, const_cast<GpuvmRel *>(shared));
 	return arms;
 }
 

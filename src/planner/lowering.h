@@ -186,7 +186,10 @@ int			add_number(Lowering *l, Node *value);
 /* A plan that aggregates the piece's rows: the output and HAVING over them, with Aggrefs. The columns that the node makes have values then. */
 bool		begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece);
 bool		plan_of_groups(Lowering *l, const GpuvmRel *rel, const Piece *piece, List *exprs, List *having, Aggregation *a, double *ngroups);
-/* The program of the piece's rows with these columns and expressions; what is more than a column is computed by it. `hidden`: only to sort by. */
+/*
+ * The program of the piece's rows with these columns and expressions; what is more than a column is computed by it.
+ * `hidden`: only to sort by.
+ */
 bool		plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, List *hidden, ScanPlan *plan);
 
 /* -- lowering_conditions.cc -- */

@@ -330,11 +330,11 @@ wanted_of_groups(PlannerInfo *root, bool distinct)
 }
 
 static bool
-having_can_raise(const ScanPlan *plan)
+any_can_raise(const List *exprs)
 {
 	ListCell   *lc;
 
-	foreach(lc, plan->having)
+	foreach(lc, exprs)
 	{
 		if (can_raise_by_rows(static_cast<const Expr *>(lfirst(lc))))
 			return true;
@@ -346,7 +346,7 @@ having_can_raise(const ScanPlan *plan)
 static bool
 may_skip_errors(const PlannerInfo *root, const ScanPlan *plan)
 {
-	return root->parse->limitCount != nullptr && having_can_raise(plan);
+	return root->parse->limitCount != nullptr && any_can_raise(plan->having);
 }
 
 void
@@ -373,19 +373,6 @@ gives_first_rows(const PlannerInfo *root)
 	return root->sort_pathkeys != NIL && (root->parse->limitCount != nullptr || root->tuple_fraction > 0);
 }
 
-static bool
-output_can_raise(const ScanPlan *plan)
-{
-	ListCell   *lc;
-
-	foreach(lc, plan->exprs)
-	{
-		if (!IsA(lfirst(lc), Var) && can_raise_by_rows(static_cast<const Expr *>(lfirst(lc))))
-			return true;
-	}
-	return false;
-}
-
 CustomPath *
 sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from, const char **reason)
 {
@@ -403,7 +390,7 @@ sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from, c
 		*reason = "HAVING may raise an error";
 		return nullptr;
 	}
-	if (plan->kind == SCAN_GROUPS && gives_first_rows(root) && output_can_raise(plan))
+	if (plan->kind == SCAN_GROUPS && gives_first_rows(root) && any_can_raise(plan->exprs))
 	{
 		*reason = "the output of a group that is not wanted may raise an error";
 		return nullptr;

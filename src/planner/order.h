@@ -19,10 +19,16 @@ void		remember_path(const RelOptInfo *rel, const CustomPath *path);
 /* The same for our path of groups, or of DISTINCT rows; `rel` is what they are of. */
 void		add_sorted_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, bool distinct);
 
-/* Are the first rows in order all that may come out? PostgreSQL computes the output of all rows before it sorts them, and meets its errors. */
+/*
+ * Are the first rows in order all that may come out? PostgreSQL computes the output of all rows before it sorts them,
+ * and meets its errors.
+ */
 bool		gives_first_rows(const PlannerInfo *root);
 
-/* The path of a whole statement (whole.h) in the statement's order; `input` has what PostgreSQL would sort. NULL, and a reason, if its last stage cannot sort. */
+/*
+ * The path of a whole statement (whole.h) in the statement's order; `input` has what PostgreSQL would sort. NULL, and a
+ * reason, if its last stage cannot sort.
+ */
 CustomPath *sorted_statement(PlannerInfo *root, RelOptInfo *input, const CustomPath *from, const char **reason);
 
 }  // namespace gpuvm

@@ -92,7 +92,8 @@ hopeless(const PlannerInfo *root, const RelOptInfo *rel)
 }
 
 static PlannedStmt *
-plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, WholeStatement *whole = nullptr, bool alone = false)
+plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params,
+		   WholeStatement *whole = nullptr, bool alone = false)
 {
 	PlannedStmt *volatile result = nullptr;
 	HiddenScheme *outer = begin_hiding();
@@ -261,11 +262,16 @@ suffers_alone(const PlannedStmt *alone, const PlannedStmt *ours)
 	return IsA(plan, CustomScan);
 }
 
-/* The one of these that costs less: programs for parts of the statement, or PostgreSQL's plan without any of ours. missed: of the former's planning (missed_share). */
+/*
+ * The one of these that costs less: programs for parts of the statement, or PostgreSQL's plan without any of ours.
+ * missed: of the former's planning (missed_share).
+ */
 static PlannedStmt *
 with_parts_or_alone(PlannedStmt *parts, PlannedStmt *alone, int cursor_options, double missed)
 {
-	return expected_cost(alone, cursor_options) * (suffers_alone(alone, parts) ? missed : 1) < expected_cost(parts, cursor_options) ? alone : parts;
+	const Cost	cost = expected_cost(alone, cursor_options) * (suffers_alone(alone, parts) ? missed : 1);
+
+	return cost < expected_cost(parts, cursor_options) ? alone : parts;
 }
 
 /* The one that is better, where one program could do it all: without stages, if that is what it does. */
@@ -277,7 +283,10 @@ with_parts_or_stages(PlannedStmt *parts, PlannedStmt *stages, int cursor_options
 	return setting_force || expected_cost(stages, cursor_options) < expected_cost(parts, cursor_options) ? stages : parts;
 }
 
-/* Paths are compared by what PostgreSQL charges for pages on a disk. With its pages in memory, may the alternative of stages cost less than they do? */
+/*
+ * Paths are compared by what PostgreSQL charges for pages on a disk. With its pages in memory, may the alternative of
+ * stages cost less than they do?
+ */
 static bool
 alternative_may_be_better(const PlannedStmt *stages, int cursor_options)
 {
@@ -307,7 +316,8 @@ is_simple(const Query *parse)
 }
 
 /*
- * In stages or without any program, whatever costs less, in one planning without paths for parts of the statement. final: nothing is to be gained of these.
+ * In stages or without any program, whatever costs less, in one planning without paths for parts of the statement.
+ * final: nothing is to be gained of these.
  * Where the statement has no stages, and where they are one program, which those paths may be, too, it is planned once more.
  */
 static PlannedStmt *
@@ -318,14 +328,18 @@ plan_in_stages(const Query *parse, const char *query_string, int cursor_options,
 	PlannedStmt *alone;
 
 	*final = whole.cheap || (whole.made && (whole.several || ntables > MOST_FOR_TWO_PLANNINGS));
-	if (!*final || ntables > MOST_FOR_TWO_PLANNINGS || !is_whole_plan(stmt) || !may_be_better_alone(parse, cursor_options) || !is_long(stmt, parse, cursor_options) ||
+	if (!*final || ntables > MOST_FOR_TWO_PLANNINGS || !is_whole_plan(stmt) ||
+		!may_be_better_alone(parse, cursor_options) || !is_long(stmt, parse, cursor_options) ||
 		!alternative_may_be_better(stmt, cursor_options))
 		return stmt;
 	alone = plan_apart(parse, query_string, cursor_options, params, nullptr, true);
 	return with_parts_or_alone(stmt, alone, cursor_options, 1);
 }
 
-/* With programs for parts of the statement. alone: PostgreSQL's plan without them, if it is known; whole: it may be run in stages as well. */
+/*
+ * With programs for parts of the statement. alone: PostgreSQL's plan without them, if it is known; whole: it may be
+ * run in stages as well.
+ */
 static PlannedStmt *
 plan_in_parts(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, PlannedStmt *alone, WholeStatement *whole)
 {

@@ -232,7 +232,10 @@ computed_keys(const PlannerInfo *root, const List *exprs)
 	return keys;
 }
 
-/* Rows with these columns and, where it can be, the keys: as columns, too, or as what the rows are only sorted by, which may be a quotient. */
+/*
+ * Rows with these columns and, where it can be, the keys: as columns, too, or as what the rows are only sorted by,
+ * which may be a quotient.
+ */
 static bool
 plan_with_keys(Lowering *l, const Piece *piece, List **raw, List *keys, ScanPlan *plan)
 {
@@ -359,7 +362,8 @@ make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	last.plan->nshared = list_length(l->shared);
 	plan_delta(last.plan, &last.piece->shape, &rows);
 	map_cost = detach_maps(l->root, &last.piece->shape, last.plan);
-	path = make_path(l->statement_root, final_rel, output_of_stages(l->statement_root, alternative->pathtarget), &last.piece->shape, alternative, last.plan, rows, last.rows, map_cost);
+	path = make_path(l->statement_root, final_rel, output_of_stages(l->statement_root, alternative->pathtarget),
+					 &last.piece->shape, alternative, last.plan, rows, last.rows, map_cost);
 	add_shared_stages(path, l->shared);
 	return path;
 }
@@ -508,7 +512,8 @@ offer_cost(PlannerInfo *root, const Path *best, Path *path)
 
 /* Where groups are not sorted by their program, one more sorts them as rows; few of them PostgreSQL sorts in less time. */
 static CustomPath *
-sorted_whole(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, Path *alternative, CustomPath *whole, bool explain)
+sorted_whole(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, RelOptInfo *final_rel, Path *alternative,
+			 CustomPath *whole, bool explain)
 {
 	const char *reason = nullptr;
 	CustomPath *sorted = root->sort_pathkeys == NIL ? nullptr : sorted_statement(root, input, whole, &reason);
@@ -518,7 +523,9 @@ sorted_whole(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *input, Re
 	{
 		rows = lower_statement(root, statement, final_rel, alternative, true, false);
 		sorted = rows == nullptr ? nullptr : sorted_statement(root, input, rows, &reason);
-		if (sorted != nullptr && !setting_force && sorted->path.total_cost >= create_sort_path(root, final_rel, &whole->path, root->sort_pathkeys, -1)->path.total_cost)
+		if (sorted != nullptr && !setting_force &&
+			sorted->path.total_cost >=
+			create_sort_path(root, final_rel, &whole->path, root->sort_pathkeys, -1)->path.total_cost)
 			return nullptr;
 	}
 	if (sorted == nullptr && reason != nullptr && explain)
@@ -537,7 +544,8 @@ algebra_of(const Query *query)
 }
 
 void
-add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra, bool sorts)
+add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, RelOptInfo *final_rel,
+			   const FinalPathExtraData *extra, bool sorts)
 {
 	const Query *parse = root->parse;
 	const Path *best = cheapest(final_rel);
@@ -597,7 +605,8 @@ body_of(const PlannedStmt *stmt)
 {
 	const Plan *plan = stmt->planTree;
 
-	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, IncrementalSort) || IsA(plan, Material) || (IsA(plan, Result) && plan->lefttree != nullptr))
+	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, IncrementalSort) || IsA(plan, Material) ||
+		   (IsA(plan, Result) && plan->lefttree != nullptr))
 		plan = plan->lefttree;
 	return plan;
 }
@@ -624,7 +633,8 @@ runs_subplans(const PlannedStmt *stmt)
 
 	if (!is_whole_plan(stmt))
 		return true;
-	return IsA(plan, Limit) && (has_bound_value(((const Limit *) plan)->limitOffset, nullptr) || has_bound_value(((const Limit *) plan)->limitCount, nullptr));
+	return IsA(plan, Limit) && (has_bound_value(((const Limit *) plan)->limitOffset, nullptr) ||
+								has_bound_value(((const Limit *) plan)->limitCount, nullptr));
 }
 
 bool

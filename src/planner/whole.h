@@ -27,7 +27,8 @@ struct WholeStatement
 };
 
 /* Adds the path to the outermost level's final ones. `input`: what LIMIT, if there is one, is above; `sorts`: the last stage may sort. */
-void		add_whole_path(PlannerInfo *root, WholeStatement *whole, RelOptInfo *input, RelOptInfo *final_rel, const FinalPathExtraData *extra, bool sorts);
+void		add_whole_path(PlannerInfo *root, WholeStatement *whole, RelOptInfo *input, RelOptInfo *final_rel,
+						   const FinalPathExtraData *extra, bool sorts);
 
 /* Is it a plan of stages, below Sort and Limit? */
 bool		is_whole_plan(const PlannedStmt *stmt);

@@ -13,38 +13,10 @@ CREATE TABLE nothing (LIKE sale) WITH (autovacuum_enabled = off);
 VACUUM ANALYZE sale, nothing;
 SELECT sum(gpuvm.import(t)) FROM unnest('{sale,nothing}'::regclass[]) t;
 
+\i tests/sql/include/try_stages.sql
 -- The rows are those of PostgreSQL? How many stages gave them, is there a condition that PostgreSQL evaluates, and did another plan run?
-CREATE FUNCTION ask(query text, ordered bool DEFAULT false, OUT stages int, OUT held bool, OUT fallback text, OUT rows int, OUT equal bool) LANGUAGE plpgsql AS $$
-DECLARE
-	answer text[] := '{}';
-	got text[] := '{}';
-	plan json;
-	one record;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	BEGIN
-		FOR one IN EXECUTE query LOOP
-			answer := answer || one::text;
-		END LOOP;
-	EXCEPTION WHEN OTHERS THEN
-		answer := ARRAY[SQLSTATE];
-	END;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	held := EXISTS (SELECT FROM gpuvm.why_not(query) WHERE node = 'Filter' AND reason <> '');
-	BEGIN
-		EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-		fallback := substring(plan::text FROM '"Fallback": "([^"]*)');
-		FOR one IN EXECUTE query LOOP
-			got := got || one::text;
-		END LOOP;
-	EXCEPTION WHEN OTHERS THEN
-		got := ARRAY[SQLSTATE];
-	END;
-	rows := cardinality(answer);
-	equal := CASE WHEN ordered THEN got = answer ELSE ARRAY(SELECT unnest(got) COLLATE "C" ORDER BY 1) = ARRAY(SELECT unnest(answer) COLLATE "C" ORDER BY 1) END;
-END $$;
+CREATE FUNCTION ask(query text, ordered bool DEFAULT false, OUT stages int, OUT held bool, OUT fallback text, OUT rows int, OUT equal bool) LANGUAGE sql AS $$
+SELECT t.stages, EXISTS (SELECT FROM gpuvm.why_not(query) WHERE node = 'Filter' AND reason <> ''), t.fallback, cardinality(t.expected), CASE WHEN ordered THEN t.got = t.expected ELSE ARRAY(SELECT unnest(t.got) COLLATE "C" ORDER BY 1) = ARRAY(SELECT unnest(t.expected) COLLATE "C" ORDER BY 1) END FROM try_stages(query) t $$;
 
 -- Quotients of averages over windows, of groups: nulls and zeros are beside them.
 SELECT * FROM ask('SELECT * FROM (SELECT g, k, sum(p) AS total, avg(sum(p)) OVER (PARTITION BY g) AS mean FROM sale GROUP BY g, k) t WHERE CASE WHEN mean > 0 THEN abs(total - mean) / mean END > 0.1');

@@ -21,37 +21,10 @@ CREATE TABLE nothing (LIKE t) WITH (autovacuum_enabled = off);
 VACUUM ANALYZE t, dim, nothing;
 SELECT sum(gpuvm.import(t)) FROM unnest('{t,dim,nothing}'::regclass[]) t;
 
+\i tests/sql/include/try_stages.sql
 -- The rows are those of PostgreSQL? How many stages gave them, and did another plan run?
-CREATE FUNCTION ask(query text, ordered bool DEFAULT false, OUT stages int, OUT fallback text, OUT rows int, OUT equal bool) LANGUAGE plpgsql AS $$
-DECLARE
-	answer text[] := '{}';
-	got text[] := '{}';
-	plan json;
-	one record;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	BEGIN
-		FOR one IN EXECUTE query LOOP
-			answer := answer || one::text;
-		END LOOP;
-	EXCEPTION WHEN OTHERS THEN
-		answer := ARRAY[SQLSTATE];
-	END;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.rewrite', 'off', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	BEGIN
-		EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-		fallback := substring(plan::text FROM '"Fallback": "([^"]*)');
-		FOR one IN EXECUTE query LOOP
-			got := got || one::text;
-		END LOOP;
-	EXCEPTION WHEN OTHERS THEN
-		got := ARRAY[SQLSTATE];
-	END;
-	rows := cardinality(answer);
-	equal := CASE WHEN ordered THEN got = answer ELSE ARRAY(SELECT unnest(got) COLLATE "C" ORDER BY 1) = ARRAY(SELECT unnest(answer) COLLATE "C" ORDER BY 1) END;
-END $$;
+CREATE FUNCTION ask(query text, ordered bool DEFAULT false, OUT stages int, OUT fallback text, OUT rows int, OUT equal bool) LANGUAGE sql SET gpuvm.rewrite = off AS $$
+SELECT t.stages, t.fallback, cardinality(t.expected), CASE WHEN ordered THEN t.got = t.expected ELSE ARRAY(SELECT unnest(t.got) COLLATE "C" ORDER BY 1) = ARRAY(SELECT unnest(t.expected) COLLATE "C" ORDER BY 1) END FROM try_stages(query) t $$;
 
 -- Keys, and every aggregate that has parts.
 SELECT * FROM ask('SELECT to_char(day, ''YYYY-MM''), count(*), count(x), sum(x), sum(s), sum(l), sum(n), avg(x), avg(s), avg(l), avg(n) FROM t GROUP BY 1');

@@ -16,43 +16,11 @@ INSERT INTO name SELECT i, CASE WHEN i <> 2 THEN 'Name ' || i % 4 END FROM gener
 VACUUM ANALYZE sale, nothing, name;
 SELECT sum(gpuvm.import(t)) FROM unnest('{sale,nothing,name}'::regclass[]) t;
 
+\i tests/sql/include/try_stages.sql
 -- The rows are those of PostgreSQL, in its order? How many stages gave them, does PostgreSQL sort above them, and did another plan run?
-CREATE FUNCTION ask(query text, OUT stages int, OUT sorted bool, OUT fallback text, OUT rows int, OUT equal bool) LANGUAGE plpgsql AS $$
-DECLARE
-	answer text[] := '{}';
-	got text[] := '{}';
-	plan json;
-	top json;
-	one record;
-BEGIN
-	PERFORM set_config('gpuvm.enabled', 'off', true), set_config('gpuvm.whole_query', 'off', true);
-	BEGIN
-		FOR one IN EXECUTE query LOOP
-			answer := answer || one::text;
-		END LOOP;
-	EXCEPTION WHEN OTHERS THEN
-		answer := ARRAY[SQLSTATE];
-	END;
-	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.whole_query', 'on', true), set_config('gpuvm.force', 'on', true);
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	stages := substring(plan::text FROM '"Stages": (\d+)');
-	top := plan->0->'Plan';
-	IF top->>'Node Type' = 'Limit' THEN
-		top := top->'Plans'->0;
-	END IF;
-	sorted := top->>'Node Type' = 'Custom Scan' AND top->'VM Sort Key' IS NOT NULL;
-	BEGIN
-		EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-		fallback := substring(plan::text FROM '"Fallback": "([^"]*)');
-		FOR one IN EXECUTE query LOOP
-			got := got || one::text;
-		END LOOP;
-	EXCEPTION WHEN OTHERS THEN
-		got := ARRAY[SQLSTATE];
-	END;
-	rows := cardinality(answer);
-	equal := got = answer;
-END $$;
+CREATE FUNCTION ask(query text, OUT stages int, OUT sorted bool, OUT fallback text, OUT rows int, OUT equal bool) LANGUAGE sql AS $$
+SELECT t.stages, top->>'Node Type' = 'Custom Scan' AND top->'VM Sort Key' IS NOT NULL, t.fallback, cardinality(t.expected), t.got = t.expected
+FROM try_stages(query) t, LATERAL (SELECT CASE WHEN plan->0->'Plan'->>'Node Type' = 'Limit' THEN plan->0->'Plan'->'Plans'->0 ELSE plan->0->'Plan' END) p (top) $$;
 
 -- Averages, of numerics, integers and floats; ties are decided by the next keys.
 SELECT * FROM ask('SELECT g, q, avg(p) FROM sale GROUP BY g, q ORDER BY avg(p), g, q');
