@@ -10,6 +10,7 @@ extern "C" {
 }
 
 #include "executor/scan_state.h"
+#include "executor/set_arms.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
 #include "tablet/build.h"
@@ -19,7 +20,7 @@ extern "C" {
 namespace gpuvm {
 
 /* What dictionaries of these columns begin with: nothing. */
-static const Dictionary *
+const Dictionary *
 empty_dictionary(void)
 {
 	return dictionary_begin(static_cast<char *>(palloc0(dictionary_size(0, 0))), 0, 0);

@@ -14,6 +14,7 @@ extern "C" {
 }
 
 #include "executor/scan_state.h"
+#include "executor/set_arms.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
 #include "planner/plan_windows.h"
@@ -22,28 +23,9 @@ extern "C" {
 
 namespace gpuvm {
 
-/* One program of the child's, and the attribute of its rows that each of the child's is. */
-struct Arm
-{
-	GpuvmScanState *scan;
-	AttrNumber *attnums;
-};
-
-/* What a result column of an arm's program holds. */
-struct ArmValue
-{
-	int			column;			/* -1: nothing that a set can have */
-	int			high;			/* of its high halves, or -1 */
-	OutputKind	kind;			/* Plain, Numeric, Dictionary or Variable */
-	int			scale;
-};
-
-constexpr ArmValue NO_VALUE = {-1, -1, OutputKind::Plain, 0};
-
 /* -- which programs the child's rows come from --------------------------------------------- */
 
-/* The attributes of the input that a node without conditions hands on; NULL if it does more than that. */
-static AttrNumber *
+AttrNumber *
 permuted(const List *tlist, const AttrNumber *attnums, int natts)
 {
 	AttrNumber *below = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(natts, 1)));
@@ -75,8 +57,7 @@ only_input(PlanState *ps)
 	return nullptr;
 }
 
-/* Adds the arms; false if the rows come from anything else, too. */
-static bool
+bool
 list_arms(PlanState *ps, AttrNumber *attnums, int natts, List **arms)
 {
 	PlanState  *below;
@@ -125,13 +106,22 @@ pass_parameters(PlanState *ps)
 
 /* -- what they give ------------------------------------------------------------------------ */
 
-static ArmValue
-value_of_column(const PlanPart *part, int column)
+/* That of a text in the statement, of which a program of rows gives code 0 (set_codes.cc). */
+static bool
+is_constant(const ScanPlan *plan, const PlanMap *map)
 {
-	const OutputForm &form = part->outputs[column];
+	return plan->kind == SCAN_ROWS && map->kind == MapKind::Constant && IsA(map->expr, Const);
+}
+
+static ArmValue
+value_of_column(const ScanPlan *plan, int column)
+{
+	const OutputForm &form = plan->parts[0].outputs[column];
 
 	switch (form.kind)
 	{
+		case OutputKind::Map:
+			return is_constant(plan, &plan->maps[form.map]) ? ArmValue{column, -1, OutputKind::Map, 0} : NO_VALUE;
 		case OutputKind::Plain:
 		case OutputKind::Dictionary:
 		case OutputKind::Variable:
@@ -147,8 +137,9 @@ value_of_column(const PlanPart *part, int column)
 
 /* As finalize_aggregate() ends it, where that is nothing more than the one part's value. */
 static ArmValue
-value_of_aggregate(const PlanPart *part, const List *final)
+value_of_aggregate(const ScanPlan *plan, const List *final)
 {
+	const PlanPart *part = &plan->parts[0];
 	const int	column = list_nth_int(final, FINAL_PARTS);
 	const OutputForm &form = part->outputs[column];
 
@@ -157,7 +148,7 @@ value_of_aggregate(const PlanPart *part, const List *final)
 	switch (static_cast<FinalKind>(linitial_int(final)))
 	{
 		case FinalKind::Direct:
-			return value_of_column(part, column);
+			return value_of_column(plan, column);
 		case FinalKind::SumToInt8:
 		case FinalKind::SumToFloat8:
 			return ArmValue{column, -1, OutputKind::Plain, 0};
@@ -168,8 +159,7 @@ value_of_aggregate(const PlanPart *part, const List *final)
 	}
 }
 
-/* Of an attribute of the scan tuple. */
-static ArmValue
+ArmValue
 scan_value(const GpuvmScanState *scan, AttrNumber attnum)
 {
 	const PlanPart *part = scan->part->plan;
@@ -177,7 +167,7 @@ scan_value(const GpuvmScanState *scan, AttrNumber attnum)
 	ListCell   *lc;
 
 	if (scan->plan->kind == SCAN_ROWS)
-		return attnum > part->noutputs ? NO_VALUE : value_of_column(part, attnum - 1);
+		return attnum > part->noutputs ? NO_VALUE : value_of_column(scan->plan, attnum - 1);
 	if (attnum > list_length(scan->plan->exprs))
 		return NO_VALUE;
 	raw = static_cast<const Var *>(list_nth(scan->plan->exprs, attnum - 1));
@@ -186,39 +176,20 @@ scan_value(const GpuvmScanState *scan, AttrNumber attnum)
 	foreach(lc, part->key_columns)
 	{
 		if (lfirst_int(lc) == raw->varattno - 1)
-			return value_of_column(part, foreach_current_index(lc));
+			return value_of_column(scan->plan, foreach_current_index(lc));
 	}
 	foreach(lc, part->final_columns)
 	{
 		if (lfirst_int(lc) == raw->varattno - 1)
-			return value_of_aggregate(part, list_nth_node(List, part->finals, foreach_current_index(lc)));
+			return value_of_aggregate(scan->plan, list_nth_node(List, part->finals, foreach_current_index(lc)));
 	}
 	return NO_VALUE;
 }
 
-/* The form of the source's column i. */
-static ChildColumn
+ChildColumn
 column_form(const ScanSource *source, uint32 i)
 {
 	return child_column(list_nth_node(List, source->derived->columns, attribute_of(source->columns[i].attnum) - 1));
-}
-
-/* Are codes of the first arm's columns and of another one's of the same columns of tables? */
-static bool
-same_dictionaries(const ScanSource *source, const Arm *first, const SetSink *of_first, const Arm *arm,
-				  const SetSink *sink)
-{
-	for (uint32 i = 0; arm != first && i < source->ncolumns; i++)
-	{
-		const OutputForm &a = first->scan->part->plan->outputs[of_first->columns[i].result];
-		const OutputForm &b = arm->scan->part->plan->outputs[sink->columns[i].result];
-		const PlanCursor &from = first->scan->plan->cursors[a.cursor];
-
-		if (column_form(source, i).form == ValueForm::Dictionary &&
-			(from.child != 0 || from.relid != arm->scan->plan->cursors[b.cursor].relid || a.attnum != b.attnum))
-			return false;
-	}
-	return true;
 }
 
 /* Of a column of the reader's cursor, of this form: what of the arm's results the set has there. */
@@ -239,7 +210,8 @@ sink_column(const Arm *arm, const ArmValue &value, const ChildColumn &form, Attr
 				return false;
 			break;
 		case ValueForm::Dictionary:
-			if (value.kind != OutputKind::Dictionary)
+			/* plain: a null */
+			if (value.kind != OutputKind::Dictionary && value.kind != OutputKind::Map && value.kind != OutputKind::Plain)
 				return false;
 			break;
 		case ValueForm::Variable:
@@ -371,30 +343,6 @@ can_read_set(const GpuvmScanState *state, int cursor)
 	return true;
 }
 
-/*
- * Codes of all arms' columns are of one dictionary, of which some may have a longer version. What a delta adds is there
- * only where there is one arm (SetSink.several).
- */
-static bool
-take_entries(ScanSource *source, const Arm *arm, const SetSink *sink)
-{
-	for (uint32 i = 0; i < source->ncolumns; i++)
-	{
-		EntrySource *known = &source->entries[i];
-		const EntrySource *entries = &arm->scan->part->entries[sink->columns[i].result];
-
-		if (column_form(source, i).form != ValueForm::Dictionary)
-			continue;
-		if (known->attlen == 0)
-			*known = *entries;
-		else if (known->base == nullptr || entries->base == nullptr || known->base->family != entries->base->family)
-			return false;
-		else if (entries->base->nentries > known->base->nentries)
-			known->base = entries->base;
-	}
-	return true;
-}
-
 /* What is known of the set is what is known of the source's columns. */
 static void
 take_known(ScanSource *source, const SetSink *sink)
@@ -477,17 +425,17 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 	foreach(lc, arms)
 	{
 		const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
-		SetSink    *sink = &sinks[foreach_current_index(lc)];
 
-		if (!fill_sink(arm, list_length(arms) > 1, source, sink) ||
-			!same_dictionaries(source, static_cast<const Arm *>(linitial(arms)), sinks, arm, sink))
+		if (!fill_sink(arm, list_length(arms) > 1, source, &sinks[foreach_current_index(lc)]))
 			return SET_NOT_TRIED;
 	}
+	if (!agree_on_codes(source, arms, sinks))
+		return SET_NOT_TRIED;
 
 	mine = MemoryContextSwitchTo(child->state->es_query_cxt);
 	pass_parameters(child);
 	MemoryContextSwitchTo(mine);
-	source->entries = static_cast<EntrySource *>(palloc0(sizeof(EntrySource) * Max(source->ncolumns, 1)));
+	begin_codes(source);
 	foreach(lc, arms)
 	{
 		const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
@@ -495,7 +443,8 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 		bool		done;
 
 		sink->set = set;
-		done = run_arm(state, child, arm, sink) && take_entries(source, arm, sink);
+		begin_arm_codes(source, arm, sink);
+		done = run_arm(state, child, arm, sink) && take_codes(source, arm, sink);
 		if (set == 0 && sink->set != 0)
 		{
 			/* from now on whoever closes the source drops it */

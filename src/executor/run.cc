@@ -15,6 +15,7 @@ extern "C" {
 #include <cstring>
 
 #include "executor/scan_state.h"
+#include "executor/set_arms.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
@@ -380,7 +381,7 @@ has_new_entries(const GpuvmScanState *state)
 
 /* The results go into a set: NULL, or why they cannot. */
 static const char *
-put_sink(GpuvmScanState *state, Job *job, uint64 known)
+put_sink(GpuvmScanState *state, Job *job, Program *program, uint64 known)
 {
 	SetSink    *sink = state->sink;
 
@@ -388,7 +389,8 @@ put_sink(GpuvmScanState *state, Job *job, uint64 known)
 	if (sink == nullptr)
 		return nullptr;
 	job->sink.append = sink->set != 0;
-	sink->refused = (sink->references && brings_rows(state)) || (sink->several && has_new_entries(state));
+	sink->refused = (sink->references && brings_rows(state)) || (sink->several && has_new_entries(state)) ||
+		!put_constant_codes(state, sink, program);
 	if (!sink->refused && sink->set == 0)
 		sink->set = engine_new_set(state->session);
 	if (sink->refused || sink->set == 0)
@@ -472,7 +474,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	if (reason == nullptr)
 		reason = put_text_orders(state->plan, job);
 	if (reason == nullptr)
-		reason = put_sink(state, job, area + program_bytes + skip_bytes + cursor_bytes + map_bytes);
+		reason = put_sink(state, job, arena_at<Program>(area), area + program_bytes + skip_bytes + cursor_bytes + map_bytes);
 	if (reason != nullptr)
 	{
 		/* nothing was submitted: the figures are those of another */

@@ -165,6 +165,7 @@ struct SetSink
 	SinkColumn	columns[PROGRAM_MAX_COLUMNS];	/* which have here what they are codes or references of */
 	bool		references;		/* one is of references */
 	bool		several;		/* the set is made by several programs, whose codes have to be the same */
+	LocalDictionary *constants[PROGRAM_MAX_COLUMNS];	/* of the set's columns: what a constant's code is to be of; NULL: it is none */
 	uint64		nrows;
 	uint32		tablets;
 	SetColumn	known[PROGRAM_MAX_COLUMNS];

@@ -150,6 +150,39 @@ add_numeric(Arms *arms, int column)
 	}
 }
 
+/*
+ * A column that is no numeric. Values of char(n) of different lengths, a text's among them, may be equal without being the
+ * same: that their length is not known keeps programs from comparing their bytes.
+ */
+static void
+add_other(Arms *arms, int column)
+{
+	int32		typmod = -1;
+	bool		same = true;
+	bool		first = true;
+
+	for (int i = 0; i < arms->n; i++)
+	{
+		const Node *expr = static_cast<const Node *>(list_nth(arms->arms[i].exprs, column));
+
+		if (is_null(expr) || exprType(expr) != BPCHAROID)
+			continue;
+		same = first || (same && exprTypmod(expr) == typmod);
+		typmod = exprTypmod(expr);
+		first = false;
+	}
+	for (int i = 0; i < arms->n; i++)
+	{
+		Node	   *expr = static_cast<Node *>(list_nth(arms->arms[i].exprs, column));
+
+		if (!same && is_null(expr))
+			expr = (Node *) makeNullConst(exprType(expr), -1, exprCollation(expr));
+		else if (!same)
+			expr = (Node *) makeRelabelType((Expr *) expr, exprType(expr), -1, exprCollation(expr), COERCE_IMPLICIT_CAST);
+		add_whole(&arms->arms[i].rows, expr);
+	}
+}
+
 /* -- the arms ----------------------------------------------------------------------------------------- */
 
 /* The columns of the arm as they are, if it has no others: its rows are the stage's. */
@@ -281,8 +314,7 @@ lower_union(Lowering *l, const GpuvmRel *rel)
 		if (exprType(static_cast<const Node *>(list_nth(arms.arms[0].exprs, column))) == NUMERICOID)
 			add_numeric(&arms, column);
 		else
-			for (int i = 0; i < arms.n; i++)
-				add_whole(&arms.arms[i].rows, static_cast<Node *>(list_nth(arms.arms[i].exprs, column)));
+			add_other(&arms, column);
 	}
 	if (!stage_of_union(l, &arms, &all))
 		return nullptr;

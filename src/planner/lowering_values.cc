@@ -129,6 +129,19 @@ is_mixed(const CompileInput *input, const Expr *expr)
 	return exprType((const Node *) expr) == NUMERICOID && numeric_scale(input, expr).mixed;
 }
 
+Node *
+without_display_scale(const CompileInput *input, Node *number)
+{
+	const FuncExpr *call = (const FuncExpr *) number;
+	Expr	   *same = nullptr;
+
+	if (IsA(number, FuncExpr) && is_shown_apart(input, call->funcid, call->args))
+		return static_cast<Node *>(linitial(call->args));
+	if (!IsA(number, Var) && is_mixed(input, (Expr *) number))
+		same = at_one_scale(input, (Expr *) number);
+	return same != nullptr ? (Node *) same : number;
+}
+
 /* -- aggregates --------------------------------------------------------------------------------------- */
 
 /* Another aggregate of the same rows. */

@@ -50,6 +50,9 @@ void		add_at_scale(RowValues *rows, Node *expr, int scale);
 /* As suits it; `apart`: what it is computed of may be handed on in its place. */
 void		add_value(RowValues *rows, const CompileInput *input, Node *expr, bool apart);
 
+/* The number that compares as this one does, as a program computes it: what it is shown with is left out. */
+Node	   *without_display_scale(const CompileInput *input, Node *number);
+
 /* Is it a value of one column? */
 bool		has_one_scale(const CompileInput *input, Node *expr);
 

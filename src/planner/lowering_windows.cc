@@ -16,6 +16,7 @@ extern "C" {
 #include "pg/value_form.h"
 #include "planner/cost.h"
 #include "planner/lowering.h"
+#include "planner/lowering_values.h"
 #include "planner/order_keys.h"
 #include "planner/plan_windows.h"
 #include "planner/window_functions.h"
@@ -24,14 +25,6 @@ namespace gpuvm {
 
 /* A function of a row, microseconds. */
 constexpr double WINDOW_US = 0.02;
-
-/* A column of the node that is to be made. */
-struct AskedFunction
-{
-	const TargetEntry *column;
-	WindowClause *clause;
-	bool		made;
-};
 
 /* -- keys ------------------------------------------------------------------------------------- */
 
@@ -43,31 +36,40 @@ struct WindowKeys
 	List	   *clauses;		/* SortGroupClauses of the order */
 };
 
-/* The key, without what changes neither values nor collation. */
+/* A column of the node that is to be made. */
+struct AskedFunction
+{
+	const TargetEntry *column;
+	WindowClause *clause;
+	WindowKeys	keys;			/* over the rows that are there now */
+	bool		made;
+};
+
+/* The key, without what changes neither values nor collation; numbers without their display scales, which no order hangs on. */
 static Node *
-window_key(Node *key)
+window_key(const CompileInput *input, Node *key)
 {
 	while (IsA(key, RelabelType) && exprCollation(key) == exprCollation((Node *) ((RelabelType *) key)->arg))
 		key = (Node *) ((RelabelType *) key)->arg;
-	return key;
+	return without_display_scale(input, key);
 }
 
 static WindowKeys
-keys_of(const Lowering *l, const WindowClause *clause)
+keys_of(const Lowering *l, const CompileInput *input, const WindowClause *clause)
 {
 	WindowKeys	keys = {};
 	ListCell   *lc;
 
 	foreach(lc, clause->partitionClause)
 	{
-		Node	   *key = window_key(l->values[lfirst_node(SortGroupClause, lc)->tleSortGroupRef]);
+		Node	   *key = window_key(input, l->values[lfirst_node(SortGroupClause, lc)->tleSortGroupRef]);
 
 		if (!IsA(without_relabel(key), Const))
 			keys.partition = list_append_unique(keys.partition, key);
 	}
 	foreach(lc, clause->orderClause)
 	{
-		Node	   *key = window_key(l->values[lfirst_node(SortGroupClause, lc)->tleSortGroupRef]);
+		Node	   *key = window_key(input, l->values[lfirst_node(SortGroupClause, lc)->tleSortGroupRef]);
 
 		if (IsA(without_relabel(key), Const) || list_member(keys.partition, key) || list_member(keys.order, key))
 			continue;
@@ -116,7 +118,7 @@ is_sorted_for(const WindowKeys &sort, const WindowKeys &other)
 
 /* How many of the clauses that are left have the key in their partition? */
 static int
-count_partitions(const Lowering *l, List *asked, const Node *key)
+count_partitions(List *asked, const Node *key)
 {
 	int			n = 0;
 	ListCell   *lc;
@@ -125,14 +127,14 @@ count_partitions(const Lowering *l, List *asked, const Node *key)
 	{
 		const AskedFunction *a = static_cast<const AskedFunction *>(lfirst(lc));
 
-		n += !a->made && list_member(keys_of(l, a->clause).partition, key);
+		n += !a->made && list_member(a->keys.partition, key);
 	}
 	return n;
 }
 
 /* Those with most keys lead; keys of partitions that others have, too, come first. */
 static WindowKeys
-leading_keys(const Lowering *l, List *asked)
+leading_keys(List *asked)
 {
 	WindowKeys	best = {};
 	List	   *partition = NIL;
@@ -142,7 +144,7 @@ leading_keys(const Lowering *l, List *asked)
 	foreach(lc, asked)
 	{
 		const AskedFunction *a = static_cast<const AskedFunction *>(lfirst(lc));
-		const WindowKeys keys = keys_of(l, a->clause);
+		const WindowKeys &keys = a->keys;
 
 		if (a->made)
 			continue;
@@ -150,6 +152,7 @@ leading_keys(const Lowering *l, List *asked)
 					  (count_keys(keys) == count_keys(best) && list_length(keys.order) <= list_length(best.order))))
 			continue;
 		best = keys;
+		best.partition = list_copy(keys.partition);
 		found = true;
 	}
 	while (best.partition != NIL)
@@ -159,7 +162,7 @@ leading_keys(const Lowering *l, List *asked)
 
 		foreach(lc, best.partition)
 		{
-			const int	n = count_partitions(l, asked, static_cast<const Node *>(lfirst(lc)));
+			const int	n = count_partitions(asked, static_cast<const Node *>(lfirst(lc)));
 
 			if (n > most)
 				next = lfirst(lc);
@@ -196,7 +199,7 @@ columns_of_rows(Lowering *l, const GpuvmRel *rel, const WindowKeys &sort, List *
 	foreach(lc, asked)
 	{
 		const AskedFunction *a = static_cast<const AskedFunction *>(lfirst(lc));
-		const WindowKeys keys = keys_of(l, a->clause);
+		const WindowKeys &keys = a->keys;
 		WindowFunc *f = a->made ? nullptr : (WindowFunc *) resolve(l, (const Node *) a->column->expr);
 
 		if (f == nullptr)
@@ -301,7 +304,7 @@ add_windows(Lowering *l, WindowStage *w, const WindowKeys &sort, List *asked)
 	foreach(lc, asked)
 	{
 		const AskedFunction *first = static_cast<const AskedFunction *>(lfirst(lc));
-		const WindowKeys keys = keys_of(l, first->clause);
+		const WindowKeys &keys = first->keys;
 		PlanWindow	window = {};
 
 		if (first->made || list_member_ptr(w->clauses, first->clause) || !is_sorted_for(sort, keys))
@@ -377,12 +380,22 @@ is_ordered(const GpuvmRel *rel)
 static Piece *
 lower_sort(Lowering *l, const GpuvmRel *rel, const Piece *input, List *asked)
 {
-	const WindowKeys sort = leading_keys(l, asked);
+	CompileInput rows = {};
+	WindowKeys	sort;
 	WindowStage w = {};
 	Piece	   *piece;
 	int			relid;
 	ListCell   *lc;
 
+	fill_input(l->root, &input->shape, &rows);
+	foreach(lc, asked)
+	{
+		AskedFunction *a = static_cast<AskedFunction *>(lfirst(lc));
+
+		if (!a->made)
+			a->keys = keys_of(l, &rows, a->clause);
+	}
+	sort = leading_keys(asked);
 	w.l = l;
 	w.exprs = columns_of_rows(l, rel, sort, asked);
 	for (int i = 1; i < input->shape.ncursors; i++)
