@@ -583,7 +583,8 @@ compile_placeholder(Compiler *c, const PlaceHolderVar *phv)
 	/* what an anti join lets go on has met no row of it */
 	if (present == NIL && absent)
 		return compile_expr(c, (const Expr *) makeNullConst(exprType((Node *) phv->phexpr), exprTypmod((Node *) phv->phexpr), exprCollation((Node *) phv->phexpr)));
-	if (present == NIL)
+	/* of all relations some one has a row */
+	if (present == NIL || list_length(present) == c->npositioned)
 		return compile_expr(c, phv->phexpr);
 	/* PostgreSQL computes it below the join, for rows that meet none, too */
 	if (can_raise(phv->phexpr))

@@ -458,12 +458,28 @@ expand_single(GpuvmRel **cell, Expansion *expansion)
 
 /* -- values ------------------------------------------------------------------------------------------- */
 
-const GpuvmRel *
-rel_one_group(const GpuvmRel *rel)
+/* The rows of a Shared that a Set reads; NULL: it is no Set. */
+static const GpuvmRel *
+rows_of_set(const List *definitions, const GpuvmRel *set)
 {
-	while (rel->op == REL_PROJECT)
-		rel = rel_input(rel);
-	return rel->op == REL_GROUP && rel->keys == NIL && rel->sets == NIL ? rel : nullptr;
+	ListCell   *lc;
+
+	foreach(lc, set->op == REL_SET ? definitions : NIL)
+	{
+		const GpuvmRel *definition = static_cast<const GpuvmRel *>(lfirst(lc));
+
+		if (definition->op == REL_SHARED && definition->id == set->id)
+			return rel_input(definition);
+	}
+	return nullptr;
+}
+
+bool
+rel_is_one_group(const List *definitions, const GpuvmRel *rel)
+{
+	while (rel != nullptr && rel->op != REL_GROUP)
+		rel = rel->op == REL_PROJECT ? rel_input(rel) : rows_of_set(definitions, rel);
+	return rel != nullptr && rel->keys == NIL && rel->sets == NIL;
 }
 
 /* EXISTS asks for one row, and nothing of it. */
@@ -487,7 +503,7 @@ expand_bound(GpuvmRel *bound, Expansion *expansion)
 	bool		one = false;
 	ListCell   *lc;
 
-	if (rel_one_group(rel_input(bound)) != nullptr || is_exists(bound))
+	if (rel_is_one_group(expansion->statement->definitions, rel_input(bound)) || is_exists(bound))
 		return;
 	value = value_of_rows(column);
 	if (value == nullptr)

@@ -12,8 +12,8 @@ namespace gpuvm {
  */
 void		rel_expand(GpuvmRel *statement);
 
-/* The groups without keys below Projects that the tree is; NULL: it is anything else. */
-const GpuvmRel *rel_one_group(const GpuvmRel *rel);
+/* Is the tree groups without keys, perhaps a Shared's, below Projects? It has one row then. */
+bool		rel_is_one_group(const List *definitions, const GpuvmRel *rel);
 
 /* A condition on the row of a Bound that flags an error if it stands for several; NULL: it cannot. */
 Node	   *rel_check_of_bound(const GpuvmRel *bound);

@@ -199,7 +199,7 @@ lower_bound(Lowering *l, const GpuvmRel *bound, Node **value)
 	if (rows != nullptr)
 		group = rel_make(REL_GROUP, list_make1(const_cast<GpuvmRel *>(rows)), list_make1(makeTargetEntry((Expr *) count_of_rows(), number, pstrdup("count"), false)));
 	/* no row would be a null, and several an error (rel_expand()) */
-	else if (rel_one_group(group) == nullptr)
+	else if (!rel_is_one_group(l->statement->definitions, group))
 		return lowering_refuse(l, "a subquery's value is not that of an aggregation without keys");
 	piece = lower_apart(l, group);
 	if (piece == nullptr)

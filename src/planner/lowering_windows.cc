@@ -398,11 +398,6 @@ lower_sort(Lowering *l, const GpuvmRel *rel, const Piece *input, List *asked)
 	sort = leading_keys(asked);
 	w.l = l;
 	w.exprs = columns_of_rows(l, rel, sort, asked);
-	for (int i = 1; i < input->shape.ncursors; i++)
-	{
-		if (input->shape.cursors[i].kind == JoinKind::Full)
-			lowering_refuse(l, "window functions are not computed of a full join's rows");
-	}
 	if (l->reason != nullptr || !stage_of_columns(l, input, w.exprs, &w.stage))
 		return nullptr;
 	w.plan = scan_plan_from_list(((CustomPath *) w.stage.path)->custom_private);
@@ -458,10 +453,24 @@ has_keys(Lowering *l, const WindowClause *clause)
 	return true;
 }
 
+/* The rows that windows are made of. A full join's come in no order: they are a stage before they are sorted. */
+static Piece *
+rows_of_window(Lowering *l, const GpuvmRel *rel)
+{
+	Piece	   *piece = lower_apart(l, rel_input(rel));
+
+	for (int i = 1; piece != nullptr && i < piece->shape.ncursors; i++)
+	{
+		if (piece->shape.cursors[i].kind == JoinKind::Full)
+			return materialise_columns(l, piece, rel_input(rel)->columns);
+	}
+	return piece;
+}
+
 Piece *
 lower_window(Lowering *l, const GpuvmRel *rel)
 {
-	Piece	   *piece = lower_apart(l, rel_input(rel));
+	Piece	   *piece = rows_of_window(l, rel);
 	List	   *asked = NIL;
 	int			left;
 	ListCell   *lc;

@@ -61,4 +61,8 @@ INSERT INTO deltas SELECT i % 5, 'new ' || i FROM generate_series(1, 40) i;
 SELECT count(*), min(v), max(v) FROM (SELECT v FROM deltas UNION ALL SELECT note FROM sales) u WHERE v > 'new 2';
 SELECT v FROM (SELECT v FROM deltas WHERE k = 1 UNION ALL SELECT note FROM sales WHERE qty = 3) u WHERE v BETWEEN 'new 2' AND 'new 4' ORDER BY 1;
 SET client_min_messages = warning;
+-- A CTE of one row, whose value several conditions are held against.
+SELECT * FROM ask('WITH a AS (SELECT avg(price * qty) m FROM sales) SELECT b.item, b.s FROM (SELECT item, sum(price * qty) s FROM sales GROUP BY 1 HAVING sum(price * qty) > (SELECT m FROM a)) b JOIN (SELECT item, count(*) n FROM sales GROUP BY 1 HAVING sum(price) > (SELECT m FROM a)) c USING (item)');
+SELECT * FROM ask('WITH a AS (SELECT avg(price) m, count(*) n FROM (SELECT price, qty FROM sales UNION ALL SELECT kind, item FROM items) u) SELECT item FROM sums WHERE p > 20 * (SELECT m FROM a) AND p < (SELECT m * 60 FROM a) AND q < (SELECT n FROM a)');
+SELECT * FROM ask('WITH a AS (SELECT max(qty) m FROM nothing) SELECT count(*) FROM sums WHERE q > (SELECT m FROM a) OR q < coalesce((SELECT m FROM a), 100)');
 DROP SCHEMA whole_rows CASCADE;

@@ -84,6 +84,11 @@ EXECUTE last_rows(0);
 EXECUTE last_rows(2);
 EXECUTE last_rows(NULL);
 RESET plan_cache_mode;
+-- Over the rows of a full join, whose sides may be windows, too.
+SELECT * FROM ask('SELECT coalesce(a.id, b.id) i, a.k, b.v, sum(a.k) OVER (ORDER BY coalesce(a.id, b.id)), max(b.v) OVER (ORDER BY coalesce(a.id, b.id) ROWS 2 PRECEDING) FROM (SELECT id, k FROM w WHERE id % 3 > 0) a FULL JOIN (SELECT id, v FROM w WHERE id % 2 > 0) b ON a.id = b.id');
+SELECT * FROM ask('SELECT *, max(x) OVER (PARTITION BY g ORDER BY d ROWS UNBOUNDED PRECEDING) mx, max(y) OVER (PARTITION BY g ORDER BY d ROWS UNBOUNDED PRECEDING) my FROM (SELECT CASE WHEN a.g IS NOT NULL THEN a.g ELSE b.g END g, CASE WHEN a.d IS NOT NULL THEN a.d ELSE b.d END d, a.x, b.x y
+	FROM (SELECT g, id / 10 d, sum(sum(v)) OVER (PARTITION BY g ORDER BY id / 10) x FROM w WHERE id % 7 > 2 AND g IS NOT NULL GROUP BY 1, 2) a FULL JOIN (SELECT g, id / 10 d, sum(sum(k)) OVER (PARTITION BY g ORDER BY id / 10) x FROM w WHERE id % 5 > 1 AND g IS NOT NULL GROUP BY 1, 2) b ON a.g = b.g AND a.d = b.d) j');
+SELECT * FROM ask('SELECT g, n, rank() OVER (ORDER BY n, g) FROM (SELECT a.g, count(b.id) n FROM w a FULL JOIN w b ON a.id = b.id + 2900 GROUP BY 1) j');
 -- What is refused, and why.
 SELECT query, (SELECT max(reason) FILTER (WHERE node = 'Whole statement') FROM gpuvm.why_not(query)) FROM (VALUES
 	('SELECT id, min(ok::text) OVER (ORDER BY id) FROM w'),
