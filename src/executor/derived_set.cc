@@ -457,8 +457,9 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 			return sink->gave_way ? SET_GAVE_WAY : SET_FAILED;
 		}
 		source->nrows += sink->nrows;
-		take_known(source, sink);
 	}
+	/* of all arms' rows; the columns stay what they were where one of them fails */
+	take_known(source, &sinks[list_length(arms) - 1]);
 	foreach(lc, arms)
 	{
 		ScanFigures *figures = &static_cast<const Arm *>(lfirst(lc))->scan->figures;

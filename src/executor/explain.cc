@@ -444,26 +444,22 @@ heap_columns(const ScanPlan *plan)
 	return names;
 }
 
-/* How many programs there are in the plan of a statement, this one included. */
+/* How many programs there are in a stage's plan: of one, or of several under Append. */
 static int
-count_stages(const CustomScan *scan)
+count_stages(const Plan *plan)
 {
-	int			n = 1;
+	const bool	ours = is_gpuvm_scan(plan);
+	int			n = ours ? 1 : 0;
 	ListCell   *lc;
-	ListCell   *arm;
 
-	for_each_from(lc, scan->custom_plans, 1)
+	check_stack_depth();
+	if (IsA(plan, Append))
 	{
-		const Plan *child = static_cast<const Plan *>(lfirst(lc));
-
-		if (is_gpuvm_scan(child))
-			n += count_stages((const CustomScan *) child);
-		else if (IsA(child, Append))
-		{
-			foreach(arm, ((const Append *) child)->appendplans)
-				n += count_stages(static_cast<const CustomScan *>(lfirst(arm)));
-		}
+		foreach(lc, ((const Append *) plan)->appendplans)
+			n += count_stages(static_cast<const Plan *>(lfirst(lc)));
 	}
+	for_each_from(lc, ours ? ((const CustomScan *) plan)->custom_plans : NIL, 1)
+		n += count_stages(static_cast<const Plan *>(lfirst(lc)));
 	return n;
 }
 
@@ -479,7 +475,7 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	for (int i = 0; i < plan->ncursors; i++)
 		see_skips = see_skips && (plan->cursors[i].child != 0 || may_see_skips(plan->cursors[i].relid));
 	if (plan->whole)
-		ExplainPropertyInteger("Stages", nullptr, count_stages(castNode(CustomScan, node->ss.ps.plan)), es);
+		ExplainPropertyInteger("Stages", nullptr, count_stages(node->ss.ps.plan), es);
 	if (state->shared_stage > 0)
 	{
 		ExplainPropertyInteger("Shared Stage", nullptr, state->shared_stage, es);

@@ -245,7 +245,7 @@ put_code(Program *program, int column, int32 code)
 bool
 put_constant_codes(const GpuvmScanState *state, const SetSink *sink, Program *program)
 {
-	static ImageBuffer buffer;
+	ImageBuffer buffer = {};
 	bool		put = false;
 
 	for (uint32 i = 0; i < sink->ncolumns; i++)

@@ -188,18 +188,42 @@ group_key(Level *level, Node *expr)
 	return dependent_key(level, expr, value);
 }
 
-static int
-key_number(const Level *level, int ref)
+/* The key's column, by its tleSortGroupRef; null: none has it. */
+static TargetEntry *
+key_column(const Level *level, int ref)
 {
 	ListCell   *lc;
 	ListCell   *lc2;
 
 	forboth(lc, level->key_refs, lc2, level->key_columns)
 	{
-		if (lfirst_int(lc) == ref)
-			return lfirst_node(TargetEntry, lc2)->resno;
+		if (ref != 0 && lfirst_int(lc) == ref)
+			return lfirst_node(TargetEntry, lc2);
 	}
-	elog(ERROR, "no key of groups has the number %d", ref);
+	return nullptr;
+}
+
+static int
+key_number(const Level *level, int ref)
+{
+	const TargetEntry *column = key_column(level, ref);
+
+	if (column == nullptr)
+		elog(ERROR, "no key of groups has the number %d", ref);
+	return column->resno;
+}
+
+TargetEntry *
+column_of_target(Level *level, const TargetEntry *target)
+{
+	TargetEntry *column = nullptr;
+
+	/* of two keys of grouping sets that are the same expression each is null in other sets */
+	if (level->query->groupingSets != NIL)
+		column = key_column(level, target->ressortgroupref);
+	if (column != nullptr)
+		return column;
+	return column_of(level, compat_group_key(level->query, (Node *) target->expr), target->resname);
 }
 
 static void
@@ -358,8 +382,7 @@ window_keys(Level *level, const List *clauses)
 		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
 		const TargetEntry *target = get_sortgroupclause_tle(clause, level->query->targetList);
 
-		keys = lappend(keys, key_of(clause, column_of(level, compat_group_key(level->query, (Node *) target->expr),
-													  target->resname)));
+		keys = lappend(keys, key_of(clause, column_of_target(level, target)));
 	}
 	return keys;
 }

@@ -150,7 +150,7 @@ target_column(Level *level, Targets *targets, const TargetEntry *target)
 	TargetEntry **column = &targets->columns[target->resno];
 
 	if (*column == nullptr)
-		*column = column_of(level, compat_group_key(level->query, (Node *) target->expr), target->resname);
+		*column = column_of_target(level, target);
 	return *column;
 }
 

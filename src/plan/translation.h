@@ -98,6 +98,8 @@ bool		add_sublink(Level *level, SubLink *sublink, bool negated);
 /* -- groups.cc -- */
 void		add_groups(Level *level, GpuvmRel **rel);
 void		add_windows(Level *level, GpuvmRel **rel);
+/* What the entry of the target list is above the rows, or groups. */
+TargetEntry *column_of_target(Level *level, const TargetEntry *target);
 /* A key for a column. */
 SortGroupClause *key_of(const SortGroupClause *clause, const TargetEntry *column);
 /* What the expression is above the groups, if it is a key; else null. */

@@ -20,6 +20,7 @@ extern "C" {
 #include "plan/rel.h"
 #include "plan/shadow.h"
 #include "planner/cost.h"
+#include "planner/idle_tables.h"
 #include "planner/order.h"
 #include "planner/paths.h"
 #include "planner/planner.h"
@@ -403,6 +404,8 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 	PG_TRY();
 	{
 		result = plan_in_all_ways(parse, query_string, cursor_options, params);
+		if (is_whole_plan(result))
+			shrink_idle_tables(result);
 	}
 	PG_FINALLY();
 	{

@@ -83,6 +83,27 @@ column_of_target(const PlannerInfo *root, const GpuvmRel *statement, const Gpuvm
 	return 0;
 }
 
+/*
+ * PostgreSQL finds a column of the output by its expression: are there keys of grouping sets that have the same one? Each
+ * is null in other sets.
+ */
+static bool
+has_twins(const PathTarget *target, const List *values)
+{
+	const int	n = list_length(values);
+
+	for (int i = 0; i < n; i++)
+	{
+		for (int j = 0; j < i; j++)
+		{
+			if (equal(list_nth(target->exprs, i), list_nth(target->exprs, j)) &&
+				!equal(list_nth(values, i), list_nth(values, j)))
+				return true;
+		}
+	}
+	return false;
+}
+
 /* What the path gives, over the leaves. */
 static bool
 resolve_output(Lowering *l, const GpuvmRel *sort, const PathTarget *target, List **exprs)
@@ -114,6 +135,8 @@ resolve_output(Lowering *l, const GpuvmRel *sort, const PathTarget *target, List
 			return lowering_refuse(l, "a constant is a key of some grouping sets") != nullptr;
 		*exprs = lappend(*exprs, value);
 	}
+	if (root->parse->groupingSets != NIL && has_twins(target, *exprs))
+		return lowering_refuse(l, "two keys of the grouping sets are the same expression") != nullptr;
 	return true;
 }
 

@@ -73,4 +73,16 @@ INSERT INTO sales VALUES (9999, 50, 3, 1, 1);
 SELECT kind, count(*) FROM (SELECT 'fresh' kind, shop FROM sales JOIN items USING (item) WHERE shop = 1 UNION ALL SELECT kind, qty FROM sales JOIN items USING (item) WHERE shop = 3) u GROUP BY 1 ORDER BY 1;
 SELECT kind, count(*) FROM (SELECT kind, shop FROM sales JOIN items USING (item) GROUP BY 1, 2 HAVING count(*) > 0 UNION ALL SELECT kind, 9 FROM sales JOIN items USING (item) GROUP BY kind, shop HAVING count(*) > 0) u GROUP BY 1 ORDER BY 1;
 ROLLBACK;
+-- An arm without rows before one whose codes are new: what goes through slots then has what it had.
+BEGIN;
+INSERT INTO items VALUES (50, 'fresh', 'n1', 'red');
+SELECT c0, c1, max(item) FROM (SELECT NULL::text c0, z.hue c1, z.item * 1.5 item FROM (SELECT kind, hue, item FROM items WHERE kind IS NOT NULL UNION ALL SELECT kind, hue, item FROM items WHERE name > 'n2') z WHERE z.hue = 'none'
+	UNION ALL SELECT kind, NULL, item * 1.5 FROM items) w GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 3;
+ROLLBACK;
+-- Unions within unions, and constants of a type by value.
+EXPLAIN (COSTS OFF) SELECT x, count(*) FROM (SELECT 'new' x FROM sales GROUP BY shop UNION ALL SELECT q.x FROM (SELECT kind x, 'u' y FROM items GROUP BY kind, hue UNION ALL SELECT 'x2', 'w' FROM sales GROUP BY shop UNION ALL SELECT CASE WHEN sum(qty) < 1.5 THEN 'x1' ELSE 'x3' END, 'v' FROM sales GROUP BY shop) q WHERE q.x <> 'x2') u GROUP BY x;
+RESET gpuvm.require;
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+SELECT * FROM ask('SELECT m, count(*), min(n) FROM (SELECT ''ok''::mood m, ''a'' n FROM sales GROUP BY shop UNION ALL SELECT ''sad'', ''b'' FROM sales GROUP BY qty UNION ALL SELECT ''ok'', ''c'' FROM sales GROUP BY item) u GROUP BY 1 ORDER BY 1');
+SELECT * FROM ask('SELECT m, count(*), min(n) FROM (SELECT ''ok''::mood m, ''a'' n FROM sales GROUP BY shop UNION ALL SELECT ''sad'', ''b'' FROM sales GROUP BY qty UNION ALL SELECT ''ok'', ''c'' FROM sales GROUP BY item) u GROUP BY 1 ORDER BY 1');
 DROP SCHEMA whole_codes CASCADE;

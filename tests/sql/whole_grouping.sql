@@ -87,6 +87,10 @@ SELECT * FROM ask('WITH x AS MATERIALIZED (SELECT a, b, max(w) AS m FROM t JOIN 
 
 -- A constant as a key is null in the sets without it.
 SELECT * FROM ask('SELECT a, 3 AS c, count(*) FROM t GROUP BY GROUPING SETS ((1), (1, 2))');
+-- Two keys that are one expression: each is null in other sets. PostgreSQL tells the columns of the output by their expressions, but not those of a subquery.
+SELECT * FROM ask('SELECT a, a AS again, count(*) FROM t GROUP BY ROLLUP (1, 2)');
+SELECT * FROM ask('SELECT a, again, count(*), sum(n) FROM (SELECT a, a AS again, count(*) AS n FROM t GROUP BY ROLLUP (1, 2)) q GROUP BY a, again');
+SELECT * FROM ask('SELECT a, again, m, rank() OVER (PARTITION BY again ORDER BY m, a) FROM (SELECT a, a AS again, max(w) AS m FROM t JOIN dim ON b = k GROUP BY GROUPING SETS ((1), (1, 2), ())) q');
 SET gpuvm.force = on;
 SET gpuvm.whole_query = on;
 SELECT c, count(*) FROM (SELECT a, 3 AS c, count(*) FROM t GROUP BY GROUPING SETS ((1), (1, 2))) q GROUP BY c;
