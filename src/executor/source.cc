@@ -64,7 +64,8 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 	for (int i = 0; i < source->nleaves; i++)
 		us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
 	state->delta_us += us;
-	if (setting_force || us == 0)
+	/* a stage has no other plan to be compared with */
+	if (setting_force || us == 0 || state->alternative == nullptr)
 		return true;
 	return cost_of_fraction(state->css.ss.ps.plan, fraction) - state->plan->delta_cost + state->delta_us * cost_of_us() <
 		cost_of_fraction(state->alternative->plan, fraction);
