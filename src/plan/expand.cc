@@ -148,13 +148,19 @@ as_before(const TargetEntry *made, const TargetEntry *before)
 	return (Node *) makeRelabelType((Expr *) value, exprType(old), exprTypmod(old), exprCollation(old), COERCE_IMPLICIT_CAST);
 }
 
+Node *
+rel_raise_if(Node *condition)
+{
+	Node	   *divisor = choice(INT8OID, list_make1(when(condition, rel_bigint(0))), rel_bigint(1));
+
+	return operation(INT8_EQUAL, BOOLOID, operation(INT8_DIVIDE, INT8OID, rel_bigint(1), divisor), rel_bigint(1));
+}
+
 /* True; of more than one row an error is flagged. */
 static Node *
 at_most_one(const TargetEntry *count)
 {
-	Node	   *divisor = choice(INT8OID, list_make1(when(operation(INT8_GREATER, BOOLOID, (Node *) rel_var(count), rel_bigint(1)), rel_bigint(0))), rel_bigint(1));
-
-	return operation(INT8_EQUAL, BOOLOID, operation(INT8_DIVIDE, INT8OID, rel_bigint(1), divisor), rel_bigint(1));
+	return rel_raise_if(operation(INT8_GREATER, BOOLOID, (Node *) rel_var(count), rel_bigint(1)));
 }
 
 /* -- equalities of both sides ---------------------------------------------------------------------- */

@@ -334,6 +334,7 @@ replace_values(Lowering *l, const List *exprs, const List *by)
 		l->block->conditions = (List *) replace_mutator((Node *) l->block->conditions, &r);
 		l->block->classes = (List *) replace_mutator((Node *) l->block->classes, &r);
 		l->block->held = (List *) replace_mutator((Node *) l->block->held, &r);
+		l->block->checks = (List *) replace_mutator((Node *) l->block->checks, &r);
 	}
 }
 

@@ -63,6 +63,7 @@ struct JoinBlock
 	List	   *bounds;			/* ids of the Bounds that are among the items, and */
 	List	   *bound_values;	/* the columns that have their values */
 	List	   *held;			/* conditions that are evaluated above (lowering_conditions.cc) */
+	List	   *checks;			/* conditions that are true, of what may raise errors for rows that pass all others */
 };
 
 /* What the columns of a leaf are made of, for estimates: statistics are of tables. */

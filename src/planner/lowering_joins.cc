@@ -8,7 +8,10 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
 }
 
 #include "compiler/compile.h"
@@ -21,8 +24,9 @@ extern "C" {
 
 namespace gpuvm {
 
-/* bigint > bigint, which has no symbol. */
+/* bigint > bigint, and numeric = numeric, which have no symbols. */
 constexpr Oid INT8_GREATER = 413;
+constexpr Oid NUMERIC_EQUAL = 1752;
 
 Relids
 relids_of(const Piece *piece)
@@ -287,22 +291,38 @@ set_values(Lowering *l, const GpuvmRel *project)
 	return true;
 }
 
-/* Always true, but computed. */
+static Node *
+null_test(Node *expr, NullTestType type)
+{
+	NullTest   *test = makeNode(NullTest);
+
+	test->arg = (Expr *) expr;
+	test->nulltesttype = type;
+	test->location = -1;
+	return (Node *) test;
+}
+
+/* Has the quotient a divisor of zero, and a dividend? */
+static Node *
+divides_by_zero(const List *args)
+{
+	Node	   *divisor = static_cast<Node *>(lsecond(args));
+	Const	   *zero = makeConst(NUMERICOID, -1, InvalidOid, -1, DirectFunctionCall1(int4_numeric, Int32GetDatum(0)), false, false);
+	OpExpr	   *equal = (OpExpr *) make_opclause(NUMERIC_EQUAL, BOOLOID, false, (Expr *) divisor, (Expr *) zero, InvalidOid, InvalidOid);
+
+	set_opfuncid(equal);
+	return (Node *) makeBoolExpr(AND_EXPR, list_make2(null_test(static_cast<Node *>(linitial(args)), IS_NOT_NULL), equal), -1);
+}
+
+/* Always true, but what is raised for the value is flagged. A quotient, which takes a large program, is not computed for that. */
 static Node *
 computed(Node *expr)
 {
-	List	   *tests = NIL;
+	const OpExpr *op = (const OpExpr *) expr;
 
-	for (NullTestType type : {IS_NULL, IS_NOT_NULL})
-	{
-		NullTest   *test = makeNode(NullTest);
-
-		test->arg = (Expr *) expr;
-		test->nulltesttype = type;
-		test->location = -1;
-		tests = lappend(tests, test);
-	}
-	return (Node *) makeBoolExpr(OR_EXPR, tests, -1);
+	if (IsA(expr, OpExpr) && get_opcode(op->opno) == F_NUMERIC_DIV && is_quiet((Node *) op->args))
+		return rel_raise_if(divides_by_zero(op->args));
+	return (Node *) makeBoolExpr(OR_EXPR, list_make2(null_test(expr, IS_NULL), null_test(expr, IS_NOT_NULL)), -1);
 }
 
 /*
@@ -387,9 +407,21 @@ add_output_checks(Lowering *l, JoinBlock *block)
 		if (l->hold != HoldLevel::Nothing && only_computes(check))
 			block->held = lappend(block->held, check);
 		else
-			block->conditions = lappend(block->conditions, check);
+			block->checks = lappend(block->checks, check);
 	}
 	return true;
+}
+
+/* Behind all other conditions: what the joins leave out raises nothing. */
+static void
+check_rows(Lowering *l, Piece *piece, List *checks)
+{
+	ShapeCursor *c = &piece->shape.cursors[piece->shape.ncursors - 1];
+
+	if (piece->shape.ncursors == 1)
+		filter_piece(l, piece, checks);
+	else
+		c->filters = list_concat_copy(c->filters, checks);
 }
 
 static bool
@@ -442,6 +474,8 @@ lower_block(Lowering *l, const GpuvmRel *rel)
 			note_held(l, HoldLevel::Conditions);
 		if ((l->hold == HoldLevel::Nothing || hold_conditions(l, &block, rel)) && (rel != l->last || add_output_checks(l, &block)))
 			piece = order_block(l, &block, rel);
+		if (piece != nullptr && block.checks != NIL)
+			check_rows(l, piece, block.checks);
 		if (piece != nullptr && rel != l->last && !grouped)
 			piece = compute_columns(l, piece, rel, block.held);
 	}

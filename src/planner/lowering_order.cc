@@ -281,6 +281,7 @@ as_one_relation(Lowering *l, Piece *piece, const GpuvmRel *rel)
 		add_needed(&needed, (Node *) l->block->conditions, relids_of(piece));
 		add_needed(&needed, (Node *) l->block->classes, relids_of(piece));
 		add_needed(&needed, (Node *) l->block->held, relids_of(piece));
+		add_needed(&needed, (Node *) l->block->checks, relids_of(piece));
 	}
 	return materialise(l, piece, needed);
 }

@@ -18,6 +18,7 @@ SELECT gpuvm.import('sales'), gpuvm.import('items');
 INSERT INTO items VALUES (111, 1, 'new', 'x'), (112, 1, NULL, NULL);
 INSERT INTO sales VALUES (111, 3, 1.5, 'm', 'c'), (112, 3, 2.5, 'n0', 'B');
 
+\i tests/sql/include/try_stages.sql
 -- Are the rows, in their order, PostgreSQL's, did stages give them, and did the last one sort?
 CREATE FUNCTION ask(query text, OUT stages int, OUT keys text, OUT vm_limit int, OUT equal bool) LANGUAGE plpgsql AS $$
 DECLARE
@@ -84,4 +85,8 @@ FETCH LAST FROM c;
 FETCH FIRST FROM c;
 COMMIT;
 RESET gpuvm.whole_query;
+-- Quotients of rows that the limit leaves out count, those of rows that other joins leave out do not.
+SELECT * FROM ask('SELECT a.item, b.s / (a.s - 300) FROM (SELECT item, sum(qty)::numeric s FROM sales GROUP BY 1) a JOIN (SELECT item, sum(price) s FROM sales GROUP BY 1) b ON b.item = a.item + 1 JOIN items i ON i.item = b.item AND i.kind = 2 JOIN items j ON j.item = i.item + 5 WHERE a.s <> 300 ORDER BY 1 LIMIT 4');
+SELECT * FROM ask('SELECT a.item, j.item / (a.s - 153)::numeric(10,0), b.s / (a.s - 153) FROM (SELECT item, sum(qty)::numeric s FROM sales GROUP BY 1) a JOIN (SELECT item, sum(price) s FROM sales GROUP BY 1) b ON b.item = a.item JOIN items i ON i.item = b.item JOIN items j ON j.item = i.item + 5 AND j.name = ''B6'' ORDER BY 1 LIMIT 4');
+SELECT got = expected AS equal, got FROM (SELECT (try_stages('SELECT a.item, b.s / (a.s - 153) FROM (SELECT item, sum(qty)::numeric s FROM sales GROUP BY 1) a JOIN (SELECT item, sum(price) s FROM sales GROUP BY 1) b ON b.item = a.item ORDER BY 1 LIMIT 1')).*) t;
 DROP SCHEMA whole_order CASCADE;
