@@ -227,8 +227,8 @@ emulated_suites() {
 	if make_cluster emulated gpuvm.cuda_library="$library"; then
 		export GPUVM_TEST_DEVICE=cuda
 		suite_started=$SECONDS
-		# Time zones take as long there as a quarter of all others, and are the CPU's to test, as stores, files, changes and the planner's rewriting are; unit tests have the device's. joins alone takes a quarter of the rest, and of its kin joins_many is enough. The last eleven take half of what is left, and their kin is asked (whole_*, distinct, derived_numeric, numeric128, dictionary): on a GPU all of them are.
-		named emulated-more || tests+=("REGRESS=$(basename -s .sql -a tests/sql/*.sql | grep -vxE 'time_zone|dictionary_store|variable_store|rewrite|rewrite_keys|estimates|group_costs|fdw_parallel|tablet_.*|text_order|math_functions|joins|joins_bushy|dml|fdw_vm|rewrite_rows|sets|having|derived|numeric_division|regex|variable|ctid|text_compare|refresh|costs|subqueries' | tr '\n' ' ')")
+		# Time zones take as long there as a quarter of all others, and are the CPU's to test, as stores, files, changes and correlated subqueries are; unit tests have the device's. joins alone takes a quarter of the rest, and of its kin joins_many is enough. The last eleven take half of what is left, and their kin is asked (whole_*, distinct, derived_numeric, numeric128, dictionary): on a GPU all of them are.
+		named emulated-more || tests+=("REGRESS=$(basename -s .sql -a tests/sql/*.sql | grep -vxE 'time_zone|dictionary_store|variable_store|whole_correlated|estimates|group_costs|fdw_parallel|tablet_.*|text_order|math_functions|joins|joins_bushy|dml|fdw_vm|whole_lateral|sets|having|derived|numeric_division|regex|variable|ctid|text_compare|refresh|costs|subqueries' | tr '\n' ' ')")
 		regress_suite "regression, emulated" regress-emulated "${tests[@]}"
 		named emulated-more && regress_suite "isolation, emulated" isolation-emulated REGRESS=
 		unset GPUVM_TEST_DEVICE

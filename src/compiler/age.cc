@@ -32,12 +32,6 @@ is_age(const Expr *expr)
 	return OidIsValid(age_function(expr));
 }
 
-List *
-age_operands(const Expr *expr)
-{
-	return is_age(expr) ? ((const FuncExpr *) expr)->args : NIL;
-}
-
 /* Months since a year 0, and what of a timestamp its month has not. */
 struct MonthParts
 {
@@ -85,7 +79,7 @@ same_order(Compiler *c, int months, int by_time, int by_clock)
 int
 compile_age_field(Compiler *c, const Expr *age, DateField field, const RegisterInfo &info)
 {
-	List	   *args = age_operands(age);
+	List	   *args = ((const FuncExpr *) age)->args;
 	const bool	zoned = age_function(age) == F_AGE_TIMESTAMPTZ_TIMESTAMPTZ;
 	const int	a = compile_expr(c, static_cast<const Expr *>(linitial(args)));
 	const int	b = a < 0 ? -1 : compile_expr(c, static_cast<const Expr *>(lsecond(args)));

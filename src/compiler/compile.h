@@ -120,9 +120,6 @@ bool		is_span(const Expr *expr);
 /* Does PostgreSQL count its whole days as days? */
 bool		span_has_days(const Expr *expr);
 
-/* What programs compute of spans, a field or a comparison, and of ages: what these are differences of; NIL of all other expressions. */
-List	   *span_operands(const Expr *expr);
-
 /* Of a CASE, COALESCE, GREATEST, LEAST or NULLIF what its value may be; NIL: it is none. */
 List	   *arms_of(const Expr *expr);
 

@@ -475,9 +475,6 @@ is_zero_part(const IntervalPart &part)
 /* Is it one that is computed of others, or of numbers, rather than a span, a column or a constant? */
 bool		is_computed_interval(const Expr *expr);
 
-/* What such a one, or a span, is computed of; of all others themselves. */
-List	   *interval_operands(const Expr *expr);
-
 /* Of any interval that programs know; false: a reason. */
 bool		compile_interval_parts(Compiler *c, const Expr *expr, IntervalParts *out);
 bool		negate_interval(Compiler *c, IntervalParts *parts);
@@ -504,9 +501,6 @@ int			compile_float_bucket(Compiler *c, List *args);
 /* -- age.cc: age(a, b) ------------------------------------------------------------------------ */
 
 bool		is_age(const Expr *expr);
-
-/* Its arguments; NIL of all other expressions. */
-List	   *age_operands(const Expr *expr);
 
 /* Its years or months, as an integer with the scale that `info` says. */
 int			compile_age_field(Compiler *c, const Expr *age, DateField field, const RegisterInfo &info);

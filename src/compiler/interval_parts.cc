@@ -163,29 +163,6 @@ is_computed_interval(const Expr *expr)
 	}
 }
 
-List *
-interval_operands(const Expr *expr)
-{
-	List	   *operands = NIL;
-	IntervalParts unit;
-	List	   *args;
-	ListCell   *lc;
-
-	if (is_span(expr))
-	{
-		(void) called(expr, &args);
-		return args;
-	}
-	if (!is_computed_interval(expr))
-		return list_make1(const_cast<Expr *>(expr));
-	if (IsA(expr, CoerceViaIO))
-		return list_make1(const_cast<Expr *>(number_of_units(expr, &unit)));
-	(void) called(expr, &args);
-	foreach(lc, args)
-		operands = list_concat(operands, interval_operands(static_cast<Expr *>(lfirst(lc))));
-	return operands;
-}
-
 /* The integer that a float8 is made of; NULL: of none. */
 static const Expr *
 integer_of(const Expr *expr)

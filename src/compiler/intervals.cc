@@ -220,27 +220,6 @@ compile_span_comparison(Compiler *c, Oid function, List *args)
 	return value(c, op, Type::I64, regs[0], regs[1]);
 }
 
-List *
-span_operands(const Expr *expr)
-{
-	List	   *args = NIL;
-	List	   *operands = NIL;
-	Oid			function = called(expr, &args);
-	const bool	field = function == F_EXTRACT_TEXT_INTERVAL || function == F_DATE_PART_TEXT_INTERVAL;
-	ListCell   *lc;
-
-	if (!field && !is_span_comparison(function, args))
-		return NIL;
-	foreach(lc, args)
-	{
-		if (field)
-			operands = list_concat(operands, age_operands(static_cast<Expr *>(lfirst(lc))));
-		if (is_made(static_cast<Expr *>(lfirst(lc))))
-			operands = list_concat(operands, interval_operands(static_cast<Expr *>(lfirst(lc))));
-	}
-	return operands;
-}
-
 /* -- parts ----------------------------------------------------------------------------------- */
 
 /* All of it, in microseconds, as extract() makes an epoch of it: a year is a quarter of a day more than 365. */

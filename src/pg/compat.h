@@ -266,46 +266,7 @@ compat_group_clause(const PlannerInfo *root, bool distinct = false)
 	return clause;
 }
 
-/*
- * The query's keys of groups in the place of references to them, which PostgreSQL 18 makes, and its planner resolves later.
- * False: with grouping sets these references say what may be null.
- */
-inline bool
-compat_flatten_group_keys(Query *query)
-{
-#if PG_VERSION_NUM >= 180000
-	ListCell   *lc;
-
-	if (!query->hasGroupRTE)
-		return true;
-	if (query->groupingSets != NIL)
-		return false;
-	query->targetList = (List *) flatten_group_exprs(nullptr, query, (Node *) query->targetList);
-	query->havingQual = flatten_group_exprs(nullptr, query, query->havingQual);
-	query->hasGroupRTE = false;
-	if (llast_node(RangeTblEntry, query->rtable)->rtekind == RTE_GROUP)
-		query->rtable = list_delete_last(query->rtable);
-	else
-	{
-		foreach(lc, query->rtable)
-		{
-			RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
-
-			/* the numbers of those behind it stay */
-			if (rte->rtekind == RTE_GROUP)
-			{
-				rte->rtekind = RTE_RESULT;
-				rte->groupexprs = NIL;
-			}
-		}
-	}
-#else
-	(void) query;
-#endif
-	return true;
-}
-
-/* Such a reference's key; any other expression as it is. */
+/* The key of a group that PostgreSQL 18 refers to; any other expression as it is. */
 inline Node *
 compat_group_key(const Query *query, Node *expr)
 {

@@ -29,7 +29,6 @@ bool		setting_force = false;
 int			setting_require = REQUIRE_ANY;
 int			setting_transfer = TRANSFER_AUTO;
 int			setting_jit = JIT_AUTO;
-bool		setting_rewrite = true;
 int			setting_files = FILES_LOAD;
 bool		setting_float_sums = true;
 int			setting_whole_query = WHOLE_QUERY_ON;
@@ -133,12 +132,6 @@ assign_require(int newval, void *)
 }
 
 static void
-assign_rewrite(bool newval, void *)
-{
-	assign_bool_setting(newval, setting_rewrite);
-}
-
-static void
 assign_join_order_seed(int newval, void *)
 {
 	assign_int_setting(newval, setting_join_order_seed);
@@ -232,11 +225,6 @@ define_settings(void)
 							 NULL,
 							 &setting_jit, JIT_AUTO, jit_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpuvm.rewrite",
-							 "Lets subqueries be planned as joins that the virtual machine can run.",
-							 NULL,
-							 &setting_rewrite, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, assign_rewrite, NULL);
 	DefineCustomEnumVariable("gpuvm.files",
 							 "Selects when queries load the files of foreign tables.",
 							 "\"load\" loads what is not loaded or has changed, \"keep\" answers from what was loaded though the file has changed, \"read\" loads nothing.",

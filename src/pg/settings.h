@@ -19,7 +19,6 @@ extern bool setting_force;			/* gpuvm.force */
 extern int	setting_require;		/* gpuvm.require: RequireSetting */
 extern int	setting_transfer;		/* gpuvm.transfer: TransferSetting */
 extern int	setting_jit;			/* gpuvm.jit: JitSetting */
-extern bool setting_rewrite;		/* gpuvm.rewrite */
 extern int	setting_files;			/* gpuvm.files: FilesSetting */
 extern bool setting_float_sums;		/* gpuvm.float_sums */
 extern int	setting_whole_query;	/* gpuvm.whole_query: WholeQuerySetting */

@@ -7,6 +7,7 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "nodes/readfuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
 }
 
 #include <cstddef>
@@ -165,6 +166,26 @@ Node *
 rel_bigint(int64 value)
 {
 	return (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(value), false, FLOAT8PASSBYVAL);
+}
+
+GpuvmRel *
+rel_number_rows(GpuvmRel *input, List *partition, List *order, WindowFunc **row_number)
+{
+	WindowClause *window = makeNode(WindowClause);
+	WindowFunc *function = makeNode(WindowFunc);
+	GpuvmRel   *rel = rel_make(REL_WINDOW, list_make1(input));
+
+	window->partitionClause = partition;
+	window->orderClause = order;
+	window->frameOptions = FRAMEOPTION_DEFAULTS;
+	window->winref = 1;
+	function->winfnoid = F_ROW_NUMBER;
+	function->wintype = INT8OID;
+	function->winref = 1;
+	function->location = -1;
+	rel->windows = list_make1(window);
+	*row_number = function;
+	return rel;
 }
 
 TargetEntry *

@@ -191,21 +191,11 @@ target_columns(Level *level, Targets *targets)
 static void
 add_first_rows(Level *level, GpuvmRel **rel, List *keys, List *order)
 {
-	WindowClause *window = makeNode(WindowClause);
-	WindowFunc *row_number = makeNode(WindowFunc);
+	WindowFunc *row_number;
 	TargetEntry *number;
 	Expr	   *first;
 
-	window->partitionClause = keys;
-	window->orderClause = order;
-	window->frameOptions = FRAMEOPTION_DEFAULTS;
-	window->winref = 1;
-	row_number->winfnoid = F_ROW_NUMBER;
-	row_number->wintype = INT8OID;
-	row_number->winref = 1;
-	row_number->location = -1;
-	*rel = rel_make(REL_WINDOW, list_make1(*rel));
-	(*rel)->windows = list_make1(window);
+	*rel = rel_number_rows(*rel, keys, order, &row_number);
 	number = make_column(level->t, (Node *) row_number, "row_number");
 	(*rel)->columns = list_make1(number);
 	first = make_opclause(INT8_EQUAL, BOOLOID, false, (Expr *) rel_var(number),

@@ -4,8 +4,8 @@
  * A condition of the right input that refers to the left one becomes one of the join. On its way up it passes
  * Filters, Projects and inner joins as it is. Groups and windows it passes if it is an equality: what it says of
  * the rows' own columns becomes one more key. Where the groups have no keys, there is a row for no rows, too:
- * then the join is a left one, above which counts that are null are 0. What is of two levels further out alone is
- * joined there first.
+ * then the join is a left one, above which counts that are null are 0. The first rows in an order, LIMIT, are those of
+ * each key, by their numbers. What is of two levels further out alone is joined there first.
  */
 #include "pg/pg.h"
 
@@ -25,6 +25,11 @@ extern "C" {
 #include "plan/normalise.h"
 
 namespace gpuvm {
+
+/* Operators of bigints. */
+constexpr Oid INT8_EQUAL = 410;
+constexpr Oid INT8_GREATER = 413;
+constexpr Oid INT8_LESS_EQUAL = 414;
 
 struct Unnesting
 {
@@ -119,6 +124,20 @@ own_side(const Node *condition, const Bitmapset *left)
 	return nullptr;
 }
 
+static bool
+is_number_of_rows(const Node *node)
+{
+	return IsA(node, Const) && DatumGetInt64(((const Const *) node)->constvalue) >= 0;
+}
+
+/* LIMIT, or OFFSET and LIMIT, of so many rows in some order. */
+static bool
+takes_first_rows(const GpuvmRel *sort)
+{
+	return sort->keys != NIL && !sort->ties && sort->count != nullptr && is_number_of_rows(sort->count) &&
+		(sort->offset == nullptr || is_number_of_rows(sort->offset));
+}
+
 /* Keys: only conditions that can become some. */
 static bool
 may_lift(const GpuvmRel *rel, const Bitmapset *left, bool keys)
@@ -142,7 +161,9 @@ may_lift(const GpuvmRel *rel, const Bitmapset *left, bool keys)
 		case REL_PROJECT:
 			return !node_reads(rel, left) && may_lift(rel_input(rel), left, keys);
 		case REL_SORT:
-			return rel->count == nullptr && rel->offset == nullptr && may_lift(rel_input(rel), left, keys);
+			if (rel->count == nullptr && rel->offset == nullptr)
+				return may_lift(rel_input(rel), left, keys);
+			return takes_first_rows(rel) && may_lift(rel_input(rel), left, true);
 		case REL_GROUP:
 			return rel->keys != NIL && rel->sets == NIL && !node_reads(rel, left) &&
 				   may_lift(rel_input(rel), left, true);
@@ -244,6 +265,38 @@ with_keys(List *keys, const List *more)
 }
 
 static void
+add_comparison(GpuvmRel *filter, Oid op, const TargetEntry *number, int64 value)
+{
+	Expr	   *comparison = make_opclause(op, BOOLOID, false, (Expr *) rel_var(number), (Expr *) rel_bigint(value),
+										   InvalidOid, InvalidOid);
+
+	set_opfuncid((OpExpr *) comparison);
+	filter->quals = lappend(filter->quals, comparison);
+}
+
+/* The first rows of all, by the sort's input with keys, as the first of each key. */
+static void
+number_first_rows(Unnesting *unnesting, GpuvmRel *sort, List *keys)
+{
+	const int64 offset = sort->offset == nullptr ? 0 : DatumGetInt64(((const Const *) sort->offset)->constvalue);
+	const int64 count = DatumGetInt64(((const Const *) sort->count)->constvalue);
+	WindowFunc *row_number;
+	GpuvmRel   *window = rel_number_rows(rel_input(sort), keys, sort->keys, &row_number);
+	GpuvmRel   *filter = rel_make(REL_FILTER, list_make1(window));
+	TargetEntry *number = new_column(unnesting, (Node *) row_number, "row_number");
+
+	window->columns = list_make1(number);
+	if (count == 1 && offset == 0)
+		add_comparison(filter, INT8_EQUAL, number, 1);
+	else
+	{
+		add_comparison(filter, INT8_GREATER, number, offset);
+		add_comparison(filter, INT8_LESS_EQUAL, number, count > PG_INT64_MAX - offset ? PG_INT64_MAX : offset + count);
+	}
+	*sort = *filter;
+}
+
+static void
 lift(GpuvmRel *rel, Unnesting *unnesting)
 {
 	const int	first = list_length(unnesting->lifted);
@@ -277,6 +330,11 @@ lift(GpuvmRel *rel, Unnesting *unnesting)
 			foreach(lc, rel->windows)
 				lfirst_node(WindowClause, lc)->partitionClause =
 					with_keys(lfirst_node(WindowClause, lc)->partitionClause, keys);
+			break;
+		case REL_SORT:
+			lift(rel_input(rel), unnesting);
+			if (rel->count != nullptr)
+				number_first_rows(unnesting, rel, lifted_keys(unnesting, rel, first));
 			break;
 		default:
 			lift(rel_input(rel), unnesting);

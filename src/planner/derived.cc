@@ -24,8 +24,8 @@ extern "C" {
 #include "planner/cost.h"
 #include "planner/derived.h"
 #include "planner/paths.h"
+#include "planner/quiet.h"
 #include "planner/reasons.h"
-#include "planner/rewrite.h"
 #include "planner/scan_plan.h"
 #include "planner/stage_paths.h"
 #include "store/registry.h"
@@ -531,7 +531,7 @@ add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, 
 	ScanShape	shape = {};
 	ListCell   *lc;
 
-	/* the different rows of sorted arms are merged (rewrite_union.cc) */
+	/* the different rows of sorted arms are merged */
 	if (is_union_all(rel, planner_rt_fetch(rel->relid, root)) && root->parse->groupClause == NIL && root->parse->distinctClause != NIL && root->parse->sortClause != NIL)
 		return;
 	foreach(lc, grouped_rel->pathlist)

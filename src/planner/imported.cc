@@ -12,7 +12,8 @@ extern "C" {
 
 namespace gpuvm {
 
-bool
+/* Is it a table that is imported? Partitions are looked at with the whole. */
+static bool
 may_be_imported(const RangeTblEntry *rte)
 {
 	return rte->rtekind == RTE_RELATION && (rte->relkind == RELKIND_PARTITIONED_TABLE || registry_known(rte->relid));

@@ -5,8 +5,10 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
+#include "optimizer/inherit.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "partitioning/partdesc.h"
 }
 
 #include "pg/compat.h"
@@ -114,6 +116,29 @@ add_relation(Lowering *l, RangeTblEntry *rte)
 	return rel;
 }
 
+/* With all of its leaves. What the directory holds open belongs to this subtransaction: it is not the statement's. */
+static RelOptInfo *
+add_partitioned(Lowering *l, RangeTblEntry *rte)
+{
+	PlannerGlobal *glob = l->root->glob;
+	PartitionDirectory outer = glob->partition_directory;
+	RelOptInfo *volatile rel = nullptr;
+
+	glob->partition_directory = nullptr;
+	PG_TRY();
+	{
+		rel = add_relation(l, rte);
+		expand_inherited_rtentry(l->root, rel, rte, rel->relid);
+		DestroyPartitionDirectory(glob->partition_directory);
+	}
+	PG_FINALLY();
+	{
+		glob->partition_directory = outer;
+	}
+	PG_END_TRY();
+	return rel;
+}
+
 static Piece *
 piece_of(RelOptInfo *rel, const ScanTarget &target)
 {
@@ -133,13 +158,17 @@ lower_scan(Lowering *l, const GpuvmRel *scan)
 	ScanTarget	target = {};
 	ListCell   *lc;
 
-	if (scan->leaves != NIL)
-		return lowering_refuse(l, "partitioned tables are not read by stages yet");
 	rte = compat_own_relation(scan->rte, l->root->parse);
-	rte->inh = false;
-	rel = add_relation(l, rte);
+	rte->inh = scan->leaves != NIL;
+	rel = rte->inh ? add_partitioned(l, rte) : add_relation(l, rte);
+	/* which partition stands in the way is told there */
 	if (!usable_relation(l->root, rel, &target))
-		return lowering_refuse(l, "a table cannot be scanned");
+		return rte->inh ? nullptr : lowering_refuse(l, "a table cannot be scanned");
+	if (rte->inh)
+	{
+		rel->pages = target.pages;
+		rel->rows = rel->tuples = target.tuples;
+	}
 	foreach(lc, scan->columns)
 	{
 		const TargetEntry *column = lfirst_node(TargetEntry, lc);

@@ -33,12 +33,17 @@ constexpr int MOST_NODES = 1000;
 
 /* -- what may be computed ---------------------------------------------------------------------- */
 
-/* Stable only for what a setting or a catalog says, which stays what it is for as long as the statement runs. */
+/* Stable only for what a setting, a catalog or the clock says, which stays what it is for as long as the statement runs. */
 static bool
 is_stable_enough(Oid function)
 {
 	switch (function)
 	{
+		case F_NOW:
+		case F_STATEMENT_TIMESTAMP:
+		case F_TRANSACTION_TIMESTAMP:
+		case F_CURRENT_SETTING_TEXT:
+		case F_CURRENT_SETTING_TEXT_BOOL:
 		case F_CONCAT:
 		case F_CONCAT_WS:
 		case F_FORMAT_TEXT:

@@ -20,7 +20,7 @@ extern "C" {
 #include "planner/joins.h"
 #include "planner/lowering.h"
 #include "planner/lowering_values.h"
-#include "planner/rewrite.h"
+#include "planner/quiet.h"
 
 namespace gpuvm {
 

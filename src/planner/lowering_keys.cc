@@ -9,18 +9,24 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_oper.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/formatting.h"
 }
 
+#include "compiler/emit.h"
 #include "plan/two_steps.h"
 #include "planner/aggregation.h"
 #include "planner/lowering.h"
 #include "planner/lowering_values.h"
-#include "planner/rewrite.h"
+#include "planner/quiet.h"
 
 namespace gpuvm {
 
@@ -177,6 +183,85 @@ find_unknown(KeyGroups *k, const GpuvmRel *rel)
 	}
 }
 
+/* -- to_char of a timestamp ------------------------------------------------------------------------ */
+
+/* The unit that the format shows the time in; NULL if that is less than an hour, or the zone. */
+static const char *
+shown_unit(const Const *format)
+{
+	char	   *text;
+
+	if (!IsA(format, Const) || format->constisnull)
+		return nullptr;
+	text = asc_toupper(VARDATA_ANY(DatumGetPointer(format->constvalue)),
+					   VARSIZE_ANY_EXHDR(DatumGetPointer(format->constvalue)));
+	for (const char *field : {"MI", "SS", "MS", "US", "FF", "TZ", "OF"})
+	{
+		if (strstr(text, field) != nullptr)
+			return nullptr;
+	}
+	for (const char *field : {"HH", "AM", "PM", "A.M", "P.M"})
+	{
+		if (strstr(text, field) != nullptr)
+			return "hour";
+	}
+	return "day";
+}
+
+/*
+ * to_char(x, 'YYYY-MM') as that of the day's beginning: the same text, of fewer values. Local midnight is always of that
+ * day, also where clocks go past it; an hour's beginning need not be of that hour where clocks change by half an hour.
+ */
+static Node *
+coarser_times(Node *node, void *context)
+{
+	const FuncExpr *call = (const FuncExpr *) node;
+	const FuncExpr *time;
+	const char *unit;
+	bool		zoned;
+	FuncExpr   *result;
+	Const	   *name;
+
+	if (node == nullptr)
+		return nullptr;
+	/* conditions of a CASE with an argument have its value in them, which no other stage knows */
+	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != nullptr)
+		node = (Node *) searched_case((CaseExpr *) node);
+	if (!IsA(node, FuncExpr) ||
+		(call->funcid != F_TO_CHAR_TIMESTAMP_TEXT && call->funcid != F_TO_CHAR_TIMESTAMPTZ_TEXT))
+		return expression_tree_mutator(node, reinterpret_cast<Node *(*)()>(coarser_times), context);
+	time = static_cast<const FuncExpr *>(linitial(call->args));
+	zoned = call->funcid == F_TO_CHAR_TIMESTAMPTZ_TEXT;
+	unit = shown_unit(static_cast<const Const *>(lsecond(call->args)));
+	if (unit == nullptr || (zoned && strcmp(unit, "hour") == 0) ||
+		(IsA(time, FuncExpr) && (time->funcid == F_TIMESTAMPTZ_DATE || time->funcid == F_TIMESTAMP_DATE)))
+		return node;
+	name = makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1, CStringGetTextDatum(unit), false, false);
+	result = static_cast<FuncExpr *>(copyObjectImpl(call));
+	linitial(result->args) =
+		makeFuncExpr(zoned ? F_DATE_TRUNC_TEXT_TIMESTAMPTZ : F_DATE_TRUNC_TEXT_TIMESTAMP,
+					 zoned ? TIMESTAMPTZOID : TIMESTAMPOID, list_make2(name, linitial(result->args)), InvalidOid,
+					 InvalidOid, COERCE_EXPLICIT_CALL);
+	return (Node *) result;
+}
+
+/* One of the type's values, but for a zone's first day. */
+static bool
+is_beginning(const Node *node)
+{
+	const FuncExpr *call = (const FuncExpr *) node;
+	const Const *unit;
+
+	if (!IsA(node, FuncExpr) ||
+		(call->funcid != F_DATE_TRUNC_TEXT_TIMESTAMP && call->funcid != F_DATE_TRUNC_TEXT_TIMESTAMPTZ))
+		return false;
+	unit = static_cast<const Const *>(linitial(call->args));
+	if (!IsA(unit, Const) || unit->constisnull || !is_quiet(static_cast<Node *>(lsecond(call->args))))
+		return false;
+	return strcmp(TextDatumGetCString(unit->constvalue), "day") == 0 ||
+		strcmp(TextDatumGetCString(unit->constvalue), "hour") == 0;
+}
+
 /* -- finer groups ---------------------------------------------------------------------------------- */
 
 static void
@@ -316,8 +401,8 @@ compute_keys(Lowering *l, const GpuvmRel *rel, List *held, Piece **piece)
 		return lowering_refuse(l, l->held_reason) != nullptr;
 	if (k.unknown != NIL)
 		l->held_node = "Aggregate";
-	unknown = (List *) with_coarser_times((Node *) k.unknown);
-	conditions = (List *) with_coarser_times((Node *) held);
+	unknown = (List *) coarser_times((Node *) k.unknown, nullptr);
+	conditions = (List *) coarser_times((Node *) held, nullptr);
 	/* of a table's rows PostgreSQL can make the groups itself */
 	alone = rel == l->last && is_one_table(k.piece);
 	if (can_be_finer(&k, unknown, conditions, alone))

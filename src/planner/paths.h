@@ -161,9 +161,6 @@ bool		derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target);
 /* Describes the rows of a join, which another plan makes; the reason why there are none, or NULL. */
 const char *derived_join(PlannerInfo *root, RelOptInfo *joinrel, ScanTarget *target);
 
-/* Is it a table that is imported? Partitions are looked at with the whole. */
-bool		may_be_imported(const RangeTblEntry *rte);
-
 /* Is one of these, or read by a subquery among them? `ctes`: a CTE may be one, for it may be a program's. */
 bool		may_read_imported(const List *rtable, bool ctes);
 

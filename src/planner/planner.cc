@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "catalog/pg_class.h"
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/geqo.h"
@@ -10,6 +11,7 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
+#include "parser/parsetree.h"
 }
 
 #include <cmath>
@@ -25,7 +27,7 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/planner.h"
 #include "planner/reasons.h"
-#include "planner/rewrite.h"
+#include "planner/scan_plan.h"
 #include "planner/setops.h"
 #include "planner/warm.h"
 #include "planner/whole.h"
@@ -40,7 +42,7 @@ static set_join_pathlist_hook_type next_set_join_pathlist;
 static create_upper_paths_hook_type next_create_upper_paths;
 
 /* Planning a query once more takes up to 0.3 ms: nothing is gained of one that takes not much longer. In starts of a program. */
-constexpr double REWRITE_COST = 12;
+constexpr double LONG_PLAN = 12;
 
 /* Rows of a cursor that somebody looks at first. */
 constexpr double SCREENFUL = 50;
@@ -92,6 +94,37 @@ hopeless(const PlannerInfo *root, const RelOptInfo *rel)
 	return false;
 }
 
+/* How many tables are in the join tree? */
+static int
+count_relations(const Query *query, const Node *jointree)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	if (IsA(jointree, RangeTblRef))
+		return rt_fetch(((const RangeTblRef *) jointree)->rtindex, query->rtable)->rtekind == RTE_RELATION;
+	if (IsA(jointree, JoinExpr))
+		return 2;
+	foreach(lc, ((const FromExpr *) jointree)->fromlist)
+		n += count_relations(query, static_cast<const Node *>(lfirst(lc)));
+	return n;
+}
+
+/*
+ * A cursor whose rows are those of one table's scan, of one of several tables below UNION ALL? WHERE CURRENT OF looks for
+ * that scan.
+ */
+static bool
+has_current_row(const Query *parse, int cursor_options)
+{
+	const SetOperationStmt *set = (const SetOperationStmt *) parse->setOperations;
+
+	return (cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && !parse->hasAggs && parse->groupClause == NIL &&
+		parse->distinctClause == NIL && parse->sortClause == NIL &&
+		(set == nullptr || (set->op == SETOP_UNION && set->all)) &&
+		count_relations(parse, (const Node *) parse->jointree) < 2;
+}
+
 static PlannedStmt *
 plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params,
 		   WholeStatement *whole = nullptr, bool alone = false)
@@ -130,31 +163,61 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	return result;
 }
 
-/* Where a query is planned, or rewritten, more than once: what is made of it but the plan is not kept. */
-static MemoryContext
-begin_planning_apart()
-{
-	return MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext, "gpuvm planning", ALLOCSET_DEFAULT_SIZES));
-}
-
-static PlannedStmt *
-end_planning_apart(MemoryContext outer, const PlannedStmt *stmt)
-{
-	MemoryContext context = MemoryContextSwitchTo(outer);
-	PlannedStmt *kept = stmt == nullptr ? nullptr : static_cast<PlannedStmt *>(copyObjectImpl(stmt));
-
-	MemoryContextDelete(context);
-	return kept;
-}
-
+/* Where a query is planned more than once: what is made of it but the plan is not kept. */
 static PlannedStmt *
 plan_apart(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params,
 		   WholeStatement *whole = nullptr, bool alone = false)
 {
-	MemoryContext outer = begin_planning_apart();
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm planning", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(context);
+	PlannedStmt *stmt = plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options, params,
+								   whole, alone);
 
-	return end_planning_apart(outer, plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options,
-												params, whole, alone));
+	MemoryContextSwitchTo(outer);
+	stmt = static_cast<PlannedStmt *>(copyObjectImpl(stmt));
+	MemoryContextDelete(context);
+	return stmt;
+}
+
+/* Is a scan of ours in the plan? */
+static bool
+has_gpuvm_scan(const Plan *plan)
+{
+	List	   *below = NIL;
+	ListCell   *lc;
+
+	if (plan == nullptr)
+		return false;
+	check_stack_depth();
+	if (is_gpuvm_scan(plan))
+		return true;
+	switch (nodeTag(plan))
+	{
+		case T_Append: below = ((const Append *) plan)->appendplans; break;
+		case T_MergeAppend: below = ((const MergeAppend *) plan)->mergeplans; break;
+		case T_CustomScan: below = ((const CustomScan *) plan)->custom_plans; break;
+		case T_SubqueryScan: below = list_make1(((const SubqueryScan *) plan)->subplan); break;
+		default: break;
+	}
+	foreach(lc, below)
+	{
+		if (has_gpuvm_scan(static_cast<const Plan *>(lfirst(lc))))
+			return true;
+	}
+	return has_gpuvm_scan(plan->lefttree) || has_gpuvm_scan(plan->righttree);
+}
+
+static bool
+has_gpuvm_scan(const PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+	{
+		if (has_gpuvm_scan(static_cast<const Plan *>(lfirst(lc))))
+			return true;
+	}
+	return has_gpuvm_scan(stmt->planTree);
 }
 
 static bool
@@ -186,47 +249,6 @@ expected_cost(const PlannedStmt *stmt, int cursor_options)
 }
 
 /*
- * The plan of the query with its subqueries rewritten (rewrite.cc), if that has a scan of ours and costs less than
- * PostgreSQL's for the query as it stands; gpuvm.force takes it in any case. The reasons are those of the plan that is taken.
- */
-static PlannedStmt *
-plan_rewritten(PlannedStmt *best, const Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
-{
-	bool		forced = setting_force;
-
-	if (!setting_force && setting_require == REQUIRE_ANY && !reasons_wanted && expected_cost(best, cursor_options) < REWRITE_COST * least_cost(nullptr))
-		return best;
-	for (Rewrite way : REWRITES)
-	{
-		Reasons    *reasons = reasons_save();
-		MemoryContext outer = begin_planning_apart();
-		Query	   *query = static_cast<Query *>(copyObjectImpl(parse));
-		PlannedStmt *stmt = nullptr;
-
-		if (!rewrite_subqueries(query, way))
-		{
-			end_planning_apart(outer, nullptr);
-			continue;
-		}
-		/* groups of groups are for what PostgreSQL aggregates, row by row; of what a program groups by pairs of values (compiler/pairs.cc) there may be fewer than pairs */
-		forced = forced && (way != Rewrite::Grouped || has_aggregation(best));
-		reasons_reset();
-		stmt = end_planning_apart(outer, plan_query(query, query_string, cursor_options, params));
-		if (has_gpuvm_scan(stmt) && (forced || expected_cost(stmt, cursor_options) < expected_cost(best, cursor_options)))
-		{
-			best = stmt;
-			forced = false;
-			/* why PostgreSQL computes keys and conditions is what was said of the query as it stands */
-			if (way == Rewrite::Grouped)
-				reasons_restore(reasons);
-		}
-		else
-			reasons_restore(reasons);
-	}
-	return best;
-}
-
-/*
  * Is a plan of PostgreSQL's alone worth a look, should one of ours be taken? Where first rows are wanted: of two plans for a relation below a join PostgreSQL keeps the one that
  * costs less for all of its rows, which is ours, where a nested loop of its own would have come to its first rows before a program has begun; of a cursor it knows nothing but
  * cursor_tuple_fraction. Where there are subqueries: of EXISTS by look-ups and by a hash table, which we make cheaper, it takes the latter by what look-ups in pages on a disk cost.
@@ -244,7 +266,7 @@ static bool
 is_long(const PlannedStmt *stmt, const Query *parse, int cursor_options)
 {
 	return parse->hasSubLinks || parse->limitCount != nullptr || is_fast_cursor(cursor_options) ||
-		stmt->planTree->total_cost > REWRITE_COST * least_cost(nullptr);
+		stmt->planTree->total_cost > LONG_PLAN * least_cost(nullptr);
 }
 
 /* Does the plan of PostgreSQL's alone suffer from rows that it does not expect, and ours not? A LIMIT may end it early; what has joins of PostgreSQL's, too, suffers likewise. */
@@ -316,15 +338,24 @@ is_simple(const Query *parse)
 	return !parse->hasSubLinks && !parse->hasWindowFuncs && parse->cteList == NIL && parse->setOperations == nullptr;
 }
 
+/* Is such a level more than scans and joins? */
+static bool
+groups_or_sorts(const Query *parse)
+{
+	return parse->hasAggs || parse->groupClause != NIL || parse->groupingSets != NIL || parse->distinctClause != NIL ||
+		parse->sortClause != NIL || parse->limitCount != nullptr || parse->limitOffset != nullptr;
+}
+
 /*
  * In stages or without any program, whatever costs less, in one planning without paths for parts of the statement.
- * final: nothing is to be gained of these.
+ * rows: what the stages are for. final: nothing is to be gained of those paths.
  * Where the statement has no stages, and where they are one program, which those paths may be, too, it is planned once more.
  */
 static PlannedStmt *
-plan_in_stages(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params, int ntables, bool *final)
+plan_in_stages(const Query *parse, const Query *rows, const char *query_string, int cursor_options,
+			   ParamListInfo params, int ntables, bool *final)
 {
-	WholeStatement whole = {parse, false, false, false};
+	WholeStatement whole = {rows, false, false, false};
 	PlannedStmt *stmt = plan_apart(parse, query_string, cursor_options, params, &whole, true);
 	PlannedStmt *alone;
 
@@ -344,31 +375,41 @@ plan_in_stages(const Query *parse, const char *query_string, int cursor_options,
 static PlannedStmt *
 plan_in_parts(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, PlannedStmt *alone, WholeStatement *whole)
 {
-	bool		rewritable = setting_rewrite && has_rewritable(parse, cursor_options);
 	const bool	better_alone = may_be_better_alone(parse, cursor_options);
 	PlannedStmt *result;
 	double		missed;
 
-	if (!rewritable && !better_alone && whole == nullptr)
+	if (!better_alone && whole == nullptr)
 		return plan_query(parse, query_string, cursor_options, params);
 	result = plan_apart(parse, query_string, cursor_options, params, whole);
 	missed = missed_share;
-	rewritable = rewritable && !is_whole_plan(result);
 	if (better_alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
 	{
 		if (alone == nullptr)
 			alone = plan_apart(parse, query_string, cursor_options, params, nullptr, true);
 		result = with_parts_or_alone(result, alone, cursor_options, missed);
 	}
-	return rewritable ? plan_rewritten(result, parse, query_string, cursor_options, params) : result;
+	return result;
+}
+
+/* The statement as it is planned with stages, and what these are for; NULL: it is never run so. */
+static Query *
+with_stages(Query *parse, int cursor_options, const Query **rows)
+{
+	if (setting_whole_query != WHOLE_QUERY_ON || planning_depth > 0 || has_current_row(parse, cursor_options))
+		return nullptr;
+	if (parse->commandType == CMD_INSERT)
+		return insert_with_level(parse, rows);
+	*rows = parse;
+	return parse->commandType == CMD_SELECT ? parse : nullptr;
 }
 
 static PlannedStmt *
 plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	const TablesRead tables = active() ? tables_read(parse) : TablesRead{};
-	const bool	stages = setting_whole_query == WHOLE_QUERY_ON && planning_depth == 0 && !has_current_row(parse, cursor_options);
-	WholeStatement whole = {parse, false, false, false};
+	const Query *rows = nullptr;
+	Query	   *staged;
 	PlannedStmt *first;
 	PlannedStmt *result;
 	Reasons    *reasons;
@@ -378,9 +419,19 @@ plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, Par
 		return plan_query(parse, query_string, cursor_options, params);
 	if (setting_whole_query == WHOLE_QUERY_SHADOW)
 		shadow_statement(parse);
-	if (!stages || (is_simple(parse) && tables.number <= MOST_FOR_TWO_PLANNINGS))
-		return plan_in_parts(parse, query_string, cursor_options, params, nullptr, stages ? &whole : nullptr);
-	first = plan_in_stages(parse, query_string, cursor_options, params, tables.number, &final);
+	staged = with_stages(parse, cursor_options, &rows);
+	if (staged == nullptr)
+		return plan_in_parts(parse, query_string, cursor_options, params, nullptr, nullptr);
+	if (is_simple(rows) && tables.number <= MOST_FOR_TWO_PLANNINGS)
+	{
+		WholeStatement whole = {rows, false, false, false};
+
+		/* scans and joins, which PostgreSQL pulls up, are planned below INSERT as they stand */
+		if (staged != parse && !groups_or_sorts(rows))
+			return plan_in_parts(parse, query_string, cursor_options, params, nullptr, nullptr);
+		return plan_in_parts(staged, query_string, cursor_options, params, nullptr, &whole);
+	}
+	first = plan_in_stages(staged, rows, query_string, cursor_options, params, tables.number, &final);
 	if (final)
 		return first;
 	reasons = reasons_save();
@@ -587,7 +638,7 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 	{
 		show_partitions();
 		note_joins(root);
-		if (planning.whole != nullptr && root->parent_root == nullptr)
+		if (planning.whole != nullptr && is_statement_level(root))
 			add_whole_path(root, planning.whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra), !planning.for_back);
 	}
 	add_upper_paths(root, stage, input_rel, output_rel, extra);

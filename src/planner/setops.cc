@@ -20,7 +20,6 @@ extern "C" {
 #include "pg/settings.h"
 #include "planner/cost.h"
 #include "planner/paths.h"
-#include "planner/rewrite.h"
 #include "planner/setops.h"
 #include "store/registry.h"
 
@@ -28,6 +27,17 @@ namespace gpuvm {
 
 /* What PostgreSQL takes for a row that comes out of an arm, in microseconds: to pass it on, hash it, and compare it. */
 constexpr double ROW_US = 0.25;
+
+/* Groups by the entry, under this number. */
+static SortGroupClause *
+group_by(TargetEntry *entry, Index ref)
+{
+	SortGroupClause *group = makeNode(SortGroupClause);
+
+	entry->ressortgroupref = group->tleSortGroupRef = ref;
+	get_sort_group_operators(exprType((Node *) entry->expr), false, false, false, &group->sortop, &group->eqop, nullptr, &group->hashable);
+	return group;
+}
 
 /* And what a group takes to be handed out more than a row does. */
 constexpr double GROUP_US = 0.1;

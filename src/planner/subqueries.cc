@@ -9,7 +9,7 @@ extern "C" {
 }
 
 #include "planner/paths.h"
-#include "planner/rewrite.h"
+#include "planner/quiet.h"
 #include "planner/scan_plan.h"
 
 namespace gpuvm {

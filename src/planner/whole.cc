@@ -223,7 +223,12 @@ last_groups(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTa
 	List	   *having = NIL;
 
 	l->last = groups;
-	if (!begin_groups(l, groups, &piece) || !resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
+	if (!begin_groups(l, groups, &piece))
+		return false;
+	/* as a path of its own it reads only the partitions that its conditions leave */
+	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.leaves != NIL)
+		return false;
+	if (!resolve_above(l, top, groups, &having) || !resolve_output(l, sort, target, &exprs) ||
 		!plan_of_groups(l, groups, piece, exprs, having, a, &last->rows))
 		return false;
 	last->piece = piece;
@@ -449,10 +454,12 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 	return path;
 }
 
-/* Is one program all that the statement has now, but for Sort, Limit and the output? */
+/* Is one program all that the statement has now, but for Sort, Limit and the output? Not where that has subqueries. */
 static bool
 is_one_program(const Path *path)
 {
+	if (contain_subplans((Node *) path->pathtarget->exprs))
+		return false;
 	switch (nodeTag(path))
 	{
 		case T_LimitPath: return is_one_program(((const LimitPath *) path)->subpath);
@@ -622,11 +629,22 @@ add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, 
 		add_path(final_rel, path);
 }
 
+/* What gives the statement's rows, be they inserted. */
+static const Plan *
+rows_of(const PlannedStmt *stmt)
+{
+	const Plan *plan = stmt->planTree;
+
+	if (!IsA(plan, ModifyTable))
+		return plan;
+	return IsA(plan->lefttree, SubqueryScan) ? ((const SubqueryScan *) plan->lefttree)->subplan : plan->lefttree;
+}
+
 /* What stands below Sort, Limit and the output. */
 static const Plan *
 body_of(const PlannedStmt *stmt)
 {
-	const Plan *plan = stmt->planTree;
+	const Plan *plan = rows_of(stmt);
 
 	while (IsA(plan, Limit) || IsA(plan, Sort) || IsA(plan, IncrementalSort) || IsA(plan, Material) ||
 		   (IsA(plan, Result) && plan->lefttree != nullptr))
@@ -652,7 +670,7 @@ alternative_of_stages(const PlannedStmt *stmt)
 bool
 runs_subplans(const PlannedStmt *stmt)
 {
-	const Plan *plan = stmt->planTree;
+	const Plan *plan = rows_of(stmt);
 
 	if (!is_whole_plan(stmt))
 		return true;

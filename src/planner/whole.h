@@ -12,7 +12,6 @@
 
 extern "C" {
 #include "nodes/pathnodes.h"
-#include "nodes/plannodes.h"
 }
 
 namespace gpuvm {
@@ -20,13 +19,22 @@ namespace gpuvm {
 /* A statement that may be run in stages, and what has come of it while it was planned. */
 struct WholeStatement
 {
-	const Query *query;			/* as it was before it was planned */
+	const Query *query;			/* as it was before it was planned; below INSERT the SELECT */
 	bool		cheap;			/* PostgreSQL's plan costs less than the start of a program */
 	bool		made;			/* there is a path of stages, */
 	bool		several;		/* of more programs than one */
 };
 
-/* Adds the path to the outermost level's final ones. `input`: what LIMIT, if there is one, is above; `sorts`: the last stage may sort. */
+/*
+ * INSERT ... SELECT as it is planned with stages (insert.cc): a copy, below which the SELECT stays a level. That, as it
+ * is without the INSERT, is `rows`. NULL: it has none.
+ */
+Query	   *insert_with_level(const Query *parse, const Query **rows);
+
+/* Is it the outermost level, or the one below INSERT? */
+bool		is_statement_level(const PlannerInfo *root);
+
+/* Adds the path to that level's final ones. `input`: what LIMIT, if there is one, is above; `sorts`: the last stage may sort. */
 void		add_whole_path(PlannerInfo *root, WholeStatement *whole, RelOptInfo *input, RelOptInfo *final_rel,
 						   const FinalPathExtraData *extra, bool sorts);
 

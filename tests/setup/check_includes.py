@@ -40,7 +40,7 @@ INSTALL_HEADERS = {"store/store.h", "planner/planner.h", "executor/custom_scan.h
 NO_POSTGRES = {"core", "tablet", "vm", "engine", "cuda"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
 POSTGRES = re.compile(r"^(postgres|fmgr|miscadmin|pgstat|funcapi|c)\.h$|^(access|catalog|commands|executor|nodes|"
-                      r"optimizer|parser|postmaster|storage|tcop|utils|port|lib|libpq|mb|replication|rewrite)/")
+                      r"optimizer|parser|postmaster|storage|tcop|utils|port|lib|libpq|mb|partitioning|replication|rewrite)/")
 
 
 def reachable(layer):

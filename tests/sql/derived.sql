@@ -72,7 +72,7 @@ INSERT INTO queries (children, query) VALUES
 	(1, 'SELECT count(*) FROM f WHERE EXISTS (SELECT FROM (SELECT k, v FROM f UNION ALL SELECT k, v + 1 FROM parted) u WHERE u.v = f.id AND u.k < f.k)'),
 	(1, 'SELECT count(*) FROM f WHERE v IN (SELECT id FROM f WHERE k = 3 UNION ALL SELECT id FROM away)'),
 	(1, 'SELECT u.t, count(*), sum(u.n), min(u.n) FROM (SELECT t, n FROM f WHERE v < 500 UNION ALL SELECT lower(t), n FROM f WHERE k = 9) u GROUP BY u.t'),
-	(1, 'SELECT s, count(*), sum(c) FROM (SELECT 1 AS s, k, count(*) c FROM f GROUP BY k UNION ALL SELECT 2, k, count(*) FROM parted GROUP BY k) u GROUP BY s'),
+	(3, 'SELECT s, count(*), sum(c) FROM (SELECT 1 AS s, k, count(*) c FROM f GROUP BY k UNION ALL SELECT 2, k, count(*) FROM parted GROUP BY k) u GROUP BY s'),
 	(1, 'SELECT f.id, u.x FROM f JOIN (SELECT k, avg(n) x FROM f GROUP BY k UNION SELECT k, max(n) FROM f GROUP BY k) u ON u.k = f.k AND u.x < f.n'),
 	(2, 'SELECT count(*) FROM (SELECT k, v FROM f UNION ALL SELECT k, 5 FROM f) a JOIN (SELECT k, v FROM parted UNION ALL SELECT id, 1 FROM f WHERE v < 100) b ON a.k = b.k AND a.v < b.v'),
 	(0, 'SELECT count(*) FROM f JOIN (SELECT k, random() < 2 AS r FROM f UNION ALL SELECT k, true FROM parted) u ON u.k = f.k AND u.r WHERE f.v < 20'),

@@ -163,12 +163,10 @@ EXECUTE list(NULL);
 EXECUTE list('{NULL,old1}');
 RESET gpuvm.require;
 RESET plan_cache_mode;
-SET gpuvm.rewrite = off;
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY[
 	$$count(*) FROM changing WHERE t = (SELECT max(t) FROM changing)$$, $$d, (SELECT count(*) FROM changing c WHERE c.t = 'old' || g.d) FROM generate_series(0, 4) g(d)$$,
 	$$d, (SELECT max(c.t) FROM changing c WHERE c.d = g.d) FROM generate_series(0, 4) g(d)$$, $$d, (SELECT min(upper(c.t || g.d)) FROM changing c WHERE c.d = g.d) FROM generate_series(0, 4) g(d)$$, $$count(*) FROM changing WHERE v = current_user OR t = 'old1'$$]) q;
 SELECT * FROM asked();
-RESET gpuvm.rewrite;
 
 -- Joins: with what dictionary columns say in every place (dictionary_meet has those whose keys they are).
 CREATE TABLE names (k int, name text, kind char(3)) WITH (autovacuum_enabled = off);

@@ -145,10 +145,8 @@ SELECT coalesce(v, t) AS k, count(*) FROM a GROUP BY 1 ORDER BY coalesce(v, t) C
 FETCH 3 FROM c;
 ROLLBACK;
 -- In rescans.
-SET gpuvm.rewrite = off;
 INSERT INTO queries (query) VALUES ($$SELECT g, (SELECT count(*) FROM a JOIN b ON a.t = b.t WHERE a.d = g) FROM generate_series(0, 5) g$$), ($$SELECT g, (SELECT min(CASE WHEN d = 1 THEN 1 ELSE 2 END) FROM a WHERE CASE WHEN d > g THEN t ELSE 'x' || g END = coalesce(v, 'x2')) FROM generate_series(0, 5) g$$);
 SELECT * FROM asked();
-RESET gpuvm.rewrite;
 
 -- What a policy hides, no order of other than leakproof types tells of.
 CREATE ROLE gpuvm_meet_reader;

@@ -5,8 +5,6 @@ RESET client_min_messages;
 CREATE SCHEMA pairs;
 SET search_path = pairs;
 SET gpuvm.force = on;
--- so that programs are asked for the expressions themselves
-SET gpuvm.rewrite = off;
 
 \set ECHO none
 \i tests/sql/include/ask.sql

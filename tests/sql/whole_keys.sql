@@ -23,7 +23,7 @@ SELECT sum(gpuvm.import(t)) FROM unnest('{t,dim,nothing}'::regclass[]) t;
 
 \i tests/sql/include/try_stages.sql
 -- The rows are those of PostgreSQL? How many stages gave them, and did another plan run?
-CREATE FUNCTION ask(query text, ordered bool DEFAULT false, OUT stages int, OUT fallback text, OUT rows int, OUT equal bool) LANGUAGE sql SET gpuvm.rewrite = off AS $$
+CREATE FUNCTION ask(query text, ordered bool DEFAULT false, OUT stages int, OUT fallback text, OUT rows int, OUT equal bool) LANGUAGE sql AS $$
 SELECT t.stages, t.fallback, cardinality(t.expected), CASE WHEN ordered THEN t.got = t.expected ELSE ARRAY(SELECT unnest(t.got) COLLATE "C" ORDER BY 1) = ARRAY(SELECT unnest(t.expected) COLLATE "C" ORDER BY 1) END FROM try_stages(query) t $$;
 
 -- Keys, and every aggregate that has parts.
@@ -156,7 +156,6 @@ SELECT * FROM ask('SELECT ARRAY[k, s]::text, count(*) FROM t GROUP BY 1');
 
 -- A statement that is nothing but such groups; parameters.
 SET gpuvm.force = on;
-SET gpuvm.rewrite = off;
 EXPLAIN (COSTS OFF) SELECT to_char(day, 'YYYY-MM'), sum(n), count(*) FROM t WHERE to_char(day, 'DD') > '15' GROUP BY 1;
 SET gpuvm.require = cpu;
 SET plan_cache_mode = force_generic_plan;
@@ -165,4 +164,24 @@ EXECUTE p('YYYY-MM');
 EXECUTE p('YYYY');
 EXECUTE p(NULL);
 RESET gpuvm.require;
+
+-- Whether it is taken is a matter of cost: the finer groups have to be fewer than rows.
+RESET gpuvm.force;
+CREATE TABLE many AS SELECT i AS id, i % 10 AS k, date '2024-02-20' + i % 60 AS day FROM generate_series(1, 200000) i;
+VACUUM ANALYZE many;
+SELECT gpuvm.import('many');
+EXPLAIN (COSTS OFF) SELECT to_char(day, 'YYYY-MM'), count(*), avg(k) FROM many WHERE k::text < '3' GROUP BY 1;
+EXPLAIN (COSTS OFF) SELECT id::text, count(*), avg(k) FROM many GROUP BY 1;
+
+-- What a policy hides no stage reads.
+CREATE ROLE gpuvm_keys_user;
+GRANT USAGE ON SCHEMA whole_keys TO gpuvm_keys_user;
+GRANT SELECT ON t TO gpuvm_keys_user;
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON t USING (k > 5);
+SET gpuvm.force = on;
+SET ROLE gpuvm_keys_user;
+SELECT k::text, count(*) FROM whole_keys.t WHERE country || k LIKE 'l1%' GROUP BY 1 ORDER BY 1 LIMIT 4;
+RESET ROLE;
 DROP SCHEMA whole_keys CASCADE;
+DROP ROLE gpuvm_keys_user;

@@ -1,18 +1,28 @@
+-- All rows of a query, which is read by itself, so that it may run in stages.
+CREATE FUNCTION rows_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	rows text[] := '{}';
+	one record;
+BEGIN
+	FOR one IN EXECUTE query LOOP
+		rows := rows || one::text;
+	END LOOP;
+	RETURN (SELECT string_agg(r, ' ' ORDER BY r) FROM unnest(rows) r);
+END $$;
 -- Who answers (with gpuvm.require, so an answer by the VM was one) and what is left to PostgreSQL; and is it what PostgreSQL answers?
 CREATE FUNCTION ask(query text, OUT "by" text, OUT equal bool, OUT answer text) LANGUAGE plpgsql AS $$
 DECLARE
-	whole text := format('SELECT string_agg(q::text, '' '' ORDER BY q::text) FROM (%s) q', query);
 	got text;
 BEGIN
 	PERFORM set_config('gpuvm.enabled', 'off', true);
 	BEGIN
-		EXECUTE whole INTO answer;
+		answer := rows_of(query);
 	EXCEPTION WHEN OTHERS THEN
 		answer := 'ERROR: ' || SQLERRM;
 	END;
 	PERFORM set_config('gpuvm.enabled', 'on', true), set_config('gpuvm.require', replace(current_setting('gpuvm.device'), 'auto', 'vm'), true);
 	BEGIN
-		EXECUTE whole INTO got;
+		got := rows_of(query);
 		SELECT coalesce('VM, but ' || string_agg(DISTINCT node || ': ' || reason, '; '), 'VM') INTO "by" FROM gpuvm.why_not(query);
 	EXCEPTION
 		WHEN object_not_in_prerequisite_state THEN
@@ -20,7 +30,7 @@ BEGIN
 			"by" := regexp_replace("by", '^PostgreSQL''s own plan would run: |^Table "\w+" would be read by PostgreSQL: |\.$', '', 'g');
 			PERFORM set_config('gpuvm.require', 'any', true);
 			BEGIN
-				EXECUTE whole INTO got;
+				got := rows_of(query);
 			EXCEPTION WHEN OTHERS THEN
 				got := 'ERROR: ' || SQLERRM;
 			END;

@@ -1,6 +1,6 @@
 /*
- * rewrite_quiet.cc: what never raises an error. A grouped subquery computes groups that
- * the statement as it was written would never have asked for: they must not be heard of.
+ * quiet.cc: what never raises an error. Programs compute values of rows, and of subqueries, that
+ * PostgreSQL's plan might never ask for.
  *
  * That a numeric may have more than 131072 digits is left out of account.
  */
@@ -22,7 +22,7 @@ extern "C" {
 }
 
 #include "pg/subtransaction.h"
-#include "planner/rewrite.h"
+#include "planner/quiet.h"
 
 namespace gpuvm {
 
@@ -98,7 +98,7 @@ is_field(const Node *node)
 	return false;
 }
 
-bool
+static bool
 is_quiet_function(Oid function, List *args, Oid collation)
 {
 	if (func_volatile(function) == PROVOLATILE_VOLATILE || !has_collation(args, collation))
@@ -360,7 +360,8 @@ fold(void *context)
 	*node = eval_const_expressions(nullptr, *node);
 }
 
-Node *
+/* A copy, constants evaluated; NULL where that raises an error: the statement may never come to it. */
+static Node *
 folded(Node *node)
 {
 	ErrorData  *error;
@@ -370,6 +371,8 @@ folded(Node *node)
 	error = in_subtransaction(fold, &node);
 	return error == nullptr ? node : nullptr;
 }
+
+static bool is_quiet_query(Query *query, bool with_target, const Query *outer);
 
 /* The first of the subqueries that may raise an error, or NULL; those found quiet are noted. */
 static const void *
@@ -456,7 +459,7 @@ is_quiet_relation(RangeTblEntry *rte, const Query *outer)
 	}
 }
 
-bool
+static bool
 is_quiet_query(Query *query, bool with_target, const Query *outer)
 {
 	ListCell   *lc;

@@ -1,11 +1,11 @@
--- Subqueries that become joins: correlated aggregates, and NOT IN.
+-- Correlated aggregates and NOT IN, in stages (gpuvm.whole_query) or by PostgreSQL's plan.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 RESET client_min_messages;
 -- What programs must run on: the device under test.
 SELECT replace(current_setting('gpuvm.device'), 'auto', 'vm') AS device \gset
-CREATE SCHEMA rewrite;
-SET search_path = rewrite;
+CREATE SCHEMA whole_correlated;
+SET search_path = whole_correlated;
 SET timezone = 'Europe/Berlin';
 
 -- Outer rows: keys of many types, with duplicates, NULLs and some that no inner row has.
@@ -36,16 +36,21 @@ SELECT sum(gpuvm.import(t)) FROM unnest('{o,i,e,parted_1,parted_2,local,zoned}':
 RESET client_min_messages;
 ANALYZE o, i, e, parted, local, zoned;
 
--- Rows, or the error, as one word.
+-- Rows, or the error, as one word; read without anything around the query.
 CREATE FUNCTION answer(query text, OUT answer text) LANGUAGE plpgsql AS $$
+DECLARE
+	rows text[] := '{}';
+	one record;
 BEGIN
-	EXECUTE 'WITH q AS MATERIALIZED (' || query || ') SELECT count(*) || '' rows '' || md5(coalesce(string_agg(q::text, ''|'' ORDER BY q::text COLLATE "C"), '''')) FROM q'
-	INTO answer;
+	FOR one IN EXECUTE query LOOP
+		rows := rows || one::text;
+	END LOOP;
+	answer := cardinality(rows) || ' rows ' || md5(coalesce((SELECT string_agg(r, '|' ORDER BY r COLLATE "C") FROM unnest(rows) r), ''));
 EXCEPTION WHEN division_by_zero OR numeric_value_out_of_range OR invalid_text_representation OR cardinality_violation THEN
 	answer := 'ERROR ' || SQLSTATE;
 END
 $$;
--- Is the answer PostgreSQL's own, and what runs for each row: a subplan, or nothing? A join must have a part of ours in it.
+-- Is the answer PostgreSQL's own, and what gives it: stages, or a plan with or without a subplan?
 CREATE FUNCTION ask(query text, OUT how text, OUT rows text) LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -55,11 +60,10 @@ BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
 		plan := plan || line || E'\n';
 	END LOOP;
-	how := CASE WHEN plan ~ 'SubPlan' THEN 'subplan' WHEN plan !~ 'GpuVM' THEN 'PostgreSQL' WHEN plan ~ '(Left|Right) Join' THEN 'left join'
-		WHEN plan ~ 'Join' THEN 'join' ELSE 'scan' END;
-	rows := rewrite.answer(query);
+	how := CASE WHEN plan ~ 'Stages: ' THEN 'stages' WHEN plan ~ 'SubPlan' THEN 'subplan' WHEN plan !~ 'GpuVM' THEN 'PostgreSQL' WHEN plan ~ 'Join' THEN 'join' ELSE 'scan' END;
+	rows := whole_correlated.answer(query);
 	PERFORM set_config('gpuvm.enabled', 'off', true);
-	own := rewrite.answer(query);
+	own := whole_correlated.answer(query);
 	PERFORM set_config('gpuvm.enabled', 'on', true);
 	rows := CASE WHEN rows = own THEN regexp_replace(rows, 'rows .*', 'rows') ELSE format('%s, PostgreSQL has %s', rows, own) END;
 END
@@ -67,8 +71,8 @@ $$;
 CREATE TABLE queries (id int GENERATED ALWAYS AS IDENTITY, query text);
 CREATE FUNCTION asked() RETURNS TABLE (how text, rows text, query text) LANGUAGE plpgsql AS $$
 BEGIN
-	RETURN QUERY SELECT a.how, a.rows, q.query FROM rewrite.queries q, rewrite.ask(q.query) a ORDER BY q.id;
-	DELETE FROM rewrite.queries;
+	RETURN QUERY SELECT a.how, a.rows, q.query FROM whole_correlated.queries q, whole_correlated.ask(q.query) a ORDER BY q.id;
+	DELETE FROM whole_correlated.queries;
 END
 $$;
 SET gpuvm.force = on;
@@ -251,32 +255,25 @@ INSERT INTO nn VALUES (NULL, 1, 1, 't');
 EXECUTE outside;
 DEALLOCATE outside;
 
--- Prepared statements, and the setting that changes plans.
-SET gpuvm.require = :device;
+-- Prepared statements, and a plan that is made once.
 SET plan_cache_mode = force_generic_plan;
 PREPARE above(int, numeric) AS SELECT count(*), sum(id) FROM o WHERE x > (SELECT $2 * avg(x) FROM i WHERE i.k = o.k AND i.y <> $1);
 EXECUTE above(1, 0.5);
 EXECUTE above(NULL, 0.5);
 EXECUTE above(2, 1.5);
+SET gpuvm.require = :device;
+PREPARE half(int) AS SELECT count(*), sum(id) FROM o WHERE x > (SELECT 0.5 * avg(x) FROM i WHERE i.k = o.k AND i.y <> $1);
+EXECUTE half(1);
+EXECUTE half(NULL);
 RESET plan_cache_mode;
 RESET gpuvm.require;
-CREATE FUNCTION subplans(query text, OUT n bigint) LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	n := 0;
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		n := n + (line ~ '^ *SubPlan ')::int;
-	END LOOP;
-END
-$$;
-SET gpuvm.whole_query = off;
-SELECT subplans('EXECUTE above(2, 1.5)');
-SET gpuvm.rewrite = off;
-SELECT subplans('EXECUTE above(2, 1.5)');
+SET gpuvm.enabled = off;
+EXECUTE above(1, 0.5);
+EXECUTE above(NULL, 0.5);
 EXECUTE above(2, 1.5);
-RESET gpuvm.whole_query;
-RESET gpuvm.rewrite;
+EXECUTE half(1);
+EXECUTE half(NULL);
+RESET gpuvm.enabled;
 DEALLOCATE above;
 -- Own changes are seen.
 BEGIN;
@@ -288,6 +285,20 @@ SELECT * FROM ask('SELECT id, x FROM o WHERE x > (SELECT avg(x) FROM i WHERE i.k
 ROLLBACK;
 
 -- Where rows are locked or changed PostgreSQL looks at them again, one by one.
+-- How many subplans run for each row; nothing of stages, which have none.
+CREATE FUNCTION subplans(query text, OUT n bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	n := 0;
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		IF line ~ '^ *Stages: ' THEN
+			n := NULL;
+		END IF;
+		n := n + (line ~ '^ *SubPlan ')::int;
+	END LOOP;
+END
+$$;
 SELECT subplans('SELECT id FROM o WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k) FOR UPDATE') AS locked,
 	subplans('UPDATE o SET x = 1 WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k)') AS changed,
 	subplans('INSERT INTO e (id) SELECT id FROM o WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k)') AS inserted;
@@ -307,24 +318,24 @@ FETCH PRIOR FROM s;
 ROLLBACK;
 
 -- Who may read what is asked as before: of the subquery's tables, too, and of a view with its owner's rights.
-CREATE ROLE gpuvm_rewrite_reader;
-GRANT USAGE ON SCHEMA rewrite TO gpuvm_rewrite_reader;
-GRANT SELECT ON o TO gpuvm_rewrite_reader;
+CREATE ROLE gpuvm_correlated_reader;
+GRANT USAGE ON SCHEMA whole_correlated TO gpuvm_correlated_reader;
+GRANT SELECT ON o TO gpuvm_correlated_reader;
 CREATE VIEW below AS SELECT id, x FROM o WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k);
-GRANT SELECT ON below TO gpuvm_rewrite_reader;
-SET ROLE gpuvm_rewrite_reader;
+GRANT SELECT ON below TO gpuvm_correlated_reader;
+SET ROLE gpuvm_correlated_reader;
 SELECT count(*) FROM o WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k);
 SELECT count(*), sum(x) FROM below;
 RESET ROLE;
-GRANT SELECT (k, x) ON i TO gpuvm_rewrite_reader;
-SET ROLE gpuvm_rewrite_reader;
+GRANT SELECT (k, x) ON i TO gpuvm_correlated_reader;
+SET ROLE gpuvm_correlated_reader;
 SELECT count(*), sum(x) FROM o WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k);
 SELECT count(*) FROM o WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k AND i.y > 1);
 RESET ROLE;
 -- Policies hide rows: nothing is moved.
 ALTER TABLE i ENABLE ROW LEVEL SECURITY;
 CREATE POLICY few ON i USING (y > 1);
-SET ROLE gpuvm_rewrite_reader;
+SET ROLE gpuvm_correlated_reader;
 SELECT subplans('SELECT id FROM o WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k)');
 SELECT count(*), sum(x) FROM o WHERE x < (SELECT avg(x) FROM i WHERE i.k = o.k);
 RESET ROLE;
@@ -394,7 +405,7 @@ BEGIN
 		INSERT INTO queries (query) VALUES (sql);
 	END LOOP;
 	RETURN QUERY SELECT a.how, count(*), count(*) FILTER (WHERE a.rows ~ 'PostgreSQL has'), min(a.rows || ': ' || q.query) FILTER (WHERE a.rows ~ 'PostgreSQL has')
-		FROM rewrite.queries q, rewrite.ask(q.query) a GROUP BY a.how ORDER BY a.how;
+		FROM whole_correlated.queries q, whole_correlated.ask(q.query) a GROUP BY a.how ORDER BY a.how;
 	DELETE FROM queries;
 END
 $$;
@@ -410,22 +421,12 @@ SELECT gpuvm.import('many');
 ANALYZE many;
 SELECT subplans('SELECT * FROM many o WHERE id = 5 AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k)') AS one,
 	subplans('SELECT * FROM many o WHERE x < (SELECT avg(x) FROM many i WHERE i.k = o.k)') AS all;
-CREATE FUNCTION semijoins(query text, OUT n bigint) LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	n := 0;
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		n := n + (line ~ '^ *Join: .* semi ')::int;
-	END LOOP;
-END
-$$;
-SELECT semijoins('SELECT sum(x) FROM many o WHERE kind < 20 AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k)') AS few,
-	semijoins('SELECT sum(x) FROM many o WHERE kind < 999 AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k)') AS nearly_all;
+SELECT * FROM ask('SELECT sum(x) FROM many o WHERE kind < 20 AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k)');
+SELECT * FROM ask('SELECT sum(x) FROM many o WHERE kind < 999 AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k)');
 SELECT * FROM ask('SELECT sum(x) FROM many o WHERE kind < 20 AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k)');
 -- What is asked for is known of a relation, or of a list of keys.
 SET gpuvm.force = on;
-SELECT semijoins('SELECT * FROM many o WHERE k IN (SELECT k FROM parted WHERE x > 299) AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k AND i.kind = o.kind)');
+SELECT * FROM ask('SELECT * FROM many o WHERE k IN (SELECT k FROM parted WHERE x > 299) AND x < (SELECT avg(x) FROM many i WHERE i.k = o.k AND i.kind = o.kind)');
 SELECT * FROM ask('SELECT id FROM many o WHERE k IN (SELECT k FROM parted WHERE x > 295) AND x <= (SELECT avg(x) FROM many i WHERE i.k = o.k AND i.kind = o.kind)');
 SELECT * FROM ask('SELECT id, (SELECT count(*) FROM i WHERE i.k = p.k AND i.s = o.s) FROM o LEFT JOIN parted p ON p.x = o.id WHERE o.id < 90 AND p.k < 20');
 -- A row of NULLs that an outer join makes asks, too.
@@ -441,5 +442,5 @@ SELECT * FROM ask('SELECT o.id, (SELECT count(*) FROM i WHERE i.k = o.k) FROM nn
 SELECT * FROM ask('SELECT o.id, (SELECT count(*) FROM i WHERE i.k = o.k) FROM (SELECT FROM nn LIMIT 2) nn FULL JOIN o ON true');
 RESET gpuvm.force;
 
-DROP OWNED BY gpuvm_rewrite_reader;
-DROP ROLE gpuvm_rewrite_reader;
+DROP OWNED BY gpuvm_correlated_reader;
+DROP ROLE gpuvm_correlated_reader;
