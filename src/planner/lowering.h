@@ -139,6 +139,9 @@ Piece	   *lower_join(Lowering *l, const GpuvmRel *rel);
 /* A value that is computed before, as a column of a relation of one row, which is put into the block. */
 Node	   *bound_value(Lowering *l, const Param *param);
 
+/* Whether there are rows, as their number. */
+Aggref	   *count_of_rows();
+
 /* The relations that were joined. */
 Relids		relids_of(const Piece *piece);
 /* Puts a relation behind what was joined before. */

@@ -138,9 +138,8 @@ lower_apart(Lowering *l, const GpuvmRel *rel)
 	return piece;
 }
 
-/* Whether there are rows, as their number. */
-static Aggref *
-count_of_rows(void)
+Aggref *
+count_of_rows()
 {
 	Aggref	   *count = makeNode(Aggref);
 

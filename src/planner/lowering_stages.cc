@@ -481,6 +481,9 @@ stage_of_group_values(Lowering *l, const GpuvmRel *rel, const Piece *piece, cons
 	/* of constants there has to be one for each group */
 	if (raw == NIL && groups.keys != NIL)
 		raw = list_make1(linitial(groups.keys));
+	/* and of no keys there is one group, also where nothing is asked of it */
+	else if (raw == NIL)
+		raw = list_make1(count_of_rows());
 	stage->shown = list_concat(shown_of_groups(&groups, raw), shown_of_exprs(l, raw));
 	stage->ncomputed = list_length(computed);
 	raw = list_concat(raw, computed);
