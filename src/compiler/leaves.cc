@@ -250,7 +250,7 @@ is_by_position(const CompileInput *input, const Var *var)
 		if (is_column_of(&input->cursors[i], var, &attnum))
 			from = &input->cursors[i];
 	}
-	if (from == nullptr || from->names != NIL || from->vars != NIL || is_in_tablets(from, var))
+	if (input->no_fetches || from == nullptr || from->names != NIL || from->vars != NIL || is_in_tablets(from, var))
 		return false;
 	relkind = get_rel_relkind(from->relid);
 	/* rows that are in no heap are put together from the tablets' columns, all of which they need */

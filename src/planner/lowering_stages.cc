@@ -248,6 +248,7 @@ plan_of_rows(Lowering *l, const Piece *piece, const List *exprs, List *hidden, S
 
 	fill_input(l->root, &piece->shape, &input);
 	input.no_positions = piece->shape.cursors[0].target.child != nullptr;
+	input.no_fetches = true;
 	foreach(lc, exprs)
 		outputs = lappend(outputs, row_output(l, piece, static_cast<Node *>(lfirst(lc))));
 	foreach(lc, hidden)
