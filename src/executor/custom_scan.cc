@@ -378,6 +378,7 @@ executor_install(void)
 	map_failure = cached_failure;
 	if (GetCustomScanMethods(scan_methods.CustomName, true) == nullptr)
 		RegisterCustomScanMethods(&scan_methods);
+	external_install();
 	require_install();
 }
 

@@ -457,6 +457,9 @@ SetOutcome	derived_set(GpuvmScanState *state, ScanSource *source, PlanState *chi
  */
 bool		can_read_set(const GpuvmScanState *state, int cursor);
 
+/* external.cc: registers the scan that gives stages the rows of a table that is not imported. */
+void		external_install();
+
 /* The custom scan's plans but the first are children. */
 void		derived_begin(GpuvmScanState *state, List *plans, int eflags);
 void		derived_end(GpuvmScanState *state);

@@ -99,7 +99,7 @@ values_of(const Lowering *l, const List *columns)
 
 /* -- leaves ------------------------------------------------------------------------------- */
 
-static RelOptInfo *
+RelOptInfo *
 add_relation(Lowering *l, RangeTblEntry *rte)
 {
 	PlannerInfo *root = l->root;
@@ -575,7 +575,7 @@ lower(Lowering *l, const GpuvmRel *rel)
 		case REL_VALUES:
 			return lowering_refuse(l, "VALUES, or a FROM clause without tables");
 		case REL_EXTERNAL:
-			return lowering_refuse(l, "a relation that is not imported is read");
+			return lower_external(l, rel);
 		case REL_WINDOW:
 			return lower_window(l, rel);
 		case REL_SETOP:

@@ -33,6 +33,7 @@ struct Lowering
 	List	   *stages;			/* StageColumns of the leaves that are stages */
 	List	   *definitions;	/* SharedRows */
 	List	   *shared;			/* paths of the stages that several others read, in the order of their numbers */
+	List	   *externals;		/* RangeTblEntrys of tables that are not imported */
 	struct JoinBlock *block;	/* whose expressions are being resolved; NULL: no relation can be added */
 	const char *reason;			/* why there is no path; the first one */
 	/* what PostgreSQL evaluates (lowering_above.cc): */
@@ -126,6 +127,15 @@ Node	   *replace_exprs(Node *expr, const List *exprs, const List *by);
 List	   *shown_of_exprs(const Lowering *l, const List *exprs);
 /* The values of a node's columns. */
 List	   *values_of(const Lowering *l, const List *columns);
+
+/* A leaf among those of the stages. */
+RelOptInfo *add_relation(Lowering *l, RangeTblEntry *rte);
+
+/* -- lowering_external.cc -- */
+/* The rows of a table that is not imported. */
+Piece	   *lower_external(Lowering *l, const GpuvmRel *rel);
+/* planner.cc: PostgreSQL's own plan of a query. */
+PlannedStmt *plan_alone(Query *query);
 
 /* -- lowering_shared.cc -- */
 /* The rows of a definition, of which its columns have the values then: those of one stage, if they are read several times. */

@@ -23,6 +23,7 @@ extern "C" {
 #include "plan/shadow.h"
 #include "planner/cost.h"
 #include "planner/idle_tables.h"
+#include "planner/lowering.h"
 #include "planner/order.h"
 #include "planner/paths.h"
 #include "planner/planner.h"
@@ -177,6 +178,12 @@ plan_apart(const Query *parse, const char *query_string, int cursor_options, Par
 	stmt = static_cast<PlannedStmt *>(copyObjectImpl(stmt));
 	MemoryContextDelete(context);
 	return stmt;
+}
+
+PlannedStmt *
+plan_alone(Query *query)
+{
+	return plan_query(query, "", 0, nullptr, nullptr, true);
 }
 
 /* Is a scan of ours in the plan? */
@@ -355,11 +362,12 @@ static PlannedStmt *
 plan_in_stages(const Query *parse, const Query *rows, const char *query_string, int cursor_options,
 			   ParamListInfo params, int ntables, bool *final)
 {
-	WholeStatement whole = {rows, false, false, false};
+	WholeStatement whole = {rows};
 	PlannedStmt *stmt = plan_apart(parse, query_string, cursor_options, params, &whole, true);
 	PlannedStmt *alone;
 
-	*final = whole.cheap || (whole.made && (whole.several || ntables > MOST_FOR_TWO_PLANNINGS));
+	/* of a table that is not imported stages read all rows, where PostgreSQL may look up a few */
+	*final = whole.cheap || (whole.made && ((whole.several && !whole.external) || ntables > MOST_FOR_TWO_PLANNINGS));
 	if (!*final || ntables > MOST_FOR_TWO_PLANNINGS || !is_whole_plan(stmt) ||
 		!may_be_better_alone(parse, cursor_options) || !is_long(stmt, parse, cursor_options) ||
 		!alternative_may_be_better(stmt, cursor_options))
@@ -424,7 +432,7 @@ plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, Par
 		return plan_in_parts(parse, query_string, cursor_options, params, nullptr, nullptr);
 	if (is_simple(rows) && tables.number <= MOST_FOR_TWO_PLANNINGS)
 	{
-		WholeStatement whole = {rows, false, false, false};
+		WholeStatement whole = {rows};
 
 		/* scans and joins, which PostgreSQL pulls up, are planned below INSERT as they stand */
 		if (staged != parse && !groups_or_sorts(rows))

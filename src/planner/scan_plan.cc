@@ -17,6 +17,7 @@ extern "C" {
 namespace gpuvm {
 
 const CustomScanMethods *gpuvm_scan_methods;
+const CustomScanMethods *gpuvm_external_methods;
 
 /* A program travels as a bytea constant, which PostgreSQL knows how to copy. */
 static Const *

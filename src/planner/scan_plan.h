@@ -206,6 +206,8 @@ bool		is_gpuvm_scan(const Plan *plan);
 
 /* Set by executor_install, before any planning. */
 extern const CustomScanMethods *gpuvm_scan_methods;
+/* Of rows that PostgreSQL gives to stages (executor/external.cc). */
+extern const CustomScanMethods *gpuvm_external_methods;
 
 }  // namespace gpuvm
 

@@ -119,28 +119,70 @@ name_columns(PlannerInfo *root, CustomScan *scan)
 	scan->scan.plan.targetlist = static_cast<List *>(copyObjectImpl(scan->custom_scan_tlist));
 }
 
-static Plan *
-plan_stage(PlannerInfo *root, RelOptInfo *, CustomPath *best_path, List *, List *, List *custom_plans)
+/* A scan whose columns are those of the path, under these names. */
+static CustomScan *
+scan_of_columns(PlannerInfo *root, const CustomPath *path, List *names)
 {
 	CustomScan *scan = makeNode(CustomScan);
-	const ScanPlan *plan = scan_plan_from_list(best_path->custom_private);
-	const Index relid = add_stage_relation(root, plan->names);
+	const Index relid = add_stage_relation(root, names);
 	ListCell   *lc;
 
-	foreach(lc, best_path->path.pathtarget->exprs)
+	foreach(lc, path->path.pathtarget->exprs)
 	{
 		const Node *expr = static_cast<const Node *>(lfirst(lc));
 		const int	number = foreach_current_index(lc) + 1;
 		Var		   *var = makeVar(relid, number, exprType(expr), exprTypmod(expr), exprCollation(expr), 0);
 
-		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, makeTargetEntry((Expr *) var, number, strVal(list_nth(plan->names, number - 1)), false));
+		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, makeTargetEntry((Expr *) var, number, strVal(list_nth(names, number - 1)), false));
 	}
 	scan->scan.plan.targetlist = static_cast<List *>(copyObjectImpl(scan->custom_scan_tlist));
+	return scan;
+}
+
+static Plan *
+plan_stage(PlannerInfo *root, RelOptInfo *, CustomPath *best_path, List *, List *, List *custom_plans)
+{
+	CustomScan *scan = scan_of_columns(root, best_path, scan_plan_from_list(best_path->custom_private)->names);
+
 	/* where others have their alternative */
 	scan->custom_plans = lcons(nullptr, custom_plans);
 	scan->custom_private = best_path->custom_private;
 	scan->methods = gpuvm_scan_methods;
 	return &scan->scan.plan;
+}
+
+/* -- rows that PostgreSQL gives ------------------------------------------------------------------ */
+
+static Plan *
+plan_external(PlannerInfo *root, RelOptInfo *, CustomPath *best_path, List *, List *, List *)
+{
+	CustomScan *scan = scan_of_columns(root, best_path, lsecond_node(List, best_path->custom_private));
+
+	scan->custom_private = list_make1(linitial(best_path->custom_private));
+	scan->methods = gpuvm_external_methods;
+	return &scan->scan.plan;
+}
+
+static const CustomPathMethods external_methods = {
+	"PostgreSQL",
+	plan_external,
+	nullptr,
+};
+
+Path *
+make_external_path(PlannedStmt *stmt, List *exprs, List *names)
+{
+	CustomPath *path = makeNode(CustomPath);
+
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = makeNode(RelOptInfo);
+	path->path.pathtarget = target_of(exprs);
+	path->path.rows = stmt->planTree->plan_rows;
+	path->path.startup_cost = stmt->planTree->startup_cost;
+	path->path.total_cost = stmt->planTree->total_cost;
+	path->custom_private = list_make2(stmt, names);
+	path->methods = &external_methods;
+	return &path->path;
 }
 
 }  // namespace gpuvm

@@ -10,6 +10,9 @@ namespace gpuvm {
 /* Of the plan, whose programs are there; the expressions are its columns. It has no alternative: whoever reads its rows has. */
 Path	   *make_stage_path(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan, List *exprs, double rows);
 
+/* The rows of a plan of PostgreSQL's own, under these names; the expressions say of which types they are. */
+Path	   *make_external_path(PlannedStmt *stmt, List *exprs, List *names);
+
 /* The rows of all of them. */
 Path	   *append_stages(List *paths, double rows);
 

@@ -2,6 +2,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -11,6 +12,7 @@ extern "C" {
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
+#include "utils/lsyscache.h"
 }
 
 #include <cmath>
@@ -28,6 +30,7 @@ extern "C" {
 #include "planner/reasons.h"
 #include "planner/warm.h"
 #include "planner/whole.h"
+#include "store/refresher.h"
 
 namespace gpuvm {
 
@@ -425,13 +428,28 @@ make_quietly(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	return nullptr;
 }
 
+/* Why PostgreSQL reads some of the tables. */
+static void
+note_externals(const Lowering *l)
+{
+	ListCell   *lc;
+
+	foreach(lc, reasons_wanted ? l->externals : NIL)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		reasons_add(rte->relid, psprintf("Scan on %s", rte->eref->aliasname), why_not_in_memory(rte->relid),
+					psprintf("SELECT gpuvm.import('%s');", get_rel_name(rte->relid)));
+	}
+}
+
 /* What stands in the way may be what PostgreSQL can evaluate between stages. `explain`: reasons are noted. */
 static CustomPath *
 lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_rel, Path *alternative, bool rows_last, bool explain)
 {
 	Lowering   *l = begin_lowering(root, statement);
 	CustomPath *path;
-	Lowering   *again;
+	Lowering   *again = nullptr;
 
 	l->rows_last = rows_last;
 	l->first_rows = gives_first_rows(root);
@@ -448,10 +466,28 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 		if (path != nullptr && explain && again->held_node != nullptr && !reasons_have(again->held_reason))
 			reasons_add(InvalidOid, again->held_node, again->held_reason, nullptr);
 	}
+	if (path != nullptr && explain)
+		note_externals(again != nullptr ? again : l);
 	/* a single scan is planned without stages, and a reason that a node has given is not given again */
 	if (path == nullptr && explain && l->reason != nullptr && !reasons_have(l->reason))
 		reasons_add(InvalidOid, "Whole statement", l->reason, nullptr);
 	return path;
+}
+
+/* Does a program read nothing, behind its alternative, but tables that are not imported? */
+static bool
+reads_tables_alone(const List *paths)
+{
+	ListCell   *lc;
+
+	for_each_from(lc, paths, 1)
+	{
+		const RelOptInfo *rel = static_cast<const Path *>(lfirst(lc))->parent;
+
+		if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION)
+			return false;
+	}
+	return true;
 }
 
 /* Is one program all that the statement has now, but for Sort, Limit and the output? Not where that has subqueries. */
@@ -466,7 +502,7 @@ is_one_program(const Path *path)
 		case T_SortPath: return is_one_program(((const SortPath *) path)->subpath);
 		case T_IncrementalSortPath: return is_one_program(((const IncrementalSortPath *) path)->spath.subpath);
 		case T_ProjectionPath: return is_one_program(((const ProjectionPath *) path)->subpath);
-		default: return is_gpuvm_path(path) && list_length(((const CustomPath *) path)->custom_paths) == 1;
+		default: return is_gpuvm_path(path) && reads_tables_alone(((const CustomPath *) path)->custom_paths);
 	}
 }
 
@@ -573,6 +609,21 @@ algebra_of(const Query *query)
 	return translate_quietly(query);
 }
 
+/* Does it read tables that are not imported? */
+static bool
+reads_external(const GpuvmRel *rel)
+{
+	ListCell   *lc;
+
+	check_stack_depth();
+	foreach(lc, rel->inputs)
+	{
+		if (reads_external(static_cast<const GpuvmRel *>(lfirst(lc))))
+			return true;
+	}
+	return rel->op == REL_EXTERNAL;
+}
+
 void
 add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, RelOptInfo *final_rel,
 			   const FinalPathExtraData *extra, bool sorts)
@@ -617,6 +668,7 @@ add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, 
 		path = &create_sort_path(root, final_rel, path, root->sort_pathkeys, extra->limit_needed ? extra->limit_tuples : -1)->path;
 	statement->made = true;
 	statement->several = list_length((sorted != nullptr ? sorted : whole)->custom_paths) > 1;
+	statement->external = reads_external(algebra);
 	if (extra->limit_needed)
 		path = &create_limit_path(root, final_rel, path, parse->limitOffset, parse->limitCount, parse->limitOption, extra->offset_est, extra->count_est)->path;
 	if (setting_force)
@@ -678,12 +730,34 @@ runs_subplans(const PlannedStmt *stmt)
 								has_bound_value(((const Limit *) plan)->limitCount, nullptr));
 }
 
+/* The same of a plan. */
+static bool
+plans_tables_alone(const List *plans)
+{
+	ListCell   *lc;
+
+	for_each_from(lc, plans, 1)
+	{
+		switch (nodeTag(lfirst(lc)))
+		{
+			case T_SeqScan:
+			case T_IndexScan:
+			case T_IndexOnlyScan:
+			case T_BitmapHeapScan:
+				break;
+			default:
+				return false;
+		}
+	}
+	return true;
+}
+
 bool
 is_one_program(const PlannedStmt *stmt)
 {
 	const Plan *plan = body_of(stmt);
 
-	return is_gpuvm_scan(plan) && list_length(((const CustomScan *) plan)->custom_plans) == 1;
+	return is_gpuvm_scan(plan) && plans_tables_alone(((const CustomScan *) plan)->custom_plans);
 }
 
 }  // namespace gpuvm

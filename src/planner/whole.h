@@ -22,7 +22,8 @@ struct WholeStatement
 	const Query *query;			/* as it was before it was planned; below INSERT the SELECT */
 	bool		cheap;			/* PostgreSQL's plan costs less than the start of a program */
 	bool		made;			/* there is a path of stages, */
-	bool		several;		/* of more programs than one */
+	bool		several;		/* of more programs than one, */
+	bool		external;		/* which read tables that are not imported */
 };
 
 /*
