@@ -65,7 +65,7 @@ struct CompileInput
 	CompileCursor cursors[PROGRAM_MAX_CURSORS];
 	int			ncursors;
 	bool		no_positions;	/* rows of a single relation have none */
-	bool		no_fetches;		/* nothing is fetched from the heap for the rows that come out: all columns have to be in the tablets */
+	bool		no_fetches;		/* no columns that have to be fetched from the heap for the rows that come out */
 	const char *reason;			/* out: set on failure */
 	const char *hint;			/* out: NULL or set on failure */
 	const struct CompiledProgram *before;	/* another of the same plan, whose parameters, maps, patterns and text orders this one shares by number; or NULL */

@@ -173,7 +173,7 @@ GpuvmRel   *rel_share(GpuvmRel *rows, const List *definitions);
 /* A bigint. */
 Node	   *rel_bigint(int64 value);
 
-/* The input's rows, to be numbered in this order in each partition; the column of row_number() is the caller's to add. */
+/* The input's rows, to be numbered in this order in each partition; the column is the caller's to add. */
 GpuvmRel   *rel_number_rows(GpuvmRel *input, List *partition, List *order, WindowFunc **row_number);
 
 /* Numbers of its columns; of all columns that the expression (or a list) refers to. */

@@ -33,7 +33,7 @@ constexpr int MOST_NODES = 1000;
 
 /* -- what may be computed ---------------------------------------------------------------------- */
 
-/* Stable only for what a setting, a catalog or the clock says, which stays what it is for as long as the statement runs. */
+/* Stable only for what a setting, a catalog or the clock says, which stays as long as the statement runs. */
 static bool
 is_stable_enough(Oid function)
 {

@@ -84,7 +84,7 @@ describe_rows(Lowering *l, const Query *query, double rows, Stage *stage)
 		ChildColumn column;
 
 		if (!describe_column(expr, rows, target->resno, &column))
-			return lowering_refuse(l, "a column of a table that is not imported has a type that programs do not read") != nullptr;
+			return lowering_refuse(l, "a column of a table that is not imported is of no type of programs") != nullptr;
 		if (IsA(expr, Var))
 			((Var *) expr)->varno = ((Var *) expr)->varnosyn = table->relid;
 		bytes += rows * bytes_of(column);

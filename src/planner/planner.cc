@@ -3,7 +3,6 @@
 
 extern "C" {
 #include "catalog/pg_class.h"
-#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/geqo.h"
@@ -28,7 +27,6 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/planner.h"
 #include "planner/reasons.h"
-#include "planner/scan_plan.h"
 #include "planner/setops.h"
 #include "planner/warm.h"
 #include "planner/whole.h"
@@ -184,47 +182,6 @@ PlannedStmt *
 plan_alone(Query *query)
 {
 	return plan_query(query, "", 0, nullptr, nullptr, true);
-}
-
-/* Is a scan of ours in the plan? */
-static bool
-has_gpuvm_scan(const Plan *plan)
-{
-	List	   *below = NIL;
-	ListCell   *lc;
-
-	if (plan == nullptr)
-		return false;
-	check_stack_depth();
-	if (is_gpuvm_scan(plan))
-		return true;
-	switch (nodeTag(plan))
-	{
-		case T_Append: below = ((const Append *) plan)->appendplans; break;
-		case T_MergeAppend: below = ((const MergeAppend *) plan)->mergeplans; break;
-		case T_CustomScan: below = ((const CustomScan *) plan)->custom_plans; break;
-		case T_SubqueryScan: below = list_make1(((const SubqueryScan *) plan)->subplan); break;
-		default: break;
-	}
-	foreach(lc, below)
-	{
-		if (has_gpuvm_scan(static_cast<const Plan *>(lfirst(lc))))
-			return true;
-	}
-	return has_gpuvm_scan(plan->lefttree) || has_gpuvm_scan(plan->righttree);
-}
-
-static bool
-has_gpuvm_scan(const PlannedStmt *stmt)
-{
-	ListCell   *lc;
-
-	foreach(lc, stmt->subplans)
-	{
-		if (has_gpuvm_scan(static_cast<const Plan *>(lfirst(lc))))
-			return true;
-	}
-	return has_gpuvm_scan(stmt->planTree);
 }
 
 static bool

@@ -13,8 +13,8 @@ namespace gpuvm {
 bool		is_quiet(Node *node);
 
 /*
- * Also whether it gives the same rows each time it runs: of a query that the planner has prepared, but for the subqueries that its
- * parameters stand for. `outer`: the level around, of which it may read CTEs, or NULL.
+ * Also whether it gives the same rows each time it runs: of a query that the planner has prepared, but for the subqueries
+ * that its parameters stand for. `outer`: the level around, of which it may read CTEs, or NULL.
  */
 bool		is_quiet_planned_query(Query *query, bool with_target, const Query *outer);
 

@@ -35,7 +35,8 @@ group_by(TargetEntry *entry, Index ref)
 	SortGroupClause *group = makeNode(SortGroupClause);
 
 	entry->ressortgroupref = group->tleSortGroupRef = ref;
-	get_sort_group_operators(exprType((Node *) entry->expr), false, false, false, &group->sortop, &group->eqop, nullptr, &group->hashable);
+	get_sort_group_operators(exprType((Node *) entry->expr), false, false, false, &group->sortop, &group->eqop, nullptr,
+							 &group->hashable);
 	return group;
 }
 

@@ -133,7 +133,9 @@ scan_of_columns(PlannerInfo *root, const CustomPath *path, List *names)
 		const int	number = foreach_current_index(lc) + 1;
 		Var		   *var = makeVar(relid, number, exprType(expr), exprTypmod(expr), exprCollation(expr), 0);
 
-		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, makeTargetEntry((Expr *) var, number, strVal(list_nth(names, number - 1)), false));
+		scan->custom_scan_tlist =
+			lappend(scan->custom_scan_tlist,
+					makeTargetEntry((Expr *) var, number, strVal(list_nth(names, number - 1)), false));
 	}
 	scan->scan.plan.targetlist = static_cast<List *>(copyObjectImpl(scan->custom_scan_tlist));
 	return scan;

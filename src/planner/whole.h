@@ -39,6 +39,9 @@ bool		is_statement_level(const PlannerInfo *root);
 void		add_whole_path(PlannerInfo *root, WholeStatement *whole, RelOptInfo *input, RelOptInfo *final_rel,
 						   const FinalPathExtraData *extra, bool sorts);
 
+/* Is a scan of ours in the plan? */
+bool		has_gpuvm_scan(const PlannedStmt *stmt);
+
 /* Is it a plan of stages, below Sort and Limit? */
 bool		is_whole_plan(const PlannedStmt *stmt);
 
