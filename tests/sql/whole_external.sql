@@ -96,7 +96,9 @@ DROP POLICY own ON away;
 
 -- How it looks; what PostgreSQL reads, and why.
 SET gpuvm.force = on;
+SET gpuvm.device = 'cpu'; -- devices join in another order
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT a.name, q.s FROM away a JOIN (SELECT k, sum(x) s FROM o WHERE id < 500 GROUP BY k) q USING (k) WHERE a.w > 3;
+RESET gpuvm.device;
 SELECT * FROM gpuvm.why_not('SELECT a.name, q.s FROM away a JOIN (SELECT k, sum(x) s FROM o GROUP BY k) q USING (k)');
 SET gpuvm.require = :device;
 -- Changes of this transaction, those of others while a cursor is open, and a plan that is kept.
