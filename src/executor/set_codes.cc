@@ -135,7 +135,6 @@ agree_on_codes(const ScanSource *source, List *arms, SetSink *sinks)
 	{
 		CodeOrigin	all = {InvalidOid, 0};
 		bool		constants = false;
-		bool		first = true;
 		ListCell   *lc;
 
 		foreach(lc, list_length(arms) > 1 && column_form(source, i).form == ValueForm::Dictionary ? arms : NIL)
@@ -149,11 +148,10 @@ agree_on_codes(const ScanSource *source, List *arms, SetSink *sinks)
 			if (form->kind != OutputKind::Dictionary)
 				continue;
 			origin = origin_of_result(arm->scan, sink->columns[i].result);
-			if (!OidIsValid(origin.relid) || constants ||
-				(!first && (origin.relid != all.relid || origin.attnum != all.attnum)))
+			if (!OidIsValid(all.relid))
+				all = origin;
+			if (!OidIsValid(origin.relid) || constants || origin.relid != all.relid || origin.attnum != all.attnum)
 				return false;
-			all = origin;
-			first = false;
 		}
 	}
 	return true;

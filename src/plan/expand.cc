@@ -44,26 +44,27 @@ new_column(Expansion *expansion, Node *expr, const char *name)
 	return makeTargetEntry((Expr *) expr, rel_next_number(expansion->statement), pstrdup(name), false);
 }
 
-static Node *
-is_there(const TargetEntry *column)
+Node *
+rel_null_test(Node *expr, NullTestType type)
 {
 	NullTest   *test = makeNode(NullTest);
 
-	test->arg = (Expr *) rel_var(column);
-	test->nulltesttype = IS_NOT_NULL;
+	test->arg = (Expr *) expr;
+	test->nulltesttype = type;
 	test->location = -1;
 	return (Node *) test;
 }
 
 static Node *
+is_there(const TargetEntry *column)
+{
+	return rel_null_test((Node *) rel_var(column), IS_NOT_NULL);
+}
+
+static Node *
 is_null(Node *expr)
 {
-	NullTest   *test = makeNode(NullTest);
-
-	test->arg = (Expr *) expr;
-	test->nulltesttype = IS_NULL;
-	test->location = -1;
-	return (Node *) test;
+	return rel_null_test(expr, IS_NULL);
 }
 
 static Node *

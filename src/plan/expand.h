@@ -15,6 +15,9 @@ void		rel_expand(GpuvmRel *statement);
 /* Is the tree groups without keys, perhaps a Shared's, below Projects? It has one row then. */
 bool		rel_is_one_group(const List *definitions, const GpuvmRel *rel);
 
+/* expr IS [NOT] NULL. */
+Node	   *rel_null_test(Node *expr, NullTestType type);
+
 /* True, but an error is flagged where the condition holds. */
 Node	   *rel_raise_if(Node *condition);
 

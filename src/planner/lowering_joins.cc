@@ -290,30 +290,25 @@ set_values(Lowering *l, const GpuvmRel *project)
 	return true;
 }
 
-static Node *
-null_test(Node *expr, NullTestType type)
-{
-	NullTest   *test = makeNode(NullTest);
-
-	test->arg = (Expr *) expr;
-	test->nulltesttype = type;
-	test->location = -1;
-	return (Node *) test;
-}
-
 /* Has the quotient a divisor of zero, and a dividend? */
 static Node *
 divides_by_zero(const List *args)
 {
 	Node	   *divisor = static_cast<Node *>(lsecond(args));
-	Const	   *zero = makeConst(NUMERICOID, -1, InvalidOid, -1, DirectFunctionCall1(int4_numeric, Int32GetDatum(0)), false, false);
-	OpExpr	   *equal = (OpExpr *) make_opclause(NUMERIC_EQUAL, BOOLOID, false, (Expr *) divisor, (Expr *) zero, InvalidOid, InvalidOid);
+	const Datum zero = DirectFunctionCall1(int4_numeric, Int32GetDatum(0));
+	OpExpr	   *equal = (OpExpr *) make_opclause(NUMERIC_EQUAL, BOOLOID, false, (Expr *) divisor,
+												 (Expr *) makeConst(NUMERICOID, -1, InvalidOid, -1, zero, false, false),
+												 InvalidOid, InvalidOid);
 
 	set_opfuncid(equal);
-	return (Node *) makeBoolExpr(AND_EXPR, list_make2(null_test(static_cast<Node *>(linitial(args)), IS_NOT_NULL), equal), -1);
+	return (Node *) makeBoolExpr(AND_EXPR,
+								 list_make2(rel_null_test(static_cast<Node *>(linitial(args)), IS_NOT_NULL), equal), -1);
 }
 
-/* Always true, but what is raised for the value is flagged. A quotient, which takes a large program, is not computed for that. */
+/*
+ * Always true, but what is raised for the value is flagged. A quotient, which takes a large program, is not computed
+ * for that.
+ */
 static Node *
 computed(Node *expr)
 {
@@ -321,7 +316,7 @@ computed(Node *expr)
 
 	if (IsA(expr, OpExpr) && get_opcode(op->opno) == F_NUMERIC_DIV && is_quiet((Node *) op->args))
 		return rel_raise_if(divides_by_zero(op->args));
-	return (Node *) makeBoolExpr(OR_EXPR, list_make2(null_test(expr, IS_NULL), null_test(expr, IS_NOT_NULL)), -1);
+	return (Node *) makeBoolExpr(OR_EXPR, list_make2(rel_null_test(expr, IS_NULL), rel_null_test(expr, IS_NOT_NULL)), -1);
 }
 
 /*
