@@ -19,6 +19,7 @@ extern "C" {
 #include <cstring>
 
 #include "compiler/emit.h"
+#include "compiler/made_exprs.h"
 #include "pg/numeric_scaled.h"
 
 namespace gpuvm {
@@ -195,7 +196,7 @@ node_can_raise(Node *node, void *context)
 		function = ((OpExpr *) node)->opfuncid;
 		args = ((OpExpr *) node)->args;
 	}
-	if (OidIsValid(function))
+	if (OidIsValid(function) && !(IsA(node, FuncExpr) && ((FuncExpr *) node)->location == LOCATION_QUIET))
 	{
 		const FnEntry *fn = lookup_function(function);
 
@@ -681,6 +682,10 @@ static int	compile_node(Compiler *c, const Expr *expr);
 int
 compile_expr(Compiler *c, const Expr *expr)
 {
+	const int	number = shared_number(expr);
+	const void *fact = number == 0 ? static_cast<const void *>(expr) : reinterpret_cast<const void *>(static_cast<uintptr_t>(number));
+	/* what is shared is no numeric */
+	const ScaleUse use = number == 0 ? c->scale_use : ScaleUse::One;
 	uint64		known;
 	int			reg;
 
@@ -690,12 +695,14 @@ compile_expr(Compiler *c, const Expr *expr)
 		return -1;
 	if (IsA(expr, Var) || IsA(expr, Const) || IsA(expr, Param))
 		return compile_node(c, expr);
-	if (fact_known(Fact::Register, c, expr, &known) && static_cast<ScaleUse>(known >> 32) == c->scale_use &&
+	if (fact_known(Fact::Register, c, fact, &known) && static_cast<ScaleUse>(known >> 32) == use &&
 		is_known(c, static_cast<int>(known & PG_UINT32_MAX)))
 		return static_cast<int>(known & PG_UINT32_MAX);
+	if (is_shared_again(expr))
+		return refuse(c, "an expression is shared with what is not computed before it");
 	reg = compile_node(c, expr);
 	if (reg >= 0)
-		fact_note(Fact::Register, c, expr, static_cast<uint64>(c->scale_use) << 32 | static_cast<uint32>(reg));
+		fact_note(Fact::Register, c, fact, static_cast<uint64>(use) << 32 | static_cast<uint32>(reg));
 	return reg;
 }
 
@@ -733,6 +740,10 @@ compile_node(Compiler *c, const Expr *expr)
 		case T_FuncExpr:
 			if (is_text_length(c->input, expr))
 				return compile_text_length(c, expr);
+			if (which_half(expr) != 0)
+				return compile_half(c, static_cast<const Expr *>(linitial(((const FuncExpr *) expr)->args)), which_half(expr) > 0);
+			if (is_approximation(expr))
+				return compile_approximation(c, static_cast<const Expr *>(linitial(((const FuncExpr *) expr)->args)));
 			return compile_call(c, ((const FuncExpr *) expr)->funcid, ((const FuncExpr *) expr)->args, ((const FuncExpr *) expr)->inputcollid);
 		case T_OpExpr:
 			return compile_operator(c, ((const OpExpr *) expr)->opno, ((const OpExpr *) expr)->opfuncid, ((const OpExpr *) expr)->inputcollid,

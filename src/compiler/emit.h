@@ -376,6 +376,10 @@ bool		compile_wide_sign(Compiler *c, const Expr *expr, WideValue *out);
 bool		compile_wide_typmod(Compiler *c, List *args, WideValue *out);
 int			compile_wide_to_int(Compiler *c, const Expr *expr, Type to);
 int			compile_wide_to_float(Compiler *c, const Expr *expr);
+/* half_of() a number. */
+int			compile_half(Compiler *c, const Expr *number, bool high);
+/* approximation() of a number of any size. */
+int			compile_approximation(Compiler *c, const Expr *number);
 
 /* -- wide_divide.cc -------------------------------------------------------------------------- */
 

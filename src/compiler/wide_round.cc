@@ -228,4 +228,66 @@ compile_wide_to_float(Compiler *c, const Expr *expr)
 	return reg;
 }
 
+int
+compile_half(Compiler *c, const Expr *number, bool high)
+{
+	WideValue	a;
+
+	if (!compile_wide_value(c, number, &a))
+		return -1;
+	if (a.special)
+		return refuse(c, "NaN and infinities are not sorted by their halves");
+	return a.high < 0 || a.low < 0 ? -1 : value(c, Opcode::Copy, Type::I64, high ? a.high : a.low);
+}
+
+/* Both halves add up to it, but where the high one only says that the number is negative: it would take away all of the low one. */
+static int
+wide_to_approximation(Compiler *c, const WideValue &a)
+{
+	const double unit = static_cast<double>(int64_t{1} << WIDE_LOW_BITS);
+	const int	sign = with_constant64(c, Opcode::ShiftRight, a.high, 63);
+	const int	small = binary64(c, Opcode::Eq, a.high, sign);
+	const int	narrow = binary64(c, Opcode::BitOr, with_constant64(c, Opcode::ShiftLeft, sign, WIDE_LOW_BITS), a.low);
+	const int	high = convert(c, a.high, Type::F64);
+	const int	low = convert(c, a.low, Type::F64);
+	const int	factor = float_value(c, Type::F64, unit);
+	const int	shifted = high < 0 || factor < 0 ? -1 : value(c, Opcode::Mul, Type::F64, high, factor);
+	const int	sum = shifted < 0 || low < 0 ? -1 : value(c, Opcode::Add, Type::F64, shifted, low);
+	const int	exact = convert(c, narrow, Type::F64);
+
+	return small < 0 || sum < 0 || exact < 0 ? -1 : value(c, Opcode::Select, Type::F64, exact, sum, small);
+}
+
+int
+compile_approximation(Compiler *c, const Expr *number)
+{
+	WideValue	a;
+	int			special = NO_SPECIALS;
+	int			reg;
+	int			scale;
+	int			nan;
+
+	if (is_wide(c->input, number))
+	{
+		if (!compile_wide_value(c, number, &a))
+			return -1;
+		special = take_special(c, &a);
+		reg = special == -1 ? -1 : wide_to_approximation(c, a);
+		scale = a.scale;
+	}
+	else
+	{
+		reg = compile_value(c, number);
+		scale = reg < 0 ? 0 : c->info[reg].scale;
+		reg = convert(c, reg, Type::F64);
+	}
+	if (reg >= 0 && scale > 0)
+		reg = value(c, Opcode::Div, Type::F64, reg, float_value(c, Type::F64, std::pow(10.0, scale)));
+	if (special == NO_SPECIALS || reg < 0)
+		return reg;
+	nan = float_value(c, Type::F64, NAN);
+	special = with_constant64(c, Opcode::Ne, special, 0);
+	return special < 0 || nan < 0 ? -1 : value(c, Opcode::Select, Type::F64, nan, reg, special);
+}
+
 }  // namespace gpuvm

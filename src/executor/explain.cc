@@ -16,6 +16,7 @@ extern "C" {
 }
 
 #include "compiler/compile.h"
+#include "compiler/made_exprs.h"
 #include "executor/scan_state.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
@@ -33,9 +34,11 @@ deparse_list(List *exprs, const char *separator, List *context, bool prefix = fa
 	initStringInfo(&buf);
 	foreach(lc, exprs)
 	{
+		Node	   *expr = static_cast<Node *>(lfirst(lc));
+
 		if (buf.len > 0)
 			appendStringInfoString(&buf, separator);
-		appendStringInfoString(&buf, deparse_expression(static_cast<Node *>(lfirst(lc)), context, prefix, false));
+		appendStringInfoString(&buf, is_float_condition(expr) ? "(Filter in float8)" : deparse_expression(expr, context, prefix, false));
 	}
 	return buf.data;
 }

@@ -499,6 +499,52 @@ is_exists(const GpuvmRel *bound)
 	return column != nullptr && IsA(column->expr, Const) && rel_input(project)->op == REL_SORT;
 }
 
+/* The group of the rows, if its keys, which nothing else reads, have one value each; else NULL. */
+static GpuvmRel *
+group_of_constants(const GpuvmRel *bound)
+{
+	GpuvmRel   *rel = rel_input(bound);
+	Bitmapset  *read = bms_make_singleton(linitial_node(TargetEntry, bound->columns)->resno);
+	ListCell   *lc;
+
+	for (; rel->op == REL_PROJECT; rel = rel_input(rel))
+	{
+		foreach(lc, rel->columns)
+			read = bms_add_members(read, rel_columns_in((Node *) lfirst_node(TargetEntry, lc)->expr));
+	}
+	if (rel->op != REL_GROUP || rel->keys == NIL || rel->sets != NIL)
+		return nullptr;
+	foreach(lc, rel->keys)
+	{
+		if (bms_is_member(lfirst_node(SortGroupClause, lc)->tleSortGroupRef, read))
+			return nullptr;
+	}
+	return rel;
+}
+
+/* Without keys there is a group of no rows, too, which has no value. */
+static void
+drop_keys(Expansion *expansion, GpuvmRel *bound, GpuvmRel *group)
+{
+	const TargetEntry *value = linitial_node(TargetEntry, bound->columns);
+	TargetEntry *count = new_column(expansion, (Node *) aggregate_of(F_COUNT_, nullptr), "rows");
+	Node	   *any = operation(INT8_GREATER, BOOLOID, (Node *) rel_var(count), rel_bigint(0));
+	TargetEntry *made = new_column(expansion, choice(exprType((Node *) value->expr), list_make1(when(any, (Node *) rel_var(value))), nullptr), value->resname);
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	foreach(lc, group->columns)
+	{
+		if (!rel_hands_on(lfirst_node(TargetEntry, lc)))
+			columns = lappend(columns, lfirst(lc));
+	}
+	group->keys = NIL;
+	group->columns = lappend(columns, count);
+	((CaseExpr *) made->expr)->casecollid = exprCollation((Node *) value->expr);
+	bound->inputs = list_make1(rel_make(REL_PROJECT, list_copy(bound->inputs), list_make1(made)));
+	bound->columns = list_make1(rel_hand_on(made));
+}
+
 /* The value of any number of rows is that of groups without keys; their number is the definition's second column. */
 static void
 expand_bound(GpuvmRel *bound, Expansion *expansion)
@@ -512,11 +558,17 @@ expand_bound(GpuvmRel *bound, Expansion *expansion)
 
 	if (rel_is_one_group(expansion->statement->definitions, rel_input(bound)) || is_exists(bound))
 		return;
+	foreach(lc, rel_facts(rel_input(bound))->unique)
+		one = one || lfirst(lc) == nullptr;
+	groups = one ? group_of_constants(bound) : nullptr;
+	if (groups != nullptr)
+	{
+		drop_keys(expansion, bound, groups);
+		return;
+	}
 	value = value_of_rows(column);
 	if (value == nullptr)
 		return;
-	foreach(lc, rel_facts(rel_input(bound))->unique)
-		one = one || lfirst(lc) == nullptr;
 	made = new_column(expansion, (Node *) value, column->resname);
 	groups = rel_make(REL_GROUP, list_copy(bound->inputs), list_make1(made));
 	bound->inputs = list_make1(groups);

@@ -274,7 +274,8 @@ is_bound(const List *quals, const List *unique, const Bitmapset *other)
 			const OpExpr *qual = (const OpExpr *) lfirst(lc2);
 
 			if (!IsA(qual, OpExpr) || list_length(qual->args) != 2 ||
-				!op_mergejoinable(qual->opno, exprType(static_cast<Node *>(linitial(qual->args)))))
+				!op_mergejoinable(qual->opno, exprType(static_cast<Node *>(linitial(qual->args)))) ||
+				(OidIsValid(qual->inputcollid) && !get_collation_isdeterministic(qual->inputcollid)))
 				continue;
 			for (int side = 0; side < 2; side++)
 			{
@@ -335,6 +336,38 @@ key_set(const List *keys)
 	return list_make1(numbers);
 }
 
+/* Conditions that all rows of a node have passed. */
+static List *
+conditions_on(const GpuvmRel *rel)
+{
+	check_stack_depth();
+	switch (static_cast<RelOp>(rel->op))
+	{
+		case REL_FILTER:
+			return list_concat_copy(rel->quals, conditions_on(rel_input(rel)));
+		case REL_PROJECT:
+		case REL_SORT:
+			return conditions_on(rel_input(rel));
+		case REL_JOIN:
+			if (rel->join == RELJOIN_FULL)
+				return NIL;
+			if (rel->join != RELJOIN_INNER)
+				return conditions_on(rel_input(rel));
+			return list_concat(list_concat_copy(rel->quals, conditions_on(rel_input(rel))), conditions_on(rel_input(rel, 1)));
+		default:
+			return NIL;
+	}
+}
+
+/* Of keys that conditions bind to constants there is one group. */
+static List *
+group_unique(const GpuvmRel *rel)
+{
+	List	   *keys = key_set(rel->keys);
+
+	return is_bound(conditions_on(rel_input(rel)), keys, nullptr) ? list_make1(nullptr) : keys;
+}
+
 static List *
 unique_sets(const GpuvmRel *rel, const Bitmapset *not_null)
 {
@@ -355,7 +388,7 @@ unique_sets(const GpuvmRel *rel, const Bitmapset *not_null)
 			unique = join_unique(rel);
 			break;
 		case REL_GROUP:
-			unique = rel->sets == NIL ? key_set(rel->keys) : NIL;
+			unique = rel->sets == NIL ? group_unique(rel) : NIL;
 			break;
 		case REL_SETOP:
 			unique = list_make1(bms_copy(numbers));

@@ -721,6 +721,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	a->root = root;
 	a->rel = rel;
 	a->shape = shape;
+	having = ordered_quals(root, having, true);
 	if (!plan_groups(a, target, tlist, clause, having))
 	{
 		note_reason(root, rel, "Aggregate", a->reason, a->hint);

@@ -41,6 +41,8 @@ struct Lowering
 	const GpuvmRel *grouped;	/* node whose rows are being grouped */
 	HoldLevel	could_hold;		/* what there is that it could evaluate */
 	HoldLevel	hold;			/* what it does if it does not compile */
+	bool		may_filter;		/* float_filter.h: may rows be left out in floats before, */
+	bool		filters;		/* and are there any that are? */
 	List	   *held;			/* conditions of the last stage that are, over the leaves, */
 	List	   *grouped_held;	/* and those of rows that are grouped */
 	const char *held_reason;	/* why */
@@ -219,6 +221,8 @@ bool		is_computed(Lowering *l, const Piece *piece, Node *expr);
 List	   *over_raw(List *exprs, List *raw);
 /* The plan's program gives the raw columns; PostgreSQL evaluates the conditions and the expressions over them. */
 void		compute_above(ScanPlan *plan, const Piece *piece, List *raw, List *exprs, List *held);
+/* What a program gives of its rows for these expressions, and for the held conditions: columns, and float_filter.h's values. */
+List	   *raw_columns(List *exprs, List *held);
 /*
  * The piece's rows that pass the held conditions as those of one relation, with the columns that are read in `kept` and
  * what is computed of them: where values, and `also`, read these, they read the relation.

@@ -22,6 +22,7 @@ extern "C" {
 }
 
 #include "pg/value_form.h"
+#include "planner/float_filter.h"
 #include "planner/lowering.h"
 
 namespace gpuvm {
@@ -238,7 +239,7 @@ compute_above(ScanPlan *plan, const Piece *piece, List *raw, List *exprs, List *
 
 	plan->exprs = over_raw(exprs, raw);
 	plan->having = over_raw(held, raw);
-	plan->filter_quals = detached(held, &piece->shape);
+	plan->filter_quals = detached(without_filters(held), &piece->shape);
 	foreach(lc, raw)
 	{
 		const Node *node = static_cast<const Node *>(lfirst(lc));
@@ -247,6 +248,12 @@ compute_above(ScanPlan *plan, const Piece *piece, List *raw, List *exprs, List *
 		plan->raw_typmods = lappend_int(plan->raw_typmods, exprTypmod(node));
 		plan->raw_collations = lappend_oid(plan->raw_collations, exprCollation(node));
 	}
+}
+
+List *
+raw_columns(List *exprs, List *held)
+{
+	return list_concat_unique(pull_var_clause((Node *) exprs, 0), pull_var_clause((Node *) held, PVC_INCLUDE_PLACEHOLDERS));
 }
 
 /* The columns that are read of rows. */
@@ -260,7 +267,7 @@ Piece *
 compute_rows(Lowering *l, const Piece *piece, List *kept, List *computed, List *held, List **also)
 {
 	List	   *exprs = columns_in(kept);
-	List	   *raw = list_concat_unique(list_copy(exprs), columns_in(list_concat_copy(computed, held)));
+	List	   *raw = list_concat_unique(list_copy(exprs), raw_columns(computed, held));
 	List	   *columns = NIL;
 	Stage		stage = {};
 	Piece	   *rows;

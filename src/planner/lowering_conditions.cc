@@ -1,19 +1,23 @@
-/* lowering_conditions.cc: which conditions no program can evaluate: PostgreSQL does (lowering_above.cc). */
+/*
+ * lowering_conditions.cc: which conditions no program can evaluate: PostgreSQL does (lowering_above.cc), where what a
+ * program computes in floats does not tell (float_filter.h).
+ */
 #include "pg/pg.h"
 
 extern "C" {
 #include "optimizer/optimizer.h"
 }
 
+#include "compiler/made_exprs.h"
+#include "planner/float_filter.h"
 #include "planner/lowering.h"
 
 namespace gpuvm {
 
-/* The items that have the condition's columns, joined by it; NULL: they are joins themselves, or have none. */
+/* The items that have these columns, joined by the conditions; NULL: they are joins themselves, or have none. */
 static Piece *
-piece_with(Lowering *l, const JoinBlock *block, Node *condition)
+piece_with(Lowering *l, const JoinBlock *block, const Relids relids, List *conditions)
 {
-	const Relids relids = pull_varnos(l->root, condition);
 	Piece	   *piece = nullptr;
 	int			left = 0;
 	ListCell   *lc;
@@ -31,7 +35,7 @@ piece_with(Lowering *l, const JoinBlock *block, Node *condition)
 			return nullptr;
 		if (piece != nullptr)
 		{
-			piece = append_cursor(l, piece, item, JoinKind::Inner, left == 0 ? list_make1(condition) : NIL);
+			piece = append_cursor(l, piece, item, JoinKind::Inner, left == 0 ? conditions : NIL);
 			continue;
 		}
 		piece = static_cast<Piece *>(palloc(sizeof(Piece)));
@@ -41,7 +45,7 @@ piece_with(Lowering *l, const JoinBlock *block, Node *condition)
 			ShapeCursor *c = &piece->shape.cursors[item->shape.ncursors - 1];
 			List	  **where = item->shape.ncursors > 1 ? &c->filters : &c->quals;
 
-			*where = lappend(list_copy(*where), condition);
+			*where = list_concat_copy(*where, conditions);
 		}
 	}
 	return piece;
@@ -54,7 +58,7 @@ refusal(Lowering *l, const JoinBlock *block, Node *condition)
 	const char *before = l->reason;
 	const char *reason = nullptr;
 	List	   *columns = pull_var_clause(condition, 0);
-	Piece	   *piece = columns == NIL ? nullptr : piece_with(l, block, condition);
+	Piece	   *piece = columns == NIL ? nullptr : piece_with(l, block, pull_varnos(l->root, condition), list_make1(condition));
 	ScanPlan   *plan = static_cast<ScanPlan *>(palloc0(sizeof(ScanPlan)));
 
 	l->reason = nullptr;
@@ -122,11 +126,20 @@ hold_conditions(Lowering *l, JoinBlock *block, const GpuvmRel *rel)
 	{
 		Node	   *condition = static_cast<Node *>(lfirst(lc));
 		const char *reason = !only_computes(condition) ? nullptr : refusal(l, block, condition);
+		FloatFilter filter;
 
 		if (reason == nullptr)
 		{
 			rest = lappend(rest, condition);
 			continue;
+		}
+		if (float_filter(l, piece_with(l, block, pull_varnos(l->root, condition), NIL), condition, &filter))
+		{
+			if (filter.drops)
+				rest = lappend(rest, float_condition((Expr *) filter.known));
+			/* of groups of the rows the filter's value would be a key */
+			if (rel != l->grouped)
+				condition = where_unknown(l, &filter, condition);
 		}
 		block->held = lappend(block->held, condition);
 		l->held_reason = reason;

@@ -19,6 +19,7 @@ extern "C" {
 #include "plan/normalise.h"
 #include "planner/aggregation.h"
 #include "planner/cost.h"
+#include "planner/float_filter.h"
 #include "planner/lowering.h"
 #include "planner/lowering_values.h"
 #include "planner/stage_paths.h"
@@ -31,6 +32,8 @@ namespace gpuvm {
 constexpr double LARGEST = 9e18;
 /* PostgreSQL's call of a function between stages, microseconds: some forty on numerics, of a standard deviation, took 8. */
 constexpr double CALL_US = 0.2;
+/* PostgreSQL evaluates HAVING of these in less time than a program more takes. */
+constexpr double FEW_GROUPS = 100;
 
 /* -- in which form a program gives a value ---------------------------------------------------- */
 
@@ -228,8 +231,13 @@ row_output(Lowering *l, const Piece *piece, Node *expr)
 	if (IsA(expr, Var))
 		return expr;
 	phv = makeNode(PlaceHolderVar);
-	phv->phexpr = (Expr *) expr;
-	phv->phid = ++l->root->glob->lastPHId;
+	if (IsA(expr, PlaceHolderVar))
+		*phv = *(const PlaceHolderVar *) expr;
+	else
+	{
+		phv->phexpr = (Expr *) expr;
+		phv->phid = ++l->root->glob->lastPHId;
+	}
 	/* nothing makes it null but its own columns: each row has one of some cursor, if not, in a full join, of the first */
 	for (int i = 0; i < piece->shape.ncursors; i++)
 		phv->phrels = bms_add_members(phv->phrels, piece->shape.cursors[i].relids);
@@ -303,7 +311,7 @@ calls_in(Lowering *l, List *exprs)
 static void
 charge_computed(Lowering *l, Stage *stage, List *exprs, List *held, double rows)
 {
-	List	   *computed = list_concat_copy(list_copy_tail(exprs, list_length(exprs) - stage->ncomputed), held);
+	List	   *computed = list_concat_copy(list_copy_tail(exprs, list_length(exprs) - stage->ncomputed), unfiltered(held));
 	const Cost	cost = rows * (HAND_OUT_US + CALL_US * calls_in(l, computed)) * cost_of_us();
 
 	stage->path->startup_cost += cost;
@@ -319,7 +327,7 @@ stage_of_computed(Lowering *l, const Piece *piece, List *raw, List *exprs, List 
 	if (!plan_of_rows(l, piece, raw, NIL, plan))
 		return false;
 	compute_above(plan, piece, raw, exprs, held);
-	if (!finish_stage(l, piece, plan, exprs, piece->shape.rows * condition_selectivity(l, held), stage))
+	if (!finish_stage(l, piece, plan, exprs, piece->shape.rows * condition_selectivity(l, without_filters(held)), stage))
 		return false;
 	charge_computed(l, stage, exprs, held, piece->shape.rows);
 	return true;
@@ -561,8 +569,10 @@ held_of_groups(Lowering *l, const Piece *piece, List **conditions, const List *h
 		const Node *condition = static_cast<const Node *>(lfirst(lc));
 		Node	   *clause = static_cast<Node *>(list_nth(having, foreach_current_index(lc)));
 		Node	   *value = clause == nullptr ? nullptr : resolve(l, condition);
+		FloatFilter filter;
 
-		if (value != nullptr && only_computes(value) && !is_computed(l, piece, value))
+		if (value != nullptr && only_computes(value) && !is_computed(l, piece, value) &&
+			(piece->shape.rows < FEW_GROUPS || !float_filter(l, piece, value, &filter)))
 			held = lappend(held, clause);
 		else
 			rest = lappend(rest, const_cast<Node *>(condition));

@@ -13,6 +13,8 @@ extern "C" {
 #include "utils/typcache.h"
 }
 
+#include "compiler/emit.h"
+#include "compiler/made_exprs.h"
 #include "pg/value_form.h"
 #include "planner/cost.h"
 #include "planner/lowering.h"
@@ -54,6 +56,30 @@ window_key(const CompileInput *input, Node *key)
 	return without_display_scale(input, key);
 }
 
+/* What is sorted by a number that has two halves. NIL: the key is none. */
+static List *
+halves_of(const CompileInput *input, Node *key)
+{
+	if (exprType(key) != NUMERICOID || !is_wide(input, (Expr *) key))
+		return NIL;
+	return list_make2(half_of((Expr *) key, true), half_of((Expr *) key, false));
+}
+
+/* The clause of halves. One that is not numeric's own is not integers', either. */
+static SortGroupClause *
+as_integers(const SortGroupClause *clause)
+{
+	SortGroupClause *made = static_cast<SortGroupClause *>(copyObjectImpl(clause));
+	const TypeCacheEntry *numeric = lookup_type_cache(NUMERICOID, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+	const TypeCacheEntry *integer = lookup_type_cache(INT8OID, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+
+	if (clause->sortop == numeric->lt_opr)
+		made->sortop = integer->lt_opr;
+	else if (clause->sortop == numeric->gt_opr)
+		made->sortop = integer->gt_opr;
+	return made;
+}
+
 static WindowKeys
 keys_of(const Lowering *l, const CompileInput *input, const WindowClause *clause)
 {
@@ -64,17 +90,31 @@ keys_of(const Lowering *l, const CompileInput *input, const WindowClause *clause
 	{
 		Node	   *key = window_key(input, l->values[lfirst_node(SortGroupClause, lc)->tleSortGroupRef]);
 
-		if (!IsA(without_relabel(key), Const))
+		List	   *halves = halves_of(input, key);
+
+		if (halves != NIL)
+			keys.partition = list_concat_unique(keys.partition, halves);
+		else if (!IsA(without_relabel(key), Const))
 			keys.partition = list_append_unique(keys.partition, key);
 	}
 	foreach(lc, clause->orderClause)
 	{
-		Node	   *key = window_key(input, l->values[lfirst_node(SortGroupClause, lc)->tleSortGroupRef]);
+		SortGroupClause *order = lfirst_node(SortGroupClause, lc);
+		Node	   *key = window_key(input, l->values[order->tleSortGroupRef]);
+		List	   *halves = halves_of(input, key);
+		ListCell   *half;
 
-		if (IsA(without_relabel(key), Const) || list_member(keys.partition, key) || list_member(keys.order, key))
-			continue;
-		keys.order = lappend(keys.order, key);
-		keys.clauses = lappend(keys.clauses, lfirst(lc));
+		if (halves == NIL)
+			halves = list_make1(key);
+		else
+			order = as_integers(order);
+		foreach(half, IsA(without_relabel(key), Const) ? NIL : halves)
+		{
+			if (list_member(keys.partition, lfirst(half)) || list_member(keys.order, lfirst(half)))
+				continue;
+			keys.order = lappend(keys.order, lfirst(half));
+			keys.clauses = lappend(keys.clauses, order);
+		}
 	}
 	return keys;
 }

@@ -142,7 +142,7 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
  * their own above it; joins and aggregations have no such node, and take them first.
  */
 List *
-ordered_quals(PlannerInfo *root, List *restrictinfos, bool with_pseudoconstant)
+ordered_quals(PlannerInfo *root, const List *conditions, bool with_pseudoconstant)
 {
 	struct Item
 	{
@@ -150,20 +150,22 @@ ordered_quals(PlannerInfo *root, List *restrictinfos, bool with_pseudoconstant)
 		int			level;
 		Cost		cost;
 	};
-	Item	   *items = static_cast<Item *>(palloc(sizeof(Item) * Max(list_length(restrictinfos), 1)));
+	Item	   *items = static_cast<Item *>(palloc(sizeof(Item) * Max(list_length(conditions), 1)));
 	int			n = 0;
 	List	   *quals = NIL;
 	ListCell   *lc;
 
-	foreach(lc, restrictinfos)
+	foreach(lc, conditions)
 	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		const RestrictInfo *rinfo = static_cast<const RestrictInfo *>(lfirst(lc));
 		QualCost	cost;
 
-		if (rinfo->pseudoconstant && !with_pseudoconstant)
-			continue;
-		cost_qual_eval_node(&cost, reinterpret_cast<Node *>(rinfo), root);
-		items[n++] = Item{rinfo->clause, rinfo->pseudoconstant ? -1 : static_cast<int>(rinfo->security_level), cost.per_tuple};
+		cost_qual_eval_node(&cost, static_cast<Node *>(lfirst(lc)), root);
+		/* HAVING is bare clauses */
+		if (!IsA(rinfo, RestrictInfo))
+			items[n++] = Item{static_cast<Expr *>(lfirst(lc)), 0, cost.per_tuple};
+		else if (!rinfo->pseudoconstant || with_pseudoconstant)
+			items[n++] = Item{rinfo->clause, rinfo->pseudoconstant ? -1 : static_cast<int>(rinfo->security_level), cost.per_tuple};
 	}
 	std::stable_sort(items, items + n, [](const Item &a, const Item &b) {
 		return a.level != b.level ? a.level < b.level : a.cost < b.cost;

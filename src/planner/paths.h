@@ -108,7 +108,7 @@ CompileCursor compile_cursor(PlannerInfo *root, const ShapeCursor *cursor);
 void		shape_of_relation(PlannerInfo *root, RelOptInfo *rel, const ScanTarget *target, bool with_pseudoconstant, ScanShape *shape);
 
 /* Conditions as bare clauses, in the order in which PostgreSQL evaluates them. */
-List	   *ordered_quals(PlannerInfo *root, List *restrictinfos, bool with_pseudoconstant);
+List	   *ordered_quals(PlannerInfo *root, const List *conditions, bool with_pseudoconstant);
 
 void		note_reason(PlannerInfo *root, RelOptInfo *rel, const char *what, const char *reason, const char *hint);
 

@@ -25,6 +25,7 @@ extern "C" {
 #include "planner/aggregation.h"
 #include "planner/cost.h"
 #include "planner/loops.h"
+#include "planner/float_filter.h"
 #include "planner/lowering.h"
 #include "planner/order.h"
 #include "planner/reasons.h"
@@ -299,7 +300,6 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 	List	   *raw = NIL;
 	List	   *none = NIL;
 	Piece	   *piece;
-	ListCell   *lc;
 
 	for (const GpuvmRel *rel = body; rel->op == REL_PROJECT || rel->op == REL_FILTER || rel->op == REL_SORT; rel = rel_input(rel))
 	{
@@ -312,14 +312,13 @@ last_rows(Lowering *l, const GpuvmRel *top, const GpuvmRel *sort, const PathTarg
 		return false;
 	if (piece->shape.ncursors == 1 && piece->shape.cursors[0].target.child == nullptr)
 		return false;
-	foreach(lc, pull_var_clause((Node *) list_concat_copy(exprs, l->held), 0))
-		raw = list_append_unique(raw, lfirst(lc));
+	raw = list_concat_unique(NIL, raw_columns(exprs, l->held));
 	if (!plan_with_keys(l, piece, &raw, computed_keys(l->statement_root, exprs), plan))
 		return false;
 	compute_above(plan, piece, raw, exprs, l->held);
 	last->piece = piece;
 	last->plan = plan;
-	last->rows = Max(piece->shape.rows * condition_selectivity(l, l->held), 1);
+	last->rows = Max(piece->shape.rows * condition_selectivity(l, without_filters(l->held)), 1);
 	return true;
 }
 
@@ -443,6 +442,21 @@ note_externals(const Lowering *l)
 	}
 }
 
+/* The same statement, where PostgreSQL evaluates more. */
+static Lowering *
+hold_statement(const Lowering *l, const GpuvmRel *statement, HoldLevel level, bool may_filter, RelOptInfo *final_rel, Path *alternative,
+			   CustomPath **path)
+{
+	Lowering   *again = begin_lowering(l->statement_root, statement);
+
+	again->rows_last = l->rows_last;
+	again->first_rows = l->first_rows;
+	again->hold = level;
+	again->may_filter = may_filter;
+	*path = make_quietly(again, final_rel, alternative);
+	return again;
+}
+
 /* What stands in the way may be what PostgreSQL can evaluate between stages. `explain`: reasons are noted. */
 static CustomPath *
 lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_rel, Path *alternative, bool rows_last, bool explain)
@@ -458,11 +472,10 @@ lower_statement(PlannerInfo *root, const GpuvmRel *statement, RelOptInfo *final_
 	{
 		if (path != nullptr || l->could_hold < level)
 			continue;
-		again = begin_lowering(root, statement);
-		again->rows_last = rows_last;
-		again->first_rows = l->first_rows;
-		again->hold = level;
-		path = make_quietly(again, final_rel, alternative);
+		again = hold_statement(l, statement, level, true, final_rel, alternative, &path);
+		/* what they compute may be too large for a program */
+		if (path == nullptr && again->filters)
+			again = hold_statement(l, statement, level, false, final_rel, alternative, &path);
 		if (path != nullptr && explain && again->held_node != nullptr && !reasons_have(again->held_reason))
 			reasons_add(InvalidOid, again->held_node, again->held_reason, nullptr);
 	}
