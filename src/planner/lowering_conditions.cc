@@ -137,8 +137,8 @@ hold_conditions(Lowering *l, JoinBlock *block, const GpuvmRel *rel)
 		{
 			if (filter.drops)
 				rest = lappend(rest, float_condition((Expr *) filter.known));
-			/* of groups of the rows the filter's value would be a key */
-			if (rel != l->grouped)
+			/* of groups of the rows the filter's value would be a key; of the first rows few are asked anyway */
+			if (rel != l->grouped && !(rel == l->last && l->first_rows))
 				condition = where_unknown(l, &filter, condition);
 		}
 		block->held = lappend(block->held, condition);
