@@ -45,7 +45,7 @@ SELECT a, sum(n), avg(n) FROM sale GROUP BY a HAVING count(flag) BETWEEN 19 AND 
 SELECT * FROM shown('SELECT a, sum(n) FROM sale GROUP BY a HAVING avg(n) > 0 AND sum(n) < 100 ORDER BY sum(n) LIMIT 3');
 SELECT a, sum(n) FROM sale GROUP BY a HAVING avg(n) > 0 AND sum(n) < 100 ORDER BY sum(n), a LIMIT 3;
 -- Behind what may raise an error nothing is asked before it.
-SELECT * FROM shown('SELECT a FROM sale GROUP BY a HAVING 1 / (avg(n) + 1000000) > 0 AND sum(n) > 600');
+SELECT * FROM shown('SELECT a FROM sale GROUP BY a HAVING 1 / (avg(n) + 1000000) > 0 AND sum(n) + 1 - 1 + 1 > 601');
 -- A join below, partitions, another plan's rows, and the program.
 SELECT * FROM shown('SELECT p.region, s.a, sum(s.n) FROM place p JOIN sale s ON s.a = p.id WHERE p.name <> ''place 3'' GROUP BY p.region, s.a HAVING sum(s.n) > 600 AND p.region IS NOT NULL');
 SELECT * FROM shown('SELECT v, count(*) FROM parts GROUP BY v HAVING count(*) > 6');
