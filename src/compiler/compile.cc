@@ -16,6 +16,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "compiler/emit.h"
@@ -683,7 +684,9 @@ int
 compile_expr(Compiler *c, const Expr *expr)
 {
 	const int	number = shared_number(expr);
-	const void *fact = number == 0 ? static_cast<const void *>(expr) : reinterpret_cast<const void *>(static_cast<uintptr_t>(number));
+	/* no expression has such an address */
+	const void *fact = number == 0 ? static_cast<const void *>(expr)
+		: reinterpret_cast<const void *>(static_cast<uintptr_t>(number) * alignof(std::max_align_t));
 	/* what is shared is no numeric */
 	const ScaleUse use = number == 0 ? c->scale_use : ScaleUse::One;
 	uint64		known;

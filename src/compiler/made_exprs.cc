@@ -17,7 +17,8 @@ namespace gpuvm {
 Expr *
 approximation(Expr *number)
 {
-	FuncExpr   *expr = makeFuncExpr(F_FLOAT8_NUMERIC, FLOAT8OID, list_make1(number), InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+	FuncExpr   *expr = makeFuncExpr(F_FLOAT8_NUMERIC, FLOAT8OID, list_make1(number), InvalidOid, InvalidOid,
+									COERCE_EXPLICIT_CALL);
 
 	expr->funcvariadic = true;
 	expr->location = LOCATION_QUIET;
@@ -34,7 +35,8 @@ is_approximation(const Expr *expr)
 Expr *
 half_of(Expr *number, bool high)
 {
-	return (Expr *) makeFuncExpr(F_TRIGGER_IN, INT8OID, list_make2(number, makeBoolConst(high, false)), InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+	return (Expr *) makeFuncExpr(F_TRIGGER_IN, INT8OID, list_make2(number, makeBoolConst(high, false)), InvalidOid,
+								 InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
 int
@@ -51,7 +53,8 @@ which_half(const Expr *expr)
 Expr *
 shared_expr(Expr *expr, int number)
 {
-	RelabelType *shared = makeRelabelType(expr, exprType((Node *) expr), exprTypmod((Node *) expr), exprCollation((Node *) expr), COERCE_IMPLICIT_CAST);
+	Node	   *node = (Node *) expr;
+	RelabelType *shared = makeRelabelType(expr, exprType(node), exprTypmod(node), exprCollation(node), COERCE_IMPLICIT_CAST);
 
 	shared->location = -1 - number;
 	return (Expr *) shared;

@@ -76,8 +76,8 @@ operation(Oid op, Oid type, Node *left, Node *right)
 	return (Node *) expr;
 }
 
-static CaseWhen *
-when(Node *condition, Node *result)
+CaseWhen *
+rel_when(Node *condition, Node *result)
 {
 	CaseWhen   *arm = makeNode(CaseWhen);
 
@@ -87,14 +87,17 @@ when(Node *condition, Node *result)
 	return arm;
 }
 
-static Node *
-choice(Oid type, List *arms, Node *otherwise)
+Node *
+rel_case(List *arms, Node *otherwise)
 {
+	const Node *first = (const Node *) linitial_node(CaseWhen, arms)->result;
 	CaseExpr   *expr = makeNode(CaseExpr);
 
-	expr->casetype = type;
+	expr->casetype = exprType(first);
+	expr->casecollid = exprCollation(first);
 	expr->args = arms;
-	expr->defresult = (Expr *) otherwise;
+	expr->defresult = (Expr *) (otherwise != nullptr ? otherwise
+								: (Node *) makeNullConst(expr->casetype, exprTypmod(first), expr->casecollid));
 	expr->location = -1;
 	return (Node *) expr;
 }
@@ -152,7 +155,7 @@ as_before(const TargetEntry *made, const TargetEntry *before)
 Node *
 rel_raise_if(Node *condition)
 {
-	Node	   *divisor = choice(INT8OID, list_make1(when(condition, rel_bigint(0))), rel_bigint(1));
+	Node	   *divisor = rel_case(list_make1(rel_when(condition, rel_bigint(0))), rel_bigint(1));
 
 	return operation(INT8_EQUAL, BOOLOID, operation(INT8_DIVIDE, INT8OID, rel_bigint(1), divisor), rel_bigint(1));
 }
@@ -345,8 +348,10 @@ value_of_in(const Equality *test, const TargetEntry *found, const TargetEntry *r
 	Node	   *unknown = (Node *) makeBoolExpr(OR_EXPR, list_make2(is_null(static_cast<Node *>(copyObjectImpl(argument_of(test, 1 - test->side)))),
 																  operation(INT8_LESS, BOOLOID, (Node *) rel_var(values), (Node *) rel_var(rows))), -1);
 
-	return choice(BOOLOID, list_make3(when(is_there(found), makeBoolConst(true, false)), when(none, makeBoolConst(false, false)),
-									  when(unknown, makeBoolConst(false, true))), makeBoolConst(false, false));
+	return rel_case(list_make3(rel_when(is_there(found), makeBoolConst(true, false)),
+							   rel_when(none, makeBoolConst(false, false)),
+							   rel_when(unknown, makeBoolConst(false, true))),
+					makeBoolConst(false, false));
 }
 
 /* The parts of a mark's expression: equalities in IS TRUE say which rows it is about, another one may say what is asked of them (add_to_mark()). */
@@ -499,7 +504,10 @@ is_exists(const GpuvmRel *bound)
 	return column != nullptr && IsA(column->expr, Const) && rel_input(project)->op == REL_SORT;
 }
 
-/* The group of the rows, if its keys, which nothing else reads, have one value each; else NULL. */
+/*
+ * The group of the rows, if its keys, which nothing else reads, have one value each; else NULL. What is computed of the
+ * group would be computed of a group of no rows, too.
+ */
 static GpuvmRel *
 group_of_constants(const GpuvmRel *bound)
 {
@@ -510,7 +518,11 @@ group_of_constants(const GpuvmRel *bound)
 	for (; rel->op == REL_PROJECT; rel = rel_input(rel))
 	{
 		foreach(lc, rel->columns)
+		{
+			if (rel_column_of((Node *) lfirst_node(TargetEntry, lc)->expr) == 0)
+				return nullptr;
 			read = bms_add_members(read, rel_columns_in((Node *) lfirst_node(TargetEntry, lc)->expr));
+		}
 	}
 	if (rel->op != REL_GROUP || rel->keys == NIL || rel->sets != NIL)
 		return nullptr;
@@ -529,7 +541,8 @@ drop_keys(Expansion *expansion, GpuvmRel *bound, GpuvmRel *group)
 	const TargetEntry *value = linitial_node(TargetEntry, bound->columns);
 	TargetEntry *count = new_column(expansion, (Node *) aggregate_of(F_COUNT_, nullptr), "rows");
 	Node	   *any = operation(INT8_GREATER, BOOLOID, (Node *) rel_var(count), rel_bigint(0));
-	TargetEntry *made = new_column(expansion, choice(exprType((Node *) value->expr), list_make1(when(any, (Node *) rel_var(value))), nullptr), value->resname);
+	Node	   *if_any = rel_case(list_make1(rel_when(any, (Node *) rel_var(value))), nullptr);
+	TargetEntry *made = new_column(expansion, if_any, value->resname);
 	List	   *columns = NIL;
 	ListCell   *lc;
 
@@ -540,7 +553,6 @@ drop_keys(Expansion *expansion, GpuvmRel *bound, GpuvmRel *group)
 	}
 	group->keys = NIL;
 	group->columns = lappend(columns, count);
-	((CaseExpr *) made->expr)->casecollid = exprCollation((Node *) value->expr);
 	bound->inputs = list_make1(rel_make(REL_PROJECT, list_copy(bound->inputs), list_make1(made)));
 	bound->columns = list_make1(rel_hand_on(made));
 }

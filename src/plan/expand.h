@@ -15,6 +15,10 @@ void		rel_expand(GpuvmRel *statement);
 /* Is the tree groups without keys, perhaps a Shared's, below Projects? It has one row then. */
 bool		rel_is_one_group(const List *definitions, const GpuvmRel *rel);
 
+/* CASE WHEN condition THEN result; of such arms, ELSE NULL where there is nothing else. */
+CaseWhen   *rel_when(Node *condition, Node *result);
+Node	   *rel_case(List *arms, Node *otherwise);
+
 /* expr IS [NOT] NULL. */
 Node	   *rel_null_test(Node *expr, NullTestType type);
 

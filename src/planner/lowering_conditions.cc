@@ -14,6 +14,9 @@ extern "C" {
 
 namespace gpuvm {
 
+/* Each takes a program, or two, to try. */
+constexpr int MOST_FILTERS = 16;
+
 /* The items that have these columns, joined by the conditions; NULL: they are joins themselves, or have none. */
 static Piece *
 piece_with(Lowering *l, const JoinBlock *block, const Relids relids, List *conditions)
@@ -133,12 +136,13 @@ hold_conditions(Lowering *l, JoinBlock *block, const GpuvmRel *rel)
 			rest = lappend(rest, condition);
 			continue;
 		}
-		if (float_filter(l, piece_with(l, block, pull_varnos(l->root, condition), NIL), condition, &filter))
+		if (list_length(block->held) < MOST_FILTERS &&
+			float_filter(l, piece_with(l, block, pull_varnos(l->root, condition), NIL), condition, &filter))
 		{
 			if (filter.drops)
 				rest = lappend(rest, float_condition((Expr *) filter.known));
-			/* of groups of the rows the filter's value would be a key; of the first rows few are asked anyway */
-			if (rel != l->grouped && !(rel == l->last && l->first_rows))
+			/* of groups of the rows the filter's value would be a key */
+			if (rel != l->grouped)
 				condition = where_unknown(l, &filter, condition);
 		}
 		block->held = lappend(block->held, condition);

@@ -285,9 +285,6 @@ plan_with_keys(Lowering *l, const Piece *piece, List **raw, List *keys, ScanPlan
 		plan->hidden = over_raw(keys, *raw);
 		return true;
 	}
-	/* of sorted rows PostgreSQL evaluates conditions of the first ones alone, without filters */
-	if (keys != NIL && l->filters && l->first_rows)
-		return false;
 	l->reason = nullptr;
 	*plan = ScanPlan{};
 	return plan_of_rows(l, piece, *raw, NIL, plan);

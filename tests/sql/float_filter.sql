@@ -52,6 +52,20 @@ SELECT op, ask.* FROM unnest(ARRAY['<', '<=', '=', '<>', '>=', '>']) op, ask(for
 -- NaN, and numbers of more than 64 bits.
 SELECT h, ask.* FROM unnest(ARRAY['avg(n) / nullif(avg(b), 0) / 2 > 0.01', 'avg(n) / nullif(avg(b), 0) / 2 < 0.01', 'sum(d) / 1e9 / nullif(avg(b), 0) > 0.01', 'avg(b) / nullif(sum(d), 0) / 2 > 0']) h, ask(h);
 
+-- A null is compared, also one that comes later than PostgreSQL folds constants, and a constant that no float has.
+SELECT q, t.stages, t.fallback, t.got = t.expected AS equal, t.got
+FROM unnest(ARRAY['WITH v AS (SELECT g, avg(a) m, avg(b) d, NULL::numeric x FROM sale GROUP BY g) SELECT count(*) FROM v JOIN name USING (g) WHERE m / nullif(d, 0) / 3 > x',
+	'SELECT count(*) FROM (SELECT g, avg(a) m, avg(b) d, 0.0 x FROM sale GROUP BY g UNION ALL SELECT g, avg(a), avg(b), NULL FROM sale GROUP BY g) v JOIN name USING (g) WHERE m / nullif(d, 0) / 3 > x']) q, try_stages(q) t;
+SELECT h, ask.* FROM unnest(ARRAY['avg(a) / nullif(avg(b), 0) * 1e-400::numeric > 0', 'avg(a) / nullif(avg(b), 0) / 3 >= 1e-400::numeric']) h, ask(h);
+-- Digits to round to that are null, or raise.
+SELECT h, ask.* FROM unnest(ARRAY['round(avg(a) / 3 / count(*), scale(avg(n))) > -100', 'round(avg(a) / 3 / count(*), scale(avg(a) / avg(b))) > -100', 'round(avg(a) / 3 / count(*), scale(avg(a)) * 2000000000) > -100',
+	'round(avg(a) / nullif(avg(b), 0) / 3, scale(avg(a) / nullif(avg(b), 0) / 3) * 2 + 1) > 0.5']) h, ask(h);
+-- Nested as deep as this they are planned in time by their length.
+SET statement_timeout = '10s';
+SELECT ask.* FROM ask((WITH RECURSIVE e(n, x) AS (SELECT 0, 'avg(a) / nullif(avg(b), 0)' UNION ALL SELECT n + 1, format('nullif(%s, 3)', x) FROM e WHERE n < 40) SELECT x || ' > 0.5' FROM e WHERE n = 40));
+SELECT ask.* FROM ask((SELECT string_agg(format('round(CASE WHEN avg(b) > %s THEN avg(a) / 3 / count(*) ELSE 1 END, 2)', i), ' * ') || ' > 0.5' FROM generate_series(1, 24) i));
+RESET statement_timeout;
+
 -- What is raised is raised: an error leads to PostgreSQL's own plan.
 SELECT h, ask.* FROM unnest(ARRAY['avg(a) / avg(b) > 0.5', 'avg(a) / (avg(b) / 2) > 0.5 OR count(*) > 0', 'count(*) > 0 OR avg(a) / (avg(b) / 2) > 0.5', 'sqrt(avg(a) / nullif(avg(b), 0)) > 1', 'sqrt(avg(a) / 3) IS NOT NULL']) h, ask(h);
 
@@ -68,6 +82,8 @@ FROM unnest(ARRAY['rank() OVER (ORDER BY avg(a))', 'dense_rank() OVER (ORDER BY 
 SELECT q, t.stages, t.fallback, t.got = t.expected AS equal, t.got
 FROM unnest(ARRAY['SELECT count(*) FROM name WHERE g < (SELECT avg(b) * 100 FROM sale WHERE g = 3 GROUP BY g)', 'SELECT count(*) FROM name WHERE g < (SELECT count(*) FROM sale WHERE g = 3 GROUP BY g)',
 	'SELECT count(*) FROM name WHERE (SELECT count(*) FROM sale WHERE g = -1 GROUP BY g) IS NULL', 'SELECT count(*) FROM name WHERE g < (SELECT sum(b) FROM sale WHERE g = 3 AND b = 1 GROUP BY b, g)',
+	'SELECT count(*), (SELECT count(*) FROM sale WHERE g = 1 GROUP BY g) FROM name', 'SELECT count(*), coalesce((SELECT avg(a) / stddev(b) FROM sale WHERE g = -1 GROUP BY g), -1) FROM name',
+	'SELECT count(*), coalesce((SELECT 100 / count(b) FROM sale WHERE g = -1 GROUP BY g), -1) FROM name', 'SELECT count(*) FROM name WHERE w = (SELECT ''n'' || max(b) FROM sale WHERE g = 3 GROUP BY g) OR w = (SELECT min(w) FROM name WHERE g = 5 GROUP BY g)',
 	'SELECT count(*) FROM name WHERE g > (SELECT count(*) FROM sale WHERE g > 3 AND g < 5 GROUP BY g)', 'SELECT count(*) FROM name WHERE g > (SELECT count(*) FROM sale WHERE g > 3 GROUP BY g)']) q, try_stages(q) t;
 
 -- HAVING is asked in PostgreSQL's order, the cheap conditions first.
