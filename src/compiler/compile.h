@@ -28,8 +28,7 @@ struct ImportedTable;
 /* A relation, and how its rows meet those of the cursors before it. */
 struct CompileCursor
 {
-	const Bitmapset *relids;	/* the relation's range table index; those of a join whose rows are read */
-	const List *vars;			/* of a join: what its columns, from 1, are in the query; NIL: columns have the relation's numbers */
+	const Bitmapset *relids;	/* the relation's range table index */
 	Oid			relid;
 	const ImportedTable *table;
 	List	   *quals;			/* bare clauses, here as in the following in the order to evaluate: the relation's own */
@@ -43,8 +42,8 @@ struct CompileCursor
 	const List *shown;			/* numerics whose display scales are in other columns: int lists of both attribute numbers */
 };
 
-/* Is the column of these relations? By which number do these `vars` (CompileCursor) have it: 0 if they do not. */
-bool		is_column_of(const Bitmapset *relids, const List *vars, const Var *var, AttrNumber *attnum);
+/* Is the column of the relation? Its number there. */
+bool		is_column_of(const Bitmapset *relids, const Var *var, AttrNumber *attnum);
 bool		is_column_of(const CompileCursor *cursor, const Var *var, AttrNumber *attnum);
 
 /* Is the column null in no row that the active snapshot sees, of the table alone or (inherited) with its partitions? */
@@ -52,9 +51,6 @@ bool		declared_not_null(Oid relid, AttrNumber attnum, bool inherited);
 
 /* A column of the table that is in tablets and is null in no row: its number; 0: there is none. */
 AttrNumber	not_null_column(Oid relid, const ImportedTable *table);
-
-/* Is what a subquery below an outer join computes one of them? Its number; 0: it is none. */
-AttrNumber	placeholder_column(const List *vars, const PlaceHolderVar *phv);
 
 /* The column's name. */
 char	   *cursor_column_name(const CompileCursor *cursor, AttrNumber attnum);

@@ -32,43 +32,18 @@ extern "C" {
 namespace gpuvm {
 
 bool
-is_column_of(const Bitmapset *relids, const List *vars, const Var *var, AttrNumber *attnum)
+is_column_of(const Bitmapset *relids, const Var *var, AttrNumber *attnum)
 {
-	ListCell   *lc;
-
 	if (var->varlevelsup != 0 || !bms_is_member(var->varno, relids))
 		return false;
-	*attnum = vars == NIL ? var->varattno : 0;
-	foreach(lc, vars)
-	{
-		const Var  *column = static_cast<const Var *>(lfirst(lc));
-
-		/* of one that a join's rows have, an image (tablet/wide_halves.h) is asked for in its place */
-		if (IsA(column, Var) && column->varno == var->varno && column->varattno == attribute_of(var->varattno))
-			*attnum = foreach_current_index(lc) + 1 + var->varattno - attribute_of(var->varattno);
-	}
+	*attnum = var->varattno;
 	return true;
-}
-
-AttrNumber
-placeholder_column(const List *vars, const PlaceHolderVar *phv)
-{
-	ListCell   *lc;
-
-	foreach(lc, vars)
-	{
-		const PlaceHolderVar *column = static_cast<const PlaceHolderVar *>(lfirst(lc));
-
-		if (IsA(column, PlaceHolderVar) && column->phid == phv->phid)
-			return foreach_current_index(lc) + 1;
-	}
-	return 0;
 }
 
 bool
 is_column_of(const CompileCursor *cursor, const Var *var, AttrNumber *attnum)
 {
-	return is_column_of(cursor->relids, cursor->vars, var, attnum);
+	return is_column_of(cursor->relids, var, attnum);
 }
 
 char *
@@ -250,7 +225,7 @@ is_by_position(const CompileInput *input, const Var *var)
 		if (is_column_of(&input->cursors[i], var, &attnum))
 			from = &input->cursors[i];
 	}
-	if (input->no_fetches || from == nullptr || from->names != NIL || from->vars != NIL || is_in_tablets(from, var))
+	if (input->no_fetches || from == nullptr || from->names != NIL || is_in_tablets(from, var))
 		return false;
 	relkind = get_rel_relkind(from->relid);
 	/* rows that are in no heap are put together from the tablets' columns, all of which they need */
@@ -341,24 +316,10 @@ compile_column(Compiler *c, const Var *var)
 	return load_column(c, cursor, attnum, var->vartype);
 }
 
-/* May the column's values be shown with fewer decimals than they are read with, where that matters? */
-static bool
-refuses_scale(Compiler *c, const Var *var)
-{
-	AttrNumber	attnum;
-	int			cursor = cursor_of(c, var, &attnum);
-	int			place = cursor < 0 || c->scale_use == ScaleUse::None ? -1 : column_place(&c->input->cursors[cursor], attnum);
-
-	if (place < 0 || !c->input->cursors[cursor].table->any_scale[place])
-		return false;
-	refuse(c, "values of column \"%s\" are shown with different numbers of decimals", cursor_column_name(&c->input->cursors[cursor], attnum));
-	return true;
-}
-
 int
 compile_var(Compiler *c, const Var *var)
 {
-	int			reg = refuses_scale(c, var) ? -1 : compile_column(c, var);
+	int			reg = compile_column(c, var);
 
 	if (reg >= 0 && c->info[reg].wide)
 	{
@@ -378,7 +339,7 @@ load_wide(Compiler *c, const Var *var, WideValue *to)
 
 	if (cursor < 0)
 		refuse(c, "a column of another relation is used");
-	to->low = cursor < 0 || refuses_scale(c, var) ? -1 : load_column(c, cursor, attnum, var->vartype);
+	to->low = cursor < 0 ? -1 : load_column(c, cursor, attnum, var->vartype);
 	to->high = to->low < 0 ? -1 : load_column(c, cursor, high_half(attnum), var->vartype);
 	to->scale = to->low < 0 ? 0 : c->info[to->low].scale;
 	to->special = may_be_special(c->input, reinterpret_cast<const Expr *>(var));
@@ -508,7 +469,7 @@ static Var *
 telling_column(const CompileCursor *from)
 {
 	int			varno = bms_next_member(from->relids, -1);
-	AttrNumber	attnum = from->vars == NIL ? not_null_column(from->relid, from->table) : 0;
+	AttrNumber	attnum = not_null_column(from->relid, from->table);
 	ListCell   *lc;
 
 	if (attnum > 0)
@@ -545,17 +506,6 @@ compile_placeholder(Compiler *c, const PlaceHolderVar *phv)
 	CaseExpr   *value;
 	CaseWhen   *when;
 
-	for (int i = 0; i < c->npositioned; i++)
-	{
-		AttrNumber	attnum = placeholder_column(c->input->cursors[c->first + i].vars, phv);
-
-		if (attnum > 0)
-		{
-			int			reg = load_column(c, c->first + i, attnum, exprType((const Node *) phv->phexpr));
-
-			return reg >= 0 && c->info[reg].variable ? refuse(c, "an expression below an outer join is only handed on") : reg;
-		}
-	}
 	/* null with its columns */
 	if (!contain_nonstrict_functions((Node *) phv->phexpr) && bms_overlap(pull_varnos(nullptr, (Node *) phv->phexpr), phv->phrels))
 		return compile_expr(c, phv->phexpr);

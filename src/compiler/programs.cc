@@ -573,8 +573,7 @@ load_columns(Compiler *c, List *exprs)
 		{
 			AttrNumber	attnum;
 
-			/* what a join's rows do not have was read for what they have */
-			if (is_column_of(&c->input->cursors[i], var, &attnum) && (attnum != 0 || c->input->cursors[i].vars == NIL) && load_output(c, i, var) < 0)
+			if (is_column_of(&c->input->cursors[i], var, &attnum) && load_output(c, i, var) < 0)
 				return false;
 		}
 	}
@@ -673,18 +672,6 @@ cursor_of_var(const CompileInput *input, const Var *var, AttrNumber *attnum)
 	for (int i = 0; i < input->ncursors; i++)
 	{
 		if (is_column_of(&input->cursors[i], var, attnum))
-			return i;
-	}
-	return -1;
-}
-
-static int
-cursor_of_placeholder(const CompileInput *input, const PlaceHolderVar *phv, AttrNumber *attnum)
-{
-	for (int i = 0; i < input->ncursors; i++)
-	{
-		*attnum = placeholder_column(input->cursors[i].vars, phv);
-		if (*attnum > 0)
 			return i;
 	}
 	return -1;
@@ -841,12 +828,12 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 		int			i = foreach_current_index(lc);
 		const Var  *var = static_cast<const Var *>(lfirst(lc));
 		AttrNumber	attnum = 0;
-		int			cursor = IsA(var, Var) ? cursor_of_var(input, var, &attnum) : cursor_of_placeholder(input, (const PlaceHolderVar *) var, &attnum);
+		int			cursor = IsA(var, Var) ? cursor_of_var(input, var, &attnum) : -1;
 		bool		by_position = IsA(var, Var) && is_by_position(input, var);
 		int			place = cursor < 0 || by_position ? -1 : column_place(&input->cursors[cursor], attnum);
 		Type		type;
 
-		if (IsA(var, PlaceHolderVar) && cursor < 0)
+		if (IsA(var, PlaceHolderVar))
 		{
 			if (!declare_placeholder(c, i, (const PlaceHolderVar *) var))
 				return false;

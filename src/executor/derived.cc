@@ -42,11 +42,10 @@ add_column(ScanSource *source, AttrNumber attnum, AttrNumber of_child, Type type
 static void
 prepare_columns(ScanSource *source, const PlanCursor *from)
 {
-	int			most = 3 * list_length(from->columns);
+	int			most = 2 * list_length(from->columns);
 	ListCell   *lc;
 
 	source->columns = static_cast<ColumnSummary *>(palloc0(sizeof(ColumnSummary) * Max(most, 1)));
-	source->any_scale = static_cast<bool *>(palloc0(Max(most, 1)));
 	source->attnums = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(most, 1)));
 	source->locals = static_cast<LocalDictionary **>(palloc0(sizeof(LocalDictionary *) * Max(most, 1)));
 	foreach(lc, from->columns)
@@ -57,11 +56,10 @@ prepare_columns(ScanSource *source, const PlanCursor *from)
 
 		summary->scale = column.form == ValueForm::Numeric ? column.scale : -1;
 		summary->flags = column.form == ValueForm::Variable ? COLUMN_VARIABLE : column.wide ? COLUMN_WIDE : 0;
-		source->any_scale[i] = column.any_scale;
 		if (column.form == ValueForm::Dictionary)
 			source->locals[i] = local_dictionary(empty_dictionary());
 	}
-	/* halves and images are behind all others (tablet/wide_halves.h) */
+	/* high halves are behind all others (tablet/wide_halves.h) */
 	foreach(lc, from->columns)
 	{
 		int			i = foreach_current_index(lc);
@@ -69,8 +67,6 @@ prepare_columns(ScanSource *source, const PlanCursor *from)
 
 		if (column.wide)
 			add_column(source, high_half(column.attnum), high_half(i + 1), Type::I64);
-		if (column.imaged)
-			add_column(source, shown_image(column.attnum), shown_image(i + 1), Type::I64)->flags = COLUMN_VARIABLE;
 	}
 }
 
@@ -91,7 +87,6 @@ read_child(PlanState *child, const ScanSource *source, AttrNumber *unfit)
 	request.ncols = source->ncolumns;
 	request.wanted = wanted;
 	request.dictionaries = source->locals;
-	request.any_scale = source->any_scale;
 	request.max_bytes = run_memory_limit();
 	reader = delta_begin(ExecGetResultType(child), request);
 	while (fits)
@@ -125,12 +120,10 @@ list_rows(ScanSource *source, const Delta *rows)
 	source->delta_bytes = rows->tablet_bytes;
 }
 
-/* A child that is a scan of ours, or a subquery scan of one, which ends where that does; NULL: it is none. */
+/* A child that is a scan of ours; NULL: it is none. */
 static GpuvmScanState *
 scan_of_ours(PlanState *child)
 {
-	while (IsA(child, SubqueryScanState))
-		child = reinterpret_cast<SubqueryScanState *>(child)->subplan;
 	return is_gpuvm_scan(child->plan) ? reinterpret_cast<GpuvmScanState *>(child) : nullptr;
 }
 
@@ -143,8 +136,6 @@ scan_that_gave_way(PlanState *child)
 
 	if (ours != nullptr)
 		return ours->feeds && ours->gave_way ? ours : nullptr;
-	while (IsA(child, SubqueryScanState))
-		child = reinterpret_cast<SubqueryScanState *>(child)->subplan;
 	for (int i = 0; IsA(child, AppendState) && found == nullptr && i < reinterpret_cast<AppendState *>(child)->as_nplans; i++)
 		found = scan_that_gave_way(reinterpret_cast<AppendState *>(child)->appendplans[i]);
 	return found;
@@ -274,13 +265,8 @@ derived_begin(GpuvmScanState *state, List *plans, int eflags)
 	{
 		if (foreach_current_index(lc) > state->nchildren)
 			break;
-
-		PlanState  *child = ExecInitNode(static_cast<Plan *>(lfirst(lc)), state->css.ss.ps.state, eflags);
-		GpuvmScanState *ours = scan_of_ours(child);
-
-		if (ours != nullptr)
-			ours->feeds = true;
-		state->children[foreach_current_index(lc) - 1].state = child;
+		state->children[foreach_current_index(lc) - 1].state =
+			ExecInitNode(static_cast<Plan *>(lfirst(lc)), state->css.ss.ps.state, eflags);
 	}
 }
 

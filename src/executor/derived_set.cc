@@ -1,7 +1,7 @@
 /*
  * derived_set.cc: a child's rows that stay in gpuvmd. Where the child is a program of ours, or several below
- * UNION ALL, and nothing computes between it and its reader, its rows or groups become a result set (engine/abi.h)
- * that the reader's cursor names, and PostgreSQL never sees them. Where that cannot be done they go as any child's do
+ * UNION ALL, its rows or groups become a result set (engine/abi.h) that the reader's cursor names, and PostgreSQL
+ * never sees them. Where that cannot be done they go as any child's do
  * (derived.cc).
  */
 #include "pg/pg.h"
@@ -25,68 +25,25 @@ namespace gpuvm {
 
 /* -- which programs the child's rows come from --------------------------------------------- */
 
-AttrNumber *
-permuted(const List *tlist, const AttrNumber *attnums, int natts)
-{
-	AttrNumber *below = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(natts, 1)));
-
-	for (int i = 0; i < natts; i++)
-	{
-		const Node *expr = nullptr;
-
-		if (attnums[i] <= list_length(tlist))
-			expr = reinterpret_cast<const Node *>(list_nth_node(TargetEntry, tlist, attnums[i] - 1)->expr);
-		while (expr != nullptr && IsA(expr, RelabelType))
-			expr = reinterpret_cast<const Node *>(((const RelabelType *) expr)->arg);
-		if (expr == nullptr || !IsA(expr, Var) || ((const Var *) expr)->varattno < 1)
-			return nullptr;
-		below[i] = ((const Var *) expr)->varattno;
-	}
-	return below;
-}
-
-static PlanState *
-only_input(PlanState *ps)
-{
-	if (ps->qual != nullptr)
-		return nullptr;
-	if (IsA(ps, SubqueryScanState))
-		return reinterpret_cast<SubqueryScanState *>(ps)->subplan;
-	if (IsA(ps, ResultState) && reinterpret_cast<ResultState *>(ps)->resconstantqual == nullptr)
-		return outerPlanState(ps);
-	return nullptr;
-}
-
 bool
-list_arms(PlanState *ps, AttrNumber *attnums, int natts, List **arms)
+list_arms(PlanState *ps, List **arms)
 {
-	PlanState  *below;
+	AppendState *append = reinterpret_cast<AppendState *>(ps);
 
 	check_stack_depth();
 	if (is_gpuvm_scan(ps->plan))
 	{
-		Arm		   *arm = static_cast<Arm *>(palloc(sizeof(Arm)));
-
-		*arm = Arm{reinterpret_cast<GpuvmScanState *>(ps), attnums};
-		*arms = lappend(*arms, arm);
+		*arms = lappend(*arms, ps);
 		return true;
 	}
-	if (IsA(ps, AppendState))
-	{
-		AppendState *append = reinterpret_cast<AppendState *>(ps);
-
-		for (int i = 0; i < append->as_nplans; i++)
-		{
-			if (append->as_prune_state != nullptr || !list_arms(append->appendplans[i], attnums, natts, arms))
-				return false;
-		}
-		return append->as_nplans > 0;
-	}
-	below = only_input(ps);
-	if (below == nullptr)
+	if (!IsA(ps, AppendState))
 		return false;
-	attnums = permuted(ps->plan->targetlist, attnums, natts);
-	return attnums != nullptr && list_arms(below, attnums, natts, arms);
+	for (int i = 0; i < append->as_nplans; i++)
+	{
+		if (!list_arms(append->appendplans[i], arms))
+			return false;
+	}
+	return true;
 }
 
 /* Parameters that have changed reach the programs, as they would with the first row. */
@@ -95,13 +52,11 @@ pass_parameters(PlanState *ps)
 {
 	if (ps->chgParam != nullptr)
 		ExecReScan(ps);
-	if (is_gpuvm_scan(ps->plan))
-		return;
-	if (!IsA(ps, AppendState))
-		pass_parameters(only_input(ps));
-	else
+	if (IsA(ps, AppendState))
+	{
 		for (int i = 0; i < reinterpret_cast<AppendState *>(ps)->as_nplans; i++)
 			pass_parameters(reinterpret_cast<AppendState *>(ps)->appendplans[i]);
+	}
 }
 
 /* -- what they give ------------------------------------------------------------------------ */
@@ -194,14 +149,14 @@ column_form(const ScanSource *source, uint32 i)
 
 /* Of a column of the reader's cursor, of this form: what of the arm's results the set has there. */
 static bool
-sink_column(const Arm *arm, const ArmValue &value, const ChildColumn &form, AttrNumber attnum, SinkColumn *to)
+sink_column(const GpuvmScanState *arm, const ArmValue &value, const ChildColumn &form, AttrNumber attnum, SinkColumn *to)
 {
-	const Type	type = value.column < 0 ? Type::None : arm->scan->part->types[value.column];
+	const Type	type = value.column < 0 ? Type::None : arm->part->types[value.column];
 	const Type	stored = type == Type::I128 ? Type::I64 : type;
 	SinkForm	part = SinkForm::Value;
 	int			column = value.column;
 
-	if (column < 0 || form.imaged || form.any_scale || stored != form.type)
+	if (column < 0 || stored != form.type)
 		return false;
 	switch (form.form)
 	{
@@ -268,9 +223,9 @@ argument_of_window(const ScanPlan *plan, int column)
 
 /* The columns of a set that window functions are appended to: all that the program hands on, in its order. */
 static bool
-fill_window_sink(const Arm *arm, const AttrNumber *attnums, const ScanSource *source, SetSink *sink)
+fill_window_sink(const GpuvmScanState *arm, const ScanSource *source, SetSink *sink)
 {
-	const ScanPlan *plan = arm->scan->plan;
+	const ScanPlan *plan = arm->plan;
 	const uint32 nprogram = plan_program_columns(plan);
 
 	if (sink->several || source->ncolumns != nprogram + plan_window_columns(plan))
@@ -281,11 +236,11 @@ fill_window_sink(const Arm *arm, const AttrNumber *attnums, const ScanSource *so
 		const AttrNumber attnum = source->columns[i].attnum;
 		const ChildColumn form = column_form(source, i);
 
-		if (attnum != static_cast<int>(i) + 1 || attnums[i] != attnum)
+		if (attnum != static_cast<int>(i) + 1)
 			return false;
 		if (i >= nprogram)
 			sink->columns[i].result = static_cast<uint16_t>(argument_of_window(plan, i - nprogram));
-		else if (!sink_column(arm, scan_value(arm->scan, attnum), form, attnum, &sink->columns[i]))
+		else if (!sink_column(arm, scan_value(arm, attnum), form, attnum, &sink->columns[i]))
 			return false;
 		sink->references = sink->references || form.form == ValueForm::Variable;
 	}
@@ -294,29 +249,20 @@ fill_window_sink(const Arm *arm, const AttrNumber *attnums, const ScanSource *so
 
 /* The columns of the set, of the arm's results. */
 static bool
-fill_sink(const Arm *arm, bool several, const ScanSource *source, SetSink *sink)
+fill_sink(const GpuvmScanState *arm, bool several, const ScanSource *source, SetSink *sink)
 {
-	PlanState  *ps = &arm->scan->css.ss.ps;
-	const int	natts = list_length(source->derived->columns);
-	AttrNumber *attnums = arm->attnums;
-
-	if (!gives_results(arm->scan))
-		return false;
-	if (ps->ps_ProjInfo != nullptr)
-		attnums = permuted(ps->plan->targetlist, attnums, natts);
-	if (attnums == nullptr || source->ncolumns > PROGRAM_MAX_COLUMNS)
+	if (!gives_results(arm) || arm->css.ss.ps.ps_ProjInfo != nullptr || source->ncolumns > PROGRAM_MAX_COLUMNS)
 		return false;
 	sink->several = several;
-	if (arm->scan->plan->windows != NIL)
-		return fill_window_sink(arm, attnums, source, sink);
+	if (arm->plan->windows != NIL)
+		return fill_window_sink(arm, source, sink);
 	sink->ncolumns = source->ncolumns;
 	for (uint32 i = 0; i < source->ncolumns; i++)
 	{
 		const AttrNumber attnum = source->columns[i].attnum;
-		const int	at = attribute_of(attnum) - 1;
 		const ChildColumn form = column_form(source, i);
 
-		if (!sink_column(arm, scan_value(arm->scan, attnums[at]), form, attnum, &sink->columns[i]))
+		if (!sink_column(arm, scan_value(arm, attribute_of(attnum)), form, attnum, &sink->columns[i]))
 			return false;
 		sink->references = sink->references || form.form == ValueForm::Variable;
 	}
@@ -361,7 +307,7 @@ take_known(ScanSource *source, const SetSink *sink)
 	source->set_tablets = sink->tablets;
 }
 
-/* For EXPLAIN ANALYZE: the nodes between have passed the rows on. True: the scan is below this one. */
+/* For EXPLAIN ANALYZE: UNION ALL has passed the rows on. True: the scan is below it. */
 static bool
 count_rows(PlanState *ps, const GpuvmScanState *scan, uint64 nrows)
 {
@@ -369,11 +315,8 @@ count_rows(PlanState *ps, const GpuvmScanState *scan, uint64 nrows)
 
 	if (is_gpuvm_scan(ps->plan))
 		return ps == &scan->css.ss.ps;
-	if (!IsA(ps, AppendState))
-		below = count_rows(only_input(ps), scan, nrows);
-	else
-		for (int i = 0; i < reinterpret_cast<AppendState *>(ps)->as_nplans; i++)
-			below = count_rows(reinterpret_cast<AppendState *>(ps)->appendplans[i], scan, nrows) || below;
+	for (int i = 0; i < reinterpret_cast<AppendState *>(ps)->as_nplans; i++)
+		below = count_rows(reinterpret_cast<AppendState *>(ps)->appendplans[i], scan, nrows) || below;
 	if (below && ps->instrument != nullptr)
 	{
 		InstrStartNode(ps->instrument);
@@ -384,22 +327,17 @@ count_rows(PlanState *ps, const GpuvmScanState *scan, uint64 nrows)
 
 /* Runs the arm's program; its rows are in the set then. */
 static bool
-run_arm(GpuvmScanState *state, PlanState *child, const Arm *arm, SetSink *sink)
+run_arm(GpuvmScanState *state, PlanState *child, GpuvmScanState *scan, SetSink *sink)
 {
-	GpuvmScanState *scan = arm->scan;
 	Instrumentation *instrument = scan->css.ss.ps.instrument;
-	const bool	feeds = scan->feeds;
 	bool		ran;
 
 	scan->space = state->space;
-	/* what stands in its way it tells, instead of running its alternative */
-	scan->feeds = true;
 	if (instrument != nullptr)
 		InstrStartNode(instrument);
 	ran = run_into_set(scan, sink);
 	if (instrument != nullptr)
 		InstrStopNode(instrument, ran ? static_cast<double>(sink->nrows) : 0.0);
-	scan->feeds = feeds;
 	if (!ran)
 		return false;
 	count_rows(child, scan, sink->nrows);
@@ -410,21 +348,18 @@ SetOutcome
 derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 {
 	const int	natts = list_length(source->derived->columns);
-	AttrNumber *attnums = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(natts, 1)));
 	SetSink    *sinks;
 	List	   *arms = NIL;
 	ListCell   *lc;
 	MemoryContext mine;
 	uint32		set = 0;
 
-	for (int i = 0; i < natts; i++)
-		attnums[i] = i + 1;
-	if (natts == 0 || arena_header()->result_limit.load() == 0 || !list_arms(child, attnums, natts, &arms))
+	if (natts == 0 || arena_header()->result_limit.load() == 0 || !list_arms(child, &arms))
 		return SET_NOT_TRIED;
 	sinks = static_cast<SetSink *>(palloc0(sizeof(SetSink) * list_length(arms)));
 	foreach(lc, arms)
 	{
-		const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
+		GpuvmScanState *arm = static_cast<GpuvmScanState *>(lfirst(lc));
 
 		if (!fill_sink(arm, list_length(arms) > 1, source, &sinks[foreach_current_index(lc)]))
 			return SET_NOT_TRIED;
@@ -438,7 +373,7 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 	begin_codes(source);
 	foreach(lc, arms)
 	{
-		const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
+		GpuvmScanState *arm = static_cast<GpuvmScanState *>(lfirst(lc));
 		SetSink    *sink = &sinks[foreach_current_index(lc)];
 		bool		done;
 
@@ -462,7 +397,7 @@ derived_set(GpuvmScanState *state, ScanSource *source, PlanState *child)
 	take_known(source, &sinks[list_length(arms) - 1]);
 	foreach(lc, arms)
 	{
-		ScanFigures *figures = &static_cast<const Arm *>(lfirst(lc))->scan->figures;
+		ScanFigures *figures = &static_cast<GpuvmScanState *>(lfirst(lc))->figures;
 
 		figures->stayed = true;
 		figures->rows_stayed += sinks[foreach_current_index(lc)].nrows;

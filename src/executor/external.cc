@@ -1,5 +1,5 @@
 /*
- * external.cc: the rows of a table that is not imported, for the stages of a statement (planner/lowering_external.cc).
+ * external.cc: the rows of a table that is not imported, or of no table, for the stages of a statement (planner/lowering_external.cc).
  *
  * PostgreSQL runs a plan of its own for them, in the snapshot of the statement, whose range table it does not share.
  * Whoever reads the rows takes them as that plan gives them.
@@ -41,7 +41,8 @@ begin_external(CustomScanState *node, EState *estate, int eflags)
 
 	state->explained = (eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0;
 	state->query = CreateQueryDesc(statement_of(node), estate->es_sourceText, estate->es_snapshot,
-								   estate->es_crosscheck_snapshot, None_Receiver, nullptr, estate->es_queryEnv, 0);
+								   estate->es_crosscheck_snapshot, None_Receiver, estate->es_param_list_info,
+								   estate->es_queryEnv, 0);
 	standard_ExecutorStart(state->query, eflags & EXEC_FLAG_EXPLAIN_ONLY);
 }
 
@@ -78,7 +79,7 @@ explain_external(CustomScanState *node, List *, ExplainState *es)
 {
 	const RangeTblEntry *rte = linitial_node(RangeTblEntry, statement_of(node)->rtable);
 
-	ExplainPropertyText("Relation", get_rel_name(rte->relid), es);
+	ExplainPropertyText("Relation", rte->rtekind == RTE_RELATION ? get_rel_name(rte->relid) : rte->eref->aliasname, es);
 }
 
 static const CustomExecMethods exec_methods = {

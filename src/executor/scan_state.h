@@ -138,7 +138,6 @@ struct ScanSource
 	/* rows of a child (derived.cc): neither leaves nor masks, all that it has are tablets as a delta's */
 	const PlanCursor *derived;	/* NULL: imported tables */
 	AttrNumber *attnums;		/* the program's, of each column */
-	bool	   *any_scale;		/* ChildColumn.any_scale */
 	TupleDesc	desc;			/* the child's */
 	/* those that stay in gpuvmd (derived_set.cc), instead of the tablets: */
 	uint32		set;			/* the result set, of this session; 0: there is none */

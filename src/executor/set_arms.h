@@ -8,13 +8,6 @@
 
 namespace gpuvm {
 
-/* One program of the child's, and the attribute of its rows that each of the child's is. */
-struct Arm
-{
-	GpuvmScanState *scan;
-	AttrNumber *attnums;
-};
-
 /* What a result column of an arm's program holds. */
 struct ArmValue
 {
@@ -26,10 +19,8 @@ struct ArmValue
 
 constexpr ArmValue NO_VALUE = {-1, -1, OutputKind::Plain, 0};
 
-/* Adds the arms; false if the rows come from anything else, too. */
-bool		list_arms(PlanState *ps, AttrNumber *attnums, int natts, List **arms);
-/* The attributes of the input that a node without conditions hands on; NULL if it does more than that. */
-AttrNumber *permuted(const List *tlist, const AttrNumber *attnums, int natts);
+/* Adds the arms, which are GpuvmScanStates; false if the rows come from anything else, too. */
+bool		list_arms(PlanState *ps, List **arms);
 /* Of an attribute of the scan tuple. */
 ArmValue	scan_value(const GpuvmScanState *scan, AttrNumber attnum);
 /* The form of the source's column i. */
@@ -45,11 +36,11 @@ bool		agree_on_codes(const ScanSource *source, List *arms, SetSink *sinks);
 /* The source's columns have no entries yet. */
 void		begin_codes(ScanSource *source);
 /* Before an arm runs: what its constants' codes are to be of. */
-void		begin_arm_codes(ScanSource *source, const Arm *arm, SetSink *sink);
+void		begin_arm_codes(ScanSource *source, const GpuvmScanState *arm, SetSink *sink);
 /* The program gives its constants those codes; false: one cannot have any. */
 bool		put_constant_codes(const GpuvmScanState *state, const SetSink *sink, Program *program);
 /* After it has run: its entries are the source's. False: they are others than those that there are. */
-bool		take_codes(ScanSource *source, const Arm *arm, const SetSink *sink);
+bool		take_codes(ScanSource *source, const GpuvmScanState *arm, const SetSink *sink);
 
 }  // namespace gpuvm
 

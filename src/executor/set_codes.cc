@@ -18,9 +18,9 @@ extern "C" {
 namespace gpuvm {
 
 static const OutputForm *
-form_of_sink(const Arm *arm, const SetSink *sink, uint32 i)
+form_of_sink(const GpuvmScanState *arm, const SetSink *sink, uint32 i)
 {
-	return &arm->scan->part->plan->outputs[sink->columns[i].result];
+	return &arm->part->plan->outputs[sink->columns[i].result];
 }
 
 /*
@@ -49,13 +49,9 @@ place_in_child(const PlanCursor *cursor, AttrNumber attnum)
 
 /* What an arm's program gives for the child's column of this number, from 0; NO_VALUE: more than that of one program. */
 static ArmValue
-value_in_arm(const Arm *arm, int natts, int place)
+value_in_arm(const GpuvmScanState *arm, int place)
 {
-	const AttrNumber *given = arm->attnums;
-
-	if (arm->scan->css.ss.ps.ps_ProjInfo != nullptr)
-		given = permuted(arm->scan->css.ss.ps.plan->targetlist, given, natts);
-	return given == nullptr || program_count(arm->scan->plan) != 1 ? NO_VALUE : scan_value(arm->scan, given[place]);
+	return arm->css.ss.ps.ps_ProjInfo != nullptr || program_count(arm->plan) != 1 ? NO_VALUE : scan_value(arm, place + 1);
 }
 
 static CodeOrigin
@@ -63,12 +59,10 @@ origin_of_result(const GpuvmScanState *scan, int column)
 {
 	const OutputForm &form = scan->part->plan->outputs[column];
 	const PlanCursor *from = &scan->plan->cursors[form.cursor];
-	const int	natts = list_length(from->columns);
 	const int	place = place_in_child(from, form.attnum);
-	AttrNumber *attnums = static_cast<AttrNumber *>(palloc(sizeof(AttrNumber) * Max(natts, 1)));
 	PlanState  *child;
 	List	   *arms = NIL;
-	const Arm  *first = nullptr;
+	const GpuvmScanState *first = nullptr;
 	int			result = -1;
 	ListCell   *lc;
 
@@ -76,15 +70,13 @@ origin_of_result(const GpuvmScanState *scan, int column)
 	if (from->child == 0)
 		return CodeOrigin{from->relid, form.attnum};
 	child = from->child > 0 ? scan->children[from->child - 1].state : scan->shared->stages[-from->child - 1].child.state;
-	for (int i = 0; i < natts; i++)
-		attnums[i] = i + 1;
-	if (place < 0 || !list_arms(child, attnums, natts, &arms))
+	if (place < 0 || !list_arms(child, &arms))
 		return CodeOrigin{InvalidOid, 0};
 	/* of several arms that are one set all have what the first has; whether they are is seen when they have run */
 	foreach(lc, arms)
 	{
-		const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
-		const ArmValue value = value_in_arm(arm, natts, place);
+		const GpuvmScanState *arm = static_cast<const GpuvmScanState *>(lfirst(lc));
+		const ArmValue value = value_in_arm(arm, place);
 
 		if (value.column < 0 || value.kind == OutputKind::Map)
 			return CodeOrigin{InvalidOid, 0};
@@ -93,12 +85,12 @@ origin_of_result(const GpuvmScanState *scan, int column)
 		first = arm;
 		result = value.column;
 	}
-	return first == nullptr ? CodeOrigin{InvalidOid, 0} : origin_of_result(first->scan, result);
+	return first == nullptr ? CodeOrigin{InvalidOid, 0} : origin_of_result(first, result);
 }
 
 /* How many columns of the arm are constants, or nulls, in which others may have codes of a table's column. */
 static int
-count_constants(const ScanSource *source, const Arm *arm, const SetSink *sink)
+count_constants(const ScanSource *source, const GpuvmScanState *arm, const SetSink *sink)
 {
 	int			n = 0;
 
@@ -118,8 +110,8 @@ order_arms(const ScanSource *source, List *arms, SetSink *sinks)
 			ListCell   *cell = list_nth_cell(arms, k);
 			ListCell   *before = list_nth_cell(arms, k - 1);
 
-			if (count_constants(source, static_cast<const Arm *>(lfirst(before)), &sinks[k - 1]) <=
-				count_constants(source, static_cast<const Arm *>(lfirst(cell)), &sinks[k]))
+			if (count_constants(source, static_cast<const GpuvmScanState *>(lfirst(before)), &sinks[k - 1]) <=
+				count_constants(source, static_cast<const GpuvmScanState *>(lfirst(cell)), &sinks[k]))
 				break;
 			std::swap(lfirst(before), lfirst(cell));
 			std::swap(sinks[k - 1], sinks[k]);
@@ -139,7 +131,7 @@ agree_on_codes(const ScanSource *source, List *arms, SetSink *sinks)
 
 		foreach(lc, list_length(arms) > 1 && column_form(source, i).form == ValueForm::Dictionary ? arms : NIL)
 		{
-			const Arm  *arm = static_cast<const Arm *>(lfirst(lc));
+			const GpuvmScanState *arm = static_cast<const GpuvmScanState *>(lfirst(lc));
 			const SetSink *sink = &sinks[foreach_current_index(lc)];
 			const OutputForm *form = form_of_sink(arm, sink, i);
 			CodeOrigin	origin;
@@ -147,7 +139,7 @@ agree_on_codes(const ScanSource *source, List *arms, SetSink *sinks)
 			constants = constants || form->kind == OutputKind::Map;
 			if (form->kind != OutputKind::Dictionary)
 				continue;
-			origin = origin_of_result(arm->scan, sink->columns[i].result);
+			origin = origin_of_result(arm, sink->columns[i].result);
 			if (!OidIsValid(all.relid))
 				all = origin;
 			if (!OidIsValid(origin.relid) || constants || origin.relid != all.relid || origin.attnum != all.attnum)
@@ -171,10 +163,10 @@ begin_codes(ScanSource *source)
 }
 
 void
-begin_arm_codes(ScanSource *source, const Arm *arm, SetSink *sink)
+begin_arm_codes(ScanSource *source, const GpuvmScanState *arm, SetSink *sink)
 {
 	/* rows that readers give point to them when the source has been closed */
-	MemoryContext old = MemoryContextSwitchTo(arm->scan->css.ss.ps.state->es_query_cxt);
+	MemoryContext old = MemoryContextSwitchTo(arm->css.ss.ps.state->es_query_cxt);
 
 	for (uint32 i = 0; i < sink->ncolumns; i++)
 	{
@@ -271,12 +263,12 @@ put_constant_codes(const GpuvmScanState *state, const SetSink *sink, Program *pr
 }
 
 bool
-take_codes(ScanSource *source, const Arm *arm, const SetSink *sink)
+take_codes(ScanSource *source, const GpuvmScanState *arm, const SetSink *sink)
 {
 	for (uint32 i = 0; i < source->ncolumns; i++)
 	{
 		EntrySource *known = &source->entries[i];
-		const EntrySource *entries = &arm->scan->part->entries[sink->columns[i].result];
+		const EntrySource *entries = &arm->part->entries[sink->columns[i].result];
 
 		if (column_form(source, i).form != ValueForm::Dictionary || form_of_sink(arm, sink, i)->kind != OutputKind::Dictionary)
 			continue;

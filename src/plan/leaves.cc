@@ -63,7 +63,7 @@ outside_walker(Node *node, Outside *outside)
 	return expression_tree_walker(node, reinterpret_cast<bool (*)()>(outside_walker), outside);
 }
 
-static bool
+bool
 refers_outside(Node *node, bool ctes)
 {
 	Outside		outside = {0, ctes};

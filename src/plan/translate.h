@@ -10,6 +10,9 @@ namespace gpuvm {
 /* A Statement, or null and the reason. The query is only read, and nothing of it is shared. */
 GpuvmRel   *translate_statement(const Query *query, Refusal *refusal);
 
+/* Does a query, or an expression of a level, refer to levels around it? `ctes`: those of the level next to it are there. */
+bool		refers_outside(Node *node, bool ctes);
+
 }  // namespace gpuvm
 
 #endif

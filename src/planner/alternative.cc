@@ -215,55 +215,6 @@ ordinary_path(Path *path)
 	return copy == nullptr ? path : copy;
 }
 
-bool
-can_be_alternative(Path *path)
-{
-	return ordinary_path(path) != nullptr;
-}
-
-/* Nodes of the plan that comes of the path, or, `alone`, of the path without ours below. */
-static double
-count_nodes(Path *path, bool alone)
-{
-	double		n = 1;
-	Below		below;
-	ListCell   *lc;
-
-	check_stack_depth();
-	CHECK_FOR_INTERRUPTS();
-	if (is_gpuvm_path(path))
-	{
-		if (alone)
-			return count_nodes(static_cast<Path *>(linitial(((CustomPath *) path)->custom_paths)), alone);
-		foreach(lc, ((CustomPath *) path)->custom_paths)
-			n += count_nodes(static_cast<Path *>(lfirst(lc)), alone);
-		return n;
-	}
-	below = paths_below(path);
-	for (Path **subpath : below.paths)
-	{
-		if (subpath != nullptr && *subpath != nullptr)
-			n += count_nodes(*subpath, alone);
-	}
-	foreach(lc, below.list == nullptr ? NIL : *below.list)
-		n += count_nodes(static_cast<Path *>(lfirst(lc)), alone);
-	return n;
-}
-
-/* A plan of so many nodes takes no time and no memory worth mentioning. */
-constexpr double SMALL_PLAN = 1000;
-
-/* A larger one may be so many times as large as PostgreSQL's. */
-constexpr double MOST_ALTERNATIVES = 4;
-
-bool
-has_too_many_alternatives(Path *path)
-{
-	const double n = count_nodes(path, false);
-
-	return n > SMALL_PLAN && n > MOST_ALTERNATIVES * count_nodes(path, true);
-}
-
 /* PostgreSQL's cheapest path for the relation with these keys, of those that can stand below a custom scan. */
 Path *
 alternative_path(RelOptInfo *rel, List *pathkeys, bool of_ours)

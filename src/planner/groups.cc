@@ -101,15 +101,17 @@ collect_raw(List *exprs, RawContext *raw)
 
 /* -- parts ------------------------------------------------------------------------------ */
 
-bool
-aggregation_refuse(Aggregation *a, const char *reason, const char *hint)
+/* False, with the reason. */
+static bool
+aggregation_refuse(Aggregation *a, const char *reason, const char *hint = nullptr)
 {
 	a->reason = reason;
 	a->hint = hint;
 	return false;
 }
 
-bool
+/* Are two values of it the same group for the machine when the operator says that they are equal? */
+static bool
 can_be_key(Node *key, Oid eqop, const char **reason)
 {
 	const FnEntry *fn = lookup_function(get_opcode(eqop));
@@ -152,7 +154,8 @@ plain_aggregate(const Aggref *agg, bool filtered)
 	return plain;
 }
 
-bool
+/* Sorts them into plain ones and those of each DISTINCT argument. */
+static bool
 sort_aggregates(Aggregation *a)
 {
 	ListCell   *lc;
@@ -224,7 +227,8 @@ any_value(Var *column)
 	return ap;
 }
 
-bool
+/* What the aggregates with these numbers are made of, and how they are ended, behind nkeys result columns. */
+static bool
 plan_finals(Aggregation *a, List *numbers, bool distinct, int nkeys, VmAggregate *aggs, int *naggs, PlanPart *part)
 {
 	ListCell   *lc;
@@ -649,13 +653,8 @@ add_raw_type(ScanPlan *plan, Oid type, int32 typmod, Oid collation)
 	plan->raw_collations = lappend_oid(plan->raw_collations, collation);
 }
 
-void
-collect_aggregates(Aggregation *a, List *exprs)
-{
-	collect_raw(exprs, &a->raw);
-}
-
-bool
+/* The output and HAVING over raw columns. */
+static bool
 plan_output(Aggregation *a, List *exprs, List *having)
 {
 	a->plan.exprs = (List *) to_raw((Node *) exprs, &a->raw);
@@ -667,7 +666,7 @@ plan_output(Aggregation *a, List *exprs, List *having)
 	return true;
 }
 
-void
+static void
 plan_raw_types(Aggregation *a)
 {
 	ListCell   *lc;
@@ -696,7 +695,7 @@ plan_groups(Aggregation *a, PathTarget *target, List *tlist, List *clause, List 
 			return aggregation_refuse(a, reason);
 		a->raw.keys = lappend(a->raw.keys, key);
 	}
-	collect_aggregates(a, list_concat_copy(target->exprs, having));
+	collect_raw(list_concat_copy(target->exprs, having), &a->raw);
 	collect_dependent((Node *) target->exprs, &a->raw);
 	collect_dependent((Node *) having, &a->raw);
 	if (!sort_aggregates(a) || !plan_output(a, target->exprs, having) || !add_sets(a, clause))
@@ -743,90 +742,6 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 	path = make_path(root, grouped_rel, target, shape, alternative, &a->plan, rows, alternative->rows, map_cost);
 	settle_groups(grouped_rel, rel, list_concat_copy(a->raw.keys, a->raw.aggs), &path->path);
 	offer_path(grouped_rel, path);
-}
-
-/* -- the number of groups ---------------------------------------------------------------- */
-
-CustomPath *
-groups_path_of(RelOptInfo *rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, fetch_upper_rel(rel->subroot, UPPERREL_FINAL, nullptr)->pathlist)
-	{
-		CustomPath *path = static_cast<CustomPath *>(lfirst(lc));
-
-		if (!is_gpuvm_path(&path->path))
-			continue;
-
-		ScanPlan   *plan = scan_plan_from_list(path->custom_private);
-
-		/* children belong to the subquery's planner */
-		if (plan->kind == SCAN_GROUPS && plan->nparts == 1 && list_length(path->custom_paths) == 1 && plan->parts[0].key_columns != NIL &&
-			!contain_volatile_functions(reinterpret_cast<Node *>(path->path.pathtarget->exprs)))
-			return path;
-	}
-	return nullptr;
-}
-
-static bool
-is_count_star(const Aggref *agg)
-{
-	return agg->aggfnoid == F_COUNT_ && agg->agglevelsup == 0 && agg->aggfilter == nullptr && agg->aggdistinct == NIL &&
-		agg->aggsplit == AGGSPLIT_SIMPLE;
-}
-
-bool
-add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra)
-{
-	Query	   *parse = root->parse;
-	PathTarget *target = grouped_rel->reltarget;
-	List	   *having = (List *) extra->havingQual;
-	RawContext	raw = {};
-	CustomPath *counted;
-	CustomPath *path;
-	Path	   *alternative;
-	ScanPlan   *plan;
-	PlanPart   *part;
-
-	if (parse->groupClause != NIL || parse->groupingSets != NIL || rel->baserestrictinfo != NIL ||
-		!bms_is_empty(rel->lateral_relids) || rel->subroot == nullptr || rel->subroot->init_plans != NIL)
-		return false;
-	collect_raw(list_concat_copy(target->exprs, having), &raw);
-	if (list_length(raw.aggs) != 1 || !is_count_star(linitial_node(Aggref, raw.aggs)))
-		return false;
-	counted = groups_path_of(rel);
-	alternative = alternative_path(grouped_rel);
-	if (counted == nullptr || alternative == nullptr)
-		return false;
-
-	plan = scan_plan_from_list(counted->custom_private);
-	/* every group is to be counted */
-	if (plan->having != NIL)
-		return false;
-	part = &plan->parts[0];
-	plan->nties = 0;			/* nothing is shown */
-	part->count_groups = true;
-	part->key_columns = NIL;
-	part->finals = list_make1(list_make3_int(static_cast<int>(FinalKind::Direct), 0, 0));
-	part->final_columns = list_make1_int(0);
-	part->noutputs = 1;
-	part->outputs[0] = OutputForm{OutputKind::Plain, -1, -1, 0, -1};
-	plan->exprs = (List *) to_raw((Node *) target->exprs, &raw);
-	plan->having = (List *) to_raw((Node *) having, &raw);
-	if (raw.failed)
-		return false;
-	fix_opfuncids((Node *) plan->exprs);
-	fix_opfuncids((Node *) plan->having);
-	plan->raw_types = plan->raw_typmods = plan->raw_collations = NIL;
-	plan->counts = list_make1_int(0);
-	add_raw_type(plan, INT8OID, -1, InvalidOid);
-
-	path = make_path(root, grouped_rel, target, nullptr, alternative, plan, ProgramRows{}, 1, 0);
-	/* it does what that one does, and hands out nothing */
-	path->path.startup_cost = path->path.total_cost = counted->path.startup_cost;
-	offer_path(grouped_rel, path);
-	return true;
 }
 
 }  // namespace gpuvm

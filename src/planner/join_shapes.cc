@@ -18,6 +18,7 @@ extern "C" {
 #include "planner/band.h"
 #include "planner/cost.h"
 #include "planner/joins.h"
+#include "planner/stage_paths.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -261,8 +262,8 @@ cost_shape(PlannerInfo *root, const ScanShape *shape, double rows_out, Cost *sta
 	draw_source(s, shape);
 	cost_program(root, &path, &s->program, rows, rows_out);
 	pfree(s);
-	*startup = path.startup_cost + derived_cost(shape);
-	*total = path.total_cost + derived_cost(shape);
+	*startup = path.startup_cost + children_cost(shape);
+	*total = path.total_cost + children_cost(shape);
 }
 
 void

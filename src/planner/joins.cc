@@ -127,11 +127,6 @@ note_of_relation(PlannerInfo *root, RelOptInfo *rel)
 		return n;
 	n = add_note(root, rel);
 	n->usable = usable_relation(root, rel, &target);
-	if (!n->usable && reads_imported(root))
-	{
-		target = ScanTarget{};
-		n->usable = derived_relation(root, rel, &target);
-	}
 	if (n->usable)
 		shape_of_relation(root, rel, &target, true, &n->shape);
 	return n;
@@ -176,7 +171,7 @@ shape_of_join(RelOptInfo *joinrel)
 {
 	const JoinNote *n = find_note(joinrel);
 
-	return n == nullptr || !n->usable || reads_no_program(n->root, &n->shape) ? nullptr : n->aggregated ? &n->grouped : &n->shape;
+	return n == nullptr || !n->usable ? nullptr : n->aggregated ? &n->grouped : &n->shape;
 }
 
 /* -- what cannot be joined ------------------------------------------------------------ */
@@ -213,66 +208,21 @@ note_joins(PlannerInfo *root)
 
 /* -- orders ------------------------------------------------------------------------------ */
 
-/* The join as rows that a plan of its own makes. */
+/* What is known of a side of a join; NULL: nothing. */
 static const JoinNote *
-note_of_rows(PlannerInfo *root, RelOptInfo *joinrel)
+note_of_side(PlannerInfo *root, RelOptInfo *rel)
 {
-	JoinNote   *n = find_note(joinrel);
-	JoinNote   *rows = n == nullptr ? nullptr : n->rows;
-	ScanTarget	target = {};
-
-	if (rows != nullptr)
-		return rows;
-	if (n == nullptr)
-		n = add_note(root, joinrel);
-	rows = n->rows = static_cast<JoinNote *>(palloc0(sizeof(JoinNote)));
-	rows->rel = joinrel;
-	rows->root = root;
-	rows->reason = derived_join(root, joinrel, &target);
-	rows->usable = rows->reason == nullptr;
-	if (rows->usable)
-		shape_of_relation(root, joinrel, &target, true, &rows->shape);
-	return rows;
+	return rel->reloptkind == RELOPT_BASEREL ? note_of_relation(root, rel) : find_note(rel);
 }
 
-/* What drives a join; NULL: nothing is known of it. */
-static const JoinNote *
-outer_note(PlannerInfo *root, RelOptInfo *rel)
-{
-	const JoinNote *n;
-
-	if (rel->reloptkind == RELOPT_BASEREL)
-		return note_of_relation(root, rel);
-	n = find_note(rel);
-	return n != nullptr && n->usable && n->shape.ncursors == PROGRAM_MAX_CURSORS ? note_of_rows(root, rel) : n;
-}
-
-/*
- * What is joined to it; NULL: nothing that a program is made for. Where the inner side of an outer join or a semijoin is a join, no other order has a program.
- * An inner join has orders without; this one is worth a look for the join of all, where there will be programs for both.
- */
-static const JoinNote *
-inner_note(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, JoinType jointype)
-{
-	const JoinNote *rows;
-
-	if (rel->reloptkind == RELOPT_BASEREL)
-		return note_of_relation(root, rel);
-	if (jointype == JOIN_RIGHT || jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER ||
-		(jointype == JOIN_INNER && (!bms_is_subset(root->all_baserels, joinrel->relids) || wanted(root) == WantedJoins::Whole)))
-		return nullptr;
-	rows = note_of_rows(root, rel);
-	return rows->usable || jointype != JOIN_INNER ? rows : nullptr;
-}
-
-/* Says, once for each join of two relations, which one no program reads; or why a join's rows cannot be the inner side. */
+/* Says, once for each join of two relations, which one no program reads; or that the inner side is a join. */
 static const char *
-unread_side(PlannerInfo *root, const JoinNote *to, RelOptInfo *outer, RelOptInfo *inner)
+unread_side(PlannerInfo *root, const JoinNote *to, RelOptInfo *outer, RelOptInfo *inner, JoinType jointype)
 {
 	RelOptInfo *rel = to != nullptr && to->usable ? outer : inner;
 
-	if (rel == inner && to != nullptr && inner->reloptkind != RELOPT_BASEREL)
-		return to->reason;
+	if (inner->reloptkind != RELOPT_BASEREL && (jointype == JOIN_LEFT || jointype == JOIN_SEMI || jointype == JOIN_ANTI))
+		return "the inner side of a join is a join";
 	if (outer->reloptkind != RELOPT_BASEREL || inner->reloptkind != RELOPT_BASEREL)
 		return nullptr;
 	return psprintf("no program reads \"%s\"", planner_rt_fetch(rel->relid, root)->eref->aliasname);
@@ -377,8 +327,6 @@ is_hopeless(const JoinNote *n)
 static bool
 make_join(PlannerInfo *root, JoinNote *n)
 {
-	if (reads_no_program(root, &n->shape))
-		return false;
 	look_for_alternative(n);
 	if (n->alternative == nullptr || n->refused || (n->path == nullptr && is_hopeless(n)))
 		return false;
@@ -389,7 +337,7 @@ make_join(PlannerInfo *root, JoinNote *n)
 		n->refused = true;
 		return false;
 	}
-	n->path->custom_paths = lcons(n->alternative, derived_children(&n->shape));
+	n->path->custom_paths = list_make1(n->alternative);
 	return true;
 }
 
@@ -419,8 +367,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 	if (root->join_search_private != nullptr && CurrentMemoryContext != current->context)
 		return;
 
-	from = outer_note(root, outer);
-	to = inner->reloptkind == RELOPT_BASEREL || (from != nullptr && from->usable) ? inner_note(root, joinrel, inner, jointype) : nullptr;
+	from = note_of_side(root, outer);
+	to = inner->reloptkind == RELOPT_BASEREL ? note_of_relation(root, inner) : nullptr;
 	n = find_note(joinrel);
 	if (n == nullptr)
 	{
@@ -433,7 +381,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 	if (from == nullptr || to == nullptr || !from->usable || !to->usable)
 	{
 		if (n->reason == nullptr)
-			n->reason = unread_side(root, to, outer, inner);
+			n->reason = unread_side(root, to, outer, inner, jointype);
 	}
 	else if (jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
 			 (jointype == JOIN_RIGHT && outer->reloptkind == RELOPT_JOINREL))

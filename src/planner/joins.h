@@ -14,7 +14,6 @@ struct JoinNote
 	JoinNote   *older;
 	bool		usable;			/* there is a shape */
 	ScanShape	shape;
-	JoinNote   *rows;			/* joins: as rows that a plan of their own makes, for a join with others; NULL: not asked for yet */
 	bool		fits;			/* relations: whatever of it is needed above its scan is in tablets (join_whole.cc) */
 	/* joins: */
 	Cost		startup;		/* of the shape, by its sketch */

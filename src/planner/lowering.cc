@@ -15,6 +15,7 @@ extern "C" {
 #include "plan/facts.h"
 #include "planner/lowering.h"
 #include "planner/lowering_values.h"
+#include "planner/stage_paths.h"
 #include "store/registry.h"
 
 namespace gpuvm {
@@ -183,7 +184,7 @@ lower_scan(Lowering *l, const GpuvmRel *scan)
 	return piece_of(rel, target);
 }
 
-/* As derived.cc describes a child's columns. */
+/* Its columns as a table's. */
 static ImportedTable *
 table_of_stage(const Stage *stage)
 {
@@ -573,7 +574,7 @@ lower(Lowering *l, const GpuvmRel *rel)
 			/* what reads its rows gives them in an order of its own */
 			return lower(l, rel_input(rel));
 		case REL_VALUES:
-			return lowering_refuse(l, "VALUES, or a FROM clause without tables");
+			return lower_values(l, rel);
 		case REL_EXTERNAL:
 			return lower_external(l, rel);
 		case REL_WINDOW:

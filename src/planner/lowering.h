@@ -47,6 +47,7 @@ struct Lowering
 	List	   *grouped_held;	/* and those of rows that are grouped */
 	const char *held_reason;	/* why */
 	const char *held_node;		/* and what */
+	bool		in_arm;			/* an arm of UNION ALL is being lowered */
 	bool		rows_last;		/* groups are not the last stage: their rows are, which can be sorted by what is computed of them */
 	bool		first_rows;		/* the output of the last stage's rows may not be computed of all of them */
 };
@@ -134,8 +135,9 @@ List	   *values_of(const Lowering *l, const List *columns);
 RelOptInfo *add_relation(Lowering *l, RangeTblEntry *rte);
 
 /* -- lowering_external.cc -- */
-/* The rows of a table that is not imported. */
+/* The rows of a table that is not imported, a function, or a recursive CTE; of VALUES. */
 Piece	   *lower_external(Lowering *l, const GpuvmRel *rel);
+Piece	   *lower_values(Lowering *l, const GpuvmRel *rel);
 /* planner.cc: PostgreSQL's own plan of a query. */
 PlannedStmt *plan_alone(Query *query);
 

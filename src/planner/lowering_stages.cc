@@ -45,7 +45,7 @@ form_of_output(const ScanPlan *plan, int column, const Node *expr, ChildColumn *
 	const Oid	type = exprType(expr);
 	const ValueType usual = value_type(type);
 
-	*form = ChildColumn{0, usual.type, usual.form, -1, false, false, false, type, exprTypmod(expr), exprCollation(expr)};
+	*form = ChildColumn{0, usual.type, usual.form, -1, false, type, exprTypmod(expr), exprCollation(expr)};
 	if (output.shown >= 0)
 		return false;
 	switch (output.kind)
@@ -76,18 +76,24 @@ form_of_aggregate(const ScanPlan *plan, const List *final, const Node *expr, boo
 	const int	column = list_nth_int(final, FINAL_PARTS);
 	const OutputForm &output = plan->parts[0].outputs[column];
 
-	if (list_length(final) != FINAL_PARTS + 1)
+	/* two halves; more than these is what is no number, and shown decimals that differ */
+	if (list_length(final) != FINAL_PARTS + 1 &&
+		(linitial_int(final) != static_cast<int>(FinalKind::WideSum) || list_length(final) > FINAL_PARTS + 2))
 		return false;
 	switch (static_cast<FinalKind>(linitial_int(final)))
 	{
+		case FinalKind::WideSum:
+		case FinalKind::WideExtreme:
+			*form = ChildColumn{0, Type::I64, ValueForm::Numeric, output.scale, true, NUMERICOID, -1, InvalidOid};
+			return true;
 		case FinalKind::Direct:
 			return form_of_output(plan, column, expr, form);
 		case FinalKind::SumToInt8:
 		case FinalKind::SumToFloat8:
-			*form = ChildColumn{0, value_type(exprType(expr)).type, ValueForm::Plain, -1, false, false, false, exprType(expr), -1, InvalidOid};
+			*form = ChildColumn{0, value_type(exprType(expr)).type, ValueForm::Plain, -1, false, exprType(expr), -1, InvalidOid};
 			return true;
 		case FinalKind::SumToNumeric:
-			*form = ChildColumn{0, Type::I64, ValueForm::Numeric, output.kind == OutputKind::Numeric ? output.scale : 0, false, false, wide, NUMERICOID, -1, InvalidOid};
+			*form = ChildColumn{0, Type::I64, ValueForm::Numeric, output.kind == OutputKind::Numeric ? output.scale : 0, wide, NUMERICOID, -1, InvalidOid};
 			return true;
 		default:
 			return false;
@@ -136,6 +142,38 @@ is_large_sum(Lowering *l, const Piece *piece, const Node *expr)
 	return most < LARGEST && most * piece->shape.rows > LARGEST;
 }
 
+/* Is it an aggregate of numerics some of which are NaN or infinite? */
+static bool
+may_be_no_number(Lowering *l, const Piece *piece, const Node *expr)
+{
+	const Aggref *agg = (const Aggref *) expr;
+	CompileInput input = {};
+
+	if (!IsA(expr, Aggref) || agg->args == NIL)
+		return false;
+	fill_input(l->root, &piece->shape, &input);
+	return may_be_special(&input, linitial_node(TargetEntry, agg->args)->expr);
+}
+
+/* Is it computed of texts for some of which no dictionary has room? */
+static bool
+reads_long_texts(const Piece *piece, Node *expr)
+{
+	ListCell   *lc;
+
+	foreach(lc, pull_var_clause(expr, PVC_RECURSE_AGGREGATES | PVC_RECURSE_PLACEHOLDERS))
+	{
+		const Var  *var = lfirst_node(Var, lc);
+		AttrNumber	attnum;
+		const ShapeCursor *cursor = cursor_of(&piece->shape, var, &attnum);
+		const int	i = cursor == nullptr ? -1 : imported_column(cursor->target.table, attnum);
+
+		if (i >= 0 && cursor->target.table->variable[i] && value_type(var->vartype).form == ValueForm::Dictionary)
+			return true;
+	}
+	return false;
+}
+
 /* Of what PostgreSQL computes. */
 static bool
 form_of_computed(Lowering *l, const Piece *piece, Node *expr, ChildColumn *form)
@@ -144,11 +182,11 @@ form_of_computed(Lowering *l, const Piece *piece, Node *expr, ChildColumn *form)
 	ValueType	usual = value_type(type);
 
 	if (usual.form == ValueForm::Dictionary &&
-		group_rows(l, list_make1(expr), piece->shape.rows) > DICTIONARY_MAX_ENTRIES / 2)
+		(reads_long_texts(piece, expr) || group_rows(l, list_make1(expr), piece->shape.rows) > DICTIONARY_MAX_ENTRIES / 2))
 		usual.form = ValueForm::None;
 	if (usual.form == ValueForm::None && variable_type(get_typlen(type), get_typbyval(type)))
 		usual = ValueType{Type::I64, ValueForm::Variable};
-	*form = ChildColumn{0, usual.type, usual.form, -1, false, false, false, type, exprTypmod(expr), exprCollation(expr)};
+	*form = ChildColumn{0, usual.type, usual.form, -1, false, type, exprTypmod(expr), exprCollation(expr)};
 	return usual.form != ValueForm::None && usual.form != ValueForm::Numeric;
 }
 
@@ -160,7 +198,7 @@ form_of_column(Lowering *l, const Piece *piece, const ScanPlan *plan, int i, Nod
 	if (computed)
 		return form_of_computed(l, piece, expr, form);
 	if (plan->kind != SCAN_ROWS)
-		return form_of_raw(plan, i, is_large_sum(l, piece, expr), form);
+		return form_of_raw(plan, i, is_large_sum(l, piece, expr), form) && !(form->wide && may_be_no_number(l, piece, expr));
 	return form_of_output(plan, plan->exprs == NIL ? i : list_nth_node(Var, plan->exprs, i)->varattno - 1, expr, form);
 }
 

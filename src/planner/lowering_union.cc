@@ -249,6 +249,7 @@ unite_columns(Stage *all, const Stage *arm)
 static bool
 begin_arms(Lowering *l, const GpuvmRel *rel, Arms *arms)
 {
+	const bool	outer = l->in_arm;
 	ListCell   *lc;
 
 	arms->n = list_length(rel->inputs);
@@ -257,7 +258,9 @@ begin_arms(Lowering *l, const GpuvmRel *rel, Arms *arms)
 	{
 		UnionArm   *arm = &arms->arms[foreach_current_index(lc)];
 
+		l->in_arm = true;
 		arm->piece = lower_apart(l, static_cast<const GpuvmRel *>(lfirst(lc)));
+		l->in_arm = outer;
 		if (arm->piece == nullptr)
 			return false;
 		arm->exprs = values_of_numbers(l, list_nth_node(List, rel->arms, foreach_current_index(lc)));

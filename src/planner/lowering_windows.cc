@@ -328,7 +328,7 @@ all_stay(const Stage *stage, const ScanPlan *plan)
 		const ChildColumn column = child_column(lfirst_node(List, lc));
 		const OutputKind kind = plan->parts[0].outputs[foreach_current_index(lc)].kind;
 
-		if (column.wide || column.imaged || column.any_scale || kind == OutputKind::Map)
+		if (column.wide || kind == OutputKind::Map)
 			return false;
 	}
 	return true;

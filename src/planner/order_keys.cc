@@ -17,7 +17,6 @@ extern "C" {
 #include "pg/value_form.h"
 #include "planner/order_keys.h"
 #include "planner/scan_plan.h"
-#include "tablet/wide_halves.h"
 
 namespace gpuvm {
 
@@ -62,15 +61,6 @@ find_key(const Sorting *s, const PathKey *key, List *exprs)
 	return -1;
 }
 
-/* Has the result only what the column's numbers look like? Then their values are a hidden column. */
-static bool
-is_image(const ScanPlan *plan, int column)
-{
-	const AttrNumber attnum = plan->parts[0].outputs[column].attnum;
-
-	return plan->kind == SCAN_ROWS && plan->parts[0].outputs[column].kind == OutputKind::Variable && attnum != attribute_of(attnum);
-}
-
 /* An expression over the relation, or join, that has the key's values; NULL if there is none. */
 static Expr *
 expression_of_key(const Sorting *s, const PathKey *key)
@@ -95,7 +85,6 @@ add_hidden(Sorting *s)
 	ScanShape	single = {};
 	const ScanShape *shape = &single;
 	ScanTarget	target = {};
-	const ScanPlan *plan = scan_plan_from_list(s->from->custom_private);
 	ListCell   *lc;
 
 	foreach(lc, s->pathkeys)
@@ -104,7 +93,7 @@ add_hidden(Sorting *s)
 		int			column = find_key(s, key, s->from->path.pathtarget->exprs);
 		Expr	   *expr;
 
-		if (column >= 0 && !is_image(plan, column))
+		if (column >= 0)
 			continue;
 		expr = expression_of_key(s, key);
 		if (expr == nullptr)
@@ -369,7 +358,7 @@ add_keys(Sorting *s)
 	{
 		const PathKey *key = lfirst_node(PathKey, lc);
 		int			target = find_key(s, key, s->from->path.pathtarget->exprs);
-		int			hidden = target < 0 || is_image(s->plan, target) ? find_key(s, key, s->hidden) : -1;
+		int			hidden = target < 0 ? find_key(s, key, s->hidden) : -1;
 		int			column = target;
 
 		if (hidden >= 0)

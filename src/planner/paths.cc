@@ -195,7 +195,7 @@ cursor_of(const ScanShape *shape, const Var *var, AttrNumber *attnum)
 {
 	for (int i = 0; i < shape->ncursors; i++)
 	{
-		if (is_column_of(shape->cursors[i].relids, shape->cursors[i].target.vars, var, attnum))
+		if (is_column_of(shape->cursors[i].relids, var, attnum))
 			return &shape->cursors[i];
 	}
 	return nullptr;
@@ -204,25 +204,13 @@ cursor_of(const ScanShape *shape, const Var *var, AttrNumber *attnum)
 RangeTblEntry *
 entry_of(PlannerInfo *root, const ShapeCursor *cursor)
 {
-	int			relid;
-
-	return bms_get_singleton_member(cursor->relids, &relid) ? planner_rt_fetch(relid, root) : nullptr;
+	return planner_rt_fetch(bms_singleton_member(cursor->relids), root);
 }
 
 const char *
 alias_of(PlannerInfo *root, const ShapeCursor *cursor)
 {
-	Relids		relids = compat_relations(root, cursor->relids);
-	int			relid = -1;
-	const char *alias = nullptr;
-
-	while ((relid = bms_next_member(relids, relid)) >= 0)
-	{
-		const char *name = planner_rt_fetch(relid, root)->eref->aliasname;
-
-		alias = alias == nullptr ? name : psprintf("%s_%s", alias, name);
-	}
-	return alias;
+	return entry_of(root, cursor)->eref->aliasname;
 }
 
 static Node *
@@ -233,16 +221,7 @@ renumber(Node *node, void *context)
 	if (node == nullptr)
 		return nullptr;
 	if (IsA(node, PlaceHolderVar))
-	{
-		for (int i = 0; i < shape->ncursors; i++)
-		{
-			AttrNumber	attnum = placeholder_column(shape->cursors[i].target.vars, (PlaceHolderVar *) node);
-
-			if (attnum > 0)
-				return (Node *) makeVar(i + 1, attnum, exprType(node), exprTypmod(node), exprCollation(node), 0);
-		}
 		return renumber((Node *) ((PlaceHolderVar *) node)->phexpr, context);
-	}
 	if (IsA(node, Var))
 	{
 		Var		   *var = static_cast<Var *>(copyObjectImpl(node));
@@ -355,7 +334,7 @@ compile_cursor(PlannerInfo *root, const ShapeCursor *from)
 {
 	const RangeTblEntry *rte = entry_of(root, from);
 
-	return CompileCursor{from->relids, from->target.vars, rte == nullptr ? InvalidOid : rte->relid, from->target.table,
+	return CompileCursor{from->relids, rte->relid, from->target.table,
 		from->quals, from->kind, from->keys, from->range, from->conditions, from->filters,
 		from->target.names, from->target.shown};
 }
@@ -393,7 +372,7 @@ fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan)
 		const RangeTblEntry *rte = entry_of(root, from);
 		int			child = from->target.shared > 0 ? -from->target.shared : from->target.child != nullptr ? ++nchildren : 0;
 
-		plan->cursors[i] = PlanCursor{rte == nullptr ? InvalidOid : rte->relid, from->target.leaves, detached(from->quals, shape), alias_of(root, from),
+		plan->cursors[i] = PlanCursor{rte->relid, from->target.leaves, detached(from->quals, shape), alias_of(root, from),
 			from->kind, detached(from->keys, shape), detached(from->range, shape), detached(from->conditions, shape), detached(from->filters, shape),
 			child, from->target.columns, from->target.names};
 		foreach(lc, from->differences)
@@ -492,14 +471,14 @@ make_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, const ScanShap
 		  double rows_out, double map_cost)
 {
 	CustomPath *path = makeNode(CustomPath);
-	double		before = plan->delta_cost + map_cost + (shape != nullptr ? derived_cost(shape) : 0);
+	double		before = plan->delta_cost + map_cost + (shape != nullptr ? children_cost(shape) : 0);
 
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = rel;
 	path->path.pathtarget = target;
 	path->path.rows = rows_out;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	path->custom_paths = lcons(alternative, shape != nullptr ? derived_children(shape) : NIL);
+	path->custom_paths = lcons(alternative, shape != nullptr ? child_paths(shape) : NIL);
 	find_loud_subqueries(root, plan);
 	path->custom_private = scan_plan_to_list(plan);
 	path->methods = &path_methods;
@@ -576,13 +555,8 @@ offer_path(RelOptInfo *rel, CustomPath *path)
 
 /* What a subquery below an outer join gives of a column of its own, which is null where the subquery has no row: that column. */
 static Node *
-bare_placeholder(const ScanShape *shape, PlaceHolderVar *phv)
+bare_placeholder(PlaceHolderVar *phv)
 {
-	for (int i = 0; i < shape->ncursors; i++)
-	{
-		if (placeholder_column(shape->cursors[i].target.vars, phv) > 0)
-			return (Node *) phv;
-	}
 	return IsA(phv->phexpr, Var) && bms_is_member(((Var *) phv->phexpr)->varno, phv->phrels) ? (Node *) phv->phexpr : (Node *) phv;
 }
 
@@ -607,7 +581,7 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 		Node	   *node = static_cast<Node *>(lfirst(lc));
 
 		if (IsA(node, PlaceHolderVar) && shape->ncursors > 1)
-			node = bare_placeholder(shape, (PlaceHolderVar *) node);
+			node = bare_placeholder((PlaceHolderVar *) node);
 		outputs = lappend(outputs, node);
 		if (IsA(node, PlaceHolderVar) && shape->ncursors > 1)
 			continue;
@@ -622,8 +596,6 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 			note_reason(root, rel, what, "system columns and whole rows are not in tablets", nullptr);
 			return nullptr;
 		}
-		if (loses_decimals(shape, (Var *) node))
-			llast(outputs) = as_image((Var *) node);
 		if (shape->ncursors == 1)
 			plan.attnums = lappend_int(plan.attnums, ((Var *) node)->varattno);
 	}
@@ -687,7 +659,6 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	CustomScan *scan = makeNode(CustomScan);
 	ScanPlan   *plan = scan_plan_from_list(best_path->custom_private);
 	Plan	   *alternative = static_cast<Plan *>(linitial(custom_plans));
-	ListCell   *lc;
 
 	scan->scan.plan.targetlist = tlist;
 	/* The program has evaluated every clause, and so has the alternative. */
@@ -695,8 +666,6 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	/* 0 for a join: its rows are of no relation; nor is one that is sorted the current row of a scan */
 	scan->scan.scanrelid = plan->kind == SCAN_ROWS && plan->norder == 0 ? rel->relid : 0;
 	scan->flags = best_path->flags;
-	for_each_from(lc, custom_plans, 1)
-		share_planners(root, static_cast<Plan *>(lfirst(lc)));
 	scan->custom_plans = custom_plans;
 	scan->custom_private = best_path->custom_private;
 	/* behind what the alternative is asked for (the path itself may have been given a target above it) may be what a sort has computed for itself */

@@ -29,12 +29,11 @@ struct ScanTarget
 	List	   *leaves;			/* OIDs of the live leaves, if it is partitioned; else NIL */
 	double		pages;			/* now, and the rows in them: what the tablets do not have is read from the heap */
 	double		tuples;
-	/* rows of another plan in a table's place (derived.cc): */
+	/* rows of another plan in a table's place: */
 	Path	   *child;			/* NULL: it is imported */
 	int			shared;			/* the child is the last stage's, for several readers, and has this number; 0: it is its reader's own */
 	List	   *columns;		/* scan_plan.h: ChildColumn */
 	List	   *names;			/* of the relation's columns */
-	List	   *vars;			/* of a join: what its columns are (compiler/compile.h) */
 	List	   *shown;			/* of a stage: which columns have display scales of which (compiler/compile.h) */
 };
 
@@ -66,7 +65,7 @@ void		end_hiding(HiddenScheme *outer);
 /* A relation that a program reads, and how its rows meet those of the ones before it (compiler/compile.h). */
 struct ShapeCursor
 {
-	Relids		relids;			/* several: the rows of their join are a child's */
+	Relids		relids;			/* one */
 	ScanTarget	target;
 	List	   *quals;
 	double		rows;			/* that pass them */
@@ -93,7 +92,7 @@ struct ScanShape
 /* What is known of a shape's rows. */
 ProgramRows expected_rows(const ScanShape *shape);
 
-/* The relation's entry in the range table; NULL for a join's rows. */
+/* The relation's entry in the range table. */
 RangeTblEntry *entry_of(PlannerInfo *root, const ShapeCursor *cursor);
 
 /* What EXPLAIN calls it. */
@@ -143,51 +142,6 @@ Path	   *alternative_path(RelOptInfo *rel, List *pathkeys = NIL, bool of_ours = 
 
 /* Is the relation, or join, all that the query level reads? Children of a table that is, too. */
 bool		is_all_of_query(PlannerInfo *root, RelOptInfo *rel);
-
-/* alternative.cc: is it of a kind of which there can be another plan beside it, as the alternative? */
-bool		can_be_alternative(Path *path);
-
-/*
- * alternative.cc: is the path's plan much larger than PostgreSQL's? Each program that reads another's rows has all that PostgreSQL would do
- * beside it, so that nested ones would have it by the square of their depth.
- */
-bool		has_too_many_alternatives(Path *path);
-
-/* -- derived.cc: relations that are not imported as cursors -------------------------------- */
-
-/* Describes the rows of a subquery, a CTE, VALUES, a function, or a table that is not imported; false: PostgreSQL joins them. */
-bool		derived_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target);
-
-/* Describes the rows of a join, which another plan makes; the reason why there are none, or NULL. */
-const char *derived_join(PlannerInfo *root, RelOptInfo *joinrel, ScanTarget *target);
-
-/* Is one of these, or read by a subquery among them? `ctes`: a CTE may be one, for it may be a program's. */
-bool		may_read_imported(const List *rtable, bool ctes);
-
-/* Does the query level read an imported table (or a partitioned one, a subquery or a CTE, which may be, or read one)? */
-bool		reads_imported(PlannerInfo *root);
-
-/* Where a subquery is in the child's plan, its planner is made ready to finish that and the alternative's. */
-void		share_planners(PlannerInfo *root, Plan *plan);
-
-/* A column of a child's rows as one of a table: its place there. */
-uint32		describe_child_column(ImportedTable *table, const ChildColumn &column);
-
-/* What running the shape's children costs, and making tablets of their rows. */
-double		derived_cost(const ScanShape *shape);
-
-/* Their paths, in the order of the cursors. */
-List	   *derived_children(const ScanShape *shape);
-
-/* Adds a path that aggregates a subquery's rows, where these are made by a program of ours and no other path of ours is there. */
-void		add_derived_groups(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having);
-
-/* Is it a column of such rows that has its values, but not the decimals with which each is shown? Then these have what is shown, too, as that. */
-bool		loses_decimals(const ScanShape *shape, const Var *var);
-Var		   *as_image(const Var *var);
-
-/* Is there nothing but such rows, of which no program makes any? */
-bool		reads_no_program(PlannerInfo *root, const ScanShape *shape);
 
 /*
  * A path for the relation's (or join's) rows; NULL, and a reason noted, if something does not compile. `hidden`: what they are to
@@ -293,12 +247,6 @@ CustomPath *make_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, co
 /* Adds a path that filters or joins, and aggregates by the clauses of GROUP BY or DISTINCT, whose expressions `tlist` has, to the target, if everything compiles. */
 void		add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelOptInfo *grouped_rel, PathTarget *target, List *tlist,
 							List *clause, List *having);
-
-/* Adds a path for SELECT count(*) FROM (an aggregation by a path of ours): it asks for the number of groups alone. Did it? */
-bool		add_group_count_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, GroupPathExtraData *extra);
-
-/* group_stage.cc: adds a path for an aggregation over a subquery that aggregates by a path of ours: its program, and a stage. */
-void		add_group_stage_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *grouped_rel, PathTarget *target, List *clause, List *having);
 
 }  // namespace gpuvm
 

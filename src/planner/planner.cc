@@ -27,7 +27,6 @@ extern "C" {
 #include "planner/paths.h"
 #include "planner/planner.h"
 #include "planner/reasons.h"
-#include "planner/setops.h"
 #include "planner/warm.h"
 #include "planner/whole.h"
 #include "store/registry.h"
@@ -55,7 +54,7 @@ static int	planning_depth;
 struct CursorPlanning
 {
 	bool		alone;			/* no programs for parts of it */
-	WholeStatement *whole;		/* the statement, if it may be run in stages */
+	List	   *levels;			/* that may be run in stages, the statement itself among them (WholeStatement) */
 	bool		cursor;			/* is it one at all? WHERE CURRENT OF looks for the scan of a leaf, so leaves are scanned one by one */
 	bool		for_back;		/* one that says nothing of SCROLL can go back where its plan can, as a Sort can */
 	bool		current_of;		/* one with SCROLL whose rows are a table's: what can go back is put above a scan of ours, and WHERE CURRENT OF does not look below that */
@@ -126,7 +125,7 @@ has_current_row(const Query *parse, int cursor_options)
 
 static PlannedStmt *
 plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params,
-		   WholeStatement *whole = nullptr, bool alone = false)
+		   List *levels = NIL, bool alone = false)
 {
 	PlannedStmt *volatile result = nullptr;
 	HiddenScheme *outer = begin_hiding();
@@ -137,14 +136,12 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 	facts_forget();
 	planning_depth++;
 	planning.alone = alone;
-	planning.whole = whole;
+	planning.levels = levels;
 	planning.cursor = (cursor_options & CURSOR_OPT_FAST_PLAN) != 0;
 	planning.for_back = planning.cursor && (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL)) == 0;
 	planning.current_of = (cursor_options & CURSOR_OPT_SCROLL) != 0 && has_current_row(parse, cursor_options);
 	PG_TRY();
 	{
-		if (active())
-			make_arms_distinct(parse);
 		result = next_planner != nullptr ? next_planner(parse, query_string, cursor_options, params)
 			: standard_planner(parse, query_string, cursor_options, params);
 	}
@@ -165,12 +162,12 @@ plan_query(Query *parse, const char *query_string, int cursor_options, ParamList
 /* Where a query is planned more than once: what is made of it but the plan is not kept. */
 static PlannedStmt *
 plan_apart(const Query *parse, const char *query_string, int cursor_options, ParamListInfo params,
-		   WholeStatement *whole = nullptr, bool alone = false)
+		   List *levels = NIL, bool alone = false)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm planning", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(context);
 	PlannedStmt *stmt = plan_query(static_cast<Query *>(copyObjectImpl(parse)), query_string, cursor_options, params,
-								   whole, alone);
+								   levels, alone);
 
 	MemoryContextSwitchTo(outer);
 	stmt = static_cast<PlannedStmt *>(copyObjectImpl(stmt));
@@ -181,7 +178,7 @@ plan_apart(const Query *parse, const char *query_string, int cursor_options, Par
 PlannedStmt *
 plan_alone(Query *query)
 {
-	return plan_query(query, "", 0, nullptr, nullptr, true);
+	return plan_query(query, "", 0, nullptr, NIL, true);
 }
 
 static bool
@@ -312,60 +309,72 @@ groups_or_sorts(const Query *parse)
 
 /*
  * In stages or without any program, whatever costs less, in one planning without paths for parts of the statement.
- * rows: what the stages are for. final: nothing is to be gained of those paths.
+ * final: nothing is to be gained of those paths.
  * Where the statement has no stages, and where they are one program, which those paths may be, too, it is planned once more.
  */
 static PlannedStmt *
-plan_in_stages(const Query *parse, const Query *rows, const char *query_string, int cursor_options,
+plan_in_stages(const Query *parse, WholeStatement *whole, const char *query_string, int cursor_options,
 			   ParamListInfo params, int ntables, bool *final)
 {
-	WholeStatement whole = {rows};
-	PlannedStmt *stmt = plan_apart(parse, query_string, cursor_options, params, &whole, true);
+	PlannedStmt *stmt = plan_apart(parse, query_string, cursor_options, params, list_make1(whole), true);
 	PlannedStmt *alone;
 
 	/* of a table that is not imported stages read all rows, where PostgreSQL may look up a few */
-	*final = whole.cheap || (whole.made && ((whole.several && !whole.external) || ntables > MOST_FOR_TWO_PLANNINGS));
+	*final = whole->cheap || (whole->made && ((whole->several && !whole->external) || ntables > MOST_FOR_TWO_PLANNINGS));
 	if (!*final || ntables > MOST_FOR_TWO_PLANNINGS || !is_whole_plan(stmt) ||
 		!may_be_better_alone(parse, cursor_options) || !is_long(stmt, parse, cursor_options) ||
 		!alternative_may_be_better(stmt, cursor_options))
 		return stmt;
-	alone = plan_apart(parse, query_string, cursor_options, params, nullptr, true);
+	alone = plan_apart(parse, query_string, cursor_options, params, NIL, true);
 	return with_parts_or_alone(stmt, alone, cursor_options, 1);
 }
 
 /*
- * With programs for parts of the statement. alone: PostgreSQL's plan without them, if it is known; whole: it may be
- * run in stages as well.
+ * With programs for parts of the statement. alone: PostgreSQL's plan without them, if it is known; levels: those that may be
+ * run in stages as well, which a copy of the statement has (`with`).
  */
 static PlannedStmt *
-plan_in_parts(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, PlannedStmt *alone, WholeStatement *whole)
+plan_in_parts(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, PlannedStmt *alone,
+			  List *levels = NIL, Query *with = nullptr)
 {
 	const bool	better_alone = may_be_better_alone(parse, cursor_options);
 	PlannedStmt *result;
 	double		missed;
 
-	if (!better_alone && whole == nullptr)
+	if (!better_alone && levels == NIL)
 		return plan_query(parse, query_string, cursor_options, params);
-	result = plan_apart(parse, query_string, cursor_options, params, whole);
+	result = plan_apart(with != nullptr ? with : parse, query_string, cursor_options, params, levels);
 	missed = missed_share;
 	if (better_alone && has_gpuvm_scan(result) && is_long(result, parse, cursor_options))
 	{
 		if (alone == nullptr)
-			alone = plan_apart(parse, query_string, cursor_options, params, nullptr, true);
+			alone = plan_apart(parse, query_string, cursor_options, params, NIL, true);
 		result = with_parts_or_alone(result, alone, cursor_options, missed);
 	}
 	return result;
 }
 
+/* The same of a statement that has no stages: levels of it may. */
+static PlannedStmt *
+plan_levels(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, PlannedStmt *alone)
+{
+	List	   *levels = NIL;
+	Query	   *with = nullptr;
+
+	if (setting_whole_query == WHOLE_QUERY_ON && planning_depth == 0)
+		with = with_levels(parse, &levels);
+	return plan_in_parts(parse, query_string, cursor_options, params, alone, levels, with);
+}
+
 /* The statement as it is planned with stages, and what these are for; NULL: it is never run so. */
 static Query *
-with_stages(Query *parse, int cursor_options, const Query **rows)
+with_stages(Query *parse, int cursor_options, WholeStatement *whole)
 {
 	if (setting_whole_query != WHOLE_QUERY_ON || planning_depth > 0 || has_current_row(parse, cursor_options))
 		return nullptr;
 	if (parse->commandType == CMD_INSERT)
-		return insert_with_level(parse, rows);
-	*rows = parse;
+		return insert_with_level(parse, whole);
+	whole->query = parse;
 	return parse->commandType == CMD_SELECT ? parse : nullptr;
 }
 
@@ -373,7 +382,7 @@ static PlannedStmt *
 plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
 	const TablesRead tables = active() ? tables_read(parse) : TablesRead{};
-	const Query *rows = nullptr;
+	WholeStatement whole = {};
 	Query	   *staged;
 	PlannedStmt *first;
 	PlannedStmt *result;
@@ -384,28 +393,32 @@ plan_in_all_ways(Query *parse, const char *query_string, int cursor_options, Par
 		return plan_query(parse, query_string, cursor_options, params);
 	if (setting_whole_query == WHOLE_QUERY_SHADOW)
 		shadow_statement(parse);
-	staged = with_stages(parse, cursor_options, &rows);
+	staged = with_stages(parse, cursor_options, &whole);
 	if (staged == nullptr)
-		return plan_in_parts(parse, query_string, cursor_options, params, nullptr, nullptr);
-	if (is_simple(rows) && tables.number <= MOST_FOR_TWO_PLANNINGS)
+		return plan_levels(parse, query_string, cursor_options, params, nullptr);
+	if (is_simple(whole.query) && tables.number <= MOST_FOR_TWO_PLANNINGS)
 	{
-		WholeStatement whole = {rows};
-
 		/* scans and joins, which PostgreSQL pulls up, are planned below INSERT as they stand */
-		if (staged != parse && !groups_or_sorts(rows))
-			return plan_in_parts(parse, query_string, cursor_options, params, nullptr, nullptr);
-		return plan_in_parts(staged, query_string, cursor_options, params, nullptr, &whole);
+		if (staged != parse && !groups_or_sorts(whole.query))
+			return plan_in_parts(parse, query_string, cursor_options, params, nullptr);
+		return plan_in_parts(staged, query_string, cursor_options, params, nullptr, list_make1(&whole));
 	}
-	first = plan_in_stages(staged, rows, query_string, cursor_options, params, tables.number, &final);
+	first = plan_in_stages(staged, &whole, query_string, cursor_options, params, tables.number, &final);
 	if (final)
 		return first;
 	reasons = reasons_save();
 	reasons_reset();
 	if (is_whole_plan(first))
 		result = with_parts_or_stages(plan_apart(parse, query_string, cursor_options, params), first, cursor_options);
+	else if (whole.made)
+		result = plan_in_parts(parse, query_string, cursor_options, params, first);
 	else
-		result = plan_in_parts(parse, query_string, cursor_options, params, first, nullptr);
-	reasons_append(reasons);
+		result = plan_levels(parse, query_string, cursor_options, params, first);
+	/* what stands in the way of paths that are not taken is of no interest */
+	if (result == first)
+		reasons_restore(reasons);
+	else
+		reasons_append(reasons);
 	return result;
 }
 
@@ -509,19 +522,6 @@ is_plain_distinct(const Query *parse)
 		parse->groupingSets == NIL && parse->havingQual == nullptr;
 }
 
-static bool
-has_path_of_ours(const RelOptInfo *rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, rel->pathlist)
-	{
-		if (is_gpuvm_path(static_cast<const Path *>(lfirst(lc))))
-			return true;
-	}
-	return false;
-}
-
 /*
  * With enable_partitionwise_aggregate: the groups of one partition, by keys that partitions do not share. Where all partitions are
  * imported they are one table, too, and this costs more.
@@ -566,19 +566,6 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	}
 	else if (input_rel->reloptkind != RELOPT_BASEREL)
 		return;
-	else if (input_rel->rtekind == RTE_SUBQUERY)
-	{
-		Reasons    *reasons = reasons_save();
-
-		if (distinct || !add_group_count_path(root, input_rel, output_rel, grouping))
-			add_group_stage_path(root, input_rel, output_rel, target, clause, having);
-		add_derived_groups(root, input_rel, output_rel, target, clause, having);
-		/* one of these ways is enough */
-		if (has_path_of_ours(output_rel))
-			reasons_restore(reasons);
-	}
-	else if (input_rel->rtekind == RTE_CTE)
-		add_derived_groups(root, input_rel, output_rel, target, clause, having);
 	else if (input_rel->rtekind == RTE_RELATION)
 	{
 		ScanTarget	scan = {};
@@ -601,14 +588,14 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 		next_create_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_FINAL)
 	{
+		WholeStatement *whole = whole_of_level(planning.levels, root);
+
 		show_partitions();
 		note_joins(root);
-		if (planning.whole != nullptr && is_statement_level(root))
-			add_whole_path(root, planning.whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra), !planning.for_back);
+		if (whole != nullptr)
+			add_whole_path(root, whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra), !planning.for_back);
 	}
 	add_upper_paths(root, stage, input_rel, output_rel, extra);
-	if (stage == UPPERREL_DISTINCT)
-		choose_arm_paths(root, input_rel, output_rel);
 }
 
 void

@@ -86,7 +86,7 @@ child_column_to_list(const ChildColumn &c)
 {
 	List	   *list = list_make5_int(c.attnum, static_cast<int>(c.type), static_cast<int>(c.form), c.scale, static_cast<int>(c.pg_type));
 
-	list = lappend_int(list, (c.any_scale ? 1 : 0) | (c.imaged ? 2 : 0) | (c.wide ? 4 : 0));
+	list = lappend_int(list, c.wide);
 	list = lappend_int(list, c.typmod);
 	return lappend_int(list, static_cast<int>(c.collation));
 }
@@ -95,7 +95,7 @@ ChildColumn
 child_column(List *list)
 {
 	return ChildColumn{static_cast<AttrNumber>(linitial_int(list)), static_cast<Type>(lsecond_int(list)), static_cast<ValueForm>(lthird_int(list)),
-		lfourth_int(list), (list_nth_int(list, 5) & 1) != 0, (list_nth_int(list, 5) & 2) != 0, (list_nth_int(list, 5) & 4) != 0, static_cast<Oid>(list_nth_int(list, 4)), list_nth_int(list, 6), static_cast<Oid>(list_nth_int(list, 7))};
+		lfourth_int(list), list_nth_int(list, 5) != 0, static_cast<Oid>(list_nth_int(list, 4)), list_nth_int(list, 6), static_cast<Oid>(list_nth_int(list, 7))};
 }
 
 static List *

@@ -61,8 +61,6 @@ struct ChildColumn
 	Type		type;
 	ValueForm	form;
 	int			scale;			/* of numerics, */
-	bool		any_scale;		/* of which some may be shown with fewer decimals: nothing shows them, */
-	bool		imaged;			/* or what does reads another column (shown_image) */
 	bool		wide;			/* of more than 64 bits */
 	Oid			pg_type;
 	int32		typmod;

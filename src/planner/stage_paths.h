@@ -22,6 +22,15 @@ void		name_columns(PlannerInfo *root, CustomScan *scan);
 /* Is it one of these? */
 bool		is_stage_path(const Path *path);
 
+/* A column of a child's rows as one of a table: its place there. */
+uint32		describe_child_column(ImportedTable *table, const ChildColumn &column);
+
+/* What running the shape's children costs, and making tablets of their rows. */
+double		children_cost(const ScanShape *shape);
+
+/* Their paths, in the order of the cursors. */
+List	   *child_paths(const ScanShape *shape);
+
 }  // namespace gpuvm
 
 #endif

@@ -656,7 +656,7 @@ add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, 
 	statement->cheap = is_left_alone(root, best);
 	if (statement->cheap)
 		return;
-	algebra = algebra_of(statement->query);
+	algebra = statement->algebra != nullptr ? statement->algebra : algebra_of(statement->query);
 	if (algebra == nullptr)
 		return;
 	alternative = alternative_path(input, NIL, true);

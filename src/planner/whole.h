@@ -16,10 +16,14 @@ extern "C" {
 
 namespace gpuvm {
 
+struct GpuvmRel;
+
 /* A statement that may be run in stages, and what has come of it while it was planned. */
 struct WholeStatement
 {
-	const Query *query;			/* as it was before it was planned; below INSERT the SELECT */
+	const Query *query;			/* as it was before it was planned */
+	int			level;			/* 0: the outermost, else the number of one below (levels.cc) */
+	GpuvmRel   *algebra;		/* of the query, where it was looked at */
 	bool		cheap;			/* PostgreSQL's plan costs less than the start of a program */
 	bool		made;			/* there is a path of stages, */
 	bool		several;		/* of more programs than one, */
@@ -27,15 +31,21 @@ struct WholeStatement
 };
 
 /*
- * INSERT ... SELECT as it is planned with stages (insert.cc): a copy, below which the SELECT stays a level. That, as it
- * is without the INSERT, is `rows`. NULL: it has none.
+ * INSERT ... SELECT as it is planned with stages (levels.cc): a copy, below which the SELECT, `whole`, stays a level.
+ * NULL: it has none.
  */
-Query	   *insert_with_level(const Query *parse, const Query **rows);
+Query	   *insert_with_level(const Query *parse, WholeStatement *whole);
 
-/* Is it the outermost level, or the one below INSERT? */
-bool		is_statement_level(const PlannerInfo *root);
+/*
+ * A copy of a statement that has no stages of its own, with the levels below that may have some: a list of
+ * WholeStatements. NULL: there are none.
+ */
+Query	   *with_levels(const Query *parse, List **levels);
 
-/* Adds the path to that level's final ones. `input`: what LIMIT, if there is one, is above; `sorts`: the last stage may sort. */
+/* The one that this level is; NULL: none. */
+WholeStatement *whole_of_level(const List *levels, const PlannerInfo *root);
+
+/* Adds the path to the level's final ones. `input`: what LIMIT, if there is one, is above; `sorts`: the last stage may sort. */
 void		add_whole_path(PlannerInfo *root, WholeStatement *whole, RelOptInfo *input, RelOptInfo *final_rel,
 						   const FinalPathExtraData *extra, bool sorts);
 

@@ -239,13 +239,13 @@ window_columns(const WindowFunc *f)
 static ChildColumn
 plain_column(Oid type, Type of)
 {
-	return ChildColumn{0, of, ValueForm::Plain, -1, false, false, false, type, -1, InvalidOid};
+	return ChildColumn{0, of, ValueForm::Plain, -1, false, type, -1, InvalidOid};
 }
 
 static ChildColumn
 numeric_column(int scale)
 {
-	return ChildColumn{0, Type::I64, ValueForm::Numeric, scale, false, false, false, NUMERICOID, -1, InvalidOid};
+	return ChildColumn{0, Type::I64, ValueForm::Numeric, scale, false, NUMERICOID, -1, InvalidOid};
 }
 
 /* A column more of the stage: its number, from 1. */

@@ -149,7 +149,6 @@ prepare_columns(DeltaReader *r, TupleDesc desc)
 			column->image = &r->image;
 			column->local = request->dictionaries[i];
 		}
-		column->any_scale = request->any_scale != NULL && request->any_scale[i];
 		if (column->staging == Staging::Variable)
 		{
 			r->staged[i].encoding = Encoding::Variable;

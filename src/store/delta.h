@@ -43,7 +43,6 @@ struct DeltaRequest
 	uint32		ncols;
 	const bool *wanted;			/* for each of them; the others are constant 0 */
 	LocalDictionary **dictionaries;	/* for each of them: of a wanted column of codes, what new values are added to */
-	const bool *any_scale;		/* NULL, or for each of them: a numeric may be shown with fewer decimals than the column's */
 	bool		want_ctids;
 	uint64		max_bytes;
 };

@@ -207,7 +207,6 @@ registry_describe(Oid relid, ImportedTable *table)
 			table->greatest[i] = columns[i].min < -PG_INT64_MAX ? PG_INT64_MAX : Max(Max(columns[i].max, -columns[i].min), 0);
 			table->variable[i] = (columns[i].flags & COLUMN_VARIABLE) != 0;
 			table->wide[i] = (columns[i].flags & COLUMN_WIDE) != 0;
-			table->any_scale[i] = false;
 			table->special[i] = table->wide[i] && has_specials(columns[version_column(version, high_half(columns[i].attnum))]);
 			if (table->wide[i])
 				table->greatest[i] = PG_INT64_MAX;

@@ -122,7 +122,6 @@ struct ImportedTable
 	bool		of_file;		/* or one of the leaves is: rows cannot be fetched by their ctids */
 	bool		wide[VERSION_MAX_COLS];	/* numerics of more than 64 bits: the column has the low halves, high_half() of its number the high ones */
 	bool		special[VERSION_MAX_COLS];	/* of these: some are NaN or infinities */
-	bool		any_scale[VERSION_MAX_COLS];	/* numerics of which some are shown with fewer decimals: a child's (planner/scan_plan.h) */
 	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */
 };
 

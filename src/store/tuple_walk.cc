@@ -67,8 +67,7 @@ store_wide(WalkColumn *column, uint32 row, const char *packed)
 		if (scale <= SCALED_MAX_WIDE_SCALE)
 			column->scale = static_cast<int16>(scale);
 	}
-	if (!numeric_to_wide(packed, column->scale, &value) &&
-		!(column->any_scale && numeric_at_wide_scale(PointerGetDatum(packed), column->scale, &value)))
+	if (!numeric_to_wide(packed, column->scale, &value))
 	{
 		column->unfit = numeric_misfit(packed, column->scale, SCALED_MAX_WIDE_SCALE);
 		set_null(column, row);

@@ -63,7 +63,6 @@ struct WalkColumn
 	bool		byval;
 	int16		len;			/* of the attribute */
 	int16		scale;			/* numerics; -1: that of the first value */
-	bool		any_scale;		/* fewer decimals will do */
 	char	   *high;			/* wide numerics: the values of the column that has the high halves */
 	ColumnFailure unfit;		/* the last value that did not fit, and why */
 	int32		offset;			/* in a tuple without nulls; -1: must be walked to */
@@ -150,8 +149,7 @@ store_numeric(WalkColumn *column, uint32 row, const char *packed)
 		if (scale <= SCALED_MAX_SCALE)
 			column->scale = static_cast<int16>(scale);
 	}
-	if (column->scale < 0 || (!numeric_to_scaled(packed, column->scale, &value) &&
-							  !(column->any_scale && numeric_at_scale(PointerGetDatum(packed), column->scale, &value))))
+	if (column->scale < 0 || !numeric_to_scaled(packed, column->scale, &value))
 	{
 		column->unfit = numeric_misfit(packed, column->scale, SCALED_MAX_SCALE);
 		set_null(column, row);

@@ -58,8 +58,8 @@ INSERT INTO queries (children, query) VALUES
 	(1, 'SELECT f.id, n.* FROM f LEFT JOIN nothing n USING (k)'),
 	(1, 'SELECT p.v, away.t FROM parted p JOIN away USING (k)'),
 	-- CTEs, VALUES, functions, unions
-	(2, 'WITH c AS MATERIALIZED (SELECT k, count(*) c FROM f GROUP BY k) SELECT count(*), sum(a.c) FROM f JOIN c a ON a.k = f.k JOIN c b ON b.k = f.v'),
-	(2, 'WITH c AS MATERIALIZED (SELECT k, sum(n) c FROM f WHERE k > 0 GROUP BY k) SELECT f.id, c.c FROM f JOIN c USING (k) WHERE c.c = (SELECT max(c) FROM c)'),
+	(0, 'WITH c AS MATERIALIZED (SELECT k, count(*) c FROM f GROUP BY k) SELECT count(*), sum(a.c) FROM f JOIN c a ON a.k = f.k JOIN c b ON b.k = f.v'),
+	(1, 'WITH c AS MATERIALIZED (SELECT k, sum(n) c FROM f WHERE k > 0 GROUP BY k) SELECT f.id, c.c FROM f JOIN c USING (k) WHERE c.c = (SELECT max(c) FROM c)'),
 	(1, 'WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 100) SELECT count(*) FROM f JOIN r ON r.i = f.k'),
 	(1, 'SELECT f.id, x.b FROM f JOIN (VALUES (1, 2.50), (3, 4.10), (5, NULL), (NULL, 7.00)) x (a, b) ON x.a = f.k AND f.n > x.b'),
 	(1, 'SELECT f.id FROM f JOIN (VALUES (1, 2.5), (3, 4.100)) x (a, b) ON x.a = f.k AND f.n > x.b'),
@@ -68,18 +68,18 @@ INSERT INTO queries (children, query) VALUES
 	-- UNION ALL, its arms tables, groups, constants, unions and what PostgreSQL reads: joined on either side, and aggregated
 	(1, 'SELECT count(*), sum(u.v) FROM parted p JOIN (SELECT k, v FROM f WHERE v < 50 UNION ALL SELECT k, id FROM f WHERE v > 950) u USING (k)'),
 	(1, 'SELECT p.v, u.* FROM parted p LEFT JOIN (SELECT k, count(*) c, sum(n) s FROM f GROUP BY k UNION ALL SELECT k, count(*), max(n) FROM f WHERE v < 300 GROUP BY k) u ON u.k = p.k AND u.s > p.v'),
-	(1, 'SELECT f.id, u.* FROM (SELECT 1 AS k, 2.5 AS n UNION ALL SELECT k, n FROM f WHERE v < 20 UNION ALL (SELECT k, n FROM away UNION ALL SELECT 3, NULL)) u JOIN f ON f.k = u.k AND f.n > u.n'),
+	(4, 'SELECT f.id, u.* FROM (SELECT 1 AS k, 2.5 AS n UNION ALL SELECT k, n FROM f WHERE v < 20 UNION ALL (SELECT k, n FROM away UNION ALL SELECT 3, NULL)) u JOIN f ON f.k = u.k AND f.n > u.n'),
 	(1, 'SELECT count(*) FROM f WHERE EXISTS (SELECT FROM (SELECT k, v FROM f UNION ALL SELECT k, v + 1 FROM parted) u WHERE u.v = f.id AND u.k < f.k)'),
 	(2, 'SELECT count(*) FROM f WHERE v IN (SELECT id FROM f WHERE k = 3 UNION ALL SELECT id FROM away)'),
 	(1, 'SELECT u.t, count(*), sum(u.n), min(u.n) FROM (SELECT t, n FROM f WHERE v < 500 UNION ALL SELECT lower(t), n FROM f WHERE k = 9) u GROUP BY u.t'),
 	(3, 'SELECT s, count(*), sum(c) FROM (SELECT 1 AS s, k, count(*) c FROM f GROUP BY k UNION ALL SELECT 2, k, count(*) FROM parted GROUP BY k) u GROUP BY s'),
-	(1, 'SELECT f.id, u.x FROM f JOIN (SELECT k, avg(n) x FROM f GROUP BY k UNION SELECT k, max(n) FROM f GROUP BY k) u ON u.k = f.k AND u.x < f.n'),
+	(0, 'SELECT f.id, u.x FROM f JOIN (SELECT k, avg(n) x FROM f GROUP BY k UNION SELECT k, max(n) FROM f GROUP BY k) u ON u.k = f.k AND u.x < f.n'),
 	(2, 'SELECT count(*) FROM (SELECT k, v FROM f UNION ALL SELECT k, 5 FROM f) a JOIN (SELECT k, v FROM parted UNION ALL SELECT id, 1 FROM f WHERE v < 100) b ON a.k = b.k AND a.v < b.v'),
 	(0, 'SELECT count(*) FROM f JOIN (SELECT k, random() < 2 AS r FROM f UNION ALL SELECT k, true FROM parted) u ON u.k = f.k AND u.r WHERE f.v < 20'),
 	-- aggregated alone, where a program makes them
 	(1, 'WITH c AS MATERIALIZED (SELECT k, sum(n) c FROM f GROUP BY k) SELECT max(c), count(*), count(k) FROM c WHERE k > 3'),
-	(1, 'SELECT y, count(*), max(x) FROM (SELECT k AS x, lower(t) AS y FROM f ORDER BY id LIMIT 100) s GROUP BY y'),
-	(1, 'SELECT GROUPING(x), x, count(y), sum(z) FROM (SELECT k AS x, sum(n) AS y, count(DISTINCT v) AS z FROM f GROUP BY k) s GROUP BY ROLLUP (x)'),
+	(0, 'SELECT y, count(*), max(x) FROM (SELECT k AS x, lower(t) AS y FROM f ORDER BY id LIMIT 100) s GROUP BY y'),
+	(4, 'SELECT GROUPING(x), x, count(y), sum(z) FROM (SELECT k AS x, sum(n) AS y, count(DISTINCT v) AS z FROM f GROUP BY k) s GROUP BY ROLLUP (x)'),
 	(0, 'SELECT t, count(*) FROM away GROUP BY t'),
 	-- texts: in the dictionary and not, joined, compared, grouped
 	(1, 'SELECT f.t, count(*), sum(away.id) FROM f JOIN away USING (t) WHERE f.k < 10 GROUP BY f.t'),
@@ -93,9 +93,9 @@ INSERT INTO queries (children, query) VALUES
 	(1, 'SELECT f.k, sum(f.n * s.x) FROM f JOIN (SELECT k, max(n) x FROM f GROUP BY k) s ON s.k = f.k AND s.x < f.n * 2 GROUP BY f.k'),
 	(1, 'SELECT f.id FROM f JOIN (SELECT k, 0.2 * avg(n) x FROM f WHERE n BETWEEN 20 AND 60 GROUP BY k) s ON s.k = f.k AND s.x > f.k'),
 	-- rescans: what a child depends on changes, or does not
-	(1, 'SELECT id, (SELECT count(*) FROM f JOIN (SELECT k, count(*) c FROM f WHERE v > away.id * 5 GROUP BY k) s ON s.k = f.k AND s.c > f.v) FROM away WHERE id < 20'),
-	(1, 'SELECT id, (SELECT count(*) FROM f JOIN (SELECT k, count(*) c FROM f GROUP BY k) s ON s.k = f.k AND s.c > f.v + away.id) FROM away WHERE id < 20'),
-	(2, 'SELECT id, (WITH c AS MATERIALIZED (SELECT k, count(*) c FROM f WHERE v > away.id * 5 GROUP BY k) SELECT count(*) FROM f JOIN c a ON a.k = f.k JOIN c b ON b.k = f.v)
+	(0, 'SELECT id, (SELECT count(*) FROM f JOIN (SELECT k, count(*) c FROM f WHERE v > away.id * 5 GROUP BY k) s ON s.k = f.k AND s.c > f.v) FROM away WHERE id < 20'),
+	(0, 'SELECT id, (SELECT count(*) FROM f JOIN (SELECT k, count(*) c FROM f GROUP BY k) s ON s.k = f.k AND s.c > f.v + away.id) FROM away WHERE id < 20'),
+	(0, 'SELECT id, (WITH c AS MATERIALIZED (SELECT k, count(*) c FROM f WHERE v > away.id * 5 GROUP BY k) SELECT count(*) FROM f JOIN c a ON a.k = f.k JOIN c b ON b.k = f.v)
 		FROM away WHERE id < 20'),
 	-- subqueries within
 	(5, 'SELECT count(*), sum(s.c) FROM f JOIN (SELECT k, count(*) c FROM f WHERE v > (SELECT avg(id) FROM away) GROUP BY k) s ON s.k = f.k WHERE f.v < (SELECT max(id) FROM away)'),

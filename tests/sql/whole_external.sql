@@ -59,8 +59,15 @@ SELECT * FROM ask('SELECT l.id, q.x FROM large l JOIN (SELECT t, max(x) x FROM o
 -- Errors.
 SELECT * FROM ask('SELECT count(*) FROM away a JOIN (SELECT k, sum(100 / (x - 7)) s FROM o GROUP BY k) q USING (k)');
 SELECT * FROM ask('SELECT 10 / (a.k - 3), q.s FROM away a JOIN (SELECT k, sum(x) s FROM o GROUP BY k) q USING (k)');
+-- VALUES, functions and recursive CTEs, some of whose columns are read.
+SELECT * FROM ask('SELECT v.b, count(*), sum(q.x) FROM (VALUES (1, ''a'', 2.5), (2, ''b'', 3.5), (3, NULL, 4.5)) v(a, b, c) JOIN (SELECT k, max(x) x FROM o GROUP BY k, t) q ON q.k = v.a AND q.x > v.c GROUP BY 1');
+SELECT * FROM ask('SELECT v.a, q.k, grouping(v.a, q.k), sum(v.c), max(q.x) FROM (VALUES (1, 1, 10), (1, 2, 11), (2, 3, 12)) v(a, b, c), (SELECT k, max(x) x FROM o GROUP BY k) q GROUP BY GROUPING SETS ((v.a, q.k), ())');
+SELECT * FROM ask('SELECT count(*) FROM (VALUES (1), (2)) v(a), (SELECT k FROM o GROUP BY k) q');
+SELECT * FROM ask('SELECT k, count(*) FROM (SELECT k FROM o UNION ALL SELECT 7 UNION ALL VALUES (8), (9)) u GROUP BY k');
+SELECT * FROM ask('SELECT q.k, f.b FROM (SELECT k, max(x) x FROM o GROUP BY k) q JOIN ROWS FROM (generate_series(1, 3), generate_series(5, 6)) WITH ORDINALITY f(a, b, c) ON f.c = q.k');
+SELECT * FROM ask('WITH RECURSIVE r(i, j) AS (SELECT 1, 2 UNION ALL SELECT i + 1, j * 2 FROM r WHERE i < 9) SELECT r.j, q.x FROM r JOIN (SELECT k, max(x) x FROM o GROUP BY k) q ON q.k = r.j');
+SELECT * FROM ask('WITH RECURSIVE r(i) AS (SELECT min(k) FROM o UNION ALL SELECT i + 1 FROM r WHERE i < 9) SELECT r.i, q.x FROM r JOIN (SELECT k, max(x) x FROM o GROUP BY k) q ON q.k = r.i');
 -- Not these: other relations, and rows that a policy hides.
-SELECT * FROM ask('SELECT g, q.s FROM generate_series(1, 5) g JOIN (SELECT k, sum(x) s FROM o GROUP BY k) q ON q.k = g');
 SELECT * FROM ask('SELECT a.k, q.s FROM away a TABLESAMPLE SYSTEM (100) JOIN (SELECT k, sum(x) s FROM o GROUP BY k) q USING (k)');
 SELECT * FROM ask('SELECT a.k, q.s FROM family a JOIN (SELECT k, sum(x) s FROM o GROUP BY k) q USING (k)');
 -- Columns that are not in the tablets: not imported, or numerics that the partitions show with different numbers of decimals.
@@ -121,6 +128,10 @@ ALTER TABLE away ADD more int DEFAULT 5;
 EXECUTE p(200);
 DEALLOCATE p;
 INSERT INTO away (k, w) SELECT a.k, q.s FROM away a JOIN (SELECT k, sum(x) s FROM o WHERE id < 100 GROUP BY k) q USING (k) WHERE a.k < 4 RETURNING k, w;
+PREPARE v(int, text) AS SELECT v.b, q.s FROM (VALUES ($1, $2), (3, 'three')) v(a, b) JOIN (SELECT k, sum(x) s FROM o GROUP BY k) q ON q.k = v.a ORDER BY 2;
+EXECUTE v(1, 'one');
+EXECUTE v(2, 'two');
+DEALLOCATE v;
 RESET gpuvm.require;
 -- By cost: a few rows by an index are PostgreSQL's.
 RESET gpuvm.force;
