@@ -181,8 +181,6 @@ double		group_rows(Lowering *l, const List *keys, double rows);
 Piece	   *lower_union(Lowering *l, const GpuvmRel *rel);
 
 /* -- lowering_stages.cc -- */
-/* The node's rows with the columns of these numbers. */
-bool		stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *stage);
 bool		stage_of_rows(Lowering *l, const Piece *piece, const List *exprs, bool apart, Stage *stage);
 /* Values that the columns of these numbers have; NIL, and a reason, where one has none. */
 List	   *values_of_numbers(Lowering *l, const List *numbers);

@@ -658,28 +658,4 @@ lower_group(Lowering *l, const GpuvmRel *rel, List **conditions)
 	return piece_of_groups(l, rel, input, numbers, values, held);
 }
 
-/* Groups are the stage themselves. */
-bool
-stage_of(Lowering *l, const GpuvmRel *rel, const List *numbers, Stage *stage)
-{
-	const GpuvmRel *split = in_groups_of_groups(l, rel);
-	Piece	   *piece;
-	List	   *exprs;
-
-	if (split != nullptr)
-		rel = split;
-	if (rel->op == REL_GROUP)
-	{
-		if (!begin_groups(l, rel, &piece))
-			return false;
-		exprs = values_of_numbers(l, numbers);
-		return l->reason == nullptr && stage_of_group_values(l, rel, piece, exprs, NIL, NIL, stage);
-	}
-	piece = lower_apart(l, rel);
-	if (piece == nullptr)
-		return false;
-	exprs = values_of_numbers(l, numbers);
-	return l->reason == nullptr && stage_of_rows(l, piece, exprs, true, stage);
-}
-
 }  // namespace gpuvm

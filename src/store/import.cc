@@ -112,21 +112,6 @@ check_importable(Relation rel)
 				 errhint("Commit first.")));
 }
 
-Relation
-open_importable(Oid relid, LOCKMODE lockmode)
-{
-	Relation	rel = try_relation_open(relid, lockmode);
-
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", relid)));
-	if (!RelationOwnedBy(relid, GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
-	check_importable(rel);
-	return rel;
-}
-
 int16 *
 importable_columns(Relation rel, int *count)
 {

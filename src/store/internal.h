@@ -575,12 +575,6 @@ uint64		make_version(const VersionParts *parts);
 
 /* -- import.cc ------------------------------------------------------------------------- */
 
-/*
- * Opens a relation that the caller may import: it exists, is of an importable
- * kind (rule 10), and is the caller's.
- */
-Relation	open_importable(Oid relid, LOCKMODE lockmode);
-
 /* Attribute numbers of the columns that can be imported, ascending; palloc'd. A NOTICE names the others. */
 int16	   *importable_columns(Relation rel, int *count);
 
