@@ -149,7 +149,8 @@ column_form(const ScanSource *source, uint32 i)
 
 /* Of a column of the reader's cursor, of this form: what of the arm's results the set has there. */
 static bool
-sink_column(const GpuvmScanState *arm, const ArmValue &value, const ChildColumn &form, AttrNumber attnum, SinkColumn *to)
+sink_column(const GpuvmScanState *arm, const ArmValue &value, const ChildColumn &form, AttrNumber attnum,
+			SinkColumn *to)
 {
 	const Type	type = value.column < 0 ? Type::None : arm->part->types[value.column];
 	const Type	stored = type == Type::I128 ? Type::I64 : type;

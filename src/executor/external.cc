@@ -1,5 +1,6 @@
 /*
- * external.cc: the rows of a table that is not imported, or of no table, for the stages of a statement (planner/lowering_external.cc).
+ * external.cc: the rows of a table that is not imported, or of no table, for the stages of a statement
+ * (planner/lowering_external.cc).
  *
  * PostgreSQL runs a plan of its own for them, in the snapshot of the statement, whose range table it does not share.
  * Whoever reads the rows takes them as that plan gives them.

@@ -51,7 +51,9 @@ place_in_child(const PlanCursor *cursor, AttrNumber attnum)
 static ArmValue
 value_in_arm(const GpuvmScanState *arm, int place)
 {
-	return arm->css.ss.ps.ps_ProjInfo != nullptr || program_count(arm->plan) != 1 ? NO_VALUE : scan_value(arm, place + 1);
+	if (arm->css.ss.ps.ps_ProjInfo != nullptr || program_count(arm->plan) != 1)
+		return NO_VALUE;
+	return scan_value(arm, place + 1);
 }
 
 static CodeOrigin

@@ -10,7 +10,7 @@ namespace gpuvm {
 /* A Statement, or null and the reason. The query is only read, and nothing of it is shared. */
 GpuvmRel   *translate_statement(const Query *query, Refusal *refusal);
 
-/* Does a query, or an expression of a level, refer to levels around it? `ctes`: those of the level next to it are there. */
+/* Does a query, or an expression of a level, refer to levels around it? `ctes`: the next one's CTEs are there. */
 bool		refers_outside(Node *node, bool ctes);
 
 }  // namespace gpuvm

@@ -20,7 +20,7 @@ namespace gpuvm {
 /* Fewer are handed out as fast as another program is started. */
 constexpr double MANY_GROUPS = 1000;
 
-/* A program's groups as the table of the filter: its columns are the raw columns of the plan, by their numbers from 1. */
+/* A program's groups as the filter's table: its columns are the raw columns of the plan, by their numbers from 1. */
 struct GroupTable
 {
 	ScanPlan   *plan;			/* of one part */
@@ -28,7 +28,7 @@ struct GroupTable
 	int			columns[PROGRAM_MAX_COLUMNS];	/* the result column of each raw column; -1: the filter cannot read it */
 };
 
-/* Codes say nothing without their dictionary, which is a relation's. A sum of integers may be a numeric of no decimals. */
+/* Codes say nothing without their relation's dictionary. A sum of integers may be a numeric of no decimals. */
 static void
 add_column(GroupTable *groups, int raw, int column, Type type, bool sum)
 {
@@ -36,7 +36,8 @@ add_column(GroupTable *groups, int raw, int column, Type type, bool sum)
 	const ValueType wanted = value_type(list_nth_oid(groups->plan->raw_types, raw));
 	const bool	numeric = wanted.form == ValueForm::Numeric;
 
-	if (form.shown >= 0 || type != wanted.type || (form.kind == OutputKind::Numeric) != (numeric && !(sum && form.kind == OutputKind::Plain)) ||
+	if (form.shown >= 0 || type != wanted.type ||
+		(form.kind == OutputKind::Numeric) != (numeric && !(sum && form.kind == OutputKind::Plain)) ||
 		wanted.form == ValueForm::Dictionary || (form.kind != OutputKind::Plain && form.kind != OutputKind::Numeric))
 		return;
 	groups->columns[raw] = column;
@@ -72,7 +73,8 @@ describe_groups(GroupTable *groups)
 		const bool	sum = kind == FinalKind::SumToInt8 || kind == FinalKind::SumToNumeric;
 
 		/* one value that is shown as it is: not what is divided, or shown with fewer decimals here and there */
-		if (list_length(final) == FINAL_PARTS + 1 && (sum || kind == FinalKind::Direct || kind == FinalKind::SumToFloat8))
+		if (list_length(final) == FINAL_PARTS + 1 &&
+			(sum || kind == FinalKind::Direct || kind == FinalKind::SumToFloat8))
 			add_column(groups, lfirst_int(raw), column, types[column], sum);
 	}
 }
@@ -90,7 +92,12 @@ group_cursor(const GroupTable *groups, CompileCursor *cursor)
 	while (results->opcode != Opcode::ResultColumn)
 		results++;
 	for (uint32 i = 0; i < groups->table.ncols; i++)
-		cursor->names = lappend(cursor->names, makeString(const_cast<char *>(groups->columns[i] < 0 ? "?column?" : program->names() + results[groups->columns[i]].p4)));
+	{
+		const int	column = groups->columns[i];
+		const char *name = column < 0 ? "?column?" : program->names() + results[column].p4;
+
+		cursor->names = lappend(cursor->names, makeString(const_cast<char *>(name)));
+	}
 }
 
 static bool

@@ -73,7 +73,7 @@ hand_down_ctes(Query *insert, Query *select)
 	return true;
 }
 
-/* PostgreSQL pulls none of the level up, and hands no condition down. The number is not used below the outermost level. */
+/* PostgreSQL pulls none of the level up, and hands no condition down. It uses no such number below the outermost one. */
 static void
 keep_level(Query *query, int number)
 {

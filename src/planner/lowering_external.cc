@@ -30,9 +30,10 @@ constexpr int VARIABLE_BYTES = 16;
 static bool
 is_readable(const RangeTblEntry *rte)
 {
-	return rte->rtekind != RTE_RELATION ||
-		((rte->relkind == RELKIND_RELATION || rte->relkind == RELKIND_MATVIEW || rte->relkind == RELKIND_FOREIGN_TABLE) &&
-		 rte->securityQuals == NIL && rte->tablesample == nullptr);
+	if (rte->rtekind != RTE_RELATION)
+		return true;
+	return (rte->relkind == RELKIND_RELATION || rte->relkind == RELKIND_MATVIEW ||
+			rte->relkind == RELKIND_FOREIGN_TABLE) && rte->securityQuals == NIL && rte->tablesample == nullptr;
 }
 
 /* Decimals of a numeric: what its type says, or all rows of VALUES show; -1: any. */
@@ -46,7 +47,8 @@ scale_of(const RangeTblEntry *rte, const Node *expr)
 		return scale;
 	foreach(lc, rte->values_lists)
 	{
-		const Node *value = static_cast<const Node *>(list_nth(lfirst_node(List, lc), ((const Var *) expr)->varattno - 1));
+		const int	column = ((const Var *) expr)->varattno - 1;
+		const Node *value = static_cast<const Node *>(list_nth(lfirst_node(List, lc), column));
 		int			shown;
 
 		if (IsA(value, Const) && ((const Const *) value)->constisnull)
@@ -204,8 +206,9 @@ lower_values(Lowering *l, const GpuvmRel *rel)
 	foreach(lc, linitial_node(List, rte->values_lists))
 	{
 		const Node *value = static_cast<const Node *>(lfirst(lc));
+		char	   *name = psprintf("column%d", foreach_current_index(lc) + 1);
 
-		rte->eref->colnames = lappend(rte->eref->colnames, makeString(psprintf("column%d", foreach_current_index(lc) + 1)));
+		rte->eref->colnames = lappend(rte->eref->colnames, makeString(name));
 		rte->coltypes = lappend_oid(rte->coltypes, exprType(value));
 		rte->coltypmods = lappend_int(rte->coltypmods, exprTypmod(value));
 		rte->colcollations = lappend_oid(rte->colcollations, exprCollation(value));

@@ -90,10 +90,12 @@ form_of_aggregate(const ScanPlan *plan, const List *final, const Node *expr, boo
 			return form_of_output(plan, column, expr, form);
 		case FinalKind::SumToInt8:
 		case FinalKind::SumToFloat8:
-			*form = ChildColumn{0, value_type(exprType(expr)).type, ValueForm::Plain, -1, false, exprType(expr), -1, InvalidOid};
+			*form = ChildColumn{0, value_type(exprType(expr)).type, ValueForm::Plain, -1, false, exprType(expr), -1,
+				InvalidOid};
 			return true;
 		case FinalKind::SumToNumeric:
-			*form = ChildColumn{0, Type::I64, ValueForm::Numeric, output.kind == OutputKind::Numeric ? output.scale : 0, wide, NUMERICOID, -1, InvalidOid};
+			*form = ChildColumn{0, Type::I64, ValueForm::Numeric, output.kind == OutputKind::Numeric ? output.scale : 0,
+				wide, NUMERICOID, -1, InvalidOid};
 			return true;
 		default:
 			return false;
@@ -182,7 +184,8 @@ form_of_computed(Lowering *l, const Piece *piece, Node *expr, ChildColumn *form)
 	ValueType	usual = value_type(type);
 
 	if (usual.form == ValueForm::Dictionary &&
-		(reads_long_texts(piece, expr) || group_rows(l, list_make1(expr), piece->shape.rows) > DICTIONARY_MAX_ENTRIES / 2))
+		(reads_long_texts(piece, expr) ||
+		 group_rows(l, list_make1(expr), piece->shape.rows) > DICTIONARY_MAX_ENTRIES / 2))
 		usual.form = ValueForm::None;
 	if (usual.form == ValueForm::None && variable_type(get_typlen(type), get_typbyval(type)))
 		usual = ValueType{Type::I64, ValueForm::Variable};
@@ -198,7 +201,8 @@ form_of_column(Lowering *l, const Piece *piece, const ScanPlan *plan, int i, Nod
 	if (computed)
 		return form_of_computed(l, piece, expr, form);
 	if (plan->kind != SCAN_ROWS)
-		return form_of_raw(plan, i, is_large_sum(l, piece, expr), form) && !(form->wide && may_be_no_number(l, piece, expr));
+		return form_of_raw(plan, i, is_large_sum(l, piece, expr), form) &&
+			!(form->wide && may_be_no_number(l, piece, expr));
 	return form_of_output(plan, plan->exprs == NIL ? i : list_nth_node(Var, plan->exprs, i)->varattno - 1, expr, form);
 }
 

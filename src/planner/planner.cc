@@ -330,8 +330,8 @@ plan_in_stages(const Query *parse, WholeStatement *whole, const char *query_stri
 }
 
 /*
- * With programs for parts of the statement. alone: PostgreSQL's plan without them, if it is known; levels: those that may be
- * run in stages as well, which a copy of the statement has (`with`).
+ * With programs for parts of the statement. alone: PostgreSQL's plan without them, if it is known; levels: those that
+ * may be run in stages as well, which a copy of the statement has (`with`).
  */
 static PlannedStmt *
 plan_in_parts(Query *parse, const char *query_string, int cursor_options, ParamListInfo params, PlannedStmt *alone,
@@ -593,7 +593,8 @@ gpuvm_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo 
 		show_partitions();
 		note_joins(root);
 		if (whole != nullptr)
-			add_whole_path(root, whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra), !planning.for_back);
+			add_whole_path(root, whole, input_rel, output_rel, static_cast<const FinalPathExtraData *>(extra),
+						   !planning.for_back);
 	}
 	add_upper_paths(root, stage, input_rel, output_rel, extra);
 }

@@ -191,8 +191,9 @@ make_external_path(PlannedStmt *stmt, List *exprs, List *names)
 /* -- what reads them --------------------------------------------------------------------------------- */
 
 /*
- * A row that becomes one of a tablet, and a value of it by its form, in operators as PostgreSQL charges for them when it hashes such rows: two for
- * one that it adds to a group, which takes it 0.35 us (measured; the row with an integer here: 0.08 us).
+ * A row that becomes one of a tablet, and a value of it by its form, in operators as PostgreSQL charges for them when
+ * it hashes such rows: two for one that it adds to a group, which takes it 0.35 us (measured; the row with an integer
+ * here: 0.08 us).
  */
 constexpr double ROW_OPERATORS = 0.2;
 constexpr double PLAIN_OPERATORS = 0.1;
@@ -255,7 +256,8 @@ children_cost(const ScanShape *shape)
 		if (is_stage_path(target->child))
 			cost += target->shared > 0 ? 0 : target->child->total_cost;
 		else
-			cost += target->child->total_cost + CHILD_US * cost_of_us() + target->child->rows * row_operators(target) * cpu_operator_cost;
+			cost += target->child->total_cost + CHILD_US * cost_of_us() +
+				target->child->rows * row_operators(target) * cpu_operator_cost;
 	}
 	return cost;
 }

@@ -45,7 +45,7 @@ Query	   *with_levels(const Query *parse, List **levels);
 /* The one that this level is; NULL: none. */
 WholeStatement *whole_of_level(const List *levels, const PlannerInfo *root);
 
-/* Adds the path to the level's final ones. `input`: what LIMIT, if there is one, is above; `sorts`: the last stage may sort. */
+/* Adds the path to the level's final ones. `input`: what LIMIT is above; `sorts`: the last stage may sort. */
 void		add_whole_path(PlannerInfo *root, WholeStatement *whole, RelOptInfo *input, RelOptInfo *final_rel,
 						   const FinalPathExtraData *extra, bool sorts);
 
