@@ -10,6 +10,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+export TOGETHER=yes	# of tests' sources, several at a time are compiled
 logs=build/check
 jobs=$(nproc)
 total_passed=0
@@ -236,11 +237,11 @@ emulated_suites() {
 		suite_started=$SECONDS
 		diff_suite "differential, emulated" diff-emulated "$((${EMULATED_DIFF_QUERIES:-80} * 3))" off,cuda
 		suite_started=$SECONDS
-		diff_suite "types, emulated" diff-types-emulated "$((${EMULATED_DIFF_QUERIES:-80} * 3))" off,cuda --types
+		diff_suite "types, emulated" diff-types-emulated "$((${EMULATED_DIFF_QUERIES:-80} * 3))" off,cuda --types --loaded
 		suite_started=$SECONDS
-		diff_suite "order, emulated" diff-order-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --order
+		diff_suite "order, emulated" diff-order-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --order --loaded
 		suite_started=$SECONDS
-		diff_suite "subqueries, emulated" diff-subqueries-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --subqueries
+		diff_suite "subqueries, emulated" diff-subqueries-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --subqueries --loaded
 		named emulated-more && diff_suite "changed, emulated" diff-changed-emulated "${EMULATED_DIFF_QUERIES:-80}" off,cuda --changed
 		cluster_drop "$cluster"
 		cluster=
@@ -345,15 +346,16 @@ else
 		wanted isolation && regress_suite "isolation" isolation REGRESS=
 		[ ! -e docs/types.md ] || { wanted docs && support_suite; }
 		wanted diff && diff_suite "differential" diff "${DIFF_QUERIES:-1200}" off,cpu
+		# Those that follow ask the same tables; who changes them comes last.
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --joins --loaded
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, order" diff-order "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --order --loaded
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, subqueries" diff-subqueries "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --subqueries --loaded
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, whole statements" diff-whole "$((${DIFF_QUERIES:-1200} / 4))" off,whole --subqueries --loaded
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, algebra" diff-algebra "$((${DIFF_QUERIES:-1200} / 8))" off,translated,algebra --subqueries --loaded
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, late columns" diff-late "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --late --loaded
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --types --loaded
+		wanted diff && suite_started=$SECONDS && diff_suite "differential, statements that change" diff-dml "$((${DIFF_QUERIES:-1200} / 8))" off,cpu --dml --loaded
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, changed" diff-changed "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --changed
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, joins" diff-joins "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --joins
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, order" diff-order "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --order
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, subqueries" diff-subqueries "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --subqueries
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, whole statements" diff-whole "$((${DIFF_QUERIES:-1200} / 4))" off,whole --subqueries
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, algebra" diff-algebra "$((${DIFF_QUERIES:-1200} / 8))" off,translated,algebra --subqueries
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, statements that change" diff-dml "$((${DIFF_QUERIES:-1200} / 8))" off,cpu --dml
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, late columns" diff-late "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --late
-		wanted diff && suite_started=$SECONDS && diff_suite "differential, types" diff-types "$((${DIFF_QUERIES:-1200} / 2))" off,cpu --types
 		wanted diff && suite_started=$SECONDS && diff_suite "differential, types changed" diff-types-changed "$((${DIFF_QUERIES:-1200} / 4))" off,cpu --types --changed
 		wanted postgres && postgres_suite "PostgreSQL's own scripts" postgres
 		wanted tpch && tpc_suite "TPC-H" tpch

@@ -16,9 +16,9 @@ BEGIN
 	SET LOCAL gpuvm.require = vm;
 	CREATE TEMPORARY TABLE tv_seen ON COMMIT DROP AS SELECT id, k, s, v FROM tv WHERE v IS NOT NULL OR id IS NOT NULL;
 	SET LOCAL gpuvm.require = 'any';
-	on_machine := (SELECT count(*) FROM ((TABLE tv_seen EXCEPT ALL TABLE tv_same) UNION ALL (TABLE tv_same EXCEPT ALL TABLE tv_seen)) d);
+	on_machine := (SELECT coalesce(sum(abs(n)), 0) FROM (SELECT sum(sign) AS n FROM (SELECT *, 1 AS sign FROM tv_seen UNION ALL SELECT *, -1 FROM tv_same) u GROUP BY id, k, s, v) g);
 	SET LOCAL gpuvm.enabled = off;
-	row_by_row := (SELECT count(*) FROM ((TABLE tv EXCEPT ALL TABLE tv_same) UNION ALL (TABLE tv_same EXCEPT ALL TABLE tv)) d);
+	row_by_row := (SELECT coalesce(sum(abs(n)), 0) FROM (SELECT sum(sign) AS n FROM (SELECT *, 1 AS sign FROM tv UNION ALL SELECT *, -1 FROM tv_same) u GROUP BY id, k, s, v) g);
 	SET LOCAL gpuvm.enabled = on;
 	RETURN NEXT;
 END$$;
