@@ -33,14 +33,33 @@ BRIDGE_SRC = $(foreach d,$(BRIDGE_DIRS),$(wildcard src/$(d)/*.cc)) \
 OBJS = $(BRIDGE_SRC:%.cc=build/so/%.o)
 
 ENGINE_SRC = $(wildcard src/tablet/*.cc src/vm/*.cc src/engine/*.cc)
-ENGINE_OBJS = $(ENGINE_SRC:%.cc=build/engine/%.o)
+ENGINE_OBJS = $(ENGINE_SRC:%.cc=build/core/%.o)
 # What unit tests and engine benchmarks link: everything but main().
 CORE_SRC = $(filter-out src/engine/main.cc,$(ENGINE_SRC))
+CUDA_HOST_SRC = $(sort $(wildcard cuda/*.cc))
+EMULATED_HOST_SRC = $(CUDA_HOST_SRC)
+
+# Where tests are compiled anew (tests/check.sh, make TOGETHER=yes) these sources are a few: half of their time goes to the
+# headers that they share. What is installed is compiled file by file.
+TOGETHER_TESTS = engine_1_test engine_2_test
+ifdef TOGETHER
+TOGETHER_engine_1_test = $(wordlist 1,6,$(sort $(wildcard tests/unit/engine_*_test.cc)))
+TOGETHER_engine_2_test = $(wordlist 7,99,$(sort $(wildcard tests/unit/engine_*_test.cc)))
+TOGETHER_engine = $(filter-out src/engine/main.cc,$(wildcard src/engine/*.cc))
+TOGETHER_cuda_1 = $(wordlist 1,12,$(CUDA_HOST_SRC))
+TOGETHER_cuda_2 = $(wordlist 13,24,$(CUDA_HOST_SRC))
+TOGETHER_cuda_3 = $(wordlist 25,99,$(CUDA_HOST_SRC))
+CORE_SRC = $(filter-out src/engine/%,$(ENGINE_SRC)) build/together/engine.cc
+EMULATED_HOST_SRC = build/together/cuda_1.cc build/together/cuda_2.cc build/together/cuda_3.cc
+endif
 # What unit tests share: the interpreter that they compare with, random tables and programs.
 UNIT_SHARED = $(patsubst %.cc,%,$(wildcard tests/unit/vm_reference*.cc) tests/unit/vm_random.cc $(wildcard tests/unit/vm_generator*.cc))
 
 UNIT_SRC = $(filter-out tests/unit/cuda_%,$(wildcard tests/unit/*_test.cc))
 UNIT_TESTS = $(UNIT_SRC:tests/unit/%.cc=%)
+ifdef TOGETHER
+UNIT_TESTS = $(filter-out engine_%,$(UNIT_SRC:tests/unit/%.cc=%)) $(TOGETHER_TESTS)
+endif
 BENCH_SRC = $(wildcard tests/bench/*_bench.cc)
 
 REGRESS = $(sort $(patsubst tests/sql/%.sql,%,$(wildcard tests/sql/*.sql)))
@@ -73,9 +92,10 @@ build/so/%.o: %.cc
 	@mkdir -p $(@D)
 	$(CXX) $(filter-out -fexcess-precision=standard,$(BRIDGE_CXXFLAGS)) $(CPPFLAGS) -c $< -o $@
 
-build/engine/%.o: %.cc
+# Of these the CUDA library and the emulated one take what they share with gpuvmd.
+build/core/%.o: %.cc
 	@mkdir -p $(@D)
-	$(CXX) $(ENGINE_CXXFLAGS) -c $< -o $@
+	$(CXX) $(ENGINE_CXXFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
 
 gpuvmd: $(ENGINE_OBJS)
 	$(CXX) $^ $(ENGINE_LDFLAGS) -o $@
@@ -99,10 +119,9 @@ ifeq ($(origin NVCC),undefined)
 NVCC := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
 
-CUDA_HOST_SRC = $(wildcard cuda/*.cc)
 # What the library needs of the other layers; its engine is not the CPU's.
 CUDA_CORE_SRC = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
-CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_HOST_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/cuda/%.o)
+CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_HOST_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/core/%.o)
 
 # For a toolkit's sake evaluated in recipes only: each asks nvcc.
 CUDA_KNOWN_ARCHS = $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))
@@ -136,10 +155,6 @@ build/cuda/%.cu.o: %.cu build/cuda/archs
 build/cuda/cuda/%.o: cuda/%.cc
 	@mkdir -p $(@D)
 	$(CXX) $(ENGINE_CXXFLAGS) -fPIC -fvisibility=hidden -Icuda $(CUDA_INCLUDE) -c $< -o $@
-
-build/cuda/src/%.o: src/%.cc
-	@mkdir -p $(@D)
-	$(CXX) $(ENGINE_CXXFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
 
 # The driver is not linked: the library loads where there is none, and says so.
 gpuvm_cuda.so: $(CUDA_OBJS) cuda/exports.map
@@ -193,33 +208,54 @@ endif
 
 # -- unit tests and engine benchmarks ---------------------------------------
 
+$(patsubst %,build/together/%.cc,engine cuda_1 cuda_2 cuda_3 $(TOGETHER_TESTS)): build/together/%.cc: FORCE
+	@mkdir -p $(@D)
+	@printf '#include "../../%s"\n' $(TOGETHER_$*) >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# -Og compiles in two thirds of -O1's time, and leaves the sanitizers more to look at.
+SANITIZED_FLAGS = $(GPUVM_CXXFLAGS) -Og -g1 -pthread
+ASAN_FLAGS = $(SANITIZED_FLAGS) -fno-omit-frame-pointer -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
+# TSan would instrument the resolvers of target_clones, which run before it is set up.
+TSAN_FLAGS = $(SANITIZED_FLAGS) -fsanitize=thread '-Dtarget_clones(...)='
 # For tests that run under sanitizers: assertions are most of their code, and take most of the time to compile as it is. What
 # is tested has all checks, and stands first where tests are linked: of an inline function its copy is taken.
-SANITIZED_TEST_FLAGS = -Og -fno-sanitize=null,vptr,alignment,object-size
+SANITIZED_TEST_FLAGS = -fno-sanitize=null,vptr,alignment,object-size
+
+# $(1) folder, $(2) flags: the headers that every test reads, compiled once for all of them.
+define precompiled
+build/$(1)/precompiled.h.gch: tests/unit/precompiled.h
+	@mkdir -p $$(@D)
+	@cp $$< build/$(1)/precompiled.h
+	$$(CXX) $(2) -x c++-header $$< -o $$@
+endef
 
 # $(1) flavour, $(2) flags, $(3) more for the tests themselves
 define flavour
+$(call precompiled,$(1),$(2) $(3))
 build/$(1)/%.o: %.cc
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) -c $$< -o $$@
-build/$(1)/tests/unit/%.o: tests/unit/%.cc
+build/$(1)/tests/unit/%.o: tests/unit/%.cc build/$(1)/precompiled.h.gch
 	@mkdir -p $$(@D)
-	$$(CXX) $(2) $(3) -c $$< -o $$@
+	$$(CXX) $(2) $(3) -include build/$(1)/precompiled.h -c $$< -o $$@
+$$(TOGETHER_TESTS:%=build/$(1)/tests/unit/%.o): build/$(1)/tests/unit/%.o: build/together/%.cc build/$(1)/precompiled.h.gch
+	@mkdir -p $$(@D)
+	$$(CXX) $(2) $(3) -include build/$(1)/precompiled.h -c $$< -o $$@
 build/$(1)/bin/%: $$(CORE_SRC:%.cc=build/$(1)/%.o) $$(UNIT_SHARED:%=build/$(1)/%.o) build/$(1)/tests/unit/%.o
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) $$^ -lgtest -lgtest_main -ldl -o $$@
 endef
 $(eval $(call flavour,unit,$(ENGINE_CXXFLAGS)))
-$(eval $(call flavour,asan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fno-omit-frame-pointer -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined,$$(SANITIZED_TEST_FLAGS)))
-# TSan would instrument the resolvers of target_clones, which run before it is set up.
-$(eval $(call flavour,tsan,$(GPUVM_CXXFLAGS) -O1 -g1 -pthread -fsanitize=thread '-Dtarget_clones(...)=',$$(SANITIZED_TEST_FLAGS)))
+$(eval $(call flavour,asan,$$(ASAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
+$(eval $(call flavour,tsan,$$(TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 
 .SECONDARY:
 
 .PHONY: unit unit-asan unit-tsan
 # Their output comes whole.
 # Long ones first, so that none is left alone at the end.
-LONG_TESTS = cuda_set_test cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test cuda_runtime_test cuda_join_kernels_test cuda_stage_test \
+LONG_TESTS = engine_1_test engine_2_test cuda_set_test cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test cuda_runtime_test cuda_join_kernels_test cuda_stage_test \
 	vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
 long_first = $(foreach t,$(LONG_TESTS),$(filter %/$(t),$(1))) $(filter-out $(addprefix %/,$(LONG_TESTS)),$(1))
 two_at_a_time = printf '%s\n' $(call long_first,$(1)) | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'

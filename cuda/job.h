@@ -27,6 +27,8 @@
 namespace gpuvm {
 namespace cuda {
 
+constexpr uint64_t SMALL_BYTES = 256ull << 20;	/* to be read by a job that is small */
+
 /* A lane for as long as this lives. */
 class LaneHold
 {

@@ -12,9 +12,7 @@ namespace cuda {
 constexpr double FIRST_SLICE_NS = 2e6;	/* its time is a guess */
 constexpr double ADAPT_NS = 2e5;		/* shorter ones say more about launching than about the program */
 constexpr uint64_t COPY_SLICE_BYTES = 32ull << 20;	/* to be copied for one slice: its kernel waits for all of them */
-constexpr uint64_t SERIAL_PART_BYTES = 256ull << 20;	/* a few ms: nothing ends copies that were started */
 constexpr uint32_t MOST_SORT_PADS = (64u << 20) / TABLET_PAD_ROWS;	/* of a slice whose rows are to be sorted */
-constexpr uint64_t SMALL_BYTES = 256ull << 20;
 constexpr uint32_t PART_SLICES = 4;	/* of the largest size, that rows are collected of for a part of a set */
 
 ScanSizes	scan_sizes;

@@ -9,7 +9,6 @@
 namespace gpuvm {
 namespace cuda {
 
-constexpr uint64_t SMALL_BYTES = 256ull << 20;
 constexpr uint64_t SMALL_PAIRS = 100'000'000;
 constexpr uint64_t WORDS_BYTES = 4096;	/* what is counted on the device, bitmaps apart */
 static_assert(sizeof(KeyFacts) * PROGRAM_MAX_CURSORS + sizeof(JoinTableOutcome) * PROGRAM_MAX_CURSORS + sizeof(JoinOutcomes::left) + sizeof(uint32_t) +

@@ -11,7 +11,6 @@ namespace gpuvm {
 namespace cuda {
 
 constexpr uint64_t STAGING_BYTES = 256ull << 20;	/* of a slice of inner rows */
-constexpr uint64_t SERIAL_PART_BYTES = 256ull << 20;
 
 /*
  * All sides at once, as far as they do not wait for each other: their rows, one look at how many these are and at their keys;

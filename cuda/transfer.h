@@ -40,6 +40,8 @@
 namespace gpuvm {
 namespace cuda {
 
+constexpr uint64_t SERIAL_PART_BYTES = 256ull << 20;	/* copied at a time, a few ms: nothing ends copies that were started */
+
 /* Fewer are looked up one by one as fast. A variable for tests. */
 extern uint32_t least_set_tablets;
 

@@ -7,15 +7,15 @@
 # Included by the Makefile. build/emulated-so/bin/cuda_* are the tests without
 # sanitizers, for long random runs.
 
-EMULATED_SRC = $(wildcard cuda/*.cc cuda/*.cu tests/emulated/*.cc)
+EMULATED_SRC = $(EMULATED_HOST_SRC) $(wildcard cuda/*.cu tests/emulated/*.cc)
 EMULATED_TESTS = $(patsubst tests/unit/%.cc,build/emulated/bin/%,$(wildcard tests/unit/cuda_*_test.cc))
 
 EMULATED_FLAGS = -DGPUVM_EMULATED -Itests/emulated -Icuda -Wno-unknown-pragmas
-EMULATED_TEST_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g1 -pthread -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
-EMULATED_TSAN_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O1 -g1 -pthread -fsanitize=thread '-Dtarget_clones(...)='
+EMULATED_TEST_FLAGS = $(ASAN_FLAGS) $(EMULATED_FLAGS)
+EMULATED_TSAN_FLAGS = $(TSAN_FLAGS) $(EMULATED_FLAGS)
 EMULATED_SO_FLAGS = $(GPUVM_CXXFLAGS) $(EMULATED_FLAGS) -O2 -g1 -pthread -fPIC -fvisibility=hidden
 
-# $(1) folder, $(2) flags, $(3) more for the tests themselves
+# $(1) folder, $(2) flags, $(3) more for the tests themselves, $(4) the flavour whose flags these are, but for EMULATED_FLAGS
 define emulated
 build/$(1)/%.cu.o: %.cu
 	@mkdir -p $$(@D)
@@ -23,17 +23,18 @@ build/$(1)/%.cu.o: %.cu
 build/$(1)/%.cc.o: %.cc
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) -c $$< -o $$@
-build/$(1)/tests/unit/%.cc.o: tests/unit/%.cc
+build/$(1)/tests/unit/%.cc.o: tests/unit/%.cc build/$(4)/precompiled.h.gch
 	@mkdir -p $$(@D)
-	$$(CXX) $(2) $(3) -c $$< -o $$@
+	$$(CXX) $(2) $(3) -include build/$(4)/precompiled.h -c $$< -o $$@
 endef
-$(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS),$$(SANITIZED_TEST_FLAGS)))
-$(eval $(call emulated,emulated-so,$$(EMULATED_SO_FLAGS)))
-$(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
+$(eval $(call precompiled,emulated-so,$$(EMULATED_SO_FLAGS)))
+$(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS),$$(SANITIZED_TEST_FLAGS),asan))
+$(eval $(call emulated,emulated-so,$$(EMULATED_SO_FLAGS),,emulated-so))
+$(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS),tsan))
 
 # Kernels as the library has them, and the fibers that they run on: compute-sanitizer looks at those. All that runs on the host is under the sanitizers.
 EMULATED_KERNEL_OBJS = $(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu) tests/emulated/emulated_block.cc)
-EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(wildcard cuda/*.cc) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
+EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(EMULATED_HOST_SRC) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
 build/emulated/bin/%: $(EMULATED_ASAN_OBJS) $(CORE_SRC:%.cc=build/asan/%.o) $(UNIT_SHARED:%=build/asan/%.o) build/emulated/tests/unit/%.cc.o
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TEST_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
@@ -42,12 +43,12 @@ build/emulated-so/bin/%: build/emulated-so/tests/unit/%.cc.o $(EMULATED_SRC:%=bu
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_SO_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
 
-EMULATED_TSAN_OBJS = $(patsubst %,build/emulated-tsan/%.o,$(wildcard cuda/*.cc) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
+EMULATED_TSAN_OBJS = $(patsubst %,build/emulated-tsan/%.o,$(EMULATED_HOST_SRC) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
 build/emulated-tsan/bin/%: $(EMULATED_TSAN_OBJS) $(CORE_SRC:%.cc=build/tsan/%.o) $(UNIT_SHARED:%=build/tsan/%.o) build/emulated-tsan/tests/unit/%.cc.o
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TSAN_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
 
-build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_CORE_SRC:%.cc=build/cuda/%.o)
+build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_CORE_SRC:%.cc=build/core/%.o)
 	@mkdir -p $(@D)
 	$(CXX) -shared $(EMULATED_SO_FLAGS) $^ -Wl,--no-undefined,--version-script=cuda/exports.map -lboost_context -ldl -o $@
 

@@ -28,6 +28,7 @@ using namespace gpuvm;
 namespace {
 
 constexpr uint64_t ARENA_SIZE = 64 << 20;
+constexpr uint64_t PLENTY = ARENA_SIZE;	/* a limit that nothing comes to */
 constexpr uint32_t TABLET_ROWS = 10 * 1024;
 constexpr uint32_t NTABLETS = 20;
 constexpr uint32_t NROWS = TABLET_ROWS * NTABLETS;

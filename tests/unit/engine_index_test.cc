@@ -5,8 +5,6 @@
 
 namespace {
 
-constexpr uint64_t PLENTY = 64 << 20;
-
 /* ---- the store alone ------------------------------------------------------------- */
 
 std::atomic<int> blobs{0};

@@ -11,8 +11,6 @@
 
 namespace {
 
-constexpr uint64_t PLENTY = 64 << 20;
-
 std::string
 shown_value(Type type, const ref::Value &value)
 {

@@ -11,7 +11,6 @@ namespace {
 
 namespace win = window_reference;
 
-constexpr uint64_t PLENTY = 64 << 20;
 constexpr uint32_t SET = 3;
 
 enum : uint32_t { ID, PART, ORDER, VALUE, FLOAT, CODE, BOOL, NCOLUMNS };
