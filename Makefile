@@ -39,8 +39,8 @@ CORE_SRC = $(filter-out src/engine/main.cc,$(ENGINE_SRC))
 CUDA_HOST_SRC = $(sort $(wildcard cuda/*.cc))
 EMULATED_HOST_SRC = $(CUDA_HOST_SRC)
 
-# Where tests are compiled anew (tests/check.sh, make TOGETHER=yes) these sources are a few: half of their time goes to the
-# headers that they share. What is installed is compiled file by file.
+# Where tests are compiled anew (tests/check.sh, make TOGETHER=yes) these sources are a few: half of their time goes to
+# the headers that they share. What is installed is compiled file by file.
 TOGETHER_TESTS = engine_1_test engine_2_test
 ifdef TOGETHER
 TOGETHER_engine_1_test = $(wordlist 1,6,$(sort $(wildcard tests/unit/engine_*_test.cc)))
