@@ -60,9 +60,11 @@ INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['left(t, 1),
 	'd, count(DISTINCT left(t, 2)), count(DISTINCT left(v, 1)) FROM words GROUP BY d', 'left(t, 1), count(DISTINCT left(v, 2)), count(DISTINCT d) FROM words GROUP BY 1', 'left(t, 1), left(v, 1), count(*) FROM words GROUP BY ROLLUP (1, 2)', 'left(t, 1), k, ci IS NULL, count(*) FROM words GROUP BY 1, 2, 3',
 	'left(t, 1), count(*) FILTER (WHERE left(v, 2) = ''13''), sum(CASE WHEN left(c, 2) = ''13'' THEN d END) FROM words GROUP BY 1 HAVING count(*) > 5', 'left(t, 1) || ''!'', count(*) FROM words GROUP BY left(t, 1)', 'left(t, 1) = ''a'', count(*) FROM words GROUP BY 1', 'id, left(t, 3), length(v) FROM words WHERE left(t, 1) = ''a''']) q;
 SELECT * FROM asked();
--- Their order is PostgreSQL's.
+-- Their order is PostgreSQL's; what is ordered by texts is the CPU's.
+SET gpuvm.device = cpu;
 INSERT INTO queries (query) SELECT 'SELECT ' || q FROM unnest(ARRAY['left(t, 1), count(*) FROM words GROUP BY 1 ORDER BY 1', 'left(t, 1), count(*) FROM words GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3', 'DISTINCT left(v, 2) FROM words ORDER BY 1']) q;
 SELECT * FROM asked();
+RESET gpuvm.device;
 SET gpuvm.require = vm;
 SELECT left(t, 1) AS begins, count(*) FROM words GROUP BY 1 ORDER BY left(t, 1) COLLATE "C";
 SELECT comment FROM gpuvm.disassemble('SELECT count(*) FROM words WHERE substring(c from 1 for 2) = ''13''') WHERE opcode = 'TextPart';
