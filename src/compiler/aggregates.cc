@@ -195,8 +195,6 @@ plan_wide(const Aggref *agg, AggFn entry, CompileInput *input, AggregatePlan *pl
 		add_quotient(input, agg, plan);
 		return true;
 	}
-	if (plan->kind == FinalKind::Variance && 2 * scale.scale > SCALED_MAX_RESULT_SCALE)
-		return refuse(input, psprintf("a numeric has more than %d decimals", SCALED_MAX_RESULT_SCALE));
 	add_part(plan, agg, AggFn::Sum, AggInput::Low);
 	add_part(plan, agg, AggFn::Sum, AggInput::High);
 	if (plan->kind != FinalKind::SumToNumeric)
@@ -288,6 +286,10 @@ plan_aggregate(const Aggref *agg, CompileInput *input, AggregatePlan *plan)
 		add_part(plan, agg, fn, AggInput::ShownDown);
 		return true;
 	}
+	/* squares have twice the decimals */
+	if (entry->kind == FinalKind::Variance && form == ValueForm::Numeric &&
+		2 * numeric_scale(input, arg).scale > SCALED_MAX_RESULT_SCALE)
+		return refuse(input, psprintf("a numeric has more than %d decimals", SCALED_MAX_RESULT_SCALE));
 	if (arg != nullptr && entry->fn != AggFn::Count && is_wide(input, arg))
 		return plan_wide(agg, entry->fn, input, plan);
 	if (entry->kind == FinalKind::BitString)

@@ -193,4 +193,13 @@ ROLLBACK;
 RESET gpuvm.require;
 SELECT sum(1 / (id - 8)) FROM amounts WHERE b > 0;
 
+-- Squares have twice the decimals, more than a result shows: PostgreSQL's.
+CREATE TABLE small (g int, x numeric(38, 37), y numeric(38, 31)) WITH (autovacuum_enabled = off);
+INSERT INTO small SELECT i % 3, i * 1e-30, i * 1e-25 FROM generate_series(1, 100) i;
+VACUUM ANALYZE small;
+SELECT gpuvm.import('small');
+SELECT var_samp(x), var_samp(y) FROM small;
+SELECT var_samp(y) FROM small;
+SELECT count(*) FROM (SELECT g FROM small GROUP BY g HAVING stddev(x) > 1e-31) s JOIN small USING (g);
+
 DROP SCHEMA numeric128 CASCADE;
