@@ -4,12 +4,13 @@
  * Estimates of joins, of groups of their rows and of conditions on these are too low by orders of magnitude now and then: a condition
  * on a table of days, most of which nothing was sold on, leaves a thirtieth of the rows that it does leave. Stages take little
  * harm by that. What looks something up for each row, goes through an inner side for it, sorts or groups it takes as many times as
- * long. Rows of a table that its own conditions leave are taken to be as many as PostgreSQL says.
+ * long. Conditions on one table are taken not to be independent of each other: no more rows are left than by the most selective one.
  */
 #include "pg/pg.h"
 
 extern "C" {
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 }
@@ -89,13 +90,49 @@ plan_of_cte(const PlannerInfo *root, const RangeTblEntry *rte)
 	return 0;
 }
 
+/* Of conditions that may all be true of the same rows: the share that the most selective one leaves. PostgreSQL multiplies. */
+static Selectivity
+most_selected(PlannerInfo *root, Node *condition)
+{
+	RestrictInfo *rinfo = IsA(condition, RestrictInfo) ? (RestrictInfo *) condition : nullptr;
+	Node	   *clause = rinfo == nullptr ? condition : rinfo->orclause != nullptr ? (Node *) rinfo->orclause : (Node *) rinfo->clause;
+	const bool	any = is_orclause(clause);
+	Selectivity share = any ? 0 : 1;
+	ListCell   *lc;
+
+	if (!any && !is_andclause(clause))
+		return clause_selectivity(root, condition, 0, JOIN_INNER, nullptr);
+	check_stack_depth();
+	foreach(lc, ((const BoolExpr *) clause)->args)
+	{
+		const Selectivity one = most_selected(root, static_cast<Node *>(lfirst(lc)));
+
+		share = any ? share + one : Min(share, one);
+	}
+	return Min(share, 1);
+}
+
+/* Of a table's rows, those that its conditions leave where they are not independent, as PostgreSQL takes them to be. */
+static double
+rows_of_conditions(PlannerInfo *root, const RelOptInfo *rel)
+{
+	Selectivity share = 1;
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+		share = Min(share, most_selected(root, static_cast<Node *>(lfirst(lc))));
+	return share * rel->tuples;
+}
+
 /* Rows of a relation that is no join: nobody has counted those of CTEs. */
 static double
-base_rows(const PlannerInfo *root, const RelOptInfo *rel, double rows, const Evaluation *e)
+base_rows(PlannerInfo *root, const RelOptInfo *rel, double rows, const Evaluation *e)
 {
 	const RangeTblEntry *rte = root->simple_rte_array[rel->relid];
 	const More *cte = rel->rtekind == RTE_CTE && !rte->self_reference ? more_of_plan(root, plan_of_cte(root, rte), e) : nullptr;
 
+	if (rel->rtekind == RTE_RELATION && rows == rel->rows && rel->baserestrictinfo != NIL)
+		return more_rows(rows, rows_of_conditions(root, rel), e);
 	return cte == nullptr ? rows : more_rows(rows, cte->rows, e);
 }
 
