@@ -42,7 +42,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 12 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 13 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -121,6 +121,7 @@ struct ArenaHeader
 	std::atomic<uint32_t> engine_pid;	/* gpuvmd, 0 while there is none */
 	std::atomic<uint32_t> engine_generation;	/* counts starts of gpuvmd */
 	std::atomic<uint32_t> engine_threads;
+	std::atomic<uint32_t> heartbeat;	/* gpuvmd counts, every tenth of a second, whatever else it does */
 	std::atomic<uint32_t> engine_reaped;	/* the last start whose process is known to be gone, and its devices with it */
 	char		engine_status[256];	/* a sentence for gpuvm.status(), written before engine_pid */
 	std::atomic<uint64_t> next_serial;	/* of the next tablet: see TabletHeader.serial */

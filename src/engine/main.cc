@@ -10,6 +10,7 @@
  * no longer than the shared memory that it was started for. There is nothing to
  * clean up, so it always leaves by _exit.
  */
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -29,6 +30,7 @@
 using namespace gpuvm;
 
 constexpr int MAX_THREADS = 1024;
+constexpr int HEARTBEAT_MS = 100;
 
 struct Options
 {
@@ -113,18 +115,24 @@ limit_memory(uint64_t also)
 	(void) setrlimit(RLIMIT_DATA, &limit);
 }
 
-/* Returns only by ending the process. */
+/* Counts heartbeats; returns only by ending the process. */
 static void
-watch_supervisor(int fd)
+watch_supervisor(int fd, std::atomic<uint32_t> *heartbeat)
 {
-	char		byte;
-	ssize_t		n;
-
-	do
+	for (;;)
 	{
-		n = recv(fd, &byte, 1, 0);
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	_exit(0);
+		struct pollfd p = {fd, POLLIN, 0};
+		char		byte;
+
+		if (poll(&p, 1, HEARTBEAT_MS) > 0)
+		{
+			const ssize_t n = recv(fd, &byte, 1, 0);
+
+			if (n == 0 || (n < 0 && errno != EINTR))
+				_exit(0);
+		}
+		heartbeat->fetch_add(1);
+	}
 }
 
 int
@@ -159,7 +167,7 @@ main(int argc, char **argv)
 	if (options.icu != nullptr)
 		context.collators.set_icu(options.icu);
 	context.max_spinning = std::max(1, cores / 2);
-	std::thread(watch_supervisor, options.control_fd).detach();
+	std::thread(watch_supervisor, options.control_fd, &context.arena.header()->heartbeat).detach();
 
 	wrong = server.listen_at(options.socket);
 	if (wrong != nullptr)

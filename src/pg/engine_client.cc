@@ -30,6 +30,7 @@
 
 #include "engine/doorbell.h"
 #include "pg/compat.h"
+#include "pg/engine_watch.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
 
@@ -53,8 +54,8 @@ constexpr int CONNECT_RETRY_MS = 10;
 constexpr uint64 KEEP_AREA = 16 * 1024 * 1024;
 /* gpuvmd waits awake for the next job for a tenth of a second, and does not look at the socket meanwhile. */
 constexpr int HANG_UP_TIMEOUT_MS = 2000;
-/* A gpuvmd that does not stop a job in so long hangs, and is killed. */
-constexpr int ABORT_TIMEOUT_MS = 5000;
+/* Its doorbell wakes who waits for the end of a canceled job, but a ring may be lost where both move at once. */
+constexpr int ABORT_POLL_MS = 1;
 
 struct EngineSession
 {
@@ -127,7 +128,9 @@ static bool
 hang_up(EngineSession *session)
 {
 	bool		ended = false;
+	EngineWatch watch;
 
+	engine_watch_begin(&watch, session->fd);
 	/* A session's thread that waits awake looks at this, not at the socket. */
 	engine_job(session)->cancel.store(1);
 	(void) shutdown(session->fd, SHUT_WR);
@@ -136,6 +139,7 @@ hang_up(EngineSession *session)
 		struct pollfd p = {session->fd, POLLIN, 0};
 
 		(void) poll(&p, 1, CONNECT_RETRY_MS);
+		(void) engine_watch(&watch, engine_job(session));
 		ended = !session_alive(session);
 	}
 	close(session->fd);
@@ -184,6 +188,9 @@ destroy_session(EngineSession *session)
 static bool
 wait_readable(int fd, int timeout_ms)
 {
+	EngineWatch watch;
+
+	engine_watch_begin(&watch, fd);
 	for (int ms = 0; ms < timeout_ms; ms += CONNECT_RETRY_MS)
 	{
 		struct pollfd p = {fd, POLLIN, 0};
@@ -192,6 +199,7 @@ wait_readable(int fd, int timeout_ms)
 			return true;
 		if (InterruptPending)
 			return false;
+		(void) engine_watch(&watch, NULL);
 	}
 	return false;
 }
@@ -577,6 +585,7 @@ engine_wait(EngineSession *session, int64 unit)
 {
 	Job		   *job = engine_job(session);
 	bool		lost = !session->in_flight && !job_ended(job);
+	EngineWatch watch;
 	/* The end is looked at first: what was published before it is then seen too. */
 	auto		moved = [job, unit] { return job_ended(job) || any_full(job, unit); };
 
@@ -584,6 +593,7 @@ engine_wait(EngineSession *session, int64 unit)
 	if (!lost && !Doorbell::spin(moved, SPIN) &&
 		(job->ran_on == Device::Cuda || (job->device != Device::Cpu && !Doorbell::spin(moved, SPIN) && job->ran_on == Device::Cuda)))
 		(void) Doorbell::spin(moved, DEVICE_SPIN);
+	engine_watch_begin(&watch, session->fd);
 	for (;;)
 	{
 		bool		ended = job_ended(job);
@@ -606,8 +616,9 @@ engine_wait(EngineSession *session, int64 unit)
 			job->backend_waiting.store(0);
 			continue;
 		}
-		n = WaitEventSetWait(session->events, -1, events, lengthof(events), PG_WAIT_EXTENSION);
+		n = WaitEventSetWait(session->events, ENGINE_LOOK_MS, events, lengthof(events), PG_WAIT_EXTENSION);
 		job->backend_waiting.store(0);
+		(void) engine_watch(&watch, job);
 		for (int i = 0; i < n; i++)
 		{
 			if (events[i].events & WL_LATCH_SET)
@@ -622,31 +633,25 @@ void
 engine_abort(EngineSession *session)
 {
 	Job		   *job = engine_job(session);
-	bool		killed = false;
+	EngineWatch watch;
 
 	if (!session->in_flight)
 		return;
 	job->cancel.store(1);
 	(void) Doorbell::spin([job] { return job_ended(job); }, SPIN);
-	for (int ms = 0; !job_ended(job); ms++)
+	engine_watch_begin(&watch, session->fd);
+	while (!job_ended(job))
 	{
 		struct pollfd p = {session->fd, POLLIN, 0};
 
 		ring(session);
 		job->backend_waiting.store(1);
 		if (!job_ended(job))
-			(void) poll(&p, 1, 1);
+			(void) poll(&p, 1, ABORT_POLL_MS);
 		job->backend_waiting.store(0);
 		if (!session_alive(session))
 			break;
-		if (ms > ABORT_TIMEOUT_MS && !killed)
-		{
-			pid_t		pid = static_cast<pid_t>(arena_header()->engine_pid.load());
-
-			ereport(LOG, (errmsg("gpuvmd (PID %d) does not stop a canceled job and is terminated",
-								 static_cast<int>(pid))));
-			killed = pid != 0 && kill(pid, SIGKILL) == 0;
-		}
+		(void) engine_watch(&watch, job);
 	}
 	session->in_flight = false;
 }

@@ -35,6 +35,7 @@ int			setting_whole_query = WHOLE_QUERY_ON;
 int			setting_join_order_seed = 0;
 bool		setting_normalise = true;
 int			setting_memory_mb = 0;
+int			setting_engine_timeout = 1000;
 int			setting_index_memory_mb = -1;
 int			setting_result_memory_mb = -1;
 int			setting_device_memory_mb = 0;
@@ -257,6 +258,11 @@ define_settings(void)
 							/* without preloading there is no arena to size, and it is too late for PGC_POSTMASTER */
 							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_INTERNAL,
 							GUC_UNIT_MB, check_memory, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.engine_timeout",
+							"Ends gpuvmd when it has been stopped, or hung, for so long while a query waits for it.",
+							"0 never does.",
+							&setting_engine_timeout, 1000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.index_memory",
 							"Sets the memory for indexes of joins that are kept for later queries.",
 							"-1 selects a tenth of \"gpuvm.memory\". 0 keeps none, on GPUs neither.",

@@ -25,6 +25,7 @@ extern int	setting_whole_query;	/* gpuvm.whole_query: WholeQuerySetting */
 extern int	setting_join_order_seed;	/* gpuvm.join_order_seed; 0: by cost */
 extern bool setting_normalise;		/* gpuvm.normalise */
 extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
+extern int	setting_engine_timeout;	/* gpuvm.engine_timeout, ms; 0: never */
 extern int	setting_index_memory_mb;	/* gpuvm.index_memory, MB */
 extern int	setting_result_memory_mb;	/* gpuvm.result_memory, MB */
 extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's choice */

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('engine_crash');
+my $node = new_node('engine_crash', 'gpuvm.engine_timeout = 0');
 create_big($node);
 # Kills gpuvmd from within a query, when it has handed out so many rows, and waits until it is dead.
 # (In which order gpuvmd hands out rows is its own affair: a certain row may be the last.)

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('cancel_memory', "gpuvm.memory = '64MB'");
+my $node = new_node('cancel_memory', "gpuvm.memory = '64MB'", 'gpuvm.engine_timeout = 0');
 my $log_start = -s $node->logfile;
 $node->safe_psql('postgres', q{
 	CREATE TABLE large (a int, b int8, c int8, d float8, t text);

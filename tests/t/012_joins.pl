@@ -13,7 +13,7 @@ use Test::More;
 
 # On the CPU, which can go on with a join in the middle; 007 has what a device does.
 $device = 'cpu';
-my $node = new_node('joins', "gpuvm.memory = '64MB'", 'max_parallel_workers_per_gather = 0');
+my $node = new_node('joins', "gpuvm.memory = '64MB'", 'gpuvm.engine_timeout = 0', 'max_parallel_workers_per_gather = 0');
 create_big($node);
 $node->safe_psql('postgres', q{
 	CREATE TABLE few (id int, g int);

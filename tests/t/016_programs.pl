@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-my $node = new_node('programs', "gpuvm.memory = '64MB'");
+my $node = new_node('programs', "gpuvm.memory = '64MB'", 'gpuvm.engine_timeout = 0');
 create_big($node);
 my $log_start = -s $node->logfile;
 my $full = memory_used($node);
