@@ -10,6 +10,7 @@
 #include "engine/collators.h"
 #include "engine/device_loader.h"
 #include "engine/index_store.h"
+#include "engine/processors.h"
 #include "engine/request.h"
 #include "engine/set.h"
 #include "engine/worker_pool.h"
@@ -25,6 +26,7 @@ struct EngineContext
 {
 	ArenaMap	arena;
 	WorkerPool *pool;
+	Processors *processors;
 	CheckedTablets checked;
 	MakeCpuJob	make_cpu_job;
 	Collators	collators;

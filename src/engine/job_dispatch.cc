@@ -366,6 +366,7 @@ run_join(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild
 	}
 	if (!bring_sets_home(context, request, io))
 		return;
+	io->compute();
 
 	JoinBuild	build(*request, job, io, context->pool, &context->indexes);
 
@@ -409,6 +410,8 @@ run_scan(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild
 				cpu = make_scan(context, *request);
 				work = plan_work(*cpu, *request);
 			}
+
+			io->compute();
 
 			JobRun		run(*request, work, cpu.get(), job, io, context->pool, set);
 
@@ -534,7 +537,7 @@ run_request(EngineContext *context, SetStore *sets, Request *request, Job *job, 
 }
 
 static bool
-try_job(EngineContext *context, SetStore *sets, Job *job, Doorbell *doorbell)
+try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
 {
 	const char *wrong;
 
@@ -553,7 +556,7 @@ try_job(EngineContext *context, SetStore *sets, Job *job, Doorbell *doorbell)
 			return false;
 		}
 
-		JobIo		io(request, job, doorbell);
+		JobIo		io(request, job, doorbell, context->processors, share);
 
 		const bool	kept = run_request(context, sets, &request, job, &io);
 
@@ -578,11 +581,11 @@ try_job(EngineContext *context, SetStore *sets, Job *job, Doorbell *doorbell)
 }
 
 bool
-run_job(EngineContext *context, SetStore *sets, Job *job, Doorbell *doorbell)
+run_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
 {
 	/* the backend may change it meanwhile, to no avail */
 	const uint64_t dropped = job->drop_sets;
-	const bool	done = try_job(context, sets, job, doorbell);
+	const bool	done = try_job(context, sets, share, job, doorbell);
 
 	sets->drop(dropped);
 	return done;

@@ -11,7 +11,7 @@ namespace gpuvm {
  * Runs the job and fills the Job's outcome but for its state; false when it
  * failed, with Job.failure set. Never throws.
  */
-bool		run_job(EngineContext *context, SetStore *sets, Job *job, Doorbell *doorbell);
+bool		run_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell);
 
 }  // namespace gpuvm
 

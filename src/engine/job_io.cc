@@ -69,11 +69,12 @@ JobIo::stopped()
 
 	if (now < next_look_)
 		return false;
-	next_look_ = now + LOOK_INTERVAL;
-	if (!doorbell_->gone())
-		return false;
-	fail("the backend has gone");
-	return true;
+	if (turn_)
+		waited_ += turn_->look([this] { return stopping() || doorbell_->gone(); });
+	next_look_ = std::chrono::steady_clock::now() + LOOK_INTERVAL;
+	if (doorbell_->gone())
+		fail("the backend has gone");
+	return stopping();
 }
 
 int
@@ -94,6 +95,8 @@ JobIo::wait_for_buffer()
 	auto		moved = [this] { return free_buffers() > 0 || job_->cancel.load() != 0; };
 	bool		alive;
 
+	if (turn_)
+		turn_->leave();
 	job_->state.store(static_cast<uint32_t>(JobState::Suspended));
 	alive = impatient ? doorbell_->sleep_for(moved, patience_) : doorbell_->sleep(moved);
 	job_->state.store(static_cast<uint32_t>(JobState::Running));

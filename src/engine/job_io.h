@@ -10,9 +10,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 
 #include "engine/device_abi.h"
 #include "engine/doorbell.h"
+#include "engine/processors.h"
 #include "engine/request.h"
 
 namespace gpuvm {
@@ -20,12 +22,15 @@ namespace gpuvm {
 class JobIo final : public DeviceJobIo
 {
 public:
-	JobIo(const Request &request, Job *job, Doorbell *doorbell)
-		: request_(request), job_(job), doorbell_(doorbell) {}
+	JobIo(const Request &request, Job *job, Doorbell *doorbell, Processors *processors, SessionShare *share)
+		: request_(request), job_(job), doorbell_(doorbell), processors_(processors), share_(share) {}
 
 	int			claim_buffer() override;
 	void		publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors) override;
 	void		unclaim(int buffer) override;
+
+	/* Owner only. From now on processors compute the job, and stopped() waits where others are to go first. */
+	void		compute() { turn_.emplace(processors_, share_); }
 
 	/* Owner only. Meets the end of the socket, by a system call at most once a millisecond. */
 	bool		stopped() override;
@@ -63,6 +68,8 @@ private:
 	const Request &request_;
 	Job		   *job_;
 	Doorbell   *doorbell_;
+	Processors *processors_;
+	SessionShare *share_;
 	std::atomic<bool> stop_{false};
 	std::atomic<bool> failed_{false};
 	std::atomic<bool> short_of_memory_{false};
@@ -73,6 +80,7 @@ private:
 	std::chrono::nanoseconds waited_{0};
 	std::chrono::milliseconds patience_{0};
 	bool		yielded_ = false;
+	std::optional<Turn> turn_;
 };
 
 }  // namespace gpuvm

@@ -295,6 +295,8 @@ run_on_cpu(EngineContext *context, const Request &request, Job *job, JobIo *io)
 		return;
 	}
 
+	io->compute();
+
 	WindowRun	run(request, &context->set_memory, io, context->pool);
 
 	job->errors = run.run();

@@ -163,6 +163,7 @@ main(int argc, char **argv)
 	int			cores = choose_threads(0);
 
 	context.pool = new WorkerPool(threads - 1);
+	context.processors = new Processors(threads);
 	context.make_cpu_job = CpuJob::create;
 	if (options.icu != nullptr)
 		context.collators.set_icu(options.icu);

@@ -69,6 +69,7 @@ serve_session(EngineContext *context, int fd)
 
 	Doorbell	doorbell(fd, job);
 	SetStore	sets(&context->set_memory);
+	SessionShare share;
 	std::chrono::nanoseconds spin = SHORT_SPIN;
 	auto		since = std::chrono::steady_clock::now();
 
@@ -77,7 +78,7 @@ serve_session(EngineContext *context, int fd)
 		spin = std::chrono::steady_clock::now() - since < BUSY_SPIN ? std::chrono::nanoseconds(BUSY_SPIN) : SHORT_SPIN;
 		job->state.store(static_cast<uint32_t>(JobState::Running));
 
-		bool		done = job->kind == JobKind::Ping || run_job(context, &sets, job, &doorbell);
+		bool		done = job->kind == JobKind::Ping || run_job(context, &sets, &share, job, &doorbell);
 
 		job->state.store(static_cast<uint32_t>(done ? JobState::Done : JobState::Failed));
 		doorbell.ring();

@@ -205,6 +205,7 @@ public:
 		pool_.reset(new WorkerPool(3));
 		context_.arena = ArenaMap(base_, ARENA_SIZE);
 		context_.pool = pool_.get();
+		context_.processors = &processors_;
 		context_.make_cpu_job = FakeJob::make;
 		context_.client_patience = std::chrono::milliseconds(WAIT_MS);
 		server_.reset(new Server(&context_));
@@ -291,6 +292,7 @@ public:
 	uint64_t	first_tablet_;
 	char		path_[64];
 	std::unique_ptr<WorkerPool> pool_;
+	Processors	processors_{2};
 	EngineContext context_;
 	std::unique_ptr<Server> server_;
 	std::thread acceptor_;
