@@ -12,9 +12,7 @@ using namespace gpuvm;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-namespace {
-
-bool
+static bool
 never()
 {
 	return false;
@@ -63,8 +61,6 @@ protected:
 	std::atomic<int> asked_{0};
 	std::string order_;			/* by who has the place */
 };
-
-}  // namespace
 
 TEST_F(ProcessorsTest, WhoHasHadLeastIsNext)
 {
