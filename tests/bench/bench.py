@@ -12,6 +12,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            roundtrip    the shortest statement through gpuvmd
            firsttouch   a query on columns that are not on the GPU yet
            concurrency  sixteen sessions against one, their answers compared
+           overload     90 heavy sessions with timeouts and cancels, and small ones beside them
            sphyraena    table 1 and figure 1 of the paper on Sphyraena
            virginian    tables 1 and 2, figures 4 to 6 of the paper on Virginian
            joins        joins, and the figures of the grid paper, in the parts that --parts names
@@ -58,7 +59,7 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import (changes, changing, clickbench, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, papers,  # noqa: E402
+from workloads import (changes, changing, clickbench, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, overload, papers,  # noqa: E402
                        relational, ssb, tpcds, tpch)
 
 
@@ -70,7 +71,7 @@ class Bench:
         memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
         self.cluster = None
         settings = dict(shared_buffers=f"{memory_mb // 4}MB", work_mem="256MB", maintenance_work_mem="512MB", max_wal_size="16GB",
-                        autovacuum="off", max_worker_processes=str(options.threads + 16), max_parallel_workers=str(options.threads),
+                        autovacuum="off", max_connections="200", max_worker_processes=str(options.threads + 16), max_parallel_workers=str(options.threads),
                         max_parallel_workers_per_gather="0")
         if "gpuvm" in options.engines:
             settings["gpuvm.memory"] = f"{memory_mb // 4}MB"
@@ -527,7 +528,7 @@ FLOOR_PAIRS = 41
 FLOOR_SESSIONS = 5
 
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
-             "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run,
+             "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run, "overload": overload.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
              "tpch": tpch.run, "tpcds": tpcds.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
              "dml": dml.run, "cudadb": cudadb.run, "loading": loading.run}
