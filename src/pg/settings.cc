@@ -261,7 +261,7 @@ define_settings(void)
 	DefineCustomIntVariable("gpuvm.engine_timeout",
 							"Ends gpuvmd when it has been stopped, or hung, for so long while a query waits for it.",
 							"0 never does.",
-							&setting_engine_timeout, 1000, 0, INT_MAX,
+							&setting_engine_timeout, 1000, 0, 60 * 60 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.index_memory",
 							"Sets the memory for indexes of joins that are kept for later queries.",
