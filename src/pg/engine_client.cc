@@ -29,6 +29,7 @@
 #include <new>
 
 #include "engine/doorbell.h"
+#include "pg/areas.h"
 #include "pg/compat.h"
 #include "pg/engine_watch.h"
 #include "pg/shmem.h"
@@ -50,8 +51,6 @@ constexpr std::chrono::microseconds SPIN(150);
 constexpr std::chrono::microseconds DEVICE_SPIN(1000);
 constexpr int HELLO_TIMEOUT_MS = 2000;
 constexpr int CONNECT_RETRY_MS = 10;
-/* What a released session keeps; more is given back. */
-constexpr uint64 KEEP_AREA = 16 * 1024 * 1024;
 /* gpuvmd waits awake for the next job for a tenth of a second, and does not look at the socket meanwhile. */
 constexpr int HANG_UP_TIMEOUT_MS = 2000;
 /* Its doorbell wakes who waits for the end of a canceled job, but a ring may be lost where both move at once. */
@@ -74,6 +73,7 @@ struct EngineSession
 	uint64		job;			/* arena offsets */
 	uint64		area;
 	uint64		area_size;
+	AreaTicket	last_area;
 	WaitEventSet *events;
 };
 
@@ -540,17 +540,24 @@ engine_job(EngineSession *session)
 	return arena_at<Job>(session->job);
 }
 
+static void
+give_area(EngineSession *session)
+{
+	if (session->area == 0)
+		return;
+	session->last_area = area_give(session->area, session->area_size);
+	session->area = session->area_size = 0;
+}
+
 uint64
 engine_area(EngineSession *session, uint64 size)
 {
 	Assert(!session->in_flight);
 	if (size > session->area_size)
 	{
-		arena_free(session->area);
-		session->area_size = 0;
-		session->area = arena_alloc(size);
-		if (session->area != 0)
-			session->area_size = TYPEALIGN(ARENA_PAGE, size);
+		give_area(session);
+		session->area_size = size;
+		session->area = area_take(&session->area_size, session->last_area);
 	}
 	return session->area;
 }
@@ -656,18 +663,6 @@ engine_abort(EngineSession *session)
 	session->in_flight = false;
 }
 
-/* A backend with many cursors should not sit on the memory that they had. */
-static bool
-other_keeps_area(const EngineSession *session)
-{
-	for (const EngineSession *other = sessions; other != NULL; other = other->next)
-	{
-		if (other != session && !other->in_use && other->area_size > 0)
-			return true;
-	}
-	return false;
-}
-
 void
 engine_release(EngineSession *session)
 {
@@ -684,12 +679,7 @@ engine_release(EngineSession *session)
 		return;
 	}
 	send_drops(session);
-	if (session->area_size > KEEP_AREA || other_keeps_area(session))
-	{
-		arena_free(session->area);
-		session->area = 0;
-		session->area_size = 0;
-	}
+	give_area(session);
 }
 
 int64
@@ -784,9 +774,9 @@ engine_status_sentence(char *buf, size_t size)
 		return false;
 	}
 	snprintf(buf, size, "gpuvmd is running: PID %u, %u threads, start number %u, " UINT64_FORMAT " of " UINT64_FORMAT
-			 " MB of memory in use",
+			 " MB of memory in use, " UINT64_FORMAT " MB spare",
 			 pid, header->engine_threads.load(), header->engine_generation.load(),
-			 arena_used() / (1024 * 1024), arena_size() / (1024 * 1024));
+			 arena_used() / (1024 * 1024), arena_size() / (1024 * 1024), areas_spare() / (1024 * 1024));
 	return true;
 }
 

@@ -1,8 +1,8 @@
 /*
  * engine_client.h: a backend's sessions with gpuvmd (engine/abi.h).
  *
- * A session is a connection, a Job in the arena and an area for results. It is
- * kept for the next use when it is released. A Job in flight is ended by
+ * A session is a connection, a Job in the arena and, while it is in use, an area
+ * for results (areas.h). It is kept for the next use when it is released. A Job in flight is ended by
  * engine_abort, which transaction-abort and process-exit callbacks call too, so
  * the Job and the area are never reused while gpuvmd may still write to them.
  *
@@ -52,8 +52,8 @@ void		engine_settle(void);
 /*
  * Arena offset of `size` bytes that belong to the session, contents undefined;
  * 0 when memory is short. A later call replaces them, and only while no job is
- * in flight. For result buffers, program and bitmap of units: the session keeps
- * the memory, so that a query need not allocate.
+ * in flight. For result buffers, program and bitmap of units. They end with
+ * engine_release, and are mostly the next query's (areas.h), which need not allocate.
  */
 uint64		engine_area(EngineSession *session, uint64 size);
 

@@ -32,6 +32,7 @@
 #include <new>
 
 #include "engine/pin_words.h"
+#include "pg/areas.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
 #include "store/store.h"
@@ -71,7 +72,7 @@ struct ArenaShared
 	uint64		npages;
 	uint64		first_free;		/* no page below is free */
 	pg_atomic_uint64 used_pages;	/* changed under the lock, read without */
-	pg_atomic_uint32 cleaning;	/* processes that hold free pages for a moment, to punch them out */
+	pg_atomic_uint32 cleaning;	/* processes that hold free pages for a moment: to punch them out, or spare areas */
 	uint64		words[FLEXIBLE_ARRAY_MEMBER];	/* bitmap `used`, then bitmap `last` */
 };
 
@@ -112,7 +113,7 @@ arena_shared_size(void)
 static Size
 shared_size(void)
 {
-	return stats_shared_size() + quarantine_shared_size() + arena_shared_size();
+	return stats_shared_size() + quarantine_shared_size() + areas_shared_size() + arena_shared_size();
 }
 
 StatsShared *
@@ -205,13 +206,14 @@ request_shmem(void)
 		prev_shmem_request_hook();
 #endif
 	RequestAddinShmemSpace(shared_size());
-	RequestNamedLWLockTranche(ARENA_TRANCHE, 1);
+	RequestNamedLWLockTranche(ARENA_TRANCHE, 2);
 	store_shmem_request();
 }
 
 static void
 startup_shmem(void)
 {
+	char	   *areas_at;
 	bool		found;
 
 	if (prev_shmem_startup_hook)
@@ -225,8 +227,10 @@ startup_shmem(void)
 	shared = static_cast<char *>(ShmemInitStruct("gpuvm", shared_size(), &found));
 	if (!found)
 		memset(shared, 0, shared_size());
-	arena = reinterpret_cast<ArenaShared *>(shared + stats_shared_size() + quarantine_shared_size());
-	arena_lock = &GetNamedLWLockTranche(ARENA_TRANCHE)->lock;
+	areas_at = shared + stats_shared_size() + quarantine_shared_size();
+	areas_shared_init(reinterpret_cast<AreasShared *>(areas_at), &GetNamedLWLockTranche(ARENA_TRANCHE)[1].lock);
+	arena = reinterpret_cast<ArenaShared *>(areas_at + areas_shared_size());
+	arena_lock = &GetNamedLWLockTranche(ARENA_TRANCHE)[0].lock;
 
 	if (map_arena())
 	{
@@ -323,7 +327,9 @@ arena_size(void)
 uint64
 arena_used(void)
 {
-	return base ? pg_atomic_read_u64(&arena->used_pages) * ARENA_PAGE : 0;
+	uint64		used = base ? pg_atomic_read_u64(&arena->used_pages) * ARENA_PAGE : 0;
+
+	return used - Min(areas_spare(), used);
 }
 
 uint64
@@ -623,6 +629,15 @@ take_pages(uint64 n)
 	return first;
 }
 
+/* No run of pages is free: what nobody needs is given back. */
+static void
+make_room(void)
+{
+	pg_atomic_fetch_add_u32(&arena->cleaning, 1);
+	areas_make_room();
+	pg_atomic_fetch_sub_u32(&arena->cleaning, 1);
+}
+
 uint64
 arena_alloc(uint64 size)
 {
@@ -633,10 +648,18 @@ arena_alloc(uint64 size)
 		return 0;
 
 	first = take_pages(n);
-	for (int i = 0; first == 0 && i < CLEANING_TRIES && pg_atomic_read_u32(&arena->cleaning) != 0; i++)
+	if (first == 0)
+		make_room();
+	for (int i = 0; first == 0 && i < CLEANING_TRIES; i++)
 	{
-		pg_usleep(CLEANING_WAIT_US);
+		/* looked at before: what others held is there once they have done */
+		bool		others = pg_atomic_read_u32(&arena->cleaning) != 0;
+
 		first = take_pages(n);
+		if (first == 0 && !others)
+			return 0;
+		if (first == 0)
+			pg_usleep(CLEANING_WAIT_US);
 	}
 	if (first == 0)
 		return 0;

@@ -1,0 +1,192 @@
+/* areas.cc: see areas.h. The lock is held for the table alone, and no other is taken inside. */
+#include "pg/areas.h"
+
+#include "pg/shmem.h"
+
+extern "C" {
+#include "port/atomics.h"
+}
+
+namespace gpuvm {
+
+constexpr int MAX_SPARE = 64;
+
+/* What may be spare: enough for a few sessions that run queries of rows one after another. */
+constexpr uint64 MOST_SPARE = 24 * 1024 * 1024;
+constexpr uint64 SPARE_SHARE = 4;
+
+/* A job takes a larger area than it needs, but not one that another job will miss. */
+constexpr uint64 SPARE_WASTE = 4;
+constexpr uint64 SMALL_AREA = 16 * ARENA_PAGE;
+
+struct SpareArea
+{
+	uint64		offset;			/* 0: nothing here */
+	uint64		size;
+	uint64		given;			/* number of the area_give, later ones are greater */
+};
+
+struct AreasShared
+{
+	uint64		given;
+	pg_atomic_uint64 bytes;		/* changed under the lock, read without */
+	SpareArea	spare[MAX_SPARE];
+};
+
+static AreasShared *areas = NULL;
+static LWLock *areas_lock = NULL;
+
+Size
+areas_shared_size(void)
+{
+	return MAXALIGN(sizeof(AreasShared));
+}
+
+void
+areas_shared_init(AreasShared *shared, LWLock *lock)
+{
+	areas = shared;
+	areas_lock = lock;
+}
+
+uint64
+areas_spare(void)
+{
+	return areas == NULL ? 0 : pg_atomic_read_u64(&areas->bytes);
+}
+
+static uint64
+most_spare(void)
+{
+	return Min(MOST_SPARE, arena_size() / SPARE_SHARE);
+}
+
+/* ---- under the lock -------------------------------------------------------- */
+
+static SpareArea
+take_out(SpareArea *area)
+{
+	SpareArea	out = *area;
+
+	pg_atomic_write_u64(&areas->bytes, pg_atomic_read_u64(&areas->bytes) - out.size);
+	area->offset = 0;
+	return out;
+}
+
+/* The session's own, or of the smallest that will do the one that was used last; NULL: none. */
+static SpareArea *
+find_spare(uint64 size, AreaTicket ticket)
+{
+	SpareArea  *best = NULL;
+
+	for (SpareArea &area : areas->spare)
+	{
+		if (area.offset == 0 || area.size < size || area.size > Max(size * SPARE_WASTE, SMALL_AREA))
+			continue;
+		if (area.given == ticket)
+			return &area;
+		if (best == NULL || area.size < best->size || (area.size == best->size && area.given > best->given))
+			best = &area;
+	}
+	return best;
+}
+
+/* The one that nobody has wanted for longest, and a place for another. */
+static SpareArea *
+find_oldest(SpareArea **room)
+{
+	SpareArea  *oldest = NULL;
+
+	*room = NULL;
+	for (SpareArea &area : areas->spare)
+	{
+		if (area.offset == 0)
+			*room = &area;
+		else if (oldest == NULL || area.given < oldest->given)
+			oldest = &area;
+	}
+	return oldest;
+}
+
+/* ---- the interface --------------------------------------------------------- */
+
+uint64
+area_take(uint64 *size, AreaTicket ticket)
+{
+	SpareArea	taken = {};
+	SpareArea  *found;
+	uint64		offset;
+
+	*size = TYPEALIGN(ARENA_PAGE, *size);
+	LWLockAcquire(areas_lock, LW_EXCLUSIVE);
+	found = find_spare(*size, ticket);
+	if (found != NULL)
+		taken = take_out(found);
+	LWLockRelease(areas_lock);
+	if (taken.offset != 0)
+	{
+		*size = taken.size;
+		return taken.offset;
+	}
+	offset = arena_alloc(*size);
+	if (offset == 0)
+		*size = 0;
+	return offset;
+}
+
+AreaTicket
+area_give(uint64 offset, uint64 size)
+{
+	uint64		surplus[MAX_SPARE];
+	int			n = 0;
+	AreaTicket	ticket = 0;
+
+	if (offset == 0)
+		return 0;
+	if (size > most_spare())
+	{
+		arena_free(offset);
+		return 0;
+	}
+	LWLockAcquire(areas_lock, LW_EXCLUSIVE);
+	for (;;)
+	{
+		SpareArea  *room;
+		SpareArea  *oldest = find_oldest(&room);
+
+		if (room != NULL && pg_atomic_read_u64(&areas->bytes) + size <= most_spare())
+		{
+			ticket = ++areas->given;
+			*room = {offset, size, ticket};
+			pg_atomic_write_u64(&areas->bytes, pg_atomic_read_u64(&areas->bytes) + size);
+			break;
+		}
+		surplus[n++] = take_out(oldest).offset;
+	}
+	LWLockRelease(areas_lock);
+	while (n > 0)
+		arena_free(surplus[--n]);
+	return ticket;
+}
+
+void
+areas_make_room(void)
+{
+	for (;;)
+	{
+		SpareArea	taken = {};
+		SpareArea  *room;
+		SpareArea  *oldest;
+
+		LWLockAcquire(areas_lock, LW_EXCLUSIVE);
+		oldest = find_oldest(&room);
+		if (oldest != NULL)
+			taken = take_out(oldest);
+		LWLockRelease(areas_lock);
+		if (taken.offset == 0)
+			return;
+		arena_free(taken.offset);
+	}
+}
+
+}  // namespace gpuvm

@@ -1,0 +1,44 @@
+/*
+ * areas.h: memory that jobs use, between jobs.
+ *
+ * An area (buffers for results, a program, changed rows) belongs to a session as
+ * long as the session is in use. Then it is spare: the next job of any session
+ * takes it. Allocating an area each time would cost a small query as much as the
+ * query itself; a session that kept it would hold it as long as its client is
+ * connected. What is spare is bounded, and given up when an allocation finds no
+ * room, so it counts as free.
+ */
+#ifndef GPUVM_PG_AREAS_H
+#define GPUVM_PG_AREAS_H
+
+#include "pg/pg.h"
+
+extern "C" {
+#include "storage/lwlock.h"
+}
+
+namespace gpuvm {
+
+/* A spare area that a session has had: it takes that one again if nobody else has. 0: none. */
+using AreaTicket = uint64;
+
+/*
+ * An area of at least *size bytes, contents undefined, and in *size what it has; 0 when memory is short. Never raises.
+ */
+uint64		area_take(uint64 *size, AreaTicket ticket);
+AreaTicket	area_give(uint64 offset, uint64 size);
+
+/* Bytes that are spare. */
+uint64		areas_spare(void);
+
+/* For arena_alloc, which found no room: gives spare areas back. */
+void		areas_make_room(void);
+
+/* The part of the shared structure, zeroed at start-up. */
+struct AreasShared;
+Size		areas_shared_size(void);
+void		areas_shared_init(AreasShared *areas, LWLock *lock);
+
+}  // namespace gpuvm
+
+#endif

@@ -1,0 +1,88 @@
+# Memory comes back to those who need it: from sessions that are idle, and from those that have gone.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use GpuvmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('memory_owners', "gpuvm.memory = '256MB'", 'max_connections = 120');
+my $log_start = -s $node->logfile;
+create_big($node);
+
+# What tables and sessions hold, in bytes, and what is spare, in MB.
+sub bytes_used
+{
+	return $node->safe_psql('postgres', q{SELECT memory_cached FROM gpuvm.devices WHERE device = 'cpu'});
+}
+
+sub spare
+{
+	return $node->safe_psql('postgres',
+		q{SELECT coalesce(substring(detail FROM '(\d+) MB spare'), '0') FROM gpuvm.status() WHERE backend = 'cpu'});
+}
+
+# Clients that run the query, one after another, and then nothing; returns once all have, but for those that fail
+# and leave.
+sub idle_clients
+{
+	my ($clients, $query) = @_;
+	my $script = $node->basedir . '/idle.sql';
+	my ($out, $err) = ('', '');
+
+	unlink $script;
+	append_to_file($script, "SELECT pg_advisory_lock(1);\n$query;\nSELECT pg_advisory_unlock(1);\n\\sleep 300 s\n");
+	my $run = IPC::Run::start(
+		[ 'env', 'PGAPPNAME=idle', "PGOPTIONS=-c gpuvm.force=on -c gpuvm.require=$device", 'pgbench', '-n',
+			'-c', $clients, '-t', '1', '-h', $node->host, '-p', $node->port, '-f', $script, 'postgres' ],
+		'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
+	$node->poll_query_until('postgres',
+		q{SELECT count(*) > 0 AND bool_and(state = 'idle' AND query ~ 'unlock') FROM pg_stat_activity
+		  WHERE application_name = 'idle'})
+	  or diag("clients that are not idle: $out$err");
+	return $run;
+}
+
+sub idle_count
+{
+	return $node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'idle'});
+}
+
+# Idle sessions hold next to nothing, whatever their queries have needed.
+my $empty = bytes_used();
+my $run = idle_clients(100, 'SELECT id, l FROM big WHERE v = 7 AND id < 1000');
+is(idle_count(), 100, 'a hundred sessions have run a query of rows, and are idle');
+cmp_ok(bytes_used() - $empty + (spare() << 20), '<=', 32 << 20, 'they hold at most 32 MB, with what is spare');
+is(with_vm($node, 'SELECT count(*) FROM (SELECT id, l FROM big WHERE v = 7 OFFSET 0) q'), '6000',
+	'another session finds memory');
+$run->kill_kill;
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'idle'});
+is(bytes_used(), $empty, 'and when they have gone, nothing');
+
+# What is spare is anybody's: an import that finds no room otherwise gets it.
+$node->safe_psql('postgres', q{
+	CREATE TABLE fill AS SELECT hashint8extended(i, 1) a, hashint8extended(i, 2) b, hashint8extended(i, 3) c
+	FROM generate_series(1, 2000000) i});
+with_vm($node, 'SELECT count(*) FROM (SELECT id, l FROM big WHERE v <> 7 OFFSET 0) q');
+cmp_ok(spare(), '>', 0, 'a query of rows leaves memory spare');
+my $tables = 0;
+for my $i (1 .. 6)
+{
+	$node->safe_psql('postgres', "CREATE TABLE fill$i AS TABLE fill");
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT gpuvm.import('fill$i')");
+	if ($ret != 0)
+	{
+		like($stderr, qr/out of memory for imported tables/, 'imports fill the memory');
+		last;
+	}
+	$tables++;
+}
+is(spare(), 0, 'to the last of what was spare');
+$node->safe_psql('postgres', "SELECT gpuvm.release('fill$_')") for 1 .. $tables;
+is(bytes_used(), $empty, 'and leave it');
+
+crash_free($node, $log_start, 'the cluster never restarted');
+$node->stop;
+done_testing();
