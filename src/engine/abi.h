@@ -22,9 +22,10 @@
  * Rows leave through result buffers: Free -> Filling -> Full by gpuvmd, Full ->
  * Free by the backend, which rings when gpuvmd may be starved (state
  * Suspended). `cancel` asks gpuvmd to stop; the backend frees or reuses the
- * job's memory only when the state is Done or Failed, or the socket is at end
- * of file. Then, if the job was on a device, gpuvmd must also have been reaped
- * (engine_reaped): sockets may close before the driver has stopped the kernels.
+ * job's memory only when the state is Done or Failed, the socket is at end of
+ * file, or `parting` says that gpuvmd has left. At end of file, if the job was on
+ * a device, gpuvmd must also have been reaped (engine_reaped): sockets may close
+ * before the driver has stopped the kernels.
  */
 #ifndef GPUVM_ENGINE_ABI_H
 #define GPUVM_ENGINE_ABI_H
@@ -42,9 +43,13 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 13 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 14 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
+
+/* Sessions that gpuvmd serves at once, and those that wait to be accepted. */
+constexpr int MAX_SESSIONS = 2048;
+constexpr int SESSION_BACKLOG = 128;
 
 /* gpuvmd ends with this code when a device left it no choice: a CUDA error that its context does not survive. */
 constexpr int ENGINE_EXIT_DEVICE = 3;
@@ -176,6 +181,17 @@ enum class Device : uint32_t
 	Auto = 0,
 	Cpu = 1,
 	Cuda = 2,
+};
+
+/*
+ * Who has left a session, in Job.parting. gpuvmd's thread says so as the last thing that it does with the Job. A backend
+ * that cannot wait for that says that it has gone, and leaves the Job's memory to the supervisor.
+ */
+enum class Parting : uint32_t
+{
+	None = 0,
+	Backend = 1,
+	Engine = 2,
 };
 
 enum class BufferState : uint32_t
@@ -465,6 +481,8 @@ struct Job
 	std::atomic<uint32_t> cancel;
 	std::atomic<uint32_t> backend_waiting;
 	std::atomic<uint32_t> engine_waiting;
+	std::atomic<uint32_t> parting;	/* Parting */
+	uint32_t	reserved3;
 
 	/* -- the outcome, valid once Done or Failed -------------------------------- */
 	uint32_t	errors;			/* groups and sorted rows: ErrorBits; if not 0 there are no rows. Joins that end in rows: see above */

@@ -35,6 +35,7 @@ struct EngineContext
 	DeviceSlot	devices;
 	std::atomic<int> spinning{0};
 	int			max_spinning = 1;	/* sessions that may wait awake at once */
+	int			control_fd = -1;	/* a byte there asks the supervisor to look what can be given back */
 	/* A cursor that is not read on must not keep a device's streams and memory from others for longer. */
 	std::chrono::milliseconds client_patience{20};
 };

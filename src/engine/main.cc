@@ -168,6 +168,7 @@ main(int argc, char **argv)
 	if (options.icu != nullptr)
 		context.collators.set_icu(options.icu);
 	context.max_spinning = std::max(1, cores / 2);
+	context.control_fd = options.control_fd;
 	std::thread(watch_supervisor, options.control_fd, &context.arena.header()->heartbeat).detach();
 
 	wrong = server.listen_at(options.socket);

@@ -13,8 +13,6 @@
 
 namespace gpuvm {
 
-constexpr int BACKLOG = 128;
-constexpr int MAX_SESSIONS = 2048;
 constexpr size_t SESSION_STACK = 1024 * 1024;
 constexpr useconds_t ACCEPT_RETRY_US = 10000;
 
@@ -59,7 +57,7 @@ Server::listen_at(const char *path)
 	(void) umask(mask);
 	if (rc != 0)
 		return "bind";
-	if (listen(listener_, BACKLOG) != 0)
+	if (listen(listener_, SESSION_BACKLOG) != 0)
 		return "listen";
 	return nullptr;
 }

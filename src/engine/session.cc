@@ -11,6 +11,7 @@
  */
 #include "engine/session.h"
 
+#include <sys/socket.h>
 #include <sys/time.h>
 
 #include "engine/job_dispatch.h"
@@ -59,14 +60,9 @@ next_job(EngineContext *context, Job *job, Doorbell *doorbell, std::chrono::nano
 	return submitted() || doorbell->sleep(submitted);
 }
 
-void
-serve_session(EngineContext *context, int fd)
+static void
+serve_jobs(EngineContext *context, int fd, Job *job)
 {
-	Job		   *job = receive_hello(context->arena, fd);
-
-	if (job == nullptr || send(fd, "", 1, MSG_NOSIGNAL) != 1)
-		return;
-
 	Doorbell	doorbell(fd, job);
 	SetStore	sets(&context->set_memory);
 	SessionShare share;
@@ -84,6 +80,21 @@ serve_session(EngineContext *context, int fd)
 		doorbell.ring();
 		since = std::chrono::steady_clock::now();
 	}
+}
+
+void
+serve_session(EngineContext *context, int fd)
+{
+	Job		   *job = receive_hello(context->arena, fd);
+
+	if (job == nullptr)
+		return;
+	if (send(fd, "", 1, MSG_NOSIGNAL) == 1)
+		serve_jobs(context, fd, job);
+	/* From here on the Job's memory may be somebody else's. */
+	if (job->parting.exchange(static_cast<uint32_t>(Parting::Engine)) == static_cast<uint32_t>(Parting::Backend) &&
+		context->control_fd >= 0)
+		(void) send(context->control_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace gpuvm

@@ -1,7 +1,9 @@
-/* areas.cc: see areas.h. The lock is held for the table alone, and no other is taken inside. */
+/* areas.cc: see areas.h. The lock is held for the tables alone, and no other is taken inside. */
 #include "pg/areas.h"
 
+#include "engine/abi.h"
 #include "pg/shmem.h"
+#include "pg/startup.h"
 
 extern "C" {
 #include "port/atomics.h"
@@ -19,6 +21,20 @@ constexpr uint64 SPARE_SHARE = 4;
 constexpr uint64 SPARE_WASTE = 4;
 constexpr uint64 SMALL_AREA = 16 * ARENA_PAGE;
 
+/*
+ * gpuvmd has no more sessions than that, and those of one that was reaped are freed before the next one starts: so there
+ * is room for all.
+ */
+constexpr int MAX_ABANDONED = MAX_SESSIONS + SESSION_BACKLOG;
+constexpr int RECLAIM_BATCH = 64;
+
+struct AbandonedSession
+{
+	uint64		job;
+	uint64		area;			/* 0: it had none */
+	uint32		generation;
+};
+
 struct SpareArea
 {
 	uint64		offset;			/* 0: nothing here */
@@ -31,6 +47,8 @@ struct AreasShared
 	uint64		given;
 	pg_atomic_uint64 bytes;		/* changed under the lock, read without */
 	SpareArea	spare[MAX_SPARE];
+	pg_atomic_uint32 nabandoned;	/* as bytes */
+	AbandonedSession abandoned[MAX_ABANDONED];
 };
 
 static AreasShared *areas = NULL;
@@ -108,6 +126,46 @@ find_oldest(SpareArea **room)
 	return oldest;
 }
 
+static bool
+add_abandoned(const AbandonedSession &session)
+{
+	uint32		n = pg_atomic_read_u32(&areas->nabandoned);
+
+	if (n == MAX_ABANDONED)
+		return false;
+	areas->abandoned[n] = session;
+	pg_atomic_write_u32(&areas->nabandoned, n + 1);
+	return true;
+}
+
+static bool
+engine_has_left(const AbandonedSession &session)
+{
+	return arena_header()->engine_reaped.load() >= session.generation ||
+		arena_at<Job>(session.job)->parting.load() == static_cast<uint32_t>(Parting::Engine);
+}
+
+/* Some of those that gpuvmd has left; how many. */
+static int
+take_abandoned(AbandonedSession *taken)
+{
+	uint32		left = pg_atomic_read_u32(&areas->nabandoned);
+	int			n = 0;
+
+	for (uint32 i = 0; i < left && n < RECLAIM_BATCH;)
+	{
+		if (engine_has_left(areas->abandoned[i]))
+		{
+			taken[n++] = areas->abandoned[i];
+			areas->abandoned[i] = areas->abandoned[--left];
+		}
+		else
+			i++;
+	}
+	pg_atomic_write_u32(&areas->nabandoned, left);
+	return n;
+}
+
 /* ---- the interface --------------------------------------------------------- */
 
 uint64
@@ -170,8 +228,44 @@ area_give(uint64 offset, uint64 size)
 }
 
 void
+areas_reclaim(void)
+{
+	AbandonedSession taken[RECLAIM_BATCH];
+	int			n = RECLAIM_BATCH;
+
+	while (n == RECLAIM_BATCH && pg_atomic_read_u32(&areas->nabandoned) > 0)
+	{
+		LWLockAcquire(areas_lock, LW_EXCLUSIVE);
+		n = take_abandoned(taken);
+		LWLockRelease(areas_lock);
+		for (int i = 0; i < n; i++)
+		{
+			arena_free(taken[i].area);
+			arena_free(taken[i].job);
+		}
+	}
+}
+
+void
+area_abandon(uint64 job, uint64 area, uint32 generation)
+{
+	uint32_t	none = static_cast<uint32_t>(Parting::None);
+	bool		added;
+
+	/* if gpuvmd has left meanwhile, it does not tell the supervisor: this process frees it then */
+	(void) arena_at<Job>(job)->parting.compare_exchange_strong(none, static_cast<uint32_t>(Parting::Backend));
+	LWLockAcquire(areas_lock, LW_EXCLUSIVE);
+	added = add_abandoned({job, area, generation});
+	LWLockRelease(areas_lock);
+	if (!added)
+		ereport(LOG, (errmsg("gpuvmd does not end a session, whose memory stays taken until the server restarts")));
+	areas_reclaim();
+}
+
+void
 areas_make_room(void)
 {
+	areas_reclaim();
 	for (;;)
 	{
 		SpareArea	taken = {};

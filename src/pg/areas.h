@@ -7,6 +7,11 @@
  * query itself; a session that kept it would hold it as long as its client is
  * connected. What is spare is bounded, and given up when an allocation finds no
  * room, so it counts as free.
+ *
+ * A session that ends while gpuvmd does not (it is stopped, it hangs, its device may
+ * not have stopped) cannot free its memory, to which gpuvmd may still write. It
+ * leaves it here, and whoever comes by frees it once gpuvmd has left the session or
+ * has been reaped: the supervisor, who is told of both, or who finds no room.
  */
 #ifndef GPUVM_PG_AREAS_H
 #define GPUVM_PG_AREAS_H
@@ -28,10 +33,19 @@ using AreaTicket = uint64;
 uint64		area_take(uint64 *size, AreaTicket ticket);
 AreaTicket	area_give(uint64 offset, uint64 size);
 
+/*
+ * Frees a session's Job and area as soon as gpuvmd, of a start not later than `generation`, cannot write to them any
+ * more. Never raises.
+ */
+void		area_abandon(uint64 job, uint64 area, uint32 generation);
+
+/* Frees what was abandoned, as far as that is possible now. */
+void		areas_reclaim(void);
+
 /* Bytes that are spare. */
 uint64		areas_spare(void);
 
-/* For arena_alloc, which found no room: gives spare areas back. */
+/* For arena_alloc, which found no room: gives back what was abandoned, and what is spare. */
 void		areas_make_room(void);
 
 /* The part of the shared structure, zeroed at start-up. */

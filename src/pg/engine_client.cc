@@ -7,9 +7,9 @@
  * last thread has left its address space, and gpuvmd closes a session's socket
  * only after the job has ended, so the end of the socket is proof enough, but for
  * a device: its kernels write results until the driver, at the end of gpuvmd's
- * files, stops them, and nothing says that sockets are not closed before. A session
- * that lost gpuvmd while its job was on a device keeps its memory until the
- * supervisor has reaped gpuvmd.
+ * files, stops them, and nothing says that sockets are not closed before. The memory
+ * of a session that lost gpuvmd while its job was on a device, or that ends while
+ * gpuvmd does not answer, is abandoned (areas.h): it is freed later.
  *
  * The end of a session's use: engine_release by its owner; a ResourceOwner's end
  * (errors, cursors); the transaction's abort, which stops all jobs before the
@@ -51,8 +51,8 @@ constexpr std::chrono::microseconds SPIN(150);
 constexpr std::chrono::microseconds DEVICE_SPIN(1000);
 constexpr int HELLO_TIMEOUT_MS = 2000;
 constexpr int CONNECT_RETRY_MS = 10;
-/* gpuvmd waits awake for the next job for a tenth of a second, and does not look at the socket meanwhile. */
-constexpr int HANG_UP_TIMEOUT_MS = 2000;
+/* A session's end waits so long for gpuvmd's; on a busy machine that may be too short. */
+constexpr int HANG_UP_TIMEOUT_MS = 200;
 /* Its doorbell wakes who waits for the end of a canceled job, but a ring may be lost where both move at once. */
 constexpr int ABORT_POLL_MS = 1;
 
@@ -156,14 +156,6 @@ device_may_write(const EngineSession *session)
 		arena_header()->engine_reaped.load() < session->last_generation;
 }
 
-static bool
-device_stops(const EngineSession *session)
-{
-	for (int ms = 0; device_may_write(session) && ms < HANG_UP_TIMEOUT_MS; ms += CONNECT_RETRY_MS)
-		(void) poll(NULL, 0, CONNECT_RETRY_MS);
-	return !device_may_write(session);
-}
-
 static void
 destroy_session(EngineSession *session)
 {
@@ -172,8 +164,8 @@ destroy_session(EngineSession *session)
 	while (*at != session)
 		at = &(*at)->next;
 	*at = session->next;
-	if (session->fd >= 0 && (!hang_up(session) || !device_stops(session)))
-		ereport(LOG, (errmsg("gpuvmd does not end a session, whose memory stays taken")));
+	if (session->fd >= 0 && (!hang_up(session) || device_may_write(session)))
+		area_abandon(session->job, session->area, session->last_generation);
 	else
 	{
 		arena_free(session->area);
@@ -262,6 +254,7 @@ connect_session(EngineSession *session, int wait_ms, const char **reason)
 		/* Before connecting: a gpuvmd started later can only make the number too low, never too high. */
 		session->generation = arena_header()->engine_generation.load();
 		session->fd = connect_once();
+		session->last_generation = arena_header()->engine_generation.load();
 		if (session->fd >= 0 && say_hello(session))
 			break;
 		*reason = session->fd >= 0 ? "gpuvmd refused the session" : "gpuvmd is not running";
@@ -272,7 +265,6 @@ connect_session(EngineSession *session, int wait_ms, const char **reason)
 		session->fd = -1;
 		(void) poll(NULL, 0, CONNECT_RETRY_MS);
 	}
-	session->last_generation = arena_header()->engine_generation.load();
 	session->events = compat_create_wait_event_set(3);
 	AddWaitEventToSet(session->events, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(session->events, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
@@ -325,8 +317,7 @@ idle_session(void)
 		/* no wait event set: making it raised, out of file descriptors, say */
 		if (session->events != NULL && session_alive(session))
 			return session;
-		if (!device_may_write(session))
-			destroy_session(session);
+		destroy_session(session);
 	}
 	return NULL;
 }
@@ -672,10 +663,7 @@ engine_release(EngineSession *session)
 	session->owner = NULL;
 	if (!session_alive(session))
 	{
-		session->sets = session->dropped = 0;
-		/* else idle_session does it later */
-		if (!device_may_write(session))
-			destroy_session(session);
+		destroy_session(session);
 		return;
 	}
 	send_drops(session);

@@ -20,7 +20,7 @@
  * Before each start the arena's pins (engine/pin_words.h) are forgotten: the old
  * gpuvmd has been reaped, so no device has its pages any more. While one runs, a
  * byte on the socketpair says that it has unpinned chunks, whose free pages are
- * then given back here.
+ * then given back here, or left a session that its backend had abandoned (areas.h).
  */
 #include "pg/pg.h"
 
@@ -33,6 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pg/areas.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
@@ -336,9 +337,12 @@ read_control(void)
 		set_status("it is running");
 		arena_header()->engine_pid.store(static_cast<uint32_t>(engine.pid));
 	}
-	/* What it has unpinned, and at its start what the one before it had pinned. */
+	/* What it has unpinned, and at its start what the one before it had pinned; and sessions that it has left. */
 	if (n > 0)
+	{
 		arena_clean_chunks();
+		areas_reclaim();
+	}
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
@@ -376,6 +380,7 @@ reap_engine(bool expected)
 		rc = waitpid(engine.pid, &status, 0);
 	} while (rc < 0 && errno == EINTR);
 	arena_header()->engine_reaped.store(arena_header()->engine_generation.load());
+	areas_reclaim();
 
 	(void) forward_log();
 	log_line();
@@ -460,6 +465,7 @@ wait_for_orphan(void)
 	for (int ms = 0; pid != 0 && kill(pid, 0) == 0 && ms < ORPHAN_MS; ms += 10)
 		pg_usleep(10000);
 	arena_header()->engine_reaped.store(arena_header()->engine_generation.load());
+	areas_reclaim();
 }
 
 static void

@@ -61,6 +61,27 @@ $run->kill_kill;
 $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'idle'});
 is(bytes_used(), $empty, 'and when they have gone, nothing');
 
+# Sessions that end while gpuvmd is stopped: their memory is back when it goes on, or when it was killed and reaped.
+for my $signal ('CONT', 'KILL')
+{
+	my $pid = engine_pid($node);
+
+	$run = idle_clients(40, 'SELECT id, l FROM big WHERE v = 7 AND id < 1000');
+	is(idle_count(), 40, 'forty sessions have run a query');
+	stop_engine($pid);
+	$run->kill_kill;
+	ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'idle'}),
+		'they end while gpuvmd is stopped');
+	cmp_ok(bytes_used(), '>=', $empty + 40 * 65536, 'what it may write to is not free');
+	kill $signal, $pid;
+	ok($node->poll_query_until('postgres', qq{SELECT memory_cached = $empty FROM gpuvm.devices WHERE device = 'cpu'}),
+		"after SIG$signal nothing is lost");
+	wait_for_new_engine($node, $pid) if $signal eq 'KILL';
+	is(engine_pid($node), $pid, 'gpuvmd has gone on') if $signal eq 'CONT';
+}
+is(with_vm($node, 'SELECT count(*) FROM big WHERE v = 7'), '6000', 'queries are answered');
+is(bytes_used(), $empty, 'and hold nothing');
+
 # What is spare is anybody's: an import that finds no room otherwise gets it.
 $node->safe_psql('postgres', q{
 	CREATE TABLE fill AS SELECT hashint8extended(i, 1) a, hashint8extended(i, 2) b, hashint8extended(i, 3) c
