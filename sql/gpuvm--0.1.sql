@@ -221,6 +221,28 @@ COMMENT ON FUNCTION gpuvm.list_translations() IS 'behind the view gpuvm.translat
 CREATE VIEW gpuvm.translations AS SELECT * FROM gpuvm.list_translations();
 COMMENT ON VIEW gpuvm.translations IS 'statements that gpuvm.whole_query has had translated since the server started, by outcome';
 
+CREATE FUNCTION gpuvm.list_quarantine()
+RETURNS TABLE (hash text, engine text, crashes integer, last_cause text, last_crash timestamptz, barred_until timestamptz)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_quarantine';
+COMMENT ON FUNCTION gpuvm.list_quarantine() IS 'behind the view gpuvm.quarantine';
+
+CREATE VIEW gpuvm.quarantine AS SELECT * FROM gpuvm.list_quarantine();
+COMMENT ON VIEW gpuvm.quarantine IS 'programs that have ended gpuvmd, and until when they are not run';
+
+CREATE FUNCTION gpuvm.forgive(hash text DEFAULT NULL)
+RETURNS integer
+LANGUAGE C VOLATILE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_forgive';
+COMMENT ON FUNCTION gpuvm.forgive(text) IS
+	'forgets that a program, or any, has ended gpuvmd; returns how many entries of gpuvm.quarantine are gone';
+
+REVOKE EXECUTE ON FUNCTION gpuvm.list_quarantine(), gpuvm.forgive(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gpuvm.list_quarantine() TO pg_read_all_stats;
+GRANT SELECT ON gpuvm.quarantine TO pg_read_all_stats;
+
 CREATE FUNCTION gpuvm.list_opcodes()
 RETURNS TABLE (opcode integer, name text, form text, types text, synopsis text)
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE

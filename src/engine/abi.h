@@ -117,6 +117,42 @@ pin_chunk_bytes(uint64_t arena_size)
 	return ((arena_size + MAX_PIN_CHUNKS - 1) / MAX_PIN_CHUNKS + MIN_PIN_CHUNK - 1) / MIN_PIN_CHUNK * MIN_PIN_CHUNK;
 }
 
+/*
+ * Which program ended gpuvmd. The thread that crashes writes it, in a signal handler or where a device leaves it no choice;
+ * the supervisor reads it when it has reaped gpuvmd. None is written by a thread that runs no program.
+ */
+enum class BlameState : uint32_t
+{
+	None = 0,
+	Writing = 1,				/* by one thread, whatever others do */
+	Written = 2,
+};
+
+struct Blame
+{
+	std::atomic<uint32_t> state;	/* BlameState */
+	std::atomic<uint32_t> signal;	/* 0: a device */
+	std::atomic<uint32_t> device;	/* where the program ran: Device */
+	uint32_t	reserved;
+	std::atomic<uint64_t> program;	/* Job.program_hash */
+};
+
+/* Programs that are running: how many, and the exclusive or of their hashes, which is the hash of a single one. */
+struct RunningPrograms
+{
+	std::atomic<uint32_t> count;
+	uint32_t	reserved;
+	std::atomic<uint64_t> hashes;
+
+	/* The hash of the only one; 0: there are none, or several. */
+	uint64_t alone() const
+	{
+		const uint64_t hash = hashes.load();
+
+		return count.load() == 1 ? hash : 0;
+	}
+};
+
 struct ArenaHeader
 {
 	uint32_t	magic;
@@ -143,6 +179,9 @@ struct ArenaHeader
 	std::atomic<uint32_t> sets;	/* result sets that all sessions hold, */
 	std::atomic<uint64_t> result_bytes;	/* what they take, on the host and on devices: gpuvmd writes, */
 	std::atomic<uint64_t> result_limit;	/* and what they may (gpuvm.result_memory), which the supervisor may change at any time */
+	Blame		blame;
+	RunningPrograms running;
+	RunningPrograms on_devices;	/* those of them that a device runs */
 	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* pin_words.h */
 };
 
@@ -474,6 +513,7 @@ struct Job
 	JobSink		sink;
 	uint64_t	window;			/* arena offset of the JobWindow */
 	uint64_t	drop_sets;		/* bit n: set n */
+	uint64_t	program_hash;	/* that a crash counts against: the program's, a window job's that of what made the set; 0: nobody's */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "engine/blame.h"
 #include "engine/log.h"
 #include "engine/pin_words.h"
 
@@ -65,6 +66,7 @@ static ArenaHeader *fatal_header;
 library_fatal(const char *line)
 {
 	log_line("%s", line);
+	blame_device(fatal_header);
 	fatal_header->device_ends.fetch_add(1);
 	_exit(ENGINE_EXIT_DEVICE);
 }

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 
+#include "engine/blame.h"
 #include "engine/cost.h"
 #include "engine/job_io.h"
 #include "engine/job_join.h"
@@ -236,6 +237,8 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 					 ? std::chrono::milliseconds(0) : context->client_patience);
 	try
 	{
+		RunsOnDevice at_work(context->arena.header());
+
 		outcome = context->devices.library()->run(device_request(context, request, work), io, &figures, reason);
 	}
 	catch (const std::bad_alloc &)
@@ -544,6 +547,10 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 	reset_outcome(job);
 	if (job->kind == JobKind::Drop)
 		return true;
+
+	const bool	has_program = job->kind == JobKind::Run || job->kind == JobKind::Window;
+	RunsProgram	runs(context->arena.header(), has_program ? job->program_hash : 0);
+
 	try
 	{
 		Request		request;

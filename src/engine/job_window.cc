@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "engine/blame.h"
 #include "engine/job_run.h"
 #include "vm/cpu_window.h"
 
@@ -259,6 +260,8 @@ run_on_device(EngineContext *context, const Request &request, Job *job, JobIo *i
 
 	try
 	{
+		RunsOnDevice at_work(context->arena.header());
+
 		outcome = context->devices.library()->run_window(set->device(), request.window.spec, io, &figures, reason);
 	}
 	catch (const std::bad_alloc &)

@@ -23,6 +23,7 @@
 #include <cstring>
 #include <thread>
 
+#include "engine/blame.h"
 #include "engine/device_loader.h"
 #include "engine/log.h"
 #include "engine/server.h"
@@ -158,6 +159,8 @@ main(int argc, char **argv)
 		log_line("%s", wrong);
 		_exit(1);
 	}
+
+	blame_install(context.arena.header());
 
 	int			threads = choose_threads(options.threads);
 	int			cores = choose_threads(0);

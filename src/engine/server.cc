@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "engine/blame.h"
 #include "engine/log.h"
 
 namespace gpuvm {
@@ -75,6 +76,7 @@ void *
 Server::session_main(void *arg)
 {
 	SessionArg	session = *static_cast<SessionArg *>(arg);
+	CrashStack	stack;
 
 	delete static_cast<SessionArg *>(arg);
 	serve_session(session.server->context_, session.fd);

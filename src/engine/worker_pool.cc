@@ -35,6 +35,7 @@ WorkerPool::invite(PoolTask *task, int helpers)
 		if (task->invited_ == 0)
 			tasks_.push_back(task);
 		task->invited_ = helpers;
+		task->whom_ = works_for();
 	}
 	if (helpers == 1)
 		work_.notify_one();
@@ -58,6 +59,7 @@ WorkerPool::dismiss(PoolTask *task)
 void
 WorkerPool::run()
 {
+	CrashStack	stack;
 	std::unique_lock<std::mutex> lock(mutex_);
 
 	for (;;)
@@ -72,8 +74,15 @@ WorkerPool::run()
 		if (--task->invited_ > 0)
 			tasks_.push_back(task);
 		task->helping_++;
+
+		const WorksFor whom = task->whom_;
+
 		lock.unlock();
-		task->help();
+		{
+			HelpsProgram helps(whom);
+
+			task->help();
+		}
 		lock.lock();
 		if (--task->helping_ == 0)
 			left_.notify_all();

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/blame.h"
+
 namespace gpuvm {
 
 class PoolTask
@@ -27,6 +29,7 @@ private:
 	friend class WorkerPool;
 	int			invited_ = 0;		/* under the pool's mutex */
 	int			helping_ = 0;
+	WorksFor	whom_;
 };
 
 class WorkerPool

@@ -16,6 +16,7 @@ extern "C" {
 
 #include "executor/scan_state.h"
 #include "executor/set_arms.h"
+#include "pg/quarantine.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
@@ -470,6 +471,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->kind = JobKind::Run;
 	job->program = area;
 	job->program_size = program->size;
+	job->program_hash = program->hash;
 	reason = bind_params(state, job);
 	if (reason == nullptr)
 		reason = put_text_orders(state->plan, job);
@@ -738,6 +740,8 @@ take_figures(GpuvmScanState *state)
 		f->bytes_moved += job->bytes_moved;
 		f->device_ns += job->device_ns;
 	}
+	if (job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done))
+		quarantine_note_run(job);
 	stats_count_job(job, state->no_device != nullptr || job->device_refusal[0] != '\0');
 }
 
@@ -1058,12 +1062,13 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	bool		yielded = !lost && state->job->ran_on == Device::Cuda && state->job->yielded != 0;
 	int			reason;
 	const char *failure;
+	uint32		generation = 0;
 
 	if (yielded)
 		set_units_done(state);
 	else if (lost)
 	{
-		engine_note_crash(state->session, state->part->plan->program->hash);
+		generation = engine_generation(state->session);
 		if (engine_ended_by_device(state->session))
 			state->no_device = "a device ended gpuvmd";
 	}
@@ -1078,7 +1083,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 	if (state->plan->norder > 0 || reads_sets(state) || ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost)))
 		give_up(state, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	end_job(state, lost);
-	if (yielded || (lost && !engine_quarantined(state->part->plan->program->hash, Device::Cpu)))
+	if (yielded || (lost && !engine_crash_bars(state->part->plan->program->hash, generation)))
 	{
 		failure = submit(state, RESTART_WAIT_MS, &reason);
 		if (failure == nullptr)
@@ -1468,7 +1473,6 @@ collect_part(GpuvmScanState *state)
 		w = engine_wait(state->session, wanted_unit(state));
 		if (w == ENGINE_LOST)
 		{
-			engine_note_crash(state->session, state->part->plan->program->hash);
 			end_job(state, true);
 			state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
 			return false;
@@ -1532,8 +1536,6 @@ append_windows(GpuvmScanState *state)
 	state->job = nullptr;
 	if (state->plan->windows != NIL)
 		failure = windows_run(state, state->sink, &reason);
-	if (failure != nullptr && reason == FALLBACK_ENGINE_AWAY)
-		engine_note_crash(state->session, state->part->plan->program->hash);
 	end_job(state, failure != nullptr && reason == FALLBACK_ENGINE_AWAY);
 	state->mode = failure != nullptr ? run_fall_back(state, reason, failure) : MODE_END;
 }
@@ -1548,7 +1550,6 @@ collect_set(GpuvmScanState *state)
 
 	if (engine_wait(state->session) == ENGINE_LOST)
 	{
-		engine_note_crash(state->session, state->part->plan->program->hash);
 		end_job(state, true);
 		state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
 		return;

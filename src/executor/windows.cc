@@ -223,6 +223,7 @@ run_window(GpuvmScanState *state, SetSink *sink, const PlanWindow &window, uint3
 	job->magic = JOB_MAGIC;
 	job->kind = JobKind::Window;
 	job->window = area;
+	job->program_hash = state->part->plan->program->hash;
 	job->maps = 0;
 	job->nmaps = 0;
 	if (state->plan->nmaps > 0)

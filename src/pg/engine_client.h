@@ -99,13 +99,6 @@ void		engine_prepare(uint64 version);
 /* Which start of gpuvmd the session is with. */
 uint32		engine_generation(const EngineSession *session);
 
-/*
- * Was this program running there at two crashes of gpuvmd? And: it was running
- * when the session's gpuvmd was lost; its Job tells where.
- */
-bool		engine_quarantined(uint64 program_hash, Device device);
-void		engine_note_crash(EngineSession *session, uint64 program_hash);
-
 /* Has a device ended the session's gpuvmd since the last engine_submit? */
 bool		engine_ended_by_device(const EngineSession *session);
 

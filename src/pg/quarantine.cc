@@ -1,37 +1,27 @@
 /*
- * quarantine.cc: programs that were running when gpuvmd went away, by hash, in
- * shared memory. A program that was there twice is not run again until the
- * server restarts. Programs that merely ran beside the guilty one are counted
- * too: better a few queries in PostgreSQL's hands than an engine that crashes
- * all day. Where a device ended gpuvmd, only the programs that ran on it are
- * counted, and barred from devices alone: they still have the CPU.
+ * quarantine.cc: programs that have ended gpuvmd, in shared memory (quarantine_table.h). The supervisor counts a crash
+ * against the program that gpuvmd's crashing thread named, and against nobody else; backends ask before they run one.
  */
-#include "pg/engine_client.h"
+#include "pg/quarantine.h"
+
+#include <poll.h>
+
 #include "pg/startup.h"
 
 extern "C" {
-#include "port/atomics.h"
 #include "storage/lwlock.h"
+#include "utils/timestamp.h"
 }
 
 namespace gpuvm {
 
-constexpr int QUARANTINE_ENTRIES = 128;
-constexpr uint32 QUARANTINE_CRASHES = 2;
+/* Reaping gpuvmd takes the supervisor as long as its threads take to leave. */
+constexpr int REAP_TIMEOUT_MS = 1000;
 
-struct QuarantineEntry
-{
-	pg_atomic_uint64 hash;
-	pg_atomic_uint32 crashes;
-	uint32		generation;		/* of the gpuvmd whose end was counted last */
-};
-
-/* Written under AddinShmemInitLock, which nobody holds in normal running; read without. */
+/* Written under AddinShmemInitLock, which nobody holds in normal running; read without. All zero at start-up. */
 struct QuarantineShared
 {
-	pg_atomic_uint32 used;		/* entries in use; the first ones */
-	uint32		victim;			/* the next to be replaced when all are in use */
-	QuarantineEntry entries[QUARANTINE_ENTRIES];
+	QuarantineTable table;
 };
 
 Size
@@ -40,76 +30,77 @@ quarantine_shared_size(void)
 	return MAXALIGN(sizeof(QuarantineShared));
 }
 
-static QuarantineEntry *
-find_entry(QuarantineShared *table, uint64 hash)
+bool
+engine_quarantined(uint64 program, Device device)
 {
-	uint32		used = pg_atomic_read_u32(&table->used);
+	QuarantineShared *shared = quarantine_shared();
 
-	for (uint32 i = 0; i < used; i++)
-	{
-		if (pg_atomic_read_u64(&table->entries[i].hash) == hash)
-			return &table->entries[i];
-	}
-	return NULL;
-}
-
-static uint64
-quarantine_key(uint64 program_hash, Device device)
-{
-	return device == Device::Cuda ? ~program_hash : program_hash;
+	return shared != NULL && !shared->table.empty() && shared->table.barred(program, device, GetCurrentTimestamp());
 }
 
 bool
-engine_quarantined(uint64 program_hash, Device device)
+engine_crash_bars(uint64 program, uint32 generation)
 {
-	QuarantineShared *table = quarantine_shared();
-	QuarantineEntry *entry = table ? find_entry(table, quarantine_key(program_hash, device)) : NULL;
-
-	return entry != NULL && pg_atomic_read_u32(&entry->crashes) >= QUARANTINE_CRASHES;
-}
-
-/* Under the lock. */
-static void
-count_crash(QuarantineShared *table, uint64 key, uint32 generation)
-{
-	QuarantineEntry *entry = find_entry(table, key);
-
-	if (entry == NULL)
-	{
-		uint32		used = pg_atomic_read_u32(&table->used);
-
-		if (used < QUARANTINE_ENTRIES)
-			entry = &table->entries[used];
-		else
-			entry = &table->entries[table->victim++ % QUARANTINE_ENTRIES];
-		pg_atomic_write_u32(&entry->crashes, 0);
-		pg_atomic_write_u64(&entry->hash, key);
-		pg_write_barrier();
-		if (used < QUARANTINE_ENTRIES)
-			pg_atomic_write_u32(&table->used, used + 1);
-	}
-	/* Several backends may have run it when it ended: that is one crash. */
-	if (pg_atomic_read_u32(&entry->crashes) == 0 || entry->generation != generation)
-	{
-		entry->generation = generation;
-		pg_atomic_fetch_add_u32(&entry->crashes, 1);
-	}
+	for (int ms = 0; arena_header()->engine_reaped.load() < generation && ms < REAP_TIMEOUT_MS; ms += 10)
+		(void) poll(NULL, 0, 10);
+	return engine_quarantined(program, Device::Cpu);
 }
 
 void
-engine_note_crash(EngineSession *session, uint64 program_hash)
+quarantine_note_crash(const BlamedCrash &crash)
 {
-	uint32		generation = engine_generation(session);
-	QuarantineShared *table = quarantine_shared();
+	QuarantineShared *shared = quarantine_shared();
 
-	if (table == NULL)
+	if (shared == NULL || crash.program == 0)
 		return;
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	if (engine_job(session)->ran_on == Device::Cuda)
-		count_crash(table, quarantine_key(program_hash, Device::Cuda), generation);
-	if (!engine_ended_by_device(session))
-		count_crash(table, quarantine_key(program_hash, Device::Cpu), generation);
+	shared->table.count_crash(crash, GetCurrentTimestamp());
 	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+quarantine_note_run(const Job *job)
+{
+	QuarantineShared *shared = quarantine_shared();
+
+	if (shared == NULL || shared->table.empty() || !shared->table.remembers_bar(job->program_hash, job->ran_on, GetCurrentTimestamp()))
+		return;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared->table.count_run(job->program_hash, job->ran_on, GetCurrentTimestamp());
+	LWLockRelease(AddinShmemInitLock);
+}
+
+int
+quarantine_forgive(uint64 program)
+{
+	QuarantineShared *shared = quarantine_shared();
+	int			count;
+
+	if (shared == NULL)
+		return 0;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	count = shared->table.forgive(program);
+	LWLockRelease(AddinShmemInitLock);
+	return count;
+}
+
+QuarantineRow *
+quarantine_list(int *count)
+{
+	QuarantineShared *shared = quarantine_shared();
+	QuarantineRow *rows = static_cast<QuarantineRow *>(palloc(sizeof(QuarantineRow) * QuarantineTable::ENTRIES));
+
+	*count = 0;
+	if (shared == NULL)
+		return rows;
+	LWLockAcquire(AddinShmemInitLock, LW_SHARED);
+	for (const QuarantineEntry &entry : shared->table)
+	{
+		if (entry.in_use())
+			rows[(*count)++] = {{entry.program(), entry.device, entry.cause}, entry.crashes, entry.last_crash, entry.barred_until.load()};
+	}
+	LWLockRelease(AddinShmemInitLock);
+	return rows;
 }
 
 }  // namespace gpuvm

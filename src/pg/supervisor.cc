@@ -35,6 +35,8 @@
 
 #include "pg/areas.h"
 #include "pg/compat.h"
+#include "pg/oom_kills.h"
+#include "pg/quarantine.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
@@ -68,13 +70,14 @@ struct Engine
 	int			control;
 	int			log;
 	bool		ready;
+	int64		oom_kills;		/* that the kernel had counted when it was started */
 	TimestampTz started;
 	WaitEventSet *events;
 	char		line[1000];		/* of its log, not yet ended */
 	int			line_len;
 };
 
-static Engine engine = {0, -1, -1, false, 0, NULL, {0}, 0};
+static Engine engine = {0, -1, -1, false, 0, 0, NULL, {0}, 0};
 static int	delay_ms = 0;		/* before the next start */
 static TimestampTz next_start = 0;
 static int	cuda_ends = 0;		/* in a row */
@@ -204,6 +207,20 @@ cuda_option(void)
 	return psprintf("--cuda-library=%s", setting_cuda_library);
 }
 
+/* Nothing runs, and nobody is to blame. */
+static void
+forget_programs(void)
+{
+	ArenaHeader *header = arena_header();
+
+	for (RunningPrograms *running : {&header->running, &header->on_devices})
+	{
+		running->count.store(0);
+		running->hashes.store(0);
+	}
+	header->blame.state.store(static_cast<uint32_t>(BlameState::None));
+}
+
 static void
 start_engine(void)
 {
@@ -256,6 +273,8 @@ start_engine(void)
 	arena_header()->index_bytes.store(0);
 	arena_header()->sets.store(0);
 	arena_header()->result_bytes.store(0);
+	forget_programs();
+	engine.oom_kills = oom_kills();
 	arena_header()->engine_generation.fetch_add(1);
 	sigfillset(&all);
 	(void) sigprocmask(SIG_SETMASK, &all, &before);
@@ -366,6 +385,21 @@ count_cuda_end(void)
 		ereport(LOG, (errmsg("gpuvmd is started without CUDA from now on, as CUDA ended it %d times in a row", cuda_ends)));
 }
 
+/* Whose fault it was, if anybody's: that program is barred sooner or later. */
+static void
+blame_end(int status)
+{
+	const int	signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	const BlamedCrash crash = blame_crash(*arena_header(), signal, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+										  signal == SIGKILL && oom_kills() > engine.oom_kills);
+
+	if (crash.program == 0)
+		return;
+	ereport(LOG, (errmsg("gpuvmd was running program %016llx, which counts as the cause",
+						 static_cast<unsigned long long>(crash.program))));
+	quarantine_note_crash(crash);
+}
+
 static void
 reap_engine(bool expected)
 {
@@ -379,6 +413,9 @@ reap_engine(bool expected)
 	{
 		rc = waitpid(engine.pid, &status, 0);
 	} while (rc < 0 && errno == EINTR);
+	/* before anybody is told that it is gone */
+	if (rc > 0 && !expected)
+		blame_end(status);
 	arena_header()->engine_reaped.store(arena_header()->engine_generation.load());
 	areas_reclaim();
 

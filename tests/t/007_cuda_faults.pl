@@ -152,6 +152,17 @@ SKIP:
 	create_big($broken);
 	$log_start = -s $broken->logfile;
 	my $first = engine_pid($broken);
+	# A program at whose launch it is lost twice is kept from the device, and from nothing else.
+	for my $i (1 .. 20)
+	{
+		wait_for_engine($broken);
+		is($broken->safe_psql('postgres', "SET gpuvm.force = on; $queries[0]"), $right{ $queries[0] }, 'a program that loses the context');
+		last if $broken->safe_psql('postgres', 'SELECT count(*) FROM gpuvm.quarantine WHERE crashes = 2') eq '1';
+	}
+	is($broken->safe_psql('postgres', q{SELECT engine, crashes, last_cause, barred_until > last_crash FROM gpuvm.quarantine}), 'cuda|2|device|t', 'is barred, and no other');
+	wait_for_engine($broken);
+	like($broken->safe_psql('postgres', "SET gpuvm.force = on; SET gpuvm.require = vm; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $queries[0]"),
+		qr/Device: cpu\n *Device Fallback: quarantined/, 'it runs on the CPU');
 	for my $query (@queries, @queries)
 	{
 		is($broken->safe_psql('postgres', "SET gpuvm.force = on; $query"), $right{$query}, "a context that is lost: $query");
