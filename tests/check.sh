@@ -21,6 +21,7 @@ cluster=
 emulated_build=
 unit_build=
 tap=	# its process
+fetching=	# likewise
 
 # Adds a suite's counts; its log is shown when something failed.
 count() {
@@ -149,10 +150,25 @@ support_suite() {
 	count "support table" $((rc == 0)) 0 $rc "$log"
 }
 
+# What suites far below need from other machines comes while the build has the processors.
+fetch_data() {
+	{
+		tests/setup/install.sh --tpcds
+		wanted postgres && tests/postgres/fetch.sh
+	} >$logs/fetch.log 2>&1 &
+	fetching=$!
+}
+
+fetched() {
+	[ -z "$fetching" ] || wait "$fetching"
+	fetching=
+}
+
 # PostgreSQL's own scripts, from Debian's source package. Name, log, options.
 postgres_suite() {
 	local name=$1 log=$logs/$2.log statements failures rc
 	shift 2
+	fetched
 	if ! tests/postgres/fetch.sh >"$log" 2>&1; then
 		tail -n 3 "$log"
 		skipped+=("PostgreSQL's own scripts: no source package could be fetched")
@@ -180,6 +196,7 @@ workload_suite() {
 
 # Suites whose data come from a package index: title and folder.
 tpc_suite() {
+	fetched
 	if [ ! -x build/venv/bin/tpcgen-cli ] || { [ "$2" = tpcds ] && ! build/venv/bin/python -c "import duckdb_extension_tpcds" 2>/dev/null; }; then
 		skipped+=("$1: what makes its data and queries could not be installed")
 		return
@@ -306,9 +323,10 @@ finish() {
 }
 trap finish EXIT
 
-tests/setup/install.sh --tpcds || exit 1
+tests/setup/install.sh --packages --tpcds || exit 1
 . tests/setup/cluster.sh	# asks pg_config, so not before
 mkdir -p $logs
+fetch_data
 
 if wanted includes; then
 	/usr/bin/python3 tests/setup/check_includes.py >$logs/includes.log 2>&1

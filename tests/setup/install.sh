@@ -5,6 +5,7 @@
 #   tests/setup/install.sh            build, demo and the test suites
 #   tests/setup/install.sh --tpch     and the generator of TPC-H's data, in build/venv; without a package index a word, and no failure
 #   tests/setup/install.sh --tpcds    and DuckDB with TPC-DS's queries beside the generator, in the same way
+#   tests/setup/install.sh --packages --tpcds   of these what is Debian's only
 #   tests/setup/install.sh --bench    and the bench driver's peers: SQLite, and DuckDB beside both
 #
 # As root it installs; as another user it says what to install and fails.
@@ -24,13 +25,14 @@ packages=(
 # Another version may make other rows, and what of each query runs where hangs on them.
 tpch=(tpcgen-cli==4.0.0)
 tpcds=("${tpch[@]}" duckdb==1.5.5 duckdb-extension-tpcds==1.5.5)
-bench=no wheels=()
+bench=no packages_only=no wheels=()
 for arg in "$@"; do
 	case $arg in
 		--tpch) wheels+=("${tpch[@]}"); packages+=(python3-venv) ;;
 		--tpcds) wheels+=("${tpcds[@]}"); packages+=(python3-venv) ;;
 		--bench) bench=yes wheels+=("${tpcds[@]}" matplotlib); packages+=(python3-venv gcc libsqlite3-dev) ;;
-		*) echo "usage: $0 [--tpch] [--tpcds] [--bench]" >&2; exit 2 ;;
+		--packages) packages_only=yes ;;
+		*) echo "usage: $0 [--packages] [--tpch] [--tpcds] [--bench]" >&2; exit 2 ;;
 	esac
 done
 
@@ -62,7 +64,7 @@ installed() {
 		    assert importlib.metadata.version(name) == (version or importlib.metadata.version(name))
 	EOF
 }
-if [ ${#wheels[@]} -gt 0 ] && ! installed "${wheels[@]}"; then
+if [ $packages_only = no ] && [ ${#wheels[@]} -gt 0 ] && ! installed "${wheels[@]}"; then
 	echo "Installing ${wheels[*]} into build/venv ..."
 	mkdir -p build
 	# Debian's own python3: psycopg2 belongs to it, whatever else is on the PATH.
