@@ -38,28 +38,47 @@ ENGINE_OBJS = $(ENGINE_SRC:%.cc=build/core/%.o)
 CORE_SRC = $(filter-out src/engine/main.cc,$(ENGINE_SRC))
 CUDA_HOST_SRC = $(sort $(wildcard cuda/*.cc))
 EMULATED_HOST_SRC = $(CUDA_HOST_SRC)
+EMULATED_KERNEL_SRC = $(wildcard cuda/*.cu)
 
 # Where tests are compiled anew (tests/check.sh, make TOGETHER=yes) these sources are a few: half of their time goes to
-# the headers that they share. What is installed is compiled file by file.
-TOGETHER_TESTS = engine_1_test engine_2_test
+# the headers that they share, and each program is linked with all that it tests. No two of a group give something the same name.
+TOGETHER_KERNELS = build/together/interpreter_8.cu build/together/interpreter_16.cu
+DEBUG_INFO = -g
 ifdef TOGETHER
+DEBUG_INFO = -g1
+tests_of = $(foreach t,$(2),tests/unit/$(1)_$(t)_test.cc)
 TOGETHER_engine_1_test = $(wordlist 1,6,$(sort $(wildcard tests/unit/engine_*_test.cc)))
 TOGETHER_engine_2_test = $(wordlist 7,99,$(sort $(wildcard tests/unit/engine_*_test.cc)))
+TOGETHER_vm_1_test = $(call tests_of,vm,cpu float_sum join join_filter map value_order)
+TOGETHER_vm_2_test = $(call tests_of,vm,quotient random sort text_match)
+TOGETHER_vm_3_test = $(call tests_of,vm,dates join_table program text_order text_part wide)
+TOGETHER_vm_4_test = $(call tests_of,vm,window window_cases)
+# The first two are those that run once more with late streams.
+TOGETHER_cuda_1_test = $(call tests_of,cuda,runtime stage)
+TOGETHER_cuda_2_test = $(call tests_of,cuda,set window)
+TOGETHER_cuda_3_test = $(call tests_of,cuda,delta groups join_filter key_filter text_part)
+TOGETHER_cuda_4_test = $(call tests_of,cuda,join join_index join_kernels)
+TOGETHER_cuda_5_test = $(call tests_of,cuda,join_count map narrow opcode sort text_match)
+TOGETHER_UNIT_TESTS = engine_1_test engine_2_test vm_1_test vm_2_test vm_3_test vm_4_test
+TOGETHER_CUDA_TESTS = cuda_1_test cuda_2_test cuda_3_test cuda_4_test cuda_5_test
 TOGETHER_engine = $(filter-out src/engine/main.cc,$(wildcard src/engine/*.cc))
 TOGETHER_cuda_1 = $(wordlist 1,12,$(CUDA_HOST_SRC))
 TOGETHER_cuda_2 = $(wordlist 13,24,$(CUDA_HOST_SRC))
 TOGETHER_cuda_3 = $(wordlist 25,99,$(CUDA_HOST_SRC))
 CORE_SRC = $(filter-out src/engine/%,$(ENGINE_SRC)) build/together/engine.cc
 EMULATED_HOST_SRC = build/together/cuda_1.cc build/together/cuda_2.cc build/together/cuda_3.cc
+# Of a width the operations without a case in the loop are instantiated once: they are half of each interpreter.
+TOGETHER_interpreter_8 = cuda/interpreter_8.cu cuda/interpreter_grid_8.cu
+TOGETHER_interpreter_16 = cuda/interpreter_16.cu cuda/interpreter_grid_16.cu cuda/interpreter_pairs.cu
+EMULATED_KERNEL_SRC = $(filter-out $(TOGETHER_interpreter_8) $(TOGETHER_interpreter_16),$(wildcard cuda/*.cu)) $(TOGETHER_KERNELS)
 endif
+# $(1) sources of tests, $(2) groups: the programs that these become.
+programs_of = $(patsubst tests/unit/%.cc,%,$(filter-out $(foreach t,$(2),$(TOGETHER_$(t))),$(1))) $(2)
 # What unit tests share: the interpreter that they compare with, random tables and programs.
 UNIT_SHARED = $(patsubst %.cc,%,$(wildcard tests/unit/vm_reference*.cc) tests/unit/vm_random.cc $(wildcard tests/unit/vm_generator*.cc))
 
 UNIT_SRC = $(filter-out tests/unit/cuda_%,$(wildcard tests/unit/*_test.cc))
-UNIT_TESTS = $(UNIT_SRC:tests/unit/%.cc=%)
-ifdef TOGETHER
-UNIT_TESTS = $(filter-out engine_%,$(UNIT_SRC:tests/unit/%.cc=%)) $(TOGETHER_TESTS)
-endif
+UNIT_TESTS = $(call programs_of,$(UNIT_SRC),$(TOGETHER_UNIT_TESTS))
 BENCH_SRC = $(wildcard tests/bench/*_bench.cc)
 
 REGRESS = $(sort $(patsubst tests/sql/%.sql,%,$(wildcard tests/sql/*.sql)))
@@ -81,16 +100,32 @@ include $(PGXS)
 
 GPUVM_CXXFLAGS = -std=c++17 -Isrc -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-register -Wno-cast-function-type \
 	-fno-strict-aliasing -fwrapv -ffp-contract=off -fno-math-errno -MMD -MP
-BRIDGE_CXXFLAGS = $(GPUVM_CXXFLAGS) -O2 -g -fPIC -fvisibility=hidden -fexcess-precision=standard
-ENGINE_CXXFLAGS = $(GPUVM_CXXFLAGS) -O3 -g -fno-trapping-math -pthread
+BRIDGE_CXXFLAGS = $(GPUVM_CXXFLAGS) -O2 $(DEBUG_INFO) -fPIC -fvisibility=hidden -fexcess-precision=standard
+ENGINE_CXXFLAGS = $(GPUVM_CXXFLAGS) -O3 $(DEBUG_INFO) -fno-trapping-math -pthread
 # The shared libstdc++, as in gpuvm_cuda.so: an exception cannot pass from one copy of it to another.
 ENGINE_LDFLAGS = -pthread -ldl
 
 all: gpuvmd
 
+# $(1) folder, $(2) flags, $(3) where precompiled.h is: headers that many sources read, compiled once for all of them.
+define precompiled
+build/$(1)/precompiled.h.gch: $(3)/precompiled.h
+	@mkdir -p $$(@D)
+	@cp $$< build/$(1)/precompiled.h
+	$$(CXX) $(2) -x c++-header $$< -o $$@
+endef
+
+BRIDGE_COMPILED_WITH = $(filter-out -fexcess-precision=standard,$(BRIDGE_CXXFLAGS)) $(CPPFLAGS)
+$(eval $(call precompiled,so,$$(BRIDGE_COMPILED_WITH),src/pg))
 build/so/%.o: %.cc
 	@mkdir -p $(@D)
-	$(CXX) $(filter-out -fexcess-precision=standard,$(BRIDGE_CXXFLAGS)) $(CPPFLAGS) -c $< -o $@
+	$(CXX) $(BRIDGE_COMPILED_WITH) $(PRECOMPILED) -c $< -o $@
+# A checkout's older objects stay; what new ones have read includes what is precompiled. (regex.cc: regguts.h has a type chr.)
+ifdef TOGETHER
+WITH_POSTGRES = $(filter-out build/so/src/tablet/% build/so/src/vm/% %/regex.o,$(OBJS))
+$(WITH_POSTGRES): PRECOMPILED = -include build/so/precompiled.h -fpch-deps
+$(WITH_POSTGRES): | build/so/precompiled.h.gch
+endif
 
 # Of these the CUDA library and the emulated one take what they share with gpuvmd.
 build/core/%.o: %.cc
@@ -208,9 +243,9 @@ endif
 
 # -- unit tests and engine benchmarks ---------------------------------------
 
-$(patsubst %,build/together/%.cc,engine cuda_1 cuda_2 cuda_3 $(TOGETHER_TESTS)): build/together/%.cc: FORCE
+$(patsubst %,build/together/%.cc,engine cuda_1 cuda_2 cuda_3 $(TOGETHER_UNIT_TESTS) $(TOGETHER_CUDA_TESTS)) $(TOGETHER_KERNELS): build/together/%: FORCE
 	@mkdir -p $(@D)
-	@printf '#include "../../%s"\n' $(TOGETHER_$*) >$@.new
+	@printf '#include "../../%s"\n' $(TOGETHER_$(basename $*)) >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # -Og compiles in two thirds of -O1's time, and leaves the sanitizers more to look at.
@@ -222,26 +257,18 @@ TSAN_FLAGS = $(SANITIZED_FLAGS) -fsanitize=thread '-Dtarget_clones(...)='
 # is tested has all checks, and stands first where tests are linked: of an inline function its copy is taken.
 SANITIZED_TEST_FLAGS = -fno-sanitize=null,vptr,alignment,object-size
 
-# $(1) folder, $(2) flags: the headers that every test reads, compiled once for all of them.
-define precompiled
-build/$(1)/precompiled.h.gch: tests/unit/precompiled.h
-	@mkdir -p $$(@D)
-	@cp $$< build/$(1)/precompiled.h
-	$$(CXX) $(2) -x c++-header $$< -o $$@
-endef
-
 # $(1) flavour, $(2) flags, $(3) more for the tests themselves
 define flavour
-$(call precompiled,$(1),$(2) $(3))
+$(call precompiled,$(1),$(2) $(3),tests/unit)
 build/$(1)/%.o: %.cc
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) -c $$< -o $$@
 build/$(1)/tests/unit/%.o: tests/unit/%.cc build/$(1)/precompiled.h.gch
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) $(3) -include build/$(1)/precompiled.h -c $$< -o $$@
-$$(TOGETHER_TESTS:%=build/$(1)/tests/unit/%.o): build/$(1)/tests/unit/%.o: build/together/%.cc build/$(1)/precompiled.h.gch
+$$(TOGETHER_UNIT_TESTS:%=build/$(1)/tests/unit/%.o): build/$(1)/tests/unit/%.o: build/together/%.cc build/$(1)/precompiled.h.gch
 	@mkdir -p $$(@D)
-	$$(CXX) $(2) $(3) -include build/$(1)/precompiled.h -c $$< -o $$@
+	$$(CXX) $(2) $(3) -Wno-subobject-linkage -include build/$(1)/precompiled.h -c $$< -o $$@
 build/$(1)/bin/%: $$(CORE_SRC:%.cc=build/$(1)/%.o) $$(UNIT_SHARED:%=build/$(1)/%.o) build/$(1)/tests/unit/%.o
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) $$^ -lgtest -lgtest_main -ldl -o $$@
@@ -255,7 +282,7 @@ $(eval $(call flavour,tsan,$$(TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 .PHONY: unit unit-asan unit-tsan
 # Their output comes whole.
 # Long ones first, so that none is left alone at the end.
-LONG_TESTS = engine_1_test engine_2_test cuda_set_test cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test cuda_runtime_test cuda_join_kernels_test cuda_stage_test \
+LONG_TESTS = cuda_1_test cuda_2_test cuda_3_test cuda_4_test cuda_5_test vm_1_test vm_2_test vm_3_test engine_1_test engine_2_test cuda_set_test cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test cuda_runtime_test cuda_join_kernels_test cuda_stage_test \
 	vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
 long_first = $(foreach t,$(LONG_TESTS),$(filter %/$(t),$(1))) $(filter-out $(addprefix %/,$(LONG_TESTS)),$(1))
 two_at_a_time = printf '%s\n' $(call long_first,$(1)) | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'

@@ -7,8 +7,10 @@
 # Included by the Makefile. build/emulated-so/bin/cuda_* are the tests without
 # sanitizers, for long random runs.
 
-EMULATED_SRC = $(EMULATED_HOST_SRC) $(wildcard cuda/*.cu tests/emulated/*.cc)
-EMULATED_TESTS = $(patsubst tests/unit/%.cc,build/emulated/bin/%,$(wildcard tests/unit/cuda_*_test.cc))
+EMULATED_SRC = $(EMULATED_HOST_SRC) $(EMULATED_KERNEL_SRC) $(wildcard tests/emulated/*.cc)
+EMULATED_TESTS = $(addprefix build/emulated/bin/,$(call programs_of,$(wildcard tests/unit/cuda_*_test.cc),$(TOGETHER_CUDA_TESTS)))
+# Of those the programs that hold these tests.
+emulated_holding = $(sort $(foreach t,$(1),$(or $(foreach p,$(TOGETHER_CUDA_TESTS),$(if $(filter tests/unit/$(t).cc,$(TOGETHER_$(p))),$(p))),$(t))))
 
 EMULATED_FLAGS = -DGPUVM_EMULATED -Itests/emulated -Icuda -Wno-unknown-pragmas
 EMULATED_TEST_FLAGS = $(ASAN_FLAGS) $(EMULATED_FLAGS)
@@ -26,14 +28,17 @@ build/$(1)/%.cc.o: %.cc
 build/$(1)/tests/unit/%.cc.o: tests/unit/%.cc build/$(4)/precompiled.h.gch
 	@mkdir -p $$(@D)
 	$$(CXX) $(2) $(3) -include build/$(4)/precompiled.h -c $$< -o $$@
+$$(TOGETHER_CUDA_TESTS:%=build/$(1)/tests/unit/%.cc.o): build/$(1)/tests/unit/%.cc.o: build/together/%.cc build/$(4)/precompiled.h.gch
+	@mkdir -p $$(@D)
+	$$(CXX) $(2) $(3) -Wno-subobject-linkage -include build/$(4)/precompiled.h -c $$< -o $$@
 endef
-$(eval $(call precompiled,emulated-so,$$(EMULATED_SO_FLAGS)))
+$(eval $(call precompiled,emulated-so,$$(EMULATED_SO_FLAGS),tests/unit))
 $(eval $(call emulated,emulated,$$(EMULATED_TEST_FLAGS),$$(SANITIZED_TEST_FLAGS),asan))
 $(eval $(call emulated,emulated-so,$$(EMULATED_SO_FLAGS),,emulated-so))
 $(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS),tsan))
 
 # Kernels as the library has them, and the fibers that they run on: compute-sanitizer looks at those. All that runs on the host is under the sanitizers.
-EMULATED_KERNEL_OBJS = $(patsubst %,build/emulated-so/%.o,$(wildcard cuda/*.cu) tests/emulated/emulated_block.cc)
+EMULATED_KERNEL_OBJS = $(patsubst %,build/emulated-so/%.o,$(EMULATED_KERNEL_SRC) tests/emulated/emulated_block.cc)
 EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(EMULATED_HOST_SRC) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
 build/emulated/bin/%: $(EMULATED_ASAN_OBJS) $(CORE_SRC:%.cc=build/asan/%.o) $(UNIT_SHARED:%=build/asan/%.o) build/emulated/tests/unit/%.cc.o
 	@mkdir -p $(@D)
@@ -53,10 +58,10 @@ build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_COR
 	$(CXX) -shared $(EMULATED_SO_FLAGS) $^ -Wl,--no-undefined,--version-script=cuda/exports.map -lboost_context -ldl -o $@
 
 .PHONY: unit-cuda unit-cuda-built unit-cuda-tsan
-unit-cuda-tsan: build/emulated-tsan/bin/cuda_runtime_test build/emulated-tsan/bin/cuda_delta_test build/emulated-tsan/bin/cuda_stage_test build/emulated-tsan/bin/cuda_set_test build/emulated-tsan/bin/cuda_join_index_test
+unit-cuda-tsan: $(addprefix build/emulated-tsan/bin/,$(call emulated_holding,cuda_runtime_test cuda_delta_test cuda_stage_test cuda_set_test cuda_join_index_test))
 	for test in $^; do $$test --gtest_brief=1 --gtest_filter='*SeveralSessions*' || exit 1; done
 unit-cuda-built: $(EMULATED_TESTS)
 # Two at a time: they take their time. Then the job runtime once more, with streams that run late.
 unit-cuda: $(EMULATED_TESTS)
 	@$(call two_at_a_time,$^)
-	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,build/emulated/bin/cuda_runtime_test build/emulated/bin/cuda_stage_test build/emulated/bin/cuda_set_test build/emulated/bin/cuda_window_test)
+	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,$(addprefix build/emulated/bin/,$(call emulated_holding,cuda_runtime_test cuda_stage_test cuda_set_test cuda_window_test)))

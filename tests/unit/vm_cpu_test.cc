@@ -307,14 +307,15 @@ TEST(VmCpu, ManyGroups)
 {
 	std::mt19937_64 rng(3);
 
-	/* hashed, and with keys so close that they are indexed */
+	/* hashed, and with keys so close that they are indexed; so few groups that states merge as they are, and so many that they do in parts */
 	for (int64_t distance : {1000003, 5})
 		for (int64_t distinct : {1, 50, 3000, 60000, 200000})
 		{
+			const uint32_t nrows = distinct > 100000 ? 200000 : distinct > 10000 ? 100000 : 50000;
 			std::vector<int64_t> k, v;
 			std::map<int64_t, std::array<int64_t, 3>> expected;
 
-			for (int i = 0; i < 300000; i++)
+			for (uint32_t i = 0; i < nrows; i++)
 			{
 				k.push_back(static_cast<int64_t>(rng() % static_cast<uint64_t>(distinct)) * distance - 77);
 				v.push_back(static_cast<int64_t>(rng() % 2001) - 1000);
@@ -326,7 +327,7 @@ TEST(VmCpu, ManyGroups)
 				e[1] += v.back();
 			}
 
-			const Table table = int_table({k, v}, Type::I64, {100000, 150000, 50000});
+			const Table table = int_table({k, v}, Type::I64, {nrows / 4, nrows / 2, nrows / 4});
 			const SealedProgram p = group_program(Type::I64);
 
 			check(p, table);
@@ -363,7 +364,7 @@ TEST(VmCpu, ManyGroupsOfTwoKeys)
 
 		for (Type type : types)
 			table.columns.push_back(Column{type, {}});
-		for (int i = 0; i < 70000; i++)
+		for (int i = 0; i < 48000; i++)
 		{
 			const int64_t values[] = {static_cast<int64_t>(rng() % 300) - 100, static_cast<int64_t>(rng() % 400) * distance, 0,
 				static_cast<int64_t>(rng() % 2)};
@@ -373,7 +374,7 @@ TEST(VmCpu, ManyGroupsOfTwoKeys)
 												: c == 2 ? from_register(i % 10000 == 7 ? odd : static_cast<double>(rng() % 1000) / 8)
 												: c == 3 ? truth(values[c]) : from_register(values[c]));
 		}
-		table.tablet_rows = {30000, 40000};
+		table.tablet_rows = {20000, 28000};
 		table.build();
 
 		auto		b = new_builder();
