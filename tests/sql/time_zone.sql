@@ -14,10 +14,11 @@ SET IntervalStyle = 'postgres';
 \i tests/sql/include/ask.sql
 \set ECHO all
 
--- Every half hour of years in which zones did what they do, a microsecond before too; times of seven centuries; infinities, nulls and what no table has are in tables of their own.
+-- Every half hour of the weeks in which zones did what they do, of what lies between every 11th, a microsecond before too; times of seven centuries; infinities, nulls and what no table has are in tables of their own.
 CREATE TABLE t (id int, ts timestamptz, lt timestamp, d date) WITH (autovacuum_enabled = off);
 INSERT INTO t SELECT 2 * row_number() OVER (ORDER BY u) + k, u - k * interval '1 microsecond', (u AT TIME ZONE 'UTC') - k * interval '1 microsecond', (u AT TIME ZONE 'UTC')::date
-	FROM (SELECT generate_series(timestamptz '2011-03-01', timestamptz '2012-01-02', interval '30 minutes') UNION ALL
+	FROM (SELECT h FROM generate_series(timestamptz '2011-03-01', timestamptz '2012-01-02', interval '30 minutes') WITH ORDINALITY s (h, n)
+			WHERE n % 11 = 0 OR to_char(h, 'MMDD') SIMILAR TO '(031[0-7]|032[5-9]|033_|040[1-7]|073_|080[1-4]|092[2-9]|093_|100[1-5]|102[8-9]|103_|110[1-9]|122[7-9]|123_|010_)' UNION ALL
 		SELECT timestamptz '1800-01-01' + i * interval '1 day 22 hours 13 minutes 7 seconds' FROM generate_series(1, 130000, 40) i UNION ALL
 		SELECT generate_series(timestamptz '1995-01-01', timestamptz '1995-01-03', interval '30 minutes')) q (u), generate_series(0, 1) k;
 INSERT INTO t VALUES (-1, NULL, NULL, NULL);
