@@ -36,6 +36,8 @@ struct EngineContext
 	std::atomic<int> spinning{0};
 	int			max_spinning = 1;	/* sessions that may wait awake at once */
 	int			control_fd = -1;	/* a byte there asks the supervisor to look what can be given back */
+	/* A session whose last two jobs came within this time waits awake so long. */
+	std::chrono::milliseconds busy_wait{100};
 	/* A cursor that is not read on must not keep a device's streams and memory from others for longer. */
 	std::chrono::milliseconds client_patience{20};
 };

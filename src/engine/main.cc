@@ -172,6 +172,9 @@ main(int argc, char **argv)
 		context.collators.set_icu(options.icu);
 	context.max_spinning = std::max(1, cores / 2);
 	context.control_fd = options.control_fd;
+	/* Of two processors one is the backend's: the other is kept for a client that sends query after query only. */
+	if (cores <= 2)
+		context.busy_wait = std::chrono::milliseconds(2);
 	std::thread(watch_supervisor, options.control_fd, &context.arena.header()->heartbeat).detach();
 
 	wrong = server.listen_at(options.socket);

@@ -4,7 +4,7 @@
  * Between jobs a session first waits awake. Waking a sleeping thread takes 60 us
  * and more where the processor has to be woken too, which is as much as a whole
  * query on a small table. It waits so for a moment after every job, and as long
- * as BUSY_SPIN when the last job came that soon after the one before: a client
+ * as busy_wait when the last job came that soon after the one before: a client
  * that sends query after query finds it awake, one that comes now and then pays
  * the wake-up and costs nothing. At most half of the processors do this, and
  * none that another thread wants (Doorbell::spin).
@@ -21,7 +21,6 @@ namespace gpuvm {
 constexpr int HELLO_TIMEOUT_S = 5;
 constexpr uint64_t JOB_ALIGN = 64;
 constexpr std::chrono::nanoseconds SHORT_SPIN = std::chrono::microseconds(50);
-constexpr std::chrono::milliseconds BUSY_SPIN(100);
 
 static void
 set_receive_timeout(int fd, int seconds)
@@ -71,7 +70,7 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 
 	while (next_job(context, job, &doorbell, spin))
 	{
-		spin = std::chrono::steady_clock::now() - since < BUSY_SPIN ? std::chrono::nanoseconds(BUSY_SPIN) : SHORT_SPIN;
+		spin = std::chrono::steady_clock::now() - since < context->busy_wait ? std::chrono::nanoseconds(context->busy_wait) : SHORT_SPIN;
 		job->state.store(static_cast<uint32_t>(JobState::Running));
 
 		bool		done = job->kind == JobKind::Ping || run_job(context, &sets, &share, job, &doorbell);
