@@ -51,8 +51,8 @@ constexpr std::chrono::microseconds SPIN(150);
 constexpr std::chrono::microseconds DEVICE_SPIN(1000);
 constexpr int HELLO_TIMEOUT_MS = 2000;
 constexpr int CONNECT_RETRY_MS = 10;
-/* A session's end waits so long for gpuvmd's; on a busy machine that may be too short. */
-constexpr int HANG_UP_TIMEOUT_MS = 200;
+/* A session's end waits so long for gpuvmd's, which by default is enough to end one that is stopped. */
+constexpr int HANG_UP_TIMEOUT_MS = 2000;
 /* Its doorbell wakes who waits for the end of a canceled job, but a ring may be lost where both move at once. */
 constexpr int ABORT_POLL_MS = 1;
 

@@ -8,7 +8,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('memory_owners', "gpuvm.memory = '256MB'", 'max_connections = 120');
+# with such a timeout nobody ends a gpuvmd that is stopped
+my $node = new_node('memory_owners', "gpuvm.memory = '256MB'", 'max_connections = 120', "gpuvm.engine_timeout = '1h'");
 my $log_start = -s $node->logfile;
 create_big($node);
 
