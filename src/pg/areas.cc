@@ -7,15 +7,17 @@
 
 extern "C" {
 #include "port/atomics.h"
+#include "utils/timestamp.h"
 }
 
 namespace gpuvm {
 
 constexpr int MAX_SPARE = 64;
 
-/* What may be spare: enough for a few sessions that run queries of rows one after another. */
+/* What may be spare for long, and until the supervisor has come by: making an area costs as much as many a query that fills it. */
 constexpr uint64 MOST_SPARE = 24 * 1024 * 1024;
 constexpr uint64 SPARE_SHARE = 4;
+constexpr int FRESH_MS = 1000;
 
 /* A job takes a larger area than it needs, but not one that another job will miss. */
 constexpr uint64 SPARE_WASTE = 4;
@@ -40,11 +42,13 @@ struct SpareArea
 	uint64		offset;			/* 0: nothing here */
 	uint64		size;
 	uint64		given;			/* number of the area_give, later ones are greater */
+	TimestampTz since;
 };
 
 struct AreasShared
 {
 	uint64		given;
+	Latch	   *supervisor;		/* NULL: there is none, and nothing is spare beyond MOST_SPARE */
 	pg_atomic_uint64 bytes;		/* changed under the lock, read without */
 	SpareArea	spare[MAX_SPARE];
 	pg_atomic_uint32 nabandoned;	/* as bytes */
@@ -74,9 +78,15 @@ areas_spare(void)
 }
 
 static uint64
+most_fresh(void)
+{
+	return arena_size() / SPARE_SHARE;
+}
+
+static uint64
 most_spare(void)
 {
-	return Min(MOST_SPARE, arena_size() / SPARE_SHARE);
+	return Min(MOST_SPARE, most_fresh());
 }
 
 /* ---- under the lock -------------------------------------------------------- */
@@ -211,12 +221,15 @@ area_give(uint64 offset, uint64 size)
 	{
 		SpareArea  *room;
 		SpareArea  *oldest = find_oldest(&room);
+		const uint64 bytes = pg_atomic_read_u64(&areas->bytes);
 
-		if (room != NULL && pg_atomic_read_u64(&areas->bytes) + size <= most_spare())
+		if (room != NULL && bytes + size <= (areas->supervisor == NULL ? most_spare() : most_fresh()))
 		{
 			ticket = ++areas->given;
-			*room = {offset, size, ticket};
-			pg_atomic_write_u64(&areas->bytes, pg_atomic_read_u64(&areas->bytes) + size);
+			*room = {offset, size, ticket, GetCurrentTimestamp()};
+			pg_atomic_write_u64(&areas->bytes, bytes + size);
+			if (bytes <= most_spare() && bytes + size > most_spare())
+				SetLatch(areas->supervisor);
 			break;
 		}
 		surplus[n++] = take_out(oldest).offset;
@@ -225,6 +238,37 @@ area_give(uint64 offset, uint64 size)
 	while (n > 0)
 		arena_free(surplus[--n]);
 	return ticket;
+}
+
+long
+areas_trim(void)
+{
+	const TimestampTz before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), -FRESH_MS);
+
+	while (pg_atomic_read_u64(&areas->bytes) > most_spare())
+	{
+		SpareArea	taken = {};
+		SpareArea  *room;
+		SpareArea  *oldest;
+
+		LWLockAcquire(areas_lock, LW_EXCLUSIVE);
+		oldest = find_oldest(&room);
+		if (oldest != NULL && oldest->since <= before)
+			taken = take_out(oldest);
+		LWLockRelease(areas_lock);
+		if (taken.offset == 0)
+			return FRESH_MS;
+		arena_free(taken.offset);
+	}
+	return -1;
+}
+
+void
+areas_set_supervisor(Latch *latch)
+{
+	LWLockAcquire(areas_lock, LW_EXCLUSIVE);
+	areas->supervisor = latch;
+	LWLockRelease(areas_lock);
 }
 
 void

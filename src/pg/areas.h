@@ -5,8 +5,8 @@
  * long as the session is in use. Then it is spare: the next job of any session
  * takes it. Allocating an area each time would cost a small query as much as the
  * query itself; a session that kept it would hold it as long as its client is
- * connected. What is spare is bounded, and given up when an allocation finds no
- * room, so it counts as free.
+ * connected. What is spare is bounded, more tightly where it has been so for a
+ * second, and given up when an allocation finds no room, so it counts as free.
  *
  * A session that ends while gpuvmd does not (it is stopped, it hangs, its device may
  * not have stopped) cannot free its memory, to which gpuvmd may still write. It
@@ -19,6 +19,7 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "storage/latch.h"
 #include "storage/lwlock.h"
 }
 
@@ -38,6 +39,13 @@ AreaTicket	area_give(uint64 offset, uint64 size);
  * more. Never raises.
  */
 void		area_abandon(uint64 job, uint64 area, uint32 generation);
+
+/*
+ * For the supervisor: frees what has been spare for a second and is more than may be for long. In how many ms it is to come
+ * again; -1: when its latch is set, which it tells by areas_set_supervisor() (NULL: it has gone).
+ */
+long		areas_trim(void);
+void		areas_set_supervisor(Latch *latch);
 
 /* Frees what was abandoned, as far as that is possible now. */
 void		areas_reclaim(void);

@@ -562,6 +562,19 @@ publish_settings(void)
 }
 
 static void
+leave_areas(int, Datum)
+{
+	areas_set_supervisor(NULL);
+}
+
+/* Of two timeouts; less than 0 is none. */
+static long
+sooner(long a, long b)
+{
+	return a < 0 ? b : b < 0 ? a : Min(a, b);
+}
+
+static void
 supervise(void)
 {
 	/* Without an arena there is nothing to do; exit code 0 means: do not start again. */
@@ -573,6 +586,8 @@ supervise(void)
 	pqsignal(SIGUSR1, wake_up);
 	BackgroundWorkerUnblockSignals();
 	before_shmem_exit(stop_engine, 0);
+	before_shmem_exit(leave_areas, 0);
+	areas_set_supervisor(MyLatch);
 	wait_for_orphan();
 	publish_settings();
 
@@ -586,7 +601,7 @@ supervise(void)
 			ProcessConfigFile(PGC_SIGHUP);
 			publish_settings();
 		}
-		timeout_ms = task == NULL ? -1 : task();
+		timeout_ms = sooner(task == NULL ? -1 : task(), areas_trim());
 		if (engine.pid == 0)
 			wait_for_next_start(timeout_ms);
 		else
