@@ -23,10 +23,11 @@ SELECT gpuvm.import('sales'), gpuvm.import('returns'), gpuvm.import('days'), gpu
 INSERT INTO sales VALUES (6001, 15, 3, 1, 5), (6002, NULL, NULL, NULL, NULL);
 UPDATE days SET week = 2 WHERE day = 90;
 
-\i tests/sql/include/try_stages.sql
+\i tests/sql/include/in_stages.sql
 -- In stages, as PostgreSQL has it? And how many arms have a semijoin.
-CREATE FUNCTION ask(query text, OUT stages bool, OUT semijoins int, OUT fallback text, OUT equal bool, OUT n int) LANGUAGE sql AS $$
-SELECT t.stages > 0, (length(plan::text) - length(replace(plan::text, 'hash semi', ''))) / length('hash semi'), t.fallback, (SELECT array_agg(x ORDER BY x) FROM unnest(got) x) IS NOT DISTINCT FROM (SELECT array_agg(x ORDER BY x) FROM unnest(expected) x), cardinality(got) FROM try_stages(query) t $$;
+CREATE FUNCTION ask(query text, OUT stages bool, OUT semijoins int, OUT why text, OUT equal bool, OUT n int) LANGUAGE sql AS $$
+SELECT t.stages > 0, (length(plan::text) - length(replace(plan::text, 'hash semi', ''))) / length('hash semi'), t.why,
+	same_rows(got, expected), cardinality(got) FROM in_stages(query) t $$;
 
 CREATE VIEW moves AS SELECT day, shop, qty FROM sales UNION ALL SELECT day::int, shop, -qty FROM returns UNION ALL SELECT s.day, s.shop, r.qty FROM sales s LEFT JOIN returns r ON r.sale = s.id;
 CREATE VIEW guarded WITH (security_barrier) AS SELECT day, shop, qty FROM sales WHERE qty > 2 UNION ALL SELECT day, shop, qty FROM sales WHERE qty < 1;
