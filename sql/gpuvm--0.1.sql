@@ -209,7 +209,7 @@ AS 'MODULE_PATHNAME', 'gpuvm_list_stats';
 COMMENT ON FUNCTION gpuvm.list_stats() IS 'behind the view gpuvm.stats';
 
 CREATE VIEW gpuvm.stats AS SELECT * FROM gpuvm.list_stats();
-COMMENT ON VIEW gpuvm.stats IS 'counters since the server started';
+COMMENT ON VIEW gpuvm.stats IS 'counters since the server started, or for others than pg_read_all_stats of this session';
 
 CREATE FUNCTION gpuvm.list_translations()
 RETURNS TABLE (outcome text, statements bigint, milliseconds double precision)
@@ -239,9 +239,9 @@ AS 'MODULE_PATHNAME', 'gpuvm_forgive';
 COMMENT ON FUNCTION gpuvm.forgive(text) IS
 	'forgets that a program, or any, has ended gpuvmd; returns how many entries of gpuvm.quarantine are gone';
 
-REVOKE EXECUTE ON FUNCTION gpuvm.list_quarantine(), gpuvm.forgive(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION gpuvm.list_quarantine() TO pg_read_all_stats;
-GRANT SELECT ON gpuvm.quarantine TO pg_read_all_stats;
+REVOKE EXECUTE ON FUNCTION gpuvm.list_translations(), gpuvm.list_quarantine(), gpuvm.forgive(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gpuvm.list_translations(), gpuvm.list_quarantine() TO pg_read_all_stats;
+GRANT SELECT ON gpuvm.translations, gpuvm.quarantine TO pg_read_all_stats;
 
 CREATE FUNCTION gpuvm.list_opcodes()
 RETURNS TABLE (opcode integer, name text, form text, types text, synopsis text)
@@ -253,4 +253,4 @@ COMMENT ON FUNCTION gpuvm.list_opcodes() IS 'behind the view gpuvm.opcodes';
 CREATE VIEW gpuvm.opcodes AS SELECT * FROM gpuvm.list_opcodes();
 COMMENT ON VIEW gpuvm.opcodes IS 'the instruction set of the virtual machine';
 
-GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.translations, gpuvm.opcodes TO PUBLIC;
+GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;

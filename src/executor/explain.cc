@@ -8,10 +8,8 @@ extern "C" {
 #include "commands/explain.h"
 #include "nodes/makefuncs.h"
 #include "storage/lockdefs.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/rls.h"
 #include "utils/ruleutils.h"
 }
 
@@ -19,6 +17,7 @@ extern "C" {
 #include "compiler/made_exprs.h"
 #include "executor/scan_state.h"
 #include "pg/compat.h"
+#include "pg/privileges.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
 #include "planner/plan_windows.h"
@@ -79,14 +78,6 @@ show_programs(const ScanPlan *plan, ExplainState *es)
 	}
 	for (int i = 0; i < plan->nties; i++)
 		show_program(plan->parts[plan->nparts + i].program, psprintf("Ties %d,", i + 1), es);
-}
-
-/* What was skipped, or left over, tells of values that a policy, or a lack of privileges, hides (rule 22). */
-static bool
-may_see_skips(Oid relid)
-{
-	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
-		check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED;
 }
 
 static const char *
@@ -473,10 +464,6 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	ScanPlan   *plan = state->plan;
 	ScanFigures *f = &state->figures;
 	List	   *context = compat_deparse_context(plan_context(plan), node->ss.ps.plan);
-	bool		see_skips = true;
-
-	for (int i = 0; i < plan->ncursors; i++)
-		see_skips = see_skips && (plan->cursors[i].child != 0 || may_see_skips(plan->cursors[i].relid));
 	if (plan->whole)
 		ExplainPropertyInteger("Stages", nullptr, count_stages(node->ss.ps.plan), es);
 	if (state->shared_stage > 0)
@@ -527,19 +514,19 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (f->unfiltered)
 		ExplainPropertyText("VM Group Filter Fallback", psprintf("%s%s", fallback_reason_name(FALLBACK_ERROR_FLAG),
 																 f->unfiltered_before ? " (of an earlier execution)" : ""), es);
-	if (see_skips)
-	{
-		show_delta(f, es);
-		ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
-		ExplainPropertyInteger("Tablets Skipped", nullptr, f->tablets_skipped, es);
-		ExplainPropertyInteger("VM Rows In", nullptr, f->rows_in, es);
-	}
-	if (plan->ncursors > 1 && see_skips)
+	/* How many rows were read, skipped or handed on tells of those that a policy, or a lack of privileges, hides: in whichever stage. */
+	if (!may_see_all_rows(es->rtable))
+		return;
+	show_delta(f, es);
+	ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
+	ExplainPropertyInteger("Tablets Skipped", nullptr, f->tablets_skipped, es);
+	ExplainPropertyInteger("VM Rows In", nullptr, f->rows_in, es);
+	if (plan->ncursors > 1)
 	{
 		ExplainPropertyInteger("Build Rows", nullptr, f->build_rows, es);
 		ExplainPropertyInteger("Pairs", nullptr, f->pairs, es);
 	}
-	if (plan->nmaps > 0 && see_skips)
+	if (plan->nmaps > 0)
 		ExplainPropertyInteger("Map Entries Evaluated", nullptr, f->map_entries, es);
 	ExplainPropertyInteger("VM Rows Out", nullptr, f->rows_out, es);
 	if (heap_columns(plan) != NIL)
@@ -550,18 +537,16 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);
 	if (es->costs)
 	{
-		if (see_skips)
-			ExplainPropertyInteger("Bytes Read", nullptr, f->bytes_read, es);
+		ExplainPropertyInteger("Bytes Read", nullptr, f->bytes_read, es);
 		if (f->device == Device::Cuda)
 		{
 			ExplainPropertyText("Transfer", transfer_name(f->transfer), es);
 			ExplainPropertyInteger("Slices", nullptr, f->slices, es);
-			if (see_skips)
-				ExplainPropertyInteger("Bytes Moved", nullptr, f->bytes_moved, es);
+			ExplainPropertyInteger("Bytes Moved", nullptr, f->bytes_moved, es);
 		}
 		else
 			ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
-		if (plan->ncursors > 1 && see_skips)
+		if (plan->ncursors > 1)
 		{
 			ExplainPropertyInteger("Build Bytes", nullptr, f->build_bytes, es);
 			show_indexes(plan, "Indexes Used", f->indexes_used, es);

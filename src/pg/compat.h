@@ -161,6 +161,17 @@ compat_copy_relation(const Query *from, const RangeTblEntry *rte, Query *to)
 	return copy;
 }
 
+/* Whether its privileges are checked when the statement is run: not those of partitions, children and subqueries. */
+inline bool
+compat_has_permissions(const RangeTblEntry *rte)
+{
+#if PG_VERSION_NUM >= 160000
+	return rte->perminfoindex != 0;
+#else
+	return rte->requiredPerms != 0;
+#endif
+}
+
 /* The same of one whose query is not at hand. */
 inline RangeTblEntry *
 compat_own_relation(const RangeTblEntry *rte, Query *to)

@@ -32,6 +32,7 @@
 #include "pg/areas.h"
 #include "pg/compat.h"
 #include "pg/engine_watch.h"
+#include "pg/privileges.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
 
@@ -761,10 +762,11 @@ engine_status_sentence(char *buf, size_t size)
 		snprintf(buf, size, "gpuvmd is not running: %s", status);
 		return false;
 	}
-	snprintf(buf, size, "gpuvmd is running: PID %u, %u threads, start number %u, " UINT64_FORMAT " of " UINT64_FORMAT
-			 " MB of memory in use, " UINT64_FORMAT " MB spare",
-			 pid, header->engine_threads.load(), header->engine_generation.load(),
-			 arena_used() / (1024 * 1024), arena_size() / (1024 * 1024), areas_spare() / (1024 * 1024));
+	snprintf(buf, size, "gpuvmd is running: PID %u, %u threads, start number %u", pid, header->engine_threads.load(),
+			 header->engine_generation.load());
+	if (may_see_all_stats())
+		snprintf(buf + strlen(buf), size - strlen(buf), ", " UINT64_FORMAT " of " UINT64_FORMAT " MB of memory in use, " UINT64_FORMAT " MB spare",
+				 arena_used() / (1024 * 1024), arena_size() / (1024 * 1024), areas_spare() / (1024 * 1024));
 	return true;
 }
 

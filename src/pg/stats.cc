@@ -12,20 +12,12 @@ namespace gpuvm {
 
 struct StatsShared
 {
-	pg_atomic_uint64 queries;
-	pg_atomic_uint64 queries_cuda;
-	pg_atomic_uint64 device_refusals;
-	pg_atomic_uint64 rows_in;
-	pg_atomic_uint64 rows_out;
-	pg_atomic_uint64 bytes_read;
-	pg_atomic_uint64 bytes_moved;
-	pg_atomic_uint64 delta_blocks;
-	pg_atomic_uint64 delta_rows;
-	pg_atomic_uint64 restamped_blocks;
-	pg_atomic_uint64 fallbacks[FALLBACK_COUNT_];
+	pg_atomic_uint64 counters[STATS_COUNT_];
 	pg_atomic_uint64 translations[TRANSLATION_OUTCOMES];
 	pg_atomic_uint64 translation_ns[TRANSLATION_OUTCOMES];
 };
+
+static uint64 mine[STATS_COUNT_];
 
 Size
 stats_shared_size(void)
@@ -54,22 +46,30 @@ fallback_reason_name(FallbackReason reason)
 	return "unknown";
 }
 
-void
-stats_count_job(const Job *job, bool refused)
+static void
+count(int counter, uint64 n)
 {
 	StatsShared *stats = stats_shared();
 
-	if (stats == NULL)
-		return;
+	mine[counter] += n;
+	if (stats != NULL && n != 0)
+		pg_atomic_fetch_add_u64(&stats->counters[counter], n);
+}
+
+void
+stats_count_job(const Job *job, bool refused)
+{
 	/* One that yielded its device is submitted again. */
-	pg_atomic_fetch_add_u64(&stats->queries, job->yielded ? 0 : 1);
-	pg_atomic_fetch_add_u64(&stats->rows_in, job->rows_in);
-	pg_atomic_fetch_add_u64(&stats->rows_out, job->rows_out);
-	pg_atomic_fetch_add_u64(&stats->bytes_read, job->bytes_read);
+	const uint64 queries = job->yielded ? 0 : 1;
+
+	count(STATS_QUERIES, queries);
+	count(STATS_ROWS_IN, job->rows_in);
+	count(STATS_ROWS_OUT, job->rows_out);
+	count(STATS_BYTES_READ, job->bytes_read);
 	if (job->ran_on == Device::Cuda)
 	{
-		pg_atomic_fetch_add_u64(&stats->queries_cuda, job->yielded ? 0 : 1);
-		pg_atomic_fetch_add_u64(&stats->bytes_moved, job->bytes_moved);
+		count(STATS_QUERIES_CUDA, queries);
+		count(STATS_BYTES_MOVED, job->bytes_moved);
 	}
 	else if (refused)
 		stats_count_refusal();
@@ -78,19 +78,36 @@ stats_count_job(const Job *job, bool refused)
 void
 stats_count_refusal(void)
 {
-	StatsShared *stats = stats_shared();
-
-	if (stats != NULL)
-		pg_atomic_fetch_add_u64(&stats->device_refusals, 1);
+	count(STATS_DEVICE_REFUSALS, 1);
 }
 
 void
 stats_count_fallback(FallbackReason reason)
 {
+	if (reason >= 0 && reason < FALLBACK_COUNT_)
+		count(STATS_FALLBACKS + reason, 1);
+}
+
+void
+stats_count_delta(uint64 blocks, uint64 rows, uint64 restamped)
+{
+	count(STATS_DELTA_BLOCKS, blocks);
+	count(STATS_DELTA_ROWS, rows);
+	count(STATS_RESTAMPED_BLOCKS, restamped);
+}
+
+uint64
+stats_of_all(StatsCounter counter)
+{
 	StatsShared *stats = stats_shared();
 
-	if (stats != NULL && reason >= 0 && reason < FALLBACK_COUNT_)
-		pg_atomic_fetch_add_u64(&stats->fallbacks[reason], 1);
+	return stats == NULL ? 0 : pg_atomic_read_u64(&stats->counters[counter]);
+}
+
+uint64
+stats_of_mine(StatsCounter counter)
+{
+	return mine[counter];
 }
 
 void
@@ -105,42 +122,12 @@ stats_count_translation(int outcome, uint64 ns)
 }
 
 void
-stats_count_delta(uint64 blocks, uint64 rows, uint64 restamped)
+stats_translations(int outcome, uint64 *statements, uint64 *ns)
 {
 	StatsShared *stats = stats_shared();
 
-	if (stats == NULL)
-		return;
-	pg_atomic_fetch_add_u64(&stats->delta_blocks, blocks);
-	pg_atomic_fetch_add_u64(&stats->delta_rows, rows);
-	pg_atomic_fetch_add_u64(&stats->restamped_blocks, restamped);
-}
-
-void
-stats_read(StatsSnapshot *snapshot)
-{
-	StatsShared *stats = stats_shared();
-
-	*snapshot = StatsSnapshot();
-	if (stats == NULL)
-		return;
-	snapshot->queries = pg_atomic_read_u64(&stats->queries);
-	snapshot->queries_cuda = pg_atomic_read_u64(&stats->queries_cuda);
-	snapshot->device_refusals = pg_atomic_read_u64(&stats->device_refusals);
-	snapshot->rows_in = pg_atomic_read_u64(&stats->rows_in);
-	snapshot->rows_out = pg_atomic_read_u64(&stats->rows_out);
-	snapshot->bytes_read = pg_atomic_read_u64(&stats->bytes_read);
-	snapshot->bytes_moved = pg_atomic_read_u64(&stats->bytes_moved);
-	snapshot->delta_blocks = pg_atomic_read_u64(&stats->delta_blocks);
-	snapshot->delta_rows = pg_atomic_read_u64(&stats->delta_rows);
-	snapshot->restamped_blocks = pg_atomic_read_u64(&stats->restamped_blocks);
-	for (int i = 0; i < FALLBACK_COUNT_; i++)
-		snapshot->fallbacks[i] = pg_atomic_read_u64(&stats->fallbacks[i]);
-	for (int i = 0; i < TRANSLATION_OUTCOMES; i++)
-	{
-		snapshot->translations[i] = pg_atomic_read_u64(&stats->translations[i]);
-		snapshot->translation_ns[i] = pg_atomic_read_u64(&stats->translation_ns[i]);
-	}
+	*statements = stats == NULL ? 0 : pg_atomic_read_u64(&stats->translations[outcome]);
+	*ns = stats == NULL ? 0 : pg_atomic_read_u64(&stats->translation_ns[outcome]);
 }
 
 }  // namespace gpuvm

@@ -25,6 +25,23 @@ enum FallbackReason
 	FALLBACK_COUNT_
 };
 
+/* Rows of gpuvm.stats; after them come those of the reasons above. */
+enum StatsCounter
+{
+	STATS_QUERIES,				/* programs that ran to their end */
+	STATS_QUERIES_CUDA,			/* of those, on a CUDA device */
+	STATS_ROWS_IN,
+	STATS_ROWS_OUT,
+	STATS_BYTES_READ,
+	STATS_BYTES_MOVED,			/* over the bus, to and from CUDA devices */
+	STATS_DELTA_BLOCKS,			/* read from the heap, because tablets did not serve them */
+	STATS_DELTA_ROWS,
+	STATS_RESTAMPED_BLOCKS,		/* looked at by queries, because VACUUM had been there */
+	STATS_DEVICE_REFUSALS,
+	STATS_FALLBACKS,
+	STATS_COUNT_ = STATS_FALLBACKS + FALLBACK_COUNT_
+};
+
 /* The name in gpuvm.stats and in EXPLAIN, e.g. "table changed". */
 const char *fallback_reason_name(FallbackReason reason);
 
@@ -36,30 +53,17 @@ void		stats_count_fallback(FallbackReason reason);
 /* A run over tables with blocks that its tablets do not serve, or did not until it looked at them. */
 void		stats_count_delta(uint64 blocks, uint64 rows, uint64 restamped);
 
+/* Since the server started; 0 without shared memory. */
+uint64		stats_of_all(StatsCounter counter);
+/* Of this process. */
+uint64		stats_of_mine(StatsCounter counter);
+
 /* Outcomes of translating statements to the algebra (plan/refusals.h). */
 constexpr int TRANSLATION_OUTCOMES = 32;
 
 void		stats_count_translation(int outcome, uint64 ns);
-
-/* The counters since the server started; all zero without shared memory. */
-struct StatsSnapshot
-{
-	uint64		queries;		/* programs that ran to their end */
-	uint64		queries_cuda;	/* of those, on a CUDA device */
-	uint64		device_refusals;
-	uint64		rows_in;
-	uint64		rows_out;
-	uint64		bytes_read;
-	uint64		bytes_moved;	/* over the bus, to and from CUDA devices */
-	uint64		delta_blocks;	/* read from the heap, because tablets did not serve them */
-	uint64		delta_rows;
-	uint64		restamped_blocks;	/* looked at by queries, because VACUUM had been there */
-	uint64		fallbacks[FALLBACK_COUNT_];
-	uint64		translations[TRANSLATION_OUTCOMES];
-	uint64		translation_ns[TRANSLATION_OUTCOMES];
-};
-
-void		stats_read(StatsSnapshot *snapshot);
+/* How many there were since the server started, and how long they took. */
+void		stats_translations(int outcome, uint64 *count, uint64 *ns);
 
 }  // namespace gpuvm
 

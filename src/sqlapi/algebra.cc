@@ -117,19 +117,20 @@ PGDLLEXPORT Datum
 gpuvm_list_translations(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	StatsSnapshot stats;
 
 	require_preload();
 	InitMaterializedSRF(fcinfo, 0);
-	stats_read(&stats);
 	for (int i = 0; i < REFUSED_COUNT_; i++)
 	{
 		Datum		values[3];
 		bool		nulls[3] = {};
+		uint64		statements,
+					ns;
 
+		stats_translations(i, &statements, &ns);
 		values[0] = CStringGetTextDatum(refusal_text(static_cast<Refusal>(i)));
-		values[1] = Int64GetDatum(static_cast<int64>(stats.translations[i]));
-		values[2] = Float8GetDatum(static_cast<double>(stats.translation_ns[i]) / 1e6);
+		values[1] = Int64GetDatum(static_cast<int64>(statements));
+		values[2] = Float8GetDatum(static_cast<double>(ns) / 1e6);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -3,13 +3,15 @@
  * not. Engine 0 is the CPU, engine i + 1 is CUDA device i.
  *
  * gpuvmd writes the figures into the arena's header and may be a tenth of a
- * second late. Those of a gpuvmd that has gone are not shown.
+ * second late. Those of a gpuvmd that has gone are not shown. What is counted or
+ * used is for pg_read_all_stats: it tells of the values that queries read.
  */
 #include "pg/pg.h"
 
 #include "engine/abi.h"
 #include "pg/compat.h"
 #include "pg/engine_client.h"
+#include "pg/privileges.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
 #include "pg/stats.h"
@@ -29,7 +31,7 @@ public:
 	void text(const char *s) { add(s == NULL ? (Datum) 0 : CStringGetTextDatum(s), s == NULL); }
 	void boolean(bool b) { add(BoolGetDatum(b), false); }
 	void integer(uint32 i) { add(Int32GetDatum(static_cast<int32>(i)), false); }
-	void bigint(uint64 i) { add(Int64GetDatum(static_cast<int64>(i)), false); }
+	void bigint(uint64 i, bool shown = true) { add(Int64GetDatum(static_cast<int64>(i)), !shown); }
 	void null() { add((Datum) 0, true); }
 	void put(FunctionCallInfo fcinfo)
 	{
@@ -77,10 +79,10 @@ put_cpu(FunctionCallInfo fcinfo)
 	const ArenaHeader *header = arena_header();
 	char		sentence[512];
 	bool		running = engine_status_sentence(sentence, sizeof(sentence));
-	StatsSnapshot stats;
+	bool		all = may_see_all_stats();
+	uint64		queries = stats_of_all(STATS_QUERIES);
 	Row			row;
 
-	stats_read(&stats);
 	row.integer(0);
 	row.text("cpu");
 	row.text(NULL);
@@ -92,11 +94,11 @@ put_cpu(FunctionCallInfo fcinfo)
 	/* its memory is the arena, where every table is */
 	row.bigint(arena_size());
 	row.bigint(arena_size());
-	row.bigint(arena_used());
+	row.bigint(arena_used(), all);
 	row.null();
-	row.bigint(running ? arena_pinned() : 0);
+	row.bigint(running ? arena_pinned() : 0, all);
 	row.null();
-	row.bigint(stats.queries - Min(stats.queries, stats.queries_cuda));
+	row.bigint(queries - Min(queries, stats_of_all(STATS_QUERIES_CUDA)), all);
 	row.null();
 	row.null();
 	row.null();
@@ -108,6 +110,7 @@ put_device(FunctionCallInfo fcinfo, uint32 i)
 {
 	const DeviceStatus *d = &arena_header()->devices[i];
 	DeviceState state = static_cast<DeviceState>(d->state.load(std::memory_order_acquire));
+	bool		all = may_see_all_stats();
 	Row			row;
 
 	row.integer(i + 1);
@@ -120,14 +123,14 @@ put_device(FunctionCallInfo fcinfo, uint32 i)
 	row.integer(d->multiprocessors);
 	row.bigint(d->memory_total.load());
 	row.bigint(d->memory_limit.load());
-	row.bigint(d->memory_cached.load());
-	row.bigint(d->memory_working.load());
+	row.bigint(d->memory_cached.load(), all);
+	row.bigint(d->memory_working.load(), all);
 	row.null();
-	row.bigint(d->jobs_running.load());
-	row.bigint(d->jobs_done.load());
-	row.bigint(d->jobs_refused.load());
-	row.bigint(d->bytes_moved.load());
-	row.bigint(d->evictions.load());
+	row.bigint(d->jobs_running.load(), all);
+	row.bigint(d->jobs_done.load(), all);
+	row.bigint(d->jobs_refused.load(), all);
+	row.bigint(d->bytes_moved.load(), all);
+	row.bigint(d->evictions.load(), all);
 	row.put(fcinfo);
 }
 
@@ -143,6 +146,8 @@ index_sentence(const ArenaHeader *header, bool kept)
 {
 	StringInfoData buf;
 
+	if (!may_see_all_stats())
+		return psprintf("indexes of joins take at most " UINT64_FORMAT " MB", megabytes(header->index_limit.load()));
 	initStringInfo(&buf);
 	appendStringInfo(&buf, "%u indexes of joins take " UINT64_FORMAT " of " UINT64_FORMAT " MB", kept ? header->indexes.load() : 0,
 					 megabytes(kept ? header->index_bytes.load() : 0), megabytes(header->index_limit.load()));

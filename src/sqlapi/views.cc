@@ -2,8 +2,9 @@
  * views.cc: the functions behind the views of schema gpuvm; gpuvm.devices is in devices.cc.
  *
  * They show a table to those who may SELECT from it, or from any of its columns.
- * What a column's statistics would give away (rule 22) is null for those who may
- * not read the column, and for everybody to whom row security applies.
+ * Bytes are null for those who may not read all of it, and what a column's
+ * statistics would give away (rule 22) for those who may not read the column;
+ * these and the number of rows for everybody to whom row security applies.
  */
 #include "sqlapi/tables.h"
 #include "store/internal.h"
@@ -11,6 +12,7 @@
 #include "pg/compat.h"
 #include "pg/engine_client.h"
 #include "pg/numeric_scaled.h"
+#include "pg/privileges.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
 #include "pg/stats.h"
@@ -32,7 +34,6 @@ extern "C" {
 #include "utils/date.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
-#include "utils/rls.h"
 #include "utils/timestamp.h"
 }
 
@@ -188,9 +189,11 @@ high_chunk(const TabletHeader *tablet, AttrNumber attnum)
 
 /* One row for each column of a tablet; one with null columns for a tablet without any. */
 static void
-put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, const ColumnSummary *columns, uint32 index,
-		   const TabletHeader *tablet)
+put_tablet(FunctionCallInfo fcinfo, Relation rel, const ColumnSummary *columns, uint32 index, const TabletHeader *tablet)
 {
+	const bool	all_rows = may_see_all_rows(RelationGetRelid(rel));
+	const bool	row_security = row_security_applies(RelationGetRelid(rel));
+
 	for (uint32 i = 0; i < Max(tablet->ncols, 1); i++)
 	{
 		Datum		values[15];
@@ -202,6 +205,8 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, bool row_security, const Colum
 		values[3] = Int64GetDatum(tablet->nblocks);
 		values[4] = Int64GetDatum(tablet->nrows);
 		values[5] = Int64GetDatum(static_cast<int64>(tablet->size));
+		nulls[4] = row_security;
+		nulls[5] = !all_rows;
 		for (int v = 6; v < 15; v++)
 			nulls[v] = true;
 
@@ -320,6 +325,23 @@ static const char *const form_names[] = {
 #undef GPUVM_OPCODE
 };
 
+static const struct
+{
+	const char *name;
+	bool		volume;
+}			counters[STATS_FALLBACKS] = {
+	{"queries", false},
+	{"queries on cuda", false},
+	{"rows in", true},
+	{"rows out", true},
+	{"bytes read", true},
+	{"bytes moved", true},
+	{"delta blocks", true},
+	{"delta rows", true},
+	{"restamped blocks", true},
+	{"device refusals", false},
+};
+
 static const char *
 phase_name(ImportPhase phase)
 {
@@ -374,6 +396,8 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 			values[4] = Int64GetDatum(version->nblocks);
 			values[5] = Int64GetDatum(version->served_blocks);
 			values[6] = Int64GetDatum(static_cast<int64>(version->bytes));
+			nulls[2] = row_security_applies(rows[i].relid);
+			nulls[6] = !may_see_all_rows(rows[i].relid);
 			values[8] = Int64GetDatum(changed);
 			values[9] = Float8GetDatum(served);
 			values[10] = TimestampTzGetDatum(pin_refreshed(pin));
@@ -405,12 +429,10 @@ gpuvm_list_tablets(PG_FUNCTION_ARGS)
 		if (pin != NULL)
 		{
 			const TableVersion *version = pin_version(pin);
-			bool		row_security = check_enable_rls(rows[i].relid, InvalidOid, true) == RLS_ENABLED;
-
 			for (uint32 t = 0; t < version->ntablets; t++)
 			{
 				CHECK_FOR_INTERRUPTS();
-				put_tablet(fcinfo, rel, row_security, version_at<ColumnSummary>(version, version->columns), t,
+				put_tablet(fcinfo, rel, version_at<ColumnSummary>(version, version->columns), t,
 						   arena_at<TabletHeader>(version_at<uint64_t>(version, version->tablets)[t]));
 			}
 			registry_unpin(pin);
@@ -444,6 +466,7 @@ gpuvm_list_import_progress(PG_FUNCTION_ARGS)
 		values[3] = Int64GetDatum(static_cast<int64>(rows[i].blocks_total));
 		values[4] = Int64GetDatum(static_cast<int64>(rows[i].blocks_done));
 		values[5] = Int64GetDatum(static_cast<int64>(rows[i].rows));
+		nulls[5] = row_security_applies(rows[i].relid);
 		put_row(fcinfo, values, nulls);
 		relation_close(rel, AccessShareLock);
 	}
@@ -453,34 +476,30 @@ gpuvm_list_import_progress(PG_FUNCTION_ARGS)
 PGDLLEXPORT Datum
 gpuvm_list_stats(PG_FUNCTION_ARGS)
 {
-	StatsSnapshot stats;
-	bool		nulls[2] = {};
-	auto		put = [&](const char *counter, uint64 value)
+	const bool	all = may_see_all_stats();
+	auto		put = [&](const char *name, uint64 value, bool shown)
 	{
-		Datum		values[2] = {CStringGetTextDatum(counter), Int64GetDatum(static_cast<int64>(value))};
+		Datum		values[2] = {CStringGetTextDatum(name), Int64GetDatum(static_cast<int64>(value))};
+		bool		nulls[2] = {false, !shown};
 
 		put_row(fcinfo, values, nulls);
+	};
+	auto		put_counter = [&](const char *name, int counter, bool shown)
+	{
+		put(name, all ? stats_of_all(static_cast<StatsCounter>(counter)) : stats_of_mine(static_cast<StatsCounter>(counter)), shown);
 	};
 
 	require_preload();
 	InitMaterializedSRF(fcinfo, 0);
 	engine_settle();
-	stats_read(&stats);
-	put("queries", stats.queries);
-	put("queries on cuda", stats.queries_cuda);
-	put("rows in", stats.rows_in);
-	put("rows out", stats.rows_out);
-	put("bytes read", stats.bytes_read);
-	put("bytes moved", stats.bytes_moved);
-	put("delta blocks", stats.delta_blocks);
-	put("delta rows", stats.delta_rows);
-	put("restamped blocks", stats.restamped_blocks);
-	put("device refusals", stats.device_refusals);
-	put("result sets", arena_header()->sets.load());
-	put("result bytes", arena_header()->result_bytes.load());
-	put("result bytes at most", arena_header()->result_limit.load());
+	/* How much a query read tells of rows that row security hides from its user. */
+	for (int i = 0; i < STATS_FALLBACKS; i++)
+		put_counter(counters[i].name, i, all || !counters[i].volume);
+	put("result sets", arena_header()->sets.load(), all);
+	put("result bytes", arena_header()->result_bytes.load(), all);
+	put("result bytes at most", arena_header()->result_limit.load(), true);
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
-		put(psprintf("fallbacks: %s", fallback_reason_name(static_cast<FallbackReason>(i))), stats.fallbacks[i]);
+		put_counter(psprintf("fallbacks: %s", fallback_reason_name(static_cast<FallbackReason>(i))), STATS_FALLBACKS + i, true);
 	return (Datum) 0;
 }
 
