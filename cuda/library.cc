@@ -56,7 +56,7 @@ public:
 	uint32_t ndevices() const override { return static_cast<uint32_t>(devices_.size()); }
 	void		start() override;
 	bool ready() const override { return ready_.load(std::memory_order_acquire); }
-	uint64_t	estimate(const DeviceJobRequest &request, char *reason) override;
+	DeviceEstimate estimate(const DeviceJobRequest &request, char *reason) override;
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override;
 	DeviceOutcome run_window(DeviceSet *set, const WindowSpec &spec, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override;
 	bool		copy_set(const DeviceSet *set, uint64_t first, uint64_t nrows, char *const *values, uint64_t *const *nulls) override;
@@ -339,7 +339,7 @@ CudaLibrary::choose_device(const SetRequest &request, const Lowered &job, Share 
 	return best;
 }
 
-uint64_t
+DeviceEstimate
 CudaLibrary::estimate(const DeviceJobRequest &asked, char *reason)
 {
 	const SetRequest bound(asked);
@@ -353,7 +353,7 @@ CudaLibrary::estimate(const DeviceJobRequest &asked, char *reason)
 	if (device == nullptr)
 	{
 		snprintf(reason, REASON_BYTES, "%s", refusal);
-		return UINT64_MAX;
+		return DeviceEstimate{UINT64_MAX, 0, false};
 	}
 
 	double		rows = 0, dead_rows = 0, ns = JOB_NS, work, copies;
@@ -402,8 +402,8 @@ CudaLibrary::estimate(const DeviceJobRequest &asked, char *reason)
 	}
 	copies = static_cast<double>(share.missing) / COPY_BYTES_NS;
 	ns += forgotten || share.missing > device->residency()->available(share.missing) ? copies : copies * KEPT_SHARE;
-	/* Others that run there take their time of the device. Dead bits are written, then read. */
-	ns += work * (1 + static_cast<double>(device->status()->jobs_running.load()));
+	/* Dead bits are written, then read. */
+	ns += work;
 	ns += (dead_rows > 0 ? DEAD_JOB_NS : 0) + (share.delta > 0 ? DELTA_JOB_NS : 0);
 	if (keys)
 		ns += GROUP_JOB_NS;
@@ -421,7 +421,9 @@ CudaLibrary::estimate(const DeviceJobRequest &asked, char *reason)
 			out = std::min(out, static_cast<double>(request.row_limit));
 		ns += out * width / (request.sink ? LOCAL_BYTES_NS : RESULT_BYTES_NS);
 	}
-	return static_cast<uint64_t>(ns);
+	/* Others that run there take their time of the device. */
+	return DeviceEstimate{static_cast<uint64_t>(ns), static_cast<uint64_t>(work * static_cast<double>(device->status()->jobs_running.load())),
+						  share.missing > 0};
 }
 
 /* ---- running ------------------------------------------------------------------- */

@@ -43,7 +43,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 14 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 15 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -549,6 +549,8 @@ struct Job
 								 * the last one handed over are done, the rest may be submitted again */
 	uint32_t	set_tablets;	/* of the set that was made or added to, all */
 	uint64_t	stage_rows;		/* stages: groups of the first program */
+	uint64_t	expected_cpu_ns;	/* Device::Auto, where there is a device: what was expected of the engines, idle; else 0 */
+	uint64_t	expected_device_ns;
 	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];
 };

@@ -9,6 +9,7 @@
 #include "engine/arena_map.h"
 #include "engine/collators.h"
 #include "engine/device_loader.h"
+#include "engine/estimates.h"
 #include "engine/index_store.h"
 #include "engine/processors.h"
 #include "engine/request.h"
@@ -33,6 +34,9 @@ struct EngineContext
 	IndexStore	indexes{&arena};
 	SetMemory	set_memory{&arena};
 	DeviceSlot	devices;
+	Estimates	estimates;
+	EngineLoad	cpu_load;
+	EngineLoad	device_load;
 	std::atomic<int> spinning{0};
 	int			max_spinning = 1;	/* sessions that may wait awake at once */
 	int			control_fd = -1;	/* a byte there asks the supervisor to look what can be given back */

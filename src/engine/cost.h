@@ -21,14 +21,21 @@ constexpr uint64_t HELP_ROWS = 64 * 1024;
 constexpr uint64_t CPU_START_NS = 5000;
 constexpr uint64_t CPU_HELP_NS = 60000;
 constexpr double CPU_BYTES_PER_NS = 10;
+constexpr double CPU_OP_NS_PER_ROW = 0.1;	/* TPC-H Q6 and Q1 at scale 10 */
 constexpr double CPU_GROUP_NS_PER_ROW = 1.5;
 
-/* Expected ns of a job that reads so many rows and bytes with at most so many threads. */
-inline uint64_t
-cpu_estimate(uint64_t rows, uint64_t bytes, bool grouped_by_keys, uint32_t threads)
+inline bool
+is_helped(uint64_t rows, uint64_t pairs, uint32_t threads)
 {
-	bool		helped = rows > HELP_ROWS && threads > 1;
-	double		work = static_cast<double>(bytes) / CPU_BYTES_PER_NS;
+	return (rows > HELP_ROWS || pairs > HELP_ROWS) && threads > 1;
+}
+
+/* Expected ns of a job that reads so many rows and bytes, in a program of so many operations, with at most so many threads. */
+inline uint64_t
+cpu_estimate(uint64_t rows, uint64_t bytes, int nops, bool grouped_by_keys, uint32_t threads)
+{
+	bool		helped = is_helped(rows, 0, threads);
+	double		work = static_cast<double>(bytes) / CPU_BYTES_PER_NS + static_cast<double>(rows) * nops * CPU_OP_NS_PER_ROW;
 
 	if (grouped_by_keys)
 		work += static_cast<double>(rows) * CPU_GROUP_NS_PER_ROW;
@@ -46,7 +53,7 @@ cpu_join_estimate(uint64_t rows, uint64_t pairs, bool crosses, uint32_t threads)
 {
 	double		work = static_cast<double>(rows) * CPU_JOIN_NS_PER_ROW +
 		static_cast<double>(pairs) * (crosses ? CPU_CROSS_NS_PER_PAIR : CPU_JOIN_NS_PER_PAIR);
-	bool		helped = (rows > HELP_ROWS || pairs > HELP_ROWS) && threads > 1;
+	bool		helped = is_helped(rows, pairs, threads);
 
 	return CPU_START_NS + (helped ? CPU_HELP_NS : 0) + static_cast<uint64_t>(work / (helped ? threads : 1));
 }

@@ -164,6 +164,13 @@ struct DeviceOptions
 	void		(*fatal) (const char *line);	/* does not return */
 };
 
+struct DeviceEstimate
+{
+	uint64_t	ns;			/* on an idle device, data movement included; UINT64_MAX: none can run it */
+	uint64_t	queue_ns;	/* more, for what runs there */
+	bool		copies;		/* columns have to be copied there first */
+};
+
 class DeviceLibrary
 {
 public:
@@ -175,11 +182,8 @@ public:
 	virtual void start() = 0;
 	virtual bool ready() const = 0;
 
-	/*
-	 * Expected time of the job in ns, data movement included; UINT64_MAX with a
-	 * reason (128 bytes) when no device can run it. Cheap: tens of microseconds.
-	 */
-	virtual uint64_t estimate(const DeviceJobRequest &request, char *reason) = 0;
+	/* Expected time of the job; with a reason (128 bytes) when no device can run it. Cheap: tens of microseconds. */
+	virtual DeviceEstimate estimate(const DeviceJobRequest &request, char *reason) = 0;
 
 	/* Runs the job. `reason` has 128 bytes. Throws std::bad_alloc. */
 	virtual DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) = 0;

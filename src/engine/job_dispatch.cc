@@ -16,7 +16,7 @@
 #include <new>
 
 #include "engine/blame.h"
-#include "engine/cost.h"
+#include "engine/job_choice.h"
 #include "engine/job_io.h"
 #include "engine/job_join.h"
 #include "engine/job_run.h"
@@ -50,6 +50,7 @@ reset_outcome(Job *job)
 	job->transfer_used = Transfer::Auto;
 	job->yielded = 0;
 	job->set_tablets = 0;
+	job->expected_cpu_ns = job->expected_device_ns = 0;
 	job->device_refusal[0] = '\0';
 	job->failure[0] = '\0';
 }
@@ -97,135 +98,44 @@ prepare_tablets(EngineContext *context, const Request &request, JobIo *io)
 	}
 }
 
-/* ---- the device --------------------------------------------------------------- */
+/* ---- the engines --------------------------------------------------------------- */
 
-static DeviceCursor
-device_cursor(const RequestCursor &cursor, const std::vector<DeviceTabletRef> &tablets)
+static double
+ns_since(std::chrono::steady_clock::time_point start)
 {
-	DeviceCursor to = {};
-
-	to.columns = cursor.columns.data();
-	to.ncolumns = static_cast<uint32_t>(cursor.columns.size());
-	to.tablets = tablets.data();
-	to.ntablets = static_cast<uint32_t>(tablets.size());
-	to.total_rows = cursor.total_rows;
-	to.set = cursor.set != nullptr ? cursor.set->device() : nullptr;
-	to.of_host_set = cursor.set != nullptr && to.set == nullptr;
-	return to;
+	return static_cast<double>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
 }
 
-static DeviceJobRequest
-device_request(const EngineContext *context, const Request &request, const JobWork &work)
+/* One that is canceled or fails teaches nothing. */
+static void
+learn(EngineContext *context, const Choice &choice, Device engine, double took, const JobIo &io)
 {
-	DeviceJobRequest to = {};
-
-	static_cast<DeviceCursor &>(to) = device_cursor(request, work.tablets);
-	to.program = request.program;
-	to.params = request.params;
-	to.nparams = request.nparams;
-	to.maps = request.maps.data();
-	to.nmaps = static_cast<uint32_t>(request.maps.size());
-	to.patterns = request.patterns.data();
-	to.text_orders = request.text_orders.data();
-	to.others = work.others.data();
-	to.nothers = static_cast<uint32_t>(work.others.size());
-	to.build_limit = request.build_limit;
-	to.expected_pairs = request.expected_pairs;
-	to.unit_rows = request.unit_rows;
-	to.capacity = request.capacity;
-	to.nbuffers = request.nbuffers;
-	to.areas = request.areas;
-	to.skip_units = request.skip_units.data();
-	to.skip_bytes = request.skip_units.size();
-	to.row_limit = request.row_limit;
-	to.order = request.order.data();
-	to.norder = static_cast<uint32_t>(request.order.size());
-	to.count_groups = request.count_groups;
-	to.stage = request.stage;
-	to.sink = request.sink.set != 0;
-	to.sink_columns = request.sink.columns;
-	to.nsink_columns = request.sink.ncolumns;
-	to.sink_limit = context->set_memory.left();
-	to.append_to = request.append_to != nullptr ? request.append_to->device() : nullptr;
-	to.transfer = request.transfer;
-	return to;
+	if (!io.stopping() && io.failure() == nullptr)
+		context->estimates.observe(choice.job, engine, engine == Device::Cuda ? choice.device_ns : choice.cpu_ns, took);
 }
 
-/* Of the sets that a device has. */
-static uint64_t
-bytes_on_devices(const Request &request)
+/* Runs the job's part on the CPU virtual machine. */
+template <typename Function> static void
+run_on_cpu(EngineContext *context, const Choice &choice, JobIo *io, Function function)
 {
-	const auto	bytes = [](const RequestCursor &cursor)
+	const auto	start = std::chrono::steady_clock::now();
+	const RunsOnEngine running(&context->cpu_load);
+	ProcessorTime time;
+
+	io->compute();
 	{
-		return cursor.set != nullptr && cursor.set->device() != nullptr ? cursor.set->device_bytes() : uint64_t{0};
-	};
-	uint64_t	all = bytes(request);
+		CountsFor	counts(choice.cpu_ns > 0 ? &time : nullptr);
 
-	for (const RequestCursor &other : request.others)
-		all += bytes(other);
-	return all;
-}
-
-/* What the CPU virtual machine is expected to take. */
-static uint64_t
-cpu_ns(const Request &request, const JobWork &work, uint32_t threads)
-{
-	const Op   *ops = request.program->ops();
-	const uint64_t home = static_cast<uint64_t>(static_cast<double>(bytes_on_devices(request)) / SET_BYTES_PER_NS);
-	/* groups are few */
-	const uint64_t sorting = request.order.empty() || request.program->grouped ? 0 : cpu_sort_estimate(work.rows, request.row_limit, threads);
-
-	if (request.others.empty())
-		return home + sorting + cpu_estimate(work.rows, work.bytes, request.program->nkeys > 0, threads);
-	return home + sorting + cpu_join_estimate(work.rows, request.expected_pairs,
-							 std::any_of(ops, ops + request.program->nops, [](const Op &op) { return op.opcode == Opcode::Cross; }), threads);
-}
-
-/* Is the device to run the job? Else the refusal is empty or says why it could not. */
-static bool
-choose_device(const EngineContext *context, const Request &request, const JobWork &work, char *refusal, size_t size)
-{
-	DeviceLibrary *library = context->devices.library();
-
-	if (request.device == Device::Cpu)
-		return false;
-	if (library == nullptr)
-	{
-		/* Nobody asked for what is not there. */
-		if (request.device == Device::Cuda)
-			context->devices.reason(refusal, size);
-		return false;
+		function();
 	}
-	if ((request.others.empty() || request.stage != nullptr) && !request.last()->grouped && request.sink.set == 0 &&
-		request.unit_rows % TABLET_PAD_ROWS != 0)
-	{
-		snprintf(refusal, size, "the job's units are not multiples of %u rows", TABLET_PAD_ROWS);
-		return false;
-	}
-	if (request.device == Device::Cuda)
-		return true;
-
-	uint64_t	device_ns;
-
-	try
-	{
-		device_ns = library->estimate(device_request(context, request, work), refusal);
-	}
-	catch (const std::bad_alloc &)
-	{
-		snprintf(refusal, size, "out of memory");
-		return false;
-	}
-	refusal[size - 1] = '\0';
-	if (device_ns == UINT64_MAX)
-		return false;
-	refusal[0] = '\0';
-	return device_ns < cpu_ns(request, work, most_threads(request, context->pool));
+	if (choice.cpu_ns > 0)
+		learn(context, choice, Device::Cpu, running.alone() ? ns_since(start) - static_cast<double>(io->waited().count())
+			  : static_cast<double>(time.ns.load()) / choice.threads, *io);
 }
 
 /* False when the device refused the job, which is then as good as not begun. */
 static bool
-run_on_device(EngineContext *context, const Request &request, const JobWork &work, Job *job, JobIo *io, DeviceSet **made)
+run_on_device(EngineContext *context, const Request &request, const JobWork &work, const Choice &choice, Job *job, JobIo *io, DeviceSet **made)
 {
 	DeviceJobFigures figures = {};
 	char		reason[sizeof(Job::device_refusal)] = "";
@@ -237,9 +147,14 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 					 ? std::chrono::milliseconds(0) : context->client_patience);
 	try
 	{
+		const auto	start = std::chrono::steady_clock::now();
 		RunsOnDevice at_work(context->arena.header());
+		RunsOnEngine running(&context->device_load);
 
 		outcome = context->devices.library()->run(device_request(context, request, work), io, &figures, reason);
+		if (outcome == DeviceOutcome::Done && choice.device_ns > 0 && !choice.copies)
+			learn(context, choice, Device::Cuda, (ns_since(start) - static_cast<double>(io->waited().count())) /
+				  (running.alone() ? 1 : 1 + running.others()), *io);
 	}
 	catch (const std::bad_alloc &)
 	{
@@ -346,21 +261,22 @@ plan_join_work(const Request &request)
 
 /* Has a device run the join? */
 static bool
-join_on_device(EngineContext *context, const Request &request, Job *job, JobIo *io, DeviceSet **made)
+join_on_device(EngineContext *context, const Request &request, Choice *choice, Job *job, JobIo *io, DeviceSet **made)
 {
 	if (request.device == Device::Cpu)
 		return false;
 
 	const JobWork work = plan_join_work(request);
 
-	return choose_device(context, request, work, job->device_refusal, sizeof(job->device_refusal)) &&
-		run_on_device(context, request, work, job, io, made);
+	return choose_device(context, request, work, job, choice) && run_on_device(context, request, work, *choice, job, io, made);
 }
 
 static void
 run_join(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild *set, DeviceSet **made)
 {
-	if (join_on_device(context, *request, job, io, made) || io->stopped())
+	Choice		choice;
+
+	if (join_on_device(context, *request, &choice, job, io, made) || io->stopped())
 		return;
 	if (request->device_required)
 	{
@@ -369,21 +285,21 @@ run_join(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild
 	}
 	if (!bring_sets_home(context, request, io))
 		return;
-	io->compute();
+	run_on_cpu(context, choice, io, [&]
+	{
+		JoinBuild	build(*request, job, io, context->pool, &context->indexes);
 
-	JoinBuild	build(*request, job, io, context->pool, &context->indexes);
+		if (!build.run() || io->stopped())
+			return;
 
-	if (!build.run() || io->stopped())
-		return;
+		const JobWork work = plan_work(*build.join(), *request);
+		JobRun		run(*request, work, build.join(), job, io, context->pool, set);
 
-	JobWork		work = plan_work(*build.join(), *request);
-
-	JobRun		run(*request, work, build.join(), job, io, context->pool, set);
-
-	run.run();
-	run_stage(context, *request, build.join(), run.take_groups(), job, io, set);
-	job->bytes_read += build.bytes_read();
-	job->tablets_skipped = work.skipped;
+		run.run();
+		run_stage(context, *request, build.join(), run.take_groups(), job, io, set);
+		job->bytes_read += build.bytes_read();
+		job->tablets_skipped = work.skipped;
+	});
 }
 
 static std::unique_ptr<CpuJob>
@@ -401,8 +317,9 @@ run_scan(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild
 	JobWork		work = plan_work(*cpu, *request);
 
 	add_device_rows(*request, &work);
-	if (!choose_device(context, *request, work, job->device_refusal, sizeof(job->device_refusal)) ||
-		!run_on_device(context, *request, work, job, io, made))
+	Choice		choice;
+
+	if (!choose_device(context, *request, work, job, &choice) || !run_on_device(context, *request, work, choice, job, io, made))
 	{
 		if (request->device_required)
 			io->fail(job->device_refusal);
@@ -414,12 +331,13 @@ run_scan(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild
 				work = plan_work(*cpu, *request);
 			}
 
-			io->compute();
+			run_on_cpu(context, choice, io, [&]
+			{
+				JobRun		run(*request, work, cpu.get(), job, io, context->pool, set);
 
-			JobRun		run(*request, work, cpu.get(), job, io, context->pool, set);
-
-			run.run();
-			run_stage(context, *request, cpu.get(), run.take_groups(), job, io, set);
+				run.run();
+				run_stage(context, *request, cpu.get(), run.take_groups(), job, io, set);
+			});
 		}
 	}
 	job->tablets_skipped = work.skipped;

@@ -36,6 +36,7 @@ WorkerPool::invite(PoolTask *task, int helpers)
 			tasks_.push_back(task);
 		task->invited_ = helpers;
 		task->whom_ = works_for();
+		task->time_ = CountsFor::current();
 	}
 	if (helpers == 1)
 		work_.notify_one();
@@ -76,10 +77,12 @@ WorkerPool::run()
 		task->helping_++;
 
 		const WorksFor whom = task->whom_;
+		ProcessorTime *const time = task->time_;
 
 		lock.unlock();
 		{
 			HelpsProgram helps(whom);
+			CountsFor	counts(time);
 
 			task->help();
 		}

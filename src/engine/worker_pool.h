@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/blame.h"
+#include "engine/processor_time.h"
 
 namespace gpuvm {
 
@@ -30,6 +31,7 @@ private:
 	int			invited_ = 0;		/* under the pool's mutex */
 	int			helping_ = 0;
 	WorksFor	whom_;
+	ProcessorTime *time_ = nullptr;
 };
 
 class WorkerPool

@@ -564,6 +564,9 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		if (plan->nmaps > 0)
 			ExplainPropertyFloat("Map Time", "ms", f->map_ns / 1e6, 3, es);
 		ExplainPropertyFloat("Engine Time", "ms", f->engine_ns / 1e6, 3, es);
+		if (f->expected_cpu_ns > 0)
+			ExplainPropertyText("Expected Time", psprintf("cpu %.3f ms, cuda %.3f ms", static_cast<double>(f->expected_cpu_ns) / 1e6,
+														  static_cast<double>(f->expected_device_ns) / 1e6), es);
 		if (f->device == Device::Cuda)
 			ExplainPropertyFloat("Device Time", "ms", f->device_ns / 1e6, 3, es);
 	}

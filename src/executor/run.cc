@@ -733,6 +733,8 @@ take_figures(GpuvmScanState *state)
 	f->indexes_made |= job->indexes_made;
 	f->index_bytes += job->index_bytes;
 	f->engine_ns += job->engine_ns;
+	f->expected_cpu_ns += job->expected_cpu_ns;
+	f->expected_device_ns += job->expected_device_ns;
 	f->threads = job->threads_used;
 	if (job->ran_on == Device::Cuda)
 	{

@@ -217,6 +217,8 @@ struct ScanFigures
 	uint64		slices;
 	uint64		bytes_moved;
 	uint64		device_ns;
+	uint64		expected_cpu_ns;	/* as in Job */
+	uint64		expected_device_ns;
 	uint64		tablets_scanned;
 	uint64		tablets_skipped;
 	uint64		rows_in;

@@ -60,7 +60,7 @@ import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
 from workloads import (changes, changing, clickbench, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, overload, papers,  # noqa: E402
-                       relational, ssb, tpcds, tpch)
+                       relational, sessions, ssb, tpcds, tpch)
 
 
 class Bench:
@@ -528,7 +528,7 @@ FLOOR_PAIRS = 41
 FLOOR_SESSIONS = 5
 
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
-             "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run, "overload": overload.run,
+             "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run, "overload": overload.run, "sessions": sessions.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
              "tpch": tpch.run, "tpcds": tpcds.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
              "dml": dml.run, "cudadb": cudadb.run, "loading": loading.run}

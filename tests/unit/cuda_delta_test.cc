@@ -488,16 +488,16 @@ TEST_F(CudaRuntime, EstimatesKnowOfMasksAndDeltas)
 	open();
 	expect_groups(program.get(), stored, {}, Ways());
 
-	const uint64_t plain = library->estimate(request_of(program.get(), stored), reason);
+	const uint64_t plain = library->estimate(request_of(program.get(), stored), reason).ns;
 	const StoredTable delta = arena.with_delta(stored, table, at);
-	const uint64_t with_delta = library->estimate(request_of(program.get(), delta), reason);
+	const uint64_t with_delta = library->estimate(request_of(program.get(), delta), reason).ns;
 	std::vector<bool> bits(table.nrows());
 
 	bits[0] = true;
 	table.mask(bits);
 
 	const StoredTable both = arena.with_delta(stored, table, at);
-	const uint64_t with_both = library->estimate(request_of(program.get(), both), reason);
+	const uint64_t with_both = library->estimate(request_of(program.get(), both), reason).ns;
 
 	EXPECT_LT(plain, with_delta);
 	EXPECT_LT(with_delta, with_both);

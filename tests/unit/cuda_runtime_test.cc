@@ -625,16 +625,16 @@ TEST_F(CudaRuntime, EstimatesKnowWhatIsOnTheDevice)
 	request.ntablets = 2;
 	request.total_rows = table.nrows();
 
-	const uint64_t cold = library->estimate(request, reason);
+	const uint64_t cold = library->estimate(request, reason).ns;
 
 	expect_groups(program.get(), stored, {}, Ways());
 
-	const uint64_t warm = library->estimate(request, reason);
+	const uint64_t warm = library->estimate(request, reason).ns;
 
 	EXPECT_LT(warm, cold);
 	EXPECT_GT(warm, 1000u);
 	request.transfer = Transfer::Mapped;
-	EXPECT_GT(library->estimate(request, reason), cold);
+	EXPECT_GT(library->estimate(request, reason).ns, cold);
 }
 
 /* ---- several sessions ------------------------------------------------------------------------------------- */

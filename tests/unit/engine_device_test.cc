@@ -29,12 +29,12 @@ public:
 			std::this_thread::sleep_for(std::chrono::milliseconds(1));
 	}
 
-	uint64_t estimate(const DeviceJobRequest &request, char *reason) override
+	DeviceEstimate estimate(const DeviceJobRequest &request, char *reason) override
 	{
 		estimates++;
 		if (estimated == UINT64_MAX)
 			strcpy(reason, "too wide for it");
-		return estimated;
+		return DeviceEstimate{estimated, queued, copies};
 	}
 
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override
@@ -52,6 +52,7 @@ public:
 		}
 		while (hold && !io->stopped())
 			std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		std::this_thread::sleep_for(takes.load());
 		if (publish_first)
 			publish_rows(request, io, 0, request.tablets[0].tablet, 0, figures);
 		if (no_memory)
@@ -75,7 +76,9 @@ public:
 	}
 
 	std::atomic<bool> is_ready{true};
-	std::atomic<uint64_t> estimated{UINT64_MAX};
+	std::atomic<uint64_t> estimated{UINT64_MAX}, queued{0};
+	std::atomic<bool> copies{false};
+	std::atomic<std::chrono::milliseconds> takes{std::chrono::milliseconds(0)};
 	std::atomic<bool> hold{false};
 	std::atomic<bool> publish_first{false};
 	std::atomic<bool> no_memory{false};
@@ -201,26 +204,57 @@ TEST_F(EngineDeviceTest, AutoTakesTheCheaper)
 
 TEST_F(EngineDeviceTest, AutoComparesWithTheProcessorsTime)
 {
-	uint64_t	cpu = cpu_estimate(NROWS, NROWS * 8, false, 4);
+	Backend		backend(this);
 
 	with_device();
-	for (bool cheaper : {false, true})
+	backend.prepare();
+
+	const Program *program = at<Program>(backend.job->program);
+	const uint64_t cpu = cpu_estimate(NROWS, NROWS * 8, program->nops, false, 4);
+
+	device.estimated = cpu / 2;
+	backend.run();
+	EXPECT_EQ(backend.job->ran_on, Device::Cuda);
+	EXPECT_EQ(backend.job->expected_cpu_ns, cpu);
+	EXPECT_EQ(backend.job->expected_device_ns, cpu / 2);
+}
+
+TEST_F(EngineDeviceTest, AutoWaitsForADeviceThatIsClearlyBetter)
+{
+	with_device();
+	for (bool clearly : {false, true})
 	{
 		Backend		backend(this);
 
-		device.estimated = cheaper ? cpu - 1 : cpu;
-		backend.prepare();
+		/* other programs for the two, as the first one's run teaches */
+		backend.prepare(clearly);
+		device.estimated = clearly ? 10 : cpu_estimate(NROWS, NROWS * 8, at<Program>(backend.job->program)->nops, false, 4) * 2 / 3;
+		device.queued = 1'000'000'000;
 		backend.run();
-		EXPECT_EQ(backend.job->ran_on, cheaper ? Device::Cuda : Device::Cpu);
-
-		/* with fewer threads or more to read the processor takes longer */
-		backend.prepare();
-		backend.job->threads = 1;
-		backend.run();
-		EXPECT_EQ(backend.job->ran_on, Device::Cuda);
+		EXPECT_EQ(backend.state(), JobState::Done);
+		EXPECT_EQ(backend.job->ran_on, clearly ? Device::Cuda : Device::Cpu);
 	}
-	EXPECT_LT(cpu, cpu_estimate(NROWS, NROWS * 8, true, 4));
-	EXPECT_LT(cpu, cpu_estimate(NROWS, NROWS * 16, false, 4));
+}
+
+TEST_F(EngineDeviceTest, AutoLearnsWhatTheDeviceTakes)
+{
+	with_device();
+	device.takes = std::chrono::milliseconds(50);
+	device.estimated = 1;
+	for (bool copies : {true, false})
+	{
+		device.copies = copies;
+		for (int run = 0; run < 2; run++)
+		{
+			Backend		backend(this);
+
+			backend.prepare();
+			backend.run();
+			EXPECT_EQ(backend.state(), JobState::Done);
+			EXPECT_EQ(backend.job->ran_on, copies || run == 0 ? Device::Cuda : Device::Cpu)
+				<< "what is copied first teaches nothing";
+		}
+	}
 }
 
 TEST_F(EngineDeviceTest, AutoTellsWhatTheDeviceCannotDo)

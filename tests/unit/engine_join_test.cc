@@ -237,10 +237,10 @@ public:
 	bool copy_set(const DeviceSet *, uint64_t, uint64_t, char *const *, uint64_t *const *) override { return false; }
 	DeviceOutcome run_window(DeviceSet *, const WindowSpec &, DeviceJobIo *, DeviceJobFigures *, char *) override { return DeviceOutcome::Refused; }
 
-	uint64_t estimate(const DeviceJobRequest &request, char *) override
+	DeviceEstimate estimate(const DeviceJobRequest &request, char *) override
 	{
 		expected_pairs = request.expected_pairs;
-		return estimated;
+		return DeviceEstimate{estimated, 0, false};
 	}
 
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override

@@ -872,7 +872,8 @@ public:
 	bool ready() const override { return true; }
 	void housekeep() override {}
 	void prepare(uint64_t, uint64_t) override {}
-	uint64_t estimate(const DeviceJobRequest &, char *) override { return estimated; }
+	/* as of what is copied first, which teaches nothing */
+	DeviceEstimate estimate(const DeviceJobRequest &, char *) override { return DeviceEstimate{estimated, 0, true}; }
 	DeviceOutcome run_window(DeviceSet *, const WindowSpec &, DeviceJobIo *, DeviceJobFigures *, char *) override { return DeviceOutcome::Refused; }
 
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *, DeviceJobFigures *figures, char *reason) override

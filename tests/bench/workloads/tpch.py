@@ -37,18 +37,25 @@ def bars(bench, label, ms):
         bench.bar(f"TPC-H {label} over DuckDB, {bench.options.threads} threads each", peer / mine, OVER_DUCKDB, "x", True)
 
 
-def run(bench):
+def queries_of(bench):
     # the specification's FRACTION (2.4.11.3)
     fraction = f"{0.0001 / bench.options.scale:.12f}".rstrip("0")
-    queries = {**QUERIES, "Q11": QUERIES["Q11"].replace("0.0001", fraction)}
-    tables = TABLES
-    if bench.options.queries:
-        queries = {label: queries[label] for label in bench.options.queries.split(",")}
-        tables = {table: create for table, create in TABLES.items() if any(re.search(rf"\b{table}\b", sql) for sql in queries.values())}
+    return {**QUERIES, "Q11": QUERIES["Q11"].replace("0.0001", fraction)}
+
+
+def load_all(bench, tables):
     with concurrent.futures.ThreadPoolExecutor(bench.options.threads) as pool:
         list(pool.map(lambda table: generate(bench, bench.options.scale, table), tables))
     for table in tables:
         load(bench, bench.options.scale, table)
+
+
+def run(bench):
+    queries, tables = queries_of(bench), TABLES
+    if bench.options.queries:
+        queries = {label: queries[label] for label in bench.options.queries.split(",")}
+        tables = {table: create for table, create in TABLES.items() if any(re.search(rf"\b{table}\b", sql) for sql in queries.values())}
+    load_all(bench, tables)
     if not bench.options.queries:
         suite.indexes(bench, tables, workload.TPCH_INDEXES)
     rows = suite.run(bench, "tpch", "TPC-H", queries, bars)

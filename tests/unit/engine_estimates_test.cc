@@ -1,0 +1,120 @@
+/* What jobs take, learned from those that ran (engine/estimates.h), and the choice of an engine. */
+#include <gtest/gtest.h>
+
+#include "engine/cost.h"
+#include "engine/estimates.h"
+
+using namespace gpuvm;
+
+TEST(Estimates, NothingIsKnownAtFirst)
+{
+	Estimates	estimates;
+
+	EXPECT_DOUBLE_EQ(estimates.factor(1, Device::Cpu), 1);
+	EXPECT_DOUBLE_EQ(estimates.factor(1, Device::Cuda), 1);
+}
+
+TEST(Estimates, AProgramCorrectsItsOwnOnTheEngineThatRanIt)
+{
+	Estimates	estimates;
+
+	estimates.observe(1, Device::Cpu, 300'000, 118'000'000);
+	EXPECT_NEAR(estimates.factor(1, Device::Cpu), 118.0 / 0.3, 1);
+	EXPECT_DOUBLE_EQ(estimates.factor(1, Device::Cuda), 1);
+
+	/* one that was slow for once is forgiven by the next ones */
+	for (int i = 0; i < 20; i++)
+		estimates.observe(1, Device::Cpu, 300'000, 600'000);
+	EXPECT_NEAR(estimates.factor(1, Device::Cpu), 2, 0.1);
+}
+
+TEST(Estimates, AllCorrectThoseThatHaveNotRun)
+{
+	Estimates	estimates;
+
+	estimates.observe(1, Device::Cpu, 1, 1000);
+	EXPECT_LT(estimates.factor(2, Device::Cpu), 1.1) << "one says little of others";
+	for (uint64_t program = 1; program <= 200; program++)
+	{
+		estimates.observe(program, Device::Cpu, 1000, 2000);
+		estimates.observe(program, Device::Cuda, 1000, 500);
+	}
+	EXPECT_NEAR(estimates.factor(1000, Device::Cpu), 2, 0.1);
+	EXPECT_NEAR(estimates.factor(1000, Device::Cuda), 0.5, 0.03);
+}
+
+TEST(Estimates, AnEngineThatIsPassedOverIsTrustedTwiceAsMuchAndNoMore)
+{
+	Estimates	estimates;
+
+	estimates.observe(1, Device::Cuda, 1000, 3000);
+	estimates.observe(2, Device::Cuda, 1000, 1200);
+	for (int i = 0; i < 1000; i++)
+	{
+		estimates.observe(1, Device::Cpu, 1000, 1000);
+		estimates.observe(2, Device::Cpu, 1000, 1000);
+	}
+	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 1.5, 0.01);
+	EXPECT_NEAR(estimates.factor(2, Device::Cuda), 1, 0.01) << "not more than it was before anything was seen";
+}
+
+TEST(Estimates, ProgramsShareAPlaceByTurns)
+{
+	Estimates	estimates;
+
+	estimates.observe(1, Device::Cpu, 1000, 8000);
+	estimates.observe(1 + Estimates::PROGRAMS, Device::Cpu, 1000, 1000);
+	EXPECT_LT(estimates.factor(1, Device::Cpu), 2);
+	EXPECT_NEAR(estimates.factor(1 + Estimates::PROGRAMS, Device::Cpu), 1, 0.01);
+}
+
+TEST(Estimates, WhatTookNoTimeTeachesNothing)
+{
+	Estimates	estimates;
+
+	estimates.observe(1, Device::Cpu, 0, 1000);
+	estimates.observe(1, Device::Cpu, 1000, 0);
+	EXPECT_DOUBLE_EQ(estimates.factor(1, Device::Cpu), 1);
+}
+
+TEST(Estimates, JobsKnowWhetherTheyWereAlone)
+{
+	EngineLoad	load;
+	RunsOnEngine first(&load);
+
+	EXPECT_TRUE(first.alone());
+	{
+		RunsOnEngine second(&load);
+
+		EXPECT_EQ(second.others(), 1u);
+		EXPECT_FALSE(second.alone());
+	}
+	EXPECT_FALSE(first.alone()) << "not all the time";
+	EXPECT_EQ(load.running.load(), 1u);
+}
+
+/* ---- the choice --------------------------------------------------------------------- */
+
+TEST(EngineChoice, WhatIsClearlyBetterIsTakenHoweverBusy)
+{
+	EXPECT_TRUE(device_is_better(30e6, 30e6, 1e6, 100e6));
+	EXPECT_FALSE(device_is_better(20e3, 20e6, 60e3, 60e3));
+}
+
+TEST(EngineChoice, WhereThereIsLittleBetweenThemTheSoonerIsTaken)
+{
+	EXPECT_TRUE(device_is_better(1.5e6, 1.5e6, 1e6, 1e6));
+	EXPECT_FALSE(device_is_better(1.5e6, 1.5e6, 1e6, 3e6));
+	EXPECT_FALSE(device_is_better(1e6, 1e6, 1.5e6, 1.5e6));
+	EXPECT_TRUE(device_is_better(1e6, 4e6, 1.5e6, 1.5e6));
+}
+
+TEST(EngineChoice, TheProcessorsTimeIsOfRowsBytesOperationsAndThreads)
+{
+	const uint64_t cpu = cpu_estimate(1'000'000, 8'000'000, 10, false, 4);
+
+	EXPECT_LT(cpu, cpu_estimate(1'000'000, 8'000'000, 10, true, 4));
+	EXPECT_LT(cpu, cpu_estimate(1'000'000, 16'000'000, 10, false, 4));
+	EXPECT_LT(cpu, cpu_estimate(1'000'000, 8'000'000, 20, false, 4));
+	EXPECT_LT(cpu, cpu_estimate(1'000'000, 8'000'000, 10, false, 2));
+}
