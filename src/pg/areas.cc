@@ -196,7 +196,7 @@ area_take(uint64 *size, AreaTicket ticket)
 		*size = taken.size;
 		return taken.offset;
 	}
-	offset = arena_alloc(*size);
+	offset = arena_alloc_for_job(*size);
 	if (offset == 0)
 		*size = 0;
 	return offset;

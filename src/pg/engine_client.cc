@@ -288,7 +288,7 @@ create_session(int wait_ms, const char **reason)
 	session->number = ++last_number;
 	session->next = sessions;
 	sessions = session;
-	session->job = arena_alloc(sizeof(Job));
+	session->job = arena_alloc_for_job(sizeof(Job));
 	if (session->job == 0)
 	{
 		*reason = "gpuvm.memory is used up";

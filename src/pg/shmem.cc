@@ -61,6 +61,12 @@ constexpr uint64 CLEAN_PAGES = 256;
 constexpr int CLEANING_WAIT_US = 1000;
 constexpr int CLEANING_TRIES = 1000;
 
+/* What imports leave to jobs: such a part of gpuvm.memory, within bounds, and never more than the second part. */
+constexpr uint64 RESERVE_SHARE = 16;
+constexpr uint64 MIN_RESERVE = 16 * 1024 * 1024;
+constexpr uint64 MAX_RESERVE = 512 * 1024 * 1024;
+constexpr uint64 MOST_RESERVE_SHARE = 4;
+
 /* One execution may take such a part of gpuvm.memory, if work_mem is not more. */
 constexpr uint64 RUN_SHARE = 4;
 
@@ -330,6 +336,20 @@ arena_used(void)
 	uint64		used = base ? pg_atomic_read_u64(&arena->used_pages) * ARENA_PAGE : 0;
 
 	return used - Min(areas_spare(), used);
+}
+
+uint64
+arena_reserve(void)
+{
+	return Min(Min(Max(mapped_size / RESERVE_SHARE, MIN_RESERVE), MAX_RESERVE), mapped_size / MOST_RESERVE_SHARE);
+}
+
+uint64
+arena_left(void)
+{
+	uint64		most = mapped_size - arena_reserve();
+
+	return most - Min(arena_used(), most);
 }
 
 uint64
@@ -612,14 +632,14 @@ arena_pinned(void)
 
 /* ---- the interface -------------------------------------------------------- */
 
-/* First of n pages, now marked used, or 0. */
+/* First of n pages below `end`, now marked used, or 0. */
 static uint64
-take_pages(uint64 n)
+take_pages(uint64 n, uint64 end)
 {
 	uint64		first;
 
 	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
-	first = find_run(arena->words, arena->npages, arena->first_free, n);
+	first = find_run(arena->words, end, arena->first_free, n);
 	if (first != 0)
 	{
 		mark_pages(first, n, true);
@@ -638,16 +658,16 @@ make_room(void)
 	pg_atomic_fetch_sub_u32(&arena->cleaning, 1);
 }
 
-uint64
-arena_alloc(uint64 size)
+static uint64
+allocate(uint64 size, uint64 end)
 {
 	uint64		n = size / ARENA_PAGE + (size % ARENA_PAGE != 0);
 	uint64		first;
 
-	if (base == NULL || n == 0 || n >= arena->npages)
+	if (n == 0 || n >= arena->npages)
 		return 0;
 
-	first = take_pages(n);
+	first = take_pages(n, end);
 	if (first == 0)
 		make_room();
 	for (int i = 0; first == 0 && i < CLEANING_TRIES; i++)
@@ -655,7 +675,7 @@ arena_alloc(uint64 size)
 		/* looked at before: what others held is there once they have done */
 		bool		others = pg_atomic_read_u32(&arena->cleaning) != 0;
 
-		first = take_pages(n);
+		first = take_pages(n, end);
 		if (first == 0 && !others)
 			return 0;
 		if (first == 0)
@@ -670,6 +690,19 @@ arena_alloc(uint64 size)
 		return 0;
 	}
 	return first * ARENA_PAGE;
+}
+
+/* Behind the pages that imports may have lie those of the reserve, which are therefore never cut up by tablets. */
+uint64
+arena_alloc(uint64 size)
+{
+	return base == NULL ? 0 : allocate(size, (mapped_size - arena_reserve()) / ARENA_PAGE);
+}
+
+uint64
+arena_alloc_for_job(uint64 size)
+{
+	return base == NULL ? 0 : allocate(size, arena->npages);
 }
 
 void

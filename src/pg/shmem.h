@@ -33,10 +33,16 @@ uint64		arena_size(void);
 uint64		arena_used(void);
 uint64		arena_pinned(void);	/* bytes in chunks that gpuvmd has pinned */
 
-/* Offset of `size` bytes (rounded up to whole pages, contents undefined), or 0 when memory is short. Never raises. */
+/*
+ * Offset of `size` bytes (rounded up to whole pages, contents undefined), or 0 when memory is short. Never raises. What
+ * imports and refreshes take leaves the reserve to jobs: their memory for results and programs.
+ */
 uint64		arena_alloc(uint64 size);
+uint64		arena_alloc_for_job(uint64 size);
+uint64		arena_reserve(void);
+uint64		arena_left(void);	/* free for imports */
 
-/* What one execution may take of memory: its groups, the smaller sides of a join, what is sorted, the rows of a subquery. */
+/* What one execution may take of memory: its groups, a join's smaller sides, what is sorted, a subquery's rows. */
 uint64		run_memory_limit(void);
 
 /* A number that no other tablet of this life of the arena has: TabletHeader.serial. */

@@ -325,10 +325,12 @@ flush_or_raise(Copier *c, BlockNumber next_block)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory for imported tables"),
-				 errdetail("A tablet of %llu bytes does not fit: %llu of %llu bytes are in use.",
+				 errdetail("A tablet of %llu bytes does not fit: %llu of %llu bytes are in use, "
+						   "and %llu are reserved for the results of queries.",
 						   static_cast<unsigned long long>(size),
 						   static_cast<unsigned long long>(arena_used()),
-						   static_cast<unsigned long long>(arena_size())),
+						   static_cast<unsigned long long>(arena_size()),
+						   static_cast<unsigned long long>(arena_reserve())),
 				 errhint("Increase \"gpuvm.memory\", release tables with gpuvm.release(), or import fewer columns.")));
 	return size == 0;
 }

@@ -277,7 +277,7 @@ static uint64
 image_limit_for(Relation rel)
 {
 	ImportedTable *old = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-	uint64		left = arena_size() - arena_used();
+	uint64		left = arena_left();
 	uint64		own = registry_describe(RelationGetRelid(rel), old) ? old->bytes : 0;
 
 	pfree(old);

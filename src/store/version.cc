@@ -105,6 +105,9 @@ raise_memory_short(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("out of memory for imported tables"),
+			 errdetail("%llu of %llu bytes are in use, and %llu are reserved for the results of queries.",
+					   static_cast<unsigned long long>(arena_used()), static_cast<unsigned long long>(arena_size()),
+					   static_cast<unsigned long long>(arena_reserve())),
 			 errhint("Increase \"gpuvm.memory\" or release tables with gpuvm.release().")));
 	pg_unreachable();
 }

@@ -96,20 +96,30 @@ $node->safe_psql('postgres', q{
 	FROM generate_series(1, 2000000) i});
 with_vm($node, 'SELECT count(*) FROM (SELECT id, l FROM big WHERE v <> 7 OFFSET 0) q');
 cmp_ok(spare(), '>', 0, 'a query of rows leaves memory spare');
-my $tables = 0;
-for my $i (1 .. 6)
+my @tables;
+for my $rows (2000000, 200000, 20000)
 {
-	$node->safe_psql('postgres', "CREATE TABLE fill$i AS TABLE fill");
-	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT gpuvm.import('fill$i')");
-	if ($ret != 0)
+	for my $i (1 .. 12)
 	{
-		like($stderr, qr/out of memory for imported tables/, 'imports fill the memory');
-		last;
+		my $table = "fill_${rows}_$i";
+
+		$node->safe_psql('postgres', "CREATE TABLE $table AS SELECT * FROM fill LIMIT $rows");
+		my ($ret, $stdout, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT gpuvm.import('$table')");
+		if ($ret != 0)
+		{
+			like($stderr, qr/ERROR:  53200: out of memory for imported tables\nDETAIL: .* reserved for the results of queries\./,
+				"imports of $rows rows fill the memory");
+			last;
+		}
+		push @tables, $table;
 	}
-	$tables++;
 }
 is(spare(), 0, 'to the last of what was spare');
-$node->safe_psql('postgres', "SELECT gpuvm.release('fill$_')") for 1 .. $tables;
+
+# But for what is reserved for results.
+is(with_vm($node, 'SELECT count(*) FROM (SELECT v % 13, count(*) FROM big GROUP BY 1) q'), '13', 'groups find memory');
+is(with_vm($node, 'SELECT count(*) FROM (SELECT id, l FROM big WHERE v = 7 OFFSET 0) q'), '6000', 'and so do rows');
+$node->safe_psql('postgres', "SELECT gpuvm.release('$_')") for @tables;
 is(bytes_used(), $empty, 'and leave it');
 
 crash_free($node, $log_start, 'the cluster never restarted');
