@@ -319,7 +319,7 @@ shed_dictionary(CopyJob *job)
 	if (largest == NULL)
 		return false;
 	builder_fail(arena_at<DictionaryBuilder>(largest->builder), DictionaryFailure::NoMemory);
-	fail_copy_column(largest, COLUMN_TOO_MANY_VALUES);
+	fail_job_column(job, largest, COLUMN_TOO_MANY_VALUES);
 	return true;
 }
 

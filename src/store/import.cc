@@ -285,8 +285,34 @@ image_limit_for(Relation rel)
 }
 
 /*
+ * The dictionaries of what was copied, in the version's columns. Where memory is short for them the largest gives way: to be
+ * copied in another form (NULL), or left out if there is none.
+ */
+static VersionColumn *
+seal_columns(CopyJob *job)
+{
+	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(job->ncols, 1)));
+
+	while (!manifest_seal(columns))
+	{
+		if (!shed_dictionary(job))
+			raise_memory_short();
+		if (copy_again(job))
+			return NULL;
+	}
+	for (uint32 i = 0; i < job->ncols; i++)
+	{
+		uint64		dictionary = columns[i].dictionary;
+
+		columns[i] = version_column_of(&job->columns[i]);
+		columns[i].dictionary = dictionary;
+	}
+	return columns;
+}
+
+/*
  * Copies the blocks, as often as it takes for each column to be in a form that its values
- * fit, or to be given up. The last attempt's job, palloc'd.
+ * fit, or to be given up. The last attempt's job, palloc'd, with its dictionaries.
  */
 CopyJob *
 copy_blocks(Relation rel, const CopyColumn *attributes, int ncols, BlockNumber nblocks, int workers, const FileRanges *ranges, int slot)
@@ -311,7 +337,7 @@ copy_blocks(Relation rel, const CopyColumn *attributes, int ncols, BlockNumber n
 			init_job(job, rel, columns, n, image_limit, nblocks, 0, NULL, slot);
 			copy_share(rel, job);
 		}
-		if (!copy_again(job))
+		if (!copy_again(job) && (job->sealed = seal_columns(job)) != NULL)
 		{
 			pfree(columns);
 			return job;
@@ -337,34 +363,15 @@ sort_tablets(CopyJob *job)
 	qsort(arena_at<uint64>(job->manifest), pg_atomic_read_u32(&job->ntablets), sizeof(uint64), compare_tablets);
 }
 
-/* The dictionaries of what was copied, in the version's columns. Where memory is short for them, some columns fail. */
-VersionColumn *
-seal_columns(CopyJob *job)
-{
-	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(job->ncols, 1)));
-
-	while (!manifest_seal(columns))
-		if (!shed_dictionary(job))
-			raise_memory_short();
-	for (uint32 i = 0; i < job->ncols; i++)
-	{
-		uint64		dictionary = columns[i].dictionary;
-
-		columns[i] = version_column_of(&job->columns[i]);
-		columns[i].dictionary = dictionary;
-	}
-	return columns;
-}
-
 /* Makes the version of what was copied; its offset. */
 uint64
-version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature, const FileOrigin *origin)
+version_of(CopyJob *job, const uint64 *stamps, const Signature &signature, const FileOrigin *origin)
 {
 	VersionParts parts = {};
 	uint64		version;
 
 	parts.ncols = job->ncols;
-	parts.columns = columns;
+	parts.columns = job->sealed;
 	parts.nblocks = job->nblocks;
 	parts.stamps = stamps;
 	parts.served = arena_at<uint64>(job->served);
@@ -445,7 +452,6 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	uint64		nrows;
 	uint64		version;
 	BlockNumber copied;
-	VersionColumn *sealed;
 	bool		codes = false;
 
 	if (is_file_table(rel))
@@ -476,11 +482,10 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	copied = static_cast<BlockNumber>(pg_atomic_read_u64(&job->served_blocks));
 	if (copied < nblocks)
 		report_left_out(rel, copied, nblocks, vacuum, no_vacuum);
-	sealed = seal_columns(job);
 	report_failed_columns(rel, job);
 	strip_failed_columns(job);
 
-	version = version_of(job, sealed, stamps, signature, NULL);
+	version = version_of(job, stamps, signature, NULL);
 	registry_publish(rel, version, all_columns, false);
 	/* from here the registry owns version and tablets */
 	manifest_end();

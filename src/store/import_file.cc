@@ -231,7 +231,6 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 	CopyColumn *columns = static_cast<CopyColumn *>(palloc0(sizeof(CopyColumn) * Max(ncols, 1)));
 	Signature	signature = make_signature(RelationGetDescr(rel));
 	CopyJob    *job = NULL;
-	VersionColumn *sealed;
 	FileOrigin	origin = {};
 	FileOrigin	after;
 	uint64	   *stamps;
@@ -284,12 +283,11 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 	progress_phase(slot, IMPORT_PUBLISHING);
 	registry_sweep();
 	nrows = pg_atomic_read_u64(&job->nrows);
-	sealed = seal_columns(job);
 	if (!quiet)
 		report_failed_columns(rel, job);
 	strip_failed_columns(job);
 	stamps = static_cast<uint64 *>(palloc0(sizeof(uint64) * Max(vm_pages(job->nblocks), 1)));
-	version = version_of(job, sealed, stamps, signature, &origin);
+	version = version_of(job, stamps, signature, &origin);
 	registry_publish(rel, version, all_columns, true);
 	/* from here the registry owns version and tablets */
 	manifest_end();

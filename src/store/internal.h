@@ -385,6 +385,8 @@ struct CopyColumn
 	pg_atomic_uint64 image_bytes;	/* variable: of the images in all tablets made, or being made */
 };
 
+struct VersionColumn;
+
 /* One import's work, shared by the processes that take part. */
 struct CopyJob
 {
@@ -407,6 +409,7 @@ struct CopyJob
 	pg_atomic_uint32 ntablets;	/* entries of the manifest in use */
 	pg_atomic_uint64 nrows;
 	pg_atomic_uint64 served_blocks;
+	VersionColumn *sealed;		/* the leader's, when all is copied: the version's columns, with dictionaries */
 	FileRanges	ranges;			/* of a file that several processes read */
 	CopyColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
@@ -466,7 +469,7 @@ int			revise_columns(Relation rel, const CopyJob *job, CopyColumn *columns, int 
 /* After manifest_begin: a builder for each column that needs one, unless the statistics say that it will be in vain. */
 void		init_dictionaries(CopyJob *job, Relation rel);
 
-/* When memory is too short for all dictionaries: the column with the largest one fails. False: there is none. */
+/* When memory is too short for all dictionaries: the column with the largest one fails, or is to be copied in another form. False: there is none. */
 bool		shed_dictionary(CopyJob *job);
 
 /* A NOTICE of the columns whose type can be stored, but not the values. */
@@ -590,8 +593,7 @@ int			copy_workers(uint32 most);
 /* Steps of it, for those who copy a file instead (import_file.cc): so many blocks at most, and with workers its ranges. */
 CopyJob    *copy_blocks(Relation rel, const CopyColumn *attributes, int ncols, BlockNumber nblocks, int workers, const FileRanges *ranges, int progress_slot);
 void		sort_tablets(CopyJob *job);
-VersionColumn *seal_columns(CopyJob *job);
-uint64		version_of(CopyJob *job, const VersionColumn *columns, const uint64 *stamps, const Signature &signature, const FileOrigin *origin);
+uint64		version_of(CopyJob *job, const uint64 *stamps, const Signature &signature, const FileOrigin *origin);
 
 /* -- import_file.cc ---------------------------------------------------------------------- */
 
