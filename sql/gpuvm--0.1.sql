@@ -16,6 +16,20 @@ GRANT SELECT ON gpuvm.imports TO PUBLIC;
 -- Rows of tables that are gone (dropped without gpuvm) would name others in the restored database.
 SELECT pg_catalog.pg_extension_config_dump('gpuvm.imports', 'WHERE relation IN (SELECT oid FROM pg_catalog.pg_class)');
 
+-- Whoever owns the extension changes it, and whom that grants to. One row a role, or (null) for all roles of the database together.
+CREATE TABLE gpuvm.quotas (
+	role regrole,
+	bytes bigint NOT NULL CHECK (bytes >= 0)
+);
+CREATE UNIQUE INDEX quotas_role ON gpuvm.quotas (coalesce(role::oid, 0::oid));
+COMMENT ON TABLE gpuvm.quotas IS 'what imported tables of this database may take of gpuvm.memory';
+COMMENT ON COLUMN gpuvm.quotas.role IS 'the owner of the tables; null: all owners together';
+COMMENT ON COLUMN gpuvm.quotas.bytes IS 'what they may take';
+COMMENT ON INDEX gpuvm.quotas_role IS 'a role has one quota';
+GRANT SELECT ON gpuvm.quotas TO pg_read_all_stats;
+-- Rows of roles that are gone could not be restored.
+SELECT pg_catalog.pg_extension_config_dump('gpuvm.quotas', 'WHERE role IS NULL OR role IN (SELECT oid FROM pg_catalog.pg_roles)');
+
 -- Import -----------------------------------------------------------------
 
 -- Ownership of the table is checked inside: EXECUTE can stay with PUBLIC.

@@ -632,6 +632,13 @@ arena_pinned(void)
 
 /* ---- the interface -------------------------------------------------------- */
 
+/* Behind the pages that imports may have lie those of the reserve, which are therefore never cut up by tablets. */
+static uint64
+first_reserved(void)
+{
+	return (mapped_size - arena_reserve()) / ARENA_PAGE;
+}
+
 /* First of n pages below `end`, now marked used, or 0. */
 static uint64
 take_pages(uint64 n, uint64 end)
@@ -692,11 +699,10 @@ allocate(uint64 size, uint64 end)
 	return first * ARENA_PAGE;
 }
 
-/* Behind the pages that imports may have lie those of the reserve, which are therefore never cut up by tablets. */
 uint64
 arena_alloc(uint64 size)
 {
-	return base == NULL ? 0 : allocate(size, (mapped_size - arena_reserve()) / ARENA_PAGE);
+	return base == NULL ? 0 : allocate(size, first_reserved());
 }
 
 uint64
@@ -705,17 +711,13 @@ arena_alloc_for_job(uint64 size)
 	return base == NULL ? 0 : allocate(size, arena->npages);
 }
 
-void
-arena_free(uint64 offset)
+/* Of the allocation that begins there; 0: none does. */
+static uint64
+allocated_pages(uint64 offset)
 {
+	const uint64 *last = arena->words + bitmap_words(arena->npages);
 	uint64		first = offset / ARENA_PAGE;
 	uint64		n = 0;
-	const uint64 *last;
-	bool		punched;
-
-	if (base == NULL || offset == 0)
-		return;
-	last = arena->words + bitmap_words(arena->npages);
 
 	LWLockAcquire(arena_lock, LW_SHARED);
 	if (offset % ARENA_PAGE == 0 && first < arena->npages && get_bit(arena->words, first) &&
@@ -725,6 +727,26 @@ arena_free(uint64 offset)
 			;
 	}
 	LWLockRelease(arena_lock);
+	return n;
+}
+
+uint64
+arena_allocated(uint64 offset)
+{
+	return allocated_pages(offset) * ARENA_PAGE;
+}
+
+void
+arena_free(uint64 offset)
+{
+	uint64		first = offset / ARENA_PAGE;
+	uint64		n;
+	bool		punched;
+
+	if (base == NULL || offset == 0)
+		return;
+
+	n = allocated_pages(offset);
 	if (n == 0)
 	{
 		ereport(WARNING, (errmsg_internal("gpuvm arena offset " UINT64_FORMAT " is not allocated", offset)));

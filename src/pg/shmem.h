@@ -42,6 +42,9 @@ uint64		arena_alloc_for_job(uint64 size);
 uint64		arena_reserve(void);
 uint64		arena_left(void);	/* free for imports */
 
+/* What that allocation takes: whole pages. */
+uint64		arena_allocated(uint64 offset);
+
 /* What one execution may take of memory: its groups, a join's smaller sides, what is sorted, a subquery's rows. */
 uint64		run_memory_limit(void);
 

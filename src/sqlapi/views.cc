@@ -81,6 +81,7 @@ version_state(VersionPin *pin, Relation rel, BlockNumber *changed_blocks, double
 	BlockNumber nblocks;
 	bool		unchanged;
 	const char *detail;
+	const char *trouble;
 
 	*changed_blocks = pin_version(pin)->nblocks;
 	*served = 0;
@@ -97,6 +98,9 @@ version_state(VersionPin *pin, Relation rel, BlockNumber *changed_blocks, double
 	nblocks = RelationGetNumberOfBlocks(rel);
 	unchanged = version_unchanged(rel, pin_version(pin), changed_blocks);
 	*served = nblocks == 0 ? 1.0 : 1.0 - static_cast<double>(Min(*changed_blocks, nblocks)) / nblocks;
+	trouble = unchanged ? NULL : refresher_trouble(RelationGetRelid(rel));
+	if (trouble != NULL)
+		return psprintf("table changed, not refreshed: %s", trouble);
 	return unchanged ? "current" : "table changed";
 }
 

@@ -54,11 +54,11 @@ static bool forgot = false;		/* in this transaction, by release */
 /* -- the table ----------------------------------------------------------------- */
 
 /* Not just any table of that name: the extension's. */
-static Oid
-imports_oid(void)
+Oid
+extension_table(const char *name)
 {
 	Oid			schema = get_namespace_oid("gpuvm", true);
-	Oid			relid = OidIsValid(schema) ? get_relname_relid("imports", schema) : InvalidOid;
+	Oid			relid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
 	Oid			extension;
 
 	if (!OidIsValid(relid))
@@ -70,14 +70,14 @@ imports_oid(void)
 bool
 catalog_exists(void)
 {
-	return OidIsValid(imports_oid());
+	return OidIsValid(extension_table("imports"));
 }
 
 /* NULL where there is no extension. */
 static Relation
 open_imports(LOCKMODE lockmode)
 {
-	Oid			relid = imports_oid();
+	Oid			relid = extension_table("imports");
 	Relation	imports = OidIsValid(relid) ? try_relation_open(relid, lockmode) : NULL;
 
 	if (imports != NULL && RelationGetNumberOfAttributes(imports) != NCOLUMNS)

@@ -34,6 +34,9 @@ struct RememberedTable
 void		remember_table(Relation rel, ArrayType *columns);
 bool		forget_table(Relation rel);
 
+/* The extension's table of that name; InvalidOid where there is no extension. */
+Oid			extension_table(const char *name);
+
 /* Is the extension in this database? */
 bool		catalog_exists(void);
 

@@ -264,6 +264,20 @@ count_images(const Copier *c)
 		(void) shed_column(job);
 }
 
+/* An import that exceeds a quota ends as soon as its tablets do: all of them would take memory that others may have. */
+static void
+count_for_quota(const Copier *c, uint64 size)
+{
+	CopyJob    *job = c->job;
+	uint64		bytes;
+
+	if (!job->quota.holds)
+		return;
+	bytes = pg_atomic_add_fetch_u64(&job->tablet_bytes, TYPEALIGN(ARENA_PAGE, size));
+	if (bytes > quota_left(&job->quota))
+		raise_quota_exceeded(c->rel, &job->quota, bytes, true);
+}
+
 uint64
 copier_flush(Copier *c, BlockNumber next_block)
 {
@@ -303,6 +317,7 @@ copier_flush(Copier *c, BlockNumber next_block)
 		staged.nlps = c->nlps;
 
 		size = plan_tablet(staged, &header, c->chunks);
+		count_for_quota(c, size);
 		offset = arena_alloc(size);
 		if (offset == 0)
 			return size;

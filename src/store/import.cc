@@ -217,6 +217,8 @@ init_job(CopyJob *job, Relation rel, const CopyColumn *columns, int ncols, uint6
 	pg_atomic_init_u32(&job->again, 0);
 	pg_atomic_init_u64(&job->image_bytes, 0);
 	job->image_limit = image_limit;
+	job->quota = tightest_quota(rel);
+	pg_atomic_init_u64(&job->tablet_bytes, 0);
 
 	max_tablets = max_tablets_of_slice(job->slice_blocks, job->tablet_rows) * Max(job->nslices, 1) + max_image_tablets(columns, ncols);
 	if (ranges != NULL)
@@ -489,6 +491,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	registry_publish(rel, version, all_columns, false);
 	/* from here the registry owns version and tablets */
 	manifest_end();
+	quota_check(rel, version);
 	engine_prepare(version);
 	progress_end();
 

@@ -288,6 +288,7 @@ import_file(Relation rel, const int16 *attnums, int ncols, bool all_columns, boo
 	strip_failed_columns(job);
 	stamps = static_cast<uint64 *>(palloc0(sizeof(uint64) * Max(vm_pages(job->nblocks), 1)));
 	version = version_of(job, stamps, signature, &origin);
+	quota_check(rel, version);
 	registry_publish(rel, version, all_columns, true);
 	/* from here the registry owns version and tablets */
 	manifest_end();

@@ -6,6 +6,7 @@
 
 #include "pg/value_form.h"
 #include "store/file_ranges.h"
+#include "store/quota.h"
 #include "store/registry.h"
 
 extern "C" {
@@ -146,6 +147,17 @@ int			registry_databases(Oid *databases, int max);
 
 /* Pins the relation's version whatever its state now; NULL when there is none. For the views. */
 VersionPin *registry_pin_any(Oid relid);
+
+struct PinnedVersion
+{
+	Oid			database;
+	Oid			relid;
+	VersionPin *pin;
+};
+
+/* Every version of every database: current, replaced and still read, or to be published by a transaction that is open. palloc'd. */
+PinnedVersion *registry_pin_all(int *count);
+void		registry_unpin_all(PinnedVersion *all, int count);
 
 /* Was this version made for the relation as it is now? */
 bool		pin_matches(VersionPin *pin, Relation rel);
@@ -404,6 +416,8 @@ struct CopyJob
 	bool		strict;			/* refresh: a block with a value that fits no column's form is not copied; no column fails */
 	uint64		image_limit;	/* variable columns, together */
 	pg_atomic_uint64 image_bytes;
+	Quota		quota;			/* the one that leaves least, */
+	pg_atomic_uint64 tablet_bytes;	/* and what is taken of it */
 	pg_atomic_uint32 again;		/* a column cannot be copied as it was to be: all ends, to begin anew (revise_columns) */
 	pg_atomic_uint32 next_slice;
 	pg_atomic_uint32 ntablets;	/* entries of the manifest in use */

@@ -499,6 +499,9 @@ rebuild(Refresh *r)
 {
 	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(r->version->ncols, 1)));
 	VersionParts parts = {};
+	TableQuotas quotas;
+	const Quota *exceeded;
+	uint64		bytes;
 	uint64		version;
 
 	if (!begin_building(r))
@@ -535,6 +538,7 @@ rebuild(Refresh *r)
 	parts.ntablets = r->nresult;
 	parts.signature.data = const_cast<char *>(version_at<char>(r->version, r->version->signature));
 	parts.signature.len = r->version->signature_len;
+	quotas_of(r->rel, &quotas);
 	version = make_version(&parts);
 	if (version == 0)
 	{
@@ -543,6 +547,12 @@ rebuild(Refresh *r)
 	}
 	/* from here the version owns its tablets */
 	manifest_end();
+	exceeded = arena_at<TableVersion>(version)->bytes > r->version->bytes ? exceeded_quota(&quotas, version, &bytes) : NULL;
+	if (exceeded != NULL)
+	{
+		free_version(version);
+		raise_quota_exceeded(r->rel, exceeded, bytes, false);
+	}
 	if (!registry_replace(r->pin, version, false))
 		return false;
 	engine_prepare(version);

@@ -451,7 +451,8 @@ visit_safely(Oid relid, bool (*visit) (Oid))
 		AbortCurrentTransaction();
 		LockReleaseSession(DEFAULT_LOCKMETHOD);
 		if (!gave_way)
-			trouble_failed(relid, error->detail ? psprintf("%s: %s", error->message, error->detail) : error->message);
+			/* gpuvm.tables shows it to all who may read the table: not what others have */
+			trouble_failed(relid, error->detail && error->sqlerrcode != ERRCODE_CONFIGURATION_LIMIT_EXCEEDED ? psprintf("%s: %s", error->message, error->detail) : error->message);
 		done = !gave_way;
 		FreeErrorData(error);
 		RESUME_INTERRUPTS();

@@ -110,7 +110,7 @@ remove_entry_if_unused(RegistryEntry *entry)
 }
 
 int
-take_slot(uint64 version, uint64 family, const FileNode &file_node, bool all_columns, uint64 refreshed)
+take_slot(const RegistryKey &key, uint64 version, uint64 family, const FileNode &file_node, bool all_columns, uint64 refreshed)
 {
 	int			slot = registry_shared()->first_free;
 	VersionSlot *s;
@@ -120,6 +120,7 @@ take_slot(uint64 version, uint64 family, const FileNode &file_node, bool all_col
 	s = version_slot(slot);
 	registry_shared()->first_free = s->next_free;
 	pg_atomic_write_u32(&s->refs, 1);
+	s->key = key;
 	s->version = version;
 	s->family = family;
 	s->file_node = file_node;

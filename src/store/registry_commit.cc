@@ -107,7 +107,7 @@ registry_publish(Relation rel, uint64 version, bool all_columns, bool at_once)
 		entry->promises = 0;
 	}
 	if (entry != NULL)
-		op->slot = take_slot(version, arena_next_serial(), RelationFileNode(rel), all_columns, now);
+		op->slot = take_slot(op->key, version, arena_next_serial(), RelationFileNode(rel), all_columns, now);
 	if (op->slot != NO_SLOT)
 		entry->promises++;
 	else if (entry != NULL)

@@ -28,6 +28,17 @@ struct VersionPin
 
 static VersionPin *pins = NULL;
 
+static VersionPin *
+new_pin(Oid relid)
+{
+	VersionPin *pin = static_cast<VersionPin *>(MemoryContextAlloc(TopMemoryContext, sizeof(VersionPin)));
+
+	pin->slot = NO_SLOT;
+	pin->owner = CurrentResourceOwner;
+	pin->relid = relid;
+	return pin;
+}
+
 /* Pins the current version; the caller checks what it was made for. */
 VersionPin *
 registry_pin_any(Oid relid)
@@ -37,11 +48,7 @@ registry_pin_any(Oid relid)
 
 	if (!registry_any())
 		return NULL;
-	pin = static_cast<VersionPin *>(MemoryContextAlloc(TopMemoryContext, sizeof(VersionPin)));
-	pin->slot = NO_SLOT;
-	pin->owner = CurrentResourceOwner;
-	pin->relid = relid;
-
+	pin = new_pin(relid);
 	LWLockAcquire(registry_lock(), LW_SHARED);
 	entry = find_entry(MyDatabaseId, relid);
 	if (entry != NULL && entry->slot != NO_SLOT)
@@ -60,6 +67,62 @@ registry_pin_any(Oid relid)
 	pin->next = pins;
 	pins = pin;
 	return pin;
+}
+
+/* A version that nobody has any more is not to be had. Under the registry lock. */
+static bool
+ref_if_used(VersionSlot *slot)
+{
+	uint32		refs = pg_atomic_read_u32(&slot->refs);
+
+	while (refs > 0)
+		if (pg_atomic_compare_exchange_u32(&slot->refs, &refs, refs + 1))
+			return true;
+	return false;
+}
+
+PinnedVersion *
+registry_pin_all(int *count)
+{
+	PinnedVersion *all = static_cast<PinnedVersion *>(palloc(REGISTRY_MAX_VERSIONS * sizeof(PinnedVersion)));
+
+	*count = 0;
+	for (int i = 0; registry_shared() != NULL && i < REGISTRY_MAX_VERSIONS; i++)
+	{
+		VersionSlot *s = version_slot(i);
+		RegistryKey key = {};
+		VersionPin *pin;
+
+		if (pg_atomic_read_u32(&s->refs) == 0)
+			continue;
+		pin = new_pin(InvalidOid);
+		LWLockAcquire(registry_lock(), LW_SHARED);
+		if (ref_if_used(s))
+		{
+			pin->slot = i;
+			key = s->key;
+		}
+		LWLockRelease(registry_lock());
+		if (pin->slot == NO_SLOT)
+		{
+			pfree(pin);
+			continue;
+		}
+		pin->relid = key.relid;
+		pin->next = pins;
+		pins = pin;
+		all[(*count)++] = PinnedVersion{key.database, key.relid, pin};
+	}
+	return all;
+}
+
+void
+registry_unpin_all(PinnedVersion *all, int count)
+{
+	/* the last one is the first of the list */
+	for (int i = count - 1; i >= 0; i--)
+		registry_unpin(all[i].pin);
+	pfree(all);
 }
 
 bool
@@ -200,7 +263,7 @@ registry_replace(VersionPin *pin, uint64 version, bool same_tablets)
 	LWLockAcquire(registry_lock(), LW_EXCLUSIVE);
 	entry = find_entry(MyDatabaseId, pin->relid);
 	if (is_current(pin, entry, !same_tablets))
-		slot = take_slot(version, same_tablets ? s->family : arena_next_serial(), s->file_node, s->all_columns,
+		slot = take_slot(entry->key, version, same_tablets ? s->family : arena_next_serial(), s->file_node, s->all_columns,
 						 pg_atomic_read_u64(&s->refreshed));
 	if (slot != NO_SLOT)
 	{

@@ -35,6 +35,7 @@ struct VersionSlot
 {
 	pg_atomic_uint32 refs;
 	int			next_free;
+	RegistryKey key;			/* whose version it is */
 	uint64		version;		/* arena offset */
 	uint64		family;			/* equal for versions with the same tablets: one was re-stamped from the other */
 	pg_atomic_uint64 refreshed;	/* TimestampTz: when the table was last looked through */
@@ -62,7 +63,7 @@ RegistryEntry *find_entry(Oid database, Oid relid);
 void		remove_entry_if_unused(RegistryEntry *entry);
 
 /* a slot for the version, with one reference; NO_SLOT if all are taken. */
-int			take_slot(uint64 version, uint64 family, const FileNode &file_node, bool all_columns, uint64 refreshed);
+int			take_slot(const RegistryKey &key, uint64 version, uint64 family, const FileNode &file_node, bool all_columns, uint64 refreshed);
 
 /* Drops a reference to a slot; the registry lock must not be held. */
 void		slot_unref(int slot);

@@ -401,6 +401,9 @@ publish(const Sharing *s, VersionPin *pin, CopyJob *job)
 {
 	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(job->ncols, 1)));
 	VersionParts parts = {};
+	TableQuotas quotas;
+	const Quota *exceeded;
+	uint64		bytes;
 	FileOrigin	origin;
 	uint64	   *served;
 	uint64		version;
@@ -422,11 +425,18 @@ publish(const Sharing *s, VersionPin *pin, CopyJob *job)
 	parts.signature.data = const_cast<char *>(version_at<char>(s->version, s->version->signature));
 	parts.signature.len = s->version->signature_len;
 	parts.origin = &origin;
+	quotas_of(s->rel, &quotas);
 	version = make_version(&parts);
 	if (version == 0)
 		return false;
 	/* from here the version owns its tablets */
 	manifest_end();
+	exceeded = arena_at<TableVersion>(version)->bytes > s->version->bytes ? exceeded_quota(&quotas, version, &bytes) : NULL;
+	if (exceeded != NULL)
+	{
+		free_version(version);
+		raise_quota_exceeded(s->rel, exceeded, bytes, false);
+	}
 	if (registry_replace(pin, version, false))
 	{
 		pin_mark_refreshed(pin);

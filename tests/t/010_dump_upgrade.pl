@@ -26,6 +26,9 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE gone (a int);
 	SELECT gpuvm.import('gone');
 	DROP TABLE gone;
+	CREATE ROLE leaves;
+	INSERT INTO gpuvm.quotas VALUES (current_user::regrole, 1000000000), (NULL, 2000000000), ('leaves', 0);
+	DROP ROLE leaves;
 });
 my @tables = ('"Odd Name"."T"', 'some_columns', 'parts_1', 'parts_2', 'seen');
 my @queries = ('SELECT count(*), sum(v), max(w) FROM "Odd Name"."T"', 'SELECT sum(id), max(w) FROM some_columns', 'SELECT k, count(*), sum(v) FROM parts GROUP BY k ORDER BY k',
@@ -40,6 +43,8 @@ sub serves
 	my ($what, $on, $database) = @_;
 
 	is($on->safe_psql($database, $remembered), $rows, "$what: the same is remembered");
+	is($on->safe_psql($database, 'SELECT bytes FROM gpuvm.quotas WHERE role = current_user::regrole OR role IS NULL ORDER BY bytes'),
+		"1000000000\n2000000000", "$what: the same quotas hold");
 	wait_for_tables($on, $database, @tables);
 	for my $i (0 .. $#queries)
 	{
