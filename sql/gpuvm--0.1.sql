@@ -192,6 +192,16 @@ COMMENT ON FUNCTION gpuvm.list_tablets() IS 'behind the view gpuvm.tablets';
 CREATE VIEW gpuvm.tablets AS SELECT * FROM gpuvm.list_tablets();
 COMMENT ON VIEW gpuvm.tablets IS 'tablets of the imported tables, one row a column';
 
+CREATE FUNCTION gpuvm.list_memory()
+RETURNS TABLE (kind text, database name, role name, bytes bigint, quota bigint, database_quota bigint, engine_bytes bigint)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_memory';
+COMMENT ON FUNCTION gpuvm.list_memory() IS 'behind the view gpuvm.memory';
+
+CREATE VIEW gpuvm.memory AS SELECT * FROM gpuvm.list_memory();
+COMMENT ON VIEW gpuvm.memory IS 'what gpuvm.memory is used for, by kind and owner, and the owners'' quotas; for others than pg_read_all_stats their own rows';
+
 CREATE FUNCTION gpuvm.list_devices()
 RETURNS TABLE (index integer, device text, name text, state text, reason text, threads integer,
 			   compute_capability text, multiprocessors integer, memory_total bigint, memory_limit bigint,
@@ -267,4 +277,4 @@ COMMENT ON FUNCTION gpuvm.list_opcodes() IS 'behind the view gpuvm.opcodes';
 CREATE VIEW gpuvm.opcodes AS SELECT * FROM gpuvm.list_opcodes();
 COMMENT ON VIEW gpuvm.opcodes IS 'the instruction set of the virtual machine';
 
-GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;
+GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.memory, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;

@@ -11,9 +11,10 @@
  * because a page that cannot be had at first touch would be a SIGBUS, and
  * punched out when they come back.
  *
- * The allocator is first fit over two bitmaps in PostgreSQL's shared memory, not
- * in the arena, where gpuvmd could damage it: `used`, and `last`, which marks
- * the end of each allocation, so that a free needs no size. The lock is held for
+ * The allocator is first fit over bitmaps in PostgreSQL's shared memory, not
+ * in the arena, where gpuvmd could damage it: `used`; `last`, which marks the
+ * end of each allocation, so that a free needs no size; and `jobs`, which marks
+ * the beginning of those that jobs have. The lock is held for
  * the bits alone. The system calls, which take long for large allocations, run
  * outside it: pages are marked used before they are fallocated and punched out
  * before they are marked free, so no page is ever in two hands.
@@ -78,9 +79,12 @@ struct ArenaShared
 	uint64		npages;
 	uint64		first_free;		/* no page below is free */
 	pg_atomic_uint64 used_pages;	/* changed under the lock, read without */
+	uint64		job_pages;		/* those of jobs */
 	pg_atomic_uint32 cleaning;	/* processes that hold free pages for a moment: to punch them out, or spare areas */
-	uint64		words[FLEXIBLE_ARRAY_MEMBER];	/* bitmap `used`, then bitmap `last` */
+	uint64		words[FLEXIBLE_ARRAY_MEMBER];	/* bitmaps `used`, `last` and `jobs` */
 };
+
+constexpr int BITMAPS = 3;
 
 static ArenaShared *arena = NULL;
 static LWLock *arena_lock = NULL;
@@ -113,7 +117,7 @@ static Size
 arena_shared_size(void)
 {
 	return MAXALIGN(offsetof(ArenaShared, words) +
-					2 * bitmap_words(configured_size() / ARENA_PAGE) * sizeof(uint64));
+					BITMAPS * bitmap_words(configured_size() / ARENA_PAGE) * sizeof(uint64));
 }
 
 static Size
@@ -247,6 +251,7 @@ startup_shmem(void)
 		arena->words[bitmap_words(arena->npages)] = 1;
 		arena->first_free = 1;
 		pg_atomic_write_u64(&arena->used_pages, 1);
+		arena->job_pages = 0;
 		pg_atomic_write_u32(&arena->cleaning, 0);
 	}
 	store_shmem_startup();
@@ -632,6 +637,12 @@ arena_pinned(void)
 
 /* ---- the interface -------------------------------------------------------- */
 
+static uint64 *
+jobs_bitmap(void)
+{
+	return arena->words + 2 * bitmap_words(arena->npages);
+}
+
 /* Behind the pages that imports may have lie those of the reserve, which are therefore never cut up by tablets. */
 static uint64
 first_reserved(void)
@@ -641,7 +652,7 @@ first_reserved(void)
 
 /* First of n pages below `end`, now marked used, or 0. */
 static uint64
-take_pages(uint64 n, uint64 end)
+take_pages(uint64 n, uint64 end, bool for_job)
 {
 	uint64		first;
 
@@ -651,6 +662,8 @@ take_pages(uint64 n, uint64 end)
 	{
 		mark_pages(first, n, true);
 		count_pages(static_cast<int64>(n));
+		set_bits(jobs_bitmap(), first, 1, for_job);
+		arena->job_pages += for_job ? n : 0;
 	}
 	LWLockRelease(arena_lock);
 	return first;
@@ -666,7 +679,7 @@ make_room(void)
 }
 
 static uint64
-allocate(uint64 size, uint64 end)
+allocate(uint64 size, uint64 end, bool for_job)
 {
 	uint64		n = size / ARENA_PAGE + (size % ARENA_PAGE != 0);
 	uint64		first;
@@ -674,7 +687,7 @@ allocate(uint64 size, uint64 end)
 	if (n == 0 || n >= arena->npages)
 		return 0;
 
-	first = take_pages(n, end);
+	first = take_pages(n, end, for_job);
 	if (first == 0)
 		make_room();
 	for (int i = 0; first == 0 && i < CLEANING_TRIES; i++)
@@ -682,7 +695,7 @@ allocate(uint64 size, uint64 end)
 		/* looked at before: what others held is there once they have done */
 		bool		others = pg_atomic_read_u32(&arena->cleaning) != 0;
 
-		first = take_pages(n, end);
+		first = take_pages(n, end, for_job);
 		if (first == 0 && !others)
 			return 0;
 		if (first == 0)
@@ -702,13 +715,13 @@ allocate(uint64 size, uint64 end)
 uint64
 arena_alloc(uint64 size)
 {
-	return base == NULL ? 0 : allocate(size, first_reserved());
+	return base == NULL ? 0 : allocate(size, first_reserved(), false);
 }
 
 uint64
 arena_alloc_for_job(uint64 size)
 {
-	return base == NULL ? 0 : allocate(size, arena->npages);
+	return base == NULL ? 0 : allocate(size, arena->npages, true);
 }
 
 /* Of the allocation that begins there; 0: none does. */
@@ -737,6 +750,30 @@ arena_allocated(uint64 offset)
 }
 
 void
+arena_use(ArenaUse *use)
+{
+	uint64		used;
+	uint64		jobs;
+	uint64		reserve = 0;
+
+	LWLockAcquire(arena_lock, LW_SHARED);
+	used = pg_atomic_read_u64(&arena->used_pages);
+	jobs = arena->job_pages * ARENA_PAGE;
+	for (uint64 page = first_reserved(); page < arena->npages; page++)
+		reserve += get_bit(arena->words, page) ? 0 : 1;
+	LWLockRelease(arena_lock);
+
+	use->header = ARENA_PAGE;
+	use->tables = used * ARENA_PAGE - use->header - jobs;
+	use->spare = Min(areas_spare(), jobs);
+	use->jobs = jobs - use->spare;
+	use->free = mapped_size - used * ARENA_PAGE;
+	/* pages that are being cleaned count as free, and are marked */
+	use->reserve = Min(reserve * ARENA_PAGE, use->free);
+	use->free -= use->reserve;
+}
+
+void
 arena_free(uint64 offset)
 {
 	uint64		first = offset / ARENA_PAGE;
@@ -758,6 +795,7 @@ arena_free(uint64 offset)
 	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
 	mark_pages(first, n, false);
 	count_pages(-static_cast<int64>(n));
+	arena->job_pages -= get_bit(jobs_bitmap(), first) ? n : 0;
 	LWLockRelease(arena_lock);
 
 	if (!punched || any_pinned(first, n))

@@ -45,6 +45,19 @@ uint64		arena_left(void);	/* free for imports */
 /* What that allocation takes: whole pages. */
 uint64		arena_allocated(uint64 offset);
 
+/* What the arena's bytes are used for; together they are arena_size(). */
+struct ArenaUse
+{
+	uint64		header;
+	uint64		tables;			/* and what belongs to them, also in the making */
+	uint64		jobs;
+	uint64		spare;			/* areas.h */
+	uint64		reserve;		/* free, for jobs alone */
+	uint64		free;			/* the rest */
+};
+
+void		arena_use(ArenaUse *use);
+
 /* What one execution may take of memory: its groups, a join's smaller sides, what is sorted, a subquery's rows. */
 uint64		run_memory_limit(void);
 

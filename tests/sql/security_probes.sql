@@ -102,7 +102,7 @@ CREATE FUNCTION views() RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	name text;
 BEGIN
-	FOREACH name IN ARRAY '{tables,tablets,devices,import_progress,tablet_tables,imports}'::text[] LOOP
+	FOREACH name IN ARRAY '{tables,tablets,devices,import_progress,tablet_tables,memory,imports}'::text[] LOOP
 		RETURN QUERY EXECUTE format('SELECT %L || '': '' || v::text FROM gpuvm.%s v', name, name);
 	END LOOP;
 	-- the refresher says what it does, whoever asks

@@ -122,6 +122,25 @@ is(with_vm($node, 'SELECT count(*) FROM (SELECT id, l FROM big WHERE v = 7 OFFSE
 $node->safe_psql('postgres', "SELECT gpuvm.release('$_')") for @tables;
 is(bytes_used(), $empty, 'and leave it');
 
+# A refresh in the background that would exceed its owner's quota leaves the table as it is, and gpuvm.tables says why.
+my $state = q{SELECT state FROM gpuvm.tables WHERE relation = 'grows'::regclass};
+$node->safe_psql('postgres', q{
+	CREATE TABLE grows AS SELECT i AS a, hashint8extended(i, 1) AS b FROM generate_series(1, 50000) i});
+$node->safe_psql('postgres', q{
+	SELECT gpuvm.import('grows');
+	INSERT INTO gpuvm.quotas SELECT role::regrole, bytes FROM gpuvm.memory WHERE role = current_user;
+	INSERT INTO grows SELECT i, hashint8extended(i, 1) FROM generate_series(50001, 300000) i});
+$node->safe_psql('postgres', 'VACUUM grows');
+$node->append_conf('postgresql.conf', join("\n", refreshing()) . "\n");
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT state = 'table changed, not refreshed: quota of role \"' || current_user || '\" for imported tables is exceeded' FROM ($state) t"),
+	'a refresh exceeds the quota') or diag($node->safe_psql('postgres', $state));
+is(with_vm($node, 'SELECT count(*), sum(a) FROM grows WHERE a > 49990'), '250010|43750624955', 'the answers are right all the same');
+is($node->safe_psql('postgres', 'SELECT bytes <= quota FROM gpuvm.memory WHERE role = current_user'), 't', 'nothing of it stays');
+$node->safe_psql('postgres', 'UPDATE gpuvm.quotas SET bytes = 1000000000');
+$node->safe_psql('postgres', q{SELECT gpuvm.refresh('grows')});
+is($node->safe_psql('postgres', $state), 'current', 'with a larger quota it is refreshed');
+
 crash_free($node, $log_start, 'the cluster never restarted');
 $node->stop;
 done_testing();
