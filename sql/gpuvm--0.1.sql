@@ -172,7 +172,7 @@ COMMENT ON FUNCTION gpuvm.ping() IS
 CREATE FUNCTION gpuvm.list_tables()
 RETURNS TABLE (relation regclass, columns name[], rows bigint, tablets integer, blocks bigint,
 			   served_blocks bigint, bytes bigint, state text, changed_blocks bigint,
-			   served double precision, last_refresh timestamptz)
+			   served double precision, last_refresh timestamptz, scans bigint, last_scan timestamptz)
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'gpuvm_list_tables';
@@ -214,6 +214,17 @@ COMMENT ON FUNCTION gpuvm.list_devices() IS 'behind the view gpuvm.devices';
 
 CREATE VIEW gpuvm.devices AS SELECT * FROM gpuvm.list_devices();
 COMMENT ON VIEW gpuvm.devices IS 'devices that programs can run on: 0 is the CPU';
+
+CREATE FUNCTION gpuvm.list_activity()
+RETURNS TABLE (pid integer, database name, role name, program text, state text, device text, submitted timestamptz,
+			   rows_done bigint, rows_to_do bigint, memory bigint)
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_list_activity';
+COMMENT ON FUNCTION gpuvm.list_activity() IS 'behind the view gpuvm.activity';
+
+CREATE VIEW gpuvm.activity AS SELECT * FROM gpuvm.list_activity();
+COMMENT ON VIEW gpuvm.activity IS 'what gpuvmd does for sessions now; for others than pg_read_all_stats their own role''s';
 
 CREATE FUNCTION gpuvm.list_import_progress()
 RETURNS TABLE (pid integer, relation regclass, phase text, blocks_total bigint, blocks_done bigint, rows bigint)
@@ -277,4 +288,4 @@ COMMENT ON FUNCTION gpuvm.list_opcodes() IS 'behind the view gpuvm.opcodes';
 CREATE VIEW gpuvm.opcodes AS SELECT * FROM gpuvm.list_opcodes();
 COMMENT ON VIEW gpuvm.opcodes IS 'the instruction set of the virtual machine';
 
-GRANT SELECT ON gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.memory, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;
+GRANT SELECT ON gpuvm.activity, gpuvm.tables, gpuvm.tablets, gpuvm.tablet_tables, gpuvm.memory, gpuvm.devices, gpuvm.import_progress, gpuvm.stats, gpuvm.opcodes TO PUBLIC;

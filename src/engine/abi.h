@@ -43,7 +43,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 15 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 16 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -522,7 +522,9 @@ struct Job
 	std::atomic<uint32_t> backend_waiting;
 	std::atomic<uint32_t> engine_waiting;
 	std::atomic<uint32_t> parting;	/* Parting */
-	uint32_t	reserved3;
+	std::atomic<uint32_t> waits;	/* while Running: 1 for a processor; to be shown */
+	std::atomic<uint64_t> rows_done;	/* on the CPU, of the last program; likewise */
+	std::atomic<uint64_t> rows_to_do;
 
 	/* -- the outcome, valid once Done or Failed -------------------------------- */
 	uint32_t	errors;			/* groups and sorted rows: ErrorBits; if not 0 there are no rows. Joins that end in rows: see above */

@@ -50,6 +50,9 @@ reset_outcome(Job *job)
 	job->transfer_used = Transfer::Auto;
 	job->yielded = 0;
 	job->set_tablets = 0;
+	job->waits.store(0);
+	job->rows_done.store(0);
+	job->rows_to_do.store(0);
 	job->expected_cpu_ns = job->expected_device_ns = 0;
 	job->device_refusal[0] = '\0';
 	job->failure[0] = '\0';

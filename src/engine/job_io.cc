@@ -70,7 +70,14 @@ JobIo::stopped()
 	if (now < next_look_)
 		return false;
 	if (turn_)
-		waited_ += turn_->look([this] { return stopping() || doorbell_->gone(); });
+	{
+		waited_ += turn_->look([this]
+		{
+			job_->waits.store(1, std::memory_order_relaxed);
+			return stopping() || doorbell_->gone();
+		});
+		job_->waits.store(0, std::memory_order_relaxed);
+	}
 	next_look_ = std::chrono::steady_clock::now() + LOOK_INTERVAL;
 	if (doorbell_->gone())
 		fail("the backend has gone");

@@ -55,7 +55,7 @@ JobRun::count_range(const Range &range)
 {
 	uint32_t	of = work_.tablets[range.tablet].tablet->nrows;
 
-	rows_in_.fetch_add(range.rows, std::memory_order_relaxed);
+	job_->rows_done.store(rows_in_.fetch_add(range.rows, std::memory_order_relaxed) + range.rows, std::memory_order_relaxed);
 	bytes_read_.fetch_add(static_cast<uint64_t>(static_cast<uint128>(work_.bytes_of[range.tablet]) * range.rows / of),
 						  std::memory_order_relaxed);
 	if (!touched_[range.tablet].exchange(true, std::memory_order_relaxed))
@@ -381,6 +381,8 @@ JobRun::split(uint32_t step)
 		}
 	}
 	nunits_ = static_cast<uint32_t>(unit);
+	job_->rows_done.store(0, std::memory_order_relaxed);
+	job_->rows_to_do.store(rows_to_run_, std::memory_order_relaxed);
 }
 
 /* A nested loop's ranges are short: they are what can be shared. */

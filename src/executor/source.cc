@@ -369,6 +369,7 @@ count_source(ScanFigures *f, const ScanSource *source)
 		unserved += leaf->check.unserved;
 		restamped += leaf->check.restamped;
 		rows += leaf->delta != nullptr ? leaf->delta->nrows : 0;
+		registry_count_use(leaf->rel, leaf->version->nrows);
 	}
 	f->blocks_unserved += unserved;
 	f->blocks_restamped += restamped;

@@ -29,6 +29,7 @@
 #include <new>
 
 #include "engine/doorbell.h"
+#include "pg/activity.h"
 #include "pg/areas.h"
 #include "pg/compat.h"
 #include "pg/engine_watch.h"
@@ -75,6 +76,7 @@ struct EngineSession
 	uint64		area;
 	uint64		area_size;
 	AreaTicket	last_area;
+	ActivitySlot *activity;	/* or NULL */
 	WaitEventSet *events;
 };
 
@@ -165,6 +167,7 @@ destroy_session(EngineSession *session)
 	while (*at != session)
 		at = &(*at)->next;
 	*at = session->next;
+	activity_end(session->activity);
 	if (session->fd >= 0 && (!hang_up(session) || device_may_write(session)))
 		area_abandon(session->job, session->area, session->last_generation);
 	else
@@ -296,6 +299,7 @@ create_session(int wait_ms, const char **reason)
 		return NULL;
 	}
 	new (arena_at<Job>(session->job)) Job();
+	session->activity = activity_begin(session->job);
 	engine_job(session)->magic = JOB_MAGIC;
 	if (!connect_session(session, wait_ms, reason))
 	{
@@ -469,6 +473,7 @@ use_session(EngineSession *session)
 	settle(session);
 	session->in_use = true;
 	session->owner = CurrentResourceOwner;
+	activity_use(session->activity);
 	job->cancel.store(0);
 	job->ran_on = Device::Cpu;
 	job->sink.set = 0;
@@ -550,6 +555,7 @@ engine_area(EngineSession *session, uint64 size)
 		give_area(session);
 		session->area_size = size;
 		session->area = area_take(&session->area_size, session->last_area);
+		activity_memory(session->activity, session->area_size);
 	}
 	return session->area;
 }
@@ -568,6 +574,7 @@ engine_submit(EngineSession *session)
 {
 	session->in_flight = true;
 	session->device_ends = arena_header()->device_ends.load();
+	activity_submit(session->activity);
 	engine_job(session)->state.store(static_cast<uint32_t>(JobState::Submitted));
 	ring(session);
 }
@@ -662,6 +669,7 @@ engine_release(EngineSession *session)
 	engine_job(session)->cancel.store(0);
 	session->in_use = false;
 	session->owner = NULL;
+	activity_release(session->activity);
 	if (!session_alive(session))
 	{
 		destroy_session(session);

@@ -33,6 +33,7 @@
 #include <new>
 
 #include "engine/pin_words.h"
+#include "pg/activity.h"
 #include "pg/areas.h"
 #include "pg/settings.h"
 #include "pg/startup.h"
@@ -123,7 +124,7 @@ arena_shared_size(void)
 static Size
 shared_size(void)
 {
-	return stats_shared_size() + quarantine_shared_size() + areas_shared_size() + arena_shared_size();
+	return stats_shared_size() + quarantine_shared_size() + areas_shared_size() + activity_shared_size() + arena_shared_size();
 }
 
 StatsShared *
@@ -239,7 +240,8 @@ startup_shmem(void)
 		memset(shared, 0, shared_size());
 	areas_at = shared + stats_shared_size() + quarantine_shared_size();
 	areas_shared_init(reinterpret_cast<AreasShared *>(areas_at), &GetNamedLWLockTranche(ARENA_TRANCHE)[1].lock);
-	arena = reinterpret_cast<ArenaShared *>(areas_at + areas_shared_size());
+	activity_shared_init(reinterpret_cast<ActivityShared *>(areas_at + areas_shared_size()));
+	arena = reinterpret_cast<ArenaShared *>(areas_at + areas_shared_size() + activity_shared_size());
 	arena_lock = &GetNamedLWLockTranche(ARENA_TRANCHE)[0].lock;
 
 	if (map_arena())

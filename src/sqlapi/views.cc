@@ -279,8 +279,8 @@ put_missing(FunctionCallInfo fcinfo, Oid relid, bool uncommitted)
 	Relation	rel = open_readable(relid);
 	char	   *trouble;
 	const char *state = "not loaded";
-	Datum		values[11] = {};
-	bool		nulls[11];
+	Datum		values[13] = {};
+	bool		nulls[13];
 
 	if (rel == NULL)
 		return;
@@ -389,8 +389,10 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 			const TableVersion *version = pin_version(pin);
 			BlockNumber changed;
 			double		served;
-			Datum		values[11];
-			bool		nulls[11] = {};
+			uint64		uses;
+			int64		last_use;
+			Datum		values[13];
+			bool		nulls[13] = {};
 
 			values[0] = ObjectIdGetDatum(rows[i].relid);
 			values[7] = CStringGetTextDatum(version_state(pin, rel, &changed, &served));
@@ -405,6 +407,10 @@ gpuvm_list_tables(PG_FUNCTION_ARGS)
 			values[8] = Int64GetDatum(changed);
 			values[9] = Float8GetDatum(served);
 			values[10] = TimestampTzGetDatum(pin_refreshed(pin));
+			registry_uses(rows[i].relid, &uses, &last_use);
+			values[11] = Int64GetDatum(static_cast<int64>(uses));
+			values[12] = TimestampTzGetDatum(last_use);
+			nulls[12] = last_use == 0;
 			put_row(fcinfo, values, nulls);
 			registry_unpin(pin);
 			shown = lappend_oid(shown, rows[i].relid);

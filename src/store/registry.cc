@@ -28,6 +28,8 @@
 #include "store/dictionary.h"
 
 extern "C" {
+#include "access/xact.h"
+#include "pgstat.h"
 #include "storage/shmem.h"
 #include "storage/sinval.h"
 }
@@ -100,6 +102,36 @@ registry_known(Oid relid)
 	known = entry != NULL && entry->slot != NO_SLOT;
 	LWLockRelease(registry_lock());
 	return known;
+}
+
+void
+registry_count_use(Relation rel, uint64 nrows)
+{
+	RegistryEntry *entry;
+
+	LWLockAcquire(registry_lock(), LW_SHARED);
+	entry = find_entry(MyDatabaseId, RelationGetRelid(rel));
+	if (entry != NULL)
+	{
+		pg_atomic_fetch_add_u64(&entry->uses, 1);
+		pg_atomic_write_u64(&entry->last_use, static_cast<uint64>(GetCurrentStatementStartTimestamp()));
+	}
+	LWLockRelease(registry_lock());
+	pgstat_count_heap_scan(rel);
+	/* this one, too, adds to the rows that scans of the relation returned */
+	pgstat_count_index_tuples(rel, static_cast<PgStat_Counter>(nrows));
+}
+
+void
+registry_uses(Oid relid, uint64 *uses, int64 *last)
+{
+	RegistryEntry *entry;
+
+	LWLockAcquire(registry_lock(), LW_SHARED);
+	entry = find_entry(MyDatabaseId, relid);
+	*uses = entry == NULL ? 0 : pg_atomic_read_u64(&entry->uses);
+	*last = entry == NULL ? 0 : static_cast<int64>(pg_atomic_read_u64(&entry->last_use));
+	LWLockRelease(registry_lock());
 }
 
 void

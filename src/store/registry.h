@@ -29,6 +29,11 @@ bool		registry_known(Oid relid);
 
 struct VersionPin;
 
+/* A program reads the relation, which is open: that is counted in gpuvm.tables, and as a sequential scan of all rows of its tablets in pg_stat_all_tables. */
+void		registry_count_use(Relation rel, uint64 nrows);
+/* How many programs have read it since it was imported, and when the last one's statement began; 0: none has. */
+void		registry_uses(Oid relid, uint64 *uses, int64 *last);
+
 /*
  * Pins the relation's current version if its file node and signature equal the
  * relation's, which the caller has open and locked. NULL with *reason (a

@@ -105,6 +105,8 @@ registry_publish(Relation rel, uint64 version, bool all_columns, bool at_once)
 	{
 		entry->slot = NO_SLOT;
 		entry->promises = 0;
+		pg_atomic_init_u64(&entry->uses, 0);
+		pg_atomic_init_u64(&entry->last_use, 0);
 	}
 	if (entry != NULL)
 		op->slot = take_slot(op->key, version, arena_next_serial(), RelationFileNode(rel), all_columns, now);

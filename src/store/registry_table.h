@@ -29,6 +29,8 @@ struct RegistryEntry
 	RegistryKey key;
 	int			slot;			/* NO_SLOT until the first publication */
 	int			promises;		/* transactions that will publish at commit */
+	pg_atomic_uint64 uses;		/* programs that have read it, */
+	pg_atomic_uint64 last_use;	/* and the TimestampTz of the last one's statement; 0: none */
 };
 
 struct VersionSlot

@@ -102,8 +102,8 @@ CREATE FUNCTION views() RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	name text;
 BEGIN
-	FOREACH name IN ARRAY '{tables,tablets,devices,import_progress,tablet_tables,memory,imports}'::text[] LOOP
-		RETURN QUERY EXECUTE format('SELECT %L || '': '' || v::text FROM gpuvm.%s v', name, name);
+	FOREACH name IN ARRAY '{activity,tables,tablets,devices,import_progress,tablet_tables,memory,imports}'::text[] LOOP
+		RETURN QUERY EXECUTE format('SELECT %L || '': '' || to_jsonb(v) - ''{scans,last_scan}''::text[] FROM gpuvm.%s v', name, name);
 	END LOOP;
 	-- the refresher says what it does, whoever asks
 	RETURN QUERY SELECT detail FROM gpuvm.status() WHERE backend <> 'refresher';
