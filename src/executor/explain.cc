@@ -95,7 +95,7 @@ transfer_name(Transfer transfer)
 }
 
 static void
-show_device(const ScanFigures *f, ExplainState *es)
+show_device(const ScanFigures *f, bool all, ExplainState *es)
 {
 	if (f->device != Device::Cuda)
 		ExplainPropertyText("Device", "cpu", es);
@@ -103,7 +103,7 @@ show_device(const ScanFigures *f, ExplainState *es)
 		ExplainPropertyText("Device", psprintf("cuda:%u", f->device_index), es);
 	else
 		ExplainPropertyText("Device", "cuda", es);
-	if (f->device_refusal[0] != '\0' && f->device != Device::Cuda)
+	if (f->device_refusal[0] != '\0' && f->device != Device::Cuda && all)
 		ExplainPropertyText("Device Fallback", f->device_refusal, es);
 	ExplainPropertyText("Tier", "interpreter", es);
 }
@@ -464,6 +464,9 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	ScanPlan   *plan = state->plan;
 	ScanFigures *f = &state->figures;
 	List	   *context = compat_deparse_context(plan_context(plan), node->ss.ps.plan);
+	/* Figures of any stage tell of rows that a policy, or a lack of privileges, hides. */
+	const bool	all = may_see_all_rows(es->rtable);
+
 	if (plan->whole)
 		ExplainPropertyInteger("Stages", nullptr, count_stages(node->ss.ps.plan), es);
 	if (state->shared_stage > 0)
@@ -510,12 +513,13 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Device", "none", es);
 		return;
 	}
-	show_device(f, es);
+	/* what was read decides where a program runs, if nobody else does */
+	if (all || setting_device != DEVICE_AUTO || arena_header()->ndevices.load() == 0)
+		show_device(f, all, es);
 	if (f->unfiltered)
 		ExplainPropertyText("VM Group Filter Fallback", psprintf("%s%s", fallback_reason_name(FALLBACK_ERROR_FLAG),
 																 f->unfiltered_before ? " (of an earlier execution)" : ""), es);
-	/* How many rows were read, skipped or handed on tells of those that a policy, or a lack of privileges, hides: in whichever stage. */
-	if (!may_see_all_rows(es->rtable))
+	if (!all)
 		return;
 	show_delta(f, es);
 	ExplainPropertyInteger("Tablets Scanned", nullptr, f->tablets_scanned, es);
@@ -565,8 +569,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 			ExplainPropertyFloat("Map Time", "ms", f->map_ns / 1e6, 3, es);
 		ExplainPropertyFloat("Engine Time", "ms", f->engine_ns / 1e6, 3, es);
 		if (f->expected_cpu_ns > 0)
-			ExplainPropertyText("Expected Time", psprintf("cpu %.3f ms, cuda %.3f ms", static_cast<double>(f->expected_cpu_ns) / 1e6,
-														  static_cast<double>(f->expected_device_ns) / 1e6), es);
+			ExplainPropertyText("Expected Time",
+								psprintf("cpu %.3f ms, cuda %.3f ms", f->expected_cpu_ns / 1e6, f->expected_device_ns / 1e6), es);
 		if (f->device == Device::Cuda)
 			ExplainPropertyFloat("Device Time", "ms", f->device_ns / 1e6, 3, es);
 	}

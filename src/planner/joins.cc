@@ -18,6 +18,7 @@ extern "C" {
 }
 
 #include "pg/settings.h"
+#include "planner/hidden.h"
 #include "planner/joins.h"
 #include "planner/reasons.h"
 #include "store/registry.h"
@@ -73,7 +74,7 @@ described_table(Oid relid)
 	}
 	before = MemoryContextSwitchTo(current == nullptr ? CurrentMemoryContext : current->context);
 	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-	if (!registry_describe(relid, table))
+	if (!describe_for_plan(relid, table))
 	{
 		pfree(table);
 		table = nullptr;

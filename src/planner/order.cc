@@ -20,6 +20,7 @@ extern "C" {
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
+#include "planner/hidden.h"
 #include "planner/order.h"
 #include "planner/order_keys.h"
 #include "planner/reasons.h"
@@ -45,7 +46,7 @@ count_entries(const PlanCursor *cursor, AttrNumber attnum)
 	foreach(lc, relids)
 	{
 		ImportedTable table;
-		const int	column = registry_describe(lfirst_oid(lc), &table) ? imported_column(&table, attnum) : -1;
+		const int	column = describe_for_plan(lfirst_oid(lc), &table) ? imported_column(&table, attnum) : -1;
 
 		if (column >= 0)
 			most = Max(most, table.entries[column]);

@@ -23,6 +23,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
+#include "planner/hidden.h"
 #include "planner/paths.h"
 #include "planner/reasons.h"
 #include "store/file.h"
@@ -52,7 +53,7 @@ describe_leaf(PlannerInfo *root, Index leaf, Index top, ImportedTable *table)
 {
 	RangeTblEntry *rte = planner_rt_fetch(leaf, root);
 
-	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_FOREIGN_TABLE) || rte->inh || !registry_describe(rte->relid, table))
+	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_FOREIGN_TABLE) || rte->inh || !describe_for_plan(rte->relid, table))
 		return false;
 	if (rte->relkind == RELKIND_FOREIGN_TABLE && file_not_ready(rte->relid) != nullptr)
 		return false;

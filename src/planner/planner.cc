@@ -21,6 +21,7 @@ extern "C" {
 #include "plan/rel.h"
 #include "plan/shadow.h"
 #include "planner/cost.h"
+#include "planner/hidden.h"
 #include "planner/idle_tables.h"
 #include "planner/lowering.h"
 #include "planner/order.h"
@@ -427,6 +428,7 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 {
 	PlannedStmt *volatile result = nullptr;
 	const bool	outer_facts = facts_begin();
+	List	   *volatile outer_hidden = hidden_begin(parse);
 
 	if (planning_depth == 0)
 		reasons_reset();
@@ -438,6 +440,7 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 	}
 	PG_FINALLY();
 	{
+		hidden_end(outer_hidden);
 		facts_end(outer_facts);
 	}
 	PG_END_TRY();

@@ -54,6 +54,8 @@ plan_statement(const char *text)
 				 errmsg("only SELECT, INSERT, UPDATE, DELETE and MERGE have a plan"),
 				 errhint("Give the statement itself, without EXPLAIN or CREATE TABLE AS.")));
 	stmt = pg_plan_query(linitial_node(Query, queries), text, CURSOR_OPT_PARALLEL_OK, nullptr);
+	/* who may not read what the statement reads is not to see what its plan tells of it */
+	compat_check_permissions(stmt);
 	if (pushed)
 		PopActiveSnapshot();
 	return stmt;

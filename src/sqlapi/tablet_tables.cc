@@ -1,5 +1,6 @@
 /* tablet_tables.cc: gpuvm.compact(), and what is behind gpuvm.tablet_tables. */
 #include "pg/compat.h"
+#include "pg/privileges.h"
 #include "pg/shmem.h"
 #include "sqlapi/tables.h"
 #include "store/tablets.h"
@@ -99,6 +100,8 @@ gpuvm_list_tablet_tables(PG_FUNCTION_ARGS)
 
 			Datum		values[] = {ObjectIdGetDatum(relid), Int64GetDatum(list.ntablets), Int64GetDatum(static_cast<int64>(list.rows)),
 									Int64GetDatum(static_cast<int64>(dead)), Int64GetDatum(list.ndead), Int64GetDatum(static_cast<int64>(list.size))};
+
+			nulls[5] = !may_see_all_rows(relid);
 
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 		}

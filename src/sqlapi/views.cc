@@ -225,8 +225,7 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, const ColumnSummary *columns, 
 				continue;		/* imported in a transaction that this one does not see */
 			att = TupleDescAttr(RelationGetDescr(rel), chunk.attnum - 1);
 			values[6] = PointerGetDatum(&att->attname);
-			values[7] = CStringGetTextDatum(type_name(columns[i].flags & COLUMN_WIDE ? Type::I128 : chunk.type));
-			nulls[6] = nulls[7] = false;
+			nulls[6] = false;
 			if (!row_security && may_read_column(RelationGetRelid(rel), chunk.attnum))
 			{
 				char	   *min = bound_text(att, columns[i], chunk, chunk.min);
@@ -234,10 +233,11 @@ put_tablet(FunctionCallInfo fcinfo, Relation rel, const ColumnSummary *columns, 
 
 				const ColumnChunk *high = columns[i].flags & COLUMN_WIDE ? high_chunk(tablet, chunk.attnum) : NULL;
 
+				values[7] = CStringGetTextDatum(type_name(columns[i].flags & COLUMN_WIDE ? Type::I128 : chunk.type));
 				values[8] = Int32GetDatum(chunk.width + (high == NULL ? 0 : high->width));
 				values[9] = Int64GetDatum(static_cast<int64>(chunk.data_bytes + (high == NULL ? 0 : high->data_bytes)));
 				values[10] = Int64GetDatum(chunk.null_count);
-				nulls[8] = nulls[9] = nulls[10] = false;
+				nulls[7] = nulls[8] = nulls[9] = nulls[10] = false;
 				if (columns[i].scale >= 0)
 				{
 					values[13] = Int32GetDatum(columns[i].scale);
@@ -332,10 +332,10 @@ static const char *const form_names[] = {
 static const struct
 {
 	const char *name;
-	bool		volume;
+	bool		volume;			/* or the choice of an engine, which volumes decide */
 }			counters[STATS_FALLBACKS] = {
 	{"queries", false},
-	{"queries on cuda", false},
+	{"queries on cuda", true},
 	{"rows in", true},
 	{"rows out", true},
 	{"bytes read", true},
@@ -343,7 +343,7 @@ static const struct
 	{"delta blocks", true},
 	{"delta rows", true},
 	{"restamped blocks", true},
-	{"device refusals", false},
+	{"device refusals", true},
 };
 
 static const char *

@@ -139,6 +139,65 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- Plans, too: of tables whose hidden rows differ in their greatest values, and in how many values there are.
+SET ROLE regress_gpuvm_owner;
+CREATE TABLE twin1 (id int, owner int, secret int8, note text, amount numeric(12, 2)) WITH (autovacuum_enabled = off);
+INSERT INTO twin1 SELECT i, CASE WHEN i % 10 = 0 THEN 1 ELSE 2 END, i % 1000, CASE WHEN i % 10 = 0 THEN 'open 0' ELSE 'note ' || i % 3 END, i % 100
+FROM generate_series(1, 20000) i;
+CREATE TABLE twin2 (LIKE twin1) WITH (autovacuum_enabled = off);
+INSERT INTO twin2 SELECT id, owner, CASE WHEN owner = 1 THEN secret ELSE secret + 4000000000 END,
+	CASE WHEN owner = 1 THEN note ELSE 'n' || lpad(to_hex(id), 5, '0') END, CASE WHEN owner = 1 THEN amount ELSE 99999999 - amount END FROM twin1;
+SELECT gpuvm.import(t) FROM unnest('{twin1,twin2}'::regclass[]) t;
+ALTER TABLE twin1 ENABLE ROW LEVEL SECURITY;
+ALTER TABLE twin2 ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON twin1 TO regress_gpuvm_prober USING (owner = 1);
+CREATE POLICY own ON twin2 TO regress_gpuvm_prober USING (owner = 1);
+CREATE VIEW behind1 WITH (security_barrier) AS SELECT * FROM twin1 WHERE owner = 1;
+CREATE VIEW behind2 WITH (security_barrier) AS SELECT * FROM twin2 WHERE owner = 1;
+GRANT SELECT ON twin1, twin2, behind1, behind2 TO regress_gpuvm_prober;
+RESET ROLE;
+CREATE FUNCTION plan_of(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN QUERY EXECUTE 'EXPLAIN (VERBOSE) ' || statement;
+END $$;
+CREATE FUNCTION different_plans() RETURNS TABLE (statement text) LANGUAGE plpgsql AS $$
+DECLARE
+	one text;
+	source text;
+BEGIN
+	FOREACH one IN ARRAY ARRAY[
+		'SELECT stddev(secret::numeric + 3036955500) FROM $1',
+		'SELECT sum(secret * secret), avg(secret) FROM $1',
+		'SELECT sum(amount * amount) FROM $1',
+		'SELECT variance(amount), sum(amount / 3) FROM $1',
+		'SELECT sum(round(amount * secret, 1)) FROM $1',
+		'SELECT count(*) FROM $1 WHERE upper(note) = ''OPEN 0''',
+		'SELECT upper(note), count(*) FROM $1 GROUP BY 1',
+		'SELECT * FROM $1 ORDER BY note, id LIMIT 3',
+		'SELECT max(note) FROM $1 WHERE note LIKE ''%o%''',
+		'SELECT count(*) FROM $1 a JOIN $1 b ON a.note = b.note AND a.id = b.id',
+		'SELECT count(DISTINCT lower(note)) FROM $1',
+		'SELECT note || owner::text, count(*) FROM $1 GROUP BY 1',
+		'SELECT id, rank() OVER (ORDER BY note) FROM $1'] LOOP
+		FOREACH source IN ARRAY '{twin,behind}'::text[] LOOP
+			statement := replace(one, '$1', source);
+			IF array(SELECT regexp_replace(p, '(twin|behind)1', '\1', 'g') FROM plan_of(replace(one, '$1', source || '1')) p) <>
+				array(SELECT regexp_replace(p, '(twin|behind)2', '\1', 'g') FROM plan_of(replace(one, '$1', source || '2')) p) THEN
+				RETURN NEXT;
+			END IF;
+		END LOOP;
+	END LOOP;
+END $$;
+SET ROLE regress_gpuvm_prober;
+SELECT * FROM different_plans();
+SET ROLE regress_gpuvm_owner;
+SELECT count(*) > 5 AS differ FROM different_plans() WHERE statement LIKE '%twin%';
+-- Who may not read a table sees no program over it.
+SET ROLE regress_gpuvm_prober;
+SELECT * FROM gpuvm.disassemble('SELECT stddev(secret::numeric + 1) FROM closed');
+SELECT * FROM gpuvm.why_not('SELECT stddev(secret::numeric + 1) FROM closed');
+RESET ROLE;
+
 SET gpuvm.require = :device;
 SET ROLE regress_gpuvm_prober;
 SELECT * FROM differences('VERBOSE');
@@ -157,7 +216,7 @@ SELECT count(DISTINCT n) FROM differences('VERBOSE') WHERE line ~ 'VM Rows In|Ta
 SET ROLE regress_gpuvm_prober;
 SELECT counter FROM gpuvm.stats WHERE value IS NULL;
 SELECT relation, rows, bytes IS NOT NULL AS bytes, state FROM gpuvm.tables ORDER BY relation::text COLLATE "C";
-SELECT DISTINCT relation, rows IS NULL AS rows, bytes IS NULL AS bytes, data_bytes IS NULL AS data_bytes, min, max FROM gpuvm.tablets
+SELECT DISTINCT relation, type, rows IS NULL AS rows, bytes IS NULL AS bytes, data_bytes IS NULL AS data_bytes, min, max FROM gpuvm.tablets
 WHERE relation <> 'public_rows'::regclass ORDER BY relation;
 SELECT device, memory_working, memory_pinned, jobs_done, bytes_moved FROM gpuvm.devices WHERE index = 0;
 SELECT detail ~ 'MB' AS memory FROM gpuvm.status() WHERE backend = 'cpu';
