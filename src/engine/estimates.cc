@@ -1,7 +1,6 @@
 /* estimates.cc: see estimates.h. */
 #include "engine/estimates.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace gpuvm {
@@ -11,22 +10,40 @@ constexpr float LAST_RUN = 0.25;
 constexpr float LAST_OF_ALL = 1.0 / 32;
 /* One program's error says no more than this of all. */
 constexpr float MOST_OF_ALL = 1.4;
-/* Passed over so often, an engine is trusted as much as it will be again. */
-constexpr uint16_t TRUSTED_AGAIN = 64;
+/* How much longer an engine is passed over each time. */
+constexpr uint32_t LONGER = 8;
+constexpr uint32_t MOST_PATIENCE = 1 << 24;
+
+/* The program's place; else that of the two where another was seen least lately. */
+Estimates::Observed *
+Estimates::find(uint64_t program)
+{
+	Observed   *one = &programs_[program % PROGRAMS];
+	Observed   *other = &programs_[(program * 0x9e3779b97f4a7c15 >> 32) % PROGRAMS];
+
+	if (one->program == program)
+		return one;
+	if (other->program == program)
+		return other;
+	return one->last <= other->last ? one : other;
+}
 
 double
 Estimates::factor(uint64_t program, Device engine)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
-	const Observed *slot = programs_.empty() ? nullptr : &programs_[program % PROGRAMS];
+	Observed   *place = find(program);
+	Ratio	   *ratio = &place->engines[index(engine)];
 
-	if (slot == nullptr || slot->program != program || !slot->engines[index(engine)].seen)
-		return std::exp(all_[index(engine)].log);
-
-	const Ratio &ratio = slot->engines[index(engine)];
-	const float	trust = static_cast<float>(M_LN2) * ratio.passed_over / TRUSTED_AGAIN;
-
-	return std::exp(ratio.log - std::clamp(ratio.log, 0.0f, trust));
+	if (place->program != program || !ratio->seen)
+		return std::exp(all_[index(engine)]);
+	if (ratio->passed_over < ratio->patience)
+		return std::exp(ratio->log);
+	/* one job tries it */
+	ratio->passed_over = 0;
+	ratio->tried = true;
+	ratio->patience = std::min(ratio->patience * LONGER, MOST_PATIENCE);
+	return std::exp(std::min(ratio->log, all_[index(engine)]));
 }
 
 void
@@ -37,25 +54,25 @@ Estimates::observe(uint64_t program, Device engine, double expected, double took
 
 	const float log = static_cast<float>(std::log(took / expected));
 	std::lock_guard<std::mutex> lock(mutex_);
+	Observed   *place = find(program);
 
-	if (programs_.empty())
-		programs_.resize(PROGRAMS);
+	if (place->program != program)
+	{
+		*place = Observed();
+		place->program = program;
+	}
+	place->last = ++clock_;
 
-	Observed   *slot = &programs_[program % PROGRAMS];
-	Ratio	   *all = &all_[index(engine)];
-
-	if (slot->program != program)
-		*slot = Observed{program, {}};
-
-	Ratio	   *ratio = &slot->engines[index(engine)];
-	Ratio	   *other = &slot->engines[1 - index(engine)];
+	Ratio	   *ratio = &place->engines[index(engine)];
+	float	   *all = &all_[index(engine)];
 
 	if (!ratio->seen)
-		all->log += (std::clamp(log, -MOST_OF_ALL, MOST_OF_ALL) - all->log) * LAST_OF_ALL;
-	ratio->log += (log - ratio->log) * (!ratio->seen ? 1 : LAST_RUN);
+		*all += (std::clamp(log, -MOST_OF_ALL, MOST_OF_ALL) - *all) * LAST_OF_ALL;
+	ratio->log += (log - ratio->log) * (!ratio->seen || ratio->tried ? 1 : LAST_RUN);
 	ratio->seen = true;
+	ratio->tried = false;
 	ratio->passed_over = 0;
-	other->passed_over = std::min<uint16_t>(other->passed_over + 1, TRUSTED_AGAIN);
+	place->engines[1 - index(engine)].passed_over++;
 }
 
 }  // namespace gpuvm

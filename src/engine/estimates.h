@@ -4,13 +4,14 @@
  * The constants of cost.h (and a device's) are of the machine that they were
  * measured on, and know little of a program. Each program that ran corrects
  * them for itself, and a little for all others: what it took by what was
- * expected of an idle engine. An engine that was passed over for long is trusted
- * up to twice as much as what was seen of it says, for a job may have been slow
- * for a reason that has gone.
+ * expected of an idle engine. A job may have been slow for a reason that has gone,
+ * so an engine that was passed over is tried again as if nothing had been seen of
+ * it: after 64 runs elsewhere, then after eight times as many, and so on.
  */
 #ifndef GPUVM_ENGINE_ESTIMATES_H
 #define GPUVM_ENGINE_ESTIMATES_H
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -24,8 +25,10 @@ namespace gpuvm {
 class Estimates
 {
 public:
-	/* Programs that are remembered, at most: one that meets another in its place replaces it. */
+	/* Programs that are remembered, at most. */
 	static constexpr size_t PROGRAMS = 4096;
+
+	Estimates() : programs_(PROGRAMS) {}
 
 	/* By which an estimate for the engine, Cpu or Cuda, is to be multiplied. */
 	double		factor(uint64_t program, Device engine);
@@ -38,20 +41,25 @@ private:
 	{
 		float		log = 0;	/* of what was seen by what was expected */
 		bool		seen = false;
-		uint16_t	passed_over = 0;	/* runs on the other engine since */
+		uint32_t	passed_over = 0;	/* runs on the other engine since */
+		uint32_t	patience = 64;	/* how many of these there are to be, */
+		bool		tried = false;	/* until it was tried again: what comes of that replaces what was seen */
 	};
 
 	struct Observed
 	{
 		uint64_t	program = 0;
+		uint64_t	last = 0;	/* clock_ when it was seen last */
 		std::array<Ratio, 2> engines;
 	};
 
 	static size_t index(Device engine) { return engine == Device::Cuda ? 1 : 0; }
+	Observed   *find(uint64_t program);
 
 	std::mutex	mutex_;
-	std::vector<Observed> programs_;
-	std::array<Ratio, 2> all_;
+	std::vector<Observed> programs_;	/* each has two places to be in */
+	uint64_t	clock_ = 0;
+	std::array<float, 2> all_ = {};
 };
 
 /* Jobs of this gpuvmd on one engine. */
@@ -65,12 +73,14 @@ struct EngineLoad
 class RunsOnEngine
 {
 public:
-	explicit RunsOnEngine(EngineLoad *load) : load_(load), others_(load->running.fetch_add(1)), begun_(load->begun.fetch_add(1) + 1) {}
+	explicit RunsOnEngine(EngineLoad *load)
+		: load_(load), others_(load->running.fetch_add(1)), begun_(load->begun.fetch_add(1) + 1) {}
 	~RunsOnEngine() { load_->running.fetch_sub(1); }
 	RunsOnEngine(const RunsOnEngine &) = delete;
 	RunsOnEngine &operator=(const RunsOnEngine &) = delete;
 
-	uint32_t others() const { return others_; }	/* when it began */
+	/* At its beginning, or now if they are more. */
+	uint32_t others() const { return std::max(others_, load_->running.load() - 1); }
 	bool alone() const { return others_ == 0 && load_->begun.load() == begun_; }
 
 private:

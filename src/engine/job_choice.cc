@@ -88,10 +88,11 @@ cpu_ns(const Request &request, const JobWork &work, uint32_t threads)
 	/* groups are few */
 	const uint64_t sorting = request.order.empty() || request.program->grouped ? 0 : cpu_sort_estimate(work.rows, request.row_limit, threads);
 
-	if (request.others.empty())
-		return home + sorting + cpu_estimate(work.rows, work.bytes, request.program->nops, request.program->nkeys > 0, threads);
-	return home + sorting + cpu_join_estimate(work.rows, request.expected_pairs,
-							 std::any_of(ops, ops + request.program->nops, [](const Op &op) { return op.opcode == Opcode::Cross; }), threads);
+	const bool	crosses = std::any_of(ops, ops + request.program->nops, [](const Op &op) { return op.opcode == Opcode::Cross; });
+
+	return home + sorting +
+		(request.others.empty() ? cpu_estimate(work.rows, work.bytes, request.program->nops, request.program->nkeys > 0, threads)
+		 : cpu_join_estimate(work.rows, request.expected_pairs, crosses, threads));
 }
 
 /* Of the programs, and of what becomes of their rows: jobs alike take alike. */
@@ -157,7 +158,7 @@ choose_device(EngineContext *context, const Request &request, const JobWork &wor
 	choice->copies = estimate.copies;
 
 	const double cpu = choice->cpu_ns * context->estimates.factor(choice->job, Device::Cpu);
-	const double by = context->estimates.factor(choice->job, Device::Cuda);
+	const double by = context->estimates.factor(on_device(*choice), Device::Cuda);
 	const double device = choice->device_ns * by;
 
 	job->expected_cpu_ns = static_cast<uint64_t>(std::min(cpu, MOST_NS));

@@ -114,7 +114,12 @@ static void
 learn(EngineContext *context, const Choice &choice, Device engine, double took, const JobIo &io)
 {
 	if (!io.stopping() && io.failure() == nullptr)
-		context->estimates.observe(choice.job, engine, engine == Device::Cuda ? choice.device_ns : choice.cpu_ns, took);
+	{
+		if (engine == Device::Cuda)
+			context->estimates.observe(on_device(choice), engine, choice.device_ns, took);
+		else
+			context->estimates.observe(choice.job, engine, choice.cpu_ns, took);
+	}
 }
 
 /* Runs the job's part on the CPU virtual machine. */
@@ -138,7 +143,8 @@ run_on_cpu(EngineContext *context, const Choice &choice, JobIo *io, Function fun
 
 /* False when the device refused the job, which is then as good as not begun. */
 static bool
-run_on_device(EngineContext *context, const Request &request, const JobWork &work, const Choice &choice, Job *job, JobIo *io, DeviceSet **made)
+run_on_device(EngineContext *context, const Request &request, const JobWork &work, const Choice &choice, Job *job, JobIo *io,
+			  DeviceSet **made)
 {
 	DeviceJobFigures figures = {};
 	char		reason[sizeof(Job::device_refusal)] = "";
@@ -155,9 +161,9 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 		RunsOnEngine running(&context->device_load);
 
 		outcome = context->devices.library()->run(device_request(context, request, work), io, &figures, reason);
-		if (outcome == DeviceOutcome::Done && choice.device_ns > 0 && !choice.copies)
-			learn(context, choice, Device::Cuda, (ns_since(start) - static_cast<double>(io->waited().count())) /
-				  (running.alone() ? 1 : 1 + running.others()), *io);
+		/* an index is made for later jobs, too */
+		if (outcome == DeviceOutcome::Done && choice.device_ns > 0 && figures.indexes_made == 0)
+			learn(context, choice, Device::Cuda, (ns_since(start) - static_cast<double>(io->waited().count())) / (1 + running.others()), *io);
 	}
 	catch (const std::bad_alloc &)
 	{

@@ -43,29 +43,51 @@ TEST(Estimates, AllCorrectThoseThatHaveNotRun)
 	EXPECT_NEAR(estimates.factor(1000, Device::Cuda), 0.5, 0.03);
 }
 
-TEST(Estimates, AnEngineThatIsPassedOverIsTrustedTwiceAsMuchAndNoMore)
+TEST(Estimates, AnEngineThatWasPassedOverForLongIsTriedAgainByOneJob)
 {
 	Estimates	estimates;
-
-	estimates.observe(1, Device::Cuda, 1000, 3000);
-	estimates.observe(2, Device::Cuda, 1000, 1200);
-	for (int i = 0; i < 1000; i++)
+	const auto	pass_over = [&](int runs)
 	{
-		estimates.observe(1, Device::Cpu, 1000, 1000);
-		estimates.observe(2, Device::Cpu, 1000, 1000);
-	}
-	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 1.5, 0.01);
-	EXPECT_NEAR(estimates.factor(2, Device::Cuda), 1, 0.01) << "not more than it was before anything was seen";
+		for (int i = 0; i < runs; i++)
+			estimates.observe(1, Device::Cpu, 1000, 5000);
+	};
+
+	estimates.observe(1, Device::Cuda, 1000, 20'000);
+	pass_over(63);
+	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 20, 0.01);
+	pass_over(1);
+	EXPECT_LT(estimates.factor(1, Device::Cuda), 1.2);
+	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 20, 0.01) << "while it is tried others do not";
+
+	/* still slow: it takes eight times as long until the next */
+	estimates.observe(1, Device::Cuda, 1000, 30'000);
+	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 30, 0.01);
+	pass_over(511);
+	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 30, 0.01);
+	pass_over(1);
+	EXPECT_LT(estimates.factor(1, Device::Cuda), 1.2);
+	/* quick: what was seen before is forgotten */
+	estimates.observe(1, Device::Cuda, 1000, 1000);
+	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 1, 0.01);
 }
 
-TEST(Estimates, ProgramsShareAPlaceByTurns)
+TEST(Estimates, ProgramsOfOnePlaceDoNotEraseEachOther)
 {
 	Estimates	estimates;
 
-	estimates.observe(1, Device::Cpu, 1000, 8000);
-	estimates.observe(1 + Estimates::PROGRAMS, Device::Cpu, 1000, 1000);
-	EXPECT_LT(estimates.factor(1, Device::Cpu), 2);
+	for (int i = 0; i < 100; i++)
+	{
+		estimates.observe(1, Device::Cpu, 1000, 8000);
+		estimates.observe(1 + Estimates::PROGRAMS, Device::Cpu, 1000, 1000);
+	}
+	EXPECT_NEAR(estimates.factor(1, Device::Cpu), 8, 0.01);
 	EXPECT_NEAR(estimates.factor(1 + Estimates::PROGRAMS, Device::Cpu), 1, 0.01);
+	EXPECT_LT(estimates.factor(2, Device::Cpu), 1.1);
+
+	/* many more than there are places: the oldest go */
+	for (uint64_t program = 2; program < 4 * Estimates::PROGRAMS; program++)
+		estimates.observe(program * 0x9e3779b97f4a7c15, Device::Cpu, 1000, 1000);
+	EXPECT_NEAR(estimates.factor(1, Device::Cpu), estimates.factor(3, Device::Cpu), 0.01);
 }
 
 TEST(Estimates, WhatTookNoTimeTeachesNothing)

@@ -872,8 +872,8 @@ public:
 	bool ready() const override { return true; }
 	void housekeep() override {}
 	void prepare(uint64_t, uint64_t) override {}
-	/* as of what is copied first, which teaches nothing */
-	DeviceEstimate estimate(const DeviceJobRequest &, char *) override { return DeviceEstimate{estimated, 0, true}; }
+	/* what is copied first is learned by itself */
+	DeviceEstimate estimate(const DeviceJobRequest &, char *) override { return DeviceEstimate{estimated, 0, copies}; }
 	DeviceOutcome run_window(DeviceSet *, const WindowSpec &, DeviceJobIo *, DeviceJobFigures *, char *) override { return DeviceOutcome::Refused; }
 
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *, DeviceJobFigures *figures, char *reason) override
@@ -907,6 +907,7 @@ public:
 	}
 
 	std::atomic<uint64_t> estimated{1};
+	std::atomic<bool> copies{false};
 	std::atomic<bool> refuses{false}, broken{false};
 	std::atomic<uint32_t> errors{0};
 	std::atomic<uint64_t> read{0};
@@ -935,6 +936,7 @@ TEST_F(SetTest, OfDevices)
 
 	/* the way home counts: what would take the device a little longer is its all the same */
 	device.estimated = 6000;
+	device.copies = true;
 	begin(backend.job, ref::copy_program({Type::I64}));
 	backend.job->cursors[0].set = 1;
 	sink(backend.job, ref::copy_program({Type::I64}).get(), 2);
