@@ -29,25 +29,35 @@ Estimates::find(uint64_t program)
 }
 
 double
-Estimates::factor(uint64_t program, Device engine)
+Estimates::factor(uint64_t program, Way way)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
 	Observed   *place = find(program);
-	Ratio	   *ratio = &place->engines[index(engine)];
+	const Ratio &ratio = place->ways[index(way)];
+	const float	all = all_[index(way)];
 
-	if (place->program != program || !ratio->seen)
-		return std::exp(all_[index(engine)]);
-	if (ratio->passed_over < ratio->patience)
-		return std::exp(ratio->log);
-	/* one job tries it */
-	ratio->passed_over = 0;
-	ratio->tried = true;
-	ratio->patience = std::min(ratio->patience * LONGER, MOST_PATIENCE);
-	return std::exp(std::min(ratio->log, all_[index(engine)]));
+	if (place->program != program || !ratio.seen)
+		return std::exp(all);
+	return std::exp(ratio.passed_over < ratio.patience ? ratio.log : std::min(ratio.log, all));
 }
 
 void
-Estimates::observe(uint64_t program, Device engine, double expected, double took)
+Estimates::begin(uint64_t program, Way way)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	Observed   *place = find(program);
+	Ratio	   *ratio = &place->ways[index(way)];
+
+	if (place->program != program || ratio->passed_over < ratio->patience)
+		return;
+	/* others wait for what comes of it */
+	ratio->passed_over = 0;
+	ratio->patience = std::min(ratio->patience * LONGER, MOST_PATIENCE);
+	ratio->tried = true;
+}
+
+void
+Estimates::observe(uint64_t program, Way way, double expected, double took)
 {
 	if (!(expected > 0) || !(took > 0))
 		return;
@@ -63,16 +73,21 @@ Estimates::observe(uint64_t program, Device engine, double expected, double took
 	}
 	place->last = ++clock_;
 
-	Ratio	   *ratio = &place->engines[index(engine)];
-	float	   *all = &all_[index(engine)];
+	Ratio	   *ratio = &place->ways[index(way)];
+	float	   *all = &all_[index(way)];
 
 	if (!ratio->seen)
 		*all += (std::clamp(log, -MOST_OF_ALL, MOST_OF_ALL) - *all) * LAST_OF_ALL;
 	ratio->log += (log - ratio->log) * (!ratio->seen || ratio->tried ? 1 : LAST_RUN);
+	/* it is chosen again and again */
+	if (ratio->seen && !ratio->tried)
+		ratio->patience = Ratio().patience;
 	ratio->seen = true;
 	ratio->tried = false;
 	ratio->passed_over = 0;
-	place->engines[1 - index(engine)].passed_over++;
+	for (Ratio &other : place->ways)
+		if ((&other == &place->ways[0]) != (way == Way::Cpu))
+			other.passed_over++;
 }
 
 }  // namespace gpuvm

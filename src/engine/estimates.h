@@ -18,9 +18,10 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/abi.h"
-
 namespace gpuvm {
+
+/* Where a job may run. Copying columns to a device first takes longer, but each time only where they do not stay. */
+enum class Way { Cpu, Device, DeviceCopies };
 
 class Estimates
 {
@@ -30,11 +31,14 @@ public:
 
 	Estimates() : programs_(PROGRAMS) {}
 
-	/* By which an estimate for the engine, Cpu or Cuda, is to be multiplied. */
-	double		factor(uint64_t program, Device engine);
+	/* By which an estimate is to be multiplied. */
+	double		factor(uint64_t program, Way way);
 
-	/* An engine was expected to take so many ns, had it been idle, and would have taken so many. */
-	void		observe(uint64_t program, Device engine, double expected, double took);
+	/* A job goes that way. */
+	void		begin(uint64_t program, Way way);
+
+	/* It was expected to take so many ns, had the engine been idle, and would have taken so many. */
+	void		observe(uint64_t program, Way way, double expected, double took);
 
 private:
 	struct Ratio
@@ -50,16 +54,16 @@ private:
 	{
 		uint64_t	program = 0;
 		uint64_t	last = 0;	/* clock_ when it was seen last */
-		std::array<Ratio, 2> engines;
+		std::array<Ratio, 3> ways;
 	};
 
-	static size_t index(Device engine) { return engine == Device::Cuda ? 1 : 0; }
+	static size_t index(Way way) { return static_cast<size_t>(way); }
 	Observed   *find(uint64_t program);
 
 	std::mutex	mutex_;
 	std::vector<Observed> programs_;	/* each has two places to be in */
 	uint64_t	clock_ = 0;
-	std::array<float, 2> all_ = {};
+	std::array<float, 3> all_ = {};
 };
 
 /* Jobs of this gpuvmd on one engine. */

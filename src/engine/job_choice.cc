@@ -157,14 +157,18 @@ choose_device(EngineContext *context, const Request &request, const JobWork &wor
 	choice->device_ns = static_cast<double>(estimate.ns);
 	choice->copies = estimate.copies;
 
-	const double cpu = choice->cpu_ns * context->estimates.factor(choice->job, Device::Cpu);
-	const double by = context->estimates.factor(on_device(*choice), Device::Cuda);
+	const double cpu = choice->cpu_ns * context->estimates.factor(choice->job, Way::Cpu);
+	const double by = context->estimates.factor(choice->job, way_to_device(*choice));
 	const double device = choice->device_ns * by;
 
 	job->expected_cpu_ns = static_cast<uint64_t>(std::min(cpu, MOST_NS));
 	job->expected_device_ns = static_cast<uint64_t>(std::min(device, MOST_NS));
-	return device_is_better(cpu, cpu * std::max(1.0, (1 + others) * choice->threads / most), device,
-							device + static_cast<double>(estimate.queue_ns) * by);
+
+	const bool	better = device_is_better(cpu, cpu * std::max(1.0, (1 + others) * choice->threads / most), device,
+										  device + static_cast<double>(estimate.queue_ns) * by);
+
+	context->estimates.begin(choice->job, better ? way_to_device(*choice) : Way::Cpu);
+	return better;
 }
 
 }  // namespace gpuvm

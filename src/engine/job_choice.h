@@ -19,11 +19,10 @@ struct Choice
 	bool		copies = false;	/* device_ns is of columns that have to come first */
 };
 
-/* What copies columns first is known by another number: it takes longer, but each time only where they do not stay. */
-inline uint64_t
-on_device(const Choice &choice)
+inline Way
+way_to_device(const Choice &choice)
 {
-	return choice.job + choice.copies;
+	return choice.copies ? Way::DeviceCopies : Way::Device;
 }
 
 /* A cursor and a request, as a device takes them. They refer to the tablets, and to `work`. */

@@ -111,15 +111,10 @@ ns_since(std::chrono::steady_clock::time_point start)
 
 /* One that is canceled or fails teaches nothing. */
 static void
-learn(EngineContext *context, const Choice &choice, Device engine, double took, const JobIo &io)
+learn(EngineContext *context, const Choice &choice, Way way, double took, const JobIo &io)
 {
 	if (!io.stopping() && io.failure() == nullptr)
-	{
-		if (engine == Device::Cuda)
-			context->estimates.observe(on_device(choice), engine, choice.device_ns, took);
-		else
-			context->estimates.observe(choice.job, engine, choice.cpu_ns, took);
-	}
+		context->estimates.observe(choice.job, way, way == Way::Cpu ? choice.cpu_ns : choice.device_ns, took);
 }
 
 /* Runs the job's part on the CPU virtual machine. */
@@ -137,7 +132,7 @@ run_on_cpu(EngineContext *context, const Choice &choice, JobIo *io, Function fun
 		function();
 	}
 	if (choice.cpu_ns > 0)
-		learn(context, choice, Device::Cpu, running.alone() ? ns_since(start) - static_cast<double>(io->waited().count())
+		learn(context, choice, Way::Cpu, running.alone() ? ns_since(start) - static_cast<double>(io->waited().count())
 			  : static_cast<double>(time.ns.load()) / choice.threads, *io);
 }
 
@@ -163,7 +158,8 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 		outcome = context->devices.library()->run(device_request(context, request, work), io, &figures, reason);
 		/* an index is made for later jobs, too */
 		if (outcome == DeviceOutcome::Done && choice.device_ns > 0 && figures.indexes_made == 0)
-			learn(context, choice, Device::Cuda, (ns_since(start) - static_cast<double>(io->waited().count())) / (1 + running.others()), *io);
+			learn(context, choice, way_to_device(choice),
+				  (ns_since(start) - static_cast<double>(io->waited().count())) / (1 + running.others()), *io);
 	}
 	catch (const std::bad_alloc &)
 	{

@@ -3,7 +3,7 @@
  *
  * Each slot is written by the process that has taken it, and read by anybody
  * without a lock: a reader may see a row that is half of one statement and half
- * of the next, as in pg_stat_activity's own columns of other processes' making.
+ * of the next of the same user.
  */
 #include "pg/activity.h"
 
@@ -115,6 +115,19 @@ activity_release(ActivitySlot *slot)
 		pg_atomic_write_u32(&slot->used, 0);
 }
 
+static bool
+read_slot(int number, ActivityRow *row)
+{
+	ActivitySlot *slot = &shared->slots[number];
+	const uint32 pid = pg_atomic_read_u32(&slot->pid);
+
+	if (pid == 0 || pg_atomic_read_u32(&slot->used) == 0)
+		return false;
+	pg_read_barrier();
+	*row = ActivityRow{static_cast<int>(pid), slot->database, slot->role, slot->job, number, slot->memory, slot->submitted};
+	return true;
+}
+
 ActivityRow *
 activity_list(int *count)
 {
@@ -122,16 +135,17 @@ activity_list(int *count)
 
 	*count = 0;
 	for (int i = 0; i < shared->nslots; i++)
-	{
-		const ActivitySlot *slot = &shared->slots[i];
-		uint32		pid = pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&slot->pid));
-
-		if (pid == 0 || pg_atomic_read_u32(const_cast<pg_atomic_uint32 *>(&slot->used)) == 0)
-			continue;
-		pg_read_barrier();
-		rows[(*count)++] = ActivityRow{static_cast<int>(pid), slot->database, slot->role, slot->job, slot->memory, slot->submitted};
-	}
+		*count += read_slot(i, &rows[*count]) ? 1 : 0;
 	return rows;
+}
+
+bool
+activity_is(const ActivityRow *row)
+{
+	ActivityRow now;
+
+	pg_read_barrier();
+	return read_slot(row->slot, &now) && now.pid == row->pid && now.role == row->role && now.job == row->job;
 }
 
 }  // namespace gpuvm

@@ -27,12 +27,16 @@ struct ActivityRow
 	Oid			database;		/* InvalidOid: of none */
 	Oid			role;
 	uint64		job;			/* arena offset: it may end, and be another's, while it is looked at */
+	int			slot;
 	uint64		memory;
 	TimestampTz submitted;		/* 0: nothing yet */
 };
 
 /* A palloc'd array of sessions that are used now. */
 ActivityRow *activity_list(int *count);
+
+/* Is the session used by the same user still? */
+bool		activity_is(const ActivityRow *row);
 
 /* The part of the shared structure, zeroed at start-up. */
 struct ActivityShared;

@@ -473,6 +473,8 @@ use_session(EngineSession *session)
 	settle(session);
 	session->in_use = true;
 	session->owner = CurrentResourceOwner;
+	job->program_hash = 0;
+	job->rows_to_do.store(0);
 	activity_use(session->activity);
 	job->cancel.store(0);
 	job->ran_on = Device::Cpu;

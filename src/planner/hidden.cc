@@ -2,9 +2,8 @@
 #include "planner/hidden.h"
 
 extern "C" {
-#include "catalog/pg_inherits.h"
 #include "nodes/nodeFuncs.h"
-#include "storage/lockdefs.h"
+#include "parser/parsetree.h"
 }
 
 namespace gpuvm {
@@ -12,58 +11,74 @@ namespace gpuvm {
 /* What the dictionary of a hidden table's column is taken to have. */
 constexpr uint32 HIDDEN_ENTRIES = 100;
 
-static List *hidden_relids = NIL;
+static HiddenTables tables;
 
 /* `barrier`: in a security_barrier view. */
 static bool
-hide_in(Node *node, void *barrier)
+look_at(Node *node, void *barrier)
 {
-	const Query *query = (const Query *) node;
+	const Query *query = reinterpret_cast<const Query *>(node);
 	ListCell   *lc;
 
 	if (node == nullptr)
 		return false;
 	if (!IsA(node, Query))
-		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(hide_in), barrier);
+		return expression_tree_walker(node, reinterpret_cast<bool (*)()>(look_at), barrier);
 	foreach(lc, query->rtable)
 	{
 		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
-		bool		below = barrier != nullptr || rte->security_barrier;
+		const bool	below = barrier != nullptr || rte->security_barrier;
 
-		if (rte->rtekind == RTE_RELATION && (barrier != nullptr || rte->securityQuals != NIL))
-			hidden_relids = list_concat_unique_oid(hidden_relids, rte->inh ? find_all_inheritors(rte->relid, NoLock, nullptr)
-												   : list_make1_oid(rte->relid));
+		if (rte->rtekind == RTE_RELATION)
+		{
+			tables.seen = list_append_unique_oid(tables.seen, rte->relid);
+			if (barrier != nullptr || rte->securityQuals != NIL)
+				tables.hidden = list_append_unique_oid(tables.hidden, rte->relid);
+		}
 		else if (rte->rtekind == RTE_SUBQUERY)
-			(void) hide_in(reinterpret_cast<Node *>(rte->subquery), below ? &hidden_relids : nullptr);
+			(void) look_at(reinterpret_cast<Node *>(rte->subquery), below ? &tables : nullptr);
 	}
-	return query_tree_walker(const_cast<Query *>(query), reinterpret_cast<bool (*)()>(hide_in), barrier, QTW_IGNORE_RT_SUBQUERIES);
+	return query_tree_walker(const_cast<Query *>(query), reinterpret_cast<bool (*)()>(look_at), barrier,
+							 QTW_IGNORE_RT_SUBQUERIES);
 }
 
-List *
-hidden_begin(const Query *query)
+HiddenTables
+hidden_tables(void)
 {
-	List	   *before = hidden_relids;
-
-	if (registry_any())
-	{
-		hidden_relids = list_copy(before);
-		(void) hide_in(reinterpret_cast<Node *>(const_cast<Query *>(query)), nullptr);
-	}
-	return before;
+	return tables;
 }
 
 void
-hidden_end(List *before)
+hidden_begin(const Query *query)
 {
-	hidden_relids = before;
+	if (!registry_any())
+		return;
+	tables = HiddenTables{list_copy(tables.seen), list_copy(tables.hidden)};
+	(void) look_at(reinterpret_cast<Node *>(const_cast<Query *>(query)), nullptr);
+}
+
+void
+hidden_end(HiddenTables before)
+{
+	tables = before;
+}
+
+Oid
+named_table(const PlannerInfo *root, Index rti)
+{
+	/* above a partitioned table there may be UNION ALL */
+	while (root->append_rel_array != nullptr && root->append_rel_array[rti] != nullptr &&
+		   planner_rt_fetch(root->append_rel_array[rti]->parent_relid, root)->rtekind == RTE_RELATION)
+		rti = root->append_rel_array[rti]->parent_relid;
+	return planner_rt_fetch(rti, root)->relid;
 }
 
 bool
-describe_for_plan(Oid relid, ImportedTable *table)
+describe_for_plan(Oid relid, Oid named, ImportedTable *table)
 {
 	if (!registry_describe(relid, table))
 		return false;
-	if (!list_member_oid(hidden_relids, relid))
+	if (list_member_oid(tables.seen, named) && !list_member_oid(tables.hidden, named))
 		return true;
 	for (uint32 i = 0; i < table->ncols; i++)
 	{

@@ -61,7 +61,7 @@ subquery_notes()
 }
 
 ImportedTable *
-described_table(Oid relid)
+described_table(Oid relid, Oid named)
 {
 	MemoryContext before;
 	ImportedTable *table;
@@ -74,7 +74,7 @@ described_table(Oid relid)
 	}
 	before = MemoryContextSwitchTo(current == nullptr ? CurrentMemoryContext : current->context);
 	table = static_cast<ImportedTable *>(palloc(sizeof(ImportedTable)));
-	if (!describe_for_plan(relid, table))
+	if (!describe_for_plan(relid, named, table))
 	{
 		pfree(table);
 		table = nullptr;

@@ -46,7 +46,7 @@ count_entries(const PlanCursor *cursor, AttrNumber attnum)
 	foreach(lc, relids)
 	{
 		ImportedTable table;
-		const int	column = describe_for_plan(lfirst_oid(lc), &table) ? imported_column(&table, attnum) : -1;
+		const int	column = describe_for_plan(lfirst_oid(lc), cursor->relid, &table) ? imported_column(&table, attnum) : -1;
 
 		if (column >= 0)
 			most = Max(most, table.entries[column]);

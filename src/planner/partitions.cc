@@ -53,7 +53,7 @@ describe_leaf(PlannerInfo *root, Index leaf, Index top, ImportedTable *table)
 {
 	RangeTblEntry *rte = planner_rt_fetch(leaf, root);
 
-	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_FOREIGN_TABLE) || rte->inh || !describe_for_plan(rte->relid, table))
+	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_FOREIGN_TABLE) || rte->inh || !describe_for_plan(rte->relid, named_table(root, top), table))
 		return false;
 	if (rte->relkind == RELKIND_FOREIGN_TABLE && file_not_ready(rte->relid) != nullptr)
 		return false;

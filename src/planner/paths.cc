@@ -33,6 +33,7 @@ extern "C" {
 #include "planner/cost.h"
 #include "planner/flagged.h"
 #include "planner/order.h"
+#include "planner/hidden.h"
 #include "planner/paths.h"
 #include "planner/reasons.h"
 #include "planner/scan_plan.h"
@@ -104,7 +105,7 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		}
 		if (!reasons_wanted && !registry_known(rte->relid))
 			return false;
-		target->table = described_table(rte->relid);
+		target->table = described_table(rte->relid, named_table(root, rel->relid));
 		if (target->table == nullptr)
 		{
 			if (reasons_wanted && rte->relkind != RELKIND_FOREIGN_TABLE)

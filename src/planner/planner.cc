@@ -428,12 +428,13 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 {
 	PlannedStmt *volatile result = nullptr;
 	const bool	outer_facts = facts_begin();
-	List	   *volatile outer_hidden = hidden_begin(parse);
+	const HiddenTables outer_hidden = hidden_tables();
 
 	if (planning_depth == 0)
 		reasons_reset();
 	PG_TRY();
 	{
+		hidden_begin(parse);
 		result = plan_in_all_ways(parse, query_string, cursor_options, params);
 		if (is_whole_plan(result))
 			shrink_idle_tables(result);

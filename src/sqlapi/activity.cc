@@ -34,7 +34,7 @@ state_name(const Job *job)
 	return "preparing";
 }
 
-/* What a job has done so far tells of hidden rows, so it is for pg_read_all_stats alone. */
+/* Where a job runs and what it has done so far tells of hidden rows, so it is for pg_read_all_stats alone. */
 static void
 put_activity(FunctionCallInfo fcinfo, const ActivityRow *row)
 {
@@ -58,6 +58,7 @@ put_activity(FunctionCallInfo fcinfo, const ActivityRow *row)
 	nulls[3] = program == 0;
 	values[3] = CStringGetTextDatum(psprintf("%016llx", static_cast<unsigned long long>(program)));
 	values[4] = CStringGetTextDatum(state_name(job));
+	nulls[5] = !all;
 	values[5] = CStringGetTextDatum(job->ran_on == Device::Cuda ? "cuda" : "cpu");
 	nulls[6] = row->submitted == 0;
 	values[6] = TimestampTzGetDatum(row->submitted);
@@ -66,7 +67,9 @@ put_activity(FunctionCallInfo fcinfo, const ActivityRow *row)
 	values[8] = Int64GetDatum(static_cast<int64>(to_do));
 	nulls[9] = !all;
 	values[9] = Int64GetDatum(static_cast<int64>(row->memory));
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	/* the session may have ended meanwhile, and its Job be somebody else's memory */
+	if (activity_is(row))
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
 }  // namespace gpuvm

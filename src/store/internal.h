@@ -153,6 +153,7 @@ struct PinnedVersion
 	Oid			database;
 	Oid			relid;
 	VersionPin *pin;
+	bool		current;		/* the table's next one will replace it */
 };
 
 /* Every version of every database: current, replaced and still read, or to be published by a transaction that is open. palloc'd. */

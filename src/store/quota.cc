@@ -160,7 +160,7 @@ quotas_of(Relation rel, TableQuotas *quotas)
 
 		for (int v = 0; v < count; v++)
 		{
-			if (versions[v].database != MyDatabaseId || versions[v].relid == RelationGetRelid(rel))
+			if (versions[v].database != MyDatabaseId || (versions[v].relid == RelationGetRelid(rel) && versions[v].current))
 				continue;
 			for (int i = 0; i < 2; i++)
 			{

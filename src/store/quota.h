@@ -4,8 +4,8 @@
  * A row is of a role, for the tables that it owns in this database, or (role null) of
  * all tables of the database together; where there are both, both hold. What counts is
  * what the tables' versions take, in whole pages, also those that a transaction will
- * publish when it commits, and what is shared once. A table that is imported again
- * counts with its new version alone. No query fails by a quota: what a query loads is
+ * publish when it commits, or that queries still read, and what is shared once. Of a
+ * table that is imported again the version that is replaced does not count. No query fails by a quota: what a query loads is
  * loaded in a subtransaction, and read by PostgreSQL if that fails.
  */
 #ifndef GPUVM_STORE_QUOTA_H
@@ -27,7 +27,7 @@ struct Quota
 	bool		holds;			/* false: none does, and the rest is undefined */
 	Oid			role;			/* InvalidOid: all roles of this database together */
 	uint64		bytes;
-	uint64		used;			/* by other tables than the one in question */
+	uint64		used;			/* by all but the current version of the table in question */
 };
 
 inline uint64

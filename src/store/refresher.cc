@@ -451,8 +451,13 @@ visit_safely(Oid relid, bool (*visit) (Oid))
 		AbortCurrentTransaction();
 		LockReleaseSession(DEFAULT_LOCKMETHOD);
 		if (!gave_way)
+		{
 			/* gpuvm.tables shows it to all who may read the table: not what others have */
-			trouble_failed(relid, error->detail && error->sqlerrcode != ERRCODE_CONFIGURATION_LIMIT_EXCEEDED ? psprintf("%s: %s", error->message, error->detail) : error->message);
+			const bool	tells = error->detail != NULL && error->sqlerrcode != ERRCODE_CONFIGURATION_LIMIT_EXCEEDED &&
+				error->sqlerrcode != ERRCODE_OUT_OF_MEMORY;
+
+			trouble_failed(relid, tells ? psprintf("%s: %s", error->message, error->detail) : error->message);
+		}
 		done = !gave_way;
 		FreeErrorData(error);
 		RESUME_INTERRUPTS();

@@ -91,6 +91,7 @@ registry_pin_all(int *count)
 	{
 		VersionSlot *s = version_slot(i);
 		RegistryKey key = {};
+		bool		current = false;
 		VersionPin *pin;
 
 		if (pg_atomic_read_u32(&s->refs) == 0)
@@ -99,8 +100,11 @@ registry_pin_all(int *count)
 		LWLockAcquire(registry_lock(), LW_SHARED);
 		if (ref_if_used(s))
 		{
+			const RegistryEntry *entry = find_entry(s->key.database, s->key.relid);
+
 			pin->slot = i;
 			key = s->key;
+			current = entry != NULL && entry->slot == i;
 		}
 		LWLockRelease(registry_lock());
 		if (pin->slot == NO_SLOT)
@@ -111,7 +115,7 @@ registry_pin_all(int *count)
 		pin->relid = key.relid;
 		pin->next = pins;
 		pins = pin;
-		all[(*count)++] = PinnedVersion{key.database, key.relid, pin};
+		all[(*count)++] = PinnedVersion{key.database, key.relid, pin, current};
 	}
 	return all;
 }

@@ -23,11 +23,11 @@ DECLARE c CURSOR FOR SELECT a, b FROM t WHERE b < 9;
 SELECT count(*) FROM gpuvm.activity WHERE pid = pg_backend_pid();
 FETCH 1 FROM c;
 SELECT database = current_database() AS database, role, program ~ '^[0-9a-f]{16}$' AS program, state IN ('running', 'waiting for a processor', 'waiting for the client', 'ended') AS state,
-	device = replace(:'device', 'vm', 'cpu') OR :'device' = 'vm' AS device, submitted BETWEEN now() AND clock_timestamp() AS submitted, rows_done, rows_to_do, memory
+	device, submitted BETWEEN now() AND clock_timestamp() AS submitted, rows_done, rows_to_do, memory
 FROM gpuvm.activity WHERE pid = pg_backend_pid();
 -- How far it is, and what it holds, is for who may see it of all.
 RESET ROLE;
-SELECT role, (:'device' = 'cuda' OR (rows_done BETWEEN 1 AND rows_to_do AND rows_to_do = 1000000)) AS rows, memory > 0 AS memory
+SELECT role, device = replace(:'device', 'vm', 'cpu') OR :'device' = 'vm' AS device, (:'device' = 'cuda' OR (rows_done BETWEEN 1 AND rows_to_do AND rows_to_do = 1000000)) AS rows, memory > 0 AS memory
 FROM gpuvm.activity WHERE pid = pg_backend_pid();
 SET ROLE regress_gpuvm_other;
 SELECT count(*) FROM gpuvm.activity WHERE role <> 'regress_gpuvm_other';

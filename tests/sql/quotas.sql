@@ -73,6 +73,12 @@ COMMIT;
 SELECT relation FROM gpuvm.tables WHERE relation IN ('middle'::regclass, 'second'::regclass);
 SELECT * FROM mine;
 
+-- Each time that a transaction imports the same table again counts: all versions are there until it ends.
+\set VERBOSITY terse
+SELECT count(gpuvm.import('middle', vacuum => false)) FROM generate_series(1, 50);
+\set VERBOSITY default
+SELECT * FROM mine;
+
 -- Whoever imports it, the table is its owner's; and others' tables are not.
 RESET ROLE;
 SELECT gpuvm.import('second');

@@ -10,37 +10,37 @@ TEST(Estimates, NothingIsKnownAtFirst)
 {
 	Estimates	estimates;
 
-	EXPECT_DOUBLE_EQ(estimates.factor(1, Device::Cpu), 1);
-	EXPECT_DOUBLE_EQ(estimates.factor(1, Device::Cuda), 1);
+	EXPECT_DOUBLE_EQ(estimates.factor(1, Way::Cpu), 1);
+	EXPECT_DOUBLE_EQ(estimates.factor(1, Way::Device), 1);
 }
 
 TEST(Estimates, AProgramCorrectsItsOwnOnTheEngineThatRanIt)
 {
 	Estimates	estimates;
 
-	estimates.observe(1, Device::Cpu, 300'000, 118'000'000);
-	EXPECT_NEAR(estimates.factor(1, Device::Cpu), 118.0 / 0.3, 1);
-	EXPECT_DOUBLE_EQ(estimates.factor(1, Device::Cuda), 1);
+	estimates.observe(1, Way::Cpu, 300'000, 118'000'000);
+	EXPECT_NEAR(estimates.factor(1, Way::Cpu), 118.0 / 0.3, 1);
+	EXPECT_DOUBLE_EQ(estimates.factor(1, Way::Device), 1);
 
 	/* one that was slow for once is forgiven by the next ones */
 	for (int i = 0; i < 20; i++)
-		estimates.observe(1, Device::Cpu, 300'000, 600'000);
-	EXPECT_NEAR(estimates.factor(1, Device::Cpu), 2, 0.1);
+		estimates.observe(1, Way::Cpu, 300'000, 600'000);
+	EXPECT_NEAR(estimates.factor(1, Way::Cpu), 2, 0.1);
 }
 
 TEST(Estimates, AllCorrectThoseThatHaveNotRun)
 {
 	Estimates	estimates;
 
-	estimates.observe(1, Device::Cpu, 1, 1000);
-	EXPECT_LT(estimates.factor(2, Device::Cpu), 1.1) << "one says little of others";
+	estimates.observe(1, Way::Cpu, 1, 1000);
+	EXPECT_LT(estimates.factor(2, Way::Cpu), 1.1) << "one says little of others";
 	for (uint64_t program = 1; program <= 200; program++)
 	{
-		estimates.observe(program, Device::Cpu, 1000, 2000);
-		estimates.observe(program, Device::Cuda, 1000, 500);
+		estimates.observe(program, Way::Cpu, 1000, 2000);
+		estimates.observe(program, Way::Device, 1000, 500);
 	}
-	EXPECT_NEAR(estimates.factor(1000, Device::Cpu), 2, 0.1);
-	EXPECT_NEAR(estimates.factor(1000, Device::Cuda), 0.5, 0.03);
+	EXPECT_NEAR(estimates.factor(1000, Way::Cpu), 2, 0.1);
+	EXPECT_NEAR(estimates.factor(1000, Way::Device), 0.5, 0.03);
 }
 
 TEST(Estimates, AnEngineThatWasPassedOverForLongIsTriedAgainByOneJob)
@@ -49,26 +49,47 @@ TEST(Estimates, AnEngineThatWasPassedOverForLongIsTriedAgainByOneJob)
 	const auto	pass_over = [&](int runs)
 	{
 		for (int i = 0; i < runs; i++)
-			estimates.observe(1, Device::Cpu, 1000, 5000);
+			estimates.observe(1, Way::Cpu, 1000, 5000);
 	};
 
-	estimates.observe(1, Device::Cuda, 1000, 20'000);
+	estimates.observe(1, Way::Device, 1000, 20'000);
 	pass_over(63);
-	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 20, 0.01);
+	EXPECT_NEAR(estimates.factor(1, Way::Device), 20, 0.01);
 	pass_over(1);
-	EXPECT_LT(estimates.factor(1, Device::Cuda), 1.2);
-	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 20, 0.01) << "while it is tried others do not";
+	EXPECT_LT(estimates.factor(1, Way::Device), 1.2);
+	EXPECT_LT(estimates.factor(1, Way::Device), 1.2) << "to ask is not to try";
+	estimates.begin(1, Way::Device);
+	EXPECT_NEAR(estimates.factor(1, Way::Device), 20, 0.01) << "while it is tried others do not";
 
 	/* still slow: it takes eight times as long until the next */
-	estimates.observe(1, Device::Cuda, 1000, 30'000);
-	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 30, 0.01);
+	estimates.observe(1, Way::Device, 1000, 30'000);
+	EXPECT_NEAR(estimates.factor(1, Way::Device), 30, 0.01);
 	pass_over(511);
-	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 30, 0.01);
+	EXPECT_NEAR(estimates.factor(1, Way::Device), 30, 0.01);
 	pass_over(1);
-	EXPECT_LT(estimates.factor(1, Device::Cuda), 1.2);
-	/* quick: what was seen before is forgotten */
-	estimates.observe(1, Device::Cuda, 1000, 1000);
-	EXPECT_NEAR(estimates.factor(1, Device::Cuda), 1, 0.01);
+	EXPECT_LT(estimates.factor(1, Way::Device), 1.2);
+	/* quick: what was seen before is forgotten, and how long it was passed over when that goes on */
+	estimates.begin(1, Way::Device);
+	estimates.observe(1, Way::Device, 1000, 1000);
+	EXPECT_NEAR(estimates.factor(1, Way::Device), 1, 0.01);
+	estimates.observe(1, Way::Device, 1000, 9000);
+	pass_over(64);
+	EXPECT_LT(estimates.factor(1, Way::Device), 1.2);
+}
+
+TEST(Estimates, CopyingIsAWayOfItsOwnThatIsPassedOverLikewise)
+{
+	Estimates	estimates;
+
+	estimates.observe(1, Way::DeviceCopies, 1000, 20'000);
+	EXPECT_NEAR(estimates.factor(1, Way::DeviceCopies), 20, 0.01);
+	EXPECT_NEAR(estimates.factor(1, Way::Device), 1, 0.01);
+	for (int i = 0; i < 64; i++)
+		estimates.observe(1, Way::Cpu, 1000, 9000);
+	EXPECT_LT(estimates.factor(1, Way::DeviceCopies), 1.2);
+	for (int i = 0; i < 64; i++)
+		estimates.observe(1, Way::DeviceCopies, 1000, 1000);
+	EXPECT_LT(estimates.factor(1, Way::Cpu), 1.2);
 }
 
 TEST(Estimates, ProgramsOfOnePlaceDoNotEraseEachOther)
@@ -77,26 +98,26 @@ TEST(Estimates, ProgramsOfOnePlaceDoNotEraseEachOther)
 
 	for (int i = 0; i < 100; i++)
 	{
-		estimates.observe(1, Device::Cpu, 1000, 8000);
-		estimates.observe(1 + Estimates::PROGRAMS, Device::Cpu, 1000, 1000);
+		estimates.observe(1, Way::Cpu, 1000, 8000);
+		estimates.observe(1 + Estimates::PROGRAMS, Way::Cpu, 1000, 1000);
 	}
-	EXPECT_NEAR(estimates.factor(1, Device::Cpu), 8, 0.01);
-	EXPECT_NEAR(estimates.factor(1 + Estimates::PROGRAMS, Device::Cpu), 1, 0.01);
-	EXPECT_LT(estimates.factor(2, Device::Cpu), 1.1);
+	EXPECT_NEAR(estimates.factor(1, Way::Cpu), 8, 0.01);
+	EXPECT_NEAR(estimates.factor(1 + Estimates::PROGRAMS, Way::Cpu), 1, 0.01);
+	EXPECT_LT(estimates.factor(2, Way::Cpu), 1.1);
 
 	/* many more than there are places: the oldest go */
 	for (uint64_t program = 2; program < 4 * Estimates::PROGRAMS; program++)
-		estimates.observe(program * 0x9e3779b97f4a7c15, Device::Cpu, 1000, 1000);
-	EXPECT_NEAR(estimates.factor(1, Device::Cpu), estimates.factor(3, Device::Cpu), 0.01);
+		estimates.observe(program * 0x9e3779b97f4a7c15, Way::Cpu, 1000, 1000);
+	EXPECT_NEAR(estimates.factor(1, Way::Cpu), estimates.factor(3, Way::Cpu), 0.01);
 }
 
 TEST(Estimates, WhatTookNoTimeTeachesNothing)
 {
 	Estimates	estimates;
 
-	estimates.observe(1, Device::Cpu, 0, 1000);
-	estimates.observe(1, Device::Cpu, 1000, 0);
-	EXPECT_DOUBLE_EQ(estimates.factor(1, Device::Cpu), 1);
+	estimates.observe(1, Way::Cpu, 0, 1000);
+	estimates.observe(1, Way::Cpu, 1000, 0);
+	EXPECT_DOUBLE_EQ(estimates.factor(1, Way::Cpu), 1);
 }
 
 TEST(Estimates, JobsKnowWhetherTheyWereAlone)
