@@ -1,8 +1,9 @@
 /*
  * emulated_block.cc: blocks of fibers.
  *
- * The host thread that launches is the scheduler: it resumes one fiber at a time,
- * warp after warp, and each runs until it waits or ends. A lane that comes to a
+ * One fiber runs at a time, warp after warp, each until it waits or ends, and
+ * hands over to the next one that can run; the last one to the host thread that
+ * launched them. A lane that comes to a
  * collective leaves its deposit; the last of the mask works out everybody's result
  * and makes them all ready again. Lanes that ended are not waited for. Lanes that
  * wait for one another in different collectives are found when nobody can run.
@@ -55,10 +56,15 @@ next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
+/*
+ * Each stack begins at an offset of its own, modulo what the processor's caches are indexed by: all lanes of a block run
+ * the same code, and the same few lines of 32 stacks of one alignment would drive one another out.
+ */
 class Stack
 {
 public:
-	Stack()
+	explicit Stack(uint32_t number)
+		: top_(STACK_BYTES - number % 64 * 576)
 	{
 		size_t		page = static_cast<size_t>(getpagesize());
 
@@ -72,19 +78,23 @@ public:
 	}
 	Stack(const Stack &) = delete;
 	Stack &operator=(const Stack &) = delete;
-	char	   *top() const { return base_ + STACK_BYTES; }
+	char	   *top() const { return base_ + top_; }
+	size_t		bytes() const { return top_; }
 
 private:
 	char	   *base_;
+	size_t		top_;
 };
 
 struct Fiber
 {
+	explicit Fiber(uint32_t n) : stack(n), number(n) {}
+
 	Stack		stack;
 	ctx::fcontext_t context = nullptr;
 
 	State		state = State::Ended;
-	uint32_t	number = 0;			/* threadIdx.x */
+	const uint32_t number;			/* threadIdx.x */
 	uint32_t	turns = 0;			/* chances to yield since it last waited */
 	/* at a barrier or in a collective */
 	const Operation *operation = nullptr;
@@ -99,6 +109,7 @@ struct Shuffle
 {
 	uint32_t	odd = 1, shift = 0, size = 1;
 
+	Shuffle() = default;
 	Shuffle(uint32_t n, uint64_t random)
 	{
 		while (size < n)
@@ -125,7 +136,9 @@ public:
 	void		describe(FILE *to) const;
 
 private:
-	void		resume(Fiber *fiber);
+	Fiber	   *next();
+	void		hand_over(Fiber *to);
+	void		left(ctx::fcontext_t context);
 	static void enter(ctx::transfer_t from);
 	void		fiber_loop();
 	bool		in_collective_of(uint32_t thread, const Fiber &f) const;
@@ -141,9 +154,13 @@ private:
 	const Operation *barrier_operation_ = nullptr;
 	uint32_t	lanes_[MAX_THREADS / 32];			/* by warp: that have not ended */
 	uint32_t	in_collective_[MAX_THREADS / 32];	/* that wait in one */
-	Fiber	   *current_ = nullptr;
-	ctx::fcontext_t scheduler_ = nullptr;
+	Fiber	   *current_ = nullptr, *previous_ = nullptr;	/* nullptr: the host thread */
+	ctx::fcontext_t host_ = nullptr;
 	uint64_t	random_ = 0;
+	/* where the turn is: all warps in some order, and of each all lanes; did any run in this round? */
+	uint32_t	nwarps_ = 0, turn_ = 0;
+	Shuffle		warps_, lanes_order_;
+	bool		progress_ = false;
 };
 
 Machine &
@@ -162,7 +179,7 @@ Machine::enter(ctx::transfer_t from)
 {
 	Machine    *m = static_cast<Machine *>(from.data);
 
-	m->scheduler_ = from.fctx;
+	m->left(from.fctx);
 	m->fiber_loop();
 }
 
@@ -183,21 +200,72 @@ Machine::fiber_loop()
 	}
 }
 
-void
-Machine::resume(Fiber *fiber)
+/* Whose turn it is; nullptr if all have ended. */
+Fiber *
+Machine::next()
 {
-	current_ = fiber;
-	built_ins.thread_idx = uint3{fiber->number, 0, 0};
-	fiber->context = ctx::jump_fcontext(fiber->context, this).fctx;
-	current_ = nullptr;
+	while (ended_ < launch_->threads)
+	{
+		if (turn_ == warps_.size * 32)
+		{
+			if (!progress_)
+				fail("no thread of block %u can go on", block_);
+			progress_ = false;
+			turn_ = 0;
+		}
+		if (turn_ == 0)
+			warps_ = Shuffle(nwarps_, random_ == 0 ? 0 : next_random(&random_));
+		if (turn_ % 32 == 0)
+			lanes_order_ = Shuffle(32, random_ == 0 ? 0 : next_random(&random_));
+
+		const uint32_t warp = warps_(turn_ / 32);
+
+		if (warp >= nwarps_)
+		{
+			turn_ += 32;
+			continue;
+		}
+
+		const uint32_t n = warp * 32 + lanes_order_(turn_++ % 32);
+
+		if (n < launch_->threads && fibers_[n]->state == State::Ready)
+		{
+			progress_ = true;
+			return fibers_[n].get();
+		}
+	}
+	return nullptr;
 }
 
-/* From the running fiber to the scheduler, until it is resumed. */
+/* What ran before has stopped here. */
+void
+Machine::left(ctx::fcontext_t context)
+{
+	if (previous_ != nullptr)
+		previous_->context = context;
+	else
+		host_ = context;
+}
+
+/* To a fiber, or nullptr: the host thread. */
+void
+Machine::hand_over(Fiber *to)
+{
+	if (to == current_)
+		return;
+	previous_ = current_;
+	current_ = to;
+	if (to != nullptr)
+		built_ins.thread_idx = uint3{to->number, 0, 0};
+	left(ctx::jump_fcontext(to != nullptr ? to->context : host_, this).fctx);
+}
+
+/* The running fiber, until its next turn. */
 void
 Machine::wait()
 {
 	current_->turns = 0;
-	scheduler_ = ctx::jump_fcontext(scheduler_, nullptr).fctx;
+	hand_over(next());
 }
 
 /* -- collectives ---------------------------------------------------------------------- */
@@ -339,10 +407,9 @@ Machine::run_block(const GridLaunch &launch, uint32_t block)
 	deposits_.resize(MAX_THREADS);
 	while (fibers_.size() < launch.threads)
 	{
-		std::unique_ptr<Fiber> f(new Fiber);
+		std::unique_ptr<Fiber> f(new Fiber(static_cast<uint32_t>(fibers_.size())));
 
-		f->number = static_cast<uint32_t>(fibers_.size());
-		f->context = ctx::make_fcontext(f->stack.top(), STACK_BYTES, enter);
+		f->context = ctx::make_fcontext(f->stack.top(), f->stack.bytes(), enter);
 		fibers_.push_back(std::move(f));
 	}
 	for (uint32_t n = 0; n < launch.threads; n++)
@@ -353,31 +420,10 @@ Machine::run_block(const GridLaunch &launch, uint32_t block)
 		in_collective_[w] = 0;
 	}
 
-	while (ended_ < launch.threads)
-	{
-		Shuffle		warps(nwarps, random_ == 0 ? 0 : next_random(&random_));
-		bool		progress = false;
-
-		for (uint32_t w = 0; w < warps.size; w++)
-		{
-			Shuffle		lanes(32, random_ == 0 ? 0 : next_random(&random_));
-
-			if (warps(w) >= nwarps)
-				continue;
-			for (uint32_t l = 0; l < 32; l++)
-			{
-				uint32_t	n = warps(w) * 32 + lanes(l);
-
-				if (n < launch.threads && fibers_[n]->state == State::Ready)
-				{
-					resume(fibers_[n].get());
-					progress = true;
-				}
-			}
-		}
-		if (!progress)
-			fail("no thread of block %u can go on", block);
-	}
+	nwarps_ = nwarps;
+	turn_ = 0;
+	progress_ = true;
+	hand_over(next());
 	built_ins.dynamic_shared = nullptr;
 	launch_ = nullptr;
 	free(shared);
