@@ -37,7 +37,7 @@ ENGINE_OBJS = $(ENGINE_SRC:%.cc=build/core/%.o)
 # What unit tests and engine benchmarks link: everything but main().
 CORE_SRC = $(filter-out src/engine/main.cc,$(ENGINE_SRC))
 CUDA_HOST_SRC = $(sort $(wildcard cuda/*.cc))
-EMULATED_HOST_SRC = $(CUDA_HOST_SRC)
+CUDA_COMPILED_SRC = $(CUDA_HOST_SRC)
 EMULATED_KERNEL_SRC = $(wildcard cuda/*.cu)
 
 # Where tests are compiled anew (tests/check.sh, make TOGETHER=yes) these sources are a few: half of their time goes to
@@ -66,7 +66,7 @@ TOGETHER_cuda_1 = $(wordlist 1,12,$(CUDA_HOST_SRC))
 TOGETHER_cuda_2 = $(wordlist 13,24,$(CUDA_HOST_SRC))
 TOGETHER_cuda_3 = $(wordlist 25,99,$(CUDA_HOST_SRC))
 CORE_SRC = $(filter-out src/engine/%,$(ENGINE_SRC)) build/together/engine.cc
-EMULATED_HOST_SRC = build/together/cuda_1.cc build/together/cuda_2.cc build/together/cuda_3.cc
+CUDA_COMPILED_SRC = build/together/cuda_1.cc build/together/cuda_2.cc build/together/cuda_3.cc
 # Of a width the operations without a case in the loop are instantiated once: they are half of each interpreter.
 TOGETHER_interpreter_8 = cuda/interpreter_8.cu cuda/interpreter_grid_8.cu
 TOGETHER_interpreter_16 = cuda/interpreter_16.cu cuda/interpreter_grid_16.cu cuda/interpreter_pairs.cu
@@ -156,7 +156,7 @@ endif
 
 # What the library needs of the other layers; its engine is not the CPU's.
 CUDA_CORE_SRC = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
-CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_HOST_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/core/%.o)
+CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_COMPILED_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/core/%.o)
 
 # For a toolkit's sake evaluated in recipes only: each asks nvcc.
 CUDA_KNOWN_ARCHS = $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))
@@ -187,7 +187,7 @@ build/cuda/%.cu.o: %.cu build/cuda/archs
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCCFLAGS) $(if $(filter $(basename $(notdir $<)),$(CUDA_UNRUN)),-Xcicc -O0 $(call CUDA_PTX,$(CUDA_ARCHS)),$(call CUDA_GENCODE,$(CUDA_ARCHS))) --threads 0 -c $< -o $@
 
-build/cuda/cuda/%.o: cuda/%.cc
+$(CUDA_COMPILED_SRC:%.cc=build/cuda/%.o): build/cuda/%.o: %.cc
 	@mkdir -p $(@D)
 	$(CXX) $(ENGINE_CXXFLAGS) -fPIC -fvisibility=hidden -Icuda $(CUDA_INCLUDE) -c $< -o $@
 
@@ -280,12 +280,15 @@ $(eval $(call flavour,tsan,$$(TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 .SECONDARY:
 
 .PHONY: unit unit-asan unit-tsan
-# Their output comes whole.
+# Their output comes whole. X.late is X once more, with the emulated device's streams run late.
 # Long ones first, so that none is left alone at the end.
-LONG_TESTS = cuda_1_test cuda_2_test cuda_3_test cuda_4_test cuda_5_test vm_1_test vm_2_test vm_3_test engine_1_test engine_2_test cuda_set_test cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test cuda_runtime_test cuda_join_kernels_test cuda_stage_test \
+LONG_TESTS = cuda_2_test.late cuda_2_test cuda_3_test cuda_1_test.late cuda_1_test cuda_4_test cuda_5_test vm_1_test vm_2_test vm_3_test vm_4_test engine_1_test engine_2_test \
+	cuda_set_test.late cuda_set_test cuda_window_test.late cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test \
+	cuda_runtime_test.late cuda_runtime_test cuda_join_kernels_test cuda_stage_test.late cuda_stage_test \
 	vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
 long_first = $(foreach t,$(LONG_TESTS),$(filter %/$(t),$(1))) $(filter-out $(addprefix %/,$(LONG_TESTS)),$(1))
-two_at_a_time = printf '%s\n' $(call long_first,$(1)) | xargs -P 2 -I{} sh -c '{} --gtest_brief=1 >{}.log 2>&1; rc=$$?; echo "== {}"; cat {}.log; exit $$rc'
+two_at_a_time = printf '%s\n' $(call long_first,$(1)) | \
+	xargs -P 2 -I{} sh -c 'test={}; case $$test in *.late) export GPUVM_EMULATED_DEFER=1; esac; $${test%.late} --gtest_brief=1 >$$test.log 2>&1; rc=$$?; echo "== $$test"; cat $$test.log; exit $$rc'
 unit: $(UNIT_TESTS:%=build/unit/bin/%)
 	@$(call two_at_a_time,$^)
 ASAN_TESTS = $(UNIT_TESTS:%=build/asan/bin/%)

@@ -7,7 +7,7 @@
 # Included by the Makefile. build/emulated-so/bin/cuda_* are the tests without
 # sanitizers, for long random runs.
 
-EMULATED_SRC = $(EMULATED_HOST_SRC) $(EMULATED_KERNEL_SRC) $(wildcard tests/emulated/*.cc)
+EMULATED_SRC = $(CUDA_COMPILED_SRC) $(EMULATED_KERNEL_SRC) $(wildcard tests/emulated/*.cc)
 EMULATED_TESTS = $(addprefix build/emulated/bin/,$(call programs_of,$(wildcard tests/unit/cuda_*_test.cc),$(TOGETHER_CUDA_TESTS)))
 # Of those the programs that hold these tests.
 emulated_holding = $(sort $(foreach t,$(1),$(or $(foreach p,$(TOGETHER_CUDA_TESTS),$(if $(filter tests/unit/$(t).cc,$(TOGETHER_$(p))),$(p))),$(t))))
@@ -39,7 +39,7 @@ $(eval $(call emulated,emulated-tsan,$$(EMULATED_TSAN_FLAGS),$$(SANITIZED_TEST_F
 
 # Kernels as the library has them, and the fibers that they run on: compute-sanitizer looks at those. All that runs on the host is under the sanitizers.
 EMULATED_KERNEL_OBJS = $(patsubst %,build/emulated-so/%.o,$(EMULATED_KERNEL_SRC) tests/emulated/emulated_block.cc)
-EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(EMULATED_HOST_SRC) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
+EMULATED_ASAN_OBJS = $(patsubst %,build/emulated/%.o,$(CUDA_COMPILED_SRC) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
 build/emulated/bin/%: $(EMULATED_ASAN_OBJS) $(CORE_SRC:%.cc=build/asan/%.o) $(UNIT_SHARED:%=build/asan/%.o) build/emulated/tests/unit/%.cc.o
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TEST_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
@@ -48,7 +48,7 @@ build/emulated-so/bin/%: build/emulated-so/tests/unit/%.cc.o $(EMULATED_SRC:%=bu
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_SO_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
 
-EMULATED_TSAN_OBJS = $(patsubst %,build/emulated-tsan/%.o,$(EMULATED_HOST_SRC) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
+EMULATED_TSAN_OBJS = $(patsubst %,build/emulated-tsan/%.o,$(CUDA_COMPILED_SRC) tests/emulated/emulated_runtime.cc) $(EMULATED_KERNEL_OBJS)
 build/emulated-tsan/bin/%: $(EMULATED_TSAN_OBJS) $(CORE_SRC:%.cc=build/tsan/%.o) $(UNIT_SHARED:%=build/tsan/%.o) build/emulated-tsan/tests/unit/%.cc.o
 	@mkdir -p $(@D)
 	$(CXX) $(EMULATED_TSAN_FLAGS) $^ -lgtest -lgtest_main -lboost_context -ldl -o $@
@@ -61,7 +61,7 @@ build/emulated/gpuvm_cuda.so: $(EMULATED_SRC:%=build/emulated-so/%.o) $(CUDA_COR
 unit-cuda-tsan: $(addprefix build/emulated-tsan/bin/,$(call emulated_holding,cuda_runtime_test cuda_delta_test cuda_stage_test cuda_set_test cuda_join_index_test))
 	for test in $^; do $$test --gtest_brief=1 --gtest_filter='*SeveralSessions*' || exit 1; done
 unit-cuda-built: $(EMULATED_TESTS)
-# Two at a time: they take their time. Then the job runtime once more, with streams that run late.
+# The job runtime once more, with streams that run late.
+EMULATED_LATE = $(patsubst %,build/emulated/bin/%.late,$(call emulated_holding,cuda_runtime_test cuda_stage_test cuda_set_test cuda_window_test))
 unit-cuda: $(EMULATED_TESTS)
-	@$(call two_at_a_time,$^)
-	@export GPUVM_EMULATED_DEFER=1; $(call two_at_a_time,$(addprefix build/emulated/bin/,$(call emulated_holding,cuda_runtime_test cuda_stage_test cuda_set_test cuda_window_test)))
+	@$(call two_at_a_time,$^ $(EMULATED_LATE))
