@@ -20,7 +20,7 @@ failed_suites=()	# "name|log"
 cluster=
 emulated_build=
 unit_build=
-tap=	# its process
+declare -A tap tap_started	# by log: its process, and when it began
 fetching=	# likewise
 
 # Adds a suite's counts; its log is shown when something failed.
@@ -111,21 +111,21 @@ regress_suite() {
 
 # Log, files of tests/t, and variables for the environment. It runs beside what comes next, until tap_suite() waits for it.
 start_tap() {
-	local log=$logs/$1.log files=$2
+	local name=$1 files=$2
 	shift 2
-	env "$@" tests/setup/tap.sh "$files" >"$log" 2>&1 &
-	tap=$!
-	tap_started=$SECONDS
+	env "$@" tests/setup/tap.sh "$files" >"$logs/$name.log" 2>&1 &
+	tap[$name]=$!
+	tap_started[$name]=$SECONDS
 }
 
 # Name and log.
 tap_suite() {
 	local name=$1 log=$logs/$2.log rc
-	[ -n "$tap" ] || return 0
-	wait "$tap"
+	[ -n "${tap[$2]:-}" ] || return 0
+	wait "${tap[$2]}"
 	rc=$?
-	tap=
-	suite_started=$tap_started
+	unset "tap[$2]"
+	suite_started=${tap_started[$2]}
 	count "$name" "$(grep -cE '^ok [0-9]+' "$log")" "$(grep -cE '^not ok [0-9]+' "$log")" $rc "$log"
 	grep '^the servers. logs' "$log"
 	true
@@ -242,6 +242,7 @@ emulated_suites() {
 	library=$(cluster_place tmp_check/emulated.so)
 	mkdir -p "$(dirname "$library")"
 	cp build/emulated/gpuvm_cuda.so "$library"
+	start_tap tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=build/emulated/gpuvm_cuda.so
 	if make_cluster emulated gpuvm.cuda_library="$library"; then
 		export GPUVM_TEST_DEVICE=cuda
 		suite_started=$SECONDS
@@ -263,11 +264,10 @@ emulated_suites() {
 		cluster_drop "$cluster"
 		cluster=
 	fi
+	tap_suite "TAP, emulated" tap-emulated
 	tap_suite "TAP" tap
 	suite_started=$SECONDS
 	storm_suite "storm, emulated" storm-emulated --seconds "$((${STORM_SECONDS:-20} / 2))" --rate 0.5 --device cuda --set gpuvm.cuda_library="$library"
-	start_tap tap-emulated "t/*cuda_faults.pl" GPUVM_TEST_DEVICE=cuda GPUVM_TEST_CUDA_LIBRARY=build/emulated/gpuvm_cuda.so
-	tap_suite "TAP, emulated" tap-emulated
 }
 
 # gpuvm_cuda.so for one architecture, and that it loads. ptxas takes most of the time: no GPU, no optimization.
@@ -278,7 +278,7 @@ cuda_suite() {
 		return
 	fi
 	export CUDA_ARCHS="${CUDA_ARCHS:-90}"
-	nvidia-smi >/dev/null 2>&1 || export PTXAS_FLAGS=-O0 CUDA_UNRUN="interpreter_8 interpreter_16 interpreter_grid_8 interpreter_grid_16 interpreter_pairs"
+	nvidia-smi >/dev/null 2>&1 || export PTXAS_FLAGS=-O0 CUDA_UNRUN="interpreter_8 interpreter_16 interpreter_grid_8 interpreter_grid_16 interpreter_pairs window_inputs"
 	gtest_suite "CUDA library" cuda-load
 }
 
