@@ -39,6 +39,7 @@ CORE_SRC = $(filter-out src/engine/main.cc,$(ENGINE_SRC))
 CUDA_HOST_SRC = $(sort $(wildcard cuda/*.cc))
 CUDA_COMPILED_SRC = $(CUDA_HOST_SRC)
 EMULATED_KERNEL_SRC = $(wildcard cuda/*.cu)
+CUDA_KERNEL_SRC = $(wildcard cuda/*.cu)
 
 # Where tests are compiled anew (tests/check.sh, make TOGETHER=yes) these sources are a few: half of their time goes to
 # the headers that they share, and each program is linked with all that it tests. No two of a group give something the same name.
@@ -65,12 +66,19 @@ TOGETHER_engine = $(filter-out src/engine/main.cc,$(wildcard src/engine/*.cc))
 TOGETHER_cuda_1 = $(wordlist 1,12,$(CUDA_HOST_SRC))
 TOGETHER_cuda_2 = $(wordlist 13,24,$(CUDA_HOST_SRC))
 TOGETHER_cuda_3 = $(wordlist 25,99,$(CUDA_HOST_SRC))
-CORE_SRC = $(filter-out src/engine/%,$(ENGINE_SRC)) build/together/engine.cc
+TOGETHER_vm_core_1 = $(foreach f,aggregate bind groups hash_build join% lower,$(filter src/vm/cpu_$(f).cc,$(ENGINE_SRC)))
+TOGETHER_vm_core_2 = $(foreach f,hash_table results run sort% steps text_keys,$(filter src/vm/cpu_$(f).cc,$(ENGINE_SRC)))
+TOGETHER_vm_core_3 = $(foreach f,pages text_compare window%,$(filter src/vm/cpu_$(f).cc,$(ENGINE_SRC)))
+TOGETHER_vm_core_4 = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc))
+TOGETHER_CORE = engine vm_core_1 vm_core_2 vm_core_3 vm_core_4
+CORE_SRC = $(filter-out src/engine/% $(foreach g,$(TOGETHER_CORE),$(TOGETHER_$(g))),$(ENGINE_SRC)) $(TOGETHER_CORE:%=build/together/%.cc)
 CUDA_COMPILED_SRC = build/together/cuda_1.cc build/together/cuda_2.cc build/together/cuda_3.cc
 # Of a width the operations without a case in the loop are instantiated once: they are half of each interpreter.
 TOGETHER_interpreter_8 = cuda/interpreter_8.cu cuda/interpreter_grid_8.cu
 TOGETHER_interpreter_16 = cuda/interpreter_16.cu cuda/interpreter_grid_16.cu cuda/interpreter_pairs.cu
 EMULATED_KERNEL_SRC = $(filter-out $(TOGETHER_interpreter_8) $(TOGETHER_interpreter_16),$(wildcard cuda/*.cu)) $(TOGETHER_KERNELS)
+# Likewise for nvcc, but only where nothing is optimized: what is takes longer on one processor than on several.
+CUDA_KERNEL_SRC = $(if $(CUDA_UNRUN),$(EMULATED_KERNEL_SRC),$(wildcard cuda/*.cu))
 endif
 # $(1) sources of tests, $(2) groups: the programs that these become.
 programs_of = $(patsubst tests/unit/%.cc,%,$(filter-out $(foreach t,$(2),$(TOGETHER_$(t))),$(1))) $(2)
@@ -156,7 +164,7 @@ endif
 
 # What the library needs of the other layers; its engine is not the CPU's.
 CUDA_CORE_SRC = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
-CUDA_OBJS = $(patsubst %.cu,build/cuda/%.cu.o,$(wildcard cuda/*.cu)) $(CUDA_COMPILED_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/core/%.o)
+CUDA_OBJS = $(CUDA_KERNEL_SRC:%.cu=build/cuda/%.cu.o) $(CUDA_COMPILED_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/core/%.o)
 
 # For a toolkit's sake evaluated in recipes only: each asks nvcc.
 CUDA_KNOWN_ARCHS = $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))
@@ -243,7 +251,7 @@ endif
 
 # -- unit tests and engine benchmarks ---------------------------------------
 
-$(patsubst %,build/together/%.cc,engine cuda_1 cuda_2 cuda_3 $(TOGETHER_UNIT_TESTS) $(TOGETHER_CUDA_TESTS)) $(TOGETHER_KERNELS): build/together/%: FORCE
+$(patsubst %,build/together/%.cc,$(TOGETHER_CORE) cuda_1 cuda_2 cuda_3 $(TOGETHER_UNIT_TESTS) $(TOGETHER_CUDA_TESTS)) $(TOGETHER_KERNELS): build/together/%: FORCE
 	@mkdir -p $(@D)
 	@printf '#include "../../%s"\n' $(TOGETHER_$(basename $*)) >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
