@@ -66,12 +66,15 @@ TOGETHER_engine = $(filter-out src/engine/main.cc,$(wildcard src/engine/*.cc))
 TOGETHER_cuda_1 = $(wordlist 1,12,$(CUDA_HOST_SRC))
 TOGETHER_cuda_2 = $(wordlist 13,24,$(CUDA_HOST_SRC))
 TOGETHER_cuda_3 = $(wordlist 25,99,$(CUDA_HOST_SRC))
-TOGETHER_vm_core_1 = $(foreach f,aggregate bind groups hash_build join% lower,$(filter src/vm/cpu_$(f).cc,$(ENGINE_SRC)))
-TOGETHER_vm_core_2 = $(foreach f,hash_table results run sort% steps text_keys,$(filter src/vm/cpu_$(f).cc,$(ENGINE_SRC)))
+TOGETHER_vm_core_1 = \
+	$(foreach f,aggregate bind groups hash_build join% lower,$(filter src/vm/cpu_$(f).cc,$(ENGINE_SRC)))
+TOGETHER_vm_core_2 = \
+	$(foreach f,hash_table results run sort% steps text_keys,$(filter src/vm/cpu_$(f).cc,$(ENGINE_SRC)))
 TOGETHER_vm_core_3 = $(foreach f,pages text_compare window%,$(filter src/vm/cpu_$(f).cc,$(ENGINE_SRC)))
 TOGETHER_vm_core_4 = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc))
 TOGETHER_CORE = engine vm_core_1 vm_core_2 vm_core_3 vm_core_4
-CORE_SRC = $(filter-out src/engine/% $(foreach g,$(TOGETHER_CORE),$(TOGETHER_$(g))),$(ENGINE_SRC)) $(TOGETHER_CORE:%=build/together/%.cc)
+CORE_SRC = $(filter-out src/engine/% $(foreach g,$(TOGETHER_CORE),$(TOGETHER_$(g))),$(ENGINE_SRC)) \
+	$(TOGETHER_CORE:%=build/together/%.cc)
 CUDA_COMPILED_SRC = build/together/cuda_1.cc build/together/cuda_2.cc build/together/cuda_3.cc
 # Of a width the operations without a case in the loop are instantiated once: they are half of each interpreter.
 TOGETHER_interpreter_8 = cuda/interpreter_8.cu cuda/interpreter_grid_8.cu
@@ -164,7 +167,8 @@ endif
 
 # What the library needs of the other layers; its engine is not the CPU's.
 CUDA_CORE_SRC = $(filter-out src/vm/cpu_%,$(wildcard src/vm/*.cc)) $(wildcard src/tablet/*.cc)
-CUDA_OBJS = $(CUDA_KERNEL_SRC:%.cu=build/cuda/%.cu.o) $(CUDA_COMPILED_SRC:%.cc=build/cuda/%.o) $(CUDA_CORE_SRC:%.cc=build/core/%.o)
+CUDA_OBJS = $(CUDA_KERNEL_SRC:%.cu=build/cuda/%.cu.o) $(CUDA_COMPILED_SRC:%.cc=build/cuda/%.o) \
+	$(CUDA_CORE_SRC:%.cc=build/core/%.o)
 
 # For a toolkit's sake evaluated in recipes only: each asks nvcc.
 CUDA_KNOWN_ARCHS = $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))
@@ -290,13 +294,16 @@ $(eval $(call flavour,tsan,$$(TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 .PHONY: unit unit-asan unit-tsan
 # Their output comes whole. X.late is X once more, with the emulated device's streams run late.
 # Long ones first, so that none is left alone at the end.
-LONG_TESTS = cuda_2_test.late cuda_2_test cuda_3_test cuda_1_test.late cuda_1_test cuda_4_test cuda_5_test vm_1_test vm_2_test vm_3_test vm_4_test engine_1_test engine_2_test \
-	cuda_set_test.late cuda_set_test cuda_window_test.late cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test cuda_sort_test cuda_opcode_test \
-	cuda_runtime_test.late cuda_runtime_test cuda_join_kernels_test cuda_stage_test.late cuda_stage_test \
-	vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
+LONG_TESTS = cuda_2_test.late cuda_2_test cuda_3_test cuda_1_test.late cuda_1_test cuda_4_test cuda_5_test vm_1_test \
+	vm_2_test vm_3_test vm_4_test engine_1_test engine_2_test cuda_set_test.late cuda_set_test \
+	cuda_window_test.late cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test \
+	cuda_sort_test cuda_opcode_test cuda_runtime_test.late cuda_runtime_test cuda_join_kernels_test \
+	cuda_stage_test.late cuda_stage_test vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test \
+	vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
 long_first = $(foreach t,$(LONG_TESTS),$(filter %/$(t),$(1))) $(filter-out $(addprefix %/,$(LONG_TESTS)),$(1))
 two_at_a_time = printf '%s\n' $(call long_first,$(1)) | \
-	xargs -P 2 -I{} sh -c 'test={}; case $$test in *.late) export GPUVM_EMULATED_DEFER=1; esac; $${test%.late} --gtest_brief=1 >$$test.log 2>&1; rc=$$?; echo "== $$test"; cat $$test.log; exit $$rc'
+	xargs -P 2 -I{} sh -c 'test={}; case $$test in *.late) export GPUVM_EMULATED_DEFER=1; esac; \
+		$${test%.late} --gtest_brief=1 >$$test.log 2>&1; rc=$$?; echo "== $$test"; cat $$test.log; exit $$rc'
 unit: $(UNIT_TESTS:%=build/unit/bin/%)
 	@$(call two_at_a_time,$^)
 ASAN_TESTS = $(UNIT_TESTS:%=build/asan/bin/%)

@@ -62,6 +62,7 @@ unit-cuda-tsan: $(addprefix build/emulated-tsan/bin/,$(call emulated_holding,cud
 	for test in $^; do $$test --gtest_brief=1 --gtest_filter='*SeveralSessions*' || exit 1; done
 unit-cuda-built: $(EMULATED_TESTS)
 # The job runtime once more, with streams that run late.
-EMULATED_LATE = $(patsubst %,build/emulated/bin/%.late,$(call emulated_holding,cuda_runtime_test cuda_stage_test cuda_set_test cuda_window_test))
+EMULATED_LATE = \
+	$(patsubst %,build/emulated/bin/%.late,$(call emulated_holding,cuda_runtime_test cuda_stage_test cuda_set_test cuda_window_test))
 unit-cuda: $(EMULATED_TESTS)
 	@$(call two_at_a_time,$^ $(EMULATED_LATE))

@@ -57,8 +57,8 @@ next_random(uint64_t *state)
 }
 
 /*
- * Each stack begins at an offset of its own, modulo what the processor's caches are indexed by: all lanes of a block run
- * the same code, and the same few lines of 32 stacks of one alignment would drive one another out.
+ * Each stack begins at an offset of its own, modulo what the processor's caches are indexed by: all lanes of a block
+ * run the same code, and the same few lines of 32 stacks of one alignment would drive one another out.
  */
 class Stack
 {
