@@ -5,6 +5,7 @@
 #include "fdw/wrapper.h"
 
 #include "pg/compat.h"
+#include "pg/privileges.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "store/file.h"
@@ -48,15 +49,10 @@ file_size(const char *filename)
 static bool
 may_read(PlannerInfo *root, RelOptInfo *rel)
 {
-	Index		named = rel->relid;
-	Oid			relid;
+	/* a partition's are those of the table that is named */
+	Oid			relid = named_table(root, rel->relid);
 	Oid			user = OidIsValid(rel->userid) ? rel->userid : GetUserId();
 
-	/* a partition's are those of the table that is named; above that there may be UNION ALL */
-	while (root->append_rel_array != NULL && root->append_rel_array[named] != NULL &&
-		   planner_rt_fetch(root->append_rel_array[named]->parent_relid, root)->rtekind == RTE_RELATION)
-		named = root->append_rel_array[named]->parent_relid;
-	relid = planner_rt_fetch(named, root)->relid;
 	return pg_class_aclcheck(relid, user, ACL_SELECT) == ACLCHECK_OK ||
 		pg_attribute_aclcheck_all(relid, user, ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
 }

@@ -4,7 +4,7 @@
 extern "C" {
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
+#include "parser/parsetree.h"
 #include "utils/acl.h"
 #include "utils/rls.h"
 }
@@ -38,6 +38,16 @@ may_see_all_rows(const List *rtable)
 			return false;
 	}
 	return true;
+}
+
+Oid
+named_table(const PlannerInfo *root, Index rti)
+{
+	/* above a partitioned table there may be UNION ALL */
+	while (root->append_rel_array != nullptr && root->append_rel_array[rti] != nullptr &&
+		   planner_rt_fetch(root->append_rel_array[rti]->parent_relid, root)->rtekind == RTE_RELATION)
+		rti = root->append_rel_array[rti]->parent_relid;
+	return planner_rt_fetch(rti, root)->relid;
 }
 
 bool

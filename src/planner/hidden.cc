@@ -3,7 +3,6 @@
 
 extern "C" {
 #include "nodes/nodeFuncs.h"
-#include "parser/parsetree.h"
 }
 
 namespace gpuvm {
@@ -61,16 +60,6 @@ void
 hidden_end(HiddenTables before)
 {
 	tables = before;
-}
-
-Oid
-named_table(const PlannerInfo *root, Index rti)
-{
-	/* above a partitioned table there may be UNION ALL */
-	while (root->append_rel_array != nullptr && root->append_rel_array[rti] != nullptr &&
-		   planner_rt_fetch(root->append_rel_array[rti]->parent_relid, root)->rtekind == RTE_RELATION)
-		rti = root->append_rel_array[rti]->parent_relid;
-	return planner_rt_fetch(rti, root)->relid;
 }
 
 bool

@@ -6,7 +6,7 @@
 #include "store/registry.h"
 
 extern "C" {
-#include "nodes/pathnodes.h"
+#include "nodes/parsenodes.h"
 }
 
 namespace gpuvm {
@@ -26,9 +26,6 @@ HiddenTables hidden_tables(void);
  */
 void		hidden_begin(const Query *query);
 void		hidden_end(HiddenTables before);
-
-/* The table that the statement names, of which this relation is, or is a partition or child. */
-Oid			named_table(const PlannerInfo *root, Index rti);
 
 /*
  * registry_describe() for planning, of a table that is named, or of a leaf of it. Of a hidden one it is not told how large

@@ -23,6 +23,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
+#include "pg/privileges.h"
 #include "planner/hidden.h"
 #include "planner/paths.h"
 #include "planner/reasons.h"
@@ -53,7 +54,8 @@ describe_leaf(PlannerInfo *root, Index leaf, Index top, ImportedTable *table)
 {
 	RangeTblEntry *rte = planner_rt_fetch(leaf, root);
 
-	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_FOREIGN_TABLE) || rte->inh || !describe_for_plan(rte->relid, named_table(root, top), table))
+	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_FOREIGN_TABLE) || rte->inh ||
+		!describe_for_plan(rte->relid, named_table(root, top), table))
 		return false;
 	if (rte->relkind == RELKIND_FOREIGN_TABLE && file_not_ready(rte->relid) != nullptr)
 		return false;

@@ -434,7 +434,8 @@ gpuvm_planner(Query *parse, const char *query_string, int cursor_options, ParamL
 		reasons_reset();
 	PG_TRY();
 	{
-		hidden_begin(parse);
+		if (setting_enabled)
+			hidden_begin(parse);
 		result = plan_in_all_ways(parse, query_string, cursor_options, params);
 		if (is_whole_plan(result))
 			shrink_idle_tables(result);

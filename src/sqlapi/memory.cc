@@ -20,6 +20,7 @@ extern "C" {
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 }
 
 namespace gpuvm {
@@ -36,15 +37,6 @@ struct MemoryRow
 	uint64		engine_bytes;
 };
 
-static NameData *
-make_name(const char *text)
-{
-	NameData   *name = static_cast<NameData *>(palloc0(sizeof(NameData)));
-
-	namestrcpy(name, text);
-	return name;
-}
-
 static void
 put_row(FunctionCallInfo fcinfo, const MemoryRow &row)
 {
@@ -57,9 +49,9 @@ put_row(FunctionCallInfo fcinfo, const MemoryRow &row)
 
 	values[0] = CStringGetTextDatum(row.kind);
 	if (database != NULL)
-		values[1] = NameGetDatum(make_name(database));
+		values[1] = DirectFunctionCall1(namein, CStringGetDatum(database));
 	if (role != NULL)
-		values[2] = NameGetDatum(make_name(role));
+		values[2] = DirectFunctionCall1(namein, CStringGetDatum(role));
 	values[3] = Int64GetDatum(static_cast<int64>(row.bytes));
 	if (row.quota != NULL)
 		values[4] = Int64GetDatum(static_cast<int64>(row.quota->bytes));

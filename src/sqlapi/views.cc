@@ -193,11 +193,9 @@ high_chunk(const TabletHeader *tablet, AttrNumber attnum)
 
 /* One row for each column of a tablet; one with null columns for a tablet without any. */
 static void
-put_tablet(FunctionCallInfo fcinfo, Relation rel, const ColumnSummary *columns, uint32 index, const TabletHeader *tablet)
+put_tablet(FunctionCallInfo fcinfo, Relation rel, bool all_rows, bool row_security, const ColumnSummary *columns,
+		   uint32 index, const TabletHeader *tablet)
 {
-	const bool	all_rows = may_see_all_rows(RelationGetRelid(rel));
-	const bool	row_security = row_security_applies(RelationGetRelid(rel));
-
 	for (uint32 i = 0; i < Max(tablet->ncols, 1); i++)
 	{
 		Datum		values[15];
@@ -439,10 +437,13 @@ gpuvm_list_tablets(PG_FUNCTION_ARGS)
 		if (pin != NULL)
 		{
 			const TableVersion *version = pin_version(pin);
+			const bool	all_rows = may_see_all_rows(rows[i].relid);
+			const bool	row_security = row_security_applies(rows[i].relid);
+
 			for (uint32 t = 0; t < version->ntablets; t++)
 			{
 				CHECK_FOR_INTERRUPTS();
-				put_tablet(fcinfo, rel, version_at<ColumnSummary>(version, version->columns), t,
+				put_tablet(fcinfo, rel, all_rows, row_security, version_at<ColumnSummary>(version, version->columns), t,
 						   arena_at<TabletHeader>(version_at<uint64_t>(version, version->tablets)[t]));
 			}
 			registry_unpin(pin);

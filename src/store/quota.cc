@@ -228,6 +228,18 @@ raise_quota_exceeded(Relation rel, const Quota *quota, uint64 bytes, bool at_lea
 }
 
 void
+quota_check_growth(Relation rel, const TableQuotas *quotas, const TableVersion *before, uint64 version)
+{
+	uint64		bytes;
+	const Quota *quota = arena_at<TableVersion>(version)->bytes > before->bytes ? exceeded_quota(quotas, version, &bytes) : NULL;
+
+	if (quota == NULL)
+		return;
+	free_version(version);
+	raise_quota_exceeded(rel, quota, bytes, false);
+}
+
+void
 quota_check(Relation rel, uint64 version)
 {
 	TableQuotas quotas;

@@ -60,6 +60,9 @@ const Quota *exceeded_quota(const TableQuotas *quotas, uint64 version, uint64 *b
 /* at_least: not all of the table has been counted. What all roles have is for pg_read_all_stats. */
 [[noreturn]] void raise_quota_exceeded(Relation rel, const Quota *quota, uint64 bytes, bool at_least);
 
+/* Frees the new version and raises if it is larger than the one that it is to replace, and does not fit. */
+void		quota_check_growth(Relation rel, const TableQuotas *quotas, const TableVersion *before, uint64 version);
+
 /* Raises if the table's new version does not fit. */
 void		quota_check(Relation rel, uint64 version);
 

@@ -500,8 +500,6 @@ rebuild(Refresh *r)
 	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(r->version->ncols, 1)));
 	VersionParts parts = {};
 	TableQuotas quotas;
-	const Quota *exceeded;
-	uint64		bytes;
 	uint64		version;
 
 	if (!begin_building(r))
@@ -547,12 +545,7 @@ rebuild(Refresh *r)
 	}
 	/* from here the version owns its tablets */
 	manifest_end();
-	exceeded = arena_at<TableVersion>(version)->bytes > r->version->bytes ? exceeded_quota(&quotas, version, &bytes) : NULL;
-	if (exceeded != NULL)
-	{
-		free_version(version);
-		raise_quota_exceeded(r->rel, exceeded, bytes, false);
-	}
+	quota_check_growth(r->rel, &quotas, r->version, version);
 	if (!registry_replace(r->pin, version, false))
 		return false;
 	engine_prepare(version);

@@ -402,8 +402,6 @@ publish(const Sharing *s, VersionPin *pin, CopyJob *job)
 	VersionColumn *columns = static_cast<VersionColumn *>(palloc0(sizeof(VersionColumn) * Max(job->ncols, 1)));
 	VersionParts parts = {};
 	TableQuotas quotas;
-	const Quota *exceeded;
-	uint64		bytes;
 	FileOrigin	origin;
 	uint64	   *served;
 	uint64		version;
@@ -431,12 +429,7 @@ publish(const Sharing *s, VersionPin *pin, CopyJob *job)
 		return false;
 	/* from here the version owns its tablets */
 	manifest_end();
-	exceeded = arena_at<TableVersion>(version)->bytes > s->version->bytes ? exceeded_quota(&quotas, version, &bytes) : NULL;
-	if (exceeded != NULL)
-	{
-		free_version(version);
-		raise_quota_exceeded(s->rel, exceeded, bytes, false);
-	}
+	quota_check_growth(s->rel, &quotas, s->version, version);
 	if (registry_replace(pin, version, false))
 	{
 		pin_mark_refreshed(pin);
