@@ -175,7 +175,7 @@ store(const __grid_constant__ StoreColumns columns, const uint32_t *order, uint3
 		const bool	live = i < n;
 		const uint32_t row = live && order != nullptr ? order[i] : i;
 		const bool	null = live && column.from_nulls != nullptr && (column.from_nulls[row / 32] >> (row % 32) & 1) != 0;
-		const uint32_t word = __ballot_sync(~0u, null);
+		const uint32_t word = i / 32 * 32 < n ? __ballot_sync(~0u, null) : 0;
 
 		write_value(column.to, width, i, live && !null ? taken_value(column, row, &seen) : 0);
 		if (threadIdx.x % 32 != 0)
@@ -184,7 +184,9 @@ store(const __grid_constant__ StoreColumns columns, const uint32_t *order, uint3
 		if (column.to_nulls != nullptr)
 			column.to_nulls[i / 32] = word;
 	}
-	seen.put(facts + number);
+	/* a warp that had padding alone has seen nothing */
+	if ((blockIdx.x % blocks_a_column * THREADS + threadIdx.x) / 32 * 32 < n)
+		seen.put(facts + number);
 }
 
 }  // namespace
