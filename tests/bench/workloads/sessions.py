@@ -3,6 +3,7 @@
 Idle: each query on the CPU, on the GPU and by auto, in one session each, the median of --runs after two to warm up; what was expected of the engine that ran is held
 against what it took. Load: pgbench, 1 to 64 sessions that ask the 22 queries at random, each for --seconds; queries that PostgreSQL ran, for want of memory, are counted.
 """
+import collections
 import json
 import os
 import re
@@ -85,7 +86,9 @@ class PgBench:
 
 
 def fallbacks_so_far(bench):
-    return int(bench.postgres.value("SELECT sum(value) FROM gpuvm.stats WHERE counter LIKE 'fallbacks:%'")[0])
+    """By reason."""
+    rows = bench.postgres.execute("SELECT counter, value FROM gpuvm.stats WHERE counter LIKE 'fallbacks:%' AND value > 0")
+    return collections.Counter({counter: int(value) for counter, value in rows})
 
 
 def script(bench, label, sql):
@@ -103,7 +106,10 @@ def load(bench, queries):
             bench.progress(f"{sessions} sessions, {device}")
             before = fallbacks_so_far(bench)
             rates[device, sessions] = PgBench(bench, scripts, device, sessions).rate()
-            fallbacks[device, sessions] = fallbacks_so_far(bench) - before
+            reasons = fallbacks_so_far(bench) - before
+            fallbacks[device, sessions] = reasons.total()
+            if reasons:
+                bench.progress(f"  by PostgreSQL: {dict(reasons)}")
     lines = [f"| {n} | " + " | ".join(f"{rates[d, n]:.0f}" + (f" ({fallbacks[d, n]} by PostgreSQL)" if fallbacks[d, n] else "") for d in DEVICES) + f" | {rates['auto', n] / max(rates['cpu', n], rates['cuda', n]):.2f} |" for n in SESSIONS]
     bench.tables.append(f"### TPC-H at scale {bench.options.scale:g}: queries a second\n\n| sessions | cpu | cuda | auto | auto by the better |\n|---|---|---|---|---|\n" +
                         "\n".join(lines) + "\n")
@@ -137,5 +143,5 @@ def run(bench):
     queries = tpch.queries_of(bench)
     tpch.load_all(bench, tpch.TABLES)
     idle(bench, queries)
-    load(bench, queries)
     beside(bench, queries)
+    load(bench, queries)
