@@ -15,6 +15,8 @@ constexpr uint64_t TABLE_ROOM = 1 << 20;	/* 500 M rows of a few columns; more is
 constexpr uint64_t POOL_AT_START = 1ull << 30;
 constexpr int64_t HANG_NS = 10'000'000'000;
 constexpr std::chrono::milliseconds LANE_LOOK_INTERVAL(1);
+/* A client that takes rows does so sooner, also where all processors are busy. */
+constexpr std::chrono::milliseconds CLIENT_PATIENCE(100);
 
 int64_t
 now_ns()
@@ -266,12 +268,43 @@ CudaDevice::give_lane(Lane *lane)
 }
 
 bool
-CudaDevice::enter_row_join()
+CudaDevice::enter_row_join(DeviceJobIo *io)
 {
-	if (row_joins_.fetch_add(1) < LANES / 2)
-		return true;
-	leave_row_join();
-	return false;
+	std::unique_lock<std::mutex> lock(mutex_);
+
+	while (row_joins_ >= LANES / 2)
+	{
+		if (row_joins_waiting_ == row_joins_ && std::chrono::steady_clock::now() - row_join_moved_ > CLIENT_PATIENCE)
+			return false;
+		row_join_left_.wait_for(lock, LANE_LOOK_INTERVAL);
+		lock.unlock();
+		if (io->stopped())
+			throw Stopped();
+		lock.lock();
+	}
+	row_joins_++;
+	return true;
+}
+
+void
+CudaDevice::leave_row_join()
+{
+	{
+		std::lock_guard<std::mutex> lock(mutex_);
+
+		row_joins_--;
+		row_join_moved_ = std::chrono::steady_clock::now();
+	}
+	row_join_left_.notify_one();
+}
+
+void
+CudaDevice::row_join_waits(bool waits)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	row_joins_waiting_ += waits ? 1 : -1;
+	row_join_moved_ = std::chrono::steady_clock::now();
 }
 
 void

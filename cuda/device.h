@@ -7,8 +7,8 @@
  * allocated when the device starts. A job takes a lane for its whole run; one lane
  * is for small jobs alone, so that these never wait for a lane behind large ones.
  *
- * The mutex guards the list of free lanes, nothing else, and no other lock is taken
- * under it. What is in a lane belongs to the job that has it; `waiting_since` alone
+ * The mutex guards the list of free lanes and the counts of row joins, nothing else,
+ * and no other lock is taken under it. What is in a lane belongs to the job that has it; `waiting_since` alone
  * is read by the thread that looks for launches that hang.
  */
 #ifndef GPUVM_CUDA_DEVICE_H
@@ -17,6 +17,7 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -119,10 +120,13 @@ public:
 
 	/*
 	 * Joins that end in rows keep their lane until all of these are taken, which may be
-	 * never: half of the lanes at most. False: those are with others.
+	 * never: half of the lanes at most. Waits until one of them ends, unless all wait
+	 * for their clients: then it is false. Throws Stopped as take_lane() does.
 	 */
-	bool		enter_row_join();
-	void		leave_row_join() { row_joins_.fetch_sub(1); }
+	bool		enter_row_join(DeviceJobIo *io);
+	void		leave_row_join();
+	/* One of them begins or ends to wait for its client. */
+	void		row_join_waits(bool waits);
 
 	/* gpuvm.index_memory is not 0. */
 	bool		keeps_indexes() const { return index_limit_->load(std::memory_order_relaxed) != 0; }
@@ -150,7 +154,6 @@ private:
 	void		close_lane(Lane *lane);
 	Lane	   *free_lane(bool small);
 
-	std::atomic<int> row_joins_{0};
 	const uint32_t index_;
 	const int	ordinal_;
 	DeviceStatus *status_;
@@ -164,6 +167,10 @@ private:
 	std::mutex	mutex_;
 	std::condition_variable lane_is_free_;
 	std::vector<Lane *> free_;	/* last in, first out: a lane that remembers the table */
+	std::condition_variable row_join_left_;
+	int			row_joins_ = 0;
+	int			row_joins_waiting_ = 0;	/* those of them that wait for their clients */
+	std::chrono::steady_clock::time_point row_join_moved_;	/* when one of them last did anything else */
 };
 
 int64_t		now_ns();

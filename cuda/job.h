@@ -142,6 +142,7 @@ protected:
 	PinnedArena *arena_;
 	const DeviceJobRequest &request_;
 	DeviceJobIo *io_;
+	bool		row_join_ = false;	/* CudaDevice::enter_row_join() */
 	DeviceJobFigures *figures_;
 	std::vector<Type> result_types_;
 	uint64_t	result_bytes_ = 0;	/* a row */

@@ -24,11 +24,13 @@ DeviceJob::claim_or_wait()
 
 		if (buffer >= 0 || stopped_)
 			return buffer;
-		if (!io_->wait_for_buffer())
-		{
-			stopped_ = true;
+		if (row_join_)
+			device_->row_join_waits(true);
+		stopped_ = !io_->wait_for_buffer();
+		if (row_join_)
+			device_->row_join_waits(false);
+		if (stopped_)
 			return -1;
-		}
 	}
 }
 

@@ -112,7 +112,7 @@ JoinJob::run()
 	uint64_t	bytes = 0, dead = 0;
 
 	device_->use();
-	if (!request_.program->grouped && set_ == nullptr && !(row_join_ = device_->enter_row_join()))
+	if (!request_.program->grouped && set_ == nullptr && !(row_join_ = device_->enter_row_join(io_)))
 		throw Refusal{"other joins wait on the device for their rows to be taken"};
 	for (std::unique_ptr<Source> &source : sources_)
 	{

@@ -265,7 +265,6 @@ private:
 	KeyFacts   *facts_ = nullptr;	/* device, of each level */
 	JoinTableOutcome *table_words_ = nullptr;	/* the same */
 	bool		empty_ = false;	/* no row can come out */
-	bool		row_join_ = false;	/* CudaDevice::enter_row_join() */
 	uint32_t	limited_pads_ = 16;	/* of pairs, for the next launch of a nested loop where there is a limit of rows */
 	uint64_t	counted_ = 0;	/* pairs that were not made, for only their number matters */
 

@@ -421,9 +421,7 @@ CudaLibrary::estimate(const DeviceJobRequest &asked, char *reason)
 			out = std::min(out, static_cast<double>(request.row_limit));
 		ns += out * width / (request.sink ? LOCAL_BYTES_NS : RESULT_BYTES_NS);
 	}
-	/* Others that run there take their time of the device. */
-	return DeviceEstimate{static_cast<uint64_t>(ns), static_cast<uint64_t>(work * static_cast<double>(device->status()->jobs_running.load())),
-						  share.missing > 0};
+	return DeviceEstimate{static_cast<uint64_t>(ns), static_cast<uint64_t>(work), share.missing > 0};
 }
 
 /* ---- running ------------------------------------------------------------------- */

@@ -25,7 +25,7 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 9 ^ INSTRUCTION_SET;
+constexpr uint32_t DEVICE_ABI_VERSION = 10 ^ INSTRUCTION_SET;
 
 struct DeviceTabletRef
 {
@@ -167,7 +167,7 @@ struct DeviceOptions
 struct DeviceEstimate
 {
 	uint64_t	ns;			/* on an idle device, data movement included; UINT64_MAX: none can run it */
-	uint64_t	queue_ns;	/* more, for what runs there */
+	uint64_t	work_ns;	/* of it what keeps the device busy: that of others comes on top */
 	bool		copies;		/* columns have to be copied there first */
 };
 

@@ -37,7 +37,7 @@ public:
 	/* A job goes that way. */
 	void		begin(uint64_t program, Way way);
 
-	/* It was expected to take so many ns, had the engine been idle, and would have taken so many. */
+	/* It was expected to take so many ns, what others add included, and took so many. */
 	void		observe(uint64_t program, Way way, double expected, double took);
 
 private:
@@ -71,24 +71,40 @@ struct EngineLoad
 {
 	std::atomic<uint32_t> running{0};
 	std::atomic<uint64_t> begun{0};
+	std::atomic<uint64_t> work{0};	/* ns that they keep the engine busy, each as far as it is known */
+
+	/* What those that run add to the time of one that keeps the engine busy for so many ns: they share it evenly. */
+	double added(double own) const { return std::min(own * running.load(), static_cast<double>(work.load())); }
 };
 
 /* One more, as long as it lives. */
 class RunsOnEngine
 {
 public:
-	explicit RunsOnEngine(EngineLoad *load)
-		: load_(load), others_(load->running.fetch_add(1)), begun_(load->begun.fetch_add(1) + 1) {}
-	~RunsOnEngine() { load_->running.fetch_sub(1); }
+	explicit RunsOnEngine(EngineLoad *load, uint64_t work = 0)
+		: load_(load), work_(work), added_(load->added(static_cast<double>(work))), others_(load->running.fetch_add(1)),
+		  begun_(load->begun.fetch_add(1) + 1) { load->work.fetch_add(work); }
+	~RunsOnEngine()
+	{
+		load_->work.fetch_sub(work_);
+		load_->running.fetch_sub(1);
+	}
 	RunsOnEngine(const RunsOnEngine &) = delete;
 	RunsOnEngine &operator=(const RunsOnEngine &) = delete;
 
-	/* At its beginning, or now if they are more. */
-	uint32_t others() const { return std::max(others_, load_->running.load() - 1); }
+	/* EngineLoad.added() of the others: at its beginning, or now if that is more. */
+	double added() const
+	{
+		const double own = static_cast<double>(work_);
+
+		return std::max(added_, std::min(own * (load_->running.load() - 1), static_cast<double>(load_->work.load() - work_)));
+	}
 	bool alone() const { return others_ == 0 && load_->begun.load() == begun_; }
 
 private:
 	EngineLoad *load_;
+	uint64_t	work_;
+	double		added_;
 	uint32_t	others_;
 	uint64_t	begun_;
 };

@@ -155,6 +155,7 @@ choose_device(EngineContext *context, const Request &request, const JobWork &wor
 	choice->job = job_key(request);
 	choice->cpu_ns = static_cast<double>(cpu_ns(request, work, most));
 	choice->device_ns = static_cast<double>(estimate.ns);
+	choice->device_work_ns = static_cast<double>(estimate.work_ns);
 	choice->copies = estimate.copies;
 
 	const double cpu = choice->cpu_ns * context->estimates.factor(choice->job, Way::Cpu);
@@ -164,8 +165,8 @@ choose_device(EngineContext *context, const Request &request, const JobWork &wor
 	job->expected_cpu_ns = static_cast<uint64_t>(std::min(cpu, MOST_NS));
 	job->expected_device_ns = static_cast<uint64_t>(std::min(device, MOST_NS));
 
-	const bool	better = device_is_better(cpu, cpu * std::max(1.0, (1 + others) * choice->threads / most), device,
-										  device + static_cast<double>(estimate.queue_ns) * by);
+	const double added = context->device_load.added(choice->device_work_ns) / library->ndevices();
+	const bool	better = device_is_better(cpu, cpu * std::max(1.0, (1 + others) * choice->threads / most), device, device + added * by);
 
 	context->estimates.begin(choice->job, better ? way_to_device(*choice) : Way::Cpu);
 	return better;

@@ -16,6 +16,7 @@ struct Choice
 	uint32_t	threads = 1;	/* that compute it on the CPU */
 	double		cpu_ns = 0;		/* on an idle engine, uncorrected; 0: there was no choice */
 	double		device_ns = 0;
+	double		device_work_ns = 0;	/* of it what keeps the device busy */
 	bool		copies = false;	/* device_ns is of columns that have to come first */
 };
 

@@ -111,10 +111,10 @@ ns_since(std::chrono::steady_clock::time_point start)
 
 /* One that is canceled or fails teaches nothing. */
 static void
-learn(EngineContext *context, const Choice &choice, Way way, double took, const JobIo &io)
+learn(EngineContext *context, const Choice &choice, Way way, double expected, double took, const JobIo &io)
 {
 	if (!io.stopping() && io.failure() == nullptr)
-		context->estimates.observe(choice.job, way, way == Way::Cpu ? choice.cpu_ns : choice.device_ns, took);
+		context->estimates.observe(choice.job, way, expected, took);
 }
 
 /* Runs the job's part on the CPU virtual machine. */
@@ -132,7 +132,7 @@ run_on_cpu(EngineContext *context, const Choice &choice, JobIo *io, Function fun
 		function();
 	}
 	if (choice.cpu_ns > 0)
-		learn(context, choice, Way::Cpu, running.alone() ? ns_since(start) - static_cast<double>(io->waited().count())
+		learn(context, choice, Way::Cpu, choice.cpu_ns, running.alone() ? ns_since(start) - static_cast<double>(io->waited().count())
 			  : static_cast<double>(time.ns.load()) / choice.threads, *io);
 }
 
@@ -153,13 +153,13 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 	{
 		const auto	start = std::chrono::steady_clock::now();
 		RunsOnDevice at_work(context->arena.header());
-		RunsOnEngine running(&context->device_load);
+		RunsOnEngine running(&context->device_load, static_cast<uint64_t>(choice.device_work_ns));
 
 		outcome = context->devices.library()->run(device_request(context, request, work), io, &figures, reason);
 		/* an index is made for later jobs, too */
 		if (outcome == DeviceOutcome::Done && choice.device_ns > 0 && figures.indexes_made == 0)
-			learn(context, choice, way_to_device(choice),
-				  (ns_since(start) - static_cast<double>(io->waited().count())) / (1 + running.others()), *io);
+			learn(context, choice, way_to_device(choice), choice.device_ns + running.added() / context->devices.library()->ndevices(),
+				  ns_since(start) - static_cast<double>(io->waited().count()), *io);
 	}
 	catch (const std::bad_alloc &)
 	{

@@ -129,11 +129,29 @@ TEST(Estimates, JobsKnowWhetherTheyWereAlone)
 	{
 		RunsOnEngine second(&load);
 
-		EXPECT_EQ(second.others(), 1u);
 		EXPECT_FALSE(second.alone());
 	}
 	EXPECT_FALSE(first.alone()) << "not all the time";
 	EXPECT_EQ(load.running.load(), 1u);
+}
+
+TEST(Estimates, OthersAddTheirWorkButNoMoreThanOnesOwnEach)
+{
+	EngineLoad	load;
+	RunsOnEngine heavy(&load, 1'000'000);
+
+	EXPECT_DOUBLE_EQ(heavy.added(), 0);
+	{
+		RunsOnEngine light(&load, 1000), another(&load, 5000);
+
+		EXPECT_DOUBLE_EQ(light.added(), 2000) << "of both others as much as its own";
+		EXPECT_DOUBLE_EQ(another.added(), 6000);
+		EXPECT_DOUBLE_EQ(heavy.added(), 6000) << "of both others all";
+		EXPECT_DOUBLE_EQ(load.added(2'000'000), 1'006'000);
+		EXPECT_DOUBLE_EQ(load.added(0), 0) << "what does not keep the engine busy is not slowed down";
+	}
+	EXPECT_DOUBLE_EQ(heavy.added(), 0);
+	EXPECT_EQ(load.work.load(), 1'000'000u);
 }
 
 /* ---- the choice --------------------------------------------------------------------- */
