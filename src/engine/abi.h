@@ -43,7 +43,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 16 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 17 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 
@@ -179,6 +179,8 @@ struct ArenaHeader
 	std::atomic<uint32_t> sets;	/* result sets that all sessions hold, */
 	std::atomic<uint64_t> result_bytes;	/* what they take, on the host and on devices: gpuvmd writes, */
 	std::atomic<uint64_t> result_limit;	/* and what they may (gpuvm.result_memory), which the supervisor may change at any time */
+	std::atomic<uint64_t> memory_limit;	/* of gpuvmd's own memory for jobs and what they leave (gpuvm.engine_memory), likewise */
+	std::atomic<uint64_t> memory_used;	/* of it, a heartbeat ago */
 	Blame		blame;
 	RunningPrograms running;
 	RunningPrograms on_devices;	/* those of them that a device runs */
@@ -204,6 +206,10 @@ enum class JobKind : uint32_t
 	Drop = 3,					/* result sets are not needed any more (Job.drop_sets); no program */
 	Window = 4,					/* window functions over a result set (JobWindow); no program */
 };
+
+/* Job.waits */
+constexpr uint32_t WAITS_FOR_PROCESSOR = 1;
+constexpr uint32_t WAITS_FOR_MEMORY = 2;
 
 enum class JobState : uint32_t
 {
@@ -522,7 +528,7 @@ struct Job
 	std::atomic<uint32_t> backend_waiting;
 	std::atomic<uint32_t> engine_waiting;
 	std::atomic<uint32_t> parting;	/* Parting */
-	std::atomic<uint32_t> waits;	/* while Running: 1 for a processor; to be shown */
+	std::atomic<uint32_t> waits;	/* while Running: for what (WAITS_FOR_...), or 0; to be shown */
 	std::atomic<uint64_t> rows_done;	/* on the CPU, of the last program; likewise */
 	std::atomic<uint64_t> rows_to_do;
 
@@ -553,6 +559,10 @@ struct Job
 	uint64_t	stage_rows;		/* stages: groups of the first program */
 	uint64_t	expected_cpu_ns;	/* Device::Auto, where there is a device: what was expected of the engines, idle; else 0 */
 	uint64_t	expected_device_ns;
+	uint64_t	queue_ns;		/* that it waited for memory, */
+	uint32_t	restarts;		/* and how often it was begun again, with more of it or fewer threads */
+	uint32_t	reserved4;
+	uint64_t	memory_peak;	/* bytes of gpuvmd's that it had at most, on the CPU */
 	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];
 };

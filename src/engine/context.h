@@ -16,6 +16,7 @@
 #include "engine/set.h"
 #include "engine/worker_pool.h"
 #include "vm/cpu_vm.h"
+#include "vm/memory_budget.h"
 
 namespace gpuvm {
 
@@ -31,6 +32,7 @@ struct EngineContext
 	CheckedTablets checked;
 	MakeCpuJob	make_cpu_job;
 	Collators	collators;
+	MemoryBudget memory;
 	IndexStore	indexes{&arena};
 	SetMemory	set_memory{&arena};
 	DeviceSlot	devices;

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "engine/blame.h"
 #include "engine/job_choice.h"
@@ -54,6 +55,8 @@ reset_outcome(Job *job)
 	job->rows_done.store(0);
 	job->rows_to_do.store(0);
 	job->expected_cpu_ns = job->expected_device_ns = 0;
+	job->queue_ns = job->memory_peak = 0;
+	job->restarts = 0;
 	job->device_refusal[0] = '\0';
 	job->failure[0] = '\0';
 }
@@ -462,52 +465,98 @@ run_request(EngineContext *context, SetStore *sets, Request *request, Job *job, 
 	return kept;
 }
 
-static bool
-try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
+enum class Attempt
 {
-	const char *wrong;
+	Done,
+	Failed,						/* as Job.failure says */
+	ShortOfMemory,				/* likewise; nothing has left, so it may be begun again */
+	ShortByThreads				/* likewise, and each thread had a table of groups of its own */
+};
 
-	reset_outcome(job);
-	if (job->kind == JobKind::Drop)
-		return true;
-
-	const bool	has_program = job->kind == JobKind::Run || job->kind == JobKind::Window;
-	RunsProgram	runs(context->arena.header(), has_program ? job->program_hash : 0);
+static Attempt
+try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell, bool one_thread)
+{
+	Request		request;
+	std::optional<JobIo> io;
 
 	try
 	{
-		Request		request;
-
 		context->indexes.tidy();
-		wrong = read_request(context->arena, job, *sets, &context->checked, &context->collators, &request);
+
+		const char *wrong = read_request(context->arena, job, *sets, &context->checked, &context->collators, &request);
+
 		if (wrong != nullptr)
 		{
 			set_failure(job, wrong);
-			return false;
+			return Attempt::Failed;
 		}
+		if (one_thread)
+			request.threads = 1;
+		io.emplace(request, job, doorbell, context->processors, share);
 
-		JobIo		io(request, job, doorbell, context->processors, share);
+		const bool	kept = run_request(context, sets, &request, job, &*io);
 
-		const bool	kept = run_request(context, sets, &request, job, &io);
-
-		if (io.short_of_memory())
-			context->indexes.drop_unused();
-		if (io.failure() == nullptr && job->cancel.load() != 0 && !kept)
-			io.fail("canceled");
-		if (io.failure() == nullptr)
-			return true;
-		set_failure(job, io.failure());
+		if (io->failure() == nullptr && job->cancel.load() != 0 && !kept)
+			io->fail("canceled");
+		if (io->failure() == nullptr)
+			return Attempt::Done;
+		set_failure(job, io->failure());
+		if (!io->short_of_memory())
+			return Attempt::Failed;
 	}
 	catch (const std::bad_alloc &)
 	{
-		context->indexes.drop_unused();
-		set_failure(job, "out of memory");
+		set_failure(job, OUT_OF_MEMORY);
 	}
 	catch (const std::exception &)
 	{
 		set_failure(job, "unexpected error in the virtual machine");
+		return Attempt::Failed;
 	}
-	return false;
+	/* a device may have added to a set */
+	if (job->ran_on != Device::Cpu || !io || io->published())
+		return Attempt::Failed;
+	return request.program != nullptr && request.program->grouped && most_threads(request, context->pool) > 1
+		? Attempt::ShortByThreads : Attempt::ShortOfMemory;
+}
+
+/* What finds no memory is begun again when there is some; at last by one thread, which needs one table where many need one each. */
+static bool
+run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
+{
+	JobMemory	memory(&context->memory);
+	JobMemory::Use uses(&memory);
+	const auto	ended = [&] { return job->cancel.load() != 0 || doorbell->gone(); };
+	std::chrono::nanoseconds waited{0};
+	uint32_t	restarts = 0;
+	Attempt		outcome = Attempt::Failed;
+
+	for (bool one_thread = false;; restarts++)
+	{
+		reset_outcome(job);
+		outcome = try_job(context, sets, share, job, doorbell, one_thread);
+		if (outcome == Attempt::Done || outcome == Attempt::Failed)
+			break;
+		context->indexes.drop_unused();
+
+		const auto	since = std::chrono::steady_clock::now();
+
+		job->waits.store(WAITS_FOR_MEMORY);
+
+		const bool	goes_on = memory.wait_for_more(ended);
+
+		waited += std::chrono::steady_clock::now() - since;
+		if (goes_on)
+			continue;
+		if (outcome != Attempt::ShortByThreads || ended())
+			break;
+		one_thread = true;
+	}
+	job->waits.store(0);
+	job->restarts = restarts;
+	job->queue_ns = static_cast<uint64_t>(waited.count());
+	job->memory_peak = memory.peak();
+	return outcome == Attempt::Done;
 }
 
 bool
@@ -515,8 +564,18 @@ run_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 {
 	/* the backend may change it meanwhile, to no avail */
 	const uint64_t dropped = job->drop_sets;
-	const bool	done = try_job(context, sets, share, job, doorbell);
+	const bool	has_program = job->kind == JobKind::Run || job->kind == JobKind::Window;
+	bool		done = job->kind == JobKind::Drop;
 
+	if (done)
+		reset_outcome(job);
+	else
+	{
+		RunsProgram	runs(context->arena.header(), has_program ? job->program_hash : 0);
+
+		context->memory.set_limit(context->arena.header()->memory_limit.load(std::memory_order_relaxed));
+		done = run_with_memory(context, sets, share, job, doorbell);
+	}
 	sets->drop(dropped);
 	return done;
 }

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "vm/memory_budget.h"
+
 namespace gpuvm {
 
 constexpr std::chrono::milliseconds LOOK_INTERVAL(1);
@@ -19,7 +21,7 @@ void
 JobIo::fail_memory()
 {
 	short_of_memory_.store(true);
-	fail("out of memory");
+	fail(OUT_OF_MEMORY);
 }
 
 int
@@ -73,7 +75,7 @@ JobIo::stopped()
 	{
 		waited_ += turn_->look([this]
 		{
-			job_->waits.store(1, std::memory_order_relaxed);
+			job_->waits.store(WAITS_FOR_PROCESSOR, std::memory_order_relaxed);
 			return stopping() || doorbell_->gone();
 		});
 		job_->waits.store(0, std::memory_order_relaxed);
@@ -104,9 +106,13 @@ JobIo::wait_for_buffer()
 
 	if (turn_)
 		turn_->leave();
+	if (JobMemory::current() != nullptr)
+		JobMemory::current()->wait_for_client(true);
 	job_->state.store(static_cast<uint32_t>(JobState::Suspended));
 	alive = impatient ? doorbell_->sleep_for(moved, patience_) : doorbell_->sleep(moved);
 	job_->state.store(static_cast<uint32_t>(JobState::Running));
+	if (JobMemory::current() != nullptr)
+		JobMemory::current()->wait_for_client(false);
 	waited_ += std::chrono::steady_clock::now() - since;
 	if (!alive)
 		fail("the backend has gone");

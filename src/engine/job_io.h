@@ -19,6 +19,9 @@
 
 namespace gpuvm {
 
+/* Why a job fails that finds no memory. */
+constexpr char OUT_OF_MEMORY[] = "out of memory";
+
 class JobIo final : public DeviceJobIo
 {
 public:

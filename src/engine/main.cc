@@ -95,9 +95,10 @@ choose_threads(int wanted)
 }
 
 /*
- * Group tables live in private memory. A limit on it turns a query that asks for
- * too much into std::bad_alloc, and thus into a fallback, before the kernel has
- * to end a process.
+ * What jobs take is counted (vm/memory_budget.h), up to half of the machine's memory unless the
+ * setting says otherwise. What is not, their lists and stacks, is little; should it be much,
+ * a limit on private memory turns that into std::bad_alloc, and thus into a fallback, before
+ * the kernel has to end a process.
  *
  * RLIMIT_DATA counts private writable mappings. The address space that CUDA
  * reserves is not writable, and its mappings of device and pinned memory are shared,
@@ -112,13 +113,13 @@ limit_memory(uint64_t also)
 
 	if (getrlimit(RLIMIT_DATA, &limit) != 0)
 		return;
-	limit.rlim_cur = std::min(limit.rlim_max, memory / 2 + also);
+	limit.rlim_cur = std::min(limit.rlim_max, memory / 8 * 5 + also);
 	(void) setrlimit(RLIMIT_DATA, &limit);
 }
 
 /* Counts heartbeats; returns only by ending the process. */
 static void
-watch_supervisor(int fd, std::atomic<uint32_t> *heartbeat)
+watch_supervisor(int fd, ArenaHeader *header, MemoryBudget *memory)
 {
 	for (;;)
 	{
@@ -132,7 +133,8 @@ watch_supervisor(int fd, std::atomic<uint32_t> *heartbeat)
 			if (n == 0 || (n < 0 && errno != EINTR))
 				_exit(0);
 		}
-		heartbeat->fetch_add(1);
+		header->heartbeat.fetch_add(1);
+		header->memory_used.store(memory->used());
 	}
 }
 
@@ -165,6 +167,7 @@ main(int argc, char **argv)
 	int			threads = choose_threads(options.threads);
 	int			cores = choose_threads(0);
 
+	context.memory.set_yield([] { context.indexes.drop_unused(); });
 	context.pool = new WorkerPool(threads - 1);
 	context.processors = new Processors(threads);
 	context.make_cpu_job = CpuJob::create;
@@ -175,7 +178,7 @@ main(int argc, char **argv)
 	/* Of two processors one is the backend's: the other is kept for a client that sends query after query only. */
 	if (cores <= 2)
 		context.busy_wait = std::chrono::milliseconds(2);
-	std::thread(watch_supervisor, options.control_fd, &context.arena.header()->heartbeat).detach();
+	std::thread(watch_supervisor, options.control_fd, context.arena.header(), &context.memory).detach();
 
 	wrong = server.listen_at(options.socket);
 	if (wrong != nullptr)

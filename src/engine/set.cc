@@ -312,6 +312,9 @@ ResultSet::add_tablet(const TabletHeader *tablet)
 void
 ResultSet::append(ResultSet *from)
 {
+	/* all or nothing: who finds no memory begins again */
+	tablets_.reserve(tablets_.size() + from->tablets_.size());
+	blocks_.reserve(blocks_.size() + from->blocks_.size());
 	/* what is null everywhere may be a reference or not */
 	for (size_t c = 0; c < columns_.size(); c++)
 	{
@@ -364,6 +367,12 @@ ResultSet::add_columns(const SetShape &more, const std::vector<const TabletHeade
 	const uint32_t old = shape_.ncolumns(), added = more.ncolumns();
 	ResultSet	last(more);
 
+	/* all or nothing, likewise */
+	last.tablets_.reserve(tablets.size());
+	blocks_.reserve(blocks_.size() + 1);
+	columns_.reserve(old + added);
+	shape_.types.reserve(old + added);
+	shape_.references.reserve(old + added);
 	for (size_t i = 0; i < tablets.size(); i++, headers += header_bytes(old + added))
 	{
 		TabletHeader *header = reinterpret_cast<TabletHeader *>(headers);

@@ -37,6 +37,7 @@ WorkerPool::invite(PoolTask *task, int helpers)
 		task->invited_ = helpers;
 		task->whom_ = works_for();
 		task->time_ = CountsFor::current();
+		task->memory_ = JobMemory::current();
 	}
 	if (helpers == 1)
 		work_.notify_one();
@@ -78,11 +79,13 @@ WorkerPool::run()
 
 		const WorksFor whom = task->whom_;
 		ProcessorTime *const time = task->time_;
+		JobMemory *const memory = task->memory_;
 
 		lock.unlock();
 		{
 			HelpsProgram helps(whom);
 			CountsFor	counts(time);
+			JobMemory::Use uses(memory);
 
 			task->help();
 		}

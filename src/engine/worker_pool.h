@@ -17,6 +17,7 @@
 
 #include "engine/blame.h"
 #include "engine/processor_time.h"
+#include "vm/memory_budget.h"
 
 namespace gpuvm {
 
@@ -32,6 +33,7 @@ private:
 	int			helping_ = 0;
 	WorksFor	whom_;
 	ProcessorTime *time_ = nullptr;
+	JobMemory  *memory_ = nullptr;
 };
 
 class WorkerPool

@@ -549,7 +549,12 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 			ExplainPropertyInteger("Bytes Moved", nullptr, f->bytes_moved, es);
 		}
 		else
+		{
 			ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
+			ExplainPropertyInteger("Engine Memory", "kB", static_cast<int64>((f->memory_peak + 1023) / 1024), es);
+			if (f->restarts > 0)
+				ExplainPropertyInteger("Restarts for Memory", nullptr, f->restarts, es);
+		}
 		if (plan->ncursors > 1)
 		{
 			ExplainPropertyInteger("Build Bytes", nullptr, f->build_bytes, es);
@@ -568,6 +573,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		if (plan->nmaps > 0)
 			ExplainPropertyFloat("Map Time", "ms", f->map_ns / 1e6, 3, es);
 		ExplainPropertyFloat("Engine Time", "ms", f->engine_ns / 1e6, 3, es);
+		if (f->queue_ns > 0)
+			ExplainPropertyFloat("Queue Time", "ms", f->queue_ns / 1e6, 3, es);
 		if (f->expected_cpu_ns > 0)
 			ExplainPropertyText("Expected Time",
 								psprintf("cpu %.3f ms, cuda %.3f ms", f->expected_cpu_ns / 1e6, f->expected_device_ns / 1e6), es);

@@ -735,6 +735,9 @@ take_figures(GpuvmScanState *state)
 	f->engine_ns += job->engine_ns;
 	f->expected_cpu_ns += job->expected_cpu_ns;
 	f->expected_device_ns += job->expected_device_ns;
+	f->queue_ns += job->queue_ns;
+	f->restarts += job->restarts;
+	f->memory_peak = Max(f->memory_peak, job->memory_peak);
 	f->threads = job->threads_used;
 	if (job->ran_on == Device::Cuda)
 	{

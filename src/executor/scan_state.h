@@ -219,6 +219,9 @@ struct ScanFigures
 	uint64		device_ns;
 	uint64		expected_cpu_ns;	/* as in Job */
 	uint64		expected_device_ns;
+	uint64		queue_ns;
+	uint64		restarts;
+	uint64		memory_peak;	/* the most of any program */
 	uint64		tablets_scanned;
 	uint64		tablets_skipped;
 	uint64		rows_in;

@@ -1,8 +1,8 @@
 /*
- * memory_default.cc: the size that gpuvm.memory = 0 stands for: a quarter of the
- * machine's memory, or half of what a control group leaves the server, if that
- * is less. Not all of it: PostgreSQL itself lives in the same group, and the
- * kernel would end a process of the server when both fill it.
+ * memory_default.cc: the sizes that gpuvm.memory = 0 and gpuvm.engine_memory = 0 stand
+ * for: a quarter and half of the machine's memory, or half and a quarter of what a control
+ * group leaves the server, if that is less. Not all of it: PostgreSQL itself lives in the
+ * same group, and the kernel would end a process of the server when both fill it.
  */
 #include "pg/pg.h"
 
@@ -79,13 +79,25 @@ control_group_limit(void)
 	return limit;
 }
 
+static int
+share_of_memory(uint64 of_machine, uint64 of_group)
+{
+	uint64		memory = static_cast<uint64>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64>(sysconf(_SC_PAGESIZE));
+	uint64		choice = Min(memory / of_machine, control_group_limit() / of_group);
+
+	return static_cast<int>(Max(choice / MB, static_cast<uint64>(DEFAULT_MEMORY_FLOOR_MB)));
+}
+
 int
 default_memory_mb(void)
 {
-	uint64		memory = static_cast<uint64>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64>(sysconf(_SC_PAGESIZE));
-	uint64		choice = Min(memory / 4, control_group_limit() / 2);
+	return share_of_memory(4, 2);
+}
 
-	return static_cast<int>(Max(choice / MB, static_cast<uint64>(DEFAULT_MEMORY_FLOOR_MB)));
+int
+default_engine_memory_mb(void)
+{
+	return share_of_memory(2, 4);
 }
 
 }  // namespace gpuvm

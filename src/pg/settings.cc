@@ -11,6 +11,7 @@ extern "C" {
 namespace gpuvm {
 
 constexpr int MIN_MEMORY_MB = 16;
+constexpr int MIN_ENGINE_MEMORY_MB = 32;
 constexpr int MAX_MEMORY_MB = 16 * 1024 * 1024;
 constexpr int INDEX_MEMORY_SHARE = 10;	/* one in so many parts of gpuvm.memory */
 constexpr int RESULT_MEMORY_SHARE = 2;
@@ -38,6 +39,7 @@ int			setting_memory_mb = 0;
 int			setting_engine_timeout = 1000;
 int			setting_index_memory_mb = -1;
 int			setting_result_memory_mb = -1;
+int			setting_engine_memory_mb = 0;
 int			setting_device_memory_mb = 0;
 char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
@@ -193,6 +195,19 @@ check_result_memory(int *newval, void **, GucSource)
 	return true;
 }
 
+static bool
+check_engine_memory(int *newval, void **, GucSource)
+{
+	if (*newval == 0)
+		*newval = default_engine_memory_mb();
+	else if (*newval < MIN_ENGINE_MEMORY_MB)
+	{
+		GUC_check_errdetail("\"gpuvm.engine_memory\" must be 0 or at least %d MB.", MIN_ENGINE_MEMORY_MB);
+		return false;
+	}
+	return true;
+}
+
 void
 define_settings(void)
 {
@@ -273,6 +288,11 @@ define_settings(void)
 							"-1 selects half of \"gpuvm.memory\". 0 has all rows pass through PostgreSQL.",
 							&setting_result_memory_mb, -1, -1, MAX_MEMORY_MB,
 							PGC_SIGHUP, GUC_UNIT_MB, check_result_memory, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.engine_memory",
+							"Sets the memory that gpuvmd may use for running programs.",
+							"0 selects half of the memory, less where a control group limits it.",
+							&setting_engine_memory_mb, 0, 0, MAX_MEMORY_MB,
+							PGC_SIGHUP, GUC_UNIT_MB, check_engine_memory, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.device_memory",
 							"Sets the memory that gpuvm may use on each GPU.",
 							"0 lets the engine choose.",

@@ -28,6 +28,7 @@ extern int	setting_memory_mb;		/* gpuvm.memory, MB; postmaster */
 extern int	setting_engine_timeout;	/* gpuvm.engine_timeout, ms; 0: never */
 extern int	setting_index_memory_mb;	/* gpuvm.index_memory, MB */
 extern int	setting_result_memory_mb;	/* gpuvm.result_memory, MB */
+extern int	setting_engine_memory_mb;	/* gpuvm.engine_memory, MB */
 extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's choice */
 extern char *setting_cuda_library;	/* gpuvm.cuda_library: "default" = beside gpuvmd, "" = none; postmaster */
 extern int	setting_tablet_kb;		/* gpuvm.tablet_size, kB */

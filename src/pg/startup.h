@@ -41,8 +41,9 @@ void		arena_clean_chunks(void);
 /* Why there is no arena although the library is preloaded; NULL when there is one. */
 const char *arena_failure(void);
 
-/* What gpuvm.memory = 0 stands for. */
+/* What gpuvm.memory = 0 and gpuvm.engine_memory = 0 stand for. */
 int			default_memory_mb(void);
+int			default_engine_memory_mb(void);
 
 /* A part of the shared structure of shmem.cc, zeroed at start-up. */
 struct StatsShared;

@@ -559,6 +559,7 @@ publish_settings(void)
 {
 	arena_header()->index_limit.store(static_cast<uint64>(setting_index_memory_mb) << 20);
 	arena_header()->result_limit.store(static_cast<uint64>(setting_result_memory_mb) << 20);
+	arena_header()->memory_limit.store(static_cast<uint64>(setting_engine_memory_mb) << 20);
 }
 
 static void

@@ -25,7 +25,13 @@ state_name(const Job *job)
 	switch (static_cast<JobState>(job->state.load()))
 	{
 		case JobState::Submitted: return "queued";
-		case JobState::Running: return job->waits.load() != 0 ? "waiting for a processor" : "running";
+		case JobState::Running:
+			switch (job->waits.load())
+			{
+				case WAITS_FOR_PROCESSOR: return "waiting for a processor";
+				case WAITS_FOR_MEMORY: return "waiting for memory";
+				default: return "running";
+			}
 		case JobState::Suspended: return "waiting for the client";
 		case JobState::Done:
 		case JobState::Failed: return "ended";

@@ -342,6 +342,7 @@ static const struct
 	{"delta rows", true},
 	{"restamped blocks", true},
 	{"device refusals", true},
+	{"restarts for memory", true},
 };
 
 static const char *
@@ -509,6 +510,8 @@ gpuvm_list_stats(PG_FUNCTION_ARGS)
 	put("result sets", arena_header()->sets.load(), all);
 	put("result bytes", arena_header()->result_bytes.load(), all);
 	put("result bytes at most", arena_header()->result_limit.load(), true);
+	put("engine memory", arena_header()->memory_used.load(), all);
+	put("engine memory at most", arena_header()->memory_limit.load(), true);
 	for (int i = 0; i < FALLBACK_COUNT_; i++)
 		put_counter(psprintf("fallbacks: %s", fallback_reason_name(static_cast<FallbackReason>(i))), STATS_FALLBACKS + i, true);
 	return (Datum) 0;

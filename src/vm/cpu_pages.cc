@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "vm/memory_budget.h"
 #include "vm/result_layout.h"
 
 namespace gpuvm {
@@ -15,13 +16,20 @@ Pages::Pages(size_t bytes, bool huge)
 {
 	const size_t slack = huge ? HUGE_PAGE : 0;
 
+	JobMemory  *job = JobMemory::current();
+
 	size = align_up(bytes, huge ? HUGE_PAGE : 4096);
+	if (job != nullptr && !job->budget()->take(job, size))
+		throw std::bad_alloc();
 	p = mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 	{
 		p = nullptr;
+		if (job != nullptr)
+			job->budget()->fail(job, size);
 		throw std::bad_alloc();
 	}
+	budget = job != nullptr ? job->budget() : nullptr;
 	if (!huge)
 		return;
 
@@ -68,7 +76,11 @@ Pages::~Pages()
 	if (heap)
 		free(p);
 	else if (p)
+	{
 		munmap(p, size);
+		if (budget != nullptr)
+			budget->give_back(JobMemory::current(), size);
+	}
 }
 
 }  // namespace gpuvm

