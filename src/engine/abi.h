@@ -179,7 +179,7 @@ struct ArenaHeader
 	std::atomic<uint32_t> sets;	/* result sets that all sessions hold, */
 	std::atomic<uint64_t> result_bytes;	/* what they take, on the host and on devices: gpuvmd writes, */
 	std::atomic<uint64_t> result_limit;	/* and what they may (gpuvm.result_memory), which the supervisor may change at any time */
-	std::atomic<uint64_t> memory_limit;	/* of gpuvmd's own memory for jobs and what they leave (gpuvm.engine_memory), likewise */
+	std::atomic<uint64_t> memory_limit;	/* of gpuvmd's own memory for jobs and what they leave (gpuvm.engine_memory), likewise; 0: none is set */
 	std::atomic<uint64_t> memory_used;	/* of it, a heartbeat ago */
 	Blame		blame;
 	RunningPrograms running;

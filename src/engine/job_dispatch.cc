@@ -573,7 +573,9 @@ run_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 	{
 		RunsProgram	runs(context->arena.header(), has_program ? job->program_hash : 0);
 
-		context->memory.set_limit(context->arena.header()->memory_limit.load(std::memory_order_relaxed));
+		const uint64_t limit = context->arena.header()->memory_limit.load(std::memory_order_relaxed);
+
+		context->memory.set_limit(limit != 0 ? limit : UINT64_MAX);
 		done = run_with_memory(context, sets, share, job, doorbell);
 	}
 	sets->drop(dropped);

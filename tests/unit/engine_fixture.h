@@ -49,6 +49,8 @@ struct FakeKnobs
 	std::atomic<uint64_t> error_row{UINT64_MAX};
 	std::atomic<uint64_t> groups{1};
 	std::atomic<bool> skip_odd{false};
+	std::atomic<uint64_t> state_bytes{0};	/* that each state takes */
+	std::atomic<int> states{0};		/* that there are */
 };
 
 FakeKnobs	knobs;
@@ -64,11 +66,17 @@ reset_knobs()
 	knobs.error_row = UINT64_MAX;
 	knobs.groups = 1;
 	knobs.skip_odd = false;
+	knobs.state_bytes = 0;
+	knobs.states = 0;
 }
 
 class FakeState : public CpuState
 {
 public:
+	FakeState() : memory(knobs.state_bytes > 0 ? Pages(knobs.state_bytes, false) : Pages()) { knobs.states++; }
+	~FakeState() { knobs.states--; }
+
+	Pages		memory;
 	uint64_t	rows = 0;
 	uint64_t	sum = 0;
 };

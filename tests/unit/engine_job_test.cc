@@ -339,6 +339,70 @@ TEST_F(EngineJobTest, OutOfMemoryIsAFailure)
 	}
 }
 
+TEST_F(EngineJobTest, GroupsThatDoNotFitByAllThreadsAreMadeByOne)
+{
+	Backend		backend(this);
+
+	at<ArenaHeader>(0)->memory_limit = 50 << 20;
+	backend.prepare(true);
+	knobs.state_bytes = 30 << 20;
+	/* the first thread waits for a second one to find no memory */
+	knobs.hold = true;
+	backend.submit();
+	ASSERT_TRUE(eventually([&] { return knobs.inside == 1; }));
+	std::this_thread::sleep_for(std::chrono::milliseconds(20));
+	knobs.hold = false;
+	backend.drain();
+	ASSERT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.values, std::vector<uint64_t>(1, static_cast<uint64_t>(NROWS) * (NROWS - 1) / 2));
+	EXPECT_EQ(backend.job->restarts, 1u);
+	EXPECT_EQ(backend.job->threads_used, 1u);
+	EXPECT_EQ(backend.job->memory_peak, 30u << 20);
+
+	/* what one does not fit has its end */
+	backend.prepare(true);
+	knobs.state_bytes = 60 << 20;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.failure(), "out of memory");
+	EXPECT_EQ(context_.memory.used(), 0u);
+}
+
+TEST_F(EngineJobTest, AJobWaitsForTheMemoryOfAnother)
+{
+	Backend		backend(this);
+
+	at<ArenaHeader>(0)->memory_limit = 100 << 20;
+	context_.memory.set_limit(100 << 20);
+	for (bool canceled : {false, true})
+	{
+		JobMemory	other(&context_.memory);
+
+		ASSERT_TRUE(context_.memory.take(&other, 80 << 20));
+		knobs.state_bytes = 30 << 20;
+		backend.prepare(true);
+		backend.job->threads = 1;
+		backend.submit();
+		ASSERT_TRUE(eventually([&] { return backend.job->waits == WAITS_FOR_MEMORY; }));
+		EXPECT_EQ(knobs.states, 0) << "who waits has given back what he had";
+		if (canceled)
+		{
+			backend.job->cancel.store(1);
+			ASSERT_TRUE(backend.wait([&] { return backend.ended(); }));
+			EXPECT_EQ(backend.state(), JobState::Failed);
+		}
+		context_.memory.give_back(&other, 80 << 20);
+		if (canceled)
+			continue;
+		backend.drain();
+		ASSERT_EQ(backend.state(), JobState::Done) << backend.failure();
+		EXPECT_EQ(backend.values.size(), 1u);
+		EXPECT_EQ(backend.job->restarts, 1u);
+		EXPECT_GT(backend.job->queue_ns, 0u);
+	}
+	EXPECT_EQ(context_.memory.used(), 0u);
+}
+
 TEST_F(EngineJobTest, SessionsRunSideBySide)
 {
 	std::vector<std::thread> threads;
