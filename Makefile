@@ -54,7 +54,7 @@ TOGETHER_vm_1_test = $(call tests_of,vm,cpu float_sum join join_filter map value
 TOGETHER_vm_2_test = $(call tests_of,vm,quotient random sort text_match)
 TOGETHER_vm_3_test = $(call tests_of,vm,dates join_table program text_order text_part wide)
 TOGETHER_vm_4_test = $(call tests_of,vm,window window_cases)
-# The first two are those that run once more with late streams.
+# The first two are those that run with late streams.
 TOGETHER_cuda_1_test = $(call tests_of,cuda,runtime stage)
 TOGETHER_cuda_2_test = $(call tests_of,cuda,set window)
 TOGETHER_cuda_3_test = $(call tests_of,cuda,delta groups join_filter key_filter text_part)
@@ -292,7 +292,7 @@ $(eval $(call flavour,tsan,$$(TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 .SECONDARY:
 
 .PHONY: unit unit-asan unit-tsan
-# Their output comes whole. X.late is X once more, with the emulated device's streams run late.
+# Their output comes whole. X.late is X with the emulated device's streams run late.
 # Long ones first, so that none is left alone at the end.
 LONG_TESTS = cuda_2_test.late cuda_2_test cuda_3_test cuda_1_test.late cuda_1_test cuda_4_test cuda_5_test vm_1_test \
 	vm_2_test vm_3_test vm_4_test engine_1_test engine_2_test cuda_set_test.late cuda_set_test \

@@ -15,6 +15,7 @@ constexpr uint64_t TABLE_ROOM = 1 << 20;	/* 500 M rows of a few columns; more is
 constexpr uint64_t POOL_AT_START = 1ull << 30;
 constexpr int64_t HANG_NS = 10'000'000'000;
 constexpr std::chrono::milliseconds LANE_LOOK_INTERVAL(1);
+constexpr std::chrono::milliseconds ROW_JOIN_LOOK_INTERVAL(10);
 /* A client that takes rows does so sooner, also where all processors are busy. */
 constexpr std::chrono::milliseconds CLIENT_PATIENCE(100);
 
@@ -276,7 +277,7 @@ CudaDevice::enter_row_join(DeviceJobIo *io)
 	{
 		if (row_joins_waiting_ == row_joins_ && std::chrono::steady_clock::now() - row_join_moved_ > CLIENT_PATIENCE)
 			return false;
-		row_join_left_.wait_for(lock, LANE_LOOK_INTERVAL);
+		row_join_left_.wait_for(lock, ROW_JOIN_LOOK_INTERVAL);
 		lock.unlock();
 		if (io->stopped())
 			throw Stopped();

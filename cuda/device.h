@@ -128,6 +128,17 @@ public:
 	/* One of them begins or ends to wait for its client. */
 	void		row_join_waits(bool waits);
 
+	/* As long as it lives, if there is one. */
+	struct RowJoin
+	{
+		CudaDevice *device = nullptr;
+		~RowJoin()
+		{
+			if (device != nullptr)
+				device->leave_row_join();
+		}
+	};
+
 	/* gpuvm.index_memory is not 0. */
 	bool		keeps_indexes() const { return index_limit_->load(std::memory_order_relaxed) != 0; }
 	/* Those that nobody will ask for go. */

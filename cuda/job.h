@@ -64,6 +64,8 @@ public:
 
 	/* What leaves becomes parts of the set instead. */
 	void		keep_results(StoredSet *set) { set_ = set; }
+	/* It has one of the places of CudaDevice::enter_row_join(). */
+	void		set_row_join(bool is) { row_join_ = is; }
 
 	/* Did a row leave? */
 	bool published() const { return published_; }
@@ -142,7 +144,7 @@ protected:
 	PinnedArena *arena_;
 	const DeviceJobRequest &request_;
 	DeviceJobIo *io_;
-	bool		row_join_ = false;	/* CudaDevice::enter_row_join() */
+	bool		row_join_ = false;
 	DeviceJobFigures *figures_;
 	std::vector<Type> result_types_;
 	uint64_t	result_bytes_ = 0;	/* a row */

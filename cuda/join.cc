@@ -49,8 +49,6 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 JoinJob::~JoinJob()
 {
 	drain();
-	if (row_join_)
-		device_->leave_row_join();
 	for (std::unique_ptr<Source> &source : sources_)
 		if (source)
 			figures_->bytes_moved += source->feed->copied_bytes();
@@ -112,8 +110,6 @@ JoinJob::run()
 	uint64_t	bytes = 0, dead = 0;
 
 	device_->use();
-	if (!request_.program->grouped && set_ == nullptr && !(row_join_ = device_->enter_row_join(io_)))
-		throw Refusal{"other joins wait on the device for their rows to be taken"};
 	for (std::unique_ptr<Source> &source : sources_)
 	{
 		if (!source)

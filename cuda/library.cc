@@ -432,8 +432,18 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 					 DeviceJobIo *io, DeviceJobFigures *figures, bool *published)
 {
 	Work		work;
+	CudaDevice::RowJoin place;
 	std::unique_ptr<DeviceJob> job;
 
+	if (join != nullptr && !request.program->grouped && sink == nullptr)
+	{
+		const int64_t since = now_ns();
+
+		if (!device->enter_row_join(io))
+			throw Refusal{"other joins wait on the device for their rows to be taken"};
+		place.device = device;
+		figures->queue_ns += static_cast<uint64_t>(now_ns() - since);
+	}
 	if (join != nullptr)
 		job = std::make_unique<JoinJob>(device, arena_.get(), request, join, io, figures);
 	else
@@ -442,6 +452,7 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 		job = std::make_unique<ScanJob>(device, arena_.get(), request, *program, work, io, figures);
 	}
 	job->keep_results(sink);
+	job->set_row_join(place.device != nullptr);
 	try
 	{
 		job->run();

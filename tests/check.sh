@@ -4,7 +4,7 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (20), TEST_PROGRAMS (40 random programs a test, 8 on the emulated
+# Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (20), TEST_PROGRAMS (20 random programs a test, 8 on the emulated
 # device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
 # sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
@@ -246,8 +246,8 @@ emulated_suites() {
 	if make_cluster emulated gpuvm.cuda_library="$library"; then
 		export GPUVM_TEST_DEVICE=cuda
 		suite_started=$SECONDS
-		# Time zones take as long there as a quarter of all others, and are the CPU's to test, as stores, files, changes and correlated subqueries are; unit tests have the device's. joins alone takes a quarter of the rest, and of its kin joins_many is enough. The last eleven take half of what is left, and their kin is asked (whole_*, distinct, derived_numeric, numeric128, dictionary): on a GPU all of them are.
-		named emulated-more || tests+=("REGRESS=$(basename -s .sql -a tests/sql/*.sql | grep -vxE 'time_zone|dictionary_store|variable_store|whole_correlated|estimates|group_costs|fdw_parallel|tablet_.*|text_order|math_functions|joins|joins_bushy|dml|fdw_vm|whole_lateral|sets|having|derived|numeric_division|regex|variable|ctid|text_compare|refresh|costs|subqueries' | tr '\n' ' ')")
+		# Time zones take as long there as a quarter of all others, and are the CPU's to test, as stores, files, changes and correlated subqueries are; unit tests have the device's. joins alone takes a quarter of the rest, and of its kin joins_many is enough. What follows takes most of what is left, and is the server's work, or its kin is asked (whole_*, distinct, numeric128, numeric_queries, dictionary, equal_keys, partitions): on a GPU all of them are.
+		named emulated-more || tests+=("REGRESS=$(basename -s .sql -a tests/sql/*.sql | grep -vxE 'time_zone|dictionary_store|variable_store|whole_correlated|estimates|group_costs|fdw_parallel|tablet_.*|text_order|math_functions|joins|joins_bushy|dml|fdw_vm|whole_lateral|sets|having|derived|numeric_division|regex|variable|ctid|text_compare|refresh|costs|subqueries|equal_values|any_value|partitions_text|numeric_special|derived_numeric|security_probes|whole_external|plans|fallback|protocol|ddl|planning|whole_insert|whole_choice|activity|algebra|import|ages|quotas' | tr '\n' ' ')")
 		regress_suite "regression, emulated" regress-emulated "${tests[@]}"
 		named emulated-more && regress_suite "isolation, emulated" isolation-emulated REGRESS=
 		unset GPUVM_TEST_DEVICE
@@ -299,7 +299,7 @@ build_units() {
 # What did not compile says so here.
 unit_suites() {
 	[ -z "$unit_build" ] || wait "$unit_build"
-	export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-40}
+	export GPUVM_TEST_PROGRAMS=${TEST_PROGRAMS:-20}
 	named unit && gtest_suite "unit" unit
 	wanted unit-asan && gtest_suite "unit (ASan, UBSan)" unit-asan
 	wanted unit-tsan && gtest_suite "unit (TSan)" unit-tsan

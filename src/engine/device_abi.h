@@ -134,6 +134,7 @@ struct DeviceJobFigures
 	uint64_t	bytes_moved;	/* over the bus: columns to the device, or read there while mapped; results back */
 	uint64_t	device_ns;		/* kernels and copies, by the device's clock */
 	uint32_t	slices;			/* launches of the interpreter */
+	uint64_t	queue_ns;		/* that it waited for other jobs' clients */
 	uint32_t	tablets_scanned;
 	Transfer	transfer;		/* what was used; never Auto */
 	uint64_t	stage_rows;		/* groups that a stage has read */

@@ -71,10 +71,15 @@ struct EngineLoad
 {
 	std::atomic<uint32_t> running{0};
 	std::atomic<uint64_t> begun{0};
-	std::atomic<uint64_t> work{0};	/* ns that they keep the engine busy, each as far as it is known */
+	std::atomic<uint32_t> unknown{0};	/* those of which nobody knows how long they keep the engine busy, */
+	std::atomic<uint64_t> work{0};	/* and so many ns all others */
 
 	/* What those that run add to the time of one that keeps the engine busy for so many ns: they share it evenly. */
-	double added(double own) const { return std::min(own * running.load(), static_cast<double>(work.load())); }
+	double		added(double own) const { return added(own, running.load(), unknown.load(), work.load()); }
+	static double added(double own, uint32_t jobs, uint32_t unknown, uint64_t work)
+	{
+		return std::min(own * jobs, static_cast<double>(work) + own * unknown);
+	}
 };
 
 /* One more, as long as it lives. */
@@ -83,10 +88,15 @@ class RunsOnEngine
 public:
 	explicit RunsOnEngine(EngineLoad *load, uint64_t work = 0)
 		: load_(load), work_(work), added_(load->added(static_cast<double>(work))), others_(load->running.fetch_add(1)),
-		  begun_(load->begun.fetch_add(1) + 1) { load->work.fetch_add(work); }
+		  begun_(load->begun.fetch_add(1) + 1)
+	{
+		load->work.fetch_add(work);
+		load->unknown.fetch_add(work == 0);
+	}
 	~RunsOnEngine()
 	{
 		load_->work.fetch_sub(work_);
+		load_->unknown.fetch_sub(work_ == 0);
 		load_->running.fetch_sub(1);
 	}
 	RunsOnEngine(const RunsOnEngine &) = delete;
@@ -95,9 +105,8 @@ public:
 	/* EngineLoad.added() of the others: at its beginning, or now if that is more. */
 	double added() const
 	{
-		const double own = static_cast<double>(work_);
-
-		return std::max(added_, std::min(own * (load_->running.load() - 1), static_cast<double>(load_->work.load() - work_)));
+		return std::max(added_, EngineLoad::added(static_cast<double>(work_), load_->running.load() - 1, load_->unknown.load(),
+												  load_->work.load() - work_));
 	}
 	bool alone() const { return others_ == 0 && load_->begun.load() == begun_; }
 

@@ -162,7 +162,7 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 		/* an index is made for later jobs, too */
 		if (outcome == DeviceOutcome::Done && choice.device_ns > 0 && figures.indexes_made == 0)
 			learn(context, choice, way_to_device(choice), choice.device_ns + running.added() / context->devices.library()->ndevices(),
-				  ns_since(start) - static_cast<double>(io->waited().count()), *io);
+				  ns_since(start) - static_cast<double>(io->waited().count()) - static_cast<double>(figures.queue_ns), *io);
 	}
 	catch (const std::bad_alloc &)
 	{
@@ -476,6 +476,8 @@ enum class Attempt
 static Attempt
 try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell, bool one_thread)
 {
+	const bool	has_program = job->kind == JobKind::Run || job->kind == JobKind::Window;
+	RunsProgram	runs(context->arena.header(), has_program ? job->program_hash : 0);
 	Request		request;
 	std::optional<JobIo> io;
 
@@ -516,6 +518,7 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 	/* a device may have added to a set */
 	if (job->ran_on != Device::Cpu || !io || io->published())
 		return Attempt::Failed;
+	io->unclaim_all();
 	return request.program != nullptr && request.program->grouped && most_threads(request, context->pool) > 1
 		? Attempt::ShortByThreads : Attempt::ShortOfMemory;
 }
@@ -564,19 +567,18 @@ run_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 {
 	/* the backend may change it meanwhile, to no avail */
 	const uint64_t dropped = job->drop_sets;
-	const bool	has_program = job->kind == JobKind::Run || job->kind == JobKind::Window;
 	bool		done = job->kind == JobKind::Drop;
 
-	if (done)
-		reset_outcome(job);
-	else
+	try
 	{
-		RunsProgram	runs(context->arena.header(), has_program ? job->program_hash : 0);
-
-		const uint64_t limit = context->arena.header()->memory_limit.load(std::memory_order_relaxed);
-
-		context->memory.set_limit(limit != 0 ? limit : UINT64_MAX);
-		done = run_with_memory(context, sets, share, job, doorbell);
+		if (done)
+			reset_outcome(job);
+		else
+			done = run_with_memory(context, sets, share, job, doorbell);
+	}
+	catch (const std::bad_alloc &)
+	{
+		set_failure(job, OUT_OF_MEMORY);
 	}
 	sets->drop(dropped);
 	return done;

@@ -61,6 +61,17 @@ JobIo::unclaim(int buffer)
 	job_->buffers[buffer].state.store(static_cast<uint32_t>(BufferState::Free));
 }
 
+void
+JobIo::unclaim_all()
+{
+	for (uint32_t i = 0; i < request_.nbuffers; i++)
+	{
+		uint32_t	expected = static_cast<uint32_t>(BufferState::Filling);
+
+		(void) job_->buffers[i].state.compare_exchange_strong(expected, static_cast<uint32_t>(BufferState::Free));
+	}
+}
+
 bool
 JobIo::stopped()
 {

@@ -31,6 +31,8 @@ public:
 	int			claim_buffer() override;
 	void		publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors) override;
 	void		unclaim(int buffer) override;
+	/* Of a job that is begun again, with nobody inside: buffers that an exception left claimed. */
+	void		unclaim_all();
 
 	/* Owner only. From now on processors compute the job, and stopped() waits where others are to go first. */
 	void		compute() { turn_.emplace(processors_, share_); }

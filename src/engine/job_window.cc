@@ -261,6 +261,7 @@ run_on_device(EngineContext *context, const Request &request, Job *job, JobIo *i
 	try
 	{
 		RunsOnDevice at_work(context->arena.header());
+		RunsOnEngine running(&context->device_load);
 
 		outcome = context->devices.library()->run_window(set->device(), request.window.spec, io, &figures, reason);
 	}

@@ -21,6 +21,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "engine/blame.h"
@@ -105,16 +106,43 @@ choose_threads(int wanted)
  * so neither counts. What its libraries take beside that does: it is added once
  * they are up, or group tables would have that much less.
  */
+static std::mutex limiting;
+static uint64_t taken_beside = 0, budget_limit = 0;
+
+/* Under the mutex. */
 static void
-limit_memory(uint64_t also)
+limit_private_memory()
 {
 	struct rlimit limit;
-	rlim_t		memory = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+	const rlim_t memory = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 
 	if (getrlimit(RLIMIT_DATA, &limit) != 0)
 		return;
-	limit.rlim_cur = std::min(limit.rlim_max, memory / 8 * 5 + also);
+	limit.rlim_cur = std::min(limit.rlim_max, std::max(memory / 8 * 5, budget_limit / 8 * 9) + taken_beside);
 	(void) setrlimit(RLIMIT_DATA, &limit);
+}
+
+static void
+add_to_limit(uint64_t taken)
+{
+	std::lock_guard<std::mutex> lock(limiting);
+
+	taken_beside += taken;
+	limit_private_memory();
+}
+
+/* As the setting is now. */
+static void
+set_budget(const ArenaHeader *header, MemoryBudget *memory)
+{
+	std::lock_guard<std::mutex> lock(limiting);
+	const uint64_t limit = header->memory_limit.load(std::memory_order_relaxed);
+
+	if (limit == budget_limit)
+		return;
+	budget_limit = limit;
+	memory->set_limit(limit);
+	limit_private_memory();
 }
 
 /* Counts heartbeats; returns only by ending the process. */
@@ -135,6 +163,7 @@ watch_supervisor(int fd, ArenaHeader *header, MemoryBudget *memory)
 		}
 		header->heartbeat.fetch_add(1);
 		header->memory_used.store(memory->used());
+		set_budget(header, memory);
 	}
 }
 
@@ -149,7 +178,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	(void) signal(SIGPIPE, SIG_IGN);
-	limit_memory(0);
+	add_to_limit(0);
 
 	/* Both live until _exit: sessions and the watching thread use them to the last moment. */
 	static EngineContext context;
@@ -167,6 +196,7 @@ main(int argc, char **argv)
 	int			threads = choose_threads(options.threads);
 	int			cores = choose_threads(0);
 
+	set_budget(context.arena.header(), &context.memory);
 	context.memory.set_yield([] { context.indexes.drop_unused(); });
 	context.pool = new WorkerPool(threads - 1);
 	context.processors = new Processors(threads);
@@ -196,7 +226,7 @@ main(int argc, char **argv)
 	devices.off = options.cuda_off;
 	devices.memory_limit = static_cast<uint64_t>(options.device_memory_mb) << 20;
 	devices.control_fd = options.control_fd;
-	devices.taken = limit_memory;
+	devices.taken = add_to_limit;
 	start_device_loader(&context.arena, &context.devices, devices);
 	server.serve();
 	_exit(0);

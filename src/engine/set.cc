@@ -11,10 +11,20 @@ namespace gpuvm {
 
 /* ---- memory ------------------------------------------------------------------ */
 
+/* What sessions keep is to leave room for jobs. */
+uint64_t
+SetMemory::limit() const
+{
+	const uint64_t limit = arena_->header()->result_limit.load(std::memory_order_relaxed);
+	const uint64_t memory = arena_->header()->memory_limit.load(std::memory_order_relaxed);
+
+	return memory == 0 ? limit : std::min(limit, memory / 2);
+}
+
 bool
 SetMemory::take(uint64_t bytes)
 {
-	const uint64_t limit = arena_->header()->result_limit.load(std::memory_order_relaxed);
+	const uint64_t limit = this->limit();
 	uint64_t	now = bytes_.load();
 
 	do
@@ -37,7 +47,7 @@ SetMemory::give_back(uint64_t bytes)
 uint64_t
 SetMemory::left() const
 {
-	const uint64_t limit = arena_->header()->result_limit.load(std::memory_order_relaxed), now = bytes_.load();
+	const uint64_t limit = this->limit(), now = bytes_.load();
 
 	return now < limit ? limit - now : 0;
 }
@@ -309,12 +319,20 @@ ResultSet::add_tablet(const TabletHeader *tablet)
 	nrows_ += tablet->nrows;
 }
 
+/* So that adding so many does not throw. */
+template <typename T> static void
+make_room(std::vector<T> *to, size_t more)
+{
+	if (to->capacity() < to->size() + more)
+		to->reserve(std::max(to->size() + more, 2 * to->size()));
+}
+
 void
 ResultSet::append(ResultSet *from)
 {
 	/* all or nothing: who finds no memory begins again */
-	tablets_.reserve(tablets_.size() + from->tablets_.size());
-	blocks_.reserve(blocks_.size() + from->blocks_.size());
+	make_room(&tablets_, from->tablets_.size());
+	make_room(&blocks_, from->blocks_.size());
 	/* what is null everywhere may be a reference or not */
 	for (size_t c = 0; c < columns_.size(); c++)
 	{

@@ -34,6 +34,8 @@ public:
 	void		count_sets(int change) { arena_->header()->sets.fetch_add(static_cast<uint32_t>(change)); }
 
 private:
+	uint64_t	limit() const;
+
 	const ArenaMap *arena_;
 	std::atomic<uint64_t> bytes_{0};
 };

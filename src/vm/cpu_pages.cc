@@ -16,7 +16,7 @@ Pages::Pages(size_t bytes, bool huge)
 {
 	const size_t slack = huge ? HUGE_PAGE : 0;
 
-	JobMemory  *job = JobMemory::current();
+	JobMemory  *const job = JobMemory::current();
 
 	size = align_up(bytes, huge ? HUGE_PAGE : 4096);
 	if (job != nullptr && !job->budget()->take(job, size))
@@ -29,7 +29,11 @@ Pages::Pages(size_t bytes, bool huge)
 			job->budget()->fail(job, size);
 		throw std::bad_alloc();
 	}
-	budget = job != nullptr ? job->budget() : nullptr;
+	if (job != nullptr)
+	{
+		budget = job->budget();
+		taken_by = job->number();
+	}
 	if (!huge)
 		return;
 
@@ -79,7 +83,7 @@ Pages::~Pages()
 	{
 		munmap(p, size);
 		if (budget != nullptr)
-			budget->give_back(JobMemory::current(), size);
+			budget->give_back(taken_by, size);
 	}
 }
 

@@ -3,6 +3,7 @@
 #define GPUVM_VM_CPU_PAGES_H
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace gpuvm {
@@ -26,13 +27,14 @@ public:
 	 * what is small. Throws std::bad_alloc.
 	 */
 	static Pages of_heap(size_t bytes);
-	Pages(Pages &&from) noexcept : p(from.p), size(from.size), heap(from.heap), budget(from.budget) { from.p = nullptr; }
+	Pages(Pages &&from) noexcept : p(from.p), size(from.size), heap(from.heap), budget(from.budget), taken_by(from.taken_by) { from.p = nullptr; }
 	Pages	   &operator=(Pages &&from) noexcept
 	{
 		std::swap(p, from.p);
 		std::swap(size, from.size);
 		std::swap(heap, from.heap);
 		std::swap(budget, from.budget);
+		std::swap(taken_by, from.taken_by);
 		return *this;
 	}
 	~Pages();
@@ -48,7 +50,8 @@ private:
 	void	   *p = nullptr;
 	size_t		size = 0;
 	bool		heap = false;
-	MemoryBudget *budget = nullptr;	/* that counts it */
+	MemoryBudget *budget = nullptr;	/* that counts it, */
+	uint64_t	taken_by = 0;	/* for the job of this number */
 };
 
 }  // namespace gpuvm

@@ -8,28 +8,48 @@ namespace gpuvm {
 bool
 MemoryBudget::fits(const JobMemory *job, uint64_t bytes) const
 {
-	const uint64_t taken = used_ + reserved_ - (job != nullptr ? job->reserve() : 0), limit = this->limit();
+	const bool	small = job == nullptr || job->held_ + bytes <= SMALL;
+	const uint64_t taken = used_ + (small ? 0 : reserved_ - job->reserve()), limit = limit_.load(std::memory_order_relaxed);
 
 	return taken <= limit && bytes <= limit - taken;
+}
+
+/* What there is for jobs when none runs. */
+uint64_t
+MemoryBudget::ever() const
+{
+	const uint64_t stays = used_ - held_, limit = limit_.load(std::memory_order_relaxed);
+
+	return limit - std::min(limit, stays);
 }
 
 bool
 MemoryBudget::others_hold(const JobMemory *job) const
 {
-	return std::any_of(jobs_.begin(), jobs_.end(), [job](const JobMemory *other) { return other != job && other->large(); });
+	return std::any_of(jobs_.begin(), jobs_.end(), [job](const JobMemory *other)
+	{
+		return other != job && !other->waiting_ && (other->held_ > 0 || other->granted_ > 0);
+	});
 }
 
+/* Those, but for clients' that have been waited for. */
 bool
 MemoryBudget::others_compute(const JobMemory *job) const
 {
-	return std::any_of(jobs_.begin(), jobs_.end(),
-					   [job](const JobMemory *other) { return other != job && other->large() && !other->waits_for_client_; });
+	const Clock::time_point long_ago = Clock::now() - CLIENT_PATIENCE;
+
+	return std::any_of(jobs_.begin(), jobs_.end(), [job, long_ago](const JobMemory *other)
+	{
+		return other != job && !other->waiting_ && (other->held_ > 0 || other->granted_ > 0) &&
+			(!other->waits_for_client_ || other->client_since_ > long_ago);
+	});
 }
 
 void
-MemoryBudget::change(JobMemory *job, int64_t held, uint64_t granted)
+MemoryBudget::change(JobMemory *job, uint64_t held, uint64_t granted)
 {
 	reserved_ -= job->reserve();
+	held_ += held - job->held_;
 	job->held_ = held;
 	job->peak_ = std::max(job->peak_, held);
 	job->granted_ = granted;
@@ -41,8 +61,15 @@ MemoryBudget::refuse(JobMemory *job, uint64_t bytes, bool its_turn)
 {
 	if (job == nullptr)
 		return;
-	job->wanted_ = static_cast<uint64_t>(std::max<int64_t>(job->held_, 0)) + bytes;
+	job->wanted_ = std::min(job->held_ + bytes, MOST);
 	job->had_all_ = its_turn && !others_hold(job);
+}
+
+void
+MemoryBudget::call_first()
+{
+	if (!waiting_.empty())
+		waiting_.front()->called_.notify_one();
 }
 
 /* ---- Pages ------------------------------------------------------------------------- */
@@ -63,14 +90,13 @@ MemoryBudget::take(JobMemory *job, uint64_t bytes)
 		{
 			std::lock_guard<std::mutex> lock(mutex_);
 			/* who has begun may end: that is what those who wait are waiting for */
-			const bool	its_turn = waiting_.empty() || job == nullptr || job->large() ||
-				job->held_ + static_cast<int64_t>(bytes) <= static_cast<int64_t>(SMALL);
+			const bool	its_turn = waiting_.empty() || job == nullptr || job->large() || job->held_ + bytes <= SMALL;
 
-			if (its_turn && fits(job, bytes))
+			if (its_turn && bytes <= MOST && fits(job, bytes))
 			{
 				used_ += bytes;
 				if (job != nullptr)
-					change(job, job->held_ + static_cast<int64_t>(bytes), job->granted_);
+					change(job, job->held_ + bytes, job->granted_);
 				return true;
 			}
 			if (!its_turn || yielded || !yield_)
@@ -84,25 +110,29 @@ MemoryBudget::take(JobMemory *job, uint64_t bytes)
 }
 
 void
-MemoryBudget::give_back(JobMemory *job, uint64_t bytes)
+MemoryBudget::give_back(uint64_t number, uint64_t bytes)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
+	const auto	owner = number == 0 ? jobs_.end() : std::find_if(jobs_.begin(), jobs_.end(), [number](const JobMemory *job)
+	{
+		return job->number_ == number;
+	});
 
 	used_ -= bytes;
-	if (job != nullptr)
-		change(job, job->held_ - static_cast<int64_t>(bytes), job->granted_);
-	if (!waiting_.empty())
-		changed_.notify_all();
+	if (owner != jobs_.end())
+		change(*owner, (*owner)->held_ - bytes, (*owner)->granted_);
+	call_first();
 }
 
 void
 MemoryBudget::fail(JobMemory *job, uint64_t bytes)
 {
-	give_back(job, bytes);
+	give_back(job->number(), bytes);
 
 	std::lock_guard<std::mutex> lock(mutex_);
 
 	refuse(job, bytes, true);
+	job->had_all_ = true;
 }
 
 /* ---- jobs -------------------------------------------------------------------------- */
@@ -111,17 +141,19 @@ JobMemory::JobMemory(MemoryBudget *budget) : budget_(budget)
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
-	budget_->jobs_.push_back(this);
+	number_ = ++budget_->last_number_;
+	/* the last to come is asked for first */
+	budget_->jobs_.push_front(this);
 }
 
 JobMemory::~JobMemory()
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
-	budget_->reserved_ -= reserve();
+	/* what it leaves stays */
+	budget_->change(this, 0, 0);
 	budget_->jobs_.remove(this);
-	if (!budget_->waiting_.empty())
-		budget_->changed_.notify_all();
+	budget_->call_first();
 }
 
 uint64_t
@@ -129,7 +161,7 @@ JobMemory::peak()
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
-	return static_cast<uint64_t>(peak_);
+	return peak_;
 }
 
 void
@@ -138,58 +170,73 @@ JobMemory::wait_for_client(bool waits)
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
 	waits_for_client_ = waits;
-	budget_->moved_ = std::chrono::steady_clock::now();
+	client_since_ = MemoryBudget::Clock::now();
+	if (waits && reserve() > 0)
+	{
+		budget_->change(this, held_, std::max<uint64_t>(held_, 1));
+		budget_->call_first();
+	}
+}
+
+/* Of the first of those that wait, which it does since then. */
+JobMemory::Turn
+JobMemory::turn(MemoryBudget::Clock::time_point since)
+{
+	/* tables grow by doubling */
+	const uint64_t ever = budget_->ever(), limit = budget_->limit_.load(std::memory_order_relaxed);
+	const uint64_t taken = budget_->used_ + budget_->reserved_, left = limit - std::min(limit, taken), ample = std::min(2 * wanted_, ever);
+
+	if (wanted_ > ever)
+		return Turn::HasNone;
+
+	const bool	more_to_come = budget_->others_compute(this), patient = MemoryBudget::Clock::now() - since < MemoryBudget::AMPLE_PATIENCE;
+
+	if (left < ample && (left < wanted_ || (more_to_come && patient)))
+		return more_to_come ? Turn::Waits : Turn::HasNone;
+	budget_->change(this, 0, std::min(left, ample));
+	return Turn::Begins;
 }
 
 bool
 JobMemory::wait_for_more(const std::function<bool()> &ended)
 {
+	const MemoryBudget::Clock::time_point since = MemoryBudget::Clock::now();
 	std::unique_lock<std::mutex> lock(budget_->mutex_);
 	std::list<JobMemory *> &waiting = budget_->waiting_;
+	bool		yielded = false;
+	Turn		turn = Turn::Waits;
 
-	if (wanted_ == 0 || had_all_ || last_try_)
+	if (wanted_ == 0 || had_all_ || ++tries_ > MemoryBudget::MOST_TRIES)
 		return false;
-	budget_->change(this, held_, 0);
+	/* an index or a set that stays is nobody's */
+	budget_->change(this, 0, 0);
+	number_ = ++budget_->last_number_;
 	waiting.push_back(this);
-	budget_->moved_ = std::chrono::steady_clock::now();
-
-	bool		goes_on = false;
-
-	while (!goes_on)
+	waiting_ = true;
+	for (;;)
 	{
-		if (waiting.front() == this)
-		{
-			/* what tables take grows by doubling */
-			const uint64_t limit = budget_->limit(), need = std::min(limit, 2 * wanted_), taken = budget_->used_ + budget_->reserved_;
+		const bool	first = waiting.front() == this;
 
-			if (budget_->fits(this, need))
-			{
-				budget_->change(this, held_, static_cast<uint64_t>(std::max<int64_t>(held_, 0)) + need);
-				goes_on = true;
-				continue;
-			}
-			if (!budget_->others_hold(this) ||
-				(!budget_->others_compute(this) && std::chrono::steady_clock::now() - budget_->moved_ > MemoryBudget::CLIENT_PATIENCE))
-			{
-				/* nobody will give back any: it is what is left, or nothing */
-				last_try_ = goes_on = true;
-				budget_->change(this, held_, static_cast<uint64_t>(std::max<int64_t>(held_, 0)) + limit - std::min(limit, taken));
-				continue;
-			}
-		}
+		if (first && yielded && (turn = this->turn(since)) != Turn::Waits)
+			break;
 		lock.unlock();
+		if (first && budget_->yield_)
+			budget_->yield_();
 
 		const bool	end = ended();
 
 		lock.lock();
 		if (end)
 			break;
-		budget_->changed_.wait_for(lock, MemoryBudget::ASK);
+		if (yielded || !first)
+			called_.wait_for(lock, MemoryBudget::ASK);
+		yielded = first;
 	}
 	waiting.remove(this);
+	waiting_ = false;
 	wanted_ = 0;
-	budget_->changed_.notify_all();
-	return goes_on;
+	budget_->call_first();
+	return turn == Turn::Begins;
 }
 
 }  // namespace gpuvm

@@ -1,11 +1,13 @@
 /*
  * memory_budget.h: how much memory jobs may have, and whose turn it is where there is not enough for all.
  *
- * Pages (cpu_pages.h) are counted, for the process and for the job that their thread works for. An allocation that finds
+ * Pages (cpu_pages.h) are counted, for the process and for the job that their thread worked for. An allocation that finds
  * no room is refused, which is std::bad_alloc. The job then gives back all that it has, waits until about as much as it
  * needs is free, which is kept for it from then on, and begins again: of several large jobs that do not fit side by side
- * each runs in its turn. A job that waits holds no memory but sets that its session made before, so jobs do not wait for
- * each other in a circle. Those that wait for their clients may do so for ever, so they are not waited for.
+ * each runs in its turn. What is small is taken at once, also where others wait or something is kept for them.
+ *
+ * A job that waits holds nothing that others wait for: sets and indexes that stay when a job has gone are nobody's.
+ * Jobs that wait for their clients may do so for ever, so they are not waited for, nor is anything kept for them.
  */
 #ifndef GPUVM_VM_MEMORY_BUDGET_H
 #define GPUVM_VM_MEMORY_BUDGET_H
@@ -26,48 +28,59 @@ class JobMemory;
 class MemoryBudget
 {
 public:
-	/* Who has no more than this takes it at once, also where others wait. */
+	using Clock = std::chrono::steady_clock;
+
+	/* Who has no more than this takes it at once. */
 	static constexpr uint64_t SMALL = uint64_t(8) << 20;
 	/* How often who waits asks whether he is still to. */
 	static constexpr std::chrono::milliseconds ASK{20};
 	/* A client that goes on does so sooner. */
 	static constexpr std::chrono::milliseconds CLIENT_PATIENCE{100};
+	/* How often a job begins again at most: small ones may take what is kept for it. */
+	static constexpr int MOST_TRIES = 8;
+	/* So long the first of those that wait holds out for more than it wanted when it was refused. */
+	static constexpr std::chrono::milliseconds AMPLE_PATIENCE{2000};
 
-	explicit MemoryBudget(uint64_t limit = UINT64_MAX) : limit_(limit) {}
+	explicit MemoryBudget(uint64_t limit = UINT64_MAX) { set_limit(limit); }
 	MemoryBudget(const MemoryBudget &) = delete;
 	MemoryBudget &operator=(const MemoryBudget &) = delete;
 
-	void		set_limit(uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
-	uint64_t	limit() const { return limit_.load(std::memory_order_relaxed); }
+	/* 0: there is none. */
+	void		set_limit(uint64_t bytes) { limit_.store(bytes == 0 ? MOST : std::min(bytes, MOST), std::memory_order_relaxed); }
 	uint64_t	used();
 
-	/* What gives back that which is only kept for later jobs; called where memory is short, by whom it is short for. */
+	/* What gives back that which is only kept for later jobs; called where memory is short, with no lock held. */
 	void		set_yield(std::function<void()> yield) { yield_ = std::move(yield); }
 
 	/* For `job`, or for nobody if it is nullptr. */
 	bool		take(JobMemory *job, uint64_t bytes);
-	void		give_back(JobMemory *job, uint64_t bytes);
-	/* They were taken, but the system has none. */
+	/* What was taken under that number (JobMemory::number(); 0: nobody's), whoever gives it back. */
+	void		give_back(uint64_t number, uint64_t bytes);
+	/* Taken, but the system has none: nobody is to wait for more. */
 	void		fail(JobMemory *job, uint64_t bytes);
 
 private:
 	friend class JobMemory;
 
+	static constexpr uint64_t MOST = UINT64_MAX / 4;	/* sums do not overflow */
+
 	bool		fits(const JobMemory *job, uint64_t bytes) const;
-	bool		others_compute(const JobMemory *job) const;
+	uint64_t	ever() const;
 	bool		others_hold(const JobMemory *job) const;
+	bool		others_compute(const JobMemory *job) const;
 	void		refuse(JobMemory *job, uint64_t bytes, bool its_turn);
-	void		change(JobMemory *job, int64_t held, uint64_t granted);
+	void		change(JobMemory *job, uint64_t held, uint64_t granted);
+	void		call_first();
 
 	std::atomic<uint64_t> limit_;
 	std::function<void()> yield_;
 	std::mutex	mutex_;
 	uint64_t	used_ = 0;
+	uint64_t	held_ = 0;		/* of it, by jobs that run: the rest stays */
 	uint64_t	reserved_ = 0;	/* granted, and not held yet */
+	uint64_t	last_number_ = 0;
 	std::list<JobMemory *> jobs_;
 	std::list<JobMemory *> waiting_;	/* in the order in which it is their turn */
-	std::condition_variable changed_;
-	std::chrono::steady_clock::time_point moved_;	/* when a client last went on, or a job last began to wait for one */
 };
 
 /* What one job has; its members are the budget's, under its mutex. */
@@ -83,6 +96,8 @@ public:
 	static JobMemory *current() { return current_; }
 
 	MemoryBudget *budget() const { return budget_; }
+	/* What it takes is known by. Another one once it has waited: what stayed of the attempt before is nobody's. */
+	uint64_t	number() const { return number_; }
 
 	/* Most that it ever had at a time. */
 	uint64_t	peak();
@@ -112,19 +127,27 @@ public:
 private:
 	friend class MemoryBudget;
 
-	uint64_t reserve() const { return held_ < 0 ? granted_ : granted_ - std::min(granted_, static_cast<uint64_t>(held_)); }
-	bool large() const { return granted_ > 0 || held_ > static_cast<int64_t>(MemoryBudget::SMALL); }
+	uint64_t	reserve() const { return granted_ - std::min(granted_, held_); }
+	bool		large() const { return granted_ > 0 || held_ > MemoryBudget::SMALL; }
+
+	enum class Turn { Waits, Begins, HasNone };
+
+	Turn		turn(MemoryBudget::Clock::time_point since);
 
 	static inline thread_local JobMemory *current_ = nullptr;
 
 	MemoryBudget *budget_;
-	int64_t		held_ = 0;		/* less than 0: it gave back what earlier jobs had taken */
-	int64_t		peak_ = 0;
+	uint64_t	number_;
+	uint64_t	held_ = 0;
+	uint64_t	peak_ = 0;
 	uint64_t	granted_ = 0;
 	uint64_t	wanted_ = 0;	/* when it was refused */
-	bool		had_all_ = false;	/* when it was refused: nobody else had any, or would have given it back */
-	bool		last_try_ = false;
+	bool		had_all_ = false;	/* when it was refused: nobody else would have given back any */
+	int			tries_ = 0;
+	bool		waiting_ = false;
 	bool		waits_for_client_ = false;
+	MemoryBudget::Clock::time_point client_since_;
+	std::condition_variable called_;
 };
 
 }  // namespace gpuvm

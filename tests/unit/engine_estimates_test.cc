@@ -149,6 +149,11 @@ TEST(Estimates, OthersAddTheirWorkButNoMoreThanOnesOwnEach)
 		EXPECT_DOUBLE_EQ(heavy.added(), 6000) << "of both others all";
 		EXPECT_DOUBLE_EQ(load.added(2'000'000), 1'006'000);
 		EXPECT_DOUBLE_EQ(load.added(0), 0) << "what does not keep the engine busy is not slowed down";
+
+		RunsOnEngine forced(&load);
+
+		EXPECT_DOUBLE_EQ(heavy.added(), 1'006'000) << "of one of which nothing is known as much as its own";
+		EXPECT_DOUBLE_EQ(forced.added(), 0);
 	}
 	EXPECT_DOUBLE_EQ(heavy.added(), 0);
 	EXPECT_EQ(load.work.load(), 1'000'000u);

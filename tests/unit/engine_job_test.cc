@@ -343,7 +343,7 @@ TEST_F(EngineJobTest, GroupsThatDoNotFitByAllThreadsAreMadeByOne)
 {
 	Backend		backend(this);
 
-	at<ArenaHeader>(0)->memory_limit = 50 << 20;
+	context_.memory.set_limit(50 << 20);
 	backend.prepare(true);
 	knobs.state_bytes = 30 << 20;
 	/* the first thread waits for a second one to find no memory */
@@ -372,7 +372,6 @@ TEST_F(EngineJobTest, AJobWaitsForTheMemoryOfAnother)
 {
 	Backend		backend(this);
 
-	at<ArenaHeader>(0)->memory_limit = 100 << 20;
 	context_.memory.set_limit(100 << 20);
 	for (bool canceled : {false, true})
 	{
@@ -391,7 +390,7 @@ TEST_F(EngineJobTest, AJobWaitsForTheMemoryOfAnother)
 			ASSERT_TRUE(backend.wait([&] { return backend.ended(); }));
 			EXPECT_EQ(backend.state(), JobState::Failed);
 		}
-		context_.memory.give_back(&other, 80 << 20);
+		context_.memory.give_back(other.number(), 80 << 20);
 		if (canceled)
 			continue;
 		backend.drain();

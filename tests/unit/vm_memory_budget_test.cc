@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <list>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,13 +57,14 @@ TEST(MemoryBudget, WhatIsOnlyKeptMakesRoom)
 	budget.set_yield([&]
 	{
 		if (kept)
-			budget.give_back(nullptr, 60 * MB);
+			budget.give_back(0, 60 * MB);
 		kept = false;
 	});
 	EXPECT_TRUE(budget.take(&job, 90 * MB));
 	EXPECT_FALSE(kept);
 	EXPECT_FALSE(budget.take(&job, 20 * MB));
 	EXPECT_FALSE(job.wait_for_more(never)) << "it had all that there is";
+	budget.give_back(job.number(), 90 * MB);
 }
 
 TEST(MemoryBudget, WhoWasNeverRefusedDoesNotWait)
@@ -108,7 +110,7 @@ protected:
 
 				order_ += name;
 			}
-			budget_.give_back(&job, bytes);
+			budget_.give_back(job.number(), bytes);
 		});
 		while (asked_.load() < waiting_)
 			std::this_thread::yield();
@@ -140,18 +142,18 @@ TEST_F(MemoryBudgetTest, WhoFindsNoRoomWaitsForItsTurn)
 	JobMemory	small(&budget_), newcomer(&budget_);
 
 	EXPECT_TRUE(budget_.take(&small, MB));
-	budget_.give_back(&small, MB);
+	budget_.give_back(small.number(), MB);
 	EXPECT_FALSE(budget_.take(&newcomer, 20 * MB));
 	/* who has begun may end */
 	EXPECT_TRUE(budget_.take(&large_, 30 * MB));
-	budget_.give_back(&large_, 90 * MB);
+	budget_.give_back(large_.number(), 90 * MB);
 	for (std::thread &thread : threads_)
 		thread.join();
 	threads_.clear();
 	EXPECT_EQ(order(), "ab");
 	EXPECT_EQ(budget_.used(), 0u);
 	EXPECT_TRUE(budget_.take(&newcomer, 100 * MB)) << "nothing is kept for those that have gone";
-	budget_.give_back(&newcomer, 100 * MB);
+	budget_.give_back(newcomer.number(), 100 * MB);
 }
 
 TEST_F(MemoryBudgetTest, WhoIsToEndStopsWaiting)
@@ -162,40 +164,164 @@ TEST_F(MemoryBudgetTest, WhoIsToEndStopsWaiting)
 	ASSERT_FALSE(budget_.take(&job, 50 * MB));
 	EXPECT_FALSE(job.wait_for_more([&] { return ++asked == 3; }));
 	EXPECT_EQ(asked, 3);
-	budget_.give_back(&large_, 60 * MB);
+	budget_.give_back(large_.number(), 60 * MB);
 
 	JobMemory	next(&budget_);
 
 	EXPECT_TRUE(budget_.take(&next, 100 * MB)) << "nobody waits any more";
-	budget_.give_back(&next, 100 * MB);
+	budget_.give_back(next.number(), 100 * MB);
 }
 
 TEST_F(MemoryBudgetTest, ClientsAreNotWaitedFor)
 {
-	JobMemory	job(&budget_);
+	JobMemory	job(&budget_), streams(&budget_);
+	std::atomic<bool> stop{false};
+	/* one that comes and goes does not make the other one's client quicker */
+	std::thread stream([&]
+	{
+		while (!stop)
+		{
+			streams.wait_for_client(true);
+			std::this_thread::sleep_for(std::chrono::milliseconds(10));
+			streams.wait_for_client(false);
+		}
+	});
 
 	large_.wait_for_client(true);
 	ASSERT_FALSE(budget_.take(&job, 50 * MB));
 
 	const auto	since = std::chrono::steady_clock::now();
 
-	EXPECT_TRUE(job.wait_for_more(never)) << "with what is left";
+	EXPECT_FALSE(job.wait_for_more(never)) << "there will not be more";
 	EXPECT_GE(std::chrono::steady_clock::now() - since, MemoryBudget::CLIENT_PATIENCE);
+	stop = true;
+	stream.join();
+	large_.wait_for_client(false);
+	ASSERT_FALSE(budget_.take(&job, 50 * MB));
+	EXPECT_FALSE(job.wait_for_more([&]
+	{
+		return std::chrono::steady_clock::now() - since > 4 * MemoryBudget::CLIENT_PATIENCE;
+	})) << "while it computes it is waited for";
+	EXPECT_GE(std::chrono::steady_clock::now() - since, 4 * MemoryBudget::CLIENT_PATIENCE);
 	EXPECT_TRUE(budget_.take(&job, 40 * MB));
-	EXPECT_FALSE(budget_.take(&job, 10 * MB));
-	budget_.give_back(&job, 40 * MB);
-	EXPECT_FALSE(job.wait_for_more(never)) << "that was all";
+	budget_.give_back(job.number(), 40 * MB);
+	budget_.give_back(large_.number(), 60 * MB);
 }
 
-TEST_F(MemoryBudgetTest, WhatLaterJobsGiveBackIsNotTheirs)
+TEST_F(MemoryBudgetTest, WhatIsKeptForAJobIsNotKeptFromSmallOnesNorWhileItsClientIsAway)
+{
+	JobMemory	job(&budget_), small(&budget_), other(&budget_);
+
+	ASSERT_FALSE(budget_.take(&job, 55 * MB));
+	budget_.give_back(large_.number(), 60 * MB);
+	ASSERT_TRUE(job.wait_for_more(never));
+	ASSERT_TRUE(budget_.take(&job, 55 * MB));
+	EXPECT_TRUE(budget_.take(&small, 64 * 1024));
+	budget_.give_back(small.number(), 64 * 1024);
+	EXPECT_FALSE(budget_.take(&other, 40 * MB)) << "it may yet need it";
+	job.wait_for_client(true);
+	EXPECT_TRUE(budget_.take(&other, 40 * MB));
+	budget_.give_back(other.number(), 40 * MB);
+	budget_.give_back(job.number(), 55 * MB);
+}
+
+TEST_F(MemoryBudgetTest, WhatStaysOfAJobThatWaitsIsNobodys)
+{
+	JobMemory	first(&budget_), second(&budget_);
+	std::atomic<bool> began{false};
+
+	/* an index that stays, since others use it */
+	ASSERT_TRUE(budget_.take(&second, 20 * MB));
+
+	const uint64_t index = second.number();
+
+	ASSERT_FALSE(budget_.take(&first, 60 * MB));
+	std::thread waits([&] { began = first.wait_for_more(never); });
+	while (asked_ == 0 && budget_.take(&second, 30 * MB))
+	{
+		budget_.give_back(second.number(), 30 * MB);
+		asked_ = 1;
+	}
+	ASSERT_FALSE(budget_.take(&second, 40 * MB));
+	std::thread waits_too([&] { EXPECT_TRUE(second.wait_for_more([&] { return false; })); });
+	std::this_thread::sleep_for(std::chrono::milliseconds(50));
+	budget_.give_back(large_.number(), 60 * MB);
+	waits.join();
+	EXPECT_TRUE(began) << "80 MB are left, and nobody waits for who waits";
+	EXPECT_TRUE(budget_.take(&first, 60 * MB));
+	budget_.give_back(first.number(), 60 * MB);
+	first.wait_for_client(true);
+	waits_too.join();
+	budget_.give_back(index, 20 * MB);
+	EXPECT_EQ(budget_.used(), 0u);
+}
+
+TEST_F(MemoryBudgetTest, WhereTheSystemHasNoneNobodyBeginsAgain)
+{
+	JobMemory	job(&budget_);
+
+	ASSERT_TRUE(budget_.take(&job, 30 * MB));
+	budget_.fail(&job, 30 * MB);
+	EXPECT_FALSE(job.wait_for_more(never));
+	budget_.give_back(large_.number(), 60 * MB);
+	EXPECT_EQ(budget_.used(), 0u);
+}
+
+TEST(MemoryBudget, ManySmallOnesAreWaitedForAsOneLargeOneIs)
+{
+	MemoryBudget budget(32 * MB);
+	std::list<JobMemory> small;
+	JobMemory	job(&budget);
+	bool		asked = false;
+
+	for (int i = 0; i < 4; i++)
+	{
+		small.emplace_back(&budget);
+		ASSERT_TRUE(budget.take(&small.back(), 8 * MB));
+	}
+	ASSERT_FALSE(budget.take(&job, MB));
+	EXPECT_TRUE(job.wait_for_more([&]
+	{
+		if (asked)
+			return false;
+		asked = true;
+		budget.give_back(small.front().number(), 8 * MB);
+		return false;
+	}));
+	EXPECT_TRUE(budget.take(&job, MB));
+}
+
+TEST(MemoryBudget, WhoNeedsLessThanTwiceDoesNotWaitForTwice)
+{
+	MemoryBudget budget(80 * MB);
+	JobMemory	computes(&budget), ends(&budget), job(&budget);
+
+	ASSERT_TRUE(budget.take(&computes, 9 * MB));
+	ASSERT_TRUE(budget.take(&ends, 40 * MB));
+	ASSERT_FALSE(budget.take(&job, 41 * MB));
+	budget.give_back(ends.number(), 40 * MB);
+
+	const auto	since = std::chrono::steady_clock::now();
+
+	EXPECT_TRUE(job.wait_for_more(never));
+	EXPECT_GE(std::chrono::steady_clock::now() - since, MemoryBudget::AMPLE_PATIENCE);
+	EXPECT_TRUE(budget.take(&job, 41 * MB));
+	/* and not at all for what there will never be */
+	budget.give_back(job.number(), 41 * MB);
+	EXPECT_FALSE(budget.take(&job, 81 * MB));
+	EXPECT_FALSE(job.wait_for_more(never));
+}
+
+TEST_F(MemoryBudgetTest, WhatAJobFreesOfOthersIsNotItsOwn)
 {
 	JobMemory	job(&budget_);
 
 	/* an index that an earlier job made goes, by this one's hand */
 	ASSERT_TRUE(budget_.take(nullptr, 30 * MB));
-	budget_.give_back(&job, 30 * MB);
+	budget_.give_back(0, 30 * MB);
 	EXPECT_EQ(budget_.used(), 60 * MB);
 	EXPECT_TRUE(budget_.take(&job, 40 * MB));
 	EXPECT_FALSE(budget_.take(&job, MB));
-	budget_.give_back(&job, 40 * MB);
+	budget_.give_back(job.number(), 40 * MB);
+	budget_.give_back(large_.number(), 60 * MB);
 }
