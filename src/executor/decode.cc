@@ -61,29 +61,50 @@ decode_values(const ColumnView &v, uint32 first, uint32 n, Datum *values, int st
 }
 
 /* What gpuvmd hands over need not be a reference. */
-static void
+[[noreturn]] static void
 bad_reference(int64 reference)
 {
 	elog(ERROR, "gpuvm: gpuvmd returned reference " INT64_FORMAT ", where no value is", reference);
 }
 
+/*
+ * What lies there, and how much of it may be looked at; NULL: nothing that a reference leads to. What gpuvmd can write to is
+ * none of it, for a value's length must stay what it was found to be.
+ */
+static const char *
+referenced(const GpuvmScanState *state, uint64 at, uint32 *left)
+{
+	const uint64 limit = arena_jobs_begin();
+
+	if (at >= state->memory.begin && at < state->memory.end)
+	{
+		const char *image = nullptr;
+
+		for (int i = 0; i < state->plan->ncursors && image == nullptr; i++)
+			image = source_delta_image(state->sources[i], at, left);
+		return image;
+	}
+	if (at < ARENA_HEADER_BYTES || at >= limit)
+		return nullptr;
+	*left = static_cast<uint32>(Min(limit - at, uint64{VARIABLE_MAX_IMAGE}));
+	return arena_at<char>(at);
+}
+
 Datum
-variable_datum(const ScanPart *part, int column, int64 reference, uint32 *bytes)
+variable_datum(const GpuvmScanState *state, const ScanPart *part, int column, int64 reference, uint32 *bytes)
 {
 	int			attlen = part->lens[column];
-	uint64		limit = arena_size();
-	uint64		at = static_cast<uint64>(reference);
-	const char *image;
+	uint32		left;
+	const char *image = referenced(state, static_cast<uint64>(reference), &left);
 	uint32		length;
 
 	/* the longest header, and more, lies behind every value (tablet/format.h) */
-	if (at == 0 || at >= limit || limit - at < VARIABLE_SLACK)
+	if (image == nullptr || left < VARIABLE_SLACK)
 		bad_reference(reference);
-	image = arena_at<char>(at);
 	if (attlen == -1 && !VARATT_IS_SHORT(image) && !VARATT_IS_4B_U(image))
 		bad_reference(reference);
 	length = image_length(image, attlen);
-	if (length > limit - at || (attlen == -1 && length < image_header(image)))
+	if (length > left || (attlen == -1 && length < image_header(image)))
 		bad_reference(reference);
 	if (bytes != nullptr)
 		*bytes = length;
@@ -135,7 +156,7 @@ decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, con
 		else if (form->kind == OutputKind::Wide)
 			values[at] = wide_datum(v, state->views[form->map], first + r, form->scale);
 		else if (form->kind == OutputKind::Variable)
-			values[at] = variable_datum(state->part, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
+			values[at] = variable_datum(state, state->part, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
 		else
 			values[at] = output_datum(state, state->part, column, reinterpret_cast<const int32 *>(v.values)[first + r]);
 	}
@@ -208,8 +229,11 @@ decode_batch(GpuvmScanState *state)
 	MemoryContextSwitchTo(old);
 	if (positions)
 	{
-		source_ctids(state->tablet, reinterpret_cast<const uint32 *>(state->views[state->part->ncols - 1].values) + first, n,
-					 &state->block_hint, state->batch_tids);
+		uint32		rows[BATCH_ROWS];
+
+		/* they are to stay what they are found to be */
+		memcpy(rows, reinterpret_cast<const uint32 *>(state->views[state->part->ncols - 1].values) + first, n * sizeof(uint32));
+		source_ctids(state->tablet, rows, n, &state->block_hint, state->batch_tids);
 		state->row_relid = state->sources[0]->leaves[state->tablet->leaf].relid;
 	}
 	state->row = first + n;

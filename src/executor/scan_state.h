@@ -108,7 +108,7 @@ struct ScanTablet
 	bool		of_file;		/* its rows are in no heap, */
 	bool		stored;			/* but in stored tablets, which they have ctids of (store/tablets.h) */
 	uint32		first_unit;		/* rows */
-	uint64		place;			/* in the arena: of a delta's, in the current job */
+	uint64		place;			/* in the arena: of a delta's, in the current job; of others only where rows are found by their positions */
 };
 
 /*
@@ -146,6 +146,30 @@ struct ScanSource
 	EntrySource *entries;		/* per column: of codes */
 	struct SharedStage *of;		/* the rows are those of a stage that others read, too: all of this is its source's but the array of tablets. Else NULL */
 	uint64		opening;
+};
+
+/*
+ * Where a job has its memory, as it was submitted. gpuvmd can write to the Job, which therefore is asked for nothing of this.
+ */
+struct JobMemory
+{
+	uint64		begin;			/* arena offsets of the session's area: all that the job brings, and its results */
+	uint64		end;
+	uint64		buffers;		/* the first result buffer's, */
+	uint64		buffer_bytes;	/* and what each takes */
+	int			nbuffers;
+	uint64		known;			/* of a set's columns */
+};
+
+/* A Full result buffer, as it was when it was found. Its rows are where JobMemory says. */
+struct FullBuffer
+{
+	int			number;			/* -1: none is */
+	uint32		unit;
+	uint32		nrows;
+	uint32		errors;
+	uint32		part;
+	bool		last;
 };
 
 struct GpuvmScanState;
@@ -304,6 +328,7 @@ struct GpuvmScanState
 	/* the job, while one is in flight */
 	EngineSession *session;
 	Job		   *job;
+	JobMemory	memory;
 	int			nvalues;		/* rows: how many of the result columns are row_slot's */
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	ColumnView	views[PROGRAM_MAX_COLUMNS];
@@ -424,6 +449,9 @@ bool		source_skip_masked(const ScanSource *source, const ScanTablet *tablet, con
 /* ctids of rows of a tablet. */
 void		source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
 
+/* A reference to a value of a delta's tablets leads into the job's memory: to where the value is in this process's; NULL: to none of them. */
+const char *source_delta_image(const ScanSource *source, uint64 reference, uint32 *left);
+
 /* The tablet of a row's position (tablet/format.h), and its ctid, unless NULL. */
 const ScanTablet *source_row(const ScanSource *source, int64 position, ItemPointer ctid);
 
@@ -527,6 +555,9 @@ run_second_program(const GpuvmScanState *state, const PlanPart *part)
 /* Runs the only program into a result set. False if it is not there; the scan has to be rescanned before anything else. */
 bool		run_into_set(GpuvmScanState *state, SetSink *sink);
 
+/* Can these columns of the set be what gpuvmd says of them, and of the set? */
+bool		sink_can_be(const SetSink *sink, uint32 first, uint32 ncolumns);
+
 /* What a job is given, of any kind. */
 ParamValue	param_value(Datum value, bool isnull, Type type);
 JobOrderKey job_order_key(const PlanOrderKey &key);
@@ -623,8 +654,11 @@ Datum		tied_datum(const GpuvmScanState *state, int ties, const ScanPart *from, i
 /* Decodes the next rows of the current buffer; false when it is exhausted. */
 bool		decode_batch(GpuvmScanState *state);
 
-/* The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is copied. */
-Datum		variable_datum(const ScanPart *part, int column, int64 reference, uint32 *bytes);
+/*
+ * The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is copied: it
+ * is in a tablet, or in what this process has read itself, where gpuvmd cannot write.
+ */
+Datum		variable_datum(const GpuvmScanState *state, const ScanPart *part, int column, int64 reference, uint32 *bytes);
 
 /* -- fetch.cc: what tablets do not have, from the heap ----------------------------- */
 
