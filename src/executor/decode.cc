@@ -60,57 +60,6 @@ decode_values(const ColumnView &v, uint32 first, uint32 n, Datum *values, int st
 	}
 }
 
-/* What gpuvmd hands over need not be a reference. */
-[[noreturn]] static void
-bad_reference(int64 reference)
-{
-	elog(ERROR, "gpuvm: gpuvmd returned reference " INT64_FORMAT ", where no value is", reference);
-}
-
-/*
- * What lies there, and how much of it may be looked at; NULL: nothing that a reference leads to. What gpuvmd can write to is
- * none of it, for a value's length must stay what it was found to be.
- */
-static const char *
-referenced(const GpuvmScanState *state, uint64 at, uint32 *left)
-{
-	const uint64 limit = arena_jobs_begin();
-
-	if (at >= state->memory.begin && at < state->memory.end)
-	{
-		const char *image = nullptr;
-
-		for (int i = 0; i < state->plan->ncursors && image == nullptr; i++)
-			image = source_delta_image(state->sources[i], at, left);
-		return image;
-	}
-	if (at < ARENA_HEADER_BYTES || at >= limit)
-		return nullptr;
-	*left = static_cast<uint32>(Min(limit - at, uint64{VARIABLE_MAX_IMAGE}));
-	return arena_at<char>(at);
-}
-
-Datum
-variable_datum(const GpuvmScanState *state, const ScanPart *part, int column, int64 reference, uint32 *bytes)
-{
-	int			attlen = part->lens[column];
-	uint32		left;
-	const char *image = referenced(state, static_cast<uint64>(reference), &left);
-	uint32		length;
-
-	/* the longest header, and more, lies behind every value (tablet/format.h) */
-	if (image == nullptr || left < VARIABLE_SLACK)
-		bad_reference(reference);
-	if (attlen == -1 && !VARATT_IS_SHORT(image) && !VARATT_IS_4B_U(image))
-		bad_reference(reference);
-	length = image_length(image, attlen);
-	if (length > left || (attlen == -1 && length < image_header(image)))
-		bad_reference(reference);
-	if (bytes != nullptr)
-		*bytes = length;
-	return PointerGetDatum(image);
-}
-
 /* What is wanted of rows by their positions; nulls are known. */
 static void
 decode_positions(const GpuvmScanState *state, int column, uint32 first, uint32 n, const bool *nulls, Datum *values, int stride)

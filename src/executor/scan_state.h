@@ -59,6 +59,7 @@ struct ScanPart
 	Type		types[PROGRAM_MAX_COLUMNS];
 	EntrySource entries[PROGRAM_MAX_COLUMNS];	/* of those that are codes */
 	int16		lens[PROGRAM_MAX_COLUMNS];	/* pg_attribute.attlen of those that are references */
+	int			checked[PROGRAM_MAX_COLUMNS];	/* of these: the column in the tablets whose values they have to be; -1: any bytes will do */
 	GroupChunk **chunks;
 	uint32		nchunks;
 	uint32		max_chunks;
@@ -128,6 +129,8 @@ struct ScanSource
 	ScanTablet *tablets;		/* not made for groups over a plain source */
 	uint32		ntablets;
 	uint32		nimported;		/* of these: not of deltas */
+	uint64	   *offsets;		/* where the imported ones are in the arena, in order; made when it is first asked: */
+	uint32		noffsets;
 	uint32	   *by_place;		/* their numbers, in the order of their places in the arena: of the current job, if rows are found by their positions */
 	uint32		ncolumns;
 	ColumnSummary *columns;		/* this and the following: not if plain */
@@ -449,17 +452,14 @@ bool		source_skip_masked(const ScanSource *source, const ScanTablet *tablet, con
 /* ctids of rows of a tablet. */
 void		source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids);
 
-/* A reference to a value of a delta's tablets leads into the job's memory: to where the value is in this process's; NULL: to none of them. */
-const char *source_delta_image(const ScanSource *source, uint64 reference, uint32 *left);
-
 /* The tablet of a row's position (tablet/format.h), and its ctid, unless NULL. */
 const ScanTablet *source_row(const ScanSource *source, int64 position, ItemPointer ctid);
 
 /* Does the plan hand out what has to be looked up by the positions of the cursor's rows? */
 bool		source_has_positions(const ScanPlan *plan, int cursor);
 
-/* pg_attribute.attlen of a column. */
-int16		source_attlen(const ScanSource *source, AttrNumber attnum);
+/* pg_attribute.attlen of a column, and its type. */
+int16		source_attlen(const ScanSource *source, AttrNumber attnum, Oid *type);
 
 /* -- derived.cc: cursors over the rows of other plans ------------------------------------ */
 
@@ -653,6 +653,11 @@ Datum		tied_datum(const GpuvmScanState *state, int ties, const ScanPart *from, i
 
 /* Decodes the next rows of the current buffer; false when it is exhausted. */
 bool		decode_batch(GpuvmScanState *state);
+
+/* -- references.cc ----------------------------------------------------------------- */
+
+/* The part's result column is of references to the source's column. */
+void		references_begin(const ScanSource *source, AttrNumber attnum, ScanPart *part, int column);
 
 /*
  * The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is copied: it

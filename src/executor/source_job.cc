@@ -89,23 +89,6 @@ put_tablet(const TabletHeader *tablet, uint64 at)
 	pfree(placed);
 }
 
-const char *
-source_delta_image(const ScanSource *source, uint64 reference, uint32 *left)
-{
-	const ScanTablet *first = source->tablets + source->nimported;
-	const ScanTablet *end = source->tablets + source->ntablets;
-	const ScanTablet *behind;
-
-	if (source->plain || source->set != 0 || first == end)
-		return nullptr;
-	/* they lie one behind the other */
-	behind = std::partition_point<const ScanTablet *>(first, end, [=](const ScanTablet &t) { return t.place <= reference; });
-	if (behind == first || reference - behind[-1].place >= behind[-1].header->size)
-		return nullptr;
-	*left = static_cast<uint32>(Min(behind[-1].header->size - (reference - behind[-1].place), uint64{VARIABLE_MAX_IMAGE}));
-	return reinterpret_cast<const char *>(behind[-1].header) + (reference - behind[-1].place);
-}
-
 JobCursor
 source_cursor(ScanSource *source, uint64 at, bool positions)
 {
