@@ -6,6 +6,8 @@
 #ifndef GPUVM_ENGINE_ARENA_MAP_H
 #define GPUVM_ENGINE_ARENA_MAP_H
 
+#include <memory>
+
 #include "engine/abi.h"
 #include "engine/open_pages.h"
 
@@ -37,14 +39,14 @@ public:
 	{
 		char	   *at = within(offset, bytes, align);
 
-		return at != nullptr && uses->open(pages_, offset, bytes) ? reinterpret_cast<T *>(at) : nullptr;
+		return at != nullptr && uses->open(pages_.get(), offset, bytes) ? reinterpret_cast<T *>(at) : nullptr;
 	}
 
 	/* Bytes from `offset` to the arena's end. */
 	uint64_t available(uint64_t offset) const { return offset < size_ ? size_ - offset : 0; }
 
 	/* Which pages are open; nullptr: all. */
-	OpenPages  *pages() const { return pages_; }
+	OpenPages  *pages() const { return pages_.get(); }
 
 private:
 	char *within(uint64_t offset, uint64_t bytes, uint64_t align) const
@@ -56,7 +58,7 @@ private:
 
 	char	   *base_ = nullptr;
 	uint64_t	size_ = 0;
-	OpenPages  *pages_ = nullptr;	/* lives to the process's end, as the mapping does */
+	std::shared_ptr<OpenPages> pages_;
 };
 
 }  // namespace gpuvm

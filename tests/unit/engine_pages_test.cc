@@ -13,9 +13,7 @@
 #include <random>
 #include <thread>
 
-#include "engine/arena_map.h"
-
-using namespace gpuvm;
+#include "engine_fixture.h"
 
 namespace {
 
@@ -200,6 +198,93 @@ TEST_F(EnginePages, TheArenaAsItIsMapped)
 	}
 	EXPECT_EQ(pages(6, 9), "---");
 	munmap(at, MAPPED_BYTES);
+}
+
+/* gpuvmd as it is, with the arena mapped read-only, and no zone: whatever it writes to has to be opened. */
+class ReadOnlyArena : public EngineJobTest
+{
+public:
+	void SetUp() override
+	{
+		EngineJobTest::SetUp();
+		at<ArenaHeader>(0)->jobs_begin = ARENA_SIZE;
+		ASSERT_STREQ(context_.arena.map(fd_), nullptr);
+		memory_ = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	}
+
+	void TearDown() override
+	{
+		EngineJobTest::TearDown();
+		munmap(context_.arena.header(), ARENA_SIZE);
+		close(memory_);
+	}
+
+	/* Can gpuvmd write there? What is there stays as it is. */
+	bool writable(uint64_t offset)
+	{
+		char		byte = *at<char>(offset);
+
+		return pwrite(memory_, &byte, 1, static_cast<off_t>(reinterpret_cast<uintptr_t>(context_.arena.header()) + offset)) == 1;
+	}
+
+	int			memory_;
+};
+
+TEST_F(ReadOnlyArena, AJobOpensWhatItWritesTo)
+{
+	next_ = align_up(next_, ARENA_PAGE);
+
+	Backend		backend(this), other(this);
+	const uint64_t job = static_cast<uint64_t>(reinterpret_cast<char *>(backend.job) - base_);
+
+	EXPECT_TRUE(writable(job));
+	EXPECT_FALSE(writable(first_tablet_));
+	EXPECT_FALSE(writable(version_));
+	next_ = align_up(next_, ARENA_PAGE);
+	for (bool grouped : {false, true})
+	{
+		backend.prepare(grouped);
+
+		const uint64_t area = backend.job->buffers[1].offset;
+
+		EXPECT_FALSE(writable(area));
+		knobs.hold = true;
+		backend.submit();
+		ASSERT_TRUE(eventually([] { return knobs.inside > 0; }));
+		EXPECT_TRUE(writable(area));
+		/* beside it another one, which ends before */
+		knobs.hold = false;
+		other.prepare(grouped);
+		other.run();
+		EXPECT_EQ(other.state(), JobState::Done) << other.failure();
+		backend.drain();
+		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+		if (!grouped)
+			backend.expect_whole_table();
+		EXPECT_FALSE(writable(area)) << "the job has ended";
+	}
+	backend.hang_up();
+	other.hang_up();
+	EXPECT_TRUE(eventually([&] { return !writable(job); })) << "the session has ended";
+}
+
+TEST_F(ReadOnlyArena, WhatIsKnownOfASetIsWritten)
+{
+	Backend		backend(this);
+
+	at<ArenaHeader>(0)->result_limit.store(PLENTY);
+	backend.prepare();
+	next_ = align_up(next_, ARENA_PAGE);
+	backend.job->nbuffers = 0;
+	backend.job->sink.set = 1;
+	backend.job->sink.known = allocate(sizeof(SetColumn));
+	backend.job->sink.ncolumns = 1;
+	backend.job->sink.columns[0] = SinkColumn{0, SinkForm::Value};
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.job->rows_out, NROWS);
+	EXPECT_EQ(at<SetColumn>(backend.job->sink.known)->max, NROWS - 1);
+	EXPECT_FALSE(writable(backend.job->sink.known));
 }
 
 }  // namespace
