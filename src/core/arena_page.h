@@ -1,4 +1,4 @@
-/* arena_page.h: what the arena is handed out in, and what of it is writable or not for gpuvmd: whole pages of every system. */
+/* arena_page.h: in what the arena is handed out, and is writable for gpuvmd or not: whole pages of every system. */
 #ifndef GPUVM_CORE_ARENA_PAGE_H
 #define GPUVM_CORE_ARENA_PAGE_H
 

@@ -173,9 +173,9 @@ struct ArenaWords
 	std::atomic<uint32_t> engine_reaped;	/* the last start whose process is known to be gone, and its devices with it */
 	uint32_t	reserved;
 	char		engine_status[256];	/* a sentence for gpuvm.status(), written before engine_pid */
-	std::atomic<uint64_t> index_limit;	/* bytes of gpuvmd's memory for indexes of joins (gpuvm.index_memory), which the supervisor may change at any
-									 * time; 0: none are kept, on devices neither */
-	std::atomic<uint64_t> result_limit;	/* bytes that result sets may take (gpuvm.result_memory), likewise */
+	/* bytes, which the supervisor may change at any time: */
+	std::atomic<uint64_t> index_limit;	/* for indexes of joins (gpuvm.index_memory); 0: none are kept, on devices neither */
+	std::atomic<uint64_t> result_limit;	/* for result sets (gpuvm.result_memory) */
 	std::atomic<uint64_t> next_serial;	/* of the next tablet: see TabletHeader.serial */
 };
 
@@ -212,7 +212,7 @@ constexpr uint64_t ARENA_HEADER_BYTES = 2 * ARENA_PAGE;
 struct ArenaHeader : ArenaWordsPage, EngineWords
 {
 };
-static_assert(sizeof(ArenaHeader) == sizeof(ArenaWordsPage) + sizeof(EngineWords), "the second part begins with its page");
+static_assert(sizeof(ArenaHeader) == ARENA_PAGE + sizeof(EngineWords), "the second part begins with its page");
 
 /* First message on the socket, backend to gpuvmd. gpuvmd answers one byte, or closes. */
 struct SessionHello

@@ -27,7 +27,8 @@ ArenaMap::map(int fd)
 
 	const uint64_t zone = header()->jobs_begin;
 
-	if (header()->magic != ARENA_MAGIC || header()->size != size_ || zone < ARENA_HEADER_BYTES || zone > size_ || zone % ARENA_PAGE != 0)
+	if (header()->magic != ARENA_MAGIC || header()->size != size_ ||
+		zone < ARENA_HEADER_BYTES || zone > size_ || zone % ARENA_PAGE != 0)
 		return "the arena's header is damaged";
 	pages_ = std::make_shared<OpenPages>(base_, size_, zone);
 	if (!pages_->open_zone() || !pages_->open(ARENA_PAGE, ARENA_HEADER_BYTES - ARENA_PAGE))

@@ -36,6 +36,7 @@ public:
 private:
 	using Count = uint16_t;
 
+	uint64_t	page_behind(uint64_t end) const;
 	bool		protect(uint64_t first, uint64_t end, bool writable);
 	template <typename Wanted> bool protect_runs(uint64_t first, uint64_t end, bool writable, Wanted wanted);
 

@@ -19,8 +19,8 @@
  * supervisor says so of every word before it starts another one. Nobody waits here
  * but gpuvmd, for Punching(n).
  *
- * The number n stands in the bits above the state. A word that is none of these was written by mistake. Nobody who finds
- * it punches or pins, until the supervisor takes it for PunchWanted before the next start of gpuvmd.
+ * The number n stands in the bits above the state. A word that is none of these was written by mistake: nobody punches
+ * then, until gpuvmd pins the chunk again, or the supervisor, before it starts another one, takes it for PunchWanted.
  */
 #ifndef GPUVM_ENGINE_PIN_WORDS_H
 #define GPUVM_ENGINE_PIN_WORDS_H

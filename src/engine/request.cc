@@ -638,7 +638,8 @@ read_sink(const ArenaMap &arena, const SetStore &sets, Request *request)
 		return wrong;
 	if (sink.known != 0)
 	{
-		request->known = arena.open<SetColumn>(sink.known, sink.ncolumns * sizeof(SetColumn), alignof(SetColumn), &request->uses);
+		request->known = arena.open<SetColumn>(sink.known, sink.ncolumns * sizeof(SetColumn), alignof(SetColumn),
+											   &request->uses);
 		if (request->known == nullptr)
 			return "what is to be known of the result set lies outside the arena";
 	}

@@ -116,7 +116,8 @@ read_window(const ArenaMap &arena, uint64_t offset, const SetStore &sets, Reques
 		return wrong;
 	if (from.known != 0)
 	{
-		window.known = arena.open<SetColumn>(from.known, window.shape.ncolumns() * sizeof(SetColumn), alignof(SetColumn), &request->uses);
+		window.known = arena.open<SetColumn>(from.known, window.shape.ncolumns() * sizeof(SetColumn), alignof(SetColumn),
+											 &request->uses);
 		if (window.known == nullptr)
 			return "what is to be known of the result set lies outside the arena";
 	}

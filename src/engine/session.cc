@@ -30,7 +30,7 @@ set_receive_timeout(int fd, int seconds)
 	(void) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 }
 
-/* The session's Job, to be written to as long as `uses` lives, or nullptr when the first message is not what it should be. */
+/* The session's Job, writable as long as `uses` lives, or nullptr when the first message is not what it should be. */
 static Job *
 receive_hello(const ArenaMap &arena, int fd, PageUses *uses)
 {

@@ -105,7 +105,8 @@ decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, con
 		else if (form->kind == OutputKind::Wide)
 			values[at] = wide_datum(v, state->views[form->map], first + r, form->scale);
 		else if (form->kind == OutputKind::Variable)
-			values[at] = variable_datum(state, state->part, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
+			values[at] = variable_datum(state, state->part, column,
+										reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
 		else
 			values[at] = output_datum(state, state->part, column, reinterpret_cast<const int32 *>(v.values)[first + r]);
 	}
@@ -178,10 +179,11 @@ decode_batch(GpuvmScanState *state)
 	MemoryContextSwitchTo(old);
 	if (positions)
 	{
+		const ColumnView &v = state->views[state->part->ncols - 1];
 		uint32		rows[BATCH_ROWS];
 
 		/* they are to stay what they are found to be */
-		memcpy(rows, reinterpret_cast<const uint32 *>(state->views[state->part->ncols - 1].values) + first, n * sizeof(uint32));
+		memcpy(rows, v.values + first * sizeof(uint32), n * sizeof(uint32));
 		source_ctids(state->tablet, rows, n, &state->block_hint, state->batch_tids);
 		state->row_relid = state->sources[0]->leaves[state->tablet->leaf].relid;
 	}

@@ -1,9 +1,9 @@
 /*
  * references.cc: values of variable length, by the references that come back for them.
  *
- * A reference may be garbage. What lies where gpuvmd can write is taken from no such place: a delta's values are in this
- * process, too. Of the rest of the arena, a text's reference may lead anywhere, for any bytes are a text, at worst a wrong one. A
- * value of a type whose functions trust its bytes has to be one of the column's.
+ * A reference may be garbage. Nothing is read by it where gpuvmd can write: a delta's values are in this process,
+ * too. In the rest of the arena a text's reference may lead anywhere, for any bytes are a text, at worst a wrong one.
+ * A value of a type whose functions trust its bytes has to be one of the column's.
  */
 #include "pg/pg.h"
 
@@ -50,7 +50,8 @@ references_begin(const ScanSource *source, AttrNumber attnum, ScanPart *part, in
 
 	part->lens[column] = source_attlen(source, attnum, &type);
 	/* where the tables are that a set's references lead to, the reader does not know */
-	part->checked[column] = source->set == 0 && trusts_its_bytes(type, part->lens[column]) ? source_column(source, attnum, Type::I64) : -1;
+	part->checked[column] = source->set == 0 && trusts_its_bytes(type, part->lens[column])
+		? source_column(source, attnum, Type::I64) : -1;
 }
 
 /* -- where a reference leads ------------------------------------------------------------- */
@@ -73,7 +74,8 @@ is_value(const TabletHeader *tablet, int column, uint64 at)
 	uint32		first = 0;
 	uint32		end = tablet->nrows;
 
-	if (chunk == nullptr || chunk->encoding != Encoding::Variable || at - variable_at(tablet, *chunk) >= variable_bytes(*chunk))
+	if (chunk == nullptr || chunk->encoding != Encoding::Variable ||
+		at - variable_at(tablet, *chunk) >= variable_bytes(*chunk))
 		return false;
 	nulls = chunk->nulls == 0 ? nullptr : tablet_at<uint64>(tablet, chunk->nulls);
 	while (first < end)
@@ -101,7 +103,8 @@ list_offsets(ScanSource *source)
 
 	for (int i = 0; i < source->nleaves; i++)
 		source->noffsets += source->leaves[i].version->ntablets;
-	to = source->offsets = static_cast<uint64 *>(MemoryContextAllocHuge(source->context, sizeof(uint64) * Max(source->noffsets, 1)));
+	to = source->offsets = static_cast<uint64 *>(
+		MemoryContextAllocHuge(source->context, sizeof(uint64) * Max(source->noffsets, 1)));
 	for (int i = 0; i < source->nleaves; i++)
 	{
 		const TableVersion *version = source->leaves[i].version;
@@ -122,7 +125,7 @@ is_imported_value(ScanSource *source, int column, uint64 reference)
 	return behind != source->offsets && is_value(arena_at<TabletHeader>(behind[-1]), column, reference - behind[-1]);
 }
 
-/* The value's image in this process, where it is of a delta's tablet; *left: so many bytes of that are behind it. NULL: it is of none. */
+/* The value's image in this process, where it is of a delta's tablet, which has *left bytes from there on; or NULL. */
 static const char *
 delta_value(const ScanSource *source, int column, uint64 reference, uint64 *left)
 {
@@ -134,7 +137,8 @@ delta_value(const ScanSource *source, int column, uint64 reference, uint64 *left
 	if (source->plain || source->set != 0 || first == end)
 		return nullptr;
 	/* they lie one behind the other */
-	tablet = std::partition_point<const ScanTablet *>(first, end, [=](const ScanTablet &t) { return t.place <= reference; });
+	tablet = std::partition_point<const ScanTablet *>(first, end,
+													  [=](const ScanTablet &t) { return t.place <= reference; });
 	if (tablet == first)
 		return nullptr;
 	tablet--;
@@ -155,7 +159,8 @@ referenced(const GpuvmScanState *state, const ScanPart *part, int column, uint64
 
 	if (reference >= state->memory.begin && reference < state->memory.end)
 		return delta_value(source, checked, reference, left);
-	if (reference < ARENA_HEADER_BYTES || reference >= limit || (checked >= 0 && !is_imported_value(source, checked, reference)))
+	if (reference < ARENA_HEADER_BYTES || reference >= limit ||
+		(checked >= 0 && !is_imported_value(source, checked, reference)))
 		return nullptr;
 	*left = limit - reference;
 	return arena_at<char>(reference);

@@ -1141,7 +1141,7 @@ read_buffer(const GpuvmScanState *state, int number, FullBuffer *to)
 	return true;
 }
 
-/* The Full buffer with the lowest unit, so that rows come out as nearly in order as they can, or with the one that is wanted. */
+/* The Full buffer with the lowest unit, so that rows come out as nearly in order as they can, or with the one wanted. */
 static FullBuffer
 full_buffer(const GpuvmScanState *state)
 {
@@ -1168,7 +1168,10 @@ static void
 give_up_results(GpuvmScanState *state, const char *detail)
 {
 	if (state->emitted)
-		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("gpuvmd returned what cannot be"), errdetail("%s.", detail)));
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("gpuvmd returned what cannot be"),
+				 errdetail("%s.", detail)));
 	end_job(state, false);
 	state->mode = run_fall_back(state, FALLBACK_ENGINE_FAILED, detail);
 }
@@ -1561,7 +1564,8 @@ constexpr uint32 MOST_SET_TABLETS = 1 << 24;
 bool
 sink_can_be(const SetSink *sink, uint32 first, uint32 ncolumns)
 {
-	constexpr uint16 FLAGS = CHUNK_HAS_NULLS | CHUNK_ALL_NULL | CHUNK_HAS_NAN | CHUNK_HAS_INF | CHUNK_HAS_NEG_ZERO | COLUMN_VARIABLE;
+	constexpr uint16 FLAGS = CHUNK_HAS_NULLS | CHUNK_ALL_NULL | CHUNK_HAS_NAN | CHUNK_HAS_INF | CHUNK_HAS_NEG_ZERO |
+		COLUMN_VARIABLE;
 
 	for (uint32 i = first; i < first + ncolumns; i++)
 	{

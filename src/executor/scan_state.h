@@ -59,7 +59,7 @@ struct ScanPart
 	Type		types[PROGRAM_MAX_COLUMNS];
 	EntrySource entries[PROGRAM_MAX_COLUMNS];	/* of those that are codes */
 	int16		lens[PROGRAM_MAX_COLUMNS];	/* pg_attribute.attlen of those that are references */
-	int			checked[PROGRAM_MAX_COLUMNS];	/* of these: the column in the tablets whose values they have to be; -1: any bytes will do */
+	int			checked[PROGRAM_MAX_COLUMNS];	/* of these: the tablets' column whose values they have to be; -1: any bytes will do */
 	GroupChunk **chunks;
 	uint32		nchunks;
 	uint32		max_chunks;
@@ -109,7 +109,7 @@ struct ScanTablet
 	bool		of_file;		/* its rows are in no heap, */
 	bool		stored;			/* but in stored tablets, which they have ctids of (store/tablets.h) */
 	uint32		first_unit;		/* rows */
-	uint64		place;			/* in the arena: of a delta's, in the current job; of others only where rows are found by their positions */
+	uint64		place;			/* in the arena: of a delta's, in the current job; of others if source_row() is asked */
 };
 
 /*
@@ -151,9 +151,7 @@ struct ScanSource
 	uint64		opening;
 };
 
-/*
- * Where a job has its memory, as it was submitted. gpuvmd can write to the Job, which therefore is asked for nothing of this.
- */
+/* Where a job has its memory, as it was submitted. gpuvmd can write to the Job, so that is not asked for it again. */
 struct JobMemory
 {
 	uint64		begin;			/* arena offsets of the session's area: all that the job brings, and its results */
@@ -660,8 +658,8 @@ bool		decode_batch(GpuvmScanState *state);
 void		references_begin(const ScanSource *source, AttrNumber attnum, ScanPart *part, int column);
 
 /*
- * The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is copied: it
- * is in a tablet, or in what this process has read itself, where gpuvmd cannot write.
+ * The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is
+ * copied: it is in a tablet, or in what this process has read itself, where gpuvmd cannot write.
  */
 Datum		variable_datum(const GpuvmScanState *state, const ScanPart *part, int column, int64 reference, uint32 *bytes);
 

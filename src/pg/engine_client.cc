@@ -11,9 +11,9 @@
  * of a session that lost gpuvmd while its job was on a device, or that ends while
  * gpuvmd does not answer, is abandoned (areas.h): it is freed later.
  *
- * A Job lies where gpuvmd can write, so nothing that was written there is asked for again: what decides about memory is kept
- * in the session, or by whoever submitted the job. A word that says what it cannot, or never comes, ends in the
- * watch (engine_watch.cc), and gpuvmd with it.
+ * A Job lies where gpuvmd can write, so nothing that was written there is asked for again: what decides about memory
+ * is kept in the session, or by whoever submitted the job. A word that says what it cannot, or never comes, ends in
+ * the watch (engine_watch.cc), and gpuvmd with it.
  *
  * The end of a session's use: engine_release by its owner; a ResourceOwner's end
  * (errors, cursors); the transaction's abort, which stops all jobs before the

@@ -57,7 +57,7 @@ void		engine_settle(void);
  */
 uint64		engine_area(EngineSession *session, uint64 size);
 
-/* Stores Submitted and rings. The caller has set so many buffers Free; the Job's own word on that is not asked again. */
+/* Stores Submitted and rings. The caller has set so many buffers Free; the Job is not asked how many they are. */
 void		engine_submit(EngineSession *session, int nbuffers);
 
 enum EngineWait

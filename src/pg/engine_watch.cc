@@ -5,11 +5,11 @@
  * gpuvm.engine_timeout and the kernel says that the process is stopped, it is killed: the sockets of all its sessions
  * end, and the supervisor starts another one. Being starved of processors, or waiting for a disk, is no reason.
  *
- * Whoever looks waits for it, so it hangs where no thread has wanted a processor or a disk for as long, whatever the Job
- * says: a job that waits for a full buffer to be taken is not waited for. A device
- * computes while all threads sleep, so where there is one that takes DEVICE_PATIENCE times as long. A job that was
- * canceled hangs, too, if it has not stopped when its thread has had CANCEL_SHARE_MS of a processor, as far as these
- * were shared fairly: it asks every few milliseconds of its own time whether it is to stop.
+ * Whoever looks waits for it, so it hangs where no thread has wanted a processor or a disk for as long, whatever the
+ * Job says: a job that waits until its rows are taken is not waited for. A device computes while all threads sleep, so
+ * where there is one that takes DEVICE_PATIENCE times as long. A job that was canceled hangs, too, if it has not
+ * stopped when its thread has had CANCEL_SHARE_MS of a processor, as far as these were shared fairly: it asks every
+ * few milliseconds of its own time whether it is to stop.
  */
 #include "pg/engine_watch.h"
 

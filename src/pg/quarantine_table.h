@@ -57,7 +57,8 @@ blame_crash(const ArenaHeader &header, int signal, int exit_code, bool short_of_
 
 	if (signal == SIGKILL && short_of_memory && is_program_hash(alone))
 		return {alone, header.on_devices.alone() == alone ? Device::Cuda : Device::Cpu, CAUSE_OUT_OF_MEMORY};
-	if (signal == SIGKILL || !written || !is_program_hash(program) || blame.signal.load() != static_cast<uint32_t>(signal) ||
+	if (signal == SIGKILL || !written || !is_program_hash(program) ||
+		blame.signal.load() != static_cast<uint32_t>(signal) ||
 		(signal == 0 && (exit_code != ENGINE_EXIT_DEVICE || !device)))
 		return {0, Device::Cpu, 0};
 	return {program, device ? Device::Cuda : Device::Cpu, static_cast<uint32_t>(signal)};

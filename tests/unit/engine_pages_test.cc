@@ -182,7 +182,8 @@ TEST_F(EnginePages, TheArenaAsItIsMapped)
 	header->jobs_begin = ZONE_PAGE * ARENA_PAGE;
 	ASSERT_STREQ(arena.map(arena_), nullptr);
 	base_ = reinterpret_cast<char *>(arena.header());
-	EXPECT_EQ(static_cast<void *>(&arena.header()->engine_threads), base_ + ARENA_PAGE) << "what gpuvmd writes begins with its page";
+	EXPECT_EQ(static_cast<void *>(&arena.header()->engine_threads), base_ + ARENA_PAGE)
+		<< "what gpuvmd writes begins with its page";
 	EXPECT_EQ(pages(0, NPAGES), "-w" + std::string(ZONE_PAGE - 2, '-') + std::string(NPAGES - ZONE_PAGE, 'w'));
 
 	EXPECT_EQ(arena.at<char>(ARENA_HEADER_BYTES - 1), nullptr) << "the header is nobody's";
@@ -224,7 +225,8 @@ public:
 	{
 		char		byte = *at<char>(offset);
 
-		return pwrite(memory_, &byte, 1, static_cast<off_t>(reinterpret_cast<uintptr_t>(context_.arena.header()) + offset)) == 1;
+		return pwrite(memory_, &byte, 1,
+					  static_cast<off_t>(reinterpret_cast<uintptr_t>(context_.arena.header()) + offset)) == 1;
 	}
 
 	int			memory_;
