@@ -19,7 +19,8 @@ constexpr std::chrono::milliseconds PUNCH_PATIENCE(50);
 
 PinnedArena::PinnedArena(const DeviceOptions &options, const std::vector<int> &ordinals)
 	: arena_(options.arena), arena_size_(options.arena_size), chunk_bytes_(pin_chunk_bytes(options.arena_size)),
-	  header_(options.header), log_(options.log), ordinals_(ordinals), chunks_(pin_chunks(options.arena_size))
+	  header_(options.header), open_pages_(options.open_pages), close_pages_(options.close_pages), pages_(options.pages),
+	  log_(options.log), ordinals_(ordinals), chunks_(pin_chunks(options.arena_size))
 {
 }
 
@@ -43,6 +44,21 @@ uint64_t
 PinnedArena::in_one_chunk(const void *at, uint64_t bytes) const
 {
 	return std::min(bytes, chunk_bytes_ - offset_of(at) % chunk_bytes_);
+}
+
+cudaError_t
+PinnedArena::register_chunk(uint32_t number)
+{
+	const uint64_t offset = number * chunk_bytes_, bytes = bytes_of(number);
+
+	if (open_pages_ != nullptr && !open_pages_(pages_, offset, bytes))
+		return cudaErrorMemoryAllocation;
+
+	const cudaError_t rc = cudaHostRegister(chunk_at(number), bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+
+	if (close_pages_ != nullptr)
+		close_pages_(pages_, offset, bytes);
+	return rc;
 }
 
 /* Under the chunk's mutex. */
@@ -69,7 +85,7 @@ PinnedArena::pin(uint32_t number, Chunk *chunk)
 		rc = cudaErrorMemoryAllocation;
 
 	if (rc == cudaSuccess)
-		rc = cudaHostRegister(chunk_at(number), bytes_of(number), cudaHostRegisterPortable | cudaHostRegisterMapped);
+		rc = register_chunk(number);
 	if (rc == cudaSuccess)
 	{
 		for (size_t d = 0; d < ordinals_.size() && rc == cudaSuccess; d++)

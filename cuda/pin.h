@@ -7,9 +7,14 @@
  * header (engine/pin_words.h) keeps other processes from punching holes into it
  * meanwhile. Each chunk has a mutex of its own, so that chunks are pinned in
  * parallel; nothing else is locked while one is held.
+ *
+ * The driver registers only what the process may write to, so a chunk is writable for that moment.
+ * Devices go by their own page tables, which say that they may write, afterwards, too.
  */
 #ifndef GPUVM_CUDA_PIN_H
 #define GPUVM_CUDA_PIN_H
+
+#include <cuda_runtime.h>
 
 #include <bitset>
 #include <memory>
@@ -68,6 +73,7 @@ private:
 	bool		use(uint32_t number);
 	void		leave(uint32_t number);
 	bool		pin(uint32_t number, Chunk *chunk);
+	cudaError_t register_chunk(uint32_t number);
 	uint64_t	offset_of(const void *at) const { return static_cast<uint64_t>(static_cast<const char *>(at) - arena_); }
 	char	   *chunk_at(uint32_t number) const { return arena_ + number * chunk_bytes_; }
 	uint64_t	bytes_of(uint32_t number) const;
@@ -76,6 +82,9 @@ private:
 	const uint64_t arena_size_;
 	const uint64_t chunk_bytes_;
 	ArenaHeader *header_;
+	bool		(*open_pages_) (void *pages, uint64_t offset, uint64_t bytes);
+	void		(*close_pages_) (void *pages, uint64_t offset, uint64_t bytes);
+	void	   *pages_;
 	void		(*log_) (const char *line);
 	const std::vector<int> ordinals_;
 	std::vector<Chunk> chunks_;

@@ -3,11 +3,16 @@
  * words on the socket.
  *
  * The arena is one memfd mapping; every reference in it is an offset from its
- * first byte. PostgreSQL's side allocates all of it (store/ and pg/arena.h own
+ * first byte. PostgreSQL's side allocates all of it (store/ and pg/shmem.h own
  * the allocator, under an LWLock that gpuvmd never sees); gpuvmd reads
- * programs, tablets and what a cursor names, and writes only into the Job and the result
- * buffers that the job names. Neither side trusts an offset or a length that
- * the other wrote: gpuvmd copies the request before checking it.
+ * programs, tablets and what a cursor names, and writes only into its page of the header, the Job and the result
+ * buffers that the job names. Neither side trusts what the other wrote: gpuvmd copies the request before
+ * checking it, a backend copies what came back, and keeps what it needs of its own request elsewhere.
+ *
+ * gpuvmd maps the arena read-only, but for its page of the header and the jobs zone, the arena's last part, where jobs
+ * have their memory and tables never do. Where that was full, gpuvmd makes a Job's pages writable while it has
+ * the session, and those of the results while the job runs (arena_map.h). So a wild write in gpuvmd changes no
+ * table's tablets, versions or dictionaries, nor what backends go by; it can spoil jobs then in the arena, and gpuvmd.
  *
  * A session is one connection of a backend to gpuvmd's Unix socket
  * (pg_stat_tmp/gpuvm.sock, SO_PEERCRED checked), served by a thread of its own.
@@ -22,7 +27,7 @@
  * Rows leave through result buffers: Free -> Filling -> Full by gpuvmd, Full ->
  * Free by the backend, which rings when gpuvmd may be starved (state
  * Suspended). `cancel` asks gpuvmd to stop; the backend frees or reuses the
- * job's memory only when the state is Done or Failed, the socket is at end of
+ * job's memory only when the state is Done or Failed, and that of this submission, the socket is at end of
  * file, or `parting` says that gpuvmd has left. At end of file, if the job was on
  * a device, gpuvmd must also have been reaped (engine_reaped): sockets may close
  * before the driver has stopped the kernels.
@@ -32,6 +37,7 @@
 
 #include <atomic>
 
+#include "core/arena_page.h"
 #include "core/types.h"
 #include "tablet/format.h"
 #include "vm/masked_rows.h"
@@ -46,6 +52,7 @@ constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
 constexpr uint32_t ABI_VERSION = 17 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
+constexpr uint32_t MAX_ENGINE_THREADS = 1024;
 
 /* Sessions that gpuvmd serves at once, and those that wait to be accepted. */
 constexpr int MAX_SESSIONS = 2048;
@@ -153,39 +160,61 @@ struct RunningPrograms
 	}
 };
 
-struct ArenaHeader
+/* The first part of the arena's header: what PostgreSQL's side writes, and gpuvmd only reads. */
+struct ArenaWords
 {
 	uint32_t	magic;
 	uint32_t	abi_version;
 	uint64_t	size;			/* bytes reserved */
 	uint64_t	epoch;			/* differs for every life of the shared memory */
+	uint64_t	jobs_begin;		/* the jobs zone goes from here, a multiple of ARENA_PAGE, to the end */
 	std::atomic<uint32_t> engine_pid;	/* gpuvmd, 0 while there is none */
 	std::atomic<uint32_t> engine_generation;	/* counts starts of gpuvmd */
+	std::atomic<uint32_t> engine_reaped;	/* the last start whose process is known to be gone, and its devices with it */
+	uint32_t	reserved;
+	char		engine_status[256];	/* a sentence for gpuvm.status(), written before engine_pid */
+	/* bytes, which the supervisor may change at any time: */
+	std::atomic<uint64_t> index_limit;	/* for indexes of joins (gpuvm.index_memory); 0: none are kept, on devices neither */
+	std::atomic<uint64_t> result_limit;	/* for result sets (gpuvm.result_memory) */
+	std::atomic<uint64_t> memory_limit;	/* for gpuvmd's own memory for jobs and what they leave (gpuvm.engine_memory); 0: none is set */
+	std::atomic<uint64_t> next_serial;	/* of the next tablet: see TabletHeader.serial */
+};
+
+struct ArenaWordsPage : ArenaWords
+{
+	char		unused[ARENA_PAGE - sizeof(ArenaWords)];
+};
+static_assert(sizeof(ArenaWordsPage) == ARENA_PAGE, "what gpuvmd writes lies on another page");
+
+/* The second part: what gpuvmd writes. Backends read it as they read a Job: any of it may be garbage. */
+struct EngineWords
+{
 	std::atomic<uint32_t> engine_threads;
 	std::atomic<uint32_t> heartbeat;	/* gpuvmd counts, every tenth of a second, whatever else it does */
-	std::atomic<uint32_t> engine_reaped;	/* the last start whose process is known to be gone, and its devices with it */
-	char		engine_status[256];	/* a sentence for gpuvm.status(), written before engine_pid */
-	std::atomic<uint64_t> next_serial;	/* of the next tablet: see TabletHeader.serial */
-	char		cuda_status[256];	/* a sentence on the CUDA library */
+	char		cuda_status[256];	/* a sentence on the CUDA library; the supervisor's, too, where there is no gpuvmd */
 	std::atomic<uint32_t> ndevices;
 	std::atomic<uint32_t> cuda_state;	/* DeviceState of the library, with its devices; the sentence is written before it */
 	DeviceStatus devices[MAX_DEVICES];
-	std::atomic<uint64_t> index_limit;	/* bytes of gpuvmd's memory for indexes of joins (gpuvm.index_memory), which the supervisor may change at any
-									 * time; 0: none are kept, on devices neither */
-	std::atomic<uint64_t> index_bytes;	/* what they take, */
-	std::atomic<uint32_t> indexes;	/* and how many there are: gpuvmd writes */
-	uint32_t	reserved2;
+	std::atomic<uint64_t> index_bytes;	/* what indexes of joins take, */
+	std::atomic<uint32_t> indexes;	/* and how many there are */
 	std::atomic<uint32_t> device_ends;	/* how often a device ended gpuvmd, counted by it before it goes */
-	std::atomic<uint32_t> sets;	/* result sets that all sessions hold, */
-	std::atomic<uint64_t> result_bytes;	/* what they take, on the host and on devices: gpuvmd writes, */
-	std::atomic<uint64_t> result_limit;	/* and what they may (gpuvm.result_memory), which the supervisor may change at any time */
-	std::atomic<uint64_t> memory_limit;	/* of gpuvmd's own memory for jobs and what they leave (gpuvm.engine_memory), likewise; 0: none is set */
-	std::atomic<uint64_t> memory_used;	/* of it, a heartbeat ago */
+	std::atomic<uint64_t> result_bytes;	/* what result sets take, on the host and on devices, */
+	std::atomic<uint32_t> sets;	/* and how many all sessions hold */
+	uint32_t	reserved2;
+	std::atomic<uint64_t> memory_used;	/* of gpuvmd's own memory by jobs and by what they leave, a heartbeat ago */
 	Blame		blame;
 	RunningPrograms running;
 	RunningPrograms on_devices;	/* those of them that a device runs */
-	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* pin_words.h */
+	std::atomic<uint32_t> pins[MAX_PIN_CHUNKS];	/* pin_words.h; backends change them, too */
 };
+static_assert(sizeof(EngineWords) <= ARENA_PAGE, "the header has two pages");
+
+constexpr uint64_t ARENA_HEADER_BYTES = 2 * ARENA_PAGE;
+
+struct ArenaHeader : ArenaWordsPage, EngineWords
+{
+};
+static_assert(sizeof(ArenaHeader) == ARENA_PAGE + sizeof(EngineWords), "the second part begins with its page");
 
 /* First message on the socket, backend to gpuvmd. gpuvmd answers one byte, or closes. */
 struct SessionHello
@@ -520,11 +549,13 @@ struct Job
 	uint64_t	window;			/* arena offset of the JobWindow */
 	uint64_t	drop_sets;		/* bit n: set n */
 	uint64_t	program_hash;	/* that a crash counts against: the program's, a window job's that of what made the set; 0: nobody's */
+	uint64_t	submission;		/* differs for every job of the session: its end is known by it */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */
 	std::atomic<uint32_t> state;	/* JobState */
 	std::atomic<uint32_t> cancel;
+	std::atomic<uint64_t> ended;	/* the submission that Done and Failed are of, stored before them */
 	std::atomic<uint32_t> backend_waiting;
 	std::atomic<uint32_t> engine_waiting;
 	std::atomic<uint32_t> parting;	/* Parting */

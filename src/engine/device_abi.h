@@ -81,7 +81,7 @@ struct DeviceJobRequest : DeviceCursor
 	uint32_t	unit_rows;		/* row programs of one cursor: rows a unit, a multiple of TABLET_PAD_ROWS */
 	uint32_t	capacity;		/* rows that a result buffer has room for */
 	uint32_t	nbuffers;
-	char *const *areas;			/* of the result buffers, in the arena */
+	char *const *areas;			/* of the result buffers, in the arena: writable during run() */
 	const uint8_t *skip_units;	/* bitmap: units not to run */
 	size_t		skip_bytes;
 	uint64_t	row_limit;		/* enough once this many rows were emitted; with an order exact; 0 = no limit */
@@ -157,9 +157,13 @@ enum class DeviceOutcome
 struct DeviceOptions
 {
 	uint32_t	abi_version;	/* DEVICE_ABI_VERSION */
-	char	   *arena;			/* mapped by gpuvmd */
+	char	   *arena;			/* mapped by gpuvmd, for the most part read-only */
 	uint64_t	arena_size;
 	ArenaHeader *header;
+	/* Makes pages of it writable, which may fail, and ends that again. nullptr: all are. Any thread may call them. */
+	bool		(*open_pages) (void *pages, uint64_t offset, uint64_t bytes);
+	void		(*close_pages) (void *pages, uint64_t offset, uint64_t bytes);
+	void	   *pages;
 	uint64_t	memory_limit;	/* bytes a device; 0 chooses */
 	void		(*log) (const char *line);
 	void		(*fatal) (const char *line);	/* does not return */

@@ -71,6 +71,18 @@ library_fatal(const char *line)
 	_exit(ENGINE_EXIT_DEVICE);
 }
 
+static bool
+open_pages(void *pages, uint64_t offset, uint64_t bytes)
+{
+	return static_cast<OpenPages *>(pages)->open(offset, bytes);
+}
+
+static void
+close_pages(void *pages, uint64_t offset, uint64_t bytes)
+{
+	static_cast<OpenPages *>(pages)->close(offset, bytes);
+}
+
 /* ---- loading ---------------------------------------------------------------------- */
 
 /* A name without a folder is one beside gpuvmd; no environment decides what is loaded. */
@@ -141,6 +153,12 @@ open_library(const ArenaMap &arena, DeviceSlot *slot, const DeviceLoaderOptions 
 	device.arena = reinterpret_cast<char *>(arena.header());
 	device.arena_size = arena.header()->size;
 	device.header = arena.header();
+	if (arena.pages() != nullptr)
+	{
+		device.open_pages = open_pages;
+		device.close_pages = close_pages;
+		device.pages = arena.pages();
+	}
 	device.memory_limit = options.memory_limit;
 	device.log = library_log;
 	device.fatal = library_fatal;

@@ -403,7 +403,7 @@ keep_set(EngineContext *context, SetStore *sets, const Request &request, std::un
 			old->append(made.get());
 		}
 	}
-	put_columns(context->arena, *sets->find(number), 0, request.sink.known);
+	put_columns(*sets->find(number), 0, request.known);
 	return true;
 }
 

@@ -326,7 +326,7 @@ run_window(EngineContext *context, const Request &request, Job *job, JobIo *io)
 	if (job->errors != 0 || set->columns().size() == columns)
 		return false;
 	job->rows_out = set->nrows();
-	put_columns(context->arena, *set, columns, request.window.known);
+	put_columns(*set, columns, request.window.known);
 	return true;
 }
 

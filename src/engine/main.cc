@@ -31,7 +31,6 @@
 
 using namespace gpuvm;
 
-constexpr int MAX_THREADS = 1024;
 constexpr int HEARTBEAT_MS = 100;
 
 struct Options
@@ -92,7 +91,7 @@ choose_threads(int wanted)
 {
 	int			cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 
-	return std::min(wanted > 0 ? wanted : cores, MAX_THREADS);
+	return std::min(wanted > 0 ? wanted : cores, static_cast<int>(MAX_ENGINE_THREADS));
 }
 
 /*

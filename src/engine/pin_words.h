@@ -19,7 +19,8 @@
  * supervisor says so of every word before it starts another one. Nobody waits here
  * but gpuvmd, for Punching(n).
  *
- * The number n stands in the bits above the state.
+ * The number n stands in the bits above the state. A word that is none of these was written by mistake: nobody punches
+ * then, until gpuvmd pins the chunk again, or the supervisor, before it starts another one, takes it for PunchWanted.
  */
 #ifndef GPUVM_ENGINE_PIN_WORDS_H
 #define GPUVM_ENGINE_PIN_WORDS_H
@@ -43,6 +44,17 @@ inline PinState
 pin_state(const PinWord &word)
 {
 	return static_cast<PinState>(word.load() & PIN_STATE_MASK);
+}
+
+constexpr uint32_t MOST_PUNCHERS = 1 << 18;	/* as many as PostgreSQL can have processes */
+
+constexpr bool
+is_pin_word(uint32_t word)
+{
+	const uint32_t state = word & PIN_STATE_MASK, punchers = word / PIN_ONE_PUNCHER;
+
+	return state == pin_word(PinState::Punching) ? punchers > 0 && punchers <= MOST_PUNCHERS
+		: state <= pin_word(PinState::PunchWanted) && punchers == 0;
 }
 
 /* Pin chunks of an arena of that size; the last may be a part. */
@@ -97,17 +109,12 @@ punch_enter(PinWord *word)
 	{
 		uint32_t	next;
 
-		switch (static_cast<PinState>(now & PIN_STATE_MASK))
-		{
-			case PinState::Free:
-				next = pin_word(PinState::Punching) + PIN_ONE_PUNCHER;
-				break;
-			case PinState::Punching:
-				next = now + PIN_ONE_PUNCHER;
-				break;
-			default:
-				return false;
-		}
+		if (now == pin_word(PinState::Free))
+			next = pin_word(PinState::Punching) + PIN_ONE_PUNCHER;
+		else if ((now & PIN_STATE_MASK) == pin_word(PinState::Punching) && is_pin_word(now))
+			next = now + PIN_ONE_PUNCHER;
+		else
+			return false;
 		if (word->compare_exchange_weak(now, next))
 			return true;
 	}
@@ -120,6 +127,8 @@ punch_leave(PinWord *word)
 	{
 		uint32_t	next = now - PIN_ONE_PUNCHER;
 
+		if ((now & PIN_STATE_MASK) != pin_word(PinState::Punching) || now < PIN_ONE_PUNCHER)
+			return;				/* it is not what punch_enter() left */
 		if (next == pin_word(PinState::Punching))
 			next = pin_word(PinState::Free);
 		if (word->compare_exchange_weak(now, next))
@@ -142,7 +151,7 @@ pin_ended(PinWord *word)
 {
 	uint32_t	now = word->load();
 
-	while (now == pin_word(PinState::Pinned) || now == pin_word(PinState::UnpinWanted))
+	while (now == pin_word(PinState::Pinned) || now == pin_word(PinState::UnpinWanted) || !is_pin_word(now))
 	{
 		if (word->compare_exchange_weak(now, pin_word(PinState::PunchWanted)))
 			return;

@@ -173,10 +173,9 @@ read_masked(const ArenaMap &arena, const JobCursor &cursor, RequestCursor *reque
 }
 
 void
-put_columns(const ArenaMap &arena, const ResultSet &set, size_t first, uint64_t offset)
+put_columns(const ResultSet &set, size_t first, SetColumn *to)
 {
 	const size_t n = set.columns().size();
-	SetColumn  *to = offset == 0 ? nullptr : arena.at<SetColumn>(offset, (n - first) * sizeof(SetColumn));
 
 	for (size_t c = first; to != nullptr && c < n; c++)
 	{
@@ -637,8 +636,13 @@ read_sink(const ArenaMap &arena, const SetStore &sets, Request *request)
 	request->shape = SetShape(request->last(), sink.columns, sink.ncolumns, reference_results(*request));
 	if ((wrong = request->shape.check()) != nullptr)
 		return wrong;
-	if (sink.known != 0 && arena.at<SetColumn>(sink.known, sink.ncolumns * sizeof(SetColumn)) == nullptr)
-		return "what is to be known of the result set lies outside the arena";
+	if (sink.known != 0)
+	{
+		request->known = arena.open<SetColumn>(sink.known, sink.ncolumns * sizeof(SetColumn), alignof(SetColumn),
+											   &request->uses);
+		if (request->known == nullptr)
+			return "what is to be known of the result set lies outside the arena";
+	}
 	if (sink.append == 0)
 		return nullptr;
 	request->append_to = sets.find(sink.set);
@@ -690,7 +694,7 @@ read_buffers(const ArenaMap &arena, const Job *job, Request *request)
 
 	for (uint32_t i = 0; i < request->nbuffers; i++)
 	{
-		request->areas[i] = arena.at<char>(job->buffers[i].offset, bytes, RESULT_AREA_ALIGN);
+		request->areas[i] = arena.open<char>(job->buffers[i].offset, bytes, RESULT_AREA_ALIGN, &request->uses);
 		if (request->areas[i] == nullptr)
 			return "a result buffer lies outside the arena";
 	}

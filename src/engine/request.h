@@ -84,7 +84,7 @@ struct RequestWindow
 	std::vector<WindowFunction> functions;
 	WindowSpec	spec = {};		/* of these */
 	SetShape	shape;			/* of the columns that are appended */
-	uint64_t	known = 0;		/* JobWindow.known */
+	SetColumn  *known = nullptr;	/* where JobWindow.known leads */
 };
 
 /* What is inherited is cursor 0, the only one but in join programs. */
@@ -117,11 +117,13 @@ struct Request : RequestCursor
 	std::vector<JobOrderKey> order;	/* of what leaves; empty: any */
 	bool		count_groups = false;
 	JobSink		sink = {};
+	SetColumn  *known = nullptr;	/* where JobSink.known leads */
 	SetShape	shape;			/* of the set that it makes */
 	std::shared_ptr<ResultSet> append_to;
 	RequestWindow window;
 	bool		device_required = false;
 	Transfer	transfer = Transfer::Auto;
+	PageUses	uses;			/* of the memory that the job's results go to */
 
 	/* Whose results leave. */
 	const Program *last() const { return stage != nullptr ? stage : program; }
@@ -134,8 +136,8 @@ struct Request : RequestCursor
 /* The cursor reads the set's tablets. */
 void		list_set(const ResultSet &set, RequestCursor *cursor);
 
-/* What is known of the set's columns from `first` on to where the backend asks for it. */
-void		put_columns(const ArenaMap &arena, const ResultSet &set, size_t first, uint64_t offset);
+/* What is known of the set's columns from `first` on to where the backend asks for it, or nullptr. */
+void		put_columns(const ResultSet &set, size_t first, SetColumn *to);
 
 /* request_window.cc: the JobWindow at the offset; maps and text orders were read. nullptr, or what is wrong. Throws std::bad_alloc. */
 const char *read_window(const ArenaMap &arena, uint64_t offset, const SetStore &sets, Request *request);

@@ -109,14 +109,18 @@ read_window(const ArenaMap &arena, uint64_t offset, const SetStore &sets, Reques
 	window.spec.frame = from.frame;
 	window.spec.maps = request->maps.data();
 	window.spec.nmaps = static_cast<uint32_t>(request->maps.size());
-	window.known = from.known;
 	if ((wrong = read_keys(from, request)) != nullptr ||
 		(wrong = check_window(window.spec, types.data(), static_cast<uint32_t>(types.size()))) != nullptr ||
 		(wrong = check_references(window)) != nullptr ||
 		(wrong = make_shape(&window)) != nullptr)
 		return wrong;
-	if (window.known != 0 && arena.at<SetColumn>(window.known, window.shape.ncolumns() * sizeof(SetColumn)) == nullptr)
-		return "what is to be known of the result set lies outside the arena";
+	if (from.known != 0)
+	{
+		window.known = arena.open<SetColumn>(from.known, window.shape.ncolumns() * sizeof(SetColumn), alignof(SetColumn),
+											 &request->uses);
+		if (window.known == nullptr)
+			return "what is to be known of the result set lies outside the arena";
+	}
 	return nullptr;
 }
 

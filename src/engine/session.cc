@@ -30,9 +30,9 @@ set_receive_timeout(int fd, int seconds)
 	(void) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 }
 
-/* The session's Job, or nullptr when the first message is not what it should be. */
+/* The session's Job, writable as long as `uses` lives, or nullptr when the first message is not what it should be. */
 static Job *
-receive_hello(const ArenaMap &arena, int fd)
+receive_hello(const ArenaMap &arena, int fd, PageUses *uses)
 {
 	SessionHello hello;
 	ssize_t		n;
@@ -43,7 +43,7 @@ receive_hello(const ArenaMap &arena, int fd)
 	if (n != static_cast<ssize_t>(sizeof(hello)) || hello.magic != JOB_MAGIC ||
 		hello.abi_version != ABI_VERSION || hello.epoch != arena.header()->epoch)
 		return nullptr;
-	return arena.at<Job>(hello.job, sizeof(Job), JOB_ALIGN);
+	return arena.open<Job>(hello.job, sizeof(Job), JOB_ALIGN, uses);
 }
 
 /* Waits for the next job, awake for at most `spin`. False at the session's end. */
@@ -71,10 +71,13 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 	while (next_job(context, job, &doorbell, spin))
 	{
 		spin = std::chrono::steady_clock::now() - since < context->busy_wait ? std::chrono::nanoseconds(context->busy_wait) : SHORT_SPIN;
+		const uint64_t submission = job->submission;
+
 		job->state.store(static_cast<uint32_t>(JobState::Running));
 
 		bool		done = job->kind == JobKind::Ping || run_job(context, &sets, &share, job, &doorbell);
 
+		job->ended.store(submission);
 		job->state.store(static_cast<uint32_t>(done ? JobState::Done : JobState::Failed));
 		doorbell.ring();
 		since = std::chrono::steady_clock::now();
@@ -84,7 +87,8 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 void
 serve_session(EngineContext *context, int fd)
 {
-	Job		   *job = receive_hello(context->arena, fd);
+	PageUses	uses;
+	Job		   *job = receive_hello(context->arena, fd, &uses);
 
 	if (job == nullptr)
 		return;

@@ -60,36 +60,6 @@ decode_values(const ColumnView &v, uint32 first, uint32 n, Datum *values, int st
 	}
 }
 
-/* What gpuvmd hands over need not be a reference. */
-static void
-bad_reference(int64 reference)
-{
-	elog(ERROR, "gpuvm: gpuvmd returned reference " INT64_FORMAT ", where no value is", reference);
-}
-
-Datum
-variable_datum(const ScanPart *part, int column, int64 reference, uint32 *bytes)
-{
-	int			attlen = part->lens[column];
-	uint64		limit = arena_size();
-	uint64		at = static_cast<uint64>(reference);
-	const char *image;
-	uint32		length;
-
-	/* the longest header, and more, lies behind every value (tablet/format.h) */
-	if (at == 0 || at >= limit || limit - at < VARIABLE_SLACK)
-		bad_reference(reference);
-	image = arena_at<char>(at);
-	if (attlen == -1 && !VARATT_IS_SHORT(image) && !VARATT_IS_4B_U(image))
-		bad_reference(reference);
-	length = image_length(image, attlen);
-	if (length > limit - at || (attlen == -1 && length < image_header(image)))
-		bad_reference(reference);
-	if (bytes != nullptr)
-		*bytes = length;
-	return PointerGetDatum(image);
-}
-
 /* What is wanted of rows by their positions; nulls are known. */
 static void
 decode_positions(const GpuvmScanState *state, int column, uint32 first, uint32 n, const bool *nulls, Datum *values, int stride)
@@ -135,7 +105,8 @@ decode_form(const GpuvmScanState *state, int column, uint32 first, uint32 n, con
 		else if (form->kind == OutputKind::Wide)
 			values[at] = wide_datum(v, state->views[form->map], first + r, form->scale);
 		else if (form->kind == OutputKind::Variable)
-			values[at] = variable_datum(state->part, column, reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
+			values[at] = variable_datum(state, state->part, column,
+										reinterpret_cast<const int64 *>(v.values)[first + r], nullptr);
 		else
 			values[at] = output_datum(state, state->part, column, reinterpret_cast<const int32 *>(v.values)[first + r]);
 	}
@@ -208,8 +179,12 @@ decode_batch(GpuvmScanState *state)
 	MemoryContextSwitchTo(old);
 	if (positions)
 	{
-		source_ctids(state->tablet, reinterpret_cast<const uint32 *>(state->views[state->part->ncols - 1].values) + first, n,
-					 &state->block_hint, state->batch_tids);
+		const ColumnView &v = state->views[state->part->ncols - 1];
+		uint32		rows[BATCH_ROWS];
+
+		/* they are to stay what they are found to be */
+		memcpy(rows, v.values + first * sizeof(uint32), n * sizeof(uint32));
+		source_ctids(state->tablet, rows, n, &state->block_hint, state->batch_tids);
 		state->row_relid = state->sources[0]->leaves[state->tablet->leaf].relid;
 	}
 	state->row = first + n;

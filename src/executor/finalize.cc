@@ -92,7 +92,8 @@ sum_to_numeric(const Parts &parts, int sum, int shown, int power)
 
 	if (shown < parts.count())
 	{
-		int			wanted = parts.value<int32>(shown) * power;
+		/* what is shown, gpuvmd says: within what a numeric can have */
+		int			wanted = Max(Min(parts.value<int32>(shown), SCALED_MAX_RESULT_SCALE), 0) * power;
 
 		/* no value has more decimals, so what goes, or comes, is zeros */
 		for (; scale > wanted; scale--)

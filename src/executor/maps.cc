@@ -242,7 +242,7 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 			if (form->kind == OutputKind::Dictionary)
 				source_entries(state->sources[form->cursor], form->attnum, &part->entries[i]);
 			else if (form->kind == OutputKind::Variable)
-				part->lens[i] = source_attlen(state->sources[form->cursor], form->attnum);
+				references_begin(state->sources[form->cursor], form->attnum, part, i);
 		}
 	}
 	if (plan->nmaps == 0)

@@ -320,16 +320,14 @@ wanted_transfer(void)
 static void
 put_stage(Job *job, const Program *stage, uint64 at)
 {
-	JobStage   *list = arena_at<JobStage>(at);
+	const uint64 program = at + align_up(sizeof(JobStage), 64);
 
 	job->stages = 0;
 	job->nstages = 0;
 	if (stage == nullptr)
 		return;
-	*list = JobStage{};
-	list->program = at + align_up(sizeof(JobStage), 64);
-	list->program_size = stage->size;
-	memcpy(arena_at<char>(list->program), stage, stage->size);
+	*arena_at<JobStage>(at) = JobStage{program, stage->size, 0};
+	memcpy(arena_at<char>(program), stage, stage->size);
 	job->stages = at;
 	job->nstages = 1;
 }
@@ -406,6 +404,12 @@ put_sink(GpuvmScanState *state, Job *job, Program *program, uint64 known)
 	return nullptr;
 }
 
+static uint64
+buffer_offset(const GpuvmScanState *state, int number)
+{
+	return state->memory.buffers + state->memory.buffer_bytes * number;
+}
+
 /* Fills the session's job and submits it; NULL, or the reason why not. */
 static const char *
 submit(GpuvmScanState *state, int wait_ms, int *fallback)
@@ -428,6 +432,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	const char *reason = nullptr;
 	uint64		area;
 	uint64		sink_bytes;
+	uint64		area_bytes;
+	Program    *bound;			/* before gpuvmd can write to it */
 	Job		   *job;
 
 	*fallback = FALLBACK_ENGINE_AWAY;
@@ -454,20 +460,23 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	if (setting_require == REQUIRE_CUDA)
 		engine_wait_for_devices(DEVICE_WAIT_MS);
 	sink_bytes = state->sink == nullptr ? 0 : align_up(sizeof(state->sink->known), 64);
-	area = engine_area(state->session, program_bytes + skip_bytes + cursor_bytes + map_bytes + sink_bytes + buffer_bytes * nbuffers);
+	area_bytes = program_bytes + skip_bytes + cursor_bytes + map_bytes + sink_bytes + buffer_bytes * nbuffers;
+	area = engine_area(state->session, area_bytes);
 	if (area == 0)
 	{
 		*fallback = FALLBACK_MEMORY;
 		return cursor_bytes + map_bytes > 0 ? "no room in gpuvm.memory for changed rows, maps and result buffers" : "no room in gpuvm.memory for result buffers";
 	}
-	if (!bind_program(state, arena_at<Program>(area)))
+	bound = static_cast<Program *>(palloc(program->size));
+	if (!bind_program(state, bound))
 	{
 		*fallback = FALLBACK_NO_TABLETS;
 		return "a column of the query is not in the tablets";
 	}
 
 	job = state->job = engine_job(state->session);
-	job->magic = JOB_MAGIC;
+	state->memory = JobMemory{area, area + area_bytes, area + area_bytes - buffer_bytes * nbuffers, buffer_bytes, nbuffers,
+		area + program_bytes + skip_bytes + cursor_bytes + map_bytes};
 	job->kind = JobKind::Run;
 	job->program = area;
 	job->program_size = program->size;
@@ -476,7 +485,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	if (reason == nullptr)
 		reason = put_text_orders(state->plan, job);
 	if (reason == nullptr)
-		reason = put_sink(state, job, arena_at<Program>(area), area + program_bytes + skip_bytes + cursor_bytes + map_bytes);
+		reason = put_sink(state, job, bound, state->memory.known);
 	if (reason != nullptr)
 	{
 		/* nothing was submitted: the figures are those of another */
@@ -484,6 +493,8 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 		*fallback = FALLBACK_ERROR_FLAG;
 		return reason;
 	}
+	memcpy(arena_at<char>(area), bound, program->size);
+	pfree(bound);
 	at = area + program_bytes + skip_bytes;
 	for (int i = 0; i < program->ncursors; i++)
 	{
@@ -505,7 +516,6 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->threads = setting_threads;
 	job->unit_rows = state->unit_rows;
 	job->result_capacity = state->buffer_rows;
-	job->nbuffers = nbuffers;
 	job->skip_units = 0;
 	job->skip_bytes = 0;
 	job->row_limit = static_cast<uint64>(limit);
@@ -517,17 +527,17 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	if (rows && !state->full && norder == 0 && state->sink == nullptr && state->sources[0]->set == 0)
 	{
 		job->skip_units = area + program_bytes;
-		memcpy(arena_at<char>(job->skip_units), state->units_done, (state->nunits + 7) / 8 + 1);
+		memcpy(arena_at<char>(area + program_bytes), state->units_done, (state->nunits + 7) / 8 + 1);
 		job->skip_bytes = skip_bytes;
 	}
 	for (int i = 0; i < nbuffers; i++)
 	{
 		job->buffers[i].state.store(static_cast<uint32>(BufferState::Free), std::memory_order_relaxed);
-		job->buffers[i].offset = area + program_bytes + skip_bytes + cursor_bytes + map_bytes + sink_bytes + buffer_bytes * i;
+		job->buffers[i].offset = buffer_offset(state, i);
 	}
 	state->buffer = -1;
 	state->units_before = state->next_unit = 0;
-	engine_submit(state->session);
+	engine_submit(state->session, nbuffers);
 	return nullptr;
 }
 
@@ -690,14 +700,6 @@ run_start(GpuvmScanState *state)
 
 /* -- end --------------------------------------------------------------------------------- */
 
-/* A text that gpuvmd wrote, which need not be terminated. */
-template <size_t N>
-static const char *
-job_text(const char (&text)[N])
-{
-	return pnstrdup(text, N);
-}
-
 static void
 take_figures(GpuvmScanState *state)
 {
@@ -714,8 +716,7 @@ take_figures(GpuvmScanState *state)
 		if (state->no_device != nullptr)
 			strlcpy(f->device_refusal, state->no_device, sizeof(f->device_refusal));
 		else
-			memcpy(f->device_refusal, job->device_refusal, sizeof(f->device_refusal));
-		f->device_refusal[sizeof(f->device_refusal) - 1] = '\0';
+			strlcpy(f->device_refusal, engine_text(job->device_refusal), sizeof(f->device_refusal));
 	}
 	/* One that goes on later counts all tablets up to its end. */
 	if (job->yielded == 0)
@@ -746,7 +747,7 @@ take_figures(GpuvmScanState *state)
 		f->device_ns += job->device_ns;
 	}
 	if (job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done))
-		quarantine_note_run(job);
+		quarantine_note_run(state->part->plan->program->hash, job->ran_on);
 	stats_count_job(job, state->no_device != nullptr || job->device_refusal[0] != '\0');
 }
 
@@ -850,7 +851,7 @@ check_device(GpuvmScanState *state)
 		return;
 	stats_count_refusal();
 	require_violation("No device runs the program",
-					  job->device_refusal[0] != '\0' ? job_text(job->device_refusal) : job_text(job->failure));
+					  job->device_refusal[0] != '\0' ? engine_text(job->device_refusal) : engine_text(job->failure));
 }
 
 /* -- rows ------------------------------------------------------------------------------------ */
@@ -890,7 +891,7 @@ resubmit_to_cpu(GpuvmScanState *state)
 	if (state->job->ran_on != Device::Cuda || setting_require == REQUIRE_CUDA || ((state->plan->ncursors > 1 || state->plan->norder > 0) && state->emitted))
 		return false;
 	state->nopen = 0;
-	state->no_device = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, job_text(state->job->failure));
+	state->no_device = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, engine_text(state->job->failure));
 	end_job(state, false);
 	return submit(state, START_WAIT_MS, &reason) == nullptr;
 }
@@ -958,7 +959,7 @@ hash_row(const GpuvmScanState *state, uint32 row)
 		{
 			/* the value: rows of a delta lie elsewhere in each job */
 			uint32		bytes;
-			Datum		datum = variable_datum(state->part, i, reinterpret_cast<const int64 *>(v.values)[row], &bytes);
+			Datum		datum = variable_datum(state, state->part, i, reinterpret_cast<const int64 *>(v.values)[row], &bytes);
 
 			value = hash_bytes_extended(reinterpret_cast<const unsigned char *>(DatumGetPointer(datum)), bytes, 0);
 		}
@@ -993,22 +994,22 @@ open_unit(GpuvmScanState *state, uint32 unit)
 
 /* The next part of a join's unit is in the views: which of its rows are new? */
 static void
-take_part(GpuvmScanState *state, const ResultBuffer *b)
+take_part(GpuvmScanState *state, const FullBuffer &b)
 {
 	OpenUnit   *u;
 	uint64		dropped;
 
-	if (unit_is_done(state, b->unit))
+	if (unit_is_done(state, b.unit))
 	{
 		/* of a full join that runs again */
 		state->row = state->nrows;
 		return;
 	}
-	u = open_unit(state, b->unit);
+	u = open_unit(state, b.unit);
 	dropped = Min(u->handed - Min(u->handed, u->seen), static_cast<uint64>(state->nrows));
 	state->row = static_cast<uint32>(dropped);
 	u->seen += state->nrows;
-	if ((b->last != 0 && u->seen < u->handed) ||
+	if ((b.last && u->seen < u->handed) ||
 		(dropped > 0 && u->seen >= u->handed && hash_row(state, state->row - 1) != u->last_row))
 		give_up(state, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "gpuvmd gave its rows in another order after it was started again");
 	if (u->seen > u->handed)
@@ -1016,9 +1017,9 @@ take_part(GpuvmScanState *state, const ResultBuffer *b)
 		u->handed = u->seen;
 		u->last_row = hash_row(state, state->nrows - 1);
 	}
-	if (b->last != 0)
+	if (b.last)
 	{
-		set_unit_done(state, b->unit);
+		set_unit_done(state, b.unit);
 		*u = state->open[--state->nopen];
 	}
 }
@@ -1129,84 +1130,111 @@ wanted_unit(const GpuvmScanState *state)
 	return wanted_order(state) > 0 ? static_cast<int64>(state->next_unit) : -1;
 }
 
-/* The Full buffer with the lowest unit, so that rows come out as nearly in order as they can, or with the one that is wanted; -1 if there is none. */
-static int
-full_buffer(const Job *job, int64 wanted)
+/* A copy of the buffer's head, if it is Full. */
+static bool
+read_buffer(const GpuvmScanState *state, int number, FullBuffer *to)
 {
-	int			found = -1;
+	const ResultBuffer *b = &state->job->buffers[number];
 
-	for (uint32_t i = 0; i < job->nbuffers; i++)
+	if (b->state.load(std::memory_order_acquire) != static_cast<uint32>(BufferState::Full))
+		return false;
+	*to = FullBuffer{number, b->unit, b->nrows, b->errors, b->part, b->last != 0};
+	/* what is checked is what was read */
+	pg_compiler_barrier();
+	return true;
+}
+
+/* The Full buffer with the lowest unit, so that rows come out as nearly in order as they can, or with the one wanted. */
+static FullBuffer
+full_buffer(const GpuvmScanState *state)
+{
+	const int64 wanted = wanted_unit(state);
+	FullBuffer	found = {-1, 0, 0, 0, 0, false};
+	FullBuffer	b;
+
+	for (int i = 0; i < state->memory.nbuffers; i++)
 	{
-		const ResultBuffer *b = &job->buffers[i];
-
-		if (b->state.load(std::memory_order_acquire) == static_cast<uint32>(BufferState::Full) &&
-			(wanted < 0 || b->unit == wanted) && (found < 0 || b->unit < job->buffers[found].unit))
-			found = i;
+		if (read_buffer(state, i, &b) && (wanted < 0 || b.unit == wanted) && (found.number < 0 || b.unit < found.unit))
+			found = b;
 	}
 	/* Parts come in order, but the one before may have come where the loop had passed. */
-	for (uint32_t i = 0; found >= 0 && job->ncursors > 1 && i < job->nbuffers; i++)
+	for (int i = 0; found.number >= 0 && state->plan->ncursors > 1 && i < state->memory.nbuffers; i++)
 	{
-		const ResultBuffer *b = &job->buffers[i];
-
-		if (b->state.load(std::memory_order_acquire) == static_cast<uint32>(BufferState::Full) &&
-			b->unit == job->buffers[found].unit && b->part < job->buffers[found].part)
-			found = i;
+		if (read_buffer(state, i, &b) && b.unit == found.unit && b.part < found.part)
+			found = b;
 	}
 	return found;
 }
 
+/* What came back cannot be: gpuvmd has written what it should not have. */
+static void
+give_up_results(GpuvmScanState *state, const char *detail)
+{
+	if (state->emitted)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("gpuvmd returned what cannot be"),
+				 errdetail("%s.", detail)));
+	end_job(state, false);
+	state->mode = run_fall_back(state, FALLBACK_ENGINE_FAILED, detail);
+}
+
 /* The buffer has the next rows of what is sorted. */
 static void
-take_sorted(GpuvmScanState *state, ResultBuffer *b)
+take_sorted(GpuvmScanState *state, const FullBuffer &b)
 {
-	if (b->nrows > state->buffer_rows)
-		elog(ERROR, "gpuvm: gpuvmd returned %u rows in a buffer for %u", b->nrows, state->buffer_rows);
 	state->next_unit++;
-	view_area(state, arena_at<char>(b->offset));
+	view_area(state, arena_at<char>(buffer_offset(state, b.number)));
 }
 
 /* Takes a Full buffer if there is one. */
 static bool
 take_buffer(GpuvmScanState *state)
 {
-	int			i = full_buffer(state->job, wanted_unit(state));
-	ResultBuffer *b;
+	const FullBuffer b = full_buffer(state);
 	uint32		first;
 	uint32		last;
 
-	if (i < 0)
+	if (b.number < 0)
 		return false;
-	b = &state->job->buffers[i];
-	state->buffer = i;
+	if (b.nrows > state->buffer_rows)
+	{
+		give_up_results(state, psprintf("%u rows in a buffer for %u", b.nrows, state->buffer_rows));
+		return true;
+	}
+	state->buffer = b.number;
 	state->row = 0;
-	state->nrows = b->nrows;
+	state->nrows = b.nrows;
 	state->batch_row = state->batch_rows = 0;
 	if (state->plan->norder > 0)
 	{
 		take_sorted(state, b);
 		return true;
 	}
-	if (b->unit >= state->nunits || b->nrows > state->buffer_rows || (unit_is_done(state, b->unit) && !(state->full && state->again)))
-		elog(ERROR, "gpuvm: gpuvmd returned unit %u of %u twice or out of range", b->unit, state->nunits);
+	if (b.unit >= state->nunits || (unit_is_done(state, b.unit) && !(state->full && state->again)))
+	{
+		give_up_results(state, psprintf("unit %u of %u, twice or out of range", b.unit, state->nunits));
+		return true;
+	}
 	if (state->plan->ncursors == 1)
-		set_unit_done(state, b->unit);
-	state->units_before = Max(state->units_before, b->unit);
-	if (b->errors != 0 && state->plan->ncursors == 1)
+		set_unit_done(state, b.unit);
+	state->units_before = Max(state->units_before, b.unit);
+	if (b.errors != 0 && state->plan->ncursors == 1)
 	{
 		/* Somebody must raise, or not, in PostgreSQL's words. */
 		state->flagged = true;
 		state->nrows = 0;
 		if (state->emitted)
-			heap_start_unit(state, b->unit);
+			heap_start_unit(state, b.unit);
 		else
 			state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
 		return true;
 	}
-	view_area(state, arena_at<char>(b->offset));
+	view_area(state, arena_at<char>(buffer_offset(state, b.number)));
 	if (state->plan->ncursors > 1)
 		take_part(state, b);
 	else if (gives_positions(state->plan))
-		state->tablet = unit_range(state, b->unit, &first, &last);
+		state->tablet = unit_range(state, b.unit, &first, &last);
 	state->block_hint = 0;
 	return true;
 }
@@ -1277,7 +1305,7 @@ next_row(GpuvmScanState *state, TupleTableSlot *slot)
 				if (join_failed(state) || sort_failed(state))
 					join_raised(state);
 				else
-					resume_rows(state, false, job_text(state->job->failure));
+					resume_rows(state, false, engine_text(state->job->failure));
 				if (state->mode != MODE_VM)
 					return false;
 				break;
@@ -1400,44 +1428,28 @@ run_next_row(GpuvmScanState *state, TupleTableSlot *slot)
 
 /*
  * Makes Datums of references. Values of a table are there as long as its version is pinned; those of a delta, or of what
- * PostgreSQL has run, are in the job's memory, which the next job overwrites.
+ * PostgreSQL has run, as long as the source.
  */
 static void
 keep_values(GpuvmScanState *state, int column, const uint64 *nulls, uint32 nrows, int64 *values)
 {
-	const Job  *job = state->job;
-
 	for (uint32 row = 0; row < nrows; row++)
 	{
-		uint64		at = static_cast<uint64>(values[row]);
-		uint32		bytes;
-		Datum		datum;
-
-		if (nulls[row / 64] >> row % 64 & 1)
-			continue;
-		datum = variable_datum(state->part, column, values[row], &bytes);
-		if (at >= job->program && at < job->buffers[0].offset)
-		{
-			char	   *copy = static_cast<char *>(MemoryContextAlloc(state->group_context, bytes));
-
-			memcpy(copy, DatumGetPointer(datum), bytes);
-			state->group_bytes += bytes;
-			datum = PointerGetDatum(copy);
-		}
-		values[row] = static_cast<int64>(datum);
+		if ((nulls[row / 64] >> row % 64 & 1) == 0)
+			values[row] = static_cast<int64>(variable_datum(state, state->part, column, values[row], nullptr));
 	}
 }
 
 static void
-take_chunk(GpuvmScanState *state, ResultBuffer *b)
+take_chunk(GpuvmScanState *state, const FullBuffer &b)
 {
 	ScanPart   *part = state->part;
 	GroupChunk *chunk = static_cast<GroupChunk *>(MemoryContextAlloc(state->group_context, sizeof(GroupChunk)));
-	const char *area = arena_at<char>(b->offset);
+	const char *area = arena_at<char>(buffer_offset(state, b.number));
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	Size		bytes;
 
-	chunk->nrows = Min(b->nrows, state->buffer_rows);
+	chunk->nrows = b.nrows;
 	chunk->capacity = align_up(Max(chunk->nrows, 1u), RESULT_PAD_ROWS);
 	bytes = result_layout(part->types, part->ncols, chunk->capacity, layout);
 	chunk->area = static_cast<char *>(MemoryContextAllocHuge(state->group_context, bytes));
@@ -1473,7 +1485,7 @@ collect_part(GpuvmScanState *state)
 	for (;;)
 	{
 		bool		any = false;
-		int			i;
+		FullBuffer	b;
 
 		w = engine_wait(state->session, wanted_unit(state));
 		if (w == ENGINE_LOST)
@@ -1482,14 +1494,17 @@ collect_part(GpuvmScanState *state)
 			state->mode = run_fall_back(state, FALLBACK_ENGINE_AWAY, "gpuvmd has gone");
 			return false;
 		}
-		while ((i = full_buffer(state->job, wanted_unit(state))) >= 0)
+		while ((b = full_buffer(state)).number >= 0)
 		{
-			ResultBuffer *b = &state->job->buffers[i];
-
+			if (b.nrows > state->buffer_rows)
+			{
+				give_up_results(state, psprintf("%u groups in a buffer for %u", b.nrows, state->buffer_rows));
+				return false;
+			}
 			any = true;
 			state->next_unit++;
 			take_chunk(state, b);
-			b->state.store(static_cast<uint32>(BufferState::Free));
+			state->job->buffers[b.number].state.store(static_cast<uint32>(BufferState::Free));
 		}
 		if (any)
 			engine_buffer_freed(state->session);
@@ -1499,7 +1514,7 @@ collect_part(GpuvmScanState *state)
 	check_device(state);
 	if (state->job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Failed))
 	{
-		const char *detail = job_text(state->job->failure);
+		const char *detail = engine_text(state->job->failure);
 
 		/* The chunks taken so far are the device's: a program's groups come from one run. */
 		if (resubmit_to_cpu(state))
@@ -1545,6 +1560,24 @@ append_windows(GpuvmScanState *state)
 	state->mode = failure != nullptr ? run_fall_back(state, reason, failure) : MODE_END;
 }
 
+/* More rows, or tablets, no set of gpuvmd's has. */
+constexpr uint64 MOST_SET_ROWS = uint64{1} << 36;
+constexpr uint32 MOST_SET_TABLETS = 1 << 24;
+
+bool
+sink_can_be(const SetSink *sink, uint32 first, uint32 ncolumns)
+{
+	constexpr uint16 FLAGS = CHUNK_HAS_NULLS | CHUNK_ALL_NULL | CHUNK_HAS_NAN | CHUNK_HAS_INF | CHUNK_HAS_NEG_ZERO |
+		COLUMN_VARIABLE;
+
+	for (uint32 i = first; i < first + ncolumns; i++)
+	{
+		if ((sink->known[i].flags & ~FLAGS) != 0)
+			return false;
+	}
+	return sink->nrows <= MOST_SET_ROWS && sink->tablets <= MOST_SET_TABLETS;
+}
+
 /* Waits for the job, and says what became of the set. */
 static void
 collect_set(GpuvmScanState *state)
@@ -1552,6 +1585,7 @@ collect_set(GpuvmScanState *state)
 	SetSink    *sink = state->sink;
 	const Job  *job;
 	bool		done;
+	uint32		errors;
 
 	if (engine_wait(state->session) == ENGINE_LOST)
 	{
@@ -1561,16 +1595,20 @@ collect_set(GpuvmScanState *state)
 	}
 	job = state->job;
 	done = job->state.load(std::memory_order_acquire) == static_cast<uint32>(JobState::Done);
-	if (done && job->errors == 0)
+	errors = job->errors;
+	if (done && errors == 0)
 	{
 		sink->nrows = job->rows_out;
 		sink->tablets = job->set_tablets;
-		memcpy(sink->known, arena_at<char>(job->sink.known), sizeof(SetColumn) * sink->ncolumns);
-		append_windows(state);
+		memcpy(sink->known, arena_at<char>(state->memory.known), sizeof(SetColumn) * sink->ncolumns);
+		if (sink_can_be(sink, 0, sink->ncolumns))
+			append_windows(state);
+		else
+			give_up_results(state, "a result set that cannot be");
 		return;
 	}
 	/* a filter that flags an error is left out when the program runs again */
-	if (job->errors != 0 && state->part->plan->group_filter == nullptr)
+	if (errors != 0 && state->part->plan->group_filter == nullptr)
 		state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
 	else
 		end_job(state, false);

@@ -59,6 +59,7 @@ struct ScanPart
 	Type		types[PROGRAM_MAX_COLUMNS];
 	EntrySource entries[PROGRAM_MAX_COLUMNS];	/* of those that are codes */
 	int16		lens[PROGRAM_MAX_COLUMNS];	/* pg_attribute.attlen of those that are references */
+	int			checked[PROGRAM_MAX_COLUMNS];	/* of these: the tablets' column whose values they have to be; -1: any bytes will do */
 	GroupChunk **chunks;
 	uint32		nchunks;
 	uint32		max_chunks;
@@ -108,7 +109,7 @@ struct ScanTablet
 	bool		of_file;		/* its rows are in no heap, */
 	bool		stored;			/* but in stored tablets, which they have ctids of (store/tablets.h) */
 	uint32		first_unit;		/* rows */
-	uint64		place;			/* in the arena: of a delta's, in the current job */
+	uint64		place;			/* in the arena: of a delta's, in the current job; of others if source_row() is asked */
 };
 
 /*
@@ -128,6 +129,8 @@ struct ScanSource
 	ScanTablet *tablets;		/* not made for groups over a plain source */
 	uint32		ntablets;
 	uint32		nimported;		/* of these: not of deltas */
+	uint64	   *offsets;		/* where the imported ones are in the arena, in order; made when it is first asked: */
+	uint32		noffsets;
 	uint32	   *by_place;		/* their numbers, in the order of their places in the arena: of the current job, if rows are found by their positions */
 	uint32		ncolumns;
 	ColumnSummary *columns;		/* this and the following: not if plain */
@@ -146,6 +149,28 @@ struct ScanSource
 	EntrySource *entries;		/* per column: of codes */
 	struct SharedStage *of;		/* the rows are those of a stage that others read, too: all of this is its source's but the array of tablets. Else NULL */
 	uint64		opening;
+};
+
+/* Where a job has its memory, as it was submitted. gpuvmd can write to the Job, so that is not asked for it again. */
+struct JobMemory
+{
+	uint64		begin;			/* arena offsets of the session's area: all that the job brings, and its results */
+	uint64		end;
+	uint64		buffers;		/* the first result buffer's, */
+	uint64		buffer_bytes;	/* and what each takes */
+	int			nbuffers;
+	uint64		known;			/* of a set's columns */
+};
+
+/* A Full result buffer, as it was when it was found. Its rows are where JobMemory says. */
+struct FullBuffer
+{
+	int			number;			/* -1: none is */
+	uint32		unit;
+	uint32		nrows;
+	uint32		errors;
+	uint32		part;
+	bool		last;
 };
 
 struct GpuvmScanState;
@@ -307,6 +332,7 @@ struct GpuvmScanState
 	/* the job, while one is in flight */
 	EngineSession *session;
 	Job		   *job;
+	JobMemory	memory;
 	int			nvalues;		/* rows: how many of the result columns are row_slot's */
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	ColumnView	views[PROGRAM_MAX_COLUMNS];
@@ -433,8 +459,8 @@ const ScanTablet *source_row(const ScanSource *source, int64 position, ItemPoint
 /* Does the plan hand out what has to be looked up by the positions of the cursor's rows? */
 bool		source_has_positions(const ScanPlan *plan, int cursor);
 
-/* pg_attribute.attlen of a column. */
-int16		source_attlen(const ScanSource *source, AttrNumber attnum);
+/* pg_attribute.attlen of a column, and its type. */
+int16		source_attlen(const ScanSource *source, AttrNumber attnum, Oid *type);
 
 /* -- derived.cc: cursors over the rows of other plans ------------------------------------ */
 
@@ -529,6 +555,9 @@ run_second_program(const GpuvmScanState *state, const PlanPart *part)
 
 /* Runs the only program into a result set. False if it is not there; the scan has to be rescanned before anything else. */
 bool		run_into_set(GpuvmScanState *state, SetSink *sink);
+
+/* Can these columns of the set be what gpuvmd says of them, and of the set? */
+bool		sink_can_be(const SetSink *sink, uint32 first, uint32 ncolumns);
 
 /* What a job is given, of any kind. */
 ParamValue	param_value(Datum value, bool isnull, Type type);
@@ -626,8 +655,16 @@ Datum		tied_datum(const GpuvmScanState *state, int ties, const ScanPart *from, i
 /* Decodes the next rows of the current buffer; false when it is exhausted. */
 bool		decode_batch(GpuvmScanState *state);
 
-/* The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is copied. */
-Datum		variable_datum(const ScanPart *part, int column, int64 reference, uint32 *bytes);
+/* -- references.cc ----------------------------------------------------------------- */
+
+/* The part's result column is of references to the source's column. */
+void		references_begin(const ScanSource *source, AttrNumber attnum, ScanPart *part, int column);
+
+/*
+ * The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is
+ * copied: it is in a tablet, or in what this process has read itself, where gpuvmd cannot write.
+ */
+Datum		variable_datum(const GpuvmScanState *state, const ScanPart *part, int column, int64 reference, uint32 *bytes);
 
 /* -- fetch.cc: what tablets do not have, from the heap ----------------------------- */
 

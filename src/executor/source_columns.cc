@@ -129,14 +129,14 @@ source_entries(const ScanSource *source, AttrNumber attnum, EntrySource *entries
 }
 
 int16
-source_attlen(const ScanSource *source, AttrNumber attnum)
+source_attlen(const ScanSource *source, AttrNumber attnum, Oid *type)
 {
-	if (source->derived != nullptr)
-		return derived_attribute(source, attnum)->attlen;
-
 	const ScanLeaf *leaf = &source->leaves[0];
+	Form_pg_attribute att = source->derived != nullptr ? derived_attribute(source, attnum)
+		: TupleDescAttr(RelationGetDescr(leaf->rel), leaf_attnum(source, leaf, attnum) - 1);
 
-	return TupleDescAttr(RelationGetDescr(leaf->rel), leaf_attnum(source, leaf, attnum) - 1)->attlen;
+	*type = att->atttypid;
+	return att->attlen;
 }
 
 /* Is what the plan knows of columns (int lists: cursor, attribute number, ...) true of every leaf? */

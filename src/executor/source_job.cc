@@ -75,11 +75,25 @@ source_row(const ScanSource *source, int64 position, ItemPointer ctid)
 	return tablet;
 }
 
+/* A delta's tablet; what it says of itself is said here, and copied. */
+static void
+put_tablet(const TabletHeader *tablet, uint64 at)
+{
+	const Size	head = sizeof(TabletHeader) + tablet->ncols * sizeof(ColumnChunk);
+	TabletHeader *placed = static_cast<TabletHeader *>(palloc(head));
+
+	memcpy(static_cast<void *>(placed), tablet, head);
+	place_tablet(placed, at);
+	memcpy(arena_at<char>(at), placed, head);
+	memcpy(arena_at<char>(at) + head, reinterpret_cast<const char *>(tablet) + head, tablet->size - head);
+	pfree(placed);
+}
+
 JobCursor
 source_cursor(ScanSource *source, uint64 at, bool positions)
 {
 	JobCursor	cursor = {};
-	uint64	   *tablets;
+	uint64	   *tablets;		/* a copy: gpuvmd can write to the job's memory */
 	uint32		n = 0;
 
 	if (source->plain && positions)
@@ -106,7 +120,7 @@ source_cursor(ScanSource *source, uint64 at, bool positions)
 
 	cursor.ntablets = source->ntablets;
 	cursor.tablets = at;
-	tablets = arena_at<uint64>(at);
+	tablets = static_cast<uint64 *>(palloc_extended(sizeof(uint64) * Max(source->ntablets, 1), MCXT_ALLOC_HUGE));
 	at += aligned(sizeof(uint64) * source->ntablets);
 	for (int i = 0; i < source->nleaves; i++)
 	{
@@ -119,13 +133,14 @@ source_cursor(ScanSource *source, uint64 at, bool positions)
 	{
 		const TabletHeader *tablet = source->tablets[n].header;
 
-		memcpy(arena_at<char>(at), tablet, tablet->size);
-		place_tablet(arena_at<TabletHeader>(at), at);
-		tablets[n] = at;
+		put_tablet(tablet, at);
+		tablets[n] = source->tablets[n].place = at;
 		at += aligned(tablet->size);
 	}
+	memcpy(arena_at<char>(cursor.tablets), tablets, sizeof(uint64) * source->ntablets);
 	if (positions)
 		note_places(source, tablets);
+	pfree(tablets);
 	return cursor;
 }
 
@@ -174,6 +189,11 @@ stored_ctids(const TabletHeader *tablet, uint32 n, ItemPointerData *ctids)
 void
 source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *block_hint, ItemPointerData *ctids)
 {
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (rows[i] >= tablet->header->nrows)
+			elog(ERROR, "gpuvm: gpuvmd returned row %u of %u", rows[i], tablet->header->nrows);
+	}
 	if (tablet->of_file && !tablet->stored)
 	{
 		for (uint32 i = 0; i < n; i++)
@@ -188,11 +208,7 @@ source_ctids(const ScanTablet *tablet, const uint32 *rows, uint32 n, uint32 *blo
 		return;
 	}
 	for (uint32 i = 0; i < n; i++)
-	{
-		if (rows[i] >= tablet->header->nrows)
-			elog(ERROR, "gpuvm: gpuvmd returned row %u of %u", rows[i], tablet->header->nrows);
 		ctids[i] = tablet->ctids[rows[i]];
-	}
 }
 
 }  // namespace gpuvm

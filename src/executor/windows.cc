@@ -205,7 +205,7 @@ run_window(GpuvmScanState *state, SetSink *sink, const PlanWindow &window, uint3
 	const uint64 known_bytes = align_up(sizeof(SetColumn) * ncolumns, 64);
 	const uint64 map_bytes = state->plan->nmaps > 0 ? maps_bytes(state) : 0;
 	const uint64 area = engine_area(state->session, window_bytes + known_bytes + map_bytes);
-	JobWindow  *to;
+	JobWindow  *to;				/* before gpuvmd can write to it */
 	Job		   *job;
 	const char *failure;
 
@@ -213,14 +213,14 @@ run_window(GpuvmScanState *state, SetSink *sink, const PlanWindow &window, uint3
 	if (area == 0)
 		return "no room in gpuvm.memory for a window's maps";
 	*fallback = FALLBACK_ERROR_FLAG;
-	to = arena_at<JobWindow>(area);
-	memset(static_cast<void *>(to), 0, sizeof(JobWindow));
+	to = static_cast<JobWindow *>(palloc0(sizeof(JobWindow)));
 	to->set = sink->set;
 	to->known = area + window_bytes;
 	if (!put_window(state, window, to))
 		return BAD_VALUE;
+	memcpy(arena_at<char>(area), to, sizeof(JobWindow));
+	pfree(to);
 	job = engine_job(state->session);
-	job->magic = JOB_MAGIC;
 	job->kind = JobKind::Window;
 	job->window = area;
 	job->program_hash = state->part->plan->program->hash;
@@ -231,23 +231,26 @@ run_window(GpuvmScanState *state, SetSink *sink, const PlanWindow &window, uint3
 	failure = put_text_orders(state->plan, job);
 	if (failure != nullptr)
 		return failure;
-	job->ncursors = job->nbuffers = job->norder = job->npatterns = job->nstages = job->nparams = 0;
+	job->ncursors = job->norder = job->npatterns = job->nstages = job->nparams = 0;
 	job->sink.set = 0;
 	job->threads = setting_threads;
 	job->device = wanted_device(state);
 	job->device_required = setting_require == REQUIRE_CUDA;
 	job->device_refusal[0] = '\0';
-	engine_submit(state->session);
+	engine_submit(state->session, 0);
 	*fallback = FALLBACK_ENGINE_AWAY;
 	if (engine_wait(state->session) == ENGINE_LOST)
 		return "gpuvmd has gone";
 	*fallback = FALLBACK_ENGINE_FAILED;
 	if (job->state.load(std::memory_order_acquire) != static_cast<uint32>(JobState::Done))
-		return pnstrdup(job->failure, sizeof(job->failure));
+		return engine_text(job->failure);
 	*fallback = FALLBACK_ERROR_FLAG;
 	if (job->errors != 0)
 		return "a window function is out of range";
-	memcpy(&sink->known[first], arena_at<char>(to->known), sizeof(SetColumn) * ncolumns);
+	memcpy(&sink->known[first], arena_at<char>(area + window_bytes), sizeof(SetColumn) * ncolumns);
+	*fallback = FALLBACK_ENGINE_FAILED;
+	if (!sink_can_be(sink, first, ncolumns))
+		return "a result set that cannot be";
 	state->figures.engine_ns += job->engine_ns;
 	return nullptr;
 }

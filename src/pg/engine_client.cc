@@ -11,6 +11,10 @@
  * of a session that lost gpuvmd while its job was on a device, or that ends while
  * gpuvmd does not answer, is abandoned (areas.h): it is freed later.
  *
+ * A Job lies where gpuvmd can write, so nothing that was written there is asked for again: what decides about memory
+ * is kept in the session, or by whoever submitted the job. A word that says what it cannot, or never comes, ends in
+ * the watch (engine_watch.cc), and gpuvmd with it.
+ *
  * The end of a session's use: engine_release by its owner; a ResourceOwner's end
  * (errors, cursors); the transaction's abort, which stops all jobs before the
  * transaction callbacks of the other parts free tablets (callbacks run last
@@ -67,6 +71,8 @@ struct EngineSession
 	uint32		device_ends;	/* of the arena's header, at the last engine_submit */
 	bool		in_use;
 	bool		in_flight;		/* submitted, and not known to have ended */
+	uint64		submission;		/* of the job that was submitted last, */
+	int			nbuffers;		/* and what it has */
 	ResourceOwner owner;
 	uint64		number;			/* differs for every session of this backend */
 	uint64		sets;			/* bit n: result set n is there, or its number given out */
@@ -84,21 +90,24 @@ static EngineSession *sessions = NULL;
 static uint64 last_number = 0;
 static bool exit_registered = false;
 
+/* The job that was submitted last, and not one before that somebody's garbage had seemed to end. */
 static inline bool
-job_ended(const Job *job)
+job_ended(const EngineSession *session)
 {
-	uint32_t	state = job->state.load();
+	const Job  *job = arena_at<Job>(session->job);
+	const uint32_t state = job->state.load();
 
-	return state == static_cast<uint32_t>(JobState::Done) || state == static_cast<uint32_t>(JobState::Failed);
+	return (state == static_cast<uint32_t>(JobState::Done) || state == static_cast<uint32_t>(JobState::Failed)) &&
+		job->ended.load() == session->submission;
 }
 
 /* Is a buffer Full, with this unit if it is not negative? */
 static bool
-any_full(const Job *job, int64 unit)
+any_full(const EngineSession *session, int64 unit)
 {
-	uint32_t	nbuffers = Min(job->nbuffers, static_cast<uint32_t>(JOB_MAX_BUFFERS));
+	const Job  *job = arena_at<Job>(session->job);
 
-	for (uint32_t i = 0; i < nbuffers; i++)
+	for (int i = 0; i < session->nbuffers; i++)
 	{
 		if (job->buffers[i].state.load() == static_cast<uint32_t>(BufferState::Full) && (unit < 0 || job->buffers[i].unit == unit))
 			return true;
@@ -149,13 +158,13 @@ hang_up(EngineSession *session)
 	return ended;
 }
 
-/* gpuvmd has gone while the job was on a device, which may not have stopped yet. */
+/* gpuvmd has gone while the job was on a device, for all that is known, which may not have stopped yet. */
 static bool
 device_may_write(const EngineSession *session)
 {
 	const Job  *job = arena_at<Job>(session->job);
 
-	return session->events != NULL && !job_ended(job) && job->ran_on == Device::Cuda &&
+	return session->events != NULL && !job_ended(session) && job->ran_on != Device::Cpu &&
 		arena_header()->engine_reaped.load() < session->last_generation;
 }
 
@@ -343,9 +352,7 @@ find_session(uint64 number)
 static void
 settle(EngineSession *session)
 {
-	Job		   *job = engine_job(session);
-
-	if (!session->in_flight || Doorbell::spin([job] { return job_ended(job); }, SPIN))
+	if (!session->in_flight || Doorbell::spin([session] { return job_ended(session); }, SPIN))
 		session->in_flight = false;
 	else
 		engine_abort(session);
@@ -361,12 +368,11 @@ send_drops(EngineSession *session)
 		return;
 	settle(session);
 	job->kind = JobKind::Drop;
-	job->nbuffers = 0;
 	job->drop_sets = session->dropped;
 	job->cancel.store(0);
 	session->sets &= ~session->dropped;
 	session->dropped = 0;
-	engine_submit(session);
+	engine_submit(session, 0);
 }
 
 void
@@ -480,6 +486,10 @@ use_session(EngineSession *session)
 	job->ran_on = Device::Cpu;
 	job->sink.set = 0;
 	job->drop_sets = 0;
+	/* what a job does not need, and does not set */
+	job->nparams = job->nmaps = job->nstages = job->npatterns = job->norder = job->ntext_orders = 0;
+	job->device = Device::Auto;
+	job->transfer = Transfer::Auto;
 	job->state.store(static_cast<uint32_t>(JobState::Idle));
 	return session;
 }
@@ -572,9 +582,14 @@ ring(EngineSession *session)
 }
 
 void
-engine_submit(EngineSession *session)
+engine_submit(EngineSession *session, int nbuffers)
 {
+	Assert(nbuffers <= JOB_MAX_BUFFERS);
 	session->in_flight = true;
+	session->nbuffers = nbuffers;
+	engine_job(session)->submission = ++session->submission;
+	engine_job(session)->magic = JOB_MAGIC;
+	engine_job(session)->nbuffers = static_cast<uint32_t>(nbuffers);
 	session->device_ends = arena_header()->device_ends.load();
 	activity_submit(session->activity);
 	engine_job(session)->state.store(static_cast<uint32_t>(JobState::Submitted));
@@ -592,10 +607,10 @@ EngineWait
 engine_wait(EngineSession *session, int64 unit)
 {
 	Job		   *job = engine_job(session);
-	bool		lost = !session->in_flight && !job_ended(job);
+	bool		lost = !session->in_flight && !job_ended(session);
 	EngineWatch watch;
 	/* The end is looked at first: what was published before it is then seen too. */
-	auto		moved = [job, unit] { return job_ended(job) || any_full(job, unit); };
+	auto		moved = [session, unit] { return job_ended(session) || any_full(session, unit); };
 
 	/* Many tablets take gpuvmd a moment before a device has the job. */
 	if (!lost && !Doorbell::spin(moved, SPIN) &&
@@ -604,13 +619,13 @@ engine_wait(EngineSession *session, int64 unit)
 	engine_watch_begin(&watch, session->fd);
 	for (;;)
 	{
-		bool		ended = job_ended(job);
+		bool		ended = job_ended(session);
 		WaitEvent	events[3];
 		int			n;
 
 		if (ended || lost)
 			session->in_flight = false;
-		if (any_full(job, unit))
+		if (any_full(session, unit))
 			return ENGINE_BUFFER_FULL;
 		if (ended)
 			return ENGINE_ENDED;
@@ -646,15 +661,15 @@ engine_abort(EngineSession *session)
 	if (!session->in_flight)
 		return;
 	job->cancel.store(1);
-	(void) Doorbell::spin([job] { return job_ended(job); }, SPIN);
+	(void) Doorbell::spin([session] { return job_ended(session); }, SPIN);
 	engine_watch_begin(&watch, session->fd);
-	while (!job_ended(job))
+	while (!job_ended(session))
 	{
 		struct pollfd p = {session->fd, POLLIN, 0};
 
 		ring(session);
 		job->backend_waiting.store(1);
-		if (!job_ended(job))
+		if (!job_ended(session))
 			(void) poll(&p, 1, ABORT_POLL_MS);
 		job->backend_waiting.store(0);
 		if (!session_alive(session))
@@ -692,9 +707,8 @@ engine_ping(const char **reason)
 	if (session == NULL)
 		return -1;
 	engine_job(session)->kind = JobKind::Ping;
-	engine_job(session)->nbuffers = 0;
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	engine_submit(session);
+	engine_submit(session, 0);
 	outcome = engine_wait(session);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	engine_release(session);
@@ -735,11 +749,9 @@ engine_prepare(uint64 version)
 	job->kind = JobKind::Prepare;
 	job->program = 0;
 	job->program_size = 0;
-	job->nparams = 0;
 	job->cursors[0] = version_cursor(arena_at<TableVersion>(version), version);
 	job->ncursors = 1;
-	job->nbuffers = 0;
-	engine_submit(session);
+	engine_submit(session, 0);
 	/* At a subtransaction's abort the version goes before sessions are released: the job must have ended then. */
 	PG_TRY();
 	{
@@ -750,6 +762,27 @@ engine_prepare(uint64 version)
 		engine_release(session);
 	}
 	PG_END_TRY();
+}
+
+uint32
+engine_threads(void)
+{
+	const uint32 threads = arena_header() == NULL ? 0 : arena_header()->engine_threads.load();
+
+	return Min(threads, MAX_ENGINE_THREADS);
+}
+
+char *
+engine_text(const char *text, size_t size)
+{
+	char	   *copy = pnstrdup(text, size);
+
+	for (char *c = copy; *c != '\0'; c++)
+	{
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+	return copy;
 }
 
 bool
@@ -772,7 +805,7 @@ engine_status_sentence(char *buf, size_t size)
 		snprintf(buf, size, "gpuvmd is not running: %s", status);
 		return false;
 	}
-	snprintf(buf, size, "gpuvmd is running: PID %u, %u threads, start number %u", pid, header->engine_threads.load(),
+	snprintf(buf, size, "gpuvmd is running: PID %u, %u threads, start number %u", pid, engine_threads(),
 			 header->engine_generation.load());
 	if (may_see_all_stats())
 		snprintf(buf + strlen(buf), size - strlen(buf), ", " UINT64_FORMAT " of " UINT64_FORMAT " MB of memory in use, " UINT64_FORMAT " MB spare",

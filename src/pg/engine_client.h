@@ -57,8 +57,8 @@ void		engine_settle(void);
  */
 uint64		engine_area(EngineSession *session, uint64 size);
 
-/* Stores Submitted and rings. The caller has set every buffer Free. */
-void		engine_submit(EngineSession *session);
+/* Stores Submitted and rings. The caller has set so many buffers Free; the Job is not asked how many they are. */
+void		engine_submit(EngineSession *session, int nbuffers);
 
 enum EngineWait
 {
@@ -101,6 +101,19 @@ uint32		engine_generation(const EngineSession *session);
 
 /* Has a device ended the session's gpuvmd since the last engine_submit? */
 bool		engine_ended_by_device(const EngineSession *session);
+
+/* Threads of gpuvmd, as it says; 0: it has not said so. */
+uint32		engine_threads(void);
+
+/* A text that gpuvmd wrote, which need not be terminated, nor be one: palloc'd, in printable ASCII. */
+char	   *engine_text(const char *text, size_t size);
+
+template <size_t N>
+inline char *
+engine_text(const char (&text)[N])
+{
+	return engine_text(text, N);
+}
 
 /* A sentence on gpuvmd for gpuvm.status(); true when it is running. */
 bool		engine_status_sentence(char *buf, size_t size);

@@ -5,10 +5,11 @@
  * gpuvm.engine_timeout and the kernel says that the process is stopped, it is killed: the sockets of all its sessions
  * end, and the supervisor starts another one. Being starved of processors, or waiting for a disk, is no reason.
  *
- * It hangs where a job is running, or should be, and no thread has wanted a processor or a disk for as long; a device
- * computes while all threads sleep, so where there is one that takes DEVICE_PATIENCE times as long. A job that was
- * canceled hangs, too, if it has not stopped when its thread has had CANCEL_SHARE_MS of a processor, as far as these
- * were shared fairly: it asks every few milliseconds of its own time whether it is to stop.
+ * Whoever looks waits for it, so it hangs where no thread has wanted a processor or a disk for as long, whatever the
+ * Job says: a job that waits until its rows are taken is not waited for. A device computes while all threads sleep, so
+ * where there is one that takes DEVICE_PATIENCE times as long. A job that was canceled hangs, too, if it has not
+ * stopped when its thread has had CANCEL_SHARE_MS of a processor, as far as these were shared fairly: it asks every
+ * few milliseconds of its own time whether it is to stop.
  */
 #include "pg/engine_watch.h"
 
@@ -113,13 +114,6 @@ engine_watch_begin(EngineWatch *watch, int fd)
 	watch->beats = arena_header()->heartbeat.load();
 }
 
-/* Is there nothing for it to do before the backend has taken rows? */
-static bool
-waits_for_backend(const Job *job)
-{
-	return job != NULL && job->cancel.load() == 0 && job->state.load() == static_cast<uint32_t>(JobState::Suspended);
-}
-
 /* What is wrong with it; NULL: nothing that is known. */
 static const char *
 symptom(EngineWatch *watch, const Job *job, double passed_ms)
@@ -135,7 +129,7 @@ symptom(EngineWatch *watch, const Job *job, double passed_ms)
 	process = read_line(path);
 	if (watch->silent_ms >= setting_engine_timeout)
 		return process.state == 'T' ? "is stopped" : NULL;
-	if (waits_for_backend(job) || process.ticks != watch->ticks || any_thread_at_work(watch->pid))
+	if (process.ticks != watch->ticks || any_thread_at_work(watch->pid))
 		watch->asleep_ms = 0;
 	else
 		watch->asleep_ms += passed_ms;

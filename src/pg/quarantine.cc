@@ -59,14 +59,14 @@ quarantine_note_crash(const BlamedCrash &crash)
 }
 
 void
-quarantine_note_run(const Job *job)
+quarantine_note_run(uint64 program, Device device)
 {
 	QuarantineShared *shared = quarantine_shared();
 
-	if (shared == NULL || shared->table.empty() || !shared->table.remembers_bar(job->program_hash, job->ran_on, GetCurrentTimestamp()))
+	if (shared == NULL || shared->table.empty() || !shared->table.remembers_bar(program, device, GetCurrentTimestamp()))
 		return;
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared->table.count_run(job->program_hash, job->ran_on, GetCurrentTimestamp());
+	shared->table.count_run(program, device, GetCurrentTimestamp());
 	LWLockRelease(AddinShmemInitLock);
 }
 

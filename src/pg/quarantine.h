@@ -16,8 +16,8 @@ bool		engine_crash_bars(uint64 program, uint32 generation);
 /* For the supervisor. */
 void		quarantine_note_crash(const BlamedCrash &crash);
 
-/* The job has come to its end. */
-void		quarantine_note_run(const Job *job);
+/* The program's job has come to its end. */
+void		quarantine_note_run(uint64 program, Device device);
 
 /* Of a program, or with 0 of all; returns how many entries there were. */
 int			quarantine_forgive(uint64 program);

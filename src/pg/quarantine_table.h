@@ -36,6 +36,13 @@ struct BlamedCrash
 	uint32_t	cause;
 };
 
+/* Of the others one is nobody's, and one has the key of a free entry. */
+inline bool
+is_program_hash(uint64_t hash)
+{
+	return hash != 0 && ~hash != 0;
+}
+
 /*
  * gpuvmd ended by the signal, or with the exit code if that is 0. `short_of_memory`: the kernel has killed a process for
  * want of memory meanwhile. What gpuvmd wrote is believed only where it fits how it ended.
@@ -46,14 +53,15 @@ blame_crash(const ArenaHeader &header, int signal, int exit_code, bool short_of_
 	const Blame &blame = header.blame;
 	const bool	written = blame.state.load() == static_cast<uint32_t>(BlameState::Written);
 	const bool	device = blame.device.load() == static_cast<uint32_t>(Device::Cuda);
-	const uint64_t alone = header.running.alone();
+	const uint64_t alone = header.running.alone(), program = blame.program.load();
 
-	if (signal == SIGKILL && short_of_memory && alone != 0)
+	if (signal == SIGKILL && short_of_memory && is_program_hash(alone))
 		return {alone, header.on_devices.alone() == alone ? Device::Cuda : Device::Cpu, CAUSE_OUT_OF_MEMORY};
-	if (signal == SIGKILL || !written || blame.signal.load() != static_cast<uint32_t>(signal) ||
+	if (signal == SIGKILL || !written || !is_program_hash(program) ||
+		blame.signal.load() != static_cast<uint32_t>(signal) ||
 		(signal == 0 && (exit_code != ENGINE_EXIT_DEVICE || !device)))
 		return {0, Device::Cpu, 0};
-	return {blame.program.load(), device ? Device::Cuda : Device::Cpu, static_cast<uint32_t>(signal)};
+	return {program, device ? Device::Cuda : Device::Cpu, static_cast<uint32_t>(signal)};
 }
 
 struct QuarantineEntry

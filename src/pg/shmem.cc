@@ -11,6 +11,9 @@
  * because a page that cannot be had at first touch would be a SIGBUS, and
  * punched out when they come back.
  *
+ * Its last part, as large as the reserve, is the jobs zone, which gpuvmd can write to; the rest it maps read-only
+ * (engine/abi.h). Jobs take their memory there first, then below; imports never take it there.
+ *
  * The allocator is first fit over bitmaps in PostgreSQL's shared memory, not
  * in the arena, where gpuvmd could damage it: `used`; `last`, which marks the
  * end of each allocation, so that a free needs no size; and `jobs`, which marks
@@ -72,7 +75,7 @@ constexpr uint64 MOST_RESERVE_SHARE = 4;
 /* One execution may take such a part of gpuvm.memory, if work_mem is not more. */
 constexpr uint64 RUN_SHARE = 4;
 
-static_assert(sizeof(ArenaHeader) <= ARENA_PAGE, "the header has the first page");
+constexpr uint64 HEADER_PAGES = ARENA_HEADER_BYTES / ARENA_PAGE;
 static_assert(MIN_PIN_CHUNK % ARENA_PAGE == 0, "a page lies in one pin chunk");
 
 struct ArenaShared
@@ -81,6 +84,7 @@ struct ArenaShared
 	uint64		first_free;		/* no page below is free */
 	pg_atomic_uint64 used_pages;	/* changed under the lock, read without */
 	uint64		job_pages;		/* those of jobs */
+	pg_atomic_uint64 zone_pages;	/* of the used ones, those in the jobs zone; as used_pages */
 	pg_atomic_uint32 cleaning;	/* processes that hold free pages for a moment: to punch them out, or spare areas */
 	uint64		words[FLEXIBLE_ARRAY_MEMBER];	/* bitmaps `used`, `last` and `jobs` */
 };
@@ -182,7 +186,7 @@ map_arena(void)
 		return arena_failed("mapping");
 	base = static_cast<char *>(at);
 	mapped_size = size;
-	if (fallocate(memfd, 0, 0, ARENA_PAGE) != 0)
+	if (fallocate(memfd, 0, 0, ARENA_HEADER_BYTES) != 0)
 		return arena_failed("allocation");
 
 	/* Both are wishes: a core file without the data, huge pages where the system offers them. */
@@ -199,6 +203,7 @@ init_header(void)
 	header->magic = ARENA_MAGIC;
 	header->abi_version = ABI_VERSION;
 	header->size = mapped_size;
+	header->jobs_begin = arena_jobs_begin();
 	header->epoch = static_cast<uint64>(GetCurrentTimestamp());
 	strlcpy(header->cuda_status, "gpuvmd is not running", sizeof(header->cuda_status));
 	strlcpy(header->engine_status,
@@ -248,12 +253,13 @@ startup_shmem(void)
 	{
 		init_header();
 		arena->npages = mapped_size / ARENA_PAGE;
-		/* The header's page is taken for ever, so offset 0 is never handed out. */
-		arena->words[0] = 1;
-		arena->words[bitmap_words(arena->npages)] = 1;
-		arena->first_free = 1;
-		pg_atomic_write_u64(&arena->used_pages, 1);
+		/* The header's pages are taken for ever, so offset 0 is never handed out. */
+		arena->words[0] = (1 << HEADER_PAGES) - 1;
+		arena->words[bitmap_words(arena->npages)] = 1 << (HEADER_PAGES - 1);
+		arena->first_free = HEADER_PAGES;
+		pg_atomic_write_u64(&arena->used_pages, HEADER_PAGES);
 		arena->job_pages = 0;
+		pg_atomic_write_u64(&arena->zone_pages, 0);
 		pg_atomic_write_u32(&arena->cleaning, 0);
 	}
 	store_shmem_startup();
@@ -352,11 +358,22 @@ arena_reserve(void)
 }
 
 uint64
+arena_jobs_begin(void)
+{
+	return (mapped_size - arena_reserve()) / ARENA_PAGE * ARENA_PAGE;
+}
+
+/* Of spare areas those in the zone are no use to imports. They are taken to lie there as far as there is room. */
+uint64
 arena_left(void)
 {
-	uint64		most = mapped_size - arena_reserve();
+	uint64		used = base ? pg_atomic_read_u64(&arena->used_pages) * ARENA_PAGE : 0;
+	uint64		in_zone = base ? pg_atomic_read_u64(&arena->zone_pages) * ARENA_PAGE : 0;
+	uint64		spare = areas_spare();
+	uint64		below = used - Min(in_zone, used);
 
-	return most - Min(arena_used(), most);
+	below -= Min(spare - Min(spare, in_zone), below);
+	return arena_jobs_begin() - Min(below, arena_jobs_begin());
 }
 
 uint64
@@ -437,10 +454,19 @@ mark_pages(uint64 first, uint64 n, bool used)
 		arena->first_free = first;
 }
 
+/* Pages [first, first + n) are in use now, or no more. */
 static void
-count_pages(int64 n)
+count_pages(uint64 first, uint64 n, bool used)
 {
-	pg_atomic_write_u64(&arena->used_pages, pg_atomic_read_u64(&arena->used_pages) + static_cast<uint64>(n));
+	const uint64 zone = arena_jobs_begin() / ARENA_PAGE;
+	const uint64 in_zone = first + n - Min(Max(first, zone), first + n);
+	auto		count = [used](pg_atomic_uint64 *pages, uint64 by)
+	{
+		pg_atomic_write_u64(pages, pg_atomic_read_u64(pages) + (used ? by : -by));
+	};
+
+	count(&arena->used_pages, n);
+	count(&arena->zone_pages, in_zone);
 }
 
 static void
@@ -645,25 +671,21 @@ jobs_bitmap(void)
 	return arena->words + 2 * bitmap_words(arena->npages);
 }
 
-/* Behind the pages that imports may have lie those of the reserve, which are therefore never cut up by tablets. */
+/* First of n pages, now marked used, or 0. */
 static uint64
-first_reserved(void)
+take_pages(uint64 n, bool for_job)
 {
-	return (mapped_size - arena_reserve()) / ARENA_PAGE;
-}
-
-/* First of n pages below `end`, now marked used, or 0. */
-static uint64
-take_pages(uint64 n, uint64 end, bool for_job)
-{
+	const uint64 zone = arena_jobs_begin() / ARENA_PAGE;
 	uint64		first;
 
 	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
-	first = find_run(arena->words, end, arena->first_free, n);
+	first = for_job ? find_run(arena->words, arena->npages, Max(arena->first_free, zone), n) : 0;
+	if (first == 0)
+		first = find_run(arena->words, for_job ? arena->npages : zone, arena->first_free, n);
 	if (first != 0)
 	{
 		mark_pages(first, n, true);
-		count_pages(static_cast<int64>(n));
+		count_pages(first, n, true);
 		set_bits(jobs_bitmap(), first, 1, for_job);
 		arena->job_pages += for_job ? n : 0;
 	}
@@ -681,7 +703,7 @@ make_room(void)
 }
 
 static uint64
-allocate(uint64 size, uint64 end, bool for_job)
+allocate(uint64 size, bool for_job)
 {
 	uint64		n = size / ARENA_PAGE + (size % ARENA_PAGE != 0);
 	uint64		first;
@@ -689,7 +711,7 @@ allocate(uint64 size, uint64 end, bool for_job)
 	if (n == 0 || n >= arena->npages)
 		return 0;
 
-	first = take_pages(n, end, for_job);
+	first = take_pages(n, for_job);
 	if (first == 0)
 		make_room();
 	for (int i = 0; first == 0 && i < CLEANING_TRIES; i++)
@@ -697,7 +719,7 @@ allocate(uint64 size, uint64 end, bool for_job)
 		/* looked at before: what others held is there once they have done */
 		bool		others = pg_atomic_read_u32(&arena->cleaning) != 0;
 
-		first = take_pages(n, end, for_job);
+		first = take_pages(n, for_job);
 		if (first == 0 && !others)
 			return 0;
 		if (first == 0)
@@ -717,13 +739,13 @@ allocate(uint64 size, uint64 end, bool for_job)
 uint64
 arena_alloc(uint64 size)
 {
-	return base == NULL ? 0 : allocate(size, first_reserved(), false);
+	return base == NULL ? 0 : allocate(size, false);
 }
 
 uint64
 arena_alloc_for_job(uint64 size)
 {
-	return base == NULL ? 0 : allocate(size, arena->npages, true);
+	return base == NULL ? 0 : allocate(size, true);
 }
 
 /* Of the allocation that begins there; 0: none does. */
@@ -756,22 +778,20 @@ arena_use(ArenaUse *use)
 {
 	uint64		used;
 	uint64		jobs;
-	uint64		reserve = 0;
+	uint64		zone;
 
 	LWLockAcquire(arena_lock, LW_SHARED);
 	used = pg_atomic_read_u64(&arena->used_pages);
 	jobs = arena->job_pages * ARENA_PAGE;
-	for (uint64 page = first_reserved(); page < arena->npages; page++)
-		reserve += get_bit(arena->words, page) ? 0 : 1;
+	zone = pg_atomic_read_u64(&arena->zone_pages);
 	LWLockRelease(arena_lock);
 
-	use->header = ARENA_PAGE;
+	use->header = ARENA_HEADER_BYTES;
 	use->tables = used * ARENA_PAGE - use->header - jobs;
 	use->spare = Min(areas_spare(), jobs);
 	use->jobs = jobs - use->spare;
 	use->free = mapped_size - used * ARENA_PAGE;
-	/* pages that are being cleaned count as free, and are marked */
-	use->reserve = Min(reserve * ARENA_PAGE, use->free);
+	use->reserve = mapped_size - arena_jobs_begin() - zone * ARENA_PAGE;
 	use->free -= use->reserve;
 }
 
@@ -796,7 +816,7 @@ arena_free(uint64 offset)
 
 	LWLockAcquire(arena_lock, LW_EXCLUSIVE);
 	mark_pages(first, n, false);
-	count_pages(-static_cast<int64>(n));
+	count_pages(first, n, false);
 	arena->job_pages -= get_bit(jobs_bitmap(), first) ? n : 0;
 	LWLockRelease(arena_lock);
 

@@ -12,11 +12,10 @@
 #ifndef GPUVM_PG_SHMEM_H
 #define GPUVM_PG_SHMEM_H
 
+#include "core/arena_page.h"
 #include "pg/pg.h"
 
 namespace gpuvm {
-
-constexpr Size ARENA_PAGE = 65536;
 
 /* Was the library preloaded, so that shared memory, arena and supervisor exist? */
 bool		shmem_available(void);
@@ -35,12 +34,14 @@ uint64		arena_pinned(void);	/* bytes in chunks that gpuvmd has pinned */
 
 /*
  * Offset of `size` bytes (rounded up to whole pages, contents undefined), or 0 when memory is short. Never raises. What
- * imports and refreshes take leaves the reserve to jobs: their memory for results and programs.
+ * imports and refreshes take leaves the jobs zone to jobs: their memory for results and programs, which they have there
+ * as long as there is room, for gpuvmd can write to it there without more ado (engine/abi.h).
  */
 uint64		arena_alloc(uint64 size);
 uint64		arena_alloc_for_job(uint64 size);
 uint64		arena_reserve(void);
 uint64		arena_left(void);	/* free for imports */
+uint64		arena_jobs_begin(void);	/* the jobs zone, as large as the reserve, is the arena's end; where is it? */
 
 /* What that allocation takes: whole pages. */
 uint64		arena_allocated(uint64 offset);

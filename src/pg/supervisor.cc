@@ -35,6 +35,7 @@
 
 #include "pg/areas.h"
 #include "pg/compat.h"
+#include "pg/engine_client.h"
 #include "pg/oom_kills.h"
 #include "pg/quarantine.h"
 #include "pg/settings.h"
@@ -352,7 +353,7 @@ read_control(void)
 	{
 		engine.ready = true;
 		ereport(LOG, (errmsg("gpuvmd started (PID %d, %u threads)", static_cast<int>(engine.pid),
-							 arena_header()->engine_threads.load())));
+							 engine_threads())));
 		set_status("it is running");
 		arena_header()->engine_pid.store(static_cast<uint32_t>(engine.pid));
 	}

@@ -18,6 +18,7 @@ extern "C" {
 
 #include "engine/abi.h"
 #include "pg/settings.h"
+#include "pg/engine_client.h"
 #include "pg/startup.h"
 #include "pg/text_order.h"
 #include "planner/cost.h"
@@ -327,7 +328,7 @@ for_device(const Program *program)
 static double
 first_share(const Program *program, double scanned)
 {
-	const double threads = Max(arena_header() != nullptr ? arena_header()->engine_threads.load() : 0, 1u);
+	const double threads = Max(engine_threads(), 1u);
 
 	return program->grouped ? 1 : Min(threads * (program->ncursors > 1 ? FIRST_JOIN_ROWS : FIRST_ROWS) / Max(scanned, 1.0), 1.0);
 }

@@ -19,6 +19,7 @@ extern "C" {
 #include "compiler/compile.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/engine_client.h"
 #include "pg/startup.h"
 #include "planner/hidden.h"
 #include "planner/order.h"
@@ -106,7 +107,7 @@ fits(const ScanPlan *plan, double rows)
 {
 	/* each thread keeps up to twice as many as are wanted, in two places */
 	if (plan->limit > 0 && plan->limit <= SORT_MOST_KEPT)
-		rows = Min(rows, 4 * plan->limit * Max(arena_header()->engine_threads.load(), 1u));
+		rows = Min(rows, 4 * plan->limit * Max(engine_threads(), 1u));
 	return rows * (row_bytes(plan) + (sorts_texts(plan) ? 64 : 16)) <= static_cast<double>(run_memory_limit());
 }
 

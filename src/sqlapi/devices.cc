@@ -76,7 +76,6 @@ live_devices(const ArenaHeader *header)
 static void
 put_cpu(FunctionCallInfo fcinfo)
 {
-	const ArenaHeader *header = arena_header();
 	char		sentence[512];
 	bool		running = engine_status_sentence(sentence, sizeof(sentence));
 	bool		all = may_see_all_stats();
@@ -88,7 +87,7 @@ put_cpu(FunctionCallInfo fcinfo)
 	row.text(NULL);
 	row.text(running ? "ready" : "unusable");
 	row.text(sentence);
-	row.integer(running ? header->engine_threads.load() : 0);
+	row.integer(running ? engine_threads() : 0);
 	row.null();
 	row.null();
 	/* its memory is the arena, where every table is */
@@ -115,9 +114,9 @@ put_device(FunctionCallInfo fcinfo, uint32 i)
 
 	row.integer(i + 1);
 	row.text(psprintf("cuda:%u", i));
-	row.text(pnstrdup(d->name, sizeof(d->name)));
+	row.text(engine_text(d->name));
 	row.text(state_name(state));
-	row.text(pnstrdup(d->sentence, sizeof(d->sentence)));
+	row.text(engine_text(d->sentence));
 	row.null();
 	row.text(psprintf("%u.%u", d->compute_major, d->compute_minor));
 	row.integer(d->multiprocessors);
@@ -217,14 +216,14 @@ gpuvm_status(PG_FUNCTION_ARGS)
 	ndevices = live_devices(header);
 	ready = header->cuda_state.load(std::memory_order_acquire) == static_cast<uint32>(DeviceState::Ready);
 	put_status(fcinfo, "cuda", ready && header->engine_pid.load() != 0,
-			   pnstrdup(header->cuda_status, sizeof(header->cuda_status)));
+			   engine_text(header->cuda_status));
 	for (uint32 i = 0; i < ndevices; i++)
 	{
 		const DeviceStatus *d = &header->devices[i];
 
 		ready = d->state.load(std::memory_order_acquire) == static_cast<uint32>(DeviceState::Ready);
 		put_status(fcinfo, psprintf("cuda:%u", i), ready,
-				   psprintf("%s: %s", pnstrdup(d->name, sizeof(d->name)), pnstrdup(d->sentence, sizeof(d->sentence))));
+				   psprintf("%s: %s", engine_text(d->name), engine_text(d->sentence)));
 	}
 	return (Datum) 0;
 }

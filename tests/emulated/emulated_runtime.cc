@@ -3,6 +3,9 @@
  * is the host's. Each allocation of device memory is one of its own, filled with
  * a pattern.
  */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -607,6 +610,17 @@ cudaFreeHost(void *p)
 	return result(cudaSuccess);
 }
 
+/* Would the driver get the page to write to it? */
+static bool
+is_writable(char *at)
+{
+	const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+	char	   *page = at - reinterpret_cast<uintptr_t>(at) % size;
+
+	/* where the kernel does not know the question it knows neither */
+	return madvise(page, size, MADV_POPULATE_WRITE) == 0 || madvise(page, size, MADV_POPULATE_READ) != 0;
+}
+
 cudaError_t
 cudaHostRegister(void *p, size_t bytes, unsigned)
 {
@@ -615,7 +629,7 @@ cudaHostRegister(void *p, size_t bytes, unsigned)
 	char	   *from = static_cast<char *>(p);
 	auto		next = d.host.lower_bound(from);
 
-	if (p == nullptr || bytes == 0)
+	if (p == nullptr || bytes == 0 || !is_writable(from) || !is_writable(from + bytes - 1))
 		return result(cudaErrorInvalidValue);
 	if (host_range(d, p) != d.host.end() || (next != d.host.end() && next->first < from + bytes))
 		return result(cudaErrorHostMemoryAlreadyRegistered);

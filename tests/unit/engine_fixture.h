@@ -295,7 +295,7 @@ public:
 
 	int			fd_;
 	char	   *base_;
-	uint64_t	next_ = 65536;
+	uint64_t	next_ = ARENA_HEADER_BYTES;
 	uint64_t	version_;
 	uint64_t	first_tablet_;
 	char		path_[64];

@@ -22,7 +22,7 @@ TEST_F(EngineJobTest, HelloOfAnotherLifeIsRefused)
 {
 	Backend		backend(this, false);
 
-	EXPECT_FALSE(backend.say_hello(41, 65536));
+	EXPECT_FALSE(backend.say_hello(41, ARENA_HEADER_BYTES));
 }
 
 TEST_F(EngineJobTest, HelloWithJobOutsideArenaIsRefused)

@@ -78,6 +78,26 @@ TEST(PinWords, EachStep)
 	EXPECT_EQ(pin_state(word), PinState::PunchWanted);
 }
 
+/* gpuvmd can write to the words: what it writes by mistake lets nobody punch, and is over with its end. */
+TEST(PinWords, Garbage)
+{
+	for (uint32_t garbage : {5u, 0xffu, 0x100u, 0x103u, 0xffffff01u, pin_word(PinState::Punching), 0xdeadbeefu})
+	{
+		PinWord		word{garbage};
+
+		EXPECT_FALSE(punch_enter(&word)) << garbage;
+		EXPECT_FALSE(punch_enter_wanted(&word)) << garbage;
+		pin_ended(&word);
+		EXPECT_EQ(word.load(), pin_word(PinState::PunchWanted)) << garbage;
+		EXPECT_TRUE(punch_enter_wanted(&word));
+		/* and while somebody punches */
+		word.store(garbage);
+		punch_leave(&word);
+		pin_ended(&word);
+		EXPECT_EQ(word.load(), pin_word(PinState::PunchWanted)) << garbage;
+	}
+}
+
 TEST(PinWords, ChunksCoverTheArena)
 {
 	for (uint64_t size : {uint64_t(1) << 20, MIN_PIN_CHUNK, MIN_PIN_CHUNK + 1, uint64_t(100) << 30, uint64_t(1) << 40, uint64_t(3) << 41})

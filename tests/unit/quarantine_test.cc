@@ -253,6 +253,9 @@ TEST_F(Blames, NobodyWithoutEvidence)
 	for (int other : {SIGKILL, SIGBUS, SIGTERM, 0})
 		EXPECT_EQ(blame_crash(*header, other, ENGINE_EXIT_DEVICE, false).program, 0u) << other;
 	EXPECT_EQ(blame_crash(*header, SIGSEGV, 0, false).program, 17u);
+	/* what is no hash, for it would have the key of a free entry */
+	header->blame.program.store(~uint64_t{0});
+	EXPECT_EQ(blame_crash(*header, SIGSEGV, 0, false).program, 0u);
 }
 
 TEST_F(Blames, OneThatTheKernelKilledForMemory)
