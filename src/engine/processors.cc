@@ -4,21 +4,54 @@
 #include <time.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace gpuvm {
 
-/* Under the lock. */
+/* What follows is done under the lock. A role that is not known has had nothing, which take() corrects. */
+Processors::Role &
+Processors::role_of(const SessionShare *share)
+{
+	if (roles_.size() > ROLES && roles_.count(share->role) == 0)
+	{
+		/* who has had no more than others is as if he were new */
+		for (auto role = roles_.begin(); role != roles_.end();)
+			role = role->second.jobs == 0 && role->second.used <= least_ ? roles_.erase(role) : std::next(role);
+	}
+	return roles_[share->role];
+}
+
+void
+Processors::count(SessionShare *share, std::chrono::nanoseconds time)
+{
+	share->used += time;
+	role_of(share).used += time * DEFAULT_SHARE / share->weight;
+}
+
+bool
+Processors::before(const SessionShare *a, const SessionShare *b) const
+{
+	if (a->role != b->role)
+		return roles_.at(a->role).used < roles_.at(b->role).used;
+	if (a->interrupted != b->interrupted)
+		return a->interrupted;
+	return a->used < b->used;
+}
+
 void
 Processors::call_next()
 {
 	while (free_ > 0 && !waiting_.empty())
 	{
-		auto		next = std::min_element(waiting_.begin(), waiting_.end(), [](const Waiter *a, const Waiter *b) { return a->share->used < b->share->used; });
+		auto		next = std::min_element(waiting_.begin(), waiting_.end(),
+										[this](const Waiter *a, const Waiter *b) { return before(a->share, b->share); });
 		Waiter	   *waiter = *next;
+		Role	   &role = role_of(waiter->share);
 
 		waiting_.erase(next);
 		free_--;
-		least_ = std::max(least_, waiter->share->used);
+		least_ = std::max(least_, role.used);
+		role.least = std::max(role.least, waiter->share->used);
 		waiter->has_place = true;
 		waiter->called.notify_one();
 	}
@@ -28,9 +61,12 @@ bool
 Processors::take(SessionShare *share, const std::function<bool()> &ended)
 {
 	std::unique_lock<std::mutex> lock(mutex_);
+	Role	   &role = role_of(share);
 	Waiter		waiter;
 
-	share->used = std::max(share->used, least_);
+	role.jobs++;
+	role.used = std::max(role.used, least_ - std::chrono::nanoseconds(CREDIT));
+	share->used = std::max(share->used, role.least);
 	waiter.share = share;
 	waiting_.push_front(&waiter);
 	call_next();
@@ -44,17 +80,33 @@ Processors::take(SessionShare *share, const std::function<bool()> &ended)
 		if (waiter.has_place || !over)
 			continue;
 		waiting_.remove(&waiter);
-		return false;
+		role.jobs--;
+		break;
 	}
-	return true;
+	share->interrupted = false;
+	return waiter.has_place;
 }
 
-void
-Processors::leave(SessionShare *share, std::chrono::nanoseconds had)
+bool
+Processors::had(SessionShare *share, std::chrono::nanoseconds time)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
 
-	share->used += had;
+	count(share, time);
+	share->interrupted = std::any_of(waiting_.begin(), waiting_.end(), [this, share](const Waiter *waiter)
+	{
+		return role_of(waiter->share).used + AHEAD < role_of(share).used;
+	});
+	return share->interrupted;
+}
+
+void
+Processors::leave(SessionShare *share, std::chrono::nanoseconds time)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	count(share, time);
+	role_of(share).jobs--;
 	free_++;
 	call_next();
 }
@@ -81,11 +133,25 @@ Turn::look(const std::function<bool()> &ended)
 {
 	const auto	now = std::chrono::steady_clock::now();
 
-	if (has_place_ ? now - since_ < Processors::TURN || !processors_->wanted() : used() - began_ < Processors::FREE)
-		return std::chrono::nanoseconds(0);
-	leave();
+	if (!has_place_)
+	{
+		if (used() - began_ < Processors::FREE)
+			return std::chrono::nanoseconds(0);
+	}
+	else
+	{
+		if (now - counted_ < Processors::SLICE)
+			return std::chrono::nanoseconds(0);
+
+		const bool	interrupted = processors_->had(share_, now - counted_);
+
+		counted_ = now;
+		if (!interrupted && (now - since_ < Processors::TURN || !processors_->wanted()))
+			return std::chrono::nanoseconds(0);
+		leave();
+	}
 	has_place_ = processors_->take(share_, ended);
-	since_ = std::chrono::steady_clock::now();
+	since_ = counted_ = std::chrono::steady_clock::now();
 	return since_ - now;
 }
 
@@ -93,7 +159,7 @@ void
 Turn::leave()
 {
 	if (has_place_)
-		processors_->leave(share_, std::chrono::steady_clock::now() - since_);
+		processors_->leave(share_, std::chrono::steady_clock::now() - counted_);
 	has_place_ = false;
 }
 

@@ -72,6 +72,8 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 	{
 		spin = std::chrono::steady_clock::now() - since < context->busy_wait ? std::chrono::nanoseconds(context->busy_wait) : SHORT_SPIN;
 		job->state.store(static_cast<uint32_t>(JobState::Running));
+		share.role = job->role;
+		share.weight = job->share >= 1 && job->share <= MAX_SHARE ? job->share : DEFAULT_SHARE;
 
 		bool		done = job->kind == JobKind::Ping || run_job(context, &sets, &share, job, &doorbell);
 

@@ -97,7 +97,8 @@ struct ColumnChunk
 	int64_t		min;
 	int64_t		max;
 	uint64_t	data;			/* offset of the value array, 0 when width is 0 */
-	uint64_t	data_bytes;
+	uint32_t	data_bytes;
+	uint32_t	checksum;		/* of all this, and of the column's arrays and images (store/checksum.h); 0 in tablets without a serial */
 	uint64_t	nulls;			/* offset of the null bitmap (1 = null), 0 when absent */
 };
 static_assert(sizeof(ColumnChunk) == 64, "part of the format");
@@ -123,7 +124,8 @@ struct TabletHeader
 	uint64_t	serial;			/* unique in the arena's life: tells a tablet from a later one in its place; 0 = none */
 	uint64_t	place;			/* arena offset that the references count from: the tablet's own, once it is there (place_tablet) */
 	uint32_t	refs;			/* versions that hold the tablet: counted by backends, atomically; no part of its content */
-	uint32_t	reserved1[5];
+	uint32_t	checksum;		/* of this header but for the two, and of the keys; the columns have their own */
+	uint32_t	reserved1[4];
 };
 static_assert(sizeof(TabletHeader) == 128, "part of the format");
 
@@ -273,6 +275,8 @@ struct TableVersion
 	uint64_t	nmasked;
 	uint64_t	origin;			/* offset of what file the rows are of, and as of when (store/file.h); 0: a heap's */
 	uint64_t	size;			/* bytes of this blob alone */
+	uint32_t	checksum;		/* of the blob but for map_buffers (store/checksum.h) */
+	uint32_t	reserved0;
 };
 
 template <typename T>

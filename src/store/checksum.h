@@ -1,0 +1,41 @@
+/*
+ * checksum.h: CRC-32C of what queries read of an imported table, made when it is
+ * complete and stored with it, so that gpuvm.verify() can tell that a byte of it
+ * is no longer what it was.
+ *
+ * A tablet has one for its header and keys and one for each column; a dictionary
+ * and a version's blob have one each. What may change without changing what is said
+ * (reference counts, hints, a dictionary's family until it is published) is in none.
+ */
+#ifndef GPUVM_STORE_CHECKSUM_H
+#define GPUVM_STORE_CHECKSUM_H
+
+#include "pg/pg.h"
+#include "tablet/dictionary.h"
+#include "tablet/format.h"
+
+extern "C" {
+#include "utils/rel.h"
+}
+
+namespace gpuvm {
+
+/* Of a tablet whose offsets are as check_tablet() wants them. */
+uint32		tablet_checksum(const TabletHeader *tablet);
+uint32		column_checksum(const TabletHeader *tablet, const ColumnChunk &chunk);
+
+/* Of a blob whose size, and of a version place of map_buffers, can be trusted. */
+uint32		dictionary_checksum(const Dictionary *dictionary);
+uint32		version_checksum(const TableVersion *version);
+
+/* Complete, and where it is to stay; or, of a version, another one than it was copied from. */
+void		seal_tablet(TabletHeader *tablet);
+void		seal_dictionary(Dictionary *dictionary);
+void		seal_version(TableVersion *version);
+
+/* Raises unless the tablet is as it was sealed: what is copied from it would be sealed anew. */
+void		check_seal(Relation rel, uint64 offset);
+
+}  // namespace gpuvm
+
+#endif
