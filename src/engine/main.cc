@@ -165,8 +165,8 @@ main(int argc, char **argv)
 	int			threads = choose_threads(options.threads);
 	int			cores = choose_threads(0);
 
-	context.pool = new WorkerPool(threads - 1);
 	context.processors = new Processors(threads);
+	context.pool = new WorkerPool(threads - 1, context.processors);
 	context.make_cpu_job = CpuJob::create;
 	if (options.icu != nullptr)
 		context.collators.set_icu(options.icu);

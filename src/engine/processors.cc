@@ -8,7 +8,7 @@
 
 namespace gpuvm {
 
-/* What follows is done under the lock. A role that is not known has had nothing, which take() corrects. */
+/* What follows is done under the lock. Of what a role has not used in the past only CREDIT is left. */
 Processors::Role &
 Processors::role_of(const SessionShare *share)
 {
@@ -18,14 +18,24 @@ Processors::role_of(const SessionShare *share)
 		for (auto role = roles_.begin(); role != roles_.end();)
 			role = role->second.jobs == 0 && role->second.used <= least_ ? roles_.erase(role) : std::next(role);
 	}
-	return roles_[share->role];
+
+	Role	   &role = roles_[share->role];
+
+	role.used = std::max(role.used, least_ - std::chrono::nanoseconds(CREDIT));
+	return role;
+}
+
+void
+Processors::count_for_role(const SessionShare *share, std::chrono::nanoseconds time)
+{
+	role_of(share).used += time * DEFAULT_SHARE / share->weight;
 }
 
 void
 Processors::count(SessionShare *share, std::chrono::nanoseconds time)
 {
 	share->used += time;
-	role_of(share).used += time * DEFAULT_SHARE / share->weight;
+	count_for_role(share, time);
 }
 
 bool
@@ -65,7 +75,6 @@ Processors::take(SessionShare *share, const std::function<bool()> &ended)
 	Waiter		waiter;
 
 	role.jobs++;
-	role.used = std::max(role.used, least_ - std::chrono::nanoseconds(CREDIT));
 	share->used = std::max(share->used, role.least);
 	waiter.share = share;
 	waiting_.push_front(&waiter);
@@ -117,6 +126,22 @@ Processors::wanted()
 	std::lock_guard<std::mutex> lock(mutex_);
 
 	return !waiting_.empty();
+}
+
+bool
+Processors::behind(const SessionShare *one, const SessionShare *other)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	return role_of(one).used < role_of(other).used;
+}
+
+void
+Processors::helped(SessionShare *share, std::chrono::nanoseconds time)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	count_for_role(share, time);
 }
 
 std::chrono::nanoseconds

@@ -11,7 +11,8 @@
  * left, and the others' turn comes before its next one. A job whose role is AHEAD of one that waits is interrupted, so
  * that nobody waits for another role's turns; it is the first of its role to go on, so that few are half done.
  *
- * Helpers of the pool need no place: there are no more of them than processors anyway.
+ * Helpers of the pool need no place: there are no more of them than processors anyway. They go to the role that has had
+ * least, and what they do counts as had.
  */
 #ifndef GPUVM_ENGINE_PROCESSORS_H
 #define GPUVM_ENGINE_PROCESSORS_H
@@ -60,6 +61,10 @@ public:
 	void		leave(SessionShare *share, std::chrono::nanoseconds time);
 	bool		wanted();
 
+	/* Helpers: has the one's role had less than the other's? For so long they have helped a job of the session's. */
+	bool		behind(const SessionShare *one, const SessionShare *other);
+	void		helped(SessionShare *share, std::chrono::nanoseconds time);
+
 private:
 	struct Waiter
 	{
@@ -80,6 +85,7 @@ private:
 	static constexpr size_t ROLES = 1024;	/* that are remembered when they have no jobs */
 
 	Role	   &role_of(const SessionShare *share);
+	void		count_for_role(const SessionShare *share, std::chrono::nanoseconds time);
 	void		count(SessionShare *share, std::chrono::nanoseconds time);
 	bool		before(const SessionShare *a, const SessionShare *b) const;
 	void		call_next();

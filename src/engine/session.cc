@@ -68,6 +68,7 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 	std::chrono::nanoseconds spin = SHORT_SPIN;
 	auto		since = std::chrono::steady_clock::now();
 
+	WorkerPool::works_for_session(&share);
 	while (next_job(context, job, &doorbell, spin))
 	{
 		spin = std::chrono::steady_clock::now() - since < context->busy_wait ? std::chrono::nanoseconds(context->busy_wait) : SHORT_SPIN;

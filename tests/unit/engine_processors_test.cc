@@ -146,6 +146,23 @@ TEST_F(ProcessorsTest, ARoleHasLittleCredit)
 	processors_.leave(&idle, seconds(0));
 }
 
+/* Helpers' time is the role's, and where it has had less they go. */
+TEST_F(ProcessorsTest, HelpersCount)
+{
+	SessionShare other{seconds(0), 2};
+
+	holder_.role = 1;
+	EXPECT_FALSE(processors_.behind(&holder_, &other));
+	EXPECT_FALSE(processors_.behind(&other, &holder_));
+	processors_.helped(&holder_, milliseconds(60));
+	EXPECT_TRUE(processors_.behind(&other, &holder_));
+	EXPECT_FALSE(processors_.behind(&holder_, &other));
+	EXPECT_EQ(holder_.used, seconds(0));
+	wait('a', other);
+	EXPECT_TRUE(processors_.had(&holder_, seconds(0)));
+	processors_.leave(&holder_, seconds(0));
+}
+
 /* A role that is not weighted as others: what its sessions have is by that. */
 TEST_F(ProcessorsTest, TimeCountsByWeight)
 {
