@@ -28,8 +28,10 @@ uint32		column_checksum(const TabletHeader *tablet, const ColumnChunk &chunk);
 uint32		dictionary_checksum(const Dictionary *dictionary);
 uint32		version_checksum(const TableVersion *version);
 
-/* Complete, and where it is to stay; or, of a version, another one than it was copied from. */
+/* A column when it is written; the tablet, without its columns, when it is where it is to stay. */
+void		seal_column(TabletHeader *tablet, uint32 column);
 void		seal_tablet(TabletHeader *tablet);
+/* When they are complete, a version also when it was copied from another. */
 void		seal_dictionary(Dictionary *dictionary);
 void		seal_version(TableVersion *version);
 

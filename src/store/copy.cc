@@ -325,7 +325,7 @@ copier_flush(Copier *c, BlockNumber next_block)
 		index = pg_atomic_fetch_add_u32(&job->ntablets, 1);
 		Assert(index < job->max_tablets);
 		arena_at<uint64>(job->manifest)[index] = offset;
-		write_tablet(staged, header, c->chunks, arena_next_serial(), arena_at<char>(offset));
+		write_tablet(staged, header, c->chunks, arena_next_serial(), arena_at<char>(offset), seal_column);
 		place_tablet(arena_at<TabletHeader>(offset), offset);
 		seal_tablet(arena_at<TabletHeader>(offset));
 	}

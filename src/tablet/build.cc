@@ -595,7 +595,8 @@ write_chunk(const StagedColumn &column, uint32_t nrows, const ColumnChunk &chunk
 }
 
 void
-write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks, uint64_t serial, char *to)
+write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks, uint64_t serial, char *to,
+			 void (*written) (TabletHeader *tablet, uint32_t column))
 {
 	uint64_t	end;
 
@@ -630,6 +631,8 @@ write_tablet(const StagedTablet &staged, const TabletHeader &header, const Colum
 			memcpy(to + chunk.base, staged.columns[i].images, bytes);
 			memset(to + chunk.base + bytes, 0, round_up(bytes + VARIABLE_SLACK, TABLET_ALIGN) - bytes);
 		}
+		if (written != nullptr)
+			written(reinterpret_cast<TabletHeader *>(to), i);
 	}
 }
 

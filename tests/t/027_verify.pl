@@ -181,16 +181,21 @@ sub seal
 	my ($data, $bytes) = unpack('QL', substr($chunk, 40, 12));
 
 	substr($chunk, 52, 4) = "\0\0\0\0";
-	put($tablet, $at + 52, pack('L', crc32c($chunk . content($tablet, $data, $bytes))));
+	# of the values the thirds count, in words of 8 bytes, and what is left
+	my $values = content($tablet, $data, $bytes);
+	my $third = int($bytes / 24) * 8;
+	my $crc = crc32c(0xffffffff, $chunk);
+	$crc = crc32c($crc, pack('L*', map { crc32c(0xffffffff, substr($values, $_ * $third, $third)) } 0 .. 2));
+	put($tablet, $at + 52, pack('L', crc32c($crc, substr($values, 3 * $third)) ^ 0xffffffff));
 	return;
 }
 
+# Continues a CRC-32C, without its final step.
 sub crc32c
 {
-	my ($bytes) = @_;
+	my ($crc, $bytes) = @_;
 	my @table = map { my $c = $_; $c = $c & 1 ? $c >> 1 ^ 0x82f63b78 : $c >> 1 for 1 .. 8; $c } 0 .. 255;
-	my $crc = 0xffffffff;
 
 	$crc = $crc >> 8 ^ $table[($crc ^ $_) & 255] for unpack('C*', $bytes);
-	return $crc ^ 0xffffffff;
+	return $crc;
 }
