@@ -170,14 +170,20 @@ Turn::look(const std::function<bool()> &ended)
 
 		const bool	interrupted = processors_->had(share_, now - counted_);
 
+		turn_ += now - counted_;
 		counted_ = now;
-		if (!interrupted && (now - since_ < Processors::TURN || !processors_->wanted()))
+		if (!interrupted && (turn_ < Processors::TURN || !processors_->wanted()))
 			return std::chrono::nanoseconds(0);
+		if (turn_ >= Processors::TURN)
+		{
+			share_->interrupted = false;
+			turn_ = std::chrono::nanoseconds(0);
+		}
 		leave();
 	}
 	has_place_ = processors_->take(share_, ended);
-	since_ = counted_ = std::chrono::steady_clock::now();
-	return since_ - now;
+	counted_ = std::chrono::steady_clock::now();
+	return counted_ - now;
 }
 
 void

@@ -120,8 +120,8 @@ private:
 	SessionShare *share_;
 	std::chrono::nanoseconds began_;
 	bool		has_place_ = false;
-	std::chrono::steady_clock::time_point since_;
 	std::chrono::steady_clock::time_point counted_;	/* until then the place's time was said */
+	std::chrono::nanoseconds turn_{0};	/* had of this turn, which goes on when it was interrupted */
 };
 
 }  // namespace gpuvm
