@@ -90,25 +90,24 @@ end(pg_crc32c crc)
 	return crc;
 }
 
-uint32
+static uint32
 tablet_checksum(const TabletHeader *tablet)
 {
 	TabletHeader header = *tablet;
 	const uint64 keys = sizeof(TabletHeader) + uint64{header.ncols} * sizeof(ColumnChunk);
-	const uint64 keys_end = header.lps + uint64{header.nlps} * sizeof(uint16);
 
 	header.refs = 0;
 	header.checksum = 0;
-	return end(add(begin(&header, sizeof(header)), tablet_at<char>(tablet, keys), keys_end - keys));
+	return end(add(begin(&header, sizeof(header)), tablet_at<char>(tablet, keys), tablet_keys_end(tablet) - keys));
 }
 
-uint32
-column_checksum(const TabletHeader *tablet, const ColumnChunk &chunk)
+static uint32
+column_checksum(const TabletHeader *tablet, uint32 column)
 {
+	const ColumnChunk &chunk = tablet_chunks(tablet)[column];
 	ColumnChunk meta = chunk;
 	pg_crc32c	crc;
 
-	meta.checksum = 0;
 	/* as if the tablet lay nowhere yet */
 	if (chunk.encoding == Encoding::Variable && variable_bytes(chunk) > 0)
 	{
@@ -126,7 +125,7 @@ column_checksum(const TabletHeader *tablet, const ColumnChunk &chunk)
 	return end(crc);
 }
 
-uint32
+static uint32
 dictionary_checksum(const Dictionary *dictionary)
 {
 	Dictionary	header = *dictionary;
@@ -139,7 +138,7 @@ dictionary_checksum(const Dictionary *dictionary)
 	return end(add_array(begin(&header, sizeof(header)), dictionary + 1, header.size - sizeof(header)));
 }
 
-uint32
+static uint32
 version_checksum(const TableVersion *version)
 {
 	TableVersion header = *version;
@@ -152,12 +151,16 @@ version_checksum(const TableVersion *version)
 	return end(add(crc, version_at<char>(version, hints_end), header.size - hints_end));
 }
 
+static uint32 *
+tablet_checksums(TabletHeader *tablet)
+{
+	return reinterpret_cast<uint32 *>(reinterpret_cast<char *>(tablet) + tablet->checksums);
+}
+
 void
 seal_column(TabletHeader *tablet, uint32 column)
 {
-	ColumnChunk *chunk = &tablet_chunks(tablet)[column];
-
-	chunk->checksum = column_checksum(tablet, *chunk);
+	tablet_checksums(tablet)[column] = column_checksum(tablet, column);
 }
 
 void
@@ -178,15 +181,38 @@ seal_version(TableVersion *version)
 	version->checksum = version_checksum(version);
 }
 
+bool
+column_is_sealed(const TabletHeader *tablet, uint32 column)
+{
+	return tablet_at<uint32>(tablet, tablet->checksums)[column] == column_checksum(tablet, column);
+}
+
+bool
+tablet_is_sealed(const TabletHeader *tablet)
+{
+	return tablet->checksum == tablet_checksum(tablet);
+}
+
+bool
+dictionary_is_sealed(const Dictionary *dictionary)
+{
+	return dictionary->checksum == dictionary_checksum(dictionary);
+}
+
+bool
+version_is_sealed(const TableVersion *version)
+{
+	return version->checksum == version_checksum(version);
+}
+
 void
 check_seal(Relation rel, uint64 offset)
 {
 	const TabletHeader *tablet = arena_at<TabletHeader>(offset);
-	bool		sealed = check_tablet(tablet, arena_allocated(offset), offset) == NULL &&
-		tablet->checksum == tablet_checksum(tablet);
+	bool		sealed = check_tablet(tablet, arena_allocated(offset), offset) == NULL && tablet_is_sealed(tablet);
 
 	for (uint32 i = 0; sealed && i < tablet->ncols; i++)
-		sealed = tablet_chunks(tablet)[i].checksum == column_checksum(tablet, tablet_chunks(tablet)[i]);
+		sealed = column_is_sealed(tablet, i);
 	if (!sealed)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),

@@ -20,20 +20,19 @@ extern "C" {
 
 namespace gpuvm {
 
-/* Of a tablet whose offsets are as check_tablet() wants them. */
-uint32		tablet_checksum(const TabletHeader *tablet);
-uint32		column_checksum(const TabletHeader *tablet, const ColumnChunk &chunk);
-
-/* Of a blob whose size, and of a version place of map_buffers, can be trusted. */
-uint32		dictionary_checksum(const Dictionary *dictionary);
-uint32		version_checksum(const TableVersion *version);
-
 /* A column when it is written; the tablet, without its columns, when it is where it is to stay. */
 void		seal_column(TabletHeader *tablet, uint32 column);
 void		seal_tablet(TabletHeader *tablet);
 /* When they are complete, a version also when it was copied from another. */
 void		seal_dictionary(Dictionary *dictionary);
 void		seal_version(TableVersion *version);
+
+/* Are they what they were? Of a tablet whose offsets are as check_tablet() wants them; a tablet without its columns. */
+bool		tablet_is_sealed(const TabletHeader *tablet);
+bool		column_is_sealed(const TabletHeader *tablet, uint32 column);
+/* Of a blob whose size, and of a version also the place of map_buffers, can be trusted. */
+bool		dictionary_is_sealed(const Dictionary *dictionary);
+bool		version_is_sealed(const TableVersion *version);
 
 /* Raises unless the tablet is as it was sealed: what is copied from it would be sealed anew. */
 void		check_seal(Relation rel, uint64 offset);

@@ -139,12 +139,14 @@ statistics_fit(Verification *v, const ColumnChunk &chunk)
 
 /* False: what is wrong was reported. */
 static bool
-verify_column(Verification *v, const ColumnSummary &summary, const ColumnChunk &chunk)
+verify_column(Verification *v, uint32 column)
 {
+	const ColumnSummary &summary = v->columns[column];
+	const ColumnChunk &chunk = tablet_chunks(v->tablet)[column];
 	const bool	all_null = (chunk.flags & CHUNK_ALL_NULL) != 0;
 	const char *wrong = NULL;
 
-	if (chunk.checksum != column_checksum(v->tablet, chunk))
+	if (!column_is_sealed(v->tablet, column))
 		wrong = "values do not match their checksum";
 	else if (!statistics_fit(v, chunk))
 		wrong = "statistics are not those of the values";
@@ -179,7 +181,7 @@ verify_tablet(Verification *v, uint64 offset)
 	const char *wrong = check_tablet(v->tablet, arena_allocated(offset), offset);
 	bool		good = true;
 
-	if (wrong == NULL && v->tablet->checksum != tablet_checksum(v->tablet))
+	if (wrong == NULL && !tablet_is_sealed(v->tablet))
 		wrong = "header or block map do not match their checksum";
 	else if (wrong == NULL && v->tablet->ncols != v->version->ncols)
 		wrong = "the tablet has other columns than the table";
@@ -192,7 +194,7 @@ verify_tablet(Verification *v, uint64 offset)
 	for (uint32 i = 0; i < v->version->ncols; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		good = verify_column(v, v->columns[i], tablet_chunks(v->tablet)[i]) && good;
+		good = verify_column(v, i) && good;
 	}
 	return good;
 }
@@ -231,7 +233,7 @@ verify_version(Relation rel, VersionPin *pin, ReportProblem report, void *to)
 	v.matches = pin_matches(pin, rel);
 	v.report = report;
 	v.to = to;
-	if (!version_fits(offset) || v.version->checksum != version_checksum(v.version))
+	if (!version_fits(offset) || !version_is_sealed(v.version))
 	{
 		report_table(&v, InvalidAttrNumber, "the list of tablets and blocks does not match its checksum");
 		return;
@@ -243,7 +245,7 @@ verify_version(Relation rel, VersionPin *pin, ReportProblem report, void *to)
 		const Dictionary *dictionary = arena_at<Dictionary>(at);
 
 		CHECK_FOR_INTERRUPTS();
-		if (at == 0 || (dictionary_fits(at) && dictionary->checksum == dictionary_checksum(dictionary)))
+		if (at == 0 || (dictionary_fits(at) && dictionary_is_sealed(dictionary)))
 			continue;
 		report_table(&v, v.columns[i].attnum, "the dictionary does not match its checksum");
 		good = false;

@@ -7,7 +7,7 @@
  * 64-byte aligned. Four areas, in this order:
  *
  *   meta   TabletHeader, then ncols ColumnChunk
- *   keys   per heap block: first row, page LSN, line pointers where they have gaps
+ *   keys   per heap block: first row, page LSN, line pointers where they have gaps; per column: checksum
  *   fixed  per column: null bitmap (if it has nulls), values
  *   var    per variable-length column: the images of its values
  *
@@ -97,8 +97,7 @@ struct ColumnChunk
 	int64_t		min;
 	int64_t		max;
 	uint64_t	data;			/* offset of the value array, 0 when width is 0 */
-	uint32_t	data_bytes;
-	uint32_t	checksum;		/* of all this, and of the column's arrays and images (store/checksum.h); 0 in tablets without a serial */
+	uint64_t	data_bytes;
 	uint64_t	nulls;			/* offset of the null bitmap (1 = null), 0 when absent */
 };
 static_assert(sizeof(ColumnChunk) == 64, "part of the format");
@@ -124,8 +123,9 @@ struct TabletHeader
 	uint64_t	serial;			/* unique in the arena's life: tells a tablet from a later one in its place; 0 = none */
 	uint64_t	place;			/* arena offset that the references count from: the tablet's own, once it is there (place_tablet) */
 	uint32_t	refs;			/* versions that hold the tablet: counted by backends, atomically; no part of its content */
-	uint32_t	checksum;		/* of this header but for the two, and of the keys; the columns have their own */
-	uint32_t	reserved1[4];
+	uint32_t	checksum;		/* of this header but for the two, of the keys and the columns' checksums */
+	uint64_t	checksums;		/* offset of uint32[ncols], the columns' (store/checksum.h); all are 0 in tablets without a serial */
+	uint32_t	reserved1[2];
 };
 static_assert(sizeof(TabletHeader) == 128, "part of the format");
 
@@ -150,6 +150,13 @@ tablet_at(const TabletHeader *t, uint64_t offset)
 {
 	/* of a result set's tablets columns may lie before the header: offsets are modulo 2^64 */
 	return reinterpret_cast<const T *>(reinterpret_cast<uintptr_t>(t) + offset);
+}
+
+/* The first byte behind the keys, which the columns' checksums are the last of. */
+inline uint64_t
+tablet_keys_end(const TabletHeader *t)
+{
+	return t->checksums + uint64_t{t->ncols} * sizeof(uint32_t);
 }
 
 /*

@@ -42,6 +42,7 @@ changed($tablet, 128 + 64 * 2 + 16, 't', undef, 'a base');
 changed($tablet, 128 + 64 + 32, 't', "t|0|b|$value", 'a maximum');
 changed($tablet, 24, 't', "t|0||header or block map do not match their checksum", 'the first block');
 changed($tablet, unpack('Q', content($tablet, 40, 8)), 't', "t|0||header or block map do not match their checksum", 'the LSN of a block');
+changed($tablet, unpack('Q', content($tablet, 112, 8)), 't', "t|0||header or block map do not match their checksum", 'a checksum');
 changed($tablet, 10, 't', undef, 'the size');
 changed($tablet, 0, 't', "t|0||the tablet has no magic number", 'the magic number');
 changed($version, 24, 't', "t|||the list of tablets and blocks does not match its checksum", 'the number of rows');
@@ -172,21 +173,27 @@ sub flip
 	return;
 }
 
-# Gives a column of values, without nulls, the checksum of what it is now (store/checksum.cc).
+# Gives a column of values, without nulls, the checksum of what it is now, and the tablet (store/checksum.cc).
 sub seal
 {
 	my ($column) = @_;
-	my $at = 128 + 64 * $column;
-	my $chunk = content($tablet, $at, 64);
-	my ($data, $bytes) = unpack('QL', substr($chunk, 40, 12));
+	my $chunk = content($tablet, 128 + 64 * $column, 64);
+	my ($data, $bytes) = unpack('QQ', substr($chunk, 40, 16));
+	my $header = content($tablet, 0, 128);
+	my ($ncols, $checksums) = (unpack('S', substr($header, 6, 2)), unpack('Q', substr($header, 112, 8)));
+	my $keys = 128 + 64 * $ncols;
 
-	substr($chunk, 52, 4) = "\0\0\0\0";
 	# of the values the thirds count, in words of 8 bytes, and what is left
 	my $values = content($tablet, $data, $bytes);
 	my $third = int($bytes / 24) * 8;
 	my $crc = crc32c(0xffffffff, $chunk);
 	$crc = crc32c($crc, pack('L*', map { crc32c(0xffffffff, substr($values, $_ * $third, $third)) } 0 .. 2));
-	put($tablet, $at + 52, pack('L', crc32c($crc, substr($values, 3 * $third)) ^ 0xffffffff));
+	put($tablet, $checksums + 4 * $column, pack('L', crc32c($crc, substr($values, 3 * $third)) ^ 0xffffffff));
+
+	# of the header without the count of references and itself
+	substr($header, 104, 8) = "\0" x 8;
+	$keys = content($tablet, $keys, $checksums + 4 * $ncols - $keys);
+	put($tablet, 108, pack('L', crc32c(0xffffffff, $header . $keys) ^ 0xffffffff));
 	return;
 }
 
