@@ -57,6 +57,15 @@ AS 'MODULE_PATHNAME', 'gpuvm_release';
 COMMENT ON FUNCTION gpuvm.release(regclass) IS
 	'drops the tablets of a table, and forgets that it was imported';
 
+-- Who may read all of the table may: EXECUTE can stay with PUBLIC.
+CREATE FUNCTION gpuvm.verify(relation regclass, heap boolean DEFAULT false)
+RETURNS TABLE (part regclass, tablet integer, first_block bigint, blocks bigint, "column" name, "row" tid, problem text)
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'gpuvm_verify';
+COMMENT ON FUNCTION gpuvm.verify(regclass, boolean) IS
+	'checks the tablets of a table against checksums made at import, and their rows against the table''s; returns the problems';
+
 -- File tables ------------------------------------------------------------
 
 CREATE FUNCTION gpuvm.fdw_handler()

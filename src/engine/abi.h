@@ -53,6 +53,8 @@ constexpr uint32_t ABI_VERSION = 17 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;
+constexpr uint32_t MAX_SHARE = 1000;	/* of a role's weights */
+constexpr uint32_t DEFAULT_SHARE = 100;
 
 /* Sessions that gpuvmd serves at once, and those that wait to be accepted. */
 constexpr int MAX_SESSIONS = 2048;
@@ -536,7 +538,7 @@ struct Job
 	uint64_t	expected_pairs;	/* joins: that Seek and Cross are expected to make, for the choice of the engine; 0 = unknown */
 	uint64_t	maps;			/* arena offset of JobMap[nmaps] */
 	uint32_t	nmaps;			/* at least the program's */
-	uint32_t	reserved2;
+	uint32_t	role;			/* who is logged in: roles share the processors (processors.h), */
 	uint64_t	stages;			/* arena offset of JobStage[nstages]: the programs behind `program`, in order */
 	uint32_t	nstages;
 	uint32_t	npatterns;		/* at least the program's */
@@ -550,6 +552,8 @@ struct Job
 	uint64_t	drop_sets;		/* bit n: set n */
 	uint64_t	program_hash;	/* that a crash counts against: the program's, a window job's that of what made the set; 0: nobody's */
 	uint64_t	submission;		/* differs for every job of the session: its end is known by it */
+	uint32_t	share;			/* the role's weight (gpuvm.share), 1 to MAX_SHARE; anything else counts as DEFAULT_SHARE */
+	uint32_t	reserved2;
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */

@@ -197,8 +197,8 @@ main(int argc, char **argv)
 
 	set_budget(context.arena.header(), &context.memory);
 	context.memory.set_yield([] { context.indexes.drop_unused(); });
-	context.pool = new WorkerPool(threads - 1);
 	context.processors = new Processors(threads);
+	context.pool = new WorkerPool(threads - 1, context.processors);
 	context.make_cpu_job = CpuJob::create;
 	if (options.icu != nullptr)
 		context.collators.set_icu(options.icu);

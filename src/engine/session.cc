@@ -68,12 +68,15 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 	std::chrono::nanoseconds spin = SHORT_SPIN;
 	auto		since = std::chrono::steady_clock::now();
 
+	WorkerPool::works_for_session(&share);
 	while (next_job(context, job, &doorbell, spin))
 	{
 		spin = std::chrono::steady_clock::now() - since < context->busy_wait ? std::chrono::nanoseconds(context->busy_wait) : SHORT_SPIN;
 		const uint64_t submission = job->submission;
 
 		job->state.store(static_cast<uint32_t>(JobState::Running));
+		share.role = job->role;
+		share.weight = job->share >= 1 && job->share <= MAX_SHARE ? job->share : DEFAULT_SHARE;
 
 		bool		done = job->kind == JobKind::Ping || run_job(context, &sets, &share, job, &doorbell);
 

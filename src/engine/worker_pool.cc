@@ -5,7 +5,7 @@
 
 namespace gpuvm {
 
-WorkerPool::WorkerPool(int nthreads)
+WorkerPool::WorkerPool(int nthreads, Processors *processors) : processors_(processors)
 {
 	for (int i = 0; i < nthreads; i++)
 		threads_.emplace_back(&WorkerPool::run, this);
@@ -38,6 +38,7 @@ WorkerPool::invite(PoolTask *task, int helpers)
 		task->whom_ = works_for();
 		task->time_ = CountsFor::current();
 		task->memory_ = JobMemory::current();
+		task->share_ = current_share;
 	}
 	if (helpers == 1)
 		work_.notify_one();
@@ -58,6 +59,18 @@ WorkerPool::dismiss(PoolTask *task)
 	left_.wait(lock, [task] { return task->helping_ == 0; });
 }
 
+/* Under the lock, of tasks that there are. */
+std::deque<PoolTask *>::iterator
+WorkerPool::next_task()
+{
+	auto		next = tasks_.begin();
+
+	for (auto task = next; processors_ != nullptr && task != tasks_.end(); ++task)
+		if ((*task)->share_ != nullptr && (*next)->share_ != nullptr && processors_->behind((*task)->share_, (*next)->share_))
+			next = task;
+	return next;
+}
+
 void
 WorkerPool::run()
 {
@@ -70,9 +83,10 @@ WorkerPool::run()
 		if (stop_)
 			return;
 
-		PoolTask   *task = tasks_.front();
+		const auto	next = next_task();
+		PoolTask   *task = *next;
 
-		tasks_.pop_front();
+		tasks_.erase(next);
 		if (--task->invited_ > 0)
 			tasks_.push_back(task);
 		task->helping_++;
@@ -80,6 +94,8 @@ WorkerPool::run()
 		const WorksFor whom = task->whom_;
 		ProcessorTime *const time = task->time_;
 		JobMemory *const memory = task->memory_;
+		SessionShare *const share = task->share_;
+		const auto	began = std::chrono::steady_clock::now();
 
 		lock.unlock();
 		{
@@ -89,6 +105,8 @@ WorkerPool::run()
 
 			task->help();
 		}
+		if (processors_ != nullptr && share != nullptr)
+			processors_->helped(share, std::chrono::steady_clock::now() - began);
 		lock.lock();
 		if (--task->helping_ == 0)
 			left_.notify_all();

@@ -17,6 +17,7 @@
 
 #include "engine/blame.h"
 #include "engine/processor_time.h"
+#include "engine/processors.h"
 #include "vm/memory_budget.h"
 
 namespace gpuvm {
@@ -34,15 +35,20 @@ private:
 	WorksFor	whom_;
 	ProcessorTime *time_ = nullptr;
 	JobMemory  *memory_ = nullptr;
+	SessionShare *share_ = nullptr;
 };
 
 class WorkerPool
 {
 public:
-	explicit WorkerPool(int nthreads);
+	/* With processors, helpers go to the role that has had least. */
+	explicit WorkerPool(int nthreads, Processors *processors = nullptr);
 	~WorkerPool();
 
 	int size() const { return static_cast<int>(threads_.size()); }
+
+	/* Whose jobs this thread runs from now on. */
+	static void works_for_session(SessionShare *share) { current_share = share; }
 
 	/* Asks for up to `helpers` more threads. */
 	void invite(PoolTask *task, int helpers);
@@ -52,11 +58,15 @@ public:
 
 private:
 	void		run();
+	std::deque<PoolTask *>::iterator next_task();
 
+	static inline thread_local SessionShare *current_share = nullptr;
+
+	Processors *processors_;
 	std::mutex	mutex_;
 	std::condition_variable work_;
 	std::condition_variable left_;
-	std::deque<PoolTask *> tasks_;	/* those with invitations, served in turn */
+	std::deque<PoolTask *> tasks_;	/* those with invitations; a role's are served in turn */
 	bool		stop_ = false;
 	std::vector<std::thread> threads_;
 };

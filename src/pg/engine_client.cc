@@ -38,6 +38,7 @@
 #include "pg/compat.h"
 #include "pg/engine_watch.h"
 #include "pg/privileges.h"
+#include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/startup.h"
 
@@ -480,6 +481,9 @@ use_session(EngineSession *session)
 	session->in_use = true;
 	session->owner = CurrentResourceOwner;
 	job->program_hash = 0;
+	/* not the current user: SET ROLE would give a role others' shares */
+	job->role = GetSessionUserId();
+	job->share = static_cast<uint32>(setting_share);
 	job->rows_to_do.store(0);
 	activity_use(session->activity);
 	job->cancel.store(0);

@@ -1,6 +1,7 @@
 /* settings.cc: the gpuvm.* settings; docs/settings.md describes them for users. */
 #include "pg/settings.h"
 
+#include "engine/abi.h"
 #include "pg/compat.h"
 #include "pg/startup.h"
 
@@ -43,6 +44,7 @@ int			setting_engine_memory_mb = 0;
 int			setting_device_memory_mb = 0;
 char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
+int			setting_share = DEFAULT_SHARE;
 int			setting_threads = 0;
 bool		setting_refresh = true;
 bool		setting_compact = true;
@@ -310,6 +312,11 @@ define_settings(void)
 							NULL,
 							&setting_tablet_kb, DEFAULT_TABLET_KB, MIN_TABLET_KB, MAX_TABLET_KB,
 							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.share",
+							"Sets the weight by which the role that is logged in shares the processors with others.",
+							NULL,
+							&setting_share, DEFAULT_SHARE, 1, MAX_SHARE,
+							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.threads",
 							"Sets the number of threads that run a program on the CPU.",
 							"0 selects all cores. A session can lower it below the engine's number, not raise it above.",

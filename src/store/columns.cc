@@ -4,6 +4,7 @@
  */
 #include "pg/numeric_scaled.h"
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/dictionary.h"
 #include "store/family.h"
 #include "store/internal.h"
@@ -420,6 +421,9 @@ strip_failed_columns(CopyJob *job)
 			continue;
 		strip_tablet(arena_at<TabletHeader>(old), failed, arena_next_serial(), arena_at<char>(offset));
 		place_tablet(arena_at<TabletHeader>(offset), offset);
+		for (uint32 i = 0; i < job->ncols; i++)
+			seal_column(arena_at<TabletHeader>(offset), i);
+		seal_tablet(arena_at<TabletHeader>(offset));
 		tablets[t] = offset;
 		arena_free(old);
 	}

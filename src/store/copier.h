@@ -67,6 +67,10 @@ struct Copier
 Copier	   *make_copier(Relation rel, CopyJob *job, uint32 rows);
 void		free_copier(Copier *c);
 
+/* The image of a block, and its page's LSN, if it is all-visible; else false. */
+bool		copy_visible_page(Relation rel, BlockNumber block, bool in_recovery, BufferAccessStrategy strategy, Buffer *vm_buffer, char *to,
+							  XLogRecPtr *lsn);
+
 /* Takes the image of a block and finds its rows; false when it is not all-visible. */
 bool		copier_read(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *vm_buffer);
 

@@ -22,6 +22,7 @@
 
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/refresher.h"
 #include "tablet/decode.h"
 #include "tablet/wide_halves.h"
@@ -324,8 +325,9 @@ copier_flush(Copier *c, BlockNumber next_block)
 		index = pg_atomic_fetch_add_u32(&job->ntablets, 1);
 		Assert(index < job->max_tablets);
 		arena_at<uint64>(job->manifest)[index] = offset;
-		write_tablet(staged, header, c->chunks, arena_next_serial(), arena_at<char>(offset));
+		write_tablet(staged, header, c->chunks, arena_next_serial(), arena_at<char>(offset), seal_column);
 		place_tablet(arena_at<TabletHeader>(offset), offset);
+		seal_tablet(arena_at<TabletHeader>(offset));
 	}
 	copier_restart(c, next_block);
 	return 0;
@@ -504,24 +506,32 @@ copier_skip(Copier *c)
 }
 
 bool
-copier_read(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *vm_buffer)
+copy_visible_page(Relation rel, BlockNumber block, bool in_recovery, BufferAccessStrategy strategy, Buffer *vm_buffer, char *to, XLogRecPtr *lsn)
 {
-	Buffer		buffer = ReadBufferExtended(c->rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	Buffer		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 	Page		page = BufferGetPage(buffer);
 	bool		visible;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	visible = (visibilitymap_get_status(c->rel, block, vm_buffer) & VISIBILITYMAP_ALL_VISIBLE) != 0 &&
-		!PageIsNew(page) && (c->in_recovery || PageIsAllVisible(page));
+	visible = (visibilitymap_get_status(rel, block, vm_buffer) & VISIBILITYMAP_ALL_VISIBLE) != 0 &&
+		!PageIsNew(page) && (in_recovery || PageIsAllVisible(page));
 	if (visible)
 	{
 		const PageHeaderData *header = reinterpret_cast<const PageHeaderData *>(page);
 
-		c->lsn = BufferGetLSNAtomic(buffer);
-		memcpy(c->page.data, page, header->pd_lower);
-		memcpy(c->page.data + header->pd_upper, page + header->pd_upper, BLCKSZ - header->pd_upper);
+		*lsn = BufferGetLSNAtomic(buffer);
+		memcpy(to, page, header->pd_lower);
+		memcpy(to + header->pd_upper, page + header->pd_upper, BLCKSZ - header->pd_upper);
 	}
 	UnlockReleaseBuffer(buffer);
+	return visible;
+}
+
+bool
+copier_read(Copier *c, BlockNumber block, BufferAccessStrategy strategy, Buffer *vm_buffer)
+{
+	const bool	visible = copy_visible_page(c->rel, block, c->in_recovery, strategy, vm_buffer, c->page.data, &c->lsn);
+
 	if (visible)
 		find_tuples(c);
 	else

@@ -20,6 +20,7 @@
 #include "store/dictionary.h"
 
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/family.h"
 #include "store/internal.h"
 
@@ -328,6 +329,7 @@ builders_seal(uint64 builders, uint32 ncolumns, uint64 *dictionaries, uint64 *bl
 		made->serial = arena_next_serial();
 		made->family = builder->base != 0 ? arena_at<Dictionary>(builder->base)->family : made->serial;
 		made->grown_from = builder->base != 0 ? arena_at<Dictionary>(builder->base)->serial : DICTIONARY_FIRST;
+		seal_dictionary(made);
 		arena_at<Dictionary>(*block)->ndictionaries = ++nmade;
 	}
 	return true;

@@ -29,6 +29,7 @@
 
 #include "pg/engine_client.h"
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/dictionary.h"
 #include "store/refresher.h"
 
@@ -417,6 +418,7 @@ build_tablets(Refresh *r)
 			if (!go_to(r, at, tablet->first_block))
 				return;
 			r->next_tablet = t + 1;
+			check_seal(r->rel, r->tablets[t]);
 			if (!stage_blocks(r, tablet, tablet->first_block, end, c->row_capacity))
 				return;
 			/* full enough to be a tablet; blocks without rows go with those that follow */

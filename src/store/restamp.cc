@@ -23,6 +23,7 @@
 #include "store/internal.h"
 
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/refresher.h"
 
 extern "C" {
@@ -177,6 +178,7 @@ restamp_publish(VersionPin *pin, const RestampedPage *pages)
 		memcpy(words, page->words, sizeof(page->words));
 		stamps[page->map_block] = page->lsn;
 	}
+	seal_version(blob);
 	hold_tablets(blob);
 	return registry_replace(pin, offset, true);
 }

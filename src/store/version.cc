@@ -9,6 +9,7 @@
 #include "store/internal.h"
 
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/dictionary.h"
 #include "store/file.h"
 #include "tablet/build.h"
@@ -226,6 +227,7 @@ make_version(const VersionParts *parts)
 		if (parts->columns[i].wide)
 			columns[i].flags |= COLUMN_WIDE;
 	}
+	seal_version(version);
 	hold_tablets(version);
 	return offset;
 }

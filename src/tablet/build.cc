@@ -483,7 +483,8 @@ plan_tablet(const StagedTablet &staged, TabletHeader *header, ColumnChunk *chunk
 	at += uint64_t{staged.nblocks} * sizeof(uint32_t);
 	header->lps = at;
 	at += uint64_t{staged.nlps} * sizeof(uint16_t);
-	at = round_up(at, TABLET_ALIGN);
+	header->checksums = round_up(at, sizeof(uint32_t));
+	at = round_up(tablet_keys_end(header), TABLET_ALIGN);
 
 	for (uint32_t i = 0; i < staged.ncols; i++)
 	{
@@ -595,7 +596,8 @@ write_chunk(const StagedColumn &column, uint32_t nrows, const ColumnChunk &chunk
 }
 
 void
-write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks, uint64_t serial, char *to)
+write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks, uint64_t serial, char *to,
+			 void (*written) (TabletHeader *tablet, uint32_t column))
 {
 	uint64_t	end;
 
@@ -608,7 +610,7 @@ write_tablet(const StagedTablet &staged, const TabletHeader &header, const Colum
 	if (staged.nlps > 0)
 		memcpy(to + header.lps, staged.lps, uint64_t{staged.nlps} * sizeof(uint16_t));
 	end = header.lps + uint64_t{staged.nlps} * sizeof(uint16_t);
-	memset(to + end, 0, round_up(end, TABLET_ALIGN) - end);
+	memset(to + end, 0, round_up(tablet_keys_end(&header), TABLET_ALIGN) - end);
 
 	for (uint32_t i = 0; i < staged.ncols; i++)
 	{
@@ -630,6 +632,8 @@ write_tablet(const StagedTablet &staged, const TabletHeader &header, const Colum
 			memcpy(to + chunk.base, staged.columns[i].images, bytes);
 			memset(to + chunk.base + bytes, 0, round_up(bytes + VARIABLE_SLACK, TABLET_ALIGN) - bytes);
 		}
+		if (written != nullptr)
+			written(reinterpret_cast<TabletHeader *>(to), i);
 	}
 }
 
@@ -798,7 +802,8 @@ check_tablet(const TabletHeader *tablet, uint64_t available, uint64_t place)
 	if (!inside(header, header.block_rows, (uint64_t{header.nblocks} + 1) * sizeof(uint32_t), sizeof(uint32_t)) ||
 		!inside(header, header.block_lsns, uint64_t{header.nblocks} * sizeof(uint64_t), sizeof(uint64_t)) ||
 		!inside(header, header.block_lps, uint64_t{header.nblocks} * sizeof(uint32_t), sizeof(uint32_t)) ||
-		!inside(header, header.lps, uint64_t{header.nlps} * sizeof(uint16_t), sizeof(uint16_t)))
+		!inside(header, header.lps, uint64_t{header.nlps} * sizeof(uint16_t), sizeof(uint16_t)) ||
+		!inside(header, header.checksums, uint64_t{header.ncols} * sizeof(uint32_t), sizeof(uint32_t)))
 		return "the tablet's keys are outside it";
 	if (header.var != 0
 		? !inside(header, header.var, header.var_bytes, TABLET_ALIGN) || header.place != place

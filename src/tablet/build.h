@@ -48,10 +48,11 @@ uint64_t	plan_tablet(const StagedTablet &staged, TabletHeader *header, ColumnChu
 
 /*
  * Writes the planned tablet to `to` (64-byte aligned, header->size bytes, contents undefined before). `serial`: see
- * TabletHeader. References count from its own first byte: place_tablet.
+ * TabletHeader. References count from its own first byte: place_tablet. `written` is called for each column while the
+ * processor's cache has it.
  */
 void		write_tablet(const StagedTablet &staged, const TabletHeader &header, const ColumnChunk *chunks,
-						 uint64_t serial, char *to);
+						 uint64_t serial, char *to, void (*written) (TabletHeader *tablet, uint32_t column) = nullptr);
 
 /* The tablet lies, or will lie as it is, at this arena offset: its references become offsets in the arena. */
 void		place_tablet(TabletHeader *tablet, uint64_t offset);

@@ -45,8 +45,10 @@ struct Dictionary
 	uint64_t	slots;			/* offset of uint64[nslots]: DictionarySlot, open addressing */
 	uint64_t	bytes;			/* of all entries */
 	uint64_t	grown_from;		/* until its version is seen by all: serial of the dictionary that this is a longer one of, or DICTIONARY_FIRST */
+	uint32_t	checksum;		/* of what never changes (store/checksum.h): all but refs, family and grown_from */
+	uint32_t	reserved0;
 };
-static_assert(sizeof(Dictionary) == 88, "part of the format");
+static_assert(sizeof(Dictionary) == 96, "part of the format");
 
 constexpr uint64_t DICTIONARY_PUBLISHED = 0;
 constexpr uint64_t DICTIONARY_FIRST = ~uint64_t{0};

@@ -7,7 +7,7 @@
  * 64-byte aligned. Four areas, in this order:
  *
  *   meta   TabletHeader, then ncols ColumnChunk
- *   keys   per heap block: first row, page LSN, line pointers where they have gaps
+ *   keys   per heap block: first row, page LSN, line pointers where they have gaps; per column: checksum
  *   fixed  per column: null bitmap (if it has nulls), values
  *   var    per variable-length column: the images of its values
  *
@@ -123,7 +123,9 @@ struct TabletHeader
 	uint64_t	serial;			/* unique in the arena's life: tells a tablet from a later one in its place; 0 = none */
 	uint64_t	place;			/* arena offset that the references count from: the tablet's own, once it is there (place_tablet) */
 	uint32_t	refs;			/* versions that hold the tablet: counted by backends, atomically; no part of its content */
-	uint32_t	reserved1[5];
+	uint32_t	checksum;		/* of this header but for the two, of the keys and the columns' checksums */
+	uint64_t	checksums;		/* offset of uint32[ncols], the columns' (store/checksum.h); all are 0 in tablets without a serial */
+	uint32_t	reserved1[2];
 };
 static_assert(sizeof(TabletHeader) == 128, "part of the format");
 
@@ -148,6 +150,13 @@ tablet_at(const TabletHeader *t, uint64_t offset)
 {
 	/* of a result set's tablets columns may lie before the header: offsets are modulo 2^64 */
 	return reinterpret_cast<const T *>(reinterpret_cast<uintptr_t>(t) + offset);
+}
+
+/* The first byte behind the keys, which the columns' checksums are the last of. */
+inline uint64_t
+tablet_keys_end(const TabletHeader *t)
+{
+	return t->checksums + uint64_t{t->ncols} * sizeof(uint32_t);
 }
 
 /*
@@ -273,6 +282,8 @@ struct TableVersion
 	uint64_t	nmasked;
 	uint64_t	origin;			/* offset of what file the rows are of, and as of when (store/file.h); 0: a heap's */
 	uint64_t	size;			/* bytes of this blob alone */
+	uint32_t	checksum;		/* of the blob but for map_buffers (store/checksum.h) */
+	uint32_t	reserved0;
 };
 
 template <typename T>

@@ -51,9 +51,7 @@ move_images(ColumnChunk *chunk, uint64_t *at)
 static uint64_t
 columns_at(const TabletHeader *tablet)
 {
-	uint64_t	end = tablet->lps + uint64_t{tablet->nlps} * sizeof(uint16_t);
-
-	return (end + TABLET_ALIGN - 1) / TABLET_ALIGN * TABLET_ALIGN;
+	return (tablet_keys_end(tablet) + TABLET_ALIGN - 1) / TABLET_ALIGN * TABLET_ALIGN;
 }
 
 uint64_t

@@ -490,6 +490,7 @@ TEST(TabletCheck, NamesEachLie)
 	LIE(t.header()->block_lps = t.size);
 	LIE(t.header()->lps = t.size - 2);
 	LIE(t.header()->nlps = 49);
+	LIE(t.header()->checksums = t.size - 2);
 	LIE(t.header()->var_bytes = 1);
 	LIE(t.chunk().type = Type::I128);
 	LIE(t.chunk().type = Type::RowId);

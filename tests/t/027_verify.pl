@@ -1,0 +1,208 @@
+# gpuvm.verify() finds what has changed in memory, in whichever part of an imported table, and what was wrong when it was sealed.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use GpuvmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('verify', "gpuvm.memory = '64MB'");
+my @memory = memory_files($node);
+ok(@memory > 0, 'the arena is a file of the postmaster');
+
+# A kind of column each: values as they are, codes of a dictionary, references to values.
+$node->safe_psql('postgres', q{
+	CREATE TABLE t (a int8, b int8, code text, v text);
+	INSERT INTO t SELECT hashint8extended(i, 1), i * 1099511627776, CASE i % 2 WHEN 0 THEN 'needle in the dictionary' ELSE 'hay' END,
+		CASE i WHEN 77 THEN 'needle among the values' ELSE 'hay ' || hashint8extended(i, 2) END
+	FROM generate_series(1, 3000) i;
+	ALTER TABLE t ALTER v SET STATISTICS 0;
+	SELECT gpuvm.import('t', '{a,b,code}');
+	CREATE TABLE u AS SELECT i, repeat('needle among the values ', 500) || i AS v FROM generate_series(1, 50) i;
+	SELECT gpuvm.import('u');
+});
+is($node->safe_psql('postgres', q{SELECT string_agg("column", ' ' ORDER BY "column") FROM gpuvm.tablets WHERE relation = 't'::regclass}),
+	'a b code', 'one tablet of three columns');
+is(verify('t') . verify('u'), '', 'nothing is wrong');
+
+# What a tablet, a dictionary or the list of tablets says of itself.
+my ($tablet) = places('GPVT', sub { my ($at) = @_; return unpack('S', content($at, 6, 2)) == 3 });
+my ($dictionary) = places('GPVD', sub { return 1 });
+my ($version) = places('GPVV', sub { my ($at) = @_; return unpack('L', content($at, 4, 4)) == 3 });
+ok(defined $tablet && defined $dictionary && defined $version, 'they are found in memory');
+my @chunks = map { content($tablet, 128 + 64 * $_, 64) } 0 .. 2;
+my $data = unpack('Q', substr($chunks[0], 40, 8));
+
+my $value = 'values do not match their checksum';
+changed($tablet, $data + 8 * 1234, 't', "t|0|a|$value", 'a value');
+changed($tablet, $data + 8 * 4000, 't', "t|0|a|$value", 'the padding behind the values');
+changed($tablet, 128 + 64 * 2 + 16, 't', undef, 'a base');
+changed($tablet, 128 + 64 + 32, 't', "t|0|b|$value", 'a maximum');
+changed($tablet, 24, 't', "t|0||header or block map do not match their checksum", 'the first block');
+changed($tablet, unpack('Q', content($tablet, 40, 8)), 't', "t|0||header or block map do not match their checksum", 'the LSN of a block');
+changed($tablet, unpack('Q', content($tablet, 112, 8)), 't', "t|0||header or block map do not match their checksum", 'a checksum');
+changed($tablet, 10, 't', undef, 'the size');
+changed($tablet, 0, 't', "t|0||the tablet has no magic number", 'the magic number');
+changed($version, 24, 't', "t|||the list of tablets and blocks does not match its checksum", 'the number of rows');
+changed($version, unpack('Q', content($version, 56, 8)), 't', "t|||the list of tablets and blocks does not match its checksum", 'a stamp');
+changed($version, unpack('Q', content($version, 64, 8)), 't', "t|||the list of tablets and blocks does not match its checksum", 'a block that is served');
+changed($version, 126, 't', "t|||the list of tablets and blocks does not match its checksum", 'where something is');
+changed($dictionary, unpack('L', content($dictionary, 4, 4)) * 8 + 200, 't', "t||code|the dictionary does not match its checksum", 'of a dictionary');
+my ($entry) = places('needle in the dictionary', sub { my ($at) = @_; return $at->[1] > $dictionary->[1] && $at->[1] < $dictionary->[1] + 4096 });
+changed($entry, 3, 't', "t||code|the dictionary does not match its checksum", 'a value of a dictionary');
+my ($image) = places('needle among the values needle', sub { return 1 });
+changed($image, 30, 'u', "u|0|v|$value", 'a value of variable length');
+is(verify('t') . verify('u'), '', 'what was changed back is as it was');
+
+# A tablet that is wrong from the beginning has the right checksum: what it says of its values tells.
+my $old = content($tablet, $data + 8 * 5, 8);
+put($tablet, $data + 8 * 5, pack('q', 9223372036854775807));
+seal(0);
+is(verify('t'), 't|0|a|statistics are not those of the values', 'a value beyond the maximum');
+put($tablet, $data + 8 * 5, pack('q', 0));
+seal(0);
+is(verify('t'), '', 'a value within the range is no problem of the tablet');
+is(verify('t', 'true'), 't|0|a|the tablet has another value than the heap', 'but not the table\'s');
+is($node->safe_psql('postgres', q{SELECT "row" FROM gpuvm.verify('t', true)}),
+	$node->safe_psql('postgres', 'SELECT ctid FROM t OFFSET 5 LIMIT 1'), 'and the row is named');
+put($tablet, $data + 8 * 5, $old);
+seal(0);
+is(verify('t', 'true'), '', 'the value that it was');
+
+# A refresh does not copy from a tablet that has changed, so that nothing wrong gets a right checksum.
+$node->safe_psql('postgres', 'UPDATE t SET a = a WHERE b = 1099511627776');
+flip($tablet, $data + 8 * 1234);
+my ($ret, $stdout, $stderr) = $node->psql('postgres', q{\set VERBOSITY verbose
+	SELECT gpuvm.refresh('t')});
+like($stderr, qr/ERROR:  XX001: a tablet of table "t" does not match its checksums/, 'a refresh refuses');
+$node->safe_psql('postgres', q{SELECT gpuvm.import('t', '{a,b,code}')});
+is(verify('t', 'true'), '', 'an import copies the table anew');
+is(with_vm($node, 'SELECT sum(a) FROM t'), without($node, 'SELECT sum(a) FROM t'), 'which is right');
+$node->stop;
+done_testing();
+
+# What is found: table, tablet, column, problem.
+sub verify
+{
+	my ($table, $heap) = @_;
+
+	$heap //= 'false';
+	return $node->safe_psql('postgres', qq{SELECT part, tablet, "column", problem FROM gpuvm.verify('$table', $heap)});
+}
+
+# A byte is changed, found (undef: whatever is said of it) and changed back. No query runs meanwhile.
+sub changed
+{
+	my ($place, $offset, $table, $problem, $name) = @_;
+	my $found;
+
+	flip($place, $offset);
+	$found = verify($table);
+	if (defined $problem) { is($found, $problem, "$name has changed") }
+	else { isnt($found, '', "$name has changed") }
+	flip($place, $offset);
+	return;
+}
+
+# The arena's files, open.
+sub memory_files
+{
+	my ($node) = @_;
+	my $pid = slurp_file($node->data_dir . '/postmaster.pid');
+	my @files;
+
+	$pid =~ s/\n.*//s;
+	for my $fd (glob("/proc/$pid/fd/*"))
+	{
+		next unless (readlink($fd) // '') =~ m{^/memfd:gpuvm};
+		open(my $file, '+<:raw', $fd) or die "cannot open $fd: $!";
+		push @files, $file;
+	}
+	return @files;
+}
+
+# Where the bytes are, as a file and an offset, of those places that the condition wants.
+sub places
+{
+	my ($bytes, $wanted) = @_;
+	my @found;
+
+	for my $file (@memory)
+	{
+		my $size = -s $file;
+
+		for (my $begin = 0; $begin < $size; $begin += 1 << 20)
+		{
+			my $part = content([ $file, $begin ], 0, (1 << 20) + 64);
+
+			for (my $at = 0; ($at = index($part, $bytes, $at)) >= 0 && $at < 1 << 20; $at++)
+			{
+				push @found, [ $file, $begin + $at ] if $wanted->([ $file, $begin + $at ]);
+			}
+		}
+	}
+	return @found;
+}
+
+sub content
+{
+	my ($place, $offset, $length) = @_;
+	my $bytes;
+
+	sysseek($place->[0], $place->[1] + $offset, 0) or die $!;
+	defined sysread($place->[0], $bytes, $length) or die $!;
+	return $bytes;
+}
+
+sub put
+{
+	my ($place, $offset, $bytes) = @_;
+
+	sysseek($place->[0], $place->[1] + $offset, 0) or die $!;
+	syswrite($place->[0], $bytes) == length($bytes) or die $!;
+	return;
+}
+
+sub flip
+{
+	my ($place, $offset) = @_;
+
+	put($place, $offset, content($place, $offset, 1) ^ "\x10");
+	return;
+}
+
+# Gives a column of values, without nulls, the checksum of what it is now, and the tablet (store/checksum.cc).
+sub seal
+{
+	my ($column) = @_;
+	my $chunk = content($tablet, 128 + 64 * $column, 64);
+	my ($data, $bytes) = unpack('QQ', substr($chunk, 40, 16));
+	my $header = content($tablet, 0, 128);
+	my ($ncols, $checksums) = (unpack('S', substr($header, 6, 2)), unpack('Q', substr($header, 112, 8)));
+	my $keys = 128 + 64 * $ncols;
+
+	# of the values the thirds count, in words of 8 bytes, and what is left
+	my $values = content($tablet, $data, $bytes);
+	my $third = int($bytes / 24) * 8;
+	my $crc = crc32c(0xffffffff, $chunk);
+	$crc = crc32c($crc, pack('L*', map { crc32c(0xffffffff, substr($values, $_ * $third, $third)) } 0 .. 2));
+	put($tablet, $checksums + 4 * $column, pack('L', crc32c($crc, substr($values, 3 * $third)) ^ 0xffffffff));
+
+	# of the header without the count of references and itself
+	substr($header, 104, 8) = "\0" x 8;
+	$keys = content($tablet, $keys, $checksums + 4 * $ncols - $keys);
+	put($tablet, 108, pack('L', crc32c(0xffffffff, $header . $keys) ^ 0xffffffff));
+	return;
+}
+
+# Continues a CRC-32C, without its final step.
+sub crc32c
+{
+	my ($crc, $bytes) = @_;
+	my @table = map { my $c = $_; $c = $c & 1 ? $c >> 1 ^ 0x82f63b78 : $c >> 1 for 1 .. 8; $c } 0 .. 255;
+
+	$crc = $crc >> 8 ^ $table[($crc ^ $_) & 255] for unpack('C*', $bytes);
+	return $crc;
+}
