@@ -14,7 +14,7 @@ my $seconds = 4;
 my $query = 'SELECT count(*) FROM pairs x, pairs y WHERE (x.a # y.b) & 7 = 3';
 my $script = $node->basedir . '/heavy.sql';
 $node->safe_psql('postgres', q{
-	CREATE TABLE pairs AS SELECT i AS a, hashint4(i) & 16383 AS b FROM generate_series(1, 20000) i;
+	CREATE TABLE pairs AS SELECT i AS a, hashint4(i) & 16383 AS b FROM generate_series(1, 16000) i;
 	SELECT gpuvm.import('pairs');
 	CREATE ROLE greedy LOGIN;
 	CREATE ROLE modest LOGIN;
@@ -61,7 +61,7 @@ for my $round (1 .. 3)
 	$others += done($greedy);
 }
 note("alone $alone, beside twelve sessions of another role $beside, and those $others");
-cmp_ok($alone, '>=', 12, 'one session alone does enough to count');
+cmp_ok($alone, '>=', 10, 'one session alone does enough to count');
 cmp_ok($beside, '>=', 0.7 * $alone / 2, 'beside twelve of another role it has nearly half of that');
 cmp_ok($others, '>=', 0.7 * $alone / 2, 'and those have nearly half');
 
