@@ -115,10 +115,15 @@ limit_memory(uint64_t also)
 	(void) setrlimit(RLIMIT_DATA, &limit);
 }
 
-/* Counts heartbeats; returns only by ending the process. */
+/*
+ * Counts heartbeats, and says again what backends go by, which does not change often: a wild write must not have them
+ * wait for devices that there are not. Returns only by ending the process.
+ */
 static void
-watch_supervisor(int fd, std::atomic<uint32_t> *heartbeat)
+watch_supervisor(int fd, const EngineContext *context, uint32_t threads)
 {
+	ArenaHeader *header = context->arena.header();
+
 	for (;;)
 	{
 		struct pollfd p = {fd, POLLIN, 0};
@@ -131,7 +136,9 @@ watch_supervisor(int fd, std::atomic<uint32_t> *heartbeat)
 			if (n == 0 || (n < 0 && errno != EINTR))
 				_exit(0);
 		}
-		heartbeat->fetch_add(1);
+		header->engine_threads.store(threads);
+		header->cuda_state.store(static_cast<uint32_t>(context->devices.state()));
+		header->heartbeat.fetch_add(1);
 	}
 }
 
@@ -174,7 +181,7 @@ main(int argc, char **argv)
 	/* Of two processors one is the backend's: the other is kept for a client that sends query after query only. */
 	if (cores <= 2)
 		context.busy_wait = std::chrono::milliseconds(2);
-	std::thread(watch_supervisor, options.control_fd, &context.arena.header()->heartbeat).detach();
+	std::thread(watch_supervisor, options.control_fd, &context, static_cast<uint32_t>(threads)).detach();
 
 	wrong = server.listen_at(options.socket);
 	if (wrong != nullptr)
