@@ -642,6 +642,9 @@ engine_wait(EngineSession *session, int64 unit)
 		n = WaitEventSetWait(session->events, ENGINE_LOOK_MS, events, lengthof(events), PG_WAIT_EXTENSION);
 		job->backend_waiting.store(0);
 		(void) engine_watch(&watch, job);
+		/* if it sleeps on, the word that says so was changed by mistake */
+		if (n == 0 && job->state.load() == static_cast<uint32_t>(JobState::Submitted))
+			(void) send(session->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		for (int i = 0; i < n; i++)
 		{
 			if (events[i].events & WL_LATCH_SET)
