@@ -50,6 +50,7 @@ say(const ArenaMap &arena, DeviceSlot *slot, DeviceState state, const char *form
 	va_end(args);
 	slot->set_reason(text);
 	memcpy(header->cuda_status, text, strlen(text) + 1);
+	slot->set_state(state);
 	header->cuda_state.store(static_cast<uint32_t>(state));
 }
 

@@ -25,6 +25,11 @@ public:
 
 	void publish(DeviceLibrary *library) { library_.store(library, std::memory_order_release); }
 
+	/* What the header says, too, where a wild write may change it. */
+	DeviceState state() const { return state_.load(std::memory_order_acquire); }
+
+	void set_state(DeviceState state) { state_.store(state, std::memory_order_release); }
+
 	void		set_reason(const char *why);
 
 	/* Why there is no library; 0-terminated in `size` bytes. */
@@ -32,6 +37,7 @@ public:
 
 private:
 	std::atomic<DeviceLibrary *> library_{nullptr};
+	std::atomic<DeviceState> state_{DeviceState::None};
 	mutable std::mutex mutex_;
 	std::string why_ = "there is no CUDA device";
 };

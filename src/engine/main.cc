@@ -144,10 +144,15 @@ set_budget(const ArenaHeader *header, MemoryBudget *memory)
 	limit_private_memory();
 }
 
-/* Counts heartbeats; returns only by ending the process. */
+/*
+ * Counts heartbeats, and says again what backends go by, which does not change often: a wild write must not have them
+ * wait for devices that there are not. Returns only by ending the process.
+ */
 static void
-watch_supervisor(int fd, ArenaHeader *header, MemoryBudget *memory)
+watch_supervisor(int fd, EngineContext *context, uint32_t threads)
 {
+	ArenaHeader *header = context->arena.header();
+
 	for (;;)
 	{
 		struct pollfd p = {fd, POLLIN, 0};
@@ -160,9 +165,11 @@ watch_supervisor(int fd, ArenaHeader *header, MemoryBudget *memory)
 			if (n == 0 || (n < 0 && errno != EINTR))
 				_exit(0);
 		}
+		header->engine_threads.store(threads);
+		header->cuda_state.store(static_cast<uint32_t>(context->devices.state()));
 		header->heartbeat.fetch_add(1);
-		header->memory_used.store(memory->used());
-		set_budget(header, memory);
+		header->memory_used.store(context->memory.used());
+		set_budget(header, &context->memory);
 	}
 }
 
@@ -207,7 +214,7 @@ main(int argc, char **argv)
 	/* Of two processors one is the backend's: the other is kept for a client that sends query after query only. */
 	if (cores <= 2)
 		context.busy_wait = std::chrono::milliseconds(2);
-	std::thread(watch_supervisor, options.control_fd, context.arena.header(), &context.memory).detach();
+	std::thread(watch_supervisor, options.control_fd, &context, static_cast<uint32_t>(threads)).detach();
 
 	wrong = server.listen_at(options.socket);
 	if (wrong != nullptr)

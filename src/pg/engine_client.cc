@@ -62,6 +62,8 @@ constexpr int CONNECT_RETRY_MS = 10;
 constexpr int HANG_UP_TIMEOUT_MS = 2000;
 /* Its doorbell wakes who waits for the end of a canceled job, but a ring may be lost where both move at once. */
 constexpr int ABORT_POLL_MS = 1;
+/* A session whose drops are not done by then is given up, and gpuvmd drops all that it has. */
+constexpr int SETTLE_TIMEOUT_MS = 2000;
 
 struct EngineSession
 {
@@ -319,6 +321,8 @@ create_session(int wait_ms, const char **reason)
 	return session;
 }
 
+static bool settle(EngineSession *session);
+
 static EngineSession *
 idle_session(void)
 {
@@ -330,7 +334,7 @@ idle_session(void)
 		if (session->in_use || session->sets != 0)
 			continue;
 		/* no wait event set: making it raised, out of file descriptors, say */
-		if (session->events != NULL && session_alive(session))
+		if (session->events != NULL && session_alive(session) && settle(session))
 			return session;
 		destroy_session(session);
 	}
@@ -349,14 +353,25 @@ find_session(uint64 number)
 	return session;
 }
 
-/* Drops that were sent have been done, which does not take long. The session is not in use. No interrupts. */
-static void
+/*
+ * Drops that were sent have been done, which does not take long. The session is not in use. No interrupts. False: its
+ * Job does not say so, perhaps because a wild write has changed what it said: the session is good for nothing any more.
+ */
+static bool
 settle(EngineSession *session)
 {
-	if (!session->in_flight || Doorbell::spin([session] { return job_ended(session); }, SPIN))
-		session->in_flight = false;
-	else
-		engine_abort(session);
+	EngineWatch watch;
+
+	engine_watch_begin(&watch, session->fd);
+	for (int ms = 0; session->in_flight && !Doorbell::spin([session] { return job_ended(session); }, SPIN); ms += ABORT_POLL_MS)
+	{
+		if (ms >= SETTLE_TIMEOUT_MS || !session_alive(session))
+			return false;
+		(void) poll(NULL, 0, ABORT_POLL_MS);
+		(void) engine_watch(&watch, engine_job(session));
+	}
+	session->in_flight = false;
+	return true;
 }
 
 /* Nobody waits for it: whoever uses the session next does. */
@@ -367,7 +382,12 @@ send_drops(EngineSession *session)
 
 	if (session->dropped == 0 || session->events == NULL)
 		return;
-	settle(session);
+	if (!settle(session))
+	{
+		/* whoever would use it next ends it, and them with it */
+		session->sets = session->dropped = 0;
+		return;
+	}
 	job->kind = JobKind::Drop;
 	job->drop_sets = session->dropped;
 	job->cancel.store(0);
@@ -382,7 +402,7 @@ engine_settle(void)
 	for (EngineSession *session = sessions; session != NULL; session = session->next)
 	{
 		if (!session->in_use && session->events != NULL)
-			settle(session);
+			(void) settle(session);
 	}
 }
 
@@ -477,7 +497,6 @@ use_session(EngineSession *session)
 {
 	Job		   *job = engine_job(session);
 
-	settle(session);
 	session->in_use = true;
 	session->owner = CurrentResourceOwner;
 	job->program_hash = 0;
@@ -527,7 +546,7 @@ engine_acquire_sets(uint64 *number, int wait_ms, const char **reason)
 	if (session != NULL && session->sets != 0)
 	{
 		*reason = session->in_use ? "the session with the result sets is in use" : "gpuvmd has gone with its result sets";
-		return session->in_use || !session_alive(session) ? NULL : use_session(session);
+		return session->in_use || !session_alive(session) || !settle(session) ? NULL : use_session(session);
 	}
 	session = engine_acquire(wait_ms, reason);
 	if (session != NULL)
@@ -646,6 +665,9 @@ engine_wait(EngineSession *session, int64 unit)
 		n = WaitEventSetWait(session->events, ENGINE_LOOK_MS, events, lengthof(events), PG_WAIT_EXTENSION);
 		job->backend_waiting.store(0);
 		(void) engine_watch(&watch, job);
+		/* if it sleeps on, the word that says so was changed by mistake */
+		if (n == 0 && job->state.load() == static_cast<uint32_t>(JobState::Submitted))
+			(void) send(session->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		for (int i = 0; i < n; i++)
 		{
 			if (events[i].events & WL_LATCH_SET)
