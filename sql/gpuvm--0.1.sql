@@ -60,7 +60,7 @@ COMMENT ON FUNCTION gpuvm.release(regclass) IS
 -- Who may read all of the table may: EXECUTE can stay with PUBLIC.
 CREATE FUNCTION gpuvm.verify(relation regclass, heap boolean DEFAULT false)
 RETURNS TABLE (part regclass, tablet integer, first_block bigint, blocks bigint, "column" name, "row" tid, problem text)
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+LANGUAGE C VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'gpuvm_verify';
 COMMENT ON FUNCTION gpuvm.verify(regclass, boolean) IS

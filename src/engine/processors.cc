@@ -8,7 +8,7 @@
 
 namespace gpuvm {
 
-/* What follows is done under the lock. Of what a role has not used in the past only CREDIT is left. */
+/* What follows is done under the lock. Of what a role has not used in the past only CREDIT is left, of what it had while nobody waited only DEBT. */
 Processors::Role &
 Processors::role_of(const SessionShare *share)
 {
@@ -21,7 +21,8 @@ Processors::role_of(const SessionShare *share)
 
 	Role	   &role = roles_[share->role];
 
-	role.used = std::max(role.used, least_ - std::chrono::nanoseconds(CREDIT));
+	role.used = std::clamp(role.used, least_ - std::chrono::nanoseconds(CREDIT),
+						   least_ + std::chrono::nanoseconds(DEBT) * DEFAULT_SHARE / share->weight);
 	return role;
 }
 
@@ -104,7 +105,7 @@ Processors::had(SessionShare *share, std::chrono::nanoseconds time)
 	count(share, time);
 	share->interrupted = std::any_of(waiting_.begin(), waiting_.end(), [this, share](const Waiter *waiter)
 	{
-		return role_of(waiter->share).used + AHEAD < role_of(share).used;
+		return waiter->share->role != share->role && role_of(waiter->share).used + AHEAD < role_of(share).used;
 	});
 	return share->interrupted;
 }
@@ -131,9 +132,14 @@ Processors::wanted()
 bool
 Processors::behind(const SessionShare *one, const SessionShare *other)
 {
-	std::lock_guard<std::mutex> lock(mutex_);
+	if (one->role == other->role)
+		return false;
 
-	return role_of(one).used < role_of(other).used;
+	std::lock_guard<std::mutex> lock(mutex_);
+	/* the other one's look-up may forget it */
+	const std::chrono::nanoseconds mine = role_of(one).used;
+
+	return mine < role_of(other).used;
 }
 
 void

@@ -48,6 +48,8 @@ public:
 	static constexpr std::chrono::milliseconds AHEAD{50};
 	/* and how much less than others a role may have had that comes back: between queries it saves up no more. */
 	static constexpr std::chrono::milliseconds CREDIT{1000};
+	/* How much more a role may have had, at most, when others come: what nobody else wanted costs it no more. */
+	static constexpr std::chrono::milliseconds DEBT{4000};
 	/* How often who waits asks whether he is still to. */
 	static constexpr std::chrono::milliseconds ASK{20};
 

@@ -75,6 +75,8 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 		const uint64_t submission = job->submission;
 
 		job->state.store(static_cast<uint32_t>(JobState::Running));
+		if (share.role != job->role)
+			share = SessionShare();
 		share.role = job->role;
 		share.weight = job->share >= 1 && job->share <= MAX_SHARE ? job->share : DEFAULT_SHARE;
 

@@ -716,7 +716,12 @@ take_figures(GpuvmScanState *state)
 		if (state->no_device != nullptr)
 			strlcpy(f->device_refusal, state->no_device, sizeof(f->device_refusal));
 		else
-			strlcpy(f->device_refusal, engine_text(job->device_refusal), sizeof(f->device_refusal));
+		{
+			char	   *why = engine_text(job->device_refusal);
+
+			strlcpy(f->device_refusal, why, sizeof(f->device_refusal));
+			pfree(why);
+		}
 	}
 	/* One that goes on later counts all tablets up to its end. */
 	if (job->yielded == 0)

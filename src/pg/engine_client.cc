@@ -64,6 +64,7 @@ constexpr int HANG_UP_TIMEOUT_MS = 2000;
 constexpr int ABORT_POLL_MS = 1;
 /* A session whose drops are not done by then is given up, and gpuvmd drops all that it has. */
 constexpr int SETTLE_TIMEOUT_MS = 2000;
+constexpr int SETTLE_RING_MS = 250;
 
 struct EngineSession
 {
@@ -74,6 +75,7 @@ struct EngineSession
 	uint32		device_ends;	/* of the arena's header, at the last engine_submit */
 	bool		in_use;
 	bool		in_flight;		/* submitted, and not known to have ended */
+	bool		broken;			/* what its Job says cannot be so: it is to end */
 	uint64		submission;		/* of the job that was submitted last, */
 	int			nbuffers;		/* and what it has */
 	ResourceOwner owner;
@@ -127,6 +129,8 @@ session_alive(EngineSession *session)
 	char		bytes[64];
 	ssize_t		n;
 
+	if (session->broken)
+		return false;
 	do
 	{
 		n = recv(session->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -362,11 +366,21 @@ settle(EngineSession *session)
 {
 	EngineWatch watch;
 
+	if (!session->in_flight)
+		return true;
 	engine_watch_begin(&watch, session->fd);
-	for (int ms = 0; session->in_flight && !Doorbell::spin([session] { return job_ended(session); }, SPIN); ms += ABORT_POLL_MS)
+	for (int ms = 0; !Doorbell::spin([session] { return job_ended(session); }, SPIN); ms += ABORT_POLL_MS)
 	{
-		if (ms >= SETTLE_TIMEOUT_MS || !session_alive(session))
+		const JobState state = static_cast<JobState>(engine_job(session)->state.load());
+		/* much memory takes its time: of that the watch judges */
+		const bool	pending = state == JobState::Submitted || state == JobState::Running;
+
+		session->broken = session->broken || (ms >= SETTLE_TIMEOUT_MS && !pending);
+		if (!session_alive(session))
 			return false;
+		/* the word that says who sleeps may be garbage, too */
+		if (state == JobState::Submitted && ms > 0 && ms % SETTLE_RING_MS < ABORT_POLL_MS)
+			(void) send(session->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		(void) poll(NULL, 0, ABORT_POLL_MS);
 		(void) engine_watch(&watch, engine_job(session));
 	}

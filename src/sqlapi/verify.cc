@@ -124,12 +124,17 @@ PG_FUNCTION_INFO_V1(gpuvm_verify);
 PGDLLEXPORT Datum
 gpuvm_verify(PG_FUNCTION_ARGS)
 {
-	const Oid	relid = PG_GETARG_OID(0);
-	const bool	heap = PG_GETARG_BOOL(1);
+	const Oid	relid = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+	const bool	heap = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
 	VerifyOutput output = {};
 	Relation	rel;
 
 	require_preload();
+	/* no row would say that all is well */
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("relation to verify must not be null")));
 	InitMaterializedSRF(fcinfo, 0);
 	output.result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
 	rel = try_relation_open(relid, AccessShareLock);

@@ -161,6 +161,12 @@ restamp_publish(VersionPin *pin, const RestampedPage *pages)
 	uint64	   *served;
 	uint32	   *page_served;
 
+	/* what is wrong is not to be sealed anew */
+	if (offset != 0 && !version_is_sealed(version))
+	{
+		arena_free(offset);
+		offset = 0;
+	}
 	if (offset == 0)
 		return false;
 	blob = arena_at<TableVersion>(offset);

@@ -277,6 +277,21 @@ TEST_F(RolesTest, RolesShareEqually)
 	EXPECT_NEAR(had[2], 20, 1);
 }
 
+TEST_F(RolesTest, WhatARoleHadWhileNobodyWaitedCostsItLittle)
+{
+	SessionShare greedy{seconds(0), 1, DEFAULT_SHARE};
+
+	processors_.helped(&greedy, seconds(600));
+	add(1, DEFAULT_SHARE, 2);
+	add(2, DEFAULT_SHARE, 6);
+
+	auto		had = turns(40);
+
+	/* four turns less than the other one's, not six hundred */
+	EXPECT_NEAR(had[1], 18, 2);
+	EXPECT_NEAR(had[2], 22, 2);
+}
+
 TEST_F(RolesTest, RolesShareByWeight)
 {
 	add(1, DEFAULT_SHARE, 6);
