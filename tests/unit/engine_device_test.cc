@@ -34,7 +34,7 @@ public:
 		estimates++;
 		if (estimated == UINT64_MAX)
 			strcpy(reason, "too wide for it");
-		return DeviceEstimate{estimated, queued, copies};
+		return DeviceEstimate{estimated, busy, copies};
 	}
 
 	DeviceOutcome run(const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures, char *reason) override
@@ -76,7 +76,7 @@ public:
 	}
 
 	std::atomic<bool> is_ready{true};
-	std::atomic<uint64_t> estimated{UINT64_MAX}, queued{0};
+	std::atomic<uint64_t> estimated{UINT64_MAX}, busy{0};
 	std::atomic<bool> copies{false};
 	std::atomic<std::chrono::milliseconds> takes{std::chrono::milliseconds(0)};
 	std::atomic<bool> hold{false};
@@ -229,7 +229,10 @@ TEST_F(EngineDeviceTest, AutoWaitsForADeviceThatIsClearlyBetter)
 		/* other programs for the two, as the first one's run teaches */
 		backend.prepare(clearly);
 		device.estimated = clearly ? 10 : cpu_estimate(NROWS, NROWS * 8, at<Program>(backend.job->program)->nops, false, 4) * 2 / 3;
-		device.queued = 1'000'000'000;
+		device.busy = 1'000'000'000;
+
+		const RunsOnEngine other(&context_.device_load, 1'000'000'000);
+
 		backend.run();
 		EXPECT_EQ(backend.state(), JobState::Done);
 		EXPECT_EQ(backend.job->ran_on, clearly ? Device::Cuda : Device::Cpu);

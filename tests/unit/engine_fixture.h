@@ -130,6 +130,7 @@ public:
 		if (knobs.empty)
 			return CpuUnitOutcome{0, 0};
 		result_layout(&type, 1, capacity, &at);
+		memset(area + at.nulls, 0, capacity / 8);
 
 		uint32_t	n = 0;
 
