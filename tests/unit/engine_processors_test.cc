@@ -185,6 +185,14 @@ protected:
 			threads_.emplace_back([this, role, weight] { compute(role, weight); });
 	}
 
+	/* Helpers of a job of the role's, which needs no place. */
+	void help(uint32_t role, nanoseconds time)
+	{
+		SessionShare share{seconds(0), role, DEFAULT_SHARE};
+
+		processors_.helped(&share, time);
+	}
+
 	/* How many of so many turns each role gets. */
 	std::map<uint32_t, int> turns(int n)
 	{
@@ -279,9 +287,7 @@ TEST_F(RolesTest, RolesShareEqually)
 
 TEST_F(RolesTest, WhatARoleHadWhileNobodyWaitedCostsItLittle)
 {
-	SessionShare greedy{seconds(0), 1, DEFAULT_SHARE};
-
-	processors_.helped(&greedy, seconds(600));
+	help(1, seconds(600));
 	add(1, DEFAULT_SHARE, 2);
 	add(2, DEFAULT_SHARE, 6);
 
