@@ -27,14 +27,10 @@ public:
 	 * what is small. Throws std::bad_alloc.
 	 */
 	static Pages of_heap(size_t bytes);
-	Pages(Pages &&from) noexcept : p(from.p), size(from.size), heap(from.heap), budget(from.budget), taken_by(from.taken_by) { from.p = nullptr; }
+	Pages(Pages &&from) noexcept { swap(&from); }
 	Pages	   &operator=(Pages &&from) noexcept
 	{
-		std::swap(p, from.p);
-		std::swap(size, from.size);
-		std::swap(heap, from.heap);
-		std::swap(budget, from.budget);
-		std::swap(taken_by, from.taken_by);
+		swap(&from);
 		return *this;
 	}
 	~Pages();
@@ -47,6 +43,15 @@ public:
 	size_t		bytes() const { return size; }
 
 private:
+	void swap(Pages *with) noexcept
+	{
+		std::swap(p, with->p);
+		std::swap(size, with->size);
+		std::swap(heap, with->heap);
+		std::swap(budget, with->budget);
+		std::swap(taken_by, with->taken_by);
+	}
+
 	void	   *p = nullptr;
 	size_t		size = 0;
 	bool		heap = false;

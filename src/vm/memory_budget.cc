@@ -26,10 +26,7 @@ MemoryBudget::ever() const
 bool
 MemoryBudget::others_hold(const JobMemory *job) const
 {
-	return std::any_of(jobs_.begin(), jobs_.end(), [job](const JobMemory *other)
-	{
-		return other != job && !other->waiting_ && (other->held_ > 0 || other->granted_ > 0);
-	});
+	return std::any_of(jobs_.begin(), jobs_.end(), [job](const JobMemory *other) { return other != job && other->holds(); });
 }
 
 /* Those, but for clients' that have been waited for. */
@@ -40,8 +37,7 @@ MemoryBudget::others_compute(const JobMemory *job) const
 
 	return std::any_of(jobs_.begin(), jobs_.end(), [job, long_ago](const JobMemory *other)
 	{
-		return other != job && !other->waiting_ && (other->held_ > 0 || other->granted_ > 0) &&
-			(!other->waits_for_client_ || other->client_since_ > long_ago);
+		return other != job && other->holds() && (!other->waits_for_client_ || other->client_since_ > long_ago);
 	});
 }
 

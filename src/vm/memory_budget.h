@@ -128,6 +128,7 @@ private:
 	friend class MemoryBudget;
 
 	uint64_t	reserve() const { return granted_ - std::min(granted_, held_); }
+	bool		holds() const { return !waiting_ && (held_ > 0 || granted_ > 0); }
 	bool		large() const { return granted_ > 0 || held_ > MemoryBudget::SMALL; }
 
 	enum class Turn { Waits, Begins, HasNone };
