@@ -293,7 +293,7 @@ $(eval $(call flavour,tsan,$$(TSAN_FLAGS),$$(SANITIZED_TEST_FLAGS)))
 
 .PHONY: unit unit-asan unit-tsan
 # Their output comes whole. X.late is X with the emulated device's streams run late.
-# Long ones first, so that none is left alone at the end.
+# Long ones first, so that none is left alone at the end. One that hangs says where, as far as its sanitizer can.
 LONG_TESTS = cuda_2_test.late cuda_2_test cuda_3_test cuda_1_test.late cuda_1_test cuda_4_test cuda_5_test vm_1_test \
 	vm_2_test vm_3_test vm_4_test engine_1_test engine_2_test cuda_set_test.late cuda_set_test \
 	cuda_window_test.late cuda_window_test cuda_groups_test cuda_delta_test cuda_join_test cuda_join_index_test \
@@ -301,9 +301,9 @@ LONG_TESTS = cuda_2_test.late cuda_2_test cuda_3_test cuda_1_test.late cuda_1_te
 	cuda_stage_test.late cuda_stage_test vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test \
 	vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
 long_first = $(foreach t,$(LONG_TESTS),$(filter %/$(t),$(1))) $(filter-out $(addprefix %/,$(LONG_TESTS)),$(1))
-two_at_a_time = printf '%s\n' $(call long_first,$(1)) | \
+two_at_a_time = export ASAN_OPTIONS=handle_abort=1:$$ASAN_OPTIONS TSAN_OPTIONS=handle_abort=1:$$TSAN_OPTIONS; printf '%s\n' $(call long_first,$(1)) | \
 	xargs -P 2 -I{} sh -c 'test={}; case $$test in *.late) export GPUVM_EMULATED_DEFER=1; esac; \
-		$${test%.late} --gtest_brief=1 >$$test.log 2>&1; rc=$$?; echo "== $$test"; cat $$test.log; exit $$rc'
+		timeout -s ABRT -k 10 $${TEST_TIMEOUT:-600} $${test%.late} --gtest_brief=1 >$$test.log 2>&1; rc=$$?; echo "== $$test"; cat $$test.log; exit $$rc'
 unit: $(UNIT_TESTS:%=build/unit/bin/%)
 	@$(call two_at_a_time,$^)
 ASAN_TESTS = $(UNIT_TESTS:%=build/asan/bin/%)

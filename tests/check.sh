@@ -5,7 +5,7 @@
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
 # Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (20), TEST_PROGRAMS (20 random programs a test, 8 on the emulated
-# device), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
+# device), SUITE_TIMEOUT (seconds, 1200), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
 # sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -88,10 +88,15 @@ sum_of() {
 	sed -n "$1" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }
 
+# What hangs is a failure, and does not take the time of all that follows.
+bounded() {
+	timeout -k 60 "${SUITE_TIMEOUT:-1200}" "$@"
+}
+
 # Name and make target.
 gtest_suite() {
 	local name=$1 target=$2 log=$logs/$2.log rc
-	make -j"$jobs" "$target" >"$log" 2>&1
+	bounded make -j"$jobs" "$target" >"$log" 2>&1
 	rc=$?
 	count "$name" "$(sum_of 's/^\[  PASSED  \] \([0-9]*\) tests\{0,1\}\..*/\1/p' "$log")" \
 		"$(sum_of 's/^\[  FAILED  \] \([0-9]*\) tests\{0,1\}, listed below.*/\1/p' "$log")" $rc "$log"
@@ -101,7 +106,7 @@ gtest_suite() {
 regress_suite() {
 	local name=$1 log=$logs/$2.log rc
 	shift 2
-	PGHOST=$(cluster_socket "$cluster") PGPORT=5432 PGUSER=postgres make installcheck "$@" >"$log" 2>&1
+	PGHOST=$(cluster_socket "$cluster") PGPORT=5432 PGUSER=postgres bounded make installcheck "$@" >"$log" 2>&1
 	rc=$?
 	if [ $rc != 0 ] && [ -s regression.diffs ]; then
 		cat regression.diffs >>"$log"
@@ -113,7 +118,7 @@ regress_suite() {
 start_tap() {
 	local name=$1 files=$2
 	shift 2
-	env "$@" tests/setup/tap.sh "$files" >"$logs/$name.log" 2>&1 &
+	bounded env "$@" tests/setup/tap.sh "$files" >"$logs/$name.log" 2>&1 &
 	tap[$name]=$!
 	tap_started[$name]=$SECONDS
 }
@@ -134,7 +139,7 @@ tap_suite() {
 # Name, log, queries, engines, and more options.
 diff_suite() {
 	local name=$1 log=$logs/$2.log queries differences rc
-	tests/diff/run --queries "$3" --engines "$4" "${@:5}" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
+	bounded tests/diff/run --queries "$3" --engines "$4" "${@:5}" --host "$(cluster_socket "$cluster")" >"$log" 2>&1
 	rc=$?
 	queries=$(sum_of 's/^\([0-9]*\) queries, [0-9]* differences, [0-9]* plans.*/\1/p' "$log")
 	differences=$(sum_of 's/^[0-9]* queries, \([0-9]*\) differences, [0-9]* plans.*/\1/p' "$log")
@@ -174,7 +179,7 @@ postgres_suite() {
 		skipped+=("PostgreSQL's own scripts: no source package could be fetched")
 		return
 	fi
-	/usr/bin/python3 tests/postgres/run --host "$(cluster_socket "$cluster")" "$@" >>"$log" 2>&1
+	bounded /usr/bin/python3 tests/postgres/run --host "$(cluster_socket "$cluster")" "$@" >>"$log" 2>&1
 	rc=$?
 	statements=$(sum_of 's/^\([0-9]*\) statements, [0-9]* failures.*/\1/p' "$log")
 	failures=$(sum_of 's/^[0-9]* statements, \([0-9]*\) failures.*/\1/p' "$log")
@@ -186,7 +191,7 @@ postgres_suite() {
 workload_suite() {
 	local name=$1 folder=$2 log=$logs/$2.log queries failures rc
 	shift 2
-	"tests/$folder/run" --host "$(cluster_socket "$cluster")" "$@" >"$log" 2>&1
+	bounded "tests/$folder/run" --host "$(cluster_socket "$cluster")" "$@" >"$log" 2>&1
 	rc=$?
 	queries=$(sum_of 's/^\([0-9]*\) queries, [0-9]* failures.*/\1/p' "$log")
 	failures=$(sum_of 's/^[0-9]* queries, \([0-9]*\) failures.*/\1/p' "$log")
@@ -208,7 +213,7 @@ tpc_suite() {
 storm_suite() {
 	local name=$1 log=$logs/$2.log compared failures rc
 	shift 2
-	tests/storm/run "$@" >"$log" 2>&1
+	bounded tests/storm/run "$@" >"$log" 2>&1
 	rc=$?
 	compared=$(sum_of 's/^storm, .*; \([0-9]*\) comparisons, .*/\1/p' "$log")
 	failures=$(sum_of 's/^storm, .* comparisons, \([0-9]*\) failures.*/\1/p' "$log")

@@ -236,12 +236,17 @@ TEST_F(MemoryBudgetTest, WhatStaysOfAJobThatWaitsIsNobodys)
 	const uint64_t index = second.number();
 
 	ASSERT_FALSE(budget_.take(&first, 60 * MB));
-	std::thread waits([&] { began = first.wait_for_more(never); });
-	while (asked_ == 0 && budget_.take(&second, 30 * MB))
+	std::thread waits([&]
 	{
-		budget_.give_back(second.number(), 30 * MB);
-		asked_ = 1;
-	}
+		began = first.wait_for_more([&]
+		{
+			asked_ = 1;
+			return false;
+		});
+	});
+	/* the second is to come after it */
+	while (asked_ == 0)
+		std::this_thread::yield();
 	ASSERT_FALSE(budget_.take(&second, 40 * MB));
 	std::thread waits_too([&] { EXPECT_TRUE(second.wait_for_more([&] { return false; })); });
 	std::this_thread::sleep_for(std::chrono::milliseconds(50));
