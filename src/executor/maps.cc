@@ -242,7 +242,7 @@ maps_build(GpuvmScanState *state, int *reason, const char **detail)
 			if (form->kind == OutputKind::Dictionary)
 				source_entries(state->sources[form->cursor], form->attnum, &part->entries[i]);
 			else if (form->kind == OutputKind::Variable)
-				references_begin(state->sources[form->cursor], form->attnum, part, i);
+				references_begin(state, form, part, i);
 		}
 	}
 	if (plan->nmaps == 0)

@@ -3,7 +3,8 @@
  *
  * A reference may be garbage. Nothing is read by it where gpuvmd can write: a delta's values are in this process,
  * too. In the rest of the arena a text's reference may lead anywhere, for any bytes are a text, at worst a wrong one.
- * A value of a type whose functions trust its bytes has to be one of the column's.
+ * A value of a type whose functions trust its bytes has to be one of a column's: of any of this type, for equal
+ * values of all columns that a job reads have one reference, whichever of them was met first (TextKey).
  */
 #include "pg/pg.h"
 
@@ -44,14 +45,33 @@ trusts_its_bytes(Oid type, int16 attlen)
 }
 
 void
-references_begin(const ScanSource *source, AttrNumber attnum, ScanPart *part, int column)
+references_begin(GpuvmScanState *state, const OutputForm *form, ScanPart *part, int column)
 {
 	Oid			type;
 
-	part->lens[column] = source_attlen(source, attnum, &type);
-	/* where the tables are that a set's references lead to, the reader does not know */
-	part->checked[column] = source->set == 0 && trusts_its_bytes(type, part->lens[column])
-		? source_column(source, attnum, Type::I64) : -1;
+	part->lens[column] = source_attlen(state->sources[form->cursor], form->attnum, &type);
+	list_free_deep(part->checked[column]);
+	part->checked[column] = NIL;
+	if (!trusts_its_bytes(type, part->lens[column]))
+		return;
+	for (int i = 0; i < state->plan->ncursors; i++)
+	{
+		/* where the tables are that a set's references lead to, the reader does not know */
+		if (state->sources[i]->set != 0)
+			return;
+	}
+
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+
+	/* its own relation's first: mostly it is there */
+	type = getBaseType(type);
+	part->checked[column] = source_values_of(state->sources[form->cursor], type, NIL);
+	for (int i = 0; i < state->plan->ncursors; i++)
+	{
+		if (i != form->cursor)
+			part->checked[column] = source_values_of(state->sources[i], type, part->checked[column]);
+	}
+	MemoryContextSwitchTo(old);
 }
 
 /* -- where a reference leads ------------------------------------------------------------- */
@@ -125,45 +145,71 @@ is_imported_value(ScanSource *source, int column, uint64 reference)
 	return behind != source->offsets && is_value(arena_at<TabletHeader>(behind[-1]), column, reference - behind[-1]);
 }
 
-/* The value's image in this process, where it is of a delta's tablet, which has *left bytes from there on; or NULL. */
-static const char *
-delta_value(const ScanSource *source, int column, uint64 reference, uint64 *left)
+/* The delta's tablet that it leads into, or NULL. */
+static const ScanTablet *
+delta_tablet(const ScanSource *source, uint64 reference)
 {
 	const ScanTablet *first = source->tablets + source->nimported;
 	const ScanTablet *end = source->tablets + source->ntablets;
 	const ScanTablet *tablet;
-	uint64		at;
 
 	if (source->plain || source->set != 0 || first == end)
 		return nullptr;
 	/* they lie one behind the other */
 	tablet = std::partition_point<const ScanTablet *>(first, end,
 													  [=](const ScanTablet &t) { return t.place <= reference; });
-	if (tablet == first)
+	return tablet == first || reference - tablet[-1].place >= tablet[-1].header->size ? nullptr : tablet - 1;
+}
+
+/* The value's image in this process, where it is of a delta, and how much lies there; or NULL. */
+static const char *
+delta_value(const GpuvmScanState *state, const List *columns, uint64 reference, uint64 *left)
+{
+	const ScanTablet *tablet = nullptr;
+	bool		is_there = columns == NIL;
+	ListCell   *lc;
+
+	for (int i = 0; i < state->plan->ncursors && tablet == nullptr; i++)
+		tablet = delta_tablet(state->sources[i], reference);
+	foreach(lc, columns)
+	{
+		const ValueColumn *column = static_cast<ValueColumn *>(lfirst(lc));
+
+		if (tablet != nullptr && delta_tablet(column->source, reference) == tablet &&
+			is_value(tablet->header, column->column, reference - tablet->place))
+			is_there = true;
+	}
+	if (tablet == nullptr || !is_there)
 		return nullptr;
-	tablet--;
-	at = reference - tablet->place;
-	if (at >= tablet->header->size || (column >= 0 && !is_value(tablet->header, column, at)))
-		return nullptr;
-	*left = tablet->header->size - at;
-	return reinterpret_cast<const char *>(tablet->header) + at;
+	*left = tablet->header->size - (reference - tablet->place);
+	return reinterpret_cast<const char *>(tablet->header) + (reference - tablet->place);
 }
 
 /* What lies there, and how much of it may be looked at; NULL: nothing that a reference leads to. */
 static const char *
 referenced(const GpuvmScanState *state, const ScanPart *part, int column, uint64 reference, uint64 *left)
 {
-	ScanSource *source = state->sources[part->plan->outputs[column].cursor];
-	const int	checked = part->checked[column];
+	const List *columns = part->checked[column];
 	const uint64 limit = arena_jobs_begin();
+	bool		is_there = columns == NIL;
+	ListCell   *lc;
 
 	if (reference >= state->memory.begin && reference < state->memory.end)
-		return delta_value(source, checked, reference, left);
-	if (reference < ARENA_HEADER_BYTES || reference >= limit ||
-		(checked >= 0 && !is_imported_value(source, checked, reference)))
+		return delta_value(state, columns, reference, left);
+	if (reference < ARENA_HEADER_BYTES || reference >= limit)
 		return nullptr;
+	foreach(lc, columns)
+	{
+		const ValueColumn *of = static_cast<ValueColumn *>(lfirst(lc));
+
+		if (is_imported_value(of->source, of->column, reference))
+		{
+			is_there = true;
+			break;
+		}
+	}
 	*left = limit - reference;
-	return arena_at<char>(reference);
+	return is_there ? arena_at<char>(reference) : nullptr;
 }
 
 Datum

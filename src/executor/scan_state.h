@@ -51,6 +51,13 @@ struct GroupChunk
 	uint32		nrows;
 };
 
+/* Values of variable length: a source's, in this column of its tablets. */
+struct ValueColumn
+{
+	struct ScanSource *source;
+	int			column;
+};
+
 /* A program of the plan, and the groups that it gave. */
 struct ScanPart
 {
@@ -59,7 +66,7 @@ struct ScanPart
 	Type		types[PROGRAM_MAX_COLUMNS];
 	EntrySource entries[PROGRAM_MAX_COLUMNS];	/* of those that are codes */
 	int16		lens[PROGRAM_MAX_COLUMNS];	/* pg_attribute.attlen of those that are references */
-	int			checked[PROGRAM_MAX_COLUMNS];	/* of these: the tablets' column whose values they have to be; -1: any bytes will do */
+	List	   *checked[PROGRAM_MAX_COLUMNS];	/* of these: columns (ValueColumn) one of whose values they have to be; NIL: any bytes will do */
 	GroupChunk **chunks;
 	uint32		nchunks;
 	uint32		max_chunks;
@@ -461,6 +468,8 @@ bool		source_has_positions(const ScanPlan *plan, int cursor);
 
 /* pg_attribute.attlen of a column, and its type. */
 int16		source_attlen(const ScanSource *source, AttrNumber attnum, Oid *type);
+/* Those of this base type, or of one with the same values, behind what the list (of ValueColumn) has already. */
+List	   *source_values_of(ScanSource *source, Oid type, List *columns);
 
 /* -- derived.cc: cursors over the rows of other plans ------------------------------------ */
 
@@ -658,7 +667,7 @@ bool		decode_batch(GpuvmScanState *state);
 /* -- references.cc ----------------------------------------------------------------- */
 
 /* The part's result column is of references to the source's column. */
-void		references_begin(const ScanSource *source, AttrNumber attnum, ScanPart *part, int column);
+void		references_begin(GpuvmScanState *state, const OutputForm *form, ScanPart *part, int column);
 
 /*
  * The value that a reference of a result column stands for; *bytes, unless NULL, is the length of its image. Nothing is

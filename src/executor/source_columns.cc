@@ -1,6 +1,11 @@
 /* source_columns.cc: a source's columns, by the plan's numbers, and whether all leaves have them as the plan and its programs take them. */
 #include "pg/pg.h"
 
+extern "C" {
+#include "parser/parse_coerce.h"
+#include "utils/lsyscache.h"
+}
+
 #include "executor/source_internal.h"
 #include "pg/shmem.h"
 #include "tablet/wide_halves.h"
@@ -137,6 +142,33 @@ source_attlen(const ScanSource *source, AttrNumber attnum, Oid *type)
 
 	*type = att->atttypid;
 	return att->attlen;
+}
+
+List *
+source_values_of(ScanSource *source, Oid type, List *columns)
+{
+	TupleDesc	desc = source->derived != nullptr ? nullptr
+		: RelationGetDescr(source->parent != nullptr ? source->parent : source->leaves[0].rel);
+	const int	n = desc == nullptr ? static_cast<int>(source->ncolumns) : desc->natts;
+
+	for (int i = 0; i < n; i++)
+	{
+		const AttrNumber attnum = desc == nullptr ? source->attnums[i] : static_cast<AttrNumber>(i + 1);
+		ValueColumn *column;
+		Oid			other;
+		int			found;
+
+		if ((desc != nullptr && TupleDescAttr(desc, i)->attisdropped) || (found = source_column(source, attnum, Type::I64)) < 0)
+			continue;
+		(void) source_attlen(source, attnum, &other);
+		other = getBaseType(other);
+		if (other != type && !IsBinaryCoercible(other, type) && !IsBinaryCoercible(type, other))
+			continue;
+		column = static_cast<ValueColumn *>(palloc(sizeof(ValueColumn)));
+		*column = ValueColumn{source, found};
+		columns = lappend(columns, column);
+	}
+	return columns;
 }
 
 /* Is what the plan knows of columns (int lists: cursor, attribute number, ...) true of every leaf? */
