@@ -301,9 +301,11 @@ LONG_TESTS = cuda_2_test.late cuda_2_test cuda_3_test cuda_1_test.late cuda_1_te
 	cuda_stage_test.late cuda_stage_test vm_join_test vm_cpu_test vm_text_match_test vm_text_order_test \
 	vm_sort_test vm_map_test engine_index_test engine_stage_test engine_join_test
 long_first = $(foreach t,$(LONG_TESTS),$(filter %/$(t),$(1))) $(filter-out $(addprefix %/,$(LONG_TESTS)),$(1))
-two_at_a_time = export ASAN_OPTIONS=handle_abort=1:$$ASAN_OPTIONS TSAN_OPTIONS=handle_abort=1:$$TSAN_OPTIONS; printf '%s\n' $(call long_first,$(1)) | \
+two_at_a_time = export ASAN_OPTIONS=handle_abort=1:$$ASAN_OPTIONS TSAN_OPTIONS=handle_abort=1:$$TSAN_OPTIONS; \
+	printf '%s\n' $(call long_first,$(1)) | \
 	xargs -P 2 -I{} sh -c 'test={}; case $$test in *.late) export GPUVM_EMULATED_DEFER=1; esac; \
-		timeout -s ABRT -k 10 $${TEST_TIMEOUT:-600} $${test%.late} --gtest_brief=1 >$$test.log 2>&1; rc=$$?; echo "== $$test"; cat $$test.log; exit $$rc'
+		timeout -s ABRT -k 10 $${TEST_TIMEOUT:-600} $${test%.late} --gtest_brief=1 >$$test.log 2>&1; rc=$$?; \
+		echo "== $$test"; cat $$test.log; exit $$rc'
 unit: $(UNIT_TESTS:%=build/unit/bin/%)
 	@$(call two_at_a_time,$^)
 ASAN_TESTS = $(UNIT_TESTS:%=build/asan/bin/%)

@@ -4,9 +4,9 @@
 #
 # A suite that runs nothing counts as one failure; a suite that cannot run here
 # (no nvcc) is skipped, and says so. Logs are in build/check/.
-# Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (20), TEST_PROGRAMS (20 random programs a test, 8 on the emulated
-# device), SUITE_TIMEOUT (seconds, 1200), SUITES (names separated by spaces; without it all but those that repeat others in another way, to be named: unit, without
-# sanitizers; unit-cuda-tsan; experiment; emulated-more).
+# Environment: DIFF_QUERIES (1200), EMULATED_DIFF_QUERIES (80), STORM_SECONDS (20), TEST_PROGRAMS (20 random programs a
+# test, 8 on the emulated device), SUITE_TIMEOUT (1200 seconds), SUITES (names separated by spaces; without it all but
+# those that repeat others in another way, to be named: unit, without sanitizers; unit-cuda-tsan; experiment; emulated-more).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -165,24 +165,28 @@ delta_tablet(const ScanSource *source, uint64 reference)
 static const char *
 delta_value(const GpuvmScanState *state, const List *columns, uint64 reference, uint64 *left)
 {
+	const ScanSource *source = nullptr;
 	const ScanTablet *tablet = nullptr;
 	bool		is_there = columns == NIL;
+	uint64		at;
 	ListCell   *lc;
 
 	for (int i = 0; i < state->plan->ncursors && tablet == nullptr; i++)
-		tablet = delta_tablet(state->sources[i], reference);
+	{
+		source = state->sources[i];
+		tablet = delta_tablet(source, reference);
+	}
+	if (tablet == nullptr)
+		return nullptr;
+	at = reference - tablet->place;
 	foreach(lc, columns)
 	{
-		const ValueColumn *column = static_cast<ValueColumn *>(lfirst(lc));
+		const ValueColumn *of = static_cast<ValueColumn *>(lfirst(lc));
 
-		if (tablet != nullptr && delta_tablet(column->source, reference) == tablet &&
-			is_value(tablet->header, column->column, reference - tablet->place))
-			is_there = true;
+		is_there = is_there || (of->source == source && is_value(tablet->header, of->column, at));
 	}
-	if (tablet == nullptr || !is_there)
-		return nullptr;
-	*left = tablet->header->size - (reference - tablet->place);
-	return reinterpret_cast<const char *>(tablet->header) + (reference - tablet->place);
+	*left = tablet->header->size - at;
+	return is_there ? reinterpret_cast<const char *>(tablet->header) + at : nullptr;
 }
 
 /* What lies there, and how much of it may be looked at; NULL: nothing that a reference leads to. */
@@ -202,11 +206,7 @@ referenced(const GpuvmScanState *state, const ScanPart *part, int column, uint64
 	{
 		const ValueColumn *of = static_cast<ValueColumn *>(lfirst(lc));
 
-		if (is_imported_value(of->source, of->column, reference))
-		{
-			is_there = true;
-			break;
-		}
+		is_there = is_there || is_imported_value(of->source, of->column, reference);
 	}
 	*left = limit - reference;
 	return is_there ? arena_at<char>(reference) : nullptr;

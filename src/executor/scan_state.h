@@ -666,7 +666,7 @@ bool		decode_batch(GpuvmScanState *state);
 
 /* -- references.cc ----------------------------------------------------------------- */
 
-/* The part's result column is of references to the source's column. */
+/* The part's result column is of references, as the form says. All sources are open. */
 void		references_begin(GpuvmScanState *state, const OutputForm *form, ScanPart *part, int column);
 
 /*
