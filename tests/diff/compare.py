@@ -85,8 +85,8 @@ def sort_key(row):
 
 def difference(query, got, reference, rows, loose=False):
     """None, or a few lines that show where the answers differ. `loose`: PostgreSQL may have grouped rows in any order, too."""
-    if loose:		# of -0 and 0 a group shows the one that came first
-        got, reference = ([tuple("0" if v == "-0" else v for v in row) for row in answer] for answer in (got, reference))
+    if loose:		# of -0 and 0, or equal numerics, a group shows the one that came first
+        (got, _), (reference, _) = plain_decimals(plain_zeroes([(got, None), (reference, None)]))
     inexact = [i for i, kind in enumerate(query.columns) if kind != "exact"]
     if not inexact:
         if not query.ordered:
