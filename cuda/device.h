@@ -96,6 +96,19 @@ struct Lane
 	std::atomic<int64_t> waiting_since{0};	/* ns, while the host waits for the device; 0: it does not */
 };
 
+/* Counted as long as it lives. */
+class Waiting
+{
+public:
+	explicit Waiting(std::atomic<int> *waiting) : waiting_(waiting) { waiting_->fetch_add(1, std::memory_order_relaxed); }
+	~Waiting() { waiting_->fetch_sub(1, std::memory_order_relaxed); }
+	Waiting(const Waiting &) = delete;
+	Waiting &operator=(const Waiting &) = delete;
+
+private:
+	std::atomic<int> *waiting_;
+};
+
 class CudaDevice
 {
 public:
@@ -113,6 +126,9 @@ public:
 
 	/* The calling thread's CUDA calls are this device's from now on. */
 	void		use() const;
+
+	/* How many jobs wait for what they run here. */
+	std::atomic<int> *waiting() { return &waiting_; }
 
 	/* A free lane; throws Stopped if the job is to stop while it waits for one. */
 	Lane	   *take_lane(bool small, DeviceJobIo *io);
@@ -175,6 +191,7 @@ private:
 	cudaStream_t keeping_ = nullptr;	/* of what belongs to no lane */
 	std::unique_ptr<Residency> residency_;
 	std::vector<std::unique_ptr<Lane>> lanes_;
+	std::atomic<int> waiting_{0};
 	std::mutex	mutex_;
 	std::condition_variable lane_is_free_;
 	std::vector<Lane *> free_;	/* last in, first out: a lane that remembers the table */

@@ -22,6 +22,9 @@ namespace cuda {
 constexpr int64_t LOOK_INTERVAL_NS = 500'000;
 constexpr int64_t SPIN_NS = 200'000;
 constexpr int64_t YIELD_NS = 2'000'000;
+/* Where more jobs wait, the device has work when one of them is late, and the processors may have some, too. */
+constexpr int MOST_AWAKE = 2;
+constexpr int64_t CROWDED_SPIN_NS = 25'000;
 constexpr std::chrono::seconds MEMORY_PATIENCE(2);
 
 DeviceJob::DeviceJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures)
@@ -137,6 +140,7 @@ DeviceJob::wait_for(cudaEvent_t event)
 	int64_t		next_look = start + LOOK_INTERVAL_NS;
 	bool		asked = false;
 	cudaError_t rc;
+	const Waiting waiting(device_->waiting());
 
 	lane_->waiting_since.store(start, std::memory_order_relaxed);
 	while ((rc = cudaEventQuery(event)) == cudaErrorNotReady)
@@ -149,14 +153,16 @@ DeviceJob::wait_for(cudaEvent_t event)
 			next_look = now + LOOK_INTERVAL_NS;
 			(void) stopped();
 		}
-		if (now - start < SPIN_NS)
+		const bool	crowded = device_->waiting()->load(std::memory_order_relaxed) > MOST_AWAKE;
+
+		if (now - start < (crowded ? CROWDED_SPIN_NS : SPIN_NS))
 		{
 #if defined(__x86_64__)
 			for (int i = 0; i < 8; i++)
 				_mm_pause();
 #endif
 		}
-		else if (now - start < YIELD_NS)
+		else if (now - start < YIELD_NS && !crowded)
 			(void) sched_yield();
 		else
 			std::this_thread::sleep_for(std::chrono::microseconds(20));

@@ -202,6 +202,8 @@ struct EngineWords
 	std::atomic<uint32_t> device_ends;	/* how often a device ended gpuvmd, counted by it before it goes */
 	std::atomic<uint64_t> result_bytes;	/* what result sets take, on the host and on devices, */
 	std::atomic<uint32_t> sets;	/* and how many all sessions hold */
+	std::atomic<uint32_t> awake;	/* sessions that have a job, or wait awake for one */
+	std::atomic<uint32_t> most_awake;	/* beyond these nobody waits awake for long: there is other work for the processors */
 	uint32_t	reserved2;
 	std::atomic<uint64_t> memory_used;	/* of gpuvmd's own memory by jobs and by what they leave, a heartbeat ago */
 	Blame		blame;

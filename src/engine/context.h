@@ -39,8 +39,6 @@ struct EngineContext
 	Estimates	estimates;
 	EngineLoad	cpu_load;
 	EngineLoad	device_load;
-	std::atomic<int> spinning{0};
-	int			max_spinning = 1;	/* sessions that may wait awake at once */
 	int			control_fd = -1;	/* a byte there asks the supervisor to look what can be given back */
 	/* A session whose last two jobs came within this time waits awake so long. */
 	std::chrono::milliseconds busy_wait{100};

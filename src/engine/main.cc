@@ -209,7 +209,8 @@ main(int argc, char **argv)
 	context.make_cpu_job = CpuJob::create;
 	if (options.icu != nullptr)
 		context.collators.set_icu(options.icu);
-	context.max_spinning = std::max(1, cores / 2);
+	context.arena.header()->awake.store(0);
+	context.arena.header()->most_awake.store(static_cast<uint32_t>(std::max(1, cores / 2)));
 	context.control_fd = options.control_fd;
 	/* Of two processors one is the backend's: the other is kept for a client that sends query after query only. */
 	if (cores <= 2)

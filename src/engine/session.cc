@@ -6,8 +6,9 @@
  * query on a small table. It waits so for a moment after every job, and as long
  * as busy_wait when the last job came that soon after the one before: a client
  * that sends query after query finds it awake, one that comes now and then pays
- * the wake-up and costs nothing. At most half of the processors do this, and
- * none that another thread wants (Doorbell::spin).
+ * the wake-up and costs nothing. Nobody does where more than half as many
+ * sessions as processors have jobs or wait so (a session's backend works when the
+ * session does not), nor on a processor that another thread wants (Doorbell::spin).
  */
 #include "engine/session.h"
 
@@ -21,6 +22,38 @@ namespace gpuvm {
 constexpr int HELLO_TIMEOUT_S = 5;
 constexpr uint64_t JOB_ALIGN = 64;
 constexpr std::chrono::nanoseconds SHORT_SPIN = std::chrono::microseconds(50);
+
+/* A session that is awake is counted (EngineWords.awake). */
+class Awake
+{
+public:
+	explicit Awake(EngineWords *words) : words_(words) { enter(); }
+	~Awake() { leave(); }
+	Awake(const Awake &) = delete;
+	Awake &operator=(const Awake &) = delete;
+
+	void enter()
+	{
+		counted_ = true;
+		words_->awake.fetch_add(1, std::memory_order_relaxed);
+	}
+
+	void leave()
+	{
+		if (counted_)
+			words_->awake.fetch_sub(1, std::memory_order_relaxed);
+		counted_ = false;
+	}
+
+	bool too_many() const
+	{
+		return words_->awake.load(std::memory_order_relaxed) > words_->most_awake.load(std::memory_order_relaxed);
+	}
+
+private:
+	EngineWords *words_;
+	bool		counted_ = false;
+};
 
 static void
 set_receive_timeout(int fd, int seconds)
@@ -48,15 +81,18 @@ receive_hello(const ArenaMap &arena, int fd, PageUses *uses)
 
 /* Waits for the next job, awake for at most `spin`. False at the session's end. */
 static bool
-next_job(EngineContext *context, Job *job, Doorbell *doorbell, std::chrono::nanoseconds spin)
+next_job(Job *job, Doorbell *doorbell, Awake *awake, std::chrono::nanoseconds spin)
 {
 	auto		submitted = [job] { return job->state.load() == static_cast<uint32_t>(JobState::Submitted); };
 
 	/* A cancel without a job: the backend is about to hang up. */
-	if (context->spinning.fetch_add(1) < context->max_spinning)
-		(void) Doorbell::spin([&] { return submitted() || job->cancel.load() != 0; }, spin);
-	context->spinning.fetch_sub(1);
-	return submitted() || doorbell->sleep(submitted);
+	if (Doorbell::spin([&] { return submitted() || job->cancel.load() != 0; }, awake->too_many() ? SHORT_SPIN : spin) && submitted())
+		return true;
+	awake->leave();
+	if (!doorbell->sleep(submitted))
+		return false;
+	awake->enter();
+	return true;
 }
 
 static void
@@ -68,8 +104,10 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 	std::chrono::nanoseconds spin = SHORT_SPIN;
 	auto		since = std::chrono::steady_clock::now();
 
+	Awake		awake(context->arena.header());
+
 	WorkerPool::works_for_session(&share);
-	while (next_job(context, job, &doorbell, spin))
+	while (next_job(job, &doorbell, &awake, spin))
 	{
 		spin = std::chrono::steady_clock::now() - since < context->busy_wait ? std::chrono::nanoseconds(context->busy_wait) : SHORT_SPIN;
 		const uint64_t submission = job->submission;

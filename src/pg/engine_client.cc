@@ -54,7 +54,7 @@ namespace gpuvm {
 
 /* Going to sleep and being woken takes about half of this. */
 constexpr std::chrono::microseconds SPIN(150);
-/* The processors are idle while a device works, and most of its jobs end within this. */
+/* The processors are idle while a device works (EngineWords.awake), and most of its jobs end within this. */
 constexpr std::chrono::microseconds DEVICE_SPIN(1000);
 constexpr int HELLO_TIMEOUT_MS = 2000;
 constexpr int CONNECT_RETRY_MS = 10;
@@ -650,7 +650,7 @@ engine_wait(EngineSession *session, int64 unit)
 	auto		moved = [session, unit] { return job_ended(session) || any_full(session, unit); };
 
 	/* Many tablets take gpuvmd a moment before a device has the job. */
-	if (!lost && !Doorbell::spin(moved, SPIN) &&
+	if (!lost && !Doorbell::spin(moved, SPIN) && arena_header()->awake.load() <= arena_header()->most_awake.load() &&
 		(job->ran_on == Device::Cuda || (job->device != Device::Cpu && !Doorbell::spin(moved, SPIN) && job->ran_on == Device::Cuda)))
 		(void) Doorbell::spin(moved, DEVICE_SPIN);
 	engine_watch_begin(&watch, session->fd);
