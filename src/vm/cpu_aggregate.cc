@@ -181,7 +181,7 @@ bool
 CpuProgram::step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const
 {
 	const uint32_t *weights = s.weights;
-	char	   *const whole = grouped ? nullptr : s.table.get() + agg.offset;
+	char	   *const whole = grouped ? nullptr : s.table.as<char>() + agg.offset;
 	const bool	count = agg.kind == AggKind::Count;
 	const bool	wide = agg.kind == AggKind::SumInt128;
 	const bool	parity = agg.fn == AggFn::BitXor;
@@ -244,7 +244,7 @@ CpuProgram::step_texts(WorkerState &s, const AggInfo &agg, const uint64_t *mask,
 	constexpr uint32_t AHEAD = 16;
 	const int64_t *references = static_cast<const int64_t *>(values_of(s, agg.arg));
 	const uint32_t n = kernels->select(mask, s.rows);
-	uint64_t   *const whole = reinterpret_cast<uint64_t *>(s.table.get() + agg.offset);
+	uint64_t   *const whole = reinterpret_cast<uint64_t *>(s.table.as<char>() + agg.offset);
 	TextValue	value;
 
 	for (uint32_t j = 0; j < n; j++)
@@ -266,7 +266,7 @@ void
 CpuProgram::step_whole(WorkerState &s, const AggInfo &agg) const
 {
 	uint64_t	mask[CPU_WORDS];
-	char	   *state = s.table.get() + agg.offset;
+	char	   *state = s.table.as<char>() + agg.offset;
 
 	if (!agg_mask(s, agg, mask) || (s.weights && step_weighted(s, agg, mask, false)))
 		return;
@@ -412,12 +412,31 @@ void
 CpuProgram::step_grouped(WorkerState &s, const AggInfo &agg) const
 {
 	uint64_t	mask[CPU_WORDS];
-	const int	offset = agg.offset;
-	char	  **row = s.group_row;
 
+	if (s.naside > 0)
+		note_values(s, agg);
 	if (!agg_mask(s, agg, mask) || (s.weights && step_weighted(s, agg, mask, true)))
 		return;
+	if (s.naside > 0)
+	{
+		uint64_t	aside[CPU_WORDS];
 
+		for (int w = 0; w < CPU_WORDS; w++)
+		{
+			aside[w] = mask[w] & s.aside[w];
+			mask[w] &= ~s.aside[w];
+		}
+		note_present(s, agg, aside);
+	}
+	step_lanes(s, agg, mask);
+}
+
+/* The masked lanes, which all count. */
+void
+CpuProgram::step_lanes(WorkerState &s, const AggInfo &agg, const uint64_t *mask) const
+{
+	const int	offset = agg.offset;
+	char	  **row = s.group_row;
 	const uint32_t all = kernels->count(mask);
 	const uint32_t n = all == CPU_VECTOR_ROWS ? all : kernels->select(mask, s.rows);
 	const uint16_t *lanes = s.rows;

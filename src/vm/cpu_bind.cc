@@ -12,7 +12,7 @@ static constexpr size_t VECTOR_BYTES = CPU_VECTOR_ROWS * 8;
 
 /* -- a worker's memory --------------------------------------------------------------- */
 
-WorkerState::WorkerState(const CpuProgram &p)
+WorkerState::WorkerState(const CpuProgram &p) : memory(p.group_rows.block_bytes()), record_memory(std::max(p.group_rows.block_bytes(), p.records.rows.block_bytes()))
 {
 	const size_t nregs = p.regs.size();
 	const size_t nkeys = p.dense ? 0 : p.keys.size();
@@ -54,6 +54,7 @@ WorkerState::WorkerState(const CpuProgram &p)
 	key_null_words = reinterpret_cast<uint64_t *>(take(VECTOR_BYTES * p.null_words));
 
 	regs.resize(nregs);
+	noted.resize(nkeys > 0 ? nregs : 0);
 	constants.resize(nregs);
 	columns.resize(p.columns.size());
 	tests.resize(p.tests.size());
@@ -81,13 +82,7 @@ WorkerState::WorkerState(const CpuProgram &p)
 	const size_t table_rows = !p.program->grouped ? 0 : p.keys.empty() ? 1 : size_t(p.dense_slots) * p.replicas;
 
 	if (table_rows > 0)
-	{
-		table.reset(static_cast<char *>(calloc(table_rows, p.row_bytes)));
-		if (!table)
-			throw std::bad_alloc();
-	}
-	if (nkeys > 0)
-		p.index_slots(*this);
+		table = Pages::zeroed(table_rows * static_cast<size_t>(p.row_bytes));
 }
 
 WorkerState::~WorkerState() = default;

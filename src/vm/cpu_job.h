@@ -30,6 +30,7 @@
 
 #include "core/bits.h"
 #include "vm/result_layout.h"
+#include "vm/cpu_group_rows.h"
 #include "vm/cpu_kernels.h"
 #include "vm/cpu_pages.h"
 #include "vm/cpu_text_keys.h"
@@ -175,6 +176,10 @@ struct AggInfo
 	const TextOrder *order;		/* MinText, MaxText; else nullptr */
 	int			filter;			/* register or -1 */
 	int			offset;			/* of its state in a group's row */
+	int			record_at;		/* of the argument in a record; -1: is not there */
+	int			record_low_at;	/* likewise */
+	bool		notes;			/* they are to be written: no AggStep before has */
+	int			present;		/* bit of a record: the row is one that counts here; -1: all are */
 	int			exp_lo;			/* SumFixed */
 	FloatSumWindow window;		/* SumLimbs */
 };
@@ -184,10 +189,10 @@ struct KeyInfo
 	int			reg;
 	Type		type;
 	bool		may_null;
-	int			offset;			/* indexed and hash: of its 8 bytes in a group's row */
-	int64_t		lo;				/* dense and indexed: least value */
-	uint32_t	values;			/* dense and indexed: values, the null after them not counted */
-	uint32_t	stride;			/* dense and indexed: slots between neighbours */
+	int			offset;			/* hashed: of its 8 bytes in a group's row */
+	int64_t		lo;				/* dense: least value */
+	uint32_t	values;			/* dense: values, the null after them not counted */
+	uint32_t	stride;			/* dense: slots between neighbours */
 };
 
 /* What a tablet makes of the used columns. Lives for one run. */
@@ -244,6 +249,31 @@ struct RegState
 };
 
 class CpuProgram;
+
+/* Groups of a part. */
+struct PartGroups
+{
+	RowList		rows;
+	uint64_t	ngroups = 0;
+	uint32_t	errors = 0;
+};
+
+struct Part
+{
+	std::vector<RowList> more;	/* records of workers that were merged */
+	std::vector<PartGroups> groups;	/* that earlier records have become */
+};
+
+/* What is kept of a row until its group is looked for: words of key null bits, words of bits by AggInfo.present, keys, values. */
+struct RecordLayout
+{
+	RowShape	rows;
+	int			present_words = 0;
+	std::vector<int> key_at;
+	std::vector<int> key_width;	/* 4: an integer with its sign, 8, or NO_SIGN: four bytes as they are */
+};
+
+constexpr int NO_SIGN = -4;
 
 /* Who takes lanes of a tablet's rows away before a vector is run. */
 class LaneFilter
@@ -304,30 +334,35 @@ public:
 	uint32_t   *dense_index;
 	uint32_t   *dense_part;
 	uint64_t   *hashes;
-	uint64_t   *key_null_words;	/* per lane and word, hash mode */
+	uint64_t   *key_null_words;	/* per lane and word, hashed */
 	std::vector<uint64_t *> key_values;	/* per key */
 	uint8_t		key_zeroes[PROGRAM_MAX_COLUMNS] = {};	/* ExtremeFlag bits of float keys */
-	Zeroed<char> table;			/* dense rows, or the one row of a program without Group */
-	std::vector<Pages> chunks;	/* indexed and hash rows */
-	uint64_t	nrows = 0;		/* in them */
-	std::vector<KeyInfo> slot_keys;	/* indexed: the keys with their slots; empty in hash mode */
-	uint32_t	nslots = 0;
-	Pages		index;			/* per slot: group number + 1 */
+	Pages		table;			/* dense rows, or the one row of a program without Group */
+	RowBlocks	memory;			/* hashed: of the table's rows */
+	RowList		groups;			/* which these are */
+	uint64_t	ngroups = 0;
 	Pages		buckets;		/* hash tag << 32 | group number + 1 */
 	int			bucket_bits = 0;
+	uint64_t	table_rows = 0;	/* that have met the table, since it has been as it is now */
+	uint64_t	table_hits = 0;	/* of these: had their group there */
 	bool		finished = false;
 	std::vector<uint32_t> present;	/* dense slots that have rows, after finish */
 
-	/* a merge by parts: */
-	int			part_bits = 0;	/* there are 2^part_bits */
-	std::vector<uint8_t> gone;	/* per row: has been taken into another state's */
-	std::vector<WorkerState *> others;	/* what was merged into this one, until finish */
-	struct OthersRows
-	{
-		std::vector<Pages> chunks;
-		std::vector<uint32_t> numbers;	/* of the rows that stay */
-	};
-	std::vector<OthersRows> others_rows;	/* after finish */
+	/* many groups (cpu_group_parts.cc): */
+	bool		unlimited = false;	/* the table takes them all */
+	int			hash_shift = 0;	/* of hashes the first bits that all have in common are left out */
+	bool		full = false;	/* the table takes no more */
+	uint64_t	blind_rows = 0;	/* so many more are put aside without a look at it */
+	uint32_t	naside = 0;		/* of the vector's lanes: have been put aside, and group_row is their record, */
+	uint64_t	aside[CPU_WORDS] = {};	/* these */
+	std::vector<Part> parts;	/* by the first bits of the keys' hash; empty: there are none */
+	std::vector<RowList> open;	/* records of each, to which are added; empty: none have been */
+	RowBlocks	record_memory;	/* of all that is in them */
+	size_t		united_bytes = 0;	/* of it: groups that records have become */
+	std::vector<Zeroed<char>> noted;	/* by register: what records have of it, as a vector */
+	std::vector<PartGroups> results;	/* when all is merged by parts, */
+	std::unique_ptr<SharedBlocks> result_memory;	/* and where they lie */
+	std::vector<uint64_t> result_ends;	/* after finish: groups of a part and of those before */
 };
 
 class CpuProgram final : public CpuJob
@@ -395,9 +430,12 @@ public:
 	bool		dense = false;
 	uint32_t	dense_slots = 0;
 	uint32_t	replicas = 1;	/* rows a slot, power of two: neighbouring lanes do not wait for each other */
-	int			null_words = 0;	/* indexed and hash rows: words of key null bits */
+	int			null_words = 0;	/* hashed: words of key null bits */
 	int			row_bytes = 0;
-	int			chunk_bits = 0;	/* indexed and hash rows a chunk, as a power of two, less HUGE_CHUNK_BITS */
+	RowShape	group_rows;		/* this and the following: hashed */
+	int			table_bits = 0;	/* buckets of a worker's table at most, as a power of two */
+	int			part_bits = 0;	/* there are so many parts, as a power of two */
+	RecordLayout records;
 
 private:
 	friend class Lowering;
@@ -442,6 +480,7 @@ private:
 	bool		agg_mask(WorkerState &s, const AggInfo &agg, uint64_t *mask) const;
 	void		step_whole(WorkerState &s, const AggInfo &agg) const;
 	void		step_grouped(WorkerState &s, const AggInfo &agg) const;
+	void		step_lanes(WorkerState &s, const AggInfo &agg, const uint64_t *mask) const;
 	bool		step_weighted(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const;
 	void		step_texts(WorkerState &s, const AggInfo &agg, const uint64_t *mask, bool grouped) const;
 	void		sum_floats(WorkerState &s, const AggInfo &agg, const uint64_t *mask, char *state) const;
@@ -452,29 +491,39 @@ private:
 
 	/* cpu_groups.cc */
 	friend class WorkerState;
-	void		index_slots(WorkerState &s) const;
 	void		find_groups(WorkerState &s) const;
-	void		slots_of_lanes(WorkerState &s, const std::vector<KeyInfo> &slot_keys) const;
+	void		slots_of_lanes(WorkerState &s) const;
 	void		find_dense(WorkerState &s) const;
-	void		find_indexed(WorkerState &s) const;
 	void		find_hashed(WorkerState &s) const;
-	char	   *new_indexed_row(WorkerState &s, uint32_t slot) const;
-	uint32_t	slot_of_row(const WorkerState &s, const char *row) const;
-	void		reserve_rows(WorkerState &s, uint64_t more) const;
+	void		find_rows(WorkerState &s, uint32_t n) const;
+	void		find_full(WorkerState &s, uint32_t n) const;
+	bool		make_room(WorkerState &s, uint32_t n) const;
+	void		grow_table(WorkerState &s, int bits) const;
 	void		probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const;
-	char	   *hash_row(const std::vector<Pages> &chunks, uint64_t group) const;
-	char	   *hash_row(const WorkerState &s, uint64_t group) const { return hash_row(s.chunks, group); }
 	char	   *insert_or_find(WorkerState &s, uint32_t lane) const;
 	bool		same_key(const WorkerState &s, const char *row, uint32_t lane) const;
-	void		reserve_groups(WorkerState &s, uint64_t more) const;
-	void		merge_indexed(WorkerState &to, WorkerState &from) const;
-	void		merge_hashed(WorkerState &to, WorkerState &from) const;
-	void		merge_indexed_part(CpuState *const *states, uint32_t n, uint32_t part) const;
-	void		merge_hashed_part(CpuState *const *states, uint32_t i, uint32_t part) const;
-	char	   *next_tagged(const WorkerState &s, uint64_t tag, uint64_t *at) const;
-	void		rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, char **rows) const;
+	void		rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, char **groups) const;
 	void		emit_key(const WorkerState &s, size_t k, uint64_t first, char *const *rows, uint32_t n, Type type,
 						 char *values, uint64_t *nulls, uint32_t at) const;
+
+	/* cpu_group_parts.cc */
+	void		reserve_records(WorkerState &s, uint32_t n) const;
+	void		put_aside(WorkerState &s, const uint16_t *lanes, uint32_t n) const;
+	void		note_values(WorkerState &s, const AggInfo &agg) const;
+	void		note_present(WorkerState &s, const AggInfo &agg, const uint64_t *mask) const;
+	void		find_records(WorkerState &s, const char *const *from, uint32_t n) const;
+	void		find_rows_of(WorkerState &s, const char *const *from, uint32_t n) const;
+	void		values_of_records(WorkerState &s, int reg, int at, const char *const *from, uint32_t n) const;
+	void		take_records(WorkerState &s, const char *const *from, uint32_t n) const;
+	void		take_groups(WorkerState &s, char *const *from, uint32_t n) const;
+	void		take_table(WorkerState &s, const WorkerState &from, uint32_t part) const;
+	void		take_part(WorkerState &s, const WorkerState &from, size_t number) const;
+	void		unite_own(WorkerState &s) const;
+	void		merge_hashed(WorkerState &to, WorkerState &from) const;
+	void		begin_results(WorkerState &s) const;
+	void		merge_dense(WorkerState &to, const WorkerState &from, size_t first, size_t end) const;
+	void		merge_rest(WorkerState &to, const WorkerState &from) const;
+	void		finish_hashed(WorkerState &s) const;
 };
 
 }  // namespace gpuvm

@@ -14,10 +14,16 @@ namespace gpuvm {
 
 namespace {
 
-constexpr uint32_t DENSE_MAX_SLOTS = 65536;
+constexpr uint32_t DENSE_MAX_SLOTS = 1 << 18;
+/* More slots than this: only of a table with so many rows a slot. */
+constexpr uint32_t DENSE_FREELY = 65536;
+constexpr uint64_t DENSE_ROWS_A_SLOT = 4;
 constexpr uint32_t REPLICATE_BELOW = 256;
 constexpr int REPLICAS = 4;
-constexpr int CHUNK_BYTES = 1 << 20;
+/* As many rows a part, at least, if each is a group of its own: its table is to fit a cache. */
+constexpr uint64_t PART_ROWS = 16384;
+constexpr int LEAST_PART_BITS = 5;
+constexpr int MOST_PART_BITS = 9;
 
 Opcode
 swapped(Opcode opcode)
@@ -50,6 +56,7 @@ public:
 	void		make_steps();
 	void		give_slots();
 	void		lay_out_groups();
+	void		lay_out_records();
 
 private:
 	int			resolve(int reg) const { return alias[reg]; }
@@ -801,7 +808,7 @@ Lowering::dense_layout()
 	}
 
 	/* A table of few rows is not worth clearing and reading many slots. */
-	if (slots > 1024 && slots / 16 > job->total_rows)
+	if ((slots > 1024 && slots / 16 > job->total_rows) || (slots > DENSE_FREELY && slots * DENSE_ROWS_A_SLOT > job->total_rows))
 		return false;
 	job->dense_slots = static_cast<uint32_t>(slots);
 	job->replicas = slots < REPLICATE_BELOW ? REPLICAS : 1;
@@ -837,8 +844,105 @@ Lowering::lay_out_groups()
 	for (AggInfo &agg : job->aggs)
 		agg_layout(&agg, &offset);
 	job->row_bytes = aligned(std::max(offset, 8), 16);
-	while (job->chunk_bits < 16 && (job->row_bytes << job->chunk_bits) < CHUNK_BYTES)
-		job->chunk_bits++;
+	job->part_bits = std::clamp(ceil_log2(job->total_rows / PART_ROWS + 1), LEAST_PART_BITS, MOST_PART_BITS);
+	if (!job->dense && !job->keys.empty())
+		lay_out_records();
+}
+
+/* A block's rows, as a power of two. */
+static RowShape
+row_shape(int bytes)
+{
+	RowShape	shape;
+
+	shape.bytes = bytes;
+	while (static_cast<size_t>(bytes) << (shape.block_bits + 1) <= BLOCK_BYTES)
+		shape.block_bits++;
+	return shape;
+}
+
+/* What AggStep needs of a row that is put aside, which may be the same as one before it needs; and how much a worker has at once. */
+void
+Lowering::lay_out_records()
+{
+	RecordLayout &records = job->records;
+	bool		jumps = false, grouped = false;
+	int			npresent = 0, offset;
+	std::vector<std::pair<int, int>> noted;	/* register, place; taken to be as it was as long as no step writes it */
+	const auto	take = [&offset](int width) { offset = aligned(offset, width); return (offset += width) - width; };
+
+	for (const Step &step : job->steps)
+	{
+		grouped |= step.kind == StepKind::Group;
+		jumps |= grouped && (step.kind == StepKind::Branch || step.kind == StepKind::Goto || step.kind == StepKind::Invalid
+							 || step.kind == StepKind::Label || (step.kind == StepKind::Compare && !step.stores));
+	}
+	for (AggInfo &agg : job->aggs)
+	{
+		const bool	null = (agg.arg >= 0 && job->ranges[agg.arg].may_null) || (agg.low >= 0 && job->ranges[agg.low].may_null);
+
+		agg.present = jumps || agg.filter >= 0 || null ? npresent++ : -1;
+	}
+	records.present_words = (npresent + 63) / 64;
+	offset = 8 * (job->null_words + records.present_words);
+	/* what is wide first: nothing is lost between */
+	for (int width : {8, 4, 1})
+	{
+		for (size_t k = 0; k < job->keys.size(); k++)
+		{
+			const Type	type = job->keys[k].type;
+			const int	key = type_width(type) == 8 || type == Type::Bool ? 8 : 4;
+
+			if (width == 8)
+			{
+				records.key_at.push_back(0);
+				records.key_width.push_back(key == 8 ? 8 : type_is_float(type) ? NO_SIGN : 4);
+			}
+			if (key == width)
+				records.key_at[k] = take(width);
+		}
+		noted.clear();
+		grouped = false;
+		for (const Step &step : job->steps)
+		{
+			grouped |= step.kind == StepKind::Group;
+			if (step.kind != StepKind::AggStep)
+			{
+				if (grouped && step.kind != StepKind::Group)
+					noted.erase(std::remove_if(noted.begin(), noted.end(), [&](const auto &n) { return n.first == step.dst; }), noted.end());
+				continue;
+			}
+
+			AggInfo    &agg = job->aggs[step.a];
+
+			for (const auto &[reg, at] : {std::pair{agg.arg, &agg.record_at}, std::pair{agg.low, &agg.record_low_at}})
+			{
+				if (reg < 0 || (job->regs[reg].kind == RegKind::Constant && !job->regs[reg].late))
+				{
+					*at = -1;
+					continue;
+				}
+				if ((job->regs[reg].type == Type::Bool ? 1 : type_width(job->regs[reg].type)) != width)
+					continue;
+
+				const auto	before = std::find_if(noted.begin(), noted.end(), [reg = reg](const auto &n) { return n.first == reg; });
+
+				agg.notes = true;
+				if (before != noted.end() && !jumps)
+				{
+					*at = before->second;
+					agg.notes = agg.low >= 0;
+					continue;
+				}
+				*at = take(width);
+				noted.emplace_back(reg, *at);
+			}
+		}
+	}
+	records.rows = row_shape(aligned(offset, job->null_words + records.present_words > 0 ? 8 : 4));
+	job->group_rows = row_shape(job->row_bytes);
+	/* the rows of a full table: 8 MB at most, but for wide ones */
+	job->table_bits = std::min(cpu_group_limits.table_bits, job->row_bytes <= 64 ? 18 : job->row_bytes <= 512 ? 15 : 12);
 }
 
 CpuProgram::CpuProgram(const Program *program, const ParamValue *params, uint32_t nparams,

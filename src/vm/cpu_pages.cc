@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "vm/memory_budget.h"
@@ -59,6 +60,19 @@ Pages::of_heap(size_t bytes)
 	pages.p = aligned_alloc(64, pages.size);
 	if (pages.p == nullptr)
 		throw std::bad_alloc();
+	return pages;
+}
+
+Pages
+Pages::zeroed(size_t bytes)
+{
+	const bool	small = bytes < HUGE_PAGE;
+	Pages		pages = small ? of_heap(bytes) : Pages(bytes, true);
+
+	if (small)
+		memset(pages.p, 0, pages.size);
+	else
+		pages.touch();
 	return pages;
 }
 

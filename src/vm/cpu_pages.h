@@ -27,6 +27,8 @@ public:
 	 * what is small. Throws std::bad_alloc.
 	 */
 	static Pages of_heap(size_t bytes);
+	/* Zeroed: of the heap where that costs less, or else in pages that are there already. Throws std::bad_alloc. */
+	static Pages zeroed(size_t bytes);
 	Pages(Pages &&from) noexcept { swap(&from); }
 	Pages	   &operator=(Pages &&from) noexcept
 	{

@@ -93,6 +93,9 @@ CpuProgram::values_of(WorkerState &s, int reg) const
 				decode_column(s, reg);
 			break;
 		case RegKind::Rowid:
+			/* records have it as it was */
+			if (s.tablet == nullptr)
+				break;
 			{
 				char	   *to = s.slots[regs[reg].slot];
 

@@ -26,6 +26,16 @@ constexpr uint32_t CPU_VECTOR_ROWS = 1024;
 
 class TextKeys;
 
+/* What many groups are; tests make it less. */
+struct CpuGroupLimits
+{
+	int			table_bits = 18;	/* buckets of a worker's table at most, as a power of two; 11 is the least */
+	uint64_t	parts_from = 32768;	/* fewer of all workers are merged as they are */
+	size_t		united_from = size_t(256) << 20;	/* bytes of a worker's records that become groups before the end */
+};
+
+extern CpuGroupLimits cpu_group_limits;
+
 class CpuState
 {
 public:

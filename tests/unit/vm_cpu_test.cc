@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "vm/cpu_kernels.h"
+#include "vm/memory_budget.h"
 #include "vm_reference.h"
 
 using namespace gpuvm;
@@ -307,7 +308,7 @@ TEST(VmCpu, ManyGroups)
 {
 	std::mt19937_64 rng(3);
 
-	/* hashed, and with keys so close that they are indexed; so few groups that states merge as they are, and so many that they do in parts */
+	/* so few groups that states merge as they are, and so many that they do in parts */
 	for (int64_t distance : {1000003, 5})
 		for (int64_t distinct : {1, 50, 3000, 60000, 200000})
 		{
@@ -357,7 +358,7 @@ TEST(VmCpu, ManyGroupsOfTwoKeys)
 		{AggFn::Sum, 1}, {AggFn::Min, 0}, {AggFn::BoolOr, 3}};
 	std::mt19937_64 rng(5);
 
-	/* indexed; hashed; with an infinity, which makes no sum fail; with a sum that may overflow */
+	/* keys near one another and far apart; with an infinity, which makes no sum fail; with a sum that may overflow */
 	for (const auto &[distance, odd] : std::vector<std::pair<int64_t, double>>{{1, 0.5}, {1000003, 0.5}, {1, INFINITY}, {1, 1.7e308}})
 	{
 		Table		table;
@@ -418,6 +419,40 @@ TEST(VmCpu, ManyGroupsOfTwoKeys)
 				continue;
 			std::sort(got_rows.begin(), got_rows.end());
 			ASSERT_EQ(got_rows, expected_rows);
+		}
+	}
+}
+
+/* Few groups after many: their rows are put aside, and become groups where memory is short or they are many. */
+TEST(VmCpu, WhatIsPutAsideTakesNoMoreThanItsGroupsNeed)
+{
+	constexpr uint64_t LIMIT = uint64_t(14) << 20;
+	const uint32_t nrows = 1000000;
+	const int64_t many = 20000, few = 10;
+	std::vector<int64_t> k, v(nrows, 1);
+	std::mt19937_64 rng(7);
+
+	for (uint32_t i = 0; i < nrows; i++)
+		k.push_back(i < many ? i : many + i % few);
+
+	const Table table = int_table({k, v}, Type::I64, {nrows});
+	const SealedProgram p = group_program(Type::I64);
+
+	check(p, table);
+	for (int i = 0; i < 5; i++)
+	{
+		MemoryBudget budget(i < 4 ? LIMIT : UINT64_MAX);
+		JobMemory	job(&budget);
+		JobMemory::Use uses(&job);
+		const Outcome out = run_cpu_groups(p.get(), table, {}, 65536, 1, rng);
+
+		EXPECT_EQ(out.errors, 0u);
+		ASSERT_EQ(out.rows.size(), static_cast<size_t>(many + few));
+		for (const auto &row : out.rows)
+			ASSERT_EQ(row[1].i, row[0].i < many ? 1 : (nrows - many) / few);
+		if (i < 4)
+		{
+			EXPECT_LE(job.peak(), LIMIT);
 		}
 	}
 }

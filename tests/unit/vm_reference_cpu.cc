@@ -116,11 +116,27 @@ run_cpu_rows(const Program *program, const Table &table, const std::vector<Param
 	return out;
 }
 
+/* A few thousand groups go all the ways that many go. */
+class FewAreMany
+{
+public:
+	explicit FewAreMany(bool wanted) : before_(cpu_group_limits)
+	{
+		if (wanted)
+			cpu_group_limits = CpuGroupLimits{11, 500, size_t(64) << 10};
+	}
+	~FewAreMany() { cpu_group_limits = before_; }
+
+private:
+	CpuGroupLimits before_;
+};
+
 Outcome
 run_cpu_groups(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
 			   int nstates, std::mt19937_64 &rng, const CodeMap *maps, const PatternSet *patterns,
 			   TextKeys *text_keys)
 {
+	const FewAreMany few(rng() % 2 != 0);
 	auto		job = CpuJob::create(program, params.data(), static_cast<uint32_t>(params.size()), table.summaries.data(),
 									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps,
 									 patterns ? patterns->patterns.data() : nullptr, text_keys);
