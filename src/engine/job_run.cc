@@ -270,9 +270,7 @@ JobRun::work_groups(CpuState *state, bool owner)
 	const Range *range;
 	const uint64_t before = join_ ? join_->pairs(state) : 0;
 
-	if (join_)
-		join_->set_stop(state, &stop);
-
+	cpu_->set_stop(state, &stop);
 	while (rest_parts_ > 0 && !stopped(owner))
 	{
 		const uint32_t part = next_rest_.fetch_add(1, std::memory_order_relaxed);
@@ -288,9 +286,9 @@ JobRun::work_groups(CpuState *state, bool owner)
 		cpu_->run_groups(state, tablet.tablet, range->first, range->last, tablet.masked, tablet.nmasked);
 		count_range(*range);
 	}
+	cpu_->set_stop(state, nullptr);
 	if (join_)
 	{
-		join_->set_stop(state, nullptr);
 		pairs_.fetch_add(join_->pairs(state) - before, std::memory_order_relaxed);
 	}
 }

@@ -419,14 +419,17 @@ CpuProgram::step_grouped(WorkerState &s, const AggInfo &agg) const
 		return;
 	if (s.naside > 0)
 	{
-		uint64_t	aside[CPU_WORDS];
+		uint64_t	aside[CPU_WORDS], some = 0;
 
 		for (int w = 0; w < CPU_WORDS; w++)
 		{
 			aside[w] = mask[w] & s.aside[w];
 			mask[w] &= ~s.aside[w];
+			some |= mask[w];
 		}
 		note_present(s, agg, aside);
+		if (some == 0)
+			return;
 	}
 	step_lanes(s, agg, mask);
 }

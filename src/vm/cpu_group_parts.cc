@@ -15,6 +15,7 @@
 #include <new>
 
 #include "vm/cpu_job.h"
+#include "vm/cpu_join.h"
 
 namespace gpuvm {
 
@@ -48,11 +49,13 @@ each_lane(const uint64_t *mask, F f)
 void
 CpuProgram::reserve_records(WorkerState &s, uint32_t n) const
 {
-	/* twice as many: whoever makes groups needs some, too */
-	const size_t blocks = (size_t(2) << part_bits) + (n >> records.rows.block_bits);
+	const size_t nparts = size_t(1) << part_bits;
+	/* some are left for who makes groups of records where there is no memory */
+	const size_t spare = std::max<size_t>(nparts, (CPU_VECTOR_ROWS >> group_rows.block_bits) + 1);
+	const size_t blocks = nparts + (n >> records.rows.block_bits) + spare;
 
-	s.parts.resize(size_t(1) << part_bits);
-	s.open.resize(size_t(1) << part_bits);
+	s.parts.resize(nparts);
+	s.open.resize(nparts);
 	if (s.record_memory.has(blocks))
 		return;
 	if (s.record_memory.bytes() >= std::max(cpu_group_limits.united_from, UNITED_GROWTH * s.united_bytes))
@@ -68,7 +71,9 @@ CpuProgram::reserve_records(WorkerState &s, uint32_t n) const
 	catch (const std::bad_alloc &)
 	{
 		unite_own(s);
-		s.record_memory.reserve(blocks);
+		/* where less becomes free, all groups would be gone through for few records, again and again */
+		if (!s.record_memory.has(std::max(blocks, s.record_memory.blocks() / UNITED_GROWTH)))
+			throw;
 	}
 }
 
@@ -242,8 +247,14 @@ CpuProgram::take_records(WorkerState &s, const char *const *from, uint32_t n) co
 	uint64_t	mask[CPU_WORDS];
 
 	find_records(s, from, n);
-	for (const AggInfo &agg : aggs)
+	for (int number : records.order)
 	{
+		const AggInfo &agg = aggs[number];
+
+		if (agg.record_at >= 0 && agg.notes)
+			values_of_records(s, agg.arg, agg.record_at, from, n);
+		if (agg.record_low_at >= 0 && agg.notes)
+			values_of_records(s, agg.low, agg.record_low_at, from, n);
 		memset(mask, 0, sizeof(mask));
 		if (agg.present < 0)
 			for (uint32_t w = 0; 64 * w < n; w++)
@@ -255,10 +266,6 @@ CpuProgram::take_records(WorkerState &s, const char *const *from, uint32_t n) co
 			for (uint32_t i = 0; i < n; i++)
 				mask[i / 64] |= (reinterpret_cast<const uint64_t *>(from[i])[word] >> agg.present % 64 & 1) << i % 64;
 		}
-		if (agg.record_at >= 0 && agg.notes)
-			values_of_records(s, agg.arg, agg.record_at, from, n);
-		if (agg.record_low_at >= 0 && agg.notes)
-			values_of_records(s, agg.low, agg.record_low_at, from, n);
 		step_lanes(s, agg, mask);
 	}
 }
@@ -346,27 +353,73 @@ void
 CpuProgram::unite_own(WorkerState &s) const
 {
 	s.united_bytes = 0;
-	for (size_t p = 0; p < s.parts.size(); p++)
+	for (size_t p = 0; p < s.parts.size() && (s.stop == nullptr || !s.stop->stopped()); p++)
 	{
 		Part	   &part = s.parts[p];
 		WorkerState one(*this);
 
 		one.unlimited = true;
 		one.hash_shift = part_bits;
-		std::swap(one.memory, s.record_memory);
+		one.table_memory = &s.record_memory;
 		take_part(one, s, p);
-		std::swap(one.memory, s.record_memory);
 		s.errors |= one.errors;
-		s.united_bytes += one.groups.blocks.size() * BLOCK_BYTES;
 		for (PartGroups &before : part.groups)
 			group_rows.truncate(&before.rows, 0, &s.record_memory);
 		part.groups.clear();
-		part.groups.push_back(PartGroups{std::move(one.groups), one.ngroups, 0});
 		records.rows.truncate(&s.open[p], 0, &s.record_memory);
 		for (RowList &more : part.more)
 			records.rows.truncate(&more, 0, &s.record_memory);
 		part.more.clear();
+		s.united_bytes += one.groups.blocks.size() * s.record_memory.block_bytes();
+		part.groups.push_back(PartGroups{std::move(one.groups), one.ngroups, 0});
 	}
+}
+
+/* The table's groups go into parts, and it begins anew: rows that come now have others. */
+void
+CpuProgram::retire_table(WorkerState &s) const
+{
+	uint64_t   *buckets = s.buckets.as<uint64_t>();
+	const uint64_t nbuckets = uint64_t(1) << s.bucket_bits;
+	std::vector<RowList> rows(size_t(1) << part_bits);
+	uint64_t	left = 0;
+
+	try
+	{
+		for (uint64_t i = 0; i < nbuckets; i++)
+		{
+			if (buckets[i] == 0)
+				continue;
+			if (left == 0)
+			{
+				left = CPU_VECTOR_ROWS;
+				reserve_records(s, CPU_VECTOR_ROWS);
+				s.record_memory.reserve(rows.size() + (left >> group_rows.block_bits));
+			}
+			left--;
+			memcpy(group_rows.append(&rows[buckets[i] >> (64 - part_bits)], &s.record_memory),
+				   group_rows.at(s.groups.blocks, (buckets[i] & low_bits(32)) - 1), static_cast<size_t>(group_rows.bytes));
+		}
+	}
+	catch (const std::bad_alloc &)
+	{
+		/* it stays */
+		for (RowList &list : rows)
+			group_rows.truncate(&list, 0, &s.record_memory);
+		return;
+	}
+	for (size_t p = 0; p < rows.size(); p++)
+	{
+		const uint64_t n = group_rows.rows_of(rows[p]);
+
+		if (n > 0)
+			s.parts[p].groups.push_back(PartGroups{std::move(rows[p]), n, 0});
+	}
+	memset(buckets, 0, nbuckets * sizeof(uint64_t));
+	s.bucket_bits = std::min(s.bucket_bits, FIRST_BUCKET_BITS);
+	group_rows.truncate(&s.groups, 0, &s.memory);
+	s.ngroups = s.table_rows = s.table_hits = 0;
+	s.full = false;
 }
 
 /* -- merging ------------------------------------------------------------------------------- */
@@ -491,6 +544,7 @@ CpuProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) const
 	if (can_fail_at_end())
 		for (uint64_t g = 0; g < one.ngroups; g++)
 			one.errors |= finish_row(group_rows.at(one.groups.blocks, g));
+	one.memory.give_back_all();
 	worker(states[0]).results[part] = PartGroups{std::move(one.groups), one.ngroups, one.errors};
 }
 

@@ -41,6 +41,15 @@ RowBlocks::reserve(size_t blocks)
 	}
 }
 
+void
+RowBlocks::give_back_all()
+{
+	std::lock_guard<std::mutex> lock(of_->mutex);
+
+	of_->blocks.returned_.insert(of_->blocks.returned_.end(), returned_.begin(), returned_.end());
+	returned_.clear();
+}
+
 /* Not zeroed; reserve() was called. */
 char *
 RowBlocks::new_block()
@@ -88,7 +97,8 @@ RowShape::add_block(RowList *list, RowBlocks *memory) const
 {
 	char	   *block;
 
-	list->blocks.reserve(list->blocks.size() + 1);
+	if (list->blocks.size() == list->blocks.capacity())
+		list->blocks.reserve(std::max<size_t>(8, 2 * list->blocks.size()));
 	block = memory->take();
 	list->blocks.push_back(block);
 	list->next = block;

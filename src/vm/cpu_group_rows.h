@@ -15,7 +15,7 @@
 
 namespace gpuvm {
 
-constexpr size_t BLOCK_BYTES = 8192;
+constexpr size_t BLOCK_BYTES = 4096;
 
 struct SharedBlocks;
 
@@ -25,7 +25,10 @@ class RowBlocks
 public:
 	explicit RowBlocks(size_t least_bytes = 0) : block_bytes_(least_bytes > BLOCK_BYTES ? least_bytes : BLOCK_BYTES) {}
 
+	/* But for those of shared ones. */
 	size_t		bytes() const { return bytes_; }
+	size_t		block_bytes() const { return block_bytes_; }
+	size_t		blocks() const { return bytes_ / block_bytes_; }
 
 	/* Are there as many, without new memory? */
 	bool		has(size_t blocks) const { return (last_end_ - last_) / block_bytes_ + returned_.size() >= blocks; }
@@ -39,6 +42,8 @@ public:
 	void		adopt(RowBlocks *from);
 	/* From now on its blocks are another one's, who lives longer and is asked by several threads. */
 	void		share(SharedBlocks *of) { of_ = of; }
+	/* What it has of them and has not been taken is theirs again. */
+	void		give_back_all();
 
 private:
 	char	   *new_block();

@@ -26,7 +26,6 @@ namespace gpuvm {
 namespace {
 
 /* A table grows by large steps: each looks at all buckets. */
-constexpr int FIRST_BUCKET_BITS = 12;
 constexpr int BUCKET_STEP = 3;
 /* A table that has so many is asked whether it is worth its memory before it grows further. */
 constexpr int GROWS_FREELY = FIRST_BUCKET_BITS + BUCKET_STEP;
@@ -34,12 +33,9 @@ constexpr int GROWS_FREELY = FIRST_BUCKET_BITS + BUCKET_STEP;
 /* Lanes whose buckets and rows are fetched at once: as many as the L1 cache has room for. */
 constexpr uint32_t PROBE_LANES = 64;
 
-/* A table grows further, or is looked at though it takes no more, where of so many rows one has its group there: */
+/* A table grows further, or is looked at though it takes no more, where of so many rows one has its group there. */
 constexpr uint64_t WORTH_GROWING = 32;
 constexpr uint64_t WORTH_LOOKING = 8;
-/* which so many rows tell, for so many more. */
-constexpr uint64_t LOOKED_ROWS = uint64_t(1) << 14;
-constexpr uint64_t BLIND_ROWS = uint64_t(1) << 18;
 
 WorkerState &
 worker(CpuState *state)
@@ -168,6 +164,9 @@ CpuProgram::find_rows(WorkerState &s, uint32_t n) const
 	if (s.naside > 0)
 		memset(s.aside, 0, sizeof(s.aside));
 	s.naside = 0;
+	if (s.retires)
+		retire_table(s);
+	s.retires = false;
 	if (!make_room(s, n))
 	{
 		find_full(s, n);
@@ -186,6 +185,7 @@ CpuProgram::find_full(WorkerState &s, uint32_t n) const
 	{
 		s.blind_rows -= std::min<uint64_t>(s.blind_rows, n);
 		put_aside(s, s.rows, n);
+		s.retires = s.blind_rows == 0;
 		return;
 	}
 
@@ -199,10 +199,10 @@ CpuProgram::find_full(WorkerState &s, uint32_t n) const
 			missing[nmissing++] = s.rows[j];
 	s.table_rows += n;
 	s.table_hits += n - nmissing;
-	if (s.table_rows >= LOOKED_ROWS)
+	if (s.table_rows >= cpu_group_limits.looked_rows)
 	{
 		if (s.table_hits < s.table_rows / WORTH_LOOKING)
-			s.blind_rows = BLIND_ROWS;
+			s.blind_rows = cpu_group_limits.blind_rows;
 		s.table_rows = s.table_hits = 0;
 	}
 	put_aside(s, missing, nmissing);
@@ -244,7 +244,7 @@ CpuProgram::make_room(WorkerState &s, uint32_t n) const
 		grow_table(s, s.bucket_bits == 0 ? std::min(FIRST_BUCKET_BITS, table_bits)
 				   : s.bucket_bits + (s.unlimited || s.bucket_bits >= table_bits ? 1 : BUCKET_STEP));
 	}
-	s.memory.reserve((n >> group_rows.block_bits) + 1);
+	s.table_memory->reserve((n >> group_rows.block_bits) + 1);
 	return true;
 }
 
@@ -290,7 +290,7 @@ CpuProgram::insert_or_find(WorkerState &s, uint32_t lane) const
 			if (s.full && !s.unlimited && s.weights == nullptr)
 				return nullptr;
 
-			char	   *row = group_rows.append(&s.groups, &s.memory);
+			char	   *row = group_rows.append(&s.groups, s.table_memory);
 			uint64_t   *to = reinterpret_cast<uint64_t *>(row);
 
 			for (int n = 0; n < null_words; n++)

@@ -269,11 +269,15 @@ struct RecordLayout
 {
 	RowShape	rows;
 	int			present_words = 0;
+	std::vector<int> order;		/* of the aggregates, as the program has them */
 	std::vector<int> key_at;
 	std::vector<int> key_width;	/* 4: an integer with its sign, 8, or NO_SIGN: four bytes as they are */
 };
 
 constexpr int NO_SIGN = -4;
+
+/* A table's buckets in the beginning, as a power of two. */
+constexpr int FIRST_BUCKET_BITS = 12;
 
 /* Who takes lanes of a tablet's rows away before a vector is run. */
 class LaneFilter
@@ -338,13 +342,14 @@ public:
 	std::vector<uint64_t *> key_values;	/* per key */
 	uint8_t		key_zeroes[PROGRAM_MAX_COLUMNS] = {};	/* ExtremeFlag bits of float keys */
 	Pages		table;			/* dense rows, or the one row of a program without Group */
-	RowBlocks	memory;			/* hashed: of the table's rows */
+	RowBlocks	memory;			/* hashed: of the table's rows, */
+	RowBlocks  *table_memory = &memory;	/* or where else they are */
 	RowList		groups;			/* which these are */
 	uint64_t	ngroups = 0;
 	Pages		buckets;		/* hash tag << 32 | group number + 1 */
 	int			bucket_bits = 0;
 	uint64_t	table_rows = 0;	/* that have met the table, since it has been as it is now */
-	uint64_t	table_hits = 0;	/* of these: had their group there */
+	uint64_t	table_hits = 0;	/* of these: had their group there; counted where it takes no more */
 	bool		finished = false;
 	std::vector<uint32_t> present;	/* dense slots that have rows, after finish */
 
@@ -352,7 +357,9 @@ public:
 	bool		unlimited = false;	/* the table takes them all */
 	int			hash_shift = 0;	/* of hashes the first bits that all have in common are left out */
 	bool		full = false;	/* the table takes no more */
-	uint64_t	blind_rows = 0;	/* so many more are put aside without a look at it */
+	JoinStop   *stop = nullptr;
+	uint64_t	blind_rows = 0;	/* so many more are put aside without a look at it; */
+	bool		retires = false;	/* then it goes, with the next vector */
 	uint32_t	naside = 0;		/* of the vector's lanes: have been put aside, and group_row is their record, */
 	uint64_t	aside[CPU_WORDS] = {};	/* these */
 	std::vector<Part> parts;	/* by the first bits of the keys' hash; empty: there are none */
@@ -381,6 +388,7 @@ public:
 	void		run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 						   const MaskedRows *masked, uint32_t nmasked) const override;
 	void		merge(CpuState *into, CpuState *from) const override;
+	void		set_stop(CpuState *state, JoinStop *stop) const override { static_cast<WorkerState *>(state)->stop = stop; }
 	uint32_t	begin_merge(CpuState *const *states, uint32_t n) const override;
 	void		merge_part(CpuState *const *states, uint32_t n, uint32_t part) const override;
 	uint32_t	finish(CpuState *state) const override;
@@ -519,6 +527,7 @@ private:
 	void		take_table(WorkerState &s, const WorkerState &from, uint32_t part) const;
 	void		take_part(WorkerState &s, const WorkerState &from, size_t number) const;
 	void		unite_own(WorkerState &s) const;
+	void		retire_table(WorkerState &s) const;
 	void		merge_hashed(WorkerState &to, WorkerState &from) const;
 	void		begin_results(WorkerState &s) const;
 	void		merge_dense(WorkerState &to, const WorkerState &from, size_t first, size_t end) const;

@@ -431,6 +431,13 @@ JoinProgram::merge(CpuState *into, CpuState *from) const
 	end()->merge(end_state(into), end_state(from));
 }
 
+void
+JoinProgram::set_stop(CpuState *state, JoinStop *stop) const
+{
+	of(state).stop = stop;
+	end()->set_stop(end_state(state), stop);
+}
+
 uint32_t
 JoinProgram::begin_merge(CpuState *const *states, uint32_t n) const
 {

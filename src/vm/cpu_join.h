@@ -112,7 +112,6 @@ public:
 	virtual double pairs_a_row() const = 0;
 
 	/* Who tells a state that it is to stop; until the next call. Not necessarily the same for all of a state's life. */
-	virtual void set_stop(CpuState *state, JoinStop *stop) const = 0;
 	virtual uint64_t pairs(const CpuState *state) const = 0;
 
 	/* Row programs: a unit, in as many parts as it takes. An area has room for at least CPU_VECTOR_ROWS rows. */

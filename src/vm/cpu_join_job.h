@@ -183,7 +183,7 @@ public:
 							char *area, uint32_t capacity, const MaskedRows *masked, uint32_t nmasked) const override;
 	void		run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 						   const MaskedRows *masked, uint32_t nmasked) const override;
-	void		set_stop(CpuState *state, JoinStop *stop) const override { of(state).stop = stop; }
+	void		set_stop(CpuState *state, JoinStop *stop) const override;
 	uint64_t	pairs(const CpuState *state) const override { return static_cast<const JoinState *>(state)->pairs; }
 	void		begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 						   const MaskedRows *masked, uint32_t nmasked) const override;

@@ -18,9 +18,11 @@ constexpr uint32_t DENSE_MAX_SLOTS = 1 << 18;
 /* More slots than this: only of a table with so many rows a slot. */
 constexpr uint32_t DENSE_FREELY = 65536;
 constexpr uint64_t DENSE_ROWS_A_SLOT = 4;
+/* Of these tables. */
+constexpr uint64_t DENSE_MAX_BYTES = uint64_t(16) << 20;
 constexpr uint32_t REPLICATE_BELOW = 256;
 constexpr int REPLICAS = 4;
-/* As many rows a part, at least, if each is a group of its own: its table is to fit a cache. */
+/* As many rows a part, at least: if each is a group of its own its table fits a cache, as long as there are not too many parts. */
 constexpr uint64_t PART_ROWS = 16384;
 constexpr int LEAST_PART_BITS = 5;
 constexpr int MOST_PART_BITS = 9;
@@ -826,8 +828,20 @@ Lowering::lay_out_groups()
 
 	job->dense = !job->keys.empty() && dense_layout();
 	if (job->dense)
+	{
 		offset = 8;
-	else if (!job->keys.empty())
+		for (AggInfo &agg : job->aggs)
+			agg_layout(&agg, &offset);
+		job->dense = job->dense_slots <= DENSE_FREELY || job->dense_slots * static_cast<uint64_t>(aligned(offset, 16)) <= DENSE_MAX_BYTES;
+		offset = 8;
+	}
+	if (!job->dense)
+	{
+		job->dense_slots = 0;
+		job->replicas = 1;
+		offset = 0;
+	}
+	if (!job->dense && !job->keys.empty())
 	{
 		bool		nullable = false;
 
@@ -868,12 +882,14 @@ Lowering::lay_out_records()
 	RecordLayout &records = job->records;
 	bool		jumps = false, grouped = false;
 	int			npresent = 0, offset;
-	std::vector<std::pair<int, int>> noted;	/* register, place; taken to be as it was as long as no step writes it */
+	std::vector<std::pair<int, int>> noted;	/* register, place: what is written once is noted once, if no AggStep is jumped over */
 	const auto	take = [&offset](int width) { offset = aligned(offset, width); return (offset += width) - width; };
 
 	for (const Step &step : job->steps)
 	{
 		grouped |= step.kind == StepKind::Group;
+		if (step.kind == StepKind::AggStep)
+			records.order.push_back(step.a);
 		jumps |= grouped && (step.kind == StepKind::Branch || step.kind == StepKind::Goto || step.kind == StepKind::Invalid
 							 || step.kind == StepKind::Label || (step.kind == StepKind::Compare && !step.stores));
 	}
@@ -902,22 +918,16 @@ Lowering::lay_out_records()
 				records.key_at[k] = take(width);
 		}
 		noted.clear();
-		grouped = false;
 		for (const Step &step : job->steps)
 		{
-			grouped |= step.kind == StepKind::Group;
 			if (step.kind != StepKind::AggStep)
-			{
-				if (grouped && step.kind != StepKind::Group)
-					noted.erase(std::remove_if(noted.begin(), noted.end(), [&](const auto &n) { return n.first == step.dst; }), noted.end());
 				continue;
-			}
 
 			AggInfo    &agg = job->aggs[step.a];
 
 			for (const auto &[reg, at] : {std::pair{agg.arg, &agg.record_at}, std::pair{agg.low, &agg.record_low_at}})
 			{
-				if (reg < 0 || (job->regs[reg].kind == RegKind::Constant && !job->regs[reg].late))
+				if (reg < 0 || agg.kind == AggKind::Count || (job->regs[reg].kind == RegKind::Constant && !job->regs[reg].late))
 				{
 					*at = -1;
 					continue;

@@ -25,13 +25,16 @@ namespace gpuvm {
 constexpr uint32_t CPU_VECTOR_ROWS = 1024;
 
 class TextKeys;
+struct JoinStop;
 
 /* What many groups are; tests make it less. */
 struct CpuGroupLimits
 {
 	int			table_bits = 18;	/* buckets of a worker's table at most, as a power of two; 11 is the least */
 	uint64_t	parts_from = 32768;	/* fewer of all workers are merged as they are */
-	size_t		united_from = size_t(256) << 20;	/* bytes of a worker's records that become groups before the end */
+	size_t		united_from = size_t(128) << 20;	/* bytes of a worker's records that become groups before the end */
+	uint64_t	looked_rows = uint64_t(1) << 14;	/* tell whether a table that takes no more is worth a look, */
+	uint64_t	blind_rows = uint64_t(1) << 18;	/* and for so many it is not looked at then */
 };
 
 extern CpuGroupLimits cpu_group_limits;
@@ -84,6 +87,9 @@ public:
 	/* Grouped programs: takes rows [first, last) but for the masked ones into the state. */
 	virtual void run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 							const MaskedRows *masked = nullptr, uint32_t nmasked = 0) const = 0;
+
+	/* Who may think better of it while run_groups() is long; nullptr: nobody. Joins ask him for rows, too. */
+	virtual void set_stop(CpuState *, JoinStop *) const {}
 
 	/* into += from; `from` is spent. */
 	virtual void merge(CpuState *into, CpuState *from) const = 0;

@@ -277,7 +277,7 @@ TEST(VmCpu, ATabletThatContradictsTheSummaryIsNotRead)
 
 namespace {
 
-/* SELECT k, count(*), sum(v), min(v) GROUP BY k */
+/* SELECT k, count(*), sum(v), min(v) GROUP BY k; the last first: an order of its own is nothing that aggregates must have */
 SealedProgram
 group_program(Type key)
 {
@@ -296,9 +296,9 @@ group_program(Type key)
 	b->emit(Opcode::Column, key, 0, 0, 0);
 	b->emit(Opcode::Column, key, 1, 1, 0);
 	b->emit(Opcode::Group, Type::None, 1, b->add_aux(keys, 1), 0);
-	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
-	b->emit(Opcode::AggStep, key, 1, 1, -1, 0, static_cast<uint8_t>(AggFn::Sum));
 	b->emit(Opcode::AggStep, key, 2, 1, -1, 0, static_cast<uint8_t>(AggFn::Min));
+	b->emit(Opcode::AggStep, key, 1, 1, -1, 0, static_cast<uint8_t>(AggFn::Sum));
+	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
 	return end_program(*b);
 }
 
