@@ -26,6 +26,9 @@ namespace {
 /* Records become groups when there is at least so many times the memory that the groups took the last time. */
 constexpr size_t UNITED_GROWTH = 4;
 
+/* Of tables, as many a part. */
+constexpr uint64_t MERGED_GROUPS = 8192;
+
 WorkerState &
 worker(CpuState *state)
 {
@@ -308,7 +311,7 @@ each_vector(const RowShape &shape, const RowList &list, F take)
  * table, may be preceded there by others, and end before the first free bucket behind the share.
  */
 void
-CpuProgram::take_table(WorkerState &s, const WorkerState &from, uint32_t part) const
+CpuProgram::take_table(WorkerState &s, const WorkerState &from, uint32_t part, int bits) const
 {
 	char	   *rows[CPU_VECTOR_ROWS];
 	uint32_t	n = 0;
@@ -317,11 +320,11 @@ CpuProgram::take_table(WorkerState &s, const WorkerState &from, uint32_t part) c
 		return;
 
 	const uint64_t *buckets = from.buckets.as<uint64_t>();
-	const uint64_t share = uint64_t(1) << (from.bucket_bits - part_bits), mask = low_bits(from.bucket_bits);
+	const uint64_t share = uint64_t(1) << (from.bucket_bits - bits), mask = low_bits(from.bucket_bits);
 
 	for (uint64_t b = part * share; b < (part + 1) * share || buckets[b & mask] != 0; b++)
 	{
-		if (buckets[b & mask] == 0 || buckets[b & mask] >> (64 - part_bits) != part)
+		if (buckets[b & mask] == 0 || buckets[b & mask] >> (64 - bits) != part)
 			continue;
 		rows[n++] = group_rows.at(from.groups.blocks, (buckets[b & mask] & low_bits(32)) - 1);
 		if (n == CPU_VECTOR_ROWS)
@@ -504,40 +507,44 @@ CpuProgram::begin_merge(CpuState *const *states, uint32_t n) const
 	}
 	for (uint32_t i = 1; i < n; i++)
 		merge_rest(to, worker(states[i]));
+	/* where all are in tables, parts may be as few as these need */
+	to.merge_bits = parted ? part_bits : std::clamp(ceil_log2(groups / MERGED_GROUPS), LEAST_PART_BITS, part_bits);
 	if (!dense)
 		begin_results(to);
-	return 1u << part_bits;
+	return 1u << to.merge_bits;
 }
 
 void
 CpuProgram::begin_results(WorkerState &s) const
 {
-	s.results.resize(size_t(1) << part_bits);
+	s.results.resize(size_t(1) << s.merge_bits);
 	s.result_memory = std::make_unique<SharedBlocks>(group_rows.block_bytes());
 }
 
 void
 CpuProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) const
 {
+	const int	bits = worker(states[0]).merge_bits;
+
 	if (dense)
 	{
 		const size_t rows = size_t(dense_slots) * replicas;
 
 		for (uint32_t i = 1; i < n; i++)
-			merge_dense(worker(states[0]), worker(states[i]), rows * part >> part_bits, rows * (part + 1) >> part_bits);
+			merge_dense(worker(states[0]), worker(states[i]), rows * part >> bits, rows * (part + 1) >> bits);
 		return;
 	}
 
 	WorkerState one(*this);
 
 	one.unlimited = true;
-	one.hash_shift = part_bits;
+	one.hash_shift = bits;
 	one.memory.share(worker(states[0]).result_memory.get());
 	for (uint32_t i = 0; i < n; i++)
 	{
 		const WorkerState &from = worker(states[i]);
 
-		take_table(one, from, part);
+		take_table(one, from, part, bits);
 		if (!from.parts.empty())
 			take_part(one, from, part);
 	}
@@ -555,6 +562,7 @@ CpuProgram::finish_hashed(WorkerState &s) const
 	{
 		CpuState   *const state = &s;
 
+		s.merge_bits = part_bits;
 		begin_results(s);
 		for (uint32_t part = 0; part < s.parts.size(); part++)
 			merge_part(&state, 1, part);

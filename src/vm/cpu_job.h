@@ -276,6 +276,8 @@ struct RecordLayout
 
 constexpr int NO_SIGN = -4;
 
+constexpr int LEAST_PART_BITS = 5;
+
 /* A table's buckets in the beginning, as a power of two. */
 constexpr int FIRST_BUCKET_BITS = 12;
 
@@ -367,7 +369,8 @@ public:
 	RowBlocks	record_memory;	/* of all that is in them */
 	size_t		united_bytes = 0;	/* of it: groups that records have become */
 	std::vector<Zeroed<char>> noted;	/* by register: what records have of it, as a vector */
-	std::vector<PartGroups> results;	/* when all is merged by parts, */
+	int			merge_bits = 0;	/* by how many parts all is merged, as a power of two, */
+	std::vector<PartGroups> results;	/* what has become of these, */
 	std::unique_ptr<SharedBlocks> result_memory;	/* and where they lie */
 	std::vector<uint64_t> result_ends;	/* after finish: groups of a part and of those before */
 };
@@ -442,7 +445,7 @@ public:
 	int			row_bytes = 0;
 	RowShape	group_rows;		/* this and the following: hashed */
 	int			table_bits = 0;	/* buckets of a worker's table at most, as a power of two */
-	int			part_bits = 0;	/* there are so many parts, as a power of two */
+	int			part_bits = 0;	/* there are so many parts, as a power of two; of dense tables to merge, too */
 	RecordLayout records;
 
 private:
@@ -524,7 +527,7 @@ private:
 	void		values_of_records(WorkerState &s, int reg, int at, const char *const *from, uint32_t n) const;
 	void		take_records(WorkerState &s, const char *const *from, uint32_t n) const;
 	void		take_groups(WorkerState &s, char *const *from, uint32_t n) const;
-	void		take_table(WorkerState &s, const WorkerState &from, uint32_t part) const;
+	void		take_table(WorkerState &s, const WorkerState &from, uint32_t part, int bits) const;
 	void		take_part(WorkerState &s, const WorkerState &from, size_t number) const;
 	void		unite_own(WorkerState &s) const;
 	void		retire_table(WorkerState &s) const;

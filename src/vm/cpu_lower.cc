@@ -24,7 +24,6 @@ constexpr uint32_t REPLICATE_BELOW = 256;
 constexpr int REPLICAS = 4;
 /* As many rows a part, at least: if each is a group of its own its table fits a cache, as long as there are not too many parts. */
 constexpr uint64_t PART_ROWS = 16384;
-constexpr int LEAST_PART_BITS = 5;
 constexpr int MOST_PART_BITS = 9;
 
 Opcode
