@@ -13,7 +13,8 @@ static constexpr size_t VECTOR_BYTES = CPU_VECTOR_ROWS * 8;
 /* -- a worker's memory --------------------------------------------------------------- */
 
 WorkerState::WorkerState(const CpuProgram &p)
-	: memory(p.group_rows.block_bytes()), record_memory(std::max(p.group_rows.block_bytes(), p.records.rows.block_bytes()))
+	: memory(p.group_rows.block_bytes()), direct_memory(p.group_rows.block_bytes()),
+	  record_memory(std::max(p.group_rows.block_bytes(), p.records.rows.block_bytes()))
 {
 	const size_t nregs = p.regs.size();
 	const size_t nkeys = p.dense ? 0 : p.keys.size();

@@ -1,10 +1,10 @@
 /*
  * cpu_group_parts.cc: more groups than the caches have room for.
  *
- * A worker's table does not grow beyond that. Rows whose group it does not have are put aside, as records: keys, what
- * the aggregates take, and which of these take it. Records lie in parts, by the first bits of their keys' hash, one behind
- * the other. In the end each part becomes groups of its own, from all workers' records and tables, by whoever takes it: no
- * two parts have a group in common, so nobody waits, and the part's table fits a cache.
+ * A worker's table does not grow beyond that: when it is full its groups go into parts. Rows may be put aside, as records:
+ * keys, what the aggregates take, and which of these take it. Parts are chosen by the first bits of the keys' hash, or slot,
+ * and records lie one behind the other. In the end each part becomes groups of its own, from all workers' records and
+ * groups, by whoever takes it: no two parts have a group in common, so nobody waits, and the part's table fits a cache.
  *
  * A worker that has many records, or finds no memory for more, makes groups of its own parts before: so they are at most
  * a few times as many as its groups.
@@ -96,7 +96,7 @@ CpuProgram::put_aside(WorkerState &s, const uint16_t *lanes, uint32_t n) const
 	{
 		const uint32_t lane = lanes[j];
 
-		record[lane] = records.rows.append(&open[s.hashes[lane] >> (64 - part_bits)], &s.record_memory);
+		record[lane] = records.rows.append(&open[part_of(s, lane)], &s.record_memory);
 		bit_set(s.aside, lane);
 	}
 	for (int w = 0; w < null_words + records.present_words; w++)
@@ -165,7 +165,6 @@ CpuProgram::note_present(WorkerState &s, const AggInfo &agg, const uint64_t *mas
 void
 CpuProgram::find_records(WorkerState &s, const char *const *from, uint32_t n) const
 {
-	memset(s.hashes, 0, CPU_VECTOR_ROWS * sizeof(uint64_t));
 	for (size_t k = 0; k < keys.size(); k++)
 	{
 		const int	at = records.key_at[k];
@@ -180,14 +179,14 @@ CpuProgram::find_records(WorkerState &s, const char *const *from, uint32_t n) co
 		else
 			for (uint32_t i = 0; i < n; i++)
 				values[i] = *reinterpret_cast<const uint32_t *>(from[i] + at);
-		kernels->hash_step(values, s.hashes);
 	}
-	find_rows_of(s, from, n);
+	load_nulls(s, from, n);
+	find_rows_of(s, n);
 }
 
-/* Whose keys are there, but for their nulls, which begin records and groups alike. */
+/* Keys' nulls begin records and groups alike. */
 void
-CpuProgram::find_rows_of(WorkerState &s, const char *const *from, uint32_t n) const
+CpuProgram::load_nulls(WorkerState &s, const char *const *from, uint32_t n) const
 {
 	for (int w = 0; w < null_words; w++)
 	{
@@ -195,12 +194,19 @@ CpuProgram::find_rows_of(WorkerState &s, const char *const *from, uint32_t n) co
 
 		for (uint32_t i = 0; i < n; i++)
 			nulls[i] = reinterpret_cast<const uint64_t *>(from[i])[w];
-		kernels->hash_step(nulls, s.hashes);
 	}
+	hash_keys(s);
+}
+
+/* Whose keys are there. */
+void
+CpuProgram::find_rows_of(WorkerState &s, uint32_t n) const
+{
 	for (uint32_t i = 0; i < n; i++)
 	{
 		/* all of a part have the same first bits */
-		s.hashes[i] <<= s.hash_shift;
+		if (slot_bits == 0)
+			s.hashes[i] <<= s.hash_shift;
 		s.rows[i] = static_cast<uint16_t>(i);
 	}
 	find_rows(s, n);
@@ -273,18 +279,22 @@ CpuProgram::take_records(WorkerState &s, const char *const *from, uint32_t n) co
 	}
 }
 
+/* Of groups. */
+void
+CpuProgram::load_keys(WorkerState &s, const char *const *from, uint32_t n) const
+{
+	for (size_t k = 0; k < keys.size(); k++)
+		for (uint32_t i = 0; i < n; i++)
+			s.key_values[k][i] = reinterpret_cast<const uint64_t *>(from[i])[static_cast<size_t>(null_words) + k];
+	load_nulls(s, from, n);
+}
+
 /* Groups of another table, at most a vector of them. */
 void
 CpuProgram::take_groups(WorkerState &s, char *const *from, uint32_t n) const
 {
-	memset(s.hashes, 0, CPU_VECTOR_ROWS * sizeof(uint64_t));
-	for (size_t k = 0; k < keys.size(); k++)
-	{
-		for (uint32_t i = 0; i < n; i++)
-			s.key_values[k][i] = reinterpret_cast<const uint64_t *>(from[i])[static_cast<size_t>(null_words) + k];
-		kernels->hash_step(s.key_values[k], s.hashes);
-	}
-	find_rows_of(s, from, n);
+	load_keys(s, from, n);
+	find_rows_of(s, n);
 	for (uint32_t i = 0; i < n; i++)
 		merge_row(s.group_row[i], from[i]);
 }
@@ -343,86 +353,108 @@ CpuProgram::take_part(WorkerState &s, const WorkerState &from, size_t number) co
 	const auto	groups = [&](char *const *rows, uint32_t n) { take_groups(s, rows, n); };
 	const auto	taken = [&](char *const *rows, uint32_t n) { take_records(s, rows, n); };
 
-	for (const PartGroups &of : part.groups)
-		each_vector(group_rows, of.rows, groups);
+	each_vector(group_rows, part.groups, groups);
+	for (const RowList &more : part.more_groups)
+		each_vector(group_rows, more, groups);
 	if (!from.open.empty())
 		each_vector(records.rows, from.open[number], taken);
-	for (const RowList &more : part.more)
+	for (const RowList &more : part.more_records)
 		each_vector(records.rows, more, taken);
+}
+
+uint64_t
+CpuProgram::part_rows(const WorkerState &from, size_t number) const
+{
+	const Part &part = from.parts[number];
+	uint64_t	rows = group_rows.rows_of(part.groups) + (from.open.empty() ? 0 : records.rows.rows_of(from.open[number]));
+
+	for (const RowList &more : part.more_groups)
+		rows += group_rows.rows_of(more);
+	for (const RowList &more : part.more_records)
+		rows += records.rows.rows_of(more);
+	return rows;
 }
 
 /* A worker's own parts, on the way: groups take the place of records. */
 void
 CpuProgram::unite_own(WorkerState &s) const
 {
+	WorkerState one(*this);
+
 	s.united_bytes = 0;
+	one.table_memory = &s.record_memory;
 	for (size_t p = 0; p < s.parts.size() && (s.stop == nullptr || !s.stop->stopped()); p++)
 	{
 		Part	   &part = s.parts[p];
-		WorkerState one(*this);
 
-		one.unlimited = true;
-		one.hash_shift = part_bits;
-		one.table_memory = &s.record_memory;
+		one.begin_table(part_bits);
+		if (slot_bits > 0)
+			index_slots(one, part_rows(s, p));
 		take_part(one, s, p);
 		s.errors |= one.errors;
-		for (PartGroups &before : part.groups)
-			group_rows.truncate(&before.rows, 0, &s.record_memory);
-		part.groups.clear();
+		group_rows.truncate(&part.groups, 0, &s.record_memory);
+		for (RowList &more : part.more_groups)
+			group_rows.truncate(&more, 0, &s.record_memory);
 		records.rows.truncate(&s.open[p], 0, &s.record_memory);
-		for (RowList &more : part.more)
+		for (RowList &more : part.more_records)
 			records.rows.truncate(&more, 0, &s.record_memory);
-		part.more.clear();
+		part.more_groups.clear();
+		part.more_records.clear();
 		s.united_bytes += one.groups.blocks.size() * s.record_memory.block_bytes();
-		part.groups.push_back(PartGroups{std::move(one.groups), one.ngroups, 0});
+		part.groups = std::move(one.groups);
 	}
 }
 
-/* The table's groups go into parts, and it begins anew: rows that come now have others. */
-void
+/* The table's groups go into parts, and it begins anew: rows that come now have others. False: there is no memory, it stays. */
+bool
 CpuProgram::retire_table(WorkerState &s) const
 {
 	uint64_t   *buckets = s.buckets.as<uint64_t>();
-	const uint64_t nbuckets = uint64_t(1) << s.bucket_bits;
-	std::vector<RowList> rows(size_t(1) << part_bits);
-	uint64_t	left = 0;
+	const uint64_t nbuckets = s.bucket_bits > 0 ? uint64_t(1) << s.bucket_bits : 0;
+	const auto	give = [&](size_t part, const char *row) {
+		memcpy(group_rows.append(&s.parts[part].groups, &s.record_memory), row, static_cast<size_t>(group_rows.bytes));
+	};
 
+	s.parts.resize(size_t(1) << part_bits);
+	s.open.resize(size_t(1) << part_bits);
 	try
 	{
-		for (uint64_t i = 0; i < nbuckets; i++)
-		{
-			if (buckets[i] == 0)
-				continue;
-			if (left == 0)
-			{
-				left = CPU_VECTOR_ROWS;
-				reserve_records(s, CPU_VECTOR_ROWS);
-				s.record_memory.reserve(rows.size() + (left >> group_rows.block_bits));
-			}
-			left--;
-			memcpy(group_rows.append(&rows[buckets[i] >> (64 - part_bits)], &s.record_memory),
-				   group_rows.at(s.groups.blocks, (buckets[i] & low_bits(32)) - 1), static_cast<size_t>(group_rows.bytes));
-		}
+		s.record_memory.reserve(s.parts.size() + (s.ngroups >> group_rows.block_bits));
 	}
 	catch (const std::bad_alloc &)
 	{
-		/* it stays */
-		for (RowList &list : rows)
-			group_rows.truncate(&list, 0, &s.record_memory);
-		return;
+		return false;
 	}
-	for (size_t p = 0; p < rows.size(); p++)
-	{
-		const uint64_t n = group_rows.rows_of(rows[p]);
+	if (slot_bits > 0)
+		for (uint64_t g = 0; g < s.ngroups; g++)
+		{
+			const char *row = group_rows.at(s.groups.blocks, g);
 
-		if (n > 0)
-			s.parts[p].groups.push_back(PartGroups{std::move(rows[p]), n, 0});
-	}
+			give(slot_of_row(row) >> (slot_bits - part_bits), row);
+		}
+	else
+		for (uint64_t i = 0; i < nbuckets; i++)
+			if (buckets[i] != 0)
+				give(buckets[i] >> (64 - part_bits), group_rows.at(s.groups.blocks, (buckets[i] & low_bits(32)) - 1));
 	memset(buckets, 0, nbuckets * sizeof(uint64_t));
 	s.bucket_bits = std::min(s.bucket_bits, FIRST_BUCKET_BITS);
 	group_rows.truncate(&s.groups, 0, &s.memory);
-	s.ngroups = s.table_rows = s.table_hits = 0;
-	s.full = false;
+	s.ngroups = s.table_rows = 0;
+	return true;
+}
+
+/* Before parts are merged: a table whose hashes do not tell parts has nothing any more. */
+void
+CpuProgram::retire_last(WorkerState &s) const
+{
+	if (slot_bits > 0 && s.ngroups > 0 && !retire_table(s))
+		throw std::bad_alloc();
+}
+
+bool
+CpuProgram::has_parts(const WorkerState &s) const
+{
+	return !s.parts.empty() || s.ndirect > 0;
 }
 
 /* -- merging ------------------------------------------------------------------------------- */
@@ -441,19 +473,21 @@ void
 CpuProgram::merge_hashed(WorkerState &to, WorkerState &from) const
 {
 	to.unlimited = true;
-	each_vector(group_rows, from.groups, [&](char *const *rows, uint32_t n) { take_groups(to, rows, n); });
+	for (const RowList *groups : {&from.groups, &from.direct})
+		each_vector(group_rows, *groups, [&](char *const *rows, uint32_t n) { take_groups(to, rows, n); });
 	to.unlimited = false;
 	if (from.parts.empty())
 		return;
 	to.parts.resize(from.parts.size());
 	for (size_t p = 0; p < from.parts.size(); p++)
 	{
-		Part	   &part = to.parts[p];
+		Part	   &part = to.parts[p], &other = from.parts[p];
 
+		part.more_groups.push_back(std::move(other.groups));
+		std::move(other.more_groups.begin(), other.more_groups.end(), std::back_inserter(part.more_groups));
 		if (!from.open.empty())
-			part.more.push_back(std::move(from.open[p]));
-		part.more.insert(part.more.end(), from.parts[p].more.begin(), from.parts[p].more.end());
-		std::move(from.parts[p].groups.begin(), from.parts[p].groups.end(), std::back_inserter(part.groups));
+			part.more_records.push_back(std::move(from.open[p]));
+		std::move(other.more_records.begin(), other.more_records.end(), std::back_inserter(part.more_records));
 	}
 	to.record_memory.adopt(&from.record_memory);
 }
@@ -487,6 +521,21 @@ CpuProgram::merge_dense(WorkerState &to, const WorkerState &from, size_t first, 
 	}
 }
 
+void
+CpuProgram::take_numbered(WorkerState &s, const RowList &groups, const std::vector<uint32_t> &numbers) const
+{
+	char	   *rows[CPU_VECTOR_ROWS];
+
+	for (size_t first = 0; first < numbers.size(); first += CPU_VECTOR_ROWS)
+	{
+		const uint32_t n = static_cast<uint32_t>(std::min<size_t>(CPU_VECTOR_ROWS, numbers.size() - first));
+
+		for (uint32_t i = 0; i < n; i++)
+			rows[i] = group_rows.at(groups.blocks, numbers[first + i]);
+		take_groups(s, rows, n);
+	}
+}
+
 uint32_t
 CpuProgram::begin_merge(CpuState *const *states, uint32_t n) const
 {
@@ -497,7 +546,7 @@ CpuProgram::begin_merge(CpuState *const *states, uint32_t n) const
 	for (uint32_t i = 0; i < n; i++)
 	{
 		groups += worker(states[i]).ngroups;
-		parted |= !worker(states[i]).parts.empty();
+		parted |= has_parts(worker(states[i]));
 	}
 	if (!parted && (n == 1 || groups < cpu_group_limits.parts_from))
 	{
@@ -507,10 +556,17 @@ CpuProgram::begin_merge(CpuState *const *states, uint32_t n) const
 	}
 	for (uint32_t i = 1; i < n; i++)
 		merge_rest(to, worker(states[i]));
+	if (parted)
+		for (uint32_t i = 0; i < n; i++)
+			retire_last(worker(states[i]));
 	/* where all are in tables, parts may be as few as these need */
 	to.merge_bits = parted ? part_bits : std::clamp(ceil_log2(groups / MERGED_GROUPS), LEAST_PART_BITS, part_bits);
 	if (!dense)
+	{
 		begin_results(to);
+		for (uint32_t i = 0; i < n; i++)
+			keep_direct(to, worker(states[i]));
+	}
 	return 1u << to.merge_bits;
 }
 
@@ -535,36 +591,94 @@ CpuProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) const
 		return;
 	}
 
-	WorkerState one(*this);
+	WorkerState &to = worker(states[0]);
+	std::unique_ptr<WorkerState> merger;
+	const uint64_t nslots = slot_bits > 0 ? uint64_t(1) << (slot_bits - part_bits) : 0;
+	PartGroups &done = to.results[part];
+	uint32_t	most = 0;
+	uint64_t	nmost = 0, rows = 0;
 
-	one.unlimited = true;
-	one.hash_shift = bits;
-	one.memory.share(worker(states[0]).result_memory.get());
+	{
+		std::lock_guard<std::mutex> lock(to.result_memory->mutex);
+
+		if (!to.mergers.empty())
+		{
+			merger = std::move(to.mergers.back());
+			to.mergers.pop_back();
+		}
+	}
+	if (merger == nullptr)
+	{
+		merger = std::make_unique<WorkerState>(*this);
+		merger->memory.share(to.result_memory.get());
+	}
+
+	WorkerState &one = *merger;
+
+	one.begin_table(bits);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		const WorkerState &from = worker(states[i]);
+		const uint32_t *index = index_of_part(from, part);
+		const uint64_t found = index == nullptr ? 0 : nslots - static_cast<uint64_t>(std::count(index, index + nslots, 0u));
 
+		rows += from.parts.empty() ? 0 : part_rows(from, part);
+		/* one has many parts rather than each some: memory of the others is free then */
+		if (found > 2 * nmost)
+		{
+			nmost = found;
+			most = i;
+		}
+	}
+	if (nmost > 0)
+	{
+		/* the others' groups go there */
+		one.index = index_of_part(worker(states[most]), part);
+		one.first_groups = done.of = &to.directs[most];
+		one.nfirst = worker(states[most]).ndirect;
+		done.numbers = numbers_of_groups(one.index, nslots);
+	}
+	else if (slot_bits > 0 && rows > 0)
+		index_slots(one, rows);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const WorkerState &from = worker(states[i]);
+		const uint32_t *index = index_of_part(from, part);
+
+		if (index != nullptr && (nmost == 0 || i != most))
+			take_numbered(one, to.directs[i], numbers_of_groups(index, nslots));
 		take_table(one, from, part, bits);
 		if (!from.parts.empty())
 			take_part(one, from, part);
 	}
 	if (can_fail_at_end())
+	{
+		for (uint32_t g : done.numbers)
+			one.errors |= finish_row(group_rows.at(done.of->blocks, g));
 		for (uint64_t g = 0; g < one.ngroups; g++)
 			one.errors |= finish_row(group_rows.at(one.groups.blocks, g));
-	one.memory.give_back_all();
-	worker(states[0]).results[part] = PartGroups{std::move(one.groups), one.ngroups, one.errors};
+	}
+	done.ngroups = done.numbers.size() + one.ngroups;
+	done.rows = std::move(one.groups);
+	done.errors = one.errors;
+
+	std::lock_guard<std::mutex> lock(to.result_memory->mutex);
+
+	to.mergers.push_back(std::move(merger));
 }
 
 void
 CpuProgram::finish_hashed(WorkerState &s) const
 {
-	if (!s.parts.empty() && s.results.empty())
+	if (has_parts(s) && s.results.empty())
 	{
 		CpuState   *const state = &s;
 
+		retire_last(s);
 		s.merge_bits = part_bits;
 		begin_results(s);
-		for (uint32_t part = 0; part < s.parts.size(); part++)
+		keep_direct(s, s);
+		for (uint32_t part = 0; part < 1u << part_bits; part++)
 			merge_part(&state, 1, part);
 	}
 	if (s.results.empty())
@@ -582,6 +696,10 @@ CpuProgram::finish_hashed(WorkerState &s) const
 	/* all is in the parts' groups */
 	s.parts.clear();
 	s.open.clear();
+	s.indexes.clear();
+	s.index_memory.clear();
+	free_directs(s);
+	s.mergers.clear();
 	s.record_memory = RowBlocks();
 	s.groups = RowList();
 	s.memory = RowBlocks();

@@ -41,15 +41,6 @@ RowBlocks::reserve(size_t blocks)
 	}
 }
 
-void
-RowBlocks::give_back_all()
-{
-	std::lock_guard<std::mutex> lock(of_->mutex);
-
-	of_->blocks.returned_.insert(of_->blocks.returned_.end(), returned_.begin(), returned_.end());
-	returned_.clear();
-}
-
 /* Not zeroed; reserve() was called. */
 char *
 RowBlocks::new_block()

@@ -42,8 +42,6 @@ public:
 	void		adopt(RowBlocks *from);
 	/* From now on its blocks are another one's, who lives longer and is asked by several threads. */
 	void		share(SharedBlocks *of) { of_ = of; }
-	/* What it has of them and has not been taken is theirs again. */
-	void		give_back_all();
 
 private:
 	char	   *new_block();

@@ -11,8 +11,9 @@
  * costs no cache miss. A vector's buckets, then its rows, are prefetched
  * together: only the number of accesses in flight matters.
  *
- * A table that has as many groups as the caches have room for takes no more:
- * rows of others are put aside (cpu_group_parts.cc).
+ * A table that has as many groups as the caches have room for gives them away
+ * (cpu_group_parts.cc), and rows that come then go into another one, are put
+ * aside, or have an index (cpu_group_slots.cc).
  */
 
 #include <algorithm>
@@ -30,12 +31,10 @@ constexpr int BUCKET_STEP = 3;
 /* A table that has so many is asked whether it is worth its memory before it grows further. */
 constexpr int GROWS_FREELY = FIRST_BUCKET_BITS + BUCKET_STEP;
 
-/* Lanes whose buckets and rows are fetched at once: as many as the L1 cache has room for. */
-constexpr uint32_t PROBE_LANES = 64;
-
-/* A table grows further, or is looked at though it takes no more, where of so many rows one has its group there. */
+/* A table grows further where of so many rows one has its group there. */
 constexpr uint64_t WORTH_GROWING = 32;
-constexpr uint64_t WORTH_LOOKING = 8;
+/* So many groups, as a table's rows tell their number, have an index that the caches have room for. */
+constexpr uint64_t MOST_DIRECT = 1 << 18;
 
 WorkerState &
 worker(CpuState *state)
@@ -44,6 +43,20 @@ worker(CpuState *state)
 }
 
 }  // namespace
+
+/* Of so many rows so many had met their group before: does that look like at most MOST_DIRECT groups, any of them as often? */
+static bool
+few_groups(const WorkerState &s)
+{
+	return (s.table_rows - s.ngroups) * 2 * MOST_DIRECT >= s.ngroups * s.ngroups;
+}
+
+/* Does the table take all rows? What is put aside has no weight. */
+static bool
+takes_all(const WorkerState &s)
+{
+	return s.unlimited || s.weights != nullptr;
+}
 
 void
 CpuProgram::find_groups(WorkerState &s) const
@@ -117,7 +130,6 @@ CpuProgram::find_hashed(WorkerState &s) const
 {
 	uint64_t   *null_bits = s.key_null_words;
 
-	memset(s.hashes, 0, CPU_VECTOR_ROWS * sizeof(uint64_t));
 	memset(null_bits, 0, CPU_VECTOR_ROWS * sizeof(uint64_t) * null_words);
 	for (size_t k = 0; k < keys.size(); k++)
 	{
@@ -147,11 +159,53 @@ CpuProgram::find_hashed(WorkerState &s) const
 					s.key_zeroes[k] |= (v == 0 ? EXTREME_POS_ZERO : 0) | (v == minus_zero ? EXTREME_NEG_ZERO : 0);
 				}
 		}
-		kernels->hash_step(values, s.hashes);
 	}
-	for (int n = 0; n < null_words; n++)
-		kernels->hash_step(null_bits + n * CPU_VECTOR_ROWS, s.hashes);
+	hash_keys(s);
 	find_rows(s, kernels->select(s.live, s.rows));
+}
+
+/* Of a vector's keys and their nulls; where these have slots only them (hash_slots). */
+void
+CpuProgram::hash_keys(WorkerState &s) const
+{
+	uint32_t   *index = s.dense_index;
+
+	if (slot_bits == 0)
+	{
+		memset(s.hashes, 0, CPU_VECTOR_ROWS * sizeof(uint64_t));
+		for (size_t k = 0; k < keys.size(); k++)
+			kernels->hash_step(s.key_values[k], s.hashes);
+		for (int n = 0; n < null_words; n++)
+			kernels->hash_step(s.key_null_words + n * CPU_VECTOR_ROWS, s.hashes);
+		return;
+	}
+	memset(index, 0, CPU_VECTOR_ROWS * sizeof(uint32_t));
+	for (size_t k = 0; k < keys.size(); k++)
+	{
+		const KeyInfo &key = keys[k];
+		const uint64_t *nulls = s.key_null_words + k / 64 * CPU_VECTOR_ROWS;
+		uint32_t   *part = s.dense_part;
+
+		if (!key.may_null)
+		{
+			kernels->dense_step(8, s.key_values[k], key.lo, key.values - 1, key.stride, index);
+			continue;
+		}
+		memset(part, 0, CPU_VECTOR_ROWS * sizeof(uint32_t));
+		kernels->dense_step(8, s.key_values[k], key.lo, key.values - 1, key.stride, part);
+		for (uint32_t i = 0; i < CPU_VECTOR_ROWS; i++)
+			index[i] += (nulls[i] >> (k % 64) & 1) != 0 ? key.values * key.stride : part[i];
+	}
+}
+
+/* Slots that follow each other differ in the first bits. */
+void
+CpuProgram::hash_slots(WorkerState &s) const
+{
+	constexpr uint64_t GOLDEN = 0x9e3779b97f4a7c15;
+
+	for (uint32_t i = 0; slot_bits > 0 && i < CPU_VECTOR_ROWS; i++)
+		s.hashes[i] = s.dense_index[i] * GOLDEN << s.hash_shift;
 }
 
 /*
@@ -164,48 +218,41 @@ CpuProgram::find_rows(WorkerState &s, uint32_t n) const
 	if (s.naside > 0)
 		memset(s.aside, 0, sizeof(s.aside));
 	s.naside = 0;
-	if (s.retires)
-		retire_table(s);
-	s.retires = false;
-	if (!make_room(s, n))
+	if (s.index != nullptr)
 	{
-		find_full(s, n);
+		find_slots(s, n);
 		return;
 	}
-	s.table_rows += n;
-	for (uint32_t j = 0; j < n; j += PROBE_LANES)
-		probe(s, s.rows + j, std::min(PROBE_LANES, n - j));
-}
+	if (s.direct_rows > 0 && !takes_all(s) && find_direct(s, n))
+		return;
+	if ((s.blind_rows == 0 || takes_all(s)) && !make_room(s, n))
+	{
+		/* where each group has few rows, records are written faster than groups */
+		const bool	together = s.table_rows >= WORTH_A_TABLE * s.ngroups;
+		const bool	direct = slot_bits > 0 && !s.indexes_full && (together || few_groups(s));
 
-/* Where the table takes no more. */
-void
-CpuProgram::find_full(WorkerState &s, uint32_t n) const
-{
-	if (s.blind_rows > 0)
+		if (!retire_table(s) || !(together || direct))
+			s.blind_rows = cpu_group_limits.blind_rows;
+		else if (direct)
+		{
+			s.direct_rows = cpu_group_limits.blind_rows;
+			s.direct_groups = 0;
+			find_rows(s, n);
+			return;
+		}
+		else
+			(void) make_room(s, n);
+	}
+	if (s.blind_rows > 0 && !takes_all(s))
 	{
 		s.blind_rows -= std::min<uint64_t>(s.blind_rows, n);
 		put_aside(s, s.rows, n);
-		s.retires = s.blind_rows == 0;
 		return;
 	}
-
-	uint16_t	missing[CPU_VECTOR_ROWS];
-	uint32_t	nmissing = 0;
-
+	s.table_rows += n;
+	hash_slots(s);
 	for (uint32_t j = 0; j < n; j += PROBE_LANES)
 		probe(s, s.rows + j, std::min(PROBE_LANES, n - j));
-	for (uint32_t j = 0; j < n; j++)
-		if (s.group_row[s.rows[j]] == nullptr)
-			missing[nmissing++] = s.rows[j];
-	s.table_rows += n;
-	s.table_hits += n - nmissing;
-	if (s.table_rows >= cpu_group_limits.looked_rows)
-	{
-		if (s.table_hits < s.table_rows / WORTH_LOOKING)
-			s.blind_rows = cpu_group_limits.blind_rows;
-		s.table_rows = s.table_hits = 0;
-	}
-	put_aside(s, missing, nmissing);
 }
 
 bool
@@ -226,21 +273,14 @@ CpuProgram::same_key(const WorkerState &s, const char *row, uint32_t lane) const
 bool
 CpuProgram::make_room(WorkerState &s, uint32_t n) const
 {
-	/* what is put aside has no weight */
-	const bool	all = s.unlimited || s.weights != nullptr;
-
-	if (s.full && !all)
-		return false;
 	while (s.bucket_bits == 0 || uint64_t(1) << s.bucket_bits < 2 * (s.ngroups + n))
 	{
-		const bool	grows = s.bucket_bits < GROWS_FREELY || s.table_rows - s.ngroups >= s.table_rows / WORTH_GROWING;
+		/* if keys have slots, a table of more is no better than an index of them */
+		const bool	grows = s.bucket_bits < GROWS_FREELY
+			|| ((slot_bits == 0 || s.indexes_full) && s.table_rows - s.ngroups >= s.table_rows / WORTH_GROWING);
 
-		if (!all && s.bucket_bits > 0 && (s.bucket_bits >= table_bits || !grows))
-		{
-			s.full = true;
-			s.table_rows = s.table_hits = 0;
+		if (!takes_all(s) && s.bucket_bits > 0 && (s.bucket_bits >= table_bits || !grows))
 			return false;
-		}
 		grow_table(s, s.bucket_bits == 0 ? std::min(FIRST_BUCKET_BITS, table_bits)
 				   : s.bucket_bits + (s.unlimited || s.bucket_bits >= table_bits ? 1 : BUCKET_STEP));
 	}
@@ -275,7 +315,21 @@ CpuProgram::grow_table(WorkerState &s, int bits) const
 	s.bucket_bits = bits;
 }
 
-/* The row of the lane's key; made if there is none, and the table takes more (make_room()); else nullptr. */
+/* A row with the lane's key. */
+char *
+CpuProgram::new_group(WorkerState &s, uint32_t lane, RowList *groups, RowBlocks *memory) const
+{
+	char	   *row = group_rows.append(groups, memory);
+	uint64_t   *to = reinterpret_cast<uint64_t *>(row);
+
+	for (int n = 0; n < null_words; n++)
+		*to++ = s.key_null_words[n * CPU_VECTOR_ROWS + lane];
+	for (size_t k = 0; k < keys.size(); k++)
+		*to++ = s.key_values[k][lane];
+	return row;
+}
+
+/* The row of the lane's key; made if there is none. */
 char *
 CpuProgram::insert_or_find(WorkerState &s, uint32_t lane) const
 {
@@ -287,16 +341,8 @@ CpuProgram::insert_or_find(WorkerState &s, uint32_t lane) const
 	{
 		if (buckets[at] == 0)
 		{
-			if (s.full && !s.unlimited && s.weights == nullptr)
-				return nullptr;
+			char	   *row = new_group(s, lane, &s.groups, s.table_memory);
 
-			char	   *row = group_rows.append(&s.groups, s.table_memory);
-			uint64_t   *to = reinterpret_cast<uint64_t *>(row);
-
-			for (int n = 0; n < null_words; n++)
-				*to++ = s.key_null_words[n * CPU_VECTOR_ROWS + lane];
-			for (size_t k = 0; k < keys.size(); k++)
-				*to++ = s.key_values[k][lane];
 			buckets[at] = tag | ++s.ngroups;
 			return row;
 		}
@@ -346,27 +392,21 @@ CpuProgram::probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const
 		__builtin_prefetch(row, 1);
 		__builtin_prefetch(row + shape.bytes - 1, 1);
 	}
-	if (null_words == 0 && s.key_values.size() == 1)
-	{
-		const uint64_t *const key = s.key_values[0];
+	const uint64_t *const only_key = null_words == 0 && s.key_values.size() == 1 ? s.key_values[0] : nullptr;
+	const auto	is_of = [&](const char *row, uint32_t lane) {
+		return only_key != nullptr ? *reinterpret_cast<const uint64_t *>(row) == only_key[lane] : same_key(s, row, lane);
+	};
+	char	   *before = nullptr;
 
-		for (uint32_t j = 0; j < n; j++)
-		{
-			const uint32_t lane = lanes[j];
-			const char *row = group_row[lane];
-
-			if (row == nullptr || *reinterpret_cast<const uint64_t *>(row) != key[lane])
-				group_row[lane] = insert_or_find(s, lane);
-		}
-		return;
-	}
 	for (uint32_t j = 0; j < n; j++)
 	{
 		const uint32_t lane = lanes[j];
 		char	   *row = group_row[lane];
 
-		if (row == nullptr || !same_key(s, row, lane))
-			group_row[lane] = insert_or_find(s, lane);
+		/* rows of a new group often follow each other */
+		if (row == nullptr || !is_of(row, lane))
+			group_row[lane] = row = before != nullptr && is_of(before, lane) ? before : insert_or_find(s, lane);
+		before = row;
 	}
 }
 
@@ -480,7 +520,11 @@ CpuProgram::rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, cha
 		{
 			while (first + i >= s.result_ends[part])
 				part++;
-			groups[i] = group_rows.at(s.results[part].rows.blocks, first + i - (part == 0 ? 0 : s.result_ends[part - 1]));
+
+			const PartGroups &result = s.results[part];
+			const uint64_t number = first + i - (part == 0 ? 0 : s.result_ends[part - 1]), nfirst = result.numbers.size();
+
+			groups[i] = number < nfirst ? group_rows.at(result.of->blocks, result.numbers[number]) : group_rows.at(result.rows.blocks, number - nfirst);
 		}
 	}
 }

@@ -190,9 +190,9 @@ struct KeyInfo
 	Type		type;
 	bool		may_null;
 	int			offset;			/* hashed: of its 8 bytes in a group's row */
-	int64_t		lo;				/* dense: least value */
-	uint32_t	values;			/* dense: values, the null after them not counted */
-	uint32_t	stride;			/* dense: slots between neighbours */
+	int64_t		lo;				/* where slots are numbered (dense, slot_bits): least value */
+	uint32_t	values;			/* values, the null after them not counted */
+	uint32_t	stride;			/* slots between neighbours */
 };
 
 /* What a tablet makes of the used columns. Lives for one run. */
@@ -253,15 +253,19 @@ class CpuProgram;
 /* Groups of a part. */
 struct PartGroups
 {
-	RowList		rows;
+	const RowList *of = nullptr;	/* the first ones are these of a worker's */
+	std::vector<uint32_t> numbers;
+	RowList		rows;			/* the others */
 	uint64_t	ngroups = 0;
 	uint32_t	errors = 0;
 };
 
+/* What a worker has of a part, besides records that are added to. */
 struct Part
 {
-	std::vector<RowList> more;	/* records of workers that were merged */
-	std::vector<PartGroups> groups;	/* that earlier records have become */
+	RowList		groups;			/* that earlier records have become, or a table had: one may be there more than once */
+	std::vector<RowList> more_groups;	/* of workers that were merged */
+	std::vector<RowList> more_records;
 };
 
 /* What is kept of a row until its group is looked for: words of key null bits, words of bits by AggInfo.present, keys, values. */
@@ -276,6 +280,14 @@ struct RecordLayout
 
 constexpr int NO_SIGN = -4;
 
+/* Lanes whose buckets and rows are fetched at once: as many as the L1 cache has room for. */
+constexpr uint32_t PROBE_LANES = 64;
+/* What follows a full table is another one, or an index of slots, if each group had so many rows. */
+constexpr uint64_t WORTH_A_TABLE = 2;
+/* Parts are indexed by slots where there are at most so many a row, as a power of two. */
+constexpr int INDEX_SLOTS_A_ROW = 4;
+/* A piece of an index has so many slots, as a power of two, a huge page; or a part's. */
+constexpr int LEAST_INDEX_BITS = 19;
 constexpr int LEAST_PART_BITS = 5;
 
 /* A table's buckets in the beginning, as a power of two. */
@@ -351,17 +363,25 @@ public:
 	Pages		buckets;		/* hash tag << 32 | group number + 1 */
 	int			bucket_bits = 0;
 	uint64_t	table_rows = 0;	/* that have met the table, since it has been as it is now */
-	uint64_t	table_hits = 0;	/* of these: had their group there; counted where it takes no more */
 	bool		finished = false;
 	std::vector<uint32_t> present;	/* dense slots that have rows, after finish */
 
 	/* many groups (cpu_group_parts.cc): */
 	bool		unlimited = false;	/* the table takes them all */
 	int			hash_shift = 0;	/* of hashes the first bits that all have in common are left out */
-	bool		full = false;	/* the table takes no more */
+	uint32_t   *index = nullptr;	/* the table is one of a part's slots: the group's number + 1; */
+	const RowList *first_groups = nullptr;	/* the first so many of them are here */
+	uint32_t	nfirst = 0;
 	JoinStop   *stop = nullptr;
-	uint64_t	blind_rows = 0;	/* so many more are put aside without a look at it; */
-	bool		retires = false;	/* then it goes, with the next vector */
+	uint64_t	blind_rows = 0;	/* so many more are put aside without a look at it, */
+	uint64_t	direct_rows = 0;	/* or go into these */
+	uint64_t	direct_groups = 0;	/* that have been made so, since this was decided */
+	RowList		direct;			/* these */
+	uint32_t	ndirect = 0;
+	RowBlocks	direct_memory;	/* of their rows */
+	std::vector<uint32_t *> indexes;	/* by slot: the group's number + 1, in pieces of 2^index_bits; nullptr: has no group */
+	std::vector<Pages> index_memory;
+	bool		indexes_full = false;	/* no more of them */
 	uint32_t	naside = 0;		/* of the vector's lanes: have been put aside, and group_row is their record, */
 	uint64_t	aside[CPU_WORDS] = {};	/* these */
 	std::vector<Part> parts;	/* by the first bits of the keys' hash; empty: there are none */
@@ -370,9 +390,27 @@ public:
 	size_t		united_bytes = 0;	/* of it: groups that records have become */
 	std::vector<Zeroed<char>> noted;	/* by register: what records have of it, as a vector */
 	int			merge_bits = 0;	/* by how many parts all is merged, as a power of two, */
-	std::vector<PartGroups> results;	/* what has become of these, */
-	std::unique_ptr<SharedBlocks> result_memory;	/* and where they lie */
+	std::vector<RowList> directs;	/* all workers' groups of slots, */
+	std::vector<RowBlocks> directs_memory;	/* their memory, */
+	std::vector<PartGroups> results;	/* what has become of all, */
+	std::unique_ptr<SharedBlocks> result_memory;	/* where they lie, */
+	std::vector<std::unique_ptr<WorkerState>> mergers;	/* and who made some and may make more: under its mutex */
 	std::vector<uint64_t> result_ends;	/* after finish: groups of a part and of those before */
+
+	/* The table is empty again; its groups have been taken. */
+	void		begin_table(int shift)
+	{
+		groups = RowList();
+		buckets = Pages();
+		index = nullptr;
+		first_groups = nullptr;
+		nfirst = 0;
+		ngroups = table_rows = 0;
+		bucket_bits = 0;
+		errors = 0;
+		hash_shift = shift;
+		unlimited = true;
+	}
 };
 
 class CpuProgram final : public CpuJob
@@ -446,6 +484,7 @@ public:
 	RowShape	group_rows;		/* this and the following: hashed */
 	int			table_bits = 0;	/* buckets of a worker's table at most, as a power of two */
 	int			part_bits = 0;	/* there are so many parts, as a power of two; of dense tables to merge, too */
+	int			slot_bits = 0;	/* slots of keys, as a power of two, whose first bits are the part's; 0: they have none */
 	RecordLayout records;
 
 private:
@@ -507,7 +546,13 @@ private:
 	void		find_dense(WorkerState &s) const;
 	void		find_hashed(WorkerState &s) const;
 	void		find_rows(WorkerState &s, uint32_t n) const;
-	void		find_full(WorkerState &s, uint32_t n) const;
+	void		hash_keys(WorkerState &s) const;
+	void		hash_slots(WorkerState &s) const;
+	uint32_t	slot_of_row(const char *row) const;
+	void		find_slots(WorkerState &s, uint32_t n) const;
+	bool		find_direct(WorkerState &s, uint32_t n) const;
+	bool		add_index(WorkerState &s, size_t piece) const;
+	char	   *new_group(WorkerState &s, uint32_t lane, RowList *groups, RowBlocks *memory) const;
 	bool		make_room(WorkerState &s, uint32_t n) const;
 	void		grow_table(WorkerState &s, int bits) const;
 	void		probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const;
@@ -522,21 +567,39 @@ private:
 	void		put_aside(WorkerState &s, const uint16_t *lanes, uint32_t n) const;
 	void		note_values(WorkerState &s, const AggInfo &agg) const;
 	void		note_present(WorkerState &s, const AggInfo &agg, const uint64_t *mask) const;
+	int			index_bits() const { return std::max(slot_bits - part_bits, std::min(slot_bits, LEAST_INDEX_BITS)); }
+	size_t		part_of(const WorkerState &s, uint32_t lane) const
+	{
+		return slot_bits > 0 ? s.dense_index[lane] >> (slot_bits - part_bits) : s.hashes[lane] >> (64 - part_bits);
+	}
+	void		index_slots(WorkerState &s, uint64_t groups) const;
+	void		load_keys(WorkerState &s, const char *const *from, uint32_t n) const;
+	uint64_t	part_rows(const WorkerState &from, size_t number) const;
 	void		find_records(WorkerState &s, const char *const *from, uint32_t n) const;
-	void		find_rows_of(WorkerState &s, const char *const *from, uint32_t n) const;
+	void		load_nulls(WorkerState &s, const char *const *from, uint32_t n) const;
+	void		find_rows_of(WorkerState &s, uint32_t n) const;
 	void		values_of_records(WorkerState &s, int reg, int at, const char *const *from, uint32_t n) const;
 	void		take_records(WorkerState &s, const char *const *from, uint32_t n) const;
 	void		take_groups(WorkerState &s, char *const *from, uint32_t n) const;
 	void		take_table(WorkerState &s, const WorkerState &from, uint32_t part, int bits) const;
 	void		take_part(WorkerState &s, const WorkerState &from, size_t number) const;
 	void		unite_own(WorkerState &s) const;
-	void		retire_table(WorkerState &s) const;
+	bool		retire_table(WorkerState &s) const;
+	void		retire_last(WorkerState &s) const;
+	void		keep_direct(WorkerState &to, WorkerState &from) const;
+	void		free_directs(WorkerState &s) const;
+	uint32_t   *index_of_part(const WorkerState &s, uint32_t part) const;
+	void		take_numbered(WorkerState &s, const RowList &groups, const std::vector<uint32_t> &numbers) const;
+	bool		has_parts(const WorkerState &s) const;
 	void		merge_hashed(WorkerState &to, WorkerState &from) const;
 	void		begin_results(WorkerState &s) const;
 	void		merge_dense(WorkerState &to, const WorkerState &from, size_t first, size_t end) const;
 	void		merge_rest(WorkerState &to, const WorkerState &from) const;
 	void		finish_hashed(WorkerState &s) const;
 };
+
+/* cpu_group_slots.cc: the groups of an index. */
+std::vector<uint32_t> numbers_of_groups(const uint32_t *index, uint64_t nslots);
 
 }  // namespace gpuvm
 

@@ -14,12 +14,13 @@ namespace gpuvm {
 
 namespace {
 
-constexpr uint32_t DENSE_MAX_SLOTS = 1 << 18;
-/* More slots than this: only of a table with so many rows a slot. */
-constexpr uint32_t DENSE_FREELY = 65536;
+constexpr uint64_t MOST_SLOTS = 1 << 28;
+constexpr uint64_t DENSE_SLOTS_IF_ALL_ARRIVE = 4;
 constexpr uint64_t DENSE_ROWS_A_SLOT = 4;
-/* Of these tables. */
-constexpr uint64_t DENSE_MAX_BYTES = uint64_t(16) << 20;
+constexpr uint64_t DENSE_MOST_BYTES = uint64_t(16) << 20;
+constexpr int LEAST_SLOT_BITS = 4;
+/* Parts of slots have so many at least, if they are not the fewest: their groups fit a cache. */
+constexpr int PART_SLOT_BITS = 12;
 constexpr uint32_t REPLICATE_BELOW = 256;
 constexpr int REPLICAS = 4;
 /* As many rows a part, at least: if each is a group of its own its table fits a cache, as long as there are not too many parts. */
@@ -84,7 +85,9 @@ private:
 	void		lane_op(const Op &op);
 	void		use(int reg, int step);
 	void		agg_layout(AggInfo *agg, int *offset);
-	bool		dense_layout();
+	uint64_t	number_slots();
+	bool		all_arrive() const;
+	bool		dense_layout(uint64_t slots);
 
 	CpuProgram *job;
 	const Program *program;
@@ -784,9 +787,9 @@ Lowering::agg_layout(AggInfo *agg, int *offset)
 	*offset += size;
 }
 
-/* Slots for every combination of key values, if they are few enough. */
-bool
-Lowering::dense_layout()
+/* Slots for every combination of key values; 0: there are too many. */
+uint64_t
+Lowering::number_slots()
 {
 	uint64_t	slots = 1;
 
@@ -795,21 +798,44 @@ Lowering::dense_layout()
 		const ValueRange &range = job->ranges[key.reg];
 
 		if (type_is_float(key.type))
-			return false;
+			return 0;
 
 		const uint64_t values = static_cast<uint64_t>(range.hi) - static_cast<uint64_t>(range.lo) + 1;
 
-		if (values == 0 || values > DENSE_MAX_SLOTS)
-			return false;
+		if (values == 0 || values > MOST_SLOTS)
+			return 0;
 		key.values = static_cast<uint32_t>(values);
 		key.stride = static_cast<uint32_t>(slots);
 		slots *= values + (key.may_null ? 1 : 0);
-		if (slots > DENSE_MAX_SLOTS)
+		if (slots > MOST_SLOTS)
+			return 0;
+	}
+	return slots;
+}
+
+/* Do all of the table's rows come to Group? */
+bool
+Lowering::all_arrive() const
+{
+	for (const Step &step : job->steps)
+	{
+		if (step.kind == StepKind::Group)
+			return scalar == nullptr;	/* of rows of a join nobody knows */
+		if (step.kind == StepKind::Branch || step.kind == StepKind::Goto || step.kind == StepKind::Invalid || (step.kind == StepKind::Compare && !step.stores))
 			return false;
 	}
+	return false;
+}
 
-	/* A table of few rows is not worth clearing and reading many slots. */
-	if ((slots > 1024 && slots / 16 > job->total_rows) || (slots > DENSE_FREELY && slots * DENSE_ROWS_A_SLOT > job->total_rows))
+/* A row for every slot, if they are few enough. */
+bool
+Lowering::dense_layout(uint64_t slots)
+{
+	const uint64_t most = cpu_group_limits.dense_slots;
+
+	/* A table of few rows is not worth clearing and reading many slots; nor are many of which few may have rows. */
+	if (slots == 0 || slots > most * DENSE_SLOTS_IF_ALL_ARRIVE || (slots > 1024 && slots / 16 > job->total_rows) ||
+		(slots > most && (slots > job->total_rows / DENSE_ROWS_A_SLOT || !all_arrive())))
 		return false;
 	job->dense_slots = static_cast<uint32_t>(slots);
 	job->replicas = slots < REPLICATE_BELOW ? REPLICAS : 1;
@@ -823,24 +849,22 @@ Lowering::dense_layout()
 void
 Lowering::lay_out_groups()
 {
+	const uint64_t slots = job->keys.empty() ? 0 : number_slots();
 	int			offset = 0;
 
-	job->dense = !job->keys.empty() && dense_layout();
-	if (job->dense)
+	job->dense = dense_layout(slots);
+	if (job->dense && job->dense_slots > cpu_group_limits.dense_slots)
 	{
 		offset = 8;
 		for (AggInfo &agg : job->aggs)
 			agg_layout(&agg, &offset);
-		job->dense = job->dense_slots <= DENSE_FREELY || job->dense_slots * static_cast<uint64_t>(aligned(offset, 16)) <= DENSE_MAX_BYTES;
-		offset = 8;
-	}
-	if (!job->dense)
-	{
-		job->dense_slots = 0;
-		job->replicas = 1;
+		job->dense = job->dense_slots * static_cast<uint64_t>(aligned(offset, 16)) <= DENSE_MOST_BYTES;
+		job->dense_slots = job->dense ? job->dense_slots : 0;
 		offset = 0;
 	}
-	if (!job->dense && !job->keys.empty())
+	if (job->dense)
+		offset = 8;
+	else if (!job->keys.empty())
 	{
 		bool		nullable = false;
 
@@ -859,7 +883,14 @@ Lowering::lay_out_groups()
 	job->row_bytes = aligned(std::max(offset, 8), 16);
 	job->part_bits = std::clamp(ceil_log2(job->total_rows / PART_ROWS + 1), LEAST_PART_BITS, MOST_PART_BITS);
 	if (!job->dense && !job->keys.empty())
+	{
+		if (ceil_log2(slots) >= LEAST_PART_BITS + LEAST_SLOT_BITS && slots >> INDEX_SLOTS_A_ROW <= job->total_rows)
+		{
+			job->slot_bits = ceil_log2(slots);
+			job->part_bits = std::clamp(job->slot_bits - PART_SLOT_BITS, LEAST_PART_BITS, job->part_bits);
+		}
 		lay_out_records();
+	}
 }
 
 /* A block's rows, as a power of two. */

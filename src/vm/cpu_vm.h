@@ -30,11 +30,11 @@ struct JoinStop;
 /* What many groups are; tests make it less. */
 struct CpuGroupLimits
 {
+	uint64_t	dense_slots = 65536;	/* of tables with a row for every slot of the keys */
 	int			table_bits = 18;	/* buckets of a worker's table at most, as a power of two; 11 is the least */
 	uint64_t	parts_from = 32768;	/* fewer of all workers are merged as they are */
 	size_t		united_from = size_t(128) << 20;	/* bytes of a worker's records that become groups before the end */
-	uint64_t	looked_rows = uint64_t(1) << 14;	/* tell whether a table that takes no more is worth a look, */
-	uint64_t	blind_rows = uint64_t(1) << 18;	/* and for so many it is not looked at then */
+	uint64_t	blind_rows = uint64_t(1) << 18;	/* after a full table whose groups had few, so many have none */
 };
 
 extern CpuGroupLimits cpu_group_limits;

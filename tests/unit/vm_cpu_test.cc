@@ -308,8 +308,8 @@ TEST(VmCpu, ManyGroups)
 {
 	std::mt19937_64 rng(3);
 
-	/* so few groups that states merge as they are, and so many that they do in parts */
-	for (int64_t distance : {1000003, 5})
+	/* keys in any order, or together with their like; so few groups that states merge as they are, and so many that they do in parts */
+	for (const auto &[distance, together] : std::vector<std::pair<int64_t, bool>>{{1000003, false}, {5, false}, {1000003, true}, {20, true}})
 		for (int64_t distinct : {1, 50, 3000, 60000, 200000})
 		{
 			const uint32_t nrows = distinct > 100000 ? 200000 : distinct > 10000 ? 100000 : 50000;
@@ -318,7 +318,7 @@ TEST(VmCpu, ManyGroups)
 
 			for (uint32_t i = 0; i < nrows; i++)
 			{
-				k.push_back(static_cast<int64_t>(rng() % static_cast<uint64_t>(distinct)) * distance - 77);
+				k.push_back(static_cast<int64_t>((together ? i / 3 : rng()) % static_cast<uint64_t>(distinct)) * distance - 77);
 				v.push_back(static_cast<int64_t>(rng() % 2001) - 1000);
 
 				auto	   &e = expected[k.back()];

@@ -123,7 +123,7 @@ public:
 	explicit FewAreMany(bool wanted) : before_(cpu_group_limits)
 	{
 		if (wanted)
-			cpu_group_limits = CpuGroupLimits{11, 500, size_t(64) << 10, 2048, 1500};
+			cpu_group_limits = CpuGroupLimits{256, 11, 500, size_t(64) << 10, 1500};
 	}
 	~FewAreMany() { cpu_group_limits = before_; }
 
