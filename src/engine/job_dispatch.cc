@@ -16,6 +16,7 @@
 #include <new>
 #include <optional>
 
+#include "engine/awake.h"
 #include "engine/blame.h"
 #include "engine/job_choice.h"
 #include "engine/job_io.h"
@@ -546,7 +547,7 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 
 		job->waits.store(WAITS_FOR_MEMORY);
 
-		const bool	goes_on = memory.wait_for_more(ended);
+		const bool	goes_on = [&] { const Awake::Sleeps sleeps; return memory.wait_for_more(ended); }();
 
 		waited += std::chrono::steady_clock::now() - since;
 		if (goes_on)

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "engine/awake.h"
 #include "vm/memory_budget.h"
 
 namespace gpuvm {
@@ -120,7 +121,11 @@ JobIo::wait_for_buffer()
 	if (JobMemory::current() != nullptr)
 		JobMemory::current()->wait_for_client(true);
 	job_->state.store(static_cast<uint32_t>(JobState::Suspended));
-	alive = impatient ? doorbell_->sleep_for(moved, patience_) : doorbell_->sleep(moved);
+	{
+		const Awake::Sleeps sleeps;
+
+		alive = impatient ? doorbell_->sleep_for(moved, patience_) : doorbell_->sleep(moved);
+	}
 	job_->state.store(static_cast<uint32_t>(JobState::Running));
 	if (JobMemory::current() != nullptr)
 		JobMemory::current()->wait_for_client(false);

@@ -6,15 +6,16 @@
  * query on a small table. It waits so for a moment after every job, and as long
  * as busy_wait when the last job came that soon after the one before: a client
  * that sends query after query finds it awake, one that comes now and then pays
- * the wake-up and costs nothing. Nobody does where more than half as many
- * sessions as processors have jobs or wait so (a session's backend works when the
- * session does not), nor on a processor that another thread wants (Doorbell::spin).
+ * the wake-up and costs nothing. Nobody waits so long where more than half as many
+ * sessions as processors have jobs or wait awake (a session's backend works when
+ * the session does not), nor on a processor that another thread wants (Doorbell::spin).
  */
 #include "engine/session.h"
 
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "engine/awake.h"
 #include "engine/job_dispatch.h"
 
 namespace gpuvm {
@@ -22,38 +23,6 @@ namespace gpuvm {
 constexpr int HELLO_TIMEOUT_S = 5;
 constexpr uint64_t JOB_ALIGN = 64;
 constexpr std::chrono::nanoseconds SHORT_SPIN = std::chrono::microseconds(50);
-
-/* A session that is awake is counted (EngineWords.awake). */
-class Awake
-{
-public:
-	explicit Awake(EngineWords *words) : words_(words) { enter(); }
-	~Awake() { leave(); }
-	Awake(const Awake &) = delete;
-	Awake &operator=(const Awake &) = delete;
-
-	void enter()
-	{
-		counted_ = true;
-		words_->awake.fetch_add(1, std::memory_order_relaxed);
-	}
-
-	void leave()
-	{
-		if (counted_)
-			words_->awake.fetch_sub(1, std::memory_order_relaxed);
-		counted_ = false;
-	}
-
-	bool too_many() const
-	{
-		return words_->awake.load(std::memory_order_relaxed) > words_->most_awake.load(std::memory_order_relaxed);
-	}
-
-private:
-	EngineWords *words_;
-	bool		counted_ = false;
-};
 
 static void
 set_receive_timeout(int fd, int seconds)
