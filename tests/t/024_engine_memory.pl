@@ -69,6 +69,7 @@ $idle->quit;
 is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $groups"), $right, 'and leaves what it had');
 
 # Who waits for memory says so, and can be canceled.
+setting('gpuvm.engine_memory', '56MB');
 my $long = $node->background_psql('postgres', on_error_stop => 0);
 $long->query_safe("SET application_name = 'long'");
 $long->query_until(qr//, "SELECT count(*) FROM (SELECT a.k, count(*) FROM wide a, few b WHERE a.v <> b.v GROUP BY a.k OFFSET 0) q;\n");
