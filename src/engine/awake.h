@@ -1,4 +1,7 @@
-/* awake.h: how many sessions have a job, or wait awake for one (EngineWords.awake): beyond half of the processors nobody waits awake for long. */
+/*
+ * awake.h: how many sessions have a job, or wait awake for one (EngineWords.awake). Where these are more than half of the
+ * processors nobody waits awake for long.
+ */
 #ifndef GPUVM_ENGINE_AWAKE_H
 #define GPUVM_ENGINE_AWAKE_H
 

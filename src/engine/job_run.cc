@@ -288,9 +288,7 @@ JobRun::work_groups(CpuState *state, bool owner)
 	}
 	cpu_->set_stop(state, nullptr);
 	if (join_)
-	{
 		pairs_.fetch_add(join_->pairs(state) - before, std::memory_order_relaxed);
-	}
 }
 
 void

@@ -55,7 +55,8 @@ next_job(Job *job, Doorbell *doorbell, Awake *awake, std::chrono::nanoseconds sp
 	auto		submitted = [job] { return job->state.load() == static_cast<uint32_t>(JobState::Submitted); };
 
 	/* A cancel without a job: the backend is about to hang up. */
-	if (Doorbell::spin([&] { return submitted() || job->cancel.load() != 0; }, awake->too_many() ? SHORT_SPIN : spin) && submitted())
+	spin = awake->too_many() ? SHORT_SPIN : spin;
+	if (Doorbell::spin([&] { return submitted() || job->cancel.load() != 0; }, spin) && submitted())
 		return true;
 	awake->leave();
 	if (!doorbell->sleep(submitted))
@@ -72,7 +73,6 @@ serve_jobs(EngineContext *context, int fd, Job *job)
 	SessionShare share;
 	std::chrono::nanoseconds spin = SHORT_SPIN;
 	auto		since = std::chrono::steady_clock::now();
-
 	Awake		awake(context->arena.header());
 
 	WorkerPool::works_for_session(&share);

@@ -548,10 +548,6 @@ private:
 	void		find_rows(WorkerState &s, uint32_t n) const;
 	void		hash_keys(WorkerState &s) const;
 	void		hash_slots(WorkerState &s) const;
-	uint32_t	slot_of_row(const char *row) const;
-	void		find_slots(WorkerState &s, uint32_t n) const;
-	bool		find_direct(WorkerState &s, uint32_t n) const;
-	bool		add_index(WorkerState &s, size_t piece) const;
 	char	   *new_group(WorkerState &s, uint32_t lane, RowList *groups, RowBlocks *memory) const;
 	bool		make_room(WorkerState &s, uint32_t n) const;
 	void		grow_table(WorkerState &s, int bits) const;
@@ -562,17 +558,26 @@ private:
 	void		emit_key(const WorkerState &s, size_t k, uint64_t first, char *const *rows, uint32_t n, Type type,
 						 char *values, uint64_t *nulls, uint32_t at) const;
 
+	/* cpu_group_slots.cc */
+	uint32_t	slot_of_row(const char *row) const;
+	void		find_slots(WorkerState &s, uint32_t n) const;
+	bool		find_direct(WorkerState &s, uint32_t n) const;
+	bool		add_index(WorkerState &s, size_t piece) const;
+	int			index_bits() const { return std::max(slot_bits - part_bits, std::min(slot_bits, LEAST_INDEX_BITS)); }
+	void		index_slots(WorkerState &s, uint64_t rows) const;
+	void		keep_direct(WorkerState &to, WorkerState &from) const;
+	void		free_directs(WorkerState &s) const;
+	uint32_t   *index_of_part(const WorkerState &s, uint32_t part) const;
+
 	/* cpu_group_parts.cc */
 	void		reserve_records(WorkerState &s, uint32_t n) const;
 	void		put_aside(WorkerState &s, const uint16_t *lanes, uint32_t n) const;
 	void		note_values(WorkerState &s, const AggInfo &agg) const;
 	void		note_present(WorkerState &s, const AggInfo &agg, const uint64_t *mask) const;
-	int			index_bits() const { return std::max(slot_bits - part_bits, std::min(slot_bits, LEAST_INDEX_BITS)); }
 	size_t		part_of(const WorkerState &s, uint32_t lane) const
 	{
 		return slot_bits > 0 ? s.dense_index[lane] >> (slot_bits - part_bits) : s.hashes[lane] >> (64 - part_bits);
 	}
-	void		index_slots(WorkerState &s, uint64_t groups) const;
 	void		load_keys(WorkerState &s, const char *const *from, uint32_t n) const;
 	uint64_t	part_rows(const WorkerState &from, size_t number) const;
 	void		find_records(WorkerState &s, const char *const *from, uint32_t n) const;
@@ -586,9 +591,6 @@ private:
 	void		unite_own(WorkerState &s) const;
 	bool		retire_table(WorkerState &s) const;
 	void		retire_last(WorkerState &s) const;
-	void		keep_direct(WorkerState &to, WorkerState &from) const;
-	void		free_directs(WorkerState &s) const;
-	uint32_t   *index_of_part(const WorkerState &s, uint32_t part) const;
 	void		take_numbered(WorkerState &s, const RowList &groups, const std::vector<uint32_t> &numbers) const;
 	bool		has_parts(const WorkerState &s) const;
 	void		merge_hashed(WorkerState &to, WorkerState &from) const;

@@ -15,15 +15,17 @@ namespace gpuvm {
 namespace {
 
 constexpr uint64_t MOST_SLOTS = 1 << 28;
+/* Where all rows arrive a dense table may have so many times the slots, if there are so many rows for each, and so many bytes. */
 constexpr uint64_t DENSE_SLOTS_IF_ALL_ARRIVE = 4;
 constexpr uint64_t DENSE_ROWS_A_SLOT = 4;
 constexpr uint64_t DENSE_MOST_BYTES = uint64_t(16) << 20;
+/* Of each of the fewest parts, as a power of two. */
 constexpr int LEAST_SLOT_BITS = 4;
 /* Parts of slots have so many at least, if they are not the fewest: their groups fit a cache. */
 constexpr int PART_SLOT_BITS = 12;
 constexpr uint32_t REPLICATE_BELOW = 256;
 constexpr int REPLICAS = 4;
-/* As many rows a part, at least: if each is a group of its own its table fits a cache, as long as there are not too many parts. */
+/* As many rows a part, at least: if each is a group of its own its table fits a cache, if there are not too many parts. */
 constexpr uint64_t PART_ROWS = 16384;
 constexpr int MOST_PART_BITS = 9;
 
@@ -813,6 +815,14 @@ Lowering::number_slots()
 	return slots;
 }
 
+/* May lanes jump from here? */
+static bool
+lanes_leave(const Step &step)
+{
+	return step.kind == StepKind::Branch || step.kind == StepKind::Goto || step.kind == StepKind::Invalid ||
+		(step.kind == StepKind::Compare && !step.stores);
+}
+
 /* Do all of the table's rows come to Group? */
 bool
 Lowering::all_arrive() const
@@ -821,7 +831,7 @@ Lowering::all_arrive() const
 	{
 		if (step.kind == StepKind::Group)
 			return scalar == nullptr;	/* of rows of a join nobody knows */
-		if (step.kind == StepKind::Branch || step.kind == StepKind::Goto || step.kind == StepKind::Invalid || (step.kind == StepKind::Compare && !step.stores))
+		if (lanes_leave(step))
 			return false;
 	}
 	return false;
@@ -905,7 +915,7 @@ row_shape(int bytes)
 	return shape;
 }
 
-/* What AggStep needs of a row that is put aside, which may be the same as one before it needs; and how much a worker has at once. */
+/* What AggStep needs of a row that is put aside, which may be what one before it needs; how much a worker has at once. */
 void
 Lowering::lay_out_records()
 {
@@ -920,8 +930,7 @@ Lowering::lay_out_records()
 		grouped |= step.kind == StepKind::Group;
 		if (step.kind == StepKind::AggStep)
 			records.order.push_back(step.a);
-		jumps |= grouped && (step.kind == StepKind::Branch || step.kind == StepKind::Goto || step.kind == StepKind::Invalid
-							 || step.kind == StepKind::Label || (step.kind == StepKind::Compare && !step.stores));
+		jumps |= grouped && (step.kind == StepKind::Label || lanes_leave(step));
 	}
 	for (AggInfo &agg : job->aggs)
 	{
