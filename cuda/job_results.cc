@@ -264,6 +264,7 @@ DeviceJob::allocate_part(uint64_t bytes)
 
 		snprintf(why, sizeof(why), "a result set has %" PRIu64 " kB and needs %" PRIu64 " kB more; %" PRIu64 " kB are left for it", held >> 10,
 				 (bytes + 1023) >> 10, granted >> 10);
+		figures_->set_short = held + bytes;
 		throw Refusal{why};
 	}
 	return allocate(bytes);

@@ -25,7 +25,7 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 10 ^ INSTRUCTION_SET;
+constexpr uint32_t DEVICE_ABI_VERSION = 11 ^ INSTRUCTION_SET;
 
 struct DeviceTabletRef
 {
@@ -145,6 +145,7 @@ struct DeviceJobFigures
 	uint32_t	indexes_used;
 	uint32_t	indexes_made;
 	uint64_t	index_bytes;
+	uint64_t	set_short;		/* Refused since its set would have had more than sink_limit: so much */
 };
 
 enum class DeviceOutcome

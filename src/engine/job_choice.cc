@@ -58,7 +58,7 @@ device_request(const EngineContext *context, const Request &request, const JobWo
 	to.sink = request.sink.set != 0;
 	to.sink_columns = request.sink.columns;
 	to.nsink_columns = request.sink.ncolumns;
-	to.sink_limit = context->set_memory.left();
+	to.sink_limit = request.account->left();
 	to.append_to = request.append_to != nullptr ? request.append_to->device() : nullptr;
 	to.transfer = request.transfer;
 	return to;

@@ -140,6 +140,18 @@ run_on_cpu(EngineContext *context, const Choice &choice, JobIo *io, Function fun
 			  : static_cast<double>(time.ns.load()) / choice.threads, *io);
 }
 
+/* Was a device refused so much for its set, and will others give some back? The CPU would find no more. */
+static bool
+may_wait_for_sets(const Request &request, uint64_t bytes)
+{
+	if (bytes == 0)
+		return false;
+	if (!request.account->take(bytes))
+		return request.account->can_wait();
+	request.account->give_back(bytes);
+	return false;
+}
+
 /* False when the device refused the job, which is then as good as not begun. */
 static bool
 run_on_device(EngineContext *context, const Request &request, const JobWork &work, const Choice &choice, Job *job, JobIo *io,
@@ -174,6 +186,11 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 
 	if (outcome == DeviceOutcome::Refused && !io->published())
 	{
+		if (may_wait_for_sets(request, figures.set_short))
+		{
+			io->fail(SET_NO_MEMORY);
+			return true;
+		}
 		memcpy(job->device_refusal, reason, sizeof(reason));
 		job->ran_on = Device::Cpu;
 		io->set_patience(std::chrono::milliseconds(0));
@@ -213,7 +230,7 @@ bring_sets_home(EngineContext *context, Request *request, JobIo *io)
 	const auto	bring = [&](RequestCursor *cursor)
 	{
 		const char *wrong = cursor->set == nullptr || cursor->set->device() == nullptr ? nullptr
-			: cursor->set->bring_home(context->devices.library(), &context->set_memory);
+			: cursor->set->bring_home(context->devices.library(), request->account);
 
 		if (cursor->set != nullptr)
 			list_set(*cursor->set, cursor);
@@ -363,13 +380,13 @@ take_device_set(EngineContext *context, const Request &request, DeviceSet *made,
 	const uint64_t before = grown ? old->device_bytes() : 0, now = made->bytes(), more = now > before ? now - before : 0;
 	std::unique_ptr<DeviceSet> mine(grown ? nullptr : made);
 
-	if (!context->set_memory.take(more))
+	if (!request.account->take(more))
 	{
 		io->fail(SET_NO_MEMORY);
 		return nullptr;
 	}
 
-	SetShare	share(&context->set_memory, more);
+	SetShare	share(request.account, more);
 
 	if (grown)
 	{
@@ -392,10 +409,10 @@ keep_set(EngineContext *context, SetStore *sets, const Request &request, std::un
 			sets->put(number, std::move(made));
 		else
 		{
-			const char *wrong = made->bring_home(context->devices.library(), &context->set_memory);
+			const char *wrong = made->bring_home(context->devices.library(), request.account);
 
 			if (wrong == nullptr)
-				wrong = old->bring_home(context->devices.library(), &context->set_memory);
+				wrong = old->bring_home(context->devices.library(), request.account);
 			if (wrong != nullptr)
 			{
 				io->fail(wrong);
@@ -437,7 +454,7 @@ run_request(EngineContext *context, SetStore *sets, Request *request, Job *job, 
 	DeviceSet  *of_device = nullptr;
 
 	if (request->sink.set != 0)
-		build = std::make_unique<SetBuild>(*request, request->shape, &context->set_memory, io, context->pool);
+		build = std::make_unique<SetBuild>(*request, request->shape, request->account, io, context->pool);
 	if (request->others.empty())
 		run_scan(context, request, job, io, build.get(), &of_device);
 	else
@@ -471,7 +488,8 @@ enum class Attempt
 	Done,
 	Failed,						/* as Job.failure says */
 	ShortOfMemory,				/* likewise; nothing has left, so it may be begun again */
-	ShortByThreads				/* likewise, and each thread had a table of groups of its own */
+	ShortByThreads,				/* likewise, and each thread had a table of groups of its own */
+	ShortOfSets					/* likewise: what other sessions keep is in the way */
 };
 
 static Attempt
@@ -481,6 +499,7 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 	RunsProgram	runs(context->arena.header(), has_program ? job->program_hash : 0);
 	Request		request;
 	std::optional<JobIo> io;
+	Attempt		outcome = Attempt::ShortOfMemory;
 
 	try
 	{
@@ -495,6 +514,7 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		}
 		if (one_thread)
 			request.threads = 1;
+		request.account = sets->account();
 		io.emplace(request, job, doorbell, context->processors, share);
 
 		const bool	kept = run_request(context, sets, &request, job, &*io);
@@ -504,7 +524,9 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		if (io->failure() == nullptr)
 			return Attempt::Done;
 		set_failure(job, io->failure());
-		if (!io->short_of_memory())
+		if (job->errors == 0 && strcmp(io->failure(), SET_NO_MEMORY) == 0)
+			outcome = Attempt::ShortOfSets;
+		else if (!io->short_of_memory())
 			return Attempt::Failed;
 	}
 	catch (const std::bad_alloc &)
@@ -517,11 +539,25 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		return Attempt::Failed;
 	}
 	/* a device may have added to a set */
-	if (job->ran_on != Device::Cpu || !io || io->published())
+	if (!io || io->published() || (job->ran_on != Device::Cpu && (outcome != Attempt::ShortOfSets || request.append_to != nullptr)))
 		return Attempt::Failed;
 	io->unclaim_all();
+	if (outcome == Attempt::ShortOfSets)
+		return outcome;
 	return request.program != nullptr && request.program->grouped && most_threads(request, context->pool) > 1
 		? Attempt::ShortByThreads : Attempt::ShortOfMemory;
+}
+
+/* Waits until it is worth while to begin again, in the queue of what it was short of. It holds nothing of the other. */
+static bool
+wait_for_more(Attempt outcome, JobMemory *memory, SetAccount *account, const std::function<bool()> &ended)
+{
+	const Awake::Sleeps sleeps;
+
+	if (outcome != Attempt::ShortOfSets)
+		return memory->wait_for_more(ended);
+	memory->start_over();
+	return account->wait_for_more(ended);
 }
 
 /* What finds no memory is begun again when there is some; at last by one thread, which needs one table where many need one each. */
@@ -541,13 +577,14 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 		outcome = try_job(context, sets, share, job, doorbell, one_thread);
 		if (outcome == Attempt::Done || outcome == Attempt::Failed)
 			break;
-		context->indexes.drop_unused();
+		if (outcome != Attempt::ShortOfSets)
+			context->indexes.drop_unused();
 
 		const auto	since = std::chrono::steady_clock::now();
 
 		job->waits.store(WAITS_FOR_MEMORY);
 
-		const bool	goes_on = [&] { const Awake::Sleeps sleeps; return memory.wait_for_more(ended); }();
+		const bool	goes_on = wait_for_more(outcome, &memory, sets->account(), ended);
 
 		waited += std::chrono::steady_clock::now() - since;
 		if (goes_on)
@@ -570,6 +607,7 @@ run_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 	const uint64_t dropped = job->drop_sets;
 	bool		done = job->kind == JobKind::Drop;
 
+	sets->account()->begin_job();
 	try
 	{
 		if (done)
@@ -582,6 +620,7 @@ run_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		set_failure(job, OUT_OF_MEMORY);
 	}
 	sets->drop(dropped);
+	sets->account()->end_job();
 	return done;
 }
 

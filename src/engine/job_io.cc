@@ -108,6 +108,16 @@ JobIo::free_buffers() const
 	return n;
 }
 
+/* Who is short of memory is not to wait for what this job has. */
+void
+JobIo::wait_for_client(bool waits)
+{
+	if (JobMemory::current() != nullptr)
+		JobMemory::current()->wait_for_client(waits);
+	if (request_.account != nullptr)
+		request_.account->wait_for_client(waits);
+}
+
 bool
 JobIo::wait_for_buffer()
 {
@@ -118,8 +128,7 @@ JobIo::wait_for_buffer()
 
 	if (turn_)
 		turn_->leave();
-	if (JobMemory::current() != nullptr)
-		JobMemory::current()->wait_for_client(true);
+	wait_for_client(true);
 	job_->state.store(static_cast<uint32_t>(JobState::Suspended));
 	{
 		const Awake::Sleeps sleeps;
@@ -127,8 +136,7 @@ JobIo::wait_for_buffer()
 		alive = impatient ? doorbell_->sleep_for(moved, patience_) : doorbell_->sleep(moved);
 	}
 	job_->state.store(static_cast<uint32_t>(JobState::Running));
-	if (JobMemory::current() != nullptr)
-		JobMemory::current()->wait_for_client(false);
+	wait_for_client(false);
 	waited_ += std::chrono::steady_clock::now() - since;
 	if (!alive)
 		fail("the backend has gone");

@@ -70,6 +70,8 @@ public:
 	std::chrono::nanoseconds waited() const { return waited_; }
 
 private:
+	void		wait_for_client(bool waits);
+
 	const Request &request_;
 	Job		   *job_;
 	Doorbell   *doorbell_;

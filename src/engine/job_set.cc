@@ -12,8 +12,8 @@ constexpr uint64_t HUGE_BYTES = 4 << 20;	/* from so many on */
 
 SetRows::SetRows(SetBuild *build) : area_(Pages::of_heap(build->area_bytes_)) {}
 
-SetBuild::SetBuild(const Request &request, const SetShape &shape, SetMemory *memory, JobIo *io, WorkerPool *pool)
-	: request_(request), shape_(shape), memory_(memory), io_(io), pool_(pool),
+SetBuild::SetBuild(const Request &request, const SetShape &shape, SetAccount *account, JobIo *io, WorkerPool *pool)
+	: request_(request), shape_(shape), account_(account), io_(io), pool_(pool),
 	area_bytes_(result_layout(shape.results.data(), static_cast<int>(shape.results.size()), AREA_ROWS, nullptr)),
 	set_(std::make_unique<ResultSet>(shape)) {}
 
@@ -21,10 +21,10 @@ SetBuild::SetBuild(const Request &request, const SetShape &shape, SetMemory *mem
 SetShare
 SetBuild::charge(uint64_t bytes)
 {
-	if (memory_ == nullptr)
+	if (account_ == nullptr)
 		return {};
-	if (memory_->take(bytes))
-		return SetShare(memory_, bytes);
+	if (account_->take(bytes))
+		return SetShare(account_, bytes);
 	io_->fail(SET_NO_MEMORY);
 	return {};
 }

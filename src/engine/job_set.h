@@ -44,8 +44,8 @@ class SetBuild final : public PoolTask
 public:
 	static constexpr uint32_t AREA_ROWS = 8192;
 
-	/* `memory`: what the set counts as; nullptr: a stage's, which nobody counts. */
-	SetBuild(const Request &request, const SetShape &shape, SetMemory *memory, JobIo *io, WorkerPool *pool);
+	/* `account`: what the set counts as; nullptr: a stage's, which nobody counts. */
+	SetBuild(const Request &request, const SetShape &shape, SetAccount *account, JobIo *io, WorkerPool *pool);
 
 	/* -- rows are collected by any threads, each with a SetRows of its own; what they throw is std::bad_alloc */
 	std::unique_ptr<SetRows> new_rows() { return std::make_unique<SetRows>(this); }
@@ -74,7 +74,7 @@ private:
 
 	const Request &request_;
 	const SetShape &shape_;
-	SetMemory  *memory_;
+	SetAccount *account_;
 	JobIo	   *io_;
 	WorkerPool *pool_;
 	const uint64_t area_bytes_;

@@ -21,8 +21,8 @@ constexpr uint64_t HUGE_BYTES = 4 << 20;	/* from so many on */
 class WindowRun final : public PoolTask
 {
 public:
-	WindowRun(const Request &request, SetMemory *memory, JobIo *io, WorkerPool *pool)
-		: request_(request), set_(request.window.set.get()), shape_(request.window.shape), memory_(memory), io_(io),
+	WindowRun(const Request &request, SetAccount *account, JobIo *io, WorkerPool *pool)
+		: request_(request), set_(request.window.set.get()), shape_(request.window.shape), account_(account), io_(io),
 		  pool_(pool) {}
 
 	/* ErrorBits; none, and nothing stopped it: the set has the columns. */
@@ -52,7 +52,7 @@ private:
 	const Request &request_;
 	ResultSet  *set_;
 	const SetShape &shape_;		/* of the columns that are appended */
-	SetMemory  *memory_;
+	SetAccount *account_;
 	JobIo	   *io_;
 	WorkerPool *pool_;
 
@@ -75,12 +75,12 @@ private:
 bool
 WindowRun::charge(uint64_t bytes, SetShare *to)
 {
-	if (!memory_->take(bytes))
+	if (!account_->take(bytes))
 	{
 		io_->fail(SET_NO_MEMORY);
 		return false;
 	}
-	*to = SetShare(memory_, bytes);
+	*to = SetShare(account_, bytes);
 	return true;
 }
 
@@ -249,13 +249,13 @@ run_on_device(EngineContext *context, const Request &request, Job *job, JobIo *i
 	char		reason[sizeof(Job::device_refusal)] = "";
 	DeviceOutcome outcome;
 
-	if (!context->set_memory.take(bytes))
+	if (!request.account->take(bytes))
 	{
 		io->fail(SET_NO_MEMORY);
 		return true;
 	}
 
-	SetShare	share(&context->set_memory, bytes);
+	SetShare	share(request.account, bytes);
 	const uint32_t before = set->device()->ncolumns();
 
 	try
@@ -291,7 +291,7 @@ run_on_device(EngineContext *context, const Request &request, Job *job, JobIo *i
 void
 run_on_cpu(EngineContext *context, const Request &request, Job *job, JobIo *io)
 {
-	const char *wrong = request.window.set->bring_home(context->devices.library(), &context->set_memory);
+	const char *wrong = request.window.set->bring_home(context->devices.library(), request.account);
 
 	if (wrong != nullptr)
 	{
@@ -301,7 +301,7 @@ run_on_cpu(EngineContext *context, const Request &request, Job *job, JobIo *io)
 
 	io->compute();
 
-	WindowRun	run(request, &context->set_memory, io, context->pool);
+	WindowRun	run(request, request.account, io, context->pool);
 
 	job->errors = run.run();
 	job->threads_used = run.threads_used();

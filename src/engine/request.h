@@ -123,6 +123,7 @@ struct Request : RequestCursor
 	RequestWindow window;
 	bool		device_required = false;
 	Transfer	transfer = Transfer::Auto;
+	SetAccount *account = nullptr;	/* what the session's sets take */
 	PageUses	uses;			/* of the memory that the job's results go to */
 
 	/* Whose results leave. */

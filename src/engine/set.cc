@@ -11,45 +11,49 @@ namespace gpuvm {
 
 /* ---- memory ------------------------------------------------------------------ */
 
-/* What sessions keep is to leave room for jobs. */
-uint64_t
-SetMemory::limit() const
+/* The settings', now. What sessions keep is to leave room for jobs. */
+void
+SetMemory::follow_limit()
 {
 	const uint64_t limit = arena_->header()->result_limit.load(std::memory_order_relaxed);
 	const uint64_t memory = arena_->header()->memory_limit.load(std::memory_order_relaxed);
 
-	return memory == 0 ? limit : std::min(limit, memory / 2);
+	/* to the budget 0 is none */
+	budget_.set_limit(std::max<uint64_t>(memory == 0 ? limit : std::min(limit, memory / 2), 1));
 }
 
 bool
-SetMemory::take(uint64_t bytes)
+SetAccount::take(uint64_t bytes)
 {
-	const uint64_t limit = this->limit();
-	uint64_t	now = bytes_.load();
-
-	do
-	{
-		if (now > limit || bytes > limit - now)
-			return false;
-	}
-	while (!bytes_.compare_exchange_weak(now, now + bytes));
-	arena_->header()->result_bytes.fetch_add(bytes);
+	all_->follow_limit();
+	if (!all_->budget_.take(&memory_, bytes))
+		return false;
+	all_->arena_->header()->result_bytes.fetch_add(bytes);
 	return true;
 }
 
 void
-SetMemory::give_back(uint64_t bytes)
+SetAccount::give_back(uint64_t bytes)
 {
-	bytes_.fetch_sub(bytes);
-	arena_->header()->result_bytes.fetch_sub(bytes);
+	all_->budget_.give_back(memory_.number(), bytes);
+	all_->arena_->header()->result_bytes.fetch_sub(bytes);
 }
 
 uint64_t
-SetMemory::left() const
+SetAccount::left()
 {
-	const uint64_t limit = this->limit(), now = bytes_.load();
+	all_->follow_limit();
+	return all_->budget_.left(&memory_);
+}
 
-	return now < limit ? limit - now : 0;
+bool
+SetAccount::wait_for_more(const std::function<bool()> &ended)
+{
+	return memory_.wait_for_more([&]
+	{
+		all_->follow_limit();
+		return ended();
+	});
 }
 
 /* ---- columns ----------------------------------------------------------------- */
@@ -414,7 +418,7 @@ ResultSet::add_columns(const SetShape &more, const std::vector<const TabletHeade
 }
 
 const char *
-ResultSet::bring_home(DeviceLibrary *library, SetMemory *memory)
+ResultSet::bring_home(DeviceLibrary *library, SetAccount *account)
 {
 	if (device_ == nullptr)
 		return nullptr;
@@ -430,10 +434,10 @@ ResultSet::bring_home(DeviceLibrary *library, SetMemory *memory)
 		const uint32_t capacity = static_cast<uint32_t>(align_up(n, TABLET_PAD_ROWS));
 		const uint64_t bytes = shape_.layout(capacity, nullptr);
 
-		if (!memory->take(bytes))
+		if (!account->take(bytes))
 			return SET_NO_MEMORY;
 
-		Block		block = {{}, SetShare(memory, bytes)};
+		Block		block = {{}, SetShare(account, bytes)};
 
 		block.pages = Pages(bytes, false);
 
@@ -460,7 +464,7 @@ void
 SetStore::put(uint32_t number, std::shared_ptr<ResultSet> set)
 {
 	if (sets_[number] == nullptr)
-		memory_->count_sets(1);
+		account_.count_sets(1);
 	sets_[number] = std::move(set);
 }
 
@@ -472,7 +476,7 @@ SetStore::drop(uint64_t numbers)
 		if (sets_[i] == nullptr || !(numbers >> i & 1))
 			continue;
 		sets_[i].reset();
-		memory_->count_sets(-1);
+		account_.count_sets(-1);
 	}
 }
 

@@ -14,6 +14,7 @@
 #include "engine/device_abi.h"
 #include "tablet/format.h"
 #include "vm/cpu_pages.h"
+#include "vm/memory_budget.h"
 
 namespace gpuvm {
 
@@ -27,17 +28,38 @@ class SetMemory
 public:
 	explicit SetMemory(const ArenaMap *arena) : arena_(arena) {}	/* which may be mapped later */
 
-	/* False: it would be more than the limit. */
-	bool		take(uint64_t bytes);
-	void		give_back(uint64_t bytes);
-	uint64_t	left() const;
-	void		count_sets(int change) { arena_->header()->sets.fetch_add(static_cast<uint32_t>(change)); }
-
 private:
-	uint64_t	limit() const;
+	friend class SetAccount;
+
+	void		follow_limit();
 
 	const ArenaMap *arena_;
-	std::atomic<uint64_t> bytes_{0};
+	MemoryBudget budget_;
+};
+
+/* A session's part of it, which it keeps between its jobs. Who finds no room waits for other sessions (run_with_memory). */
+class SetAccount
+{
+public:
+	explicit SetAccount(SetMemory *all) : all_(all), memory_(&all->budget_, JobMemory::Of::Session) {}
+
+	/* False: there is no room, now or ever. */
+	bool		take(uint64_t bytes);
+	void		give_back(uint64_t bytes);
+	/* What take() would give. */
+	uint64_t	left();
+	/* Refused, but others may give some back. */
+	bool		can_wait() { return memory_.can_wait(); }
+	bool		wait_for_more(const std::function<bool()> &ended);
+
+	void		begin_job() { memory_.begin_job(); }
+	void		end_job() { memory_.end_job(); }
+	void		wait_for_client(bool waits) { memory_.wait_for_client(waits); }
+	void		count_sets(int change) { all_->arena_->header()->sets.fetch_add(static_cast<uint32_t>(change)); }
+
+private:
+	SetMemory  *all_;
+	JobMemory	memory_;
 };
 
 /* A part of it, given back at its end. */
@@ -45,24 +67,24 @@ class SetShare
 {
 public:
 	SetShare() = default;
-	SetShare(SetMemory *memory, uint64_t bytes) : memory_(memory), bytes_(bytes) {}
-	SetShare(SetShare &&from) noexcept : memory_(from.memory_), bytes_(from.bytes_) { from.memory_ = nullptr; }
+	SetShare(SetAccount *account, uint64_t bytes) : account_(account), bytes_(bytes) {}
+	SetShare(SetShare &&from) noexcept : account_(from.account_), bytes_(from.bytes_) { from.account_ = nullptr; }
 	SetShare   &operator=(SetShare &&from) noexcept
 	{
-		std::swap(memory_, from.memory_);
+		std::swap(account_, from.account_);
 		std::swap(bytes_, from.bytes_);
 		return *this;
 	}
 	~SetShare()
 	{
-		if (memory_ != nullptr)
-			memory_->give_back(bytes_);
+		if (account_ != nullptr)
+			account_->give_back(bytes_);
 	}
 
 	uint64_t	bytes() const { return bytes_; }
 
 private:
-	SetMemory  *memory_ = nullptr;	/* nullptr: nobody counts */
+	SetAccount *account_ = nullptr;	/* nullptr: nobody counts */
 	uint64_t	bytes_ = 0;
 };
 
@@ -162,7 +184,7 @@ public:
 	void		add_columns(const SetShape &more, const std::vector<const TabletHeader *> &tablets, char *headers, Block block);
 
 	/* Has the set's rows in tablets, not on a device; nullptr, or why that cannot be. Throws std::bad_alloc. */
-	const char *bring_home(DeviceLibrary *library, SetMemory *memory);
+	const char *bring_home(DeviceLibrary *library, SetAccount *account);
 
 private:
 	void		widen(const SetShape &more);
@@ -180,7 +202,7 @@ private:
 class SetStore
 {
 public:
-	explicit SetStore(SetMemory *memory) : memory_(memory) {}
+	explicit SetStore(SetMemory *memory) : account_(memory) {}
 	~SetStore() { drop(~uint64_t{0}); }
 
 	/* nullptr: there is none. */
@@ -188,10 +210,10 @@ public:
 	void		put(uint32_t number, std::shared_ptr<ResultSet> set);
 	void		drop(uint64_t numbers);
 
-	SetMemory *memory() const { return memory_; }
+	SetAccount *account() { return &account_; }
 
 private:
-	SetMemory  *memory_;
+	SetAccount	account_;
 	std::shared_ptr<ResultSet> sets_[JOB_MAX_SETS + 1];
 };
 

@@ -537,6 +537,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Heap Fetches", nullptr, f->heap_fetches, es);
 	if (f->stayed)
 		ExplainPropertyInteger("Rows Stay", nullptr, f->rows_stayed, es);
+	if (f->not_stayed[0] != '\0')
+		ExplainPropertyText("Rows Did Not Stay", f->not_stayed, es);
 	if (f->units_by_heap > 0)
 		ExplainPropertyInteger("Units Evaluated From Heap", nullptr, f->units_by_heap, es);
 	if (es->costs)

@@ -1583,6 +1583,17 @@ sink_can_be(const SetSink *sink, uint32 first, uint32 ncolumns)
 	return sink->nrows <= MOST_SET_ROWS && sink->tablets <= MOST_SET_TABLETS;
 }
 
+/* The rows will be read as PostgreSQL reads any, which is slower. */
+static void
+note_not_stayed(GpuvmScanState *state)
+{
+	char	   *why = engine_text(state->job->failure);
+
+	strlcpy(state->figures.not_stayed, why, sizeof(state->figures.not_stayed));
+	pfree(why);
+	stats_count_not_stayed();
+}
+
 /* Waits for the job, and says what became of the set. */
 static void
 collect_set(GpuvmScanState *state)
@@ -1616,7 +1627,11 @@ collect_set(GpuvmScanState *state)
 	if (errors != 0 && state->part->plan->group_filter == nullptr)
 		state->mode = run_fall_back(state, FALLBACK_ERROR_FLAG, nullptr);
 	else
+	{
+		if (!done)
+			note_not_stayed(state);
 		end_job(state, false);
+	}
 }
 
 /* What a stage has read is needed no more when its rows are there. Its tables stay open: references lead there. */

@@ -272,6 +272,7 @@ struct ScanFigures
 	uint64		units_by_heap;	/* units evaluated by PostgreSQL's expressions */
 	bool		stayed;			/* its rows, in a result set: */
 	uint64		rows_stayed;
+	char		not_stayed[sizeof(Job::failure)];	/* why they did not, though they were to; empty: nothing of the kind */
 	bool		unfiltered;		/* all groups were handed out, though the plan has a filter for them, */
 	bool		unfiltered_before;	/* which an earlier execution had found out */
 	int			fallback;		/* FallbackReason of the last fallback, or -1 */

@@ -83,6 +83,12 @@ stats_count_refusal(void)
 }
 
 void
+stats_count_not_stayed(void)
+{
+	count(STATS_NOT_STAYED, 1);
+}
+
+void
 stats_count_fallback(FallbackReason reason)
 {
 	if (reason >= 0 && reason < FALLBACK_COUNT_)

@@ -39,6 +39,7 @@ enum StatsCounter
 	STATS_RESTAMPED_BLOCKS,		/* looked at by queries, because VACUUM had been there */
 	STATS_DEVICE_REFUSALS,
 	STATS_RESTARTS,
+	STATS_NOT_STAYED,			/* results that were to stay in gpuvmd, and passed through PostgreSQL for want of memory or a failure */
 	STATS_FALLBACKS,
 	STATS_COUNT_ = STATS_FALLBACKS + FALLBACK_COUNT_
 };
@@ -51,6 +52,7 @@ void		stats_count_job(const Job *job, bool refused);
 /* A device refused, or failed, a job that was meant for it. */
 void		stats_count_refusal(void);
 void		stats_count_fallback(FallbackReason reason);
+void		stats_count_not_stayed(void);
 /* A run over tables with blocks that its tablets do not serve, or did not until it looked at them. */
 void		stats_count_delta(uint64 blocks, uint64 rows, uint64 restamped);
 

@@ -343,6 +343,7 @@ static const struct
 	{"restamped blocks", true},
 	{"device refusals", true},
 	{"restarts for memory", true},
+	{"results that did not stay", true},
 };
 
 static const char *

@@ -14,11 +14,11 @@ MemoryBudget::fits(const JobMemory *job, uint64_t bytes) const
 	return taken <= limit && bytes <= limit - taken;
 }
 
-/* What there is for jobs when none runs. */
+/* What there is for the job when no other runs. */
 uint64_t
-MemoryBudget::ever() const
+MemoryBudget::ever(const JobMemory *job) const
 {
-	const uint64_t stays = used_ - held_, limit = limit_.load(std::memory_order_relaxed);
+	const uint64_t stays = used_ - held_ + job->kept_, limit = limit_.load(std::memory_order_relaxed);
 
 	return limit - std::min(limit, stays);
 }
@@ -29,16 +29,19 @@ MemoryBudget::others_hold(const JobMemory *job) const
 	return std::any_of(jobs_.begin(), jobs_.end(), [job](const JobMemory *other) { return other != job && other->holds(); });
 }
 
-/* Those, but for clients' that have been waited for. */
-bool
+/* What those have, but for clients' that have been waited for. */
+uint64_t
 MemoryBudget::others_compute(const JobMemory *job) const
 {
-	const Clock::time_point long_ago = Clock::now() - CLIENT_PATIENCE;
+	const Clock::time_point now = Clock::now();
+	uint64_t	bytes = 0;
 
-	return std::any_of(jobs_.begin(), jobs_.end(), [job, long_ago](const JobMemory *other)
+	for (const JobMemory *other : jobs_)
 	{
-		return other != job && other->holds() && (!other->waits_for_client_ || other->client_since_ > long_ago);
-	});
+		if (other != job && other->holds() && !other->waiting_ && (!other->waits_for_client_ || other->client_until_ > now))
+			bytes += std::max(other->held_, other->granted_);
+	}
+	return bytes;
 }
 
 void
@@ -76,6 +79,16 @@ MemoryBudget::used()
 	std::lock_guard<std::mutex> lock(mutex_);
 
 	return used_;
+}
+
+uint64_t
+MemoryBudget::left(const JobMemory *job)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	const uint64_t taken = used_ + reserved_ - job->reserve(), limit = limit_.load(std::memory_order_relaxed);
+	const uint64_t most = waiting_.empty() || job->large() ? MOST : SMALL - job->held_;
+
+	return std::min(limit - std::min(limit, taken), most);
 }
 
 bool
@@ -133,7 +146,7 @@ MemoryBudget::fail(JobMemory *job, uint64_t bytes)
 
 /* ---- jobs -------------------------------------------------------------------------- */
 
-JobMemory::JobMemory(MemoryBudget *budget) : budget_(budget)
+JobMemory::JobMemory(MemoryBudget *budget, Of of) : budget_(budget), of_(of)
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
@@ -161,12 +174,12 @@ JobMemory::peak()
 }
 
 void
-JobMemory::wait_for_client(bool waits)
+JobMemory::wait_for_client(bool waits, std::chrono::milliseconds patience)
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
 	waits_for_client_ = waits;
-	client_since_ = MemoryBudget::Clock::now();
+	client_until_ = MemoryBudget::Clock::now() + patience;
 	if (waits && reserve() > 0)
 	{
 		budget_->change(this, held_, std::max<uint64_t>(held_, 1));
@@ -174,23 +187,85 @@ JobMemory::wait_for_client(bool waits)
 	}
 }
 
+/* What is held stays: nobody's, or the session's. */
+void
+JobMemory::reset()
+{
+	if (of_ == Of::Session)
+	{
+		kept_ = held_;
+		budget_->change(this, held_, 0);
+		return;
+	}
+	/* an index or a set that stays is nobody's */
+	budget_->change(this, 0, 0);
+	number_ = ++budget_->last_number_;
+}
+
+void
+JobMemory::start_over()
+{
+	std::lock_guard<std::mutex> lock(budget_->mutex_);
+
+	reset();
+	budget_->call_first();
+}
+
+void
+JobMemory::begin_job()
+{
+	std::lock_guard<std::mutex> lock(budget_->mutex_);
+
+	kept_ = held_;
+	wanted_ = 0;
+	tries_ = 0;
+	waits_for_client_ = false;
+}
+
+void
+JobMemory::end_job()
+{
+	start_over();
+	wait_for_client(true, MemoryBudget::SESSION_PATIENCE);
+}
+
+bool
+JobMemory::can_wait()
+{
+	std::lock_guard<std::mutex> lock(budget_->mutex_);
+
+	return wanted_ != 0 && !had_all_ && tries_ < MemoryBudget::MOST_TRIES;
+}
+
 /* Of the first of those that wait, which it does since then. */
 JobMemory::Turn
 JobMemory::turn(MemoryBudget::Clock::time_point since)
 {
 	/* tables grow by doubling */
-	const uint64_t ever = budget_->ever(), limit = budget_->limit_.load(std::memory_order_relaxed);
-	const uint64_t taken = budget_->used_ + budget_->reserved_, left = limit - std::min(limit, taken), ample = std::min(2 * wanted_, ever);
+	const uint64_t ever = budget_->ever(this), limit = budget_->limit_.load(std::memory_order_relaxed);
+	const uint64_t taken = budget_->used_ + budget_->reserved_, left = limit - std::min(limit, taken), ample = std::min(2 * needs(), ever);
 
-	if (wanted_ > ever)
+	if (needs() > ever)
 		return Turn::HasNone;
 
-	const bool	more_to_come = budget_->others_compute(this), patient = MemoryBudget::Clock::now() - since < MemoryBudget::AMPLE_PATIENCE;
+	const uint64_t coming = budget_->others_compute(this);
+	const bool	patient = MemoryBudget::Clock::now() - since < MemoryBudget::AMPLE_PATIENCE;
 
-	if (left < ample && (left < wanted_ || (more_to_come && patient)))
-		return more_to_come ? Turn::Waits : Turn::HasNone;
-	budget_->change(this, 0, std::min(left, ample));
+	if (left < needs() && left + coming < needs())
+		return Turn::HasNone;
+	if (left < needs() || (left < ample && coming > 0 && patient))
+		return Turn::Waits;
+	budget_->change(this, held_, kept_ + std::min(left, ample));
 	return Turn::Begins;
+}
+
+/* Among those that wait: who keeps something is before who does not. */
+std::list<JobMemory *>::iterator
+JobMemory::place()
+{
+	std::list<JobMemory *> &waiting = budget_->waiting_;
+
+	return kept_ == 0 ? waiting.end() : std::find_if(waiting.begin(), waiting.end(), [](const JobMemory *other) { return other->kept_ == 0; });
 }
 
 bool
@@ -204,10 +279,8 @@ JobMemory::wait_for_more(const std::function<bool()> &ended)
 
 	if (wanted_ == 0 || had_all_ || ++tries_ > MemoryBudget::MOST_TRIES)
 		return false;
-	/* an index or a set that stays is nobody's */
-	budget_->change(this, 0, 0);
-	number_ = ++budget_->last_number_;
-	waiting.push_back(this);
+	reset();
+	waiting.insert(place(), this);
 	waiting_ = true;
 	for (;;)
 	{

@@ -8,6 +8,10 @@
  *
  * A job that waits holds nothing that others wait for: sets and indexes that stay when a job has gone are nobody's.
  * Jobs that wait for their clients may do so for ever, so they are not waited for, nor is anything kept for them.
+ *
+ * Of a budget that sessions have parts of (result sets, engine/set.h) what a session keeps between its jobs is its own, and
+ * others wait for it. Who keeps something goes before who does not: that may end his query, which gives all back. Where
+ * all that is left to wait for is kept by those that wait themselves, the first of them is refused.
  */
 #ifndef GPUVM_VM_MEMORY_BUDGET_H
 #define GPUVM_VM_MEMORY_BUDGET_H
@@ -36,6 +40,8 @@ public:
 	static constexpr std::chrono::milliseconds ASK{20};
 	/* A client that goes on does so sooner. */
 	static constexpr std::chrono::milliseconds CLIENT_PATIENCE{100};
+	/* A session's next job, or the end of its query, may be that long in coming; gpuvm.engine_timeout is longer. */
+	static constexpr std::chrono::milliseconds SESSION_PATIENCE{500};
 	/* How often a job begins again at most: small ones may take what is kept for it. */
 	static constexpr int MOST_TRIES = 8;
 	/* So long the first of those that wait holds out for more than it wanted when it was refused. */
@@ -52,6 +58,9 @@ public:
 	/* What gives back that which is only kept for later jobs; called where memory is short, with no lock held. */
 	void		set_yield(std::function<void()> yield) { yield_ = std::move(yield); }
 
+	/* What it would have of take(), as far as nothing is given up for it. */
+	uint64_t	left(const JobMemory *job);
+
 	/* For `job`, or for nobody if it is nullptr. */
 	bool		take(JobMemory *job, uint64_t bytes);
 	/* What was taken under that number (JobMemory::number(); 0: nobody's), whoever gives it back. */
@@ -65,9 +74,9 @@ private:
 	static constexpr uint64_t MOST = UINT64_MAX / 4;	/* sums do not overflow */
 
 	bool		fits(const JobMemory *job, uint64_t bytes) const;
-	uint64_t	ever() const;
+	uint64_t	ever(const JobMemory *job) const;
 	bool		others_hold(const JobMemory *job) const;
-	bool		others_compute(const JobMemory *job) const;
+	uint64_t	others_compute(const JobMemory *job) const;
 	void		refuse(JobMemory *job, uint64_t bytes, bool its_turn);
 	void		change(JobMemory *job, uint64_t held, uint64_t granted);
 	void		call_first();
@@ -83,11 +92,13 @@ private:
 	std::list<JobMemory *> waiting_;	/* in the order in which it is their turn */
 };
 
-/* What one job has; its members are the budget's, under its mutex. */
+/* What one job has, or a session; its members are the budget's, under its mutex. */
 class JobMemory
 {
 public:
-	explicit JobMemory(MemoryBudget *budget);
+	enum class Of { Job, Session };
+
+	explicit JobMemory(MemoryBudget *budget, Of of = Of::Job);
 	~JobMemory();
 	JobMemory(const JobMemory &) = delete;
 	JobMemory &operator=(const JobMemory &) = delete;
@@ -96,14 +107,24 @@ public:
 	static JobMemory *current() { return current_; }
 
 	MemoryBudget *budget() const { return budget_; }
-	/* What it takes is known by. Another one once it has waited: what stayed of the attempt before is nobody's. */
+	/* What it takes is known by. Another one once a job has waited: what stayed of the attempt before is nobody's. */
 	uint64_t	number() const { return number_; }
+
+	/* A session's next job, and its end: from then on it is the client that may give back what is kept. */
+	void		begin_job();
+	void		end_job();
 
 	/* Most that it ever had at a time. */
 	uint64_t	peak();
 
-	/* It begins or ends to wait for its client. */
-	void		wait_for_client(bool waits);
+	/* It begins or ends to wait for its client, for which others wait so long. */
+	void		wait_for_client(bool waits, std::chrono::milliseconds patience = MemoryBudget::CLIENT_PATIENCE);
+
+	/* All that it had is given back, to begin again: nothing is kept for it. */
+	void		start_over();
+
+	/* Would it be, now that it has been refused? */
+	bool		can_wait();
 
 	/*
 	 * When an allocation has been refused, and all is given back: waits until it is worth while to begin again. False: it had
@@ -127,8 +148,11 @@ public:
 private:
 	friend class MemoryBudget;
 
+	void		reset();
+	std::list<JobMemory *>::iterator place();
+	uint64_t	needs() const { return wanted_ - std::min(wanted_, kept_); }
 	uint64_t	reserve() const { return granted_ - std::min(granted_, held_); }
-	bool		holds() const { return !waiting_ && (held_ > 0 || granted_ > 0); }
+	bool		holds() const { return held_ > 0 || granted_ > 0; }
 	bool		large() const { return granted_ > 0 || held_ > MemoryBudget::SMALL; }
 
 	enum class Turn { Waits, Begins, HasNone };
@@ -138,8 +162,10 @@ private:
 	static inline thread_local JobMemory *current_ = nullptr;
 
 	MemoryBudget *budget_;
+	const Of	of_;
 	uint64_t	number_;
 	uint64_t	held_ = 0;
+	uint64_t	kept_ = 0;		/* of it, from earlier jobs of the session */
 	uint64_t	peak_ = 0;
 	uint64_t	granted_ = 0;
 	uint64_t	wanted_ = 0;	/* when it was refused */
@@ -147,7 +173,7 @@ private:
 	int			tries_ = 0;
 	bool		waiting_ = false;
 	bool		waits_for_client_ = false;
-	MemoryBudget::Clock::time_point client_since_;
+	MemoryBudget::Clock::time_point client_until_;	/* that is not waited for any more */
 	std::condition_variable called_;
 };
 

@@ -68,6 +68,40 @@ $idle->query_safe('COMMIT');
 $idle->quit;
 is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $groups"), $right, 'and leaves what it had');
 
+# Rows that stay for another program of the query: there is room for those of one and a half.
+setting('gpuvm.result_memory', '24MB');
+my $not_stayed = q{SELECT value FROM gpuvm.stats WHERE counter = 'results that did not stay'};
+my $both = $groups =~ s/count\(\*\)/count(k)/r;
+my $engine = $node->safe_psql('postgres', q{SELECT substring(detail FROM 'PID ([0-9]+)') FROM gpuvm.status() WHERE backend = 'cpu'});
+$before = $node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counter = 'restarts for memory'});
+my $none = $node->safe_psql('postgres', $not_stayed);
+append_to_file($node->basedir . '/both.sql', "$both;\n");
+{
+	local $ENV{PGOPTIONS} = '-c gpuvm.require=cpu';
+
+	$node->command_checks_all([ 'pgbench', '-n', '-c', '6', '-t', '3', '-f', $node->basedir . '/both.sql', 'postgres' ], 0,
+		[qr{transactions actually processed: 18/18}], [qr/^((?!ERROR).)*$/s], 'six sessions with rows that stay');
+}
+is($node->safe_psql('postgres', $not_stayed), $none, 'all of them stayed');
+cmp_ok($node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counter = 'restarts for memory'}), '>', $before,
+	'since they have waited for each other');
+$idle = $node->background_psql('postgres', on_error_stop => 0);
+$idle->query_safe('SET gpuvm.require = cpu; BEGIN; DECLARE c CURSOR FOR
+	SELECT q.k, q.n, w.v FROM (SELECT k, sum(v) AS n FROM wide GROUP BY k OFFSET 0) q JOIN wide w ON w.v = q.n');
+$idle->query_safe('MOVE 1 IN c');
+cmp_ok($node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counter = 'result bytes'}), '>', 12 << 20, 'a cursor that is not read keeps its rows');
+$since = time;
+like($node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF) $both"), qr/Rows Did Not Stay: out of memory for result sets/,
+	'what finds no room beside it says so');
+cmp_ok(time - $since, '<', 30, 'and does not wait for it');
+is($node->safe_psql('postgres', $both), $right, 'the answer is right');
+is($node->safe_psql('postgres', $not_stayed), $none + 2, 'and it is counted');
+is($idle->query_safe('MOVE ALL IN c'), '', 'the cursor goes on');
+$idle->query_safe('COMMIT');
+$idle->quit;
+like($node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE, COSTS OFF) $both"), qr/Rows Stay: 1000000/, 'and leaves what it had');
+is($node->safe_psql('postgres', q{SELECT substring(detail FROM 'PID ([0-9]+)') FROM gpuvm.status() WHERE backend = 'cpu'}), $engine, 'by the same gpuvmd');
+
 # Who waits for memory says so, and can be canceled.
 setting('gpuvm.engine_memory', '56MB');
 my $long = $node->background_psql('postgres', on_error_stop => 0);

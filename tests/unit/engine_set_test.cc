@@ -654,6 +654,30 @@ TEST_F(SetTest, MemoryIsBounded)
 	EXPECT_EQ(sets(), 1u);
 }
 
+TEST_F(SetTest, WhoFindsNoRoomWaitsForOtherSessions)
+{
+	Backend		backend(this), other(this);
+
+	backend.job->threads = other.job->threads = 1;
+	context_.arena.header()->result_limit.store(NROWS * 15);
+	make_numbers(&backend, 1);
+	ASSERT_EQ(backend.state(), JobState::Done) << backend.failure();
+
+	std::thread waits([&] { make_numbers(&other, 1); });
+
+	EXPECT_TRUE(eventually([&] { return other.job->waits.load() == WAITS_FOR_MEMORY; }));
+	drop(&backend, 2);
+	waits.join();
+	EXPECT_EQ(other.state(), JobState::Done) << other.failure();
+	EXPECT_GT(other.job->restarts, 0u);
+	EXPECT_EQ(read_set(&other, 1, {Type::I64}).rows.size(), NROWS);
+	EXPECT_EQ(sets(), 1u);
+
+	/* but not for an idle one for long */
+	make_numbers(&backend, 1);
+	EXPECT_EQ(backend.failure(), "out of memory for result sets");
+}
+
 TEST_F(SetTest, ErrorsLeaveNone)
 {
 	Backend		backend(this);

@@ -317,6 +317,147 @@ TEST(MemoryBudget, WhoNeedsLessThanTwiceDoesNotWaitForTwice)
 	EXPECT_FALSE(job.wait_for_more(never));
 }
 
+/* Sessions that keep what their jobs have made, for their next ones. */
+class SessionsBudget : public testing::Test
+{
+protected:
+	static void keep(JobMemory *session, uint64_t bytes)
+	{
+		session->begin_job();
+		ASSERT_TRUE(session->budget()->take(session, bytes));
+		session->end_job();
+		session->begin_job();
+	}
+
+	MemoryBudget budget_{100 * MB};
+	JobMemory	first_{&budget_, JobMemory::Of::Session}, second_{&budget_, JobMemory::Of::Session}, third_{&budget_, JobMemory::Of::Session};
+};
+
+TEST_F(SessionsBudget, WhatOthersKeepIsWaitedFor)
+{
+	keep(&first_, 60 * MB);
+	second_.begin_job();
+	EXPECT_FALSE(second_.can_wait()) << "it was not refused";
+	EXPECT_EQ(budget_.left(&second_), 40 * MB);
+	ASSERT_FALSE(budget_.take(&second_, 50 * MB));
+	EXPECT_TRUE(second_.can_wait());
+
+	std::thread waits([&] { EXPECT_TRUE(second_.wait_for_more(never)); });
+
+	std::this_thread::sleep_for(3 * MemoryBudget::CLIENT_PATIENCE);
+	/* what is small does not queue */
+	third_.begin_job();
+	EXPECT_TRUE(budget_.take(&third_, MB));
+	budget_.give_back(third_.number(), MB);
+	budget_.give_back(first_.number(), 60 * MB);
+	waits.join();
+	EXPECT_EQ(budget_.left(&third_), 0u) << "all is kept for who waited";
+	EXPECT_TRUE(budget_.take(&second_, 50 * MB));
+	second_.end_job();
+	EXPECT_EQ(budget_.left(&third_), 50 * MB) << "until its job has ended";
+	EXPECT_EQ(budget_.used(), 50 * MB);
+	budget_.give_back(second_.number(), 50 * MB);
+}
+
+TEST_F(SessionsBudget, ASessionThatIsIdleIsNotWaitedFor)
+{
+	keep(&first_, 60 * MB);
+	first_.end_job();
+	second_.begin_job();
+	ASSERT_FALSE(budget_.take(&second_, 50 * MB));
+	EXPECT_FALSE(second_.wait_for_more(never));
+	budget_.give_back(first_.number(), 60 * MB);
+}
+
+/* But for another one that keeps too little. */
+TEST_F(SessionsBudget, NorIsWhatCannotBeEnough)
+{
+	keep(&first_, 60 * MB);
+	first_.end_job();
+	keep(&third_, 10 * MB);
+	std::this_thread::sleep_for(MemoryBudget::SESSION_PATIENCE + MemoryBudget::ASK);
+	second_.begin_job();
+	ASSERT_FALSE(budget_.take(&second_, 50 * MB));
+	EXPECT_FALSE(second_.wait_for_more(never));
+	budget_.give_back(first_.number(), 60 * MB);
+	budget_.give_back(third_.number(), 10 * MB);
+}
+
+TEST_F(SessionsBudget, WhoKeepsSomethingGoesFirst)
+{
+	std::atomic<int> asked{0};
+	std::mutex	mutex;
+	std::string order;
+	const auto	wait = [&](JobMemory *session, char name, uint64_t bytes)
+	{
+		return std::thread([&, session, name, bytes, seen = false]() mutable
+		{
+			ASSERT_TRUE(session->wait_for_more([&]
+			{
+				asked += !seen;
+				seen = true;
+				return false;
+			}));
+			{
+				std::lock_guard<std::mutex> lock(mutex);
+
+				order += name;
+			}
+			budget_.give_back(session->number(), bytes);
+			session->end_job();
+		});
+	};
+
+	keep(&first_, 60 * MB);
+	keep(&second_, 30 * MB);
+	third_.begin_job();
+	ASSERT_FALSE(budget_.take(&third_, 70 * MB));
+
+	std::thread later = wait(&third_, 't', 0);
+
+	while (asked < 1)
+		std::this_thread::yield();
+	ASSERT_FALSE(budget_.take(&second_, 20 * MB));
+
+	std::thread sooner = wait(&second_, 's', 30 * MB);
+
+	while (asked < 2)
+		std::this_thread::yield();
+	budget_.give_back(first_.number(), 60 * MB);
+	sooner.join();
+	later.join();
+	EXPECT_EQ(order, "st");
+	EXPECT_EQ(budget_.used(), 0u);
+}
+
+TEST_F(SessionsBudget, OfThoseThatWaitForEachOtherOneIsRefused)
+{
+	keep(&first_, 50 * MB);
+	keep(&second_, 40 * MB);
+	ASSERT_FALSE(budget_.take(&first_, 30 * MB));
+
+	std::atomic<bool> refused{false};
+	std::thread waits([&]
+	{
+		refused = !first_.wait_for_more(never);
+		/* its query runs by other means, and drops what it kept */
+		budget_.give_back(first_.number(), 50 * MB);
+		first_.end_job();
+	});
+
+	std::this_thread::sleep_for(std::chrono::milliseconds(50));
+	EXPECT_FALSE(refused) << "the second still computes";
+	ASSERT_FALSE(budget_.take(&second_, 30 * MB));
+	EXPECT_TRUE(second_.wait_for_more(never));
+	EXPECT_TRUE(refused);
+	waits.join();
+	EXPECT_TRUE(budget_.take(&second_, 30 * MB));
+	budget_.give_back(second_.number(), 70 * MB);
+	/* and who alone wants more than there is need not wait */
+	ASSERT_FALSE(budget_.take(&third_, 101 * MB));
+	EXPECT_FALSE(third_.wait_for_more(never));
+}
+
 TEST_F(MemoryBudgetTest, WhatAJobFreesOfOthersIsNotItsOwn)
 {
 	JobMemory	job(&budget_);
