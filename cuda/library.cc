@@ -484,7 +484,15 @@ CudaLibrary::run_staged(CudaDevice *device, const DeviceJobRequest &request, con
 	figures->rows_out = 0;
 	if (figures->errors != 0 || io->stopped())
 		return;
-	run_one(device, SetRequest(stage.second(&groups)).get(), lowered.stage, nullptr, sink, io, &second, published);
+	try
+	{
+		run_one(device, SetRequest(stage.second(&groups)).get(), lowered.stage, nullptr, sink, io, &second, published);
+	}
+	catch (...)
+	{
+		figures->set_short = second.set_short;
+		throw;
+	}
 	figures->errors = second.errors;
 	figures->rows_out = second.rows_out;
 	figures->bytes_moved += second.bytes_moved;

@@ -49,7 +49,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 18 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 19 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;
@@ -566,6 +566,7 @@ struct Job
 	std::atomic<uint32_t> engine_waiting;
 	std::atomic<uint32_t> parting;	/* Parting */
 	std::atomic<uint32_t> waits;	/* while Running: for what (WAITS_FOR_...), or 0; to be shown */
+	std::atomic<uint32_t> looks;	/* how often its thread has looked whether it is to wait on for memory: a sign of life */
 	std::atomic<uint64_t> rows_done;	/* on the CPU, of the last program; likewise */
 	std::atomic<uint64_t> rows_to_do;
 
@@ -598,7 +599,6 @@ struct Job
 	uint64_t	expected_device_ns;
 	uint64_t	queue_ns;		/* that it waited for memory, */
 	uint32_t	restarts;		/* and how often it was begun again, with more of it or fewer threads */
-	uint32_t	reserved4;
 	uint64_t	memory_peak;	/* bytes of gpuvmd's that it had at most, on the CPU */
 	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];

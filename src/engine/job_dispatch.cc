@@ -140,18 +140,6 @@ run_on_cpu(EngineContext *context, const Choice &choice, JobIo *io, Function fun
 			  : static_cast<double>(time.ns.load()) / choice.threads, *io);
 }
 
-/* Was a device refused so much for its set, and will others give some back? The CPU would find no more. */
-static bool
-may_wait_for_sets(const Request &request, uint64_t bytes)
-{
-	if (bytes == 0)
-		return false;
-	if (!request.account->take(bytes))
-		return request.account->can_wait();
-	request.account->give_back(bytes);
-	return false;
-}
-
 /* False when the device refused the job, which is then as good as not begun. */
 static bool
 run_on_device(EngineContext *context, const Request &request, const JobWork &work, const Choice &choice, Job *job, JobIo *io,
@@ -186,13 +174,14 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 
 	if (outcome == DeviceOutcome::Refused && !io->published())
 	{
-		if (may_wait_for_sets(request, figures.set_short))
+		job->ran_on = Device::Cpu;
+		/* for its set, of which the CPU would find no more: others may give some back */
+		if (figures.set_short != 0 && request.account->can_wait_for(figures.set_short))
 		{
 			io->fail(SET_NO_MEMORY);
 			return true;
 		}
 		memcpy(job->device_refusal, reason, sizeof(reason));
-		job->ran_on = Device::Cpu;
 		io->set_patience(std::chrono::milliseconds(0));
 		return false;
 	}
@@ -524,7 +513,7 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		if (io->failure() == nullptr)
 			return Attempt::Done;
 		set_failure(job, io->failure());
-		if (job->errors == 0 && strcmp(io->failure(), SET_NO_MEMORY) == 0)
+		if (job->errors == 0 && sets->account()->can_wait())
 			outcome = Attempt::ShortOfSets;
 		else if (!io->short_of_memory())
 			return Attempt::Failed;
@@ -548,16 +537,19 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		? Attempt::ShortByThreads : Attempt::ShortOfMemory;
 }
 
-/* Waits until it is worth while to begin again, in the queue of what it was short of. It holds nothing of the other. */
+/* Waits until it is worth while to begin again, in the queue of what it was short of. Nothing of the other is kept for it. */
 static bool
 wait_for_more(Attempt outcome, JobMemory *memory, SetAccount *account, const std::function<bool()> &ended)
 {
 	const Awake::Sleeps sleeps;
 
-	if (outcome != Attempt::ShortOfSets)
-		return memory->wait_for_more(ended);
-	memory->start_over();
-	return account->wait_for_more(ended);
+	if (outcome == Attempt::ShortOfSets)
+	{
+		memory->start_over();
+		return account->wait_for_more(ended);
+	}
+	account->start_over();
+	return memory->wait_for_more(ended);
 }
 
 /* What finds no memory is begun again when there is some; at last by one thread, which needs one table where many need one each. */
@@ -566,7 +558,11 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 {
 	JobMemory	memory(&context->memory);
 	JobMemory::Use uses(&memory);
-	const auto	ended = [&] { return job->cancel.load() != 0 || doorbell->gone(); };
+	const auto	ended = [&]
+	{
+		job->looks.fetch_add(1, std::memory_order_relaxed);
+		return job->cancel.load() != 0 || doorbell->gone();
+	};
 	std::chrono::nanoseconds waited{0};
 	uint32_t	restarts = 0;
 	Attempt		outcome = Attempt::Failed;

@@ -35,7 +35,7 @@ SetAccount::take(uint64_t bytes)
 void
 SetAccount::give_back(uint64_t bytes)
 {
-	all_->budget_.give_back(memory_.number(), bytes);
+	all_->budget_.give_back(memory_, bytes);
 	all_->arena_->header()->result_bytes.fetch_sub(bytes);
 }
 
@@ -279,7 +279,7 @@ ResultSet::device_bytes() const
 {
 	uint64_t	bytes = 0;
 
-	for (const SetShare &share : device_shares_)
+	for (const SetShare &share : shares_)
 		bytes += share.bytes();
 	return bytes;
 }
@@ -287,7 +287,7 @@ ResultSet::device_bytes() const
 void
 ResultSet::grown(SetShare share)
 {
-	device_shares_.push_back(std::move(share));
+	shares_.push_back(std::move(share));
 	nrows_ = device_->rows();
 	columns_.assign(device_->columns(), device_->columns() + device_->ncolumns());
 	for (size_t c = 0; c < columns_.size(); c++)
@@ -337,6 +337,7 @@ ResultSet::append(ResultSet *from)
 	/* all or nothing: who finds no memory begins again */
 	make_room(&tablets_, from->tablets_.size());
 	make_room(&blocks_, from->blocks_.size());
+	make_room(&shares_, from->shares_.size());
 	/* what is null everywhere may be a reference or not */
 	for (size_t c = 0; c < columns_.size(); c++)
 	{
@@ -351,8 +352,10 @@ ResultSet::append(ResultSet *from)
 	for (const TabletHeader *tablet : from->tablets_)
 		add_tablet(tablet);
 	std::move(from->blocks_.begin(), from->blocks_.end(), std::back_inserter(blocks_));
+	std::move(from->shares_.begin(), from->shares_.end(), std::back_inserter(shares_));
 	from->tablets_.clear();
 	from->blocks_.clear();
+	from->shares_.clear();
 }
 
 /* ---- more columns of it ---------------------------------------------------------- */
@@ -423,24 +426,26 @@ ResultSet::bring_home(DeviceLibrary *library, SetAccount *account)
 	if (device_ == nullptr)
 		return nullptr;
 
-	const uint64_t all = device_->rows();
+	const uint64_t all = device_->rows(), counted = device_bytes();
 	std::vector<uint64_t *> nulls(columns_.size());
 	std::vector<char *> values(columns_.size());
 	ResultSet	home(shape_);
+	const auto	capacity_of = [all](uint64_t first) { return static_cast<uint32_t>(align_up(std::min<uint64_t>(all - first, SET_TABLET_ROWS), TABLET_PAD_ROWS)); };
+	uint64_t	bytes = 0;
 
 	for (uint64_t first = 0; first < all; first += SET_TABLET_ROWS)
+		bytes += shape_.layout(capacity_of(first), nullptr);
+	/* the rows are counted already */
+	if (bytes > counted)
 	{
-		const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(all - first, SET_TABLET_ROWS));
-		const uint32_t capacity = static_cast<uint32_t>(align_up(n, TABLET_PAD_ROWS));
-		const uint64_t bytes = shape_.layout(capacity, nullptr);
-
-		if (!account->take(bytes))
+		if (!account->take(bytes - counted))
 			return SET_NO_MEMORY;
-
-		Block		block = {{}, SetShare(account, bytes)};
-
-		block.pages = Pages(bytes, false);
-
+		home.shares_.emplace_back(account, bytes - counted);
+	}
+	for (uint64_t first = 0; first < all; first += SET_TABLET_ROWS)
+	{
+		const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(all - first, SET_TABLET_ROWS)), capacity = capacity_of(first);
+		ResultSet::Block block = {Pages(shape_.layout(capacity, nullptr), false), {}};
 		SetTablet	tablet(&shape_, block.pages.as<char>(), capacity);
 
 		for (uint32_t c = 0; c < columns_.size(); c++)
@@ -454,6 +459,8 @@ ResultSet::bring_home(DeviceLibrary *library, SetAccount *account)
 		home.add_tablet(tablet.finish());
 		home.add_block(std::move(block));
 	}
+	home.shares_.reserve(home.shares_.size() + shares_.size());
+	std::move(shares_.begin(), shares_.end(), std::back_inserter(home.shares_));
 	*this = std::move(home);
 	return nullptr;
 }

@@ -46,10 +46,12 @@ public:
 	/* False: there is no room, now or ever. */
 	bool		take(uint64_t bytes);
 	void		give_back(uint64_t bytes);
-	/* What take() would give. */
+	/* The most that take() would give. */
 	uint64_t	left();
-	/* Refused, but others may give some back. */
+	/* This attempt was refused, or a device has refused it so much, and others may give some back. */
 	bool		can_wait() { return memory_.can_wait(); }
+	bool		can_wait_for(uint64_t bytes) { return memory_.can_wait_for(bytes); }
+	void		start_over() { memory_.start_over(); }
 	bool		wait_for_more(const std::function<bool()> &ended);
 
 	void		begin_job() { memory_.begin_job(); }
@@ -195,7 +197,7 @@ private:
 	std::vector<Block> blocks_;
 	uint64_t	nrows_ = 0;
 	std::unique_ptr<DeviceSet> device_;
-	std::vector<SetShare> device_shares_;
+	std::vector<SetShare> shares_;	/* beside those of blocks: of a device's set, wherever its rows are by now */
 };
 
 /* A session's sets. Its thread alone comes here. */

@@ -6,7 +6,8 @@
  * end, and the supervisor starts another one. Being starved of processors, or waiting for a disk, is no reason.
  *
  * Whoever looks waits for it, so it hangs where no thread has wanted a processor or a disk for as long, whatever the
- * Job says: a job that waits until its rows are taken is not waited for. A device computes while all threads sleep, so
+ * Job says: a job that waits until its rows are taken is not waited for. One whose own thread looks every few
+ * milliseconds whether there is memory for it does not hang. A device computes while all threads sleep, so
  * where there is one that takes DEVICE_PATIENCE times as long. A job that was canceled hangs, too, if it has not
  * stopped when its thread has had CANCEL_SHARE_MS of a processor, as far as these were shared fairly: it asks every
  * few milliseconds of its own time whether it is to stop.
@@ -120,6 +121,7 @@ symptom(EngineWatch *watch, const Job *job, double passed_ms)
 {
 	const double patience = arena_header()->cuda_state.load() == static_cast<uint32_t>(DeviceState::Ready) ? DEVICE_PATIENCE : 1;
 	const uint32_t beats = arena_header()->heartbeat.load();
+	const uint32_t looks = job == NULL ? 0 : job->looks.load();
 	char		path[MAXPGPATH];
 	ProcessLine process;
 
@@ -129,11 +131,12 @@ symptom(EngineWatch *watch, const Job *job, double passed_ms)
 	process = read_line(path);
 	if (watch->silent_ms >= setting_engine_timeout)
 		return process.state == 'T' ? "is stopped" : NULL;
-	if (process.ticks != watch->ticks || any_thread_at_work(watch->pid))
+	if (process.ticks != watch->ticks || looks != watch->looks || any_thread_at_work(watch->pid))
 		watch->asleep_ms = 0;
 	else
 		watch->asleep_ms += passed_ms;
 	watch->ticks = process.ticks;
+	watch->looks = looks;
 	if (watch->asleep_ms >= setting_engine_timeout * patience)
 		return "hangs";
 	if (job == NULL || job->cancel.load() == 0)

@@ -19,6 +19,7 @@ struct EngineWatch
 	uint64		ticks;			/* of processor time */
 	std::chrono::steady_clock::time_point looked;
 	double		silent_ms;		/* since its heart was seen to beat */
+	uint32		looks;			/* Job.looks */
 	double		asleep_ms;		/* since a thread of it was seen that wants a processor, or waits for a disk */
 	double		share_ms;		/* what a thread that wants one has had of a processor since the job was canceled */
 };

@@ -44,6 +44,28 @@ MemoryBudget::others_compute(const JobMemory *job) const
 	return bytes;
 }
 
+/* What those will give back, and those that wait when they can begin by it. */
+uint64_t
+MemoryBudget::to_come(const JobMemory *job, uint64_t left) const
+{
+	uint64_t	bytes = others_compute(job);
+	std::list<JobMemory *> waiting = waiting_;
+
+	waiting.remove(const_cast<JobMemory *>(job));
+	for (auto next = waiting.begin(); next != waiting.end();)
+	{
+		if ((*next)->held_ == 0 || (*next)->needs() > left + bytes)
+		{
+			++next;
+			continue;
+		}
+		bytes += (*next)->held_;
+		waiting.erase(next);
+		next = waiting.begin();
+	}
+	return bytes;
+}
+
 void
 MemoryBudget::change(JobMemory *job, uint64_t held, uint64_t granted)
 {
@@ -86,9 +108,9 @@ MemoryBudget::left(const JobMemory *job)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
 	const uint64_t taken = used_ + reserved_ - job->reserve(), limit = limit_.load(std::memory_order_relaxed);
-	const uint64_t most = waiting_.empty() || job->large() ? MOST : SMALL - job->held_;
+	const uint64_t small = std::min(SMALL - std::min(SMALL, job->held_), limit - std::min(limit, used_));
 
-	return std::min(limit - std::min(limit, taken), most);
+	return waiting_.empty() || job->large() ? std::max(limit - std::min(limit, taken), small) : small;
 }
 
 bool
@@ -134,6 +156,16 @@ MemoryBudget::give_back(uint64_t number, uint64_t bytes)
 }
 
 void
+MemoryBudget::give_back(JobMemory &session, uint64_t bytes)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	used_ -= bytes;
+	change(&session, session.held_ - bytes, session.granted_);
+	call_first();
+}
+
+void
 MemoryBudget::fail(JobMemory *job, uint64_t bytes)
 {
 	give_back(job->number(), bytes);
@@ -174,12 +206,14 @@ JobMemory::peak()
 }
 
 void
-JobMemory::wait_for_client(bool waits, std::chrono::milliseconds patience)
+JobMemory::wait_for_client(bool waits)
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
+	if (of_ == Of::Session && (!waits || waits_for_client_))
+		return;
 	waits_for_client_ = waits;
-	client_until_ = MemoryBudget::Clock::now() + patience;
+	client_until_ = MemoryBudget::Clock::now() + MemoryBudget::CLIENT_PATIENCE;
 	if (waits && reserve() > 0)
 	{
 		budget_->change(this, held_, std::max<uint64_t>(held_, 1));
@@ -220,13 +254,18 @@ JobMemory::begin_job()
 	wanted_ = 0;
 	tries_ = 0;
 	waits_for_client_ = false;
+	wait_until_ = {};
 }
 
 void
 JobMemory::end_job()
 {
-	start_over();
-	wait_for_client(true, MemoryBudget::SESSION_PATIENCE);
+	std::lock_guard<std::mutex> lock(budget_->mutex_);
+
+	reset();
+	waits_for_client_ = true;
+	client_until_ = MemoryBudget::Clock::now() + MemoryBudget::SESSION_PATIENCE;
+	budget_->call_first();
 }
 
 bool
@@ -237,23 +276,35 @@ JobMemory::can_wait()
 	return wanted_ != 0 && !had_all_ && tries_ < MemoryBudget::MOST_TRIES;
 }
 
-/* Of the first of those that wait, which it does since then. */
+bool
+JobMemory::can_wait_for(uint64_t bytes)
+{
+	{
+		std::lock_guard<std::mutex> lock(budget_->mutex_);
+
+		budget_->refuse(this, bytes, true);
+	}
+	return can_wait();
+}
+
+/* Of one that waits since then; `first` of all. */
 JobMemory::Turn
-JobMemory::turn(MemoryBudget::Clock::time_point since)
+JobMemory::turn(MemoryBudget::Clock::time_point since, bool first)
 {
 	/* tables grow by doubling */
 	const uint64_t ever = budget_->ever(this), limit = budget_->limit_.load(std::memory_order_relaxed);
 	const uint64_t taken = budget_->used_ + budget_->reserved_, left = limit - std::min(limit, taken), ample = std::min(2 * needs(), ever);
 
+	if (!first && (kept_ == 0 || left < needs()))
+		return Turn::Waits;
 	if (needs() > ever)
 		return Turn::HasNone;
+	if (left < needs())
+		return left + budget_->to_come(this, left) < needs() ? Turn::HasNone : Turn::Waits;
+	/* what small sets of others are in the way of is not worth long */
+	const std::chrono::milliseconds patience = of_ == Of::Session ? MemoryBudget::CLIENT_PATIENCE : MemoryBudget::AMPLE_PATIENCE;
 
-	const uint64_t coming = budget_->others_compute(this);
-	const bool	patient = MemoryBudget::Clock::now() - since < MemoryBudget::AMPLE_PATIENCE;
-
-	if (left < needs() && left + coming < needs())
-		return Turn::HasNone;
-	if (left < needs() || (left < ample && coming > 0 && patient))
+	if (first && left < ample && left + budget_->others_compute(this) >= ample && MemoryBudget::Clock::now() - since < patience)
 		return Turn::Waits;
 	budget_->change(this, held_, kept_ + std::min(left, ample));
 	return Turn::Begins;
@@ -280,19 +331,21 @@ JobMemory::wait_for_more(const std::function<bool()> &ended)
 	if (wanted_ == 0 || had_all_ || ++tries_ > MemoryBudget::MOST_TRIES)
 		return false;
 	reset();
+	if (wait_until_ == MemoryBudget::Clock::time_point())
+		wait_until_ = of_ == Of::Session ? since + MemoryBudget::MOST_WAIT : MemoryBudget::Clock::time_point::max();
 	waiting.insert(place(), this);
 	waiting_ = true;
 	for (;;)
 	{
 		const bool	first = waiting.front() == this;
 
-		if (first && yielded && (turn = this->turn(since)) != Turn::Waits)
+		if ((yielded || !first) && (turn = this->turn(since, first)) != Turn::Waits)
 			break;
 		lock.unlock();
 		if (first && budget_->yield_)
 			budget_->yield_();
 
-		const bool	end = ended();
+		const bool	end = ended() || MemoryBudget::Clock::now() > wait_until_;
 
 		lock.lock();
 		if (end)

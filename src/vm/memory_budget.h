@@ -10,8 +10,9 @@
  * Jobs that wait for their clients may do so for ever, so they are not waited for, nor is anything kept for them.
  *
  * Of a budget that sessions have parts of (result sets, engine/set.h) what a session keeps between its jobs is its own, and
- * others wait for it. Who keeps something goes before who does not: that may end his query, which gives all back. Where
- * all that is left to wait for is kept by those that wait themselves, the first of them is refused.
+ * others wait for it. Who keeps something begins whenever there is room, for that may end his query, which gives all back.
+ * When a query ends is up to its client, so nobody waits for more than MOST_WAIT in all. Where all that is left to wait for
+ * is kept by those that wait themselves, and none of them could begin, the first is refused.
  */
 #ifndef GPUVM_VM_MEMORY_BUDGET_H
 #define GPUVM_VM_MEMORY_BUDGET_H
@@ -40,8 +41,10 @@ public:
 	static constexpr std::chrono::milliseconds ASK{20};
 	/* A client that goes on does so sooner. */
 	static constexpr std::chrono::milliseconds CLIENT_PATIENCE{100};
-	/* A session's next job, or the end of its query, may be that long in coming; gpuvm.engine_timeout is longer. */
+	/* A session's next job, or the end of its query, may be that long in coming. */
 	static constexpr std::chrono::milliseconds SESSION_PATIENCE{500};
+	/* So long a session's job waits at most, where it may wait for nothing. */
+	static constexpr std::chrono::milliseconds MOST_WAIT{10000};
 	/* How often a job begins again at most: small ones may take what is kept for it. */
 	static constexpr int MOST_TRIES = 8;
 	/* So long the first of those that wait holds out for more than it wanted when it was refused. */
@@ -58,13 +61,15 @@ public:
 	/* What gives back that which is only kept for later jobs; called where memory is short, with no lock held. */
 	void		set_yield(std::function<void()> yield) { yield_ = std::move(yield); }
 
-	/* What it would have of take(), as far as nothing is given up for it. */
+	/* The most that take() would give it, if nothing is given up for it. */
 	uint64_t	left(const JobMemory *job);
 
 	/* For `job`, or for nobody if it is nullptr. */
 	bool		take(JobMemory *job, uint64_t bytes);
 	/* What was taken under that number (JobMemory::number(); 0: nobody's), whoever gives it back. */
 	void		give_back(uint64_t number, uint64_t bytes);
+	/* What a session has taken. */
+	void		give_back(JobMemory &session, uint64_t bytes);
 	/* Taken, but the system has none: nobody is to wait for more. */
 	void		fail(JobMemory *job, uint64_t bytes);
 
@@ -77,6 +82,7 @@ private:
 	uint64_t	ever(const JobMemory *job) const;
 	bool		others_hold(const JobMemory *job) const;
 	uint64_t	others_compute(const JobMemory *job) const;
+	uint64_t	to_come(const JobMemory *job, uint64_t left) const;
 	void		refuse(JobMemory *job, uint64_t bytes, bool its_turn);
 	void		change(JobMemory *job, uint64_t held, uint64_t granted);
 	void		call_first();
@@ -117,14 +123,16 @@ public:
 	/* Most that it ever had at a time. */
 	uint64_t	peak();
 
-	/* It begins or ends to wait for its client, for which others wait so long. */
-	void		wait_for_client(bool waits, std::chrono::milliseconds patience = MemoryBudget::CLIENT_PATIENCE);
+	/* It begins or ends to wait for its client. A session that has waited is not waited for until its job ends: its client decides when its query does. */
+	void		wait_for_client(bool waits);
 
 	/* All that it had is given back, to begin again: nothing is kept for it. */
 	void		start_over();
 
-	/* Would it be, now that it has been refused? */
+	/* Has it been refused, and may wait_for_more() help? */
 	bool		can_wait();
+	/* Somebody else (a device) has refused it so much. */
+	bool		can_wait_for(uint64_t bytes);
 
 	/*
 	 * When an allocation has been refused, and all is given back: waits until it is worth while to begin again. False: it had
@@ -157,7 +165,7 @@ private:
 
 	enum class Turn { Waits, Begins, HasNone };
 
-	Turn		turn(MemoryBudget::Clock::time_point since);
+	Turn		turn(MemoryBudget::Clock::time_point since, bool first);
 
 	static inline thread_local JobMemory *current_ = nullptr;
 
@@ -173,6 +181,7 @@ private:
 	int			tries_ = 0;
 	bool		waiting_ = false;
 	bool		waits_for_client_ = false;
+	MemoryBudget::Clock::time_point wait_until_;	/* a session's job, once it has waited */
 	MemoryBudget::Clock::time_point client_until_;	/* that is not waited for any more */
 	std::condition_variable called_;
 };

@@ -676,6 +676,7 @@ TEST_F(SetTest, WhoFindsNoRoomWaitsForOtherSessions)
 	/* but not for an idle one for long */
 	make_numbers(&backend, 1);
 	EXPECT_EQ(backend.failure(), "out of memory for result sets");
+	EXPECT_GT(backend.job->queue_ns, 0u);
 }
 
 TEST_F(SetTest, ErrorsLeaveNone)
@@ -911,6 +912,12 @@ public:
 			return DeviceOutcome::Refused;
 		}
 		EXPECT_EQ(request.nsink_columns, 1u);
+		if (request.sink_limit < 8000)
+		{
+			strcpy(reason, "its set has no room");
+			figures->set_short = 8000;
+			return DeviceOutcome::Refused;
+		}
 		figures->errors = errors;
 		if (errors != 0)
 			return DeviceOutcome::Done;
@@ -1002,7 +1009,40 @@ TEST_F(SetTest, OfDevices)
 	context_.arena.header()->result_limit.store(4000);
 	make_numbers(&backend, 3);
 	EXPECT_EQ(backend.failure(), "out of memory for result sets");
+	EXPECT_EQ(backend.job->ran_on, Device::Cpu);
 	EXPECT_EQ(device.alive, 0);
+
+	/* what another session keeps is waited for, also by who adds to a set */
+	for (bool append : {false, true})
+	{
+		Backend		other(this);
+
+		context_.arena.header()->result_limit.store(append ? 20000 : 12000);
+		if (append)
+			make_numbers(&backend, 1);
+		make_numbers(&other, 1);
+		ASSERT_EQ(other.job->ran_on, Device::Cuda) << other.failure();
+
+		std::thread waits([&] { make_numbers(&backend, 1, append); });
+
+		EXPECT_TRUE(eventually([&] { return backend.job->waits.load() == WAITS_FOR_MEMORY; }));
+		drop(&other, 2);
+		waits.join();
+		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+		EXPECT_EQ(backend.job->ran_on, Device::Cuda);
+		EXPECT_GT(backend.job->restarts, 0u);
+		drop(&backend, 2);
+	}
+
+	/* and what comes home counts once */
+	make_numbers(&backend, 1);
+	EXPECT_EQ(bytes(), 8000u);
+	context_.arena.header()->result_limit.store(TABLET_PAD_ROWS * 9);
+	device.refuses = true;
+	EXPECT_EQ(read_set(&backend, 1, {Type::I64}).rows.size(), 1000u);
+	EXPECT_EQ(device.alive, 0);
+	EXPECT_GT(bytes(), TABLET_PAD_ROWS * 8u);
+	EXPECT_LT(bytes(), TABLET_PAD_ROWS * 9u);
 }
 
 }  // namespace

@@ -351,7 +351,7 @@ TEST_F(SessionsBudget, WhatOthersKeepIsWaitedFor)
 	budget_.give_back(third_.number(), MB);
 	budget_.give_back(first_.number(), 60 * MB);
 	waits.join();
-	EXPECT_EQ(budget_.left(&third_), 0u) << "all is kept for who waited";
+	EXPECT_EQ(budget_.left(&third_), MemoryBudget::SMALL) << "all else is kept for who waited";
 	EXPECT_TRUE(budget_.take(&second_, 50 * MB));
 	second_.end_job();
 	EXPECT_EQ(budget_.left(&third_), 50 * MB) << "until its job has ended";
@@ -365,8 +365,118 @@ TEST_F(SessionsBudget, ASessionThatIsIdleIsNotWaitedFor)
 	first_.end_job();
 	second_.begin_job();
 	ASSERT_FALSE(budget_.take(&second_, 50 * MB));
+
+	const auto	since = std::chrono::steady_clock::now();
+
 	EXPECT_FALSE(second_.wait_for_more(never));
+	EXPECT_GE(std::chrono::steady_clock::now() - since, MemoryBudget::SESSION_PATIENCE - std::chrono::milliseconds(50));
 	budget_.give_back(first_.number(), 60 * MB);
+}
+
+/* Its rows may be taken for hours. */
+TEST_F(SessionsBudget, NorIsOneThatHandsOutRows)
+{
+	std::atomic<bool> stop{false};
+
+	keep(&first_, 60 * MB);
+
+	std::thread streams([&]
+	{
+		while (!stop)
+		{
+			first_.wait_for_client(true);
+			std::this_thread::sleep_for(std::chrono::milliseconds(5));
+			first_.wait_for_client(false);
+		}
+	});
+
+	second_.begin_job();
+	ASSERT_FALSE(budget_.take(&second_, 50 * MB));
+	EXPECT_FALSE(second_.wait_for_more(never));
+	stop = true;
+	streams.join();
+	/* its next job is another matter */
+	first_.begin_job();
+	ASSERT_FALSE(budget_.take(&second_, 50 * MB));
+
+	int			asked = 0;
+
+	EXPECT_FALSE(second_.wait_for_more([&] { return ++asked > 2 * MemoryBudget::CLIENT_PATIENCE / MemoryBudget::ASK; })) << "canceled";
+	EXPECT_GT(asked, 2 * MemoryBudget::CLIENT_PATIENCE / MemoryBudget::ASK) << "and only then";
+	budget_.give_back(first_.number(), 60 * MB);
+}
+
+TEST_F(SessionsBudget, NobodyWaitsForAmpleRoomThatWillNotBe)
+{
+	keep(&first_, MB);
+	keep(&third_, 60 * MB);
+	second_.begin_job();
+	ASSERT_FALSE(budget_.take(&second_, 51 * MB));
+	third_.begin_job();
+	budget_.give_back(third_, 60 * MB);
+
+	const auto	since = std::chrono::steady_clock::now();
+
+	EXPECT_TRUE(second_.wait_for_more(never));
+	EXPECT_LT(std::chrono::steady_clock::now() - since, MemoryBudget::AMPLE_PATIENCE);
+	EXPECT_TRUE(budget_.take(&second_, 51 * MB));
+	budget_.give_back(second_, 51 * MB);
+	budget_.give_back(first_, MB);
+}
+
+/* What a device has refused is waited for likewise. */
+TEST_F(SessionsBudget, WhatADeviceRefuses)
+{
+	second_.begin_job();
+	EXPECT_FALSE(second_.can_wait_for(50 * MB)) << "it had all that there is";
+	keep(&first_, 60 * MB);
+	EXPECT_TRUE(second_.can_wait_for(50 * MB));
+
+	std::thread waits([&] { EXPECT_TRUE(second_.wait_for_more(never)); });
+
+	std::this_thread::sleep_for(std::chrono::milliseconds(50));
+	budget_.give_back(first_, 60 * MB);
+	waits.join();
+	EXPECT_GE(budget_.left(&second_), 50 * MB);
+	EXPECT_LE(budget_.left(&third_), MemoryBudget::SMALL);
+	second_.end_job();
+	EXPECT_EQ(budget_.left(&third_), 100 * MB);
+}
+
+/* The first wants more than is free, but one behind it can end: both get what they want. */
+TEST_F(SessionsBudget, WhoCanEndNeedNotBeFirst)
+{
+	JobMemory	last(&budget_, JobMemory::Of::Session);
+
+	keep(&first_, 10 * MB);
+	keep(&second_, 55 * MB);
+	keep(&third_, 30 * MB);
+	ASSERT_FALSE(budget_.take(&first_, 50 * MB));
+
+	std::thread waits([&]
+	{
+		EXPECT_TRUE(first_.wait_for_more(never));
+		EXPECT_TRUE(budget_.take(&first_, 50 * MB));
+		budget_.give_back(first_, 60 * MB);
+	});
+
+	std::this_thread::sleep_for(std::chrono::milliseconds(50));
+	ASSERT_FALSE(budget_.take(&second_, 15 * MB));
+
+	std::thread ends([&]
+	{
+		EXPECT_TRUE(second_.wait_for_more(never));
+		EXPECT_TRUE(budget_.take(&second_, 15 * MB));
+		budget_.give_back(second_, 70 * MB);
+		second_.end_job();
+	});
+
+	std::this_thread::sleep_for(std::chrono::milliseconds(100));
+	budget_.give_back(third_, 30 * MB);
+	third_.end_job();
+	ends.join();
+	waits.join();
+	EXPECT_EQ(budget_.used(), 0u);
 }
 
 /* But for another one that keeps too little. */
