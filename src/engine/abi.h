@@ -566,7 +566,7 @@ struct Job
 	std::atomic<uint32_t> engine_waiting;
 	std::atomic<uint32_t> parting;	/* Parting */
 	std::atomic<uint32_t> waits;	/* while Running: for what (WAITS_FOR_...), or 0; to be shown */
-	std::atomic<uint32_t> looks;	/* how often its thread has looked whether it is to wait on for memory: a sign of life */
+	std::atomic<uint32_t> looks;	/* how often its thread has looked whether it is to wait on for result sets' memory: a sign of life */
 	std::atomic<uint64_t> rows_done;	/* on the CPU, of the last program; likewise */
 	std::atomic<uint64_t> rows_to_do;
 

@@ -528,7 +528,8 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		return Attempt::Failed;
 	}
 	/* a device may have added to a set */
-	if (!io || io->published() || (job->ran_on != Device::Cpu && (outcome != Attempt::ShortOfSets || request.append_to != nullptr)))
+	if (!io || io->published() ||
+		(job->ran_on != Device::Cpu && (outcome != Attempt::ShortOfSets || (request.append_to != nullptr && request.append_to->device() != nullptr))))
 		return Attempt::Failed;
 	io->unclaim_all();
 	if (outcome == Attempt::ShortOfSets)
@@ -539,14 +540,18 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 
 /* Waits until it is worth while to begin again, in the queue of what it was short of. Nothing of the other is kept for it. */
 static bool
-wait_for_more(Attempt outcome, JobMemory *memory, SetAccount *account, const std::function<bool()> &ended)
+wait_for_more(Attempt outcome, Job *job, JobMemory *memory, SetAccount *account, const std::function<bool()> &ended)
 {
 	const Awake::Sleeps sleeps;
 
 	if (outcome == Attempt::ShortOfSets)
 	{
 		memory->start_over();
-		return account->wait_for_more(ended);
+		return account->wait_for_more([&]
+		{
+			job->looks.fetch_add(1, std::memory_order_relaxed);
+			return ended();
+		});
 	}
 	account->start_over();
 	return memory->wait_for_more(ended);
@@ -558,11 +563,7 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 {
 	JobMemory	memory(&context->memory);
 	JobMemory::Use uses(&memory);
-	const auto	ended = [&]
-	{
-		job->looks.fetch_add(1, std::memory_order_relaxed);
-		return job->cancel.load() != 0 || doorbell->gone();
-	};
+	const auto	ended = [&] { return job->cancel.load() != 0 || doorbell->gone(); };
 	std::chrono::nanoseconds waited{0};
 	uint32_t	restarts = 0;
 	Attempt		outcome = Attempt::Failed;
@@ -580,7 +581,7 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 
 		job->waits.store(WAITS_FOR_MEMORY);
 
-		const bool	goes_on = wait_for_more(outcome, &memory, sets->account(), ended);
+		const bool	goes_on = wait_for_more(outcome, job, &memory, sets->account(), ended);
 
 		waited += std::chrono::steady_clock::now() - since;
 		if (goes_on)

@@ -432,6 +432,7 @@ ResultSet::bring_home(DeviceLibrary *library, SetAccount *account)
 	ResultSet	home(shape_);
 	const auto	capacity_of = [all](uint64_t first) { return static_cast<uint32_t>(align_up(std::min<uint64_t>(all - first, SET_TABLET_ROWS), TABLET_PAD_ROWS)); };
 	uint64_t	bytes = 0;
+	SetShare	more;
 
 	for (uint64_t first = 0; first < all; first += SET_TABLET_ROWS)
 		bytes += shape_.layout(capacity_of(first), nullptr);
@@ -440,7 +441,7 @@ ResultSet::bring_home(DeviceLibrary *library, SetAccount *account)
 	{
 		if (!account->take(bytes - counted))
 			return SET_NO_MEMORY;
-		home.shares_.emplace_back(account, bytes - counted);
+		more = SetShare(account, bytes - counted);
 	}
 	for (uint64_t first = 0; first < all; first += SET_TABLET_ROWS)
 	{
@@ -459,8 +460,9 @@ ResultSet::bring_home(DeviceLibrary *library, SetAccount *account)
 		home.add_tablet(tablet.finish());
 		home.add_block(std::move(block));
 	}
-	home.shares_.reserve(home.shares_.size() + shares_.size());
+	home.shares_.reserve(shares_.size() + 1);
 	std::move(shares_.begin(), shares_.end(), std::back_inserter(home.shares_));
+	home.shares_.push_back(std::move(more));
 	*this = std::move(home);
 	return nullptr;
 }

@@ -55,11 +55,6 @@ give_way(GpuvmScanState *state, int reason, const char *detail)
 {
 	ScanFigures *f = &state->figures;
 
-	/* what nobody has asked for is looked for in the log */
-	if (reason == FALLBACK_ENGINE_FAILED || reason == FALLBACK_MEMORY)
-		ereport(LOG,
-				(errmsg("PostgreSQL's own plan runs instead of gpuvm's: %s", fallback_reason_name(static_cast<FallbackReason>(reason))),
-				 detail != nullptr && detail[0] != '\0' ? errdetail_log("%s.", detail) : 0));
 	f->fallback = reason;
 	strlcpy(f->fallback_detail, detail != nullptr ? detail : "", sizeof(f->fallback_detail));
 	run_stop(state);
@@ -74,6 +69,11 @@ give_way(GpuvmScanState *state, int reason, const char *detail)
 		state->flagged = true;
 	else if (require_holds())
 		require_fallback_violation(static_cast<FallbackReason>(reason), detail);
+	/* what nobody has asked for is looked for in the log */
+	if (reason == FALLBACK_ENGINE_FAILED || reason == FALLBACK_MEMORY)
+		ereport(LOG,
+				(errmsg("PostgreSQL's own plan runs instead of gpuvm's: %s", fallback_reason_name(static_cast<FallbackReason>(reason))),
+				 detail != nullptr && detail[0] != '\0' ? errdetail_log("%s.", detail) : 0));
 	return MODE_ALTERNATIVE;
 }
 

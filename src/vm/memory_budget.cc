@@ -46,22 +46,23 @@ MemoryBudget::others_compute(const JobMemory *job) const
 
 /* What those will give back, and those that wait when they can begin by it. */
 uint64_t
-MemoryBudget::to_come(const JobMemory *job, uint64_t left) const
+MemoryBudget::to_come(const JobMemory *job, uint64_t left)
 {
 	uint64_t	bytes = others_compute(job);
-	std::list<JobMemory *> waiting = waiting_;
+	bool		more = true;
 
-	waiting.remove(const_cast<JobMemory *>(job));
-	for (auto next = waiting.begin(); next != waiting.end();)
+	for (JobMemory *other : waiting_)
+		other->counted_ = other == job || other->held_ == 0;
+	while (more)
 	{
-		if ((*next)->held_ == 0 || (*next)->needs() > left + bytes)
+		more = false;
+		for (JobMemory *other : waiting_)
 		{
-			++next;
-			continue;
+			if (other->counted_ || other->needs() > left + bytes)
+				continue;
+			bytes += other->held_;
+			other->counted_ = more = true;
 		}
-		bytes += (*next)->held_;
-		waiting.erase(next);
-		next = waiting.begin();
 	}
 	return bytes;
 }
@@ -83,7 +84,8 @@ MemoryBudget::refuse(JobMemory *job, uint64_t bytes, bool its_turn)
 	if (job == nullptr)
 		return;
 	job->wanted_ = std::min(job->held_ + bytes, MOST);
-	job->had_all_ = its_turn && !others_hold(job);
+	/* there may be room by now */
+	job->had_all_ = its_turn && !others_hold(job) && !fits(job, bytes);
 }
 
 void
@@ -194,6 +196,7 @@ JobMemory::~JobMemory()
 	/* what it leaves stays */
 	budget_->change(this, 0, 0);
 	budget_->jobs_.remove(this);
+	budget_->waiting_.remove(this);
 	budget_->call_first();
 }
 
@@ -242,6 +245,7 @@ JobMemory::start_over()
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
 	reset();
+	wanted_ = 0;
 	budget_->call_first();
 }
 
@@ -254,7 +258,7 @@ JobMemory::begin_job()
 	wanted_ = 0;
 	tries_ = 0;
 	waits_for_client_ = false;
-	wait_until_ = {};
+	waited_ = {};
 }
 
 void
@@ -331,21 +335,20 @@ JobMemory::wait_for_more(const std::function<bool()> &ended)
 	if (wanted_ == 0 || had_all_ || ++tries_ > MemoryBudget::MOST_TRIES)
 		return false;
 	reset();
-	if (wait_until_ == MemoryBudget::Clock::time_point())
-		wait_until_ = of_ == Of::Session ? since + MemoryBudget::MOST_WAIT : MemoryBudget::Clock::time_point::max();
 	waiting.insert(place(), this);
 	waiting_ = true;
 	for (;;)
 	{
 		const bool	first = waiting.front() == this;
+		const bool	over = of_ == Of::Session && waited_ + (MemoryBudget::Clock::now() - since) > MemoryBudget::MOST_WAIT;
 
-		if ((yielded || !first) && (turn = this->turn(since, first)) != Turn::Waits)
+		if ((yielded || over || !first) && (turn = this->turn(since, first)) != Turn::Waits)
 			break;
 		lock.unlock();
 		if (first && budget_->yield_)
 			budget_->yield_();
 
-		const bool	end = ended() || MemoryBudget::Clock::now() > wait_until_;
+		const bool	end = ended() || over;
 
 		lock.lock();
 		if (end)
@@ -356,6 +359,7 @@ JobMemory::wait_for_more(const std::function<bool()> &ended)
 	}
 	waiting.remove(this);
 	waiting_ = false;
+	waited_ += MemoryBudget::Clock::now() - since;
 	wanted_ = 0;
 	budget_->call_first();
 	return turn == Turn::Begins;

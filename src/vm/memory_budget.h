@@ -82,7 +82,7 @@ private:
 	uint64_t	ever(const JobMemory *job) const;
 	bool		others_hold(const JobMemory *job) const;
 	uint64_t	others_compute(const JobMemory *job) const;
-	uint64_t	to_come(const JobMemory *job, uint64_t left) const;
+	uint64_t	to_come(const JobMemory *job, uint64_t left);
 	void		refuse(JobMemory *job, uint64_t bytes, bool its_turn);
 	void		change(JobMemory *job, uint64_t held, uint64_t granted);
 	void		call_first();
@@ -181,7 +181,8 @@ private:
 	int			tries_ = 0;
 	bool		waiting_ = false;
 	bool		waits_for_client_ = false;
-	MemoryBudget::Clock::time_point wait_until_;	/* a session's job, once it has waited */
+	std::chrono::nanoseconds waited_{0};	/* a session's job, in all */
+	bool		counted_ = false;	/* by to_come() */
 	MemoryBudget::Clock::time_point client_until_;	/* that is not waited for any more */
 	std::condition_variable called_;
 };

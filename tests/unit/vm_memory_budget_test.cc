@@ -362,14 +362,14 @@ TEST_F(SessionsBudget, WhatOthersKeepIsWaitedFor)
 TEST_F(SessionsBudget, ASessionThatIsIdleIsNotWaitedFor)
 {
 	keep(&first_, 60 * MB);
-	first_.end_job();
-	second_.begin_job();
-	ASSERT_FALSE(budget_.take(&second_, 50 * MB));
 
 	const auto	since = std::chrono::steady_clock::now();
 
+	first_.end_job();
+	second_.begin_job();
+	ASSERT_FALSE(budget_.take(&second_, 50 * MB));
 	EXPECT_FALSE(second_.wait_for_more(never));
-	EXPECT_GE(std::chrono::steady_clock::now() - since, MemoryBudget::SESSION_PATIENCE - std::chrono::milliseconds(50));
+	EXPECT_GE(std::chrono::steady_clock::now() - since, MemoryBudget::SESSION_PATIENCE);
 	budget_.give_back(first_.number(), 60 * MB);
 }
 
@@ -428,7 +428,11 @@ TEST_F(SessionsBudget, NobodyWaitsForAmpleRoomThatWillNotBe)
 TEST_F(SessionsBudget, WhatADeviceRefuses)
 {
 	second_.begin_job();
-	EXPECT_FALSE(second_.can_wait_for(50 * MB)) << "it had all that there is";
+	EXPECT_FALSE(second_.can_wait_for(101 * MB)) << "it had all that there is";
+	EXPECT_TRUE(second_.can_wait_for(50 * MB)) << "by now there is room";
+	EXPECT_TRUE(second_.wait_for_more(never));
+	second_.end_job();
+	second_.begin_job();
 	keep(&first_, 60 * MB);
 	EXPECT_TRUE(second_.can_wait_for(50 * MB));
 
