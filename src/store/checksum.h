@@ -30,12 +30,12 @@ void		seal_version(TableVersion *version);
 /* Are they what they were? Of a tablet whose offsets are as check_tablet() wants them; a tablet without its columns. */
 bool		tablet_is_sealed(const TabletHeader *tablet);
 bool		column_is_sealed(const TabletHeader *tablet, uint32 column);
-/* Of a blob whose size, and of a version also the place of map_buffers, can be trusted. */
-bool		dictionary_is_sealed(const Dictionary *dictionary);
-bool		version_is_sealed(const TableVersion *version);
+/* Of whatever lies at an arena offset that was theirs. */
+bool		dictionary_is_sealed(uint64 offset);
+bool		version_is_sealed(uint64 offset);
 
-/* Raises unless the tablet is as it was sealed: what is copied from it would be sealed anew. */
-void		check_seal(Relation rel, uint64 offset);
+/* A warning, of who finds that something is not: going on from it would seal it anew, so the table is imported anew. */
+void		report_damage(Relation rel);
 
 }  // namespace gpuvm
 

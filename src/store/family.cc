@@ -11,6 +11,7 @@
 
 #include "pg/compat.h"
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/dictionary.h"
 #include "store/internal.h"
 #include "store/refresher.h"
@@ -278,6 +279,7 @@ family_base(Relation rel, AttrNumber attnum)
 	uint64	   *found;
 	uint64		best;
 	int			n = 0;
+	bool		damaged = false;
 	ListCell   *lc;
 
 	if (!OidIsValid(root))
@@ -299,7 +301,18 @@ family_base(Relation rel, AttrNumber attnum)
 		if (dictionary != 0)
 			found[n++] = longest_of(dictionary);
 	}
-	best = choose_base(found, n);
+	while ((best = choose_base(found, n)) != 0 && !dictionary_is_sealed(best))
+	{
+		int			nothers = 0;
+
+		for (int i = 0; i < n; i++)
+			if (found[i] == best)
+				dictionary_drop(best);
+			else
+				found[nothers++] = found[i];
+		n = nothers;
+		damaged = true;
+	}
 	for (int i = 0; i < n; i++)
 		if (found[i] != best)
 			dictionary_drop(found[i]);
@@ -308,6 +321,12 @@ family_base(Relation rel, AttrNumber attnum)
 		if (found[i] == best && of_best++ > 0)
 			dictionary_drop(best);
 	pfree(found);
+	if (damaged)
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("dictionary of column \"%s\" of other partitions than \"%s\" does not match its checksum",
+						NameStr(att->attname), RelationGetRelationName(rel)),
+				 errhint("gpuvm.import() of the partitioned table copies all of them anew.")));
 	return best;
 }
 

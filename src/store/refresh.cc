@@ -19,7 +19,8 @@
  *
  * A dictionary that has become too large may be so by values that no row has any
  * more. Then nothing is refreshed, and the table has to be imported anew, which makes
- * a dictionary of its present values, or leaves the column out.
+ * a dictionary of its present values, or leaves the column out. So it has where what
+ * is there does not match its checksums: what went on from it would get right ones.
  *
  * Old and new tablets are there together for a while. When memory is short, what
  * was built so far is published, and the rest stays as it is.
@@ -32,6 +33,7 @@
 #include "store/checksum.h"
 #include "store/dictionary.h"
 #include "store/refresher.h"
+#include "tablet/build.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -70,6 +72,7 @@ struct Refresh
 	Snapshot	snapshot;		/* of detoast_begin */
 	uint32		tablet_rows;
 	bool		short_of_memory;
+	bool		damaged;		/* something is not what it was */
 	bool		outgrown;		/* a dictionary is too large, or a numeric that is no integer of 64 bits */
 	BlockNumber since_check;
 	uint64	   *result;			/* the new version's tablets, in order */
@@ -208,6 +211,33 @@ anything_to_build(const Refresh *r)
 		if (is_stale(r, arena_at<TabletHeader>(r->tablets[t])))
 			return true;
 	return false;
+}
+
+/* Is what says which rows the version has, and of which blocks, as it was? */
+static bool
+is_sound(const Refresh *r)
+{
+	const uint64_t *tablets = version_at<uint64_t>(r->version, r->version->tablets);
+
+	if (!version_is_sealed(pin_offset(r->pin)))
+		return false;
+	for (uint32 t = 0; t < r->version->ntablets; t++)
+	{
+		const TabletHeader *tablet = arena_at<TabletHeader>(tablets[t]);
+
+		if (check_tablet(tablet, arena_allocated(tablets[t]), tablets[t]) != NULL || !tablet_is_sealed(tablet))
+			return false;
+	}
+	return true;
+}
+
+static bool
+columns_are_sealed(const TabletHeader *tablet)
+{
+	for (uint32 i = 0; i < tablet->ncols; i++)
+		if (!column_is_sealed(tablet, i))
+			return false;
+	return true;
 }
 
 /* -- building ---------------------------------------------------------------------- */
@@ -418,8 +448,9 @@ build_tablets(Refresh *r)
 			if (!go_to(r, at, tablet->first_block))
 				return;
 			r->next_tablet = t + 1;
-			check_seal(r->rel, r->tablets[t]);
-			if (!stage_blocks(r, tablet, tablet->first_block, end, c->row_capacity))
+			/* what is copied would be sealed anew */
+			r->damaged = !columns_are_sealed(tablet);
+			if (r->damaged || !stage_blocks(r, tablet, tablet->first_block, end, c->row_capacity))
 				return;
 			/* full enough to be a tablet; blocks without rows go with those that follow */
 			if (c->nrows >= enough && !flush(r, end, false))
@@ -506,10 +537,12 @@ rebuild(Refresh *r)
 
 	if (!begin_building(r))
 		return false;
-	build_tablets(r);
+	r->damaged = !bases_are_sealed(r->job);
+	if (!r->damaged)
+		build_tablets(r);
 	end_building(r);
 	r->outgrown = has_outgrown(r->job) || wants_halves(r->rel, r->job);
-	if (r->outgrown)
+	if (r->damaged || r->outgrown)
 	{
 		import_abandon();
 		return false;
@@ -611,6 +644,9 @@ refresh_pinned(Refresh *r)
 	bool		moved;
 
 	r->version = pin_version(r->pin);
+	r->damaged = !is_sound(r);
+	if (r->damaged)
+		return false;
 	r->tablets = version_at<uint64_t>(r->version, r->version->tablets);
 	r->nblocks = RelationGetNumberOfBlocks(r->rel);
 	r->extent = Max(r->nblocks, r->version->nblocks);
@@ -628,7 +664,7 @@ refresh_pinned(Refresh *r)
 		outcome->changed = true;
 		return r->short_of_memory;
 	}
-	if (!r->outgrown && moved && restamp(r))
+	if (!r->damaged && !r->outgrown && moved && restamp(r))
 		outcome->changed = true;
 	return false;
 }
@@ -644,6 +680,7 @@ refresh_relation(Relation rel, RefreshOutcome *outcome)
 	int			reason;
 	bool		more;
 	bool		outgrown;
+	bool		damaged;
 
 	memset(outcome, 0, sizeof(*outcome));
 
@@ -669,16 +706,19 @@ refresh_relation(Relation rel, RefreshOutcome *outcome)
 		r->outcome = outcome;
 		more = refresh_pinned(r);
 		outgrown = r->outgrown;
+		damaged = r->damaged;
 		MemoryContextReset(context);
 	} while (more);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 
-	if (!outgrown)
+	if (damaged)
+		report_damage(rel);
+	else if (!outgrown)
 		pin_mark_refreshed(pin);
 	registry_unpin(pin);
 	(void) LockRelease(&tag, ExclusiveLock, false);
-	return !outgrown;
+	return !damaged && !outgrown;
 }
 
 }  // namespace gpuvm

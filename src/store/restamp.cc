@@ -162,7 +162,7 @@ restamp_publish(VersionPin *pin, const RestampedPage *pages)
 	uint32	   *page_served;
 
 	/* what is wrong is not to be sealed anew */
-	if (offset != 0 && !version_is_sealed(version))
+	if (offset != 0 && !version_is_sealed(pin_offset(pin)))
 	{
 		arena_free(offset);
 		offset = 0;

@@ -2,6 +2,7 @@
 #include "store/internal.h"
 
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/dictionary.h"
 #include "store/family.h"
 #include "tablet/wide_halves.h"
@@ -56,6 +57,15 @@ successor_dictionaries(Relation rel, const TableVersion *version, CopyJob *job)
 		builder_start(arena_at<DictionaryBuilder>(job->columns[i].builder), att, family_longest(columns[i].dictionary), true, 0);
 		job->detoasts = job->detoasts || att->attlen == -1;
 	}
+	return true;
+}
+
+bool
+bases_are_sealed(const CopyJob *job)
+{
+	for (uint32 i = 0; i < job->ncols; i++)
+		if (job->columns[i].builder != 0 && !dictionary_is_sealed(arena_at<DictionaryBuilder>(job->columns[i].builder)->base))
+			return false;
 	return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include "pg/engine_client.h"
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/family.h"
 #include "store/file.h"
 #include "store/refresher.h"
@@ -444,6 +445,7 @@ build_version(Sharing *s, VersionPin *pin)
 	CopyJob    *job = successor_job(s->rel, s->version);
 	BlockNumber first;
 	BlockNumber end;
+	bool		sealed = true;
 
 	if (!count_blocks(s, &first, &end))
 		return false;
@@ -453,9 +455,15 @@ build_version(Sharing *s, VersionPin *pin)
 	job->max_tablets = static_cast<uint32>(Min(2 * max_tablets_of_slice(end - first, job->tablet_rows) +
 											   max_image_tablets(job->columns, static_cast<int>(job->ncols)), uint64{PG_UINT32_MAX}));
 	job->manifest = manifest_begin(job->max_tablets, 0);
-	if (job->manifest != 0 && successor_dictionaries(s->rel, s->version, job) && read_tablets(s, job, first) && publish(s, pin, job))
-		return true;
+	if (job->manifest != 0 && successor_dictionaries(s->rel, s->version, job))
+	{
+		sealed = bases_are_sealed(job);
+		if (sealed && read_tablets(s, job, first) && publish(s, pin, job))
+			return true;
+	}
 	import_abandon();
+	if (!sealed)
+		report_damage(s->rel);
 	return false;
 }
 
@@ -471,6 +479,12 @@ load_changes(Relation rel, uint64 *nrows)
 
 	if (pin == NULL)
 		return false;
+	if (!version_is_sealed(pin_offset(pin)))
+	{
+		registry_unpin(pin);
+		report_damage(rel);
+		return false;
+	}
 	context = AllocSetContextCreate(CurrentMemoryContext, "gpuvm tablets shared", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
 	s.rel = rel;

@@ -1,4 +1,5 @@
 # gpuvm.verify() finds what has changed in memory, in whichever part of an imported table, and what was wrong when it was sealed.
+# What a refresh or an import meets of it is made anew.
 use strict;
 use warnings;
 use FindBin;
@@ -71,15 +72,57 @@ put($tablet, $data + 8 * 5, $old);
 seal(0);
 is(verify('t', 'true'), '', 'the value that it was');
 
-# A refresh does not copy from a tablet that has changed, so that nothing wrong gets a right checksum.
-$node->safe_psql('postgres', 'UPDATE t SET a = a WHERE b = 1099511627776');
-flip($tablet, $data + 8 * 1234);
-my ($ret, $stdout, $stderr) = $node->psql('postgres', q{\set VERBOSITY verbose
-	SELECT gpuvm.refresh('t')});
-like($stderr, qr/ERROR:  XX001: a tablet of table "t" does not match its checksums/, 'a refresh refuses');
-$node->safe_psql('postgres', q{SELECT gpuvm.import('t', '{a,b,code}')});
-is(verify('t', 'true'), '', 'an import copies the table anew');
-is(with_vm($node, 'SELECT sum(a) FROM t'), without($node, 'SELECT sum(a) FROM t'), 'which is right');
+# A refresh goes on from nothing that has changed, so that nothing wrong gets a right checksum: it copies the table anew.
+mended(sub { return (newest('GPVT', 3, 88), $data + 8 * 1234) }, 'values');
+mended(sub { return (newest('GPVT', 3, 88), 24) }, 'where the tablet\'s blocks begin');
+mended(sub { my $version = newest('GPVV', 3, 24); return ($version, unpack('Q', content($version, 64, 8))) }, 'which blocks are served');
+mended(sub { my $dictionary = newest('GPVD', undef, 48); return ($dictionary, unpack('Q', content($dictionary, 56, 8)) + 24 + 10) }, 'a value of the dictionary');
+
+# So does the refresher.
+$node->safe_psql('postgres', 'UPDATE t SET a = a WHERE b = 1099511627776; VACUUM t');
+flip(newest('GPVT', 3, 88), $data + 8 * 1234);
+isnt(verify('t'), '', 'a value has changed');
+my $log = -s $node->logfile;
+$node->append_conf('postgresql.conf', "gpuvm.refresh = on\ngpuvm.refresh_naptime = 1s");
+$node->reload;
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM gpuvm.verify('t')}), 'in the background too');
+$node->append_conf('postgresql.conf', 'gpuvm.refresh = off');
+$node->reload;
+my $logged = slurp_file($node->logfile, $log);
+like($logged, qr/WARNING:  tablets of table "t" do not match their checksums/, 'the log tells');
+unlike($logged, qr/ERROR/, 'it is no error');
+is(verify('t', 'true'), '', 'what is there is right');
+
+# Partitions that have a dictionary together do not go on from it.
+$node->safe_psql('postgres', q{
+	CREATE TABLE p (a int, code text) PARTITION BY RANGE (a);
+	CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (1000);
+	CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (1000) TO (2000);
+	INSERT INTO p SELECT i, 'code ' || i % 3 FROM generate_series(0, 1999) i;
+	SELECT gpuvm.import('p');
+});
+$dictionary = newest('GPVD', 3, 48);
+flip($dictionary, unpack('Q', content($dictionary, 56, 8)) + 32 + 4 + 5);
+is(verify('p'), join("\n", map { "$_||code|the dictionary does not match its checksum" } 'p1', 'p2'), 'a dictionary of both has changed');
+my (undef, undef, $stderr) = $node->psql('postgres', q{SELECT gpuvm.import('p1')});
+like($stderr, qr/WARNING:  dictionary of column "code" of other partitions than "p1" does not match its checksum/, 'an import tells');
+is(verify('p'), 'p2||code|the dictionary does not match its checksum', 'and makes its own');
+$node->safe_psql('postgres', q{UPDATE p SET code = 'new' WHERE a % 1000 = 7; SELECT gpuvm.refresh('p')});
+is(verify('p', 'true'), '', 'a refresh too');
+is(with_vm($node, 'SELECT code, count(*) FROM p GROUP BY code ORDER BY code'), without($node, 'SELECT code, count(*) FROM p GROUP BY code ORDER BY code'),
+	'which they have together');
+
+# A tablet table's grows with what is loaded.
+$node->safe_psql('postgres', q{CREATE FOREIGN TABLE f (a int, code text) SERVER gpuvm; INSERT INTO f SELECT i, 'code ' || i % 3 FROM generate_series(1, 20000) i;
+	SELECT gpuvm.import('f')});
+$dictionary = newest('GPVD', 3, 48);
+flip($dictionary, unpack('Q', content($dictionary, 56, 8)) + 32 + 4 + 5);
+is(verify('f'), 'f||code|the dictionary does not match its checksum', 'a dictionary of a tablet table has changed');
+(undef, undef, $stderr) = $node->psql('postgres', q{INSERT INTO f VALUES (0, 'new'); SELECT gpuvm.refresh('f')});
+like($stderr, qr/WARNING:  tablets of table "f" do not match their checksums/, 'a refresh tells');
+is(verify('f'), '', 'and makes it anew');
+is(with_vm($node, 'SELECT code, count(*) FROM f GROUP BY code ORDER BY code'), without($node, 'SELECT code, count(*) FROM f GROUP BY code ORDER BY code'),
+	'which is right');
 $node->stop;
 done_testing();
 
@@ -104,6 +147,36 @@ sub changed
 	else { isnt($found, '', "$name has changed") }
 	flip($place, $offset);
 	return;
+}
+
+# A byte is changed where the function says; a refresh, which has a row and a new value to take in, tells and mends.
+sub mended
+{
+	my ($where, $name) = @_;
+	my ($place, $offset, $stderr);
+
+	$node->safe_psql('postgres', q{SELECT gpuvm.import('t', '{a,b,code}')});
+	($place, $offset) = $where->();
+	flip($place, $offset);
+	isnt(verify('t'), '', "$name: changed");
+	(undef, undef, $stderr) = $node->psql('postgres', q{SET gpuvm.enabled = off; UPDATE t SET a = a + 1, code = 'code ' || a WHERE b = 1099511627776;
+		SELECT gpuvm.refresh('t')});
+	like($stderr, qr/WARNING:  tablets of table "t" do not match their checksums/, "$name: a refresh tells");
+	is(verify('t', 'true'), '', "$name: what it makes is the table's");
+	is(with_vm($node, 'SELECT sum(a), max(code) FROM t'), without($node, 'SELECT sum(a), max(code) FROM t'), "$name: and answers");
+	return;
+}
+
+# The last one that was made, by the number at `order`, of so many columns or entries.
+sub newest
+{
+	my ($magic, $count, $order) = @_;
+	my %at = (GPVT => [ 6, 'S' ], GPVD => [ 4, 'L' ], GPVV => [ 4, 'L' ]);
+	my ($offset, $type) = @{ $at{$magic} };
+	my @found = places($magic, sub { my ($at) = @_; return !defined $count || unpack($type, content($at, $offset, 4)) == $count });
+
+	die "no $magic" unless @found;
+	return (sort { unpack('Q', content($b, $order, 8)) <=> unpack('Q', content($a, $order, 8)) } @found)[0];
 }
 
 # The arena's files, open.
