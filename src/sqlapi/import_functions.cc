@@ -123,18 +123,42 @@ import_partitions(Relation parent, ArrayType *columns, bool vacuum)
 	return rows;
 }
 
+[[noreturn]] static void
+raise_undefined(Oid relid)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("relation with OID %u does not exist", relid)));
+	pg_unreachable();
+}
+
+Relation
+open_checked(Oid relid, void (*check) (Oid relid, const char *name))
+{
+	const char *name = get_rel_name(relid);
+	Relation	rel;
+
+	if (name == NULL)
+		raise_undefined(relid);
+	check(relid, name);
+	rel = try_relation_open(relid, AccessShareLock);
+	if (rel == NULL)
+		raise_undefined(relid);
+	check(relid, RelationGetRelationName(rel));
+	return rel;
+}
+
+static void
+check_owned(Oid relid, const char *name)
+{
+	if (!RelationOwnedBy(relid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(relid)), name);
+}
+
 Relation
 open_owned(Oid relid)
 {
-	Relation	rel = try_relation_open(relid, AccessShareLock);
-
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", relid)));
-	if (!RelationOwnedBy(relid, GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
-	return rel;
+	return open_checked(relid, check_owned);
 }
 
 static bool

@@ -20,6 +20,7 @@ extern "C" {
 #include "access/relation.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -62,6 +63,14 @@ put_problem(void *to, const Problem &problem)
 	output->problems++;
 }
 
+constexpr const char WITHOUT_HEAP[] = "Its rows lie in a file or in side tables.";
+
+static bool
+is_foreign(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_FOREIGN_TABLE;
+}
+
 /* False if it is not imported. */
 static bool
 verify_table(VerifyOutput *output, Relation rel, bool heap)
@@ -77,12 +86,11 @@ verify_table(VerifyOutput *output, Relation rel, bool heap)
 	registry_unpin(pin);
 	if (!heap)
 		return true;
-	if (rel->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("cannot compare foreign table \"%s\" with a heap", RelationGetRelationName(rel)),
-				 errdetail("Its rows lie in a file or in side tables.")));
-	if (output->problems > 0)
+	if (is_foreign(rel))
+		ereport(NOTICE,
+				(errmsg("foreign table \"%s\" is not compared with a heap", RelationGetRelationName(rel)),
+				 errdetail(WITHOUT_HEAP)));
+	else if (output->problems > 0)
 		ereport(NOTICE,
 				(errmsg("table \"%s\" is not compared with its heap, as its tablets are not sound",
 						RelationGetRelationName(rel))));
@@ -94,15 +102,14 @@ verify_table(VerifyOutput *output, Relation rel, bool heap)
 	return true;
 }
 
-/* Those leaves that are imported, each under its own lock; false if there are none. */
+/* Those leaves that are imported, also foreign ones by themselves, each under its own lock; false if there are none. */
 static bool
 verify_partitions(VerifyOutput *output, Relation parent, bool heap)
 {
 	bool		any = false;
-	int			others;
 	ListCell   *lc;
 
-	foreach(lc, importable_leaves(RelationGetRelid(parent), &others))
+	foreach(lc, find_all_inheritors(RelationGetRelid(parent), NoLock, NULL))
 	{
 		Relation	leaf = registry_known(lfirst_oid(lc)) ? try_relation_open(lfirst_oid(lc), AccessShareLock) : NULL;
 
@@ -112,6 +119,16 @@ verify_partitions(VerifyOutput *output, Relation parent, bool heap)
 		relation_close(leaf, NoLock);
 	}
 	return any;
+}
+
+static void
+check_may_verify(Oid relid, const char *name)
+{
+	if (!RelationOwnedBy(relid, GetUserId()) && !may_see_all_rows(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for table %s", name),
+				 errdetail("Only its owner, and who may select all of its rows and columns, may verify it.")));
 }
 
 }  // namespace gpuvm
@@ -124,7 +141,6 @@ PG_FUNCTION_INFO_V1(gpuvm_verify);
 PGDLLEXPORT Datum
 gpuvm_verify(PG_FUNCTION_ARGS)
 {
-	const Oid	relid = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
 	const bool	heap = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
 	VerifyOutput output = {};
 	Relation	rel;
@@ -137,16 +153,12 @@ gpuvm_verify(PG_FUNCTION_ARGS)
 				 errmsg("relation to verify must not be null")));
 	InitMaterializedSRF(fcinfo, 0);
 	output.result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
-	rel = try_relation_open(relid, AccessShareLock);
-	if (rel == NULL)
+	rel = open_checked(PG_GETARG_OID(0), check_may_verify);
+	if (heap && is_foreign(rel))
 		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", relid)));
-	if (!RelationOwnedBy(relid, GetUserId()) && !may_see_all_rows(relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for table %s", RelationGetRelationName(rel)),
-				 errdetail("Only its owner, and who may select all of its rows and columns, may verify it.")));
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("cannot compare foreign table \"%s\" with a heap", RelationGetRelationName(rel)),
+				 errdetail(WITHOUT_HEAP)));
 	if (!(rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ? verify_partitions : verify_table)(&output, rel, heap))
 		raise_not_imported(rel);
 	relation_close(rel, NoLock);

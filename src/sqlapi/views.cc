@@ -47,12 +47,22 @@ put_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
+/* False also if it is gone. */
+static bool
+may_read_any_column(Oid relid)
+{
+	bool		missing = false;
+
+	return pg_class_aclcheck_ext(relid, GetUserId(), ACL_SELECT, &missing) == ACLCHECK_OK ||
+		(!missing && pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK);
+}
+
 Relation
 open_readable(Oid relid)
 {
 	Relation	rel;
 
-	if (!ConditionalLockRelationOid(relid, AccessShareLock))
+	if (!may_read_any_column(relid) || !ConditionalLockRelationOid(relid, AccessShareLock))
 		return NULL;
 	rel = try_relation_open(relid, NoLock);
 	if (rel == NULL)
@@ -60,8 +70,7 @@ open_readable(Oid relid)
 		UnlockRelationOid(relid, AccessShareLock);
 		return NULL;
 	}
-	if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
-		pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK)
+	if (may_read_any_column(relid))
 		return rel;
 	relation_close(rel, AccessShareLock);
 	return NULL;

@@ -75,6 +75,26 @@ DELETE FROM stored WHERE a % 10 = 0;
 SELECT gpuvm.import('stored');
 SELECT * FROM gpuvm.verify('stored');
 SELECT * FROM gpuvm.verify('stored', heap => true);
+-- As partitions they are looked at beside others, if they are imported, and not compared.
+CREATE TABLE mixed (a int, t text) PARTITION BY RANGE (a);
+CREATE TABLE mixed_1 PARTITION OF mixed FOR VALUES FROM (0) TO (1000) WITH (autovacuum_enabled = off);
+CREATE FOREIGN TABLE mixed_2 PARTITION OF mixed FOR VALUES FROM (1000) TO (2000) SERVER gpuvm;
+INSERT INTO mixed SELECT i, 'm' || i % 5 FROM generate_series(0, 1999) i;
+SELECT gpuvm.import('mixed_2');
+SELECT * FROM gpuvm.verify('mixed');
+SELECT gpuvm.import('mixed');
+SELECT * FROM gpuvm.verify('mixed', heap => true);
+-- A column that tablets do not have the values of is nothing to compare, of a foreign table nothing to look for.
+CREATE TABLE long (a int, t text) WITH (autovacuum_enabled = off);
+ALTER TABLE long ALTER t SET STORAGE EXTERNAL;
+INSERT INTO long VALUES (1, 'short'), (2, repeat('long', 300000));
+CREATE FOREIGN TABLE long_stored (a int, t text) SERVER gpuvm;
+INSERT INTO long_stored TABLE long;
+SELECT gpuvm.import('long'), gpuvm.import('long_stored');
+SELECT relation, columns FROM gpuvm.tables WHERE relation IN ('long'::regclass, 'long_stored'::regclass) ORDER BY relation::text;
+SELECT * FROM gpuvm.verify('long', heap => true);
+SELECT * FROM gpuvm.verify('long_stored');
+SELECT * FROM gpuvm.verify('long_stored', heap => true);
 
 -- Who may: the owner, and who may read all of it.
 GRANT SELECT ON forms, parts TO regress_gpuvm_reader;
