@@ -76,7 +76,8 @@ is(verify('t', 'true'), '', 'the value that it was');
 mended(sub { return (newest('GPVT', 3, 88), $data + 8 * 1234) }, 'values');
 mended(sub { return (newest('GPVT', 3, 88), 24) }, 'where the tablet\'s blocks begin');
 mended(sub { my $version = newest('GPVV', 3, 24); return ($version, unpack('Q', content($version, 64, 8))) }, 'which blocks are served');
-mended(sub { my $dictionary = newest('GPVD', undef, 48); return ($dictionary, unpack('Q', content($dictionary, 56, 8)) + 24 + 10) }, 'a value of the dictionary');
+mended(sub { my $dictionary = newest('GPVD', undef, 48); return ($dictionary, unpack('Q', content($dictionary, 56, 8)) + 24 + 10) },
+	'a value of the dictionary');
 
 # So does the refresher.
 $node->safe_psql('postgres', 'UPDATE t SET a = a WHERE b = 1099511627776; VACUUM t');
@@ -113,8 +114,11 @@ is(with_vm($node, 'SELECT code, count(*) FROM p GROUP BY code ORDER BY code'), w
 	'which they have together');
 
 # A tablet table's grows with what is loaded.
-$node->safe_psql('postgres', q{CREATE FOREIGN TABLE f (a int, code text) SERVER gpuvm; INSERT INTO f SELECT i, 'code ' || i % 3 FROM generate_series(1, 20000) i;
-	SELECT gpuvm.import('f')});
+$node->safe_psql('postgres', q{
+	CREATE FOREIGN TABLE f (a int, code text) SERVER gpuvm;
+	INSERT INTO f SELECT i, 'code ' || i % 3 FROM generate_series(1, 20000) i;
+	SELECT gpuvm.import('f');
+});
 $dictionary = newest('GPVD', 3, 48);
 flip($dictionary, unpack('Q', content($dictionary, 56, 8)) + 32 + 4 + 5);
 is(verify('f'), 'f||code|the dictionary does not match its checksum', 'a dictionary of a tablet table has changed');
