@@ -76,7 +76,7 @@ is(verify('t', 'true'), '', 'the value that it was');
 mended(sub { return (newest('GPVT', 3, 88), $data + 8 * 1234) }, 'values');
 mended(sub { return (newest('GPVT', 3, 88), 24) }, 'where the tablet\'s blocks begin');
 mended(sub { my $version = newest('GPVV', 3, 24); return ($version, unpack('Q', content($version, 64, 8))) }, 'which blocks are served');
-mended(sub { my $dictionary = newest('GPVD', undef, 48); return ($dictionary, unpack('Q', content($dictionary, 56, 8)) + 24 + 10) },
+mended(sub { my $dictionary = newest('GPVD', undef, 48); return ($dictionary, first_character($dictionary)) },
 	'a value of the dictionary');
 
 # So does the refresher.
@@ -103,7 +103,7 @@ $node->safe_psql('postgres', q{
 	SELECT gpuvm.import('p');
 });
 $dictionary = newest('GPVD', 3, 48);
-flip($dictionary, unpack('Q', content($dictionary, 56, 8)) + 32 + 4 + 5);
+flip($dictionary, first_character($dictionary));
 is(verify('p'), join("\n", map { "$_||code|the dictionary does not match its checksum" } 'p1', 'p2'), 'a dictionary of both has changed');
 my (undef, undef, $stderr) = $node->psql('postgres', q{SELECT gpuvm.import('p1')});
 like($stderr, qr/WARNING:  dictionary of column "code" of other partitions than "p1" does not match its checksum/, 'an import tells');
@@ -120,7 +120,7 @@ $node->safe_psql('postgres', q{
 	SELECT gpuvm.import('f');
 });
 $dictionary = newest('GPVD', 3, 48);
-flip($dictionary, unpack('Q', content($dictionary, 56, 8)) + 32 + 4 + 5);
+flip($dictionary, first_character($dictionary));
 is(verify('f'), 'f||code|the dictionary does not match its checksum', 'a dictionary of a tablet table has changed');
 (undef, undef, $stderr) = $node->psql('postgres', q{INSERT INTO f VALUES (0, 'new'); SELECT gpuvm.refresh('f')});
 like($stderr, qr/WARNING:  tablets of table "f" do not match their checksums/, 'a refresh tells');
@@ -181,6 +181,14 @@ sub newest
 
 	die "no $magic" unless @found;
 	return (sort { unpack('Q', content($b, $order, 8)) <=> unpack('Q', content($a, $order, 8)) } @found)[0];
+}
+
+# Of a dictionary's first text.
+sub first_character
+{
+	my ($dictionary) = @_;
+
+	return unpack('Q', content($dictionary, unpack('Q', content($dictionary, 56, 8)), 8)) + 4;
 }
 
 # The arena's files, open.
