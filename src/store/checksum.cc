@@ -11,6 +11,7 @@
 #endif
 
 #include "pg/shmem.h"
+#include "tablet/build.h"
 
 extern "C" {
 #include "port/pg_crc32c.h"
@@ -125,16 +126,22 @@ column_checksum(const TabletHeader *tablet, uint32 column)
 }
 
 static uint32
-dictionary_checksum(const Dictionary *dictionary)
+entries_checksum(const Dictionary *dictionary)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	return end(add_array(crc, dictionary + 1, dictionary->size - sizeof(Dictionary)));
+}
+
+static uint32
+header_checksum(const Dictionary *dictionary)
 {
 	Dictionary	header = *dictionary;
 
 	header.refs = 0;
-	header.ndictionaries = 0;
-	header.family = 0;
-	header.grown_from = 0;
-	header.checksum = 0;
-	return end(add_array(begin(&header, sizeof(header)), dictionary + 1, header.size - sizeof(header)));
+	header.header_checksum = 0;
+	return end(begin(&header, sizeof(header)));
 }
 
 static uint32
@@ -171,7 +178,14 @@ seal_tablet(TabletHeader *tablet)
 void
 seal_dictionary(Dictionary *dictionary)
 {
-	dictionary->checksum = dictionary_checksum(dictionary);
+	dictionary->checksum = entries_checksum(dictionary);
+	seal_dictionary_header(dictionary);
+}
+
+void
+seal_dictionary_header(Dictionary *dictionary)
+{
+	dictionary->header_checksum = header_checksum(dictionary);
 }
 
 void
@@ -192,19 +206,45 @@ tablet_is_sealed(const TabletHeader *tablet)
 	return tablet->checksum == tablet_checksum(tablet);
 }
 
-/* Each can be read as far as its checksum goes, or is not what it was. */
+bool
+columns_are_sealed(const TabletHeader *tablet)
+{
+	for (uint32 i = 0; i < tablet->ncols; i++)
+		if (!column_is_sealed(tablet, i))
+			return false;
+	return true;
+}
+
+bool
+tablets_are_sealed(const TableVersion *version)
+{
+	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
+
+	for (uint32 t = 0; t < version->ntablets; t++)
+	{
+		const TabletHeader *tablet = arena_at<TabletHeader>(tablets[t]);
+
+		if (check_tablet(tablet, arena_allocated(tablets[t]), tablets[t]) != NULL || !tablet_is_sealed(tablet))
+			return false;
+	}
+	return true;
+}
+
+bool
+dictionary_header_is_sealed(uint64 offset)
+{
+	const Dictionary *dictionary = arena_at<Dictionary>(offset);
+
+	return dictionary->magic == DICTIONARY_MAGIC && dictionary->header_checksum == header_checksum(dictionary);
+}
+
 bool
 dictionary_is_sealed(uint64 offset)
 {
-	const Dictionary *dictionary = arena_at<Dictionary>(offset);
-	const uint64 allocated = arena_allocated(dictionary->block);
-
-	return dictionary->magic == DICTIONARY_MAGIC &&
-		dictionary->block <= offset && offset - dictionary->block < allocated &&
-		dictionary->size >= sizeof(Dictionary) && dictionary->size <= allocated - (offset - dictionary->block) &&
-		dictionary->checksum == dictionary_checksum(dictionary);
+	return dictionary_header_is_sealed(offset) && arena_at<Dictionary>(offset)->checksum == entries_checksum(arena_at<Dictionary>(offset));
 }
 
+/* It can be read as far as its checksum goes, or is not what it was. */
 bool
 version_is_sealed(uint64 offset)
 {

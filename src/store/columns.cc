@@ -293,6 +293,7 @@ init_dictionaries(CopyJob *job, Relation rel)
 		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attribute_of(column->attnum) - 1);
 		DictionaryFailure outlook;
 		double		rows;
+		bool		damaged = false;
 
 		if (column->form == ValueForm::Variable && !copy_column_failed(column))
 			job->detoasts = job->detoasts || att->attlen == -1;
@@ -300,7 +301,14 @@ init_dictionaries(CopyJob *job, Relation rel)
 			continue;
 		column->builder = builder_offset(builders, i);
 		outlook = dictionary_outlook(rel, column->attnum, &rows);
-		builder_start(arena_at<DictionaryBuilder>(column->builder), att, column->alone ? 0 : family_base(rel, column->attnum), false, rows);
+		builder_start(arena_at<DictionaryBuilder>(column->builder), att, column->alone ? 0 : family_base(rel, column->attnum, &damaged), false, rows);
+		/* which may raise: only now, as the base is the builder's */
+		if (damaged)
+			ereport(WARNING,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("dictionary of column \"%s\" of other partitions than \"%s\" does not match its checksum",
+							NameStr(att->attname), RelationGetRelationName(rel)),
+					 errhint("gpuvm.import() of the partitioned table copies all of them anew.")));
 		if (outlook != DictionaryFailure::None)
 		{
 			builder_fail(arena_at<DictionaryBuilder>(column->builder), outlook);

@@ -330,8 +330,10 @@ builders_seal(uint64 builders, uint32 ncolumns, uint64 *dictionaries, uint64 *bl
 		made->family = builder->base != 0 ? arena_at<Dictionary>(builder->base)->family : made->serial;
 		made->grown_from = builder->base != 0 ? arena_at<Dictionary>(builder->base)->serial : DICTIONARY_FIRST;
 		seal_dictionary(made);
-		arena_at<Dictionary>(*block)->ndictionaries = ++nmade;
+		nmade++;
 	}
+	arena_at<Dictionary>(*block)->ndictionaries = nmade;
+	seal_dictionary_header(arena_at<Dictionary>(*block));
 	return true;
 }
 

@@ -109,6 +109,7 @@ families_publish(const TableVersion *version, uint64 (&drop)[VERSION_MAX_COLS])
 			entry->kept = false;
 		}
 		d->grown_from = DICTIONARY_PUBLISHED;
+		seal_dictionary_header(d);
 	}
 	return ndrop;
 }
@@ -157,7 +158,7 @@ family_longest(uint64 dictionary)
 
 	LWLockAcquire(registry_lock(), LW_SHARED);
 	entry = find_family(arena_at<Dictionary>(dictionary)->family);
-	if (entry != NULL)
+	if (entry != NULL && dictionary_header_is_sealed(entry->end))
 		dictionary = entry->end;
 	dictionary_hold(dictionary);
 	LWLockRelease(registry_lock());
@@ -270,7 +271,7 @@ choose_base(const uint64 *found, int n)
 }
 
 uint64
-family_base(Relation rel, AttrNumber attnum)
+family_base(Relation rel, AttrNumber attnum, bool *damaged)
 {
 	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attnum - 1);
 	Oid			root = root_of(rel);
@@ -279,9 +280,9 @@ family_base(Relation rel, AttrNumber attnum)
 	uint64	   *found;
 	uint64		best;
 	int			n = 0;
-	bool		damaged = false;
 	ListCell   *lc;
 
+	*damaged = false;
 	if (!OidIsValid(root))
 		return 0;
 	/* what may raise comes before anything is held */
@@ -296,7 +297,7 @@ family_base(Relation rel, AttrNumber attnum)
 	found = static_cast<uint64 *>(palloc(sizeof(uint64) * Max(list_length(leaves), 1)));
 	foreach(lc, leaves)
 	{
-		uint64		dictionary = registry_hold_dictionary(lfirst_oid(lc), list_nth_int(attnums, foreach_current_index(lc)), att);
+		uint64		dictionary = registry_hold_dictionary(lfirst_oid(lc), list_nth_int(attnums, foreach_current_index(lc)), att, damaged);
 
 		if (dictionary != 0)
 			found[n++] = longest_of(dictionary);
@@ -311,7 +312,7 @@ family_base(Relation rel, AttrNumber attnum)
 			else
 				found[nothers++] = found[i];
 		n = nothers;
-		damaged = true;
+		*damaged = true;
 	}
 	for (int i = 0; i < n; i++)
 		if (found[i] != best)
@@ -321,12 +322,6 @@ family_base(Relation rel, AttrNumber attnum)
 		if (found[i] == best && of_best++ > 0)
 			dictionary_drop(best);
 	pfree(found);
-	if (damaged)
-		ereport(WARNING,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("dictionary of column \"%s\" of other partitions than \"%s\" does not match its checksum",
-						NameStr(att->attname), RelationGetRelationName(rel)),
-				 errhint("gpuvm.import() of the partitioned table copies all of them anew.")));
 	return best;
 }
 

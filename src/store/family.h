@@ -29,9 +29,9 @@ void		family_unlock(Relation rel);
 
 /*
  * The dictionary that an import of the leaf goes on from, or 0: arena offset, held (dictionary_hold)
- * for the caller. May read the catalogs.
+ * for the caller. May read the catalogs. *damaged: one was passed over, as it does not match its checksum.
  */
-uint64		family_base(Relation rel, AttrNumber attnum);
+uint64		family_base(Relation rel, AttrNumber attnum, bool *damaged);
 
 /* The longest one of the dictionary's family, held for the caller. */
 uint64		family_longest(uint64 dictionary);

@@ -86,6 +86,7 @@ load_alone(void *relation)
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, RelationGetRelid(rel), 1, STORE_LOCK);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	registry_check(rel);
 	if (!file_in_memory(rel) && !load_changes(rel, &nrows))
 	{
 		(void) remembered_columns(RelationGetRelid(rel), &names);

@@ -456,6 +456,7 @@ import_relation(Relation rel, const int16 *attnums, int ncols, bool all_columns,
 	BlockNumber copied;
 	bool		codes = false;
 
+	registry_check(rel);
 	if (is_file_table(rel))
 		return import_file(rel, attnums, ncols, all_columns, false);
 	nblocks = RelationGetNumberOfBlocks(rel);

@@ -138,9 +138,10 @@ bool		registry_pending(Oid relid);
 
 /*
  * The dictionary of a column that is of the attribute's type, in the version that this transaction is going
- * to publish, else in the current one; held (dictionary_hold) for the caller. 0: there is none.
+ * to publish, else in the current one; held (dictionary_hold) for the caller. 0: there is none, or (*damaged, else
+ * as it was) what says where it is does not match its checksum.
  */
-uint64		registry_hold_dictionary(Oid relid, AttrNumber attnum, Form_pg_attribute att);
+uint64		registry_hold_dictionary(Oid relid, AttrNumber attnum, Form_pg_attribute att, bool *damaged);
 
 /* The databases that have published tables, up to `max`; returns how many. */
 int			registry_databases(Oid *databases, int max);
@@ -162,6 +163,12 @@ void		registry_unpin_all(PinnedVersion *all, int count);
 
 /* Was this version made for the relation as it is now? */
 bool		pin_matches(VersionPin *pin, Relation rel);
+
+/* Are the version's blob and the headers of its dictionaries as they were? By these memory is found and freed. */
+bool		pin_is_sealed(VersionPin *pin);
+
+/* Before an import or refresh looks at the current version, if there is one: raises if it is not sealed, as then nothing can replace it safely. */
+void		registry_check(Relation rel);
 bool		pin_all_columns(VersionPin *pin);
 
 /* When the whole table was last looked through, by import or refresh. */
@@ -517,8 +524,8 @@ CopyJob    *successor_job(Relation rel, const TableVersion *version);
 
 /* After manifest_begin: builders that go on from the version's dictionaries. False when memory is short. */
 bool		successor_dictionaries(Relation rel, const TableVersion *version, CopyJob *job);
-/* Are the dictionaries that they go on from what they were? Otherwise what is wrong with them would be sealed anew. */
-bool		bases_are_sealed(const CopyJob *job);
+/* Are the dictionaries that they have added to what they were? Otherwise what is wrong with them would be sealed anew. */
+bool		grown_bases_are_sealed(const CopyJob *job);
 bool		has_dictionaries(const TableVersion *version);
 
 /* Has a dictionary become too large? */

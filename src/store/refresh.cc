@@ -33,7 +33,6 @@
 #include "store/checksum.h"
 #include "store/dictionary.h"
 #include "store/refresher.h"
-#include "tablet/build.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -211,33 +210,6 @@ anything_to_build(const Refresh *r)
 		if (is_stale(r, arena_at<TabletHeader>(r->tablets[t])))
 			return true;
 	return false;
-}
-
-/* Is what says which rows the version has, and of which blocks, as it was? */
-static bool
-is_sound(const Refresh *r)
-{
-	const uint64_t *tablets = version_at<uint64_t>(r->version, r->version->tablets);
-
-	if (!version_is_sealed(pin_offset(r->pin)))
-		return false;
-	for (uint32 t = 0; t < r->version->ntablets; t++)
-	{
-		const TabletHeader *tablet = arena_at<TabletHeader>(tablets[t]);
-
-		if (check_tablet(tablet, arena_allocated(tablets[t]), tablets[t]) != NULL || !tablet_is_sealed(tablet))
-			return false;
-	}
-	return true;
-}
-
-static bool
-columns_are_sealed(const TabletHeader *tablet)
-{
-	for (uint32 i = 0; i < tablet->ncols; i++)
-		if (!column_is_sealed(tablet, i))
-			return false;
-	return true;
 }
 
 /* -- building ---------------------------------------------------------------------- */
@@ -537,11 +509,10 @@ rebuild(Refresh *r)
 
 	if (!begin_building(r))
 		return false;
-	r->damaged = !bases_are_sealed(r->job);
-	if (!r->damaged)
-		build_tablets(r);
+	build_tablets(r);
 	end_building(r);
 	r->outgrown = has_outgrown(r->job) || wants_halves(r->rel, r->job);
+	r->damaged = r->damaged || !grown_bases_are_sealed(r->job);
 	if (r->damaged || r->outgrown)
 	{
 		import_abandon();
@@ -644,7 +615,7 @@ refresh_pinned(Refresh *r)
 	bool		moved;
 
 	r->version = pin_version(r->pin);
-	r->damaged = !is_sound(r);
+	r->damaged = !tablets_are_sealed(r->version);
 	if (r->damaged)
 		return false;
 	r->tablets = version_at<uint64_t>(r->version, r->version->tablets);

@@ -136,6 +136,7 @@ refresh_table(Relation rel)
 	bool		all_columns;
 	uint64		rows;
 
+	registry_check(rel);
 	if (!columns_to_import(rel, &attnums, &ncols, &all_columns))
 		raise_not_imported(rel);
 	if (is_file_table(rel))
@@ -371,6 +372,7 @@ visit_table(Oid relid)
 		visit_file(rel);
 		return true;
 	}
+	registry_check(rel);
 	if (import_is_running(relid) || (registry_known(relid) && refresh_relation(rel, &outcome)))
 	{
 		relation_close(rel, AccessShareLock);

@@ -25,6 +25,7 @@
 #include <algorithm>
 
 #include "pg/shmem.h"
+#include "store/checksum.h"
 #include "store/dictionary.h"
 
 extern "C" {
@@ -253,7 +254,7 @@ registry_describe(Oid relid, ImportedTable *table)
 }
 
 uint64
-registry_hold_dictionary(Oid relid, AttrNumber attnum, Form_pg_attribute att)
+registry_hold_dictionary(Oid relid, AttrNumber attnum, Form_pg_attribute att, bool *damaged)
 {
 	int			slot = pending_slot(relid);
 	RegistryEntry *entry;
@@ -263,13 +264,20 @@ registry_hold_dictionary(Oid relid, AttrNumber attnum, Form_pg_attribute att)
 	entry = find_entry(MyDatabaseId, relid);
 	if (slot == NO_SLOT && entry != NULL)
 		slot = entry->slot;
-	if (slot != NO_SLOT)
+	if (slot != NO_SLOT && !version_is_sealed(version_slot(slot)->version))
+		*damaged = true;
+	else if (slot != NO_SLOT)
 	{
 		const TableVersion *version = arena_at<TableVersion>(version_slot(slot)->version);
 		int			column = version_column(version, attnum);
 
 		if (column >= 0 && signature_has(version_at<char>(version, version->signature), version->signature_len, attnum, att))
 			dictionary = version_at<ColumnSummary>(version, version->columns)[column].dictionary;
+		if (dictionary != 0 && !dictionary_header_is_sealed(dictionary))
+		{
+			*damaged = true;
+			dictionary = 0;
+		}
 		dictionary_hold(dictionary);
 	}
 	LWLockRelease(registry_lock());

@@ -8,6 +8,7 @@
 
 #include "pg/shmem.h"
 #include "pg/stats.h"
+#include "store/checksum.h"
 #include "store/family.h"
 #include "store/refresher.h"
 
@@ -144,6 +145,37 @@ pin_matches(VersionPin *pin, Relation rel)
 		memcmp(signature.data, version_at<char>(version, version->signature), signature.len) == 0;
 	pfree(signature.data);
 	return equal;
+}
+
+bool
+pin_is_sealed(VersionPin *pin)
+{
+	const TableVersion *version = pin_version(pin);
+	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
+
+	if (!version_is_sealed(pin_offset(pin)))
+		return false;
+	for (uint32 i = 0; i < version->ncols; i++)
+		if (columns[i].dictionary != 0 && !dictionary_header_is_sealed(columns[i].dictionary))
+			return false;
+	return true;
+}
+
+void
+registry_check(Relation rel)
+{
+	VersionPin *pin = registry_pin_any(RelationGetRelid(rel));
+	bool		sound;
+
+	if (pin == NULL)
+		return;
+	sound = pin_is_sealed(pin);
+	registry_unpin(pin);
+	if (!sound)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("what says where tablets of table \"%s\" are does not match its checksum", RelationGetRelationName(rel)),
+				 errhint("gpuvm.release() and then gpuvm.import() copy the table anew.")));
 }
 
 VersionPin *

@@ -162,7 +162,7 @@ restamp_publish(VersionPin *pin, const RestampedPage *pages)
 	uint32	   *page_served;
 
 	/* what is wrong is not to be sealed anew */
-	if (offset != 0 && !version_is_sealed(pin_offset(pin)))
+	if (offset != 0 && !pin_is_sealed(pin))
 	{
 		arena_free(offset);
 		offset = 0;

@@ -445,7 +445,7 @@ build_version(Sharing *s, VersionPin *pin)
 	CopyJob    *job = successor_job(s->rel, s->version);
 	BlockNumber first;
 	BlockNumber end;
-	bool		sealed = true;
+	bool		damaged = false;
 
 	if (!count_blocks(s, &first, &end))
 		return false;
@@ -455,14 +455,14 @@ build_version(Sharing *s, VersionPin *pin)
 	job->max_tablets = static_cast<uint32>(Min(2 * max_tablets_of_slice(end - first, job->tablet_rows) +
 											   max_image_tablets(job->columns, static_cast<int>(job->ncols)), uint64{PG_UINT32_MAX}));
 	job->manifest = manifest_begin(job->max_tablets, 0);
-	if (job->manifest != 0 && successor_dictionaries(s->rel, s->version, job))
+	if (job->manifest != 0 && successor_dictionaries(s->rel, s->version, job) && read_tablets(s, job, first))
 	{
-		sealed = bases_are_sealed(job);
-		if (sealed && read_tablets(s, job, first) && publish(s, pin, job))
+		damaged = !grown_bases_are_sealed(job);
+		if (!damaged && publish(s, pin, job))
 			return true;
 	}
 	import_abandon();
-	if (!sealed)
+	if (damaged)
 		report_damage(s->rel);
 	return false;
 }
@@ -479,7 +479,7 @@ load_changes(Relation rel, uint64 *nrows)
 
 	if (pin == NULL)
 		return false;
-	if (!version_is_sealed(pin_offset(pin)))
+	if (!tablets_are_sealed(pin_version(pin)))
 	{
 		registry_unpin(pin);
 		report_damage(rel);

@@ -207,7 +207,6 @@ verify_version(Relation rel, VersionPin *pin, ReportProblem report, void *to)
 
 	v.version = pin_version(pin);
 	v.desc = RelationGetDescr(rel);
-	v.matches = pin_matches(pin, rel);
 	v.report = report;
 	v.to = to;
 	if (!version_is_sealed(offset))
@@ -215,6 +214,7 @@ verify_version(Relation rel, VersionPin *pin, ReportProblem report, void *to)
 		report_table(&v, InvalidAttrNumber, "the list of tablets and blocks does not match its checksum");
 		return;
 	}
+	v.matches = pin_matches(pin, rel);
 	v.columns = version_at<ColumnSummary>(v.version, v.version->columns);
 	for (uint32 i = 0; i < v.version->ncols; i++)
 	{

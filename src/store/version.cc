@@ -241,12 +241,6 @@ free_version(uint64 offset)
 	const uint64_t *tablets = version_at<uint64_t>(version, version->tablets);
 	const ColumnSummary *columns = version_at<ColumnSummary>(version, version->columns);
 
-	/* what a list that has changed names may be others' */
-	if (!version_is_sealed(offset))
-	{
-		arena_free(offset);
-		return;
-	}
 	for (uint32 i = 0; i < version->ntablets; i++)
 		if (__atomic_sub_fetch(&arena_at<TabletHeader>(tablets[i])->refs, 1, __ATOMIC_ACQ_REL) == 0)
 			arena_free(tablets[i]);

@@ -45,8 +45,8 @@ struct Dictionary
 	uint64_t	slots;			/* offset of uint64[nslots]: DictionarySlot, open addressing */
 	uint64_t	bytes;			/* of all entries */
 	uint64_t	grown_from;		/* until its version is seen by all: serial of the dictionary that this is a longer one of, or DICTIONARY_FIRST */
-	uint32_t	checksum;		/* of what never changes (store/checksum.h): all but refs, family and grown_from */
-	uint32_t	reserved0;
+	uint32_t	checksum;		/* of what follows the header (store/checksum.h) */
+	uint32_t	header_checksum;	/* of the header but for refs: again when its version is seen by all, as family and grown_from change then */
 };
 static_assert(sizeof(Dictionary) == 96, "part of the format");
 

@@ -1,5 +1,5 @@
 # gpuvm.verify() finds what has changed in memory, in whichever part of an imported table, and what was wrong when it was sealed.
-# What a refresh or an import meets of it is made anew.
+# What a refresh or an import meets of it is made anew, or it is an error.
 use strict;
 use warnings;
 use FindBin;
@@ -75,11 +75,35 @@ is(verify('t', 'true'), '', 'the value that it was');
 # A refresh goes on from nothing that has changed, so that nothing wrong gets a right checksum: it copies the table anew.
 mended(sub { return (newest('GPVT', 3, 88), $data + 8 * 1234) }, 'values');
 mended(sub { return (newest('GPVT', 3, 88), 24) }, 'where the tablet\'s blocks begin');
-mended(sub { my $version = newest('GPVV', 3, 24); return ($version, unpack('Q', content($version, 64, 8))) }, 'which blocks are served');
 mended(sub { my $dictionary = newest('GPVD', undef, 48); return ($dictionary, first_character($dictionary)) },
 	'a value of the dictionary');
 
-# So does the refresher.
+# What names the tablets and dictionaries cannot be gone on from, nor what it names be freed: that is an error, however often.
+for my $offset (5, 6, 24, 45, 47, 93, 94)
+{
+	refused(sub { return (version_of_t(), $offset) }, "byte $offset of the list of tablets");
+}
+refused(sub { my $version = version_of_t(); return ($version, unpack('Q', content($version, 64, 8))) }, 'which blocks are served');
+for my $offset (2, 6, 20, 27, 30, 34, 40, 44, 90)
+{
+	refused(sub { return (newest('GPVD', undef, 48), $offset) }, "byte $offset of a dictionary");
+}
+# what does not change what is freed need not be changed back
+$version = version_of_t();
+flip($version, unpack('Q', content($version, 64, 8)));
+my $used = memory_used($node);
+for my $round (1 .. 3)
+{
+	like(($node->psql('postgres', q{\set VERBOSITY verbose
+		SELECT gpuvm.refresh('t')}))[2], qr/ERROR:  XX001: what says where tablets of table "t" are does not match its checksum\n.*HINT:  gpuvm.release\(\)/s, 'a refresh refuses');
+	like(($node->psql('postgres', q{SELECT gpuvm.import('t', '{a,b,code}')}))[2], qr/ERROR:  what says where tablets/, 'an import, too');
+}
+$node->safe_psql('postgres', q{SELECT gpuvm.release('t')});
+$node->safe_psql('postgres', q{SELECT gpuvm.import('t', '{a,b,code}')});
+is(verify('t', 'true'), '', 'once it is released an import copies it anew');
+is(memory_used($node), $used, 'and nothing stays behind');
+
+# The refresher mends, too.
 $node->safe_psql('postgres', 'UPDATE t SET a = a WHERE b = 1099511627776; VACUUM t');
 flip(newest('GPVT', 3, 88), $data + 8 * 1234);
 isnt(verify('t'), '', 'a value has changed');
@@ -113,7 +137,7 @@ is(verify('p', 'true'), '', 'a refresh too');
 is(with_vm($node, 'SELECT code, count(*) FROM p GROUP BY code ORDER BY code'), without($node, 'SELECT code, count(*) FROM p GROUP BY code ORDER BY code'),
 	'which they have together');
 
-# A tablet table's grows with what is loaded.
+# A tablet table's grows with what is loaded, and its tablets are shared.
 $node->safe_psql('postgres', q{
 	CREATE FOREIGN TABLE f (a int, code text) SERVER gpuvm;
 	INSERT INTO f SELECT i, 'code ' || i % 3 FROM generate_series(1, 20000) i;
@@ -127,6 +151,17 @@ like($stderr, qr/WARNING:  tablets of table "f" do not match their checksums/, '
 is(verify('f'), '', 'and makes it anew');
 is(with_vm($node, 'SELECT code, count(*) FROM f GROUP BY code ORDER BY code'), without($node, 'SELECT code, count(*) FROM f GROUP BY code ORDER BY code'),
 	'which is right');
+for my $part (24, 32, 40)
+{
+	$tablet = newest('GPVT', 2, 88);
+	# the first block, and what is behind the offsets of rows and keys
+	flip($tablet, $part == 24 ? 24 : unpack('Q', content($tablet, $part, 8)) + 8);
+	isnt(verify('f'), '', "a tablet of a tablet table has changed, by $part");
+	(undef, undef, $stderr) = $node->psql('postgres', qq{INSERT INTO f VALUES (-$part, 'code 1'); SELECT gpuvm.refresh('f')});
+	like($stderr, qr/WARNING:  tablets of table "f" do not match their checksums/, 'a refresh tells');
+	is(verify('f'), '', 'and makes it anew');
+	is(with_vm($node, 'SELECT sum(a), count(*) FROM f'), without($node, 'SELECT sum(a), count(*) FROM f'), 'which is right');
+}
 $node->stop;
 done_testing();
 
@@ -157,9 +192,10 @@ sub changed
 sub mended
 {
 	my ($where, $name) = @_;
-	my ($place, $offset, $stderr);
+	my ($place, $offset, $stderr, $used);
 
 	$node->safe_psql('postgres', q{SELECT gpuvm.import('t', '{a,b,code}')});
+	$used = memory_used($node);
 	($place, $offset) = $where->();
 	flip($place, $offset);
 	isnt(verify('t'), '', "$name: changed");
@@ -168,14 +204,51 @@ sub mended
 	like($stderr, qr/WARNING:  tablets of table "t" do not match their checksums/, "$name: a refresh tells");
 	is(verify('t', 'true'), '', "$name: what it makes is the table's");
 	is(with_vm($node, 'SELECT sum(a), max(code) FROM t'), without($node, 'SELECT sum(a), max(code) FROM t'), "$name: and answers");
+	is(memory_used($node), $used, "$name: nothing stays behind");
 	return;
 }
 
-# The last one that was made, by the number at `order`, of so many columns or entries.
+# The same, but it is an error until the byte is what it was.
+sub refused
+{
+	my ($where, $name) = @_;
+	my ($place, $offset) = $where->();
+	my $used = memory_used($node);
+
+	flip($place, $offset);
+	for my $statement ("SELECT gpuvm.refresh('t')", "SELECT gpuvm.import('t', '{a,b,code}')")
+	{
+		my (undef, undef, $stderr) = $node->psql('postgres', "SET gpuvm.enabled = off; UPDATE t SET a = a + 1 WHERE b = 1099511627776; $statement");
+
+		like($stderr, qr/ERROR:  what says where tablets of table "t" are does not match its checksum/, "$name: $statement refuses");
+	}
+	flip($place, $offset);
+	is(memory_used($node), $used, "$name: nothing stays behind");
+	$node->safe_psql('postgres', q{SELECT gpuvm.refresh('t')});
+	is(verify('t', 'true'), '', "$name: changed back");
+	return;
+}
+
+# The one in use: another one that is found has been freed, and nobody sees that it changes.
+sub version_of_t
+{
+	for my $found (places('GPVV', sub { my ($at) = @_; return unpack('L', content($at, 4, 4)) == 3 }))
+	{
+		my $seen;
+
+		flip($found, 24);
+		$seen = verify('t') ne '';
+		flip($found, 24);
+		return $found if $seen;
+	}
+	die 'no version';
+}
+
+# The last one that was made, by the serial number at `order`, of so many columns or entries.
 sub newest
 {
 	my ($magic, $count, $order) = @_;
-	my %at = (GPVT => [ 6, 'S' ], GPVD => [ 4, 'L' ], GPVV => [ 4, 'L' ]);
+	my %at = (GPVT => [ 6, 'S' ], GPVD => [ 4, 'L' ]);
 	my ($offset, $type) = @{ $at{$magic} };
 	my @found = places($magic, sub { my ($at) = @_; return !defined $count || unpack($type, content($at, $offset, 4)) == $count });
 
