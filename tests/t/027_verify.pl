@@ -95,7 +95,8 @@ my $used = tables_bytes();
 for my $round (1 .. 3)
 {
 	like(($node->psql('postgres', q{\set VERBOSITY verbose
-		SELECT gpuvm.refresh('t')}))[2], qr/ERROR:  XX001: what says where tablets of table "t" are does not match its checksum\n.*HINT:  gpuvm.release\(\)/s, 'a refresh refuses');
+		SELECT gpuvm.refresh('t')}))[2], qr/ERROR:  XX001: what says where tablets of table "t" are does not match its checksum\n.*HINT:  gpuvm.release\(\)/s,
+		'a refresh refuses');
 	like(($node->psql('postgres', q{SELECT gpuvm.import('t', '{a,b,code}')}))[2], qr/ERROR:  what says where tablets/, 'an import, too');
 }
 $node->safe_psql('postgres', q{SELECT gpuvm.release('t')});
